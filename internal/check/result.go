@@ -1,0 +1,69 @@
+// Package check decides, from the recorded history and the end state alone,
+// whether a run kept what the bank and the claimed isolation promise. Its
+// functions are pure: they read no clock, no network and no database.
+package check
+
+import (
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// Status is the answer of one check. The zero value is Unknown.
+type Status uint8
+
+const (
+	Unknown Status = iota // it could not be decided
+	Valid
+	Invalid
+)
+
+var statusNames = [...]string{"unknown", "valid", "invalid"}
+
+func (s Status) String() string { return statusNames[s] }
+
+// MarshalText carries a status through JSON by name.
+func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Result is what one check found.
+type Result struct {
+	Name   string // as DESIGN names it: total, ledger, serializable …
+	Status Status
+	// Required says that the verdict counts it. A check of a level stronger than
+	// the claim is made and shown, for information.
+	Required  bool
+	Detail    string        // one sentence or a few, for a database engineer
+	Witness   []history.ID  // the transactions that show it
+	Anomalies []Anomaly     // all distinct kinds found, the strongest evidence first; of serializable and strict
+	Where     []history.Ref // where in the recorded history the witnesses stand
+}
+
+// Anomaly is one way in which the order of transactions went wrong.
+type Anomaly struct {
+	Name      string          // Adya's or the field's term: lost update, read skew, write skew, long fork …
+	Forbidden isolation.Level // the weakest level that forbids it
+	Count     int             // how often it was found, as far as the search went
+	Detail    string          // one instance told in words
+	Witness   []history.ID
+}
+
+// Verdict is the worst of the results that are Required: invalid before unknown
+// before valid. No required result at all is unknown.
+func Verdict(results []Result) Status {
+	required, unknown := 0, 0
+	for _, r := range results {
+		if !r.Required {
+			continue
+		}
+		required++
+		switch r.Status {
+		case Invalid:
+			return Invalid
+		case Unknown:
+			unknown++
+		}
+	}
+	if required == 0 || unknown > 0 {
+		return Unknown
+	}
+	return Valid
+}

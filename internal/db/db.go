@@ -1,0 +1,140 @@
+// Package db says what a database is to Stroppy: how it is described, what its
+// errors mean, and the data models that workloads are written for. One folder
+// below it holds one database. No database sees a workload.
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"stroppy/internal/isolation"
+)
+
+// Database is an open database of any model. It also satisfies one of the
+// models, SQL or KV, and any of the capabilities below. All methods may be
+// called at the same time from several goroutines.
+type Database interface {
+	// Info asks the server what it is. It is also the proof that it can be
+	// reached and that the credentials are right.
+	Info(ctx context.Context) (Info, error)
+
+	// Claim says which level the database claims when a transaction runs at the
+	// isolation it calls by this name; the empty name is the database's own
+	// default. A name that it does not have is an error that lists those it has.
+	Claim(name string) (Claim, error)
+
+	Close() error
+}
+
+// Info describes a server. Nothing in it is secret.
+type Info struct {
+	Name     string    // the product, such as PostgreSQL
+	Version  string    // as the server reports it
+	Settings []Setting // what a reader must know to trust the figures: durability above all
+}
+
+// Setting is one setting of a server and its value.
+type Setting struct{ Name, Value string }
+
+// Claim is what a database promises at one isolation.
+type Claim struct {
+	Isolation string          // the database's own name for it
+	Level     isolation.Level // what that name promises
+	Source    string          // where the promise is written
+}
+
+// Volatile is satisfied by a database that keeps nothing, so that no end state
+// can be checked: every check of a run on it is unknown. noop: is the one.
+type Volatile interface{ Volatile() bool }
+
+// Footprinter is satisfied by a database that can tell the bytes on disk that
+// its data take, indexes and what is not yet vacuumed included.
+type Footprinter interface {
+	Footprint(ctx context.Context) (int64, error)
+}
+
+// Class says what an error means for the transaction that it ended. The zero
+// value is the only safe guess: unknown.
+type Class uint8
+
+const (
+	// Unknown: the transaction may have been applied. The session is broken
+	// until Reset.
+	Unknown Class = iota
+	// Aborted: surely not applied, and a new try may succeed at once or soon:
+	// a conflict, a deadlock, a lock time-out. The session is ready for Begin.
+	Aborted
+	// Unavailable: surely not applied because no server could be reached or the
+	// connection ended before the commit was sent. The session is broken until
+	// Reset.
+	Unavailable
+	// Constraint: surely not applied, a constraint of the schema refused it;
+	// Error.Constraint says of which kind. The session is ready for Begin.
+	Constraint
+	// Fatal: surely not applied, and no new try can help: a wrong password, a
+	// missing right, a statement that the server does not understand. It ends
+	// the run.
+	Fatal
+)
+
+var classNames = [...]string{"unknown", "aborted", "unavailable", "constraint", "fatal"}
+
+func (c Class) String() string {
+	if int(c) < len(classNames) {
+		return classNames[c]
+	}
+	return fmt.Sprintf("class %d", uint8(c))
+}
+
+// ConstraintKind is the kind of constraint that refused a transaction.
+type ConstraintKind uint8
+
+const (
+	_           ConstraintKind = iota
+	CheckFailed                // a CHECK: a balance would be below zero
+	NotNull                    // a NULL where none may be
+	ForeignKey                 // a reference to a row that is not there
+	UniqueKey                  // a key that is there already
+)
+
+// Error is what every driver returns for everything that goes wrong. Its text
+// is one sentence for a person: what was being done, to what, what happened.
+// Secrets are not in it.
+type Error struct {
+	Class      Class
+	Constraint ConstraintKind // of class Constraint
+	Code       string         // the vendor's own code, such as 40001; empty if it has none
+	Op         string         // what was being done, such as "commit"
+	// Final forbids the look-up by id: of class Unknown, and a look-up now could
+	// be believed wrongly, as when a primary committed but did not replicate.
+	Final bool
+	Err   error
+}
+
+func (e *Error) Error() string {
+	if e.Code != "" {
+		return fmt.Sprintf("%s: %v (code %s)", e.Op, e.Err, e.Code)
+	}
+	return fmt.Sprintf("%s: %v", e.Op, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// ClassOf returns the class of any error; one that is no *Error is Unknown.
+func ClassOf(err error) Class {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	return Unknown
+}
+
+// ConstraintOf returns the kind of constraint that err names; 0 if none.
+func ConstraintOf(err error) ConstraintKind {
+	var e *Error
+	if errors.As(err, &e) && e.Class == Constraint {
+		return e.Constraint
+	}
+	return 0
+}

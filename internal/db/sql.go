@@ -1,0 +1,154 @@
+package db
+
+import "context"
+
+// SQL is the model of a database that runs SQL statements in transactions.
+type SQL interface {
+	Database
+	Dialect() *Dialect
+
+	// Exec runs one statement without parameters outside any transaction, such
+	// as DDL.
+	Exec(ctx context.Context, statement string) error
+
+	// Session opens a session, which is one connection. Isolation or a mode that
+	// the database does not have is an error of class Fatal.
+	Session(ctx context.Context, options SessionOptions) (SQLSession, error)
+}
+
+// SessionOptions are the same for all transactions of a session.
+type SessionOptions struct {
+	Isolation string // as the database names it; empty is its own default
+	Mode      Mode
+}
+
+// Mode says how the statements of a transaction travel.
+type Mode uint8
+
+const (
+	// Pipelined sends statements together until a result is asked for; a
+	// transaction that asks for none before its end takes one round trip. A
+	// database whose protocol cannot runs it as Interactive.
+	Pipelined Mode = iota + 1
+	// Interactive sends each statement alone and waits for its result.
+	Interactive
+)
+
+// SQLSession is one connection and at most one transaction on it. It is used by
+// one goroutine at a time. Its errors are *Error.
+//
+// After an error from any method the transaction is over: the driver has rolled
+// it back, or dropped the connection. If the class is Unknown or Unavailable the
+// session must be Reset before anything else.
+type SQLSession interface {
+	// Begin starts a transaction. With readOnly it writes nothing and the
+	// database may know it.
+	Begin(ctx context.Context, readOnly bool) error
+
+	// Do adds a statement to the transaction and returns the number of its
+	// result, counted from 0 in this transaction. args are copied. In Pipelined
+	// mode nothing is sent yet, so that an error of this statement comes from
+	// Flush or Commit.
+	Do(ctx context.Context, statement *Statement, args []Value) (result int, err error)
+
+	// Flush makes the results of all statements so far available.
+	Flush(ctx context.Context) error
+
+	// Result returns a result that Flush or Commit has made available. It is
+	// valid until the next Begin.
+	Result(i int) *Result
+
+	// Commit ends the transaction. Only nil means that it is committed: a server
+	// that answers COMMIT with ROLLBACK, or warns that it was not replicated,
+	// gives an error.
+	Commit(ctx context.Context) error
+
+	// Rollback gives up the open transaction; without one it does nothing.
+	Rollback(ctx context.Context) error
+
+	// Query runs one statement outside a transaction and hands each row to row,
+	// which must not keep it. It does not hold the whole result in memory.
+	Query(ctx context.Context, statement *Statement, args []Value, row func([]Value) error) error
+
+	// Reset drops the connection and opens a new one, once: the caller backs off
+	// and calls again.
+	Reset(ctx context.Context) error
+
+	Close() error
+}
+
+// Type is the type of a parameter or of a column.
+type Type uint8
+
+const (
+	Integer Type = iota + 1 // Value.Int
+	Decimal                 // Value.Int, in cents; the database's exact decimal, or its integer where the dialect has none
+	Text                    // Value.Text, ASCII
+)
+
+// Value is one parameter or one column of a row.
+type Value struct {
+	Int  int64
+	Text []byte
+	Null bool
+}
+
+// Statement is one SQL text with its types. It is made once and never changed:
+// a session may keep it prepared, keyed by its address.
+type Statement struct {
+	SQL     string
+	Params  []Type
+	Columns []Type // of the rows it returns; none for a statement that returns no rows
+}
+
+// Result is what one statement brought: rows, or the number of rows affected.
+type Result struct {
+	Affected int64
+	Columns  int
+	Values   []Value // row by row
+}
+
+// Rows returns the number of rows.
+func (r *Result) Rows() int {
+	if r.Columns == 0 {
+		return 0
+	}
+	return len(r.Values) / r.Columns
+}
+
+// Row returns row i.
+func (r *Result) Row(i int) []Value { return r.Values[i*r.Columns : (i+1)*r.Columns] }
+
+// Dialect is how one database spells SQL: data, never a decision of a workload.
+type Dialect struct {
+	Placeholder  func(i int) string // the i-th parameter, from 1: "$1" or "?"
+	IntegerType  string             // a signed 64-bit integer: BIGINT
+	DecimalType  string             // exact money, such as NUMERIC(20,2); an integer type where there is none
+	TextType     func(length int) string
+	TableOptions string // after the closing bracket of CREATE TABLE
+	ForUpdate    string // after a SELECT that locks what it reads, such as " FOR UPDATE"; empty where reading locks enough
+	Returning    bool   // UPDATE … RETURNING exists
+	DoNothing    string // after an INSERT that must not fail on an existing key: " ON CONFLICT DO NOTHING"
+	Procedures   string // the language of stored procedures, such as "plpgsql"; empty where there are none
+	// Snapshot is the weakest isolation, by the database's own name, in which all
+	// statements of one transaction read one snapshot; empty: every one does.
+	Snapshot string
+	// AddConstraint: ALTER TABLE can add a primary key after the load.
+	AddConstraint bool
+}
+
+// BulkLoader is satisfied by a database that takes many rows faster than INSERT.
+type BulkLoader interface {
+	// BulkLoad runs load in one transaction: all of it is done, or nothing.
+	BulkLoad(ctx context.Context, load BulkLoad) (rows int64, err error)
+}
+
+// BulkLoad is one table's load.
+type BulkLoad struct {
+	Before  []string // statements run first, such as CREATE TABLE
+	Table   string
+	Columns []string
+	Types   []Type
+	Next    func(row []Value) bool // fills row with the next row; false at the end
+	After   []string               // statements run last, such as ALTER TABLE … ADD PRIMARY KEY
+}

@@ -1,0 +1,137 @@
+// Package history is the record of every transaction of a run, and of the end
+// state that the database was found in: the types, and the files they are kept
+// in. It is a leaf: it imports nothing but the standard library.
+//
+// Money is whole cents. Times are nanoseconds since the run's start on one
+// monotonic clock.
+package history
+
+import "fmt"
+
+// ID names one transaction for ever: the run of pay against this database, the
+// client in that run, and the client's own sequence number. It stays below 2^63,
+// so that every database's signed integer holds it. Zero is no transaction: an
+// account that was never touched carries it as its last one.
+type ID uint64
+
+// The widths of an ID's parts: 16 383 runs of 131 071 clients of 4 294 967 295
+// transactions each. The run number starts at 1.
+const (
+	RunBits      = 14
+	ClientBits   = 17
+	SequenceBits = 32
+)
+
+// NewID builds an ID; each part must fit its width.
+func NewID(run, client, sequence uint64) ID {
+	return ID(run<<(ClientBits+SequenceBits) | client<<SequenceBits | sequence)
+}
+
+// Run, Client and Sequence return the parts of an ID.
+func (id ID) Run() uint64      { return uint64(id) >> (ClientBits + SequenceBits) }
+func (id ID) Client() uint64   { return uint64(id) >> SequenceBits & (1<<ClientBits - 1) }
+func (id ID) Sequence() uint64 { return uint64(id) & (1<<SequenceBits - 1) }
+
+// String returns the ID as reports show it, run-client-sequence, such as 1-7-312.
+func (id ID) String() string { return fmt.Sprintf("%d-%d-%d", id.Run(), id.Client(), id.Sequence()) }
+
+// Kind says what a transaction is.
+type Kind uint8
+
+// The kinds of transaction; the zero value is none of them.
+const (
+	_        Kind = iota
+	Transfer      // two legs, payer to payee
+	Payroll       // one corporate payer, several payees
+	Joint         // a transfer allowed only by a rule over the payer's and a sibling's balance
+	Inquiry       // reads a few accounts, writes nothing
+	Audit         // reads all accounts, or a sample, from one snapshot
+)
+
+var kindNames = [...]string{"?", "transfer", "payroll", "joint transfer", "inquiry", "audit"}
+
+func (k Kind) String() string { return name(kindNames[:], int(k)) }
+
+// Outcome says how a transaction ended. The zero value is unknown.
+type Outcome uint8
+
+const (
+	Unknown   Outcome = iota // may have been applied: nobody could tell
+	Committed                // the database acknowledged it, or a look-up found it
+	Rejected                 // refused by a rule of the bank: surely not applied
+	Aborted                  // surely not applied
+)
+
+var outcomeNames = [...]string{"unknown", "committed", "rejected", "aborted"}
+
+func (o Outcome) String() string { return name(outcomeNames[:], int(o)) }
+
+// Reason says which rule of the bank rejected a transaction.
+type Reason uint8
+
+const (
+	_ Reason = iota
+	InsufficientFunds
+	NoSuchAccount
+)
+
+var reasonNames = [...]string{"", "insufficient funds", "no such account"}
+
+func (r Reason) String() string { return name(reasonNames[:], int(r)) }
+
+func name(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("undefined %d", i)
+}
+
+// Transaction is one transaction as its client saw it.
+//
+// Due ≤ Sent ≤ Try ≤ End. Latency is End-Due, service time is End-Sent. The
+// interval in which the database decided it is [Try, End]; of an unknown one
+// there is no upper bound.
+type Transaction struct {
+	ID       ID
+	Kind     Kind
+	Outcome  Outcome
+	Reason   Reason // of a rejected one
+	LookedUp bool   // the outcome was unknown and a look-up by id settled it
+	Warmup   bool   // it counts for the checks but not for the figures
+	Attempts uint32 // tries sent to the database, at least 1
+	Due      int64  // when the pacing wanted it sent
+	Sent     int64  // when the first try began
+	Try      int64  // when the deciding try began
+	End      int64  // when the outcome was known to the client
+	Ops      []Op   // in the order they were done
+}
+
+// Op is what a transaction did to one account, and what it saw there before.
+// A transaction has at most one Op an account.
+type Op struct {
+	Account  uint64 // n, the account's number by formula
+	Write    bool   // it changed the account: a leg
+	Amount   int64  // cents added by a leg; 0 of a read
+	Observed bool   // the three below were read; false where the reply was lost
+	Version  uint64 // transfers that had touched the account before
+	Balance  int64  // cents before
+	Last     ID     // the last transfer that had touched it; 0 for none
+}
+
+// Account is one account of the end state.
+type Account struct {
+	N       uint64
+	Balance int64  // cents
+	Version uint64 // committed transfers that touched it
+	Last    ID     // the last of them; 0 for none
+}
+
+// Leg is one row of the ledger in the end state.
+type Leg struct {
+	Transfer ID
+	Number   uint32 // of this leg within its transfer, from 0
+	Void     bool   // a tombstone: the look-up of Transfer found nothing and closed the id for ever
+	Account  uint64
+	Amount   int64  // cents
+	Version  uint64 // the account's version that this leg made
+}

@@ -1,0 +1,56 @@
+// Package load drives clients: it decides when each transaction is due, tries
+// it until its outcome is known or the retries are used up, times it, and
+// records it. It knows neither workloads nor databases; the errors it sees are
+// classified by db.ClassOf.
+package load
+
+import (
+	"context"
+	"time"
+
+	"stroppy/internal/history"
+)
+
+// Client makes and tries the transactions of one client. It is used by one
+// goroutine at a time, and allocates nothing per transaction.
+type Client interface {
+	// Prepare chooses the client's next transaction and fills in ID, Kind and
+	// Ops (Account, Write, Amount). It is a function of the seed, the client's
+	// number and how often it was called: outcomes never change the choice.
+	Prepare(tx *history.Transaction)
+
+	// Attempt tries it once. With nil it has set Outcome to Committed or to
+	// Rejected with its Reason, and what it observed in Ops; otherwise the
+	// error's class says what happened. Errors are values that exist already or
+	// come from the driver.
+	Attempt(ctx context.Context, tx *history.Transaction) error
+
+	// Settle looks up by ID a transaction whose outcome is unknown, in such a way
+	// that the answer stays true: it sets Outcome to Committed, or closes the ID
+	// for ever and sets Aborted. Nothing that only reads is ever unknown.
+	Settle(ctx context.Context, tx *history.Transaction) error
+
+	// Reset drops the connection and opens a new one, once.
+	Reset(ctx context.Context) error
+
+	Close() error
+}
+
+// Background is a client that runs one transaction each interval beside the
+// others and does not count in the figures.
+type Background struct {
+	Client Client
+	Every  time.Duration
+}
+
+// ErrAlreadyApplied is what Attempt returns, wrapped or not, when it finds the
+// transaction's own ID in the ledger although every earlier try was reported as
+// surely not applied. The transaction is then recorded as Aborted, which is what
+// the database said, so that the check no-ghost can name the lie.
+var ErrAlreadyApplied error = alreadyApplied{}
+
+type alreadyApplied struct{}
+
+func (alreadyApplied) Error() string {
+	return "the transaction is in the ledger although the database had reported it as not applied"
+}

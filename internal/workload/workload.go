@@ -1,0 +1,53 @@
+// Package workload says what a workload is to the run that conducts it. One
+// folder below it holds one workload, written once for each data model of db.
+package workload
+
+import (
+	"context"
+	"time"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+	"stroppy/internal/load"
+)
+
+// Workload is one workload bound to one open database.
+type Workload interface {
+	Name() string
+
+	// Load makes the initial data; progress is called now and then with what is
+	// done of the total.
+	Load(ctx context.Context, progress func(done, total uint64)) (Loaded, error)
+
+	// Attach finds what an earlier Load has left, which may have been made on
+	// another machine, and refuses what does not fit: no load, half a load,
+	// another seed, size or schema version. It takes the next run number.
+	// Load is followed by Attach too.
+	Attach(ctx context.Context) (Loaded, error)
+
+	// Header is what the history must keep for the checks; valid after Attach.
+	Header() history.Header
+
+	// Client opens client i; valid after Attach.
+	Client(ctx context.Context, i int) (load.Client, error)
+
+	// Background returns clients that run beside and do not count in the
+	// figures, such as the bank's auditor; valid after Attach.
+	Background(ctx context.Context) ([]load.Background, error)
+
+	// EndState downloads what the checks need into end.
+	EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error
+
+	// Check holds the recorded run in dir against the level. It needs no
+	// database.
+	Check(ctx context.Context, dir string, expect isolation.Level) ([]check.Result, error)
+}
+
+// Loaded describes the initial data.
+type Loaded struct {
+	Accounts uint64
+	Total    string        // decimal text
+	Seconds  time.Duration // zero from Attach
+	Resumed  uint64        // accounts that an interrupted load had left and this one kept
+}

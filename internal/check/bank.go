@@ -1,0 +1,223 @@
+package check
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// Source is one recorded history; *history.Reader is one.
+type Source interface {
+	Header() history.Header
+	Complete() bool // it was closed: no transaction that was sent is missing
+	Transactions() iter.Seq2[history.Record, error]
+}
+
+// EndState is what the database held in the end; *history.End is one.
+type EndState interface {
+	Accounts() iter.Seq2[history.Account, error]
+	Legs() iter.Seq2[history.Leg, error]
+	Strangers() []string // rows that no formula makes, as people read them
+}
+
+// Input is all that the checks of the bank look at.
+type Input struct {
+	Expect   isolation.Level       // the claim that the verdict is about
+	Accounts uint64                // accounts that the load made
+	Total    int64                 // the canonical total, cents
+	Opening  func(n uint64) int64  // the opening balance of account n, cents
+	Name     func(n uint64) string // account n as people know it
+	Audited  bool                  // audits were asked for
+	History  []Source              // none: the checks that need one are unknown
+	End      EndState              // nil: it was not downloaded
+}
+
+// The names of the checks, in the order in which they are told.
+const (
+	Total        = "total"
+	NonNegative  = "non-negative"
+	Ledger       = "ledger"
+	Durable      = "durable"
+	NoGhost      = "no-ghost"
+	ExactlyOnce  = "exactly-once"
+	Serializable = "serializable"
+	Strict       = "strict"
+	Audits       = "audits"
+)
+
+// About says in one line what each check holds, in the order of the names.
+func About() [][2]string {
+	return [][2]string{
+		{Total, "the end balances, downloaded and summed, equal the canonical total"},
+		{NonNegative, "no balance is below zero"},
+		{Ledger, "opening balance + ledger legs = end balance, and version = number of legs, for every account"},
+		{Durable, "every committed transfer is in the ledger"},
+		{NoGhost, "nothing rejected or aborted is in the ledger, and nothing there was never sent"},
+		{ExactlyOnce, "no transfer was applied twice"},
+		{Serializable, "the dependency graph has no cycle"},
+		{Strict, "the dependency graph with real-time order added has no cycle"},
+		{Audits, "every audit saw exactly the total, and a consistent cut"},
+	}
+}
+
+// Bank makes all checks of the bank. It takes time and memory linear in the
+// history and the ledger. An error in reading either makes every check unknown
+// that could not be decided without it; it is told in the check's detail.
+func Bank(in Input) []Result {
+	b := &bank{in: in}
+	problem := b.read()
+	results := []Result{
+		b.total(), b.nonNegative(), b.ledger(), b.durable(), b.noGhost(), b.exactlyOnce(),
+	}
+	order := b.order()
+	results = append(results, order.serializable(in.Expect), order.strict(in.Expect), b.audits(order))
+	for i := range results {
+		r := &results[i]
+		if problem != nil && r.Status == Valid {
+			r.Status = Unknown
+			r.Detail = ""
+		}
+		if problem != nil && r.Status == Unknown && r.Detail == "" {
+			r.Detail = fmt.Sprintf("Not decided: %v.", problem)
+		}
+		if r.Status == Unknown && r.Name != Strict && r.Name != Audits {
+			r.Required = true
+		}
+	}
+	b.locate(results)
+	return results
+}
+
+// bank is the material of all checks, gathered in two passes over the files.
+type bank struct {
+	in     Input
+	txns   transactions
+	slots  slots
+	chain  chain
+	end    endFacts
+	audit  auditFacts
+	reads  readFacts
+	edges  edges
+	damage error // the history or the end state could not be read to its end
+}
+
+// auditFacts are what the audits saw.
+type auditFacts struct {
+	whole, sampled int
+	wrong          []uint32 // whole audits whose sum is not the total
+	wrongSum       int64    // what the first of them saw, cents
+}
+
+func (b *bank) read() error {
+	steps := []func() error{b.readTransactions, b.readLedger, b.layOut, b.placeLedger, b.placeUnledgered, b.readAccounts, b.relate}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			b.damage = err
+			return err
+		}
+	}
+	return nil
+}
+
+// complete says that every history was closed, so that what is not in it was
+// never sent.
+func (b *bank) complete() bool {
+	for _, s := range b.in.History {
+		if !s.Complete() {
+			return false
+		}
+	}
+	return len(b.in.History) > 0
+}
+
+func (b *bank) readTransactions() error {
+	b.slots.init(b.in.Accounts)
+	for number, source := range b.in.History {
+		b.txns.runs = append(b.txns.runs, source.Header().Run)
+		for rec, err := range source.Transactions() {
+			if err != nil {
+				return fmt.Errorf("the history could not be read: %w", err)
+			}
+			if err := b.txns.add(rec.Transaction, number); err != nil {
+				return err
+			}
+			b.noteWrites(rec.Transaction)
+			if rec.Kind == history.Audit && rec.Outcome == history.Committed {
+				b.noteAudit(rec.Transaction)
+			}
+		}
+	}
+	return nil
+}
+
+// noteWrites lets the account's chain be long enough for what clients saw.
+func (b *bank) noteWrites(tx *history.Transaction) {
+	if tx.Outcome != history.Committed {
+		return
+	}
+	for i := range tx.Ops {
+		if op := &tx.Ops[i]; op.Write && op.Account < b.in.Accounts {
+			s := b.slots.touch(op.Account)
+			s.writes++
+			if op.Observed {
+				s.highest = max(s.highest, op.Version+1)
+			}
+		}
+	}
+}
+
+func (b *bank) noteAudit(tx *history.Transaction) {
+	if uint64(len(tx.Ops)) != b.in.Accounts {
+		b.audit.sampled++
+		return
+	}
+	b.audit.whole++
+	var sum total
+	for i := range tx.Ops {
+		sum.add(tx.Ops[i].Balance)
+	}
+	if !sum.equals(b.in.Total) {
+		if len(b.audit.wrong) == 0 {
+			b.audit.wrongSum = sum.low()
+		}
+		b.audit.wrong = append(b.audit.wrong, uint32(len(b.txns.list)-1))
+	}
+}
+
+// locate says where in the recorded history the witnesses stand. It reads the
+// history once more, and only when there is something to find.
+func (b *bank) locate(results []Result) {
+	wanted := map[history.ID]history.Ref{}
+	for _, r := range results {
+		for _, id := range r.Witness {
+			wanted[id] = history.Ref{}
+		}
+	}
+	missing := len(wanted)
+	for _, source := range b.in.History {
+		if missing == 0 {
+			break
+		}
+		for rec, err := range source.Transactions() {
+			if err != nil {
+				break
+			}
+			if _, ok := wanted[rec.ID]; ok {
+				wanted[rec.ID] = rec.Ref
+				if missing--; missing == 0 {
+					break
+				}
+			}
+		}
+	}
+	for i := range results {
+		for _, id := range results[i].Witness {
+			if ref := wanted[id]; ref.File != "" && !slices.Contains(results[i].Where, ref) {
+				results[i].Where = append(results[i].Where, ref)
+			}
+		}
+	}
+}

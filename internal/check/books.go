@@ -1,0 +1,373 @@
+package check
+
+import (
+	"fmt"
+	"strings"
+
+	"stroppy/internal/history"
+	"stroppy/internal/money"
+)
+
+const notDownloaded = "Not decided: the end state was not downloaded; give --db."
+
+// endless is the result of a check that needs the end state where there is none.
+func (b *bank) endless(name string) (Result, bool) {
+	r := Result{Name: name, Required: true}
+	switch {
+	case b.in.End == nil:
+		r.Detail = notDownloaded
+		return r, true
+	case b.damage != nil:
+		r.Detail = fmt.Sprintf("Not decided: %v.", b.damage)
+		return r, true
+	}
+	return r, false
+}
+
+// accountsMissing says what is wrong with the set of accounts; empty if nothing.
+func (b *bank) accountsMissing() string {
+	var identity uint64
+	for n := range b.in.Accounts {
+		identity += mix(n + 1)
+	}
+	if b.end.accounts == b.in.Accounts && b.end.identity == identity {
+		return ""
+	}
+	return fmt.Sprintf("The load made %d accounts and the end state has %d, which are not the same ones. ", b.in.Accounts, b.end.accounts)
+}
+
+func (b *bank) total() Result {
+	r, stop := b.endless(Total)
+	if stop {
+		return r
+	}
+	missing := b.accountsMissing()
+	if b.end.sum.equals(b.in.Total) && missing == "" {
+		r.Status = Valid
+		r.Detail = fmt.Sprintf("%s hold %s, as at the load.", plural(b.end.accounts, "account"), money.Format(b.in.Total))
+		return r
+	}
+	r.Status = Invalid
+	r.Detail = missing
+	if !b.end.sum.equals(b.in.Total) {
+		difference := b.end.sum
+		difference.add(-b.in.Total)
+		if b.end.sum.fits() && difference.fits() {
+			verb := "made"
+			cents := difference.low()
+			if cents < 0 {
+				verb, cents = "lost", -cents
+			}
+			r.Detail += fmt.Sprintf("The accounts hold %s, but the load had made %s: %s was %s.",
+				money.Format(b.end.sum.low()), money.Format(b.in.Total), money.Format(cents), verb)
+		} else {
+			r.Detail += fmt.Sprintf("The accounts hold more than 64 bits of cents, but the load had made %s.", money.Format(b.in.Total))
+		}
+	}
+	return r
+}
+
+func (b *bank) nonNegative() Result {
+	r, stop := b.endless(NonNegative)
+	if stop {
+		return r
+	}
+	if b.end.negatives == 0 {
+		r.Status = Valid
+		r.Detail = "No balance is below zero."
+		return r
+	}
+	r.Status = Invalid
+	var list []string
+	for _, a := range b.end.negative {
+		list = append(list, fmt.Sprintf("%s holds %s after %v", b.in.Name(a.N), money.Format(a.Balance), a.Last))
+		r.Witness = append(r.Witness, a.Last)
+	}
+	r.Detail = fmt.Sprintf("%s below zero: account %s.", plural(b.end.negatives, "balance"), joined(list, b.end.negatives))
+	return r
+}
+
+func (b *bank) ledger() Result {
+	r, stop := b.endless(Ledger)
+	if stop {
+		return r
+	}
+	var told []string
+	if strangers := b.in.End.Strangers(); len(strangers) > 0 {
+		told = append(told, fmt.Sprintf("%s that no load and no client made: %s.", plural(len(strangers), "row"),
+			joined(strangers[:min(some, len(strangers))], len(strangers))))
+	}
+	if b.end.strange > 0 {
+		told = append(told, fmt.Sprintf("%s on accounts that no load made.", plural(b.end.strange, "ledger leg")))
+	}
+	for _, w := range b.end.wrong {
+		told = append(told, b.wrongAccount(w))
+		if w.account.Last != 0 {
+			r.Witness = append(r.Witness, w.account.Last)
+		}
+	}
+	if more := b.end.wrongs - len(b.end.wrong); more > 0 {
+		told = append(told, fmt.Sprintf("The books of %s more do not close.", plural(more, "account")))
+	}
+	for _, f := range b.chain.forks[:min(len(b.chain.forks), some)] {
+		s, version := b.slotAt(f.pos)
+		told = append(told, fmt.Sprintf("Lost update: transfers %v and %v both made version %d of account %s.",
+			b.idOf(f.first), b.idOf(f.second), version, b.in.Name(s.n)))
+		r.Witness = append(r.Witness, b.idOf(f.first), b.idOf(f.second))
+	}
+	if odd := b.oddBooks(&r); odd != "" {
+		told = append(told, odd)
+	}
+	if len(told) > 0 {
+		r.Status = Invalid
+		r.Detail = strings.Join(told, "\n")
+		return r
+	}
+	r.Status = Valid
+	r.Detail = fmt.Sprintf("The books of all %s close.", plural(b.end.accounts, "account"))
+	return r
+}
+
+// oddBooks tells what else does not fit between accounts and ledger: an account
+// whose last transfer is not the one that the ledger has, and balances that were
+// read on the way.
+func (b *bank) oddBooks(r *Result) string {
+	var told []string
+	if n := len(b.end.odd); n > 0 {
+		a := b.end.odd[0]
+		told = append(told, fmt.Sprintf("Account %s carries transfer %v as its last at version %d, but the ledger does not%s",
+			b.in.Name(a.N), a.Last, a.Version, times(n)))
+		r.Witness = append(r.Witness, a.Last)
+	}
+	if n := len(b.chain.outside); n > 0 {
+		told = append(told, fmt.Sprintf("Transfer %v has a ledger leg with a version that its account never reached%s",
+			b.idOf(b.chain.outside[0]), times(n)))
+		r.Witness = append(r.Witness, b.idOf(b.chain.outside[0]))
+	}
+	if n := len(b.reads.balance); n > 0 {
+		o := b.reads.balance[0]
+		told = append(told, fmt.Sprintf("First seen by transaction %v, which read balance %s at version %d of account %s.",
+			b.idOf(o.reader), money.Format(o.balance), o.version, b.in.Name(o.account)))
+		r.Witness = append(r.Witness, b.idOf(o.reader))
+	}
+	return strings.Join(told, "\n")
+}
+
+func (b *bank) wrongAccount(w wrongAccount) string {
+	name := b.in.Name(w.account.N)
+	if w.account.Balance == w.want {
+		return fmt.Sprintf("Account %s has version %d but %s.", name, w.account.Version, plural(w.legs, "ledger leg"))
+	}
+	text := fmt.Sprintf("Account %s holds %s, but opening balance and ledger make %s (%s off)",
+		name, money.Format(w.account.Balance), money.Format(w.want), money.Format(w.account.Balance-w.want))
+	if w.account.Version != uint64(w.legs) {
+		return fmt.Sprintf("%s; it has version %d and %s.", text, w.account.Version, plural(w.legs, "ledger leg"))
+	}
+	return text + "."
+}
+
+func (b *bank) durable() Result {
+	r, stop := b.endless(Durable)
+	if stop {
+		return r
+	}
+	if len(b.in.History) == 0 {
+		r.Detail = "Not decided: there is no history of what was acknowledged; give the run directory of the pay."
+		return r
+	}
+	committed, missing, partly := 0, []history.ID(nil), []history.ID(nil)
+	for i := range b.txns.list {
+		t := &b.txns.list[i]
+		if t.outcome != history.Committed || t.want == 0 {
+			continue
+		}
+		committed++
+		switch {
+		case t.seen == 0:
+			missing = append(missing, t.id)
+		case t.seen < t.want || t.flags&repeated == 0 && t.ledger != t.legs:
+			partly = append(partly, t.id)
+		}
+	}
+	if len(missing)+len(partly) == 0 {
+		r.Status = Valid
+		r.Detail = fmt.Sprintf("All %s acknowledged are in the ledger.", plural(committed, "transfer"))
+		return r
+	}
+	r.Status = Invalid
+	var told []string
+	if len(missing) > 0 {
+		told = append(told, fmt.Sprintf("%s acknowledged and lost: %s.", plural(len(missing), "transfer"), ids(missing)))
+	}
+	if len(partly) > 0 {
+		told = append(told, fmt.Sprintf("%s whose legs in the ledger are not those that were acknowledged: %s.", plural(len(partly), "transfer"), ids(partly)))
+	}
+	r.Detail = strings.Join(told, "\n")
+	r.Witness = append(first(missing), first(partly)...)
+	return r
+}
+
+func (b *bank) noGhost() Result {
+	r, stop := b.endless(NoGhost)
+	if stop {
+		return r
+	}
+	var ghosts, never, voids []history.ID
+	foreign := 0
+	for i := range b.txns.list {
+		t := &b.txns.list[i]
+		switch {
+		case t.seen == 0:
+		case t.source == fromLedger && !b.txns.covers(t.id.Run()):
+			foreign++
+		case t.source == fromLedger:
+			never = append(never, t.id)
+		case t.flags&voided != 0:
+			voids = append(voids, t.id)
+		case t.outcome == history.Aborted || t.outcome == history.Rejected:
+			ghosts = append(ghosts, t.id)
+		}
+	}
+	var told []string
+	if len(ghosts) > 0 {
+		told = append(told, fmt.Sprintf("%s reported as not applied, yet in the ledger: %s.", plural(len(ghosts), "transfer"), ids(ghosts)))
+	}
+	if len(voids) > 0 {
+		told = append(told, fmt.Sprintf("%s closed by a look-up that found nothing, yet applied later: %s.", plural(len(voids), "transfer"), ids(voids)))
+	}
+	if len(never) > 0 && b.complete() {
+		told = append(told, fmt.Sprintf("%s in the ledger that no client ever sent: %s.", plural(len(never), "transfer"), ids(never)))
+	}
+	r.Witness = append(append(first(ghosts), first(voids)...), first(never)...)
+	switch {
+	case len(told) > 0:
+		r.Status = Invalid
+		r.Detail = strings.Join(told, "\n")
+	case len(b.in.History) == 0:
+		r.Detail = "Not decided: there is no history of what was sent; give the run directory of the pay."
+	case foreign > 0:
+		r.Detail = fmt.Sprintf("Not decided: the ledger has %s of runs whose history was not given.", plural(foreign, "transfer"))
+	case !b.complete():
+		r.Detail = "Not decided: the recording was cut off, so what was sent last is not known."
+	default:
+		r.Status = Valid
+		r.Detail = "Nothing rejected or aborted is in the ledger, and all that is there was sent."
+	}
+	if r.Status != Invalid {
+		r.Witness = nil
+	}
+	return r
+}
+
+func (b *bank) exactlyOnce() Result {
+	r, stop := b.endless(ExactlyOnce)
+	if stop {
+		return r
+	}
+	var told []string
+	if len(b.end.twice) > 0 {
+		var twice []history.ID
+		for _, t := range b.end.twice {
+			twice = append(twice, b.idOf(t))
+		}
+		told = append(told, fmt.Sprintf("%s with a leg twice in the ledger: %s.", plural(len(twice), "transfer"), ids(twice)))
+		r.Witness = append(r.Witness, first(twice)...)
+	}
+	seen := map[history.ID]bool{}
+	tell := func(account, version uint64, last history.ID) {
+		t, ok := b.txns.find(last)
+		s := b.slots.find(account)
+		if !ok || s == nil || seen[last] {
+			return
+		}
+		if made := b.versionOf(s, t); made != 0 && uint64(made) < version {
+			seen[last] = true
+			if len(seen) <= some {
+				told = append(told, fmt.Sprintf("Transfer %v made version %d of account %s, and was seen as the maker of version %d too: it was applied twice.",
+					last, made, b.in.Name(account), version))
+				r.Witness = append(r.Witness, last)
+			}
+		}
+	}
+	for _, o := range b.reads.twice {
+		tell(o.account, o.version, o.last)
+	}
+	for _, a := range b.end.odd {
+		tell(a.N, a.Version, a.Last)
+	}
+	if more := len(seen) - some; more > 0 {
+		told = append(told, fmt.Sprintf("So were %s more.", plural(more, "transfer")))
+	}
+	switch {
+	case len(told) > 0:
+		r.Status = Invalid
+		r.Detail = strings.Join(told, "\n")
+	case len(b.in.History) == 0:
+		r.Detail = "Not decided: there is no history of what was sent; give the run directory of the pay."
+	default:
+		r.Status = Valid
+		r.Detail = "No transfer was applied twice."
+	}
+	return r
+}
+
+func (b *bank) audits(o *order) Result {
+	r := Result{Name: Audits, Required: b.in.Audited}
+	var torn []uint32
+	for t := range o.torn {
+		if b.txns.list[t].kind == history.Audit {
+			torn = append(torn, t)
+		}
+	}
+	a := &b.audit
+	var told []string
+	if len(a.wrong) > 0 {
+		told = append(told, fmt.Sprintf("%s of %s saw another total; the first, %v, saw %s in place of %s.",
+			plural(len(a.wrong), "audit"), plural(a.whole, "whole audit"), b.idOf(a.wrong[0]), money.Format(a.wrongSum), money.Format(b.in.Total)))
+	}
+	if len(torn) > 0 {
+		told = append(told, fmt.Sprintf("%s saw no consistent cut; the first is %v.", plural(len(torn), "audit"), b.idOf(torn[0])))
+	}
+	for _, t := range append(a.wrong, torn...) {
+		if len(r.Witness) < some {
+			r.Witness = append(r.Witness, b.idOf(t))
+		}
+	}
+	switch {
+	case len(told) > 0:
+		r.Status = Invalid
+		r.Detail = strings.Join(told, "\n")
+	case b.damage != nil:
+		r.Detail = fmt.Sprintf("Not decided: %v.", b.damage)
+	case !b.in.Audited:
+		r.Detail = "No audits were asked for."
+	case a.whole+a.sampled == 0:
+		r.Detail = "Not decided: no audit was completed."
+	default:
+		r.Status = Valid
+		r.Detail = fmt.Sprintf("%s and %s saw a consistent cut, and the whole ones exactly the total.", plural(a.whole, "whole audit"), plural(a.sampled, "sampled one"))
+	}
+	return r
+}
+
+// ids lists the first few of many transactions.
+func ids(all []history.ID) string {
+	var text []string
+	for _, id := range first(all) {
+		text = append(text, id.String())
+	}
+	return joined(text, len(all))
+}
+
+func first(all []history.ID) []history.ID {
+	return append([]history.ID(nil), all[:min(some, len(all))]...)
+}
+
+// joined lists some of all.
+func joined(list []string, all int) string {
+	text := strings.Join(list, ", ")
+	if more := all - len(list); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

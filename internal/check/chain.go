@@ -1,0 +1,255 @@
+package check
+
+import (
+	"fmt"
+	"math"
+
+	"stroppy/internal/history"
+)
+
+// slot is what the checks keep of one account that was touched.
+type slot struct {
+	n       uint64
+	sum     int64  // of its ledger legs, cents
+	legs    uint32 // ledger legs
+	writes  uint32 // legs of committed transactions in the history
+	highest uint64 // version that anybody saw it written to
+	base    uint32 // position of its version 0
+	length  uint32 // its highest position is base+length
+	broken  bool   // its versions do not follow each other: its replayed balances are not known
+}
+
+// slots maps touched accounts to slots: an array over all accounts while that is
+// at most 512 MB, else a map of those touched.
+type slots struct {
+	dense  []uint32 // slot + 1
+	sparse map[uint64]uint32
+	list   []slot
+}
+
+const denseAccounts = 1 << 27
+
+func (s *slots) init(accounts uint64) {
+	if accounts <= denseAccounts {
+		s.dense = make([]uint32, accounts)
+	} else {
+		s.sparse = map[uint64]uint32{}
+	}
+}
+
+// find returns the slot of account n, nil if it was never touched.
+func (s *slots) find(n uint64) *slot {
+	i := uint32(0)
+	if s.dense != nil {
+		if n < uint64(len(s.dense)) {
+			i = s.dense[n]
+		}
+	} else {
+		i = s.sparse[n]
+	}
+	if i == 0 {
+		return nil
+	}
+	return &s.list[i-1]
+}
+
+// touch returns the slot of account n, making it if need be; n is within bounds.
+func (s *slots) touch(n uint64) *slot {
+	if found := s.find(n); found != nil {
+		return found
+	}
+	s.list = append(s.list, slot{n: n})
+	i := uint32(len(s.list))
+	if s.dense != nil {
+		s.dense[n] = i
+	} else {
+		s.sparse[n] = i
+	}
+	return &s.list[i-1]
+}
+
+// chain is every version of every account in one array of positions. An
+// account's versions follow each other; position base is version 0, which the
+// load made. So the next position is the next version, and the position after an
+// account's last one is another account's version 0, which nobody wrote.
+type chain struct {
+	writer  []uint32 // the transaction that made this version
+	balance []int64  // cents at this version by replay; unknownBalance if not known
+	forks   []fork   // versions made by two transactions
+	forkAt  map[uint32][]fork
+	outside []uint32 // transactions whose leg has a version beyond every bound
+}
+
+const unknownBalance = math.MinInt64
+
+// fork is a version of an account that two transactions both made.
+type fork struct {
+	pos           uint32
+	first, second uint32
+}
+
+func (c *chain) fork(f fork) {
+	if c.forkAt == nil {
+		c.forkAt = map[uint32][]fork{}
+	}
+	c.forks = append(c.forks, f)
+	c.forkAt[f.pos] = append(c.forkAt[f.pos], f)
+}
+
+// layOut gives every touched account its positions. The length of an account is
+// bounded by the writes to it that are known, so that a damaged version number
+// cannot ask for memory.
+func (b *bank) layOut() error {
+	next := uint64(0)
+	for i := range b.slots.list {
+		s := &b.slots.list[i]
+		bound := uint64(s.legs) + uint64(s.writes) + 16
+		s.length = uint32(min(s.highest, bound))
+		s.base = uint32(next)
+		next += uint64(s.length) + 1
+	}
+	if next >= uint64(none) {
+		return fmt.Errorf("the ledger has %d legs, which is more than one check takes", next)
+	}
+	b.chain.writer = make([]uint32, next+1)
+	for i := range b.chain.writer {
+		b.chain.writer[i] = none
+	}
+	b.chain.balance = make([]int64, next+1)
+	return nil
+}
+
+// place puts transaction t as the maker of a version.
+func (b *bank) place(s *slot, version uint64, amount int64, t uint32) {
+	if version == 0 || version > uint64(s.length) {
+		b.chain.outside = append(b.chain.outside, t)
+		s.broken = true
+		return
+	}
+	p := s.base + uint32(version)
+	if w := b.chain.writer[p]; w != none {
+		if w != t {
+			b.chain.fork(fork{pos: p, first: w, second: t})
+		}
+		s.broken = true
+		return
+	}
+	b.chain.writer[p] = t
+	b.chain.balance[p] = amount
+}
+
+// placeLedger puts every ledger leg at its version.
+func (b *bank) placeLedger() error {
+	if b.in.End == nil {
+		return nil
+	}
+	for leg, err := range b.in.End.Legs() {
+		if err != nil {
+			return fmt.Errorf("the end state's ledger could not be read: %w", err)
+		}
+		if leg.Void || leg.Account >= b.in.Accounts {
+			continue
+		}
+		t, _ := b.txns.find(leg.Transfer)
+		b.place(b.slots.touch(leg.Account), leg.Version, leg.Amount, t)
+	}
+	return nil
+}
+
+// placeUnledgered puts the acknowledged transfers that the ledger does not have
+// where their clients saw them, then replays the balances.
+func (b *bank) placeUnledgered() error {
+	missing := false
+	for i := range b.txns.list {
+		t := &b.txns.list[i]
+		if t.outcome == history.Committed && t.want > 0 && t.seen == 0 {
+			missing = true
+			break
+		}
+	}
+	if missing {
+		if err := b.each(func(t uint32, tx *history.Transaction) {
+			if n := &b.txns.list[t]; n.outcome != history.Committed || n.seen > 0 {
+				return
+			}
+			for i := range tx.Ops {
+				if op := &tx.Ops[i]; op.Write && op.Observed && op.Account < b.in.Accounts {
+					b.placeOwn(b.slots.touch(op.Account), op, t)
+				}
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	b.replay()
+	return nil
+}
+
+// placeOwn places a transfer by what its client saw. Where the ledger says that
+// another made the same version, this one has vanished and its place was taken.
+func (b *bank) placeOwn(s *slot, op *history.Op, t uint32) {
+	version := op.Version + 1
+	if b.in.End != nil {
+		b.txns.list[t].flags |= lied
+		s.broken = true
+		if version <= uint64(s.length) && b.chain.writer[s.base+uint32(version)] != none {
+			return
+		}
+	}
+	b.place(s, version, op.Amount, t)
+}
+
+// replay turns the amounts into balances, as far as the versions follow each
+// other without a gap or a fork.
+func (b *bank) replay() {
+	for i := range b.slots.list {
+		s := &b.slots.list[i]
+		balance := b.in.Opening(s.n)
+		b.chain.balance[s.base] = balance
+		known := true
+		for p := s.base + 1; p <= s.base+s.length; p++ {
+			if b.chain.writer[p] == none || len(b.chain.forkAt[p]) > 0 {
+				known = false
+				s.broken = true
+			}
+			if !known {
+				b.chain.balance[p] = unknownBalance
+				continue
+			}
+			balance += b.chain.balance[p]
+			b.chain.balance[p] = balance
+		}
+	}
+}
+
+// each goes through the whole history again, in the order of the first time.
+func (b *bank) each(do func(t uint32, tx *history.Transaction)) error {
+	for _, source := range b.in.History {
+		for rec, err := range source.Transactions() {
+			if err != nil {
+				return fmt.Errorf("the history could not be read: %w", err)
+			}
+			t, ok := b.txns.find(rec.ID)
+			if !ok {
+				return fmt.Errorf("the history changed while it was being checked")
+			}
+			do(t, rec.Transaction)
+		}
+	}
+	return nil
+}
+
+// slotAt returns the account that a position belongs to, and the version there.
+func (b *bank) slotAt(p uint32) (*slot, uint32) {
+	lo, hi := 0, len(b.slots.list)
+	for hi-lo > 1 {
+		mid := (lo + hi) / 2
+		if b.slots.list[mid].base <= p {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	s := &b.slots.list[lo]
+	return s, p - s.base
+}

@@ -1,0 +1,120 @@
+package check
+
+import (
+	"fmt"
+
+	"stroppy/internal/history"
+)
+
+// endFacts are what the end state says by itself.
+type endFacts struct {
+	accounts  uint64
+	identity  uint64 // sum of the hashes of all account numbers: which accounts are there
+	sum       total
+	negative  []history.Account // the first few
+	negatives int
+	wrong     []wrongAccount // the first few accounts whose books do not close
+	wrongs    int
+	twice     []uint32 // transfers of which the ledger has a leg twice
+	strange   int      // legs of accounts that no load made
+	// odd are accounts that carry another last transfer than the ledger has for
+	// their version.
+	odd []history.Account
+}
+
+// wrongAccount is an account whose opening balance and ledger legs do not make
+// its end balance, or whose version is not the number of its legs.
+type wrongAccount struct {
+	account history.Account
+	want    int64 // cents by the ledger; meaningless if !known
+	legs    uint32
+}
+
+// some is how many instances of one violation a check keeps to tell.
+const some = 8
+
+func (b *bank) readLedger() error {
+	if b.in.End == nil {
+		return nil
+	}
+	for leg, err := range b.in.End.Legs() {
+		if err != nil {
+			return fmt.Errorf("the end state's ledger could not be read: %w", err)
+		}
+		t, ok := b.txns.find(leg.Transfer)
+		if leg.Void {
+			if ok {
+				b.txns.list[t].flags |= voided
+			}
+			continue
+		}
+		if !ok {
+			t = b.txns.addFromLedger(leg.Transfer)
+		}
+		n := &b.txns.list[t]
+		n.seen++
+		n.ledger += legHash(leg.Account, leg.Amount)
+		if n.seen == 0 || n.source != fromLedger && n.seen > n.want && n.flags&repeated == 0 {
+			n.flags |= repeated
+			b.end.twice = append(b.end.twice, t)
+		}
+		if leg.Account >= b.in.Accounts {
+			b.end.strange++
+			continue
+		}
+		s := b.slots.touch(leg.Account)
+		s.legs++
+		s.sum += leg.Amount
+		s.highest = max(s.highest, leg.Version)
+	}
+	return nil
+}
+
+// readAccounts holds every end balance against the formula and the ledger.
+func (b *bank) readAccounts() error {
+	if b.in.End == nil {
+		return nil
+	}
+	for a, err := range b.in.End.Accounts() {
+		if err != nil {
+			return fmt.Errorf("the end state's accounts could not be read: %w", err)
+		}
+		b.end.accounts++
+		b.end.identity += mix(a.N + 1)
+		b.end.sum.add(a.Balance)
+		if a.Balance < 0 {
+			b.end.negatives++
+			if len(b.end.negative) < some {
+				b.end.negative = append(b.end.negative, a)
+			}
+		}
+		want, legs := b.in.Opening(a.N), uint32(0)
+		if s := b.slots.find(a.N); s != nil {
+			want, legs = want+s.sum, s.legs
+			b.lastOf(s, a)
+		}
+		if a.Balance != want || a.Version != uint64(legs) {
+			b.end.wrongs++
+			if s := b.slots.find(a.N); s != nil {
+				s.broken = true
+			}
+			if len(b.end.wrong) < some {
+				b.end.wrong = append(b.end.wrong, wrongAccount{account: a, want: want, legs: legs})
+			}
+		}
+	}
+	return nil
+}
+
+// lastOf compares the last transfer that an account carries with the ledger's.
+func (b *bank) lastOf(s *slot, a history.Account) {
+	if a.Version > uint64(s.length) {
+		b.end.odd = append(b.end.odd, a)
+		return
+	}
+	w := b.chain.writer[s.base+uint32(a.Version)]
+	if a.Version == 0 && a.Last == 0 || w != none && b.txns.list[w].id == a.Last {
+		return
+	}
+	b.end.odd = append(b.end.odd, a)
+}

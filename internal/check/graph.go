@@ -1,0 +1,234 @@
+package check
+
+// graph is a directed graph in compressed rows: the edges of node n are
+// to[row[n]:row[n+1]], with their kinds beside them.
+type graph struct {
+	row  []uint32
+	to   []uint32
+	kind []uint8
+}
+
+func (g *graph) nodes() int { return len(g.row) - 1 }
+
+// newGraph builds the rows by a counting sort: linear in nodes and edges.
+func newGraph(nodes int, e edges) *graph {
+	g := &graph{row: make([]uint32, nodes+1), to: make([]uint32, len(e.to)), kind: make([]uint8, len(e.to))}
+	for _, n := range e.from {
+		g.row[n+1]++
+	}
+	for n := range nodes {
+		g.row[n+1] += g.row[n]
+	}
+	next := append([]uint32(nil), g.row[:nodes]...)
+	for i, from := range e.from {
+		g.to[next[from]] = e.to[i]
+		g.kind[next[from]] = e.kind[i]
+		next[from]++
+	}
+	return g
+}
+
+// acyclic decides by taking away nodes that nothing leads to until none is left
+// (Kahn, 1962).
+func (g *graph) acyclic() bool {
+	incoming := make([]uint32, g.nodes())
+	for _, to := range g.to {
+		incoming[to]++
+	}
+	ready := make([]uint32, 0, 1024)
+	for n, count := range incoming {
+		if count == 0 {
+			ready = append(ready, uint32(n))
+		}
+	}
+	taken := 0
+	for len(ready) > 0 {
+		n := ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		taken++
+		for _, to := range g.to[g.row[n]:g.row[n+1]] {
+			if incoming[to]--; incoming[to] == 0 {
+				ready = append(ready, to)
+			}
+		}
+	}
+	return taken == g.nodes()
+}
+
+// components returns the strongly connected components with more than one node:
+// those that hold every cycle (Tarjan, 1972, without recursion).
+func (g *graph) components() [][]uint32 {
+	t := tarjan{
+		g: g, index: make([]uint32, g.nodes()), low: make([]uint32, g.nodes()), on: make([]bool, g.nodes()),
+	}
+	for n := range g.nodes() {
+		if t.index[n] == 0 {
+			t.visit(uint32(n))
+		}
+	}
+	return t.found
+}
+
+type tarjan struct {
+	g     *graph
+	index []uint32 // order of discovery, from 1
+	low   []uint32
+	on    []bool // on the stack
+	count uint32
+	stack []uint32
+	calls []call
+	found [][]uint32
+}
+
+// call is one frame of the depth-first search: a node and its next edge.
+type call struct{ node, edge uint32 }
+
+func (t *tarjan) enter(n uint32) {
+	t.count++
+	t.index[n], t.low[n], t.on[n] = t.count, t.count, true
+	t.stack = append(t.stack, n)
+	t.calls = append(t.calls, call{n, t.g.row[n]})
+}
+
+func (t *tarjan) visit(root uint32) {
+	t.enter(root)
+	for len(t.calls) > 0 {
+		c := &t.calls[len(t.calls)-1]
+		n := c.node
+		if c.edge < t.g.row[n+1] {
+			to := t.g.to[c.edge]
+			c.edge++
+			if t.index[to] == 0 {
+				t.enter(to)
+			} else if t.on[to] {
+				t.low[n] = min(t.low[n], t.index[to])
+			}
+			continue
+		}
+		t.calls = t.calls[:len(t.calls)-1]
+		if len(t.calls) > 0 {
+			parent := t.calls[len(t.calls)-1].node
+			t.low[parent] = min(t.low[parent], t.low[n])
+		}
+		if t.low[n] == t.index[n] {
+			t.leave(n)
+		}
+	}
+}
+
+// leave takes the component whose first node is n from the stack.
+func (t *tarjan) leave(n uint32) {
+	first := len(t.stack) - 1
+	for t.stack[first] != n {
+		first--
+	}
+	for _, m := range t.stack[first:] {
+		t.on[m] = false
+	}
+	if len(t.stack)-first > 1 {
+		t.found = append(t.found, append([]uint32(nil), t.stack[first:]...))
+	}
+	t.stack = t.stack[:first]
+}
+
+// only returns the graph of the edges whose kind is at most the given one.
+func (g *graph) only(kind uint8) *graph {
+	var e edges
+	for n := range g.nodes() {
+		for i := g.row[n]; i < g.row[n+1]; i++ {
+			if g.kind[i] <= kind {
+				e.add(uint32(n), g.to[i], g.kind[i])
+			}
+		}
+	}
+	return newGraph(g.nodes(), e)
+}
+
+// spaced returns the graph whose cycles are those cycles of g in which no two
+// anti-dependencies (rw) follow each other. Node n of g becomes 2n, reached by
+// another edge, and 2n+1, reached by rw.
+//
+// Snapshot isolation allows a history exactly when (WW ∪ WR) ; RW? has no cycle
+// (Cerone and Gotsman, Analysing Snapshot Isolation, 2016, theorem 9), which is
+// when this graph has none.
+func (g *graph) spaced() *graph {
+	var e edges
+	for n := range g.nodes() {
+		from := uint32(n)
+		for i := g.row[n]; i < g.row[n+1]; i++ {
+			to := g.to[i]
+			if g.kind[i] == rw {
+				e.add(2*from, 2*to+1, rw)
+				continue
+			}
+			e.add(2*from, 2*to, g.kind[i])
+			e.add(2*from+1, 2*to, g.kind[i])
+		}
+	}
+	return newGraph(2*g.nodes(), e)
+}
+
+// restrict returns the graph of the edges within one component, over the nodes
+// 0 … len(component)-1, which stand for the component's.
+func (g *graph) restrict(component []uint32) *graph {
+	local := make(map[uint32]uint32, len(component))
+	for i, n := range component {
+		local[n] = uint32(i)
+	}
+	var e edges
+	for i, n := range component {
+		for j := g.row[n]; j < g.row[n+1]; j++ {
+			if to, ok := local[g.to[j]]; ok {
+				e.add(uint32(i), to, g.kind[j])
+			}
+		}
+	}
+	return newGraph(len(component), e)
+}
+
+// step is one edge of a path.
+type step struct {
+	from, to uint32
+	kind     uint8
+}
+
+// path finds a shortest path from one node to another over edges of at most the
+// given kind, by breadth. The nodes visited are bounded; nil is none found.
+func (g *graph) path(from, to uint32, kind uint8, bound int) []step {
+	came := map[uint32]step{}
+	queue := []uint32{from}
+	for len(queue) > 0 && len(came) < bound {
+		n := queue[0]
+		queue = queue[1:]
+		for i := g.row[n]; i < g.row[n+1]; i++ {
+			m := g.to[i]
+			if g.kind[i] > kind {
+				continue
+			}
+			if _, ok := came[m]; ok {
+				continue
+			}
+			came[m] = step{n, m, g.kind[i]}
+			if m == to {
+				return backtrack(came, from, to)
+			}
+			queue = append(queue, m)
+		}
+	}
+	return nil
+}
+
+func backtrack(came map[uint32]step, from, to uint32) []step {
+	var steps []step
+	for n := to; ; {
+		s := came[n]
+		steps = append(steps, s)
+		if n = s.from; n == from {
+			break
+		}
+	}
+	for i, j := 0, len(steps)-1; i < j; i, j = i+1, j-1 {
+		steps[i], steps[j] = steps[j], steps[i]
+	}
+	return steps
+}

@@ -1,0 +1,227 @@
+package check
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// weak runs a few transactions on a store whose reads may be old and whose
+// versions follow the order of commits: every anomaly of reading comes up.
+func weak(rng *rand.Rand, accounts, count int) *world {
+	w := newWorld(accounts)
+	past := make([][]history.Account, accounts)
+	for n := range past {
+		past[n] = []history.Account{w.accounts[n]}
+	}
+	for range count {
+		tx := w.begin([]history.Kind{history.Inquiry, history.Joint, history.Transfer}[rng.IntN(3)])
+		tx.Try -= rng.Int64N(4000)
+		tx.Sent, tx.Due = tx.Try, tx.Try
+		order := rng.Perm(accounts)
+		if tx.Kind != history.Transfer {
+			for _, n := range order[2:min(accounts, 2+1+rng.IntN(2))] {
+				back := min(rng.IntN(3), len(past[n])-1)
+				a := past[n][len(past[n])-1-back]
+				tx.Ops = append(tx.Ops, history.Op{Account: a.N, Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last})
+			}
+		}
+		if tx.Kind != history.Inquiry {
+			amount := rng.Int64N(9) + 1
+			w.leg(tx, uint64(order[0]), -amount)
+			w.leg(tx, uint64(order[1]), amount)
+			for _, n := range order[:2] {
+				past[n] = append(past[n], w.accounts[n])
+			}
+		}
+	}
+	return w
+}
+
+// possible says by trying every order whether one of them explains every read:
+// the definition of serializability, and with real time of the strict one.
+func possible(w *world, real bool) bool {
+	type state struct {
+		version []uint64
+		last    []history.ID
+	}
+	n := len(w.txns)
+	s := state{make([]uint64, len(w.accounts)), make([]history.ID, len(w.accounts))}
+	var search func(done uint) bool
+	search = func(done uint) bool {
+		if done == 1<<n-1 {
+			return true
+		}
+	next:
+		for i := range w.txns {
+			if done&(1<<i) != 0 {
+				continue
+			}
+			tx := &w.txns[i]
+			for j := range w.txns {
+				if real && j != i && done&(1<<j) == 0 && w.txns[j].End < tx.Try {
+					continue next
+				}
+			}
+			for _, op := range tx.Ops {
+				if s.version[op.Account] != op.Version || s.last[op.Account] != op.Last {
+					continue next
+				}
+			}
+			for _, op := range tx.Ops {
+				if op.Write {
+					s.version[op.Account]++
+					s.last[op.Account] = tx.ID
+				}
+			}
+			ok := search(done | 1<<i)
+			for _, op := range tx.Ops {
+				if op.Write {
+					s.version[op.Account]--
+					s.last[op.Account] = op.Last
+				}
+			}
+			if ok {
+				return true
+			}
+		}
+		return false
+	}
+	return search(0)
+}
+
+// TestOracle holds both graph checks against the definition, on thousands of
+// small histories of which about half are wrong.
+func TestOracle(t *testing.T) {
+	var counts [2][2]int
+	for seed := range uint64(4000) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		w := weak(rng, 3+rng.IntN(3), 2+rng.IntN(6))
+		results := byName(Bank(w.input(isolation.StrictSerializable)))
+		for i, name := range []string{Serializable, Strict} {
+			want := Invalid
+			if possible(w, i == 1) {
+				want = Valid
+			}
+			counts[i][want-Valid]++
+			if got := results[name].Status; got != want {
+				t.Fatalf("seed %d: %s is %v, the oracle says %v: %s", seed, name, got, want, results[name].Detail)
+			}
+		}
+	}
+	for i, c := range counts {
+		if c[0] < 200 || c[1] < 200 {
+			t.Errorf("check %d: %d valid and %d invalid histories are too few of one kind to prove anything", i, c[0], c[1])
+		}
+	}
+}
+
+// TestSnapshotOracle holds the decision about snapshot isolation against a
+// store that gives exactly that: whatever it does must not break the claim, and
+// some of it must break serializability.
+func TestSnapshotOracle(t *testing.T) {
+	skews := 0
+	for seed := range uint64(400) {
+		w := snapshotStore(rand.New(rand.NewPCG(seed, 9)), 6, 40)
+		results := Bank(w.input(isolation.SnapshotIsolation))
+		if Verdict(results) != Valid {
+			t.Fatalf("seed %d: a snapshot-isolated history is called %v: %+v", seed, Verdict(results), byName(results)[Serializable])
+		}
+		if byName(results)[Serializable].Status == Invalid {
+			skews++
+		}
+	}
+	if skews < 20 {
+		t.Errorf("only %d of 400 histories had a write skew", skews)
+	}
+}
+
+// snapshotStore interleaves transactions that read from the snapshot at their
+// begin and commit only if nobody has changed what they write.
+func snapshotStore(rng *rand.Rand, accounts, count int) *world {
+	w := newWorld(accounts)
+	type open struct {
+		tx       int
+		snapshot []history.Account
+	}
+	var running []open
+	for range count {
+		if len(running) < 3 {
+			w.begin(history.Joint)
+			running = append(running, open{len(w.txns) - 1, append([]history.Account(nil), w.accounts...)})
+			continue
+		}
+		k := rng.IntN(len(running))
+		o := running[k]
+		running = append(running[:k], running[k+1:]...)
+		tx := &w.txns[o.tx]
+		order := rng.Perm(accounts)
+		w.now += 1000
+		tx.End = w.now
+		for _, n := range order[2:4] {
+			a := o.snapshot[n]
+			tx.Ops = append(tx.Ops, history.Op{Account: a.N, Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last})
+		}
+		if o.snapshot[order[0]] != w.accounts[order[0]] || o.snapshot[order[1]] != w.accounts[order[1]] {
+			tx.Outcome, tx.Ops = history.Aborted, nil
+			continue
+		}
+		w.leg(tx, uint64(order[0]), -1)
+		w.leg(tx, uint64(order[1]), 1)
+	}
+	for _, o := range running {
+		w.txns[o.tx].Outcome = history.Aborted
+	}
+	return w
+}
+
+// TestUndecided: what could not be looked at is unknown, never valid.
+func TestUndecided(t *testing.T) {
+	w := newWorld(4)
+	w.transfer(0, 1, 5)
+	for _, tc := range []struct {
+		name    string
+		bend    func(in *Input)
+		unknown []string
+	}{
+		{"no end state", func(in *Input) { in.End = nil }, []string{Total, NonNegative, Ledger, Durable, NoGhost, ExactlyOnce, Serializable, Strict}},
+		{"no history", func(in *Input) { in.History = nil }, []string{Durable, NoGhost, ExactlyOnce, Serializable, Strict}},
+		{"cut off", func(in *Input) { w.incomplete = true }, []string{NoGhost, Serializable, Strict}},
+		{"unreadable", func(in *Input) { w.err = errUnreadable; w.incomplete = false }, []string{Total, Ledger, Durable, NoGhost, Serializable}},
+	} {
+		in := w.input(isolation.Serializable)
+		tc.bend(&in)
+		results := Bank(in)
+		for _, name := range tc.unknown {
+			if r := byName(results)[name]; r.Status != Unknown || r.Detail == "" {
+				t.Errorf("%s: %s is %v (%s)", tc.name, name, r.Status, r.Detail)
+			}
+		}
+		if Verdict(results) != Unknown {
+			t.Errorf("%s: verdict %v", tc.name, Verdict(results))
+		}
+	}
+	if Verdict(nil) != Unknown {
+		t.Error("no results at all must be unknown")
+	}
+}
+
+type unreadable struct{}
+
+func (unreadable) Error() string { return "block at 17 is damaged" }
+
+var errUnreadable = unreadable{}
+
+func BenchmarkBank(b *testing.B) {
+	w := busy(1, 10000, 200000)
+	in := w.input(isolation.StrictSerializable)
+	b.ResetTimer()
+	for b.Loop() {
+		if Verdict(Bank(in)) == Invalid {
+			b.Fatal("invalid")
+		}
+	}
+	b.ReportMetric(float64(len(w.txns))*float64(b.N)/b.Elapsed().Seconds(), "transactions/s")
+}

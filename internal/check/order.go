@@ -1,0 +1,278 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// order is what the dependency graph says.
+type order struct {
+	b         *bank
+	undecided string             // why no order can be called valid; empty if it can
+	anomalies []Anomaly          // without real time, the weakest level's first
+	realtime  []Anomaly          // with real time only
+	torn      map[uint32]bool    // transactions within a cycle that snapshot isolation forbids
+	cycles    []cycle            // found so far, to be told
+	records   map[uint32]*record // what the transactions of the cycles did
+}
+
+// cycle is one instance of an anomaly: transactions each of which must come
+// before the next, and the last before the first.
+type cycle struct {
+	steps []step
+	count int
+}
+
+type record struct {
+	history.Transaction
+	known bool
+}
+
+// The bounds of the search for instances that can be told. Whether there is a
+// cycle at all, and of which level, is decided exactly before it.
+const (
+	mostComponents = 64
+	mostStarts     = 256
+	mostVisits     = 1 << 18
+)
+
+// order builds the graph, decides each level, and finds instances.
+func (b *bank) order() *order {
+	o := &order{b: b, torn: map[uint32]bool{}, undecided: b.whyUndecided()}
+	if b.chain.writer == nil {
+		return o
+	}
+	full := newGraph(len(b.txns.list), b.edges)
+	if !full.acyclic() {
+		o.cyclic(full)
+	}
+	if len(o.cycles) == 0 {
+		o.findRealTime()
+	}
+	o.tell()
+	return o
+}
+
+// whyUndecided says what is missing for calling any order valid.
+func (b *bank) whyUndecided() string {
+	foreign, ghosts := 0, 0
+	for i := range b.txns.list {
+		if t := &b.txns.list[i]; t.source == fromLedger {
+			if b.txns.covers(t.id.Run()) {
+				ghosts++
+			} else {
+				foreign++
+			}
+		}
+	}
+	switch {
+	case b.damage != nil:
+		return b.damage.Error()
+	case len(b.in.History) == 0:
+		return "there is no history of what the clients saw; give the run directory of the pay"
+	case b.in.End == nil:
+		return "the end state was not downloaded; give --db"
+	case !b.complete():
+		return "the recording was cut off, so what the last transactions saw is not known"
+	case foreign > 0:
+		return fmt.Sprintf("the ledger has %d transfers of runs whose history was not given", foreign)
+	case ghosts > 0:
+		return fmt.Sprintf("the ledger has %d transfers that no client sent, and what they read is not known", ghosts)
+	}
+	return ""
+}
+
+// cyclic decides which levels the cycles break, exactly, and picks instances.
+func (o *order) cyclic(full *graph) {
+	inner := full.components()
+	slices.SortFunc(inner, func(a, b []uint32) int { return len(a) - len(b) })
+	for n, component := range inner {
+		sub := full.restrict(component)
+		spaced := sub.spaced()
+		broken := spaced.components()
+		for _, part := range broken {
+			for _, node := range part {
+				o.torn[component[node/2]] = true
+			}
+		}
+		if n >= mostComponents {
+			continue
+		}
+		var steps []step
+		if !sub.only(wr).acyclic() {
+			steps = sub.shortest(wr, wr)
+		} else if len(broken) > 0 {
+			if steps = sub.shortest(rw, wr); steps == nil {
+				steps = halve(spaced.restrict(broken[0]).shortest(rw, rw), broken[0])
+			}
+		} else {
+			steps = sub.shortest(rw, rw)
+		}
+		for i := range steps {
+			steps[i].from, steps[i].to = component[steps[i].from], component[steps[i].to]
+		}
+		if steps != nil {
+			o.cycles = append(o.cycles, cycle{steps: steps, count: 1})
+		}
+	}
+}
+
+// halve maps a path of a spaced graph's component back to the graph's nodes.
+func halve(steps []step, component []uint32) []step {
+	for i := range steps {
+		steps[i].from, steps[i].to = component[steps[i].from]/2, component[steps[i].to]/2
+	}
+	return steps
+}
+
+// shortest finds a short cycle that begins with an edge of the highest kind that
+// is at most first, and goes on over edges of at most rest.
+func (g *graph) shortest(first, rest uint8) []step {
+	var best []step
+	tries := 0
+	for kind := int(first); kind >= 0; kind-- {
+		for n := range g.nodes() {
+			for i := g.row[n]; i < g.row[n+1] && tries < mostStarts; i++ {
+				if int(g.kind[i]) != kind {
+					continue
+				}
+				tries++
+				back := g.path(g.to[i], uint32(n), rest, mostVisits)
+				if back != nil && (best == nil || len(back)+1 < len(best)) {
+					best = append([]step{{uint32(n), g.to[i], g.kind[i]}}, back...)
+				}
+				if len(best) == 2 {
+					return best
+				}
+			}
+		}
+		if best != nil {
+			return best
+		}
+		if first == rw && rest == wr {
+			return nil // asked for exactly one anti-dependency
+		}
+	}
+	return best
+}
+
+// classify names a cycle by its edges, after Adya, and says which is the weakest
+// level that forbids it.
+func classify(steps []step) (name string, forbidden isolation.Level) {
+	anti, reads, real, adjacent := 0, 0, 0, false
+	for i, s := range steps {
+		switch s.kind {
+		case rw:
+			anti++
+			adjacent = adjacent || len(steps) > 1 && steps[(i+1)%len(steps)].kind == rw
+		case wr:
+			reads++
+		case rt:
+			real++
+		}
+	}
+	switch {
+	case real > 0 && anti > 0:
+		return "stale read", isolation.StrictSerializable
+	case real > 0:
+		return "real-time inversion", isolation.StrictSerializable
+	case anti == 0 && reads == 0:
+		return "dirty write (G0)", isolation.ReadUncommitted
+	case anti == 0:
+		return "circular information flow (G1c)", isolation.ReadCommitted
+	case anti == 1:
+		return "read skew (G-single)", isolation.SnapshotIsolation
+	case !adjacent:
+		return "long fork (G-nonadjacent)", isolation.SnapshotIsolation
+	}
+	return "write skew (G2-item)", isolation.Serializable
+}
+
+// serializable is the check of that name.
+func (o *order) serializable(claim isolation.Level) Result {
+	r := Result{Name: Serializable, Required: true, Anomalies: o.anomalies}
+	if len(o.anomalies) == 0 {
+		if o.undecided != "" {
+			r.Detail = "Not decided: " + o.undecided + "."
+			return r
+		}
+		r.Status = Valid
+		r.Detail = fmt.Sprintf("%s, %s, no cycle.", plural(o.b.applied(), "committed transaction"), plural(len(o.b.edges.to), "dependency"))
+		return r
+	}
+	r.Status = Invalid
+	r.Required = claim >= isolation.Serializable
+	for _, a := range o.anomalies {
+		r.Required = r.Required || a.Forbidden <= claim
+	}
+	r.Detail = sentences(o.anomalies)
+	r.Witness = witnesses(o.anomalies)
+	return r
+}
+
+// strict is the check of that name.
+func (o *order) strict(claim isolation.Level) Result {
+	r := Result{Name: Strict, Required: claim >= isolation.StrictSerializable, Anomalies: o.realtime}
+	switch {
+	case len(o.anomalies) > 0:
+		r.Status = Invalid
+		r.Detail = "Not serializable, and so not strictly: see serializable."
+		r.Witness = witnesses(o.anomalies)
+	case len(o.realtime) > 0:
+		r.Status = Invalid
+		r.Detail = sentences(o.realtime)
+		r.Witness = witnesses(o.realtime)
+	case o.undecided != "":
+		r.Detail = "Not decided: " + o.undecided + "."
+	default:
+		r.Status = Valid
+		r.Detail = "The order of all transactions agrees with real time."
+	}
+	return r
+}
+
+func (b *bank) applied() int {
+	n := 0
+	for i := range b.txns.list {
+		if b.txns.list[i].applied() {
+			n++
+		}
+	}
+	return n
+}
+
+// sentences tells the anomalies, one paragraph each.
+func sentences(anomalies []Anomaly) string {
+	var text []string
+	for _, a := range anomalies {
+		text = append(text, fmt.Sprintf("%s%s: %s", strings.ToUpper(a.Name[:1]), a.Name[1:], a.Detail))
+	}
+	return strings.Join(text, "\n")
+}
+
+func witnesses(anomalies []Anomaly) []history.ID {
+	var ids []history.ID
+	for _, a := range anomalies {
+		for _, id := range a.Witness {
+			if !slices.Contains(ids, id) && len(ids) < 4*some {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// plural counts a noun; one ending in y takes -ies.
+func plural[N int | uint64 | uint32](n N, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

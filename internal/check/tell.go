@@ -1,0 +1,218 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+	"stroppy/internal/money"
+)
+
+// tell turns what was found into anomalies, told in words.
+func (o *order) tell() {
+	o.fetch()
+	o.lostUpdates()
+	reads := &o.b.reads
+	o.oddReads("dirty read (G1a)", reads.dirty, func(r oddRead) string {
+		return fmt.Sprintf("%s read version %d of account %s as made by %v, which %s",
+			o.who(r.reader), r.version, o.b.in.Name(r.account), r.last, o.fate(r))
+	})
+	o.oddReads("garbage read", reads.garbage, func(r oddRead) string {
+		return fmt.Sprintf("%s read balance %s at version %d of account %s, where opening balance and ledger make %s: no transaction ever wrote that",
+			o.who(r.reader), money.Format(r.balance), r.version, o.b.in.Name(r.account), money.Format(r.want))
+	})
+	o.oddReads("read of a version that nobody made", reads.unknown, func(r oddRead) string {
+		return fmt.Sprintf("%s read version %d of account %s as made by %v, a transfer that no client sent",
+			o.who(r.reader), r.version, o.b.in.Name(r.account), r.last)
+	})
+	for _, c := range o.cycles {
+		name, forbidden := classify(c.steps)
+		a := Anomaly{Name: name, Forbidden: forbidden, Count: 1, Detail: o.story(c.steps)}
+		for _, s := range c.steps {
+			a.Witness = append(a.Witness, o.b.txns.list[s.from].id)
+		}
+		if forbidden == isolation.StrictSerializable {
+			o.realtime = merge(o.realtime, a)
+		} else {
+			o.anomalies = merge(o.anomalies, a)
+		}
+	}
+	byLevel := func(a, b Anomaly) int { return int(a.Forbidden) - int(b.Forbidden) }
+	slices.SortStableFunc(o.anomalies, byLevel)
+}
+
+// merge counts an anomaly to those of its name; the first one, which is the
+// shortest, is told.
+func merge(list []Anomaly, a Anomaly) []Anomaly {
+	for i := range list {
+		if list[i].Name == a.Name {
+			list[i].Count += a.Count
+			return list
+		}
+	}
+	return append(list, a)
+}
+
+// fetch reads the transactions of the cycles from the history again, because
+// what they did to which account is not kept.
+func (o *order) fetch() {
+	o.records = map[uint32]*record{}
+	for _, c := range o.cycles {
+		for _, s := range c.steps {
+			o.records[s.from] = &record{}
+		}
+	}
+	if len(o.records) == 0 {
+		return
+	}
+	// A reading error was reported by the first pass; what is missing here is
+	// told in fewer words.
+	_ = o.b.each(func(t uint32, tx *history.Transaction) {
+		if r := o.records[t]; r != nil {
+			r.Transaction, r.known = *tx, true
+			r.Ops = slices.Clone(tx.Ops)
+		}
+	})
+}
+
+// lostUpdates tells the versions that two transfers both made.
+func (o *order) lostUpdates() {
+	forks := o.b.chain.forks
+	if len(forks) == 0 {
+		return
+	}
+	f := forks[0]
+	s, version := o.b.slotAt(f.pos)
+	a := Anomaly{
+		Name: "lost update (P4)", Forbidden: isolation.SnapshotIsolation, Count: len(forks),
+		Detail: fmt.Sprintf("%s and %s both read version %d of account %s and both made version %d of it, so that the effect of one is gone",
+			o.who(f.first), o.who(f.second), version-1, o.b.in.Name(s.n), version),
+	}
+	for _, f := range forks[:min(len(forks), some)] {
+		a.Witness = append(a.Witness, o.b.idOf(f.first), o.b.idOf(f.second))
+	}
+	a.Detail += times(len(forks))
+	o.anomalies = append(o.anomalies, a)
+}
+
+// oddReads adds an anomaly for reads that no order explains.
+func (o *order) oddReads(name string, list []oddRead, detail func(oddRead) string) {
+	if len(list) == 0 {
+		return
+	}
+	a := Anomaly{Name: name, Forbidden: isolation.ReadCommitted, Count: len(list), Detail: detail(list[0]) + times(len(list))}
+	for _, r := range list[:min(len(list), some)] {
+		a.Witness = append(a.Witness, o.b.idOf(r.reader), r.last)
+	}
+	o.anomalies = append(o.anomalies, a)
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "."
+	}
+	return fmt.Sprintf(". This was found %d times.", n)
+}
+
+// fate says why what was read should not have been there.
+func (o *order) fate(r oddRead) string {
+	t, ok := o.b.txns.find(r.last)
+	if !ok {
+		return "no client sent"
+	}
+	n := &o.b.txns.list[t]
+	switch {
+	case !n.applied():
+		return "was " + n.outcome.String() + " and is not in the ledger"
+	case n.seen == 0 && n.want > 0:
+		return "was acknowledged and then vanished"
+	}
+	if s := o.b.slots.find(r.account); s != nil {
+		if v := o.b.versionOf(s, t); v != 0 {
+			return fmt.Sprintf("was applied there only later, as version %d", v)
+		}
+	}
+	return "never made that version"
+}
+
+// who names a transaction with its kind.
+func (o *order) who(t uint32) string {
+	if t == none {
+		return "a transfer that is not recorded"
+	}
+	n := &o.b.txns.list[t]
+	if n.source == fromLedger {
+		return fmt.Sprintf("transfer %v", n.id)
+	}
+	return fmt.Sprintf("%v %v", n.kind, n.id)
+}
+
+// story tells a cycle, a clause each step.
+func (o *order) story(steps []step) string {
+	clauses := make([]string, 0, len(steps))
+	for i, s := range steps {
+		if i == 12 {
+			clauses = append(clauses, fmt.Sprintf("and %d steps more", len(steps)-i))
+			break
+		}
+		clauses = append(clauses, o.clause(s))
+	}
+	return strings.Join(clauses, "; ") + fmt.Sprintf(". So %s must come before itself.", o.who(steps[0].from))
+}
+
+func (o *order) clause(s step) string {
+	from, to := o.who(s.from), o.who(s.to)
+	if s.kind == rt {
+		a, b := &o.b.txns.list[s.from], &o.b.txns.list[s.to]
+		return fmt.Sprintf("%s had ended %v before %s began", from, time.Duration(b.try-a.end), to)
+	}
+	where, version, ok := o.meeting(s)
+	switch {
+	case !ok && s.kind == rw:
+		return fmt.Sprintf("%s read what %s overwrote", from, to)
+	case !ok && s.kind == wr:
+		return fmt.Sprintf("%s read what %s had written", to, from)
+	case !ok:
+		return fmt.Sprintf("%s overwrote what %s had written", to, from)
+	}
+	account := o.b.in.Name(where)
+	switch s.kind {
+	case rw:
+		return fmt.Sprintf("%s read version %d of account %s, which %s overwrote", from, version, account, to)
+	case wr:
+		return fmt.Sprintf("%s read version %d of account %s, which %s had made", to, version, account, from)
+	}
+	return fmt.Sprintf("%s overwrote version %d of account %s, which %s had made", to, version, account, from)
+}
+
+// meeting finds the account at which two transactions depend on each other, and
+// the version that the dependency is about.
+func (o *order) meeting(s step) (account, version uint64, ok bool) {
+	reader, writer := s.to, s.from
+	if s.kind == rw {
+		reader, writer = s.from, s.to
+	}
+	r := o.records[reader]
+	if r == nil || !r.known {
+		return 0, 0, false
+	}
+	for i := range r.Ops {
+		op := &r.Ops[i]
+		sl := o.b.slots.find(op.Account)
+		if sl == nil || !op.Observed || op.Version > uint64(sl.length) {
+			continue
+		}
+		p := sl.base + uint32(op.Version)
+		if s.kind == rw {
+			if o.b.next(sl, p, reader) == writer || o.b.forked(p+1, o.b.idOf(writer)) {
+				return op.Account, op.Version, true
+			}
+		} else if op.Version > 0 && (o.b.chain.writer[p] == writer || o.b.forked(p, o.b.idOf(writer))) {
+			return op.Account, op.Version, true
+		}
+	}
+	return 0, 0, false
+}

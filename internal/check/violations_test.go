@@ -1,0 +1,207 @@
+package check
+
+import (
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// violation is one way in which a database can be wrong, made by hand.
+type violation struct {
+	name      string
+	make      func(w *world)
+	expect    isolation.Level // the claim; strict-serializable if not given
+	audited   bool
+	check     string // that must be invalid
+	says      string // in its detail
+	also      string // checks that are invalid too
+	tolerated bool   // the claim allows it: the verdict stays valid
+}
+
+// writeSkew lets two joint transfers each read what the other changes.
+func writeSkew(w *world) {
+	t1 := w.begin(history.Joint)
+	t2 := w.begin(history.Joint)
+	t1 = &w.txns[len(w.txns)-2]
+	t1.End = t2.End // they overlap
+	w.see(t1, 1)
+	w.see(t2, 0)
+	w.leg(t1, 0, -5)
+	w.leg(t1, 2, 5)
+	w.leg(t2, 1, -5)
+	w.leg(t2, 3, 5)
+}
+
+func lostUpdate(w *world) {
+	w.transfer(0, 1, 10)
+	w.transfer(0, 2, 20)
+	stale := w.txns[0].Ops[0]
+	second := &w.txns[1]
+	second.Ops[0] = stale
+	second.Ops[0].Amount = -20
+	second.Try, second.End = w.txns[0].Try, w.txns[0].End
+	w.legs[2].Version = 1
+	w.accounts[0] = history.Account{N: 0, Balance: opening - 20, Version: 1, Last: second.ID}
+}
+
+var violations = []violation{
+	{name: "money made", check: Total, says: "0.07 was made", also: Ledger, make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.accounts[1].Balance += 7
+	}},
+	{name: "account missing", check: Total, says: "not the same ones", make: func(w *world) {
+		w.accounts = w.accounts[:7]
+		w.transfer(0, 1, 10)
+		w.accounts = append(w.accounts, history.Account{N: 6, Balance: opening})
+	}},
+	{name: "swap behind the ledger's back", check: Ledger, says: "-0.05 off", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.accounts[1].Balance -= 5
+		w.accounts[2].Balance += 5
+	}},
+	{name: "below zero", check: NonNegative, says: "-1.00", make: func(w *world) {
+		w.transfer(0, 1, opening+100)
+	}},
+	{name: "stranger in the accounts", check: Ledger, says: "accounts that no load made", make: func(w *world) {
+		w.transfer(0, 1, 1)
+		w.legs[0].Account = 99
+	}, also: "serializable strict durable exactly-once"},
+	{name: "acknowledged and lost", check: Durable, says: "1-0-1", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		tx := w.begin(history.Transfer)
+		w.see(tx, 2)
+		w.see(tx, 3)
+		for i, amount := range []int64{-5, 5} {
+			tx.Ops[i].Write, tx.Ops[i].Amount = true, amount
+		}
+	}},
+	{name: "ledger row deleted", check: Durable, says: "1-0-0", also: Ledger, make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.legs = w.legs[1:]
+	}},
+	{name: "other legs than were sent", check: Durable, says: "1-0-0", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.legs[0].Amount, w.legs[1].Amount = -11, 11
+		w.accounts[0].Balance, w.accounts[1].Balance = opening-11, opening+11
+	}},
+	{name: "aborted, yet applied", check: NoGhost, says: "reported as not applied", make: func(w *world) {
+		i := w.transfer(0, 1, 10)
+		w.txns[i].Outcome = history.Aborted
+	}},
+	{name: "never sent", check: NoGhost, says: "no client ever sent", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.transfer(2, 3, 10)
+		w.txns = w.txns[:1]
+	}},
+	{name: "closed, yet applied", check: NoGhost, says: "closed by a look-up", make: func(w *world) {
+		i := w.transfer(0, 1, 10)
+		w.txns[i].Outcome, w.txns[i].LookedUp = history.Aborted, true
+		w.legs = append(w.legs, history.Leg{Transfer: w.txns[i].ID, Void: true})
+	}},
+	{name: "applied twice, seen at the end", check: ExactlyOnce, says: "applied twice", also: "total ledger", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.accounts[0].Balance -= 10
+		w.accounts[0].Version++
+	}},
+	{name: "applied twice, seen by the next", check: ExactlyOnce, says: "applied twice", also: "total ledger", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.accounts[0].Balance -= 10
+		w.accounts[0].Version++
+		w.transfer(0, 2, 10)
+	}},
+	{name: "leg twice in the ledger", check: ExactlyOnce, says: "twice in the ledger", also: "total ledger", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.legs = append(w.legs, w.legs[0])
+		w.legs[2].Version = 2
+		w.accounts[0].Balance -= 10
+		w.accounts[0].Version++
+	}},
+	{name: "lost update", check: Serializable, says: "lost update", also: "total ledger strict", make: lostUpdate},
+	{name: "lost update named by the ledger at a weak claim", check: Ledger, says: "Lost update: transfers 1-0-0 and 1-0-1",
+		also: "total serializable strict", make: lostUpdate, expect: isolation.ReadCommitted},
+	{name: "dirty read", check: Serializable, says: "dirty read", also: "strict", make: func(w *world) {
+		i := w.transfer(0, 1, 10)
+		w.inquiry(0)
+		dirty := &w.txns[i]
+		dirty.Outcome, dirty.Reason = history.Rejected, history.InsufficientFunds
+		w.legs = nil
+		w.accounts[0] = history.Account{N: 0, Balance: opening}
+		w.accounts[1] = history.Account{N: 1, Balance: opening}
+	}},
+	{name: "garbage read", check: Serializable, says: "garbage read", also: "strict", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.inquiry(0)
+		w.txns[1].Ops[0].Balance++
+	}},
+	{name: "read skew", check: Serializable, says: "read skew", also: "strict", make: func(w *world) {
+		i := w.inquiry(1)
+		w.transfer(0, 1, 10)
+		w.see(&w.txns[i], 0)
+	}},
+	{name: "read skew breaks a claim of snapshot isolation", check: Serializable, says: "read skew", also: "strict",
+		expect: isolation.SnapshotIsolation, make: func(w *world) {
+			i := w.inquiry(1)
+			w.transfer(0, 1, 10)
+			w.see(&w.txns[i], 0)
+		}},
+	{name: "write skew", check: Serializable, says: "write skew", also: "strict", make: writeSkew},
+	{name: "write skew is what snapshot isolation allows", check: Serializable, says: "write skew", also: "strict",
+		expect: isolation.SnapshotIsolation, make: writeSkew, tolerated: true},
+	{name: "long fork", check: Serializable, says: "long fork", also: "strict", expect: isolation.SnapshotIsolation, make: longFork},
+	{name: "circular information flow", check: Serializable, says: "G1c", also: "strict", expect: isolation.ReadCommitted, make: func(w *world) {
+		t1 := w.begin(history.Joint)
+		w.begin(history.Joint)
+		t1, t2 := &w.txns[0], &w.txns[1]
+		w.leg(t1, 0, -5)
+		w.leg(t1, 1, 5)
+		w.see(t2, 0)
+		w.leg(t2, 2, -5)
+		w.leg(t2, 3, 5)
+		w.see(t1, 2)
+	}},
+	{name: "dirty write", check: Serializable, says: "G0", also: "strict", expect: isolation.ReadUncommitted, make: func(w *world) {
+		t1 := w.begin(history.Transfer)
+		w.begin(history.Transfer)
+		t1, t2 := &w.txns[0], &w.txns[1]
+		w.leg(t1, 0, -5)
+		w.leg(t2, 0, -5)
+		w.leg(t2, 1, 5)
+		w.leg(t1, 1, 5)
+	}},
+	{name: "stale read", check: Strict, says: "stale read", make: func(w *world) {
+		i := w.inquiry(0)
+		w.transfer(0, 1, 10)
+		stale := &w.txns[i]
+		stale.Try, stale.End = w.now+5000, w.now+6000
+	}},
+	{name: "stale read is what serializability allows", check: Strict, says: "stale read", expect: isolation.Serializable, tolerated: true,
+		make: func(w *world) {
+			i := w.inquiry(0)
+			w.transfer(0, 1, 10)
+			stale := &w.txns[i]
+			stale.Try, stale.End = w.now+5000, w.now+6000
+		}},
+	{name: "audit of another total", check: Audits, says: "saw another total", audited: true, also: "serializable strict", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		tx := w.begin(history.Audit)
+		for n := range w.accounts {
+			w.see(tx, uint64(n))
+		}
+		tx.Ops[3].Balance -= 4
+	}},
+	{name: "audit of no consistent cut", check: Audits, says: "no consistent cut", audited: true, also: "serializable strict", make: func(w *world) {
+		tx := w.begin(history.Audit)
+		w.see(tx, 0)
+		w.transfer(0, 1, 10)
+		w.see(&w.txns[0], 1)
+	}},
+}
+
+// longFork lets two inquiries see two independent transfers in opposite orders.
+func longFork(w *world) {
+	r1 := w.inquiry(0)
+	r2 := w.inquiry(2)
+	w.transfer(0, 1, 10)
+	w.transfer(2, 3, 10)
+	w.see(&w.txns[r1], 2)
+	w.see(&w.txns[r2], 0)
+}

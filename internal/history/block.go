@@ -1,0 +1,219 @@
+package history
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// The frame that all files of this package share: a preamble, blocks and a
+// footer, as docs/history-format.md tells it. All numbers are little-endian and
+// all checksums are CRC-32C (Castagnoli, RFC 3720 appendix B.4).
+const (
+	formatVersion = 1
+
+	fileMagic   = "stroppy\x1a" // the last byte ends a text file on a terminal
+	blockMagic  = 0x6b636c62    // "blck"
+	footerMagic = 0x21646e65    // "end!"
+
+	preambleSize  = 24 // magic 8, version 4, contents 4, length of the JSON 4, checksum of all else 4
+	blockHeadSize = 24 // magic 4, client 4, length 4, records 4, checksum of the payload 4, of the head 4
+	footerSize    = 28 // magic 4, blocks 8, records 8, running checksum 4, checksum of the footer 4
+
+	maxHeader  = 1 << 20
+	maxPayload = 1 << 30
+)
+
+// What a file of this package contains.
+type contents uint32
+
+const (
+	transactions contents = 1 + iota
+	accounts
+	ledger
+)
+
+func (c contents) String() string {
+	return name([]string{"nothing known", "transactions", "accounts", "a ledger"}, int(c))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
+
+// sums is what the footer holds: it makes a block that is missing, doubled or
+// moved show. running is the checksum of the preamble's checksum and of the
+// heads' checksums, in order.
+type sums struct {
+	blocks, records uint64
+	running         uint32
+}
+
+func startSums(preamble uint32) sums {
+	return sums{running: crc32.Update(0, castagnoli, binary.LittleEndian.AppendUint32(nil, preamble))}
+}
+
+// add counts one block; head is its sealed head.
+func (s *sums) add(head []byte, records uint32) {
+	s.blocks++
+	s.records += uint64(records)
+	s.running = crc32.Update(s.running, castagnoli, head[20:24])
+}
+
+func (s *sums) footer() []byte {
+	b := binary.LittleEndian.AppendUint32(nil, footerMagic)
+	b = binary.LittleEndian.AppendUint64(b, s.blocks)
+	b = binary.LittleEndian.AppendUint64(b, s.records)
+	b = binary.LittleEndian.AppendUint32(b, s.running)
+	return binary.LittleEndian.AppendUint32(b, checksum(b))
+}
+
+// parseFooter reads a footer; ok is false where b is none.
+func parseFooter(b []byte) (s sums, ok bool) {
+	if len(b) != footerSize || binary.LittleEndian.Uint32(b) != footerMagic ||
+		binary.LittleEndian.Uint32(b[24:]) != checksum(b[:24]) {
+		return sums{}, false
+	}
+	return sums{
+		blocks:  binary.LittleEndian.Uint64(b[4:]),
+		records: binary.LittleEndian.Uint64(b[12:]),
+		running: binary.LittleEndian.Uint32(b[20:]),
+	}, true
+}
+
+// sealBlock fills in the head, the first blockHeadSize bytes of block, over the
+// payload behind it.
+func sealBlock(block []byte, client, records uint32) {
+	payload := block[blockHeadSize:]
+	binary.LittleEndian.PutUint32(block[0:], blockMagic)
+	binary.LittleEndian.PutUint32(block[4:], client)
+	binary.LittleEndian.PutUint32(block[8:], uint32(len(payload)))
+	binary.LittleEndian.PutUint32(block[12:], records)
+	binary.LittleEndian.PutUint32(block[16:], checksum(payload))
+	binary.LittleEndian.PutUint32(block[20:], checksum(block[:20]))
+}
+
+// preamble returns the start of a file and its checksum.
+func preamble(c contents, header []byte) ([]byte, uint32) {
+	b := append([]byte(nil), fileMagic...)
+	b = binary.LittleEndian.AppendUint32(b, formatVersion)
+	b = binary.LittleEndian.AppendUint32(b, uint32(c))
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(header)))
+	sum := crc32.Update(checksum(b), castagnoli, header)
+	b = binary.LittleEndian.AppendUint32(b, sum)
+	return append(b, header...), sum
+}
+
+// file is what a blockFile writes to: an *os.File, or a faulty one in tests.
+type file interface {
+	io.Writer
+	Truncate(size int64) error
+	Seek(offset int64, whence int) (int64, error)
+	Sync() error
+	Close() error
+}
+
+func createFile(path string, flag int) (file, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|flag, 0o644)
+}
+
+// blockFile writes one file of blocks. After the first error it writes nothing
+// more, and the file ends with its last whole block.
+type blockFile struct {
+	doing string // "record the history", "keep the end state"
+	path  string
+	f     file
+	size  int64 // up to the last whole block
+	sums  sums
+	err   error
+}
+
+// startFile writes the preamble; header is kept as JSON.
+func startFile(f file, doing, path string, c contents, header any) (*blockFile, error) {
+	text, err := json.Marshal(header)
+	if err == nil && len(text) > maxHeader {
+		err = fmt.Errorf("the description of the run takes %d bytes: it must stay below %d", len(text), maxHeader)
+	}
+	b := &blockFile{doing: doing, path: path, f: f}
+	if err != nil {
+		return nil, b.explain(err)
+	}
+	start, sum := preamble(c, text)
+	b.sums = startSums(sum)
+	return b, b.write(start)
+}
+
+// block writes one sealed block.
+func (b *blockFile) block(block []byte, records uint32) error {
+	if err := b.write(block); err != nil {
+		return err
+	}
+	b.sums.add(block, records)
+	return nil
+}
+
+func (b *blockFile) write(p []byte) error {
+	if b.err != nil {
+		return b.err
+	}
+	n, err := b.f.Write(p)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		b.err = b.explain(err)
+		if n > 0 {
+			b.cut()
+		}
+		return b.err
+	}
+	b.size += int64(n)
+	return nil
+}
+
+// cut takes away what was written of a block that did not fit. Where that
+// fails, readers find the last block cut off, which they know how to ignore.
+func (b *blockFile) cut() {
+	if b.f.Truncate(b.size) == nil {
+		_, _ = b.f.Seek(b.size, io.SeekStart)
+	}
+}
+
+// finish writes the footer, makes the file durable and closes it.
+func (b *blockFile) finish() error {
+	err := b.write(b.sums.footer())
+	if err == nil {
+		if err = b.f.Sync(); err != nil {
+			err = b.explain(err)
+			b.err = err
+		}
+	}
+	if cerr := b.f.Close(); cerr != nil && err == nil {
+		err = b.explain(cerr)
+	}
+	return err
+}
+
+// explain says what was being done, to what, and what to do about it.
+func (b *blockFile) explain(err error) error { return explain(b.doing, b.path, err) }
+
+func explain(doing, path string, err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err // the path is told already
+	}
+	advice := "see to that file and its disk, then repeat the run"
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		advice = "free some space there, or choose another place with --out"
+	case errors.Is(err, fs.ErrPermission):
+		advice = "give yourself the right to write there, or choose another place with --out"
+	}
+	return fmt.Errorf("%s in %s: %w: %s", doing, path, err, advice)
+}

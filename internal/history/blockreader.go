@@ -1,0 +1,256 @@
+package history
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+)
+
+// blockSource is a file of blocks that is open for reading. It may be read by
+// several goroutines at once.
+type blockSource struct {
+	doing    string // "read the history", "read the end state"
+	path     string // for errors
+	r        io.ReaderAt
+	size     int64
+	first    int64 // where the blocks start
+	preamble uint32
+	header   []byte // JSON
+	complete bool   // a footer ends the file
+	footer   sums   // of a complete file
+}
+
+// openSource opens a file of the given contents and reads its preamble. The
+// caller closes what it returns.
+func openSource(doing, path string, want contents) (*blockSource, *os.File, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("%s: %w: name the directory of a run that was recorded", doing, err)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	info, err := f.Stat()
+	if err == nil {
+		var s *blockSource
+		if s, err = newSource(doing, path, f, info.Size(), want); err == nil {
+			return s, f, nil
+		}
+	}
+	_ = f.Close()
+	return nil, nil, err
+}
+
+func newSource(doing, path string, r io.ReaderAt, size int64, want contents) (*blockSource, error) {
+	s := &blockSource{doing: doing, path: path, r: r, size: size}
+	if err := s.open(want); err != nil {
+		return nil, err
+	}
+	if tail := make([]byte, footerSize); size-s.first >= footerSize {
+		if err := s.read(tail, size-footerSize); err != nil {
+			return nil, err
+		}
+		s.footer, s.complete = parseFooter(tail)
+	}
+	return s, nil
+}
+
+// open reads and verifies the preamble.
+func (s *blockSource) open(want contents) error {
+	start := make([]byte, min(preambleSize, s.size))
+	if err := s.read(start, 0); err != nil {
+		return err
+	}
+	if n := min(len(start), len(fileMagic)); string(start[:n]) != fileMagic[:n] {
+		return fmt.Errorf("%s in %s: this is no file of Stroppy's: name the directory of a run", s.doing, s.path)
+	}
+	if len(start) >= 12 {
+		if v := binary.LittleEndian.Uint32(start[8:]); v > formatVersion {
+			return fmt.Errorf("%s in %s: it is in format %d and this Stroppy knows formats up to %d: use a newer Stroppy", s.doing, s.path, v, formatVersion)
+		}
+	}
+	if len(start) < preambleSize {
+		return s.cutOff()
+	}
+	length := int64(binary.LittleEndian.Uint32(start[16:]))
+	if length > maxHeader {
+		return s.damaged(0, "its description is impossibly long")
+	}
+	if preambleSize+length > s.size {
+		return s.cutOff()
+	}
+	s.header = make([]byte, length)
+	if err := s.read(s.header, preambleSize); err != nil {
+		return err
+	}
+	s.preamble = binary.LittleEndian.Uint32(start[20:])
+	if crc32.Update(checksum(start[:20]), castagnoli, s.header) != s.preamble {
+		return s.damaged(0, "the checksum of its description is wrong")
+	}
+	if got := contents(binary.LittleEndian.Uint32(start[12:])); got != want {
+		return fmt.Errorf("%s in %s: it holds %s where %s were expected: put the files of the run back in their places", s.doing, s.path, got, want)
+	}
+	if v := binary.LittleEndian.Uint32(start[8:]); v == 0 {
+		return s.damaged(0, "it is in format 0, which never was")
+	}
+	s.first = preambleSize + length
+	return nil
+}
+
+// unmarshal decodes the header.
+func (s *blockSource) unmarshal(header any) error {
+	if err := json.Unmarshal(s.header, header); err != nil {
+		return s.damaged(preambleSize, "its description cannot be understood ("+err.Error()+")")
+	}
+	return nil
+}
+
+func (s *blockSource) cutOff() error {
+	return fmt.Errorf("%s in %s: it is cut off before its first record: nothing was recorded, repeat the run", s.doing, s.path)
+}
+
+// errDamaged is within every error that says a file was altered or damaged.
+var errDamaged = errors.New("the file was altered or damaged")
+
+func (s *blockSource) damaged(offset int64, what string) error {
+	return fmt.Errorf("%s in %s: %w at offset %d: %s: restore it from a copy", s.doing, s.path, errDamaged, offset, what)
+}
+
+// read fills b from offset, which lies within the file.
+func (s *blockSource) read(b []byte, offset int64) error {
+	n, err := s.r.ReadAt(b, offset)
+	switch {
+	case n == len(b):
+		return nil
+	case err == nil, errors.Is(err, io.EOF):
+		return s.damaged(offset+int64(n), "it became shorter while it was read")
+	default:
+		return fmt.Errorf("%s in %s at offset %d: %w: see to its disk", s.doing, s.path, offset+int64(n), err)
+	}
+}
+
+// head is the head of one block.
+type head struct {
+	client, length, records, sum uint32
+}
+
+// Where a walk over the blocks stands.
+type place int
+
+const (
+	atBlock  place = iota // a whole block is there
+	atFooter              // the end of a complete file
+	atEnd                 // the end of an incomplete file
+	atCut                 // a block that the file's end cuts off
+)
+
+// at tells what is at offset, and of a block its head, raw as well.
+func (s *blockSource) at(offset int64, raw []byte) (place, head, error) {
+	left := s.size - offset
+	if left == 0 {
+		return atEnd, head{}, nil
+	}
+	if s.complete && left == footerSize {
+		return atFooter, head{}, nil
+	}
+	if left < blockHeadSize && !s.complete {
+		return atCut, head{}, nil
+	}
+	if err := s.read(raw[:min(left, blockHeadSize)], offset); err != nil {
+		return 0, head{}, err
+	}
+	switch magic := binary.LittleEndian.Uint32(raw); {
+	case magic == footerMagic && left < footerSize && !s.complete:
+		return atCut, head{}, nil
+	case magic == footerMagic:
+		return 0, head{}, s.damaged(offset, "its closing part is wrong, or something was added behind it")
+	case magic != blockMagic:
+		return 0, head{}, s.damaged(offset, "no block starts there")
+	case left < blockHeadSize || binary.LittleEndian.Uint32(raw[20:]) != checksum(raw[:20]):
+		return 0, head{}, s.damaged(offset, "the checksum of the block's head is wrong")
+	}
+	h := head{
+		client:  binary.LittleEndian.Uint32(raw[4:]),
+		length:  binary.LittleEndian.Uint32(raw[8:]),
+		records: binary.LittleEndian.Uint32(raw[12:]),
+		sum:     binary.LittleEndian.Uint32(raw[16:]),
+	}
+	switch {
+	case h.length > maxPayload:
+		return 0, head{}, s.damaged(offset, "the block is impossibly long")
+	case int64(h.length) <= left-blockHeadSize:
+		return atBlock, h, nil
+	case s.complete:
+		return 0, head{}, s.damaged(offset, "the block is longer than the file")
+	}
+	return atCut, h, nil
+}
+
+// end walks over the heads of the blocks and tells how the file ends. Damage
+// is left for blocks to tell.
+func (s *blockSource) end() place {
+	if s.complete {
+		return atFooter
+	}
+	raw := make([]byte, blockHeadSize)
+	for offset := s.first; ; {
+		p, h, err := s.at(offset, raw)
+		if err != nil || p != atBlock {
+			return p
+		}
+		offset += blockHeadSize + int64(h.length)
+	}
+}
+
+// blockRead is one block as blocks yields it.
+type blockRead struct {
+	head
+	offset  int64
+	payload []byte // valid until the next step
+}
+
+// blocks yields every whole block, and at last an error if the file was damaged
+// or does not hold what its footer says.
+func (s *blockSource) blocks() iter.Seq2[blockRead, error] {
+	return func(yield func(blockRead, error) bool) {
+		raw := make([]byte, blockHeadSize)
+		var payload []byte
+		seen := startSums(s.preamble)
+		for offset := s.first; ; {
+			p, h, err := s.at(offset, raw)
+			if err == nil && p == atFooter && seen != s.footer {
+				err = s.damaged(offset, fmt.Sprintf("it holds %d records in %d blocks, and not the %d records in %d blocks that were written",
+					seen.records, seen.blocks, s.footer.records, s.footer.blocks))
+			}
+			if err != nil {
+				yield(blockRead{offset: offset}, err)
+				return
+			}
+			if p != atBlock {
+				return
+			}
+			if int(h.length) > cap(payload) {
+				payload = make([]byte, h.length)
+			}
+			payload = payload[:h.length]
+			if err = s.read(payload, offset+blockHeadSize); err == nil && checksum(payload) != h.sum {
+				err = s.damaged(offset, "the checksum of the block is wrong")
+			}
+			if err != nil {
+				yield(blockRead{offset: offset}, err)
+				return
+			}
+			seen.add(raw, h.records)
+			if !yield(blockRead{head: h, offset: offset, payload: payload}, nil) {
+				return
+			}
+			offset += blockHeadSize + int64(h.length)
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package history
+
+import (
+	"errors"
+	"slices"
+)
+
+// The encoding of records within a block, as docs/history-format.md tells it.
+// All differences are taken modulo 2^64, so that no value is beyond it.
+
+// Bits of a record's first two bytes. The second byte is there when more is set.
+const (
+	kindMask     = 0x0f // kind, when not escaped
+	outcomeShift = 4    // outcome in three bits, when not escaped
+	outcomeMask  = 0x07
+	more         = 0x80
+
+	moreLookedUp = 0x01
+	moreWarmup   = 0x02
+	moreReason   = 0x04 // one byte follows
+	moreAttempts = 0x08 // a varint follows; else 1
+	moreEscape   = 0x10 // kind and outcome follow as one byte each
+)
+
+// Bits of an operation's first byte.
+const (
+	opWrite    = 0x01
+	opObserved = 0x02
+	opValues   = 0x04 // version, balance and last follow; else all are zero
+	opAmount   = 0x08 // the amount follows; else 0, or see below
+	opBalances = 0x10 // the amount is minus the sum of the amounts before it
+)
+
+// The most bytes that a transaction without operations, and one operation, can
+// take; the least bytes of a transaction and of an operation.
+const (
+	maxRecord = 2 + 3 + 5 + 10 + 4*10 + 10
+	maxOp     = 1 + 5*10 + 3
+	minRecord = 7
+	minOp     = 2
+)
+
+// context is what records are written relative to. Each block starts with the
+// zero context, so that it can be read alone.
+type context struct {
+	id  ID
+	end int64
+}
+
+func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
+func unzigzag(u uint64) int64 { return int64(u>>1) ^ -int64(u&1) }
+
+// put writes v as a varint into b at i, where there is room for it, and returns
+// the place behind it. It is what binary.PutUvarint does, but can be inlined.
+func put(b []byte, i int, v uint64) int {
+	for v >= 0x80 {
+		b[i] = byte(v) | 0x80
+		v >>= 7
+		i++
+	}
+	b[i] = byte(v)
+	return i + 1
+}
+
+// putID writes id by its parts, relative to base.
+func putID(b []byte, i int, id, base ID) int {
+	if id == 0 {
+		b[i] = 0
+		return i + 1
+	}
+	i = put(b, i, 1+zigzag(int64(id.Run()-base.Run())))
+	i = put(b, i, id.Client())
+	return put(b, i, zigzag(int64(id.Sequence()-base.Sequence())))
+}
+
+// appendTransaction appends tx and moves the context on.
+func appendTransaction(b []byte, tx *Transaction, c *context) []byte {
+	i := len(b)
+	b = slices.Grow(b, maxRecord)
+	b = b[:cap(b)]
+	i = putKind(b, i, tx)
+	i = put(b, i, zigzag(int64(tx.ID-c.id-1)))
+	i = put(b, i, zigzag(tx.Sent-c.end))
+	i = put(b, i, zigzag(tx.Sent-tx.Due))
+	i = put(b, i, zigzag(tx.Try-tx.Sent))
+	i = put(b, i, zigzag(tx.End-tx.Try))
+	i = put(b, i, uint64(len(tx.Ops)))
+	c.id, c.end = tx.ID, tx.End
+	var account uint64
+	var balance, sum int64
+	for k := range tx.Ops {
+		op := &tx.Ops[k]
+		if len(b)-i < maxOp {
+			b = slices.Grow(b[:i], maxOp)
+			b = b[:cap(b)]
+		}
+		flags := opFlags(op, sum)
+		b[i] = flags
+		i = put(b, i+1, zigzag(int64(op.Account-account)))
+		account = op.Account
+		if flags&opAmount != 0 {
+			i = put(b, i, zigzag(op.Amount))
+		}
+		sum += op.Amount
+		if flags&opValues != 0 {
+			i = put(b, i, op.Version)
+			i = put(b, i, zigzag(op.Balance-balance))
+			balance = op.Balance
+			i = putID(b, i, op.Last, tx.ID)
+		}
+	}
+	return b[:i]
+}
+
+// opFlags returns the first byte of op; sum is that of the amounts before it.
+func opFlags(op *Op, sum int64) (flags byte) {
+	if op.Write {
+		flags |= opWrite
+	}
+	if op.Observed {
+		flags |= opObserved
+	}
+	if op.Observed || op.Version != 0 || op.Balance != 0 || op.Last != 0 {
+		flags |= opValues
+	}
+	switch {
+	case op.Amount == 0:
+	case op.Amount == -sum:
+		flags |= opBalances
+	default:
+		flags |= opAmount
+	}
+	return flags
+}
+
+// putKind writes everything of tx that is neither id, time nor operation.
+func putKind(b []byte, i int, tx *Transaction) int {
+	var second byte
+	if tx.LookedUp {
+		second |= moreLookedUp
+	}
+	if tx.Warmup {
+		second |= moreWarmup
+	}
+	if tx.Reason != 0 {
+		second |= moreReason
+	}
+	if tx.Attempts != 1 {
+		second |= moreAttempts
+	}
+	if tx.Kind > kindMask || tx.Outcome > outcomeMask {
+		second |= moreEscape
+	}
+	b[i] = byte(tx.Kind)&kindMask | byte(tx.Outcome)&outcomeMask<<outcomeShift
+	if second == 0 {
+		return i + 1
+	}
+	b[i] |= more
+	b[i+1] = second
+	i += 2
+	if second&moreEscape != 0 {
+		b[i], b[i+1] = byte(tx.Kind), byte(tx.Outcome)
+		i += 2
+	}
+	if second&moreReason != 0 {
+		b[i] = byte(tx.Reason)
+		i++
+	}
+	if second&moreAttempts != 0 {
+		i = put(b, i, uint64(tx.Attempts))
+	}
+	return i
+}
+
+// errRecord is what a payload that cannot be understood gives, although its
+// checksum is right: it was not written by Stroppy.
+var errRecord = errors.New("a record that makes no sense")
+
+// decoder takes records from the payload of one block. After an error bad is
+// set, nothing is left and everything that is read is zero.
+type decoder struct {
+	b   []byte
+	i   int
+	bad bool
+}
+
+func (d *decoder) left() int { return len(d.b) - d.i }
+
+func (d *decoder) fail() uint64 {
+	d.i, d.bad = len(d.b), true
+	return 0
+}
+
+func (d *decoder) byte() byte {
+	if d.i >= len(d.b) {
+		return byte(d.fail())
+	}
+	d.i++
+	return d.b[d.i-1]
+}
+
+// unsigned takes a varint.
+func (d *decoder) unsigned() (v uint64) {
+	b, i := d.b, d.i
+	for shift := uint(0); i < len(b) && shift < 64; shift += 7 {
+		c := b[i]
+		i++
+		v |= uint64(c&0x7f) << (shift & 63)
+		if c < 0x80 {
+			if shift == 63 && c > 1 {
+				break // beyond 64 bits
+			}
+			d.i = i
+			return v
+		}
+	}
+	return d.fail()
+}
+
+func (d *decoder) signed() int64 { return unzigzag(d.unsigned()) }
+
+func (d *decoder) id(base ID) ID {
+	run := d.unsigned()
+	if run == 0 {
+		return 0
+	}
+	return NewID(base.Run()+uint64(unzigzag(run-1)), d.unsigned(), base.Sequence()+uint64(d.signed()))
+}
+
+// transaction takes one transaction into tx, reusing its Ops.
+func (d *decoder) transaction(tx *Transaction, c *context) error {
+	d.kind(tx)
+	tx.ID = c.id + 1 + ID(d.signed())
+	tx.Sent = c.end + d.signed()
+	tx.Due = tx.Sent - d.signed()
+	tx.Try = tx.Sent + d.signed()
+	tx.End = tx.Try + d.signed()
+	n := d.unsigned()
+	if n > uint64(d.left()/minOp) {
+		d.fail()
+		n = 0
+	}
+	c.id, c.end = tx.ID, tx.End
+	tx.Ops = tx.Ops[:0]
+	var account uint64
+	var balance, sum int64
+	for range n {
+		flags := d.byte()
+		account += uint64(d.signed())
+		op := Op{Account: account, Write: flags&opWrite != 0, Observed: flags&opObserved != 0}
+		switch {
+		case flags&opAmount != 0:
+			op.Amount = d.signed()
+		case flags&opBalances != 0:
+			op.Amount = -sum
+		}
+		sum += op.Amount
+		if flags&opValues != 0 {
+			op.Version = d.unsigned()
+			balance += d.signed()
+			op.Balance = balance
+			op.Last = d.id(tx.ID)
+		}
+		tx.Ops = append(tx.Ops, op)
+	}
+	if d.bad {
+		return errRecord
+	}
+	return nil
+}
+
+func (d *decoder) kind(tx *Transaction) {
+	first := d.byte()
+	tx.Kind, tx.Outcome = Kind(first&kindMask), Outcome(first>>outcomeShift&outcomeMask)
+	tx.LookedUp, tx.Warmup, tx.Reason, tx.Attempts = false, false, 0, 1
+	if first&more == 0 {
+		return
+	}
+	second := d.byte()
+	tx.LookedUp, tx.Warmup = second&moreLookedUp != 0, second&moreWarmup != 0
+	if second&moreEscape != 0 {
+		tx.Kind, tx.Outcome = Kind(d.byte()), Outcome(d.byte())
+	}
+	if second&moreReason != 0 {
+		tx.Reason = Reason(d.byte())
+	}
+	if second&moreAttempts != 0 {
+		attempts := d.unsigned()
+		if attempts > 1<<32-1 {
+			attempts = d.fail()
+		}
+		tx.Attempts = uint32(attempts)
+	}
+}

@@ -1,0 +1,281 @@
+package history
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// openBytes opens the bytes of a history file as Open opens a file.
+func openBytes(b []byte) (*Reader, error) {
+	s, err := newSource("read the history", "test", bytes.NewReader(b), int64(len(b)), transactions)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{source: s, end: s.end()}
+	return r, s.unmarshal(&r.header)
+}
+
+// smallHistory returns the bytes of a history of a few blocks, what it holds in
+// the order of the file, and the offsets at which its blocks and its footer start.
+func smallHistory(t testing.TB) (file []byte, txs []Transaction, starts []int64) {
+	dir := t.TempDir()
+	w, err := Create(dir, testHeader, 2)
+	must(t, err)
+	r := newRandom(11)
+	for b := range 5 {
+		c := w.Client(b % 2)
+		for range 1 + b {
+			tx := randomTransaction(r, r.IntN(3))
+			tx.End = 0
+			must(t, c.Append(&tx))
+		}
+		must(t, c.Flush())
+	}
+	must(t, w.Close())
+	file, err = os.ReadFile(filepath.Join(dir, transactionsFile))
+	must(t, err)
+	h, err := openBytes(file)
+	must(t, err)
+	for b, err := range h.source.blocks() {
+		must(t, err)
+		starts = append(starts, b.offset)
+	}
+	starts = append(starts, int64(len(file)-footerSize))
+	txs, _, err = read(h)
+	must(t, err)
+	return file, txs, starts
+}
+
+func isPrefix(got, want []Transaction) bool {
+	if len(got) > len(want) {
+		return false
+	}
+	for i := range got {
+		if !equal(got[i], want[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func TestACrashAtEveryByteLeavesWholeBlocks(t *testing.T) {
+	file, want, starts := smallHistory(t)
+	records := []int{0, 1, 3, 6, 10, 15} // in the blocks before each start
+	for size := range len(file) {
+		h, err := openBytes(file[:size])
+		if int64(size) < starts[0] {
+			if err == nil {
+				t.Fatalf("%d bytes: a history without its description was opened", size)
+			}
+			continue
+		}
+		must(t, err)
+		got, _, err := read(h)
+		if err != nil {
+			t.Fatalf("%d bytes: %v", size, err)
+		}
+		whole, boundary := 0, false
+		for i, start := range starts {
+			if start <= int64(size) {
+				whole, boundary = records[i], start == int64(size)
+			}
+		}
+		if len(got) != whole || !isPrefix(got, want) || h.Complete() || h.Truncated() == boundary {
+			t.Fatalf("%d bytes: %d of %d records, complete %v, truncated %v", size, len(got), whole, h.Complete(), h.Truncated())
+		}
+	}
+}
+
+func TestEveryFlippedBitIsFound(t *testing.T) {
+	file, want, _ := smallHistory(t)
+	for i := range 8 * len(file) {
+		bad := bytes.Clone(file)
+		bad[i/8] ^= 1 << (i % 8)
+		h, err := openBytes(bad)
+		if err != nil {
+			continue
+		}
+		got, refs, err := read(h)
+		if err == nil || !isPrefix(got, want) {
+			t.Fatalf("bit %d of byte %d: %d of %d records without an error", i%8, i/8, len(got), len(want))
+		}
+		if !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "offset") {
+			t.Fatalf("byte %d: the error is %v", i/8, err)
+		}
+		if at := refs[len(refs)-1].Offset; at > int64(i/8) {
+			t.Fatalf("byte %d: the damage is told at %d, behind it", i/8, at)
+		}
+	}
+}
+
+// TestAFlippedBitOfAnIncompleteHistoryIsFound leaves the footer away, so that
+// the blocks' own checksums must do it, but for the last block's magic.
+func TestAFlippedBitOfAnIncompleteHistoryIsFound(t *testing.T) {
+	file, _, starts := smallHistory(t)
+	file = file[:len(file)-footerSize]
+	for i := 8 * int(starts[0]); i < 8*len(file); i++ {
+		bad := bytes.Clone(file)
+		bad[i/8] ^= 1 << (i % 8)
+		h, err := openBytes(bad)
+		must(t, err)
+		if _, _, err := read(h); err == nil {
+			t.Fatalf("bit %d of byte %d was not found", i%8, i/8)
+		}
+	}
+}
+
+func TestRemovedDoubledAndMovedBlocksAreFound(t *testing.T) {
+	file, _, s := smallHistory(t)
+	cut := func(from, to int) []byte { return file[s[from]:s[to]] }
+	for name, blocks := range map[string][][]byte{
+		"removed":      {cut(0, 1), cut(2, 5)},
+		"last removed": {cut(0, 4)},
+		"all removed":  {},
+		"doubled":      {cut(0, 2), cut(1, 5)},
+		"swapped":      {cut(0, 1), cut(2, 3), cut(1, 2), cut(3, 5)},
+	} {
+		bad := bytes.Clone(file[:s[0]])
+		for _, b := range blocks {
+			bad = append(bad, b...)
+		}
+		bad = append(bad, file[s[5]:]...)
+		h, err := openBytes(bad)
+		must(t, err)
+		if _, _, err := read(h); !errors.Is(err, errDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	h, err := openBytes(append(bytes.Clone(file), 0))
+	must(t, err)
+	if _, _, err := read(h); !errors.Is(err, errDamaged) || h.Complete() {
+		t.Errorf("something added: %v", err)
+	}
+}
+
+// forge makes a history of one block with any payload and count, and right
+// checksums.
+func forge(payload []byte, records uint32) []byte {
+	file, sum := preamble(transactions, []byte("{}"))
+	sums := startSums(sum)
+	block := append(make([]byte, blockHeadSize), payload...)
+	sealBlock(block, 0, records)
+	sums.add(block, records)
+	return append(append(file, block...), sums.footer()...)
+}
+
+func TestForgedBlocksAreErrors(t *testing.T) {
+	tx := Transaction{ID: 1, Attempts: 1, Ops: []Op{{Account: 1}}}
+	var c context
+	good := appendTransaction(nil, &tx, &c)
+	ops := binary.AppendUvarint([]byte{1, 0, 0, 0, 0, 0}, 1<<40)
+	for name, file := range map[string][]byte{
+		"a record less":       forge(append(bytes.Clone(good), good...), 1),
+		"a record more":       forge(good, 2),
+		"very many records":   forge(good, 1<<32-1),
+		"very many ops":       forge(ops, 1),
+		"an endless varint":   forge(bytes.Repeat([]byte{0xff}, 40), 1),
+		"more than 64 bits":   forge([]byte{1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 0}, 1),
+		"too many attempts":   forge(append([]byte{more | 1, moreAttempts, 0xff, 0xff, 0xff, 0xff, 0x7f}, 0, 0, 0, 0, 0, 0), 1),
+		"records in no bytes": forge(nil, 1),
+	} {
+		h, err := openBytes(file)
+		must(t, err)
+		if _, _, err := read(h); !errors.Is(err, errDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	h, err := openBytes(forge(good, 1))
+	must(t, err)
+	if got, _, err := read(h); err != nil || len(got) != 1 || !equal(got[0], tx) {
+		t.Errorf("a right block: %v, %v", got, err)
+	}
+}
+
+func TestWhatOpenRefuses(t *testing.T) {
+	file, _, _ := smallHistory(t)
+	changed := func(offset int, v uint32) []byte {
+		b := bytes.Clone(file)
+		binary.LittleEndian.PutUint32(b[offset:], v)
+		return b
+	}
+	noJSON, _ := preamble(transactions, []byte("no JSON"))
+	other, _ := preamble(ledger, []byte("{}"))
+	old, _ := preamble(transactions, []byte("{}"))
+	copy(old[8:], []byte{0, 0, 0, 0})
+	for name, c := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"a newer format":  {changed(8, formatVersion+1), "it is in format 2 and this Stroppy knows formats up to 1: use a newer Stroppy"},
+		"another program": {[]byte("PK\x03\x04 and so on, longer than that"), "no file of Stroppy's"},
+		"empty":           {nil, "cut off before its first record"},
+		"a huge header":   {changed(16, 1<<32-1), "impossibly long"},
+		"other contents":  {other, "it holds a ledger where transactions were expected"},
+		"no JSON":         {noJSON, "cannot be understood"},
+		"format 0":        {old, "damaged"},
+	} {
+		if _, err := openBytes(c.file); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Open(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no history: %v", err)
+	}
+}
+
+func TestADiskThatCannotBeReadIsToldAsSuch(t *testing.T) {
+	file, _, starts := smallHistory(t)
+	h, err := openBytes(file)
+	must(t, err)
+	h.source.r = bytes.NewReader(file[:starts[2]+30]) // it became shorter
+	if got, _, err := read(h); err == nil || len(got) != 3 || !strings.Contains(err.Error(), "became shorter") {
+		t.Errorf("%d records, %v", len(got), err)
+	}
+}
+
+func FuzzTransactions(f *testing.F) {
+	file, _, starts := smallHistory(f)
+	f.Add(file)
+	f.Add(file[:starts[3]+5])
+	f.Add(forge([]byte{1, 0, 0, 0, 0, 0, 0}, 1))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := openBytes(b)
+		if err != nil {
+			return
+		}
+		if txs, _, _ := read(h); len(txs)*minRecord > len(b) {
+			t.Errorf("%d records from %d bytes", len(txs), len(b))
+		}
+	})
+}
+
+// FuzzPayload puts any payload behind right checksums; what can be read must
+// come out the same when it is written and read again.
+func FuzzPayload(f *testing.F) {
+	var c context
+	tx := randomTransaction(newRandom(12), 3)
+	f.Add(appendTransaction(nil, &tx, &c), uint32(1))
+	f.Fuzz(func(t *testing.T, payload []byte, records uint32) {
+		h, err := openBytes(forge(payload, records))
+		must(t, err)
+		txs, _, _ := read(h)
+		var b []byte
+		var c, again context
+		for i := range txs {
+			b = appendTransaction(b, &txs[i], &c)
+		}
+		d := decoder{b: b}
+		var got Transaction
+		for i := range txs {
+			if err := d.transaction(&got, &again); err != nil || !equal(got, txs[i]) {
+				t.Fatalf("got %+v, %v, want %+v", got, err, txs[i])
+			}
+		}
+	})
+}

@@ -1,0 +1,412 @@
+package history
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"unicode/utf8"
+)
+
+// The names of the files of an end state within the history folder.
+const (
+	accountsFile = "end-accounts.bin"
+	ledgerFile   = "end-ledger.bin"
+	partSuffix   = ".part" // while they are being written
+)
+
+const keeping = "keep the end state"
+
+// Where a block's head names the client, the files of an end state name what
+// the block holds.
+const (
+	rowBlock uint32 = iota
+	strangerBlock
+)
+
+// A database that holds more strangers than maxStrangers, or longer ones than
+// maxStranger bytes, is told wrong well enough by these.
+const (
+	maxStrangers = 1000
+	maxStranger  = 1000
+)
+
+// endBlock is the size of an end state's block, endRow the most that one row takes.
+const (
+	endBlock = 64 << 10
+	endRow   = 64
+)
+
+// EndWriter keeps the end state that a database was found in. It is used by one
+// goroutine. Nothing is in place before Close: a download that was cut off
+// leaves none.
+type EndWriter struct {
+	dir       string
+	accounts  rowWriter
+	legs      rowWriter
+	account   Account // the last one
+	leg       Leg
+	strangers []string
+	more      int // strangers beyond maxStrangers
+	closed    bool
+}
+
+// rowWriter gathers rows into blocks.
+type rowWriter struct {
+	out     *blockFile
+	data    []byte
+	records uint32
+}
+
+// CreateEnd starts to keep an end state in dir, the run's history folder, which
+// is made if it is missing. An earlier end state there is replaced by Close.
+func CreateEnd(dir string) (*EndWriter, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, explain(keeping, dir, err)
+	}
+	w := &EndWriter{dir: dir}
+	for _, part := range []struct {
+		rows *rowWriter
+		name string
+		c    contents
+	}{{&w.accounts, accountsFile, accounts}, {&w.legs, ledgerFile, ledger}} {
+		path := filepath.Join(dir, part.name+partSuffix)
+		f, err := createFile(path, os.O_TRUNC)
+		if err != nil {
+			_ = w.Abandon()
+			return nil, explain(keeping, path, err)
+		}
+		part.rows.data = make([]byte, blockHeadSize, endBlock)
+		if part.rows.out, err = startFile(f, keeping, path, part.c, struct{}{}); err != nil {
+			_ = f.Close()
+			_ = w.Abandon()
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// Account keeps one account, in any order.
+func (w *EndWriter) Account(a Account) error {
+	if err := w.accounts.room(endRow); err != nil {
+		return err
+	}
+	if w.accounts.records == 0 {
+		w.account = Account{}
+	}
+	n := len(w.accounts.data)
+	w.accounts.data = w.accounts.data[:putAccount(w.accounts.data[:endBlock], n, a, w.account)]
+	w.accounts.records++
+	w.account = a
+	return nil
+}
+
+// Leg keeps one row of the ledger, in any order.
+func (w *EndWriter) Leg(l Leg) error {
+	if err := w.legs.room(endRow); err != nil {
+		return err
+	}
+	if w.legs.records == 0 {
+		w.leg = Leg{}
+	}
+	n := len(w.legs.data)
+	w.legs.data = w.legs.data[:putLeg(w.legs.data[:endBlock], n, l, w.leg)]
+	w.legs.records++
+	w.leg = l
+	return nil
+}
+
+// Stranger keeps, in words, something found in the database that the workload
+// never put there, such as an account with a key that no number has. The first
+// thousand are kept; of the others only how many they are.
+func (w *EndWriter) Stranger(text string) error {
+	if len(w.strangers) == maxStrangers {
+		w.more++
+		return nil
+	}
+	if len(text) > maxStranger {
+		cut := maxStranger
+		for cut > 0 && !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	w.strangers = append(w.strangers, text)
+	return nil
+}
+
+// Close completes the end state and puts it in place, where Account, Leg and
+// the disk gave no error; else there is none afterwards. A download that failed
+// is ended by Abandon instead.
+func (w *EndWriter) Close() error {
+	if w.closed {
+		return fmt.Errorf("%s in %s: it was closed or abandoned before", keeping, w.dir)
+	}
+	if err := w.finish(); err != nil {
+		_ = w.Abandon()
+		return err
+	}
+	w.closed = true
+	// The accounts come last and go first: while they are there, the ledger
+	// beside them belongs to them.
+	accounts, legs := filepath.Join(w.dir, accountsFile), filepath.Join(w.dir, ledgerFile)
+	err := os.Remove(accounts)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err == nil {
+		err = os.Rename(legs+partSuffix, legs)
+	}
+	if err == nil {
+		err = os.Rename(accounts+partSuffix, accounts)
+	}
+	if err != nil {
+		return explain(keeping, w.dir, err)
+	}
+	return nil
+}
+
+func (w *EndWriter) finish() error {
+	if err := w.accounts.flush(rowBlock); err != nil {
+		return err
+	}
+	if w.more > 0 {
+		w.strangers = append(w.strangers, fmt.Sprintf("… and %d more", w.more))
+	}
+	for _, text := range w.strangers {
+		if len(w.accounts.data)+len(text)+binary.MaxVarintLen64 > endBlock {
+			if err := w.accounts.flush(strangerBlock); err != nil {
+				return err
+			}
+		}
+		w.accounts.data = binary.AppendUvarint(w.accounts.data, uint64(len(text)))
+		w.accounts.data = append(w.accounts.data, text...)
+		w.accounts.records++
+	}
+	if err := w.accounts.flush(strangerBlock); err != nil {
+		return err
+	}
+	if err := w.legs.flush(rowBlock); err != nil {
+		return err
+	}
+	return errors.Join(w.accounts.finish(), w.legs.finish())
+}
+
+// Abandon ends a download that failed: nothing of it stays, and an earlier end
+// state stays as it was. After Close it does nothing.
+func (w *EndWriter) Abandon() error {
+	if w.closed {
+		return nil
+	}
+	w.closed = true
+	var errs []error
+	for _, rows := range []*rowWriter{&w.accounts, &w.legs} {
+		if rows.out == nil {
+			continue
+		}
+		_ = rows.out.f.Close() // finish may have closed it
+		if err := os.Remove(rows.out.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, explain("remove a half-written end state", rows.out.path, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// room makes sure that n more bytes fit.
+func (r *rowWriter) room(n int) error {
+	if len(r.data)+n > endBlock {
+		return r.flush(rowBlock)
+	}
+	return r.out.err
+}
+
+func (r *rowWriter) flush(kind uint32) error {
+	if r.records == 0 {
+		return r.out.err
+	}
+	sealBlock(r.data, kind, r.records)
+	err := r.out.block(r.data, r.records)
+	r.data, r.records = r.data[:blockHeadSize], 0
+	return err
+}
+
+func (r *rowWriter) finish() error { return r.out.finish() }
+
+// End is the end state that a database was found in. Its methods may be called
+// by several goroutines at once.
+type End struct {
+	accounts, legs *blockSource
+	files          []*os.File
+	strangers      []string
+}
+
+// OpenEnd opens the end state in dir, a run's history folder. Where none was
+// downloaded, the error is an fs.ErrNotExist.
+func OpenEnd(dir string) (*End, error) {
+	e := new(End)
+	var err error
+	if e.accounts, err = e.open(filepath.Join(dir, accountsFile), accounts); err == nil {
+		if e.legs, err = e.open(filepath.Join(dir, ledgerFile), ledger); errors.Is(err, fs.ErrNotExist) {
+			// The accounts are there, so this is not "none was downloaded".
+			err = fmt.Errorf("%s: the ledger %s that belongs to the accounts is missing: download the end state again",
+				readingEnd, filepath.Join(dir, ledgerFile))
+		}
+	}
+	if err == nil {
+		err = e.readStrangers()
+	}
+	if err != nil {
+		_ = e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+const readingEnd = "read the end state"
+
+func (e *End) open(path string, c contents) (*blockSource, error) {
+	s, f, err := openSource(readingEnd, path, c)
+	if err != nil {
+		return nil, err
+	}
+	e.files = append(e.files, f)
+	if !s.complete {
+		return nil, fmt.Errorf("%s in %s: it is not whole: %w, or its last part is missing: download the end state again", readingEnd, path, errDamaged)
+	}
+	return s, nil
+}
+
+// Strangers returns what was found in the database that the workload never put
+// there, in words.
+func (e *End) Strangers() []string { return e.strangers }
+
+// Close closes the files.
+func (e *End) Close() error {
+	var errs []error
+	for _, f := range e.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Accounts yields every account, in the order they were kept. At the first
+// damage it yields an error and ends. It may be ranged over several times.
+func (e *End) Accounts() iter.Seq2[Account, error] { return rows(e.accounts, (*decoder).account) }
+
+// Legs yields every row of the ledger, in the order they were kept. At the first
+// damage it yields an error and ends. It may be ranged over several times.
+func (e *End) Legs() iter.Seq2[Leg, error] { return rows(e.legs, (*decoder).leg) }
+
+// rows yields the rows of a file; take takes one, relative to the one before.
+func rows[Row any](s *blockSource, take func(*decoder, Row) Row) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		var none Row
+		for b, err := range s.blocks() {
+			if err != nil {
+				yield(none, err)
+				return
+			}
+			if b.client != rowBlock {
+				continue
+			}
+			d, row := decoder{b: b.payload}, none
+			for i := range int(b.records) {
+				if row = take(&d, row); d.bad {
+					yield(none, s.wrongRecord(b, i))
+					return
+				}
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if d.left() > 0 {
+				yield(none, s.wrongCount(b))
+				return
+			}
+		}
+	}
+}
+
+// readStrangers walks over the heads of the accounts' blocks, and reads only
+// those with strangers.
+func (e *End) readStrangers() error {
+	raw := make([]byte, blockHeadSize)
+	for offset := e.accounts.first; ; {
+		p, h, err := e.accounts.at(offset, raw)
+		if err != nil || p != atBlock {
+			return err
+		}
+		if h.client == strangerBlock {
+			b := blockRead{head: h, offset: offset, payload: make([]byte, h.length)}
+			if err := e.accounts.read(b.payload, offset+blockHeadSize); err != nil {
+				return err
+			}
+			if err := e.takeStrangers(b); err != nil {
+				return err
+			}
+		}
+		offset += blockHeadSize + int64(h.length)
+	}
+}
+
+func (e *End) takeStrangers(b blockRead) error {
+	if checksum(b.payload) != b.sum {
+		return e.accounts.damaged(b.offset, "the checksum of the block is wrong")
+	}
+	d := decoder{b: b.payload}
+	for i := range int(b.records) {
+		n := d.unsigned()
+		if d.bad || n > uint64(d.left()) {
+			return e.accounts.wrongRecord(b, i)
+		}
+		e.strangers = append(e.strangers, string(d.b[d.i:][:n]))
+		d.i += int(n)
+	}
+	if d.left() > 0 {
+		return e.accounts.wrongCount(b)
+	}
+	return nil
+}
+
+func putAccount(b []byte, i int, a, last Account) int {
+	i = put(b, i, zigzag(int64(a.N-last.N-1)))
+	i = put(b, i, zigzag(a.Balance-last.Balance))
+	i = put(b, i, a.Version)
+	return putID(b, i, a.Last, last.Last)
+}
+
+func (d *decoder) account(last Account) (a Account) {
+	a.N = last.N + 1 + uint64(d.signed())
+	a.Balance = last.Balance + d.signed()
+	a.Version = d.unsigned()
+	a.Last = d.id(last.Last)
+	return a
+}
+
+func putLeg(b []byte, i int, l, last Leg) int {
+	number := uint64(l.Number) << 1
+	if l.Void {
+		number |= 1
+	}
+	i = put(b, i, number)
+	i = putID(b, i, l.Transfer, last.Transfer)
+	i = put(b, i, zigzag(int64(l.Account-last.Account)))
+	i = put(b, i, zigzag(l.Amount))
+	return put(b, i, l.Version)
+}
+
+func (d *decoder) leg(last Leg) (l Leg) {
+	number := d.unsigned()
+	if number >= 1<<33 {
+		d.fail()
+	}
+	l.Number, l.Void = uint32(number>>1), number&1 != 0
+	l.Transfer = d.id(last.Transfer)
+	l.Account = last.Account + uint64(d.signed())
+	l.Amount = d.signed()
+	l.Version = d.unsigned()
+	return l
+}

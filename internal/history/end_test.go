@@ -1,0 +1,234 @@
+package history
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func all[Row any](rows iter.Seq2[Row, error]) (got []Row, err error) {
+	for row, err := range rows {
+		if err != nil {
+			return got, err
+		}
+		got = append(got, row)
+	}
+	return got, nil
+}
+
+// keep writes an end state of n accounts and 2n legs.
+func keep(t testing.TB, dir string, n int, strangers ...string) (as []Account, ls []Leg) {
+	t.Helper()
+	w, err := CreateEnd(dir)
+	must(t, err)
+	r := newRandom(uint64(n))
+	for range n {
+		a := Account{N: uint64(randomInt(r)), Balance: randomInt(r), Version: uint64(randomInt(r)), Last: ID(randomInt(r))}
+		must(t, w.Account(a))
+		as = append(as, a)
+		for i := range 2 {
+			l := Leg{Transfer: ID(randomInt(r)), Number: uint32(i), Void: r.IntN(9) == 0, Account: a.N, Amount: randomInt(r), Version: uint64(randomInt(r))}
+			must(t, w.Leg(l))
+			ls = append(ls, l)
+		}
+	}
+	for _, text := range strangers {
+		must(t, w.Stranger(text))
+	}
+	must(t, w.Close())
+	return as, ls
+}
+
+func TestEndStateComesBack(t *testing.T) {
+	for _, n := range []int{0, 1, 20_000} {
+		dir := filepath.Join(t.TempDir(), "history")
+		as, ls := keep(t, dir, n, "an account nobody made", "")
+		for range 2 {
+			e, err := OpenEnd(dir)
+			must(t, err)
+			gotA, err := all(e.Accounts())
+			must(t, err)
+			gotL, err := all(e.Legs())
+			must(t, err)
+			if !slices.Equal(gotA, as) || !slices.Equal(gotL, ls) {
+				t.Errorf("%d accounts: the rows are not those that were kept", n)
+			}
+			if got := e.Strangers(); !slices.Equal(got, []string{"an account nobody made", ""}) {
+				t.Errorf("strangers: %q", got)
+			}
+			must(t, e.Close())
+		}
+	}
+}
+
+func TestManyStrangersAreCounted(t *testing.T) {
+	dir := t.TempDir()
+	var texts []string
+	for i := range maxStrangers + 5 {
+		texts = append(texts, fmt.Sprint(i, strings.Repeat("ä", i)))
+	}
+	keep(t, dir, 10, texts...)
+	e, err := OpenEnd(dir)
+	must(t, err)
+	defer e.Close()
+	got := e.Strangers()
+	if len(got) != maxStrangers+1 || got[maxStrangers] != "… and 5 more" || got[7] != texts[7] {
+		t.Fatalf("%d strangers, the last %q", len(got), got[len(got)-1])
+	}
+	if long := got[999]; len(long) > maxStranger+len("…") || !strings.HasPrefix(texts[999], strings.TrimSuffix(long, "…")) {
+		t.Errorf("a long stranger: %q", long)
+	}
+}
+
+func TestAnEndStateIsThereOnlyAfterClose(t *testing.T) {
+	dir := t.TempDir()
+	w, err := CreateEnd(dir)
+	must(t, err)
+	must(t, w.Account(Account{N: 1}))
+	if _, err := OpenEnd(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("half-written: %v", err)
+	}
+	must(t, w.Abandon())
+	if _, err := OpenEnd(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("abandoned: %v", err)
+	}
+	if err := w.Close(); err == nil {
+		t.Error("closed after it was abandoned")
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+
+	keep(t, dir, 5)
+	w, err = CreateEnd(dir) // a second download
+	must(t, err)
+	must(t, w.Account(Account{N: 1}))
+	must(t, w.Abandon())
+	e, err := OpenEnd(dir)
+	must(t, err)
+	if got, err := all(e.Accounts()); err != nil || len(got) != 5 {
+		t.Errorf("the first download: %d accounts, %v", len(got), err)
+	}
+	must(t, e.Close())
+	keep(t, dir, 7)
+	e, err = OpenEnd(dir)
+	must(t, err)
+	if got, err := all(e.Legs()); err != nil || len(got) != 14 {
+		t.Errorf("the second download: %d legs, %v", len(got), err)
+	}
+	must(t, e.Close())
+	must(t, os.Remove(filepath.Join(dir, ledgerFile)))
+	if _, err := OpenEnd(dir); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without its ledger: %v", err)
+	}
+}
+
+func TestAFullDiskKeepsNoEndState(t *testing.T) {
+	dir := t.TempDir()
+	w, err := CreateEnd(dir)
+	must(t, err)
+	w.accounts.out.f = &fullDisk{file: w.accounts.out.f, left: 100_000, noRoom: syscall.ENOSPC}
+	for i := 0; err == nil && i < 1_000_000; i++ {
+		err = w.Account(Account{N: uint64(i * i), Balance: int64(i), Last: ID(i)})
+	}
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "keep the end state in "+filepath.Join(dir, accountsFile)) {
+		t.Fatalf("got %v", err)
+	}
+	if err := w.Close(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("close: %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// endOf writes a and l as the files of an end state and reads it.
+func endOf(t testing.TB, dir string, a, l []byte) (accounts []Account, legs []Leg, err error) {
+	t.Helper()
+	must(t, os.WriteFile(filepath.Join(dir, accountsFile), a, 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, ledgerFile), l, 0o644))
+	e, err := OpenEnd(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer e.Close()
+	if accounts, err = all(e.Accounts()); err == nil {
+		legs, err = all(e.Legs())
+	}
+	return accounts, legs, err
+}
+
+func endFiles(t testing.TB) (accounts, legs []byte) {
+	dir := t.TempDir()
+	keep(t, dir, 6, "a stranger")
+	accounts, err := os.ReadFile(filepath.Join(dir, accountsFile))
+	must(t, err)
+	legs, err = os.ReadFile(filepath.Join(dir, ledgerFile))
+	must(t, err)
+	return accounts, legs
+}
+
+func TestACutOrAlteredEndStateIsAnError(t *testing.T) {
+	a, l := endFiles(t)
+	dir := t.TempDir()
+	for i := range a {
+		if _, _, err := endOf(t, dir, a[:i], l); err == nil || errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("accounts cut at %d: %v", i, err)
+		}
+		bad := bytes.Clone(a)
+		bad[i] ^= 1 << (i % 8)
+		if _, _, err := endOf(t, dir, bad, l); err == nil {
+			t.Fatalf("accounts altered at %d: no error", i)
+		}
+	}
+	for i := range l {
+		if _, _, err := endOf(t, dir, a, l[:i]); err == nil {
+			t.Fatalf("ledger cut at %d: no error", i)
+		}
+		bad := bytes.Clone(l)
+		bad[i] ^= 1 << (i % 8)
+		if _, _, err := endOf(t, dir, a, bad); err == nil {
+			t.Fatalf("ledger altered at %d: no error", i)
+		}
+	}
+	if _, _, err := endOf(t, dir, l, a); err == nil {
+		t.Error("the files were swapped: no error")
+	}
+}
+
+func FuzzEnd(f *testing.F) {
+	a, l := endFiles(f)
+	f.Add(a, l)
+	f.Fuzz(func(t *testing.T, a, l []byte) {
+		accounts, legs, _ := endOf(t, t.TempDir(), a, l)
+		if len(accounts)*4 > len(a) || len(legs)*5 > len(l) {
+			t.Errorf("%d accounts and %d legs from %d and %d bytes", len(accounts), len(legs), len(a), len(l))
+		}
+	})
+}
+
+// FuzzEndPayload puts any rows behind right checksums.
+func FuzzEndPayload(f *testing.F) {
+	f.Add([]byte{1, 2, 3, 0}, uint32(1), rowBlock)
+	f.Add([]byte{1, 'x'}, uint32(1), strangerBlock)
+	f.Fuzz(func(t *testing.T, payload []byte, records, kind uint32) {
+		var files [2][]byte
+		for i, c := range []contents{accounts, ledger} {
+			file, sum := preamble(c, []byte("{}"))
+			sums := startSums(sum)
+			block := append(make([]byte, blockHeadSize), payload...)
+			sealBlock(block, kind, records)
+			sums.add(block, records)
+			files[i] = append(append(file, block...), sums.footer()...)
+		}
+		_, _, _ = endOf(t, t.TempDir(), files[0], files[1])
+	})
+}

@@ -1,0 +1,152 @@
+package history
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// extremes are the values at which encodings break.
+var extremes = []int64{0, 1, -1, 63, 64, -64, -65, 127, 128, 1<<32 - 1, 1 << 32, math.MaxInt64, math.MinInt64, math.MaxInt64 - 1}
+
+// randomInt is of any magnitude, and often extreme.
+func randomInt(r *rand.Rand) int64 {
+	if r.IntN(4) == 0 {
+		return extremes[r.IntN(len(extremes))]
+	}
+	return int64(r.Uint64()) >> r.IntN(64)
+}
+
+// randomTransaction has every field at random, whether that makes sense or not.
+func randomTransaction(r *rand.Rand, ops int) Transaction {
+	tx := Transaction{
+		ID: ID(randomInt(r)), Kind: Kind(r.IntN(6)), Outcome: Outcome(r.IntN(4)),
+		LookedUp: r.IntN(4) == 0, Warmup: r.IntN(4) == 0, Attempts: 1,
+		Due: randomInt(r), Sent: randomInt(r), Try: randomInt(r), End: randomInt(r),
+	}
+	if r.IntN(8) == 0 {
+		tx.Kind, tx.Outcome = Kind(r.IntN(256)), Outcome(r.IntN(256))
+	}
+	if r.IntN(3) == 0 {
+		tx.Reason, tx.Attempts = Reason(r.IntN(256)), uint32(randomInt(r))
+	}
+	for range ops {
+		op := Op{Account: uint64(randomInt(r)), Write: r.IntN(2) == 0, Observed: r.IntN(2) == 0, Amount: randomInt(r)}
+		if r.IntN(3) > 0 {
+			op.Version, op.Balance, op.Last = uint64(randomInt(r)), randomInt(r), ID(randomInt(r))
+		}
+		if n := len(tx.Ops); n > 0 && r.IntN(3) == 0 {
+			op.Amount = -tx.Ops[n-1].Amount
+		}
+		tx.Ops = append(tx.Ops, op)
+	}
+	return tx
+}
+
+// bankTransfers returns n transfers of two legs as a busy client makes them: one
+// of 64 clients, over a million accounts.
+func bankTransfers(r *rand.Rand, client uint64, n int) []Transaction {
+	txs := make([]Transaction, n)
+	now := int64(r.IntN(1e9))
+	for i := range txs {
+		sent := now + int64(r.IntN(2000))
+		now = sent + 200_000 + int64(r.ExpFloat64()*800_000)
+		amount := int64(1 + r.IntN(50_000))
+		txs[i] = Transaction{
+			ID: NewID(1, client, uint64(i+1)), Kind: Transfer, Outcome: Committed, Attempts: 1,
+			Due: sent, Sent: sent, Try: sent, End: now,
+		}
+		for leg := range 2 {
+			op := Op{
+				Account: r.Uint64N(1_000_000), Write: true, Amount: amount * int64(2*leg-1), Observed: true,
+				Version: r.Uint64N(300), Balance: int64(r.IntN(2_000_000)),
+				Last: NewID(1, r.Uint64N(64), uint64(1+r.IntN(i+1))),
+			}
+			txs[i].Ops = append(txs[i].Ops, op)
+		}
+	}
+	return txs
+}
+
+// clone copies what an iterator uses again.
+func clone(tx *Transaction) Transaction {
+	c := *tx
+	c.Ops = slices.Clone(tx.Ops)
+	return c
+}
+
+func equal(a, b Transaction) bool {
+	if !slices.Equal(a.Ops, b.Ops) {
+		return false
+	}
+	return a.ID == b.ID && a.Kind == b.Kind && a.Outcome == b.Outcome && a.Reason == b.Reason &&
+		a.LookedUp == b.LookedUp && a.Warmup == b.Warmup && a.Attempts == b.Attempts &&
+		a.Due == b.Due && a.Sent == b.Sent && a.Try == b.Try && a.End == b.End
+}
+
+func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+func TestCodecKeepsEveryField(t *testing.T) {
+	r := newRandom(1)
+	for round := range 300 {
+		var want []Transaction
+		var b []byte
+		var c context
+		for range r.IntN(20) {
+			tx := randomTransaction(r, r.IntN(6))
+			before := len(b)
+			b = appendTransaction(b, &tx, &c)
+			if n, most := len(b)-before, maxRecord+maxOp*len(tx.Ops); n > most || n < minRecord+minOp*len(tx.Ops) {
+				t.Fatalf("round %d: %d bytes for %d operations, outside the bounds", round, n, len(tx.Ops))
+			}
+			want = append(want, tx)
+		}
+		d, c := decoder{b: b}, context{}
+		got := Transaction{Ops: make([]Op, 3)}
+		for i := range want {
+			if err := d.transaction(&got, &c); err != nil || !equal(got, want[i]) {
+				t.Fatalf("round %d, record %d: got %+v, %v, want %+v", round, i, got, err, want[i])
+			}
+		}
+		if d.left() > 0 {
+			t.Fatalf("round %d: %d bytes left over", round, d.left())
+		}
+	}
+}
+
+func TestEndCodecKeepsEveryField(t *testing.T) {
+	r := newRandom(2)
+	var a, lastA Account
+	var l, lastL Leg
+	for range 5000 {
+		a = Account{N: uint64(randomInt(r)), Balance: randomInt(r), Version: uint64(randomInt(r)), Last: ID(randomInt(r))}
+		l = Leg{Transfer: ID(randomInt(r)), Number: uint32(randomInt(r)), Void: r.IntN(2) == 0,
+			Account: uint64(randomInt(r)), Amount: randomInt(r), Version: uint64(randomInt(r))}
+		b, legs := make([]byte, endRow), make([]byte, endRow)
+		b, legs = b[:putAccount(b, 0, a, lastA)], legs[:putLeg(legs, 0, l, lastL)]
+		d := decoder{b: b}
+		if got := d.account(lastA); got != a || d.bad || d.left() > 0 {
+			t.Fatalf("got %+v, want %+v", got, a)
+		}
+		d = decoder{b: legs}
+		if got := d.leg(lastL); got != l || d.bad || d.left() > 0 {
+			t.Fatalf("got %+v, want %+v", got, l)
+		}
+		lastA, lastL = a, l
+	}
+}
+
+func TestTransferTakesFewBytes(t *testing.T) {
+	txs := bankTransfers(newRandom(3), 17, 10_000)
+	var b []byte
+	var c context
+	for i := range txs {
+		b = appendTransaction(b, &txs[i], &c)
+	}
+	each := float64(len(b)) / float64(len(txs))
+	t.Logf("%.1f bytes a transfer", each)
+	if each > 70 {
+		t.Errorf("a transfer takes %.1f bytes, more than 70", each)
+	}
+}

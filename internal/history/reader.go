@@ -1,0 +1,87 @@
+package history
+
+import (
+	"fmt"
+	"iter"
+	"os"
+	"path/filepath"
+)
+
+// Reader reads a recorded history. Its methods may be called by several
+// goroutines at once.
+type Reader struct {
+	source *blockSource
+	file   *os.File
+	header Header
+	end    place
+}
+
+// Open opens the history in dir, a run's history folder. Where there is none,
+// the error is an fs.ErrNotExist.
+func Open(dir string) (*Reader, error) {
+	s, f, err := openSource("read the history", filepath.Join(dir, transactionsFile), transactions)
+	if err != nil {
+		return nil, err
+	}
+	r := &Reader{source: s, file: f, end: s.end()}
+	if err := s.unmarshal(&r.header); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Header returns what the history says about its run.
+func (r *Reader) Header() Header { return r.header }
+
+// Complete reports whether the history was closed after every client had handed
+// over its last record. An incomplete one lacks records at the end of some
+// clients.
+func (r *Reader) Complete() bool { return r.end == atFooter }
+
+// Truncated reports whether the last block was cut off, and is ignored.
+func (r *Reader) Truncated() bool { return r.end == atCut }
+
+// Close closes the file.
+func (r *Reader) Close() error { return r.file.Close() }
+
+// Transactions yields every recorded transaction: those of one client in its
+// order, those of different clients only roughly in the order of time. The
+// Transaction and its Ops are used again by the next step. At the first damage
+// it yields an error, whose Record has no Transaction, and ends. It may be
+// ranged over several times.
+func (r *Reader) Transactions() iter.Seq2[Record, error] {
+	file := filepath.ToSlash(filepath.Join(folder, transactionsFile))
+	return func(yield func(Record, error) bool) {
+		var tx Transaction
+		for b, err := range r.source.blocks() {
+			ref := Ref{File: file, Offset: b.offset}
+			if err != nil {
+				yield(Record{Ref: ref}, err)
+				return
+			}
+			d, c := decoder{b: b.payload}, context{}
+			for ref.Record = range int(b.records) {
+				if err := d.transaction(&tx, &c); err != nil {
+					yield(Record{Ref: ref}, r.source.wrongRecord(b, ref.Record))
+					return
+				}
+				if !yield(Record{Transaction: &tx, Ref: ref}, nil) {
+					return
+				}
+			}
+			if d.left() > 0 {
+				yield(Record{Ref: ref}, r.source.wrongCount(b))
+				return
+			}
+		}
+	}
+}
+
+func (s *blockSource) wrongRecord(b blockRead, record int) error {
+	return s.damaged(b.offset, fmt.Sprintf("record %d of the block's %d cannot be understood", record, b.records))
+}
+
+func (s *blockSource) wrongCount(b blockRead) error {
+	return s.damaged(b.offset, fmt.Sprintf("the block holds more than its %d records", b.records))
+}

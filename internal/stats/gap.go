@@ -1,0 +1,97 @@
+package stats
+
+import "time"
+
+// Gap is a time in which nothing committed, between two commits. Its ends are
+// since the run's start. The zero Gap is that of less than two commits.
+//
+// A Gap of at least the resolution is exact to the nanosecond; a shorter one
+// says that nowhere was nothing committed for as long as the resolution. The
+// resolution is a millisecond in a run of up to 35 minutes, and twice that each
+// time the run is twice as long.
+type Gap struct{ From, To time.Duration }
+
+// Length returns how long the gap is.
+func (g Gap) Length() time.Duration { return g.To - g.From }
+
+const (
+	firstWidth = int64(time.Millisecond)
+	maxCells   = 1 << 21
+)
+
+// commits keeps the first and the last commit of each cell of time. This finds
+// a gap of a cell's width or more exactly, in whatever order the commits come,
+// because such a gap lies between the last commit of one cell and the first of
+// another; the idea is that of the linear-time maximum gap (Gonzalez 1975).
+type commits struct {
+	width int64 // ns, of a cell
+	cells []cell
+}
+
+// cell holds times within it: 0 is none, 1 the cell's first nanosecond. With
+// maxCells and runs of 60 days a width stays below 2^32 ns.
+type cell struct{ first, last uint32 }
+
+// add takes one commit at t ≥ 0.
+func (c *commits) add(t int64) {
+	for t/c.width >= maxCells {
+		c.widen()
+	}
+	n := int(t / c.width)
+	if n >= len(c.cells) {
+		c.grow(n + 1)
+	}
+	at := uint32(t-int64(n)*c.width) + 1
+	cell := &c.cells[n]
+	if cell.first == 0 || at < cell.first {
+		cell.first = at
+	}
+	cell.last = max(cell.last, at)
+}
+
+func (c *commits) grow(n int) {
+	if n > cap(c.cells) {
+		cells := make([]cell, len(c.cells), min(n+n/4+1000, maxCells))
+		copy(cells, c.cells)
+		c.cells = cells
+	}
+	c.cells = c.cells[:n]
+}
+
+// widen joins each two neighbouring cells.
+func (c *commits) widen() {
+	for i := range c.cells {
+		half := c.cells[i]
+		if i%2 == 0 {
+			c.cells[i/2] = half
+			continue
+		}
+		if half.first == 0 {
+			continue
+		}
+		joined, shift := &c.cells[i/2], uint32(c.width)
+		if joined.first == 0 {
+			joined.first = half.first + shift
+		}
+		joined.last = half.last + shift
+	}
+	n := (len(c.cells) + 1) / 2
+	clear(c.cells[n:])
+	c.cells = c.cells[:n]
+	c.width *= 2
+}
+
+func (c *commits) longest() (g Gap) {
+	last := time.Duration(-1)
+	for i, cell := range c.cells {
+		if cell.first == 0 {
+			continue
+		}
+		start := time.Duration(int64(i)*c.width - 1)
+		if first := start + time.Duration(cell.first); last >= 0 && first-last > g.Length() {
+			g = Gap{From: last, To: first}
+		}
+		last = start + time.Duration(cell.last)
+	}
+	return g
+}

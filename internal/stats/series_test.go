@@ -1,0 +1,274 @@
+package stats
+
+import (
+	"bytes"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/history"
+)
+
+// recorded yields txs as a history does: one Transaction, used again and again.
+func recorded(txs []history.Transaction, end error) iter.Seq2[history.Record, error] {
+	return func(yield func(history.Record, error) bool) {
+		var tx history.Transaction
+		for i := range txs {
+			tx = txs[i]
+			if !yield(history.Record{Transaction: &tx}, nil) {
+				return
+			}
+		}
+		if end != nil {
+			yield(history.Record{}, end)
+		}
+	}
+}
+
+// randomRun has clients whose blocks come one after the other, with pauses.
+func randomRun(r *rand.Rand) (txs []history.Transaction) {
+	span := int64(time.Second) * int64(1+r.IntN(20))
+	pause := r.Int64N(span)
+	for range r.IntN(2000) {
+		tx := randomTransaction(r)
+		tx.End = r.Int64N(span)
+		if r.IntN(3) > 0 && tx.End > pause && tx.End < pause+span/8 {
+			tx.End = pause
+		}
+		tx.Due = tx.End - max(randomNS(r), 0)
+		txs = append(txs, tx)
+	}
+	return txs
+}
+
+func TestSeriesEqualsNaiveSeries(t *testing.T) {
+	r := newRandom(6)
+	for round := range 40 {
+		txs := randomRun(r)
+		got, err := Series(recorded(txs, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := -1
+		latencies := make(map[int][]int64)
+		want := make(map[int]Second)
+		for _, tx := range txs {
+			if tx.Kind == history.Audit {
+				continue
+			}
+			n := int(tx.End / 1e9)
+			last = max(last, n)
+			s := want[n]
+			switch tx.Outcome {
+			case history.Committed:
+				s.Committed++
+				latencies[n] = append(latencies[n], tx.End-tx.Due)
+			case history.Rejected:
+				s.Rejected++
+			case history.Aborted:
+				s.Aborted++
+			default:
+				s.Unknown++
+			}
+			want[n] = s
+		}
+		if len(got) != last+1 {
+			t.Fatalf("round %d: %d seconds, want %d", round, len(got), last+1)
+		}
+		for i, s := range got {
+			checkSecond(t, i, s, want[i], latencies[i])
+		}
+	}
+}
+
+func checkSecond(t *testing.T, i int, got, want Second, latencies []int64) {
+	t.Helper()
+	want.Second = i
+	if n := len(latencies); n > 0 {
+		slices.Sort(latencies)
+		want.Max = time.Duration(latencies[n-1])
+		for _, p := range []struct {
+			q   float64
+			got time.Duration
+		}{{0.5, got.P50}, {0.99, got.P99}} {
+			exact := min(latencies[max(int(rank(p.q, uint64(n))), 1)-1], highest)
+			if over := int64(p.got) - exact; over < -1 && exact < highest || float64(over) > max(512, float64(exact)/100) {
+				t.Errorf("second %d: the share %v of %d lies at %v, want %v", i, p.q, n, p.got, time.Duration(exact))
+			}
+		}
+	}
+	want.P50, want.P99 = got.P50, got.P99
+	if got != want {
+		t.Errorf("second %d: got %+v, want %+v", i, got, want)
+	}
+	if len(latencies) == 0 && (got.P50 != 0 || got.P99 != 0) {
+		t.Errorf("second %d: percentiles of nothing: %+v", i, got)
+	}
+}
+
+func naiveGap(ends []int64) (g Gap) {
+	slices.Sort(ends)
+	for i := 1; i < len(ends); i++ {
+		if ends[i]-ends[i-1] > int64(g.Length()) {
+			g = Gap{From: time.Duration(ends[i-1]), To: time.Duration(ends[i])}
+		}
+	}
+	return g
+}
+
+func TestLongestGapEqualsNaiveGap(t *testing.T) {
+	r := newRandom(7)
+	for round := range 100 {
+		txs := randomRun(r)
+		var ends []int64
+		for _, tx := range txs {
+			if tx.Outcome == history.Committed && tx.Kind != history.Audit {
+				ends = append(ends, tx.End)
+			}
+		}
+		got, err := LongestGap(recorded(txs, nil))
+		want := naiveGap(ends)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.Length() >= time.Millisecond && got != want || got.Length() > want.Length() {
+			t.Errorf("round %d: got %+v, want %+v", round, got, want)
+		}
+	}
+}
+
+func TestLongestGapOfLongRuns(t *testing.T) {
+	r := newRandom(8)
+	for round := range 15 {
+		c := commits{width: firstWidth}
+		span := int64(time.Hour) << r.IntN(11)
+		var ends []int64
+		for range 2 + r.IntN(3000) {
+			at := r.Int64N(span)
+			ends = append(ends, at)
+			c.add(at)
+		}
+		if len(c.cells) > maxCells || c.width >= 1<<32 {
+			t.Fatalf("round %d: %d cells of %d ns", round, len(c.cells), c.width)
+		}
+		if got, want := c.longest(), naiveGap(ends); got != want && want.Length() >= time.Duration(c.width) {
+			t.Errorf("round %d: got %+v, want %+v", round, got, want)
+		}
+	}
+	c := commits{width: firstWidth} // the longest run
+	for _, at := range []int64{0, maxSeconds*1e9 - 1, 1, maxSeconds*5e8 + 7} {
+		c.add(at)
+	}
+	if got := c.longest(); got.Length() != maxSeconds*time.Second/2+6 || got.From != 1 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestSeriesTellsErrors(t *testing.T) {
+	boom := errors.New("boom")
+	ok := history.Transaction{Outcome: history.Committed, End: 1}
+	if s, err := Series(recorded([]history.Transaction{ok}, boom)); !errors.Is(err, boom) || len(s) != 1 {
+		t.Errorf("%v, %v", s, err)
+	}
+	for _, end := range []int64{-1, maxSeconds * 1e9, 1<<63 - 1} {
+		bad := history.Transaction{ID: history.NewID(1, 2, 3), End: end}
+		if _, err := Series(recorded([]history.Transaction{bad}, nil)); err == nil || !strings.Contains(err.Error(), "1-2-3") {
+			t.Errorf("an end at %d: %v", end, err)
+		}
+		if _, err := LongestGap(recorded([]history.Transaction{bad}, nil)); err == nil {
+			t.Errorf("an end at %d: no error", end)
+		}
+	}
+	if s, err := Series(recorded(nil, nil)); err != nil || len(s) != 0 {
+		t.Errorf("nothing: %v, %v", s, err)
+	}
+}
+
+func TestTPS(t *testing.T) {
+	series := []Second{{Second: 0, Committed: 100}, {Second: 1, Committed: 4}, {Second: 2}, {Second: 3, Committed: 9}, {Second: 4, Committed: 1}}
+	for _, c := range []struct {
+		from, to           int
+		mean, median, most float64
+	}{
+		{0, 5, 22.8, 4, 100},
+		{1, 5, 3.5, 2.5, 9},
+		{1, 4, 13.0 / 3, 4, 9},
+		{3, 7, 2.5, 0.5, 9}, // nothing committed at the end
+		{2, 3, 0, 0, 0},
+		{3, 3, 0, 0, 0},
+		{5, 1, 0, 0, 0},
+	} {
+		if mean, median, most := TPS(series, c.from, c.to); mean != c.mean || median != c.median || most != c.most {
+			t.Errorf("from %d to %d: got %v, %v, %v, want %+v", c.from, c.to, mean, median, most, c)
+		}
+	}
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("no room") }
+
+func TestWriteSeries(t *testing.T) {
+	var b bytes.Buffer
+	series := []Second{{Second: 0, Committed: 1, Rejected: 2, Aborted: 3, Unknown: 4, P50: 1500 * time.Microsecond, P99: time.Second, Max: 1234567}, {Second: 1}}
+	if err := WriteSeries(&b, series); err != nil {
+		t.Fatal(err)
+	}
+	want := "second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms\n0,1,2,3,4,1.500,1000.000,1.235\n1,0,0,0,0,0.000,0.000,0.000\n"
+	if b.String() != want {
+		t.Errorf("got %q", b.String())
+	}
+	if err := WriteSeries(failing{}, series); err == nil {
+		t.Error("a full disk gave no error")
+	}
+}
+
+// TestAnHourTakesLittleMemory keeps the time line of an hour at 50 commits a
+// second; more of them only make the counts higher.
+func TestAnHourTakesLittleMemory(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	r := newRandom(9)
+	line := NewTimeline()
+	for s := range int64(3600) {
+		for range 50 {
+			end := s*1e9 + r.Int64N(1e9)
+			tx := history.Transaction{Outcome: history.Committed, End: end, Due: end - int64(1e6*r.ExpFloat64()*100)}
+			if err := line.Add(&tx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	took := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+	t.Logf("%d kB", took/1000)
+	if took > 60e6 {
+		t.Errorf("%d bytes", took)
+	}
+	if got := len(line.Series()); got != 3600 {
+		t.Errorf("%d seconds", got)
+	}
+}
+
+func BenchmarkTimeline(b *testing.B) {
+	r := newRandom(10)
+	txs := make([]history.Transaction, 4096)
+	for i := range txs {
+		end := int64(i) * 1e7
+		txs[i] = history.Transaction{Outcome: history.Committed, Kind: history.Transfer, End: end, Due: end - int64(1e6*r.ExpFloat64())}
+	}
+	line := NewTimeline()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		if err := line.Add(&txs[i%len(txs)]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -190,7 +190,6 @@ func (b *bank) placeUnledgered() error {
 func (b *bank) placeOwn(s *slot, op *history.Op, t uint32) {
 	version := op.Version + 1
 	if b.in.End != nil {
-		b.txns.list[t].flags |= lied
 		s.broken = true
 		if version <= uint64(s.length) && b.chain.writer[s.base+uint32(version)] != none {
 			return

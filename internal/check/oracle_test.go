@@ -215,7 +215,12 @@ func (unreadable) Error() string { return "block at 17 is damaged" }
 var errUnreadable = unreadable{}
 
 func BenchmarkBank(b *testing.B) {
-	w := busy(1, 10000, 200000)
+	w := newWorld(10000)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 200_000 {
+		from := rng.Uint64N(10000)
+		w.transfer(from, (from+1+rng.Uint64N(9999))%10000, 1)
+	}
 	in := w.input(isolation.StrictSerializable)
 	b.ResetTimer()
 	for b.Loop() {

@@ -16,15 +16,8 @@ type order struct {
 	anomalies []Anomaly          // without real time, the weakest level's first
 	realtime  []Anomaly          // with real time only
 	torn      map[uint32]bool    // transactions within a cycle that snapshot isolation forbids
-	cycles    []cycle            // found so far, to be told
+	cycles    [][]step           // found so far, to be told: each must come before the next, the last before the first
 	records   map[uint32]*record // what the transactions of the cycles did
-}
-
-// cycle is one instance of an anomaly: transactions each of which must come
-// before the next, and the last before the first.
-type cycle struct {
-	steps []step
-	count int
 }
 
 type record struct {
@@ -116,7 +109,7 @@ func (o *order) cyclic(full *graph) {
 			steps[i].from, steps[i].to = component[steps[i].from], component[steps[i].to]
 		}
 		if steps != nil {
-			o.cycles = append(o.cycles, cycle{steps: steps, count: 1})
+			o.cycles = append(o.cycles, steps)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (o *order) findRealTime() {
 			steps[i].from, steps[i].to = component[steps[i].from], component[steps[i].to]
 		}
 		if steps = collapse(steps, uint32(len(b.txns.list))); steps != nil {
-			o.cycles = append(o.cycles, cycle{steps: steps, count: 1})
+			o.cycles = append(o.cycles, steps)
 		}
 	}
 }

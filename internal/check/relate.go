@@ -57,9 +57,9 @@ func (b *bank) relate() error {
 	}
 	for _, f := range b.chain.forks {
 		// Both read the version before and both made this one: each of them
-		// missed the other. This is the lost update.
+		// missed the other, and one overwrote the other. This is the lost update.
 		b.edges.add(f.first, f.second, rw)
-		b.edges.add(f.second, f.first, rw)
+		b.edges.add(f.second, f.first, ww)
 		b.edges.add(b.chain.writer[f.pos-1], f.second, ww)
 		b.edges.add(f.second, b.chain.writer[f.pos+1], ww)
 	}

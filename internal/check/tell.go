@@ -28,10 +28,13 @@ func (o *order) tell() {
 		return fmt.Sprintf("%s read version %d of account %s as made by %v, a transfer that no client sent",
 			o.who(r.reader), r.version, o.b.in.Name(r.account), r.last)
 	})
-	for _, c := range o.cycles {
-		name, forbidden := classify(c.steps)
-		a := Anomaly{Name: name, Forbidden: forbidden, Count: 1, Detail: o.story(c.steps)}
-		for _, s := range c.steps {
+	for _, steps := range o.cycles {
+		if o.isLostUpdate(steps) {
+			continue // told already, with all its kind
+		}
+		name, forbidden := classify(steps)
+		a := Anomaly{Name: name, Forbidden: forbidden, Count: 1, Detail: o.story(steps)}
+		for _, s := range steps {
 			a.Witness = append(a.Witness, o.b.txns.list[s.from].id)
 		}
 		if forbidden == isolation.StrictSerializable {
@@ -60,8 +63,8 @@ func merge(list []Anomaly, a Anomaly) []Anomaly {
 // what they did to which account is not kept.
 func (o *order) fetch() {
 	o.records = map[uint32]*record{}
-	for _, c := range o.cycles {
-		for _, s := range c.steps {
+	for _, steps := range o.cycles {
+		for _, s := range steps {
 			o.records[s.from] = &record{}
 		}
 	}
@@ -96,6 +99,16 @@ func (o *order) lostUpdates() {
 	}
 	a.Detail += times(len(forks))
 	o.anomalies = append(o.anomalies, a)
+}
+
+// isLostUpdate says that a cycle is two transfers that made the same version.
+func (o *order) isLostUpdate(steps []step) bool {
+	if len(steps) != 2 {
+		return false
+	}
+	return slices.ContainsFunc(o.b.chain.forks, func(f fork) bool {
+		return f.first == steps[0].from && f.second == steps[0].to || f.second == steps[0].from && f.first == steps[0].to
+	})
 }
 
 // oddReads adds an anomaly for reads that no order explains.

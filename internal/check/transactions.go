@@ -29,8 +29,6 @@ type flag uint8
 const (
 	voided   flag = 1 << iota // the ledger has a tombstone under its id
 	repeated                  // the ledger has one of its legs twice
-	lookedUp                  // its outcome was settled by a look-up
-	lied                      // placed by its own account, because the ledger does not have it
 )
 
 const fromLedger = ^uint16(0)
@@ -65,8 +63,8 @@ func (t *transactions) add(tx *history.Transaction, source int) error {
 	n := txn{
 		id: tx.ID, try: tx.Try, end: tx.End, kind: tx.Kind, outcome: tx.Outcome, source: uint16(source),
 	}
-	if tx.LookedUp {
-		n.flags |= lookedUp
+	if tx.Outcome == history.Aborted {
+		n.try = tx.Sent // if it was applied after all, nobody knows by which try
 	}
 	for i := range tx.Ops {
 		if op := &tx.Ops[i]; op.Write {

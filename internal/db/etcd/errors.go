@@ -1,0 +1,177 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"stroppy/internal/db"
+)
+
+// phase says how far a call could have got when it failed.
+type phase uint8
+
+const (
+	// reading: the call changes nothing, whatever became of it.
+	reading phase = iota
+	// unsent: a commit for which gRPC never opened a stream to a server.
+	unsent
+	// sent: a commit of which the server may have got all.
+	sent
+)
+
+// refusal is an answer of etcd's that says for sure that the request was not
+// applied, and what to do about it.
+type refusal struct {
+	err    error // of etcd's package rpctypes, which is api/v3rpc/rpctypes/error.go
+	class  db.Class
+	advice string
+}
+
+const takeLess = "raise the server's --max-request-bytes, or take smaller batches"
+
+// refusals is the whole list of answers that are believed to mean "not applied".
+// Each is given before the request enters the raft log, or, where the comment
+// says so, when the log's entry is applied, by every member alike and instead of
+// the request. Files are those of etcd's server/etcdserver, 3.4 to 3.6.
+var refusals = []refusal{
+	// v3_server.go, processInternalRaftRequestOnce: more than 5000 entries are
+	// committed and not yet applied, so no new one is proposed.
+	{rpctypes.ErrGRPCRequestTooManyRequests, db.Aborted, ""},
+	// api/v3rpc/quota.go before the proposal; apply's quota applier instead of
+	// it, once the NOSPACE alarm is raised.
+	{rpctypes.ErrGRPCNoSpace, db.Fatal, "raise --quota-backend-bytes, or compact, defragment and disarm the alarm with etcdctl"},
+	// apply's corrupt applier, instead of every request under the CORRUPT alarm.
+	{rpctypes.ErrGRPCCorrupt, db.Fatal, "the members' data differ: see etcd's data corruption guide"},
+
+	// mvcc, for reads at a revision: the snapshot is gone, or the member that is
+	// asked now has not yet got it.
+	{rpctypes.ErrGRPCCompacted, db.Aborted, ""},
+	{rpctypes.ErrGRPCFutureRev, db.Aborted, ""},
+
+	// api/v3rpc/interceptor.go, before the request is looked at.
+	{rpctypes.ErrGRPCNoLeader, db.Unavailable, ""},
+	{rpctypes.ErrGRPCNotCapable, db.Unavailable, ""},
+	{rpctypes.ErrGRPCNotSupportedForLearner, db.Unavailable, ""},
+	{rpctypes.ErrGRPCInvalidClientAPIVersion, db.Fatal, ""},
+
+	// api/v3rpc/key.go, before the proposal.
+	{rpctypes.ErrGRPCEmptyKey, db.Fatal, ""},
+	{rpctypes.ErrGRPCKeyNotFound, db.Fatal, ""},
+	{rpctypes.ErrGRPCValueProvided, db.Fatal, ""},
+	{rpctypes.ErrGRPCLeaseProvided, db.Fatal, ""},
+	{rpctypes.ErrGRPCInvalidSortOption, db.Fatal, ""},
+	{rpctypes.ErrGRPCDuplicateKey, db.Fatal, ""},
+	{rpctypes.ErrGRPCTooManyOps, db.Fatal, "the server's --max-txn-ops must be 128, its default, or more"},
+	// v3_server.go, before the proposal.
+	{rpctypes.ErrGRPCRequestTooLarge, db.Fatal, takeLess},
+
+	// auth/store.go: the user is checked before the proposal, and once more
+	// instead of the request when its entry is applied. The client fetches a new
+	// token by itself when it sees one of the first two.
+	{rpctypes.ErrGRPCInvalidAuthToken, db.Aborted, ""},
+	{rpctypes.ErrGRPCAuthOldRevision, db.Aborted, ""},
+	{rpctypes.ErrGRPCUserEmpty, db.Fatal, "the server asks for a user: write etcd://user:password@…"},
+	{rpctypes.ErrGRPCAuthFailed, db.Fatal, "check the user and the password in the URL"},
+	{rpctypes.ErrGRPCPermissionDenied, db.Fatal, "grant the user a role with readwrite on the keys"},
+	{rpctypes.ErrGRPCPermissionNotGiven, db.Fatal, "grant the user a role with readwrite on the keys"},
+	{rpctypes.ErrGRPCUserNotFound, db.Fatal, "check the user in the URL"},
+	{rpctypes.ErrGRPCRoleNotFound, db.Fatal, ""},
+	{rpctypes.ErrGRPCInvalidAuthMgmt, db.Fatal, ""},
+}
+
+// tooLarge begins the text with which a server's gRPC refuses a request above
+// --max-request-bytes plus 512 KiB, before etcd sees it (grpc-go rpc_util.go,
+// recvAndDecompress). Our own side, which sets no limit to an answer, cannot
+// have said it.
+const tooLarge = "grpc: received message larger than max"
+
+// classify says what err means, for the transaction that it ended and for a
+// person. What is not in the table of refusals could be anything: a deadline; a
+// connection that broke; "request timed out, possibly due to previous leader
+// failure"; "leader changed"; "server stopped" (all of gRPC's code Unavailable,
+// https://etcd.io/docs/v3.4/learning/api_guarantees/: the client may be
+// uncertain about the status of an operation). Such an error ends a read for
+// sure, and leaves a commit unknown once it was sent.
+func classify(err error, at phase) (class db.Class, code, text string) {
+	text = rpctypes.ErrorDesc(err)
+	for _, r := range refusals {
+		if text == rpctypes.ErrorDesc(r.err) {
+			if r.advice != "" {
+				text += ": " + r.advice
+			}
+			return r.class, status.Code(r.err).String(), text
+		}
+	}
+	grpcCode, known := codeOf(err)
+	if known {
+		code = grpcCode.String()
+	}
+	switch {
+	case strings.HasPrefix(text, tooLarge):
+		return db.Fatal, code, text + ": " + takeLess
+	case grpcCode == codes.Unimplemented:
+		return db.Fatal, code, text + ": the server is no etcd of version 3"
+	case at == sent:
+		return db.Unknown, code, text
+	default:
+		return db.Unavailable, code, text
+	}
+}
+
+// codeOf returns the gRPC code of an error of the client's, of a call or of a
+// context; other errors, such as the dialer's, have none.
+func codeOf(err error) (codes.Code, bool) {
+	var client rpctypes.EtcdError
+	switch {
+	case errors.As(err, &client):
+		return client.Code(), true
+	case errors.Is(err, context.DeadlineExceeded):
+		return codes.DeadlineExceeded, true
+	case errors.Is(err, context.Canceled):
+		return codes.Canceled, true
+	}
+	s, ok := status.FromError(err)
+	return s.Code(), ok
+}
+
+// cause tells an error in words of our own and keeps it for errors.Is.
+type cause struct {
+	text string
+	err  error
+}
+
+func (c *cause) Error() string { return c.text }
+func (c *cause) Unwrap() error { return c.err }
+
+// failure makes the error of a call to a node.
+func failure(op, node string, err error, at phase) *db.Error {
+	class, code, text := classify(err, at)
+	return &db.Error{
+		Class: class, Code: code, Op: op,
+		Err: &cause{text: fmt.Sprintf("etcd node %s: %s", node, text), err: err},
+	}
+}
+
+// fatal makes the error of a request that is wrong whatever the server says.
+func fatal(op, format string, args ...any) *db.Error {
+	return &db.Error{Class: db.Fatal, Op: op, Err: fmt.Errorf(format, args...)}
+}
+
+// errConflict is what a commit gives whose comparisons did not hold. It is one
+// value because conflicts are frequent and each would be allocated.
+var errConflict error = &db.Error{
+	Class: db.Aborted, Op: "commit",
+	Err: errors.New("a key was changed by another transaction after this one had read it"),
+}
+
+// errBroken is what a session gives that must be Reset first.
+var errBroken error = &db.Error{
+	Class: db.Unavailable, Op: "use the session",
+	Err: errors.New("its node did not answer the last call: reset the session first"),
+}

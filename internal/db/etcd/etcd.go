@@ -1,0 +1,250 @@
+// Package etcd speaks to an etcd cluster, version 3.4 or later, as an ordered
+// key-value store with optimistic transactions.
+//
+// etcd has no transactions of several steps. It has one atomic request: if these
+// comparisons hold, do these writes. A transaction of package db becomes: one
+// request that reads all keys at one revision, later reads at that revision, and
+// one request that compares and writes. This is the software transactional
+// memory of etcd's own client library (client/v3/concurrency/stm.go), and the
+// isolations carry its names.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"stroppy/internal/db"
+	"stroppy/internal/isolation"
+)
+
+const (
+	// maxOperations is how many comparisons, and how many writes, a request may
+	// have: the default of the server's --max-txn-ops. The longest of the lists
+	// counts, not their sum (api/v3rpc/key.go, checkTxnRequest).
+	maxOperations = 128
+
+	// maxWrites leaves room to compare keys that are only read: the default
+	// isolation compares all keys that were read or are written.
+	maxWrites = 100
+)
+
+// mode is what a commit compares.
+type mode uint8
+
+const (
+	compareAll   mode = iota // what was read, and what is written
+	compareReads             // what was read
+	compareNone
+)
+
+// isolations are those of concurrency.Isolation; RepeatableReads is not among
+// them because its reads come from several revisions.
+var isolations = []struct {
+	name  string
+	mode  mode
+	level isolation.Level
+}{
+	{"serializable snapshot", compareAll, isolation.StrictSerializable},
+	{"serializable", compareReads, isolation.StrictSerializable},
+	{"read committed", compareNone, isolation.ReadCommitted},
+}
+
+// Database is an etcd cluster. It satisfies db.KV and db.Footprinter.
+type Database struct {
+	config   config
+	nodes    []*node
+	cluster  atomic.Uint64
+	sessions atomic.Uint32 // opened so far
+}
+
+var (
+	_ db.KV          = (*Database)(nil)
+	_ db.Footprinter = (*Database)(nil)
+)
+
+// Open opens a cluster by its URL,
+//
+//	etcd://[user:password@]h1[:2379],h2,h3[?timeout=5s][&reads=linearizable|serializable]
+//
+// and returns when one of its nodes has answered with these credentials. timeout
+// is of each call. With reads=serializable a member answers reads from its own
+// state without asking the others, which may be old.
+func Open(ctx context.Context, url string) (*Database, error) {
+	c, err := parseURL(url)
+	if err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: "open etcd", Err: err}
+	}
+	d := &Database{config: c}
+	for _, address := range c.nodes {
+		d.nodes = append(d.nodes, &node{address: address, config: &d.config, cluster: &d.cluster})
+	}
+	if _, _, err := connectAny(ctx, d.nodes, 0); err != nil {
+		_ = d.Close() // nothing was done over it
+		return nil, err
+	}
+	return d, nil
+}
+
+// Close closes all connections; open sessions fail from then on.
+func (d *Database) Close() error {
+	var errs []error
+	for _, n := range d.nodes {
+		errs = append(errs, n.close())
+	}
+	return errors.Join(errs...)
+}
+
+// MaxWrites returns what every server takes that has the default limits.
+func (d *Database) MaxWrites() int { return maxWrites }
+
+// Claim says what etcd promises.
+//
+// A commit whose reads are compared goes through consensus as one operation, so
+// the promise of strict serializability for all KV operations covers the whole
+// transaction; a transaction that only reads is one operation or reads at the
+// revision of its first. With reads=serializable the commits stay what they are,
+// but a transaction that only reads may see an older revision than it should: a
+// state that was whole and true once, so the order exists and real time is
+// broken: serializable, not strict. Commits that compare nothing lose updates.
+func (d *Database) Claim(name string) (db.Claim, error) {
+	i, err := findIsolation(name)
+	if err != nil {
+		return db.Claim{}, err
+	}
+	claim := db.Claim{
+		Isolation: isolations[i].name,
+		Level:     isolations[i].level,
+		Source:    "https://etcd.io/docs/v3.4/learning/api_guarantees/ (strict serializability of KV operations), over comparisons as in etcd's client/v3/concurrency/stm.go",
+	}
+	if d.config.stale && claim.Level > isolation.Serializable {
+		claim.Level = isolation.Serializable
+		claim.Source += ", with serializable reads, which the same page says may be stale"
+	}
+	return claim, nil
+}
+
+// findIsolation returns the index of an isolation; the empty name is the default
+// of etcd's own library, the first.
+func findIsolation(name string) (int, error) {
+	if name == "" {
+		return 0, nil
+	}
+	var names []string
+	for i, known := range isolations {
+		if known.name == name {
+			return i, nil
+		}
+		names = append(names, known.name)
+	}
+	return 0, fatal("choose an isolation", "etcd has none called %q: take one of %s", name, strings.Join(names, ", "))
+}
+
+// Info asks every node that answers what it is.
+func (d *Database) Info(ctx context.Context) (db.Info, error) {
+	l, _, err := connectAny(ctx, d.nodes, 0)
+	if err != nil {
+		return db.Info{}, err
+	}
+	statuses := d.statuses(ctx)
+	if len(statuses) == 0 {
+		return db.Info{}, &db.Error{Class: db.Unavailable, Op: "ask for the status", Err: fmt.Errorf("none of %d etcd nodes answers", len(d.nodes))}
+	}
+	info := db.Info{Name: "etcd", Version: versions(statuses)}
+	add := func(name, format string, args ...any) {
+		info.Settings = append(info.Settings, db.Setting{Name: name, Value: fmt.Sprintf(format, args...)})
+	}
+	add("nodes", "%d in the URL, %d answered", len(d.nodes), len(statuses))
+	add("cluster id", "%x", statuses[0].GetHeader().GetClusterId())
+	if members, ok := membersOf(ctx, l, d.config); ok {
+		add("members", "%s", members)
+	}
+	// Servers from 3.6 on tell their quota; 0 is what an older one says.
+	if quota := statuses[0].GetDbSizeQuota(); quota > 0 {
+		add("quota-backend-bytes", "%d", quota)
+	}
+	if d.config.stale {
+		add("reads", "serializable: from the member asked, may be stale")
+	} else {
+		add("reads", "linearizable")
+	}
+	add("timeout of a call", "%v", d.config.timeout)
+	add("durability", "a commit is acknowledged when a majority of the members has it in its log; whether they fsync (--unsafe-no-fsync) etcd tells no client")
+	return info, nil
+}
+
+// versions returns the servers' versions, as a rule one.
+func versions(statuses []*pb.StatusResponse) string {
+	var all []string
+	seen := map[string]bool{}
+	for _, s := range statuses {
+		if v := s.GetVersion(); !seen[v] {
+			seen[v] = true
+			all = append(all, v)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// statuses asks every node; one that does not answer is left out.
+func (d *Database) statuses(ctx context.Context) []*pb.StatusResponse {
+	var all []*pb.StatusResponse
+	for _, n := range d.nodes {
+		if s, err := n.status(ctx); err == nil {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (n *node) status(ctx context.Context) (*pb.StatusResponse, error) {
+	conn, err := n.connection()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, n.config.timeout))
+	defer cancel()
+	return pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{})
+}
+
+// membersOf lists the members as the cluster knows them; a server that does not
+// answer or a user who may not ask gets no list.
+func membersOf(ctx context.Context, l *link, c config) (string, bool) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	answer, err := pb.NewClusterClient(l.conn).MemberList(ctx, &pb.MemberListRequest{})
+	if err != nil || len(answer.GetMembers()) == 0 {
+		return "", false
+	}
+	var names []string
+	for _, m := range answer.GetMembers() {
+		name := m.GetName()
+		if m.GetIsLearner() {
+			name += " (learner)"
+		}
+		names = append(names, name)
+	}
+	return fmt.Sprintf("%d: %s", len(names), strings.Join(names, ", ")), true
+}
+
+// Footprint returns the size of the leader's database file, free pages included:
+// one copy of the data. The other members keep as much each, and every member
+// keeps its log beside it. While no node that leads answers, the largest file
+// counts.
+func (d *Database) Footprint(ctx context.Context) (int64, error) {
+	var largest int64
+	for _, s := range d.statuses(ctx) {
+		if s.GetLeader() == s.GetHeader().GetMemberId() {
+			return s.GetDbSize(), nil
+		}
+		largest = max(largest, s.GetDbSize())
+	}
+	if largest == 0 {
+		return 0, &db.Error{Class: db.Unavailable, Op: "ask for the size of the database", Err: fmt.Errorf("none of %d etcd nodes answers", len(d.nodes))}
+	}
+	return largest, nil
+}

@@ -1,0 +1,360 @@
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	cluster "stroppy/internal/cluster/etcd"
+	"stroppy/internal/db"
+	"stroppy/internal/db/etcd"
+)
+
+// resetUntil resets s until a node answers; the caller of a driver backs off.
+func resetUntil(t testing.TB, s db.KVSession) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		err := s.Reset(ctx)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("no node answers for 30 s: %v", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// homedAt returns a session of d whose home is node i: they are dealt in turn.
+func homedAt(t testing.TB, c *cluster.Cluster, timeout string, i int) db.KVSession {
+	t.Helper()
+	all := c.Endpoints()
+	d := open(t, "etcd://"+strings.Join(append(all[i:len(all):len(all)], all[:i]...), ",")+"?timeout="+timeout)
+	return newSession(t, d, "")
+}
+
+func TestFaults(t *testing.T) {
+	c := startCluster(t, 3)
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *cluster.Cluster)
+	}{
+		{"leader killed", testLeaderKilled}, {"node paused", testPaused}, {"majority lost", testMajorityLost},
+		{"unreachable", testUnreachable},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, c) })
+	}
+}
+
+// testLeaderKilled lets six sessions append to their own chains of keys through
+// the death of the leader. Every commit that was acknowledged must be there.
+func testLeaderKilled(t *testing.T, c *cluster.Cluster) {
+	const sessions, afterwards = 6, 20
+	d := open(t, c.URL()+"?timeout=2s")
+	var killed atomic.Bool
+	var started, done sync.WaitGroup
+	acknowledged := make([]int, sessions)
+	started.Add(sessions)
+	for i := range sessions {
+		s := newSession(t, d, "")
+		done.Go(func() {
+			after := 0
+			for n := 0; after < afterwards; {
+				key := fmt.Appendf(nil, "lk/%d/%06d", i, n)
+				counted := killed.Load()
+				applied, err := appendOnce(t.Context(), s, key)
+				switch {
+				case err == nil && applied:
+					if n++; n == 10 {
+						started.Done()
+					}
+					if acknowledged[i] = n; counted {
+						after++
+					}
+				case err == nil:
+					n++ // an earlier try, whose outcome was unknown, was applied
+				case db.ClassOf(err) == db.Unknown || db.ClassOf(err) == db.Unavailable:
+					resetUntil(t, s)
+				case db.ClassOf(err) != db.Aborted:
+					t.Errorf("session %d: class %v: %v", i, db.ClassOf(err), err)
+					return
+				}
+				if t.Context().Err() != nil {
+					return
+				}
+			}
+		})
+	}
+	started.Wait()
+	leader, err := c.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Kill(leader); err != nil {
+		t.Fatal(err)
+	}
+	killed.Store(true)
+	done.Wait()
+	s := newSession(t, d, "")
+	for i, n := range acknowledged {
+		found := 0
+		from, to := fmt.Appendf(nil, "lk/%d/", i), fmt.Appendf(nil, "lk/%d/%06d", i, n)
+		if err := s.Scan(t.Context(), from, to, func(_, _ []byte) error { found++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		if found != n {
+			t.Errorf("session %d: %d of %d commits that were acknowledged are there", i, found, n)
+		}
+	}
+	restart(t, c, leader)
+}
+
+// appendOnce writes key unless it is there; applied tells that it did.
+func appendOnce(ctx context.Context, s db.KVSession, key []byte) (applied bool, err error) {
+	if err := s.Begin(ctx, false); err != nil {
+		return false, err
+	}
+	var out [1]db.Entry
+	if err := s.Read(ctx, [][]byte{key}, out[:]); err != nil {
+		return false, err
+	}
+	if out[0].Found {
+		return false, nil
+	}
+	s.Set(key, []byte("x"))
+	return true, s.Commit(ctx)
+}
+
+func restart(t testing.TB, c *cluster.Cluster, i int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := c.Restart(ctx, i); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testPaused: a commit to a frozen node is unknown, a read of it is not, and a
+// reset moves on.
+func testPaused(t *testing.T, c *cluster.Cluster) {
+	leader, err := c.Leader(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	frozen := (leader + 1) % c.Nodes()
+	writer, reader := homedAt(t, c, "300ms", frozen), homedAt(t, c, "300ms", frozen)
+	mustBegin(t, writer)
+	expectRead(t, writer, "-", "pa/a")
+	if err := c.Pause(frozen); err != nil {
+		t.Fatal(err)
+	}
+	writer.Set([]byte("pa/a"), []byte("1"))
+	err = writer.Commit(t.Context())
+	if db.ClassOf(err) != db.Unknown || !strings.Contains(err.Error(), c.Endpoints()[frozen]) {
+		t.Errorf("commit to a frozen node: class %v: %v", db.ClassOf(err), err)
+	}
+	if err := writer.Begin(t.Context(), false); db.ClassOf(err) != db.Unavailable {
+		t.Errorf("begin before reset: %v", err)
+	}
+	mustBegin(t, reader)
+	if err := reader.Read(t.Context(), keys("pa/a"), make([]db.Entry, 1)); db.ClassOf(err) != db.Unavailable {
+		t.Errorf("read of a frozen node: class %v: %v", db.ClassOf(err), err)
+	}
+	resetUntil(t, writer)
+	mustBegin(t, writer)
+	mustRead(t, writer, "pa/b")
+	writer.Set([]byte("pa/b"), []byte("1"))
+	expectCommit(t, writer)
+
+	// A session opened now has its home at the frozen node and gets the next.
+	late := homedAt(t, c, "300ms", frozen)
+	mustBegin(t, late)
+	expectRead(t, late, "1", "pa/b")
+	if err := c.Resume(frozen); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testMajorityLost: a member that knows no leader refuses at once and for sure;
+// only reads=serializable are answered, from its own state.
+func testMajorityLost(t *testing.T, c *cluster.Cluster) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s := homedAt(t, c, "1s", 0)
+	old := newSession(t, open(t, c.URL()+"?reads=serializable"), "")
+	for _, i := range []int{1, 2} {
+		if err := c.Kill(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Until the member has noticed, a commit may end as unknown.
+	for err := error(nil); db.ClassOf(err) != db.Unavailable; {
+		if ctx.Err() != nil {
+			t.Fatalf("the isolated member never refused; at last: %v", err)
+		}
+		applied := false
+		if applied, err = appendOnce(ctx, s, []byte("ml/a")); err == nil && applied {
+			t.Fatal("a commit without a majority was acknowledged")
+		}
+		if db.ClassOf(err) == db.Unknown {
+			_ = s.Reset(ctx) // which may fail, and Begin then says so
+		}
+	}
+	if err := s.Reset(ctx); db.ClassOf(err) != db.Unavailable {
+		t.Errorf("reset without a majority: %v", err)
+	}
+	if err := old.Begin(ctx, true); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Read(ctx, keys("ml/a", "ml/b"), make([]db.Entry, 2)); err != nil {
+		t.Errorf("a serializable read without a majority: %v", err)
+	}
+	if err := old.Scan(ctx, nil, nil, func(_, _ []byte) error { return nil }); db.ClassOf(err) != db.Unavailable {
+		t.Errorf("a scan without a majority gives %v: it must not be old", err)
+	}
+	restart(t, c, 1)
+	restart(t, c, 2)
+	resetUntil(t, s)
+}
+
+func testUnreachable(t *testing.T, c *cluster.Cluster) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := listener.Addr().String()
+	listener.Close()
+	_, err = etcd.Open(t.Context(), "etcd://me:hunter2@"+nobody)
+	if db.ClassOf(err) != db.Unavailable || !strings.Contains(err.Error(), nobody) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("nobody listens: class %v: %v", db.ClassOf(err), err)
+	}
+	if _, err := etcd.Open(t.Context(), "etcd://"+nobody+"?retries=3"); db.ClassOf(err) != db.Fatal {
+		t.Errorf("an unknown parameter: %v", err)
+	}
+	// One dead node among others is nothing.
+	d := open(t, "etcd://"+nobody+","+c.Endpoints()[0])
+	s := newSession(t, d, "")
+	mustBegin(t, s)
+	s.Set([]byte("un/a"), []byte("1"))
+	expectCommit(t, s)
+	if info, err := d.Info(t.Context()); err != nil || !strings.Contains(fmt.Sprint(info.Settings), "2 in the URL, 1 answered") {
+		t.Errorf("Info with a dead node: %+v, %v", info, err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := s.Reset(t.Context()); err == nil {
+		t.Error("a closed database was reset")
+	}
+}
+
+// enableAuthentication makes the user teller, password hunter2@, who may use the
+// keys that begin with b/, and asks for users from then on.
+func enableAuthentication(t *testing.T, admin *clientv3.Client) {
+	t.Helper()
+	ctx := t.Context()
+	for _, step := range []func() error{
+		func() error { _, err := admin.RoleAdd(ctx, "root"); return err },
+		func() error { _, err := admin.UserAdd(ctx, "root", "r00t"); return err },
+		func() error { _, err := admin.UserGrantRole(ctx, "root", "root"); return err },
+		func() error { _, err := admin.RoleAdd(ctx, "bank"); return err },
+		func() error {
+			_, err := admin.RoleGrantPermission(ctx, "bank", "b/", "b0", clientv3.PermissionType(clientv3.PermReadWrite))
+			return err
+		},
+		func() error { _, err := admin.UserAdd(ctx, "teller", "hunter2@"); return err },
+		func() error { _, err := admin.UserGrantRole(ctx, "teller", "bank"); return err },
+		func() error { _, err := admin.AuthEnable(ctx); return err },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAuthentication(t *testing.T) {
+	c := startCluster(t, 1)
+	host := c.Endpoints()[0]
+	ctx := t.Context()
+	enableAuthentication(t, client(t, host, "", ""))
+
+	_, err := etcd.Open(ctx, "etcd://teller:hunter3%40@"+host)
+	if db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "password") || strings.Contains(err.Error(), "hunter3") {
+		t.Errorf("a wrong password: class %v: %v", db.ClassOf(err), err)
+	}
+	_, err = etcd.Open(ctx, c.URL())
+	if db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "user:password") {
+		t.Errorf("no user: class %v: %v", db.ClassOf(err), err)
+	}
+
+	d := open(t, "etcd://teller:hunter2%40@"+host)
+	s := newSession(t, d, "")
+	transfer := func() error {
+		if err := s.Begin(ctx, false); err != nil {
+			return err
+		}
+		if err := s.Read(ctx, keys("b/1", "b/2"), make([]db.Entry, 2)); err != nil {
+			return err
+		}
+		s.Set([]byte("b/1"), []byte("1"))
+		return s.Commit(ctx)
+	}
+	if err := transfer(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Info(ctx); err != nil {
+		t.Errorf("Info: %v", err)
+	}
+	mustBegin(t, s)
+	if err := s.Read(ctx, keys("other"), make([]db.Entry, 1)); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "grant") {
+		t.Errorf("read without the right: class %v: %v", db.ClassOf(err), err)
+	}
+	mustBegin(t, s)
+	s.Set([]byte("other"), nil)
+	if err := s.Commit(ctx); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "grant") {
+		t.Errorf("write without the right: class %v: %v", db.ClassOf(err), err)
+	}
+
+	// A server that was restarted has forgotten its tokens: surely not applied,
+	// and the next try has a new one.
+	restart(t, c, 0)
+	for tries := 0; ; tries++ {
+		err := transfer()
+		if err == nil {
+			break
+		}
+		if class := db.ClassOf(err); tries == 20 || class == db.Fatal {
+			t.Fatalf("after a restart, try %d: class %v: %v", tries, class, err)
+		} else if class != db.Aborted {
+			resetUntil(t, s)
+		}
+	}
+}
+
+func TestQuota(t *testing.T) {
+	c := startCluster(t, 1, "--quota-backend-bytes=262144")
+	s := newSession(t, open(t, c.URL()), "")
+	for i := range 100 {
+		mustBegin(t, s)
+		s.Set(fmt.Appendf(nil, "qu/%d", i), make([]byte, 10_000))
+		if err := s.Commit(t.Context()); err != nil {
+			if db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "--quota-backend-bytes") {
+				t.Errorf("a full database: class %v: %v", db.ClassOf(err), err)
+			}
+			return
+		}
+	}
+	t.Error("a megabyte went into a quarter")
+}

@@ -1,0 +1,70 @@
+package etcd
+
+import (
+	"context"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"stroppy/internal/db"
+)
+
+const (
+	firstPage = 100 // entries, of a size that is not known yet
+	// longestPage bounds a page's entries. Pages should be long: a server of 3.4
+	// walks the rest of the range for each, to count it.
+	longestPage = 10_000
+	// pageBytes is the size that pages aim at after the first.
+	pageBytes = 4 << 20
+)
+
+// Scan reads page by page at the revision of the first, which is the newest even
+// where reads=serializable lets transactions read older ones: a check of what
+// was kept must not take a late member's state for it. An empty from is the
+// first key, an empty to the end of all keys. An error of entry's own ends the
+// scan and is returned as it is.
+func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
+	if s.broken {
+		return errBroken
+	}
+	request := &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}, Limit: firstPage}
+	if len(from) > 0 {
+		request.Key = append([]byte(nil), from...)
+	}
+	if len(to) > 0 {
+		request.RangeEnd = to
+	}
+	for {
+		answer, err := s.page(ctx, request)
+		if err != nil {
+			return s.fail("scan", err, reading)
+		}
+		size := 0
+		for _, kv := range answer.GetKvs() {
+			size += len(kv.GetKey()) + len(kv.GetValue())
+			if err := entry(kv.GetKey(), kv.GetValue()); err != nil {
+				return err
+			}
+		}
+		read := len(answer.GetKvs())
+		if !answer.GetMore() || read == 0 {
+			return nil
+		}
+		if request.Revision == 0 {
+			request.Revision = answer.GetHeader().GetRevision()
+		}
+		request.Serializable = true // this member has served the revision
+		request.Limit = int64(min(longestPage, max(1, pageBytes/max(1, size/read))))
+		request.Key = append(append(request.Key[:0], answer.GetKvs()[read-1].GetKey()...), 0)
+	}
+}
+
+func (s *session) page(ctx context.Context, request *pb.RangeRequest) (*pb.RangeResponse, error) {
+	if !request.Serializable {
+		ctx = requireLeader(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.db.config.timeout)
+	defer cancel()
+	return s.link.kv.Range(ctx, request)
+}
+
+var _ db.KVSession = (*session)(nil)

@@ -1,0 +1,281 @@
+package etcd
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
+
+	"stroppy/internal/db"
+)
+
+// session is a db.KVSession on one node of the cluster. All that it keeps for a
+// transaction, the requests included, is used again by the next.
+type session struct {
+	db     *Database
+	mode   mode
+	home   int   // the node's number
+	link   *link // to the last node that answered
+	broken bool
+	open   bool
+
+	readOnly bool
+	revision int64 // of the snapshot; 0 before the first Read
+	reads    []readKey
+	writes   []write
+	arena    []byte // the bytes of reads and writes
+
+	requests requests
+	peer     peer.Peer // set by gRPC when it has opened a stream for the commit
+	options  []grpc.CallOption
+}
+
+type readKey struct {
+	key         []byte
+	modRevision int64 // of its last change; 0 for an absent key
+}
+
+type write struct {
+	key, value []byte
+	remove     bool
+}
+
+// KVSession opens a session on the next node in turn, or, if that does not
+// answer, on the first after it that does. options.Mode means nothing to etcd.
+func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db.KVSession, error) {
+	i, err := findIsolation(options.Isolation)
+	if err != nil {
+		return nil, err
+	}
+	number := int(d.sessions.Add(1) - 1)
+	s := &session{db: d, mode: isolations[i].mode}
+	s.options = []grpc.CallOption{grpc.Peer(&s.peer)}
+	s.link, s.home, err = connectAny(ctx, d.nodes, number%len(d.nodes))
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Begin starts a transaction; nothing is sent.
+func (s *session) Begin(_ context.Context, readOnly bool) error {
+	if s.broken {
+		return errBroken
+	}
+	s.clear()
+	s.open, s.readOnly = true, readOnly
+	return nil
+}
+
+func (s *session) clear() {
+	s.open, s.revision = false, 0
+	s.reads, s.writes, s.arena = s.reads[:0], s.writes[:0], s.arena[:0]
+}
+
+// Read reads up to 128 keys in one round trip, which is the server's limit for
+// one request; more take more, all at the revision of the first.
+func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
+	const op = "read"
+	switch {
+	case s.broken:
+		return errBroken
+	case !s.open:
+		return fatal(op, "no transaction is open: begin one first")
+	case len(keys) != len(out):
+		s.open = false
+		return fatal(op, "%d keys and %d places for their values", len(keys), len(out))
+	}
+	for first := 0; first < len(keys); first += maxOperations {
+		last := min(first+maxOperations, len(keys))
+		var err error
+		if last-first == 1 {
+			err = s.readOne(ctx, keys[first], &out[first])
+		} else {
+			err = s.readSeveral(ctx, keys[first:last], out[first:last])
+		}
+		if err != nil {
+			return s.fail(op, err, reading)
+		}
+	}
+	return nil
+}
+
+// readContext is the context of a read. At a revision that this very member has
+// served before, nothing can have changed, so neither it nor the leader need be
+// asked whether they still are what they were.
+func (s *session) readContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if !s.local() {
+		ctx = requireLeader(ctx)
+	}
+	return context.WithTimeout(ctx, s.db.config.timeout)
+}
+
+// local tells that the member may answer a read from its own state.
+func (s *session) local() bool { return s.db.config.stale || s.revision != 0 }
+
+func (s *session) readOne(ctx context.Context, key []byte, out *db.Entry) error {
+	ctx, cancel := s.readContext(ctx)
+	defer cancel()
+	request := &s.requests.single
+	request.Key, request.Revision, request.Serializable = key, s.revision, s.local()
+	answer, err := s.link.kv.Range(ctx, request)
+	if err != nil {
+		return err
+	}
+	if err := s.fix(answer.GetHeader()); err != nil {
+		return err
+	}
+	s.found(key, answer, out)
+	return nil
+}
+
+func (s *session) readSeveral(ctx context.Context, keys [][]byte, out []db.Entry) error {
+	ctx, cancel := s.readContext(ctx)
+	defer cancel()
+	answer, err := s.link.kv.Txn(ctx, s.requests.read(keys, s.revision, s.local()))
+	if err != nil {
+		return err
+	}
+	if err := s.fix(answer.GetHeader()); err != nil {
+		return err
+	}
+	answers := answer.GetResponses()
+	if len(answers) != len(keys) {
+		return fmt.Errorf("the server answered %d of %d reads", len(answers), len(keys))
+	}
+	for i, a := range answers {
+		s.found(keys[i], a.GetResponseRange(), &out[i])
+	}
+	return nil
+}
+
+// fix takes the snapshot's revision from the first answer.
+func (s *session) fix(header *pb.ResponseHeader) error {
+	if s.revision != 0 {
+		return nil
+	}
+	if s.revision = header.GetRevision(); s.revision <= 0 {
+		return fmt.Errorf("the server answered without a revision")
+	}
+	return nil
+}
+
+func (s *session) found(key []byte, answer *pb.RangeResponse, out *db.Entry) {
+	*out = db.Entry{}
+	var modRevision int64
+	if kvs := answer.GetKvs(); len(kvs) > 0 {
+		*out = db.Entry{Value: kvs[0].GetValue(), Found: true}
+		modRevision = kvs[0].GetModRevision()
+	}
+	if !s.readOnly && s.mode != compareNone {
+		s.reads = append(s.reads, readKey{key: s.copy(key), modRevision: modRevision})
+	}
+}
+
+// copy copies b into the arena. When that grows, earlier copies stay where they
+// are.
+func (s *session) copy(b []byte) []byte {
+	start := len(s.arena)
+	s.arena = append(s.arena, b...)
+	return s.arena[start:len(s.arena):len(s.arena)]
+}
+
+// Set remembers a write; the last one of a key counts.
+func (s *session) Set(key, value []byte) {
+	w := s.write(key)
+	w.value, w.remove = s.copy(value), false
+}
+
+// Delete remembers a removal; the last write of a key counts.
+func (s *session) Delete(key []byte) {
+	w := s.write(key)
+	w.value, w.remove = nil, true
+}
+
+// write returns the entry of key, which etcd takes but once a request.
+func (s *session) write(key []byte) *write {
+	for i := range s.writes {
+		if bytes.Equal(s.writes[i].key, key) {
+			return &s.writes[i]
+		}
+	}
+	s.writes = append(s.writes, write{key: s.copy(key)})
+	return &s.writes[len(s.writes)-1]
+}
+
+// Commit sends the comparisons and the writes as one request, once. A
+// transaction that wrote nothing has nothing to send: all it read is of one
+// revision, and that revision was the newest during its first Read.
+func (s *session) Commit(ctx context.Context) error {
+	const op = "commit"
+	switch {
+	case s.broken:
+		return errBroken
+	case !s.open:
+		return fatal(op, "no transaction is open: begin one first")
+	}
+	s.open = false
+	if len(s.writes) == 0 {
+		return nil
+	}
+	if s.readOnly {
+		return fatal(op, "a read-only transaction has %d writes", len(s.writes))
+	}
+	request, err := s.requests.commit(s)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(requireLeader(ctx), s.db.config.timeout)
+	defer cancel()
+	s.peer.Addr = nil
+	answer, err := s.link.kv.Txn(ctx, request, s.options...)
+	if err != nil {
+		// gRPC sets the peer of every call for which it has opened a stream
+		// (grpc-go rpc_util.go, PeerCallOption.after), and repeats by itself only
+		// what the server says it has not processed (RFC 9113, 8.7). So no peer
+		// means that no server has seen the commit.
+		at := sent
+		if s.peer.Addr == nil {
+			at = unsent
+		}
+		return s.fail(op, err, at)
+	}
+	if !answer.GetSucceeded() {
+		return errConflict
+	}
+	return nil
+}
+
+// fail ends the transaction.
+func (s *session) fail(op string, err error, at phase) error {
+	e := failure(op, s.link.node.address, err, at)
+	s.open = false
+	s.broken = e.Class == db.Unknown || e.Class == db.Unavailable
+	return e
+}
+
+// Rollback forgets the transaction; etcd never knew it.
+func (s *session) Rollback() { s.clear() }
+
+// Reset moves to the next node that answers, trying each once and its own last.
+// The connection it leaves is shared with other sessions and mends itself.
+func (s *session) Reset(ctx context.Context) error {
+	s.clear()
+	s.broken = true
+	l, home, err := connectAny(ctx, s.db.nodes, (s.home+1)%len(s.db.nodes))
+	if err != nil {
+		return err
+	}
+	s.link, s.home, s.broken = l, home, false
+	return nil
+}
+
+// Close ends the session; the connection stays with the Database.
+func (s *session) Close() error {
+	s.clear()
+	s.broken = true
+	return nil
+}

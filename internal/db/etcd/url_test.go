@@ -1,0 +1,75 @@
+package etcd
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseURL(t *testing.T) {
+	for _, test := range []struct {
+		url  string
+		want config
+	}{
+		{"etcd://h1", config{nodes: []string{"h1:2379"}, timeout: 5 * time.Second}},
+		{"etcd://h1,h2:1,10.0.0.3/", config{nodes: []string{"h1:2379", "h2:1", "10.0.0.3:2379"}, timeout: 5 * time.Second}},
+		{"etcd://[::1],[::2]:7", config{nodes: []string{"[::1]:2379", "[::2]:7"}, timeout: 5 * time.Second}},
+		{"etcd://u:p%40%3A@h1:9,h2", config{nodes: []string{"h1:9", "h2:2379"}, user: "u", password: "p@:", timeout: 5 * time.Second}},
+		{"etcd://h1?timeout=300ms&reads=serializable", config{nodes: []string{"h1:2379"}, timeout: 300 * time.Millisecond, stale: true}},
+		{"etcd://h1?reads=linearizable", config{nodes: []string{"h1:2379"}, timeout: 5 * time.Second}},
+	} {
+		got, err := parseURL(test.url)
+		if err != nil || !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%s gives %+v, %v; want %+v", test.url, got, err, test.want)
+		}
+	}
+}
+
+func TestParseURLRefuses(t *testing.T) {
+	for url, says := range map[string]string{
+		"postgres://h1":             "etcd://",
+		"etcd://":                   "host",
+		"etcd://h1,":                "host",
+		"etcd://h1,h1:2379":         "twice",
+		"etcd://h1:0":               "port",
+		"etcd://h1:http":            "port",
+		"etcd://::1":                "brackets",
+		"etcd://h1/db":              "host",
+		"etcd://u@h1":               "password",
+		"etcd://u:@h1":              "password",
+		"etcd://u:secr%et@h1":       "%25",
+		"etcd://u:secret@h1:x":      "port",
+		"etcd://h1?time=3s":         "known ones are reads, timeout",
+		"etcd://h1?timeout=0s":      "no time",
+		"etcd://h1?timeout=2h":      "no time",
+		"etcd://h1?timeout=3":       "no time",
+		"etcd://h1?reads=fast":      "linearizable",
+		"etcd://h1?reads=":          "linearizable",
+		"etcd://h1?%zz":             "malformed",
+		"etcd://h1?reads=a&reads=b": "2 times",
+	} {
+		_, err := parseURL(url)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s gives the error %v, which does not say %q", url, err, says)
+		}
+		if err != nil && strings.Contains(err.Error(), "secr") {
+			t.Errorf("%s: the error tells the password: %v", url, err)
+		}
+	}
+}
+
+func FuzzParseURL(f *testing.F) {
+	for _, url := range []string{"etcd://u:p@h1:1,h2?timeout=3s", "etcd://[::1]", "etcd://%@,:?&=", "etcd://@"} {
+		f.Add(url)
+	}
+	f.Fuzz(func(t *testing.T, url string) {
+		c, err := parseURL(url)
+		if err != nil {
+			return
+		}
+		if len(c.nodes) == 0 || c.timeout <= 0 || (c.user == "") != (c.password == "") {
+			t.Errorf("%q gives %+v", url, c)
+		}
+	})
+}

@@ -133,6 +133,16 @@ func (b *bank) complete() bool {
 	return len(b.in.History) > 0
 }
 
+// recorded says that all that a run sent is in the histories given.
+func (b *bank) recorded(run uint64) bool {
+	for i, r := range b.txns.runs {
+		if r == run && b.in.History[i].Complete() {
+			return true
+		}
+	}
+	return false
+}
+
 func (b *bank) readTransactions() error {
 	b.slots.init(b.in.Accounts)
 	for number, source := range b.in.History {

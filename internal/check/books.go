@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"stroppy/internal/history"
@@ -313,13 +314,7 @@ func (b *bank) exactlyOnce() Result {
 
 func (b *bank) audits(o *order) Result {
 	r := Result{Name: Audits, Required: b.in.Audited}
-	var torn []uint32
-	for t := range o.torn {
-		if b.txns.list[t].kind == history.Audit {
-			torn = append(torn, t)
-		}
-	}
-	a := &b.audit
+	a, torn := &b.audit, o.torn
 	var told []string
 	if len(a.wrong) > 0 {
 		told = append(told, fmt.Sprintf("%s of %s saw another total; the first, %v, saw %s in place of %s.",
@@ -328,7 +323,7 @@ func (b *bank) audits(o *order) Result {
 	if len(torn) > 0 {
 		told = append(told, fmt.Sprintf("%s saw no consistent cut; the first is %v.", plural(len(torn), "audit"), b.idOf(torn[0])))
 	}
-	for _, t := range append(a.wrong, torn...) {
+	for _, t := range slices.Concat(a.wrong, torn) {
 		if len(r.Witness) < some {
 			r.Witness = append(r.Witness, b.idOf(t))
 		}

@@ -2,6 +2,7 @@ package check
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"stroppy/internal/history"
@@ -175,6 +176,27 @@ func snapshotStore(rng *rand.Rand, accounts, count int) *world {
 		w.txns[o.tx].Outcome = history.Aborted
 	}
 	return w
+}
+
+// TestCutOffAccusesNobody: where records are missing, what others saw of them is
+// no evidence, with the end state or without.
+func TestCutOffAccusesNobody(t *testing.T) {
+	for seed := range uint64(400) {
+		w := busy(seed, 12, 200)
+		w.incomplete = true
+		rng := rand.New(rand.NewPCG(seed, 3))
+		w.txns = slices.DeleteFunc(w.txns, func(history.Transaction) bool { return rng.IntN(8) == 0 })
+		in := w.input(isolation.StrictSerializable)
+		in.Audited = true
+		if seed%2 == 0 {
+			in.End = nil
+		}
+		for _, r := range Bank(in) {
+			if r.Status == Invalid {
+				t.Fatalf("seed %d, end state %v: %s is invalid: %s", seed, in.End != nil, r.Name, r.Detail)
+			}
+		}
+	}
 }
 
 // TestUndecided: what could not be looked at is unknown, never valid.

@@ -15,7 +15,7 @@ type order struct {
 	undecided string             // why no order can be called valid; empty if it can
 	anomalies []Anomaly          // without real time, the weakest level's first
 	realtime  []Anomaly          // with real time only
-	torn      map[uint32]bool    // transactions within a cycle that snapshot isolation forbids
+	torn      []uint32           // audits that saw no consistent cut
 	cycles    [][]step           // found so far, to be told: each must come before the next, the last before the first
 	records   map[uint32]*record // what the transactions of the cycles did
 }
@@ -35,13 +35,14 @@ const (
 
 // order builds the graph, decides each level, and finds instances.
 func (b *bank) order() *order {
-	o := &order{b: b, torn: map[uint32]bool{}, undecided: b.whyUndecided()}
+	o := &order{b: b, undecided: b.whyUndecided()}
 	if b.chain.writer == nil {
 		return o
 	}
 	full := newGraph(len(b.txns.list), b.edges)
 	if !full.acyclic() {
 		o.cyclic(full)
+		o.torn = b.tornAudits()
 	}
 	if len(o.cycles) == 0 {
 		o.findRealTime()
@@ -87,11 +88,6 @@ func (o *order) cyclic(full *graph) {
 		sub := full.restrict(component)
 		spaced := sub.spaced()
 		broken := spaced.components()
-		for _, part := range broken {
-			for _, node := range part {
-				o.torn[component[node/2]] = true
-			}
-		}
 		if n >= mostComponents {
 			continue
 		}
@@ -112,6 +108,33 @@ func (o *order) cyclic(full *graph) {
 			o.cycles = append(o.cycles, steps)
 		}
 	}
+}
+
+// tornAudits returns the audits that saw the effect of a transaction and missed
+// what that one depends on, or that no order of all audits explains. Only what
+// the audits themselves read counts: where transfers are READ COMMITTED and an
+// inquiry saw one transfer without an earlier one, an audit between the two is
+// not to blame. So anti-dependencies of other transactions are left out, and so
+// is the order of the two transfers of a lost update, of which nobody knows
+// which overwrote the other.
+func (b *bank) tornAudits() []uint32 {
+	var e edges
+	audit := func(t uint32) bool { return b.txns.list[t].kind == history.Audit }
+	for i, kind := range b.edges.kind {
+		if from := b.edges.from[i]; i < b.edges.chained && kind == ww || kind == wr || kind == rw && audit(from) {
+			e.add(from, b.edges.to[i], kind)
+		}
+	}
+	var torn []uint32
+	for _, component := range newGraph(len(b.txns.list), e).components() {
+		for _, t := range component {
+			if audit(t) {
+				torn = append(torn, t)
+			}
+		}
+	}
+	slices.Sort(torn)
+	return torn
 }
 
 // halve maps a path of a spaced graph's component back to the graph's nodes.

@@ -38,6 +38,7 @@ const (
 type edges struct {
 	from, to []uint32
 	kind     []uint8
+	chained  int // the first of them, which follow from the chain of versions without its forks
 }
 
 func (e *edges) add(from, to uint32, kind uint8) {
@@ -55,6 +56,7 @@ func (b *bank) relate() error {
 	for p := 0; p+1 < len(b.chain.writer); p++ {
 		b.edges.add(b.chain.writer[p], b.chain.writer[p+1], ww)
 	}
+	b.edges.chained = len(b.edges.to)
 	for _, f := range b.chain.forks {
 		// Both read the version before and both made this one: each of them
 		// missed the other, and one overwrote the other. This is the lost update.
@@ -150,18 +152,27 @@ func (b *bank) idOf(t uint32) history.ID {
 }
 
 // explain says why a read does not fit the ledger. writer is the transaction
-// that the ledger has for the version read, none if it has none.
+// that the ledger has for the version read, none if it has none. Without a
+// ledger, what may have been applied unseen accuses nobody: a transfer of
+// unknown outcome, one whose legs its client did not see, one that a recording
+// that was cut off does not have.
 func (b *bank) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 	odd := oddRead{reader: t, account: op.Account, version: op.Version, balance: op.Balance, last: op.Last}
 	seen, ok := b.txns.find(op.Last)
+	ledger := b.in.End != nil
 	switch {
 	case !ok:
-		b.reads.unknown = appendSome(b.reads.unknown, odd)
+		if ledger || op.Last == 0 || b.recorded(op.Last.Run()) {
+			b.reads.unknown = appendSome(b.reads.unknown, odd)
+		}
 	case !b.txns.list[seen].applied():
-		b.reads.dirty = appendSome(b.reads.dirty, odd)
+		if ledger || b.txns.list[seen].outcome != history.Unknown {
+			b.reads.dirty = appendSome(b.reads.dirty, odd)
+		}
 	default:
 		made := b.versionOf(s, seen)
 		switch {
+		case made == 0 && !ledger:
 		case made != 0 && uint64(made) < op.Version && writer == none:
 			b.reads.twice = appendSome(b.reads.twice, odd)
 		case made != 0 && uint64(made) < op.Version && s.broken:

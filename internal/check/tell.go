@@ -138,9 +138,11 @@ func (o *order) fate(r oddRead) string {
 	}
 	n := &o.b.txns.list[t]
 	switch {
+	case !n.applied() && o.b.in.End == nil:
+		return "was " + n.outcome.String()
 	case !n.applied():
 		return "was " + n.outcome.String() + " and is not in the ledger"
-	case n.seen == 0 && n.want > 0:
+	case n.seen == 0 && n.want > 0 && o.b.in.End != nil:
 		return "was acknowledged and then vanished"
 	}
 	if s := o.b.slots.find(r.account); s != nil {
@@ -212,6 +214,9 @@ func (o *order) meeting(s step) (account, version uint64, ok bool) {
 	if r == nil || !r.known {
 		return 0, 0, false
 	}
+	if s.kind == ww {
+		return o.overwrote(r, writer, reader)
+	}
 	for i := range r.Ops {
 		op := &r.Ops[i]
 		sl := o.b.slots.find(op.Account)
@@ -225,6 +230,21 @@ func (o *order) meeting(s step) (account, version uint64, ok bool) {
 			}
 		} else if op.Version > 0 && (o.b.chain.writer[p] == writer || o.b.forked(p, o.b.idOf(writer))) {
 			return op.Account, op.Version, true
+		}
+	}
+	return 0, 0, false
+}
+
+// overwrote finds the account of which a transaction, recorded in r, made the
+// version after the one that an earlier transaction made, and that version.
+func (o *order) overwrote(r *record, earlier, later uint32) (account, version uint64, ok bool) {
+	for i := range r.Ops {
+		sl := o.b.slots.find(r.Ops[i].Account)
+		if sl == nil || !r.Ops[i].Write {
+			continue
+		}
+		if v := o.b.versionOf(sl, earlier); v != 0 && v < sl.length && o.b.chain.writer[sl.base+v+1] == later {
+			return sl.n, uint64(v), true
 		}
 	}
 	return 0, 0, false

@@ -194,6 +194,32 @@ var violations = []violation{
 		w.transfer(0, 1, 10)
 		w.see(&w.txns[0], 1)
 	}},
+	{name: "an audit is not to blame for the skew of an inquiry", check: Serializable, says: "long fork", also: "strict",
+		audited: true, expect: isolation.ReadCommitted, tolerated: true, make: func(w *world) {
+			inquiry := w.inquiry(2)
+			w.transfer(2, 3, 10)
+			audit := w.begin(history.Audit)
+			for n := range w.accounts {
+				w.see(audit, uint64(n))
+			}
+			w.transfer(0, 1, 10)
+			w.see(&w.txns[inquiry], 0)
+		}},
+	{name: "dirty write names the account", check: Serializable, says: "overwrote version 1 of account #0", also: "strict",
+		expect: isolation.ReadUncommitted, make: func(w *world) {
+			w.begin(history.Transfer)
+			w.begin(history.Transfer)
+			t1, t2 := &w.txns[0], &w.txns[1]
+			w.leg(t1, 0, -5)
+			w.leg(t2, 0, -5)
+			w.leg(t2, 1, 5)
+			w.leg(t1, 1, 5)
+			for _, tx := range []*history.Transaction{t1, t2} { // no reads, as an atomic style without RETURNING has it
+				for i := range tx.Ops {
+					tx.Ops[i] = history.Op{Account: tx.Ops[i].Account, Write: true, Amount: tx.Ops[i].Amount}
+				}
+			}
+		}},
 }
 
 // longFork lets two inquiries see two independent transfers in opposite orders.

@@ -1,0 +1,264 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// Credential returns whom a server that refuses root is to run as: nil for the
+// caller itself where that is not root, else the first of the users that exists.
+func Credential(users ...string) (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range users {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
+		gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
+		if errUID == nil && errGID == nil && uid != 0 {
+			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+		}
+	}
+	return nil, fmt.Errorf("the server refuses to run as root, and none of the users %v exists: run as another user", users)
+}
+
+// Process is a running server: a process and all its descendants.
+type Process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process has ended and was waited for
+	err  error         // what Wait said; read after done
+}
+
+// StartProcess starts cmd. When this program ends, however it ends, the kernel
+// sends death to the process.
+//
+// The kernel sends it when the thread that started the process ends, so that
+// thread is kept for as long as the process lives: see prctl(2),
+// PR_SET_PDEATHSIG.
+func StartProcess(cmd *exec.Cmd, death syscall.Signal) (*Process, error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = death
+	cmd.SysProcAttr.Setpgid = true // an interrupt typed at a terminal is for this program alone
+	p := &Process{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
+	}
+	return p, nil
+}
+
+// PID returns the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err says how the process ended, nil for exit code 0; valid after Done.
+func (p *Process) Err() error {
+	<-p.done
+	return p.err
+}
+
+// Signal sends a signal to the process alone; one that has ended ignores it.
+func (p *Process) Signal(signal syscall.Signal) error {
+	err := p.cmd.Process.Signal(signal)
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// Wait waits until the process has ended, at most for the given time, and tells
+// whether it has.
+func (p *Process) Wait(limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// Pause stops the process and its descendants where they are; Resume lets them
+// go on. Connections stay open meanwhile.
+func (p *Process) Pause() error { return p.signalTree(syscall.SIGSTOP) }
+
+// Resume undoes Pause.
+func (p *Process) Resume() error { return p.signalTree(syscall.SIGCONT) }
+
+func (p *Process) signalTree(signal syscall.Signal) error {
+	tree, err := p.freeze()
+	if err != nil {
+		return err
+	}
+	for _, id := range tree {
+		if err := id.signal(signal); err != nil {
+			return err
+		}
+	}
+	return p.Signal(signal)
+}
+
+// Kill ends the process and all its descendants at once with SIGKILL, and
+// returns when the last of them is gone.
+func (p *Process) Kill() error {
+	tree, err := p.freeze()
+	err = errors.Join(err, p.Signal(syscall.SIGKILL))
+	for _, id := range tree {
+		err = errors.Join(err, id.signal(syscall.SIGKILL))
+	}
+	<-p.done
+	for _, id := range tree {
+		for id.alive() {
+			time.Sleep(time.Millisecond) // no descriptor tells the end of a process that is not a child
+		}
+	}
+	return err
+}
+
+// freeze stops the process, so that it cannot make children meanwhile, and then
+// all its descendants, which it returns.
+func (p *Process) freeze() ([]processID, error) {
+	select {
+	case <-p.done:
+		return nil, nil
+	default:
+	}
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return nil, fmt.Errorf("stop process %d: %w", p.PID(), err)
+	}
+	var tree []processID
+	for parents := []int{p.PID()}; len(parents) > 0; {
+		children, err := childrenOf(parents)
+		if err != nil {
+			return tree, err
+		}
+		parents = parents[:0:0]
+		for _, c := range children {
+			if err := c.signal(syscall.SIGSTOP); err != nil {
+				return tree, err
+			}
+			parents = append(parents, c.pid)
+		}
+		tree = append(tree, children...)
+	}
+	return tree, nil
+}
+
+// processID names one process for ever: numbers are used again, start times
+// with the same number are not.
+type processID struct {
+	pid   int
+	start string // field 22 of /proc/PID/stat, in clock ticks since boot
+}
+
+func (id processID) alive() bool {
+	s, err := readStat(id.pid)
+	return err == nil && s.start == id.start && s.state != "Z" && s.state != "X"
+}
+
+func (id processID) signal(signal syscall.Signal) error {
+	if !id.alive() {
+		return nil
+	}
+	if err := syscall.Kill(id.pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("send %v to process %d: %w", signal, id.pid, err)
+	}
+	return nil
+}
+
+// childrenOf lists the living children of the given processes.
+func childrenOf(parents []int) ([]processID, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var children []processID
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		s, err := readStat(pid)
+		if err != nil || s.state == "Z" {
+			continue // it has ended since
+		}
+		for _, parent := range parents {
+			if s.parent == parent {
+				children = append(children, processID{pid: pid, start: s.start})
+			}
+		}
+	}
+	return children, nil
+}
+
+type stat struct {
+	state  string
+	parent int
+	start  string
+}
+
+// readStat reads /proc/PID/stat, see proc(5). The program's name, the second
+// field, is in brackets and may itself contain any character.
+func readStat(pid int) (stat, error) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return stat{}, err
+	}
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 20 {
+		return stat{}, fmt.Errorf("read the state of process %d: %q has too few fields", pid, text)
+	}
+	parent, err := strconv.Atoi(string(fields[1]))
+	if err != nil {
+		return stat{}, fmt.Errorf("read the state of process %d: %w", pid, err)
+	}
+	return stat{state: string(fields[0]), parent: parent, start: string(fields[19])}, nil
+}
+
+// Poll calls ready every few milliseconds until it answers true, the process
+// ends, or ctx does.
+func (p *Process) Poll(ctx context.Context, ready func() bool) error {
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for !ready() {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-p.done:
+			if p.err != nil {
+				return p.err
+			}
+			return errors.New("it ended at once")
+		case <-ticker.C:
+		}
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+// Package memory is the project's own reference: a strictly serializable
+// key-value store in memory, small enough to be read and believed, and mutants
+// of it, each of which plants one bug that real databases have had. The checks
+// are proved on them: the reference must stay valid, each mutant must not.
+//
+// store.go and index.go are the reference. It knows nothing of mutants: those
+// stand around it and override what they break.
+package memory
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"stroppy/internal/db"
+	"stroppy/internal/isolation"
+)
+
+// Isolation is what the reference calls its only isolation.
+const Isolation = "strict serializable"
+
+// Database is one store. It satisfies db.KV and db.Constrainer. What it holds
+// lives as long as it does, and every Open makes a new one.
+type Database struct {
+	options options
+	store   *store
+	engine  engine
+	shots   *shots // of the mutant; nil without one
+}
+
+var (
+	_ db.KV          = (*Database)(nil)
+	_ db.Constrainer = (*Database)(nil)
+)
+
+// engine is what sessions talk to: the store, or a mutant around it. Its methods
+// are called with the store's mutex held, and commit or forget ends every
+// transaction of which read was called.
+type engine interface {
+	read(tx *transaction, keys [][]byte, out []db.Entry) error
+	commit(tx *transaction) error
+	forget(tx *transaction)
+}
+
+// Open makes an empty store. The URL is memory: followed by nothing, or by ? and
+// parameters:
+//
+//	mutant=NAME  plants the bug of that name; Mutants lists them
+//	rate=R       arms one shot of it in this share of all transfers (0.001)
+//	n=N          how many commits the mutant false-ack-on-crash loses (5)
+//	unknown=R    share of healthy commits whose outcome is not told (0)
+//	abort=R      share of healthy commits that are refused at random (0)
+//	seed=S       of the one generator behind all of it (1)
+func Open(url string) (*Database, error) {
+	o, err := parse(url)
+	if err != nil {
+		return nil, err
+	}
+	s := newStore()
+	d := &Database{options: o, store: s, engine: s}
+	random := rand.New(rand.NewPCG(o.seed, 0x9e3779b97f4a7c15))
+	if o.mutant != "" {
+		m := mutation{store: s, shots: &shots{random: random, rate: o.rate}}
+		d.shots = m.shots
+		d.engine = plant(o.mutant, m, o.n)
+	}
+	if o.unknown > 0 || o.abort > 0 {
+		d.engine = &noise{engine: d.engine, random: random, unknown: o.unknown, abort: o.abort}
+	}
+	return d, nil
+}
+
+// Fired returns how many shots of the mutant have had their effect.
+func (d *Database) Fired() int {
+	if d.shots == nil {
+		return 0
+	}
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	return d.shots.fired
+}
+
+// Info tells how the store was opened, so that no report of a mutant can be
+// taken for one of the reference.
+func (d *Database) Info(context.Context) (db.Info, error) {
+	o := d.options
+	info := db.Info{Name: "memory", Version: "1", Settings: []db.Setting{
+		{Name: "durability", Value: "none, all is lost when the process ends"},
+		{Name: "seed", Value: fmt.Sprint(o.seed)},
+	}}
+	add := func(name string, value any) {
+		info.Settings = append(info.Settings, db.Setting{Name: name, Value: fmt.Sprint(value)})
+	}
+	if o.mutant != "" {
+		add("mutant", o.mutant)
+		add("rate", o.rate)
+	}
+	if o.mutant == crashMutant {
+		add("n", o.n)
+	}
+	if o.unknown > 0 {
+		add("unknown", o.unknown)
+	}
+	if o.abort > 0 {
+		add("abort", o.abort)
+	}
+	return info, nil
+}
+
+// Claim knows one isolation. A mutant claims it too: that is its lie.
+func (d *Database) Claim(name string) (db.Claim, error) {
+	if name != "" && name != Isolation {
+		return db.Claim{}, &db.Error{Class: db.Fatal, Code: "isolation", Op: "choose the isolation",
+			Err: fmt.Errorf("memory: has no isolation %q: its only one is %q", name, Isolation)}
+	}
+	return db.Claim{Isolation: Isolation, Level: isolation.StrictSerializable, Source: "internal/db/memory/store.go"}, nil
+}
+
+// Constrain declares the columns of values; it replaces what was declared before
+// and does not look at what is stored already.
+func (d *Database) Constrain(spaces []db.Keyspace) error {
+	if err := checkSpaces(spaces); err != nil {
+		return err
+	}
+	d.store.mu.Lock()
+	defer d.store.mu.Unlock()
+	d.store.spaces = cloneSpaces(spaces)
+	return nil
+}
+
+// MaxWrites implements db.KV.
+func (d *Database) MaxWrites() int { return maxWrites }
+
+// KVSession implements db.KV.
+func (d *Database) KVSession(_ context.Context, o db.SessionOptions) (db.KVSession, error) {
+	if _, err := d.Claim(o.Isolation); err != nil {
+		return nil, err
+	}
+	return &session{database: d}, nil
+}
+
+// Close does nothing: the store goes when nobody holds it.
+func (d *Database) Close() error { return nil }

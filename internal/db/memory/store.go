@@ -1,0 +1,281 @@
+package memory
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"stroppy/internal/db"
+)
+
+// keptVersions is how many versions of a key are kept. A transaction that would
+// need an older one is aborted.
+const keptVersions = 8
+
+// What the reference answers when it refuses a transaction. They are made once,
+// so that a conflict allocates nothing.
+var (
+	errConflict = &db.Error{Class: db.Aborted, Code: "conflict", Op: "commit",
+		Err: errors.New("another transaction has changed a key that this one had read")}
+	errTooOld = &db.Error{Class: db.Aborted, Code: "snapshot-too-old", Op: "read",
+		Err: fmt.Errorf("a key has changed %d times since the transaction's snapshot, and what it was before is not kept", keptVersions)}
+)
+
+// store is the reference: a map of keys to their last few versions, a counter
+// of commits, and one mutex. It is strictly serializable because a transaction
+// that writes takes effect at one moment inside its Commit, at which all that it
+// had read was still so; and one that only reads takes effect at the moment of
+// its first Read. The order of those moments is the order of the mutex.
+//
+// Whoever calls its methods holds mu.
+type store struct {
+	mu      sync.Mutex
+	records map[string]*record
+	order   index
+	commits uint64 // the number of the last commit that wrote
+	spaces  []db.Keyspace
+}
+
+// record is one key with its versions, oldest first.
+type record struct {
+	key      string
+	versions []version
+	dropped  bool // there were more versions than are kept
+}
+
+// version is what one commit left at a key. The zero value says that no commit
+// ever wrote it.
+type version struct {
+	value  []byte // never changed; nil where the commit deleted the key
+	commit uint64
+}
+
+// transaction is an open transaction: what it has seen and what it will write.
+type transaction struct {
+	readOnly bool
+	started  bool   // it has a snapshot
+	snapshot uint64 // the number of the last commit that it sees
+	reads    []read // of one that may write
+	writes   []write
+	number   uint64 // of its commit, once it is applied
+}
+
+// read says which version a transaction has seen: the one of commit seen, and 0
+// where nobody had ever written the key.
+type read struct {
+	key  string
+	seen uint64
+}
+
+// write is a new value, which the store may keep; nil deletes.
+type write struct {
+	key   string
+	value []byte
+}
+
+func (tx *transaction) begin(readOnly bool) {
+	clear(tx.reads)
+	clear(tx.writes)
+	*tx = transaction{readOnly: readOnly, reads: tx.reads[:0], writes: tx.writes[:0]}
+}
+
+func newStore() *store { return &store{records: make(map[string]*record)} }
+
+// read reads the keys at the transaction's snapshot, which is taken at its first
+// read, when all acknowledged commits are in it.
+func (s *store) read(tx *transaction, keys [][]byte, out []db.Entry) error {
+	if !tx.started {
+		tx.snapshot, tx.started = s.commits, true
+	}
+	for i, key := range keys {
+		var v version
+		r, known := s.records[string(key)]
+		if known {
+			var ok bool
+			if v, ok = r.at(tx.snapshot); !ok {
+				return errTooOld
+			}
+		}
+		out[i] = v.entry()
+		switch {
+		case tx.readOnly:
+		case known:
+			tx.reads = append(tx.reads, read{r.key, v.commit})
+		default:
+			tx.reads = append(tx.reads, read{string(key), 0})
+		}
+	}
+	return nil
+}
+
+// commit applies all writes at once, or nothing and says why. Without writes
+// there is nothing to check: all reads came from one snapshot.
+func (s *store) commit(tx *transaction) error {
+	if len(tx.writes) == 0 {
+		return nil
+	}
+	if err := s.check(tx); err != nil {
+		return err
+	}
+	s.apply(tx)
+	return nil
+}
+
+// forget is told that a transaction has ended without commit.
+func (s *store) forget(*transaction) {}
+
+// check says whether the transaction may be applied now.
+func (s *store) check(tx *transaction) error {
+	if err := s.validate(tx); err != nil {
+		return err
+	}
+	return s.constrain(tx)
+}
+
+// validate refuses a transaction that has read a key which another has changed
+// since, absent keys included.
+func (s *store) validate(tx *transaction) error {
+	for _, r := range tx.reads {
+		if s.latest(r.key).commit != r.seen {
+			return errConflict
+		}
+	}
+	return nil
+}
+
+// constrain refuses a transaction that would make a NonNegative column negative.
+func (s *store) constrain(tx *transaction) error {
+	for _, w := range tx.writes {
+		space := s.space(w.key)
+		if w.value == nil || space == nil {
+			continue
+		}
+		for _, c := range space.Columns {
+			if len(w.value) < c.Offset+8 {
+				return &db.Error{Class: db.Fatal, Code: "short-value", Op: "commit",
+					Err: fmt.Errorf("the value of key %q has %d bytes, too few for column %s at %d", w.key, len(w.value), c.Name, c.Offset)}
+			}
+			if n := number(w.value, c); c.NonNegative && n < 0 {
+				return &db.Error{Class: db.Constraint, Constraint: db.CheckFailed, Code: "check", Op: "commit",
+					Err: fmt.Errorf("column %s of key %q would be %d, and it must not be negative", c.Name, w.key, n)}
+			}
+		}
+	}
+	return nil
+}
+
+// apply gives the transaction the next number and writes what it wrote.
+func (s *store) apply(tx *transaction) {
+	s.commits++
+	tx.number = s.commits
+	for _, w := range tx.writes {
+		s.put(w.key, version{w.value, s.commits})
+	}
+}
+
+// put adds a version. Of two writes of one commit to one key the later one wins.
+func (s *store) put(key string, v version) {
+	r, known := s.records[key]
+	if !known {
+		if v.value == nil {
+			return
+		}
+		r = &record{key: key}
+		s.records[key] = r
+		s.order.insert(r)
+	}
+	switch n := len(r.versions); {
+	case n > 0 && r.versions[n-1].commit == v.commit:
+		r.versions[n-1] = v
+	case n == keptVersions:
+		copy(r.versions, r.versions[1:])
+		r.versions[n-1] = v
+		r.dropped = true
+	default:
+		r.versions = append(r.versions, v)
+	}
+}
+
+// scan returns every entry with from ≤ key < to, in order, as it is now. The
+// values are never changed, so that they can be used without the mutex.
+func (s *store) scan(from, to string) (keys []string, values [][]byte) {
+	for r := range s.order.from(from) {
+		if r.key >= to {
+			break
+		}
+		if v := r.latest(); v.value != nil {
+			keys = append(keys, r.key)
+			values = append(values, v.value)
+		}
+	}
+	return keys, values
+}
+
+// latest returns the newest version of a key.
+func (s *store) latest(key string) version {
+	if r, known := s.records[key]; known {
+		return r.latest()
+	}
+	return version{}
+}
+
+// space returns the keyspace that describes a key's value; nil if none does.
+func (s *store) space(key string) *db.Keyspace {
+	for i := range s.spaces {
+		if prefix := s.spaces[i].Prefix; len(key) >= len(prefix) && key[:len(prefix)] == string(prefix) {
+			return &s.spaces[i]
+		}
+	}
+	return nil
+}
+
+func (r *record) latest() version {
+	if n := len(r.versions); n > 0 {
+		return r.versions[n-1]
+	}
+	return version{}
+}
+
+// at returns the version that a snapshot sees; false if it is not kept any more.
+func (r *record) at(snapshot uint64) (version, bool) {
+	for i := len(r.versions) - 1; i >= 0; i-- {
+		if r.versions[i].commit <= snapshot {
+			return r.versions[i], true
+		}
+	}
+	return version{}, !r.dropped
+}
+
+func (v version) entry() db.Entry { return db.Entry{Value: v.value, Found: v.value != nil} }
+
+// number returns a column of a value that is long enough to have it.
+func number(value []byte, c db.Column) int64 {
+	return int64(binary.BigEndian.Uint64(value[c.Offset:]))
+}
+
+// checkSpaces refuses keyspaces that describe nothing a value can have.
+func checkSpaces(spaces []db.Keyspace) error {
+	for _, space := range spaces {
+		for _, c := range space.Columns {
+			if c.Offset < 0 {
+				return &db.Error{Class: db.Fatal, Code: "bad-column", Op: "constrain",
+					Err: fmt.Errorf("column %s of the keys %q begins at byte %d, before the value", c.Name, space.Prefix, c.Offset)}
+			}
+		}
+	}
+	return nil
+}
+
+// cloneSpaces copies what a caller may change later.
+func cloneSpaces(spaces []db.Keyspace) []db.Keyspace {
+	out := make([]db.Keyspace, len(spaces))
+	for i, space := range spaces {
+		out[i] = db.Keyspace{
+			Prefix:  []byte(strings.Clone(string(space.Prefix))),
+			Columns: append([]db.Column(nil), space.Columns...),
+		}
+	}
+	return out
+}

@@ -1,0 +1,165 @@
+// Package noop is the database that answers at once and keeps nothing. A run on
+// it measures the tool itself: what is left of a transaction when the database
+// takes no time.
+package noop
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"stroppy/internal/db"
+	"stroppy/internal/isolation"
+)
+
+const (
+	// maxWrites is as good as none, and keeps a batch of a load countable.
+	maxWrites = 1 << 20
+	// plenty is what the first column of every value holds: a balance that no
+	// transfer overdraws.
+	plenty = 1 << 40
+	// none is the only isolation.
+	none = "none"
+)
+
+// Database satisfies db.KV, db.Volatile and db.Constrainer.
+type Database struct {
+	// spaces is replaced as a whole and never changed, so that sessions share it
+	// without a lock.
+	spaces atomic.Pointer[[]space]
+}
+
+// space is a prefix whose keys are all found, with the same value.
+type space struct {
+	prefix, value []byte
+}
+
+// Open returns the database. There is nothing to reach and nothing that can fail.
+func Open() *Database {
+	d := new(Database)
+	d.spaces.Store(new([]space))
+	return d
+}
+
+// Info describes it as what it is.
+func (*Database) Info(context.Context) (db.Info, error) {
+	return db.Info{Name: "noop", Version: "built in", Settings: []db.Setting{
+		{Name: "durability", Value: "none: nothing is kept"},
+	}}, nil
+}
+
+// Claim promises nothing.
+func (*Database) Claim(name string) (db.Claim, error) {
+	if err := known(name); err != nil {
+		return db.Claim{}, err
+	}
+	return db.Claim{
+		Isolation: none,
+		Level:     isolation.Unknown,
+		Source:    "noop keeps nothing and so promises nothing",
+	}, nil
+}
+
+func known(name string) error {
+	if name == "" || name == none {
+		return nil
+	}
+	return &db.Error{
+		Class: db.Fatal,
+		Op:    "choose the isolation of noop",
+		Err:   fmt.Errorf("it has no isolation %q: take %q", name, none),
+	}
+}
+
+// Volatile is true: no end state of a run on it can be checked.
+func (*Database) Volatile() bool { return true }
+
+// MaxWrites returns the number of writes that a transaction may have.
+func (*Database) MaxWrites() int { return maxWrites }
+
+// Close does nothing.
+func (*Database) Close() error { return nil }
+
+// Constrain makes every key of a space that has columns be found: the first
+// column holds a large positive number, the others zero. No constraint is ever
+// violated by that. It is for transactions that begin later, and takes the place
+// of an earlier call.
+func (d *Database) Constrain(spaces []db.Keyspace) error {
+	var list []space
+	for _, s := range spaces {
+		if len(s.Columns) == 0 {
+			continue
+		}
+		length := 0
+		for _, c := range s.Columns {
+			if c.Offset < 0 {
+				return &db.Error{
+					Class: db.Fatal,
+					Op:    "declare a keyspace to noop",
+					Err:   fmt.Errorf("column %q of prefix %q begins before its value", c.Name, s.Prefix),
+				}
+			}
+			length = max(length, c.Offset+8)
+		}
+		value := make([]byte, length)
+		binary.BigEndian.PutUint64(value[s.Columns[0].Offset:], plenty)
+		list = append(list, space{bytes.Clone(s.Prefix), value})
+	}
+	slices.SortStableFunc(list, func(a, b space) int { return len(b.prefix) - len(a.prefix) })
+	d.spaces.Store(&list)
+	return nil
+}
+
+// KVSession opens a session; there is no end to how many.
+func (d *Database) KVSession(_ context.Context, options db.SessionOptions) (db.KVSession, error) {
+	if err := known(options.Isolation); err != nil {
+		return nil, err
+	}
+	return &session{database: d, spaces: d.spaces.Load()}, nil
+}
+
+// session holds nothing that another session changes.
+type session struct {
+	database *Database
+	spaces   *[]space  // the longest prefix first
+	_        [112]byte // no two sessions on one cache line, nor on the one prefetched with it
+}
+
+func (s *session) Begin(context.Context, bool) error {
+	s.spaces = s.database.spaces.Load()
+	return nil
+}
+
+func (s *session) Read(_ context.Context, keys [][]byte, out []db.Entry) error {
+	if len(out) < len(keys) {
+		return &db.Error{Class: db.Fatal, Op: "read", Err: fmt.Errorf("%d keys and room for %d values", len(keys), len(out))}
+	}
+	for i, key := range keys {
+		out[i] = s.find(key)
+	}
+	return nil
+}
+
+func (s *session) find(key []byte) db.Entry {
+	for i := range *s.spaces {
+		if space := &(*s.spaces)[i]; bytes.HasPrefix(key, space.prefix) {
+			return db.Entry{Value: space.value, Found: true}
+		}
+	}
+	return db.Entry{}
+}
+
+func (*session) Set(_, _ []byte)              {}
+func (*session) Delete([]byte)                {}
+func (*session) Commit(context.Context) error { return nil }
+func (*session) Rollback()                    {}
+func (*session) Reset(context.Context) error  { return nil }
+func (*session) Close() error                 { return nil }
+
+// Scan finds nothing, because nothing is kept.
+func (*session) Scan(context.Context, []byte, []byte, func(key, value []byte) error) error {
+	return nil
+}

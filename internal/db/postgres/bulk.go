@@ -1,0 +1,216 @@
+package postgres
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"stroppy/internal/db"
+)
+
+// copyChunk is about how many bytes of rows are made at once.
+const copyChunk = 64 << 10
+
+// BulkLoad loads rows with COPY in binary format, in one transaction. Where the
+// table is made in it, the rows are written frozen (PostgreSQL documentation,
+// COPY, FREEZE), which saves a vacuum of the whole table.
+func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
+	op := "load the table " + load.Table + " on PostgreSQL"
+	err = d.control(ctx, op, func(ctx context.Context, c *control) error {
+		if err := c.run(ctx, append([]string{"BEGIN"}, load.Before...)...); err != nil {
+			return err
+		}
+		options, err := c.freeze(ctx, &load)
+		if err != nil {
+			return err
+		}
+		source, err := c.source(ctx, &load)
+		if err != nil {
+			return err
+		}
+		tag, err := c.conn.CopyFrom(ctx, source, copyStatement(&load, options))
+		if source.err != nil {
+			return fatal(op, "%w", source.err)
+		}
+		if err != nil {
+			return err
+		}
+		if rows = tag.RowsAffected(); rows != source.rows {
+			return fatal(op, "the server took %d of %d rows", rows, source.rows)
+		}
+		if err := c.run(ctx, load.After...); err != nil {
+			return err
+		}
+		return c.commit(ctx)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return rows, nil
+}
+
+func copyStatement(load *db.BulkLoad, options string) string {
+	return fmt.Sprintf("COPY %s (%s) FROM STDIN (%s)", load.Table, strings.Join(load.Columns, ", "), options)
+}
+
+// run runs statements, each by itself.
+func (c *control) run(ctx context.Context, statements ...string) error {
+	for _, s := range statements {
+		if _, err := c.conn.Exec(ctx, s).ReadAll(); err != nil {
+			own := fromPgconn(ctx, "execute "+shorten(s), err, c.phase)
+			return own
+		}
+	}
+	return nil
+}
+
+// commit commits; only COMMIT in the answer, without a warning, is a success.
+func (c *control) commit(ctx context.Context) error {
+	c.phase = committing
+	results, err := c.conn.Exec(ctx, "COMMIT").ReadAll()
+	switch {
+	case err != nil:
+		return err
+	case c.warning != nil:
+		return c.warning
+	case len(results) != 1 || results[0].CommandTag.String() != "COMMIT":
+		return &db.Error{Class: db.Aborted, Op: opCommit, Err: errRolledBack}
+	}
+	return nil
+}
+
+// freeze finds out, with a COPY of no rows, whether the rows may be written
+// frozen, and returns the options of COPY. The server refuses it for a table
+// that is older than the transaction, among other reasons that depend on its
+// version; then the transaction is begun again.
+func (c *control) freeze(ctx context.Context, load *db.BulkLoad) (string, error) {
+	const plain, frozen = "FORMAT binary", "FORMAT binary, FREEZE"
+	if len(load.Before) == 0 {
+		return plain, nil
+	}
+	none := &rowSource{next: func([]db.Value) bool { return false }}
+	_, err := c.conn.CopyFrom(ctx, none, copyStatement(load, frozen))
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) || isFatal(refused) {
+		return frozen, err
+	}
+	return plain, c.run(ctx, append([]string{"ROLLBACK", "BEGIN"}, load.Before...)...)
+}
+
+// source returns the rows as COPY reads them. COPY converts nothing in binary
+// format, so the types of the columns are asked for.
+func (c *control) source(ctx context.Context, load *db.BulkLoad) (*rowSource, error) {
+	if len(load.Columns) != len(load.Types) {
+		return nil, fmt.Errorf("%d columns but %d types", len(load.Columns), len(load.Types))
+	}
+	query := "SELECT " + strings.Join(load.Columns, ", ") + " FROM " + load.Table
+	described, err := c.conn.Prepare(ctx, "", query, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &rowSource{next: load.Next, row: make([]db.Value, len(load.Types)), columns: make([]column, len(load.Types))}
+	for i, f := range described.Fields {
+		s.columns[i] = column{name: load.Columns[i], wire: load.Types[i]}
+		if !s.columns[i].fits(f.DataTypeOID) {
+			return nil, fatal("load the table "+load.Table, "the column %s has the type with OID %d, which its values do not fit",
+				load.Columns[i], f.DataTypeOID)
+		}
+	}
+	return s, nil
+}
+
+// column says how the values of a column are written.
+type column struct {
+	name string
+	wire db.Type
+	size int // bytes of an Integer: 2, 4 or 8
+}
+
+func (c *column) fits(oid uint32) bool {
+	switch c.wire {
+	case db.Integer:
+		c.size = map[uint32]int{oidInt2: 2, oidInt4: 4, oidInt8: 8}[oid]
+		return c.size > 0
+	case db.Decimal:
+		return oid == oidNumeric
+	case db.Text:
+		return oid == oidText || oid == oidVarchar || oid == oidBPChar
+	}
+	return false
+}
+
+// append appends a value with its length before it.
+func (c *column) append(dst []byte, v *db.Value) ([]byte, error) {
+	switch {
+	case v.Null || c.wire != db.Integer || c.size == 8:
+		return appendValue(dst, c.wire, v), nil
+	case c.size == 4 && v.Int >= math.MinInt32 && v.Int <= math.MaxInt32:
+		return binary.BigEndian.AppendUint32(append(dst, 0, 0, 0, 4), uint32(v.Int)), nil
+	case c.size == 2 && v.Int >= math.MinInt16 && v.Int <= math.MaxInt16:
+		return binary.BigEndian.AppendUint16(append(dst, 0, 0, 0, 2), uint16(v.Int)), nil
+	}
+	return dst, fmt.Errorf("%d does not fit the column %s of %d bytes", v.Int, c.name, c.size)
+}
+
+// rowSource is an io.Reader of rows in the binary format of COPY (PostgreSQL
+// documentation, COPY, "Binary Format").
+type rowSource struct {
+	next    func([]db.Value) bool
+	row     []db.Value
+	columns []column
+
+	rows   int64
+	err    error
+	buf    []byte // made and not yet read from its place at
+	at     int
+	opened bool
+	ended  bool
+}
+
+const (
+	copyHeader  = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" // signature, flags, no extension
+	copyTrailer = "\xff\xff"
+)
+
+func (s *rowSource) Read(p []byte) (int, error) {
+	if s.at == len(s.buf) {
+		if s.err != nil {
+			return 0, s.err
+		}
+		if s.ended {
+			return 0, io.EOF
+		}
+		s.fill()
+	}
+	n := copy(p, s.buf[s.at:])
+	s.at += n
+	return n, nil
+}
+
+// fill makes the next chunk.
+func (s *rowSource) fill() {
+	s.buf, s.at = s.buf[:0], 0
+	if !s.opened {
+		s.buf, s.opened = append(s.buf, copyHeader...), true
+	}
+	for len(s.buf) < copyChunk {
+		clear(s.row)
+		if !s.next(s.row) {
+			s.buf, s.ended = append(s.buf, copyTrailer...), true
+			return
+		}
+		s.buf = binary.BigEndian.AppendUint16(s.buf, uint16(len(s.columns)))
+		for i := range s.columns {
+			if s.buf, s.err = s.columns[i].append(s.buf, &s.row[i]); s.err != nil {
+				return
+			}
+		}
+		s.rows++
+	}
+}

@@ -1,0 +1,192 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/db"
+	"stroppy/internal/isolation"
+)
+
+const secret = "s3cr3t-w0rd"
+
+// wantError checks an error's class, and that the password is not in it.
+func wantError(t *testing.T, what string, err error, class db.Class, code string) {
+	t.Helper()
+	var e *db.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%s: %v (%T) is no *db.Error", what, err, err)
+	}
+	if e.Class != class || e.Code != code {
+		t.Errorf("%s: class %v, code %q, want %v, %q: %v", what, e.Class, e.Code, class, code, err)
+	}
+	if strings.Contains(err.Error(), "s3cr3t") || strings.Contains(err.Error(), "w0rd") {
+		t.Errorf("%s: the error tells the password: %v", what, err)
+	}
+	if strings.Contains(err.Error(), "\n") {
+		t.Errorf("%s: the error is more than one line: %q", what, err)
+	}
+}
+
+func TestURLs(t *testing.T) {
+	for _, url := range []string{
+		"mysql://u:" + secret + "@h/d",
+		"postgres://u:s3cr3t/w0rd@h/d",
+		"postgres://u:1/w0rd@h/d",
+		"postgres://u:s3cr3t#w0rd@h/d",
+		"postgres://u:" + secret + "%zz@h/d",
+		"postgres://u:" + secret + "@h:port/d",
+		"postgres://u:" + secret + "@h/d?sslmode=perhaps",
+		"postgres://u:" + secret + "@h/d?target_session_attrs=nice",
+		"postgres://u:" + secret + "@h/d?connect_timeout=soon",
+		"postgres://u:" + secret + "@[::1/d",
+	} {
+		_, err := Open(t.Context(), url)
+		wantError(t, url, err, db.Fatal, "")
+	}
+	config, err := parseURL("postgres://u@h1:1,h2:2/d?sslmode=disable")
+	if err != nil || config.ConnectTimeout != 5*time.Second || hosts(config) != "h1:1,h2:2" {
+		t.Errorf("%v %v %v", hosts(config), config.ConnectTimeout, err)
+	}
+}
+
+func TestConnectionsThatFail(t *testing.T) {
+	pg := start(t, map[string]string{"max_connections": "20", "superuser_reserved_connections": "0", "max_wal_senders": "0"})
+	d := openAt(t, pg.URL())
+	execute1(t, d, "SET password_encryption = 'scram-sha-256'; CREATE ROLE reader LOGIN PASSWORD '"+secret+"'",
+		"CREATE TABLE closed (n BIGINT)", "REVOKE CONNECT ON DATABASE template1 FROM PUBLIC")
+	execute1(t, d, `DO $$ BEGIN
+		EXECUTE 'COPY (SELECT ''host all reader 127.0.0.1/32 scram-sha-256'' UNION ALL SELECT ''host all all 127.0.0.1/32 trust'') TO '
+			|| quote_literal(current_setting('hba_file')); END $$`, "SELECT pg_reload_conf()")
+	ctx := t.Context()
+	wrong := "wrong-" + secret
+	for !errors.Is(ctx.Err(), context.Canceled) { // the reload is not at once
+		if _, err := Open(ctx, pg.URLFor("reader", wrong, "postgres")); err != nil {
+			wantError(t, "wrong password", err, db.Fatal, "28P01")
+			break
+		}
+	}
+	_, err := Open(ctx, pg.URLFor("reader", secret, "nowhere"))
+	wantError(t, "missing database", err, db.Fatal, "3D000")
+	_, err = Open(ctx, pg.URLFor("reader", secret, "template1"))
+	wantError(t, "no right to connect", err, db.Fatal, "42501")
+
+	reader := openAt(t, pg.URLFor("reader", secret, "postgres"))
+	wantError(t, "no right to a table", reader.Exec(ctx, "DELETE FROM closed"), db.Fatal, "42501")
+	for _, mode := range []db.Mode{db.Pipelined, db.Interactive} {
+		s := newSession(t, reader, mode, "")
+		if err := s.Begin(ctx, false); err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Do(ctx, &db.Statement{SQL: "DELETE FROM closed"}, nil)
+		if err == nil {
+			err = s.Commit(ctx)
+		}
+		wantError(t, "no right in a transaction", err, db.Fatal, "42501")
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var sessions []db.SQLSession
+	for err = nil; err == nil; {
+		var s db.SQLSession
+		if s, err = d.Session(ctx, db.SessionOptions{Mode: db.Pipelined}); err == nil {
+			sessions = append(sessions, s)
+		}
+	}
+	wantError(t, "too many connections", err, db.Unavailable, "53300")
+	for _, s := range sessions {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+
+	_, err = d.Session(ctx, db.SessionOptions{Mode: db.Pipelined, Isolation: "snapshot"})
+	wantError(t, "an isolation that PostgreSQL lacks", err, db.Fatal, "")
+	_, err = d.Session(ctx, db.SessionOptions{})
+	wantError(t, "no mode", err, db.Fatal, "")
+}
+
+func TestNobodyListens(t *testing.T) {
+	port, err := cluster.FreePort(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), fmt.Sprintf("postgres://u:%s@127.0.0.1:%d/d", secret, port))
+	wantError(t, "refused", err, db.Unavailable, "")
+
+	// A listener that never answers: the connection time-out ends it.
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = Open(t.Context(), fmt.Sprintf("postgres://u:%s@%s/d?connect_timeout=1&sslmode=disable", secret, l.Addr()))
+	wantError(t, "silence", err, db.Unavailable, "")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = Open(ctx, fmt.Sprintf("postgres://u:%s@%s/d?sslmode=disable", secret, l.Addr()))
+	wantError(t, "silence until the context ends", err, db.Unavailable, "")
+}
+
+func TestDescription(t *testing.T) {
+	pg := start(t, map[string]string{"default_transaction_isolation": "repeatable read", "synchronous_commit": "local"})
+	d := openAt(t, pg.URL())
+	info, err := d.Info(t.Context())
+	if err != nil || info.Name != "PostgreSQL" || info.Version == "" {
+		t.Errorf("Info = %+v, %v", info, err)
+	}
+	settings := map[string]string{}
+	for _, s := range info.Settings {
+		settings[s.Name] = s.Value
+	}
+	if settings["fsync"] != "off" || settings["synchronous_commit"] != "local" || settings["default_transaction_isolation"] != "repeatable read" || len(settings) != 8 {
+		t.Errorf("settings %v", settings)
+	}
+	size, err := d.Footprint(t.Context())
+	if err != nil || size < 1<<20 {
+		t.Errorf("Footprint = %d, %v", size, err)
+	}
+	for name, want := range map[string]db.Claim{
+		"":                 {Isolation: "repeatable read", Level: isolation.SnapshotIsolation, Source: claimSource},
+		"read-uncommitted": {Isolation: "read uncommitted", Level: isolation.ReadCommitted, Source: claimSource},
+		"READ COMMITTED":   {Isolation: "read committed", Level: isolation.ReadCommitted, Source: claimSource},
+		"Serializable":     {Isolation: "serializable", Level: isolation.Serializable, Source: claimSource},
+	} {
+		if got, err := d.Claim(name); err != nil || got != want {
+			t.Errorf("Claim(%q) = %+v, %v", name, got, err)
+		}
+	}
+	if _, err := d.Claim("snapshot"); err == nil || !strings.Contains(err.Error(), "repeatable read") {
+		t.Errorf("Claim of nonsense: %v", err)
+	}
+	shown := &db.Statement{SQL: "SHOW transaction_isolation", Columns: []db.Type{db.Text}}
+	for name, want := range map[string]string{"": "repeatable read", "SERIALIZABLE": "serializable", "read-committed": "read committed"} {
+		s := newSession(t, d, db.Pipelined, name)
+		err := s.Query(t.Context(), shown, nil, func(row []db.Value) error {
+			if string(row[0].Text) != want {
+				t.Errorf("isolation %q: the session runs at %s", name, row[0].Text)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestProduct(t *testing.T) {
+	if name, version := product("PostgreSQL 15.18 on x86_64", "15.18"); name != "PostgreSQL" || version != "15.18" {
+		t.Error(name, version)
+	}
+	if name, version := product("CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu, built 2024/05/15)", "13.0.0"); name != "CockroachDB" || version != "v24.1.0" {
+		t.Error(name, version)
+	}
+}

@@ -1,0 +1,251 @@
+package postgres
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"stroppy/internal/db"
+)
+
+// rule is what one error code, or one class of codes, means before the commit
+// was sent.
+type rule struct {
+	class      db.Class
+	constraint db.ConstraintKind
+}
+
+// codes gives the meaning of SQLSTATE codes that differ from the rest of their
+// class. The names are those of the PostgreSQL documentation, Appendix A,
+// "PostgreSQL Error Codes".
+var codes = map[string]rule{
+	"08007": {class: db.Unknown},                                // transaction_resolution_unknown
+	"23000": {class: db.Constraint},                             // integrity_constraint_violation
+	"23001": {class: db.Constraint, constraint: db.ForeignKey},  // restrict_violation
+	"23502": {class: db.Constraint, constraint: db.NotNull},     // not_null_violation
+	"23503": {class: db.Constraint, constraint: db.ForeignKey},  // foreign_key_violation
+	"23505": {class: db.Constraint, constraint: db.UniqueKey},   // unique_violation
+	"23514": {class: db.Constraint, constraint: db.CheckFailed}, // check_violation
+	"23P01": {class: db.Constraint},                             // exclusion_violation
+	"25006": {class: db.Unavailable},                            // read_only_sql_transaction: this server is a standby now; a new connection may find the primary
+	"25P02": {class: db.Aborted},                                // in_failed_sql_transaction
+	"25P03": {class: db.Unavailable},                            // idle_in_transaction_session_timeout: the session has ended
+	"25P04": {class: db.Unavailable},                            // transaction_timeout: the session has ended
+	"40000": {class: db.Aborted},                                // transaction_rollback
+	"40001": {class: db.Aborted},                                // serialization_failure
+	"40002": {class: db.Constraint},                             // transaction_integrity_constraint_violation
+	"40003": {class: db.Unknown},                                // statement_completion_unknown
+	"40P01": {class: db.Aborted},                                // deadlock_detected
+	"53300": {class: db.Unavailable},                            // too_many_connections
+	"55P03": {class: db.Aborted},                                // lock_not_available
+	"57014": {class: db.Aborted},                                // query_canceled
+	"57P01": {class: db.Unavailable},                            // admin_shutdown
+	"57P02": {class: db.Unavailable},                            // crash_shutdown
+	"57P03": {class: db.Unavailable},                            // cannot_connect_now
+	"57P05": {class: db.Unavailable},                            // idle_session_timeout
+	"72000": {class: db.Aborted},                                // snapshot_too_old
+}
+
+// classes gives the meaning of the codes of a class, their first two
+// characters, from the same appendix.
+//
+// A full disk or exhausted memory (53) and an I/O error (58) are Aborted: the
+// server answered and has surely rolled back, and space is freed by vacuum, by
+// the removal of old WAL or by an operator, so a later try may succeed and the
+// run shall show the outage, not end with it.
+var classes = map[string]db.Class{
+	"08": db.Unavailable, // connection exception
+	"53": db.Aborted,     // insufficient resources: 53100 disk_full, 53200 out_of_memory
+	"58": db.Aborted,     // system error: 58030 io_error
+
+	"0A": db.Fatal, // feature not supported
+	"0L": db.Fatal, // invalid grantor
+	"0P": db.Fatal, // invalid role specification
+	"20": db.Fatal, // case not found
+	"21": db.Fatal, // cardinality violation
+	"22": db.Fatal, // data exception
+	"24": db.Fatal, // invalid cursor state
+	"25": db.Fatal, // invalid transaction state
+	"26": db.Fatal, // invalid SQL statement name
+	"28": db.Fatal, // invalid authorization: 28P01 invalid_password
+	"2B": db.Fatal, // dependent privilege descriptors still exist
+	"2F": db.Fatal, // SQL routine exception
+	"34": db.Fatal, // invalid cursor name
+	"38": db.Fatal, // external routine exception
+	"39": db.Fatal, // external routine invocation exception
+	"3B": db.Fatal, // savepoint exception
+	"3D": db.Fatal, // invalid catalog name: the database does not exist
+	"3F": db.Fatal, // invalid schema name
+	"42": db.Fatal, // syntax error or access rule violation: 42501 insufficient_privilege
+	"44": db.Fatal, // WITH CHECK OPTION violation
+	"54": db.Fatal, // program limit exceeded
+	"55": db.Fatal, // object not in prerequisite state
+	"57": db.Fatal, // operator intervention: 57P04 database_dropped
+	"F0": db.Fatal, // configuration file error
+	"P0": db.Fatal, // PL/pgSQL error
+	"XX": db.Fatal, // internal error: damaged data or a damaged index
+}
+
+// phase says how far the transaction had gone when an error came.
+type phase uint8
+
+const (
+	connecting phase = iota + 1
+	before           // in a session, and no commit was sent
+	committing       // COMMIT, or a pipeline that commits at its end, was sent
+)
+
+// classify gives the meaning of an error that the server reported. ended says
+// that the session is over: the severity was FATAL or PANIC, or the connection
+// ended right after.
+//
+// An error that leaves the session alive has rolled the transaction back, also
+// when it comes from the commit itself: PostgreSQL cannot fail with less than a
+// PANIC once the commit record is written (src/backend/access/transam/xact.c,
+// RecordTransactionCommit is a critical section).
+func classify(code string, p phase, ended bool) rule {
+	r, known := codes[code]
+	if !known && len(code) == 5 {
+		r.class, known = classes[code[:2]]
+	}
+	switch {
+	case !known && p == committing:
+		return rule{class: db.Unknown}
+	case !known:
+		r.class = db.Fatal
+	}
+	if p == committing && (ended || r.class == db.Unavailable) {
+		return rule{class: db.Unknown}
+	}
+	if p != committing && r.class == db.Unknown {
+		r.class = db.Unavailable // the commit was not sent
+	}
+	if p == before && ended {
+		return rule{class: db.Unavailable}
+	}
+	return r
+}
+
+// serverError is an error that the server reported, in its own words.
+type serverError struct{ *pgconn.PgError }
+
+func (e serverError) Error() string {
+	text := e.Message
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return strings.ReplaceAll(text, "\n", " ")
+}
+
+func (e serverError) Unwrap() error { return e.PgError }
+
+func isFatal(e *pgconn.PgError) bool {
+	severity := e.SeverityUnlocalized // since PostgreSQL 9.6
+	if severity == "" {
+		severity = e.Severity
+	}
+	return severity == "FATAL" || severity == "PANIC"
+}
+
+// reported is the error for something that the server reported.
+func reported(op string, e *pgconn.PgError, p phase, ended bool) *db.Error {
+	r := classify(e.Code, p, ended || isFatal(e))
+	return &db.Error{Class: r.class, Constraint: r.constraint, Code: e.Code, Op: op, Err: serverError{e}}
+}
+
+// lost is the error for a connection that ended or did not answer.
+func lost(op string, err error, p phase) *db.Error {
+	class := db.Unavailable
+	if p == committing {
+		class = db.Unknown
+	}
+	return &db.Error{Class: class, Op: op, Err: err}
+}
+
+// fatal is the error for something that no new try can help.
+func fatal(op, format string, args ...any) *db.Error {
+	return &db.Error{Class: db.Fatal, Op: op, Err: fmt.Errorf(format, args...)}
+}
+
+// fromPgconn turns an error of package pgconn into one of ours.
+func fromPgconn(ctx context.Context, op string, err error, p phase) *db.Error {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return reported(op, e, p, false)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	if p == connecting {
+		return connectError(op, err)
+	}
+	return lost(op, err, p)
+}
+
+// connectError is the error for a connection that was not made. What pgconn says
+// about the user and the database is left out, for a mangled URL may carry a
+// part of the password there.
+func connectError(op string, err error) *db.Error {
+	class := db.Unavailable
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		class = db.Fatal
+	}
+	var c *pgconn.ConnectError
+	if errors.As(err, &c) {
+		err = c.Unwrap()
+	}
+	text := err.Error()
+	if strings.Contains(text, "server refused TLS connection") {
+		class = db.Fatal
+	}
+	var netErr net.Error
+	if errors.As(err, &netErr) && netErr.Timeout() && !errors.Is(err, context.Canceled) {
+		text = "no answer in time: " + text
+	}
+	lines := strings.Split(text, "\n")
+	slices.Sort(lines)
+	return &db.Error{Class: class, Op: op, Err: wrapped{text: strings.Join(slices.Compact(lines), "; "), err: err}}
+}
+
+// wrapped says something else than the error that it wraps.
+type wrapped struct {
+	text string
+	err  error
+}
+
+func (w wrapped) Error() string { return w.text }
+func (w wrapped) Unwrap() error { return w.err }
+
+// errLocalOnly is why a commit whose acknowledgement has a warning is unknown.
+var errLocalOnly = errors.New("the server has committed the transaction on itself but may not have " +
+	"replicated it to the synchronous standby, so that a fail-over can lose it")
+
+// errNoTransaction is why a COMMIT outside any transaction is unknown.
+var errNoTransaction = errors.New("the server says that no transaction was open when COMMIT came: " +
+	"something between client and server has changed the connection")
+
+// warning says whether a notice that came while a commit was under way takes its
+// success away, and why.
+//
+// The function that waits for the synchronous standby warns when the wait is
+// cancelled or the session is terminated (src/backend/replication/syncrep.c,
+// SyncRepWaitForLSN). The text is in the server's language, the function's name
+// in the notice is not.
+func warning(routine, code, message, detail string) error {
+	switch {
+	case routine == "SyncRepWaitForLSN",
+		strings.Contains(message, "wait for synchronous replication"),
+		strings.Contains(detail, "already committed locally"):
+		return errLocalOnly
+	case code == "25P01": // no_active_sql_transaction
+		return errNoTransaction
+	}
+	return nil
+}

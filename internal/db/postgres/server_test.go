@@ -1,0 +1,135 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"stroppy/internal/cluster"
+	server "stroppy/internal/cluster/postgres"
+	"stroppy/internal/db"
+)
+
+// start starts a server of the test's own, without fsync: no test pulls a plug.
+func start(t testing.TB, settings map[string]string) *server.Server {
+	t.Helper()
+	all := map[string]string{"fsync": "off"}
+	for name, value := range settings {
+		all[name] = value
+	}
+	s, err := server.Start(t.Context(), server.Options{Settings: all})
+	if missing := new(cluster.MissingError); errors.As(err, missing) {
+		t.Skip("skipped engine: postgres: install the Debian package " + missing.Package)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func openAt(t testing.TB, url string) *Database {
+	t.Helper()
+	d, err := Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func execute1(t testing.TB, d *Database, statements ...string) {
+	t.Helper()
+	for _, s := range statements {
+		if err := d.Exec(context.WithoutCancel(t.Context()), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func newSession(t testing.TB, d *Database, mode db.Mode, isolation string) *session {
+	t.Helper()
+	s, err := d.Session(t.Context(), db.SessionOptions{Isolation: isolation, Mode: mode})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.(*session)
+}
+
+// bank is a schema with every kind of constraint, and statements on it.
+var (
+	bank = []string{
+		`CREATE TABLE accounts (
+			bic VARCHAR(8) COLLATE "C" NOT NULL, ban BIGINT NOT NULL,
+			balance NUMERIC(20,2) NOT NULL CHECK (balance >= 0),
+			version BIGINT NOT NULL, last_transfer BIGINT NOT NULL, previous_transfer BIGINT NOT NULL,
+			PRIMARY KEY (bic, ban)) WITH (fillfactor = 50)`,
+		`CREATE TABLE ledger (
+			transfer BIGINT NOT NULL, leg BIGINT NOT NULL,
+			bic VARCHAR(8) COLLATE "C" NOT NULL, ban BIGINT NOT NULL,
+			amount NUMERIC(20,2) NOT NULL, version BIGINT NOT NULL,
+			PRIMARY KEY (transfer, leg), FOREIGN KEY (bic, ban) REFERENCES accounts)`,
+	}
+	updateAccount = &db.Statement{
+		SQL: `UPDATE accounts SET balance = balance + $1, version = version + 1,
+			previous_transfer = last_transfer, last_transfer = $2
+			WHERE bic = $3 AND ban = $4 RETURNING version, balance, previous_transfer`,
+		Params:  []db.Type{db.Decimal, db.Integer, db.Text, db.Integer},
+		Columns: []db.Type{db.Integer, db.Decimal, db.Integer},
+	}
+	insertLeg = &db.Statement{
+		SQL: `INSERT INTO ledger (transfer, leg, bic, ban, amount, version)
+			SELECT $1, $2, bic, ban, $5, version FROM accounts WHERE bic = $3 AND ban = $4`,
+		Params: []db.Type{db.Integer, db.Integer, db.Text, db.Integer, db.Decimal},
+	}
+	readAccount = &db.Statement{
+		SQL:     `SELECT balance, version FROM accounts WHERE bic = $1 AND ban = $2`,
+		Params:  []db.Type{db.Text, db.Integer},
+		Columns: []db.Type{db.Decimal, db.Integer},
+	}
+)
+
+var bic = []byte("ABCDEFGH")
+
+// makeBank makes the schema with n accounts of 1000.00 each.
+func makeBank(t testing.TB, d *Database, n int) {
+	t.Helper()
+	execute1(t, d, bank...)
+	execute1(t, d, fmt.Sprintf(`INSERT INTO accounts SELECT '%s', n, 1000, 0, 0, 0 FROM generate_series(0, %d) n`, bic, n-1))
+}
+
+// transfer queues a transfer of two legs.
+type transfer struct{ args [4][5]db.Value }
+
+func (x *transfer) queue(ctx context.Context, s db.SQLSession, id, from, to, cents int64) error {
+	for i, leg := range [...]struct{ account, cents int64 }{{min(from, to), cents}, {max(from, to), -cents}} {
+		if from < to {
+			leg.cents = -leg.cents
+		}
+		u := &x.args[2*i]
+		u[0].Int, u[1].Int, u[2].Text, u[3].Int = leg.cents, id, bic, leg.account
+		if _, err := s.Do(ctx, updateAccount, u[:4]); err != nil {
+			return err
+		}
+		l := &x.args[2*i+1]
+		l[0].Int, l[1].Int, l[2].Text, l[3].Int, l[4].Int = id, int64(i), bic, leg.account, leg.cents
+		if _, err := s.Do(ctx, insertLeg, l[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

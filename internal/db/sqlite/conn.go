@@ -1,0 +1,204 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+	"unsafe"
+
+	"modernc.org/libc"
+	"modernc.org/libc/sys/types"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// conn is one connection: a thin layer over SQLite's C interface, which
+// modernc.org/sqlite/lib translates to Go. The layer above it in that module,
+// the driver for database/sql, allocates for each row, argument and result and
+// starts a goroutine for each call whose context can end; here neither happens.
+//
+// A conn is used by one goroutine at a time, so it is opened with NOMUTEX. Both
+// of its callbacks run on the goroutine that made the call.
+type conn struct {
+	tls     *libc.TLS
+	db      uintptr         // sqlite3*
+	out     uintptr         // room for two pointers that SQLite returns
+	ctx     context.Context // ends the call under way
+	timeout time.Duration   // the longest wait for a lock of another process
+	waiting time.Time       // since when a lock is waited for
+	// committing is set while COMMIT runs: what was made durable must not be
+	// reported as interrupted, and SQLite asks its progress handler even then.
+	committing bool
+	timer      *time.Timer // of that wait; nil until the first
+
+	// SQLite holds the addresses of these two; they are kept alive from here.
+	busy     func(*libc.TLS, uintptr, int32) int32
+	progress func(*libc.TLS, uintptr) int32
+
+	begin, beginImmediate, commit, rollback *stmt
+}
+
+const (
+	pointerSize = unsafe.Sizeof(uintptr(0))
+	// progressOps is the number of virtual machine instructions between two looks
+	// at the context: some tens of microseconds.
+	progressOps = 4096
+)
+
+// openConn opens the file at path. It sets nothing but the callbacks.
+func openConn(ctx context.Context, path string, flags int32, timeout time.Duration) (*conn, error) {
+	const op = "open the SQLite database"
+	c := &conn{tls: libc.NewTLS(), ctx: ctx, timeout: timeout}
+	c.busy, c.progress = c.onBusy, c.onProgress
+	if c.out = libc.Xcalloc(c.tls, 2, types.Size_t(pointerSize)); c.out == 0 {
+		c.close()
+		return nil, failure(ctx, op, sqlite3.SQLITE_NOMEM, "out of memory", beforeCommit)
+	}
+	name, err := libc.CString(path)
+	if err != nil {
+		c.close()
+		return nil, failure(ctx, op, sqlite3.SQLITE_NOMEM, "out of memory", beforeCommit)
+	}
+	flags |= sqlite3.SQLITE_OPEN_READWRITE | sqlite3.SQLITE_OPEN_NOMUTEX | sqlite3.SQLITE_OPEN_EXRESCODE
+	code := sqlite3.Xsqlite3_open_v2(c.tls, name, c.out, flags, 0)
+	libc.Xfree(c.tls, name)
+	c.db = pointerAt(c.out)
+	if code != sqlite3.SQLITE_OK {
+		err := failure(ctx, op, code, c.message(code), beforeCommit)
+		c.close()
+		return nil, err
+	}
+	sqlite3.Xsqlite3_busy_handler(c.tls, c.db, funcPointer(c.busy), 0)
+	sqlite3.Xsqlite3_progress_handler(c.tls, c.db, progressOps, funcPointer(c.progress), 0)
+	for _, s := range []struct {
+		to  **stmt
+		sql string
+	}{
+		{&c.begin, "BEGIN DEFERRED"},
+		{&c.beginImmediate, "BEGIN IMMEDIATE"},
+		{&c.commit, "COMMIT"},
+		{&c.rollback, "ROLLBACK"},
+	} {
+		if *s.to, err = c.prepare(s.sql); err != nil {
+			c.close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// close ends the connection and with it the transaction that is open on it.
+// Statements must have been closed, those of the connection itself excepted.
+// It returns SQLite's result code.
+func (c *conn) close() int32 {
+	for _, s := range []*stmt{c.begin, c.beginImmediate, c.commit, c.rollback} {
+		if s != nil {
+			s.close()
+		}
+	}
+	code := int32(sqlite3.SQLITE_OK)
+	if c.db != 0 {
+		code = sqlite3.Xsqlite3_close_v2(c.tls, c.db)
+		c.db = 0
+	}
+	if c.out != 0 {
+		libc.Xfree(c.tls, c.out)
+		c.out = 0
+	}
+	c.tls.Close()
+	return code
+}
+
+// simple runs a statement of the connection itself, such as COMMIT.
+func (c *conn) simple(s *stmt) int32 {
+	code := s.step()
+	s.reset()
+	if code == sqlite3.SQLITE_DONE || code == sqlite3.SQLITE_ROW {
+		return sqlite3.SQLITE_OK
+	}
+	return code
+}
+
+// end runs COMMIT and returns its result code.
+func (c *conn) end() int32 {
+	c.committing = true
+	code := c.simple(c.commit)
+	c.committing = false
+	return code
+}
+
+// undo rolls back whatever transaction is open, whatever the context says, and
+// reports whether the connection is fit for another.
+func (c *conn) undo() bool {
+	if c.inTransaction() {
+		ctx := c.ctx
+		c.ctx = context.Background()
+		c.simple(c.rollback)
+		c.ctx = ctx
+	}
+	return !c.inTransaction()
+}
+
+func (c *conn) inTransaction() bool { return sqlite3.Xsqlite3_get_autocommit(c.tls, c.db) == 0 }
+
+// message returns SQLite's words for code, which the last call has returned.
+func (c *conn) message(code int32) string {
+	if c.db != 0 {
+		return libc.GoString(sqlite3.Xsqlite3_errmsg(c.tls, c.db))
+	}
+	return libc.GoString(sqlite3.Xsqlite3_errstr(c.tls, code))
+}
+
+// failed makes the error of a call on c that ended with code.
+func (c *conn) failed(op string, code int32, at phase) error {
+	return failure(c.ctx, op, code, c.message(code), at)
+}
+
+// onBusy is SQLite's busy handler: it is called for the n-th time, from 0, when
+// a lock is held by another connection, sleeps, and returns whether to try
+// again. Unlike the built-in one it ends with the context, and sleeps no longer
+// than 10 ms.
+func (c *conn) onBusy(_ *libc.TLS, _ uintptr, n int32) int32 {
+	now := time.Now()
+	if n == 0 {
+		c.waiting = now
+	}
+	left := c.timeout - now.Sub(c.waiting)
+	if left <= 0 {
+		return 0
+	}
+	delay := min(time.Millisecond<<min(n, 4), 10*time.Millisecond, left)
+	if c.timer == nil {
+		c.timer = time.NewTimer(delay)
+	} else {
+		c.timer.Reset(delay)
+	}
+	select {
+	case <-c.ctx.Done():
+		c.timer.Stop()
+		return 0
+	case <-c.timer.C:
+		return 1
+	}
+}
+
+// onProgress is SQLite's progress handler: anything but 0 ends the statement
+// with SQLITE_INTERRUPT.
+func (c *conn) onProgress(*libc.TLS, uintptr) int32 {
+	if !c.committing && c.ctx.Err() != nil {
+		return 1
+	}
+	return 0
+}
+
+// funcPointer returns f, a function, as SQLite takes it: the address of its
+// closure. The caller keeps f alive; Go's heap does not move.
+func funcPointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
+
+// pointerAt reads a pointer from SQLite's memory.
+func pointerAt(p uintptr) uintptr {
+	b := libc.GoBytes(p, int(pointerSize))
+	if pointerSize == 4 {
+		return uintptr(binary.NativeEndian.Uint32(b))
+	}
+	return uintptr(binary.NativeEndian.Uint64(b))
+}

@@ -1,0 +1,73 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"stroppy/internal/db"
+)
+
+func TestMeanings(t *testing.T) {
+	const full2 = sqlite3.SQLITE_IOERR_CLOSE // in the table by its primary code only
+	for _, test := range []struct {
+		code             int32
+		before, atCommit db.Class
+		kind             db.ConstraintKind
+		name             string
+	}{
+		{sqlite3.SQLITE_BUSY, db.Aborted, db.Aborted, 0, "SQLITE_BUSY"},
+		{sqlite3.SQLITE_BUSY_SNAPSHOT, db.Aborted, db.Aborted, 0, "SQLITE_BUSY_SNAPSHOT"},
+		{sqlite3.SQLITE_LOCKED, db.Aborted, db.Unknown, 0, "SQLITE_LOCKED"},
+		{sqlite3.SQLITE_CONSTRAINT_CHECK, db.Constraint, db.Constraint, db.CheckFailed, "SQLITE_CONSTRAINT_CHECK"},
+		{sqlite3.SQLITE_CONSTRAINT_ROWID, db.Constraint, db.Constraint, db.UniqueKey, "SQLITE_CONSTRAINT_ROWID"},
+		{sqlite3.SQLITE_CONSTRAINT_TRIGGER, db.Constraint, db.Constraint, 0, "SQLITE_CONSTRAINT_TRIGGER"},
+		{sqlite3.SQLITE_CONSTRAINT_DATATYPE, db.Fatal, db.Unknown, 0, "SQLITE_CONSTRAINT_DATATYPE"},
+		{sqlite3.SQLITE_FULL, db.Fatal, db.Unknown, 0, "SQLITE_FULL"},
+		{sqlite3.SQLITE_IOERR_FSYNC, db.Fatal, db.Unknown, 0, "SQLITE_IOERR_FSYNC"},
+		{full2, db.Fatal, db.Unknown, 0, "SQLITE_IOERR (4106)"},
+		{sqlite3.SQLITE_CORRUPT_INDEX, db.Fatal, db.Unknown, 0, "SQLITE_CORRUPT (779)"},
+		{sqlite3.SQLITE_ERROR, db.Fatal, db.Unknown, 0, "SQLITE_ERROR"},
+		{99, db.Fatal, db.Unknown, 0, "SQLite 99"},
+	} {
+		for at, class := range map[phase]db.Class{beforeCommit: test.before, atCommit: test.atCommit} {
+			e := failure(t.Context(), "try", test.code, "text", at)
+			if e.Class != class || e.Code != test.name || e.Class == db.Constraint && e.Constraint != test.kind {
+				t.Errorf("code %d, phase %d: got %v, %d, %s; want %v, %d, %s", test.code, at, e.Class, e.Constraint, e.Code, class, test.kind, test.name)
+			}
+		}
+	}
+}
+
+// Of the codes in the table only those that are told before anything is made
+// durable may say for sure that a COMMIT was not applied.
+func TestCommitIsUnknownUnlessProved(t *testing.T) {
+	seen := map[int32]bool{}
+	for _, m := range meanings {
+		if seen[m.code] {
+			t.Errorf("%s is in the table twice", m.name)
+		}
+		seen[m.code] = true
+		primary := m.code & 0xff
+		proved := primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_CONSTRAINT && m.before == db.Constraint
+		if (m.atCommit != db.Unknown) != proved {
+			t.Errorf("%s at commit is %v", m.name, m.atCommit)
+		}
+		if m.before == db.Unknown {
+			t.Errorf("%s before commit is unknown, but nothing is applied then", m.name)
+		}
+	}
+}
+
+func TestFailureTellsTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if e := failure(ctx, "try", sqlite3.SQLITE_INTERRUPT, "interrupted", beforeCommit); !errors.Is(e, context.Canceled) || e.Class != db.Aborted {
+		t.Errorf("got %v, %v", e.Class, e)
+	}
+	if e := failure(ctx, "try", sqlite3.SQLITE_IOERR, "disk I/O error", atCommit); errors.Is(e, context.Canceled) || e.Class != db.Unknown {
+		t.Errorf("got %v, %v", e.Class, e)
+	}
+}

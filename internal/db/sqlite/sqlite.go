@@ -1,0 +1,335 @@
+// Package sqlite drives SQLite, embedded in this process and without C.
+//
+// An address is sqlite:PATH[?parameter=value&…], with the parameters
+//
+//	synchronous    full (the default with journal=wal), extra (the default with
+//	               journal=delete), normal or off: what is on disk when COMMIT returns
+//	journal        wal (the default) or delete
+//	busy_timeout   the longest wait for the write lock, such as 500ms; 10s by default
+//	cache_size     page cache of each connection in KiB; 8192 by default
+//
+// SQLite has one writer at a time. The writers of this process queue for its
+// turn, first come, first served; see queue.
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"stroppy/internal/db"
+	"stroppy/internal/isolation"
+)
+
+// checkpointPages is PRAGMA wal_autocheckpoint: the pages that the WAL gathers
+// before whoever commits next writes them to the database. SQLite's own default.
+const checkpointPages = 1000
+
+// Database is an open SQLite database. It satisfies db.SQL, db.BulkLoader and
+// db.Footprinter.
+type Database struct {
+	options options
+	writers queue
+
+	mu    sync.Mutex // guards admin
+	admin *conn      // for Info and Exec; nil once closed
+}
+
+var (
+	_ db.SQL         = (*Database)(nil)
+	_ db.BulkLoader  = (*Database)(nil)
+	_ db.Footprinter = (*Database)(nil)
+)
+
+// Open opens the database at url, or makes an empty one. Errors are of class
+// Fatal, or Aborted if another process holds the database.
+func Open(ctx context.Context, url string) (*Database, error) {
+	o, err := parseURL(url)
+	if err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: "read the address of the SQLite database", Err: err}
+	}
+	d := &Database{options: o, writers: newQueue()}
+	if err := checkPlace(o.path); err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: d.opOpen(), Err: err}
+	}
+	if d.admin, err = d.openFirst(ctx); err != nil {
+		return nil, d.explain(err)
+	}
+	return d, nil
+}
+
+func (d *Database) opOpen() string { return "open the SQLite database " + d.options.path }
+
+// checkPlace says in plain words what SQLite would call "unable to open database
+// file". It only looks: opening and closing the file here would drop the locks
+// that SQLite holds on it in this process
+// (https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
+func checkPlace(path string) error {
+	dir := filepath.Dir(path)
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the directory %s does not exist: create it or name another", dir)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("the directory %s may not be entered by this user", dir)
+	case err != nil:
+		return err
+	case !info.IsDir():
+		return fmt.Errorf("%s is no directory", dir)
+	}
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("the directory %s may not be entered by this user", dir)
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory: name a file in it", path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no regular file", path)
+	}
+	return nil
+}
+
+// openFirst opens the first connection, which makes the file if there is none
+// and sets the journal, a property of the file.
+func (d *Database) openFirst(ctx context.Context) (*conn, error) {
+	c, err := openConn(ctx, d.options.path, sqlite3.SQLITE_OPEN_CREATE, d.options.busyTimeout)
+	if err != nil {
+		return nil, err
+	}
+	mode, err := c.text("PRAGMA journal_mode=" + d.options.journal)
+	if err == nil && mode != d.options.journal {
+		err = fatal("", "the journal stayed %s where %s was asked for: the file system may not have the locks or the shared memory that it needs", mode, d.options.journal)
+	}
+	if err == nil && c.readOnlyFile() {
+		err = fatal("", "this user may read the file but not write it")
+	}
+	if err == nil {
+		err = d.configure(c)
+	}
+	if err == nil { // reads the file's first page
+		_, err = c.text("SELECT count(*) FROM sqlite_schema")
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// explain puts the path into an error of Open, and plain words for the codes
+// that a wrong path ends with.
+func (d *Database) explain(err error) error {
+	var e *db.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	e.Op = d.opOpen()
+	switch code, _, _ := strings.Cut(e.Code, " "); {
+	case strings.HasPrefix(code, "SQLITE_NOTADB"):
+		e.Err = errors.New("the file is no SQLite database: name another")
+	case strings.HasPrefix(code, "SQLITE_CORRUPT"):
+		e.Err = errors.New("the file is a damaged SQLite database: restore or remove it")
+	case strings.HasPrefix(code, "SQLITE_CANTOPEN"), strings.HasPrefix(code, "SQLITE_PERM"):
+		e.Err = errors.New("this user may not open the file, or not make files in its directory: change their permissions")
+	case strings.HasPrefix(code, "SQLITE_READONLY"):
+		e.Err = errors.New("this user may read the file or its directory but not write there: change their permissions")
+	}
+	return e
+}
+
+// configure sets what belongs to a connection.
+func (d *Database) configure(c *conn) error {
+	for _, pragma := range []string{
+		"PRAGMA synchronous=" + d.options.synchronous,
+		"PRAGMA foreign_keys=ON",
+		"PRAGMA wal_autocheckpoint=" + strconv.Itoa(checkpointPages),
+		// On macOS fsync leaves data in the drive's cache; elsewhere this does nothing.
+		"PRAGMA fullfsync=" + strconv.FormatBool(d.options.synchronous == "full" || d.options.synchronous == "extra"),
+	} {
+		if err := c.exec(pragma); err != nil {
+			return err
+		}
+	}
+	return c.setCache(d.options.cacheKiB)
+}
+
+// connect opens another connection to the file, which must be there.
+func (d *Database) connect(ctx context.Context) (*conn, error) {
+	c, err := openConn(ctx, d.options.path, 0, d.options.busyTimeout)
+	if err == nil {
+		if err = d.configure(c); err == nil {
+			return c, nil
+		}
+		c.close()
+	}
+	return nil, d.unreachable(err)
+}
+
+// unreachable makes a connection that could not be opened Unavailable: the file
+// was there before, so it may be there again.
+func (d *Database) unreachable(err error) error {
+	err = d.explain(err)
+	var e *db.Error
+	if errors.As(err, &e) {
+		e.Class = db.Unavailable
+	}
+	return err
+}
+
+// Dialect implements db.SQL.
+//
+// SQLite has no exact decimal type: NUMERIC turns into a floating point number,
+// so money is whole cents in an INTEGER. STRICT makes SQLite refuse any value of
+// another type, which it would store otherwise. WITHOUT ROWID is not in the
+// table options, because it needs a primary key in every table, and a table of
+// plain history has none; it would save a B-tree where the key is no integer,
+// 14 of the 77 µs of CPU of a transfer. Readers and writers need no FOR UPDATE: a write
+// transaction has the only write lock from its BEGIN on.
+func (d *Database) Dialect() *db.Dialect {
+	return &db.Dialect{
+		Placeholder:   func(i int) string { return "?" + strconv.Itoa(i) },
+		IntegerType:   "INTEGER",
+		DecimalType:   "INTEGER",
+		TextType:      func(int) string { return "TEXT" },
+		TableOptions:  " STRICT",
+		Returning:     true,
+		DoNothing:     " ON CONFLICT DO NOTHING",
+		AddConstraint: false,
+	}
+}
+
+// Claim implements db.Database: SQLite has one isolation.
+func (d *Database) Claim(name string) (db.Claim, error) {
+	if name != "" && !strings.EqualFold(name, serializable) {
+		return db.Claim{}, fatal("choose the isolation", "SQLite has no isolation called %q: it has %s", name, serializable)
+	}
+	return db.Claim{
+		Isolation: serializable,
+		Level:     isolation.Serializable,
+		Source:    "Isolation In SQLite, https://www.sqlite.org/isolation.html",
+	}, nil
+}
+
+const serializable = "serializable"
+
+// Session implements db.SQL.
+func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
+	if _, err := d.Claim(options.Isolation); err != nil {
+		return nil, err
+	}
+	if options.Mode != db.Pipelined && options.Mode != db.Interactive {
+		return nil, fatal("open a session", "no mode has the number %d", options.Mode)
+	}
+	c, err := d.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &session{
+		d: d, c: c, pipelined: options.Mode == db.Pipelined,
+		prepared: make(map[*db.Statement]*stmt), timer: stoppedTimer(),
+	}, nil
+}
+
+// Info implements db.Database. The settings are what SQLite reports of a
+// connection, not what was asked for; busy_timeout alone is this driver's.
+func (d *Database) Info(ctx context.Context) (db.Info, error) {
+	info := db.Info{Name: "SQLite"}
+	err := d.withAdmin(ctx, func(c *conn) error {
+		info.Version = libc.GoString(sqlite3.Xsqlite3_libversion(c.tls))
+		for _, name := range []string{"journal_mode", "synchronous", "fullfsync", "foreign_keys", "page_size", "cache_size", "wal_autocheckpoint"} {
+			value, err := c.text("PRAGMA " + name)
+			if err != nil {
+				return err
+			}
+			if name == "synchronous" {
+				value = synchronousName(value)
+			}
+			info.Settings = append(info.Settings, db.Setting{Name: name, Value: value})
+		}
+		return nil
+	})
+	info.Settings = append(info.Settings, db.Setting{Name: "busy_timeout", Value: d.options.busyTimeout.String()})
+	return info, err
+}
+
+// synchronousName adds its name to the number that PRAGMA synchronous reports.
+func synchronousName(number string) string {
+	names := [...]string{"off", "normal", "full", "extra"}
+	if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(names) {
+		return number + " (" + names[i] + ")"
+	}
+	return number
+}
+
+// withAdmin lends the connection that belongs to no session.
+func (d *Database) withAdmin(ctx context.Context, use func(*conn) error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.admin == nil {
+		return &db.Error{Class: db.Unavailable, Op: "use the SQLite database", Err: errors.New("it was closed")}
+	}
+	d.admin.ctx = ctx
+	return use(d.admin)
+}
+
+// Exec implements db.SQL. What SQLite does not allow in a transaction, VACUUM
+// and PRAGMA, runs by itself; everything else is committed as a transaction.
+func (d *Database) Exec(ctx context.Context, statement string) error {
+	if err := d.writers.enter(ctx, stoppedTimer(), d.options.busyTimeout); err != nil {
+		return err
+	}
+	defer d.writers.leave()
+	return d.withAdmin(ctx, func(c *conn) error {
+		switch first, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(statement)), " "); first {
+		case "VACUUM", "PRAGMA":
+			return c.exec(statement)
+		}
+		return c.transact(func() error { return c.exec(statement) })
+	})
+}
+
+// Footprint implements db.Footprinter: the database file and what is not yet
+// checkpointed into it, or the rollback journal.
+func (d *Database) Footprint(context.Context) (int64, error) {
+	var sum int64
+	for _, suffix := range []string{"", "-wal", "-journal"} {
+		info, err := os.Stat(d.options.path + suffix)
+		if errors.Is(err, fs.ErrNotExist) && suffix != "" {
+			continue
+		}
+		if err != nil {
+			return 0, &db.Error{Class: db.Unavailable, Op: "measure the SQLite database", Err: err}
+		}
+		sum += info.Size()
+	}
+	return sum, nil
+}
+
+// Close implements db.Database. It writes the WAL back into the database, as far
+// as other connections let it; the last connection to close removes the WAL.
+func (d *Database) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.admin == nil {
+		return nil
+	}
+	c := d.admin
+	d.admin = nil
+	c.ctx = context.Background()
+	err := c.checkpoint()
+	if code := c.close(); code != sqlite3.SQLITE_OK && err == nil {
+		err = failure(c.ctx, "close the SQLite database "+d.options.path, code, "it could not be closed", beforeCommit)
+	}
+	return err
+}

@@ -1,0 +1,189 @@
+package sqlite
+
+import (
+	"fmt"
+	"strings"
+
+	"modernc.org/libc"
+	"modernc.org/libc/sys/types"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"stroppy/internal/db"
+)
+
+// stmt is a statement prepared on one connection.
+type stmt struct {
+	c        *conn
+	p        uintptr // sqlite3_stmt*
+	readOnly bool
+	columns  int
+	params   int
+	room     uintptr // SQLite's memory for the texts of the parameters
+	roomSize int
+}
+
+// prepare compiles sql, which is one statement.
+func (c *conn) prepare(sql string) (*stmt, error) {
+	op := "prepare " + brief(sql)
+	text, err := libc.CString(sql)
+	if err != nil {
+		return nil, failure(c.ctx, op, sqlite3.SQLITE_NOMEM, "out of memory", beforeCommit)
+	}
+	defer libc.Xfree(c.tls, text)
+	tail := c.out + pointerSize
+	code := sqlite3.Xsqlite3_prepare_v3(c.tls, c.db, text, -1, sqlite3.SQLITE_PREPARE_PERSISTENT, c.out, tail)
+	if code != sqlite3.SQLITE_OK {
+		return nil, c.failed(op, code, beforeCommit)
+	}
+	s := &stmt{c: c, p: pointerAt(c.out)}
+	if s.p == 0 {
+		return nil, fatal(op, "the text holds no statement")
+	}
+	if rest := strings.Trim(libc.GoString(pointerAt(tail)), "; \t\r\n"); rest != "" {
+		s.close()
+		return nil, fatal(op, "the text holds more than one statement: run them one by one")
+	}
+	s.readOnly = sqlite3.Xsqlite3_stmt_readonly(c.tls, s.p) != 0
+	s.columns = int(sqlite3.Xsqlite3_column_count(c.tls, s.p))
+	s.params = int(sqlite3.Xsqlite3_bind_parameter_count(c.tls, s.p))
+	return s, nil
+}
+
+// prepareTyped compiles a statement and holds its text against its types.
+func (c *conn) prepareTyped(statement *db.Statement) (*stmt, error) {
+	s, err := c.prepare(statement.SQL)
+	if err != nil {
+		return nil, err
+	}
+	op := "prepare " + brief(statement.SQL)
+	switch {
+	case s.columns != len(statement.Columns):
+		err = fatal(op, "it returns %d columns where %d are declared", s.columns, len(statement.Columns))
+	case s.params != len(statement.Params):
+		err = fatal(op, "it takes %d parameters where %d are declared", s.params, len(statement.Params))
+	}
+	for _, list := range [][]db.Type{statement.Params, statement.Columns} {
+		for _, t := range list {
+			if t < db.Integer || t > db.Text {
+				err = fatal(op, "no type has the number %d", t)
+			}
+		}
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *stmt) close() {
+	sqlite3.Xsqlite3_finalize(s.c.tls, s.p)
+	if s.room != 0 {
+		libc.Xfree(s.c.tls, s.room)
+		s.room = 0
+	}
+}
+
+// bind gives the statement its arguments; it must have been reset. The texts
+// are copied into memory of the statement's own, so that SQLite need not copy
+// them again.
+func (s *stmt) bind(params []db.Type, args []db.Value) int32 {
+	size := 0
+	for i := range args {
+		if params[i] == db.Text {
+			size += len(args[i].Text)
+		}
+	}
+	if !s.grow(size) {
+		return sqlite3.SQLITE_NOMEM
+	}
+	tls, at := s.c.tls, s.room
+	for i := range args {
+		var code int32
+		a, n := &args[i], int32(i+1)
+		switch {
+		case a.Null:
+			code = sqlite3.Xsqlite3_bind_null(tls, s.p, n)
+		case params[i] == db.Text:
+			copy(libc.GoBytes(at, len(a.Text)), a.Text)
+			code = sqlite3.Xsqlite3_bind_text(tls, s.p, n, at, int32(len(a.Text)), sqlite3.SQLITE_STATIC)
+			at += uintptr(len(a.Text))
+		default:
+			code = sqlite3.Xsqlite3_bind_int64(tls, s.p, n, a.Int)
+		}
+		if code != sqlite3.SQLITE_OK {
+			return code
+		}
+	}
+	return sqlite3.SQLITE_OK
+}
+
+// grow makes room for n bytes of text. Room is never empty once a text is
+// bound: SQLite takes the address 0 for NULL.
+func (s *stmt) grow(n int) bool {
+	if n < s.roomSize || n == 0 && s.room != 0 {
+		return true
+	}
+	if s.room != 0 {
+		libc.Xfree(s.c.tls, s.room)
+	}
+	s.roomSize = 2*n + 16
+	s.room = libc.Xmalloc(s.c.tls, types.Size_t(s.roomSize))
+	return s.room != 0
+}
+
+// step runs the statement to its next row or its end.
+func (s *stmt) step() int32 { return sqlite3.Xsqlite3_step(s.c.tls, s.p) }
+
+// reset makes the statement ready for bind.
+func (s *stmt) reset() { sqlite3.Xsqlite3_reset(s.c.tls, s.p) }
+
+// column reads column i of the row at hand. Its text is SQLite's own memory,
+// valid until the next step. A value of another type than declared is an
+// error, because SQLite would convert it silently: money must not pass through
+// a floating point number.
+func (s *stmt) column(i int, t db.Type, v *db.Value) error {
+	tls, n := s.c.tls, int32(i)
+	*v = db.Value{}
+	switch kind := sqlite3.Xsqlite3_column_type(tls, s.p, n); {
+	case kind == sqlite3.SQLITE_NULL:
+		v.Null = true
+	case kind == sqlite3.SQLITE_INTEGER && t != db.Text:
+		v.Int = sqlite3.Xsqlite3_column_int64(tls, s.p, n)
+	case kind == sqlite3.SQLITE_TEXT && t == db.Text:
+		p := sqlite3.Xsqlite3_column_text(tls, s.p, n)
+		v.Text = libc.GoBytes(p, int(sqlite3.Xsqlite3_column_bytes(tls, s.p, n)))
+	default:
+		return fmt.Errorf("column %d holds %s where %s is declared", i+1, kindName(kind), typeName(t))
+	}
+	return nil
+}
+
+func kindName(kind int32) string {
+	switch kind {
+	case sqlite3.SQLITE_INTEGER:
+		return "an integer"
+	case sqlite3.SQLITE_FLOAT:
+		return "a floating point number"
+	case sqlite3.SQLITE_TEXT:
+		return "a text"
+	}
+	return "a blob"
+}
+
+func typeName(t db.Type) string {
+	if t == db.Text {
+		return "a text"
+	}
+	return "an integer"
+}
+
+// brief shortens a statement for an error's text.
+func brief(sql string) string {
+	const most = 80
+	sql = strings.Join(strings.Fields(sql), " ")
+	if len(sql) > most {
+		sql = strings.ToValidUTF8(sql[:most], "") + "…"
+	}
+	return sql
+}

@@ -1,0 +1,209 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+)
+
+// decide tries the transaction until its outcome is known or nothing more can be
+// done, and reads the clock then.
+func (w *worker) decide() {
+	tx := &w.tx
+	for {
+		tx.Attempts++
+		err := w.client.Attempt(w.hard, tx)
+		w.last = w.clock()
+		if err == nil {
+			w.reached()
+			return
+		}
+		tx.Outcome, tx.Reason = history.Unknown, 0
+		if !w.again(err) {
+			return
+		}
+		forget(tx.Ops)
+		tx.Try = w.last
+	}
+}
+
+// forget drops what a try that was not applied has observed.
+func forget(ops []history.Op) {
+	for i := range ops {
+		op := &ops[i]
+		op.Observed, op.Version, op.Balance, op.Last = false, 0, 0, 0
+	}
+}
+
+// again reports whether a try that ended in err is to be followed by another;
+// otherwise it has set the outcome.
+func (w *worker) again(err error) bool {
+	kind, final := classify(err)
+	if errors.Is(err, ErrAlreadyApplied) {
+		w.alreadyApplied(kind, err)
+		return false
+	}
+	w.errors.add(kind, err)
+	switch kind.class {
+	case db.Aborted:
+		w.reached()
+		return w.retry()
+	case db.Unavailable:
+		w.lost()
+		repaired := w.repair(w.halt)
+		w.last = w.clock()
+		if repaired {
+			return true
+		}
+		w.tx.Outcome = history.Aborted
+	case db.Constraint, db.Fatal:
+		w.tx.Outcome = history.Aborted
+		w.fail(w.transaction(), err)
+	default:
+		w.unknown(final)
+	}
+	return false
+}
+
+func (w *worker) alreadyApplied(kind errorKind, err error) {
+	if _, classed := errors.AsType[*db.Error](err); classed && (kind.class == db.Unknown || kind.class == db.Unavailable) {
+		w.lost()
+	} else {
+		kind.class = db.Aborted
+		w.reached()
+	}
+	w.errors.add(kind, err)
+	w.tx.Outcome = history.Aborted
+}
+
+// retry waits before the next try after a conflict, the first time not at all.
+func (w *worker) retry() bool {
+	add(&w.counters.conflicts)
+	if w.retried == w.driver.options.Retries || w.halt.Err() != nil {
+		w.tx.Outcome = history.Aborted
+		return false
+	}
+	w.retried++
+	if n := w.retried - 2; n >= 0 {
+		slept := w.sleep(w.halt, fullJitter(w.random, conflictBase, conflictCap, n))
+		w.last = w.clock()
+		if !slept {
+			w.tx.Outcome = history.Aborted
+			return false
+		}
+	}
+	add(&w.counters.retries)
+	return true
+}
+
+// unknown ends a transaction that may have been applied: what only reads was
+// not, and anything else is looked up unless that is forbidden.
+func (w *worker) unknown(final bool) {
+	w.lost()
+	switch {
+	case w.tx.Kind == history.Inquiry || w.tx.Kind == history.Audit:
+		w.tx.Outcome = history.Aborted
+	case !final:
+		w.settle()
+		w.last = w.clock()
+	}
+}
+
+// settle looks the transaction up until there is an answer. Where there is none
+// in time, the outcome stays unknown.
+func (w *worker) settle() {
+	ctx, cancel := context.WithTimeout(w.hard, settleLimit)
+	defer cancel()
+	for conflicts := 0; ctx.Err() == nil && w.repair(ctx); {
+		err := w.client.Settle(ctx, &w.tx)
+		if err == nil {
+			w.tx.LookedUp = w.tx.Outcome != history.Unknown
+			w.reached()
+			return
+		}
+		w.tx.Outcome, w.tx.Reason = history.Unknown, 0
+		kind, final := classify(err)
+		w.errors.add(kind, err)
+		switch kind.class {
+		case db.Aborted:
+			w.reached()
+			w.sleep(ctx, fullJitter(w.random, conflictBase, conflictCap, conflicts))
+			conflicts++
+		case db.Constraint, db.Fatal:
+			w.fail(w.transaction(), err)
+			return
+		default:
+			w.lost()
+			if final {
+				return
+			}
+		}
+	}
+}
+
+// repair opens a new session where the old one is broken, again and again with
+// growing waits until there is one; false if ctx is done before.
+func (w *worker) repair(ctx context.Context) bool {
+	for w.broken {
+		if !w.sleep(ctx, fullJitter(w.random, outageBase, outageCap, w.outage)) {
+			return false
+		}
+		w.outage++
+		err := w.client.Reset(ctx)
+		if err == nil {
+			w.broken = false
+			add(&w.counters.reconnects)
+			return true
+		}
+		kind, _ := classify(err)
+		w.errors.add(kind, err)
+		if kind.class == db.Fatal || kind.class == db.Constraint {
+			w.fail("new session", err)
+			return false
+		}
+	}
+	return true
+}
+
+// repairBetween is repair before a transaction, of which none is started at or
+// after the clock until.
+func (w *worker) repairBetween(until int64) {
+	ctx := w.halt
+	if until < math.MaxInt64 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(until-w.last))
+		defer cancel()
+	}
+	w.repair(ctx)
+	w.last = w.clock()
+}
+
+// lost notes that the session is of no use until Reset. From the first time on
+// the client counts as reconnecting, until the database answers again.
+func (w *worker) lost() {
+	w.broken = true
+	if !w.down {
+		w.down = true
+		w.counters.downSince.Store(max(w.last, 1))
+	}
+}
+
+// reached notes an answer of the database.
+func (w *worker) reached() {
+	if w.down {
+		w.down, w.outage = false, 0
+		w.counters.downSince.Store(0)
+	}
+}
+
+// fail ends the whole run because of an error that no new try can help.
+func (w *worker) fail(doing string, err error) {
+	w.driver.fail(fmt.Errorf("client %d, %s: %w", w.number, doing, err))
+}
+
+func (w *worker) transaction() string { return "transaction " + w.tx.ID.String() }

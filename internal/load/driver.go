@@ -1,0 +1,263 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"stroppy/internal/history"
+	"stroppy/internal/stats"
+)
+
+const (
+	// grace is how long running transactions may take to learn their outcome
+	// after no new ones are started; then their calls are cancelled.
+	grace = 10 * time.Second
+	// settleLimit bounds the look-up of one transaction.
+	settleLimit = 30 * time.Second
+	// watchEvery is how often the drive looks at the history's and the clients'
+	// health.
+	watchEvery = 100 * time.Millisecond
+)
+
+// ErrUnreachable ends a drive whose database was gone for longer than
+// Options.GiveUp.
+var ErrUnreachable error = unreachable{}
+
+type unreachable struct{}
+
+func (unreachable) Error() string { return "no client could reach the database" }
+
+// Driver drives the clients once.
+type Driver struct {
+	options Options
+	workers []*worker // the clients, then those in the background
+	precise bool      // pace with an alarm where there is one
+
+	begin int64 // clock when Run began
+	end   int64 // clock from which no transaction is started
+	poll  time.Duration
+
+	// Three contexts end three things, each the later ones too. halt: no new
+	// transaction, no retry, no waiting for a server. beside: the same for the
+	// background clients, which stop with the others. hard: everything at once.
+	halt, beside, hard                   context.Context
+	cancelHalt, cancelBeside, cancelHard context.CancelFunc
+
+	mu       sync.Mutex
+	failure  error // the first
+	haltedAt int64 // clock when halt was done; math.MaxInt64 before
+}
+
+// New returns a driver for one Run, which is what reports wrong options.
+func New(options Options) *Driver {
+	d := &Driver{options: options, precise: true, haltedAt: math.MaxInt64, poll: watchEvery}
+	for i, c := range options.Clients {
+		d.workers = append(d.workers, newWorker(d, i, c, 0))
+	}
+	for i, b := range options.Background {
+		d.workers = append(d.workers, newWorker(d, len(options.Clients)+i, b.Client, b.Every))
+	}
+	return d
+}
+
+// Run drives until the duration has passed or the count is done, ctx is
+// cancelled, or something fails that no new try can help: a db.Fatal error, a
+// constraint that the client did not expect, the history, or a database that
+// stays away. Running transactions finish, and everything done is recorded. The
+// clients stay open.
+//
+// A cancelled ctx is no error: Result.Interrupted tells. With an error the
+// result holds what was measured until then; it is nil only for wrong options.
+func (d *Driver) Run(ctx context.Context) (*Result, error) {
+	if err := d.options.validate(); err != nil {
+		return nil, err
+	}
+	d.hard, d.cancelHard = context.WithCancel(context.WithoutCancel(ctx))
+	d.halt, d.cancelHalt = context.WithCancel(ctx)
+	d.beside, d.cancelBeside = context.WithCancel(d.halt)
+	defer d.cancelHard()
+	defer d.cancelHalt()
+	defer d.cancelBeside()
+	if g := d.options.GiveUp; g > 0 {
+		d.poll = max(min(d.poll, g/10), time.Millisecond)
+	}
+
+	cpu, _ := usage()
+	d.begin = d.clock()
+	d.end = math.MaxInt64
+	if d.options.Duration > 0 {
+		d.end = d.begin + int64(d.options.Duration)
+	}
+	finish := d.drive()
+	return d.result(ctx, cpu, finish)
+}
+
+func (d *Driver) clock() int64 { return int64(time.Since(d.options.Start)) }
+
+// drive runs all workers and returns the clock when the last client ended.
+func (d *Driver) drive() (finish int64) {
+	clients := len(d.options.Clients)
+	deadline := time.NewTimer(time.Duration(math.MaxInt64))
+	defer deadline.Stop()
+	if d.options.Duration > 0 {
+		deadline.Reset(d.options.Duration + grace)
+	}
+	background := start(d.workers[clients:])
+	d.watch(start(d.workers[:clients]), deadline)
+	finish = d.clock()
+	if d.halt.Err() == nil {
+		deadline.Reset(grace)
+	} else {
+		d.markHalted()
+	}
+	d.cancelBeside()
+	d.watch(background, deadline)
+	return finish
+}
+
+// start runs the workers and closes the channel when all have ended.
+func start(workers []*worker) <-chan struct{} {
+	var group sync.WaitGroup
+	for _, w := range workers {
+		group.Go(w.run)
+	}
+	ended := make(chan struct{})
+	go func() {
+		group.Wait()
+		close(ended)
+	}()
+	return ended
+}
+
+// watch returns when the workers have ended, and sees meanwhile that they do
+// when they must.
+func (d *Driver) watch(ended <-chan struct{}, deadline *time.Timer) {
+	ticker := time.NewTicker(d.poll)
+	defer ticker.Stop()
+	halted := d.halt.Done()
+	contact := contact{at: d.clock()}
+	for {
+		select {
+		case <-ended:
+			return
+		case <-halted:
+			halted = nil
+			if d.markHalted() {
+				deadline.Reset(grace)
+			}
+		case <-deadline.C:
+			d.cancelHalt()
+			d.cancelHard()
+		case <-ticker.C:
+			d.checkHealth(&contact)
+		}
+	}
+}
+
+// markHalted notes when halt was done. It reports whether that was while
+// transactions were still being started, so that the grace begins now.
+func (d *Driver) markHalted() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.haltedAt != math.MaxInt64 {
+		return false
+	}
+	d.haltedAt = d.clock()
+	return d.haltedAt < d.end
+}
+
+// fail ends the drive with err, unless something else has ended it before.
+func (d *Driver) fail(err error) {
+	d.mu.Lock()
+	if d.failure == nil {
+		d.failure = err
+	}
+	d.mu.Unlock()
+	d.cancelHalt()
+}
+
+// failNow is fail where nothing is won by letting transactions finish.
+func (d *Driver) failNow(err error) {
+	d.fail(err)
+	d.cancelHard()
+}
+
+// contact is when the database was last seen to answer anyone.
+type contact struct {
+	answers uint64
+	at      int64
+}
+
+func (d *Driver) checkHealth(c *contact) {
+	if err := d.options.History.Err(); err != nil {
+		d.failNow(err)
+		return
+	}
+	if d.options.GiveUp == 0 {
+		return
+	}
+	now := d.clock()
+	var answers uint64
+	lost := int64(math.MaxInt64) // since when the first of those that wait has waited
+	for _, w := range d.workers[:len(d.options.Clients)] {
+		answers += w.counters.answers()
+		if since := w.counters.downSince.Load(); since > 0 {
+			lost = min(lost, since)
+		}
+	}
+	if answers != c.answers || lost == math.MaxInt64 {
+		*c = contact{answers, now}
+		return
+	}
+	if away := time.Duration(now - max(c.at, lost)); away >= d.options.GiveUp {
+		d.failNow(fmt.Errorf("drive: %w for %v: see whether its servers run and can be reached from here, or give it longer",
+			ErrUnreachable, away.Round(time.Millisecond)))
+	}
+}
+
+// Live returns the counters of a drive; any goroutine may call it at any time.
+func (d *Driver) Live() Counters {
+	var c Counters
+	for _, w := range d.workers[:len(d.options.Clients)] {
+		for outcome := range w.counters.outcomes {
+			c.Done += w.counters.outcomes[outcome].Load()
+		}
+		c.Committed += w.counters.outcomes[history.Committed].Load()
+		c.Unknown += w.counters.outcomes[history.Unknown].Load()
+		c.Retries += w.counters.retries.Load()
+		if w.counters.downSince.Load() > 0 {
+			c.Reconnecting++
+		}
+	}
+	return c
+}
+
+// result gathers what the workers, which have all ended, have counted.
+func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result, error) {
+	if err := d.options.History.Err(); err != nil {
+		d.fail(err)
+	}
+	r := &Result{Errors: mergeErrors(d.workers)}
+	now, rss := usage()
+	r.CPUSeconds, r.MaxRSSBytes = now-cpu, rss
+
+	stopped := min(d.end, d.haltedAt, finish)
+	known, cut := stopped, false
+	var recorders []*stats.Recorder
+	for _, w := range d.workers[:len(d.options.Clients)] {
+		r.Conflicts += w.counters.conflicts.Load()
+		r.Retries += w.counters.retries.Load()
+		r.Reconnects += w.counters.reconnects.Load()
+		r.Unsettled += w.counters.outcomes[history.Unknown].Load()
+		r.Backlog += w.backlog(stopped)
+		known, cut = max(known, w.known), cut || w.cut
+		recorders = append(recorders, w.figures)
+	}
+	r.Figures = stats.Merge(recorders...)
+	r.Elapsed = max(0, time.Duration(known-d.begin)-d.options.Warmup)
+	r.Interrupted = cut && d.failure == nil && ctx.Err() != nil
+	return r, d.failure
+}

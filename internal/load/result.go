@@ -1,0 +1,123 @@
+package load
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/stats"
+)
+
+// Result is what a drive came to. Background clients count in Errors alone.
+type Result struct {
+	// Elapsed is the time of the measured part: from the end of the warm-up until
+	// no new transaction was started, or until the last outcome became known if
+	// that is later.
+	Elapsed time.Duration
+	Figures *stats.Figures
+
+	Conflicts  uint64       // tries that ended as db.Aborted, warm-up included
+	Retries    uint64       // tries made because of a conflict, warm-up included; those after a lost server do not count
+	Reconnects uint64       // sessions opened in place of a lost one
+	Unsettled  uint64       // transactions whose outcome stayed unknown
+	Backlog    uint64       // of an open loop: transactions that were due, but not started when the drive ended
+	Errors     []ErrorCount // most frequent first
+
+	CPUSeconds  float64 // user and system time of this process during the drive; 0 where the platform does not tell
+	MaxRSSBytes int64   // the largest resident memory of this process in its whole life; 0 where the platform does not tell
+
+	Interrupted bool // the context was cancelled before the drive's end
+}
+
+// ErrorCount is how often one kind of error came back, from tries, look-ups and
+// new connections alike.
+type ErrorCount struct {
+	Class   db.Class
+	Code    string // the vendor's own
+	Op      string // what was being done
+	Count   uint64
+	Example string // the text of one of them
+}
+
+// Counters are the state of a running drive, without background clients.
+type Counters struct {
+	Done         uint64 // transactions recorded: committed, rejected, aborted and unknown
+	Committed    uint64
+	Unknown      uint64
+	Retries      uint64
+	Reconnecting int // clients that have lost the database and had no answer since
+}
+
+// counters belong to one worker: only it stores, and others load.
+type counters struct {
+	outcomes   [4]atomic.Uint64 // by history.Outcome
+	conflicts  atomic.Uint64
+	retries    atomic.Uint64
+	reconnects atomic.Uint64
+	downSince  atomic.Int64 // clock when the database was lost; 0 while it answers
+}
+
+// add is an increment by the only goroutine that stores, which is cheaper than
+// an atomic addition.
+func add(c *atomic.Uint64) { c.Store(c.Load() + 1) }
+
+// answers grows whenever the database has answered.
+func (c *counters) answers() uint64 {
+	return c.outcomes[history.Committed].Load() + c.outcomes[history.Rejected].Load() + c.conflicts.Load()
+}
+
+// errorKind is what errors are counted by.
+type errorKind struct {
+	class    db.Class
+	code, op string
+}
+
+// classify is db.ClassOf with what else the loop needs to know.
+func classify(err error) (kind errorKind, final bool) {
+	e, ok := err.(*db.Error)
+	if !ok {
+		e, ok = errors.AsType[*db.Error](err)
+	}
+	if !ok {
+		return errorKind{class: db.Unknown}, false
+	}
+	return errorKind{e.Class, e.Code, e.Op}, e.Final
+}
+
+type errorCounts map[errorKind]*ErrorCount
+
+func (m errorCounts) add(kind errorKind, err error) {
+	c := m[kind]
+	if c == nil {
+		c = &ErrorCount{Class: kind.class, Code: kind.code, Op: kind.op, Example: err.Error()}
+		m[kind] = c
+	}
+	c.Count++
+}
+
+func mergeErrors(all []*worker) []ErrorCount {
+	merged := errorCounts{}
+	for _, w := range all {
+		for kind, c := range w.errors {
+			if m := merged[kind]; m != nil {
+				m.Count += c.Count
+				continue
+			}
+			first := *c
+			merged[kind] = &first
+		}
+	}
+	list := make([]ErrorCount, 0, len(merged))
+	for _, c := range merged {
+		list = append(list, *c)
+	}
+	slices.SortFunc(list, func(a, b ErrorCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class),
+			cmp.Compare(a.Code, b.Code), cmp.Compare(a.Op, b.Op))
+	})
+	return list
+}

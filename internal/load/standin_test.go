@@ -1,0 +1,157 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+)
+
+// standIn stands in for a client of a workload: its tries, look-ups and new
+// sessions end as its functions say, and a missing function means success.
+type standIn struct {
+	number  uint64
+	kind    history.Kind // Transfer unless set
+	made    uint64
+	tries   int // of all transactions
+	settled int
+	resets  int
+
+	attempt func(ctx context.Context, tx *history.Transaction) error
+	settle  func(ctx context.Context, tx *history.Transaction) error
+	reset   func(ctx context.Context) error
+}
+
+func (c *standIn) Prepare(tx *history.Transaction) {
+	c.made++
+	tx.ID = history.NewID(1, c.number, c.made)
+	if tx.Kind = c.kind; c.kind == 0 {
+		tx.Kind = history.Transfer
+	}
+	payer := c.number*1000 + c.made%10*2
+	tx.Ops = append(tx.Ops[:0],
+		history.Op{Account: payer, Write: true, Amount: -100},
+		history.Op{Account: payer + 1, Write: true, Amount: 100})
+}
+
+func (c *standIn) Attempt(ctx context.Context, tx *history.Transaction) error {
+	c.tries++
+	if c.attempt != nil {
+		return c.attempt(ctx, tx)
+	}
+	tx.Outcome = history.Committed
+	return nil
+}
+
+func (c *standIn) Settle(ctx context.Context, tx *history.Transaction) error {
+	c.settled++
+	if c.settle != nil {
+		return c.settle(ctx, tx)
+	}
+	tx.Outcome = history.Committed
+	return nil
+}
+
+func (c *standIn) Reset(ctx context.Context) error {
+	c.resets++
+	if c.reset != nil {
+		return c.reset(ctx)
+	}
+	return nil
+}
+
+func (c *standIn) Close() error { return nil }
+
+// The errors of the stand-ins' database.
+var (
+	errText     = errors.New("what happened")
+	errAborted  = &db.Error{Class: db.Aborted, Code: "40001", Op: "commit", Err: errText}
+	errAway     = &db.Error{Class: db.Unavailable, Op: "connect", Err: errText}
+	errUnknown  = &db.Error{Class: db.Unknown, Op: "commit", Err: errText}
+	errFinal    = &db.Error{Class: db.Unknown, Op: "commit", Final: true, Err: errText}
+	errFatal    = &db.Error{Class: db.Fatal, Code: "42501", Op: "update", Err: errText}
+	errCheck    = &db.Error{Class: db.Constraint, Constraint: db.CheckFailed, Code: "23514", Op: "update", Err: errText}
+	errNoClass  = errors.New("a driver's own error")
+	errApplied  = &db.Error{Class: db.Constraint, Constraint: db.UniqueKey, Op: "insert", Err: ErrAlreadyApplied}
+	errLostDone = &db.Error{Class: db.Unknown, Op: "insert", Err: ErrAlreadyApplied}
+)
+
+// drill is a drive of stand-ins with its history in a folder of its own.
+type drill struct {
+	t       *testing.T
+	dir     string
+	options Options
+	driver  *Driver
+}
+
+// newDrill makes a drill whose Start is now. Its clients are numbered.
+func newDrill(t *testing.T, o Options, clients ...*standIn) *drill {
+	t.Helper()
+	for i, c := range clients {
+		c.number = uint64(i)
+		o.Clients = append(o.Clients, c)
+	}
+	d := &drill{t: t, dir: t.TempDir(), options: o}
+	var err error
+	d.options.History, err = history.Create(d.dir, history.Header{Run: 1}, len(clients)+len(o.Background))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.options.Start = time.Now()
+	d.driver = New(d.options)
+	d.driver.precise = false // virtual time knows only the runtime's timers
+	return d
+}
+
+// run drives, and returns what was recorded too, in the order of Sent.
+func (d *drill) run(ctx context.Context) (*Result, []history.Transaction, error) {
+	d.t.Helper()
+	result, err := d.driver.Run(ctx)
+	if e := d.options.History.Close(); e != nil {
+		d.t.Fatal(e)
+	}
+	return result, d.read(), err
+}
+
+func (d *drill) read() (list []history.Transaction) {
+	d.t.Helper()
+	r, err := history.Open(d.dir)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer r.Close()
+	for record, err := range r.Transactions() {
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		tx := *record.Transaction
+		tx.Ops = slices.Clone(tx.Ops)
+		list = append(list, tx)
+		if tx.Due > tx.Sent || tx.Sent > tx.Try || tx.Try > tx.End || tx.Attempts < 1 {
+			d.t.Errorf("transaction %s: due %d, sent %d, try %d, end %d, %d attempts", tx.ID, tx.Due, tx.Sent, tx.Try, tx.End, tx.Attempts)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b history.Transaction) int { return int(a.Sent - b.Sent) })
+	return list
+}
+
+// script returns a function that returns the errors one by one, and then none.
+// On success the outcome is ok.
+func script(ok history.Outcome, errs ...error) func(context.Context, *history.Transaction) error {
+	return func(_ context.Context, tx *history.Transaction) error {
+		tx.Outcome = history.Committed // must count for nothing beside an error
+		if len(errs) == 0 {
+			tx.Outcome = ok
+			return nil
+		}
+		err := errs[0]
+		errs = errs[1:]
+		return err
+	}
+}
+
+func repeat(err error, n int) []error { return slices.Repeat([]error{err}, n) }

@@ -1,0 +1,23 @@
+//go:build unix
+
+package load
+
+import (
+	"runtime"
+	"syscall"
+)
+
+// usage returns the seconds of user and system time that this process has used,
+// and its largest resident memory so far in bytes. getrusage(2) counts the
+// latter in kibibytes, but in bytes on Darwin.
+func usage() (cpuSeconds float64, maxRSSBytes int64) {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0, 0
+	}
+	unit := int64(1024)
+	if runtime.GOOS == "darwin" || runtime.GOOS == "ios" {
+		unit = 1
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9, int64(u.Maxrss) * unit
+}

@@ -1,0 +1,212 @@
+package load
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"stroppy/internal/history"
+	"stroppy/internal/stats"
+)
+
+// worker is the loop of one client. All of it belongs to one goroutine, except
+// counters, which others read.
+type worker struct {
+	_ [128]byte // nothing of another worker on a cache line, nor on the one prefetched with it
+
+	driver  *Driver
+	client  Client
+	number  int // of the history client
+	every   time.Duration
+	log     *history.ClientWriter
+	figures *stats.Recorder // nil in the background
+	random  *rand.Rand
+	timer   *time.Timer
+	alarm   *alarm // nil where pacing needs none
+	errors  errorCounts
+
+	// The driver's contexts, each through a child of its own, so that a database
+	// library that registers with its context for every call locks nothing that
+	// another client locks.
+	halt, hard context.Context
+
+	tx      history.Transaction
+	last    int64  // the latest reading of the clock
+	known   int64  // clock when the latest known outcome became known
+	share   uint64 // transactions to do
+	sent    uint64 // transactions done
+	next    int64  // when a background transaction is due
+	retried int    // conflicts of this transaction that were retried
+	outage  int    // fruitless contacts in a row
+	down    bool   // no answer since the database was lost
+	broken  bool   // the session must be Reset
+	cut     bool   // transactions were left when halt was done
+
+	counters counters
+	_        [128]byte
+}
+
+func newWorker(d *Driver, number int, c Client, every time.Duration) *worker {
+	w := &worker{driver: d, client: c, number: number, every: every, errors: errorCounts{}}
+	w.random = rand.New(rand.NewPCG(d.options.Seed, uint64(number)))
+	w.share = math.MaxUint64
+	if every == 0 {
+		w.share = d.options.share(number)
+		w.figures = stats.NewRecorder()
+	}
+	return w
+}
+
+func (w *worker) clock() int64 { return w.driver.clock() }
+
+// run is the goroutine of the worker.
+func (w *worker) run() {
+	d := w.driver
+	var cancel context.CancelFunc
+	w.hard, cancel = context.WithCancel(d.hard)
+	defer cancel()
+	halt := d.halt
+	if w.every > 0 {
+		halt = d.beside
+	}
+	w.halt, cancel = context.WithCancel(halt)
+	defer cancel()
+
+	w.log = d.options.History.Client(w.number)
+	defer w.flush()
+	w.timer = time.NewTimer(time.Hour)
+	defer w.timer.Stop()
+	if w.every == 0 && d.options.Rate > 0 && d.precise {
+		if w.alarm = newAlarm(); w.alarm != nil {
+			defer w.alarm.close()
+			defer context.AfterFunc(w.halt, w.alarm.cancel)()
+		}
+	}
+	w.last, w.next = d.begin, d.begin
+	for w.start() {
+		w.decide()
+		w.record()
+	}
+}
+
+// start makes the next transaction ready and returns when it is to be sent, or
+// false when no more is. It sets all of the transaction that is not the client's.
+//
+// In a closed loop a transaction is due when the last one ended, and is sent at
+// once: one reading of the clock is the End of the one and Due, Sent and Try of
+// the other, so that choosing and recording count as part of what follows. Due
+// equals Sent there, unless a lost session had to be replaced first.
+func (w *worker) start() bool {
+	if w.sent == w.share {
+		return false
+	}
+	due := w.due()
+	if w.broken && w.last < w.driver.end {
+		w.repairBetween(w.driver.end)
+	}
+	if w.last >= w.driver.end {
+		return false
+	}
+	if w.cut = w.broken || w.halt.Err() != nil; w.cut {
+		return false
+	}
+	if due >= w.driver.end {
+		w.cut = !w.wait(w.driver.end)
+		return false
+	}
+	w.tx = history.Transaction{Ops: w.tx.Ops[:0]}
+	w.client.Prepare(&w.tx)
+	if due > w.last && !w.wait(due) {
+		w.cut = true
+		return false
+	}
+	w.sent++
+	w.retried = 0
+	w.tx.Warmup = due-w.driver.begin < int64(w.driver.options.Warmup)
+	w.tx.Due, w.tx.Sent, w.tx.Try = due, w.last, w.last
+	return true
+}
+
+// due is the clock when the next transaction is due.
+func (w *worker) due() int64 {
+	switch {
+	case w.every > 0:
+		return w.next
+	case w.driver.options.Rate > 0:
+		return w.arrival(w.sent)
+	}
+	return w.last
+}
+
+// arrival is the clock when the k-th transaction of an open loop is due.
+func (w *worker) arrival(k uint64) int64 {
+	o := &w.driver.options
+	nth := float64(k)*float64(len(o.Clients)) + float64(w.number)
+	return w.driver.begin + int64(nth/o.Rate*1e9)
+}
+
+// backlog is how many transactions of an open loop were due before the drive
+// was stopped, and were not sent.
+func (w *worker) backlog(stopped int64) uint64 {
+	o := &w.driver.options
+	if o.Rate == 0 {
+		return 0
+	}
+	arrived := uint64(max(0, float64(stopped-w.driver.begin)*o.Rate/1e9/float64(len(o.Clients))))
+	for arrived > 0 && w.arrival(arrived-1) >= stopped {
+		arrived--
+	}
+	for w.arrival(arrived) < stopped {
+		arrived++
+	}
+	return max(min(arrived, w.share), w.sent) - w.sent
+}
+
+// wait returns when due has come, or false when the drive is over.
+func (w *worker) wait(due int64) bool {
+	for w.last = w.clock(); w.last < due; w.last = w.clock() {
+		d := time.Duration(due - w.last)
+		if w.alarm == nil {
+			if !w.sleep(w.halt, d) {
+				return false
+			}
+			continue
+		}
+		if d >= flushBefore {
+			w.flush()
+		}
+		if !w.alarm.wait(d) {
+			return false
+		}
+	}
+	return true
+}
+
+// record writes down the transaction, whose outcome became known, or was given
+// up, at the latest reading of the clock.
+func (w *worker) record() {
+	tx := &w.tx
+	tx.End = w.last
+	if err := w.log.Append(tx); err != nil {
+		w.driver.failNow(err)
+	}
+	if w.every > 0 {
+		w.next += int64(w.every)
+		if late := w.last - w.next; late > 0 { // skip what was missed
+			w.next += (late + int64(w.every) - 1) / int64(w.every) * int64(w.every)
+		}
+		return
+	}
+	if tx.Outcome != history.Unknown {
+		w.known = tx.End
+	}
+	w.figures.Record(tx)
+	add(&w.counters.outcomes[tx.Outcome&3])
+}
+
+func (w *worker) flush() {
+	if err := w.log.Flush(); err != nil {
+		w.driver.failNow(err)
+	}
+}

@@ -1,0 +1,194 @@
+package bank
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// An account's key is a number of 48 bits: the upper 12 name one of 4,096
+// banks, the lower 36 are the account's number there. Keys compare as their
+// numbers do, because BICs are spelled so that their order as text is the order
+// of the numbers.
+const (
+	keyBits = 48
+	banBits = 36
+	// MaxAccounts is the number of accounts that the formula can tell apart.
+	MaxAccounts = 1 << keyBits
+	// corporateEvery: each hundredth account belongs to a company.
+	corporateEvery  = 100
+	corporateFactor = 100
+	openingLowest   = 100_00    // cents of a personal account
+	openingHighest  = 10_000_00 // cents of a personal account
+)
+
+// formula makes accounts. It is a value of a few words whatever their number.
+type formula struct {
+	seed uint64
+	keys permutation
+}
+
+func newFormula(seed uint64) formula {
+	return formula{seed: seed, keys: newPermutation(keyBits, mix64(seed))}
+}
+
+// key returns the key of account n, which must be below MaxAccounts.
+func (f *formula) key(n uint64) uint64 { return f.keys.forward(n) }
+
+// number is the inverse of key.
+func (f *formula) number(key uint64) uint64 { return f.keys.backward(key) }
+
+// corporate says that account n belongs to a company: it opens with a hundred
+// times more and pays payrolls.
+func corporate(n uint64) bool { return n%corporateEvery == 0 }
+
+// personal returns what account n opens with if it is personal, and the
+// hundredth of what it opens with if it is corporate, in cents.
+func (f *formula) personal(n uint64) int64 {
+	hash := mix64(f.seed ^ mix64(n+1))
+	above, _ := bits.Mul64(hash, openingHighest-openingLowest+1)
+	return openingLowest + int64(above)
+}
+
+// opening returns the opening balance of account n in cents.
+func (f *formula) opening(n uint64) int64 {
+	if corporate(n) {
+		return f.personal(n) * corporateFactor
+	}
+	return f.personal(n)
+}
+
+// sibling returns the other account of the owner of n: 2k and 2k+1 are a pair.
+func sibling(n uint64) uint64 { return n ^ 1 }
+
+// floor returns what the owner of n must keep in both accounts together after a
+// joint transfer, in cents: a tenth of what they opened with.
+func (f *formula) floor(n uint64) int64 {
+	return (f.opening(n) + f.opening(sibling(n))) / 10
+}
+
+// total returns the exact sum of the opening balances in cents.
+func (f *formula) total(accounts uint64) (int64, error) {
+	var sum int64
+	for n := range accounts {
+		sum += f.opening(n)
+		if sum < 0 {
+			return 0, fmt.Errorf("add up the opening balances: %d accounts hold more than 64 bits of cents: take fewer", accounts)
+		}
+	}
+	return sum, nil
+}
+
+// name returns account n as reports show it.
+func (f *formula) name(n uint64) string {
+	if n >= MaxAccounts {
+		return fmt.Sprintf("account %d, which no formula makes", n)
+	}
+	key := f.key(n)
+	var bic [bicLength]byte
+	putBIC(&bic, key)
+	return fmt.Sprintf("%s/%011d (account %d)", bic[:], ban(key), n)
+}
+
+// bicLength is the length of a BIC without branch, ISO 9362: four letters of
+// the institution, two of the country, two of the place.
+const bicLength = 8
+
+// bicLetters spell the 12 bits of a bank, three bits a letter. They are in
+// order, so that BICs sort as their numbers do.
+const bicLetters = "BDFGKLMN"
+
+// bicPlace follows the four letters: XX is user-assigned in ISO 3166-1, so that
+// none of these banks exists.
+const bicPlace = "XX2Z"
+
+// putBIC writes the BIC of a key.
+func putBIC(bic *[bicLength]byte, key uint64) {
+	bank := key >> banBits
+	bic[0] = bicLetters[bank>>9&7]
+	bic[1] = bicLetters[bank>>6&7]
+	bic[2] = bicLetters[bank>>3&7]
+	bic[3] = bicLetters[bank&7]
+	copy(bic[4:], bicPlace)
+}
+
+// ban returns the account number within its bank, below 68,719,476,736.
+func ban(key uint64) uint64 { return key & (1<<banBits - 1) }
+
+// keyOf puts a key together from what a database holds; false if no account of
+// any bank has it.
+func keyOf(bic []byte, number int64) (uint64, bool) {
+	if len(bic) != bicLength || string(bic[4:]) != bicPlace || number < 0 || number >= 1<<banBits {
+		return 0, false
+	}
+	var bank uint64
+	for _, letter := range bic[:4] {
+		digit := -1
+		for i := range len(bicLetters) {
+			if bicLetters[i] == letter {
+				digit = i
+			}
+		}
+		if digit < 0 {
+			return 0, false
+		}
+		bank = bank<<3 | uint64(digit)
+	}
+	return bank<<banBits | uint64(number), true
+}
+
+// permutation is a seeded bijection of the numbers below 2^width: rounds of
+// add, odd multiply and xor-shift, each of which can be undone.
+type permutation struct {
+	mask    uint64
+	shift   uint8 // at least half the width: then the xor-shift is its own inverse
+	add     [rounds]uint64
+	times   [rounds]uint64
+	inverse [rounds]uint64 // of times, modulo 2^64
+}
+
+const rounds = 3
+
+func newPermutation(width uint, seed uint64) permutation {
+	p := permutation{mask: 1<<width - 1, shift: uint8(width+1) / 2}
+	for i := range rounds {
+		p.add[i] = mix64(seed + 2*uint64(i) + 1)
+		p.times[i] = mix64(seed+2*uint64(i)+2) | 1
+		p.inverse[i] = oddInverse(p.times[i])
+	}
+	return p
+}
+
+func (p *permutation) forward(x uint64) uint64 {
+	for i := range rounds {
+		x = (x + p.add[i]) * p.times[i] & p.mask
+		x ^= x >> p.shift
+	}
+	return x
+}
+
+func (p *permutation) backward(x uint64) uint64 {
+	for i := rounds - 1; i >= 0; i-- {
+		x ^= x >> p.shift
+		x = (x*p.inverse[i] - p.add[i]) & p.mask
+	}
+	return x
+}
+
+// oddInverse returns the inverse of an odd number modulo 2^64 by Newton's
+// iteration, which doubles the number of right bits; x itself has three.
+func oddInverse(x uint64) uint64 {
+	y := x
+	for range 5 {
+		y *= 2 - x*y
+	}
+	return y
+}
+
+// mix64 is the finalizer of SplitMix64 after one step of its counter (Steele,
+// Lea and Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
+func mix64(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

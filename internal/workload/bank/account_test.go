@@ -1,0 +1,200 @@
+package bank
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestPermutationIsABijectionOfWholeSmallDomains(t *testing.T) {
+	for width := uint(2); width <= 16; width++ {
+		for seed := range uint64(5) {
+			p := newPermutation(width, seed)
+			seen := make([]bool, 1<<width)
+			for x := range uint64(1) << width {
+				y := p.forward(x)
+				if y >= 1<<width || seen[y] {
+					t.Fatalf("width %d, seed %d: %d goes to %d, which is too large or taken", width, seed, x, y)
+				}
+				seen[y] = true
+				if back := p.backward(y); back != x {
+					t.Fatalf("width %d, seed %d: %d goes to %d and back to %d", width, seed, x, y, back)
+				}
+			}
+		}
+	}
+}
+
+func TestPermutationInvertsEverywhere(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for width := uint(1); width <= keyBits; width++ {
+		for range 1000 {
+			p := newPermutation(width, random.Uint64())
+			for _, x := range []uint64{0, 1, p.mask, random.Uint64() & p.mask} {
+				if back := p.backward(p.forward(x)); back != x {
+					t.Fatalf("width %d: %d comes back as %d", width, x, back)
+				}
+			}
+		}
+	}
+}
+
+func TestKeysDoNotCollideAndInvert(t *testing.T) {
+	const n = 1 << 20
+	for _, seed := range []uint64{1, 2, math.MaxUint64} {
+		f := newFormula(seed)
+		keys := make([]uint64, n)
+		for i := range uint64(n) {
+			keys[i] = f.key(i)
+			if keys[i] >= MaxAccounts || f.number(keys[i]) != i {
+				t.Fatalf("seed %d: account %d has key %d, which stands for account %d", seed, i, keys[i], f.number(keys[i]))
+			}
+		}
+		slices.Sort(keys)
+		if len(slices.Compact(keys)) != n {
+			t.Fatalf("seed %d: %d accounts have fewer keys", seed, n)
+		}
+	}
+}
+
+func TestKeysSpreadOverTheBanks(t *testing.T) {
+	f := newFormula(42)
+	var banks [4096]float64
+	const n = 4096 * 100
+	for i := range uint64(n) {
+		banks[f.key(i)>>banBits]++
+	}
+	// The permutation is no random function, so this is only far from lumps.
+	for bank, count := range banks {
+		if count == 0 || count > 1000 {
+			t.Errorf("bank %d has %v of %d accounts, 100 would be even", bank, count, n)
+		}
+	}
+}
+
+func TestKeyTextInvertsAndSortsAsItsNumber(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var before uint64
+	var textBefore []byte
+	keys := []uint64{0, 1, 1 << banBits, 1<<banBits - 1, MaxAccounts - 1}
+	for range 10_000 {
+		keys = append(keys, random.Uint64N(MaxAccounts))
+	}
+	slices.Sort(keys)
+	for i, key := range keys {
+		var bic [bicLength]byte
+		putBIC(&bic, key)
+		if back, ok := keyOf(bic[:], int64(ban(key))); !ok || back != key {
+			t.Fatalf("key %d is %s/%d and reads as %d, %v", key, bic[:], ban(key), back, ok)
+		}
+		text := fmt.Appendf(nil, "%s/%011d", bic[:], ban(key))
+		if back, ok := accountOf(text); !ok || back != key {
+			t.Fatalf("%s reads as %d, %v, want %d", text, back, ok, key)
+		}
+		if i > 0 && (bytes.Compare(textBefore, text) < 0) != (before < key) {
+			t.Fatalf("%s and %s are not in the order of %d and %d", textBefore, text, before, key)
+		}
+		full := append([]byte(accountPrefix), make([]byte, accountKeyLength-len(accountPrefix))...)
+		putAccountKey(full, key)
+		if want := accountPrefix + string(text); string(full) != want {
+			t.Fatalf("the key-value key is %s, want %s", full, want)
+		}
+		before, textBefore = key, text
+	}
+}
+
+func TestKeyOfRefusesWhatNoFormulaMakes(t *testing.T) {
+	for _, c := range []struct {
+		bic    string
+		number int64
+	}{
+		{"", 0}, {"BDFGXX2", 0}, {"BDFGXX2Z9", 0}, {"ADFGXX2Z", 0}, {"BDFGDE2Z", 0}, {"bdfgXX2Z", 0},
+		{"BDFGXX2Z", -1}, {"BDFGXX2Z", 1 << banBits},
+	} {
+		if key, ok := keyOf([]byte(c.bic), c.number); ok {
+			t.Errorf("%q/%d reads as key %d", c.bic, c.number, key)
+		}
+	}
+}
+
+func TestBICHasTheShapeOfISO9362(t *testing.T) {
+	seen := map[string]bool{}
+	for bank := range uint64(4096) {
+		var bic [bicLength]byte
+		putBIC(&bic, bank<<banBits)
+		for i, c := range bic {
+			letter, digit := c >= 'A' && c <= 'Z', c >= '0' && c <= '9'
+			if !letter && (i < 6 || !digit) {
+				t.Fatalf("%s has %q at %d", bic[:], c, i)
+			}
+		}
+		if country := string(bic[4:6]); country < "XA" || country > "XZ" {
+			t.Fatalf("%s is of the country %s, which is not user-assigned", bic[:], country)
+		}
+		seen[string(bic[:])] = true
+	}
+	if len(seen) != 4096 {
+		t.Errorf("4096 banks have %d BICs", len(seen))
+	}
+}
+
+func TestOpeningBalances(t *testing.T) {
+	f := newFormula(9)
+	var sum float64
+	const n = 100_000
+	for i := range uint64(n) {
+		low, high := int64(100_00), int64(10_000_00)
+		if corporate(i) {
+			low, high = low*100, high*100
+		}
+		opening := f.opening(i)
+		if opening < low || opening > high {
+			t.Fatalf("account %d opens with %d cents", i, opening)
+		}
+		if !corporate(i) {
+			sum += float64(opening)
+		}
+		if g := newFormula(9); g.opening(i) != opening {
+			t.Fatal("the same seed gives another opening balance")
+		}
+	}
+	if mean := sum / (n * 0.99); math.Abs(mean-505_000) > 5000 {
+		t.Errorf("the mean of personal accounts is %.0f cents, want about 505,000", mean)
+	}
+}
+
+func TestTotal(t *testing.T) {
+	f := newFormula(5)
+	var want int64
+	for n := range uint64(1234) {
+		want += f.opening(n)
+	}
+	got, err := f.total(1234)
+	if err != nil || got != want {
+		t.Errorf("the total is %d, %v, want %d", got, err, want)
+	}
+}
+
+func TestName(t *testing.T) {
+	f := newFormula(1)
+	name := f.name(17)
+	if !strings.HasSuffix(name, " (account 17)") || name[8] != '/' || strings.IndexByte(name, ' ') != 20 {
+		t.Errorf("account 17 is called %q", name)
+	}
+	if name := f.name(math.MaxUint64); !strings.Contains(name, "no formula") {
+		t.Errorf("an impossible account is called %q", name)
+	}
+}
+
+func BenchmarkKey(b *testing.B) {
+	f := newFormula(1)
+	var sink uint64
+	for i := range b.N {
+		sink += f.key(uint64(i))
+	}
+	_ = sink
+}

@@ -1,0 +1,172 @@
+package bank
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"stroppy/internal/check"
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+)
+
+// Name is the workload's name in commands, histories and results.
+const Name = "bank"
+
+// Bank is the bank on one open database.
+type Bank struct {
+	config   Config
+	model    model
+	volatile bool // the database keeps nothing
+
+	// What Attach found.
+	formula  formula
+	accounts uint64
+	total    int64 // cents
+	run      uint64
+}
+
+var _ workload.Workload = (*Bank)(nil)
+
+// model is the bank written for one data model.
+type model interface {
+	// readMeta returns what the database says about the bank in it, of which
+	// nothing may be there.
+	readMeta(ctx context.Context) (meta, error)
+	// foreign says what of somebody else's is where a bank would be; empty if
+	// there is nothing.
+	foreign(ctx context.Context) (string, error)
+	// begin writes the meta of a load that starts, and clears away what an
+	// earlier bank has left.
+	begin(ctx context.Context, m meta) error
+	// resumable returns how many accounts an interrupted load of the same bank
+	// has left that can be kept.
+	resumable(ctx context.Context, m meta) (uint64, error)
+	// fill makes the accounts that are not there yet.
+	fill(ctx context.Context, f *formula, m meta, progress func(done uint64)) error
+	// finish writes the total and that the bank is loaded.
+	finish(ctx context.Context, total int64) error
+	// nextRun raises the run number from m.run by one, if it is still that.
+	nextRun(ctx context.Context, m meta) error
+	// prepare makes what the clients need beside the data.
+	prepare(ctx context.Context) error
+
+	client(ctx context.Context, b *Bank, i int) (load.Client, error)
+	auditor(ctx context.Context, b *Bank) (load.Client, error)
+	endState(ctx context.Context, b *Bank, end *history.EndWriter, progress func(done, total uint64)) error
+}
+
+// New binds the bank to a database of any model that it is written for.
+func New(database db.Database, c Config) (*Bank, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	claim, err := database.Claim(c.Isolation)
+	if err != nil {
+		return nil, err
+	}
+	b := &Bank{config: c}
+	if v, ok := database.(db.Volatile); ok {
+		b.volatile = v.Volatile()
+	}
+	switch d := database.(type) {
+	case db.SQL:
+		b.model, err = newSQLModel(d, &b.config, claim)
+	case db.KV:
+		b.model, err = newKVModel(d, &b.config)
+	default:
+		err = fmt.Errorf("the bank workload is written for SQL and for ordered key-value stores, and this database is neither")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Name returns the workload's name.
+func (b *Bank) Name() string { return Name }
+
+// Header is what the history must keep for the checks; valid after Attach.
+func (b *Bank) Header() history.Header {
+	return history.Header{
+		Workload: Name,
+		Run:      b.run,
+		Seed:     b.formula.seed,
+		Accounts: b.accounts,
+		Total:    b.total,
+		Clients:  b.config.Clients,
+		Keys: map[string]string{
+			keyAudits: strconv.FormatFloat(b.config.Audits, 'g', -1, 64),
+			keyUpdate: b.config.Update,
+			keyMode:   b.config.Mode,
+		},
+	}
+}
+
+// Client opens client i; valid after Attach.
+func (b *Bank) Client(ctx context.Context, i int) (load.Client, error) {
+	if b.run == 0 {
+		return nil, fmt.Errorf("open client %d of the bank: it is not attached yet", i)
+	}
+	if i < 0 || i >= b.config.Clients {
+		return nil, fmt.Errorf("open client %d of the bank: it has clients 0 to %d", i, b.config.Clients-1)
+	}
+	return b.model.client(ctx, b, i)
+}
+
+// Background returns the auditor, if audits are asked for; valid after Attach.
+// Its client number is the one after the clients'.
+func (b *Bank) Background(ctx context.Context) ([]load.Background, error) {
+	if b.config.Audits == 0 {
+		return nil, nil
+	}
+	if b.run == 0 {
+		return nil, fmt.Errorf("open the auditor of the bank: it is not attached yet")
+	}
+	auditor, err := b.model.auditor(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	return []load.Background{{Client: auditor, Every: b.config.auditEvery()}}, nil
+}
+
+// EndState downloads all accounts and the ledger.
+func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
+	if b.run == 0 {
+		return fmt.Errorf("download the end state of the bank: it is not attached yet")
+	}
+	return b.model.endState(ctx, b, end, progress)
+}
+
+// Check holds the recorded run in dir against the level, as CheckDir does.
+func (b *Bank) Check(ctx context.Context, dir string, expect isolation.Level) ([]check.Result, error) {
+	return CheckDir(ctx, dir, expect)
+}
+
+// chooser makes the transactions of client i.
+func (b *Bank) chooser(i int) *chooser {
+	return newChooser(&b.config, b.formula, b.accounts, b.run, uint64(i))
+}
+
+// every calls report now and then: progress is for people.
+type every struct {
+	report func(done, total uint64)
+	total  uint64
+	last   time.Time
+}
+
+const progressEvery = 100 * time.Millisecond
+
+func (e *every) done(n uint64) {
+	if e.report == nil {
+		return
+	}
+	if now := time.Now(); n >= e.total || now.Sub(e.last) >= progressEvery {
+		e.last = now
+		e.report(n, e.total)
+	}
+}

@@ -1,0 +1,215 @@
+package bank
+
+import (
+	"cmp"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+
+	"stroppy/internal/history"
+)
+
+// chooser makes the transactions of one client. What it makes depends on the
+// seed, the run, the client's number and how often it was asked, on nothing
+// else. It allocates nothing once the slice of operations has its size.
+type chooser struct {
+	formula  formula
+	accounts uint64
+	source   rand.PCG
+	zipf     *zipf        // nil: uniform
+	scatter  *permutation // spreads ranks over the accounts; with zipf
+
+	payroll, joint, inquiry float64 // cumulative shares
+	large                   float64
+	payees                  int
+	randomOrder             bool
+	byKey                   func(a, b history.Op) int
+
+	run, client, sequence uint64
+	payer, payee          uint64 // of the previous transfer
+	transferred           bool   // there was one
+}
+
+// newChooser needs an attached bank's formula and number of accounts.
+func newChooser(c *Config, f formula, accounts, run, client uint64) *chooser {
+	h := &chooser{
+		formula: f, accounts: accounts, run: run, client: client,
+		payroll: c.PayrollShare, large: c.LargeShare,
+		payees: c.PayrollLegs, randomOrder: c.RandomLockOrder,
+	}
+	h.joint = h.payroll + c.JointShare
+	h.inquiry = h.joint + c.InquiryShare
+	high := mix64(f.seed ^ mix64(run<<history.ClientBits|client))
+	h.source = *rand.NewPCG(high, mix64(high))
+	if c.Zipfian {
+		z := newZipf(accounts, c.ZipfExponent)
+		p := newPermutation(uint(bits.Len64(accounts-1)), mix64(^f.seed))
+		h.zipf, h.scatter = &z, &p
+	}
+	h.byKey = func(a, b history.Op) int {
+		return cmp.Compare(h.formula.key(a.Account), h.formula.key(b.Account))
+	}
+	return h
+}
+
+// Prepare fills in the client's next transaction.
+func (h *chooser) Prepare(tx *history.Transaction) {
+	h.sequence++
+	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Ops: tx.Ops[:0]}
+	switch u := unit(&h.source); {
+	case u < h.payroll:
+		h.preparePayroll(tx)
+	case u < h.joint:
+		h.prepareJoint(tx)
+	case u < h.inquiry:
+		h.prepareInquiry(tx)
+	default:
+		h.prepareTransfer(tx)
+	}
+	h.order(tx.Ops)
+}
+
+func (h *chooser) prepareTransfer(tx *history.Transaction) {
+	payer := h.account()
+	payee := h.accountBut(payer, payer)
+	amount := h.amount(payer)
+	tx.Kind = history.Transfer
+	tx.Ops = append(tx.Ops, leg(payer, -amount), leg(payee, amount))
+	h.payer, h.payee, h.transferred = payer, payee, true
+}
+
+// prepareJoint makes a transfer that is allowed only if its payer and the
+// payer's sibling together keep the floor. The payee is neither of them.
+func (h *chooser) prepareJoint(tx *history.Transaction) {
+	payer := h.account()
+	payee := h.accountBut(payer, sibling(payer))
+	amount := h.amount(payer)
+	tx.Kind = history.Joint
+	tx.Ops = append(tx.Ops, leg(payer, -amount), history.Op{Account: sibling(payer)}, leg(payee, amount))
+	h.payer, h.payee, h.transferred = payer, payee, true
+}
+
+// preparePayroll lets one company pay several people.
+func (h *chooser) preparePayroll(tx *history.Transaction) {
+	payer := h.account()
+	payer -= payer % corporateEvery
+	tx.Kind = history.Payroll
+	tx.Ops = append(tx.Ops, leg(payer, 0))
+	var sum int64
+	for range h.payees {
+		payee := h.account()
+		for h.has(tx.Ops, payee) {
+			if payee++; payee == h.accounts {
+				payee = 0
+			}
+		}
+		amount := h.small(payee)
+		sum += amount
+		tx.Ops = append(tx.Ops, leg(payee, amount))
+	}
+	tx.Ops[0].Amount = -sum
+}
+
+func (h *chooser) has(ops []history.Op, n uint64) bool {
+	for i := range ops {
+		if ops[i].Account == n {
+			return true
+		}
+	}
+	return false
+}
+
+// prepareInquiry reads a pair, or both ends of the client's previous transfer,
+// which shows whether a client sees what it was told.
+func (h *chooser) prepareInquiry(tx *history.Transaction) {
+	tx.Kind = history.Inquiry
+	a, b := h.payer, h.payee
+	if !h.transferred || h.below(2) == 0 {
+		a = h.account()
+		b = sibling(a)
+	}
+	tx.Ops = append(tx.Ops, history.Op{Account: a}, history.Op{Account: b})
+}
+
+func leg(account uint64, amount int64) history.Op {
+	return history.Op{Account: account, Write: true, Amount: amount}
+}
+
+// amount returns what a payer is asked for: mostly little, now and then once to
+// twice what it opened with, which it may not have.
+func (h *chooser) amount(payer uint64) int64 {
+	if h.large > 0 && unit(&h.source) < h.large {
+		opening := h.formula.opening(payer)
+		return opening + int64(h.below(uint64(opening)+1))
+	}
+	return h.small(payer)
+}
+
+// small returns 0.01 to a tenth of what the account opens with, taken as a
+// personal one.
+func (h *chooser) small(n uint64) int64 {
+	return 1 + int64(h.below(uint64(h.formula.personal(n)/10)))
+}
+
+// account draws an account.
+func (h *chooser) account() uint64 {
+	if h.zipf == nil {
+		return h.below(h.accounts)
+	}
+	n := h.zipf.rank(&h.source) - 1
+	for {
+		// The permutation is of a power of two; walking its cycle until it is
+		// below the number of accounts makes it one of theirs.
+		if n = h.scatter.forward(n); n < h.accounts {
+			return n
+		}
+	}
+}
+
+// redraws is how often a skewed choice is repeated before a uniform one takes
+// its place: with a large exponent nearly every draw is the same account.
+const redraws = 8
+
+// accountBut draws an account that is neither a nor b, which may be the same.
+func (h *chooser) accountBut(a, b uint64) uint64 {
+	for range redraws {
+		if n := h.account(); n != a && n != b {
+			return n
+		}
+	}
+	for {
+		if n := h.below(h.accounts); n != a && n != b {
+			return n
+		}
+	}
+}
+
+// below draws a number below n without bias (Lemire, Fast Random Integer
+// Generation in an Interval, ACM TOMACS 29(1), 2019).
+func (h *chooser) below(n uint64) uint64 {
+	high, low := bits.Mul64(h.source.Uint64(), n)
+	if low < n {
+		for threshold := -n % n; low < threshold; {
+			high, low = bits.Mul64(h.source.Uint64(), n)
+		}
+	}
+	return high
+}
+
+// order puts operations in the order of their keys, so that two transactions
+// that lock as they go cannot deadlock; or at random, so that they can.
+func (h *chooser) order(ops []history.Op) {
+	switch {
+	case h.randomOrder:
+		for i := len(ops) - 1; i > 0; i-- {
+			j := int(h.below(uint64(i) + 1))
+			ops[i], ops[j] = ops[j], ops[i]
+		}
+	case len(ops) == 2:
+		if h.byKey(ops[0], ops[1]) > 0 {
+			ops[0], ops[1] = ops[1], ops[0]
+		}
+	default:
+		slices.SortFunc(ops, h.byKey)
+	}
+}

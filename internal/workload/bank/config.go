@@ -1,0 +1,167 @@
+package bank
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+)
+
+// The styles of a transfer.
+const (
+	Atomic = "atomic" // guarded relative updates
+	Locked = "locked" // read for update, then write
+	RMW    = "rmw"    // read, compute, write the absolute value
+)
+
+// The modes in which the statements of a transaction travel.
+const (
+	Pipelined   = "pipelined"   // together, as far as they do not need each other's results
+	Interactive = "interactive" // one by one
+	Procedure   = "procedure"   // as one call of a stored procedure
+)
+
+// Config says what the bank is and what its clients do.
+type Config struct {
+	// Accounts and Seed make the bank. Zero is right only where an earlier load
+	// is attached to: whatever the database holds.
+	Accounts, Seed uint64
+
+	Clients   int
+	Update    string // a style; empty is the data model's own: atomic for SQL, rmw for key-value
+	Mode      string // a mode; empty is pipelined
+	Isolation string // as the database names it; empty is its own default
+
+	Zipfian      bool
+	ZipfExponent float64 // of rank^-exponent, above 0
+
+	// The shares of payrolls, joint transfers and inquiries among all
+	// transactions; the rest are plain transfers.
+	PayrollShare, JointShare, InquiryShare float64
+	// LargeShare is the share of transfers that ask for more than is likely there.
+	LargeShare  float64
+	PayrollLegs int // people paid by one payroll
+
+	Audits      float64 // a second; 0 for none
+	AuditSample uint64  // accounts an audit reads; 0 is all up to 100,000, and else 10,000
+
+	// RandomLockOrder takes the order of keys away from the operations of a
+	// transaction, so that transactions can deadlock.
+	RandomLockOrder bool
+}
+
+// DefaultConfig returns the mix of transactions that runs without being asked;
+// Accounts, Seed and Clients are the caller's.
+func DefaultConfig() Config {
+	return Config{
+		ZipfExponent: 0.99,
+		PayrollShare: 0.01,
+		JointShare:   0.05,
+		InquiryShare: 0.05,
+		LargeShare:   0.01,
+		PayrollLegs:  10,
+		Audits:       1,
+	}
+}
+
+const (
+	minAccounts    = 4
+	maxPayrollLegs = 1000 // one transaction must stay one that databases are made for
+	wholeAudit     = 100_000
+	sampledAudit   = 10_000
+	maxAudits      = 1000 // a second
+)
+
+// check says in one sentence what is wrong with a configuration, whatever the
+// database.
+func (c *Config) check() error {
+	if c.Clients < 1 || c.Clients >= 1<<history.ClientBits-1 {
+		return fmt.Errorf("clients is %d: take 1 to %d", c.Clients, 1<<history.ClientBits-2)
+	}
+	if err := c.checkShares(); err != nil {
+		return err
+	}
+	if c.Zipfian && !(c.ZipfExponent > 0 && c.ZipfExponent <= 100) {
+		return fmt.Errorf("the zipfian exponent is %v: take one above 0, up to 100", c.ZipfExponent)
+	}
+	if c.PayrollShare > 0 && (c.PayrollLegs < 1 || c.PayrollLegs > maxPayrollLegs) {
+		return fmt.Errorf("payroll-legs is %d: take 1 to %d", c.PayrollLegs, maxPayrollLegs)
+	}
+	if !(c.Audits >= 0 && c.Audits <= maxAudits) {
+		return fmt.Errorf("audits is %v a second: take 0 to %d", c.Audits, maxAudits)
+	}
+	switch c.Update {
+	case "", Atomic, Locked, RMW:
+	default:
+		return fmt.Errorf("no style of update is called %q: take atomic, locked or rmw", c.Update)
+	}
+	switch c.Mode {
+	case "", Pipelined, Interactive, Procedure:
+	default:
+		return fmt.Errorf("no mode is called %q: take pipelined, interactive or procedure", c.Mode)
+	}
+	if c.Accounts == 0 {
+		return nil
+	}
+	return c.checkAccounts(c.Accounts)
+}
+
+func (c *Config) checkShares() error {
+	for _, share := range []struct {
+		name  string
+		value float64
+	}{
+		{"payroll-share", c.PayrollShare}, {"joint-share", c.JointShare},
+		{"inquiry-share", c.InquiryShare}, {"large-share", c.LargeShare},
+	} {
+		if !(share.value >= 0 && share.value <= 1) { // a NaN too
+			return fmt.Errorf("%s is %v: take a number from 0 to 1", share.name, share.value)
+		}
+	}
+	if sum := c.PayrollShare + c.JointShare + c.InquiryShare; sum > 1+1e-9 {
+		return fmt.Errorf("the shares of payrolls, joint transfers and inquiries add up to %.3g: together they may be at most 1", sum)
+	}
+	return nil
+}
+
+// checkAccounts says whether the transactions fit a number of accounts, which
+// may be known only once the bank is attached to.
+func (c *Config) checkAccounts(accounts uint64) error {
+	switch {
+	case accounts < minAccounts || accounts > MaxAccounts:
+		return fmt.Errorf("accounts is %d: take %d to %d", accounts, minAccounts, uint64(MaxAccounts))
+	case accounts%2 != 0:
+		return fmt.Errorf("accounts is %d: take an even number, because accounts come in pairs of one owner", accounts)
+	case c.PayrollShare > 0 && uint64(c.PayrollLegs) >= accounts:
+		return fmt.Errorf("payroll-legs is %d, but of %d accounts one payroll can pay at most %d", c.PayrollLegs, accounts, accounts-1)
+	case c.AuditSample > accounts:
+		return fmt.Errorf("audit-sample is %d, but there are %d accounts: take at most those, or 0 for the default", c.AuditSample, accounts)
+	}
+	return nil
+}
+
+// auditSize returns how many of the accounts one audit reads.
+func (c *Config) auditSize(accounts uint64) uint64 {
+	switch {
+	case c.AuditSample > 0:
+		return c.AuditSample
+	case accounts <= wholeAudit:
+		return accounts
+	}
+	return sampledAudit
+}
+
+// auditEvery returns the time between two audits.
+func (c *Config) auditEvery() time.Duration {
+	return time.Duration(math.Round(float64(time.Second) / c.Audits))
+}
+
+// sqlMode returns the session's mode.
+func (c *Config) sqlMode() db.Mode {
+	if c.Mode == Interactive {
+		return db.Interactive
+	}
+	return db.Pipelined
+}

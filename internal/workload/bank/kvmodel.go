@@ -1,0 +1,147 @@
+package bank
+
+import (
+	"context"
+	"fmt"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+)
+
+// kvModel is the bank on an ordered key-value store.
+type kvModel struct {
+	database db.KV
+	config   *Config
+	guarded  bool // the store refuses a balance below zero by itself
+}
+
+var _ model = (*kvModel)(nil)
+
+// minWrites is what the first transaction of a load writes: the meta data, and
+// the progress of all parts.
+const minWrites = len(metaNames) + loaders
+
+// newKVModel fills in what the configuration leaves to the data model, and
+// declares the accounts to a store that enforces constraints.
+func newKVModel(database db.KV, c *Config) (*kvModel, error) {
+	switch c.Update {
+	case "":
+		c.Update = RMW
+	case RMW:
+	default:
+		return nil, fmt.Errorf("update %s needs SQL: a key-value store reads, computes and writes, so take rmw", c.Update)
+	}
+	switch c.Mode {
+	case "":
+		c.Mode = Pipelined
+	case Procedure:
+		return nil, fmt.Errorf("mode procedure needs SQL: take pipelined or interactive")
+	}
+	if most := database.MaxWrites(); most < minWrites {
+		return nil, fmt.Errorf("a transaction of this database has at most %d writes, and the bank needs %d", most, minWrites)
+	}
+	// A payroll writes its payer, its payees and its ledger entry.
+	if most := database.MaxWrites(); c.PayrollShare > 0 && c.PayrollLegs+2 > most {
+		return nil, fmt.Errorf("payroll-legs is %d, but a transaction of this database has at most %d writes: take at most %d", c.PayrollLegs, most, most-2)
+	}
+	m := &kvModel{database: database, config: c}
+	if d, ok := database.(db.Constrainer); ok {
+		if err := d.Constrain(accountSpace()); err != nil {
+			return nil, err
+		}
+		m.guarded = true
+	}
+	return m, nil
+}
+
+func (m *kvModel) prepare(context.Context) error { return nil }
+
+func (m *kvModel) client(ctx context.Context, b *Bank, i int) (load.Client, error) {
+	s, err := m.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return newKVClient(b.chooser(i), s, m.guarded), nil
+}
+
+func (m *kvModel) session(ctx context.Context) (db.KVSession, error) {
+	return m.database.KVSession(ctx, db.SessionOptions{Isolation: m.config.Isolation, Mode: m.config.sqlMode()})
+}
+
+// with lends a session for something that is no client's transaction.
+func (m *kvModel) with(ctx context.Context, use func(s db.KVSession) error) error {
+	s, err := m.database.KVSession(ctx, db.SessionOptions{Mode: db.Pipelined})
+	if err != nil {
+		return err
+	}
+	err = use(s)
+	if e := s.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// scan hands all entries with one prefix to entry, their keys without it.
+func scan(ctx context.Context, s db.KVSession, prefix string, entry func(key, value []byte) error) error {
+	from, to := []byte(prefix), []byte(prefix)
+	to[len(to)-1]++ // every prefix ends with a slash
+	return s.Scan(ctx, from, to, func(key, value []byte) error { return entry(key[len(prefix):], value) })
+}
+
+func (m *kvModel) endState(ctx context.Context, b *Bank, end *history.EndWriter, progress func(done, total uint64)) error {
+	report := every{report: progress, total: b.accounts}
+	e := endEntries{endRows{formula: &b.formula, accounts: b.accounts, end: end, report: &report}}
+	return m.with(ctx, func(s db.KVSession) error {
+		if err := scan(ctx, s, accountPrefix, e.account); err != nil {
+			return fmt.Errorf("download the accounts: %w", err)
+		}
+		if err := scan(ctx, s, ledgerPrefix, e.transfer); err != nil {
+			return fmt.Errorf("download the ledger: %w", err)
+		}
+		return nil
+	})
+}
+
+// endEntries turns entries into the end state.
+type endEntries struct{ endRows }
+
+func (e *endEntries) account(key, value []byte) error {
+	e.count()
+	number, known := accountOf(key)
+	a, whole := parseAccount(value)
+	if n := e.formula.number(number); known && whole && n < e.accounts {
+		return e.end.Account(history.Account{
+			N: n, Balance: a.balance, Version: uint64(a.version), Last: history.ID(a.last),
+		})
+	}
+	return e.end.Stranger(fmt.Sprintf("an account %q with a value of %d bytes, which the load did not make", key, len(value)))
+}
+
+func (e *endEntries) transfer(key, value []byte) error {
+	e.count()
+	id, ok := transferOf(key)
+	if ok && isVoid(value) {
+		return e.end.Leg(history.Leg{Transfer: id, Void: true})
+	}
+	legs, whole := legCount(value)
+	if !ok || !whole {
+		return e.end.Stranger(fmt.Sprintf("a ledger entry %q with a value of %d bytes, which no transfer writes", key, len(value)))
+	}
+	for i := range legs {
+		number, amount, version, ok := legAt(value, i)
+		if !ok {
+			if err := e.end.Stranger(fmt.Sprintf("a leg of transfer %v on an account that no formula makes", id)); err != nil {
+				return err
+			}
+			continue
+		}
+		err := e.end.Leg(history.Leg{
+			Transfer: id, Number: uint32(i), Account: e.formula.number(number), Amount: amount, Version: uint64(version),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package bank
+
+import (
+	"context"
+	"fmt"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+	"stroppy/internal/load"
+)
+
+// sqlModel is the bank on a SQL database.
+type sqlModel struct {
+	database db.SQL
+	dialect  *db.Dialect
+	config   *Config
+	texts    *texts
+	audits   string        // the isolation of the auditor's session
+	call     *db.Statement // of the stored procedure; nil in the other modes
+}
+
+var _ model = (*sqlModel)(nil)
+
+// newSQLModel fills in what the configuration leaves to the data model.
+func newSQLModel(database db.SQL, c *Config, claim db.Claim) (*sqlModel, error) {
+	if c.Update == "" {
+		c.Update = Atomic
+	}
+	if c.Mode == "" {
+		c.Mode = Pipelined
+	}
+	d := database.Dialect()
+	m := &sqlModel{database: database, dialect: d, config: c, texts: newTexts(d), audits: c.Isolation}
+	if claim.Level < isolation.SnapshotIsolation && d.Snapshot != "" {
+		m.audits = d.Snapshot
+	}
+	if c.Mode == Procedure {
+		if d.Procedures != plpgsql {
+			return nil, fmt.Errorf("mode procedure needs stored procedures in %s, which this database does not have: take pipelined or interactive", plpgsql)
+		}
+		m.call = callProcedure(d, c.Update)
+	}
+	return m, nil
+}
+
+// prepare makes the stored procedure, which may be of an older program.
+func (m *sqlModel) prepare(ctx context.Context) error {
+	if m.call == nil {
+		return nil
+	}
+	return m.database.Exec(ctx, createProcedure(m.dialect, m.config.Update))
+}
+
+func (m *sqlModel) client(ctx context.Context, b *Bank, i int) (load.Client, error) {
+	s, err := m.database.Session(ctx, db.SessionOptions{Isolation: m.config.Isolation, Mode: m.config.sqlMode()})
+	if err != nil {
+		return nil, err
+	}
+	return &sqlClient{chooser: b.chooser(i), session: s, texts: m.texts, style: m.config.Update, call: m.call}, nil
+}
+
+// with lends a session for something that is no client's transaction.
+func (m *sqlModel) with(ctx context.Context, use func(s db.SQLSession) error) error {
+	s, err := m.database.Session(ctx, db.SessionOptions{Mode: db.Pipelined})
+	if err != nil {
+		return err
+	}
+	err = use(s)
+	if e := s.Close(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// transact runs add's statements as one transaction.
+func transact(ctx context.Context, s db.SQLSession, add func() error) error {
+	if err := s.Begin(ctx, false); err != nil {
+		return err
+	}
+	if err := add(); err != nil {
+		_ = s.Rollback(ctx) // the first error is the one to tell
+		return err
+	}
+	return s.Commit(ctx)
+}
+
+// endState takes the accounts and then the ledger, each in one statement.
+// Nothing runs on the bank at that time, so that they need no common snapshot.
+func (m *sqlModel) endState(ctx context.Context, b *Bank, end *history.EndWriter, progress func(done, total uint64)) error {
+	return m.with(ctx, func(s db.SQLSession) error {
+		report := every{report: progress, total: b.accounts}
+		err := s.Query(ctx, m.texts.countLegs, nil, func(row []db.Value) error {
+			report.total += uint64(row[0].Int)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("count the ledger: %w", err)
+		}
+		e := endRows{formula: &b.formula, accounts: b.accounts, end: end, report: &report}
+		if err := s.Query(ctx, m.texts.allAccounts, nil, e.account); err != nil {
+			return fmt.Errorf("download the accounts: %w", err)
+		}
+		if err := s.Query(ctx, m.texts.allLegs, nil, e.leg); err != nil {
+			return fmt.Errorf("download the ledger: %w", err)
+		}
+		return nil
+	})
+}
+
+// endRows turns rows into the end state.
+type endRows struct {
+	formula  *formula
+	accounts uint64
+	end      *history.EndWriter
+	report   *every
+	rows     uint64
+}
+
+func (e *endRows) count() {
+	e.rows++
+	if e.rows%progressRows == 0 || e.rows == e.report.total {
+		e.report.done(e.rows)
+	}
+}
+
+// progressRows is how many rows pass between two looks at the clock.
+const progressRows = 4096
+
+func (e *endRows) account(row []db.Value) error {
+	e.count()
+	key, ok := keyOf(row[0].Text, row[1].Int)
+	if n := e.formula.number(key); ok && n < e.accounts {
+		return e.end.Account(history.Account{
+			N: n, Balance: row[2].Int, Version: uint64(row[3].Int), Last: history.ID(row[4].Int),
+		})
+	}
+	return e.end.Stranger(fmt.Sprintf("an account %q/%011d, which the load did not make", row[0].Text, row[1].Int))
+}
+
+func (e *endRows) leg(row []db.Value) error {
+	e.count()
+	l := history.Leg{
+		Transfer: history.ID(row[0].Int), Number: uint32(row[1].Int),
+		Amount: row[4].Int, Version: uint64(row[5].Int),
+	}
+	if row[2].Null || row[3].Null {
+		l.Void = true
+		return e.end.Leg(l)
+	}
+	key, ok := keyOf(row[2].Text, row[3].Int)
+	if !ok {
+		return e.end.Stranger(fmt.Sprintf("a leg of transfer %v on %q/%011d, an account that no formula makes", l.Transfer, row[2].Text, row[3].Int))
+	}
+	l.Account = e.formula.number(key)
+	return e.end.Leg(l)
+}

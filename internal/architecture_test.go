@@ -1,0 +1,279 @@
+// Package internal_test holds the rules of docs/architecture.md over the whole
+// module.
+package internal_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	maxFileLines     = 500
+	maxFunctionLines = 70
+)
+
+// listed is what go list tells of a package.
+type listed struct {
+	ImportPath string
+	Dir        string
+	Standard   bool
+	Imports    []string
+}
+
+// room is a row of the table in docs/architecture.md: which of the module's
+// packages a package may import. A folder below a room has the room's rule unless
+// it has a row of its own.
+type room struct {
+	name    string
+	imports []string // with a /... for all folders below too
+	any     bool
+	leaf    bool // nothing but the standard library, not even other modules
+}
+
+func rooms() []room {
+	return []room{
+		{name: "cmd/stroppy", imports: []string{"internal/cli"}},
+		{name: "internal/cli", any: true},
+		{name: "internal/scenario", imports: []string{"internal/isolation"}},
+		{name: "internal/run", imports: []string{"internal/workload", "internal/load", "internal/db", "internal/history", "internal/check", "internal/stats", "internal/isolation", "internal/report"}},
+		{name: "internal/workload", imports: []string{"internal/workload", "internal/db", "internal/load", "internal/history", "internal/check", "internal/isolation", "internal/money"}},
+		{name: "internal/db", imports: []string{"internal/db", "internal/isolation", "internal/money"}},
+		{name: "internal/dbtest", any: true},
+		{name: "internal/load", imports: []string{"internal/db", "internal/history", "internal/stats"}},
+		{name: "internal/history", leaf: true},
+		{name: "internal/stats", imports: []string{"internal/history"}},
+		{name: "internal/check", imports: []string{"internal/history", "internal/isolation", "internal/money"}},
+		{name: "internal/report", imports: []string{"internal/check", "internal/stats", "internal/history", "internal/isolation", "internal/money"}},
+		{name: "internal/cluster", imports: []string{"internal/cluster"}, leaf: true},
+		{name: "internal/isolation", leaf: true},
+		{name: "internal/money", leaf: true},
+	}
+}
+
+// roomOf returns the rule for a package, which is that of the deepest room above
+// it.
+func roomOf(path string) (room, bool) {
+	var found room
+	for _, r := range rooms() {
+		if (path == r.name || strings.HasPrefix(path, r.name+"/")) && len(r.name) > len(found.name) {
+			found = r
+		}
+	}
+	return found, found.name != ""
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	command := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,Standard,Imports", "stroppy/...")
+	command.Dir = ".."
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var list []listed
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p listed
+		switch err := decoder.Decode(&p); {
+		case errors.Is(err, io.EOF):
+			return list
+		case err != nil:
+			t.Fatal(err)
+		}
+		// The programs below tools/ are no part of stroppy, and internal itself has
+		// no package but this test.
+		if strings.HasPrefix(p.ImportPath, "stroppy/cmd/") || strings.HasPrefix(p.ImportPath, "stroppy/internal/") {
+			list = append(list, p)
+		}
+	}
+}
+
+// TestImports holds the table in docs/architecture.md. Tests may import what
+// they need.
+func TestImports(t *testing.T) {
+	for _, p := range packages(t) {
+		path := strings.TrimPrefix(p.ImportPath, "stroppy/")
+		r, known := roomOf(path)
+		if !known {
+			t.Errorf("%s stands in no room of docs/architecture.md: put it into one, or give it a row there and here", path)
+			continue
+		}
+		for _, imported := range p.Imports {
+			if problem := r.forbids(imported); problem != "" {
+				t.Errorf("%s imports %s: %s", path, imported, problem)
+			}
+		}
+	}
+}
+
+func (r room) forbids(imported string) string {
+	inside, own := strings.CutPrefix(imported, "stroppy/")
+	switch {
+	case r.any:
+		return ""
+	case own && slices.Contains(r.imports, inside):
+		return ""
+	case own:
+		return fmt.Sprintf("%s may import only %v of this module", r.name, r.imports)
+	case r.leaf && strings.Contains(strings.Split(imported, "/")[0], "."):
+		return r.name + " may import only the standard library"
+	}
+	return ""
+}
+
+// TestConcreteThings holds that only cli, and the conformance suite, see
+// concrete databases and workloads.
+func TestConcreteThings(t *testing.T) {
+	concrete := regexp.MustCompile(`^stroppy/internal/(db|workload)/`)
+	for _, p := range packages(t) {
+		path := strings.TrimPrefix(p.ImportPath, "stroppy/")
+		if path == "internal/cli" || strings.HasPrefix(path, "internal/dbtest") {
+			continue
+		}
+		for _, imported := range p.Imports {
+			if concrete.MatchString(imported) {
+				t.Errorf("%s imports the concrete %s", path, imported)
+			}
+		}
+	}
+}
+
+// TestTheTableIsTheDocument holds that docs/architecture.md has a row for each
+// room, and no other rows.
+func TestTheTableIsTheDocument(t *testing.T) {
+	text, err := os.ReadFile("../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			continue
+		}
+		for _, m := range regexp.MustCompile("`((?:internal|cmd)/[a-z/]+)`").FindAllStringSubmatch(cells[1], -1) {
+			documented[m[1]] = true
+		}
+	}
+	for _, r := range rooms() {
+		if !documented[r.name] {
+			t.Errorf("docs/architecture.md has no row for %s", r.name)
+		}
+		delete(documented, r.name)
+	}
+	for name := range documented {
+		t.Errorf("docs/architecture.md has a row for %s, and this test has no rule for it", name)
+	}
+}
+
+// TestNames holds that no package is named after nothing in particular.
+func TestNames(t *testing.T) {
+	for _, p := range packages(t) {
+		for part := range strings.SplitSeq(p.ImportPath, "/") {
+			if slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "manager", "misc", "base"}, part) {
+				t.Errorf("%s: the name %s says nothing", p.ImportPath, part)
+			}
+		}
+	}
+}
+
+// TestWorkloadsNameNoDatabase holds that the source of a workload is for all
+// databases of its model.
+func TestWorkloadsNameNoDatabase(t *testing.T) {
+	name := regexp.MustCompile(`(?i)postgres|sqlite|etcd|mysql|mariadb|cockroach|foundationdb|mongo|voltdb|dqlite|oracle database`)
+	each(t, "workload", func(path string, data []byte, _ *ast.File, _ *token.FileSet) {
+		for i, line := range bytes.Split(data, []byte("\n")) {
+			if found := name.Find(line); found != nil {
+				t.Errorf("%s:%d names the database %s", path, i+1, found)
+			}
+		}
+	})
+}
+
+// TestSizes holds the bounds of files and functions.
+func TestSizes(t *testing.T) {
+	each(t, ".", func(path string, data []byte, file *ast.File, set *token.FileSet) {
+		if lines := bytes.Count(data, []byte("\n")); lines > maxFileLines {
+			t.Errorf("%s has %d lines: at most %d", path, lines, maxFileLines)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			f, ok := n.(*ast.FuncDecl)
+			if !ok || f.Body == nil {
+				return true
+			}
+			if lines := set.Position(f.End()).Line - set.Position(f.Pos()).Line + 1; lines > maxFunctionLines {
+				t.Errorf("%s: %s has %d lines: at most %d", path, f.Name.Name, lines, maxFunctionLines)
+			}
+			return true
+		})
+	})
+}
+
+// TestNoInit holds that nothing happens by importing a package.
+func TestNoInit(t *testing.T) {
+	each(t, ".", func(path string, _ []byte, file *ast.File, _ *token.FileSet) {
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+				t.Errorf("%s has a func init", path)
+			}
+		}
+	})
+}
+
+// TestEnvironment holds that only cli is told the environment, and reads none
+// itself: Main is given it.
+func TestEnvironment(t *testing.T) {
+	each(t, ".", func(path string, _ []byte, file *ast.File, set *token.FileSet) {
+		if strings.HasPrefix(path, "cluster/") || strings.HasPrefix(path, "dbtest/") { // they start the servers of the tests
+			return
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			s, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := s.X.(*ast.Ident); ok && x.Name == "os" && slices.Contains([]string{"Getenv", "LookupEnv", "Environ"}, s.Sel.Name) {
+				t.Errorf("%s reads the environment: only Main is given it", set.Position(s.Pos()))
+			}
+			return true
+		})
+	})
+}
+
+// each calls f with every Go file below dir that is no test.
+func each(t *testing.T, dir string, f func(path string, data []byte, file *ast.File, set *token.FileSet)) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, data, 0)
+		if err != nil {
+			return err
+		}
+		f(path, data, file, set)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,295 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/report"
+	"stroppy/internal/run"
+	"stroppy/internal/scenario"
+	"stroppy/internal/workload/bank"
+)
+
+// root of the directories that runs make by default.
+const runsRoot = "stroppy-runs"
+
+// The keys of the commands, beside those that all of them have.
+var driveKeys = strings.Fields("clients duration count warmup rate zipfian zipf-exponent isolation update mode expect retries give-up " +
+	"audits audit-sample payroll-share payroll-legs joint-share inquiry-share large-share lock-order out")
+
+func (a *app) runCommand() *cobra.Command {
+	c := &cobra.Command{Use: "run [WORKLOAD]", Short: "Load, drive, check and report", Args: oneWorkload}
+	read := a.settings(c, append([]string{"db", "accounts", "seed", "no-load", "no-check", "json"}, driveKeys...)...)
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		config, err := read(args)
+		if err != nil {
+			return err
+		}
+		return a.drive("run", &config, run.Steps{Load: !config.NoLoad, Drive: true, Check: !config.NoCheck})
+	}
+	return c
+}
+
+func (a *app) payCommand() *cobra.Command {
+	c := &cobra.Command{Use: "pay", Short: "Drive a bank that pop has loaded, and record it for check", Args: noArguments}
+	read := a.settings(c, append([]string{"db", "accounts", "seed", "json"}, driveKeys...)...)
+	c.RunE = func(*cobra.Command, []string) error {
+		config, err := read(nil)
+		if err != nil {
+			return err
+		}
+		config.DB = config.stepDatabase()
+		if err := mustExist(config.DB); err != nil {
+			return err
+		}
+		return a.drive("pay", &config, run.Steps{Drive: true})
+	}
+	return c
+}
+
+func oneWorkload(c *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("`%s` takes one workload, and was given %q as well", c.CommandPath(), args[1])
+	}
+	return nil
+}
+
+// drive carries out run and pay.
+func (a *app) drive(command string, config *config, steps run.Steps) error {
+	started := time.Now()
+	if err := a.drawSeed(config, steps.Load); err != nil {
+		return err
+	}
+	s := a.begin()
+	defer s.stop()
+	dir, database, err := a.place(s.ctx, config, started)
+	if err != nil {
+		return s.cause(err)
+	}
+	defer dir.Close()
+	defer database.Close()
+	workload, err := bank.New(database, config.bankConfig(steps.Load || isVolatile(database)))
+	if err != nil {
+		err = errors.Join(err, database.Close(), dir.Discard(defaultFile))
+		os.Remove(runsRoot) // where nothing else is in it
+		return &exitError{exitUsage, err}
+	}
+	s.note("run directory %s", dir.Path)
+	if config.Seed != 0 {
+		s.note("seed %d", config.Seed)
+	}
+	result, err := run.Run(s.ctx, run.Options{
+		Workload: workload, Database: database, Dir: dir, Steps: steps,
+		DatabaseURL: scenario.Redact(config.runDatabase(dir.Path)), Isolation: config.Isolation, Expect: config.Expect,
+		Seed: config.Seed, Clients: config.Clients,
+		Drive: load.Options{
+			Rate: config.Rate, Duration: config.Duration, Count: config.Count, Warmup: config.Warmup,
+			Retries: config.Retries, GiveUp: config.GiveUp, Seed: config.Seed,
+		},
+		Stroppy: version(), Effective: config.effective(command), Unchecked: unchecked(command),
+		Progress: s.progress, Interrupt: s.interrupt, Scrub: a.scrub,
+	})
+	s.stop()
+	if err != nil {
+		return errors.Join(s.cause(err), dir.Discard())
+	}
+	if command == "pay" {
+		s.note("check it with: stroppy check %s --db %s", quote(dir.Path), quote(scenario.Redact(config.DB)))
+	}
+	return a.finish(result, dir.Path, config.JSON, !steps.Check)
+}
+
+// place opens the database and makes the run's directory. What can be refused
+// is refused before anything is made; SQLite's default place is in the directory
+// itself.
+func (a *app) place(ctx context.Context, config *config, started time.Time) (*run.Directory, db.Database, error) {
+	path := config.Out
+	if path == "" {
+		scheme, _, _ := strings.Cut(config.runDatabase(""), ":")
+		path = run.Unused(run.DefaultPath(runsRoot, started, config.Workload, scheme))
+	}
+	if err := run.Vacant(path); err != nil {
+		return nil, nil, &exitError{exitUsage, err}
+	}
+	if config.DB == "" {
+		if config.NoLoad {
+			return nil, nil, usagef("--no-load drives what is loaded, and the default database is a new one: name one with --db")
+		}
+		dir, err := run.NewDirectory(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		database, err := openDatabase(ctx, config.runDatabase(path))
+		return dir, database, errors.Join(err, closeAfter(err, dir))
+	}
+	database, err := openDatabase(ctx, config.DB)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := run.NewDirectory(path)
+	return dir, database, errors.Join(err, closeAfter(err, database))
+}
+
+// closeAfter closes what an error has made useless.
+func closeAfter(err error, c interface{ Close() error }) error {
+	if err == nil {
+		return nil
+	}
+	return c.Close()
+}
+
+// effective returns what repeats the call on the bank that it turned out to
+// drive.
+func (c *config) effective(command string) func(history.Header) run.Repeat {
+	return func(h history.Header) run.Repeat {
+		c.Seed, c.Accounts = h.Seed, h.Accounts
+		repeated := c.repeat(command)
+		if command == "pay" { // the same as a run of these parts
+			c.NoLoad, c.NoCheck = true, true
+		}
+		return run.Repeat{Scenario: c.YAML(), Settings: c.facts(), Command: repeated}
+	}
+}
+
+func unchecked(command string) string {
+	if command == "pay" {
+		return "The run is recorded and not checked yet: `stroppy check` does that."
+	}
+	return "Nothing was checked, as asked."
+}
+
+func isVolatile(database db.Database) bool {
+	v, ok := database.(db.Volatile)
+	return ok && v.Volatile()
+}
+
+// drawSeed draws the seed where the load needs one and none was given. It fits a
+// number of any language that reads the result.
+func (a *app) drawSeed(config *config, loads bool) error {
+	if config.Seed != 0 || !loads {
+		return nil
+	}
+	drawn, err := rand.Int(rand.Reader, big.NewInt(999_999_999))
+	if err != nil {
+		return fmt.Errorf("draw a seed: %w", err)
+	}
+	config.Seed = drawn.Uint64() + 1
+	return nil
+}
+
+// finish prints the result of a run or a check and turns the verdict into the
+// exit code. unasked says that nobody wanted a verdict.
+func (a *app) finish(result *report.Result, dir string, asJSON, unasked bool) error {
+	if err := a.print(result, dir, asJSON); err != nil {
+		return err
+	}
+	if result.Verdict == "valid" || result.Verdict == "unknown" && unasked {
+		return nil
+	}
+	if result.Command != "" {
+		fmt.Fprintf(a.stderr, "repeat with: %s\n", result.Command)
+	}
+	code := exitUnknown
+	if result.Verdict == "invalid" {
+		code = exitInvalid
+	}
+	return &exitError{code, fmt.Errorf("%s: %s", result.Verdict, result.Reason)}
+}
+
+func (a *app) print(result *report.Result, dir string, asJSON bool) error {
+	if !asJSON {
+		return report.Text(a.stdout, result, report.Options{Color: a.colors(a.stdout), Dir: dir})
+	}
+	data, err := result.JSON()
+	if err != nil {
+		return err
+	}
+	_, err = a.stdout.Write(data)
+	return err
+}
+
+func (a *app) popCommand() *cobra.Command {
+	c := &cobra.Command{Use: "pop", Short: "Load a bank for pay", Args: noArguments}
+	read := a.settings(c, "db", "accounts", "seed", "json")
+	c.RunE = func(*cobra.Command, []string) error {
+		config, err := read(nil)
+		if err != nil {
+			return err
+		}
+		config.DB = config.stepDatabase()
+		if err := a.drawSeed(&config, true); err != nil {
+			return err
+		}
+		return a.pop(&config)
+	}
+	return c
+}
+
+func (a *app) pop(config *config) error {
+	s := a.begin()
+	defer s.stop()
+	database, err := openDatabase(s.ctx, config.DB)
+	if err != nil {
+		return s.cause(err)
+	}
+	defer database.Close()
+	b := config.bankConfig(true)
+	b.PayrollShare, b.JointShare, b.InquiryShare, b.AuditSample = 0, 0, 0, 0 // nothing is driven that could not fit
+	workload, err := bank.New(database, b)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	s.Begin("load")
+	s.note("seed %d", config.Seed)
+	loaded, err := workload.Load(s.ctx, func(done, total uint64) { s.Show(run.State{Done: done, Total: total}) })
+	if err != nil {
+		s.note("go on with: %s", config.repeat("pop"))
+		return s.cause(err)
+	}
+	result := run.Loaded(loaded)
+	if config.JSON {
+		data, err := json.MarshalIndent(map[string]any{"schema": report.Schema, "workload": bank.Name, "seed": config.Seed, "load": result}, "", "  ")
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(a.stdout, "%s\n", data)
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "loaded %d accounts holding %s in %.3g s into %s; seed %d\n",
+		result.Accounts, result.Total, loaded.Seconds.Seconds(), scenario.Redact(config.DB), config.Seed)
+	return err
+}
+
+func (a *app) reportCommand() *cobra.Command {
+	c := &cobra.Command{Use: "report RUN_DIR", Short: "Show the report of a run again", Args: func(c *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("`%s` shows one run and was given %d directories", c.CommandPath(), len(args))
+		}
+		return nil
+	}}
+	asJSON := c.Flags().Bool("json", false, "print result.json instead")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		result, err := report.Read(args[0])
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return usagef("%s is no run's directory: it has no %s", args[0], report.FileName)
+		case err != nil:
+			return err
+		}
+		return a.print(result, args[0], *asJSON)
+	}
+	return c
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"stroppy/internal/report"
+	"stroppy/internal/scenario"
+)
+
+// config is the configuration of one call and where it came from.
+type config struct {
+	scenario.Scenario
+	named scenario.Set // keys that a flag, a variable or a file named
+}
+
+// keyFlag is a key as a flag: it keeps the text for scenario to read.
+type keyFlag struct {
+	key   scenario.Key
+	text  string
+	given bool
+}
+
+func (f *keyFlag) String() string { return f.text }
+
+func (f *keyFlag) Set(text string) error {
+	f.text, f.given = text, true
+	return nil
+}
+
+func (f *keyFlag) Type() string {
+	if f.key.Switch() {
+		return "bool"
+	}
+	return f.key.Value
+}
+
+// settings adds flags for the keys to a command, and returns what reads the
+// configuration once they are parsed. A workload as argument counts as a flag.
+func (a *app) settings(c *cobra.Command, keys ...string) func(args []string) (config, error) {
+	defaults := scenario.Default()
+	var flags []*keyFlag
+	for _, key := range scenario.Keys() {
+		if !slices.Contains(keys, key.Name) {
+			continue
+		}
+		f := &keyFlag{key: key, text: key.Get(&defaults)}
+		flags = append(flags, f)
+		flag := c.Flags().VarPF(f, key.Name, "", key.Usage)
+		if key.Switch() {
+			flag.NoOptDefVal = "true"
+		}
+	}
+	file := c.Flags().String("scenario", "", "read settings from a YAML `FILE`, such as scenario.yaml of an earlier run")
+	c.Flags().SortFlags = false
+	return func(args []string) (config, error) {
+		var given []scenario.Setting
+		if len(args) > 0 {
+			given = append(given, scenario.Setting{Key: "workload", Value: args[0], Source: "the workload"})
+		}
+		for _, f := range flags {
+			if f.given {
+				given = append(given, scenario.Setting{Key: f.key.Name, Value: f.text, Source: "--" + f.key.Name})
+			}
+		}
+		return a.configure(given, *file)
+	}
+}
+
+// configure merges file, variables and flags.
+func (a *app) configure(flags []scenario.Setting, file string) (config, error) {
+	variables, named, err := scenario.Environment(a.environ)
+	if err != nil {
+		return config{}, &exitError{exitUsage, err}
+	}
+	if file == "" {
+		file = named
+	}
+	var written []scenario.Setting
+	if file != "" {
+		if written, err = readScenario(file); err != nil {
+			return config{}, &exitError{exitUsage, err}
+		}
+	}
+	var c config
+	for _, layer := range [][]scenario.Setting{written, variables, flags} {
+		for _, s := range layer {
+			if s.Key == "db" {
+				a.keepSecret(s.Value)
+			}
+		}
+	}
+	c.Scenario, c.named, err = scenario.Merge(written, variables, flags)
+	if err != nil {
+		return c, &exitError{exitUsage, err}
+	}
+	return c, nil
+}
+
+// keepSecret takes the secrets of this URL out of everything that is shown from
+// now on.
+func (a *app) keepSecret(url string) {
+	before, more := a.scrub, scenario.Scrubber(url, a.getenv("PGPASSWORD"))
+	a.scrub = func(text string) string { return more(before(text)) }
+}
+
+func readScenario(path string) ([]scenario.Setting, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("read the scenario %s: there is no such file", path)
+		}
+		return nil, fmt.Errorf("read the scenario: %w", err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, scenario.MaxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the scenario: %w", err)
+	}
+	return scenario.File(path, data)
+}
+
+// facts lists the effective settings for the result, without secrets.
+func (c *config) facts() []report.Setting {
+	list := []report.Setting{}
+	for _, key := range scenario.Keys() {
+		value := key.Get(&c.Scenario)
+		if key.Local || value == "" {
+			continue
+		}
+		if key.Name == "db" {
+			value = scenario.Redact(value)
+		}
+		list = append(list, report.Setting{Name: key.Name, Value: value})
+	}
+	return list
+}
+
+// repeat returns the command that repeats this call: what was named, and the
+// seed. The password is left out.
+func (c *config) repeat(command string) string {
+	words := []string{"stroppy", command}
+	if command == "run" {
+		words = append(words, c.Workload)
+	}
+	for _, key := range scenario.Keys() {
+		value := key.Get(&c.Scenario)
+		known := c.named[key.Name] || key.Name == "seed" && c.Seed != 0
+		if key.Local || !known || value == "" || key.Name == "workload" {
+			continue
+		}
+		switch {
+		case key.Name == "db":
+			value, _ = scenario.WithoutSecrets(value)
+		case key.Switch():
+			words = append(words, "--"+key.Name+"="+value)
+			continue
+		}
+		words = append(words, "--"+key.Name, quote(value))
+	}
+	return strings.Join(words, " ")
+}
+
+// quote writes a word as a POSIX shell reads it back.
+func quote(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=@%+", r)
+	}
+	if word != "" && strings.TrimFunc(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

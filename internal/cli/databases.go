@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/etcd"
+	"stroppy/internal/db/memory"
+	"stroppy/internal/db/noop"
+	"stroppy/internal/db/postgres"
+	"stroppy/internal/db/sqlite"
+	"stroppy/internal/run"
+	"stroppy/internal/scenario"
+	"stroppy/internal/workload/bank"
+)
+
+// driver is one kind of database.
+type driver struct {
+	scheme string
+	about  string
+	open   func(ctx context.Context, url string) (db.Database, error)
+}
+
+func drivers() []driver {
+	return []driver{
+		{"sqlite", "sqlite:PATH  embedded, durable; the default, in the run's own directory", opener(sqlite.Open)},
+		{"postgres", "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas", opener(postgres.Open)},
+		{"postgresql", "", opener(postgres.Open)},
+		{"etcd", "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas", opener(etcd.Open)},
+		{"memory", "memory:[?mutant=NAME&rate=R]  the strictly serializable reference in this process, with a bug planted if asked", opener(func(_ context.Context, url string) (*memory.Database, error) { return memory.Open(url) })},
+		{"noop", "noop:  answers at once and keeps nothing; measures stroppy itself", opener(func(_ context.Context, url string) (*noop.Database, error) {
+			if url != "noop:" {
+				return nil, &db.Error{Class: db.Fatal, Op: "open " + url, Err: errors.New("nothing may follow noop:")}
+			}
+			return noop.Open(), nil
+		})},
+	}
+}
+
+func opener[D db.Database](open func(context.Context, string) (D, error)) func(context.Context, string) (db.Database, error) {
+	return func(ctx context.Context, url string) (db.Database, error) {
+		d, err := open(ctx, url)
+		if err != nil {
+			return nil, err
+		}
+		return d, nil
+	}
+}
+
+// openDatabase opens a database by URL. An address that cannot be right is an
+// error of usage; a database that cannot be reached is not.
+func openDatabase(ctx context.Context, url string) (db.Database, error) {
+	d, err := driverOf(url)
+	if err != nil {
+		return nil, err
+	}
+	database, err := d.open(ctx, url)
+	var e *db.Error
+	if errors.As(err, &e) && e.Class == db.Fatal && (e.Code == "" || e.Code == "url") {
+		return nil, &exitError{exitUsage, err}
+	}
+	return database, err
+}
+
+func driverOf(url string) (driver, error) {
+	scheme, _, found := strings.Cut(url, ":")
+	var schemes []string
+	for _, d := range drivers() {
+		if found && d.scheme == strings.ToLower(scheme) {
+			return d, nil
+		}
+		schemes = append(schemes, d.scheme)
+	}
+	if !found {
+		return driver{}, usagef("the database %s has no scheme: a URL begins with one of %s:", scenario.Redact(url), strings.Join(schemes, ":, "))
+	}
+	return driver{}, usagef("no database is known by the URL %s; the nearest scheme is %s:", scenario.Redact(url), scenario.Nearest(scheme, schemes))
+}
+
+// defaultFile is where pop, pay and check find the embedded database when no
+// other is named.
+const defaultFile = "bank.db"
+
+// mustExist refuses an SQLite file that is not there, which opening would make.
+func mustExist(url string) error {
+	path, ok := strings.CutPrefix(url, "sqlite:")
+	if !ok {
+		return nil
+	}
+	path, _, _ = strings.Cut(path, "?")
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return &exitError{exitFailed, fmt.Errorf("there is no bank in %s, which does not exist: run `stroppy pop` first, or name the database with --db", url)}
+	}
+	return nil
+}
+
+// runDatabase returns the URL of the run's database: the one that was named, or
+// SQLite in the run's directory.
+func (c *config) runDatabase(dir string) string {
+	if c.DB != "" {
+		return c.DB
+	}
+	return "sqlite:" + filepath.Join(dir, defaultFile)
+}
+
+// stepDatabase is runDatabase for the steps that have no directory in common.
+func (c *config) stepDatabase() string {
+	if c.DB != "" {
+		return c.DB
+	}
+	return "sqlite:" + defaultFile
+}
+
+// bankConfig is the bank that the scenario describes. Seed and accounts that
+// nobody named are left to what the database holds, unless this call loads.
+func (c *config) bankConfig(loads bool) bank.Config {
+	b := bank.DefaultConfig()
+	b.Clients, b.Update, b.Mode, b.Isolation = c.Clients, c.Update, c.Mode, c.Isolation
+	b.Zipfian, b.ZipfExponent = c.Zipfian, c.ZipfExponent
+	b.PayrollShare, b.PayrollLegs = c.PayrollShare, c.PayrollLegs
+	b.JointShare, b.InquiryShare, b.LargeShare = c.JointShare, c.InquiryShare, c.LargeShare
+	b.Audits, b.AuditSample = c.Audits, c.AuditSample
+	b.RandomLockOrder = c.LockOrder == "random"
+	if loads || c.named["seed"] {
+		b.Seed = c.Seed
+	}
+	if loads || c.named["accounts"] {
+		b.Accounts = c.Accounts
+	}
+	return b
+}
+
+// exitCode says how the program ends after an error.
+func exitCode(err error) int {
+	var exit *exitError
+	var mismatch *bank.MismatchError
+	switch {
+	case errors.As(err, &exit):
+		return exit.code
+	case errors.As(err, &mismatch), errors.Is(err, run.ErrNotEmpty):
+		return exitUsage
+	}
+	return exitFailed
+}

@@ -1,0 +1,111 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stroppy/internal/cli"
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/report"
+)
+
+// call runs stroppy in this process.
+func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = cli.Main(args, []string{"PATH=" + os.Getenv("PATH")}, strings.NewReader(""), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func runs(t *testing.T, want int, args ...string) *report.Result {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run")
+	code, stdout, stderr := call(t, append(args, "--json", "--out", dir)...)
+	if code != want {
+		t.Fatalf("%v ended with %d, not %d:\n%s\n%s", args, code, want, stderr, stdout)
+	}
+	r := new(report.Result)
+	if err := json.Unmarshal([]byte(stdout), r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func status(r *report.Result, name string) string {
+	for _, c := range r.Checks {
+		if c.Name == name {
+			return c.Status
+		}
+	}
+	return "missing"
+}
+
+func TestPostgreSQL(t *testing.T) {
+	server, err := postgres.Start(t.Context(), postgres.Options{Settings: map[string]string{"fsync": "off"}})
+	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+		t.Skipf("skipped engine: postgres: install the Debian package %s", missing.Package)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	url := server.URL()
+	small := []string{"--accounts", "200", "--clients", "4", "--count", "1000"}
+	for _, mode := range []string{"pipelined", "interactive", "procedure"} {
+		t.Run(mode, func(t *testing.T) {
+			r := runs(t, 0, append([]string{"run", "--db", url, "--mode", mode}, small...)...)
+			if r.Database != "PostgreSQL" || r.Drive.Committed == 0 || r.FootprintBytes == nil || r.Drive.Style["mode"] != mode {
+				t.Errorf("got %+v", r)
+			}
+		})
+	}
+	t.Run("serializable", func(t *testing.T) {
+		r := runs(t, 0, append([]string{"run", "--db", url, "--isolation", "serializable", "--zipfian"}, small...)...)
+		if r.Claim.Level != "serializable" || status(r, "serializable") != "valid" {
+			t.Errorf("got %+v", r.Claim)
+		}
+	})
+	t.Run("lost updates", func(t *testing.T) {
+		r := runs(t, 1, "run", "--db", url, "--update", "rmw", "--expect", "serializable", "--accounts", "20", "--clients", "8", "--count", "3000")
+		if status(r, "serializable") != "invalid" || !strings.Contains(fmt.Sprint(r.Checks), "lost update") {
+			t.Errorf("got %+v", r.Checks)
+		}
+	})
+	t.Run("wrong database", func(t *testing.T) {
+		code, _, stderr := call(t, "run", "--db", strings.Replace(url, "/postgres", "/nowhere", 1))
+		if code != 3 || !strings.Contains(stderr, "nowhere") {
+			t.Errorf("code %d: %s", code, stderr)
+		}
+	})
+}
+
+func TestEtcd(t *testing.T) {
+	nodes, err := etcd.Start(t.Context(), etcd.Options{Nodes: 3, InMemory: true})
+	if missing := (*etcd.MissingError)(nil); errors.As(err, &missing) {
+		t.Skipf("skipped engine: etcd: install the Debian package %s", missing.Package)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := nodes.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	r := runs(t, 0, "run", "--db", nodes.URL(), "--accounts", "200", "--clients", "4", "--count", "500")
+	if r.Database != "etcd" || r.Drive.Committed == 0 || status(r, "strict") != "valid" {
+		t.Errorf("got %+v", r)
+	}
+}

@@ -1,0 +1,158 @@
+// Package cli is the command line of stroppy: commands, flags, environment and
+// signals. It is the only place that knows concrete databases and workloads.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"stroppy/internal/scenario"
+)
+
+// The exit codes.
+const (
+	exitValid   = 0 // every check valid
+	exitInvalid = 1 // a check found a violation
+	exitUsage   = 2 // wrong usage or configuration
+	exitFailed  = 3 // the run could not be carried out
+	exitUnknown = 4 // a check could not be decided
+)
+
+// Main runs stroppy with arguments (without the program's name), environment
+// and streams, and returns the exit code. Where that is not 0, the reason is the
+// last line on stderr.
+func Main(args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
+	a := &app{environ: environ, stdout: stdout, stderr: stderr, scrub: scenario.Scrubber("")}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	if err == nil {
+		return exitValid
+	}
+	reason := strings.Join(strings.FieldsFunc(a.scrub(err.Error()), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	fmt.Fprintf(stderr, "stroppy: %s\n", reason)
+	return exitCode(err)
+}
+
+// app is one call of the program.
+type app struct {
+	environ        []string
+	stdout, stderr io.Writer
+	scrub          func(string) string // takes the secrets of this call out of a text
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "stroppy",
+		Short: "Tell whether a database can be trusted with money, and how fast it is",
+		Long: "Stroppy moves money between accounts with many clients at once, records every transaction,\n" +
+			"and then proves from the records and the end state whether the database kept its promises.\n\n" +
+			"`stroppy run bank` does the whole job on an embedded database.",
+		SilenceUsage: true, SilenceErrors: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.AddCommand(a.runCommand(), a.popCommand(), a.payCommand(), a.checkCommand(), a.reportCommand(), a.listCommand(), a.versionCommand())
+	root.SetFlagErrorFunc(flagError)
+	root.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var names []string
+		for _, c := range root.Commands() {
+			names = append(names, c.Name())
+		}
+		return usagef("%q is no command of stroppy; the nearest is %s", args[0], scenario.Nearest(args[0], names))
+	}
+	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	return root
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(a.stdout, "stroppy", version())
+			return err
+		},
+	}
+}
+
+// version is what the build recorded: a tag, or a revision.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && (v == "" || v == "(devel)") {
+			v = s.Value
+		}
+	}
+	if v == "" {
+		return "(devel)"
+	}
+	return v
+}
+
+// flagError names the nearest flag where one does not exist.
+func flagError(c *cobra.Command, err error) error {
+	var missing *pflag.NotExistError
+	if !errors.As(err, &missing) {
+		return &exitError{exitUsage, err}
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	name := missing.GetSpecifiedName()
+	return usagef("--%s is no flag of `%s`; the nearest is --%s", name, c.CommandPath(), scenario.Nearest(name, names))
+}
+
+func noArguments(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("`%s` takes no argument, and was given %q", c.CommandPath(), args[0])
+	}
+	return nil
+}
+
+// exitError is an error with its exit code.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+func (a *app) getenv(name string) string {
+	for _, entry := range slices.Backward(a.environ) {
+		if key, value, _ := strings.Cut(entry, "="); key == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// terminal says whether w is a terminal that understands control sequences.
+func (a *app) terminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(file.Fd()) && a.getenv("TERM") != "dumb"
+}
+
+// colors says whether w takes colours; NO_COLOR (https://no-color.org) forbids
+// them.
+func (a *app) colors(w io.Writer) bool { return a.terminal(w) && a.getenv("NO_COLOR") == "" }

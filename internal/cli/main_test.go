@@ -1,0 +1,124 @@
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"stroppy/internal/cli"
+	"stroppy/internal/scenario"
+	"stroppy/internal/workload/bank"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"stroppy": func() { os.Exit(cli.Main(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)) },
+	})
+}
+
+// TestScripts runs whole calls of stroppy as separate processes.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"code":     code,
+			"lastline": lastline,
+			"damage":   damage,
+			"grown":    grown,
+			"nowhere":  nowhere,
+		},
+	})
+}
+
+// code N COMMAND… runs a command, which must end with the exit code N.
+func code(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: code N command …")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := "0"
+	if err != nil {
+		got = strings.TrimPrefix(err.Error(), "exit status ")
+	}
+	if got != args[0] {
+		ts.Fatalf("%s ended with %s, not with exit code %s", args[1], got, args[0])
+	}
+}
+
+// lastline TEXT: the last line on standard error contains the text.
+func lastline(ts *testscript.TestScript, neg bool, args []string) {
+	text := strings.TrimSuffix(ts.ReadFile("stderr"), "\n")
+	last := text[strings.LastIndexByte(text, '\n')+1:]
+	if neg || len(args) != 1 || !strings.Contains(last, args[0]) {
+		ts.Fatalf("the last line on standard error is %q, which does not say %q", last, args)
+	}
+}
+
+// damage FILE cut|flip PERCENT cuts a file off there, or alters a byte there.
+func damage(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: damage file cut|flip percent")
+	}
+	path := ts.MkAbs(args[0])
+	data, err := os.ReadFile(path)
+	ts.Check(err)
+	percent, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	at := len(data) * percent / 100
+	if args[1] == "cut" {
+		data = data[:at]
+	} else {
+		data[at] ^= 0x55
+	}
+	ts.Check(os.WriteFile(path, data, 0o666))
+}
+
+// grown FILE BYTES waits until a process in the background has written so much.
+func grown(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: grown file bytes")
+	}
+	size, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if info, err := os.Stat(ts.MkAbs(args[0])); err == nil && info.Size() >= size {
+			return
+		}
+	}
+	ts.Fatalf("%s has not grown to %d bytes", args[0], size)
+}
+
+// nowhere TEXT: neither the last output nor any file below the script's
+// directory contains the text.
+func nowhere(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: nowhere text")
+	}
+	for _, stream := range []string{"stdout", "stderr"} {
+		if strings.Contains(ts.ReadFile(stream), args[0]) {
+			ts.Fatalf("%s contains %q", stream, args[0])
+		}
+	}
+	root := os.DirFS(ts.MkAbs("."))
+	ts.Check(walk(root, func(path string, data []byte) {
+		if bytes.Contains(data, []byte(args[0])) {
+			ts.Fatalf("the file %s contains %q", path, args[0])
+		}
+	}))
+}
+
+// TestDefaultsAreTheBanks holds that the scenario runs what the bank would run
+// by itself.
+func TestDefaultsAreTheBanks(t *testing.T) {
+	s, b := scenario.Default(), bank.DefaultConfig()
+	if s.ZipfExponent != b.ZipfExponent || s.PayrollShare != b.PayrollShare || s.PayrollLegs != b.PayrollLegs ||
+		s.JointShare != b.JointShare || s.InquiryShare != b.InquiryShare || s.LargeShare != b.LargeShare ||
+		s.Audits != b.Audits || s.AuditSample != b.AuditSample || s.Update != b.Update || s.Mode != b.Mode {
+		t.Errorf("the scenario's defaults are %+v, the bank's %+v", s, b)
+	}
+}

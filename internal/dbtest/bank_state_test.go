@@ -1,0 +1,348 @@
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/workload/bank"
+)
+
+// noBulk is a SQL database without its bulk load, so that the bank loads it in
+// batches.
+type noBulk struct{ db.SQL }
+
+// errCut is what a load meets that is cut off.
+var errCut = &db.Error{Class: db.Fatal, Op: "commit", Err: errors.New("the test has cut the load off")}
+
+// cut lets so many commits through and fails all after them.
+type cut struct{ left atomic.Int64 }
+
+func (c *cut) commit(next func() error) error {
+	if c.left.Add(-1) < 0 {
+		return errCut
+	}
+	return next()
+}
+
+type cutSQL struct {
+	noBulk
+	cut *cut
+}
+
+type cutSQLSession struct {
+	db.SQLSession
+	cut *cut
+}
+
+func (d cutSQL) Session(ctx context.Context, o db.SessionOptions) (db.SQLSession, error) {
+	s, err := d.noBulk.Session(ctx, o)
+	return cutSQLSession{s, d.cut}, err
+}
+
+func (s cutSQLSession) Commit(ctx context.Context) error {
+	err := s.cut.commit(func() error { return s.SQLSession.Commit(ctx) })
+	if errors.Is(err, errCut) {
+		_ = s.Rollback(ctx)
+	}
+	return err
+}
+
+type cutKV struct {
+	db.KV
+	cut *cut
+}
+
+type cutKVSession struct {
+	db.KVSession
+	cut *cut
+}
+
+func (d cutKV) KVSession(ctx context.Context, o db.SessionOptions) (db.KVSession, error) {
+	s, err := d.KV.KVSession(ctx, o)
+	return cutKVSession{s, d.cut}, err
+}
+
+func (s cutKVSession) Commit(ctx context.Context) error {
+	err := s.cut.commit(func() error { return s.KVSession.Commit(ctx) })
+	if errors.Is(err, errCut) {
+		s.Rollback()
+	}
+	return err
+}
+
+// cutOff returns the database with a limit to its commits.
+func cutOff(database db.Database, commits int64) db.Database {
+	c := new(cut)
+	c.left.Store(commits)
+	if d, ok := database.(db.SQL); ok {
+		return cutSQL{noBulk{d}, c}
+	}
+	return cutKV{database.(db.KV), c}
+}
+
+// banks are the databases on which a bank's states are tested.
+func banks(t *testing.T) map[string]func(*testing.T) db.Database {
+	return map[string]func(*testing.T) db.Database{
+		"sqlite":          func(t *testing.T) db.Database { return openSQLite(t) },
+		"sqlite unbulked": func(t *testing.T) db.Database { return noBulk{openSQLite(t)} },
+		"memory":          func(t *testing.T) db.Database { return openMemory(t, "memory:") },
+		"postgres":        func(t *testing.T) db.Database { d, _ := openPostgres(t); return d },
+		"postgres unbulked": func(t *testing.T) db.Database {
+			d, _ := openPostgres(t)
+			return noBulk{d}
+		},
+	}
+}
+
+func forBanks(t *testing.T, test func(t *testing.T, database db.Database)) {
+	for name, open := range banks(t) {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+func newBank(t *testing.T, database db.Database, change func(*bank.Config)) *bank.Bank {
+	t.Helper()
+	c := small()
+	if change != nil {
+		change(&c)
+	}
+	b, err := bank.New(database, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func mustLoad(t *testing.T, b *bank.Bank) {
+	t.Helper()
+	if _, err := b.Load(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAttachTakesOneRunNumberAfterAnother(t *testing.T) {
+	forBanks(t, func(t *testing.T, database db.Database) {
+		mustLoad(t, newBank(t, database, nil))
+		for want := uint64(1); want <= 3; want++ {
+			// Another machine knows neither the seed nor the size.
+			b := newBank(t, database, func(c *bank.Config) { c.Accounts, c.Seed = 0, 0 })
+			loaded, err := b.Attach(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := b.Header()
+			if h.Run != want || h.Seed != 7 || h.Accounts != 200 || loaded.Accounts != 200 || h.Total == 0 {
+				t.Fatalf("attach %d finds %+v, %+v", want, h, loaded)
+			}
+		}
+	})
+}
+
+func TestAttachRefusesWhatDoesNotFit(t *testing.T) {
+	forBanks(t, func(t *testing.T, database db.Database) {
+		attach := func(change func(*bank.Config)) error {
+			_, err := newBank(t, database, change).Attach(t.Context())
+			return err
+		}
+		none := wantError[*bank.StateError](t, attach(nil))
+		if !strings.Contains(none.Error(), "run `stroppy pop` first") {
+			t.Errorf("without a bank: %v", none)
+		}
+		mustLoad(t, newBank(t, database, nil))
+		wantError[*bank.MismatchError](t, attach(func(c *bank.Config) { c.Seed = 8 }))
+		wantError[*bank.MismatchError](t, attach(func(c *bank.Config) { c.Accounts = 202 }))
+		wantError[*bank.MismatchError](t, attach(func(c *bank.Config) { c.Accounts, c.AuditSample = 0, 201 }))
+		if err := attach(nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestLoadReplacesABankOfItsOwn(t *testing.T) {
+	forBanks(t, func(t *testing.T, database db.Database) {
+		c := small()
+		c.Audits = 20
+		runBank(t, database, c, 500)
+		c.Seed, c.Accounts = 99, 150
+		o := runBank(t, database, c, 500)
+		o.wantValid(t)
+	})
+}
+
+func TestInterruptedLoadIsResumedAndNeverUsed(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		commits int64
+		open    func(t *testing.T) db.Database
+		resumes bool
+	}{
+		{"sqlite", 3, func(t *testing.T) db.Database { return openSQLite(t) }, true},
+		{"postgres", 3, func(t *testing.T) db.Database { d, _ := openPostgres(t); return d }, true},
+		{"memory", 12, func(t *testing.T) db.Database { return openMemory(t, "memory:") }, true},
+		{"sqlite before its first batch", 1, func(t *testing.T) db.Database { return openSQLite(t) }, false},
+		{"memory before its first batch", 1, func(t *testing.T) db.Database { return openMemory(t, "memory:") }, false},
+	} {
+		for _, same := range []bool{true, false} {
+			t.Run(test.name, func(t *testing.T) {
+				database := test.open(t)
+				many := func(c *bank.Config) { c.Accounts = 25_000 }
+				_, err := newBank(t, cutOff(database, test.commits), many).Load(t.Context(), nil)
+				if !errors.Is(err, errCut) {
+					t.Fatalf("the cut load ends with %v", err)
+				}
+				_, err = newBank(t, database, many).Attach(t.Context())
+				if e := wantError[*bank.StateError](t, err); !strings.Contains(e.Error(), "not finished") {
+					t.Errorf("half a bank: %v", e)
+				}
+				if d, ok := database.(db.SQL); ok {
+					database = noBulk{d}
+				}
+				b := newBank(t, database, func(c *bank.Config) {
+					many(c)
+					if !same {
+						c.Seed++
+					}
+				})
+				loaded, err := b.Load(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if resumed := loaded.Resumed > 0; resumed != (test.resumes && same) {
+					t.Errorf("%d accounts were kept", loaded.Resumed)
+				}
+				wantOpeningBalances(t, b, 25_000)
+			})
+		}
+	}
+}
+
+func TestInterruptedBulkLoadStartsAnew(t *testing.T) {
+	database, _ := openPostgres(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	many := func(c *bank.Config) { c.Accounts = 200_000 }
+	_, err := newBank(t, database, many).Load(ctx, func(done, total uint64) { cancel() })
+	if err == nil {
+		t.Fatal("a cancelled load succeeded")
+	}
+	_, err = newBank(t, database, many).Attach(t.Context())
+	wantError[*bank.StateError](t, err)
+	b := newBank(t, database, many)
+	loaded, err := b.Load(t.Context(), nil)
+	if err != nil || loaded.Resumed != 0 {
+		t.Fatalf("loaded %+v, %v", loaded, err)
+	}
+	wantOpeningBalances(t, b, 200_000)
+}
+
+// wantOpeningBalances attaches and fails the test unless the end state is
+// exactly what a load makes.
+func wantOpeningBalances(t *testing.T, b *bank.Bank, accounts uint64) {
+	t.Helper()
+	if _, err := b.Attach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "history")
+	w, err := history.CreateEnd(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.EndState(t.Context(), w, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	end, err := history.OpenEnd(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	var sum int64
+	seen := map[uint64]bool{}
+	for a, err := range end.Accounts() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[a.N] || a.N >= accounts || a.Version != 0 || a.Last != 0 {
+			t.Fatalf("the end state has %+v", a)
+		}
+		seen[a.N] = true
+		sum += a.Balance
+	}
+	if uint64(len(seen)) != accounts || sum != b.Header().Total || len(end.Strangers()) > 0 {
+		t.Errorf("%d accounts with %d cents in all, want %d with %d; strangers %v",
+			len(seen), sum, accounts, b.Header().Total, end.Strangers())
+	}
+	for leg := range end.Legs() {
+		t.Fatalf("the ledger of a fresh bank has %+v", leg)
+	}
+}
+
+func TestLoadRefusesWhatSomebodyElseMade(t *testing.T) {
+	t.Run("table", func(t *testing.T) {
+		database, url := openPostgres(t)
+		psql(t, url, "CREATE TABLE stroppy_account (mine int); INSERT INTO stroppy_account VALUES (1)")
+		_, err := newBank(t, database, nil).Load(t.Context(), nil)
+		wantError[*bank.StateError](t, err)
+		if left := psql(t, url, "SELECT mine FROM stroppy_account"); left != "1\n" {
+			t.Errorf("the foreign table holds %q", left)
+		}
+	})
+	t.Run("keys", func(t *testing.T) {
+		database := openMemory(t, "memory:")
+		s, err := database.KVSession(t.Context(), db.SessionOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Begin(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		s.Set([]byte("stroppy/ledger/mine"), []byte("x"))
+		if err := s.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err = newBank(t, database, nil).Load(t.Context(), nil)
+		wantError[*bank.StateError](t, err)
+	})
+	t.Run("schema", func(t *testing.T) {
+		database, url := openPostgres(t)
+		b := newBank(t, database, nil)
+		mustLoad(t, b)
+		psql(t, url, "UPDATE stroppy_meta SET value = '2' WHERE name = 'schema'")
+		_, err := b.Load(t.Context(), nil)
+		wantError[*bank.StateError](t, err)
+		_, err = b.Attach(t.Context())
+		wantError[*bank.StateError](t, err)
+	})
+	t.Run("altered", func(t *testing.T) {
+		database, url := openPostgres(t)
+		b := newBank(t, database, nil)
+		mustLoad(t, b)
+		psql(t, url, "UPDATE stroppy_meta SET value = 'much' WHERE name = 'total'")
+		_, err := b.Attach(t.Context())
+		wantError[*bank.StateError](t, err)
+		mustLoad(t, b)
+	})
+}
+
+func TestAttachWithoutTheRightToRead(t *testing.T) {
+	database, url := openPostgres(t)
+	mustLoad(t, newBank(t, database, nil))
+	psql(t, url, "DROP ROLE IF EXISTS stranger; CREATE ROLE stranger LOGIN")
+	stranger := openPostgresURL(t, strings.Replace(url, "postgres@", "stranger@", 1))
+	_, err := newBank(t, stranger, nil).Attach(t.Context())
+	if e := wantError[*bank.StateError](t, err); !strings.Contains(e.Error(), "permission denied") {
+		t.Errorf("without the right: %v", e)
+	}
+	_, err = newBank(t, stranger, nil).Load(t.Context(), nil)
+	if err == nil {
+		t.Error("a stranger may load")
+	}
+	t.Log(err)
+}

@@ -1,0 +1,102 @@
+package dbtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/cli"
+	"stroppy/internal/db/memory"
+)
+
+// verdict is what these tests read of result.json.
+type verdict struct {
+	Verdict string
+	Drive   struct{ Committed uint64 }
+	Checks  []struct{ Name, Status, Detail string }
+}
+
+func (v verdict) status(check string) string {
+	for _, c := range v.Checks {
+		if c.Name == check {
+			return c.Status
+		}
+	}
+	return "missing"
+}
+
+// bankOn runs the whole program on a database and returns its exit code and
+// what it found.
+func bankOn(t *testing.T, url string, args ...string) (int, verdict) {
+	t.Helper()
+	var out, complaints bytes.Buffer
+	args = append([]string{"run", "bank", "--json", "--db", url, "--out", filepath.Join(t.TempDir(), "run")}, args...)
+	code := cli.Main(args, nil, strings.NewReader(""), &out, &complaints)
+	var v verdict
+	if err := json.Unmarshal(out.Bytes(), &v); err != nil {
+		t.Fatalf("stroppy %v: exit code %d, %v\n%s", args, code, err, complaints.String())
+	}
+	return code, v
+}
+
+// twentyThousand is a run of at least 20,000 transfers: 8 % of the transactions of the
+// default mix are inquiries or rejected.
+func twentyThousand(seed int) []string {
+	return []string{"--clients", "64", "--count", "23000", "--accounts", "1000", "--seed", fmt.Sprint(seed)}
+}
+
+// TestMutants: every planted bug, at one in a thousand, is found by the check
+// meant for it, for 20 seeds of 20.
+func TestMutants(t *testing.T) {
+	for _, m := range memory.Mutants() {
+		for seed := 1; seed <= 20; seed++ {
+			t.Run(fmt.Sprintf("%s/seed=%d", m.Name, seed), func(t *testing.T) {
+				t.Parallel()
+				code, v := bankOn(t, fmt.Sprintf("memory:?mutant=%s&rate=0.001&seed=%d", m.Name, seed), twentyThousand(seed)...)
+				if code != 1 || v.Verdict != "invalid" || v.status(m.Check) != "invalid" {
+					t.Errorf("exit code %d, verdict %s, %s is %s: %+v", code, v.Verdict, m.Check, v.status(m.Check), v.Checks)
+				}
+				if v.Drive.Committed < 20000 {
+					t.Errorf("only %d transactions were committed", v.Drive.Committed)
+				}
+			})
+		}
+	}
+}
+
+// TestReference: the healthy reference stays valid for 200 seeds of 200, also
+// when it aborts at random and leaves clients in doubt.
+func TestReference(t *testing.T) {
+	for seed := 1; seed <= 200; seed++ {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			t.Parallel()
+			url := []string{
+				"memory:?seed=%d", "memory:?abort=0.01&unknown=0.01&seed=%d",
+			}[seed%2]
+			code, v := bankOn(t, fmt.Sprintf(url, seed), twentyThousand(seed)...)
+			if code != 0 || v.Verdict != "valid" {
+				t.Errorf("exit code %d, verdict %s: %+v", code, v.Verdict, v.Checks)
+			}
+		})
+	}
+}
+
+// TestReferenceUnderContention: the same with few accounts and popular ones, so
+// that many transactions meet.
+func TestReferenceUnderContention(t *testing.T) {
+	for seed := 1; seed <= 10; seed++ {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			t.Parallel()
+			args := append(twentyThousand(seed), "--zipfian")
+			args[slices.Index(args, "1000")] = "20"
+			code, v := bankOn(t, fmt.Sprintf("memory:?unknown=0.05&seed=%d", seed), args...)
+			if code != 0 || v.Verdict != "valid" {
+				t.Errorf("exit code %d, verdict %s: %+v", code, v.Verdict, v.Checks)
+			}
+		})
+	}
+}

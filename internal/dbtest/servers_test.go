@@ -1,0 +1,151 @@
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"stroppy/internal/cluster"
+	etcdcluster "stroppy/internal/cluster/etcd"
+	postgrescluster "stroppy/internal/cluster/postgres"
+	"stroppy/internal/db/etcd"
+	"stroppy/internal/db/postgres"
+)
+
+// servers are the real servers that the tests of this package share; each is
+// started by the first test that needs it and stopped when all are done.
+type servers struct {
+	postgres    *postgrescluster.Server
+	postgresErr error
+	etcd        *etcdcluster.Cluster
+	etcdErr     error
+	databases   int
+}
+
+// shared is set once by TestMain, before any test.
+var shared *servers
+
+func TestMain(m *testing.M) {
+	shared = &servers{}
+	code := m.Run()
+	if err := shared.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+func (s *servers) stop() error {
+	var errs []error
+	if s.postgres != nil {
+		errs = append(errs, s.postgres.Stop())
+	}
+	if s.etcd != nil {
+		errs = append(errs, s.etcd.Stop())
+	}
+	return errors.Join(errs...)
+}
+
+const startLimit = time.Minute
+
+// memoryFolder is a folder whose fsync costs nothing, where there is one.
+func memoryFolder() string {
+	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
+		return "/dev/shm"
+	}
+	return ""
+}
+
+// postgresServer returns the shared PostgreSQL server.
+func postgresServer(t *testing.T) *postgrescluster.Server {
+	t.Helper()
+	if shared.postgres == nil && shared.postgresErr == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+		defer cancel()
+		shared.postgres, shared.postgresErr = postgrescluster.Start(ctx, postgrescluster.Options{Dir: memoryFolder()})
+	}
+	if missing, ok := errors.AsType[cluster.MissingError](shared.postgresErr); ok {
+		t.Skip("skipped engine: postgres: install the Debian package " + missing.Package)
+	}
+	if shared.postgresErr != nil {
+		t.Fatal(shared.postgresErr)
+	}
+	return shared.postgres
+}
+
+// newPostgresDatabase makes an empty database on the shared server and returns
+// its URL.
+func newPostgresDatabase(t *testing.T) string {
+	t.Helper()
+	s := postgresServer(t)
+	shared.databases++
+	name := fmt.Sprintf("bank%d", shared.databases)
+	psql(t, s.URL(), "CREATE DATABASE "+name)
+	return s.URLFor(postgrescluster.Superuser, "", name)
+}
+
+// psql runs SQL by PostgreSQL's own client, as somebody else's hand would.
+func psql(t *testing.T, url, sql string) string {
+	t.Helper()
+	program, err := postgrescluster.PGBin("psql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), program, "-XAtq", "-v", "ON_ERROR_STOP=1", "-c", sql, url).CombinedOutput()
+	if err != nil {
+		t.Fatalf("psql: %v: %s", err, out)
+	}
+	return string(out)
+}
+
+// openPostgres opens a new, empty database on the shared server.
+func openPostgres(t *testing.T) (*postgres.Database, string) {
+	t.Helper()
+	url := newPostgresDatabase(t)
+	return openPostgresURL(t, url), url
+}
+
+func openPostgresURL(t *testing.T, url string) *postgres.Database {
+	t.Helper()
+	d, err := postgres.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// openEtcd opens the shared etcd cluster of three nodes. Its data are those of
+// the test before.
+func openEtcd(t *testing.T) *etcd.Database {
+	t.Helper()
+	if shared.etcd == nil && shared.etcdErr == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+		defer cancel()
+		shared.etcd, shared.etcdErr = etcdcluster.Start(ctx, etcdcluster.Options{Nodes: 3, InMemory: true})
+	}
+	if missing, ok := errors.AsType[*etcdcluster.MissingError](shared.etcdErr); ok {
+		t.Skip("skipped engine: etcd: install the Debian package " + missing.Package)
+	}
+	if shared.etcdErr != nil {
+		t.Fatal(shared.etcdErr)
+	}
+	d, err := etcd.Open(t.Context(), shared.etcd.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}

@@ -1,0 +1,136 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// clean takes out of a string what could move a terminal's cursor.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+// wrap breaks text into lines of at most so many columns, and at every newline.
+// A word that is longer stands alone. Spaces at a line's beginning stay.
+func wrap(text string, columns int) []string {
+	var lines []string
+	for paragraph := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
+		paragraph = clean(paragraph)
+		body := strings.TrimLeft(paragraph, " ")
+		indent := paragraph[:min(len(paragraph)-len(body), columns/2)]
+		line := indent
+		for word := range strings.FieldsSeq(body) {
+			switch {
+			case line == indent:
+				line += word
+			case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= columns:
+				line += " " + word
+			default:
+				lines = append(lines, line)
+				line = indent + word
+			}
+		}
+		if line != indent || paragraph == "" && text != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// row writes one line of a table: a name and right-aligned columns.
+func row(name string, columns ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "  %-12s", name)
+	for _, c := range columns {
+		fmt.Fprintf(&b, "%11s", c)
+	}
+	return strings.TrimRight(b.String(), " ") + "\n"
+}
+
+// group writes a number with a comma between thousands.
+func group(n uint64) string {
+	digits := fmt.Sprint(n)
+	var b strings.Builder
+	for i, d := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(d)
+	}
+	return b.String()
+}
+
+func counted(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return group(n) + " " + noun + "s"
+}
+
+func times(n int) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return group(uint64(max(n, 0))) + " times"
+}
+
+// rate writes a number a second: whole from 100 on.
+func rate(x float64) string {
+	if x >= 100 && x < math.MaxInt64 {
+		return group(uint64(math.Round(x)))
+	}
+	return fmt.Sprintf("%.3g", x)
+}
+
+func optional(x *float64) string {
+	if x == nil {
+		return "-"
+	}
+	return rate(*x)
+}
+
+// ms writes milliseconds with what digits they have.
+func ms(x float64) string {
+	switch {
+	case x >= 100 && x < math.MaxInt64:
+		return group(uint64(math.Round(x)))
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
+	case x >= 1:
+		return fmt.Sprintf("%.2f", x)
+	}
+	return fmt.Sprintf("%.3f", x)
+}
+
+func bytesText(n int64) string {
+	x := float64(n)
+	for _, unit := range []string{"bytes", "kB", "MB", "GB"} {
+		if x < 1000 {
+			if unit == "bytes" {
+				return fmt.Sprintf("%.0f %s", x, unit)
+			}
+			return fmt.Sprintf("%.3g %s", x, unit)
+		}
+		x /= 1000
+	}
+	return fmt.Sprintf("%.3g TB", x)
+}
+
+// some lists the first so many names and says how many are left.
+func some(names []string, limit int) string {
+	if len(names) <= limit {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
+}

@@ -1,0 +1,236 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func number[N any](n N) *N { return &n }
+
+func base(verdict, reason string) *Result {
+	return &Result{
+		Schema: Schema, Verdict: verdict, Reason: reason, Workload: "bank",
+		Database: "PostgreSQL", DatabaseVersion: "15.13", Seed: 42, StartedAt: "2025-03-01T12:00:00Z",
+		Load:   &Load{Accounts: 10000, Seconds: number(0.081), RowsPerSecond: number(123456.7), Total: "1234567.89"},
+		Checks: []Check{}, Faults: []Fault{}, Settings: []Setting{{"fsync", "on"}, {"synchronous_commit", "on"}},
+		DatabaseURL: "postgres://me:xxxxx@h1:5432,h2:5433/bank",
+		Claim:       &Claim{"read committed", "read-committed", "PostgreSQL 15 manual, 13.2.1", "read-committed"},
+		Scenario:    []Setting{{"workload", "bank"}},
+		Phases:      []Phase{{"load", 0.081}, {"drive", 10.01}, {"download", 0.5}, {"check", 1.25}},
+		Command:     "stroppy run bank --db postgres://me@h1:5432,h2:5433/bank --seed 42",
+		Stroppy:     "v1.0.0", Machine: "linux/amd64, 2 processors", Finished: true,
+	}
+}
+
+func driven(r *Result) *Result {
+	r.Drive = &Drive{
+		Clients: 16, Seconds: 10, Committed: 123456, Rejected: Rejected{1200, 3}, Aborted: 7, Unknown: 2, Retries: 345, Conflicts: 352,
+		TPS:     &Throughput{number(12345.6), number(12400.0), number(13001.0)},
+		Latency: &Latency{1.234, 1.1, 2.25, 3.5, 9.75, 45.6, 1234.5}, Service: &Latency{0.834, 0.7, 1.25, 2.5, 8.75, 44.6, 234.5},
+		Style: map[string]string{"update": "rmw", "mode": "pipelined", "audits": "1"}, Reconnects: 16, Kinds: map[string]uint64{"transfer": 110000, "payroll": 1234, "inquiry": 12222},
+		Outage: &Outage{4.2, 2.5},
+		Errors: []ErrorCount{
+			{"aborted", "40P01", "commit", 340, "commit: deadlock detected (code 40P01)"},
+			{"unavailable", "", "connect", 16, "connect to h1:5432: connection refused"},
+		},
+	}
+	r.FootprintBytes = number(int64(45_600_000))
+	r.Client = &Client{number(2.468), number(int64(81_200_000))}
+	return r
+}
+
+func nine(status check.Status) []check.Result {
+	var list []check.Result
+	for _, about := range check.About() {
+		list = append(list, check.Result{Name: about[0], Status: status, Required: about[0] != check.Strict, Detail: "It is so: " + about[1] + "."})
+	}
+	return list
+}
+
+// cases are results as runs leave them.
+func cases() map[string]*Result {
+	valid := driven(base("valid", "All 8 required checks hold over 123456 committed transactions: the database kept what read-committed promises."))
+	valid.Checks = Checks(nine(check.Valid))
+
+	invalid := driven(base("invalid", "The checks durable and serializable found violations."))
+	results := nine(check.Valid)
+	results[3] = check.Result{
+		Name: check.Durable, Status: check.Invalid, Required: true,
+		Detail:  "2 transfers acknowledged and lost: 1-7-312, 1-3-9.\nThey were sent between second 4.2 and second 6.7, and nothing of them is in the ledger that was downloaded in the end.",
+		Witness: []history.ID{history.NewID(1, 7, 312), history.NewID(1, 3, 9)},
+		Where:   []history.Ref{{File: "history/transactions.bin", Offset: 65536, Record: 17}},
+	}
+	results[6] = check.Result{
+		Name: check.Serializable, Status: check.Invalid, Required: true, Detail: "Lost update: 1-7-312 and 1-3-9 both read version 4 of account DEUTDEFF 77 and both made version 5 of it.",
+		Witness: make([]history.ID, 30),
+		Anomalies: []check.Anomaly{
+			{Name: "lost update", Forbidden: isolation.SnapshotIsolation, Count: 1, Detail: "…"},
+			{Name: "read skew", Forbidden: isolation.SnapshotIsolation, Count: 1234, Detail: "…"},
+		},
+	}
+	results[7] = check.Result{Name: check.Strict, Status: check.Invalid, Detail: "Not serializable, and so not strictly: see serializable."}
+	invalid.Checks = Checks(results)
+
+	unknown := driven(base("unknown", "The run was cut off, so not all that it sent is recorded. The check no-ghost could not be decided."))
+	results = nine(check.Valid)
+	results[4].Status, results[4].Detail = check.Unknown, "Not decided: the recording was cut off, so what was sent last is not known."
+	unknown.Checks, unknown.Finished = Checks(results), false
+	unknown.Claim.Expect = "serializable"
+	unknown.Load.Seconds, unknown.Load.RowsPerSecond = nil, nil
+	unknown.Drive.Interrupted, unknown.Drive.Rate, unknown.Drive.WarmupSeconds, unknown.Drive.Backlog = true, 5000, 2, 77
+
+	nothing := base("unknown", "Nothing was committed, and a run in which nothing happened proves nothing.")
+	nothing.Drive = &Drive{Clients: 1, TPS: &Throughput{}}
+	return map[string]*Result{"valid": valid, "invalid": invalid, "unknown": unknown, "nothing": nothing, "empty": {Schema: Schema, Verdict: "unknown"}}
+}
+
+func TestText(t *testing.T) {
+	for name, r := range cases() {
+		for _, color := range []bool{false, true} {
+			file := filepath.Join("testdata", name+".txt")
+			if color {
+				file = filepath.Join("testdata", name+".color.txt")
+			}
+			var out bytes.Buffer
+			if err := Text(&out, r, Options{Color: color, Dir: "stroppy-runs/x"}); err != nil {
+				t.Fatal(err)
+			}
+			if *update {
+				if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(out.Bytes(), want) {
+				t.Errorf("%s is not as %s: run go test ./internal/report -update and look at the difference\n%s", name, file, &out)
+			}
+			if !color && strings.Contains(out.String(), "\x1b") {
+				t.Errorf("%s: an escape sequence without colours", name)
+			}
+		}
+	}
+}
+
+func TestTextFitsItsWidth(t *testing.T) {
+	for name, r := range cases() {
+		var out bytes.Buffer
+		if err := Text(&out, r, Options{Dir: "stroppy-runs/x"}); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if line = strings.TrimSuffix(line, "\n"); utf8.RuneCountInString(line) > width || strings.HasSuffix(line, " ") {
+				t.Errorf("%s: %q is too wide or ends in a space", name, line)
+			}
+		}
+	}
+}
+
+// TestJSONRoundTrip holds that report is a function of the directory: the text of
+// what was read again is that of what was written.
+func TestJSONRoundTrip(t *testing.T) {
+	for name, r := range cases() {
+		dir := t.TempDir()
+		data, err := r.JSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, FileName), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Read(dir)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		var first, second bytes.Buffer
+		if err := errors.Join(Text(&first, r, Options{}), Text(&second, again, Options{})); err != nil {
+			t.Fatal(err)
+		}
+		if first.String() != second.String() {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, &second, &first)
+		}
+	}
+}
+
+func TestUnknownNumbersAreNull(t *testing.T) {
+	data, err := cases()["nothing"].JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"mean": null`, `"latency_ms": null`, `"footprint_bytes": null`, `"faults": []`, `"total": "1234567.89"`} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("%s is not in\n%s", want, data)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{`{"schema":2,"verdict":{"new":1}}`, "it has schema 2 and this stroppy reads schema 1"},
+		{`{}`, "names no schema"},
+		{`{"schema":-1}`, "names no schema"},
+		{``, "no result of stroppy"},
+		{`[1]`, "no result of stroppy"},
+		{`{"schema":1}`, `the verdict is ""`},
+		{`{"schema":1,"verdict":"fine"}`, `the verdict is "fine", which is none of valid, invalid and unknown`},
+		{`{"schema":1,"verdict":"valid","checks":[{"name":"total","status":""}]}`, "status of the check total"},
+		{`{"schema":1,"verdict":"valid","seed":-1}`, "does not fit schema 1"},
+		{`{"schema":1,"verdict":"valid"`, "no result of stroppy"},
+	} {
+		if _, err := Parse([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.text, err, c.want)
+		}
+	}
+	if _, err := Read(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no result: %v", err)
+	}
+}
+
+// FuzzParse holds that no file makes the reader or the text panic, and that no
+// file can move a terminal's cursor.
+func FuzzParse(f *testing.F) {
+	for _, r := range cases() {
+		data, err := r.JSON()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(`{"schema":1,"verdict":"invalid","reason":"\u001b[2J\r\n\n  x","checks":[{"status":"invalid","anomalies":[{"count":-3}]}],"drive":{"seconds":1e300,"clients":-1}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := Parse(data)
+		if err != nil {
+			return
+		}
+		var out bytes.Buffer
+		if err := Text(&out, r, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		if strings.ContainsAny(out.String(), "\x1b\r\t\x00\b") {
+			t.Fatalf("control characters in %q", out.String())
+		}
+	})
+}
+
+func TestGroup(t *testing.T) {
+	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
+		if got := group(n); got != want {
+			t.Errorf("group(%d) = %s", n, got)
+		}
+	}
+}

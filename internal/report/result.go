@@ -1,0 +1,294 @@
+// Package report holds what a run came to: its form as result.json and as text
+// for people. Both are functions of the run's directory.
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// Schema is the version of result.json that this package writes and reads. Keys
+// may be added within a schema, never changed.
+const Schema = 1
+
+// FileName is the result's name in the run's directory.
+const FileName = "result.json"
+
+// maxFile is the largest result.json that is read, in bytes.
+const maxFile = 64 << 20
+
+// Result is result.json. What is not known is null, never zero.
+type Result struct {
+	Schema          int     `json:"schema"`
+	Verdict         string  `json:"verdict"` // valid, invalid or unknown
+	Reason          string  `json:"reason"`  // the verdict's, in one sentence
+	Workload        string  `json:"workload"`
+	Database        string  `json:"database"`
+	DatabaseVersion string  `json:"database_version"`
+	Seed            uint64  `json:"seed"`
+	StartedAt       string  `json:"started_at"` // RFC 3339
+	Load            *Load   `json:"load"`
+	Drive           *Drive  `json:"drive"`
+	Checks          []Check `json:"checks"`
+	Faults          []Fault `json:"faults"`
+	FootprintBytes  *int64  `json:"footprint_bytes"`
+	Client          *Client `json:"client"`
+
+	Finished    bool      `json:"finished"`     // false: the run was cut off before its end
+	DatabaseURL string    `json:"database_url"` // without passwords
+	Settings    []Setting `json:"database_settings"`
+	Claim       *Claim    `json:"claim"`
+	Scenario    []Setting `json:"scenario"` // every key of the run in effect
+	Phases      []Phase   `json:"phases"`
+	Command     string    `json:"command"` // repeats the run
+	Stroppy     string    `json:"stroppy_version"`
+	Machine     string    `json:"machine"` // what drove: system, architecture, processors
+}
+
+// Load is what the load came to. Its times are null when what an earlier load
+// had left was driven.
+type Load struct {
+	Accounts      uint64   `json:"accounts"`
+	Seconds       *float64 `json:"seconds"`
+	RowsPerSecond *float64 `json:"rows_per_second"`
+	Total         string   `json:"total"`   // decimal text
+	Resumed       uint64   `json:"resumed"` // accounts that an interrupted load had left
+}
+
+// Drive is what the drive came to. The figures leave the warm-up out.
+type Drive struct {
+	Clients   int         `json:"clients"`
+	Seconds   float64     `json:"seconds"`
+	Rate      float64     `json:"rate"` // asked for, per second; 0 is a closed loop
+	Committed uint64      `json:"committed"`
+	Rejected  Rejected    `json:"rejected"`
+	Aborted   uint64      `json:"aborted"`
+	Unknown   uint64      `json:"unknown"`
+	Retries   uint64      `json:"retries"`
+	Conflicts uint64      `json:"conflicts"`
+	TPS       *Throughput `json:"tps"`
+	Latency   *Latency    `json:"latency_ms"` // from when it was due
+	Service   *Latency    `json:"service_ms"` // from when it was sent
+
+	WarmupSeconds float64           `json:"warmup_seconds"`
+	Interrupted   bool              `json:"interrupted"` // a person ended it early
+	Backlog       uint64            `json:"backlog"`     // due, but not started when the drive ended
+	Reconnects    uint64            `json:"reconnects"`
+	Style         map[string]string `json:"style"` // what the workload says of itself, such as update and mode in effect
+	Kinds         map[string]uint64 `json:"committed_by_kind"`
+	Outage        *Outage           `json:"longest_gap"` // the longest time in which nothing was committed
+	Errors        []ErrorCount      `json:"errors"`
+}
+
+// Rejected counts the transactions that a rule of the bank refused.
+type Rejected struct {
+	InsufficientFunds uint64 `json:"insufficient_funds"`
+	NoSuchAccount     uint64 `json:"no_such_account"`
+}
+
+// Throughput is committed transactions per second; median and maximum are over
+// whole seconds, null where there was none.
+type Throughput struct {
+	Mean   *float64 `json:"mean"`
+	Median *float64 `json:"median"`
+	Max    *float64 `json:"max"`
+}
+
+// Latency is milliseconds of committed transactions.
+type Latency struct {
+	Mean float64 `json:"mean"`
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P95  float64 `json:"p95"`
+	P99  float64 `json:"p99"`
+	P999 float64 `json:"p999"`
+	Max  float64 `json:"max"`
+}
+
+// Outage is a time without a commit, in seconds since the run's start.
+type Outage struct {
+	AtSeconds float64 `json:"at_s"`
+	Seconds   float64 `json:"seconds"`
+}
+
+// ErrorCount is how often one kind of error came back.
+type ErrorCount struct {
+	Class   string `json:"class"`
+	Code    string `json:"code"`
+	Op      string `json:"op"`
+	Count   uint64 `json:"count"`
+	Example string `json:"example"`
+}
+
+// Check is what one check found.
+type Check struct {
+	Name      string    `json:"name"`
+	Status    string    `json:"status"` // valid, invalid or unknown
+	Detail    string    `json:"detail"`
+	Witness   []string  `json:"witness"` // transaction ids
+	Required  bool      `json:"required"`
+	Anomalies []Anomaly `json:"anomalies"`
+	Where     []Where   `json:"where"` // where the witnesses are recorded
+}
+
+// Anomaly is one way in which the order of transactions went wrong.
+type Anomaly struct {
+	Name      string   `json:"name"`
+	Forbidden string   `json:"forbidden_from"` // the weakest level that forbids it
+	Count     int      `json:"count"`
+	Detail    string   `json:"detail"`
+	Witness   []string `json:"witness"`
+}
+
+// Where is a place in the files of the run.
+type Where struct {
+	File   string `json:"file"`
+	Offset int64  `json:"offset"`
+	Record int    `json:"record"`
+}
+
+// Fault is one fault that the run injected.
+type Fault struct {
+	Fault         string   `json:"fault"`
+	Target        string   `json:"target"`
+	AtSeconds     float64  `json:"at_s"`
+	HealedSeconds *float64 `json:"healed_s"`
+	OutageSeconds *float64 `json:"outage_s"`
+	TPSBefore     *float64 `json:"tps_before"`
+	TPSDuring     *float64 `json:"tps_during"`
+}
+
+// Client is what the drive cost on this side.
+type Client struct {
+	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system, during the drive
+	MaxRSSBytes *int64   `json:"max_rss_bytes"`
+}
+
+// Setting is one name and its value.
+type Setting struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Claim is what the verdict is about.
+type Claim struct {
+	Isolation string `json:"isolation"` // as the database names it
+	Level     string `json:"level"`     // what the database claims for it
+	Source    string `json:"source"`    // where it claims it
+	Expect    string `json:"expect"`    // the level that the verdict is about
+}
+
+// Phase is one part of the run and how long it took.
+type Phase struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Checks turns what the checks found into their form in the result.
+func Checks(results []check.Result) []Check {
+	list := make([]Check, 0, len(results))
+	for _, r := range results {
+		c := Check{
+			Name: r.Name, Status: r.Status.String(), Detail: r.Detail, Required: r.Required,
+			Witness: names(r.Witness), Anomalies: []Anomaly{}, Where: []Where{},
+		}
+		for _, a := range r.Anomalies {
+			c.Anomalies = append(c.Anomalies, Anomaly{
+				Name: a.Name, Forbidden: a.Forbidden.String(), Count: a.Count, Detail: a.Detail, Witness: names(a.Witness),
+			})
+		}
+		for _, ref := range r.Where {
+			c.Where = append(c.Where, Where(ref))
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+func names(ids []history.ID) []string {
+	list := make([]string, 0, len(ids))
+	for _, id := range ids {
+		list = append(list, id.String())
+	}
+	return list
+}
+
+// JSON returns the result as result.json holds it.
+func (r *Result) JSON() ([]byte, error) {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(r); err != nil {
+		return nil, fmt.Errorf("write the result as JSON: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// Read reads the result in a run's directory. Where there is none, the error is
+// an fs.ErrNotExist.
+func Read(dir string) (*Result, error) {
+	path := filepath.Join(dir, FileName)
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the result of the run in %s: %w", dir, err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the result of the run in %s: %w", dir, err)
+	}
+	r, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return r, nil
+}
+
+// Parse reads result.json. Keys that it does not know are left out; a schema
+// that it does not know is refused.
+func Parse(data []byte) (*Result, error) {
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("it is larger than %d bytes: that is no result of stroppy", maxFile)
+	}
+	var head struct {
+		Schema int `json:"schema"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, fmt.Errorf("it is no result of stroppy: %w", err)
+	}
+	switch {
+	case head.Schema > Schema:
+		return nil, fmt.Errorf("it has schema %d and this stroppy reads schema %d: take the newer stroppy that wrote it", head.Schema, Schema)
+	case head.Schema < Schema:
+		return nil, fmt.Errorf("it names no schema that stroppy ever wrote, so it is no result of stroppy")
+	}
+	r := new(Result)
+	if err := json.Unmarshal(data, r); err != nil {
+		return nil, fmt.Errorf("it does not fit schema %d: %w", Schema, err)
+	}
+	if err := known("verdict", r.Verdict); err != nil {
+		return nil, err
+	}
+	for _, c := range r.Checks {
+		if err := known("status of the check "+c.Name, c.Status); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+func known(what, status string) error {
+	if slices.Contains([]string{"valid", "invalid", "unknown"}, status) {
+		return nil
+	}
+	return fmt.Errorf("the %s is %q, which is none of valid, invalid and unknown", what, status)
+}

@@ -1,0 +1,336 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// width is the number of columns that the text fills.
+const width = 100
+
+// Options say how the text is shown.
+type Options struct {
+	Color bool   // ANSI colours
+	Dir   string // the run's directory, as the person named it
+}
+
+// Text writes the report of a run: the verdict first.
+func Text(w io.Writer, r *Result, o Options) error {
+	t := &text{r: r, color: o.Color}
+	t.verdict()
+	t.what()
+	t.throughput()
+	t.outcomes()
+	t.checks()
+	t.errors()
+	t.cost()
+	t.files(o.Dir)
+	_, err := io.WriteString(w, t.out.String())
+	return err
+}
+
+type text struct {
+	r     *Result
+	out   strings.Builder
+	color bool
+}
+
+// The colours are those of ECMA-48: bold, green, red, yellow, faint.
+const (
+	bold   = "\x1b[1m"
+	green  = "\x1b[1;32m"
+	red    = "\x1b[1;31m"
+	yellow = "\x1b[1;33m"
+	faint  = "\x1b[2m"
+	plain  = "\x1b[0m"
+)
+
+func (t *text) paint(color, s string) string {
+	if !t.color || s == "" {
+		return s
+	}
+	return color + s + plain
+}
+
+func (t *text) status(status, shown string) string {
+	switch status {
+	case "valid":
+		return t.paint(green, shown)
+	case "invalid":
+		return t.paint(red, shown)
+	}
+	return t.paint(yellow, shown)
+}
+
+func (t *text) head(title string) { t.out.WriteString("\n" + t.paint(bold, title) + "\n") }
+
+// line writes a name and its value, which is wrapped under itself.
+func (t *text) line(name, value string) {
+	const column = 16
+	if value == "" {
+		return
+	}
+	for i, part := range wrap(value, width-column-2) {
+		if i > 0 {
+			name = ""
+		}
+		t.out.WriteString(strings.TrimRight(fmt.Sprintf("  %-*s%s", column, name, part), " ") + "\n")
+	}
+}
+
+func (t *text) verdict() {
+	r := t.r
+	t.out.WriteString(t.status(r.Verdict, strings.ToUpper(r.Verdict)) + "  " +
+		t.paint(bold, clean(strings.TrimSpace(fmt.Sprintf("%s on %s %s", r.Workload, r.Database, r.DatabaseVersion)))) + "\n")
+	for _, part := range wrap(r.Reason, width-2) {
+		t.out.WriteString("  " + part + "\n")
+	}
+}
+
+func (t *text) what() {
+	r := t.r
+	t.head("Run")
+	t.line("started", r.StartedAt)
+	t.line("database", r.DatabaseURL)
+	var settings []string
+	for _, s := range r.Settings {
+		settings = append(settings, s.Name+" = "+s.Value)
+	}
+	t.line("settings", strings.Join(settings, " · "))
+	if c := r.Claim; c != nil {
+		claims := c.Level
+		if claims == "unknown" {
+			claims = "nothing"
+		}
+		t.line("isolation", fmt.Sprintf("%s, for which %s claims %s (%s)", c.Isolation, r.Database, claims, c.Source))
+		if c.Expect != c.Level {
+			t.line("expected", c.Expect+", which the verdict is about")
+		}
+	}
+	t.line("load", loadLine(r.Load))
+	t.line("drive", t.driveLine())
+	t.line("seed", fmt.Sprint(r.Seed))
+	t.line("machine", r.Machine)
+	var phases []string
+	for _, p := range r.Phases {
+		phases = append(phases, p.Name+" "+seconds(p.Seconds))
+	}
+	t.line("times", strings.Join(phases, " · "))
+}
+
+func loadLine(l *Load) string {
+	if l == nil {
+		return ""
+	}
+	s := counted(l.Accounts, "account") + " holding " + l.Total
+	switch {
+	case l.Seconds == nil:
+		return s + ", loaded before"
+	case l.Resumed > 0:
+		s += fmt.Sprintf(", of which %s were there already", group(l.Resumed))
+	}
+	s += " in " + seconds(*l.Seconds)
+	if l.RowsPerSecond != nil {
+		s += ", " + rate(*l.RowsPerSecond) + " rows/s"
+	}
+	return s
+}
+
+func (t *text) driveLine() string {
+	d := t.r.Drive
+	if d == nil {
+		return ""
+	}
+	parts := []string{fmt.Sprintf("%s for %s", counted(uint64(max(d.Clients, 0)), "client"), seconds(d.Seconds))}
+	if d.WarmupSeconds > 0 {
+		parts[0] += " after " + seconds(d.WarmupSeconds) + " of warm-up"
+	}
+	if d.Rate > 0 {
+		parts = append(parts, "open loop at "+rate(d.Rate)+"/s")
+	} else {
+		parts = append(parts, "closed loop")
+	}
+	for _, key := range []string{"update", "mode"} {
+		if style := d.Style[key]; style != "" {
+			parts = append(parts, style)
+		}
+	}
+	if d.Interrupted {
+		parts = append(parts, "ended early by a person")
+	}
+	return strings.Join(parts, " · ")
+}
+
+func (t *text) throughput() {
+	d := t.r.Drive
+	if d == nil {
+		return
+	}
+	if p := d.TPS; p != nil {
+		t.head("Throughput, committed transactions per second")
+		t.out.WriteString(row("", "mean", "median", "max"))
+		t.out.WriteString(row("", optional(p.Mean), optional(p.Median), optional(p.Max)))
+	}
+	if d.Latency == nil || d.Service == nil {
+		return
+	}
+	t.head("Latency of committed transactions, milliseconds")
+	t.out.WriteString(row("", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"))
+	for _, l := range []struct {
+		name string
+		*Latency
+	}{{"since due", d.Latency}, {"since sent", d.Service}} {
+		t.out.WriteString(row(l.name, ms(l.Mean), ms(l.P50), ms(l.P90), ms(l.P95), ms(l.P99), ms(l.P999), ms(l.Max)))
+	}
+	if o := d.Outage; o != nil && o.Seconds >= 1 {
+		t.line("longest gap", fmt.Sprintf("%s without a commit, from second %.3g of the run", seconds(o.Seconds), o.AtSeconds))
+	}
+}
+
+func (t *text) outcomes() {
+	d := t.r.Drive
+	if d == nil {
+		return
+	}
+	t.head("Outcomes")
+	kinds := make([]string, 0, len(d.Kinds))
+	for name, n := range d.Kinds {
+		if n > 0 {
+			kinds = append(kinds, name+" "+group(n))
+		}
+	}
+	slices.Sort(kinds)
+	t.count("committed", d.Committed, strings.Join(kinds, " · "))
+	t.count("rejected", d.Rejected.InsufficientFunds+d.Rejected.NoSuchAccount,
+		fmt.Sprintf("insufficient funds %s · no such account %s", group(d.Rejected.InsufficientFunds), group(d.Rejected.NoSuchAccount)))
+	t.count("aborted", d.Aborted, fmt.Sprintf("conflicts %s · retries %s", group(d.Conflicts), group(d.Retries)))
+	t.count("unknown", d.Unknown, "reconnects "+group(d.Reconnects))
+	if d.Backlog > 0 {
+		t.count("backlog", d.Backlog, "due, but not started when the drive ended")
+	}
+}
+
+// count writes a name, a right-aligned number and what is in it.
+func (t *text) count(name string, n uint64, more string) {
+	t.hang(fmt.Sprintf("  %-12s%13s   ", name, group(n)), 30, more)
+}
+
+func (t *text) checks() {
+	t.head("Checks")
+	if len(t.r.Checks) == 0 {
+		t.out.WriteString("  None was made.\n")
+		return
+	}
+	for _, c := range t.r.Checks {
+		t.check(c)
+	}
+}
+
+func (t *text) check(c Check) {
+	const indent = 42
+	weight := "required"
+	if !c.Required {
+		weight = "for information"
+	}
+	shown := c.Status
+	if shown == "invalid" {
+		shown = "INVALID"
+	}
+	lead := fmt.Sprintf("  %-14s", clean(c.Name)) + t.status(c.Status, fmt.Sprintf("%-9s", shown)) + t.paint(faint, fmt.Sprintf("%-17s", weight))
+	if c.Status != "invalid" {
+		t.hang(lead, indent, c.Detail)
+		return
+	}
+	t.out.WriteString(strings.TrimRight(lead, " ") + "\n")
+	t.hang("", 6, c.Detail)
+	for _, a := range c.Anomalies {
+		t.hang("", 6, fmt.Sprintf("%s: found %s, forbidden from %s upwards.", a.Name, times(a.Count), a.Forbidden))
+	}
+	if len(c.Witness) > 0 {
+		t.hang("", 6, "transactions: "+some(c.Witness, 20))
+	}
+	var places []string
+	for _, w := range c.Where {
+		places = append(places, fmt.Sprintf("%s block at %d record %d", w.File, w.Offset, w.Record))
+	}
+	if len(places) > 0 {
+		t.hang("", 6, "recorded in: "+strings.ReplaceAll(some(places, 6), ", ", "; "))
+	}
+}
+
+// hang writes lead and then detail, wrapped at the indent.
+func (t *text) hang(lead string, indent int, detail string) {
+	parts := wrap(detail, width-indent)
+	if len(parts) == 0 {
+		parts = []string{""}
+	}
+	for i, part := range parts {
+		if i > 0 || lead == "" {
+			lead = strings.Repeat(" ", indent)
+		}
+		t.out.WriteString(strings.TrimRight(lead+part, " ") + "\n")
+	}
+}
+
+func (t *text) errors() {
+	if t.r.Drive == nil || len(t.r.Drive.Errors) == 0 {
+		return
+	}
+	t.head("Errors that the database gave")
+	for _, e := range t.r.Drive.Errors {
+		t.hang(fmt.Sprintf("  %12s  %-11s  %-10s  ", group(e.Count), clean(e.Class), clean(e.Code)), 40, e.Example)
+	}
+}
+
+func (t *text) cost() {
+	r := t.r
+	var parts []string
+	if r.FootprintBytes != nil {
+		parts = append(parts, "footprint", bytesText(*r.FootprintBytes)+" in the database")
+	}
+	if c := r.Client; c != nil {
+		if c.CPUSeconds != nil && r.Drive != nil {
+			s := fmt.Sprintf("%.2f s in the drive", *c.CPUSeconds)
+			if done := r.Drive.Committed + r.Drive.Rejected.InsufficientFunds + r.Drive.Rejected.NoSuchAccount + r.Drive.Aborted + r.Drive.Unknown; done > 0 && r.Drive.WarmupSeconds == 0 {
+				s += fmt.Sprintf(", %.1f µs a transaction", *c.CPUSeconds/float64(done)*1e6)
+			}
+			parts = append(parts, "client CPU", s)
+		}
+		if c.MaxRSSBytes != nil {
+			parts = append(parts, "client memory", bytesText(*c.MaxRSSBytes)+" at most")
+		}
+	}
+	if len(parts) == 0 {
+		return
+	}
+	t.head("Cost")
+	for i := 0; i+1 < len(parts); i += 2 {
+		t.line(parts[i], parts[i+1])
+	}
+}
+
+func (t *text) files(dir string) {
+	t.head("Files")
+	t.line("directory", dir)
+	if t.r.Command != "" {
+		t.out.WriteString("  " + fmt.Sprintf("%-16s", "repeat with") + clean(t.r.Command) + "\n")
+	}
+	if !t.r.Finished {
+		t.line("note", "The run was cut off before its end; what was recorded until then is there.")
+	}
+}
+
+func seconds(s float64) string {
+	switch {
+	case s >= 120 && s < 1e9:
+		return time.Duration(s * float64(time.Second)).Round(time.Second).String()
+	case s > 0 && s < 0.001:
+		return "<1 ms"
+	case s > 0 && s < 0.9995:
+		return fmt.Sprintf("%.0f ms", s*1000)
+	}
+	return fmt.Sprintf("%.3g s", s)
+}

@@ -1,0 +1,183 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// The names of the files in a run's directory, beside result.json.
+const (
+	ScenarioFile = "scenario.yaml"
+	SeriesFile   = "series.csv"
+	FaultsFile   = "faults.jsonl"
+	LogFile      = "log.txt"
+	HistoryDir   = "history"
+)
+
+// Directory is the place of everything that one run leaves.
+type Directory struct {
+	Path string
+	log  *os.File
+}
+
+// ErrNotEmpty says that the directory asked for holds something already.
+var ErrNotEmpty error = notEmpty{}
+
+type notEmpty struct{}
+
+func (notEmpty) Error() string { return "it is not empty" }
+
+// DefaultPath names the directory of a run under root after its start, its
+// workload and the database.
+func DefaultPath(root string, started time.Time, workload, database string) string {
+	return filepath.Join(root, fmt.Sprintf("%s-%s-%s", started.Format("20060102-150405"), workload, database))
+}
+
+// Vacant says whether path can become a run's directory: it does not exist or
+// is an empty directory. Otherwise the error wraps ErrNotEmpty or says what is
+// wrong.
+func Vacant(path string) error {
+	entries, err := os.ReadDir(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("use %s as the run's directory: %w", path, err)
+	case len(entries) > 0:
+		return fmt.Errorf("use %s as the run's directory: %w: name another with --out, or remove it", path, ErrNotEmpty)
+	}
+	return nil
+}
+
+// Unused returns path, or path with the first number after it, of which nothing
+// is there yet.
+func Unused(path string) string {
+	for i, try := 2, path; ; i++ {
+		if _, err := os.Lstat(try); err != nil {
+			return try
+		}
+		try = fmt.Sprintf("%s-%d", path, i)
+	}
+}
+
+// NewDirectory makes a run's directory. One that holds something is refused,
+// so that no run ever overwrites another.
+func NewDirectory(path string) (*Directory, error) {
+	if err := Vacant(path); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return nil, fmt.Errorf("make the run's directory: %w", err)
+	}
+	d, err := open(path, os.O_EXCL)
+	if errors.Is(err, fs.ErrExist) { // another process was faster
+		return nil, errors.Join(Vacant(path), err)
+	}
+	return d, err
+}
+
+// Discard removes a directory in which nothing was recorded, and keeps any
+// other. What worthless names is as nothing, too.
+func (d *Directory) Discard(worthless ...string) error {
+	trivial := append(worthless, LogFile, FaultsFile, ScenarioFile)
+	entries, err := os.ReadDir(d.Path)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !slices.Contains(trivial, entry.Name()) {
+			return nil
+		}
+	}
+	return os.RemoveAll(d.Path)
+}
+
+// OpenDirectory opens the directory of an earlier run, to check it again.
+func OpenDirectory(path string) (*Directory, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("open the run's directory: %w", err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("open the run's directory: %s is a file", path)
+	}
+	d, err := open(path, 0)
+	if errors.Is(err, fs.ErrPermission) { // a run can be checked where nothing can be written
+		return &Directory{Path: path}, nil
+	}
+	return d, err
+}
+
+func open(path string, flag int) (*Directory, error) {
+	log, err := os.OpenFile(filepath.Join(path, LogFile), flag|os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return nil, fmt.Errorf("open the run's log: %w", err)
+	}
+	return &Directory{Path: path, log: log}, nil
+}
+
+// History returns the folder of the history and the end state.
+func (d *Directory) History() string { return filepath.Join(d.Path, HistoryDir) }
+
+// Write puts a file in place at once: nobody ever sees half of it.
+func (d *Directory) Write(name string, data []byte) error {
+	return d.WriteFrom(name, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// WriteFrom is Write for what is made while it is written.
+func (d *Directory) WriteFrom(name string, write func(io.Writer) error) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("write %s: %w", filepath.Join(d.Path, name), err)
+		}
+	}()
+	file, err := os.CreateTemp(d.Path, "."+name+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name()) // after the rename there is none
+	if err := write(file); err != nil {
+		file.Close()
+		return err
+	}
+	if err := errors.Join(file.Chmod(0o644), file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), filepath.Join(d.Path, name))
+}
+
+// Close closes the log.
+func (d *Directory) Close() error {
+	if d.log == nil {
+		return nil
+	}
+	return d.log.Close()
+}
+
+// logger writes to the run's log; scrub takes secrets out of every value.
+func (d *Directory) logger(scrub func(string) string) *slog.Logger {
+	if d.log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			switch v := a.Value.Any().(type) {
+			case string:
+				a.Value = slog.StringValue(scrub(v))
+			case error:
+				a.Value = slog.StringValue(scrub(v.Error()))
+			}
+			return a
+		},
+	}))
+}

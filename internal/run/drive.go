@@ -1,0 +1,117 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+)
+
+// showEvery is how often progress is told during a drive.
+const showEvery = 250 * time.Millisecond
+
+// drive opens the clients and the history, drives, and closes both again.
+func (c *conductor) drive(ctx context.Context) (err error) {
+	c.enter("connect")
+	options := c.o.Drive
+	defer func() { err = errors.Join(err, closeClients(&options)) }()
+	if err := c.connect(ctx, &options); err != nil {
+		return err
+	}
+	clients := len(options.Clients) + len(options.Background)
+	options.Start = time.Now()
+	header := c.o.Workload.Header()
+	header.Clients, header.Started, header.Database = len(options.Clients), options.Start.UnixNano(), c.result.Database
+	header.Keys = withKey(header.Keys, keyExpect, c.o.Expect.String())
+	writer, err := history.Create(c.o.Dir.History(), header, clients)
+	if err != nil {
+		return err
+	}
+	c.started = true
+	if err := c.save(); err != nil { // what a run that is cut off leaves to read
+		return errors.Join(err, writer.Close())
+	}
+	options.History = writer
+
+	c.enter("drive")
+	driver := load.New(options)
+	result, err := c.watch(ctx, driver, options)
+	c.leave()
+	err = errors.Join(err, writer.Close())
+	c.committed = driver.Live().Committed
+	if result == nil {
+		return err
+	}
+	c.figures(&options, result)
+	c.enter("figures")
+	defer c.leave()
+	if err = errors.Join(err, c.series(options.Warmup)); err == nil {
+		err = ctx.Err()
+	}
+	return err
+}
+
+func (c *conductor) connect(ctx context.Context, options *load.Options) error {
+	for i := range c.o.Clients {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		client, err := c.o.Workload.Client(ctx, i)
+		if err != nil {
+			return fmt.Errorf("open client %d of %d: %w", i+1, c.o.Clients, err)
+		}
+		options.Clients = append(options.Clients, client)
+	}
+	background, err := c.o.Workload.Background(ctx)
+	options.Background = background
+	return err
+}
+
+func closeClients(options *load.Options) error {
+	var all error
+	for _, client := range options.Clients {
+		all = errors.Join(all, client.Close())
+	}
+	for _, b := range options.Background {
+		all = errors.Join(all, b.Client.Close())
+	}
+	return all
+}
+
+// watch runs the driver and tells the progress. An interrupt ends the drive, and
+// nothing else.
+func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load.Options) (*load.Result, error) {
+	driving, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		ticker := time.NewTicker(showEvery)
+		defer ticker.Stop()
+		interrupt := c.o.Interrupt
+		for {
+			select {
+			case <-ended:
+				return
+			case <-interrupt:
+				interrupt = nil
+				c.log.Warn("the drive is ended early by a person")
+				stop()
+			case <-ticker.C:
+				live := driver.Live()
+				c.o.Progress.Show(State{
+					Done: live.Done, Total: options.Count, Elapsed: time.Since(c.begin), Of: options.Duration, Transactional: true,
+					Committed: live.Committed, Reconnecting: live.Reconnecting, Clients: len(options.Clients),
+				})
+			}
+		}
+	}()
+	result, err := driver.Run(driving)
+	close(ended)
+	<-watched
+	return result, err
+}

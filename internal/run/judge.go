@@ -1,0 +1,97 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"stroppy/internal/check"
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+	"stroppy/internal/report"
+)
+
+// judge downloads the end state, makes the checks and writes the verdict into
+// the result.
+func (c *conductor) judge(ctx context.Context) error {
+	r := c.result
+	if !c.o.Steps.Check {
+		r.Reason = c.o.Unchecked
+		return nil
+	}
+	if v, ok := c.o.Database.(db.Volatile); ok && v.Volatile() {
+		r.Reason = fmt.Sprintf("%s keeps nothing, so that there is no end state to check.", r.Database)
+		return nil
+	}
+	if err := c.download(ctx); err != nil {
+		return err
+	}
+	c.enter("check")
+	defer c.leave()
+	results, err := c.o.Workload.Check(ctx, c.o.Dir.Path, c.o.Expect)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("check the run: %w", context.Cause(ctx))
+	}
+	decide(r, results, c.committed, c.o.Expect)
+	return nil
+}
+
+func (c *conductor) download(ctx context.Context) error {
+	c.enter("download")
+	defer c.leave()
+	end, err := history.CreateEnd(c.o.Dir.History())
+	if err != nil {
+		return err
+	}
+	err = c.o.Workload.EndState(ctx, end, func(done, total uint64) { c.o.Progress.Show(State{Done: done, Total: total}) })
+	if err != nil {
+		return errors.Join(fmt.Errorf("download the end state: %w", err), end.Abandon())
+	}
+	return end.Close()
+}
+
+// decide writes the checks and the verdict into the result. A run in which
+// nothing was committed proves nothing, however valid its checks.
+func decide(r *report.Result, results []check.Result, committed uint64, expect isolation.Level) {
+	r.Checks = report.Checks(results)
+	verdict := check.Verdict(results)
+	if verdict == check.Valid && committed == 0 {
+		verdict = check.Unknown
+		r.Reason = "Nothing was committed, and a run in which nothing happened proves nothing."
+	} else {
+		r.Reason = reason(results, verdict, committed, expect)
+	}
+	r.Verdict = verdict.String()
+}
+
+func reason(results []check.Result, verdict check.Status, committed uint64, expect isolation.Level) string {
+	var names []string
+	for _, result := range results {
+		if result.Required && result.Status == verdict {
+			names = append(names, result.Name)
+		}
+	}
+	switch {
+	case verdict == check.Invalid && len(names) == 1:
+		return fmt.Sprintf("The check %s found a violation.", names[0])
+	case verdict == check.Invalid:
+		return fmt.Sprintf("The checks %s found violations.", sentence(names))
+	case verdict == check.Valid:
+		return fmt.Sprintf("All %d required checks hold over %d committed transactions: the database kept what %s promises.", len(names), committed, expect)
+	case len(names) == 1:
+		return fmt.Sprintf("The check %s could not be decided.", names[0])
+	case len(names) > 1:
+		return fmt.Sprintf("The checks %s could not be decided.", sentence(names))
+	}
+	return "No check was made."
+}
+
+func sentence(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}

@@ -1,0 +1,278 @@
+// Package run conducts a run: load, drive, check, report. It owns the run's
+// directory and sees contracts only: it knows neither databases nor workloads.
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+	"stroppy/internal/load"
+	"stroppy/internal/report"
+	"stroppy/internal/workload"
+)
+
+// Steps are the parts of a run that are asked for. What is loaded is always
+// attached to before it is driven.
+type Steps struct {
+	Load  bool
+	Drive bool
+	Check bool // download the end state and hold it against the history
+}
+
+// Options are one run.
+type Options struct {
+	Workload workload.Workload
+	Database db.Database
+	Dir      *Directory
+	Steps    Steps
+
+	DatabaseURL string          // as it may be shown
+	Isolation   string          // as the database names it; empty is its own default
+	Expect      isolation.Level // unknown: what the database claims
+	Seed        uint64          // for what no earlier load has decided
+	Drive       load.Options    // without Clients, Background, History and Start
+	Clients     int             // how many clients drive
+	Stroppy     string          // the version of this program
+
+	// Effective tells how to repeat the run, once it is known which bank is
+	// driven.
+	Effective func(history.Header) Repeat
+	// Unchecked is the verdict's reason where no check is asked for.
+	Unchecked string
+
+	Progress Progress
+	// Interrupt, once closed, ends the drive early; the run goes on with what
+	// was done. It may be nil.
+	Interrupt <-chan struct{}
+	// Scrub takes secrets out of a text that may hold some, such as an error.
+	Scrub func(string) string
+}
+
+// Repeat is what repeats a run.
+type Repeat struct {
+	Scenario []byte           // scenario.yaml
+	Settings []report.Setting // the same, for the result
+	Command  string
+}
+
+// Progress is told how far a run is. Its methods may be called by several
+// goroutines at once.
+type Progress interface {
+	Begin(phase string)
+	Show(State)
+}
+
+// State is how far one phase is. What is zero is not known.
+type State struct {
+	Done, Total   uint64
+	Elapsed, Of   time.Duration
+	Reconnecting  int // clients that have lost the database
+	Clients       int
+	Committed     uint64
+	Transactional bool // Done counts transactions
+}
+
+// Run carries the run out. With an error the result holds what was known until
+// then, and the directory what was recorded.
+func Run(ctx context.Context, o Options) (*report.Result, error) {
+	c := newConductor(o)
+	c.result.Workload = o.Workload.Name()
+	c.log.Info("run begins", "workload", o.Workload.Name(), "database", o.DatabaseURL, "seed", o.Seed, "stroppy", o.Stroppy)
+	err := c.conduct(ctx)
+	if err != nil {
+		err = c.scrubbed(err)
+		c.log.Error("run failed", "error", err)
+		c.result.Reason = "The run could not be carried out: " + err.Error()
+		if c.started {
+			err = errors.Join(err, c.save())
+		}
+		return c.result, err
+	}
+	c.result.Finished = true
+	c.log.Info("run ends", "verdict", c.result.Verdict, "reason", c.result.Reason)
+	return c.result, c.save()
+}
+
+// conductor carries one run through its phases.
+type conductor struct {
+	o       Options
+	log     *slog.Logger
+	result  *report.Result
+	started bool      // the drive has begun, so that there is something to tell
+	begin   time.Time // of the phase
+	phase   string
+	untimed bool // what is done now is no part of the run itself
+
+	committed uint64 // by the drive, its warm-up included
+}
+
+func newConductor(o Options) *conductor {
+	if o.Scrub == nil {
+		o.Scrub = func(s string) string { return s }
+	}
+	return &conductor{
+		o:   o,
+		log: o.Dir.logger(o.Scrub),
+		result: &report.Result{
+			Schema: report.Schema, Verdict: "unknown", Reason: "The run was cut off before its end.",
+			DatabaseURL: o.DatabaseURL, Seed: o.Seed,
+			StartedAt: time.Now().UTC().Format(time.RFC3339),
+			Checks:    []report.Check{}, Faults: []report.Fault{}, Settings: []report.Setting{}, Phases: []report.Phase{},
+			Scenario: []report.Setting{}, Stroppy: o.Stroppy,
+			Machine: fmt.Sprintf("%s/%s, %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
+		},
+	}
+}
+
+func (c *conductor) conduct(ctx context.Context) error {
+	if err := c.describe(ctx); err != nil {
+		return err
+	}
+	if c.o.Steps.Load {
+		if err := c.load(ctx); err != nil {
+			return err
+		}
+	}
+	if !c.o.Steps.Drive {
+		return nil
+	}
+	if err := c.attach(ctx); err != nil {
+		return err
+	}
+	if err := c.drive(ctx); err != nil {
+		return err
+	}
+	c.footprint(ctx)
+	return c.judge(ctx)
+}
+
+// enter begins a phase and closes the one before.
+func (c *conductor) enter(phase string) {
+	c.leave()
+	c.phase, c.begin = phase, time.Now()
+	c.o.Progress.Begin(phase)
+	c.log.Info("phase begins", "phase", phase)
+}
+
+func (c *conductor) leave() {
+	if c.phase == "" {
+		return
+	}
+	took := time.Since(c.begin)
+	if !c.untimed {
+		c.result.Phases = append(c.result.Phases, report.Phase{Name: c.phase, Seconds: took.Seconds()})
+	}
+	c.log.Info("phase ends", "phase", c.phase, "seconds", took.Seconds())
+	c.phase = ""
+}
+
+// describe asks the database what it is, and what it claims.
+func (c *conductor) describe(ctx context.Context) error {
+	info, err := c.o.Database.Info(ctx)
+	if err != nil {
+		return err
+	}
+	claim, err := c.o.Database.Claim(c.o.Isolation)
+	if err != nil {
+		return err
+	}
+	r := c.result
+	r.Database, r.DatabaseVersion = info.Name, info.Version
+	for _, s := range info.Settings {
+		r.Settings = append(r.Settings, report.Setting(s))
+	}
+	if c.o.Expect == isolation.Unknown {
+		c.o.Expect = claim.Level
+	}
+	r.Claim = &report.Claim{
+		Isolation: claim.Isolation, Level: claim.Level.String(), Source: claim.Source, Expect: c.o.Expect.String(),
+	}
+	c.log.Info("database", "name", info.Name, "version", info.Version, "isolation", claim.Isolation, "claims", claim.Level, "expect", c.o.Expect)
+	return c.o.Dir.Write(FaultsFile, nil)
+}
+
+func (c *conductor) load(ctx context.Context) error {
+	c.enter("load")
+	defer c.leave()
+	loaded, err := c.o.Workload.Load(ctx, func(done, total uint64) {
+		c.o.Progress.Show(State{Done: done, Total: total, Elapsed: time.Since(c.begin)})
+	})
+	if err != nil {
+		return err
+	}
+	c.result.Load = Loaded(loaded)
+	c.log.Info("loaded", "accounts", loaded.Accounts, "total", loaded.Total, "resumed", loaded.Resumed)
+	return nil
+}
+
+// Loaded turns what a load came to into its form in the result.
+func Loaded(l workload.Loaded) *report.Load {
+	r := &report.Load{Accounts: l.Accounts, Total: l.Total, Resumed: l.Resumed}
+	if s := l.Seconds.Seconds(); s > 0 {
+		perSecond := float64(l.Accounts-min(l.Resumed, l.Accounts)) / s
+		r.Seconds, r.RowsPerSecond = &s, &perSecond
+	}
+	return r
+}
+
+func (c *conductor) attach(ctx context.Context) error {
+	c.enter("attach")
+	defer c.leave()
+	loaded, err := c.o.Workload.Attach(ctx)
+	if err != nil {
+		return err
+	}
+	if c.result.Load == nil {
+		c.result.Load = Loaded(loaded)
+	}
+	header := c.o.Workload.Header()
+	repeat := c.o.Effective(header)
+	c.result.Seed, c.result.Scenario, c.result.Command = header.Seed, repeat.Settings, repeat.Command
+	return c.o.Dir.Write(ScenarioFile, repeat.Scenario)
+}
+
+func (c *conductor) footprint(ctx context.Context) {
+	f, ok := c.o.Database.(db.Footprinter)
+	if !ok {
+		return
+	}
+	bytes, err := f.Footprint(ctx)
+	if err != nil {
+		c.log.Warn("the footprint could not be read", "error", err)
+		return
+	}
+	c.result.FootprintBytes = &bytes
+}
+
+// save writes result.json.
+func (c *conductor) save() error {
+	data, err := c.result.JSON()
+	if err != nil {
+		return err
+	}
+	return c.o.Dir.Write(report.FileName, data)
+}
+
+// scrubbed is err without secrets; what it wraps stays reachable.
+func (c *conductor) scrubbed(err error) error {
+	text := c.o.Scrub(err.Error())
+	if text == err.Error() {
+		return err
+	}
+	return &scrubbedError{text, err}
+}
+
+type scrubbedError struct {
+	text string
+	err  error
+}
+
+func (e *scrubbedError) Error() string { return e.text }
+func (e *scrubbedError) Unwrap() error { return e.err }

@@ -1,0 +1,120 @@
+package scenario
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// MaxFile is the largest scenario file that is read, in bytes.
+const MaxFile = 64 << 10
+
+// File reads the settings in a YAML scenario: one mapping of keys to plain
+// values. name is the file's name, for errors.
+func File(name string, data []byte) ([]Setting, error) {
+	if len(data) > MaxFile {
+		return nil, fmt.Errorf("%s is larger than %d bytes: that is no scenario", name, MaxFile)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var document yaml.Node
+	switch err := decoder.Decode(&document); {
+	case errors.Is(err, io.EOF):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%s is not YAML: %s", name, strings.TrimPrefix(firstLine(err), "yaml: "))
+	}
+	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%s holds more than one YAML document: a scenario is one", name)
+	}
+	return settings(name, &document)
+}
+
+func settings(name string, document *yaml.Node) ([]Setting, error) {
+	root := document
+	if root.Kind == yaml.DocumentNode && len(root.Content) == 1 {
+		root = root.Content[0]
+	}
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		return nil, nil
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("%s line %d: a scenario is a list of lines of the form key: value", name, root.Line)
+	}
+	var list []Setting
+	first := map[string]int{}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			return nil, fmt.Errorf("%s line %d: a key must be a plain name", name, key.Line)
+		}
+		source := fmt.Sprintf("%s line %d: %s", name, key.Line, clip(key.Value))
+		if line, twice := first[key.Value]; twice {
+			return nil, fmt.Errorf("%s stands twice: line %d has it already", source, line)
+		}
+		first[key.Value] = key.Line
+		if !known(key.Value) {
+			return nil, Unknown(source, key.Value)
+		}
+		if value.Kind != yaml.ScalarNode || value.Tag == "!!null" {
+			return nil, fmt.Errorf("%s must have one plain value after the colon", source)
+		}
+		list = append(list, Setting{Key: key.Value, Value: value.Value, Source: source})
+	}
+	return list, nil
+}
+
+func known(key string) bool {
+	for _, k := range Keys() {
+		if k.Name == key {
+			return true
+		}
+	}
+	return false
+}
+
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// YAML writes the scenario as a file that File reads back to the same settings,
+// without the keys of one run on one machine and without a password.
+func (s *Scenario) YAML() []byte {
+	var out bytes.Buffer
+	out.WriteString("# The effective configuration of a run of stroppy; `stroppy run --scenario FILE` repeats it.\n")
+	for _, k := range Keys() {
+		value := k.Get(s)
+		if k.Local || value == "" {
+			continue
+		}
+		if k.Name == "db" {
+			bare, removed := WithoutSecrets(value)
+			if removed {
+				out.WriteString("# The password is not kept: give it in PGPASSWORD, or the whole URL in STROPPY_DB.\n")
+			}
+			if bare == "" {
+				continue
+			}
+			value = bare
+		}
+		fmt.Fprintf(&out, "%s: %s\n", k.Name, scalar(value))
+	}
+	return out.Bytes()
+}
+
+// scalar writes text as a YAML value, quoted where YAML would misread it.
+func scalar(text string) string {
+	node := yaml.Node{Kind: yaml.ScalarNode, Value: text}
+	if strings.ContainsAny(text, ":#{}[],&*!|>'\"%@`\n\t\\ ") {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+	quoted, err := yaml.Marshal(&node)
+	if err != nil {
+		return fmt.Sprintf("%q", text)
+	}
+	return strings.TrimSuffix(string(quoted), "\n")
+}

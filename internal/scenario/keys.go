@@ -1,0 +1,203 @@
+package scenario
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"stroppy/internal/isolation"
+)
+
+// Key is one setting. Flag, variable and YAML file call it by the same name.
+type Key struct {
+	Name  string // as the flag and the file spell it, such as payroll-share
+	Usage string // one line for the help
+	Value string // what stands for the value in the help; empty for a switch
+	Local bool   // it belongs to one run on one machine, so that scenario.yaml leaves it out
+
+	set func(s *Scenario, text string) error
+	get func(s *Scenario) string
+}
+
+// Switch says that the key is on or off, so that its flag needs no value.
+func (k *Key) Switch() bool { return k.Value == "" }
+
+// Variable returns the environment variable of the key, such as STROPPY_PAYROLL_SHARE.
+func (k *Key) Variable() string {
+	return Prefix + strings.ToUpper(strings.ReplaceAll(k.Name, "-", "_"))
+}
+
+// Get returns the key's value in s as text that a file or a flag would take;
+// empty where it is not set.
+func (k *Key) Get(s *Scenario) string { return k.get(s) }
+
+// Keys returns all keys in the order in which files and help show them.
+func Keys() []Key {
+	return []Key{
+		text("workload", "what to run: bank", "NAME", func(s *Scenario) *string { return &s.Workload }),
+		text("db", "the database's URL; sqlite:PATH, postgres://…, etcd://…, memory:, noop:", "URL", func(s *Scenario) *string { return &s.DB }),
+		whole("accounts", "accounts of the bank", func(s *Scenario) *uint64 { return &s.Accounts }),
+		whole("seed", "what all random choices derive from; 0 draws one", func(s *Scenario) *uint64 { return &s.Seed }),
+		small("clients", "clients, each with its own connection", func(s *Scenario) *int { return &s.Clients }),
+		duration("duration", "how long to drive", func(s *Scenario) *time.Duration { return &s.Duration }),
+		count(),
+		duration("warmup", "drive this long before the figures count", func(s *Scenario) *time.Duration { return &s.Warmup }),
+		real("rate", "transactions per second, all clients together; 0 sends as fast as answers come", func(s *Scenario) *float64 { return &s.Rate }),
+		flag("zipfian", "choose few accounts often instead of all alike", func(s *Scenario) *bool { return &s.Zipfian }),
+		real("zipf-exponent", "how uneven --zipfian is", func(s *Scenario) *float64 { return &s.ZipfExponent }),
+		text("isolation", "isolation level as the database names it; its own default if not given", "NAME", func(s *Scenario) *string { return &s.Isolation }),
+		text("update", "style of the transaction: atomic, locked or rmw", "STYLE", func(s *Scenario) *string { return &s.Update }),
+		text("mode", "how statements travel: pipelined, interactive or procedure", "MODE", func(s *Scenario) *string { return &s.Mode }),
+		expect(),
+		small("retries", "new tries of a transaction that was aborted", func(s *Scenario) *int { return &s.Retries }),
+		duration("give-up", "end the run when no client has reached the database for so long", func(s *Scenario) *time.Duration { return &s.GiveUp }),
+		real("audits", "audits per second that run beside the transfers", func(s *Scenario) *float64 { return &s.Audits }),
+		whole("audit-sample", "accounts that one audit reads; 0 reads all", func(s *Scenario) *uint64 { return &s.AuditSample }),
+		real("payroll-share", "share of payrolls, 0 to 1", func(s *Scenario) *float64 { return &s.PayrollShare }),
+		small("payroll-legs", "people that one payroll pays", func(s *Scenario) *int { return &s.PayrollLegs }),
+		real("joint-share", "share of transfers allowed by a rule over two accounts, 0 to 1", func(s *Scenario) *float64 { return &s.JointShare }),
+		real("inquiry-share", "share of transactions that only read, 0 to 1", func(s *Scenario) *float64 { return &s.InquiryShare }),
+		real("large-share", "share of transfers large enough to overdraw, 0 to 1", func(s *Scenario) *float64 { return &s.LargeShare }),
+		text("lock-order", "order in which a transaction takes its accounts: key or random", "ORDER", func(s *Scenario) *string { return &s.LockOrder }),
+		flag("no-load", "drive what is already loaded", func(s *Scenario) *bool { return &s.NoLoad }),
+		flag("no-check", "do not check; the verdict is then unknown", func(s *Scenario) *bool { return &s.NoCheck }),
+		local(text("out", "the run's directory; stroppy-runs/TIME-WORKLOAD-DB if not given", "DIR", func(s *Scenario) *string { return &s.Out })),
+		local(flag("json", "print result.json on standard output and nothing else there", func(s *Scenario) *bool { return &s.JSON })),
+	}
+}
+
+func local(k Key) Key {
+	k.Local = true
+	return k
+}
+
+func text(name, usage, value string, field func(*Scenario) *string) Key {
+	return Key{Name: name, Usage: usage, Value: value,
+		set: func(s *Scenario, t string) error { *field(s) = t; return nil },
+		get: func(s *Scenario) string { return *field(s) },
+	}
+}
+
+func whole(name, usage string, field func(*Scenario) *uint64) Key {
+	return Key{Name: name, Usage: usage, Value: "N",
+		set: func(s *Scenario, t string) (err error) { *field(s), err = parseWhole(t); return err },
+		get: func(s *Scenario) string { return strconv.FormatUint(*field(s), 10) },
+	}
+}
+
+func small(name, usage string, field func(*Scenario) *int) Key {
+	return Key{Name: name, Usage: usage, Value: "N",
+		set: func(s *Scenario, t string) error {
+			n, err := parseWhole(t)
+			if err == nil && n > math.MaxInt32 {
+				err = fmt.Errorf("it may be at most %d", math.MaxInt32)
+			}
+			*field(s) = int(n & math.MaxInt32)
+			return err
+		},
+		get: func(s *Scenario) string { return strconv.Itoa(*field(s)) },
+	}
+}
+
+func real(name, usage string, field func(*Scenario) *float64) Key {
+	return Key{Name: name, Usage: usage, Value: "X",
+		set: func(s *Scenario, t string) error {
+			x, err := strconv.ParseFloat(t, 64)
+			if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+				return fmt.Errorf("it must be a number, such as 0.5")
+			}
+			*field(s) = x
+			return nil
+		},
+		get: func(s *Scenario) string { return strconv.FormatFloat(*field(s), 'g', -1, 64) },
+	}
+}
+
+func flag(name, usage string, field func(*Scenario) *bool) Key {
+	return Key{Name: name, Usage: usage,
+		set: func(s *Scenario, t string) error {
+			if t != "true" && t != "false" {
+				return fmt.Errorf("it must be true or false")
+			}
+			*field(s) = t == "true"
+			return nil
+		},
+		get: func(s *Scenario) string { return strconv.FormatBool(*field(s)) },
+	}
+}
+
+func duration(name, usage string, field func(*Scenario) *time.Duration) Key {
+	return Key{Name: name, Usage: usage, Value: "TIME",
+		set: func(s *Scenario, t string) error {
+			d, err := time.ParseDuration(t)
+			switch {
+			case err != nil:
+				return fmt.Errorf("it must be a time with its unit, such as 10s or 1m30s")
+			case d < 0:
+				return fmt.Errorf("a time cannot be negative")
+			}
+			*field(s) = d
+			return nil
+		},
+		get: func(s *Scenario) string {
+			if *field(s) == 0 && name == "duration" {
+				return ""
+			}
+			return field(s).String()
+		},
+	}
+}
+
+func count() Key {
+	k := whole("count", "transactions to drive, instead of --duration", func(s *Scenario) *uint64 { return &s.Count })
+	parse := k.set
+	k.set = func(s *Scenario, t string) error {
+		if err := parse(s, t); err != nil {
+			return err
+		}
+		if s.Count == 0 {
+			return fmt.Errorf("it must be 1 or more")
+		}
+		return nil
+	}
+	k.get = func(s *Scenario) string {
+		if s.Count == 0 {
+			return ""
+		}
+		return strconv.FormatUint(s.Count, 10)
+	}
+	return k
+}
+
+func expect() Key {
+	return Key{Name: "expect", Usage: "the level that the verdict is about; what the database claims if not given", Value: "LEVEL",
+		set: func(s *Scenario, t string) error {
+			level, err := isolation.Parse(t)
+			if err != nil {
+				return fmt.Errorf("it must be read-uncommitted, read-committed, snapshot-isolation, serializable or strict-serializable")
+			}
+			s.Expect = level
+			return nil
+		},
+		get: func(s *Scenario) string {
+			if s.Expect == isolation.Unknown {
+				return ""
+			}
+			return s.Expect.String()
+		},
+	}
+}
+
+func parseWhole(t string) (uint64, error) {
+	n, err := strconv.ParseUint(t, 10, 64)
+	switch {
+	case err == nil:
+		return n, nil
+	case strings.HasPrefix(t, "-"):
+		return 0, fmt.Errorf("it cannot be negative")
+	default:
+		return 0, fmt.Errorf("it must be a whole number, such as 1000")
+	}
+}

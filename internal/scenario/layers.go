@@ -1,0 +1,118 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// Prefix begins the name of every environment variable that sets a key.
+const Prefix = "STROPPY_"
+
+// testPrefix begins the variables that name servers to the project's own tests;
+// they are no keys.
+const testPrefix = Prefix + "TEST_"
+
+// FileVariable names the scenario file, as --scenario does.
+const FileVariable = Prefix + "SCENARIO"
+
+// Setting is one key with its value as text, and where it was said.
+type Setting struct {
+	Key, Value string
+	Source     string // for errors, such as "--count" or "bank.yaml line 3: count"
+}
+
+// Set is the keys that some layer named; the others have their defaults.
+type Set map[string]bool
+
+// Merge builds a checked scenario from layers of settings, the weakest first.
+// A layer that names count takes back a duration of a weaker layer, and the
+// other way round. It also returns which keys were named at all.
+func Merge(layers ...[]Setting) (Scenario, Set, error) {
+	s, named := Default(), Set{}
+	keys := Keys()
+	for _, layer := range layers {
+		seen := Set{}
+		for _, setting := range layer {
+			i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == setting.Key })
+			if i < 0 {
+				return s, named, Unknown(setting.Source, setting.Key)
+			}
+			if err := keys[i].set(&s, setting.Value); err != nil {
+				return s, named, fmt.Errorf("%s is %s: %w", setting.Source, shown(setting), err)
+			}
+			seen[setting.Key], named[setting.Key] = true, true
+		}
+		switch {
+		case seen["count"] && !seen["duration"]:
+			s.Duration = 0
+		case seen["duration"] && !seen["count"]:
+			s.Count = 0
+		}
+	}
+	return s, named, s.Validate()
+}
+
+func shown(s Setting) string {
+	if s.Key == "db" {
+		return Redact(s.Value)
+	}
+	if len(s.Value) > 60 {
+		return fmt.Sprintf("%q…", s.Value[:60])
+	}
+	return fmt.Sprintf("%q", s.Value)
+}
+
+// Unknown returns the error for a key that does not exist, with the nearest one
+// that does. source is what the person wrote, key the name in it.
+func Unknown(source, key string) error {
+	var names []string
+	for _, k := range Keys() {
+		names = append(names, k.Name)
+	}
+	near := Nearest(key, names)
+	switch {
+	case strings.HasPrefix(source, Prefix):
+		near = Prefix + strings.ToUpper(strings.ReplaceAll(near, "-", "_"))
+	case strings.HasPrefix(source, "--"):
+		near = "--" + near
+	}
+	return fmt.Errorf("%s is no setting of stroppy; the nearest is %s", clip(source), near)
+}
+
+// Nearest returns the name with the smallest edit distance to name; the first
+// of several.
+func Nearest(name string, names []string) string {
+	return slices.MinFunc(names, func(a, b string) int {
+		return levenshtein.ComputeDistance(clip(name), a) - levenshtein.ComputeDistance(clip(name), b)
+	})
+}
+
+func clip(s string) string {
+	if runes := []rune(s); len(runes) > 100 {
+		return string(runes[:100]) + "…"
+	}
+	return s
+}
+
+// Environment reads the settings in environ, entries of the form NAME=value.
+// file is the scenario file that STROPPY_SCENARIO names.
+func Environment(environ []string) (settings []Setting, file string, err error) {
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		switch {
+		case !strings.HasPrefix(name, Prefix), strings.HasPrefix(name, testPrefix):
+		case name == FileVariable:
+			file = value
+		default:
+			key := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, Prefix), "_", "-"))
+			if !slices.ContainsFunc(Keys(), func(k Key) bool { return k.Variable() == name }) {
+				return nil, "", Unknown(name, key)
+			}
+			settings = append(settings, Setting{Key: key, Value: value, Source: name})
+		}
+	}
+	return settings, file, nil
+}

@@ -1,0 +1,202 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/isolation"
+)
+
+func TestDefaultIsValid(t *testing.T) {
+	s := Default()
+	if err := s.Validate(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMergePrecedence(t *testing.T) {
+	file := []Setting{{"clients", "1", "file"}, {"accounts", "100", "file"}, {"duration", "5s", "file"}, {"seed", "7", "file"}}
+	env := []Setting{{"clients", "2", "env"}, {"accounts", "200", "env"}}
+	flags := []Setting{{"clients", "3", "flag"}, {"count", "9", "flag"}}
+	s, named, err := Merge(file, env, flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Clients != 3 || s.Accounts != 200 || s.Seed != 7 || s.Count != 9 || s.Duration != 0 {
+		t.Errorf("got %+v", s)
+	}
+	if !named["seed"] || named["rate"] {
+		t.Errorf("named: %v", named)
+	}
+}
+
+func TestMergeRefuses(t *testing.T) {
+	for _, c := range []struct{ key, value, want string }{
+		{"count", "-5", `--count is "-5": it cannot be negative`},
+		{"count", "0", `--count is "0": it must be 1 or more`},
+		{"count", "many", `--count is "many": it must be a whole number, such as 1000`},
+		{"count", "99999999999999999999", "whole number"},
+		{"clients", "0", "clients is 0: it must be from 1 to 131070"},
+		{"clients", "99999999999", "at most"},
+		{"duration", "10", "a time with its unit, such as 10s"},
+		{"duration", "-1s", "cannot be negative"},
+		{"duration", "0s", "neither count nor duration"},
+		{"payroll-share", "1.5", "payroll-share is 1.5: it must be from 0 to 1"},
+		{"payroll-share", "-0.1", "from 0 to 1"},
+		{"joint-share", "0.99", "at most 1"},
+		{"rate", "NaN", "must be a number"},
+		{"rate", "-1", "rate is -1: it must be from 0"},
+		{"accounts", "1", "accounts is 1: it must be from 4"},
+		{"zipfian", "yes", "must be true or false"},
+		{"expect", "repeatable", "snapshot-isolation, serializable"},
+		{"update", "magic", `update is "magic": it must be atomic, locked or rmw`},
+		{"mode", "magic", "pipelined, interactive or procedure"},
+		{"lock-order", "magic", "key or random"},
+		{"workload", "banc", `workload is "banc": it must be bank`},
+		{"give-up", "0s", "longer than 0"},
+		{"warmup", "10s", "nothing would be left"},
+		{"clinets", "3", "the nearest is --clients"},
+	} {
+		_, _, err := Merge([]Setting{{c.key, c.value, "--" + c.key}})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s=%s: %v, want %q", c.key, c.value, err, c.want)
+		}
+	}
+	_, _, err := Merge([]Setting{{"count", "5", "--count"}, {"duration", "5s", "--duration"}})
+	if err == nil || !strings.Contains(err.Error(), "give one of them") {
+		t.Errorf("count and duration: %v", err)
+	}
+	_, _, err = Merge([]Setting{{"db", "postgres://me:hunter2@h", "x"}, {"count", "-1", "x"}})
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("secret: %v", err)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	settings, file, err := Environment([]string{"PATH=/bin", "STROPPY_PAYROLL_SHARE=0.5", "STROPPY_TEST_POSTGRES=x", "STROPPY_SCENARIO=a.yaml"})
+	if err != nil || file != "a.yaml" || len(settings) != 1 {
+		t.Fatal(settings, file, err)
+	}
+	if got := settings[0]; got != (Setting{"payroll-share", "0.5", "STROPPY_PAYROLL_SHARE"}) {
+		t.Errorf("got %+v", got)
+	}
+	for name, near := range map[string]string{"STROPPY_CLIENT": "STROPPY_CLIENTS", "STROPPY_PAYROL_SHARE": "STROPPY_PAYROLL_SHARE", "STROPPY_clients": "STROPPY_CLIENTS", "STROPPY_": "STROPPY_DB"} {
+		if _, _, err := Environment([]string{name + "=1"}); err == nil || !strings.HasSuffix(err.Error(), "the nearest is "+near) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFileRefuses(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"clients: 1\nclients: 2\n", "line 2: clients stands twice: line 1 has it already"},
+		{"clinets: 1\n", "run.yaml line 1: clinets is no setting of stroppy; the nearest is clients"},
+		{"clients: {a: 1}\n", "one plain value"},
+		{"clients: [1]\n", "one plain value"},
+		{"clients:\n", "one plain value"},
+		{"a: &x 1\nclients: *x\n", "no setting"},
+		{"seed: &x 1\nclients: *x\n", "one plain value"},
+		{"<<: {a: 1}\n", "no setting"},
+		{"? [a]\n: 1\n", "plain name"},
+		{"- a\n", "key: value"},
+		{"just text\n", "key: value"},
+		{"a: b: c\n", "not YAML"},
+		{"clients: 1\n---\nclients: 2\n", "more than one YAML document"},
+		{strings.Repeat("#\n", MaxFile), "larger than"},
+	} {
+		_, err := File("run.yaml", []byte(c.text))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.40q: %v, want %q", c.text, err, c.want)
+		}
+	}
+	for _, empty := range []string{"", "# nothing\n", "null\n", "---\n"} {
+		if list, err := File("run.yaml", []byte(empty)); err != nil || len(list) > 0 {
+			t.Errorf("%q: %v %v", empty, list, err)
+		}
+	}
+}
+
+func TestYAMLRepeats(t *testing.T) {
+	s := Default()
+	s.DB = "sqlite:/tmp/a #b: 'c'.db?synchronous=normal"
+	s.Seed, s.Count, s.Duration = 42, 500, 0
+	s.Isolation, s.Expect = "read committed", isolation.ReadCommitted
+	s.Zipfian, s.PayrollShare, s.Warmup = true, 0.125, 1500*time.Millisecond
+	got := reread(t, &s)
+	if got != s {
+		t.Errorf("got  %+v\nwant %+v", got, s)
+	}
+}
+
+func TestYAMLHasNoPassword(t *testing.T) {
+	s := Default()
+	s.DB, s.Out, s.JSON = "postgres://me:hunter2@h/db", "there", true
+	text := string(s.YAML())
+	if strings.Contains(text, "hunter2") || !strings.Contains(text, "PGPASSWORD") {
+		t.Error(text)
+	}
+	got := reread(t, &s)
+	if got.DB != "postgres://me@h/db" || got.Out != "" || got.JSON {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func reread(t *testing.T, s *Scenario) Scenario {
+	t.Helper()
+	settings, err := File("scenario.yaml", s.YAML())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := Merge(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestNearest(t *testing.T) {
+	var names []string
+	for _, k := range Keys() {
+		names = append(names, k.Name)
+		if near := Nearest(k.Name+"x", []string{k.Name, "zzzzzzzzzzzzzzzzzzzzzz"}); near != k.Name {
+			t.Errorf("%s: %s", k.Name, near)
+		}
+	}
+	if near := Nearest("account", names); near != "accounts" {
+		t.Error(near)
+	}
+}
+
+// FuzzFile holds that no file makes the parser panic, and that what it accepts
+// is written back to the same scenario.
+func FuzzFile(f *testing.F) {
+	s := Default()
+	f.Add(s.YAML())
+	for _, text := range []string{"clients: 1\nclients: 2", "a: *b", "&a [*a]", "{clients: 3}", "? x\n: y", "isolation: \"a\\nb\"", "db: |\n a\n b\n", "isolation: ' x '", "isolation: \"\\x7f\"", "!!binary a: b"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		settings, err := File("f", data)
+		if err != nil {
+			if strings.Contains(err.Error(), "\n") {
+				t.Fatalf("more than one line: %q", err)
+			}
+			return
+		}
+		s, _, err := Merge(settings)
+		if err != nil {
+			return
+		}
+		bare, _ := WithoutSecrets(s.DB)
+		s.DB, s.Out, s.JSON = bare, "", false
+		again, err := File("again", s.YAML())
+		if err != nil {
+			t.Fatalf("%v\n%s", err, s.YAML())
+		}
+		if got, _, err := Merge(again); err != nil || fmt.Sprint(got) != fmt.Sprint(s) {
+			t.Fatalf("%v\ngot  %+v\nwant %+v\n%s", err, got, s, s.YAML())
+		}
+	})
+}

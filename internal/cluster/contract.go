@@ -1,0 +1,84 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"net/url"
+)
+
+// Cluster is a running database of one or more nodes on this machine. Its
+// methods may be called from several goroutines. Nodes are numbered from 0 in
+// the order in which they came; a number is never used again.
+type Cluster interface {
+	// URL is the address of the whole cluster as --db takes it.
+	URL() string
+	// NodeURL is the address of node i alone, for a look at what it holds.
+	NodeURL(i int) string
+	// Nodes are the nodes that belong to the cluster now, dead ones included.
+	Nodes() []Node
+	// Leader returns the number of the node that takes the writes. While an
+	// election is going on it waits until ctx ends. ErrNoLeader: nodes of this
+	// kind are equal.
+	Leader(ctx context.Context) (int, error)
+	// Whole returns when the database itself says that all nodes are members,
+	// have caught up, and answer; the error at the end of ctx says which did not.
+	Whole(ctx context.Context) error
+	// Network joins the nodes.
+	Network() *Network
+	// Stop ends all nodes and takes away all that Start made. It may be called
+	// again.
+	Stop() error
+}
+
+// ErrNoLeader is what Leader gives where all nodes are equal.
+var ErrNoLeader = errors.New("the nodes of this cluster are equal: none of them leads")
+
+// Node is one node of a cluster: what a fault can be done to. A call that fails
+// says so; a node that is already as asked is no error.
+type Node interface {
+	Number() int
+	Name() string // n0, n1 …
+	Host() *Host
+	Dir() string // where its data are
+	Running() bool
+	PIDs() []int // of its processes; none when it is down
+
+	Kill() error                         // SIGKILL to all its processes at once
+	Terminate(ctx context.Context) error // the shutdown in good order that the server's manual names
+	Restart(ctx context.Context) error   // starts it on its own data; returns when it answers
+	Pause() error                        // SIGSTOP
+	Resume() error                       // SIGCONT
+	// Replace kills the node, takes its data away, and lets it join again
+	// empty, as an operator that lost a machine does. It returns when it answers.
+	Replace(ctx context.Context) error
+}
+
+// Mover is a cluster that can hand the lead over in good order.
+type Mover interface {
+	MoveLeader(ctx context.Context, to int) error
+}
+
+// Resizer is a cluster that can grow and shrink while it works.
+type Resizer interface {
+	Add(ctx context.Context) (int, error)
+	Remove(ctx context.Context, node int) error
+}
+
+// Options say what cluster to start.
+type Options struct {
+	Nodes int
+	// Dir gets one folder a node. Empty: a new temporary folder, which Stop
+	// removes.
+	Dir string
+	// InMemory takes the temporary folder from /dev/shm, which takes away the
+	// cost of fsync and, with it, its meaning.
+	InMemory bool
+	// Loopback keeps all nodes on 127.0.0.1 even where namespaces could be had.
+	Loopback bool
+	// Layer puts a file system under every node's data that can lose what was
+	// not synced, fill up, and be slow. It costs speed.
+	Layer bool
+	// Params are what stands behind the question mark of --cluster KIND:N?….
+	// A kind refuses those that it does not know.
+	Params url.Values
+}

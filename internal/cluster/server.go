@@ -1,0 +1,318 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Program is what a kind of database says of the server on one node.
+type Program struct {
+	// Command makes the command that starts the server on its data. The
+	// server's output goes to the node's log unless the command says otherwise.
+	Command func(ctx context.Context) (*exec.Cmd, error)
+	// Ready returns when the server answers, or with the error of ctx.
+	Ready func(ctx context.Context) error
+	// Join prepares an empty data folder so that Command's server becomes a
+	// member again. It is called while the server is down.
+	Join func(ctx context.Context) error
+	// Death is the signal that the kernel sends when this program ends, and
+	// Shutdown the one for an end in good order.
+	Death, Shutdown syscall.Signal
+	// Patience bounds the shutdown in good order, from the server's habits.
+	Patience time.Duration
+}
+
+// Server is one node's server process, which is a Node. Create one with
+// NewServer.
+type Server struct {
+	number  int
+	host    *Host
+	dir     string // the data
+	log     string
+	program Program
+
+	life    sync.Mutex // held while the process is started or ended
+	mu      sync.Mutex
+	process *Process // nil while it is down
+	paused  bool
+}
+
+// NewServer describes the server of node number. dir holds its data and log is
+// the file of its output. Nothing is started.
+func NewServer(number int, host *Host, dir, log string, program Program) *Server {
+	return &Server{number: number, host: host, dir: dir, log: log, program: program}
+}
+
+// Number is the node's number in its cluster.
+func (s *Server) Number() int { return s.number }
+
+// Name is the node's name, such as n0.
+func (s *Server) Name() string { return "n" + strconv.Itoa(s.number) }
+
+// Host is where the node lives.
+func (s *Server) Host() *Host { return s.host }
+
+// Dir is where the node's data are.
+func (s *Server) Dir() string { return s.dir }
+
+// Log is the file with the server's output.
+func (s *Server) Log() string { return s.log }
+
+// Running says that the server's process is there, paused or not.
+func (s *Server) Running() bool { return s.current() != nil }
+
+// current returns the process, nil once it has ended.
+func (s *Server) current() *Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return nil
+	}
+	select {
+	case <-s.process.Done():
+		return nil
+	default:
+		return s.process
+	}
+}
+
+// PIDs are the server's process and its descendants.
+func (s *Server) PIDs() []int {
+	p := s.current()
+	if p == nil {
+		return nil
+	}
+	pids := []int{p.PID()}
+	for parents := pids; len(parents) > 0; {
+		children, err := childrenOf(parents)
+		if err != nil {
+			break
+		}
+		parents = nil
+		for _, c := range children {
+			pids = append(pids, c.pid)
+			parents = append(parents, c.pid)
+		}
+	}
+	return pids
+}
+
+// startTries bounds the starts of one server: after kill -9 the first ones fail
+// until what the dead one had in use is free.
+const startTries = 20
+
+// Restart starts the server on its data, unless it runs, and returns when it
+// answers.
+func (s *Server) Restart(ctx context.Context) error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	return s.start(ctx)
+}
+
+func (s *Server) start(ctx context.Context) error {
+	if s.Running() {
+		return nil
+	}
+	for try := 1; ; try++ {
+		err := s.startOnce(ctx)
+		if err == nil {
+			return nil
+		}
+		if try == startTries || ctx.Err() != nil || s.Running() {
+			return fmt.Errorf("start %s: %w%s", s.Name(), errors.Join(err, s.kill()), s.tail())
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Server) startOnce(ctx context.Context) error {
+	cmd, err := s.program.Command(ctx)
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if cmd.Stdout == nil {
+		cmd.Stdout = log
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = log
+	}
+	p, err := s.host.Start(cmd, s.program.Death)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.process, s.paused = p, false
+	s.mu.Unlock()
+	ready, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		select {
+		case <-p.Done():
+			stop(fmt.Errorf("it ended at once: %w", orCleanExit(p.Err())))
+		case <-ready.Done():
+		}
+	}()
+	if err := s.program.Ready(ready); err != nil {
+		if cause := context.Cause(ready); cause != nil {
+			err = errors.Join(cause, err)
+		}
+		return err
+	}
+	return nil
+}
+
+func orCleanExit(err error) error {
+	if err == nil {
+		return errors.New("exit status 0")
+	}
+	return err
+}
+
+// tail is the end of the log, to be added to an error.
+func (s *Server) tail() string {
+	text, err := os.ReadFile(s.log)
+	if err != nil || len(text) == 0 {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return "; its log ends: " + strings.Join(lines[max(0, len(lines)-3):], " | ")
+}
+
+// Kill ends the server and its descendants with SIGKILL and returns when they
+// are gone.
+func (s *Server) Kill() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	return s.kill()
+}
+
+func (s *Server) kill() error {
+	s.mu.Lock()
+	p := s.process
+	s.process, s.paused = nil, false
+	s.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	if err := p.Kill(); err != nil {
+		return fmt.Errorf("kill %s: %w", s.Name(), err)
+	}
+	return nil
+}
+
+// Terminate shuts the server down in good order; one that takes longer than its
+// patience is killed, and the error says so.
+func (s *Server) Terminate(ctx context.Context) error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	p := s.current()
+	if p == nil {
+		return nil
+	}
+	if err := errors.Join(s.resume(p), p.Signal(s.program.Shutdown)); err != nil {
+		return fmt.Errorf("terminate %s: %w", s.Name(), err)
+	}
+	patience := time.NewTimer(s.program.Patience)
+	defer patience.Stop()
+	select {
+	case <-p.Done():
+		return s.kill()
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	return errors.Join(fmt.Errorf("terminate %s: it did not end within %v of %v and was killed", s.Name(), s.program.Patience, s.program.Shutdown), s.kill())
+}
+
+// Pause stops the server's processes where they are: connections stay open and
+// nothing answers.
+func (s *Server) Pause() error {
+	p := s.current()
+	if p == nil {
+		return fmt.Errorf("pause %s: it is not running", s.Name())
+	}
+	if err := p.Pause(); err != nil {
+		return fmt.Errorf("pause %s: %w", s.Name(), err)
+	}
+	s.mu.Lock()
+	s.paused = true
+	s.mu.Unlock()
+	return nil
+}
+
+// Resume undoes Pause; a server that ended meanwhile is no error.
+func (s *Server) Resume() error {
+	if p := s.current(); p != nil {
+		return s.resume(p)
+	}
+	return nil
+}
+
+func (s *Server) resume(p *Process) error {
+	s.mu.Lock()
+	s.paused = false
+	s.mu.Unlock()
+	if err := p.Resume(); err != nil {
+		return fmt.Errorf("resume %s: %w", s.Name(), err)
+	}
+	return nil
+}
+
+// Paused says that Pause was called and Resume was not.
+func (s *Server) Paused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.paused
+}
+
+// Replace kills the server, empties its data folder, and lets it join again.
+func (s *Server) Replace(ctx context.Context) error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.program.Join == nil {
+		return fmt.Errorf("replace %s: a cluster of one node has nobody to take its data from", s.Name())
+	}
+	if err := s.kill(); err != nil {
+		return err
+	}
+	if err := s.empty(); err != nil {
+		return fmt.Errorf("replace %s: take its data away: %w", s.Name(), err)
+	}
+	if err := s.program.Join(ctx); err != nil {
+		return fmt.Errorf("replace %s: %w", s.Name(), err)
+	}
+	return s.start(ctx)
+}
+
+// empty removes what is in the data folder and keeps the folder, which may be a
+// mount.
+func (s *Server) empty() error {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(s.dir + "/" + e.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

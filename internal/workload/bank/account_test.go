@@ -198,3 +198,37 @@ func BenchmarkKey(b *testing.B) {
 	}
 	_ = sink
 }
+
+// TestKeyOrder: every account comes once with its own key, and the keys of each
+// window ascend.
+func TestKeyOrder(t *testing.T) {
+	f := newFormula(7)
+	for _, accounts := range []uint64{0, 1, 1000, keyWindow, 2*keyWindow + 17} {
+		o := keyOrder{formula: &f, accounts: accounts}
+		seen := make([]bool, accounts)
+		last, count := uint64(0), uint64(0)
+		for n, key, ok := o.take(); ok; n, key, ok = o.take() {
+			if n >= accounts || seen[n] || f.key(n) != key {
+				t.Fatalf("of %d accounts, account %d came with key %d", accounts, n, key)
+			}
+			if turned := ban(key)<<12 | key>>36; count%keyWindow != 0 && turned <= last {
+				t.Fatalf("of %d accounts, key %d came after %d", accounts, key, last)
+			}
+			seen[n], last = true, ban(key)<<12|key>>36
+			count++
+		}
+		if count != accounts {
+			t.Errorf("%d of %d accounts came", count, accounts)
+		}
+	}
+}
+
+func BenchmarkKeyOrder(b *testing.B) {
+	f := newFormula(7)
+	o := keyOrder{formula: &f, accounts: 1 << 40}
+	for b.Loop() {
+		if _, _, ok := o.take(); !ok {
+			b.Fatal("no key")
+		}
+	}
+}

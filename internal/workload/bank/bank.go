@@ -87,6 +87,21 @@ func New(database db.Database, c Config) (*Bank, error) {
 	return b, nil
 }
 
+// On returns the bank that this one is attached to as another database holds
+// it: one node of the same cluster, which may only let itself be read. EndState
+// is all that it is for.
+func (b *Bank) On(database db.Database) (*Bank, error) {
+	if b.run == 0 {
+		return nil, fmt.Errorf("look at the bank on one node: it is not attached yet")
+	}
+	other, err := New(database, b.config)
+	if err != nil {
+		return nil, err
+	}
+	other.formula, other.accounts, other.total, other.run = b.formula, b.accounts, b.total, b.run
+	return other, nil
+}
+
 // Name returns the workload's name.
 func (b *Bank) Name() string { return Name }
 

@@ -52,18 +52,9 @@ func (m *sqlModel) begin(ctx context.Context, n meta) error {
 	if err := m.database.Exec(ctx, m.texts.createMeta); err != nil {
 		return err
 	}
-	err := m.with(ctx, func(s db.SQLSession) error {
+	return m.with(ctx, func(s db.SQLSession) error {
 		return transact(ctx, s, func() error { return m.writeMeta(ctx, s, n) })
 	})
-	if err != nil {
-		return err
-	}
-	for _, statement := range []string{m.texts.dropLedger, m.texts.dropAccount} {
-		if err := m.database.Exec(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // writeMeta adds the statements that write the meta data of a load that starts.
@@ -108,44 +99,55 @@ func (m *sqlModel) resumable(ctx context.Context, n meta) (uint64, error) {
 	return rows, nil
 }
 
+// fill clears away what an earlier bank has left, unless it goes on with it, and
+// makes the accounts and an empty ledger.
 func (m *sqlModel) fill(ctx context.Context, f *formula, n meta, progress func(done uint64)) error {
-	var err error
 	if bulk, ok := m.database.(db.BulkLoader); ok && n.rows == 0 {
-		err = m.bulk(ctx, bulk, f, n.accounts, progress)
-	} else {
-		err = m.batches(ctx, f, n, progress)
+		return m.bulk(ctx, bulk, f, n.accounts, progress)
 	}
-	if err != nil {
+	before := []string{m.texts.dropLedger, m.texts.dropAccount, m.texts.createAccount}
+	if n.rows > 0 {
+		before = before[:1] // an interrupted load may have come as far as the ledger
+	}
+	if err := m.each(ctx, before...); err != nil {
 		return err
 	}
-	// An interrupted load may have come as far as this.
-	if err := m.database.Exec(ctx, m.texts.dropLedger); err != nil {
+	if err := m.batches(ctx, f, n, progress); err != nil {
 		return err
 	}
-	return m.database.Exec(ctx, m.texts.createLedger)
+	return m.each(ctx, m.texts.createLedger)
+}
+
+func (m *sqlModel) each(ctx context.Context, statements ...string) error {
+	for _, statement := range statements {
+		if err := m.database.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, f *formula, accounts uint64, progress func(done uint64)) error {
-	var after []string
+	after := []string{m.texts.createLedger}
 	if m.texts.primaryKey != "" {
-		after = append(after, m.texts.primaryKey)
+		after = []string{m.texts.primaryKey, m.texts.createLedger}
 	}
-	next := uint64(0)
+	order, done := keyOrder{formula: f, accounts: accounts}, uint64(0)
 	var bic [bicLength]byte
 	rows, err := bulk.BulkLoad(ctx, db.BulkLoad{
-		Before:  []string{m.texts.createKeyless},
+		Before:  []string{m.texts.dropLedger, m.texts.dropAccount, m.texts.createKeyless},
 		Table:   tableAccount,
 		Columns: []string{"bic", "ban", "balance"},
 		Types:   []db.Type{db.Text, db.Integer, db.Decimal},
 		Next: func(row []db.Value) bool {
-			if next == accounts {
+			n, key, ok := order.take()
+			if !ok {
 				return false
 			}
-			key := f.key(next)
 			putBIC(&bic, key)
-			row[0].Text, row[1].Int, row[2].Int = bic[:], int64(ban(key)), f.opening(next)
-			if next++; next%progressRows == 0 {
-				progress(next)
+			row[0].Text, row[1].Int, row[2].Int = bic[:], int64(ban(key)), f.opening(n)
+			if done++; done%progressRows == 0 {
+				progress(done)
 			}
 			return true
 		},
@@ -168,11 +170,6 @@ const batchRows = 100 * insertRows
 // batches makes the accounts from n.rows on in transactions, each of which also
 // writes how far the load has come.
 func (m *sqlModel) batches(ctx context.Context, f *formula, n meta, progress func(done uint64)) error {
-	if n.rows == 0 {
-		if err := m.database.Exec(ctx, m.texts.createAccount); err != nil {
-			return err
-		}
-	}
 	return m.with(ctx, func(s db.SQLSession) error {
 		for from := n.rows; from < n.accounts; {
 			to := min(from+batchRows, n.accounts)

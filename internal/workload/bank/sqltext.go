@@ -110,7 +110,9 @@ func newTexts(d *db.Dialect) *texts {
 }
 
 func (t *texts) tables(d *db.Dialect) {
-	const key = "PRIMARY KEY (bic, ban)"
+	// The number before the bank: it tells nearly all accounts apart, and whole
+	// numbers compare faster than text, in the index and while it is built.
+	const key = "PRIMARY KEY (ban, bic)"
 	integer, decimal, bic := d.IntegerType, d.DecimalType, d.TextType(bicLength)
 	columns := "CREATE TABLE " + tableAccount + " (\n" +
 		"\tbic " + bic + " NOT NULL,\n" +
@@ -133,7 +135,7 @@ func (t *texts) tables(d *db.Dialect) {
 		"\tamount " + decimal + " NOT NULL,\n" +
 		"\tversion " + integer + " NOT NULL,\n" +
 		"\tPRIMARY KEY (transfer, leg),\n" +
-		"\tFOREIGN KEY (bic, ban) REFERENCES " + tableAccount + " (bic, ban)\n)" + d.TableOptions
+		"\tFOREIGN KEY (ban, bic) REFERENCES " + tableAccount + " (ban, bic)\n)" + d.TableOptions
 	t.createMeta = "CREATE TABLE IF NOT EXISTS " + tableMeta + " (\n" +
 		"\tname " + d.TextType(16) + " NOT NULL PRIMARY KEY,\n" +
 		"\tvalue " + d.TextType(32) + " NOT NULL\n)" + d.TableOptions
@@ -196,7 +198,7 @@ func (t *texts) whole(d *db.Dialect) {
 	all := "SELECT " + rowList + " FROM " + tableAccount
 	t.readKeys = t.keys(d, auditChunk)
 	t.allAccounts = &db.Statement{SQL: all, Columns: rowColumns}
-	t.inKeyOrder = &db.Statement{SQL: all + " ORDER BY bic, ban", Columns: rowColumns}
+	t.inKeyOrder = &db.Statement{SQL: all + " ORDER BY ban, bic", Columns: rowColumns}
 	t.allLegs = &db.Statement{
 		SQL:     "SELECT transfer, leg, bic, ban, amount, version FROM " + tableLedger,
 		Columns: []db.Type{db.Integer, db.Integer, db.Text, db.Integer, db.Decimal, db.Integer},

@@ -187,7 +187,7 @@ func (b *Bank) Attach(ctx context.Context) (workload.Loaded, error) {
 		// A number taken without knowing it is only skipped.
 		again := db.ClassOf(err) == db.Aborted || db.ClassOf(err) == db.Unknown
 		if !again || try == attachTries || ctx.Err() != nil {
-			return workload.Loaded{}, err
+			return workload.Loaded{}, fmt.Errorf("write the next run number into the bank: %w", err)
 		}
 	}
 	if err := b.model.prepare(ctx); err != nil {

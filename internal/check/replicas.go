@@ -1,0 +1,131 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"stroppy/internal/history"
+	"stroppy/internal/money"
+)
+
+// Digest sums up an end state. Two with the same rows have the same digest, in
+// whatever order the rows came.
+type Digest struct {
+	Accounts    uint64 `json:"accounts"`
+	Legs        uint64 `json:"legs"`
+	Strangers   int    `json:"strangers"`
+	AccountHash uint64 `json:"account_hash"`
+	LegHash     uint64 `json:"leg_hash"`
+}
+
+// DigestOf reads a whole end state.
+func DigestOf(end EndState) (Digest, error) {
+	d := Digest{Strangers: len(end.Strangers())}
+	for a, err := range end.Accounts() {
+		if err != nil {
+			return d, err
+		}
+		d.Accounts++
+		d.AccountHash += accountHash(a)
+	}
+	for l, err := range end.Legs() {
+		if err != nil {
+			return d, err
+		}
+		d.Legs++
+		void := uint64(0)
+		if l.Void {
+			void = 1
+		}
+		d.LegHash += mix(mix(mix(mix(uint64(l.Transfer)+1)^uint64(l.Number)<<1^void)^l.Account) ^ legHash(l.Version, l.Amount))
+	}
+	return d, nil
+}
+
+func accountHash(a history.Account) uint64 {
+	return mix(mix(mix(a.N+1)^uint64(a.Balance)) ^ legHash(a.Version, int64(a.Last)))
+}
+
+// Difference tells in words how the end state of one node differs from another;
+// empty where it does not. It keeps the accounts of the first in memory.
+func Difference(one, other EndState, name func(n uint64) string) (string, error) {
+	held := map[uint64]history.Account{}
+	for a, err := range one.Accounts() {
+		if err != nil {
+			return "", err
+		}
+		held[a.N] = a
+	}
+	var told []string
+	different := 0
+	tell := func(format string, args ...any) {
+		if different++; different <= some {
+			told = append(told, fmt.Sprintf(format, args...))
+		}
+	}
+	for a, err := range other.Accounts() {
+		if err != nil {
+			return "", err
+		}
+		b, ok := held[a.N]
+		switch {
+		case !ok:
+			tell("%s is there on this node alone", name(a.N))
+		case a != b:
+			tell("%s has %s at version %d here and %s at version %d there", name(a.N), money.Format(a.Balance), a.Version, money.Format(b.Balance), b.Version)
+		}
+		delete(held, a.N)
+	}
+	missing := make([]uint64, 0, len(held))
+	for n := range held {
+		missing = append(missing, n)
+	}
+	slices.Sort(missing)
+	for _, n := range missing {
+		tell("%s is missing on this node", name(n))
+	}
+	return joined(told, different), nil
+}
+
+// Replica is what one node of a cluster held after the last heal.
+type Replica struct {
+	Node       string `json:"node"`
+	Digest     Digest `json:"digest"`
+	Error      string `json:"error,omitempty"`      // why it could not be read
+	Difference string `json:"difference,omitempty"` // from what was downloaded from the whole cluster
+}
+
+// Replicas is the name of the check of that name.
+const Replicas = "replicas"
+
+// SameReplicas holds what every node of a cluster held against the end state
+// that all other checks look at.
+func SameReplicas(whole Digest, nodes []Replica) Result {
+	r := Result{Name: Replicas, Required: true, Status: Valid}
+	var wrong, unread []string
+	for _, n := range nodes {
+		switch {
+		case n.Error != "":
+			unread = append(unread, fmt.Sprintf("%s could not be read: %s.", n.Node, n.Error))
+		case n.Digest != whole:
+			how := n.Difference
+			if how == "" {
+				how = fmt.Sprintf("%d accounts and %d legs of another content, where the cluster has %d and %d",
+					n.Digest.Accounts, n.Digest.Legs, whole.Accounts, whole.Legs)
+			}
+			wrong = append(wrong, fmt.Sprintf("%s holds another state: %s.", n.Node, how))
+		}
+	}
+	switch {
+	case len(nodes) == 0:
+		r.Status, r.Detail = Unknown, "Not decided: no node was read."
+	case len(wrong) > 0:
+		r.Status, r.Detail = Invalid, strings.Join(append(wrong, unread...), "\n")
+	case len(unread) > 0:
+		r.Status, r.Detail = Unknown, "Not decided: "+strings.Join(unread, "\n")
+	default:
+		r.Detail = fmt.Sprintf("%s hold the same accounts and the same ledger.", plural(len(nodes), "node"))
+	}
+	return r
+}

@@ -58,7 +58,8 @@ func rooms() []room {
 		{name: "internal/stats", imports: []string{"internal/history"}},
 		{name: "internal/check", imports: []string{"internal/history", "internal/isolation", "internal/money"}},
 		{name: "internal/report", imports: []string{"internal/check", "internal/stats", "internal/history", "internal/isolation", "internal/money"}},
-		{name: "internal/cluster", imports: []string{"internal/cluster"}, leaf: true},
+		{name: "internal/nemesis", imports: []string{"internal/nemesis", "internal/cluster"}},
+		{name: "internal/cluster", imports: []string{"internal/cluster"}},
 		{name: "internal/isolation", leaf: true},
 		{name: "internal/money", leaf: true},
 	}

@@ -92,9 +92,28 @@ func cases() map[string]*Result {
 	unknown.Load.Seconds, unknown.Load.RowsPerSecond = nil, nil
 	unknown.Drive.Interrupted, unknown.Drive.Rate, unknown.Drive.WarmupSeconds, unknown.Drive.Backlog = true, 5000, 2, 77
 
+	hurt := driven(base("unknown", "The check faults could not be decided."))
+	hurt.Checks = Checks(append(nine(check.Valid), check.Result{Name: "faults", Required: true, Detail: "pause random at 40 s was not healed: n2 did not answer within 2m0s."}))
+	hurt.Faults = []Fault{
+		{
+			Number: 1, Fault: "kill leader", Target: "n1 (leader)", ScheduledSeconds: 20, AtSeconds: 20.012, HealedSeconds: number(25.4),
+			Verified:      "its 3 processes are gone; it answers again",
+			OutageSeconds: number(0.843), RecoveredSeconds: number(1.72), TPSBefore: number(12345.6), TPSDuring: number(10101.0), TPSAfter: number(12300.0),
+			P99Before: number(9.75), P99During: number(845.0), P99After: number(10.2), Unknown: 16, FoundCommitted: 11, FoundAborted: 4,
+		},
+		{
+			Number: 2, Fault: "partition halves one-way and then some more words", Target: "n0, n1 | n2", AtSeconds: 30, HealedSeconds: number(35.0), Verified: "packets do not arrive",
+			OutageSeconds: number(12.5), TPSBefore: number(12300.0), TPSDuring: number(0.0),
+		},
+		{Number: 3, Fault: "pause random", Target: "n2 (follower)", AtSeconds: 40, HealError: "n2 did not answer within 2m0s", OutageSeconds: number(0.01), RecoveredSeconds: number(0.0), TPSBefore: number(1.0), TPSDuring: number(1.0)},
+		{Number: 4, Fault: "disk-full random", AtSeconds: 50, Error: "the node has no file system of ours under its data"},
+		{Number: 5, Fault: "kill random", AtSeconds: 60, Skipped: "it would take away the majority"},
+	}
+	hurt.Degradation = &Degradation{FirstTPS: 12345.6, LastTPS: 12000}
+
 	nothing := base("unknown", "Nothing was committed, and a run in which nothing happened proves nothing.")
 	nothing.Drive = &Drive{Clients: 1, TPS: &Throughput{}}
-	return map[string]*Result{"valid": valid, "invalid": invalid, "unknown": unknown, "nothing": nothing, "empty": {Schema: Schema, Verdict: "unknown"}}
+	return map[string]*Result{"valid": valid, "invalid": invalid, "unknown": unknown, "nothing": nothing, "hurt": hurt, "empty": {Schema: Schema, Verdict: "unknown"}}
 }
 
 func TestText(t *testing.T) {

@@ -42,6 +42,8 @@ type Result struct {
 	FootprintBytes  *int64  `json:"footprint_bytes"`
 	Client          *Client `json:"client"`
 
+	Degradation *Degradation `json:"degradation"` // null without faults
+
 	Finished    bool      `json:"finished"`     // false: the run was cut off before its end
 	DatabaseURL string    `json:"database_url"` // without passwords
 	Settings    []Setting `json:"database_settings"`
@@ -155,16 +157,44 @@ type Where struct {
 	Record int    `json:"record"`
 }
 
-// Fault is one fault that the run injected.
+// Fault is one fault of the run's script, and how the database took it. Times
+// are seconds since the run's start. What is measured is null where there was
+// nothing to measure, and in faults.jsonl.
 type Fault struct {
+	Number        int      `json:"number"` // of the injection, from 1
 	Fault         string   `json:"fault"`
-	Target        string   `json:"target"`
+	Target        string   `json:"target"` // the nodes that it came to
 	AtSeconds     float64  `json:"at_s"`
 	HealedSeconds *float64 `json:"healed_s"`
-	OutageSeconds *float64 `json:"outage_s"`
+	OutageSeconds *float64 `json:"outage_s"` // the longest time without a commit
 	TPSBefore     *float64 `json:"tps_before"`
 	TPSDuring     *float64 `json:"tps_during"`
+
+	ScheduledSeconds float64  `json:"scheduled_s"`
+	Verified         string   `json:"verified"`    // by which effect the injection was seen
+	Error            string   `json:"error"`       // why it could not be injected, or its effect was not seen
+	HealError        string   `json:"heal_error"`  // why it could not be healed
+	Skipped          string   `json:"skipped"`     // why it was left out, as the script allows
+	RecoveredSeconds *float64 `json:"recovered_s"` // from the injection until throughput was back to 90 %
+	TPSAfter         *float64 `json:"tps_after"`
+	P99Before        *float64 `json:"p99_before_ms"`
+	P99During        *float64 `json:"p99_during_ms"`
+	P99After         *float64 `json:"p99_after_ms"`
+	Unknown          uint64   `json:"unknown"` // transactions in doubt, and what a look-up found of them
+	FoundCommitted   uint64   `json:"found_committed"`
+	FoundAborted     uint64   `json:"found_aborted"`
 }
+
+// Degradation compares the last part of the drive without a fault with the
+// first.
+type Degradation struct {
+	FirstTPS float64 `json:"first_tps"`
+	LastTPS  float64 `json:"last_tps"`
+}
+
+// Loss is the share of the throughput that was lost from the first part to the
+// last; below zero it was gained.
+func (d Degradation) Loss() float64 { return 1 - d.LastTPS/d.FirstTPS }
 
 // Client is what the drive cost on this side.
 type Client struct {

@@ -24,6 +24,7 @@ func Text(w io.Writer, r *Result, o Options) error {
 	t.what()
 	t.throughput()
 	t.outcomes()
+	t.faults()
 	t.checks()
 	t.errors()
 	t.cost()

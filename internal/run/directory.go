@@ -49,7 +49,7 @@ func Vacant(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("use %s as the run's directory: %w", path, err)
+		return fmt.Errorf("use %s as the run's directory: %w: name another with --out", path, err)
 	case len(entries) > 0:
 		return fmt.Errorf("use %s as the run's directory: %w: name another with --out, or remove it", path, ErrNotEmpty)
 	}
@@ -132,6 +132,16 @@ func (d *Directory) Write(name string, data []byte) error {
 		_, err := w.Write(data)
 		return err
 	})
+}
+
+// Append adds a line to a file, which is made if it is not there.
+func (d *Directory) Append(name string, line []byte) error {
+	file, err := os.OpenFile(filepath.Join(d.Path, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(line)
+	return errors.Join(err, file.Close())
 }
 
 // WriteFrom is Write for what is made while it is written.

@@ -26,6 +26,10 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	header := c.o.Workload.Header()
 	header.Clients, header.Started, header.Database = len(options.Clients), options.Start.UnixNano(), c.result.Database
 	header.Keys = withKey(header.Keys, keyExpect, c.o.Expect.String())
+	if c.o.Nemesis != nil {
+		header.Keys = withKey(header.Keys, keyNemesis, c.o.Script)
+	}
+	header = withBudget(header, c.o.Budget)
 	writer, err := history.Create(c.o.Dir.History(), header, clients)
 	if err != nil {
 		return err
@@ -38,9 +42,13 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 
 	c.enter("drive")
 	driver := load.New(options)
+	endFaults := c.torment(ctx, options.Start)
 	result, err := c.watch(ctx, driver, options)
+	err = errors.Join(err, endFaults())
 	c.leave()
-	err = errors.Join(err, writer.Close())
+	if closing := writer.Close(); closing != nil && !errors.Is(err, closing) {
+		err = errors.Join(err, closing)
+	}
 	c.committed = driver.Live().Committed
 	if result == nil {
 		return err
@@ -48,7 +56,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	c.figures(&options, result)
 	c.enter("figures")
 	defer c.leave()
-	if err = errors.Join(err, c.series(options.Warmup)); err == nil {
+	if err = errors.Join(err, c.series(options.Warmup), c.effects()); err == nil {
 		err = ctx.Err()
 	}
 	return err
@@ -81,8 +89,8 @@ func closeClients(options *load.Options) error {
 	return all
 }
 
-// watch runs the driver and tells the progress. An interrupt ends the drive, and
-// nothing else.
+// watch runs the driver and tells the progress. An interrupt ends the drive and
+// nothing else; the end of ctx ends it at once.
 func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load.Options) (*load.Result, error) {
 	driving, stop := context.WithCancel(ctx)
 	defer stop()
@@ -92,7 +100,7 @@ func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load
 		defer close(watched)
 		ticker := time.NewTicker(showEvery)
 		defer ticker.Stop()
-		interrupt := c.o.Interrupt
+		interrupt, everything := c.o.Interrupt, ctx.Done()
 		for {
 			select {
 			case <-ended:
@@ -101,6 +109,9 @@ func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load
 				interrupt = nil
 				c.log.Warn("the drive is ended early by a person")
 				stop()
+			case <-everything:
+				everything = nil
+				driver.Abort()
 			case <-ticker.C:
 				live := driver.Live()
 				c.o.Progress.Show(State{

@@ -25,7 +25,7 @@ func (c *conductor) judge(ctx context.Context) error {
 		r.Reason = fmt.Sprintf("%s keeps nothing, so that there is no end state to check.", r.Database)
 		return nil
 	}
-	if err := c.download(ctx); err != nil {
+	if err := c.gather(ctx); err != nil {
 		return err
 	}
 	c.enter("check")
@@ -37,8 +37,34 @@ func (c *conductor) judge(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("check the run: %w", context.Cause(ctx))
 	}
-	decide(r, results, c.committed, c.o.Expect)
+	header, err := Header(c.o.Dir.Path)
+	if err != nil {
+		return err
+	}
+	c.judging = true
+	faults, err := c.judgeFaults(header)
+	if err != nil {
+		return err
+	}
+	decide(r, append(results, faults...), c.committed, c.o.Expect)
 	return nil
+}
+
+// gather downloads the end state, from the cluster as one and from every node. A
+// database that did not become whole after the last heal may have none to give:
+// that leaves checks undecided and does not end the run.
+func (c *conductor) gather(ctx context.Context) error {
+	err := c.download(ctx)
+	switch {
+	case err == nil:
+		return c.compareNodes(ctx)
+	case c.unwhole == "" || ctx.Err() != nil:
+		return err
+	}
+	c.log.Error("the end state could not be downloaded", "error", err)
+	c.unwhole += "; " + c.o.Scrub(err.Error())
+	c.o.Nodes = nil
+	return c.compareNodes(ctx)
 }
 
 func (c *conductor) download(ctx context.Context) error {
@@ -84,11 +110,28 @@ func reason(results []check.Result, verdict check.Status, committed uint64, expe
 	case verdict == check.Valid:
 		return fmt.Sprintf("All %d required checks hold over %d committed transactions: the database kept what %s promises.", len(names), committed, expect)
 	case len(names) == 1:
-		return fmt.Sprintf("The check %s could not be decided.", names[0])
+		return fmt.Sprintf("The check %s could not be decided%s.", names[0], cause(results))
 	case len(names) > 1:
-		return fmt.Sprintf("The checks %s could not be decided.", sentence(names))
+		return fmt.Sprintf("The checks %s could not be decided%s.", sentence(names), cause(results))
 	}
 	return "No check was made."
+}
+
+// cause returns what all required checks that are undecided say of it, to stand
+// after a sentence; empty where they say different things.
+func cause(results []check.Result) string {
+	said := ""
+	for _, result := range results {
+		if !result.Required || result.Status != check.Unknown {
+			continue
+		}
+		why, ok := strings.CutPrefix(result.Detail, "Not decided: ")
+		if !ok || said != "" && said != why {
+			return ""
+		}
+		said = why
+	}
+	return ": " + strings.TrimSuffix(said, ".")
 }
 
 func sentence(names []string) string {

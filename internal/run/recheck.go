@@ -21,6 +21,10 @@ const (
 	keyExpect = "expect" // the level that the verdict is about
 	keyDrive  = "drive"  // driveNone: an end state alone, nothing was driven
 	driveNone = "none"
+
+	keyNemesis        = "nemesis" // the script, a line a fault
+	keyMaxOutage      = "max-outage"
+	keyMaxDegradation = "max-degradation"
 )
 
 func withKey(keys map[string]string, key, value string) map[string]string {
@@ -55,7 +59,8 @@ type CheckOptions struct {
 }
 
 // Check holds a recorded run against what it promised, and writes the verdict
-// into its result.json. The answer depends on the directory alone.
+// into its result.json; where that fails the error is an *UnsavedError and the
+// result is whole. The answer depends on the directory alone.
 func Check(ctx context.Context, o CheckOptions) (*report.Result, error) {
 	c := newConductor(Options{
 		Workload: o.Workload, Database: o.Database, Dir: o.Dir, DatabaseURL: o.DatabaseURL, Isolation: o.Isolation,
@@ -69,7 +74,7 @@ func Check(ctx context.Context, o CheckOptions) (*report.Result, error) {
 	}
 	c.log.Info("checked", "verdict", c.result.Verdict, "reason", c.result.Reason)
 	if err := c.save(); err != nil && !errors.Is(err, fs.ErrPermission) {
-		return c.result, err
+		return c.result, &UnsavedError{err}
 	}
 	return c.result, nil
 }
@@ -105,6 +110,14 @@ func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 	if !facts.Driven {
 		results = withoutHistory(results)
 	}
+	if err := c.effects(); err != nil {
+		return err
+	}
+	faults, err := c.judgeFaults(facts.Header)
+	if err != nil {
+		return err
+	}
+	results = append(results, faults...)
 	r := c.result
 	decide(r, results, facts.Committed, c.o.Expect)
 	switch {

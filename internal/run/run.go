@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"time"
 
 	"stroppy/internal/db"
@@ -47,6 +48,15 @@ type Options struct {
 	// Unchecked is the verdict's reason where no check is asked for.
 	Unchecked string
 
+	// Nemesis hurts the database beside the drive; nil: nobody does. Script is
+	// its text, a line a fault.
+	Nemesis Nemesis
+	Script  string
+	Budget  Budget
+	// Nodes are those of the cluster that is driven, once it is whole; nil: the
+	// database is not looked at node by node. It is asked for after Attach.
+	Nodes func() []Node
+
 	Progress Progress
 	// Interrupt, once closed, ends the drive early; the run goes on with what
 	// was done. It may be nil.
@@ -67,6 +77,7 @@ type Repeat struct {
 type Progress interface {
 	Begin(phase string)
 	Show(State)
+	Fault(report.Fault) // injected, and later healed
 }
 
 // State is how far one phase is. What is zero is not known.
@@ -80,7 +91,7 @@ type State struct {
 }
 
 // Run carries the run out. With an error the result holds what was known until
-// then, and the directory what was recorded.
+// then, and the directory what was recorded; with an *UnsavedError that is all.
 func Run(ctx context.Context, o Options) (*report.Result, error) {
 	c := newConductor(o)
 	c.result.Workload = o.Workload.Name()
@@ -89,7 +100,8 @@ func Run(ctx context.Context, o Options) (*report.Result, error) {
 	if err != nil {
 		err = c.scrubbed(err)
 		c.log.Error("run failed", "error", err)
-		c.result.Reason = "The run could not be carried out: " + err.Error()
+		first, _, _ := strings.Cut(err.Error(), "\n") // what follows came of it
+		c.result.Reason = "The run could not be carried out: " + first
 		if c.started {
 			err = errors.Join(err, c.save())
 		}
@@ -97,8 +109,21 @@ func Run(ctx context.Context, o Options) (*report.Result, error) {
 	}
 	c.result.Finished = true
 	c.log.Info("run ends", "verdict", c.result.Verdict, "reason", c.result.Reason)
-	return c.result, c.save()
+	if err := c.save(); err != nil {
+		return c.result, &UnsavedError{err}
+	}
+	return c.result, nil
 }
+
+// UnsavedError says that a verdict was reached and could not be written into
+// result.json.
+type UnsavedError struct{ Err error }
+
+func (e *UnsavedError) Error() string {
+	return fmt.Sprintf("the verdict could not be kept: %v: `stroppy check` finds it again", e.Err)
+}
+
+func (e *UnsavedError) Unwrap() error { return e.Err }
 
 // conductor carries one run through its phases.
 type conductor struct {
@@ -111,6 +136,8 @@ type conductor struct {
 	untimed bool // what is done now is no part of the run itself
 
 	committed uint64 // by the drive, its warm-up included
+	unwhole   string // why the database did not become whole after the last heal
+	judging   bool   // the run itself is judged, not a recording of it
 }
 
 func newConductor(o Options) *conductor {
@@ -147,6 +174,9 @@ func (c *conductor) conduct(ctx context.Context) error {
 		return err
 	}
 	if err := c.drive(ctx); err != nil {
+		return err
+	}
+	if err := c.heal(ctx); err != nil {
 		return err
 	}
 	c.footprint(ctx)

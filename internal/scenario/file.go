@@ -56,24 +56,44 @@ func settings(name string, document *yaml.Node) ([]Setting, error) {
 			return nil, fmt.Errorf("%s stands twice: line %d has it already", source, line)
 		}
 		first[key.Value] = key.Line
-		if !known(key.Value) {
+		found, ok := known(key.Value)
+		if !ok {
 			return nil, Unknown(source, key.Value)
 		}
-		if value.Kind != yaml.ScalarNode || value.Tag == "!!null" {
-			return nil, fmt.Errorf("%s must have one plain value after the colon", source)
+		text, err := plain(value, found.Lines)
+		if err != nil {
+			return nil, fmt.Errorf("%s %w", source, err)
 		}
-		list = append(list, Setting{Key: key.Value, Value: value.Value, Source: source})
+		list = append(list, Setting{Key: key.Value, Value: text, Source: source})
 	}
 	return list, nil
 }
 
-func known(key string) bool {
+// plain returns a value as text; a list is its lines, where the key has some.
+func plain(value *yaml.Node, lines bool) (string, error) {
+	switch {
+	case value.Kind == yaml.ScalarNode && value.Tag != "!!null":
+		return value.Value, nil
+	case value.Kind != yaml.SequenceNode || !lines:
+		return "", errors.New("must have one plain value after the colon")
+	}
+	var all []string
+	for _, item := range value.Content {
+		if item.Kind != yaml.ScalarNode || item.Tag == "!!null" {
+			return "", errors.New("must have plain values in its list")
+		}
+		all = append(all, item.Value)
+	}
+	return strings.Join(all, "\n"), nil
+}
+
+func known(key string) (Key, bool) {
 	for _, k := range Keys() {
 		if k.Name == key {
-			return true
+			return k, true
 		}
 	}
-	return false
+	return Key{}, false
 }
 
 func firstLine(err error) string {
@@ -100,6 +120,13 @@ func (s *Scenario) YAML() []byte {
 				continue
 			}
 			value = bare
+		}
+		if k.Lines {
+			fmt.Fprintf(&out, "%s:\n", k.Name)
+			for line := range strings.SplitSeq(value, "\n") {
+				fmt.Fprintf(&out, "  - %s\n", scalar(line))
+			}
+			continue
 		}
 		fmt.Fprintf(&out, "%s: %s\n", k.Name, scalar(value))
 	}

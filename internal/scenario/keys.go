@@ -15,6 +15,7 @@ type Key struct {
 	Name  string // as the flag and the file spell it, such as payroll-share
 	Usage string // one line for the help
 	Value string // what stands for the value in the help; empty for a switch
+	Lines bool   // its value is any number of lines: a flag given several times, a list in a file
 	Local bool   // it belongs to one run on one machine, so that scenario.yaml leaves it out
 
 	set func(s *Scenario, text string) error
@@ -38,6 +39,10 @@ func Keys() []Key {
 	return []Key{
 		text("workload", "what to run: bank", "NAME", func(s *Scenario) *string { return &s.Workload }),
 		text("db", "the database's URL; sqlite:PATH, postgres://…, etcd://…, memory:, noop:", "URL", func(s *Scenario) *string { return &s.DB }),
+		text("cluster", "start a database cluster on this machine and drive it, such as postgres:2 or etcd:3; instead of --db", "KIND[:N]", func(s *Scenario) *string { return &s.Cluster }),
+		lines("nemesis", "a fault to inject, such as 'kill leader every 20s for 5s'; may be given several times", "FAULT", func(s *Scenario) *string { return &s.Nemesis }),
+		duration("max-outage", "longest time without a commit that a fault may cause; 0 allows any", func(s *Scenario) *time.Duration { return &s.MaxOutage }),
+		share("max-degradation", "largest loss of throughput from before the first fault to after the last; 0 allows any", func(s *Scenario) *float64 { return &s.MaxDegradation }),
 		whole("accounts", "accounts of the bank", func(s *Scenario) *uint64 { return &s.Accounts }),
 		whole("seed", "what all random choices derive from; 0 draws one", func(s *Scenario) *uint64 { return &s.Seed }),
 		small("clients", "clients, each with its own connection", func(s *Scenario) *int { return &s.Clients }),
@@ -78,6 +83,41 @@ func text(name, usage, value string, field func(*Scenario) *string) Key {
 		set: func(s *Scenario, t string) error { *field(s) = t; return nil },
 		get: func(s *Scenario) string { return *field(s) },
 	}
+}
+
+// lines is a text of any number of lines, of which empty ones do not count.
+func lines(name, usage, value string, field func(*Scenario) *string) Key {
+	k := text(name, usage, value, field)
+	k.Lines = true
+	k.set = func(s *Scenario, t string) error {
+		var kept []string
+		for line := range strings.Lines(t) {
+			if line = strings.TrimSpace(line); line != "" {
+				kept = append(kept, line)
+			}
+		}
+		*field(s) = strings.Join(kept, "\n")
+		return nil
+	}
+	return k
+}
+
+// share is a number that may be written in per cent.
+func share(name, usage string, field func(*Scenario) *float64) Key {
+	k := real(name, usage, field)
+	k.Value = "SHARE"
+	parse := k.set
+	k.set = func(s *Scenario, t string) error {
+		percent, ok := strings.CutSuffix(t, "%")
+		if err := parse(s, percent); err != nil {
+			return fmt.Errorf("it must be a share, such as 20%% or 0.2")
+		}
+		if ok {
+			*field(s) /= 100
+		}
+		return nil
+	}
+	return k
 }
 
 func whole(name, usage string, field func(*Scenario) *uint64) Key {

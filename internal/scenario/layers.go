@@ -33,6 +33,7 @@ type Set map[string]bool
 func Merge(layers ...[]Setting) (Scenario, Set, error) {
 	s, named := Default(), Set{}
 	keys := Keys()
+	var database string // who named it
 	for _, layer := range layers {
 		seen := Set{}
 		for _, setting := range layer {
@@ -44,6 +45,9 @@ func Merge(layers ...[]Setting) (Scenario, Set, error) {
 				return s, named, fmt.Errorf("%s is %s: %w", setting.Source, shown(setting), err)
 			}
 			seen[setting.Key], named[setting.Key] = true, true
+			if setting.Key == "db" {
+				database = setting.Source
+			}
 		}
 		switch {
 		case seen["count"] && !seen["duration"]:
@@ -51,6 +55,9 @@ func Merge(layers ...[]Setting) (Scenario, Set, error) {
 		case seen["duration"] && !seen["count"]:
 			s.Count = 0
 		}
+	}
+	if named["db"] && s.DB == "" { // as from a variable of a script that is not set
+		return s, named, fmt.Errorf("%s is empty: give the database's URL, or leave it out for the embedded default", database)
 	}
 	return s, named, s.Validate()
 }

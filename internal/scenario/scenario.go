@@ -37,6 +37,11 @@ type Scenario struct {
 	NoCheck  bool
 	Expect   isolation.Level // unknown: what the database claims
 
+	Cluster        string        // KIND[:N][?PARAMS]: started on this machine, instead of DB
+	Nemesis        string        // a fault a line
+	MaxOutage      time.Duration // that a fault may cause; 0 allows any
+	MaxDegradation float64       // share of the throughput that may be lost; 0 allows any
+
 	Clients  int
 	Duration time.Duration // of the drive; 0 where Count says how long
 	Count    uint64        // transactions; 0 where Duration says how long
@@ -95,6 +100,9 @@ func (s *Scenario) Validate() error {
 		long("duration", s.Duration),
 		long("warmup", s.Warmup),
 		long("give-up", s.GiveUp),
+		long("max-outage", s.MaxOutage),
+		between("max-degradation", s.MaxDegradation, 0, 1),
+		s.oneDatabase(),
 		s.howLong(),
 		s.shares(),
 	} {
@@ -117,6 +125,20 @@ func (s *Scenario) howLong() error {
 		return fmt.Errorf("count is %d: it may be at most %d", s.Count, int64(MaxCount))
 	case s.GiveUp == 0:
 		return fmt.Errorf("give-up is 0: it must be longer than 0, such as 60s")
+	}
+	return nil
+}
+
+func (s *Scenario) oneDatabase() error {
+	switch {
+	case s.Cluster != "" && s.DB != "":
+		return fmt.Errorf("db and cluster each name a database: give one of them")
+	case s.Cluster != "" && s.NoLoad:
+		return fmt.Errorf("no-load drives what is loaded, and a new cluster is empty: leave one of no-load and cluster out")
+	case s.Cluster == "" && s.Nemesis != "":
+		return fmt.Errorf("nemesis hurts a cluster that stroppy has started: name one with cluster, such as --cluster etcd:3")
+	case s.Nemesis == "" && (s.MaxOutage > 0 || s.MaxDegradation > 0):
+		return fmt.Errorf("max-outage and max-degradation are limits on what faults do, and there is none: give some with nemesis")
 	}
 	return nil
 }

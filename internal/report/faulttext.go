@@ -1,0 +1,78 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// faults writes a line a fault: when, what, and how the database took it.
+func (t *text) faults() {
+	if len(t.r.Faults) == 0 {
+		return
+	}
+	t.head("Faults")
+	const columns = "  %7s  %-28s%9s%9s  %8s%8s%8s  %s\n"
+	fmt.Fprintf(&t.out, columns, "at", "", "outage", "back in", "tps", "", "", "in doubt")
+	fmt.Fprintf(&t.out, columns, "", "", "", "", "before", "during", "after", "(applied, not)")
+	for _, f := range t.r.Faults {
+		doubt := ""
+		if f.Unknown > 0 {
+			doubt = fmt.Sprintf("%s (%s, %s)", group(f.Unknown), group(f.FoundCommitted), group(f.FoundAborted))
+		}
+		back := "never"
+		if f.RecoveredSeconds != nil {
+			back = seconds(*f.RecoveredSeconds)
+		}
+		outage := ""
+		if f.OutageSeconds == nil {
+			back = ""
+		} else {
+			outage = seconds(*f.OutageSeconds)
+		}
+		line := fmt.Sprintf(columns, seconds(f.AtSeconds), short(clean(f.Fault), 28), outage, back,
+			optional(f.TPSBefore), optional(f.TPSDuring), optional(f.TPSAfter), doubt)
+		t.out.WriteString(strings.TrimRight(line, " \n") + "\n")
+		t.faultNote(f.Target)
+		t.faultNote(f.Verified)
+		if f.P99Before != nil && f.P99During != nil {
+			note := fmt.Sprintf("p99 %s ms before, %s ms during", ms(*f.P99Before), ms(*f.P99During))
+			if f.P99After != nil {
+				note += fmt.Sprintf(", %s ms after", ms(*f.P99After))
+			}
+			t.faultNote(note)
+		}
+		for _, trouble := range []struct{ what, why string }{
+			{"not injected: ", f.Error}, {"not healed: ", f.HealError}, {"skipped: ", f.Skipped},
+		} {
+			if trouble.why != "" {
+				t.faultNote(trouble.what + trouble.why)
+			}
+		}
+	}
+	if d := t.r.Degradation; d != nil {
+		how := fmt.Sprintf("%s tps before the first fault, %s after the last: %.1f %% less", rate(d.FirstTPS), rate(d.LastTPS), 100*d.Loss())
+		if d.Loss() < 0 {
+			how = fmt.Sprintf("%s tps before the first fault, %s after the last: none", rate(d.FirstTPS), rate(d.LastTPS))
+		}
+		t.line("degradation", how)
+	}
+}
+
+// faultNote writes a faint line below a fault.
+func (t *text) faultNote(note string) {
+	const indent = 11
+	if note == "" {
+		return
+	}
+	for _, part := range wrap(note, width-indent) {
+		t.out.WriteString(strings.Repeat(" ", indent) + t.paint(faint, part) + "\n")
+	}
+}
+
+// short cuts a text to so many columns.
+func short(s string, columns int) string {
+	if runes := []rune(s); len(runes) > columns-1 {
+		return string(runes[:columns-2]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,170 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/report"
+)
+
+func at(seconds float64) *float64 { return &seconds }
+
+// good is a fault that was injected, seen and healed.
+func good() report.Fault {
+	return report.Fault{Number: 1, Fault: "kill leader", Target: "n0", AtSeconds: 5, HealedSeconds: at(8), Verified: "gone", OutageSeconds: at(1.5)}
+}
+
+// TestHonestNemesis: whatever is not known to have been done, seen and healed
+// leaves the verdict open.
+func TestHonestNemesis(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		bend   func(f *report.Fault)
+		whole  string
+		cutOff bool
+		none   bool
+		want   check.Status
+		says   string
+	}{
+		{name: "all done", want: check.Valid, says: "1 faults were injected"},
+		{name: "not injected", bend: func(f *report.Fault) { f.Error = "no such process" }, says: "was not injected: no such process"},
+		{name: "not healed", bend: func(f *report.Fault) { f.HealError = "it does not start" }, says: "was not healed: it does not start"},
+		{name: "not known to be healed", bend: func(f *report.Fault) { f.HealedSeconds = nil }, says: "not known to have been healed"},
+		{name: "not seen", bend: func(f *report.Fault) { f.Verified = "" }, says: "nobody saw its effect"},
+		{name: "skipped, and nothing else", bend: func(f *report.Fault) { f.Skipped = "majority" }, says: "no fault was injected"},
+		{name: "none", none: true, says: "no fault was injected"},
+		{name: "not whole", whole: "n1 does not answer", says: "did not become whole: n1 does not answer"},
+		{name: "cut off", cutOff: true, says: "the run was cut off"},
+	} {
+		f := good()
+		if tc.bend != nil {
+			tc.bend(&f)
+		}
+		faults := []report.Fault{f}
+		if tc.none {
+			faults = nil
+		}
+		r := faultsDone(faults, tc.whole, !tc.cutOff)
+		if r.Status != tc.want || !r.Required || !strings.Contains(r.Detail, tc.says) {
+			t.Errorf("%s: %v, %q", tc.name, r.Status, r.Detail)
+		}
+	}
+}
+
+func TestBudgets(t *testing.T) {
+	long := good()
+	long.OutageSeconds = at(12)
+	for _, tc := range []struct {
+		name string
+		got  check.Result
+		want check.Status
+	}{
+		{"short outage", outages([]report.Fault{good()}, 2*time.Second), check.Valid},
+		{"long outage", outages([]report.Fault{good(), long}, 2*time.Second), check.Invalid},
+		{"nothing measured", outages([]report.Fault{{Number: 1}}, time.Second), check.Unknown},
+		{"little loss", degradation(&report.Degradation{FirstTPS: 100, LastTPS: 85}, 0.2), check.Valid},
+		{"gain", degradation(&report.Degradation{FirstTPS: 100, LastTPS: 130}, 0.2), check.Valid},
+		{"much loss", degradation(&report.Degradation{FirstTPS: 100, LastTPS: 70}, 0.2), check.Invalid},
+		{"nothing to compare", degradation(nil, 0.2), check.Unknown},
+	} {
+		if tc.got.Status != tc.want || tc.got.Detail == "" || !tc.got.Required {
+			t.Errorf("%s: %+v", tc.name, tc.got)
+		}
+	}
+}
+
+// TestReadFaults: of two lines about a fault the later counts, and a line that was
+// cut off in the middle is none.
+func TestReadFaults(t *testing.T) {
+	dir := t.TempDir()
+	write := func(text string) {
+		if err := os.WriteFile(filepath.Join(dir, FaultsFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if faults, err := readFaults(dir); err != nil || len(faults) != 0 {
+		t.Errorf("without a file: %v, %v", faults, err)
+	}
+	write(`{"number":2,"fault":"pause n1","at_s":7}
+{"number":1,"fault":"kill n0","at_s":5}
+{"number":1,"fault":"kill n0","at_s":5,"healed_s":6,"verified":"gone"}
+{"number":3,"fault":"ki`)
+	faults, err := readFaults(dir)
+	if err != nil || len(faults) != 2 || faults[0].Fault != "kill n0" || faults[0].HealedSeconds == nil || faults[1].HealedSeconds != nil {
+		t.Errorf("got %+v, %v", faults, err)
+	}
+	write("{\"number\":1}\nnonsense\n{\"number\":2}\n")
+	if _, err := readFaults(dir); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("damage in the middle: %v", err)
+	}
+}
+
+// TestReplicas: nodes that hold other rows are told apart whatever the order of
+// the rows, and one that could not be read is no success.
+func TestReplicas(t *testing.T) {
+	end := func(order []uint64, change int64) *history.End {
+		dir := t.TempDir()
+		w, err := history.CreateEnd(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range order {
+			a := history.Account{N: n, Balance: 100, Version: n}
+			if n == 3 {
+				a.Balance += change
+			}
+			if err := w.Account(a); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Leg(history.Leg{Transfer: history.NewID(1, 1, n+1), Account: n, Amount: 5, Version: n}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e, err := history.OpenEnd(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { e.Close() })
+		return e
+	}
+	digest := func(e *history.End) check.Digest {
+		d, err := check.DigestOf(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	whole, same := end([]uint64{1, 2, 3, 4}, 0), end([]uint64{4, 2, 1, 3}, 0)
+	other, fewer := end([]uint64{1, 2, 3, 4}, -7), end([]uint64{1, 2, 4}, 0)
+	if digest(whole) != digest(same) {
+		t.Error("the order of rows changes the digest")
+	}
+	if digest(whole) == digest(other) || digest(whole) == digest(fewer) {
+		t.Error("other rows have the same digest")
+	}
+	name := func(uint64) string { return "account three" }
+	for e, want := range map[*history.End]string{other: "0.93 at version 3 here and 1.00 at version 3 there", fewer: "is missing on this node"} {
+		if told, err := check.Difference(whole, e, name); err != nil || !strings.Contains(told, want) {
+			t.Errorf("told %q, %v", told, err)
+		}
+	}
+	r := check.SameReplicas(digest(whole), []check.Replica{{Node: "n0", Digest: digest(same)}, {Node: "n1", Error: "refused"}})
+	if r.Status != check.Unknown {
+		t.Errorf("a node that cannot be read: %+v", r)
+	}
+	r = check.SameReplicas(digest(whole), []check.Replica{{Node: "n0", Digest: digest(other)}, {Node: "n1", Error: "refused"}})
+	if r.Status != check.Invalid {
+		t.Errorf("a node that differs: %+v", r)
+	}
+	if r = check.SameReplicas(digest(whole), nil); r.Status != check.Unknown {
+		t.Errorf("no node: %+v", r)
+	}
+}

@@ -1,0 +1,150 @@
+package run
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"stroppy/internal/history"
+	"stroppy/internal/report"
+)
+
+// Nemesis hurts the database while it is driven.
+type Nemesis interface {
+	// Run injects faults until ctx ends, and then heals what is not healed yet,
+	// however long that takes. clock is the time since the run's start. note is
+	// told each fault when it was injected and again when it was healed; it may
+	// be called by several goroutines.
+	Run(ctx context.Context, clock func() time.Duration, note func(report.Fault))
+	// Whole returns when the database itself says that all its nodes are there
+	// and have caught up.
+	Whole(ctx context.Context) error
+}
+
+// Budget are the limits on what faults may do to a run; what is zero is not
+// limited.
+type Budget struct {
+	MaxOutage      time.Duration // without a commit, of each fault
+	MaxDegradation float64       // share of the throughput that may be lost from the first fault-free part to the last
+}
+
+// wholeLimit bounds the time that a database may take to become whole after the
+// last heal.
+const wholeLimit = 3 * time.Minute
+
+// torment runs the nemesis beside the drive. The function it returns ends the
+// injections and waits until all is healed.
+func (c *conductor) torment(ctx context.Context, start time.Time) (end func() error) {
+	if c.o.Nemesis == nil {
+		return func() error { return nil }
+	}
+	injecting, stop := context.WithCancel(ctx)
+	log := &faultLog{conductor: c}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.o.Nemesis.Run(injecting, func() time.Duration { return time.Since(start) }, log.note)
+	}()
+	return func() error {
+		stop()
+		<-done
+		return log.err
+	}
+}
+
+// faultLog keeps faults.jsonl: a line when a fault was injected, and another
+// when it was healed.
+type faultLog struct {
+	conductor *conductor
+	mu        sync.Mutex
+	err       error // the first
+}
+
+func (l *faultLog) note(f report.Fault) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := l.conductor
+	f.Error, f.HealError = c.o.Scrub(f.Error), c.o.Scrub(f.HealError)
+	c.log.Info("fault", "number", f.Number, "fault", f.Fault, "target", f.Target, "at", f.AtSeconds, "healed", f.HealedSeconds != nil,
+		"verified", f.Verified, "error", f.Error, "heal_error", f.HealError, "skipped", f.Skipped)
+	c.o.Progress.Fault(f)
+	line, err := json.Marshal(f)
+	if err == nil {
+		err = c.o.Dir.Append(FaultsFile, append(line, '\n'))
+	}
+	if err != nil && l.err == nil {
+		l.err = fmt.Errorf("record the faults: %w", err)
+	}
+}
+
+// readFaults returns the faults of a recorded run: of each the last line about it.
+func readFaults(dir string) ([]report.Fault, error) {
+	path := filepath.Join(dir, FaultsFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read the faults of the run: %w", err)
+	}
+	var faults []report.Fault
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		var f report.Fault
+		if err := json.Unmarshal(lines.Bytes(), &f); err != nil {
+			if !bytes.HasSuffix(data, []byte("\n")) && !lines.Scan() {
+				break // the run was cut off in the middle of this line
+			}
+			return nil, fmt.Errorf("read the faults of the run: line %d of %s: %w", n, path, err)
+		}
+		at := slices.IndexFunc(faults, func(other report.Fault) bool { return other.Number == f.Number })
+		if at < 0 {
+			faults = append(faults, f)
+		} else {
+			faults[at] = f
+		}
+	}
+	slices.SortStableFunc(faults, func(a, b report.Fault) int { return int((a.AtSeconds - b.AtSeconds) * 1e9) })
+	return faults, lines.Err()
+}
+
+// heal waits until the database is whole again and looks at every node. That it
+// is not becomes a part of the verdict, not an error of the run.
+func (c *conductor) heal(ctx context.Context) error {
+	if c.o.Nemesis == nil {
+		return nil
+	}
+	c.enter("heal")
+	defer c.leave()
+	limited, stop := context.WithTimeout(ctx, wholeLimit)
+	defer stop()
+	if err := c.o.Nemesis.Whole(limited); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("wait until the database is whole: %w", context.Cause(ctx))
+		}
+		c.unwhole = c.o.Scrub(err.Error())
+		c.log.Error("the database did not become whole", "error", c.unwhole)
+	}
+	return nil
+}
+
+// withBudget writes the limits into the header, so that a later check knows them.
+func withBudget(h history.Header, b Budget) history.Header {
+	if b.MaxOutage > 0 {
+		h.Keys = withKey(h.Keys, keyMaxOutage, b.MaxOutage.String())
+	}
+	if b.MaxDegradation > 0 {
+		h.Keys = withKey(h.Keys, keyMaxDegradation, fmt.Sprint(b.MaxDegradation))
+	}
+	return h
+}

@@ -1,0 +1,113 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// NodesFile keeps what every node of a cluster held after the last heal.
+const NodesFile = "nodes.json"
+
+// Node is one node of the cluster that is driven, to be looked at by itself
+// after the last heal.
+type Node struct {
+	Name string
+	// EndState downloads what this node alone holds.
+	EndState func(ctx context.Context, end *history.EndWriter) error
+}
+
+// nodesRecord is nodes.json.
+type nodesRecord struct {
+	Error string          `json:"error"` // why the database did not become whole; empty if it did
+	Whole check.Digest    `json:"whole"` // what was downloaded from the cluster as one
+	Nodes []check.Replica `json:"nodes"`
+}
+
+// readNodes returns nil of a run without a cluster.
+func readNodes(dir string) (*nodesRecord, error) {
+	path := filepath.Join(dir, NodesFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("read what the nodes held: %w", err)
+	}
+	n := new(nodesRecord)
+	if err := json.Unmarshal(data, n); err != nil {
+		return nil, fmt.Errorf("read what the nodes held: %s: %w", path, err)
+	}
+	return n, nil
+}
+
+// compareNodes downloads the end state from every node and keeps how it differs
+// from the one that was downloaded from the cluster.
+func (c *conductor) compareNodes(ctx context.Context) error {
+	if c.o.Nemesis == nil {
+		return nil
+	}
+	record := nodesRecord{Error: c.unwhole}
+	if c.o.Nodes != nil {
+		c.enter("nodes")
+		defer c.leave()
+		end, err := history.OpenEnd(c.o.Dir.History())
+		if err != nil {
+			return err
+		}
+		defer end.Close()
+		if record.Whole, err = check.DigestOf(end); err != nil {
+			return err
+		}
+		for _, node := range c.o.Nodes() {
+			replica := check.Replica{Node: node.Name}
+			if err := c.compareNode(ctx, node, end, record.Whole, &replica); err != nil {
+				if ctx.Err() != nil {
+					return fmt.Errorf("read %s: %w", node.Name, context.Cause(ctx))
+				}
+				replica.Error = c.o.Scrub(err.Error())
+			}
+			record.Nodes = append(record.Nodes, replica)
+		}
+	}
+	data, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return fmt.Errorf("record what the nodes held: %w", err)
+	}
+	return c.o.Dir.Write(NodesFile, append(data, '\n'))
+}
+
+func (c *conductor) compareNode(ctx context.Context, node Node, whole *history.End, digest check.Digest, replica *check.Replica) (err error) {
+	dir, err := os.MkdirTemp(c.o.Dir.Path, "node-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	writer, err := history.CreateEnd(dir)
+	if err != nil {
+		return err
+	}
+	if err := node.EndState(ctx, writer); err != nil {
+		return errors.Join(err, writer.Abandon())
+	}
+	if err := writer.Close(); err != nil {
+		return err
+	}
+	end, err := history.OpenEnd(dir)
+	if err != nil {
+		return err
+	}
+	defer end.Close()
+	if replica.Digest, err = check.DigestOf(end); err != nil || replica.Digest == digest {
+		return err
+	}
+	replica.Difference, err = check.Difference(whole, end, func(n uint64) string { return fmt.Sprintf("account %d", n) })
+	return err
+}

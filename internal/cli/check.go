@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,9 @@ func (a *app) checkRun(config *config, path string) error {
 	if config.Out != "" {
 		return usagef("--out is for a check without a run's directory; the verdict on %s goes into it", path)
 	}
+	if err := mustBeDirectory(path); err != nil {
+		return err
+	}
 	header, err := run.Header(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -60,6 +64,20 @@ func (a *app) checkRun(config *config, path string) error {
 	}
 	defer dir.Close()
 	return a.check(config, run.CheckOptions{Dir: dir}, header)
+}
+
+// mustBeDirectory refuses what no run can have left.
+func mustBeDirectory(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usagef("%s is no run's directory: it does not exist", path)
+	case err != nil:
+		return fmt.Errorf("open the run's directory: %w", err)
+	case !info.IsDir():
+		return usagef("%s is no run's directory: it is a file", path)
+	}
+	return nil
 }
 
 // checkDatabase checks what a database holds, without any history.
@@ -115,7 +133,13 @@ func (a *app) check(config *config, o run.CheckOptions, recorded history.Header)
 	o.Check, o.Progress, o.Scrub, o.Stroppy = bank.CheckDir, s.progress, a.scrub, version()
 	result, err := run.Check(s.ctx, o)
 	s.stop()
-	if err != nil {
+	var unsaved *run.UnsavedError
+	switch {
+	case errors.As(err, &unsaved): // the verdict stands all the same
+		s.note("%s", a.scrub(err.Error()))
+	case err != nil && o.Fresh:
+		return errors.Join(s.cause(err), discard(o.Dir))
+	case err != nil:
 		return s.cause(err)
 	}
 	return a.finish(result, o.Dir.Path, config.JSON, false)

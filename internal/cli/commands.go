@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"math/big"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -32,7 +34,7 @@ var driveKeys = strings.Fields("clients duration count warmup rate zipfian zipf-
 
 func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{Use: "run [WORKLOAD]", Short: "Load, drive, check and report", Args: oneWorkload}
-	read := a.settings(c, append([]string{"db", "accounts", "seed", "no-load", "no-check", "json"}, driveKeys...)...)
+	read := a.settings(c, append(strings.Fields("db cluster nemesis max-outage max-degradation accounts seed no-load no-check json"), driveKeys...)...)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		config, err := read(args)
 		if err != nil {
@@ -68,13 +70,18 @@ func oneWorkload(c *cobra.Command, args []string) error {
 }
 
 // drive carries out run and pay.
-func (a *app) drive(command string, config *config, steps run.Steps) error {
+func (a *app) drive(command string, config *config, steps run.Steps) (err error) {
 	started := time.Now()
 	if err := a.drawSeed(config, steps.Load); err != nil {
 		return err
 	}
 	s := a.begin()
 	defer s.stop()
+	arena, err := a.openArena(s, config)
+	if err != nil {
+		return s.cause(err)
+	}
+	defer func() { err = errors.Join(err, arena.stop()) }()
 	dir, database, err := a.place(s.ctx, config, started)
 	if err != nil {
 		return s.cause(err)
@@ -83,15 +90,13 @@ func (a *app) drive(command string, config *config, steps run.Steps) error {
 	defer database.Close()
 	workload, err := bank.New(database, config.bankConfig(steps.Load || isVolatile(database)))
 	if err != nil {
-		err = errors.Join(err, database.Close(), dir.Discard(defaultFile))
-		os.Remove(runsRoot) // where nothing else is in it
-		return &exitError{exitUsage, err}
+		return &exitError{exitUsage, errors.Join(err, database.Close(), discard(dir, defaultFile))}
 	}
 	s.note("run directory %s", dir.Path)
 	if config.Seed != 0 {
 		s.note("seed %d", config.Seed)
 	}
-	result, err := run.Run(s.ctx, run.Options{
+	options := run.Options{
 		Workload: workload, Database: database, Dir: dir, Steps: steps,
 		DatabaseURL: scenario.Redact(config.runDatabase(dir.Path)), Isolation: config.Isolation, Expect: config.Expect,
 		Seed: config.Seed, Clients: config.Clients,
@@ -101,15 +106,28 @@ func (a *app) drive(command string, config *config, steps run.Steps) error {
 		},
 		Stroppy: version(), Effective: config.effective(command), Unchecked: unchecked(command),
 		Progress: s.progress, Interrupt: s.interrupt, Scrub: a.scrub,
-	})
+	}
+	arena.hurt(&options, config, workload)
+	result, err := run.Run(s.ctx, options)
 	s.stop()
-	if err != nil {
-		return errors.Join(s.cause(err), dir.Discard())
+	var unsaved *run.UnsavedError
+	if err != nil && !errors.As(err, &unsaved) {
+		return errors.Join(s.cause(err), discard(dir))
 	}
 	if command == "pay" {
 		s.note("check it with: stroppy check %s --db %s", quote(dir.Path), quote(scenario.Redact(config.DB)))
 	}
-	return a.finish(result, dir.Path, config.JSON, !steps.Check)
+	return cmp.Or(a.finish(result, dir.Path, config.JSON, !steps.Check), err)
+}
+
+// discard removes a run's directory in which nothing was recorded, and the one
+// above it if stroppy chose that and nothing else is in it.
+func discard(dir *run.Directory, worthless ...string) error {
+	err := dir.Discard(worthless...)
+	if filepath.Dir(dir.Path) == runsRoot {
+		_ = os.Remove(runsRoot) // one that holds something stays
+	}
+	return err
 }
 
 // place opens the database and makes the run's directory. What can be refused
@@ -124,7 +142,7 @@ func (a *app) place(ctx context.Context, config *config, started time.Time) (*ru
 	if err := run.Vacant(path); err != nil {
 		return nil, nil, &exitError{exitUsage, err}
 	}
-	if config.DB == "" {
+	if config.DB == "" && config.live == "" {
 		if config.NoLoad {
 			return nil, nil, usagef("--no-load drives what is loaded, and the default database is a new one: name one with --db")
 		}
@@ -135,7 +153,7 @@ func (a *app) place(ctx context.Context, config *config, started time.Time) (*ru
 		database, err := openDatabase(ctx, config.runDatabase(path))
 		return dir, database, errors.Join(err, closeAfter(err, dir))
 	}
-	database, err := openDatabase(ctx, config.DB)
+	database, err := openDatabase(ctx, config.runDatabase(path))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -256,7 +274,10 @@ func (a *app) pop(config *config) error {
 	s.note("seed %d", config.Seed)
 	loaded, err := workload.Load(s.ctx, func(done, total uint64) { s.Show(run.State{Done: done, Total: total}) })
 	if err != nil {
-		s.note("go on with: %s", config.repeat("pop"))
+		var refused *bank.StateError
+		if !errors.As(err, &refused) {
+			s.note("go on with: %s", config.repeat("pop"))
+		}
 		return s.cause(err)
 	}
 	result := run.Loaded(loaded)
@@ -282,6 +303,9 @@ func (a *app) reportCommand() *cobra.Command {
 	}}
 	asJSON := c.Flags().Bool("json", false, "print result.json instead")
 	c.RunE = func(_ *cobra.Command, args []string) error {
+		if err := mustBeDirectory(args[0]); err != nil {
+			return err
+		}
 		result, err := report.Read(args[0])
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

@@ -19,6 +19,7 @@ import (
 type config struct {
 	scenario.Scenario
 	named scenario.Set // keys that a flag, a variable or a file named
+	live  string       // the URL of the cluster that was started for this run
 }
 
 // keyFlag is a key as a flag: it keeps the text for scenario to read.
@@ -31,6 +32,9 @@ type keyFlag struct {
 func (f *keyFlag) String() string { return f.text }
 
 func (f *keyFlag) Set(text string) error {
+	if f.key.Lines && f.given {
+		text = f.text + "\n" + text
+	}
 	f.text, f.given = text, true
 	return nil
 }
@@ -163,7 +167,9 @@ func (c *config) repeat(command string) string {
 			words = append(words, "--"+key.Name+"="+value)
 			continue
 		}
-		words = append(words, "--"+key.Name, quote(value))
+		for line := range strings.SplitSeq(value, "\n") {
+			words = append(words, "--"+key.Name, quote(line))
+		}
 	}
 	return strings.Join(words, " ")
 }

@@ -100,10 +100,13 @@ func mustExist(url string) error {
 	return nil
 }
 
-// runDatabase returns the URL of the run's database: the one that was named, or
-// SQLite in the run's directory.
+// runDatabase returns the URL of the run's database: that of the cluster that
+// was started for it, the one that was named, or SQLite in the run's directory.
 func (c *config) runDatabase(dir string) string {
-	if c.DB != "" {
+	switch {
+	case c.live != "":
+		return c.live
+	case c.DB != "":
 		return c.DB
 	}
 	return "sqlite:" + filepath.Join(dir, defaultFile)

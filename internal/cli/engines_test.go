@@ -92,8 +92,8 @@ func TestPostgreSQL(t *testing.T) {
 }
 
 func TestEtcd(t *testing.T) {
-	nodes, err := etcd.Start(t.Context(), etcd.Options{Nodes: 3, InMemory: true})
-	if missing := (*etcd.MissingError)(nil); errors.As(err, &missing) {
+	nodes, err := etcd.Start(t.Context(), cluster.Options{Nodes: 3, InMemory: true, Loopback: true})
+	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
 		t.Skipf("skipped engine: etcd: install the Debian package %s", missing.Package)
 	}
 	if err != nil {

@@ -2,10 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"stroppy/internal/check"
 	"stroppy/internal/db/memory"
+	"stroppy/internal/nemesis"
+	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 )
 
@@ -17,12 +20,15 @@ func list(kind string, kinds []string) (lines []string, err error) {
 	case "databases":
 		return databases(), nil
 	case "clusters":
-		return []string{"No cluster is built into this version: start the database yourself and name it with --db."}, nil
+		return clusterLines(), nil
 	case "faults":
-		return []string{"No fault is built into this version: a run drives the database undisturbed, or hurt by your own hand."}, nil
+		for _, f := range nemesis.List() {
+			lines = append(lines, fmt.Sprintf("%s\n      %s", f[0], f[1]))
+		}
+		return lines, nil
 	case "checks":
-		for _, c := range check.About() {
-			lines = append(lines, fmt.Sprintf("%-13s %s", c[0], c[1]))
+		for _, c := range slices.Concat(check.About(), run.Checks()) {
+			lines = append(lines, fmt.Sprintf("%-15s %s", c[0], c[1]))
 		}
 		return lines, nil
 	}

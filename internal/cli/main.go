@@ -40,9 +40,27 @@ func Main(args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitValid
 	}
-	reason := strings.Join(strings.FieldsFunc(a.scrub(err.Error()), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
-	fmt.Fprintf(stderr, "stroppy: %s\n", reason)
+	reasons := a.reasons(err)
+	for _, more := range reasons[1:] {
+		fmt.Fprintf(stderr, "stroppy: also: %s\n", more)
+	}
+	fmt.Fprintf(stderr, "stroppy: %s\n", reasons[0])
 	return exitCode(err)
+}
+
+// reasons returns the lines of an error, each once: the first is what went
+// wrong, and what follows went wrong because of it.
+func (a *app) reasons(err error) []string {
+	var lines []string
+	for line := range strings.FieldsFuncSeq(a.scrub(err.Error()), func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) == 0 {
+		return []string{"it failed and did not say why"}
+	}
+	return lines
 }
 
 // app is one call of the program.
@@ -62,7 +80,7 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.AddCommand(a.runCommand(), a.popCommand(), a.payCommand(), a.checkCommand(), a.reportCommand(), a.listCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.popCommand(), a.payCommand(), a.checkCommand(), a.clusterCommand(), a.reportCommand(), a.listCommand(), a.versionCommand())
 	root.SetFlagErrorFunc(flagError)
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -106,16 +124,28 @@ func version() string {
 	return v
 }
 
-// flagError names the nearest flag where one does not exist.
+// flagError names the nearest flag where one does not exist, or the commands
+// that have it.
 func flagError(c *cobra.Command, err error) error {
 	var missing *pflag.NotExistError
 	if !errors.As(err, &missing) {
 		return &exitError{exitUsage, err}
 	}
-	var names []string
+	dashes, name := "--", missing.GetSpecifiedName()
+	if letters := missing.GetSpecifiedShortnames(); letters != "" { // as in -clients
+		dashes, name = "-", letters
+	}
+	var names, owners []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	name := missing.GetSpecifiedName()
-	return usagef("--%s is no flag of `%s`; the nearest is --%s", name, c.CommandPath(), scenario.Nearest(name, names))
+	for _, other := range c.Root().Commands() {
+		if other.Flags().Lookup(name) != nil && c.Flags().Lookup(name) == nil {
+			owners = append(owners, "`"+other.CommandPath()+"`")
+		}
+	}
+	if len(owners) > 0 {
+		return usagef("%s%s is no flag of `%s`, but of %s", dashes, name, c.CommandPath(), strings.Join(owners, " and "))
+	}
+	return usagef("%s%s is no flag of `%s`; the nearest is --%s", dashes, name, c.CommandPath(), scenario.Nearest(name, names))
 }
 
 func noArguments(c *cobra.Command, args []string) error {

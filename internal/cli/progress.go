@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"stroppy/internal/report"
 	"stroppy/internal/run"
 )
 
@@ -70,6 +71,22 @@ func (p *progress) Show(s run.State) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state = s
+}
+
+// Fault tells a fault that was injected, and again when it was healed.
+func (p *progress) Fault(f report.Fault) {
+	switch {
+	case f.Error != "":
+		p.note("fault %d at %.1f s: %s was not injected: %s", f.Number, f.AtSeconds, f.Fault, f.Error)
+	case f.Skipped != "":
+		p.note("fault %d at %.1f s: %s was skipped: %s", f.Number, f.AtSeconds, f.Fault, f.Skipped)
+	case f.HealError != "":
+		p.note("fault %d: %s on %s was not healed: %s", f.Number, f.Fault, f.Target, f.HealError)
+	case f.HealedSeconds != nil:
+		p.note("fault %d at %.1f s: healed", f.Number, *f.HealedSeconds)
+	default:
+		p.note("fault %d at %.1f s: %s: %s", f.Number, f.AtSeconds, f.Fault, f.Target)
+	}
 }
 
 // current returns the phase.

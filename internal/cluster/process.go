@@ -48,23 +48,38 @@ type Process struct {
 // thread is kept for as long as the process lives: see prctl(2),
 // PR_SET_PDEATHSIG.
 func StartProcess(cmd *exec.Cmd, death syscall.Signal) (*Process, error) {
+	nowhere := func() error { return nil }
+	return startProcess(cmd, death, func() (func() error, error) { return nowhere, nil })
+}
+
+// startProcess is StartProcess from a thread that enter has put in another
+// place, such as a network namespace, which the process inherits; leave takes
+// the thread back.
+func startProcess(cmd *exec.Cmd, death syscall.Signal, enter func() (leave func() error, err error)) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
-	cmd.SysProcAttr.Pdeathsig = death
+	dieWith(cmd.SysProcAttr, death)
 	cmd.SysProcAttr.Setpgid = true // an interrupt typed at a terminal is for this program alone
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
+		leave, err := enter()
 		if err != nil {
-			return
+			started <- err
+			return // a thread that may be in the wrong place ends with its goroutine
 		}
-		p.err = cmd.Wait()
-		close(p.done)
+		err = cmd.Start()
+		left := leave()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.done)
+		}
+		if left == nil {
+			runtime.UnlockOSThread()
+		}
 	}()
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)

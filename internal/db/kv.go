@@ -74,3 +74,10 @@ type Column struct {
 type Constrainer interface {
 	Constrain(spaces []Keyspace) error
 }
+
+// WideReader is satisfied by a key-value store whose Read of many keys costs far
+// less than several of few, or fails less often beside writers.
+type WideReader interface {
+	// MaxReads is how many keys one Read is best given; at least 1.
+	MaxReads() int
+}

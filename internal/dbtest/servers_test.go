@@ -130,9 +130,9 @@ func openEtcd(t *testing.T) *etcd.Database {
 	if shared.etcd == nil && shared.etcdErr == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 		defer cancel()
-		shared.etcd, shared.etcdErr = etcdcluster.Start(ctx, etcdcluster.Options{Nodes: 3, InMemory: true})
+		shared.etcd, shared.etcdErr = etcdcluster.Start(ctx, cluster.Options{Nodes: 3, InMemory: true, Loopback: true})
 	}
-	if missing, ok := errors.AsType[*etcdcluster.MissingError](shared.etcdErr); ok {
+	if missing, ok := errors.AsType[cluster.MissingError](shared.etcdErr); ok {
 		t.Skip("skipped engine: etcd: install the Debian package " + missing.Package)
 	}
 	if shared.etcdErr != nil {

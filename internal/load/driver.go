@@ -46,6 +46,9 @@ type Driver struct {
 	halt, beside, hard                   context.Context
 	cancelHalt, cancelBeside, cancelHard context.CancelFunc
 
+	abort   func() // closes aborted, once
+	aborted <-chan struct{}
+
 	mu       sync.Mutex
 	failure  error // the first
 	haltedAt int64 // clock when halt was done; math.MaxInt64 before
@@ -53,7 +56,9 @@ type Driver struct {
 
 // New returns a driver for one Run, which is what reports wrong options.
 func New(options Options) *Driver {
-	d := &Driver{options: options, precise: true, haltedAt: math.MaxInt64, poll: watchEvery}
+	aborted := make(chan struct{})
+	d := &Driver{options: options, precise: true, haltedAt: math.MaxInt64, poll: watchEvery,
+		aborted: aborted, abort: sync.OnceFunc(func() { close(aborted) })}
 	for i, c := range options.Clients {
 		d.workers = append(d.workers, newWorker(d, i, c, 0))
 	}
@@ -94,6 +99,10 @@ func (d *Driver) Run(ctx context.Context) (*Result, error) {
 	finish := d.drive()
 	return d.result(ctx, cpu, finish)
 }
+
+// Abort ends the drive at once, now or as soon as Run begins: transactions that
+// run are recorded as unknown. Any goroutine may call it at any time.
+func (d *Driver) Abort() { d.abort() }
 
 func (d *Driver) clock() int64 { return int64(time.Since(d.options.Start)) }
 
@@ -137,7 +146,7 @@ func start(workers []*worker) <-chan struct{} {
 func (d *Driver) watch(ended <-chan struct{}, deadline *time.Timer) {
 	ticker := time.NewTicker(d.poll)
 	defer ticker.Stop()
-	halted := d.halt.Done()
+	halted, aborted := d.halt.Done(), d.aborted
 	contact := contact{at: d.clock()}
 	for {
 		select {
@@ -148,6 +157,10 @@ func (d *Driver) watch(ended <-chan struct{}, deadline *time.Timer) {
 			if d.markHalted() {
 				deadline.Reset(grace)
 			}
+		case <-aborted:
+			aborted = nil
+			d.cancelHalt()
+			d.cancelHard()
 		case <-deadline.C:
 			d.cancelHalt()
 			d.cancelHard()

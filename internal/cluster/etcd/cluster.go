@@ -1,5 +1,4 @@
-// Package etcd starts a real etcd cluster on this machine's loopback interface,
-// hurts its nodes on request, and leaves nothing behind.
+// Package etcd starts real etcd clusters on this machine.
 //
 // It needs the etcd server's binary (3.4 or later), which the Debian package
 // etcd-server brings, and speaks to it over the JSON gateway of its client port:
@@ -10,138 +9,161 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+
+	"stroppy/internal/cluster"
 )
 
-// Options say what cluster to start.
-type Options struct {
-	Nodes int // 1 or more; 3 survive the loss of one
-
-	// Dir gets one folder a node. Empty takes a new temporary folder.
-	Dir string
-
-	// InMemory takes the temporary folder from /dev/shm where the machine has
-	// it, which takes away the cost of fsync and, with it, its meaning.
-	InMemory bool
-
-	// Args are further flags for every node, such as --quota-backend-bytes=….
-	Args []string
-}
-
-// MissingError says that a program is not installed.
-type MissingError struct {
-	Program string // the binary that was looked for
-	Package string // the Debian package that brings it
-}
-
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("start an etcd cluster: the program %s is not installed: install the Debian package %s, or put the binary into the PATH", e.Program, e.Package)
-}
-
-// ErrNoSuchNode is what a node's number outside the cluster gives.
-var ErrNoSuchNode = errors.New("the cluster has no such node")
-
-// Cluster is a running etcd cluster. Its methods may be called from several
-// goroutines.
+// Cluster is a running etcd cluster.
 type Cluster struct {
-	nodes   []*node
-	spawner *spawner
-	dir     string // removed by Stop; empty if the caller's own
+	binary    string
+	flags     []string // further ones for every node
+	dir       string
+	temporary bool            // Start made dir
+	record    *cluster.Record // of what a later start clears if this program is killed
+	network   *cluster.Network
+	token     string
+	formed    atomic.Bool // the first nodes have become a cluster
+
+	life   context.Context // ends with the cluster
+	retire context.CancelCauseFunc
+
+	changing sync.Mutex // held while the membership changes
+	hosts    int        // made so far, which is the next node's number
+
+	mu    sync.Mutex
+	nodes []*node // that belong to the cluster
+
 	stop    sync.Once
 	stopErr error
 }
 
-// startAttempts bounds the tries to start all nodes: a port that was free when
-// it was chosen may be taken when etcd binds it.
+var (
+	_ cluster.Cluster = (*Cluster)(nil)
+	_ cluster.Mover   = (*Cluster)(nil)
+	_ cluster.Resizer = (*Cluster)(nil)
+)
+
+var (
+	errStopped = errors.New("the cluster is stopped")
+	errRemoved = errors.New("the node was removed from the cluster")
+)
+
+// startAttempts bounds the tries to start all nodes: on loopback, a port that
+// was free when it was chosen may be taken when etcd binds it.
 const startAttempts = 3
 
 // Start starts a cluster and returns when every node answers a linearizable
-// read. An error leaves nothing behind; it is a *MissingError where etcd is not
-// installed.
-func Start(ctx context.Context, options Options) (*Cluster, error) {
-	if options.Nodes < 1 {
-		return nil, fmt.Errorf("start an etcd cluster: %d nodes asked for, at least 1 is needed", options.Nodes)
+// read. Of the parameters it takes set.FLAG=VALUE, which gives every node
+// --FLAG=VALUE. An error leaves nothing behind; it is a cluster.MissingError
+// where etcd is not installed.
+func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
+	flags, err := flagsOf(o.Params)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Nodes < 1:
+		return nil, fmt.Errorf("start an etcd cluster: %d nodes asked for, at least 1 is needed", o.Nodes)
+	case o.Layer:
+		return nil, errors.New("start an etcd cluster: no file system can be put under the data of its nodes: leave the disk faults out")
 	}
-	binary, err := exec.LookPath("etcd")
+	binary, err := cluster.Find("etcd", "etcd-server")
 	if err != nil {
-		return nil, &MissingError{Program: "etcd", Package: "etcd-server"}
+		return nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		c, err := start(ctx, binary, options)
+		c := &Cluster{binary: binary, flags: flags}
+		c.life, c.retire = context.WithCancelCause(context.Background())
+		err := c.start(ctx, o)
 		if err == nil {
 			return c, nil
 		}
-		if attempt == startAttempts || ctx.Err() != nil || !errors.Is(err, errExited) {
-			return nil, fmt.Errorf("start an etcd cluster of %d nodes: %w", options.Nodes, err)
+		err = fmt.Errorf("start an etcd cluster of %d nodes: %w", o.Nodes, errors.Join(err, c.Stop()))
+		if attempt == startAttempts || !strings.Contains(err.Error(), "address already in use") {
+			return nil, err
 		}
 	}
 }
 
-func start(ctx context.Context, binary string, options Options) (_ *Cluster, err error) {
-	c := &Cluster{spawner: newSpawner()}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.Stop())
+// decided are the flags that Start gives itself, by which the nodes find each
+// other and their data.
+var decided = []string{"name", "data-dir", "wal-dir", "config-file", "listen-", "advertise-", "initial-", "log-outputs"}
+
+// flagsOf turns the parameters into flags of etcd. The error is a
+// *cluster.ParamError.
+func flagsOf(params url.Values) ([]string, error) {
+	var flags []string
+	for name, values := range params {
+		flag, ok := strings.CutPrefix(name, "set.")
+		if !ok {
+			return nil, &cluster.ParamError{Param: name, Reason: "etcd has none of this name: take set.FLAG=VALUE for a flag of etcd's, such as set.snapshot-count=1000"}
 		}
-	}()
-	dir := options.Dir
-	if dir == "" {
-		if dir, err = os.MkdirTemp(temporary(options.InMemory), "stroppy-etcd-"); err != nil {
-			return nil, err
+		if slices.ContainsFunc(decided, func(own string) bool { return strings.HasPrefix(flag, own) }) {
+			return nil, &cluster.ParamError{Param: name, Reason: "the cluster sets this flag itself, to find its nodes and their data"}
 		}
-		c.dir = dir
+		for _, v := range values {
+			flags = append(flags, "--"+flag+"="+v)
+		}
 	}
-	ports, err := freePorts(2 * options.Nodes)
+	slices.Sort(flags)
+	return flags, nil
+}
+
+func (c *Cluster) start(ctx context.Context, o cluster.Options) (err error) {
+	if c.record, err = cluster.NewRecord(fmt.Sprintf("etcd:%d", o.Nodes)); err != nil {
+		return err
+	}
+	if o.Dir == "" {
+		c.temporary = true
+		c.dir, err = c.record.TempFolder(temporary(o.InMemory))
+	} else if c.dir, err = filepath.Abs(o.Dir); err == nil {
+		err = os.MkdirAll(c.dir, 0o755)
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	token := fmt.Sprintf("stroppy-%d-%d", os.Getpid(), ports[0])
-	peers := make([]string, options.Nodes)
-	for i := range peers {
-		peers[i] = fmt.Sprintf("n%d=http://127.0.0.1:%d", i, ports[2*i+1])
+	if c.network, err = cluster.NewNetwork(ctx, o.Nodes, o.Loopback); err != nil {
+		return err
 	}
-	for i := range options.Nodes {
-		n := &node{
-			name:     fmt.Sprintf("n%d", i),
-			dir:      filepath.Join(dir, fmt.Sprintf("etcd-n%d", i)),
-			endpoint: fmt.Sprintf("127.0.0.1:%d", ports[2*i]),
-			binary:   binary,
-		}
-		if _, err = os.Stat(n.dir); err == nil {
-			return nil, fmt.Errorf("%s exists already: take another folder or remove it", n.dir)
-		}
-		if err = os.MkdirAll(n.dir, 0o700); err != nil {
-			return nil, err
-		}
-		n.args = append([]string{
-			"--name", n.name,
-			"--data-dir", filepath.Join(n.dir, "data"),
-			"--listen-client-urls", "http://" + n.endpoint,
-			"--advertise-client-urls", "http://" + n.endpoint,
-			"--listen-peer-urls", fmt.Sprintf("http://127.0.0.1:%d", ports[2*i+1]),
-			"--initial-advertise-peer-urls", fmt.Sprintf("http://127.0.0.1:%d", ports[2*i+1]),
-			"--initial-cluster", strings.Join(peers, ","),
-			"--initial-cluster-state", "new",
-			"--initial-cluster-token", token,
-			"--heartbeat-interval", "50",
-			"--election-timeout", "500",
-			"--logger", "zap", "--log-level", "warn", "--log-outputs", "stderr",
-		}, options.Args...)
-		c.nodes = append(c.nodes, n)
-		if err = n.start(c.spawner); err != nil {
-			return nil, err
+	for ; c.hosts < o.Nodes; c.hosts++ {
+		if _, err = c.newNode(ctx, c.network.Host(c.hosts)); err != nil {
+			return err
 		}
 	}
-	for _, n := range c.nodes {
-		if err = n.waitHealthy(ctx); err != nil {
-			return nil, err
-		}
+	c.token = fmt.Sprintf("stroppy-%d-%s", os.Getpid(), c.nodes[0].peer)
+	if err = c.restartAll(ctx); err != nil {
+		return err
 	}
-	return c, nil
+	c.formed.Store(true)
+	return c.record.SetURL(c.URL())
+}
+
+// restartAll starts all nodes at once, because none answers before a majority
+// runs. The error is that of the node that failed first.
+func (c *Cluster) restartAll(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		wg    sync.WaitGroup
+		once  sync.Once
+		first error
+	)
+	for _, n := range c.list() {
+		wg.Go(func() {
+			if err := n.Restart(ctx); err != nil {
+				once.Do(func() { first = err })
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return first
 }
 
 // temporary returns the folder for temporary folders.
@@ -153,120 +175,85 @@ func temporary(inMemory bool) string {
 	return os.TempDir()
 }
 
-// Nodes returns the number of nodes, dead ones included.
-func (c *Cluster) Nodes() int { return len(c.nodes) }
+// list returns the nodes that belong to the cluster now.
+func (c *Cluster) list() []*node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.nodes)
+}
 
-// Endpoints returns the client address, host:port, of every node by its number.
+// node returns the node of a number.
+func (c *Cluster) node(number int) (*node, error) {
+	for _, n := range c.list() {
+		if n.Number() == number {
+			return n, nil
+		}
+	}
+	return nil, fmt.Errorf("the etcd cluster has no node %d", number)
+}
+
+// Nodes are the nodes that belong to the cluster now, dead ones included. A
+// Restart returns when the node answers a linearizable read, for which a
+// majority must run: after the loss of a majority, restart the nodes at once,
+// not one after another.
+func (c *Cluster) Nodes() []cluster.Node {
+	var nodes []cluster.Node
+	for _, n := range c.list() {
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// Endpoints returns the client addresses, host:port, in the order of Nodes.
 func (c *Cluster) Endpoints() []string {
-	endpoints := make([]string, len(c.nodes))
-	for i, n := range c.nodes {
-		endpoints[i] = n.endpoint
+	var endpoints []string
+	for _, n := range c.list() {
+		endpoints = append(endpoints, n.client)
 	}
 	return endpoints
 }
 
-// URL returns the cluster as --db takes it: etcd://h1:p1,h2:p2.
+// URL returns the cluster as --db takes it: etcd://h1:p1,h2:p2. A client that
+// was opened before a node was added does not know that node.
 func (c *Cluster) URL() string { return "etcd://" + strings.Join(c.Endpoints(), ",") }
 
-func (c *Cluster) node(i int) (*node, error) {
-	if i < 0 || i >= len(c.nodes) {
-		return nil, fmt.Errorf("etcd node %d of %d: %w", i, len(c.nodes), ErrNoSuchNode)
-	}
-	return c.nodes[i], nil
-}
-
-// Kill ends node i as a power cut would end the process: SIGKILL. What it wrote
-// stays in the page cache. A dead node is left as it is.
-func (c *Cluster) Kill(i int) error {
+// NodeURL is the address of node i alone; empty if there is none.
+func (c *Cluster) NodeURL(i int) string {
 	n, err := c.node(i)
 	if err != nil {
-		return err
+		return ""
 	}
-	return n.kill()
+	return "etcd://" + n.client
 }
 
-// Restart starts node i again on its own data, killing it first if it runs, and
-// returns when it answers a linearizable read, for which a majority must run.
-func (c *Cluster) Restart(ctx context.Context, i int) error {
-	n, err := c.node(i)
-	if err != nil {
-		return err
-	}
-	if err := n.kill(); err != nil {
-		return err
-	}
-	if err := n.start(c.spawner); err != nil {
-		return err
-	}
-	return n.waitHealthy(ctx)
-}
+// Network joins the nodes.
+func (c *Cluster) Network() *cluster.Network { return c.network }
 
-// Pause stops node i's process with SIGSTOP: its connections stay open and
-// nothing answers.
-func (c *Cluster) Pause(i int) error {
-	n, err := c.node(i)
-	if err != nil {
-		return err
-	}
-	return n.setPaused(true)
-}
-
-// Resume lets a paused node i go on.
-func (c *Cluster) Resume(i int) error {
-	n, err := c.node(i)
-	if err != nil {
-		return err
-	}
-	return n.setPaused(false)
-}
-
-// Leader returns the number of the node that leads. While there is none, or it
-// is dead or paused, it waits for one until ctx ends.
-func (c *Cluster) Leader(ctx context.Context) (int, error) {
-	for {
-		if i, ok := c.leader(ctx); ok {
-			return i, nil
-		}
-		if err := pollAgain(ctx); err != nil {
-			return 0, fmt.Errorf("find the leader of the etcd cluster: no running node leads: %w", err)
-		}
-	}
-}
-
-// leader asks every running node once. Of different answers, as an isolated node
-// gives, the one of the highest raft term counts.
-func (c *Cluster) leader(ctx context.Context) (leader int, ok bool) {
-	members := map[uint64]int{}
-	var newest status
-	for i, n := range c.nodes {
-		if !n.running() {
-			continue
-		}
-		s, err := n.status(ctx)
-		if err != nil {
-			continue
-		}
-		members[s.Header.MemberID] = i
-		if s.Leader != 0 && s.RaftTerm >= newest.RaftTerm {
-			newest = s
-		}
-	}
-	leader, ok = members[newest.Leader]
-	return leader, ok && newest.Leader != 0
-}
-
-// Stop ends all nodes and removes all that Start made. It may be called again.
+// Stop ends all nodes and removes all that Start made, the nodes' folders in a
+// folder of the caller's included. It may be called again.
 func (c *Cluster) Stop() error {
 	c.stop.Do(func() {
-		var errs []error
-		for _, n := range c.nodes {
-			errs = append(errs, n.kill(), os.RemoveAll(n.dir))
+		c.retire(errStopped) // all that waits for a node gives up
+		c.changing.Lock()
+		nodes := c.list() // which no longer grows
+		c.changing.Unlock()
+		errs := make([]error, len(nodes), len(nodes)+2)
+		var wg sync.WaitGroup
+		for i, n := range nodes {
+			wg.Go(func() { errs[i] = n.erase() })
 		}
-		c.spawner.close()
-		if c.dir != "" {
+		wg.Wait()
+		if c.network != nil {
+			errs = append(errs, c.network.Close())
+		}
+		if c.temporary && c.dir != "" {
 			errs = append(errs, os.RemoveAll(c.dir))
 		}
-		if err := errors.Join(errs...); err != nil {
+		err := errors.Join(errs...)
+		if err == nil && c.record != nil {
+			err = c.record.Close()
+		}
+		if err != nil {
 			c.stopErr = fmt.Errorf("stop the etcd cluster: %w", err)
 		}
 	})

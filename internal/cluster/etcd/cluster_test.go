@@ -6,12 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"stroppy/internal/cluster"
 )
 
 func within(t *testing.T, d time.Duration) context.Context {
@@ -21,122 +26,441 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-func startOrSkip(t *testing.T, options Options) *Cluster {
+func must(t *testing.T, err error) {
 	t.Helper()
-	c, err := Start(within(t, time.Minute), options)
-	var missing *MissingError
-	if errors.As(err, &missing) {
-		t.Skip("skipped engine: etcd: install the Debian package etcd-server")
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func startOrSkip(t *testing.T, o cluster.Options) *Cluster {
+	t.Helper()
+	began := time.Now()
+	c, err := Start(within(t, time.Minute), o)
+	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+		t.Skip("skipped engine: etcd: install the Debian package " + missing.Package)
+	}
+	must(t, err)
+	t.Logf("%d nodes up in %v (loopback: %q)", o.Nodes, time.Since(began), c.Network().Loopback())
 	t.Cleanup(func() {
+		began := time.Now()
 		if err := c.Stop(); err != nil {
 			t.Error(err)
 		}
+		t.Logf("gone in %v", time.Since(began))
 	})
 	return c
 }
 
-func TestClusterLifeOfANode(t *testing.T) {
-	c := startOrSkip(t, Options{Nodes: 3, InMemory: true})
+func leaderOf(t *testing.T, c *Cluster) *node {
+	t.Helper()
+	number, err := c.Leader(within(t, time.Minute))
+	must(t, err)
+	n, err := c.node(number)
+	must(t, err)
+	return n
+}
+
+func followerOf(t *testing.T, c *Cluster) *node {
+	t.Helper()
+	leader := leaderOf(t, c)
+	for _, n := range c.list() {
+		if n != leader {
+			return n
+		}
+	}
+	t.Fatal("there is no follower")
+	return nil
+}
+
+// load is clients that write, and what was acknowledged to them.
+type load struct {
+	cluster *Cluster
+	stop    context.CancelFunc
+	writers sync.WaitGroup
+
+	mu           sync.Mutex
+	acknowledged []string
+}
+
+func startLoad(t *testing.T, c *Cluster) *load {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	l := &load{cluster: c, stop: stop}
+	for w := range 4 {
+		l.writers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				nodes := c.list()
+				via, key := nodes[(w+i)%len(nodes)], fmt.Sprintf("%s/%d/%06d", t.Name(), w, i)
+				question := map[string][]byte{"key": []byte(key), "value": []byte("x")}
+				if !via.awake() || via.ask(ctx, 2*time.Second, "/v3/kv/put", question, nil) != nil {
+					time.Sleep(time.Millisecond)
+					continue
+				}
+				l.mu.Lock()
+				l.acknowledged = append(l.acknowledged, key)
+				l.mu.Unlock()
+			}
+		})
+	}
+	t.Cleanup(func() {
+		stop()
+		l.writers.Wait()
+	})
+	l.goesOn(t)
+	return l
+}
+
+func (l *load) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.acknowledged)
+}
+
+// goesOn waits until more writes were acknowledged, none of which had begun
+// before.
+func (l *load) goesOn(t *testing.T) {
+	t.Helper()
+	before := l.count()
+	must(t, persist(within(t, time.Minute), func() error {
+		if l.count() < before+10 {
+			return errors.New("no write is acknowledged")
+		}
+		return nil
+	}))
+}
+
+// verify ends the load, waits until the cluster is whole, and looks on every
+// node for every write that was acknowledged.
+func (l *load) verify(t *testing.T) {
+	t.Helper()
+	l.stop()
+	l.writers.Wait()
+	must(t, l.cluster.Whole(within(t, time.Minute)))
+	for _, n := range l.cluster.list() {
+		var answer struct{ KVs []struct{ Key []byte } }
+		question := map[string]any{"key": []byte(t.Name() + "/"), "range_end": []byte(t.Name() + "0"), "keys_only": true}
+		must(t, n.ask(t.Context(), 10*time.Second, "/v3/kv/range", question, &answer))
+		there := map[string]bool{}
+		for _, kv := range answer.KVs {
+			there[string(kv.Key)] = true
+		}
+		missing := slices.DeleteFunc(slices.Clone(l.acknowledged), func(key string) bool { return there[key] })
+		if len(missing) > 0 {
+			t.Errorf("%s lacks %d of %d writes that were acknowledged: %v…", n.Name(), len(missing), len(l.acknowledged), missing[0])
+		}
+	}
+	t.Logf("%d writes acknowledged, all on every node", len(l.acknowledged))
+}
+
+// TestCluster hurts one cluster in every way, in its own network where the user
+// may have one.
+func TestCluster(t *testing.T) {
+	c := startOrSkip(t, cluster.Options{Nodes: 3, InMemory: true})
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *Cluster)
+	}{
+		{"life", testLife}, {"partition", testPartition}, {"move leader", testMoveLeader}, {"kill all", testKillAll},
+		{"replace follower", func(t *testing.T, c *Cluster) { testReplace(t, c, followerOf(t, c)) }},
+		{"replace leader", func(t *testing.T, c *Cluster) { testReplace(t, c, leaderOf(t, c)) }},
+		{"majority", testMajority}, {"resize", testResize},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.run(t, c)
+			if !t.Failed() {
+				must(t, c.Whole(within(t, time.Minute)))
+			}
+		})
+	}
+}
+
+func testLife(t *testing.T, c *Cluster) {
 	ctx := within(t, time.Minute)
-	if want := "etcd://" + strings.Join(c.Endpoints(), ","); c.URL() != want {
+	if want := "etcd://" + strings.Join(c.Endpoints(), ","); c.URL() != want || len(c.Nodes()) != 3 {
 		t.Errorf("URL is %s, want %s", c.URL(), want)
 	}
-
-	first, err := c.Leader(ctx)
-	if err != nil {
-		t.Fatal(err)
+	if want := "etcd://" + c.Endpoints()[2]; c.NodeURL(2) != want || c.NodeURL(3) != "" {
+		t.Errorf("NodeURL(2) is %s, want %s", c.NodeURL(2), want)
 	}
-	if err := c.Kill(first); err != nil {
-		t.Fatal(err)
+	l := startLoad(t, c)
+	first := leaderOf(t, c)
+	must(t, first.Kill())
+	must(t, first.Kill()) // of a dead node
+	if first.Running() || len(first.PIDs()) > 0 {
+		t.Error("the killed node runs")
 	}
-	if err := c.Kill(first); err != nil {
-		t.Errorf("kill a dead node: %v", err)
-	}
-	if err := c.Pause(first); err == nil {
+	if first.Pause() == nil {
 		t.Error("a dead node was paused")
 	}
-	second, err := c.Leader(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := leaderOf(t, c)
 	if second == first {
-		t.Errorf("the dead node %d still leads", first)
+		t.Errorf("the dead node %s leads", first.Name())
 	}
-	if err := c.Restart(ctx, first); err != nil {
-		t.Fatal(err)
+	l.goesOn(t)
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	if err := c.Whole(short); err == nil || !strings.Contains(err.Error(), first.Name()) {
+		t.Errorf("with %s dead the cluster is whole: %v", first.Name(), err)
 	}
+	must(t, first.Restart(ctx))
+	must(t, first.read(ctx))
 
-	if err := c.Pause(second); err != nil {
-		t.Fatal(err)
+	must(t, second.Pause())
+	if third := leaderOf(t, c); third == second {
+		t.Errorf("the paused node %s leads", second.Name())
 	}
-	third, err := c.Leader(ctx)
-	if err != nil {
-		t.Fatal(err)
+	l.goesOn(t)
+	must(t, second.Resume())
+	must(t, second.Terminate(ctx))
+	l.goesOn(t)
+	must(t, second.Restart(ctx))
+	l.verify(t)
+}
+
+// testPartition cuts the leader off from the others; the client reaches all.
+func testPartition(t *testing.T, c *Cluster) {
+	ctx := within(t, time.Minute)
+	old := leaderOf(t, c)
+	var cuts []cluster.Cut
+	for _, n := range c.list() {
+		if n != old {
+			cuts = append(cuts, cluster.Cut{From: old.Number(), To: n.Number()}, cluster.Cut{From: n.Number(), To: old.Number()})
+		}
 	}
-	if third == second {
-		t.Errorf("the paused node %d still leads", second)
+	l := startLoad(t, c)
+	heal, err := c.Network().Cut(ctx, cuts)
+	if c.Network().Loopback() != "" {
+		if err == nil {
+			t.Error("the loopback network was cut")
+		}
+		return
 	}
-	if err := c.Resume(second); err != nil {
-		t.Fatal(err)
+	must(t, err)
+	must(t, persist(ctx, func() error {
+		if leader := leaderOf(t, c); leader == old {
+			return fmt.Errorf("%s leads although it is cut off", old.Name())
+		}
+		return nil
+	}))
+	l.goesOn(t)
+	if old.read(ctx) == nil {
+		t.Error("a node that is cut off answers a linearizable read")
 	}
-	if err := c.nodes[second].waitHealthy(ctx); err != nil {
-		t.Errorf("after resume: %v", err)
+	must(t, heal())
+	l.verify(t)
+}
+
+func testMoveLeader(t *testing.T, c *Cluster) {
+	ctx := within(t, time.Minute)
+	for _, n := range []int{0, 2, 2, 1} {
+		must(t, c.MoveLeader(ctx, n))
+		if leader := leaderOf(t, c); leader.Number() != n {
+			t.Errorf("%s leads, not n%d", leader.Name(), n)
+		}
 	}
-	if err := c.Kill(3); !errors.Is(err, ErrNoSuchNode) {
-		t.Errorf("kill node 3 of 0-2: %v", err)
+	if c.MoveLeader(ctx, 3) == nil {
+		t.Error("a node that is not there leads")
 	}
+	n := followerOf(t, c)
+	must(t, n.Kill())
+	if c.MoveLeader(ctx, n.Number()) == nil {
+		t.Error("a dead node leads")
+	}
+	must(t, n.Restart(ctx))
+}
+
+func testKillAll(t *testing.T, c *Cluster) {
+	l := startLoad(t, c)
+	var wg sync.WaitGroup
+	for _, n := range c.list() {
+		wg.Go(func() {
+			if err := n.Kill(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	must(t, c.restartAll(within(t, time.Minute)))
+	l.goesOn(t)
+	l.verify(t)
+}
+
+func testReplace(t *testing.T, c *Cluster, n *node) {
+	l := startLoad(t, c)
+	old, address := n.id.Load(), n.client
+	mark := filepath.Join(n.Dir(), "mark")
+	must(t, os.WriteFile(mark, nil, 0o600))
+	began := time.Now()
+	must(t, n.Replace(within(t, time.Minute)))
+	t.Logf("replaced in %v", time.Since(began))
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the old data are there")
+	}
+	if n.id.Load() == old || n.client != address {
+		t.Errorf("the node is member %x, was %x, at %s, was %s", n.id.Load(), old, n.client, address)
+	}
+	l.goesOn(t)
+	l.verify(t)
+}
+
+// testMajority holds that no data are taken away that may be the only copy, and
+// that a node that lost its data in vain joins when it can.
+func testMajority(t *testing.T, c *Cluster) {
+	ctx := within(t, time.Minute)
+	n := followerOf(t, c)
+	other := followerOf(t, c)
+	for _, m := range c.list() {
+		if m != n && m != leaderOf(t, c) {
+			other = m
+		}
+	}
+	l := startLoad(t, c)
+	must(t, other.Kill())
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if err := n.Replace(short); err == nil || !strings.Contains(err.Error(), "1 nodes answer without it, and 2 of 3 are needed") {
+		t.Errorf("replace a node of two that run: %v", err)
+	}
+	if !n.Running() {
+		t.Error("the replacement that was refused has killed the node")
+	}
+	must(t, other.Restart(ctx))
+
+	// The data are gone, and the replacement stops there.
+	n.joined.Store(false)
+	must(t, n.Kill())
+	must(t, os.RemoveAll(filepath.Join(n.Dir(), "member")))
+	must(t, n.Restart(ctx))
+	l.goesOn(t)
+	l.verify(t)
+}
+
+func testResize(t *testing.T, c *Cluster) {
+	ctx := within(t, time.Minute)
+	l := startLoad(t, c)
+	began := time.Now()
+	number, err := c.Add(ctx)
+	must(t, err)
+	t.Logf("added in %v", time.Since(began))
+	if number != 3 || len(c.Nodes()) != 4 || c.Nodes()[3].Name() != "n3" || !strings.HasSuffix(c.URL(), ","+strings.TrimPrefix(c.NodeURL(3), "etcd://")) {
+		t.Errorf("the new node has the number %d; the cluster is %s", number, c.URL())
+	}
+	must(t, c.Whole(ctx))
+	must(t, c.MoveLeader(ctx, number))
+	leader := leaderOf(t, c)
+	began = time.Now()
+	must(t, c.Remove(ctx, number))
+	t.Logf("the leader removed in %v", time.Since(began))
+	if _, err := os.Stat(leader.Dir()); err == nil || leader.Running() {
+		t.Error("the removed node is there")
+	}
+	if err := leader.Restart(ctx); !errors.Is(err, errRemoved) {
+		t.Errorf("restart a removed node: %v", err)
+	}
+	if c.Remove(ctx, number) == nil {
+		t.Error("a node was removed twice")
+	}
+	dead := followerOf(t, c)
+	must(t, dead.Kill())
+	must(t, c.Remove(ctx, dead.Number()))
+	if number, err = c.Add(ctx); err != nil || number != 4 {
+		t.Errorf("the next node has the number %d: %v", number, err)
+	}
+	l.goesOn(t)
+	l.verify(t)
 }
 
 func TestStopLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
-	c := startOrSkip(t, Options{Nodes: 1, Dir: dir})
-	if err := c.Pause(0); err != nil { // a paused node must go too
-		t.Fatal(err)
+	c := startOrSkip(t, cluster.Options{Nodes: 1, Dir: dir, Loopback: true, Params: url.Values{"set.snapshot-count": {"1000"}}})
+	n := c.list()[0]
+	ctx := within(t, time.Minute)
+	if err := n.Replace(ctx); err == nil || !n.Running() {
+		t.Errorf("the only node was replaced: %v", err)
 	}
-	if err := c.Stop(); err != nil {
-		t.Fatal(err)
+	if c.Remove(ctx, 0) == nil {
+		t.Error("the only node was removed")
 	}
-	if err := c.Stop(); err != nil {
-		t.Errorf("second Stop: %v", err)
+	pids := n.PIDs()
+	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pids[0])); err != nil || !strings.Contains(string(line), "--snapshot-count=1000") {
+		t.Errorf("the server runs as %q, %v", line, err)
 	}
+	must(t, n.Pause()) // a paused node must go too
+	must(t, c.Stop())
+	must(t, c.Stop())
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
 		t.Errorf("left in the folder: %v", left)
 	}
-	if conn, err := net.Dial("tcp", c.Endpoints()[0]); err == nil {
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pids[0])); err == nil {
+		t.Error("the process is there")
+	}
+	if conn, err := net.Dial("tcp", n.client); err == nil {
 		conn.Close()
 		t.Error("something still listens on the node's port")
 	}
-	if err := c.Restart(within(t, time.Second), 0); err == nil {
-		t.Error("a stopped cluster was restarted")
+	if err := n.Restart(ctx); !errors.Is(err, errStopped) {
+		t.Errorf("restart a node of a stopped cluster: %v", err)
+	}
+	if _, err := c.Add(ctx); !errors.Is(err, errStopped) {
+		t.Errorf("add a node to a stopped cluster: %v", err)
+	}
+}
+
+// TestStopEndsWaiting stops a cluster while a node waits for a majority that
+// never comes.
+func TestStopEndsWaiting(t *testing.T) {
+	c := startOrSkip(t, cluster.Options{Nodes: 3, InMemory: true, Loopback: true})
+	nodes, dir := c.list(), c.dir
+	for _, n := range nodes {
+		must(t, n.Kill())
+	}
+	waiting := make(chan error)
+	go func() { waiting <- nodes[0].Restart(t.Context()) }()
+	must(t, persist(within(t, time.Minute), func() error {
+		if !nodes[0].Running() {
+			return errors.New("the node was not started")
+		}
+		return nil
+	}))
+	must(t, c.Stop())
+	if err := <-waiting; !errors.Is(err, errStopped) {
+		t.Errorf("a node that was waited for when the cluster was stopped: %v", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Errorf("%s is there", dir)
 	}
 }
 
 func TestStartRefuses(t *testing.T) {
-	if _, err := Start(t.Context(), Options{}); err == nil {
-		t.Error("a cluster of no nodes was started")
-	}
-	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "etcd-n0"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	var missing *MissingError
-	_, err := Start(t.Context(), Options{Nodes: 1, Dir: dir})
-	if err == nil {
-		t.Error("a used folder was taken")
-	}
-	if !errors.As(err, &missing) {
-		_, err = Start(within(t, time.Minute), Options{Nodes: 1, Dir: t.TempDir(), Args: []string{"--heartbeat-interval=1000"}})
-		if !errors.Is(err, errExited) || !strings.Contains(err.Error(), "should be at least as 5 times") {
-			t.Errorf("a wrong flag gives %v, want etcd's own words", err)
+	used := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(used, "n0"), 0o700))
+	var missing cluster.MissingError
+	for _, test := range []struct {
+		o    cluster.Options
+		want string
+	}{
+		{cluster.Options{}, "at least 1"},
+		{cluster.Options{Nodes: 1, Params: url.Values{"sync": {"off"}}}, "parameter sync: etcd has none"},
+		{cluster.Options{Nodes: 1, Params: url.Values{"set.data-dir": {"/"}}}, "parameter set.data-dir: "},
+		{cluster.Options{Nodes: 1, Params: url.Values{"set.initial-cluster": {"x"}}}, "parameter set.initial-cluster: "},
+		{cluster.Options{Nodes: 1, Layer: true}, "disk faults"},
+		{cluster.Options{Nodes: 1, Dir: used, Loopback: true}, "take another folder"},
+		{cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: url.Values{"set.heartbeat-interval": {"1000"}}}, "should be at least as 5 times"},
+	} {
+		c, err := Start(within(t, time.Minute), test.o)
+		if err == nil {
+			must(t, c.Stop())
+		}
+		if !errors.As(err, &missing) && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%+v gives %v, want %q", test.o, err, test.want)
 		}
 	}
+	if _, err := os.Stat(filepath.Join(used, "n0")); err != nil {
+		t.Errorf("the folder of somebody else was removed: %v", err)
+	}
 	t.Setenv("PATH", t.TempDir())
-	_, err = Start(t.Context(), Options{Nodes: 1})
-	if !errors.As(err, &missing) || !strings.Contains(err.Error(), "etcd-server") {
+	if _, err := Start(t.Context(), cluster.Options{Nodes: 1}); !errors.As(err, &missing) || missing.Package != "etcd-server" {
 		t.Errorf("without the binary: %v", err)
 	}
 }
@@ -146,10 +470,8 @@ func TestStartRefuses(t *testing.T) {
 func TestParentDeath(t *testing.T) {
 	const marker = "STROPPY_ETCD_CLUSTER_CHILD"
 	if os.Getenv(marker) != "" {
-		c, err := Start(t.Context(), Options{Nodes: 1, Dir: os.Getenv(marker)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		c, err := Start(t.Context(), cluster.Options{Nodes: 1, Dir: os.Getenv(marker), Loopback: true})
+		must(t, err)
 		fmt.Println("endpoint", c.Endpoints()[0])
 		select {}
 	}
@@ -157,14 +479,11 @@ func TestParentDeath(t *testing.T) {
 		t.Skip("skipped engine: etcd: install the Debian package etcd-server")
 	}
 	child := exec.CommandContext(within(t, time.Minute), os.Args[0], "-test.run=^TestParentDeath$", "-test.timeout=1m")
-	child.Env = append(os.Environ(), marker+"="+t.TempDir())
+	// The record that the child cannot remove stays in the test's own folder.
+	child.Env = append(os.Environ(), marker+"="+t.TempDir(), "XDG_RUNTIME_DIR="+t.TempDir())
 	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, child.Start())
 	var endpoint string
 	for lines := bufio.NewScanner(out); endpoint == "" && lines.Scan(); {
 		endpoint, _ = strings.CutPrefix(lines.Text(), "endpoint ")
@@ -172,19 +491,14 @@ func TestParentDeath(t *testing.T) {
 	if endpoint == "" {
 		t.Fatal("the child started no cluster")
 	}
-	if err := child.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, child.Process.Kill())
 	_ = child.Wait()
-	ctx := within(t, 10*time.Second)
-	for {
+	must(t, persist(within(t, 10*time.Second), func() error {
 		conn, err := net.Dial("tcp", endpoint)
 		if err != nil {
-			return
+			return nil
 		}
 		conn.Close()
-		if pollAgain(ctx) != nil {
-			t.Fatal("etcd outlived the process that started it")
-		}
-	}
+		return errors.New("etcd outlived the process that started it")
+	}))
 }

@@ -1,228 +1,193 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
+
+	"stroppy/internal/cluster"
 )
 
-// errStopped is what starting a node of a stopped cluster gives.
-var errStopped = errors.New("the cluster is stopped")
+// patience bounds the shutdown in good order, in which a leader hands its lead
+// over first.
+const patience = 15 * time.Second
 
-// errExited marks that etcd ended while it was waited for.
-var errExited = errors.New("etcd ended")
-
-const (
-	pollEvery   = 20 * time.Millisecond
-	askTimeout  = time.Second // of one question to one node, which may hang
-	lowestPort  = 20000
-	highestPort = 32000 // the kernel takes its own from 32768 up
-)
-
-// node is one member: its folder and ports stay, its process comes and goes.
+// node is a member of the cluster: its folder and addresses stay, its process
+// and its member id come and go.
 type node struct {
-	name     string
-	dir      string
-	endpoint string // host:port for clients
-	binary   string
-	args     []string
+	*cluster.Server
+	cluster      *Cluster
+	client, peer string        // host:port
+	id           atomic.Uint64 // of the member, 0 before it has answered
+	joined       atomic.Bool   // the cluster has a member for the data that the folder holds or will hold
 
-	mu      sync.Mutex
-	process *process // nil while dead
-	paused  bool
+	life   context.Context // ends when the node is removed or the cluster is stopped
+	retire context.CancelCauseFunc
 }
 
-// process is one run of etcd. done is closed when it has ended and was reaped.
-type process struct {
-	cmd  *exec.Cmd
-	done chan struct{}
-}
-
-func (n *node) start(s *spawner) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	log, err := os.OpenFile(n.logPath(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
+// newNode makes the folder of a node and adds it to the list.
+func (c *Cluster) newNode(ctx context.Context, host *cluster.Host) (*node, error) {
+	n := &node{cluster: c}
+	n.life, n.retire = context.WithCancelCause(c.life)
+	var err error
+	if n.client, err = c.endpoint(ctx, host, 2379); err != nil {
+		return nil, err
 	}
-	defer log.Close()
-	cmd := exec.Command(n.binary, n.args...)
+	for n.peer == "" || n.peer == n.client {
+		if n.peer, err = c.endpoint(ctx, host, 2380); err != nil {
+			return nil, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	program := cluster.Program{
+		Command: n.command, Ready: n.ready, Join: n.join,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
+	}
+	dir := filepath.Join(c.dir, fmt.Sprintf("n%d", c.hosts))
+	n.Server = cluster.NewServer(c.hosts, host, dir, dir+".log", program)
+	if err = os.Mkdir(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of %s, take another folder if it is there: %w", n.Name(), err)
+	}
+	c.nodes = append(c.nodes, n)
+	return n, nil
+}
+
+// endpoint returns an address of the host that no node has.
+func (c *Cluster) endpoint(ctx context.Context, host *cluster.Host, standard int) (string, error) {
+	for {
+		port, err := host.Port(ctx, standard)
+		if err != nil {
+			return "", err
+		}
+		address := netip.AddrPortFrom(host.Addr(), uint16(port)).String()
+		taken := false
+		for _, n := range c.list() {
+			taken = taken || n.client == address || n.peer == address
+		}
+		if !taken {
+			return address, nil
+		}
+	}
+}
+
+// command makes the command that starts etcd. The flags of the first start mean
+// nothing to a node that has data.
+func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
+	c := n.cluster
+	state := "new"
+	if c.formed.Load() {
+		state = "existing"
+		if !n.joined.Load() {
+			if err := n.join(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	n.joined.Store(true)
+	var members []string
+	for _, m := range c.list() {
+		members = append(members, m.Name()+"=http://"+m.peer)
+	}
+	cmd := exec.Command(c.binary, append([]string{
+		"--name", n.Name(),
+		"--data-dir", n.Dir(),
+		"--listen-client-urls", "http://" + n.client,
+		"--advertise-client-urls", "http://" + n.client,
+		"--listen-peer-urls", "http://" + n.peer,
+		"--initial-advertise-peer-urls", "http://" + n.peer,
+		"--initial-cluster", strings.Join(members, ","),
+		"--initial-cluster-state", state,
+		"--initial-cluster-token", c.token,
+		"--heartbeat-interval", "50",
+		"--election-timeout", "500",
+		"--logger", "zap", "--log-level", "warn", "--log-outputs", "stderr",
+	}, c.flags...)...)
 	// etcd takes every ETCD_… variable as a flag, so it gets none but the one
 	// that 3.4 asks for outside amd64.
 	cmd.Env = []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH}
-	cmd.Dir = n.dir
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := s.start(cmd); err != nil {
-		return fmt.Errorf("start etcd node %s: %w", n.name, err)
-	}
-	p := &process{cmd: cmd, done: make(chan struct{})}
-	go func() {
-		defer close(p.done)
-		_ = cmd.Wait() // how it ended is in its log
-	}()
-	n.process, n.paused = p, false
-	return nil
+	return cmd, context.Cause(ctx)
 }
 
-func (n *node) kill() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.process == nil {
-		return nil
-	}
-	if err := n.process.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("kill etcd node %s: %w", n.name, err)
-	}
-	<-n.process.done
-	n.process, n.paused = nil, false
-	return nil
-}
-
-func (n *node) setPaused(paused bool) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	verb := "resume"
-	if paused {
-		verb = "pause"
-	}
-	if n.process == nil {
-		return fmt.Errorf("%s etcd node %s: it is not running: restart it first", verb, n.name)
-	}
-	if err := signalPaused(n.process.cmd.Process, paused); err != nil {
-		return fmt.Errorf("%s etcd node %s: %w", verb, n.name, err)
-	}
-	n.paused = paused
-	return nil
-}
-
-// running tells whether the node's process lives and is not paused.
-func (n *node) running() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.process != nil && !n.paused && !ended(n.process)
-}
-
-func ended(p *process) bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// waitHealthy waits until the node answers a linearizable read, which is what
-// etcd's /health makes.
-func (n *node) waitHealthy(ctx context.Context) error {
-	n.mu.Lock()
-	p := n.process
-	n.mu.Unlock()
-	var last error
-	for {
-		if p == nil || ended(p) {
-			return fmt.Errorf("wait for etcd node %s: %w: %s", n.name, errExited, n.lastLog())
+// ready returns when the node answers a linearizable read.
+func (n *node) ready(ctx context.Context) error {
+	return persist(ctx, func() error {
+		if err := n.read(ctx); err != nil {
+			return err
 		}
-		var health struct{ Health string }
-		if last = n.ask(ctx, http.MethodGet, "/health", &health); last == nil && health.Health == "true" {
-			return nil
+		s, err := n.status(ctx)
+		if err == nil {
+			n.id.Store(s.Header.MemberID)
 		}
-		if err := pollAgain(ctx); err != nil {
-			return fmt.Errorf("wait for etcd node %s to be healthy: %w (last answer: %v; last line of its log: %s)", n.name, err, last, n.lastLog())
-		}
-	}
+		return err
+	})
 }
 
-// status is the part of etcd's StatusResponse that tells who leads. The gateway
-// writes 64-bit numbers as strings.
-type status struct {
-	Header struct {
-		MemberID uint64 `json:"member_id,string"`
-	} `json:"header"`
-	Leader   uint64 `json:"leader,string"`
-	RaftTerm uint64 `json:"raftTerm,string"`
-}
-
-func (n *node) status(ctx context.Context) (s status, err error) {
-	err = n.ask(ctx, http.MethodPost, "/v3/maintenance/status", &s)
-	return s, err
-}
-
-// ask makes one HTTP request on a connection of its own.
-func (n *node) ask(ctx context.Context, method, path string, answer any) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+// Restart starts the node on its own data, unless it runs, and returns when it
+// answers a linearizable read. A node whose replacement failed joins first.
+func (n *node) Restart(ctx context.Context) error {
+	ctx, cancel := n.bound(ctx)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, method, "http://"+n.endpoint+path, strings.NewReader("{}"))
-	if err != nil {
-		return err
-	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered %s", path, response.Status)
-	}
-	return json.NewDecoder(response.Body).Decode(answer)
+	return n.Server.Restart(ctx)
 }
 
-func (n *node) logPath() string { return filepath.Join(n.dir, "log") }
-
-// lastLog returns the last line that etcd wrote.
-func (n *node) lastLog() string {
-	text, err := os.ReadFile(n.logPath())
-	if err != nil {
-		return "it left no log"
+// Replace kills the node, takes its data away, and makes it a new member at the
+// old address. The data go when the other nodes answer without it, not before:
+// until then, and if they do not while ctx lasts, they may be the only copy.
+func (n *node) Replace(ctx context.Context) error {
+	ctx, cancel := n.bound(ctx)
+	defer cancel()
+	if nodes := len(n.cluster.list()); nodes < 3 {
+		return fmt.Errorf("replace %s: a cluster of %d has no majority without it to take it in again: take 3 nodes or more", n.Name(), nodes)
 	}
-	text = bytes.TrimSpace(text)
-	if len(text) == 0 {
-		return "its log is empty"
+	if err := persist(ctx, func() error { return n.expendable(ctx) }); err != nil {
+		return fmt.Errorf("replace %s: %w", n.Name(), err)
 	}
-	return string(text[bytes.LastIndexByte(text, '\n')+1:])
+	n.joined.Store(false)
+	return n.Server.Replace(ctx)
 }
 
-// pollAgain waits until the next poll is due; an error means that ctx has ended.
-func pollAgain(ctx context.Context) error {
-	timer := time.NewTimer(pollEvery)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
-
-// freePorts returns n ports of the loopback interface that nobody listens on.
-// The search starts at a place of this process's own, so that two processes
-// rarely choose the same.
-func freePorts(n int) ([]int, error) {
-	const span = highestPort - lowestPort
-	first := os.Getpid() * 61 % span
-	var ports []int
-	for offset := 0; offset < span && len(ports) < n; offset++ {
-		port := lowestPort + (first+offset)%span
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
+// expendable is nil when a majority answers without the node.
+func (n *node) expendable(ctx context.Context) error {
+	nodes, answered := n.cluster.list(), 0
+	for _, m := range nodes {
+		if m != n && m.awake() && m.read(ctx) == nil {
+			answered++
 		}
-		defer listener.Close() // held until all are chosen
-		ports = append(ports, port)
 	}
-	if len(ports) < n {
-		return nil, fmt.Errorf("find %d free ports between %d and %d: only %d are free", n, lowestPort, highestPort, len(ports))
+	if most := len(nodes)/2 + 1; answered < most {
+		return fmt.Errorf("%d nodes answer without it, and %d of %d are needed to take it in again", answered, most, len(nodes))
 	}
-	return ports, nil
+	return nil
+}
+
+// awake says that the node's process runs and is not paused.
+func (n *node) awake() bool { return n.Running() && !n.Paused() }
+
+// bound returns a context that ends also when the node does for good.
+func (n *node) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	give := func() { cancel(context.Cause(n.life)) }
+	if n.life.Err() != nil {
+		give()
+	}
+	release := context.AfterFunc(n.life, give)
+	return ctx, func() {
+		release()
+		cancel(nil)
+	}
+}
+
+// erase ends the node for good and removes what was made for it.
+func (n *node) erase() error {
+	return errors.Join(n.Kill(), os.RemoveAll(n.Dir()), os.RemoveAll(n.Log()))
 }

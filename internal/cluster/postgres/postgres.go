@@ -1,4 +1,3 @@
-// Package postgres starts a real PostgreSQL server on this machine.
 package postgres
 
 import (
@@ -11,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -91,10 +89,8 @@ func (s *Server) prepare(ctx context.Context, initdb string, settings map[string
 		return err
 	}
 	if _, err = os.Stat(filepath.Join(s.data(), "PG_VERSION")); err != nil {
-		cmd := s.command(ctx, initdb, "-D", s.data(), "-U", Superuser, "-A", "trust",
-			"--no-sync", "--data-checksums", "--locale=C", "--encoding=UTF8")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("initdb: %w: %s", err, lastLines(out))
+		if err = initialize(ctx, initdb, s.data(), s.attr); err != nil {
+			return err
 		}
 	}
 	return s.configure(settings)
@@ -125,19 +121,8 @@ func (s *Server) makeDir() error {
 	if s.dir, err = filepath.Abs(s.dir); err != nil || s.attr == nil {
 		return err
 	}
-	for parent := filepath.Dir(s.dir); ; parent = filepath.Dir(parent) {
-		info, err := os.Stat(parent)
-		if err != nil {
-			return err
-		}
-		// Only the last x counts, unless the folder is the user's own.
-		if stat, ok := info.Sys().(*syscall.Stat_t); info.Mode()&0o001 == 0 && !(ok && stat.Uid == s.attr.Uid) {
-			return fmt.Errorf("PostgreSQL refuses to run as root, and its user cannot enter %s: "+
-				"name another folder, or run chmod o+x %s", parent, parent)
-		}
-		if parent == filepath.Dir(parent) {
-			break
-		}
+	if err = enterable(s.dir, s.attr); err != nil {
+		return err
 	}
 	return os.Chown(s.dir, int(s.attr.Uid), int(s.attr.Gid))
 }
@@ -157,11 +142,7 @@ func (s *Server) configure(settings map[string]string) error {
 		all["unix_socket_directories"] = ""
 	}
 	maps.Copy(all, settings)
-	var text bytes.Buffer
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(&text, "%s = '%s'\n", name, strings.ReplaceAll(all[name], "'", "''"))
-	}
-	if err := os.WriteFile(filepath.Join(s.data(), "stroppy.conf"), text.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(s.data(), "stroppy.conf"), settingsText(all), 0o644); err != nil {
 		return err
 	}
 	main := filepath.Join(s.data(), "postgresql.conf")
@@ -328,10 +309,4 @@ func (s *Server) withProcess(what string, do func(*cluster.Process) error) error
 		return fmt.Errorf("%s PostgreSQL in %s: %w", what, s.dir, err)
 	}
 	return nil
-}
-
-// lastLines returns the end of a program's output, enough to see why it failed.
-func lastLines(text []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-3):], " | ")
 }

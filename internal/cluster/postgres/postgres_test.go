@@ -69,12 +69,18 @@ func mustQuery(t *testing.T, s *Server, sql string) string {
 // directory.
 func backends(t *testing.T, s *Server) (pids []int) {
 	t.Helper()
+	return processesIn(t, s.Dir())
+}
+
+// processesIn returns the processes whose working directory is in a folder.
+func processesIn(t *testing.T, dir string) (pids []int) {
+	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, link := range links {
-		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, s.Dir()) {
+		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, dir) {
 			pid, _ := strconv.Atoi(strings.Split(link, "/")[2])
 			pids = append(pids, pid)
 		}

@@ -22,7 +22,7 @@ const benchAccounts = 100_000
 // and a ledger entry. It reports transfers per second and the CPU time of this
 // process, user and system, for each.
 func BenchmarkTransfer(b *testing.B) {
-	c := startCluster(b, 3)
+	c := startCluster(b, 3, nil)
 	d := open(b, c.URL())
 	load := newSession(b, d, "")
 	for first := 0; first < benchAccounts; first += d.MaxWrites() {

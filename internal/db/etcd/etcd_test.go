@@ -20,7 +20,7 @@ import (
 )
 
 func TestEtcd(t *testing.T) {
-	c := startCluster(t, 3)
+	c := startCluster(t, 3, nil)
 	d := open(t, c.URL())
 	for name, test := range map[string]func(*testing.T, *cluster.Cluster, *etcd.Database){
 		"round trip": testRoundTrip, "conflict": testConflict, "absent key": testAbsentKey,

@@ -3,6 +3,7 @@ package etcd_test
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -10,17 +11,18 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	servers "stroppy/internal/cluster"
 	cluster "stroppy/internal/cluster/etcd"
 	"stroppy/internal/db"
 	"stroppy/internal/db/etcd"
 )
 
-func startCluster(t testing.TB, nodes int, args ...string) *cluster.Cluster {
+func startCluster(t testing.TB, nodes int, params url.Values) *cluster.Cluster {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	c, err := cluster.Start(ctx, cluster.Options{Nodes: nodes, InMemory: true, Args: args})
-	var missing *cluster.MissingError
+	c, err := cluster.Start(ctx, servers.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: params})
+	var missing servers.MissingError
 	if errors.As(err, &missing) {
 		t.Skip("skipped engine: etcd: install the Debian package etcd-server")
 	}

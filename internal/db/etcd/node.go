@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
 	"stroppy/internal/db"
@@ -51,7 +53,6 @@ type link struct {
 // connect returns a link to the node after it has answered a linearizable read,
 // which a member that is cut off from the majority cannot.
 func (n *node) connect(ctx context.Context) (*link, error) {
-	const op = "connect"
 	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, n.config.timeout))
 	defer cancel()
 	// A plain connection tells at once that nobody listens; gRPC would wait for
@@ -59,16 +60,16 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 	dialer := net.Dialer{}
 	plain, err := dialer.DialContext(ctx, "tcp", n.address)
 	if err != nil {
-		return nil, failure(op, n.address, err, reading)
+		return nil, n.unreachable(err)
 	}
 	plain.Close()
 	conn, err := n.connection()
 	if err != nil {
-		return nil, failure(op, n.address, err, reading)
+		return nil, n.unreachable(err)
 	}
 	l := &link{node: n, conn: conn, kv: pb.NewKVClient(conn)}
 	answer, err := l.probe(ctx)
-	if err != nil && failure(op, n.address, err, reading).Class == db.Aborted {
+	if err != nil && n.unreachable(err).Class == db.Aborted {
 		answer, err = l.probe(ctx) // the token was old, and the client has a new one now
 	}
 	switch {
@@ -77,8 +78,24 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 	case rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrGRPCPermissionDenied):
 		return l, nil // it answered; which keys the user may use is not for us to guess
 	default:
-		return nil, failure(op, n.address, err, reading)
+		return nil, n.unreachable(err)
 	}
+}
+
+const opConnect = "connect to etcd"
+
+// unreachable makes the error of a node to which there is no connection.
+func (n *node) unreachable(err error) *db.Error {
+	e := failure(opConnect, n.address, err, reading)
+	if e.Class != db.Unavailable {
+		return e
+	}
+	text := e.Err.Error()
+	if e.Code == codes.DeadlineExceeded.String() || os.IsTimeout(err) {
+		text = fmt.Sprintf("etcd node %s: no answer in time", n.address)
+	}
+	e.Err = &cause{text: text + ": check the address, and whether a server runs there", err: err}
+	return e
 }
 
 // probe makes a linearizable read, and waits for the connection if it must.
@@ -90,7 +107,7 @@ func (l *link) probe(ctx context.Context) (*pb.RangeResponse, error) {
 // half of the data would be there.
 func (n *node) sameCluster(id uint64) error {
 	if !n.cluster.CompareAndSwap(0, id) && n.cluster.Load() != id {
-		return fatal("connect", "etcd node %s belongs to the cluster %x, another node of the URL to the cluster %x: name the nodes of one cluster", n.address, id, n.cluster.Load())
+		return fatal(opConnect, "etcd node %s belongs to the cluster %x, another node of the URL to the cluster %x: name the nodes of one cluster", n.address, id, n.cluster.Load())
 	}
 	return nil
 }
@@ -176,7 +193,7 @@ func connectAny(ctx context.Context, nodes []*node, first int) (*link, int, erro
 		return nil, 0, last
 	}
 	return nil, 0, &db.Error{
-		Class: db.Unavailable, Op: "connect",
+		Class: db.Unavailable, Op: opConnect,
 		Err: fmt.Errorf("none of %d etcd nodes answers, the last try: %w", len(failed), last),
 	}
 }

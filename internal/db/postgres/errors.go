@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 
@@ -132,15 +131,40 @@ func classify(code string, p phase, ended bool) rule {
 	return r
 }
 
-// serverError is an error that the server reported, in its own words.
-type serverError struct{ *pgconn.PgError }
+// serverError is an error that the server reported, in its own words, and what
+// to do about it.
+type serverError struct {
+	*pgconn.PgError
+	advice string
+}
 
 func (e serverError) Error() string {
 	text := e.Message
 	if e.Detail != "" {
 		text += ": " + e.Detail
 	}
+	if e.advice != "" {
+		text += ": " + e.advice
+	}
 	return strings.ReplaceAll(text, "\n", " ")
+}
+
+// advice says what to do about an error of a code; empty where nothing can be
+// said in general.
+func advice(code string, p phase) string {
+	switch {
+	case code == "28P01", code == "28000" && p == connecting:
+		return "check the user and the password in the URL"
+	case code == "3D000" && p == connecting:
+		return "make it, or name another in the URL"
+	case code == "42501":
+		return "give this user the right, or take another user"
+	case code == "42704" && p == connecting: // a parameter that libpq does not know goes to the server
+		return "check the parameters in the URL"
+	case code == "53300":
+		return "take fewer clients, or raise max_connections"
+	}
+	return ""
 }
 
 func (e serverError) Unwrap() error { return e.PgError }
@@ -156,7 +180,7 @@ func isFatal(e *pgconn.PgError) bool {
 // reported is the error for something that the server reported.
 func reported(op string, e *pgconn.PgError, p phase, ended bool) *db.Error {
 	r := classify(e.Code, p, ended || isFatal(e))
-	return &db.Error{Class: r.class, Constraint: r.constraint, Code: e.Code, Op: op, Err: serverError{e}}
+	return &db.Error{Class: r.class, Constraint: r.constraint, Code: e.Code, Op: op, Err: serverError{e, advice(e.Code, p)}}
 }
 
 // lost is the error for a connection that ended or did not answer.
@@ -202,17 +226,50 @@ func connectError(op string, err error) *db.Error {
 		err = c.Unwrap()
 	}
 	text := err.Error()
-	if strings.Contains(text, "server refused TLS connection") {
-		class = db.Fatal
-	}
-	var netErr net.Error
-	if errors.As(err, &netErr) && netErr.Timeout() && !errors.Is(err, context.Canceled) {
-		text = "no answer in time: " + text
+	todo := "check the address, and whether a server runs there"
+	switch {
+	case strings.Contains(text, "server refused TLS connection"):
+		class, todo = db.Fatal, "turn TLS on in the server, or write sslmode=disable"
+	case class == db.Fatal:
+		todo = "check sslmode and sslrootcert in the URL"
+	case errors.Is(err, context.Canceled):
+		todo = ""
 	}
 	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = attempt(op, lines[i])
+	}
 	slices.Sort(lines)
-	return &db.Error{Class: class, Op: op, Err: wrapped{text: strings.Join(slices.Compact(lines), "; "), err: err}}
+	text = strings.Join(slices.Compact(lines), "; ")
+	if todo != "" {
+		text += ": " + todo
+	}
+	return &db.Error{Class: class, Op: op, Err: wrapped{text: text, err: err}}
 }
+
+// attempt returns one line of pgconn's about an attempt to connect without its
+// jargon, such as "db:5432 (db): dial error: timeout: context deadline exceeded",
+// and without an address that op names already.
+func attempt(op, line string) string {
+	line = jargon.Replace(strings.TrimPrefix(line, "hostname resolving error: "))
+	address, rest, ok := strings.Cut(line, " (")
+	_, reason, closed := strings.Cut(rest, "): ")
+	if !ok || !closed {
+		return line
+	}
+	if _, system, dialled := strings.Cut(reason, ": connect: "); dialled {
+		reason = system
+	}
+	if strings.Contains(reason, "timeout: ") {
+		reason = "no answer in time"
+	}
+	if strings.HasSuffix(op, " "+address) {
+		return reason
+	}
+	return address + ": " + reason
+}
+
+var jargon = strings.NewReplacer("dial error: ", "", "tls error: ", "")
 
 // wrapped says something else than the error that it wraps.
 type wrapped struct {

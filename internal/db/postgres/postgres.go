@@ -209,8 +209,8 @@ func (d *Database) Exec(ctx context.Context, statement string) error {
 // shorten makes of a statement what a sentence can hold.
 func shorten(statement string) string {
 	words := strings.Join(strings.Fields(statement), " ")
-	if len(words) > 120 {
-		words = words[:120] + " …"
+	if len(words) > 60 {
+		words = words[:60] + " …"
 	}
 	return words
 }

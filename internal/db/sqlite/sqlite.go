@@ -326,7 +326,7 @@ func (d *Database) Close() error {
 	}
 	c := d.admin
 	d.admin = nil
-	c.ctx = context.Background()
+	c.ctx, c.timeout = context.Background(), 0 // whoever is in the way is not waited for
 	err := c.checkpoint()
 	if code := c.close(); code != sqlite3.SQLITE_OK && err == nil {
 		err = failure(c.ctx, "close the SQLite database "+d.options.path, code, "it could not be closed", beforeCommit)

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/history"
+	"stroppy/internal/nemesis"
+	"stroppy/internal/report"
+	"stroppy/internal/run"
+	"stroppy/internal/workload/bank"
+)
+
+// arena is the cluster that a run has started for itself, and who hurts it.
+type arena struct {
+	cluster cluster.Cluster
+	nemesis *nemesis.Nemesis
+}
+
+// openArena starts the cluster of the configuration, if it names one. A fault
+// that cannot be read or done is refused before anything is started, as far as
+// that can be known then.
+func (a *app) openArena(s *session, config *config) (*arena, error) {
+	if config.Cluster == "" {
+		return nil, nil
+	}
+	kind, options, err := parseCluster(config.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	var script nemesis.Script
+	for line := range strings.SplitSeq(config.Nemesis, "\n") {
+		if line == "" {
+			continue
+		}
+		fault, err := nemesis.Parse(line)
+		if err != nil {
+			return nil, &exitError{exitUsage, err}
+		}
+		script = append(script, fault)
+	}
+	options.Layer = options.Layer || script.NeedsLayer()
+	if err := a.clearLeftovers(s.ctx, a.stderr); err != nil {
+		return nil, err
+	}
+	s.Begin("cluster")
+	began := time.Now()
+	c, err := startCluster(s.ctx, kind, options)
+	if err != nil {
+		return nil, err
+	}
+	s.note("cluster %s is up after %.2g s", config.Cluster, time.Since(began).Seconds())
+	if why := c.Network().Loopback(); why != "" {
+		s.note("its nodes have no network of their own: %s", why)
+	}
+	hurt, err := nemesis.New(c, script, config.Seed)
+	if err != nil {
+		return nil, &exitError{exitUsage, errors.Join(err, c.Stop())}
+	}
+	config.live = c.URL()
+	a.keepSecret(config.live)
+	return &arena{cluster: c, nemesis: hurt}, nil
+}
+
+// stop takes the cluster away; there may be none.
+func (r *arena) stop() error {
+	if r == nil {
+		return nil
+	}
+	if err := r.cluster.Stop(); err != nil {
+		return fmt.Errorf("stop the cluster: %w", err)
+	}
+	return nil
+}
+
+// hurt fills in what a run on a cluster has beside any run.
+func (r *arena) hurt(o *run.Options, config *config, b *bank.Bank) {
+	if r == nil {
+		return
+	}
+	o.Nemesis, o.Script = &tormentor{nemesis: r.nemesis}, config.Nemesis
+	o.Budget = run.Budget{MaxOutage: config.MaxOutage, MaxDegradation: config.MaxDegradation}
+	if len(r.cluster.Nodes()) > 1 {
+		o.Nodes = func() []run.Node { return r.nodes(b) }
+	}
+}
+
+// nodes are the nodes that belong to the cluster now, each to be read by itself.
+func (r *arena) nodes(b *bank.Bank) []run.Node {
+	var list []run.Node
+	for _, n := range r.cluster.Nodes() {
+		url := r.cluster.NodeURL(n.Number())
+		list = append(list, run.Node{Name: n.Name(), EndState: func(ctx context.Context, end *history.EndWriter) (err error) {
+			database, err := openDatabase(ctx, url)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, database.Close()) }()
+			node, err := b.On(database)
+			if err != nil {
+				return err
+			}
+			return node.EndState(ctx, end, nil)
+		}})
+	}
+	return list
+}
+
+// tormentor is a nemesis as a run knows it.
+type tormentor struct {
+	nemesis *nemesis.Nemesis
+	mu      sync.Mutex
+	seen    []nemesis.Injection // by their number, from 1
+}
+
+// Run carries out the script until ctx ends, and heals.
+func (t *tormentor) Run(ctx context.Context, clock func() time.Duration, note func(report.Fault)) {
+	t.nemesis.Run(ctx, func() int64 { return int64(clock()) }, func(i nemesis.Injection) { note(t.fault(i)) })
+}
+
+// Whole waits until the cluster says that it is.
+func (t *tormentor) Whole(ctx context.Context) error { return t.nemesis.Heal(ctx) }
+
+// fault turns an injection into its form in the result. The two notes of one
+// injection get the same number.
+func (t *tormentor) fault(i nemesis.Injection) report.Fault {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	number := 0
+	for n, other := range t.seen {
+		if other.Line == i.Line && other.Scheduled == i.Scheduled {
+			number = n + 1
+		}
+	}
+	if number == 0 {
+		t.seen = append(t.seen, i)
+		number = len(t.seen)
+	}
+	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
+	f := report.Fault{
+		Number: number, Fault: i.Fault, Target: i.Target, ScheduledSeconds: seconds(i.Scheduled), AtSeconds: seconds(i.Injected),
+		Verified: i.Verified, Error: i.Err, HealError: i.HealErr, Skipped: i.Skipped,
+	}
+	if i.Injected == 0 {
+		f.AtSeconds = f.ScheduledSeconds
+	}
+	if i.Over && i.HealErr == "" && i.Err == "" && i.Skipped == "" {
+		healed := seconds(max(i.Healed, i.InEffect, i.Injected))
+		f.HealedSeconds = &healed
+	}
+	return f
+}

@@ -1,0 +1,224 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/scenario"
+)
+
+// heldPrefix begins the kind of a record whose cluster stays up after the
+// command that started it.
+const heldPrefix = "up "
+
+// downLimit bounds how long a cluster may take to go.
+const downLimit = time.Minute
+
+func (a *app) clusterCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "cluster up|status|down [KIND[:N]]", Short: "Start, show and stop a real database cluster on this machine",
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("`%s` needs to be told what to do: up, status or down", c.CommandPath())
+			}
+			return usagef("%q is nothing that a cluster can be told; the nearest is %s", args[0], scenario.Nearest(args[0], []string{"up", "status", "down"}))
+		},
+	}
+	one := func(c *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("`%s` takes one cluster, such as postgres:2; `stroppy list clusters` shows all", c.CommandPath())
+		}
+		return nil
+	}
+	c.AddCommand(
+		&cobra.Command{Use: "up KIND[:N]", Short: "Start a cluster and leave it running", Args: one,
+			RunE: func(_ *cobra.Command, args []string) error { return a.clusterUp(args[0]) }},
+		&cobra.Command{Use: "status", Short: "Show the clusters that `cluster up` has left running", Args: noArguments,
+			RunE: func(*cobra.Command, []string) error { return a.clusterStatus() }},
+		&cobra.Command{Use: "down KIND[:N]", Short: "Stop a cluster and remove all that it made", Args: one,
+			RunE: func(_ *cobra.Command, args []string) error { return a.clusterDown(args[0]) }},
+		&cobra.Command{Use: "hold KIND[:N]", Short: "Start a cluster and stop it at the end of standard input or at a signal", Hidden: true, Args: one,
+			RunE: func(_ *cobra.Command, args []string) error { return a.clusterHold(args[0]) }},
+	)
+	return c
+}
+
+// held returns the clusters that were left running.
+func held() ([]cluster.RecordInfo, error) {
+	all, err := cluster.Records()
+	if err != nil {
+		return nil, err
+	}
+	var list []cluster.RecordInfo
+	for _, r := range all {
+		if r.Alive && strings.HasPrefix(r.Kind, heldPrefix) {
+			r.Kind = strings.TrimPrefix(r.Kind, heldPrefix)
+			list = append(list, r)
+		}
+	}
+	return list, nil
+}
+
+// clusterUp starts this program once more, which holds the cluster until it is
+// told to stop, and returns when the cluster answers.
+func (a *app) clusterUp(text string) error {
+	if _, _, err := parseCluster(text); err != nil {
+		return err
+	}
+	list, err := held()
+	if err != nil {
+		return err
+	}
+	for _, r := range list {
+		if r.Kind == text {
+			return usagef("%s is up already, at %s: take it down first with `stroppy cluster down %s`", text, r.URL, text)
+		}
+	}
+	program, err := exec.LookPath(os.Args[0])
+	if err != nil {
+		return fmt.Errorf("start %s: find this program: %w", text, err)
+	}
+	cmd := exec.Command(program, "cluster", "hold", text)
+	cmd.SysProcAttr = detached()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", text, err)
+	}
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", text, err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		exit := cmd.Wait()
+		var code *exec.ExitError
+		errors.As(exit, &code)
+		why := strings.TrimSpace(strings.TrimPrefix(lastLine(complaints.String()), "stroppy: "))
+		if code == nil || why == "" {
+			return fmt.Errorf("start %s: the program that was to hold it ended without a word", text)
+		}
+		return &exitError{code.ExitCode(), errors.New(why)}
+	}
+	_, err = fmt.Fprint(a.stdout, line)
+	return err
+}
+
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return lines[len(lines)-1]
+}
+
+// clusterHold starts a cluster, prints its URL, and stops it at a signal.
+func (a *app) clusterHold(text string) error {
+	kind, options, err := parseCluster(text)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	if _, err := cluster.Clear(ctx); err != nil {
+		return err
+	}
+	record, err := cluster.NewRecord(heldPrefix + text)
+	if err != nil {
+		return err
+	}
+	c, err := startCluster(ctx, kind, options)
+	if err != nil {
+		return errors.Join(err, record.Close())
+	}
+	if err := record.SetURL(scenario.Redact(c.URL())); err != nil {
+		return errors.Join(err, c.Stop(), record.Close())
+	}
+	fmt.Fprintln(a.stdout, c.URL())
+	<-ctx.Done()
+	return errors.Join(c.Stop(), record.Close())
+}
+
+func (a *app) clusterStatus() error {
+	list, err := held()
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(a.stdout, "No cluster is up.")
+		return err
+	}
+	for _, r := range list {
+		url := r.URL
+		if url == "" {
+			url = "starting"
+		}
+		if _, err := fmt.Fprintf(a.stdout, "%-16s up %-10s process %-8d %s\n", r.Kind, time.Since(r.Began).Round(time.Second), r.PID, url); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clusterDown stops the cluster of this name, and clears away what a crash has
+// left.
+func (a *app) clusterDown(text string) error {
+	list, err := held()
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, r := range list {
+		if r.Kind != text && !strings.HasPrefix(r.Kind, text+":") {
+			names = append(names, r.Kind)
+			continue
+		}
+		if err := r.Signal(syscall.SIGTERM); err != nil {
+			return err
+		}
+		return a.waitDown(r)
+	}
+	if err := a.clearLeftovers(context.Background(), a.stderr); err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return usagef("no cluster is up")
+	}
+	return usagef("%s is not up; what is up: %s", text, strings.Join(names, ", "))
+}
+
+func (a *app) waitDown(r cluster.RecordInfo) error {
+	for deadline := time.Now().Add(downLimit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		list, err := held()
+		if err != nil {
+			return err
+		}
+		gone := true
+		for _, other := range list {
+			gone = gone && other.PID != r.PID
+		}
+		if gone {
+			_, err := fmt.Fprintf(a.stdout, "%s is down\n", r.Kind)
+			return err
+		}
+	}
+	return fmt.Errorf("stop %s: process %d, which holds it, has not ended within %v", r.Kind, r.PID, downLimit)
+}
+
+// clearLeftovers takes away what an earlier stroppy that was killed has left.
+func (a *app) clearLeftovers(ctx context.Context, to io.Writer) error {
+	cleared, err := cluster.Clear(ctx)
+	for _, line := range cleared {
+		fmt.Fprintln(to, "cleared:", line)
+	}
+	return err
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/scenario"
+)
+
+// clusterKind is one kind of database cluster that this program can start.
+type clusterKind struct {
+	name  string
+	about string
+	nodes int // where no number is given
+	most  int // that make sense on one machine
+	start func(ctx context.Context, o cluster.Options) (cluster.Cluster, error)
+}
+
+func clusterKinds() []clusterKind {
+	return []clusterKind{
+		{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcd.Start)},
+		{"postgres", "postgres:N[?sync=off&fsync=off]  a PostgreSQL primary with synchronous standbys and automatic fail-over", 1, 5, starter(postgres.StartCluster)},
+	}
+}
+
+func starter[C cluster.Cluster](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Cluster, error) {
+	return func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) {
+		c, err := start(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
+}
+
+// parseCluster reads KIND[:N][?PARAMS]. The parameters memory (data in
+// /dev/shm), loopback (no network namespaces) and layer (a file system that can
+// fail under every node's data) are those of any kind; the others are the kind's.
+func parseCluster(text string) (clusterKind, cluster.Options, error) {
+	var o cluster.Options
+	name, query, _ := strings.Cut(text, "?")
+	name, number, counted := strings.Cut(name, ":")
+	var kind clusterKind
+	var names []string
+	for _, k := range clusterKinds() {
+		if names = append(names, k.name); k.name == name {
+			kind = k
+		}
+	}
+	if kind.name == "" {
+		return kind, o, usagef("%q is no cluster that stroppy can start; the nearest is %s", name, scenario.Nearest(name, names))
+	}
+	o.Nodes = kind.nodes
+	if counted {
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 || n > kind.most {
+			return kind, o, usagef("the cluster %s has %q for its number of nodes: it must be from 1 to %d", text, number, kind.most)
+		}
+		o.Nodes = n
+	}
+	params, err := url.ParseQuery(query)
+	if err != nil {
+		return kind, o, usagef("the cluster %s cannot be read after its question mark: give name=value, with & between them", text)
+	}
+	for name, to := range map[string]*bool{"memory": &o.InMemory, "loopback": &o.Loopback, "layer": &o.Layer} {
+		if !params.Has(name) {
+			continue
+		}
+		switch params.Get(name) {
+		case "on", "":
+			*to = true
+		case "off":
+		default:
+			return kind, o, usagef("the cluster %s has %s=%s: it must be on or off", text, name, params.Get(name))
+		}
+		params.Del(name)
+	}
+	o.Params = params
+	return kind, o, nil
+}
+
+// startCluster starts a cluster. A parameter that the kind does not know is an
+// error of usage.
+func startCluster(ctx context.Context, kind clusterKind, o cluster.Options) (cluster.Cluster, error) {
+	c, err := kind.start(ctx, o)
+	var param *cluster.ParamError
+	if errors.As(err, &param) {
+		return nil, &exitError{exitUsage, err}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start the cluster: %w", err)
+	}
+	return c, nil
+}
+
+func clusterLines() (lines []string) {
+	for _, k := range clusterKinds() {
+		form, about, _ := strings.Cut(k.about, "  ")
+		lines = append(lines, fmt.Sprintf("%-42s %s", form, about))
+	}
+	return append(lines, "", "Parameters of any kind, after a question mark:",
+		"  memory=on    the data in /dev/shm, where fsync costs nothing and means nothing",
+		"  loopback=on  all nodes on 127.0.0.1, without network namespaces and the faults that need them",
+		"  layer=on     a file system under every node's data that can fill up, be slow, and lose what was not synced")
+}

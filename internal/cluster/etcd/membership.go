@@ -1,0 +1,268 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// undoLimit bounds the removal of a node that could not be added.
+const undoLimit = 10 * time.Second
+
+// Leader returns the number of the node that a majority of the nodes names as
+// the leader of one term. While there is none, or it is dead or paused, Leader
+// waits until ctx ends.
+func (c *Cluster) Leader(ctx context.Context) (int, error) {
+	n, err := c.leader(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return n.Number(), nil
+}
+
+func (c *Cluster) leader(ctx context.Context) (leader *node, err error) {
+	err = persist(ctx, func() error {
+		if leader = c.named(ctx); leader == nil {
+			return errors.New("no running node leads")
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("find the leader of the etcd cluster: %w", err)
+	}
+	return leader, nil
+}
+
+// named asks all nodes once, and waits for no more answers than it needs.
+func (c *Cluster) named(ctx context.Context) *node {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	nodes := c.list()
+	answers := make(chan status, len(nodes))
+	for _, n := range nodes {
+		go func() {
+			s, err := n.status(ctx)
+			if err != nil {
+				s.Leader = 0
+			}
+			answers <- s
+		}()
+	}
+	type lead struct{ member, term number }
+	votes := map[lead]int{}
+	for range nodes {
+		s := <-answers
+		l := lead{s.Leader, s.Term}
+		if votes[l]++; l.member == 0 || votes[l] <= len(nodes)/2 {
+			continue
+		}
+		for _, n := range nodes {
+			if n.id.Load() == l.member && n.awake() {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+// MoveLeader hands the lead over to a node, unless it leads already.
+func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
+	target, err := c.node(to)
+	if err == nil && !target.awake() {
+		err = fmt.Errorf("%s does not run", target.Name())
+	}
+	if err == nil {
+		err = persist(ctx, func() error {
+			leader, err := c.leader(ctx)
+			if err != nil || leader == target {
+				return err
+			}
+			err = leader.ask(ctx, changeTimeout, "/v3/maintenance/transfer-leadership",
+				map[string]string{"targetID": fmt.Sprint(target.id.Load())}, nil)
+			return errors.Join(fmt.Errorf("%s leads", leader.Name()), err)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("move the lead of the etcd cluster to node %d: %w", to, err)
+	}
+	return nil
+}
+
+// Whole returns when all nodes, and none else, are members, name the same
+// leader, have no alarm, and each answers a linearizable read and has applied
+// all that any of them knew to be committed when Whole asked first.
+func (c *Cluster) Whole(ctx context.Context) error {
+	if err := persist(ctx, func() error { return c.whole(ctx) }); err != nil {
+		return fmt.Errorf("wait until the etcd cluster is whole: %w", err)
+	}
+	return nil
+}
+
+func (c *Cluster) whole(ctx context.Context) error {
+	nodes := c.list()
+	var committed, leader number
+	for _, n := range nodes {
+		s, err := n.status(ctx)
+		if err != nil {
+			return fmt.Errorf("ask %s for its status: %w", n.Name(), err)
+		}
+		committed, leader = max(committed, s.Index), s.Leader
+	}
+	for _, n := range nodes {
+		if err := n.read(ctx); err != nil {
+			return fmt.Errorf("read from %s: %w", n.Name(), err)
+		}
+		s, err := n.status(ctx)
+		if err != nil {
+			return fmt.Errorf("ask %s for its status: %w", n.Name(), err)
+		}
+		members, err := n.members(ctx)
+		switch {
+		case err != nil:
+			return fmt.Errorf("ask %s for the members: %w", n.Name(), err)
+		case len(s.Problems) > 0:
+			return fmt.Errorf("%s reports %q", n.Name(), s.Problems)
+		case s.Leader != leader || leader == 0:
+			return fmt.Errorf("%s names the leader %x and the last node %x", n.Name(), s.Leader, leader)
+		case s.Applied < committed:
+			return fmt.Errorf("%s has applied %d of %d entries", n.Name(), s.Applied, committed)
+		case !areMembers(members, nodes):
+			return fmt.Errorf("%s lists the members %+v", n.Name(), members)
+		}
+	}
+	return nil
+}
+
+// areMembers says that the members are the nodes, each started and with a vote.
+func areMembers(members []member, nodes []*node) bool {
+	return len(members) == len(nodes) && !slices.ContainsFunc(nodes, func(n *node) bool {
+		return !slices.ContainsFunc(members, func(m member) bool {
+			return m.Name == n.Name() && m.ID == n.id.Load() && !m.IsLearner
+		})
+	})
+}
+
+// Add makes one more host and a node on it that joins the cluster. Clients that
+// were opened before do not know it.
+func (c *Cluster) Add(ctx context.Context) (int, error) {
+	n, err := c.grow(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("add a node to the etcd cluster: %w", err)
+	}
+	if err := n.Restart(ctx); err != nil {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+		defer cancel()
+		return 0, fmt.Errorf("add a node to the etcd cluster: %w", errors.Join(err, c.Remove(undo, n.Number())))
+	}
+	return n.Number(), nil
+}
+
+func (c *Cluster) grow(ctx context.Context) (*node, error) {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	if c.life.Err() != nil {
+		return nil, context.Cause(c.life)
+	}
+	host, err := c.network.Add(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { c.hosts++ }()
+	return c.newNode(ctx, host)
+}
+
+// Remove takes a node out of the cluster, ends it and removes its data. The
+// membership goes first: a node that stays behind would disturb elections.
+func (c *Cluster) Remove(ctx context.Context, number int) error {
+	n, err := c.shrink(ctx, number)
+	if err == nil {
+		n.retire(errRemoved)
+		err = n.erase()
+	}
+	if err != nil {
+		return fmt.Errorf("remove node %d of the etcd cluster: %w", number, err)
+	}
+	return nil
+}
+
+func (c *Cluster) shrink(ctx context.Context, number int) (*node, error) {
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	n, err := c.node(number)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(c.list()) == 1:
+		return nil, errors.New("it is the last one")
+	}
+	ctx, cancel := n.bound(ctx)
+	defer cancel()
+	if err := n.change(ctx, func(via *node) error { return n.expel(ctx, via) }); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nodes = slices.DeleteFunc(c.nodes, func(m *node) bool { return m == n })
+	return n, nil
+}
+
+// join makes the node, whose folder must be empty, a new member.
+func (n *node) join(ctx context.Context) error {
+	n.cluster.changing.Lock()
+	defer n.cluster.changing.Unlock()
+	err := n.change(ctx, func(via *node) error {
+		if err := n.expel(ctx, via); err != nil {
+			return err
+		}
+		return via.ask(ctx, changeTimeout, "/v3/cluster/member/add", map[string][]string{"peerURLs": {"http://" + n.peer}}, nil)
+	})
+	if err != nil {
+		return fmt.Errorf("join the etcd cluster: %w", err)
+	}
+	n.joined.Store(true)
+	return nil
+}
+
+// change does something to the node's membership over one of the other nodes
+// that answers a linearizable read, again and again until it is done: with the
+// default --strict-reconfig-check, etcd refuses while a node has not been
+// connected to the others for 5 s.
+func (n *node) change(ctx context.Context, do func(via *node) error) error {
+	return persist(ctx, func() error {
+		err := errors.New("no other node runs")
+		for _, via := range n.cluster.list() {
+			if via == n || !via.awake() {
+				continue
+			}
+			if err = via.read(ctx); err == nil {
+				err = do(via)
+			}
+			if err == nil {
+				return nil
+			}
+		}
+		return err
+	})
+}
+
+// expel removes every member that has the node's name or address. The list may
+// miss one that was added or removed by a request whose answer was lost; what
+// comes next is then refused, and tried again with a newer list.
+func (n *node) expel(ctx context.Context, via *node) error {
+	members, err := via.members(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if m.Name != n.Name() && !slices.Contains(m.PeerURLs, "http://"+n.peer) {
+			continue
+		}
+		err := via.ask(ctx, changeTimeout, "/v3/cluster/member/remove", map[string]string{"ID": fmt.Sprint(m.ID)}, nil)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

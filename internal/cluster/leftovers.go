@@ -1,0 +1,332 @@
+package cluster
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// LeftoverKind says what a Leftover is.
+type LeftoverKind string
+
+// What this program makes outside of itself.
+const (
+	LeftNamespace LeftoverKind = "namespace" // a named network namespace
+	LeftLink      LeftoverKind = "link"      // a network link in this program's own namespace
+	LeftMount     LeftoverKind = "mount"     // a mounted file system
+	LeftFolder    LeftoverKind = "folder"    // a folder with all that is in it
+	LeftProcess   LeftoverKind = "process"   // a process with its descendants
+)
+
+// Leftover is one thing that stays when this program is killed before it could
+// take it away.
+type Leftover struct {
+	Kind  LeftoverKind `json:"kind"`
+	Name  string       `json:"name,omitempty"` // of a namespace or a link, path of a mount or a folder
+	PID   int          `json:"pid,omitempty"`  // of a process
+	Start string       `json:"start,omitempty"`
+}
+
+// ourPrefix begins the names of all that this program makes, so that a record
+// that was damaged or forged cannot have anything else taken away.
+const ourPrefix = "stroppy"
+
+// FolderLeftover is a folder whose own name begins with stroppy-.
+func FolderLeftover(path string) Leftover { return Leftover{Kind: LeftFolder, Name: path} }
+
+// MountLeftover is a file system mounted on a path below a folder whose name
+// begins with stroppy-.
+func MountLeftover(path string) Leftover { return Leftover{Kind: LeftMount, Name: path} }
+
+// ProcessLeftover is a process that was started.
+func ProcessLeftover(p *Process) Leftover {
+	l := Leftover{Kind: LeftProcess, PID: p.PID()}
+	if s, err := readStat(l.PID); err == nil {
+		l.Start = s.start
+	}
+	return l
+}
+
+func (l Leftover) String() string {
+	if l.Kind == LeftProcess {
+		return "process " + strconv.Itoa(l.PID)
+	}
+	return string(l.Kind) + " " + l.Name
+}
+
+// check refuses what cannot be ours.
+func (l Leftover) check() error {
+	switch l.Kind {
+	case LeftProcess:
+		if l.PID > 1 {
+			return nil
+		}
+	case LeftNamespace:
+		if strings.HasPrefix(l.Name, ourPrefix+"-") && filepath.Base(l.Name) == l.Name {
+			return nil
+		}
+	case LeftLink:
+		if strings.HasPrefix(l.Name, ourPrefix) {
+			return nil
+		}
+	case LeftFolder:
+		if cleanPath(l.Name) && strings.HasPrefix(filepath.Base(l.Name), ourPrefix+"-") {
+			return nil
+		}
+	case LeftMount:
+		if cleanPath(l.Name) && strings.Contains(l.Name, "/"+ourPrefix+"-") {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s is not named as what stroppy makes", l)
+}
+
+func cleanPath(path string) bool { return filepath.IsAbs(path) && filepath.Clean(path) == path }
+
+// Record is a small file that names what this program makes, each thing before
+// it is made, and outlives it when it is killed. The file is in a folder of the
+// user's own, and names its owner. Its methods may be called from several
+// goroutines.
+type Record struct {
+	mu   sync.Mutex
+	file *os.File // nil once closed
+}
+
+// entry is one line of a record. The first line has the owner.
+type entry struct {
+	Owner *owner    `json:"owner,omitempty"`
+	Kind  string    `json:"kind,omitempty"`
+	Began time.Time `json:"began,omitzero"`
+	URL   string    `json:"url,omitempty"`
+	Made  *Leftover `json:"made,omitempty"`
+}
+
+// NewRecord begins a record. kind says what it is of, such as etcd:3.
+func NewRecord(kind string) (*Record, error) {
+	folder, err := stateFolder()
+	if err != nil {
+		return nil, err
+	}
+	self, err := thisProcess()
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(folder, randomName()+recordSuffix), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("begin a record of what has to be cleared: %w", err)
+	}
+	r := &Record{file: file}
+	if err := r.write(entry{Owner: &self, Kind: kind, Began: time.Now()}); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+const recordSuffix = ".jsonl"
+
+// randomName has eight letters that no one else has.
+func randomName() string {
+	var b [4]byte
+	rand.Read(b[:]) // never fails, see crypto/rand
+	return hex.EncodeToString(b[:])
+}
+
+// Add records what is about to be made.
+func (r *Record) Add(what Leftover) error {
+	if err := what.check(); err != nil {
+		return fmt.Errorf("record what has to be cleared: %w", err)
+	}
+	return r.write(entry{Made: &what})
+}
+
+// SetURL records where the cluster answers, without a password.
+func (r *Record) SetURL(address string) error {
+	u, err := url.Parse(address)
+	if err != nil {
+		return errors.New("record the cluster's URL: it cannot be parsed")
+	}
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	return r.write(entry{URL: u.String()})
+}
+
+// TempFolder records and makes an empty folder in parent, which any user may
+// enter.
+func (r *Record) TempFolder(parent string) (string, error) {
+	parent, err := filepath.Abs(parent)
+	if err != nil {
+		return "", fmt.Errorf("make a temporary folder: %w", err)
+	}
+	path := filepath.Join(parent, ourPrefix+"-"+randomName())
+	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("make a temporary folder: %s is there already, try again", path)
+	}
+	if err := r.Add(FolderLeftover(path)); err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(path, 0o755); err != nil {
+		return "", fmt.Errorf("make a temporary folder: %w", err)
+	}
+	return path, nil
+}
+
+// write appends one line by one call, so that a line is there whole or, if this
+// program is killed in it, what it names was not made yet.
+func (r *Record) write(e entry) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("record what has to be cleared: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil {
+		return errors.New("record what has to be cleared: the record is closed")
+	}
+	if _, err := r.file.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("record what has to be cleared: %w", err)
+	}
+	return nil
+}
+
+// Close removes the record, after all that it names was taken away. It may be
+// called again.
+func (r *Record) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil {
+		return nil
+	}
+	err := errors.Join(os.Remove(r.file.Name()), r.file.Close())
+	r.file = nil
+	if err != nil {
+		return fmt.Errorf("remove the record of what has to be cleared: %w", err)
+	}
+	return nil
+}
+
+// stateFolder is where the records of this user are: made if need be, and
+// refused when anybody else could write it.
+func stateFolder() (string, error) {
+	path := filepath.Join(os.TempDir(), ourPrefix+"-"+strconv.Itoa(os.Geteuid()))
+	// Another user's environment may have been inherited, by sudo -E for instance.
+	if runtime := os.Getenv("XDG_RUNTIME_DIR"); runtime != "" && ownFolder(runtime) {
+		path = filepath.Join(runtime, ourPrefix)
+	}
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", fmt.Errorf("make the folder for records of what has to be cleared: %w", err)
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return "", fmt.Errorf("look at the folder for records of what has to be cleared: %w", err)
+	}
+	if !ownFolder(path) || info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("%s must be a folder that belongs to you and that nobody else may enter: remove it or repair its owner and mode", path)
+	}
+	return path, nil
+}
+
+// ownFolder tells whether a path is a folder, not a link to one, of this user.
+func ownFolder(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	s, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.IsDir() && int(s.Uid) == os.Geteuid()
+}
+
+// RecordInfo is what a record says.
+type RecordInfo struct {
+	Kind  string
+	URL   string // where the cluster answers; empty until it does
+	PID   int    // of the program that made it
+	Alive bool   // that program runs
+	Began time.Time
+	Made  []Leftover
+
+	path  string
+	owner owner
+}
+
+// Records lists the records of this user, the oldest first. Those of programs
+// that run in another container are left out: nothing can be known of them here.
+func Records() ([]RecordInfo, error) {
+	folder, err := stateFolder()
+	if err != nil {
+		return nil, err
+	}
+	paths, err := filepath.Glob(filepath.Join(folder, "*"+recordSuffix))
+	if err != nil {
+		return nil, fmt.Errorf("list the records: %w", err)
+	}
+	var records []RecordInfo
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // its owner has closed it since
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list the records: %w", err)
+		}
+		info, ok := parseRecord(text)
+		if !ok {
+			continue // its owner is just writing the first line, or was killed in it
+		}
+		info.path = path
+		life, err := info.owner.life()
+		if err != nil {
+			return nil, err
+		}
+		if info.Alive = life == alive; life != elsewhere {
+			records = append(records, info)
+		}
+	}
+	slices.SortFunc(records, func(a, b RecordInfo) int { return a.Began.Compare(b.Began) })
+	return records, nil
+}
+
+// parseRecord reads a record up to the first line that is not whole.
+func parseRecord(text []byte) (RecordInfo, bool) {
+	var info RecordInfo
+	for line := range bytes.Lines(text) {
+		var e entry
+		if line[len(line)-1] != '\n' || json.Unmarshal(line, &e) != nil {
+			break
+		}
+		if e.Owner != nil {
+			info.owner, info.PID, info.Kind, info.Began = *e.Owner, e.Owner.PID, e.Kind, e.Began
+		}
+		if e.URL != "" {
+			info.URL = e.URL
+		}
+		if e.Made != nil && e.Made.check() == nil {
+			info.Made = append(info.Made, *e.Made)
+		}
+	}
+	return info, info.PID != 0
+}
+
+// Signal sends a signal to the program that made the record, if that still runs.
+func (i RecordInfo) Signal(signal syscall.Signal) error {
+	life, err := i.owner.life()
+	if err != nil || life != alive {
+		return err
+	}
+	if err := syscall.Kill(i.PID, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("send %v to process %d, which made %s: %w", signal, i.PID, i.Kind, err)
+	}
+	return nil
+}

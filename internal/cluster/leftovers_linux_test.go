@@ -1,0 +1,344 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// owned is what a program made that is killed then.
+type owned struct {
+	ID, Folder, Mount string
+	PIDs              []int
+}
+
+// ownNetwork makes one of each kind of thing, says so, and waits to be killed.
+// text is "loopback" or "namespaces" and a folder.
+func ownNetwork(text string) error {
+	kind, parent, _ := strings.Cut(text, " ")
+	n, err := NewNetwork(context.Background(), 2, kind == "loopback")
+	if err != nil {
+		return err
+	}
+	made := owned{}
+	ready := filepath.Join(parent, randomName())
+	if f, ok := n.fabric.(*namespaces); ok {
+		made.ID = f.id
+	}
+	for i := range 2 {
+		// It does not heed the signals that tell of this program's end.
+		p, err := n.Host(i).Start(exec.Command("sh", "-c", `trap "" TERM HUP; echo >"$0"; sleep 1000 & wait`, ready), syscall.SIGTERM)
+		if err != nil {
+			return err
+		}
+		made.PIDs = append(made.PIDs, p.PID())
+		if err := p.Poll(context.Background(), func() bool { return os.Remove(ready) == nil }); err != nil {
+			return err
+		}
+	}
+	r, err := NewRecord("postgres:2")
+	if err != nil {
+		return err
+	}
+	if made.Folder, err = r.TempFolder(parent); err != nil {
+		return err
+	}
+	if err := r.SetURL("postgres://u:secret@10.0.0.1:5432/db"); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(made.Folder, "n0", "data"), 0o755); err != nil {
+		return err
+	}
+	if kind == "namespaces" {
+		made.Mount = filepath.Join(made.Folder, "n0", "data")
+		if err := r.Add(MountLeftover(made.Mount)); err != nil {
+			return err
+		}
+		if err := unix.Mount("tmpfs", made.Mount, "tmpfs", 0, ""); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(made.Folder, "n0", "data", "row"), []byte("1"), 0o600); err != nil {
+		return err
+	}
+	line, err := json.Marshal(made)
+	if err != nil {
+		return err
+	}
+	fmt.Println(string(line))
+	select {}
+}
+
+// startOwner starts a program that makes things and returns what it made.
+func startOwner(t *testing.T, kind, parent string) (*exec.Cmd, owned) {
+	t.Helper()
+	cmd := inRole(context.Background(), "own "+kind+" "+parent)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	var made owned
+	if err == nil {
+		err = json.Unmarshal(line, &made)
+	}
+	if err != nil {
+		t.Fatalf("the program that is to be killed says %q: %v", line, err)
+	}
+	return cmd, made
+}
+
+func aliveNow(pid int) bool {
+	s, err := readStat(pid)
+	return err == nil && s.state != "Z"
+}
+
+// TestClear kills programs that made networks, on namespaces and on loopback,
+// and takes away what they left, while what others have made stays.
+func TestClear(t *testing.T) {
+	for _, kind := range []string{"namespaces", "loopback"} {
+		t.Run(kind, func(t *testing.T) {
+			if kind == "namespaces" {
+				needNamespaces(t)
+			}
+			t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+			parent := t.TempDir()
+			if kind == "namespaces" {
+				stays := foreign(t)
+				defer stays()
+			}
+			_, living := startOwner(t, kind, parent)
+			victim, made := startOwner(t, kind, parent)
+			if err := victim.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = victim.Wait()
+			for _, pid := range made.PIDs {
+				if !aliveNow(pid) {
+					t.Fatalf("process %d, which heeds no signal, has not outlived its program", pid)
+				}
+			}
+			lines, err := Clear(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(strings.Join(lines, "\n"))
+			for _, pid := range made.PIDs {
+				if aliveNow(pid) {
+					t.Errorf("process %d was not cleared", pid)
+				}
+				if !strings.Contains(strings.Join(lines, "\n"), "process "+strconv.Itoa(pid)) {
+					t.Errorf("no line tells of process %d", pid)
+				}
+			}
+			if _, err := os.Lstat(made.Folder); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the folder %s was not cleared: %v", made.Folder, err)
+			}
+			if left := tracesOf(t, made); len(left) > 0 {
+				t.Errorf("%v were not cleared", left)
+			}
+			stillWhole(t, kind, living)
+			if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {
+				t.Errorf("a second Clear: %v, %v", lines, err)
+			}
+			endOwner(t, living)
+		})
+	}
+}
+
+// tracesOf lists the namespaces and links, if there were any.
+func tracesOf(t *testing.T, made owned) []string {
+	if made.ID == "" {
+		return nil
+	}
+	return traces(t, made.ID)
+}
+
+// stillWhole looks at what a living program made.
+func stillWhole(t *testing.T, kind string, living owned) {
+	t.Helper()
+	for _, pid := range living.PIDs {
+		if !aliveNow(pid) {
+			t.Errorf("process %d of a living program was cleared", pid)
+		}
+	}
+	if _, err := os.ReadFile(filepath.Join(living.Folder, "n0", "data", "row")); err != nil {
+		t.Errorf("a folder of a living program was cleared: %v", err)
+	}
+	if left := tracesOf(t, living); kind == "namespaces" && len(left) != 4 {
+		t.Errorf("a living program has %v left", left)
+	}
+	records, err := Records()
+	if err != nil || len(records) != 2 || !records[0].Alive || records[1].Kind != "postgres:2" || records[1].URL != "postgres://u@10.0.0.1:5432/db" {
+		t.Errorf("the records of a living program are %+v, %v", records, err)
+	}
+}
+
+// endOwner ends the living program by its record, as cluster down does, and
+// clears what it left.
+func endOwner(t *testing.T, living owned) {
+	t.Helper()
+	records, err := Records()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range records {
+		if err := r.Signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit := time.Now().Add(20 * time.Second); len(records) > 0; time.Sleep(10 * time.Millisecond) {
+		if _, err := Clear(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if records, err = Records(); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("%v are left", records)
+		}
+	}
+	if left := tracesOf(t, living); len(left) > 0 {
+		t.Errorf("%v were not cleared", left)
+	}
+}
+
+// foreign makes a namespace and a bridge that are named as ours are and that no
+// record names, and returns a check that they are still there.
+func foreign(t *testing.T) func() {
+	t.Helper()
+	id := randomName()
+	path := namespacePath(ourPrefix + "-" + id + "-n0")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bridge := &netlink.Bridge{LinkAttrs: named(ourPrefix + id)}
+	if err := netlink.LinkAdd(bridge); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(os.Remove(path), netlink.LinkDel(bridge)); err != nil {
+			t.Error(err)
+		}
+	})
+	return func() {
+		if _, err := os.Lstat(path); err != nil {
+			t.Errorf("a foreign namespace was cleared: %v", err)
+		}
+		if _, err := netlink.LinkByName(ourPrefix + id); err != nil {
+			t.Errorf("a foreign bridge was cleared: %v", err)
+		}
+	}
+}
+
+// TestClearKnowsWhose writes records of owners that cannot be compared with the
+// processes of now, and records that were damaged.
+func TestClearKnowsWhose(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	state, err := stateFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleeper, err := StartProcess(exec.Command("sleep", "1000"), syscall.SIGKILL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sleeper.Kill()
+	self, err := thisProcess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, other, gone := self, self, self
+	old.Boot, other.Space, gone.Start = "another", "pid:[1]", "1"
+	for _, c := range []struct {
+		name           string
+		owner          owner
+		tail           string // damage at the end
+		folder, record bool   // stays
+		processStays   bool
+	}{
+		{name: "alive", owner: self, folder: true, record: true, processStays: true},
+		{name: "before a restart of the machine", owner: old, processStays: true},
+		{name: "in another container", owner: other, folder: true, record: true, processStays: true},
+		{name: "dead", owner: gone, tail: `{"made":{"kind":"folder","na`, processStays: false},
+	} {
+		folder := filepath.Join(t.TempDir(), "stroppy-x")
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var text []byte
+		made := []Leftover{FolderLeftover(folder), FolderLeftover(filepath.Dir(folder)), ProcessLeftover(sleeper)}
+		for _, e := range []entry{{Owner: &c.owner, Kind: "test"}, {Made: &made[0]}, {Made: &made[1]}, {Made: &made[2]}} {
+			line, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = append(append(text, line...), '\n')
+		}
+		record := filepath.Join(state, "r"+recordSuffix)
+		if err := os.WriteFile(record, append(text, c.tail...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Clear(t.Context()); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if _, err := os.Lstat(folder); (err == nil) != c.folder {
+			t.Errorf("%s: the folder: %v", c.name, err)
+		}
+		if _, err := os.Lstat(filepath.Dir(folder)); err != nil {
+			t.Errorf("%s: a folder that is not named as ours was cleared", c.name)
+		}
+		if _, err := os.Lstat(record); (err == nil) != c.record {
+			t.Errorf("%s: the record: %v", c.name, err)
+		}
+		if aliveNow(sleeper.PID()) != c.processStays {
+			t.Errorf("%s: the process is alive: %v", c.name, !c.processStays)
+		}
+		_ = os.Remove(record)
+	}
+}
+
+// TestClearLeavesMounts holds that a folder in which something is mounted that
+// no record names is not removed.
+func TestClearLeavesMounts(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("skipped engine: mounts: run as root")
+	}
+	folder := filepath.Join(t.TempDir(), "stroppy-x")
+	inside := filepath.Join(folder, "with a blank")
+	if err := os.MkdirAll(inside, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", inside, "tmpfs", 0, ""); err != nil {
+		t.Skip("skipped engine: mounts: run as root: " + err.Error())
+	}
+	if was, err := removeFolder(folder); err == nil || was {
+		t.Error("a folder was removed with somebody's mount in it")
+	}
+	if was, err := unmount(inside); err != nil || !was {
+		t.Errorf("unmount: %v, %v", was, err)
+	}
+	if was, err := unmount(inside); err != nil || was {
+		t.Errorf("a second unmount: %v, %v", was, err)
+	}
+	if was, err := removeFolder(folder); err != nil || !was {
+		t.Errorf("remove the folder: %v, %v", was, err)
+	}
+}

@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestRecord(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	r, err := NewRecord("etcd:3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := r.TempFolder(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []Leftover{
+		{}, {Kind: LeftFolder, Name: "/"}, FolderLeftover("stroppy-x"), FolderLeftover("/a/stroppy-x/../.."), FolderLeftover("/home/stroppy"),
+		MountLeftover("/mnt"), {Kind: LeftNamespace, Name: "blue"}, {Kind: LeftNamespace, Name: "stroppy-/../x"},
+		{Kind: LeftLink, Name: "eth0"}, {Kind: LeftProcess, PID: 1}, {Kind: "disk", Name: "/stroppy-x"},
+	} {
+		if err := r.Add(bad); err == nil {
+			t.Errorf("%v is taken", bad)
+		}
+	}
+	if err := r.SetURL("etcd://root:secret@h1:2379"); err != nil {
+		t.Fatal(err)
+	}
+	records, err := Records()
+	if err != nil || len(records) != 1 {
+		t.Fatalf("Records: %v, %v", records, err)
+	}
+	got := records[0]
+	if got.Kind != "etcd:3" || got.URL != "etcd://root@h1:2379" || got.PID != os.Getpid() || !got.Alive ||
+		len(got.Made) != 1 || got.Made[0].Name != folder || time.Since(got.Began) > time.Hour {
+		t.Errorf("the record is %+v", got)
+	}
+	if text, err := os.ReadFile(got.path); err != nil || strings.Contains(string(text), "secret") {
+		t.Errorf("the record has the password: %v", err)
+	}
+	if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {
+		t.Errorf("Clear of a living program: %v, %v", lines, err)
+	}
+	for range 2 {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := r.Add(FolderLeftover("/stroppy-x")); err == nil {
+		t.Error("a closed record is written")
+	}
+	if records, err := Records(); err != nil || len(records) != 0 {
+		t.Errorf("after Close: %v, %v", records, err)
+	}
+}
+
+// TestStateFolder refuses a folder that somebody else could have prepared.
+func TestStateFolder(t *testing.T) {
+	for name, prepare := range map[string]func(path string) error{
+		"open to others": func(path string) error { return os.Mkdir(path, 0o700) },
+		"a link":         func(path string) error { return os.Symlink(t.TempDir(), path) },
+		"a file":         func(path string) error { return os.WriteFile(path, nil, 0o600) },
+	} {
+		runtime := t.TempDir()
+		t.Setenv("XDG_RUNTIME_DIR", runtime)
+		path := filepath.Join(runtime, "stroppy")
+		if err := prepare(path); err != nil {
+			t.Fatal(err)
+		}
+		if name == "open to others" {
+			if err := os.Chmod(path, 0o770); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := NewRecord("x"); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestEmptyRecords removes what a program left that was killed before it wrote
+// its name, and not what is just being written.
+func TestEmptyRecords(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
+	state, err := stateFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, age := range []time.Duration{0, time.Hour} {
+		path := filepath.Join(state, "x"+recordSuffix)
+		if err := os.WriteFile(path, []byte(`{"owner":{"pi`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		then := time.Now().Add(-age)
+		if err := os.Chtimes(path, then, then); err != nil {
+			t.Fatal(err)
+		}
+		if lines, err := Clear(t.Context()); err != nil || len(lines) > 0 {
+			t.Errorf("Clear: %v, %v", lines, err)
+		}
+		if _, err := os.Lstat(path); (err == nil) != (age == 0) {
+			t.Errorf("the record of %v ago: %v", age, err)
+		}
+	}
+}

@@ -1,0 +1,365 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// namespaces is a fabric: a network namespace a host and one for the switch,
+// which has the bridge that joins them. The switch is apart from this program's
+// own namespace so that no firewall for forwarded packets of this machine (that
+// of a container engine, for instance) sees the packets between hosts, and so
+// that one link, this program's own, is all that other programs see.
+//
+//	this program ── client ┐
+//	n0: eth0 ──────────────┤ switch: bridge
+//	n1: eth0 ──────────────┘
+type namespaces struct {
+	record *Record
+	id     string // in the names of all that is made
+	subnet netip.Prefix
+
+	mu     sync.RWMutex // held for reading by those that are inside
+	hosts  []place
+	closed bool
+
+	home     netns.NsHandle // this program's own
+	exchange place          // the switch
+	bridge   netlink.Link
+	links    []shapedLink // one a host
+	homeLink bool         // this program's link was made
+	filtered bool         // there were rules
+}
+
+// place is one network namespace.
+type place struct {
+	name  string
+	ns    netns.NsHandle
+	links *netlink.Handle
+}
+
+const (
+	// clientLast ends the address of this program; hosts count up from 1.
+	clientLast = 254
+	hostLink   = "eth0" // a host's link as the host sees it
+	clientPort = "client"
+	bridgeName = "bridge"
+)
+
+// portName is a host's end at the switch.
+func portName(number int) string { return "n" + strconv.Itoa(number) }
+
+// newFabric makes the switch and this program's link to it.
+func newFabric(record *Record) (fabric, error) {
+	n := &namespaces{record: record, home: netns.None()}
+	if err := n.build(); err != nil {
+		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+			err = fmt.Errorf("network namespaces need root, or the capabilities CAP_SYS_ADMIN and CAP_NET_ADMIN: %w", err)
+		}
+		return nil, errors.Join(err, n.close())
+	}
+	return n, nil
+}
+
+func (n *namespaces) build() (err error) {
+	if n.home, err = netns.GetFromPath("/proc/thread-self/ns/net"); err != nil {
+		return fmt.Errorf("look at this program's network namespace: %w", err)
+	}
+	if n.id, err = freeID(); err != nil {
+		return err
+	}
+	if n.exchange, err = n.newPlace("switch"); err != nil {
+		return err
+	}
+	links := n.exchange.links
+	if err := links.LinkAdd(&netlink.Bridge{LinkAttrs: named(bridgeName)}); err != nil {
+		return fmt.Errorf("make a bridge: %w", err)
+	}
+	if n.bridge, err = links.LinkByName(bridgeName); err != nil {
+		return fmt.Errorf("make a bridge: %w", err)
+	}
+	if err := links.LinkSetUp(n.bridge); err != nil {
+		return fmt.Errorf("make a bridge: %w", err)
+	}
+	if err := n.record.Add(Leftover{Kind: LeftLink, Name: n.homeName()}); err != nil {
+		return err
+	}
+	if err := n.plug(clientPort, portIndex+clientLast, n.homeName(), n.home); err != nil {
+		return err
+	}
+	n.homeLink = true
+	home, err := netlink.NewHandleAt(n.home, unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("look at this program's network namespace: %w", err)
+	}
+	defer home.Close()
+	link, err := home.LinkByName(n.homeName())
+	if err != nil {
+		return fmt.Errorf("make the link %s: %w", n.homeName(), err)
+	}
+	if n.subnet, err = takeSubnet(home, link); err != nil {
+		return err
+	}
+	return raise(end{home, n.homeName()}, end{links, clientPort})
+}
+
+// homeName is this program's own link, in at most 15 characters.
+func (n *namespaces) homeName() string { return ourPrefix + n.id }
+
+// freeID returns an id of which no namespace and no link bears the name.
+func freeID() (string, error) {
+	for range 100 {
+		id := randomName()
+		names, err := filepath.Glob(namespacePath(ourPrefix + "-" + id + "-*"))
+		if err != nil {
+			return "", fmt.Errorf("look for a free name: %w", err)
+		}
+		_, err = net.InterfaceByName(ourPrefix + id)
+		if len(names) == 0 && err != nil {
+			return id, nil
+		}
+	}
+	return "", errors.New("look for a free name for namespaces: 100 names were all taken")
+}
+
+// namespacePath is where a named network namespace is mounted, see
+// ip-netns(8).
+func namespacePath(name string) string { return filepath.Join("/run/netns", name) }
+
+func named(name string) netlink.LinkAttrs {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = name
+	return attrs
+}
+
+// newPlace makes a named network namespace in which lo is up and no other link
+// speaks IPv6, which no rule here would cut.
+func (n *namespaces) newPlace(suffix string) (place, error) {
+	p := place{name: ourPrefix + "-" + n.id + "-" + suffix, ns: netns.None()}
+	err := n.record.Add(Leftover{Kind: LeftNamespace, Name: p.name})
+	if err != nil {
+		return p, err
+	}
+	comeHome := func() error { return netns.Set(n.home) }
+	err = onThread(func() (leave func() error, err error) {
+		p.ns, err = netns.NewNamed(p.name) // the thread that makes it is in it
+		return comeHome, err
+	}, func() error {
+		err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil // this kernel has no IPv6
+		}
+		return err
+	})
+	if err == nil {
+		p.links, err = netlink.NewHandleAt(p.ns, unix.NETLINK_ROUTE)
+	}
+	var lo netlink.Link
+	if err == nil {
+		lo, err = p.links.LinkByName("lo")
+	}
+	if err == nil {
+		err = p.links.LinkSetUp(lo)
+	}
+	if err != nil {
+		return p, errors.Join(fmt.Errorf("make the network namespace %s: %w", p.name, err), p.remove())
+	}
+	return p, nil
+}
+
+// remove takes the namespace's name away; the kernel ends the namespace with
+// all links in it when nothing uses it any more.
+func (p *place) remove() error {
+	if p.links != nil {
+		p.links.Close()
+		p.links = nil
+	}
+	if p.ns.IsOpen() {
+		if err := p.ns.Close(); err != nil {
+			return fmt.Errorf("leave the network namespace %s: %w", p.name, err)
+		}
+	}
+	if p.name == "" {
+		return nil
+	}
+	return removeNamespace(p.name)
+}
+
+// portIndex is where the numbers of the bridge's ports begin. The kernel takes
+// notice of a link's carrier at once only if the number of its other end is not
+// the same (linkwatch_urgent_event), else within a second.
+const portIndex = 1 << 20
+
+// plug joins a new link of a namespace to a new port of the bridge.
+func (n *namespaces) plug(port string, index int, link string, ns netns.NsHandle) error {
+	veth := &netlink.Veth{LinkAttrs: named(port), PeerName: link, PeerNamespace: netlink.NsFd(ns)}
+	veth.Index = index
+	veth.MasterIndex = n.bridge.Attrs().Index
+	if err := n.exchange.links.LinkAdd(veth); err != nil {
+		return fmt.Errorf("make the link %s: %w", link, err)
+	}
+	return nil
+}
+
+// carrierPatience bounds the wait for the kernel to take notice of a carrier.
+const carrierPatience = 3 * time.Second
+
+// raise sets links up, such as the two ends of one cable, and waits until the
+// kernel lets packets pass: also in the state unknown, see netif_oper_up.
+func raise(ends ...end) error {
+	for _, e := range ends {
+		link, err := e.links.LinkByName(e.name)
+		if err == nil {
+			err = e.links.LinkSetUp(link)
+		}
+		if err != nil {
+			return fmt.Errorf("set the link %s up: %w", e.name, err)
+		}
+	}
+	for limit := time.Now().Add(carrierPatience); len(ends) > 0; {
+		link, err := ends[0].links.LinkByName(ends[0].name)
+		switch {
+		case err != nil:
+			return fmt.Errorf("set the link %s up: %w", ends[0].name, err)
+		case link.Attrs().OperState == netlink.OperUp, link.Attrs().OperState == netlink.OperUnknown:
+			ends = ends[1:]
+		case time.Now().After(limit):
+			return fmt.Errorf("set the link %s up: it is still %v after %v", ends[0].name, link.Attrs().OperState, carrierPatience)
+		default:
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// end is a link as one namespace sees it.
+type end struct {
+	links *netlink.Handle
+	name  string
+}
+
+func (n *namespaces) addHost(number int) (netip.Addr, error) {
+	if number+1 >= clientLast {
+		return netip.Addr{}, fmt.Errorf("one network has room for %d hosts", clientLast-1)
+	}
+	p, err := n.newPlace(portName(number))
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	addr, err := n.wire(p, number)
+	if err != nil {
+		return addr, errors.Join(err, p.remove())
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hosts = append(n.hosts, p)
+	n.links = append(n.links, shapedLink{})
+	return addr, nil
+}
+
+// wire gives a host its link and its address.
+func (n *namespaces) wire(p place, number int) (netip.Addr, error) {
+	addr := n.addrOf(number)
+	if err := n.plug(portName(number), portIndex+number, hostLink, p.ns); err != nil {
+		return addr, err
+	}
+	link, err := p.links.LinkByName(hostLink)
+	if err == nil {
+		err = p.links.AddrAdd(link, addressOf(addr, n.subnet))
+	}
+	if err == nil {
+		err = raise(end{p.links, hostLink}, end{n.exchange.links, portName(number)})
+	}
+	if err != nil {
+		return addr, fmt.Errorf("give the address %s to %s: %w", addr, p.name, err)
+	}
+	return addr, nil
+}
+
+func addressOf(addr netip.Addr, subnet netip.Prefix) *netlink.Addr {
+	return &netlink.Addr{IPNet: &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(subnet.Bits(), 32)}}
+}
+
+// addrOf is the address of a host, or of this program, by number.
+func (n *namespaces) addrOf(number int) netip.Addr {
+	bytes := n.subnet.Addr().As4()
+	bytes[3] = byte(number + 1)
+	if number == Client {
+		bytes[3] = clientLast
+	}
+	return netip.AddrFrom4(bytes)
+}
+
+func (n *namespaces) addr(number int) netip.Addr { return n.addrOf(number) }
+
+// inside keeps the namespaces from being closed until leave: so no process is
+// started in one that close has emptied already.
+func (n *namespaces) inside(number int) (leave func() error, err error) {
+	n.mu.RLock()
+	if n.closed {
+		n.mu.RUnlock()
+		return nil, errors.New("the network is closed")
+	}
+	ns := n.home
+	if number != Client {
+		ns = n.hosts[number].ns
+	}
+	if err := netns.Set(ns); err != nil {
+		n.mu.RUnlock()
+		return nil, fmt.Errorf("enter the network namespace of %s: %w", placeName(number), err)
+	}
+	return func() error {
+		defer n.mu.RUnlock()
+		if err := netns.Set(n.home); err != nil {
+			return fmt.Errorf("leave the network namespace of %s: %w", placeName(number), err)
+		}
+		return nil
+	}, nil
+}
+
+// within runs f on a thread in a namespace.
+func (n *namespaces) within(ns netns.NsHandle, f func() error) error {
+	comeHome := func() error { return netns.Set(n.home) }
+	return onThread(func() (func() error, error) { return comeHome, netns.Set(ns) }, f)
+}
+
+// close may be called again after an error.
+func (n *namespaces) close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	var err error
+	for i := range n.links {
+		err = errors.Join(err, n.links[i].cutWire())
+	}
+	for _, p := range n.hosts {
+		_, errKill := killInNamespace(p.name)
+		err = errors.Join(err, errKill)
+	}
+	if n.homeLink {
+		// The port at the other end goes with it.
+		if _, errLink := removeLink(n.homeName()); errLink != nil {
+			return errors.Join(err, errLink)
+		}
+		n.homeLink = false
+	}
+	for i := range n.hosts {
+		err = errors.Join(err, n.hosts[i].remove())
+	}
+	err = errors.Join(err, n.exchange.remove())
+	if err == nil && n.home.IsOpen() {
+		err = n.home.Close()
+	}
+	return err
+}

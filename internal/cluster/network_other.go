@@ -1,0 +1,12 @@
+//go:build !linux
+
+package cluster
+
+import (
+	"errors"
+	"runtime"
+)
+
+func newFabric(*Record) (fabric, error) {
+	return nil, errors.New("network namespaces are of Linux, and this is " + runtime.GOOS)
+}

@@ -1,0 +1,371 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// standing is a standby as its primary sees it.
+type standing struct {
+	streaming bool
+	priority  int   // among those that its process in the primary counts as synchronous; 0: none
+	replayed  int64 // in bytes of the log
+}
+
+// view is what a primary says of itself and its standbys.
+type view struct {
+	recovering bool   // it is a standby yet
+	flushed    int64  // up to where its log is on its disk
+	names      string // its synchronous_standby_names
+	standbys   map[string]standing
+	others     bool // somebody who is none of the nodes is counted as synchronous
+}
+
+// view asks the primary for its standbys.
+func (c *Cluster) view(ctx context.Context, p *node) (*view, error) {
+	rows, err := p.orders.ask(ctx, `
+		SELECT me.recovering, me.flushed, coalesce(r.application_name, ''), coalesce(r.state = 'streaming', false),
+			coalesce(r.sync_priority, 0), coalesce(r.replay_lsn - '0/0', 0)::bigint, current_setting('synchronous_standby_names')
+		FROM (SELECT pg_is_in_recovery() AS recovering,
+			CASE WHEN pg_is_in_recovery() THEN 0 ELSE pg_current_wal_flush_lsn() - '0/0' END::bigint AS flushed) me
+		LEFT JOIN pg_stat_replication r ON true`)
+	if err != nil {
+		return nil, fmt.Errorf("ask %s for its standbys: %w", p.Name(), err)
+	}
+	v := &view{standbys: map[string]standing{}}
+	for _, row := range rows {
+		v.recovering, v.names = row[0] == "t", row[6]
+		var s standing
+		s.streaming = row[3] == "t"
+		if v.flushed, err = strconv.ParseInt(row[1], 10, 64); err == nil {
+			if s.priority, err = strconv.Atoi(row[4]); err == nil {
+				s.replayed, err = strconv.ParseInt(row[5], 10, 64)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read what %s says of its standbys: %w", p.Name(), err)
+		}
+		// A connection that broke unseen may be there beside its successor. What it
+		// says of the priority counts too.
+		if earlier, twice := v.standbys[row[2]]; twice {
+			s.streaming = s.streaming || earlier.streaming
+			s.replayed = max(s.replayed, earlier.replayed)
+			if s.priority != earlier.priority {
+				v.others = true
+			}
+		}
+		v.standbys[row[2]] = s
+	}
+	return v, nil
+}
+
+// review looks at the standbys and changes on whom the primary waits.
+func (c *Cluster) review(ctx context.Context, p *node) {
+	v, err := c.view(ctx, p)
+	if err != nil {
+		return // its health says whether it is lost
+	}
+	if v.recovering {
+		if err := p.promote(ctx); err != nil {
+			c.note("%s does not take the lead yet: %v", p.Name(), err)
+		}
+		return
+	}
+	now := time.Now()
+	for _, n := range c.list() {
+		if n != p {
+			c.observe(n, p, v, now)
+		}
+	}
+	if c.params.synchronous {
+		c.keepSynchronous(ctx, p, v, now)
+	}
+	for _, n := range c.list() {
+		if n != p {
+			c.direct(ctx, n, p)
+		}
+	}
+}
+
+// observe notes how a standby stands.
+func (c *Cluster) observe(n, p *node, v *view, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, connected := v.standbys[n.Name()]
+	if !connected || !s.streaming {
+		if n.parted.IsZero() {
+			n.parted = now
+		}
+		return
+	}
+	n.parted, n.streamed = time.Time{}, p
+	if s.replayed >= v.flushed || s.replayed > n.replayed {
+		n.advanced = now
+	}
+	n.replayed = s.replayed
+}
+
+// unfit says why the primary must not wait for a standby any longer; empty if it
+// may.
+func (c *Cluster) unfit(n *node, now time.Time) string {
+	if why := n.lost(); why != "" {
+		return why
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limit := c.params.patience
+	switch {
+	case n.stale:
+		return "its data are of no use"
+	case !n.parted.IsZero() && now.Sub(n.parted) >= limit:
+		return fmt.Sprintf("it has not been connected for %v", limit)
+	case n.parted.IsZero() && now.Sub(n.advanced) >= limit:
+		return fmt.Sprintf("it has replayed nothing for %v", limit)
+	}
+	return ""
+}
+
+// keepSynchronous brings the standby on which the primary waits a step nearer to
+// what it should be.
+//
+// It is one standby at a time, as with Patroni's synchronous_node_count of 1: the
+// processes of a server read a new synchronous_standby_names one after another,
+// and while some have the old one and some the new, a set of several could be
+// taken for satisfied when one of them has nothing.
+func (c *Cluster) keepSynchronous(ctx context.Context, p *node, v *view, now time.Time) {
+	c.mu.Lock()
+	n, registered, names := c.standby, c.registered, p.names
+	c.mu.Unlock()
+	if v.names != names {
+		// It was not told, or not understood; its state below is of no use.
+		if err := p.reconfigure(ctx); err != nil {
+			c.note("%v", err)
+		}
+		if n == nil {
+			return
+		}
+	}
+	if n != nil {
+		if why := c.unfit(n, now); why != "" {
+			c.dismiss(ctx, p, why)
+		} else if !registered && v.names == names {
+			c.admit(ctx, p, n, v)
+		}
+		return
+	}
+	if n = c.fittest(p, v, now); n != nil {
+		c.appoint(ctx, p, n, now)
+	}
+}
+
+// most is how far behind a standby may be when the primary begins to wait for it:
+// a segment of the log, which is replayed in a fraction of a second.
+const most = 16 << 20
+
+// fittest is the standby that has replayed most.
+func (c *Cluster) fittest(p *node, v *view, now time.Time) (best *node) {
+	for _, n := range c.list() {
+		s := v.standbys[n.Name()]
+		if n == p || !s.streaming || v.flushed-s.replayed > most || n.health.silence() >= askEvery || n.Paused() || c.unfit(n, now) != "" {
+			continue
+		}
+		if best == nil || s.replayed > v.standbys[best.Name()].replayed {
+			best = n
+		}
+	}
+	return best
+}
+
+// alone is the synchronous_standby_names of a primary that waits for none of the
+// nodes.
+func (c *Cluster) alone() string {
+	if c.params.strict {
+		return "FIRST 1 (nobody)"
+	}
+	return ""
+}
+
+// appoint tells the primary to wait for a standby. It is not registered yet.
+func (c *Cluster) appoint(ctx context.Context, p, n *node, now time.Time) {
+	c.mu.Lock()
+	c.standby, c.registered, c.barrier = n, false, 0
+	n.advanced = now
+	p.names = "FIRST 1 (" + n.Name() + ")"
+	c.mu.Unlock()
+	if err := p.reconfigure(ctx); err != nil {
+		c.dismiss(ctx, p, err.Error())
+	}
+}
+
+// admit registers the standby for which the primary was told to wait, once it is
+// sure that every commit does, and that the standby has what was acknowledged
+// before. Three things are needed, because the processes of the primary learn of
+// the new setting one after another:
+//
+//   - the process that sends to the standby counts it as synchronous, and none
+//     that sends to another does: only such a process ends a commit's wait;
+//   - some commit was seen waiting: whether commits wait at all is one flag for
+//     all sessions, which the checkpointer sets (PostgreSQL 15,
+//     src/backend/replication/syncrep.c, SyncRepUpdateSyncStandbysDefined);
+//   - the standby has replayed all that was in the log after that: what was
+//     acknowledged without waiting is before it.
+func (c *Cluster) admit(ctx context.Context, p, n *node, v *view) {
+	for name, s := range v.standbys {
+		if (s.priority == 1) != (name == n.Name()) || v.others {
+			return
+		}
+	}
+	if v.standbys[n.Name()].priority != 1 {
+		return
+	}
+	if c.barrier == 0 {
+		if !c.commitsWait(ctx, p) {
+			return
+		}
+		rows, err := p.orders.ask(ctx, "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
+		if err != nil {
+			return
+		}
+		at, err := strconv.ParseInt(rows[0][0], 10, 64)
+		if err != nil {
+			return
+		}
+		if v, err = c.view(ctx, p); err != nil {
+			return
+		}
+		c.barrier = at
+	}
+	if v.standbys[n.Name()].replayed < c.barrier {
+		return
+	}
+	c.mu.Lock()
+	c.registered = true
+	c.mu.Unlock()
+	c.note("%s waits for %s at every commit, so that it may be promoted", p.Name(), n.Name())
+}
+
+// commitsWait tells that a commit on the primary was seen waiting for a standby.
+// It makes commits of its own, and looks; not to have seen one proves nothing.
+func (c *Cluster) commitsWait(ctx context.Context, p *node) bool {
+	ctx, cancel := context.WithTimeout(ctx, reviewEvery)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if _, err := p.waiter.ask(ctx, "SELECT pg_logical_emit_message(true, 'stroppy', '')"); err != nil {
+				return
+			}
+		}
+	}()
+	seen := false
+	for ctx.Err() == nil && !seen {
+		rows, err := p.orders.ask(ctx, "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' LIMIT 1")
+		if err != nil {
+			break
+		}
+		seen = len(rows) > 0
+	}
+	cancel()
+	<-done
+	return seen
+}
+
+// dismiss has the primary wait for nobody. First of all the standby loses its
+// right to be promoted.
+func (c *Cluster) dismiss(ctx context.Context, p *node, why string) {
+	c.mu.Lock()
+	n, was := c.standby, c.registered
+	c.standby, c.registered, c.barrier = nil, false, 0
+	p.names = c.alone()
+	c.mu.Unlock()
+	err := p.reconfigure(ctx)
+	if was {
+		goesOn := "goes on alone"
+		if c.params.strict {
+			goesOn = "lets commits wait"
+		}
+		c.note("%s is not waited for any more: %s; %s %s", n.Name(), why, p.Name(), goesOn)
+	}
+	if err != nil {
+		c.note("%v", err)
+	}
+}
+
+// aim sets whom a node's configuration is to name as the primary; c.mu is held.
+func (c *Cluster) aim(n *node) {
+	n.source, n.untold = c.primary, true
+	if n.cut {
+		n.source = nil
+	}
+}
+
+// tell has a running standby follow whom its configuration is to name.
+func (c *Cluster) tell(ctx context.Context, n *node) error {
+	c.mu.Lock()
+	c.aim(n)
+	source := n.source
+	c.mu.Unlock()
+	err := n.reconfigure(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n.untold = n.untold && (err != nil || n.source != source)
+	return err
+}
+
+// direct has a running standby follow the primary, and gives it new data if it
+// cannot.
+func (c *Cluster) direct(ctx context.Context, n, p *node) {
+	if n.lost() != "" || n.Paused() || n.health.silence() >= askEvery {
+		return
+	}
+	c.mu.Lock()
+	told := !n.untold && (n.source == p || n.cut && n.source == nil)
+	idle := n.held == nobody && n.cancel == nil && !n.cut && !n.stale
+	stuck := !n.parted.IsZero() && time.Since(n.parted) >= c.params.patience
+	c.mu.Unlock()
+	if !told {
+		if c.tell(ctx, n) == nil { // else it is tried again at the next review
+			c.note("%s was told to follow %s", n.Name(), p.Name())
+		}
+		return
+	}
+	if idle && stuck {
+		c.tasks.Go(func() { c.rescue(n, p) })
+	}
+}
+
+// A standby that can reach the primary and has not got through for so many looks
+// in a row, a second apart, will not: what it needs of the log is not there any
+// more, or it has what the primary never had.
+const rescueLooks = 4
+
+// rescue gives new data to a standby that cannot follow the primary although it
+// reaches it.
+func (c *Cluster) rescue(n, p *node) {
+	ctx, end, err := n.begin(n.life, false)
+	if err != nil {
+		return
+	}
+	defer end()
+	var last int64
+	for range rescueLooks {
+		_, reached := n.run(ctx, c.programs.isready, "-q", "-t", "1", "-h", p.Host().Addr().String(), "-p", strconv.Itoa(p.port))
+		at, err := n.position(ctx)
+		c.mu.Lock()
+		needed := c.primary == p && !n.parted.IsZero() && !n.cut
+		c.mu.Unlock()
+		if reached != nil || err != nil || at != last && last != 0 || !needed {
+			return
+		}
+		if last = at; pause(ctx, time.Second) != nil {
+			return
+		}
+	}
+	c.note("%s reaches %s and cannot follow it: it gets new data", n.Name(), p.Name())
+	if err := n.rejoin(ctx); err != nil && ctx.Err() == nil {
+		c.note("%s did not come back: %v", n.Name(), err)
+	}
+}

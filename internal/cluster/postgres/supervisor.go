@@ -1,0 +1,271 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+)
+
+const (
+	// glance is the time between two looks at the primary's process.
+	glance = 20 * time.Millisecond
+	// reviewEvery is the time between two looks at who replicates from it.
+	reviewEvery = 100 * time.Millisecond
+	// retryAfter is the time between two tries to bring a node back.
+	retryAfter = time.Second
+	// promoteLimit bounds the wait for a promotion; it is ordered again if it
+	// takes longer.
+	promoteLimit = 5 * time.Second
+	// crashLimit bounds the recovery of a primary that ended by itself.
+	crashLimit = 2 * time.Minute
+)
+
+// supervision is what the supervisor keeps for itself.
+type supervision struct {
+	reviewed  time.Time // when the last review ended
+	lamented  string    // why there was nobody to promote, as noted last
+	noticedAt time.Time // when the loss of the primary was seen
+}
+
+// supervise watches the primary and its standbys until the cluster is stopped.
+// While somebody else holds the roles, as for a switch-over, it does nothing.
+func (c *Cluster) supervise() {
+	ticker := time.NewTicker(glance)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-c.life.Done():
+			return
+		case <-ticker.C:
+		}
+		if c.roles.try() {
+			c.step(c.life)
+			c.roles.release()
+		}
+	}
+}
+
+func (c *Cluster) step(ctx context.Context) {
+	p := c.leading()
+	if why := p.lost(); why != "" {
+		if c.noticedAt.IsZero() {
+			c.noticedAt = time.Now()
+			c.note("%s, which leads, is lost: %s", p.Name(), why)
+		}
+		c.failOver(ctx, p, why)
+	} else {
+		c.noticedAt, c.lamented = time.Time{}, ""
+		if time.Since(c.reviewed) >= reviewEvery {
+			c.review(ctx, p)
+			c.reviewed = time.Now()
+		}
+	}
+	c.reviveAll()
+}
+
+// leading is the node that leads, or that is about to.
+func (c *Cluster) leading() *node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.primary
+}
+
+// lost says why a node cannot lead any more; empty if it can.
+func (n *node) lost() string {
+	switch silence := n.health.silence(); {
+	case !n.Running():
+		return "its process is gone"
+	case silence >= n.cluster.params.patience:
+		return fmt.Sprintf("it has not answered for %v", n.cluster.params.patience)
+	}
+	return ""
+}
+
+// failOver gives the lead of a lost primary to a standby, if there is one that
+// may have it. The primary is ended for sure before anything else: a server that
+// does not answer this program may answer others yet, and go on.
+func (c *Cluster) failOver(ctx context.Context, p *node, why string) {
+	if len(c.candidates(p)) == 0 {
+		c.forgo(ctx, p)
+		return
+	}
+	if err := p.Server.Kill(); err != nil {
+		c.lament("%s cannot be fenced, so nobody is promoted: %v", p.Name(), err)
+		return
+	}
+	c.mu.Lock()
+	p.fenced = true
+	c.mu.Unlock()
+	// What they answer now is final: nobody sends them anything any more.
+	chosen, position := c.farthest(ctx, c.candidates(p))
+	if chosen == nil {
+		c.lament("%s was fenced, and no standby answers to be promoted", p.Name())
+		return
+	}
+	c.note("%s was fenced; %s, which has the log up to %X/%X, is promoted", p.Name(), chosen.Name(), position>>32, uint32(position))
+	c.crown(chosen, p)
+	if err := p.markStandby(); err != nil {
+		c.note("the data of %s, which was fenced, could not be marked: %v", p.Name(), err)
+	}
+	if err := chosen.promote(ctx); err != nil {
+		c.note("%s does not take the lead yet: %v", chosen.Name(), err)
+		return
+	}
+	c.note("%s leads, %v after the loss of %s was seen", chosen.Name(), time.Since(c.noticedAt).Round(time.Millisecond), p.Name())
+	c.noticedAt = time.Time{}
+}
+
+// candidates are the standbys that may be promoted in place of p and that
+// answer over the network: a primary that no client reaches is of no use.
+//
+// With synchronous replication it is the registered one alone, which has all
+// that was acknowledged. Without, it is any that has followed p.
+func (c *Cluster) candidates(p *node) []*node {
+	c.mu.Lock()
+	nodes := slices.Clone(c.nodes)
+	if c.params.synchronous {
+		nodes = nil
+		if c.registered {
+			nodes = []*node{c.standby}
+		}
+	}
+	nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n == p || n.stale || n.streamed != p && !c.params.synchronous })
+	c.mu.Unlock()
+	return slices.DeleteFunc(nodes, func(n *node) bool { return n.lost() != "" || n.Paused() })
+}
+
+// farthest returns the node that has most of the log, received or replayed, and
+// how far that is; nil if none answers.
+func (c *Cluster) farthest(ctx context.Context, nodes []*node) (best *node, position int64) {
+	for _, n := range nodes {
+		at, err := n.position(ctx)
+		if err == nil && (best == nil || at > position) {
+			best, position = n, at
+		}
+	}
+	return best, position
+}
+
+// position is how far a standby has the log, in bytes.
+func (n *node) position(ctx context.Context) (int64, error) {
+	rows, err := n.orders.ask(ctx, "SELECT (coalesce(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0') - '0/0')::bigint")
+	if err != nil {
+		return 0, fmt.Errorf("ask %s how far it has the log: %w", n.Name(), err)
+	}
+	return strconv.ParseInt(rows[0][0], 10, 64)
+}
+
+// crown makes n the primary in the records, before it is told: from here on it
+// may acknowledge what nobody else has, so nobody else is ever told instead. The
+// former primary's data are of no use, for they may hold what n never had, unless
+// that is nil.
+func (c *Cluster) crown(n, former *node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.primary = n
+	c.standby, c.registered, c.barrier = nil, false, 0
+	n.cut, n.stale = false, false
+	if former != nil {
+		former.stale = true
+	}
+}
+
+// promote tells a standby to lead and returns when it takes writes.
+func (n *node) promote(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, promoteLimit)
+	defer cancel()
+	if _, err := n.orders.ask(ctx, "SELECT pg_promote(false)"); err != nil {
+		return fmt.Errorf("promote %s: %w", n.Name(), err)
+	}
+	for {
+		recovering, err := n.recovering(ctx)
+		if err == nil && !recovering {
+			return nil
+		}
+		if waited := pause(ctx, 5*time.Millisecond); waited != nil {
+			return fmt.Errorf("promote %s: it is a standby yet: %w", n.Name(), waited)
+		}
+	}
+}
+
+// recovering says that a server is a standby, or a primary to be.
+func (n *node) recovering(ctx context.Context) (bool, error) {
+	rows, err := n.orders.ask(ctx, "SELECT pg_is_in_recovery()")
+	if err != nil {
+		return false, fmt.Errorf("ask %s for its role: %w", n.Name(), err)
+	}
+	return rows[0][0] == "t", nil
+}
+
+// forgo deals with a lost primary that nobody may replace: it is waited for, and
+// started on its own data if it ended by itself.
+func (c *Cluster) forgo(ctx context.Context, p *node) {
+	c.mu.Lock()
+	held, early := p.held, time.Now().Before(p.retryAt)
+	c.mu.Unlock()
+	if p.Running() || held != nobody || early {
+		if len(c.list()) > 1 {
+			c.lament("no standby that answers has all that %s acknowledged, so it is waited for", p.Name())
+		}
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, crashLimit)
+	defer cancel()
+	if !p.busy.try() {
+		return // somebody restarts it, and waits for the roles
+	}
+	ctx, end, err := p.enter(ctx, false)
+	if err != nil {
+		return
+	}
+	defer end()
+	c.note("%s is started on its own data", p.Name())
+	if err := p.lead(ctx); err != nil {
+		c.delay(p)
+		c.note("%s did not start: %v", p.Name(), err)
+	}
+}
+
+// lament notes, once, why nobody is promoted.
+func (c *Cluster) lament(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); text != c.lamented {
+		c.lamented = text
+		c.note("%s", text)
+	}
+}
+
+// delay puts off the next try to bring a node back.
+func (c *Cluster) delay(n *node) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n.retryAt = time.Now().Add(retryAfter)
+}
+
+// reviveAll brings back the nodes that nobody holds and that are down, or whose
+// data must not be used.
+func (c *Cluster) reviveAll() {
+	c.mu.Lock()
+	var down []*node
+	for _, n := range c.nodes {
+		if n != c.primary && n.held == nobody && n.cancel == nil && time.Now().After(n.retryAt) && (n.stale || !n.Running()) {
+			n.retryAt = time.Now().Add(retryAfter)
+			down = append(down, n)
+		}
+	}
+	c.mu.Unlock()
+	for _, n := range down {
+		c.tasks.Go(func() {
+			ctx, end, err := n.begin(n.life, false)
+			if err != nil {
+				return
+			}
+			defer end()
+			if err := n.restore(ctx); err != nil && ctx.Err() == nil {
+				c.delay(n)
+				c.note("%s did not come back: %v", n.Name(), err)
+			}
+		})
+	}
+}

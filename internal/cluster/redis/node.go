@@ -1,0 +1,193 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+const (
+	// stopLimit is for a shutdown in good order, which writes a snapshot.
+	stopLimit = 20 * time.Second
+	// askLimit bounds one command of ours.
+	askLimit = 5 * time.Second
+)
+
+// node is one of the servers.
+type node struct {
+	program  string
+	dir      string
+	port     int
+	password string
+
+	mu      sync.Mutex
+	process *cluster.Process // nil while it is down
+	paused  bool
+}
+
+func (n *node) address() string { return loopback(n.port) }
+
+func (n *node) log() string { return filepath.Join(n.dir, "server.log") }
+
+// prepare makes the folder and redis.conf in it, the caller's settings last, of
+// which Redis takes the last of each.
+func (n *node) prepare(o Options) error {
+	if err := os.MkdirAll(filepath.Dir(n.dir), 0o755); err != nil {
+		return err
+	}
+	if err := os.Mkdir(n.dir, 0o700); err != nil {
+		return fmt.Errorf("make the folder of a node, which must be new: %w", err)
+	}
+	settings := map[string]string{
+		"bind":     "127.0.0.1",
+		"port":     strconv.Itoa(n.port),
+		"dir":      n.dir,
+		"loglevel": "notice",
+		"logfile":  "server.log",
+		// A replica waits for others to ask for the same snapshot, and a shutdown
+		// for replicas that lag, both of no use here.
+		"repl-diskless-sync-delay": "0",
+		"shutdown-timeout":         "0",
+	}
+	if o.Password != "" {
+		settings["requirepass"], settings["masterauth"] = o.Password, o.Password
+	}
+	maps.Copy(settings, o.Settings)
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		value := settings[name]
+		if value == "" {
+			value = `""`
+		}
+		fmt.Fprintf(&text, "%s %s\n", name, value)
+	}
+	for _, line := range o.Users {
+		fmt.Fprintln(&text, line)
+	}
+	return os.WriteFile(filepath.Join(n.dir, "redis.conf"), []byte(text.String()), 0o600)
+}
+
+// start starts the server as a replica of the given port, or as a primary, and
+// returns when it has loaded its own data.
+func (n *node) start(ctx context.Context, follows int) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	args := []string{filepath.Join(n.dir, "redis.conf")}
+	if follows != 0 {
+		args = append(args, "--replicaof", "127.0.0.1", strconv.Itoa(follows))
+	}
+	// What Redis says before it has read its configuration goes where the rest goes.
+	log, err := os.OpenFile(n.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(n.program, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = n.dir, log, log
+	process, err := cluster.StartProcess(cmd, syscall.SIGKILL)
+	if err != nil {
+		return err
+	}
+	if err := process.Poll(ctx, func() bool { return n.answers(ctx) }); err != nil {
+		text, _ := os.ReadFile(n.log())
+		return errors.Join(fmt.Errorf("start the Redis server in %s: it did not become ready: %w: %s", n.dir, err, lastLines(text)), process.Kill())
+	}
+	n.process, n.paused = process, false
+	return nil
+}
+
+// answers tells that the server has loaded its data.
+func (n *node) answers(ctx context.Context) bool {
+	answer, err := n.ask(ctx, "PING")
+	return err == nil && answer == "PONG"
+}
+
+// role returns what the node says it is: master, slave, or nothing.
+func (n *node) role(ctx context.Context) string {
+	answer, err := n.do(ctx, "ROLE")
+	if err != nil {
+		return ""
+	}
+	role, _, _ := strings.Cut(answer, "\n")
+	return role
+}
+
+// do runs a command unless the node is down or paused.
+func (n *node) do(ctx context.Context, words ...string) (string, error) {
+	if !n.running() {
+		return "", fmt.Errorf("ask the Redis server %s: it is down or paused", n.address())
+	}
+	return n.ask(ctx, words...)
+}
+
+func (n *node) ask(ctx context.Context, words ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	return ask(ctx, n.address(), n.password, words)
+}
+
+func (n *node) running() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.process != nil && !n.paused
+}
+
+func (n *node) kill() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.process == nil {
+		return nil
+	}
+	p := n.process
+	n.process, n.paused = nil, false
+	return p.Kill()
+}
+
+// shutdown ends the process in good order, or leaves it to kill.
+func (n *node) shutdown() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.process == nil {
+		return nil
+	}
+	if err := errors.Join(n.process.Resume(), n.process.Signal(syscall.SIGTERM)); err != nil {
+		return err
+	}
+	n.process.Wait(stopLimit)
+	return nil
+}
+
+func (n *node) setPaused(paused bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	act, what := (*cluster.Process).Resume, "resume"
+	if paused {
+		act, what = (*cluster.Process).Pause, "pause"
+	}
+	if n.process == nil {
+		return fmt.Errorf("%s the Redis server %s: it is down", what, n.address())
+	}
+	if err := act(n.process); err != nil {
+		return fmt.Errorf("%s the Redis server %s: %w", what, n.address(), err)
+	}
+	n.paused = paused
+	return nil
+}
+
+// lastLines returns the end of a log, enough to see why the server failed.
+func lastLines(text []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-3):], " | ")
+}

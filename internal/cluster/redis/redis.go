@@ -1,0 +1,354 @@
+// Package redis starts real Redis servers on this machine's loopback interface,
+// one primary and its replicas, hurts them on request, and leaves nothing
+// behind.
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// Options say what servers to start. The zero value of all but Nodes gives the
+// settings that Redis itself has: snapshots now and then, no append-only file.
+type Options struct {
+	Nodes int // 1 or more; node 0 is the primary, the others are its replicas
+
+	// Dir gets one folder a node, which is kept at Stop; it must not have them
+	// already. Empty takes a new temporary folder, which Stop removes.
+	Dir string
+
+	// InMemory takes the temporary folder from /dev/shm where the machine has
+	// it, which takes away the cost of fsync and, with it, its meaning.
+	InMemory bool
+
+	// Settings go into every node's redis.conf, as in {"appendfsync": "always"}.
+	// The value is written as it is, so one with spaces is several words, and an
+	// empty one is written "".
+	Settings map[string]string
+
+	// Users are further lines for redis.conf, such as "user teller on >secret
+	// ~* +@all": access control lists.
+	Users []string
+
+	// Password is asked of every client and replica; empty asks for none.
+	Password string
+}
+
+// ErrNoSuchNode is the error for a node's number that none of the servers has.
+var ErrNoSuchNode = errors.New("there is no such node")
+
+// Servers are a running primary with its replicas. Their methods may be called from
+// several goroutines. Nobody watches the primary: a fail-over is Promote.
+type Servers struct {
+	nodes     []*node
+	password  string
+	dir       string
+	temporary bool
+
+	mu      sync.Mutex
+	primary int // the node that was last made the primary
+}
+
+// startAttempts bounds the tries to start all nodes: a port that was free when
+// it was chosen may be taken when Redis binds it.
+const startAttempts = 3
+
+// Start starts the servers and returns when every replica has the primary's
+// data. An error leaves nothing behind; it is a cluster.MissingError where Redis
+// is not installed.
+func Start(ctx context.Context, o Options) (*Servers, error) {
+	if o.Nodes < 1 {
+		return nil, fmt.Errorf("start Redis: %d nodes asked for, at least 1 is needed", o.Nodes)
+	}
+	program, err := cluster.Find("redis-server", "redis-server")
+	if err != nil {
+		return nil, err
+	}
+	for attempt := 1; ; attempt++ {
+		s, err := start(ctx, program, o)
+		if err == nil {
+			return s, nil
+		}
+		if attempt == startAttempts || !strings.Contains(err.Error(), "Address already in use") {
+			return nil, fmt.Errorf("start Redis with %d nodes: %w", o.Nodes, err)
+		}
+	}
+}
+
+func start(ctx context.Context, program string, o Options) (_ *Servers, err error) {
+	s := &Servers{dir: o.Dir, password: o.Password}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Stop())
+		}
+	}()
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp(temporary(o.InMemory), "stroppy-redis-"); err != nil {
+			return nil, err
+		}
+		s.temporary = true
+	}
+	if s.dir, err = filepath.Abs(s.dir); err != nil {
+		return nil, err
+	}
+	for i := range o.Nodes {
+		port, err := cluster.FreePort(ctx)
+		if err != nil {
+			return nil, err
+		}
+		n := &node{program: program, dir: filepath.Join(s.dir, fmt.Sprintf("redis-n%d", i)), port: port, password: o.Password}
+		if err := n.prepare(o); err != nil {
+			return nil, err
+		}
+		s.nodes = append(s.nodes, n)
+		if err := n.start(ctx, s.follows(i)); err != nil {
+			return nil, err
+		}
+	}
+	for i := range s.nodes {
+		if err := s.synchronized(ctx, i); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// temporary returns the folder for temporary folders.
+func temporary(inMemory bool) string {
+	const shm = "/dev/shm"
+	if info, err := os.Stat(shm); inMemory && err == nil && info.IsDir() {
+		return shm
+	}
+	return os.TempDir()
+}
+
+// follows returns the port that node i replicates from; 0 for the primary.
+func (s *Servers) follows(i int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i == s.primary {
+		return 0
+	}
+	return s.nodes[s.primary].port
+}
+
+// Nodes returns the number of nodes, dead ones included.
+func (s *Servers) Nodes() int { return len(s.nodes) }
+
+// Endpoints returns the address, host:port, of every node by its number.
+func (s *Servers) Endpoints() []string {
+	endpoints := make([]string, len(s.nodes))
+	for i, n := range s.nodes {
+		endpoints[i] = n.address()
+	}
+	return endpoints
+}
+
+// URL returns the servers as --db takes them: redis://h1:p1,h2:p2/0, with the
+// password if there is one.
+func (s *Servers) URL() string {
+	u := url.URL{Scheme: "redis", Host: strings.Join(s.Endpoints(), ","), Path: "/0"}
+	if s.password != "" {
+		u.User = url.UserPassword("", s.password)
+	}
+	return u.String()
+}
+
+// Dir is the folder of node i: redis.conf, server.log, the data.
+func (s *Servers) Dir(i int) string { return s.nodes[i].dir }
+
+func (s *Servers) node(i int) (*node, error) {
+	if i < 0 || i >= len(s.nodes) {
+		return nil, fmt.Errorf("redis node %d of %d: %w", i, len(s.nodes), ErrNoSuchNode)
+	}
+	return s.nodes[i], nil
+}
+
+// Kill ends node i with SIGKILL. What it wrote stays in the page cache. A dead
+// node is left as it is.
+func (s *Servers) Kill(i int) error {
+	n, err := s.node(i)
+	if err != nil {
+		return err
+	}
+	return n.kill()
+}
+
+// Restart starts node i again on its own data, killing it first if it runs. The
+// node that was last made the primary comes back as the primary; any other comes
+// back as a replica of that one, whatever it was before, and Restart returns
+// when it has that one's data.
+func (s *Servers) Restart(ctx context.Context, i int) error {
+	n, err := s.node(i)
+	if err != nil {
+		return err
+	}
+	if err := n.kill(); err != nil {
+		return err
+	}
+	if err := n.start(ctx, s.follows(i)); err != nil {
+		return err
+	}
+	return s.synchronized(ctx, i)
+}
+
+// Pause stops node i's process with SIGSTOP: its connections stay open and
+// nothing answers. What others send still reaches the kernel's buffers, so a
+// paused replica does not lag by more than they are too small for: see Stall.
+func (s *Servers) Pause(i int) error {
+	n, err := s.node(i)
+	if err != nil {
+		return err
+	}
+	return n.setPaused(true)
+}
+
+// Resume lets a paused node i go on.
+func (s *Servers) Resume(i int) error {
+	n, err := s.node(i)
+	if err != nil {
+		return err
+	}
+	return n.setPaused(false)
+}
+
+// Stall pauses the replica i and lets the primary close its replication links,
+// so that nothing that is written from now on reaches the replica until Resume;
+// the other replicas connect again at once. It returns when the primary no longer
+// counts the replica.
+func (s *Servers) Stall(ctx context.Context, i int) error {
+	primary, err := s.Primary(ctx)
+	if err != nil {
+		return err
+	}
+	if i == primary {
+		return fmt.Errorf("stall redis node %d: it is the primary", i)
+	}
+	if err := s.Pause(i); err != nil {
+		return err
+	}
+	if _, err := s.nodes[primary].do(ctx, "CLIENT", "KILL", "TYPE", "replica"); err != nil {
+		return err
+	}
+	line := fmt.Sprintf("port=%d,", s.nodes[i].port)
+	return s.wait(ctx, fmt.Sprintf("the primary still counts the replica %d", i), func() bool {
+		info, err := s.nodes[primary].do(ctx, "INFO", "replication")
+		return err == nil && !strings.Contains(info, line)
+	})
+}
+
+// Primary returns the number of the node that was last made the primary. While
+// that is dead or paused, or does not say that it is one, it waits until ctx
+// ends.
+func (s *Servers) Primary(ctx context.Context) (int, error) {
+	s.mu.Lock()
+	primary := s.primary
+	s.mu.Unlock()
+	err := s.wait(ctx, fmt.Sprintf("node %d, which was made the primary, does not run as one", primary), func() bool {
+		return s.nodes[primary].role(ctx) == "master"
+	})
+	return primary, err
+}
+
+// Promote makes node i the primary, as an operator's fail-over does: REPLICAOF
+// NO ONE, and every other node that answers follows it from then on. Those that
+// are dead follow it at Restart; those that are paused are left as they are.
+func (s *Servers) Promote(ctx context.Context, i int) error {
+	n, err := s.node(i)
+	if err != nil {
+		return err
+	}
+	if _, err := n.do(ctx, "REPLICAOF", "NO", "ONE"); err != nil {
+		return fmt.Errorf("promote redis node %d: %w", i, err)
+	}
+	s.mu.Lock()
+	s.primary = i
+	s.mu.Unlock()
+	var errs []error
+	for j, other := range s.nodes {
+		if j != i && other.running() {
+			_, err := other.do(ctx, "REPLICAOF", "127.0.0.1", strconv.Itoa(n.port))
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Command runs one command on node i and returns its reply as text: elements of
+// an array on lines of their own, a nil as nothing.
+func (s *Servers) Command(ctx context.Context, i int, words ...string) (string, error) {
+	n, err := s.node(i)
+	if err != nil {
+		return "", err
+	}
+	return n.do(ctx, words...)
+}
+
+// synchronized waits until node i has all data, which the primary always has, and
+// the primary counts it.
+func (s *Servers) synchronized(ctx context.Context, i int) error {
+	if s.follows(i) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	primary := s.nodes[s.primary]
+	s.mu.Unlock()
+	counted := fmt.Sprintf("port=%d,state=online", s.nodes[i].port)
+	return s.wait(ctx, fmt.Sprintf("the replica %d has not the primary's data", i), func() bool {
+		info, err := s.nodes[i].do(ctx, "INFO", "replication")
+		if err != nil || !strings.Contains(info, "master_link_status:up") {
+			return false
+		}
+		info, err = primary.do(ctx, "INFO", "replication")
+		return err == nil && strings.Contains(info, counted)
+	})
+}
+
+// pollEvery is how often wait looks.
+const pollEvery = 5 * time.Millisecond
+
+// wait returns when done says so, or with what was waited for when ctx ends.
+func (s *Servers) wait(ctx context.Context, what string, done func() bool) error {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for Redis: %s: %w", what, context.Cause(ctx))
+		case <-ticker.C:
+		}
+	}
+	return nil
+}
+
+// Stop ends all nodes. Those whose folder is kept are shut down in good order,
+// replicas first. It may be called again.
+func (s *Servers) Stop() error {
+	var errs []error
+	for i := len(s.nodes) - 1; i >= 0; i-- {
+		if !s.temporary {
+			errs = append(errs, s.nodes[i].shutdown())
+		}
+		errs = append(errs, s.nodes[i].kill())
+	}
+	if s.temporary {
+		errs = append(errs, os.RemoveAll(s.dir))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("stop Redis: %w", err)
+	}
+	return nil
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,0 +1,260 @@
+// Package nemesis hurts a cluster by a script of faults, on schedule, and undoes
+// what it did.
+//
+// A fault is a line of text such as "kill leader every 20s for 10s"; List tells
+// what may be said. Each injection is verified by its effect, and each heal by
+// the end of that effect; what could not be seen is an error of the injection
+// and never a success.
+//
+// # Time
+//
+// A line without at and every is injected once, five seconds after the run's
+// start. One without for is healed at the end of the drive, or, if it comes again,
+// half way to its next time. replace without for comes back at once; a node that
+// was added or removed stays so without for.
+//
+// # Choice
+//
+// All that is left to chance comes from one seed: the same seed, with the same
+// roles in the cluster, gives the same choices. A target that chance names
+// (random, follower, minority) is one that no fault has hold of yet, and is left
+// out, with a note, if with the nodes that are lost already it would take away
+// the majority. A target that the script names (a number, leader, majority, all)
+// is taken at its word.
+//
+// # Overlap
+//
+// Several faults may have hold of one node if they hold different parts of it: a
+// node that is cut off may be paused, and a paused one killed, after which the
+// pause has nothing left to heal. A node that a fault has ended is not ended or
+// paused by another one: that injection is left out with a note. One that ended by
+// itself is an error. At the end of the drive cuts, pauses, disks and clocks are
+// healed in the reverse order of their injection, then all dead nodes are started
+// together, because one may not answer before another is back, and then nodes that
+// came or went are undone.
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// Nemesis carries out a script on a cluster, once.
+type Nemesis struct {
+	ground *ground
+	script Script
+	seed   uint64
+	bounds bounds
+
+	clock func() int64
+	notes sync.Mutex // held while the caller is told
+	note  func(Injection)
+}
+
+// bounds are how long things may take.
+type bounds struct {
+	ahead  time.Duration // so long before an injection the cluster is asked who leads
+	leader time.Duration // an injection waits so long for a leader
+	inject time.Duration
+	heal   time.Duration
+	late   time.Duration // an injection that cannot begin within this of its time is left out
+}
+
+func usualBounds() bounds {
+	return bounds{
+		ahead:  500 * time.Millisecond,
+		leader: 10 * time.Second,
+		inject: 2 * time.Minute, // a rolling restart takes its time
+		heal:   2 * time.Minute, // so does a server that replays its log
+		late:   100 * time.Millisecond,
+	}
+}
+
+// askAtStart bounds the question, before anything begins, whether nodes lead.
+const askAtStart = 5 * time.Second
+
+// New makes the nemesis that carries out a script. It refuses at once what this
+// cluster can never do; the error says which fault and why.
+func New(c cluster.Cluster, script Script, seed uint64) (*Nemesis, error) {
+	return newNemesis(c, c.Network(), script, seed)
+}
+
+func newNemesis(c cluster.Cluster, net network, script Script, seed uint64) (*Nemesis, error) {
+	g := &ground{cluster: c, net: net, lives: map[int]int{}}
+	needed := false
+	for i, f := range script {
+		if len(f.effects) == 0 {
+			return nil, fmt.Errorf("fault %d of the script is empty: make it with Parse", i+1)
+		}
+		for _, e := range f.effects {
+			needed = needed || needsLeader(e)
+			_, grows := e.(adding)
+			g.grows = g.grows || grows
+		}
+	}
+	if err := g.ask(needed); err != nil {
+		return nil, err
+	}
+	for _, f := range script {
+		for _, e := range f.effects {
+			if err := e.possible(g); err != nil {
+				return nil, fmt.Errorf("the fault %q cannot be done to this cluster: %w", e, err)
+			}
+		}
+	}
+	return &Nemesis{ground: g, script: script, seed: seed, bounds: usualBounds()}, nil
+}
+
+// ask learns whether the nodes of this cluster have a leader.
+func (g *ground) ask(needed bool) error {
+	ctx, cancel := context.WithTimeout(context.Background(), askAtStart)
+	defer cancel()
+	_, err := g.cluster.Leader(ctx)
+	switch {
+	case err == nil:
+		g.leads = true
+	case errors.Is(err, cluster.ErrNoLeader):
+	case needed:
+		return fmt.Errorf("a fault of the script needs to know which node leads, and the cluster does not say: %w", err)
+	}
+	return nil
+}
+
+// needsLeader tells whether an effect cannot choose its nodes without knowing
+// who leads.
+func needsLeader(e effect) bool {
+	led, ok := e.(interface{ needsLeader() bool })
+	return ok && led.needsLeader()
+}
+
+func (e ending) needsLeader() bool   { return e.target.needsLeader() }
+func (s shaping) needsLeader() bool  { return s.target.needsLeader() }
+func (c timing) needsLeader() bool   { return c.target.needsLeader() }
+func (d disk) needsLeader() bool     { return d.target.needsLeader() }
+func (e removing) needsLeader() bool { return e.target.needsLeader() }
+func (moving) needsLeader() bool     { return true }
+func (s splitting) needsLeader() bool {
+	switch s.shape {
+	case "":
+		return s.target.needsLeader() || s.target.word == majority || s.target.word == minority
+	case client:
+		return s.target.needsLeader()
+	}
+	return false
+}
+
+// Run carries out the script until ctx ends, then heals all that is not healed,
+// and returns. clock is nanoseconds since the run's start, on a monotonic clock.
+// note is told of each injection twice, by one goroutine at a time: when it is in
+// effect, and when it is over; of one that was left out or that failed before it
+// began only once. Run is called once.
+func (n *Nemesis) Run(ctx context.Context, clock func() int64, note func(Injection)) {
+	n.clock, n.note = clock, note
+	var lines sync.WaitGroup
+	for i := range n.script {
+		l := n.line(i)
+		lines.Go(func() { l.run(ctx) })
+	}
+	<-ctx.Done()
+	n.finish()
+	lines.Wait()
+}
+
+// Heal waits until the database says that it is whole again. It is called after
+// Run.
+func (n *Nemesis) Heal(ctx context.Context) error {
+	if err := n.ground.cluster.Whole(ctx); err != nil {
+		return fmt.Errorf("wait until the cluster is whole after the last heal: %w", err)
+	}
+	return nil
+}
+
+func (n *Nemesis) tell(i Injection) {
+	n.notes.Lock()
+	defer n.notes.Unlock()
+	n.note(i)
+}
+
+// finish heals what the lines have left, once no injection is under way.
+func (n *Nemesis) finish() {
+	g := n.ground
+	g.mu.Lock()
+	g.closed = true
+	wounds := slices.Clone(g.wounds)
+	g.mu.Unlock()
+	for _, w := range wounds {
+		<-w.settled
+	}
+	slices.Reverse(wounds)
+	for _, stage := range []stage{stageRelease, stageStart, stageReshape} {
+		var started sync.WaitGroup
+		for _, w := range wounds {
+			switch {
+			case w.stage != stage || !w.claimed.CompareAndSwap(false, true):
+			case stage == stageStart:
+				started.Go(func() { n.heal(w) })
+			default:
+				n.heal(w)
+			}
+		}
+		started.Wait()
+	}
+}
+
+// heal undoes a wound that the caller has claimed, and tells that it is over. It
+// does not end with the drive, but has a bound of its own.
+func (n *Nemesis) heal(w *wound) {
+	r := &w.record
+	r.Healing = n.clock()
+	if w.still != nil && r.Err == "" {
+		if err := w.still(); err != nil {
+			r.Err = err.Error()
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), n.bounds.heal)
+	defer cancel()
+	err := w.heal(ctx)
+	if err == nil {
+		var how string
+		if how, err = w.healed(ctx); err == nil {
+			r.Healed = n.clock()
+			r.Verified = join(r.Verified, how)
+		}
+	}
+	if err != nil {
+		r.HealErr = err.Error()
+	} else {
+		n.ground.remove(w)
+	}
+	n.over(w)
+}
+
+func join(verified, how string) string {
+	if verified == "" || how == "" {
+		return verified + how
+	}
+	return verified + "; " + how
+}
+
+func (n *Nemesis) over(w *wound) {
+	w.record.Over = true
+	n.tell(w.record)
+}
+
+// line makes the runner of one line of the script, with its own source of chance.
+func (n *Nemesis) line(index int) *line {
+	const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio: spreads small numbers
+	return &line{
+		Nemesis: n,
+		index:   index,
+		fault:   n.script[index],
+		rng:     rand.New(rand.NewPCG(n.seed, golden*uint64(index+1))),
+	}
+}

@@ -1,0 +1,109 @@
+package nemesis
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// schedule says when a fault is injected and healed. Times count from the start
+// of the run. Zero means that the text did not say it.
+type schedule struct {
+	at     time.Duration // once, at this time
+	every  time.Duration // at this time and all its multiples
+	lasts  time.Duration // from the injection to the heal: "for"
+	jitter time.Duration // each time is put off by less than this, by chance
+}
+
+// defaultAt is when a fault happens whose text does not say it: late enough to
+// have seen what the database does undisturbed.
+const defaultAt = 5 * time.Second
+
+// leastEvery keeps a repeated fault from becoming a flood.
+const leastEvery = 100 * time.Millisecond
+
+func scheduleWords() []string { return []string{"at", "every", "for", "jitter"} }
+
+// parse reads the words of a schedule in any order, each at most once.
+func (s *schedule) parse(r *reader) error {
+	for {
+		t, ok := r.peek()
+		if !ok {
+			return nil
+		}
+		var field *time.Duration
+		least := time.Millisecond
+		switch {
+		case t.is("at"):
+			field = &s.at
+		case t.is("every"):
+			field, least = &s.every, leastEvery
+		case t.is("for"):
+			field = &s.lasts
+		case t.is("jitter"):
+			field = &s.jitter
+		default:
+			return nil
+		}
+		if *field != 0 {
+			return fmt.Errorf("%q stands twice", t.text)
+		}
+		r.next++
+		d, err := r.span(t.text, least)
+		if err != nil {
+			return err
+		}
+		*field = d
+	}
+}
+
+func (s schedule) String() (text string) {
+	for _, part := range []struct {
+		word string
+		d    time.Duration
+	}{{"at", s.at}, {"every", s.every}, {"for", s.lasts}, {"jitter", s.jitter}} {
+		if part.d != 0 {
+			text += " " + part.word + " " + short(part.d)
+		}
+	}
+	return text
+}
+
+// check refuses a schedule that contradicts itself.
+func (s schedule) check() error {
+	switch {
+	case s.at != 0 && s.every != 0:
+		return errors.New("it says both at and every: at is for once, every for again and again")
+	case s.every != 0 && s.lasts != 0 && s.lasts >= s.every:
+		return fmt.Errorf("it comes every %s and lasts for %s: it must be healed before it comes again, so make every the longer one", short(s.every), short(s.lasts))
+	case s.every != 0 && s.jitter != 0 && s.lasts+s.jitter >= s.every:
+		return fmt.Errorf("it comes every %s, lasts for %s and may be late by %s: together the last two must be shorter than every", short(s.every), short(s.lasts), short(s.jitter))
+	}
+	return nil
+}
+
+// due returns the time of the k-th injection, from 0; not ok when there is none.
+// It takes the same from rng for every k.
+func (s schedule) due(k int, rng *rand.Rand) (at time.Duration, ok bool) {
+	if s.jitter > 0 {
+		at = time.Duration(rng.Int64N(int64(s.jitter)))
+	}
+	switch {
+	case s.every != 0:
+		return at + time.Duration(k+1)*s.every, true
+	case s.at != 0:
+		return at + s.at, k == 0
+	}
+	return at + defaultAt, k == 0
+}
+
+// duration returns how long a fault lasts that must be healed; zero: until the
+// drive ends. One that comes again is healed half way to the next at the latest,
+// for what is down already cannot be hurt again.
+func (s schedule) duration() time.Duration {
+	if s.lasts == 0 && s.every != 0 {
+		return (s.every - s.jitter) / 2
+	}
+	return s.lasts
+}

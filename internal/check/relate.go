@@ -193,9 +193,12 @@ func (b *bank) versionOf(s *slot, t uint32) uint32 {
 	return 0
 }
 
+// mostOdd bounds the odd reads that are kept of one kind.
+const mostOdd = 1000
+
 // appendSome keeps a bounded number of instances: a violation is told by a few.
 func appendSome(list []oddRead, odd oddRead) []oddRead {
-	if len(list) < 1000 {
+	if len(list) < mostOdd {
 		list = append(list, odd)
 	}
 	return list

@@ -117,6 +117,9 @@ func (o *order) oddReads(name string, list []oddRead, detail func(oddRead) strin
 		return
 	}
 	a := Anomaly{Name: name, Forbidden: isolation.ReadCommitted, Count: len(list), Detail: detail(list[0]) + times(len(list))}
+	if len(list) == mostOdd {
+		a.Detail = detail(list[0]) + fmt.Sprintf(". This was found %d times, and then no longer counted.", mostOdd)
+	}
 	for _, r := range list[:min(len(list), some)] {
 		a.Witness = append(a.Witness, o.b.idOf(r.reader), r.last)
 	}

@@ -1,0 +1,97 @@
+package dbtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/cli"
+	"stroppy/internal/report"
+)
+
+// hurtRun is a run on a cluster of its own with faults, and what must come out.
+type hurtRun struct {
+	name    string
+	cluster string
+	faults  []string
+	args    []string
+	code    int
+	invalid string // the check that must find a violation
+}
+
+// hurtRuns are small forms of the runs in scenarios/.
+func hurtRuns() []hurtRun {
+	return []hurtRun{
+		{
+			name: "etcd: kill, partition, pause, halves, replace", cluster: "etcd:3?memory=on",
+			faults: []string{"cycle every 6s for 2s: kill leader | partition leader | pause leader | partition halves | replace random"},
+			args:   []string{"--duration", "34s"},
+		},
+		{
+			name: "synchronous PostgreSQL: kill the primary, pause the standby, partition", cluster: "postgres:2?memory=on",
+			faults: []string{"kill primary at 3s for 4s", "pause standby at 12s for 3s", "partition standby at 18s for 3s"},
+			args:   []string{"--duration", "25s", "--isolation", "repeatable read"},
+		},
+		{
+			name: "asynchronous PostgreSQL: the standby cut off, the primary killed, the standby promoted", cluster: "postgres:2?memory=on&sync=off",
+			faults: []string{"partition standby at 2s for 5s", "kill primary at 4s for 5s"},
+			args:   []string{"--duration", "10s"},
+			code:   1, invalid: "durable",
+		},
+		{
+			name: "PostgreSQL alone: kill -9 and restart", cluster: "postgres:1?memory=on",
+			faults: []string{"kill n0 every 4s for 500ms"},
+			args:   []string{"--duration", "10s"},
+		},
+	}
+}
+
+// TestNemesis runs the whole program against real clusters that it starts, hurts
+// and takes away itself.
+func TestNemesis(t *testing.T) {
+	for _, h := range hurtRuns() {
+		t.Run(h.name, func(t *testing.T) { h.run(t) })
+	}
+}
+
+func (h hurtRun) run(t *testing.T) {
+	var out, complaints bytes.Buffer
+	args := []string{"run", "bank", "--json", "--cluster", h.cluster, "--accounts", "500", "--clients", "8", "--seed", "7", "--out", filepath.Join(t.TempDir(), "run")}
+	for _, f := range h.faults {
+		args = append(args, "--nemesis", f)
+	}
+	code := cli.Main(append(args, h.args...), nil, strings.NewReader(""), &out, &complaints)
+	if why := complaints.String(); code == 3 && strings.Contains(why, "install the Debian package") {
+		kind, _, _ := strings.Cut(h.cluster, ":")
+		t.Skipf("skipped engine: %s: %s", kind, lastLine(why))
+	} else if code == 2 && strings.Contains(why, "run as root") {
+		t.Skipf("skipped engine: network namespaces: %s", lastLine(why))
+	}
+	r, err := report.Parse(out.Bytes())
+	if err != nil {
+		t.Fatalf("exit code %d: %v\n%s", code, err, complaints.String())
+	}
+	for _, f := range r.Faults {
+		text, _ := json.Marshal(f)
+		t.Logf("%s", text)
+	}
+	if code != h.code {
+		t.Errorf("exit code %d, not %d: %s", code, h.code, complaints.String())
+	}
+	for _, c := range r.Checks {
+		t.Logf("%s is %s (required %v): %s", c.Name, c.Status, c.Required, c.Detail)
+		if c.Name == h.invalid && c.Status != "invalid" {
+			t.Errorf("%s is %s", c.Name, c.Status)
+		}
+		// Whatever the database did, the faults were done and healed.
+		if c.Name == "faults" && c.Status != "valid" {
+			t.Errorf("the faults: %s", c.Detail)
+		}
+	}
+	if len(r.Faults) == 0 || !slices.ContainsFunc(r.Faults, func(f report.Fault) bool { return f.OutageSeconds != nil }) {
+		t.Errorf("the faults have no effect: %+v", r.Faults)
+	}
+}

@@ -69,7 +69,7 @@ var (
 
 // Open opens a cluster by its URL,
 //
-//	etcd://[user:password@]h1[:2379],h2,h3[?timeout=5s][&reads=linearizable|serializable]
+//	etcd://[user:password@]h1[:2379],h2,h3[?timeout=2s][&reads=linearizable|serializable]
 //
 // and returns when one of its nodes has answered with these credentials. timeout
 // is of each call. With reads=serializable a member answers reads from its own

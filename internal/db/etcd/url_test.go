@@ -12,12 +12,12 @@ func TestParseURL(t *testing.T) {
 		url  string
 		want config
 	}{
-		{"etcd://h1", config{nodes: []string{"h1:2379"}, timeout: 5 * time.Second}},
-		{"etcd://h1,h2:1,10.0.0.3/", config{nodes: []string{"h1:2379", "h2:1", "10.0.0.3:2379"}, timeout: 5 * time.Second}},
-		{"etcd://[::1],[::2]:7", config{nodes: []string{"[::1]:2379", "[::2]:7"}, timeout: 5 * time.Second}},
-		{"etcd://u:p%40%3A@h1:9,h2", config{nodes: []string{"h1:9", "h2:2379"}, user: "u", password: "p@:", timeout: 5 * time.Second}},
+		{"etcd://h1", config{nodes: []string{"h1:2379"}, timeout: 2 * time.Second}},
+		{"etcd://h1,h2:1,10.0.0.3/", config{nodes: []string{"h1:2379", "h2:1", "10.0.0.3:2379"}, timeout: 2 * time.Second}},
+		{"etcd://[::1],[::2]:7", config{nodes: []string{"[::1]:2379", "[::2]:7"}, timeout: 2 * time.Second}},
+		{"etcd://u:p%40%3A@h1:9,h2", config{nodes: []string{"h1:9", "h2:2379"}, user: "u", password: "p@:", timeout: 2 * time.Second}},
 		{"etcd://h1?timeout=300ms&reads=serializable", config{nodes: []string{"h1:2379"}, timeout: 300 * time.Millisecond, stale: true}},
-		{"etcd://h1?reads=linearizable", config{nodes: []string{"h1:2379"}, timeout: 5 * time.Second}},
+		{"etcd://h1?reads=linearizable", config{nodes: []string{"h1:2379"}, timeout: 2 * time.Second}},
 	} {
 		got, err := parseURL(test.url)
 		if err != nil || !reflect.DeepEqual(got, test.want) {

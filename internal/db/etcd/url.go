@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	defaultPort    = "2379" // etcd's client port
+	defaultPort    = "2379"          // etcd's client port
 	defaultTimeout = 2 * time.Second // a call to a member that is cut off from the others hangs for so long
 	longestTimeout = time.Hour
 )

@@ -243,8 +243,8 @@ func TestKilledLoad(t *testing.T) {
 		testKilledLoad(t, "sqlite:"+filepath.Join(t.TempDir(), "a.db"), 2_000_000)
 	})
 	t.Run("etcd", func(t *testing.T) {
-		nodes, err := etcd.Start(t.Context(), etcd.Options{Nodes: 1, InMemory: true})
-		if missing := (*etcd.MissingError)(nil); errors.As(err, &missing) {
+		nodes, err := etcd.Start(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
+		if missing := (cluster.MissingError{}); errors.As(err, &missing) {
 			t.Skipf("skipped engine: etcd: install the Debian package %s", missing.Package)
 		}
 		if err != nil {

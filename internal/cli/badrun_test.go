@@ -102,6 +102,28 @@ func TestEndStateIncomplete(t *testing.T) {
 	refused(t, code, 3, stderr, "history/end-ledger.bin", "download the end state again")
 }
 
+// TestUnsavedVerdict: a verdict that cannot be written down is shown all the
+// same, and is no success.
+func TestUnsavedVerdict(t *testing.T) {
+	p := start(t, "run", "--db", "memory:", "--accounts", "100", "--clients", "4", "--count", "600", "--rate", "400", "--audits", "0", "--out", "run")
+	result := filepath.Join(p.dir, "run", report.FileName)
+	p.goesOn(t, func() bool { return os.Remove(result) == nil })
+	if err := os.MkdirAll(filepath.Join(result, "in the way"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := p.wait(t)
+	refused(t, code, 3, stderr, "the verdict could not be kept: write run/result.json: ", "`stroppy check` finds it again")
+	if !strings.HasPrefix(stdout, "VALID") {
+		t.Errorf("it printed %s", stdout)
+	}
+	if err := os.RemoveAll(result); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr := call(t, "check", filepath.Join(p.dir, "run")); code != 0 || !strings.HasPrefix(stdout, "VALID") {
+		t.Errorf("its check: %d: %s%s", code, stderr, stdout)
+	}
+}
+
 // onFullDisk is what a shell does on a disk with room for a megabyte, or as near
 // as it may: where it may not mount one, files may not grow above half of that.
 const onFullDisk = `

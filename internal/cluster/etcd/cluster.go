@@ -34,8 +34,8 @@ type Cluster struct {
 	life   context.Context // ends with the cluster
 	retire context.CancelCauseFunc
 
-	changing sync.Mutex // held while the membership changes
-	hosts    int        // made so far, which is the next node's number
+	changing chan struct{} // is full while one node is added, removed or replaced, and once stopped
+	hosts    int           // made so far, which is the next node's number
 
 	mu    sync.Mutex
 	nodes []*node // that belong to the cluster
@@ -78,7 +78,7 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		return nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		c := &Cluster{binary: binary, flags: flags}
+		c := &Cluster{binary: binary, flags: flags, changing: make(chan struct{}, 1)}
 		c.life, c.retire = context.WithCancelCause(context.Background())
 		err := c.start(ctx, o)
 		if err == nil {
@@ -234,9 +234,8 @@ func (c *Cluster) Network() *cluster.Network { return c.network }
 func (c *Cluster) Stop() error {
 	c.stop.Do(func() {
 		c.retire(errStopped) // all that waits for a node gives up
-		c.changing.Lock()
-		nodes := c.list() // which no longer grows
-		c.changing.Unlock()
+		c.changing <- struct{}{}
+		nodes := c.list()
 		errs := make([]error, len(nodes), len(nodes)+2)
 		var wg sync.WaitGroup
 		for i, n := range nodes {

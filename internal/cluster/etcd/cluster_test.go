@@ -61,96 +61,10 @@ func leaderOf(t *testing.T, c *Cluster) *node {
 	return n
 }
 
-func followerOf(t *testing.T, c *Cluster) *node {
+func followersOf(t *testing.T, c *Cluster) []*node {
 	t.Helper()
 	leader := leaderOf(t, c)
-	for _, n := range c.list() {
-		if n != leader {
-			return n
-		}
-	}
-	t.Fatal("there is no follower")
-	return nil
-}
-
-// load is clients that write, and what was acknowledged to them.
-type load struct {
-	cluster *Cluster
-	stop    context.CancelFunc
-	writers sync.WaitGroup
-
-	mu           sync.Mutex
-	acknowledged []string
-}
-
-func startLoad(t *testing.T, c *Cluster) *load {
-	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	l := &load{cluster: c, stop: stop}
-	for w := range 4 {
-		l.writers.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
-				nodes := c.list()
-				via, key := nodes[(w+i)%len(nodes)], fmt.Sprintf("%s/%d/%06d", t.Name(), w, i)
-				question := map[string][]byte{"key": []byte(key), "value": []byte("x")}
-				if !via.awake() || via.ask(ctx, 2*time.Second, "/v3/kv/put", question, nil) != nil {
-					time.Sleep(time.Millisecond)
-					continue
-				}
-				l.mu.Lock()
-				l.acknowledged = append(l.acknowledged, key)
-				l.mu.Unlock()
-			}
-		})
-	}
-	t.Cleanup(func() {
-		stop()
-		l.writers.Wait()
-	})
-	l.goesOn(t)
-	return l
-}
-
-func (l *load) count() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.acknowledged)
-}
-
-// goesOn waits until more writes were acknowledged, none of which had begun
-// before.
-func (l *load) goesOn(t *testing.T) {
-	t.Helper()
-	before := l.count()
-	must(t, persist(within(t, time.Minute), func() error {
-		if l.count() < before+10 {
-			return errors.New("no write is acknowledged")
-		}
-		return nil
-	}))
-}
-
-// verify ends the load, waits until the cluster is whole, and looks on every
-// node for every write that was acknowledged.
-func (l *load) verify(t *testing.T) {
-	t.Helper()
-	l.stop()
-	l.writers.Wait()
-	must(t, l.cluster.Whole(within(t, time.Minute)))
-	for _, n := range l.cluster.list() {
-		var answer struct{ KVs []struct{ Key []byte } }
-		question := map[string]any{"key": []byte(t.Name() + "/"), "range_end": []byte(t.Name() + "0"), "keys_only": true}
-		must(t, n.ask(t.Context(), 10*time.Second, "/v3/kv/range", question, &answer))
-		there := map[string]bool{}
-		for _, kv := range answer.KVs {
-			there[string(kv.Key)] = true
-		}
-		missing := slices.DeleteFunc(slices.Clone(l.acknowledged), func(key string) bool { return there[key] })
-		if len(missing) > 0 {
-			t.Errorf("%s lacks %d of %d writes that were acknowledged: %v…", n.Name(), len(missing), len(l.acknowledged), missing[0])
-		}
-	}
-	t.Logf("%d writes acknowledged, all on every node", len(l.acknowledged))
+	return slices.DeleteFunc(c.list(), func(n *node) bool { return n == leader })
 }
 
 // TestCluster hurts one cluster in every way, in its own network where the user
@@ -162,8 +76,7 @@ func TestCluster(t *testing.T) {
 		run  func(*testing.T, *Cluster)
 	}{
 		{"life", testLife}, {"partition", testPartition}, {"move leader", testMoveLeader}, {"kill all", testKillAll},
-		{"replace follower", func(t *testing.T, c *Cluster) { testReplace(t, c, followerOf(t, c)) }},
-		{"replace leader", func(t *testing.T, c *Cluster) { testReplace(t, c, leaderOf(t, c)) }},
+		{"replace", testReplace},
 		{"majority", testMajority}, {"resize", testResize},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -262,7 +175,7 @@ func testMoveLeader(t *testing.T, c *Cluster) {
 	if c.MoveLeader(ctx, 3) == nil {
 		t.Error("a node that is not there leads")
 	}
-	n := followerOf(t, c)
+	n := followersOf(t, c)[0]
 	must(t, n.Kill())
 	if c.MoveLeader(ctx, n.Number()) == nil {
 		t.Error("a dead node leads")
@@ -286,20 +199,31 @@ func testKillAll(t *testing.T, c *Cluster) {
 	l.verify(t)
 }
 
-func testReplace(t *testing.T, c *Cluster, n *node) {
+// testReplace replaces the leader and a follower at once, which must not take
+// the data of both away before one of them is back.
+func testReplace(t *testing.T, c *Cluster) {
 	l := startLoad(t, c)
-	old, address := n.id.Load(), n.client
-	mark := filepath.Join(n.Dir(), "mark")
-	must(t, os.WriteFile(mark, nil, 0o600))
+	ctx := within(t, time.Minute)
 	began := time.Now()
-	must(t, n.Replace(within(t, time.Minute)))
+	var wg sync.WaitGroup
+	for _, n := range []*node{leaderOf(t, c), followersOf(t, c)[0]} {
+		old, address := n.id.Load(), n.client
+		mark := filepath.Join(n.Dir(), "mark")
+		must(t, os.WriteFile(mark, nil, 0o600))
+		wg.Go(func() {
+			if err := n.Replace(ctx); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(mark); err == nil {
+				t.Error("the old data are there")
+			}
+			if n.id.Load() == old || n.client != address {
+				t.Errorf("the node is member %x, was %x, at %s, was %s", n.id.Load(), old, n.client, address)
+			}
+		})
+	}
+	wg.Wait()
 	t.Logf("replaced in %v", time.Since(began))
-	if _, err := os.Stat(mark); err == nil {
-		t.Error("the old data are there")
-	}
-	if n.id.Load() == old || n.client != address {
-		t.Errorf("the node is member %x, was %x, at %s, was %s", n.id.Load(), old, n.client, address)
-	}
 	l.goesOn(t)
 	l.verify(t)
 }
@@ -308,13 +232,8 @@ func testReplace(t *testing.T, c *Cluster, n *node) {
 // that a node that lost its data in vain joins when it can.
 func testMajority(t *testing.T, c *Cluster) {
 	ctx := within(t, time.Minute)
-	n := followerOf(t, c)
-	other := followerOf(t, c)
-	for _, m := range c.list() {
-		if m != n && m != leaderOf(t, c) {
-			other = m
-		}
-	}
+	followers := followersOf(t, c)
+	n, other := followers[0], followers[1]
 	l := startLoad(t, c)
 	must(t, other.Kill())
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
@@ -340,9 +259,11 @@ func testResize(t *testing.T, c *Cluster) {
 	ctx := within(t, time.Minute)
 	l := startLoad(t, c)
 	began := time.Now()
+	other, replaced := followersOf(t, c)[0], make(chan error, 1)
+	go func() { replaced <- other.Replace(ctx) }()
 	number, err := c.Add(ctx)
-	must(t, err)
-	t.Logf("added in %v", time.Since(began))
+	must(t, errors.Join(err, <-replaced))
+	t.Logf("a node added and another replaced in %v", time.Since(began))
 	if number != 3 || len(c.Nodes()) != 4 || c.Nodes()[3].Name() != "n3" || !strings.HasSuffix(c.URL(), ","+strings.TrimPrefix(c.NodeURL(3), "etcd://")) {
 		t.Errorf("the new node has the number %d; the cluster is %s", number, c.URL())
 	}
@@ -361,7 +282,7 @@ func testResize(t *testing.T, c *Cluster) {
 	if c.Remove(ctx, number) == nil {
 		t.Error("a node was removed twice")
 	}
-	dead := followerOf(t, c)
+	dead := followersOf(t, c)[0]
 	must(t, dead.Kill())
 	must(t, c.Remove(ctx, dead.Number()))
 	if number, err = c.Add(ctx); err != nil || number != 4 {

@@ -144,42 +144,65 @@ func areMembers(members []member, nodes []*node) bool {
 	})
 }
 
+// lock lets one change of the nodes go on at a time.
+func (c *Cluster) lock(ctx context.Context) error {
+	select {
+	case c.changing <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the end of another change of the nodes: %w", context.Cause(ctx))
+	case <-c.life.Done():
+		return context.Cause(c.life)
+	}
+	if c.life.Err() != nil {
+		c.unlock()
+		return context.Cause(c.life)
+	}
+	return nil
+}
+
+func (c *Cluster) unlock() { <-c.changing }
+
 // Add makes one more host and a node on it that joins the cluster. Clients that
 // were opened before do not know it.
 func (c *Cluster) Add(ctx context.Context) (int, error) {
-	n, err := c.grow(ctx)
+	number, err := c.add(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("add a node to the etcd cluster: %w", err)
 	}
-	if err := n.Restart(ctx); err != nil {
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
-		defer cancel()
-		return 0, fmt.Errorf("add a node to the etcd cluster: %w", errors.Join(err, c.Remove(undo, n.Number())))
-	}
-	return n.Number(), nil
+	return number, nil
 }
 
-func (c *Cluster) grow(ctx context.Context) (*node, error) {
-	c.changing.Lock()
-	defer c.changing.Unlock()
-	if c.life.Err() != nil {
-		return nil, context.Cause(c.life)
+func (c *Cluster) add(ctx context.Context) (int, error) {
+	if err := c.lock(ctx); err != nil {
+		return 0, err
 	}
+	defer c.unlock()
 	host, err := c.network.Add(ctx)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	defer func() { c.hosts++ }()
-	return c.newNode(ctx, host)
+	n, err := c.newNode(ctx, host)
+	c.hosts++
+	if err != nil {
+		return 0, err
+	}
+	lived, cancel := n.bound(ctx)
+	defer cancel()
+	if err := n.Server.Restart(lived); err != nil {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+		defer cancel()
+		return 0, errors.Join(err, c.remove(undo, n.Number()))
+	}
+	return n.Number(), nil
 }
 
 // Remove takes a node out of the cluster, ends it and removes its data. The
 // membership goes first: a node that stays behind would disturb elections.
 func (c *Cluster) Remove(ctx context.Context, number int) error {
-	n, err := c.shrink(ctx, number)
+	err := c.lock(ctx)
 	if err == nil {
-		n.retire(errRemoved)
-		err = n.erase()
+		err = c.remove(ctx, number)
+		c.unlock()
 	}
 	if err != nil {
 		return fmt.Errorf("remove node %d of the etcd cluster: %w", number, err)
@@ -187,31 +210,28 @@ func (c *Cluster) Remove(ctx context.Context, number int) error {
 	return nil
 }
 
-func (c *Cluster) shrink(ctx context.Context, number int) (*node, error) {
-	c.changing.Lock()
-	defer c.changing.Unlock()
+func (c *Cluster) remove(ctx context.Context, number int) error {
 	n, err := c.node(number)
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case len(c.list()) == 1:
-		return nil, errors.New("it is the last one")
+		return errors.New("it is the last one")
 	}
 	ctx, cancel := n.bound(ctx)
 	defer cancel()
 	if err := n.change(ctx, func(via *node) error { return n.expel(ctx, via) }); err != nil {
-		return nil, err
+		return err
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.nodes = slices.DeleteFunc(c.nodes, func(m *node) bool { return m == n })
-	return n, nil
+	c.mu.Unlock()
+	n.retire(errRemoved)
+	return n.erase()
 }
 
 // join makes the node, whose folder must be empty, a new member.
 func (n *node) join(ctx context.Context) error {
-	n.cluster.changing.Lock()
-	defer n.cluster.changing.Unlock()
 	err := n.change(ctx, func(via *node) error {
 		if err := n.expel(ctx, via); err != nil {
 			return err

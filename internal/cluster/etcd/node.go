@@ -94,6 +94,7 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 		}
 	}
 	n.joined.Store(true)
+	// While a node joins, no other comes or goes, so the list is what etcd has.
 	var members []string
 	for _, m := range c.list() {
 		members = append(members, m.Name()+"=http://"+m.peer)
@@ -137,18 +138,28 @@ func (n *node) ready(ctx context.Context) error {
 func (n *node) Restart(ctx context.Context) error {
 	ctx, cancel := n.bound(ctx)
 	defer cancel()
+	if n.cluster.formed.Load() && !n.joined.Load() {
+		if err := n.cluster.lock(ctx); err != nil {
+			return fmt.Errorf("restart %s: %w", n.Name(), err)
+		}
+		defer n.cluster.unlock()
+	}
 	return n.Server.Restart(ctx)
 }
 
 // Replace kills the node, takes its data away, and makes it a new member at the
-// old address. The data go when the other nodes answer without it, not before:
-// until then, and if they do not while ctx lasts, they may be the only copy.
+// old address. The data go when a majority answers without it and no other node
+// is being replaced, not before: until then they may be the only copy.
 func (n *node) Replace(ctx context.Context) error {
 	ctx, cancel := n.bound(ctx)
 	defer cancel()
 	if nodes := len(n.cluster.list()); nodes < 3 {
 		return fmt.Errorf("replace %s: a cluster of %d has no majority without it to take it in again: take 3 nodes or more", n.Name(), nodes)
 	}
+	if err := n.cluster.lock(ctx); err != nil {
+		return fmt.Errorf("replace %s: %w", n.Name(), err)
+	}
+	defer n.cluster.unlock()
 	if err := persist(ctx, func() error { return n.expendable(ctx) }); err != nil {
 		return fmt.Errorf("replace %s: %w", n.Name(), err)
 	}

@@ -332,6 +332,7 @@ func TestAuthentication(t *testing.T) {
 
 	// A server that was restarted has forgotten its tokens: surely not applied,
 	// and the next try has a new one.
+	time.Sleep(time.Second)
 	restart(t, c, 0)
 	for tries := 0; ; tries++ {
 		err := transfer()

@@ -16,6 +16,7 @@ type slot struct {
 	highest uint64 // version that anybody saw it written to
 	base    uint32 // position of its version 0
 	length  uint32 // its highest position is base+length
+	forked  bool   // two transactions made the same version of it
 	broken  bool   // its versions do not follow each other: its replayed balances are not known
 }
 

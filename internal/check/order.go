@@ -114,14 +114,12 @@ func (o *order) cyclic(full *graph) {
 // what that one depends on, or that no order of all audits explains. Only what
 // the audits themselves read counts: where transfers are READ COMMITTED and an
 // inquiry saw one transfer without an earlier one, an audit between the two is
-// not to blame. So anti-dependencies of other transactions are left out, and so
-// is the order of the two transfers of a lost update, of which nobody knows
-// which overwrote the other.
+// not to blame. So anti-dependencies of other transactions are left out.
 func (b *bank) tornAudits() []uint32 {
 	var e edges
 	audit := func(t uint32) bool { return b.txns.list[t].kind == history.Audit }
 	for i, kind := range b.edges.kind {
-		if from := b.edges.from[i]; i < b.edges.chained && kind == ww || kind == wr || kind == rw && audit(from) {
+		if from := b.edges.from[i]; kind != rw || audit(from) {
 			e.add(from, b.edges.to[i], kind)
 		}
 	}

@@ -1,7 +1,9 @@
 package check
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"stroppy/internal/history"
 )
@@ -38,7 +40,6 @@ const (
 type edges struct {
 	from, to []uint32
 	kind     []uint8
-	chained  int // the first of them, which follow from the chain of versions without its forks
 }
 
 func (e *edges) add(from, to uint32, kind uint8) {
@@ -51,34 +52,72 @@ func (e *edges) add(from, to uint32, kind uint8) {
 }
 
 // relate finds the dependencies between all transactions that were applied:
-// write-write from the chain of versions, the others from what was read.
+// write-write from the chain of versions, the others from what was read. Where
+// the versions of an account fork, only what was read tells an order.
 func (b *bank) relate() error {
-	for p := 0; p+1 < len(b.chain.writer); p++ {
-		b.edges.add(b.chain.writer[p], b.chain.writer[p+1], ww)
-	}
-	b.edges.chained = len(b.edges.to)
 	for _, f := range b.chain.forks {
-		// Both read the version before and both made this one: each of them
-		// missed the other, and one overwrote the other. This is the lost update.
-		b.edges.add(f.first, f.second, rw)
-		b.edges.add(f.second, f.first, ww)
-		b.edges.add(b.chain.writer[f.pos-1], f.second, ww)
-		b.edges.add(f.second, b.chain.writer[f.pos+1], ww)
+		s, _ := b.slotAt(f.pos)
+		s.forked = true
 	}
-	return b.each(func(t uint32, tx *history.Transaction) {
+	for i := range b.slots.list {
+		s := &b.slots.list[i]
+		for p := s.base; p < s.base+s.length && !s.forked; p++ {
+			b.edges.add(b.chain.writer[p], b.chain.writer[p+1], ww)
+		}
+	}
+	var lineage lineage
+	err := b.each(func(t uint32, tx *history.Transaction) {
 		if !b.txns.list[t].applied() {
 			return
 		}
 		for i := range tx.Ops {
 			if op := &tx.Ops[i]; op.Observed && op.Account < b.in.Accounts {
-				b.relateRead(t, op)
+				b.relateRead(t, op, &lineage)
 			}
 		}
 	})
+	lineage.relate(&b.edges)
+	return err
+}
+
+// lineage are the reads of accounts whose versions fork. There the number of a
+// version is no order: of two transfers that both read version 6 and both made
+// version 7, the one may have been written after the other's version 8. What is
+// sure is who read whose version: every transaction that read one comes after its
+// maker, and before every other transaction that overwrote that same version.
+type lineage []lineageRead
+
+// lineageRead is one read: by t, of the version of an account that maker made.
+type lineageRead struct {
+	account  uint64
+	version  uint64
+	maker, t uint32
+	write    bool // t overwrote it
+}
+
+func (l lineage) relate(e *edges) {
+	slices.SortFunc(l, func(a, b lineageRead) int {
+		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.version, b.version), cmp.Compare(a.maker, b.maker), cmp.Compare(a.t, b.t))
+	})
+	for len(l) > 0 {
+		n := 1
+		for n < len(l) && l[n].account == l[0].account && l[n].version == l[0].version && l[n].maker == l[0].maker {
+			n++
+		}
+		for _, read := range l[:n] {
+			e.add(read.maker, read.t, wr)
+			for _, other := range l[:n] {
+				if other.write {
+					e.add(read.t, other.t, rw)
+				}
+			}
+		}
+		l = l[n:]
+	}
 }
 
 // relateRead adds the dependencies of one read, and holds it against the chain.
-func (b *bank) relateRead(t uint32, op *history.Op) {
+func (b *bank) relateRead(t uint32, op *history.Op, forks *lineage) {
 	s := b.slots.find(op.Account)
 	if s == nil {
 		s = &slot{n: op.Account, base: math.MaxUint32}
@@ -108,7 +147,13 @@ func (b *bank) relateRead(t uint32, op *history.Op) {
 			b.reads.garbage = appendSome(b.reads.garbage, odd)
 		}
 	}
-	next := b.next(s, p, t)
+	if s.forked {
+		if known {
+			*forks = append(*forks, lineageRead{op.Account, op.Version, writer, t, op.Write})
+		}
+		return
+	}
+	next := b.next(s, p)
 	if op.Write && next == t {
 		return // its place in the chain says all that its read says
 	}
@@ -118,18 +163,13 @@ func (b *bank) relateRead(t uint32, op *history.Op) {
 	b.edges.add(t, next, rw)
 }
 
-// next returns the transaction that made the version after position p: t itself
-// if it is one of two that did.
-func (b *bank) next(s *slot, p, t uint32) uint32 {
+// next returns the transaction that made the version after position p, of an
+// account without forks.
+func (b *bank) next(s *slot, p uint32) uint32 {
 	for q := p + 1; q <= s.base+s.length; q++ {
-		w := b.chain.writer[q]
-		if w == none {
-			continue
+		if w := b.chain.writer[q]; w != none {
+			return w
 		}
-		if w != t && q == p+1 && b.forked(q, b.txns.list[t].id) {
-			return t
-		}
-		return w
 	}
 	return none
 }

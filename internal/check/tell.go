@@ -228,7 +228,7 @@ func (o *order) meeting(s step) (account, version uint64, ok bool) {
 		}
 		p := sl.base + uint32(op.Version)
 		if s.kind == rw {
-			if o.b.next(sl, p, reader) == writer || o.b.forked(p+1, o.b.idOf(writer)) {
+			if o.b.next(sl, p) == writer || o.b.forked(p+1, o.b.idOf(writer)) {
 				return op.Account, op.Version, true
 			}
 		} else if op.Version > 0 && (o.b.chain.writer[p] == writer || o.b.forked(p, o.b.idOf(writer))) {

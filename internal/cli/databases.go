@@ -36,7 +36,7 @@ func drivers() []driver {
 		{"memory", "memory:[?mutant=NAME&rate=R]  the strictly serializable reference in this process, with a bug planted if asked", opener(func(_ context.Context, url string) (*memory.Database, error) { return memory.Open(url) })},
 		{"noop", "noop:  answers at once and keeps nothing; measures stroppy itself", opener(func(_ context.Context, url string) (*noop.Database, error) {
 			if url != "noop:" {
-				return nil, &db.Error{Class: db.Fatal, Op: "open " + url, Err: errors.New("nothing may follow noop:")}
+				return nil, &db.Error{Class: db.Fatal, Op: "open " + url, Err: errors.New("the address is noop: with nothing behind it")}
 			}
 			return noop.Open(), nil
 		})},

@@ -26,6 +26,10 @@ type Workload interface {
 	// Load is followed by Attach too.
 	Attach(ctx context.Context) (Loaded, error)
 
+	// Look finds the same and takes no run number: it only reads, as a user does
+	// who may not write. EndState is all that can follow it.
+	Look(ctx context.Context) (Loaded, error)
+
 	// Header is what the history must keep for the checks; valid after Attach.
 	Header() history.Header
 
@@ -36,7 +40,8 @@ type Workload interface {
 	// figures, such as the bank's auditor; valid after Attach.
 	Background(ctx context.Context) ([]load.Background, error)
 
-	// EndState downloads what the checks need into end.
+	// EndState downloads what the checks need into end; valid after Attach or
+	// Look.
 	EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error
 
 	// Check holds the recorded run in dir against the level. It needs no

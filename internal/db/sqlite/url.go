@@ -85,7 +85,7 @@ func checkName(path string) error {
 	case strings.HasPrefix(path, "file:"):
 		return errors.New("the path is an SQLite URI: write sqlite:PATH without file:")
 	case strings.HasPrefix(path, "//"):
-		return errors.New("the address names a host: write sqlite:PATH without //")
+		return errors.New("the address names a host: write sqlite:PATH without the two slashes")
 	case strings.ContainsRune(path, 0):
 		return errors.New("the path holds a zero byte: no file can be called so")
 	}

@@ -38,7 +38,7 @@ func TestParseURLRefuses(t *testing.T) {
 		"sqlite::memory:?journal=wal":      "use memory:",
 		"sqlite:file::memory:":             "use memory:",
 		"sqlite:file:x.db":                 "without file:",
-		"sqlite://host/x.db":               "without //",
+		"sqlite://host/x.db":               "without the two slashes",
 		"sqlite:a\x00b":                    "zero byte",
 		"sqlite:x?sync=full":               "synchronous, journal, busy_timeout, cache_size",
 		"sqlite:x?synchronous=fsync":       "extra, full, normal, off",

@@ -184,7 +184,7 @@ type kvAuditor struct {
 	found   []db.Entry
 }
 
-// maxKeys bounds the keys of one Read of an audit, whatever the store would take.
+// maxKeys bounds the keys of one Read of an audit, unless the store asks for more.
 const maxKeys = 500
 
 func (m *kvModel) auditor(ctx context.Context, b *Bank) (load.Client, error) {
@@ -193,7 +193,7 @@ func (m *kvModel) auditor(ctx context.Context, b *Bank) (load.Client, error) {
 		return nil, err
 	}
 	c := &kvAuditor{auditor: newAuditor(b), session: s}
-	c.found = make([]db.Entry, min(m.database.MaxWrites(), maxKeys))
+	c.found = make([]db.Entry, m.readKeys())
 	for range c.found {
 		c.keys = append(c.keys, append(make([]byte, 0, accountKeyLength), accountPrefix...)[:accountKeyLength])
 	}

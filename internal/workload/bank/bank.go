@@ -28,6 +28,7 @@ type Bank struct {
 	accounts uint64
 	total    int64 // cents
 	run      uint64
+	found    bool // Attach or Look was there
 }
 
 var _ workload.Workload = (*Bank)(nil)
@@ -91,14 +92,14 @@ func New(database db.Database, c Config) (*Bank, error) {
 // it: one node of the same cluster, which may only let itself be read. EndState
 // is all that it is for.
 func (b *Bank) On(database db.Database) (*Bank, error) {
-	if b.run == 0 {
+	if !b.found {
 		return nil, fmt.Errorf("look at the bank on one node: it is not attached yet")
 	}
 	other, err := New(database, b.config)
 	if err != nil {
 		return nil, err
 	}
-	other.formula, other.accounts, other.total, other.run = b.formula, b.accounts, b.total, b.run
+	other.formula, other.accounts, other.total, other.run, other.found = b.formula, b.accounts, b.total, b.run, true
 	return other, nil
 }
 
@@ -151,7 +152,7 @@ func (b *Bank) Background(ctx context.Context) ([]load.Background, error) {
 
 // EndState downloads all accounts and the ledger.
 func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
-	if b.run == 0 {
+	if !b.found {
 		return fmt.Errorf("download the end state of the bank: it is not attached yet")
 	}
 	return b.model.endState(ctx, b, end, progress)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -19,6 +20,8 @@ const (
 	// maxBatch bounds the accounts that one transaction of the load makes,
 	// whatever the store would take.
 	maxBatch = 1000
+	// clearKeys is how many keys are found at a time when all are deleted.
+	clearKeys = 10_000
 	// loadTries is how often one transaction of the load is tried.
 	loadTries = 20
 	// loadPause is waited before the second try, twice that before the third …
@@ -59,7 +62,7 @@ func (m *kvModel) readMeta(ctx context.Context) (meta, error) {
 	return parseMeta(values), nil
 }
 
-// errFound ends a scan that was to find anything at all.
+// errFound ends a scan that has found as much as it was to find.
 var errFound = errors.New("found")
 
 func (m *kvModel) foreign(ctx context.Context) (string, error) {
@@ -137,33 +140,39 @@ func retry(ctx context.Context, s db.KVSession, transaction func() error) error 
 }
 
 // clear deletes all keys with a prefix, in transactions of a session of its own.
+// It scans for some keys, and scans again when they are deleted: not every store
+// can go on with the scan of one snapshot when it has been written to.
 func (m *kvModel) clear(ctx context.Context, s db.KVSession, prefix string) error {
-	batch := make([][]byte, 0, min(m.database.MaxWrites(), maxBatch))
 	return m.with(ctx, func(deleting db.KVSession) error {
-		remove := func() error {
-			err := retry(ctx, deleting, func() error {
-				if err := deleting.Begin(ctx, false); err != nil {
+		for {
+			var keys [][]byte
+			scanned := scan(ctx, s, prefix, func(key, _ []byte) error {
+				if keys = append(keys, append([]byte(prefix), key...)); len(keys) == clearKeys {
+					return errFound
+				}
+				return nil
+			})
+			if scanned != nil && !errors.Is(scanned, errFound) {
+				return scanned
+			}
+			for batch := range slices.Chunk(keys, min(m.database.MaxWrites(), maxBatch)) {
+				err := retry(ctx, deleting, func() error {
+					if err := deleting.Begin(ctx, false); err != nil {
+						return err
+					}
+					for _, key := range batch {
+						deleting.Delete(key)
+					}
+					return deleting.Commit(ctx)
+				})
+				if err != nil {
 					return err
 				}
-				for _, key := range batch {
-					deleting.Delete(key)
-				}
-				return deleting.Commit(ctx)
-			})
-			batch = batch[:0]
-			return err
-		}
-		err := scan(ctx, s, prefix, func(key, _ []byte) error {
-			batch = append(batch, append([]byte(prefix), key...))
-			if len(batch) < cap(batch) {
+			}
+			if scanned == nil {
 				return nil
 			}
-			return remove()
-		})
-		if err != nil || len(batch) == 0 {
-			return err
 		}
-		return remove()
 	})
 }
 

@@ -69,6 +69,14 @@ func (m *kvModel) session(ctx context.Context) (db.KVSession, error) {
 	return m.database.KVSession(ctx, db.SessionOptions{Isolation: m.config.Isolation, Mode: m.config.sqlMode()})
 }
 
+// readKeys is how many keys an audit gives to one Read.
+func (m *kvModel) readKeys() int {
+	if d, ok := m.database.(db.WideReader); ok {
+		return d.MaxReads()
+	}
+	return min(m.database.MaxWrites(), maxKeys)
+}
+
 // with lends a session for something that is no client's transaction.
 func (m *kvModel) with(ctx context.Context, use func(s db.KVSession) error) error {
 	s, err := m.database.KVSession(ctx, db.SessionOptions{Mode: db.Pipelined})

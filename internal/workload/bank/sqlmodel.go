@@ -36,8 +36,8 @@ func newSQLModel(database db.SQL, c *Config, claim db.Claim) (*sqlModel, error) 
 		m.audits = d.Snapshot
 	}
 	if c.Mode == Procedure {
-		if d.Procedures != plpgsql {
-			return nil, fmt.Errorf("mode procedure needs stored procedures in %s, which this database does not have: take pipelined or interactive", plpgsql)
+		if d.Procedures != plpgsql && d.Procedures != psm {
+			return nil, fmt.Errorf("mode procedure needs stored procedures in %s or %s, which this database does not have: take pipelined or interactive", plpgsql, psm)
 		}
 		m.call = callProcedure(d, c.Update)
 	}

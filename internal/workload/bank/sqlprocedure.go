@@ -11,7 +11,8 @@ import (
 	"stroppy/internal/money"
 )
 
-// plpgsql is the language that the stored procedures are written in.
+// plpgsql is one of the two languages that the stored procedures are written in;
+// psm is the other.
 const plpgsql = "plpgsql"
 
 // What a procedure answers: the transfer is done, or a rule of the bank refused
@@ -151,8 +152,12 @@ END
 $body$`
 )
 
-// createProcedure returns the procedure of one style.
+// createProcedure returns what makes the procedure of one style.
 func createProcedure(d *db.Dialect, style string) string {
+	if d.Procedures == psm {
+		_, create := psmProcedure(d, style)
+		return create
+	}
 	body := procedureReadWrite
 	if style == Atomic {
 		body = procedureAtomic
@@ -168,8 +173,14 @@ func createProcedure(d *db.Dialect, style string) string {
 
 // callProcedure returns the statement that calls it.
 func callProcedure(d *db.Dialect, style string) *db.Statement {
-	w := (&writer{d: d}).text("SELECT verdict, seen_balance, seen_version, seen_last FROM stroppy_transfer_", style, "(").
-		param(db.Integer).text(", ").param(db.Text).text(", ").param(db.Text).text(", ").
+	w := &writer{d: d}
+	if d.Procedures == psm {
+		name, _ := psmProcedure(d, style)
+		w.text("CALL ", name, "(")
+	} else {
+		w.text("SELECT verdict, seen_balance, seen_version, seen_last FROM stroppy_transfer_", style, "(")
+	}
+	w.param(db.Integer).text(", ").param(db.Text).text(", ").param(db.Text).text(", ").
 		param(db.Text).text(", ").param(db.Decimal).text(")")
 	return w.end(append([]db.Type{db.Integer}, stateColumns...)...)
 }

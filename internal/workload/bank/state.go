@@ -181,7 +181,8 @@ func (b *Bank) Attach(ctx context.Context) (workload.Loaded, error) {
 			return workload.Loaded{}, err
 		}
 		if err = b.model.nextRun(ctx, m); err == nil {
-			b.formula, b.accounts, b.total, b.run = newFormula(m.seed), m.accounts, m.total, m.run+1
+			b.take(m)
+			b.run++
 			break
 		}
 		// A number taken without knowing it is only skipped.
@@ -193,6 +194,29 @@ func (b *Bank) Attach(ctx context.Context) (workload.Loaded, error) {
 	if err := b.model.prepare(ctx); err != nil {
 		return workload.Loaded{}, err
 	}
+	return workload.Loaded{Accounts: b.accounts, Total: money.Format(b.total)}, nil
+}
+
+// take takes over what the database says about the bank in it.
+func (b *Bank) take(m meta) {
+	b.formula, b.accounts, b.total, b.run, b.found = newFormula(m.seed), m.accounts, m.total, m.run, true
+}
+
+// Look finds the bank as Attach does, and only reads. The run number that it
+// goes by is one that nobody has taken.
+func (b *Bank) Look(ctx context.Context) (workload.Loaded, error) {
+	if b.volatile {
+		return b.attachVolatile()
+	}
+	m, err := b.model.readMeta(ctx)
+	if err == nil {
+		err = b.fits(m)
+	}
+	if err != nil {
+		return workload.Loaded{}, err
+	}
+	b.take(m)
+	b.run++
 	return workload.Loaded{Accounts: b.accounts, Total: money.Format(b.total)}, nil
 }
 
@@ -208,7 +232,7 @@ func (b *Bank) attachVolatile() (workload.Loaded, error) {
 	if err != nil {
 		return workload.Loaded{}, err
 	}
-	b.formula, b.accounts, b.total = f, c.Accounts, total
+	b.formula, b.accounts, b.total, b.found = f, c.Accounts, total, true
 	b.run = min(b.run+1, maxRun)
 	return workload.Loaded{Accounts: b.accounts, Total: money.Format(total)}, nil
 }

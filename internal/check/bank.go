@@ -93,15 +93,17 @@ func Bank(in Input) []Result {
 
 // bank is the material of all checks, gathered in two passes over the files.
 type bank struct {
-	in     Input
-	txns   transactions
-	slots  slots
-	chain  chain
-	end    endFacts
-	audit  auditFacts
-	reads  readFacts
-	edges  edges
-	damage error // the history or the end state could not be read to its end
+	in      Input
+	txns    transactions
+	slots   slots
+	chain   chain
+	end     endFacts
+	audit   auditFacts
+	absent  []history.ID // the first few that were refused because an account of the load was not found
+	absents int
+	reads   readFacts
+	edges   edges
+	damage  error // the history or the end state could not be read to its end
 }
 
 // auditFacts are what the audits saw.
@@ -109,6 +111,7 @@ type auditFacts struct {
 	whole, sampled int
 	wrong          []uint32 // whole audits whose sum is not the total
 	wrongSum       int64    // what the first of them saw, cents
+	missing        []uint32 // audits that did not find an account
 }
 
 func (b *bank) read() error {
@@ -158,6 +161,9 @@ func (b *bank) readTransactions() error {
 			if rec.Kind == history.Audit && rec.Outcome == history.Committed {
 				b.noteAudit(rec.Transaction)
 			}
+			if rec.Outcome == history.Rejected && rec.Reason == history.NoSuchAccount {
+				b.noteAbsence(rec.Transaction)
+			}
 		}
 	}
 	return nil
@@ -179,8 +185,26 @@ func (b *bank) noteWrites(tx *history.Transaction) {
 	}
 }
 
+// noteAbsence keeps a refusal for the reason that an account is not there, where
+// the load had made them all.
+func (b *bank) noteAbsence(tx *history.Transaction) {
+	for i := range tx.Ops {
+		if tx.Ops[i].Account >= b.in.Accounts {
+			return
+		}
+	}
+	if b.absents++; len(b.absent) < some {
+		b.absent = append(b.absent, tx.ID)
+	}
+}
+
+// noteAudit keeps what an audit saw. One that saw an account twice has more
+// operations than there are accounts.
 func (b *bank) noteAudit(tx *history.Transaction) {
-	if uint64(len(tx.Ops)) != b.in.Accounts {
+	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Observed && op.Account < b.in.Accounts }) {
+		b.audit.missing = append(b.audit.missing, uint32(len(b.txns.list)-1))
+	}
+	if uint64(len(tx.Ops)) < b.in.Accounts {
 		b.audit.sampled++
 		return
 	}

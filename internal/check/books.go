@@ -73,18 +73,32 @@ func (b *bank) nonNegative() Result {
 	if stop {
 		return r
 	}
-	if b.end.negatives == 0 {
+	if b.end.negatives+b.chain.overdrafts == 0 {
 		r.Status = Valid
-		r.Detail = "No balance is below zero."
+		r.Detail = "No balance is below zero, and none was."
 		return r
 	}
 	r.Status = Invalid
-	var list []string
+	var told, list []string
 	for _, a := range b.end.negative {
 		list = append(list, fmt.Sprintf("%s holds %s after %v", b.in.Name(a.N), money.Format(a.Balance), a.Last))
 		r.Witness = append(r.Witness, a.Last)
 	}
-	r.Detail = fmt.Sprintf("%s below zero: account %s.", plural(b.end.negatives, "balance"), joined(list, b.end.negatives))
+	if len(list) > 0 {
+		told = append(told, fmt.Sprintf("%s below zero: account %s.", plural(b.end.negatives, "balance"), joined(list, b.end.negatives)))
+	}
+	list = nil
+	for _, p := range b.chain.overdrawn {
+		s, version := b.slotAt(p)
+		id := b.idOf(b.chain.writer[p])
+		list = append(list, fmt.Sprintf("%s held %s at version %d, made by %v", b.in.Name(s.n), money.Format(b.chain.balance[p]), version, id))
+		r.Witness = append(r.Witness, id)
+	}
+	if len(list) > 0 {
+		told = append(told, fmt.Sprintf("%s below zero on the way, by opening balance and ledger: account %s.",
+			plural(b.chain.overdrafts, "balance"), joined(list, b.chain.overdrafts)))
+	}
+	r.Detail = strings.Join(told, "\n")
 	return r
 }
 
@@ -140,6 +154,12 @@ func (b *bank) oddBooks(r *Result) string {
 			b.in.Name(a.N), a.Last, a.Version, times(n)))
 		r.Witness = append(r.Witness, a.Last)
 	}
+	if n := b.end.beyonds; n > 0 {
+		a := b.end.beyond
+		told = append(told, fmt.Sprintf("Account %s ended at version %d, but a transfer has made a later one of it%s",
+			b.in.Name(a.N), a.Version, times(n)))
+		r.Witness = append(r.Witness, a.Last)
+	}
 	if n := len(b.chain.outside); n > 0 {
 		told = append(told, fmt.Sprintf("Transfer %v has a ledger leg with a version that its account never reached%s",
 			b.idOf(b.chain.outside[0]), times(n)))
@@ -176,9 +196,16 @@ func (b *bank) durable() Result {
 		r.Detail = "Not decided: there is no history of what was acknowledged; give the run directory of the pay."
 		return r
 	}
-	committed, missing, partly := 0, []history.ID(nil), []history.ID(nil)
+	committed := 0
+	var missing, partly, other []history.ID
 	for i := range b.txns.list {
 		t := &b.txns.list[i]
+		if t.outcome == history.Unknown && t.source != fromLedger && t.seen > 0 {
+			if t.seen != t.want || t.ledger != t.legs {
+				other = append(other, t.id)
+			}
+			continue
+		}
 		if t.outcome != history.Committed || t.want == 0 {
 			continue
 		}
@@ -190,7 +217,7 @@ func (b *bank) durable() Result {
 			partly = append(partly, t.id)
 		}
 	}
-	if len(missing)+len(partly) == 0 {
+	if len(missing)+len(partly)+len(other)+b.absents == 0 {
 		r.Status = Valid
 		r.Detail = fmt.Sprintf("All %s acknowledged are in the ledger.", plural(committed, "transfer"))
 		return r
@@ -203,8 +230,14 @@ func (b *bank) durable() Result {
 	if len(partly) > 0 {
 		told = append(told, fmt.Sprintf("%s whose legs in the ledger are not those that were acknowledged: %s.", plural(len(partly), "transfer"), ids(partly)))
 	}
+	if len(other) > 0 {
+		told = append(told, fmt.Sprintf("%s of unknown outcome whose legs in the ledger are not those that were sent: %s.", plural(len(other), "transfer"), ids(other)))
+	}
+	if b.absents > 0 {
+		told = append(told, fmt.Sprintf("%s did not find an account that the load had made: %s.", plural(b.absents, "transaction"), joined(text(b.absent), b.absents)))
+	}
 	r.Detail = strings.Join(told, "\n")
-	r.Witness = append(first(missing), first(partly)...)
+	r.Witness = slices.Concat(first(missing), first(partly), first(other), b.absent)
 	return r
 }
 
@@ -323,7 +356,10 @@ func (b *bank) audits(o *order) Result {
 	if len(torn) > 0 {
 		told = append(told, fmt.Sprintf("%s saw no consistent cut; the first is %v.", plural(len(torn), "audit"), b.idOf(torn[0])))
 	}
-	for _, t := range slices.Concat(a.wrong, torn) {
+	if len(a.missing) > 0 {
+		told = append(told, fmt.Sprintf("%s did not find an account that the load had made; the first is %v.", plural(len(a.missing), "audit"), b.idOf(a.missing[0])))
+	}
+	for _, t := range slices.Concat(a.wrong, torn, a.missing) {
 		if len(r.Witness) < some {
 			r.Witness = append(r.Witness, b.idOf(t))
 		}
@@ -346,12 +382,14 @@ func (b *bank) audits(o *order) Result {
 }
 
 // ids lists the first few of many transactions.
-func ids(all []history.ID) string {
-	var text []string
-	for _, id := range first(all) {
-		text = append(text, id.String())
+func ids(all []history.ID) string { return joined(text(first(all)), len(all)) }
+
+func text(ids []history.ID) []string {
+	var list []string
+	for _, id := range ids {
+		list = append(list, id.String())
 	}
-	return joined(text, len(all))
+	return list
 }
 
 func first(all []history.ID) []history.ID {

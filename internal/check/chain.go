@@ -79,6 +79,9 @@ type chain struct {
 	forks   []fork   // versions made by two transactions
 	forkAt  map[uint32][]fork
 	outside []uint32 // transactions whose leg has a version beyond every bound
+
+	overdrawn  []uint32 // the first few versions but the last at which a balance was below zero
+	overdrafts int
 }
 
 const unknownBalance = math.MinInt64
@@ -218,6 +221,11 @@ func (b *bank) replay() {
 			}
 			balance += b.chain.balance[p]
 			b.chain.balance[p] = balance
+			if balance < 0 && p < s.base+s.length {
+				if b.chain.overdrafts++; len(b.chain.overdrawn) < some {
+					b.chain.overdrawn = append(b.chain.overdrawn, p)
+				}
+			}
 		}
 	}
 }

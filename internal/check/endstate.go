@@ -20,6 +20,10 @@ type endFacts struct {
 	// odd are accounts that carry another last transfer than the ledger has for
 	// their version.
 	odd []history.Account
+	// beyond is the first account whose books close, but of which a later version
+	// than its last was made.
+	beyond  history.Account
+	beyonds int
 }
 
 // wrongAccount is an account whose opening balance and ledger legs do not make
@@ -92,6 +96,11 @@ func (b *bank) readAccounts() error {
 		if s := b.slots.find(a.N); s != nil {
 			want, legs = want+s.sum, s.legs
 			b.lastOf(s, a)
+			if a.Balance == want && a.Version == uint64(legs) && b.madeAfter(s, legs) {
+				if b.end.beyonds++; b.end.beyonds == 1 {
+					b.end.beyond = a
+				}
+			}
 		}
 		if a.Balance != want || a.Version != uint64(legs) {
 			b.end.wrongs++
@@ -104,6 +113,16 @@ func (b *bank) readAccounts() error {
 		}
 	}
 	return nil
+}
+
+// madeAfter says that the ledger has a leg that made a later version than this.
+func (b *bank) madeAfter(s *slot, version uint32) bool {
+	for v := version + 1; v <= s.length; v++ {
+		if w := b.chain.writer[s.base+v]; w != none && b.txns.list[w].seen > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // lastOf compares the last transfer that an account carries with the ledger's.

@@ -193,8 +193,9 @@ type step struct {
 }
 
 // path finds a shortest path from one node to another over edges of at most the
-// given kind, by breadth. The nodes visited are bounded; nil is none found.
-func (g *graph) path(from, to uint32, kind uint8, bound int) []step {
+// given kind, by breadth. The nodes visited, whose number it returns too, are
+// bounded; nil is none found.
+func (g *graph) path(from, to uint32, kind uint8, bound int) ([]step, int) {
 	came := map[uint32]step{}
 	queue := []uint32{from}
 	for len(queue) > 0 && len(came) < bound {
@@ -210,12 +211,12 @@ func (g *graph) path(from, to uint32, kind uint8, bound int) []step {
 			}
 			came[m] = step{n, m, g.kind[i]}
 			if m == to {
-				return backtrack(came, from, to)
+				return backtrack(came, from, to), len(came)
 			}
 			queue = append(queue, m)
 		}
 	}
-	return nil
+	return nil, len(came)
 }
 
 func backtrack(came map[uint32]step, from, to uint32) []step {

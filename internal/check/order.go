@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -25,12 +26,13 @@ type record struct {
 	known bool
 }
 
-// The bounds of the search for instances that can be told. Whether there is a
-// cycle at all, and of which level, is decided exactly before it.
+// The bounds of the search for short instances. Whether there is a cycle at all,
+// and of which level, is decided exactly before it, and where no short one is
+// found a long one is told.
 const (
-	mostComponents = 64
+	mostComponents = 64 // of one level
 	mostStarts     = 256
-	mostVisits     = 1 << 18
+	mostVisits     = 1 << 20 // of nodes, in one search
 )
 
 // order builds the graph, decides each level, and finds instances.
@@ -80,34 +82,43 @@ func (b *bank) whyUndecided() string {
 	return ""
 }
 
-// cyclic decides which levels the cycles break, exactly, and picks instances.
+// cyclic decides for every component which level its cycles break, exactly, and
+// picks instances: of each level a few, in the smallest components.
 func (o *order) cyclic(full *graph) {
 	inner := full.components()
 	slices.SortFunc(inner, func(a, b []uint32) int { return len(a) - len(b) })
-	for n, component := range inner {
-		sub := full.restrict(component)
-		spaced := sub.spaced()
-		broken := spaced.components()
-		if n >= mostComponents {
+	told := map[isolation.Level]int{}
+	for _, component := range inner {
+		slices.Sort(component)
+		level, find := full.restrict(component).broken()
+		if told[level]++; told[level] > mostComponents {
 			continue
 		}
-		var steps []step
-		if !sub.only(wr).acyclic() {
-			steps = sub.shortest(wr, wr)
-		} else if len(broken) > 0 {
-			if steps = sub.shortest(rw, wr); steps == nil {
-				steps = halve(spaced.restrict(broken[0]).shortest(rw, rw), broken[0])
-			}
-		} else {
-			steps = sub.shortest(rw, rw)
-		}
-		for i := range steps {
-			steps[i].from, steps[i].to = component[steps[i].from], component[steps[i].to]
-		}
-		if steps != nil {
-			o.cycles = append(o.cycles, steps)
+		o.cycles = append(o.cycles, outward(find(), component))
+	}
+}
+
+// broken returns the weakest level that forbids a cycle of g, which is strongly
+// connected, and what finds such a cycle.
+func (g *graph) broken() (isolation.Level, func() []step) {
+	for kind, level := range []isolation.Level{ww: isolation.ReadUncommitted, wr: isolation.ReadCommitted} {
+		narrow := g.only(uint8(kind))
+		if parts := narrow.components(); len(parts) > 0 {
+			slices.Sort(parts[0])
+			return level, func() []step { return outward(narrow.restrict(parts[0]).instance(uint8(kind)), parts[0]) }
 		}
 	}
+	spaced := g.spaced()
+	if parts := spaced.components(); len(parts) > 0 {
+		return isolation.SnapshotIsolation, func() []step {
+			if steps := g.shortest(rw, wr); steps != nil {
+				return steps
+			}
+			slices.Sort(parts[0])
+			return halve(spaced.restrict(parts[0]).instance(rw), parts[0])
+		}
+	}
+	return isolation.Serializable, func() []step { return g.instance(rw) }
 }
 
 // tornAudits returns the audits that saw the effect of a transaction and missed
@@ -143,19 +154,54 @@ func halve(steps []step, component []uint32) []step {
 	return steps
 }
 
+// outward maps a path of a restricted graph back to the graph's nodes.
+func outward(steps []step, component []uint32) []step {
+	for i := range steps {
+		steps[i].from, steps[i].to = component[steps[i].from], component[steps[i].to]
+	}
+	return steps
+}
+
+// instance finds a cycle over edges of at most the given kind in a graph that is
+// strongly connected by them: a short one where the search stays small, else any.
+func (g *graph) instance(kind uint8) []step {
+	if steps := g.shortest(kind, kind); steps != nil {
+		return steps
+	}
+	return g.round(kind)
+}
+
+// round finds a cycle without any bound. It begins with the edge that leads
+// back the farthest in the order of the nodes, which is roughly that of time; g
+// is strongly connected, and that edge is of at most the given kind.
+func (g *graph) round(kind uint8) []step {
+	var first step
+	farthest := int64(math.MinInt64)
+	for n := range g.nodes() {
+		for i := g.row[n]; i < g.row[n+1]; i++ {
+			if back := int64(n) - int64(g.to[i]); g.kind[i] <= kind && back > farthest {
+				first, farthest = step{uint32(n), g.to[i], g.kind[i]}, back
+			}
+		}
+	}
+	steps, _ := g.path(first.to, first.from, rt, math.MaxInt)
+	return append([]step{first}, steps...)
+}
+
 // shortest finds a short cycle that begins with an edge of the highest kind that
-// is at most first, and goes on over edges of at most rest.
+// is at most first, and goes on over edges of at most rest; nil is none found.
 func (g *graph) shortest(first, rest uint8) []step {
 	var best []step
-	tries := 0
+	tries, left := 0, mostVisits
 	for kind := int(first); kind >= 0; kind-- {
 		for n := range g.nodes() {
-			for i := g.row[n]; i < g.row[n+1] && tries < mostStarts; i++ {
+			for i := g.row[n]; i < g.row[n+1] && tries < mostStarts && left > 0; i++ {
 				if int(g.kind[i]) != kind {
 					continue
 				}
 				tries++
-				back := g.path(g.to[i], uint32(n), rest, mostVisits)
+				back, visits := g.path(g.to[i], uint32(n), rest, left)
+				left -= visits
 				if back != nil && (best == nil || len(back)+1 < len(best)) {
 					best = append([]step{{uint32(n), g.to[i], g.kind[i]}}, back...)
 				}
@@ -219,7 +265,7 @@ func (o *order) serializable(claim isolation.Level) Result {
 		return r
 	}
 	r.Status = Invalid
-	r.Required = claim >= isolation.Serializable
+	r.Required = claim >= isolation.Serializable || claim == isolation.Unknown
 	for _, a := range o.anomalies {
 		r.Required = r.Required || a.Forbidden <= claim
 	}

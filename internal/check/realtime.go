@@ -3,8 +3,6 @@ package check
 import (
 	"cmp"
 	"slices"
-
-	"stroppy/internal/history"
 )
 
 // findRealTime adds real time to the graph and looks for cycles. Each
@@ -37,14 +35,39 @@ func (o *order) findRealTime() {
 		if n >= mostComponents {
 			break
 		}
-		steps := g.restrict(component).shortestInTime()
-		for i := range steps {
-			steps[i].from, steps[i].to = component[steps[i].from], component[steps[i].to]
+		slices.Sort(component)
+		sub := g.restrict(component)
+		steps := b.inversion(sub, component)
+		if steps == nil {
+			if steps = sub.shortestInTime(); steps == nil {
+				steps = sub.round(rw)
+			}
+			steps = collapse(outward(steps, component), uint32(len(b.txns.list)))
 		}
-		if steps = collapse(steps, uint32(len(b.txns.list))); steps != nil {
-			o.cycles = append(o.cycles, steps)
+		o.cycles = append(o.cycles, steps)
+	}
+}
+
+// inversion returns the dependency of a component that contradicts real time by
+// the most: a transaction must come before another that had ended before it
+// began. Nil is none; then more transactions are needed for the cycle.
+func (b *bank) inversion(g *graph, component []uint32) []step {
+	var steps []step
+	worst := int64(0)
+	for n, from := range component {
+		for i := g.row[n]; i < g.row[n+1]; i++ {
+			to := component[g.to[i]]
+			if g.kind[i] == rt {
+				continue
+			}
+			t, u := &b.txns.list[from], &b.txns.list[to]
+			if late := t.try - u.end; late > worst && t.source == u.source && u.answered() {
+				worst = late
+				steps = []step{{from, to, g.kind[i]}, {to, from, rt}}
+			}
 		}
 	}
+	return steps
 }
 
 // barriers adds one history's chain of barriers and returns the new number of
@@ -53,11 +76,11 @@ func (b *bank) barriers(source uint16, nodes int, e *edges) int {
 	var starts, ends []uint32
 	for i := range b.txns.list {
 		t := &b.txns.list[i]
-		if t.source != source || !t.applied() {
+		if t.source != source || !t.counts() {
 			continue
 		}
 		starts = append(starts, uint32(i))
-		if t.outcome == history.Committed {
+		if t.answered() {
 			ends = append(ends, uint32(i))
 		}
 	}
@@ -87,14 +110,15 @@ func (b *bank) barriers(source uint16, nodes int, e *edges) int {
 func (g *graph) shortestInTime() []step {
 	var best []step
 	for _, kind := range []uint8{rw, wr, ww} {
-		tries := 0
+		tries, left := 0, mostVisits
 		for n := range g.nodes() {
-			for i := g.row[n]; i < g.row[n+1] && tries < mostStarts; i++ {
+			for i := g.row[n]; i < g.row[n+1] && tries < mostStarts && left > 0; i++ {
 				if g.kind[i] != kind {
 					continue
 				}
 				tries++
-				back := g.path(g.to[i], uint32(n), rt, mostVisits)
+				back, visits := g.path(g.to[i], uint32(n), rt, left)
+				left -= visits
 				if back != nil && (best == nil || len(back)+1 < len(best)) {
 					best = append([]step{{uint32(n), g.to[i], kind}}, back...)
 				}

@@ -16,6 +16,8 @@ type readFacts struct {
 	garbage []oddRead // a balance that no transfer made
 	balance []oddRead // the same, of an account whose books do not close in the end
 	unknown []oddRead // a version that nobody made
+
+	searched int // how often an account was searched for a read's writer
 }
 
 // oddRead is one such read.
@@ -51,7 +53,8 @@ func (e *edges) add(from, to uint32, kind uint8) {
 	e.kind = append(e.kind, kind)
 }
 
-// relate finds the dependencies between all transactions that were applied:
+// relate finds the dependencies between all transactions that were applied or,
+// on what they had read, refused:
 // write-write from the chain of versions, the others from what was read. Where
 // the versions of an account fork, only what was read tells an order.
 func (b *bank) relate() error {
@@ -67,7 +70,7 @@ func (b *bank) relate() error {
 	}
 	var lineage lineage
 	err := b.each(func(t uint32, tx *history.Transaction) {
-		if !b.txns.list[t].applied() {
+		if !b.txns.list[t].counts() {
 			return
 		}
 		for i := range tx.Ops {
@@ -209,7 +212,11 @@ func (b *bank) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 		if ledger || b.txns.list[seen].outcome != history.Unknown {
 			b.reads.dirty = appendSome(b.reads.dirty, odd)
 		}
+	case b.reads.searched == mostSearches: // each of which was a violation
 	default:
+		if ledger {
+			b.reads.searched++
+		}
 		made := b.versionOf(s, seen)
 		switch {
 		case made == 0 && !ledger:
@@ -235,6 +242,10 @@ func (b *bank) versionOf(s *slot, t uint32) uint32 {
 
 // mostOdd bounds the odd reads that are kept of one kind.
 const mostOdd = 1000
+
+// mostSearches bounds the searches through all versions of an account: a database
+// that is wrong everywhere must not take the square of the time.
+const mostSearches = 10 * mostOdd
 
 // appendSome keeps a bounded number of instances: a violation is told by a few.
 func appendSome(list []oddRead, odd oddRead) []oddRead {

@@ -34,7 +34,7 @@ func (o *order) tell() {
 		}
 		name, forbidden := classify(steps)
 		a := Anomaly{Name: name, Forbidden: forbidden, Count: 1, Detail: o.story(steps)}
-		for _, s := range steps {
+		for _, s := range steps[:min(len(steps), mostWitnesses)] {
 			a.Witness = append(a.Witness, o.b.txns.list[s.from].id)
 		}
 		if forbidden == isolation.StrictSerializable {
@@ -46,6 +46,9 @@ func (o *order) tell() {
 	byLevel := func(a, b Anomaly) int { return int(a.Forbidden) - int(b.Forbidden) }
 	slices.SortStableFunc(o.anomalies, byLevel)
 }
+
+// mostWitnesses bounds what is told of one long cycle.
+const mostWitnesses = 4 * some
 
 // merge counts an anomaly to those of its name; the first one, which is the
 // shortest, is told.
@@ -64,7 +67,7 @@ func merge(list []Anomaly, a Anomaly) []Anomaly {
 func (o *order) fetch() {
 	o.records = map[uint32]*record{}
 	for _, steps := range o.cycles {
-		for _, s := range steps {
+		for _, s := range steps[:min(len(steps), mostWitnesses)] {
 			o.records[s.from] = &record{}
 		}
 	}
@@ -164,6 +167,9 @@ func (o *order) who(t uint32) string {
 	n := &o.b.txns.list[t]
 	if n.source == fromLedger {
 		return fmt.Sprintf("transfer %v", n.id)
+	}
+	if n.outcome == history.Rejected && !n.applied() {
+		return fmt.Sprintf("refused %v %v", n.kind, n.id)
 	}
 	return fmt.Sprintf("%v %v", n.kind, n.id)
 }

@@ -37,6 +37,15 @@ const fromLedger = ^uint16(0)
 // it whatever its client was told.
 func (t *txn) applied() bool { return t.outcome == history.Committed || t.seen > 0 }
 
+// counts says that it takes a place in the order: its writes happened, or it was
+// refused, and what it had read is what the refusal rests on.
+func (t *txn) counts() bool { return t.applied() || t.outcome == history.Rejected }
+
+// answered says that its client learned at t.end that the database had decided it.
+func (t *txn) answered() bool {
+	return t.outcome == history.Committed || t.outcome == history.Rejected && !t.applied()
+}
+
 // transactions is the table of all transactions and the index from their ids.
 // A client's sequence numbers follow each other, so the index is an array a
 // client; one with gaps falls back to a map.

@@ -52,6 +52,8 @@ type EndWriter struct {
 	strangers []string
 	more      int // strangers beyond maxStrangers
 	closed    bool
+
+	versions, entries uint64 // see Books
 }
 
 // rowWriter gathers rows into blocks.
@@ -101,6 +103,26 @@ func (w *EndWriter) Account(a Account) error {
 	w.accounts.data = w.accounts.data[:putAccount(w.accounts.data[:endBlock], n, a, w.account)]
 	w.accounts.records++
 	w.account = a
+	w.versions += a.Version
+	return nil
+}
+
+// Books returns the sum of the versions of all accounts kept so far and the
+// number of ledger legs, tombstones left out. They are the same of a database
+// that keeps its promises and that nobody changes.
+func (w *EndWriter) Books() (versions, legs uint64) { return w.versions, w.entries }
+
+// Restart throws away all that was kept since CreateEnd. After an error the
+// writer is of no more use.
+func (w *EndWriter) Restart() error {
+	if err := w.Abandon(); err != nil {
+		return err
+	}
+	fresh, err := CreateEnd(w.dir)
+	if err != nil {
+		return err
+	}
+	*w = *fresh
 	return nil
 }
 
@@ -116,6 +138,9 @@ func (w *EndWriter) Leg(l Leg) error {
 	w.legs.data = w.legs.data[:putLeg(w.legs.data[:endBlock], n, l, w.leg)]
 	w.legs.records++
 	w.leg = l
+	if !l.Void {
+		w.entries++
+	}
 	return nil
 }
 

@@ -101,6 +101,11 @@ func (t *Timeline) Series() []Second {
 // first commit and the last; see Gap.
 func (t *Timeline) LongestGap() Gap { return t.gaps.longest() }
 
+// LongestGapUntil is LongestGap where the run's start and the end of its drive
+// are ends of a gap as well, so that a database that never commits again is told
+// as out until then.
+func (t *Timeline) LongestGapUntil(end time.Duration) Gap { return t.gaps.longestWithin(0, end, end) }
+
 // Read gathers all transactions of a recorded history. After an error it holds
 // what came before.
 func (t *Timeline) Read(transactions iter.Seq2[history.Record, error]) error {

@@ -150,12 +150,44 @@ func (b *Bank) Background(ctx context.Context) ([]load.Background, error) {
 	return []load.Background{{Client: auditor, Every: b.config.auditEvery()}}, nil
 }
 
-// EndState downloads all accounts and the ledger.
+// How often an end state is downloaded whose accounts and ledger do not agree,
+// and the wait before it is downloaded again.
+const (
+	endTries = 10
+	endWait  = 200 * time.Millisecond
+)
+
+// EndState downloads all accounts and the ledger. The two are read one after the
+// other, and a transfer that a client had given up as unknown may still commit
+// between them: it would look like a ledger that does not fit its accounts. So
+// where they do not agree they are downloaded again until they do, or until
+// twice the same was found, which is then what the database holds.
 func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
 	if !b.found {
 		return fmt.Errorf("download the end state of the bank: it is not attached yet")
 	}
-	return b.model.endState(ctx, b, end, progress)
+	var versions, legs uint64 // of the try before
+	for try := 1; ; try++ {
+		if err := b.model.endState(ctx, b, end, progress); err != nil {
+			return err
+		}
+		v, l := end.Books()
+		if v == l || try > 1 && v == versions && l == legs {
+			return nil
+		}
+		if try == endTries {
+			return stateErrorf("the bank was changed while it was downloaded, %d times in a row: end what else works on it, then check again", endTries)
+		}
+		versions, legs = v, l
+		select {
+		case <-time.After(endWait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if err := end.Restart(); err != nil {
+			return err
+		}
+	}
 }
 
 // Check holds the recorded run in dir against the level, as CheckDir does.

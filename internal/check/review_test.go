@@ -1,0 +1,261 @@
+package check
+
+import (
+	"testing"
+
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// skewPair makes a write skew of two joint transfers over accounts of their own,
+// from the account given on.
+func skewPair(w *world, first uint64) {
+	w.begin(history.Joint)
+	w.begin(history.Joint)
+	t1, t2 := &w.txns[len(w.txns)-2], &w.txns[len(w.txns)-1]
+	t1.End = t2.End
+	w.see(t1, first+1)
+	w.see(t2, first)
+	w.leg(t1, first, -5)
+	w.leg(t1, first+2, 5)
+	w.leg(t2, first+1, -5)
+	w.leg(t2, first+3, 5)
+}
+
+// TestSmallCyclesHideNoLargerOne: many cycles that the claim tolerates must not
+// keep a larger one that it forbids from being found.
+func TestSmallCyclesHideNoLargerOne(t *testing.T) {
+	w := newWorld(4*100 + 8)
+	for i := range uint64(100) {
+		skewPair(w, 4*i)
+	}
+	const a, b, c = 400, 401, 402
+	reader := w.inquiry(a)
+	w.transfer(a, b, 1)
+	w.transfer(b, c, 1)
+	w.see(&w.txns[reader], c) // it saw the second transfer, and not what that one depends on
+	in := w.input(isolation.SnapshotIsolation)
+	if results := Bank(in); Verdict(results) != Invalid {
+		t.Errorf("verdict %v, want invalid for a read skew: %s", Verdict(results), byName(results)[Serializable].Detail)
+	}
+}
+
+// TestForbiddenCycleInsideALargeComponent: a thousand transactions that the claim
+// lets be one component must not hide two in it that it forbids.
+func TestForbiddenCycleInsideALargeComponent(t *testing.T) {
+	const length = 1000
+	w := newWorld(2*length + 8)
+	// Each reads what the one before has written, and the last misses the first.
+	for i := range uint64(length) {
+		tx := w.begin(history.Joint)
+		if i > 0 {
+			w.see(tx, i-1)
+		}
+		if i == length-1 {
+			tx.Ops = append(tx.Ops, history.Op{Account: length, Observed: true, Balance: opening})
+		}
+		w.leg(tx, i, -1)
+		w.leg(tx, length+i, 1)
+	}
+	// Two more, which follow from the first and lead to the last, read each other.
+	const a, b = 2*length + 1, 2*length + 2
+	w.begin(history.Joint)
+	w.begin(history.Joint)
+	t1, t2 := &w.txns[length], &w.txns[length+1]
+	w.leg(t1, a, -1)
+	w.leg(t1, a+2, 1)
+	w.see(t2, a)
+	w.leg(t2, b, -1)
+	w.leg(t2, b+2, 1)
+	w.see(t1, b)
+	w.see(t1, 0)
+	last := &w.txns[length-1]
+	last.Ops = append(last.Ops, t2.Ops[0]) // it read what t1 had written, too
+	r := byName(Bank(w.input(isolation.ReadCommitted)))[Serializable]
+	if r.Status != Invalid || !r.Required {
+		t.Errorf("serializable is %v, required %v: %s", r.Status, r.Required, r.Detail)
+	}
+	if len(r.Detail) > 2000 || len(r.Witness) > 100 {
+		t.Errorf("the story has %d letters and %d witnesses", len(r.Detail), len(r.Witness))
+	}
+}
+
+// TestVeryStaleRead: the older the state that was read, the worse the violation.
+func TestVeryStaleRead(t *testing.T) {
+	for _, writes := range []bool{false, true} {
+		w := newWorld(40)
+		stale := w.accounts[0]
+		for i := range uint64(300_000) {
+			w.transfer(i%40, (i+7)%40, 1)
+		}
+		tx := w.begin(history.Inquiry)
+		name := Strict
+		if writes {
+			tx.Kind, name = history.Joint, Serializable
+			w.leg(tx, 1, -1)
+			w.leg(tx, 2, 1)
+		}
+		tx.Ops = append(tx.Ops, history.Op{Account: 0, Observed: true, Version: stale.Version, Balance: stale.Balance, Last: stale.Last})
+		results := Bank(w.input(isolation.StrictSerializable))
+		if r := byName(results)[name]; r.Status != Invalid {
+			t.Errorf("a read that is 300,000 transactions old: %s is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+}
+
+// TestOverdraftThatWasRefilled: a balance below zero is a violation also where
+// money came later.
+func TestOverdraftThatWasRefilled(t *testing.T) {
+	w := newWorld(4)
+	w.transfer(0, 1, opening+100)
+	w.transfer(1, 0, 500)
+	if r := byName(Bank(w.input(isolation.StrictSerializable)))[NonNegative]; r.Status != Invalid {
+		t.Errorf("non-negative is %v: %s", r.Status, r.Detail)
+	}
+}
+
+// TestUnknownTransferOfOtherLegs: what nobody knows the outcome of is applied as
+// it was sent, or not at all.
+func TestUnknownTransferOfOtherLegs(t *testing.T) {
+	w := newWorld(4)
+	i := w.transfer(0, 1, 10)
+	w.txns[i].Outcome = history.Unknown
+	for j := range w.txns[i].Ops {
+		op := &w.txns[i].Ops[j]
+		*op = history.Op{Account: op.Account, Write: true, Amount: 2 * op.Amount}
+	}
+	if results := Bank(w.input(isolation.StrictSerializable)); Verdict(results) != Invalid {
+		t.Errorf("verdict %v, want invalid", Verdict(results))
+	}
+}
+
+func audit(w *world, accounts ...uint64) *history.Transaction {
+	tx := w.begin(history.Audit)
+	for _, n := range accounts {
+		w.see(tx, n)
+	}
+	return tx
+}
+
+// TestAuditsThatMissOrRepeat: an audit that saw an account twice, or not at all.
+func TestAuditsThatMissOrRepeat(t *testing.T) {
+	for name, bend := range map[string]func(w *world){
+		"twice":           func(w *world) { audit(w, 0, 1, 2, 3, 3) },
+		"missing, sample": func(w *world) { audit(w, 0, 1).Ops[1] = history.Op{Account: 1} },
+		"missing, empty": func(w *world) {
+			w.transfer(3, 0, opening)
+			audit(w, 0, 1, 2, 3).Ops[3] = history.Op{Account: 3}
+		},
+	} {
+		w := newWorld(4)
+		w.transfer(0, 1, 10)
+		bend(w)
+		in := w.input(isolation.StrictSerializable)
+		in.Audited = true
+		if r := byName(Bank(in))[Audits]; r.Status != Invalid {
+			t.Errorf("%s: audits is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+}
+
+// TestLoadedAccountThatIsNotThere: the load made the account, so that whoever is
+// told that it does not exist was told wrong.
+func TestLoadedAccountThatIsNotThere(t *testing.T) {
+	w := newWorld(4)
+	w.transfer(0, 1, 10)
+	tx := w.begin(history.Transfer)
+	tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+	tx.Ops = []history.Op{{Account: 2, Write: true, Amount: -1}, {Account: 3, Write: true, Amount: 1}}
+	if results := Bank(w.input(isolation.ReadCommitted)); Verdict(results) != Invalid {
+		t.Errorf("verdict %v, want invalid", Verdict(results))
+	}
+}
+
+// TestRefusalOnWrongReads: a refusal rests on what was read, and is committed.
+func TestRefusalOnWrongReads(t *testing.T) {
+	reject := func(w *world) *history.Transaction {
+		tx := w.begin(history.Transfer)
+		tx.Outcome, tx.Reason = history.Rejected, history.InsufficientFunds
+		w.see(tx, 0)
+		w.see(tx, 1)
+		for i, amount := range []int64{-opening, opening} {
+			tx.Ops[i].Write, tx.Ops[i].Amount = true, amount
+		}
+		return tx
+	}
+	for name, tc := range map[string]struct {
+		check string
+		bend  func(w *world)
+	}{
+		"garbage": {Serializable, func(w *world) {
+			w.transfer(0, 1, 10)
+			reject(w).Ops[0].Balance -= 5
+		}},
+		"skew": {Serializable, func(w *world) {
+			tx := w.accounts[0]
+			w.transfer(0, 1, 10)
+			op := &reject(w).Ops[0]
+			op.Balance, op.Version, op.Last = tx.Balance, tx.Version, tx.Last
+		}},
+		"stale": {Strict, func(w *world) {
+			old := []history.Account{w.accounts[0], w.accounts[1]}
+			w.transfer(0, 1, 10)
+			tx := reject(w)
+			for i, a := range old {
+				tx.Ops[i].Balance, tx.Ops[i].Version, tx.Ops[i].Last = a.Balance, a.Version, a.Last
+			}
+		}},
+	} {
+		w := newWorld(4)
+		tc.bend(w)
+		if r := byName(Bank(w.input(isolation.StrictSerializable)))[tc.check]; r.Status != Invalid {
+			t.Errorf("%s: %s is %v: %s", name, tc.check, r.Status, r.Detail)
+		}
+	}
+}
+
+// TestGapInTheVersions: as many legs as the version says, of which one is
+// beyond it and one is missing.
+func TestGapInTheVersions(t *testing.T) {
+	w := newWorld(8)
+	for i := range uint64(4) {
+		w.transfer(0, i+1, 1)
+	}
+	// Version 2 of account 0 is gone and version 4 has come in its place, while
+	// the account says that 3 was the last.
+	w.legs[2].Version = 5
+	w.accounts[0].Last = w.txns[3].ID
+	r := byName(Bank(w.input(isolation.ReadUncommitted)))[Ledger]
+	if r.Status != Invalid {
+		t.Errorf("ledger is %v: %s", r.Status, r.Detail)
+	}
+}
+
+// TestDirtyWriteBesideCircularReads: the weakest level that is broken decides.
+func TestDirtyWriteBesideCircularReads(t *testing.T) {
+	w := newWorld(8)
+	w.begin(history.Joint)
+	w.begin(history.Joint)
+	t1, t2 := &w.txns[0], &w.txns[1]
+	w.leg(t1, 0, -5)
+	w.leg(t2, 0, -5)
+	w.leg(t2, 1, 5)
+	w.leg(t1, 1, 5)
+	w.see(t1, 3)
+	w.leg(t2, 2, -5)
+	w.leg(t2, 4, 5)
+	w.see(t1, 4) // t1 read what t2 wrote, and t2 overwrote what t1 wrote
+	results := Bank(w.input(isolation.ReadUncommitted))
+	if Verdict(results) != Invalid {
+		t.Errorf("verdict %v at read-uncommitted with a dirty write: %s", Verdict(results), byName(results)[Serializable].Detail)
+	}
+}
+
+// TestUnknownClaim: a cycle is not tolerated because nobody said what was claimed.
+func TestUnknownClaim(t *testing.T) {
+	w := newWorld(8)
+	writeSkew(w)
+	if v := Verdict(Bank(w.input(isolation.Unknown))); v == Valid {
+		t.Errorf("verdict %v", v)
+	}
+}

@@ -1,0 +1,146 @@
+package bank
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// lateKV is a store of which the accounts and the ledger are scanned one after
+// the other, while transfers that their clients had given up still commit: one
+// after each of the first scans of the accounts.
+type lateKV struct {
+	standInKV
+	database
+	late     int // transfers still to come
+	formula  formula
+	accounts [8]account
+	ledger   map[history.ID][]byte
+	scans    int
+	hidden   uint64 // an account whose version is told wrong, for ever; 0 for none
+}
+
+// database is the part of db.KV that does not matter here.
+type database struct{ db.Database }
+
+func (s *lateKV) MaxWrites() int { return 1000 }
+func (s *lateKV) KVSession(context.Context, db.SessionOptions) (db.KVSession, error) {
+	return s.session(), nil
+}
+
+// session hides the database's Close.
+func (s *lateKV) session() db.KVSession { return lateSession{&s.standInKV, s} }
+
+type lateSession struct {
+	*standInKV
+	store *lateKV
+}
+
+func (l lateSession) Scan(_ context.Context, from, _ []byte, entry func(key, value []byte) error) error {
+	s := l.store
+	if string(from) == ledgerPrefix {
+		for id, value := range s.ledger {
+			key := append(make([]byte, 0, ledgerKeyLength), ledgerPrefix...)[:ledgerKeyLength]
+			putLedgerKey(key, id)
+			if err := entry(key, value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	s.scans++
+	for n, a := range s.accounts {
+		key := append(make([]byte, 0, accountKeyLength), accountPrefix...)[:accountKeyLength]
+		putAccountKey(key, s.formula.key(uint64(n)))
+		if s.hidden > 0 && uint64(n) == s.hidden {
+			a.version++
+		}
+		if err := entry(key, appendAccount(nil, a)); err != nil {
+			return err
+		}
+	}
+	if s.late > 0 {
+		s.late--
+		s.transfer(history.NewID(1, 0, uint64(s.late)+1))
+	}
+	return nil
+}
+
+// transfer moves a cent from account 0 to account 1.
+func (s *lateKV) transfer(id history.ID) {
+	value := []byte{ledgerLegs}
+	for n, amount := range []int64{-1, 1} {
+		a := &s.accounts[n]
+		*a = account{a.balance + amount, a.version + 1, int64(id)}
+		value = appendLeg(value, s.formula.key(uint64(n)), amount, a.version)
+	}
+	s.ledger[id] = bytes.Clone(value)
+}
+
+// downloaded checks what is downloaded of the store.
+func downloaded(t *testing.T, s *lateKV) (map[string]check.Result, error) {
+	t.Helper()
+	c := DefaultConfig()
+	c.Clients = 1
+	s.formula, s.ledger = newFormula(7), map[history.ID][]byte{}
+	var total int64
+	for n := range s.accounts {
+		s.accounts[n].balance = s.formula.opening(uint64(n))
+		total += s.accounts[n].balance
+	}
+	b := &Bank{config: c, formula: s.formula, accounts: uint64(len(s.accounts)), total: total, run: 1, found: true}
+	b.model = &kvModel{database: s, config: &b.config}
+	dir := t.TempDir()
+	end, err := history.CreateEnd(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.EndState(t.Context(), end, nil); err != nil {
+		_ = end.Abandon()
+		return nil, err
+	}
+	if err := end.Close(); err != nil {
+		t.Fatal(err)
+	}
+	state, err := history.OpenEnd(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer state.Close()
+	results := map[string]check.Result{}
+	for _, r := range check.Bank(check.Input{
+		Expect: isolation.ReadCommitted, Accounts: b.accounts, Total: total,
+		Opening: s.formula.opening, Name: s.formula.name, End: state,
+	}) {
+		results[r.Name] = r
+	}
+	return results, nil
+}
+
+// TestLateCommitIsNoViolation: a transfer that commits while the end state is
+// downloaded must not look like a ledger that does not fit its accounts.
+func TestLateCommitIsNoViolation(t *testing.T) {
+	for _, late := range []int{0, 1, 3} {
+		results, err := downloaded(t, &lateKV{late: late})
+		if err != nil || results[check.Ledger].Status != check.Valid {
+			t.Errorf("%d late commits: ledger is %v: %s (%v)", late, results[check.Ledger].Status, results[check.Ledger].Detail, err)
+		}
+	}
+	if _, err := downloaded(t, &lateKV{late: 1 << 20}); err == nil {
+		t.Error("a bank that is changed all the time was downloaded")
+	}
+}
+
+// TestWrongBooksAreDownloaded: what stays wrong is what the database holds.
+func TestWrongBooksAreDownloaded(t *testing.T) {
+	s := &lateKV{hidden: 3}
+	results, err := downloaded(t, s)
+	if err != nil || results[check.Ledger].Status != check.Invalid || s.scans != 2 {
+		t.Errorf("ledger is %v after %d scans: %s (%v)", results[check.Ledger].Status, s.scans, results[check.Ledger].Detail, err)
+	}
+}

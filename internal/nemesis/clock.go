@@ -16,7 +16,8 @@ type Clock interface {
 	// Steered says why the node's clock cannot be steered, such as that its
 	// program is linked statically; nil if it can.
 	Steered() error
-	// Jump puts the clock forward by a time, or back by a negative one.
+	// Jump and Rate change the clock at once; heal puts it right, and may be called
+	// again when it fails. Jump puts the clock forward by a time, or back by a negative one.
 	Jump(ctx context.Context, by time.Duration) (heal func() error, err error)
 	// Rate makes the clock run so many times as fast as it should.
 	Rate(ctx context.Context, factor float64) (heal func() error, err error)

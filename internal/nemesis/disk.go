@@ -18,7 +18,8 @@ type Disk interface {
 	// Layered says why there is no such file system under the data, nil if there
 	// is.
 	Layered() error
-	// Fill lets every write to the node's data fail with ENOSPC.
+	// Fill and Slow work at once; heal undoes them, and may be called again when it
+	// fails. Fill lets every write to the node's data fail with ENOSPC.
 	Fill(ctx context.Context) (heal func() error, err error)
 	// Slow lets every call to the node's data folder take so much longer.
 	Slow(ctx context.Context, perCall time.Duration) (heal func() error, err error)
@@ -124,7 +125,6 @@ func (d disk) plan(g *ground, m moment) (*wound, error) {
 		w.each(nodes, func(ctx context.Context, n cluster.Node) (func() error, error) { return disks[n].Slow(ctx, d.perCall) })
 		w.watch(nodes, d.slowSeen)
 	case loseUnsynced:
-		g.end(nodes)
 		w.stage, w.holds = stageStart, takeHold(nodes, partLife)
 		w.powerCut(nodes, disks)
 	}

@@ -90,7 +90,7 @@ func List() [][2]string {
 		[2]string{"mix SCHEDULE: FAULT | FAULT …", "each time one of the faults by chance, as in " + listExample(mix)},
 		[2]string{"cycle every T [for T]: FAULT | FAULT …", "each time the next of the faults, as in " + listExample(cycle)},
 		[2]string{"TARGET", "a node such as n0, or " + strings.Join(targetWords(), ", ") + "; random, follower and minority choose nodes that nothing hurts yet"},
-		[2]string{"SCHEDULE", fmt.Sprintf("[at T | every T] [for T] [jitter T], from the start of the run; without at and every: at %s; without for: healed half way to the next, or at the end of the drive", short(defaultAt))},
+		[2]string{"SCHEDULE", fmt.Sprintf("[at T | every T] [for T] [jitter T], from the start of the run; without at and every: at %s; without for: healed half way to the next, or at the end of the drive; jitter: each time is put off by less than that, by chance", short(defaultAt))},
 	)
 }
 

@@ -78,8 +78,8 @@ type wound struct {
 type stage int
 
 const (
-	stageRelease stage = iota // what holds nodes up or apart, each in reverse order
-	stageStart                // dead nodes, all at once: one may not answer before another is back
+	stageRelease stage = iota // links, disks, clocks and commands, one after the other in reverse order
+	stageStart                // dead and paused nodes, all at once: one may not answer before another is back
 	stageReshape              // nodes that come or go, which needs the others
 )
 
@@ -93,7 +93,6 @@ type ground struct {
 	mu     sync.Mutex
 	closed bool     // the drive has ended: nothing is injected any more
 	wounds []*wound // in order of injection; those that are over are taken out
-	lives  map[int]int // how often a fault ended the processes of a node
 }
 
 // node returns the node of a number, nil if it is not in the cluster.
@@ -177,22 +176,9 @@ func (g *ground) remove(w *wound) {
 	g.wounds = slices.DeleteFunc(g.wounds, func(other *wound) bool { return other == w })
 }
 
-// end notes that a fault ends the processes of the nodes; the ground is locked.
-func (g *ground) end(nodes []cluster.Node) {
-	for _, n := range nodes {
-		g.lives[n.Number()]++
-	}
-}
-
-// life counts how often a fault has ended the processes of a node.
-func (g *ground) life(node int) int {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.lives[node]
-}
-
 // each makes the wound of a change to each node that brings its own undoing.
-// Where it succeeds on some of the nodes only, the heal undoes it on those.
+// Where it succeeds on some of the nodes only, the heal undoes it on those. An
+// undoing that fails is tried again for a while.
 func (w *wound) each(nodes []cluster.Node, do func(context.Context, cluster.Node) (heal func() error, err error)) {
 	heals := make([]func() error, len(nodes))
 	w.inject = func(ctx context.Context) error {
@@ -201,10 +187,10 @@ func (w *wound) each(nodes []cluster.Node, do func(context.Context, cluster.Node
 			return err
 		})
 	}
-	w.heal = func(context.Context) error {
+	w.heal = func(ctx context.Context) error {
 		return each(nodes, func(n cluster.Node) error {
 			if heal := heals[slices.Index(nodes, n)]; heal != nil {
-				return heal()
+				return until(ctx, lookFor, heal)
 			}
 			return nil
 		})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,8 +23,8 @@ const (
 	mostDelay   = 30 * time.Second
 	leastLoss   = 0.1 // percent
 	mostLoss    = 99.0
-	leastRate   = 4000        // bytes a second
-	mostRate    = 50_000_000  // above it one machine's own speed would be the limit
+	leastRate   = 4000       // bytes a second
+	mostRate    = 50_000_000 // above it one machine's own speed would be the limit
 	measureRate = 300 * time.Millisecond
 	lossesSeen  = 60 // so many lost packets are waited for to tell a loss from chance
 	rateSlack   = 1.5
@@ -185,21 +184,20 @@ func (s shaping) plan(g *ground, m moment) (*wound, error) {
 // measure sees from this program whether the links of the nodes are hurt, or
 // whether they are not.
 func (s shaping) measure(ctx context.Context, g *ground, nodes []cluster.Node, hurt bool) (string, error) {
-	texts := make([]string, len(nodes))
-	err := each(nodes, func(n cluster.Node) error {
+	var texts []string
+	for _, n := range nodes { // one after the other: they would be in each other's way
 		seen, text, err := s.seen(ctx, g.net, n.Number())
-		texts[slices.Index(nodes, n)] = text
 		switch {
 		case err != nil:
-			return err
+			return "", err
 		case hurt && !seen:
-			return fmt.Errorf("the link of %s is not as asked: %s", n.Name(), text)
+			return "", fmt.Errorf("the link of %s is not as asked: %s", n.Name(), text)
 		case !hurt && seen:
-			return fmt.Errorf("the link of %s is as bad as before its heal: %s", n.Name(), text)
+			return "", fmt.Errorf("the link of %s is as bad as before its heal: %s", n.Name(), text)
 		}
-		return nil
-	})
-	return strings.Join(texts, ", "), err
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", "), nil
 }
 
 // seen tells whether a link is as the fault makes it, and what was measured.

@@ -27,11 +27,11 @@
 // Several faults may have hold of one node if they hold different parts of it: a
 // node that is cut off may be paused, and a paused one killed, after which the
 // pause has nothing left to heal. A node that a fault has ended is not ended or
-// paused by another one: that injection is left out with a note. One that ended by
-// itself is an error. At the end of the drive cuts, pauses, disks and clocks are
-// healed in the reverse order of their injection, then all dead nodes are started
-// together, because one may not answer before another is back, and then nodes that
-// came or went are undone.
+// paused by another one, nor is one that ended by itself: that injection is left
+// out with a note. At the end of the drive links, disks, clocks and commands are
+// healed in the reverse order of their injection, then all dead and paused nodes
+// are brought back together, because one may not answer before another does, and
+// then nodes that came or went are undone.
 package nemesis
 
 import (
@@ -87,7 +87,7 @@ func New(c cluster.Cluster, script Script, seed uint64) (*Nemesis, error) {
 }
 
 func newNemesis(c cluster.Cluster, net network, script Script, seed uint64) (*Nemesis, error) {
-	g := &ground{cluster: c, net: net, lives: map[int]int{}}
+	g := &ground{cluster: c, net: net}
 	needed := false
 	for i, f := range script {
 		if len(f.effects) == 0 {

@@ -13,8 +13,15 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Parse reads one line of a script; List tells what it may say. What Parse
-// returns prints back as a text that Parse reads as the same fault.
+// Parse reads one line of a script:
+//
+//	LINE     = FAULT SCHEDULE | ( "mix" | "cycle" ) SCHEDULE ":" FAULT { "|" FAULT }
+//	SCHEDULE = [ "at" T | "every" T ] [ "for" T ] [ "jitter" T ]
+//
+// List tells what a FAULT may be. What Parse returns prints back as a text that
+// Parse reads as the same fault: the words of a schedule come in the order above,
+// times without their zeros (2m), nodes as n0, and what has a default with it. An
+// unknown word is an error that names the nearest known one.
 func Parse(text string) (Fault, error) {
 	f, err := parse(text)
 	if err != nil {

@@ -213,7 +213,9 @@ func anyEffect(rng *rand.Rand) effect {
 	if rng.IntN(3) == 0 {
 		to = target{node: rng.IntN(9)}
 	}
-	span := func(least, most time.Duration) time.Duration { return least + time.Duration(rng.Int64N(int64(most-least))) }
+	span := func(least, most time.Duration) time.Duration {
+		return least + time.Duration(rng.Int64N(int64(most-least)))
+	}
 	text := func() string {
 		runes := make([]rune, 1+rng.IntN(8))
 		for i := range runes {

@@ -132,11 +132,11 @@ func (s splitting) plan(g *ground, m moment) (*wound, error) {
 		err := reaches(ctx, g.net, sides.cuts, false)
 		return count(len(sides.cuts), "way", "ways") + " cut: no packet came through", err
 	}
-	w.heal = func(context.Context) error {
+	w.heal = func(ctx context.Context) error {
 		if mend == nil {
 			return nil
 		}
-		return mend()
+		return until(ctx, lookFor, mend)
 	}
 	w.cuts = sides.cuts
 	w.healed = func(ctx context.Context) (string, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"stroppy/internal/cluster"
@@ -60,21 +61,21 @@ func (e ending) plan(g *ground, m moment) (*wound, error) {
 	if nodes, err = g.free(nodes, errDown, taken...); err != nil {
 		return nil, err
 	}
-	for _, n := range nodes {
-		if !n.Running() {
-			return nil, fmt.Errorf("%s is not running, and it was no fault of the script that ended it: look at its log", n.Name())
-		}
+	// A node that no fault ended is one that crashed, or that its cluster takes
+	// down and up by itself. Whether it comes back is seen at the end.
+	down := names(nodes)
+	if nodes = running(nodes); len(nodes) == 0 {
+		return nil, skipError(down + " is not running, and it was no fault of the script that ended it")
 	}
 	if err := g.spare(e.target, numbers(nodes)); err != nil {
 		return nil, err
 	}
 	w := &wound{target: m.titles(nodes), lost: numbers(nodes), stage: stageStart}
 	if e.word == pause {
-		w.holds, w.stage = takeHold(nodes, partPause), stageRelease
-		w.suspend(g, nodes)
+		w.holds = takeHold(nodes, partPause)
+		w.suspend(nodes)
 		return w, nil
 	}
-	g.end(nodes)
 	w.holds = takeHold(nodes, partLife)
 	do := cluster.Node.Kill
 	if e.word == stop {
@@ -85,6 +86,10 @@ func (e ending) plan(g *ground, m moment) (*wound, error) {
 		w.replace(nodes)
 	}
 	return w, nil
+}
+
+func running(nodes []cluster.Node) []cluster.Node {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool { return !n.Running() })
 }
 
 // end ends the nodes with kill, or in good order where that is nil, and starts
@@ -113,7 +118,7 @@ func (w *wound) end(nodes []cluster.Node, kill func(cluster.Node) error) {
 	w.heal = func(ctx context.Context) error {
 		return each(nodes, func(n cluster.Node) error { return n.Restart(ctx) })
 	}
-	w.healed = func(context.Context) (string, error) { return up(nodes) }
+	w.healed = func(ctx context.Context) (string, error) { return up(ctx, nodes) }
 }
 
 // gone sees that the processes that were there have ended.
@@ -141,27 +146,28 @@ func gone(ctx context.Context, nodes []cluster.Node, before []process) (string, 
 }
 
 // up sees that the nodes run and that none of their processes is stopped.
-func up(nodes []cluster.Node) (string, error) {
-	for _, n := range nodes {
-		if !n.Running() || len(n.PIDs()) == 0 {
-			return "", fmt.Errorf("%s was started and does not run", n.Name())
-		}
-		for _, p := range processesOf(n) {
-			if p.stopped() {
-				return "", fmt.Errorf("process %d of %s is stopped yet", p.pid, n.Name())
+func up(ctx context.Context, nodes []cluster.Node) (string, error) {
+	err := until(ctx, lookFor, func() error {
+		for _, n := range nodes {
+			if !n.Running() || len(n.PIDs()) == 0 {
+				return fmt.Errorf("%s was started and does not run", n.Name())
+			}
+			for _, p := range processesOf(n) {
+				if p.stopped() {
+					return fmt.Errorf("process %d of %s is stopped yet", p.pid, n.Name())
+				}
 			}
 		}
-	}
-	return names(nodes) + " up again", nil
+		return nil
+	})
+	return names(nodes) + " up again", err
 }
 
-// suspend stops the nodes where they are and lets them go on.
-func (w *wound) suspend(g *ground, nodes []cluster.Node) {
+// suspend stops the nodes where they are and lets them go on. A cluster may end a
+// node meanwhile that does not answer, so that it does no harm when it wakes up;
+// what counts is that no process of it goes on before the heal.
+func (w *wound) suspend(nodes []cluster.Node) {
 	before := processesOf(nodes...)
-	lives := map[int]int{}
-	for _, n := range nodes {
-		lives[n.Number()] = g.lives[n.Number()]
-	}
 	stopped := func() error {
 		for _, p := range before {
 			if p.alive() && !p.stopped() {
@@ -186,26 +192,29 @@ func (w *wound) suspend(g *ground, nodes []cluster.Node) {
 		return count(len(before), "process", "processes") + " in state T", nil
 	}
 	w.still = func() error {
-		for _, n := range nodes {
-			if g.life(n.Number()) == lives[n.Number()] && (!n.Running() || stopped() != nil) {
-				return fmt.Errorf("%s did not stay stopped: something else let it go on, or ended it, before its time", n.Name())
-			}
+		if err := stopped(); err != nil {
+			return fmt.Errorf("something else let it go on before its time: %w", err)
 		}
 		return nil
 	}
 	w.heal = func(context.Context) error { return each(nodes, cluster.Node.Resume) }
-	w.healed = func(ctx context.Context) (string, error) {
-		var awake []cluster.Node
-		for _, n := range nodes {
-			if g.life(n.Number()) == lives[n.Number()] {
-				awake = append(awake, n)
+	w.healed = func(ctx context.Context) (how string, err error) {
+		err = until(ctx, lookFor, func() error {
+			alive := 0
+			for _, p := range before {
+				if p.stopped() {
+					return fmt.Errorf("process %d of %s is stopped yet", p.pid, names(nodes))
+				}
+				if p.alive() {
+					alive++
+				}
 			}
-		}
-		if len(awake) == 0 {
-			return names(nodes) + " ended meanwhile by another fault", nil
-		}
-		how := ""
-		err := until(ctx, lookFor, func() (err error) { how, err = up(awake); return err })
+			how = count(alive, "process", "processes") + " not stopped any more"
+			if alive < len(before) {
+				how += fmt.Sprintf(", %d ended meanwhile", len(before)-alive)
+			}
+			return nil
+		})
 		return how, err
 	}
 }
@@ -232,8 +241,8 @@ func (w *wound) replace(nodes []cluster.Node) {
 			return nil
 		})
 	}
-	w.healed = func(context.Context) (string, error) {
-		how, err := up(nodes)
+	w.healed = func(ctx context.Context) (string, error) {
+		how, err := up(ctx, nodes)
 		return strings.TrimSuffix(how, "again") + "on an empty folder", err
 	}
 }

@@ -74,8 +74,8 @@ func (t target) ours() bool {
 
 var (
 	errEquals    = errors.New("the nodes of this cluster are equal: none of them leads; name a node or take random")
-	errNoMany    = errors.New("it needs a cluster of two nodes at least")
-	errNoTriple  = errors.New("it needs a cluster of three nodes at least: of fewer none can be spared")
+	errTwo       = errors.New("it needs a cluster of two nodes at least")
+	errThree     = errors.New("it needs a cluster of three nodes at least: of fewer none can be spared")
 	errAllHurt   = skipError("every node that it may choose is hurt already")
 	errMajority  = skipError("with the nodes that are lost already it would take away the majority")
 	errDown      = skipError("it is down already by another fault of the script")
@@ -101,11 +101,11 @@ func (t target) possible(g *ground) error {
 		}
 	case follower, standby, followers, standbys:
 		if len(nodes) < 2 {
-			return errNoMany
+			return errTwo
 		}
 	case minority:
 		if len(nodes) < 3 {
-			return errNoTriple
+			return errThree
 		}
 	}
 	return nil

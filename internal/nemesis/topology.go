@@ -134,7 +134,6 @@ func (e removing) plan(g *ground, m moment) (*wound, error) {
 	if err := g.spare(e.target, numbers(nodes)); err != nil {
 		return nil, err
 	}
-	g.end(nodes)
 	before := processesOf(nodes...)
 	resizer := g.cluster.(cluster.Resizer)
 	w := &wound{target: m.titles(nodes), holds: append(takeHold(nodes, partLife), hold{anyNode, partMember}), stage: stageReshape}
@@ -268,7 +267,6 @@ func (turning) plan(g *ground, m moment) (*wound, error) {
 		}
 		return 0
 	})
-	g.end(nodes)
 	w := &wound{target: m.titles(nodes), stage: stageStart}
 	w.holds = append(takeHold(nodes, partLife), hold{anyNode, partMember})
 	var ended []string
@@ -294,14 +292,14 @@ func (turning) plan(g *ground, m moment) (*wound, error) {
 		}
 		return nil
 	}
-	w.verify = func(context.Context) (string, error) {
-		_, err := up(nodes)
+	w.verify = func(ctx context.Context) (string, error) {
+		_, err := up(ctx, nodes)
 		return "ended and up again, one after the other: " + strings.Join(ended, ", "), err
 	}
 	// Only a restart that broke off leaves something to heal.
 	w.heal = func(ctx context.Context) error {
 		return each(nodes, func(n cluster.Node) error { return n.Restart(ctx) })
 	}
-	w.healed = func(context.Context) (string, error) { return up(nodes) }
+	w.healed = func(ctx context.Context) (string, error) { return up(ctx, nodes) }
 	return w, nil
 }

@@ -25,14 +25,18 @@ func (s *Server) prepare(ctx context.Context, install string, settings map[strin
 	if s.made() {
 		return nil
 	}
-	cmd := s.command(ctx, install, "--no-defaults", "--datadir="+s.data(), "--auth-root-authentication-method=normal",
-		"--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size="+logFileSize)
+	cmd := s.command(ctx, install, "--no-defaults", "--datadir="+s.data(), "--tmpdir="+s.scratch(),
+		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size="+logFileSize)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("mariadb-install-db: %w: %s", err, lastLines(out))
+		return fmt.Errorf("mariadb-install-db: %w: %s", err, complaints(out))
 	}
 	// What came before the script's last step may lack a table of rights.
 	return os.WriteFile(s.mark(), nil, 0o644)
 }
+
+// scratch is the folder of temporary tables. A server that starts takes away all
+// that it finds in its own, so that no two may share one.
+func (s *Server) scratch() string { return filepath.Join(s.dir, "tmp") }
 
 // mark is a file that says that the data were made to the end.
 func (s *Server) mark() string { return filepath.Join(s.dir, "made") }
@@ -63,8 +67,11 @@ func (s *Server) makeDir() error {
 			return errors.New("the folder is not empty and holds no server: name another")
 		}
 	}
-	if s.dir, err = filepath.Abs(s.dir); err != nil || s.attr == nil {
+	if s.dir, err = filepath.Abs(s.dir); err != nil {
 		return err
+	}
+	if s.attr == nil {
+		return s.own()
 	}
 	for parent := filepath.Dir(s.dir); ; parent = filepath.Dir(parent) {
 		info, err := os.Stat(parent)
@@ -80,7 +87,21 @@ func (s *Server) makeDir() error {
 			break
 		}
 	}
-	return os.Chown(s.dir, int(s.attr.Uid), int(s.attr.Gid))
+	return s.own()
+}
+
+// own makes the folder of temporary tables and gives it and the server's to its
+// user.
+func (s *Server) own() error {
+	if err := os.MkdirAll(s.scratch(), 0o700); err != nil || s.attr == nil {
+		return err
+	}
+	for _, dir := range []string{s.dir, s.scratch()} {
+		if err := os.Chown(dir, int(s.attr.Uid), int(s.attr.Gid)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // logFileSize is the redo log's: enough for tests, and a sixth of the default.
@@ -94,6 +115,7 @@ func (s *Server) configure(settings map[string]string) error {
 		"port":                 strconv.Itoa(s.port),
 		"socket":               "server.sock", // below datadir, where the server goes: a long path would not fit into a socket's name
 		"pid-file":             "server.pid",
+		"tmpdir":               s.scratch(),
 		"skip-name-resolve":    "ON",
 		"innodb-log-file-size": logFileSize,
 		"max-connect-errors":   "4294967295", // faults break connections, and 100 of them would lock this machine out
@@ -112,3 +134,18 @@ func (s *Server) configure(settings map[string]string) error {
 // escapes are those that an option file knows
 // (https://mariadb.com/docs/server/server-management/install-and-upgrade-mariadb/configuring-mariadb/configuring-mariadb-with-option-files).
 var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
+
+// complaints returns the lines of mariadb-install-db's output that say why it
+// failed; its last lines only say where to ask.
+func complaints(output []byte) string {
+	var told []string
+	for line := range strings.Lines(string(output)) {
+		if l := strings.ToLower(line); strings.Contains(l, "error") || strings.Contains(l, "fail") || strings.Contains(l, "cannot") {
+			told = append(told, strings.TrimSpace(line))
+		}
+	}
+	if len(told) == 0 {
+		return lastLines(output)
+	}
+	return strings.Join(told[:min(len(told), 10)], " | ")
+}

@@ -56,10 +56,11 @@ func (n *node) prepare(o Options) error {
 		"dir":      n.dir,
 		"loglevel": "notice",
 		"logfile":  "server.log",
-		// A replica waits for others to ask for the same snapshot, and a shutdown
-		// for replicas that lag, both of no use here.
-		"repl-diskless-sync-delay": "0",
-		"shutdown-timeout":         "0",
+		// A snapshot that goes to a replica without a file waits for others to ask
+		// for it too, and the stream of changes behind it waits for the replica's
+		// first sign of life, up to a second; a shutdown waits for replicas that lag.
+		"repl-diskless-sync": "no",
+		"shutdown-timeout":   "0",
 	}
 	if o.Password != "" {
 		settings["requirepass"], settings["masterauth"] = o.Password, o.Password

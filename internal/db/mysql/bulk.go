@@ -1,0 +1,252 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	client "github.com/go-sql-driver/mysql"
+
+	"stroppy/internal/db"
+	"stroppy/internal/money"
+)
+
+const (
+	bulkChunk = 64 << 10 // about how many bytes of rows are made at once
+	// insertBytes is about how long an INSERT is where LOAD DATA LOCAL is not
+	// allowed, below the smallest max_allowed_packet of a default server, 4 MiB.
+	insertBytes = 1 << 20
+)
+
+// BulkLoad loads rows with LOAD DATA LOCAL INFILE, or with long INSERTs where the
+// server does not allow that, in one transaction.
+//
+// DDL ends a transaction and cannot be undone
+// (https://dev.mysql.com/doc/refman/8.4/en/implicit-commit.html), so Before and
+// After are not in it. To keep the promise of all or nothing, the table is dropped
+// after a failure if it was not there before. Only if this program or the server
+// dies, or the outcome of the COMMIT is unknown, can it be left behind.
+func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
+	op := d.op("load the table " + load.Table)
+	if len(load.Columns) != len(load.Types) {
+		return 0, fatal(op, "%d columns but %d types", len(load.Columns), len(load.Types))
+	}
+	made := false
+	err = d.control(ctx, op, func(c *control) error {
+		was, err := c.has(load.Table)
+		if err != nil {
+			return err
+		}
+		made = !was
+		for _, s := range load.Before {
+			if err := d.step(ctx, c, s); err != nil {
+				return err
+			}
+		}
+		if rows, err = d.fill(ctx, c, op, &load); err != nil {
+			return err
+		}
+		for _, s := range load.After {
+			if err := d.step(ctx, c, s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		return rows, nil
+	}
+	if made && db.ClassOf(err) != db.Unknown {
+		if e := d.Exec(context.WithoutCancel(ctx), "DROP TABLE IF EXISTS "+load.Table); e != nil {
+			err = errors.Join(err, e)
+		}
+	}
+	return 0, err
+}
+
+// has says whether the database has a table.
+func (c *control) has(table string) (bool, error) {
+	query := "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = "
+	row, err := c.row(string(appendLiteral([]byte(query), db.Text, &db.Value{Text: []byte(table)})))
+	return err == nil && row[0] != "0", err
+}
+
+// step runs one statement of a load, which its error names.
+func (d *Database) step(ctx context.Context, c *control, statement string) error {
+	sent := c.out
+	if _, err := c.exec(statement); err != nil {
+		return c.failure(ctx, d.op("execute "+shorten(statement)), d.server.product, err, before, sent)
+	}
+	return nil
+}
+
+// fill loads the rows in one transaction.
+func (d *Database) fill(ctx context.Context, c *control, op string, load *db.BulkLoad) (int64, error) {
+	if err := d.step(ctx, c, "START TRANSACTION READ WRITE"); err != nil {
+		return 0, err
+	}
+	source := &rowSource{load: load, row: make([]db.Value, len(load.Columns))}
+	var taken int64
+	var err error
+	if d.server.on("local_infile") {
+		taken, err = c.loadData(op, d.server.product, load, source)
+	} else {
+		taken, err = c.insert(load, source)
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case taken != source.rows:
+		return 0, fatal(op, "the server took %d of %d rows", taken, source.rows)
+	}
+	c.phase = committing
+	sent := c.out
+	if _, err := c.exec("COMMIT"); err != nil {
+		return 0, c.failure(ctx, op, d.server.product, err, committing, sent)
+	}
+	c.phase = before
+	return taken, nil
+}
+
+// loads numbers the loads of this process, for the library knows the sources of
+// rows by names.
+var loads atomic.Int64
+
+// loadData sends the rows as a file. For a file of the client the server makes
+// warnings of what would be errors, so none may be there
+// (https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-error-handling).
+func (c *control) loadData(op string, maker product, load *db.BulkLoad, source *rowSource) (int64, error) {
+	name := "stroppy" + strconv.FormatInt(loads.Add(1), 10)
+	client.RegisterReaderHandler(name, func() io.Reader { return source })
+	defer client.DeregisterReaderHandler(name)
+	done, err := c.exec("LOAD DATA LOCAL INFILE 'Reader::" + name + "' INTO TABLE " + load.Table +
+		` CHARACTER SET ascii FIELDS TERMINATED BY '\t' ESCAPED BY '\\' LINES TERMINATED BY '\n' (` + strings.Join(load.Columns, ", ") + ")")
+	if err != nil {
+		return 0, err
+	}
+	taken, err := done.RowsAffected()
+	if err != nil {
+		return 0, err
+	}
+	warnings, err := c.table("SHOW WARNINGS LIMIT 1")
+	if err == nil && len(warnings) > 0 {
+		err = warned(op, maker, warnings[0])
+	}
+	return taken, err
+}
+
+// warned is the error for a warning: its level, number and text.
+func warned(op string, maker product, warning []string) error {
+	if len(warning) != 3 {
+		return fatal(op, "the server warns: %s", strings.Join(warning, " "))
+	}
+	number, _ := strconv.ParseUint(warning[1], 10, 16) // 0 is in no table
+	err := reported(op, maker, &client.MySQLError{Number: uint16(number), Message: warning[2]}, before)
+	if err.Class != db.Constraint {
+		err.Class = db.Fatal
+	}
+	return err
+}
+
+// insert sends the rows in INSERTs.
+func (c *control) insert(load *db.BulkLoad, source *rowSource) (taken int64, err error) {
+	head := "INSERT INTO " + load.Table + " (" + strings.Join(load.Columns, ", ") + ") VALUES "
+	text := []byte(head)
+	for more := true; more; {
+		more = source.step()
+		if more {
+			text = append(text, '(')
+			for i, t := range load.Types {
+				if i > 0 {
+					text = append(text, ',')
+				}
+				text = appendLiteral(text, t, &source.row[i])
+			}
+			text = append(text, "),"...)
+		}
+		if len(text) > len(head) && (!more || len(text) >= insertBytes) {
+			done, err := c.exec(string(text[:len(text)-1]))
+			if err != nil {
+				return taken, err
+			}
+			n, err := done.RowsAffected()
+			if err != nil {
+				return taken, err
+			}
+			taken += n
+			text = append(text[:0], head...)
+		}
+	}
+	return taken, nil
+}
+
+// rowSource is an io.Reader of rows as LOAD DATA reads them: tabs between the
+// columns and a line feed after each row, with a backslash before any of these
+// and before itself, and \N for NULL.
+type rowSource struct {
+	load *db.BulkLoad
+	row  []db.Value
+	rows int64 // made so far
+
+	buf   []byte // made and not yet read from its place at
+	at    int
+	ended bool
+}
+
+// step makes the next row; false at the end.
+func (s *rowSource) step() bool {
+	clear(s.row)
+	if s.ended || !s.load.Next(s.row) {
+		s.ended = true
+		return false
+	}
+	s.rows++
+	return true
+}
+
+// Read implements io.Reader.
+func (s *rowSource) Read(p []byte) (int, error) {
+	if s.at == len(s.buf) {
+		s.buf, s.at = s.buf[:0], 0
+		for len(s.buf) < bulkChunk && s.step() {
+			s.appendRow()
+		}
+		if len(s.buf) == 0 {
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, s.buf[s.at:])
+	s.at += n
+	return n, nil
+}
+
+func (s *rowSource) appendRow() {
+	for i, t := range s.load.Types {
+		if i > 0 {
+			s.buf = append(s.buf, '\t')
+		}
+		switch v := &s.row[i]; {
+		case v.Null:
+			s.buf = append(s.buf, `\N`...)
+		case t == db.Integer:
+			s.buf = strconv.AppendInt(s.buf, v.Int, 10)
+		case t == db.Decimal:
+			s.buf = money.Append(s.buf, v.Int)
+		default:
+			for _, c := range v.Text {
+				switch c {
+				case '\\', '\t', '\n', 0:
+					s.buf = append(s.buf, '\\')
+					if c == 0 {
+						c = '0'
+					}
+				}
+				s.buf = append(s.buf, c)
+			}
+		}
+	}
+	s.buf = append(s.buf, '\n')
+}

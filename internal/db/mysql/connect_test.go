@@ -1,0 +1,421 @@
+package mysql
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	client "github.com/go-sql-driver/mysql"
+
+	"stroppy/internal/cluster/mariadb"
+	"stroppy/internal/db"
+)
+
+func TestURLs(t *testing.T) {
+	for _, url := range []string{
+		"postgres://u:" + secret + "@h/d",
+		"mysql://u:" + secret + "@h",
+		"mysql://u:" + secret + "@h/",
+		"mysql://h/d",
+		"mysql://u:s3cr3t/w0rd@h/d",
+		"mysql://u:s3cr3t?w0rd@h/d",
+		"mysql://u:s3cr3t#w0rd@h/d",
+		"mysql://u:" + secret + "%zz@h/d",
+		"mysql://u:" + secret + "@h:/d",
+		"mysql://u:" + secret + "@:1/d",
+		"mysql://u:" + secret + "@[::1/d",
+		"mysql://u:" + secret + "@h1,,h2/d",
+		"mysql://u:" + secret + "@h/d?timeout=soon",
+		"mysql://u:" + secret + "@h/d?timeout=-1s",
+		"mysql://u:" + secret + "@h/d?spread=perhaps",
+		"mysql://u:" + secret + "@h/d?tls=perhaps",
+		"mysql://u:" + secret + "@h/d?compress=perhaps",
+		"mysql://u:" + secret + "@h/d?multiStatements=false",
+		"mysql://u:" + secret + "@h/d?allowAllFiles=true",
+		"mysql://u:" + secret + "@h/d?autocommit=1&autocommit=0",
+		"mysql://u:" + secret + "@h/d?a;b",
+	} {
+		_, err := Open(t.Context(), url)
+		wantError(t, url, err, db.Fatal, "")
+	}
+	a, err := parseURL("mysql://u%40x:a%2Fb@c@h1:1,h2,[::1]:3/d?timeout=3s&tx_isolation='SERIALIZABLE'&spread=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := a.hosts[1]
+	if a.where() != "h1:1,h2:3306,[::1]:3" || a.connect != 3*time.Second || !a.spread || c.User != "u@x" || c.Passwd != "a/b@c" || c.DBName != "d" ||
+		c.Params["tx_isolation"] != "'SERIALIZABLE'" || c.Params["autocommit"] != "1" || !c.ClientFoundRows || !c.MultiStatements || c.AllowAllFiles {
+		t.Errorf("%v %+v %+v", a.where(), a, c)
+	}
+}
+
+func TestInfo(t *testing.T) {
+	_, url := fresh(t)
+	d := openAt(t, url+"?tx_isolation='SERIALIZABLE'")
+	info, err := d.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Name != "MariaDB" || !strings.Contains(info.Version, "MariaDB") {
+		t.Errorf("%+v", info)
+	}
+	values := map[string]string{}
+	for _, s := range info.Settings {
+		values[s.Name] = s.Value
+	}
+	for name, want := range map[string]string{
+		"innodb_flush_log_at_trx_commit": "2", "sync_binlog": "0", "tx_isolation": "SERIALIZABLE", "innodb_snapshot_isolation": "OFF",
+	} {
+		if values[name] != want {
+			t.Errorf("%s is %q, want %q", name, values[name], want)
+		}
+	}
+	if _, there := values["wsrep_on"]; there {
+		t.Errorf("a plain server shows Galera's settings: %v", info.Settings)
+	}
+	if c, err := d.Claim(""); err != nil || c.Isolation != serializable {
+		t.Errorf("the default is %+v, %v", c, err)
+	}
+	if dialect := d.Dialect(); !dialect.AddConstraint || dialect.Returning || dialect.TextType(8) != "VARCHAR(8) CHARACTER SET ascii COLLATE ascii_bin" {
+		t.Errorf("%+v", dialect)
+	}
+}
+
+func TestFootprint(t *testing.T) {
+	m, url := fresh(t)
+	d := openAt(t, url)
+	size := func(d *Database) int64 {
+		bytes, err := d.Footprint(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	if empty := size(d); empty != 0 {
+		t.Errorf("an empty database takes %d bytes", empty)
+	}
+	makeBank(t, d, 20_000)
+	full := size(d)
+	if full < 20_000*60 {
+		t.Errorf("20,000 accounts take %d bytes", full)
+	}
+	name := url[strings.LastIndex(url, "/")+1:]
+	execute1(t, d, "CREATE USER IF NOT EXISTS counter", "GRANT ALL ON "+name+".* TO counter", "ANALYZE TABLE accounts")
+	if estimate := size(openAt(t, m.URLFor("counter", "", name))); estimate < full/2 {
+		t.Errorf("without the right PROCESS: %d bytes, with it %d", estimate, full)
+	}
+}
+
+func TestConnectionsThatFail(t *testing.T) {
+	m := start(t, map[string]string{"max-connections": "12", "wait-timeout": "28800"})
+	d := openAt(t, m.URL())
+	execute1(t, d, "CREATE USER reader IDENTIFIED BY '"+secret+"'", "CREATE DATABASE closed", "CREATE TABLE hidden (n INT)",
+		"CREATE TABLE seen (n INT)", "GRANT SELECT ON test.seen TO reader")
+	ctx := t.Context()
+	fails := func(what, url string, class db.Class, code string) {
+		t.Helper()
+		_, err := Open(ctx, url)
+		wantError(t, what, err, class, code)
+	}
+	fails("wrong password", m.URLFor("reader", "wrong-"+secret, "test"), db.Fatal, "1045")
+	fails("missing database", m.URLFor(mariadb.Superuser, "", "nowhere"), db.Fatal, "1049")
+	fails("no right to the database", m.URLFor("reader", secret, "closed"), db.Fatal, "1044")
+	fails("no TLS", m.URL()+"?tls=true", db.Fatal, "")
+	fails("a variable that is not there", m.URL()+"?no_such_variable=1", db.Fatal, "1193")
+	fails("a value that cannot be", m.URL()+"?tx_isolation='never'", db.Fatal, "1231")
+
+	reader := openAt(t, m.URLFor("reader", secret, "test"))
+	wantError(t, "DDL without the right", reader.Exec(ctx, "CREATE TABLE t (n INT)"), db.Fatal, "1142")
+	s := newSession(t, reader, db.Pipelined, "")
+	hidden := &db.Statement{SQL: "SELECT n FROM hidden", Columns: []db.Type{db.Integer}}
+	wantError(t, "reading without the right", transact(ctx, s, true, false, statement{hidden, nil}), db.Fatal, "1142")
+	_, err := d.Session(ctx, db.SessionOptions{Isolation: "never", Mode: db.Pipelined})
+	wantError(t, "an isolation that is not there", err, db.Fatal, "")
+	_, err = d.Session(ctx, db.SessionOptions{Mode: 9})
+	wantError(t, "a mode that is not there", err, db.Fatal, "")
+
+	full := false
+	for range 20 {
+		s, err := reader.Session(ctx, db.SessionOptions{Mode: db.Pipelined})
+		if err != nil {
+			wantError(t, "too many connections", err, db.Unavailable, "1040")
+			full = true
+			break
+		}
+		defer s.Close()
+	}
+	if !full {
+		t.Error("20 connections to a server that takes 12")
+	}
+}
+
+func TestServersThatDoNotAnswer(t *testing.T) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "mysql://u:" + secret + "@" + l.Addr().String() + "/d"
+	_, err = Open(t.Context(), url+"?timeout=50ms")
+	wantError(t, "a server that says nothing", err, db.Unavailable, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(20*time.Millisecond, cancel)
+	_, err = Open(ctx, url)
+	if wantError(t, "cancelled", err, db.Unavailable, ""); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	hangUp := make(chan struct{})
+	go func() {
+		defer close(hangUp)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	_, err = Open(t.Context(), url)
+	wantError(t, "a server that hangs up", err, db.Unavailable, "")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-hangUp
+	_, err = Open(t.Context(), url)
+	wantError(t, "no server", err, db.Unavailable, "")
+}
+
+// host is the address of a server in a URL.
+func host(m *mariadb.Server) string { return fmt.Sprintf("127.0.0.1:%d", m.Port()) }
+
+// TestSeveralHosts: two servers that know nothing of each other stand for a
+// primary and its replica.
+func TestSeveralHosts(t *testing.T) {
+	a, b := start(t, map[string]string{"server-id": "1"}), start(t, map[string]string{"server-id": "2"})
+	url := "mysql://plain:" + secret + "@" + host(a) + "," + host(b) + "/test?timeout=1s"
+	for _, m := range []*mariadb.Server{a, b} {
+		if _, err := m.SQL(t.Context(), "CREATE USER plain IDENTIFIED BY '"+secret+"'; GRANT ALL ON test.* TO plain"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := func(s *session) string {
+		t.Helper()
+		row, err := s.row("SELECT @@server_id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return row[0]
+	}
+	d := openAt(t, url)
+	s := newSession(t, d, db.Pipelined, "")
+	if got := at(s); got != "1" {
+		t.Errorf("the first session is on server %s", got)
+	}
+	if _, err := a.SQL(t.Context(), "SET GLOBAL read_only = ON"); err != nil {
+		t.Fatal(err)
+	}
+	one := &db.Statement{SQL: "SELECT 1", Columns: []db.Type{db.Integer}}
+	wantError(t, "a primary that was demoted", transact(t.Context(), s, false, false, statement{one, nil}), db.Unavailable, "1290")
+	if err := s.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(s); got != "2" {
+		t.Errorf("after the demotion it is on server %s", got)
+	}
+	if got := ask(t, d, "SELECT @@server_id"); got != "2" {
+		t.Errorf("a new connection goes to server %s", got)
+	}
+	if err := b.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Reset(t.Context())
+	if wantError(t, "one down, one read-only", err, db.Unavailable, ""); !strings.Contains(err.Error(), host(a)) || !strings.Contains(err.Error(), host(b)) {
+		t.Error(err)
+	}
+	if _, err := a.SQL(t.Context(), "SET GLOBAL read_only = OFF"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Reset(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := at(s); got != "1" {
+		t.Errorf("after the fail-over it is on server %s", got)
+	}
+	if err := b.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	spread := openAt(t, url+"&spread=true")
+	var places []string
+	for range 4 {
+		places = append(places, at(newSession(t, spread, db.Pipelined, "")))
+	}
+	if slices.Sort(places); strings.Join(places, "") != "1122" {
+		t.Errorf("four sessions are on the servers %v", places)
+	}
+}
+
+// selfSigned writes a certificate that nobody trusts, and its key.
+func selfSigned(t *testing.T) (certificate, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("", "stroppy-tls-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for path, block := range map[string]*pem.Block{
+		certificate: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: encoded},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o644); err != nil { // the key of a test, for the server's user
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return certificate, key
+}
+
+func TestTLSAndCompression(t *testing.T) {
+	certificate, key := selfSigned(t)
+	m := start(t, map[string]string{"ssl-cert": certificate, "ssl-key": key})
+	_, err := Open(t.Context(), m.URL()+"?tls=true")
+	wantError(t, "a certificate that nobody trusts", err, db.Fatal, "")
+	for i, parameter := range []string{"tls=skip-verify", "compress=true"} {
+		d := openAt(t, m.URL()+"?"+parameter)
+		if i == 0 {
+			makeBank(t, d, 3)
+		}
+		eachMode(t, func(t *testing.T, mode db.Mode) {
+			s := newSession(t, d, mode, "")
+			row, err := s.row("SHOW STATUS LIKE 'Ssl_cipher'")
+			if err != nil || (row[1] != "") != (i == 0) {
+				t.Errorf("%s: %v %v", parameter, row, err)
+			}
+			if err := transact(t.Context(), s, false, false, touch(0, 1), read(0)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * restTime)
+			if err := transact(t.Context(), s, false, false, touch(0, 1), read(0)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.row("SELECT CONNECTION_ID()"); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestTally holds what newTally says of the client library.
+func TestTally(t *testing.T) {
+	d := openFresh(t)
+	makeBank(t, d, 4)
+	s := newSession(t, d, db.Pipelined, "")
+	if s.tally.Type().Elem().Kind().String() != "int64" {
+		t.Errorf("the list holds %v", s.tally.Type())
+	}
+	rows, err := s.rows("SELECT 1; UPDATE accounts SET version = 7 WHERE ban < 3; SELECT 2; DELETE FROM ledger; SELECT nothing; SELECT 3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused *client.MySQLError
+	for err == nil {
+		err = rows.(interface{ NextResultSet() error }).NextResultSet()
+	}
+	if !errors.As(err, &refused) || refused.Number != 1054 {
+		t.Fatal(err)
+	}
+	var got []int64
+	for i := range s.tally.Len() {
+		got = append(got, s.tally.Index(i).Int())
+	}
+	if fmt.Sprint(got) != "[0 3 0 0 0]" {
+		t.Errorf("the list is %v", got)
+	}
+}
+
+// TestGalera: a cluster of one node is told from a plain server.
+func TestGalera(t *testing.T) {
+	const library = "/usr/lib/galera/libgalera_smm.so"
+	if _, err := os.Stat(library); err != nil {
+		t.Skip("skipped engine: galera: install the Debian package galera-4")
+	}
+	m := start(t, map[string]string{
+		"wsrep-on": "ON", "wsrep-provider": library, "wsrep-cluster-address": "gcomm://", "wsrep-cluster-name": "stroppy",
+		"wsrep-node-address": "127.0.0.1", "binlog-format": "ROW", "innodb-autoinc-lock-mode": "2",
+		"wsrep-provider-options": "gmcast.listen_addr=tcp://127.0.0.1:0;gcache.size=8M",
+	})
+	d := openAt(t, m.URL()+"?tx_isolation='SERIALIZABLE'")
+	info, err := d.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	for _, s := range info.Settings {
+		values[s.Name] = s.Value
+	}
+	if info.Name != "MariaDB Galera Cluster" || values["wsrep_cluster_size"] != "1" || values["wsrep_cluster_name"] != "stroppy" || values["wsrep_provider_version"] == "" {
+		t.Errorf("%+v", info)
+	}
+	if c, err := d.Claim(""); err != nil || c.Isolation != serializable || c.Source != sourceGalera {
+		t.Errorf("%+v, %v", c, err)
+	}
+	if d.Dialect().AddConstraint {
+		t.Error("a table may be without a primary key")
+	}
+	makeBank(t, d, 3)
+	eachMode(t, func(t *testing.T, mode db.Mode) {
+		s := newSession(t, d, mode, "")
+		if s.options.Mode != db.Interactive {
+			t.Error("statements travel together, which Galera does not bear")
+		}
+		if err := transact(t.Context(), s, false, false, touch(0, 1), read(0)); err != nil {
+			t.Fatal(err)
+		}
+		// A node that is not ready refuses a COMMIT as it does all else.
+		if err := s.Begin(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := do(t.Context(), s, touch(0, 1)); err != nil {
+			t.Fatal(err)
+		}
+		before := ask(t, d, "SELECT SUM(balance) FROM accounts")
+		other := newSession(t, d, mode, "")
+		if _, err := other.exec("SET GLOBAL wsrep_reject_queries = ALL"); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, "the commit", s.Commit(t.Context()), db.Unavailable, "1047")
+		if _, err := other.exec("SET GLOBAL wsrep_reject_queries = NONE"); err != nil {
+			t.Fatal(err)
+		}
+		if after := ask(t, d, "SELECT SUM(balance) FROM accounts"); after != before {
+			t.Errorf("%s before and %s after", before, after)
+		}
+	})
+}

@@ -1,0 +1,113 @@
+package mysql
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	client "github.com/go-sql-driver/mysql"
+
+	"stroppy/internal/db"
+)
+
+// control is a connection that one call makes for itself. Its statements may take
+// any time.
+type control struct {
+	*link
+	phase phase // how far the call has gone, for its errors
+}
+
+// control makes a connection, hands it to do, closes it, and turns the error into
+// one of ours.
+func (d *Database) control(ctx context.Context, op string, do func(*control) error) error {
+	l, err := d.connect(ctx, op, "", d.first())
+	if err != nil {
+		return err
+	}
+	defer l.end()
+	d.worked(l.host)
+	c := &control{link: l, phase: before}
+	guarded, release := d.guard(ctx, l.host)
+	defer release()
+	if err := l.arm(guarded, false); err != nil {
+		return lost(op, err, before)
+	}
+	out := l.out
+	if err := do(c); err != nil {
+		var own *db.Error
+		if errors.As(err, &own) {
+			return own
+		}
+		return l.failure(guarded, op, d.server.product, err, c.phase, out)
+	}
+	return nil
+}
+
+// pairs runs a query of two columns, a name and a value.
+func (c *control) pairs(text string) (map[string]string, error) {
+	rows, err := c.table(text)
+	if err != nil {
+		return nil, err
+	}
+	pairs := make(map[string]string, len(rows))
+	for _, row := range rows {
+		if len(row) != 2 {
+			return nil, fmt.Errorf("%s returned %d columns", text, len(row))
+		}
+		pairs[row[0]] = row[1]
+	}
+	return pairs, nil
+}
+
+// guard returns a context that ends when the server stops answering: a statement
+// may take hours, but a frozen server shall not hang its client. Each time the
+// limit has passed it makes another connection, of which any answer will do.
+func (d *Database) guard(ctx context.Context, host int) (context.Context, func()) {
+	guarded, cancel := context.WithCancelCause(ctx)
+	ticker := time.NewTicker(d.limit)
+	go func() {
+		defer ticker.Stop()
+		for {
+			select {
+			case <-guarded.Done():
+				return
+			case <-ticker.C:
+				if err := d.probe(guarded, host); err != nil {
+					cancel(fmt.Errorf("the server does not answer any more: %w", err))
+				}
+			}
+		}
+	}()
+	return guarded, func() { cancel(nil) }
+}
+
+// probe makes a connection and ends it.
+func (d *Database) probe(ctx context.Context, host int) error {
+	l, err := d.dial(ctx, "probe", host)
+	if err == nil {
+		l.end()
+		return nil
+	}
+	var answer *client.MySQLError
+	if errors.As(err, &answer) {
+		return nil
+	}
+	return err.Err
+}
+
+// first is the host that a connection begins with, which worked last or, with
+// spread, is the next in turn.
+func (d *Database) first() int {
+	if d.address.spread {
+		return int((d.host.Add(1) - 1) % int64(len(d.address.hosts)))
+	}
+	return int(d.host.Load())
+}
+
+// worked notes the host that answered.
+func (d *Database) worked(host int) {
+	if !d.address.spread {
+		d.host.Store(int64(host))
+	}
+}

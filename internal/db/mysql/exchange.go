@@ -1,0 +1,336 @@
+package mysql
+
+import (
+	"cmp"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+
+	client "github.com/go-sql-driver/mysql"
+
+	"stroppy/internal/db"
+)
+
+// execute runs one statement alone, prepared if the protocol can: what CALL
+// returns has no place in the answer to a prepared statement of this library.
+func (s *session) execute(ctx context.Context, p *prepared, args []db.Value) *db.Error {
+	if p.call {
+		s.queue = p.append(s.queue[:0], args)
+		s.ends = append(s.ends[:0], len(s.queue))
+		return s.send(ctx, "execute a statement", before)
+	}
+	if err := s.arm(ctx, true); err != nil {
+		return lost(s.op("execute a statement"), err, before)
+	}
+	sent := s.out
+	err := s.prepare(p)
+	if err == nil {
+		err = s.executePrepared(p, args)
+	}
+	if err != nil {
+		return s.explain(ctx, p, err, sent)
+	}
+	s.ready++
+	return nil
+}
+
+// explain is the error of one statement.
+func (s *session) explain(ctx context.Context, p *prepared, err error, sent int64) *db.Error {
+	var bad unreadable
+	if errors.As(err, &bad) {
+		return fatal(s.op("execute "+shorten(p.statement.SQL)), "%w", bad.err)
+	}
+	own := s.failure(ctx, s.op("execute a statement"), s.database.server.product, err, before, sent)
+	if own.Class == db.Fatal {
+		own.Op = s.op("execute " + shorten(p.statement.SQL))
+	}
+	return own
+}
+
+// unreadable is an answer of the server that this driver cannot read.
+type unreadable struct{ err error }
+
+func (u unreadable) Error() string { return u.err.Error() }
+
+func errColumns(got, want int) error { return fmt.Errorf("it returns %d columns, not %d", got, want) }
+
+// prepare makes the server's form of a statement, once a connection.
+func (s *session) prepare(p *prepared) (err error) {
+	if p.handle == nil {
+		p.handle, err = s.conn.(driver.ConnPrepareContext).PrepareContext(never, p.text())
+	}
+	return err
+}
+
+func (s *session) executePrepared(p *prepared, args []db.Value) error {
+	r := &s.results[s.ready]
+	if len(p.statement.Columns) == 0 {
+		done, err := p.handle.(driver.StmtExecContext).ExecContext(never, p.bind(args))
+		if err != nil {
+			return err
+		}
+		r.Affected, err = done.RowsAffected()
+		return err
+	}
+	rows, err := p.handle.(driver.StmtQueryContext).QueryContext(never, p.bind(args))
+	if err != nil {
+		return err
+	}
+	start := len(s.values)
+	err = s.keep(rows, p.statement.Columns)
+	if e := rows.Close(); err == nil {
+		err = e
+	}
+	s.settle(r, p, start)
+	return err
+}
+
+// settle makes a result of the values from start on.
+func (s *session) settle(r *db.Result, p *prepared, start int) {
+	r.Columns = len(p.statement.Columns)
+	r.Values = s.values[start:len(s.values):len(s.values)]
+	if r.Columns > 0 {
+		r.Affected = int64(r.Rows())
+	}
+}
+
+// keep keeps the rows of one result set. All are read even if one cannot be, so
+// that the connection can go on.
+func (s *session) keep(rows driver.Rows, types []db.Type) error {
+	n := len(rows.Columns())
+	var bad error
+	if n != len(types) {
+		bad = unreadable{errColumns(n, len(types))}
+	}
+	if cap(s.columns) < n {
+		s.columns = make([]driver.Value, n)
+	}
+	row := s.columns[:n]
+	for {
+		switch err := rows.Next(row); {
+		case errors.Is(err, io.EOF):
+			return bad
+		case err != nil:
+			return err
+		}
+		if bad != nil {
+			continue
+		}
+		var err error
+		if s.values, s.arena, err = appendRow(types, row, s.values, s.arena); err != nil {
+			bad = unreadable{err}
+		}
+	}
+}
+
+// After a CALL, which may return any number of result sets, a packet that goes on
+// has a query whose result set says by its only column that there are no more of
+// them.
+const (
+	ended = "stroppy_ended"
+	end   = ";SELECT 1 AS " + ended
+)
+
+// send sends everything that is queued as one packet, with the beginning before
+// it unless the server has it and with COMMIT after it if at is committing, and
+// reads the answers.
+func (s *session) send(ctx context.Context, what string, at phase) *db.Error {
+	if err := s.arm(ctx, true); err != nil {
+		return lost(s.op(what), err, before)
+	}
+	x := packet{session: s, batch: s.pending[s.ready:], begins: s.state == queued, commits: at == committing}
+	x.assemble()
+	s.state = open
+	sent := s.out
+	err := x.receive()
+	if err == nil {
+		s.ready = len(s.pending)
+		s.queue, s.ends = s.queue[:0], s.ends[:0]
+		return nil
+	}
+	if u, ok := err.(unreadable); ok {
+		if x.commits {
+			return lost(s.op(what), fmt.Errorf("the result of a statement cannot be read: %w", u.err), at)
+		}
+		return fatal(s.op(what), "the result of a statement cannot be read: %w", u.err)
+	}
+	var refused *client.MySQLError
+	i := len(x.batch)
+	if errors.As(err, &refused) {
+		if i = x.refused; i < len(x.batch) {
+			at = before // the server has not come to COMMIT
+		}
+	}
+	own := s.failure(ctx, s.op(what), s.database.server.product, err, at, sent)
+	if own.Class == db.Fatal && i >= 0 && i < len(x.batch) {
+		own.Op = s.op("execute " + shorten(x.batch[i].statement.SQL))
+	}
+	return own
+}
+
+// packet is one exchange of several statements.
+type packet struct {
+	*session
+	batch           []*prepared
+	begins, commits bool
+	sets            driver.Rows // the answers that have rows; nil until the packet is sent
+	refused         int         // the statement that the server refused: -1 the beginning, len(batch) COMMIT
+}
+
+// assemble makes the text.
+func (x *packet) assemble() {
+	x.text = x.text[:0]
+	if x.begins {
+		x.text = append(append(x.text, x.beginning()...), ';')
+	}
+	from := 0
+	for i, p := range x.batch {
+		if i > 0 {
+			x.text = append(x.text, ';')
+		}
+		x.text = append(x.text, x.queue[from:x.ends[i]]...)
+		from = x.ends[i]
+		if p.call && !x.last(i) {
+			x.text = append(x.text, end...)
+		}
+	}
+	if x.commits {
+		x.text = append(x.text, ";COMMIT"...)
+	}
+}
+
+// last says that nothing comes after a statement.
+func (x *packet) last(i int) bool { return i == len(x.batch)-1 && !x.commits }
+
+// Why an answer cannot belong to what was sent.
+var (
+	errUnanswered = errors.New("the server left statements unanswered")
+	errUnasked    = errors.New("the server answered what nobody asked")
+)
+
+// next sends the packet, and goes to the next answer with rows; errUnanswered if
+// there is none. The library passes over the answers without rows.
+func (x *packet) next() (err error) {
+	if x.sets == nil {
+		if x.sets, err = x.rows(string(x.text)); err == nil && len(x.sets.Columns()) == 0 {
+			err = errUnanswered
+		}
+		return err
+	}
+	if err = x.sets.(driver.RowsNextResultSet).NextResultSet(); errors.Is(err, io.EOF) {
+		err = errUnanswered
+	}
+	return err
+}
+
+// answered is how many answers have begun, of which each statement has one but
+// for a CALL, which may have more.
+func (x *packet) answered() int { return x.tally.Len() }
+
+// receive sends the packet and reads all answers to it.
+func (x *packet) receive() error {
+	place := 0 // of the next statement's answer among all
+	if x.begins {
+		place = 1
+	}
+	x.places = x.places[:0]
+	var bad, err error
+	for i, p := range x.batch {
+		x.places = append(x.places, place)
+		if !p.call && len(p.statement.Columns) == 0 {
+			place++
+			continue
+		}
+		err = x.take(p, place, x.last(i), &x.results[x.ready+i])
+		if u, ok := err.(unreadable); ok {
+			bad, err = cmp.Or(bad, error(u)), nil
+		}
+		if err != nil {
+			break
+		}
+		place++
+		if p.call {
+			place = x.answered()
+		}
+	}
+	taken := err == nil
+	if taken {
+		err = x.finish(place)
+	}
+	x.refused = sort.SearchInts(x.places, x.answered()) - 1
+	if taken && x.answered() > place {
+		x.refused = len(x.batch)
+	}
+	if x.sets != nil {
+		if e := x.sets.Close(); err == nil {
+			err = e
+		}
+	}
+	return cmp.Or(err, bad)
+}
+
+// finish reads what comes after the last result that is wanted, and counts the
+// rows that statements without rows have affected.
+func (x *packet) finish(place int) error {
+	var err error
+	for err == nil {
+		if err = x.next(); err == nil && x.answered() > place {
+			err = errUnasked
+		}
+	}
+	if !errors.Is(err, errUnanswered) {
+		return err
+	}
+	if x.commits {
+		place++
+	}
+	if x.answered() != place {
+		return errUnanswered
+	}
+	for i, p := range x.batch {
+		if !p.call && len(p.statement.Columns) == 0 {
+			x.results[x.ready+i].Affected = x.tally.Index(x.places[i]).Int()
+		}
+	}
+	return nil
+}
+
+// take reads the rows of one statement, whose answer has a place among all. Before
+// it may come rows that nobody wanted.
+func (x *packet) take(p *prepared, place int, last bool, r *db.Result) error {
+	start := len(x.values)
+	var bad error
+	for {
+		err := x.next()
+		if p.call && last && errors.Is(err, errUnanswered) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if x.answered() <= place {
+			continue
+		}
+		if p.call {
+			if columns := x.sets.Columns(); len(columns) == 1 && columns[0] == ended {
+				break
+			}
+			if len(p.statement.Columns) == 0 {
+				continue
+			}
+		}
+		err = x.keep(x.sets, p.statement.Columns)
+		if _, ok := err.(unreadable); err != nil && !ok {
+			return err
+		}
+		bad = cmp.Or(bad, err)
+		if !p.call {
+			break
+		}
+	}
+	x.settle(r, p, start)
+	return bad
+}

@@ -1,0 +1,258 @@
+package mysql
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"reflect"
+	"strings"
+	"time"
+
+	client "github.com/go-sql-driver/mysql"
+
+	"stroppy/internal/db"
+)
+
+// link is one connection.
+type link struct {
+	*wire
+	conn     driver.Conn
+	host     int
+	used     time.Time // when it was last known to work
+	prepared map[*db.Statement]*prepared
+	tally    reflect.Value // see newTally
+}
+
+// newTally returns the list in which the library notes, for each answer to the
+// last packet, how many rows its statement affected: 0 for one with rows, and one
+// more for an error. The library shows it to those who want no rows
+// (mysql.Result.AllRowsAffected) and hides it from those who do; a query for the
+// count after each statement would cost the server a fifth of a transfer. A test
+// holds that this version of the library keeps the list as it is read here.
+func newTally(conn driver.Conn) (reflect.Value, error) {
+	if c := reflect.ValueOf(conn); c.Kind() == reflect.Pointer && c.Elem().Kind() == reflect.Struct {
+		if result := c.Elem().FieldByName("result"); result.Kind() == reflect.Struct {
+			if list := result.FieldByName("affectedRows"); list.Kind() == reflect.Slice && list.Type().Elem().Kind() == reflect.Int64 {
+				return list, nil
+			}
+		}
+	}
+	return reflect.Value{}, errors.New("this version of github.com/go-sql-driver/mysql does not keep the list of affected rows where it was: build with the version that go.mod names")
+}
+
+// never is the context of all calls of the library: a wire ends them.
+var never = context.Background()
+
+// exec runs a text of one or more statements that return no rows.
+func (l *link) exec(text string) (driver.Result, error) {
+	return l.conn.(driver.ExecerContext).ExecContext(never, text, nil)
+}
+
+// rows runs a text of one or more statements and returns the first of the results
+// that have rows.
+func (l *link) rows(text string) (driver.Rows, error) {
+	return l.conn.(driver.QueryerContext).QueryContext(never, text, nil)
+}
+
+// alive says whether the server has not ended the connection while it rested.
+// What is sent on one that it had ended would be lost in the network, and its
+// outcome unknown without need. A connection that has just worked is not asked.
+func (l *link) alive() bool {
+	now := time.Now()
+	rested := now.Sub(l.used) > restTime
+	l.used = now
+	return !rested || l.conn.(driver.SessionResetter).ResetSession(never) == nil
+}
+
+const restTime = 10 * time.Millisecond
+
+// drop ends the connection without a word.
+func (l *link) drop() {
+	_ = l.TCPConn.Close() // an error of a connection that is given up changes nothing
+	_ = l.conn.Close()    // what it says cannot reach the server
+	l.disarm()
+}
+
+// end ends the connection in good order.
+func (l *link) end() {
+	l.disarm()
+	if l.SetDeadline(time.Now().Add(time.Second)) == nil {
+		_ = l.conn.Close() // a courtesy: the server notices the end of the connection too
+	}
+	l.drop()
+}
+
+// connect makes a connection to the first host, beginning with the given one,
+// that answers and takes writes, and sets its isolation unless that is empty.
+func (d *Database) connect(ctx context.Context, op, isolation string, first int) (*link, error) {
+	hosts := d.address.hosts
+	var failed []*db.Error
+	for i := range hosts {
+		host := (first + i) % len(hosts)
+		l, err := d.dial(ctx, op, host)
+		if err == nil {
+			if err = d.prepareLink(ctx, op, isolation, l); err == nil {
+				return l, nil
+			}
+			l.drop()
+		}
+		failed = append(failed, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	all := &db.Error{Class: db.Fatal, Code: failed[0].Code, Op: op, Err: failed[0].Err}
+	texts := make([]string, len(failed))
+	for i, err := range failed {
+		texts[i] = hosts[(first+i)%len(hosts)].Addr + ": " + err.Err.Error()
+		if err.Class != db.Fatal { // it may be the next to answer
+			all.Class = db.Unavailable
+		}
+	}
+	if len(failed) > 1 {
+		all.Err = wrapped{strings.Join(texts, "; "), failed[0].Err}
+	}
+	return nil, all
+}
+
+// dial makes a connection to one host.
+func (d *Database) dial(ctx context.Context, op string, host int) (*link, *db.Error) {
+	ctx, cancel := context.WithTimeout(ctx, d.address.connect)
+	defer cancel()
+	config := d.address.hosts[host].Clone()
+	var w *wire
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		w = &wire{TCPConn: conn.(*net.TCPConn), limit: d.limit}
+		return w, nil
+	}
+	connector, err := client.NewConnector(config)
+	if err != nil {
+		return nil, fatal(op, "%w", err)
+	}
+	conn, err := connector.Connect(ctx)
+	if err != nil {
+		return nil, connectError(ctx, op, d.server.product, err)
+	}
+	l := &link{wire: w, conn: conn, host: host, used: time.Now(), prepared: make(map[*db.Statement]*prepared)}
+	if l.tally, err = newTally(conn); err != nil {
+		l.end()
+		return nil, fatal(op, "%w", err)
+	}
+	return l, nil
+}
+
+// prepareLink makes a new connection fit for sessions.
+func (d *Database) prepareLink(ctx context.Context, op, isolation string, l *link) *db.Error {
+	if err := l.arm(ctx, true); err != nil {
+		return lost(op, err, before)
+	}
+	if len(d.address.hosts) > 1 {
+		if err := l.takesWrites(d.server.galera); err != nil {
+			return l.failure(ctx, op, d.server.product, err, before, l.out)
+		}
+	}
+	if isolation != "" {
+		if _, err := l.exec("SET SESSION TRANSACTION ISOLATION LEVEL " + strings.ToUpper(isolation)); err != nil {
+			return l.failure(ctx, op, d.server.product, err, before, l.out)
+		}
+	}
+	return nil
+}
+
+// errReadOnly and errNotReady are why a host is passed over.
+var (
+	errReadOnly = errors.New("it is read-only")
+	errNotReady = errors.New("it is outside the primary component of its cluster")
+)
+
+// takesWrites asks a server whether it does. What a variable of two values is
+// called differs: 0 or 1, OFF or ON, and in MariaDB 12 one of several words.
+func (l *link) takesWrites(galera bool) error {
+	row, err := l.row("SELECT @@GLOBAL.read_only")
+	if err != nil {
+		return err
+	}
+	if value := strings.ToUpper(row[0]); value != "0" && value != "OFF" {
+		return errReadOnly
+	}
+	if !galera {
+		return nil
+	}
+	if row, err = l.row("SHOW GLOBAL STATUS LIKE 'wsrep_ready'"); err != nil {
+		return err
+	}
+	if len(row) != 2 || row[1] != "ON" {
+		return errNotReady
+	}
+	return nil
+}
+
+// row runs a query and returns its only row as text.
+func (l *link) row(text string) ([]string, error) {
+	rows, err := l.table(text)
+	if err == nil && len(rows) != 1 {
+		err = fmt.Errorf("%s did not return one row", text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows[0], nil
+}
+
+// table runs a query and returns its rows as text; NULL is empty.
+func (l *link) table(text string) ([][]string, error) {
+	rows, err := l.rows(text)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	values := make([]driver.Value, len(rows.Columns()))
+	var table [][]string
+	for {
+		switch err := rows.Next(values); {
+		case errors.Is(err, io.EOF):
+			return table, nil
+		case err != nil:
+			return nil, err
+		}
+		row := make([]string, len(values))
+		for i, v := range values {
+			switch v := v.(type) {
+			case nil:
+			case []byte:
+				row[i] = string(v)
+			default:
+				row[i] = fmt.Sprint(v)
+			}
+		}
+		table = append(table, row)
+	}
+}
+
+// failure is the error for what a call of the library ended with. out is how many
+// bytes had been sent before the call: if no more were, nothing can have been
+// done.
+func (l *link) failure(ctx context.Context, op string, p product, err error, at phase, out int64) *db.Error {
+	var e *client.MySQLError
+	if errors.As(err, &e) {
+		return reported(op, p, e, at)
+	}
+	if l.out == out {
+		at = before
+	}
+	switch {
+	case errors.Is(err, client.ErrPktTooLarge):
+		return fatal(op, "the statements of the transaction are longer than max_allowed_packet: raise it, or take the interactive mode")
+	case errors.Is(err, errReadOnly), errors.Is(err, errNotReady), errors.Is(err, errUnanswered), errors.Is(err, errUnasked):
+		return lost(op, err, at)
+	}
+	return lost(op, l.because(ctx, err), at)
+}

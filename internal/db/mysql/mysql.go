@@ -1,0 +1,201 @@
+// Package mysql is MySQL, MariaDB and Galera as a database of the SQL model.
+//
+// An address is mysql://user:password@host:port,host2:port2/database?name=value,
+// with the parameters
+//
+//	timeout    the limit of one attempt to connect; 5s by default
+//	tls        true, skip-verify, preferred or false (the default)
+//	compress   true or false (the default)
+//	spread     true makes sessions begin with different hosts, as for the nodes of
+//	           Galera; by default all take the first host that works
+//	allowCleartextPasswords
+//
+// and any session variable of the server, its text values in quotes, such as
+// innodb_snapshot_isolation=ON. Of several hosts a connection takes the next if
+// one does not answer, is read-only, or is a Galera node outside the primary
+// component.
+//
+// # Connections
+//
+// Package github.com/go-sql-driver/mysql makes the connections and speaks the
+// protocol, but database/sql is not used: its pool sends a statement again on
+// another connection when the driver says that the first was bad. A session is
+// one connection of the library, and what ends it ends the session. Below the
+// library is a wire, which counts what was sent, so that a COMMIT that never left
+// this machine is known to be surely not done.
+//
+// # Modes
+//
+// Interactive prepares every statement once and sends each execution alone.
+//
+// The protocol has no pipelining: a client may send the next command only after
+// the answer to the last, and a server that got several at once would go on after
+// one that failed, COMMIT included. Pipelined instead sends START TRANSACTION, all
+// statements and COMMIT as one text with semicolons, with the arguments written
+// into it. The server runs them in order and stops at the first error
+// (https://dev.mysql.com/doc/c-api/8.4/en/c-api-multiple-queries.html), so that
+// COMMIT is reached only if everything before it was done.
+//
+// On Galera that does not hold, so that Pipelined is Interactive there, and on
+// Group Replication, where nothing says that it does: when a transaction of
+// another node takes the locks of one that is between two statements of a text,
+// MariaDB 10.11 with Galera 4 rolls it back, goes on with the next statement in a
+// transaction of its own, and commits half a transfer. Sent one by one, the next
+// statement is refused with error 1213.
+//
+// UPDATE returns no rows. A SELECT after it in the same transaction shows what it
+// made: the row is locked, and its newest version is the transaction's own, which
+// it sees at every isolation.
+//
+// # Money
+//
+// A decimal is bound as text in a CAST, or written as a decimal literal: both are
+// exact. Bare text in arithmetic would become a floating point number
+// (https://dev.mysql.com/doc/refman/8.4/en/type-conversion.html).
+package mysql
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"stroppy/internal/db"
+)
+
+// answerTimeout is how long a transaction waits for an answer, so that a frozen
+// server does not hang a client for ever.
+const answerTimeout = 30 * time.Second
+
+// decimalType is how money is stored.
+const decimalType = "DECIMAL(20,2)"
+
+// Database is one database on one server, or on several that hold the same. It
+// holds no connection: each session has its own, and everything else makes one
+// for as long as it needs it.
+type Database struct {
+	address   *address
+	server    *server // as it was at Open
+	isolation string  // the default
+	limit     time.Duration
+	host      atomic.Int64 // the one that worked last; with spread, the next session's
+}
+
+var (
+	_ db.SQL         = (*Database)(nil)
+	_ db.BulkLoader  = (*Database)(nil)
+	_ db.Footprinter = (*Database)(nil)
+)
+
+// Open connects to a URL and asks the server what it is.
+func Open(ctx context.Context, url string) (*Database, error) {
+	a, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	d := &Database{address: a, limit: answerTimeout, server: &server{product: mySQL}}
+	op := "open the database at " + a.where()
+	err = d.control(ctx, op, func(c *control) error {
+		s, err := c.ask()
+		if err != nil {
+			return err
+		}
+		if err := s.check(); err != nil {
+			return fatal(op, "%w", err)
+		}
+		d.server = s
+		if d.isolation, err = s.isolation(); err != nil {
+			return fatal(op, "%w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Close has nothing to close: sessions are closed by whoever opened them.
+func (d *Database) Close() error { return nil }
+
+// Dialect is that of InnoDB. Text is compared byte by byte, as Stroppy's keys are
+// made to be.
+func (d *Database) Dialect() *db.Dialect {
+	return &db.Dialect{
+		Placeholder: func(int) string { return "?" },
+		IntegerType: "BIGINT",
+		DecimalType: decimalType,
+		TextType: func(length int) string {
+			return fmt.Sprintf("VARCHAR(%d) CHARACTER SET ascii COLLATE ascii_bin", length)
+		},
+		TableOptions:  " ENGINE=InnoDB",
+		ForUpdate:     " FOR UPDATE",
+		Procedures:    "sql/psm",
+		Snapshot:      repeatableRead,
+		AddConstraint: d.server.keyless(),
+	}
+}
+
+// Info names the product and the settings on which durability and isolation turn.
+func (d *Database) Info(ctx context.Context) (info db.Info, err error) {
+	err = d.control(ctx, d.op("ask for its version"), func(c *control) error {
+		s, err := c.ask()
+		if err == nil {
+			info = s.info()
+		}
+		return err
+	})
+	return info, err
+}
+
+// op says what is being done, to whom.
+func (d *Database) op(what string) string {
+	return what + ", " + d.server.product.String() + " at " + d.address.where()
+}
+
+// Footprint is the size of the files of the database's tables, with their indexes
+// and what is free in them. Redo and undo logs and the binary log belong to the
+// whole server and are not in it. A user without the right PROCESS gets the
+// server's estimate.
+func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
+	files := "information_schema.INNODB_TABLESPACES"
+	if d.server.product == mariaDB {
+		files = "information_schema.INNODB_SYS_TABLESPACES"
+	}
+	err = d.control(ctx, d.op("ask for its size"), func(c *control) error {
+		// The names there are encoded as those of files, so that a database with a
+		// special character in its name has no match and is estimated too.
+		row, err := c.row("SELECT COUNT(*), COALESCE(SUM(FILE_SIZE), 0) FROM " + files +
+			" WHERE SUBSTRING_INDEX(NAME, '/', 1) = DATABASE()")
+		if err == nil && row[0] != "0" {
+			_, err = fmt.Sscan(row[1], &bytes)
+			return err
+		}
+		row, err = c.row("SELECT COALESCE(SUM(DATA_LENGTH + INDEX_LENGTH + DATA_FREE), 0)" +
+			" FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE()")
+		if err == nil {
+			_, err = fmt.Sscan(row[0], &bytes)
+		}
+		return err
+	})
+	return bytes, err
+}
+
+// Exec runs one statement on a connection of its own.
+func (d *Database) Exec(ctx context.Context, statement string) error {
+	return d.control(ctx, d.op("execute "+shorten(statement)), func(c *control) error {
+		c.phase = committing
+		_, err := c.exec(statement)
+		return err
+	})
+}
+
+// shorten makes of a statement what a sentence can hold.
+func shorten(statement string) string {
+	words := strings.Join(strings.Fields(statement), " ")
+	if len(words) > 60 {
+		words = words[:60] + " …"
+	}
+	return words
+}

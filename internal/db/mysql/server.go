@@ -1,0 +1,146 @@
+package mysql
+
+import (
+	"fmt"
+	"strings"
+
+	"stroppy/internal/db"
+)
+
+// product is who made a server.
+type product uint8
+
+const (
+	mySQL product = iota + 1 // and what is built from its source, such as Percona Server
+	mariaDB
+)
+
+func (p product) String() string {
+	if p == mariaDB {
+		return "MariaDB"
+	}
+	return "MySQL"
+}
+
+// server is what a server says of itself.
+type server struct {
+	product   product
+	version   string
+	galera    bool
+	variables map[string]string // as they are for a session of this URL
+	status    map[string]string // of a Galera node
+}
+
+// shown are the variables that a reader must know to trust the figures:
+// durability first, then what is written where, isolation, and sizes. Each server
+// has some of them.
+var shown = []string{
+	"innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin", "binlog_format", "innodb_doublewrite", "innodb_flush_method",
+	"transaction_isolation", "tx_isolation", "innodb_snapshot_isolation", "innodb_rollback_on_timeout",
+	"innodb_deadlock_detect", "innodb_lock_wait_timeout", "read_only", "check_constraint_checks",
+	"rpl_semi_sync_master_enabled", "rpl_semi_sync_source_enabled", "group_replication_group_name",
+	"wsrep_on", "wsrep_cluster_name", "wsrep_sync_wait", "wsrep_slave_threads", "wsrep_trx_fragment_size",
+	"innodb_buffer_pool_size", "innodb_log_file_size", "max_connections",
+}
+
+// needed are further variables that this driver itself asks for.
+var needed = []string{"local_infile", "sql_require_primary_key", "innodb_force_primary_key"}
+
+// statuses are those of a Galera node that are shown.
+var statuses = []string{"wsrep_provider_version", "wsrep_cluster_size", "wsrep_cluster_status", "wsrep_ready"}
+
+// ask asks a server what it is.
+func (c *control) ask() (*server, error) {
+	row, err := c.row("SELECT VERSION()")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{product: mySQL, version: row[0]}
+	if strings.Contains(strings.ToLower(s.version), "mariadb") {
+		s.product = mariaDB
+	}
+	if s.variables, err = c.pairs("SHOW VARIABLES WHERE Variable_name IN ('" + strings.Join(append(needed, shown...), "', '") + "')"); err != nil {
+		return nil, err
+	}
+	s.galera = s.on("wsrep_on")
+	if s.galera {
+		s.status, err = c.pairs("SHOW GLOBAL STATUS WHERE Variable_name IN ('" + strings.Join(statuses, "', '") + "')")
+	}
+	return s, err
+}
+
+// on says whether a variable is there and switched on.
+func (s *server) on(name string) bool {
+	value := strings.ToUpper(s.variables[name])
+	return value == "ON" || value == "1"
+}
+
+// grouped says that MySQL's Group Replication is set up.
+func (s *server) grouped() bool { return s.variables["group_replication_group_name"] != "" }
+
+// replicates says that several servers take writes and certify each other's, so
+// that another server's transaction can roll back one that is under way here.
+func (s *server) replicates() bool { return s.galera || s.grouped() }
+
+// isolation is the default isolation of its sessions, as SET TRANSACTION names
+// it.
+func (s *server) isolation() (string, error) {
+	for _, name := range []string{"transaction_isolation", "tx_isolation"} {
+		if value := s.variables[name]; value != "" {
+			return isolationName(value)
+		}
+	}
+	return "", fmt.Errorf("it did not tell its default isolation")
+}
+
+// keyless says that a table may be without a primary key until it is loaded. The
+// replication of Galera and of Group Replication needs one in every table.
+func (s *server) keyless() bool {
+	return !s.replicates() && !s.on("sql_require_primary_key") && !s.on("innodb_force_primary_key")
+}
+
+// check refuses a server that reads CHECK constraints and ignores them, which
+// MySQL did before 8.0.16 and MariaDB before 10.2.1
+// (https://dev.mysql.com/doc/refman/8.0/en/create-table-check-constraints.html,
+// https://mariadb.com/docs/server/reference/sql-statements/data-definition/constraint).
+func (s *server) check() error {
+	oldest := [3]int{8, 0, 16}
+	if s.product == mariaDB {
+		oldest = [3]int{10, 2, 1}
+	}
+	var version [3]int
+	if _, err := fmt.Sscanf(s.version, "%d.%d.%d", &version[0], &version[1], &version[2]); err != nil {
+		return fmt.Errorf("its version %q cannot be read", s.version)
+	}
+	for i := range version {
+		if version[i] > oldest[i] {
+			break
+		}
+		if version[i] < oldest[i] {
+			return fmt.Errorf("%s %s ignores CHECK constraints, which guard the balances: take version %d.%d.%d or later",
+				s.product, s.version, oldest[0], oldest[1], oldest[2])
+		}
+	}
+	return nil
+}
+
+// info is what is shown of a server.
+func (s *server) info() db.Info {
+	info := db.Info{Name: s.product.String(), Version: s.version}
+	if s.galera {
+		info.Name += " Galera Cluster"
+	}
+	for _, name := range shown {
+		value, there := s.variables[name]
+		if !there || strings.HasPrefix(name, "wsrep_") && !s.galera || strings.HasPrefix(name, "group_") && !s.grouped() {
+			continue
+		}
+		info.Settings = append(info.Settings, db.Setting{Name: name, Value: value})
+	}
+	for _, name := range statuses {
+		if value, there := s.status[name]; there {
+			info.Settings = append(info.Settings, db.Setting{Name: name, Value: value})
+		}
+	}
+	return info
+}

@@ -1,0 +1,303 @@
+package mysql
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+
+	"stroppy/internal/db"
+)
+
+// Where a session's transaction stands.
+type state uint8
+
+const (
+	idle   state = iota
+	queued       // begun for the caller, and the server knows nothing of it
+	open         // begun at the server
+)
+
+// largeBatch is the length of queued statements from which they are sent without
+// being asked for, far below any max_allowed_packet.
+const largeBatch = 1 << 20
+
+// session is one connection and at most one transaction on it.
+type session struct {
+	database *Database
+	options  db.SessionOptions
+	host     int // where its connections begin, with spread
+
+	*link          // nil while the session is broken
+	state    state // of the transaction
+	readOnly bool  // of the transaction
+
+	queue   []byte         // the texts of the statements that were not sent
+	ends    []int          // where each of them ends in queue
+	text    []byte         // of the packet that is sent
+	places  []int          // of its statements' answers
+	pending []*prepared    // the statement of each result
+	ready   int            // results that are available
+	results []db.Result    // as many as pending
+	values  []db.Value     // behind the results
+	arena   []byte         // behind the values
+	columns []driver.Value // of the row that arrives
+}
+
+// Session opens a connection and sets its isolation.
+func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
+	name := options.Isolation
+	if name == "" {
+		name = d.isolation
+	}
+	own, err := isolationName(name)
+	if err != nil {
+		return nil, err
+	}
+	options.Isolation = own
+	if options.Mode != db.Pipelined && options.Mode != db.Interactive {
+		return nil, fatal("open a session", "it has no mode %d", options.Mode)
+	}
+	if d.server.replicates() {
+		options.Mode = db.Interactive // see the package's description
+	}
+	s := &session{database: d, options: options}
+	if d.address.spread {
+		s.host = d.first()
+	}
+	if err := s.Reset(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Reset drops the connection and opens a new one.
+func (s *session) Reset(ctx context.Context) error {
+	s.drop()
+	host := s.host
+	if !s.database.address.spread {
+		host = s.database.first()
+	}
+	l, err := s.database.connect(ctx, s.op("open a session"), s.options.Isolation, host)
+	if err != nil {
+		return err
+	}
+	s.link = l
+	s.database.worked(l.host)
+	return nil
+}
+
+// Close ends the session.
+func (s *session) Close() error {
+	if s.link != nil {
+		if s.state == open {
+			s.link.drop() // which rolls back
+		} else {
+			s.end()
+		}
+		s.link = nil
+	}
+	s.state = idle
+	return nil
+}
+
+// drop gives the connection up, and with it the transaction.
+func (s *session) drop() {
+	if s.link != nil {
+		s.link.drop()
+		s.link = nil
+	}
+	s.state = idle
+}
+
+// op says what the session does, and to whom.
+func (s *session) op(what string) string { return s.database.op(what) }
+
+// errBroken is the answer of a session that was not Reset.
+var errBroken = errors.New("the connection is gone: the session must be reset")
+
+// errEnded is the answer of a session whose connection the server had ended.
+var errEnded = errors.New("the server had ended the connection")
+
+func (s *session) Begin(ctx context.Context, readOnly bool) error {
+	const what = "begin a transaction"
+	switch {
+	case s.link == nil:
+		return &db.Error{Class: db.Unavailable, Op: s.op(what), Err: errBroken}
+	case s.state != idle:
+		return fatal(s.op(what), "the session has a transaction already")
+	}
+	if err := s.wake(ctx, what, true); err != nil {
+		return err
+	}
+	s.pending, s.results = s.pending[:0], s.results[:0]
+	s.values, s.arena = s.values[:0], s.arena[:0]
+	s.queue, s.ends = s.queue[:0], s.ends[:0]
+	s.ready = 0
+	s.state, s.readOnly = queued, readOnly
+	if s.options.Mode == db.Interactive {
+		return s.say(ctx, what, s.beginning(), before)
+	}
+	return nil
+}
+
+// wake makes the connection ready for what begins now. A connection that rested
+// may have been ended by the server.
+func (s *session) wake(ctx context.Context, what string, bounded bool) error {
+	err := s.arm(ctx, bounded)
+	if err == nil && !s.alive() {
+		err = errEnded
+	}
+	if err == nil {
+		return nil
+	}
+	return s.fail(ctx, lost(s.op(what), err, before))
+}
+
+// beginning is the statement that begins the transaction. A snapshot that is
+// asked for is made at once, where the isolation has one.
+func (s *session) beginning() string {
+	switch {
+	case !s.readOnly:
+		return "START TRANSACTION READ WRITE"
+	case s.options.Isolation == repeatableRead:
+		return "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+	}
+	return "START TRANSACTION READ ONLY"
+}
+
+// say sends a statement that returns nothing and belongs to nobody.
+func (s *session) say(ctx context.Context, what, text string, at phase) error {
+	if err := s.arm(ctx, true); err != nil {
+		return s.fail(ctx, lost(s.op(what), err, before))
+	}
+	sent := s.out
+	s.state = open
+	if _, err := s.exec(text); err != nil {
+		return s.fail(ctx, s.failure(ctx, s.op(what), s.database.server.product, err, at, sent))
+	}
+	if at == committing {
+		s.state = idle
+	}
+	return nil
+}
+
+func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Value) (int, error) {
+	switch {
+	case s.state == idle:
+		return 0, s.misuse("execute a statement")
+	case len(args) != len(statement.Params):
+		return 0, s.fail(ctx, fatal(s.op("execute "+shorten(statement.SQL)), "it has %d parameters, not %d", len(statement.Params), len(args)))
+	}
+	p, err := s.known(statement)
+	if err != nil {
+		return 0, s.fail(ctx, err)
+	}
+	i := len(s.pending)
+	s.pending = append(s.pending, p)
+	s.results = append(s.results, db.Result{})
+	if s.options.Mode == db.Interactive {
+		if err := s.execute(ctx, p, args); err != nil {
+			return 0, s.fail(ctx, err)
+		}
+		return i, nil
+	}
+	s.queue = p.append(s.queue, args)
+	s.ends = append(s.ends, len(s.queue))
+	if len(s.queue) > largeBatch {
+		return i, s.Flush(ctx)
+	}
+	return i, nil
+}
+
+// known returns the session's own form of a statement.
+func (s *session) known(statement *db.Statement) (*prepared, *db.Error) {
+	p := s.prepared[statement]
+	if p == nil {
+		var err error
+		if p, err = newPrepared(statement); err != nil {
+			return nil, fatal(s.op("prepare "+shorten(statement.SQL)), "%w", err)
+		}
+		s.prepared[statement] = p
+	}
+	return p, nil
+}
+
+// misuse is the error for a call without a transaction.
+func (s *session) misuse(what string) error {
+	if s.link == nil {
+		return &db.Error{Class: db.Unavailable, Op: s.op(what), Err: errBroken}
+	}
+	return fatal(s.op(what), "the session has no transaction")
+}
+
+func (s *session) Flush(ctx context.Context) error {
+	switch {
+	case s.state == idle:
+		return s.misuse("execute a statement")
+	case s.ready == len(s.pending):
+		return nil
+	}
+	if err := s.send(ctx, "execute a statement", before); err != nil {
+		return s.fail(ctx, err)
+	}
+	return nil
+}
+
+func (s *session) Result(i int) *db.Result { return &s.results[i] }
+
+func (s *session) Commit(ctx context.Context) error {
+	const what = "commit"
+	switch {
+	case s.state == idle:
+		return s.misuse(what)
+	case s.state == queued && len(s.pending) == 0:
+		s.state = idle
+		return nil
+	case s.ready == len(s.pending):
+		return s.say(ctx, what, "COMMIT", committing)
+	}
+	if err := s.send(ctx, what, committing); err != nil {
+		return s.fail(ctx, err)
+	}
+	s.state = idle
+	return nil
+}
+
+func (s *session) Rollback(ctx context.Context) error {
+	if s.state != open {
+		s.state = idle
+		return nil
+	}
+	if err := s.undo(ctx); err != nil {
+		s.drop()
+		return err
+	}
+	return nil
+}
+
+// undo sends ROLLBACK.
+func (s *session) undo(ctx context.Context) *db.Error {
+	s.state = idle
+	if err := s.arm(ctx, true); err != nil {
+		return lost(s.op("roll back"), err, before)
+	}
+	if _, err := s.exec("ROLLBACK"); err != nil {
+		return s.failure(ctx, s.op("roll back"), s.database.server.product, err, before, s.out)
+	}
+	return nil
+}
+
+// fail ends the transaction after an error: it is rolled back, or the connection
+// is dropped, which rolls back too. To begin the next one without either would
+// commit what this one has done so far
+// (https://dev.mysql.com/doc/refman/8.4/en/implicit-commit.html).
+func (s *session) fail(ctx context.Context, err *db.Error) error {
+	switch {
+	case err.Class == db.Unknown || err.Class == db.Unavailable:
+		s.drop()
+	case s.state == open && s.undo(ctx) != nil:
+		s.drop() // the transaction is over all the same, and Begin will say that the session is broken
+	}
+	s.state = idle
+	return err
+}

@@ -1,0 +1,164 @@
+package mysql
+
+import (
+	"database/sql/driver"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"stroppy/internal/db"
+	"stroppy/internal/money"
+)
+
+// prepared is a statement as one session has it.
+type prepared struct {
+	statement *db.Statement
+	parts     []string // of its text, around the parameters
+	call      bool     // it calls a procedure, which may return several result sets
+	handle    driver.Stmt
+	args      []driver.NamedValue
+}
+
+// newPrepared takes a statement's text apart. Its parameters are question marks,
+// and no other question mark may be in it.
+func newPrepared(s *db.Statement) (*prepared, error) {
+	p := &prepared{statement: s, parts: strings.Split(s.SQL, "?")}
+	if found := len(p.parts) - 1; found != len(s.Params) {
+		return nil, fmt.Errorf("it has %d question marks for %d parameters", found, len(s.Params))
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(s.SQL), " ")
+	p.call = strings.EqualFold(first, "CALL")
+	p.args = make([]driver.NamedValue, len(s.Params))
+	for i := range p.args {
+		p.args[i].Ordinal = i + 1
+	}
+	return p, nil
+}
+
+// text is what the server prepares: text that stands for a decimal becomes one.
+func (p *prepared) text() string {
+	var b strings.Builder
+	for i, part := range p.parts {
+		b.WriteString(part)
+		switch {
+		case i == len(p.statement.Params):
+		case p.statement.Params[i] == db.Decimal:
+			b.WriteString("CAST(? AS " + decimalType + ")")
+		default:
+			b.WriteByte('?')
+		}
+	}
+	return b.String()
+}
+
+// bind returns the arguments of an execution.
+func (p *prepared) bind(args []db.Value) []driver.NamedValue {
+	for i, t := range p.statement.Params {
+		v := &args[i]
+		switch {
+		case v.Null:
+			p.args[i].Value = nil
+		case t == db.Integer:
+			p.args[i].Value = v.Int
+		case t == db.Decimal:
+			p.args[i].Value = money.Append(nil, v.Int)
+		case len(v.Text) == 0:
+			p.args[i].Value = "" // a nil slice would be NULL
+		default:
+			p.args[i].Value = v.Text
+		}
+	}
+	return p.args
+}
+
+// append appends the statement with its arguments written into it.
+func (p *prepared) append(dst []byte, args []db.Value) []byte {
+	for i, part := range p.parts {
+		dst = append(dst, part...)
+		if i < len(args) {
+			dst = appendLiteral(dst, p.statement.Params[i], &args[i])
+		}
+	}
+	return dst
+}
+
+// appendLiteral appends a value as SQL, whatever sql_mode says about quotes and
+// backslashes.
+func appendLiteral(dst []byte, t db.Type, v *db.Value) []byte {
+	switch {
+	case v.Null:
+		return append(dst, "NULL"...)
+	case t == db.Integer:
+		return strconv.AppendInt(dst, v.Int, 10)
+	case t == db.Decimal:
+		return money.Append(dst, v.Int)
+	}
+	for _, c := range v.Text {
+		if c < ' ' || c > '~' || c == '\'' || c == '\\' {
+			dst = append(dst, "CONVERT(X'"...)
+			dst = hex.AppendEncode(dst, v.Text)
+			return append(dst, "' USING utf8mb4)"...)
+		}
+	}
+	dst = append(dst, '\'')
+	dst = append(dst, v.Text...)
+	return append(dst, '\'')
+}
+
+// appendRow appends the columns of a row to values, and their text to arena.
+func appendRow(types []db.Type, row []driver.Value, values []db.Value, arena []byte) ([]db.Value, []byte, error) {
+	for i, t := range types {
+		v, text, err := decode(t, row[i])
+		if err != nil {
+			return values, arena, fmt.Errorf("column %d: %w", i+1, err)
+		}
+		if text != nil {
+			start := len(arena)
+			arena = append(arena, text...)
+			v.Text = arena[start:len(arena):len(arena)]
+		}
+		values = append(values, v)
+	}
+	return values, arena, nil
+}
+
+// decode reads one column. The library gives integers as such and everything else
+// as text, which is valid until the next row.
+func decode(t db.Type, column driver.Value) (v db.Value, text []byte, err error) {
+	switch c := column.(type) {
+	case nil:
+		v.Null = true
+	case int64:
+		switch {
+		case t == db.Integer:
+			v.Int = c
+		case t == db.Decimal && c <= math.MaxInt64/100 && c >= math.MinInt64/100:
+			v.Int = c * 100
+		case t == db.Decimal:
+			err = errTooMuch
+		default:
+			text = strconv.AppendInt(nil, c, 10)
+		}
+	case []byte:
+		switch t {
+		case db.Text:
+			text = c
+		case db.Decimal:
+			v.Int, err = money.Parse(c)
+		default: // a sum of integers is a decimal without places
+			v.Int, err = strconv.ParseInt(string(c), 10, 64)
+		}
+	case uint64:
+		if v.Int = int64(c); c > math.MaxInt64 || t != db.Integer {
+			err = errTooMuch
+		}
+	default:
+		err = fmt.Errorf("it has the type %T, which cannot be read exactly: add a CAST", column)
+	}
+	return v, text, err
+}
+
+var errTooMuch = errors.New("the number does not fit in 64 bits")

@@ -1,0 +1,186 @@
+package mysql
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	client "github.com/go-sql-driver/mysql"
+
+	"stroppy/internal/db"
+)
+
+const (
+	scheme         = "mysql://"
+	connectTimeout = 5 * time.Second // of a URL that names none
+	usualPort      = "3306"
+)
+
+// form is how a URL is written, for errors.
+const form = scheme + "user:password@host:port/database, with each of / ? # @ %% in a name or password as %%2F %%3F %%23 %%40 %%25"
+
+// address is what a URL says.
+type address struct {
+	hosts   []*client.Config // one a host, alike but for the address
+	connect time.Duration    // the limit of one attempt to connect
+	spread  bool             // sessions begin with different hosts
+}
+
+// parameters of the client library that a URL may name. All others of the
+// library's would change what this driver relies on, such as multiStatements, or
+// let a server read this machine's files.
+var parameters = []string{"allowCleartextPasswords", "compress", "tls"}
+
+// ours are the URL's parameters that this driver takes itself.
+var ours = []string{"spread", "timeout"}
+
+// settings are the session variables that this driver's statements rely on, as
+// https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables
+// describes them. A URL may name others, and other values.
+//
+// A wait for a lock shall end with the server's own error, which says that the
+// statement was surely not done, before this driver's patience does.
+var settings = map[string]string{
+	"autocommit":               "1",
+	"completion_type":          "'NO_CHAIN'",
+	"foreign_key_checks":       "1",
+	"unique_checks":            "1",
+	"innodb_lock_wait_timeout": "20",
+	"sql_mode":                 "'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",
+}
+
+// variable is the name of a session variable.
+var variable = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+// parseURL reads mysql://user:password@host:port,host2:port2/database?name=value.
+// Nothing of a URL that cannot be read is in the error, for it may be a piece of
+// the password.
+func parseURL(text string) (*address, error) {
+	const op = "read the database URL"
+	rest, ok := strings.CutPrefix(text, scheme)
+	if !ok {
+		return nil, fatal(op, "it does not begin with %s", scheme)
+	}
+	authority, path, slash := strings.Cut(rest, "/")
+	database, query, _ := strings.Cut(path, "?")
+	if !slash || database == "" || strings.ContainsAny(authority, "?#") || strings.ContainsAny(database, "@/#") {
+		return nil, fatal(op, "write "+form)
+	}
+	user, hosts, found := cutLast(authority, "@")
+	if !found {
+		return nil, fatal(op, "it names no user: write "+form)
+	}
+	name, password, _ := strings.Cut(user, ":")
+	config := client.NewConfig()
+	for _, part := range []struct {
+		to   *string
+		text string
+	}{{&config.User, name}, {&config.Passwd, password}, {&config.DBName, database}} {
+		var err error
+		if *part.to, err = url.PathUnescape(part.text); err != nil {
+			return nil, fatal(op, "a %% in it is not followed by two digits: write "+form)
+		}
+	}
+	a := &address{connect: connectTimeout}
+	config, err := a.parameters(config, query)
+	if err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: op, Err: err}
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		c := config.Clone()
+		if c.Addr, err = hostPort(host); err != nil {
+			return nil, &db.Error{Class: db.Fatal, Op: op, Err: err}
+		}
+		a.hosts = append(a.hosts, c)
+	}
+	return a, nil
+}
+
+// cutLast cuts around the last separator, because a password may hold one.
+func cutLast(s, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, separator); i >= 0 {
+		return s[:i], s[i+len(separator):], true
+	}
+	return "", s, false
+}
+
+// hostPort completes an address by the usual port. A host of colons is an IPv6
+// address in brackets.
+func hostPort(host string) (string, error) {
+	name, port, err := net.SplitHostPort(host)
+	if err != nil {
+		name, port, err = net.SplitHostPort(host + ":" + usualPort)
+	}
+	if err != nil || name == "" || port == "" {
+		return "", fmt.Errorf("%q is no host: write host:port, with an IPv6 address in brackets", host)
+	}
+	return net.JoinHostPort(name, port), nil
+}
+
+// parameters adds to a configuration what a query says and what is always so.
+func (a *address) parameters(base *client.Config, query string) (*client.Config, error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, fmt.Errorf("its parameters cannot be read: write them as name=value&name=value")
+	}
+	var library []string
+	variables := maps.Clone(settings)
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		value := values.Get(name)
+		switch {
+		case len(values[name]) > 1:
+			return nil, fmt.Errorf("its parameter %s is given %d times: give it once", name, len(values[name]))
+		case slices.Contains(ours, name):
+			if err := a.set(name, value); err != nil {
+				return nil, err
+			}
+		case slices.Contains(parameters, name):
+			library = append(library, name+"="+url.QueryEscape(value))
+		case variable.MatchString(name):
+			variables[name] = value
+		default:
+			return nil, fmt.Errorf("no parameter is called %q: take one of %s, or a session variable of the server",
+				name, strings.Join(slices.Concat(ours, parameters), ", "))
+		}
+	}
+	config, err := client.ParseDSN("/?" + strings.Join(library, "&"))
+	if err != nil {
+		return nil, fmt.Errorf("its parameters cannot be used: %w", err)
+	}
+	config.User, config.Passwd, config.DBName = base.User, base.Passwd, base.DBName
+	config.Params = variables
+	config.Logger = &client.NopLogger{} // what it would log is in the errors
+	config.ClientFoundRows = true       // an UPDATE that changes nothing has found its row
+	config.MultiStatements = true
+	config.MaxAllowedPacket = 0 // asks the server for its own
+	return config, nil
+}
+
+func (a *address) set(name, value string) (err error) {
+	switch name {
+	case "timeout":
+		if a.connect, err = time.ParseDuration(value); err != nil || a.connect <= 0 {
+			return fmt.Errorf("its parameter timeout is %q: give a duration such as 5s", value)
+		}
+	case "spread":
+		if value != "true" && value != "false" {
+			return fmt.Errorf("its parameter spread is %q: take true or false", value)
+		}
+		a.spread = value == "true"
+	}
+	return nil
+}
+
+// where names the hosts, for errors.
+func (a *address) where() string {
+	names := make([]string, len(a.hosts))
+	for i, c := range a.hosts {
+		names[i] = c.Addr
+	}
+	return strings.Join(names, ",")
+}

@@ -1,0 +1,301 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"stroppy/internal/db"
+)
+
+//go:embed commit.lua
+var commitSource string
+
+//go:embed scan.lua
+var scanSource string
+
+// script is a Lua script and the digest under which the server keeps it.
+type script struct{ source, digest string }
+
+func newScript(source string) script {
+	return script{source: source, digest: goredis.NewScript(source).Hash()}
+}
+
+// Commit compares and writes in one step, once. A key that holds again what was
+// read has not changed in the sense of the comparison by script: the transaction
+// is as if all of it had happened now. WATCH counts that as a change.
+//
+// A transaction that wrote nothing has nothing to send: all it read is of one
+// moment within its time.
+func (s *session) Commit(ctx context.Context) error {
+	const op = "commit"
+	if err := s.ready(ctx, op); err != nil {
+		return err
+	}
+	s.open = false
+	switch {
+	case len(s.writes) == 0:
+		return nil
+	case s.readOnly:
+		return fatal(op, "a read-only transaction has %d writes", len(s.writes))
+	case len(s.writes) > maxWrites:
+		return fatal(op, "%d writes in a transaction, of which it may have %d: take smaller batches", len(s.writes), maxWrites)
+	}
+	for i := range s.writes {
+		if key := string(s.writes[i].key); key == indexKey || key == countKey {
+			return fatal(op, "the driver needs the key %s for itself", key)
+		}
+	}
+	s.link.wire.wrote = false
+	if s.db.config.watch {
+		return s.commitWatched(ctx)
+	}
+	return s.commitScript(ctx)
+}
+
+// phase says how far a commit got whose connection failed.
+func (s *session) phase() phase {
+	if s.link.wire.wrote {
+		return sent
+	}
+	return unsent
+}
+
+// known tells that key is in the index if the transaction's comparisons hold.
+func (s *session) known(key []byte) bool {
+	const few = 32
+	for i := range s.reads[:min(few, len(s.reads))] {
+		if r := &s.reads[i]; bytes.Equal(r.key, key) {
+			return r.found
+		}
+	}
+	return false
+}
+
+// commitScript commits by commit.lua, whose arguments it describes.
+func (s *session) commitScript(ctx context.Context) error {
+	const op = "commit"
+	fill := func(w *words) {
+		w.all = append(w.all, 2+len(s.reads)+len(s.writes), indexKey, countKey)
+		for i := range s.reads {
+			w.add(s.reads[i].key)
+		}
+		for i := range s.writes {
+			w.add(s.writes[i].key)
+		}
+		w.all = append(w.all, len(s.reads))
+		for i := range s.reads {
+			if r := &s.reads[i]; r.found {
+				w.add(s.marked('=', r.value))
+			} else {
+				w.add(absent)
+			}
+		}
+		for i := range s.writes {
+			switch wr := &s.writes[i]; {
+			case wr.remove:
+				w.add(absent)
+			case s.known(wr.key):
+				w.add(s.marked('=', wr.value))
+			default:
+				w.add(s.marked('+', wr.value))
+			}
+		}
+	}
+	var wait *goredis.IntCmd
+	var behind goredis.Cmder
+	if s.db.config.wait > 0 {
+		wait = s.db.config.waitCommand(ctx)
+		behind = wait
+	}
+	applied, err := s.eval(ctx, s.db.commit, fill, behind)
+	if err != nil {
+		return s.fail(op, err, s.phase())
+	}
+	switch answer := applied.Val(); answer {
+	case int64(1):
+		return s.acknowledged(wait)
+	case int64(0):
+		return errConflict
+	default:
+		return s.uncertain("", "the commit script answered %v", answer)
+	}
+}
+
+// uncertain ends a commit of which some may have been applied.
+func (s *session) uncertain(code, format string, args ...any) error {
+	return s.lose(&db.Error{
+		Class: db.Unknown, Code: code, Op: "commit",
+		Err: fmt.Errorf("the Redis server %s: %w", s.link.node, fmt.Errorf(format, args...)),
+	})
+}
+
+// absent is what commit.lua takes for no value.
+var absent = []byte{'-'}
+
+// marked returns the value with a mark before it.
+func (s *session) marked(mark byte, value []byte) []byte {
+	start := len(s.arena)
+	s.arena = append(append(s.arena, mark), value...)
+	return s.arena[start:len(s.arena):len(s.arena)]
+}
+
+// eval runs a script by its digest, with another command behind it if there is
+// one, and where the server does not know it, which it says before it begins,
+// loads it and runs it again.
+func (s *session) eval(ctx context.Context, sc script, fill func(*words), behind goredis.Cmder) (*goredis.Cmd, error) {
+	s.words.reset("evalsha", sc.digest)
+	fill(&s.words)
+	for again := false; ; again = true {
+		answer := goredis.NewCmd(ctx, s.words.all...)
+		commands := [2]goredis.Cmder{answer, behind}
+		count := 2
+		if behind == nil {
+			count = 1
+		}
+		if err := s.link.run(ctx, commands[:count]...); err != nil {
+			return nil, err
+		}
+		err := answer.Err()
+		if err == nil || again || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
+			return answer, err
+		}
+		load := goredis.NewStringCmd(ctx, "script", "load", sc.source)
+		if err := s.link.run(ctx, load); err != nil {
+			return nil, err
+		}
+		if err := load.Err(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// commitWatched commits by MULTI … EXEC, which changes nothing if a key that
+// was read was written since it is watched.
+func (s *session) commitWatched(ctx context.Context) error {
+	const op = "commit"
+	var batch [9]goredis.Cmder
+	commands := batch[:0]
+	if s.watching && len(s.reads) == 0 { // for an earlier transaction, which was given up
+		commands = append(commands, goredis.NewStatusCmd(ctx, "unwatch"))
+	}
+	first := len(commands)
+	commands = append(commands, goredis.NewStatusCmd(ctx, "multi"))
+	commands = s.queue(ctx, commands)
+	exec := goredis.NewCmd(ctx, "exec")
+	commands = append(commands, exec)
+	var wait *goredis.IntCmd
+	if s.db.config.wait > 0 {
+		wait = s.db.config.waitCommand(ctx)
+		commands = append(commands, wait)
+	}
+	err := s.link.run(ctx, commands...)
+	s.watching = false
+	if err != nil {
+		return s.fail(op, err, s.phase())
+	}
+	if err := commands[first].Err(); err != nil {
+		// No transaction was begun, so the server has executed what follows as it
+		// came.
+		return s.uncertain("MULTI", "it refused to begin the transaction: %w", err)
+	}
+	queued := commands[first+1 : len(commands)-1]
+	if wait != nil {
+		queued = queued[:len(queued)-1]
+	}
+	switch err := exec.Err(); {
+	case errors.Is(err, goredis.Nil):
+		return errConflict
+	case err != nil && strings.HasPrefix(err.Error(), "EXECABORT"):
+		return s.fail(op, whyDiscarded(err, queued), unsent)
+	case err != nil:
+		// EXEC as a whole is refused with EXECABORT alone; the library hands on some
+		// errors of single commands as if they were its own.
+		return s.uncertain("EXEC", "a command failed in the middle of the transaction, which Redis does not take back: %w", err)
+	}
+	return s.executed(exec, len(queued), wait)
+}
+
+// queue adds the commands of the transaction, of which the count is the first.
+func (s *session) queue(ctx context.Context, commands []goredis.Cmder) []goredis.Cmder {
+	add := func(c goredis.Cmder) { commands = append(commands, c) }
+	add(goredis.NewStatusCmd(ctx, "incr", countKey))
+	sets, adds, deletes, removes := &s.lists[0], &s.lists[1], &s.lists[2], &s.lists[3]
+	sets.reset("mset")
+	adds.reset("zadd", indexKey)
+	deletes.reset("del")
+	removes.reset("zrem", indexKey)
+	for i := range s.writes {
+		w := &s.writes[i]
+		if w.remove {
+			deletes.add(w.key)
+			removes.add(w.key)
+			continue
+		}
+		sets.add(w.key, w.value)
+		if !s.known(w.key) {
+			adds.all = append(adds.all, "0")
+			adds.add(w.key)
+		}
+	}
+	for i := range s.lists {
+		if w := &s.lists[i]; w.used > 0 {
+			add(goredis.NewStatusCmd(ctx, w.all...))
+		}
+	}
+	return commands
+}
+
+// whyDiscarded returns the error of the first command that was not queued, which
+// EXEC does not repeat; otherwise the error of EXEC.
+func whyDiscarded(exec error, queued []goredis.Cmder) error {
+	for _, c := range queued {
+		if err := c.Err(); err != nil {
+			return err
+		}
+	}
+	return exec
+}
+
+// executed looks at what EXEC answered: one answer a command. An error among
+// them is of one command alone, and the others were executed:
+// https://redis.io/docs/latest/develop/using-commands/transactions/.
+func (s *session) executed(exec *goredis.Cmd, commands int, wait *goredis.IntCmd) error {
+	answers, _ := exec.Val().([]any)
+	for _, answer := range answers {
+		if err, failed := answer.(error); failed {
+			return s.uncertain("EXEC", "a command failed in the middle of the transaction, which Redis does not take back: %w", err)
+		}
+	}
+	if len(answers) != commands {
+		return s.uncertain("EXEC", "EXEC answered %d of %d commands", len(answers), commands)
+	}
+	return s.acknowledged(wait)
+}
+
+// waitCommand is WAIT, which answers how many replicas have what this connection
+// has written: https://redis.io/docs/latest/commands/wait/.
+func (c *config) waitCommand(ctx context.Context) *goredis.IntCmd {
+	return goredis.NewIntCmd(ctx, "wait", c.wait, c.waitFor.Milliseconds())
+}
+
+// acknowledged ends a commit that the primary has applied. With too few replicas
+// it is of unknown outcome: it stands unless the primary is lost.
+func (s *session) acknowledged(wait *goredis.IntCmd) error {
+	if wait == nil {
+		return nil
+	}
+	if err := wait.Err(); err != nil {
+		return s.uncertain("replicas", "it has applied the commit and refused to wait for the replicas: %w", err)
+	}
+	if n := wait.Val(); n < int64(s.db.config.wait) {
+		return s.uncertain("replicas", "it has applied the commit, and %d of %d replicas acknowledged it in %v", n, s.db.config.wait, s.db.config.waitFor)
+	}
+	s.unproved = false
+	return nil
+}

@@ -1,0 +1,206 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"stroppy/internal/db"
+)
+
+// phase says how far a call could have got when it failed.
+type phase uint8
+
+const (
+	// reading: the call changes nothing, whatever became of it.
+	reading phase = iota
+	// unsent: a commit of which no byte was written.
+	unsent
+	// sent: a commit of which the server may have got all.
+	sent
+)
+
+// refusal is an answer of Redis that says for sure that the command, script or
+// transaction it answers was not begun, and what to do about it.
+type refusal struct {
+	begins string // of the answer
+	class  db.Class
+	advice string
+}
+
+const (
+	noCluster = "this driver's transactions touch keys of any slot, which a Redis Cluster refuses: name a single server, or a primary and its replicas"
+	grant     = "give the user the rights ~* +@read +@write +@transaction +@scripting +@connection +role"
+)
+
+// refusals is the whole list of answers that are believed to mean "not applied".
+// Each is given before anything is executed: by processCommand of Redis's
+// src/server.c, which says it of EXEC as EXECABORT, or by scriptPrepareForRun of
+// src/script.c, versions 7.0 to 8.2, which says it of a script that declares its
+// flags; that is why ours do. commit.lua adds one of its own, and hands on what
+// its first write was refused with.
+//
+// UNKILLABLE and NOTBUSY are missing: they answer SCRIPT KILL, which nobody here
+// sends.
+var refusals = []refusal{
+	// The server is a replica, now or still: look for the primary.
+	{"READONLY ", db.Unavailable, ""},
+	{"ERR Can not run script with write flag on readonly replica", db.Unavailable, ""}, // 7.0.0
+	{"MASTERDOWN ", db.Unavailable, ""},
+	// It reads its files after a start.
+	{"LOADING ", db.Unavailable, ""},
+	// Fewer replicas than min-replicas-to-write are connected and not late.
+	{"NOREPLICAS ", db.Unavailable, ""},
+	// networking.c, instead of taking the connection.
+	{"ERR max number of clients", db.Unavailable, "raise the server's maxclients"},
+	// Somebody else's script runs longer than busy-reply-threshold.
+	{"BUSY ", db.Aborted, ""},
+	// The script is not in the server's cache, and was not when it was loaded.
+	{"NOSCRIPT ", db.Aborted, ""},
+
+	{"OOM ", db.Fatal, "raise the server's maxmemory"},
+	{"MISCONF ", db.Fatal, "let the server write its files again, and see its log"},
+	{"NOAUTH ", db.Fatal, "the server asks for a password: write redis://:password@… or redis://user:password@…"},
+	{"WRONGPASS ", db.Fatal, "check the user and the password in the URL"},
+	{"ERR AUTH ", db.Fatal, "the server has no password: take it out of the URL"},
+	{"NOPERM ", db.Fatal, grant},
+	{"ERR The user executing the script can't", db.Fatal, grant}, // to the script's first write
+	{"DENIED ", db.Fatal, ""},                                    // protected mode, which says itself what to do
+	{"ERR DB index ", db.Fatal, "the number after the last / of the URL is no database of the server's"},
+	{"ERR invalid DB index", db.Fatal, "the number after the last / of the URL is no database of the server's"},
+	{"ERR SELECT is not allowed", db.Fatal, noCluster},
+	{"ERR unknown command", db.Fatal, "the driver needs Redis 7.0 or later with all its commands"},
+	{"ERR Can not run script on cluster", db.Fatal, noCluster},
+	{"MOVED ", db.Fatal, noCluster},
+	{"ASK ", db.Fatal, noCluster},
+	{"TRYAGAIN ", db.Fatal, noCluster},
+	{"CROSSSLOT ", db.Fatal, noCluster},
+	{"CLUSTERDOWN ", db.Fatal, noCluster},
+
+	// commit.lua, and the count of commits that is no number.
+	{"FOREIGN ", db.Fatal, foreign},
+	{"ERR value is not an integer or out of range", db.Fatal, foreign},
+	{"WRONGTYPE ", db.Fatal, foreign},
+}
+
+const foreign = "another program uses the names " + indexKey + " and " + countKey + " in this database: take another number after the last / of the URL"
+
+// raised marks an error that ended a script in its middle, as Redis writes it:
+// "… script: <digest>, on @user_script:12." (script_lua.c, luaCallFunction). What
+// the script wrote before is not taken back:
+// https://redis.io/docs/latest/develop/programmability/eval-intro/.
+const raised = "@user_script"
+
+// discarded begins what EXEC answers when a command was refused before it, or
+// EXEC itself: then nothing of the transaction is executed (multi.c,
+// execCommandAbort).
+const discarded = "EXECABORT Transaction discarded because of: "
+
+// classify says what err means, for the transaction that it ended and for a
+// person. What is not in the table of refusals could be anything: a deadline, a
+// connection that broke, an error of a command in the middle of a script or a
+// transaction, which Redis does not roll back. Such an error ends a read for
+// sure, and leaves a commit unknown once it was sent.
+func classify(err error, at phase) (class db.Class, code, text string) {
+	answer, ok := errors.AsType[goredis.Error](err)
+	if !ok || errors.Is(err, goredis.Nil) {
+		return lost(err, at)
+	}
+	text = answer.Error()
+	code, _, _ = strings.Cut(text, " ")
+	if at == sent && strings.Contains(text, raised) {
+		return db.Unknown, code, text + ": Redis does not take back what the script had written"
+	}
+	reason := strings.TrimPrefix(text, discarded)
+	for _, r := range refusals {
+		if strings.HasPrefix(reason, r.begins) {
+			if r.advice != "" {
+				text += ": " + r.advice
+			}
+			code, _, _ = strings.Cut(reason, " ")
+			return r.class, code, text
+		}
+	}
+	switch {
+	case strings.HasPrefix(text, "EXECABORT "):
+		return db.Aborted, code, text
+	case at == sent:
+		return db.Unknown, code, text
+	default:
+		return db.Unavailable, code, text
+	}
+}
+
+// lost is classify for what is no answer of the server's.
+func lost(err error, at phase) (class db.Class, code, text string) {
+	class = db.Unavailable
+	if at == sent {
+		class = db.Unknown
+	}
+	var network net.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		code = "cancelled"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
+		return class, "timeout", fmt.Sprintf("no answer in time: %v", err)
+	default:
+		code = "connection"
+	}
+	return class, code, fmt.Sprintf("no connection: %v", err)
+}
+
+// cause tells an error in words of our own and keeps it for errors.Is.
+type cause struct {
+	text string
+	err  error
+}
+
+func (c *cause) Error() string { return c.text }
+func (c *cause) Unwrap() error { return c.err }
+
+// failure makes the error of a call to a server.
+func failure(op, node string, err error, at phase) *db.Error {
+	class, code, text := classify(err, at)
+	return &db.Error{
+		Class: class, Code: code, Op: op,
+		Err: &cause{text: fmt.Sprintf("the Redis server %s: %s", node, text), err: err},
+	}
+}
+
+// fatal makes the error of a request that is wrong whatever the server says.
+func fatal(op, format string, args ...any) *db.Error {
+	return &db.Error{Class: db.Fatal, Op: op, Err: fmt.Errorf(format, args...)}
+}
+
+// unavailable makes the error of a server that is not the one to ask.
+func unavailable(op, format string, args ...any) *db.Error {
+	return &db.Error{Class: db.Unavailable, Op: op, Err: fmt.Errorf(format, args...)}
+}
+
+// Errors that are frequent are one value, because each would be allocated.
+var (
+	// errConflict is what a commit gives whose keys were changed.
+	errConflict error = &db.Error{
+		Class: db.Aborted, Op: "commit",
+		Err: errors.New("a key was changed by another transaction after this one had read it"),
+	}
+	// errMoved is what a later Read of a transaction gives.
+	errMoved error = &db.Error{
+		Class: db.Aborted, Op: "read",
+		Err: errors.New("a key was changed by another transaction between two reads of this one"),
+	}
+	// errBroken is what a session gives that must be Reset first.
+	errBroken error = &db.Error{
+		Class: db.Unavailable, Op: "use the session",
+		Err: errors.New("its server did not answer the last call: reset the session first"),
+	}
+)
+
+// cancelled is what a call gives whose context had ended before it was sent.
+func cancelled(op string, err error) *db.Error {
+	return &db.Error{Class: db.Aborted, Code: "cancelled", Op: op, Err: err}
+}

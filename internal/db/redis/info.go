@@ -1,0 +1,146 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"stroppy/internal/db"
+)
+
+// configured are the server's settings that a reader must know, in the order in
+// which they are shown.
+var configured = []any{
+	"appendonly", "appendfsync", "save", "min-replicas-to-write", "min-replicas-max-lag", "maxmemory", "maxmemory-policy",
+}
+
+// Info asks the primary what it is.
+func (d *Database) Info(ctx context.Context) (db.Info, error) {
+	const op = "ask for the settings"
+	l, err := d.primary(ctx)
+	if err != nil {
+		return db.Info{}, err
+	}
+	defer l.close()
+	about := goredis.NewStringCmd(ctx, "info")
+	settings := goredis.NewMapStringStringCmd(ctx, append([]any{"config", "get"}, configured...)...)
+	if err := l.run(ctx, about, settings); err != nil {
+		return db.Info{}, failure(op, l.node, err, reading)
+	}
+	if err := about.Err(); err != nil {
+		return db.Info{}, failure(op, l.node, err, reading)
+	}
+	told := pairs(about.Val())
+	info := db.Info{Name: "Redis", Version: told["redis_version"]}
+	if version := told["valkey_version"]; version != "" {
+		info.Name, info.Version = "Valkey", version
+	}
+	add := func(name, format string, args ...any) {
+		info.Settings = append(info.Settings, db.Setting{Name: name, Value: fmt.Sprintf(format, args...)})
+	}
+	if settings.Err() != nil { // many who rent servers out refuse CONFIG
+		add("configuration", "not told: the server refuses CONFIG GET")
+		add("appendonly", "%s", map[string]string{"1": "yes", "0": "no"}[told["aof_enabled"]])
+		add("maxmemory-policy", "%s", told["maxmemory_policy"])
+	}
+	for _, name := range configured {
+		if value, ok := settings.Val()[name.(string)]; ok {
+			add(name.(string), "%s", remark(name.(string), value))
+		}
+	}
+	add("servers", "%d in the URL, the primary is %s", len(d.config.nodes), l.node)
+	add("replicas", "%s", replicas(told))
+	add("commit", "%s", d.config.way())
+	add("wait", "%s", d.config.waiting())
+	add("timeout of a call", "%v", d.config.timeout)
+	return info, nil
+}
+
+// remark adds to a setting what it means for money.
+func remark(name, value string) string {
+	switch {
+	case name == "save" && value == "":
+		return "no snapshots"
+	case name == "appendonly" && value == "no":
+		return "no: a crash loses all that was written since the last snapshot"
+	case name == "appendfsync" && value != "always":
+		return value + ": a power cut may lose acknowledged writes, also with appendonly yes"
+	case name == "maxmemory" && value == "0":
+		return "no limit"
+	case name == "maxmemory-policy" && value != "noeviction":
+		return value + ": when memory runs out the server deletes data, and money with it"
+	}
+	return value
+}
+
+// way says in words how transactions are committed.
+func (c *config) way() string {
+	if c.watch {
+		return "WATCH, MULTI … EXEC"
+	}
+	return "one script"
+}
+
+func (c *config) waiting() string {
+	if c.wait == 0 {
+		return "a commit is acknowledged by the primary alone"
+	}
+	return fmt.Sprintf("a commit is acknowledged by %d replicas, which have %v", c.wait, c.waitFor)
+}
+
+// pairs reads what INFO answers: name:value on lines of their own.
+func pairs(text string) map[string]string {
+	found := map[string]string{}
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			found[name] = value
+		}
+	}
+	return found
+}
+
+// replicas tells of the replicas that are connected: slave0:ip=…,port=…,state=….
+func replicas(told map[string]string) string {
+	count, err := strconv.Atoi(told["connected_slaves"])
+	if err != nil || count == 0 {
+		return "none is connected"
+	}
+	var names []string
+	for i := range count {
+		fields := map[string]string{}
+		for field := range strings.SplitSeq(told[fmt.Sprintf("slave%d", i)], ",") {
+			name, value, _ := strings.Cut(field, "=")
+			fields[name] = value
+		}
+		names = append(names, fmt.Sprintf("%s:%s %s", fields["ip"], fields["port"], fields["state"]))
+	}
+	return fmt.Sprintf("%d: %s", count, strings.Join(names, ", "))
+}
+
+// Footprint returns the size of the append-only file, which has all data. Redis
+// does not tell the size of a snapshot.
+func (d *Database) Footprint(ctx context.Context) (int64, error) {
+	const op = "ask for the size on disk"
+	l, err := d.primary(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer l.close()
+	about := goredis.NewStringCmd(ctx, "info", "persistence")
+	if err := errors.Join(l.run(ctx, about), about.Err()); err != nil {
+		return 0, failure(op, l.node, err, reading)
+	}
+	told := pairs(about.Val())
+	if told["aof_enabled"] != "1" {
+		return 0, fatal(op, "the Redis server %s writes no append-only file, and does not tell the size of its snapshots", l.node)
+	}
+	size, err := strconv.ParseInt(told["aof_current_size"], 10, 64)
+	if err != nil {
+		return 0, fatal(op, "the Redis server %s tells no size of its append-only file: %w", l.node, err)
+	}
+	return size, nil
+}

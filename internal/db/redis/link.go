@@ -1,0 +1,242 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// probeTimeout bounds the question what a server is, so that a frozen one costs
+// a fail-over no more than this.
+const probeTimeout = time.Second
+
+// link is one connection to one server, and never another: WATCH is a property of
+// the connection, and a library that silently took a new one would commit what
+// nobody compared.
+type link struct {
+	node    string
+	primary bool // it said so when the link was made
+	client  *goredis.Client
+	conn    *goredis.Conn
+	wire    *wire
+}
+
+// wire is the connection under the library. It remembers whether anything was
+// written, so that a commit that never left is known not to have been applied.
+type wire struct {
+	net.Conn
+	wrote bool
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	n, err := w.Conn.Write(b)
+	w.wrote = w.wrote || n > 0
+	return n, err
+}
+
+// errSecond is what the library gets that asks for another connection.
+var errSecond = errors.New("the connection is gone")
+
+// dial connects to a server and asks what it is.
+func dial(ctx context.Context, c *config, node string) (*link, error) {
+	const op = "connect"
+	if err := ctx.Err(); err != nil {
+		return nil, failure(op, node, err, reading)
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, c.timeout))
+	defer cancel()
+	plain, err := connection(ctx, c, node)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{node: node, wire: &wire{Conn: plain}}
+	handed := false
+	l.client = goredis.NewClient(&goredis.Options{
+		Addr: node, Username: c.user, Password: c.password, DB: c.database,
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			if handed {
+				return nil, errSecond
+			}
+			handed = true
+			return l.wire, nil
+		},
+		// One try and no more: a second EVALSHA of a commit whose answer was lost
+		// would answer for the first.
+		MaxRetries:            -1,
+		DialerRetries:         1,
+		PoolSize:              1,
+		PipelinePoolSize:      -1,
+		ConnMaxIdleTime:       -1,
+		ReadTimeout:           c.callTimeout(),
+		WriteTimeout:          c.callTimeout(),
+		ContextTimeoutEnabled: true,
+		// RESP 2 and no notifications, so that nothing arrives unasked.
+		Protocol:                 2,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	l.conn = l.client.EphemeralConn()
+	if err := l.inspect(ctx, c); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// callTimeout is how long the server may take for one call.
+func (c *config) callTimeout() time.Duration {
+	if c.wait == 0 {
+		return c.timeout
+	}
+	return c.timeout + c.waitFor
+}
+
+// connection opens a connection, with TLS if the URL asks for it.
+func connection(ctx context.Context, c *config, node string) (net.Conn, error) {
+	const op = "connect"
+	var dialer net.Dialer
+	plain, err := dialer.DialContext(ctx, "tcp", node)
+	if err != nil {
+		return nil, failure(op, node, err, reading)
+	}
+	if !c.tls {
+		return plain, nil
+	}
+	host, _, _ := net.SplitHostPort(node) // parseURL has joined them
+	settings := &tls.Config{ServerName: host, MinVersion: tls.VersionTLS12}
+	if c.ca != "" {
+		text, err := os.ReadFile(c.ca)
+		if err != nil {
+			plain.Close()
+			return nil, fatal(op, "read the certificates to trust: %w", err)
+		}
+		if settings.RootCAs = x509.NewCertPool(); !settings.RootCAs.AppendCertsFromPEM(text) {
+			plain.Close()
+			return nil, fatal(op, "the file %s has no certificate in PEM", c.ca)
+		}
+	}
+	secure := tls.Client(plain, settings)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		plain.Close()
+		if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+			return nil, fatal(op, "the Redis server %s has a certificate that is not trusted: %w: name the one that signed it with ca=FILE", node, err)
+		}
+		return nil, failure(op, node, err, reading)
+	}
+	return secure, nil
+}
+
+// inspect asks what the server is, and whether it can do what a session needs.
+func (l *link) inspect(ctx context.Context, c *config) error {
+	const op = "connect"
+	hello, role := goredis.NewCmd(ctx, "hello"), goredis.NewCmd(ctx, "role")
+	index, count := goredis.NewStatusCmd(ctx, "type", indexKey), goredis.NewStatusCmd(ctx, "type", countKey)
+	questions := []goredis.Cmder{hello, role, index, count}
+	if c.watch {
+		// Without the right to MULTI what follows it would be executed one by one.
+		questions = append(questions, goredis.NewStatusCmd(ctx, "multi"), goredis.NewStatusCmd(ctx, "discard"))
+	}
+	if err := l.run(ctx, questions...); err != nil {
+		return failure(op, l.node, err, reading)
+	}
+	if err := hello.Err(); err != nil {
+		return failure(op, l.node, err, reading)
+	}
+	if err := l.suits(hello); err != nil {
+		return err
+	}
+	if err := role.Err(); err != nil {
+		return failure(op, l.node, err, reading)
+	}
+	if l.primary = isPrimary(role); !l.primary {
+		return nil
+	}
+	for _, question := range questions[2:] {
+		if err := question.Err(); err != nil {
+			return failure(op, l.node, err, reading)
+		}
+	}
+	for key, found := range map[*goredis.StatusCmd]string{index: "zset", count: "string"} {
+		if kind := key.Val(); kind != found && kind != "none" {
+			return fatal(op, "the Redis server %s has a key %v of type %s: %s", l.node, key.Args()[1], kind, foreign)
+		}
+	}
+	return nil
+}
+
+// suits refuses what is no server for this driver. HELLO answers pairs of a name
+// and a value: https://redis.io/docs/latest/commands/hello/.
+func (l *link) suits(hello *goredis.Cmd) error {
+	const op = "connect"
+	pairs, _ := hello.Val().([]any)
+	told := map[string]string{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, _ := pairs[i].(string)
+		told[name], _ = pairs[i+1].(string)
+	}
+	switch told["mode"] {
+	case "cluster":
+		return fatal(op, "the Redis server %s is a node of a Redis Cluster: %s", l.node, noCluster)
+	case "sentinel":
+		return fatal(op, "the Redis server %s is a Sentinel: name the servers that it watches", l.node)
+	}
+	major, _, _ := strings.Cut(told["version"], ".")
+	if number, err := strconv.Atoi(major); err != nil || number < 7 {
+		return fatal(op, "the Redis server %s is of version %q: the driver needs 7.0 or later, whose scripts are refused before they begin", l.node, told["version"])
+	}
+	return nil
+}
+
+// isPrimary reads the answer to ROLE, which begins with a word.
+func isPrimary(role *goredis.Cmd) bool {
+	answer, _ := role.Val().([]any)
+	return len(answer) > 0 && answer[0] == "master"
+}
+
+// run sends commands together and reads their answers, one a command. Its error
+// is of the connection, refusals to let us in among them; what the server answers
+// to each command is in the command.
+func (l *link) run(ctx context.Context, commands ...goredis.Cmder) error {
+	pipe := l.conn.Pipeline()
+	for _, c := range commands {
+		_ = pipe.Process(ctx, c) // only queues it
+	}
+	_, err := pipe.Exec(ctx) // the first error, be it an answer to a command or not
+	if err == nil || !answered(err) {
+		return err
+	}
+	marked := false
+	for _, c := range commands {
+		if err := c.Err(); !answered(err) {
+			return err
+		} else if err != nil {
+			marked = true
+		}
+	}
+	if !marked { // the handshake was refused, which marks no command
+		return err
+	}
+	return nil
+}
+
+// answered tells that an error, or none, is what the server said.
+func answered(err error) bool {
+	_, ok := errors.AsType[goredis.Error](err)
+	return err == nil || ok
+}
+
+// close drops the connection, whatever state it is in: there is nothing to save.
+func (l *link) close() {
+	_ = l.conn.Close()
+	_ = l.client.Close()
+	_ = l.wire.Close()
+}

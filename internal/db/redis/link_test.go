@@ -1,0 +1,38 @@
+package redis
+
+import (
+	"net"
+	"testing"
+
+	"stroppy/internal/db"
+)
+
+// TestWireKnowsWhatLeft: a commit of which nothing was written was surely not
+// applied, and one of which a part was written may have been.
+func TestWireKnowsWhatLeft(t *testing.T) {
+	here, there := net.Pipe()
+	s := &session{link: &link{wire: &wire{Conn: here}}}
+	there.Close()
+	if _, err := s.link.wire.Write([]byte("ab")); err == nil || s.phase() != unsent {
+		t.Errorf("a write to a closed connection: %v, phase %d", err, s.phase())
+	}
+	here, there = net.Pipe()
+	s.link.wire = &wire{Conn: here}
+	taken := make(chan struct{})
+	go func() {
+		defer close(taken)
+		if _, err := there.Read(make([]byte, 1)); err != nil { // one byte and no more
+			t.Error(err)
+		}
+		there.Close()
+	}()
+	if _, err := s.link.wire.Write([]byte("ab")); err == nil || s.phase() != sent {
+		t.Errorf("a write that was cut: %v, phase %d", err, s.phase())
+	}
+	<-taken
+	for at, want := range map[phase]db.Class{unsent: db.Unavailable, sent: db.Unknown} {
+		if class := failure("commit", "h", net.ErrClosed, at).Class; class != want {
+			t.Errorf("phase %d: %v", at, class)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+// Package redis speaks to Redis 7.0 or later, or to Valkey, as an ordered
+// key-value store with optimistic transactions.
+//
+// Redis executes one command after another, and a script or a MULTI … EXEC as
+// one of them. A transaction of package db becomes one MGET that reads, and one
+// script or EXEC that compares and writes: see commit.lua and commit.go.
+//
+// The value of a key is the string of that name. Redis does not order its keys,
+// so a sorted set keeps them all, with equal scores, by which it orders them as
+// bytes are; it changes in the same script or EXEC as they do. Beside it a number
+// counts the commits: a scan of several pages whose count has changed was not of
+// one snapshot.
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"stroppy/internal/db"
+	"stroppy/internal/isolation"
+)
+
+// The names that the driver needs for itself in its database.
+const (
+	indexKey = "stroppy:index"
+	countKey = "stroppy:commits"
+)
+
+const (
+	// maxWrites keeps a commit at about a millisecond of the server, and what
+	// commit.lua unpacks below Lua's 8000 values (LUAI_MAXCSTACK of luaconf.h).
+	maxWrites = 1000
+	// maxReads keeps one Read, for which the server does nothing else, at a few
+	// milliseconds.
+	maxReads = 10_000
+)
+
+// level is the name of the only isolation there is. It is not Redis's own word,
+// which has none: it is what Redis's documentation describes.
+const level = "serializable"
+
+// Database is a Redis server, or a primary and its replicas. It satisfies db.KV,
+// db.WideReader and db.Footprinter.
+type Database struct {
+	config       config
+	commit, scan script
+
+	mu      sync.Mutex
+	current int // the server that last was found to be the primary
+	closed  bool
+}
+
+var (
+	_ db.KV          = (*Database)(nil)
+	_ db.WideReader  = (*Database)(nil)
+	_ db.Footprinter = (*Database)(nil)
+)
+
+// Open opens a server by its URL,
+//
+//	redis://[[user]:password@]h1[:6379],h2/DB[?commit=script|watch][&wait=N][&wait_timeout=1s][&timeout=5s]
+//
+// and returns when all servers that answer have been asked what they are and one
+// of them is the primary. rediss:// is the same over TLS, with ca=FILE for the
+// certificates to trust. commit says how a transaction is committed. With wait a
+// commit is a success only when so many replicas have acknowledged it. timeout is
+// of each call, to which a commit adds wait_timeout. A context that is cancelled
+// is noticed before a call, its deadline also during one.
+func Open(ctx context.Context, url string) (*Database, error) {
+	c, err := parseURL(url)
+	if err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: "open Redis", Err: err}
+	}
+	d := &Database{config: c, commit: newScript(commitSource), scan: newScript(scanSource)}
+	l, err := d.survey(ctx, nobody, nil)
+	if err != nil {
+		return nil, err
+	}
+	l.close()
+	return d, nil
+}
+
+// Close lets no session be opened or reset any more. Those that are open have
+// connections of their own, which their Close closes.
+func (d *Database) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	return nil
+}
+
+// MaxWrites returns how many keys one commit may write.
+func (d *Database) MaxWrites() int { return maxWrites }
+
+// MaxReads returns how many keys one Read may have.
+func (d *Database) MaxReads() int { return maxReads }
+
+// Claim says what Redis promises.
+//
+// One server executes scripts and EXECs one after another, and each does what it
+// does only if what the transaction had read is still so: the transaction is as
+// if all of it had happened at that moment, which lies within its time. What only
+// reads does it by one MGET, or by one script. So on one primary the order exists
+// and agrees with real time. Redis promises no more than that: its replication is
+// asynchronous, so a fail-over may lose what was acknowledged, with wait=N too;
+// and what a crash of the primary itself loses is a question of appendfsync.
+func (d *Database) Claim(name string) (db.Claim, error) {
+	if name != "" && name != level {
+		return db.Claim{}, fatal("choose an isolation", "Redis has none called %q: it has only one, called %s here", name, level)
+	}
+	how := "a script is executed as one, https://redis.io/docs/latest/develop/programmability/eval-intro/"
+	if d.config.watch {
+		how = "EXEC is executed as one and only if no watched key was changed, https://redis.io/docs/latest/develop/using-commands/transactions/"
+	}
+	warning := "; replication is asynchronous, and a fail-over may lose acknowledged writes, https://redis.io/docs/latest/operate/oss_and_stack/management/replication/"
+	if d.config.wait > 0 {
+		warning = fmt.Sprintf("; %d replicas acknowledge each commit, which makes the loss of one at a fail-over less likely and no more, https://redis.io/docs/latest/commands/wait/", d.config.wait)
+	}
+	return db.Claim{
+		Isolation: level, Level: isolation.StrictSerializable,
+		Source: how + ", on one primary" + warning +
+			"; what a crash loses is a question of appendonly and appendfsync, https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/",
+	}, nil
+}
+
+// KVSession opens a session, which has a connection of its own to the primary.
+// options.Mode means nothing to Redis.
+func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db.KVSession, error) {
+	if _, err := d.Claim(options.Isolation); err != nil {
+		return nil, err
+	}
+	l, err := d.primary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &session{db: d, link: l, page: firstPage}, nil
+}
+
+// primary returns a link to the primary: to the server that was it the last time
+// for any session, if it still is, so that all sessions agree where two servers
+// say that they are; and otherwise to the only other one.
+func (d *Database) primary(ctx context.Context) (*link, error) {
+	d.mu.Lock()
+	current, closed := d.current, d.closed
+	d.mu.Unlock()
+	if closed {
+		return nil, fatal("connect", "the database is closed")
+	}
+	l, err := dial(ctx, &d.config, d.config.nodes[current])
+	switch {
+	case err == nil && l.primary:
+		return l, nil
+	case err == nil:
+		l.close()
+		err = notPrimary(l.node)
+	}
+	if db.ClassOf(err) == db.Fatal || len(d.config.nodes) == 1 {
+		return nil, err
+	}
+	return d.survey(ctx, current, err)
+}
+
+func notPrimary(node string) *db.Error {
+	return unavailable("connect", "the Redis server %s is a replica: promote it, or name its primary too", node)
+}
+
+// nobody is no server's number.
+const nobody = -1
+
+// survey asks all servers, except one of which it is known why it is not the
+// primary, what they are, all at the same time, and returns a link to the
+// primary. Two primaries are an error: half of the money would be on each.
+func (d *Database) survey(ctx context.Context, except int, why error) (*link, error) {
+	links := make([]*link, len(d.config.nodes))
+	errs := make([]error, len(d.config.nodes))
+	var group sync.WaitGroup
+	for i, node := range d.config.nodes {
+		if errs[i] = why; i != except {
+			group.Go(func() { links[i], errs[i] = dial(ctx, &d.config, node) })
+		}
+	}
+	group.Wait()
+	var primaries []int
+	for i, l := range links {
+		switch {
+		case l == nil:
+		case l.primary:
+			primaries = append(primaries, i)
+		default:
+			errs[i] = notPrimary(l.node)
+			l.close()
+		}
+	}
+	switch len(primaries) {
+	case 0:
+		return nil, d.noPrimary(errs)
+	case 1:
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.current = primaries[0]
+		return links[d.current], nil
+	}
+	names := make([]string, len(primaries))
+	for i, number := range primaries {
+		names[i] = d.config.nodes[number]
+		links[number].close()
+	}
+	return nil, unavailable("connect", "the Redis servers %s each say that they are the primary: make all but one of them its replicas", strings.Join(names, " and "))
+}
+
+// noPrimary makes one error of what each server said. One that no new try can
+// help stands for all.
+func (d *Database) noPrimary(errs []error) error {
+	for _, err := range errs {
+		if len(errs) == 1 || db.ClassOf(err) == db.Fatal {
+			return err
+		}
+	}
+	return unavailable("connect", "none of the %d Redis servers is a primary that answers: %w", len(errs), errors.Join(errs...))
+}

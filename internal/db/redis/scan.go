@@ -1,0 +1,119 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"stroppy/internal/db"
+)
+
+const (
+	// firstPage is how many entries a session's first scan asks for at a time:
+	// about ten milliseconds of the server, which does nothing else meanwhile.
+	firstPage = 10_000
+	// longestPage is the most, about a second of the server; its own limit, from
+	// which on it lets others know that it is busy, is 5 s (busy-reply-threshold).
+	longestPage = 1_000_000
+	// pageGrowth is by how much the pages of a session's scans grow after one was
+	// torn by a commit.
+	pageGrowth = 10
+)
+
+// Scan reads page by page, each at one moment. If a commit comes between two
+// pages they are not of one snapshot, and the scan ends with class Aborted; the
+// session's next one takes longer pages. So a scan beside writers needs a range
+// that fits into one page, and costs them the time in which the server reads it.
+// An empty from is the first key, an empty to the end of all keys. An error of
+// entry's own ends the scan and is returned as it is.
+//
+// A key of the index without a value, which was deleted or evicted behind the
+// driver's back, is no entry.
+func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
+	const op = "scan"
+	if err := s.usable(); err != nil {
+		return err
+	}
+	start, end := []byte{'-'}, []byte{'+'}
+	if len(from) > 0 {
+		start = append([]byte{'['}, from...)
+	}
+	if len(to) > 0 {
+		end = append([]byte{'('}, to...)
+	}
+	size := s.page
+	var count any
+	var key, value []byte
+	for page := 0; ; page++ {
+		if err := ctx.Err(); err != nil {
+			return cancelled(op, err)
+		}
+		answer, err := s.readPage(ctx, start, end, size)
+		if err != nil {
+			return err
+		}
+		if page == 0 {
+			count = answer.count
+		}
+		if answer.count != count {
+			s.page = min(s.page*pageGrowth, longestPage)
+			return &db.Error{Class: db.Aborted, Code: "torn", Op: op, Err: fmt.Errorf(
+				"a commit came between two pages of %d entries, so they are not of one snapshot: let the writers stop, or read fewer entries", size)}
+		}
+		for i := 0; i < len(answer.pairs); i += 2 {
+			k, _ := answer.pairs[i].(string)
+			v, _ := answer.pairs[i+1].(string)
+			key, value = append(key[:0], k...), append(value[:0], v...)
+			if err := entry(key, value); err != nil {
+				return err
+			}
+		}
+		if answer.members < int64(size) {
+			return nil
+		}
+		start = append(append(start[:0], '('), answer.last...)
+	}
+}
+
+// page is what scan.lua answers.
+type page struct {
+	count   any   // of commits, as text; nil before the first
+	members int64 // of the index
+	last    string
+	pairs   []any // a key and its value, in turn
+}
+
+func (s *session) readPage(ctx context.Context, start, end []byte, size int) (page, error) {
+	const op = "scan"
+	fill := func(w *words) {
+		w.all = append(w.all, 2, indexKey, countKey)
+		w.add(start, end)
+		w.all = append(w.all, size)
+	}
+	role := goredis.NewCmd(ctx, "role")
+	cmd, err := s.eval(ctx, s.db.scan, fill, role)
+	if err != nil {
+		return page{}, s.fail(op, err, reading)
+	}
+	if err := role.Err(); err != nil {
+		return page{}, s.fail(op, err, reading)
+	}
+	if !isPrimary(role) {
+		return page{}, s.lose(unavailable(op, "the Redis server %s is no primary any more", s.link.node))
+	}
+	answer, _ := cmd.Val().([]any)
+	if len(answer) < 3 || len(answer)%2 == 0 {
+		return page{}, s.fail(op, errors.New("the scan script answered something else than a page"), reading)
+	}
+	p := page{count: answer[0], pairs: answer[3:]}
+	var whole, named bool
+	p.members, whole = answer[1].(int64)
+	if p.last, named = answer[2].(string); !whole || !named {
+		return page{}, s.fail(op, errors.New("the scan script answered something else than a page"), reading)
+	}
+	return p, nil
+}
+
+var _ db.KVSession = (*session)(nil)

@@ -1,0 +1,309 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"stroppy/internal/db"
+)
+
+// session is a db.KVSession on one connection. All that it keeps for a
+// transaction is used again by the next.
+type session struct {
+	db     *Database
+	link   *link
+	broken bool
+	closed bool
+	open   bool
+
+	readOnly bool
+	watching bool // the server watches keys for this connection
+	// unproved: a commit of this session may have been applied without having
+	// reached the replicas that wait asks for. Until a later one is known to have
+	// reached them, what is read must have, too, before it is believed.
+	unproved bool
+
+	reads  []readKey
+	writes []write
+	places map[string]int // in writes, by key; used when they are many
+	arena  []byte         // the bytes of reads and writes
+	values []byte         // the bytes that Read has handed out
+
+	page int // entries of a scan's first page
+
+	words, more words
+	lists       [4]words // of a transaction by MULTI: sets, index, deletes, index
+}
+
+type readKey struct {
+	key, value []byte
+	found      bool
+}
+
+type write struct {
+	key, value []byte
+	remove     bool
+}
+
+// manyWrites is from how many on the writes are looked up by a map.
+const manyWrites = 16
+
+// Begin starts a transaction; nothing is sent.
+func (s *session) Begin(ctx context.Context, readOnly bool) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return cancelled("begin", err)
+	}
+	s.clear()
+	s.values = s.values[:0]
+	s.open, s.readOnly = true, readOnly
+	return nil
+}
+
+func (s *session) usable() error {
+	switch {
+	case s.closed:
+		return fatal("use the session", "it is closed: open a new one")
+	case s.broken:
+		return errBroken
+	}
+	return nil
+}
+
+func (s *session) clear() {
+	s.open = false
+	s.reads, s.writes, s.arena = s.reads[:0], s.writes[:0], s.arena[:0]
+	clear(s.places)
+}
+
+// ready refuses a call for which no transaction is open, or whose context has
+// ended.
+func (s *session) ready(ctx context.Context, op string) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if !s.open {
+		return fatal(op, "no transaction is open: begin one first")
+	}
+	if err := ctx.Err(); err != nil {
+		s.open = false
+		return cancelled(op, err)
+	}
+	return nil
+}
+
+// Read reads all keys by one MGET and thereby at one moment. A later Read of the
+// same transaction reads what the earlier ones had read as well: if that has
+// changed meanwhile there is no one snapshot of both, and the error's class is
+// Aborted.
+func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
+	const op = "read"
+	if err := s.ready(ctx, op); err != nil {
+		return err
+	}
+	if len(keys) != len(out) {
+		s.open = false
+		return fatal(op, "%d keys and %d places for their values", len(keys), len(out))
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	values, err := s.fetch(ctx, keys)
+	if err != nil {
+		return err
+	}
+	earlier := len(s.reads)
+	for i, r := range s.reads {
+		if value, found := values[i].(string); found != r.found || value != string(r.value) {
+			s.open = false
+			return errMoved
+		}
+	}
+	for i, value := range values[earlier:] {
+		text, found := value.(string)
+		out[i] = db.Entry{Found: found}
+		r := readKey{key: s.copy(keys[i]), found: found}
+		if found {
+			start := len(s.values)
+			s.values = append(s.values, text...)
+			r.value = s.values[start:len(s.values):len(s.values)]
+			out[i].Value = r.value
+		}
+		s.reads = append(s.reads, r)
+	}
+	return nil
+}
+
+// fetch gets the values of all keys that were read before and of keys, and asks
+// the server whether it still is the primary: a replica would answer, too, with
+// what was true some time ago. Where commits are by WATCH and this transaction
+// may have one, it watches the keys before it reads them.
+func (s *session) fetch(ctx context.Context, keys [][]byte) ([]any, error) {
+	const op = "read"
+	var batch [6]goredis.Cmder
+	commands := batch[:0]
+	if s.watching && len(s.reads) == 0 { // an earlier transaction was given up
+		commands = append(commands, goredis.NewStatusCmd(ctx, "unwatch"))
+		s.watching = false
+	}
+	if s.db.config.watch && !s.readOnly {
+		s.more.reset("watch")
+		s.more.add(keys...)
+		commands = append(commands, goredis.NewStatusCmd(ctx, s.more.all...))
+		s.watching = true
+	}
+	s.words.reset("mget")
+	for i := range s.reads {
+		s.words.add(s.reads[i].key)
+	}
+	s.words.add(keys...)
+	get, role := goredis.NewSliceCmd(ctx, s.words.all...), goredis.NewCmd(ctx, "role")
+	commands = append(commands, get, role)
+	var wait *goredis.IntCmd
+	if s.unproved {
+		// A write, for WAIT waits for the writes of its own connection; with it all
+		// that was written before it has reached the replicas.
+		wait = s.db.config.waitCommand(ctx)
+		commands = append(commands, goredis.NewIntCmd(ctx, "incr", countKey), wait)
+	}
+	if err := s.link.run(ctx, commands...); err != nil {
+		return nil, s.fail(op, err, reading)
+	}
+	for _, c := range commands {
+		if err := c.Err(); err != nil {
+			return nil, s.fail(op, err, reading)
+		}
+	}
+	if !isPrimary(role) {
+		return nil, s.lose(unavailable(op, "the Redis server %s is no primary any more", s.link.node))
+	}
+	if wait != nil && wait.Val() < int64(s.db.config.wait) {
+		return nil, s.lose(unavailable(op, "after a commit of unknown outcome, %d of %d replicas of the Redis server %s have what is read now",
+			wait.Val(), s.db.config.wait, s.link.node))
+	}
+	values := get.Val()
+	if len(values) != len(s.reads)+len(keys) {
+		return nil, s.fail(op, errors.New("the server answered with another number of values than there were keys"), reading)
+	}
+	return values, nil
+}
+
+// copy copies b into the arena. When that grows, earlier copies stay where they
+// are.
+func (s *session) copy(b []byte) []byte {
+	start := len(s.arena)
+	s.arena = append(s.arena, b...)
+	return s.arena[start:len(s.arena):len(s.arena)]
+}
+
+// Set remembers a write; the last one of a key counts.
+func (s *session) Set(key, value []byte) {
+	w := s.write(key)
+	w.value, w.remove = s.copy(value), false
+}
+
+// Delete remembers a removal; the last write of a key counts.
+func (s *session) Delete(key []byte) {
+	w := s.write(key)
+	w.value, w.remove = nil, true
+}
+
+// write returns the entry of key.
+func (s *session) write(key []byte) *write {
+	if len(s.writes) < manyWrites {
+		for i := range s.writes {
+			if bytes.Equal(s.writes[i].key, key) {
+				return &s.writes[i]
+			}
+		}
+	} else {
+		if len(s.places) == 0 {
+			s.places = make(map[string]int, maxWrites)
+			for i := range s.writes {
+				s.places[string(s.writes[i].key)] = i
+			}
+		}
+		if i, there := s.places[string(key)]; there {
+			return &s.writes[i]
+		}
+		s.places[string(key)] = len(s.writes)
+	}
+	s.writes = append(s.writes, write{key: s.copy(key)})
+	return &s.writes[len(s.writes)-1]
+}
+
+// fail ends the transaction because of an error of the connection or an answer.
+func (s *session) fail(op string, err error, at phase) error {
+	return s.lose(failure(op, s.link.node, err, at))
+}
+
+// lose ends the transaction, and the session if its connection is of no more use.
+func (s *session) lose(e *db.Error) error {
+	s.open = false
+	s.broken = e.Class == db.Unknown || e.Class == db.Unavailable
+	s.unproved = s.unproved || e.Class == db.Unknown && s.db.config.wait > 0
+	return e
+}
+
+// Rollback forgets the transaction; what is watched for it is forgotten with the
+// next Read.
+func (s *session) Rollback() { s.clear() }
+
+// Reset drops the connection and opens one to the primary.
+func (s *session) Reset(ctx context.Context) error {
+	if s.closed {
+		return s.usable()
+	}
+	s.clear()
+	s.link.close()
+	s.broken, s.watching = true, false
+	l, err := s.db.primary(ctx)
+	if err != nil {
+		return err
+	}
+	s.link, s.broken = l, false
+	return nil
+}
+
+// Close ends the session and its connection.
+func (s *session) Close() error {
+	s.clear()
+	s.closed = true
+	s.link.close()
+	return nil
+}
+
+// words are the words of one command. Those that are added are handed to the
+// library by pointers that are used again, because a slice in an interface would
+// be allocated anew for each.
+type words struct {
+	all   []any
+	bytes []*word
+	used  int
+}
+
+type word struct{ text []byte }
+
+// MarshalBinary is how the library asks for a word.
+func (w *word) MarshalBinary() ([]byte, error) { return w.text, nil }
+
+func (w *words) reset(first ...any) {
+	w.all, w.used = append(w.all[:0], first...), 0
+}
+
+// add adds words, which must stay as they are until the command was sent.
+func (w *words) add(texts ...[]byte) {
+	for _, text := range texts {
+		if w.used == len(w.bytes) {
+			w.bytes = append(w.bytes, new(word))
+		}
+		w.bytes[w.used].text = text
+		w.all = append(w.all, w.bytes[w.used])
+		w.used++
+	}
+}

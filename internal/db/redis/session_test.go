@@ -1,0 +1,372 @@
+package redis_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	servers "stroppy/internal/cluster/redis"
+	"stroppy/internal/db"
+)
+
+// TestConflicts runs another transaction between the read and the commit.
+func TestConflicts(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		read     string
+		other    []string
+		conflict bool
+		watched  bool // a conflict for WATCH alone: it was written, and is as it was
+	}{
+		{name: "nothing", read: "a"},
+		{name: "another key", read: "a", other: []string{"b", "2"}},
+		{name: "changed", read: "a", other: []string{"a", "2"}, conflict: true},
+		{name: "a byte more", read: "a", other: []string{"a", "1\x00"}, conflict: true},
+		{name: "emptied", read: "a", other: []string{"a", ""}, conflict: true},
+		{name: "changed to the same", read: "a", other: []string{"a", "1"}, watched: true},
+		{name: "deleted", read: "a", other: []string{"a", "-"}, conflict: true},
+		{name: "absent, then there", read: "c", other: []string{"c", ""}, conflict: true},
+		{name: "absent, deleted", read: "c", other: []string{"c", "-"}},
+		{name: "empty, deleted", read: "e", other: []string{"e", "-"}, conflict: true},
+	} {
+		ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+			t.Run(test.name, func(t *testing.T) {
+				d := open(t, url)
+				put(t, d, "a", "1", "e", "")
+				s := newSession(t, d)
+				begin(t, s)
+				out := make([]db.Entry, 1)
+				must(t, s.Read(t.Context(), keys(test.read), out))
+				value := bytes.Clone(out[0].Value)
+				if test.other != nil {
+					put(t, d, test.other...)
+				}
+				if !bytes.Equal(out[0].Value, value) {
+					t.Error("what was read has changed before the next Begin")
+				}
+				s.Set([]byte("z"), []byte("z"))
+				err := s.Commit(t.Context())
+				if want := test.conflict || test.watched && strings.HasSuffix(url, "watch"); want {
+					expect(t, "a commit", err, db.Aborted)
+				} else {
+					must(t, err)
+				}
+				begin(t, s) // the session is ready in any case
+				want := "z"
+				if err != nil {
+					want = "-"
+				}
+				expectRead(t, s, want, "z")
+			})
+		})
+	}
+}
+
+func TestTransactions(t *testing.T) {
+	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+		d := open(t, url)
+		s := newSession(t, d)
+		begin(t, s)
+		s.Set([]byte("a"), []byte("\x00\r\n\xff"))
+		s.Set([]byte("b"), []byte("1"))
+		s.Set([]byte("b"), []byte("2"))
+		s.Delete([]byte("b"))
+		s.Delete([]byte("c"))
+		s.Set([]byte("c"), []byte("3"))
+		s.Set(nil, []byte("no name"))
+		expectRead(t, s, "- - - -", "a", "b", "c", "") // not its own writes
+		commit(t, s)
+		begin(t, s)
+		expectRead(t, s, "\x00\r\n\xff - 3 no name", "a", "b", "c", "")
+		s.Delete([]byte("a"))
+		s.Delete(nil)
+		s.Rollback()
+		s.Rollback()
+		begin(t, s)
+		expectRead(t, s, "\x00\r\n\xff", "a")
+		s.Delete([]byte("a"))
+		commit(t, s)
+		if got := scan(t, s, "", ""); !slices.Equal(got, []string{"=no name", "c=3"}) {
+			t.Errorf("at last there is %q", got)
+		}
+
+		// What a transaction watches is forgotten when it is given up.
+		begin(t, s)
+		expectRead(t, s, "3", "c")
+		s.Rollback()
+		put(t, d, "c", "4")
+		begin(t, s)
+		expectRead(t, s, "-", "d")
+		s.Set([]byte("d"), []byte("1"))
+		commit(t, s)
+		begin(t, s)
+		expectRead(t, s, "4", "c")
+		put(t, d, "c", "5")
+		begin(t, s) // gives up the one before
+		s.Set([]byte("e"), []byte("blind"))
+		commit(t, s)
+
+		// Two reads of one transaction are of one moment.
+		begin(t, s)
+		expectRead(t, s, "5", "c")
+		put(t, d, "other", "1")
+		expectRead(t, s, "5 -", "c", "f")
+		put(t, d, "f", "1")
+		expect(t, "a read after a change", s.Read(t.Context(), keys("d"), make([]db.Entry, 1)), db.Aborted)
+		for _, changed := range []string{"2", "", "-"} { // from 1, then each from the one before
+			must(t, s.Begin(t.Context(), true))
+			read(t, s, "f")
+			put(t, d, "f", changed)
+			expect(t, "a read after a change to "+changed, s.Read(t.Context(), keys("d"), make([]db.Entry, 1)), db.Aborted)
+		}
+		put(t, d, "f", "1")
+		must(t, s.Begin(t.Context(), true))
+		expectRead(t, s, "1", "f")
+		expectRead(t, s, "1", "d")
+		commit(t, s)
+	})
+}
+
+func TestMisuse(t *testing.T) {
+	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+		d := open(t, url)
+		s := newSession(t, d)
+		ctx := t.Context()
+		out := make([]db.Entry, 1)
+		expect(t, "a read without begin", s.Read(ctx, keys("a"), out), db.Fatal, "begin")
+		expect(t, "a commit without begin", s.Commit(ctx), db.Fatal, "begin")
+		begin(t, s)
+		expect(t, "a read into too little", s.Read(ctx, keys("a", "b"), out), db.Fatal)
+		must(t, s.Begin(ctx, true))
+		must(t, s.Read(ctx, nil, nil))
+		s.Set([]byte("a"), nil)
+		expect(t, "a write in a read-only transaction", s.Commit(ctx), db.Fatal, "read-only")
+		for _, own := range []string{"stroppy:index", "stroppy:commits"} {
+			begin(t, s)
+			s.Set([]byte(own), nil)
+			expect(t, "a write to the driver's own key", s.Commit(ctx), db.Fatal, own)
+		}
+		begin(t, s)
+		for i := range d.MaxWrites() + 1 {
+			s.Set(fmt.Append(nil, i), nil)
+		}
+		expect(t, "too many writes", s.Commit(ctx), db.Fatal, "smaller batches")
+		cancelled, cancel := context.WithCancel(ctx)
+		cancel()
+		expect(t, "a cancelled begin", s.Begin(cancelled, false), db.Aborted)
+		begin(t, s)
+		expect(t, "a cancelled read", s.Read(cancelled, keys("a"), out), db.Aborted)
+		begin(t, s)
+		s.Set([]byte("a"), nil)
+		expect(t, "a cancelled commit", s.Commit(cancelled), db.Aborted)
+		expect(t, "a cancelled scan", s.Scan(cancelled, nil, nil, nil), db.Aborted)
+		expect(t, "a cancelled reset", s.Reset(cancelled), db.Unavailable)
+		expect(t, "a session that was not reset", s.Begin(ctx, false), db.Unavailable, "reset")
+		must(t, s.Reset(ctx))
+		begin(t, s)
+		expectRead(t, s, "-", "a")
+		must(t, s.Close())
+		expect(t, "a closed session", s.Begin(ctx, false), db.Fatal, "closed")
+		if _, err := d.KVSession(ctx, db.SessionOptions{Isolation: "snapshot"}); db.ClassOf(err) != db.Fatal {
+			t.Errorf("an isolation that is not there: %v", err)
+		}
+		must(t, d.Close())
+		if _, err := d.KVSession(ctx, db.SessionOptions{}); db.ClassOf(err) != db.Fatal {
+			t.Errorf("a closed database: %v", err)
+		}
+	})
+}
+
+// TestManyWrites holds the store against a map, through transactions of any size
+// up to the largest.
+func TestManyWrites(t *testing.T) {
+	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+		d := open(t, url)
+		s := newSession(t, d)
+		random := rand.New(rand.NewPCG(3, 4))
+		want := map[string]string{}
+		for _, size := range []int{1, 15, 16, 17, 100, d.MaxWrites(), d.MaxWrites()} {
+			begin(t, s)
+			read(t, s, "0", "1", "2")
+			written := map[string]bool{}
+			for len(written) < size {
+				key := fmt.Sprint(random.IntN(3 * d.MaxWrites()))
+				written[key] = true
+				if random.IntN(3) == 0 {
+					s.Delete([]byte(key))
+					delete(want, key)
+				} else {
+					want[key] = fmt.Sprint(random.Int())
+					s.Set([]byte(key), []byte(want[key]))
+				}
+			}
+			commit(t, s)
+		}
+		var all []string
+		for key, value := range want {
+			all = append(all, key+"="+value)
+		}
+		slices.SortFunc(all, func(a, b string) int {
+			a, _, _ = strings.Cut(a, "=")
+			b, _, _ = strings.Cut(b, "=")
+			return strings.Compare(a, b)
+		})
+		if got := scan(t, s, "", ""); !slices.Equal(got, all) {
+			t.Errorf("%d entries, which are not the %d that were written", len(got), len(all))
+		}
+	})
+}
+
+// TestCounters lets sessions count in turn; no count may be lost.
+func TestCounters(t *testing.T) {
+	const sessions, each = 6, 60
+	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+		d := open(t, url)
+		var group sync.WaitGroup
+		for i := range sessions {
+			s := newSession(t, d)
+			group.Go(func() {
+				for done := 0; done < each; {
+					err := increment(t.Context(), s, "counter", fmt.Sprint("mine", i))
+					if err == nil {
+						done++
+					} else if db.ClassOf(err) != db.Aborted {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		s := newSession(t, d)
+		begin(t, s)
+		expectRead(t, s, fmt.Sprint(sessions*each)+strings.Repeat(fmt.Sprint(" ", each), 2), "counter", "mine0", "mine5")
+	})
+}
+
+// increment adds one to each of the keys in one transaction.
+func increment(ctx context.Context, s db.KVSession, names ...string) error {
+	if err := s.Begin(ctx, false); err != nil {
+		return err
+	}
+	out := make([]db.Entry, len(names))
+	if err := s.Read(ctx, keys(names...), out); err != nil {
+		return err
+	}
+	for i, e := range out {
+		n := 0
+		if e.Found {
+			if _, err := fmt.Sscan(string(e.Value), &n); err != nil {
+				return err
+			}
+		}
+		s.Set([]byte(names[i]), fmt.Append(nil, n+1))
+	}
+	return s.Commit(ctx)
+}
+
+func TestScan(t *testing.T) {
+	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+		d := open(t, url)
+		s := newSession(t, d)
+		if got := scan(t, s, "", ""); got != nil {
+			t.Errorf("an empty store has %q", got)
+		}
+		put(t, d, "a", "1", "a\x00", "2", "a/1", "3", "a/2", "", "b", "5", "\xff\xff", "6")
+		for _, test := range []struct{ from, to, want string }{
+			{"", "", "a=1 a\x00=2 a/1=3 a/2= b=5 \xff\xff=6"},
+			{"a", "b", "a=1 a\x00=2 a/1=3 a/2="},
+			{"a/", "a0", "a/1=3 a/2="},
+			{"a\x00", "a\x00", ""},
+			{"a\x00", "a\x00\x00", "a\x00=2"},
+			{"c", "", "\xff\xff=6"},
+		} {
+			if got := strings.Join(scan(t, s, test.from, test.to), " "); got != test.want {
+				t.Errorf("from %q to %q: %q, want %q", test.from, test.to, got, test.want)
+			}
+		}
+		stop := errors.New("enough")
+		if err := s.Scan(t.Context(), nil, nil, func(_, _ []byte) error { return stop }); !errors.Is(err, stop) {
+			t.Errorf("a callback's error came back as %v", err)
+		}
+		begin(t, s) // a scan that was stopped leaves the session as it was
+		expectRead(t, s, "1", "a")
+
+		// What another hand deletes is no entry.
+		if strings.HasSuffix(url, "script") {
+			run(t, c, "EVAL", "redis.call('SELECT', '1') redis.call('DEL', 'a') return 1", "0")
+			if got := strings.Join(scan(t, s, "", "a/2"), " "); got != "a\x00=2 a/1=3" {
+				t.Errorf("after another hand's delete: %q", got)
+			}
+		}
+	})
+}
+
+// TestTornScan writes between the pages of a scan: it must not pass for one
+// snapshot, and the next one has pages that are long enough.
+func TestTornScan(t *testing.T) {
+	const entries = 10_500 // more than one page
+	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+		d := open(t, url)
+		s, writer := newSession(t, d), newSession(t, d)
+		for first := 0; first < entries; first += d.MaxWrites() {
+			begin(t, s)
+			for i := range min(d.MaxWrites(), entries-first) {
+				s.Set(fmt.Appendf(nil, "k%06d", first+i), []byte("1"))
+			}
+			commit(t, s)
+		}
+		read := func() (n, wrote int, err error) {
+			err = s.Scan(t.Context(), nil, nil, func(_, _ []byte) error {
+				if n++; n%5000 == 1 {
+					begin(t, writer)
+					writer.Set(fmt.Appendf(nil, "k%06d", entries-1), fmt.Append(nil, n))
+					commit(t, writer)
+					wrote++
+				}
+				return nil
+			})
+			return n, wrote, err
+		}
+		n, wrote, err := read()
+		expect(t, "a scan beside a writer", err, db.Aborted, "snapshot")
+		if wrote == 0 || n >= entries {
+			t.Errorf("the scan was torn after %d of %d entries and %d writes", n, entries, wrote)
+		}
+		n, wrote, err = read()
+		if err != nil || n != entries || wrote == 0 {
+			t.Errorf("the next scan: %d of %d entries beside %d writes, %v", n, entries, wrote, err)
+		}
+		other := newSession(t, d)
+		n = 0
+		must(t, other.Scan(t.Context(), nil, nil, func(_, _ []byte) error { n++; return nil }))
+		if n != entries {
+			t.Errorf("a scan of several pages without writers: %d of %d entries", n, entries)
+		}
+	})
+}
+
+func TestWideRead(t *testing.T) {
+	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+		d := open(t, url)
+		s := newSession(t, d)
+		put(t, d, "k0", "first", fmt.Sprint("k", d.MaxReads()-1), "last")
+		all, out := make([][]byte, d.MaxReads()), make([]db.Entry, d.MaxReads())
+		for i := range all {
+			all[i] = fmt.Append(nil, "k", i)
+		}
+		begin(t, s)
+		must(t, s.Read(t.Context(), all, out))
+		if string(out[0].Value) != "first" || out[1].Found || string(out[len(out)-1].Value) != "last" {
+			t.Errorf("%+v … %+v", out[0], out[len(out)-1])
+		}
+		s.Set([]byte("k1"), nil)
+		commit(t, s)
+	})
+}

@@ -1,0 +1,89 @@
+package redis
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseURL(t *testing.T) {
+	base := func(change func(*config)) config {
+		c := config{nodes: []string{"h1:6379"}, timeout: 5 * time.Second, waitFor: time.Second}
+		change(&c)
+		return c
+	}
+	for url, want := range map[string]config{
+		"redis://h1":    base(func(*config) {}),
+		"redis://h1/":   base(func(*config) {}),
+		"redis://h1/15": base(func(c *config) { c.database = 15 }),
+		"redis://h1,h2:1,10.0.0.3/0": base(func(c *config) {
+			c.nodes = []string{"h1:6379", "h2:1", "10.0.0.3:6379"}
+		}),
+		"redis://[::1],[::2]:7": base(func(c *config) { c.nodes = []string{"[::1]:6379", "[::2]:7"} }),
+		"redis://:p%40%3A@h1":   base(func(c *config) { c.password = "p@:" }),
+		"redis://u:p@h1:9/2?commit=watch&timeout=300ms": base(func(c *config) {
+			c.nodes, c.user, c.password, c.database, c.watch, c.timeout = []string{"h1:9"}, "u", "p", 2, true, 300*time.Millisecond
+		}),
+		"redis://h1?commit=script&wait=2&wait_timeout=50ms": base(func(c *config) { c.wait, c.waitFor = 2, 50*time.Millisecond }),
+		"rediss://h1?ca=/etc/ca.pem":                        base(func(c *config) { c.tls, c.ca = true, "/etc/ca.pem" }),
+	} {
+		got, err := parseURL(url)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s gives %+v, %v; want %+v", url, got, err, want)
+		}
+	}
+}
+
+func TestParseURLRefuses(t *testing.T) {
+	for url, says := range map[string]string{
+		"postgres://h1":                     "redis://",
+		"redis:h1":                          "redis://",
+		"redis://":                          "host",
+		"redis://h1,":                       "host",
+		"redis://h1,h1:6379":                "twice",
+		"redis://h1:0":                      "port",
+		"redis://h1:x":                      "port",
+		"redis://::1":                       "brackets",
+		"redis://h1/bank":                   "number",
+		"redis://h1/-1":                     "number",
+		"redis://u@h1":                      "password",
+		"redis://u:@h1":                     "password",
+		"redis://u:secr%et@h1":              "%25",
+		"redis://u:secret@h1:x":             "port",
+		"redis://h1?time=3s":                "known ones are ca, commit, timeout, wait, wait_timeout",
+		"redis://h1?commit=lua":             "script",
+		"redis://h1?timeout=0s":             "no time",
+		"redis://h1?timeout=2h":             "no time",
+		"redis://h1?wait=-1":                "number of replicas",
+		"redis://h1?wait=1000":              "number of replicas",
+		"redis://h1?wait=1&wait_timeout=us": "no time",
+		"redis://h1?wait_timeout=1s":        "without wait",
+		"redis://h1?ca=x":                   "rediss://",
+		"redis://h1?%zz":                    "malformed",
+		"redis://h1?wait=1&wait=2":          "2 times",
+	} {
+		_, err := parseURL(url)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s gives the error %v, which does not say %q", url, err, says)
+		}
+		if err != nil && strings.Contains(err.Error(), "secr") {
+			t.Errorf("%s: the error tells the password: %v", url, err)
+		}
+	}
+}
+
+func FuzzParseURL(f *testing.F) {
+	for _, url := range []string{"redis://u:p@h1:1,h2/3?timeout=3s&wait=1", "rediss://[::1]", "redis://%@,:?&=", "redis://@"} {
+		f.Add(url)
+	}
+	f.Fuzz(func(t *testing.T, url string) {
+		c, err := parseURL(url)
+		if err != nil {
+			return
+		}
+		if len(c.nodes) == 0 || c.timeout <= 0 || c.waitFor <= 0 || c.wait < 0 || c.user != "" && c.password == "" {
+			t.Errorf("%q gives %+v", url, c)
+		}
+	})
+}

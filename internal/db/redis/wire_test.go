@@ -1,0 +1,323 @@
+package redis_test
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"stroppy/internal/cluster"
+	servers "stroppy/internal/cluster/redis"
+	"stroppy/internal/db"
+	"stroppy/internal/db/redis"
+)
+
+// listen serves connections of 127.0.0.1 until the test ends, each in a goroutine
+// of its own, and returns the address.
+func listen(t *testing.T, serve func(net.Conn)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	var mu sync.Mutex
+	var open []net.Conn
+	var group sync.WaitGroup
+	group.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open = append(open, conn)
+			mu.Unlock()
+			group.Go(func() {
+				defer conn.Close()
+				serve(conn)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		mu.Lock()
+		for _, conn := range open {
+			conn.Close()
+		}
+		mu.Unlock()
+		group.Wait()
+	})
+	return listener.Addr().String()
+}
+
+// cut says where a proxy cuts a connection.
+type cut uint32
+
+const (
+	nowhere cut = iota
+	asking      // before it hands the next request on
+	told        // after it has, before it hands the answer back
+)
+
+// proxy stands before a server and cuts one connection where it is told to.
+type proxy struct {
+	address string
+	cut     atomic.Uint32
+}
+
+func startProxy(t *testing.T, server string) *proxy {
+	p := &proxy{}
+	p.address = listen(t, func(client net.Conn) {
+		backend, err := net.Dial("tcp", server)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer backend.Close()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			p.forward(client, backend, told)
+		}()
+		p.forward(backend, client, asking)
+		backend.Close()
+		client.Close()
+		<-done
+	})
+	return p
+}
+
+// forward copies until it is told to cut here.
+func (p *proxy) forward(to, from net.Conn, here cut) {
+	b := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(b)
+		if err != nil || p.cut.CompareAndSwap(uint32(here), uint32(nowhere)) {
+			to.Close()
+			from.Close()
+			return
+		}
+		if _, err := to.Write(b[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// TestLostAnswer cuts the connection under a commit: before the server has it,
+// and after. Both look alike, so both are unknown, and a look-up tells.
+func TestLostAnswer(t *testing.T) {
+	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+		p := startProxy(t, c.Endpoints()[0])
+		d := open(t, strings.Replace(url, c.Endpoints()[0], p.address, 1))
+		put(t, d, "warm", "") // and the server knows the script
+		for where, want := range map[cut]string{asking: "-", told: "1"} {
+			key := fmt.Sprint("key", where)
+			s := newSession(t, d)
+			begin(t, s)
+			expectRead(t, s, "-", key)
+			s.Set([]byte(key), []byte("1"))
+			p.cut.Store(uint32(where))
+			expect(t, "a commit", s.Commit(t.Context()), db.Unknown, "no connection", p.address)
+			expect(t, "a session in doubt", s.Begin(t.Context(), false), db.Unavailable)
+			must(t, s.Reset(t.Context()))
+			begin(t, s)
+			expectRead(t, s, want, key)
+
+			p.cut.Store(uint32(where))
+			expect(t, "a read", s.Read(t.Context(), keys("a"), make([]db.Entry, 1)), db.Unavailable)
+			must(t, s.Reset(t.Context()))
+			p.cut.Store(uint32(where))
+			expect(t, "a scan", s.Scan(t.Context(), nil, nil, func(_, _ []byte) error { return nil }), db.Unavailable)
+			must(t, s.Reset(t.Context()))
+			begin(t, s)
+			s.Set([]byte("other"), nil)
+			commit(t, s)
+		}
+	})
+}
+
+// fake is a server that answers each command as answers say, with one line or
+// more, OK where they say nothing; to nil it hangs up.
+func fake(t *testing.T, answers func(words []string) (line string, hangUp bool)) string {
+	return listen(t, func(conn net.Conn) {
+		r := bufio.NewReader(conn)
+		for {
+			words, err := request(r)
+			if err != nil {
+				return
+			}
+			line, hangUp := answers(words)
+			if hangUp {
+				return
+			}
+			if line == "" {
+				line = "+OK"
+			}
+			if _, err := io.WriteString(conn, line+"\r\n"); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// request reads one command, its name in small letters.
+func request(r *bufio.Reader) ([]string, error) {
+	number := func() (int, error) {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return 0, err
+		}
+		return strconv.Atoi(strings.TrimSpace(line[1:]))
+	}
+	count, err := number()
+	if err != nil {
+		return nil, err
+	}
+	words := make([]string, count)
+	for i := range words {
+		size, err := number()
+		if err != nil {
+			return nil, err
+		}
+		text := make([]byte, size+2)
+		if _, err := io.ReadFull(r, text); err != nil {
+			return nil, err
+		}
+		words[i] = string(text[:size])
+	}
+	words[0] = strings.ToLower(words[0])
+	return words, nil
+}
+
+// TestWhatServersSay answers for servers that are not at hand.
+func TestWhatServersSay(t *testing.T) {
+	const v7, primary = "*4\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$4\r\nmode\r\n$10\r\nstandalone", "*3\r\n$6\r\nmaster\r\n:0\r\n*0"
+	for _, test := range []struct {
+		name    string
+		answers map[string]string // by command; a number after it is for that time only
+		class   db.Class
+		says    string
+	}{
+		{"an old one", map[string]string{"hello": "*2\r\n$7\r\nversion\r\n$5\r\n6.2.6"}, db.Fatal, "needs 7.0 or later"},
+		{"a very old one", map[string]string{"hello": "-ERR unknown command `HELLO`, with args beginning with: "}, db.Fatal, "needs Redis 7.0"},
+		{"a Sentinel", map[string]string{"hello": "*4\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$4\r\nmode\r\n$8\r\nsentinel"}, db.Fatal, "Sentinel"},
+		{"no Redis", map[string]string{"hello": "HTTP/1.1 400 Bad Request"}, db.Unavailable, "no connection"},
+		{"it loads", map[string]string{"hello": v7, "role": primary, "type": "-LOADING Redis is loading the dataset in memory"}, db.Unavailable, "LOADING"},
+		{"one that may not tell", map[string]string{"hello": v7, "role": "-NOPERM User x has no permissions to run the 'role' command"}, db.Fatal, "+role"},
+		{"a full one", map[string]string{"hello": "-ERR max number of clients reached"}, db.Unavailable, "maxclients"},
+		{"protected", map[string]string{"hello": "-DENIED Redis is running in protected mode"}, db.Fatal, "protected"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			address := fake(t, func(words []string) (string, bool) { return test.answers[words[0]], false })
+			_, err := redis.Open(t.Context(), "redis://"+address)
+			expect(t, "open", err, test.class, test.says, address)
+		})
+	}
+	for _, test := range []struct {
+		way, name string
+		answers   map[string]string
+		class     db.Class
+	}{
+		{"script", "loading", map[string]string{"evalsha": "-LOADING Redis is loading the dataset in memory"}, db.Unavailable},
+		{"script", "another number", map[string]string{"evalsha": ":2"}, db.Unknown},
+		{"script", "another type", map[string]string{"evalsha": "$1\r\n1"}, db.Unknown},
+		{"script", "an error that nobody knows", map[string]string{"evalsha": "-ERR well"}, db.Unknown},
+		{"script", "forgotten for ever", map[string]string{"evalsha": "-NOSCRIPT No matching script. Please use EVAL."}, db.Aborted},
+		{"script", "forgotten and not to be loaded", map[string]string{"evalsha": "-NOSCRIPT No matching script.", "script": "-NOPERM User x has no permissions"}, db.Fatal},
+		{"watch", "no transaction", map[string]string{"multi": "-NOPERM User x has no permissions to run the 'multi' command", "exec": "-ERR EXEC without MULTI"}, db.Unknown},
+		{"watch", "too few answers", map[string]string{"exec": "*1\r\n:1"}, db.Unknown},
+		{"watch", "no array", map[string]string{"exec": "+OK"}, db.Unknown},
+		{"watch", "a conflict", map[string]string{"exec": "*-1"}, db.Aborted},
+		{"watch", "an error among the answers", map[string]string{"exec": "*3\r\n:1\r\n-OOM command not allowed\r\n:1"}, db.Unknown},
+		{"watch", "discarded without a reason", map[string]string{"exec": "-EXECABORT Transaction discarded because of previous errors."}, db.Aborted},
+		{"watch", "discarded by EXEC", map[string]string{"exec": "-EXECABORT Transaction discarded because of: LOADING Redis is loading"}, db.Unavailable},
+		{"watch", "discarded by a command", map[string]string{"mset": "-READONLY You can't write", "exec": "-EXECABORT Transaction discarded because of previous errors."}, db.Unavailable},
+		{"watch", "discarded by an error that nobody knows", map[string]string{"mset": "-ERR well", "exec": "-EXECABORT Transaction discarded because of previous errors."}, db.Unavailable},
+	} {
+		t.Run(test.way+" "+test.name, func(t *testing.T) {
+			var committing atomic.Bool
+			address := fake(t, func(words []string) (string, bool) {
+				if committing.Load() {
+					return test.answers[words[0]], false
+				}
+				return map[string]string{"hello": v7, "role": primary, "type": "+none"}[words[0]], false
+			})
+			s := newSession(t, open(t, "redis://"+address+"?commit="+test.way))
+			begin(t, s)
+			s.Set([]byte("a"), nil)
+			committing.Store(true)
+			expect(t, "a commit", s.Commit(t.Context()), test.class)
+		})
+	}
+}
+
+// certificate writes a certificate for 127.0.0.1 that is signed by itself, and
+// its key.
+func certificate(t *testing.T) (certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	must(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	must(t, err)
+	dir := t.TempDir()
+	write := func(name, kind string, b []byte) string {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600))
+		return path
+	}
+	return write("cert.pem", "CERTIFICATE", cert), write("key.pem", "PRIVATE KEY", private)
+}
+
+func TestTLS(t *testing.T) {
+	cert, key := certificate(t)
+	port, err := cluster.FreePort(t.Context())
+	must(t, err)
+	c := start(t, servers.Options{Password: "hunter2", Settings: map[string]string{
+		"tls-port": strconv.Itoa(port), "tls-cert-file": cert, "tls-key-file": key, "tls-ca-cert-file": cert, "tls-auth-clients": "no",
+	}})
+	url := fmt.Sprintf("rediss://:hunter2@127.0.0.1:%d/0", port)
+	s := newSession(t, open(t, url+"?ca="+cert))
+	begin(t, s)
+	expectRead(t, s, "-", "a")
+	s.Set([]byte("a"), []byte("1"))
+	commit(t, s)
+	if got := scan(t, s, "", ""); len(got) != 1 {
+		t.Errorf("a scan over TLS finds %q", got)
+	}
+	for _, test := range []struct {
+		url  string
+		says string
+	}{
+		{url, "not trusted"},
+		{url + "?ca=" + key, "no certificate"},
+		{url + "?ca=/nowhere", "read the certificates"},
+	} {
+		_, err := redis.Open(t.Context(), test.url)
+		expect(t, "open "+test.url, err, db.Fatal, test.says)
+		if err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("the error tells the password: %v", err)
+		}
+	}
+	_, err = redis.Open(t.Context(), strings.Replace(c.URL(), "redis://", "rediss://", 1))
+	expect(t, "TLS to a port without", err, db.Unavailable)
+}

@@ -79,6 +79,9 @@ type Options struct {
 	// Layer puts a file system under every node's data that can lose what was
 	// not synced, fill up, and be slow. It costs speed.
 	Layer bool
+	// Clock lets the clock of every node be steered, where its program allows it.
+	// It costs speed.
+	Clock bool
 	// Params are what stands behind the question mark of --cluster KIND:N?….
 	// A kind refuses those that it does not know.
 	Params url.Values

@@ -91,7 +91,8 @@ const startAttempts = 3
 //	                 there is another; without it, it goes on alone
 //	timeout=1s       how long a server that does not answer is waited for
 //	fsync=off        PostgreSQL's own setting of that name
-//	set.NAME=VALUE   any other of its settings, on all nodes
+//	set.NAME=VALUE   any other of its settings, on all nodes; one that weakens
+//	                 synchronous_commit takes the meaning from sync=on
 func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	params, err := parseParams(o.Params)
 	switch {
@@ -369,5 +370,5 @@ func (n *node) erase() error {
 	defer n.busy.release()
 	n.orders.close()
 	n.waiter.close()
-	return errors.Join(n.Server.Kill(), os.RemoveAll(n.folder), os.RemoveAll(n.sockets))
+	return errors.Join(n.Server.Kill(), releaseMemory(n.Dir()), os.RemoveAll(n.folder), os.RemoveAll(n.sockets))
 }

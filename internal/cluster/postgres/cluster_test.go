@@ -25,18 +25,27 @@ func within(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
+func needPostgres(t *testing.T) {
+	t.Helper()
+	_, err := findPrograms()
+	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+		t.Skip("skipped engine: postgres: install the Debian package " + missing.Package)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // startCluster starts a cluster whose events are logged when the test has ended.
 func startCluster(t *testing.T, nodes int, query string) *Cluster {
 	t.Helper()
+	needPostgres(t)
 	params, err := url.ParseQuery(query)
 	if err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()
 	c, err := StartCluster(within(t, time.Minute), cluster.Options{Nodes: nodes, InMemory: true, Params: params})
-	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
-		t.Skip("skipped engine: postgres: install the Debian package " + missing.Package)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +138,7 @@ func (p *payments) client(ctx context.Context) {
 		p.next++
 		id := fmt.Sprint(p.next)
 		p.mu.Unlock()
-		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+		limited, cancel := context.WithTimeout(ctx, 3*time.Second)
 		_, err := conn.Exec(limited, "INSERT INTO paid VALUES ("+id+")").ReadAll()
 		cancel()
 		if err != nil {
@@ -339,7 +348,7 @@ func TestClusterOfOne(t *testing.T) {
 }
 
 func TestClusterStopLeavesNothing(t *testing.T) {
-	startCluster(t, 1, "") // skips without PostgreSQL
+	needPostgres(t)
 	dir := filepath.Join(openDir(t), "cluster")
 	c, err := StartCluster(within(t, time.Minute), cluster.Options{Nodes: 2, Dir: dir, Loopback: true})
 	must(t, err)
@@ -350,8 +359,19 @@ func TestClusterStopLeavesNothing(t *testing.T) {
 	if pids := processesIn(t, dir); len(pids) < 10 {
 		t.Fatalf("found only the processes %v: this test would prove nothing", pids)
 	}
+	segments := sharedMemory(t, dir)
+	if len(segments) != 2 {
+		t.Fatalf("found the shared memory segments %v of two servers", segments)
+	}
 	must(t, c.Stop())
 	must(t, c.Stop())
+	table, err := os.ReadFile("/proc/sysvipc/shm")
+	must(t, err)
+	for _, id := range segments {
+		if strings.Contains(string(table), " "+id+" ") {
+			t.Errorf("the shared memory segment %s is there yet", id)
+		}
+	}
 	if pids := processesIn(t, dir); len(pids) > 0 {
 		t.Errorf("the processes %v are there yet", pids)
 	}
@@ -372,8 +392,22 @@ func TestClusterStopLeavesNothing(t *testing.T) {
 	}
 }
 
+// sharedMemory returns the numbers of the segments that the servers below a
+// folder name as theirs.
+func sharedMemory(t *testing.T, dir string) (ids []string) {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*", "data", "postmaster.pid"))
+	must(t, err)
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		must(t, err)
+		ids = append(ids, strings.Fields(strings.Split(string(text), "\n")[6])[1])
+	}
+	return ids
+}
+
 func TestStartClusterRefuses(t *testing.T) {
-	startCluster(t, 1, "") // skips without PostgreSQL
+	needPostgres(t)
 	ctx := within(t, time.Minute)
 	if _, err := StartCluster(ctx, cluster.Options{}); err == nil {
 		t.Error("a cluster of no nodes was started")

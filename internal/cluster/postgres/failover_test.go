@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,7 +17,7 @@ import (
 func cut(t *testing.T, c *Cluster, a, b int) (heal func()) {
 	t.Helper()
 	if why := c.Network().Loopback(); why != "" {
-		t.Skip("skipped engine: postgres: no network to cut: " + why)
+		t.Skip("skipped engine: network namespaces: run as root: " + why)
 	}
 	undo, err := c.Network().Cut(t.Context(), []cluster.Cut{{From: a, To: b}, {From: b, To: a}})
 	must(t, err)
@@ -27,119 +28,147 @@ func cut(t *testing.T, c *Cluster, a, b int) (heal func()) {
 // TestPair hurts one pair in every way, each time with clients that pay.
 func TestPair(t *testing.T) {
 	c := startCluster(t, 2, "")
-	ctx := within(t, 2*time.Minute)
-	step := func(name string, hurt func(t *testing.T, p *payments, primary, standby *node)) {
-		t.Run(name, func(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		hurt func(ctx context.Context, t *testing.T, p *payments, primary, standby *node)
+	}{
+		{"kill the primary", killPrimary},
+		{"pause the primary", pausePrimary},
+		{"pause the primary for a moment", pausePrimaryBriefly},
+		{"pause the standby", pauseStandby},
+		{"kill the standby", killStandby},
+		{"stop the primary", stopPrimary},
+		{"switch over", switchOver},
+		{"replace the standby", replaceStandby},
+		{"replace the primary", replacePrimary},
+		{"kill all and restart", killAll},
+		{"cut the standby off", cutStandby},
+		{"cut the clients off the primary", cutClients},
+	} {
+		t.Run(test.name, func(t *testing.T) {
 			primary, standby := roles(t, c)
 			p := pay(t, c)
-			hurt(t, p, primary, standby)
+			test.hurt(within(t, time.Minute), t, p, primary, standby)
 			p.goOn(20)
-			p.endWell(name)
+			p.endWell(test.name)
 		})
 	}
-	step("kill the primary", func(t *testing.T, p *payments, primary, standby *node) {
-		must(t, primary.Kill())
-		if succeeds(t, c, primary) != standby {
-			t.Error("the standby does not lead")
-		}
-		p.goOn(20)
-		if !primary.Fenced() || primary.Running() {
-			t.Error("the former primary is not fenced")
-		}
-		// Whoever starts it by hand gets a standby.
-		if _, err := os.Stat(filepath.Join(primary.Dir(), signalFile)); err != nil {
-			t.Error(err)
-		}
-		must(t, primary.Restart(ctx))
-		if recovering, err := primary.recovering(ctx); err != nil || !recovering || primary.Fenced() {
-			t.Errorf("the former primary came back as a primary: %v", err)
-		}
-	})
-	step("pause the primary", func(t *testing.T, p *payments, primary, standby *node) {
-		must(t, primary.Pause())
-		succeeds(t, c, primary)
-		p.goOn(20)
-		must(t, primary.Resume())
-		if !primary.Running() {
-			t.Error("a fenced node that was resumed is down")
-		}
-	})
-	step("pause the primary for a moment", func(t *testing.T, p *payments, primary, standby *node) {
-		must(t, primary.Pause())
-		must(t, pause(ctx, 300*time.Millisecond))
-		must(t, primary.Resume())
-		p.goOn(20)
-		if c.leading() != primary {
-			t.Error("a pause of 0.3 s cost the lead")
-		}
-	})
-	step("pause the standby", func(t *testing.T, p *payments, primary, standby *node) {
-		must(t, standby.Pause())
-		p.goOn(20)
-		must(t, standby.Resume())
-	})
-	step("kill the standby", func(t *testing.T, p *payments, primary, standby *node) {
-		must(t, standby.Kill())
-		p.goOn(20)
-		must(t, standby.Restart(ctx))
-	})
-	step("stop the primary", func(t *testing.T, p *payments, primary, standby *node) {
-		must(t, primary.Terminate(ctx))
-		succeeds(t, c, primary)
-		p.goOn(20)
-		must(t, primary.Restart(ctx))
-	})
-	step("switch over", func(t *testing.T, p *payments, primary, standby *node) {
-		must(t, c.MoveLeader(ctx, standby.Number()))
-		p.goOn(20)
-		if c.leading() != standby {
-			t.Error("the lead did not move")
-		}
-		must(t, c.MoveLeader(ctx, standby.Number()))
-	})
-	step("replace the standby", func(t *testing.T, p *payments, primary, standby *node) {
-		mark := filepath.Join(standby.Dir(), "mark")
-		must(t, os.WriteFile(mark, nil, 0o600))
-		must(t, standby.Replace(ctx))
-		if _, err := os.Stat(mark); err == nil {
-			t.Error("the old data are there yet")
-		}
-	})
-	step("replace the primary", func(t *testing.T, p *payments, primary, standby *node) {
-		must(t, primary.Replace(ctx))
-		if c.leading() != standby {
-			t.Error("the standby does not lead")
-		}
-	})
-	step("kill all and restart", func(t *testing.T, p *payments, primary, standby *node) {
-		must(t, c.each((*node).Kill))
-		must(t, c.each(func(n *node) error { return n.Restart(ctx) }))
-	})
-	step("cut the standby off", func(t *testing.T, p *payments, primary, standby *node) {
-		heal := cut(t, c, primary.Number(), standby.Number())
-		told(t, c, len(c.Events()), standby.Name()+" is not waited for any more")
-		p.goOn(20)
-		if c.leading() != primary {
-			t.Error("the cut cost the lead")
-		}
-		heal()
-	})
-	step("cut the clients off the primary", func(t *testing.T, p *payments, primary, standby *node) {
-		heal := cut(t, c, cluster.Client, primary.Number())
-		succeeds(t, c, primary)
-		p.goOn(20)
-		heal()
-	})
-	t.Run("the driver finds the primary", func(t *testing.T) {
-		primary, _ := roles(t, c)
-		must(t, primary.Kill())
-		succeeds(t, c, primary)
-		d, err := driver.Open(ctx, c.URL())
-		must(t, err)
-		must(t, d.Exec(ctx, "CREATE TABLE found (n int)"))
-		must(t, d.Close())
-		must(t, primary.Restart(ctx))
-	})
+}
+
+func killPrimary(ctx context.Context, t *testing.T, p *payments, primary, standby *node) {
+	must(t, primary.Kill())
+	if succeeds(t, p.c, primary) != standby {
+		t.Error("the standby does not lead")
+	}
+	p.goOn(20)
+	if !primary.Fenced() || primary.Running() {
+		t.Error("the former primary is not fenced")
+	}
+	// Whoever starts it by hand gets a standby.
+	if _, err := os.Stat(filepath.Join(primary.Dir(), signalFile)); err != nil {
+		t.Error(err)
+	}
+	must(t, primary.Restart(ctx))
+	if recovering, err := primary.recovering(ctx); err != nil || !recovering || primary.Fenced() {
+		t.Errorf("the former primary came back as a primary: %v", err)
+	}
+}
+
+func pausePrimary(ctx context.Context, t *testing.T, p *payments, primary, standby *node) {
+	must(t, primary.Pause())
+	succeeds(t, p.c, primary)
+	p.goOn(20)
+	must(t, primary.Resume())
+	if !primary.Running() {
+		t.Error("a fenced node that was resumed is down")
+	}
+}
+
+func pausePrimaryBriefly(ctx context.Context, t *testing.T, p *payments, primary, standby *node) {
+	must(t, primary.Pause())
+	must(t, pause(ctx, 300*time.Millisecond))
+	must(t, primary.Resume())
+}
+
+func pauseStandby(ctx context.Context, t *testing.T, p *payments, primary, standby *node) {
+	must(t, standby.Pause())
+	p.goOn(20)
+	must(t, standby.Resume())
+}
+
+func killStandby(ctx context.Context, t *testing.T, p *payments, primary, standby *node) {
+	must(t, standby.Kill())
+	p.goOn(20)
+	must(t, standby.Restart(ctx))
+}
+
+func stopPrimary(ctx context.Context, t *testing.T, p *payments, primary, standby *node) {
+	must(t, primary.Terminate(ctx))
+	succeeds(t, p.c, primary)
+	p.goOn(20)
+	must(t, primary.Restart(ctx))
+}
+
+func switchOver(ctx context.Context, t *testing.T, p *payments, primary, standby *node) {
+	must(t, p.c.MoveLeader(ctx, standby.Number()))
+	p.goOn(20)
+	if p.c.leading() != standby {
+		t.Error("the lead did not move")
+	}
+	must(t, p.c.MoveLeader(ctx, standby.Number()))
+}
+
+func replaceStandby(ctx context.Context, t *testing.T, p *payments, primary, standby *node) {
+	mark := filepath.Join(standby.Dir(), "mark")
+	must(t, os.WriteFile(mark, nil, 0o600))
+	must(t, standby.Replace(ctx))
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the old data are there yet")
+	}
+}
+
+func replacePrimary(ctx context.Context, t *testing.T, p *payments, primary, standby *node) {
+	must(t, primary.Replace(ctx))
+	if p.c.leading() != standby {
+		t.Error("the standby does not lead")
+	}
+}
+
+func killAll(ctx context.Context, t *testing.T, p *payments, primary, standby *node) {
+	must(t, p.c.each((*node).Kill))
+	must(t, p.c.each(func(n *node) error { return n.Restart(ctx) }))
+}
+
+func cutStandby(ctx context.Context, t *testing.T, p *payments, primary, standby *node) {
+	heal := cut(t, p.c, primary.Number(), standby.Number())
+	told(t, p.c, len(p.c.Events()), standby.Name()+" is not waited for any more")
+	p.goOn(20)
+	if p.c.leading() != primary {
+		t.Error("the cut cost the lead")
+	}
+	heal()
+}
+
+func cutClients(ctx context.Context, t *testing.T, p *payments, primary, standby *node) {
+	heal := cut(t, p.c, cluster.Client, primary.Number())
+	succeeds(t, p.c, primary)
+	p.goOn(20)
+	heal()
+}
+
+// TestDriver opens the URL of a cluster whose first node is dead.
+func TestDriver(t *testing.T) {
+	c := startCluster(t, 2, "")
+	ctx := within(t, time.Minute)
+	primary, _ := roles(t, c)
+	must(t, primary.Kill())
+	succeeds(t, c, primary)
+	d, err := driver.Open(ctx, c.URL())
+	must(t, err)
+	must(t, d.Exec(ctx, "CREATE TABLE found (n int)"))
+	must(t, d.Close())
+	must(t, primary.Restart(ctx))
+	must(t, c.Whole(ctx))
 }
 
 // TestStalledStandbyIsNotPromoted does what loses money without synchronous
@@ -152,7 +181,7 @@ func TestStalledStandbyIsNotPromoted(t *testing.T) {
 	must(t, c.StopReceiver(ctx, standby.Number()))
 	p.goOn(200)
 	must(t, primary.Kill())
-	told(t, c, 0, "so it is waited for")
+	told(t, c, 0, "so "+primary.Name()+" is waited for")
 	must(t, pause(ctx, 1500*time.Millisecond))
 	if c.leading() != primary {
 		t.Fatal("a standby that has not everything was promoted")
@@ -169,30 +198,94 @@ func TestStalledStandbyIsNotPromoted(t *testing.T) {
 	p.endWell("stop the receiver and kill the primary")
 }
 
+// TestRegistration holds that a standby may be promoted only when commits wait
+// for it and it has what was acknowledged before.
+func TestRegistration(t *testing.T) {
+	c := startCluster(t, 2, "")
+	ctx := within(t, time.Minute)
+	p, n := roles(t, c)
+	mustExecute(t, c.URL(), table)
+	must(t, c.roles.acquire(ctx)) // the supervisor rests
+	defer c.roles.release()
+	c.dismiss(ctx, p, "a test begins")
+	must(t, persist(ctx, func() error {
+		v, err := c.view(ctx, p)
+		if err == nil && !c.settled(ctx, p, v) {
+			err = errors.New("the primary waits for somebody yet")
+		}
+		return err
+	}))
+	if c.commitsWait(ctx, p) {
+		t.Error("a commit was seen waiting although it has nobody to wait for")
+	}
+	if len(c.candidates(p)) > 0 {
+		t.Error("a standby that is not waited for may be promoted")
+	}
+	if _, err := n.orders.ask(ctx, "SELECT pg_wal_replay_pause()"); err != nil {
+		t.Fatal(err)
+	}
+	must(t, persist(ctx, func() error {
+		rows, err := n.orders.ask(ctx, "SELECT pg_get_wal_replay_pause_state()")
+		if err == nil && rows[0][0] != "paused" {
+			err = errors.New(rows[0][0])
+		}
+		return err
+	}))
+	mustExecute(t, c.URL(), "INSERT INTO paid VALUES (1)") // acknowledged, and the standby has not replayed it
+	c.appoint(ctx, p, n, time.Now())
+	for range 20 {
+		v, err := c.view(ctx, p)
+		must(t, err)
+		c.admit(ctx, p, n, v)
+		if len(c.candidates(p)) > 0 {
+			t.Fatal("a standby that has not replayed what was acknowledged may be promoted")
+		}
+		must(t, pause(ctx, 10*time.Millisecond))
+	}
+	if c.barrier == 0 {
+		t.Error("no commit was seen waiting for a standby that replays nothing")
+	}
+	if _, err := n.orders.ask(ctx, "SELECT pg_wal_replay_resume()"); err != nil {
+		t.Fatal(err)
+	}
+	must(t, persist(ctx, func() error {
+		v, err := c.view(ctx, p)
+		if err == nil {
+			c.admit(ctx, p, n, v)
+			if len(c.candidates(p)) == 0 {
+				err = errors.New("the standby was not registered")
+			}
+		}
+		return err
+	}))
+}
+
 // TestKnownBad loses acknowledged payments without synchronous replication.
 func TestKnownBad(t *testing.T) {
 	c := startCluster(t, 2, "sync=off")
 	ctx := within(t, time.Minute)
-	lose := func(name string, part func(t *testing.T, primary, standby *node)) {
+	lose := func(name string, part func(t *testing.T, primary, standby *node) (heal func())) {
 		t.Run(name, func(t *testing.T) {
 			primary, standby := roles(t, c)
 			p := pay(t, c)
-			part(t, primary, standby)
+			heal := part(t, primary, standby)
 			p.goOn(200)
 			must(t, primary.Kill())
 			succeeds(t, c, primary)
 			p.goOn(20)
+			heal()
 			must(t, primary.Restart(ctx))
 			if lost := p.end(name); lost < 100 {
 				t.Errorf("only %d acknowledged payments are lost, after 200 that the standby could not have", lost)
 			}
 		})
 	}
-	lose("stop the receiver and kill the primary", func(t *testing.T, primary, standby *node) {
+	lose("stop the receiver and kill the primary", func(t *testing.T, primary, standby *node) func() {
 		must(t, c.StopReceiver(ctx, standby.Number()))
+		return func() { must(t, c.StartReceiver(ctx, standby.Number())) }
 	})
-	lose("partition and kill the primary", func(t *testing.T, primary, standby *node) {
-		cut(t, c, primary.Number(), standby.Number())
+	lose("partition and kill the primary", func(t *testing.T, primary, standby *node) func() {
+		return cut(t, c, primary.Number(), standby.Number())
 	})
 }
 
@@ -268,6 +361,7 @@ func TestDivergedStandby(t *testing.T) {
 	ctx := within(t, time.Minute)
 	primary, standby := roles(t, c)
 	mustExecute(t, c.URL(), table)
+	must(t, c.Whole(ctx)) // the standby has the table
 	must(t, c.StopReceiver(ctx, standby.Number()))
 	mustExecute(t, c.URL(), "INSERT INTO paid VALUES (1)")
 	must(t, primary.Kill())

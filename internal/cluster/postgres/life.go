@@ -37,7 +37,7 @@ func (n *node) enter(ctx context.Context, release bool) (_ context.Context, end 
 	c := n.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !release && n.held != nobody {
+	if !release && n.held != unheld {
 		err = errHurt
 	}
 	if n.life.Err() != nil {
@@ -47,7 +47,7 @@ func (n *node) enter(ctx context.Context, release bool) (_ context.Context, end 
 		n.busy.release()
 		return nil, nil, err
 	}
-	n.held = nobody
+	n.held = unheld
 	ctx, cancel := context.WithCancelCause(ctx)
 	n.cancel = cancel
 	detach := context.AfterFunc(n.life, func() { cancel(context.Cause(n.life)) })
@@ -206,6 +206,9 @@ func (n *node) rejoin(ctx context.Context) error {
 	for {
 		err := c.awaitPrimary(ctx, n)
 		if err == nil {
+			err = errors.Join(n.Server.Kill(), releaseMemory(n.Dir()))
+		}
+		if err == nil {
 			if err = n.Server.Replace(ctx); err == nil {
 				c.note("%s has a new copy of the data of %s and follows it", n.Name(), c.leading().Name())
 				return nil
@@ -230,7 +233,7 @@ func (n *node) Replace(ctx context.Context) error {
 	if err != nil {
 		c.mu.Lock()
 		if n.held == killed {
-			n.held = nobody // the supervisor starts it on its own data
+			n.held = unheld // the supervisor starts it on its own data
 		}
 		c.mu.Unlock()
 		return fmt.Errorf("replace %s: %w", n.Name(), err)

@@ -73,7 +73,7 @@ type state struct {
 type hold string
 
 const (
-	nobody  hold = ""
+	unheld  hold = ""
 	killed  hold = "killed"
 	stopped hold = "stopped"
 	paused  hold = "paused"
@@ -205,7 +205,9 @@ func (n *node) configure() error {
 		"unix_socket_directories":      n.sockets,
 		"cluster_name":                 n.Name(),
 		"hot_standby":                  "on",
-		"hot_standby_feedback":         "on", // a look at a standby shall not stop its replay
+		"max_connections":              "500",
+		"dynamic_shared_memory_type":   "mmap", // files of the data folder, which a kill does not leave elsewhere
+		"hot_standby_feedback":         "on",   // a look at a standby shall not stop its replay
 		"wal_receiver_status_interval": "1s",
 		"wal_receiver_timeout":         "3s",
 		"wal_sender_timeout":           "3s",
@@ -263,18 +265,6 @@ func (n *node) markStandby() error {
 	}
 	if err != nil {
 		return fmt.Errorf("make %s a standby: %w", n.Name(), err)
-	}
-	return nil
-}
-
-// unmarkStandby undoes markStandby.
-func (n *node) unmarkStandby() error {
-	err := os.Remove(filepath.Join(n.Dir(), signalFile))
-	if err == nil || errors.Is(err, os.ErrNotExist) {
-		err = syncFolder(n.Dir())
-	}
-	if err != nil {
-		return fmt.Errorf("make %s a primary: %w", n.Name(), err)
 	}
 	return nil
 }

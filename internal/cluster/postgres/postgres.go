@@ -137,6 +137,7 @@ func (s *Server) configure(settings map[string]string) error {
 		"wal_receiver_timeout":        "3s",
 		"wal_sender_timeout":          "3s",
 		"wal_retrieve_retry_interval": "100ms",
+		"dynamic_shared_memory_type":  "mmap", // files of the data folder, which a kill does not leave elsewhere
 	}
 	if len(s.data()) > maxSocketPath {
 		all["unix_socket_directories"] = ""
@@ -234,7 +235,7 @@ func (s *Server) Stop() error {
 	defer s.mu.Unlock()
 	err := s.shutdown()
 	if s.temporary {
-		err = errors.Join(err, os.RemoveAll(s.dir))
+		err = errors.Join(err, releaseMemory(s.data()), os.RemoveAll(s.dir))
 	}
 	return err
 }

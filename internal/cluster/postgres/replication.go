@@ -155,20 +155,40 @@ func (c *Cluster) keepSynchronous(ctx context.Context, p *node, v *view, now tim
 		}
 		return
 	}
-	if n = c.fittest(p, v, now); n != nil {
+	if n = c.fittest(p, v, now); n != nil && c.settled(ctx, p, v) {
 		c.appoint(ctx, p, n, now)
 	}
 }
 
-// most is how far behind a standby may be when the primary begins to wait for it:
+// commit is a transaction of the supervisor's own, which changes nothing.
+const commit = "SELECT pg_logical_emit_message(true, 'stroppy', '')"
+
+// settled tells that all of the primary has understood that it waits for nobody,
+// so that a commit that is seen waiting later waits for the next standby and not
+// for the last: no process that sends to a standby counts it as synchronous, and
+// with nobody to end its wait, a commit ended. A strict primary always waits.
+func (c *Cluster) settled(ctx context.Context, p *node, v *view) bool {
+	for _, s := range v.standbys {
+		if s.priority != 0 || v.others {
+			return false
+		}
+	}
+	if c.params.strict {
+		return true
+	}
+	_, err := p.waiter.ask(ctx, commit)
+	return err == nil
+}
+
+// nearby is how far behind a standby may be when the primary begins to wait for it:
 // a segment of the log, which is replayed in a fraction of a second.
-const most = 16 << 20
+const nearby = 16 << 20
 
 // fittest is the standby that has replayed most.
 func (c *Cluster) fittest(p *node, v *view, now time.Time) (best *node) {
 	for _, n := range c.list() {
 		s := v.standbys[n.Name()]
-		if n == p || !s.streaming || v.flushed-s.replayed > most || n.health.silence() >= askEvery || n.Paused() || c.unfit(n, now) != "" {
+		if n == p || !s.streaming || v.flushed-s.replayed > nearby || n.health.silence() >= askEvery || n.Paused() || c.unfit(n, now) != "" {
 			continue
 		}
 		if best == nil || s.replayed > v.standbys[best.Name()].replayed {
@@ -206,9 +226,10 @@ func (c *Cluster) appoint(ctx context.Context, p, n *node, now time.Time) {
 //
 //   - the process that sends to the standby counts it as synchronous, and none
 //     that sends to another does: only such a process ends a commit's wait;
-//   - some commit was seen waiting: whether commits wait at all is one flag for
-//     all sessions, which the checkpointer sets (PostgreSQL 15,
-//     src/backend/replication/syncrep.c, SyncRepUpdateSyncStandbysDefined);
+//   - some commit was seen waiting, which none did before (see settled): whether
+//     commits wait at all is one flag for all sessions, which the checkpointer
+//     sets (PostgreSQL 15, src/backend/replication/syncrep.c,
+//     SyncRepUpdateSyncStandbysDefined);
 //   - the standby has replayed all that was in the log after that: what was
 //     acknowledged without waiting is before it.
 func (c *Cluster) admit(ctx context.Context, p, n *node, v *view) {
@@ -249,13 +270,13 @@ func (c *Cluster) admit(ctx context.Context, p, n *node, v *view) {
 // commitsWait tells that a commit on the primary was seen waiting for a standby.
 // It makes commits of its own, and looks; not to have seen one proves nothing.
 func (c *Cluster) commitsWait(ctx context.Context, p *node) bool {
-	ctx, cancel := context.WithTimeout(ctx, reviewEvery)
+	ctx, cancel := context.WithTimeout(ctx, orderLimit)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		for ctx.Err() == nil {
-			if _, err := p.waiter.ask(ctx, "SELECT pg_logical_emit_message(true, 'stroppy', '')"); err != nil {
+			if _, err := p.waiter.ask(ctx, commit); err != nil {
 				return
 			}
 		}
@@ -323,7 +344,7 @@ func (c *Cluster) direct(ctx context.Context, n, p *node) {
 	}
 	c.mu.Lock()
 	told := !n.untold && (n.source == p || n.cut && n.source == nil)
-	idle := n.held == nobody && n.cancel == nil && !n.cut && !n.stale
+	idle := n.held == unheld && n.cancel == nil && !n.cut && !n.stale
 	stuck := !n.parted.IsZero() && time.Since(n.parted) >= c.params.patience
 	c.mu.Unlock()
 	if !told {

@@ -205,9 +205,13 @@ func (c *Cluster) forgo(ctx context.Context, p *node) {
 	c.mu.Lock()
 	held, early := p.held, time.Now().Before(p.retryAt)
 	c.mu.Unlock()
-	if p.Running() || held != nobody || early {
+	if p.Running() || held != unheld || early {
 		if len(c.list()) > 1 {
-			c.lament("no standby that answers has all that %s acknowledged, so it is waited for", p.Name())
+			has := "all that it acknowledged"
+			if !c.params.synchronous {
+				has = "followed it"
+			}
+			c.lament("no standby that answers has %s, so %s is waited for", has, p.Name())
 		}
 		return
 	}
@@ -249,7 +253,7 @@ func (c *Cluster) reviveAll() {
 	c.mu.Lock()
 	var down []*node
 	for _, n := range c.nodes {
-		if n != c.primary && n.held == nobody && n.cancel == nil && time.Now().After(n.retryAt) && (n.stale || !n.Running()) {
+		if n != c.primary && n.held == unheld && n.cancel == nil && time.Now().After(n.retryAt) && (n.stale || !n.Running()) {
 			n.retryAt = time.Now().Add(retryAfter)
 			down = append(down, n)
 		}

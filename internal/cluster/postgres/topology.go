@@ -156,10 +156,10 @@ func (c *Cluster) whole(ctx context.Context, target *int64) error {
 // sound says what is wrong with a node; nil if nothing is.
 func (c *Cluster) sound(ctx context.Context, n, p *node, v *view, target int64) error {
 	c.mu.Lock()
-	held, stale, cut := n.held, n.stale, n.cut
+	held, stale, cut, streamed := n.held, n.stale, n.cut, n.streamed
 	c.mu.Unlock()
 	switch {
-	case held != nobody:
+	case held != unheld:
 		return fmt.Errorf("%s is %s", n.Name(), held)
 	case !n.Running():
 		return fmt.Errorf("%s is down", n.Name())
@@ -185,6 +185,8 @@ func (c *Cluster) sound(ctx context.Context, n, p *node, v *view, target int64) 
 	switch s, connected := v.standbys[n.Name()]; {
 	case !connected || !s.streaming:
 		return fmt.Errorf("%s is not connected to %s", n.Name(), p.Name())
+	case streamed != p:
+		return fmt.Errorf("the supervisor has not seen yet that %s follows %s", n.Name(), p.Name())
 	case s.replayed < target:
 		return fmt.Errorf("%s has %d bytes of the log to replay", n.Name(), target-s.replayed)
 	}
@@ -223,7 +225,7 @@ func (c *Cluster) close(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
-	if s := v.standbys[n.Name()]; n.lost() != "" || n.Paused() || !s.streaming || v.flushed-s.replayed > most {
+	if s := v.standbys[n.Name()]; n.lost() != "" || n.Paused() || !s.streaming || v.flushed-s.replayed > nearby {
 		return fmt.Errorf("%s does not follow %s closely", n.Name(), p.Name())
 	}
 	return nil
@@ -270,7 +272,7 @@ func (c *Cluster) takeBack(ctx context.Context, p *node) error {
 	c.mu.Lock()
 	held := p.held
 	c.mu.Unlock()
-	if held != nobody {
+	if held != unheld {
 		return nil
 	}
 	return p.lead(context.WithoutCancel(ctx))
@@ -283,7 +285,7 @@ func (c *Cluster) demote(ctx context.Context, p *node) error {
 	c.mu.Lock()
 	held := p.held
 	c.mu.Unlock()
-	if held != nobody {
+	if held != unheld {
 		return nil // it comes back when it is restarted
 	}
 	err := p.follow(ctx)

@@ -24,6 +24,11 @@ need() { # program package; PostgreSQL's programs are not on PATH in Debian
 need gcc gcc
 need initdb postgresql
 need etcd etcd-server
+need redis-server redis-server
+need mariadbd mariadb-server
+need rsync rsync
+[ -e /usr/lib/galera/libgalera_smm.so ] || missing="$missing galera-4"
+[ -e /usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1 ] || [ "$(uname -m)" != x86_64 ] || missing="$missing faketime"
 if [ -n "$missing" ]; then
 	sudo=
 	[ "$(id -u)" = 0 ] || sudo=sudo

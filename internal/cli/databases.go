@@ -12,8 +12,10 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/db/etcd"
 	"stroppy/internal/db/memory"
+	"stroppy/internal/db/mysql"
 	"stroppy/internal/db/noop"
 	"stroppy/internal/db/postgres"
+	"stroppy/internal/db/redis"
 	"stroppy/internal/db/sqlite"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
@@ -33,6 +35,9 @@ func drivers() []driver {
 		{"postgres", "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas", opener(postgres.Open)},
 		{"postgresql", "", opener(postgres.Open)},
 		{"etcd", "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas", opener(etcd.Open)},
+		{"mysql", "mysql://USER:PASSWORD@HOST:PORT/DATABASE  MySQL, MariaDB and Galera; several hosts with commas", opener(mysql.Open)},
+		{"redis", "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N]  Redis 7 or later; a primary and its replicas with commas", opener(redis.Open)},
+		{"rediss", "", opener(redis.Open)},
 		{"memory", "memory:[?mutant=NAME&rate=R]  the strictly serializable reference in this process, with a bug planted if asked", opener(func(_ context.Context, url string) (*memory.Database, error) { return memory.Open(url) })},
 		{"noop", "noop:  answers at once and keeps nothing; measures stroppy itself", opener(func(_ context.Context, url string) (*noop.Database, error) {
 			if url != "noop:" {

@@ -231,7 +231,7 @@ func (t *text) checks() {
 }
 
 func (t *text) check(c Check) {
-	const indent = 42
+	const indent = 45
 	weight := "required"
 	if !c.Required {
 		weight = "for information"
@@ -240,7 +240,7 @@ func (t *text) check(c Check) {
 	if shown == "invalid" {
 		shown = "INVALID"
 	}
-	lead := fmt.Sprintf("  %-14s", clean(c.Name)) + t.status(c.Status, fmt.Sprintf("%-9s", shown)) + t.paint(faint, fmt.Sprintf("%-17s", weight))
+	lead := fmt.Sprintf("  %-17s", clean(c.Name)) + t.status(c.Status, fmt.Sprintf("%-9s", shown)) + t.paint(faint, fmt.Sprintf("%-17s", weight))
 	if c.Status != "invalid" {
 		t.hang(lead, indent, c.Detail)
 		return

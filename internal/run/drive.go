@@ -28,6 +28,9 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	header.Keys = withKey(header.Keys, keyExpect, c.o.Expect.String())
 	if c.o.Nemesis != nil {
 		header.Keys = withKey(header.Keys, keyNemesis, c.o.Script)
+		if c.o.Nodes != nil {
+			header.Keys = withKey(header.Keys, keyNodes, "compared")
+		}
 	}
 	header = withBudget(header, c.o.Budget)
 	writer, err := history.Create(c.o.Dir.History(), header, clients)

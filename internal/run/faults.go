@@ -119,8 +119,11 @@ func (c *conductor) judgeFaults(header history.Header) ([]check.Result, error) {
 		}
 		results = append(results, faultsDone(c.result.Faults, unwhole, c.result.Finished || c.judging))
 	}
-	if nodes != nil && len(nodes.Nodes) > 0 {
+	switch {
+	case nodes != nil && len(nodes.Nodes) > 0:
 		results = append(results, check.SameReplicas(nodes.Whole, nodes.Nodes))
+	case header.Keys[keyNodes] != "":
+		results = append(results, check.SameReplicas(check.Digest{}, nil))
 	}
 	if text := header.Keys[keyMaxOutage]; text != "" {
 		most, err := time.ParseDuration(text)
@@ -169,14 +172,14 @@ func faultsDone(faults []report.Fault, unwhole string, ended bool) check.Result 
 	case len(failed) > 0:
 		r.Detail = strings.Join(failed, "\n")
 	case done == 0:
-		r.Detail = fmt.Sprintf("Not decided: of the script no fault was injected in this run, and %d were skipped.", skipped)
+		r.Detail = fmt.Sprintf("Not decided: of the script no fault was injected in this run, and so many were skipped: %d.", skipped)
 	case !ended:
 		r.Detail = "Not decided: the run was cut off, so that nobody knows what was healed."
 	default:
 		r.Status = check.Valid
-		r.Detail = fmt.Sprintf("%d faults were injected, seen by their effect, and healed.", done)
+		r.Detail = fmt.Sprintf("Injected, seen by their effect, and healed: %d.", done)
 		if skipped > 0 {
-			r.Detail += fmt.Sprintf(" %d were skipped, as the script allows.", skipped)
+			r.Detail += fmt.Sprintf(" Skipped, as the script allows: %d.", skipped)
 		}
 	}
 	return r

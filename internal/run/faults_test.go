@@ -31,7 +31,7 @@ func TestHonestNemesis(t *testing.T) {
 		want   check.Status
 		says   string
 	}{
-		{name: "all done", want: check.Valid, says: "1 faults were injected"},
+		{name: "all done", want: check.Valid, says: "Injected, seen by their effect, and healed: 1."},
 		{name: "not injected", bend: func(f *report.Fault) { f.Error = "no such process" }, says: "was not injected: no such process"},
 		{name: "not healed", bend: func(f *report.Fault) { f.HealError = "it does not start" }, says: "was not healed: it does not start"},
 		{name: "not known to be healed", bend: func(f *report.Fault) { f.HealedSeconds = nil }, says: "not known to have been healed"},

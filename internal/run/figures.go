@@ -79,7 +79,8 @@ func (c *conductor) series(warmup time.Duration) error {
 		_, median, most := stats.TPS(seconds, from, to)
 		d.TPS.Median, d.TPS.Max = &median, &most
 	}
-	if gap := line.LongestGap(); gap.Length() > 0 {
+	end := time.Duration((d.WarmupSeconds + d.Seconds) * float64(time.Second))
+	if gap := line.LongestGapUntil(end); gap.Length() > 0 {
 		d.Outage = &report.Outage{AtSeconds: gap.From.Seconds(), Seconds: gap.Length().Seconds()}
 	}
 	return c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return stats.WriteSeries(w, seconds) })

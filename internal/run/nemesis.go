@@ -73,7 +73,9 @@ func (l *faultLog) note(f report.Fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.conductor
-	f.Error, f.HealError = c.o.Scrub(f.Error), c.o.Scrub(f.HealError)
+	for _, text := range []*string{&f.Fault, &f.Target, &f.Verified, &f.Error, &f.HealError} {
+		*text = c.o.Scrub(*text)
+	}
 	c.log.Info("fault", "number", f.Number, "fault", f.Fault, "target", f.Target, "at", f.AtSeconds, "healed", f.HealedSeconds != nil,
 		"verified", f.Verified, "error", f.Error, "heal_error", f.HealError, "skipped", f.Skipped)
 	c.o.Progress.Fault(f)

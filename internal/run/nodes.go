@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -50,7 +51,15 @@ func readNodes(dir string) (*nodesRecord, error) {
 
 // compareNodes downloads the end state from every node and keeps how it differs
 // from the one that was downloaded from the cluster.
-func (c *conductor) compareNodes(ctx context.Context) error {
+func (c *conductor) compareNodes(ctx context.Context) error { return c.compare(ctx, 1) }
+
+// How often, and how long after each other, nodes that differ are read again.
+const (
+	compareTries = 3
+	compareAgain = time.Second
+)
+
+func (c *conductor) compare(ctx context.Context, try int) error {
 	if c.o.Nemesis == nil {
 		return nil
 	}
@@ -62,19 +71,18 @@ func (c *conductor) compareNodes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer end.Close()
-		if record.Whole, err = check.DigestOf(end); err != nil {
+		err = c.readEveryNode(ctx, end, &record)
+		if err := errors.Join(err, end.Close()); err != nil {
 			return err
 		}
-		for _, node := range c.o.Nodes() {
-			replica := check.Replica{Node: node.Name}
-			if err := c.compareNode(ctx, node, end, record.Whole, &replica); err != nil {
-				if ctx.Err() != nil {
-					return fmt.Errorf("read %s: %w", node.Name, context.Cause(ctx))
-				}
-				replica.Error = c.o.Scrub(err.Error())
+		// A transfer that its client had given up may commit between two of the
+		// downloads: only what stays different is different.
+		if try < compareTries && check.SameReplicas(record.Whole, record.Nodes).Status == check.Invalid {
+			time.Sleep(compareAgain)
+			if err := c.download(ctx); err != nil {
+				return err
 			}
-			record.Nodes = append(record.Nodes, replica)
+			return c.compare(ctx, try+1)
 		}
 	}
 	data, err := json.MarshalIndent(record, "", "  ")
@@ -82,6 +90,23 @@ func (c *conductor) compareNodes(ctx context.Context) error {
 		return fmt.Errorf("record what the nodes held: %w", err)
 	}
 	return c.o.Dir.Write(NodesFile, append(data, '\n'))
+}
+
+func (c *conductor) readEveryNode(ctx context.Context, whole *history.End, record *nodesRecord) (err error) {
+	if record.Whole, err = check.DigestOf(whole); err != nil {
+		return err
+	}
+	for _, node := range c.o.Nodes() {
+		replica := check.Replica{Node: node.Name}
+		if err := c.compareNode(ctx, node, whole, record.Whole, &replica); err != nil {
+			if ctx.Err() != nil {
+				return fmt.Errorf("read %s: %w", node.Name, context.Cause(ctx))
+			}
+			replica.Error = c.o.Scrub(err.Error())
+		}
+		record.Nodes = append(record.Nodes, replica)
+	}
+	return nil
 }
 
 func (c *conductor) compareNode(ctx context.Context, node Node, whole *history.End, digest check.Digest, replica *check.Replica) (err error) {

@@ -23,6 +23,7 @@ const (
 	driveNone = "none"
 
 	keyNemesis        = "nemesis" // the script, a line a fault
+	keyNodes          = "nodes"   // there: every node is to be compared
 	keyMaxOutage      = "max-outage"
 	keyMaxDegradation = "max-degradation"
 )

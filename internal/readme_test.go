@@ -1,0 +1,499 @@
+package internal_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/db/memory"
+)
+
+// buildCommand is how the documents build stroppy. The tests build it so, to
+// another place.
+const buildCommand = "CGO_ENABLED=0 go build -o stroppy ./cmd/stroppy"
+
+// brief is appended to a run that does not say how long it is.
+const brief = " --duration 1s"
+
+// held are the commands that the documents name and that are not run here, each
+// with what holds it in place of that.
+func held() map[string]func(t *testing.T) {
+	return map[string]func(t *testing.T){
+		// Every test has run it already: its output is the binary that the others use.
+		buildCommand: func(*testing.T) {},
+		// It runs these very tests.
+		"./scripts/test.sh": func(t *testing.T) { must(t, "sh", "-n", "../scripts/test.sh") },
+		// They take minutes and want a quiet machine.
+		"go run ./tools/bench": holdBench,
+		"make bench":           holdBench,
+	}
+}
+
+func holdBench(t *testing.T) {
+	must(t, "go", "vet", "../tools/bench")
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(makefile, []byte("\nbench:\n\tgo run ./tools/bench\n")) {
+		t.Error("the Makefile's target bench is not go run ./tools/bench")
+	}
+}
+
+func must(t *testing.T, name string, args ...string) []byte {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return out
+}
+
+// documents returns the Markdown files whose commands and links are held.
+func documents(t *testing.T) []string {
+	t.Helper()
+	docs, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append([]string{"../README.md", "../CONTRIBUTING.md", "../CHANGELOG.md"}, docs...)
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// command is one line of a shell block in a document.
+type command struct {
+	line int
+	text string // without the comment
+	code int    // the exit code that the comment names; 0 if it names none
+}
+
+var (
+	fence       = regexp.MustCompile("^```(.*)$")
+	commentPart = regexp.MustCompile(`(?:^|\s+)#.*$`)
+	exitCode    = regexp.MustCompile(`exit code (\d)`)
+	assignments = regexp.MustCompile(`^(?:[A-Z_]+=\S+ +)*`)
+	shellStart  = regexp.MustCompile(`^(?:\$ |\./|(?:cd|docker|git|go|make|sh|stroppy|sudo) )`)
+)
+
+// commands returns the commands in the shell blocks of a document. A block
+// without a language is one if any of its lines begins like a command.
+func commands(path, text string) (list []command, err error) {
+	lines := strings.Split(text, "\n")
+	for i := 0; i < len(lines); i++ {
+		opening := fence.FindStringSubmatch(lines[i])
+		if opening == nil {
+			continue
+		}
+		from := i + 1
+		for i++; i < len(lines) && lines[i] != "```"; i++ {
+		}
+		if i == len(lines) {
+			return nil, fmt.Errorf("%s:%d: the block has no end", path, from)
+		}
+		block := lines[from:i]
+		if !isShell(opening[1], block) {
+			continue
+		}
+		for n, line := range block {
+			if c := parseCommand(from+n+1, line); c.text != "" {
+				list = append(list, c)
+			}
+		}
+	}
+	return list, nil
+}
+
+func isShell(language string, block []string) bool {
+	if language != "" {
+		return slices.Contains([]string{"sh", "shell", "bash", "console"}, language)
+	}
+	return slices.ContainsFunc(block, func(line string) bool {
+		return shellStart.MatchString(assignments.ReplaceAllString(line, ""))
+	})
+}
+
+func parseCommand(number int, line string) command {
+	c := command{line: number, text: strings.TrimSpace(commentPart.ReplaceAllString(line, ""))}
+	if code := exitCode.FindStringSubmatch(commentPart.FindString(line)); code != nil {
+		c.code, _ = strconv.Atoi(code[1]) // one digit
+	}
+	return c
+}
+
+// TestDocuments runs the commands of the documents and the scenarios, on real
+// servers where they name one.
+func TestDocuments(t *testing.T) {
+	stroppy := buildStroppy(t)
+	s := &servers{t: t, started: map[string]error{}}
+	for _, path := range documents(t) {
+		list, err := commands(path, read(t, path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) == 0 {
+			continue
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			sh := newShell(t, stroppy, s)
+			for _, c := range list {
+				t.Run(fmt.Sprintf("line %d", c.line), func(t *testing.T) { sh.try(t, c) })
+			}
+		})
+	}
+	t.Run("scenarios", func(t *testing.T) { tryScenarios(t, newShell(t, stroppy, s)) })
+	t.Run("names", func(t *testing.T) { tryNames(t, newShell(t, stroppy, s)) })
+}
+
+// TestCommands holds that the reader of documents misses no command.
+func TestCommands(t *testing.T) {
+	text := "```sh\nstroppy a  # exit code 4: unknown\n\n# only a comment\nX=1 stroppy b\n```\n```\nX=1 go run x\nunheard of\n```\n" +
+		"```\n a ──► b\n```\n```yaml\ngo: 1\n```\n"
+	got, err := commands("x.md", text)
+	want := []command{{2, "stroppy a", 4}, {5, "X=1 stroppy b", 0}, {8, "X=1 go run x", 0}, {9, "unheard of", 0}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v; want %v", got, err, want)
+	}
+	if _, err := commands("x.md", "```sh\nstroppy a\n"); err == nil {
+		t.Error("a block without an end was taken")
+	}
+}
+
+// buildStroppy builds the binary as the documents do, and returns its path.
+func buildStroppy(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "stroppy")
+	build := exec.Command("sh", "-c", strings.Replace(buildCommand, "-o stroppy", `-o "$OUTPUT"`, 1))
+	build.Dir, build.Env = "..", append(os.Environ(), "OUTPUT="+path)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", buildCommand, err, out)
+	}
+	return path
+}
+
+// shell runs the commands of one document, one after the other in one folder.
+type shell struct {
+	stroppy string
+	servers *servers
+	dir     string
+	env     []string
+	skipped map[string]string // folders that a skipped command would have made, with its reason
+}
+
+func newShell(t *testing.T, stroppy string, s *servers) *shell {
+	t.Helper()
+	sh := &shell{stroppy: stroppy, servers: s, dir: t.TempDir(), skipped: map[string]string{}}
+	scenarios, err := filepath.Abs("../scenarios")
+	if err == nil {
+		err = os.Symlink(scenarios, filepath.Join(sh.dir, "scenarios"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range os.Environ() {
+		if !strings.HasPrefix(entry, "STROPPY_") && !strings.HasPrefix(entry, "PG") {
+			sh.env = append(sh.env, entry)
+		}
+	}
+	sh.env = append(sh.env, "PATH="+filepath.Dir(stroppy)+":"+os.Getenv("PATH"))
+	return sh
+}
+
+var (
+	quoted     = regexp.MustCompile(`'[^']*'`)
+	serverURL  = regexp.MustCompile(`\b(postgres|postgresql|etcd)://[^\s']+`)
+	outFolder  = regexp.MustCompile(`--out (\S+)`)
+	drives     = regexp.MustCompile(`^stroppy (run|pay)\b`)
+	bounded    = regexp.MustCompile(`--(duration|count|help)\b`)
+	goRunStart = "go run ./cmd/stroppy"
+)
+
+// try runs one command, or what holds it, and wants the exit code that the
+// document names.
+func (sh *shell) try(t *testing.T, c command) {
+	if hold, ok := held()[c.text]; ok {
+		hold(t)
+		return
+	}
+	text := strings.Replace(c.text, goRunStart, "stroppy", 1)
+	env := assignments.FindString(text)
+	call := text[len(env):]
+	switch {
+	case !strings.HasPrefix(call, "stroppy "):
+		t.Fatalf("%q is neither a call of stroppy nor in the list of commands that are held otherwise", c.text)
+	case strings.ContainsAny(quoted.ReplaceAllString(text, ""), "|&;<>`$?*\"\\"):
+		t.Fatalf("%q: in the documents stands one plain command a line, with single quotes around special characters", c.text)
+	}
+	if drives.MatchString(call) && !bounded.MatchString(call) {
+		call += brief
+	}
+	for folder, reason := range sh.skipped {
+		if strings.Contains(call, folder) {
+			t.Skip(reason)
+		}
+	}
+	for _, url := range serverURL.FindAllString(text, -1) {
+		address, missing := sh.servers.address(t, url)
+		if missing != "" {
+			if out := outFolder.FindStringSubmatch(call); out != nil {
+				sh.skipped[out[1]] = missing
+			}
+			t.Skip(missing)
+		}
+		env = strings.ReplaceAll(env, url, "'"+address+"'")
+		call = strings.ReplaceAll(call, "'"+url+"'", url)
+		call = strings.ReplaceAll(call, url, "'"+address+"'")
+	}
+	code, stdout, stderr := sh.run(t, env+call)
+	if code != c.code {
+		t.Errorf("%s\nended with exit code %d; the document says %d\n%s\n%s", c.text, code, c.code, stdout, stderr)
+	}
+}
+
+// run runs a line in the shell's folder.
+func (sh *shell) run(t *testing.T, line string) (code int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = sh.dir, sh.env, 10*time.Second
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatalf("%s: %v", line, err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// servers are the real ones that the commands run on, each started when it is
+// first named.
+type servers struct {
+	t        *testing.T
+	postgres *postgres.Server
+	etcd     *etcd.Cluster
+	started  map[string]error // by name, what starting it came to
+}
+
+// address returns the address of a real server in place of the one that a
+// document names; missing says why there is none.
+func (s *servers) address(t *testing.T, document string) (address, missing string) {
+	t.Helper()
+	scheme, rest, _ := strings.Cut(document, "://")
+	place, query, asked := strings.Cut(rest, "?")
+	kind, start := "postgres", s.startPostgres
+	if scheme == "etcd" {
+		kind, start = scheme, s.startEtcd
+	}
+	err, known := s.started[kind]
+	if !known {
+		err = start(s.t.Context())
+		s.started[kind] = err
+	}
+	if lacks := (cluster.MissingError{}); errors.As(err, &lacks) {
+		return "", fmt.Sprintf("skipped engine: %s: install the Debian package %s", kind, lacks.Package)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := "?"
+	if kind == "etcd" {
+		address = s.etcd.URL()
+	} else {
+		user := place[:strings.LastIndexByte(place, '@')+1]
+		address = fmt.Sprintf("%s://%s127.0.0.1:%d/bank?sslmode=disable", scheme, user, s.postgres.Port())
+		mark = "&"
+	}
+	if asked {
+		address += mark + query
+	}
+	return address, ""
+}
+
+// startPostgres starts a server that has a user bank and its database bank.
+func (s *servers) startPostgres(ctx context.Context) (err error) {
+	s.postgres, err = postgres.Start(ctx, postgres.Options{Settings: map[string]string{"fsync": "off"}})
+	if err != nil {
+		return err
+	}
+	s.t.Cleanup(func() {
+		if err := s.postgres.Stop(); err != nil {
+			s.t.Error(err)
+		}
+	})
+	conn, err := pgconn.Connect(ctx, s.postgres.URL())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // only the statements matter
+	for _, statement := range []string{"CREATE ROLE bank LOGIN", "CREATE DATABASE bank OWNER bank"} {
+		if _, err := conn.Exec(ctx, statement).ReadAll(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *servers) startEtcd(ctx context.Context) (err error) {
+	s.etcd, err = etcd.Start(ctx, cluster.Options{Nodes: 3, InMemory: true, Loopback: true})
+	if err != nil {
+		return err
+	}
+	s.t.Cleanup(func() {
+		if err := s.etcd.Stop(); err != nil {
+			s.t.Error(err)
+		}
+	})
+	return nil
+}
+
+// The first two lines of a scenario say which verdict is expected, and which
+// database is to be given where the scenario names none.
+var scenarioHead = regexp.MustCompile(`^# verdict: (valid|invalid)\n# database: (sqlite|postgres|etcd|memory|cluster)\n(?:# brief: (.*)\n)?#\n# [A-Za-z]`)
+
+// tryScenarios runs each scenario, shortened, and wants the verdict that it
+// names.
+func tryScenarios(t *testing.T, sh *shell) {
+	files, err := filepath.Glob("../scenarios/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there is no scenario: %v", err)
+	}
+	readme := read(t, "../README.md")
+	for _, path := range files {
+		name := filepath.Base(path)
+		t.Run(name, func(t *testing.T) {
+			head := scenarioHead.FindStringSubmatch(read(t, path))
+			if head == nil {
+				t.Fatal("a scenario begins with the lines `# verdict: valid` or invalid, `# database: NAME`, `#`, and says what it shows")
+			}
+			row := regexp.MustCompile(fmt.Sprintf(`\| \[[a-z-]+\]\(scenarios/%s\) \| [A-Za-z]+ \| %s \|`, regexp.QuoteMeta(name), head[1]))
+			if !row.MatchString(readme) {
+				t.Errorf("README.md has no row for it with the verdict %s", head[1])
+			}
+			line := "stroppy run bank --scenario scenarios/" + name + brief
+			if head[2] == "postgres" || head[2] == "etcd" {
+				address, missing := sh.servers.address(t, head[2]+"://bank@localhost")
+				if missing != "" {
+					t.Skip(missing)
+				}
+				line += " --db '" + address + "'"
+			}
+			if head[2] == "cluster" { // its faults take longer than a brief run
+				line = "stroppy run bank --clients 4 --scenario scenarios/" + name + " " + head[3]
+			}
+			code, stdout, stderr := sh.run(t, line)
+			if why := stderr; code == 2 && strings.Contains(why, "run as root") || code == 3 && strings.Contains(why, "install the Debian package") {
+				t.Skip("skipped engine: cluster: " + strings.TrimSpace(why))
+			}
+			want := map[string]int{"valid": 0, "invalid": 1}[head[1]]
+			if verdict, _, _ := strings.Cut(stdout, " "); strings.ToLower(verdict) != head[1] || code != want {
+				t.Errorf("the verdict is %s and the exit code %d; the scenario says %s\n%s\n%s", verdict, code, head[1], stdout, stderr)
+			}
+		})
+	}
+}
+
+var (
+	flagName = regexp.MustCompile(`--[a-z][a-z-]*`)
+	scheme   = regexp.MustCompile(`(?m)^([a-z]+):`)
+	first    = regexp.MustCompile(`(?m)^([a-z-]+) `)
+)
+
+// tryNames holds that the documents name all checks, databases and mutants, and
+// no flag that does not exist.
+func tryNames(t *testing.T, sh *shell) {
+	list := func(args string) string {
+		code, stdout, stderr := sh.run(t, "stroppy "+args)
+		if code != 0 {
+			t.Fatalf("stroppy %s ended with %d: %s", args, code, stderr)
+		}
+		return stdout
+	}
+	readme, databases := read(t, "../README.md"), read(t, "../docs/databases.md")
+	for _, m := range first.FindAllStringSubmatch(list("list checks"), -1) {
+		if !strings.Contains(readme, "\n| `"+m[1]+"` | ") {
+			t.Errorf("README.md has no row for the check %s", m[1])
+		}
+	}
+	for _, m := range scheme.FindAllStringSubmatch(list("list databases"), -1) {
+		if !strings.Contains(databases, "\n`"+m[1]+":") {
+			t.Errorf("docs/databases.md has no section on %s:", m[1])
+		}
+	}
+	for _, m := range memory.Mutants() {
+		if !strings.Contains(databases, fmt.Sprintf("\n| `%s` | %s | `%s` |\n", m.Name, m.Bug, m.Check)) {
+			t.Errorf("docs/databases.md does not have the row of the mutant %s as it is", m.Name)
+		}
+	}
+	help := ""
+	for _, name := range []string{"run", "pop", "pay", "check", "report"} {
+		help += list(name + " --help")
+	}
+	known := flagName.FindAllString(help, -1)
+	for _, name := range flagName.FindAllString(readme, -1) {
+		if !slices.Contains(known, name) {
+			t.Errorf("README.md names the flag %s, which no command has", name)
+		}
+	}
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
+	noSlug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// TestLinks holds that every relative link leads to a file, and to a heading in
+// it where one is named.
+func TestLinks(t *testing.T) {
+	for _, path := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(read(t, path), -1) {
+			target, fragment, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			file := path
+			if target != "" {
+				file = filepath.Join(filepath.Dir(path), target)
+			}
+			if _, err := os.Stat(file); err != nil {
+				t.Errorf("%s links to %s: %v", path, m[1], err)
+				continue
+			}
+			if fragment != "" && !slices.Contains(slugs(read(t, file)), fragment) {
+				t.Errorf("%s links to %s, and there is no such heading", path, m[1])
+			}
+		}
+	}
+}
+
+// slugs returns the names under which the headings of a document can be linked.
+func slugs(text string) (list []string) {
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		plain := noSlug.ReplaceAllString(strings.ToLower(m[1]), "")
+		list = append(list, strings.ReplaceAll(strings.TrimSpace(plain), " ", "-"))
+	}
+	return list
+}

@@ -19,9 +19,9 @@ type violation struct {
 
 // writeSkew lets two joint transfers each read what the other changes.
 func writeSkew(w *world) {
-	t1 := w.begin(history.Joint)
+	w.begin(history.Joint)
 	t2 := w.begin(history.Joint)
-	t1 = &w.txns[len(w.txns)-2]
+	t1 := &w.txns[len(w.txns)-2]
 	t1.End = t2.End // they overlap
 	w.see(t1, 1)
 	w.see(t2, 0)
@@ -148,7 +148,7 @@ var violations = []violation{
 		expect: isolation.SnapshotIsolation, make: writeSkew, tolerated: true},
 	{name: "long fork", check: Serializable, says: "long fork", also: "strict", expect: isolation.SnapshotIsolation, make: longFork},
 	{name: "circular information flow", check: Serializable, says: "G1c", also: "strict", expect: isolation.ReadCommitted, make: func(w *world) {
-		t1 := w.begin(history.Joint)
+		w.begin(history.Joint)
 		w.begin(history.Joint)
 		t1, t2 := &w.txns[0], &w.txns[1]
 		w.leg(t1, 0, -5)
@@ -159,7 +159,7 @@ var violations = []violation{
 		w.see(t1, 2)
 	}},
 	{name: "dirty write", check: Serializable, says: "G0", also: "strict", expect: isolation.ReadUncommitted, make: func(w *world) {
-		t1 := w.begin(history.Transfer)
+		w.begin(history.Transfer)
 		w.begin(history.Transfer)
 		t1, t2 := &w.txns[0], &w.txns[1]
 		w.leg(t1, 0, -5)

@@ -290,7 +290,7 @@ func (a *app) pop(config *config) error {
 		return err
 	}
 	_, err = fmt.Fprintf(a.stdout, "loaded %d accounts holding %s in %.3g s into %s; seed %d\n",
-		result.Accounts, result.Total, loaded.Seconds.Seconds(), scenario.Redact(config.DB), config.Seed)
+		result.Accounts, result.Total, loaded.Took.Seconds(), scenario.Redact(config.DB), config.Seed)
 	return err
 }
 

@@ -245,7 +245,7 @@ func (c *conductor) load(ctx context.Context) error {
 // Loaded turns what a load came to into its form in the result.
 func Loaded(l workload.Loaded) *report.Load {
 	r := &report.Load{Accounts: l.Accounts, Total: l.Total, Resumed: l.Resumed}
-	if s := l.Seconds.Seconds(); s > 0 {
+	if s := l.Took.Seconds(); s > 0 {
 		perSecond := float64(l.Accounts-min(l.Resumed, l.Accounts)) / s
 		r.Seconds, r.RowsPerSecond = &s, &perSecond
 	}

@@ -53,6 +53,6 @@ type Workload interface {
 type Loaded struct {
 	Accounts uint64
 	Total    string        // decimal text
-	Seconds  time.Duration // zero from Attach
+	Took     time.Duration // zero from Attach
 	Resumed  uint64        // accounts that an interrupted load had left and this one kept
 }

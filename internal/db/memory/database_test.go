@@ -28,8 +28,8 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for url, text := range map[string]string{
-		"":                              "begins with memory:",
-		"sqlite:x":                      "begins with memory:",
+		"":                              "is of another database",
+		"sqlite:x":                      "is of another database",
 		"memory:/tmp/x":                 `"/tmp/x"`,
 		"memory:?mutant=":               "there is no mutant",
 		"memory:?mutant=lost-updates":   "the nearest is lost-update,",

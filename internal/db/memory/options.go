@@ -38,7 +38,7 @@ func parseOptions(text string) (options, error) {
 	o := options{rate: 0.001, seed: 1, n: 5}
 	rest, ok := strings.CutPrefix(text, "memory:")
 	if !ok {
-		return o, errors.New("the address of this database begins with memory:")
+		return o, errors.New("an address that does not begin with memory: is of another database")
 	}
 	path, raw, _ := strings.Cut(rest, "?")
 	if path != "" {

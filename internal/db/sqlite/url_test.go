@@ -37,7 +37,7 @@ func TestParseURLRefuses(t *testing.T) {
 		"sqlite::memory:":                  "use memory:",
 		"sqlite::memory:?journal=wal":      "use memory:",
 		"sqlite:file::memory:":             "use memory:",
-		"sqlite:file:x.db":                 "without file:",
+		"sqlite:file:x.db":                 "and no file: before it",
 		"sqlite://host/x.db":               "without the two slashes",
 		"sqlite:a\x00b":                    "zero byte",
 		"sqlite:x?sync=full":               "synchronous, journal, busy_timeout, cache_size",

@@ -128,7 +128,7 @@ func (b *Bank) Load(ctx context.Context, progress func(done, total uint64)) (wor
 		return workload.Loaded{}, loadError(reached, c.Accounts, err)
 	}
 	return workload.Loaded{
-		Accounts: c.Accounts, Total: money.Format(total), Seconds: time.Since(started), Resumed: kept,
+		Accounts: c.Accounts, Total: money.Format(total), Took: time.Since(started), Resumed: kept,
 	}, nil
 }
 

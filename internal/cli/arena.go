@@ -45,6 +45,7 @@ func (a *app) openArena(s *session, config *config) (*arena, error) {
 		script = append(script, fault)
 	}
 	options.Layer = options.Layer || script.NeedsLayer()
+	options.Clock = script.NeedsClock()
 	if err := a.clearLeftovers(s.ctx, a.stderr); err != nil {
 		return nil, err
 	}

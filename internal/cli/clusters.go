@@ -10,7 +10,9 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/cluster/redis"
 	"stroppy/internal/scenario"
 )
 
@@ -26,7 +28,10 @@ type clusterKind struct {
 func clusterKinds() []clusterKind {
 	return []clusterKind{
 		{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcd.Start)},
+		{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
+		{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
 		{"postgres", "postgres:N[?sync=off&fsync=off]  a PostgreSQL primary with synchronous standbys and automatic fail-over", 1, 5, starter(postgres.StartCluster)},
+		{"redis", "redis:N[?appendfsync=always&wait=1]  a Redis primary with asynchronous replicas and automatic fail-over", 2, 5, starter(redis.StartCluster)},
 	}
 }
 

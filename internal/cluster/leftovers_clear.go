@@ -33,7 +33,7 @@ func Clear(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	var cleared []string
-	for _, r := range records {
+	for _, r := range slices.Backward(records) { // a later one of the same program may have mounts in a folder of an earlier one
 		if r.Alive {
 			continue
 		}

@@ -28,6 +28,14 @@ type Program struct {
 	Death, Shutdown syscall.Signal
 	// Patience bounds the shutdown in good order, from the server's habits.
 	Patience time.Duration
+	// Layer puts a file system of ours under the data at the first start; what
+	// they hold then counts as synced. Close takes it away.
+	Layer bool
+	// Clock lets the server's clock be steered, if the machine and the program
+	// allow it.
+	Clock bool
+	// Now asks the server what time it is; nil if nobody can.
+	Now func(ctx context.Context) (time.Time, error)
 }
 
 // Server is one node's server process, which is a Node. Create one with
@@ -43,6 +51,8 @@ type Server struct {
 	mu      sync.Mutex
 	process *Process // nil while it is down
 	paused  bool
+	layer   *layer // nil if there is none, and before the first start
+	steering
 }
 
 // NewServer describes the server of node number. dir holds its data and log is
@@ -121,6 +131,9 @@ func (s *Server) start(ctx context.Context) error {
 	if s.Running() {
 		return nil
 	}
+	if err := s.underlay(ctx); err != nil {
+		return fmt.Errorf("start %s: %w", s.Name(), err)
+	}
 	for try := 1; ; try++ {
 		err := s.startOnce(ctx)
 		if err == nil {
@@ -152,10 +165,14 @@ func (s *Server) startOnce(ctx context.Context) error {
 	if cmd.Stderr == nil {
 		cmd.Stderr = log
 	}
+	if err := s.preload(cmd); err != nil {
+		return err
+	}
 	p, err := s.host.Start(cmd, s.program.Death)
 	if err != nil {
 		return err
 	}
+	defer s.forgetShared(p.PID())
 	s.mu.Lock()
 	s.process, s.paused = p, false
 	s.mu.Unlock()
@@ -190,8 +207,12 @@ func (s *Server) tail() string {
 	if err != nil || len(text) == 0 {
 		return ""
 	}
+	return "; its log ends: " + lastLines(text)
+}
+
+func lastLines(text []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return "; its log ends: " + strings.Join(lines[max(0, len(lines)-3):], " | ")
+	return strings.Join(lines[max(0, len(lines)-3):], " | ")
 }
 
 // Kill ends the server and its descendants with SIGKILL and returns when they
@@ -214,6 +235,14 @@ func (s *Server) kill() error {
 		return fmt.Errorf("kill %s: %w", s.Name(), err)
 	}
 	return nil
+}
+
+// Close kills the server, and takes away what was put under its data and its
+// clock. The data stay as they are. It may be called again.
+func (s *Server) Close() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	return errors.Join(s.kill(), s.removeLayer(), s.removeClock())
 }
 
 // Terminate shuts the server down in good order; one that takes longer than its
@@ -280,7 +309,8 @@ func (s *Server) Paused() bool {
 	return s.paused
 }
 
-// Replace kills the server, empties its data folder, and lets it join again.
+// Replace kills the server, empties its data folder, and lets it join again, on a
+// disk that has no fault any more.
 func (s *Server) Replace(ctx context.Context) error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -290,11 +320,20 @@ func (s *Server) Replace(ctx context.Context) error {
 	if err := s.kill(); err != nil {
 		return err
 	}
-	if err := s.empty(); err != nil {
+	err := s.renewDisk(ctx)
+	if err == nil {
+		err = s.empty()
+	}
+	if err != nil {
 		return fmt.Errorf("replace %s: take its data away: %w", s.Name(), err)
 	}
 	if err := s.program.Join(ctx); err != nil {
 		return fmt.Errorf("replace %s: %w", s.Name(), err)
+	}
+	if s.Layered() == nil { // what a node starts with counts as synced
+		if err := s.Sync(); err != nil {
+			return fmt.Errorf("replace %s: %w", s.Name(), err)
+		}
 	}
 	return s.start(ctx)
 }

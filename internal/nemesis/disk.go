@@ -19,13 +19,15 @@ type Disk interface {
 	// is.
 	Layered() error
 	// Fill and Slow work at once; heal undoes them, and may be called again when it
-	// fails. Fill lets every write to the node's data fail with ENOSPC.
+	// fails. Fill lets everything that needs room on the node's disk fail with ENOSPC.
 	Fill(ctx context.Context) (heal func() error, err error)
 	// Slow lets every call to the node's data folder take so much longer.
 	Slow(ctx context.Context, perCall time.Duration) (heal func() error, err error)
 	// LoseUnsynced throws away what was written and not synced. It is called
 	// while the node is down.
 	LoseUnsynced() error
+	// Sync makes all that was written until now count as synced.
+	Sync() error
 }
 
 // The faults of disks.
@@ -121,6 +123,7 @@ func (d disk) plan(g *ground, m moment) (*wound, error) {
 	case diskFull:
 		w.each(nodes, func(ctx context.Context, n cluster.Node) (func() error, error) { return disks[n].Fill(ctx) })
 		w.watch(nodes, fullSeen)
+		w.restartAfter(g, nodes)
 	case slowDisk:
 		w.each(nodes, func(ctx context.Context, n cluster.Node) (func() error, error) { return disks[n].Slow(ctx, d.perCall) })
 		w.watch(nodes, d.slowSeen)
@@ -129,6 +132,42 @@ func (d disk) plan(g *ground, m moment) (*wound, error) {
 		w.powerCut(nodes, disks)
 	}
 	return w, nil
+}
+
+// restartAfter lets the heal start the nodes again whose servers ended by
+// themselves, as some do where there is no space.
+func (w *wound) restartAfter(g *ground, nodes []cluster.Node) {
+	undo := w.heal
+	w.heal = func(ctx context.Context) error {
+		if err := undo(ctx); err != nil {
+			return err
+		}
+		for _, n := range nodes {
+			g.mu.Lock()
+			held := g.held(n.Number(), partLife)
+			g.mu.Unlock()
+			if n.Running() || held {
+				continue
+			}
+			if err := n.Restart(ctx); err != nil {
+				return fmt.Errorf("start %s, which had ended on a full disk: %w", n.Name(), err)
+			}
+		}
+		return nil
+	}
+}
+
+// settle makes the load count as synced on every node with a file system of ours:
+// a power cut loses what the drive wrote and did not sync, not what came before.
+func (g *ground) settle() error {
+	for _, n := range g.cluster.Nodes() {
+		if d, err := layer(n); err == nil {
+			if err := d.Sync(); err != nil {
+				return fmt.Errorf("settle the disk of %s before the first fault: %w", n.Name(), err)
+			}
+		}
+	}
+	return nil
 }
 
 // watch verifies a fault and its heal by a look at each node's data.

@@ -120,6 +120,14 @@ func (f Fault) check() error {
 	return nil
 }
 
+// NeedsClock tells whether a fault of the script needs clocks that can be moved,
+// which a cluster must be started with.
+func (s Script) NeedsClock() bool {
+	return slices.ContainsFunc(s, func(f Fault) bool {
+		return slices.ContainsFunc(f.effects, func(e effect) bool { _, ok := e.(timing); return ok })
+	})
+}
+
 // NeedsLayer tells whether a fault of the script needs a file system of ours
 // under the data of the nodes, which a cluster must be started with.
 func (s Script) NeedsLayer() bool {

@@ -157,6 +157,11 @@ func (s splitting) needsLeader() bool {
 // began only once. Run is called once.
 func (n *Nemesis) Run(ctx context.Context, clock func() int64, note func(Injection)) {
 	n.clock, n.note = clock, note
+	if n.script.NeedsLayer() {
+		if err := n.ground.settle(); err != nil {
+			n.tell(Injection{Fault: "prepare the disks", Scheduled: clock(), Err: err.Error(), Over: true})
+		}
+	}
 	var lines sync.WaitGroup
 	for i := range n.script {
 		l := n.line(i)

@@ -81,6 +81,8 @@ func (s *steered) Slow(context.Context, time.Duration) (func() error, error) {
 	return func() error { return nil }, nil
 }
 
+func (s *steered) Sync() error { return nil }
+
 func (s *steered) LoseUnsynced() error {
 	if s.durable {
 		return nil

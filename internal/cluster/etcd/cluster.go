@@ -24,6 +24,8 @@ import (
 type Cluster struct {
 	binary    string
 	flags     []string // further ones for every node
+	layer     bool     // a file system of ours is under the data
+	clock     bool     // the clocks can be steered
 	dir       string
 	temporary bool            // Start made dir
 	record    *cluster.Record // of what a later start clears if this program is killed
@@ -70,15 +72,13 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		return nil, err
 	case o.Nodes < 1:
 		return nil, fmt.Errorf("start an etcd cluster: %d nodes asked for, at least 1 is needed", o.Nodes)
-	case o.Layer:
-		return nil, errors.New("start an etcd cluster: no file system can be put under the data of its nodes: leave the disk faults out")
 	}
 	binary, err := cluster.Find("etcd", "etcd-server")
 	if err != nil {
 		return nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		c := &Cluster{binary: binary, flags: flags, changing: make(chan struct{}, 1)}
+		c := &Cluster{binary: binary, layer: o.Layer, clock: o.Clock, flags: flags, changing: make(chan struct{}, 1)}
 		c.life, c.retire = context.WithCancelCause(context.Background())
 		err := c.start(ctx, o)
 		if err == nil {

@@ -365,7 +365,6 @@ func TestStartRefuses(t *testing.T) {
 		{cluster.Options{Nodes: 1, Params: url.Values{"sync": {"off"}}}, "parameter sync: etcd has none"},
 		{cluster.Options{Nodes: 1, Params: url.Values{"set.data-dir": {"/"}}}, "parameter set.data-dir: "},
 		{cluster.Options{Nodes: 1, Params: url.Values{"set.initial-cluster": {"x"}}}, "parameter set.initial-cluster: "},
-		{cluster.Options{Nodes: 1, Layer: true}, "disk faults"},
 		{cluster.Options{Nodes: 1, Dir: used, Loopback: true}, "take another folder"},
 		{cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: url.Values{"set.heartbeat-interval": {"1000"}}}, "should be at least as 5 times"},
 	} {

@@ -52,6 +52,7 @@ func (c *Cluster) newNode(ctx context.Context, host *cluster.Host) (*node, error
 	program := cluster.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
+		Layer: c.layer, Clock: c.clock,
 	}
 	dir := filepath.Join(c.dir, fmt.Sprintf("n%d", c.hosts))
 	n.Server = cluster.NewServer(c.hosts, host, dir, dir+".log", program)
@@ -200,5 +201,5 @@ func (n *node) bound(ctx context.Context) (context.Context, context.CancelFunc) 
 
 // erase ends the node for good and removes what was made for it.
 func (n *node) erase() error {
-	return errors.Join(n.Kill(), os.RemoveAll(n.Dir()), os.RemoveAll(n.Log()))
+	return errors.Join(n.Server.Close(), os.RemoveAll(n.Dir()), os.RemoveAll(n.Log()))
 }

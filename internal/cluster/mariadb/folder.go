@@ -25,13 +25,21 @@ func (s *Server) prepare(ctx context.Context, install string, settings map[strin
 	if s.made() {
 		return nil
 	}
-	cmd := s.command(ctx, install, "--no-defaults", "--datadir="+s.data(), "--tmpdir="+s.scratch(),
-		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size="+logFileSize)
+	cmd := s.command(ctx, install, installFlags(s.data(), s.scratch(), "--innodb-log-file-size="+logFileSize)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("mariadb-install-db: %w: %s", err, complaints(out))
 	}
 	// What came before the script's last step may lack a table of rights.
 	return os.WriteFile(s.mark(), nil, 0o644)
+}
+
+// installFlags are those of mariadb-install-db, for a superuser without a
+// password.
+func installFlags(data, scratch string, more ...string) []string {
+	return append([]string{
+		"--no-defaults", "--datadir=" + data, "--tmpdir=" + scratch,
+		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
+	}, more...)
 }
 
 // scratch is the folder of temporary tables. A server that starts takes away all
@@ -70,24 +78,31 @@ func (s *Server) makeDir() error {
 	if s.dir, err = filepath.Abs(s.dir); err != nil {
 		return err
 	}
-	if s.attr == nil {
-		return s.own()
+	if err := enterable(s.dir, s.attr); err != nil {
+		return err
 	}
-	for parent := filepath.Dir(s.dir); ; parent = filepath.Dir(parent) {
+	return s.own()
+}
+
+// enterable says which folder above dir the server's user cannot pass.
+func enterable(dir string, attr *syscall.Credential) error {
+	if attr == nil {
+		return nil
+	}
+	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
 		info, err := os.Stat(parent)
 		if err != nil {
 			return err
 		}
 		// Only the last x counts, unless the folder is the user's own.
-		if stat, ok := info.Sys().(*syscall.Stat_t); info.Mode()&0o001 == 0 && !(ok && stat.Uid == s.attr.Uid) {
+		if stat, ok := info.Sys().(*syscall.Stat_t); info.Mode()&0o001 == 0 && !(ok && stat.Uid == attr.Uid) {
 			return fmt.Errorf("MariaDB refuses to run as root, and its user cannot enter %s: "+
 				"name another folder, or run chmod o+x %s", parent, parent)
 		}
 		if parent == filepath.Dir(parent) {
-			break
+			return nil
 		}
 	}
-	return s.own()
 }
 
 // own makes the folder of temporary tables and gives it and the server's to its

@@ -20,6 +20,8 @@ import (
 // Cluster is a running primary with its standbys.
 type Cluster struct {
 	params    params
+	layer     bool                // a file system of ours is under the data
+	clock     bool                // the clocks can be steered
 	attr      *syscall.Credential // whom the servers run as; nil for the caller
 	programs  programs
 	dir       string
@@ -100,15 +102,13 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		return nil, err
 	case o.Nodes < 1:
 		return nil, fmt.Errorf("start a PostgreSQL cluster: %d nodes asked for, at least 1 is needed", o.Nodes)
-	case o.Layer:
-		return nil, errors.New("start a PostgreSQL cluster: no file system can be put under the data of its nodes: leave the disk faults out")
 	}
 	programs, err := findPrograms()
 	if err != nil {
 		return nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		c := &Cluster{params: params, programs: programs, changing: newLock(), roles: newLock()}
+		c := &Cluster{params: params, layer: o.Layer, clock: o.Clock, programs: programs, changing: newLock(), roles: newLock()}
 		c.life, c.retire = context.WithCancelCause(context.Background())
 		err := c.start(ctx, o)
 		if err == nil {
@@ -370,5 +370,5 @@ func (n *node) erase() error {
 	defer n.busy.release()
 	n.orders.close()
 	n.waiter.close()
-	return errors.Join(n.Server.Kill(), releaseMemory(n.Dir()), os.RemoveAll(n.folder), os.RemoveAll(n.sockets))
+	return errors.Join(n.Server.Close(), releaseMemory(n.Dir()), os.RemoveAll(n.folder), os.RemoveAll(n.sockets))
 }

@@ -412,9 +412,6 @@ func TestStartClusterRefuses(t *testing.T) {
 	if _, err := StartCluster(ctx, cluster.Options{}); err == nil {
 		t.Error("a cluster of no nodes was started")
 	}
-	if _, err := StartCluster(ctx, cluster.Options{Nodes: 1, Layer: true}); err == nil {
-		t.Error("a layer was promised")
-	}
 	dir := openDir(t)
 	must(t, os.Mkdir(filepath.Join(dir, "n0"), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "n0", "precious"), nil, 0o600))

@@ -114,6 +114,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 		// SIGQUIT is the immediate shutdown, in which the postmaster takes its
 		// children along; SIGINT is the fast one.
 		Death: syscall.SIGQUIT, Shutdown: syscall.SIGINT, Patience: patience,
+		Layer: c.layer, Clock: c.clock, Now: n.now,
 	})
 	if n.orders, err = newSession(n.sockets, n.port, "local", orderLimit); err != nil {
 		return nil, err
@@ -171,6 +172,16 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 	cmd.Dir = n.folder
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: n.cluster.attr}
 	return cmd, nil
+}
+
+// now is the time that the server says it is.
+func (n *node) now(ctx context.Context) (time.Time, error) {
+	rows, err := n.orders.ask(ctx, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+	if err != nil {
+		return time.Time{}, err
+	}
+	micros, err := strconv.ParseInt(rows[0][0], 10, 64)
+	return time.UnixMicro(micros), err
 }
 
 // ready returns when the server answers queries.

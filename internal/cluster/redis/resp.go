@@ -20,27 +20,14 @@ func ask(ctx context.Context, address, password string, words []string) (string,
 	if err != nil {
 		return "", err
 	}
-	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return "", err
-		}
-	}
-	var request strings.Builder
-	if password != "" {
-		command(&request, "AUTH", password)
-	}
-	command(&request, words...)
-	if _, err := io.WriteString(conn, request.String()); err != nil {
-		return "", err
-	}
+	defer abandon(conn)
 	r := bufio.NewReader(conn)
 	if password != "" {
-		if _, err := reply(r); err != nil {
+		if _, err := converse(ctx, conn, r, []string{"AUTH", password}); err != nil {
 			return "", fmt.Errorf("ask %s for the right to ask: %w", address, err)
 		}
 	}
-	text, err := reply(r)
+	text, err := converse(ctx, conn, r, words)
 	if err != nil {
 		return "", fmt.Errorf("%s on %s: %w", strings.Join(words, " "), address, err)
 	}
@@ -54,7 +41,7 @@ func command(to *strings.Builder, words ...string) {
 	}
 }
 
-// reply reads one reply; an error reply is an error.
+// reply reads one reply; an error reply is a refusal.
 func reply(r *bufio.Reader) (string, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {
@@ -69,7 +56,7 @@ func reply(r *bufio.Reader) (string, error) {
 	case '+', ':':
 		return rest, nil
 	case '-':
-		return "", errors.New(rest)
+		return "", refusal(rest)
 	}
 	size, err := strconv.Atoi(rest)
 	switch {

@@ -192,7 +192,26 @@ func (l *link) takesWrites(galera bool) error {
 	if len(row) != 2 || row[1] != "ON" {
 		return errNotReady
 	}
-	return nil
+	return l.catchUp()
+}
+
+// catchUp waits until the node has applied all that its cluster has committed so
+// far, so that a new session sees what an older one did on another node; what the
+// session then does is left as the server has it
+// (https://galeracluster.com/library/documentation/mysql-wsrep-options.html#wsrep-sync-wait).
+func (l *link) catchUp() error {
+	row, err := l.row("SELECT @@SESSION.wsrep_sync_wait")
+	if err != nil {
+		return err
+	}
+	if _, err := l.exec("SET SESSION wsrep_sync_wait = 1"); err != nil {
+		return err
+	}
+	if _, err := l.row("SELECT 1"); err != nil {
+		return err
+	}
+	_, err = l.exec("SET SESSION wsrep_sync_wait = " + row[0])
+	return err
 }
 
 // row runs a query and returns its only row as text.

@@ -41,6 +41,8 @@ func (s *session) Commit(ctx context.Context) error {
 	switch {
 	case len(s.writes) == 0:
 		return nil
+	case s.db.config.any:
+		return fatal(op, "the URL says read=any, which is for reading only: take read=any out to write to the primary")
 	case s.readOnly:
 		return fatal(op, "a read-only transaction has %d writes", len(s.writes))
 	case len(s.writes) > maxWrites:

@@ -13,6 +13,7 @@ import (
 	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/redis"
+	"stroppy/internal/isolation"
 )
 
 // appendOnce writes key unless it is there; applied tells that it did.
@@ -283,4 +284,39 @@ func TestUnreachable(t *testing.T) {
 	must(t, c.Kill(0))
 	_, err = d.KVSession(t.Context(), db.SessionOptions{})
 	expect(t, "all are dead", err, db.Unavailable, "none of the 2")
+}
+
+// TestReadAny reads a replica by itself, and goes on when its primary is dead.
+func TestReadAny(t *testing.T) {
+	ways(t, servers.Options{Nodes: 2}, func(t *testing.T, c *servers.Servers, url string) {
+		ctx := within(t, time.Minute)
+		put(t, open(t, url+"&wait=1&wait_timeout=20s&timeout=20s"), "a", "1", "b", "2")
+		alone := strings.Replace(url, c.Endpoints()[0]+",", "", 1)
+		_, err := redis.Open(ctx, alone)
+		expect(t, "a replica without read=any", err, db.Unavailable, "is a replica")
+		d := open(t, alone+"&read=any")
+		if claim, err := d.Claim(""); err != nil || claim.Level != isolation.Serializable {
+			t.Errorf("the claim is %+v, %v: a replica is behind", claim, err)
+		}
+		s := newSession(t, d)
+		look := func() {
+			t.Helper()
+			begin(t, s)
+			expectRead(t, s, "1 2 -", "a", "b", "c")
+			commit(t, s)
+			if got := strings.Join(scan(t, s, "", ""), " "); got != "a=1 b=2" {
+				t.Errorf("a scan of the replica finds %q", got)
+			}
+		}
+		look()
+		begin(t, s)
+		s.Set([]byte("a"), []byte("3"))
+		expect(t, "a write", s.Commit(ctx), db.Fatal, "read=any")
+		if info, err := d.Info(ctx); err != nil || info.Name == "" {
+			t.Errorf("the replica says of itself %+v, %v", info, err)
+		}
+		must(t, c.Kill(0))
+		look()
+		must(t, c.Restart(ctx, 0))
+	})
 }

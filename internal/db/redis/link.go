@@ -24,7 +24,7 @@ const probeTimeout = time.Second
 // nobody compared.
 type link struct {
 	node    string
-	primary bool // it said so when the link was made
+	primary bool // it said so when the link was made, or it does not matter
 	client  *goredis.Client
 	conn    *goredis.Conn
 	wire    *wire
@@ -157,7 +157,7 @@ func (l *link) inspect(ctx context.Context, c *config) error {
 	if err := role.Err(); err != nil {
 		return failure(op, l.node, err, reading)
 	}
-	if l.primary = isPrimary(role); !l.primary {
+	if l.primary = c.stays(role); !l.primary {
 		return nil
 	}
 	for _, question := range questions[2:] {
@@ -195,6 +195,9 @@ func (l *link) suits(hello *goredis.Cmd) error {
 	}
 	return nil
 }
+
+// stays tells, by an answer to ROLE, that the server may be read yet.
+func (c *config) stays(role *goredis.Cmd) bool { return c.any || isPrimary(role) }
 
 // isPrimary reads the answer to ROLE, which begins with a word.
 func isPrimary(role *goredis.Cmd) bool {

@@ -61,14 +61,16 @@ var (
 
 // Open opens a server by its URL,
 //
-//	redis://[[user]:password@]h1[:6379],h2/DB[?commit=script|watch][&wait=N][&wait_timeout=1s][&timeout=5s]
+//	redis://[[user]:password@]h1[:6379],h2/DB[?commit=script|watch][&wait=N][&wait_timeout=1s][&timeout=5s][&read=any]
 //
 // and returns when all servers that answer have been asked what they are and one
 // of them is the primary. rediss:// is the same over TLS, with ca=FILE for the
 // certificates to trust. commit says how a transaction is committed. With wait a
 // commit is a success only when so many replicas have acknowledged it. timeout is
-// of each call, to which a commit adds wait_timeout. A context that is cancelled
-// is noticed before a call, its deadline also during one.
+// of each call, to which a commit adds wait_timeout. With read=any the one server
+// is read whatever its role is, which tells what a replica holds, and nothing is
+// written. A context that is cancelled is noticed before a call, its deadline also
+// during one.
 func Open(ctx context.Context, url string) (*Database, error) {
 	c, err := parseURL(url)
 	if err != nil {
@@ -107,9 +109,18 @@ func (d *Database) MaxReads() int { return maxReads }
 // and agrees with real time. Redis promises no more than that: its replication is
 // asynchronous, so a fail-over may lose what was acknowledged, with wait=N too;
 // and what a crash of the primary itself loses is a question of appendfsync.
+//
+// A replica executes what its primary did, in the same order and each as one, so
+// what is read there with read=any was true together, some time ago.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	if name != "" && name != level {
 		return db.Claim{}, fatal("choose an isolation", "Redis has none called %q: it has only one, called %s here", name, level)
+	}
+	if d.config.any {
+		return db.Claim{
+			Isolation: level, Level: isolation.Serializable,
+			Source: "a replica executes what its primary did in the same order, and is behind it, https://redis.io/docs/latest/operate/oss_and_stack/management/replication/",
+		}, nil
 	}
 	how := "a script is executed as one, https://redis.io/docs/latest/develop/programmability/eval-intro/"
 	if d.config.watch {

@@ -100,7 +100,7 @@ func (s *session) readPage(ctx context.Context, start, end []byte, size int) (pa
 	if err := role.Err(); err != nil {
 		return page{}, s.fail(op, err, reading)
 	}
-	if !isPrimary(role) {
+	if !s.db.config.stays(role) {
 		return page{}, s.lose(unavailable(op, "the Redis server %s is no primary any more", s.link.node))
 	}
 	answer, _ := cmd.Val().([]any)

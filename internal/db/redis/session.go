@@ -179,7 +179,7 @@ func (s *session) fetch(ctx context.Context, keys [][]byte) ([]any, error) {
 			return nil, s.fail(op, err, reading)
 		}
 	}
-	if !isPrimary(role) {
+	if !s.db.config.stays(role) {
 		return nil, s.lose(unavailable(op, "the Redis server %s is no primary any more", s.link.node))
 	}
 	if wait != nil && wait.Val() < int64(s.db.config.wait) {

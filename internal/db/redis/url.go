@@ -31,10 +31,11 @@ type config struct {
 	timeout  time.Duration // of one call
 	wait     int           // replicas that must acknowledge a commit
 	waitFor  time.Duration // how long they may take
+	any      bool          // read=any: the one server is read whatever its role is, and never written
 }
 
 // parameters are the names that the URL's query knows.
-var parameters = []string{"ca", "commit", "timeout", "wait", "wait_timeout"}
+var parameters = []string{"ca", "commit", "read", "timeout", "wait", "wait_timeout"}
 
 // parseURL reads redis://[[user]:password@]h1[:6379],h2/DB[?…]; rediss:// is the
 // same over TLS. net/url does not take several hosts. No error repeats the
@@ -136,6 +137,19 @@ func (c *config) query(text string) error {
 			return fmt.Errorf("read the Redis URL: wait=%s is no number of replicas from 0 to %d", value, mostReplicas)
 		}
 		c.wait = int(number)
+	}
+	if values.Has("read") {
+		switch value := values.Get("read"); {
+		case value == "primary":
+		case value != "any":
+			return fmt.Errorf("read the Redis URL: read=%s is neither primary, the default, nor any", value)
+		case len(c.nodes) > 1:
+			return errors.New("read the Redis URL: read=any takes one server, for of several nobody would know which was read")
+		case c.wait > 0:
+			return errors.New("read the Redis URL: wait means nothing with read=any, which commits nothing")
+		default:
+			c.any = true
+		}
 	}
 	if c.ca = values.Get("ca"); c.ca != "" && !c.tls {
 		return errors.New("read the Redis URL: ca names certificates for TLS, and the URL does not begin with rediss://")

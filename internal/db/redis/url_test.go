@@ -26,6 +26,8 @@ func TestParseURL(t *testing.T) {
 			c.nodes, c.user, c.password, c.database, c.watch, c.timeout = []string{"h1:9"}, "u", "p", 2, true, 300*time.Millisecond
 		}),
 		"redis://h1?commit=script&wait=2&wait_timeout=50ms": base(func(c *config) { c.wait, c.waitFor = 2, 50*time.Millisecond }),
+		"redis://h1?read=primary":                           base(func(*config) {}),
+		"redis://h1?read=any":                               base(func(c *config) { c.any = true }),
 		"rediss://h1?ca=/etc/ca.pem":                        base(func(c *config) { c.tls, c.ca = true, "/etc/ca.pem" }),
 	} {
 		got, err := parseURL(url)
@@ -51,7 +53,7 @@ func TestParseURLRefuses(t *testing.T) {
 		"redis://u:@h1":                     "password",
 		"redis://u:secr%et@h1":              "%25",
 		"redis://u:secret@h1:x":             "port",
-		"redis://h1?time=3s":                "known ones are ca, commit, timeout, wait, wait_timeout",
+		"redis://h1?time=3s":                "known ones are ca, commit, read, timeout, wait, wait_timeout",
 		"redis://h1?commit=lua":             "script",
 		"redis://h1?timeout=0s":             "no time",
 		"redis://h1?timeout=2h":             "no time",
@@ -60,6 +62,9 @@ func TestParseURLRefuses(t *testing.T) {
 		"redis://h1?wait=1&wait_timeout=us": "no time",
 		"redis://h1?wait_timeout=1s":        "without wait",
 		"redis://h1?ca=x":                   "rediss://",
+		"redis://h1?read=replica":           "neither primary",
+		"redis://h1,h2?read=any":            "one server",
+		"redis://h1?read=any&wait=1":        "commits nothing",
 		"redis://h1?%zz":                    "malformed",
 		"redis://h1?wait=1&wait=2":          "2 times",
 	} {

@@ -1,6 +1,3 @@
-// Package redis starts real Redis servers on this machine's loopback interface,
-// one primary and its replicas, hurts them on request, and leaves nothing
-// behind.
 package redis
 
 import (

@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"context"
+	"debug/buildinfo"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// steering is what a Server knows of its clock; guarded by its mu.
+//
+// libfaketime (https://github.com/wolfcw/libfaketime) comes between the server
+// and the C library's clocks. Before each answer it reads a file, such as
+// "+2.500000 x1.05": a clock that is 2.5 s ahead of the machine's at the start of
+// the process, and runs 1.05 times as fast since. The monotonic clock stays as it
+// is, and so do the times of files.
+type steering struct {
+	started   bool      // the server has been started, so that why is known
+	why       error     // it is not steered
+	since     time.Time // of the server's process
+	deviation deviation
+}
+
+// deviation is how a clock differs from the machine's.
+type deviation struct {
+	ahead time.Duration // at from
+	from  time.Time
+	drift float64 // is gained in each second after from, in seconds
+}
+
+// line is what libfaketime reads for a process that was started at since.
+func (d deviation) line(since time.Time) string {
+	ahead := d.ahead + time.Duration(d.drift*float64(since.Sub(d.from)))
+	return fmt.Sprintf("%+.6f x%s\n", ahead.Seconds(), strconv.FormatFloat(1+d.drift, 'f', -1, 64))
+}
+
+// clockFile says what time it is to the server.
+func (s *Server) clockFile() string {
+	return filepath.Join(filepath.Dir(s.log), "."+s.Name()+".clock")
+}
+
+// writeClock writes the file; mu is held. The server reads the old one or the new
+// one, never a part.
+func (s *Server) writeClock() error {
+	draft := s.clockFile() + ".new"
+	if err := os.WriteFile(draft, []byte(s.deviation.line(s.since)), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(draft, s.clockFile())
+}
+
+// preload puts libfaketime between the command and the clock, if there has to be
+// one and it can.
+func (s *Server) preload(cmd *exec.Cmd) error {
+	if !s.program.Clock {
+		return nil
+	}
+	library, why := steerable(cmd.Path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started, s.why = true, why
+	if why != nil {
+		return nil // a fault of the clock will say so
+	}
+	s.since = time.Now()
+	if err := s.writeClock(); err != nil {
+		return fmt.Errorf("say what time it is: %w", err)
+	}
+	cmd.Env = append(cmd.Environ(), "LD_PRELOAD="+library,
+		"FAKETIME_TIMESTAMP_FILE="+s.clockFile(), "FAKETIME_NO_CACHE=1",
+		"FAKETIME_DONT_FAKE_MONOTONIC=1", "DONT_FAKE_MONOTONIC=1", "NO_FAKE_STAT=1", "FAKE_UTIME=0")
+	return nil
+}
+
+// steerable returns the library that steers the clock of a program, or says why
+// there is none.
+func steerable(program string) (library string, why error) {
+	file, err := elf.Open(program)
+	if err != nil {
+		return "", fmt.Errorf("see how %s asks for the time: %w", program, err)
+	}
+	defer file.Close()
+	if _, err := buildinfo.ReadFile(program); err == nil {
+		return "", fmt.Errorf("%s is written in Go, whose programs ask the kernel for the time, and no library in between", program)
+	}
+	dynamic := false
+	for _, p := range file.Progs {
+		dynamic = dynamic || p.Type == elf.PT_INTERP
+	}
+	if !dynamic {
+		return "", fmt.Errorf("%s is linked statically, so that no library can come between it and the clock", program)
+	}
+	const name = "libfaketimeMT.so.1"
+	for _, pattern := range []string{"/usr/lib/*/faketime", "/usr/lib64/faketime", "/usr/lib/faketime", "/usr/local/lib/faketime"} {
+		found, err := filepath.Glob(filepath.Join(pattern, name))
+		if err != nil {
+			return "", fmt.Errorf("look for %s: %w", name, err)
+		}
+		if len(found) > 0 {
+			return found[0], nil
+		}
+	}
+	return "", MissingError{Program: name, Package: "faketime"}
+}
+
+// forgetShared removes what libfaketime leaves in /dev/shm of a process that is
+// killed: a semaphore and a memory by which the programs that a process starts
+// would learn when it began. The process itself has them open.
+func (s *Server) forgetShared(pid int) {
+	if !s.program.Clock {
+		return
+	}
+	for _, name := range []string{"faketime_shm_", "sem.faketime_sem_"} {
+		os.Remove("/dev/shm/" + name + strconv.Itoa(pid)) // it is not there if the clock is not steered
+	}
+}
+
+// Steered says why the node's clock cannot be steered, nil if it can.
+func (s *Server) Steered() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.program.Clock:
+		return errors.New("its cluster was started on the machine's own clock")
+	case s.why != nil:
+		return s.why
+	case s.program.Now == nil:
+		return errors.New("nobody can ask this kind of server what time it is, so nobody could see what becomes of its clock")
+	case !s.started:
+		return errors.New("it has never been started")
+	}
+	return nil
+}
+
+// Jump puts the node's clock forward by a time, or back by a negative one.
+func (s *Server) Jump(_ context.Context, by time.Duration) (heal func() error, err error) {
+	return s.steer(deviation{ahead: by, from: time.Now()})
+}
+
+// Rate makes the node's clock run so many times as fast as it should, from now on.
+func (s *Server) Rate(_ context.Context, factor float64) (heal func() error, err error) {
+	return s.steer(deviation{from: time.Now(), drift: factor - 1})
+}
+
+func (s *Server) steer(d deviation) (heal func() error, err error) {
+	if err := s.Steered(); err != nil {
+		return nil, fmt.Errorf("steer the clock of %s: %w", s.Name(), err)
+	}
+	set := func(d deviation) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.deviation = d
+		if err := s.writeClock(); err != nil {
+			return fmt.Errorf("steer the clock of %s: %w", s.Name(), err)
+		}
+		return nil
+	}
+	return func() error { return set(deviation{}) }, set(d)
+}
+
+// Now is the time that the server says it is.
+func (s *Server) Now(ctx context.Context) (time.Time, error) {
+	if s.program.Now == nil {
+		return time.Time{}, fmt.Errorf("ask %s what time it is: nobody can ask this kind of server", s.Name())
+	}
+	return s.program.Now(ctx)
+}
+
+// removeClock takes the file away.
+func (s *Server) removeClock() error {
+	if !s.program.Clock {
+		return nil
+	}
+	if err := os.Remove(s.clockFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,371 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// acquire opens the store's file for reading and writing; the caller holds mu.
+func (in *inode) acquire() error {
+	if in.opens == 0 {
+		fd, err := unix.Open(in.path(), unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		in.io = fd
+	}
+	in.opens++
+	return nil
+}
+
+// yield undoes acquire; the caller holds mu.
+func (in *inode) yield() {
+	if in.opens--; in.opens == 0 {
+		unix.Close(in.io)
+	}
+}
+
+func (in *inode) size() (int64, error) {
+	var st unix.Stat_t
+	err := unix.Fstat(in.fd, &st)
+	return st.Size, err
+}
+
+// protect keeps what is safe of a file before a range of it is changed: it makes
+// an image, if there is none, and takes those pages of the range into it that are
+// part of the safe content and have not changed yet. The caller holds in.mu and
+// has acquired the file.
+func (v *volume) protect(in *inode, off, length int64) error {
+	if in.image == nil {
+		size, err := in.size()
+		if err != nil {
+			return err
+		}
+		v.keep(in)
+		in.image = newImage(size)
+	}
+	in.dirty = true
+	end := min(off+length, in.image.size)
+	if off >= end {
+		return nil
+	}
+	var page [pageSize]byte
+	for number := off / pageSize; number*pageSize < end; number++ {
+		if _, kept := in.image.pages[number]; kept {
+			continue
+		}
+		n, err := unix.Pread(in.io, page[:], number*pageSize)
+		if err != nil {
+			return err
+		}
+		clear(page[n:])
+		if in.image.pages[number], err = v.pages.put(page[:]); err != nil {
+			delete(in.image.pages, number)
+			return err
+		}
+	}
+	return nil
+}
+
+// secure makes the present content the safe one; the caller holds in.mu.
+func (v *volume) secure(in *inode) {
+	if in.image == nil {
+		return
+	}
+	in.image.drop(v.pages)
+	in.image = nil
+	in.epoch++
+	v.release(in, 1)
+}
+
+// restore takes the content back to what is safe; the caller holds in.mu.
+func (v *volume) restore(in *inode) (err error) {
+	if in.image == nil {
+		return nil
+	}
+	if err := in.acquire(); err != nil {
+		return err
+	}
+	defer in.yield()
+	var page [pageSize]byte
+	for number, at := range in.image.pages {
+		if err := v.pages.get(at, page[:]); err != nil {
+			return err
+		}
+		begin := number * pageSize
+		if n := min(in.image.size-begin, pageSize); n > 0 {
+			if _, err := unix.Pwrite(in.io, page[:n], begin); err != nil {
+				return err
+			}
+		}
+	}
+	if err := unix.Ftruncate(in.io, in.image.size); err != nil {
+		return err
+	}
+	v.secure(in)
+	return nil
+}
+
+// Open opens a file. The kernel has seen to permissions, and truncates by itself.
+func (v *volume) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	v.wait(cancel, &input.InHeader)
+	in, ok := v.node(input.NodeId)
+	if !ok {
+		return fuse.ENOENT
+	}
+	return v.opened(in, input.Flags, out)
+}
+
+// opened makes the handle of a file.
+func (v *volume) opened(in *inode, flags uint32, out *fuse.OpenOut) fuse.Status {
+	in.mu.Lock()
+	err := in.acquire()
+	in.mu.Unlock()
+	if err != nil {
+		return fuse.ToStatus(err)
+	}
+	out.Fh = v.open(&handle{
+		inode: in, writes: flags&unix.O_ACCMODE != unix.O_RDONLY,
+		synced: flags&unix.O_DSYNC != 0, // a part of O_SYNC
+	})
+	out.OpenFlags = fuse.FOPEN_KEEP_CACHE
+	return fuse.OK
+}
+
+// Release closes a file.
+func (v *volume) Release(_ <-chan struct{}, input *fuse.ReleaseIn) {
+	h, ok := v.closed(input.Fh)
+	if !ok {
+		return
+	}
+	h.mu.Lock()
+	h.yield()
+	h.mu.Unlock()
+	v.release(h.inode, 1)
+}
+
+// Read reads from a file.
+func (v *volume) Read(cancel <-chan struct{}, input *fuse.ReadIn, buffer []byte) (fuse.ReadResult, fuse.Status) {
+	v.wait(cancel, &input.InHeader)
+	h, ok := v.handle(input.Fh)
+	if !ok {
+		return nil, fuse.EBADF
+	}
+	n, err := unix.Pread(h.io, buffer, int64(input.Offset))
+	if err != nil {
+		return nil, fuse.ToStatus(err)
+	}
+	return fuse.ReadResultData(buffer[:n]), fuse.OK
+}
+
+// Write writes to a file. The kernel gives the place also where the file was
+// opened with O_APPEND.
+func (v *volume) Write(cancel <-chan struct{}, input *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	// What was written by a memory map nobody waits for, but for the end of a
+	// process, which on other file systems does not wait.
+	if input.WriteFlags&fuse.WRITE_CACHE == 0 {
+		v.wait(cancel, &input.InHeader)
+	}
+	h, ok := v.handle(input.Fh)
+	if !ok {
+		return 0, fuse.EBADF
+	}
+	v.gate.RLock()
+	defer v.gate.RUnlock()
+	n, err := v.write(h, int64(input.Offset), data)
+	if err == nil && h.synced {
+		err = v.sync(h.inode, true)
+	}
+	if err != nil {
+		return 0, fuse.ToStatus(err)
+	}
+	return uint32(n), fuse.OK
+}
+
+func (v *volume) write(h *handle, off int64, data []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := v.room(h.inode, off+int64(len(data))); err != nil {
+		return 0, err
+	}
+	if err := v.protect(h.inode, off, int64(len(data))); err != nil {
+		return 0, err
+	}
+	return unix.Pwrite(h.io, data, off)
+}
+
+// room fails where a file is to grow to a size and the disk is full.
+func (v *volume) room(in *inode, size int64) error {
+	if !v.full.Load() {
+		return nil
+	}
+	if before, err := in.size(); err != nil || before >= size {
+		return err
+	}
+	return unix.ENOSPC
+}
+
+// sync makes the content of a file safe and with it the journal up to the last
+// change of the file that had returned before.
+func (v *volume) sync(in *inode, dataOnly bool) error {
+	v.names.Lock()
+	upTo := in.changed
+	if dataOnly {
+		upTo = in.formed
+	}
+	v.names.Unlock()
+	if err := v.syncData(in, dataOnly); err != nil {
+		return err
+	}
+	v.names.Lock()
+	defer v.names.Unlock()
+	return v.settle(upTo)
+}
+
+// syncData syncs the store's file, unless it was not written since the last time:
+// for a write with O_DSYNC, kernels call fsync too. Meanwhile nobody writes, so
+// that it is known what the sync was for.
+func (v *volume) syncData(in *inode, dataOnly bool) (err error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.dirty {
+		if err := in.acquire(); err != nil {
+			return err
+		}
+		defer in.yield()
+		if dataOnly {
+			err = unix.Fdatasync(in.io)
+		} else {
+			err = unix.Fsync(in.io)
+		}
+		if err != nil {
+			return err
+		}
+		in.dirty = false
+	}
+	v.secure(in)
+	return nil
+}
+
+// onlyData is set in fsync's flags for fdatasync; FUSE_FSYNC_FDATASYNC.
+const onlyData = 1
+
+// Fsync makes a file safe.
+func (v *volume) Fsync(cancel <-chan struct{}, input *fuse.FsyncIn) fuse.Status {
+	v.wait(cancel, &input.InHeader)
+	h, ok := v.handle(input.Fh)
+	if !ok {
+		return fuse.EBADF
+	}
+	v.gate.RLock()
+	defer v.gate.RUnlock()
+	return fuse.ToStatus(v.sync(h.inode, input.FsyncFlags&onlyData != 0))
+}
+
+// Fallocate gives room to a file, or takes it away from its middle.
+func (v *volume) Fallocate(cancel <-chan struct{}, input *fuse.FallocateIn) fuse.Status {
+	v.wait(cancel, &input.InHeader)
+	h, ok := v.handle(input.Fh)
+	if !ok {
+		return fuse.EBADF
+	}
+	var changed int64
+	switch input.Mode &^ unix.FALLOC_FL_KEEP_SIZE {
+	case 0:
+		if v.full.Load() {
+			return fuse.Status(unix.ENOSPC)
+		}
+	case unix.FALLOC_FL_PUNCH_HOLE, unix.FALLOC_FL_ZERO_RANGE:
+		changed = int64(input.Length)
+	default:
+		return fuse.Status(unix.EOPNOTSUPP)
+	}
+	v.gate.RLock()
+	defer v.gate.RUnlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	off := int64(input.Offset)
+	if input.Mode&unix.FALLOC_FL_KEEP_SIZE == 0 {
+		if err := v.room(h.inode, off+int64(input.Length)); err != nil {
+			return fuse.ToStatus(err)
+		}
+	}
+	err := v.protect(h.inode, off, changed)
+	if err == nil {
+		err = unix.Fallocate(h.io, input.Mode, off, int64(input.Length))
+	}
+	return fuse.ToStatus(err)
+}
+
+// Lseek finds data and holes.
+func (v *volume) Lseek(cancel <-chan struct{}, input *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
+	v.wait(cancel, &input.InHeader)
+	h, ok := v.handle(input.Fh)
+	if !ok {
+		return fuse.EBADF
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	at, err := unix.Seek(h.io, int64(input.Offset), int(input.Whence))
+	out.Offset = uint64(at)
+	return fuse.ToStatus(err)
+}
+
+// truncate changes the size of a file; the caller holds names.
+func (v *volume) truncate(in *inode, size int64) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err := in.acquire(); err != nil {
+		return err
+	}
+	defer in.yield()
+	before, err := in.size()
+	if err != nil || before == size {
+		return err
+	}
+	if err := v.room(in, size); err != nil {
+		return err
+	}
+	cut := before
+	if in.image != nil {
+		cut = in.image.size
+	}
+	if err := v.protect(in, size, max(cut-size, 0)); err != nil {
+		return err
+	}
+	if err := unix.Ftruncate(in.io, size); err != nil {
+		return err
+	}
+	if size >= cut {
+		return nil
+	}
+	epoch := in.epoch
+	v.record(change{touched: []*inode{in}, settle: func() error {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		if in.image != nil && in.epoch == epoch { // else a later sync has made it safe
+			in.image.cut(size, v.pages)
+		}
+		return nil
+	}})
+	in.formed = v.last
+	return nil
+}
+
+// writable names a file that somebody has open for writing, if there is one.
+func (v *volume) writable() error {
+	v.tab.RLock()
+	defer v.tab.RUnlock()
+	if v.writers == 0 {
+		return nil
+	}
+	for _, h := range v.handles {
+		if h.writes {
+			return fmt.Errorf("a process has %s open for writing: end it first", v.describe(h.inode))
+		}
+	}
+	return errors.New("a process has a file open for writing: end it first")
+}

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package disk
+
+import (
+	"errors"
+	"io"
+)
+
+// Serve is for Linux alone.
+func Serve(io.ReadWriteCloser) error {
+	return errors.New("put a file system under the data of a node: that needs FUSE on Linux")
+}

@@ -1,0 +1,191 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// change is a change of names that is not safe yet.
+type change struct {
+	number  uint64
+	touched []*inode     // each has a reference for it
+	names   []place      // what the kernel must look up again after an undoing
+	undo    func() error // when all later ones have been undone; nil: nothing is to be done
+	settle  func() error // when it is safe, as all earlier ones are; nil: nothing is to be done
+}
+
+// place is a name in a folder.
+type place struct {
+	parent *inode
+	name   string
+}
+
+// record appends a change to the journal; the caller holds names.
+func (v *volume) record(c change) {
+	v.last++
+	c.number = v.last
+	for _, in := range c.touched {
+		v.keep(in)
+		in.changed = c.number
+	}
+	v.journal = append(v.journal, c)
+}
+
+// settle makes the journal safe up to a change; the caller holds names.
+func (v *volume) settle(upTo uint64) (err error) {
+	done := 0
+	for _, c := range v.journal {
+		if c.number > upTo {
+			break
+		}
+		done++
+		if c.settle != nil {
+			err = errors.Join(err, c.settle())
+		}
+		for _, in := range c.touched {
+			v.release(in, 1)
+		}
+	}
+	v.journal = slices.Delete(v.journal, 0, done)
+	return err
+}
+
+// bury takes a name away and keeps its file in the grave; unbury gives it back,
+// and rot makes the loss final. The caller holds names.
+func (v *volume) bury(p place, in *inode) (unbury, rot func() error, err error) {
+	plot := strconv.FormatUint(v.last+1, 10)
+	if err := unix.Renameat(p.parent.fd, p.name, v.grave, plot); err != nil {
+		return nil, nil, err
+	}
+	in.buried.Add(1)
+	unbury = func() error {
+		err := unix.Renameat(v.grave, plot, p.parent.fd, p.name)
+		if err == nil {
+			in.buried.Add(-1)
+		}
+		return err
+	}
+	rot = func() error {
+		err := unix.Unlinkat(v.grave, plot, 0)
+		if errors.Is(err, unix.EISDIR) {
+			err = unix.Unlinkat(v.grave, plot, unix.AT_REMOVEDIR)
+		}
+		if err == nil {
+			in.buried.Add(-1)
+		}
+		return err
+	}
+	return unbury, rot, nil
+}
+
+// openPatience bounds the wait for the kernel's word that the files of a process
+// that has just ended are closed.
+const openPatience = 5 * time.Second
+
+// lose takes the volume to what is safe. It fails while a process has a file open
+// for writing.
+func (v *volume) lose() error {
+	for limit := time.Now().Add(openPatience); ; time.Sleep(time.Millisecond) {
+		v.gate.Lock()
+		err := v.writable()
+		if err == nil {
+			break
+		}
+		v.gate.Unlock()
+		if time.Now().After(limit) {
+			return err
+		}
+	}
+	stale, err := v.rollBack()
+	known := v.known()
+	v.gate.Unlock()
+	// The kernel may need an answer from here before it forgets, so nothing is held.
+	for _, p := range stale {
+		v.told(v.kernel.EntryNotify(p.parent.id, p.name))
+	}
+	for _, in := range known {
+		v.told(v.kernel.InodeNotify(in.id, 0, 0))
+	}
+	return err
+}
+
+// rollBack takes contents and names back; the caller holds gate.
+func (v *volume) rollBack() (stale []place, err error) {
+	v.names.Lock()
+	defer v.names.Unlock()
+	for _, in := range v.known() {
+		in.mu.Lock()
+		errOne := v.restore(in)
+		in.mu.Unlock()
+		if errOne != nil {
+			err = errors.Join(err, fmt.Errorf("take %s back to what was synced: %w", v.describe(in), errOne))
+		}
+	}
+	for _, c := range slices.Backward(v.journal) {
+		if c.undo != nil {
+			if errOne := c.undo(); errOne != nil {
+				err = errors.Join(err, fmt.Errorf("undo a change of names: %w", errOne))
+			}
+		}
+		stale = append(stale, c.names...)
+		for _, in := range c.touched {
+			v.release(in, 1)
+		}
+	}
+	v.journal = nil
+	return stale, err
+}
+
+// syncAll makes all that is there safe, as it is at one moment.
+func (v *volume) syncAll() error {
+	v.gate.Lock()
+	defer v.gate.Unlock()
+	v.names.Lock()
+	defer v.names.Unlock()
+	for _, in := range v.known() {
+		in.mu.Lock()
+		v.secure(in)
+		in.mu.Unlock()
+	}
+	return v.settle(v.last)
+}
+
+// known are all files that the kernel or the volume has a use for.
+func (v *volume) known() []*inode {
+	v.tab.RLock()
+	defer v.tab.RUnlock()
+	list := make([]*inode, 0, len(v.nodes))
+	for _, in := range v.nodes {
+		list = append(list, in)
+	}
+	return list
+}
+
+// told looks at what the kernel answered when it was to forget something; it need
+// not have known it.
+func (v *volume) told(status fuse.Status) {
+	if !status.Ok() && status != fuse.ENOENT {
+		log.Printf("the kernel was to forget what it knows of a file: %v", status)
+	}
+}
+
+// describe is the name of a file below the mount.
+func (v *volume) describe(in *inode) string {
+	path, err := os.Readlink(in.path())
+	if err != nil {
+		return "a file"
+	}
+	if root, err := os.Readlink(v.root.path()); err == nil {
+		path = strings.TrimPrefix(path, root+"/")
+	}
+	return path
+}

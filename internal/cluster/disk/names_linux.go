@@ -1,0 +1,382 @@
+package disk
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// Lookup answers what is behind a name. What is not there the kernel asks for
+// again each time.
+func (v *volume) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	v.wait(cancel, header)
+	parent, ok := v.node(header.NodeId)
+	if !ok {
+		return fuse.ENOENT
+	}
+	v.names.Lock()
+	in, err := v.take(parent, name)
+	v.names.Unlock()
+	if err != nil {
+		return fuse.ToStatus(err)
+	}
+	return v.entry(in, out)
+}
+
+// GetAttr answers the attributes of a file.
+func (v *volume) GetAttr(cancel <-chan struct{}, input *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+	v.wait(cancel, &input.InHeader)
+	in, ok := v.node(input.NodeId)
+	if !ok {
+		return fuse.ENOENT
+	}
+	out.SetTimeout(cached)
+	return fuse.ToStatus(in.attributes(&out.Attr))
+}
+
+// SetAttr changes the size, the mode, the owner and the times of a file.
+func (v *volume) SetAttr(cancel <-chan struct{}, input *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+	v.wait(cancel, &input.InHeader)
+	in, ok := v.node(input.NodeId)
+	if !ok {
+		return fuse.ENOENT
+	}
+	v.gate.RLock()
+	defer v.gate.RUnlock()
+	if err := v.setAttributes(in, input); err != nil {
+		return fuse.ToStatus(err)
+	}
+	out.SetTimeout(cached)
+	return fuse.ToStatus(in.attributes(&out.Attr))
+}
+
+func (v *volume) setAttributes(in *inode, input *fuse.SetAttrIn) error {
+	if size, ok := input.GetSize(); ok {
+		v.names.Lock()
+		err := v.truncate(in, int64(size))
+		v.names.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	uid, setUID := input.GetUID()
+	gid, setGID := input.GetGID()
+	if setUID || setGID {
+		if !setUID {
+			uid = ^uint32(0)
+		}
+		if !setGID {
+			gid = ^uint32(0)
+		}
+		if err := unix.Fchownat(in.fd, "", int(int32(uid)), int(int32(gid)), unix.AT_EMPTY_PATH); err != nil {
+			return err
+		}
+	}
+	if mode, ok := input.GetMode(); ok { // after the owner, a change of which takes bits away
+		if err := unix.Chmod(in.path(), mode&0o7777); err != nil {
+			return err
+		}
+	}
+	access, setAccess := input.GetATime()
+	modified, setModified := input.GetMTime()
+	if !setAccess && !setModified {
+		return nil
+	}
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Nsec: unix.UTIME_OMIT}}
+	if setAccess {
+		times[0] = unix.NsecToTimespec(access.UnixNano())
+	}
+	if setModified {
+		times[1] = unix.NsecToTimespec(modified.UnixNano())
+	}
+	return unix.UtimesNanoAt(in.fd, "", times, unix.AT_EMPTY_PATH)
+}
+
+// make makes a name by create, and its file the caller's, and records it. The
+// inode that it returns has a reference for the kernel.
+func (v *volume) make(header *fuse.InHeader, name string, create func(parent int) error) (*inode, error) {
+	parent, ok := v.node(header.NodeId)
+	switch {
+	case !ok:
+		return nil, unix.ENOENT
+	case v.full.Load():
+		return nil, unix.ENOSPC
+	}
+	v.gate.RLock()
+	defer v.gate.RUnlock()
+	v.names.Lock()
+	defer v.names.Unlock()
+	if err := create(parent.fd); err != nil {
+		return nil, err
+	}
+	in, err := v.take(parent, name)
+	isFolder := false
+	if err == nil {
+		isFolder, err = v.born(in, parent, header)
+	}
+	undo := func() error {
+		if isFolder {
+			return unix.Unlinkat(parent.fd, name, unix.AT_REMOVEDIR)
+		}
+		return unix.Unlinkat(parent.fd, name, 0)
+	}
+	if err != nil {
+		return nil, errors.Join(err, undo())
+	}
+	v.record(change{touched: []*inode{parent, in}, names: []place{{parent, name}}, undo: undo})
+	in.formed = v.last
+	return in, nil
+}
+
+// born gives what was made to the caller.
+func (v *volume) born(in, parent *inode, caller *fuse.InHeader) (isFolder bool, err error) {
+	var st, above unix.Stat_t
+	if err := errors.Join(unix.Fstat(in.fd, &st), unix.Fstat(parent.fd, &above)); err != nil {
+		return false, err
+	}
+	if v.chown {
+		gid := caller.Gid
+		if above.Mode&unix.S_ISGID != 0 {
+			gid = above.Gid
+		}
+		if err := unix.Fchownat(in.fd, "", int(caller.Uid), int(gid), unix.AT_EMPTY_PATH); err != nil {
+			return false, err
+		}
+	}
+	in.mu.Lock()
+	in.dirty = true
+	in.mu.Unlock()
+	return st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
+}
+
+// Create makes a file and opens it.
+func (v *volume) Create(cancel <-chan struct{}, input *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	v.wait(cancel, &input.InHeader)
+	in, err := v.make(&input.InHeader, name, func(parent int) error {
+		return unix.Mknodat(parent, name, unix.S_IFREG|input.Mode&0o7777, 0)
+	})
+	if err != nil {
+		return fuse.ToStatus(err)
+	}
+	if status := v.entry(in, &out.EntryOut); !status.Ok() {
+		return status
+	}
+	status := v.opened(in, input.Flags, &out.OpenOut)
+	if !status.Ok() {
+		v.release(in, 1)
+	}
+	return status
+}
+
+// Mknod makes a file, a pipe or a socket.
+func (v *volume) Mknod(cancel <-chan struct{}, input *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
+	v.wait(cancel, &input.InHeader)
+	return v.made(&input.InHeader, name, out, func(parent int) error {
+		return unix.Mknodat(parent, name, input.Mode, int(input.Rdev))
+	})
+}
+
+// Mkdir makes a folder.
+func (v *volume) Mkdir(cancel <-chan struct{}, input *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+	v.wait(cancel, &input.InHeader)
+	return v.made(&input.InHeader, name, out, func(parent int) error { return unix.Mkdirat(parent, name, input.Mode&0o7777) })
+}
+
+// Symlink makes a symbolic link.
+func (v *volume) Symlink(cancel <-chan struct{}, header *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
+	v.wait(cancel, header)
+	return v.made(header, name, out, func(parent int) error { return unix.Symlinkat(target, parent, name) })
+}
+
+func (v *volume) made(header *fuse.InHeader, name string, out *fuse.EntryOut, create func(parent int) error) fuse.Status {
+	in, err := v.make(header, name, create)
+	if err != nil {
+		return fuse.ToStatus(err)
+	}
+	return v.entry(in, out)
+}
+
+// Link gives a file one more name.
+func (v *volume) Link(cancel <-chan struct{}, input *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
+	v.wait(cancel, &input.InHeader)
+	parent, ok := v.node(input.NodeId)
+	in, known := v.node(input.Oldnodeid)
+	switch {
+	case !ok || !known:
+		return fuse.ENOENT
+	case v.full.Load():
+		return fuse.Status(unix.ENOSPC)
+	}
+	v.gate.RLock()
+	defer v.gate.RUnlock()
+	v.names.Lock()
+	defer v.names.Unlock()
+	if err := unix.Linkat(unix.AT_FDCWD, in.path(), parent.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
+		return fuse.ToStatus(err)
+	}
+	v.record(change{touched: []*inode{parent, in}, names: []place{{parent, name}}, undo: func() error {
+		return unix.Unlinkat(parent.fd, name, 0)
+	}})
+	v.keep(in)
+	return v.entry(in, out)
+}
+
+// Unlink takes a name of a file away.
+func (v *volume) Unlink(cancel <-chan struct{}, header *fuse.InHeader, name string) fuse.Status {
+	v.wait(cancel, header)
+	return fuse.ToStatus(v.remove(header, name))
+}
+
+// Rmdir removes an empty folder.
+func (v *volume) Rmdir(cancel <-chan struct{}, header *fuse.InHeader, name string) fuse.Status {
+	v.wait(cancel, header)
+	return fuse.ToStatus(v.remove(header, name))
+}
+
+func (v *volume) remove(header *fuse.InHeader, name string) error {
+	parent, ok := v.node(header.NodeId)
+	if !ok {
+		return unix.ENOENT
+	}
+	v.gate.RLock()
+	defer v.gate.RUnlock()
+	v.names.Lock()
+	defer v.names.Unlock()
+	in, err := v.take(parent, name)
+	if err != nil {
+		return err
+	}
+	defer v.release(in, 1)
+	if err := in.mayGo(); err != nil {
+		return err
+	}
+	at := place{parent, name}
+	unbury, rot, err := v.bury(at, in)
+	if err != nil {
+		return err
+	}
+	v.record(change{touched: []*inode{parent, in}, names: []place{at}, undo: unbury, settle: rot})
+	return nil
+}
+
+// mayGo fails for a folder that is not empty.
+func (in *inode) mayGo() error {
+	var st unix.Stat_t
+	if err := unix.Fstat(in.fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return err
+	}
+	folder, err := os.Open(in.path())
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	_, err = folder.ReadDir(1)
+	if err == nil {
+		return unix.ENOTEMPTY
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// Rename moves a name, over another one perhaps, or exchanges two.
+func (v *volume) Rename(cancel <-chan struct{}, input *fuse.RenameIn, oldName, newName string) fuse.Status {
+	v.wait(cancel, &input.InHeader)
+	from, ok := v.node(input.NodeId)
+	to, known := v.node(input.Newdir)
+	if !ok || !known {
+		return fuse.ENOENT
+	}
+	if input.Flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0 {
+		return fuse.EINVAL
+	}
+	v.gate.RLock()
+	defer v.gate.RUnlock()
+	v.names.Lock()
+	defer v.names.Unlock()
+	return fuse.ToStatus(v.rename(place{from, oldName}, place{to, newName}, uint(input.Flags)))
+}
+
+func (v *volume) rename(from, to place, flags uint) error {
+	moved, err := v.take(from.parent, from.name)
+	if err != nil {
+		return err
+	}
+	defer v.release(moved, 1)
+	c := change{touched: []*inode{from.parent, to.parent, moved}, names: []place{from, to}}
+	target, err := v.take(to.parent, to.name)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		target = nil
+	case err != nil:
+		return err
+	default:
+		defer v.release(target, 1)
+		c.touched = append(c.touched, target)
+	}
+	back := func() error { return unix.Renameat(to.parent.fd, to.name, from.parent.fd, from.name) }
+	switch {
+	case flags&unix.RENAME_EXCHANGE != 0:
+		swap := func() error {
+			return unix.Renameat2(from.parent.fd, from.name, to.parent.fd, to.name, unix.RENAME_EXCHANGE)
+		}
+		err, c.undo = swap(), swap
+	case target == nil:
+		err, c.undo = unix.Renameat(from.parent.fd, from.name, to.parent.fd, to.name), back
+	case flags&unix.RENAME_NOREPLACE != 0:
+		return unix.EEXIST
+	case target == moved:
+		return nil // two names of one file: rename(2) does nothing
+	default:
+		if err := target.mayGo(); err != nil {
+			return err
+		}
+		var unbury func() error
+		if unbury, c.settle, err = v.bury(to, target); err != nil {
+			return err
+		}
+		c.undo = func() error { return errors.Join(back(), unbury()) }
+		if err = unix.Renameat(from.parent.fd, from.name, to.parent.fd, to.name); err != nil {
+			return errors.Join(err, unbury())
+		}
+	}
+	if err == nil {
+		v.record(c)
+	}
+	return err
+}
+
+// Readlink answers where a symbolic link leads.
+func (v *volume) Readlink(cancel <-chan struct{}, header *fuse.InHeader) ([]byte, fuse.Status) {
+	v.wait(cancel, header)
+	in, ok := v.node(header.NodeId)
+	if !ok {
+		return nil, fuse.ENOENT
+	}
+	target := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(in.fd, "", target)
+	if err != nil {
+		return nil, fuse.ToStatus(err)
+	}
+	return target[:n], fuse.OK
+}
+
+// StatFs answers how much room there is.
+func (v *volume) StatFs(cancel <-chan struct{}, header *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
+	v.wait(cancel, header)
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(v.root.fd, &st); err != nil {
+		return fuse.ToStatus(err)
+	}
+	out.Blocks, out.Bfree, out.Bavail = st.Blocks, st.Bfree, st.Bavail
+	if v.full.Load() {
+		out.Bfree, out.Bavail = 0, 0
+	}
+	out.Files, out.Ffree = st.Files, st.Ffree
+	out.Bsize, out.NameLen, out.Frsize = uint32(st.Bsize), uint32(st.Namelen), uint32(st.Frsize)
+	return fuse.OK
+}

@@ -1,0 +1,118 @@
+//go:build linux
+
+package disk
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"testing"
+	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/nemesis"
+)
+
+// TestNemesis holds that every fault of disks and clocks is injected into a real
+// server, seen, healed, and seen to be healed.
+func TestNemesis(t *testing.T) {
+	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{Layer: true, InMemory: true, Clock: true, Params: url.Values{"fsync": {"off"}}})
+	if err := n.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	lines := []string{
+		"lose-unsynced n0 at 100ms for 300ms", "disk-full n0 at 1500ms for 300ms", "slow-disk n0 by 30ms at 2200ms for 300ms",
+		"clock n0 by -5m at 3s for 300ms", "clock n0 at rate 1.5 at 3600ms for 300ms",
+	}
+	var script nemesis.Script
+	for _, line := range lines {
+		fault, err := nemesis.Parse(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script = append(script, fault)
+	}
+	hurt, err := nemesis.New(c, script, 1)
+	var missing cluster.MissingError
+	if errors.As(err, &missing) {
+		t.Skipf("skipped engine: faketime: install the Debian package %s", missing.Package)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4500*time.Millisecond)
+	defer cancel()
+	began, done := time.Now(), 0
+	hurt.Run(ctx, func() int64 { return int64(time.Since(began)) }, func(i nemesis.Injection) {
+		if !i.Over {
+			return
+		}
+		done++
+		t.Logf("%s: %s", i.Fault, i.Verified)
+		if i.Failed() || i.Skipped != "" || i.Healed == 0 || i.Verified == "" {
+			t.Errorf("%+v", i)
+		}
+	})
+	if done != len(lines) {
+		t.Errorf("%d injections are over, want %d", done, len(lines))
+	}
+	if err := hurt.Heal(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestReplace holds that nodes of clusters of several are replaced, added and
+// removed on file systems of ours, and that a replaced node's disk is without
+// faults and has lost nothing that it joined with.
+func TestReplace(t *testing.T) {
+	for name, start := range map[string]func(context.Context, cluster.Options) (cluster.Cluster, error){
+		"postgres": func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) {
+			return postgres.StartCluster(ctx, o)
+		},
+		"etcd": func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) { return etcd.Start(ctx, o) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it waits
+			c, n := startKind(t, name, start, cluster.Options{Nodes: 3, Layer: true, InMemory: true})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			leader, err := c.Leader(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, other := range c.Nodes() {
+				if other.Number() != leader {
+					n = other.(weak)
+				}
+			}
+			if _, err := n.Fill(ctx); err != nil { // if that stayed, the node could not join
+				t.Fatal(err)
+			}
+			if err := errors.Join(n.Replace(ctx), c.Whole(ctx)); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(n.Kill(), n.LoseUnsynced(), n.Restart(ctx), c.Whole(ctx)); err != nil {
+				t.Errorf("a loss after it was replaced: %v", err)
+			}
+			resizer := c.(cluster.Resizer)
+			added, err := resizer.Add(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(c.Whole(ctx), resizer.Remove(ctx, n.Number()), c.Whole(ctx)); err != nil {
+				t.Error(err)
+			}
+			for _, other := range c.Nodes() {
+				if layered := other.(nemesis.Disk).Layered(); layered != nil {
+					t.Errorf("%s, after n%d was added: %v", other.Name(), added, layered)
+				}
+			}
+			if _, err := os.Stat(n.Dir()); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the data of a node that was removed: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,82 @@
+package disk
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// slowness makes every call take longer.
+type slowness struct {
+	perCall time.Duration
+	over    chan struct{} // closed when it ends
+}
+
+// setSlow lets every call take so much longer, from now on; zero ends that, also
+// for the calls that are waiting.
+func (v *volume) setSlow(perCall time.Duration) {
+	var s *slowness
+	if perCall > 0 {
+		s = &slowness{perCall, make(chan struct{})}
+	}
+	if before := v.slow.Swap(s); before != nil {
+		close(before.over)
+	}
+}
+
+// killedLook is how often it is looked whether a caller that was signalled has
+// been killed.
+const killedLook = 10 * time.Millisecond
+
+// wait is what a call to a slow disk does first. It waits on for a caller that
+// was sent a signal, as a disk does, but not for one that was killed, which cannot
+// end before its call does.
+func (v *volume) wait(cancel <-chan struct{}, caller *fuse.InHeader) {
+	s := v.slow.Load()
+	if s == nil {
+		return
+	}
+	timer := time.NewTimer(s.perCall)
+	defer timer.Stop()
+	var look <-chan time.Time
+	for {
+		select {
+		case <-timer.C:
+			return
+		case <-s.over:
+			return
+		case <-cancel:
+			cancel = nil // the kernel does not tell of a second signal
+			ticker := time.NewTicker(killedLook)
+			defer ticker.Stop()
+			look = ticker.C
+		case <-look:
+			if killed(caller.Pid) {
+				return
+			}
+		}
+	}
+}
+
+// killed tells whether SIGKILL is pending for a thread; see proc(5), SigPnd.
+func killed(thread uint32) bool {
+	text, err := os.ReadFile("/proc/" + strconv.FormatUint(uint64(thread), 10) + "/status")
+	if err != nil {
+		return true // it is gone
+	}
+	for line := range bytes.Lines(text) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		if string(name) != "SigPnd" && string(name) != "ShdPnd" {
+			continue
+		}
+		pending, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 16, 64)
+		if err == nil && pending&(1<<(unix.SIGKILL-1)) != 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,243 @@
+package disk
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// cached is how long the kernel may keep what it knows of names and attributes.
+// All changes go through it, and what a loss changes it is told.
+const cached = time.Hour
+
+// volume is the file system. Where several of its locks are held they were taken
+// in the order of the fields.
+type volume struct {
+	fuse.RawFileSystem // answers what is not here with ENOSYS
+
+	pages  *pageStore
+	grave  int // descriptor of the folder for files that were unlinked, whose unlinking is not safe yet
+	root   *inode
+	chown  bool // what a caller makes is given to it
+	kernel *fuse.Server
+
+	full atomic.Bool
+	slow atomic.Pointer[slowness]
+
+	// gate is held for reading by all that changes something, and for writing
+	// where no change may be under way.
+	gate sync.RWMutex
+
+	// names is held while a name is changed.
+	names   sync.Mutex
+	journal []change // not safe yet, in their order
+	last    uint64   // number of the last change there has been
+
+	// tab guards what follows and is held for moments only.
+	tab     sync.RWMutex
+	nodes   map[uint64]*inode
+	files   map[fileKey]*inode
+	handles map[uint64]*handle
+	given   uint64 // the last number of a node or a handle
+	writers int    // handles that can write
+}
+
+// fileKey tells a file of the store from any other, as long as it is held open.
+type fileKey struct{ dev, ino uint64 }
+
+// inode is a file or folder.
+type inode struct {
+	id     uint64 // the kernel's name for it
+	key    fileKey
+	fd     int          // opened with O_PATH
+	refs   int64        // what needs it: the kernel, by its count of look-ups, the journal, handles, an image; guarded by tab
+	buried atomic.Int32 // of its names that are in the grave
+
+	// Numbers of the last changes of names that concern it; guarded by names.
+	changed uint64 // any
+	formed  uint64 // its creation or truncation
+
+	mu    sync.Mutex
+	io    int // opened for reading and writing while opens is not 0
+	opens int
+	image *image // nil: all is safe
+	epoch int    // counts images
+	dirty bool   // the store's file was written since it was synced
+}
+
+// handle is an open file or folder.
+type handle struct {
+	*inode
+	writes bool
+	synced bool       // O_SYNC or O_DSYNC
+	list   *directory // of a folder
+}
+
+// newVolume opens a store. Only the folder data in it is shown.
+func newVolume(store string) (v *volume, err error) {
+	v = &volume{
+		RawFileSystem: fuse.NewDefaultRawFileSystem(), chown: os.Geteuid() == 0,
+		nodes: map[uint64]*inode{}, files: map[fileKey]*inode{}, handles: map[uint64]*handle{}, given: fuse.FUSE_ROOT_ID,
+	}
+	grave := filepath.Join(store, "grave")
+	if err := os.RemoveAll(grave); err != nil { // what an earlier mount had not made safe
+		return nil, err
+	}
+	if err := os.Mkdir(grave, 0o700); err != nil {
+		return nil, err
+	}
+	if v.grave, err = unix.Open(grave, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		return nil, fmt.Errorf("open %s: %w", grave, err)
+	}
+	data := filepath.Join(store, "data")
+	fd, err := unix.Open(data, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", data, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, fmt.Errorf("look at %s: %w", data, err)
+	}
+	v.root = &inode{id: fuse.FUSE_ROOT_ID, key: keyOf(&st), fd: fd, refs: 1}
+	v.nodes[v.root.id], v.files[v.root.key] = v.root, v.root
+	v.pages, err = newPageStore(store)
+	return v, err
+}
+
+func keyOf(st *unix.Stat_t) fileKey { return fileKey{uint64(st.Dev), st.Ino} }
+
+// String names the file system.
+func (v *volume) String() string { return "stroppy" }
+
+// Init is called when the kernel has mounted the file system.
+func (v *volume) Init(kernel *fuse.Server) { v.kernel = kernel }
+
+// node returns what the kernel names by a number.
+func (v *volume) node(id uint64) (*inode, bool) {
+	v.tab.RLock()
+	defer v.tab.RUnlock()
+	in, ok := v.nodes[id]
+	return in, ok
+}
+
+// take returns the file of a name in the store with one more reference. The
+// caller holds names.
+func (v *volume) take(parent *inode, name string) (*inode, error) {
+	fd, err := unix.Openat(parent.fd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		unix.Close(fd)
+		return nil, err
+	}
+	v.tab.Lock()
+	defer v.tab.Unlock()
+	if in, ok := v.files[keyOf(&st)]; ok {
+		in.refs++
+		unix.Close(fd)
+		return in, nil
+	}
+	v.given++
+	in := &inode{id: v.given, key: keyOf(&st), fd: fd, refs: 1}
+	v.nodes[in.id], v.files[in.key] = in, in
+	return in, nil
+}
+
+// keep adds a reference.
+func (v *volume) keep(in *inode) {
+	v.tab.Lock()
+	in.refs++
+	v.tab.Unlock()
+}
+
+// release takes references away.
+func (v *volume) release(in *inode, count int64) {
+	v.tab.Lock()
+	defer v.tab.Unlock()
+	if in.refs -= count; in.refs > 0 || in == v.root {
+		return
+	}
+	delete(v.nodes, in.id)
+	delete(v.files, in.key)
+	unix.Close(in.fd)
+}
+
+// Forget is called when the kernel has no use for a node any more.
+func (v *volume) Forget(id, count uint64) {
+	if in, ok := v.node(id); ok {
+		v.release(in, int64(count))
+	}
+}
+
+// open makes a handle, which has a reference of its own.
+func (v *volume) open(h *handle) uint64 {
+	v.tab.Lock()
+	defer v.tab.Unlock()
+	h.refs++
+	if h.writes {
+		v.writers++
+	}
+	v.given++
+	v.handles[v.given] = h
+	return v.given
+}
+
+func (v *volume) handle(number uint64) (*handle, bool) {
+	v.tab.RLock()
+	defer v.tab.RUnlock()
+	h, ok := v.handles[number]
+	return h, ok
+}
+
+// closed takes a handle away.
+func (v *volume) closed(number uint64) (*handle, bool) {
+	v.tab.Lock()
+	defer v.tab.Unlock()
+	h, ok := v.handles[number]
+	if ok {
+		delete(v.handles, number)
+		if h.writes {
+			v.writers--
+		}
+	}
+	return h, ok
+}
+
+// path leads to the file of an inode whatever its name is now.
+func (in *inode) path() string { return fmt.Sprintf("/proc/self/fd/%d", in.fd) }
+
+func (in *inode) attributes(out *fuse.Attr) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(in.fd, &st); err != nil {
+		return err
+	}
+	*out = fuse.Attr{
+		Ino: st.Ino, Size: uint64(st.Size), Blocks: uint64(st.Blocks), Blksize: uint32(st.Blksize),
+		Atime: uint64(st.Atim.Sec), Atimensec: uint32(st.Atim.Nsec),
+		Mtime: uint64(st.Mtim.Sec), Mtimensec: uint32(st.Mtim.Nsec),
+		Ctime: uint64(st.Ctim.Sec), Ctimensec: uint32(st.Ctim.Nsec),
+		Mode: st.Mode, Nlink: uint32(st.Nlink) - uint32(in.buried.Load()),
+		Owner: fuse.Owner{Uid: st.Uid, Gid: st.Gid}, Rdev: uint32(st.Rdev),
+	}
+	return nil
+}
+
+// entry answers with a node, to which the kernel has one more reference then.
+func (v *volume) entry(in *inode, out *fuse.EntryOut) fuse.Status {
+	if err := in.attributes(&out.Attr); err != nil {
+		v.release(in, 1)
+		return fuse.ToStatus(err)
+	}
+	out.NodeId, out.Generation = in.id, 1
+	out.SetEntryTimeout(cached)
+	out.SetAttrTimeout(cached)
+	return fuse.OK
+}

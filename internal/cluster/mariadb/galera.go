@@ -1,0 +1,313 @@
+package mariadb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// position says how far the data of a node have come: the number of the last
+// transaction in a history. The zero value is that of a node without data.
+type position struct {
+	history string // the state's UUID
+	seqno   int64
+}
+
+func (p position) none() bool { return p.history == "" }
+
+// ahead tells whether data are newer than others.
+func (p position) ahead(of position) bool {
+	return !p.none() && (of.none() || p.seqno > of.seqno)
+}
+
+// galeraFlags are the flags that make a server a member of the group.
+func (n *node) galeraFlags() []string {
+	var members []string
+	for _, m := range n.cluster.nodes {
+		members = append(members, m.group)
+	}
+	options := append([]string{
+		"gmcast.listen_addr=tcp://" + n.group, "ist.recv_addr=" + n.ist, "gcache.size=64M",
+		// Who forms a group when none is left is decided here, from the data of
+		// all nodes, and not by the nodes' memory of an earlier group too.
+		"pc.recovery=FALSE",
+	}, groupOptions(n.cluster.params.suspect)...)
+	return []string{
+		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
+		"--wsrep-on=ON", "--wsrep-provider=" + n.cluster.programs.provider,
+		"--wsrep-cluster-name=" + filepath.Base(n.cluster.dir),
+		"--wsrep-cluster-address=gcomm://" + strings.Join(members, ","),
+		"--wsrep-node-name=" + n.Name(), "--wsrep-node-address=" + n.group,
+		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address=" + n.sst,
+		"--wsrep-provider-options=" + strings.Join(options, ";"),
+	}
+}
+
+// role decides whether the node joins a group or forms one, and returns the flags
+// for it. It waits, until ctx ends, while a node that has newer data is down.
+func (n *node) role(ctx context.Context) (flags []string, err error) {
+	c := n.cluster
+	var own *position // which stays as it is while the node is down
+	err = persist(ctx, func() error {
+		if err := acquire(ctx, c.forming); err != nil {
+			return err
+		}
+		defer release(c.forming)
+		if own == nil {
+			p, err := n.recover(ctx)
+			if err != nil {
+				return err
+			}
+			own = &p
+		}
+		flags, err = n.decide(ctx, *own)
+		return err
+	})
+	return flags, err
+}
+
+// decide is one try of role, of a node whose data have come so far; forming is
+// held.
+func (n *node) decide(ctx context.Context, own position) ([]string, error) {
+	c := n.cluster
+	c.mu.Lock()
+	n.known = &own
+	if c.founder == n { // it was, in a try that failed
+		c.founder = nil
+	}
+	formed, founder := c.formed, c.founder
+	c.mu.Unlock()
+	var flags []string
+	if !own.none() {
+		flags = append(flags, fmt.Sprintf("--wsrep-start-position=%s:%d", own.history, own.seqno))
+	}
+	if founder != nil {
+		return flags, nil
+	}
+	if formed {
+		forms, err := c.forms(ctx, n, own)
+		if err != nil || !forms {
+			return flags, err
+		}
+		if err := allowBootstrap(n.Dir()); err != nil {
+			return nil, err
+		}
+	} else if n.Number() > 0 {
+		return flags, nil
+	}
+	c.mu.Lock()
+	c.founder = n
+	c.mu.Unlock()
+	return append(flags, "--wsrep-new-cluster"), nil
+}
+
+// forms tells whether node n has to form a group: none is left, and no other
+// node has newer data. It joins one that is left, and one of nodes that run and
+// have no less, which reform makes a group again.
+func (c *Cluster) forms(ctx context.Context, n *node, own position) (bool, error) {
+	others, err := c.survey(ctx, n)
+	var newer error
+	for m, s := range others {
+		switch {
+		case s.answers && s.status.primary(), s.answers && !own.ahead(s.position):
+			return false, nil
+		case s.position.ahead(own):
+			newer = errors.Join(newer, fmt.Errorf("%s has committed %d, and %s has %d: start %s as well", m.Name(), s.position.seqno, n.Name(), own.seqno, m.Name()))
+		}
+	}
+	if err = errors.Join(err, newer); err != nil {
+		return false, fmt.Errorf("no node is in a primary component, and %s cannot form one: %w", n.Name(), err)
+	}
+	if own.none() {
+		return false, fmt.Errorf("no node is in a primary component, and none has data to form one of")
+	}
+	return true, nil
+}
+
+// sight is what is known of a node.
+type sight struct {
+	answers  bool
+	status   status // if it answers
+	position position
+}
+
+// survey looks at all nodes but one, those that are down included. The error
+// names those that cannot be seen; forming is held.
+func (c *Cluster) survey(ctx context.Context, except *node) (map[*node]sight, error) {
+	sights := map[*node]sight{}
+	var unseen error
+	for _, m := range c.nodes {
+		if m == except {
+			continue
+		}
+		var s sight
+		var err error
+		if m.Running() && !m.Paused() {
+			s.status, err = m.status(ctx)
+			s.answers, s.position = err == nil, s.status.position
+		}
+		if !s.answers {
+			s.position, err = m.stopped(ctx)
+		}
+		if err != nil {
+			unseen = errors.Join(unseen, err)
+			continue
+		}
+		sights[m] = s
+	}
+	return sights, unseen
+}
+
+// stopped returns the position of a node that is down, or that is being started
+// and does not answer yet; forming is held, so that nobody starts it meanwhile.
+func (n *node) stopped(ctx context.Context) (position, error) {
+	c := n.cluster
+	c.mu.Lock()
+	known, starting := n.known, n.starting > 0
+	c.mu.Unlock()
+	if known != nil && (starting || !n.Running()) {
+		return *known, nil
+	}
+	if n.Running() {
+		return position{}, fmt.Errorf("%s runs and does not say what data it has", n.Name())
+	}
+	p, err := n.recover(ctx)
+	if err != nil {
+		return p, err
+	}
+	c.mu.Lock()
+	n.known = &p
+	c.mu.Unlock()
+	return p, nil
+}
+
+// reformEvery is after how many looks at a node that is not ready it is seen
+// whether all nodes wait for each other: often enough to lose no time, and
+// seldom enough to let a group that is just changing settle.
+const reformEvery = int(time.Second / pollEvery)
+
+// reform makes the component of the node with the newest data the primary one
+// where none is left and no node that is down or starting has newer data: what
+// an operator does after the loss of a majority. n is the node that waits.
+func (c *Cluster) reform(ctx context.Context, n *node) error {
+	select {
+	case c.forming <- struct{}{}:
+		defer release(c.forming)
+	default:
+		return nil // somebody else sees to it
+	}
+	c.mu.Lock()
+	founding := c.founder != nil || !c.formed
+	c.mu.Unlock()
+	if founding {
+		return nil
+	}
+	sights, err := c.survey(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var best *node
+	for m, s := range sights {
+		if s.answers && s.status.primary() {
+			return nil
+		}
+		if s.answers && (best == nil || s.position.ahead(sights[best].position)) {
+			best = m
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	for m, s := range sights {
+		if s.position.ahead(sights[best].position) {
+			return fmt.Errorf("no node is in a primary component, and %s, which has the newest data, does not run", m.Name())
+		}
+	}
+	return best.bootstrap(ctx)
+}
+
+// stateFile is where Galera keeps the position of a server that was shut down in
+// good order; that of one that runs or was killed is -1 there.
+const stateFile = "grastate.dat"
+
+var (
+	stateHistory = regexp.MustCompile(`(?m)^uuid:\s*([0-9a-f-]{36})\s*$`)
+	stateSeqno   = regexp.MustCompile(`(?m)^seqno:\s*(-?\d+)\s*$`)
+	stateSafe    = regexp.MustCompile(`(?m)^safe_to_bootstrap:.*$`)
+	recovered    = regexp.MustCompile(`WSREP: Recovered position: ([0-9a-f-]{36}):(-?\d+)`)
+)
+
+// noHistory is the history of a node that has no data, or only some of those that
+// another one was giving it when it was killed.
+const noHistory = "00000000-0000-0000-0000-000000000000"
+
+// recover returns the position of a server that is down: from its state file, or
+// from InnoDB, whose log the server then recovers
+// (https://galeracluster.com/library/documentation/restarting-cluster.html).
+func (n *node) recover(ctx context.Context) (position, error) {
+	fail := func(err error) (position, error) {
+		return position{}, fmt.Errorf("see how far the data of %s have come: %w", n.Name(), err)
+	}
+	text, err := os.ReadFile(filepath.Join(n.Dir(), stateFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return position{}, nil
+	}
+	if err != nil {
+		return fail(err)
+	}
+	history, seqno := stateHistory.FindSubmatch(text), stateSeqno.FindSubmatch(text)
+	if history == nil || seqno == nil {
+		return fail(fmt.Errorf("%s cannot be read: replace the node", stateFile))
+	}
+	if string(history[1]) == noHistory {
+		return position{}, nil
+	}
+	if string(seqno[1]) == "-1" {
+		cmd := n.server("--wsrep-recover")
+		var out bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		process, err := n.Host().Start(cmd, syscall.SIGKILL)
+		if err != nil {
+			return fail(err)
+		}
+		select {
+		case <-process.Done():
+		case <-ctx.Done():
+			return fail(errors.Join(context.Cause(ctx), process.Kill()))
+		}
+		found := recovered.FindSubmatch(out.Bytes())
+		if err := process.Err(); err != nil || found == nil {
+			return fail(fmt.Errorf("%v: %s", err, lastLines(out.Bytes())))
+		}
+		if history, seqno = found, found[1:]; string(history[1]) == noHistory {
+			return position{}, nil
+		}
+	}
+	p := position{history: string(history[1])}
+	if p.seqno, err = strconv.ParseInt(string(seqno[1]), 10, 64); err != nil {
+		return fail(err)
+	}
+	return p, nil
+}
+
+// allowBootstrap lets a server form a group of its data although it was not the
+// last that left one, as its state file says after a crash.
+func allowBootstrap(dir string) error {
+	path := filepath.Join(dir, stateFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("let the server form a group: %w", err)
+	}
+	if err := os.WriteFile(path, stateSafe.ReplaceAll(text, []byte("safe_to_bootstrap: 1")), 0o600); err != nil {
+		return fmt.Errorf("let the server form a group: %w", err)
+	}
+	return nil
+}

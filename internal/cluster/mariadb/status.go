@@ -1,0 +1,187 @@
+package mariadb
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	client "github.com/go-sql-driver/mysql"
+)
+
+// askLimit bounds one question to a node, connecting included.
+const askLimit = 2 * time.Second
+
+// open describes the way to a node; limit bounds each step of a question. Each question has a connection of its own:
+// one that is kept may have been broken by a fault.
+func open(address string, limit time.Duration) (*sql.DB, error) {
+	config := client.NewConfig()
+	config.User, config.Net, config.Addr = Superuser, "tcp", address
+	config.Timeout, config.ReadTimeout, config.WriteTimeout = limit, limit, limit
+	config.Logger = &client.NopLogger{} // what it would log is in the errors
+	connector, err := client.NewConnector(config)
+	if err != nil {
+		return nil, fmt.Errorf("describe the way to MariaDB at %s: %w", address, err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxIdleConns(-1)
+	return db, nil
+}
+
+// ping asks the node for an answer.
+func (n *node) ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	if err := n.db.PingContext(ctx); err != nil {
+		return fmt.Errorf("%s does not answer: %w", n.Name(), err)
+	}
+	return nil
+}
+
+// now asks the server what time it is.
+func (n *node) now(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	var micros int64 // since 1970
+	if err := n.db.QueryRowContext(ctx, "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)").Scan(&micros); err != nil {
+		return time.Time{}, fmt.Errorf("ask %s what time it is: %w", n.Name(), err)
+	}
+	return time.UnixMicro(micros), nil
+}
+
+// status is what a Galera node says of itself
+// (https://galeracluster.com/library/documentation/galera-status-variables.html).
+type status struct {
+	name      string // of the node
+	ready     bool
+	component string // Primary, or what is none
+	state     string // such as Synced
+	synchron  bool   // wsrep_local_state is 4
+	size      int    // of its component
+	position  position
+}
+
+// stateSynced is the wsrep_local_state of a node that is synchronized.
+const stateSynced = "4"
+
+func (n *node) status(ctx context.Context) (status, error) {
+	fail := func(err error) (status, error) {
+		return status{}, fmt.Errorf("%s does not say how it is: %w", n.Name(), err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	rows, err := n.db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_size', "+
+		"'wsrep_local_state', 'wsrep_local_state_comment', 'wsrep_local_state_uuid', 'wsrep_last_committed')")
+	if err != nil {
+		return fail(err)
+	}
+	defer rows.Close()
+	values := map[string]string{}
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return fail(err)
+		}
+		values[name] = value
+	}
+	if err := rows.Err(); err != nil {
+		return fail(err)
+	}
+	s := status{
+		name: n.Name(), ready: values["wsrep_ready"] == "ON", component: values["wsrep_cluster_status"],
+		state: values["wsrep_local_state_comment"], synchron: values["wsrep_local_state"] == stateSynced,
+	}
+	if s.size, err = strconv.Atoi(values["wsrep_cluster_size"]); err != nil {
+		return fail(err)
+	}
+	if s.position.seqno, err = strconv.ParseInt(values["wsrep_last_committed"], 10, 64); err != nil {
+		return fail(err)
+	}
+	s.position.history = values["wsrep_local_state_uuid"]
+	return s, nil
+}
+
+func (s status) primary() bool { return s.component == "Primary" }
+
+// synced says why the node does not take writes, nil if it does.
+func (s status) synced() error {
+	if s.ready && s.primary() && s.synchron {
+		return nil
+	}
+	return fmt.Errorf("%s is not synchronized: it is %s in a component that is %s, ready: %t", s.name, s.state, s.component, s.ready)
+}
+
+// Whole returns when all nodes answer and, with Galera, are synchronized in one
+// primary component, and each has committed all that any of them had when it was
+// asked: while nobody writes they are equal, and under load they never stand
+// still.
+func (c *Cluster) Whole(ctx context.Context) error {
+	if err := persist(ctx, func() error { return c.whole(ctx) }); err != nil {
+		return fmt.Errorf("wait until %s is whole: %w", c.kind, err)
+	}
+	return nil
+}
+
+func (c *Cluster) whole(ctx context.Context) error {
+	if err := c.each(func(n *node) error {
+		if !n.Running() || n.Paused() {
+			return fmt.Errorf("%s is down or paused", n.Name())
+		}
+		if !c.galera() {
+			return n.ping(ctx)
+		}
+		return nil
+	}); err != nil || !c.galera() {
+		return err
+	}
+	before, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	after, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	for _, old := range before {
+		for _, s := range after {
+			switch {
+			case s.position.history != old.position.history:
+				return fmt.Errorf("%s and %s have data of different histories", s.name, old.name)
+			case s.position.seqno < old.position.seqno:
+				return fmt.Errorf("%s has committed %d, and %s had %d before", s.name, s.position.seqno, old.name, old.position.seqno)
+			}
+		}
+	}
+	return nil
+}
+
+// look asks all nodes how they are; one that is not a synchronized member of a
+// component of all of them is an error.
+func (c *Cluster) look(ctx context.Context) ([]status, error) {
+	all := make([]status, len(c.nodes))
+	err := c.each(func(n *node) error {
+		s, err := n.status(ctx)
+		if err == nil {
+			err = s.synced()
+		}
+		if err == nil && s.size != len(c.nodes) {
+			err = fmt.Errorf("%s sees %d of %d nodes", n.Name(), s.size, len(c.nodes))
+		}
+		all[n.Number()] = s
+		return err
+	})
+	return all, err
+}
+
+// bootstrap makes the component of a node the primary one
+// (https://galeracluster.com/library/documentation/quorum-reset.html).
+func (n *node) bootstrap(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	if _, err := n.db.ExecContext(ctx, "SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'"); err != nil {
+		return errors.Join(fmt.Errorf("make the component of %s the primary one", n.Name()), err)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package redis
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/disk"
+)
+
+// TestMain lets this test program serve the file system under a node's data when
+// it is started again.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == cluster.LayerCommand {
+		if err := disk.Serve(streams{}); err != nil {
+			os.Stderr.WriteString(err.Error() + "\n")
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// streams are this process's standard input and output.
+type streams struct{}
+
+func (streams) Read(b []byte) (int, error)  { return os.Stdin.Read(b) }
+func (streams) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
+func (streams) Close() error                { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
+
+// TestPowerCut loses what was not synced: nothing that was acknowledged with
+// appendfsync=always, and something without.
+func TestPowerCut(t *testing.T) {
+	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
+		t.Skip("skipped engine: FUSE: install the Debian package fuse3: " + err.Error())
+	} else {
+		must(t, f.Close())
+	}
+	for _, fsync := range []string{"always", "no"} {
+		t.Run("appendfsync="+fsync, func(t *testing.T) {
+			c := startOn(t, cluster.Options{Nodes: 1, Layer: true, Clock: true}, "appendfsync="+fsync)
+			n, _ := roles(t, c)
+			p := pay(t, c)
+			p.goOn(100)
+			must(t, n.Kill())
+			must(t, n.LoseUnsynced())
+			must(t, n.Restart(t.Context()))
+			if lost := p.end("a power cut"); (lost > 0) != (fsync == "no") {
+				t.Errorf("%d acknowledged payments are lost", lost)
+			}
+			steer(t, n)
+		})
+	}
+}
+
+// steer puts the server's clock forward and back.
+func steer(t *testing.T, n *member) {
+	t.Helper()
+	if why := n.Steered(); why != nil {
+		var missing cluster.MissingError
+		if !errors.As(why, &missing) {
+			t.Error(why)
+		}
+		return
+	}
+	heal, err := n.Jump(t.Context(), time.Hour)
+	must(t, err)
+	for _, want := range []time.Duration{time.Hour, 0} {
+		now, err := n.Now(t.Context())
+		if ahead := time.Until(now); err != nil || (ahead-want).Abs() > time.Minute {
+			t.Errorf("the server's clock is ahead by %v, want %v: %v", ahead, want, err)
+		}
+		must(t, heal())
+	}
+}

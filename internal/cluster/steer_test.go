@@ -1,0 +1,170 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/postgres"
+)
+
+// steered is a node with a clock of its own.
+type steered interface {
+	cluster.Node
+	Steered() error
+	Jump(ctx context.Context, by time.Duration) (heal func() error, err error)
+	Rate(ctx context.Context, factor float64) (heal func() error, err error)
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// ahead is how far a node's clock is ahead of the machine's, by the word of the
+// server.
+func ahead(t *testing.T, n steered) time.Duration {
+	t.Helper()
+	began := time.Now()
+	now, err := n.Now(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now.Sub(began.Add(time.Since(began) / 2).Round(0))
+}
+
+// near compares what must be equal but for the time that a question takes.
+func near(t *testing.T, what string, got, want time.Duration) {
+	t.Helper()
+	const unsure = 500 * time.Millisecond
+	if (got - want).Abs() > unsure {
+		t.Errorf("%s: the clock is ahead by %v, want %v", what, got, want)
+	}
+}
+
+// TestSteerPostgres steers the clock of a real server: it jumps, it drifts without
+// a jump, new sessions and a restarted server see the same clock, and time-outs
+// take as long as ever.
+func TestSteerPostgres(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	c, err := postgres.StartCluster(t.Context(), cluster.Options{Nodes: 1, Loopback: true, InMemory: true, Clock: true})
+	var missing cluster.MissingError
+	if errors.As(err, &missing) {
+		t.Skipf("skipped engine: postgres: install the Debian package %s", missing.Package)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	n := c.Nodes()[0].(steered)
+	if err := n.Steered(); errors.As(err, &missing) {
+		t.Skipf("skipped engine: faketime: install the Debian package %s", missing.Package)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	near(t, "at first", ahead(t, n), 0)
+	for _, by := range []time.Duration{time.Hour, -time.Hour, 1500 * time.Millisecond} {
+		heal, err := n.Jump(t.Context(), by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "after a jump", ahead(t, n), by)
+		near(t, "in a new session", aheadInSession(t, c, 300*time.Millisecond), by)
+		if by == time.Hour {
+			if err := errors.Join(n.Kill(), n.Restart(t.Context())); err != nil {
+				t.Fatal(err)
+			}
+			near(t, "after a restart", ahead(t, n), by)
+		}
+		if err := heal(); err != nil {
+			t.Fatal(err)
+		}
+		near(t, "after the heal", ahead(t, n), 0)
+	}
+	for _, rate := range []float64{3, 0.25} {
+		heal, err := n.Rate(t.Context(), rate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		drift := func() time.Duration { return time.Duration((rate - 1) * float64(time.Since(began))) }
+		near(t, "at the start of a drift", ahead(t, n), drift())
+		time.Sleep(700 * time.Millisecond)
+		near(t, "in a drift", ahead(t, n), drift())
+		near(t, "in a new session", aheadInSession(t, c, 0), drift())
+		if err := errors.Join(n.Kill(), n.Restart(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		near(t, "after a restart", ahead(t, n), drift())
+		if err := heal(); err != nil {
+			t.Fatal(err)
+		}
+		near(t, "after the heal", ahead(t, n), 0)
+	}
+	if left, err := filepath.Glob("/dev/shm/*faketime*"); err != nil || len(left) > 0 {
+		t.Errorf("left in /dev/shm: %v, %v", left, err)
+	}
+}
+
+// aheadInSession asks in a session of its own, which sleeps before, and holds that
+// it sleeps for as long as it is told: the monotonic clock is not steered.
+func aheadInSession(t *testing.T, c cluster.Cluster, sleep time.Duration) time.Duration {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), c.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	began := time.Now()
+	if _, err := conn.Exec(t.Context(), "SELECT pg_sleep($1)", sleep.Seconds()); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < sleep {
+		t.Errorf("a sleep of %v took %v", sleep, took)
+	}
+	var now time.Time
+	if err := conn.QueryRow(t.Context(), "SELECT clock_timestamp()").Scan(&now); err != nil {
+		t.Fatal(err)
+	}
+	return time.Until(now.Round(0))
+}
+
+// TestSteerRefused holds what cannot be steered, and why.
+func TestSteerRefused(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	for want, o := range map[string]cluster.Options{
+		"is written in Go":        {Clock: true},
+		"the machine's own clock": {},
+	} {
+		o.Nodes, o.Loopback, o.InMemory = 1, true, true
+		c, err := etcd.Start(t.Context(), o)
+		var missing cluster.MissingError
+		if errors.As(err, &missing) {
+			t.Skipf("skipped engine: etcd: install the Debian package %s", missing.Package)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := c.Nodes()[0].(steered)
+		if err := n.Steered(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q in it", o, err, want)
+		}
+		if _, err := n.Jump(t.Context(), time.Second); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: a jump: %v, want %q in it", o, err, want)
+		}
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(n.Dir()); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("after Stop: %v", err)
+		}
+	}
+}

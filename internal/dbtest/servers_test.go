@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/disk"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	"stroppy/internal/db/etcd"
@@ -30,6 +31,13 @@ type servers struct {
 var shared *servers
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == cluster.LayerCommand { // this program, started to serve a node's disk
+		if err := disk.Serve(disk.Standard{}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	shared = &servers{}
 	code := m.Run()
 	if err := shared.stop(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -238,5 +239,24 @@ func TestViolations(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestVanishedAccusesNobodyOfOverdrafts: where a fail-over has lost transfers, the
+// versions that were made again and those that are gone add up to nothing.
+func TestVanishedAccusesNobodyOfOverdrafts(t *testing.T) {
+	w := newWorld(4)
+	w.transfer(1, 0, 9000)          // account 0 is rich at version 1
+	lost := w.transfer(0, 2, 15000) // version 2, gone after the fail-over
+	gone := w.txns[lost].ID
+	w.legs = slices.DeleteFunc(w.legs, func(l history.Leg) bool { return l.Transfer == gone || l.Transfer == w.txns[0].ID })
+	for n := range w.accounts {
+		w.accounts[n] = history.Account{N: uint64(n), Balance: opening}
+	}
+	w.transfer(0, 3, 1000) // makes version 1 of account 0 again
+	r := byName(Bank(w.input(isolation.StrictSerializable)))
+	if r[Durable].Status != Invalid || r[NonNegative].Status == Invalid || r[Ledger].Status == Invalid || r[Total].Status != Valid {
+		t.Errorf("durable %v, non-negative %v (%s), ledger %v (%s), total %v",
+			r[Durable].Status, r[NonNegative].Status, r[NonNegative].Detail, r[Ledger].Status, r[Ledger].Detail, r[Total].Status)
 	}
 }

@@ -9,15 +9,16 @@ import (
 
 // slot is what the checks keep of one account that was touched.
 type slot struct {
-	n       uint64
-	sum     int64  // of its ledger legs, cents
-	legs    uint32 // ledger legs
-	writes  uint32 // legs of committed transactions in the history
-	highest uint64 // version that anybody saw it written to
-	base    uint32 // position of its version 0
-	length  uint32 // its highest position is base+length
-	forked  bool   // two transactions made the same version of it
-	broken  bool   // its versions do not follow each other: its replayed balances are not known
+	n        uint64
+	sum      int64  // of its ledger legs, cents
+	legs     uint32 // ledger legs
+	writes   uint32 // legs of committed transactions in the history
+	highest  uint64 // version that anybody saw it written to
+	base     uint32 // position of its version 0
+	length   uint32 // its highest position is base+length
+	vanished uint32 // the first version whose maker is acknowledged and gone; 0 if none is
+	forked   bool   // two transactions made the same version of it
+	broken   bool   // its versions do not follow each other: its replayed balances are not known
 }
 
 // slots maps touched accounts to slots: an array over all accounts while that is
@@ -195,6 +196,9 @@ func (b *bank) placeOwn(s *slot, op *history.Op, t uint32) {
 	version := op.Version + 1
 	if b.in.End != nil {
 		s.broken = true
+		if v := uint32(min(version, uint64(s.length)+1)); s.vanished == 0 || v < s.vanished {
+			s.vanished = v
+		}
 		if version <= uint64(s.length) && b.chain.writer[s.base+uint32(version)] != none {
 			return
 		}
@@ -211,7 +215,10 @@ func (b *bank) replay() {
 		b.chain.balance[s.base] = balance
 		known := true
 		for p := s.base + 1; p <= s.base+s.length; p++ {
-			if b.chain.writer[p] == none || len(b.chain.forkAt[p]) > 0 {
+			// From a version on whose maker has vanished, others may have made the
+			// same numbers again, out of another balance.
+			gone := s.vanished != 0 && p-s.base >= s.vanished
+			if b.chain.writer[p] == none || len(b.chain.forkAt[p]) > 0 || gone {
 				known = false
 				s.broken = true
 			}

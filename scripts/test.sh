@@ -75,6 +75,8 @@ status=0
 # shellcheck disable=SC2086
 go run "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --jsonfile "$log" -- $race -timeout 20m "$@" ./... || status=$?
 echo "== engines skipped"
-grep -ho 'skipped engine: [^"\\]*' "$log" | sort | uniq -c || echo "none"
+# A line of a script that is only printed has > before it.
+skipped=$(grep -ho '"Output":"[^>]*skipped engine: [^"\\]*' "$log" | sed 's/.*skipped engine: //' | sort | uniq -c)
+echo "${skipped:-none}"
 rm -f "$log"
 exit $status

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -35,6 +36,7 @@ func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, 
 			return err
 		}
 		tag, err := c.conn.CopyFrom(ctx, source, copyStatement(&load, options))
+		source.stop()
 		if source.err != nil {
 			return fatal(op, "%w", source.err)
 		}
@@ -165,6 +167,11 @@ type rowSource struct {
 	row     []db.Value
 	columns []column
 
+	// CopyFrom reads in a goroutine of its own, which it does not wait for when
+	// it is cancelled.
+	mu      sync.Mutex
+	stopped bool
+
 	rows   int64
 	err    error
 	buf    []byte // made and not yet read from its place at
@@ -178,7 +185,19 @@ const (
 	copyTrailer = "\xff\xff"
 )
 
+// stop lets nobody read any more, so that no row is asked for after BulkLoad.
+func (s *rowSource) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+}
+
 func (s *rowSource) Read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return 0, io.EOF
+	}
 	if s.at == len(s.buf) {
 		if s.err != nil {
 			return 0, s.err

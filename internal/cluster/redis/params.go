@@ -107,5 +107,5 @@ func unknownParam(name string) error {
 	near := slices.MinFunc(known, func(a, b string) int {
 		return levenshtein.ComputeDistance(name, a) - levenshtein.ComputeDistance(name, b)
 	})
-	return fmt.Errorf("Redis's cluster has no such parameter; the nearest is %s, and set.NAME=VALUE sets a setting of the server's", near)
+	return fmt.Errorf("a cluster of Redis has no such parameter; the nearest is %s, and set.NAME=VALUE sets a setting of the server's", near)
 }

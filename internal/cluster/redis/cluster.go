@@ -16,13 +16,13 @@ import (
 
 // Cluster is a running primary with its replicas and their supervisor.
 type Cluster struct {
-	params       params
-	layer, clock bool // asked for by the caller
-	program      string
-	dir          string
-	temporary    bool            // StartCluster made dir
-	record       *cluster.Record // of what a later start clears if this program is killed
-	network      *cluster.Network
+	params    params
+	layer     bool // a file system of ours is under the data
+	program   string
+	dir       string
+	temporary bool            // StartCluster made dir
+	record    *cluster.Record // of what a later start clears if this program is killed
+	network   *cluster.Network
 
 	life   context.Context // ends with the cluster
 	retire context.CancelCauseFunc
@@ -75,7 +75,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		return nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		c := &Cluster{params: params, program: program, layer: o.Layer, clock: o.Clock, changing: newLock(), roles: newLock()}
+		c := &Cluster{params: params, program: program, layer: o.Layer, changing: newLock(), roles: newLock()}
 		c.life, c.retire = context.WithCancelCause(context.Background())
 		err := c.start(ctx, o)
 		if err == nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"testing"
-	"time"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/disk"
@@ -40,7 +39,7 @@ func TestPowerCut(t *testing.T) {
 	}
 	for _, fsync := range []string{"always", "no"} {
 		t.Run("appendfsync="+fsync, func(t *testing.T) {
-			c := startOn(t, cluster.Options{Nodes: 1, Layer: true, Clock: true}, "appendfsync="+fsync)
+			c := startOn(t, cluster.Options{Nodes: 1, Layer: true}, "appendfsync="+fsync)
 			n, _ := roles(t, c)
 			p := pay(t, c)
 			p.goOn(100)
@@ -50,28 +49,6 @@ func TestPowerCut(t *testing.T) {
 			if lost := p.end("a power cut"); (lost > 0) != (fsync == "no") {
 				t.Errorf("%d acknowledged payments are lost", lost)
 			}
-			steer(t, n)
 		})
-	}
-}
-
-// steer puts the server's clock forward and back.
-func steer(t *testing.T, n *member) {
-	t.Helper()
-	if why := n.Steered(); why != nil {
-		var missing cluster.MissingError
-		if !errors.As(why, &missing) {
-			t.Error(why)
-		}
-		return
-	}
-	heal, err := n.Jump(t.Context(), time.Hour)
-	must(t, err)
-	for _, want := range []time.Duration{time.Hour, 0} {
-		now, err := n.Now(t.Context())
-		if ahead := time.Until(now); err != nil || (ahead-want).Abs() > time.Minute {
-			t.Errorf("the server's clock is ahead by %v, want %v: %v", ahead, want, err)
-		}
-		must(t, heal())
 	}
 }

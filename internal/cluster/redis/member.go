@@ -94,7 +94,7 @@ func (c *Cluster) newMember(ctx context.Context, number int, host *cluster.Host)
 	m.Server = cluster.NewServer(number, host, data, filepath.Join(m.folder, "server.log"), cluster.Program{
 		Command: m.command, Ready: m.ready, Join: func(context.Context) error { return nil },
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
-		Layer: c.layer, Clock: c.clock, Now: m.now,
+		Layer: c.layer,
 	})
 	m.being, m.retire = context.WithCancelCause(c.life)
 	m.health, m.orders = newSession(m.address(), c.params.patience), newSession(m.address(), c.params.patience)
@@ -199,17 +199,10 @@ func (m *member) ready(ctx context.Context) error {
 	return err
 }
 
-// now asks the server for its time, which it tells in seconds and microseconds.
-func (m *member) now(ctx context.Context) (time.Time, error) {
-	answer, err := m.orders.ask(ctx, "TIME")
-	if err != nil {
-		return time.Time{}, fmt.Errorf("ask %s what time it is: %w", m.Name(), err)
-	}
-	var seconds, micros int64
-	if _, err := fmt.Sscan(answer, &seconds, &micros); err != nil {
-		return time.Time{}, fmt.Errorf("ask %s what time it is: it answered %q", m.Name(), answer)
-	}
-	return time.Unix(seconds, micros*1000), nil
+// Steered says why the node's clock cannot be steered. With
+// libfaketime 0.9.10, Redis 7.0.15 does not come to the first line of its log.
+func (m *member) Steered() error {
+	return errors.New("Redis takes its memory from jemalloc, which asks for the time before the library that would steer it is ready, and hangs")
 }
 
 // awake says that the node's process runs and is not paused.

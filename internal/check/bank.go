@@ -76,6 +76,7 @@ func Bank(in Input) []Result {
 	results = append(results, order.serializable(in.Expect), order.strict(in.Expect), b.audits(order))
 	for i := range results {
 		r := &results[i]
+		r.Witness = once(r.Witness)
 		if problem != nil && r.Status == Valid {
 			r.Status = Unknown
 			r.Detail = ""
@@ -89,6 +90,17 @@ func Bank(in Input) []Result {
 	}
 	b.locate(results)
 	return results
+}
+
+// once takes repetitions out of a short list.
+func once(ids []history.ID) []history.ID {
+	var list []history.ID
+	for _, id := range ids {
+		if !slices.Contains(list, id) {
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 // bank is the material of all checks, gathered in two passes over the files.

@@ -75,8 +75,8 @@ status=0
 # shellcheck disable=SC2086
 go run "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --jsonfile "$log" -- $race -timeout 20m "$@" ./... || status=$?
 echo "== engines skipped"
-# A line of a script that is only printed has > before it.
-skipped=$(grep -ho '"Output":"[^>]*skipped engine: [^"\\]*' "$log" | sed 's/.*skipped engine: //' | sort | uniq -c)
+# A line of a script that is only printed has > before it, which is u003e in JSON.
+skipped=$(grep -h 'skipped engine: ' "$log" | grep -v 'u003e' | sed 's/.*skipped engine: //; s/[\"].*//' | sort | uniq -c)
 echo "${skipped:-none}"
 rm -f "$log"
 exit $status

@@ -202,7 +202,7 @@ func (m *member) ready(ctx context.Context) error {
 // Steered says why the node's clock cannot be steered. With
 // libfaketime 0.9.10, Redis 7.0.15 does not come to the first line of its log.
 func (m *member) Steered() error {
-	return errors.New("Redis takes its memory from jemalloc, which asks for the time before the library that would steer it is ready, and hangs")
+	return errors.New("its memory comes from jemalloc, which asks for the time before the library that would steer it is ready, and hangs")
 }
 
 // awake says that the node's process runs and is not paused.

@@ -133,6 +133,12 @@ func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, f *formula, acc
 		after = []string{m.texts.primaryKey, m.texts.createLedger}
 	}
 	order, done := keyOrder{formula: f, accounts: accounts}, uint64(0)
+	drawn := make(chan struct{})
+	go func() { // while the database makes the tables
+		defer close(drawn)
+		order.window()
+	}()
+	defer func() { <-drawn }()
 	var bic [bicLength]byte
 	rows, err := bulk.BulkLoad(ctx, db.BulkLoad{
 		Before:  []string{m.texts.dropLedger, m.texts.dropAccount, m.texts.createKeyless},
@@ -140,6 +146,7 @@ func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, f *formula, acc
 		Columns: []string{"bic", "ban", "balance"},
 		Types:   []db.Type{db.Text, db.Integer, db.Decimal},
 		Next: func(row []db.Value) bool {
+			<-drawn
 			n, key, ok := order.take()
 			if !ok {
 				return false

@@ -114,8 +114,8 @@ func (t *texts) tables(d *db.Dialect) {
 	// numbers compare faster than text, in the index and while it is built.
 	const key = "PRIMARY KEY (ban, bic)"
 	integer, decimal, bic := d.IntegerType, d.DecimalType, d.TextType(bicLength)
-	// The columns of one width come first: where rows are aligned, as in
-	// PostgreSQL, none then pads the next (84 bytes a row, not 92).
+	// The columns of one width come first: where a database aligns them, none
+	// then pads the next (84 bytes a row were seen, not 92).
 	columns := "CREATE TABLE " + tableAccount + " (\n" +
 		"\tban " + integer + " NOT NULL,\n" +
 		"\tversion " + integer + " DEFAULT 0 NOT NULL,\n" +

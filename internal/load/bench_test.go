@@ -81,11 +81,12 @@ func BenchmarkOpenLoop(b *testing.B) {
 	for _, c := range []struct {
 		clients int
 		rate    float64
-	}{{1, 100}, {1, 1000}, {1, 100_000}, {16, 1000}, {16, 10_000}, {64, 50_000}} {
+	}{{1, 100}, {1, 1000}, {1, 100_000}, {16, 1000}, {16, 10_000}, {16, 20_000}, {64, 50_000}} {
 		b.Run(fmt.Sprintf("clients=%d/rate=%.0f", c.clients, c.rate), func(b *testing.B) {
 			b.ReportAllocs()
-			r := drive(b, Options{Count: uint64(b.N), Rate: c.rate}, c.clients)
-			b.ReportMetric(float64(r.Figures.Latency.P50.Nanoseconds()), "p50-ns")
+			r := drive(b, Options{Count: uint64(b.N), Plan: constant(c.rate)}, c.clients)
+			b.ReportMetric(float64(r.Figures.Pacing.P50.Nanoseconds()), "pacing-p50-ns")
+			b.ReportMetric(float64(r.Figures.Pacing.P99.Nanoseconds()), "pacing-p99-ns")
 			b.ReportMetric(float64(r.Figures.Latency.P99.Nanoseconds()), "p99-ns")
 			b.ReportMetric(r.CPUSeconds*1e9/float64(b.N), "cpu-ns/op")
 		})

@@ -39,6 +39,7 @@ type Driver struct {
 	begin int64 // clock when Run began
 	end   int64 // clock from which no transaction is started
 	poll  time.Duration
+	view  view
 
 	// Three contexts end three things, each the later ones too. halt: no new
 	// transaction, no retry, no waiting for a server. beside: the same for the
@@ -114,9 +115,13 @@ func (d *Driver) drive() (finish int64) {
 	if d.options.Duration > 0 {
 		deadline.Reset(d.options.Duration + grace)
 	}
+	d.view.begin(d)
+	endSampling := d.sample()
+	defer endSampling()
 	background := start(d.workers[clients:])
 	d.watch(start(d.workers[:clients]), deadline)
 	finish = d.clock()
+	d.view.stop(finish)
 	if d.halt.Err() == nil {
 		deadline.Reset(grace)
 	} else {
@@ -179,6 +184,7 @@ func (d *Driver) markHalted() bool {
 		return false
 	}
 	d.haltedAt = d.clock()
+	d.view.stop(d.haltedAt)
 	return d.haltedAt < d.end
 }
 
@@ -231,23 +237,6 @@ func (d *Driver) checkHealth(c *contact) {
 	}
 }
 
-// Live returns the counters of a drive; any goroutine may call it at any time.
-func (d *Driver) Live() Counters {
-	var c Counters
-	for _, w := range d.workers[:len(d.options.Clients)] {
-		for outcome := range w.counters.outcomes {
-			c.Done += w.counters.outcomes[outcome].Load()
-		}
-		c.Committed += w.counters.outcomes[history.Committed].Load()
-		c.Unknown += w.counters.outcomes[history.Unknown].Load()
-		c.Retries += w.counters.retries.Load()
-		if w.counters.downSince.Load() > 0 {
-			c.Reconnecting++
-		}
-	}
-	return c
-}
-
 // result gathers what the workers, which have all ended, have counted.
 func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result, error) {
 	if err := d.options.History.Err(); err != nil {
@@ -258,6 +247,7 @@ func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result
 	r.CPUSeconds, r.MaxRSSBytes = now-cpu, rss
 
 	stopped := min(d.end, d.haltedAt, finish)
+	r.Unsent = make([]uint64, max(stopped-1, 0)/int64(time.Second)+1)
 	known, cut := stopped, false
 	var recorders []*stats.Recorder
 	for _, w := range d.workers[:len(d.options.Clients)] {
@@ -265,7 +255,12 @@ func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result
 		r.Retries += w.counters.retries.Load()
 		r.Reconnects += w.counters.reconnects.Load()
 		r.Unsettled += w.counters.outcomes[history.Unknown].Load()
-		r.Backlog += w.backlog(stopped)
+		if w.queue != nil {
+			w.last = stopped - 1
+			w.admit()
+			r.Backlog += w.queue.unsent(stopped, r.Unsent)
+			r.Shed += w.counters.shed.Load()
+		}
 		known, cut = max(known, w.known), cut || w.cut
 		recorders = append(recorders, w.figures)
 	}

@@ -138,7 +138,7 @@ func TestRunningTransactionsFinish(t *testing.T) {
 func TestOpenLoopArrivals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clients := []*standIn{{attempt: takes(time.Millisecond)}, {attempt: takes(time.Millisecond)}, {attempt: takes(time.Millisecond)}}
-		r, list, err := newDrill(t, Options{Rate: 100, Duration: 2 * time.Second}, clients...).run(t.Context())
+		r, list, err := newDrill(t, Options{Plan: constant(100), Duration: 2 * time.Second}, clients...).run(t.Context())
 		if err != nil || len(list) != 200 {
 			t.Fatalf("%d transactions, %v", len(list), err)
 		}
@@ -166,7 +166,7 @@ func TestNoCoordinatedOmission(t *testing.T) {
 			}
 			return takes(d)(t.Context(), tx)
 		}}
-		_, list, err := newDrill(t, Options{Rate: 100, Count: 400}, client).run(t.Context())
+		_, list, err := newDrill(t, Options{Plan: constant(100), Count: 400}, client).run(t.Context())
 		if err != nil || len(list) != 400 {
 			t.Fatalf("%d transactions, %v", len(list), err)
 		}
@@ -189,7 +189,7 @@ func TestNoCoordinatedOmission(t *testing.T) {
 
 func TestBacklogIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, list, err := newDrill(t, Options{Rate: 100, Duration: 10 * time.Second},
+		r, list, err := newDrill(t, Options{Plan: constant(100), Duration: 10 * time.Second},
 			&standIn{attempt: takes(100 * time.Millisecond)}, &standIn{attempt: takes(time.Millisecond)}).run(t.Context())
 		if err != nil || len(list) != 100+500 || r.Backlog != 400 {
 			t.Errorf("%d transactions, backlog %d, %v", len(list), r.Backlog, err)
@@ -262,7 +262,7 @@ func TestGiveUp(t *testing.T) {
 	})
 	t.Run("rare transactions", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			_, list, err := newDrill(t, Options{Rate: 0.01, Count: 5, GiveUp: 30 * time.Second}, &standIn{attempt: script(history.Committed, errAway, errAway)}).run(t.Context())
+			_, list, err := newDrill(t, Options{Plan: constant(0.01), Count: 5, GiveUp: 30 * time.Second}, &standIn{attempt: script(history.Committed, errAway, errAway)}).run(t.Context())
 			if err != nil || len(list) != 5 {
 				t.Error(len(list), err)
 			}
@@ -285,7 +285,7 @@ func TestInterrupt(t *testing.T) {
 		ends    time.Duration // the last transaction
 	}{
 		{"running one finishes", Options{Duration: time.Hour}, &standIn{attempt: takes(4 * time.Second)}, history.Committed, 12 * time.Second},
-		{"pacing ends at once", Options{Rate: 0.2, Duration: time.Hour}, &standIn{attempt: takes(time.Second)}, history.Committed, 6 * time.Second},
+		{"pacing ends at once", Options{Plan: constant(0.2), Duration: time.Hour}, &standIn{attempt: takes(time.Second)}, history.Committed, 6 * time.Second},
 		{"waiting for a server ends at once", Options{Duration: time.Hour},
 			&standIn{attempt: script(history.Committed, errAway), reset: func(context.Context) error { return errAway }}, history.Aborted, 9 * time.Second},
 		{"a look-up goes on for the grace", Options{Duration: time.Hour},
@@ -387,7 +387,10 @@ func TestWrongOptions(t *testing.T) {
 		"no end":              func(o *Options) { o.Count = 0 },
 		"two ends":            func(o *Options) { o.Duration = time.Second },
 		"negative duration":   func(o *Options) { o.Duration = -time.Second },
-		"negative rate":       func(o *Options) { o.Rate = -1 },
+		"negative pause":      func(o *Options) { o.Think = -1 },
+		"negative backlog":    func(o *Options) { o.MaxBacklog = -1 },
+		"rate and pauses":     func(o *Options) { o.Plan, o.Think = constant(5), time.Second },
+		"count after the end": func(o *Options) { o.Plan = plan("5 for 1s") },
 		"negative retries":    func(o *Options) { o.Retries = -1 },
 		"all warm-up":         func(o *Options) { o.Count, o.Duration, o.Warmup = 0, time.Second, time.Second },
 		"background, no pace": func(o *Options) { o.Background = []Background{{Client: &standIn{}}} },
@@ -411,7 +414,7 @@ func TestCancelledBeforeTheStart(t *testing.T) {
 
 // The alarm knows no virtual time.
 func TestOpenLoopByTheRealClock(t *testing.T) {
-	d := newDrill(t, Options{Rate: 4000, Count: 800}, &standIn{}, &standIn{}, &standIn{})
+	d := newDrill(t, Options{Plan: constant(4000), Count: 800}, &standIn{}, &standIn{}, &standIn{})
 	d.driver.precise = true
 	done := make(chan struct{})
 	go func() {
@@ -434,7 +437,7 @@ func TestInterruptByTheRealClock(t *testing.T) {
 		tx.Outcome = history.Committed
 		return nil
 	}}
-	d := newDrill(t, Options{Rate: 1e-6, Count: 2}, client, &standIn{}) // one in eleven days
+	d := newDrill(t, Options{Plan: constant(1e-6), Count: 2}, client, &standIn{}) // one in eleven days
 	d.driver.precise = true
 	r, list, err := d.run(ctx)
 	if err != nil || !r.Interrupted || len(list) != 1 {

@@ -7,7 +7,12 @@ import (
 	"time"
 
 	"stroppy/internal/history"
+	"stroppy/internal/pace"
 )
+
+// DefaultBacklog is the most transactions that an open loop keeps waiting unless
+// asked otherwise. Each takes eight bytes.
+const DefaultBacklog = 1_000_000
 
 // Options say what is driven, how fast, how long, and how patiently.
 type Options struct {
@@ -17,17 +22,25 @@ type Options struct {
 	// len(Clients)+i, does not count in the figures, and stops with the drive.
 	Background []Background
 
-	// Rate is the number of transactions a second of all clients together. Zero
-	// is a closed loop: a client's next transaction is due when its last one
-	// ended. Otherwise the loop is open with uniform arrivals: the k-th
-	// transaction of client i is due at (k*len(Clients)+i)/Rate seconds after the
-	// drive's start, and one that is late is still done, its latency counted from
-	// when it was due.
-	Rate float64
+	// Plan is the rate over the drive. The zero Plan is a closed loop: a client's
+	// next transaction is due when its last one ended, or a pause of Think after
+	// that. Otherwise the loop is open: each client has arrivals of its own, which
+	// are a function of Plan, Arrival, Seed, the number of clients and its own
+	// (see pace.NewArrivals). One that is late is still done, its latency counted
+	// from when it was due.
+	Plan    pace.Plan
+	Arrival pace.Arrival // of an open loop; also how the pauses are distributed
+	Think   time.Duration
+
+	// MaxBacklog bounds the transactions of an open loop that are due and not
+	// sent; 0 is DefaultBacklog. Each client has an even part of it, at least one.
+	// What becomes due while its client's part is full is never sent: it is shed,
+	// counted, and part of Count.
+	MaxBacklog int
 
 	// One of Duration and Count is set. Count is the number of transactions of
-	// all clients together. It is split as evenly as can be, and so that no
-	// client's share depends on timing.
+	// all clients together, those that are shed included. It is split as evenly as
+	// can be, and so that no client's share depends on timing.
 	Duration time.Duration
 	Count    uint64
 
@@ -42,7 +55,8 @@ type Options struct {
 	// database for so long. Zero never gives up.
 	GiveUp time.Duration
 
-	// Seed is for the jitter of back-off. Each client derives its own generator.
+	// Seed is for arrivals, pauses, and the jitter of back-off. Each client derives
+	// its own generators.
 	Seed uint64
 
 	// History takes the record of every transaction. It is not closed.
@@ -66,8 +80,14 @@ func (o *Options) validate() error {
 		return errors.New("drive: set either a duration or a count of transactions, and not both")
 	case o.Duration > 0 && o.Warmup >= o.Duration:
 		return fmt.Errorf("drive: a warm-up of %v leaves nothing to measure of %v: take a shorter one", o.Warmup, o.Duration)
-	case o.Rate < 0 || math.IsNaN(o.Rate) || math.IsInf(o.Rate, 0):
-		return fmt.Errorf("drive: the rate %v is no number of transactions a second: take 0 for a closed loop", o.Rate)
+	case o.Think < 0:
+		return fmt.Errorf("drive: a pause of %v: take 0 for none", o.Think)
+	case o.Think > 0 && !o.Plan.Closed():
+		return errors.New("drive: clients that think have no rate, and a rate leaves no time to think: set one of them")
+	case o.MaxBacklog < 0:
+		return fmt.Errorf("drive: a backlog of %d: take 0 for %d", o.MaxBacklog, DefaultBacklog)
+	case o.endless():
+		return errors.New("drive: the stages of the rate end, so that a count might never be done: leave out the last one's time")
 	case o.Retries < 0:
 		return fmt.Errorf("drive: %d retries: take 0 for none", o.Retries)
 	}
@@ -77,6 +97,29 @@ func (o *Options) validate() error {
 		}
 	}
 	return nil
+}
+
+// endless reports whether a count of transactions might never be due.
+func (o *Options) endless() bool {
+	_, bounded := o.Plan.Length()
+	return bounded && o.Count > 0
+}
+
+// paced reports whether clients wait for the time at which work is due.
+func (o *Options) paced() bool { return !o.Plan.Closed() || o.Think > 0 }
+
+// room is how many transactions may be due and not sent at one client.
+func (o *Options) room(i int) int {
+	most := o.MaxBacklog
+	if most == 0 {
+		most = DefaultBacklog
+	}
+	n := len(o.Clients)
+	room := most / n
+	if i < most%n {
+		room++
+	}
+	return max(room, 1)
 }
 
 // share is how many of the transactions client i does.

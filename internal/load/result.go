@@ -25,6 +25,8 @@ type Result struct {
 	Reconnects uint64       // sessions opened in place of a lost one
 	Unsettled  uint64       // transactions whose outcome stayed unknown
 	Backlog    uint64       // of an open loop: transactions that were due, but not started when the drive ended
+	Shed       uint64       // of an open loop: transactions that were due while MaxBacklog others waited, and so were never sent
+	Unsent     []uint64     // Backlog by the whole second since Options.Start in which they were due; the last one is that in which the drive ended
 	Errors     []ErrorCount // most frequent first
 
 	CPUSeconds  float64 // user and system time of this process during the drive; 0 where the platform does not tell
@@ -47,9 +49,15 @@ type ErrorCount struct {
 type Counters struct {
 	Done         uint64 // transactions recorded: committed, rejected, aborted and unknown
 	Committed    uint64
+	Rejected     uint64
+	Aborted      uint64
 	Unknown      uint64
+	Conflicts    uint64 // tries that ended as db.Aborted
 	Retries      uint64
-	Reconnecting int // clients that have lost the database and had no answer since
+	Reconnects   uint64 // sessions opened in place of a lost one
+	Reconnecting int    // clients that have lost the database and had no answer since
+	Backlog      uint64 // of an open loop: transactions that are due and not sent
+	Shed         uint64 // of an open loop: those that were due while there was no room for more, and are never sent
 }
 
 // counters belong to one worker: only it stores, and others load.
@@ -58,6 +66,8 @@ type counters struct {
 	conflicts  atomic.Uint64
 	retries    atomic.Uint64
 	reconnects atomic.Uint64
+	sent       atomic.Uint64 // of an open loop
+	shed       atomic.Uint64
 	downSince  atomic.Int64 // clock when the database was lost; 0 while it answers
 }
 

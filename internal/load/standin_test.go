@@ -9,6 +9,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
+	"stroppy/internal/pace"
 )
 
 // standIn stands in for a client of a workload: its tries, look-ups and new
@@ -152,6 +153,23 @@ func script(ok history.Outcome, errs ...error) func(context.Context, *history.Tr
 		errs = errs[1:]
 		return err
 	}
+}
+
+// plan returns the plan that a test writes, which is a right one.
+func plan(text string) pace.Plan {
+	p, err := pace.Parse(text)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func constant(rate float64) pace.Plan {
+	p, err := pace.Constant(rate)
+	if err != nil {
+		panic(err)
+	}
+	return p
 }
 
 func repeat(err error, n int) []error { return slices.Repeat([]error{err}, n) }

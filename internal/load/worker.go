@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stroppy/internal/history"
+	"stroppy/internal/pace"
 	"stroppy/internal/stats"
 )
 
@@ -23,7 +24,9 @@ type worker struct {
 	figures *stats.Recorder // nil in the background
 	random  *rand.Rand
 	timer   *time.Timer
-	alarm   *alarm // nil where pacing needs none
+	alarm   *alarm       // nil where pacing needs none
+	queue   *queue       // of an open loop
+	pauses  *pace.Pauses // of a closed loop whose clients think
 	errors  errorCounts
 
 	// The driver's contexts, each through a child of its own, so that a database
@@ -36,7 +39,8 @@ type worker struct {
 	known   int64  // clock when the latest known outcome became known
 	share   uint64 // transactions to do
 	sent    uint64 // transactions done
-	next    int64  // when a background transaction is due
+	next    int64  // when a background transaction is due, or one after a pause
+	free    bool   // there was nothing else to do when the transaction was due
 	retried int    // conflicts of this transaction that were retried
 	outage  int    // fruitless contacts in a row
 	down    bool   // no answer since the database was lost
@@ -44,6 +48,7 @@ type worker struct {
 	cut     bool   // transactions were left when halt was done
 
 	counters counters
+	live     stats.Live // latency of committed transactions
 	_        [128]byte
 }
 
@@ -56,6 +61,18 @@ func newWorker(d *Driver, number int, c Client, every time.Duration) *worker {
 		w.figures = stats.NewRecorder()
 	}
 	return w
+}
+
+// pace makes the pacing of a client ready.
+func (w *worker) pace() {
+	o := &w.driver.options
+	switch {
+	case !o.Plan.Closed():
+		w.queue = &queue{source: newSource(o, w.number, w.driver.begin, w.driver.end), room: o.room(w.number)}
+	case o.Think > 0:
+		w.pauses = pace.NewPauses(o.Think, o.Arrival, len(o.Clients), w.number, o.Seed)
+		w.next = w.driver.begin + int64(w.pauses.First())
+	}
 }
 
 func (w *worker) clock() int64 { return w.driver.clock() }
@@ -77,13 +94,16 @@ func (w *worker) run() {
 	defer w.flush()
 	w.timer = time.NewTimer(time.Hour)
 	defer w.timer.Stop()
-	if w.every == 0 && d.options.Rate > 0 && d.precise {
+	if w.every == 0 && d.options.paced() && d.precise {
 		if w.alarm = newAlarm(); w.alarm != nil {
 			defer w.alarm.close()
 			defer context.AfterFunc(w.halt, w.alarm.cancel)()
 		}
 	}
 	w.last, w.next = d.begin, d.begin
+	if w.every == 0 {
+		w.pace()
+	}
 	for w.start() {
 		w.decide()
 		w.record()
@@ -112,16 +132,24 @@ func (w *worker) start() bool {
 		return false
 	}
 	if due >= w.driver.end {
-		w.cut = !w.wait(w.driver.end)
+		if due < never || w.driver.end < never { // otherwise all of the count have come
+			w.cut = !w.wait(w.driver.end)
+		}
 		return false
 	}
 	w.tx = history.Transaction{Ops: w.tx.Ops[:0]}
 	w.client.Prepare(&w.tx)
+	w.free = due >= w.last
 	if due > w.last && !w.wait(due) {
 		w.cut = true
 		return false
 	}
 	w.sent++
+	if w.queue != nil {
+		w.admit()
+		w.queue.take()
+		w.counters.sent.Store(w.sent)
+	}
 	w.retried = 0
 	w.tx.Warmup = due-w.driver.begin < int64(w.driver.options.Warmup)
 	w.tx.Due, w.tx.Sent, w.tx.Try = due, w.last, w.last
@@ -131,36 +159,20 @@ func (w *worker) start() bool {
 // due is the clock when the next transaction is due.
 func (w *worker) due() int64 {
 	switch {
-	case w.every > 0:
+	case w.every > 0 || w.pauses != nil:
 		return w.next
-	case w.driver.options.Rate > 0:
-		return w.arrival(w.sent)
+	case w.queue != nil:
+		w.admit()
+		return w.queue.first()
 	}
 	return w.last
 }
 
-// arrival is the clock when the k-th transaction of an open loop is due.
-func (w *worker) arrival(k uint64) int64 {
-	o := &w.driver.options
-	nth := float64(k)*float64(len(o.Clients)) + float64(w.number)
-	return w.driver.begin + int64(nth/o.Rate*1e9)
-}
-
-// backlog is how many transactions of an open loop were due before the drive
-// was stopped, and were not sent.
-func (w *worker) backlog(stopped int64) uint64 {
-	o := &w.driver.options
-	if o.Rate == 0 {
-		return 0
+// admit lets into the queue what is due by now.
+func (w *worker) admit() {
+	if shed := w.queue.admit(w.last); shed > 0 {
+		w.counters.shed.Store(w.counters.shed.Load() + shed)
 	}
-	arrived := uint64(max(0, float64(stopped-w.driver.begin)*o.Rate/1e9/float64(len(o.Clients))))
-	for arrived > 0 && w.arrival(arrived-1) >= stopped {
-		arrived--
-	}
-	for w.arrival(arrived) < stopped {
-		arrived++
-	}
-	return max(min(arrived, w.share), w.sent) - w.sent
 }
 
 // wait returns when due has come, or false when the drive is over.
@@ -202,6 +214,15 @@ func (w *worker) record() {
 		w.known = tx.End
 	}
 	w.figures.Record(tx)
+	if w.queue != nil || w.pauses != nil {
+		w.figures.RecordSent(tx, w.free)
+	}
+	if w.pauses != nil {
+		w.next = tx.End + int64(w.pauses.Next())
+	}
+	if tx.Outcome == history.Committed {
+		w.live.Add(tx.End - tx.Due)
+	}
 	add(&w.counters.outcomes[tx.Outcome&3])
 }
 

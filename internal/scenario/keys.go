@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"stroppy/internal/isolation"
+	"stroppy/internal/pace"
 )
 
 // Key is one setting. Flag, variable and YAML file call it by the same name.
@@ -49,7 +50,10 @@ func Keys() []Key {
 		duration("duration", "how long to drive", func(s *Scenario) *time.Duration { return &s.Duration }),
 		count(),
 		duration("warmup", "drive this long before the figures count", func(s *Scenario) *time.Duration { return &s.Warmup }),
-		real("rate", "transactions per second, all clients together; 0 sends as fast as answers come", func(s *Scenario) *float64 { return &s.Rate }),
+		rate(),
+		text("arrival", "how transactions lie within the rate: uniform (the default), or poisson, as from many people", "NAME", func(s *Scenario) *string { return &s.Arrival }),
+		duration("think", "a client's pause between two transactions where no rate is given; its mean with --arrival poisson", func(s *Scenario) *time.Duration { return &s.Think }),
+		whole("max-backlog", "transactions of a rate that may be due and not sent; more are shed and counted", func(s *Scenario) *uint64 { return &s.MaxBacklog }),
 		flag("zipfian", "choose few accounts often instead of all alike", func(s *Scenario) *bool { return &s.Zipfian }),
 		real("zipf-exponent", "how uneven --zipfian is", func(s *Scenario) *float64 { return &s.ZipfExponent }),
 		text("isolation", "isolation level as the database names it; its own default if not given", "NAME", func(s *Scenario) *string { return &s.Isolation }),
@@ -69,6 +73,8 @@ func Keys() []Key {
 		flag("no-load", "drive what is already loaded", func(s *Scenario) *bool { return &s.NoLoad }),
 		flag("no-check", "do not check; the verdict is then unknown", func(s *Scenario) *bool { return &s.NoCheck }),
 		local(text("out", "the run's directory; stroppy-runs/TIME-WORKLOAD-DB if not given", "DIR", func(s *Scenario) *string { return &s.Out })),
+		local(text("serve", "show the report live in a browser at this address of this machine: PORT, or HOST:PORT", "ADDR", func(s *Scenario) *string { return &s.Serve })),
+		local(text("metrics", "give metrics to Prometheus at this address, under /metrics: PORT, or HOST:PORT", "ADDR", func(s *Scenario) *string { return &s.Metrics })),
 		local(flag("json", "print result.json on standard output and nothing else there", func(s *Scenario) *bool { return &s.JSON })),
 	}
 }
@@ -152,6 +158,15 @@ func real(name, usage string, field func(*Scenario) *float64) Key {
 			return nil
 		},
 		get: func(s *Scenario) string { return strconv.FormatFloat(*field(s), 'g', -1, 64) },
+	}
+}
+
+// rate is a plan; a plain number is one, too.
+func rate() Key {
+	return Key{Name: "rate", Value: "RATE",
+		Usage: "transactions per second, all clients together, such as 1000 or '1000 for 30s, 1000..5000 for 1m'; 0 sends as fast as answers come",
+		set:   func(s *Scenario, t string) (err error) { s.Rate, err = pace.Parse(t); return err },
+		get:   func(s *Scenario) string { return s.Rate.String() },
 	}
 }
 

@@ -29,7 +29,8 @@ type Set map[string]bool
 
 // Merge builds a checked scenario from layers of settings, the weakest first.
 // A layer that names count takes back a duration of a weaker layer, and the
-// other way round. It also returns which keys were named at all.
+// other way round; where none names either, a rate whose stages all have their
+// times says how long the drive is. It also returns which keys were named at all.
 func Merge(layers ...[]Setting) (Scenario, Set, error) {
 	s, named := Default(), Set{}
 	keys := Keys()
@@ -55,6 +56,9 @@ func Merge(layers ...[]Setting) (Scenario, Set, error) {
 		case seen["duration"] && !seen["count"]:
 			s.Count = 0
 		}
+	}
+	if length, bounded := s.Rate.Length(); bounded && !named["count"] && !named["duration"] {
+		s.Duration = length
 	}
 	if named["db"] && s.DB == "" { // as from a variable of a script that is not set
 		return s, named, fmt.Errorf("%s is empty: give the database's URL, or leave it out for the embedded default", database)

@@ -11,19 +11,22 @@ import (
 	"time"
 
 	"stroppy/internal/isolation"
+	"stroppy/internal/pace"
 )
 
-// The names that Update, Mode and LockOrder take.
+// The names that Update, Mode, LockOrder and Arrival take.
 var (
 	updates    = []string{"atomic", "locked", "rmw"}
 	modes      = []string{"pipelined", "interactive", "procedure"}
 	lockOrders = []string{"key", "random"}
+	arrivals   = []string{pace.Uniform.String(), pace.Poisson.String()}
 )
 
 // The bounds of a scenario. The clients' bound is what a transaction's id has
 // room for, less one for the auditor; the accounts' is the bank's own.
 const (
 	MaxClients  = 1<<17 - 2
+	maxBacklog  = 1_000_000_000
 	MaxAccounts = 1_000_000_000_000
 	MaxCount    = math.MaxInt64
 	maxDuration = 365 * 24 * time.Hour
@@ -46,9 +49,13 @@ type Scenario struct {
 	Duration time.Duration // of the drive; 0 where Count says how long
 	Count    uint64        // transactions; 0 where Duration says how long
 	Warmup   time.Duration // driven before and not counted in the figures
-	Rate     float64       // transactions per second, all clients together; 0 is a closed loop
+	Rate     pace.Plan     // transactions per second over the drive, all clients together; the zero Plan is a closed loop
 	Retries  int           // new tries of one transaction after the first
 	GiveUp   time.Duration // how long no client may reach the database before the run ends
+
+	Arrival    string        // uniform or poisson, of arrivals and of pauses; empty is uniform
+	Think      time.Duration // a client's pause between two transactions of a closed loop
+	MaxBacklog uint64        // transactions of an open loop that may be due and not sent
 
 	Accounts     uint64
 	Seed         uint64 // 0: drawn at random, then printed and recorded
@@ -66,15 +73,17 @@ type Scenario struct {
 	Audits       float64 // per second; 0 is none
 	AuditSample  uint64  // accounts that one audit reads; 0 is all
 
-	Out  string // the run's directory; empty is one named after the time
-	JSON bool
+	Out     string // the run's directory; empty is one named after the time
+	Serve   string // where to show the run live; empty is nowhere
+	Metrics string // where to give metrics; empty is nowhere
+	JSON    bool
 }
 
 // Default returns the scenario that `stroppy run` alone runs.
 func Default() Scenario {
 	return Scenario{
 		Workload: "bank", Clients: 16, Duration: 10 * time.Second, Retries: 10, GiveUp: time.Minute,
-		Accounts: 10_000, ZipfExponent: 0.99, Audits: 1, LockOrder: lockOrders[0],
+		Accounts: 10_000, ZipfExponent: 0.99, Audits: 1, LockOrder: lockOrders[0], MaxBacklog: 1_000_000,
 		PayrollShare: 0.01, PayrollLegs: 10, JointShare: 0.05, InquiryShare: 0.05, LargeShare: 0.01,
 	}
 }
@@ -85,12 +94,13 @@ func (s *Scenario) Validate() error {
 		among("workload", s.Workload, []string{"bank"}),
 		among("update", s.Update, append([]string{""}, updates...)),
 		among("mode", s.Mode, append([]string{""}, modes...)),
+		among("arrival", s.Arrival, append([]string{""}, arrivals...)),
 		among("lock-order", s.LockOrder, lockOrders),
 		between("clients", float64(s.Clients), 1, MaxClients),
 		between("accounts", float64(s.Accounts), 4, MaxAccounts),
 		between("retries", float64(s.Retries), 0, 1_000_000),
 		between("payroll-legs", float64(s.PayrollLegs), 1, 1000),
-		between("rate", s.Rate, 0, 1e9),
+		between("max-backlog", float64(s.MaxBacklog), 1, maxBacklog),
 		between("audits", s.Audits, 0, 1000),
 		between("zipf-exponent", s.ZipfExponent, 0.01, 100),
 		between("payroll-share", s.PayrollShare, 0, 1),
@@ -99,11 +109,13 @@ func (s *Scenario) Validate() error {
 		between("large-share", s.LargeShare, 0, 1),
 		long("duration", s.Duration),
 		long("warmup", s.Warmup),
+		long("think", s.Think),
 		long("give-up", s.GiveUp),
 		long("max-outage", s.MaxOutage),
 		between("max-degradation", s.MaxDegradation, 0, 1),
 		s.oneDatabase(),
 		s.howLong(),
+		s.howFast(),
 		s.shares(),
 	} {
 		if check != nil {
@@ -127,6 +139,32 @@ func (s *Scenario) howLong() error {
 		return fmt.Errorf("give-up is 0: it must be longer than 0, such as 60s")
 	}
 	return nil
+}
+
+// howFast says what is wrong with the pace.
+func (s *Scenario) howFast() error {
+	length, bounded := s.Rate.Length()
+	switch {
+	case s.Think > 0 && !s.Rate.Closed():
+		return fmt.Errorf("rate is %s and think is %v: clients that come at a rate do not wait for answers, so give one of them", brief(s.Rate), s.Think)
+	case s.Arrival != "" && s.Rate.Closed() && s.Think == 0:
+		return fmt.Errorf("arrival is %s and rate is 0, which sends as fast as answers come: give a rate, such as --rate 1000, or leave arrival out", s.Arrival)
+	case !s.Rate.Closed() && s.MaxBacklog < uint64(s.Clients):
+		return fmt.Errorf("max-backlog is %d and there are %d clients: each has a queue of its own, so it must be at least %d", s.MaxBacklog, s.Clients, s.Clients)
+	case bounded && s.Count > 0:
+		return fmt.Errorf("rate is %s, which ends after %v, and count is %d: leave out the last stage's time, so that the count is surely done", brief(s.Rate), length, s.Count)
+	case bounded && s.Duration > length:
+		return fmt.Errorf("rate is %s, which ends after %v, and duration is %v: nothing would be sent in the rest, so leave out duration, or the last stage's time", brief(s.Rate), length, s.Duration)
+	}
+	return nil
+}
+
+// brief is a plan as a sentence can hold it.
+func brief(p pace.Plan) string {
+	if text := []rune(p.String()); len(text) > 60 {
+		return string(text[:60]) + "…"
+	}
+	return p.String()
 }
 
 func (s *Scenario) oneDatabase() error {

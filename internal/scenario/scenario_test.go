@@ -2,11 +2,13 @@ package scenario
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"stroppy/internal/isolation"
+	"stroppy/internal/pace"
 )
 
 func TestDefaultIsValid(t *testing.T) {
@@ -46,8 +48,8 @@ func TestMergeRefuses(t *testing.T) {
 		{"payroll-share", "1.5", "payroll-share is 1.5: it must be from 0 to 1"},
 		{"payroll-share", "-0.1", "from 0 to 1"},
 		{"joint-share", "0.99", "at most 1"},
-		{"rate", "NaN", "must be a number"},
-		{"rate", "-1", "rate is -1: it must be from 0"},
+		{"rate", "NaN", "it must be transactions per second, such as 1000"},
+		{"rate", "-1", `--rate is "-1": a rate cannot be negative`},
 		{"accounts", "1", "accounts is 1: it must be from 4"},
 		{"zipfian", "yes", "must be true or false"},
 		{"expect", "repeatable", "snapshot-isolation, serializable"},
@@ -123,9 +125,10 @@ func TestYAMLRepeats(t *testing.T) {
 	s.DB = "sqlite:/tmp/a #b: 'c'.db?synchronous=normal"
 	s.Seed, s.Count, s.Duration = 42, 500, 0
 	s.Isolation, s.Expect = "read committed", isolation.ReadCommitted
+	s.Rate, s.Arrival, s.MaxBacklog = plan(t, "0.5..20000 for 1m30s, 5000"), "poisson", 70
 	s.Zipfian, s.PayrollShare, s.Warmup = true, 0.125, 1500*time.Millisecond
 	got := reread(t, &s)
-	if got != s {
+	if !reflect.DeepEqual(got, s) {
 		t.Errorf("got  %+v\nwant %+v", got, s)
 	}
 }
@@ -140,6 +143,63 @@ func TestYAMLHasNoPassword(t *testing.T) {
 	got := reread(t, &s)
 	if got.DB != "postgres://me@h/db" || got.Out != "" || got.JSON {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func plan(t *testing.T, text string) pace.Plan {
+	t.Helper()
+	p, err := pace.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestPaceRefuses(t *testing.T) {
+	for _, c := range []struct{ settings, want string }{
+		{"rate=-5", "a rate cannot be negative"},
+		{"rate=0 arrival=poisson", "arrival is poisson and rate is 0, which sends as fast as answers come: give a rate"},
+		{"arrival=uniform", "arrival is uniform and rate is 0"},
+		{"arrival=sometimes rate=5", `arrival is "sometimes": it must be uniform or poisson`},
+		{"think=1s rate=5", "rate is 5 and think is 1s"},
+		{"think=-1s", "cannot be negative"},
+		{"max-backlog=0 rate=5", "max-backlog is 0: it must be from 1"},
+		{"max-backlog=3 rate=5", "max-backlog is 3 and there are 16 clients"},
+		{"max-backlog=many", "whole number"},
+		{"rate=1000..2000", "needs a time"},
+		{"rate=5_for_20s duration=30s", "rate is 5 for 20s, which ends after 20s, and duration is 30s: nothing would be sent in the rest"},
+		{"rate=5_for_20s count=100", "leave out the last stage's time"},
+		{"rate=5_for_20s warmup=20s", "nothing would be left"},
+	} {
+		var list []Setting
+		for pair := range strings.FieldsSeq(c.settings) {
+			key, value, _ := strings.Cut(pair, "=")
+			list = append(list, Setting{key, strings.ReplaceAll(value, "_", " "), "--" + key})
+		}
+		if _, _, err := Merge(list); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v, want %q", c.settings, err, c.want)
+		}
+	}
+}
+
+// TestRateSaysHowLong: stages that all have a time make a duration needless.
+func TestRateSaysHowLong(t *testing.T) {
+	stages := Setting{"rate", "5 for 20s, 10..20 for 1m", "--rate"}
+	for _, more := range [][]Setting{nil, {{"duration", "1m20s", "--duration"}}, {{"arrival", "poisson", "--arrival"}}} {
+		s, _, err := Merge(append(more, stages))
+		if err != nil || s.Duration != 80*time.Second {
+			t.Errorf("%v: %v, %v", more, s.Duration, err)
+		}
+	}
+	if s, _, err := Merge([]Setting{stages}, []Setting{{"duration", "1s", "--duration"}}); err != nil || s.Duration != time.Second {
+		t.Errorf("%v, %v", s.Duration, err)
+	}
+	s, _, err := Merge([]Setting{{"rate", "5 for 20s, 10", "--rate"}, {"think", "0s", "--think"}})
+	if err != nil || s.Duration != Default().Duration {
+		t.Errorf("%v, %v", s.Duration, err)
+	}
+	if got := reread(t, &s); !reflect.DeepEqual(got, s) {
+		t.Errorf("got  %+v\nwant %+v", got, s)
 	}
 }
 
@@ -177,6 +237,7 @@ func FuzzFile(f *testing.F) {
 	for _, text := range []string{"clients: 1\nclients: 2", "a: *b", "&a [*a]", "{clients: 3}", "? x\n: y", "isolation: \"a\\nb\"", "db: |\n a\n b\n", "isolation: ' x '", "isolation: \"\\x7f\"", "!!binary a: b"} {
 		f.Add([]byte(text))
 	}
+	f.Add([]byte("rate: 0..5 for 1m, 7\narrival: poisson\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		settings, err := File("f", data)
 		if err != nil {

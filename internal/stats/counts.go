@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math/bits"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
@@ -52,20 +53,28 @@ const (
 	threeDigits digits = 3
 )
 
+// HdrHistogram's magnitudes of half the sub-buckets.
+const (
+	halfOfTwoDigits   = 7
+	halfOfThreeDigits = 10
+)
+
 func newCounts(d digits) counts {
 	if d == twoDigits {
-		return counts{half: 7}
+		return counts{half: halfOfTwoDigits}
 	}
-	return counts{half: 10}
+	return counts{half: halfOfThreeDigits}
 }
 
 // index returns the bucket of v, which must be from 0 to highest, in the dense
 // histogram's order. It is HdrHistogram's getBucketIndex, getSubBucketIdx and
 // countsIndex in one.
-func (c *counts) index(v int64) int {
-	mask := uint64(2<<c.half-1) << unit
-	bucket := uint(bits.Len64(uint64(v)|mask)) - (unit + c.half + 1)
-	return int(bucket<<c.half) + int(uint64(v)>>(bucket+unit))
+func (c *counts) index(v int64) int { return index(v, c.half) }
+
+func index(v int64, half uint) int {
+	mask := uint64(2<<half-1) << unit
+	bucket := uint(bits.Len64(uint64(v)|mask)) - (unit + half + 1)
+	return int(bucket<<half) + int(uint64(v)>>(bucket+unit))
 }
 
 // value returns the lowest value of a bucket.
@@ -120,6 +129,9 @@ func (c *counts) newPage(n int) {
 	c.page[n] = uint16(c.pages)
 }
 
+// empty reports whether nothing was counted.
+func (c *counts) empty() bool { return len(c.few) == 0 && c.page == nil }
+
 // size returns the number of buckets, those of the dense histogram up to highest.
 func (c *counts) size() int { return c.index(highest) + 1 }
 
@@ -159,6 +171,22 @@ func (c *counts) quantile(dense []uint64, q float64, total uint64) int64 {
 		}
 	}
 	return 0
+}
+
+// Bucket is a range of durations and how many fell into it.
+type Bucket struct {
+	Upper time.Duration // its end, which belongs to the next one
+	Count uint64
+}
+
+// buckets returns those of the dense histogram that are not empty, ascending.
+func (c *counts) buckets(dense []uint64) (list []Bucket) {
+	for index, count := range dense {
+		if count > 0 {
+			list = append(list, Bucket{Upper: time.Duration(c.value(index + 1)), Count: count})
+		}
+	}
+	return list
 }
 
 // rank returns the smallest whole number that is at least q×n, where a product

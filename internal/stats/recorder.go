@@ -3,7 +3,8 @@
 //
 // Latency is End-Due, so that it counts from when the work was due, whether or
 // not a client could begin then (no coordinated omission); service time is
-// End-Sent. Both are taken of committed transactions.
+// End-Sent. The figures are those of committed transactions unless they say
+// otherwise, so that work which was refused or given up flatters none of them.
 package stats
 
 import (
@@ -31,15 +32,36 @@ type Recorder struct {
 	// bucket; such pairs are counted once, in both.
 	both, latency, service     counts
 	latencyExact, serviceExact exact
-	latencyRejected            counts
-	latencyRejectedExact       exact
-	_                          [64]byte // the next recorder is on another cache line
+
+	others [otherTimes]timed
+	_      [64]byte // the next recorder is on another cache line
 }
+
+// timed is one distribution of durations.
+type timed struct {
+	counts
+	exact
+}
+
+// What is timed beside the committed transactions.
+const (
+	timesRetried  = iota // committed, but not at the first try
+	timesRejected        // from due to end; so are the next two
+	timesAborted
+	timesUnknown
+	timesPaced  // from due to sent, where the client was free when it was due
+	timesQueued // the same where it was not
+	otherTimes
+)
 
 // NewRecorder returns a Recorder with nothing in it.
 func NewRecorder() *Recorder {
 	c := newCounts(threeDigits)
-	return &Recorder{both: c, latency: c, service: c, latencyRejected: c}
+	r := &Recorder{both: c, latency: c, service: c}
+	for i := range r.others {
+		r.others[i].counts = c
+	}
+	return r
 }
 
 // Record counts tx, unless it belongs to the warm-up. It keeps nothing of it.
@@ -67,15 +89,41 @@ func (r *Recorder) Record(tx *history.Transaction) {
 			r.latency.add(latency)
 			r.service.add(service)
 		}
+		if tx.Attempts > 1 {
+			r.others[timesRetried].record(tx.End-tx.Due, latency)
+		}
 	case history.Rejected:
 		r.rejected[slot(uint8(tx.Reason))]++
-		r.latencyRejectedExact.add(tx.End - tx.Due)
-		r.latencyRejected.add(r.latencyRejected.index(r.clip(tx.End - tx.Due)))
+		r.time(timesRejected, tx.End-tx.Due)
 	case history.Aborted:
 		r.aborted++
+		r.time(timesAborted, tx.End-tx.Due)
 	default:
 		r.unknown++
+		r.time(timesUnknown, tx.End-tx.Due)
 	}
+}
+
+// RecordSent counts how late a transaction was sent that came at a rate or after
+// a pause, unless it belongs to the warm-up. free says that its client had
+// nothing else to do when it was due, so that the delay is the tool's own.
+func (r *Recorder) RecordSent(tx *history.Transaction, free bool) {
+	switch {
+	case tx.Warmup:
+	case free:
+		r.time(timesPaced, tx.Sent-tx.Due)
+	default:
+		r.time(timesQueued, tx.Sent-tx.Due)
+	}
+}
+
+func (r *Recorder) time(what int, ns int64) {
+	r.others[what].record(ns, r.both.index(r.clip(ns)))
+}
+
+func (t *timed) record(ns int64, index int) {
+	t.exact.add(ns)
+	t.counts.add(index)
 }
 
 func slot(v uint8) uint8 {
@@ -140,7 +188,16 @@ type Figures struct {
 
 	Latency         Summary // of committed ones, from when they were due
 	Service         Summary // of committed ones, from when they were sent
+	LatencyRetried  Summary // of those committed ones that needed more than one try, from when they were due
 	LatencyRejected Summary // of rejected ones, from when they were due
+	LatencyAborted  Summary // of aborted ones, from when they were due
+	LatencyUnknown  Summary // of unknown ones, from when they were due until they were given up
+
+	// Pacing is from due to sent where the client was free when the transaction
+	// was due: the error of the tool's own pacing. Lateness is the same of all,
+	// and so has the wait for a client in it. Both are of all outcomes, and empty
+	// in a closed loop without pauses, where a transaction is due when it is sent.
+	Pacing, Lateness Summary
 
 	// Clipped counts the values that lie outside the histograms' range of up to
 	// an hour and were taken as its nearest end. Mean and Max have them as they are.
@@ -172,44 +229,102 @@ type Summary struct {
 // nil in the zero Summary.
 func (s *Summary) Histogram() *hdrhistogram.Histogram { return s.histogram }
 
+// Buckets returns the whole distribution with two significant digits, ascending,
+// without the empty buckets. It is nil where there is nothing.
+func (s *Summary) Buckets() []Bucket {
+	if s.Count == 0 || s.histogram == nil {
+		return nil
+	}
+	fine, coarse := newCounts(threeDigits), newCounts(twoDigits)
+	dense := make([]uint64, coarse.size())
+	for i, n := range s.histogram.Export().Counts {
+		if n > 0 { // every fine bucket lies in one coarse bucket
+			dense[coarse.index(min(fine.value(i), highest))] += uint64(n)
+		}
+	}
+	return coarse.buckets(dense)
+}
+
 // Merge adds up the recorders of a run, after their clients have ended. A nil
 // recorder counts nothing.
 func Merge(recorders ...*Recorder) *Figures {
 	f := &Figures{Rejected: make(map[history.Reason]uint64), ByKind: make(map[history.Kind]uint64)}
-	buckets := newCounts(threeDigits)
-	latency, service, rejected := make([]uint64, buckets.size()), make([]uint64, buckets.size()), make([]uint64, buckets.size())
-	var latencyExact, serviceExact, rejectedExact exact
+	var latency, service merged
+	var others [otherTimes]merged
 	for _, r := range recorders {
 		if r == nil {
 			continue
 		}
-		f.Committed += r.committed
-		f.Aborted += r.aborted
-		f.Unknown += r.unknown
-		f.LookedUp += r.lookedUp
-		f.Retries += r.retries
-		f.Clipped += r.clipped
-		for i := range slots {
-			if n := r.rejected[i]; n > 0 {
-				f.Rejected[history.Reason(i)] += n
-			}
-			if n := r.kinds[i]; n > 0 {
-				f.ByKind[history.Kind(i)] += n
-			}
+		f.count(r)
+		latency.add(&r.both, r.latencyExact)
+		latency.add(&r.latency, exact{})
+		service.add(&r.both, r.serviceExact)
+		service.add(&r.service, exact{})
+		for i := range r.others {
+			others[i].add(&r.others[i].counts, r.others[i].exact)
 		}
-		r.both.addTo(latency)
-		r.both.addTo(service)
-		r.latency.addTo(latency)
-		r.service.addTo(service)
-		r.latencyRejected.addTo(rejected)
-		latencyExact.merge(r.latencyExact)
-		serviceExact.merge(r.serviceExact)
-		rejectedExact.merge(r.latencyRejectedExact)
 	}
-	f.Latency = summarize(latency, latencyExact)
-	f.Service = summarize(service, serviceExact)
-	f.LatencyRejected = summarize(rejected, rejectedExact)
+	f.Latency, f.Service = latency.summary(), service.summary()
+	f.LatencyRetried, f.LatencyRejected = others[timesRetried].summary(), others[timesRejected].summary()
+	f.LatencyAborted, f.LatencyUnknown = others[timesAborted].summary(), others[timesUnknown].summary()
+	f.Pacing = others[timesPaced].summary()
+	others[timesQueued].join(&others[timesPaced])
+	f.Lateness = others[timesQueued].summary()
 	return f
+}
+
+// count adds a client's numbers to the figures.
+func (f *Figures) count(r *Recorder) {
+	f.Committed += r.committed
+	f.Aborted += r.aborted
+	f.Unknown += r.unknown
+	f.LookedUp += r.lookedUp
+	f.Retries += r.retries
+	f.Clipped += r.clipped
+	for i := range slots {
+		if n := r.rejected[i]; n > 0 {
+			f.Rejected[history.Reason(i)] += n
+		}
+		if n := r.kinds[i]; n > 0 {
+			f.ByKind[history.Kind(i)] += n
+		}
+	}
+}
+
+// merged is one distribution of all clients, with three digits.
+type merged struct {
+	dense []uint64 // nil where there is nothing
+	exact exact
+}
+
+func (m *merged) add(c *counts, e exact) {
+	m.exact.merge(e)
+	if c.empty() {
+		return
+	}
+	if m.dense == nil {
+		m.dense = make([]uint64, c.size())
+	}
+	c.addTo(m.dense)
+}
+
+func (m *merged) join(o *merged) {
+	m.exact.merge(o.exact)
+	if m.dense == nil {
+		m.dense = o.dense
+		return
+	}
+	for i, n := range o.dense {
+		m.dense[i] += n
+	}
+}
+
+func (m *merged) summary() Summary {
+	buckets := newCounts(threeDigits)
+	if m.dense == nil {
+		m.dense = make([]uint64, buckets.size())
+	}
+	return summarize(m.dense, m.exact)
 }
 
 func summarize(dense []uint64, e exact) Summary {

@@ -94,7 +94,7 @@ func TestMergedRecordersEqualNaiveFigures(t *testing.T) {
 	r := newRandom(1)
 	for round := range 25 {
 		want := Figures{Rejected: map[history.Reason]uint64{}, ByKind: map[history.Kind]uint64{}}
-		var latency, service, rejected []int64
+		var latency, service, retried, rejected, aborted, unknown, paced, late []int64
 		recorders := []*Recorder{nil}
 		outside := func(v int64) {
 			if v < 0 || v > highest {
@@ -107,8 +107,18 @@ func TestMergedRecordersEqualNaiveFigures(t *testing.T) {
 			for range r.IntN(3000) {
 				tx := randomTransaction(r)
 				rec.Record(&tx)
+				sent, free := r.IntN(2) == 0, r.IntN(2) == 0
+				if sent {
+					rec.RecordSent(&tx, free)
+				}
 				if tx.Warmup {
 					continue
+				}
+				if sent {
+					late = append(late, tx.Sent-tx.Due)
+					if free {
+						paced = append(paced, tx.Sent-tx.Due)
+					}
 				}
 				want.Retries += uint64(max(tx.Attempts, 1) - 1)
 				if tx.LookedUp {
@@ -121,14 +131,21 @@ func TestMergedRecordersEqualNaiveFigures(t *testing.T) {
 					latency, service = append(latency, tx.End-tx.Due), append(service, tx.End-tx.Sent)
 					outside(tx.End - tx.Due)
 					outside(tx.End - tx.Sent)
+					if tx.Attempts > 1 {
+						retried = append(retried, tx.End-tx.Due)
+					}
 				case history.Rejected:
 					want.Rejected[history.Reason(slot(uint8(tx.Reason)))]++
 					rejected = append(rejected, tx.End-tx.Due)
 					outside(tx.End - tx.Due)
 				case history.Aborted:
 					want.Aborted++
+					aborted = append(aborted, tx.End-tx.Due)
+					outside(tx.End - tx.Due)
 				default:
 					want.Unknown++
+					unknown = append(unknown, tx.End-tx.Due)
+					outside(tx.End - tx.Due)
 				}
 			}
 		}
@@ -138,8 +155,15 @@ func TestMergedRecordersEqualNaiveFigures(t *testing.T) {
 		}
 		checkSummary(t, "latency", got.Latency, latency)
 		checkSummary(t, "service", got.Service, service)
+		checkSummary(t, "retried", got.LatencyRetried, retried)
 		checkSummary(t, "rejected", got.LatencyRejected, rejected)
-		got.Latency, got.Service, got.LatencyRejected = Summary{}, Summary{}, Summary{}
+		checkSummary(t, "aborted", got.LatencyAborted, aborted)
+		checkSummary(t, "unknown", got.LatencyUnknown, unknown)
+		checkSummary(t, "pacing", got.Pacing, paced)
+		checkSummary(t, "lateness", got.Lateness, late)
+		for _, s := range []*Summary{&got.Latency, &got.Service, &got.LatencyRetried, &got.LatencyRejected, &got.LatencyAborted, &got.LatencyUnknown, &got.Pacing, &got.Lateness} {
+			*s = Summary{}
+		}
 		if !reflect.DeepEqual(*got, want) {
 			t.Errorf("round %d: got %+v, want %+v", round, *got, want)
 		}

@@ -17,6 +17,7 @@ type Second struct {
 	Second                                int // whole seconds since the run's start: [Second, Second+1)
 	Committed, Rejected, Aborted, Unknown uint64
 	P50, P99, Max                         time.Duration // to two digits, Max exact; 0 where nothing committed
+	Waiting                               uint64        // transactions that were due and not sent at its end
 }
 
 // maxSeconds is the longest run that a series is made of, 60 days.
@@ -29,6 +30,7 @@ const maxSeconds = 60 * 24 * 60 * 60
 type Timeline struct {
 	seconds []*bin // nil where nothing ended
 	gaps    commits
+	waiting []int64 // by second: how many more wait at its end than at the end before
 }
 
 // bin is one second while it is being gathered.
@@ -55,6 +57,7 @@ func (t *Timeline) Add(tx *history.Transaction) error {
 	if n >= int64(len(t.seconds)) {
 		t.seconds = slices.Grow(t.seconds, int(n)+1-len(t.seconds))[:n+1]
 	}
+	t.wait(tx, n)
 	b := t.seconds[n]
 	if b == nil {
 		b = &bin{latency: newCounts(twoDigits)}
@@ -77,10 +80,50 @@ func (t *Timeline) Add(tx *history.Transaction) error {
 	return nil
 }
 
+// wait counts a transaction, which ended in second n, among those that wait at
+// the end of each second from the one in which it was due to the last one before
+// it was sent.
+func (t *Timeline) wait(tx *history.Transaction, n int64) {
+	sent := min(max(tx.Sent/int64(time.Second), 0), n)
+	if due := min(max(tx.Due/int64(time.Second), 0), sent); due < sent {
+		t.waitFrom(due, 1)
+		t.waitFrom(sent, -1)
+	}
+}
+
+// waitFrom changes by more how many wait at the ends of the seconds from n on.
+func (t *Timeline) waitFrom(n, more int64) {
+	if n >= int64(len(t.waiting)) {
+		t.waiting = slices.Grow(t.waiting, int(n)+1-len(t.waiting))[:n+1]
+	}
+	t.waiting[n] += more
+}
+
+// AddUnsent counts transactions that were due and never sent, which no history
+// holds: byDue has their number by the second in which they were due. They wait
+// from then to the last second of byDue, which is the one in which the drive
+// ended.
+func (t *Timeline) AddUnsent(byDue []uint64) error {
+	if len(byDue) > maxSeconds {
+		return fmt.Errorf("make the series of the run: a drive of %d seconds is none that was ever made", len(byDue))
+	}
+	var all int64
+	for n, count := range byDue {
+		if count > 0 {
+			t.waitFrom(int64(n), int64(count))
+			all += int64(count)
+		}
+	}
+	if all > 0 {
+		t.waitFrom(int64(len(byDue)), -all)
+	}
+	return nil
+}
+
 // Series returns every second from the run's start to the last one in which a
-// transaction ended.
+// transaction ended, or at whose end one waited.
 func (t *Timeline) Series() []Second {
-	series := make([]Second, len(t.seconds))
+	series := make([]Second, max(len(t.seconds), len(t.waiting)-1))
 	buckets := newCounts(twoDigits)
 	dense := make([]uint64, buckets.size())
 	for i, b := range t.seconds {
@@ -92,7 +135,13 @@ func (t *Timeline) Series() []Second {
 			series[i].P50 = time.Duration(min(b.latency.quantile(dense, 0.50, b.Committed), b.max))
 			series[i].P99 = time.Duration(min(b.latency.quantile(dense, 0.99, b.Committed), b.max))
 		}
-		series[i].Second = i
+	}
+	var waiting int64
+	for i := range series {
+		if i < len(t.waiting) {
+			waiting += t.waiting[i]
+		}
+		series[i].Second, series[i].Waiting = i, uint64(waiting)
 	}
 	return series
 }
@@ -140,10 +189,10 @@ func LongestGap(transactions iter.Seq2[history.Record, error]) (Gap, error) {
 // newline) with a header line; latencies are in milliseconds.
 func WriteSeries(w io.Writer, series []Second) error {
 	b := bufio.NewWriter(w)
-	_, _ = b.WriteString("second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms\n")
+	_, _ = b.WriteString("second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms,waiting\n")
 	for _, s := range series {
-		_, _ = fmt.Fprintf(b, "%d,%d,%d,%d,%d,%.3f,%.3f,%.3f\n", s.Second, s.Committed, s.Rejected, s.Aborted, s.Unknown,
-			ms(s.P50), ms(s.P99), ms(s.Max))
+		_, _ = fmt.Fprintf(b, "%d,%d,%d,%d,%d,%.3f,%.3f,%.3f,%d\n", s.Second, s.Committed, s.Rejected, s.Aborted, s.Unknown,
+			ms(s.P50), ms(s.P99), ms(s.Max), s.Waiting)
 	}
 	if err := b.Flush(); err != nil { // it tells every earlier error
 		return fmt.Errorf("write the series of the run: %w", err)

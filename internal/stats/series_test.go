@@ -41,6 +41,10 @@ func randomRun(r *rand.Rand) (txs []history.Transaction) {
 			tx.End = pause
 		}
 		tx.Due = tx.End - max(randomNS(r), 0)
+		tx.Sent = tx.Due
+		if r.IntN(3) == 0 {
+			tx.Due -= r.Int64N(span)
+		}
 		txs = append(txs, tx)
 	}
 	return txs
@@ -63,6 +67,11 @@ func TestSeriesEqualsNaiveSeries(t *testing.T) {
 			}
 			n := int(tx.End / 1e9)
 			last = max(last, n)
+			for due, sent := max(0, tx.Due/1e9), min(tx.Sent/1e9, tx.End/1e9); due < sent; due++ {
+				s := want[int(due)]
+				s.Waiting++
+				want[int(due)] = s
+			}
 			s := want[n]
 			switch tx.Outcome {
 			case history.Committed:
@@ -108,6 +117,32 @@ func checkSecond(t *testing.T, i int, got, want Second, latencies []int64) {
 	}
 	if len(latencies) == 0 && (got.P50 != 0 || got.P99 != 0) {
 		t.Errorf("second %d: percentiles of nothing: %+v", i, got)
+	}
+}
+
+// TestUnsentTransactionsWait: what was never sent is in no history, and waited
+// until the end of the drive.
+func TestUnsentTransactionsWait(t *testing.T) {
+	line := NewTimeline()
+	late := history.Transaction{Outcome: history.Committed, Due: 5e8, Sent: 22e8, End: 29e8}
+	if err := line.Add(&late); err != nil {
+		t.Fatal(err)
+	}
+	if err := line.AddUnsent([]uint64{0, 2, 0, 3, 1}); err != nil {
+		t.Fatal(err)
+	}
+	var got []uint64
+	for i, s := range line.Series() {
+		if s.Second != i {
+			t.Errorf("second %d is %+v", i, s)
+		}
+		got = append(got, s.Waiting)
+	}
+	if want := []uint64{1, 3, 2, 5, 6}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if NewTimeline().AddUnsent(make([]uint64, maxSeconds+1)) == nil {
+		t.Error("a drive of more than 60 days is taken")
 	}
 }
 
@@ -215,11 +250,11 @@ func (failing) Write([]byte) (int, error) { return 0, errors.New("no room") }
 
 func TestWriteSeries(t *testing.T) {
 	var b bytes.Buffer
-	series := []Second{{Second: 0, Committed: 1, Rejected: 2, Aborted: 3, Unknown: 4, P50: 1500 * time.Microsecond, P99: time.Second, Max: 1234567}, {Second: 1}}
+	series := []Second{{Second: 0, Committed: 1, Rejected: 2, Aborted: 3, Unknown: 4, P50: 1500 * time.Microsecond, P99: time.Second, Max: 1234567, Waiting: 5}, {Second: 1}}
 	if err := WriteSeries(&b, series); err != nil {
 		t.Fatal(err)
 	}
-	want := "second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms\n0,1,2,3,4,1.500,1000.000,1.235\n1,0,0,0,0,0.000,0.000,0.000\n"
+	want := "second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms,waiting\n0,1,2,3,4,1.500,1000.000,1.235,5\n1,0,0,0,0,0.000,0.000,0.000,0\n"
 	if b.String() != want {
 		t.Errorf("got %q", b.String())
 	}

@@ -1,0 +1,119 @@
+package load
+
+import (
+	"math"
+	"time"
+
+	"stroppy/internal/pace"
+)
+
+// never is the clock of what does not come.
+const never = math.MaxInt64
+
+// source yields the arrivals of one client of an open loop, one by one.
+type source struct {
+	arrivals *pace.Arrivals
+	begin    int64  // clock of the drive's begin
+	end      int64  // clock from which nothing arrives
+	left     uint64 // how many may still come, next included
+	next     int64  // clock when the next one is due; never where none comes
+}
+
+func newSource(o *Options, client int, begin, end int64) source {
+	s := source{
+		arrivals: pace.NewArrivals(o.Plan, o.Arrival, len(o.Clients), client, o.Seed),
+		begin:    begin, end: end, left: o.share(client), next: never,
+	}
+	if s.left > 0 {
+		s.set(s.arrivals.Next())
+	}
+	return s
+}
+
+func (s *source) set(due time.Duration, ok bool) {
+	if s.next = s.begin + int64(due); !ok || s.next >= s.end {
+		s.next = never
+	}
+}
+
+// advance goes on to the arrival after next.
+func (s *source) advance() {
+	s.left--
+	if s.left == 0 {
+		s.next = never
+		return
+	}
+	s.set(s.arrivals.Next())
+}
+
+// skip passes over all that are due by now, and returns how many.
+func (s *source) skip(now int64) uint64 {
+	if s.next > now {
+		return 0
+	}
+	more, due, ok := s.arrivals.Skip(time.Duration(min(now, s.end-1)+1-s.begin), s.left-1)
+	s.left -= 1 + more
+	if s.set(due, ok); s.left == 0 {
+		s.next = never
+	}
+	return 1 + more
+}
+
+// queue is what is due at one client of an open loop and not sent. It belongs to
+// the client's goroutine.
+type queue struct {
+	source
+	room int
+	due  []int64 // a ring, of clocks; grows with what waits, to room
+	head int
+	size int
+}
+
+// admit takes in what is due by now, and returns how many found no room.
+func (q *queue) admit(now int64) (shed uint64) {
+	for q.next <= now {
+		if q.size == q.room {
+			return q.skip(now)
+		}
+		if q.size == len(q.due) {
+			q.grow()
+		}
+		q.due[(q.head+q.size)%len(q.due)] = q.next
+		q.size++
+		q.advance()
+	}
+	return 0
+}
+
+func (q *queue) grow() {
+	larger := make([]int64, min(max(2*len(q.due), 16), q.room))
+	n := copy(larger, q.due[q.head:])
+	copy(larger[n:], q.due[:q.head])
+	q.due, q.head = larger, 0
+}
+
+// first returns the clock when the transaction to send next is due, or never.
+func (q *queue) first() int64 {
+	if q.size > 0 {
+		return q.due[q.head]
+	}
+	return q.next
+}
+
+// take removes the first one, which waits.
+func (q *queue) take() {
+	q.head = (q.head + 1) % len(q.due)
+	q.size--
+}
+
+// unsent counts those that wait and were due before stopped into the second of
+// their due time, and returns how many. They have been admitted before.
+func (q *queue) unsent(stopped int64, byDue []uint64) (n uint64) {
+	for i := range q.size {
+		if due := q.due[(q.head+i)%len(q.due)]; due < stopped {
+			byDue[due/int64(time.Second)]++
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,203 @@
+package load
+
+import (
+	"sync"
+	"time"
+
+	"stroppy/internal/history"
+	"stroppy/internal/stats"
+)
+
+// keptSeconds is how many of the last whole seconds are kept for those who look
+// on: an hour of them.
+const keptSeconds = 3600
+
+// view is a running drive as others see it. The clients know nothing of it: what
+// they count is read where it stands, so that a client that hangs hides nothing.
+type view struct {
+	mu      sync.Mutex
+	started bool
+	halted  int64     // clock from which nothing arrives any more
+	arrived []arrived // by client of an open loop
+	room    []uint64
+
+	seconds []stats.Second // of the last hour, ascending
+	last    Counters       // at the end of the latest one
+	held    stats.Reading  // latencies then
+}
+
+// arrived counts the arrivals of one client.
+type arrived struct {
+	source
+	n uint64
+}
+
+// begin is called when the drive begins.
+func (v *view) begin(d *Driver) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.started, v.halted = true, never
+	if d.options.Plan.Closed() {
+		return
+	}
+	for i := range d.options.Clients {
+		v.arrived = append(v.arrived, arrived{source: newSource(&d.options, i, d.begin, d.end)})
+		v.room = append(v.room, uint64(d.options.room(i)))
+	}
+}
+
+// stop is called when nothing new is started any more.
+func (v *view) stop(at int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.halted = min(v.halted, at)
+}
+
+// queued returns how many transactions are due and not sent, and how many were
+// shed. A client that hangs has not looked at its arrivals yet: what it will find
+// is counted here.
+func (v *view) queued(d *Driver) (backlog, shed uint64) {
+	if len(v.arrived) == 0 {
+		return 0, 0
+	}
+	now := min(d.clock(), v.halted)
+	for i := range v.arrived {
+		// What has arrived is read last, so that it is never less than what was sent.
+		c := &d.workers[i].counters
+		lost, sent := c.shed.Load(), c.sent.Load()
+		a := &v.arrived[i]
+		a.n += a.skip(now)
+		waiting := max(a.n, lost+sent) - lost - sent
+		if waiting > v.room[i] {
+			lost += waiting - v.room[i]
+			waiting = v.room[i]
+		}
+		backlog, shed = backlog+waiting, shed+lost
+	}
+	return backlog, shed
+}
+
+// Live returns the counters of a drive; any goroutine may call it at any time.
+func (d *Driver) Live() Counters {
+	d.view.mu.Lock()
+	defer d.view.mu.Unlock()
+	return d.counters()
+}
+
+func (d *Driver) counters() (c Counters) {
+	for _, w := range d.workers[:len(d.options.Clients)] {
+		n := &w.counters
+		c.Committed += n.outcomes[history.Committed].Load()
+		c.Rejected += n.outcomes[history.Rejected].Load()
+		c.Aborted += n.outcomes[history.Aborted].Load()
+		c.Unknown += n.outcomes[history.Unknown].Load()
+		c.Conflicts += n.conflicts.Load()
+		c.Retries += n.retries.Load()
+		c.Reconnects += n.reconnects.Load()
+		if n.downSince.Load() > 0 {
+			c.Reconnecting++
+		}
+	}
+	c.Done = c.Committed + c.Rejected + c.Aborted + c.Unknown
+	if d.view.started {
+		c.Backlog, c.Shed = d.view.queued(d)
+	}
+	return c
+}
+
+// Latencies returns the latencies of all transactions committed so far, from
+// when they were due, the warm-up's included. Any goroutine may call it at any
+// time.
+func (d *Driver) Latencies() *stats.Reading {
+	r := new(stats.Reading)
+	for _, w := range d.workers[:len(d.options.Clients)] {
+		r.Read(&w.live)
+	}
+	return r
+}
+
+// Seconds returns the whole seconds of the drive from the given one on that have
+// passed, ascending: what the clients did in each, the warm-up included, and how
+// many transactions waited at its end. The seconds are those since
+// Options.Start. Only the last hour is kept. Any goroutine may call it at any
+// time.
+//
+// They are read from the running clients when a second has passed, some
+// milliseconds late on a busy machine, so that a transaction that ends there may
+// count in the next one. Percentiles and Max are the upper end of a bucket of two
+// digits. The series of the recorded history has them exactly.
+func (d *Driver) Seconds(from int) []stats.Second {
+	d.view.mu.Lock()
+	defer d.view.mu.Unlock()
+	kept := d.view.seconds
+	for len(kept) > 0 && kept[0].Second < from {
+		kept = kept[1:]
+	}
+	return append([]stats.Second(nil), kept...)
+}
+
+// Second returns the last whole second, as Seconds does; false before one has
+// passed.
+func (d *Driver) Second() (stats.Second, bool) {
+	d.view.mu.Lock()
+	defer d.view.mu.Unlock()
+	if n := len(d.view.seconds); n > 0 {
+		return d.view.seconds[n-1], true
+	}
+	return stats.Second{}, false
+}
+
+// sample takes the figures of each whole second until the function that it
+// returns is called.
+func (d *Driver) sample() (end func()) {
+	ended, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		timer := time.NewTimer(d.untilSecond())
+		defer timer.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-timer.C:
+				d.takeSecond()
+				timer.Reset(d.untilSecond())
+			}
+		}
+	}()
+	return func() {
+		close(ended)
+		<-gone
+	}
+}
+
+// untilSecond is the time until the run's clock comes to the next whole second.
+func (d *Driver) untilSecond() time.Duration {
+	return time.Second - time.Duration(d.clock())%time.Second
+}
+
+// takeSecond adds the second that has just passed. If the machine stood still for
+// longer, what was done meanwhile counts in that one.
+func (d *Driver) takeSecond() {
+	d.view.mu.Lock()
+	defer d.view.mu.Unlock()
+	v := &d.view
+	now := d.counters()
+	s := stats.Second{
+		Second:    int(d.clock()/int64(time.Second)) - 1,
+		Committed: now.Committed - v.last.Committed, Rejected: now.Rejected - v.last.Rejected,
+		Aborted: now.Aborted - v.last.Aborted, Unknown: now.Unknown - v.last.Unknown,
+		Waiting: now.Backlog,
+	}
+	if s.Committed > 0 {
+		held := d.Latencies()
+		since := held.Since(&v.held)
+		s.P50, s.P99, s.Max = since.Quantile(0.50), since.Quantile(0.99), since.Quantile(1)
+		v.held = *held
+	}
+	if len(v.seconds) == keptSeconds {
+		v.seconds = append(v.seconds[:0:0], v.seconds[1:]...)
+	}
+	v.seconds = append(v.seconds, s)
+	v.last = now
+}

@@ -1,0 +1,149 @@
+package pace
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Arrival is how the arrivals lie within the rate of a plan.
+type Arrival uint8
+
+const (
+	// Uniform arrivals have equal distances, over all clients together.
+	Uniform Arrival = iota
+	// Poisson arrivals are independent of each other, as those of many people
+	// who know nothing of each other: each client has a Poisson process of its
+	// own, with its part of the rate.
+	Poisson
+)
+
+// ParseArrival reads the name of an Arrival; no name means Uniform.
+func ParseArrival(name string) (Arrival, error) {
+	switch name {
+	case "", "uniform":
+		return Uniform, nil
+	case "poisson":
+		return Poisson, nil
+	}
+	return 0, fmt.Errorf("it must be uniform or poisson")
+}
+
+func (a Arrival) String() string {
+	if a == Poisson {
+		return "poisson"
+	}
+	return "uniform"
+}
+
+// The streams of random numbers that one seed gives one client.
+const (
+	arrivalStream = 0x61727269 << 32
+	pauseStream   = 0x70617573 << 32
+)
+
+// Arrivals are those of one client, in order. They are a function of what
+// NewArrivals is given and of nothing else. One goroutine uses them at a time.
+type Arrivals struct {
+	plan    Plan
+	clients float64
+	client  float64
+	n       uint64     // uniform: how many have come
+	work    float64    // Poisson: until when the last one came, in expected arrivals of this client
+	random  *rand.Rand // nil: uniform
+}
+
+// NewArrivals returns the arrivals of one of so many clients, numbered from 0.
+//
+// Uniform: the n-th arrival of all, from 0, belongs to client n mod clients and
+// is due when n are expected. Poisson: the expected arrivals between two of a
+// client's are exponentially distributed with mean 1 (time rescaling of an
+// inhomogeneous Poisson process; Çinlar, "Introduction to Stochastic Processes",
+// 1975, section 4.7).
+func NewArrivals(p Plan, a Arrival, clients, client int, seed uint64) *Arrivals {
+	s := &Arrivals{plan: p, clients: float64(clients), client: float64(client)}
+	if a == Poisson {
+		s.random = rand.New(rand.NewPCG(seed, arrivalStream|uint64(client)))
+	}
+	return s
+}
+
+// Next returns when the next one is due, since the drive's start; false if none
+// comes any more.
+func (a *Arrivals) Next() (time.Duration, bool) {
+	if a.random != nil {
+		a.work += a.random.ExpFloat64()
+		return a.plan.When(a.work * a.clients)
+	}
+	a.n++
+	return a.nth(a.n - 1)
+}
+
+// nth returns when the n-th uniform arrival is due.
+func (a *Arrivals) nth(n uint64) (time.Duration, bool) {
+	return a.plan.When(float64(n)*a.clients + a.client)
+}
+
+// Skip passes over the arrivals that are due before t, of which it counts at
+// most so many, and returns how many. Of Poisson arrivals it also draws the one
+// after them: the next one that Next would return is returned as next, with ok
+// as Next has it. Uniform arrivals take the same time however many they are.
+func (a *Arrivals) Skip(t time.Duration, most uint64) (skipped uint64, next time.Duration, ok bool) {
+	if a.random == nil {
+		to := a.before(t)
+		skipped = min(max(to, a.n)-a.n, most)
+		a.n += skipped
+		next, ok = a.Next()
+		return skipped, next, ok
+	}
+	for next, ok = a.Next(); ok && next < t && skipped < most; next, ok = a.Next() {
+		skipped++
+	}
+	return skipped, next, ok
+}
+
+// before returns how many uniform arrivals are due before t, from the first one
+// of all.
+func (a *Arrivals) before(t time.Duration) uint64 {
+	due := func(n uint64) bool { at, ok := a.nth(n); return ok && at < t }
+	n := uint64(max(0, (a.plan.Expected(t)-a.client)/a.clients))
+	for n > 0 && !due(n-1) { // what rounding has put too far
+		n--
+	}
+	for due(n) {
+		n++
+	}
+	return n
+}
+
+// Pauses are the times for which one client thinks between two transactions.
+// They are a function of what NewPauses is given. One goroutine uses them.
+type Pauses struct {
+	mean   time.Duration
+	first  time.Duration
+	random *rand.Rand // nil: all alike
+}
+
+// NewPauses returns the pauses of one of so many clients. Poisson pauses are
+// exponentially distributed; Uniform ones are all alike, but for the one before
+// the first transaction, which spreads the clients evenly over one pause.
+func NewPauses(mean time.Duration, a Arrival, clients, client int, seed uint64) *Pauses {
+	p := &Pauses{mean: mean, first: time.Duration(float64(mean) * float64(client) / float64(clients))}
+	if a == Poisson {
+		p.random = rand.New(rand.NewPCG(seed, pauseStream|uint64(client)))
+		p.first = p.Next()
+	}
+	return p
+}
+
+// First returns the pause before the first transaction.
+func (p *Pauses) First() time.Duration { return p.first }
+
+// Next returns the pause before another one.
+func (p *Pauses) Next() time.Duration {
+	if p.random == nil {
+		return p.mean
+	}
+	return time.Duration(min(p.random.ExpFloat64()*float64(p.mean), math.MaxInt64/4))
+}

@@ -1,0 +1,270 @@
+// Package pace says when work is due: a rate over time, the arrivals of each
+// client that follow from it, and the pauses of clients that think.
+package pace
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The bounds of a plan: MaxRate is one transaction a nanosecond, the clock's own
+// resolution.
+const (
+	MaxRate   = 1e9
+	MaxLength = 365 * 24 * time.Hour
+	maxStages = 1000
+)
+
+// Plan is the rate of arrivals over a drive, all clients together: stages one
+// after the other, each with one rate or with a ramp from one to another. The
+// zero Plan is a closed loop, in which no rate is asked for.
+//
+// Its text is that of Parse. A Plan does not change once it is made.
+type Plan struct {
+	stages []stage
+}
+
+// stage is from begin until the next stage's begin.
+type stage struct {
+	from, to float64       // transactions a second, at its begin and its end
+	length   time.Duration // 0: until the drive's end
+	begin    time.Duration // since the drive's start
+	before   float64       // expected arrivals until begin
+	after    float64       // expected arrivals until its end, where it has one
+}
+
+// Constant returns the plan of one rate for the whole drive; 0 is a closed loop.
+func Constant(rate float64) (Plan, error) {
+	if err := inRange(rate); err != nil {
+		return Plan{}, err
+	}
+	if rate == 0 {
+		return Plan{}, nil
+	}
+	return build([]stage{{from: rate, to: rate}})
+}
+
+// Parse reads a plan: stages with commas between, each RATE, RATE for TIME, or
+// RATE..RATE for TIME, which is a linear ramp. Only the last one may lack its
+// time, and then lasts until the drive's end. "0" alone is the zero Plan.
+func Parse(text string) (Plan, error) {
+	var stages []stage
+	for part := range strings.SplitSeq(text, ",") {
+		s, err := parseStage(strings.Fields(part))
+		if err != nil {
+			return Plan{}, err
+		}
+		stages = append(stages, s)
+	}
+	if s := stages[0]; len(stages) == 1 && s.from == 0 && s.to == 0 && s.length == 0 {
+		return Plan{}, nil
+	}
+	return build(stages)
+}
+
+var errForm = errors.New("it must be transactions per second, such as 1000, or stages of them, such as '1000 for 30s, 1000..5000 for 1m'")
+
+func parseStage(words []string) (s stage, err error) {
+	if len(words) != 1 && (len(words) != 3 || words[1] != "for") {
+		return s, errForm
+	}
+	from, to, ramp := strings.Cut(words[0], "..")
+	if s.from, err = parseRate(from); err != nil {
+		return s, err
+	}
+	s.to = s.from
+	if ramp {
+		if s.to, err = parseRate(to); err != nil {
+			return s, err
+		}
+	}
+	if len(words) == 1 {
+		if ramp {
+			return s, fmt.Errorf("the ramp %s needs a time, such as '%s for 1m'", words[0], words[0])
+		}
+		return s, nil
+	}
+	s.length, err = time.ParseDuration(words[2])
+	if err != nil || s.length <= 0 || s.length > MaxLength {
+		return s, fmt.Errorf("after 'for' comes a time with its unit that is longer than 0 and at most a year, such as 30s, and not %q", clip(words[2]))
+	}
+	return s, nil
+}
+
+func parseRate(text string) (float64, error) {
+	rate, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(rate) || math.IsInf(rate, 0) {
+		return 0, errForm
+	}
+	return math.Abs(rate), inRange(rate)
+}
+
+func inRange(rate float64) error {
+	switch {
+	case rate < 0:
+		return fmt.Errorf("a rate cannot be negative: take 0 to send as fast as answers come")
+	case math.IsNaN(rate) || rate > MaxRate:
+		return fmt.Errorf("a rate may be at most %.0f per second", MaxRate)
+	}
+	return nil
+}
+
+// build sets where the stages begin.
+func build(stages []stage) (Plan, error) {
+	if len(stages) > maxStages {
+		return Plan{}, fmt.Errorf("it has %d stages: at most %d are possible", len(stages), maxStages)
+	}
+	var begin time.Duration
+	var before float64
+	for i := range stages {
+		s := &stages[i]
+		s.begin, s.before = begin, before
+		last := i == len(stages)-1
+		switch {
+		case s.length == 0 && !last:
+			return Plan{}, fmt.Errorf("stage %d of %d lacks its time, and only the last may: give it one, such as '%s for 30s'", i+1, len(stages), number(s.from))
+		case s.length == 0 && s.from == 0:
+			return Plan{}, errors.New("the last stage would send nothing until the drive's end: give it a time, or a rate above 0")
+		}
+		begin += s.length
+		before += (s.from + s.to) / 2 * s.length.Seconds()
+		s.after = before
+		if begin > MaxLength {
+			return Plan{}, errors.New("its stages last longer than a year")
+		}
+	}
+	if last := stages[len(stages)-1]; last.length > 0 && before == 0 {
+		return Plan{}, errors.New("no stage of it has a rate above 0")
+	}
+	return Plan{stages}, nil
+}
+
+// String returns the text that Parse reads back to the same plan.
+func (p Plan) String() string {
+	if p.Closed() {
+		return "0"
+	}
+	var parts []string
+	for _, s := range p.stages {
+		text := number(s.from)
+		if s.to != s.from {
+			text += ".." + number(s.to)
+		}
+		if s.length > 0 {
+			text += " for " + brief(s.length)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Closed reports whether this is the zero Plan, which asks for no rate.
+func (p Plan) Closed() bool { return len(p.stages) == 0 }
+
+// Fixed returns the rate of a plan that has one rate for the whole drive.
+func (p Plan) Fixed() (rate float64, ok bool) {
+	if len(p.stages) != 1 || p.stages[0].length > 0 {
+		return 0, false
+	}
+	return p.stages[0].from, true
+}
+
+// Length returns how long the stages last; false if they last until the drive's
+// end, or in a closed loop.
+func (p Plan) Length() (time.Duration, bool) {
+	if p.Closed() {
+		return 0, false
+	}
+	last := p.stages[len(p.stages)-1]
+	return last.begin + last.length, last.length > 0
+}
+
+// Expected returns how many arrivals are expected in [0, t), t being the time
+// since the drive's start. After the last stage no more come.
+func (p Plan) Expected(t time.Duration) float64 {
+	if p.Closed() || t <= 0 {
+		return 0
+	}
+	s := p.at(func(s *stage) bool { return s.begin > t })
+	passed := (t - s.begin).Seconds()
+	switch {
+	case s.length == 0:
+		return s.before + s.from*passed
+	case t-s.begin >= s.length:
+		return s.after
+	}
+	return min(s.before+s.from*passed+s.slope()*passed*passed/2, s.after)
+}
+
+// When returns the time since the drive's start until which x arrivals are
+// expected: the inverse of Expected, and the latest such time where no arrivals
+// are expected for a while. False if so many never come: a plan whose stages end
+// has the arrivals 0 ≤ x < Expected(Length).
+//
+// The time in a ramp from a to b over T is the root of a·t + (b-a)/(2T)·t² = x,
+// written so that nothing cancels: t = 2x / (a + √(a² + 2·x·(b-a)/T)); see
+// Goldberg, "What Every Computer Scientist Should Know About Floating-Point
+// Arithmetic", ACM Computing Surveys 23(1), 1991, section 1.4.
+func (p Plan) When(x float64) (time.Duration, bool) {
+	if p.Closed() || x < 0 {
+		return 0, false
+	}
+	s := p.at(func(s *stage) bool { return s.before > x })
+	if s.length > 0 && x >= s.after {
+		return 0, false // only of the last stage: otherwise the next one has it
+	}
+	x -= s.before
+	var seconds float64
+	switch {
+	case s.from == s.to:
+		seconds = x / s.from
+	case x > 0:
+		seconds = 2 * x / (s.from + math.Sqrt(max(0, s.from*s.from+2*x*s.slope())))
+	}
+	t := seconds * 1e9
+	if t >= float64(math.MaxInt64-s.begin) {
+		return 0, false
+	}
+	if s.length > 0 {
+		return s.begin + min(time.Duration(t), s.length-1), true
+	}
+	return s.begin + time.Duration(t), true
+}
+
+// at returns the stage before the first one that is past what is looked for.
+func (p Plan) at(past func(*stage) bool) *stage {
+	n := len(p.stages)
+	if n > 1 {
+		n = sort.Search(n, func(i int) bool { return past(&p.stages[i]) })
+	}
+	return &p.stages[max(n, 1)-1]
+}
+
+// slope is the change of the rate, per second and second.
+func (s *stage) slope() float64 { return (s.to - s.from) / s.length.Seconds() }
+
+func number(rate float64) string { return strconv.FormatFloat(rate, 'f', -1, 64) }
+
+// brief writes a time without its parts that are zero: 1m and not 1m0s.
+func brief(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+func clip(s string) string {
+	if runes := []rune(s); len(runes) > 40 {
+		return string(runes[:40]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,14 @@
+//go:build !linux
+
+package resource
+
+import "github.com/shirou/gopsutil/v4/process"
+
+// residentMemory tells nothing of what is shared: only Linux does.
+func residentMemory(p *process.Process) (resident, shared int64, err error) {
+	info, err := p.MemoryInfo()
+	if err != nil {
+		return 0, 0, err
+	}
+	return int64(info.RSS), 0, nil
+}

@@ -1,0 +1,148 @@
+// Package resource measures what processes of this machine cost, second by
+// second: processor time and memory. It looks from outside, through the
+// operating system, so that it measures databases as well as this program.
+package resource
+
+import (
+	"os"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
+)
+
+// Group is processes that are told as one, such as those of one server.
+type Group struct {
+	Name string
+	// PIDs are the processes as they are now. It is asked at every sample, so
+	// that a server that was started again is found again.
+	PIDs func() []int
+}
+
+// Self is this program.
+func Self() Group {
+	pid := os.Getpid()
+	return Group{Name: "client", PIDs: func() []int { return []int{pid} }}
+}
+
+// Usage is what a group cost in one interval. The zero value is not known.
+type Usage struct {
+	Known bool
+	CPU   float64 // seconds of user and system time
+	// RSS is resident memory at the interval's end in bytes: what each process
+	// has for itself, and of what they share the largest share once.
+	RSS int64
+}
+
+// Sample is one interval of all groups.
+type Sample struct {
+	From, To time.Duration // on the caller's clock
+	Groups   []Usage       // in the order of New
+}
+
+// Total is what a group cost over all samples.
+type Total struct {
+	Name   string
+	Known  bool // at least one sample saw it
+	CPU    float64
+	MaxRSS int64
+}
+
+// Meter measures groups. One goroutine uses it at a time.
+//
+// A process that ends takes along what it had used since the last sample, so
+// that totals are too small by less than one interval's use of those that ended.
+type Meter struct {
+	groups []Group
+	last   []map[int]used // what the processes of each group had used at the last sample
+	at     time.Duration
+	totals []Total
+}
+
+type used struct {
+	started int64   // ms since the epoch: a number may be given to another process later
+	cpu     float64 // s
+}
+
+// New returns a meter whose first interval begins at now.
+func New(now time.Duration, groups ...Group) *Meter {
+	m := &Meter{groups: groups, at: now}
+	for _, g := range groups {
+		processes := map[int]used{}
+		for _, pid := range g.PIDs() {
+			if u, _, ok := look(pid); ok {
+				processes[pid] = u
+			}
+		}
+		m.last, m.totals = append(m.last, processes), append(m.totals, Total{Name: g.Name})
+	}
+	return m
+}
+
+// Sample ends an interval and begins the next.
+func (m *Meter) Sample(now time.Duration) Sample {
+	s := Sample{From: m.at, To: now, Groups: make([]Usage, len(m.groups))}
+	m.at = now
+	for i, g := range m.groups {
+		usage, processes := measure(g.PIDs(), m.last[i])
+		m.last[i], s.Groups[i] = processes, usage
+		if t := &m.totals[i]; usage.Known {
+			t.Known, t.CPU, t.MaxRSS = true, t.CPU+usage.CPU, max(t.MaxRSS, usage.RSS)
+		}
+	}
+	return s
+}
+
+// Totals are those of all samples until now, in the order of New.
+func (m *Meter) Totals() []Total { return append([]Total(nil), m.totals...) }
+
+// measure adds up the processes of a group. One that was not there at the last
+// sample began since then, so that all it has used counts.
+func measure(pids []int, last map[int]used) (Usage, map[int]used) {
+	var usage Usage
+	var shared int64
+	processes := make(map[int]used, len(pids))
+	for _, pid := range pids {
+		u, memory, ok := look(pid)
+		if !ok {
+			continue
+		}
+		usage.Known = true
+		before := last[pid]
+		if another(before, u) {
+			before = used{}
+		}
+		usage.CPU += max(0, u.cpu-before.cpu)
+		usage.RSS += memory.own
+		shared = max(shared, memory.shared)
+		processes[pid] = u
+	}
+	usage.RSS += shared
+	return usage, processes
+}
+
+// another says whether a process is not the one that had the number before. When
+// a process started is told by the wall clock, which may be set meanwhile.
+func another(before, now used) bool {
+	const clockSet = 5_000
+	return now.cpu < before.cpu || now.started-before.started > clockSet || before.started-now.started > clockSet
+}
+
+type memory struct{ own, shared int64 } // bytes
+
+// look reads one process; false: it has ended, or nobody may look at it.
+func look(pid int) (used, memory, bool) {
+	p := process.Process{Pid: int32(pid)}
+	started, err := p.CreateTime()
+	if err != nil {
+		return used{}, memory{}, false
+	}
+	times, err := p.Times()
+	if err != nil {
+		return used{}, memory{}, false
+	}
+	resident, shared, err := residentMemory(&p)
+	if err != nil {
+		return used{}, memory{}, false
+	}
+	return used{started: started, cpu: times.User + times.System}, memory{own: max(0, resident-shared), shared: shared}, true
+}

@@ -1,0 +1,103 @@
+package resource
+
+import (
+	"bufio"
+	"net"
+	"os/exec"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// busy starts a shell that keeps one processor busy, as the child of another.
+func busy(t *testing.T) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", `sh -c 'echo ready; while :; do :; done'; :`)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for _, pid := range slices.Backward(family(int32(cmd.Process.Pid))) {
+			_ = exec.Command("kill", "-9", strconv.Itoa(pid)).Run()
+		}
+		_ = cmd.Wait()
+	})
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// TestMeter: the time that a child of the group's process burns is counted, once.
+func TestMeter(t *testing.T) {
+	cmd := busy(t)
+	pid := int32(cmd.Process.Pid)
+	if all := family(pid); len(all) != 2 || all[0] != int(pid) {
+		t.Fatalf("the family of %d is %v, not it and its child", pid, all)
+	}
+	begin := time.Now()
+	m := New(0, Group{Name: "busy", PIDs: func() []int { return family(pid) }}, Group{Name: "gone", PIDs: func() []int { return nil }}, Self())
+	var sum float64
+	for range 5 {
+		time.Sleep(200 * time.Millisecond)
+		s := m.Sample(time.Since(begin))
+		if !s.Groups[0].Known || s.Groups[1].Known || !s.Groups[2].Known {
+			t.Fatalf("known are %+v, not the first and the last", s.Groups)
+		}
+		if s.Groups[0].RSS < 100<<10 || s.Groups[2].RSS < 1<<20 {
+			t.Errorf("memory of a shell and of this test: %d and %d bytes", s.Groups[0].RSS, s.Groups[2].RSS)
+		}
+		sum += s.Groups[0].CPU
+	}
+	took := time.Since(begin).Seconds()
+	if sum <= 0 || sum > took+0.1 {
+		t.Errorf("one busy process used %.2f s of processor time in %.2f s", sum, took)
+	}
+	totals := m.Totals()
+	if totals[0].CPU != sum || totals[0].MaxRSS == 0 || totals[1].Known || totals[0].Name != "busy" {
+		t.Errorf("totals are %+v, the first should be %.2f s", totals, sum)
+	}
+}
+
+// TestNewProcess: what a process used before its first sample counts, unless it
+// was there when the meter began.
+func TestNewProcess(t *testing.T) {
+	var pids []int
+	m := New(0, Group{Name: "late", PIDs: func() []int { return pids }})
+	cmd := busy(t)
+	time.Sleep(300 * time.Millisecond)
+	pids = family(int32(cmd.Process.Pid))
+	late := m.Sample(time.Second).Groups[0]
+	if late.CPU <= 0 {
+		t.Errorf("a process that came after the meter began has used %v s", late.CPU)
+	}
+	early := New(0, Group{Name: "early", PIDs: func() []int { return pids }}).Sample(0).Groups[0]
+	if early.CPU >= late.CPU {
+		t.Errorf("a process that was there before counts %v s at once", early.CPU)
+	}
+}
+
+func TestListener(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	g, ok := Listener(address)
+	if !ok || g.Name != address || !slices.Contains(g.PIDs(), selfPID()) {
+		t.Errorf("the listener at %s is %v, %v: not this test", address, g.Name, ok)
+	}
+	l.Close()
+	for _, nobody := range []string{address, "192.0.2.1:80", "no-port", "localhost:x"} {
+		if _, ok := Listener(nobody); ok {
+			t.Errorf("a listener was found at %s", nobody)
+		}
+	}
+}
+
+func selfPID() int { return Self().PIDs()[0] }

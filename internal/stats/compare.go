@@ -1,0 +1,258 @@
+package stats
+
+import (
+	"fmt"
+	"maps"
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// Sample is what one run brings to a comparison.
+type Sample struct {
+	// TPS is the committed transactions of each second that counts; see
+	// Throughput.
+	TPS []float64
+	// Latency is in any unit that both sides share, by name, such as "p99".
+	// What did not come to be is left out.
+	Latency map[string]float64
+}
+
+// Difference says whether two sides differ. The zero Difference is unknown.
+type Difference uint8
+
+// Whether B differs from A.
+const (
+	DifferenceUnknown Difference = iota
+	DifferenceNone               // none was shown; that does not prove that there is none
+	DifferenceHigher             // B's figure is higher
+	DifferenceLower              // B's figure is lower
+)
+
+// String returns a word for a table.
+func (d Difference) String() string {
+	switch d {
+	case DifferenceNone:
+		return "no difference shown"
+	case DifferenceHigher:
+		return "higher"
+	case DifferenceLower:
+		return "lower"
+	}
+	return "unknown"
+}
+
+// Ratio compares one figure of two sides.
+type Ratio struct {
+	A, B       *float64 // the mean over each side's runs; nil where a run has no such figure
+	Ratio      Interval // of B to A; Value is 0 where A is 0 or a side is not known
+	Difference Difference
+	Detail     string // one sentence: what the interval allows for, or why there is none
+}
+
+// Comparison compares two runs, or two groups of repeated runs.
+type Comparison struct {
+	TPS     Ratio
+	Latency map[string]Ratio // of the names that any run of both sides has
+}
+
+const throughput = "throughput"
+
+// Compare compares two sides of one or more runs each, at the confidence.
+//
+// With repeats the run is the unit: the interval comes from how much the runs of
+// one side differ, which holds what varies within a run as well (T. Kalibera and
+// R. Jones, "Rigorous benchmarking in reasonable time", ISMM 2013,
+// https://doi.org/10.1145/2464157.2464160). The variation between runs is never
+// taken to be smaller than what MeanInterval finds within them, because two runs
+// may be alike by chance. Of one run of each only what varies within it is known,
+// and only of the throughput: that interval leaves out what varies from run to
+// run, and says so. Where one side has one run, it is taken to vary as the other
+// side's runs do.
+//
+// The interval is that of the logarithm of the ratio, by the delta method, with
+// Student's t and the degrees of freedom of B. L. Welch (Biometrika 34, 1947,
+// https://doi.org/10.1093/biomet/34.1-2.28), so that A to B and B to A say the
+// same. Runs are not paired, though they may have been made in turn: what drifts
+// over the whole makes the interval wider, whereas pairs would halve the degrees
+// of freedom, of which few repeats leave too few.
+func Compare(a, b []Sample, confidence float64) Comparison {
+	c := Comparison{Latency: map[string]Ratio{}}
+	c.TPS = compareSides(throughputSide(a), throughputSide(b), throughput, confidence)
+	names := map[string]bool{}
+	for _, runs := range [][]Sample{a, b} {
+		for _, run := range runs {
+			for name := range maps.Keys(run.Latency) {
+				names[name] = true
+			}
+		}
+	}
+	for name := range names {
+		c.Latency[name] = compareSides(latencySide(a, name), latencySide(b, name), name, confidence)
+	}
+	return c
+}
+
+// side is one figure of the runs of one side.
+type side struct {
+	runs    []float64 // the figure of each run
+	missing bool      // there is no run, or one without the figure
+	// within is the mean, over the runs, of the variance of a run's figure that
+	// shows within the run, with its degrees of freedom; known is false where it
+	// is not.
+	within, freedom float64
+	known           bool
+	// resolution is how exactly a run's figure is known, as a part of it.
+	resolution float64
+}
+
+// latencyResolution is that of a histogram of three digits.
+const latencyResolution = 1e-3
+
+func throughputSide(samples []Sample) side {
+	s := side{missing: len(samples) == 0, known: len(samples) > 0}
+	for _, sample := range samples {
+		if len(sample.TPS) == 0 {
+			s.missing = true
+			continue
+		}
+		s.runs = append(s.runs, stat.Mean(sample.TPS, nil))
+		_, variance, freedom, ok := meanError(sample.TPS)
+		s.known = s.known && ok
+		s.within += variance / float64(len(samples))
+		s.freedom += freedom
+	}
+	return s
+}
+
+func latencySide(samples []Sample, name string) side {
+	s := side{missing: len(samples) == 0, resolution: latencyResolution}
+	for _, sample := range samples {
+		figure, found := sample.Latency[name]
+		s.missing = s.missing || !found
+		if found {
+			s.runs = append(s.runs, figure)
+		}
+	}
+	return s
+}
+
+// mean returns the mean over the runs, nil where a run lacks the figure.
+func (s side) mean() *float64 {
+	if s.missing {
+		return nil
+	}
+	mean := stat.Mean(s.runs, nil)
+	return &mean
+}
+
+// relative returns the variance of a run's figure, divided by the square of the
+// mean, and its degrees of freedom; ok is false where it is not known.
+func (s side) relative() (variance, freedom float64, ok bool) {
+	mean := stat.Mean(s.runs, nil)
+	if len(s.runs) == 1 {
+		return s.within / (mean * mean), s.freedom, s.known
+	}
+	between := stat.Variance(s.runs, nil)
+	if s.known {
+		between = max(between, s.within)
+	}
+	variance = max(between/(mean*mean), s.resolution*s.resolution)
+	// Runs that are equal to the last digit do not show that they never vary.
+	return variance, float64(len(s.runs) - 1), s.known || variance > 0
+}
+
+// compareSides compares one figure of both sides.
+func compareSides(a, b side, name string, confidence float64) Ratio {
+	r := Ratio{A: a.mean(), B: b.mean()}
+	if r.A == nil || r.B == nil {
+		r.Detail = "the ratio is not known: not every run has the " + name
+		return r
+	}
+	r.Ratio.Value = *r.B / *r.A
+	if !(*r.A > 0 && *r.B >= 0) || math.IsInf(r.Ratio.Value, 0) || math.IsInf(*r.A, 0) {
+		r.Ratio.Value = 0
+		r.Detail = fmt.Sprintf("the ratio is not known: the %s of A is %g and that of B is %g", name, *r.A, *r.B)
+		return r
+	}
+	if *r.B == 0 {
+		r.Detail = fmt.Sprintf("the interval is not known: the %s of B is 0", name)
+		return r
+	}
+	variance, freedom, kind := variation(a, b)
+	if freedom == 0 {
+		r.Detail = "there is no interval: how much the " + name + " varies takes repeated runs to know"
+		if name == throughput {
+			r.Detail = fmt.Sprintf("there is no interval: that takes repeated runs, or runs of %d seconds at least", leastSeconds)
+		}
+		return r
+	}
+	r.interval(variance, freedom, confidence, kind)
+	return r
+}
+
+// variation returns the variance of the logarithm of the ratio of both sides'
+// means, its degrees of freedom, 0 where it is not known, and what it allows for.
+func variation(a, b side) (variance, freedom float64, kind string) {
+	va, fa, oka := a.relative()
+	vb, fb, okb := b.relative()
+	na, nb := float64(len(a.runs)), float64(len(b.runs))
+	if na == 1 && nb > 1 {
+		if !okb {
+			return 0, 0, ""
+		}
+		if oka {
+			vb = max(va, vb)
+		}
+		return vb + vb/nb, fb, "the interval takes the one run of A to vary as the runs of B do"
+	}
+	if nb == 1 && na > 1 {
+		if !oka {
+			return 0, 0, ""
+		}
+		if okb {
+			va = max(va, vb)
+		}
+		return va/na + va, fa, "the interval takes the one run of B to vary as the runs of A do"
+	}
+	if !oka || !okb {
+		return 0, 0, ""
+	}
+	kind = "the interval allows for variation within runs and between them"
+	if na == 1 {
+		kind = "the interval allows for variation within the two runs only: what varies from run to run takes repeats"
+	}
+	va, vb = va/na, vb/nb
+	return va + vb, welch(va, fa, vb, fb), kind
+}
+
+// welch returns the degrees of freedom of the sum of two estimated variances.
+func welch(va, fa, vb, fb float64) float64 {
+	if va+vb == 0 {
+		return fa + fb
+	}
+	return (va + vb) * (va + vb) / (va*va/fa + vb*vb/fb)
+}
+
+// interval sets the interval from the variance of the logarithm of the ratio.
+func (r *Ratio) interval(variance, freedom, confidence float64, kind string) {
+	if confidence <= 0 || confidence >= 1 {
+		r.Detail = fmt.Sprintf("there is no interval: a confidence of %g is none between 0 and 1", confidence)
+		return
+	}
+	reach := math.Exp(quantileT(confidence, freedom) * math.Sqrt(variance))
+	if math.IsInf(reach, 0) || math.IsNaN(reach) {
+		r.Detail = "there is no interval: the runs vary too much for one"
+		return
+	}
+	r.Ratio.Low, r.Ratio.High, r.Ratio.Confidence = r.Ratio.Value/reach, r.Ratio.Value*reach, confidence
+	r.Detail = kind
+	switch {
+	case r.Ratio.Holds(1):
+		r.Difference = DifferenceNone
+	case r.Ratio.Low > 1:
+		r.Difference = DifferenceHigher
+	default:
+		r.Difference = DifferenceLower
+	}
+}

@@ -1,0 +1,189 @@
+package stats
+
+import (
+	"math"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Interval is an estimate and its confidence interval. The zero Interval is not
+// known, which is never the same as one of no width.
+type Interval struct {
+	Value      float64 // the estimate itself
+	Low, High  float64
+	Confidence float64 // such as 0.95; 0: not known
+	// Effective is how many independent seconds would give the mean as exactly
+	// as the seconds of the series did; never more than there were. 0 where the
+	// estimate is no mean of seconds.
+	Effective float64
+}
+
+// Known tells whether there is an interval.
+func (i Interval) Known() bool { return i.Confidence > 0 }
+
+// Holds tells whether v lies in the interval; false where it is not known.
+func (i Interval) Holds(v float64) bool { return i.Known() && i.Low <= v && v <= i.High }
+
+const (
+	// leastSeconds is the shortest series that gets an interval: two seconds in
+	// each of five batches.
+	leastSeconds = 10
+	// mostBatches and leastBatches: more than 30 batches add next to nothing,
+	// fewer than eight cost much width. B. Schmeiser, "Batch size effects in the
+	// analysis of simulation output", Operations Research 30(3), 1982,
+	// https://doi.org/10.1287/opre.30.3.556
+	mostBatches, leastBatches = 30, 8
+	// independent is the correlation of neighbouring batches up to which no
+	// longer batches are tried.
+	independent = 0.2
+	// mostCorrelation bounds the correction for what correlation is left; it is
+	// estimated from few batches, and the correction grows without bound near 1.
+	mostCorrelation = 0.7
+)
+
+// MeanInterval returns the mean of a series of equal times, such as the commits
+// of each second, with a confidence interval that allows for neighbours being
+// alike. confidence is between 0 and 1. The interval is not known of less than
+// ten values, and of values that are no finite numbers.
+//
+// The method is that of batch means: the series is cut into batches of equal
+// length, long enough that neighbouring batches hardly know of each other, and
+// Student's t is taken over their means (A. M. Law, Simulation Modeling and
+// Analysis, 5th ed., 9.5.3). It needs no model of the correlation, so that slow
+// drifts below fast noise are allowed for as well, and a reader can redo it by
+// hand. It begins with 30 batches and makes them longer while neighbouring ones
+// are correlated by more than 0.2, down to eight of them. The estimate of that
+// correlation is corrected for its bias in short series (F. H. C. Marriott and
+// J. A. Pope, Biometrika 41, 1954, https://doi.org/10.1093/biomet/41.3-4.390).
+// What correlation is left widens the interval as in a first-order
+// autoregression. It is never narrower than independent seconds would make it.
+//
+// How often a 95 % interval holds the truth was measured on autoregressive
+// series (TestMeanIntervalCoverage): 92 % to 98.5 % where the series is worth 30
+// independent seconds or more, at least 90 % where it is worth 15, at least 84 %
+// where it is worth three, and less below, where no method can know from the
+// series alone how slowly it varies.
+func MeanInterval(values []float64, confidence float64) Interval {
+	mean, variance, freedom, ok := meanError(values)
+	if !ok || confidence <= 0 || confidence >= 1 {
+		return Interval{}
+	}
+	half := quantileT(confidence, freedom) * math.Sqrt(variance)
+	i := Interval{Value: mean, Low: mean - half, High: mean + half, Confidence: confidence, Effective: float64(len(values))}
+	if variance > 0 {
+		i.Effective = min(i.Effective, stat.Variance(values, nil)/variance)
+	}
+	if least(values) >= 0 {
+		i.Low = max(i.Low, 0)
+	}
+	return i
+}
+
+// meanError returns the mean of a series, the variance of that mean, and the
+// degrees of freedom of the latter; ok is false where they are not known.
+func meanError(values []float64) (mean, variance, freedom float64, ok bool) {
+	n := len(values)
+	mean = stat.Mean(values, nil)
+	if n < leastSeconds || math.IsNaN(mean) || math.IsInf(mean, 0) {
+		return 0, 0, 0, false
+	}
+	single := stat.Variance(values, nil)
+	if single == 0 {
+		return mean, 0, float64(n - 1), true
+	}
+	count := min(mostBatches, n/2)
+	batches := batchMeans(values, count)
+	left := neighbours(batches)
+	for left > independent && count*3/4 >= leastBatches {
+		count = count * 3 / 4
+		batches = batchMeans(values, count)
+		left = neighbours(batches)
+	}
+	left = min(max(left, 0), mostCorrelation)
+	variance = stat.Variance(batches, nil) / float64(count) * (1 + left) / (1 - left)
+	return mean, max(variance, single/float64(n)), float64(count - 1), true
+}
+
+// batchMeans cuts values into count batches, whose lengths differ by one at
+// most, and returns their means.
+func batchMeans(values []float64, count int) []float64 {
+	means := make([]float64, count)
+	for i := range means {
+		means[i] = stat.Mean(values[i*len(values)/count:(i+1)*len(values)/count], nil)
+	}
+	return means
+}
+
+// neighbours estimates the correlation of neighbouring values: the usual
+// estimate, whose bias is -(1+3r)/n, with that added.
+func neighbours(values []float64) float64 {
+	mean := stat.Mean(values, nil)
+	var products, squares float64
+	for i, v := range values {
+		squares += (v - mean) * (v - mean)
+		if i > 0 {
+			products += (v - mean) * (values[i-1] - mean)
+		}
+	}
+	if squares == 0 {
+		return 0
+	}
+	r := products / squares
+	return r + (1+3*r)/float64(len(values))
+}
+
+// quantileT returns how many standard errors a two-sided interval of the
+// confidence reaches to either side.
+func quantileT(confidence, freedom float64) float64 {
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile((1 + confidence) / 2)
+}
+
+func least(values []float64) float64 {
+	smallest := math.Inf(1)
+	for _, v := range values {
+		smallest = min(smallest, v)
+	}
+	return smallest
+}
+
+// Throughput returns the committed transactions of each whole second from from
+// (included) to to (excluded), without the seconds that a spell touches. A
+// second that the series does not have counts as one in which nothing committed.
+func Throughput(series []Second, from, to int, without []Spell) []float64 {
+	values, _ := quiet(series, from, to, without)
+	return values
+}
+
+// quiet is Throughput, with the number of each second.
+func quiet(series []Second, from, to int, without []Spell) (values []float64, seconds []int) {
+	if to <= from {
+		return nil, nil
+	}
+	committed := make([]float64, to-from)
+	for _, s := range series {
+		if s.Second >= from && s.Second < to {
+			committed[s.Second-from] += float64(s.Committed)
+		}
+	}
+	for i, v := range committed {
+		if !touched(from+i, without) {
+			values = append(values, v)
+			seconds = append(seconds, from+i)
+		}
+	}
+	return values, seconds
+}
+
+// touched tells whether a spell overlaps a second. A spell without length still
+// touches the second that it lies in.
+func touched(second int, spells []Spell) bool {
+	start, end := time.Duration(second)*time.Second, time.Duration(second+1)*time.Second
+	for _, s := range spells {
+		if s.At < end && (s.Healed > start || s.At >= start) {
+			return true
+		}
+	}
+	return false
+}

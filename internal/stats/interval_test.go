@@ -1,0 +1,202 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"gonum.org/v1/gonum/stat"
+)
+
+// autoregression returns n values of a first-order autoregression of known mean
+// and standard deviation.
+func autoregression(r *rand.Rand, n int, rho, mean, deviation float64) []float64 {
+	values := make([]float64, n)
+	state := r.NormFloat64()
+	for i := range values {
+		values[i] = mean + deviation*state
+		state = rho*state + math.Sqrt(1-rho*rho)*r.NormFloat64()
+	}
+	return values
+}
+
+// naive is the interval of one who takes the seconds for independent.
+func naive(values []float64) Interval {
+	n := float64(len(values))
+	mean := stat.Mean(values, nil)
+	half := quantileT(0.95, n-1) * stat.StdDev(values, nil) / math.Sqrt(n)
+	return Interval{Value: mean, Low: mean - half, High: mean + half, Confidence: 0.95}
+}
+
+// coverage returns how often, in per cent, intervals of 1,000 series hold the
+// true mean.
+func coverage(n int, rho float64, interval func([]float64) Interval) float64 {
+	r := rand.New(rand.NewPCG(uint64(n), math.Float64bits(rho)))
+	held := 0
+	for range 1000 {
+		if interval(autoregression(r, n, rho, 1000, 80)).Holds(1000) {
+			held++
+		}
+	}
+	return float64(held) / 10
+}
+
+func batched(values []float64) Interval { return MeanInterval(values, 0.95) }
+
+func TestMeanIntervalCoverage(t *testing.T) {
+	for _, c := range []struct {
+		seconds   int
+		rho       float64
+		low, high float64 // per cent
+	}{
+		{300, 0, 92, 98.5}, {600, 0, 92, 98.5}, {3600, 0, 92, 98.5},
+		{300, 0.5, 92, 98}, {600, 0.5, 92, 98}, {3600, 0.5, 92, 98},
+		{600, 0.9, 92, 98}, {3600, 0.9, 92, 98},
+		// Worth 15 independent seconds or a few more.
+		{15, 0, 90, 99.5}, {60, 0.5, 90, 98.5}, {300, 0.9, 90, 98},
+		// Worth three and a few more: never below 84 %.
+		{10, 0.5, 84, 99.5}, {60, 0.9, 84, 98}, {120, 0.9, 84, 98},
+		// Neighbours that balance each other cost width, not truth.
+		{60, -0.4, 95, 100}, {600, -0.4, 95, 100},
+	} {
+		got := coverage(c.seconds, c.rho, batched)
+		if got < c.low || got > c.high {
+			t.Errorf("%d seconds, correlation %v: the interval held the truth in %.1f %% of the series, want %v to %v", c.seconds, c.rho, got, c.low, c.high)
+		}
+	}
+}
+
+// TestNaiveIntervalFails shows that the bounds of TestMeanIntervalCoverage are
+// not met by the interval that takes seconds for independent, however long the
+// run.
+func TestNaiveIntervalFails(t *testing.T) {
+	for _, n := range []int{60, 600, 3600} {
+		for rho, most := range map[float64]float64{0.5: 84, 0.9: 50} {
+			if got := coverage(n, rho, naive); got > most {
+				t.Errorf("%d seconds, correlation %v: the naive interval held the truth in %.1f %%, which the test takes to be under %v", n, rho, got, most)
+			}
+		}
+	}
+}
+
+// TestMeanIntervalSlowDrift: noise above a slow drift hides the correlation from
+// one who looks at neighbouring seconds alone.
+func TestMeanIntervalSlowDrift(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	held, fooled := 0, 0
+	for range 1000 {
+		values := autoregression(r, 600, 0.95, 1000, 35)
+		for i := range values {
+			values[i] += 50 * r.NormFloat64()
+		}
+		if batched(values).Holds(1000) {
+			held++
+		}
+		if naive(values).Holds(1000) {
+			fooled++
+		}
+	}
+	if held < 900 || fooled > 600 {
+		t.Errorf("held %d of 1000, the naive one %d", held, fooled)
+	}
+}
+
+func TestMeanIntervalEffective(t *testing.T) {
+	for _, rho := range []float64{0, 0.5, 0.9} {
+		r := rand.New(rand.NewPCG(3, 5))
+		var sum float64
+		for range 200 {
+			sum += batched(autoregression(r, 1800, rho, 1000, 80)).Effective
+		}
+		want := 1800 * (1 - rho) / (1 + rho)
+		if got := sum / 200; got < 0.7*want || got > 1.3*want {
+			t.Errorf("correlation %v: worth %.0f independent seconds, want about %.0f", rho, got, want)
+		}
+	}
+}
+
+func TestMeanIntervalUnknown(t *testing.T) {
+	ten := []float64{9, 8, 9, 7, 9, 8, 9, 9, 8, 9}
+	for name, i := range map[string]Interval{
+		"no series":       MeanInterval(nil, 0.95),
+		"nine seconds":    MeanInterval(ten[:9], 0.95),
+		"not a number":    MeanInterval(append(slices.Clone(ten), math.NaN()), 0.95),
+		"infinite":        MeanInterval(append(slices.Clone(ten), math.Inf(1)), 0.95),
+		"confidence of 0": MeanInterval(ten, 0),
+		"confidence of 1": MeanInterval(ten, 1),
+	} {
+		if i != (Interval{}) || i.Known() || i.Holds(0) {
+			t.Errorf("%s: %+v, want an unknown interval", name, i)
+		}
+	}
+	if i := MeanInterval(ten, 0.95); !i.Holds(8.5) || i.Effective <= 0 || i.Effective > 10 {
+		t.Errorf("ten seconds: %+v", i)
+	}
+}
+
+func TestMeanIntervalDegenerate(t *testing.T) {
+	same := slices.Repeat([]float64{1000}, 60)
+	if got, want := MeanInterval(same, 0.95), (Interval{1000, 1000, 1000, 0.95, 60}); got != want {
+		t.Errorf("60 equal seconds: %+v, want %+v", got, want)
+	}
+	rare := make([]float64, 60)
+	rare[30] = 1
+	if i := MeanInterval(rare, 0.95); i.Low != 0 || i.High <= 1./60 {
+		t.Errorf("one commit in a minute: %+v, want an interval from 0", i)
+	}
+}
+
+// TestMeanIntervalScales: the unit of the series does not matter, and more
+// confidence needs more width.
+func TestMeanIntervalScales(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 13))
+	for range 100 {
+		values := autoregression(r, 20+r.IntN(300), r.Float64(), 500, 20)
+		scaled := make([]float64, len(values))
+		for i, v := range values {
+			scaled[i] = 1000 * v
+		}
+		a, b, wide := batched(values), batched(scaled), MeanInterval(values, 0.99)
+		if math.Abs(b.Low-1000*a.Low) > 1e-6*b.Low || math.Abs(b.Effective-a.Effective) > 1e-6*a.Effective {
+			t.Fatalf("%+v and a thousand times that: %+v", a, b)
+		}
+		if wide.Low >= a.Low || wide.High <= a.High {
+			t.Fatalf("99 %%: %+v, 95 %%: %+v", wide, a)
+		}
+	}
+}
+
+func TestThroughput(t *testing.T) {
+	series := []Second{{Second: 0, Committed: 1}, {Second: 1, Committed: 2}, {Second: 3, Committed: 4}, {Second: 4, Committed: 5}}
+	at := func(from, to float64) Spell {
+		return Spell{time.Duration(from * 1e9), time.Duration(to * 1e9)}
+	}
+	for _, c := range []struct {
+		from, to int
+		without  []Spell
+		want     []float64
+	}{
+		{0, 5, nil, []float64{1, 2, 0, 4, 5}},
+		{1, 7, nil, []float64{2, 0, 4, 5, 0, 0}},
+		{3, 3, nil, nil},
+		{4, 2, nil, nil},
+		{0, 5, []Spell{at(1.5, 3)}, []float64{1, 4, 5}},
+		{0, 5, []Spell{at(1, 1)}, []float64{1, 0, 4, 5}},
+		{0, 5, []Spell{at(0, 1), at(3.9, 4.1)}, []float64{2, 0}},
+		{0, 5, []Spell{at(0, 60)}, nil},
+	} {
+		if got := Throughput(series, c.from, c.to, c.without); !slices.Equal(got, c.want) {
+			t.Errorf("%d to %d without %v: %v, want %v", c.from, c.to, c.without, got, c.want)
+		}
+	}
+}
+
+func ExampleMeanInterval() {
+	values := autoregression(rand.New(rand.NewPCG(1, 2)), 300, 0.8, 12000, 600)
+	i := MeanInterval(values, 0.95)
+	fmt.Printf("%.0f/s, between %.0f and %.0f with 95 %% confidence: worth %.0f independent seconds of %d\n", i.Value, i.Low, i.High, i.Effective, len(values))
+	// Output: 12015/s, between 11814 and 12215 with 95 % confidence: worth 32 independent seconds of 300
+}

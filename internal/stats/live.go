@@ -1,0 +1,88 @@
+package stats
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// livePages is the number of pages that two digits need; a test holds it.
+const livePages = 54
+
+// Live is the distribution of what one client has done so far, for others to
+// read while it goes on. One goroutine adds, and shares no cache line with
+// another one that adds; any goroutine reads. It is never reset: what came in a
+// time is the difference of two readings.
+type Live struct {
+	pages [livePages]atomic.Pointer[livePage]
+}
+
+// livePage takes eight cache lines. Only the one goroutine that adds stores.
+type livePage [pageSize]atomic.Uint64
+
+// Add counts one duration in nanoseconds; one outside of the histograms' range
+// counts as the nearest end of it. It allocates nothing but the page of
+// neighbouring durations, when the first of them comes.
+func (l *Live) Add(ns int64) {
+	at := uint(index(min(max(ns, 0), highest), halfOfTwoDigits))
+	page := l.pages[at/pageSize].Load()
+	if page == nil {
+		page = new(livePage)
+		l.pages[at/pageSize].Store(page)
+	}
+	count := &page[at%pageSize]
+	count.Store(count.Load() + 1)
+}
+
+// Reading is what some Live distributions held at one time, or how that changed
+// between two times. The zero Reading is empty.
+type Reading struct {
+	counts []uint64 // by bucket of two digits; nil where there is nothing
+}
+
+// Read adds what l holds now.
+func (r *Reading) Read(l *Live) {
+	if r.counts == nil {
+		c := newCounts(twoDigits)
+		r.counts = make([]uint64, c.size())
+	}
+	for n := range l.pages {
+		page := l.pages[n].Load()
+		if page == nil {
+			continue
+		}
+		into := r.counts[n*pageSize : min((n+1)*pageSize, len(r.counts))]
+		for i := range into {
+			into[i] += page[i].Load()
+		}
+	}
+}
+
+// Since returns what came after an earlier reading of the same distributions.
+func (r *Reading) Since(earlier *Reading) *Reading {
+	d := &Reading{counts: append([]uint64(nil), r.counts...)}
+	for i, n := range earlier.counts {
+		d.counts[i] -= n
+	}
+	return d
+}
+
+// Count returns how many durations there are.
+func (r *Reading) Count() (n uint64) {
+	for _, count := range r.counts {
+		n += count
+	}
+	return n
+}
+
+// Buckets returns the distribution, ascending, without the empty buckets.
+func (r *Reading) Buckets() []Bucket {
+	c := newCounts(twoDigits)
+	return c.buckets(r.counts)
+}
+
+// Quantile returns the nearest-rank quantile q as the upper end of its bucket;
+// 1 is the largest of all, and of nothing it is 0.
+func (r *Reading) Quantile(q float64) time.Duration {
+	c := newCounts(twoDigits)
+	return time.Duration(c.quantile(r.counts, q, r.Count()))
+}

@@ -1,0 +1,350 @@
+package stats
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+)
+
+// Size is the throughput X that a system of N clients or nodes gave. Repeated
+// runs of one N are Sizes of their own.
+type Size struct{ N, X float64 }
+
+// Scaling is the Universal Scalability Law fitted to measured throughput:
+//
+//	X(N) = λN / (1 + σ(N-1) + κN(N-1))
+//
+// with Lambda the throughput of one, Sigma the contention for what is shared and
+// Kappa the delay of keeping each pair coherent. N. J. Gunther, Guerrilla Capacity
+// Planning, Springer 2007, https://doi.org/10.1007/978-3-540-31010-5; with λ
+// fitted too: http://www.perfdynamics.com/Manifesto/USLscalability.html
+type Scaling struct {
+	Lambda, Sigma, Kappa Interval
+
+	// PeakN is the N of the highest throughput, √((1-σ)/κ) and 1 at least, and
+	// PeakX that throughput. Both are 0 where κ is 0: then there is no peak.
+	PeakN, PeakX float64
+	// Extrapolated tells that the peak lies beyond every N that was measured.
+	Extrapolated bool
+	// Limit is what the throughput approaches without a peak, λ/σ; 0 where there
+	// is a peak, or no limit because σ is 0 too.
+	Limit float64
+
+	Efficiency    []float64 // X/(λN) of each Size, in the order given
+	ResidualError float64   // standard error of the throughput about the curve
+	R2            float64   // the part of the variation of X that the curve explains; 1 where X does not vary
+	Detail        string    // a sentence about the peak
+}
+
+// leastSizes is how many different N a fit takes.
+const leastSizes = 4
+
+// coefficients are λ, σ, κ.
+type coefficients [3]float64
+
+const lambda, sigma, kappa = 0, 1, 2
+
+// at returns the throughput of n.
+func (c coefficients) at(n float64) float64 { return c[lambda] * n / c.divisor(n) }
+
+func (c coefficients) divisor(n float64) float64 {
+	return 1 + c[sigma]*(n-1) + c[kappa]*n*(n-1)
+}
+
+// without returns the coefficients with those set to 0 that change no measured
+// throughput by more than rounding does.
+func (c coefficients) without(most float64) coefficients {
+	const rounding = 1e-9
+	if c[sigma]*most < rounding {
+		c[sigma] = 0
+	}
+	if c[kappa]*most*most < rounding {
+		c[kappa] = 0
+	}
+	return c
+}
+
+// gradient returns the derivatives of the throughput of n.
+func (c coefficients) gradient(n float64) coefficients {
+	d := c.divisor(n)
+	slope := -c[lambda] * n * (n - 1) / (d * d)
+	return coefficients{n / d, slope, slope * n}
+}
+
+// At returns the throughput that the law predicts of n.
+func (s Scaling) At(n float64) float64 {
+	return coefficients{s.Lambda.Value, s.Sigma.Value, s.Kappa.Value}.at(n)
+}
+
+// FitScaling fits the law to the sizes by least squares of X, with σ and κ held
+// at 0 or above. It takes four different N: through three points three
+// coefficients pass exactly, so that nothing would tell how good they are.
+//
+// An interval is where the sum of squares, with that coefficient held and the
+// others fitted anew within their bounds, stays below the minimum times
+// 1+F/(points-3), F being the quantile of the F distribution with 1 and points-3
+// degrees of freedom (profile likelihood; D. M. Bates and D. G. Watts, Nonlinear
+// Regression Analysis and Its Applications, Wiley 1988, ch. 6,
+// https://doi.org/10.1002/9780470316757). Unlike those from standard errors they
+// respect the bounds and the curve's shape. One without an upper end is not known.
+func FitScaling(sizes []Size, confidence float64) (Scaling, error) {
+	if err := checkSizes(sizes); err != nil {
+		return Scaling{}, err
+	}
+	if confidence <= 0 || confidence >= 1 {
+		return Scaling{}, fmt.Errorf("fit the scalability law: a confidence of %g is none between 0 and 1", confidence)
+	}
+	// With the throughput as parts of the highest one, sums of squares are
+	// comparable to 1.
+	unit := 0.0
+	for _, s := range sizes {
+		unit = max(unit, s.X)
+	}
+	scaled := make([]Size, len(sizes))
+	for i, s := range sizes {
+		scaled[i] = Size{s.N, s.X / unit}
+	}
+	c, squares, ok := bestFit(scaled, [3]bool{}, firstGuess(scaled))
+	if !ok {
+		return Scaling{}, fmt.Errorf("fit the scalability law to %d measurements: no curve of that shape comes near them", len(sizes))
+	}
+	most := slices.MaxFunc(sizes, func(a, b Size) int { return cmp.Compare(a.N, b.N) }).N
+	c = c.without(most)
+	s := Scaling{
+		Lambda: profile(scaled, c, squares, lambda, confidence),
+		Sigma:  profile(scaled, c, squares, sigma, confidence),
+		Kappa:  profile(scaled, c, squares, kappa, confidence),
+	}
+	s.Lambda.Value, s.Lambda.Low, s.Lambda.High = s.Lambda.Value*unit, s.Lambda.Low*unit, s.Lambda.High*unit
+	s.ResidualError = unit * math.Sqrt(squares/float64(len(sizes)-3))
+	s.R2 = explained(scaled, squares)
+	for _, size := range sizes {
+		s.Efficiency = append(s.Efficiency, size.X/(s.Lambda.Value*size.N))
+	}
+	s.peak(most)
+	return s, nil
+}
+
+func checkSizes(sizes []Size) error {
+	var different []float64
+	for _, s := range sizes {
+		if !(s.N > 0) || !(s.X > 0) || math.IsInf(s.N, 0) || math.IsInf(s.X, 0) {
+			return fmt.Errorf("fit the scalability law: a throughput of %g at N = %g cannot be fitted: leave that step out", s.X, s.N)
+		}
+		if !slices.Contains(different, s.N) {
+			different = append(different, s.N)
+		}
+	}
+	if len(different) < leastSizes {
+		return fmt.Errorf("fit the scalability law: %d different N are too few: its three coefficients pass exactly through three points, and only a fourth tells how good they are", len(different))
+	}
+	return nil
+}
+
+// peak sets what follows from the coefficients; most is the largest N measured.
+func (s *Scaling) peak(most float64) {
+	if s.Kappa.Value > 0 {
+		s.PeakN = math.Sqrt(max(0, 1-s.Sigma.Value) / s.Kappa.Value)
+		s.PeakN = max(1, s.PeakN)
+		s.PeakX = s.At(s.PeakN)
+		s.Extrapolated = s.PeakN > most
+		s.Detail = fmt.Sprintf("the throughput peaks at N = %.4g with %s", s.PeakN, rate(s.PeakX))
+		if s.Extrapolated {
+			s.Detail += fmt.Sprintf(", which is a prediction: the largest N measured is %g", most)
+		}
+		if !s.Kappa.Known() || s.Kappa.Low == 0 {
+			s.Detail += "; that there is a peak at all is not certain, because κ may as well be 0"
+		}
+		return
+	}
+	if s.Sigma.Value > 0 {
+		s.Limit = s.Lambda.Value / s.Sigma.Value
+		s.Detail = fmt.Sprintf("there is no peak, because κ is 0: the throughput approaches %s", rate(s.Limit))
+		return
+	}
+	s.Detail = "there is no peak, because σ and κ are 0: the throughput grows in proportion to N, or faster, as far as was measured"
+}
+
+// explained returns R².
+func explained(sizes []Size, squares float64) float64 {
+	x := make([]float64, len(sizes))
+	for i, s := range sizes {
+		x[i] = s.X
+	}
+	total := stat.Variance(x, nil) * float64(len(x)-1)
+	if total == 0 {
+		return 1
+	}
+	return 1 - squares/total
+}
+
+// residue returns the sum of squares that c leaves; false where c is no curve.
+func residue(sizes []Size, c coefficients) (float64, bool) {
+	var sum float64
+	for _, s := range sizes {
+		if c.divisor(s.N) <= 0 {
+			return 0, false
+		}
+		d := s.X - c.at(s.N)
+		sum += d * d
+	}
+	return sum, c[lambda] > 0 && !math.IsNaN(sum) && !math.IsInf(sum, 0)
+}
+
+// bestFit returns the coefficients of the least sum of squares with σ, κ ≥ 0,
+// searched from start. Those that are held keep their value of start.
+func bestFit(sizes []Size, held [3]bool, start coefficients) (best coefficients, squares float64, ok bool) {
+	// Where the minimum without bounds breaks one, the minimum lies on a bound.
+	for _, zero := range [][]int{{}, {sigma}, {kappa}, {sigma, kappa}} {
+		free, from := [3]bool{!held[lambda], !held[sigma], !held[kappa]}, start
+		if slices.ContainsFunc(zero, func(i int) bool { return held[i] }) {
+			continue
+		}
+		for _, i := range zero {
+			free[i], from[i] = false, 0
+		}
+		c, left, fitted := levenberg(sizes, from, free)
+		if !fitted || c[sigma] < 0 || c[kappa] < 0 {
+			continue
+		}
+		if len(zero) == 0 {
+			return c, left, true
+		}
+		if !ok || left < squares {
+			best, squares, ok = c, left, true
+		}
+	}
+	return best, squares, ok
+}
+
+// firstGuess is the straight line through the best throughput per N, bent a
+// little.
+func firstGuess(sizes []Size) coefficients {
+	best, most := 0.0, 0.0
+	for _, s := range sizes {
+		best, most = max(best, s.X/s.N), max(most, s.N)
+	}
+	return coefficients{best, 0.1 / most, 0.1 / (most * most)}
+}
+
+// levenberg finds a minimum of the sum of squares over the free coefficients by
+// the method of Levenberg and Marquardt, with steps scaled by each coefficient's
+// own curvature; J. J. Moré, 1978, https://doi.org/10.1007/BFb0067700
+func levenberg(sizes []Size, c coefficients, free [3]bool) (coefficients, float64, bool) {
+	squares, ok := residue(sizes, c)
+	var which []int
+	for i, f := range free {
+		if f {
+			which = append(which, i)
+		}
+	}
+	if !ok || len(which) == 0 {
+		return c, squares, ok
+	}
+	const (
+		iterations  = 500
+		stiffest    = 1e12
+		improvement = 1e-12
+	)
+	damping := 1e-3
+	normal, right := normalEquations(sizes, c, which)
+	for range iterations {
+		next, solved := dampedStep(c, which, normal, right, damping)
+		left, valid := residue(sizes, next)
+		if !solved || !valid || left >= squares {
+			if damping *= 10; damping > stiffest {
+				break
+			}
+			continue
+		}
+		settled := squares-left <= improvement*squares
+		c, squares = next, left
+		if settled {
+			break
+		}
+		damping = max(damping/10, 1e-12)
+		normal, right = normalEquations(sizes, c, which)
+	}
+	return c, squares, true
+}
+
+// normalEquations returns JᵀJ and Jᵀr of the coefficients which.
+func normalEquations(sizes []Size, c coefficients, which []int) (*mat.SymDense, *mat.VecDense) {
+	normal, right := mat.NewSymDense(len(which), nil), mat.NewVecDense(len(which), nil)
+	for _, s := range sizes {
+		g, d := c.gradient(s.N), s.X-c.at(s.N)
+		for i, a := range which {
+			right.SetVec(i, right.AtVec(i)+g[a]*d)
+			for j, b := range which[i:] {
+				normal.SetSym(i, i+j, normal.At(i, i+j)+g[a]*g[b])
+			}
+		}
+	}
+	return normal, right
+}
+
+// dampedStep returns the coefficients after one step.
+func dampedStep(c coefficients, which []int, normal *mat.SymDense, right *mat.VecDense, damping float64) (coefficients, bool) {
+	damped := mat.NewSymDense(len(which), nil)
+	damped.CopySym(normal)
+	for i := range which {
+		damped.SetSym(i, i, normal.At(i, i)*(1+damping))
+	}
+	var cholesky mat.Cholesky
+	var step mat.VecDense
+	if !cholesky.Factorize(damped) || cholesky.SolveVecTo(&step, right) != nil {
+		return c, false
+	}
+	for i, a := range which {
+		c[a] += step.AtVec(i)
+	}
+	return c, true
+}
+
+// profile returns the interval of one coefficient; see FitScaling.
+func profile(sizes []Size, best coefficients, squares float64, which int, confidence float64) Interval {
+	value := best[which]
+	freedom := float64(len(sizes) - 3)
+	t := quantileT(confidence, freedom)
+	limit := squares * (1 + t*t/freedom)
+	if squares < 1e-20 { // of throughputs up to 1: the curve passes through every point
+		return Interval{Value: value, Low: value, High: value, Confidence: confidence}
+	}
+	outside := func(v float64) bool {
+		at, held := best, [3]bool{}
+		at[which], held[which] = v, true
+		_, left, ok := bestFit(sizes, held, at)
+		return !ok || left > limit
+	}
+	i := Interval{Value: value}
+	if value > 0 && outside(0) {
+		i.Low = boundary(value, 0, outside)
+	}
+	const furthest = 1e6
+	step := max(value/16, 1e-9)
+	for !outside(value + step) {
+		if step *= 2; step > furthest {
+			return Interval{Value: value}
+		}
+	}
+	i.High = boundary(value, value+step, outside)
+	i.Confidence = confidence
+	return i
+}
+
+// boundary returns where outside begins between a value inside and one outside.
+func boundary(inside, out float64, outside func(float64) bool) float64 {
+	for range 20 {
+		middle := (inside + out) / 2
+		if outside(middle) {
+			out = middle
+		} else {
+			inside = middle
+		}
+	}
+	return inside
+}

@@ -1,0 +1,158 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func within(got, want, tolerance float64) bool { return math.Abs(got-want) <= tolerance }
+
+// The published examples of N. J. Gunther, Guerrilla Capacity Planning, Springer
+// 2007, as the R package usl ships them; its documentation prints the fits:
+// https://www.rdocumentation.org/packages/usl
+var (
+	// Sun SPARCcenter 2000, SPEC SDM91: scripts an hour by users.
+	sparc = []Size{{1, 64.9}, {18, 995.9}, {36, 1652.4}, {72, 1853.2}, {108, 1828.9}, {144, 1775.0}, {216, 1702.2}}
+	// A ray tracer on an SGI Origin 2000: operations a second by processors.
+	tracer = []Size{{1, 20}, {4, 78}, {8, 130}, {12, 170}, {16, 190}, {20, 200}, {24, 210}, {28, 230}, {32, 260}, {48, 280}, {64, 310}}
+)
+
+func TestFitScalingPublished(t *testing.T) {
+	s, err := FitScaling(sparc, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !within(s.Sigma.Value, 0.0277285, 1e-6) || !within(s.Kappa.Value, 0.0001044, 5e-8) || !within(s.Lambda.Value, 89.9952, 1e-3) {
+		t.Errorf("SPARCcenter: λ %v, σ %v, κ %v, want 89.995, 0.0277285, 0.0001044", s.Lambda, s.Sigma, s.Kappa)
+	}
+	if !within(s.PeakN, 96.52, 0.05) || s.Extrapolated || !s.Kappa.Known() || s.Kappa.Low <= 0 || !within(s.Efficiency[0], 0.7211, 1e-4) || !within(s.Efficiency[6], 0.0876, 1e-4) || !strings.Contains(s.Detail, "peaks at N = 96.5") {
+		t.Errorf("SPARCcenter: %+v", s)
+	}
+	s, err = FitScaling(tracer, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !within(s.Sigma.Value, 0.057771, 1e-6) || s.Kappa.Value != 0 || !within(s.Lambda.Value, 21.848843, 1e-4) {
+		t.Errorf("ray tracer: λ %v, σ %v, κ %v, want 21.8488, 0.057771, 0", s.Lambda, s.Sigma, s.Kappa)
+	}
+	if s.PeakN != 0 || s.PeakX != 0 || !within(s.Limit, 378.2, 0.1) || s.Kappa.Low != 0 || s.Kappa.High <= 0 || !strings.Contains(s.Detail, "no peak, because κ is 0") {
+		t.Errorf("ray tracer: %+v", s)
+	}
+	// The package's intervals, from standard errors, are 0.0337 to 0.0819 and
+	// 17.9 to 25.8.
+	if !within(s.Sigma.Low, 0.0337, 0.012) || !within(s.Sigma.High, 0.0819, 0.012) || !within(s.Lambda.Low, 17.9, 2) || !within(s.Lambda.High, 25.8, 2) {
+		t.Errorf("ray tracer: σ %v, λ %v", s.Sigma, s.Lambda)
+	}
+}
+
+func TestFitScalingCoverage(t *testing.T) {
+	sizes := []float64{1, 2, 4, 8, 16, 32, 48, 64}
+	for _, truth := range []coefficients{{1000, 0.03, 0.0005}, {1000, 0.1, 0}, {500, 0, 0.001}, {2000, 0.5, 0.01}, {100, 0, 0}} {
+		r := rand.New(rand.NewPCG(31, math.Float64bits(truth[1])))
+		var held [3]int
+		const trials = 150
+		for range trials {
+			points := make([]Size, 0, 2*len(sizes))
+			for _, n := range sizes {
+				for range 2 {
+					points = append(points, Size{n, truth.at(n) + 0.02*truth.at(8)*r.NormFloat64()})
+				}
+			}
+			s, err := FitScaling(points, 0.95)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, c := range []Interval{s.Lambda, s.Sigma, s.Kappa} {
+				// A bound that the truth lies on is found to the bisection's step.
+				if c.Holds(truth[i]) || c.Known() && within(c.Low, truth[i], 1e-9) {
+					held[i]++
+				}
+			}
+		}
+		for i, count := range held {
+			if share := float64(count) / trials; share < 0.9 {
+				t.Errorf("λ, σ, κ = %v: coefficient %d lay in its interval in %.1f %% of the fits", truth, i, 100*share)
+			}
+			if share := float64(count) / trials; truth[sigma] > 0 && truth[kappa] > 0 && share > 0.995 {
+				t.Errorf("λ, σ, κ = %v: the intervals of coefficient %d are too wide: %.1f %%", truth, i, 100*share)
+			}
+		}
+	}
+}
+
+// TestFitScalingExact: points on a curve give its coefficients, whatever the unit
+// of the throughput.
+func TestFitScalingExact(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 31))
+	for range 300 {
+		truth := coefficients{math.Pow(10, 8*r.Float64()-2), r.Float64(), math.Pow(10, -5*r.Float64()-1)}
+		var points []Size
+		for n := 1.0; n <= 64; n *= 2 {
+			points = append(points, Size{n, truth.at(n)})
+		}
+		s, err := FitScaling(points, 0.95)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := coefficients{s.Lambda.Value, s.Sigma.Value, s.Kappa.Value}
+		for i := range got {
+			if !within(got[i], truth[i], 1e-5*truth[i]+1e-8) {
+				t.Fatalf("λ, σ, κ = %v, want %v", got, truth)
+			}
+		}
+		if peak := s.At(s.PeakN); s.At(s.PeakN*1.01) > peak || s.PeakN > 1 && s.At(s.PeakN*0.99) > peak || s.PeakX != peak {
+			t.Fatalf("%v: the peak at %v is none", truth, s.PeakN)
+		}
+		if s.R2 < 0.999999 || s.ResidualError > 1e-5*truth[lambda]*64 {
+			t.Fatalf("%v: R² %v, residual error %v", truth, s.R2, s.ResidualError)
+		}
+	}
+}
+
+func TestFitScalingDegenerate(t *testing.T) {
+	for name, c := range map[string]struct {
+		sizes []Size
+		says  string
+	}{
+		"nothing":       {nil, "0 different N are too few"},
+		"three":         {[]Size{{1, 10}, {2, 19}, {3, 27}}, "3 different N are too few"},
+		"three, twice":  {[]Size{{1, 10}, {2, 19}, {3, 27}, {1, 11}, {2, 18}, {3, 26}}, "3 different N are too few"},
+		"no throughput": {[]Size{{1, 10}, {2, 19}, {3, 0}, {4, 30}}, "throughput of 0 at N = 3"},
+		"no N":          {[]Size{{0, 10}, {2, 19}, {3, 20}, {4, 30}}, "N = 0"},
+		"not a number":  {[]Size{{1, math.NaN()}, {2, 19}, {3, 20}, {4, 30}}, "NaN"},
+		"infinite":      {[]Size{{1, math.Inf(1)}, {2, 19}, {3, 20}, {4, 30}}, "Inf"},
+	} {
+		if _, err := FitScaling(c.sizes, 0.95); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
+	if _, err := FitScaling(tracer, 0); err == nil {
+		t.Error("a confidence of 0 was taken")
+	}
+	for name, c := range map[string]struct {
+		sizes []Size
+		says  string
+	}{
+		"linear":           {[]Size{{1, 10}, {2, 20}, {4, 40}, {8, 80}}, "σ and κ are 0"},
+		"faster than N":    {[]Size{{1, 10}, {2, 25}, {4, 60}, {8, 150}}, "or faster"},
+		"flat":             {[]Size{{1, 100}, {2, 100}, {4, 100}, {8, 100}}, "approaches 100/s"},
+		"falls at once":    {[]Size{{1, 100}, {2, 40}, {4, 12}, {8, 4}}, "peaks at N = 1 "},
+		"peak beyond":      {[]Size{{1, 1000}, {2, 1980.0}, {4, 3870}, {8, 7300}, {16, 12800}}, "prediction"},
+		"noise, no N of 1": {[]Size{{8, 100}, {16, 130}, {32, 90}, {64, 120}}, ""},
+	} {
+		s, err := FitScaling(c.sizes, 0.95)
+		if err != nil || !strings.Contains(s.Detail, c.says) {
+			t.Errorf("%s: %+v, %v; want %q", name, s, err, c.says)
+		}
+		for _, f := range []float64{s.Lambda.Value, s.Lambda.High, s.Sigma.High, s.Kappa.High, s.PeakN, s.PeakX, s.Limit, s.R2, s.ResidualError} {
+			if math.IsNaN(f) || math.IsInf(f, 0) || f < 0 && f != s.R2 {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+		if s.Sigma.Low < 0 || s.Kappa.Low < 0 || s.Lambda.Value <= 0 {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}

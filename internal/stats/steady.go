@@ -1,0 +1,377 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Rest says whether something came to rest. The zero Rest is unknown.
+type Rest uint8
+
+// Whether the throughput came to rest.
+const (
+	RestUnknown Rest = iota
+	RestSteady
+	RestUnsteady
+)
+
+// String returns the word that a result holds.
+func (r Rest) String() string {
+	switch r {
+	case RestSteady:
+		return "steady"
+	case RestUnsteady:
+		return "unsteady"
+	}
+	return "unknown"
+}
+
+// Steadiness is whether the throughput of a drive came to rest.
+type Steadiness struct {
+	Rest   Rest
+	From   int    // where it is steady: the second from which on, since the run's start
+	Detail string // one sentence for a person
+}
+
+const (
+	// leastSteady is the fewest seconds without a fault of which it is told.
+	leastSteady = 30
+	// mserBatch is the length of a batch in MSER-5, and mserBatches how many are
+	// aimed at where the drive is short or long.
+	mserBatch, leastMSER, mostMSER = 5, 20, 360
+	// mostWarming is the part of the drive that may pass before it is at rest.
+	mostWarming = 1. / 3
+	// trendBatches is how many batches the drive is cut into for the test of its
+	// trend: neighbours in 15 batches hardly know of each other, whereas among
+	// single seconds the corrected test still finds too many trends.
+	trendBatches = 15
+	// trendChance is how rarely a drive without a trend may be told to have one;
+	// trendSize is the change over the drive, as a part of the mean, below which
+	// a trend does not matter.
+	trendChance, trendSize = 0.01, 0.05
+	// levelSize is how far the mean of a quarter may be from that of the whole,
+	// and levelNoise how many standard errors of its seconds' noise it must be.
+	levelSize, levelNoise = 0.10, 3
+	// leastPart is the fewest seconds of such a part of the drive.
+	leastPart = 10
+	// mostUncertain is how exactly the mean must be known for steady to be said.
+	mostUncertain = 0.10
+	// shownDifference is how many standard errors the start must differ by to be
+	// told apart from the rest.
+	shownDifference = 3
+)
+
+// MeasureSteadiness tells whether the throughput came to rest over the seconds
+// from from (included) to to (excluded), and when. Seconds that a spell touches
+// are left out: that the database is slower while it is hurt is no news. A drive
+// whose rate was meant to change must not be asked about as a whole.
+//
+// It is steady when all of this holds, over at least 30 seconds:
+//   - the start that MSER-5 cuts off is at most a third of it. MSER takes the cut
+//     that makes the rest's mean most exact: it minimises the sum of the squares
+//     of what remains, divided by the square of how many remain (K. P. White, "An
+//     effective truncation heuristic for bias reduction in simulation output",
+//     Simulation 69(6), 1997, https://doi.org/10.1177/003754979706900601; with
+//     batches of five, Spratt 1998). A start is cut off only where its mean
+//     differs from the rest's by more than three standard errors and 2 %;
+//   - the rest has no trend: over the means of 15 batches the Mann-Kendall test,
+//     its variance corrected for autocorrelation (K. H. Hamed and A. R. Rao, Journal of Hydrology 204, 1998,
+//     https://doi.org/10.1016/S0022-1694(97)00125-X), does not find one at 1 %, or
+//     Sen's slope makes less than 5 % of the mean over the rest;
+//   - the rest does not change its level: no quarter's mean is 10 % from the
+//     whole's, unless the noise of single seconds explains it;
+//   - the mean is known to 10 % with 95 % confidence; see MeanInterval.
+//
+// A swing that comes again many times within the drive does not make it
+// unsteady, because the mean is well defined; the sentence tells how much single
+// seconds vary.
+func MeasureSteadiness(series []Second, from, to int, faults []Spell) Steadiness {
+	values, seconds := quiet(series, from, to, faults)
+	n := len(values)
+	if n < leastSteady {
+		return Steadiness{Detail: fmt.Sprintf("whether the throughput came to rest is not known: %s without a fault are too few to tell, which takes %d", counted(n, "second"), leastSteady)}
+	}
+	if least(values) == 0 && stat.Mean(values, nil) == 0 {
+		return Steadiness{Detail: "whether the throughput came to rest is not known: nothing was committed"}
+	}
+	cut, late := warming(values)
+	rest := values[cut:]
+	if late {
+		rest = values
+	}
+	whole := stat.Mean(rest, nil)
+	if trend(rest) != 0 {
+		return Steadiness{Rest: RestUnsteady, Detail: describe(rest, seconds[n-len(rest):])}
+	}
+	if level, at, length := strayLevel(rest); length > 0 {
+		if _, left := bestStep(rest); left < stat.Variance(rest, nil)*float64(len(rest)-1)/2 {
+			return Steadiness{Rest: RestUnsteady, Detail: describe(rest, seconds[n-len(rest):])}
+		}
+		return Steadiness{Rest: RestUnsteady, Detail: fmt.Sprintf("the throughput never came to rest: it was %s from second %d to %d and %s over the drive",
+			rate(level), seconds[n-len(rest)+at], seconds[n-len(rest)+at+length-1], rate(whole))}
+	}
+	if late {
+		return Steadiness{Rest: RestUnsteady, Detail: fmt.Sprintf("the throughput came to rest only at second %d, when more than a third of the drive was over: %s before, %s after; a longer warm-up or drive is needed",
+			seconds[cut], rate(stat.Mean(values[:cut], nil)), rate(stat.Mean(values[cut:], nil)))}
+	}
+	spread := stat.StdDev(rest, nil) / whole
+	i := MeanInterval(rest, 0.95)
+	if half := (i.High - i.Low) / 2 / whole; !i.Known() || half > mostUncertain {
+		return Steadiness{Detail: fmt.Sprintf("whether the throughput came to rest is not known: it varies so much and so slowly that its mean is known to ±%.0f %% only; a longer drive is needed", 100*half)}
+	}
+	return Steadiness{Rest: RestSteady, From: seconds[cut], Detail: fmt.Sprintf("the throughput was steady from second %d on, at %s; single seconds vary by %.1f %% (standard deviation)",
+		seconds[cut], rate(whole), 100*spread)}
+}
+
+// warming returns how many values belong to the start that is unlike the rest;
+// late tells that they are more than a third.
+func warming(values []float64) (cut int, late bool) {
+	n := len(values)
+	size := min(max(n/leastMSER, 1), mserBatch)
+	size = max(size, (n+mostMSER-1)/mostMSER)
+	cut = mser(batchMeans(values, n/size))
+	cut = cut * n / (n / size)
+	if cut == 0 {
+		return 0, false
+	}
+	start, after := stat.Mean(values[:cut], nil), stat.Mean(values[cut:], nil)
+	// The spread of the rest, worth Effective independent seconds, scaled to the
+	// length of the start.
+	_, variance, _, ok := meanError(values[cut:])
+	variance *= 1 + float64(n-cut)/float64(cut)
+	if gap := math.Abs(start - after); !ok || gap <= 0.02*after || gap <= shownDifference*math.Sqrt(variance) {
+		return 0, false
+	}
+	return cut, float64(cut) > mostWarming*float64(n)
+}
+
+// mser returns how many batches at the start to leave out, half of them at most.
+func mser(batches []float64) (cut int) {
+	n := len(batches)
+	best := math.Inf(1)
+	var sum, squares float64
+	// Around the last batch, so that large equal values do not cancel.
+	last := batches[n-1]
+	for d := n - 1; d >= 0; d-- {
+		v := batches[d] - last
+		sum += v
+		squares += v * v
+		if kept := float64(n - d); d <= n/2 {
+			if mark := (squares - sum*sum/kept) / (kept * kept); mark <= best {
+				best, cut = mark, d
+			}
+		}
+	}
+	return cut
+}
+
+// trend returns the change over all values by Sen's slope, where there is a
+// trend that matters; otherwise 0. There are at least trendBatches values.
+func trend(values []float64) float64 {
+	y := batchMeans(values, trendBatches)
+	change := senSlope(y) * float64(len(y)-1)
+	if math.Abs(change) < trendSize*stat.Mean(y, nil) || trendProbability(y) >= trendChance {
+		return 0
+	}
+	return change
+}
+
+// senSlope returns the median of the slopes between all pairs. P. K. Sen, JASA
+// 63, 1968, https://doi.org/10.1080/01621459.1968.10480934
+func senSlope(y []float64) float64 {
+	slopes := make([]float64, 0, len(y)*(len(y)-1)/2)
+	for i := range y {
+		for j := i + 1; j < len(y); j++ {
+			slopes = append(slopes, (y[j]-y[i])/float64(j-i))
+		}
+	}
+	if len(slopes) == 0 {
+		return 0
+	}
+	slices.Sort(slopes)
+	return (slopes[(len(slopes)-1)/2] + slopes[len(slopes)/2]) / 2
+}
+
+// trendProbability returns how probable a Mann-Kendall statistic at least this
+// far from zero is without a trend, by the test of Hamed and Rao.
+func trendProbability(y []float64) float64 {
+	n := float64(len(y))
+	var s float64
+	for i := range y {
+		for j := i + 1; j < len(y); j++ {
+			switch {
+			case y[j] > y[i]:
+				s++
+			case y[j] < y[i]:
+				s--
+			}
+		}
+	}
+	variance := n * (n - 1) * (2*n + 5)
+	for _, t := range ties(y) {
+		variance -= t * (t - 1) * (2*t + 5)
+	}
+	variance *= rankCorrection(y) / 18
+	if s == 0 || variance <= 0 {
+		return 1
+	}
+	z := (math.Abs(s) - 1) / math.Sqrt(variance)
+	return 2 * distuv.UnitNormal.Survival(z)
+}
+
+// rankCorrection returns n/n* of Hamed and Rao: by how much the autocorrelation
+// of the ranks, of the values without their trend, makes the variance of the
+// statistic larger. Only correlations significant at 5 % count. It is never below
+// 1: values that balance each other do not make a trend surer.
+func rankCorrection(y []float64) float64 {
+	slope := senSlope(y)
+	free := make([]float64, len(y))
+	for i, v := range y {
+		free[i] = v - slope*float64(i)
+	}
+	ranks := ranked(free)
+	mean := stat.Mean(ranks, nil)
+	n := float64(len(y))
+	var squares, sum float64
+	for _, r := range ranks {
+		squares += (r - mean) * (r - mean)
+	}
+	for lag := 1; lag < len(y)-2; lag++ {
+		var products float64
+		for i := lag; i < len(y); i++ {
+			products += (ranks[i] - mean) * (ranks[i-lag] - mean)
+		}
+		if r := products / squares; math.Abs(r) > 1.96/math.Sqrt(n) {
+			k := float64(lag)
+			sum += (n - k) * (n - k - 1) * (n - k - 2) * r
+		}
+	}
+	return max(1, 1+2/(n*(n-1)*(n-2))*sum)
+}
+
+// ranked returns the rank of each value, equal ones sharing their mean rank.
+func ranked(y []float64) []float64 {
+	order := make([]int, len(y))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(a, b int) bool { return y[order[a]] < y[order[b]] })
+	ranks := make([]float64, len(y))
+	for i := 0; i < len(order); {
+		j := i
+		for j < len(order) && y[order[j]] == y[order[i]] {
+			j++
+		}
+		for _, at := range order[i:j] {
+			ranks[at] = float64(i+j-1)/2 + 1
+		}
+		i = j
+	}
+	return ranks
+}
+
+// ties returns how many values each group of equal ones has.
+func ties(y []float64) []float64 {
+	sorted := slices.Sorted(slices.Values(y))
+	var groups []float64
+	for i := 0; i < len(sorted); {
+		j := i
+		for j < len(sorted) && sorted[j] == sorted[i] {
+			j++
+		}
+		if j-i > 1 {
+			groups = append(groups, float64(j-i))
+		}
+		i = j
+	}
+	return groups
+}
+
+// strayLevel returns the part of the values whose mean is furthest from the
+// whole's, where it is too far; otherwise length is 0.
+func strayLevel(values []float64) (level float64, at, length int) {
+	parts := min(4, len(values)/leastPart)
+	whole := stat.Mean(values, nil)
+	// Noise from one second to the next: slow changes hardly add to it. J. von
+	// Neumann and others, Annals of Mathematical Statistics 12, 1941,
+	// https://doi.org/10.1214/aoms/1177731746
+	var noise float64
+	for i := 1; i < len(values); i++ {
+		noise += (values[i] - values[i-1]) * (values[i] - values[i-1])
+	}
+	noise /= 2 * float64(len(values)-1)
+	var furthest float64
+	for p := range parts {
+		first, end := p*len(values)/parts, (p+1)*len(values)/parts
+		mean := stat.Mean(values[first:end], nil)
+		gap := math.Abs(mean - whole)
+		if gap > levelSize*whole && gap > levelNoise*math.Sqrt(noise/float64(end-first)) && gap > furthest {
+			furthest, level, at, length = gap, mean, first, end-first
+		}
+	}
+	return level, at, length
+}
+
+// describe tells a change as what fits it better: a step or a slow change.
+func describe(values []float64, seconds []int) string {
+	n := len(values)
+	x := make([]float64, n)
+	for i := range x {
+		x[i] = float64(i)
+	}
+	intercept, slope := stat.LinearRegression(x, values, nil, false)
+	var line float64
+	for i, v := range values {
+		line += (v - intercept - slope*x[i]) * (v - intercept - slope*x[i])
+	}
+	at, step := bestStep(values)
+	word := "fell"
+	if slope > 0 {
+		word = "rose"
+	}
+	if step < line {
+		return fmt.Sprintf("the throughput never came to rest: it %s at about second %d from %s to %s",
+			word, seconds[at], rate(stat.Mean(values[:at], nil)), rate(stat.Mean(values[at:], nil)))
+	}
+	return fmt.Sprintf("the throughput never came to rest: it %s from about %s at second %d to %s at second %d",
+		word, rate(intercept), seconds[0], rate(max(0, intercept+slope*float64(n-1))), seconds[n-1])
+}
+
+// bestStep returns where one step fits the values best, and the sum of the
+// squares that it leaves.
+func bestStep(values []float64) (at int, left float64) {
+	var all, squares, before float64
+	for _, v := range values {
+		all += v
+		squares += v * v
+	}
+	left = math.Inf(1)
+	n := float64(len(values))
+	for i := 1; i < len(values); i++ {
+		before += values[i-1]
+		k := float64(i)
+		if rest := squares - before*before/k - (all-before)*(all-before)/(n-k); rest < left {
+			at, left = i, rest
+		}
+	}
+	return at, left
+}
+
+func rate(v float64) string {
+	if v < 100 {
+		return fmt.Sprintf("%.1f/s", v)
+	}
+	return fmt.Sprintf("%.0f/s", v)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

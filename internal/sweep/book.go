@@ -1,0 +1,122 @@
+package sweep
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// FileName is the book's name in the directory of the sweep.
+const FileName = "sweep.json"
+
+// Schema is the version of sweep.json that this package writes and reads. Keys
+// may be added within a schema, never changed.
+const Schema = 1
+
+// maxFile is the largest sweep.json that is read, in bytes.
+const maxFile = 16 << 20
+
+// Book is what a sweep has come to so far, as sweep.json keeps it.
+type Book struct {
+	Schema    int     `json:"schema"`
+	Workload  string  `json:"workload"`
+	Database  string  `json:"database"`
+	Over      string  `json:"over"`     // as Spec prints it
+	Scenario  string  `json:"scenario"` // of every step; what the sweep changes and the seed left out
+	Seed      uint64  `json:"seed"`
+	StartedAt string  `json:"started_at"`
+	Finished  bool    `json:"finished"`
+	Points    []Point `json:"points"` // in the order in which they were run
+}
+
+// ErrOther says that a directory holds another sweep than the one asked for.
+var ErrOther = errors.New("another sweep is kept there")
+
+// Resume returns what a directory keeps of the sweep that b describes: b itself
+// where it keeps nothing yet. ErrOther: it keeps a sweep over something else, or
+// of another scenario.
+func (b *Book) Resume(dir string) (*Book, error) {
+	kept, err := Read(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return b, nil
+	case err != nil:
+		return nil, err
+	case kept.Over != b.Over:
+		return nil, fmt.Errorf("go on with the sweep in %s: %w: over %s, and this one is over %s: take another directory", dir, ErrOther, kept.Over, b.Over)
+	case kept.Scenario != b.Scenario:
+		return nil, fmt.Errorf("go on with the sweep in %s: %w: its steps have other settings: take another directory", dir, ErrOther)
+	}
+	return kept, nil
+}
+
+// Read reads the book in a sweep's directory. Where there is none the error is
+// an fs.ErrNotExist.
+func Read(dir string) (*Book, error) {
+	path := filepath.Join(dir, FileName)
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the sweep in %s: %w", dir, err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the sweep in %s: %w", dir, err)
+	}
+	b, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	return b, nil
+}
+
+func parse(data []byte) (*Book, error) {
+	if len(data) > maxFile {
+		return nil, fmt.Errorf("it is larger than %d bytes: that is no sweep of stroppy", maxFile)
+	}
+	b := new(Book)
+	if err := json.Unmarshal(data, b); err != nil {
+		return nil, fmt.Errorf("it is no sweep of stroppy: %w", err)
+	}
+	switch {
+	case b.Schema > Schema:
+		return nil, fmt.Errorf("it has schema %d and this stroppy reads schema %d: take the newer stroppy that wrote it", b.Schema, Schema)
+	case b.Schema < Schema:
+		return nil, errors.New("it names no schema that stroppy ever wrote, so it is no sweep of stroppy")
+	}
+	if _, err := Parse(b.Over); err != nil {
+		return nil, fmt.Errorf("it does not fit schema %d: %w", Schema, err)
+	}
+	return b, nil
+}
+
+// Save puts the book in place at once: nobody ever sees half of it.
+func (b *Book) Save(dir string) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("keep the sweep in %s: %w", dir, err)
+		}
+	}()
+	b.Schema = Schema
+	if b.Points == nil {
+		b.Points = []Point{}
+	}
+	data, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(dir, "."+FileName+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name()) // after the rename there is none
+	_, err = file.Write(append(data, '\n'))
+	if err = errors.Join(err, file.Chmod(0o644), file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), filepath.Join(dir, FileName))
+}

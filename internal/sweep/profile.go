@@ -1,0 +1,86 @@
+package sweep
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// The profile of the rate, after VoltDB's "Three Nodes, Highly Available
+// Cluster, ~1 Million Transactions/second" (2013): first as fast as it goes,
+// then back off by a tenth of that, below 70 % by half.
+var backOff = []float64{0.9, 0.8, 0.7, 0.35, 0.175, 0.0875}
+
+// Where latency bends, the profile looks closer: between two neighbouring rates
+// of which the higher has more than bend times the other's 99th percentile.
+const (
+	bend       = 2
+	finest     = 0.02 // of the fastest rate: two neighbours nearer than that are not parted
+	refineMost = 4
+)
+
+// profile returns the next rate.
+func profile(done []Point) (float64, bool) {
+	fire := slices.IndexFunc(done, func(p Point) bool { return p.Value == 0 })
+	if fire < 0 {
+		return 0, true
+	}
+	fastest := done[fire].TPS
+	if fastest <= 0 {
+		return 0, false // it did nothing, and so has no curve
+	}
+	planned := make([]float64, len(backOff))
+	for i, share := range backOff {
+		planned[i] = rounded(share * fastest)
+		if !has(done, planned[i]) {
+			return planned[i], true
+		}
+	}
+	return refine(done, planned, fastest)
+}
+
+// refine parts the two neighbours between which latency bends most.
+func refine(done []Point, planned []float64, fastest float64) (float64, bool) {
+	var open []Point
+	extra := 0
+	for _, p := range done {
+		if p.Value > 0 {
+			open = append(open, p)
+			if !slices.Contains(planned, p.Value) {
+				extra++
+			}
+		}
+	}
+	if extra >= refineMost {
+		return 0, false
+	}
+	slices.SortFunc(open, func(a, b Point) int { return cmp.Compare(a.Value, b.Value) })
+	best, steepest := 0.0, float64(bend)
+	for i := 1; i < len(open); i++ {
+		low, high := open[i-1], open[i]
+		middle := rounded((low.Value + high.Value) / 2)
+		if high.Value-low.Value <= finest*fastest || has(done, middle) || low.P99MS <= 0 {
+			continue
+		}
+		if ratio := high.P99MS / low.P99MS; ratio > steepest {
+			best, steepest = middle, ratio
+		}
+	}
+	return best, best > 0
+}
+
+func has(done []Point, value float64) bool {
+	return slices.ContainsFunc(done, func(p Point) bool { return p.Value == value })
+}
+
+// rounded keeps three digits, so that a rate can be read and repeated.
+func rounded(v float64) float64 {
+	if v <= 0 {
+		return 0
+	}
+	scale := math.Pow(10, math.Floor(math.Log10(v))-2)
+	if scale < 1 {
+		return math.Max(1, math.Round(v/scale)*scale)
+	}
+	return math.Round(v/scale) * scale
+}

@@ -1,0 +1,174 @@
+// Package sweep decides which steps a sweep takes: runs that differ in one
+// thing, the rate, the number of clients or of nodes. What comes next is a pure
+// function of what the steps before came to, so that a sweep that was
+// interrupted goes on where it stopped.
+package sweep
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Axis is what the steps differ in. The zero value is none.
+type Axis string
+
+// The axes.
+const (
+	Rate    Axis = "rate"    // transactions a second; 0 is a closed loop
+	Clients Axis = "clients" // that run at once
+	Nodes   Axis = "nodes"   // of the cluster
+)
+
+// maxSteps bounds the steps of one sweep.
+const maxSteps = 1000
+
+// Spec says which steps are asked for.
+type Spec struct {
+	Axis   Axis
+	Values []float64 // ascending; none: the axis's own profile
+}
+
+// Parse reads the text of --over:
+//
+//	rate                     the profile: fire-hose first, then back off
+//	clients=1,2,4,8          these
+//	clients=1..64            doubled from the first, the last included
+//	rate=1000..5000 by 500   in equal steps
+func Parse(text string) (Spec, error) {
+	name, list, given := strings.Cut(text, "=")
+	s := Spec{Axis: Axis(strings.TrimSpace(name))}
+	if !slices.Contains([]Axis{Rate, Clients, Nodes}, s.Axis) {
+		return Spec{}, fmt.Errorf("sweep over %q: it goes over rate, clients or nodes, such as clients=1,2,4,8", text)
+	}
+	if !given {
+		return s, nil
+	}
+	for part := range strings.SplitSeq(list, ",") {
+		values, err := s.Axis.values(strings.TrimSpace(part))
+		if err != nil {
+			return Spec{}, fmt.Errorf("sweep over %q: %w", text, err)
+		}
+		if s.Values = append(s.Values, values...); len(s.Values) > maxSteps {
+			return Spec{}, fmt.Errorf("sweep over %q: these are more than %d steps: take fewer", text, maxSteps)
+		}
+	}
+	slices.Sort(s.Values)
+	s.Values = slices.Compact(s.Values)
+	return s, nil
+}
+
+// values reads one part of the list.
+func (a Axis) values(part string) ([]float64, error) {
+	first, rest, isRange := strings.Cut(part, "..")
+	from, err := a.number(first)
+	if err != nil || !isRange {
+		return []float64{from}, err
+	}
+	last, by, stepped := strings.Cut(rest, " by ")
+	to, err := a.number(last)
+	if err != nil {
+		return nil, err
+	}
+	if to < from {
+		return nil, fmt.Errorf("%s goes down: name the smaller value first", part)
+	}
+	step := 0.0
+	if stepped {
+		if step, err = a.number(by); err != nil {
+			return nil, err
+		}
+	}
+	var list []float64
+	for v := from; v < to; {
+		if list = append(list, v); len(list) > maxSteps {
+			return nil, fmt.Errorf("%s is more than %d steps: take larger ones", part, maxSteps)
+		}
+		if stepped {
+			v = from + float64(len(list))*step
+		} else {
+			v *= 2
+		}
+	}
+	return append(list, to), nil
+}
+
+func (a Axis) number(text string) (float64, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return 0, fmt.Errorf("it names no step: give some, such as %s=1,2,4,8", a)
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	switch {
+	case err != nil || math.IsNaN(v) || math.IsInf(v, 0):
+		return 0, fmt.Errorf("%q is no number", text)
+	case v <= 0:
+		return 0, fmt.Errorf("%s is not above 0", text)
+	case v > 1e9:
+		return 0, fmt.Errorf("%s is more than 1000000000", text)
+	case a != Rate && v != math.Trunc(v):
+		return 0, fmt.Errorf("%s is no whole number of %s", text, a)
+	}
+	return v, nil
+}
+
+// String is the text that Parse reads.
+func (s Spec) String() string {
+	if len(s.Values) == 0 {
+		return string(s.Axis)
+	}
+	parts := make([]string, len(s.Values))
+	for i, v := range s.Values {
+		parts[i] = strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return string(s.Axis) + "=" + strings.Join(parts, ",")
+}
+
+// Point is what one step came to.
+type Point struct {
+	Value   float64 `json:"value"` // of the axis; 0 transactions a second is a closed loop
+	Dir     string  `json:"dir"`   // the run's, below the sweep's
+	Verdict string  `json:"verdict"`
+
+	TPS      float64 `json:"tps"`     // committed a second, the mean
+	Low      float64 `json:"tps_low"` // of its confidence interval; both 0 where it has none
+	High     float64 `json:"tps_high"`
+	Median   float64 `json:"tps_median"` // over seconds
+	Best     float64 `json:"tps_best"`   // second
+	MeanMS   float64 `json:"latency_mean_ms"`
+	P50MS    float64 `json:"latency_p50_ms"`
+	P99MS    float64 `json:"latency_p99_ms"`
+	P999MS   float64 `json:"latency_p999_ms"`
+	MaxMS    float64 `json:"latency_max_ms"`
+	Backlog  uint64  `json:"backlog"` // due and never sent, shed ones included
+	Unsteady bool    `json:"unsteady"`
+}
+
+// Kept says whether the step did what was due: an open loop whose work piles up
+// tells the length of the run rather than a latency.
+func (p *Point) Kept() bool {
+	return p.Value > 0 && p.TPS >= 0.99*p.Value && float64(p.Backlog) <= math.Max(1, 0.01*p.Value)
+}
+
+// Next returns the value of the next step, or false when all are done. fallback
+// is the list of an axis that has no profile of its own and was given none.
+func (s Spec) Next(done []Point, fallback []float64) (float64, bool) {
+	if len(done) >= maxSteps {
+		return 0, false
+	}
+	if s.Axis == Rate && len(s.Values) == 0 {
+		return profile(done)
+	}
+	values := s.Values
+	if len(values) == 0 {
+		values = fallback
+	}
+	for _, v := range values {
+		if !slices.ContainsFunc(done, func(p Point) bool { return p.Value == v }) {
+			return v, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,143 @@
+package sweep
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"text/tabwriter"
+
+	"stroppy/internal/stats"
+)
+
+// confidence is that of every interval of a sweep.
+const confidence = 0.95
+
+// Text writes the sweep for people: a table with a row a step, ascending, and
+// what the steps together tell.
+func Text(w io.Writer, b *Book, dir string) error {
+	spec, err := Parse(b.Over)
+	if err != nil {
+		return err
+	}
+	points := slices.Clone(b.Points)
+	slices.SortStableFunc(points, func(x, y Point) int { return cmp.Compare(offered(x, spec.Axis), offered(y, spec.Axis)) })
+	fmt.Fprintf(w, "%s on %s, over %s; seed %d\n\n", b.Workload, b.Database, b.Over, b.Seed)
+	if err := table(w, spec.Axis, points); err != nil {
+		return err
+	}
+	for _, sentence := range findings(spec.Axis, points) {
+		fmt.Fprintf(w, "\n%s\n", sentence)
+	}
+	if !b.Finished {
+		fmt.Fprintf(w, "\nThe sweep was interrupted: the same command with --out %s goes on.\n", dir)
+	}
+	_, err = fmt.Fprintf(w, "\n%s/%s; a folder with its own report for each step\n", dir, FileName)
+	return err
+}
+
+// offered is where a step stands on the axis: as fast as it goes is last.
+func offered(p Point, axis Axis) float64 {
+	if axis == Rate && p.Value == 0 {
+		return math.Inf(1)
+	}
+	return p.Value
+}
+
+func table(w io.Writer, axis Axis, points []Point) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	name := map[Axis]string{Rate: "rate asked", Clients: "clients", Nodes: "nodes"}[axis]
+	fmt.Fprintf(t, "%s\tTPS\t95 %% interval\tmedian\tbest second\tp50 ms\tp99 ms\tmax ms\tverdict\t\n", name)
+	for _, p := range points {
+		verdict := p.Verdict
+		if p.Unsteady {
+			verdict += ", unsteady"
+		}
+		if axis == Rate && p.Value > 0 && !p.Kept() {
+			verdict += fmt.Sprintf(", %d not sent", p.Backlog)
+		}
+		fmt.Fprintf(t, "%s\t%.0f\t%s\t%.0f\t%.0f\t%.3f\t%.3f\t%.1f\t%s\t\n",
+			label(axis, p.Value), p.TPS, interval(p), p.Median, p.Best, p.P50MS, p.P99MS, p.MaxMS, verdict)
+	}
+	return t.Flush()
+}
+
+func label(axis Axis, value float64) string {
+	if axis == Rate && value == 0 {
+		return "all it can"
+	}
+	return strconv.FormatFloat(value, 'f', -1, 64)
+}
+
+func interval(p Point) string {
+	if p.High == 0 {
+		return "not known"
+	}
+	return fmt.Sprintf("%.0f..%.0f", p.Low, p.High)
+}
+
+// findings are the sentences about all steps together.
+func findings(axis Axis, points []Point) []string {
+	if axis == Rate {
+		return []string{sentence(knee(points).Detail)}
+	}
+	fit, err := scaling(points)
+	if err != nil {
+		return []string{"The scalability law was not fitted: " + err.Error() + "."}
+	}
+	lines := []string{
+		fmt.Sprintf("Universal Scalability Law, X(N) = λN/(1+σ(N-1)+κN(N-1)), 95 %% intervals:\n  λ %s a second of one\n  σ %s contention\n  κ %s coherence\n  R² %.4f, residual standard error %.0f a second",
+			coefficient(fit.Lambda), coefficient(fit.Sigma), coefficient(fit.Kappa), fit.R2, fit.ResidualError),
+		sentence(fit.Detail),
+	}
+	efficiency := "Efficiency:"
+	for i, p := range used(points) {
+		efficiency += fmt.Sprintf(" %s at %s,", percent(fit.Efficiency[i]), label(axis, p.Value))
+	}
+	return append(lines, efficiency[:len(efficiency)-1]+".")
+}
+
+func knee(points []Point) stats.Knee {
+	var steps []stats.Step
+	for _, p := range points {
+		steps = append(steps, stats.Step{Offered: p.Value, Achieved: p.TPS, Latency: p.P99MS})
+	}
+	return stats.FindKnee(steps)
+}
+
+func scaling(points []Point) (stats.Scaling, error) {
+	var sizes []stats.Size
+	for _, p := range used(points) {
+		sizes = append(sizes, stats.Size{N: p.Value, X: p.TPS})
+	}
+	return stats.FitScaling(sizes, confidence)
+}
+
+// used are the steps that did anything.
+func used(points []Point) []Point {
+	return slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.TPS <= 0 })
+}
+
+func coefficient(i stats.Interval) string {
+	value := strconv.FormatFloat(i.Value, 'g', 4, 64)
+	if !i.Known() {
+		return value + " (interval not known)"
+	}
+	return fmt.Sprintf("%s (%.4g..%.4g)", value, i.Low, i.High)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+
+// sentence is a detail with a capital letter and an end.
+func sentence(detail string) string {
+	if detail == "" {
+		return ""
+	}
+	first := detail[:1]
+	if first >= "a" && first <= "z" {
+		first = string(first[0] - 'a' + 'A')
+	}
+	return first + detail[1:] + "."
+}

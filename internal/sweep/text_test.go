@@ -1,0 +1,55 @@
+package sweep
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func text(t *testing.T, over string, finished bool, values []float64, run func(float64) Point) string {
+	t.Helper()
+	b := &Book{Workload: "bank", Database: "PostgreSQL 15", Over: over, Seed: 7, Finished: finished}
+	for _, v := range values {
+		b.Points = append(b.Points, run(v))
+	}
+	var out bytes.Buffer
+	if err := Text(&out, b, "dir"); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestTextOfRates(t *testing.T) {
+	got := text(t, "rate", true, []float64{0, 9000, 8000, 7000, 3500, 1750, 875}, func(v float64) Point {
+		p := database(10_000)(v)
+		p.Verdict = "valid"
+		return p
+	})
+	for _, want := range []string{"all it can", "not known", "rate asked", "The knee is at", "dir/sweep.json"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the text has no %q:\n%s", want, got)
+		}
+	}
+	if strings.Index(got, "875") > strings.Index(got, "all it can") || strings.Contains(got, "interrupted") {
+		t.Errorf("the rows are not in the order of the rate, or it is told as interrupted:\n%s", got)
+	}
+}
+
+// TestTextOfClients: the coefficients that the steps were made with come back.
+func TestTextOfClients(t *testing.T) {
+	law := func(n float64) Point {
+		return Point{Value: n, TPS: 1000 * n / (1 + 0.05*(n-1) + 0.001*n*(n-1)), Verdict: "valid", Low: 1, High: 2}
+	}
+	got := text(t, "clients", true, []float64{1, 2, 4, 8, 16, 32, 64}, law)
+	for _, want := range []string{"λ 1000 (", "σ 0.05 (", "κ 0.001 (", "peaks at N = 30.8", "Efficiency: 100 % at 1, 95 % at 2"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the text has no %q:\n%s", want, got)
+		}
+	}
+	few := text(t, "clients=1,2", false, []float64{1, 2}, law)
+	for _, want := range []string{"was not fitted", "was interrupted"} {
+		if !strings.Contains(few, want) {
+			t.Errorf("the text has no %q:\n%s", want, few)
+		}
+	}
+}

@@ -1,9 +1,11 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -30,9 +32,13 @@ type Input struct {
 	Total    int64                 // the canonical total, cents
 	Opening  func(n uint64) int64  // the opening balance of account n, cents
 	Name     func(n uint64) string // account n as people know it
-	Audited  bool                  // audits were asked for
-	History  []Source              // none: the checks that need one are unknown
+	Audited  []uint64              // the runs in which audits were asked for
+	History  []Source              // of distinct runs; none: the checks that need one are unknown
 	End      EndState              // nil: it was not downloaded
+
+	// Early are the runs of which nobody knows that they had ended when the end
+	// state was downloaded. It is used only if it shows itself that they had.
+	Early []uint64
 }
 
 // The names of the checks, in the order in which they are told.
@@ -65,15 +71,40 @@ func About() [][2]string {
 
 // Bank makes all checks of the bank. It takes time and memory linear in the
 // history and the ledger. An error in reading either makes every check unknown
-// that could not be decided without it; it is told in the check's detail.
-func Bank(in Input) []Result {
-	b := &bank{in: in}
+// that could not be decided without it; it is told in the check's detail. The
+// only error that Bank returns wraps the cause for which the context ended.
+func Bank(ctx context.Context, in Input) ([]Result, error) {
+	b := &bank{in: in, watch: watch{ctx: ctx}}
+	results := b.results()
+	if !b.watch.ask() && b.early != 0 {
+		in.End = nil
+		b = &bank{in: in, watch: watch{ctx: ctx}, early: b.early}
+		results = b.results()
+	}
+	if b.watch.ask() {
+		return nil, fmt.Errorf("check the history: %w", b.watch.err)
+	}
+	return results, nil
+}
+
+// results makes the checks; they are worth nothing once the watch has ended.
+func (b *bank) results() []Result {
 	problem := b.read()
+	if b.watch.ask() || b.in.End != nil && b.early != 0 {
+		return nil
+	}
 	results := []Result{
 		b.total(), b.nonNegative(), b.ledger(), b.durable(), b.noGhost(), b.exactlyOnce(),
 	}
 	order := b.order()
-	results = append(results, order.serializable(in.Expect), order.strict(in.Expect), b.audits(order))
+	results = append(results, order.serializable(b.in.Expect), order.strict(b.in.Expect), b.audits(order))
+	b.settle(results, problem)
+	b.locate(results)
+	return results
+}
+
+// settle leaves undecided what a problem in reading does not let be valid.
+func (b *bank) settle(results []Result, problem error) {
 	for i := range results {
 		r := &results[i]
 		r.Witness = once(r.Witness)
@@ -88,8 +119,6 @@ func Bank(in Input) []Result {
 			r.Required = true
 		}
 	}
-	b.locate(results)
-	return results
 }
 
 // once takes repetitions out of a short list.
@@ -115,15 +144,19 @@ type bank struct {
 	absents int
 	reads   readFacts
 	edges   edges
-	damage  error // the history or the end state could not be read to its end
+	damage  error  // the history or the end state could not be read to its end
+	early   uint64 // a run that may have gone on after the end state was downloaded; 0 is none
+	watch   watch
+	clocks  []Clock // of the histories; one that has none of its own has a number as its ID
 }
 
 // auditFacts are what the audits saw.
 type auditFacts struct {
 	whole, sampled int
-	wrong          []uint32 // whole audits whose sum is not the total
-	wrongSum       int64    // what the first of them saw, cents
-	missing        []uint32 // audits that did not find an account
+	runs           map[uint64]bool // that completed an audit
+	wrong          []uint32        // whole audits whose sum is not the total
+	wrongSum       int64           // what the first of them saw, cents
+	missing        []uint32        // audits that did not find an account
 }
 
 func (b *bank) read() error {
@@ -133,8 +166,39 @@ func (b *bank) read() error {
 			b.damage = err
 			return err
 		}
+		if b.early != 0 && b.in.End != nil || b.watch.ask() {
+			return nil
+		}
 	}
 	return nil
+}
+
+// whyEndless says why there is no end state to check, where there is none.
+func (b *bank) whyEndless() string {
+	if b.early != 0 {
+		return fmt.Sprintf("run %d is not known to have ended before the end state was downloaded; give --db to download it now", b.early)
+	}
+	return "the end state was not downloaded; give --db"
+}
+
+// findEarly looks for a run that may have gone on after the end state was
+// downloaded: the ledger lacks one of its transfers that was applied, or may have
+// been. Where it has them all, it was downloaded after the last of them.
+func (b *bank) findEarly() {
+	if len(b.in.Early) == 0 {
+		return
+	}
+	for i := range b.txns.list {
+		t := &b.txns.list[i]
+		if b.watch.ended() {
+			return
+		}
+		applied := t.outcome == history.Committed || t.outcome == history.Unknown && t.flags&voided == 0
+		if t.source != fromLedger && t.want > t.seen && applied && slices.Contains(b.in.Early, t.id.Run()) {
+			b.early = t.id.Run()
+			return
+		}
+	}
 }
 
 // complete says that every history was closed, so that what is not in it was
@@ -162,9 +226,17 @@ func (b *bank) readTransactions() error {
 	b.slots.init(b.in.Accounts)
 	for number, source := range b.in.History {
 		b.txns.runs = append(b.txns.runs, source.Header().Run)
+		clock, ok := clockOf(source.Header())
+		if !ok {
+			clock = Clock{ID: strconv.Itoa(number)}
+		}
+		b.clocks = append(b.clocks, clock)
 		for rec, err := range source.Transactions() {
 			if err != nil {
 				return fmt.Errorf("the history could not be read: %w", err)
+			}
+			if b.watch.ended() {
+				return b.watch.err
 			}
 			if err := b.txns.add(rec.Transaction, number); err != nil {
 				return err
@@ -216,6 +288,10 @@ func (b *bank) noteAudit(tx *history.Transaction) {
 	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Observed && op.Account < b.in.Accounts }) {
 		b.audit.missing = append(b.audit.missing, uint32(len(b.txns.list)-1))
 	}
+	if b.audit.runs == nil {
+		b.audit.runs = map[uint64]bool{}
+	}
+	b.audit.runs[tx.ID.Run()] = true
 	if uint64(len(tx.Ops)) < b.in.Accounts {
 		b.audit.sampled++
 		return
@@ -248,7 +324,7 @@ func (b *bank) locate(results []Result) {
 			break
 		}
 		for rec, err := range source.Transactions() {
-			if err != nil {
+			if err != nil || b.watch.ended() {
 				break
 			}
 			if _, ok := wanted[rec.ID]; ok {

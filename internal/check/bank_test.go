@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -17,10 +18,11 @@ type recorded struct {
 	txns       []history.Transaction
 	incomplete bool
 	run        uint64
+	keys       map[string]string
 	err        error
 }
 
-func (r *recorded) Header() history.Header { return history.Header{Run: r.run} }
+func (r *recorded) Header() history.Header { return history.Header{Run: r.run, Keys: r.keys} }
 func (r *recorded) Complete() bool         { return !r.incomplete }
 func (r *recorded) Transactions() iter.Seq2[history.Record, error] {
 	return func(yield func(history.Record, error) bool) {
@@ -136,6 +138,15 @@ func (w *world) input(expect isolation.Level) Input {
 	}
 }
 
+// checked makes the checks with a context that never ends.
+func checked(in Input) []Result {
+	results, err := Bank(context.Background(), in)
+	if err != nil {
+		panic(err)
+	}
+	return results
+}
+
 func byName(results []Result) map[string]Result {
 	m := map[string]Result{}
 	for _, r := range results {
@@ -149,8 +160,8 @@ func TestHealthy(t *testing.T) {
 	for seed := range uint64(50) {
 		w := busy(seed, 12, 300)
 		in := w.input(isolation.StrictSerializable)
-		in.Audited = true
-		results := Bank(in)
+		in.Audited = []uint64{1}
+		results := checked(in)
 		for _, r := range results {
 			if r.Status != Valid || !r.Required {
 				t.Fatalf("seed %d: %s is %v (required %v): %s", seed, r.Name, r.Status, r.Required, r.Detail)
@@ -218,8 +229,10 @@ func TestViolations(t *testing.T) {
 				expect = isolation.StrictSerializable
 			}
 			in := w.input(expect)
-			in.Audited = tc.audited
-			results := Bank(in)
+			if tc.audited {
+				in.Audited = []uint64{1}
+			}
+			results := checked(in)
 			r := byName(results)[tc.check]
 			if r.Status != Invalid {
 				t.Fatalf("%s is %v: %s", tc.check, r.Status, r.Detail)
@@ -254,7 +267,7 @@ func TestVanishedAccusesNobodyOfOverdrafts(t *testing.T) {
 		w.accounts[n] = history.Account{N: uint64(n), Balance: opening}
 	}
 	w.transfer(0, 3, 1000) // makes version 1 of account 0 again
-	r := byName(Bank(w.input(isolation.StrictSerializable)))
+	r := byName(checked(w.input(isolation.StrictSerializable)))
 	if r[Durable].Status != Invalid || r[NonNegative].Status == Invalid || r[Ledger].Status == Invalid || r[Total].Status != Valid {
 		t.Errorf("durable %v, non-negative %v (%s), ledger %v (%s), total %v",
 			r[Durable].Status, r[NonNegative].Status, r[NonNegative].Detail, r[Ledger].Status, r[Ledger].Detail, r[Total].Status)

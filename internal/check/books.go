@@ -9,14 +9,12 @@ import (
 	"stroppy/internal/money"
 )
 
-const notDownloaded = "Not decided: the end state was not downloaded; give --db."
-
 // endless is the result of a check that needs the end state where there is none.
 func (b *bank) endless(name string) (Result, bool) {
 	r := Result{Name: name, Required: true}
 	switch {
 	case b.in.End == nil:
-		r.Detail = notDownloaded
+		r.Detail = "Not decided: " + b.whyEndless() + "."
 		return r, true
 	case b.damage != nil:
 		r.Detail = fmt.Sprintf("Not decided: %v.", b.damage)
@@ -29,12 +27,18 @@ func (b *bank) endless(name string) (Result, bool) {
 func (b *bank) accountsMissing() string {
 	var identity uint64
 	for n := range b.in.Accounts {
+		if b.watch.ended() {
+			return ""
+		}
 		identity += mix(n + 1)
 	}
 	if b.end.accounts == b.in.Accounts && b.end.identity == identity {
 		return ""
 	}
-	return fmt.Sprintf("The load made %d accounts and the end state has %d, which are not the same ones. ", b.in.Accounts, b.end.accounts)
+	if b.end.accounts == b.in.Accounts {
+		return fmt.Sprintf("The end state has %s, as many as the load made, but not the same ones. ", plural(b.end.accounts, "account"))
+	}
+	return fmt.Sprintf("The load made %s, and the end state has %d. ", plural(b.in.Accounts, "account"), b.end.accounts)
 }
 
 func (b *bank) total() Result {
@@ -45,7 +49,7 @@ func (b *bank) total() Result {
 	missing := b.accountsMissing()
 	if b.end.sum.equals(b.in.Total) && missing == "" {
 		r.Status = Valid
-		r.Detail = fmt.Sprintf("%s hold %s, as at the load.", plural(b.end.accounts, "account"), money.Format(b.in.Total))
+		r.Detail = fmt.Sprintf("The balances of %s add up to %s, as at the load.", plural(b.end.accounts, "account"), money.Format(b.in.Total))
 		return r
 	}
 	r.Status = Invalid
@@ -59,10 +63,10 @@ func (b *bank) total() Result {
 			if cents < 0 {
 				verb, cents = "lost", -cents
 			}
-			r.Detail += fmt.Sprintf("The accounts hold %s, but the load had made %s: %s was %s.",
+			r.Detail += fmt.Sprintf("The balances add up to %s, and at the load to %s: %s was %s.",
 				money.Format(b.end.sum.low()), money.Format(b.in.Total), money.Format(cents), verb)
 		} else {
-			r.Detail += fmt.Sprintf("The accounts hold more than 64 bits of cents, but the load had made %s.", money.Format(b.in.Total))
+			r.Detail += fmt.Sprintf("The balances add up to more cents than 64 bits hold, and at the load to %s.", money.Format(b.in.Total))
 		}
 	}
 	return r
@@ -75,27 +79,27 @@ func (b *bank) nonNegative() Result {
 	}
 	if b.end.negatives+b.chain.overdrafts == 0 {
 		r.Status = Valid
-		r.Detail = "No balance is below zero, and none was."
+		r.Detail = "No balance is below zero, and by the ledger none ever was."
 		return r
 	}
 	r.Status = Invalid
 	var told, list []string
 	for _, a := range b.end.negative {
-		list = append(list, fmt.Sprintf("%s holds %s after %v", b.in.Name(a.N), money.Format(a.Balance), a.Last))
+		list = append(list, fmt.Sprintf("account %s holds %s after transfer %v", b.in.Name(a.N), money.Format(a.Balance), a.Last))
 		r.Witness = append(r.Witness, a.Last)
 	}
 	if len(list) > 0 {
-		told = append(told, fmt.Sprintf("%s below zero: account %s.", plural(b.end.negatives, "balance"), joined(list, b.end.negatives)))
+		told = append(told, fmt.Sprintf("%s below zero in the end: %s.", plural(b.end.negatives, "balance"), joined(list, b.end.negatives)))
 	}
 	list = nil
 	for _, p := range b.chain.overdrawn {
 		s, version := b.slotAt(p)
 		id := b.idOf(b.chain.writer[p])
-		list = append(list, fmt.Sprintf("%s held %s at version %d, made by %v", b.in.Name(s.n), money.Format(b.chain.balance[p]), version, id))
+		list = append(list, fmt.Sprintf("account %s held %s at version %d, made by transfer %v", b.in.Name(s.n), money.Format(b.chain.balance[p]), version, id))
 		r.Witness = append(r.Witness, id)
 	}
 	if len(list) > 0 {
-		told = append(told, fmt.Sprintf("%s below zero on the way, by opening balance and ledger: account %s.",
+		told = append(told, fmt.Sprintf("%s below zero for a time, as opening balance and ledger tell: %s.",
 			plural(b.chain.overdrafts, "balance"), joined(list, b.chain.overdrafts)))
 	}
 	r.Detail = strings.Join(told, "\n")
@@ -122,13 +126,16 @@ func (b *bank) ledger() Result {
 		}
 	}
 	if more := b.end.wrongs - len(b.end.wrong); more > 0 {
-		told = append(told, fmt.Sprintf("The books of %s more do not close.", plural(more, "account")))
+		told = append(told, others(more, "account has books that do not close.", "accounts have books that do not close."))
 	}
 	for _, f := range b.chain.forks[:min(len(b.chain.forks), some)] {
 		s, version := b.slotAt(f.pos)
 		told = append(told, fmt.Sprintf("Lost update: transfers %v and %v both made version %d of account %s.",
 			b.idOf(f.first), b.idOf(f.second), version, b.in.Name(s.n)))
 		r.Witness = append(r.Witness, b.idOf(f.first), b.idOf(f.second))
+	}
+	if more := len(b.chain.forks) - some; more > 0 {
+		told = append(told, others(more, "version was made by two transfers.", "versions were made by two transfers."))
 	}
 	if odd := b.oddBooks(&r); odd != "" {
 		told = append(told, odd)
@@ -139,7 +146,7 @@ func (b *bank) ledger() Result {
 		return r
 	}
 	r.Status = Valid
-	r.Detail = fmt.Sprintf("The books of all %s close.", plural(b.end.accounts, "account"))
+	r.Detail = fmt.Sprintf("The books of %s were held against the ledger, and all close.", plural(b.end.accounts, "account"))
 	return r
 }
 
@@ -150,24 +157,24 @@ func (b *bank) oddBooks(r *Result) string {
 	var told []string
 	if n := len(b.end.odd); n > 0 {
 		a := b.end.odd[0]
-		told = append(told, fmt.Sprintf("Account %s carries transfer %v as its last at version %d, but the ledger does not%s",
+		told = append(told, fmt.Sprintf("Account %s names transfer %v as the one that made its last version, %d, and the ledger has no such leg%s",
 			b.in.Name(a.N), a.Last, a.Version, times(n)))
 		r.Witness = append(r.Witness, a.Last)
 	}
 	if n := b.end.beyonds; n > 0 {
 		a := b.end.beyond
-		told = append(told, fmt.Sprintf("Account %s ended at version %d, but a transfer has made a later one of it%s",
+		told = append(told, fmt.Sprintf("Account %s ended at version %d, and the ledger has a leg that made a later version of it%s",
 			b.in.Name(a.N), a.Version, times(n)))
 		r.Witness = append(r.Witness, a.Last)
 	}
 	if n := len(b.chain.outside); n > 0 {
-		told = append(told, fmt.Sprintf("Transfer %v has a ledger leg with a version that its account never reached%s",
+		told = append(told, fmt.Sprintf("Transfer %v has a ledger leg with a version that its account cannot have had%s",
 			b.idOf(b.chain.outside[0]), times(n)))
 		r.Witness = append(r.Witness, b.idOf(b.chain.outside[0]))
 	}
 	if n := len(b.reads.balance); n > 0 {
 		o := b.reads.balance[0]
-		told = append(told, fmt.Sprintf("First seen by transaction %v, which read balance %s at version %d of account %s.",
+		told = append(told, fmt.Sprintf("It showed before the end: transaction %v read balance %s at version %d of account %s, which the ledger does not explain.",
 			b.idOf(o.reader), money.Format(o.balance), o.version, b.in.Name(o.account)))
 		r.Witness = append(r.Witness, b.idOf(o.reader))
 	}
@@ -193,7 +200,7 @@ func (b *bank) durable() Result {
 		return r
 	}
 	if len(b.in.History) == 0 {
-		r.Detail = "Not decided: there is no history of what was acknowledged; give the run directory of the pay."
+		r.Detail = "Not decided: there is no history of what was acknowledged; give the run directory of pay."
 		return r
 	}
 	committed := 0
@@ -219,7 +226,10 @@ func (b *bank) durable() Result {
 	}
 	if len(missing)+len(partly)+len(other)+b.absents == 0 {
 		r.Status = Valid
-		r.Detail = fmt.Sprintf("All %s acknowledged are in the ledger.", plural(committed, "transfer"))
+		r.Detail = fmt.Sprintf("%s acknowledged, all in the ledger with the legs that were sent.", plural(committed, "transfer"))
+		if committed == 0 {
+			r.Detail = "No transfer was acknowledged, so that none can be missing."
+		}
 		return r
 	}
 	r.Status = Invalid
@@ -247,13 +257,12 @@ func (b *bank) noGhost() Result {
 		return r
 	}
 	var ghosts, never, voids []history.ID
-	foreign := 0
+	foreign := b.foreign()
 	for i := range b.txns.list {
 		t := &b.txns.list[i]
 		switch {
 		case t.seen == 0:
 		case t.source == fromLedger && !b.txns.covers(t.id.Run()):
-			foreign++
 		case t.source == fromLedger:
 			never = append(never, t.id)
 		case t.flags&voided != 0:
@@ -278,9 +287,9 @@ func (b *bank) noGhost() Result {
 		r.Status = Invalid
 		r.Detail = strings.Join(told, "\n")
 	case len(b.in.History) == 0:
-		r.Detail = "Not decided: there is no history of what was sent; give the run directory of the pay."
-	case foreign > 0:
-		r.Detail = fmt.Sprintf("Not decided: the ledger has %s of runs whose history was not given.", plural(foreign, "transfer"))
+		r.Detail = "Not decided: there is no history of what was sent; give the run directory of pay."
+	case foreign != "":
+		r.Detail = "Not decided: " + foreign + "."
 	case !b.complete():
 		r.Detail = "Not decided: the recording was cut off, so what was sent last is not known."
 	default:
@@ -330,14 +339,14 @@ func (b *bank) exactlyOnce() Result {
 		tell(a.N, a.Version, a.Last)
 	}
 	if more := len(seen) - some; more > 0 {
-		told = append(told, fmt.Sprintf("So were %s more.", plural(more, "transfer")))
+		told = append(told, others(more, "transfer was applied twice.", "transfers were applied twice."))
 	}
 	switch {
 	case len(told) > 0:
 		r.Status = Invalid
 		r.Detail = strings.Join(told, "\n")
 	case len(b.in.History) == 0:
-		r.Detail = "Not decided: there is no history of what was sent; give the run directory of the pay."
+		r.Detail = "Not decided: there is no history of what was sent; give the run directory of pay."
 	default:
 		r.Status = Valid
 		r.Detail = "No transfer was applied twice."
@@ -346,12 +355,12 @@ func (b *bank) exactlyOnce() Result {
 }
 
 func (b *bank) audits(o *order) Result {
-	r := Result{Name: Audits, Required: b.in.Audited}
+	r := Result{Name: Audits, Required: len(b.in.Audited) > 0}
 	a, torn := &b.audit, o.torn
 	var told []string
 	if len(a.wrong) > 0 {
-		told = append(told, fmt.Sprintf("%s of %s saw another total; the first, %v, saw %s in place of %s.",
-			plural(len(a.wrong), "audit"), plural(a.whole, "whole audit"), b.idOf(a.wrong[0]), money.Format(a.wrongSum), money.Format(b.in.Total)))
+		told = append(told, fmt.Sprintf("%d of %s saw another total; the first, %v, saw %s in place of %s.",
+			len(a.wrong), plural(a.whole, "whole audit"), b.idOf(a.wrong[0]), money.Format(a.wrongSum), money.Format(b.in.Total)))
 	}
 	if len(torn) > 0 {
 		told = append(told, fmt.Sprintf("%s saw no consistent cut; the first is %v.", plural(len(torn), "audit"), b.idOf(torn[0])))
@@ -370,15 +379,37 @@ func (b *bank) audits(o *order) Result {
 		r.Detail = strings.Join(told, "\n")
 	case b.damage != nil:
 		r.Detail = fmt.Sprintf("Not decided: %v.", b.damage)
-	case !b.in.Audited:
+	case !r.Required:
 		r.Detail = "No audits were asked for."
-	case a.whole+a.sampled == 0:
+	case slices.ContainsFunc(b.in.Audited, func(run uint64) bool { return !a.runs[run] }):
 		r.Detail = "Not decided: no audit was completed."
+		if len(b.in.Audited) > 1 {
+			r.Detail = "Not decided: in one of the runs no audit was completed."
+		}
 	default:
 		r.Status = Valid
-		r.Detail = fmt.Sprintf("%s and %s saw a consistent cut, and the whole ones exactly the total.", plural(a.whole, "whole audit"), plural(a.sampled, "sampled one"))
+		r.Detail = a.told()
 	}
 	return r
+}
+
+// told says what audits saw that all saw what they should have.
+func (a *auditFacts) told() string {
+	switch {
+	case a.sampled == 0:
+		return fmt.Sprintf("%s saw exactly the total, and a consistent cut.", plural(a.whole, "whole audit"))
+	case a.whole == 0:
+		return fmt.Sprintf("%s saw a consistent cut.", plural(a.sampled, "sampled audit"))
+	}
+	return fmt.Sprintf("%s saw exactly the total, and with %s a consistent cut.", plural(a.whole, "whole audit"), plural(a.sampled, "sampled one"))
+}
+
+// others tells of what else there is of a kind that was told before.
+func others(n int, one, many string) string {
+	if n == 1 {
+		return "1 more " + one
+	}
+	return fmt.Sprintf("%d more %s", n, many)
 }
 
 // ids lists the first few of many transactions.

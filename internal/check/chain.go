@@ -152,6 +152,9 @@ func (b *bank) placeLedger() error {
 		if err != nil {
 			return fmt.Errorf("the end state's ledger could not be read: %w", err)
 		}
+		if b.watch.ended() {
+			return b.watch.err
+		}
 		if leg.Void || leg.Account >= b.in.Accounts {
 			continue
 		}
@@ -214,7 +217,7 @@ func (b *bank) replay() {
 		balance := b.in.Opening(s.n)
 		b.chain.balance[s.base] = balance
 		known := true
-		for p := s.base + 1; p <= s.base+s.length; p++ {
+		for p := s.base + 1; p <= s.base+s.length && !b.watch.ended(); p++ {
 			// From a version on whose maker has vanished, others may have made the
 			// same numbers again, out of another balance.
 			gone := s.vanished != 0 && p-s.base >= s.vanished
@@ -243,6 +246,9 @@ func (b *bank) each(do func(t uint32, tx *history.Transaction)) error {
 		for rec, err := range source.Transactions() {
 			if err != nil {
 				return fmt.Errorf("the history could not be read: %w", err)
+			}
+			if b.watch.ended() {
+				return b.watch.err
 			}
 			t, ok := b.txns.find(rec.ID)
 			if !ok {

@@ -45,6 +45,9 @@ func (b *bank) readLedger() error {
 		if err != nil {
 			return fmt.Errorf("the end state's ledger could not be read: %w", err)
 		}
+		if b.watch.ended() {
+			return b.watch.err
+		}
 		t, ok := b.txns.find(leg.Transfer)
 		if leg.Void {
 			if ok {
@@ -71,6 +74,7 @@ func (b *bank) readLedger() error {
 		s.sum += leg.Amount
 		s.highest = max(s.highest, leg.Version)
 	}
+	b.findEarly()
 	return nil
 }
 
@@ -82,6 +86,9 @@ func (b *bank) readAccounts() error {
 	for a, err := range b.in.End.Accounts() {
 		if err != nil {
 			return fmt.Errorf("the end state's accounts could not be read: %w", err)
+		}
+		if b.watch.ended() {
+			return b.watch.err
 		}
 		b.end.accounts++
 		b.end.identity += mix(a.N + 1)

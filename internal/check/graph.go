@@ -6,13 +6,18 @@ type graph struct {
 	row  []uint32
 	to   []uint32
 	kind []uint8
+	w    *watch // once it has ended, all that a graph says is worth nothing
 }
 
 func (g *graph) nodes() int { return len(g.row) - 1 }
 
 // newGraph builds the rows by a counting sort: linear in nodes and edges.
-func newGraph(nodes int, e edges) *graph {
-	g := &graph{row: make([]uint32, nodes+1), to: make([]uint32, len(e.to)), kind: make([]uint8, len(e.to))}
+func newGraph(nodes int, e edges, w *watch) *graph {
+	g := &graph{row: make([]uint32, nodes+1), w: w}
+	if w.ask() {
+		return g
+	}
+	g.to, g.kind = make([]uint32, len(e.to)), make([]uint8, len(e.to))
 	for _, n := range e.from {
 		g.row[n+1]++
 	}
@@ -21,6 +26,9 @@ func newGraph(nodes int, e edges) *graph {
 	}
 	next := append([]uint32(nil), g.row[:nodes]...)
 	for i, from := range e.from {
+		if w.ended() {
+			return g // its rows are right, and what it lacks are edges to node 0
+		}
 		g.to[next[from]] = e.to[i]
 		g.kind[next[from]] = e.kind[i]
 		next[from]++
@@ -42,7 +50,7 @@ func (g *graph) acyclic() bool {
 		}
 	}
 	taken := 0
-	for len(ready) > 0 {
+	for len(ready) > 0 && !g.w.ended() {
 		n := ready[len(ready)-1]
 		ready = ready[:len(ready)-1]
 		taken++
@@ -62,6 +70,9 @@ func (g *graph) components() [][]uint32 {
 		g: g, index: make([]uint32, g.nodes()), low: make([]uint32, g.nodes()), on: make([]bool, g.nodes()),
 	}
 	for n := range g.nodes() {
+		if g.w.ended() {
+			break
+		}
 		if t.index[n] == 0 {
 			t.visit(uint32(n))
 		}
@@ -92,7 +103,7 @@ func (t *tarjan) enter(n uint32) {
 
 func (t *tarjan) visit(root uint32) {
 	t.enter(root)
-	for len(t.calls) > 0 {
+	for len(t.calls) > 0 && !t.g.w.ended() {
 		c := &t.calls[len(t.calls)-1]
 		n := c.node
 		if c.edge < t.g.row[n+1] {
@@ -135,13 +146,13 @@ func (t *tarjan) leave(n uint32) {
 func (g *graph) only(kind uint8) *graph {
 	var e edges
 	for n := range g.nodes() {
-		for i := g.row[n]; i < g.row[n+1]; i++ {
+		for i := g.row[n]; i < g.row[n+1] && !g.w.ended(); i++ {
 			if g.kind[i] <= kind {
 				e.add(uint32(n), g.to[i], g.kind[i])
 			}
 		}
 	}
-	return newGraph(g.nodes(), e)
+	return newGraph(g.nodes(), e, g.w)
 }
 
 // spaced returns the graph whose cycles are those cycles of g in which no two
@@ -155,7 +166,7 @@ func (g *graph) spaced() *graph {
 	var e edges
 	for n := range g.nodes() {
 		from := uint32(n)
-		for i := g.row[n]; i < g.row[n+1]; i++ {
+		for i := g.row[n]; i < g.row[n+1] && !g.w.ended(); i++ {
 			to := g.to[i]
 			if g.kind[i] == rw {
 				e.add(2*from, 2*to+1, rw)
@@ -165,7 +176,7 @@ func (g *graph) spaced() *graph {
 			e.add(2*from+1, 2*to, g.kind[i])
 		}
 	}
-	return newGraph(2*g.nodes(), e)
+	return newGraph(2*g.nodes(), e, g.w)
 }
 
 // restrict returns the graph of the edges within one component, over the nodes
@@ -177,13 +188,13 @@ func (g *graph) restrict(component []uint32) *graph {
 	}
 	var e edges
 	for i, n := range component {
-		for j := g.row[n]; j < g.row[n+1]; j++ {
+		for j := g.row[n]; j < g.row[n+1] && !g.w.ended(); j++ {
 			if to, ok := local[g.to[j]]; ok {
 				e.add(uint32(i), to, g.kind[j])
 			}
 		}
 	}
-	return newGraph(len(component), e)
+	return newGraph(len(component), e, g.w)
 }
 
 // step is one edge of a path.
@@ -198,7 +209,7 @@ type step struct {
 func (g *graph) path(from, to uint32, kind uint8, bound int) ([]step, int) {
 	came := map[uint32]step{}
 	queue := []uint32{from}
-	for len(queue) > 0 && len(came) < bound {
+	for len(queue) > 0 && len(came) < bound && !g.w.ended() {
 		n := queue[0]
 		queue = queue[1:]
 		for i := g.row[n]; i < g.row[n+1]; i++ {

@@ -2,8 +2,10 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"stroppy/internal/history"
@@ -41,7 +43,7 @@ func (b *bank) order() *order {
 	if b.chain.writer == nil {
 		return o
 	}
-	full := newGraph(len(b.txns.list), b.edges)
+	full := newGraph(len(b.txns.list), b.edges, &b.watch)
 	if !full.acyclic() {
 		o.cyclic(full)
 		o.torn = b.tornAudits()
@@ -49,37 +51,61 @@ func (b *bank) order() *order {
 	if len(o.cycles) == 0 {
 		o.findRealTime()
 	}
-	o.tell()
+	if !b.watch.ask() {
+		o.tell()
+	}
 	return o
 }
 
 // whyUndecided says what is missing for calling any order valid.
 func (b *bank) whyUndecided() string {
-	foreign, ghosts := 0, 0
+	foreign, ghosts := b.foreign(), 0
 	for i := range b.txns.list {
-		if t := &b.txns.list[i]; t.source == fromLedger {
-			if b.txns.covers(t.id.Run()) {
-				ghosts++
-			} else {
-				foreign++
-			}
+		if t := &b.txns.list[i]; t.source == fromLedger && b.txns.covers(t.id.Run()) {
+			ghosts++
 		}
 	}
 	switch {
 	case b.damage != nil:
 		return b.damage.Error()
 	case len(b.in.History) == 0:
-		return "there is no history of what the clients saw; give the run directory of the pay"
+		return "there is no history of what the clients saw; give the run directory of pay"
 	case b.in.End == nil:
-		return "the end state was not downloaded; give --db"
+		return b.whyEndless()
 	case !b.complete():
 		return "the recording was cut off, so what the last transactions saw is not known"
-	case foreign > 0:
-		return fmt.Sprintf("the ledger has %d transfers of runs whose history was not given", foreign)
+	case foreign != "":
+		return foreign
+	case ghosts == 1:
+		return "the ledger has a transfer that no client sent, and what it read is not known"
 	case ghosts > 0:
 		return fmt.Sprintf("the ledger has %d transfers that no client sent, and what they read is not known", ghosts)
 	}
 	return ""
+}
+
+// foreign says which transfers in the ledger are of runs whose history was not
+// given; empty if there are none.
+func (b *bank) foreign() string {
+	count, runs := 0, map[uint64]bool{}
+	for i := range b.txns.list {
+		if t := &b.txns.list[i]; t.source == fromLedger && !b.txns.covers(t.id.Run()) {
+			count++
+			runs[t.id.Run()] = true
+		}
+	}
+	var list []string
+	for _, run := range slices.Sorted(maps.Keys(runs)) {
+		list = append(list, strconv.FormatUint(run, 10))
+	}
+	switch len(list) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("the ledger has %s of run %s, whose history was not given: give its directory too", plural(count, "transfer"), list[0])
+	}
+	return fmt.Sprintf("the ledger has %s of the runs %s, whose histories were not given: give their directories too",
+		plural(count, "transfer"), joined(list[:min(some, len(list))], len(list)))
 }
 
 // cyclic decides for every component which level its cycles break, exactly, and
@@ -89,6 +115,9 @@ func (o *order) cyclic(full *graph) {
 	slices.SortFunc(inner, func(a, b []uint32) int { return len(a) - len(b) })
 	told := map[isolation.Level]int{}
 	for _, component := range inner {
+		if o.b.watch.ended() {
+			return
+		}
 		slices.Sort(component)
 		level, find := full.restrict(component).broken()
 		if told[level]++; told[level] > mostComponents {
@@ -126,16 +155,25 @@ func (g *graph) broken() (isolation.Level, func() []step) {
 // the audits themselves read counts: where transfers are READ COMMITTED and an
 // inquiry saw one transfer without an earlier one, an audit between the two is
 // not to blame. So anti-dependencies of other transactions are left out.
+//
+// At READ UNCOMMITTED their reads are, too: a transaction may read what another
+// has written and not committed, and commit before it. An audit between the two
+// commits sees the reader without the writer, and that is a consistent cut.
+// Writes over writes stay: a dirty write is forbidden at every level.
 func (b *bank) tornAudits() []uint32 {
 	var e edges
 	audit := func(t uint32) bool { return b.txns.list[t].kind == history.Audit }
 	for i, kind := range b.edges.kind {
-		if from := b.edges.from[i]; kind != rw || audit(from) {
-			e.add(from, b.edges.to[i], kind)
+		from, to := b.edges.from[i], b.edges.to[i]
+		if b.watch.ended() {
+			return nil
+		}
+		if kind == ww || audit(from) || kind == wr && (audit(to) || b.in.Expect != isolation.ReadUncommitted) {
+			e.add(from, to, kind)
 		}
 	}
 	var torn []uint32
-	for _, component := range newGraph(len(b.txns.list), e).components() {
+	for _, component := range newGraph(len(b.txns.list), e, &b.watch).components() {
 		for _, t := range component {
 			if audit(t) {
 				torn = append(torn, t)
@@ -179,6 +217,9 @@ func (g *graph) round(kind uint8) []step {
 	farthest := int64(math.MinInt64)
 	for n := range g.nodes() {
 		for i := g.row[n]; i < g.row[n+1]; i++ {
+			if g.w.ended() {
+				return []step{first}
+			}
 			if back := int64(n) - int64(g.to[i]); g.kind[i] <= kind && back > farthest {
 				first, farthest = step{uint32(n), g.to[i], g.kind[i]}, back
 			}
@@ -280,7 +321,7 @@ func (o *order) strict(claim isolation.Level) Result {
 	switch {
 	case len(o.anomalies) > 0:
 		r.Status = Invalid
-		r.Detail = "Not serializable, and so not strictly: see serializable."
+		r.Detail = "Not serializable, and so not strictly serializable either: see the check serializable."
 		r.Witness = witnesses(o.anomalies)
 	case len(o.realtime) > 0:
 		r.Status = Invalid
@@ -288,11 +329,27 @@ func (o *order) strict(claim isolation.Level) Result {
 		r.Witness = witnesses(o.realtime)
 	case o.undecided != "":
 		r.Detail = "Not decided: " + o.undecided + "."
+	case o.b.apart() > 1:
+		r.Detail = fmt.Sprintf("Not decided: within each run the order of all transactions agrees with real time, but the runs are on %d clocks "+
+			"that nobody has compared, so whether a transaction of one run had ended before one of another began is not known.", o.b.apart())
 	default:
 		r.Status = Valid
 		r.Detail = "The order of all transactions agrees with real time."
 	}
 	return r
+}
+
+// apart is the number of clocks on which the histories are that have a place in
+// the order.
+func (b *bank) apart() int {
+	seen, clocks := make([]bool, len(b.in.History)), map[string]bool{}
+	for i := range b.txns.list {
+		if t := &b.txns.list[i]; t.source != fromLedger && t.counts() && !seen[t.source] {
+			seen[t.source] = true
+			clocks[b.clocks[t.source].ID] = true
+		}
+	}
+	return len(clocks)
 }
 
 func (b *bank) applied() int {

@@ -14,8 +14,10 @@ import (
 //	               ▼
 //	T4 ended ─► barrier ─► T5 began
 //
-// so that the edges are at most four a transaction. Times are compared within
-// one history only, because each has its own clock.
+// so that the edges are at most four a transaction and chain. Each history has a
+// chain of its own times, which are exact. Histories on one clock have one more
+// chain together, where an end counts at the latest and a beginning at the
+// earliest that it can have been. Between clocks nothing is compared.
 func (o *order) findRealTime() {
 	b := o.b
 	e := edges{
@@ -23,16 +25,27 @@ func (o *order) findRealTime() {
 	}
 	nodes := len(b.txns.list)
 	for source := range b.in.History {
-		nodes = b.barriers(uint16(source), nodes, &e)
+		starts, ends := b.events(func(other uint16) bool { return other == uint16(source) })
+		nodes = b.barriers(starts, ends, nodes, &e)
 	}
-	g := newGraph(nodes, e)
+	for _, clock := range b.shared() {
+		starts, ends := b.events(func(source uint16) bool { return b.clocks[source].ID == clock })
+		for i := range starts {
+			starts[i].at += b.clocks[b.txns.list[starts[i].t].source].From
+		}
+		for i := range ends {
+			ends[i].at += b.clocks[b.txns.list[ends[i].t].source].To
+		}
+		nodes = b.barriers(starts, ends, nodes, &e)
+	}
+	g := newGraph(nodes, e, &b.watch)
 	if g.acyclic() {
 		return
 	}
 	components := g.components()
 	slices.SortFunc(components, func(a, c []uint32) int { return len(a) - len(c) })
 	for n, component := range components {
-		if n >= mostComponents {
+		if n >= mostComponents || b.watch.ended() {
 			break
 		}
 		slices.Sort(component)
@@ -60,8 +73,7 @@ func (b *bank) inversion(g *graph, component []uint32) []step {
 			if g.kind[i] == rt {
 				continue
 			}
-			t, u := &b.txns.list[from], &b.txns.list[to]
-			if late := t.try - u.end; late > worst && t.source == u.source && u.answered() {
+			if late := b.between(to, from); late > worst && b.txns.list[to].answered() {
 				worst = late
 				steps = []step{{from, to, g.kind[i]}, {to, from, rt}}
 			}
@@ -70,39 +82,93 @@ func (b *bank) inversion(g *graph, component []uint32) []step {
 	return steps
 }
 
-// barriers adds one history's chain of barriers and returns the new number of
-// nodes. A transaction whose outcome never reached its client has no end.
-func (b *bank) barriers(source uint16, nodes int, e *edges) int {
-	var starts, ends []uint32
-	for i := range b.txns.list {
-		t := &b.txns.list[i]
-		if t.source != source || !t.counts() {
-			continue
-		}
-		starts = append(starts, uint32(i))
-		if t.answered() {
-			ends = append(ends, uint32(i))
+// between returns how long after the end of a transaction another began, in
+// nanoseconds and at least that; 0 where nobody can tell or they overlap.
+func (b *bank) between(ended, began uint32) int64 {
+	t, u := &b.txns.list[ended], &b.txns.list[began]
+	switch {
+	case t.source == fromLedger || u.source == fromLedger:
+		return 0
+	case t.source == u.source:
+		return max(0, u.try-t.end)
+	case b.clocks[t.source].ID == b.clocks[u.source].ID:
+		return max(0, u.try+b.clocks[u.source].From-t.end-b.clocks[t.source].To)
+	}
+	return 0
+}
+
+// shared returns the clocks that more than one history is on.
+func (b *bank) shared() []string {
+	on := map[string]int{}
+	var list []string
+	for _, c := range b.clocks {
+		if on[c.ID]++; on[c.ID] == 2 {
+			list = append(list, c.ID)
 		}
 	}
-	list := b.txns.list
-	slices.SortFunc(starts, func(x, y uint32) int { return cmp.Compare(list[x].try, list[y].try) })
-	slices.SortFunc(ends, func(x, y uint32) int { return cmp.Compare(list[x].end, list[y].end) })
+	return list
+}
+
+// event is a transaction's beginning or end.
+type event struct {
+	t  uint32
+	at int64 // ns
+}
+
+// events returns when the transactions of some histories began and ended, in the
+// times of their histories. A transaction whose outcome never reached its client
+// has no end.
+func (b *bank) events(of func(source uint16) bool) (starts, ends []event) {
+	for i := range b.txns.list {
+		t := &b.txns.list[i]
+		if b.watch.ended() {
+			break
+		}
+		if t.source == fromLedger || !t.counts() || !of(t.source) {
+			continue
+		}
+		starts = append(starts, event{uint32(i), t.try})
+		if t.answered() {
+			ends = append(ends, event{uint32(i), t.end})
+		}
+	}
+	return starts, ends
+}
+
+// barriers adds a chain of barriers and returns the new number of nodes.
+func (b *bank) barriers(starts, ends []event, nodes int, e *edges) int {
+	b.sort(starts)
+	b.sort(ends)
 	barrier, done := none, 0
-	for _, t := range starts {
+	for _, start := range starts {
+		if b.watch.ended() {
+			break
+		}
 		// Ended at the very instant at which the other began: at the same time.
-		if done < len(ends) && list[ends[done]].end < list[t].try {
+		if done < len(ends) && ends[done].at < start.at {
 			next := uint32(nodes)
 			nodes++
 			e.add(barrier, next, rt)
-			for done < len(ends) && list[ends[done]].end < list[t].try {
-				e.add(ends[done], next, rt)
+			for done < len(ends) && ends[done].at < start.at {
+				e.add(ends[done].t, next, rt)
 				done++
 			}
 			barrier = next
 		}
-		e.add(barrier, t, rt)
+		e.add(barrier, start.t, rt)
 	}
 	return nodes
+}
+
+// sort orders events by time. Once the watch has ended, all are equal, which ends
+// the sorting.
+func (b *bank) sort(list []event) {
+	slices.SortFunc(list, func(x, y event) int {
+		if b.watch.ended() {
+			return 0
+		}
+		return cmp.Compare(x.at, y.at)
+	})
 }
 
 // shortestInTime finds a short cycle through real time, beginning with an edge

@@ -64,7 +64,7 @@ func (b *bank) relate() error {
 	}
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
-		for p := s.base; p < s.base+s.length && !s.forked; p++ {
+		for p := s.base; p < s.base+s.length && !s.forked && !b.watch.ended(); p++ {
 			b.edges.add(b.chain.writer[p], b.chain.writer[p+1], ww)
 		}
 	}
@@ -79,7 +79,7 @@ func (b *bank) relate() error {
 			}
 		}
 	})
-	lineage.relate(&b.edges)
+	lineage.relate(&b.edges, &b.watch)
 	return err
 }
 
@@ -98,11 +98,14 @@ type lineageRead struct {
 	write    bool // t overwrote it
 }
 
-func (l lineage) relate(e *edges) {
+func (l lineage) relate(e *edges, w *watch) {
 	slices.SortFunc(l, func(a, b lineageRead) int {
+		if w.ended() {
+			return 0
+		}
 		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.version, b.version), cmp.Compare(a.maker, b.maker), cmp.Compare(a.t, b.t))
 	})
-	for len(l) > 0 {
+	for len(l) > 0 && !w.ended() {
 		n := 1
 		for n < len(l) && l[n].account == l[0].account && l[n].version == l[0].version && l[n].maker == l[0].maker {
 			n++
@@ -232,7 +235,7 @@ func (b *bank) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 
 // versionOf returns the version of an account that transaction t made; 0 if none.
 func (b *bank) versionOf(s *slot, t uint32) uint32 {
-	for v := uint32(1); s.base != math.MaxUint32 && v <= s.length; v++ {
+	for v := uint32(1); s.base != math.MaxUint32 && v <= s.length && !b.watch.ended(); v++ {
 		if b.chain.writer[s.base+v] == t {
 			return v
 		}

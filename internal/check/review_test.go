@@ -35,7 +35,7 @@ func TestSmallCyclesHideNoLargerOne(t *testing.T) {
 	w.transfer(b, c, 1)
 	w.see(&w.txns[reader], c) // it saw the second transfer, and not what that one depends on
 	in := w.input(isolation.SnapshotIsolation)
-	if results := Bank(in); Verdict(results) != Invalid {
+	if results := checked(in); Verdict(results) != Invalid {
 		t.Errorf("verdict %v, want invalid for a read skew: %s", Verdict(results), byName(results)[Serializable].Detail)
 	}
 }
@@ -71,7 +71,7 @@ func TestForbiddenCycleInsideALargeComponent(t *testing.T) {
 	w.see(t1, 0)
 	last := &w.txns[length-1]
 	last.Ops = append(last.Ops, t2.Ops[0]) // it read what t1 had written, too
-	r := byName(Bank(w.input(isolation.ReadCommitted)))[Serializable]
+	r := byName(checked(w.input(isolation.ReadCommitted)))[Serializable]
 	if r.Status != Invalid || !r.Required {
 		t.Errorf("serializable is %v, required %v: %s", r.Status, r.Required, r.Detail)
 	}
@@ -96,7 +96,7 @@ func TestVeryStaleRead(t *testing.T) {
 			w.leg(tx, 2, 1)
 		}
 		tx.Ops = append(tx.Ops, history.Op{Account: 0, Observed: true, Version: stale.Version, Balance: stale.Balance, Last: stale.Last})
-		results := Bank(w.input(isolation.StrictSerializable))
+		results := checked(w.input(isolation.StrictSerializable))
 		if r := byName(results)[name]; r.Status != Invalid {
 			t.Errorf("a read that is 300,000 transactions old: %s is %v: %s", name, r.Status, r.Detail)
 		}
@@ -109,7 +109,7 @@ func TestOverdraftThatWasRefilled(t *testing.T) {
 	w := newWorld(4)
 	w.transfer(0, 1, opening+100)
 	w.transfer(1, 0, 500)
-	if r := byName(Bank(w.input(isolation.StrictSerializable)))[NonNegative]; r.Status != Invalid {
+	if r := byName(checked(w.input(isolation.StrictSerializable)))[NonNegative]; r.Status != Invalid {
 		t.Errorf("non-negative is %v: %s", r.Status, r.Detail)
 	}
 }
@@ -124,7 +124,7 @@ func TestUnknownTransferOfOtherLegs(t *testing.T) {
 		op := &w.txns[i].Ops[j]
 		*op = history.Op{Account: op.Account, Write: true, Amount: 2 * op.Amount}
 	}
-	if results := Bank(w.input(isolation.StrictSerializable)); Verdict(results) != Invalid {
+	if results := checked(w.input(isolation.StrictSerializable)); Verdict(results) != Invalid {
 		t.Errorf("verdict %v, want invalid", Verdict(results))
 	}
 }
@@ -151,8 +151,8 @@ func TestAuditsThatMissOrRepeat(t *testing.T) {
 		w.transfer(0, 1, 10)
 		bend(w)
 		in := w.input(isolation.StrictSerializable)
-		in.Audited = true
-		if r := byName(Bank(in))[Audits]; r.Status != Invalid {
+		in.Audited = []uint64{1}
+		if r := byName(checked(in))[Audits]; r.Status != Invalid {
 			t.Errorf("%s: audits is %v: %s", name, r.Status, r.Detail)
 		}
 	}
@@ -166,7 +166,7 @@ func TestLoadedAccountThatIsNotThere(t *testing.T) {
 	tx := w.begin(history.Transfer)
 	tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
 	tx.Ops = []history.Op{{Account: 2, Write: true, Amount: -1}, {Account: 3, Write: true, Amount: 1}}
-	if results := Bank(w.input(isolation.ReadCommitted)); Verdict(results) != Invalid {
+	if results := checked(w.input(isolation.ReadCommitted)); Verdict(results) != Invalid {
 		t.Errorf("verdict %v, want invalid", Verdict(results))
 	}
 }
@@ -208,7 +208,7 @@ func TestRefusalOnWrongReads(t *testing.T) {
 	} {
 		w := newWorld(4)
 		tc.bend(w)
-		if r := byName(Bank(w.input(isolation.StrictSerializable)))[tc.check]; r.Status != Invalid {
+		if r := byName(checked(w.input(isolation.StrictSerializable)))[tc.check]; r.Status != Invalid {
 			t.Errorf("%s: %s is %v: %s", name, tc.check, r.Status, r.Detail)
 		}
 	}
@@ -225,7 +225,7 @@ func TestGapInTheVersions(t *testing.T) {
 	// the account says that 3 was the last.
 	w.legs[2].Version = 5
 	w.accounts[0].Last = w.txns[3].ID
-	r := byName(Bank(w.input(isolation.ReadUncommitted)))[Ledger]
+	r := byName(checked(w.input(isolation.ReadUncommitted)))[Ledger]
 	if r.Status != Invalid {
 		t.Errorf("ledger is %v: %s", r.Status, r.Detail)
 	}
@@ -245,7 +245,7 @@ func TestDirtyWriteBesideCircularReads(t *testing.T) {
 	w.leg(t2, 2, -5)
 	w.leg(t2, 4, 5)
 	w.see(t1, 4) // t1 read what t2 wrote, and t2 overwrote what t1 wrote
-	results := Bank(w.input(isolation.ReadUncommitted))
+	results := checked(w.input(isolation.ReadUncommitted))
 	if Verdict(results) != Invalid {
 		t.Errorf("verdict %v at read-uncommitted with a dirty write: %s", Verdict(results), byName(results)[Serializable].Detail)
 	}
@@ -255,7 +255,54 @@ func TestDirtyWriteBesideCircularReads(t *testing.T) {
 func TestUnknownClaim(t *testing.T) {
 	w := newWorld(8)
 	writeSkew(w)
-	if v := Verdict(Bank(w.input(isolation.Unknown))); v == Valid {
+	if v := Verdict(checked(w.input(isolation.Unknown))); v == Valid {
 		t.Errorf("verdict %v", v)
+	}
+}
+
+// TestAuditBesideADirtyRead: at READ UNCOMMITTED a transfer may read what another
+// has not committed yet, and commit first. An audit between the two commits saw a
+// consistent cut; from READ COMMITTED upwards such an audit cannot be.
+func TestAuditBesideADirtyRead(t *testing.T) {
+	for _, tc := range []struct {
+		expect isolation.Level
+		bend   func(whole *history.Transaction, w *world)
+		want   Status
+	}{
+		{isolation.ReadUncommitted, nil, Valid},
+		{isolation.ReadCommitted, nil, Invalid},
+		{isolation.Unknown, nil, Invalid},
+		// An audit that saw one leg of a transfer and not the other is torn anywhere.
+		{isolation.ReadUncommitted, func(tx *history.Transaction, w *world) {
+			tx.Ops[2] = history.Op{Account: 2, Observed: true, Balance: opening}
+		}, Invalid},
+	} {
+		w := newWorld(4)
+		w.begin(history.Transfer)
+		w.begin(history.Joint)
+		w.begin(history.Audit)
+		writer, reader, audit := &w.txns[0], &w.txns[1], &w.txns[2]
+		w.see(audit, 0) // before the writer commits
+		w.see(audit, 1)
+		w.leg(writer, 0, -10)
+		w.leg(writer, 1, 10)
+		w.see(reader, 0) // dirty
+		w.leg(reader, 2, -5)
+		w.leg(reader, 3, 5)
+		w.see(audit, 2) // after the reader committed
+		w.see(audit, 3)
+		if tc.bend != nil {
+			tc.bend(audit, w)
+		}
+		in := w.input(tc.expect)
+		in.Audited = []uint64{1}
+		results := checked(in)
+		r := byName(results)[Audits]
+		if r.Status != tc.want {
+			t.Errorf("at %v audits is %v: %s", tc.expect, r.Status, r.Detail)
+		}
+		if tc.want == Valid && Verdict(results) != Valid {
+			t.Errorf("at %v the verdict is %v: %s", tc.expect, Verdict(results), byName(results)[Serializable].Detail)
+		}
 	}
 }

@@ -121,7 +121,7 @@ func (o *order) oddReads(name string, list []oddRead, detail func(oddRead) strin
 	}
 	a := Anomaly{Name: name, Forbidden: isolation.ReadCommitted, Count: len(list), Detail: detail(list[0]) + times(len(list))}
 	if len(list) == mostOdd {
-		a.Detail = detail(list[0]) + fmt.Sprintf(". This was found %d times, and then no longer counted.", mostOdd)
+		a.Detail = detail(list[0]) + fmt.Sprintf(". There are at least %d more of this kind.", mostOdd-1)
 	}
 	for _, r := range list[:min(len(list), some)] {
 		a.Witness = append(a.Witness, o.b.idOf(r.reader), r.last)
@@ -129,11 +129,15 @@ func (o *order) oddReads(name string, list []oddRead, detail func(oddRead) strin
 	o.anomalies = append(o.anomalies, a)
 }
 
+// times ends a sentence that tells the first of n of a kind.
 func times(n int) string {
-	if n == 1 {
+	switch n {
+	case 1:
 		return "."
+	case 2:
+		return ". There is 1 more of this kind."
 	}
-	return fmt.Sprintf(". This was found %d times.", n)
+	return fmt.Sprintf(". There are %d more of this kind.", n-1)
 }
 
 // fate says why what was read should not have been there.
@@ -144,6 +148,8 @@ func (o *order) fate(r oddRead) string {
 	}
 	n := &o.b.txns.list[t]
 	switch {
+	case !n.applied() && n.outcome == history.Unknown:
+		return "is of unknown outcome and not in the ledger"
 	case !n.applied() && o.b.in.End == nil:
 		return "was " + n.outcome.String()
 	case !n.applied():
@@ -156,7 +162,7 @@ func (o *order) fate(r oddRead) string {
 			return fmt.Sprintf("was applied there only later, as version %d", v)
 		}
 	}
-	return "never made that version"
+	return "did not make that version"
 }
 
 // who names a transaction with its kind.
@@ -190,8 +196,7 @@ func (o *order) story(steps []step) string {
 func (o *order) clause(s step) string {
 	from, to := o.who(s.from), o.who(s.to)
 	if s.kind == rt {
-		a, b := &o.b.txns.list[s.from], &o.b.txns.list[s.to]
-		return fmt.Sprintf("%s had ended %v before %s began", from, time.Duration(b.try-a.end), to)
+		return fmt.Sprintf("%s had ended %v before %s began", from, time.Duration(o.b.between(s.from, s.to)), to)
 	}
 	where, version, ok := o.meeting(s)
 	switch {

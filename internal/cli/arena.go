@@ -82,8 +82,10 @@ func (r *arena) stop() error {
 // hurt fills in what a run on a cluster has beside any run.
 func (r *arena) hurt(o *run.Options, config *config, b *bank.Bank) {
 	if r == nil {
+		o.Servers = listeners(config.DB)
 		return
 	}
+	o.Servers = r.servers()
 	o.Nemesis, o.Script = &tormentor{nemesis: r.nemesis}, config.Nemesis
 	o.Budget = run.Budget{MaxOutage: config.MaxOutage, MaxDegradation: config.MaxDegradation}
 	if len(r.cluster.Nodes()) > 1 {

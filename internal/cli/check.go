@@ -5,11 +5,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/check"
 	"stroppy/internal/history"
+	"stroppy/internal/isolation"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/workload/bank"
@@ -17,16 +21,13 @@ import (
 
 func (a *app) checkCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "check [RUN_DIR]", Short: "Check a recorded run, or what a database holds",
-		Long: "With a run's directory, the recorded run is checked again.\n" +
-			"With --db as well, the end state is downloaded from the database first, as after pay.\n" +
-			"Without a directory, only what the database holds is checked.",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("`%s` checks one run and was given %d directories", c.CommandPath(), len(args))
-			}
-			return nil
-		},
+		Use: "check [RUN_DIR…]", Short: "Check recorded runs, or what a database holds",
+		Long: "With a run's directory, the recorded run is checked again, from the directory alone.\n" +
+			"With --db as well, as after pay, the end state is downloaded into it first.\n" +
+			"With several directories, runs against one bank are checked together. The end state is the\n" +
+			"last one in them, or with --db the one of now. The verdict goes into a directory of its own.\n" +
+			"Without a directory, only what the database holds is checked.\n\n" +
+			"With a directory, --db and --out are the flags alone: no variable and no file stands for them.",
 	}
 	read := a.settings(c, "db", "isolation", "expect", "out", "json")
 	c.RunE = func(_ *cobra.Command, args []string) error {
@@ -34,36 +35,105 @@ func (a *app) checkCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if len(args) == 1 {
-			return a.checkRun(&config, args[0])
+		if len(args) == 0 {
+			return a.checkDatabase(&config)
 		}
-		return a.checkDatabase(&config)
+		// What is recorded must be judged the same wherever it is.
+		if !c.Flags().Changed("db") {
+			config.DB = ""
+		}
+		if !c.Flags().Changed("out") {
+			config.Out = ""
+		}
+		alone := len(args) == 1 && (config.Out == "" || config.DB == "")
+		if alone && config.Out != "" {
+			return usagef("--out is for a check of several runs, or of a database: the verdict on %s goes into it", args[0])
+		}
+		headers, err := headersOf(args)
+		switch {
+		case err != nil:
+			return err
+		case alone:
+			return a.checkRun(&config, args[0], headers[0])
+		}
+		return a.checkRuns(&config, args, headers)
 	}
 	return c
 }
 
-// checkRun checks the run in path, with the end state of the database if one is
-// named.
-func (a *app) checkRun(config *config, path string) error {
-	if config.Out != "" {
-		return usagef("--out is for a check without a run's directory; the verdict on %s goes into it", path)
+// headersOf reads what the runs in these directories say about themselves.
+func headersOf(paths []string) ([]history.Header, error) {
+	var headers []history.Header
+	for _, path := range paths {
+		if err := mustBeDirectory(path); err != nil {
+			return nil, err
+		}
+		header, err := run.Header(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, usagef("%s is no run's directory: there is no history in it", path)
+		case err != nil:
+			return nil, err
+		}
+		headers = append(headers, header)
 	}
-	if err := mustBeDirectory(path); err != nil {
-		return err
-	}
-	header, err := run.Header(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return usagef("%s is no run's directory: there is no history in it", path)
-	case err != nil:
-		return err
+	return headers, nil
+}
+
+// checkRun checks the run in path. With a database the end state is downloaded
+// into it, if there is none: one that is there is evidence, and what the database
+// holds today is no better.
+func (a *app) checkRun(config *config, path string, header history.Header) error {
+	if len(check.Ended(header)) > 0 {
+		return usagef("%s holds the end state of runs that were checked together: name their directories, too", path)
 	}
 	dir, err := run.OpenDirectory(path)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
+	if config.DB != "" {
+		if end, err := history.OpenEnd(dir.History()); err == nil {
+			_ = end.Close()
+			return usagef("%s holds its end state already: leave out --db to check that, or add --out DIR to check the run against what the database holds now", path)
+		}
+	}
 	return a.check(config, run.CheckOptions{Dir: dir}, header)
+}
+
+// checkRuns checks several runs together, into a directory of its own.
+func (a *app) checkRuns(config *config, paths []string, headers []history.Header) error {
+	if err := check.SameBank(paths, headers); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	driven := slices.DeleteFunc(slices.Clone(headers), func(h history.Header) bool { return !check.Driven(h) })
+	if len(driven) == 0 {
+		return usagef("%s: these directories hold end states alone, and no run", strings.Join(paths, ", "))
+	}
+	for _, h := range driven {
+		if one := driven[0]; config.Expect == isolation.Unknown && run.Promised(h) != run.Promised(one) {
+			return usagef("run %d was promised %s and run %d %s: give the level that both are held to with --expect", one.Run, run.Promised(one), h.Run, run.Promised(h))
+		}
+	}
+	path := config.Out
+	if path == "" {
+		path = run.Unused(run.DefaultPath(runsRoot, time.Now(), "check", "runs"))
+	}
+	if err := run.Vacant(path); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	words := []string{"stroppy check"}
+	for _, path := range paths {
+		words = append(words, quote(path))
+	}
+	if config.DB != "" { // whose end state is there then
+		words = append(words, quote(path))
+	}
+	if config.Expect != isolation.Unknown {
+		words = append(words, "--expect", config.Expect.String())
+	}
+	o := run.CheckOptions{Dir: &run.Directory{Path: path}, Runs: paths, Command: strings.Join(words, " ")}
+	return a.check(config, o, driven[0])
 }
 
 // mustBeDirectory refuses what no run can have left.
@@ -121,7 +191,8 @@ func (a *app) check(config *config, o run.CheckOptions, recorded history.Header)
 		}
 		o.Workload, o.Database = workload, database
 	}
-	if o.Fresh {
+	made := o.Fresh || len(o.Runs) > 0
+	if made {
 		dir, err := run.NewDirectory(o.Dir.Path)
 		if err != nil {
 			return err
@@ -130,14 +201,18 @@ func (a *app) check(config *config, o run.CheckOptions, recorded history.Header)
 		o.Dir = dir
 	}
 	o.Expect, o.Isolation, o.DatabaseURL = config.Expect, config.Isolation, scenario.Redact(config.DB)
-	o.Check, o.Progress, o.Scrub, o.Stroppy = bank.CheckDir, s.progress, a.scrub, version()
+	o.Check, o.Progress, o.Scrub, o.Stroppy = bank.CheckDirs, s.progress, a.scrub, version()
 	result, err := run.Check(s.ctx, o)
 	s.stop()
 	var unsaved *run.UnsavedError
+	var reloaded *run.ReloadedError
+	if errors.As(err, &reloaded) {
+		err = &exitError{exitUsage, err}
+	}
 	switch {
 	case errors.As(err, &unsaved): // the verdict stands all the same
 		s.note("%s", a.scrub(err.Error()))
-	case err != nil && o.Fresh:
+	case err != nil && made:
 		return errors.Join(s.cause(err), discard(o.Dir))
 	case err != nil:
 		return s.cause(err)

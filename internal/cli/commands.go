@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -29,8 +28,8 @@ import (
 const runsRoot = "stroppy-runs"
 
 // The keys of the commands, beside those that all of them have.
-var driveKeys = strings.Fields("clients duration count warmup rate zipfian zipf-exponent isolation update mode expect retries give-up " +
-	"audits audit-sample payroll-share payroll-legs joint-share inquiry-share large-share lock-order out")
+var driveKeys = strings.Fields("clients duration count warmup rate arrival think max-backlog zipfian zipf-exponent isolation update mode expect retries give-up " +
+	"audits audit-sample payroll-share payroll-legs joint-share inquiry-share large-share lock-order out serve metrics")
 
 func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{Use: "run [WORKLOAD]", Short: "Load, drive, check and report", Args: oneWorkload}
@@ -70,29 +69,49 @@ func oneWorkload(c *cobra.Command, args []string) error {
 }
 
 // drive carries out run and pay.
-func (a *app) drive(command string, config *config, steps run.Steps) (err error) {
-	started := time.Now()
+func (a *app) drive(command string, config *config, steps run.Steps) error {
 	if err := a.drawSeed(config, steps.Load); err != nil {
 		return err
 	}
-	s := a.begin()
+	board, err := a.openBoard(config)
+	if err != nil {
+		return err
+	}
+	s := a.watched(board)
 	defer s.stop()
+	result, dir, err := a.conduct(s, command, config, steps)
+	s.stop()
+	if result == nil {
+		board.fail(a.reasons(err)[0])
+		return err
+	}
+	err = errors.Join(a.finish(result, dir, config.JSON, !steps.Check), err)
+	board.end(dir)
+	return err
+}
+
+// conduct carries out one run, for which the session shows the progress. Without
+// a result there is no verdict and the error says why; with one the error says
+// what of it could not be kept.
+func (a *app) conduct(s *session, command string, config *config, steps run.Steps) (result *report.Result, path string, err error) {
+	started := time.Now()
+	s.fresh()
 	arena, err := a.openArena(s, config)
 	if err != nil {
-		return s.cause(err)
+		return nil, "", s.cause(err)
 	}
 	defer func() { err = errors.Join(err, arena.stop()) }()
 	dir, database, err := a.place(s.ctx, config, started)
 	if err != nil {
-		return s.cause(err)
+		return nil, "", s.cause(err)
 	}
 	defer dir.Close()
 	defer database.Close()
 	workload, err := bank.New(database, config.bankConfig(steps.Load || isVolatile(database)))
 	if err != nil {
-		return &exitError{exitUsage, errors.Join(err, database.Close(), discard(dir, defaultFile))}
+		return nil, "", &exitError{exitUsage, errors.Join(err, database.Close(), discard(dir, defaultFile))}
 	}
-	s.note("run directory %s", dir.Path)
+	s.named(dir.Path)
 	if config.Seed != 0 {
 		s.note("seed %d", config.Seed)
 	}
@@ -101,23 +120,24 @@ func (a *app) drive(command string, config *config, steps run.Steps) (err error)
 		DatabaseURL: scenario.Redact(config.runDatabase(dir.Path)), Isolation: config.Isolation, Expect: config.Expect,
 		Seed: config.Seed, Clients: config.Clients,
 		Drive: load.Options{
-			Rate: config.Rate, Duration: config.Duration, Count: config.Count, Warmup: config.Warmup,
+			Plan: config.Rate, Arrival: config.arrival(), Think: config.Think, MaxBacklog: int(config.MaxBacklog),
+			Duration: config.Duration, Count: config.Count, Warmup: config.Warmup,
 			Retries: config.Retries, GiveUp: config.GiveUp, Seed: config.Seed,
 		},
 		Stroppy: version(), Effective: config.effective(command), Unchecked: unchecked(command),
-		Progress: s.progress, Interrupt: s.interrupt, Scrub: a.scrub,
+		Progress: s, Interrupt: s.interrupt, Scrub: a.scrub,
 	}
 	arena.hurt(&options, config, workload)
-	result, err := run.Run(s.ctx, options)
-	s.stop()
+	result, err = run.Run(s.ctx, options)
 	var unsaved *run.UnsavedError
 	if err != nil && !errors.As(err, &unsaved) {
-		return errors.Join(s.cause(err), discard(dir))
+		s.stop()
+		return nil, dir.Path, errors.Join(s.cause(err), discard(dir))
 	}
 	if command == "pay" {
 		s.note("check it with: stroppy check %s --db %s", quote(dir.Path), quote(scenario.Redact(config.DB)))
 	}
-	return cmp.Or(a.finish(result, dir.Path, config.JSON, !steps.Check), err)
+	return result, dir.Path, err
 }
 
 // discard removes a run's directory in which nothing was recorded, and the one
@@ -214,6 +234,7 @@ func (a *app) finish(result *report.Result, dir string, asJSON, unasked bool) er
 	if err := a.print(result, dir, asJSON); err != nil {
 		return err
 	}
+	a.page(dir, asJSON)
 	if result.Verdict == "valid" || result.Verdict == "unknown" && unasked {
 		return nil
 	}
@@ -295,14 +316,20 @@ func (a *app) pop(config *config) error {
 }
 
 func (a *app) reportCommand() *cobra.Command {
-	c := &cobra.Command{Use: "report RUN_DIR", Short: "Show the report of a run again", Args: func(c *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usagef("`%s` shows one run and was given %d directories", c.CommandPath(), len(args))
+	c := &cobra.Command{Use: "report RUN_DIR…", Short: "Show the report of a run again, and make its page again; compare several", Args: func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usagef("`%s` shows a run, or compares several: name their directories", c.CommandPath())
 		}
 		return nil
 	}}
 	asJSON := c.Flags().Bool("json", false, "print result.json instead")
 	c.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			if *asJSON {
+				return usagef("--json prints the result of one run, and %d were named", len(args))
+			}
+			return a.compareRuns(args)
+		}
 		if err := mustBeDirectory(args[0]); err != nil {
 			return err
 		}
@@ -313,7 +340,11 @@ func (a *app) reportCommand() *cobra.Command {
 		case err != nil:
 			return err
 		}
-		return a.print(result, args[0], *asJSON)
+		if err := a.print(result, args[0], *asJSON); err != nil {
+			return err
+		}
+		a.page(args[0], *asJSON)
+		return nil
 	}
 	return c
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/pace"
 	"stroppy/internal/report"
 	"stroppy/internal/scenario"
 )
@@ -113,6 +114,12 @@ func (a *app) configure(flags []scenario.Setting, file string) (config, error) {
 func (a *app) keepSecret(url string) {
 	before, more := a.scrub, scenario.Scrubber(url, a.getenv("PGPASSWORD"))
 	a.scrub = func(text string) string { return more(before(text)) }
+}
+
+// arrival returns how transactions arrive; the scenario has been checked.
+func (c *config) arrival() pace.Arrival {
+	a, _ := pace.ParseArrival(c.Arrival)
+	return a
 }
 
 func readScenario(path string) ([]scenario.Setting, error) {

@@ -3,9 +3,13 @@ package cli
 import (
 	"fmt"
 	"io"
-	"strings"
+	"math"
+	"os"
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/term"
 
 	"stroppy/internal/report"
 	"stroppy/internal/run"
@@ -17,17 +21,23 @@ const (
 	lineEvery   = 10 * time.Second
 )
 
-// progress shows a person how far a run is. On a terminal it redraws one line.
+// usualWidth is that of a terminal that does not tell its own.
+const usualWidth = 80
+
+// progress shows a person how far a run is. On a terminal it redraws one line,
+// which is never longer than the terminal is wide.
 type progress struct {
 	out      io.Writer
 	terminal bool
+	width    func() int // of the terminal, in characters
 
 	mu     sync.Mutex
 	phase  string
 	began  time.Time // of the phase
 	state  run.State
-	last   sample // at the last line
-	drawn  bool   // a line stands on the terminal, unfinished
+	last   sample         // at the last line
+	faults []report.Fault // that are in effect, in the order in which they were injected
+	drawn  string         // the line that stands on the terminal, unfinished
 	ended  chan struct{}
 	ending sync.WaitGroup
 }
@@ -38,7 +48,7 @@ type sample struct {
 }
 
 func newProgress(out io.Writer, terminal bool) *progress {
-	p := &progress{out: out, terminal: terminal, ended: make(chan struct{})}
+	p := &progress{out: out, terminal: terminal, width: func() int { return widthOf(out) }, ended: make(chan struct{})}
 	every := lineEvery
 	if terminal {
 		every = redrawEvery
@@ -58,12 +68,26 @@ func newProgress(out io.Writer, terminal bool) *progress {
 	return p
 }
 
+// widthOf is how many characters a line of the terminal holds. A person may
+// change it at any time.
+func widthOf(out io.Writer) int {
+	if file, ok := out.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return width
+		}
+	}
+	return usualWidth
+}
+
 // Begin names the phase that begins.
 func (p *progress) Begin(phase string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	p.phase, p.began, p.state, p.last = phase, now, run.State{}, sample{at: now}
+	if phase == "drive" {
+		p.faults = nil
+	}
 }
 
 // Show keeps the state for the next line.
@@ -75,6 +99,7 @@ func (p *progress) Show(s run.State) {
 
 // Fault tells a fault that was injected, and again when it was healed.
 func (p *progress) Fault(f report.Fault) {
+	p.suffer(f)
 	switch {
 	case f.Error != "":
 		p.note("fault %d at %.1f s: %s was not injected: %s", f.Number, f.AtSeconds, f.Fault, f.Error)
@@ -89,6 +114,16 @@ func (p *progress) Fault(f report.Fault) {
 	}
 }
 
+// suffer keeps which faults are in effect.
+func (p *progress) suffer(f report.Fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = slices.DeleteFunc(p.faults, func(other report.Fault) bool { return other.Number == f.Number })
+	if f.Error == "" && f.Skipped == "" && f.HealedSeconds == nil {
+		p.faults = append(p.faults, f)
+	}
+}
+
 // current returns the phase.
 func (p *progress) current() string {
 	p.mu.Lock()
@@ -96,12 +131,15 @@ func (p *progress) current() string {
 	return p.phase
 }
 
-// note writes a line of its own.
+// note writes a line of its own, above the one that is redrawn.
 func (p *progress) note(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.erase()
-	fmt.Fprintf(p.out, format+"\n", args...)
+	text := fmt.Sprintf(format, args...) + "\n"
+	if p.drawn != "" {
+		text = clearLine + text + p.drawn
+	}
+	fmt.Fprint(p.out, text) // at once, so that nothing flickers
 }
 
 // close ends the drawing and leaves a clean line.
@@ -113,55 +151,82 @@ func (p *progress) close() {
 	p.erase()
 }
 
+// clearLine goes to the beginning of a terminal's line and empties it.
+const clearLine = "\r\x1b[K"
+
 func (p *progress) erase() {
-	if p.drawn {
-		fmt.Fprint(p.out, "\r\x1b[K")
-		p.drawn = false
+	if p.drawn != "" {
+		fmt.Fprint(p.out, clearLine)
+		p.drawn = ""
 	}
 }
 
+// draw shows the line. On a terminal it is written over the one that stands
+// there, whose rest is cleared after that, so that there is always one to read.
 func (p *progress) draw(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.phase == "" {
 		return
 	}
-	line := p.line(now)
-	p.last = sample{now, p.state.Done}
 	if !p.terminal {
-		fmt.Fprintln(p.out, line)
+		fmt.Fprintln(p.out, p.line(now, math.MaxInt))
+		p.last = sample{now, counted(p.state)}
+		return
+	}
+	// A full last column would make some terminals go on to the next line.
+	line := p.line(now, p.width()-1)
+	p.last = sample{now, counted(p.state)}
+	if line == p.drawn {
 		return
 	}
 	fmt.Fprint(p.out, "\r"+line+"\x1b[K")
-	p.drawn = true
+	p.drawn = line
 }
 
-// line tells phase, rate, done of total, time left and clients without a server.
-func (p *progress) line(now time.Time) string {
+// line tells phase, rate, done of total, time left, and of a drive what it comes
+// to, in at most so many characters.
+func (p *progress) line(now time.Time, width int) string {
 	s := p.state
-	parts := []string{}
-	rate := 0.0
-	if took := now.Sub(p.last.at).Seconds(); took > 0 && s.Done >= p.last.done {
-		rate = float64(s.Done-p.last.done) / took
+	lead := fmt.Sprintf("%-9s", p.phase)
+	if width <= usualWidth {
+		lead = p.phase
 	}
+	rate := 0.0
+	if took := now.Sub(p.last.at).Seconds(); took > 0 && counted(s) >= p.last.done {
+		rate = float64(counted(s)-p.last.done) / took
+	}
+	if s.Transactional {
+		if s.Second != nil && p.terminal { // between two plain lines there were several
+			rate = float64(s.Second.Committed)
+		}
+		return fit(lead, driveParts(s, rate, p.faults, now.Sub(p.began)), width)
+	}
+	var parts []part
+	add := func(weight int, text string) { parts = append(parts, part{text, text, weight}) }
 	switch {
 	case s.Total > 0:
-		parts = append(parts, fmt.Sprintf("%d of %d", s.Done, s.Total))
+		add(3, fmt.Sprintf("%d of %d", s.Done, s.Total))
 	case s.Done > 0:
-		parts = append(parts, fmt.Sprintf("%d done", s.Done))
+		add(3, fmt.Sprintf("%d done", s.Done))
 	default:
-		parts = append(parts, now.Sub(p.began).Round(time.Second/10).String())
+		add(3, now.Sub(p.began).Round(time.Second/10).String())
 	}
-	if s.Done > 0 || s.Transactional {
-		parts = append(parts, fmt.Sprintf("%.0f/s", rate))
+	if s.Done > 0 {
+		add(1, fmt.Sprintf("%.0f/s", rate))
 	}
 	if left, known := left(s, now.Sub(p.began)); known {
-		parts = append(parts, left.Round(time.Second).String()+" left")
+		add(2, left.Round(time.Second).String()+" left")
 	}
-	if s.Reconnecting > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d clients reconnecting", s.Reconnecting, s.Clients))
+	return fit(lead, parts, width)
+}
+
+// counted is what the rate of a phase is of: in a drive, what was committed.
+func counted(s run.State) uint64 {
+	if s.Transactional {
+		return s.Committed
 	}
-	return fmt.Sprintf("%-9s %s", p.phase, strings.Join(parts, " · "))
+	return s.Done
 }
 
 // left is the time until the phase ends: what is left of its duration, or of its

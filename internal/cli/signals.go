@@ -5,8 +5,13 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"sync"
 	"syscall"
+
+	"stroppy/internal/live"
+	"stroppy/internal/report"
+	"stroppy/internal/run"
 )
 
 var errInterrupted error = interrupted{}
@@ -15,12 +20,70 @@ type interrupted struct{}
 
 func (interrupted) Error() string { return "interrupted: what was recorded until then is kept" }
 
-// session is what a person can end while it runs.
+// session is what a person can end while it runs. It is a run.Onlooker: what it
+// is told goes to the person and to those who look from outside.
 type session struct {
 	ctx       context.Context
 	interrupt chan struct{} // closed by the first signal during the drive
 	*progress
+	feed *live.Feed // nil: nobody looks from outside
 	stop func()
+}
+
+// Begin names the phase that begins.
+func (s *session) Begin(phase string) {
+	s.progress.Begin(phase)
+	if s.feed != nil {
+		s.feed.Begin(phase)
+	}
+}
+
+// Show tells how far the phase is.
+func (s *session) Show(state run.State) {
+	s.progress.Show(state)
+	if s.feed != nil {
+		s.feed.Show(state)
+	}
+}
+
+// Fault tells a fault that was injected, and again when it was healed.
+func (s *session) Fault(f report.Fault) {
+	s.progress.Fault(f)
+	if s.feed != nil {
+		s.feed.Fault(f)
+	}
+}
+
+// Known tells what is known of the run's result.
+func (s *session) Known(r *report.Result) {
+	if s.feed != nil {
+		s.feed.Known(r)
+	}
+}
+
+// fresh begins another run.
+func (s *session) fresh() {
+	if s.feed != nil {
+		s.feed.Fresh()
+	}
+}
+
+// named tells in which directory the run is.
+func (s *session) named(dir string) {
+	s.note("run directory %s", dir)
+	if s.feed != nil {
+		s.feed.Named(filepath.Base(dir))
+	}
+}
+
+// watched is begin for what can be looked at from outside.
+func (a *app) watched(b *board) *session {
+	s := a.begin()
+	if b != nil {
+		s.feed = b.feed
+		b.open(s.note)
+	}
+	return s
 }
 
 // begin starts a session: the first SIGINT or SIGTERM during the drive ends the

@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/url"
 )
 
@@ -85,15 +84,4 @@ type Options struct {
 	// Params are what stands behind the question mark of --cluster KIND:N?….
 	// A kind refuses those that it does not know.
 	Params url.Values
-}
-
-// ParamError says that a parameter of a cluster is none, or has a value that it
-// cannot have.
-type ParamError struct {
-	Param  string
-	Reason string // what it may be, as in "it must be on or off"
-}
-
-func (e *ParamError) Error() string {
-	return fmt.Sprintf("the cluster's parameter %s: %s", e.Param, e.Reason)
 }

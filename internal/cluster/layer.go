@@ -157,7 +157,7 @@ func (l *layer) gone() error {
 	}
 	text, _ := os.ReadFile(l.log())
 	return fmt.Errorf("the file system under %s is gone, for the process that serves it has ended: %w; its log ends: %s",
-		l.point, orCleanExit(l.process.Err()), lastLines(text))
+		l.point, orCleanExit(l.process.Err()), LastLines(text))
 }
 
 // close takes the file system away and puts what it showed in its place.

@@ -7,32 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/user"
 	"runtime"
 	"strconv"
 	"syscall"
 	"time"
 )
-
-// Credential returns whom a server that refuses root is to run as: nil for the
-// caller itself where that is not root, else the first of the users that exists.
-func Credential(users ...string) (*syscall.Credential, error) {
-	if os.Geteuid() != 0 {
-		return nil, nil
-	}
-	for _, name := range users {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, errUID := strconv.ParseUint(u.Uid, 10, 32)
-		gid, errGID := strconv.ParseUint(u.Gid, 10, 32)
-		if errUID == nil && errGID == nil && uid != 0 {
-			return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-		}
-	}
-	return nil, fmt.Errorf("the server refuses to run as root, and none of the users %v exists: run as another user", users)
-}
 
 // Process is a running server: a process and all its descendants.
 type Process struct {

@@ -26,8 +26,10 @@ type Program struct {
 	// Death is the signal that the kernel sends when this program ends, and
 	// Shutdown the one for an end in good order.
 	Death, Shutdown syscall.Signal
-	// Patience bounds the shutdown in good order, from the server's habits.
-	Patience time.Duration
+	// Patience bounds the shutdown in good order, from the server's habits. Insist is
+	// how often Shutdown is sent again meanwhile, to a server that may refuse it; 0:
+	// never.
+	Patience, Insist time.Duration
 	// Layer puts a file system of ours under the data at the first start; what
 	// they hold then counts as synced. Close takes it away.
 	Layer bool
@@ -47,6 +49,9 @@ type Server struct {
 	log     string
 	program Program
 
+	being context.Context // ends when the node does for good
+	end   context.CancelCauseFunc
+
 	life    sync.Mutex // held while the process is started or ended
 	mu      sync.Mutex
 	process *Process // nil while it is down
@@ -58,8 +63,22 @@ type Server struct {
 // NewServer describes the server of node number. dir holds its data and log is
 // the file of its output. Nothing is started.
 func NewServer(number int, host *Host, dir, log string, program Program) *Server {
-	return &Server{number: number, host: host, dir: dir, log: log, program: program}
+	s := &Server{number: number, host: host, dir: dir, log: log, program: program}
+	s.being, s.end = context.WithCancelCause(context.Background())
+	return s
 }
+
+// Life ends when the node is removed from its cluster, or that is stopped.
+func (s *Server) Life() context.Context { return s.being }
+
+// Bound returns a context that ends also when the node does for good.
+func (s *Server) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	return bound(ctx, s.being)
+}
+
+func (s *Server) retire(why error) { s.end(why) }
+
+var _ interface{ retire(why error) } = (*Server)(nil) // as a Member has to
 
 // Number is the node's number in its cluster.
 func (s *Server) Number() int { return s.number }
@@ -131,7 +150,11 @@ func (s *Server) start(ctx context.Context) error {
 	if s.Running() {
 		return nil
 	}
-	if err := s.underlay(ctx); err != nil {
+	err := context.Cause(ctx)
+	if err == nil {
+		err = s.underlay(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("start %s: %w", s.Name(), err)
 	}
 	for try := 1; ; try++ {
@@ -151,12 +174,34 @@ func (s *Server) start(ctx context.Context) error {
 
 func (s *Server) startOnce(ctx context.Context) error {
 	cmd, err := s.program.Command(ctx)
+	if err == nil {
+		err = s.preload(cmd)
+	}
 	if err != nil {
 		return err
 	}
-	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	process, err := s.program.launch(ctx, cmd, s.log, func() (*Process, error) {
+		p, err := s.host.Start(cmd, s.program.Death)
+		if err != nil {
+			return nil, err
+		}
+		s.mu.Lock()
+		s.process, s.paused = p, false
+		s.mu.Unlock()
+		return p, nil
+	})
+	if process != nil {
+		s.forgetShared(process.PID())
+	}
+	return err
+}
+
+// launch starts the command, whose output goes to a log unless it says otherwise,
+// and returns when the server answers. After an error there may be a process.
+func (p Program) launch(ctx context.Context, cmd *exec.Cmd, path string, start func() (*Process, error)) (*Process, error) {
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer log.Close()
 	if cmd.Stdout == nil {
@@ -165,33 +210,26 @@ func (s *Server) startOnce(ctx context.Context) error {
 	if cmd.Stderr == nil {
 		cmd.Stderr = log
 	}
-	if err := s.preload(cmd); err != nil {
-		return err
-	}
-	p, err := s.host.Start(cmd, s.program.Death)
+	process, err := start()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer s.forgetShared(p.PID())
-	s.mu.Lock()
-	s.process, s.paused = p, false
-	s.mu.Unlock()
 	ready, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go func() {
 		select {
-		case <-p.Done():
-			stop(fmt.Errorf("it ended at once: %w", orCleanExit(p.Err())))
+		case <-process.Done():
+			stop(fmt.Errorf("it ended at once: %w", orCleanExit(process.Err())))
 		case <-ready.Done():
 		}
 	}()
-	if err := s.program.Ready(ready); err != nil {
-		if cause := context.Cause(ready); cause != nil {
+	if err := p.Ready(ready); err != nil {
+		if cause := context.Cause(ready); cause != nil && !errors.Is(err, cause) {
 			err = errors.Join(cause, err)
 		}
-		return err
+		return process, err
 	}
-	return nil
+	return process, nil
 }
 
 func orCleanExit(err error) error {
@@ -207,12 +245,13 @@ func (s *Server) tail() string {
 	if err != nil || len(text) == 0 {
 		return ""
 	}
-	return "; its log ends: " + lastLines(text)
+	return "; its log ends: " + LastLines(text)
 }
 
-func lastLines(text []byte) string {
+// LastLines returns the end of a program's output, enough to see why it failed.
+func LastLines(text []byte) string {
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-3):], " | ")
+	return strings.Join(lines[max(0, len(lines)-5):], " | ")
 }
 
 // Kill ends the server and its descendants with SIGKILL and returns when they
@@ -259,11 +298,25 @@ func (s *Server) Terminate(ctx context.Context) error {
 	}
 	patience := time.NewTimer(s.program.Patience)
 	defer patience.Stop()
-	select {
-	case <-p.Done():
-		return s.kill()
-	case <-patience.C:
-	case <-ctx.Done():
+	var again <-chan time.Time
+	if s.program.Insist > 0 {
+		ticker := time.NewTicker(s.program.Insist)
+		defer ticker.Stop()
+		again = ticker.C
+	}
+	for waiting := true; waiting; {
+		select {
+		case <-p.Done():
+			return s.kill()
+		case <-again:
+			if err := p.Signal(s.program.Shutdown); err != nil {
+				return errors.Join(fmt.Errorf("terminate %s: %w", s.Name(), err), s.kill())
+			}
+		case <-patience.C:
+			waiting = false
+		case <-ctx.Done():
+			waiting = false
+		}
 	}
 	return errors.Join(fmt.Errorf("terminate %s: it did not end within %v of %v and was killed", s.Name(), s.program.Patience, s.program.Shutdown), s.kill())
 }
@@ -301,6 +354,9 @@ func (s *Server) resume(p *Process) error {
 	}
 	return nil
 }
+
+// Awake says that the server runs and is not paused.
+func (s *Server) Awake() bool { return s.Running() && !s.Paused() }
 
 // Paused says that Pause was called and Resume was not.
 func (s *Server) Paused() bool {

@@ -121,6 +121,24 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// Fatalf makes an error of class Fatal, for what is wrong whatever a server says.
+func Fatalf(op, format string, args ...any) *Error {
+	return &Error{Class: Fatal, Op: op, Err: fmt.Errorf(format, args...)}
+}
+
+// Told is an error in other words than its cause has, which errors.Is and errors.As
+// find all the same.
+type Told struct {
+	Text  string
+	Cause error
+}
+
+func (t Told) Error() string { return t.Text }
+func (t Told) Unwrap() error { return t.Cause }
+
+// CheckServer is what to do about a server that cannot be reached.
+const CheckServer = "check the address, and whether a server runs there"
+
 // ClassOf returns the class of any error; one that is no *Error is Unknown.
 func ClassOf(err error) Class {
 	var e *Error

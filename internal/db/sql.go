@@ -1,6 +1,10 @@
 package db
 
-import "context"
+import (
+	"context"
+	"slices"
+	"strings"
+)
 
 // SQL is the model of a database that runs SQL statements in transactions.
 type SQL interface {
@@ -153,4 +157,25 @@ type BulkLoad struct {
 	Types   []Type
 	Next    func(row []Value) bool // fills row with the next row; false at the end
 	After   []string               // statements run last, such as ALTER TABLE … ADD PRIMARY KEY
+}
+
+// Shorten makes of a statement what a sentence can hold.
+func Shorten(statement string) string {
+	words := strings.Join(strings.Fields(statement), " ")
+	if len(words) > 60 {
+		words = words[:60] + " …"
+	}
+	return words
+}
+
+// IsolationName returns the one of a database's names for isolation that is meant:
+// it may come in upper case and with - or _ between its words. product is who has
+// the names.
+func IsolationName(product, name string, names []string) (string, error) {
+	own := strings.NewReplacer("-", " ", "_", " ").Replace(strings.ToLower(name))
+	own = strings.Join(strings.Fields(own), " ")
+	if slices.Contains(names, own) {
+		return own, nil
+	}
+	return "", Fatalf("choose the isolation", "%s has no isolation %q: take one of %s", product, name, strings.Join(names, ", "))
 }

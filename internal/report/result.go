@@ -42,6 +42,11 @@ type Result struct {
 	FootprintBytes  *int64  `json:"footprint_bytes"`
 	Client          *Client `json:"client"`
 
+	// FootprintPerTransfer is FootprintBytes over the committed transfers, the
+	// warm-up's included, in bytes.
+	FootprintPerTransfer *float64 `json:"footprint_bytes_per_transfer"`
+	Servers              []Server `json:"servers"` // that run on this machine; empty where none is known
+
 	Degradation *Degradation `json:"degradation"` // null without faults
 
 	Finished    bool      `json:"finished"`     // false: the run was cut off before its end
@@ -88,6 +93,41 @@ type Drive struct {
 	Kinds         map[string]uint64 `json:"committed_by_kind"`
 	Outage        *Outage           `json:"longest_gap"` // the longest time in which nothing was committed
 	Errors        []ErrorCount      `json:"errors"`
+
+	RatePlan     string              `json:"rate_plan"`             // the rate over time, as asked for; empty is a closed loop
+	Arrival      string              `json:"arrival"`               // of an open loop: uniform or poisson
+	ThinkSeconds float64             `json:"think_seconds"`         // of a closed loop, between two transactions of a client
+	Shed         uint64              `json:"shed"`                  // due while the queue was full, and so never sent
+	Clipped      uint64              `json:"clipped"`               // times that the percentiles have as an hour, because they were longer
+	MaxBacklog   uint64              `json:"max_backlog"`           // the most that were due and not sent at the end of a second
+	Pacing       *Latency            `json:"pacing_ms"`             // from due to sent where the client was free: the tool's own error
+	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"` // committed, retried (those of them that took more than one try), rejected, aborted, unknown; from when it was due
+	Interval     *Interval           `json:"tps_interval"`          // of the mean throughput
+	Steady       *Steady             `json:"steady"`
+	Histogram    *Histogram          `json:"latency_histogram"` // of committed transactions, from when they were due
+	ServiceTimes *Histogram          `json:"service_histogram"` // the same from when they were sent
+}
+
+// Interval is a confidence interval of a mean.
+type Interval struct {
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	Confidence float64 `json:"confidence"` // such as 0.95
+	Effective  float64 `json:"effective_seconds"`
+}
+
+// Steady says whether the throughput came to rest.
+type Steady struct {
+	Status string  `json:"status"` // steady, unsteady or unknown
+	From   float64 `json:"from_s"` // since the run's start; where it is steady
+	Detail string  `json:"detail"`
+}
+
+// Histogram is a distribution of durations: pairs of a bucket's upper end in
+// microseconds and how many fell into it, in ascending order, empty ones left
+// out. The buckets have two significant digits.
+type Histogram struct {
+	Buckets [][2]float64 `json:"buckets_us"`
 }
 
 // Rejected counts the transactions that a rule of the bank refused.
@@ -200,6 +240,23 @@ func (d Degradation) Loss() float64 { return 1 - d.LastTPS/d.FirstTPS }
 type Client struct {
 	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system, during the drive
 	MaxRSSBytes *int64   `json:"max_rss_bytes"`
+	Bottleneck  string   `json:"bottleneck"` // why the figures are this client's rather than the database's; empty where nothing says so
+}
+
+// Server is what one server of the database cost during the drive.
+type Server struct {
+	Name        string   `json:"name"`
+	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system
+	MaxRSSBytes *int64   `json:"max_rss_bytes"`
+}
+
+// Resource is one second of what client and servers cost.
+type Resource struct {
+	Second     int      `json:"second"`     // since the run's start
+	ClientCPU  *float64 `json:"client_cpu"` // processors kept busy
+	ClientRSS  *int64   `json:"client_rss"` // bytes
+	ServersCPU *float64 `json:"servers_cpu"`
+	ServersRSS *int64   `json:"servers_rss"`
 }
 
 // Setting is one name and its value.

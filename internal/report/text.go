@@ -149,11 +149,7 @@ func (t *text) driveLine() string {
 	if d.WarmupSeconds > 0 {
 		parts[0] += " after " + seconds(d.WarmupSeconds) + " of warm-up"
 	}
-	if d.Rate > 0 {
-		parts = append(parts, "open loop at "+rate(d.Rate)+"/s")
-	} else {
-		parts = append(parts, "closed loop")
-	}
+	parts = append(parts, d.loopText())
 	for _, key := range []string{"update", "mode"} {
 		if style := d.Style[key]; style != "" {
 			parts = append(parts, style)
@@ -174,6 +170,7 @@ func (t *text) throughput() {
 		t.head("Throughput, committed transactions per second")
 		t.out.WriteString(row("", "mean", "median", "max"))
 		t.out.WriteString(row("", optional(p.Mean), optional(p.Median), optional(p.Max)))
+		t.certainty()
 	}
 	if d.Latency == nil || d.Service == nil {
 		return
@@ -186,6 +183,9 @@ func (t *text) throughput() {
 	}{{"since due", d.Latency}, {"since sent", d.Service}} {
 		t.out.WriteString(row(l.name, ms(l.Mean), ms(l.P50), ms(l.P90), ms(l.P95), ms(l.P99), ms(l.P999), ms(l.Max)))
 	}
+	t.byOutcome()
+	t.line("pacing", d.pacingText())
+	t.line("clipped", d.clippedText())
 	if o := d.Outage; o != nil && o.Seconds >= 1 {
 		t.line("longest gap", fmt.Sprintf("%s without a commit, from second %.3g of the run", seconds(o.Seconds), o.AtSeconds))
 	}
@@ -209,8 +209,8 @@ func (t *text) outcomes() {
 		fmt.Sprintf("insufficient funds %s · no such account %s", group(d.Rejected.InsufficientFunds), group(d.Rejected.NoSuchAccount)))
 	t.count("aborted", d.Aborted, fmt.Sprintf("conflicts %s · retries %s", group(d.Conflicts), group(d.Retries)))
 	t.count("unknown", d.Unknown, "reconnects "+group(d.Reconnects))
-	if d.Backlog > 0 {
-		t.count("backlog", d.Backlog, "due, but not started when the drive ended")
+	if d.Backlog > 0 || d.Shed > 0 {
+		t.count("backlog", d.Backlog, d.backlogText(t.r.Client))
 	}
 }
 
@@ -290,7 +290,11 @@ func (t *text) cost() {
 	r := t.r
 	var parts []string
 	if r.FootprintBytes != nil {
-		parts = append(parts, "footprint", bytesText(*r.FootprintBytes)+" in the database")
+		footprint := bytesText(*r.FootprintBytes) + " in the database"
+		if each := r.FootprintPerTransfer; each != nil {
+			footprint += fmt.Sprintf(", %.0f bytes a committed transaction", *each)
+		}
+		parts = append(parts, "footprint", footprint)
 	}
 	if c := r.Client; c != nil {
 		if c.CPUSeconds != nil && r.Drive != nil {
@@ -304,6 +308,7 @@ func (t *text) cost() {
 			parts = append(parts, "client memory", bytesText(*c.MaxRSSBytes)+" at most")
 		}
 	}
+	parts = append(parts, servers(r.Servers)...)
 	if len(parts) == 0 {
 		return
 	}

@@ -25,7 +25,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	options.Start = time.Now()
 	header := c.o.Workload.Header()
 	header.Clients, header.Started, header.Database = len(options.Clients), options.Start.UnixNano(), c.result.Database
-	header.Keys = withKey(header.Keys, keyExpect, c.o.Expect.String())
+	header.Keys = withClock(withKey(header.Keys, keyExpect, c.o.Expect.String()), options.Start)
 	if c.o.Nemesis != nil {
 		header.Keys = withKey(header.Keys, keyNemesis, c.o.Script)
 		if c.o.Nodes != nil {
@@ -44,10 +44,12 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	options.History = writer
 
 	c.enter("drive")
+	c.tell(c.asked(&options))
 	driver := load.New(options)
 	endFaults := c.torment(ctx, options.Start)
+	endExpenses := c.expenses(options.Start)
 	result, err := c.watch(ctx, driver, options)
-	err = errors.Join(err, endFaults())
+	err = errors.Join(err, endExpenses(), endFaults())
 	c.leave()
 	if closing := writer.Close(); closing != nil && !errors.Is(err, closing) {
 		err = errors.Join(err, closing)
@@ -59,10 +61,14 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	c.figures(&options, result)
 	c.enter("figures")
 	defer c.leave()
-	if err = errors.Join(err, c.series(options.Warmup), c.effects()); err == nil {
-		err = ctx.Err()
+	if err = errors.Join(err, c.series(options.Warmup, result.Unsent), c.effects()); err != nil {
+		return err
 	}
-	return err
+	_, fixed := options.Plan.Fixed()
+	c.rest(c.course, fixed || options.Plan.Closed())
+	d := c.result.Drive
+	c.result.Client.Bottleneck = bottleneck(result.CPUSeconds, d.WarmupSeconds+d.Seconds, d.Pacing)
+	return ctx.Err()
 }
 
 func (c *conductor) connect(ctx context.Context, options *load.Options) error {
@@ -99,6 +105,18 @@ func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load
 	defer stop()
 	ended := make(chan struct{})
 	watched := make(chan struct{})
+	show := func() {
+		live := driver.Live()
+		state := State{
+			Done: live.Done, Total: options.Count, Elapsed: time.Since(c.begin), Of: options.Duration, Transactional: true,
+			Committed: live.Committed, Reconnecting: live.Reconnecting, Clients: len(options.Clients),
+			Counters: live, Drive: driver,
+		}
+		if second, ok := driver.Second(); ok {
+			state.Second = &second
+		}
+		c.o.Progress.Show(state)
+	}
 	go func() {
 		defer close(watched)
 		ticker := time.NewTicker(showEvery)
@@ -116,16 +134,13 @@ func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load
 				everything = nil
 				driver.Abort()
 			case <-ticker.C:
-				live := driver.Live()
-				c.o.Progress.Show(State{
-					Done: live.Done, Total: options.Count, Elapsed: time.Since(c.begin), Of: options.Duration, Transactional: true,
-					Committed: live.Committed, Reconnecting: live.Reconnecting, Clients: len(options.Clients),
-				})
+				show()
 			}
 		}
 	}()
 	result, err := driver.Run(driving)
 	close(ended)
 	<-watched
+	show()
 	return result, err
 }

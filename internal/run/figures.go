@@ -14,7 +14,7 @@ import (
 func (c *conductor) figures(options *load.Options, l *load.Result) {
 	f := l.Figures
 	d := &report.Drive{
-		Clients: len(options.Clients), Seconds: l.Elapsed.Seconds(), Rate: options.Rate,
+		Clients: len(options.Clients), Seconds: l.Elapsed.Seconds(),
 		Committed: f.Committed, Aborted: f.Aborted, Unknown: f.Unknown,
 		Rejected: report.Rejected{
 			InsufficientFunds: f.Rejected[history.InsufficientFunds], NoSuchAccount: f.Rejected[history.NoSuchAccount],
@@ -23,6 +23,20 @@ func (c *conductor) figures(options *load.Options, l *load.Result) {
 		Latency: latency(&f.Latency), Service: latency(&f.Service),
 		WarmupSeconds: options.Warmup.Seconds(), Interrupted: l.Interrupted, Backlog: l.Backlog, Reconnects: l.Reconnects,
 		Style: c.o.Workload.Header().Keys, Kinds: map[string]uint64{}, Errors: []report.ErrorCount{},
+	}
+	pacing(d, options, l)
+	d.Histogram, d.ServiceTimes = histogram(&f.Latency), histogram(&f.Service)
+	d.Outcomes = map[string]*report.Latency{}
+	for name, s := range map[string]*stats.Summary{
+		"committed": &f.Latency, "retried": &f.LatencyRetried, "rejected": &f.LatencyRejected,
+		"aborted": &f.LatencyAborted, "unknown": &f.LatencyUnknown,
+	} {
+		if s.Count > 0 {
+			d.Outcomes[name] = latency(s)
+		}
+	}
+	if f.Clipped > 0 {
+		c.log.Warn("times longer than an hour count as an hour in the percentiles; mean and max have them as they are", "count", f.Clipped)
 	}
 	for kind, n := range f.ByKind {
 		d.Kinds[kind.String()] = n
@@ -40,6 +54,43 @@ func (c *conductor) figures(options *load.Options, l *load.Result) {
 	c.result.Drive = d
 	c.result.Client = &report.Client{CPUSeconds: known(l.CPUSeconds), MaxRSSBytes: known(l.MaxRSSBytes)}
 	c.log.Info("drove", "committed", d.Committed, "aborted", d.Aborted, "unknown", d.Unknown, "seconds", d.Seconds, "interrupted", d.Interrupted)
+}
+
+// pacing writes how fast the drive was asked to be, and how far it was that.
+func pacing(d *report.Drive, options *load.Options, l *load.Result) {
+	d.ThinkSeconds, d.Shed, d.Clipped = options.Think.Seconds(), l.Shed, l.Figures.Clipped
+	d.Pacing = latency(&l.Figures.Pacing)
+	if options.Plan.Closed() {
+		if options.Think > 0 {
+			d.Arrival = options.Arrival.String()
+		}
+		return
+	}
+	d.RatePlan, d.Arrival = options.Plan.String(), options.Arrival.String()
+	fixed, ok := options.Plan.Fixed()
+	if d.Rate = fixed; ok {
+		return
+	}
+	whole := options.Warmup + l.Elapsed // of stages the mean that was asked for
+	if options.Duration > 0 {
+		whole = options.Duration
+	}
+	if s := whole.Seconds(); s > 0 {
+		d.Rate = options.Plan.Expected(whole) / s
+	}
+}
+
+// histogram is nil where nothing was measured.
+func histogram(s *stats.Summary) *report.Histogram {
+	buckets := s.Buckets()
+	if len(buckets) == 0 {
+		return nil
+	}
+	h := &report.Histogram{Buckets: make([][2]float64, 0, len(buckets))}
+	for _, b := range buckets {
+		h.Buckets = append(h.Buckets, [2]float64{float64(b.Upper) / float64(time.Microsecond), float64(b.Count)})
+	}
+	return h
 }
 
 // known is nil where a platform or a run has not told.
@@ -61,8 +112,9 @@ func latency(s *stats.Summary) *report.Latency {
 }
 
 // series reads the recorded history for the course of the drive: series.csv, the
-// throughput of its whole seconds, and the longest gap.
-func (c *conductor) series(warmup time.Duration) error {
+// throughput of its whole seconds, the longest queue and the longest gap. unsent
+// is what waited and was never sent, as load.Result has it.
+func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	recorded, err := history.Open(c.o.Dir.History())
 	if err != nil {
 		return err
@@ -72,8 +124,16 @@ func (c *conductor) series(warmup time.Duration) error {
 	if err := line.Read(recorded.Transactions()); err != nil {
 		return err
 	}
+	if err := line.AddUnsent(unsent); err != nil {
+		return err
+	}
 	seconds := line.Series()
 	d := c.result.Drive
+	if d.RatePlan != "" {
+		for _, s := range seconds {
+			d.MaxBacklog = max(d.MaxBacklog, s.Waiting)
+		}
+	}
 	from := int((warmup + time.Second - 1) / time.Second)
 	if to := int((warmup.Seconds() + d.Seconds)); to > from {
 		_, median, most := stats.TPS(seconds, from, to)
@@ -83,5 +143,6 @@ func (c *conductor) series(warmup time.Duration) error {
 	if gap := line.LongestGapUntil(end); gap.Length() > 0 {
 		d.Outage = &report.Outage{AtSeconds: gap.From.Seconds(), Seconds: gap.Length().Seconds()}
 	}
+	c.course = seconds
 	return c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return stats.WriteSeries(w, seconds) })
 }

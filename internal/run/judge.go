@@ -108,13 +108,28 @@ func reason(results []check.Result, verdict check.Status, committed uint64, expe
 	case verdict == check.Invalid:
 		return fmt.Sprintf("The checks %s found violations.", sentence(names))
 	case verdict == check.Valid:
-		return fmt.Sprintf("All %d required checks hold over %d committed transactions: the database kept what %s promises.", len(names), committed, expect)
+		return fmt.Sprintf("%s over %s: the database kept what %s promises.", holding(names), transactions(committed), expect)
 	case len(names) == 1:
 		return fmt.Sprintf("The check %s could not be decided%s.", names[0], cause(results))
 	case len(names) > 1:
 		return fmt.Sprintf("The checks %s could not be decided%s.", sentence(names), cause(results))
 	}
 	return "No check was made."
+}
+
+// holding says that the required checks of these names hold.
+func holding(names []string) string {
+	if len(names) == 1 {
+		return fmt.Sprintf("The one required check, %s, holds", names[0])
+	}
+	return fmt.Sprintf("All %d required checks hold", len(names))
+}
+
+func transactions(committed uint64) string {
+	if committed == 1 {
+		return "1 committed transaction"
+	}
+	return fmt.Sprintf("%d committed transactions", committed)
 }
 
 // cause returns what all required checks that are undecided say of it, to stand

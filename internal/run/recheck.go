@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"strings"
 	"time"
 
 	"stroppy/internal/check"
@@ -19,8 +20,6 @@ import (
 // What a history's header keeps for a later check.
 const (
 	keyExpect = "expect" // the level that the verdict is about
-	keyDrive  = "drive"  // driveNone: an end state alone, nothing was driven
-	driveNone = "none"
 
 	keyNemesis        = "nemesis" // the script, a line a fault
 	keyNodes          = "nodes"   // there: every node is to be compared
@@ -37,17 +36,35 @@ func withKey(keys map[string]string, key, value string) map[string]string {
 	return keys
 }
 
+// withClock adds the clock on which a run's times are, where it is known.
+func withClock(keys map[string]string, start time.Time) map[string]string {
+	if clock, ok := clockAt(start); ok {
+		return withKey(keys, check.KeyClock, clock.String())
+	}
+	return keys
+}
+
+// Promised returns the level that the verdict on a recorded run is about, as it
+// was recorded; empty where it was not.
+func Promised(h history.Header) string { return h.Keys[keyExpect] }
+
 // CheckOptions are the check of a run that was driven before, or of what a
 // database holds.
 type CheckOptions struct {
-	Dir    *Directory
+	Dir    *Directory      // where the verdict goes
 	Expect isolation.Level // unknown: what the run recorded
 
+	// Runs are the directories of runs against one bank, of different numbers, to
+	// be checked together, and of end states of it. Dir is a new one then, and
+	// holds the end state that is downloaded. None: the run in Dir is checked.
+	Runs    []string
+	Command string // repeats the check of Runs
+
 	// Check is the workload's own.
-	Check func(ctx context.Context, dir string, expect isolation.Level) ([]check.Result, error)
+	Check func(ctx context.Context, dirs []string, expect isolation.Level) ([]check.Result, error)
 
 	// Workload and Database are there to download the end state; nil: the one
-	// that the directory holds is used.
+	// that the directories hold is used.
 	Workload    workload.Workload
 	Database    db.Database
 	DatabaseURL string // as it may be shown
@@ -59,15 +76,19 @@ type CheckOptions struct {
 	Scrub    func(string) string
 }
 
-// Check holds a recorded run against what it promised, and writes the verdict
-// into its result.json; where that fails the error is an *UnsavedError and the
-// result is whole. The answer depends on the directory alone.
+// Check holds recorded runs against what they promised, and writes the verdict
+// into the result.json of Dir; where that fails the error is an *UnsavedError and
+// the result is whole. The answer depends on the directories alone.
 func Check(ctx context.Context, o CheckOptions) (*report.Result, error) {
 	c := newConductor(Options{
 		Workload: o.Workload, Database: o.Database, Dir: o.Dir, DatabaseURL: o.DatabaseURL, Isolation: o.Isolation,
 		Expect: o.Expect, Stroppy: o.Stroppy, Progress: o.Progress, Scrub: o.Scrub,
 	})
-	err := c.recheck(ctx, o)
+	held := c.recheck
+	if len(o.Runs) > 0 {
+		held = c.together
+	}
+	err := held(ctx, o)
 	if err != nil {
 		err = c.scrubbed(err)
 		c.log.Error("check failed", "error", err)
@@ -92,7 +113,7 @@ func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 			return err
 		}
 	}
-	facts, err := Recall(o.Dir.History())
+	facts, err := Recall(ctx, o.Dir.History())
 	if err != nil {
 		return err
 	}
@@ -100,7 +121,7 @@ func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 		return fmt.Errorf("check %s: it does not say which level was promised: give it with --expect", o.Dir.Path)
 	}
 	c.enter("check")
-	results, err := o.Check(ctx, o.Dir.Path, c.o.Expect)
+	results, err := o.Check(ctx, []string{o.Dir.Path}, c.o.Expect)
 	c.leave()
 	if err != nil {
 		return err
@@ -126,10 +147,12 @@ func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 	case !facts.Driven:
 		r.Reason = "Only what the database holds was checked, and not what was acknowledged: give the run directory of pay, as in `stroppy check RUN_DIR --db URL`."
 	case !facts.Complete:
-		r.Reason = "The run was cut off, so not all that it sent is recorded. " + r.Reason
+		r.Reason = cutOff + r.Reason
 	}
 	return nil
 }
+
+const cutOff = "The run was cut off, so not all that it sent is recorded. "
 
 // Facts are what a recorded history says about itself.
 type Facts struct {
@@ -140,17 +163,21 @@ type Facts struct {
 }
 
 // Recall reads a run's history folder.
-func Recall(dir string) (Facts, error) {
+func Recall(ctx context.Context, dir string) (Facts, error) {
 	recorded, err := history.Open(dir)
 	if err != nil {
 		return Facts{}, err
 	}
 	defer recorded.Close()
 	f := Facts{Header: recorded.Header(), Complete: recorded.Complete()}
-	f.Driven = f.Header.Keys[keyDrive] != driveNone
+	f.Driven = check.Driven(f.Header)
+	read := 0
 	for record, err := range recorded.Transactions() {
 		if err != nil {
 			break // the check tells of it
+		}
+		if read++; read%4096 == 0 && ctx.Err() != nil {
+			return f, fmt.Errorf("read the history of the run: %w", context.Cause(ctx))
 		}
 		if record.Outcome == history.Committed && record.Kind != history.Audit {
 			f.Committed++
@@ -212,28 +239,68 @@ func (c *conductor) fetch(ctx context.Context, fresh bool) error {
 			return err
 		}
 	}
+	if fresh {
+		if err := c.look(ctx, nil); err != nil {
+			return err
+		}
+		c.result.Workload, c.result.Seed, c.result.Finished = c.o.Workload.Name(), c.o.Workload.Header().Seed, true
+		if err := c.empty(nil); err != nil {
+			return err
+		}
+		return c.download(ctx)
+	}
+	header, err := Header(c.o.Dir.Path)
+	if err == nil {
+		err = c.look(ctx, []history.Header{header})
+	}
+	if err != nil {
+		return err
+	}
+	return c.download(ctx)
+}
+
+// ReloadedError says that the database holds a later load of the bank than the
+// one that was driven.
+type ReloadedError struct{ Run, Last uint64 }
+
+func (e *ReloadedError) Error() string {
+	return fmt.Sprintf("this is the recording of run %d of a bank, and the bank in this database has had %d so far: it was loaded anew since, and what was recorded is gone", e.Run, e.Last)
+}
+
+// look finds the bank that the runs were driven against. Its run numbers only
+// grow until it is loaded anew.
+func (c *conductor) look(ctx context.Context, runs []history.Header) error {
 	c.enter("attach")
 	loaded, err := c.o.Workload.Look(ctx)
 	c.leave()
 	if err != nil {
 		return err
 	}
-	if fresh {
-		c.result.Load, c.result.Workload = Loaded(loaded), c.o.Workload.Name()
-		header := c.o.Workload.Header()
-		header.Database, header.Started, header.Clients = c.result.Database, time.Now().UnixNano(), 0
-		header.Keys = withKey(withKey(header.Keys, keyExpect, c.o.Expect.String()), keyDrive, driveNone)
-		c.result.Seed, c.result.Finished = header.Seed, true
-		if err := empty(c.o.Dir.History(), header); err != nil {
-			return err
+	if c.result.Load == nil {
+		c.result.Load = Loaded(loaded)
+	}
+	if v, ok := c.o.Database.(db.Volatile); ok && v.Volatile() {
+		return nil
+	}
+	next := c.o.Workload.Header().Run
+	for _, h := range runs {
+		if check.Driven(h) && h.Run >= next {
+			return &ReloadedError{Run: h.Run, Last: next - 1}
 		}
 	}
-	return c.download(ctx)
+	return nil
 }
 
-// empty records that nothing was driven.
-func empty(dir string, header history.Header) error {
-	writer, err := history.Create(dir, header, 1)
+// empty records that nothing was driven into this directory, and which runs had
+// ended before the end state in it was downloaded.
+func (c *conductor) empty(ended []string) error {
+	header := c.o.Workload.Header()
+	header.Database, header.Started, header.Clients = c.result.Database, time.Now().UnixNano(), 0
+	header.Keys = withKey(withKey(header.Keys, keyExpect, c.o.Expect.String()), check.KeyDrive, check.DriveNone)
+	if len(ended) > 0 {
+		header.Keys = withKey(header.Keys, check.KeyEnded, strings.Join(ended, " "))
+	}
+	writer, err := history.Create(c.o.Dir.History(), header, 1)
 	if err != nil {
 		return err
 	}

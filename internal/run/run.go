@@ -16,6 +16,8 @@ import (
 	"stroppy/internal/isolation"
 	"stroppy/internal/load"
 	"stroppy/internal/report"
+	"stroppy/internal/resource"
+	"stroppy/internal/stats"
 	"stroppy/internal/workload"
 )
 
@@ -56,6 +58,8 @@ type Options struct {
 	// Nodes are those of the cluster that is driven, once it is whole; nil: the
 	// database is not looked at node by node. It is asked for after Attach.
 	Nodes func() []Node
+	// Servers are the database's own processes, where they run on this machine.
+	Servers []resource.Group
 
 	Progress Progress
 	// Interrupt, once closed, ends the drive early; the run goes on with what
@@ -87,7 +91,11 @@ type State struct {
 	Reconnecting  int // clients that have lost the database
 	Clients       int
 	Committed     uint64
-	Transactional bool // Done counts transactions
+	Transactional bool // Done counts transactions; what follows is known then
+
+	Counters load.Counters
+	Second   *stats.Second // the last whole one of the drive; nil before it
+	Drive    Drive
 }
 
 // Run carries the run out. With an error the result holds what was known until
@@ -105,9 +113,11 @@ func Run(ctx context.Context, o Options) (*report.Result, error) {
 		if c.started {
 			err = errors.Join(err, c.save())
 		}
+		c.tell(nil)
 		return c.result, err
 	}
 	c.result.Finished = true
+	c.tell(nil)
 	c.log.Info("run ends", "verdict", c.result.Verdict, "reason", c.result.Reason)
 	if err := c.save(); err != nil {
 		return c.result, &UnsavedError{err}
@@ -135,9 +145,10 @@ type conductor struct {
 	phase   string
 	untimed bool // what is done now is no part of the run itself
 
-	committed uint64 // by the drive, its warm-up included
-	unwhole   string // why the database did not become whole after the last heal
-	judging   bool   // the run itself is judged, not a recording of it
+	course    []stats.Second // of the drive
+	committed uint64         // by the drive, its warm-up included
+	unwhole   string         // why the database did not become whole after the last heal
+	judging   bool           // the run itself is judged, not a recording of it
 }
 
 func newConductor(o Options) *conductor {
@@ -151,7 +162,7 @@ func newConductor(o Options) *conductor {
 			Schema: report.Schema, Verdict: "unknown", Reason: "The run was cut off before its end.",
 			DatabaseURL: o.DatabaseURL, Seed: o.Seed,
 			StartedAt: time.Now().UTC().Format(time.RFC3339),
-			Checks:    []report.Check{}, Faults: []report.Fault{}, Settings: []report.Setting{}, Phases: []report.Phase{},
+			Checks:    []report.Check{}, Faults: []report.Fault{}, Settings: []report.Setting{}, Phases: []report.Phase{}, Servers: []report.Server{},
 			Scenario: []report.Setting{}, Stroppy: o.Stroppy,
 			Machine: fmt.Sprintf("%s/%s, %d processors", runtime.GOOS, runtime.GOARCH, runtime.NumCPU()),
 		},
@@ -188,6 +199,7 @@ func (c *conductor) enter(phase string) {
 	c.leave()
 	c.phase, c.begin = phase, time.Now()
 	c.o.Progress.Begin(phase)
+	c.tell(nil)
 	c.log.Info("phase begins", "phase", phase)
 }
 
@@ -279,6 +291,10 @@ func (c *conductor) footprint(ctx context.Context) {
 		return
 	}
 	c.result.FootprintBytes = &bytes
+	if c.committed > 0 {
+		each := float64(bytes) / float64(c.committed)
+		c.result.FootprintPerTransfer = &each
+	}
 }
 
 // save writes result.json.

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -10,212 +9,114 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
 )
 
-func within(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
+// teller writes keys by one node.
+type teller struct{ *node }
+
+func (t teller) Pay(ctx context.Context, id string) error {
+	return t.ask(ctx, 2*time.Second, "/v3/kv/put", map[string][]byte{"key": []byte("paid/" + id), "value": []byte("x")}, nil)
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+func (teller) Close() {}
+
+func kind() clustertest.Kind {
+	return clustertest.Kind{
+		Engine: "etcd",
+		Launch: clustertest.Launcher(Start),
+		Teller: func(ctx context.Context, c cluster.Cluster, i, try int) (clustertest.Teller, error) {
+			nodes := c.(*Cluster).List()
+			if n := nodes[try%len(nodes)]; n.Awake() {
+				return teller{n}, nil
+			}
+			return nil, errors.New("the node does not run")
+		},
+		Holds: func(ctx context.Context, c cluster.Cluster, number int) (map[string]string, error) {
+			n, err := c.(*Cluster).Node(number)
+			if err != nil {
+				return nil, err
+			}
+			var answer struct{ KVs []struct{ Key, Value []byte } }
+			question := map[string]any{"key": []byte("paid/"), "range_end": []byte("paid0")}
+			err = n.ask(ctx, 10*time.Second, "/v3/kv/range", question, &answer)
+			held := map[string]string{}
+			for _, kv := range answer.KVs {
+				held[strings.TrimPrefix(string(kv.Key), "paid/")] = string(kv.Value)
+			}
+			return held, err
+		},
 	}
 }
 
-func startOrSkip(t *testing.T, o cluster.Options) *Cluster {
+// leaderOf returns the node that leads, and the others.
+func leaderOf(t *testing.T, c *Cluster) (leader *node, followers []*node) {
 	t.Helper()
-	began := time.Now()
-	c, err := Start(within(t, time.Minute), o)
-	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
-		t.Skip("skipped engine: etcd: install the Debian package " + missing.Package)
-	}
-	must(t, err)
-	t.Logf("%d nodes up in %v (loopback: %q)", o.Nodes, time.Since(began), c.Network().Loopback())
-	t.Cleanup(func() {
-		began := time.Now()
-		if err := c.Stop(); err != nil {
-			t.Error(err)
-		}
-		t.Logf("gone in %v", time.Since(began))
-	})
-	return c
-}
-
-func leaderOf(t *testing.T, c *Cluster) *node {
-	t.Helper()
-	number, err := c.Leader(within(t, time.Minute))
-	must(t, err)
-	n, err := c.node(number)
-	must(t, err)
-	return n
-}
-
-func followersOf(t *testing.T, c *Cluster) []*node {
-	t.Helper()
-	leader := leaderOf(t, c)
-	return slices.DeleteFunc(c.list(), func(n *node) bool { return n == leader })
+	n, _ := clustertest.Leader(t, c)
+	return n.(*node), c.Others(n.(*node))
 }
 
 // TestCluster hurts one cluster in every way, in its own network where the user
 // may have one.
 func TestCluster(t *testing.T) {
-	c := startOrSkip(t, cluster.Options{Nodes: 3, InMemory: true})
+	c := kind().Start(t, cluster.Options{Nodes: 3}).(*Cluster)
+	if want := "etcd://" + strings.Join(c.Endpoints(), ","); c.URL() != want || c.NodeURL(2) != "etcd://"+c.Endpoints()[2] {
+		t.Errorf("the URLs are %s and %s, want %s", c.URL(), c.NodeURL(2), want)
+	}
+	kind().Hurt(t, c)
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *Cluster)
 	}{
-		{"life", testLife}, {"partition", testPartition}, {"move leader", testMoveLeader}, {"kill all", testKillAll},
-		{"replace", testReplace},
-		{"majority", testMajority}, {"resize", testResize},
+		{"linearizable", testLinearizable}, {"replace two", testReplaceTwo}, {"majority", testMajority},
+		{"resize and replace", testResizeAndReplace}, {"resize", func(t *testing.T, c *Cluster) { kind().Resize(t, c) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			test.run(t, c)
 			if !t.Failed() {
-				must(t, c.Whole(within(t, time.Minute)))
+				clustertest.Must(t, c.Whole(clustertest.Within(t, clustertest.Patience)))
 			}
 		})
 	}
 }
 
-func testLife(t *testing.T, c *Cluster) {
-	ctx := within(t, time.Minute)
-	if want := "etcd://" + strings.Join(c.Endpoints(), ","); c.URL() != want || len(c.Nodes()) != 3 {
-		t.Errorf("URL is %s, want %s", c.URL(), want)
-	}
-	if want := "etcd://" + c.Endpoints()[2]; c.NodeURL(2) != want || c.NodeURL(3) != "" {
-		t.Errorf("NodeURL(2) is %s, want %s", c.NodeURL(2), want)
-	}
-	l := startLoad(t, c)
-	first := leaderOf(t, c)
-	must(t, first.Kill())
-	must(t, first.Kill()) // of a dead node
-	if first.Running() || len(first.PIDs()) > 0 {
-		t.Error("the killed node runs")
-	}
-	if first.Pause() == nil {
-		t.Error("a dead node was paused")
-	}
-	second := leaderOf(t, c)
-	if second == first {
-		t.Errorf("the dead node %s leads", first.Name())
-	}
-	l.goesOn(t)
-	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
-	defer cancel()
-	if err := c.Whole(short); err == nil || !strings.Contains(err.Error(), first.Name()) {
-		t.Errorf("with %s dead the cluster is whole: %v", first.Name(), err)
-	}
-	must(t, first.Restart(ctx))
-	must(t, first.read(ctx))
-
-	must(t, second.Pause())
-	if third := leaderOf(t, c); third == second {
-		t.Errorf("the paused node %s leads", second.Name())
-	}
-	l.goesOn(t)
-	must(t, second.Resume())
-	must(t, second.Terminate(ctx))
-	l.goesOn(t)
-	must(t, second.Restart(ctx))
-	l.verify(t)
-}
-
-// testPartition cuts the leader off from the others; the client reaches all.
-func testPartition(t *testing.T, c *Cluster) {
-	ctx := within(t, time.Minute)
-	old := leaderOf(t, c)
-	var cuts []cluster.Cut
-	for _, n := range c.list() {
-		if n != old {
-			cuts = append(cuts, cluster.Cut{From: old.Number(), To: n.Number()}, cluster.Cut{From: n.Number(), To: old.Number()})
-		}
-	}
-	l := startLoad(t, c)
-	heal, err := c.Network().Cut(ctx, cuts)
-	if c.Network().Loopback() != "" {
-		if err == nil {
-			t.Error("the loopback network was cut")
-		}
-		return
-	}
-	must(t, err)
-	must(t, persist(ctx, func() error {
-		if leader := leaderOf(t, c); leader == old {
-			return fmt.Errorf("%s leads although it is cut off", old.Name())
-		}
-		return nil
-	}))
-	l.goesOn(t)
-	if old.read(ctx) == nil {
+// testLinearizable holds that a leader that is cut off answers no linearizable
+// read, and does not lead.
+func testLinearizable(t *testing.T, c *Cluster) {
+	old, followers := leaderOf(t, c)
+	heal := clustertest.Cut(t, c, old.Number(), followers[0].Number(), followers[1].Number())
+	clustertest.Succeeds(t, c, old)
+	if old.read(clustertest.Within(t, clustertest.Patience)) == nil {
 		t.Error("a node that is cut off answers a linearizable read")
 	}
-	must(t, heal())
-	l.verify(t)
-}
-
-func testMoveLeader(t *testing.T, c *Cluster) {
-	ctx := within(t, time.Minute)
-	for _, n := range []int{0, 2, 2, 1} {
-		must(t, c.MoveLeader(ctx, n))
-		if leader := leaderOf(t, c); leader.Number() != n {
-			t.Errorf("%s leads, not n%d", leader.Name(), n)
-		}
-	}
-	if c.MoveLeader(ctx, 3) == nil {
-		t.Error("a node that is not there leads")
-	}
-	n := followersOf(t, c)[0]
-	must(t, n.Kill())
-	if c.MoveLeader(ctx, n.Number()) == nil {
+	heal()
+	dead, _ := leaderOf(t, c)
+	clustertest.Must(t, dead.Kill())
+	if c.MoveLeader(clustertest.Within(t, clustertest.Patience), dead.Number()) == nil {
 		t.Error("a dead node leads")
 	}
-	must(t, n.Restart(ctx))
+	clustertest.Must(t, dead.Restart(clustertest.Within(t, clustertest.Patience)))
 }
 
-func testKillAll(t *testing.T, c *Cluster) {
-	l := startLoad(t, c)
-	var wg sync.WaitGroup
-	for _, n := range c.list() {
-		wg.Go(func() {
-			if err := n.Kill(); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	must(t, c.restartAll(within(t, time.Minute)))
-	l.goesOn(t)
-	l.verify(t)
-}
-
-// testReplace replaces the leader and a follower at once, which must not take
+// testReplaceTwo replaces the leader and a follower at once, which must not take
 // the data of both away before one of them is back.
-func testReplace(t *testing.T, c *Cluster) {
-	l := startLoad(t, c)
-	ctx := within(t, time.Minute)
-	began := time.Now()
+func testReplaceTwo(t *testing.T, c *Cluster) {
+	p := kind().Pay(t, c)
+	ctx := clustertest.Within(t, clustertest.Patience)
+	leader, followers := leaderOf(t, c)
 	var wg sync.WaitGroup
-	for _, n := range []*node{leaderOf(t, c), followersOf(t, c)[0]} {
+	for _, n := range []*node{leader, followers[0]} {
 		old, address := n.id.Load(), n.client
-		mark := filepath.Join(n.Dir(), "mark")
-		must(t, os.WriteFile(mark, nil, 0o600))
 		wg.Go(func() {
 			if err := n.Replace(ctx); err != nil {
 				t.Error(err)
-			}
-			if _, err := os.Stat(mark); err == nil {
-				t.Error("the old data are there")
 			}
 			if n.id.Load() == old || n.client != address {
 				t.Errorf("the node is member %x, was %x, at %s, was %s", n.id.Load(), old, n.client, address)
@@ -223,19 +124,18 @@ func testReplace(t *testing.T, c *Cluster) {
 		})
 	}
 	wg.Wait()
-	t.Logf("replaced in %v", time.Since(began))
-	l.goesOn(t)
-	l.verify(t)
+	p.GoOn(20)
+	p.EndWell("replace two at once")
 }
 
 // testMajority holds that no data are taken away that may be the only copy, and
 // that a node that lost its data in vain joins when it can.
 func testMajority(t *testing.T, c *Cluster) {
-	ctx := within(t, time.Minute)
-	followers := followersOf(t, c)
+	ctx := clustertest.Within(t, clustertest.Patience)
+	_, followers := leaderOf(t, c)
 	n, other := followers[0], followers[1]
-	l := startLoad(t, c)
-	must(t, other.Kill())
+	p := kind().Pay(t, c)
+	clustertest.Must(t, other.Kill())
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	if err := n.Replace(short); err == nil || !strings.Contains(err.Error(), "1 nodes answer without it, and 2 of 3 are needed") {
@@ -244,108 +144,64 @@ func testMajority(t *testing.T, c *Cluster) {
 	if !n.Running() {
 		t.Error("the replacement that was refused has killed the node")
 	}
-	must(t, other.Restart(ctx))
+	clustertest.Must(t, other.Restart(ctx))
 
 	// The data are gone, and the replacement stops there.
 	n.joined.Store(false)
-	must(t, n.Kill())
-	must(t, os.RemoveAll(filepath.Join(n.Dir(), "member")))
-	must(t, n.Restart(ctx))
-	l.goesOn(t)
-	l.verify(t)
+	clustertest.Must(t, n.Kill())
+	clustertest.Must(t, os.RemoveAll(filepath.Join(n.Dir(), "member")))
+	clustertest.Must(t, n.Restart(ctx))
+	p.GoOn(20)
+	p.EndWell("lose a node's data in vain")
 }
 
-func testResize(t *testing.T, c *Cluster) {
-	ctx := within(t, time.Minute)
-	l := startLoad(t, c)
-	began := time.Now()
-	other, replaced := followersOf(t, c)[0], make(chan error, 1)
-	go func() { replaced <- other.Replace(ctx) }()
+// testResizeAndReplace adds a node while another one is replaced.
+func testResizeAndReplace(t *testing.T, c *Cluster) {
+	ctx := clustertest.Within(t, clustertest.Patience)
+	_, followers := leaderOf(t, c)
+	p, replaced := kind().Pay(t, c), make(chan error, 1)
+	go func() { replaced <- followers[0].Replace(ctx) }()
 	number, err := c.Add(ctx)
-	must(t, errors.Join(err, <-replaced))
-	t.Logf("a node added and another replaced in %v", time.Since(began))
-	if number != 3 || len(c.Nodes()) != 4 || c.Nodes()[3].Name() != "n3" || !strings.HasSuffix(c.URL(), ","+strings.TrimPrefix(c.NodeURL(3), "etcd://")) {
-		t.Errorf("the new node has the number %d; the cluster is %s", number, c.URL())
+	clustertest.Must(t, errors.Join(err, <-replaced))
+	clustertest.Must(t, c.Remove(ctx, followers[1].Number()))
+	dead, err := c.Node(number)
+	clustertest.Must(t, err)
+	clustertest.Must(t, dead.Kill())
+	clustertest.Must(t, c.Remove(ctx, number))
+	if number, err = c.Add(ctx); err != nil {
+		t.Errorf("no node was added in place of %d: %v", number, err)
 	}
-	must(t, c.Whole(ctx))
-	must(t, c.MoveLeader(ctx, number))
-	leader := leaderOf(t, c)
-	began = time.Now()
-	must(t, c.Remove(ctx, number))
-	t.Logf("the leader removed in %v", time.Since(began))
-	if _, err := os.Stat(leader.Dir()); err == nil || leader.Running() {
-		t.Error("the removed node is there")
-	}
-	if err := leader.Restart(ctx); !errors.Is(err, errRemoved) {
-		t.Errorf("restart a removed node: %v", err)
-	}
-	if c.Remove(ctx, number) == nil {
-		t.Error("a node was removed twice")
-	}
-	dead := followersOf(t, c)[0]
-	must(t, dead.Kill())
-	must(t, c.Remove(ctx, dead.Number()))
-	if number, err = c.Add(ctx); err != nil || number != 4 {
-		t.Errorf("the next node has the number %d: %v", number, err)
-	}
-	l.goesOn(t)
-	l.verify(t)
+	p.EndWell("add and replace at once, remove a dead one")
 }
 
-func TestStopLeavesNothing(t *testing.T) {
-	dir := t.TempDir()
-	c := startOrSkip(t, cluster.Options{Nodes: 1, Dir: dir, Loopback: true, Params: url.Values{"set.snapshot-count": {"1000"}}})
-	n := c.list()[0]
-	ctx := within(t, time.Minute)
-	if err := n.Replace(ctx); err == nil || !n.Running() {
-		t.Errorf("the only node was replaced: %v", err)
-	}
-	if c.Remove(ctx, 0) == nil {
-		t.Error("the only node was removed")
-	}
-	pids := n.PIDs()
-	if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pids[0])); err != nil || !strings.Contains(string(line), "--snapshot-count=1000") {
-		t.Errorf("the server runs as %q, %v", line, err)
-	}
-	must(t, n.Pause()) // a paused node must go too
-	must(t, c.Stop())
-	must(t, c.Stop())
-	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
-		t.Errorf("left in the folder: %v", left)
-	}
-	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pids[0])); err == nil {
-		t.Error("the process is there")
-	}
-	if conn, err := net.Dial("tcp", n.client); err == nil {
-		conn.Close()
-		t.Error("something still listens on the node's port")
-	}
-	if err := n.Restart(ctx); !errors.Is(err, errStopped) {
-		t.Errorf("restart a node of a stopped cluster: %v", err)
-	}
-	if _, err := c.Add(ctx); !errors.Is(err, errStopped) {
-		t.Errorf("add a node to a stopped cluster: %v", err)
-	}
+func TestOne(t *testing.T) {
+	k := kind()
+	k.Params = url.Values{"set.snapshot-count": {"1000"}}
+	k.One(t, func(t *testing.T, c cluster.Cluster) {
+		if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.Nodes()[0].PIDs()[0])); err != nil || !strings.Contains(string(line), "--snapshot-count=1000") {
+			t.Errorf("the server runs as %q, %v", line, err)
+		}
+	})
 }
 
 // TestStopEndsWaiting stops a cluster while a node waits for a majority that
 // never comes.
 func TestStopEndsWaiting(t *testing.T) {
-	c := startOrSkip(t, cluster.Options{Nodes: 3, InMemory: true, Loopback: true})
-	nodes, dir := c.list(), c.dir
+	c := kind().Start(t, cluster.Options{Nodes: 3, Loopback: true}).(*Cluster)
+	nodes, dir := c.List(), c.Dir()
 	for _, n := range nodes {
-		must(t, n.Kill())
+		clustertest.Must(t, n.Kill())
 	}
 	waiting := make(chan error)
 	go func() { waiting <- nodes[0].Restart(t.Context()) }()
-	must(t, persist(within(t, time.Minute), func() error {
+	clustertest.Must(t, cluster.Persist(clustertest.Within(t, clustertest.Patience), func() error {
 		if !nodes[0].Running() {
 			return errors.New("the node was not started")
 		}
 		return nil
 	}))
-	must(t, c.Stop())
-	if err := <-waiting; !errors.Is(err, errStopped) {
+	clustertest.Must(t, c.Stop())
+	if err := <-waiting; !errors.Is(err, cluster.ErrStopped) {
 		t.Errorf("a node that was waited for when the cluster was stopped: %v", err)
 	}
 	if _, err := os.Stat(dir); err == nil {
@@ -354,67 +210,35 @@ func TestStopEndsWaiting(t *testing.T) {
 }
 
 func TestStartRefuses(t *testing.T) {
-	used := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(used, "n0"), 0o700))
-	var missing cluster.MissingError
-	for _, test := range []struct {
-		o    cluster.Options
-		want string
-	}{
-		{cluster.Options{}, "at least 1"},
-		{cluster.Options{Nodes: 1, Params: url.Values{"sync": {"off"}}}, "parameter sync: etcd has none"},
-		{cluster.Options{Nodes: 1, Params: url.Values{"set.data-dir": {"/"}}}, "parameter set.data-dir: "},
-		{cluster.Options{Nodes: 1, Params: url.Values{"set.initial-cluster": {"x"}}}, "parameter set.initial-cluster: "},
-		{cluster.Options{Nodes: 1, Dir: used, Loopback: true}, "take another folder"},
-		{cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: url.Values{"set.heartbeat-interval": {"1000"}}}, "should be at least as 5 times"},
-	} {
-		c, err := Start(within(t, time.Minute), test.o)
-		if err == nil {
-			must(t, c.Stop())
-		}
-		if !errors.As(err, &missing) && (err == nil || !strings.Contains(err.Error(), test.want)) {
-			t.Errorf("%+v gives %v, want %q", test.o, err, test.want)
-		}
-	}
-	if _, err := os.Stat(filepath.Join(used, "n0")); err != nil {
-		t.Errorf("the folder of somebody else was removed: %v", err)
-	}
-	t.Setenv("PATH", t.TempDir())
-	if _, err := Start(t.Context(), cluster.Options{Nodes: 1}); !errors.As(err, &missing) || missing.Package != "etcd-server" {
-		t.Errorf("without the binary: %v", err)
-	}
+	kind().Refuses(t, []string{"etcd-server"}, []clustertest.Refusal{
+		{Query: "sync=off", Says: "parameter sync: etcd has none"},
+		{Query: "set.data-dir=/", Says: "parameter set.data-dir: "},
+		{Query: "set.initial-cluster=x", Says: "parameter set.initial-cluster: "},
+		{Query: "set.heartbeat-interval=1000", Says: "should be at least as 5 times"},
+	}...)
 }
 
-// TestParentDeath runs itself as a child that starts a cluster and is then
-// killed: the nodes must die with it.
+// TestParentDeath starts a cluster in another process, which is then killed: the
+// nodes must die with it.
 func TestParentDeath(t *testing.T) {
 	const marker = "STROPPY_ETCD_CLUSTER_CHILD"
-	if os.Getenv(marker) != "" {
-		c, err := Start(t.Context(), cluster.Options{Nodes: 1, Dir: os.Getenv(marker), Loopback: true})
-		must(t, err)
-		fmt.Println("endpoint", c.Endpoints()[0])
+	told := func(dir string) string { return filepath.Join(dir, "endpoint") }
+	if dir := os.Getenv(marker); dir != "" {
+		c, err := Start(t.Context(), cluster.Options{Nodes: 1, Dir: dir, Loopback: true})
+		clustertest.Must(t, err)
+		clustertest.Must(t, os.WriteFile(told(dir), []byte(c.Endpoints()[0]), 0o600))
+		clustertest.Must(t, syscall.Kill(os.Getpid(), syscall.SIGKILL))
 		select {}
 	}
 	if _, err := exec.LookPath("etcd"); err != nil {
 		t.Skip("skipped engine: etcd: install the Debian package etcd-server")
 	}
-	child := exec.CommandContext(within(t, time.Minute), os.Args[0], "-test.run=^TestParentDeath$", "-test.timeout=1m")
-	// The record that the child cannot remove stays in the test's own folder.
-	child.Env = append(os.Environ(), marker+"="+t.TempDir(), "XDG_RUNTIME_DIR="+t.TempDir())
-	out, err := child.StdoutPipe()
-	must(t, err)
-	must(t, child.Start())
-	var endpoint string
-	for lines := bufio.NewScanner(out); endpoint == "" && lines.Scan(); {
-		endpoint, _ = strings.CutPrefix(lines.Text(), "endpoint ")
-	}
-	if endpoint == "" {
-		t.Fatal("the child started no cluster")
-	}
-	must(t, child.Process.Kill())
-	_ = child.Wait()
-	must(t, persist(within(t, 10*time.Second), func() error {
-		conn, err := net.Dial("tcp", endpoint)
+	dir := t.TempDir()
+	clustertest.Orphan(t, marker+"="+dir)
+	endpoint, err := os.ReadFile(told(dir))
+	clustertest.Must(t, err)
+	clustertest.Must(t, cluster.Persist(clustertest.Within(t, clustertest.Patience), func() error {
+		conn, err := net.Dial("tcp", string(endpoint))
 		if err != nil {
 			return nil
 		}

@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	pollEvery     = 10 * time.Millisecond
 	askTimeout    = time.Second      // of a question to one node, which may hang
 	changeTimeout = 10 * time.Second // of a change of the membership, to which etcd gives 6 s
 )
@@ -93,24 +92,4 @@ func (n *node) ask(ctx context.Context, limit time.Duration, path string, questi
 		return nil
 	}
 	return json.NewDecoder(response.Body).Decode(answer)
-}
-
-// persist tries until it succeeds. When ctx ends the error says that, and what
-// the last try said.
-func persist(ctx context.Context, try func() error) error {
-	var said error // by the last try that ctx did not cut off
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		if said == nil || ctx.Err() == nil {
-			said = err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w (at last: %w)", context.Cause(ctx), said)
-		case <-time.After(pollEvery):
-		}
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"stroppy/internal/cluster"
 )
 
 // undoLimit bounds the removal of a node that could not be added.
@@ -23,7 +25,7 @@ func (c *Cluster) Leader(ctx context.Context) (int, error) {
 }
 
 func (c *Cluster) leader(ctx context.Context) (leader *node, err error) {
-	err = persist(ctx, func() error {
+	err = cluster.Persist(ctx, func() error {
 		if leader = c.named(ctx); leader == nil {
 			return errors.New("no running node leads")
 		}
@@ -39,7 +41,7 @@ func (c *Cluster) leader(ctx context.Context) (leader *node, err error) {
 func (c *Cluster) named(ctx context.Context) *node {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	nodes := c.list()
+	nodes := c.List()
 	answers := make(chan status, len(nodes))
 	for _, n := range nodes {
 		go func() {
@@ -59,7 +61,7 @@ func (c *Cluster) named(ctx context.Context) *node {
 			continue
 		}
 		for _, n := range nodes {
-			if n.id.Load() == l.member && n.awake() {
+			if n.id.Load() == l.member && n.Awake() {
 				return n
 			}
 		}
@@ -69,12 +71,12 @@ func (c *Cluster) named(ctx context.Context) *node {
 
 // MoveLeader hands the lead over to a node, unless it leads already.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
-	target, err := c.node(to)
-	if err == nil && !target.awake() {
+	target, err := c.Node(to)
+	if err == nil && !target.Awake() {
 		err = fmt.Errorf("%s does not run", target.Name())
 	}
 	if err == nil {
-		err = persist(ctx, func() error {
+		err = cluster.Persist(ctx, func() error {
 			leader, err := c.leader(ctx)
 			if err != nil || leader == target {
 				return err
@@ -94,14 +96,11 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 // leader, have no alarm, and each answers a linearizable read and has applied
 // all that any of them knew to be committed when Whole asked first.
 func (c *Cluster) Whole(ctx context.Context) error {
-	if err := persist(ctx, func() error { return c.whole(ctx) }); err != nil {
-		return fmt.Errorf("wait until the etcd cluster is whole: %w", err)
-	}
-	return nil
+	return c.AwaitWhole(ctx, func() error { return c.whole(ctx) })
 }
 
 func (c *Cluster) whole(ctx context.Context) error {
-	nodes := c.list()
+	nodes := c.List()
 	var committed, leader number
 	for _, n := range nodes {
 		s, err := n.status(ctx)
@@ -144,24 +143,6 @@ func areMembers(members []member, nodes []*node) bool {
 	})
 }
 
-// lock lets one change of the nodes go on at a time.
-func (c *Cluster) lock(ctx context.Context) error {
-	select {
-	case c.changing <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("wait for the end of another change of the nodes: %w", context.Cause(ctx))
-	case <-c.life.Done():
-		return context.Cause(c.life)
-	}
-	if c.life.Err() != nil {
-		c.unlock()
-		return context.Cause(c.life)
-	}
-	return nil
-}
-
-func (c *Cluster) unlock() { <-c.changing }
-
 // Add makes one more host and a node on it that joins the cluster. Clients that
 // were opened before do not know it.
 func (c *Cluster) Add(ctx context.Context) (int, error) {
@@ -173,20 +154,16 @@ func (c *Cluster) Add(ctx context.Context) (int, error) {
 }
 
 func (c *Cluster) add(ctx context.Context) (int, error) {
-	if err := c.lock(ctx); err != nil {
-		return 0, err
-	}
-	defer c.unlock()
-	host, err := c.network.Add(ctx)
+	done, err := c.Change(ctx)
 	if err != nil {
 		return 0, err
 	}
-	n, err := c.newNode(ctx, host)
-	c.hosts++
+	defer done()
+	n, err := c.Grow(ctx)
 	if err != nil {
 		return 0, err
 	}
-	lived, cancel := n.bound(ctx)
+	lived, cancel := n.Bound(ctx)
 	defer cancel()
 	if err := n.Server.Restart(lived); err != nil {
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
@@ -199,10 +176,10 @@ func (c *Cluster) add(ctx context.Context) (int, error) {
 // Remove takes a node out of the cluster, ends it and removes its data. The
 // membership goes first: a node that stays behind would disturb elections.
 func (c *Cluster) Remove(ctx context.Context, number int) error {
-	err := c.lock(ctx)
+	done, err := c.Change(ctx)
 	if err == nil {
 		err = c.remove(ctx, number)
-		c.unlock()
+		done()
 	}
 	if err != nil {
 		return fmt.Errorf("remove node %d of the etcd cluster: %w", number, err)
@@ -211,23 +188,16 @@ func (c *Cluster) Remove(ctx context.Context, number int) error {
 }
 
 func (c *Cluster) remove(ctx context.Context, number int) error {
-	n, err := c.node(number)
-	switch {
-	case err != nil:
+	n, err := c.Leaving(number)
+	if err != nil {
 		return err
-	case len(c.list()) == 1:
-		return errors.New("it is the last one")
 	}
-	ctx, cancel := n.bound(ctx)
+	ctx, cancel := n.Bound(ctx)
 	defer cancel()
 	if err := n.change(ctx, func(via *node) error { return n.expel(ctx, via) }); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.nodes = slices.DeleteFunc(c.nodes, func(m *node) bool { return m == n })
-	c.mu.Unlock()
-	n.retire(errRemoved)
-	return n.erase()
+	return c.Drop(n)
 }
 
 // join makes the node, whose folder must be empty, a new member.
@@ -250,10 +220,10 @@ func (n *node) join(ctx context.Context) error {
 // default --strict-reconfig-check, etcd refuses while a node has not been
 // connected to the others for 5 s.
 func (n *node) change(ctx context.Context, do func(via *node) error) error {
-	return persist(ctx, func() error {
+	return cluster.Persist(ctx, func() error {
 		err := errors.New("no other node runs")
-		for _, via := range n.cluster.list() {
-			if via == n || !via.awake() {
+		for _, via := range n.cluster.List() {
+			if via == n || !via.Awake() {
 				continue
 			}
 			if err = via.read(ctx); err == nil {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -29,56 +27,25 @@ type node struct {
 	client, peer string        // host:port
 	id           atomic.Uint64 // of the member, 0 before it has answered
 	joined       atomic.Bool   // the cluster has a member for the data that the folder holds or will hold
-
-	life   context.Context // ends when the node is removed or the cluster is stopped
-	retire context.CancelCauseFunc
 }
 
-// newNode makes the folder of a node and adds it to the list.
-func (c *Cluster) newNode(ctx context.Context, host *cluster.Host) (*node, error) {
+// newNode makes the folder of a node and describes its server.
+func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
 	n := &node{cluster: c}
-	n.life, n.retire = context.WithCancelCause(c.life)
-	var err error
-	if n.client, err = c.endpoint(ctx, host, 2379); err != nil {
-		return nil, err
-	}
-	for n.peer == "" || n.peer == n.client {
-		if n.peer, err = c.endpoint(ctx, host, 2380); err != nil {
+	for standard, address := range map[int]*string{2379: &n.client, 2380: &n.peer} {
+		endpoint, err := c.Endpoint(ctx, host, standard)
+		if err != nil {
 			return nil, err
 		}
+		*address = endpoint.String()
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	program := cluster.Program{
+	dir := c.Folder(number)
+	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
-		Layer: c.layer, Clock: c.clock,
-	}
-	dir := filepath.Join(c.dir, fmt.Sprintf("n%d", c.hosts))
-	n.Server = cluster.NewServer(c.hosts, host, dir, dir+".log", program)
-	if err = os.Mkdir(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder of %s, take another folder if it is there: %w", n.Name(), err)
-	}
-	c.nodes = append(c.nodes, n)
-	return n, nil
-}
-
-// endpoint returns an address of the host that no node has.
-func (c *Cluster) endpoint(ctx context.Context, host *cluster.Host, standard int) (string, error) {
-	for {
-		port, err := host.Port(ctx, standard)
-		if err != nil {
-			return "", err
-		}
-		address := netip.AddrPortFrom(host.Addr(), uint16(port)).String()
-		taken := false
-		for _, n := range c.list() {
-			taken = taken || n.client == address || n.peer == address
-		}
-		if !taken {
-			return address, nil
-		}
-	}
+		Layer: c.Options().Layer, Clock: c.Options().Clock,
+	})
+	return n, c.MakeFolder(dir, number, 0o700)
 }
 
 // command makes the command that starts etcd. The flags of the first start mean
@@ -97,7 +64,7 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 	n.joined.Store(true)
 	// While a node joins, no other comes or goes, so the list is what etcd has.
 	var members []string
-	for _, m := range c.list() {
+	for _, m := range c.List() {
 		members = append(members, m.Name()+"=http://"+m.peer)
 	}
 	cmd := exec.Command(c.binary, append([]string{
@@ -122,7 +89,7 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 
 // ready returns when the node answers a linearizable read.
 func (n *node) ready(ctx context.Context) error {
-	return persist(ctx, func() error {
+	return cluster.Persist(ctx, func() error {
 		if err := n.read(ctx); err != nil {
 			return err
 		}
@@ -137,13 +104,14 @@ func (n *node) ready(ctx context.Context) error {
 // Restart starts the node on its own data, unless it runs, and returns when it
 // answers a linearizable read. A node whose replacement failed joins first.
 func (n *node) Restart(ctx context.Context) error {
-	ctx, cancel := n.bound(ctx)
+	ctx, cancel := n.Bound(ctx)
 	defer cancel()
 	if n.cluster.formed.Load() && !n.joined.Load() {
-		if err := n.cluster.lock(ctx); err != nil {
+		done, err := n.cluster.Change(ctx)
+		if err != nil {
 			return fmt.Errorf("restart %s: %w", n.Name(), err)
 		}
-		defer n.cluster.unlock()
+		defer done()
 	}
 	return n.Server.Restart(ctx)
 }
@@ -152,16 +120,17 @@ func (n *node) Restart(ctx context.Context) error {
 // old address. The data go when a majority answers without it and no other node
 // is being replaced, not before: until then they may be the only copy.
 func (n *node) Replace(ctx context.Context) error {
-	ctx, cancel := n.bound(ctx)
+	ctx, cancel := n.Bound(ctx)
 	defer cancel()
-	if nodes := len(n.cluster.list()); nodes < 3 {
+	if nodes := len(n.cluster.List()); nodes < 3 {
 		return fmt.Errorf("replace %s: a cluster of %d has no majority without it to take it in again: take 3 nodes or more", n.Name(), nodes)
 	}
-	if err := n.cluster.lock(ctx); err != nil {
+	done, err := n.cluster.Change(ctx)
+	if err != nil {
 		return fmt.Errorf("replace %s: %w", n.Name(), err)
 	}
-	defer n.cluster.unlock()
-	if err := persist(ctx, func() error { return n.expendable(ctx) }); err != nil {
+	defer done()
+	if err := cluster.Persist(ctx, func() error { return n.expendable(ctx) }); err != nil {
 		return fmt.Errorf("replace %s: %w", n.Name(), err)
 	}
 	n.joined.Store(false)
@@ -170,9 +139,9 @@ func (n *node) Replace(ctx context.Context) error {
 
 // expendable is nil when a majority answers without the node.
 func (n *node) expendable(ctx context.Context) error {
-	nodes, answered := n.cluster.list(), 0
+	nodes, answered := n.cluster.List(), 0
 	for _, m := range nodes {
-		if m != n && m.awake() && m.read(ctx) == nil {
+		if m != n && m.Awake() && m.read(ctx) == nil {
 			answered++
 		}
 	}
@@ -182,24 +151,7 @@ func (n *node) expendable(ctx context.Context) error {
 	return nil
 }
 
-// awake says that the node's process runs and is not paused.
-func (n *node) awake() bool { return n.Running() && !n.Paused() }
-
-// bound returns a context that ends also when the node does for good.
-func (n *node) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	give := func() { cancel(context.Cause(n.life)) }
-	if n.life.Err() != nil {
-		give()
-	}
-	release := context.AfterFunc(n.life, give)
-	return ctx, func() {
-		release()
-		cancel(nil)
-	}
-}
-
-// erase ends the node for good and removes what was made for it.
-func (n *node) erase() error {
+// Erase ends the node for good and removes what was made for it.
+func (n *node) Erase() error {
 	return errors.Join(n.Server.Close(), os.RemoveAll(n.Dir()), os.RemoveAll(n.Log()))
 }

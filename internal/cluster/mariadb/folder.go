@@ -1,36 +1,42 @@
 package mariadb
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"stroppy/internal/cluster"
 )
 
-// prepare makes the folder, the option file and the data.
+func (s *Server) data() string { return filepath.Join(s.Dir(), "data") }
+
+func (s *Server) options() string { return filepath.Join(s.Dir(), "server.cnf") }
+
+// scratch is the folder of temporary tables. A server that starts takes away all
+// that it finds in its own, so that no two may share one.
+func (s *Server) scratch() string { return filepath.Join(s.Dir(), "tmp") }
+
+// mark is a file that says that the data were made to the end.
+const mark = "made"
+
+// prepare makes the option file and the data.
 func (s *Server) prepare(ctx context.Context, install string, settings map[string]string) error {
-	if err := s.makeDir(); err != nil {
+	if err := os.MkdirAll(s.scratch(), 0o700); err != nil {
 		return err
 	}
-	if err := s.configure(settings); err != nil {
+	if err := errors.Join(s.User().Give(s.scratch()), s.configure(settings)); err != nil || s.Made() {
 		return err
 	}
-	if s.made() {
-		return nil
-	}
-	cmd := s.command(ctx, install, installFlags(s.data(), s.scratch(), "--innodb-log-file-size="+logFileSize)...)
+	cmd := s.User().Command(ctx, s.Dir(), install, installFlags(s.data(), s.scratch(), "--innodb-log-file-size="+logFileSize)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("mariadb-install-db: %w: %s", err, complaints(out))
 	}
 	// What came before the script's last step may lack a table of rights.
-	return os.WriteFile(s.mark(), nil, 0o644)
+	return os.WriteFile(filepath.Join(s.Dir(), mark), nil, 0o644)
 }
 
 // installFlags are those of mariadb-install-db, for a superuser without a
@@ -42,81 +48,31 @@ func installFlags(data, scratch string, more ...string) []string {
 	}, more...)
 }
 
-// scratch is the folder of temporary tables. A server that starts takes away all
-// that it finds in its own, so that no two may share one.
-func (s *Server) scratch() string { return filepath.Join(s.dir, "tmp") }
-
-// mark is a file that says that the data were made to the end.
-func (s *Server) mark() string { return filepath.Join(s.dir, "made") }
-
-func (s *Server) made() bool {
-	_, err := os.Stat(s.mark())
-	return err == nil
-}
-
-// makeDir makes the folder and gives it to the server's user.
-func (s *Server) makeDir() error {
-	info, err := os.Stat(s.dir)
-	switch {
-	case s.dir == "", err == nil && info.Mode()&os.ModeSticky != 0:
-		if s.dir, err = os.MkdirTemp(s.dir, "stroppy-mariadb-"); err != nil {
-			return err
-		}
-		s.temporary = true
-	default:
-		if err = os.MkdirAll(s.dir, 0o755); err != nil {
-			return err
-		}
-		entries, err := os.ReadDir(s.dir)
-		if err != nil {
-			return err
-		}
-		if len(entries) > 0 && !s.made() {
-			return errors.New("the folder is not empty and holds no server: name another")
-		}
+// initialize makes the data of the first node, with the database and a superuser
+// who can come from the cluster's own network, in which there is nobody else.
+// The others get theirs when they join.
+func (c *Cluster) initialize(ctx context.Context, n *node) error {
+	from := "127.0.0.1"
+	if c.Network().Loopback() == "" {
+		from = "%"
 	}
-	if s.dir, err = filepath.Abs(s.dir); err != nil {
+	// MariaDB takes one statement a line here, and none about users before it has
+	// read their tables.
+	statements := []string{
+		"FLUSH PRIVILEGES",
+		"CREATE USER IF NOT EXISTS " + Superuser + "@'" + from + "'",
+		"GRANT ALL PRIVILEGES ON *.* TO " + Superuser + "@'" + from + "' WITH GRANT OPTION",
+		"CREATE DATABASE " + Database,
+	}
+	file := filepath.Join(n.scratch, "first.sql")
+	if err := os.WriteFile(file, []byte(strings.Join(statements, ";\n")+";\n"), 0o644); err != nil {
 		return err
 	}
-	if err := enterable(s.dir, s.attr); err != nil {
-		return err
+	cmd := c.User.Command(ctx, c.Dir(), c.programs.install, installFlags(n.Dir(), n.scratch, "--extra-file="+file)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("mariadb-install-db: %w: %s", err, complaints(out))
 	}
-	return s.own()
-}
-
-// enterable says which folder above dir the server's user cannot pass.
-func enterable(dir string, attr *syscall.Credential) error {
-	if attr == nil {
-		return nil
-	}
-	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
-		info, err := os.Stat(parent)
-		if err != nil {
-			return err
-		}
-		// Only the last x counts, unless the folder is the user's own.
-		if stat, ok := info.Sys().(*syscall.Stat_t); info.Mode()&0o001 == 0 && !(ok && stat.Uid == attr.Uid) {
-			return fmt.Errorf("MariaDB refuses to run as root, and its user cannot enter %s: "+
-				"name another folder, or run chmod o+x %s", parent, parent)
-		}
-		if parent == filepath.Dir(parent) {
-			return nil
-		}
-	}
-}
-
-// own makes the folder of temporary tables and gives it and the server's to its
-// user.
-func (s *Server) own() error {
-	if err := os.MkdirAll(s.scratch(), 0o700); err != nil || s.attr == nil {
-		return err
-	}
-	for _, dir := range []string{s.dir, s.scratch()} {
-		if err := os.Chown(dir, int(s.attr.Uid), int(s.attr.Gid)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return os.Remove(file)
 }
 
 // logFileSize is the redo log's: enough for tests, and a sixth of the default.
@@ -127,7 +83,7 @@ func (s *Server) configure(settings map[string]string) error {
 	all := map[string]string{
 		"datadir":              s.data(),
 		"bind-address":         "127.0.0.1",
-		"port":                 strconv.Itoa(s.port),
+		"port":                 strconv.Itoa(s.Port()),
 		"socket":               "server.sock", // below datadir, where the server goes: a long path would not fit into a socket's name
 		"pid-file":             "server.pid",
 		"tmpdir":               s.scratch(),
@@ -138,12 +94,8 @@ func (s *Server) configure(settings map[string]string) error {
 	for name, value := range settings {
 		all[strings.ReplaceAll(name, "_", "-")] = value
 	}
-	var text bytes.Buffer
-	fmt.Fprintln(&text, "[mariadbd]")
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(&text, "%s = \"%s\"\n", name, escapes.Replace(all[name]))
-	}
-	return os.WriteFile(s.options(), text.Bytes(), 0o644)
+	text := cluster.SettingLines(all, func(name, value string) string { return name + ` = "` + escapes.Replace(value) + `"` })
+	return os.WriteFile(s.options(), []byte("[mariadbd]\n"+text), 0o644)
 }
 
 // escapes are those that an option file knows
@@ -160,7 +112,7 @@ func complaints(output []byte) string {
 		}
 	}
 	if len(told) == 0 {
-		return lastLines(output)
+		return cluster.LastLines(output)
 	}
 	return strings.Join(told[:min(len(told), 10)], " | ")
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"stroppy/internal/cluster"
 )
 
 // position says how far the data of a node have come: the number of the last
@@ -30,10 +32,7 @@ func (p position) ahead(of position) bool {
 
 // galeraFlags are the flags that make a server a member of the group.
 func (n *node) galeraFlags() []string {
-	var members []string
-	for _, m := range n.cluster.nodes {
-		members = append(members, m.group)
-	}
+	members := n.cluster.Addresses(func(m *node) string { return m.group })
 	options := append([]string{
 		"gmcast.listen_addr=tcp://" + n.group, "ist.recv_addr=" + n.ist, "gcache.size=64M",
 		// Who forms a group when none is left is decided here, from the data of
@@ -43,8 +42,8 @@ func (n *node) galeraFlags() []string {
 	return []string{
 		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
 		"--wsrep-on=ON", "--wsrep-provider=" + n.cluster.programs.provider,
-		"--wsrep-cluster-name=" + filepath.Base(n.cluster.dir),
-		"--wsrep-cluster-address=gcomm://" + strings.Join(members, ","),
+		"--wsrep-cluster-name=" + filepath.Base(n.cluster.Dir()),
+		"--wsrep-cluster-address=gcomm://" + members,
 		"--wsrep-node-name=" + n.Name(), "--wsrep-node-address=" + n.group,
 		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address=" + n.sst,
 		"--wsrep-provider-options=" + strings.Join(options, ";"),
@@ -57,10 +56,10 @@ func (n *node) role(ctx context.Context) (flags []string, err error) {
 	c := n.cluster
 	var own *position // which stays as it is while the node is down
 	err = persist(ctx, func() error {
-		if err := acquire(ctx, c.forming); err != nil {
+		if err := c.forming.Acquire(ctx); err != nil {
 			return err
 		}
-		defer release(c.forming)
+		defer c.forming.Release()
 		if own == nil {
 			p, err := n.recover(ctx)
 			if err != nil {
@@ -78,13 +77,13 @@ func (n *node) role(ctx context.Context) (flags []string, err error) {
 // held.
 func (n *node) decide(ctx context.Context, own position) ([]string, error) {
 	c := n.cluster
-	c.mu.Lock()
+	c.Mu.Lock()
 	n.known = &own
 	if c.founder == n { // it was, in a try that failed
 		c.founder = nil
 	}
 	formed, founder := c.formed, c.founder
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	var flags []string
 	if !own.none() {
 		flags = append(flags, fmt.Sprintf("--wsrep-start-position=%s:%d", own.history, own.seqno))
@@ -103,9 +102,9 @@ func (n *node) decide(ctx context.Context, own position) ([]string, error) {
 	} else if n.Number() > 0 {
 		return flags, nil
 	}
-	c.mu.Lock()
+	c.Mu.Lock()
 	c.founder = n
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	return append(flags, "--wsrep-new-cluster"), nil
 }
 
@@ -144,13 +143,10 @@ type sight struct {
 func (c *Cluster) survey(ctx context.Context, except *node) (map[*node]sight, error) {
 	sights := map[*node]sight{}
 	var unseen error
-	for _, m := range c.nodes {
-		if m == except {
-			continue
-		}
+	for _, m := range c.Others(except) {
 		var s sight
 		var err error
-		if m.Running() && !m.Paused() {
+		if m.Awake() {
 			s.status, err = m.status(ctx)
 			s.answers, s.position = err == nil, s.status.position
 		}
@@ -170,9 +166,9 @@ func (c *Cluster) survey(ctx context.Context, except *node) (map[*node]sight, er
 // and does not answer yet; forming is held, so that nobody starts it meanwhile.
 func (n *node) stopped(ctx context.Context) (position, error) {
 	c := n.cluster
-	c.mu.Lock()
+	c.Mu.Lock()
 	known, starting := n.known, n.starting > 0
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	if known != nil && (starting || !n.Running()) {
 		return *known, nil
 	}
@@ -183,9 +179,9 @@ func (n *node) stopped(ctx context.Context) (position, error) {
 	if err != nil {
 		return p, err
 	}
-	c.mu.Lock()
+	c.Mu.Lock()
 	n.known = &p
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	return p, nil
 }
 
@@ -198,15 +194,13 @@ const reformEvery = int(time.Second / pollEvery)
 // where none is left and no node that is down or starting has newer data: what
 // an operator does after the loss of a majority. n is the node that waits.
 func (c *Cluster) reform(ctx context.Context, n *node) error {
-	select {
-	case c.forming <- struct{}{}:
-		defer release(c.forming)
-	default:
+	if !c.forming.Try() {
 		return nil // somebody else sees to it
 	}
-	c.mu.Lock()
+	defer c.forming.Release()
+	c.Mu.Lock()
 	founding := c.founder != nil || !c.formed
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	if founding {
 		return nil
 	}
@@ -256,6 +250,9 @@ func (n *node) recover(ctx context.Context) (position, error) {
 	fail := func(err error) (position, error) {
 		return position{}, fmt.Errorf("see how far the data of %s have come: %w", n.Name(), err)
 	}
+	if n.Life().Err() != nil { // the folder may be gone
+		return fail(context.Cause(n.Life()))
+	}
 	text, err := os.ReadFile(filepath.Join(n.Dir(), stateFile))
 	if errors.Is(err, os.ErrNotExist) {
 		return position{}, nil
@@ -285,7 +282,7 @@ func (n *node) recover(ctx context.Context) (position, error) {
 		}
 		found := recovered.FindSubmatch(out.Bytes())
 		if err := process.Err(); err != nil || found == nil {
-			return fail(fmt.Errorf("%v: %s", err, lastLines(out.Bytes())))
+			return fail(fmt.Errorf("%v: %s", err, cluster.LastLines(out.Bytes())))
 		}
 		if history, seqno = found, found[1:]; string(history[1]) == noHistory {
 			return position{}, nil

@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -30,77 +28,49 @@ type node struct {
 	scratch         string // its temporary tables
 	db              *sql.DB
 
-	// Guarded by the cluster's mu.
+	// Guarded by the cluster's Mu.
 	starting int       // calls that start it now
 	known    *position // of its data while it is down or starting; nil if nobody has looked
 }
 
-// newNode makes the folders of a node and adds it to the list.
-func (c *Cluster) newNode(ctx context.Context, number int, clock bool) (err error) {
-	host := c.network.Host(number)
+// newNode makes the folders of a node and describes its server.
+func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (_ *node, err error) {
 	n := &node{cluster: c}
-	for _, use := range []struct {
-		port    int
-		address *string
-	}{{3306, &n.address}, {4567, &n.group}, {4568, &n.ist}, {4444, &n.sst}} {
-		if *use.address, err = c.endpoint(ctx, n, host, use.port); err != nil {
-			return err
+	for standard, address := range map[int]*string{3306: &n.address, 4567: &n.group, 4568: &n.ist, 4444: &n.sst} {
+		endpoint, err := c.Endpoint(ctx, host, standard)
+		if err != nil {
+			return nil, err
 		}
+		*address = endpoint.String()
 	}
-	dir := filepath.Join(c.dir, fmt.Sprintf("n%d", number))
-	n.scratch = dir + ".tmp"
 	program := cluster.Program{
-		Command: n.command, Ready: n.ready, Now: n.now, Clock: clock,
+		Command: n.command, Ready: n.ready, Now: n.now, Clock: c.Options().Clock,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
 	}
 	if c.galera() {
 		program.Join = func(context.Context) error { return nil } // a server without data asks the others for them
 	}
-	n.Server = cluster.NewServer(number, host, dir, dir+".log", program)
+	dir := c.Folder(number)
+	n.scratch = dir + ".tmp"
+	n.Server = c.NewServer(number, host, dir, dir+".log", program)
 	if n.db, err = open(n.address, askLimit); err != nil {
-		return err
+		return nil, err
 	}
-	for _, folder := range []string{dir, n.scratch} {
-		if err = os.Mkdir(folder, 0o700); err != nil {
-			return errors.Join(fmt.Errorf("make the folder of %s, take another folder if it is there: %w", n.Name(), err), n.db.Close())
-		}
-		if c.attr != nil {
-			if err = os.Chown(folder, int(c.attr.Uid), int(c.attr.Gid)); err != nil {
-				return errors.Join(err, n.db.Close(), os.RemoveAll(dir), os.RemoveAll(n.scratch))
-			}
+	if err = c.MakeFolder(dir, number, 0o700); err == nil {
+		if err = c.MakeFolder(n.scratch, number, 0o700); err != nil {
+			err = errors.Join(err, os.RemoveAll(dir))
 		}
 	}
-	c.nodes = append(c.nodes, n)
-	return nil
-}
-
-// endpoint returns an address of the host that no node has.
-func (c *Cluster) endpoint(ctx context.Context, own *node, host *cluster.Host, standard int) (string, error) {
-	for {
-		port, err := host.Port(ctx, standard)
-		if err != nil {
-			return "", err
-		}
-		address := netip.AddrPortFrom(host.Addr(), uint16(port)).String()
-		if !slices.ContainsFunc(append(slices.Clone(c.nodes), own), func(n *node) bool {
-			return n.address == address || n.group == address || n.ist == address || n.sst == address
-		}) {
-			return address, nil
-		}
+	if err != nil {
+		return nil, errors.Join(err, n.db.Close())
 	}
-}
-
-// newCommand makes a command that runs as the servers' user.
-func newCommand(ctx context.Context, path string, attr *syscall.Credential, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: attr}
-	return cmd
+	return n, nil
 }
 
 // server makes the command of the server with further flags.
 func (n *node) server(more ...string) *exec.Cmd {
-	cmd := newCommand(context.Background(), n.cluster.programs.server, n.cluster.attr, append(n.flags(), more...)...)
-	cmd.Dir = n.Dir()
+	c := n.cluster
+	cmd := c.User.Command(context.Background(), n.Dir(), c.programs.server, append(n.flags(), more...)...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+n.scratch) // for the scripts of Galera
 	return cmd
 }
@@ -156,26 +126,12 @@ func (n *node) ready(ctx context.Context) error {
 	})
 }
 
+// pollEvery is the time between two questions while something is waited for: each
+// has a connection of its own.
 const pollEvery = 50 * time.Millisecond
 
-// persist calls do until it succeeds; when ctx ends the error says why and what
-// do said before that.
-func persist(ctx context.Context, do func() error) error {
-	var last error
-	for {
-		err := do()
-		if err == nil {
-			return nil
-		}
-		if last == nil || ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w; at last: %w", context.Cause(ctx), last)
-		case <-time.After(pollEvery):
-		}
-	}
+func persist(ctx context.Context, try func() error) error {
+	return cluster.PersistEvery(ctx, pollEvery, try)
 }
 
 // Restart starts the node on its own data, unless it runs, and returns when it
@@ -194,23 +150,24 @@ func (n *node) Replace(ctx context.Context) error {
 	if !n.cluster.galera() {
 		return n.Server.Replace(ctx)
 	}
-	if err := acquire(ctx, n.cluster.changing); err != nil {
+	changed, err := n.cluster.Change(ctx)
+	if err != nil {
 		return fmt.Errorf("replace %s: %w", n.Name(), err)
 	}
-	defer release(n.cluster.changing)
+	defer changed()
 	if err := persist(ctx, func() error { return n.expendable(ctx) }); err != nil {
 		return fmt.Errorf("replace %s: %w", n.Name(), err)
 	}
-	n.cluster.mu.Lock()
+	n.cluster.Mu.Lock()
 	n.known = &position{} // nobody shall look into a folder that is being emptied
-	n.cluster.mu.Unlock()
+	n.cluster.Mu.Unlock()
 	return n.Server.Replace(ctx)
 }
 
 // expendable is nil when another node is synchronized in a primary component.
 func (n *node) expendable(ctx context.Context) error {
-	for _, m := range n.cluster.nodes {
-		if m == n || !m.Running() || m.Paused() {
+	for _, m := range n.cluster.Others(n) {
+		if !m.Awake() {
 			continue
 		}
 		if s, err := m.status(ctx); err == nil && s.synced() == nil {
@@ -224,20 +181,14 @@ func (n *node) expendable(ctx context.Context) error {
 // that may start the node; done ends the call.
 func (n *node) begin(ctx context.Context) (_ context.Context, done func()) {
 	c := n.cluster
-	c.mu.Lock()
+	c.Mu.Lock()
 	n.starting++
-	c.mu.Unlock()
-	ctx, cancel := context.WithCancelCause(ctx)
-	give := func() { cancel(context.Cause(c.life)) }
-	if c.life.Err() != nil {
-		give()
-	}
-	release := context.AfterFunc(c.life, give)
+	c.Mu.Unlock()
+	ctx, cancel := n.Bound(ctx)
 	return ctx, func() {
-		release()
-		cancel(nil)
-		c.mu.Lock()
-		defer c.mu.Unlock()
+		cancel()
+		c.Mu.Lock()
+		defer c.Mu.Unlock()
 		if n.starting--; n.starting > 0 {
 			return
 		}
@@ -248,19 +199,12 @@ func (n *node) begin(ctx context.Context) (_ context.Context, done func()) {
 	}
 }
 
-// acquire takes a lock unless ctx ends first.
-func acquire(ctx context.Context, lock chan struct{}) error {
-	select {
-	case lock <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// Erase ends the node for good and removes what was made for it. Nobody looks into
+// its folder meanwhile, nor later, for its life is over.
+func (n *node) Erase() error {
+	if err := n.cluster.forming.Acquire(context.Background()); err != nil {
+		return err
 	}
-}
-
-func release(lock chan struct{}) { <-lock }
-
-// erase ends the node for good and removes what was made for it.
-func (n *node) erase() error {
+	defer n.cluster.forming.Release()
 	return errors.Join(n.Close(), n.db.Close(), os.RemoveAll(n.Dir()), os.RemoveAll(n.scratch), os.RemoveAll(n.Log()))
 }

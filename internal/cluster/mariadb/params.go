@@ -18,13 +18,6 @@ type params struct {
 	suspect time.Duration // until a silent node is suspected to be dead; 0 for Galera's own time
 }
 
-const (
-	paramSnapshot = "snapshot"
-	paramFlush    = "flush"
-	paramTimeout  = "timeout"
-	paramSet      = "set." // before the name of a setting of MariaDB
-)
-
 // A shorter time calls a busy machine dead.
 const minSuspect, maxSuspect = time.Second, time.Minute
 
@@ -42,43 +35,35 @@ var ownSettings = []string{
 func parseParams(values url.Values, galera bool) (params, error) {
 	var p params
 	for name, all := range values {
-		var err error
-		value := values.Get(name)
-		setting, isSetting := strings.CutPrefix(name, paramSet)
-		switch {
-		case len(all) != 1:
-			err = fmt.Errorf("it is given %d times: give it once", len(all))
-		case isSetting:
-			err = p.set(setting, value)
-		case name == paramSnapshot:
-			if err = oneOf(value, "on", "off"); err == nil {
-				p.flags = append(p.flags, "--innodb-snapshot-isolation="+strings.ToUpper(value))
-			}
-		case name == paramFlush:
-			if err = oneOf(value, "0", "1", "2"); err == nil {
-				p.flags = append(p.flags, "--innodb-flush-log-at-trx-commit="+value)
-			}
-		case name == paramTimeout && galera:
-			if p.suspect, err = time.ParseDuration(value); err != nil || p.suspect < minSuspect || p.suspect > maxSuspect {
-				err = fmt.Errorf("it must be a time from %v to %v, such as 2s", minSuspect, maxSuspect)
-			}
-		default:
-			err = errors.New("MariaDB has none of this name: take snapshot, flush, timeout (of galera alone), " +
-				"or set.NAME for a setting of MariaDB's, such as set.sync-binlog=1")
-		}
-		if err != nil {
-			return p, &cluster.ParamError{Param: name, Reason: err.Error()}
+		if len(all) != 1 {
+			return p, &cluster.ParamError{Param: name, Reason: fmt.Sprintf("it is given %d times: give it once", len(all))}
 		}
 	}
+	known := map[string]func(string) error{
+		"snapshot": p.oneOf("--innodb-snapshot-isolation=", "on", "off"),
+		"flush":    p.oneOf("--innodb-flush-log-at-trx-commit=", "0", "1", "2"),
+	}
+	if galera {
+		known["timeout"] = cluster.Between(&p.suspect, minSuspect, maxSuspect, "2s")
+	}
+	err := cluster.Params{
+		Known: known, Set: p.set,
+		Unknown: "MariaDB has none of this name: take snapshot, flush, timeout (of galera alone), " +
+			"or set.NAME for a setting of MariaDB's, such as set.sync-binlog=1",
+	}.Read(values)
 	slices.Sort(p.flags)
-	return p, nil
+	return p, err
 }
 
-func oneOf(value string, allowed ...string) error {
-	if !slices.Contains(allowed, value) {
-		return fmt.Errorf("it must be one of %s", strings.Join(allowed, ", "))
+// oneOf takes a value that a flag of MariaDB's gets.
+func (p *params) oneOf(flag string, allowed ...string) func(value string) error {
+	return func(value string) error {
+		if !slices.Contains(allowed, value) {
+			return fmt.Errorf("it must be one of %s", strings.Join(allowed, ", "))
+		}
+		p.flags = append(p.flags, flag+strings.ToUpper(value))
+		return nil
 	}
-	return nil
 }
 
 var settingName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
@@ -105,9 +90,12 @@ func (p *params) set(name, value string) error {
 }
 
 // groupOptions are the times of Galera's group communication for a time after
-// which a silent node is suspected; the others keep their proportion to it
-// (https://galeracluster.com/library/documentation/galera-parameters.html,
-// evs.suspect_timeout: 5 s, evs.inactive_timeout: 15 s).
+// which a silent node is suspected
+// (https://galeracluster.com/library/documentation/galera-parameters.html). The
+// time in which nodes that meet again have to agree on their group is not shorter
+// than Galera's own 7.5 s, nor that after which one is given up by itself than 15 s:
+// on a busy machine nodes that are given less exclude each other again and again,
+// until no primary component is left.
 func groupOptions(suspect time.Duration) []string {
 	if suspect == 0 {
 		return nil
@@ -115,7 +103,7 @@ func groupOptions(suspect time.Duration) []string {
 	seconds := func(d time.Duration) string { return fmt.Sprintf("PT%.3fS", d.Seconds()) }
 	return []string{
 		"evs.keepalive_period=" + seconds(suspect/5), "evs.inactive_check_period=" + seconds(suspect/10),
-		"evs.suspect_timeout=" + seconds(suspect), "evs.inactive_timeout=" + seconds(3*suspect),
-		"evs.install_timeout=" + seconds(3*suspect/2),
+		"evs.suspect_timeout=" + seconds(suspect), "evs.inactive_timeout=" + seconds(max(3*suspect, 15*time.Second)),
+		"evs.install_timeout=" + seconds(max(3*suspect/2, 7500*time.Millisecond)),
 	}
 }

@@ -14,8 +14,9 @@ import (
 // askLimit bounds one question to a node, connecting included.
 const askLimit = 2 * time.Second
 
-// open describes the way to a node; limit bounds each step of a question. Each question has a connection of its own:
-// one that is kept may have been broken by a fault.
+// open describes the way to a node; limit bounds each step of a question. Each
+// question has a connection of its own: one that is kept may have been broken by a
+// fault.
 func open(address string, limit time.Duration) (*sql.DB, error) {
 	config := client.NewConfig()
 	config.User, config.Net, config.Addr = Superuser, "tcp", address
@@ -118,15 +119,12 @@ func (s status) synced() error {
 // asked: while nobody writes they are equal, and under load they never stand
 // still.
 func (c *Cluster) Whole(ctx context.Context) error {
-	if err := persist(ctx, func() error { return c.whole(ctx) }); err != nil {
-		return fmt.Errorf("wait until %s is whole: %w", c.kind, err)
-	}
-	return nil
+	return c.AwaitWhole(ctx, func() error { return c.whole(ctx) })
 }
 
 func (c *Cluster) whole(ctx context.Context) error {
-	if err := c.each(func(n *node) error {
-		if !n.Running() || n.Paused() {
+	if err := c.Each(func(n *node) error {
+		if !n.Awake() {
 			return fmt.Errorf("%s is down or paused", n.Name())
 		}
 		if !c.galera() {
@@ -160,14 +158,15 @@ func (c *Cluster) whole(ctx context.Context) error {
 // look asks all nodes how they are; one that is not a synchronized member of a
 // component of all of them is an error.
 func (c *Cluster) look(ctx context.Context) ([]status, error) {
-	all := make([]status, len(c.nodes))
-	err := c.each(func(n *node) error {
+	nodes := len(c.List())
+	all := make([]status, nodes)
+	err := c.Each(func(n *node) error {
 		s, err := n.status(ctx)
 		if err == nil {
 			err = s.synced()
 		}
-		if err == nil && s.size != len(c.nodes) {
-			err = fmt.Errorf("%s sees %d of %d nodes", n.Name(), s.size, len(c.nodes))
+		if err == nil && s.size != nodes {
+			err = fmt.Errorf("%s sees %d of %d nodes", n.Name(), s.size, nodes)
 		}
 		all[n.Number()] = s
 		return err

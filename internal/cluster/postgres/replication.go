@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"stroppy/internal/cluster"
 )
 
 // standing is a standby as its primary sees it.
@@ -69,12 +71,12 @@ func (c *Cluster) review(ctx context.Context, p *node) {
 	}
 	if v.recovering {
 		if err := p.promote(ctx); err != nil {
-			c.note("%s does not take the lead yet: %v", p.Name(), err)
+			c.Note("%s does not take the lead yet: %v", p.Name(), err)
 		}
 		return
 	}
 	now := time.Now()
-	for _, n := range c.list() {
+	for _, n := range c.List() {
 		if n != p {
 			c.observe(n, p, v, now)
 		}
@@ -82,7 +84,7 @@ func (c *Cluster) review(ctx context.Context, p *node) {
 	if c.params.synchronous {
 		c.keepSynchronous(ctx, p, v, now)
 	}
-	for _, n := range c.list() {
+	for _, n := range c.List() {
 		if n != p {
 			c.direct(ctx, n, p)
 		}
@@ -91,8 +93,8 @@ func (c *Cluster) review(ctx context.Context, p *node) {
 
 // observe notes how a standby stands.
 func (c *Cluster) observe(n, p *node, v *view, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	s, connected := v.standbys[n.Name()]
 	if !connected || !s.streaming {
 		if n.parted.IsZero() {
@@ -113,8 +115,8 @@ func (c *Cluster) unfit(n *node, now time.Time) string {
 	if why := n.lost(); why != "" {
 		return why
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	limit := c.params.patience
 	switch {
 	case n.stale:
@@ -135,13 +137,13 @@ func (c *Cluster) unfit(n *node, now time.Time) string {
 // and while some have the old one and some the new, a set of several could be
 // taken for satisfied when one of them has nothing.
 func (c *Cluster) keepSynchronous(ctx context.Context, p *node, v *view, now time.Time) {
-	c.mu.Lock()
+	c.Mu.Lock()
 	n, registered, names := c.standby, c.registered, p.names
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	if v.names != names {
 		// It was not told, or not understood; its state below is of no use.
 		if err := p.reconfigure(ctx); err != nil {
-			c.note("%v", err)
+			c.Note("%v", err)
 		}
 		if n == nil {
 			return
@@ -186,7 +188,7 @@ const nearby = 16 << 20
 
 // fittest is the standby that has replayed most.
 func (c *Cluster) fittest(p *node, v *view, now time.Time) (best *node) {
-	for _, n := range c.list() {
+	for _, n := range c.List() {
 		s := v.standbys[n.Name()]
 		if n == p || !s.streaming || v.flushed-s.replayed > nearby || n.health.silence() >= askEvery || n.Paused() || c.unfit(n, now) != "" {
 			continue
@@ -209,11 +211,11 @@ func (c *Cluster) alone() string {
 
 // appoint tells the primary to wait for a standby. It is not registered yet.
 func (c *Cluster) appoint(ctx context.Context, p, n *node, now time.Time) {
-	c.mu.Lock()
+	c.Mu.Lock()
 	c.standby, c.registered, c.barrier = n, false, 0
 	n.advanced = now
 	p.names = "FIRST 1 (" + n.Name() + ")"
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	if err := p.reconfigure(ctx); err != nil {
 		c.dismiss(ctx, p, err.Error())
 	}
@@ -261,10 +263,10 @@ func (c *Cluster) admit(ctx context.Context, p, n *node, v *view) {
 	if v.standbys[n.Name()].replayed < c.barrier {
 		return
 	}
-	c.mu.Lock()
+	c.Mu.Lock()
 	c.registered = true
-	c.mu.Unlock()
-	c.note("%s waits for %s at every commit, so that it may be promoted", p.Name(), n.Name())
+	c.Mu.Unlock()
+	c.Note("%s waits for %s at every commit, so that it may be promoted", p.Name(), n.Name())
 }
 
 // commitsWait tells that a commit on the primary was seen waiting for a standby.
@@ -297,27 +299,27 @@ func (c *Cluster) commitsWait(ctx context.Context, p *node) bool {
 // dismiss has the primary wait for nobody. First of all the standby loses its
 // right to be promoted.
 func (c *Cluster) dismiss(ctx context.Context, p *node, why string) {
-	c.mu.Lock()
+	c.Mu.Lock()
 	n, was := c.standby, c.registered
 	c.standby, c.registered, c.barrier = nil, false, 0
 	p.names = c.alone()
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	err := p.reconfigure(ctx)
 	if was {
 		goesOn := "goes on alone"
 		if c.params.strict {
 			goesOn = "lets commits wait"
 		}
-		c.note("%s is not waited for any more: %s; %s %s", n.Name(), why, p.Name(), goesOn)
+		c.Note("%s is not waited for any more: %s; %s %s", n.Name(), why, p.Name(), goesOn)
 	}
 	if err != nil {
-		c.note("%v", err)
+		c.Note("%v", err)
 	}
 }
 
 // aim sets whom a node's configuration is to name as the primary; c.mu is held.
 func (c *Cluster) aim(n *node) {
-	n.source, n.untold = c.primary, true
+	n.source, n.untold = c.Primary, true
 	if n.cut {
 		n.source = nil
 	}
@@ -325,13 +327,13 @@ func (c *Cluster) aim(n *node) {
 
 // tell has a running standby follow whom its configuration is to name.
 func (c *Cluster) tell(ctx context.Context, n *node) error {
-	c.mu.Lock()
+	c.Mu.Lock()
 	c.aim(n)
 	source := n.source
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	err := n.reconfigure(ctx)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	n.untold = n.untold && (err != nil || n.source != source)
 	return err
 }
@@ -342,19 +344,19 @@ func (c *Cluster) direct(ctx context.Context, n, p *node) {
 	if n.lost() != "" || n.Paused() || n.health.silence() >= askEvery {
 		return
 	}
-	c.mu.Lock()
+	c.Mu.Lock()
 	told := !n.untold && (n.source == p || n.cut && n.source == nil)
-	idle := n.held == unheld && n.cancel == nil && !n.cut && !n.stale
+	idle := n.Idle() && !n.cut && !n.stale
 	stuck := !n.parted.IsZero() && time.Since(n.parted) >= c.params.patience
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	if !told {
 		if c.tell(ctx, n) == nil { // else it is tried again at the next review
-			c.note("%s was told to follow %s", n.Name(), p.Name())
+			c.Note("%s was told to follow %s", n.Name(), p.Name())
 		}
 		return
 	}
 	if idle && stuck {
-		c.tasks.Go(func() { c.rescue(n, p) })
+		c.Tasks.Go(func() { c.rescue(n, p) })
 	}
 }
 
@@ -366,27 +368,27 @@ const rescueLooks = 4
 // rescue gives new data to a standby that cannot follow the primary although it
 // reaches it.
 func (c *Cluster) rescue(n, p *node) {
-	ctx, end, err := n.begin(n.life, false)
+	ctx, end, err := n.Begin(n.Life(), false)
 	if err != nil {
 		return
 	}
 	defer end()
 	var last int64
 	for range rescueLooks {
-		_, reached := n.run(ctx, c.programs.isready, "-q", "-t", "1", "-h", p.Host().Addr().String(), "-p", strconv.Itoa(p.port))
+		_, reached := n.run(ctx, c.programs.isready, "-q", "-t", "1", "-h", p.Host().Addr().String(), "-p", p.port())
 		at, err := n.position(ctx)
-		c.mu.Lock()
-		needed := c.primary == p && !n.parted.IsZero() && !n.cut
-		c.mu.Unlock()
+		c.Mu.Lock()
+		needed := c.Primary == p && !n.parted.IsZero() && !n.cut
+		c.Mu.Unlock()
 		if reached != nil || err != nil || at != last && last != 0 || !needed {
 			return
 		}
-		if last = at; pause(ctx, time.Second) != nil {
+		if last = at; cluster.Sleep(ctx, time.Second) != nil {
 			return
 		}
 	}
-	c.note("%s reaches %s and cannot follow it: it gets new data", n.Name(), p.Name())
+	c.Note("%s reaches %s and cannot follow it: it gets new data", n.Name(), p.Name())
 	if err := n.rejoin(ctx); err != nil && ctx.Err() == nil {
-		c.note("%s did not come back: %v", n.Name(), err)
+		c.Note("%s did not come back: %v", n.Name(), err)
 	}
 }

@@ -22,12 +22,12 @@ type session struct {
 
 // newSession describes a session; host may be the folder of a Unix socket.
 // commit is its synchronous_commit.
-func newSession(host string, port int, commit string, limit time.Duration) (*session, error) {
+func newSession(host string, port uint16, commit string, limit time.Duration) (*session, error) {
 	config, err := pgconn.ParseConfig("host=localhost user=" + Superuser + " dbname=" + Superuser + " sslmode=disable target_session_attrs=any")
 	if err != nil {
 		return nil, errors.New("describe a connection to PostgreSQL: one of the variables of the environment that begin with PG is wrong")
 	}
-	config.Host, config.Port, config.Fallbacks = host, uint16(port), nil
+	config.Host, config.Port, config.Fallbacks = host, port, nil
 	config.RuntimeParams = map[string]string{"application_name": "stroppy", "synchronous_commit": commit}
 	return &session{config: config, limit: limit}, nil
 }
@@ -153,44 +153,4 @@ func (h *health) silence() time.Duration {
 		return 0
 	}
 	return time.Since(h.since)
-}
-
-// lock is a mutex for which one can wait no longer than a context lasts.
-type lock chan struct{}
-
-func newLock() lock { return make(lock, 1) }
-
-func (l lock) acquire(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	select {
-	case l <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (l lock) try() bool {
-	select {
-	case l <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (l lock) release() { <-l }
-
-// pause waits, and returns the error of ctx if that ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-timer.C:
-		return nil
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
 )
 
 // TestStorm does everything to three nodes at random, several things at a time,
@@ -27,8 +28,8 @@ func TestStorm(t *testing.T) {
 	}
 	t.Logf("STROPPY_TEST_STORM=%d,%d", length/time.Second, seed)
 	c := startCluster(t, 3, "")
-	p := pay(t, c)
-	ctx := within(t, length+2*time.Minute)
+	p := kind().Pay(t, c)
+	ctx := clustertest.Within(t, clustertest.Patience)
 	var (
 		storms sync.WaitGroup
 		end    = time.Now().Add(length)
@@ -39,10 +40,10 @@ func TestStorm(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
 		storms.Go(func() {
 			for time.Now().Before(end) && ctx.Err() == nil {
-				n := c.list()[rng.IntN(3)]
+				n := c.List()[rng.IntN(3)]
 				if rng.IntN(2) == 0 {
-					_ = pause(ctx, time.Second) // so that a standby has time to be registered
-					n = c.leading()
+					_ = cluster.Sleep(ctx, time.Second) // so that a standby has time to be registered
+					n = c.Leading()
 				}
 				mu.Lock()
 				free := !taken[n.Number()]
@@ -52,7 +53,7 @@ func TestStorm(t *testing.T) {
 					continue
 				}
 				what, err := hurt(ctx, c, n, rng)
-				c.note("storm: %s %s", what, n.Name())
+				c.Note("storm: %s %s", what, n.Name())
 				if err != nil {
 					t.Errorf("%s %s: %v", what, n.Name(), err)
 				}
@@ -63,13 +64,13 @@ func TestStorm(t *testing.T) {
 		})
 	}
 	storms.Wait()
-	p.goOn(20)
-	p.endWell("storm of " + strconv.Itoa(int(length.Seconds())) + " s")
+	p.GoOn(20)
+	p.EndWell("storm of " + strconv.Itoa(int(length.Seconds())) + " s")
 }
 
 // hurt does one thing to a node and undoes it.
 func hurt(ctx context.Context, c *Cluster, n *node, rng *rand.Rand) (what string, err error) {
-	wait := func() { _ = pause(ctx, time.Duration(rng.IntN(1500))*time.Millisecond) }
+	wait := func() { _ = cluster.Sleep(ctx, time.Duration(rng.IntN(1500))*time.Millisecond) }
 	do := func(inject func() error, heal func() error) error {
 		if err := inject(); err != nil {
 			return err
@@ -77,7 +78,7 @@ func hurt(ctx context.Context, c *Cluster, n *node, rng *rand.Rand) (what string
 		wait()
 		return heal()
 	}
-	c.note("storm: next %s", n.Name())
+	c.Note("storm: next %s", n.Name())
 	switch rng.IntN(7) {
 	case 0, 1:
 		return "kill", do(n.Kill, func() error { return n.Restart(ctx) })

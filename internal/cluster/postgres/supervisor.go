@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"stroppy/internal/cluster"
 )
 
 const (
@@ -13,63 +15,36 @@ const (
 	glance = 20 * time.Millisecond
 	// reviewEvery is the time between two looks at who replicates from it.
 	reviewEvery = 100 * time.Millisecond
-	// retryAfter is the time between two tries to bring a node back.
-	retryAfter = time.Second
 	// promoteLimit bounds the wait for a promotion; it is ordered again if it
 	// takes longer.
 	promoteLimit = 5 * time.Second
-	// crashLimit bounds the recovery of a primary that ended by itself.
-	crashLimit = 2 * time.Minute
 )
 
 // supervision is what the supervisor keeps for itself.
 type supervision struct {
 	reviewed  time.Time // when the last review ended
-	lamented  string    // why there was nobody to promote, as noted last
 	noticedAt time.Time // when the loss of the primary was seen
 }
 
-// supervise watches the primary and its standbys until the cluster is stopped.
-// While somebody else holds the roles, as for a switch-over, it does nothing.
-func (c *Cluster) supervise() {
-	ticker := time.NewTicker(glance)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-c.life.Done():
-			return
-		case <-ticker.C:
-		}
-		if c.roles.try() {
-			c.step(c.life)
-			c.roles.release()
-		}
-	}
-}
-
+// step looks whether the primary is lost and who follows it, and does what is to be
+// done then; the roles are held.
 func (c *Cluster) step(ctx context.Context) {
-	p := c.leading()
+	p := c.Leading()
 	if why := p.lost(); why != "" {
 		if c.noticedAt.IsZero() {
 			c.noticedAt = time.Now()
-			c.note("%s, which leads, is lost: %s", p.Name(), why)
+			c.Note("%s, which leads, is lost: %s", p.Name(), why)
 		}
 		c.failOver(ctx, p, why)
 	} else {
-		c.noticedAt, c.lamented = time.Time{}, ""
+		c.noticedAt = time.Time{}
+		c.Content()
 		if time.Since(c.reviewed) >= reviewEvery {
 			c.review(ctx, p)
 			c.reviewed = time.Now()
 		}
 	}
-	c.reviveAll()
-}
-
-// leading is the node that leads, or that is about to.
-func (c *Cluster) leading() *node {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.primary
+	c.Revive(func(n *node) bool { return n.stale || !n.Running() })
 }
 
 // lost says why a node cannot lead any more; empty if it can.
@@ -88,32 +63,32 @@ func (n *node) lost() string {
 // does not answer this program may answer others yet, and go on.
 func (c *Cluster) failOver(ctx context.Context, p *node, why string) {
 	if len(c.candidates(p)) == 0 {
-		c.forgo(ctx, p)
+		c.Forgo(ctx, p, func() { c.lamentFor(p) })
 		return
 	}
 	if err := p.Server.Kill(); err != nil {
-		c.lament("%s cannot be fenced, so nobody is promoted: %v", p.Name(), err)
+		c.Lament("%s cannot be fenced, so nobody is promoted: %v", p.Name(), err)
 		return
 	}
-	c.mu.Lock()
+	c.Mu.Lock()
 	p.fenced = true
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	// What they answer now is final: nobody sends them anything any more.
 	chosen, position := c.farthest(ctx, c.candidates(p))
 	if chosen == nil {
-		c.lament("%s was fenced, and no standby answers to be promoted", p.Name())
+		c.Lament("%s was fenced, and no standby answers to be promoted", p.Name())
 		return
 	}
-	c.note("%s was fenced; %s, which has the log up to %X/%X, is promoted", p.Name(), chosen.Name(), position>>32, uint32(position))
+	c.Note("%s was fenced; %s, which has the log up to %X/%X, is promoted", p.Name(), chosen.Name(), position>>32, uint32(position))
 	c.crown(chosen, p)
 	if err := p.markStandby(); err != nil {
-		c.note("the data of %s, which was fenced, could not be marked: %v", p.Name(), err)
+		c.Note("the data of %s, which was fenced, could not be marked: %v", p.Name(), err)
 	}
 	if err := chosen.promote(ctx); err != nil {
-		c.note("%s does not take the lead yet: %v", chosen.Name(), err)
+		c.Note("%s does not take the lead yet: %v", chosen.Name(), err)
 		return
 	}
-	c.note("%s leads, %v after the loss of %s was seen", chosen.Name(), time.Since(c.noticedAt).Round(time.Millisecond), p.Name())
+	c.Note("%s leads, %v after the loss of %s was seen", chosen.Name(), time.Since(c.noticedAt).Round(time.Millisecond), p.Name())
 	c.noticedAt = time.Time{}
 }
 
@@ -123,8 +98,8 @@ func (c *Cluster) failOver(ctx context.Context, p *node, why string) {
 // With synchronous replication it is the registered one alone, which has all
 // that was acknowledged. Without, it is any that has followed p.
 func (c *Cluster) candidates(p *node) []*node {
-	c.mu.Lock()
-	nodes := slices.Clone(c.nodes)
+	nodes := c.List()
+	c.Mu.Lock()
 	if c.params.synchronous {
 		nodes = nil
 		if c.registered {
@@ -132,7 +107,7 @@ func (c *Cluster) candidates(p *node) []*node {
 		}
 	}
 	nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n == p || n.stale || n.streamed != p && !c.params.synchronous })
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	return slices.DeleteFunc(nodes, func(n *node) bool { return n.lost() != "" || n.Paused() })
 }
 
@@ -162,9 +137,9 @@ func (n *node) position(ctx context.Context) (int64, error) {
 // former primary's data are of no use, for they may hold what n never had, unless
 // that is nil.
 func (c *Cluster) crown(n, former *node) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.primary = n
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.Primary = n
 	c.standby, c.registered, c.barrier = nil, false, 0
 	n.cut, n.stale = false, false
 	if former != nil {
@@ -184,7 +159,7 @@ func (n *node) promote(ctx context.Context) error {
 		if err == nil && !recovering {
 			return nil
 		}
-		if waited := pause(ctx, 5*time.Millisecond); waited != nil {
+		if waited := cluster.Sleep(ctx, 5*time.Millisecond); waited != nil {
 			return fmt.Errorf("promote %s: it is a standby yet: %w", n.Name(), waited)
 		}
 	}
@@ -199,77 +174,14 @@ func (n *node) recovering(ctx context.Context) (bool, error) {
 	return rows[0][0] == "t", nil
 }
 
-// forgo deals with a lost primary that nobody may replace: it is waited for, and
-// started on its own data if it ended by itself.
-func (c *Cluster) forgo(ctx context.Context, p *node) {
-	c.mu.Lock()
-	held, early := p.held, time.Now().Before(p.retryAt)
-	c.mu.Unlock()
-	if p.Running() || held != unheld || early {
-		if len(c.list()) > 1 {
-			has := "all that it acknowledged"
-			if !c.params.synchronous {
-				has = "followed it"
-			}
-			c.lament("no standby that answers has %s, so %s is waited for", has, p.Name())
-		}
+// lamentFor tells why a lost primary is waited for.
+func (c *Cluster) lamentFor(p *node) {
+	if len(c.List()) == 1 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, crashLimit)
-	defer cancel()
-	if !p.busy.try() {
-		return // somebody restarts it, and waits for the roles
+	has := "all that it acknowledged"
+	if !c.params.synchronous {
+		has = "followed it"
 	}
-	ctx, end, err := p.enter(ctx, false)
-	if err != nil {
-		return
-	}
-	defer end()
-	c.note("%s is started on its own data", p.Name())
-	if err := p.lead(ctx); err != nil {
-		c.delay(p)
-		c.note("%s did not start: %v", p.Name(), err)
-	}
-}
-
-// lament notes, once, why nobody is promoted.
-func (c *Cluster) lament(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); text != c.lamented {
-		c.lamented = text
-		c.note("%s", text)
-	}
-}
-
-// delay puts off the next try to bring a node back.
-func (c *Cluster) delay(n *node) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n.retryAt = time.Now().Add(retryAfter)
-}
-
-// reviveAll brings back the nodes that nobody holds and that are down, or whose
-// data must not be used.
-func (c *Cluster) reviveAll() {
-	c.mu.Lock()
-	var down []*node
-	for _, n := range c.nodes {
-		if n != c.primary && n.held == unheld && n.cancel == nil && time.Now().After(n.retryAt) && (n.stale || !n.Running()) {
-			n.retryAt = time.Now().Add(retryAfter)
-			down = append(down, n)
-		}
-	}
-	c.mu.Unlock()
-	for _, n := range down {
-		c.tasks.Go(func() {
-			ctx, end, err := n.begin(n.life, false)
-			if err != nil {
-				return
-			}
-			defer end()
-			if err := n.restore(ctx); err != nil && ctx.Err() == nil {
-				c.delay(n)
-				c.note("%s did not come back: %v", n.Name(), err)
-			}
-		})
-	}
+	c.Lament("no standby that answers has %s, so %s is waited for", has, p.Name())
 }

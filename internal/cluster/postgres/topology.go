@@ -7,47 +7,20 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"stroppy/internal/cluster"
 )
 
 const (
-	// pollEvery is the time between two questions while something is waited for.
-	pollEvery = 10 * time.Millisecond
 	// checkpointLimit bounds the checkpoint before a switch-over.
 	checkpointLimit = time.Minute
 	// replayLimit bounds the wait for the rest of the log in a switch-over.
 	replayLimit = 10 * time.Second
 )
 
-// persist calls try until it returns nil or ctx ends; the error then tells both.
-func persist(ctx context.Context, try func() error) error {
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		if waited := pause(ctx, pollEvery); waited != nil {
-			return fmt.Errorf("%w: %w", waited, err)
-		}
-	}
-}
-
-// Leader returns the number of the node that takes the writes. While there is
-// none, or it does not answer, Leader waits until ctx ends.
-func (c *Cluster) Leader(ctx context.Context) (int, error) {
-	var p *node
-	err := persist(ctx, func() error {
-		p = c.leading()
-		return p.leads(ctx)
-	})
-	if err != nil {
-		return 0, fmt.Errorf("find the primary of the PostgreSQL cluster: %w", err)
-	}
-	return p.Number(), nil
-}
-
-// leads says why a node does not take writes; nil if it does.
-func (n *node) leads(ctx context.Context) error {
-	if !n.Running() || n.Paused() {
+// Leads says why the node does not take writes; nil if it does.
+func (n *node) Leads(ctx context.Context) error {
+	if !n.Awake() {
 		return fmt.Errorf("%s, which leads, is down or paused", n.Name())
 	}
 	recovering, err := n.recovering(ctx)
@@ -57,39 +30,19 @@ func (n *node) leads(ctx context.Context) error {
 	return err
 }
 
-// awaitPrimary returns when a node other than n takes writes.
-func (c *Cluster) awaitPrimary(ctx context.Context, n *node) error {
-	return persist(ctx, func() error {
-		p := c.leading()
-		if p == n {
-			return fmt.Errorf("%s leads itself", n.Name())
-		}
-		return p.leads(ctx)
-	})
-}
-
-// awaitSuccessor returns when a node that was killed does not lead any more.
-func (c *Cluster) awaitSuccessor(ctx context.Context, n *node) error {
-	return persist(ctx, func() error {
-		if c.leading() == n {
-			return errors.New("no standby could be promoted")
-		}
-		return nil
-	})
-}
-
 // expendable says why a node's data must not be taken away; nil if they may.
 func (c *Cluster) expendable(n *node) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	others := c.Others(n)
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	switch {
-	case len(c.nodes) == 1:
+	case len(others) == 0:
 		return errors.New("a cluster of one node has nobody to take its data from")
-	case c.primary != n || c.registered:
+	case c.Primary != n || c.registered:
 		return nil
 	case c.params.synchronous:
 		return errors.New("it leads, and no standby has all that it acknowledged")
-	case !slices.ContainsFunc(c.nodes, func(m *node) bool { return m != n && m.streamed == n && !m.stale }):
+	case !slices.ContainsFunc(others, func(m *node) bool { return m.streamed == n && !m.stale }):
 		return errors.New("it leads, and no standby has followed it")
 	}
 	return nil
@@ -97,16 +50,16 @@ func (c *Cluster) expendable(n *node) error {
 
 // condemn notes that a node's data are taken away.
 func (c *Cluster) condemn(ctx context.Context, n *node) error {
-	if err := c.roles.acquire(ctx); err != nil {
+	if err := c.Roles.Acquire(ctx); err != nil {
 		return err
 	}
-	defer c.roles.release()
-	c.mu.Lock()
-	p, waited := c.primary, c.standby == n
+	defer c.Roles.Release()
+	c.Mu.Lock()
+	p, waited := c.Primary, c.standby == n
 	if p != n {
 		n.stale = true
 	}
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	if p == n {
 		return fmt.Errorf("%s leads: its data are needed", n.Name())
 	}
@@ -122,15 +75,12 @@ func (c *Cluster) condemn(ctx context.Context, n *node) error {
 // promoted. The supervisor brings back all nodes that nobody holds down.
 func (c *Cluster) Whole(ctx context.Context) error {
 	var target int64
-	if err := persist(ctx, func() error { return c.whole(ctx, &target) }); err != nil {
-		return fmt.Errorf("wait until the PostgreSQL cluster is whole: %w", err)
-	}
-	return nil
+	return c.AwaitWhole(ctx, func() error { return c.whole(ctx, &target) })
 }
 
 func (c *Cluster) whole(ctx context.Context, target *int64) error {
-	p := c.leading()
-	if err := p.leads(ctx); err != nil {
+	p := c.Leading()
+	if err := p.Leads(ctx); err != nil {
 		return err
 	}
 	v, err := c.view(ctx, p)
@@ -140,14 +90,15 @@ func (c *Cluster) whole(ctx context.Context, target *int64) error {
 	if *target == 0 {
 		*target = v.flushed
 	}
-	for _, n := range c.list() {
+	nodes := c.List()
+	for _, n := range nodes {
 		if err := c.sound(ctx, n, p, v, *target); err != nil {
 			return err
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.params.synchronous && len(c.nodes) > 1 && !c.registered {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	if c.params.synchronous && len(nodes) > 1 && !c.registered {
 		return fmt.Errorf("%s waits for no standby yet that has everything", p.Name())
 	}
 	return nil
@@ -155,20 +106,19 @@ func (c *Cluster) whole(ctx context.Context, target *int64) error {
 
 // sound says what is wrong with a node; nil if nothing is.
 func (c *Cluster) sound(ctx context.Context, n, p *node, v *view, target int64) error {
-	c.mu.Lock()
-	held, stale, cut, streamed := n.held, n.stale, n.cut, n.streamed
-	c.mu.Unlock()
+	if err := c.Unhurt(n); err != nil {
+		return err
+	}
+	c.Mu.Lock()
+	stale, cut, streamed := n.stale, n.cut, n.streamed
+	c.Mu.Unlock()
 	switch {
-	case held != unheld:
-		return fmt.Errorf("%s is %s", n.Name(), held)
-	case !n.Running():
-		return fmt.Errorf("%s is down", n.Name())
 	case stale:
 		return fmt.Errorf("%s is to get new data", n.Name())
 	case cut:
 		return fmt.Errorf("the receiver of %s is stopped", n.Name())
 	}
-	over, err := newSession(n.Host().Addr().String(), n.port, "local", c.params.patience)
+	over, err := newSession(n.Host().Addr().String(), n.endpoint.Port(), "local", c.params.patience)
 	if err != nil {
 		return err
 	}
@@ -198,13 +148,13 @@ func (c *Cluster) sound(ctx context.Context, n, p *node, v *view, target int64) 
 // former primary comes back as a standby on its own data. It waits until the
 // standby follows closely.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
-	n, err := c.node(to)
+	n, err := c.Node(to)
 	if err == nil {
-		err = persist(ctx, func() error { return c.close(ctx, n) })
+		err = cluster.Persist(ctx, func() error { return c.close(ctx, n) })
 	}
 	if err == nil {
-		if err = c.roles.acquire(ctx); err == nil {
-			defer c.roles.release()
+		if err = c.Roles.Acquire(ctx); err == nil {
+			defer c.Roles.Release()
 			err = c.handOver(ctx, n)
 		}
 	}
@@ -217,8 +167,8 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 // close says why a standby cannot take the lead over now; nil if it can, or has
 // it.
 func (c *Cluster) close(ctx context.Context, n *node) error {
-	p := c.leading()
-	if err := p.leads(ctx); err != nil || p == n {
+	p := c.Leading()
+	if err := p.Leads(ctx); err != nil || p == n {
 		return err
 	}
 	v, err := c.view(ctx, p)
@@ -233,7 +183,7 @@ func (c *Cluster) close(ctx context.Context, n *node) error {
 
 // handOver is MoveLeader when the roles are held.
 func (c *Cluster) handOver(ctx context.Context, n *node) error {
-	p := c.leading()
+	p := c.Leading()
 	if p == n {
 		return nil
 	}
@@ -241,7 +191,7 @@ func (c *Cluster) handOver(ctx context.Context, n *node) error {
 		return err
 	}
 	// The shutdown writes what is left since this checkpoint, which is little.
-	long, err := newSession(p.sockets, p.port, "local", checkpointLimit)
+	long, err := newSession(p.sockets, p.endpoint.Port(), "local", checkpointLimit)
 	if err != nil {
 		return err
 	}
@@ -262,37 +212,37 @@ func (c *Cluster) handOver(ctx context.Context, n *node) error {
 	if err := n.promote(ctx); err != nil {
 		return err
 	}
-	c.note("%s leads, %v after %s began to shut down for it", n.Name(), time.Since(began).Round(time.Millisecond), p.Name())
+	c.Note("%s leads, %v after %s began to shut down for it", n.Name(), time.Since(began).Round(time.Millisecond), p.Name())
 	return c.demote(ctx, p)
 }
 
 // takeBack starts a primary again whose lead could not be handed over, unless
 // somebody has ended it on purpose.
 func (c *Cluster) takeBack(ctx context.Context, p *node) error {
-	c.mu.Lock()
-	held := p.held
-	c.mu.Unlock()
-	if held != unheld {
+	c.Mu.Lock()
+	held := p.Held
+	c.Mu.Unlock()
+	if held != cluster.Unheld {
 		return nil
 	}
-	return p.lead(context.WithoutCancel(ctx))
+	return p.Lead(context.WithoutCancel(ctx))
 }
 
 // demote starts a former primary, which was shut down in good order and whose
 // log the present one has to its end, as a standby on its own data; the roles
 // are held.
 func (c *Cluster) demote(ctx context.Context, p *node) error {
-	c.mu.Lock()
-	held := p.held
-	c.mu.Unlock()
-	if held != unheld {
+	c.Mu.Lock()
+	held := p.Held
+	c.Mu.Unlock()
+	if held != cluster.Unheld {
 		return nil // it comes back when it is restarted
 	}
 	err := p.follow(ctx)
 	if err != nil {
-		c.mu.Lock()
+		c.Mu.Lock()
 		p.stale = true // the supervisor gives it new data
-		c.mu.Unlock()
+		c.Mu.Unlock()
 	}
 	return err
 }
@@ -314,7 +264,7 @@ func (p *node) drained(ctx context.Context, n *node) error {
 	if facts["Database cluster state"] != "shut down" || end == "" {
 		return fmt.Errorf("%s was not shut down in good order: it is %q", p.Name(), facts["Database cluster state"])
 	}
-	return persist(ctx, func() error {
+	return cluster.Persist(ctx, func() error {
 		rows, err := n.orders.ask(ctx, "SELECT pg_last_wal_replay_lsn() > '"+end+"'")
 		if err == nil && rows[0][0] != "t" {
 			err = fmt.Errorf("%s has not replayed the end of the log of %s at %s", n.Name(), p.Name(), end)
@@ -323,82 +273,30 @@ func (p *node) drained(ctx context.Context, n *node) error {
 	})
 }
 
-// Add makes one more host and a standby on it. Clients that were opened before
-// do not know it.
-func (c *Cluster) Add(ctx context.Context) (int, error) {
-	n, err := c.grow(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("add a node to the PostgreSQL cluster: %w", err)
-	}
-	if err := n.Restart(ctx); err != nil {
-		return 0, fmt.Errorf("add a node to the PostgreSQL cluster: %w", errors.Join(err, c.drop(n)))
-	}
-	return n.Number(), nil
-}
-
-func (c *Cluster) grow(ctx context.Context) (*node, error) {
-	if err := c.changing.acquire(ctx); err != nil {
-		return nil, err
-	}
-	defer c.changing.release()
-	if c.life.Err() != nil {
-		return nil, context.Cause(c.life)
-	}
-	host, err := c.network.Add(ctx)
-	if err != nil {
-		return nil, err
-	}
-	number := c.hosts
-	c.hosts++
-	n, err := c.newNode(ctx, number, host)
-	if err != nil {
-		return nil, err
-	}
-	n.held, n.stale = joining, true
-	c.mu.Lock()
-	c.nodes = append(c.nodes, n)
-	c.mu.Unlock()
-	c.attend(n)
-	return n, nil
-}
-
 // Remove takes a node out of the cluster, shuts it down and removes its data. One
 // that leads hands the lead over first.
 func (c *Cluster) Remove(ctx context.Context, number int) error {
-	err := c.shrink(ctx, number)
-	if err != nil {
-		return fmt.Errorf("remove node %d of the PostgreSQL cluster: %w", number, err)
-	}
-	return nil
-}
-
-func (c *Cluster) shrink(ctx context.Context, number int) error {
-	n, err := c.node(number)
-	switch {
-	case err != nil:
-		return err
-	case len(c.list()) == 1:
-		return errors.New("it is the last one")
-	}
-	if c.leading() == n {
-		if err := persist(ctx, func() error { return c.succeed(ctx, n) }); err != nil {
+	return c.Dismiss(ctx, number, func(n *node) error {
+		if c.Leading() == n {
+			if err := cluster.Persist(ctx, func() error { return c.succeed(ctx, n) }); err != nil {
+				return err
+			}
+		}
+		if err := c.condemn(ctx, n); err != nil {
 			return err
 		}
-	}
-	if err := c.condemn(ctx, n); err != nil {
-		return err
-	}
-	n.hold(stopped)
-	return errors.Join(n.Server.Terminate(ctx), c.drop(n))
+		n.Hold(cluster.Stopped)
+		return nil
+	})
 }
 
 // succeed hands the lead of n over to the standby that follows it most closely.
 func (c *Cluster) succeed(ctx context.Context, n *node) error {
-	if err := c.roles.acquire(ctx); err != nil {
+	if err := c.Roles.Acquire(ctx); err != nil {
 		return err
 	}
-	defer c.roles.release()
-	if c.leading() != n {
+	defer c.Roles.Release()
+	if c.Leading() != n {
 		return nil
 	}
 	v, err := c.view(ctx, n)
@@ -410,15 +308,6 @@ func (c *Cluster) succeed(ctx context.Context, n *node) error {
 		return fmt.Errorf("%s leads, and no standby follows it closely", n.Name())
 	}
 	return c.handOver(ctx, heir)
-}
-
-// drop takes a node out of the list and removes what was made for it.
-func (c *Cluster) drop(n *node) error {
-	c.mu.Lock()
-	c.nodes = slices.DeleteFunc(c.nodes, func(m *node) bool { return m == n })
-	c.mu.Unlock()
-	n.retire(errRemoved)
-	return n.erase()
 }
 
 // StopReceiver stops the replication of a standby, which goes on to answer
@@ -443,32 +332,32 @@ func (c *Cluster) StartReceiver(ctx context.Context, number int) error {
 }
 
 func (c *Cluster) setReceiver(ctx context.Context, number int, cut bool) error {
-	n, err := c.node(number)
+	n, err := c.Node(number)
 	if err != nil {
 		return err
 	}
-	if err := c.roles.acquire(ctx); err != nil {
+	if err := c.Roles.Acquire(ctx); err != nil {
 		return err
 	}
-	defer c.roles.release()
-	c.mu.Lock()
-	leads, done := c.primary == n, n.cut == cut
+	defer c.Roles.Release()
+	c.Mu.Lock()
+	leads, done := c.Primary == n, n.cut == cut
 	if !leads && !done {
 		n.cut = cut
 	}
-	c.mu.Unlock()
+	c.Mu.Unlock()
 	switch {
 	case done:
 		return nil
 	case leads:
 		return fmt.Errorf("%s leads, and receives from nobody", n.Name())
-	case !n.Running() || n.Paused():
+	case !n.Awake():
 		return nil // it comes back so
 	}
 	if err := c.tell(ctx, n); err != nil || !cut {
 		return err
 	}
-	return persist(ctx, func() error {
+	return cluster.Persist(ctx, func() error {
 		rows, err := n.orders.ask(ctx, "SELECT FROM pg_stat_wal_receiver")
 		if err == nil && len(rows) > 0 {
 			err = fmt.Errorf("%s receives yet", n.Name())

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
 	"stroppy/internal/cluster/disk"
 )
 
@@ -35,18 +36,18 @@ func TestPowerCut(t *testing.T) {
 	if f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0); err != nil {
 		t.Skip("skipped engine: FUSE: install the Debian package fuse3: " + err.Error())
 	} else {
-		must(t, f.Close())
+		clustertest.Must(t, f.Close())
 	}
 	for _, fsync := range []string{"always", "no"} {
 		t.Run("appendfsync="+fsync, func(t *testing.T) {
 			c := startOn(t, cluster.Options{Nodes: 1, Layer: true}, "appendfsync="+fsync)
 			n, _ := roles(t, c)
-			p := pay(t, c)
-			p.goOn(100)
-			must(t, n.Kill())
-			must(t, n.LoseUnsynced())
-			must(t, n.Restart(t.Context()))
-			if lost := p.end("a power cut"); (lost > 0) != (fsync == "no") {
+			p := kind().Pay(t, c)
+			p.GoOn(100)
+			clustertest.Must(t, n.Kill())
+			clustertest.Must(t, n.LoseUnsynced())
+			clustertest.Must(t, n.Restart(t.Context()))
+			if lost := p.End("a power cut"); (lost > 0) != (fsync == "no") {
 				t.Errorf("%d acknowledged payments are lost", lost)
 			}
 		})

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -66,18 +65,11 @@ func (n *node) prepare(o Options) error {
 		settings["requirepass"], settings["masterauth"] = o.Password, o.Password
 	}
 	maps.Copy(settings, o.Settings)
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		value := settings[name]
-		if value == "" {
-			value = `""`
-		}
-		fmt.Fprintf(&text, "%s %s\n", name, value)
-	}
+	text := settingsText(settings)
 	for _, line := range o.Users {
-		fmt.Fprintln(&text, line)
+		text += line + "\n"
 	}
-	return os.WriteFile(filepath.Join(n.dir, "redis.conf"), []byte(text.String()), 0o600)
+	return os.WriteFile(filepath.Join(n.dir, "redis.conf"), []byte(text), 0o600)
 }
 
 // start starts the server as a replica of the given port, or as a primary, and
@@ -103,7 +95,7 @@ func (n *node) start(ctx context.Context, follows int) error {
 	}
 	if err := process.Poll(ctx, func() bool { return n.answers(ctx) }); err != nil {
 		text, _ := os.ReadFile(n.log())
-		return errors.Join(fmt.Errorf("start the Redis server in %s: it did not become ready: %w: %s", n.dir, err, lastLines(text)), process.Kill())
+		return errors.Join(fmt.Errorf("start the Redis server in %s: it did not become ready: %w: %s", n.dir, err, cluster.LastLines(text)), process.Kill())
 	}
 	n.process, n.paused = process, false
 	return nil
@@ -185,10 +177,4 @@ func (n *node) setPaused(paused bool) error {
 	}
 	n.paused = paused
 	return nil
-}
-
-// lastLines returns the end of a log, enough to see why the server failed.
-func lastLines(text []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-3):], " | ")
 }

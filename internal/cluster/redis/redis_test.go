@@ -8,27 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
 )
-
-func within(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
 
 func startOrSkip(t *testing.T, o Options) *Servers {
 	t.Helper()
-	c, err := Start(within(t, time.Minute), o)
-	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
-		t.Skip("skipped engine: redis: install the Debian package " + missing.Package)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, err := Start(clustertest.Within(t, clustertest.Patience), o)
+	clustertest.Need(t, "redis", err)
 	t.Cleanup(func() {
 		if err := c.Stop(); err != nil {
 			t.Error(err)
@@ -37,17 +24,10 @@ func startOrSkip(t *testing.T, o Options) *Servers {
 	return c
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func run(t *testing.T, c *Servers, i int, words ...string) string {
 	t.Helper()
-	answer, err := c.Command(within(t, 10*time.Second), i, words...)
-	must(t, err)
+	answer, err := c.Command(clustertest.Within(t, clustertest.Patience), i, words...)
+	clustertest.Must(t, err)
 	return answer
 }
 
@@ -56,7 +36,7 @@ func TestLifeOfAPair(t *testing.T) {
 		Nodes: 2, InMemory: true, Password: "se cret@1",
 		Settings: map[string]string{"requirepass": `"se cret@1"`, "masterauth": `"se cret@1"`, "appendonly": "yes", "save": ""},
 	})
-	ctx := within(t, time.Minute)
+	ctx := clustertest.Within(t, clustertest.Patience)
 	if want := "redis://:se%20cret%401@" + strings.Join(c.Endpoints(), ",") + "/0"; c.URL() != want {
 		t.Errorf("URL is %s, want %s", c.URL(), want)
 	}
@@ -66,40 +46,40 @@ func TestLifeOfAPair(t *testing.T) {
 		}
 	}
 	run(t, c, 0, "SET", "a", "1")
-	must(t, c.wait(ctx, "the write has not reached the replica", func() bool { return run(t, c, 1, "GET", "a") == "1" }))
+	clustertest.Must(t, c.wait(ctx, "the write has not reached the replica", func() bool { return run(t, c, 1, "GET", "a") == "1" }))
 	if _, err := c.Command(ctx, 1, "SET", "a", "2"); err == nil || !strings.Contains(err.Error(), "READONLY") {
 		t.Errorf("a write to the replica: %v", err)
 	}
 
-	must(t, c.Kill(0))
-	must(t, c.Kill(0))
+	clustertest.Must(t, c.Kill(0))
+	clustertest.Must(t, c.Kill(0))
 	if err := c.Pause(0); err == nil {
 		t.Error("a dead node was paused")
 	}
-	must(t, c.Promote(ctx, 1))
+	clustertest.Must(t, c.Promote(ctx, 1))
 	if i, err := c.Primary(ctx); err != nil || i != 1 {
 		t.Errorf("the primary is %d, %v", i, err)
 	}
 	run(t, c, 1, "SET", "a", "3")
-	must(t, c.Restart(ctx, 0)) // as a replica of the new primary
-	must(t, c.wait(ctx, "the old primary has not the new one's data", func() bool { return run(t, c, 0, "GET", "a") == "3" }))
+	clustertest.Must(t, c.Restart(ctx, 0)) // as a replica of the new primary
+	clustertest.Must(t, c.wait(ctx, "the old primary has not the new one's data", func() bool { return run(t, c, 0, "GET", "a") == "3" }))
 	if role := c.nodes[0].role(ctx); role != "slave" {
 		t.Errorf("the old primary is %s", role)
 	}
-	must(t, c.Kill(1))
-	must(t, c.Restart(ctx, 1))
+	clustertest.Must(t, c.Kill(1))
+	clustertest.Must(t, c.Restart(ctx, 1))
 	if got := run(t, c, 1, "GET", "a"); got != "3" {
 		t.Errorf("after a kill and a restart with an append-only file: %q", got)
 	}
-	must(t, c.Promote(ctx, 0)) // both run: they change places
-	must(t, c.synchronized(ctx, 1))
+	clustertest.Must(t, c.Promote(ctx, 0)) // both run: they change places
+	clustertest.Must(t, c.synchronized(ctx, 1))
 	if role := c.nodes[1].role(ctx); role != "slave" {
 		t.Errorf("the demoted primary is %s", role)
 	}
 
 	dir := c.dir
-	must(t, c.Stop())
-	must(t, c.Stop())
+	clustertest.Must(t, c.Stop())
+	clustertest.Must(t, c.Stop())
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Stop left the folder %s", dir)
 	}
@@ -109,17 +89,17 @@ func TestLifeOfAPair(t *testing.T) {
 // replica stalls is not there when it is promoted, although it went on.
 func TestStall(t *testing.T) {
 	c := startOrSkip(t, Options{Nodes: 2, InMemory: true, Settings: map[string]string{"save": ""}})
-	ctx := within(t, time.Minute)
+	ctx := clustertest.Within(t, clustertest.Patience)
 	run(t, c, 0, "SET", "before", "1")
-	must(t, c.wait(ctx, "the write has not reached the replica", func() bool { return run(t, c, 1, "GET", "before") == "1" }))
-	must(t, c.Stall(ctx, 1))
+	clustertest.Must(t, c.wait(ctx, "the write has not reached the replica", func() bool { return run(t, c, 1, "GET", "before") == "1" }))
+	clustertest.Must(t, c.Stall(ctx, 1))
 	if _, err := c.Command(ctx, 1, "PING"); err == nil {
 		t.Error("a stalled node answered")
 	}
 	run(t, c, 0, "SET", "after", "1")
-	must(t, c.Kill(0))
-	must(t, c.Resume(1))
-	must(t, c.Promote(ctx, 1))
+	clustertest.Must(t, c.Kill(0))
+	clustertest.Must(t, c.Resume(1))
+	clustertest.Must(t, c.Promote(ctx, 1))
 	if before, after := run(t, c, 1, "GET", "before"), run(t, c, 1, "GET", "after"); before != "1" || after != "" {
 		t.Errorf("the promoted replica has before=%q, after=%q", before, after)
 	}
@@ -132,19 +112,19 @@ func TestKeptFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "servers")
 	c := startOrSkip(t, Options{Nodes: 1, Dir: dir, Settings: map[string]string{"save": "3600 1"}})
 	run(t, c, 0, "SET", "a", "1")
-	must(t, c.Pause(0))
-	must(t, c.Stop()) // in good order, which writes a snapshot
+	clustertest.Must(t, c.Pause(0))
+	clustertest.Must(t, c.Stop()) // in good order, which writes a snapshot
 	if _, err := os.Stat(filepath.Join(c.Dir(0), "dump.rdb")); err != nil {
 		t.Errorf("no snapshot: %v", err)
 	}
-	if _, err := Start(within(t, time.Minute), Options{Nodes: 1, Dir: dir}); err == nil || !strings.Contains(err.Error(), "must be new") {
+	if _, err := Start(clustertest.Within(t, clustertest.Patience), Options{Nodes: 1, Dir: dir}); err == nil || !strings.Contains(err.Error(), "must be new") {
 		t.Errorf("a folder that is there already: %v", err)
 	}
 }
 
 func TestRefusals(t *testing.T) {
 	startOrSkip(t, Options{Nodes: 1}) // skips without Redis
-	_, err := Start(within(t, time.Minute), Options{Nodes: 1, Settings: map[string]string{"no-such-setting": "1"}})
+	_, err := Start(clustertest.Within(t, clustertest.Patience), Options{Nodes: 1, Settings: map[string]string{"no-such-setting": "1"}})
 	if err == nil || !strings.Contains(err.Error(), "no-such-setting") {
 		t.Errorf("a setting that does not exist: %v", err)
 	}

@@ -81,3 +81,5 @@ func reply(r *bufio.Reader) (string, error) {
 	}
 	return "", fmt.Errorf("the server answered %q, which is no reply of Redis 2", line)
 }
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

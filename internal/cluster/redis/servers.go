@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -77,7 +76,7 @@ func Start(ctx context.Context, o Options) (*Servers, error) {
 		if err == nil {
 			return s, nil
 		}
-		if attempt == startAttempts || !strings.Contains(err.Error(), "Address already in use") {
+		if attempt == startAttempts || !strings.Contains(err.Error(), portTaken) {
 			return nil, fmt.Errorf("start Redis with %d nodes: %w", o.Nodes, err)
 		}
 	}
@@ -91,7 +90,7 @@ func start(ctx context.Context, program string, o Options) (_ *Servers, err erro
 		}
 	}()
 	if s.dir == "" {
-		if s.dir, err = os.MkdirTemp(temporary(o.InMemory), "stroppy-redis-"); err != nil {
+		if s.dir, err = os.MkdirTemp(cluster.TempDir(o.InMemory), "stroppy-redis-"); err != nil {
 			return nil, err
 		}
 		s.temporary = true
@@ -119,15 +118,6 @@ func start(ctx context.Context, program string, o Options) (_ *Servers, err erro
 		}
 	}
 	return s, nil
-}
-
-// temporary returns the folder for temporary folders.
-func temporary(inMemory bool) string {
-	const shm = "/dev/shm"
-	if info, err := os.Stat(shm); inMemory && err == nil && info.IsDir() {
-		return shm
-	}
-	return os.TempDir()
 }
 
 // follows returns the port that node i replicates from; 0 for the primary.
@@ -347,5 +337,3 @@ func (s *Servers) Stop() error {
 	}
 	return nil
 }
-
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

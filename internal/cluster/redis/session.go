@@ -8,6 +8,8 @@ import (
 	"net"
 	"strings"
 	"time"
+
+	"stroppy/internal/cluster"
 )
 
 // session asks one server one question at a time, over one connection, which it
@@ -15,14 +17,14 @@ import (
 type session struct {
 	address string
 	limit   time.Duration // of one question
-	turn    lock
+	turn    cluster.Lock
 
 	conn   net.Conn // nil while there is none
 	reader *bufio.Reader
 }
 
 func newSession(address string, limit time.Duration) *session {
-	return &session{address: address, limit: limit, turn: newLock()}
+	return &session{address: address, limit: limit, turn: cluster.NewLock()}
 }
 
 // ask sends a command and returns the reply as text. A connection on which
@@ -32,10 +34,10 @@ func newSession(address string, limit time.Duration) *session {
 func (s *session) ask(ctx context.Context, words ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	if err := s.turn.acquire(ctx); err != nil {
+	if err := s.turn.Acquire(ctx); err != nil {
 		return "", err
 	}
-	defer s.turn.release()
+	defer s.turn.Release()
 	old := s.conn != nil
 	text, err := s.try(ctx, words)
 	if err != nil && old && s.conn == nil && ctx.Err() == nil {
@@ -81,8 +83,8 @@ func abandon(conn net.Conn) {
 }
 
 func (s *session) close() {
-	if s.turn.acquire(context.Background()) == nil {
-		defer s.turn.release()
+	if s.turn.Acquire(context.Background()) == nil {
+		defer s.turn.Release()
 		s.drop()
 	}
 }
@@ -114,54 +116,4 @@ func (r refusal) Error() string { return string(r) }
 func refused(err error) bool {
 	_, ok := errors.AsType[refusal](err)
 	return ok
-}
-
-// lock is held by one at a time, and can be waited for with a context.
-type lock chan struct{}
-
-func newLock() lock { return make(lock, 1) }
-
-func (l lock) acquire(ctx context.Context) error {
-	select {
-	case l <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (l lock) try() bool {
-	select {
-	case l <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
-func (l lock) release() { <-l }
-
-// pause waits, or returns why ctx has ended.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// persist calls try until it returns nil or ctx ends; the error then tells both.
-func persist(ctx context.Context, try func() error) error {
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		if waited := pause(ctx, pollEvery); waited != nil {
-			return fmt.Errorf("%w: %w", waited, err)
-		}
-	}
 }

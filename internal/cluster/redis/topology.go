@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"stroppy/internal/cluster"
 )
 
 const (
@@ -17,24 +19,15 @@ const (
 	moveLimit = 2 * moveTimeout
 )
 
-// Leader returns the number of the node that takes the writes. While there is
-// none, or it does not answer, Leader waits until ctx ends.
-func (c *Cluster) Leader(ctx context.Context) (int, error) {
-	var p *member
-	err := persist(ctx, func() error {
-		p = c.leader()
-		_, err := p.leads(ctx)
-		return err
-	})
-	if err != nil {
-		return 0, fmt.Errorf("find the primary of the Redis cluster: %w", err)
-	}
-	return p.Number(), nil
+// Leads says why the node does not take writes; nil if it does.
+func (m *member) Leads(ctx context.Context) error {
+	_, err := m.leads(ctx)
+	return err
 }
 
 // leads returns the view of a node that takes writes, or why it does not.
 func (m *member) leads(ctx context.Context) (view, error) {
-	if !m.awake() {
+	if !m.Awake() {
 		return view{}, fmt.Errorf("%s, which leads, is down or paused", m.Name())
 	}
 	v, err := look(ctx, m.orders)
@@ -44,40 +37,19 @@ func (m *member) leads(ctx context.Context) (view, error) {
 	return v, err
 }
 
-// awaitPrimary returns when a node other than m takes writes.
-func (c *Cluster) awaitPrimary(ctx context.Context, m *member) error {
-	return persist(ctx, func() error {
-		p := c.leader()
-		if p == m {
-			return fmt.Errorf("%s leads itself", m.Name())
-		}
-		_, err := p.leads(ctx)
-		return err
-	})
-}
-
-// awaitSuccessor returns when a node that was killed does not lead any more.
-func (c *Cluster) awaitSuccessor(ctx context.Context, m *member) error {
-	return persist(ctx, func() error {
-		if c.leader() == m {
-			return errors.New("no replica could be promoted")
-		}
-		return nil
-	})
-}
-
 // expendable says why a node's data must not be taken away; nil if they may.
 func (c *Cluster) expendable(m *member) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	others := c.Others(m)
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	switch {
-	case len(c.members) == 1:
+	case len(others) == 0:
 		return errors.New("a cluster of one node has nobody to take its data from")
-	case c.primary != m:
+	case c.Primary != m:
 		return nil
-	case !slices.ContainsFunc(c.members, func(n *member) bool { return n.following == m }):
+	case !slices.ContainsFunc(others, func(n *member) bool { return n.following == m }):
 		return errors.New("it leads, and no replica has its data")
-	case !c.params.failOver && !m.awake():
+	case !c.params.failOver && !m.Awake():
 		return errors.New("it leads and is down, and failover=off lets nobody take its place: restart it")
 	}
 	return nil
@@ -88,14 +60,11 @@ func (c *Cluster) expendable(m *member) error {
 // first. The supervisor brings back all nodes that nobody holds down.
 func (c *Cluster) Whole(ctx context.Context) error {
 	var goal view
-	if err := persist(ctx, func() error { return c.whole(ctx, &goal) }); err != nil {
-		return fmt.Errorf("wait until the Redis cluster is whole: %w", err)
-	}
-	return nil
+	return c.AwaitWhole(ctx, func() error { return c.whole(ctx, &goal) })
 }
 
 func (c *Cluster) whole(ctx context.Context, goal *view) error {
-	p := c.leader()
+	p := c.Leading()
 	v, err := p.leads(ctx)
 	if err != nil {
 		return err
@@ -103,7 +72,7 @@ func (c *Cluster) whole(ctx context.Context, goal *view) error {
 	if goal.history != v.history { // of another primary, offsets say nothing of this one's
 		*goal = v
 	}
-	for _, m := range c.list() {
+	for _, m := range c.List() {
 		if err := c.sound(ctx, m, p, *goal); err != nil {
 			return err
 		}
@@ -113,17 +82,12 @@ func (c *Cluster) whole(ctx context.Context, goal *view) error {
 
 // sound says what is wrong with a node; nil if nothing is.
 func (c *Cluster) sound(ctx context.Context, m, p *member, goal view) error {
-	c.mu.Lock()
-	held, following := m.held, m.following
-	c.mu.Unlock()
-	switch {
-	case held != unheld:
-		return fmt.Errorf("%s is %s", m.Name(), held)
-	case !m.Running():
-		return fmt.Errorf("%s is down", m.Name())
-	case m == p:
-		return nil
+	if err := c.Unhurt(m); err != nil || m == p {
+		return err
 	}
+	c.Mu.Lock()
+	following := m.following
+	c.Mu.Unlock()
 	v, err := look(ctx, m.orders)
 	switch {
 	case err != nil:
@@ -142,13 +106,13 @@ func (c *Cluster) sound(ctx context.Context, m, p *member, goal view) error {
 // takes no writes until the replica has everything, becomes a replica, and tells
 // the other to lead.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
-	m, err := c.member(to)
+	m, err := c.Node(to)
 	if err == nil {
-		err = persist(ctx, func() error {
-			if err := c.roles.acquire(ctx); err != nil {
+		err = cluster.Persist(ctx, func() error {
+			if err := c.Roles.Acquire(ctx); err != nil {
 				return err
 			}
-			defer c.roles.release()
+			defer c.Roles.Release()
 			return c.handOver(ctx, m)
 		})
 	}
@@ -160,19 +124,19 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 
 // succeed hands the lead of m over, if it has it, to the replica that has most.
 func (c *Cluster) succeed(ctx context.Context, m *member) error {
-	if err := c.roles.acquire(ctx); err != nil {
+	if err := c.Roles.Acquire(ctx); err != nil {
 		return err
 	}
-	defer c.roles.release()
-	if c.leader() != m {
+	defer c.Roles.Release()
+	if c.Leading() != m {
 		return nil
 	}
 	var heir *member
 	var most view
 	for _, n := range c.candidates(m) {
-		c.mu.Lock()
+		c.Mu.Lock()
 		seen := n.seen
-		c.mu.Unlock()
+		c.Mu.Unlock()
 		if heir == nil || most.before(seen, seen.history) {
 			heir, most = n, seen
 		}
@@ -187,34 +151,34 @@ func (c *Cluster) succeed(ctx context.Context, m *member) error {
 // m may become the primary at any moment, so the end is waited for, whatever
 // becomes of ctx.
 func (c *Cluster) handOver(ctx context.Context, m *member) error {
-	p := c.leader()
+	p := c.Leading()
 	if p == m {
 		return nil
 	}
 	if _, err := p.leads(ctx); err != nil {
 		return err
 	}
-	if !m.awake() {
+	if !m.Awake() {
 		return fmt.Errorf("%s does not run", m.Name())
 	}
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveLimit)
 	defer cancel()
 	began := time.Now()
-	_, err := ask(limited, p.address(), "", []string{"FAILOVER", "TO", m.host(), strconv.Itoa(m.port), "TIMEOUT", strconv.FormatInt(moveTimeout.Milliseconds(), 10)})
+	_, err := ask(limited, p.address(), "", []string{"FAILOVER", "TO", m.host(), m.port(), "TIMEOUT", strconv.FormatInt(moveTimeout.Milliseconds(), 10)})
 	if refused(err) {
 		return err
 	}
 	for {
 		if v, err := look(limited, m.orders); err == nil && v.primary {
 			c.crown(m)
-			c.note("%s leads, which %s has handed over in %v", m.Name(), p.Name(), time.Since(began).Round(time.Millisecond))
+			c.Note("%s leads, which %s has handed over in %v", m.Name(), p.Name(), time.Since(began).Round(time.Millisecond))
 			return nil
 		}
 		v, err := look(limited, p.orders)
 		if err == nil && v.primary && !v.moving {
 			return fmt.Errorf("%s gave the switch-over up: %s did not get everything within %v", p.Name(), m.Name(), moveTimeout)
 		}
-		if !p.Running() || pause(limited, pollEvery) != nil {
+		if !p.Running() || cluster.Sleep(limited, pollEvery) != nil {
 			break
 		}
 	}
@@ -223,70 +187,17 @@ func (c *Cluster) handOver(ctx context.Context, m *member) error {
 	if err == nil {
 		c.crown(m)
 		err = m.tell(context.WithoutCancel(ctx))
-		c.note("%s did not answer any more when it handed the lead over to %s, and was ended", p.Name(), m.Name())
+		c.Note("%s did not answer any more when it handed the lead over to %s, and was ended", p.Name(), m.Name())
 	}
 	return err
-}
-
-// Add makes one more host and a replica on it. Clients that were opened before do
-// not know it.
-func (c *Cluster) Add(ctx context.Context) (int, error) {
-	m, err := c.grow(ctx)
-	if err == nil {
-		if err = m.Restart(ctx); err != nil {
-			err = errors.Join(err, c.drop(m))
-		}
-	}
-	if err != nil {
-		return 0, fmt.Errorf("add a node to the Redis cluster: %w", err)
-	}
-	return m.Number(), nil
-}
-
-func (c *Cluster) grow(ctx context.Context) (*member, error) {
-	if err := c.changing.acquire(ctx); err != nil {
-		return nil, err
-	}
-	defer c.changing.release()
-	if c.life.Err() != nil {
-		return nil, context.Cause(c.life)
-	}
-	host, err := c.network.Add(ctx)
-	if err != nil {
-		return nil, err
-	}
-	number := c.hosts
-	c.hosts++
-	m, err := c.newMember(ctx, number, host)
-	if err != nil {
-		return nil, err
-	}
-	m.held = joining
-	c.mu.Lock()
-	c.members = append(c.members, m)
-	c.mu.Unlock()
-	c.attend(m)
-	return m, nil
 }
 
 // Remove takes a node out of the cluster, shuts it down and removes its data. One
 // that leads hands the lead over first.
 func (c *Cluster) Remove(ctx context.Context, number int) error {
-	m, err := c.member(number)
-	switch {
-	case err != nil:
-	case len(c.list()) == 1:
-		err = errors.New("it is the last one")
-	default:
-		err = persist(ctx, func() error { return c.dethrone(ctx, m) })
-	}
-	if err == nil {
-		err = errors.Join(m.Server.Terminate(ctx), c.drop(m))
-	}
-	if err != nil {
-		return fmt.Errorf("remove node %d of the Redis cluster: %w", number, err)
-	}
-	return nil
+	return c.Dismiss(ctx, number, func(m *member) error {
+		return cluster.Persist(ctx, func() error { return c.dethrone(ctx, m) })
+	})
 }
 
 // dethrone sees to it that m does not lead, nor ever will.
@@ -294,22 +205,13 @@ func (c *Cluster) dethrone(ctx context.Context, m *member) error {
 	if err := c.succeed(ctx, m); err != nil {
 		return err
 	}
-	if err := c.roles.acquire(ctx); err != nil {
+	if err := c.Roles.Acquire(ctx); err != nil {
 		return err
 	}
-	defer c.roles.release()
-	if c.leader() == m {
+	defer c.Roles.Release()
+	if c.Leading() == m {
 		return fmt.Errorf("%s has come to lead again", m.Name())
 	}
-	m.hold(stopped)
+	m.Hold(cluster.Stopped)
 	return nil
-}
-
-// drop takes a node out of the list and removes what was made for it.
-func (c *Cluster) drop(m *member) error {
-	c.mu.Lock()
-	c.members = slices.DeleteFunc(c.members, func(n *member) bool { return n == m })
-	c.mu.Unlock()
-	m.retire(errRemoved)
-	return m.erase()
 }

@@ -140,27 +140,13 @@ func codeOf(err error) (codes.Code, bool) {
 	return s.Code(), ok
 }
 
-// cause tells an error in words of our own and keeps it for errors.Is.
-type cause struct {
-	text string
-	err  error
-}
-
-func (c *cause) Error() string { return c.text }
-func (c *cause) Unwrap() error { return c.err }
-
 // failure makes the error of a call to a node.
 func failure(op, node string, err error, at phase) *db.Error {
 	class, code, text := classify(err, at)
 	return &db.Error{
 		Class: class, Code: code, Op: op,
-		Err: &cause{text: fmt.Sprintf("etcd node %s: %s", node, text), err: err},
+		Err: db.Told{Text: fmt.Sprintf("etcd node %s: %s", node, text), Cause: err},
 	}
-}
-
-// fatal makes the error of a request that is wrong whatever the server says.
-func fatal(op, format string, args ...any) *db.Error {
-	return &db.Error{Class: db.Fatal, Op: op, Err: fmt.Errorf(format, args...)}
 }
 
 // errConflict is what a commit gives whose comparisons did not hold. It is one

@@ -69,11 +69,12 @@ var (
 
 // Open opens a cluster by its URL,
 //
-//	etcd://[user:password@]h1[:2379],h2,h3[?timeout=2s][&reads=linearizable|serializable]
+//	etcd://[user:password@]h1[:2379],h2,h3[?timeout=1s][&reads=linearizable|serializable]
 //
 // and returns when one of its nodes has answered with these credentials. timeout
-// is of each call. With reads=serializable a member answers reads from its own
-// state without asking the others, which may be old.
+// is of each call; a page of a scan has ten times as long. With
+// reads=serializable a member answers reads from its own state without asking the
+// others, which may be old.
 func Open(ctx context.Context, url string) (*Database, error) {
 	c, err := parseURL(url)
 	if err != nil {
@@ -141,7 +142,7 @@ func findIsolation(name string) (int, error) {
 		}
 		names = append(names, known.name)
 	}
-	return 0, fatal("choose an isolation", "etcd has none called %q: take one of %s", name, strings.Join(names, ", "))
+	return 0, db.Fatalf("choose an isolation", "etcd has none called %q: take one of %s", name, strings.Join(names, ", "))
 }
 
 // Info asks every node that answers what it is.

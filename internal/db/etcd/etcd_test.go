@@ -15,13 +15,15 @@ import (
 
 	cluster "stroppy/internal/cluster/etcd"
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/etcd"
+	"stroppy/internal/db/kvtest"
 	"stroppy/internal/isolation"
 )
 
 func TestEtcd(t *testing.T) {
 	c := startCluster(t, 3, nil)
-	d := open(t, c.URL())
+	d := drivertest.Open(t, etcd.Open, c.URL())
 	for name, test := range map[string]func(*testing.T, *cluster.Cluster, *etcd.Database){
 		"round trip": testRoundTrip, "conflict": testConflict, "absent key": testAbsentKey,
 		"snapshot": testSnapshot, "isolations": testIsolations, "limits": testLimits,
@@ -34,26 +36,26 @@ func TestEtcd(t *testing.T) {
 
 func testRoundTrip(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	s := newSession(t, d, "")
-	mustBegin(t, s)
-	expectRead(t, s, "- -", "rt/a", "rt/b")
+	kvtest.Begin(t, s)
+	kvtest.ExpectRead(t, s, "- -", "rt/a", "rt/b")
 	value := []byte("one")
 	s.Set([]byte("rt/a"), value)
 	copy(value, "xxx") // it was copied
 	s.Set([]byte("rt/b"), []byte("lost"))
 	s.Set([]byte("rt/b"), nil) // the last write counts
 	s.Delete([]byte("rt/c"))
-	expectRead(t, s, "-", "rt/a") // a transaction does not see its own writes
-	expectCommit(t, s)
+	kvtest.ExpectRead(t, s, "-", "rt/a") // a transaction does not see its own writes
+	kvtest.Commit(t, s)
 
-	mustBegin(t, s)
-	expectRead(t, s, "one  -", "rt/a", "rt/b", "rt/c")
+	kvtest.Begin(t, s)
+	kvtest.ExpectRead(t, s, "one  -", "rt/a", "rt/b", "rt/c")
 	s.Delete([]byte("rt/a"))
 	s.Set([]byte("rt/b"), []byte("two"))
 	s.Delete([]byte("rt/b"))
 	s.Set([]byte("rt/b"), []byte("three"))
-	expectCommit(t, s)
-	mustBegin(t, s)
-	expectRead(t, s, "- three", "rt/a", "rt/b")
+	kvtest.Commit(t, s)
+	kvtest.Begin(t, s)
+	kvtest.ExpectRead(t, s, "- three", "rt/a", "rt/b")
 	s.Set([]byte("rt/b"), []byte("four"))
 	s.Rollback()
 	s.Rollback()
@@ -61,60 +63,60 @@ func testRoundTrip(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	if err := s.Begin(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
-	expectRead(t, s, "three", "rt/b")
-	expectCommit(t, s)
+	kvtest.ExpectRead(t, s, "three", "rt/b")
+	kvtest.Commit(t, s)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
 func testConflict(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
-	put(t, d, "cf/a", "0", "cf/b", "0")
+	kvtest.Put(t, d, "cf/a", "0", "cf/b", "0")
 	one, two := newSession(t, d, ""), newSession(t, d, "")
-	mustBegin(t, one)
-	mustBegin(t, two)
-	expectRead(t, one, "0 0", "cf/a", "cf/b")
-	expectRead(t, two, "0", "cf/b")
+	kvtest.Begin(t, one)
+	kvtest.Begin(t, two)
+	kvtest.ExpectRead(t, one, "0 0", "cf/a", "cf/b")
+	kvtest.ExpectRead(t, two, "0", "cf/b")
 	one.Set([]byte("cf/a"), []byte("1"))
 	two.Set([]byte("cf/b"), []byte("2"))
-	expectCommit(t, two)
+	kvtest.Commit(t, two)
 	expectAborted(t, one)
-	mustBegin(t, one) // ready at once
-	expectRead(t, one, "0 2", "cf/a", "cf/b")
+	kvtest.Begin(t, one) // ready at once
+	kvtest.ExpectRead(t, one, "0 2", "cf/a", "cf/b")
 	one.Set([]byte("cf/a"), []byte("1"))
-	expectCommit(t, one)
+	kvtest.Commit(t, one)
 }
 
 func testAbsentKey(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	one, two := newSession(t, d, ""), newSession(t, d, "")
 	for _, s := range []db.KVSession{one, two} {
-		mustBegin(t, s)
-		expectRead(t, s, "-", "ab/id")
+		kvtest.Begin(t, s)
+		kvtest.ExpectRead(t, s, "-", "ab/id")
 		s.Set([]byte("ab/id"), []byte("mine"))
 	}
-	expectCommit(t, one)
+	kvtest.Commit(t, one)
 	expectAborted(t, two)
 
-	mustBegin(t, two) // and a key that was removed is not the key that was read
-	expectRead(t, two, "mine", "ab/id")
+	kvtest.Begin(t, two) // and a key that was removed is not the key that was read
+	kvtest.ExpectRead(t, two, "mine", "ab/id")
 	two.Set([]byte("ab/other"), nil)
-	mustBegin(t, one)
+	kvtest.Begin(t, one)
 	one.Delete([]byte("ab/id"))
-	expectCommit(t, one)
+	kvtest.Commit(t, one)
 	expectAborted(t, two)
 }
 
 func testSnapshot(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
-	put(t, d, "sn/a", "1", "sn/b", "1")
+	kvtest.Put(t, d, "sn/a", "1", "sn/b", "1")
 	s := newSession(t, d, "")
-	mustBegin(t, s)
-	expectRead(t, s, "1", "sn/a")
-	put(t, d, "sn/a", "2", "sn/b", "2", "sn/c", "2")
-	expectRead(t, s, "1", "sn/b")
-	expectRead(t, s, "1 1 -", "sn/a", "sn/b", "sn/c")
-	expectCommit(t, s) // it wrote nothing
-	mustBegin(t, s)
-	expectRead(t, s, "2 2", "sn/a", "sn/b")
+	kvtest.Begin(t, s)
+	kvtest.ExpectRead(t, s, "1", "sn/a")
+	kvtest.Put(t, d, "sn/a", "2", "sn/b", "2", "sn/c", "2")
+	kvtest.ExpectRead(t, s, "1", "sn/b")
+	kvtest.ExpectRead(t, s, "1 1 -", "sn/a", "sn/b", "sn/c")
+	kvtest.Commit(t, s) // it wrote nothing
+	kvtest.Begin(t, s)
+	kvtest.ExpectRead(t, s, "2 2", "sn/a", "sn/b")
 }
 
 // Read committed loses an update that both others refuse, and of those only the
@@ -129,21 +131,21 @@ func testIsolations(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 		{"serializable", false, true},
 		{"read committed", true, true},
 	} {
-		put(t, d, "is/n", "0", "is/x", "0")
+		kvtest.Put(t, d, "is/n", "0", "is/x", "0")
 		one, two := newSession(t, d, test.isolation), newSession(t, d, test.isolation)
 		for _, s := range []db.KVSession{one, two} {
-			mustBegin(t, s)
-			expectRead(t, s, "0", "is/n")
+			kvtest.Begin(t, s)
+			kvtest.ExpectRead(t, s, "0", "is/n")
 			s.Set([]byte("is/n"), []byte("1")) // both add one
 		}
-		expectCommit(t, one)
+		kvtest.Commit(t, one)
 		if err := two.Commit(t.Context()); (err == nil) != test.lost {
 			t.Errorf("%q: the second of two increments gives %v", test.isolation, err)
 		}
 
-		mustBegin(t, one)
-		mustRead(t, one, "is/other")
-		put(t, d, "is/x", "1")
+		kvtest.Begin(t, one)
+		kvtest.Values(t, one, "is/other")
+		kvtest.Put(t, d, "is/x", "1")
 		one.Set([]byte("is/x"), []byte("2"))
 		if err := one.Commit(t.Context()); (err == nil) != test.blindOverwritten {
 			t.Errorf("%q: a blind write over a newer one gives %v", test.isolation, err)
@@ -154,12 +156,12 @@ func testIsolations(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 func testLimits(t *testing.T, c *cluster.Cluster, d *etcd.Database) {
 	s := newSession(t, d, "")
 	attempt := func(reads, writes int) error {
-		mustBegin(t, s)
+		kvtest.Begin(t, s)
 		var names []string
 		for i := range reads {
 			names = append(names, fmt.Sprintf("li/r%d", i))
 		}
-		mustRead(t, s, names...)
+		kvtest.Values(t, s, names...)
 		for i := range writes {
 			s.Set(fmt.Appendf(nil, "li/w%d", i), make([]byte, 100))
 		}
@@ -189,7 +191,7 @@ func testLimits(t *testing.T, c *cluster.Cluster, d *etcd.Database) {
 	for i := range names {
 		names[i] = fmt.Sprintf("li/w%d", i)
 	}
-	for i, v := range mustRead(t, s, names...) {
+	for i, v := range kvtest.Values(t, s, names...) {
 		if (v != "-") != (i < 128) {
 			t.Errorf("key %d of 300: %q", i, v)
 		}
@@ -225,11 +227,11 @@ func testScan(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	const n = 10_000
 	s := newSession(t, d, "")
 	for first := 0; first < n; first += d.MaxWrites() {
-		mustBegin(t, s)
+		kvtest.Begin(t, s)
 		for i := first; i < first+d.MaxWrites(); i++ {
 			s.Set(binary.BigEndian.AppendUint32([]byte("sc/"), uint32(i)), binary.BigEndian.AppendUint64(nil, uint64(i)))
 		}
-		expectCommit(t, s)
+		kvtest.Commit(t, s)
 	}
 	scan := func(from, to []byte) (seen []uint32) {
 		err := s.Scan(t.Context(), from, to, func(key, value []byte) error {
@@ -238,7 +240,7 @@ func testScan(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 				return fmt.Errorf("key %d has the value %x", i, value)
 			}
 			if len(seen) == 0 { // from here on the scan must not see what changes
-				put(t, d, "sc/"+string(binary.BigEndian.AppendUint32(nil, n-1)), "changed!", "sc/\xff\xff\xff\xff", "new")
+				kvtest.Put(t, d, "sc/"+string(binary.BigEndian.AppendUint32(nil, n-1)), "changed!", "sc/\xff\xff\xff\xff", "new")
 			}
 			seen = append(seen, i)
 			return nil
@@ -266,7 +268,7 @@ func testScan(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	}
 	const large, size = 120, 100_000 // two pages, the first above gRPC's default limit of an answer
 	for i := range large {
-		put(t, d, fmt.Sprintf("sl/%03d", i), strings.Repeat("x", size))
+		kvtest.Put(t, d, fmt.Sprintf("sl/%03d", i), strings.Repeat("x", size))
 	}
 	entries := 0
 	err := s.Scan(t.Context(), []byte("sl/"), []byte("sl0"), func(_, value []byte) error {
@@ -284,7 +286,7 @@ func testScan(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	if err != stop || calls != 1 {
 		t.Errorf("the callback's error: %v after %d calls", err, calls)
 	}
-	mustBegin(t, s)
+	kvtest.Begin(t, s)
 }
 
 func testMisuse(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
@@ -296,7 +298,7 @@ func testMisuse(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	if err := s.Commit(t.Context()); db.ClassOf(err) != db.Fatal {
 		t.Errorf("commit without begin: %v", err)
 	}
-	if err := s.Read(t.Context(), keys("k"), make([]db.Entry, 1)); db.ClassOf(err) != db.Fatal {
+	if err := s.Read(t.Context(), kvtest.Keys("k"), make([]db.Entry, 1)); db.ClassOf(err) != db.Fatal {
 		t.Errorf("read without begin: %v", err)
 	}
 	if err := s.Begin(t.Context(), true); err != nil {
@@ -306,13 +308,13 @@ func testMisuse(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	if err := s.Commit(t.Context()); db.ClassOf(err) != db.Fatal {
 		t.Errorf("a write in a read-only transaction: %v", err)
 	}
-	mustBegin(t, s)
+	kvtest.Begin(t, s)
 	s.Set(nil, []byte("v"))
 	if err := s.Commit(t.Context()); db.ClassOf(err) != db.Fatal {
 		t.Errorf("an empty key: %v", err)
 	}
 	for _, size := range []int{1_600_000, 3_000_000} { // above etcd's limit, above its gRPC's
-		mustBegin(t, s)
+		kvtest.Begin(t, s)
 		s.Set([]byte("k"), make([]byte, size))
 		if err := s.Commit(t.Context()); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "smaller batches") {
 			t.Errorf("a value of %d bytes: %v", size, err)
@@ -322,9 +324,9 @@ func testMisuse(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 
 func testCompacted(t *testing.T, c *cluster.Cluster, d *etcd.Database) {
 	s := newSession(t, d, "")
-	mustBegin(t, s)
-	expectRead(t, s, "-", "co/a")
-	put(t, d, "co/a", "1")
+	kvtest.Begin(t, s)
+	kvtest.ExpectRead(t, s, "-", "co/a")
+	kvtest.Put(t, d, "co/a", "1")
 	admin := client(t, c.Endpoints()[0], "", "")
 	head, err := admin.Get(t.Context(), "co/a")
 	if err != nil {
@@ -335,13 +337,13 @@ func testCompacted(t *testing.T, c *cluster.Cluster, d *etcd.Database) {
 	}
 	// The session's member may be a moment behind the one that compacted.
 	for err = nil; err == nil; {
-		err = s.Read(t.Context(), keys("co/a"), make([]db.Entry, 1))
+		err = s.Read(t.Context(), kvtest.Keys("co/a"), make([]db.Entry, 1))
 	}
 	if db.ClassOf(err) != db.Aborted {
 		t.Errorf("a snapshot that is gone gives %v", err)
 	}
-	mustBegin(t, s)
-	expectRead(t, s, "1", "co/a")
+	kvtest.Begin(t, s)
+	kvtest.ExpectRead(t, s, "1", "co/a")
 }
 
 // testConcurrent moves money among ten accounts from sixteen sessions.
@@ -350,11 +352,11 @@ func testConcurrent(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	number := func(i uint64) []byte { return binary.BigEndian.AppendUint64(nil, i) }
 	account := func(i int) []byte { return fmt.Appendf(nil, "cc/%d", i%accounts) }
 	setup := newSession(t, d, "")
-	mustBegin(t, setup)
+	kvtest.Begin(t, setup)
 	for i := range accounts {
 		setup.Set(account(i), number(1000))
 	}
-	expectCommit(t, setup)
+	kvtest.Commit(t, setup)
 
 	var wg sync.WaitGroup
 	for client := range sessions {
@@ -427,7 +429,7 @@ func testDescription(t *testing.T, c *cluster.Cluster, d *etcd.Database) {
 }
 
 func testStaleClaims(t *testing.T, c *cluster.Cluster, d *etcd.Database) {
-	old := open(t, c.URL()+"?reads=serializable")
+	old := drivertest.Open(t, etcd.Open, c.URL()+"?reads=serializable")
 	for name, level := range map[string]isolation.Level{
 		"": isolation.Serializable, "serializable": isolation.Serializable, "read committed": isolation.ReadCommitted,
 	} {
@@ -435,12 +437,12 @@ func testStaleClaims(t *testing.T, c *cluster.Cluster, d *etcd.Database) {
 			t.Errorf("Claim(%q) is %+v, %v", name, claim, err)
 		}
 	}
-	put(t, d, "st/a", "1")
+	kvtest.Put(t, d, "st/a", "1")
 	s := newSession(t, old, "")
 	// However old the read was, a commit that compares it is safe.
 	for range 100 {
-		mustBegin(t, s)
-		seen := mustRead(t, s, "st/a")[0]
+		kvtest.Begin(t, s)
+		seen := kvtest.Values(t, s, "st/a")[0]
 		s.Set([]byte("st/a"), []byte("2"))
 		err := s.Commit(t.Context())
 		if err == nil && seen == "1" {

@@ -16,34 +16,16 @@ import (
 
 	cluster "stroppy/internal/cluster/etcd"
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/etcd"
+	"stroppy/internal/db/kvtest"
 )
-
-// resetUntil resets s until a node answers; the caller of a driver backs off.
-func resetUntil(t testing.TB, s db.KVSession) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for {
-		err := s.Reset(ctx)
-		if err == nil {
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("no node answers for 30 s: %v", err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
 
 // homedAt returns a session of d whose home is node i: they are dealt in turn.
 func homedAt(t testing.TB, c *cluster.Cluster, timeout string, i int) db.KVSession {
 	t.Helper()
 	all := c.Endpoints()
-	d := open(t, "etcd://"+strings.Join(append(all[i:len(all):len(all)], all[:i]...), ",")+"?timeout="+timeout)
+	d := drivertest.Open(t, etcd.Open, "etcd://"+strings.Join(append(all[i:len(all):len(all)], all[:i]...), ",")+"?timeout="+timeout)
 	return newSession(t, d, "")
 }
 
@@ -64,7 +46,7 @@ func TestFaults(t *testing.T) {
 // the death of the leader. Every commit that was acknowledged must be there.
 func testLeaderKilled(t *testing.T, c *cluster.Cluster) {
 	const sessions, afterwards = 6, 20
-	d := open(t, c.URL()+"?timeout=2s")
+	d := drivertest.Open(t, etcd.Open, c.URL()+"?timeout=2s")
 	var killed atomic.Bool
 	var started, done sync.WaitGroup
 	acknowledged := make([]int, sessions)
@@ -76,7 +58,7 @@ func testLeaderKilled(t *testing.T, c *cluster.Cluster) {
 			for n := 0; after < afterwards; {
 				key := fmt.Appendf(nil, "lk/%d/%06d", i, n)
 				counted := killed.Load()
-				applied, err := appendOnce(t.Context(), s, key)
+				applied, err := kvtest.AppendOnce(t.Context(), s, key)
 				switch {
 				case err == nil && applied:
 					if n++; n == 10 {
@@ -88,7 +70,7 @@ func testLeaderKilled(t *testing.T, c *cluster.Cluster) {
 				case err == nil:
 					n++ // an earlier try, whose outcome was unknown, was applied
 				case db.ClassOf(err) == db.Unknown || db.ClassOf(err) == db.Unavailable:
-					resetUntil(t, s)
+					kvtest.ResetUntil(t, s)
 				case db.ClassOf(err) != db.Aborted:
 					t.Errorf("session %d: class %v: %v", i, db.ClassOf(err), err)
 					return
@@ -123,22 +105,6 @@ func testLeaderKilled(t *testing.T, c *cluster.Cluster) {
 	restart(t, c, leader)
 }
 
-// appendOnce writes key unless it is there; applied tells that it did.
-func appendOnce(ctx context.Context, s db.KVSession, key []byte) (applied bool, err error) {
-	if err := s.Begin(ctx, false); err != nil {
-		return false, err
-	}
-	var out [1]db.Entry
-	if err := s.Read(ctx, [][]byte{key}, out[:]); err != nil {
-		return false, err
-	}
-	if out[0].Found {
-		return false, nil
-	}
-	s.Set(key, []byte("x"))
-	return true, s.Commit(ctx)
-}
-
 func restart(t testing.TB, c *cluster.Cluster, i int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -158,8 +124,8 @@ func testPaused(t *testing.T, c *cluster.Cluster) {
 	}
 	frozen := (leader + 1) % len(c.Nodes())
 	writer, reader := homedAt(t, c, "300ms", frozen), homedAt(t, c, "300ms", frozen)
-	mustBegin(t, writer)
-	expectRead(t, writer, "-", "pa/a")
+	kvtest.Begin(t, writer)
+	kvtest.ExpectRead(t, writer, "-", "pa/a")
 	if err := c.Nodes()[frozen].Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -171,20 +137,20 @@ func testPaused(t *testing.T, c *cluster.Cluster) {
 	if err := writer.Begin(t.Context(), false); db.ClassOf(err) != db.Unavailable {
 		t.Errorf("begin before reset: %v", err)
 	}
-	mustBegin(t, reader)
-	if err := reader.Read(t.Context(), keys("pa/a"), make([]db.Entry, 1)); db.ClassOf(err) != db.Unavailable {
+	kvtest.Begin(t, reader)
+	if err := reader.Read(t.Context(), kvtest.Keys("pa/a"), make([]db.Entry, 1)); db.ClassOf(err) != db.Unavailable {
 		t.Errorf("read of a frozen node: class %v: %v", db.ClassOf(err), err)
 	}
-	resetUntil(t, writer)
-	mustBegin(t, writer)
-	mustRead(t, writer, "pa/b")
+	kvtest.ResetUntil(t, writer)
+	kvtest.Begin(t, writer)
+	kvtest.Values(t, writer, "pa/b")
 	writer.Set([]byte("pa/b"), []byte("1"))
-	expectCommit(t, writer)
+	kvtest.Commit(t, writer)
 
 	// A session opened now has its home at the frozen node and gets the next.
 	late := homedAt(t, c, "300ms", frozen)
-	mustBegin(t, late)
-	expectRead(t, late, "1", "pa/b")
+	kvtest.Begin(t, late)
+	kvtest.ExpectRead(t, late, "1", "pa/b")
 	if err := c.Nodes()[frozen].Resume(); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +162,7 @@ func testMajorityLost(t *testing.T, c *cluster.Cluster) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	s := homedAt(t, c, "1s", 0)
-	old := newSession(t, open(t, c.URL()+"?reads=serializable"), "")
+	old := newSession(t, drivertest.Open(t, etcd.Open, c.URL()+"?reads=serializable"), "")
 	for _, i := range []int{1, 2} {
 		if err := c.Nodes()[i].Kill(); err != nil {
 			t.Fatal(err)
@@ -208,7 +174,7 @@ func testMajorityLost(t *testing.T, c *cluster.Cluster) {
 			t.Fatalf("the isolated member never refused; at last: %v", err)
 		}
 		applied := false
-		if applied, err = appendOnce(ctx, s, []byte("ml/a")); err == nil && applied {
+		if applied, err = kvtest.AppendOnce(ctx, s, []byte("ml/a")); err == nil && applied {
 			t.Fatal("a commit without a majority was acknowledged")
 		}
 		if db.ClassOf(err) == db.Unknown {
@@ -221,7 +187,7 @@ func testMajorityLost(t *testing.T, c *cluster.Cluster) {
 	if err := old.Begin(ctx, true); err != nil {
 		t.Fatal(err)
 	}
-	if err := old.Read(ctx, keys("ml/a", "ml/b"), make([]db.Entry, 2)); err != nil {
+	if err := old.Read(ctx, kvtest.Keys("ml/a", "ml/b"), make([]db.Entry, 2)); err != nil {
 		t.Errorf("a serializable read without a majority: %v", err)
 	}
 	if err := old.Scan(ctx, nil, nil, func(_, _ []byte) error { return nil }); db.ClassOf(err) != db.Unavailable {
@@ -229,7 +195,7 @@ func testMajorityLost(t *testing.T, c *cluster.Cluster) {
 	}
 	restart(t, c, 1)
 	restart(t, c, 2)
-	resetUntil(t, s)
+	kvtest.ResetUntil(t, s)
 }
 
 func testUnreachable(t *testing.T, c *cluster.Cluster) {
@@ -247,11 +213,11 @@ func testUnreachable(t *testing.T, c *cluster.Cluster) {
 		t.Errorf("an unknown parameter: %v", err)
 	}
 	// One dead node among others is nothing.
-	d := open(t, "etcd://"+nobody+","+c.Endpoints()[0])
+	d := drivertest.Open(t, etcd.Open, "etcd://"+nobody+","+c.Endpoints()[0])
 	s := newSession(t, d, "")
-	mustBegin(t, s)
+	kvtest.Begin(t, s)
 	s.Set([]byte("un/a"), []byte("1"))
-	expectCommit(t, s)
+	kvtest.Commit(t, s)
 	if info, err := d.Info(t.Context()); err != nil || !strings.Contains(fmt.Sprint(info.Settings), "2 in the URL, 1 answered") {
 		t.Errorf("Info with a dead node: %+v, %v", info, err)
 	}
@@ -302,13 +268,13 @@ func TestAuthentication(t *testing.T) {
 		t.Errorf("no user: class %v: %v", db.ClassOf(err), err)
 	}
 
-	d := open(t, "etcd://teller:hunter2%40@"+host)
+	d := drivertest.Open(t, etcd.Open, "etcd://teller:hunter2%40@"+host)
 	s := newSession(t, d, "")
 	transfer := func() error {
 		if err := s.Begin(ctx, false); err != nil {
 			return err
 		}
-		if err := s.Read(ctx, keys("b/1", "b/2"), make([]db.Entry, 2)); err != nil {
+		if err := s.Read(ctx, kvtest.Keys("b/1", "b/2"), make([]db.Entry, 2)); err != nil {
 			return err
 		}
 		s.Set([]byte("b/1"), []byte("1"))
@@ -320,11 +286,11 @@ func TestAuthentication(t *testing.T) {
 	if _, err := d.Info(ctx); err != nil {
 		t.Errorf("Info: %v", err)
 	}
-	mustBegin(t, s)
-	if err := s.Read(ctx, keys("other"), make([]db.Entry, 1)); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "grant") {
+	kvtest.Begin(t, s)
+	if err := s.Read(ctx, kvtest.Keys("other"), make([]db.Entry, 1)); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "grant") {
 		t.Errorf("read without the right: class %v: %v", db.ClassOf(err), err)
 	}
-	mustBegin(t, s)
+	kvtest.Begin(t, s)
 	s.Set([]byte("other"), nil)
 	if err := s.Commit(ctx); db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "grant") {
 		t.Errorf("write without the right: class %v: %v", db.ClassOf(err), err)
@@ -342,18 +308,18 @@ func TestAuthentication(t *testing.T) {
 		if class := db.ClassOf(err); tries == 20 || class == db.Fatal {
 			t.Fatalf("after a restart, try %d: class %v: %v", tries, class, err)
 		} else if class != db.Aborted {
-			resetUntil(t, s)
+			kvtest.ResetUntil(t, s)
 		}
 	}
 }
 
 func TestQuota(t *testing.T) {
 	c := startCluster(t, 1, url.Values{"set.quota-backend-bytes": {"262144"}})
-	s := newSession(t, open(t, c.URL()), "")
+	s := newSession(t, drivertest.Open(t, etcd.Open, c.URL()), "")
 	// etcd looks at the size that its file had when it was last written, which is
 	// every 100 ms.
 	for i := range 5000 {
-		mustBegin(t, s)
+		kvtest.Begin(t, s)
 		s.Set(fmt.Appendf(nil, "qu/%d", i), make([]byte, 10_000))
 		if err := s.Commit(t.Context()); err != nil {
 			if db.ClassOf(err) != db.Fatal || !strings.Contains(err.Error(), "--quota-backend-bytes") {

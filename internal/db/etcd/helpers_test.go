@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,20 +36,6 @@ func startCluster(t testing.TB, nodes int, params url.Values) *cluster.Cluster {
 	return c
 }
 
-func open(t testing.TB, url string) *etcd.Database {
-	t.Helper()
-	d, err := etcd.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
-}
-
 func newSession(t testing.TB, d *etcd.Database, name string) db.KVSession {
 	t.Helper()
 	s, err := d.KVSession(t.Context(), db.SessionOptions{Isolation: name})
@@ -71,65 +56,9 @@ func client(t testing.TB, endpoint, user, password string) *clientv3.Client {
 	return c
 }
 
-func keys(names ...string) (all [][]byte) {
-	for _, n := range names {
-		all = append(all, []byte(n))
-	}
-	return all
-}
-
-func mustBegin(t testing.TB, s db.KVSession) {
-	t.Helper()
-	if err := s.Begin(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// mustRead returns the values as text, "-" for an absent key.
-func mustRead(t testing.TB, s db.KVSession, names ...string) []string {
-	t.Helper()
-	out := make([]db.Entry, len(names))
-	if err := s.Read(t.Context(), keys(names...), out); err != nil {
-		t.Fatal(err)
-	}
-	values := make([]string, len(out))
-	for i, e := range out {
-		values[i] = "-"
-		if e.Found {
-			values[i] = string(e.Value)
-		}
-	}
-	return values
-}
-
-func expectRead(t testing.TB, s db.KVSession, want string, names ...string) {
-	t.Helper()
-	if got := strings.Join(mustRead(t, s, names...), " "); got != want {
-		t.Errorf("read %v: %q, want %q", names, got, want)
-	}
-}
-
-func expectCommit(t testing.TB, s db.KVSession) {
-	t.Helper()
-	if err := s.Commit(t.Context()); err != nil {
-		t.Fatalf("commit: %v", err)
-	}
-}
-
 func expectAborted(t testing.TB, s db.KVSession) {
 	t.Helper()
 	if err := s.Commit(t.Context()); db.ClassOf(err) != db.Aborted || err == nil {
 		t.Fatalf("commit gives %v, want class aborted", err)
 	}
-}
-
-// put writes outside the session under test.
-func put(t testing.TB, d *etcd.Database, pairs ...string) {
-	t.Helper()
-	s := newSession(t, d, "")
-	mustBegin(t, s)
-	for i := 0; i < len(pairs); i += 2 {
-		s.Set([]byte(pairs[i]), []byte(pairs[i+1]))
-	}
-	expectCommit(t, s)
 }

@@ -24,9 +24,13 @@ import (
 	"stroppy/internal/db"
 )
 
-// probeTimeout bounds the question whether a node works, so that a frozen one
-// costs a fail-over no more than this.
-const probeTimeout = time.Second
+const (
+	// probeTimeout bounds the question whether a node works.
+	probeTimeout = time.Second
+	// patience is how long one node may take to answer it before the next is asked
+	// as well, so that a frozen one costs a fail-over no more than this.
+	patience = 100 * time.Millisecond
+)
 
 // node is one member as the URL names it, with a client of its own: one client
 // over all nodes would go on asking a member that is cut off from the others.
@@ -69,9 +73,12 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 		return nil, n.unreachable(err)
 	}
 	l := &link{node: n, conn: conn, kv: pb.NewKVClient(conn)}
-	answer, err := l.probe(ctx)
+	answer, err := l.probe(requireLeader(ctx))
 	if err != nil && n.unreachable(err).Class == db.Aborted {
-		answer, err = l.probe(ctx) // the token was old, and the client has a new one now
+		answer, err = l.probe(requireLeader(ctx)) // the token was old, and the client has a new one now
+	}
+	if leaderless(err) {
+		answer, err = l.awaitLeader(ctx, err)
 	}
 	switch {
 	case err == nil:
@@ -81,6 +88,32 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 	default:
 		return nil, n.unreachable(err)
 	}
+}
+
+// leaderless tells that a member works and its cluster is between two leaders.
+func leaderless(err error) bool {
+	text := rpctypes.ErrorDesc(err)
+	return err != nil && (text == rpctypes.ErrorDesc(rpctypes.ErrGRPCNoLeader) || text == rpctypes.ErrorDesc(rpctypes.ErrGRPCLeaderChanged))
+}
+
+// awaitLeader returns when the member has a leader again. Without the header a
+// member holds a read until there is one, and answers it then, or says that the
+// leader has changed (v3_server.go, linearizableReadLoop). If none is elected in
+// time the error is the one that the member gave first, for it says more than the
+// end of the time.
+func (l *link) awaitLeader(ctx context.Context, first error) (*pb.RangeResponse, error) {
+	for ctx.Err() == nil {
+		answer, err := l.probe(ctx)
+		switch {
+		case err == nil:
+			return answer, nil
+		case leaderless(err):
+			first = err
+		case ctx.Err() == nil:
+			return nil, err
+		}
+	}
+	return nil, first
 }
 
 const opConnect = "connect to etcd"
@@ -95,20 +128,20 @@ func (n *node) unreachable(err error) *db.Error {
 	if e.Code == codes.DeadlineExceeded.String() || os.IsTimeout(err) {
 		text = fmt.Sprintf("etcd node %s: no answer in time", n.address)
 	}
-	e.Err = &cause{text: text + ": check the address, and whether a server runs there", err: err}
+	e.Err = db.Told{Text: text + ": " + db.CheckServer, Cause: err}
 	return e
 }
 
 // probe makes a linearizable read, and waits for the connection if it must.
 func (l *link) probe(ctx context.Context) (*pb.RangeResponse, error) {
-	return l.kv.Range(requireLeader(ctx), &pb.RangeRequest{Key: []byte{0}, CountOnly: true}, grpc.WaitForReady(true))
+	return l.kv.Range(ctx, &pb.RangeRequest{Key: []byte{0}, CountOnly: true}, grpc.WaitForReady(true))
 }
 
 // sameCluster refuses a node of another cluster than the first that answered:
 // half of the data would be there.
 func (n *node) sameCluster(id uint64) error {
 	if !n.cluster.CompareAndSwap(0, id) && n.cluster.Load() != id {
-		return fatal(opConnect, "etcd node %s belongs to the cluster %x, another node of the URL to the cluster %x: name the nodes of one cluster", n.address, id, n.cluster.Load())
+		return db.Fatalf(opConnect, "etcd node %s belongs to the cluster %x, another node of the URL to the cluster %x: name the nodes of one cluster", n.address, id, n.cluster.Load())
 	}
 	return nil
 }
@@ -172,31 +205,58 @@ func (n *node) close() error {
 	return nil
 }
 
-// connectAny returns a link to the first node that answers, beginning with
-// number first and trying each once.
+// connectAny returns a link to the first node that answers. It asks number first,
+// and the next in turn when one has failed or has not answered within patience,
+// each of them once. All that were asked and did not fail may still answer.
 func connectAny(ctx context.Context, nodes []*node, first int) (*link, int, error) {
-	var failed []error
-	for k := range nodes {
-		i := (first + k) % len(nodes)
-		l, err := nodes[i].connect(ctx)
-		if err == nil {
-			return l, i, nil
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		link   *link
+		number int
+		err    error
+	}
+	answers := make(chan answer, len(nodes))
+	asked, failed := 0, 0
+	ask := func() {
+		i := (first + asked) % len(nodes)
+		asked++
+		go func() {
+			l, err := nodes[i].connect(ctx)
+			answers <- answer{l, i, err}
+		}()
+	}
+	ask()
+	late := time.NewTicker(patience)
+	defer late.Stop()
+	for {
+		select {
+		case a := <-answers:
+			switch {
+			case a.err == nil:
+				return a.link, a.number, nil
+			case db.ClassOf(a.err) == db.Fatal:
+				return nil, 0, a.err
+			}
+			if failed++; failed == len(nodes) || failed == asked && ctx.Err() != nil {
+				return nil, 0, noneAnswers(failed, a.err)
+			}
+		case <-late.C:
 		}
-		if db.ClassOf(err) == db.Fatal {
-			return nil, 0, err
-		}
-		failed = append(failed, err)
-		if ctx.Err() != nil {
-			break
+		if asked < len(nodes) && ctx.Err() == nil {
+			ask()
 		}
 	}
-	last := failed[len(failed)-1]
-	if len(failed) == 1 {
-		return nil, 0, last
+}
+
+// noneAnswers makes the error of all nodes that were asked.
+func noneAnswers(asked int, last error) error {
+	if asked == 1 {
+		return last
 	}
-	return nil, 0, &db.Error{
+	return &db.Error{
 		Class: db.Unavailable, Op: opConnect,
-		Err: fmt.Errorf("none of %d etcd nodes answers, the last try: %w", len(failed), last),
+		Err: fmt.Errorf("none of %d etcd nodes answers, the last try: %w", asked, last),
 	}
 }
 

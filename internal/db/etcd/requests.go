@@ -4,6 +4,9 @@ import (
 	"bytes"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/writeset"
 )
 
 // requests are a session's messages. gRPC has encoded a message when a call
@@ -36,8 +39,8 @@ func (r *requests) read(keys [][]byte, revision int64, local bool) *pb.TxnReques
 // its writes.
 func (r *requests) commit(s *session) (*pb.TxnRequest, error) {
 	const op = "commit"
-	if len(s.writes) > maxOperations {
-		return nil, fatal(op, "%d writes, and etcd takes %d in a transaction by default: take smaller batches", len(s.writes), maxOperations)
+	if len(s.writes.All()) > maxOperations {
+		return nil, db.Fatalf(op, "%d writes, and etcd takes %d in a transaction by default: take smaller batches", len(s.writes.All()), maxOperations)
 	}
 	compares := 0
 	for _, read := range s.reads {
@@ -45,21 +48,21 @@ func (r *requests) commit(s *session) (*pb.TxnRequest, error) {
 		compares++
 	}
 	if s.mode == compareAll && s.revision != 0 {
-		for _, w := range s.writes {
-			if !wasRead(s.reads, w.key) {
+		for _, w := range s.writes.All() {
+			if !wasRead(s.reads, w.Key) {
 				// Unchanged since the snapshot, as stm.go's wset.cmps asks.
-				r.compare(compares, w.key, pb.Compare_LESS, s.revision+1)
+				r.compare(compares, w.Key, pb.Compare_LESS, s.revision+1)
 				compares++
 			}
 		}
 	}
 	if compares > maxOperations {
-		return nil, fatal(op, "%d keys to compare, and etcd takes %d in a transaction by default: let the transaction read less", compares, maxOperations)
+		return nil, db.Fatalf(op, "%d keys to compare, and etcd takes %d in a transaction by default: let the transaction read less", compares, maxOperations)
 	}
 	r.ops = r.ops[:0]
 	puts, deletes := 0, 0
-	for _, w := range s.writes {
-		if w.remove {
+	for _, w := range s.writes.All() {
+		if w.Remove {
 			r.ops = append(r.ops, r.remove(deletes, w))
 			deletes++
 		} else {
@@ -91,19 +94,19 @@ func (r *requests) compare(i int, key []byte, result pb.Compare_CompareResult, r
 	c.TargetUnion.(*pb.Compare_ModRevision).ModRevision = revision
 }
 
-func (r *requests) put(i int, w write) *pb.RequestOp {
+func (r *requests) put(i int, w writeset.Write) *pb.RequestOp {
 	if i == len(r.puts) {
 		r.puts = append(r.puts, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{}}})
 	}
 	put := r.puts[i].Request.(*pb.RequestOp_RequestPut).RequestPut
-	put.Key, put.Value = w.key, w.value
+	put.Key, put.Value = w.Key, w.Value
 	return r.puts[i]
 }
 
-func (r *requests) remove(i int, w write) *pb.RequestOp {
+func (r *requests) remove(i int, w writeset.Write) *pb.RequestOp {
 	if i == len(r.deletes) {
 		r.deletes = append(r.deletes, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{}}})
 	}
-	r.deletes[i].Request.(*pb.RequestOp_RequestDeleteRange).RequestDeleteRange.Key = w.key
+	r.deletes[i].Request.(*pb.RequestOp_RequestDeleteRange).RequestDeleteRange.Key = w.Key
 	return r.deletes[i]
 }

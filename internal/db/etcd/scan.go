@@ -15,6 +15,9 @@ const (
 	longestPage = 10_000
 	// pageBytes is the size that pages aim at after the first.
 	pageBytes = 4 << 20
+	// pagePatience is by how much a page may take longer than any other call, for
+	// it is up to a thousand times as long.
+	pagePatience = 10
 )
 
 // Scan reads page by page at the revision of the first, which is the newest even
@@ -62,7 +65,7 @@ func (s *session) page(ctx context.Context, request *pb.RangeRequest) (*pb.Range
 	if !request.Serializable {
 		ctx = requireLeader(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.db.config.timeout)
+	ctx, cancel := context.WithTimeout(ctx, pagePatience*s.db.config.timeout)
 	defer cancel()
 	return s.link.kv.Range(ctx, request)
 }

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
@@ -10,6 +9,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/writeset"
 )
 
 // session is a db.KVSession on one node of the cluster. All that it keeps for a
@@ -25,8 +25,7 @@ type session struct {
 	readOnly bool
 	revision int64 // of the snapshot; 0 before the first Read
 	reads    []readKey
-	writes   []write
-	arena    []byte // the bytes of reads and writes
+	writes   writeset.Set // and the bytes of reads
 
 	requests requests
 	peer     peer.Peer // set by gRPC when it has opened a stream for the commit
@@ -36,11 +35,6 @@ type session struct {
 type readKey struct {
 	key         []byte
 	modRevision int64 // of its last change; 0 for an absent key
-}
-
-type write struct {
-	key, value []byte
-	remove     bool
 }
 
 // KVSession opens a session on the next node in turn, or, if that does not
@@ -72,7 +66,8 @@ func (s *session) Begin(_ context.Context, readOnly bool) error {
 
 func (s *session) clear() {
 	s.open, s.revision = false, 0
-	s.reads, s.writes, s.arena = s.reads[:0], s.writes[:0], s.arena[:0]
+	s.reads = s.reads[:0]
+	s.writes.Clear()
 }
 
 // Read reads up to 128 keys in one round trip, which is the server's limit for
@@ -83,10 +78,10 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 	case s.broken:
 		return errBroken
 	case !s.open:
-		return fatal(op, "no transaction is open: begin one first")
+		return db.Fatalf(op, "no transaction is open: begin one first")
 	case len(keys) != len(out):
 		s.open = false
-		return fatal(op, "%d keys and %d places for their values", len(keys), len(out))
+		return db.Fatalf(op, "%d keys and %d places for their values", len(keys), len(out))
 	}
 	for first := 0; first < len(keys); first += maxOperations {
 		last := min(first+maxOperations, len(keys))
@@ -171,40 +166,15 @@ func (s *session) found(key []byte, answer *pb.RangeResponse, out *db.Entry) {
 		modRevision = kvs[0].GetModRevision()
 	}
 	if !s.readOnly && s.mode != compareNone {
-		s.reads = append(s.reads, readKey{key: s.copy(key), modRevision: modRevision})
+		s.reads = append(s.reads, readKey{key: s.writes.Copy(key), modRevision: modRevision})
 	}
 }
 
-// copy copies b into the arena. When that grows, earlier copies stay where they
-// are.
-func (s *session) copy(b []byte) []byte {
-	start := len(s.arena)
-	s.arena = append(s.arena, b...)
-	return s.arena[start:len(s.arena):len(s.arena)]
-}
-
-// Set remembers a write; the last one of a key counts.
-func (s *session) Set(key, value []byte) {
-	w := s.write(key)
-	w.value, w.remove = s.copy(value), false
-}
+// Set remembers a write, of which etcd takes but one of each key in a request.
+func (s *session) Set(key, value []byte) { s.writes.Put(key, value) }
 
 // Delete remembers a removal; the last write of a key counts.
-func (s *session) Delete(key []byte) {
-	w := s.write(key)
-	w.value, w.remove = nil, true
-}
-
-// write returns the entry of key, which etcd takes but once a request.
-func (s *session) write(key []byte) *write {
-	for i := range s.writes {
-		if bytes.Equal(s.writes[i].key, key) {
-			return &s.writes[i]
-		}
-	}
-	s.writes = append(s.writes, write{key: s.copy(key)})
-	return &s.writes[len(s.writes)-1]
-}
+func (s *session) Delete(key []byte) { s.writes.Remove(key) }
 
 // Commit sends the comparisons and the writes as one request, once. A
 // transaction that wrote nothing has nothing to send: all it read is of one
@@ -215,14 +185,14 @@ func (s *session) Commit(ctx context.Context) error {
 	case s.broken:
 		return errBroken
 	case !s.open:
-		return fatal(op, "no transaction is open: begin one first")
+		return db.Fatalf(op, "no transaction is open: begin one first")
 	}
 	s.open = false
-	if len(s.writes) == 0 {
+	if len(s.writes.All()) == 0 {
 		return nil
 	}
 	if s.readOnly {
-		return fatal(op, "a read-only transaction has %d writes", len(s.writes))
+		return db.Fatalf(op, "a read-only transaction has %d writes", len(s.writes.All()))
 	}
 	request, err := s.requests.commit(s)
 	if err != nil {

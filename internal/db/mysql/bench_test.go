@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/sqltest"
 )
 
 // transfer queues a transfer of two legs, each with a look at what it made.
@@ -39,10 +40,10 @@ func (x *transfer) queue(ctx context.Context, s db.SQLSession, id, from, to, cen
 // BenchmarkTransfer runs transfers on several sessions at once.
 func BenchmarkTransfer(b *testing.B) {
 	const sessions, accounts = 8, 10_000
-	for name, mode := range bothModes {
+	for name, mode := range sqltest.Modes {
 		b.Run(name, func(b *testing.B) {
 			d := openFresh(b)
-			makeBank(b, d, accounts)
+			bank.Make(b, d, accounts)
 			var id atomic.Int64
 			var open []*session
 			for range sessions {

@@ -32,7 +32,7 @@ const (
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
 	op := d.op("load the table " + load.Table)
 	if len(load.Columns) != len(load.Types) {
-		return 0, fatal(op, "%d columns but %d types", len(load.Columns), len(load.Types))
+		return 0, db.Fatalf(op, "%d columns but %d types", len(load.Columns), len(load.Types))
 	}
 	made := false
 	err = d.control(ctx, op, func(c *control) error {
@@ -78,7 +78,7 @@ func (c *control) has(table string) (bool, error) {
 func (d *Database) step(ctx context.Context, c *control, statement string) error {
 	sent := c.out
 	if _, err := c.exec(statement); err != nil {
-		return c.failure(ctx, d.op("execute "+shorten(statement)), d.server.product, err, before, sent)
+		return c.failure(ctx, d.op("execute "+db.Shorten(statement)), d.server.product, err, before, sent)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func (d *Database) fill(ctx context.Context, c *control, op string, load *db.Bul
 	case err != nil:
 		return 0, err
 	case taken != source.rows:
-		return 0, fatal(op, "the server took %d of %d rows", taken, source.rows)
+		return 0, db.Fatalf(op, "the server took %d of %d rows", taken, source.rows)
 	}
 	c.phase = committing
 	sent := c.out
@@ -141,7 +141,7 @@ func (c *control) loadData(op string, maker product, load *db.BulkLoad, source *
 // warned is the error for a warning: its level, number and text.
 func warned(op string, maker product, warning []string) error {
 	if len(warning) != 3 {
-		return fatal(op, "the server warns: %s", strings.Join(warning, " "))
+		return db.Fatalf(op, "the server warns: %s", strings.Join(warning, " "))
 	}
 	number, _ := strconv.ParseUint(warning[1], 10, 16) // 0 is in no table
 	err := reported(op, maker, &client.MySQLError{Number: uint16(number), Message: warning[2]}, before)

@@ -22,6 +22,8 @@ import (
 
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/sqltest"
 )
 
 func TestURLs(t *testing.T) {
@@ -40,6 +42,7 @@ func TestURLs(t *testing.T) {
 		"mysql://u:" + secret + "@h1,,h2/d",
 		"mysql://u:" + secret + "@h/d?timeout=soon",
 		"mysql://u:" + secret + "@h/d?timeout=-1s",
+		"mysql://u:" + secret + "@h/d?answer_timeout=10",
 		"mysql://u:" + secret + "@h/d?spread=perhaps",
 		"mysql://u:" + secret + "@h/d?tls=perhaps",
 		"mysql://u:" + secret + "@h/d?compress=perhaps",
@@ -49,14 +52,14 @@ func TestURLs(t *testing.T) {
 		"mysql://u:" + secret + "@h/d?a;b",
 	} {
 		_, err := Open(t.Context(), url)
-		wantError(t, url, err, db.Fatal, "")
+		sqltest.WantError(t, url, err, db.Fatal, "")
 	}
-	a, err := parseURL("mysql://u%40x:a%2Fb@c@h1:1,h2,[::1]:3/d?timeout=3s&tx_isolation='SERIALIZABLE'&spread=true")
+	a, err := parseURL("mysql://u%40x:a%2Fb@c@h1:1,h2,[::1]:3/d?timeout=3s&tx_isolation='SERIALIZABLE'&spread=true&answer_timeout=5s")
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := a.hosts[1]
-	if a.where() != "h1:1,h2:3306,[::1]:3" || a.connect != 3*time.Second || !a.spread || c.User != "u@x" || c.Passwd != "a/b@c" || c.DBName != "d" ||
+	if a.where() != "h1:1,h2:3306,[::1]:3" || a.connect != 3*time.Second || a.answer != 5*time.Second || !a.spread || c.Params["innodb_lock_wait_timeout"] != "4" || c.User != "u@x" || c.Passwd != "a/b@c" || c.DBName != "d" ||
 		c.Params["tx_isolation"] != "'SERIALIZABLE'" || c.Params["autocommit"] != "1" || !c.ClientFoundRows || !c.MultiStatements || c.AllowAllFiles {
 		t.Errorf("%v %+v %+v", a.where(), a, c)
 	}
@@ -64,7 +67,7 @@ func TestURLs(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	_, url := fresh(t)
-	d := openAt(t, url+"?tx_isolation='SERIALIZABLE'")
+	d := drivertest.Open(t, Open, url+"?tx_isolation='SERIALIZABLE'")
 	info, err := d.Info(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +99,7 @@ func TestInfo(t *testing.T) {
 
 func TestFootprint(t *testing.T) {
 	m, url := fresh(t)
-	d := openAt(t, url)
+	d := drivertest.Open(t, Open, url)
 	size := func(d *Database) int64 {
 		bytes, err := d.Footprint(t.Context())
 		if err != nil {
@@ -107,28 +110,28 @@ func TestFootprint(t *testing.T) {
 	if empty := size(d); empty != 0 {
 		t.Errorf("an empty database takes %d bytes", empty)
 	}
-	makeBank(t, d, 20_000)
+	bank.Make(t, d, 20_000)
 	full := size(d)
 	if full < 20_000*60 {
 		t.Errorf("20,000 accounts take %d bytes", full)
 	}
 	name := url[strings.LastIndex(url, "/")+1:]
-	execute1(t, d, "CREATE USER IF NOT EXISTS counter", "GRANT ALL ON "+name+".* TO counter", "ANALYZE TABLE accounts")
-	if estimate := size(openAt(t, m.URLFor("counter", "", name))); estimate < full/2 {
+	sqltest.Execute(t, d, "CREATE USER IF NOT EXISTS counter", "GRANT ALL ON "+name+".* TO counter", "ANALYZE TABLE accounts")
+	if estimate := size(drivertest.Open(t, Open, m.URLFor("counter", "", name))); estimate < full/2 {
 		t.Errorf("without the right PROCESS: %d bytes, with it %d", estimate, full)
 	}
 }
 
 func TestConnectionsThatFail(t *testing.T) {
 	m := start(t, map[string]string{"max-connections": "12", "wait-timeout": "28800"})
-	d := openAt(t, m.URL())
-	execute1(t, d, "CREATE USER reader IDENTIFIED BY '"+secret+"'", "CREATE DATABASE closed", "CREATE TABLE hidden (n INT)",
+	d := drivertest.Open(t, Open, m.URL())
+	sqltest.Execute(t, d, "CREATE USER reader IDENTIFIED BY '"+secret+"'", "CREATE DATABASE closed", "CREATE TABLE hidden (n INT)",
 		"CREATE TABLE seen (n INT)", "GRANT SELECT ON test.seen TO reader")
 	ctx := t.Context()
 	fails := func(what, url string, class db.Class, code string) {
 		t.Helper()
 		_, err := Open(ctx, url)
-		wantError(t, what, err, class, code)
+		sqltest.WantError(t, what, err, class, code)
 	}
 	fails("wrong password", m.URLFor("reader", "wrong-"+secret, "test"), db.Fatal, "1045")
 	fails("missing database", m.URLFor(mariadb.Superuser, "", "nowhere"), db.Fatal, "1049")
@@ -137,21 +140,21 @@ func TestConnectionsThatFail(t *testing.T) {
 	fails("a variable that is not there", m.URL()+"?no_such_variable=1", db.Fatal, "1193")
 	fails("a value that cannot be", m.URL()+"?tx_isolation='never'", db.Fatal, "1231")
 
-	reader := openAt(t, m.URLFor("reader", secret, "test"))
-	wantError(t, "DDL without the right", reader.Exec(ctx, "CREATE TABLE t (n INT)"), db.Fatal, "1142")
+	reader := drivertest.Open(t, Open, m.URLFor("reader", secret, "test"))
+	sqltest.WantError(t, "DDL without the right", reader.Exec(ctx, "CREATE TABLE t (n INT)"), db.Fatal, "1142")
 	s := newSession(t, reader, db.Pipelined, "")
 	hidden := &db.Statement{SQL: "SELECT n FROM hidden", Columns: []db.Type{db.Integer}}
-	wantError(t, "reading without the right", transact(ctx, s, true, false, statement{hidden, nil}), db.Fatal, "1142")
+	sqltest.WantError(t, "reading without the right", sqltest.Transact(ctx, s, true, false, sqltest.With(hidden, nil)), db.Fatal, "1142")
 	_, err := d.Session(ctx, db.SessionOptions{Isolation: "never", Mode: db.Pipelined})
-	wantError(t, "an isolation that is not there", err, db.Fatal, "")
+	sqltest.WantError(t, "an isolation that is not there", err, db.Fatal, "")
 	_, err = d.Session(ctx, db.SessionOptions{Mode: 9})
-	wantError(t, "a mode that is not there", err, db.Fatal, "")
+	sqltest.WantError(t, "a mode that is not there", err, db.Fatal, "")
 
 	full := false
 	for range 20 {
 		s, err := reader.Session(ctx, db.SessionOptions{Mode: db.Pipelined})
 		if err != nil {
-			wantError(t, "too many connections", err, db.Unavailable, "1040")
+			sqltest.WantError(t, "too many connections", err, db.Unavailable, "1040")
 			full = true
 			break
 		}
@@ -169,11 +172,11 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 	}
 	url := "mysql://u:" + secret + "@" + l.Addr().String() + "/d"
 	_, err = Open(t.Context(), url+"?timeout=50ms")
-	wantError(t, "a server that says nothing", err, db.Unavailable, "")
+	sqltest.WantError(t, "a server that says nothing", err, db.Unavailable, "")
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
 	_, err = Open(ctx, url)
-	if wantError(t, "cancelled", err, db.Unavailable, ""); !errors.Is(err, context.Canceled) {
+	if sqltest.WantError(t, "cancelled", err, db.Unavailable, ""); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	hangUp := make(chan struct{})
@@ -188,13 +191,13 @@ func TestServersThatDoNotAnswer(t *testing.T) {
 		}
 	}()
 	_, err = Open(t.Context(), url)
-	wantError(t, "a server that hangs up", err, db.Unavailable, "")
+	sqltest.WantError(t, "a server that hangs up", err, db.Unavailable, "")
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	<-hangUp
 	_, err = Open(t.Context(), url)
-	wantError(t, "no server", err, db.Unavailable, "")
+	sqltest.WantError(t, "no server", err, db.Unavailable, "")
 }
 
 // host is the address of a server in a URL.
@@ -218,7 +221,7 @@ func TestSeveralHosts(t *testing.T) {
 		}
 		return row[0]
 	}
-	d := openAt(t, url)
+	d := drivertest.Open(t, Open, url)
 	s := newSession(t, d, db.Pipelined, "")
 	if got := at(s); got != "1" {
 		t.Errorf("the first session is on server %s", got)
@@ -227,7 +230,7 @@ func TestSeveralHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	one := &db.Statement{SQL: "SELECT 1", Columns: []db.Type{db.Integer}}
-	wantError(t, "a primary that was demoted", transact(t.Context(), s, false, false, statement{one, nil}), db.Unavailable, "1290")
+	sqltest.WantError(t, "a primary that was demoted", sqltest.Transact(t.Context(), s, false, false, sqltest.With(one, nil)), db.Unavailable, "1290")
 	if err := s.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +244,7 @@ func TestSeveralHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.Reset(t.Context())
-	if wantError(t, "one down, one read-only", err, db.Unavailable, ""); !strings.Contains(err.Error(), host(a)) || !strings.Contains(err.Error(), host(b)) {
+	if sqltest.WantError(t, "one down, one read-only", err, db.Unavailable, ""); !strings.Contains(err.Error(), host(a)) || !strings.Contains(err.Error(), host(b)) {
 		t.Error(err)
 	}
 	if _, err := a.SQL(t.Context(), "SET GLOBAL read_only = OFF"); err != nil {
@@ -256,7 +259,7 @@ func TestSeveralHosts(t *testing.T) {
 	if err := b.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	spread := openAt(t, url+"&spread=true")
+	spread := drivertest.Open(t, Open, url+"&spread=true")
 	var places []string
 	for range 4 {
 		places = append(places, at(newSession(t, spread, db.Pipelined, "")))
@@ -306,23 +309,23 @@ func TestTLSAndCompression(t *testing.T) {
 	certificate, key := selfSigned(t)
 	m := start(t, map[string]string{"ssl-cert": certificate, "ssl-key": key})
 	_, err := Open(t.Context(), m.URL()+"?tls=true")
-	wantError(t, "a certificate that nobody trusts", err, db.Fatal, "")
+	sqltest.WantError(t, "a certificate that nobody trusts", err, db.Fatal, "")
 	for i, parameter := range []string{"tls=skip-verify", "compress=true"} {
-		d := openAt(t, m.URL()+"?"+parameter)
+		d := drivertest.Open(t, Open, m.URL()+"?"+parameter)
 		if i == 0 {
-			makeBank(t, d, 3)
+			bank.Make(t, d, 3)
 		}
-		eachMode(t, func(t *testing.T, mode db.Mode) {
+		sqltest.EachMode(t, func(t *testing.T, mode db.Mode) {
 			s := newSession(t, d, mode, "")
 			row, err := s.row("SHOW STATUS LIKE 'Ssl_cipher'")
 			if err != nil || (row[1] != "") != (i == 0) {
 				t.Errorf("%s: %v %v", parameter, row, err)
 			}
-			if err := transact(t.Context(), s, false, false, touch(0, 1), read(0)); err != nil {
+			if err := sqltest.Transact(t.Context(), s, false, false, bank.Touch(0, 1), bank.See(0)); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(2 * restTime)
-			if err := transact(t.Context(), s, false, false, touch(0, 1), read(0)); err != nil {
+			if err := sqltest.Transact(t.Context(), s, false, false, bank.Touch(0, 1), bank.See(0)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := s.row("SELECT CONNECTION_ID()"); err != nil {
@@ -335,7 +338,7 @@ func TestTLSAndCompression(t *testing.T) {
 // TestTally holds what newTally says of the client library.
 func TestTally(t *testing.T) {
 	d := openFresh(t)
-	makeBank(t, d, 4)
+	bank.Make(t, d, 4)
 	s := newSession(t, d, db.Pipelined, "")
 	if s.tally.Type().Elem().Kind().String() != "int64" {
 		t.Errorf("the list holds %v", s.tally.Type())
@@ -371,7 +374,7 @@ func TestGalera(t *testing.T) {
 		"wsrep-node-address": "127.0.0.1", "binlog-format": "ROW", "innodb-autoinc-lock-mode": "2",
 		"wsrep-provider-options": "gmcast.listen_addr=tcp://127.0.0.1:0;gcache.size=8M",
 	})
-	d := openAt(t, m.URL()+"?tx_isolation='SERIALIZABLE'")
+	d := drivertest.Open(t, Open, m.URL()+"?tx_isolation='SERIALIZABLE'")
 	info, err := d.Info(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -389,20 +392,20 @@ func TestGalera(t *testing.T) {
 	if d.Dialect().AddConstraint {
 		t.Error("a table may be without a primary key")
 	}
-	makeBank(t, d, 3)
-	eachMode(t, func(t *testing.T, mode db.Mode) {
+	bank.Make(t, d, 3)
+	sqltest.EachMode(t, func(t *testing.T, mode db.Mode) {
 		s := newSession(t, d, mode, "")
 		if s.options.Mode != db.Interactive {
 			t.Error("statements travel together, which Galera does not bear")
 		}
-		if err := transact(t.Context(), s, false, false, touch(0, 1), read(0)); err != nil {
+		if err := sqltest.Transact(t.Context(), s, false, false, bank.Touch(0, 1), bank.See(0)); err != nil {
 			t.Fatal(err)
 		}
 		// A node that is not ready refuses a COMMIT as it does all else.
 		if err := s.Begin(t.Context(), false); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := do(t.Context(), s, touch(0, 1)); err != nil {
+		if _, err := sqltest.Do(t.Context(), s, bank.Touch(0, 1)); err != nil {
 			t.Fatal(err)
 		}
 		before := ask(t, d, "SELECT SUM(balance) FROM accounts")
@@ -410,7 +413,7 @@ func TestGalera(t *testing.T) {
 		if _, err := other.exec("SET GLOBAL wsrep_reject_queries = ALL"); err != nil {
 			t.Fatal(err)
 		}
-		wantError(t, "the commit", s.Commit(t.Context()), db.Unavailable, "1047")
+		sqltest.WantError(t, "the commit", s.Commit(t.Context()), db.Unavailable, "1047")
 		if _, err := other.exec("SET GLOBAL wsrep_reject_queries = NONE"); err != nil {
 			t.Fatal(err)
 		}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	client "github.com/go-sql-driver/mysql"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 // control is a connection that one call makes for itself. Its statements may take
@@ -60,26 +60,10 @@ func (c *control) pairs(text string) (map[string]string, error) {
 	return pairs, nil
 }
 
-// guard returns a context that ends when the server stops answering: a statement
-// may take hours, but a frozen server shall not hang its client. Each time the
-// limit has passed it makes another connection, of which any answer will do.
+// guard returns a context that ends when the server stops answering. It makes
+// another connection, of which any answer will do.
 func (d *Database) guard(ctx context.Context, host int) (context.Context, func()) {
-	guarded, cancel := context.WithCancelCause(ctx)
-	ticker := time.NewTicker(d.limit)
-	go func() {
-		defer ticker.Stop()
-		for {
-			select {
-			case <-guarded.Done():
-				return
-			case <-ticker.C:
-				if err := d.probe(guarded, host); err != nil {
-					cancel(fmt.Errorf("the server does not answer any more: %w", err))
-				}
-			}
-		}
-	}()
-	return guarded, func() { cancel(nil) }
+	return wire.Guard(ctx, d.limit, func(ctx context.Context) error { return d.probe(ctx, host) })
 }
 
 // probe makes a connection and ends it.

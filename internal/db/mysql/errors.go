@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -220,11 +219,6 @@ func lost(op string, err error, at phase) *db.Error {
 	return &db.Error{Class: class, Op: op, Err: err}
 }
 
-// fatal is the error for something that no new try can help.
-func fatal(op, format string, args ...any) *db.Error {
-	return &db.Error{Class: db.Fatal, Op: op, Err: fmt.Errorf(format, args...)}
-}
-
 // unusable are the errors of the client library that say that it and the server
 // will never agree.
 var unusable = []error{
@@ -240,30 +234,21 @@ func connectError(ctx context.Context, op string, p product, err error) *db.Erro
 	}
 	for _, u := range unusable {
 		if errors.Is(err, u) {
-			return fatal(op, "%w", err)
+			return db.Fatalf(op, "%w", err)
 		}
 	}
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &certificate):
-		return fatal(op, "%w: check tls in the URL", err)
+		return db.Fatalf(op, "%w: check tls in the URL", err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		err = wrapped{"no answer in time: check the address, and whether a server runs there", context.Cause(ctx)}
+		err = db.Told{Text: "no answer in time: " + db.CheckServer, Cause: context.Cause(ctx)}
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, client.ErrInvalidConn):
-		err = wrapped{"the server ended the connection while it was being made", err}
+		err = db.Told{Text: "the server ended the connection while it was being made", Cause: err}
 	default:
-		err = wrapped{err.Error() + ": check the address, and whether a server runs there", err}
+		err = db.Told{Text: err.Error() + ": " + db.CheckServer, Cause: err}
 	}
 	return lost(op, err, connecting)
 }
-
-// wrapped says something else than the error that it wraps.
-type wrapped struct {
-	text string
-	err  error
-}
-
-func (w wrapped) Error() string { return w.text }
-func (w wrapped) Unwrap() error { return w.err }

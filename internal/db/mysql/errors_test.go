@@ -7,6 +7,7 @@ import (
 	client "github.com/go-sql-driver/mysql"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/sqltest"
 )
 
 func TestClassify(t *testing.T) {
@@ -92,6 +93,6 @@ func TestTable(t *testing.T) {
 		if !errors.As(err, &own) || own.Number != number {
 			t.Errorf("%d: the server's own error is lost", number)
 		}
-		wantError(t, "its text", err, db.Constraint, err.Code)
+		sqltest.WantError(t, "its text", err, db.Constraint, err.Code)
 	}
 }

@@ -41,11 +41,11 @@ func (s *session) execute(ctx context.Context, p *prepared, args []db.Value) *db
 func (s *session) explain(ctx context.Context, p *prepared, err error, sent int64) *db.Error {
 	var bad unreadable
 	if errors.As(err, &bad) {
-		return fatal(s.op("execute "+shorten(p.statement.SQL)), "%w", bad.err)
+		return db.Fatalf(s.op("execute "+db.Shorten(p.statement.SQL)), "%w", bad.err)
 	}
 	own := s.failure(ctx, s.op("execute a statement"), s.database.server.product, err, before, sent)
 	if own.Class == db.Fatal {
-		own.Op = s.op("execute " + shorten(p.statement.SQL))
+		own.Op = s.op("execute " + db.Shorten(p.statement.SQL))
 	}
 	return own
 }
@@ -155,7 +155,7 @@ func (s *session) send(ctx context.Context, what string, at phase) *db.Error {
 		if x.commits {
 			return lost(s.op(what), fmt.Errorf("the result of a statement cannot be read: %w", u.err), at)
 		}
-		return fatal(s.op(what), "the result of a statement cannot be read: %w", u.err)
+		return db.Fatalf(s.op(what), "the result of a statement cannot be read: %w", u.err)
 	}
 	var refused *client.MySQLError
 	i := len(x.batch)
@@ -166,7 +166,7 @@ func (s *session) send(ctx context.Context, what string, at phase) *db.Error {
 	}
 	own := s.failure(ctx, s.op(what), s.database.server.product, err, at, sent)
 	if own.Class == db.Fatal && i >= 0 && i < len(x.batch) {
-		own.Op = s.op("execute " + shorten(x.batch[i].statement.SQL))
+		own.Op = s.op("execute " + db.Shorten(x.batch[i].statement.SQL))
 	}
 	return own
 }

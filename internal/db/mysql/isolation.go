@@ -1,9 +1,6 @@
 package mysql
 
 import (
-	"fmt"
-	"strings"
-
 	"stroppy/internal/db"
 	"stroppy/internal/isolation"
 )
@@ -79,16 +76,5 @@ func (s *server) claim(name string) db.Claim {
 	return c
 }
 
-// isolationName returns the spelling of SET TRANSACTION in lower case for an
-// isolation, which may come in upper case and with - or _ between its words.
-func isolationName(name string) (string, error) {
-	own := strings.NewReplacer("-", " ", "_", " ").Replace(strings.ToLower(name))
-	own = strings.Join(strings.Fields(own), " ")
-	for _, n := range isolations {
-		if n == own {
-			return own, nil
-		}
-	}
-	return "", &db.Error{Class: db.Fatal, Op: "choose the isolation",
-		Err: fmt.Errorf("InnoDB has no isolation %q: take one of %s", name, strings.Join(isolations, ", "))}
-}
+// isolationName returns the spelling of SET TRANSACTION in lower case.
+func isolationName(name string) (string, error) { return db.IsolationName("InnoDB", name, isolations) }

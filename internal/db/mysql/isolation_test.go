@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/sqltest"
 	"stroppy/internal/isolation"
 )
 
@@ -11,9 +13,9 @@ import (
 // committed meanwhile, unless the isolation claims more than read committed.
 func TestLostUpdate(t *testing.T) {
 	_, url := fresh(t)
-	plain := openAt(t, url)
-	makeBank(t, plain, 2)
-	checked := openAt(t, url+"?innodb_snapshot_isolation=ON")
+	plain := drivertest.Open(t, Open, url)
+	bank.Make(t, plain, 2)
+	checked := drivertest.Open(t, Open, url+"?innodb_snapshot_isolation=ON")
 	ctx := t.Context()
 	for _, tc := range []struct {
 		name      string
@@ -28,7 +30,7 @@ func TestLostUpdate(t *testing.T) {
 		{"snapshot isolation", checked, readCommitted, true, ""},
 		{"snapshot isolation", checked, "REPEATABLE-READ", false, "1020"},
 	} {
-		eachMode(t, func(t *testing.T, mode db.Mode) {
+		sqltest.EachMode(t, func(t *testing.T, mode db.Mode) {
 			claim, err := tc.d.Claim(tc.isolation)
 			if err != nil {
 				t.Fatal(err)
@@ -37,30 +39,30 @@ func TestLostUpdate(t *testing.T) {
 				t.Errorf("%s %q: the claim is %v", tc.name, tc.isolation, claim)
 			}
 			a, b := newSession(t, tc.d, mode, tc.isolation), newSession(t, tc.d, mode, tc.isolation)
-			before := balanceOf(t, a, 0)
+			before := bank.Balance(t, a, 0)
 			if err := a.Begin(ctx, false); err != nil {
 				t.Fatal(err)
 			}
-			seen, err := do(ctx, a, read(0))
+			seen, err := sqltest.Do(ctx, a, bank.See(0))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := transact(ctx, b, false, false, touch(0, 100)); err != nil {
+			if err := sqltest.Transact(ctx, b, false, false, bank.Touch(0, 100)); err != nil {
 				t.Fatal(err)
 			}
-			again, err := do(ctx, a, read(0))
+			again, err := sqltest.Do(ctx, a, bank.See(0))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if same := again.Row(0)[0].Int == seen.Row(0)[0].Int; same != (claim.Isolation == repeatableRead) {
 				t.Errorf("%s %q: reads are repeatable: %v", tc.name, tc.isolation, same)
 			}
-			_, err = do(ctx, a, statement{setBalance, []db.Value{number(seen.Row(0)[0].Int + 1), {Text: bic}, number(0)}})
+			_, err = sqltest.Do(ctx, a, sqltest.With(setBalance, []db.Value{sqltest.Number(seen.Row(0)[0].Int + 1), {Text: bic}, sqltest.Number(0)}))
 			if err == nil {
 				err = a.Commit(ctx)
 			}
 			if tc.code != "" {
-				wantError(t, tc.name, err, db.Aborted, tc.code)
+				sqltest.WantError(t, tc.name, err, db.Aborted, tc.code)
 			} else if err != nil {
 				t.Error(err)
 			}
@@ -68,7 +70,7 @@ func TestLostUpdate(t *testing.T) {
 			if tc.lost {
 				want = before + 1
 			}
-			if after := balanceOf(t, b, 0); after != want {
+			if after := bank.Balance(t, b, 0); after != want {
 				t.Errorf("%s %q: the balance is %d, want %d", tc.name, tc.isolation, after, want)
 			}
 		})
@@ -79,29 +81,29 @@ func TestLostUpdate(t *testing.T) {
 // One of them waits for the other, so that one is the victim of a deadlock.
 func TestSerializable(t *testing.T) {
 	d := openFresh(t)
-	makeBank(t, d, 2)
+	bank.Make(t, d, 2)
 	ctx := t.Context()
-	eachMode(t, func(t *testing.T, mode db.Mode) {
+	sqltest.EachMode(t, func(t *testing.T, mode db.Mode) {
 		a, b := newSession(t, d, mode, serializable), newSession(t, d, mode, serializable)
 		for _, s := range []*session{a, b} {
 			if err := s.Begin(ctx, false); err != nil {
 				t.Fatal(err)
 			}
 			for account := range int64(2) {
-				if _, err := do(ctx, s, read(account)); err != nil {
+				if _, err := sqltest.Do(ctx, s, bank.See(account)); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		first := make(chan error, 1)
 		go func() {
-			_, err := do(ctx, a, touch(0, 1))
+			_, err := sqltest.Do(ctx, a, bank.Touch(0, 1))
 			if err == nil {
 				err = a.Commit(ctx)
 			}
 			first <- err
 		}()
-		_, err := do(ctx, b, touch(1, 1))
+		_, err := sqltest.Do(ctx, b, bank.Touch(1, 1))
 		if err == nil {
 			err = b.Commit(ctx)
 		}
@@ -109,7 +111,7 @@ func TestSerializable(t *testing.T) {
 		if err == nil {
 			err, other = other, err
 		}
-		wantError(t, "write skew", err, db.Aborted, "1213")
+		sqltest.WantError(t, "write skew", err, db.Aborted, "1213")
 		if other != nil {
 			t.Error(other)
 		}
@@ -120,24 +122,24 @@ func TestSerializable(t *testing.T) {
 // beginning, at the isolation that the dialect names.
 func TestSnapshot(t *testing.T) {
 	d := openFresh(t)
-	makeBank(t, d, 2)
+	bank.Make(t, d, 2)
 	ctx := t.Context()
-	eachMode(t, func(t *testing.T, mode db.Mode) {
+	sqltest.EachMode(t, func(t *testing.T, mode db.Mode) {
 		reader, writer := newSession(t, d, mode, d.Dialect().Snapshot), newSession(t, d, mode, "")
-		before := balanceOf(t, writer, 0)
+		before := bank.Balance(t, writer, 0)
 		if err := reader.Begin(ctx, true); err != nil {
 			t.Fatal(err)
 		}
 		if mode == db.Pipelined { // its beginning travels with the first statement
-			if _, err := do(ctx, reader, read(1)); err != nil {
+			if _, err := sqltest.Do(ctx, reader, bank.See(1)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for range 2 {
-			if err := transact(ctx, writer, false, false, touch(0, 1)); err != nil {
+			if err := sqltest.Transact(ctx, writer, false, false, bank.Touch(0, 1)); err != nil {
 				t.Fatal(err)
 			}
-			if r, err := do(ctx, reader, read(0)); err != nil || r.Row(0)[0].Int != before {
+			if r, err := sqltest.Do(ctx, reader, bank.See(0)); err != nil || r.Row(0)[0].Int != before {
 				t.Errorf("%+v, %v, want %d", r, err, before)
 			}
 		}
@@ -149,19 +151,19 @@ func TestSnapshot(t *testing.T) {
 
 func TestDirtyRead(t *testing.T) {
 	d := openFresh(t)
-	makeBank(t, d, 2)
+	bank.Make(t, d, 2)
 	ctx := t.Context()
 	writer := newSession(t, d, db.Pipelined, "")
-	before := balanceOf(t, writer, 0)
+	before := bank.Balance(t, writer, 0)
 	if err := writer.Begin(ctx, false); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := do(ctx, writer, touch(0, 7)); err != nil {
+	if _, err := sqltest.Do(ctx, writer, bank.Touch(0, 7)); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]int64{readUncommitted: before + 7, readCommitted: before, repeatableRead: before} {
 		reader := newSession(t, d, db.Pipelined, name)
-		if err := transact(ctx, reader, true, false, read(0)); err != nil {
+		if err := sqltest.Transact(ctx, reader, true, false, bank.See(0)); err != nil {
 			t.Fatal(err)
 		}
 		if got := reader.Result(0).Row(0)[0].Int; got != want {
@@ -214,7 +216,7 @@ func TestClaims(t *testing.T) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	_, err := d.Claim("snapshot")
-	wantError(t, "an isolation that is not there", err, db.Fatal, "")
+	sqltest.WantError(t, "an isolation that is not there", err, db.Fatal, "")
 }
 
 func TestVersions(t *testing.T) {

@@ -14,11 +14,12 @@ import (
 	client "github.com/go-sql-driver/mysql"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 // link is one connection.
 type link struct {
-	*wire
+	*counted
 	conn     driver.Conn
 	host     int
 	used     time.Time // when it was last known to work
@@ -43,7 +44,7 @@ func newTally(conn driver.Conn) (reflect.Value, error) {
 	return reflect.Value{}, errors.New("this version of github.com/go-sql-driver/mysql does not keep the list of affected rows where it was: build with the version that go.mod names")
 }
 
-// never is the context of all calls of the library: a wire ends them.
+// never is the context of all calls of the library: the connection below it ends them.
 var never = context.Background()
 
 // exec runs a text of one or more statements that return no rows.
@@ -73,12 +74,12 @@ const restTime = 10 * time.Millisecond
 func (l *link) drop() {
 	_ = l.TCPConn.Close() // an error of a connection that is given up changes nothing
 	_ = l.conn.Close()    // what it says cannot reach the server
-	l.disarm()
+	l.Disarm()
 }
 
 // end ends the connection in good order.
 func (l *link) end() {
-	l.disarm()
+	l.Disarm()
 	if l.SetDeadline(time.Now().Add(time.Second)) == nil {
 		_ = l.conn.Close() // a courtesy: the server notices the end of the connection too
 	}
@@ -113,7 +114,7 @@ func (d *Database) connect(ctx context.Context, op, isolation string, first int)
 		}
 	}
 	if len(failed) > 1 {
-		all.Err = wrapped{strings.Join(texts, "; "), failed[0].Err}
+		all.Err = db.Told{Text: strings.Join(texts, "; "), Cause: failed[0].Err}
 	}
 	return nil, all
 }
@@ -123,28 +124,27 @@ func (d *Database) dial(ctx context.Context, op string, host int) (*link, *db.Er
 	ctx, cancel := context.WithTimeout(ctx, d.address.connect)
 	defer cancel()
 	config := d.address.hosts[host].Clone()
-	var w *wire
+	var w *counted
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		var dialer net.Dialer
-		conn, err := dialer.DialContext(ctx, network, address)
+		conn, err := wire.Dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		w = &wire{TCPConn: conn.(*net.TCPConn), limit: d.limit}
+		w = &counted{TCPConn: conn.(*net.TCPConn), Patience: wire.Patience{Conn: conn, Limit: d.limit}}
 		return w, nil
 	}
 	connector, err := client.NewConnector(config)
 	if err != nil {
-		return nil, fatal(op, "%w", err)
+		return nil, db.Fatalf(op, "%w", err)
 	}
 	conn, err := connector.Connect(ctx)
 	if err != nil {
 		return nil, connectError(ctx, op, d.server.product, err)
 	}
-	l := &link{wire: w, conn: conn, host: host, used: time.Now(), prepared: make(map[*db.Statement]*prepared)}
+	l := &link{counted: w, conn: conn, host: host, used: time.Now(), prepared: make(map[*db.Statement]*prepared)}
 	if l.tally, err = newTally(conn); err != nil {
 		l.end()
-		return nil, fatal(op, "%w", err)
+		return nil, db.Fatalf(op, "%w", err)
 	}
 	return l, nil
 }
@@ -269,7 +269,7 @@ func (l *link) failure(ctx context.Context, op string, p product, err error, at 
 	}
 	switch {
 	case errors.Is(err, client.ErrPktTooLarge):
-		return fatal(op, "the statements of the transaction are longer than max_allowed_packet: raise it, or take the interactive mode")
+		return db.Fatalf(op, "the statements of the transaction are longer than max_allowed_packet: raise it, or take the interactive mode")
 	case errors.Is(err, errReadOnly), errors.Is(err, errNotReady), errors.Is(err, errUnanswered), errors.Is(err, errUnasked):
 		return lost(op, err, at)
 	}

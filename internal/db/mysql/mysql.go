@@ -3,11 +3,13 @@
 // An address is mysql://user:password@host:port,host2:port2/database?name=value,
 // with the parameters
 //
-//	timeout    the limit of one attempt to connect; 5s by default
-//	tls        true, skip-verify, preferred or false (the default)
-//	compress   true or false (the default)
-//	spread     true makes sessions begin with different hosts, as for the nodes of
-//	           Galera; by default all take the first host that works
+//	timeout         the limit of one attempt to connect; 5s by default
+//	answer_timeout  how long a transaction waits for an answer, after which its
+//	                outcome is unknown if its commit was sent; 10s by default
+//	tls             true, skip-verify, preferred or false (the default)
+//	compress        true or false (the default)
+//	spread          true makes sessions begin with different hosts, as for the nodes
+//	                of Galera; by default all take the first host that works
 //	allowCleartextPasswords
 //
 // and any session variable of the server, its text values in quotes, such as
@@ -57,16 +59,11 @@ package mysql
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"stroppy/internal/db"
 )
-
-// answerTimeout is how long a transaction waits for an answer, so that a frozen
-// server does not hang a client for ever.
-const answerTimeout = 30 * time.Second
 
 // decimalType is how money is stored.
 const decimalType = "DECIMAL(20,2)"
@@ -94,7 +91,7 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Database{address: a, limit: answerTimeout, server: &server{product: mySQL}}
+	d := &Database{address: a, limit: a.answer, server: &server{product: mySQL}}
 	op := "open the database at " + a.where()
 	err = d.control(ctx, op, func(c *control) error {
 		s, err := c.ask()
@@ -102,11 +99,11 @@ func Open(ctx context.Context, url string) (*Database, error) {
 			return err
 		}
 		if err := s.check(); err != nil {
-			return fatal(op, "%w", err)
+			return db.Fatalf(op, "%w", err)
 		}
 		d.server = s
 		if d.isolation, err = s.isolation(); err != nil {
-			return fatal(op, "%w", err)
+			return db.Fatalf(op, "%w", err)
 		}
 		return nil
 	})
@@ -184,18 +181,9 @@ func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
 
 // Exec runs one statement on a connection of its own.
 func (d *Database) Exec(ctx context.Context, statement string) error {
-	return d.control(ctx, d.op("execute "+shorten(statement)), func(c *control) error {
+	return d.control(ctx, d.op("execute "+db.Shorten(statement)), func(c *control) error {
 		c.phase = committing
 		_, err := c.exec(statement)
 		return err
 	})
-}
-
-// shorten makes of a statement what a sentence can hold.
-func shorten(statement string) string {
-	words := strings.Join(strings.Fields(statement), " ")
-	if len(words) > 60 {
-		words = words[:60] + " …"
-	}
-	return words
 }

@@ -18,9 +18,9 @@ func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.
 	case s.link == nil:
 		return &db.Error{Class: db.Unavailable, Op: s.op(what), Err: errBroken}
 	case s.state != idle:
-		return fatal(s.op(what), "a transaction is open in the session")
+		return db.Fatalf(s.op(what), "a transaction is open in the session")
 	case len(args) != len(statement.Params):
-		return fatal(s.op(what), "%s has %d parameters, not %d", shorten(statement.SQL), len(statement.Params), len(args))
+		return db.Fatalf(s.op(what), "%s has %d parameters, not %d", db.Shorten(statement.SQL), len(statement.Params), len(args))
 	}
 	if err := s.wake(ctx, what, false); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.
 	if err := s.stream(guarded, p, args, row); err != nil {
 		return s.fail(ctx, err)
 	}
-	s.disarm()
+	s.Disarm()
 	return nil
 }
 
@@ -59,7 +59,7 @@ func (s *session) stream(ctx context.Context, p *prepared, args []db.Value, row 
 	case errors.As(err, &stopped): // the rest of the rows is not waited for, so that the connection ends
 		return &db.Error{Class: db.Unknown, Op: op, Err: stopped.error}
 	case errors.As(err, &bad):
-		return fatal(s.op("execute "+shorten(p.statement.SQL)), "%w", bad.err)
+		return db.Fatalf(s.op("execute "+db.Shorten(p.statement.SQL)), "%w", bad.err)
 	}
 	return s.failure(ctx, op, s.database.server.product, err, committing, sent)
 }

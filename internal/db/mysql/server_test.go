@@ -13,6 +13,8 @@ import (
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/sqltest"
 )
 
 // shared is the server of all tests that do it no harm. It is set by the first
@@ -90,44 +92,23 @@ func fresh(t testing.TB) (*mariadb.Server, string) {
 func openFresh(t testing.TB) *Database {
 	t.Helper()
 	_, url := fresh(t)
-	return openAt(t, url)
-}
-
-func openAt(t testing.TB, url string) *Database {
-	t.Helper()
-	d, err := Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
-}
-
-func execute1(t testing.TB, d *Database, statements ...string) {
-	t.Helper()
-	for _, s := range statements {
-		if err := d.Exec(context.WithoutCancel(t.Context()), s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	return drivertest.Open(t, Open, url)
 }
 
 func newSession(t testing.TB, d *Database, mode db.Mode, isolation string) *session {
 	t.Helper()
-	s, err := d.Session(t.Context(), db.SessionOptions{Isolation: isolation, Mode: mode})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
+	return sqltest.Session(t, d, mode, isolation).(*session)
+}
+
+// impatient makes a session, or without one the database, wait so long.
+func impatient(d *Database) func(db.SQLSession, time.Duration) {
+	return func(s db.SQLSession, limit time.Duration) {
+		if s == nil {
+			d.limit = limit
+		} else {
+			s.(*session).Limit = limit
 		}
-	})
-	return s.(*session)
+	}
 }
 
 // ask returns the first row of a query, run as somebody else, with spaces between
@@ -161,9 +142,9 @@ func until(t testing.TB, d *Database, sql string) string {
 	return ""
 }
 
-// bank is a schema with every kind of constraint, and statements on it.
+// bank is the schema, and statements on it.
 var (
-	bank = []string{
+	bank = sqltest.Bank{Update: updateAccount, Read: readAccount, Schema: []string{
 		`CREATE TABLE accounts (
 			bic VARCHAR(8) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, ban BIGINT NOT NULL,
 			balance DECIMAL(20,2) NOT NULL CHECK (balance >= 0),
@@ -174,7 +155,7 @@ var (
 			bic VARCHAR(8) CHARACTER SET ascii COLLATE ascii_bin NOT NULL, ban BIGINT NOT NULL,
 			amount DECIMAL(20,2) NOT NULL, version BIGINT NOT NULL,
 			PRIMARY KEY (transfer, leg), FOREIGN KEY (bic, ban) REFERENCES accounts (bic, ban)) ENGINE=InnoDB`,
-	}
+	}}
 	updateAccount = &db.Statement{
 		SQL: `UPDATE accounts SET balance = balance + ?, version = version + 1,
 			previous_transfer = last_transfer, last_transfer = ? WHERE bic = ? AND ban = ?`,
@@ -196,109 +177,6 @@ var (
 	}
 )
 
-var bic = []byte("ABCDEFGH")
+var bic = sqltest.BIC
 
-// makeBank makes the schema with n accounts of 1000.00 each.
-func makeBank(t testing.TB, d *Database, n int) {
-	t.Helper()
-	execute1(t, d, bank...)
-	rows := make([]string, n)
-	for i := range rows {
-		rows[i] = fmt.Sprintf("('%s', %d, 1000, 0, 0, 0)", bic, i)
-	}
-	execute1(t, d, "INSERT INTO accounts VALUES "+strings.Join(rows, ", "))
-}
-
-// touch adds cents to an account.
-func touch(account, cents int64) statement {
-	return statement{updateAccount, []db.Value{number(cents), number(1), {Text: bic}, number(account)}}
-}
-
-// read reads an account.
-func read(account int64) statement {
-	return statement{readAccount, []db.Value{{Text: bic}, number(account)}}
-}
-
-var bothModes = map[string]db.Mode{"pipelined": db.Pipelined, "interactive": db.Interactive}
-
-func eachMode(t *testing.T, test func(*testing.T, db.Mode)) {
-	for name, mode := range bothModes {
-		t.Run(name, func(t *testing.T) { test(t, mode) })
-	}
-}
-
-// statement is one statement of a transaction in a test.
-type statement struct {
-	s    *db.Statement
-	args []db.Value
-}
-
-// transact runs statements in one transaction and commits it.
-func transact(ctx context.Context, s *session, readOnly, flush bool, statements ...statement) error {
-	if err := s.Begin(ctx, readOnly); err != nil {
-		return err
-	}
-	for i, x := range statements {
-		if n, err := s.Do(ctx, x.s, x.args); err != nil {
-			return err
-		} else if n != i {
-			return fmt.Errorf("the result of statement %d has the number %d", i, n)
-		}
-	}
-	if flush {
-		if err := s.Flush(ctx); err != nil {
-			return err
-		}
-	}
-	return s.Commit(ctx)
-}
-
-// do runs one statement of an open transaction at once.
-func do(ctx context.Context, s *session, x statement) (*db.Result, error) {
-	i, err := s.Do(ctx, x.s, x.args)
-	if err == nil {
-		err = s.Flush(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return s.Result(i), nil
-}
-
-func number(n int64) db.Value { return db.Value{Int: n} }
-
-var key0 = []db.Value{{Text: bic}, {Int: 0}}
-
-func balanceOf(t *testing.T, s *session, account int64) int64 {
-	t.Helper()
-	var cents int64 = -1
-	x := read(account)
-	err := s.Query(t.Context(), x.s, x.args, func(row []db.Value) error {
-		cents = row[0].Int
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cents
-}
-
-const secret = "s3cr3t-w0rd"
-
-// wantError checks an error's class, and that the password is not in it.
-func wantError(t *testing.T, what string, err error, class db.Class, code string) {
-	t.Helper()
-	var e *db.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("%s: %v (%T) is no *db.Error", what, err, err)
-	}
-	if e.Class != class || e.Code != code {
-		t.Errorf("%s: class %v, code %q, want %v, %q: %v", what, e.Class, e.Code, class, code, err)
-	}
-	if strings.Contains(err.Error(), "s3cr3t") || strings.Contains(err.Error(), "w0rd") {
-		t.Errorf("%s: the error tells the password: %v", what, err)
-	}
-	if strings.Contains(err.Error(), "\n") {
-		t.Errorf("%s: the error is more than one line: %q", what, err)
-	}
-}
+const secret = sqltest.Secret

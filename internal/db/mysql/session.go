@@ -55,7 +55,7 @@ func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.S
 	}
 	options.Isolation = own
 	if options.Mode != db.Pipelined && options.Mode != db.Interactive {
-		return nil, fatal("open a session", "it has no mode %d", options.Mode)
+		return nil, db.Fatalf("open a session", "it has no mode %d", options.Mode)
 	}
 	if d.server.replicates() {
 		options.Mode = db.Interactive // see the package's description
@@ -124,7 +124,7 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	case s.link == nil:
 		return &db.Error{Class: db.Unavailable, Op: s.op(what), Err: errBroken}
 	case s.state != idle:
-		return fatal(s.op(what), "the session has a transaction already")
+		return db.Fatalf(s.op(what), "the session has a transaction already")
 	}
 	if err := s.wake(ctx, what, true); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Val
 	case s.state == idle:
 		return 0, s.misuse("execute a statement")
 	case len(args) != len(statement.Params):
-		return 0, s.fail(ctx, fatal(s.op("execute "+shorten(statement.SQL)), "it has %d parameters, not %d", len(statement.Params), len(args)))
+		return 0, s.fail(ctx, db.Fatalf(s.op("execute "+db.Shorten(statement.SQL)), "it has %d parameters, not %d", len(statement.Params), len(args)))
 	}
 	p, err := s.known(statement)
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *session) known(statement *db.Statement) (*prepared, *db.Error) {
 	if p == nil {
 		var err error
 		if p, err = newPrepared(statement); err != nil {
-			return nil, fatal(s.op("prepare "+shorten(statement.SQL)), "%w", err)
+			return nil, db.Fatalf(s.op("prepare "+db.Shorten(statement.SQL)), "%w", err)
 		}
 		s.prepared[statement] = p
 	}
@@ -227,7 +227,7 @@ func (s *session) misuse(what string) error {
 	if s.link == nil {
 		return &db.Error{Class: db.Unavailable, Op: s.op(what), Err: errBroken}
 	}
-	return fatal(s.op(what), "the session has no transaction")
+	return db.Fatalf(s.op(what), "the session has no transaction")
 }
 
 func (s *session) Flush(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,7 +19,10 @@ import (
 const (
 	scheme         = "mysql://"
 	connectTimeout = 5 * time.Second // of a URL that names none
-	usualPort      = "3306"
+	// answerTimeout is how long a transaction waits for an answer if the URL does
+	// not say, so that a frozen server does not hang a client for ever.
+	answerTimeout = 10 * time.Second
+	usualPort     = "3306"
 )
 
 // form is how a URL is written, for errors.
@@ -28,6 +32,7 @@ const form = scheme + "user:password@host:port/database, with each of / ? # @ %%
 type address struct {
 	hosts   []*client.Config // one a host, alike but for the address
 	connect time.Duration    // the limit of one attempt to connect
+	answer  time.Duration    // how long a transaction waits for an answer
 	spread  bool             // sessions begin with different hosts
 }
 
@@ -37,21 +42,25 @@ type address struct {
 var parameters = []string{"allowCleartextPasswords", "compress", "tls"}
 
 // ours are the URL's parameters that this driver takes itself.
-var ours = []string{"spread", "timeout"}
+var ours = []string{"answer_timeout", "spread", "timeout"}
 
 // settings are the session variables that this driver's statements rely on, as
 // https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables
 // describes them. A URL may name others, and other values.
-//
-// A wait for a lock shall end with the server's own error, which says that the
-// statement was surely not done, before this driver's patience does.
+// Beside them is innodb_lock_wait_timeout: see lockWait.
 var settings = map[string]string{
-	"autocommit":               "1",
-	"completion_type":          "'NO_CHAIN'",
-	"foreign_key_checks":       "1",
-	"unique_checks":            "1",
-	"innodb_lock_wait_timeout": "20",
-	"sql_mode":                 "'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",
+	"autocommit":         "1",
+	"completion_type":    "'NO_CHAIN'",
+	"foreign_key_checks": "1",
+	"unique_checks":      "1",
+	"sql_mode":           "'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",
+}
+
+// lockWait is the seconds that a statement waits for a lock, of the time-out of its
+// answer: the wait shall end with the server's own error, which says that the
+// statement was surely not done, before this driver's patience does.
+func lockWait(answer time.Duration) string {
+	return strconv.Itoa(max(1, int((answer * 4 / 5).Seconds())))
 }
 
 // variable is the name of a session variable.
@@ -64,16 +73,16 @@ func parseURL(text string) (*address, error) {
 	const op = "read the database URL"
 	rest, ok := strings.CutPrefix(text, scheme)
 	if !ok {
-		return nil, fatal(op, "it does not begin with %s", scheme)
+		return nil, db.Fatalf(op, "it does not begin with %s", scheme)
 	}
 	authority, path, slash := strings.Cut(rest, "/")
 	database, query, _ := strings.Cut(path, "?")
 	if !slash || database == "" || strings.ContainsAny(authority, "?#") || strings.ContainsAny(database, "@/#") {
-		return nil, fatal(op, "write "+form)
+		return nil, db.Fatalf(op, "write "+form)
 	}
 	user, hosts, found := cutLast(authority, "@")
 	if !found {
-		return nil, fatal(op, "it names no user: write "+form)
+		return nil, db.Fatalf(op, "it names no user: write "+form)
 	}
 	name, password, _ := strings.Cut(user, ":")
 	config := client.NewConfig()
@@ -83,10 +92,10 @@ func parseURL(text string) (*address, error) {
 	}{{&config.User, name}, {&config.Passwd, password}, {&config.DBName, database}} {
 		var err error
 		if *part.to, err = url.PathUnescape(part.text); err != nil {
-			return nil, fatal(op, "a %% in it is not followed by two digits: write "+form)
+			return nil, db.Fatalf(op, "a %% in it is not followed by two digits: write "+form)
 		}
 	}
-	a := &address{connect: connectTimeout}
+	a := &address{connect: connectTimeout, answer: answerTimeout}
 	config, err := a.parameters(config, query)
 	if err != nil {
 		return nil, &db.Error{Class: db.Fatal, Op: op, Err: err}
@@ -148,6 +157,9 @@ func (a *address) parameters(base *client.Config, query string) (*client.Config,
 				name, strings.Join(slices.Concat(ours, parameters), ", "))
 		}
 	}
+	if _, given := variables["innodb_lock_wait_timeout"]; !given {
+		variables["innodb_lock_wait_timeout"] = lockWait(a.answer)
+	}
 	config, err := client.ParseDSN("/?" + strings.Join(library, "&"))
 	if err != nil {
 		return nil, fmt.Errorf("its parameters cannot be used: %w", err)
@@ -163,15 +175,23 @@ func (a *address) parameters(base *client.Config, query string) (*client.Config,
 
 func (a *address) set(name, value string) (err error) {
 	switch name {
+	case "answer_timeout":
+		return limit(name, value, &a.answer)
 	case "timeout":
-		if a.connect, err = time.ParseDuration(value); err != nil || a.connect <= 0 {
-			return fmt.Errorf("its parameter timeout is %q: give a duration such as 5s", value)
-		}
+		return limit(name, value, &a.connect)
 	case "spread":
 		if value != "true" && value != "false" {
 			return fmt.Errorf("its parameter spread is %q: take true or false", value)
 		}
 		a.spread = value == "true"
+	}
+	return nil
+}
+
+// limit reads a parameter that is a time.
+func limit(name, value string, to *time.Duration) (err error) {
+	if *to, err = time.ParseDuration(value); err != nil || *to <= 0 {
+		return fmt.Errorf("its parameter %s is %q: give a duration such as 5s", name, value)
 	}
 	return nil
 }

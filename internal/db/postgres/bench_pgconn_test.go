@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
 )
 
 // BenchmarkTransferPgconn is BenchmarkTransfer over pgconn.Pipeline and over
@@ -23,7 +24,7 @@ func BenchmarkTransferPgconn(b *testing.B) {
 		b.Run(way.name, func(b *testing.B) {
 			const accounts, sessions = 10_000, 16
 			pg := start(b, map[string]string{"synchronous_commit": "off"})
-			makeBank(b, openAt(b, pg.URL()), accounts)
+			bank.Make(b, drivertest.Open(b, Open, pg.URL()), accounts)
 			clients := make([]*pgTransfer, sessions)
 			for i := range clients {
 				conn, err := pgconn.Connect(b.Context(), pg.URL())
@@ -61,13 +62,7 @@ func BenchmarkTransferPgconn(b *testing.B) {
 				}
 				wg.Wait()
 			}
-			all(10)
-			b.ReportAllocs()
-			b.ResetTimer()
-			before := clientCPU(b)
-			all(b.N/sessions + 1)
-			used := clientCPU(b) - before
-			b.ReportMetric(float64(used.Nanoseconds())/1e3/float64(sessions*(b.N/sessions+1)), "cpu-µs/op")
+			measure(b, sessions, all)
 		})
 	}
 }

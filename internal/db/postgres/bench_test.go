@@ -12,6 +12,7 @@ import (
 
 	server "stroppy/internal/cluster/postgres"
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
 )
 
 func clientCPU(b *testing.B) time.Duration {
@@ -20,6 +21,18 @@ func clientCPU(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// measure lets each of the sessions do its share of b.N transfers with all, which
+// takes the number, and reports the CPU that this process used for one.
+func measure(b *testing.B, sessions int, all func(n int)) {
+	all(10)
+	b.ReportAllocs()
+	b.ResetTimer()
+	before := clientCPU(b)
+	all(b.N/sessions + 1)
+	used := clientCPU(b) - before
+	b.ReportMetric(float64(used.Nanoseconds())/1e3/float64(sessions*(b.N/sessions+1)), "cpu-µs/op")
 }
 
 // BenchmarkTransfer runs transfers of two legs, four statements with two results
@@ -32,8 +45,8 @@ func BenchmarkTransfer(b *testing.B) {
 	}{{"pipelined", db.Pipelined}, {"interactive", db.Interactive}} {
 		b.Run(mode.name, func(b *testing.B) {
 			const accounts, sessions = 10_000, 16
-			d := openAt(b, start(b, map[string]string{"synchronous_commit": "off"}).URL())
-			makeBank(b, d, accounts)
+			d := drivertest.Open(b, Open, start(b, map[string]string{"synchronous_commit": "off"}).URL())
+			bank.Make(b, d, accounts)
 			clients := make([]*session, sessions)
 			for i := range clients {
 				clients[i] = newSession(b, d, mode.mode, "")
@@ -68,13 +81,7 @@ func BenchmarkTransfer(b *testing.B) {
 				}
 				wg.Wait()
 			}
-			all(10)
-			b.ReportAllocs()
-			b.ResetTimer()
-			before := clientCPU(b)
-			all(b.N/sessions + 1)
-			used := clientCPU(b) - before
-			b.ReportMetric(float64(used.Nanoseconds())/1e3/float64(sessions*(b.N/sessions+1)), "cpu-µs/op")
+			measure(b, sessions, all)
 		})
 	}
 }
@@ -105,7 +112,7 @@ func BenchmarkBulkLoad(b *testing.B) {
 		}
 	})
 	b.Run("stroppy", func(b *testing.B) {
-		d := openAt(b, pg.URL())
+		d := drivertest.Open(b, Open, pg.URL())
 		for range b.N {
 			n := 0
 			rows, err := d.BulkLoad(b.Context(), db.BulkLoad{

@@ -44,13 +44,13 @@ func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, 
 		tag, err := c.conn.CopyFrom(ctx, source, copyStatement(&load, options))
 		source.stop()
 		if source.err != nil {
-			return fatal(op, "%w", source.err)
+			return db.Fatalf(op, "%w", source.err)
 		}
 		if err != nil {
 			return err
 		}
 		if rows = tag.RowsAffected(); rows != source.rows {
-			return fatal(op, "the server took %d of %d rows", rows, source.rows)
+			return db.Fatalf(op, "the server took %d of %d rows", rows, source.rows)
 		}
 		if err := c.run(ctx, append([]string{roomToSort}, load.After...)...); err != nil {
 			return err
@@ -71,7 +71,7 @@ func copyStatement(load *db.BulkLoad, options string) string {
 func (c *control) run(ctx context.Context, statements ...string) error {
 	for _, s := range statements {
 		if _, err := c.conn.Exec(ctx, s).ReadAll(); err != nil {
-			own := fromPgconn(ctx, "execute "+shorten(s), err, c.phase)
+			own := fromPgconn(ctx, "execute "+db.Shorten(s), err, c.phase)
 			return own
 		}
 	}
@@ -126,7 +126,7 @@ func (c *control) source(ctx context.Context, load *db.BulkLoad) (*rowSource, er
 	for i, f := range described.Fields {
 		s.columns[i] = column{name: load.Columns[i], wire: load.Types[i]}
 		if !s.columns[i].fits(f.DataTypeOID) {
-			return nil, fatal("load the table "+load.Table, "the column %s has the type with OID %d, which its values do not fit",
+			return nil, db.Fatalf("load the table "+load.Table, "the column %s has the type with OID %d, which its values do not fit",
 				load.Columns[i], f.DataTypeOID)
 		}
 	}

@@ -11,28 +11,10 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/sqltest"
 	"stroppy/internal/isolation"
 )
-
-const secret = "s3cr3t-w0rd"
-
-// wantError checks an error's class, and that the password is not in it.
-func wantError(t *testing.T, what string, err error, class db.Class, code string) {
-	t.Helper()
-	var e *db.Error
-	if !errors.As(err, &e) {
-		t.Fatalf("%s: %v (%T) is no *db.Error", what, err, err)
-	}
-	if e.Class != class || e.Code != code {
-		t.Errorf("%s: class %v, code %q, want %v, %q: %v", what, e.Class, e.Code, class, code, err)
-	}
-	if strings.Contains(err.Error(), "s3cr3t") || strings.Contains(err.Error(), "w0rd") {
-		t.Errorf("%s: the error tells the password: %v", what, err)
-	}
-	if strings.Contains(err.Error(), "\n") {
-		t.Errorf("%s: the error is more than one line: %q", what, err)
-	}
-}
 
 func TestURLs(t *testing.T) {
 	for _, url := range []string{
@@ -45,40 +27,44 @@ func TestURLs(t *testing.T) {
 		"postgres://u:" + secret + "@h/d?sslmode=perhaps",
 		"postgres://u:" + secret + "@h/d?target_session_attrs=nice",
 		"postgres://u:" + secret + "@h/d?connect_timeout=soon",
+		"postgres://u:" + secret + "@h/d?answer_timeout=soon",
+		"postgres://u:" + secret + "@h/d?answer_timeout=0s",
 		"postgres://u:" + secret + "@[::1/d",
 	} {
 		_, err := Open(t.Context(), url)
-		wantError(t, url, err, db.Fatal, "")
+		sqltest.WantError(t, url, err, db.Fatal, "")
 	}
-	config, err := parseURL("postgres://u@h1:1,h2:2/d?sslmode=disable")
-	if err != nil || config.ConnectTimeout != 5*time.Second || hosts(config) != "h1:1,h2:2" {
-		t.Errorf("%v %v %v", hosts(config), config.ConnectTimeout, err)
+	for parameter, want := range map[string]time.Duration{"": 10 * time.Second, "&answer_timeout=300ms": 300 * time.Millisecond} {
+		config, answer, err := parseURL("postgres://u@h1:1,h2:2/d?sslmode=disable" + parameter)
+		if err != nil || config.ConnectTimeout != 5*time.Second || answer != want || hosts(config) != "h1:1,h2:2" || len(config.RuntimeParams) != 0 {
+			t.Errorf("%q: %v %v %v %v %v", parameter, hosts(config), config.ConnectTimeout, answer, config.RuntimeParams, err)
+		}
 	}
 }
 
 func TestConnectionsThatFail(t *testing.T) {
 	pg := start(t, map[string]string{"max_connections": "20", "superuser_reserved_connections": "0", "max_wal_senders": "0"})
-	d := openAt(t, pg.URL())
-	execute1(t, d, "SET password_encryption = 'scram-sha-256'; CREATE ROLE reader LOGIN PASSWORD '"+secret+"'",
+	d := drivertest.Open(t, Open, pg.URL())
+	sqltest.Execute(t, d, "SET password_encryption = 'scram-sha-256'; CREATE ROLE reader LOGIN PASSWORD '"+secret+"'",
 		"CREATE TABLE closed (n BIGINT)", "REVOKE CONNECT ON DATABASE template1 FROM PUBLIC")
-	execute1(t, d, `DO $$ BEGIN
+	sqltest.Execute(t, d, `DO $$ BEGIN
 		EXECUTE 'COPY (SELECT ''host all reader 127.0.0.1/32 scram-sha-256'' UNION ALL SELECT ''host all all 127.0.0.1/32 trust'') TO '
 			|| quote_literal(current_setting('hba_file')); END $$`, "SELECT pg_reload_conf()")
 	ctx := t.Context()
 	wrong := "wrong-" + secret
 	for !errors.Is(ctx.Err(), context.Canceled) { // the reload is not at once
 		if _, err := Open(ctx, pg.URLFor("reader", wrong, "postgres")); err != nil {
-			wantError(t, "wrong password", err, db.Fatal, "28P01")
+			sqltest.WantError(t, "wrong password", err, db.Fatal, "28P01")
 			break
 		}
 	}
 	_, err := Open(ctx, pg.URLFor("reader", secret, "nowhere"))
-	wantError(t, "missing database", err, db.Fatal, "3D000")
+	sqltest.WantError(t, "missing database", err, db.Fatal, "3D000")
 	_, err = Open(ctx, pg.URLFor("reader", secret, "template1"))
-	wantError(t, "no right to connect", err, db.Fatal, "42501")
+	sqltest.WantError(t, "no right to connect", err, db.Fatal, "42501")
 
-	reader := openAt(t, pg.URLFor("reader", secret, "postgres"))
-	wantError(t, "no right to a table", reader.Exec(ctx, "DELETE FROM closed"), db.Fatal, "42501")
+	reader := drivertest.Open(t, Open, pg.URLFor("reader", secret, "postgres"))
+	sqltest.WantError(t, "no right to a table", reader.Exec(ctx, "DELETE FROM closed"), db.Fatal, "42501")
 	for _, mode := range []db.Mode{db.Pipelined, db.Interactive} {
 		s := newSession(t, reader, mode, "")
 		if err := s.Begin(ctx, false); err != nil {
@@ -88,7 +74,7 @@ func TestConnectionsThatFail(t *testing.T) {
 		if err == nil {
 			err = s.Commit(ctx)
 		}
-		wantError(t, "no right in a transaction", err, db.Fatal, "42501")
+		sqltest.WantError(t, "no right in a transaction", err, db.Fatal, "42501")
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +87,7 @@ func TestConnectionsThatFail(t *testing.T) {
 			sessions = append(sessions, s)
 		}
 	}
-	wantError(t, "too many connections", err, db.Unavailable, "53300")
+	sqltest.WantError(t, "too many connections", err, db.Unavailable, "53300")
 	for _, s := range sessions {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -109,9 +95,9 @@ func TestConnectionsThatFail(t *testing.T) {
 	}
 
 	_, err = d.Session(ctx, db.SessionOptions{Mode: db.Pipelined, Isolation: "snapshot"})
-	wantError(t, "an isolation that PostgreSQL lacks", err, db.Fatal, "")
+	sqltest.WantError(t, "an isolation that PostgreSQL lacks", err, db.Fatal, "")
 	_, err = d.Session(ctx, db.SessionOptions{})
-	wantError(t, "no mode", err, db.Fatal, "")
+	sqltest.WantError(t, "no mode", err, db.Fatal, "")
 }
 
 func TestNobodyListens(t *testing.T) {
@@ -120,7 +106,7 @@ func TestNobodyListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(t.Context(), fmt.Sprintf("postgres://u:%s@127.0.0.1:%d/d", secret, port))
-	wantError(t, "refused", err, db.Unavailable, "")
+	sqltest.WantError(t, "refused", err, db.Unavailable, "")
 
 	// A listener that never answers: the connection time-out ends it.
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -129,16 +115,16 @@ func TestNobodyListens(t *testing.T) {
 	}
 	defer l.Close()
 	_, err = Open(t.Context(), fmt.Sprintf("postgres://u:%s@%s/d?connect_timeout=1&sslmode=disable", secret, l.Addr()))
-	wantError(t, "silence", err, db.Unavailable, "")
+	sqltest.WantError(t, "silence", err, db.Unavailable, "")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = Open(ctx, fmt.Sprintf("postgres://u:%s@%s/d?sslmode=disable", secret, l.Addr()))
-	wantError(t, "silence until the context ends", err, db.Unavailable, "")
+	sqltest.WantError(t, "silence until the context ends", err, db.Unavailable, "")
 }
 
 func TestDescription(t *testing.T) {
 	pg := start(t, map[string]string{"default_transaction_isolation": "repeatable read", "synchronous_commit": "local"})
-	d := openAt(t, pg.URL())
+	d := drivertest.Open(t, Open, pg.URL())
 	info, err := d.Info(t.Context())
 	if err != nil || info.Name != "PostgreSQL" || info.Version == "" {
 		t.Errorf("Info = %+v, %v", info, err)

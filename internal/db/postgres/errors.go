@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -192,11 +191,6 @@ func lost(op string, err error, p phase) *db.Error {
 	return &db.Error{Class: class, Op: op, Err: err}
 }
 
-// fatal is the error for something that no new try can help.
-func fatal(op, format string, args ...any) *db.Error {
-	return &db.Error{Class: db.Fatal, Op: op, Err: fmt.Errorf(format, args...)}
-}
-
 // fromPgconn turns an error of package pgconn into one of ours.
 func fromPgconn(ctx context.Context, op string, err error, p phase) *db.Error {
 	var e *pgconn.PgError
@@ -226,7 +220,7 @@ func connectError(op string, err error) *db.Error {
 		err = c.Unwrap()
 	}
 	text := err.Error()
-	todo := "check the address, and whether a server runs there"
+	todo := db.CheckServer
 	switch {
 	case strings.Contains(text, "server refused TLS connection"):
 		class, todo = db.Fatal, "turn TLS on in the server, or write sslmode=disable"
@@ -244,7 +238,7 @@ func connectError(op string, err error) *db.Error {
 	if todo != "" {
 		text += ": " + todo
 	}
-	return &db.Error{Class: class, Op: op, Err: wrapped{text: text, err: err}}
+	return &db.Error{Class: class, Op: op, Err: db.Told{Text: text, Cause: err}}
 }
 
 // attempt returns one line of pgconn's about an attempt to connect without its
@@ -270,15 +264,6 @@ func attempt(op, line string) string {
 }
 
 var jargon = strings.NewReplacer("dial error: ", "", "tls error: ", "")
-
-// wrapped says something else than the error that it wraps.
-type wrapped struct {
-	text string
-	err  error
-}
-
-func (w wrapped) Error() string { return w.text }
-func (w wrapped) Unwrap() error { return w.err }
 
 // errLocalOnly is why a commit whose acknowledgement has a warning is unknown.
 var errLocalOnly = errors.New("the server has committed the transaction on itself but may not have " +

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -139,18 +138,7 @@ func (s *session) interrupted(ctx context.Context, x *exchange, err error) *db.E
 	case x.reported != nil:
 		return reported(x.op, x.reported, x.phase, true)
 	}
-	return lost(x.op, s.because(ctx, err), x.phase)
-}
-
-// because says why a connection gave no answer.
-func (w *wire) because(ctx context.Context, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("no answer within %v", w.timeout)
-	}
-	return fmt.Errorf("the connection was lost: %w", err)
+	return lost(x.op, s.Because(ctx, err), x.phase)
 }
 
 // settle judges an exchange that ended with ReadyForQuery.
@@ -161,13 +149,13 @@ func (s *session) settle(x *exchange) *db.Error {
 	case x.reported != nil:
 		err := reported(x.op, x.reported, x.phase, false)
 		if err.Class == db.Fatal && x.next < len(s.pending) {
-			err.Op = "execute " + shorten(s.pending[x.next].statement.SQL)
+			err.Op = "execute " + db.Shorten(s.pending[x.next].statement.SQL)
 		}
 		return err
 	case x.unreadable != nil && x.phase == committing:
 		return lost(x.op, fmt.Errorf("the result of a statement cannot be read: %w", x.unreadable), committing)
 	case x.unreadable != nil:
-		return fatal(x.op, "the result of a statement cannot be read: %w", x.unreadable)
+		return db.Fatalf(x.op, "the result of a statement cannot be read: %w", x.unreadable)
 	case x.next != len(s.pending) || x.control != 0:
 		return lost(x.op, errors.New("the server left statements unanswered"), x.phase)
 	case x.rolledBack && s.status == 'I':

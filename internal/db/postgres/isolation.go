@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"strings"
 
 	"stroppy/internal/db"
 	"stroppy/internal/isolation"
@@ -42,17 +41,11 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 	return db.Claim{}, fmt.Errorf("no promise is known for the isolation %q", own)
 }
 
-// isolationName returns PostgreSQL's spelling of an isolation, which may come in
-// upper case and with - or _ between its words.
+// isolationName returns PostgreSQL's spelling of an isolation.
 func isolationName(name string) (string, error) {
-	own := strings.NewReplacer("-", " ", "_", " ").Replace(strings.ToLower(name))
-	own = strings.Join(strings.Fields(own), " ")
-	var names []string
-	for _, l := range levels {
-		if l.name == own {
-			return own, nil
-		}
-		names = append(names, l.name)
+	names := make([]string, len(levels))
+	for i, l := range levels {
+		names[i] = l.name
 	}
-	return "", fatal("choose the isolation", "PostgreSQL has no isolation %q: take one of %s", name, strings.Join(names, ", "))
+	return db.IsolationName("PostgreSQL", name, names)
 }

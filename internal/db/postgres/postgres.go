@@ -34,13 +34,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 const (
 	connectTimeout = 5 * time.Second // of a URL that names none
-	// answerTimeout is how long a transaction waits for an answer, so that a
-	// frozen server does not hang a client for ever.
-	answerTimeout = 30 * time.Second
+	// answerTimeout is how long a transaction waits for an answer if the URL names
+	// no answer_timeout, so that a frozen server does not hang a client for ever.
+	answerTimeout = 10 * time.Second
 )
 
 // Database is one PostgreSQL database, or several servers of one of which the
@@ -61,13 +62,16 @@ var (
 
 // Open connects to a URL such as postgres://user:password@host:5432/database,
 // with several hosts and all the parameters that libpq documents ("Connection
-// URIs"), and asks for the default isolation.
+// URIs"), and asks for the default isolation. One more parameter is
+// answer_timeout, such as 10s: how long a transaction waits for an answer, after
+// which its outcome is unknown if its commit was sent. What is no transaction, such
+// as a load or a download, may take any time while the server works.
 func Open(ctx context.Context, url string) (*Database, error) {
-	config, err := parseURL(url)
+	config, answer, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	d := &Database{config: config, where: hosts(config), timeout: answerTimeout}
+	d := &Database{config: config, where: hosts(config), timeout: answer}
 	err = d.control(ctx, "open PostgreSQL at "+d.where, func(ctx context.Context, c *control) error {
 		row, err := c.row(ctx, "SHOW default_transaction_isolation")
 		if err != nil {
@@ -84,23 +88,23 @@ func Open(ctx context.Context, url string) (*Database, error) {
 
 // parseURL reads a URL. Nothing of it is in the error, for it may be a piece of
 // the password.
-func parseURL(url string) (*pgconn.Config, error) {
+func parseURL(url string) (config *pgconn.Config, answer time.Duration, err error) {
 	const op = "read the database URL"
 	rest, ok := strings.CutPrefix(url, "postgres://")
 	if !ok {
 		if rest, ok = strings.CutPrefix(url, "postgresql://"); !ok {
-			return nil, fatal(op, "it does not begin with postgres://")
+			return nil, 0, db.Fatalf(op, "it does not begin with postgres://")
 		}
 	}
 	// An @ after the hosts means that a special character of the user or the
 	// password ended them early.
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		if path, _, _ := strings.Cut(rest[i:], "?"); strings.Contains(path, "@") || rest[i] == '#' {
-			return nil, fatal(op, "write postgres://user:password@host:port/database, "+
+			return nil, 0, db.Fatalf(op, "write postgres://user:password@host:port/database, "+
 				"with each of / ? # @ %% in a name or password as %%2F %%3F %%23 %%40 %%25")
 		}
 	}
-	config, err := pgconn.ParseConfig(url)
+	config, err = pgconn.ParseConfig(url)
 	if err != nil {
 		reason := err.Error()
 		if i := strings.LastIndex(reason, "`: "); i >= 0 {
@@ -110,12 +114,20 @@ func parseURL(url string) (*pgconn.Config, error) {
 			reason = "it is no URL: write postgres://user:password@host:port/database, " +
 				"with special characters of names and passwords percent-encoded"
 		}
-		return nil, fatal(op, "%s", reason)
+		return nil, 0, db.Fatalf(op, "%s", reason)
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
 	}
-	return config, nil
+	config.DialFunc = wire.Dial
+	answer = answerTimeout
+	if text, given := config.RuntimeParams["answer_timeout"]; given {
+		delete(config.RuntimeParams, "answer_timeout") // the others go to the server
+		if answer, err = time.ParseDuration(text); err != nil || answer <= 0 {
+			return nil, 0, db.Fatalf(op, "answer_timeout=%s is no time: write one such as 10s", text)
+		}
+	}
+	return config, answer, nil
 }
 
 func hosts(config *pgconn.Config) string {
@@ -196,7 +208,7 @@ func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
 
 // Exec runs one statement on a connection of its own.
 func (d *Database) Exec(ctx context.Context, statement string) error {
-	return d.control(ctx, "execute "+shorten(statement), func(ctx context.Context, c *control) error {
+	return d.control(ctx, "execute "+db.Shorten(statement), func(ctx context.Context, c *control) error {
 		c.phase = committing
 		_, err := c.conn.Exec(ctx, statement).ReadAll()
 		if err == nil {
@@ -204,15 +216,6 @@ func (d *Database) Exec(ctx context.Context, statement string) error {
 		}
 		return err
 	})
-}
-
-// shorten makes of a statement what a sentence can hold.
-func shorten(statement string) string {
-	words := strings.Join(strings.Fields(statement), " ")
-	if len(words) > 60 {
-		words = words[:60] + " …"
-	}
-	return words
 }
 
 // control is a connection that one call makes for itself.
@@ -275,27 +278,11 @@ func (c *control) row(ctx context.Context, sql string) ([]string, error) {
 }
 
 // guard returns a context that ends when the server at that address stops
-// answering: a statement may take hours, but a frozen server shall not hang its
-// client. Each time the answer time-out has passed it asks the server whether it
-// speaks TLS, which needs neither a password nor a session (PostgreSQL
-// documentation 55.2.11, "SSL Session Encryption").
+// answering. It asks the server whether it speaks TLS, which needs neither a
+// password nor a session (PostgreSQL documentation 55.2.11, "SSL Session
+// Encryption").
 func (d *Database) guard(ctx context.Context, address net.Addr) (context.Context, func()) {
-	guarded, cancel := context.WithCancelCause(ctx)
-	ticker := time.NewTicker(d.timeout)
-	go func() {
-		defer ticker.Stop()
-		for {
-			select {
-			case <-guarded.Done():
-				return
-			case <-ticker.C:
-				if err := probe(guarded, address, d.config.ConnectTimeout); err != nil {
-					cancel(fmt.Errorf("the server does not answer any more: %w", err))
-				}
-			}
-		}
-	}()
-	return guarded, func() { cancel(nil) }
+	return wire.Guard(ctx, d.timeout, func(ctx context.Context) error { return probe(ctx, address, d.config.ConnectTimeout) })
 }
 
 // probe asks the server at that address for one byte.

@@ -12,12 +12,12 @@ import (
 
 // prepare prepares a statement in a round trip of its own, once a session.
 func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepared, *db.Error) {
-	op := "prepare " + shorten(statement.SQL)
+	op := "prepare " + db.Shorten(statement.SQL)
 	s.named++
 	name := "s" + strconv.Itoa(s.named)
 	out, err := appendParse(nil, name, statement)
 	if err != nil {
-		return nil, fatal(op, "%w", err)
+		return nil, db.Fatalf(op, "%w", err)
 	}
 	x := exchange{op: op, phase: before}
 	if err := s.arm(ctx, true); err != nil {
@@ -55,7 +55,7 @@ func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepar
 	}
 	p, err := newPrepared(name, statement, types)
 	if err != nil {
-		return nil, fatal(op, "%w", err)
+		return nil, db.Fatalf(op, "%w", err)
 	}
 	s.statements[statement] = p
 	return p, nil
@@ -69,9 +69,9 @@ func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.
 	case s.link == nil:
 		return &db.Error{Class: db.Unavailable, Op: opQuery, Err: errBroken}
 	case s.state != idle:
-		return fatal(opQuery, "a transaction is open in the session")
+		return db.Fatalf(opQuery, "a transaction is open in the session")
 	case len(args) != len(statement.Params):
-		return fatal(opQuery, "%s has %d parameters, not %d", shorten(statement.SQL), len(statement.Params), len(args))
+		return db.Fatalf(opQuery, "%s has %d parameters, not %d", db.Shorten(statement.SQL), len(statement.Params), len(args))
 	}
 	p := s.statements[statement]
 	if p == nil {
@@ -80,13 +80,13 @@ func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.
 			return s.fail(ctx, err)
 		}
 	}
-	guarded, release := s.database.guard(ctx, s.conn.RemoteAddr())
+	guarded, release := s.database.guard(ctx, s.Conn.RemoteAddr())
 	defer release()
 	err := s.stream(guarded, p, append(p.append(nil, args), syncAll...), row)
 	if err != nil {
 		return s.fail(ctx, err)
 	}
-	s.disarm()
+	s.Disarm()
 	return nil
 }
 

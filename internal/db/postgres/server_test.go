@@ -3,12 +3,13 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
+	"time"
 
 	"stroppy/internal/cluster"
 	server "stroppy/internal/cluster/postgres"
 	"stroppy/internal/db"
+	"stroppy/internal/db/sqltest"
 )
 
 // start starts a server of the test's own, without fsync: no test pulls a plug.
@@ -33,46 +34,25 @@ func start(t testing.TB, settings map[string]string) *server.Server {
 	return s
 }
 
-func openAt(t testing.TB, url string) *Database {
-	t.Helper()
-	d, err := Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
-}
-
-func execute1(t testing.TB, d *Database, statements ...string) {
-	t.Helper()
-	for _, s := range statements {
-		if err := d.Exec(context.WithoutCancel(t.Context()), s); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 func newSession(t testing.TB, d *Database, mode db.Mode, isolation string) *session {
 	t.Helper()
-	s, err := d.Session(t.Context(), db.SessionOptions{Isolation: isolation, Mode: mode})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s.(*session)
+	return sqltest.Session(t, d, mode, isolation).(*session)
 }
 
-// bank is a schema with every kind of constraint, and statements on it.
+// impatient makes a session, or without one the database, wait so long.
+func impatient(d *Database) func(db.SQLSession, time.Duration) {
+	return func(s db.SQLSession, limit time.Duration) {
+		if s == nil {
+			d.timeout = limit
+		} else {
+			s.(*session).Limit = limit
+		}
+	}
+}
+
+// bank is the schema, and statements on it.
 var (
-	bank = []string{
+	bank = sqltest.Bank{Update: updateAccount, Read: readAccount, Schema: []string{
 		`CREATE TABLE accounts (
 			bic VARCHAR(8) COLLATE "C" NOT NULL, ban BIGINT NOT NULL,
 			balance NUMERIC(20,2) NOT NULL CHECK (balance >= 0),
@@ -83,7 +63,7 @@ var (
 			bic VARCHAR(8) COLLATE "C" NOT NULL, ban BIGINT NOT NULL,
 			amount NUMERIC(20,2) NOT NULL, version BIGINT NOT NULL,
 			PRIMARY KEY (transfer, leg), FOREIGN KEY (bic, ban) REFERENCES accounts)`,
-	}
+	}}
 	updateAccount = &db.Statement{
 		SQL: `UPDATE accounts SET balance = balance + $1, version = version + 1,
 			previous_transfer = last_transfer, last_transfer = $2
@@ -103,14 +83,9 @@ var (
 	}
 )
 
-var bic = []byte("ABCDEFGH")
+var bic = sqltest.BIC
 
-// makeBank makes the schema with n accounts of 1000.00 each.
-func makeBank(t testing.TB, d *Database, n int) {
-	t.Helper()
-	execute1(t, d, bank...)
-	execute1(t, d, fmt.Sprintf(`INSERT INTO accounts SELECT '%s', n, 1000, 0, 0, 0 FROM generate_series(0, %d) n`, bic, n-1))
-}
+const secret = sqltest.Secret
 
 // transfer queues a transfer of two legs.
 type transfer struct{ args [4][5]db.Value }

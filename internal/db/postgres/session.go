@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 // Where a session's transaction stands.
@@ -47,7 +48,7 @@ type session struct {
 
 // link is what a session loses with its connection.
 type link struct {
-	*wire
+	*bare
 	statements map[*db.Statement]*prepared
 	named      int  // statements that were given a name
 	status     byte // of the last ReadyForQuery: I idle, T in a transaction, E in a failed one
@@ -63,7 +64,7 @@ func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.S
 		options.Isolation = own
 	}
 	if options.Mode != db.Pipelined && options.Mode != db.Interactive {
-		return nil, fatal(opConnect, "it has no mode %d", options.Mode)
+		return nil, db.Fatalf(opConnect, "it has no mode %d", options.Mode)
 	}
 	s := &session{database: d, options: options}
 	if err := s.Reset(ctx); err != nil {
@@ -133,7 +134,7 @@ func (d *Database) connect(ctx context.Context, isolation string) (*link, error)
 		return give(err)
 	}
 	return &link{
-		wire:       &wire{conn: h.Conn, frontend: h.Frontend, timeout: d.timeout, peeker: newPeeker(h.Conn)},
+		bare:       &bare{Patience: wire.Patience{Conn: h.Conn, Limit: d.timeout}, frontend: h.Frontend, peeker: newPeeker(h.Conn)},
 		statements: make(map[*db.Statement]*prepared),
 		status:     h.TxStatus,
 	}, nil
@@ -147,7 +148,7 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	case s.link == nil:
 		return &db.Error{Class: db.Unavailable, Op: opBegin, Err: errBroken}
 	case s.state != idle:
-		return fatal(opBegin, "the session has a transaction already")
+		return db.Fatalf(opBegin, "the session has a transaction already")
 	}
 	s.clear()
 	s.state, s.readOnly = queued, readOnly
@@ -170,7 +171,7 @@ func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Val
 	case s.state == idle:
 		return 0, s.misuse(opExecute)
 	case len(args) != len(statement.Params):
-		return 0, s.fail(ctx, fatal(opExecute, "%s has %d parameters, not %d", shorten(statement.SQL), len(statement.Params), len(args)))
+		return 0, s.fail(ctx, db.Fatalf(opExecute, "%s has %d parameters, not %d", db.Shorten(statement.SQL), len(statement.Params), len(args)))
 	}
 	p := s.statements[statement]
 	if p == nil {
@@ -194,7 +195,7 @@ func (s *session) misuse(op string) error {
 	if s.link == nil {
 		return &db.Error{Class: db.Unavailable, Op: op, Err: errBroken}
 	}
-	return fatal(op, "the session has no transaction")
+	return db.Fatalf(op, "the session has no transaction")
 }
 
 func (s *session) Flush(ctx context.Context) error {

@@ -39,18 +39,18 @@ func (s *session) Commit(ctx context.Context) error {
 	}
 	s.open = false
 	switch {
-	case len(s.writes) == 0:
+	case len(s.writes.All()) == 0:
 		return nil
 	case s.db.config.any:
-		return fatal(op, "the URL says read=any, which is for reading only: take read=any out to write to the primary")
+		return db.Fatalf(op, "the URL says read=any, which is for reading only: take read=any out to write to the primary")
 	case s.readOnly:
-		return fatal(op, "a read-only transaction has %d writes", len(s.writes))
-	case len(s.writes) > maxWrites:
-		return fatal(op, "%d writes in a transaction, of which it may have %d: take smaller batches", len(s.writes), maxWrites)
+		return db.Fatalf(op, "a read-only transaction has %d writes", len(s.writes.All()))
+	case len(s.writes.All()) > maxWrites:
+		return db.Fatalf(op, "%d writes in a transaction, of which it may have %d: take smaller batches", len(s.writes.All()), maxWrites)
 	}
-	for i := range s.writes {
-		if key := string(s.writes[i].key); key == indexKey || key == countKey {
-			return fatal(op, "the driver needs the key %s for itself", key)
+	for i := range s.writes.All() {
+		if key := string(s.writes.All()[i].Key); key == indexKey || key == countKey {
+			return db.Fatalf(op, "the driver needs the key %s for itself", key)
 		}
 	}
 	s.link.wire.wrote = false
@@ -83,29 +83,29 @@ func (s *session) known(key []byte) bool {
 func (s *session) commitScript(ctx context.Context) error {
 	const op = "commit"
 	fill := func(w *words) {
-		w.all = append(w.all, 2+len(s.reads)+len(s.writes), indexKey, countKey)
+		w.all = append(w.all, 2+len(s.reads)+len(s.writes.All()), indexKey, countKey)
 		for i := range s.reads {
 			w.add(s.reads[i].key)
 		}
-		for i := range s.writes {
-			w.add(s.writes[i].key)
+		for i := range s.writes.All() {
+			w.add(s.writes.All()[i].Key)
 		}
 		w.all = append(w.all, len(s.reads))
 		for i := range s.reads {
 			if r := &s.reads[i]; r.found {
-				w.add(s.marked('=', r.value))
+				w.add(s.writes.Copy(same, r.value))
 			} else {
 				w.add(absent)
 			}
 		}
-		for i := range s.writes {
-			switch wr := &s.writes[i]; {
-			case wr.remove:
+		for i := range s.writes.All() {
+			switch wr := &s.writes.All()[i]; {
+			case wr.Remove:
 				w.add(absent)
-			case s.known(wr.key):
-				w.add(s.marked('=', wr.value))
+			case s.known(wr.Key):
+				w.add(s.writes.Copy(same, wr.Value))
 			default:
-				w.add(s.marked('+', wr.value))
+				w.add(s.writes.Copy(added, wr.Value))
 			}
 		}
 	}
@@ -137,15 +137,13 @@ func (s *session) uncertain(code, format string, args ...any) error {
 	})
 }
 
-// absent is what commit.lua takes for no value.
-var absent = []byte{'-'}
-
-// marked returns the value with a mark before it.
-func (s *session) marked(mark byte, value []byte) []byte {
-	start := len(s.arena)
-	s.arena = append(append(s.arena, mark), value...)
-	return s.arena[start:len(s.arena):len(s.arena)]
-}
+// What commit.lua takes for no value, for the value of a key that is in the index,
+// and for that of one that is not, before the value itself.
+var (
+	absent = []byte{'-'}
+	same   = []byte{'='}
+	added  = []byte{'+'}
+)
 
 // eval runs a script by its digest, with another command behind it if there is
 // one, and where the server does not know it, which it says before it begins,
@@ -232,17 +230,17 @@ func (s *session) queue(ctx context.Context, commands []goredis.Cmder) []goredis
 	adds.reset("zadd", indexKey)
 	deletes.reset("del")
 	removes.reset("zrem", indexKey)
-	for i := range s.writes {
-		w := &s.writes[i]
-		if w.remove {
-			deletes.add(w.key)
-			removes.add(w.key)
+	for i := range s.writes.All() {
+		w := &s.writes.All()[i]
+		if w.Remove {
+			deletes.add(w.Key)
+			removes.add(w.Key)
 			continue
 		}
-		sets.add(w.key, w.value)
-		if !s.known(w.key) {
+		sets.add(w.Key, w.Value)
+		if !s.known(w.Key) {
 			adds.all = append(adds.all, "0")
-			adds.add(w.key)
+			adds.add(w.Key)
 		}
 	}
 	for i := range s.lists {

@@ -153,27 +153,22 @@ func lost(err error, at phase) (class db.Class, code, text string) {
 	return class, code, fmt.Sprintf("no connection: %v", err)
 }
 
-// cause tells an error in words of our own and keeps it for errors.Is.
-type cause struct {
-	text string
-	err  error
-}
-
-func (c *cause) Error() string { return c.text }
-func (c *cause) Unwrap() error { return c.err }
-
 // failure makes the error of a call to a server.
 func failure(op, node string, err error, at phase) *db.Error {
 	class, code, text := classify(err, at)
 	return &db.Error{
 		Class: class, Code: code, Op: op,
-		Err: &cause{text: fmt.Sprintf("the Redis server %s: %s", node, text), err: err},
+		Err: db.Told{Text: fmt.Sprintf("the Redis server %s: %s", node, text), Cause: err},
 	}
 }
 
-// fatal makes the error of a request that is wrong whatever the server says.
-func fatal(op, format string, args ...any) *db.Error {
-	return &db.Error{Class: db.Fatal, Op: op, Err: fmt.Errorf(format, args...)}
+// unreachable makes the error of a server to which no connection was made.
+func unreachable(node string, err error) *db.Error {
+	e := failure(opConnect, node, err, reading)
+	if _, said := errors.AsType[goredis.Error](err); !said && e.Class == db.Unavailable && !errors.Is(err, context.Canceled) {
+		e.Err = db.Told{Text: e.Err.Error() + ": " + db.CheckServer, Cause: err}
+	}
+	return e
 }
 
 // unavailable makes the error of a server that is not the one to ask.

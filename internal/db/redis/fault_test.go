@@ -12,25 +12,11 @@ import (
 
 	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/kvtest"
 	"stroppy/internal/db/redis"
 	"stroppy/internal/isolation"
 )
-
-// appendOnce writes key unless it is there; applied tells that it did.
-func appendOnce(ctx context.Context, s db.KVSession, key []byte) (applied bool, err error) {
-	if err := s.Begin(ctx, false); err != nil {
-		return false, err
-	}
-	var out [1]db.Entry
-	if err := s.Read(ctx, [][]byte{key}, out[:]); err != nil {
-		return false, err
-	}
-	if out[0].Found {
-		return false, nil
-	}
-	s.Set(key, []byte("x"))
-	return true, s.Commit(ctx)
-}
 
 // chains lets sessions append to chains of keys of their own while fault happens
 // between the 20th commit of each and the last, and returns how many each knows
@@ -50,7 +36,7 @@ func chains(t *testing.T, d *redis.Database, fault func()) (known []int, unknown
 			defer begun()
 			for last := 0; last < after && t.Context().Err() == nil; {
 				healed := over.Load()
-				applied, err := appendOnce(t.Context(), s, fmt.Appendf(nil, "chain/%d/%06d", i, known[i]))
+				applied, err := kvtest.AppendOnce(t.Context(), s, fmt.Appendf(nil, "chain/%d/%06d", i, known[i]))
 				switch class := db.ClassOf(err); {
 				case err == nil:
 					known[i]++
@@ -64,7 +50,7 @@ func chains(t *testing.T, d *redis.Database, fault func()) (known []int, unknown
 					if class == db.Unknown {
 						doubts.Add(1)
 					}
-					resetUntil(t, s)
+					kvtest.ResetUntil(t, s)
 				default:
 					t.Errorf("session %d: class %v: %v", i, class, err)
 					return
@@ -95,15 +81,15 @@ func expectChains(t *testing.T, d *redis.Database, known []int) {
 // is there twice or in part.
 func TestKilled(t *testing.T) {
 	ways(t, servers.Options{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}}, func(t *testing.T, c *servers.Servers, url string) {
-		d := open(t, url+"&timeout=2s")
+		d := drivertest.Open(t, redis.Open, url+"&timeout=2s")
 		known, unknown := chains(t, d, func() {
-			must(t, c.Kill(0))
-			must(t, c.Restart(within(t, 30*time.Second), 0))
+			drivertest.Must(t, c.Kill(0))
+			drivertest.Must(t, c.Restart(within(t, 30*time.Second), 0))
 		})
 		t.Logf("%v commits, %d of unknown outcome", known, unknown)
 		expectChains(t, d, known)
-		must(t, c.Kill(0))
-		must(t, c.Restart(within(t, 30*time.Second), 0))
+		drivertest.Must(t, c.Kill(0))
+		drivertest.Must(t, c.Restart(within(t, 30*time.Second), 0))
 		expectChains(t, d, known)
 	})
 }
@@ -113,35 +99,35 @@ func TestKilled(t *testing.T) {
 // takes the lead again.
 func TestFailOver(t *testing.T) {
 	c := start(t, servers.Options{Nodes: 2})
-	d := open(t, c.URL()+"?timeout=2s&wait=1&wait_timeout=300ms")
-	alone := open(t, strings.Replace(c.URL(), c.Endpoints()[1]+",", "", 1)+"?timeout=2s")
+	d := drivertest.Open(t, redis.Open, c.URL()+"?timeout=2s&wait=1&wait_timeout=300ms")
+	alone := drivertest.Open(t, redis.Open, strings.Replace(c.URL(), c.Endpoints()[1]+",", "", 1)+"?timeout=2s")
 	ctx := within(t, time.Minute)
 	known, unknown := chains(t, d, func() {
-		must(t, c.Kill(0))
-		must(t, c.Promote(ctx, 1))
-		must(t, c.Restart(ctx, 0)) // until then no replica acknowledges anything
+		drivertest.Must(t, c.Kill(0))
+		drivertest.Must(t, c.Promote(ctx, 1))
+		drivertest.Must(t, c.Restart(ctx, 0)) // until then no replica acknowledges anything
 	})
 	t.Logf("%v commits, %d of unknown outcome", known, unknown)
 	expectChains(t, d, known)
 
 	// A session of the demoted primary is told so by reads and by commits.
 	reader, writer, scanner := newSession(t, d), newSession(t, d), newSession(t, d)
-	begin(t, writer)
-	expectRead(t, writer, "-", "after")
-	must(t, c.Promote(ctx, 0))
+	kvtest.Begin(t, writer)
+	kvtest.ExpectRead(t, writer, "-", "after")
+	drivertest.Must(t, c.Promote(ctx, 0))
 	writer.Set([]byte("after"), []byte("1"))
 	expect(t, "a commit to the demoted primary", writer.Commit(ctx), db.Unavailable)
-	begin(t, reader)
-	expect(t, "a read of the demoted primary", reader.Read(ctx, keys("after"), make([]db.Entry, 1)), db.Unavailable)
+	kvtest.Begin(t, reader)
+	expect(t, "a read of the demoted primary", reader.Read(ctx, kvtest.Keys("after"), make([]db.Entry, 1)), db.Unavailable)
 	expect(t, "a scan of the demoted primary", scanner.Scan(ctx, nil, nil, func(_, _ []byte) error { return nil }), db.Unavailable)
 	for _, s := range []db.KVSession{reader, writer, scanner} {
-		resetUntil(t, s)
-		begin(t, s)
-		expectRead(t, s, "-", "after")
+		kvtest.ResetUntil(t, s)
+		kvtest.Begin(t, s)
+		kvtest.ExpectRead(t, s, "-", "after")
 	}
 	expectChains(t, alone, known)
 	claim, err := alone.Claim("")
-	must(t, err)
+	drivertest.Must(t, err)
 	if !strings.Contains(claim.Source, "a fail-over may lose acknowledged writes") {
 		t.Errorf("the claim hides it: %s", claim.Source)
 	}
@@ -151,7 +137,7 @@ func TestFailOver(t *testing.T) {
 // with its choice, in all its sessions.
 func TestTwoPrimaries(t *testing.T) {
 	c := start(t, servers.Options{Nodes: 2})
-	d := open(t, c.URL())
+	d := drivertest.Open(t, redis.Open, c.URL())
 	s := newSession(t, d)
 	if _, err := c.Command(t.Context(), 1, "REPLICAOF", "NO", "ONE"); err != nil {
 		t.Fatal(err)
@@ -159,20 +145,20 @@ func TestTwoPrimaries(t *testing.T) {
 	_, err := redis.Open(t.Context(), c.URL())
 	expect(t, "two primaries", err, db.Unavailable, "each say", c.Endpoints()[0], c.Endpoints()[1])
 	for range 3 {
-		must(t, s.Reset(t.Context()))
-		put(t, d, "a", "1")
-		begin(t, s)
-		expectRead(t, s, "1", "a")
+		drivertest.Must(t, s.Reset(t.Context()))
+		kvtest.Put(t, d, "a", "1")
+		kvtest.Begin(t, s)
+		kvtest.ExpectRead(t, s, "1", "a")
 	}
 	if got, err := c.Command(t.Context(), 1, "EXISTS", "a"); err != nil || got != "0" {
 		t.Errorf("the other one was written to: %s, %v", got, err)
 	}
 	_, err = redis.Open(t.Context(), "redis://"+c.Endpoints()[1]) // alone it is fine
-	must(t, err)
+	drivertest.Must(t, err)
 	run(t, c, "REPLICAOF", "127.0.0.1", strings.TrimPrefix(c.Endpoints()[1], "127.0.0.1:"))
-	must(t, s.Reset(t.Context()))
-	begin(t, s)
-	expectRead(t, s, "-", "a")
+	drivertest.Must(t, s.Reset(t.Context()))
+	kvtest.Begin(t, s)
+	kvtest.ExpectRead(t, s, "-", "a")
 	_, err = redis.Open(t.Context(), "redis://"+c.Endpoints()[0])
 	expect(t, "a replica alone", err, db.Unavailable, "is a replica")
 }
@@ -180,26 +166,26 @@ func TestTwoPrimaries(t *testing.T) {
 // TestPaused: a commit to a frozen server is unknown, a read of it is not.
 func TestPaused(t *testing.T) {
 	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
-		d := open(t, url+"&timeout=200ms")
+		d := drivertest.Open(t, redis.Open, url+"&timeout=200ms")
 		writer, reader := newSession(t, d), newSession(t, d)
-		begin(t, writer)
-		expectRead(t, writer, "-", "a")
+		kvtest.Begin(t, writer)
+		kvtest.ExpectRead(t, writer, "-", "a")
 		writer.Set([]byte("a"), []byte("1"))
-		begin(t, reader)
-		must(t, c.Pause(0))
+		kvtest.Begin(t, reader)
+		drivertest.Must(t, c.Pause(0))
 		expect(t, "a commit", writer.Commit(t.Context()), db.Unknown, "no answer in time")
-		expect(t, "a read", reader.Read(t.Context(), keys("a"), make([]db.Entry, 1)), db.Unavailable, "no answer in time")
+		expect(t, "a read", reader.Read(t.Context(), kvtest.Keys("a"), make([]db.Entry, 1)), db.Unavailable, "no answer in time")
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		expect(t, "a reset", reader.Reset(ctx), db.Unavailable)
 		expect(t, "a reset", writer.Reset(t.Context()), db.Unavailable)
-		must(t, c.Resume(0))
-		resetUntil(t, writer)
-		resetUntil(t, reader)
+		drivertest.Must(t, c.Resume(0))
+		kvtest.ResetUntil(t, writer)
+		kvtest.ResetUntil(t, reader)
 		// The server may still have had the commit in its queue.
-		begin(t, writer)
+		kvtest.Begin(t, writer)
 		first := read(t, writer, "a")
-		begin(t, reader)
+		kvtest.Begin(t, reader)
 		if again := read(t, reader, "a"); first == "1" && again != "1" {
 			t.Errorf("a was %s and is %s", first, again)
 		}
@@ -213,48 +199,48 @@ func TestWait(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			c := start(t, servers.Options{Nodes: 2})
 			ctx := within(t, time.Minute)
-			d := open(t, c.URL()+"?wait=1&wait_timeout=500ms&commit="+way)
+			d := drivertest.Open(t, redis.Open, c.URL()+"?wait=1&wait_timeout=500ms&commit="+way)
 			s := newSession(t, d)
-			begin(t, s)
+			kvtest.Begin(t, s)
 			read(t, s, "a")
 			s.Set([]byte("a"), []byte("1"))
-			commit(t, s)
-			begin(t, s)
+			kvtest.Commit(t, s)
+			kvtest.Begin(t, s)
 			read(t, s, "a")
-			put(t, d, "a", "2")
+			kvtest.Put(t, d, "a", "2")
 			s.Set([]byte("a"), []byte("3"))
 			expect(t, "a conflict", s.Commit(ctx), db.Aborted)
 
-			must(t, c.Stall(ctx, 1))
-			begin(t, s)
-			expectRead(t, s, "2", "a")
+			drivertest.Must(t, c.Stall(ctx, 1))
+			kvtest.Begin(t, s)
+			kvtest.ExpectRead(t, s, "2", "a")
 			s.Set([]byte("a"), []byte("4"))
 			expect(t, "a commit without the replica", s.Commit(ctx), db.Unknown, "0 of 1 replicas", "500ms")
 			if got := run(t, c, "GET", "a"); got != "4" {
 				t.Errorf("the primary has %q: this test would prove nothing", got)
 			}
-			must(t, s.Reset(ctx))
-			begin(t, s)
-			expect(t, "a look-up without the replica", s.Read(ctx, keys("a"), make([]db.Entry, 1)), db.Unavailable, "0 of 1 replicas")
-			must(t, c.Resume(1))
+			drivertest.Must(t, s.Reset(ctx))
+			kvtest.Begin(t, s)
+			expect(t, "a look-up without the replica", s.Read(ctx, kvtest.Keys("a"), make([]db.Entry, 1)), db.Unavailable, "0 of 1 replicas")
+			drivertest.Must(t, c.Resume(1))
 			for {
-				resetUntil(t, s)
-				begin(t, s)
-				err := s.Read(ctx, keys("a"), make([]db.Entry, 1))
+				kvtest.ResetUntil(t, s)
+				kvtest.Begin(t, s)
+				err := s.Read(ctx, kvtest.Keys("a"), make([]db.Entry, 1))
 				if err == nil {
 					break
 				}
 				expect(t, "a look-up", err, db.Unavailable)
 			}
-			expectRead(t, s, "4", "a")
+			kvtest.ExpectRead(t, s, "4", "a")
 			if got, err := c.Command(ctx, 1, "GET", "a"); err != nil || got != "4" {
 				t.Errorf("the replica has %q, %v", got, err)
 			}
 			s.Set([]byte("a"), []byte("5"))
-			commit(t, s)
+			kvtest.Commit(t, s)
 			before := run(t, c, "GET", "stroppy:commits")
-			begin(t, s)
-			expectRead(t, s, "5", "a")
+			kvtest.Begin(t, s)
+			kvtest.ExpectRead(t, s, "5", "a")
 			if after := run(t, c, "GET", "stroppy:commits"); after != before {
 				t.Errorf("a read of a session that is in no doubt has written: %s, %s", before, after)
 			}
@@ -265,23 +251,23 @@ func TestWait(t *testing.T) {
 func TestUnreachable(t *testing.T) {
 	c := start(t, servers.Options{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	drivertest.Must(t, err)
 	nobody := listener.Addr().String()
 	listener.Close()
 	_, err = redis.Open(t.Context(), "redis://me:hunter2@"+nobody)
-	expect(t, "nobody listens", err, db.Unavailable, nobody)
+	expect(t, "nobody listens", err, db.Unavailable, nobody, "check the address, and whether a server runs there")
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the error tells the password: %v", err)
 	}
 	_, err = redis.Open(t.Context(), "redis://"+nobody+"?retries=3")
 	expect(t, "an unknown parameter", err, db.Fatal)
 	// One dead server among others is nothing.
-	d := open(t, "redis://"+nobody+","+c.Endpoints()[0])
+	d := drivertest.Open(t, redis.Open, "redis://"+nobody+","+c.Endpoints()[0])
 	s := newSession(t, d)
-	begin(t, s)
+	kvtest.Begin(t, s)
 	s.Set([]byte("a"), []byte("1"))
-	commit(t, s)
-	must(t, c.Kill(0))
+	kvtest.Commit(t, s)
+	drivertest.Must(t, c.Kill(0))
 	_, err = d.KVSession(t.Context(), db.SessionOptions{})
 	expect(t, "all are dead", err, db.Unavailable, "none of the 2")
 }
@@ -290,33 +276,33 @@ func TestUnreachable(t *testing.T) {
 func TestReadAny(t *testing.T) {
 	ways(t, servers.Options{Nodes: 2}, func(t *testing.T, c *servers.Servers, url string) {
 		ctx := within(t, time.Minute)
-		put(t, open(t, url+"&wait=1&wait_timeout=20s&timeout=20s"), "a", "1", "b", "2")
+		kvtest.Put(t, drivertest.Open(t, redis.Open, url+"&wait=1&wait_timeout=20s&timeout=20s"), "a", "1", "b", "2")
 		alone := strings.Replace(url, c.Endpoints()[0]+",", "", 1)
 		_, err := redis.Open(ctx, alone)
 		expect(t, "a replica without read=any", err, db.Unavailable, "is a replica")
-		d := open(t, alone+"&read=any")
+		d := drivertest.Open(t, redis.Open, alone+"&read=any")
 		if claim, err := d.Claim(""); err != nil || claim.Level != isolation.Serializable {
 			t.Errorf("the claim is %+v, %v: a replica is behind", claim, err)
 		}
 		s := newSession(t, d)
 		look := func() {
 			t.Helper()
-			begin(t, s)
-			expectRead(t, s, "1 2 -", "a", "b", "c")
-			commit(t, s)
+			kvtest.Begin(t, s)
+			kvtest.ExpectRead(t, s, "1 2 -", "a", "b", "c")
+			kvtest.Commit(t, s)
 			if got := strings.Join(scan(t, s, "", ""), " "); got != "a=1 b=2" {
 				t.Errorf("a scan of the replica finds %q", got)
 			}
 		}
 		look()
-		begin(t, s)
+		kvtest.Begin(t, s)
 		s.Set([]byte("a"), []byte("3"))
 		expect(t, "a write", s.Commit(ctx), db.Fatal, "read=any")
 		if info, err := d.Info(ctx); err != nil || info.Name == "" {
 			t.Errorf("the replica says of itself %+v, %v", info, err)
 		}
-		must(t, c.Kill(0))
+		drivertest.Must(t, c.Kill(0))
 		look()
-		must(t, c.Restart(ctx, 0))
+		drivertest.Must(t, c.Restart(ctx, 0))
 	})
 }

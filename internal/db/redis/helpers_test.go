@@ -10,6 +10,8 @@ import (
 	"stroppy/internal/cluster"
 	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/kvtest"
 	"stroppy/internal/db/redis"
 )
 
@@ -18,13 +20,6 @@ func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // start starts servers in memory without snapshots, unless the options say
@@ -42,7 +37,7 @@ func start(t testing.TB, o servers.Options) *servers.Servers {
 	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
 		t.Skip("skipped engine: redis: install the Debian package " + missing.Package)
 	}
-	must(t, err)
+	drivertest.Must(t, err)
 	t.Cleanup(func() {
 		if err := c.Stop(); err != nil {
 			t.Error(err)
@@ -54,26 +49,14 @@ func start(t testing.TB, o servers.Options) *servers.Servers {
 func run(t testing.TB, c *servers.Servers, words ...string) string {
 	t.Helper()
 	answer, err := c.Command(within(t, 10*time.Second), 0, words...)
-	must(t, err)
+	drivertest.Must(t, err)
 	return answer
-}
-
-func open(t testing.TB, url string) *redis.Database {
-	t.Helper()
-	d, err := redis.Open(t.Context(), url)
-	must(t, err)
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
 }
 
 func newSession(t testing.TB, d *redis.Database) db.KVSession {
 	t.Helper()
 	s, err := d.KVSession(t.Context(), db.SessionOptions{})
-	must(t, err)
+	drivertest.Must(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -93,43 +76,10 @@ func ways(t *testing.T, o servers.Options, test func(t *testing.T, c *servers.Se
 	}
 }
 
-func keys(names ...string) (all [][]byte) {
-	for _, n := range names {
-		all = append(all, []byte(n))
-	}
-	return all
-}
-
-func begin(t testing.TB, s db.KVSession) {
-	t.Helper()
-	must(t, s.Begin(t.Context(), false))
-}
-
 // read returns the values as text, "-" for an absent key.
 func read(t testing.TB, s db.KVSession, names ...string) string {
 	t.Helper()
-	out := make([]db.Entry, len(names))
-	must(t, s.Read(t.Context(), keys(names...), out))
-	values := make([]string, len(out))
-	for i, e := range out {
-		values[i] = "-"
-		if e.Found {
-			values[i] = string(e.Value)
-		}
-	}
-	return strings.Join(values, " ")
-}
-
-func expectRead(t testing.TB, s db.KVSession, want string, names ...string) {
-	t.Helper()
-	if got := read(t, s, names...); got != want {
-		t.Errorf("read %v: %q, want %q", names, got, want)
-	}
-}
-
-func commit(t testing.TB, s db.KVSession) {
-	t.Helper()
-	must(t, s.Commit(t.Context()))
+	return strings.Join(kvtest.Values(t, s, names...), " ")
 }
 
 // expect fails the test unless err is of the class and says the words.
@@ -146,46 +96,12 @@ func expect(t testing.TB, what string, err error, class db.Class, words ...strin
 	}
 }
 
-// put writes outside the session under test.
-func put(t testing.TB, d *redis.Database, pairs ...string) {
-	t.Helper()
-	s, err := d.KVSession(t.Context(), db.SessionOptions{})
-	must(t, err)
-	defer s.Close()
-	begin(t, s)
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] == "-" {
-			s.Delete([]byte(pairs[i]))
-		} else {
-			s.Set([]byte(pairs[i]), []byte(pairs[i+1]))
-		}
-	}
-	commit(t, s)
-}
-
 // scan returns the entries as key=value.
 func scan(t testing.TB, s db.KVSession, from, to string) (found []string) {
 	t.Helper()
-	must(t, s.Scan(t.Context(), []byte(from), []byte(to), func(key, value []byte) error {
+	drivertest.Must(t, s.Scan(t.Context(), []byte(from), []byte(to), func(key, value []byte) error {
 		found = append(found, string(key)+"="+string(value))
 		return nil
 	}))
 	return found
-}
-
-// resetUntil resets s until there is a primary; the caller of a driver backs off.
-func resetUntil(t testing.TB, s db.KVSession) {
-	t.Helper()
-	ctx := within(t, 30*time.Second)
-	for {
-		err := s.Reset(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("no primary answers for 30 s: %v", err)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }

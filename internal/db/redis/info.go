@@ -136,11 +136,11 @@ func (d *Database) Footprint(ctx context.Context) (int64, error) {
 	}
 	told := pairs(about.Val())
 	if told["aof_enabled"] != "1" {
-		return 0, fatal(op, "the Redis server %s writes no append-only file, and does not tell the size of its snapshots", l.node)
+		return 0, db.Fatalf(op, "the Redis server %s writes no append-only file, and does not tell the size of its snapshots", l.node)
 	}
 	size, err := strconv.ParseInt(told["aof_current_size"], 10, 64)
 	if err != nil {
-		return 0, fatal(op, "the Redis server %s tells no size of its append-only file: %w", l.node, err)
+		return 0, db.Fatalf(op, "the Redis server %s tells no size of its append-only file: %w", l.node, err)
 	}
 	return size, nil
 }

@@ -13,11 +13,15 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"stroppy/internal/db"
 )
 
 // probeTimeout bounds the question what a server is, so that a frozen one costs
 // a fail-over no more than this.
 const probeTimeout = time.Second
+
+const opConnect = "connect"
 
 // link is one connection to one server, and never another: WATCH is a property of
 // the connection, and a library that silently took a new one would commit what
@@ -48,9 +52,8 @@ var errSecond = errors.New("the connection is gone")
 
 // dial connects to a server and asks what it is.
 func dial(ctx context.Context, c *config, node string) (*link, error) {
-	const op = "connect"
 	if err := ctx.Err(); err != nil {
-		return nil, failure(op, node, err, reading)
+		return nil, unreachable(node, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, c.timeout))
 	defer cancel()
@@ -102,11 +105,10 @@ func (c *config) callTimeout() time.Duration {
 
 // connection opens a connection, with TLS if the URL asks for it.
 func connection(ctx context.Context, c *config, node string) (net.Conn, error) {
-	const op = "connect"
 	var dialer net.Dialer
 	plain, err := dialer.DialContext(ctx, "tcp", node)
 	if err != nil {
-		return nil, failure(op, node, err, reading)
+		return nil, unreachable(node, err)
 	}
 	if !c.tls {
 		return plain, nil
@@ -117,27 +119,26 @@ func connection(ctx context.Context, c *config, node string) (net.Conn, error) {
 		text, err := os.ReadFile(c.ca)
 		if err != nil {
 			plain.Close()
-			return nil, fatal(op, "read the certificates to trust: %w", err)
+			return nil, db.Fatalf(opConnect, "read the certificates to trust: %w", err)
 		}
 		if settings.RootCAs = x509.NewCertPool(); !settings.RootCAs.AppendCertsFromPEM(text) {
 			plain.Close()
-			return nil, fatal(op, "the file %s has no certificate in PEM", c.ca)
+			return nil, db.Fatalf(opConnect, "the file %s has no certificate in PEM", c.ca)
 		}
 	}
 	secure := tls.Client(plain, settings)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		plain.Close()
 		if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
-			return nil, fatal(op, "the Redis server %s has a certificate that is not trusted: %w: name the one that signed it with ca=FILE", node, err)
+			return nil, db.Fatalf(opConnect, "the Redis server %s has a certificate that is not trusted: %w: name the one that signed it with ca=FILE", node, err)
 		}
-		return nil, failure(op, node, err, reading)
+		return nil, unreachable(node, err)
 	}
 	return secure, nil
 }
 
 // inspect asks what the server is, and whether it can do what a session needs.
 func (l *link) inspect(ctx context.Context, c *config) error {
-	const op = "connect"
 	hello, role := goredis.NewCmd(ctx, "hello"), goredis.NewCmd(ctx, "role")
 	index, count := goredis.NewStatusCmd(ctx, "type", indexKey), goredis.NewStatusCmd(ctx, "type", countKey)
 	questions := []goredis.Cmder{hello, role, index, count}
@@ -146,28 +147,28 @@ func (l *link) inspect(ctx context.Context, c *config) error {
 		questions = append(questions, goredis.NewStatusCmd(ctx, "multi"), goredis.NewStatusCmd(ctx, "discard"))
 	}
 	if err := l.run(ctx, questions...); err != nil {
-		return failure(op, l.node, err, reading)
+		return unreachable(l.node, err)
 	}
 	if err := hello.Err(); err != nil {
-		return failure(op, l.node, err, reading)
+		return unreachable(l.node, err)
 	}
 	if err := l.suits(hello); err != nil {
 		return err
 	}
 	if err := role.Err(); err != nil {
-		return failure(op, l.node, err, reading)
+		return unreachable(l.node, err)
 	}
 	if l.primary = c.stays(role); !l.primary {
 		return nil
 	}
 	for _, question := range questions[2:] {
 		if err := question.Err(); err != nil {
-			return failure(op, l.node, err, reading)
+			return unreachable(l.node, err)
 		}
 	}
 	for key, found := range map[*goredis.StatusCmd]string{index: "zset", count: "string"} {
 		if kind := key.Val(); kind != found && kind != "none" {
-			return fatal(op, "the Redis server %s has a key %v of type %s: %s", l.node, key.Args()[1], kind, foreign)
+			return db.Fatalf(opConnect, "the Redis server %s has a key %v of type %s: %s", l.node, key.Args()[1], kind, foreign)
 		}
 	}
 	return nil
@@ -176,7 +177,6 @@ func (l *link) inspect(ctx context.Context, c *config) error {
 // suits refuses what is no server for this driver. HELLO answers pairs of a name
 // and a value: https://redis.io/docs/latest/commands/hello/.
 func (l *link) suits(hello *goredis.Cmd) error {
-	const op = "connect"
 	pairs, _ := hello.Val().([]any)
 	told := map[string]string{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -185,13 +185,13 @@ func (l *link) suits(hello *goredis.Cmd) error {
 	}
 	switch told["mode"] {
 	case "cluster":
-		return fatal(op, "the Redis server %s is a node of a Redis Cluster: %s", l.node, noCluster)
+		return db.Fatalf(opConnect, "the Redis server %s is a node of a Redis Cluster: %s", l.node, noCluster)
 	case "sentinel":
-		return fatal(op, "the Redis server %s is a Sentinel: name the servers that it watches", l.node)
+		return db.Fatalf(opConnect, "the Redis server %s is a Sentinel: name the servers that it watches", l.node)
 	}
 	major, _, _ := strings.Cut(told["version"], ".")
 	if number, err := strconv.Atoi(major); err != nil || number < 7 {
-		return fatal(op, "the Redis server %s is of version %q: the driver needs 7.0 or later, whose scripts are refused before they begin", l.node, told["version"])
+		return db.Fatalf(opConnect, "the Redis server %s is of version %q: the driver needs 7.0 or later, whose scripts are refused before they begin", l.node, told["version"])
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func (d *Database) MaxReads() int { return maxReads }
 // what is read there with read=any was true together, some time ago.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	if name != "" && name != level {
-		return db.Claim{}, fatal("choose an isolation", "Redis has none called %q: it has only one, called %s here", name, level)
+		return db.Claim{}, db.Fatalf("choose an isolation", "Redis has none called %q: it has only one, called %s here", name, level)
 	}
 	if d.config.any {
 		return db.Claim{
@@ -158,7 +158,7 @@ func (d *Database) primary(ctx context.Context) (*link, error) {
 	current, closed := d.current, d.closed
 	d.mu.Unlock()
 	if closed {
-		return nil, fatal("connect", "the database is closed")
+		return nil, db.Fatalf(opConnect, "the database is closed")
 	}
 	l, err := dial(ctx, &d.config, d.config.nodes[current])
 	switch {
@@ -175,7 +175,7 @@ func (d *Database) primary(ctx context.Context) (*link, error) {
 }
 
 func notPrimary(node string) *db.Error {
-	return unavailable("connect", "the Redis server %s is a replica: promote it, or name its primary too", node)
+	return unavailable(opConnect, "the Redis server %s is a replica: promote it, or name its primary too", node)
 }
 
 // nobody is no server's number.
@@ -219,7 +219,7 @@ func (d *Database) survey(ctx context.Context, except int, why error) (*link, er
 		names[i] = d.config.nodes[number]
 		links[number].close()
 	}
-	return nil, unavailable("connect", "the Redis servers %s each say that they are the primary: make all but one of them its replicas", strings.Join(names, " and "))
+	return nil, unavailable(opConnect, "the Redis servers %s each say that they are the primary: make all but one of them its replicas", strings.Join(names, " and "))
 }
 
 // noPrimary makes one error of what each server said. One that no new try can
@@ -230,5 +230,10 @@ func (d *Database) noPrimary(errs []error) error {
 			return err
 		}
 	}
-	return unavailable("connect", "none of the %d Redis servers is a primary that answers: %w", len(errs), errors.Join(errs...))
+	texts := make([]string, len(errs))
+	for i, err := range errs {
+		texts[i] = err.Error()
+	}
+	return unavailable(opConnect, "none of the %d Redis servers is a primary that answers: %w", len(errs),
+		db.Told{Text: strings.Join(texts, "; "), Cause: errors.Join(errs...)})
 }

@@ -8,6 +8,8 @@ import (
 
 	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/kvtest"
 	"stroppy/internal/db/redis"
 )
 
@@ -15,13 +17,13 @@ import (
 // it begins, so the commit and the scan load them and go on.
 func TestScriptsForgotten(t *testing.T) {
 	c := start(t, servers.Options{})
-	s := newSession(t, open(t, c.URL()))
+	s := newSession(t, drivertest.Open(t, redis.Open, c.URL()))
 	for round := range 3 {
-		begin(t, s)
+		kvtest.Begin(t, s)
 		read(t, s, "a")
 		run(t, c, "SCRIPT", "FLUSH")
 		s.Set([]byte("a"), fmt.Append(nil, round))
-		commit(t, s)
+		kvtest.Commit(t, s)
 		run(t, c, "SCRIPT", "FLUSH")
 		if got := scan(t, s, "", ""); len(got) != 1 || got[0] != fmt.Sprint("a=", round) {
 			t.Errorf("round %d: %q", round, got)
@@ -36,24 +38,24 @@ func TestScriptsForgotten(t *testing.T) {
 // that it is refused and that nothing of it is there when the cause is gone.
 func refused(t *testing.T, c *servers.Servers, url string, cause, cure func(), class db.Class, words ...string) {
 	t.Helper()
-	d := open(t, url)
-	put(t, d, "a", "1")
+	d := drivertest.Open(t, redis.Open, url)
+	kvtest.Put(t, d, "a", "1")
 	s := newSession(t, d)
-	begin(t, s)
-	expectRead(t, s, "1", "a")
+	kvtest.Begin(t, s)
+	kvtest.ExpectRead(t, s, "1", "a")
 	s.Set([]byte("a"), []byte("2"))
 	s.Set([]byte("new"), []byte("2"))
 	cause()
 	expect(t, "a commit", s.Commit(t.Context()), class, words...)
 	cure()
-	must(t, s.Reset(t.Context()))
-	begin(t, s)
-	expectRead(t, s, "1 -", "a", "new")
+	drivertest.Must(t, s.Reset(t.Context()))
+	kvtest.Begin(t, s)
+	kvtest.ExpectRead(t, s, "1 -", "a", "new")
 	if got := scan(t, s, "", ""); len(got) != 1 {
 		t.Errorf("a refused commit left %q", got)
 	}
 	s.Delete([]byte("a"))
-	commit(t, s)
+	kvtest.Commit(t, s)
 }
 
 func TestRefusals(t *testing.T) {
@@ -74,10 +76,10 @@ func TestRefusals(t *testing.T) {
 		})
 		t.Run("no stale answers", func(t *testing.T) {
 			set("replica-serve-stale-data", "no")()
-			s := newSession(t, open(t, url))
-			begin(t, s)
+			s := newSession(t, drivertest.Open(t, redis.Open, url))
+			kvtest.Begin(t, s)
 			run(t, c, "REPLICAOF", "127.0.0.1", "1")
-			expect(t, "a read", s.Read(t.Context(), keys("a"), make([]db.Entry, 1)), db.Unavailable, "MASTERDOWN")
+			expect(t, "a read", s.Read(t.Context(), kvtest.Keys("a"), make([]db.Entry, 1)), db.Unavailable, "MASTERDOWN")
 			expect(t, "a reset", s.Reset(t.Context()), db.Unavailable, "is a replica")
 			run(t, c, "REPLICAOF", "NO", "ONE")
 		})
@@ -117,7 +119,7 @@ func TestDiskFull(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			c := start(t, servers.Options{Settings: map[string]string{"save": "3600 1"}})
 			refused(t, c, c.URL()+"?commit="+way, func() {
-				must(t, os.RemoveAll(c.Dir(0)))
+				drivertest.Must(t, os.RemoveAll(c.Dir(0)))
 				run(t, c, "BGSAVE")
 				for strings.Contains(run(t, c, "INFO", "persistence"), "rdb_bgsave_in_progress:1") {
 				}
@@ -131,8 +133,8 @@ func TestDiskFull(t *testing.T) {
 func TestHalf(t *testing.T) {
 	c := start(t, servers.Options{Users: []string{"user teller on >secret ~* &* +@all -zadd"}})
 	teller := strings.Replace(c.URL(), "redis://", "redis://teller:secret@", 1)
-	s := newSession(t, open(t, teller))
-	begin(t, s)
+	s := newSession(t, drivertest.Open(t, redis.Open, teller))
+	kvtest.Begin(t, s)
 	s.Set([]byte("a"), []byte("1"))
 	expect(t, "a script that fails after its first write", s.Commit(t.Context()), db.Unknown, "does not take back")
 	if got := run(t, c, "GET", "a"); got != "1" {
@@ -141,17 +143,17 @@ func TestHalf(t *testing.T) {
 	expect(t, "a session in doubt", s.Begin(t.Context(), false), db.Unavailable)
 
 	// EXEC refuses what it may not do before it begins, but not another type.
-	s = newSession(t, open(t, teller+"?commit=watch"))
-	begin(t, s)
+	s = newSession(t, drivertest.Open(t, redis.Open, teller+"?commit=watch"))
+	kvtest.Begin(t, s)
 	s.Set([]byte("b"), []byte("1"))
 	expect(t, "an EXEC of what is forbidden", s.Commit(t.Context()), db.Fatal, "NOPERM", "give the user the rights")
 	if got := run(t, c, "EXISTS", "b"); got != "0" {
 		t.Error("it was executed")
 	}
-	d := open(t, c.URL()+"?commit=watch")
+	d := drivertest.Open(t, redis.Open, c.URL()+"?commit=watch")
 	s = newSession(t, d)
 	run(t, c, "SET", "stroppy:index", "a text")
-	begin(t, s)
+	kvtest.Begin(t, s)
 	s.Set([]byte("b"), []byte("1"))
 	expect(t, "an EXEC that fails in its middle", s.Commit(t.Context()), db.Unknown, "does not take back")
 	if got := run(t, c, "GET", "b"); got != "1" {
@@ -164,9 +166,9 @@ func TestHalf(t *testing.T) {
 // TestForeignIndex: the script sees it before it writes.
 func TestForeignIndex(t *testing.T) {
 	c := start(t, servers.Options{})
-	s := newSession(t, open(t, c.URL()))
+	s := newSession(t, drivertest.Open(t, redis.Open, c.URL()))
 	run(t, c, "RPUSH", "stroppy:index", "x")
-	begin(t, s)
+	kvtest.Begin(t, s)
 	s.Set([]byte("a"), []byte("1"))
 	expect(t, "a commit", s.Commit(t.Context()), db.Fatal, "FOREIGN", "list")
 	if got := run(t, c, "DBSIZE"); got != "1" {
@@ -199,20 +201,20 @@ func TestAuthentication(t *testing.T) {
 	expect(t, "open without MULTI", err, db.Fatal, "NOPERM")
 
 	for _, way := range []string{"script", "watch"} {
-		d := open(t, as("teller:hunter2%40")+"?commit="+way)
+		d := drivertest.Open(t, redis.Open, as("teller:hunter2%40")+"?commit="+way)
 		s := newSession(t, d)
-		begin(t, s)
+		kvtest.Begin(t, s)
 		read(t, s, "b/1", "b/2")
 		s.Set([]byte("b/1"), []byte("1"))
-		commit(t, s)
-		begin(t, s)
-		expect(t, "a read without the right", s.Read(ctx, keys("other"), make([]db.Entry, 1)), db.Fatal, "give the user the rights")
-		begin(t, s)
+		kvtest.Commit(t, s)
+		kvtest.Begin(t, s)
+		expect(t, "a read without the right", s.Read(ctx, kvtest.Keys("other"), make([]db.Entry, 1)), db.Fatal, "give the user the rights")
+		kvtest.Begin(t, s)
 		s.Set([]byte("b/1"), []byte("2"))
 		s.Set([]byte("other"), nil)
 		expect(t, "a write without the right", s.Commit(ctx), db.Fatal, "NOPERM", "give the user the rights")
-		begin(t, s)
-		expectRead(t, s, "1", "b/1")
+		kvtest.Begin(t, s)
+		kvtest.ExpectRead(t, s, "1", "b/1")
 		info, err := d.Info(ctx)
 		expect(t, "Info without the right", err, db.Fatal, "NOPERM")
 		_ = info
@@ -235,9 +237,9 @@ func TestInfo(t *testing.T) {
 	c := start(t, servers.Options{Nodes: 2, Settings: map[string]string{
 		"appendonly": "yes", "appendfsync": "always", "maxmemory": "100mb", "maxmemory-policy": "allkeys-lru",
 	}})
-	d := open(t, c.URL()+"?wait=1&wait_timeout=2s")
+	d := drivertest.Open(t, redis.Open, c.URL()+"?wait=1&wait_timeout=2s")
 	info, err := d.Info(t.Context())
-	must(t, err)
+	drivertest.Must(t, err)
 	if info.Name != "Redis" || !strings.HasPrefix(info.Version, "7.") && !strings.HasPrefix(info.Version, "8.") {
 		t.Errorf("got %s %s", info.Name, info.Version)
 	}
@@ -255,8 +257,8 @@ func TestInfo(t *testing.T) {
 		}
 	}
 	before, err := d.Footprint(t.Context())
-	must(t, err)
-	put(t, d, "a", strings.Repeat("x", 100_000))
+	drivertest.Must(t, err)
+	kvtest.Put(t, d, "a", strings.Repeat("x", 100_000))
 	if after, err := d.Footprint(t.Context()); err != nil || after < before+100_000 {
 		t.Errorf("the footprint went from %d to %d bytes, %v", before, after, err)
 	}
@@ -264,12 +266,12 @@ func TestInfo(t *testing.T) {
 	_, err = d.Footprint(t.Context())
 	expect(t, "the footprint without a file", err, db.Fatal, "append-only")
 	info, err = d.Info(t.Context())
-	must(t, err)
+	drivertest.Must(t, err)
 	if text := fmt.Sprint(info.Settings); !strings.Contains(text, "a crash loses all") {
 		t.Errorf("without a file: %s", text)
 	}
 	claim, err := d.Claim("")
-	must(t, err)
+	drivertest.Must(t, err)
 	for _, says := range []string{"script is executed as one", "1 replicas acknowledge", "appendfsync"} {
 		if !strings.Contains(claim.Source, says) {
 			t.Errorf("the claim's source does not say %q: %s", says, claim.Source)
@@ -280,7 +282,7 @@ func TestInfo(t *testing.T) {
 func TestManyClients(t *testing.T) {
 	const most = 4
 	c := start(t, servers.Options{Settings: map[string]string{"maxclients": fmt.Sprint(most)}})
-	d := open(t, c.URL())
+	d := drivertest.Open(t, redis.Open, c.URL())
 	opened := 0
 	for {
 		s, err := d.KVSession(t.Context(), db.SessionOptions{})

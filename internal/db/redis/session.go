@@ -1,13 +1,13 @@
 package redis
 
 import (
-	"bytes"
 	"context"
 	"errors"
 
 	goredis "github.com/redis/go-redis/v9"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/writeset"
 )
 
 // session is a db.KVSession on one connection. All that it keeps for a
@@ -27,10 +27,8 @@ type session struct {
 	unproved bool
 
 	reads  []readKey
-	writes []write
-	places map[string]int // in writes, by key; used when they are many
-	arena  []byte         // the bytes of reads and writes
-	values []byte         // the bytes that Read has handed out
+	writes writeset.Set // and the bytes of reads
+	values []byte       // the bytes that Read has handed out
 
 	page int // entries of a scan's first page
 
@@ -42,14 +40,6 @@ type readKey struct {
 	key, value []byte
 	found      bool
 }
-
-type write struct {
-	key, value []byte
-	remove     bool
-}
-
-// manyWrites is from how many on the writes are looked up by a map.
-const manyWrites = 16
 
 // Begin starts a transaction; nothing is sent.
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
@@ -68,7 +58,7 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 func (s *session) usable() error {
 	switch {
 	case s.closed:
-		return fatal("use the session", "it is closed: open a new one")
+		return db.Fatalf("use the session", "it is closed: open a new one")
 	case s.broken:
 		return errBroken
 	}
@@ -77,8 +67,8 @@ func (s *session) usable() error {
 
 func (s *session) clear() {
 	s.open = false
-	s.reads, s.writes, s.arena = s.reads[:0], s.writes[:0], s.arena[:0]
-	clear(s.places)
+	s.reads = s.reads[:0]
+	s.writes.Clear()
 }
 
 // ready refuses a call for which no transaction is open, or whose context has
@@ -88,7 +78,7 @@ func (s *session) ready(ctx context.Context, op string) error {
 		return err
 	}
 	if !s.open {
-		return fatal(op, "no transaction is open: begin one first")
+		return db.Fatalf(op, "no transaction is open: begin one first")
 	}
 	if err := ctx.Err(); err != nil {
 		s.open = false
@@ -108,7 +98,7 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 	}
 	if len(keys) != len(out) {
 		s.open = false
-		return fatal(op, "%d keys and %d places for their values", len(keys), len(out))
+		return db.Fatalf(op, "%d keys and %d places for their values", len(keys), len(out))
 	}
 	if len(keys) == 0 {
 		return nil
@@ -127,7 +117,7 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 	for i, value := range values[earlier:] {
 		text, found := value.(string)
 		out[i] = db.Entry{Found: found}
-		r := readKey{key: s.copy(keys[i]), found: found}
+		r := readKey{key: s.writes.Copy(keys[i]), found: found}
 		if found {
 			start := len(s.values)
 			s.values = append(s.values, text...)
@@ -193,49 +183,11 @@ func (s *session) fetch(ctx context.Context, keys [][]byte) ([]any, error) {
 	return values, nil
 }
 
-// copy copies b into the arena. When that grows, earlier copies stay where they
-// are.
-func (s *session) copy(b []byte) []byte {
-	start := len(s.arena)
-	s.arena = append(s.arena, b...)
-	return s.arena[start:len(s.arena):len(s.arena)]
-}
-
 // Set remembers a write; the last one of a key counts.
-func (s *session) Set(key, value []byte) {
-	w := s.write(key)
-	w.value, w.remove = s.copy(value), false
-}
+func (s *session) Set(key, value []byte) { s.writes.Put(key, value) }
 
 // Delete remembers a removal; the last write of a key counts.
-func (s *session) Delete(key []byte) {
-	w := s.write(key)
-	w.value, w.remove = nil, true
-}
-
-// write returns the entry of key.
-func (s *session) write(key []byte) *write {
-	if len(s.writes) < manyWrites {
-		for i := range s.writes {
-			if bytes.Equal(s.writes[i].key, key) {
-				return &s.writes[i]
-			}
-		}
-	} else {
-		if len(s.places) == 0 {
-			s.places = make(map[string]int, maxWrites)
-			for i := range s.writes {
-				s.places[string(s.writes[i].key)] = i
-			}
-		}
-		if i, there := s.places[string(key)]; there {
-			return &s.writes[i]
-		}
-		s.places[string(key)] = len(s.writes)
-	}
-	s.writes = append(s.writes, write{key: s.copy(key)})
-	return &s.writes[len(s.writes)-1]
-}
+func (s *session) Delete(key []byte) { s.writes.Remove(key) }
 
 // fail ends the transaction because of an error of the connection or an answer.
 func (s *session) fail(op string, err error, at phase) error {

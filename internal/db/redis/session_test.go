@@ -13,6 +13,9 @@ import (
 
 	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/kvtest"
+	"stroppy/internal/db/redis"
 )
 
 // TestConflicts runs another transaction between the read and the commit.
@@ -37,15 +40,15 @@ func TestConflicts(t *testing.T) {
 	} {
 		ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
 			t.Run(test.name, func(t *testing.T) {
-				d := open(t, url)
-				put(t, d, "a", "1", "e", "")
+				d := drivertest.Open(t, redis.Open, url)
+				kvtest.Put(t, d, "a", "1", "e", "")
 				s := newSession(t, d)
-				begin(t, s)
+				kvtest.Begin(t, s)
 				out := make([]db.Entry, 1)
-				must(t, s.Read(t.Context(), keys(test.read), out))
+				drivertest.Must(t, s.Read(t.Context(), kvtest.Keys(test.read), out))
 				value := bytes.Clone(out[0].Value)
 				if test.other != nil {
-					put(t, d, test.other...)
+					kvtest.Put(t, d, test.other...)
 				}
 				if !bytes.Equal(out[0].Value, value) {
 					t.Error("what was read has changed before the next Begin")
@@ -55,14 +58,14 @@ func TestConflicts(t *testing.T) {
 				if want := test.conflict || test.watched && strings.HasSuffix(url, "watch"); want {
 					expect(t, "a commit", err, db.Aborted)
 				} else {
-					must(t, err)
+					drivertest.Must(t, err)
 				}
-				begin(t, s) // the session is ready in any case
+				kvtest.Begin(t, s) // the session is ready in any case
 				want := "z"
 				if err != nil {
 					want = "-"
 				}
-				expectRead(t, s, want, "z")
+				kvtest.ExpectRead(t, s, want, "z")
 			})
 		})
 	}
@@ -70,9 +73,9 @@ func TestConflicts(t *testing.T) {
 
 func TestTransactions(t *testing.T) {
 	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
-		d := open(t, url)
+		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
-		begin(t, s)
+		kvtest.Begin(t, s)
 		s.Set([]byte("a"), []byte("\x00\r\n\xff"))
 		s.Set([]byte("b"), []byte("1"))
 		s.Set([]byte("b"), []byte("2"))
@@ -80,79 +83,79 @@ func TestTransactions(t *testing.T) {
 		s.Delete([]byte("c"))
 		s.Set([]byte("c"), []byte("3"))
 		s.Set(nil, []byte("no name"))
-		expectRead(t, s, "- - - -", "a", "b", "c", "") // not its own writes
-		commit(t, s)
-		begin(t, s)
-		expectRead(t, s, "\x00\r\n\xff - 3 no name", "a", "b", "c", "")
+		kvtest.ExpectRead(t, s, "- - - -", "a", "b", "c", "") // not its own writes
+		kvtest.Commit(t, s)
+		kvtest.Begin(t, s)
+		kvtest.ExpectRead(t, s, "\x00\r\n\xff - 3 no name", "a", "b", "c", "")
 		s.Delete([]byte("a"))
 		s.Delete(nil)
 		s.Rollback()
 		s.Rollback()
-		begin(t, s)
-		expectRead(t, s, "\x00\r\n\xff", "a")
+		kvtest.Begin(t, s)
+		kvtest.ExpectRead(t, s, "\x00\r\n\xff", "a")
 		s.Delete([]byte("a"))
-		commit(t, s)
+		kvtest.Commit(t, s)
 		if got := scan(t, s, "", ""); !slices.Equal(got, []string{"=no name", "c=3"}) {
 			t.Errorf("at last there is %q", got)
 		}
 
 		// What a transaction watches is forgotten when it is given up.
-		begin(t, s)
-		expectRead(t, s, "3", "c")
+		kvtest.Begin(t, s)
+		kvtest.ExpectRead(t, s, "3", "c")
 		s.Rollback()
-		put(t, d, "c", "4")
-		begin(t, s)
-		expectRead(t, s, "-", "d")
+		kvtest.Put(t, d, "c", "4")
+		kvtest.Begin(t, s)
+		kvtest.ExpectRead(t, s, "-", "d")
 		s.Set([]byte("d"), []byte("1"))
-		commit(t, s)
-		begin(t, s)
-		expectRead(t, s, "4", "c")
-		put(t, d, "c", "5")
-		begin(t, s) // gives up the one before
+		kvtest.Commit(t, s)
+		kvtest.Begin(t, s)
+		kvtest.ExpectRead(t, s, "4", "c")
+		kvtest.Put(t, d, "c", "5")
+		kvtest.Begin(t, s) // gives up the one before
 		s.Set([]byte("e"), []byte("blind"))
-		commit(t, s)
+		kvtest.Commit(t, s)
 
 		// Two reads of one transaction are of one moment.
-		begin(t, s)
-		expectRead(t, s, "5", "c")
-		put(t, d, "other", "1")
-		expectRead(t, s, "5 -", "c", "f")
-		put(t, d, "f", "1")
-		expect(t, "a read after a change", s.Read(t.Context(), keys("d"), make([]db.Entry, 1)), db.Aborted)
+		kvtest.Begin(t, s)
+		kvtest.ExpectRead(t, s, "5", "c")
+		kvtest.Put(t, d, "other", "1")
+		kvtest.ExpectRead(t, s, "5 -", "c", "f")
+		kvtest.Put(t, d, "f", "1")
+		expect(t, "a read after a change", s.Read(t.Context(), kvtest.Keys("d"), make([]db.Entry, 1)), db.Aborted)
 		for _, changed := range []string{"2", "", "-"} { // from 1, then each from the one before
-			must(t, s.Begin(t.Context(), true))
+			drivertest.Must(t, s.Begin(t.Context(), true))
 			read(t, s, "f")
-			put(t, d, "f", changed)
-			expect(t, "a read after a change to "+changed, s.Read(t.Context(), keys("d"), make([]db.Entry, 1)), db.Aborted)
+			kvtest.Put(t, d, "f", changed)
+			expect(t, "a read after a change to "+changed, s.Read(t.Context(), kvtest.Keys("d"), make([]db.Entry, 1)), db.Aborted)
 		}
-		put(t, d, "f", "1")
-		must(t, s.Begin(t.Context(), true))
-		expectRead(t, s, "1", "f")
-		expectRead(t, s, "1", "d")
-		commit(t, s)
+		kvtest.Put(t, d, "f", "1")
+		drivertest.Must(t, s.Begin(t.Context(), true))
+		kvtest.ExpectRead(t, s, "1", "f")
+		kvtest.ExpectRead(t, s, "1", "d")
+		kvtest.Commit(t, s)
 	})
 }
 
 func TestMisuse(t *testing.T) {
 	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
-		d := open(t, url)
+		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
 		ctx := t.Context()
 		out := make([]db.Entry, 1)
-		expect(t, "a read without begin", s.Read(ctx, keys("a"), out), db.Fatal, "begin")
+		expect(t, "a read without begin", s.Read(ctx, kvtest.Keys("a"), out), db.Fatal, "begin")
 		expect(t, "a commit without begin", s.Commit(ctx), db.Fatal, "begin")
-		begin(t, s)
-		expect(t, "a read into too little", s.Read(ctx, keys("a", "b"), out), db.Fatal)
-		must(t, s.Begin(ctx, true))
-		must(t, s.Read(ctx, nil, nil))
+		kvtest.Begin(t, s)
+		expect(t, "a read into too little", s.Read(ctx, kvtest.Keys("a", "b"), out), db.Fatal)
+		drivertest.Must(t, s.Begin(ctx, true))
+		drivertest.Must(t, s.Read(ctx, nil, nil))
 		s.Set([]byte("a"), nil)
 		expect(t, "a write in a read-only transaction", s.Commit(ctx), db.Fatal, "read-only")
 		for _, own := range []string{"stroppy:index", "stroppy:commits"} {
-			begin(t, s)
+			kvtest.Begin(t, s)
 			s.Set([]byte(own), nil)
 			expect(t, "a write to the driver's own key", s.Commit(ctx), db.Fatal, own)
 		}
-		begin(t, s)
+		kvtest.Begin(t, s)
 		for i := range d.MaxWrites() + 1 {
 			s.Set(fmt.Append(nil, i), nil)
 		}
@@ -160,23 +163,23 @@ func TestMisuse(t *testing.T) {
 		cancelled, cancel := context.WithCancel(ctx)
 		cancel()
 		expect(t, "a cancelled begin", s.Begin(cancelled, false), db.Aborted)
-		begin(t, s)
-		expect(t, "a cancelled read", s.Read(cancelled, keys("a"), out), db.Aborted)
-		begin(t, s)
+		kvtest.Begin(t, s)
+		expect(t, "a cancelled read", s.Read(cancelled, kvtest.Keys("a"), out), db.Aborted)
+		kvtest.Begin(t, s)
 		s.Set([]byte("a"), nil)
 		expect(t, "a cancelled commit", s.Commit(cancelled), db.Aborted)
 		expect(t, "a cancelled scan", s.Scan(cancelled, nil, nil, nil), db.Aborted)
 		expect(t, "a cancelled reset", s.Reset(cancelled), db.Unavailable)
 		expect(t, "a session that was not reset", s.Begin(ctx, false), db.Unavailable, "reset")
-		must(t, s.Reset(ctx))
-		begin(t, s)
-		expectRead(t, s, "-", "a")
-		must(t, s.Close())
+		drivertest.Must(t, s.Reset(ctx))
+		kvtest.Begin(t, s)
+		kvtest.ExpectRead(t, s, "-", "a")
+		drivertest.Must(t, s.Close())
 		expect(t, "a closed session", s.Begin(ctx, false), db.Fatal, "closed")
 		if _, err := d.KVSession(ctx, db.SessionOptions{Isolation: "snapshot"}); db.ClassOf(err) != db.Fatal {
 			t.Errorf("an isolation that is not there: %v", err)
 		}
-		must(t, d.Close())
+		drivertest.Must(t, d.Close())
 		if _, err := d.KVSession(ctx, db.SessionOptions{}); db.ClassOf(err) != db.Fatal {
 			t.Errorf("a closed database: %v", err)
 		}
@@ -187,12 +190,12 @@ func TestMisuse(t *testing.T) {
 // up to the largest.
 func TestManyWrites(t *testing.T) {
 	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
-		d := open(t, url)
+		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
 		random := rand.New(rand.NewPCG(3, 4))
 		want := map[string]string{}
 		for _, size := range []int{1, 15, 16, 17, 100, d.MaxWrites(), d.MaxWrites()} {
-			begin(t, s)
+			kvtest.Begin(t, s)
 			read(t, s, "0", "1", "2")
 			written := map[string]bool{}
 			for len(written) < size {
@@ -206,7 +209,7 @@ func TestManyWrites(t *testing.T) {
 					s.Set([]byte(key), []byte(want[key]))
 				}
 			}
-			commit(t, s)
+			kvtest.Commit(t, s)
 		}
 		var all []string
 		for key, value := range want {
@@ -227,7 +230,7 @@ func TestManyWrites(t *testing.T) {
 func TestCounters(t *testing.T) {
 	const sessions, each = 6, 60
 	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
-		d := open(t, url)
+		d := drivertest.Open(t, redis.Open, url)
 		var group sync.WaitGroup
 		for i := range sessions {
 			s := newSession(t, d)
@@ -245,8 +248,8 @@ func TestCounters(t *testing.T) {
 		}
 		group.Wait()
 		s := newSession(t, d)
-		begin(t, s)
-		expectRead(t, s, fmt.Sprint(sessions*each)+strings.Repeat(fmt.Sprint(" ", each), 2), "counter", "mine0", "mine5")
+		kvtest.Begin(t, s)
+		kvtest.ExpectRead(t, s, fmt.Sprint(sessions*each)+strings.Repeat(fmt.Sprint(" ", each), 2), "counter", "mine0", "mine5")
 	})
 }
 
@@ -256,7 +259,7 @@ func increment(ctx context.Context, s db.KVSession, names ...string) error {
 		return err
 	}
 	out := make([]db.Entry, len(names))
-	if err := s.Read(ctx, keys(names...), out); err != nil {
+	if err := s.Read(ctx, kvtest.Keys(names...), out); err != nil {
 		return err
 	}
 	for i, e := range out {
@@ -273,12 +276,12 @@ func increment(ctx context.Context, s db.KVSession, names ...string) error {
 
 func TestScan(t *testing.T) {
 	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
-		d := open(t, url)
+		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
 		if got := scan(t, s, "", ""); got != nil {
 			t.Errorf("an empty store has %q", got)
 		}
-		put(t, d, "a", "1", "a\x00", "2", "a/1", "3", "a/2", "", "b", "5", "\xff\xff", "6")
+		kvtest.Put(t, d, "a", "1", "a\x00", "2", "a/1", "3", "a/2", "", "b", "5", "\xff\xff", "6")
 		for _, test := range []struct{ from, to, want string }{
 			{"", "", "a=1 a\x00=2 a/1=3 a/2= b=5 \xff\xff=6"},
 			{"a", "b", "a=1 a\x00=2 a/1=3 a/2="},
@@ -295,8 +298,8 @@ func TestScan(t *testing.T) {
 		if err := s.Scan(t.Context(), nil, nil, func(_, _ []byte) error { return stop }); !errors.Is(err, stop) {
 			t.Errorf("a callback's error came back as %v", err)
 		}
-		begin(t, s) // a scan that was stopped leaves the session as it was
-		expectRead(t, s, "1", "a")
+		kvtest.Begin(t, s) // a scan that was stopped leaves the session as it was
+		kvtest.ExpectRead(t, s, "1", "a")
 
 		// What another hand deletes is no entry.
 		if strings.HasSuffix(url, "script") {
@@ -313,21 +316,21 @@ func TestScan(t *testing.T) {
 func TestTornScan(t *testing.T) {
 	const entries = 10_500 // more than one page
 	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
-		d := open(t, url)
+		d := drivertest.Open(t, redis.Open, url)
 		s, writer := newSession(t, d), newSession(t, d)
 		for first := 0; first < entries; first += d.MaxWrites() {
-			begin(t, s)
+			kvtest.Begin(t, s)
 			for i := range min(d.MaxWrites(), entries-first) {
 				s.Set(fmt.Appendf(nil, "k%06d", first+i), []byte("1"))
 			}
-			commit(t, s)
+			kvtest.Commit(t, s)
 		}
 		read := func() (n, wrote int, err error) {
 			err = s.Scan(t.Context(), nil, nil, func(_, _ []byte) error {
 				if n++; n%5000 == 1 {
-					begin(t, writer)
+					kvtest.Begin(t, writer)
 					writer.Set(fmt.Appendf(nil, "k%06d", entries-1), fmt.Append(nil, n))
-					commit(t, writer)
+					kvtest.Commit(t, writer)
 					wrote++
 				}
 				return nil
@@ -345,7 +348,7 @@ func TestTornScan(t *testing.T) {
 		}
 		other := newSession(t, d)
 		n = 0
-		must(t, other.Scan(t.Context(), nil, nil, func(_, _ []byte) error { n++; return nil }))
+		drivertest.Must(t, other.Scan(t.Context(), nil, nil, func(_, _ []byte) error { n++; return nil }))
 		if n != entries {
 			t.Errorf("a scan of several pages without writers: %d of %d entries", n, entries)
 		}
@@ -354,19 +357,19 @@ func TestTornScan(t *testing.T) {
 
 func TestWideRead(t *testing.T) {
 	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
-		d := open(t, url)
+		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
-		put(t, d, "k0", "first", fmt.Sprint("k", d.MaxReads()-1), "last")
+		kvtest.Put(t, d, "k0", "first", fmt.Sprint("k", d.MaxReads()-1), "last")
 		all, out := make([][]byte, d.MaxReads()), make([]db.Entry, d.MaxReads())
 		for i := range all {
 			all[i] = fmt.Append(nil, "k", i)
 		}
-		begin(t, s)
-		must(t, s.Read(t.Context(), all, out))
+		kvtest.Begin(t, s)
+		drivertest.Must(t, s.Read(t.Context(), all, out))
 		if string(out[0].Value) != "first" || out[1].Found || string(out[len(out)-1].Value) != "last" {
 			t.Errorf("%+v … %+v", out[0], out[len(out)-1])
 		}
 		s.Set([]byte("k1"), nil)
-		commit(t, s)
+		kvtest.Commit(t, s)
 	})
 }

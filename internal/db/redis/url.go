@@ -2,20 +2,16 @@ package redis
 
 import (
 	"errors"
-	"fmt"
-	"net"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"stroppy/internal/db/address"
 )
 
 const (
-	defaultPort        = "6379"
 	defaultTimeout     = 5 * time.Second
 	defaultWaitTimeout = time.Second
-	longestTimeout     = time.Hour
 	mostReplicas       = 100
 )
 
@@ -37,9 +33,11 @@ type config struct {
 // parameters are the names that the URL's query knows.
 var parameters = []string{"ca", "commit", "read", "timeout", "wait", "wait_timeout"}
 
+// style is how a Redis URL is written.
+var style = address.Style{Product: "Redis", Server: "server", Port: "6379", Form: "redis://host1:6379,host2/0"}
+
 // parseURL reads redis://[[user]:password@]h1[:6379],h2/DB[?…]; rediss:// is the
-// same over TLS. net/url does not take several hosts. No error repeats the
-// password.
+// same over TLS. No error repeats the password.
 func parseURL(text string) (config, error) {
 	c := config{timeout: defaultTimeout, waitFor: defaultWaitTimeout}
 	scheme, rest, ok := strings.Cut(text, "://")
@@ -47,79 +45,33 @@ func parseURL(text string) (config, error) {
 		return c, errors.New("read the database URL: it begins neither with redis:// nor with rediss://")
 	}
 	rest, query, _ := strings.Cut(rest, "?")
-	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		if err := c.credentials(rest[:at]); err != nil {
+	var err error
+	if strings.Contains(rest, "@") {
+		if c.user, c.password, rest, err = style.Authority(rest); err != nil {
 			return c, err
 		}
-		rest = rest[at+1:]
+		if c.password == "" {
+			return c, style.Errorf("before the @ stands a password, with or without a user: user:password@ or :password@")
+		}
 	}
-	hosts, path, _ := strings.Cut(rest, "/")
-	for host := range strings.SplitSeq(hosts, ",") {
-		node, err := address(host)
-		if err != nil {
-			return c, err
-		}
-		if slices.Contains(c.nodes, node) {
-			return c, fmt.Errorf("read the Redis URL: the server %s is named twice", node)
-		}
-		c.nodes = append(c.nodes, node)
+	servers, path, _ := strings.Cut(rest, "/")
+	if c.nodes, err = style.Servers(servers); err != nil {
+		return c, err
 	}
 	if path != "" {
 		number, err := strconv.ParseUint(path, 10, 16)
 		if err != nil {
-			return c, fmt.Errorf("read the Redis URL: %q is no database: after the hosts stands its number, as in /0", path)
+			return c, style.Errorf("%q is no database: after the hosts stands its number, as in /0", path)
 		}
 		c.database = int(number)
 	}
 	return c, c.query(query)
 }
 
-func (c *config) credentials(userinfo string) error {
-	user, password, given := strings.Cut(userinfo, ":")
-	var errUser, errPassword error
-	c.user, errUser = url.PathUnescape(user)
-	c.password, errPassword = url.PathUnescape(password)
-	switch {
-	case errUser != nil || errPassword != nil:
-		return errors.New("read the Redis URL: the user or the password has a % that begins no escape: write %25 for a %")
-	case !given || c.password == "":
-		return errors.New("read the Redis URL: before the @ stands a password, with or without a user: user:password@ or :password@")
-	}
-	return nil
-}
-
-// address completes a host with the default port.
-func address(text string) (string, error) {
-	host, port := text, defaultPort
-	if strings.HasSuffix(text, "]") || !strings.Contains(text, ":") {
-		host = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
-	} else {
-		var err error
-		if host, port, err = net.SplitHostPort(text); err != nil {
-			return "", fmt.Errorf("read the Redis URL: the server %q is no host:port; an IPv6 address stands in [brackets]", text)
-		}
-	}
-	if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 {
-		return "", fmt.Errorf("read the Redis URL: the port of the server %q is no number from 1 to 65535", text)
-	}
-	if host == "" || strings.ContainsAny(host, "/@[] ") {
-		return "", fmt.Errorf("read the Redis URL: %q is no host: write redis://host1:%s,host2/0", text, defaultPort)
-	}
-	return net.JoinHostPort(host, port), nil
-}
-
 func (c *config) query(text string) error {
-	values, err := url.ParseQuery(text)
+	values, err := style.Parameters(text, parameters)
 	if err != nil {
-		return fmt.Errorf("read the Redis URL: its query %q is malformed: %w", text, err)
-	}
-	for name, given := range values {
-		if !slices.Contains(parameters, name) {
-			return fmt.Errorf("read the Redis URL: no parameter is called %q: the known ones are %s", name, strings.Join(parameters, ", "))
-		}
-		if len(given) > 1 {
-			return fmt.Errorf("read the Redis URL: the parameter %s is given %d times", name, len(given))
-		}
+		return err
 	}
 	if values.Has("commit") {
 		switch value := values.Get("commit"); value {
@@ -127,14 +79,14 @@ func (c *config) query(text string) error {
 		case "watch":
 			c.watch = true
 		default:
-			return fmt.Errorf("read the Redis URL: commit=%s is neither script, the default, nor watch", value)
+			return style.Errorf("commit=%s is neither script, the default, nor watch", value)
 		}
 	}
 	if values.Has("wait") {
 		value := values.Get("wait")
 		number, err := strconv.ParseUint(value, 10, 16)
 		if err != nil || number > mostReplicas {
-			return fmt.Errorf("read the Redis URL: wait=%s is no number of replicas from 0 to %d", value, mostReplicas)
+			return style.Errorf("wait=%s is no number of replicas from 0 to %d", value, mostReplicas)
 		}
 		c.wait = int(number)
 	}
@@ -142,38 +94,24 @@ func (c *config) query(text string) error {
 		switch value := values.Get("read"); {
 		case value == "primary":
 		case value != "any":
-			return fmt.Errorf("read the Redis URL: read=%s is neither primary, the default, nor any", value)
+			return style.Errorf("read=%s is neither primary, the default, nor any", value)
 		case len(c.nodes) > 1:
-			return errors.New("read the Redis URL: read=any takes one server, for of several nobody would know which was read")
+			return style.Errorf("read=any takes one server, for of several nobody would know which was read")
 		case c.wait > 0:
-			return errors.New("read the Redis URL: wait means nothing with read=any, which commits nothing")
+			return style.Errorf("wait means nothing with read=any, which commits nothing")
 		default:
 			c.any = true
 		}
 	}
 	if c.ca = values.Get("ca"); c.ca != "" && !c.tls {
-		return errors.New("read the Redis URL: ca names certificates for TLS, and the URL does not begin with rediss://")
+		return style.Errorf("ca names certificates for TLS, and the URL does not begin with rediss://")
 	}
 	if values.Has("wait_timeout") && c.wait == 0 {
-		return errors.New("read the Redis URL: wait_timeout means nothing without wait, the number of replicas to wait for")
+		return style.Errorf("wait_timeout means nothing without wait, the number of replicas to wait for")
 	}
+	// Redis counts WAIT's time in milliseconds, of which 0 means for ever.
 	return errors.Join(
-		duration(values, "timeout", &c.timeout),
-		duration(values, "wait_timeout", &c.waitFor),
+		style.Duration(values, "timeout", time.Millisecond, &c.timeout),
+		style.Duration(values, "wait_timeout", time.Millisecond, &c.waitFor),
 	)
-}
-
-// duration reads a parameter that is a time, if it is given. Redis counts WAIT's
-// in milliseconds, of which 0 means for ever.
-func duration(values url.Values, name string, to *time.Duration) error {
-	if !values.Has(name) {
-		return nil
-	}
-	value := values.Get(name)
-	d, err := time.ParseDuration(value)
-	if err != nil || d < time.Millisecond || d > longestTimeout {
-		return fmt.Errorf("read the Redis URL: %s=%s is no time from 1ms to %v, such as 3s", name, value, longestTimeout)
-	}
-	*to = d
-	return nil
 }

@@ -24,6 +24,8 @@ import (
 	"stroppy/internal/cluster"
 	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/kvtest"
 	"stroppy/internal/db/redis"
 )
 
@@ -32,7 +34,7 @@ import (
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	drivertest.Must(t, err)
 	var mu sync.Mutex
 	var open []net.Conn
 	var group sync.WaitGroup
@@ -121,30 +123,30 @@ func (p *proxy) forward(to, from net.Conn, here cut) {
 func TestLostAnswer(t *testing.T) {
 	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
 		p := startProxy(t, c.Endpoints()[0])
-		d := open(t, strings.Replace(url, c.Endpoints()[0], p.address, 1))
-		put(t, d, "warm", "") // and the server knows the script
+		d := drivertest.Open(t, redis.Open, strings.Replace(url, c.Endpoints()[0], p.address, 1))
+		kvtest.Put(t, d, "warm", "") // and the server knows the script
 		for where, want := range map[cut]string{asking: "-", told: "1"} {
 			key := fmt.Sprint("key", where)
 			s := newSession(t, d)
-			begin(t, s)
-			expectRead(t, s, "-", key)
+			kvtest.Begin(t, s)
+			kvtest.ExpectRead(t, s, "-", key)
 			s.Set([]byte(key), []byte("1"))
 			p.cut.Store(uint32(where))
 			expect(t, "a commit", s.Commit(t.Context()), db.Unknown, "no connection", p.address)
 			expect(t, "a session in doubt", s.Begin(t.Context(), false), db.Unavailable)
-			must(t, s.Reset(t.Context()))
-			begin(t, s)
-			expectRead(t, s, want, key)
+			drivertest.Must(t, s.Reset(t.Context()))
+			kvtest.Begin(t, s)
+			kvtest.ExpectRead(t, s, want, key)
 
 			p.cut.Store(uint32(where))
-			expect(t, "a read", s.Read(t.Context(), keys("a"), make([]db.Entry, 1)), db.Unavailable)
-			must(t, s.Reset(t.Context()))
+			expect(t, "a read", s.Read(t.Context(), kvtest.Keys("a"), make([]db.Entry, 1)), db.Unavailable)
+			drivertest.Must(t, s.Reset(t.Context()))
 			p.cut.Store(uint32(where))
 			expect(t, "a scan", s.Scan(t.Context(), nil, nil, func(_, _ []byte) error { return nil }), db.Unavailable)
-			must(t, s.Reset(t.Context()))
-			begin(t, s)
+			drivertest.Must(t, s.Reset(t.Context()))
+			kvtest.Begin(t, s)
 			s.Set([]byte("other"), nil)
-			commit(t, s)
+			kvtest.Commit(t, s)
 		}
 	})
 }
@@ -255,8 +257,8 @@ func TestWhatServersSay(t *testing.T) {
 				}
 				return map[string]string{"hello": v7, "role": primary, "type": "+none"}[words[0]], false
 			})
-			s := newSession(t, open(t, "redis://"+address+"?commit="+test.way))
-			begin(t, s)
+			s := newSession(t, drivertest.Open(t, redis.Open, "redis://"+address+"?commit="+test.way))
+			kvtest.Begin(t, s)
 			s.Set([]byte("a"), nil)
 			committing.Store(true)
 			expect(t, "a commit", s.Commit(t.Context()), test.class)
@@ -269,20 +271,20 @@ func TestWhatServersSay(t *testing.T) {
 func certificate(t *testing.T) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	drivertest.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	must(t, err)
+	drivertest.Must(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	must(t, err)
+	drivertest.Must(t, err)
 	dir := t.TempDir()
 	write := func(name, kind string, b []byte) string {
 		path := filepath.Join(dir, name)
-		must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600))
+		drivertest.Must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: b}), 0o600))
 		return path
 	}
 	return write("cert.pem", "CERTIFICATE", cert), write("key.pem", "PRIVATE KEY", private)
@@ -291,16 +293,16 @@ func certificate(t *testing.T) (certFile, keyFile string) {
 func TestTLS(t *testing.T) {
 	cert, key := certificate(t)
 	port, err := cluster.FreePort(t.Context())
-	must(t, err)
+	drivertest.Must(t, err)
 	c := start(t, servers.Options{Password: "hunter2", Settings: map[string]string{
 		"tls-port": strconv.Itoa(port), "tls-cert-file": cert, "tls-key-file": key, "tls-ca-cert-file": cert, "tls-auth-clients": "no",
 	}})
 	url := fmt.Sprintf("rediss://:hunter2@127.0.0.1:%d/0", port)
-	s := newSession(t, open(t, url+"?ca="+cert))
-	begin(t, s)
-	expectRead(t, s, "-", "a")
+	s := newSession(t, drivertest.Open(t, redis.Open, url+"?ca="+cert))
+	kvtest.Begin(t, s)
+	kvtest.ExpectRead(t, s, "-", "a")
 	s.Set([]byte("a"), []byte("1"))
-	commit(t, s)
+	kvtest.Commit(t, s)
 	if got := scan(t, s, "", ""); len(got) != 1 {
 		t.Errorf("a scan over TLS finds %q", got)
 	}

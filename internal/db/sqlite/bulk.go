@@ -23,7 +23,7 @@ const (
 // rows through a coroutine.
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (int64, error) {
 	if len(load.Columns) == 0 || len(load.Columns) != len(load.Types) {
-		return 0, fatal("load the table "+load.Table, "it has %d columns and %d types", len(load.Columns), len(load.Types))
+		return 0, db.Fatalf("load the table "+load.Table, "it has %d columns and %d types", len(load.Columns), len(load.Types))
 	}
 	if err := d.writers.enter(ctx, stoppedTimer(), d.options.busyTimeout); err != nil {
 		return 0, err

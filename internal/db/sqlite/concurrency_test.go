@@ -48,24 +48,24 @@ func TestExactSums(t *testing.T) {
 	}
 }
 
-// A writer that another holds up is Aborted, within one process by the queue and
-// between two by SQLite itself.
-func TestWriterWaitsInVain(t *testing.T) {
+// heldUp runs a test in each mode, within one process and between two handles, of a
+// session that would write while another has begun to. After it the session must be
+// ready.
+func heldUp(t *testing.T, parameters string, test func(t *testing.T, s db.SQLSession)) {
 	for _, name := range []string{"one process", "two handles"} {
 		t.Run(name, func(t *testing.T) {
-			inModes(t, "busy_timeout=30ms", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
+			inModes(t, parameters, func(t *testing.T, d *sqlite.Database, mode db.Mode) {
 				constrained(t, d)
 				other := d
 				if name == "two handles" {
-					other = openAt(t, d.Path(), "busy_timeout=30ms")
+					other = openAt(t, d.Path(), parameters)
 				}
 				holder, s := openSession(t, other, db.Interactive), openSession(t, d, mode)
 				if err := holder.Begin(t.Context(), false); err != nil {
 					t.Fatal(err)
 				}
-				err := transact(t, s, sql("UPDATE a SET balance = 5"))
-				wantError(t, err, db.Aborted, "SQLITE_BUSY", "locked")
-				if err := holder.Commit(t.Context()); err != nil {
+				test(t, s)
+				if err := holder.Rollback(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				if err := transact(t, s, sql("UPDATE a SET balance = 5")); err != nil {
@@ -76,41 +76,31 @@ func TestWriterWaitsInVain(t *testing.T) {
 	}
 }
 
+// A writer that another holds up is Aborted, within one process by the queue and
+// between two by SQLite itself.
+func TestWriterWaitsInVain(t *testing.T) {
+	heldUp(t, "busy_timeout=30ms", func(t *testing.T, s db.SQLSession) {
+		err := transact(t, s, sql("UPDATE a SET balance = 5"))
+		wantError(t, err, db.Aborted, "SQLITE_BUSY", "locked")
+	})
+}
+
 // A cancelled context ends every wait at once and leaves the session ready.
 func TestCancelledWait(t *testing.T) {
-	for _, name := range []string{"one process", "two handles"} {
-		t.Run(name, func(t *testing.T) {
-			inModes(t, "busy_timeout=1h", func(t *testing.T, d *sqlite.Database, mode db.Mode) {
-				constrained(t, d)
-				other := d
-				if name == "two handles" {
-					other = openAt(t, d.Path(), "busy_timeout=1h")
-				}
-				holder, s := openSession(t, other, db.Interactive), openSession(t, d, mode)
-				if err := holder.Begin(t.Context(), false); err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-				defer cancel()
-				err := s.Begin(ctx, false)
-				if err == nil {
-					if _, err = s.Do(ctx, sql("UPDATE a SET balance = 5"), nil); err == nil {
-						err = s.Commit(ctx)
-					}
-				}
-				wantError(t, err, db.Aborted)
-				if !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("got %v, want the context's error", err)
-				}
-				if err := holder.Rollback(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if err := transact(t, s, sql("UPDATE a SET balance = 5")); err != nil {
-					t.Errorf("the session is not ready: %v", err)
-				}
-			})
-		})
-	}
+	heldUp(t, "busy_timeout=1h", func(t *testing.T, s db.SQLSession) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		err := s.Begin(ctx, false)
+		if err == nil {
+			if _, err = s.Do(ctx, sql("UPDATE a SET balance = 5"), nil); err == nil {
+				err = s.Commit(ctx)
+			}
+		}
+		wantError(t, err, db.Aborted)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+	})
 }
 
 func TestCancelledStatement(t *testing.T) {

@@ -140,7 +140,3 @@ func failure(ctx context.Context, op string, code int32, message string, at phas
 func cancelled(op string, err error) *db.Error {
 	return &db.Error{Class: db.Aborted, Op: op, Err: err}
 }
-
-func fatal(op, format string, args ...any) *db.Error {
-	return &db.Error{Class: db.Fatal, Op: op, Err: fmt.Errorf(format, args...)}
-}

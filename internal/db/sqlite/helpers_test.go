@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqlite"
 )
 
@@ -34,16 +35,7 @@ func openNew(tb testing.TB, parameters string) (*sqlite.Database, string) {
 
 func openAt(tb testing.TB, path, parameters string) *sqlite.Database {
 	tb.Helper()
-	d, err := sqlite.Open(tb.Context(), "sqlite:"+path+"?"+parameters)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return d
+	return drivertest.Open(tb, sqlite.Open, "sqlite:"+path+"?"+parameters)
 }
 
 func openSession(tb testing.TB, d *sqlite.Database, mode db.Mode) db.SQLSession {

@@ -62,7 +62,7 @@ func (s *session) stream(op string, p *stmt, statement *db.Statement, row func([
 		}
 		for i, t := range statement.Columns {
 			if err := p.column(i, t, &values[i]); err != nil {
-				return fatal(op, "%w", err)
+				return db.Fatalf(op, "%w", err)
 			}
 		}
 		if err := row(values); err != nil {

@@ -212,7 +212,7 @@ func (s *session) run(ctx context.Context, statement *db.Statement, args []db.Va
 		return s.fail(err)
 	}
 	if s.readOnly && !p.readOnly {
-		return s.fail(fatal("run "+brief(statement.SQL), "it writes, but the transaction was begun as read-only"))
+		return s.fail(db.Fatalf("run "+brief(statement.SQL), "it writes, but the transaction was begun as read-only"))
 	}
 	first := len(s.values)
 	before := s.c.totalChanges()
@@ -220,7 +220,7 @@ func (s *session) run(ctx context.Context, statement *db.Statement, args []db.Va
 	for ; code == sqlite3.SQLITE_ROW; code = p.step() {
 		if err := s.keep(p, statement.Columns); err != nil {
 			p.reset()
-			return s.fail(fatal("read the result of "+brief(statement.SQL), "%w", err))
+			return s.fail(db.Fatalf("read the result of "+brief(statement.SQL), "%w", err))
 		}
 	}
 	if code != sqlite3.SQLITE_DONE {
@@ -249,7 +249,7 @@ func (s *session) ready(ctx context.Context, statement *db.Statement, args []db.
 		return nil, cancelled("run "+brief(statement.SQL), err)
 	}
 	if len(args) != len(statement.Params) {
-		return nil, fatal("run "+brief(statement.SQL), "%d arguments are given for %d parameters", len(args), len(statement.Params))
+		return nil, db.Fatalf("run "+brief(statement.SQL), "%d arguments are given for %d parameters", len(args), len(statement.Params))
 	}
 	p := s.prepared[statement]
 	if p == nil {

@@ -109,10 +109,10 @@ func (d *Database) openFirst(ctx context.Context) (*conn, error) {
 	}
 	mode, err := c.text("PRAGMA journal_mode=" + d.options.journal)
 	if err == nil && mode != d.options.journal {
-		err = fatal("", "the journal stayed %s where %s was asked for: the file system may not have the locks or the shared memory that it needs", mode, d.options.journal)
+		err = db.Fatalf("", "the journal stayed %s where %s was asked for: the file system may not have the locks or the shared memory that it needs", mode, d.options.journal)
 	}
 	if err == nil && c.readOnlyFile() {
-		err = fatal("", "this user may read the file but not write it")
+		err = db.Fatalf("", "this user may read the file but not write it")
 	}
 	if err == nil {
 		err = d.configure(c)
@@ -212,7 +212,7 @@ func (d *Database) Dialect() *db.Dialect {
 // Claim implements db.Database: SQLite has one isolation.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	if name != "" && !strings.EqualFold(name, serializable) {
-		return db.Claim{}, fatal("choose the isolation", "SQLite has no isolation called %q: it has %s", name, serializable)
+		return db.Claim{}, db.Fatalf("choose the isolation", "SQLite has no isolation called %q: it has %s", name, serializable)
 	}
 	return db.Claim{
 		Isolation: serializable,
@@ -229,7 +229,7 @@ func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.S
 		return nil, err
 	}
 	if options.Mode != db.Pipelined && options.Mode != db.Interactive {
-		return nil, fatal("open a session", "no mode has the number %d", options.Mode)
+		return nil, db.Fatalf("open a session", "no mode has the number %d", options.Mode)
 	}
 	c, err := d.connect(ctx)
 	if err != nil {

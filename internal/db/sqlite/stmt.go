@@ -37,11 +37,11 @@ func (c *conn) prepare(sql string) (*stmt, error) {
 	}
 	s := &stmt{c: c, p: pointerAt(c.out)}
 	if s.p == 0 {
-		return nil, fatal(op, "the text holds no statement")
+		return nil, db.Fatalf(op, "the text holds no statement")
 	}
 	if rest := strings.Trim(libc.GoString(pointerAt(tail)), "; \t\r\n"); rest != "" {
 		s.close()
-		return nil, fatal(op, "the text holds more than one statement: run them one by one")
+		return nil, db.Fatalf(op, "the text holds more than one statement: run them one by one")
 	}
 	s.readOnly = sqlite3.Xsqlite3_stmt_readonly(c.tls, s.p) != 0
 	s.columns = int(sqlite3.Xsqlite3_column_count(c.tls, s.p))
@@ -58,14 +58,14 @@ func (c *conn) prepareTyped(statement *db.Statement) (*stmt, error) {
 	op := "prepare " + brief(statement.SQL)
 	switch {
 	case s.columns != len(statement.Columns):
-		err = fatal(op, "it returns %d columns where %d are declared", s.columns, len(statement.Columns))
+		err = db.Fatalf(op, "it returns %d columns where %d are declared", s.columns, len(statement.Columns))
 	case s.params != len(statement.Params):
-		err = fatal(op, "it takes %d parameters where %d are declared", s.params, len(statement.Params))
+		err = db.Fatalf(op, "it takes %d parameters where %d are declared", s.params, len(statement.Params))
 	}
 	for _, list := range [][]db.Type{statement.Params, statement.Columns} {
 		for _, t := range list {
 			if t < db.Integer || t > db.Text {
-				err = fatal(op, "no type has the number %d", t)
+				err = db.Fatalf(op, "no type has the number %d", t)
 			}
 		}
 	}

@@ -113,10 +113,14 @@ func downloaded(t *testing.T, s *lateKV) (map[string]check.Result, error) {
 	}
 	defer state.Close()
 	results := map[string]check.Result{}
-	for _, r := range check.Bank(check.Input{
+	made, err := check.Bank(t.Context(), check.Input{
 		Expect: isolation.ReadCommitted, Accounts: b.accounts, Total: total,
 		Opening: s.formula.opening, Name: s.formula.name, End: state,
-	}) {
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range made {
 		results[r.Name] = r
 	}
 	return results, nil

@@ -1,0 +1,360 @@
+package check
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// split deals the transactions of a world out to several runs, as if several
+// machines had driven the bank at once. Each run has its own clock, which began
+// at another time; shared says where on a clock of all.
+func split(w *world, runs int, rng *rand.Rand, shared bool) []*recorded {
+	list := make([]*recorded, runs)
+	began := make([]int64, runs)
+	for i := range list {
+		list[i] = &recorded{run: uint64(i + 1)}
+		began[i] = rng.Int64N(1_000_000)
+		if shared {
+			list[i].keys = map[string]string{KeyClock: Clock{"boot", 5_000_000 + began[i], 5_000_000 + began[i]}.String()}
+		}
+	}
+	renamed := map[history.ID]history.ID{0: 0}
+	for i := range w.txns {
+		run := rng.IntN(runs)
+		tx := w.txns[i]
+		renamed[tx.ID] = history.NewID(uint64(run+1), 0, tx.ID.Sequence())
+		tx.ID = renamed[tx.ID]
+		w.txns[i].ID = tx.ID
+		for _, at := range []*int64{&tx.Due, &tx.Sent, &tx.Try, &tx.End} {
+			*at -= began[run]
+		}
+		list[run].txns = append(list[run].txns, tx)
+	}
+	for _, r := range list {
+		for i := range r.txns {
+			for j := range r.txns[i].Ops {
+				op := &r.txns[i].Ops[j]
+				op.Last = renamed[op.Last]
+			}
+		}
+	}
+	for i := range w.legs {
+		w.legs[i].Transfer = renamed[w.legs[i].Transfer]
+	}
+	for i := range w.accounts {
+		w.accounts[i].Last = renamed[w.accounts[i].Last]
+	}
+	return list
+}
+
+func (w *world) inputOf(expect isolation.Level, runs []*recorded) Input {
+	in := w.input(expect)
+	in.History = nil
+	for _, r := range runs {
+		in.History = append(in.History, r)
+	}
+	return in
+}
+
+// TestHealthyTogether: runs from several machines against one perfect database
+// are valid together; strict, only where their clocks are one.
+func TestHealthyTogether(t *testing.T) {
+	for seed := range uint64(60) {
+		shared := seed%2 == 0
+		w := busy(seed, 12, 300)
+		in := w.inputOf(isolation.StrictSerializable, split(w, 2+int(seed%3), rand.New(rand.NewPCG(seed, 2)), shared))
+		for _, tx := range w.txns {
+			if run := tx.ID.Run(); tx.Kind == history.Audit && !slices.Contains(in.Audited, run) {
+				in.Audited = append(in.Audited, run)
+			}
+		}
+		for _, r := range checked(in) {
+			want := Valid
+			if r.Name == Strict && !shared {
+				want = Unknown
+			}
+			if r.Status != want || !r.Required {
+				t.Fatalf("seed %d: %s is %v (required %v): %s", seed, r.Name, r.Status, r.Required, r.Detail)
+			}
+		}
+		for _, r := range checked(w.inputOf(isolation.Serializable, []*recorded{in.History[0].(*recorded)})) {
+			if r.Status == Invalid {
+				t.Fatalf("seed %d: of one run alone %s is invalid: %s", seed, r.Name, r.Detail)
+			}
+			if (r.Name == NoGhost || r.Name == Serializable) && (r.Status != Unknown || !strings.Contains(r.Detail, "give their director") && !strings.Contains(r.Detail, "give its directory")) {
+				t.Fatalf("seed %d: of one run alone %s is %v: %s", seed, r.Name, r.Status, r.Detail)
+			}
+		}
+	}
+}
+
+// TestViolationsTogether: what is a violation within one run is one across runs.
+func TestViolationsTogether(t *testing.T) {
+	for _, tc := range violations {
+		for seed := range uint64(8) {
+			w := newWorld(8)
+			tc.make(w)
+			expect := tc.expect
+			if expect == isolation.Unknown {
+				expect = isolation.StrictSerializable
+			}
+			if tc.name == "never sent" {
+				continue // its transfer is of no run
+			}
+			in := w.inputOf(expect, split(w, 2, rand.New(rand.NewPCG(seed, 5)), true))
+			if tc.audited {
+				in.Audited = []uint64{1, 2}
+			}
+			results := checked(in)
+			if r := byName(results)[tc.check]; r.Status != Invalid {
+				t.Errorf("%s, seed %d: %s is %v: %s", tc.name, seed, tc.check, r.Status, r.Detail)
+			}
+			if !tc.tolerated && Verdict(results) != Invalid {
+				t.Errorf("%s, seed %d: verdict %v", tc.name, seed, Verdict(results))
+			}
+		}
+	}
+}
+
+// TestOracleTogether holds the checks of two runs against the definition. Where
+// the clocks are one, real time is that of all; else each run has its own.
+func TestOracleTogether(t *testing.T) {
+	counts := map[string]int{}
+	for seed := range uint64(4000) {
+		shared := seed%2 == 0
+		rng := rand.New(rand.NewPCG(seed, 13))
+		w := weak(rng, 3+rng.IntN(3), 2+rng.IntN(5))
+		runs := split(w, 2, rng, shared)
+		results := byName(checked(w.inputOf(isolation.StrictSerializable, runs)))
+		of := map[uint64]int{}
+		for r, run := range runs {
+			for i := range run.txns {
+				of[run.txns[i].ID.Sequence()] = r
+			}
+		}
+		real := func(ended, began *history.Transaction) bool {
+			return (shared || of[ended.ID.Sequence()] == of[began.ID.Sequence()]) && ended.End < began.Try
+		}
+		plain, strict := explained(w, nil), explained(w, real)
+		want := map[string]Status{Serializable: Valid, Strict: Valid}
+		if !plain {
+			want[Serializable] = Invalid
+		}
+		switch {
+		case !strict:
+			want[Strict] = Invalid
+		case !shared && len(runs[0].txns) > 0 && len(runs[1].txns) > 0:
+			want[Strict] = Unknown
+		}
+		for name, status := range want {
+			if got := results[name].Status; got != status {
+				t.Fatalf("seed %d, shared %v: %s is %v, the oracle says %v: %s", seed, shared, name, got, status, results[name].Detail)
+			}
+			counts[fmt.Sprintf("%s %v", name, status)]++
+		}
+		if plain && !strict {
+			counts["against real time alone"]++
+		}
+	}
+	for _, what := range []string{"serializable valid", "serializable invalid", "strict valid", "strict unknown", "strict invalid", "against real time alone"} {
+		if counts[what] < 100 {
+			t.Errorf("%d histories are too few: %s", counts[what], what)
+		}
+	}
+}
+
+// TestClocksOfSomeAccuracy: between runs a transaction had ended before another
+// only where it is sure.
+func TestClocksOfSomeAccuracy(t *testing.T) {
+	for _, tc := range []struct {
+		from, to int64
+		want     Status
+	}{{9000, 9000, Invalid}, {9000, 9400, Invalid}, {8000, 8200, Valid}, {8000, 9000, Valid}} {
+		// Run 2 reads, in its own time at once, what run 1 had overwritten at 1500 of
+		// its own, which is 1500 to 1600 of the clock.
+		w := newWorld(4)
+		w.transfer(0, 1, 10)
+		other := &recorded{run: 2, txns: []history.Transaction{{
+			ID: history.NewID(2, 0, 0), Kind: history.Inquiry, Outcome: history.Committed, Attempts: 1, Try: -7000, End: -6000,
+			Ops: []history.Op{{Account: 0, Observed: true, Balance: opening}},
+		}}}
+		w.keys = map[string]string{KeyClock: Clock{"boot", 0, 100}.String()}
+		other.keys = map[string]string{KeyClock: Clock{"boot", tc.from, tc.to}.String()}
+		r := byName(checked(w.inputOf(isolation.StrictSerializable, []*recorded{&w.recorded, other})))[Strict]
+		if r.Status != tc.want {
+			t.Errorf("a run that began between %d and %d: strict is %v: %s", tc.from, tc.to, r.Status, r.Detail)
+		}
+		if tc.want == Invalid && !strings.Contains(r.Detail, "had ended 400ns before") {
+			t.Errorf("told as %s", r.Detail)
+		}
+	}
+	for _, text := range []string{"", "boot", "boot 1", "boot 1 x", "boot 2 1", "boot 1 2 3"} {
+		if c, ok := clockOf(history.Header{Keys: map[string]string{KeyClock: text}}); ok {
+			t.Errorf("%q was taken for the clock %v", text, c)
+		}
+	}
+}
+
+// TestEndStateOfBefore: an end state that may be older than a run accuses nobody,
+// and what is later than all that a run did serves, whoever downloaded it.
+func TestEndStateOfBefore(t *testing.T) {
+	w := newWorld(6)
+	for i := range uint64(20) {
+		w.transfer(i%6, (i+1)%6, 3)
+	}
+	before := found{accounts: append([]history.Account(nil), w.accounts...), legs: append([]history.Leg(nil), w.legs...)}
+	second := len(w.txns)
+	for i := range uint64(20) {
+		w.transfer(i%6, (i+2)%6, 2)
+	}
+	w.inquiry(0, 1, 2)
+	later := &recorded{run: 2}
+	renamed := map[history.ID]history.ID{}
+	for _, tx := range w.txns[second:] {
+		renamed[tx.ID] = history.NewID(2, 0, tx.ID.Sequence())
+		tx.ID = renamed[tx.ID]
+		later.txns = append(later.txns, tx)
+	}
+	w.txns = w.txns[:second]
+	rename := func(id *history.ID) {
+		if name, ok := renamed[*id]; ok {
+			*id = name
+		}
+	}
+	for i := range later.txns {
+		for j := range later.txns[i].Ops {
+			rename(&later.txns[i].Ops[j].Last)
+		}
+	}
+	for i := range w.legs {
+		rename(&w.legs[i].Transfer)
+	}
+	for i := range w.accounts {
+		rename(&w.accounts[i].Last)
+	}
+	in := w.inputOf(isolation.Serializable, []*recorded{&w.recorded, later})
+	in.Early = []uint64{2}
+	if results := checked(in); Verdict(results) != Valid {
+		t.Errorf("with all of run 2 in the ledger the verdict is %v: %+v", Verdict(results), byName(results)[Durable])
+	}
+	old := in
+	old.End = &before
+	for _, r := range checked(old) {
+		if r.Status == Invalid || r.Status == Valid && r.Name != Audits {
+			t.Errorf("with the end state of before %s is %v: %s", r.Name, r.Status, r.Detail)
+		}
+		if r.Name == Durable && !strings.Contains(r.Detail, "run 2 is not known to have ended before") {
+			t.Errorf("durable says %s", r.Detail)
+		}
+	}
+	// The last transfer of run 2 may have been applied after the download.
+	last := &later.txns[len(later.txns)-2]
+	last.Outcome = history.Unknown
+	in.End = without(&w.found, last.ID)
+	if r := byName(checked(in))[Serializable]; r.Status != Unknown {
+		t.Errorf("with a transfer in doubt that is not in the ledger serializable is %v: %s", r.Status, r.Detail)
+	}
+	last.Outcome = history.Committed
+	in.Early = nil // it is known that run 2 had ended
+	if r := byName(checked(in))[Durable]; r.Status != Invalid {
+		t.Errorf("with an acknowledged transfer that is gone durable is %v: %s", r.Status, r.Detail)
+	}
+}
+
+// without is an end state as it was before its last transfer.
+func without(f *found, last history.ID) *found {
+	g := &found{accounts: append([]history.Account(nil), f.accounts...)}
+	for _, leg := range f.legs {
+		if leg.Transfer != last {
+			g.legs = append(g.legs, leg)
+			continue
+		}
+		a := &g.accounts[leg.Account]
+		a.Balance -= leg.Amount
+		a.Version--
+		for _, before := range f.legs {
+			if before.Account == leg.Account && before.Version == a.Version {
+				a.Last = before.Transfer
+			}
+		}
+	}
+	return g
+}
+
+// TestAuditsOfEveryRun: each run that was to be audited must have been.
+func TestAuditsOfEveryRun(t *testing.T) {
+	w := newWorld(4)
+	w.transfer(0, 1, 10)
+	audit(w, 0, 1, 2, 3)
+	other := &recorded{run: 2}
+	in := w.inputOf(isolation.Serializable, []*recorded{&w.recorded, other})
+	in.Audited = []uint64{1}
+	if r := byName(checked(in))[Audits]; r.Status != Valid || !r.Required {
+		t.Errorf("audits is %v: %s", r.Status, r.Detail)
+	}
+	in.Audited = []uint64{1, 2}
+	if r := byName(checked(in))[Audits]; r.Status != Unknown || !r.Required {
+		t.Errorf("with no audit in run 2 audits is %v: %s", r.Status, r.Detail)
+	}
+}
+
+// TestSameBank: what is not of one bank is not checked together.
+func TestSameBank(t *testing.T) {
+	one := history.Header{Workload: "bank", Run: 1, Seed: 5, Accounts: 10, Total: 7, Database: "SQLite"}
+	for name, tc := range map[string]struct {
+		bend func(h *history.Header)
+		says string
+	}{
+		"alike":        {func(*history.Header) {}, ""},
+		"end state":    {func(h *history.Header) { h.Run, h.Keys = 1, map[string]string{KeyDrive: DriveNone} }, ""},
+		"same run":     {func(h *history.Header) { h.Run = 1 }, "both of run 1"},
+		"seed":         {func(h *history.Header) { h.Seed = 6 }, "different banks"},
+		"accounts":     {func(h *history.Header) { h.Accounts = 11 }, "different banks"},
+		"database":     {func(h *history.Header) { h.Database = "etcd" }, "recorded on SQLite"},
+		"the workload": {func(h *history.Header) { h.Workload = "tpcb" }, "of the workload"},
+	} {
+		other := one
+		other.Run = 2
+		tc.bend(&other)
+		err := SameBank([]string{"a", "b"}, []history.Header{one, other})
+		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestOneAndMany: sentences agree with their numbers.
+func TestOneAndMany(t *testing.T) {
+	for got, want := range map[string]string{
+		times(1): ".", times(2): ". There is 1 more of this kind.", times(1234): ". There are 1233 more of this kind.",
+		others(1, "transfer was applied twice.", "transfers were applied twice."): "1 more transfer was applied twice.",
+		others(2, "transfer was applied twice.", "transfers were applied twice."): "2 more transfers were applied twice.",
+		plural(uint64(1), "dependency"):                                           "1 dependency", plural(uint64(0), "dependency"): "0 dependencies",
+		(&auditFacts{whole: 1}).told():             "1 whole audit saw exactly the total, and a consistent cut.",
+		(&auditFacts{sampled: 1}).told():           "1 sampled audit saw a consistent cut.",
+		(&auditFacts{whole: 2, sampled: 1}).told(): "2 whole audits saw exactly the total, and with 1 sampled one a consistent cut.",
+	} {
+		if got != want {
+			t.Errorf("%q is not %q", got, want)
+		}
+	}
+	wrong := regexp.MustCompile(`(^|[^-0-9.,#])1 (more |ledger |whole |sampled |committed )?(accounts|transfers|audits|balances|legs|rows|dependencies|transactions|nodes)\b`)
+	for _, tc := range violations {
+		w := newWorld(8)
+		tc.make(w)
+		in := w.input(isolation.StrictSerializable)
+		in.Audited = []uint64{1}
+		for _, r := range checked(in) {
+			if found := wrong.FindString(r.Detail); found != "" {
+				t.Errorf("%s: %s says %q in %q", tc.name, r.Name, found, r.Detail)
+			}
+		}
+	}
+}

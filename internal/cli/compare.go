@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stroppy/internal/report"
+	"stroppy/internal/run"
+)
+
+// mostRepeats bounds the rounds of one comparison.
+const mostRepeats = 1000
+
+func (a *app) compareCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "compare SCENARIO SCENARIO…", Short: "Run scenarios in turn, several times, and compare them",
+		Long: "The runs go A B A B, so that what drifts on the machine comes to all alike, and the variation\n" +
+			"between the rounds is what the intervals are made of. Every run has a verdict and a folder of its own.",
+	}
+	repeat := c.Flags().Int("repeat", 3, "how many `ROUNDS`")
+	out := c.Flags().String("out", "", "the comparison's `DIR`, which must not hold anything yet")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < 2:
+			return usagef("`%s` compares two or more scenarios and was given %d: name their YAML files, such as scenario.yaml of earlier runs", c.CommandPath(), len(args))
+		case *repeat < 1 || *repeat > mostRepeats:
+			return usagef("--repeat %d is no number of rounds from 1 to %d", *repeat, mostRepeats)
+		}
+		return a.compare(args, *repeat, *out)
+	}
+	return c
+}
+
+func (a *app) compare(files []string, rounds int, out string) error {
+	var configs []config
+	var sides []report.Side
+	for _, file := range files {
+		c, err := a.configure(nil, file)
+		if err != nil {
+			return err
+		}
+		if c.NoLoad {
+			return usagef("%s drives what is loaded, and what one run leaves is not what the other began with: take no-load out", file)
+		}
+		if err := a.drawSeed(&c, true); err != nil {
+			return err
+		}
+		c.JSON = false
+		configs, sides = append(configs, c), append(sides, report.Side{Name: file})
+	}
+	dir := out
+	if dir == "" {
+		dir = run.Unused(filepath.Join(runsRoot, time.Now().Format("20060102-150405")+"-compare"))
+	}
+	if err := run.Vacant(dir); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("make the directory of the comparison: %w", err)
+	}
+	s := a.begin()
+	defer s.stop()
+	s.note("directory of the comparison %s", dir)
+	for round := range rounds {
+		for i := range configs {
+			c := configs[i]
+			c.Out = filepath.Join(dir, fmt.Sprintf("%02d-%c", round+1, 'a'+rune(i%26)))
+			s.note("round %d of %d: %s", round+1, rounds, files[i])
+			result, path, err := a.conduct(s, "run", &c, run.Steps{Load: true, Drive: true, Check: !c.NoCheck})
+			if result == nil {
+				return err
+			}
+			if result.Drive == nil || result.Drive.Interrupted || context.Cause(s.ctx) != nil {
+				return errors.Join(errInterrupted, err)
+			}
+			if err != nil {
+				return err
+			}
+			a.page(path, true)
+			recorded, err := report.ReadRecorded(path)
+			if err != nil {
+				return err
+			}
+			sides[i].Runs = append(sides[i].Runs, recorded)
+		}
+	}
+	s.stop()
+	if err := a.printComparison(sides); err != nil {
+		return err
+	}
+	return judged(sides)
+}
+
+// compareRuns compares recorded runs, each a side of its own.
+func (a *app) compareRuns(dirs []string) error {
+	var sides []report.Side
+	for _, dir := range dirs {
+		if err := mustBeDirectory(dir); err != nil {
+			return err
+		}
+		recorded, err := report.ReadRecorded(dir)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return usagef("%s is no run's directory to compare: it has no %s or no series", dir, report.FileName)
+		case err != nil:
+			return err
+		}
+		sides = append(sides, report.Side{Name: dir, Runs: []report.Recorded{recorded}})
+	}
+	return a.printComparison(sides)
+}
+
+func (a *app) printComparison(sides []report.Side) error {
+	err := report.Compare(a.stdout, sides)
+	var refused *report.CompareError
+	if errors.As(err, &refused) {
+		return &exitError{exitUsage, err}
+	}
+	return err
+}
+
+// judged is the error of a comparison whose runs are not all valid.
+func judged(sides []report.Side) error {
+	var invalid, unknown []string
+	for _, side := range sides {
+		for _, r := range side.Runs {
+			switch r.Result.Verdict {
+			case "valid":
+			case "invalid":
+				invalid = append(invalid, r.Dir)
+			default:
+				unknown = append(unknown, r.Dir)
+			}
+		}
+	}
+	return worst(invalid, unknown)
+}
+
+// worst is the error of several runs by their verdicts.
+func worst(invalid, unknown []string) error {
+	switch {
+	case len(invalid) > 0:
+		return &exitError{exitInvalid, fmt.Errorf("invalid: a check found a violation in %s", strings.Join(invalid, ", "))}
+	case len(unknown) > 0:
+		return &exitError{exitUnknown, fmt.Errorf("unknown: a check could not be decided in %s", strings.Join(unknown, ", "))}
+	}
+	return nil
+}

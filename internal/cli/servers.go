@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"net"
+	"net/url"
+	"strings"
+
+	"stroppy/internal/resource"
+)
+
+// defaultPorts are those of the databases whose address may leave the port out.
+var defaultPorts = map[string]string{
+	"postgres": "5432", "postgresql": "5432", "mysql": "3306", "mariadb": "3306", "etcd": "2379", "redis": "6379",
+}
+
+// listeners are the servers of a database's address that run on this machine,
+// so that what they cost can be told. One that runs elsewhere, or that this user
+// may not look at, is left out.
+func listeners(database string) []resource.Group {
+	var groups []resource.Group
+	for _, address := range addresses(database) {
+		if g, ok := resource.Listener(address); ok {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// addresses are the HOST:PORT of a database's address, of which there may be
+// several with commas between them.
+func addresses(database string) []string {
+	scheme, rest, ok := strings.Cut(database, "://")
+	if !ok {
+		return nil
+	}
+	authority, _, _ := strings.Cut(rest, "/")
+	authority, _, _ = strings.Cut(authority, "?")
+	if _, hosts, ok := cutLast(authority, "@"); ok {
+		authority = hosts
+	}
+	var list []string
+	for host := range strings.SplitSeq(authority, ",") {
+		u := url.URL{Host: host}
+		port := u.Port()
+		if port == "" {
+			port = defaultPorts[scheme]
+		}
+		if u.Hostname() != "" && port != "" {
+			list = append(list, net.JoinHostPort(u.Hostname(), port))
+		}
+	}
+	return list
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// servers are the nodes of the cluster as processes of this machine.
+func (r *arena) servers() []resource.Group {
+	var groups []resource.Group
+	for _, n := range r.cluster.Nodes() {
+		groups = append(groups, resource.Group{Name: n.Name(), PIDs: n.PIDs})
+	}
+	return groups
+}

@@ -1,0 +1,325 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"stroppy/internal/pace"
+	"stroppy/internal/report"
+	"stroppy/internal/run"
+	"stroppy/internal/sweep"
+)
+
+func (a *app) sweepCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "sweep [WORKLOAD] --over AXIS[=VALUES]", Short: "Repeat a run at several rates, with several numbers of clients or of nodes",
+		Long: "Every step is a whole run with a verdict of its own, in a folder of the sweep's directory.\n" +
+			"A sweep that was interrupted goes on where it stopped when it is called again with --out.\n\n" +
+			"  --over rate                   as fast as it goes first, then back off by tenths, below 70 % by half,\n" +
+			"                                and closer where latency bends\n" +
+			"  --over clients=1,2,4,8        these; clients=1..64 doubles; clients=10..50 by 10 adds\n" +
+			"  --over nodes=1,3,5            with --cluster, which is started anew for each",
+		Args: oneWorkload,
+	}
+	read := a.settings(c, append(strings.Fields("db cluster nemesis max-outage max-degradation accounts seed json"), driveKeys...)...)
+	over := c.Flags().String("over", "", "what the steps differ in: `AXIS[=VALUES]`")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		config, err := read(args)
+		if err != nil {
+			return err
+		}
+		if *over == "" {
+			return usagef("`%s` needs --over: rate, clients or nodes, such as --over clients=1,2,4,8", c.CommandPath())
+		}
+		spec, err := sweep.Parse(*over)
+		if err != nil {
+			return &exitError{exitUsage, err}
+		}
+		return a.sweep(&config, spec)
+	}
+	return c
+}
+
+// sweeping is one sweep on its way.
+type sweeping struct {
+	app      *app
+	config   *config
+	spec     sweep.Spec
+	fallback []float64 // steps of an axis that was given none
+	dir      string
+	book     *sweep.Book
+}
+
+func (a *app) sweep(config *config, spec sweep.Spec) error {
+	w := &sweeping{app: a, config: config, spec: spec}
+	if err := w.allowed(); err != nil {
+		return err
+	}
+	board, err := a.openBoard(config)
+	if err != nil {
+		return err
+	}
+	defer board.close()
+	if err := w.open(); err != nil {
+		return err
+	}
+	s := a.watched(board)
+	defer s.stop()
+	s.note("sweep directory %s", w.dir)
+	s.note("seed %d", config.Seed)
+	if n := len(w.book.Points); n > 0 {
+		s.note("%d steps were done before", n)
+	}
+	for {
+		value, more := spec.Next(w.book.Points, w.fallback)
+		if !more {
+			break
+		}
+		if err := w.step(s, value); err != nil {
+			s.stop()
+			fmt.Fprintf(a.stderr, "go on with: %s\n", w.again())
+			board.fail(a.reasons(err)[0])
+			return err
+		}
+	}
+	s.stop()
+	if n := len(w.book.Points); n > 0 {
+		defer board.end(filepath.Join(w.dir, w.book.Points[n-1].Dir), fmt.Sprintf("This is the last step of the sweep in %s.", w.dir))
+	}
+	w.book.Finished = true
+	if err := w.book.Save(w.dir); err != nil {
+		return err
+	}
+	return w.tell()
+}
+
+// allowed refuses what the sweep itself would have to change.
+func (w *sweeping) allowed() error {
+	c := w.config
+	switch w.spec.Axis {
+	case sweep.Rate:
+		if !c.Rate.Closed() {
+			return usagef("the rate is what the sweep changes: leave --rate out")
+		}
+		if c.Think > 0 {
+			return usagef("think is of a closed loop, and a sweep over the rate drives an open one: leave it out")
+		}
+	case sweep.Clients:
+		if c.named["clients"] {
+			return usagef("the number of clients is what the sweep changes: leave --clients out")
+		}
+		w.fallback = []float64{1, 2, 4, 8, 16, 32, 64}
+	case sweep.Nodes:
+		kind, nodes := clusterNodes(c.Cluster)
+		if kind == "" {
+			return usagef("a sweep over nodes starts a cluster of each size: name its kind with --cluster, such as --cluster etcd:5")
+		}
+		for n := 1; n <= nodes; n++ {
+			w.fallback = append(w.fallback, float64(n))
+		}
+	}
+	return nil
+}
+
+// clusterNodes returns the parts of a cluster's text.
+func clusterNodes(text string) (kind string, nodes int) {
+	name, _, _ := strings.Cut(text, "?")
+	kind, count, _ := strings.Cut(name, ":")
+	nodes, _ = strconv.Atoi(count)
+	return kind, max(1, nodes)
+}
+
+// open makes the sweep's directory, or finds there what was done before.
+func (w *sweeping) open() error {
+	c := w.config
+	now := time.Now()
+	w.dir = c.Out
+	if w.dir == "" {
+		scheme, _, _ := strings.Cut(c.runDatabase(""), ":")
+		if c.Cluster != "" {
+			scheme, _ = clusterNodes(c.Cluster)
+		}
+		w.dir = run.Unused(run.DefaultPath(runsRoot, now, c.Workload+"-sweep", scheme))
+	}
+	entries, err := os.ReadDir(w.dir)
+	switch {
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return usagef("make the sweep's directory: %v", err)
+	case len(entries) > 0 && !holdsBook(w.dir):
+		return usagef("make the sweep's directory: %s is not empty and holds no sweep: name another with --out", w.dir)
+	}
+	seed := c.Seed
+	fresh := &sweep.Book{
+		Workload: c.Workload, Over: w.spec.String(), Scenario: w.shared(), StartedAt: now.UTC().Format(time.RFC3339),
+	}
+	if w.book, err = fresh.Resume(w.dir); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	if seed != 0 && w.book.Seed != 0 && seed != w.book.Seed {
+		return usagef("go on with the sweep in %s: its seed is %d and not %d", w.dir, w.book.Seed, seed)
+	}
+	if c.Seed = max(seed, w.book.Seed); c.Seed == 0 {
+		if err := w.app.drawSeed(c, true); err != nil {
+			return err
+		}
+	}
+	w.book.Seed, w.book.Finished = c.Seed, false
+	if err := os.MkdirAll(w.dir, 0o777); err != nil {
+		return fmt.Errorf("make the sweep's directory: %w", err)
+	}
+	return w.book.Save(w.dir)
+}
+
+func holdsBook(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, sweep.FileName))
+	return err == nil
+}
+
+// shared is the scenario of every step, without what the sweep changes.
+func (w *sweeping) shared() string {
+	c := *w.config
+	c.Seed, c.Out, c.JSON = 0, "", false
+	switch w.spec.Axis {
+	case sweep.Clients:
+		c.Clients = 1
+	case sweep.Nodes:
+		c.Cluster = resized(c.Cluster, 1)
+	}
+	return string(c.YAML())
+}
+
+// resized is the cluster's text with another number of nodes.
+func resized(text string, nodes int) string {
+	name, params, given := strings.Cut(text, "?")
+	kind, _, _ := strings.Cut(name, ":")
+	resized := kind + ":" + strconv.Itoa(nodes)
+	if given {
+		resized += "?" + params
+	}
+	return resized
+}
+
+// at is the configuration of one step.
+func (w *sweeping) at(value float64) (config, error) {
+	c := *w.config
+	switch w.spec.Axis {
+	case sweep.Rate:
+		if value > 0 {
+			plan, err := pace.Constant(value)
+			if err != nil {
+				return c, err
+			}
+			c.Rate = plan
+		}
+	case sweep.Clients:
+		c.Clients = int(value)
+	case sweep.Nodes:
+		c.Cluster = resized(c.Cluster, int(value))
+	}
+	if err := c.Validate(); err != nil {
+		return c, &exitError{exitUsage, err}
+	}
+	name := fmt.Sprintf("%02d-%s-%s", len(w.book.Points)+1, w.spec.Axis, w.label(value))
+	c.Out = run.Unused(filepath.Join(w.dir, name)) // a step that was cut off stays beside
+	c.JSON = false
+	return c, nil
+}
+
+// label is a step's value for people.
+func (w *sweeping) label(value float64) string {
+	if w.spec.Axis == sweep.Rate && value == 0 {
+		return "full"
+	}
+	return strconv.FormatFloat(value, 'f', -1, 64)
+}
+
+// step carries out one run and keeps what it came to.
+func (w *sweeping) step(s *session, value float64) error {
+	c, err := w.at(value)
+	if err != nil {
+		return err
+	}
+	s.note("step %d: %s %s", len(w.book.Points)+1, w.spec.Axis, w.label(value))
+	result, dir, err := w.app.conduct(s, "run", &c, run.Steps{Load: true, Drive: true, Check: !c.NoCheck})
+	if result == nil {
+		return err
+	}
+	if result.Drive == nil || result.Drive.Interrupted || context.Cause(s.ctx) != nil {
+		return errors.Join(errInterrupted, err)
+	}
+	w.app.page(dir, true)
+	w.book.Database = strings.TrimSpace(result.Database + " " + result.DatabaseVersion)
+	w.book.Points = append(w.book.Points, point(value, filepath.Base(dir), result))
+	return errors.Join(err, w.book.Save(w.dir))
+}
+
+// point is what a run came to as a step.
+func point(value float64, dir string, r *report.Result) sweep.Point {
+	d := r.Drive
+	p := sweep.Point{Value: value, Dir: dir, Verdict: r.Verdict, Backlog: d.Backlog + d.Shed}
+	if t := d.TPS; t != nil {
+		p.TPS, p.Median, p.Best = known(t.Mean), known(t.Median), known(t.Max)
+	}
+	if i := d.Interval; i != nil {
+		p.Low, p.High = i.Low, i.High
+	}
+	if l := d.Latency; l != nil {
+		p.MeanMS, p.P50MS, p.P99MS, p.P999MS, p.MaxMS = l.Mean, l.P50, l.P99, l.P999, l.Max
+	}
+	p.Unsteady = d.Steady != nil && d.Steady.Status == "unsteady"
+	return p
+}
+
+func known(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// tell prints the sweep and turns its verdicts into the exit code.
+func (w *sweeping) tell() error {
+	a := w.app
+	if w.config.JSON {
+		data, err := json.MarshalIndent(w.book, "", "  ")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(a.stdout, "%s\n", data)
+	} else if err := sweep.Text(a.stdout, w.book, w.dir); err != nil {
+		return err
+	}
+	return verdictOf(w.book)
+}
+
+// verdictOf is the error of a sweep whose steps are not all valid.
+func verdictOf(b *sweep.Book) error {
+	var invalid, unknown []string
+	for _, p := range b.Points {
+		switch p.Verdict {
+		case "valid":
+		case "invalid":
+			invalid = append(invalid, p.Dir)
+		default:
+			unknown = append(unknown, p.Dir)
+		}
+	}
+	return worst(invalid, unknown)
+}
+
+// again is the command that goes on with the sweep.
+func (w *sweeping) again() string {
+	c := *w.config
+	c.Out = w.dir
+	command := c.repeat("sweep")
+	return command + " --over " + quote(w.spec.String())
+}

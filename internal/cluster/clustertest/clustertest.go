@@ -1,0 +1,158 @@
+// Package clustertest holds what every kind of cluster, and every single server,
+// has to stand: a kind's own tests call it and keep what is particular to it.
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// Patience bounds one wait of a test, on a machine that is busy with others.
+const Patience = 2 * time.Minute
+
+// Within returns a context that ends after a time, or with the test.
+func Within(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Must ends the test at an error.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Need is Must for the start of an engine; it skips the test where a program is
+// not on this machine.
+func Need(t testing.TB, engine string, err error) {
+	t.Helper()
+	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+		t.Skip("skipped engine: " + engine + ": install the Debian package " + missing.Package)
+	}
+	Must(t, err)
+}
+
+// OpenDir makes a folder that any user can enter.
+func OpenDir(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		Must(t, os.Chmod(d, 0o755))
+	}
+	return dir
+}
+
+// Cut cuts all ways between a place and others until the test heals it.
+func Cut(t testing.TB, c cluster.Cluster, place int, others ...int) (heal func()) {
+	t.Helper()
+	if why := c.Network().Loopback(); why != "" {
+		t.Skip("skipped engine: network namespaces: run as root: " + why)
+	}
+	var cuts []cluster.Cut
+	for _, other := range others {
+		cuts = append(cuts, cluster.Cut{From: place, To: other}, cluster.Cut{From: other, To: place})
+	}
+	undo, err := c.Network().Cut(t.Context(), cuts)
+	Must(t, err)
+	t.Cleanup(func() { Must(t, undo()) })
+	return func() { t.Helper(); Must(t, undo()) }
+}
+
+// Launcher is a kind's start as Kind has it.
+func Launcher[C cluster.Cluster](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Cluster, error) {
+	return func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) {
+		c, err := start(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
+}
+
+// Start starts a cluster of a kind, in the machine's memory unless it has a folder,
+// whose events are logged when the test has ended.
+func (k Kind) Start(t testing.TB, o cluster.Options) cluster.Cluster {
+	t.Helper()
+	if o.Dir == "" {
+		o.InMemory = true
+	}
+	if o.Params == nil {
+		o.Params = k.Params
+	}
+	began := time.Now()
+	c, err := k.Launch(Within(t, Patience), o)
+	Need(t, k.Engine, err)
+	t.Logf("%d nodes up in %v (loopback: %q)", o.Nodes, time.Since(began).Round(time.Millisecond), c.Network().Loopback())
+	t.Cleanup(func() {
+		if told, ok := c.(interface{ Events() []cluster.Event }); ok {
+			for _, e := range told.Events() {
+				t.Logf("%8.3fs %s", e.Time.Sub(began).Seconds(), e.Text)
+			}
+		}
+		if err := c.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// Leader returns the node that leads, or the first one where all are equal, and
+// the others.
+func Leader(t testing.TB, c cluster.Cluster) (leader cluster.Node, others []cluster.Node) {
+	t.Helper()
+	nodes := c.Nodes()
+	number, err := c.Leader(Within(t, Patience))
+	if errors.Is(err, cluster.ErrNoLeader) {
+		return nodes[0], nodes[1:]
+	}
+	Must(t, err)
+	for _, n := range nodes {
+		if n.Number() == number {
+			leader = n
+		} else {
+			others = append(others, n)
+		}
+	}
+	return leader, others
+}
+
+// Succeeds waits until another node than n leads, unless all are equal.
+func Succeeds(t testing.TB, c cluster.Cluster, n cluster.Node) cluster.Node {
+	t.Helper()
+	ctx := Within(t, Patience)
+	var leader cluster.Node
+	Must(t, cluster.Persist(ctx, func() error {
+		if _, err := c.Leader(ctx); errors.Is(err, cluster.ErrNoLeader) {
+			return nil
+		}
+		if leader, _ = Leader(t, c); leader == n {
+			return errors.New(n.Name() + " leads yet")
+		}
+		return nil
+	}))
+	return leader
+}
+
+// all does something to all nodes at once.
+func all(c cluster.Cluster, do func(cluster.Node) error) error {
+	nodes := c.Nodes()
+	errs := make(chan error, len(nodes))
+	for _, n := range nodes {
+		go func() { errs <- do(n) }()
+	}
+	var err error
+	for range nodes {
+		err = errors.Join(err, <-errs)
+	}
+	return err
+}

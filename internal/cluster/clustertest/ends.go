@@ -1,0 +1,120 @@
+package clustertest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// One does to a cluster of one node what it has to stand, and stops it. look, which
+// may be nil, sees it at first.
+func (k Kind) One(t *testing.T, look func(t *testing.T, c cluster.Cluster)) {
+	dir := OpenDir(t)
+	c := k.Start(t, cluster.Options{Nodes: 1, Dir: dir, Loopback: true, Params: k.Params})
+	n, ctx := c.Nodes()[0], Within(t, Patience)
+	if n.Number() != 0 || n.Name() != "n0" || !strings.HasPrefix(n.Dir(), dir) || c.Network().Loopback() == "" || !strings.Contains(c.URL(), "127.0.0.1:") {
+		t.Errorf("%s is node %d in %s of %s", n.Name(), n.Number(), n.Dir(), c.URL())
+	}
+	if c.NodeURL(0) == "" || c.NodeURL(1) != "" {
+		t.Errorf("the URLs of node 0 and 1 are %q and %q", c.NodeURL(0), c.NodeURL(1))
+	}
+	if look != nil {
+		look(t, c)
+	}
+	p := k.Pay(t, c)
+	if err := n.Replace(ctx); err == nil || !n.Running() {
+		t.Errorf("the only node was replaced: %v", err)
+	}
+	if r, ok := c.(cluster.Resizer); ok {
+		if err := r.Remove(ctx, 0); err == nil || !n.Running() {
+			t.Errorf("the only node was removed: %v", err)
+		}
+	}
+	Must(t, n.Kill())
+	(&scene{TB: t, c: c, ctx: ctx}).down(n)
+	Must(t, n.Restart(ctx))
+	silence := 300 * time.Millisecond
+	if k.Supervised {
+		p.GoOn(20)
+		crash(t, c, n)
+		silence = 3 * time.Second / 2
+	}
+	Must(t, n.Pause())
+	Must(t, cluster.Sleep(ctx, silence))
+	if !n.Running() {
+		t.Error("the only node was ended because it was paused")
+	}
+	Must(t, n.Resume())
+	Must(t, n.Terminate(ctx))
+	Must(t, n.Restart(ctx))
+	p.GoOn(20)
+	p.EndWell("kill, pause and stop the only node")
+	k.Gone(t, c, dir)
+}
+
+// crash ends the processes of a node, as nobody has asked to: a supervisor starts it
+// again.
+func crash(t *testing.T, c cluster.Cluster, n cluster.Node) {
+	t.Helper()
+	before := n.PIDs()
+	for _, pid := range before {
+		Must(t, syscall.Kill(pid, syscall.SIGKILL))
+	}
+	ctx := Within(t, Patience)
+	Must(t, cluster.Persist(ctx, func() error {
+		if after := n.PIDs(); len(after) == 0 || after[0] == before[0] {
+			return fmt.Errorf("%s has the processes %v, and had %v when it crashed", n.Name(), after, before)
+		}
+		return c.Whole(ctx)
+	}))
+}
+
+// Gone stops a cluster in a folder, of whose nodes one is paused, and holds that
+// nothing is left of it.
+func (k Kind) Gone(t *testing.T, c cluster.Cluster, dir string) {
+	n, ctx := c.Nodes()[0], Within(t, Patience)
+	var pids []int
+	for _, n := range c.Nodes() {
+		pids = append(pids, n.PIDs()...)
+	}
+	u, err := url.Parse(c.NodeURL(0))
+	Must(t, err)
+	if len(pids) == 0 || u.Host == "" {
+		t.Fatalf("found the processes %v of %s: this test would prove nothing", pids, u.Redacted())
+	}
+	Must(t, n.Pause()) // a paused node must go too
+	Must(t, c.Stop())
+	Must(t, c.Stop())
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left in the folder: %v, %v", left, err)
+	}
+	for _, pid := range pids {
+		// A child of a server is there until somebody has asked how it ended.
+		Must(t, cluster.Persist(ctx, func() error {
+			if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && !strings.Contains(string(text), ") Z ") {
+				return fmt.Errorf("the process %d is there after Stop", pid)
+			}
+			return nil
+		}))
+	}
+	if conn, err := net.Dial("tcp", u.Host); err == nil {
+		conn.Close()
+		t.Error("something still listens on the node's port")
+	}
+	if err := n.Restart(ctx); !errors.Is(err, cluster.ErrStopped) {
+		t.Errorf("a node of a stopped cluster was restarted: %v", err)
+	}
+	if r, ok := c.(cluster.Resizer); ok {
+		if _, err := r.Add(ctx); !errors.Is(err, cluster.ErrStopped) {
+			t.Errorf("a node was added to a stopped cluster: %v", err)
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// Kind is a kind of cluster, as its tests have it.
+type Kind struct {
+	Engine string // as in "skipped engine: redis"
+	Launch func(ctx context.Context, o cluster.Options) (cluster.Cluster, error)
+	Params map[string][]string // of clusters that are given none
+
+	// Prepare makes what the payments are noted in; nil if nothing has to be made.
+	Prepare func(ctx context.Context, c cluster.Cluster) error
+	// Teller makes client i; try grows with each of its tellers, so that it can go
+	// to another node.
+	Teller func(ctx context.Context, c cluster.Cluster, i, try int) (Teller, error)
+	// Holds returns what a node holds, a payment under its number.
+	Holds func(ctx context.Context, c cluster.Cluster, node int) (map[string]string, error)
+	// Sound looks at all that a node holds; nil if the payments tell everything.
+	Sound func(held map[string]string) error
+
+	// Loses names the hurts that may lose what was acknowledged.
+	Loses []string
+	// Supervised says that the lead moves when the leader is lost or handed it
+	// over, and at no other time.
+	Supervised bool
+}
+
+// scene is one hurt of a cluster while clients pay.
+type scene struct {
+	testing.TB
+	c      cluster.Cluster
+	p      *Payments
+	leader cluster.Node
+	others []cluster.Node
+	ctx    context.Context
+}
+
+// Hurt does everything to one cluster, each time with clients that pay. Where all
+// nodes are equal, what is done to the first one stands for a follower too.
+func (k Kind) Hurt(t *testing.T, c cluster.Cluster) {
+	_, err := c.Leader(Within(t, Patience))
+	equal := errors.Is(err, cluster.ErrNoLeader)
+	for _, hurt := range []struct {
+		name  string
+		moves bool // the lead
+		do    func(*scene)
+	}{
+		{"kill the leader", true, (*scene).killLeader},
+		{"pause the leader", true, (*scene).pauseLeader},
+		{"pause the leader for a moment", false, (*scene).pauseBriefly},
+		{"stop the leader", true, (*scene).stopLeader},
+		{"kill a follower", false, (*scene).killFollower},
+		{"pause a follower", false, (*scene).pauseFollower},
+		{"move the lead", true, (*scene).moveLead},
+		{"replace a follower", false, (*scene).replaceFollower},
+		{"replace the leader", true, (*scene).replaceLeader},
+		{"kill all and restart", false, (*scene).killAll},
+		{"stop all and restart", false, (*scene).stopAll},
+		{"cut a follower off", false, (*scene).cutFollower},
+		{"cut the leader off", false, (*scene).cutLeader},
+		{"cut the clients off the leader", true, (*scene).cutClients},
+	} {
+		if equal && (strings.Contains(hurt.name, "a follower") || hurt.name == "move the lead") {
+			continue
+		}
+		if !t.Run(hurt.name, func(t *testing.T) {
+			s := &scene{TB: t, c: c, p: k.Pay(t, c), ctx: Within(t, Patience)}
+			s.leader, s.others = Leader(t, c)
+			hurt.do(s)
+			s.p.GoOn(20)
+			if lost := s.p.End(hurt.name); lost > 0 && !slices.Contains(k.Loses, hurt.name) {
+				t.Errorf("%d acknowledged payments are lost", lost)
+			}
+			if now, _ := Leader(t, c); k.Supervised && (now != s.leader) != hurt.moves {
+				t.Errorf("%s leads, and %s did before", now.Name(), s.leader.Name())
+			}
+		}) {
+			t.FailNow() // the cluster is not as the next one needs it
+		}
+	}
+}
+
+// down holds that a node is dead and that everybody sees it.
+func (s *scene) down(n cluster.Node) {
+	s.Helper()
+	if n.Running() || len(n.PIDs()) > 0 {
+		s.Errorf("%s runs", n.Name())
+	}
+	if n.Pause() == nil {
+		s.Errorf("%s, which is dead, was paused", n.Name())
+	}
+	// A busy machine takes its time until it comes to the node.
+	for limit := 100 * time.Millisecond; ; limit *= 5 {
+		short, cancel := context.WithTimeout(s.ctx, limit)
+		err := s.c.Whole(short)
+		cancel()
+		if err != nil && strings.Contains(err.Error(), n.Name()) {
+			return
+		}
+		if err == nil || s.ctx.Err() != nil {
+			s.Errorf("with %s dead the cluster is whole: %v", n.Name(), err)
+			return
+		}
+	}
+}
+
+// goOn holds that another node leads and that payments go on.
+func (s *scene) goOn() {
+	s.Helper()
+	Succeeds(s, s.c, s.leader)
+	s.p.GoOn(20)
+}
+
+func (s *scene) killLeader() {
+	Must(s, s.leader.Kill())
+	Must(s, s.leader.Kill()) // of a dead node
+	s.goOn()
+	s.down(s.leader)
+	Must(s, s.leader.Restart(s.ctx))
+}
+
+func (s *scene) pauseLeader() {
+	Must(s, s.leader.Pause())
+	s.goOn()
+	Must(s, s.leader.Resume())
+	if !s.leader.Running() {
+		s.Error("a node that was resumed is down")
+	}
+}
+
+func (s *scene) pauseBriefly() {
+	Must(s, s.leader.Pause())
+	Must(s, cluster.Sleep(s.ctx, 300*time.Millisecond))
+	Must(s, s.leader.Resume())
+}
+
+func (s *scene) stopLeader() {
+	Must(s, s.leader.Terminate(s.ctx))
+	s.goOn()
+	s.down(s.leader)
+	Must(s, s.leader.Restart(s.ctx))
+}
+
+func (s *scene) killFollower() {
+	Must(s, s.others[0].Kill())
+	s.p.GoOn(20)
+	s.down(s.others[0])
+	Must(s, s.others[0].Restart(s.ctx))
+}
+
+func (s *scene) pauseFollower() {
+	Must(s, s.others[0].Pause())
+	s.p.GoOn(20)
+	Must(s, s.others[0].Resume())
+}
+
+func (s *scene) moveLead() {
+	mover := s.c.(cluster.Mover)
+	for range 2 { // the second one changes nothing
+		Must(s, mover.MoveLeader(s.ctx, s.others[0].Number()))
+		s.p.GoOn(20)
+		if now, _ := Leader(s, s.c); now != s.others[0] {
+			s.Errorf("%s leads, not %s", now.Name(), s.others[0].Name())
+		}
+	}
+	if err := mover.MoveLeader(s.ctx, 99); err == nil {
+		s.Error("the lead was moved to a node that is not there")
+	}
+}
+
+// replace holds that a node gets other data.
+func (s *scene) replace(n cluster.Node) {
+	mark := filepath.Join(n.Dir(), "mark")
+	Must(s, os.WriteFile(mark, nil, 0o600))
+	Must(s, n.Replace(s.ctx))
+	if _, err := os.Stat(mark); err == nil {
+		s.Error("the old data are there yet")
+	}
+}
+
+func (s *scene) replaceFollower() { s.replace(s.others[0]) }
+
+func (s *scene) replaceLeader() { s.replace(s.leader) }
+
+func (s *scene) killAll() {
+	Must(s, all(s.c, cluster.Node.Kill))
+	Must(s, all(s.c, func(n cluster.Node) error { return n.Restart(s.ctx) }))
+}
+
+func (s *scene) stopAll() {
+	Must(s, all(s.c, func(n cluster.Node) error { return n.Terminate(s.ctx) }))
+	Must(s, all(s.c, func(n cluster.Node) error { return n.Restart(s.ctx) }))
+}
+
+// cut cuts a node off from all other nodes, and payments go on.
+func (s *scene) cut(n cluster.Node) {
+	var others []int
+	for _, m := range s.c.Nodes() {
+		if m != n {
+			others = append(others, m.Number())
+		}
+	}
+	heal := Cut(s, s.c, n.Number(), others...)
+	s.p.GoOn(50)
+	heal()
+}
+
+func (s *scene) cutFollower() { s.cut(s.others[0]) }
+
+func (s *scene) cutLeader() { s.cut(s.leader) }
+
+func (s *scene) cutClients() {
+	heal := Cut(s, s.c, cluster.Client, s.leader.Number())
+	s.p.GoOn(50)
+	heal()
+}
+
+// Resize lets a cluster grow and shrink while clients pay. The node that came last
+// must be in it.
+func (k Kind) Resize(t *testing.T, c cluster.Cluster) {
+	r := c.(cluster.Resizer)
+	ctx := Within(t, Patience)
+	p := k.Pay(t, c)
+	before := c.Nodes()
+	count := len(before)
+	number, err := r.Add(ctx)
+	Must(t, err)
+	if nodes := c.Nodes(); number != before[count-1].Number()+1 || len(nodes) != count+1 || nodes[count].Number() != number {
+		t.Errorf("the new node has the number %d after %s; there are %d", number, before[count-1].Name(), len(nodes))
+	}
+	if c.NodeURL(number) == "" || !strings.Contains(c.URL(), ",") {
+		t.Errorf("after Add: %s, %s", c.URL(), c.NodeURL(number))
+	}
+	Must(t, c.Whole(ctx))
+	Must(t, c.(cluster.Mover).MoveLeader(ctx, number))
+	p.GoOn(20)
+	leader, others := Leader(t, c)
+	Must(t, r.Remove(ctx, others[0].Number()))
+	Must(t, r.Remove(ctx, number)) // which leads
+	p.GoOn(20)
+	if now, _ := Leader(t, c); now == leader || len(c.Nodes()) != count-1 || c.NodeURL(number) != "" {
+		t.Errorf("%s leads %d nodes; the one that was removed is at %q", now.Name(), len(c.Nodes()), c.NodeURL(number))
+	}
+	if _, err := os.Stat(leader.Dir()); err == nil || leader.Running() {
+		t.Error("the removed node is there yet")
+	}
+	if err := leader.Restart(ctx); !errors.Is(err, cluster.ErrRemoved) {
+		t.Errorf("a removed node was restarted: %v", err)
+	}
+	if r.Remove(ctx, number) == nil {
+		t.Error("a node was removed twice")
+	}
+	if again, err := r.Add(ctx); err != nil || again != number+1 {
+		t.Errorf("the next node has the number %d: %v", again, err)
+	}
+	p.EndWell("add, move the lead, remove")
+}

@@ -1,0 +1,153 @@
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// Teller is one client of a cluster.
+type Teller interface {
+	// Pay notes a payment. One for which it gives no error is there for good.
+	Pay(ctx context.Context, id string) error
+	Close()
+}
+
+// tellers are how many clients pay.
+const tellers = 4
+
+// Payments are clients that pay, each by a teller of its own that it makes anew
+// when something fails. No payment is sent twice.
+type Payments struct {
+	t    testing.TB
+	k    Kind
+	c    cluster.Cluster
+	stop context.CancelFunc
+	done sync.WaitGroup
+
+	mu    sync.Mutex
+	next  int
+	acked map[string]bool
+	last  time.Time
+	gap   time.Duration // the longest time without an acknowledgement
+}
+
+// Pay begins.
+func (k Kind) Pay(t testing.TB, c cluster.Cluster) *Payments {
+	t.Helper()
+	if k.Prepare != nil {
+		Must(t, k.Prepare(Within(t, Patience), c))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	p := &Payments{t: t, k: k, c: c, stop: stop, acked: map[string]bool{}, last: time.Now()}
+	p.next = int(time.Now().UnixMilli()) * 1000 // above those of earlier payments
+	t.Cleanup(func() { stop(); p.done.Wait() })
+	for i := range tellers {
+		p.done.Go(func() { p.client(ctx, i) })
+	}
+	p.GoOn(20)
+	return p
+}
+
+func (p *Payments) client(ctx context.Context, i int) {
+	var teller Teller
+	for try := i; ctx.Err() == nil; {
+		if teller == nil {
+			limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+			var err error
+			if teller, err = p.k.Teller(limited, p.c, i, try); err != nil {
+				teller = nil
+				_ = cluster.Sleep(ctx, 5*time.Millisecond)
+			}
+			cancel()
+			try++
+			continue
+		}
+		p.mu.Lock()
+		p.next++
+		id := fmt.Sprint(p.next)
+		p.mu.Unlock()
+		limited, cancel := context.WithTimeout(ctx, 3*time.Second)
+		err := teller.Pay(limited, id)
+		cancel()
+		if err != nil {
+			teller.Close()
+			teller = nil
+			_ = cluster.Sleep(ctx, 5*time.Millisecond)
+			continue
+		}
+		p.mu.Lock()
+		p.acked[id] = true
+		p.gap, p.last = max(p.gap, time.Since(p.last)), time.Now()
+		p.mu.Unlock()
+	}
+	if teller != nil {
+		teller.Close()
+	}
+}
+
+// GoOn waits until so many more payments are acknowledged.
+func (p *Payments) GoOn(more int) {
+	p.t.Helper()
+	goal := p.count() + more
+	Must(p.t, cluster.Persist(Within(p.t, Patience), func() error {
+		if n := p.count(); n < goal {
+			return fmt.Errorf("%d payments are acknowledged, %d are waited for", n, goal)
+		}
+		return nil
+	}))
+}
+
+func (p *Payments) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.acked)
+}
+
+// End stops the clients, waits until the cluster is whole, and returns how many
+// acknowledged payments are lost. All nodes must hold the same.
+func (p *Payments) End(what string) (lost int) {
+	p.t.Helper()
+	p.stop()
+	p.done.Wait()
+	ctx := Within(p.t, Patience)
+	began := time.Now()
+	Must(p.t, p.c.Whole(ctx))
+	whole := time.Since(began)
+	leader, others := Leader(p.t, p.c)
+	there, err := p.k.Holds(ctx, p.c, leader.Number())
+	Must(p.t, err)
+	if p.k.Sound != nil {
+		if err := p.k.Sound(there); err != nil {
+			p.t.Errorf("%s: %v", what, err)
+		}
+	}
+	for id := range p.acked {
+		if _, ok := there[id]; !ok {
+			lost++
+		}
+	}
+	for _, n := range others {
+		held, err := p.k.Holds(ctx, p.c, n.Number())
+		Must(p.t, err)
+		if !maps.Equal(held, there) {
+			p.t.Errorf("%s: %s holds %d things, %s %d, and they differ", what, n.Name(), len(held), leader.Name(), len(there))
+		}
+	}
+	p.t.Logf("%s: %d acknowledged, %d lost, no success for %v, whole after %v", what, len(p.acked), lost,
+		p.gap.Round(time.Millisecond), whole.Round(time.Millisecond))
+	return lost
+}
+
+// EndWell is End when nothing may be lost.
+func (p *Payments) EndWell(what string) {
+	p.t.Helper()
+	if lost := p.End(what); lost > 0 {
+		p.t.Errorf("%s: %d acknowledged payments are lost", what, lost)
+	}
+}

@@ -1,0 +1,94 @@
+package clustertest
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stroppy/internal/cluster"
+)
+
+// Refusal is a start that fails.
+type Refusal struct {
+	Query   string // the parameters
+	Options cluster.Options
+	Says    string // what stands in the error
+	Launch  func(ctx context.Context, o cluster.Options) (cluster.Cluster, error)
+}
+
+// Refuses holds that starts fail and leave nothing, of those of every kind too, and
+// which packages are missing, one of them, where nothing is on the path; none: the
+// programs are found elsewhere.
+func (k Kind) Refuses(t *testing.T, packages []string, refusals ...Refusal) {
+	used := OpenDir(t)
+	Must(t, os.Mkdir(filepath.Join(used, "n0"), 0o700))
+	refusals = append(refusals,
+		Refusal{Options: cluster.Options{Nodes: -1}, Says: "nodes asked for"},
+		Refusal{Options: cluster.Options{Nodes: 1, Dir: used, Loopback: true}, Says: "take another folder"})
+	for _, r := range refusals {
+		params, err := url.ParseQuery(r.Query)
+		Must(t, err)
+		r.Options.Params = params
+		if r.Options.Nodes == 0 {
+			r.Options.Nodes = 1
+		}
+		dir := r.Options.Dir
+		if dir == "" {
+			dir = OpenDir(t)
+			r.Options.Dir, r.Options.Loopback = dir, true
+		}
+		if r.Launch == nil {
+			r.Launch = k.Launch
+		}
+		c, err := r.Launch(Within(t, Patience), r.Options)
+		if err == nil {
+			Must(t, c.Stop())
+			t.Errorf("%s %+v was started, want %q", r.Query, r.Options, r.Says)
+			continue
+		}
+		var missing cluster.MissingError
+		if errors.As(err, &missing) {
+			continue
+		}
+		var param *cluster.ParamError
+		if !strings.Contains(err.Error(), r.Says) || errors.As(err, &param) && !params.Has(param.Param) {
+			t.Errorf("%s %+v gives %v, want %q", r.Query, r.Options, err, r.Says)
+		}
+		if left, err := os.ReadDir(dir); err != nil || dir != used && len(left) > 0 {
+			t.Errorf("%s: a failed start left %v, %v", r.Query, left, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(used, "n0")); err != nil {
+		t.Errorf("the folder of somebody else was removed: %v", err)
+	}
+	if len(packages) == 0 {
+		return
+	}
+	t.Setenv("PATH", t.TempDir())
+	_, err := k.Launch(t.Context(), cluster.Options{Nodes: 1})
+	var missing cluster.MissingError
+	if !errors.As(err, &missing) || !strings.Contains(" "+strings.Join(packages, " ")+" ", " "+missing.Package+" ") {
+		t.Errorf("with nothing on the path: %v", err)
+	}
+}
+
+// Params holds what a kind says of parameters: each query is read, or its problem
+// stands in a cluster.ParamError.
+func Params[P any](t *testing.T, read func(values url.Values) (P, error), problems map[string]string) {
+	for query, problem := range problems {
+		values, err := url.ParseQuery(query)
+		Must(t, err)
+		_, err = read(values)
+		var param *cluster.ParamError
+		switch {
+		case problem == "" && err != nil:
+			t.Errorf("%s: %v", query, err)
+		case problem != "" && (!errors.As(err, &param) || !values.Has(param.Param) || !strings.Contains(err.Error(), problem)):
+			t.Errorf("%s: %v, want %q", query, err, problem)
+		}
+	}
+}

@@ -1,0 +1,354 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+var (
+	// ErrStopped is why what waits for a node of a stopped cluster gives up.
+	ErrStopped = errors.New("the cluster is stopped")
+	// ErrRemoved is why what waits for a node that was removed gives up.
+	ErrRemoved = errors.New("the node was removed from the cluster")
+)
+
+// Member is a node as its kind of database makes it, with a Server inside.
+type Member interface {
+	comparable
+	Node
+	// Log is the file with the server's output.
+	Log() string
+	// Erase ends the node for good and removes all that was made for it.
+	Erase() error
+
+	retire(why error)
+}
+
+// Fleet is what a cluster of any kind stands on: a folder, hosts, the nodes on
+// them, and the end of it all. A kind's cluster embeds one. Create it with
+// NewFleet.
+type Fleet[N Member] struct {
+	// User is whom the servers run as, set before Open.
+	User User
+	// Life ends with the cluster.
+	Life context.Context
+	// Tasks are what goes on by itself, for which Stop waits.
+	Tasks sync.WaitGroup
+	// Mu guards the list of nodes, and what a kind says it does. It is held for
+	// moments only.
+	Mu sync.Mutex
+
+	name  string // in errors, as in "the etcd cluster"
+	found func(ctx context.Context, number int, host *Host) (N, error)
+
+	options Options
+	dir     string
+	folders []string // that Stop removes
+	record  *Record  // of what a later start clears if this program is killed
+	network *Network
+	given   map[netip.AddrPort]bool // to nodes
+	made    int                     // nodes so far, which is the next one's number
+	nodes   []N                     // that belong to the cluster
+
+	changing Lock // held while nodes come or go, and once stopped
+	end      context.CancelCauseFunc
+	stop     sync.Once
+	stopErr  error
+}
+
+// NewFleet describes a cluster without nodes. name is what errors call it, as in
+// "the etcd cluster". found makes the folder of a node on a host and describes its
+// server; after an error nothing of the node is left.
+func NewFleet[N Member](name string, found func(ctx context.Context, number int, host *Host) (N, error)) *Fleet[N] {
+	f := &Fleet[N]{name: name, found: found, given: map[netip.AddrPort]bool{}, changing: NewLock()}
+	f.Life, f.end = context.WithCancelCause(context.Background())
+	return f
+}
+
+// startAttempts bounds the tries to start a cluster.
+const startAttempts = 3
+
+// Launch describes a cluster and starts it. A port that was free when it was
+// chosen may be taken when the server binds it: then taken stands in the start's
+// error or in a node's log, and all is made anew. what begins the error.
+func Launch[C interface {
+	Stop() error
+	logged(text string) bool
+}](ctx context.Context, what, taken string, describe func() C, start func(C) error) (C, error) {
+	for attempt := 1; ; attempt++ {
+		c := describe()
+		err := start(c)
+		if err == nil {
+			return c, nil
+		}
+		again := attempt < startAttempts && ctx.Err() == nil && (strings.Contains(err.Error(), taken) || c.logged(taken))
+		if err = fmt.Errorf("%s: %w", what, errors.Join(err, c.Stop())); !again {
+			var none C
+			return none, err
+		}
+	}
+}
+
+// logged tells whether a node's log has a text.
+func (f *Fleet[N]) logged(text string) bool {
+	return slices.ContainsFunc(f.List(), func(n N) bool {
+		log, err := os.ReadFile(n.Log())
+		return err == nil && strings.Contains(string(log), text)
+	})
+}
+
+// Open makes the cluster's folder, its hosts, and a node on each, none of which it
+// starts. kind is what the record of it all says, as in etcd.
+func (f *Fleet[N]) Open(ctx context.Context, kind string, o Options) (err error) {
+	f.options = o
+	if f.record, err = NewRecord(fmt.Sprintf("%s:%d", kind, o.Nodes)); err != nil {
+		return err
+	}
+	if o.Dir == "" {
+		f.dir, err = f.TempFolder(TempDir(o.InMemory))
+	} else if f.dir, err = filepath.Abs(o.Dir); err == nil {
+		err = os.MkdirAll(f.dir, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	if err = f.User.enters(f.Folder(0)); err != nil {
+		return err
+	}
+	if f.network, err = NewNetwork(ctx, o.Nodes, o.Loopback); err != nil {
+		return err
+	}
+	for i := range o.Nodes {
+		if _, err = f.enlist(ctx, f.network.Host(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TempDir returns the folder for temporary folders.
+func TempDir(inMemory bool) string {
+	const shm = "/dev/shm"
+	if info, err := os.Stat(shm); inMemory && err == nil && info.IsDir() {
+		return shm
+	}
+	return os.TempDir()
+}
+
+// TempFolder makes a folder in parent that Stop removes.
+func (f *Fleet[N]) TempFolder(parent string) (string, error) {
+	path, err := f.record.TempFolder(parent)
+	if err == nil {
+		f.folders = append(f.folders, path)
+	}
+	return path, err
+}
+
+// Options are those with which the cluster was opened.
+func (f *Fleet[N]) Options() Options { return f.options }
+
+// Dir is the cluster's folder.
+func (f *Fleet[N]) Dir() string { return f.dir }
+
+// Folder is the path for the folder of a node.
+func (f *Fleet[N]) Folder(number int) string {
+	return filepath.Join(f.dir, fmt.Sprintf("n%d", number))
+}
+
+// MakeFolder makes a node's folder and gives it to the servers' user.
+func (f *Fleet[N]) MakeFolder(path string, number int, mode os.FileMode) error {
+	if err := os.Mkdir(path, mode); err != nil {
+		return fmt.Errorf("make the folder of n%d, take another folder if it is there: %w", number, err)
+	}
+	if err := f.User.Give(path); err != nil {
+		return errors.Join(err, os.RemoveAll(path))
+	}
+	return nil
+}
+
+// Endpoint returns an address of a host that no node has had.
+func (f *Fleet[N]) Endpoint(ctx context.Context, host *Host, standard int) (netip.AddrPort, error) {
+	for {
+		port, err := host.Port(ctx, standard)
+		if err != nil {
+			return netip.AddrPort{}, err
+		}
+		if e := netip.AddrPortFrom(host.Addr(), uint16(port)); !f.given[e] {
+			f.given[e] = true
+			return e, nil
+		}
+	}
+}
+
+// NewServer describes the server of a node, as the function NewServer does. Its
+// life ends with the node's membership.
+func (f *Fleet[N]) NewServer(number int, host *Host, dir, log string, program Program) *Server {
+	s := NewServer(number, host, dir, log, program)
+	s.being, s.end = context.WithCancelCause(f.Life)
+	return s
+}
+
+// Change lets one change of the nodes go on at a time; done ends it.
+func (f *Fleet[N]) Change(ctx context.Context) (done func(), err error) {
+	ctx, cancel := bound(ctx, f.Life)
+	defer cancel()
+	if err := f.changing.Acquire(ctx); err != nil {
+		if f.Life.Err() != nil {
+			return nil, context.Cause(f.Life)
+		}
+		return nil, fmt.Errorf("wait for the end of another change of the nodes: %w", err)
+	}
+	return f.changing.Release, nil
+}
+
+// Grow makes one more host and a node on it, in a Change.
+func (f *Fleet[N]) Grow(ctx context.Context) (n N, err error) {
+	host, err := f.network.Add(ctx)
+	if err != nil {
+		return n, err
+	}
+	return f.enlist(ctx, host)
+}
+
+func (f *Fleet[N]) enlist(ctx context.Context, host *Host) (N, error) {
+	number := f.made
+	f.made++
+	n, err := f.found(ctx, number, host)
+	if err == nil {
+		f.Mu.Lock()
+		f.nodes = append(f.nodes, n)
+		f.Mu.Unlock()
+	}
+	return n, err
+}
+
+// Drop takes a node out of the list and removes all that was made for it.
+func (f *Fleet[N]) Drop(n N) error {
+	f.Mu.Lock()
+	f.nodes = slices.DeleteFunc(f.nodes, func(m N) bool { return m == n })
+	f.Mu.Unlock()
+	n.retire(ErrRemoved)
+	return n.Erase()
+}
+
+// List returns the nodes that belong to the cluster now.
+func (f *Fleet[N]) List() []N {
+	f.Mu.Lock()
+	defer f.Mu.Unlock()
+	return slices.Clone(f.nodes)
+}
+
+// Others returns the nodes that belong to the cluster now, but for one.
+func (f *Fleet[N]) Others(n N) []N {
+	return slices.DeleteFunc(f.List(), func(m N) bool { return m == n })
+}
+
+// Nodes are the nodes that belong to the cluster now, dead ones included.
+func (f *Fleet[N]) Nodes() []Node {
+	var nodes []Node
+	for _, n := range f.List() {
+		nodes = append(nodes, n)
+	}
+	return nodes
+}
+
+// Node returns the node of a number.
+func (f *Fleet[N]) Node(number int) (n N, err error) {
+	for _, n := range f.List() {
+		if n.Number() == number {
+			return n, nil
+		}
+	}
+	return n, fmt.Errorf("%s has no node %d", f.name, number)
+}
+
+// Leaving returns a node that is to be removed, which must not be the last one.
+func (f *Fleet[N]) Leaving(number int) (N, error) {
+	n, err := f.Node(number)
+	if err == nil && len(f.List()) == 1 {
+		err = errors.New("it is the last one")
+	}
+	return n, err
+}
+
+// Each does something to all nodes at once.
+func (f *Fleet[N]) Each(do func(N) error) error {
+	nodes := f.List()
+	errs := make([]error, len(nodes))
+	var group sync.WaitGroup
+	for i, n := range nodes {
+		group.Go(func() { errs[i] = do(n) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// Addresses are what of gives of each node, in the order of Nodes, with commas
+// between.
+func (f *Fleet[N]) Addresses(of func(N) string) string {
+	var all []string
+	for _, n := range f.List() {
+		all = append(all, of(n))
+	}
+	return strings.Join(all, ",")
+}
+
+// Network joins the nodes.
+func (f *Fleet[N]) Network() *Network { return f.network }
+
+// Announce records where the cluster answers.
+func (f *Fleet[N]) Announce(url string) error { return f.record.SetURL(url) }
+
+// AwaitWhole calls whole until it finds nothing wrong.
+func (f *Fleet[N]) AwaitWhole(ctx context.Context, whole func() error) error {
+	if err := Persist(ctx, whole); err != nil {
+		return fmt.Errorf("wait until %s is whole: %w", f.name, err)
+	}
+	return nil
+}
+
+// Stop ends all nodes with SIGKILL and removes all that was made for them, the
+// nodes' folders in a folder of the caller's included. It may be called again.
+func (f *Fleet[N]) Stop() error {
+	f.stop.Do(func() {
+		f.end(ErrStopped) // all that waits for a node gives up
+		errs := []error{f.changing.Acquire(context.Background())}
+		f.Tasks.Wait()
+		errs = append(errs, f.Each(N.Erase))
+		if f.network != nil {
+			errs = append(errs, f.network.Close())
+		}
+		for _, folder := range f.folders {
+			errs = append(errs, os.RemoveAll(folder))
+		}
+		err := errors.Join(errs...)
+		if err == nil && f.record != nil {
+			err = f.record.Close()
+		}
+		if err != nil {
+			f.stopErr = fmt.Errorf("stop %s: %w", f.name, err)
+		}
+	})
+	return f.stopErr
+}
+
+// bound returns a context that ends also when life does, with its cause.
+func bound(ctx, life context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	give := func() { cancel(context.Cause(life)) }
+	if life.Err() != nil {
+		give()
+	}
+	release := context.AfterFunc(life, give)
+	return ctx, func() {
+		release()
+		cancel(nil)
+	}
+}

@@ -1,0 +1,319 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Replica is a node of a cluster in which one leads, the primary, and the others
+// follow it. Its kind embeds a Ward.
+type Replica interface {
+	Member
+	// Attend begins to watch the node.
+	Attend()
+	// Leads says why the node does not take writes; nil if it does.
+	Leads(ctx context.Context) error
+	// Lead starts the node as the primary on its own data, unless it runs. The
+	// roles are held.
+	Lead(ctx context.Context) error
+	// Follow brings the node up behind the present primary, which need not run; Busy is
+	// held. While it is not done, it has to be seen again who leads.
+	Follow(ctx context.Context) (done bool, err error)
+
+	ward() *Ward
+}
+
+// Succession is a Fleet with a primary, and a supervisor that sees to it that
+// there is one. A kind's cluster embeds one. Create it with NewSuccession.
+type Succession[N Replica] struct {
+	*Fleet[N]
+	// Roles is held while it is decided, and made true, who leads.
+	Roles Lock
+	// Primary is the node that leads, or that is about to; guarded by Mu.
+	Primary N
+
+	heirs     string // what the other nodes are called, such as standby
+	supervise bool   // has begun
+	lamented  string // why there was nobody to promote, as noted last; the supervisor's own
+
+	// Guarded by Mu.
+	events   []Event
+	listener func(Event)
+}
+
+// NewSuccession describes a cluster as NewFleet does. heir is what a node is called
+// that is not the primary, such as standby.
+func NewSuccession[N Replica](name, heir string, found func(ctx context.Context, number int, host *Host) (N, error)) *Succession[N] {
+	return &Succession[N]{Fleet: NewFleet(name, found), Roles: NewLock(), heirs: heir}
+}
+
+// NewWard makes a node's Ward of its server. One that comes once the supervisor
+// is at work is held as Joining.
+func (s *Succession[N]) NewWard(n N, server *Server) *Ward {
+	w := &Ward{Server: server, Busy: NewLock(), mu: &s.Mu, restore: func(ctx context.Context) error { return s.restore(ctx, n) }}
+	if s.supervise {
+		w.Held = Joining
+	}
+	return w
+}
+
+// Supervise begins to call step every so often until the cluster is stopped. While
+// somebody else holds the roles, as for a switch-over, it does nothing.
+func (s *Succession[N]) Supervise(every time.Duration, step func(ctx context.Context)) {
+	s.supervise = true
+	s.Tasks.Go(func() {
+		for Sleep(s.Life, every) == nil {
+			if s.Roles.Try() {
+				step(s.Life)
+				s.Roles.Release()
+			}
+		}
+	})
+}
+
+// Leading is the node that leads, or that is about to.
+func (s *Succession[N]) Leading() N {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return s.Primary
+}
+
+// Leader returns the number of the node that takes the writes. While there is
+// none, or it does not answer, Leader waits until ctx ends.
+func (s *Succession[N]) Leader(ctx context.Context) (int, error) {
+	var p N
+	err := Persist(ctx, func() error {
+		p = s.Leading()
+		return p.Leads(ctx)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("find the primary of %s: %w", s.name, err)
+	}
+	return p.Number(), nil
+}
+
+// AwaitPrimary returns when a node other than n takes writes.
+func (s *Succession[N]) AwaitPrimary(ctx context.Context, n N) error {
+	return Persist(ctx, func() error {
+		p := s.Leading()
+		if p == n {
+			return fmt.Errorf("%s leads itself", n.Name())
+		}
+		return p.Leads(ctx)
+	})
+}
+
+// Exchange gives a node other data: free says whether its own may go, and lets
+// another node lead if it can; then the node is killed, and when it does not lead
+// any more rejoin brings it back. A node of which free says no comes back on its
+// data.
+func (s *Succession[N]) Exchange(ctx context.Context, n N, free, rejoin func(ctx context.Context) error) error {
+	w := n.ward()
+	err := free(ctx)
+	if err == nil {
+		err = errors.Join(w.Kill(), Persist(ctx, func() error {
+			if s.Leading() == n {
+				return fmt.Errorf("no %s could be promoted", s.heirs)
+			}
+			return nil
+		}))
+	}
+	if err != nil {
+		w.release(Killed) // the supervisor starts it on its own data
+		return fmt.Errorf("replace %s: %w", n.Name(), err)
+	}
+	ctx, end, err := w.Begin(ctx, true)
+	if err == nil {
+		defer end()
+		err = rejoin(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("replace %s: %w", n.Name(), err)
+	}
+	return nil
+}
+
+// Add makes one more host and a node on it. Clients that were opened before do not
+// know it.
+func (s *Succession[N]) Add(ctx context.Context) (int, error) {
+	n, err := s.join(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("add a node to %s: %w", s.name, err)
+	}
+	return n.Number(), nil
+}
+
+func (s *Succession[N]) join(ctx context.Context) (n N, err error) {
+	done, err := s.Change(ctx)
+	if err != nil {
+		return n, err
+	}
+	n, err = s.Grow(ctx)
+	if err == nil {
+		n.Attend()
+	}
+	done()
+	if err == nil {
+		if err = n.Restart(ctx); err != nil {
+			err = errors.Join(err, s.Drop(n))
+		}
+	}
+	return n, err
+}
+
+// Dismiss takes a node out of the cluster, shuts it down and removes its data. free
+// sees to it that the node does not lead, nor ever will, and that its data are of
+// no need.
+func (s *Succession[N]) Dismiss(ctx context.Context, number int, free func(n N) error) error {
+	n, err := s.Leaving(number)
+	if err == nil {
+		err = free(n)
+	}
+	if err == nil {
+		err = errors.Join(n.ward().Server.Terminate(ctx), s.Drop(n))
+	}
+	if err != nil {
+		return fmt.Errorf("remove node %d of %s: %w", number, s.name, err)
+	}
+	return nil
+}
+
+// restore brings a node up in the role that is its own; Busy is held.
+func (s *Succession[N]) restore(ctx context.Context, n N) error {
+	for {
+		if err := s.Roles.Acquire(ctx); err != nil {
+			return err
+		}
+		if s.Leading() == n {
+			err := n.Lead(ctx)
+			s.Roles.Release()
+			return err
+		}
+		s.Roles.Release()
+		if done, err := n.Follow(ctx); done || err != nil {
+			return err
+		}
+	}
+}
+
+// Unhurt says what is wrong with a node that is to be up; nil if nothing is.
+func (s *Succession[N]) Unhurt(n N) error {
+	switch held := n.ward().holder(); {
+	case held != Unheld:
+		return fmt.Errorf("%s is %s", n.Name(), held)
+	case !n.Running():
+		return fmt.Errorf("%s is down", n.Name())
+	}
+	return nil
+}
+
+// crashLimit bounds the return of a primary that ended by itself.
+const crashLimit = 2 * time.Minute
+
+// Forgo deals with a lost primary that nobody may replace: it is waited for, which
+// lament tells, and started on its own data if it ended by itself.
+func (s *Succession[N]) Forgo(ctx context.Context, p N, lament func()) {
+	w := p.ward()
+	s.Mu.Lock()
+	held, early := w.Held, time.Now().Before(w.retryAt)
+	s.Mu.Unlock()
+	if p.Running() || held != Unheld || early {
+		lament()
+		return
+	}
+	if !w.Busy.Try() {
+		return // somebody restarts it, and waits for the roles
+	}
+	ctx, cancel := context.WithTimeout(ctx, crashLimit)
+	defer cancel()
+	ctx, end, err := w.enter(ctx, false)
+	if err != nil {
+		return
+	}
+	defer end()
+	s.Note("%s is started on its own data", p.Name())
+	if err := p.Lead(ctx); err != nil {
+		w.delay()
+		s.Note("%s did not start: %v", p.Name(), err)
+	}
+}
+
+// Revive brings back the nodes that nobody holds and that need it, as needy tells
+// with Mu held.
+func (s *Succession[N]) Revive(needy func(N) bool) {
+	now := time.Now()
+	s.Mu.Lock()
+	var down []N
+	for _, n := range s.nodes {
+		w := n.ward()
+		if n != s.Primary && w.Idle() && now.After(w.retryAt) && needy(n) {
+			w.retryAt = now.Add(retryAfter)
+			down = append(down, n)
+		}
+	}
+	s.Mu.Unlock()
+	for _, n := range down {
+		s.Tasks.Go(func() {
+			w := n.ward()
+			ctx, end, err := w.Begin(w.being, false)
+			if err != nil {
+				return
+			}
+			defer end()
+			if err := s.restore(ctx, n); err != nil && ctx.Err() == nil {
+				w.delay()
+				s.Note("%s did not come back: %v", n.Name(), err)
+			}
+		})
+	}
+}
+
+// Event is something that a supervisor saw or did.
+type Event struct {
+	Time time.Time
+	Text string
+}
+
+// Events are all events so far, the oldest first.
+func (s *Succession[N]) Events() []Event {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return slices.Clone(s.events)
+}
+
+// OnEvent has f called with every event from here on, one at a time and in order,
+// in place of an f that was given before. f must return at once and must not call
+// the cluster.
+func (s *Succession[N]) OnEvent(f func(Event)) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.listener = f
+}
+
+// Note records an event, unless it is the last one again.
+func (s *Succession[N]) Note(format string, args ...any) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	e := Event{Time: time.Now(), Text: fmt.Sprintf(format, args...)}
+	if last := len(s.events) - 1; last >= 0 && s.events[last].Text == e.Text {
+		return
+	}
+	s.events = append(s.events, e)
+	if s.listener != nil {
+		s.listener(e)
+	}
+}
+
+// Lament notes, once, why nobody is promoted. The supervisor alone calls it.
+func (s *Succession[N]) Lament(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); text != s.lamented {
+		s.lamented = text
+		s.Note("%s", text)
+	}
+}
+
+// Content notes that the primary is not lost. The supervisor alone calls it.
+func (s *Succession[N]) Content() { s.lamented = "" }

@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// User is whom the servers of a product run as. The zero value is the caller.
+type User struct {
+	product    string
+	credential *syscall.Credential // nil for the caller
+}
+
+// UserFor returns whom a product's servers, which refuse root, are to run as: the
+// caller where that is not root, else the first of the users that exists.
+func UserFor(product string, names ...string) (User, error) {
+	u := User{product: product}
+	if os.Geteuid() != 0 {
+		return u, nil
+	}
+	for _, name := range names {
+		found, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, errUID := strconv.ParseUint(found.Uid, 10, 32)
+		gid, errGID := strconv.ParseUint(found.Gid, 10, 32)
+		if errUID == nil && errGID == nil && uid != 0 {
+			u.credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+			return u, nil
+		}
+	}
+	return u, fmt.Errorf("the server refuses to run as root, and none of the users %v exists: run as another user", names)
+}
+
+// Give makes a file or folder the user's own.
+func (u User) Give(path string) error {
+	if u.credential == nil {
+		return nil
+	}
+	return os.Chown(path, int(u.credential.Uid), int(u.credential.Gid))
+}
+
+// Command makes a command that runs as the user in a folder.
+func (u User) Command(ctx context.Context, dir, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: u.credential}
+	return cmd
+}
+
+// enters says which folder above dir the user cannot pass.
+func (u User) enters(dir string) error {
+	if u.credential == nil {
+		return nil
+	}
+	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
+		info, err := os.Stat(parent)
+		if err != nil {
+			return err
+		}
+		// Only the last x counts, unless the folder is the user's own.
+		if stat, ok := info.Sys().(*syscall.Stat_t); info.Mode()&0o001 == 0 && !(ok && stat.Uid == u.credential.Uid) {
+			return fmt.Errorf("%s refuses to run as root, and its user cannot enter %s: "+
+				"name another folder, or run chmod o+x %s", u.product, parent, parent)
+		}
+		if parent == filepath.Dir(parent) {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"testing"
+	"time"
+)
+
+// TestPersist holds that the error tells why the context ended, and what was said
+// before and not because of that.
+func TestPersist(t *testing.T) {
+	wrong, why := errors.New("wrong"), errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	tries := 0
+	err := PersistEvery(ctx, time.Millisecond, func() error {
+		if tries++; tries < 3 {
+			return wrong
+		}
+		cancel(why)
+		return context.Cause(ctx)
+	})
+	if err == nil || err.Error() != "enough; at last: wrong" || !errors.Is(err, why) || !errors.Is(err, wrong) || tries != 3 {
+		t.Errorf("%d tries: %v", tries, err)
+	}
+	if err := Persist(ctx, func() error { return nil }); err != nil {
+		t.Errorf("what succeeds at once: %v", err)
+	}
+}
+
+func TestLock(t *testing.T) {
+	l, why := NewLock(), errors.New("enough")
+	if err := l.Acquire(t.Context()); err != nil || l.Try() {
+		t.Fatalf("a free lock was not taken for good: %v", err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	if err := l.Acquire(ctx); !errors.Is(err, why) {
+		t.Errorf("a lock that somebody has: %v", err)
+	}
+	l.Release()
+	if err := l.Acquire(ctx); !errors.Is(err, why) {
+		t.Errorf("a free lock was taken although the context had ended: %v", err)
+	}
+	if !l.Try() {
+		t.Error("a lock that was released is held")
+	}
+}
+
+func TestParamsTake(t *testing.T) {
+	var on bool
+	var limit time.Duration
+	settings := map[string]string{}
+	p := Params{
+		Kind:  "a cluster of X",
+		Known: map[string]func(string) error{"on": OnOff(&on), "limit": Silence(&limit)},
+		Set:   Settings("X", "_", []string{"port"}, settings),
+	}
+	if err := p.Read(url.Values{"on": {"on"}, "limit": {"2s"}, "set.A_b": {"c"}}); err != nil || !on || limit != 2*time.Second || settings["a_b"] != "c" {
+		t.Errorf("%v, %v, %v, %v", on, limit, settings, err)
+	}
+	want := "the cluster's parameter lomit: a cluster of X has no such parameter; the nearest is limit, and set.NAME=VALUE sets a setting of the server's"
+	if err := p.Read(url.Values{"lomit": {"2s"}}); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

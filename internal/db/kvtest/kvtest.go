@@ -1,0 +1,120 @@
+// Package kvtest is what the tests of every driver of an ordered key-value store
+// share: transactions in one line, and a benchmark.
+package kvtest
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+)
+
+// Keys are names as keys.
+func Keys(names ...string) (all [][]byte) {
+	for _, n := range names {
+		all = append(all, []byte(n))
+	}
+	return all
+}
+
+// Begin begins a transaction that may write.
+func Begin(t testing.TB, s db.KVSession) {
+	t.Helper()
+	drivertest.Must(t, s.Begin(t.Context(), false))
+}
+
+// Values reads keys and returns their values as text, "-" for an absent key.
+func Values(t testing.TB, s db.KVSession, names ...string) []string {
+	t.Helper()
+	out := make([]db.Entry, len(names))
+	drivertest.Must(t, s.Read(t.Context(), Keys(names...), out))
+	values := make([]string, len(out))
+	for i, e := range out {
+		values[i] = "-"
+		if e.Found {
+			values[i] = string(e.Value)
+		}
+	}
+	return values
+}
+
+// ExpectRead reads keys, whose values joined by spaces must be want.
+func ExpectRead(t testing.TB, s db.KVSession, want string, names ...string) {
+	t.Helper()
+	if got := strings.Join(Values(t, s, names...), " "); got != want {
+		t.Errorf("read %v: %q, want %q", names, got, want)
+	}
+}
+
+// Commit commits, which must succeed.
+func Commit(t testing.TB, s db.KVSession) {
+	t.Helper()
+	drivertest.Must(t, s.Commit(t.Context()))
+}
+
+// Put writes keys and values, in turn, in a session of its own; the value "-"
+// removes the key.
+func Put(t testing.TB, d db.KV, pairs ...string) {
+	t.Helper()
+	s, err := d.KVSession(t.Context(), db.SessionOptions{})
+	drivertest.Must(t, err)
+	defer s.Close()
+	Begin(t, s)
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "-" {
+			s.Delete([]byte(pairs[i]))
+		} else {
+			s.Set([]byte(pairs[i]), []byte(pairs[i+1]))
+		}
+	}
+	Commit(t, s)
+}
+
+// AppendOnce writes key unless it is there; applied tells that it did.
+func AppendOnce(ctx context.Context, s db.KVSession, key []byte) (applied bool, err error) {
+	if err := s.Begin(ctx, false); err != nil {
+		return false, err
+	}
+	var out [1]db.Entry
+	if err := s.Read(ctx, [][]byte{key}, out[:]); err != nil || out[0].Found {
+		return false, err
+	}
+	s.Set(key, []byte("x"))
+	return true, s.Commit(ctx)
+}
+
+// ResetUntil resets s until a server answers; the caller of a driver backs off.
+func ResetUntil(t testing.TB, s db.KVSession) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for {
+		err := s.Reset(ctx)
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("no server answers for 30 s: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// Refuses holds that parse refuses each URL with an error that says what stands
+// beside it, and that no error tells the password, which begins with "secr".
+func Refuses(t *testing.T, parse func(url string) error, says map[string]string) {
+	t.Helper()
+	for url, words := range says {
+		err := parse(url)
+		if err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s gives the error %v, which does not say %q", url, err, words)
+		}
+		if err != nil && strings.Contains(err.Error(), "secr") {
+			t.Errorf("%s: the error tells the password: %v", url, err)
+		}
+	}
+}

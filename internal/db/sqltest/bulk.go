@@ -1,0 +1,64 @@
+package sqltest
+
+import (
+	"fmt"
+
+	"stroppy/internal/db"
+)
+
+// Rows is how many rows the loads of the tests have that succeed.
+const Rows = 50_000
+
+// Load is a load of the table things (id, small, mid, m, s) with rows made by fill,
+// which returns false at the end.
+func Load(before []string, fill func(n int64, row []db.Value) bool) db.BulkLoad {
+	n := int64(0)
+	return db.BulkLoad{
+		Before: before, Table: "things",
+		Columns: []string{"id", "small", "mid", "m", "s"},
+		Types:   []db.Type{db.Integer, db.Integer, db.Integer, db.Decimal, db.Text},
+		After:   []string{"ALTER TABLE things ADD PRIMARY KEY (id)"},
+		Next: func(row []db.Value) bool {
+			n++
+			return fill(n, row)
+		},
+	}
+}
+
+// Some makes count rows, whose text is in the given format of their number.
+func Some(count int64, format string) func(int64, []db.Value) bool {
+	return func(n int64, row []db.Value) bool {
+		row[0].Int, row[1].Int, row[2].Int, row[3].Int = n, -n%100, n*1000, n*7-1
+		row[4].Text = fmt.Appendf(nil, format, n)
+		if n%10 == 0 {
+			row[1].Null, row[3].Null, row[4].Null = true, true, true
+		}
+		return n <= count
+	}
+}
+
+// Spoilt makes 20,000 rows, of which spoil changes one in their middle.
+func Spoilt(format string, spoil func(row []db.Value)) func(int64, []db.Value) bool {
+	fill := Some(20_000, format)
+	return func(n int64, row []db.Value) bool {
+		more := fill(n, row)
+		if n == 15_001 {
+			spoil(row)
+		}
+		return more
+	}
+}
+
+// Sums is what a server says of Rows rows that Some made, with spaces between:
+// count(*), sum(id), sum(small), sum(mid), sum(m), count(m), count(s).
+func Sums() string {
+	var small, cents int64
+	for n := int64(1); n <= Rows; n++ {
+		if n%10 != 0 {
+			small -= n % 100
+			cents += n*7 - 1
+		}
+	}
+	ids := int64(Rows * (Rows + 1) / 2)
+	return fmt.Sprintf("%d %d %d %d %d.%02d %d %d", Rows, ids, small, ids*1000, cents/100, cents%100, Rows/10*9, Rows/10*9)
+}

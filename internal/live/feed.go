@@ -1,0 +1,214 @@
+// Package live shows a run while it goes on: as the report's page in a browser,
+// and as metrics for Prometheus. A Feed is told of the run, and any number of
+// readers look at the feed. Nobody who looks makes the clients wait.
+package live
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"stroppy/internal/report"
+	"stroppy/internal/run"
+	"stroppy/internal/stats"
+)
+
+// PhaseDrive is the phase of a run in which transactions are sent.
+const PhaseDrive = "drive"
+
+// changeEvery is how often what a phase says of its progress counts as a change.
+const changeEvery = time.Second
+
+// Feed is what is known of the run that goes on. It is a run.Onlooker; all of its
+// methods may be called by any goroutine.
+type Feed struct {
+	mu     sync.Mutex
+	now    Snapshot
+	told   time.Time // when the progress of the phase last counted as a change
+	latest run.State // of the drive
+	next   int       // the second of the drive that was not seen yet
+	warm   bool      // the warm-up is over
+}
+
+// Snapshot is a run at one time. It is never changed: what it points to belongs
+// to all who have it.
+type Snapshot struct {
+	Version uint64 // grows with every change
+	Run     string // the name of the run's directory
+	Phase   string // what is being done; empty before the first phase
+	Phases  []string
+	Began   time.Time      // the drive; zero before it
+	State   run.State      // of the phase; of the drive after it
+	Result  *report.Result // as far as it is known; nil before that
+	Faults  []report.Fault // as they were injected, by their number
+	Seconds []stats.Second // of the drive, the warm-up included
+
+	Latencies *stats.Reading // of all committed transactions of the drive; nil before it
+	Warmup    Warmup
+
+	Final  *report.Input // what the run's directory says of it; nil while it goes on
+	Notes  []string      // what a reader is told beside that
+	Broken string        // why nothing more will come, where there is no result
+}
+
+// Warmup is what was there when the warm-up ended. It does not count in the
+// figures.
+type Warmup struct {
+	Committed, Rejected, Aborted, Unknown uint64
+	Latencies                             *stats.Reading
+}
+
+// Over says that nothing will change any more.
+func (s *Snapshot) Over() bool { return s.Final != nil || s.Broken != "" }
+
+// NewFeed returns a feed of a run that has not begun.
+func NewFeed() *Feed { return &Feed{now: Snapshot{Version: 1}} }
+
+// Snapshot returns what is known now.
+func (f *Feed) Snapshot() Snapshot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
+// change makes the next version; f.mu is held.
+func (f *Feed) change() { f.now.Version++ }
+
+// Fresh begins another run, of which nothing is known yet.
+func (f *Feed) Fresh() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now, f.told, f.latest, f.next, f.warm = Snapshot{Version: f.now.Version}, time.Time{}, run.State{}, 0, false
+	f.change()
+}
+
+// Named tells the name of the run's directory.
+func (f *Feed) Named(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now.Run = name
+	f.change()
+}
+
+// Begin names the phase that begins.
+func (f *Feed) Begin(phase string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := &f.now
+	if n.Phase == PhaseDrive && f.latest.Drive != nil { // it is over
+		f.look(f.latest.Drive.Seconds(f.next))
+	}
+	if n.Phase = phase; !slices.Contains(n.Phases, phase) {
+		n.Phases = append(slices.Clip(n.Phases), phase)
+	}
+	if phase == PhaseDrive {
+		n.Began = time.Now()
+	}
+	if n.State.Drive == nil { // what the drive came to is not forgotten
+		n.State = run.State{}
+	}
+	f.change()
+}
+
+// Known keeps what is known of the result.
+func (f *Feed) Known(r *report.Result) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now.Result = r
+	f.change()
+}
+
+// Fault keeps a fault, and forgets what was said of it before.
+func (f *Feed) Fault(fault report.Fault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := &f.now
+	n.Faults = slices.Clone(n.Faults)
+	if at := slices.IndexFunc(n.Faults, func(other report.Fault) bool { return other.Number == fault.Number }); at >= 0 {
+		n.Faults[at] = fault
+	} else {
+		n.Faults = append(n.Faults, fault)
+	}
+	f.change()
+}
+
+// Show keeps how far the phase is. Of a drive it looks when a whole second has
+// passed, and no more often.
+func (f *Feed) Show(s run.State) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.Drive != nil {
+		f.latest = s
+		if fresh := s.Drive.Seconds(f.next); len(fresh) > 0 || f.now.State.Drive == nil {
+			f.look(fresh)
+		}
+		return
+	}
+	if f.now.State.Drive == nil {
+		f.now.State = s
+	}
+	if now := time.Now(); now.Sub(f.told) >= changeEvery {
+		f.told = now
+		f.change()
+	}
+}
+
+// look takes the latest state of the drive and the seconds that have passed
+// since it was looked at last.
+func (f *Feed) look(fresh []stats.Second) {
+	n := &f.now
+	n.State, n.Latencies = f.latest, f.latest.Drive.Latencies()
+	if len(fresh) > 0 {
+		// Those who have an earlier snapshot see none of what is appended.
+		n.Seconds = append(n.Seconds, fresh...)
+		f.next = fresh[len(fresh)-1].Second + 1
+	}
+	f.warmedUp()
+	f.change()
+}
+
+// warmedUp notes once what the warm-up has done. That is known to a second.
+func (f *Feed) warmedUp() {
+	n := &f.now
+	if f.warm || n.Result == nil || n.Result.Drive == nil || n.State.Elapsed.Seconds() < n.Result.Drive.WarmupSeconds {
+		return
+	}
+	f.warm = true
+	if n.Result.Drive.WarmupSeconds > 0 {
+		c := n.State.Counters
+		n.Warmup = Warmup{c.Committed, c.Rejected, c.Aborted, c.Unknown, n.Latencies}
+	}
+}
+
+// End tells what the run's directory says of the run that is over, and what a
+// reader is told beside that.
+func (f *Feed) End(in report.Input, notes ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	in.Live = false
+	f.now.Final, f.now.Notes = &in, notes
+	f.change()
+}
+
+// Break tells why there is no result, and that none will come.
+func (f *Feed) Break(why string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now.Broken = why
+	f.change()
+}
+
+// Active are the faults that have been injected and not healed.
+func (s *Snapshot) Active() []report.Fault {
+	var list []report.Fault
+	for _, f := range s.Faults {
+		if active(f) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// active says that a fault does its work. One that could not be healed does so to
+// the end; what could not be injected, or was left out, never did.
+func active(f report.Fault) bool { return f.Error == "" && f.Skipped == "" && f.HealedSeconds == nil }

@@ -1,0 +1,339 @@
+package live
+
+import (
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"stroppy/internal/load"
+	"stroppy/internal/report"
+	"stroppy/internal/run"
+	"stroppy/internal/stats"
+)
+
+// standIn is a drive that does what a test says.
+type standIn struct {
+	live    stats.Live
+	seconds []stats.Second
+	all     []time.Duration // that were committed
+}
+
+func (d *standIn) Seconds(from int) []stats.Second {
+	i := slices.IndexFunc(d.seconds, func(s stats.Second) bool { return s.Second >= from })
+	if i < 0 {
+		return nil
+	}
+	return slices.Clone(d.seconds[i:])
+}
+
+func (d *standIn) Latencies() *stats.Reading {
+	r := new(stats.Reading)
+	r.Read(&d.live)
+	return r
+}
+
+// commit adds a second of transactions with latencies from 1 µs to a minute, one
+// in each of n equal parts of the range of their logarithms.
+func (d *standIn) commit(n int, random *rand.Rand) {
+	for i := range n {
+		took := time.Duration(1e3 * math.Exp((float64(i)+random.Float64())/float64(n)*math.Log(6e7)))
+		d.live.Add(int64(took))
+		d.all = append(d.all, took)
+	}
+	d.seconds = append(d.seconds, stats.Second{Second: len(d.seconds), Committed: uint64(n), P50: time.Millisecond, P99: time.Second, Max: time.Minute})
+}
+
+func (d *standIn) state() run.State {
+	second := d.seconds[len(d.seconds)-1]
+	n := uint64(len(d.all))
+	return run.State{
+		Done: n + 60, Elapsed: time.Duration(len(d.seconds)) * time.Second, Of: time.Minute, Transactional: true, Committed: n,
+		Reconnecting: 2, Clients: 16, Second: &second, Drive: d,
+		Counters: load.Counters{
+			Done: n + 60, Committed: n, Rejected: 10, Aborted: 20, Unknown: 30, Conflicts: 40, Retries: 35, Reconnects: 7, Reconnecting: 2, Backlog: 9, Shed: 4,
+		},
+	}
+}
+
+// known is what a run knows of itself when its drive begins.
+func known(warmup float64) *report.Result {
+	return &report.Result{
+		Schema: report.Schema, Verdict: "unknown", Reason: "The run was cut off before its end.", Workload: "bank", Database: "PostgreSQL", DatabaseVersion: "17.1",
+		Drive: &report.Drive{Clients: 16, WarmupSeconds: warmup, TPS: &report.Throughput{}},
+	}
+}
+
+// driven is the feed of a run in its drive, in which a fault is in effect and
+// another one is not any more.
+func driven() (*Feed, *standIn) {
+	random := rand.New(rand.NewPCG(1, 2))
+	f, d := NewFeed(), &standIn{}
+	f.Named("20260101-bank")
+	f.Begin("load")
+	f.Begin(PhaseDrive)
+	f.Known(known(0))
+	healed := 2.0
+	f.Fault(report.Fault{Number: 1, Fault: "kill leader at 1s", Target: "n0", AtSeconds: 1})
+	f.Fault(report.Fault{Number: 1, Fault: "kill leader at 1s", Target: "n0", AtSeconds: 1, HealedSeconds: &healed})
+	f.Fault(report.Fault{Number: 2, Fault: "pause n1 at 2s", Target: `n1 "x"`, AtSeconds: 2})
+	f.Fault(report.Fault{Number: 3, Fault: "pause n2 at 2s", Target: "n2", AtSeconds: 2, Error: "it was gone"})
+	for range 3 {
+		d.commit(5000, random)
+		f.Show(d.state())
+	}
+	return f, d
+}
+
+// scrape asks the server as Prometheus does, and parses the answer.
+func scrape(t *testing.T, feed *Feed, accept string) map[string]*dto.MetricFamily {
+	t.Helper()
+	server := httptest.NewServer((&Server{feed: feed, options: Options{Metrics: true, Version: "v0"}}).handler())
+	defer server.Close()
+	request, err := http.NewRequest(http.MethodGet, server.URL+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", accept)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Fatalf("it answers %s", answer.Status)
+	}
+	decoder := expfmt.NewDecoder(answer.Body, expfmt.ResponseFormat(answer.Header))
+	families := map[string]*dto.MetricFamily{}
+	for {
+		var family dto.MetricFamily
+		err := decoder.Decode(&family)
+		if err == io.EOF {
+			return families
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		families[family.GetName()] = &family
+	}
+}
+
+const (
+	asText     = "text/plain; version=0.0.4"
+	asProtobuf = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+)
+
+// labelled returns the value of a metric that has a label.
+func labelled(t *testing.T, family *dto.MetricFamily, label, value string) float64 {
+	t.Helper()
+	for _, m := range family.GetMetric() {
+		for _, l := range m.GetLabel() {
+			if l.GetName() == label && l.GetValue() == value {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	t.Errorf("%s has no %s=%q", family.GetName(), label, value)
+	return math.NaN()
+}
+
+func TestMetrics(t *testing.T) {
+	feed, d := driven()
+	for _, accept := range []string{asText, asProtobuf} {
+		families := scrape(t, feed, accept)
+		for _, want := range []struct {
+			family, label, value string
+			is                   float64
+		}{
+			{"stroppy_transactions_total", "outcome", "committed", float64(len(d.all))},
+			{"stroppy_transactions_total", "outcome", "rejected", 10},
+			{"stroppy_transactions_total", "outcome", "aborted", 20},
+			{"stroppy_transactions_total", "outcome", "unknown", 30},
+			{"stroppy_retries_total", "run", "20260101-bank", 35},
+			{"stroppy_conflicts_total", "workload", "bank", 40},
+			{"stroppy_reconnects_total", "database", "PostgreSQL", 7},
+			{"stroppy_shed_total", "run", "20260101-bank", 4},
+			{"stroppy_backlog", "run", "20260101-bank", 9},
+			{"stroppy_clients", "run", "20260101-bank", 16},
+			{"stroppy_clients_reconnecting", "run", "20260101-bank", 2},
+			{"stroppy_fault_active", "fault", "kill leader at 1s", 0},
+			{"stroppy_fault_active", "target", `n1 "x"`, 1},
+			{"stroppy_phase", "phase", "load", 0},
+			{"stroppy_phase", "phase", "drive", 1},
+			{"stroppy_build_info", "version", "v0", 1},
+		} {
+			if got := labelled(t, families[want.family], want.label, want.value); got != want.is {
+				t.Errorf("%s{%s=%q} is %v, want %v", want.family, want.label, want.value, got, want.is)
+			}
+		}
+		if n := len(families["stroppy_fault_active"].GetMetric()); n != 2 {
+			t.Errorf("%d faults are told; the one that was not injected is none", n)
+		}
+		for _, name := range []string{"go_goroutines", "process_cpu_seconds_total"} {
+			if families[name] == nil {
+				t.Errorf("there is no %s", name)
+			}
+		}
+		h := families["stroppy_transaction_duration_seconds"].GetMetric()[0].GetHistogram()
+		checkClassic(t, h, d.all)
+		if accept == asProtobuf {
+			checkNative(t, h, d.all)
+		}
+	}
+}
+
+// checkClassic holds that the buckets are cumulative, end with everything, and
+// say of each bound what is true to the width of a bucket of the reading.
+func checkClassic(t *testing.T, h *dto.Histogram, all []time.Duration) {
+	t.Helper()
+	if h.GetSampleCount() != uint64(len(all)) {
+		t.Errorf("it counts %d of %d", h.GetSampleCount(), len(all))
+	}
+	var truth float64
+	for _, d := range all {
+		truth += d.Seconds()
+	}
+	if got := h.GetSampleSum(); math.Abs(got/truth-1) > 0.01 {
+		t.Errorf("the sum is %v, want %v", got, truth)
+	}
+	var before uint64
+	for _, b := range h.GetBucket() {
+		if b.GetCumulativeCount() < before || b.GetCumulativeCount() > h.GetSampleCount() {
+			t.Errorf("up to %v are %d, and %d before", b.GetUpperBound(), b.GetCumulativeCount(), before)
+		}
+		before = b.GetCumulativeCount()
+		bound := b.GetUpperBound()
+		below := func(seconds float64) (n uint64) {
+			for _, d := range all {
+				if d.Seconds() <= seconds {
+					n++
+				}
+			}
+			return n
+		}
+		slack := 0.512e-6 + bound*0.008
+		if low, high := below(bound-slack), below(bound+slack); before < low || before > high {
+			t.Errorf("up to %v are %d, want from %d to %d", bound, before, low, high)
+		}
+	}
+	if n := len(h.GetBucket()); n < 40 {
+		t.Errorf("there are %d buckets", n)
+	}
+}
+
+// checkNative holds that the native buckets add up to the count, and that each
+// value lies in the bucket that the format says, or the one beside it where it
+// lies at its end.
+func checkNative(t *testing.T, h *dto.Histogram, all []time.Duration) {
+	t.Helper()
+	if h.GetSchema() != schema || len(h.GetPositiveSpan()) == 0 {
+		t.Fatalf("its schema is %d with %d spans", h.GetSchema(), len(h.GetPositiveSpan()))
+	}
+	var total, count int64
+	got := map[int32]int64{}
+	index, delta := int32(0), 0
+	for i, span := range h.GetPositiveSpan() {
+		if index += span.GetOffset(); i == 0 {
+			index = span.GetOffset()
+		}
+		for range span.GetLength() {
+			count += h.GetPositiveDelta()[delta]
+			got[index] = count
+			total += count
+			index, delta = index+1, delta+1
+		}
+	}
+	if total+int64(h.GetZeroCount()) != int64(h.GetSampleCount()) {
+		t.Errorf("the native buckets hold %d of %d", total, h.GetSampleCount())
+	}
+	// Cumulative, within the width of a bucket of the reading.
+	var seen int64
+	for i := int32(-200); i < 100; i++ {
+		seen += got[i]
+		bound := math.Exp2(float64(i) / (1 << schema))
+		slack := 0.512e-6 + bound*0.008
+		var low, high int64
+		for _, d := range all {
+			if d.Seconds() <= bound-slack {
+				low++
+			}
+			if d.Seconds() <= bound+slack {
+				high++
+			}
+		}
+		if seen < low || seen > high {
+			t.Errorf("up to %v are %d, want from %d to %d", bound, seen, low, high)
+		}
+	}
+}
+
+// TestMetricsNeverFall holds that every counter and every cumulative bucket only
+// grows.
+func TestMetricsNeverFall(t *testing.T) {
+	feed, d := driven()
+	random := rand.New(rand.NewPCG(3, 4))
+	last := map[float64]uint64{}
+	for range 5 {
+		h := scrape(t, feed, asText)["stroppy_transaction_duration_seconds"].GetMetric()[0].GetHistogram()
+		for _, b := range h.GetBucket() {
+			if b.GetCumulativeCount() < last[b.GetUpperBound()] {
+				t.Errorf("up to %v were %d and are %d", b.GetUpperBound(), last[b.GetUpperBound()], b.GetCumulativeCount())
+			}
+			last[b.GetUpperBound()] = b.GetCumulativeCount()
+		}
+		d.commit(1000, random)
+		feed.Show(d.state())
+	}
+}
+
+// TestMetricsBeforeTheDrive: nothing is said of what is not known, and an empty
+// histogram is one.
+func TestMetricsBeforeTheDrive(t *testing.T) {
+	feed := NewFeed()
+	families := scrape(t, feed, asText)
+	if families["stroppy_phase"] != nil || families["stroppy_transactions_total"] != nil || families["stroppy_build_info"] == nil {
+		t.Errorf("before the run there are %d families", len(families))
+	}
+	feed.Named("x")
+	feed.Begin(PhaseDrive)
+	feed.Known(known(0))
+	d := &standIn{}
+	d.commit(0, nil)
+	feed.Show(d.state())
+	h := scrape(t, feed, asProtobuf)["stroppy_transaction_duration_seconds"].GetMetric()[0].GetHistogram()
+	if time.Since(h.GetCreatedTimestamp().AsTime()) > time.Minute || h.GetSampleCount() != 0 || h.GetSampleSum() != 0 || len(h.GetPositiveSpan()) == 0 || len(h.GetBucket()) == 0 {
+		t.Errorf("of nothing the histogram is %v", h)
+	}
+}
+
+func TestNamesAreValid(t *testing.T) {
+	feed, _ := driven()
+	for name := range scrape(t, feed, asText) {
+		if !model.LegacyValidation.IsValidMetricName(name) {
+			t.Errorf("%s is no name of a metric", name)
+		}
+	}
+}
+
+// TestMiddle holds that it lies in the bucket that the value was counted in.
+func TestMiddle(t *testing.T) {
+	for ns := int64(1); ns < int64(time.Hour); ns += 1 + ns/17 {
+		var l stats.Live
+		l.Add(ns)
+		r := new(stats.Reading)
+		r.Read(&l)
+		b := r.Buckets()[0]
+		got := middle(b) * 1e9
+		if off := math.Abs(got - float64(ns)); off > 256 && off > 0.0041*float64(ns) {
+			t.Fatalf("%d ns has the bucket up to %v, whose middle is %v", ns, b.Upper, got)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package live
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"stroppy/internal/report"
+	"stroppy/internal/stats"
+)
+
+// The quantiles of a report.Latency below its largest value.
+const (
+	q50, q90, q95, q99, q999 = 0.50, 0.90, 0.95, 0.99, 0.999
+)
+
+// input is what the report's page is made from.
+func (s *Snapshot) input() report.Input {
+	if s.Final != nil {
+		return *s.Final
+	}
+	in := report.Input{Result: s.result(), Seconds: s.Seconds, Live: s.Broken == ""}
+	if s.Broken != "" {
+		in.Result.Reason = "The run could not be carried out: " + s.Broken
+	}
+	return in
+}
+
+// data is what the page shows.
+func (s *Snapshot) data() *report.PageData {
+	d := report.NewPageData(s.input())
+	for _, text := range s.Notes {
+		d.Notes = append(d.Notes, report.PageNote{Kind: "note", Text: text})
+	}
+	if s.Over() {
+		return d
+	}
+	d.Reason = s.reason()
+	d.Notes = append(s.warnings(), d.Notes...)
+	// What is for a paper, and what the drive cost, is known at its end.
+	d.Study, d.Cost = []report.PageTable{}, []report.PageTable{}
+	if s.driving() {
+		d.Outcomes = s.outcomes()
+	}
+	return d
+}
+
+// driving says that the figures are those of a drive that goes on.
+func (s *Snapshot) driving() bool {
+	return s.Phase == PhaseDrive && s.Result != nil && s.Result.Drive != nil
+}
+
+// result is the result as far as it is known, with the drive as it is now.
+func (s *Snapshot) result() *report.Result {
+	r := report.Result{Schema: report.Schema, Verdict: "unknown"}
+	if s.Result != nil {
+		r = *s.Result
+	}
+	if s.Broken != "" {
+		return &r
+	}
+	r.Finished = true // nothing cut it off
+	if !finished(s.Result) {
+		r.Faults = s.Faults
+	}
+	if s.driving() {
+		r.Drive = s.drive()
+	}
+	return &r
+}
+
+// drive is what the drive has come to since its warm-up.
+func (s *Snapshot) drive() *report.Drive {
+	d := *s.Result.Drive
+	c, w := s.State.Counters, s.Warmup
+	elapsed := s.State.Elapsed.Seconds() - d.WarmupSeconds
+	if elapsed < 0 {
+		return &d
+	}
+	d.Seconds = elapsed
+	d.Committed, d.Aborted, d.Unknown = c.Committed-w.Committed, c.Aborted-w.Aborted, c.Unknown-w.Unknown
+	// Which rule of the bank rejected them is told at the end.
+	d.Rejected.InsufficientFunds = c.Rejected - w.Rejected
+	d.Retries, d.Conflicts, d.Reconnects = c.Retries, c.Conflicts, c.Reconnects
+	d.Outcomes = map[string]*report.Latency{}
+	d.TPS = &report.Throughput{}
+	if elapsed > 0 {
+		mean := float64(d.Committed) / elapsed
+		d.TPS.Mean = &mean
+	}
+	from, to := int(d.WarmupSeconds+1-1e-9), int(s.State.Elapsed/time.Second)
+	if to > from {
+		_, median, most := stats.TPS(s.Seconds, from, to)
+		d.TPS.Median, d.TPS.Max = &median, &most
+	}
+	for _, second := range s.Seconds {
+		d.MaxBacklog = max(d.MaxBacklog, second.Waiting)
+	}
+	d.Latency, d.Histogram = latency(s.measured())
+	return &d
+}
+
+// measured are the latencies since the warm-up.
+func (s *Snapshot) measured() *stats.Reading {
+	if s.Latencies == nil || s.Warmup.Latencies == nil {
+		return s.Latencies
+	}
+	return s.Latencies.Since(s.Warmup.Latencies)
+}
+
+// latency is a reading as the report has it; nil of nothing.
+func latency(r *stats.Reading) (*report.Latency, *report.Histogram) {
+	if r == nil || r.Count() == 0 {
+		return nil, nil
+	}
+	h := &report.Histogram{}
+	for _, b := range r.Buckets() {
+		h.Buckets = append(h.Buckets, [2]float64{float64(b.Upper) / float64(time.Microsecond), float64(b.Count)})
+	}
+	ms := func(q float64) float64 { return float64(r.Quantile(q)) / float64(time.Millisecond) }
+	return &report.Latency{
+		Mean: sum(r.Buckets()) / float64(r.Count()) * 1e3,
+		P50:  ms(q50), P90: ms(q90), P95: ms(q95), P99: ms(q99), P999: ms(q999), Max: ms(1),
+	}, h
+}
+
+// reason says what is being done.
+func (s *Snapshot) reason() string {
+	const undecided = " Nothing is decided before its end."
+	st := s.State
+	switch {
+	case finished(s.Result):
+		return fmt.Sprintf("The run came to %s: %s What comes next is on its way.", strings.ToUpper(s.Result.Verdict), s.Result.Reason)
+	case s.Phase == "":
+		return "The run is about to begin." + undecided
+	case s.Phase == PhaseDrive && st.Of > 0:
+		return fmt.Sprintf("It drives for another %s.", max(0, st.Of-st.Elapsed).Round(time.Second)) + undecided
+	case s.Phase == PhaseDrive && st.Total > 0:
+		return fmt.Sprintf("It drives: %d of %d transactions are done.", st.Done, st.Total) + undecided
+	case st.Drive == nil && st.Total > 0:
+		return fmt.Sprintf("Its phase is %s: %d of %d.", s.Phase, st.Done, st.Total) + undecided
+	}
+	return fmt.Sprintf("Its phase is %s.", s.Phase) + undecided
+}
+
+// warnings are what is wrong just now.
+func (s *Snapshot) warnings() []report.PageNote {
+	notes := []report.PageNote{}
+	warn := func(format string, args ...any) {
+		notes = append(notes, report.PageNote{Kind: "warning", Text: fmt.Sprintf(format, args...)})
+	}
+	for _, f := range s.Active() {
+		warn("The fault %s is in effect on %s since %.1f s.", f.Fault, f.Target, f.AtSeconds)
+	}
+	if !s.driving() {
+		return notes
+	}
+	c := s.State.Counters
+	if c.Reconnecting > 0 {
+		warn("%d of %d clients have lost the database and try to reach it again.", c.Reconnecting, s.State.Clients)
+	}
+	if c.Backlog > 0 {
+		warn("%d transactions are due and not sent yet.", c.Backlog)
+	}
+	if c.Shed > 0 {
+		warn("%d transactions came due while the queue of late work was full and are never sent. The latencies do not hold them.", c.Shed)
+	}
+	return notes
+}
+
+// outcomes count what became of the transactions, the warm-up included.
+func (s *Snapshot) outcomes() []report.PageTable {
+	c := s.State.Counters
+	t := report.PageTable{
+		Note: "So far, the warm-up included.", Columns: []string{"outcome", "transactions", "of these"}, Text: []int{0, 2}, Rows: []report.PageRow{},
+	}
+	for _, row := range []struct {
+		name  string
+		n     uint64
+		below string
+	}{
+		{"committed", c.Committed, ""},
+		{"rejected", c.Rejected, "by a rule of the bank"},
+		{"aborted", c.Aborted, fmt.Sprintf("given up; of all, conflicts %d and retries %d", c.Conflicts, c.Retries)},
+		{"unknown", c.Unknown, fmt.Sprintf("in doubt; reconnects %d", c.Reconnects)},
+		{"not sent", c.Backlog + c.Shed, fmt.Sprintf("waiting %d · shed %d", c.Backlog, c.Shed)},
+	} {
+		t.Rows = append(t.Rows, report.PageRow{Cells: []string{row.name, fmt.Sprint(row.n), row.below}})
+	}
+	return []report.PageTable{t}
+}
+
+// finished says that the verdict, such as it is, has been reached.
+func finished(r *report.Result) bool { return r != nil && r.Finished }

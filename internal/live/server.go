@@ -1,0 +1,235 @@
+package live
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
+
+	"stroppy/internal/report"
+)
+
+// The bounds of the server. Its readers come once a second or less often.
+const (
+	maxConnections = 128
+	maxHeader      = 16 << 10
+	headerTime     = 5 * time.Second
+	readTime       = 10 * time.Second
+	writeTime      = 30 * time.Second
+	idleTime       = time.Minute
+)
+
+// lingering is how long the end is shown to those who look at the page: their
+// browsers ask each second.
+const lingering = 2500 * time.Millisecond
+
+// Options say what a server shows.
+type Options struct {
+	Page    bool   // the report's page at / and its data beside it
+	Metrics bool   // metrics for Prometheus at /metrics
+	Version string // of this program
+}
+
+// Server shows a feed over HTTP until it is closed.
+type Server struct {
+	feed     *Feed
+	options  Options
+	listener net.Listener
+	http     http.Server
+	named    string // the host that a person has named; empty where any name will do
+	started  string // tells this server's data from those of another one at the same address
+	asked    atomic.Int64
+	close    sync.Once
+
+	mu      sync.Mutex
+	version uint64 // of data
+	data    []byte // the page's data as JSON
+}
+
+// Address turns what a person wrote into an address to listen on: HOST:PORT, or
+// a port alone, which is then one of this machine that no other can reach.
+func Address(text string) (string, error) {
+	host, port := "", text
+	if strings.Contains(text, ":") {
+		var err error
+		if host, port, err = net.SplitHostPort(text); err != nil {
+			return "", fmt.Errorf("%q is no address: give a port such as 8080, or HOST:PORT such as 127.0.0.1:8080", text)
+		}
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strings.ContainsAny(host, "/ ") {
+		return "", fmt.Errorf("%q is no address: give a port from 0 to 65535, or HOST:PORT such as 127.0.0.1:8080", text)
+	} else {
+		port = strconv.FormatUint(n, 10)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// Listen takes the address, which must be one that Address returned, and serves
+// nothing before Serve is called.
+func Listen(feed *Feed, address string, o Options) (*Server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
+			return nil, fmt.Errorf("listen on %s: the port is in use: name another one, or 0 for any that is free", address)
+		case errors.Is(err, syscall.EACCES):
+			return nil, fmt.Errorf("listen on %s: the system does not allow it: name a port from 1024 on", address)
+		case errors.Is(err, syscall.EADDRNOTAVAIL):
+			return nil, fmt.Errorf("listen on %s: that is no address of this machine: name one of its own, or a port alone", address)
+		}
+		return nil, fmt.Errorf("listen on %s: %w: name another address", address, err)
+	}
+	s := &Server{feed: feed, options: o, listener: netutil.LimitListener(listener, maxConnections), started: strconv.FormatInt(time.Now().UnixNano(), 36)}
+	if host, _, err := net.SplitHostPort(address); err == nil && s.Loopback() {
+		s.named = host
+	}
+	s.http = http.Server{
+		Handler: s.handler(), ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
+		MaxHeaderBytes: maxHeader, ErrorLog: log.New(io.Discard, "", 0), // what a reader does wrong is no news of the run
+	}
+	return s, nil
+}
+
+// Serve answers until the server is closed.
+func (s *Server) Serve() { _ = s.http.Serve(s.listener) } // it always ends with an error: that it was closed
+
+// Options are what the server shows.
+func (s *Server) Options() Options { return s.options }
+
+// Address is the one that is listened on, with its port.
+func (s *Server) Address() string { return s.listener.Addr().String() }
+
+// Loopback says that only this machine can reach the server.
+func (s *Server) Loopback() bool {
+	address, ok := s.listener.Addr().(*net.TCPAddr)
+	return ok && address.IP.IsLoopback()
+}
+
+// Close stops listening. Those who look at the page are shown the end before
+// that, if one has come; nobody else is waited for, and none of them for long.
+func (s *Server) Close() { s.close.Do(s.end) }
+
+func (s *Server) end() {
+	if now := s.feed.Snapshot(); now.Over() && time.Since(time.Unix(0, s.asked.Load())) < lingering {
+		time.Sleep(lingering)
+	}
+	limited, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	if s.http.Shutdown(limited) != nil {
+		_ = s.http.Close() // readers that are slow lose their connection
+	}
+	_ = s.listener.Close() // Serve may not have been called
+}
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	if s.options.Page {
+		mux.HandleFunc("/{$}", s.page)
+		mux.HandleFunc("/"+report.LiveData, s.answerData)
+		// A browser asks for it by itself, and would complain of a 404.
+		mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	}
+	if s.options.Metrics {
+		mux.Handle("/metrics", promhttp.HandlerFor(registry(s.feed, s.options.Version), promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("X-Frame-Options", "DENY")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		// The page says by itself what it may do.
+		h.Set("Content-Security-Policy", "frame-ancestors 'none'")
+		h.Set("Cache-Control", "no-cache")
+		switch {
+		case !s.knows(r.Host):
+			http.Error(w, "This server is not known by that name.", http.StatusMisdirectedRequest)
+		case r.Method != http.MethodGet && r.Method != http.MethodHead:
+			h.Set("Allow", "GET, HEAD")
+			http.Error(w, "Here is nothing but to read.", http.StatusMethodNotAllowed)
+		default:
+			mux.ServeHTTP(w, r)
+		}
+	})
+}
+
+// knows says whether a reader may call the server so. One that only this machine
+// can reach goes by its address or the name that a person gave it: a page of
+// another site that had its own name lead here must not read it.
+func (s *Server) knows(host string) bool {
+	if s.named == "" {
+		return true
+	}
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	_, err := netip.ParseAddr(strings.Trim(name, "[]"))
+	return err == nil || strings.EqualFold(name, "localhost") || strings.EqualFold(name, s.named)
+}
+
+func (s *Server) page(w http.ResponseWriter, r *http.Request) {
+	s.asked.Store(time.Now().UnixNano())
+	now := s.feed.Snapshot()
+	var page bytes.Buffer
+	if err := report.Page(&page, now.input()); err != nil {
+		http.Error(w, "The page could not be made.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(page.Bytes()))
+}
+
+// answerData tells a reader that nothing has changed, or what the page shows now.
+func (s *Server) answerData(w http.ResponseWriter, r *http.Request) {
+	s.asked.Store(time.Now().UnixNano())
+	version, data, err := s.current(r)
+	if err != nil {
+		http.Error(w, "The data of the page could not be made.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("ETag", s.tag(version))
+	w.Header().Set("Content-Type", "application/json")
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+}
+
+func (s *Server) tag(version uint64) string {
+	return `"` + s.started + "-" + strconv.FormatUint(version, 10) + `"`
+}
+
+// current makes the data once for each version, however many look. For a reader
+// that has the version already nothing is made.
+func (s *Server) current(r *http.Request) (version uint64, data []byte, err error) {
+	now := s.feed.Snapshot()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Header.Get("If-None-Match") == s.tag(now.Version) {
+		return now.Version, nil, nil
+	}
+	if s.version < now.Version {
+		if s.data, err = json.Marshal(now.data()); err != nil {
+			return 0, nil, err
+		}
+		s.version = now.Version
+	}
+	return s.version, s.data, nil
+}

@@ -1,0 +1,250 @@
+package live
+
+import (
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"stroppy/internal/report"
+	"stroppy/internal/stats"
+)
+
+func TestAddress(t *testing.T) {
+	for text, want := range map[string]string{
+		"8080": "127.0.0.1:8080", ":8080": "127.0.0.1:8080", "0": "127.0.0.1:0", "127.0.0.1:8080": "127.0.0.1:8080",
+		"0.0.0.0:1": "0.0.0.0:1", "[::1]:65535": "[::1]:65535", "localhost:08080": "localhost:8080", "[::]:9": "[::]:9",
+		"": "", "x": "", "host": "", "127.0.0.1": "", "1.2.3.4:": "", ":": "", "65536": "", "-1": "", "::1:80": "", "a:b": "", "http://x:80": "", "a b:80": "", "80 ": "",
+	} {
+		got, err := Address(text)
+		if got != want || (err == nil) != (want != "") || err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q is %q, %v; want %q", text, got, err, want)
+		}
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for address, says := range map[string]string{taken.Addr().String(): "the port is in use", "192.0.2.1:0": "no address of this machine"} {
+		if s, err := Listen(NewFeed(), address, Options{Page: true}); err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), address) {
+			t.Errorf("%s: %v, %v", address, s, err)
+		}
+	}
+}
+
+// ask sends a request as a browser would, to a name.
+func ask(t *testing.T, h http.Handler, method, path, host string, headers ...string) *http.Response {
+	t.Helper()
+	r := httptest.NewRequest(method, path, nil)
+	r.Host = host
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func body(t *testing.T, r *http.Response) string {
+	t.Helper()
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestServerRefuses(t *testing.T) {
+	feed, _ := driven()
+	s := &Server{feed: feed, options: Options{Page: true}, named: "127.0.0.1", started: "x"}
+	h := s.handler()
+	for _, c := range []struct {
+		method, path, host string
+		status             int
+	}{
+		{"GET", "/", "127.0.0.1:8080", 200}, {"HEAD", "/", "localhost:8080", 200}, {"GET", "/data.json", "[::1]:8080", 200}, {"GET", "/", "localhost", 200},
+		{"GET", "/", "evil.example:8080", 421}, {"GET", "/data.json", "evil.example", 421},
+		{"POST", "/", "127.0.0.1:8080", 405}, {"DELETE", "/data.json", "127.0.0.1", 405}, {"OPTIONS", "/", "127.0.0.1", 405},
+		{"GET", "/metrics", "127.0.0.1", 404}, {"GET", "/x", "127.0.0.1", 404}, {"GET", "/../etc/passwd", "127.0.0.1", 307},
+	} {
+		r := ask(t, h, c.method, c.path, c.host)
+		if r.StatusCode != c.status {
+			t.Errorf("%s %s at %s is answered with %d, want %d", c.method, c.path, c.host, r.StatusCode, c.status)
+		}
+		if r.Header.Get("X-Content-Type-Options") != "nosniff" || r.Header.Get("X-Frame-Options") != "DENY" || r.Header.Get("Content-Security-Policy") == "" {
+			t.Errorf("%s %s: the headers are %v", c.method, c.path, r.Header)
+		}
+		if c.method == "HEAD" && body(t, r) != "" {
+			t.Error("HEAD has a body")
+		}
+	}
+	if r := ask(t, (&Server{feed: feed, options: Options{Page: true}}).handler(), "GET", "/", "my.host.example"); r.StatusCode != 200 {
+		t.Errorf("a server for all is not known by its name: %d", r.StatusCode)
+	}
+}
+
+// TestDataIsConditional: who has the newest data is told so without a body.
+func TestDataIsConditional(t *testing.T) {
+	feed, d := driven()
+	h := (&Server{feed: feed, options: Options{Page: true}, started: "x"}).handler()
+	first := ask(t, h, "GET", "/data.json", "h")
+	tag := first.Header.Get("ETag")
+	var data report.PageData
+	if err := json.Unmarshal([]byte(body(t, first)), &data); err != nil || !data.Live || data.Verdict != "running" {
+		t.Fatalf("%v, %+v", err, data)
+	}
+	again := ask(t, h, "GET", "/data.json", "h", "If-None-Match", tag)
+	if again.StatusCode != http.StatusNotModified || body(t, again) != "" || again.Header.Get("ETag") != tag {
+		t.Errorf("the same data is answered with %d", again.StatusCode)
+	}
+	if list := ask(t, h, "GET", "/data.json", "h", "If-None-Match", `"a", `+tag); list.StatusCode != http.StatusNotModified {
+		t.Errorf("one of several is answered with %d", list.StatusCode)
+	}
+	d.commit(10, rand.New(rand.NewPCG(1, 1)))
+	feed.Show(d.state())
+	newer := ask(t, h, "GET", "/data.json", "h", "If-None-Match", tag)
+	if newer.StatusCode != http.StatusOK || newer.Header.Get("ETag") == tag || len(body(t, newer)) == 0 {
+		t.Errorf("newer data is answered with %d and %s", newer.StatusCode, newer.Header.Get("ETag"))
+	}
+}
+
+// TestPageData holds what a person sees of the drive while it goes on.
+func TestPageData(t *testing.T) {
+	feed, d := driven()
+	now := feed.Snapshot()
+	data := now.data()
+	if data.Course == nil || len(data.Course.At) != 3 || len(data.Course.Bands) != 2 || data.Course.Bands[1].Healed || !data.Course.Bands[0].Healed {
+		t.Errorf("the course is %+v", data.Course)
+	}
+	if data.Histogram == nil || len(data.Figures) == 0 || data.Figures[0].Value == report.NotKnown {
+		t.Errorf("figures %+v", data.Figures)
+	}
+	text, err := json.Marshal(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Nothing is decided", "another 57s", "pause n1 at 2s is in effect", "2 of 16 clients have lost", "9 transactions are due", "4 transactions came due",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the data does not say %q: %s", want, text)
+		}
+	}
+	for _, not := range []string{"cut off", "insufficient funds", "when the drive ended"} {
+		if strings.Contains(string(text), not) {
+			t.Errorf("the data of a run that goes on says %q: %s", not, text)
+		}
+	}
+	if len(d.all) != 15000 || !strings.Contains(string(text), "15,000") {
+		t.Errorf("it does not count %d: %s", len(d.all), text)
+	}
+}
+
+// TestWarmup: what the warm-up did is not in the figures.
+func TestWarmup(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	f, d := NewFeed(), &standIn{}
+	f.Begin(PhaseDrive)
+	f.Known(known(2))
+	for i, n := range []int{1000, 1000, 50, 70} {
+		d.commit(n, random)
+		f.Show(d.state())
+		now := f.Snapshot()
+		drive := now.result().Drive
+		want := max(0, []int{0, 0, 50, 120}[i])
+		if drive.Committed != uint64(want) || want > 0 && now.measured().Count() != uint64(want) {
+			t.Errorf("after second %d it counts %d, want %d", i, drive.Committed, want)
+		}
+	}
+}
+
+// TestEnd: the last transactions count, and then the run's directory speaks.
+func TestEnd(t *testing.T) {
+	feed, d := driven()
+	d.live.Add(1e6)
+	d.all = append(d.all, time.Millisecond)
+	feed.Show(d.state()) // no whole second has passed
+	if now := feed.Snapshot(); now.State.Committed != 15000 {
+		t.Errorf("within a second it looks again: %d", now.State.Committed)
+	}
+	feed.Begin("figures")
+	if now := feed.Snapshot(); now.State.Committed != 15001 || now.Latencies.Count() != 15001 {
+		t.Errorf("the drive ended with %d, and %d latencies", now.State.Committed, now.Latencies.Count())
+	}
+	r := known(0)
+	r.Verdict, r.Reason, r.Finished = "valid", "All is well.", true
+	feed.Known(r)
+	now := feed.Snapshot()
+	if d := now.data(); !d.Live || d.Verdict != "running" || !strings.Contains(d.Reason, "came to VALID: All is well.") {
+		t.Errorf("between the verdict and the report: %s, %s", d.Verdict, d.Reason)
+	}
+	feed.End(report.Input{Result: r, Seconds: []stats.Second{{Second: 0, Committed: 5}}}, "A note.")
+	now = feed.Snapshot()
+	if d := now.data(); d.Live || d.Verdict != "valid" || d.Notes[len(d.Notes)-1].Text != "A note." || !now.Over() {
+		t.Errorf("at the end: %+v", d)
+	}
+	feed.Fresh()
+	feed.Break("there is no such database")
+	now = feed.Snapshot()
+	if d := now.data(); d.Live || d.Verdict != "unknown" || !strings.Contains(d.Reason, "no such database") {
+		t.Errorf("broken: %+v", d)
+	}
+}
+
+// TestManyReaders looks from many sides at a run that goes on.
+func TestManyReaders(t *testing.T) {
+	feed, d := driven()
+	s, err := Listen(feed, "127.0.0.1:0", Options{Page: true, Metrics: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving, readers sync.WaitGroup
+	serving.Go(s.Serve)
+	for _, path := range []string{"/", "/data.json", "/metrics", "/data.json"} {
+		readers.Go(func() {
+			for range 10 {
+				answer, err := http.Get("http://" + s.Address() + path)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := io.Copy(io.Discard, answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+					t.Errorf("%s: %v %s", path, err, answer.Status)
+				}
+				answer.Body.Close()
+			}
+		})
+	}
+	random := rand.New(rand.NewPCG(5, 6))
+	for i := range 20 {
+		d.commit(100, random)
+		feed.Show(d.state())
+		feed.Fault(report.Fault{Number: 10 + i, Fault: "kill", Target: "n0"})
+	}
+	feed.Begin("check")
+	readers.Wait()
+	feed.End(report.Input{Result: known(0)})
+	answer, err := http.Get("http://" + s.Address() + "/data.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := body(t, answer); !strings.Contains(text, `"live":false`) {
+		t.Error("the end is not shown")
+	}
+	answer.Body.Close()
+	s.Close()
+	serving.Wait()
+	if _, err := http.Get("http://" + s.Address() + "/"); err == nil {
+		t.Error("it answers after it was closed")
+	}
+}

@@ -1,0 +1,338 @@
+"use strict";
+// The charts of the page. draw() makes or renews them; everything that they show
+// is in PageData. Times are seconds since the run's start, latencies milliseconds.
+window.stroppy = {};
+(() => {
+	const live = new Map(); // name -> {plot, spec, place}
+
+	const color = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+	const group = (x) => Math.round(x).toString().replace(/\B(?=(\d{3})+$)/g, ",");
+	const digits = (x) => {
+		if (x === 0) return "0";
+		if (Math.abs(x) >= 100) return group(x);
+		return String(Number(x.toPrecision(3)));
+	};
+	const clock = (s) => {
+		if (s === 0) return "0";
+		if (s < 120 || !Number.isInteger(s)) return digits(s) + " s";
+		const two = (n) => String(n).padStart(2, "0");
+		const h = Math.floor(s / 3600), m = Math.floor(s / 60) % 60;
+		return h > 0 ? `${h}:${two(m)}:${two(s % 60)}` : `${m}:${two(s % 60)}`;
+	};
+	const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
+	const some = (column) => column.some((x) => x !== null && x !== 0);
+	const known = (column) => column.some((x) => x !== null);
+
+	// value is what the legend tells under the cursor. Where two points stand for a
+	// bucket it is the lowest and the highest of it.
+	const value = (write, bucket) => (u, v, i, at) => {
+		if (at === null || at === undefined) return "";
+		if (bucket === 1) return v === null ? "none" : write(v);
+		const pair = u.data[i].slice(at - at % 2, at - at % 2 + 2).filter((x) => x !== null);
+		if (pair.length === 0) return "none";
+		const low = write(Math.min(...pair)), high = write(Math.max(...pair));
+		return low === high ? low : `${low} to ${high}`;
+	};
+
+	// Ranges: linear ones begin at zero, logarithmic ones end at round numbers.
+	const fromZero = (u, min, max) => [0, max > 0 ? max * 1.06 : 1];
+	const decades = (u, min, max) => {
+		if (!(min > 0) || !(max > 0)) return [0.1, 100];
+		const low = round(min, Math.floor), high = round(max, Math.ceil);
+		return [low, high > low ? high : low * 10];
+	};
+	// round goes down or up to the next of 1, 2 and 5 times a power of ten.
+	function round(x, way) {
+		const p = 10 ** Math.floor(Math.log10(x)), m = x / p * (way === Math.ceil ? 0.999999 : 1.000001);
+		const to = way === Math.ceil ? [1, 2, 5, 10].find((n) => n >= m) : [5, 2, 1].find((n) => n <= m) || 1;
+		return Number((to * p).toPrecision(3));
+	}
+
+	// bands draws the warm-up and the faults behind a chart.
+	function bands(ref, named) {
+		const clip = (u, from, to) => {
+			const b = u.bbox, left = Math.max(u.valToPos(from, "x", true), b.left), right = Math.min(u.valToPos(to, "x", true), b.left + b.width);
+			return [left, Math.max(right - left, from <= u.scales.x.max && to >= u.scales.x.min ? 2 : 0)];
+		};
+		const behind = (u) => {
+			const c = u.ctx, b = u.bbox, course = ref.course;
+			c.save();
+			if (course.warmup_s > 0) {
+				const [x, w] = clip(u, 0, course.warmup_s);
+				c.fillStyle = color("warmup");
+				if (w > 0) c.fillRect(x, b.top, w, b.height);
+			}
+			for (const f of course.bands) {
+				const [x, w] = clip(u, f.from_s, f.to_s);
+				if (w <= 0 || x > b.left + b.width) continue;
+				c.fillStyle = color("band");
+				c.fillRect(x, b.top, w, b.height);
+				c.strokeStyle = color("band-edge");
+				c.lineWidth = devicePixelRatio;
+				c.beginPath();
+				if (f.from_s >= u.scales.x.min) { c.moveTo(x, b.top); c.lineTo(x, b.top + b.height); }
+				c.stroke();
+				if (f.back_s === null || f.back_s > u.scales.x.max || f.back_s < u.scales.x.min) continue;
+				const back = u.valToPos(f.back_s, "x", true);
+				c.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+				c.beginPath(); c.moveTo(back, b.top); c.lineTo(back, b.top + b.height); c.stroke();
+				c.setLineDash([]);
+			}
+			c.restore();
+		};
+		const labels = (u) => {
+			const c = u.ctx, b = u.bbox, px = devicePixelRatio, right = b.left + b.width, course = ref.course;
+			c.save();
+			c.font = `${11 * px}px ${color("sans")}`;
+			c.textBaseline = "bottom";
+			c.textAlign = "left";
+			const y = b.top - 3 * px;
+			let free = b.left;
+			const all = course.bands.filter((f) => f.from_s <= u.scales.x.max && f.to_s >= u.scales.x.min);
+			const place = (text, x, until) => {
+				const w = c.measureText(text).width;
+				if (x < free || x + w > until) return false;
+				c.fillText(text, x, y);
+				free = x + w + 8 * px;
+				return true;
+			};
+			c.fillStyle = color("soft");
+			const first = all.length > 0 ? u.valToPos(all[0].from_s, "x", true) : right;
+			if (named && course.warmup_s > u.scales.x.min) place("warm-up", b.left, first);
+			c.fillStyle = color("red");
+			all.forEach((f, i) => {
+				const x = Math.max(u.valToPos(f.from_s, "x", true), b.left);
+				const until = i + 1 < all.length ? u.valToPos(all[i + 1].from_s, "x", true) - 6 * px : right + 8 * px;
+				// Of a name that does not fit, as much as fits; at least the number.
+				for (let n = named ? f.label.length : 0; n >= 0; n = n > 0 && n < 6 ? 0 : n - 1) {
+					const name = n === 0 ? "" : " " + f.label.slice(0, n).trimEnd() + (n < f.label.length ? "…" : "");
+					if (place(f.number + name, x, until)) return;
+				}
+			});
+			c.restore();
+		};
+		return { drawClear: [behind], draw: [labels] };
+	}
+
+	// alone finds the points without a neighbour, which a line alone would not show.
+	function alone(u, i, show) {
+		const column = u.data[i], found = [];
+		if (show) return null;
+		for (let k = 0; k < column.length; k++) {
+			if (column[k] !== null && (column[k - 1] ?? null) === null && (column[k + 1] ?? null) === null) found.push(k);
+		}
+		return found.length > 0 ? found : null;
+	}
+	function line(label, stroke, write, bucket, more) {
+		return Object.assign({
+			label, stroke: color(stroke), width: 1.5, value: value(write, bucket), spanGaps: false,
+			points: { size: 5, fill: color(stroke), stroke: color(stroke), show: (u, i, from, to) => to - from < 30, filter: alone },
+		}, more);
+	}
+
+	const font = () => `${12}px ${color("sans")}`;
+	function axis(more) {
+		return Object.assign({
+			stroke: color("soft"), font: font(), gap: 6,
+			grid: { stroke: color("faint"), width: 1 }, ticks: { show: false }, border: { show: false },
+		}, more);
+	}
+	function timeAxis() {
+		return axis({
+			incrs: steps, space: 70, size: 30, values: (u, ticks) => ticks.map(clock),
+			grid: { show: false }, ticks: { show: true, stroke: color("grey"), width: 1, size: 4 }, border: { show: true, stroke: color("grey"), width: 1 },
+		});
+	}
+
+	function scaleAxis(log, write) {
+		const y = axis({ size: 62, values: (u, ticks) => ticks.map(write) });
+		return log ? Object.assign(y, { splits: (u) => decimals(u.scales.y.min, u.scales.y.max), filter: (u, ticks) => ticks }) : y;
+	}
+
+	// overTime is a chart with the time of the run below it.
+	function overTime(course, o) {
+		// A live chart is given a new course and keeps its options.
+		const ref = { course }, at = course.at_s, bucket = course.bucket_s;
+		const range = (u, min, max) => {
+			const { at_s, end_s } = ref.course, last = at_s[at_s.length - 1];
+			return min <= at_s[0] && max >= last ? [0, Math.max(end_s, last)] : [min, max];
+		};
+		return {
+			ref, shape: JSON.stringify([bucket, o.lines.map((l) => l.label)]), name: o.name, title: o.title, height: o.height || 220, data: [at, ...o.lines.map((l) => l.column)], until: course.end_s,
+			describe: o.describe,
+			options: () => ({
+				padding: [(o.named || course.bands.length > 0 ? 20 : 8), 26, 0, 0],
+				scales: {
+					x: { time: false, range },
+					y: o.log ? { distr: 3, log: 10, range: decades } : { range: fromZero },
+				},
+				axes: [timeAxis(), scaleAxis(o.log, digits)],
+				series: [
+					{ label: "", value: (u, v, i, n) => n === null || n === undefined ? "" : span(v, bucket) },
+					...o.lines.map((l) => line(l.label, l.color, l.write || digits, bucket, l.more && l.more())),
+				],
+				hooks: bands(ref, o.named),
+				cursor: { sync: { key: "course", scales: ["x", null] }, y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: true } },
+			}),
+		};
+	}
+	function span(v, bucket) {
+		if (bucket === 1) return "second " + group(Math.floor(v));
+		const from = Math.floor(v / bucket) * bucket;
+		return `seconds ${group(from)} to ${group(from + bucket - 1)}`;
+	}
+
+	// course lists the charts over time that there is something to draw for.
+	function ofCourse(course) {
+		const c = course.columns, charts = [];
+		const counts = [{ label: "committed", column: c.committed, color: "blue", write: group, more: () => ({ fill: color("fill") }) }];
+		if (some(c.rejected)) counts.push({ label: "rejected", column: c.rejected, color: "green", write: group, more: () => ({ dash: [6, 3] }) });
+		if (some(c.aborted)) counts.push({ label: "aborted", column: c.aborted, color: "purple", write: group, more: () => ({ dash: [2, 2] }) });
+		if (some(c.unknown)) counts.push({ label: "in doubt", column: c.unknown, color: "red", write: group });
+		if (course.target > 0) counts.push({ label: "asked for", column: course.at_s.map(() => course.target), color: "grey", write: group, more: () => ({ width: 1, dash: [8, 4], points: { show: false } }) });
+		charts.push(overTime(course, { name: "throughput", title: "Throughput, transactions per second", named: true, lines: counts, describe: "Transactions per second over the time of the run" }));
+		charts.push(overTime(course, {
+			name: "latency", title: "Latency of committed transactions, ms", log: true, named: true, height: 250, describe: "Latency over the time of the run on a logarithmic scale",
+			lines: [
+				{ label: "max", column: c.max_ms, color: "grey", more: () => ({ width: 1, dash: course.at_s.length > 600 ? undefined : [2, 2] }) },
+				{ label: "99 %", column: c.p99_ms, color: "red" },
+				{ label: "50 %", column: c.p50_ms, color: "blue", more: () => ({ width: 2 }) },
+			],
+		}));
+		if (course.open && some(c.waiting)) charts.push(overTime(course, {
+			name: "queue", title: "Late work: transactions due and not sent", height: 150, describe: "The queue of late work over the time of the run",
+			lines: [{ label: "waiting", column: c.waiting, color: "purple", write: group, more: () => ({ fill: color("warmup") }) }],
+		}));
+		const pair = (name, title, one, two) => {
+			const lines = [];
+			if (known(two)) lines.push({ label: "servers", column: two, color: "red" });
+			if (known(one)) lines.push({ label: "client", column: one, color: "blue", more: () => ({ dash: [6, 3] }) });
+			if (lines.length > 0) charts.push(overTime(course, { name, title, lines, height: 150, describe: title + " over the time of the run" }));
+		};
+		pair("processors", "Processors kept busy", c.client_cpu, c.servers_cpu);
+		pair("memory", "Memory, MB", c.client_rss_mb, c.servers_rss_mb);
+		return charts;
+	}
+
+	// ofHistogram is the distribution of latency: steps over bins that are equally
+	// wide on the log scale, as shares of all transactions.
+	function ofHistogram(h, show) {
+		const edges = h.edges_ms;
+		const share = (counts) => {
+			const all = counts.reduce((a, b) => a + b, 0);
+			const out = counts.map((n) => all > 0 ? 100 * n / all : 0);
+			out.push(out[out.length - 1]);
+			return show.log ? out.map((x) => x > 0 ? x : null) : out;
+		};
+		const columns = [{ label: "since due", column: share(h.due), color: "blue", fill: true }];
+		if (show.sent && h.sent.length > 0) columns.push({ label: "since sent", column: share(h.sent), color: "red" });
+		const percent = (x) => digits(x) + " %";
+		return {
+			name: "histogram", title: "Distribution of latency, % of committed transactions", height: 260,
+			data: [edges, ...columns.map((c) => c.column)], describe: "Histogram of latency on a logarithmic scale",
+			shape: JSON.stringify([show, edges.length, h.marks]),
+			options: () => ({
+				padding: [46, 26, 0, 0],
+				scales: {
+					x: { time: false, distr: 3, log: 10, range: (u, min, max) => [Math.min(min, edges[0]), Math.max(max, edges[edges.length - 1])] },
+					y: show.log ? { distr: 3, log: 10, range: decades } : { range: fromZero },
+				},
+				axes: [
+					Object.assign(timeAxis(), { incrs: undefined, space: 30, splits: () => decimals(edges[0], edges[edges.length - 1]), filter: (u, s) => s, values: (u, ticks) => ticks.map(ofTime) }),
+					scaleAxis(show.log, percent),
+				],
+				series: [
+					{ label: "", value: (u, v, i, n) => n === null || n === undefined || n + 1 >= edges.length ? "" : `${ofTime(edges[n])} to ${ofTime(edges[n + 1])}` },
+					...columns.map((c) => ({
+						label: c.label, stroke: color(c.color), width: 1.5, fill: c.fill ? color("fill") : undefined,
+						dash: c.fill ? undefined : [6, 3], paths: uPlot.paths.stepped({ align: 1 }), points: { show: false },
+						value: (u, v, i, n) => n === null || n === undefined ? "" : v === null ? "none" : percent(v),
+					})),
+				],
+				hooks: { draw: [(u) => marks(u, h.marks)] },
+				cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
+			}),
+		};
+	}
+	const ofTime = (ms) => ms >= 1000 ? digits(ms / 1000) + " s" : ms < 1 ? digits(ms * 1000) + " µs" : digits(ms) + " ms";
+	// decimals are the round places of a log scale between two numbers.
+	function decimals(low, high) {
+		const few = Math.log10(high / low) < 2, out = [];
+		for (let p = Math.floor(Math.log10(low)); p <= Math.ceil(Math.log10(high)); p++) {
+			for (const m of few ? [1, 2, 5] : [1]) {
+				const x = Number((m * 10 ** p).toPrecision(3));
+				if (x >= low * 0.999 && x <= high * 1.001) out.push(x);
+			}
+		}
+		return out;
+	}
+	function marks(u, list) {
+		const c = u.ctx, b = u.bbox, px = devicePixelRatio, ends = [-Infinity, -Infinity, -Infinity];
+		c.save();
+		c.font = `${11 * px}px ${color("sans")}`;
+		c.fillStyle = c.strokeStyle = color("soft");
+		c.lineWidth = px;
+		c.textAlign = "center";
+		c.textBaseline = "bottom";
+		for (const m of list) {
+			if (m.at_ms === null || m.at_ms < u.scales.x.min || m.at_ms > u.scales.x.max * 1.0001) continue;
+			const x = u.valToPos(m.at_ms, "x", true), w = c.measureText(m.name).width / 2;
+			const at = Math.min(Math.max(x, b.left + w), b.left + b.width + 14 * px - w);
+			let row = 0; // of three rows, so that neighbours do not cover each other
+			while (row < 3 && at - w < ends[row] + 6 * px) row++;
+			if (row < 3) {
+				ends[row] = at + w;
+				c.fillText(m.name, at, b.top - (4 + 13 * row) * px);
+			}
+			c.setLineDash([2 * px, 3 * px]);
+			c.beginPath(); c.moveTo(x, b.top - (row === 3 ? 0 : 3 + 13 * row) * px); c.lineTo(x, b.top + b.height); c.stroke();
+			c.setLineDash([]);
+		}
+		c.restore();
+	}
+
+	// draw puts one chart into its place, or renews its data where its shape is the
+	// same, so that a zoom and the cursor stay.
+	function draw(spec, place) {
+		const old = live.get(spec.name);
+		if (old && old.place === place && old.spec.shape === spec.shape && !spec.fresh) {
+			const x = old.plot.scales.x, zoomed = spec.ref && (x.min > 0 || x.max < old.spec.until);
+			if (spec.ref) old.spec.ref.course = spec.ref.course;
+			old.spec.data = spec.data;
+			old.spec.until = spec.until;
+			old.plot.setData(spec.data, !zoomed);
+			if (zoomed) old.plot.redraw();
+			return;
+		}
+		if (old) old.plot.destroy();
+		const plotAt = place.querySelector(".plot"), legendAt = place.querySelector(".legend");
+		legendAt.replaceChildren();
+		const width = Math.max(plotAt.clientWidth, 200);
+		const options = Object.assign(spec.options(), {
+			width, height: spec.height,
+			legend: { live: true, mount: (u, el) => legendAt.append(el), markers: { width: 2, stroke: (u, i) => u.series[i].stroke(u, i), dash: (u, i) => u.series[i].dash ? "dashed" : "solid" } },
+		});
+		spec.fresh = false;
+		live.set(spec.name, { plot: new uPlot(options, spec.data, plotAt), spec, place });
+	}
+
+	function drop(keep) {
+		for (const [name, c] of live) {
+			if (keep.includes(name)) continue;
+			c.plot.destroy();
+			live.delete(name);
+		}
+	}
+	function resize() {
+		for (const c of live.values()) {
+			const width = c.place.querySelector(".plot").clientWidth;
+			if (width > 0 && width !== c.plot.width) c.plot.setSize({ width, height: c.spec.height });
+		}
+	}
+	// renew draws all again: the colours have changed, or the paper.
+	function renew() {
+		for (const c of [...live.values()]) draw(Object.assign({}, c.spec, { fresh: true }), c.place);
+	}
+
+	window.stroppy.charts = { ofCourse, ofHistogram, draw, drop, resize, renew, known };
+})();

@@ -1,0 +1,283 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"stroppy/internal/stats"
+)
+
+// compareConfidence is that of the intervals of a comparison.
+const compareConfidence = 0.95
+
+// seriesFile is where a run keeps its series.
+const seriesFile = "series.csv"
+
+// Side is one side of a comparison: a run, or repeated runs of one scenario.
+type Side struct {
+	Name string // for people
+	Runs []Recorded
+}
+
+// Recorded is a run as a comparison needs it.
+type Recorded struct {
+	Dir    string
+	Result *Result
+	Series []stats.Second
+}
+
+// ReadRecorded reads a run's result and its series.
+func ReadRecorded(dir string) (Recorded, error) {
+	r := Recorded{Dir: dir}
+	var err error
+	if r.Result, err = Read(dir); err != nil {
+		return r, err
+	}
+	file, err := os.Open(filepath.Join(dir, seriesFile))
+	if err != nil {
+		return r, fmt.Errorf("read the series of the run in %s: %w", dir, err)
+	}
+	defer file.Close()
+	r.Series, err = ReadSeries(file)
+	return r, err
+}
+
+// CompareError says why runs cannot be compared.
+type CompareError struct{ Reason string }
+
+func (e *CompareError) Error() string { return "compare the runs: " + e.Reason }
+
+// Compare writes sides beside each other: first what they differ in, then their
+// figures, then each side's ratio to the first with its interval. Runs of
+// different workloads, or that drove nothing, are a *CompareError.
+func Compare(w io.Writer, sides []Side) error {
+	if err := sameKind(sides); err != nil {
+		return err
+	}
+	for i, s := range sides {
+		fmt.Fprintf(w, "%s  %s\n", letter(i), describe(&s))
+	}
+	if lines := differences(sides); len(lines) > 0 {
+		fmt.Fprintf(w, "\nNot the same on all sides, so read the ratios with that in mind:\n")
+		for _, l := range lines {
+			fmt.Fprintf(w, "  %s\n", l)
+		}
+	}
+	fmt.Fprintln(w)
+	if err := figuresTable(w, sides); err != nil {
+		return err
+	}
+	for i := 1; i < len(sides); i++ {
+		c := stats.Compare(samples(&sides[0]), samples(&sides[i]), compareConfidence)
+		fmt.Fprintf(w, "\n%s against %s, 95 %% intervals:\n", letter(i), letter(0))
+		tell(w, "throughput", c.TPS)
+		for _, name := range percentiles {
+			if ratio, ok := c.Latency[name]; ok {
+				tell(w, "latency "+name, ratio)
+			}
+		}
+	}
+	return nil
+}
+
+// letter names a side: A, B … and its number beyond Z.
+func letter(i int) string {
+	if i < 26 {
+		return string(rune('A' + i))
+	}
+	return fmt.Sprint(i + 1)
+}
+
+func sameKind(sides []Side) error {
+	if len(sides) < 2 {
+		return &CompareError{"there is one only: name two or more"}
+	}
+	first := sides[0].Runs[0]
+	for _, s := range sides {
+		for _, r := range s.Runs {
+			switch {
+			case r.Result.Workload != first.Result.Workload:
+				return &CompareError{fmt.Sprintf("%s ran %s and %s ran %s, whose figures mean different things",
+					first.Dir, first.Result.Workload, r.Dir, r.Result.Workload)}
+			case r.Result.Drive == nil:
+				return &CompareError{fmt.Sprintf("%s drove nothing: it has no figures", r.Dir)}
+			}
+		}
+	}
+	return nil
+}
+
+func describe(s *Side) string {
+	r := s.Runs[0].Result
+	text := fmt.Sprintf("%s: %s on %s %s", clean(s.Name), clean(r.Workload), clean(r.Database), clean(r.DatabaseVersion))
+	var verdicts []string
+	for _, run := range s.Runs {
+		verdicts = append(verdicts, run.Result.Verdict)
+	}
+	if len(s.Runs) > 1 {
+		text += fmt.Sprintf(", %d runs", len(s.Runs))
+	}
+	slices.Sort(verdicts)
+	return strings.TrimSpace(text) + ": " + strings.Join(slices.Compact(verdicts), " and ")
+}
+
+// differences are the things that sides should have in common to be compared.
+func differences(sides []Side) []string {
+	var lines []string
+	for _, d := range []struct {
+		name string
+		of   func(*Result) string
+	}{
+		{"verdict", func(r *Result) string { return r.Verdict }},
+		{"accounts", func(r *Result) string {
+			if r.Load == nil {
+				return NotKnown
+			}
+			return group(r.Load.Accounts)
+		}},
+		{"clients", func(r *Result) string { return fmt.Sprint(r.Drive.Clients) }},
+		{"rate", func(r *Result) string { return orClosed(r.Drive) }},
+		{"held against", func(r *Result) string {
+			if r.Claim == nil {
+				return NotKnown
+			}
+			return r.Claim.Expect
+		}},
+		{"mix", func(r *Result) string { return mix(r) }},
+		{"faults", func(r *Result) string { return fmt.Sprint(len(r.Faults)) }},
+	} {
+		var values []string
+		for i := range sides {
+			var of []string
+			for _, run := range sides[i].Runs {
+				of = append(of, d.of(run.Result))
+			}
+			slices.Sort(of)
+			values = append(values, strings.Join(slices.Compact(of), " and "))
+		}
+		if len(slices.Compact(slices.Clone(values))) > 1 {
+			lines = append(lines, d.name+": "+strings.Join(values, " | "))
+		}
+	}
+	return lines
+}
+
+func orClosed(d *Drive) string {
+	switch {
+	case d.RatePlan != "":
+		return d.RatePlan
+	case d.Rate > 0:
+		return fmt.Sprintf("%g", d.Rate)
+	}
+	return "as fast as it goes"
+}
+
+// mix is what the transactions were, as far as the scenario says.
+func mix(r *Result) string {
+	var parts []string
+	for _, s := range r.Scenario {
+		if strings.HasSuffix(s.Name, "-share") || s.Name == "zipfian" || s.Name == "update" || s.Name == "mode" {
+			parts = append(parts, s.Name+" "+s.Value)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// percentiles are the latencies that are compared, by their names in a Sample.
+var percentiles = []string{"mean", "p50", "p99", "p999", "max"}
+
+func samples(s *Side) []stats.Sample {
+	var list []stats.Sample
+	for _, r := range s.Runs {
+		d := r.Result.Drive
+		from := int(math.Ceil(d.WarmupSeconds))
+		to := int(math.Floor(d.WarmupSeconds + d.Seconds))
+		sample := stats.Sample{TPS: stats.Throughput(r.Series, from, to, nil), Latency: map[string]float64{}}
+		if l := d.Latency; l != nil {
+			sample.Latency = map[string]float64{"mean": l.Mean, "p50": l.P50, "p99": l.P99, "p999": l.P999, "max": l.Max}
+		}
+		list = append(list, sample)
+	}
+	return list
+}
+
+// figuresTable writes each side's figures, the means of its runs.
+func figuresTable(w io.Writer, sides []Side) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	head := "\t"
+	for i := range sides {
+		head += letter(i) + "\t"
+	}
+	fmt.Fprintln(t, head)
+	for _, f := range []struct {
+		name string
+		of   func(*Drive) *float64
+	}{
+		{"TPS mean", func(d *Drive) *float64 { return throughputOf(d, func(t *Throughput) *float64 { return t.Mean }) }},
+		{"TPS median", func(d *Drive) *float64 { return throughputOf(d, func(t *Throughput) *float64 { return t.Median }) }},
+		{"TPS best second", func(d *Drive) *float64 { return throughputOf(d, func(t *Throughput) *float64 { return t.Max }) }},
+		{"latency mean ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.Mean }) }},
+		{"latency p50 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P50 }) }},
+		{"latency p99 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P99 }) }},
+		{"latency p99.9 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P999 }) }},
+		{"latency max ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.Max }) }},
+	} {
+		line := f.name + "\t"
+		for i := range sides {
+			line += meanOf(&sides[i], f.of) + "\t"
+		}
+		fmt.Fprintln(t, line)
+	}
+	return t.Flush()
+}
+
+func throughputOf(d *Drive, of func(*Throughput) *float64) *float64 {
+	if d.TPS == nil {
+		return nil
+	}
+	return of(d.TPS)
+}
+
+func latencyOf(d *Drive, of func(*Latency) float64) *float64 {
+	if d.Latency == nil {
+		return nil
+	}
+	v := of(d.Latency)
+	return &v
+}
+
+// meanOf is the mean over the runs of a side; it is not known unless it is known
+// of each.
+func meanOf(s *Side, of func(*Drive) *float64) string {
+	sum := 0.0
+	for _, r := range s.Runs {
+		v := of(r.Result.Drive)
+		if v == nil {
+			return NotKnown
+		}
+		sum += *v
+	}
+	mean := sum / float64(len(s.Runs))
+	if mean >= 1000 {
+		return group(uint64(math.Round(mean)))
+	}
+	return fmt.Sprintf("%.3f", mean)
+}
+
+// tell writes one ratio.
+func tell(w io.Writer, name string, r stats.Ratio) {
+	switch {
+	case r.Ratio.Known():
+		fmt.Fprintf(w, "  %-14s %.3f (%.3f..%.3f)  %s\n", name, r.Ratio.Value, r.Ratio.Low, r.Ratio.High, r.Difference)
+	case r.Ratio.Value > 0:
+		fmt.Fprintf(w, "  %-14s %.3f, %s\n", name, r.Ratio.Value, r.Detail)
+	default:
+		fmt.Fprintf(w, "  %-14s %s\n", name, r.Detail)
+	}
+}

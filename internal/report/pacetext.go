@@ -1,0 +1,83 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// behindShare is how much of a second's arrivals may be left when a drive ends
+// before the database counts as slower than the rate: a pause of so long happens
+// to any.
+const behindShare = 0.1
+
+// loopText tells how the drive was paced.
+func (d *Drive) loopText() string {
+	var text string
+	switch {
+	case d.Rate <= 0 && d.RatePlan == "":
+		if d.ThinkSeconds <= 0 {
+			return "closed loop"
+		}
+		text = "closed loop, " + seconds(d.ThinkSeconds) + " between two transactions of a client"
+		if d.Arrival == "poisson" {
+			text += " in the mean"
+		}
+		return text
+	case strings.Contains(d.RatePlan, " for "):
+		text = "open loop at " + clean(d.RatePlan) + " per second"
+	default:
+		text = "open loop at " + rate(d.Rate) + "/s"
+	}
+	if d.Arrival == "poisson" {
+		text += ", Poisson arrivals"
+	}
+	return text
+}
+
+// backlogText says what the backlog means. c, which may be nil, says whether the
+// client itself was too slow.
+func (d *Drive) backlogText(c *Client) string {
+	behind := float64(d.Backlog) > max(behindShare*d.Rate, float64(d.Clients))
+	if !behind && d.Shed == 0 {
+		return "due, but not started when the drive ended"
+	}
+	asked := rate(d.Rate) + "/s"
+	if strings.Contains(d.RatePlan, " for ") {
+		asked = clean(d.RatePlan)
+	}
+	who := "The database"
+	if c != nil && c.Bottleneck != "" {
+		who = "This client"
+	}
+	text := fmt.Sprintf("%s could not follow the rate of %s: %s due and not started when the drive ended", who, asked, wereCount(d.Backlog))
+	if d.MaxBacklog > d.Backlog {
+		text += fmt.Sprintf(", up to %s waited at once", group(d.MaxBacklog))
+	}
+	if d.Shed > 0 {
+		text += fmt.Sprintf(", and %s never sent because the queue was full", wereCount(d.Shed))
+	}
+	return text + "."
+}
+
+func wereCount(n uint64) string {
+	if n == 1 {
+		return "1 was"
+	}
+	return group(n) + " were"
+}
+
+// pacingText tells how precisely transactions were sent when they were due.
+func (d *Drive) pacingText() string {
+	if d.Pacing == nil {
+		return ""
+	}
+	return fmt.Sprintf("the tool's own delay from due to sent: p50 %s ms, p99 %s ms, max %s ms", ms(d.Pacing.P50), ms(d.Pacing.P99), ms(d.Pacing.Max))
+}
+
+// clippedText warns of times that the percentiles do not have as they are.
+func (d *Drive) clippedText() string {
+	if d.Clipped == 0 {
+		return ""
+	}
+	return wereCount(d.Clipped) + " longer than an hour, which the percentiles take for an hour; mean and max have the true time"
+}

@@ -1,0 +1,386 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"stroppy/internal/stats"
+)
+
+// evil is text that would end a script, a comment or an attribute.
+const evil = `</script><script>document.title="broken out"</script><!-- "'><img src=x onerror=alert(1)>` + "\u2028"
+
+// synthetic is a series as a run of so many seconds leaves it, with a slow wave,
+// noise, and nothing for outage seconds from at.
+func synthetic(n, tps, at, outage int) []stats.Second {
+	random := rand.New(rand.NewPCG(1, 2))
+	series := make([]stats.Second, n)
+	for i := range series {
+		s := &series[i]
+		s.Second = i
+		if i >= at && i < at+outage {
+			s.Unknown, s.Aborted = 3, 11
+			s.Waiting = uint64((i - at + 1) * tps)
+			continue
+		}
+		wave := 1 + 0.05*math.Sin(float64(i)/200) + 0.02*random.NormFloat64()
+		s.Committed = uint64(float64(tps) * max(wave, 0))
+		s.Rejected = uint64(random.IntN(tps/50 + 1))
+		s.P50 = time.Duration(900+random.IntN(200)) * time.Microsecond
+		s.P99 = time.Duration(7000+random.IntN(5000)) * time.Microsecond
+		s.Max = s.P99 * time.Duration(2+random.IntN(9))
+	}
+	return series
+}
+
+// resourcesOf are what client and servers might have cost.
+func resourcesOf(n int) []Resource {
+	random := rand.New(rand.NewPCG(3, 4))
+	rows := make([]Resource, n)
+	for i := range rows {
+		rows[i] = Resource{
+			Second: i, ClientCPU: number(0.4 + 0.05*random.Float64()), ClientRSS: number(int64(80_000_000 + 1000*i)),
+			ServersCPU: number(1.2 + 0.3*random.Float64()), ServersRSS: number(int64(400_000_000 + 20_000*i)),
+		}
+	}
+	return rows
+}
+
+// distribution is a log-normal histogram in buckets of two digits.
+func distribution(medianUS, tail float64, n int) *Histogram {
+	random := rand.New(rand.NewPCG(5, 6))
+	counts := map[float64]float64{}
+	for range n {
+		x := medianUS * math.Exp(0.45*random.NormFloat64())
+		if random.Float64() < 0.02 {
+			x *= 1 + tail*random.Float64()
+		}
+		width := max(0.512, math.Pow(2, math.Floor(math.Log2(x))-7))
+		counts[(math.Floor(x/width)+1)*width]++
+	}
+	h := &Histogram{}
+	for upper, count := range counts {
+		h.Buckets = append(h.Buckets, [2]float64{upper, count})
+	}
+	return h
+}
+
+// long is a run of so many seconds with everything known.
+func long(n, tps int) Input {
+	r := cases()["valid"]
+	d := r.Drive
+	d.Seconds, d.WarmupSeconds, d.Rate, d.RatePlan, d.Arrival = float64(n)-60, 60, float64(tps), "", "poisson"
+	d.Committed = uint64(n) * uint64(tps)
+	d.Interval = &Interval{Low: float64(tps) * 0.99, High: float64(tps) * 1.01, Confidence: 0.95, Effective: float64(n) / 9}
+	d.Steady = &Steady{Status: "steady", From: 72}
+	d.Histogram, d.ServiceTimes = distribution(1100, 40, 50_000), distribution(800, 30, 50_000)
+	d.Pacing = &Latency{0.02, 0.015, 0.03, 0.04, 0.09, 0.3, 1.2}
+	d.Outcomes = map[string]*Latency{"committed": d.Latency, "retried": {9.1, 8.2, 12, 15, 31, 60, 210}, "rejected": d.Service, "unknown": nil}
+	r.FootprintPerTransfer = number(178.4)
+	r.Servers = []Server{{"n0", number(812.4), number(int64(410_000_000))}, {"n1", nil, nil}}
+	r.Scenario = []Setting{{"workload", "bank"}, {"cluster", "postgres:2?fsync=off"}}
+	return Input{Result: r, Seconds: synthetic(n, tps, -1, 0), Resources: resourcesOf(n)}
+}
+
+// pages are the runs that the page is tested with. Tests share them.
+var pages = sync.OnceValue(func() map[string]Input {
+	second := cases()["valid"]
+	second.Drive.Seconds, second.Drive.Committed = 1.0004, 9000
+	invalid := cases()["invalid"]
+	invalid.Faults, invalid.Degradation = cases()["hurt"].Faults, &Degradation{FirstTPS: 12345.6, LastTPS: 9000}
+	invalid.Drive.Seconds, invalid.Drive.Backlog, invalid.Drive.Shed, invalid.Drive.Rate = 90.4, 777, 12, 1500
+	invalid.Drive.MaxBacklog = 30_000
+	invalid.Drive.Steady = &Steady{Status: "unsteady", Detail: "the throughput never came to rest: it was 31 % lower in the second half than in the first"}
+	invalid.Drive.Histogram = distribution(1100, 400, 20_000)
+	invalid.Client.Bottleneck = "it kept 1.97 of its 2 processors busy"
+	hostile := cases()["invalid"]
+	hostile.Reason, hostile.Workload, hostile.DatabaseURL, hostile.Command = evil, evil, "postgres://"+evil, evil
+	hostile.Drive.Errors[0].Example, hostile.Checks[0].Detail = evil, evil
+	hostile.Checks[0].Witness = []string{evil}
+	hostile.Settings = append(hostile.Settings, Setting{evil, evil})
+	hostile.Faults = []Fault{{Number: 1, Fault: evil, Target: evil, AtSeconds: 1, HealedSeconds: number(2.0), OutageSeconds: number(1.0)}}
+	return map[string]Input{
+		"empty":   {Result: cases()["empty"]},
+		"nothing": {Result: cases()["nothing"]},
+		"second":  {Result: second, Seconds: synthetic(1, 9000, -1, 0), Resources: resourcesOf(1)},
+		"hour":    long(3600, 10_000),
+		"day":     long(86_400, 5_000),
+		"invalid": {Result: invalid, Seconds: synthetic(91, 1500, 30, 13)},
+		"hostile": {Result: hostile, Seconds: synthetic(5, 10, 1, 1)},
+	}
+})
+
+func render(t *testing.T, in Input) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Page(&out, in); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestPageData holds the page's JSON, whose shape a live page depends on.
+func TestPageData(t *testing.T) {
+	for _, name := range []string{"empty", "nothing", "second", "invalid"} {
+		got, err := json.MarshalIndent(NewPageData(pages()[name]), "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join("testdata", name+".page.json")
+		if *update {
+			if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(append(got, '\n'), want) {
+			t.Errorf("%s is not as %s: run go test ./internal/report -update and look at the difference", name, file)
+		}
+		var parts map[string]json.RawMessage
+		if err := json.Unmarshal(got, &parts); err != nil {
+			t.Fatal(err)
+		}
+		for key, value := range parts { // what a script goes through is a list, be it empty
+			if string(value) == "null" && key != "course" && key != "histogram" {
+				t.Errorf("%s: %s is null", name, key)
+			}
+		}
+	}
+}
+
+// TestPageIsWellFormed parses every page: nothing that a database or a person
+// wrote becomes markup, and the data that a script reads is that which was put in.
+func TestPageIsWellFormed(t *testing.T) {
+	for name, in := range pages() {
+		text := render(t, in)
+		root, err := html.Parse(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := map[string]int{}
+		var data, policy string
+		for node := range root.Descendants() {
+			if node.Type == html.CommentNode {
+				t.Errorf("%s: a comment: %.80s", name, node.Data)
+			}
+			if node.Type != html.ElementNode {
+				continue
+			}
+			count[node.Data]++
+			for _, a := range node.Attr {
+				switch {
+				case a.Key == "id" && a.Val == "data":
+					data = node.FirstChild.Data
+				case a.Key == "content" && strings.Contains(a.Val, "default-src"):
+					policy = a.Val
+				case a.Key == "src", strings.HasPrefix(a.Key, "on"), a.Key == "href" && !strings.HasPrefix(a.Val, "#"), a.Key == "style":
+					t.Errorf("%s: <%s %s=%q>", name, node.Data, a.Key, a.Val)
+				}
+			}
+		}
+		if count["script"] != 1+len(scripts) || count["style"] != 1 || count["img"] != 0 || count["link"] != 0 || count["title"] != 1 {
+			t.Errorf("%s: the elements are %v", name, count)
+		}
+		if want := json.RawMessage(encode(t, in)); data != string(want) {
+			t.Errorf("%s: the data in the page is not that which was put in", name)
+		}
+		if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") || strings.Contains(policy, "connect-src") {
+			t.Errorf("%s: the policy is %s", name, policy)
+		}
+	}
+}
+
+func encode(t *testing.T, in Input) []byte {
+	t.Helper()
+	data, err := json.Marshal(NewPageData(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestPageSizes holds that the page of an hour at 10,000 a second, and of a day,
+// is small enough to be sent around.
+func TestPageSizes(t *testing.T) {
+	for _, name := range []string{"hour", "day"} {
+		if size := len(render(t, pages()[name])); size > 3<<20 {
+			t.Errorf("%s: %d bytes", name, size)
+		} else {
+			t.Logf("%s: %d bytes", name, size)
+		}
+	}
+}
+
+// TestPageIsAFunction holds that the same run gives the same bytes.
+func TestPageIsAFunction(t *testing.T) {
+	if !bytes.Equal(render(t, pages()["invalid"]), render(t, pages()["invalid"])) {
+		t.Error("two pages of one run differ")
+	}
+}
+
+// TestLivePage holds that only a live page may use the network, and that it
+// decides nothing.
+func TestLivePage(t *testing.T) {
+	in := pages()["hour"]
+	in.Live = true
+	if text := render(t, in); !bytes.Contains(text, []byte("connect-src 'self'")) {
+		t.Error("a live page may not ask for its data")
+	}
+	if d := NewPageData(in); d.Verdict != "running" || !d.Live {
+		t.Errorf("a live page says %s", d.Verdict)
+	}
+}
+
+// TestUnknownIsNotZero holds that what is not known is said to be so.
+func TestUnknownIsNotZero(t *testing.T) {
+	d := NewPageData(pages()["nothing"])
+	if f := d.Figures[0]; f.Value != NotKnown || strings.Contains(strings.Join(f.Below, " "), " 0") {
+		t.Errorf("throughput: %+v", f)
+	}
+	for _, table := range d.Study {
+		row := strings.Join(table.Rows[0].Cells, "|")
+		if !strings.Contains(row, NotKnown) {
+			t.Errorf("%s: %s", table.Title, row)
+		}
+	}
+	if d.Course != nil || d.Histogram != nil {
+		t.Error("charts of nothing")
+	}
+}
+
+// TestDecimationKeepsExtremes holds that a long run's highest and lowest seconds
+// are drawn, in order, and that every bucket has its own.
+func TestDecimationKeepsExtremes(t *testing.T) {
+	in := pages()["day"]
+	c := NewPageData(in).Course
+	if len(c.At) > 2*mostBuckets || c.Bucket < 2 || !strings.Contains(c.Note, "lowest and the highest") {
+		t.Fatalf("%d points of %d s: %s", len(c.At), c.Bucket, c.Note)
+	}
+	for b := range len(c.At) / 2 {
+		low, high := uint64(math.MaxUint64), uint64(0)
+		for _, s := range in.Seconds[b*c.Bucket : min((b+1)*c.Bucket, len(in.Seconds))] {
+			low, high = min(low, s.Committed), max(high, s.Committed)
+		}
+		x, y := uint64(c.Columns.Committed[2*b]), uint64(c.Columns.Committed[2*b+1])
+		if min(x, y) != low || max(x, y) != high {
+			t.Fatalf("bucket %d has %d and %d, want %d and %d", b, x, y, low, high)
+		}
+	}
+	for i := 1; i < len(c.At); i++ {
+		if c.At[i] <= c.At[i-1] {
+			t.Fatalf("point %d is at %v after %v", i, c.At[i], c.At[i-1])
+		}
+	}
+}
+
+// TestPartialSecond holds that a second that the drive did not fill is not drawn
+// as a fall.
+func TestPartialSecond(t *testing.T) {
+	r := cases()["valid"]
+	r.Drive.Seconds = 10.01
+	series := synthetic(11, 1000, -1, 0)
+	series[10].Committed = 9
+	c := NewPageData(Input{Result: r, Seconds: series}).Course
+	if !math.IsNaN(float64(c.Columns.Committed[10])) || math.IsNaN(float64(c.Columns.Committed[9])) || c.Note == "" || math.IsNaN(float64(c.Columns.P50[10])) {
+		t.Errorf("%v, %q", c.Columns.Committed, c.Note)
+	}
+}
+
+// TestHistogramKeepsCounts holds that binning loses nothing and puts a value into
+// the bin that holds it.
+func TestHistogramKeepsCounts(t *testing.T) {
+	r := cases()["valid"]
+	r.Drive.Histogram = distribution(3, 1000, 50_000)
+	h := NewPageData(Input{Result: r}).Histogram
+	sum := 0.0
+	for _, n := range h.Due {
+		sum += float64(n)
+	}
+	if math.Abs(sum-50_000) > 0.01 || len(h.Edges) != len(h.Due)+1 {
+		t.Errorf("%v of 50000 in %d bins with %d edges", sum, len(h.Due), len(h.Edges))
+	}
+	r.Drive.Histogram = &Histogram{Buckets: [][2]float64{{1000.9, 7}}}
+	h = NewPageData(Input{Result: r}).Histogram
+	if last := len(h.Due) - 1; h.Edges[0] > 1 || h.Edges[last+1] < 1 {
+		t.Errorf("a millisecond lies between %v and %v", h.Edges[0], h.Edges[last+1])
+	}
+	for _, bad := range [][][2]float64{nil, {{math.Inf(1), 1}}, {{-1, 4}}, {{5, -1}}, {{math.NaN(), 1}}} {
+		r.Drive.Histogram = &Histogram{Buckets: bad}
+		if got := NewPageData(Input{Result: r}).Histogram; got != nil {
+			t.Errorf("%v gives %+v", bad, got)
+		}
+	}
+}
+
+// TestMarkdown holds that a cell cannot make a column.
+func TestMarkdown(t *testing.T) {
+	table := table("", "", []int{0}, "a|b", "c")
+	table.Rows = append(table.Rows, cellsOf("x|y\nz", `1\2`))
+	want := "| a\\|b | c |\n| :-- | --: |\n| x\\|y z | 1\\\\2 |\n"
+	if got := table.markdown(); got != want {
+		t.Errorf("got\n%s want\n%s", got, want)
+	}
+}
+
+// TestSeriesRoundTrip holds that the series is read as it was written, and that
+// one of an earlier version, with fewer columns, is read too.
+func TestSeriesRoundTrip(t *testing.T) {
+	want := synthetic(50, 100, 10, 5)
+	var text bytes.Buffer
+	if err := stats.WriteSeries(&text, want); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadSeries(&text)
+	if err != nil || len(got) != len(want) {
+		t.Fatal(len(got), err)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Errorf("second %d is %+v, want %+v", i, got[i], want[i])
+		}
+	}
+	old, err := ReadSeries(strings.NewReader("second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms\n3,4,0,0,0,1.5,2.5,3.5\n"))
+	if err != nil || old[0].Committed != 4 || old[0].Max != 3500*time.Microsecond {
+		t.Errorf("%+v, %v", old, err)
+	}
+	for _, bad := range []string{"", "a,b\n", "second,committed\nx,1\n", "second,committed\n1,-1\n", "second,committed\n99999999,1\n", "second,committed,p50_ms\n1,1,NaN\n", "second,committed\n1\n"} {
+		if got, err := ReadSeries(strings.NewReader(bad)); err == nil {
+			t.Errorf("%q is read as %v", bad, got)
+		}
+	}
+}
+
+// FuzzPage holds that no result makes the page panic or break out of its data.
+func FuzzPage(f *testing.F) {
+	for _, in := range pages() {
+		data, err := in.Result.JSON()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte(`{"schema":1,"verdict":"valid","drive":{"seconds":1e300,"warmup_seconds":-5,"clients":-1,"latency_histogram":{"buckets_us":[[1e308,1],[0,1e308]]}},"faults":[{"at_s":-1e300}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := Parse(data)
+		if err != nil {
+			return
+		}
+		text := render(t, Input{Result: r, Seconds: synthetic(3, 10, -1, 0)})
+		if n := bytes.Count(text, []byte("</script>")); n != 1+len(scripts) {
+			t.Fatalf("%d scripts end", n)
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package report
+
+import "fmt"
+
+// pacingLimit is the pacing error, in milliseconds, from which on a reader must
+// know of it.
+const pacingLimit = 1
+
+// notes are what the figures must not be read without: warnings first.
+func notes(r *Result, live bool) []PageNote {
+	n := &noted{}
+	if !r.Finished && !live {
+		n.warn("The run was cut off before its end: this is what was recorded until then.")
+	}
+	bottleneck := ""
+	if r.Client != nil {
+		bottleneck = r.Client.Bottleneck
+	}
+	if bottleneck != "" {
+		n.warn("The client was the bottleneck, so the figures may be its own rather than the database's: " + sentenceEnd(bottleneck))
+	}
+	switch d := r.Drive; {
+	case d != nil:
+		n.drive(d)
+		if p := d.Pacing; p != nil && p.P99 > pacingLimit && bottleneck == "" {
+			n.warn(fmt.Sprintf("The client sent late by itself: of the transactions whose client was free, 1 %% left more than %s ms after they were due.", ms(p.P99)))
+		}
+	case !live:
+		n.note("Nothing was driven, so there are no figures.")
+	}
+	n.faults(r)
+	if d := r.Degradation; d != nil && d.Loss() > 0 {
+		n.note(fmt.Sprintf("After the last fault the throughput was %.1f %% less than before the first: %s against %s per second.",
+			100*d.Loss(), rate(d.LastTPS), rate(d.FirstTPS)))
+	}
+	return append(append([]PageNote{}, n.warnings...), n.others...)
+}
+
+type noted struct{ warnings, others []PageNote }
+
+func (n *noted) warn(text string) { n.warnings = append(n.warnings, PageNote{"warning", text}) }
+func (n *noted) note(text string) { n.others = append(n.others, PageNote{"note", text}) }
+
+func (n *noted) drive(d *Drive) {
+	if d.Interrupted {
+		n.warn("A person ended the drive early.")
+	}
+	if s := d.Steady; s != nil && s.Status == "unsteady" {
+		what := "The throughput never came to rest."
+		if s.Detail != "" {
+			what = word(sentenceEnd(s.Detail))
+		}
+		n.warn(what + " So its mean depends on when the run ended.")
+	}
+	if s := d.Steady; s != nil && s.Status != "steady" && s.Status != "unsteady" && s.Detail != "" {
+		n.note(word(sentenceEnd(s.Detail)))
+	}
+	if d.Shed > 0 {
+		n.warn(counted(d.Shed, "transaction") + " came due while the queue of late work was full and " + were(d.Shed) +
+			" never sent. The latencies do not hold them.")
+	}
+	late := fmt.Sprintf("%s %s due and not yet sent when the drive ended. The latencies do not hold them.", counted(d.Backlog, "transaction"), were(d.Backlog))
+	switch {
+	case d.Backlog > uint64(max(d.Clients, 0)): // more than the clients were about to send
+		n.warn("The database did not follow the rate: " + late)
+	case d.Backlog > 0:
+		n.note(late)
+	}
+	if d.Unknown > 0 {
+		them := "them"
+		if d.Unknown == 1 {
+			them = "it"
+		}
+		n.note(fmt.Sprintf("%s ended in doubt: nobody could learn whether the database applied %s.", counted(d.Unknown, "transaction"), them))
+	}
+	if d.Retries > 0 && d.Outcomes["retried"] == nil {
+		n.note("Some transactions were tried again. What they took is in the latencies of what committed; by itself it is not known.")
+	}
+}
+
+// were is the verb after so many.
+func were(n uint64) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+func (n *noted) faults(r *Result) {
+	for _, f := range r.Faults {
+		for _, trouble := range []struct{ what, why string }{{"not injected", f.Error}, {"not healed", f.HealError}} {
+			if trouble.why != "" {
+				n.warn(fmt.Sprintf("The fault %s at %s was %s: %s", f.Fault, lasting(f.AtSeconds), trouble.what, sentenceEnd(trouble.why)))
+			}
+		}
+	}
+}
+
+func sentenceEnd(s string) string {
+	if s == "" || s[len(s)-1] == '.' {
+		return s
+	}
+	return s + "."
+}
+
+// figures are the few numbers in large type. Each is there in every report.
+func figures(r *Result) []PageFigure {
+	if r.Drive == nil {
+		return []PageFigure{}
+	}
+	list := []PageFigure{throughputFigure(r.Drive), latencyFigure(r.Drive), outcomeFigure(r.Drive), steadyFigure(r.Drive)}
+	if f := outageFigure(r.Faults); f != nil {
+		list = append(list, *f)
+	}
+	return list
+}
+
+func throughputFigure(d *Drive) PageFigure {
+	f := PageFigure{Name: "Throughput, mean", Value: NotKnown, Below: []string{}}
+	if t := d.TPS; t != nil {
+		if t.Mean != nil {
+			f.Value, f.Unit = rate(*t.Mean), "/s"
+		}
+		f.Below = append(f.Below, "median "+perhaps(t.Median, rate), "best second "+perhaps(t.Max, rate))
+	}
+	if i := d.Interval; i != nil {
+		f.Below = append(f.Below, fmt.Sprintf("%.4g %% interval %s to %s", 100*i.Confidence, rate(i.Low), rate(i.High)))
+	} else {
+		f.Below = append(f.Below, "confidence interval "+NotKnown)
+	}
+	return f
+}
+
+func latencyFigure(d *Drive) PageFigure {
+	f := PageFigure{Name: "Latency, 99 %", Value: NotKnown, Below: []string{}}
+	if l := d.Latency; l != nil {
+		f.Value, f.Unit = ms(l.P99), "ms"
+		f.Below = append(f.Below, "median "+ms(l.P50), "99.9 % "+ms(l.P999), "max "+ms(l.Max))
+		f.Below = append(f.Below, "from when the work was due")
+	}
+	return f
+}
+
+func outcomeFigure(d *Drive) PageFigure {
+	rejected := d.Rejected.InsufficientFunds + d.Rejected.NoSuchAccount
+	return PageFigure{Name: "Committed", Value: group(d.Committed), Unit: "", Below: []string{
+		group(rejected) + " rejected", group(d.Aborted) + " aborted", group(d.Unknown) + " in doubt",
+	}}
+}
+
+func steadyFigure(d *Drive) PageFigure {
+	f := PageFigure{Name: "Steadiness", Value: NotKnown, Below: []string{}}
+	if s := d.Steady; s != nil {
+		switch s.Status {
+		case "steady":
+			f.Value, f.Below = "steady", append(f.Below, "from second "+short3(s.From)+" of the run")
+		case "unsteady":
+			f.Value = "unsteady"
+		}
+	}
+	if o := d.Outage; o != nil {
+		f.Below = append(f.Below, "longest gap without a commit "+lasting(o.Seconds))
+	}
+	return f
+}
+
+func short3(x float64) string { return fmt.Sprintf("%.3g", x) }
+
+// outageFigure is the worst outage by a fault; nil where none was measured.
+func outageFigure(faults []Fault) *PageFigure {
+	var worst *Fault
+	for i, f := range faults {
+		if f.OutageSeconds != nil && (worst == nil || *f.OutageSeconds > *worst.OutageSeconds) {
+			worst = &faults[i]
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	back := "throughput not back before the next fault or the end"
+	if worst.RecoveredSeconds != nil {
+		back = "throughput back after " + lasting(*worst.RecoveredSeconds)
+	}
+	value, unit := lasting(*worst.OutageSeconds), ""
+	return &PageFigure{Name: "Worst outage", Value: value, Unit: unit, Below: []string{worst.Fault + " at " + lasting(worst.AtSeconds), back}}
+}
+
+// perhaps writes a number that may not be known.
+func perhaps(x *float64, write func(float64) string) string {
+	if x == nil {
+		return NotKnown
+	}
+	return write(*x)
+}

@@ -1,0 +1,335 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// none is the cell of what does not apply.
+const none = "–"
+
+func cellsOf(cells ...string) PageRow { return PageRow{Cells: cells} }
+
+// table makes a table; its first columns up to text are no numbers.
+func table(title, note string, text []int, columns ...string) PageTable {
+	return PageTable{Title: title, Note: note, Columns: columns, Text: text, Rows: []PageRow{}}
+}
+
+// latencyTables are the percentiles, from each of the clocks and by outcome.
+func latencyTables(d *Drive) []PageTable {
+	if d == nil {
+		return []PageTable{}
+	}
+	columns := []string{"ms", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "max"}
+	clocks := table("Percentiles", "Of committed transactions, in milliseconds. Since due counts the wait for a free client; since sent does not.", []int{0}, columns...)
+	clocks.Rows = append(clocks.Rows, latencyRow("since due", d.Latency), latencyRow("since sent", d.Service))
+	if open(d) {
+		clocks.Rows = append(clocks.Rows, latencyRow("pacing error", d.Pacing))
+		clocks.Note += " The pacing error is how long after it was due a transaction was sent although its client was free."
+	}
+	tables := []PageTable{clocks}
+	if len(d.Outcomes) > 0 {
+		by := table("Latency by outcome", "Since due, in milliseconds. Retried transactions committed after a conflict.", []int{0}, columns...)
+		for _, name := range outcomeNames(d.Outcomes) {
+			by.Rows = append(by.Rows, latencyRow(name, d.Outcomes[name]))
+		}
+		tables = append(tables, by)
+	}
+	return tables
+}
+
+// outcomeNames lists the names in their usual order, and then any other.
+func outcomeNames(by map[string]*Latency) []string {
+	usual := []string{"committed", "retried", "rejected", "aborted", "unknown"}
+	var names []string
+	for _, name := range usual {
+		if _, there := by[name]; there {
+			names = append(names, name)
+		}
+	}
+	var others []string
+	for name := range by {
+		if !slices.Contains(usual, name) {
+			others = append(others, name)
+		}
+	}
+	slices.Sort(others)
+	return append(names, others...)
+}
+
+func latencyRow(name string, l *Latency) PageRow {
+	if l == nil {
+		return cellsOf(name, NotKnown, none, none, none, none, none, none)
+	}
+	return cellsOf(name, ms(l.Mean), ms(l.P50), ms(l.P90), ms(l.P95), ms(l.P99), ms(l.P999), ms(l.Max))
+}
+
+// outcomeTables count what became of the transactions, and what went wrong.
+func outcomeTables(d *Drive) []PageTable {
+	if d == nil {
+		return []PageTable{}
+	}
+	rejected := d.Rejected.InsufficientFunds + d.Rejected.NoSuchAccount
+	all := d.Committed + rejected + d.Aborted + d.Unknown
+	t := table("", "", []int{0, 3}, "outcome", "transactions", "share", "of these")
+	add := func(name string, n uint64, what string) {
+		t.Rows = append(t.Rows, cellsOf(name, group(n), share(n, all), what))
+	}
+	add("committed", d.Committed, kinds(d.Kinds))
+	add("rejected", rejected, fmt.Sprintf("insufficient funds %s · no such account %s", group(d.Rejected.InsufficientFunds), group(d.Rejected.NoSuchAccount)))
+	add("aborted", d.Aborted, fmt.Sprintf("given up; of all, conflicts %s and retries %s", group(d.Conflicts), group(d.Retries)))
+	add("unknown", d.Unknown, fmt.Sprintf("in doubt to the end; reconnects %s", group(d.Reconnects)))
+	if open(d) {
+		t.Rows = append(t.Rows, cellsOf("not sent", group(d.Backlog+d.Shed), none,
+			fmt.Sprintf("waiting at the end %s · shed %s · most waiting %s", group(d.Backlog), group(d.Shed), group(max(d.MaxBacklog, d.Backlog)))))
+	}
+	tables := []PageTable{t}
+	if len(d.Errors) > 0 {
+		e := table("Errors that the database gave", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
+		for _, x := range d.Errors {
+			e.Rows = append(e.Rows, cellsOf(x.Class, orNone(x.Code), orNone(x.Op), group(x.Count), x.Example))
+		}
+		tables = append(tables, e)
+	}
+	return tables
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return none
+	}
+	return s
+}
+
+func share(n, of uint64) string {
+	if of == 0 {
+		return none
+	}
+	percent := 100 * float64(n) / float64(of)
+	if n > 0 && percent < 0.01 {
+		return "< 0.01 %"
+	}
+	return fmt.Sprintf("%.2f %%", percent)
+}
+
+func kinds(by map[string]uint64) string {
+	var parts []string
+	for name, n := range by {
+		if n > 0 {
+			parts = append(parts, name+" "+group(n))
+		}
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, " · ")
+}
+
+// faultTables tell of each fault how the database took it.
+func faultTables(r *Result) []PageTable {
+	if len(r.Faults) == 0 {
+		return []PageTable{}
+	}
+	t := table("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Back is from the injection until 90 % of the throughput before was reached again.",
+		[]int{1}, "№", "fault", "at", "healed", "outage", "back", "tps before", "during", "after", "99 % before", "during", "after", "in doubt")
+	for _, f := range r.Faults {
+		t.Rows = append(t.Rows, faultRow(f))
+	}
+	return []PageTable{t}
+}
+
+func faultRow(f Fault) PageRow {
+	lead := []string{fmt.Sprint(f.Number), f.Fault, atText(f.AtSeconds)}
+	var below []string
+	for _, note := range []struct{ lead, text string }{
+		{"", f.Target}, {"seen: ", f.Verified}, {"not injected: ", f.Error}, {"not healed: ", f.HealError}, {"skipped: ", f.Skipped},
+	} {
+		if note.text != "" {
+			below = append(below, note.lead+note.text)
+		}
+	}
+	if f.Unknown > 0 {
+		below = append(below, fmt.Sprintf("in doubt %s: a look-up found %s applied and %s not applied", group(f.Unknown), group(f.FoundCommitted), group(f.FoundAborted)))
+	}
+	if f.Error != "" && f.OutageSeconds == nil || f.Skipped != "" {
+		for range 10 {
+			lead = append(lead, none)
+		}
+		return PageRow{Cells: lead, Below: below}
+	}
+	healed, back := NotKnown, NotKnown
+	switch {
+	case f.HealedSeconds != nil:
+		healed = atText(*f.HealedSeconds)
+	case f.HealError != "":
+		healed = "no"
+	}
+	switch {
+	case f.RecoveredSeconds != nil:
+		back = lasting(*f.RecoveredSeconds)
+	case f.OutageSeconds != nil:
+		back = "never"
+	}
+	return PageRow{Below: below, Cells: append(lead, healed, perhaps(f.OutageSeconds, lasting), back,
+		measured(f.TPSBefore, rate), measured(f.TPSDuring, rate), measured(f.TPSAfter, rate),
+		measured(f.P99Before, ms), measured(f.P99During, ms), measured(f.P99After, ms), group(f.Unknown))}
+}
+
+// measured writes a number that there may have been no time to measure.
+func measured(x *float64, write func(float64) string) string {
+	if x == nil {
+		return none
+	}
+	return write(*x)
+}
+
+func atText(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
+
+// costTables tell what the drive took from the machines.
+func costTables(r *Result) []PageTable {
+	t := table("", "Processor time is user and system time during the drive.", []int{0}, "", "processor time", "largest memory")
+	client := Client{}
+	if r.Client != nil {
+		client = *r.Client
+	}
+	t.Rows = append(t.Rows, costRow("client (stroppy)", client.CPUSeconds, client.MaxRSSBytes))
+	for _, s := range r.Servers {
+		t.Rows = append(t.Rows, costRow(s.Name, s.CPUSeconds, s.MaxRSSBytes))
+	}
+	if len(r.Servers) == 0 {
+		t.Rows = append(t.Rows, costRow("servers", nil, nil))
+	}
+	return []PageTable{t}
+}
+
+func costRow(name string, cpu *float64, rss *int64) PageRow {
+	memory := NotKnown
+	if rss != nil {
+		memory = bytesText(*rss)
+	}
+	return cellsOf(name, perhaps(cpu, func(s float64) string { return fmt.Sprintf("%.2f s", s) }), memory)
+}
+
+// studyTables are the tables 1 to 3 of the Stroppy study for this run.
+func studyTables(r *Result) []PageTable {
+	vendor := orNotKnown(r.Database)
+	if len(r.Faults) > 0 {
+		vendor += "+chaos"
+	}
+	nodes, clients, accounts, transfers, tps := nodeCount(r), NotKnown, NotKnown, NotKnown, NotKnown
+	mean, highest, p99 := NotKnown, NotKnown, NotKnown
+	if r.Load != nil {
+		accounts = millions(float64(r.Load.Accounts))
+	}
+	if d := r.Drive; d != nil {
+		clients, transfers = group(uint64(max(d.Clients, 0))), millions(float64(transferred(d)))
+		if d.TPS != nil {
+			tps = perhaps(d.TPS.Mean, rate)
+		}
+		if l := d.Latency; l != nil {
+			mean, highest, p99 = ms(l.Mean), ms(l.Max), ms(l.P99)
+		}
+	}
+	one := table("Table 1: a consolidated result", "", []int{0}, "vendor", "nodes", "clients", "accounts, millions", "transfers, millions", "TPS")
+	one.Rows = append(one.Rows, cellsOf(vendor, nodes, clients, accounts, transfers, tps))
+	two := table("Table 2: latency", "", []int{0}, "vendor", "latency, ms (average)", "latency, ms (max)", "latency, ms 99 % percentile")
+	two.Rows = append(two.Rows, cellsOf(vendor, mean, highest, p99))
+	three := table("Table 3: disk footprint", "The transfers of the warm-up are counted here as well.", []int{0},
+		"vendor", "accounts, millions", "transfers, millions", "disk footprint at test end, GB", "bytes per transfer")
+	footprint, each, stored := NotKnown, NotKnown, NotKnown
+	if r.FootprintBytes != nil {
+		footprint = short4(float64(*r.FootprintBytes) / 1e9)
+		if p := r.FootprintPerTransfer; p != nil && *p > 0 {
+			each, stored = rate(*p), millions(float64(*r.FootprintBytes) / *p)
+		}
+	}
+	three.Rows = append(three.Rows, cellsOf(vendor, accounts, stored, footprint, each))
+	tables := []PageTable{one, two, three}
+	for i := range tables {
+		tables[i].Markdown = tables[i].markdown()
+	}
+	return tables
+}
+
+// nodeCount is the number of nodes of the cluster that was started for the run.
+func nodeCount(r *Result) string {
+	cluster, _, _ := strings.Cut(setting(r, "cluster"), "?")
+	_, number, _ := strings.Cut(cluster, ":")
+	if n, err := strconv.Atoi(number); err == nil && n > 0 {
+		return fmt.Sprint(n)
+	}
+	return NotKnown
+}
+
+// transferred counts what moved money.
+func transferred(d *Drive) (n uint64) {
+	for kind, count := range d.Kinds {
+		if kind != "inquiry" && kind != "audit" {
+			n += count
+		}
+	}
+	return n
+}
+
+func millions(n float64) string { return short4(n / 1e6) }
+
+// short4 writes four digits without an exponent.
+func short4(x float64) string {
+	switch {
+	case x == 0:
+		return "0"
+	case x >= 1000:
+		return rate(x)
+	case x < 1e-6:
+		return "< 0.000001"
+	}
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
+	if err != nil {
+		return NotKnown
+	}
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}
+
+// markdown writes a table as GitHub reads it
+// (https://github.github.com/gfm/#tables-extension-).
+func (t *PageTable) markdown() string {
+	var b strings.Builder
+	line := func(cells []string) {
+		for _, c := range cells {
+			b.WriteString("| " + strings.ReplaceAll(strings.ReplaceAll(clean(c), `\`, `\\`), "|", `\|`) + " ")
+		}
+		b.WriteString("|\n")
+	}
+	line(t.Columns)
+	for i := range t.Columns {
+		if slices.Contains(t.Text, i) {
+			b.WriteString("| :-- ")
+		} else {
+			b.WriteString("| --: ")
+		}
+	}
+	b.WriteString("|\n")
+	for _, r := range t.Rows {
+		line(r.Cells)
+	}
+	return b.String()
+}
+
+// detailTables are the configuration in full.
+func detailTables(r *Result) []PageTable {
+	tables := []PageTable{}
+	for _, s := range []struct {
+		title string
+		list  []Setting
+	}{{"Settings that the database told", r.Settings}, {"Scenario in effect", r.Scenario}} {
+		if len(s.list) == 0 {
+			continue
+		}
+		t := table(s.title, "", []int{0, 1}, "name", "value")
+		for _, x := range s.list {
+			t.Rows = append(t.Rows, cellsOf(x.Name, x.Value))
+		}
+		tables = append(tables, t)
+	}
+	return tables
+}

@@ -1,0 +1,51 @@
+package report
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestResourcesRoundTrip(t *testing.T) {
+	cpu, more, rss, big := 0.125, 17.5, int64(4096), int64(1<<40)
+	rows := []Resource{
+		{Second: 0, ClientCPU: &cpu, ClientRSS: &rss},
+		{Second: 7, ClientCPU: &cpu, ClientRSS: &rss, ServersCPU: &more, ServersRSS: &big},
+		{Second: 8},
+	}
+	var text bytes.Buffer
+	if err := WriteResources(&text, rows); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadResources(strings.NewReader(text.String()))
+	if err != nil || !reflect.DeepEqual(got, rows) {
+		t.Errorf("%s\nwas read as %+v, %v", text.String(), got, err)
+	}
+}
+
+func TestReadResourcesRefuses(t *testing.T) {
+	for _, wrong := range []string{"1,2,3,4\n", "x,1,1,1,1\n", "-1,1,1,1,1\n", "1,NaN,1,1,1\n", "1,-1,1,1,1\n", "1,1,1.5,1,1\n", "1,1,1,1,-2\n", "\"1,1\n"} {
+		if rows, err := ReadResources(strings.NewReader(resourcesHeader + "\n" + wrong)); err == nil {
+			t.Errorf("%q was read as %+v", wrong, rows)
+		}
+	}
+}
+
+func FuzzReadResources(f *testing.F) {
+	f.Add(resourcesHeader + "\n0,0.100,1,,\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		rows, err := ReadResources(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		var out bytes.Buffer
+		if err := WriteResources(&out, rows); err != nil {
+			t.Fatal(err)
+		}
+		again, err := ReadResources(&out)
+		if err != nil || len(again) != len(rows) {
+			t.Errorf("%q is read as %d rows and then as %d, %v", text, len(rows), len(again), err)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// certainty tells how exactly the mean throughput is known and whether the drive
+// came to rest; what keeps the figures from being the database's stands first.
+func (t *text) certainty() {
+	d := t.r.Drive
+	if i := d.Interval; i != nil {
+		t.line("interval", fmt.Sprintf("%.0f %% that the mean is from %s to %s; its seconds are worth %.0f independent ones",
+			100*i.Confidence, rate(i.Low), rate(i.High), i.Effective))
+	}
+	if s := d.Steady; s != nil && s.Status != "unknown" {
+		t.line("steadiness", s.Status+": "+s.Detail)
+	}
+	if c := t.r.Client; c != nil && c.Bottleneck != "" {
+		t.line("bottleneck", "the client: "+c.Bottleneck)
+	}
+}
+
+// byOutcome are the rows of the latency table beside that of all committed
+// transactions: what was refused or tried again is told by itself.
+func (t *text) byOutcome() {
+	for _, name := range []string{"retried", "rejected", "aborted", "unknown"} {
+		if l := t.r.Drive.Outcomes[name]; l != nil {
+			t.out.WriteString(row(name, ms(l.Mean), ms(l.P50), ms(l.P90), ms(l.P95), ms(l.P99), ms(l.P999), ms(l.Max)))
+		}
+	}
+}
+
+// servers are the lines of what the database's own processes cost.
+func servers(list []Server) []string {
+	var cpu, rss []string
+	for _, s := range list {
+		if s.CPUSeconds != nil {
+			cpu = append(cpu, fmt.Sprintf("%s %.2f s", clean(s.Name), *s.CPUSeconds))
+		}
+		if s.MaxRSSBytes != nil {
+			rss = append(rss, clean(s.Name)+" "+bytesText(*s.MaxRSSBytes))
+		}
+	}
+	var lines []string
+	if len(cpu) > 0 {
+		lines = append(lines, "server CPU", strings.Join(cpu, " · "))
+	}
+	if len(rss) > 0 {
+		lines = append(lines, "server memory", strings.Join(rss, " · ")+" at most")
+	}
+	return lines
+}

@@ -1,0 +1,52 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"stroppy/internal/report"
+)
+
+// WritePage makes report.html from the other files of a run's directory, and
+// puts it in place at once. It returns the page's path.
+func WritePage(dir string) (string, error) {
+	in, err := PageInput(dir)
+	if err != nil {
+		return "", fmt.Errorf("make the page of the run in %s: %w", dir, err)
+	}
+	d := Directory{Path: dir}
+	if err := d.WriteFrom(report.PageName, func(w io.Writer) error { return report.Page(w, in) }); err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, report.PageName), nil
+}
+
+// PageInput reads what the page is made from. A run that was cut off, or that
+// only checked, has no series.
+func PageInput(dir string) (in report.Input, err error) {
+	if in.Result, err = report.Read(dir); err != nil {
+		return in, err
+	}
+	if in.Seconds, err = readFile(filepath.Join(dir, SeriesFile), report.ReadSeries); err != nil {
+		return in, err
+	}
+	in.Resources, err = readFile(filepath.Join(dir, ResourcesFile), report.ReadResources)
+	return in, err
+}
+
+// readFile reads rows from a file; of none that is not there.
+func readFile[Row any](path string, read func(io.Reader) ([]Row, error)) ([]Row, error) {
+	file, err := os.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	defer file.Close()
+	return read(file)
+}

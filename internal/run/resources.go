@@ -1,0 +1,108 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"stroppy/internal/report"
+	"stroppy/internal/resource"
+)
+
+// ResourcesFile has one row a second of what client and servers cost.
+const ResourcesFile = "resources.csv"
+
+// meterEvery is the length of an interval of ResourcesFile.
+const meterEvery = time.Second
+
+// The bounds from which on a run's figures may be its client's.
+const (
+	busyClient = 0.8                   // of the processors that this program may use
+	latePacing = 10 * time.Millisecond // 99th percentile, of a client that was free
+)
+
+// expenses measures client and servers until the function that it returns is
+// called, which puts the figures into the result and ResourcesFile in place.
+func (c *conductor) expenses(start time.Time) func() error {
+	groups := append([]resource.Group{resource.Self()}, c.o.Servers...)
+	meter := resource.New(time.Since(start), groups...)
+	var samples []resource.Sample
+	ended := make(chan struct{})
+	var ending sync.WaitGroup
+	ending.Go(func() {
+		ticker := time.NewTicker(meterEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ended:
+				samples = append(samples, meter.Sample(time.Since(start)))
+				return
+			case <-ticker.C:
+				samples = append(samples, meter.Sample(time.Since(start)))
+			}
+		}
+	})
+	return func() error {
+		close(ended)
+		ending.Wait()
+		for _, t := range meter.Totals()[1:] {
+			s := report.Server{Name: t.Name}
+			if t.Known {
+				s.CPUSeconds, s.MaxRSSBytes = &t.CPU, &t.MaxRSS
+			}
+			c.result.Servers = append(c.result.Servers, s)
+		}
+		return c.o.Dir.WriteFrom(ResourcesFile, func(w io.Writer) error {
+			return report.WriteResources(w, resources(samples))
+		})
+	}
+}
+
+// resources turns samples into rows: by the second in which an interval ended.
+func resources(samples []resource.Sample) []report.Resource {
+	rows := make([]report.Resource, 0, len(samples))
+	for _, s := range samples {
+		took := (s.To - s.From).Seconds()
+		if took < meterEvery.Seconds()/2 {
+			continue // the rest at the end, too short for the ticks that time is counted in
+		}
+		row := report.Resource{Second: int((s.To - meterEvery/2) / time.Second)}
+		row.ClientCPU, row.ClientRSS = sum(s.Groups[:1], took)
+		row.ServersCPU, row.ServersRSS = sum(s.Groups[1:], took)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// sum adds up groups; nothing is known unless one of them is.
+func sum(groups []resource.Usage, took float64) (cpu *float64, rss *int64) {
+	var all resource.Usage
+	for _, g := range groups {
+		if g.Known {
+			all.Known, all.CPU, all.RSS = true, all.CPU+g.CPU, all.RSS+g.RSS
+		}
+	}
+	if !all.Known {
+		return nil, nil
+	}
+	busy := all.CPU / took
+	return &busy, &all.RSS
+}
+
+// bottleneck says why the figures may be the client's own rather than the
+// database's, or nothing.
+func bottleneck(cpuSeconds, seconds float64, pacing *report.Latency) string {
+	processors := float64(runtime.GOMAXPROCS(0))
+	if seconds > 0 && cpuSeconds/seconds >= busyClient*processors {
+		return fmt.Sprintf("this client kept %.1f of its %s processors busy, so the database may do more than the figures tell: give the client more of them, or drive from several machines",
+			cpuSeconds/seconds, strconv.Itoa(int(processors)))
+	}
+	if pacing != nil && pacing.P99 >= float64(latePacing)/float64(time.Millisecond) {
+		return fmt.Sprintf("this client sent one in a hundred transactions %.0f ms after its time or later although it was free: the machine that drives is too busy to keep the rate, and the latencies have that time in them",
+			pacing.P99)
+	}
+	return ""
+}

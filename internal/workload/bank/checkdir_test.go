@@ -1,0 +1,211 @@
+package bank
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// books is a bank whose transfers are made one after the other and recorded in
+// runs' directories.
+type books struct {
+	t        *testing.T
+	formula  formula
+	accounts []history.Account
+	legs     []history.Leg
+	now      int64
+}
+
+const heldAccounts = 20
+
+func newBooks(t *testing.T) *books {
+	b := &books{t: t, formula: newFormula(9)}
+	for n := range uint64(heldAccounts) {
+		b.accounts = append(b.accounts, history.Account{N: n, Balance: b.formula.opening(n)})
+	}
+	return b
+}
+
+// run records a run of so many transfers, and the end state after it if asked.
+func (b *books) run(number uint64, transfers int, ended bool, keys map[string]string) string {
+	b.t.Helper()
+	dir := b.t.TempDir()
+	total, err := b.formula.total(heldAccounts)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	h := history.Header{Workload: Name, Run: number, Seed: 9, Accounts: heldAccounts, Total: total, Clients: 1, Database: "books", Keys: keys}
+	w, err := history.Create(filepath.Join(dir, historyFolder), h, 1)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for i := range transfers {
+		b.now += 10
+		tx := history.Transaction{
+			ID: history.NewID(number, 0, uint64(i+1)), Kind: history.Transfer, Outcome: history.Committed, Attempts: 1,
+			Due: b.now, Sent: b.now, Try: b.now, End: b.now + 5,
+		}
+		for leg, amount := range []int64{-1, 1} {
+			a := &b.accounts[(i+leg*7)%heldAccounts]
+			tx.Ops = append(tx.Ops, history.Op{Account: a.N, Write: true, Amount: amount, Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last})
+			a.Balance, a.Version, a.Last = a.Balance+amount, a.Version+1, tx.ID
+			b.legs = append(b.legs, history.Leg{Transfer: tx.ID, Number: uint32(leg), Account: a.N, Amount: amount, Version: a.Version})
+		}
+		if err := w.Client(0).Append(&tx); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Client(0).Flush(), w.Close()); err != nil {
+		b.t.Fatal(err)
+	}
+	if ended {
+		b.download(dir)
+	}
+	return dir
+}
+
+// download keeps what the bank holds now.
+func (b *books) download(dir string) {
+	b.t.Helper()
+	end, err := history.CreateEnd(filepath.Join(dir, historyFolder))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, a := range b.accounts {
+		err = errors.Join(err, end.Account(a))
+	}
+	for _, l := range b.legs {
+		err = errors.Join(err, end.Leg(l))
+	}
+	if err := errors.Join(err, end.Close()); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func checkedDirs(t *testing.T, dirs ...string) (check.Status, map[string]check.Result) {
+	t.Helper()
+	results, err := CheckDirs(t.Context(), dirs, isolation.Serializable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]check.Result{}
+	for _, r := range results {
+		named[r.Name] = r
+	}
+	return check.Verdict(results), named
+}
+
+// TestEndStateOfSeveral: of several end states the last one counts, in whatever
+// order the directories are named, and one that is too old decides nothing.
+func TestEndStateOfSeveral(t *testing.T) {
+	b := newBooks(t)
+	first := b.run(1, 30, true, nil)
+	second := b.run(2, 40, true, nil)
+	for _, dirs := range [][]string{{first, second}, {second, first}} {
+		verdict, results := checkedDirs(t, dirs...)
+		if verdict != check.Valid || results[check.Strict].Status != check.Unknown {
+			t.Errorf("both: %v, strict %v; %+v", verdict, results[check.Strict].Status, results[check.Durable])
+		}
+	}
+	if verdict, results := checkedDirs(t, second); verdict != check.Unknown || results[check.Durable].Status != check.Valid {
+		t.Errorf("the second alone: %v: %s", verdict, results[check.Durable].Detail)
+	}
+	third := b.run(3, 10, false, nil)
+	verdict, results := checkedDirs(t, first, second, third)
+	if verdict != check.Unknown || !strings.Contains(results[check.Total].Detail, "run 3 is not known to have ended") {
+		t.Errorf("with a third that nobody downloaded after: %v: %s", verdict, results[check.Total].Detail)
+	}
+	none := map[string]string{check.KeyDrive: check.DriveNone}
+	after := b.run(4, 0, true, none)
+	if verdict, results := checkedDirs(t, first, after, third, second); verdict != check.Valid {
+		t.Errorf("with an end state of after all: %v: %+v", verdict, results[check.NoGhost])
+	}
+}
+
+// TestEndStateThatIsKnownToBeLater: what was downloaded after all runs is taken
+// before one of more rows, and shows what was lost.
+func TestEndStateThatIsKnownToBeLater(t *testing.T) {
+	b := newBooks(t)
+	first := b.run(1, 30, false, nil)
+	second := b.run(2, 40, true, nil)
+	old := newBooks(t)
+	old.run(1, 30, false, nil)
+	keys := map[string]string{check.KeyDrive: check.DriveNone}
+	lost := old.run(3, 0, true, keys)
+	if verdict, results := checkedDirs(t, first, second, lost); verdict != check.Valid {
+		t.Errorf("an end state of nobody knows when: %v: %s", verdict, results[check.Durable].Detail)
+	}
+	keys[check.KeyEnded] = "1 2"
+	lost = old.run(3, 0, true, keys)
+	verdict, results := checkedDirs(t, first, second, lost)
+	if r := results[check.Durable]; verdict != check.Invalid || r.Status != check.Invalid || !strings.HasPrefix(r.Detail, "40 transfers acknowledged and lost") {
+		t.Errorf("an end state of after both that lacks the second: %v: %s", verdict, r.Detail)
+	}
+	if where := results[check.Durable].Where; len(where) == 0 || !strings.HasPrefix(where[0].File, filepath.ToSlash(second)) {
+		t.Errorf("the witnesses are said to be in %v", where)
+	}
+}
+
+// TestClocksOfSeveral: runs of one boot have one real time.
+func TestClocksOfSeveral(t *testing.T) {
+	b := newBooks(t)
+	on := func(id string) map[string]string {
+		return map[string]string{check.KeyClock: check.Clock{ID: id}.String()}
+	}
+	first, second, third := b.run(1, 10, false, on("a")), b.run(2, 10, true, on("a")), b.run(3, 10, true, on("b"))
+	if _, results := checkedDirs(t, first, second); results[check.Strict].Status != check.Valid {
+		t.Errorf("on one clock strict is %v: %s", results[check.Strict].Status, results[check.Strict].Detail)
+	}
+	if _, results := checkedDirs(t, first, second, third); results[check.Strict].Status != check.Unknown || !strings.Contains(results[check.Strict].Detail, "2 clocks") {
+		t.Errorf("on two clocks strict is %v: %s", results[check.Strict].Status, results[check.Strict].Detail)
+	}
+}
+
+// TestMixedRecordings: what cannot be checked together is an error, never a
+// violation.
+func TestMixedRecordings(t *testing.T) {
+	b := newBooks(t)
+	first, again := b.run(1, 10, true, nil), b.run(1, 10, true, nil)
+	if _, err := CheckDirs(t.Context(), []string{first, again}, isolation.Serializable); err == nil {
+		t.Error("two recordings of run 1 were checked together")
+	}
+}
+
+// asked is a context that ends when it has been asked so often.
+type asked struct {
+	context.Context
+	left int
+}
+
+func (a *asked) Err() error {
+	if a.left == 0 {
+		return context.Canceled
+	}
+	a.left--
+	return nil
+}
+
+// TestInterruptedCheckDirs: a check that is ended has an error and no result,
+// wherever it is ended.
+func TestInterruptedCheckDirs(t *testing.T) {
+	b := newBooks(t)
+	dirs := []string{b.run(1, 6000, true, nil), b.run(2, 6000, true, nil)}
+	for n := 0; ; n++ {
+		results, err := CheckDirs(&asked{t.Context(), n}, dirs, isolation.Serializable)
+		if err == nil {
+			if n < 10 || check.Verdict(results) != check.Valid {
+				t.Errorf("asked %d times, verdict %v", n, check.Verdict(results))
+			}
+			return
+		}
+		if !errors.Is(err, context.Canceled) || results != nil {
+			t.Fatalf("ended when asked %d times: %v", n, err)
+		}
+	}
+}

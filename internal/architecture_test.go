@@ -62,6 +62,7 @@ func rooms() []room {
 		{name: "internal/report", imports: []string{"internal/check", "internal/stats", "internal/history", "internal/isolation", "internal/money"}},
 		{name: "internal/nemesis", imports: []string{"internal/nemesis", "internal/cluster"}},
 		{name: "internal/cluster", imports: []string{"internal/cluster"}},
+		{name: "internal/live", imports: []string{"internal/run", "internal/report", "internal/stats"}},
 		{name: "internal/resource"},
 		{name: "internal/sweep", imports: []string{"internal/stats"}},
 		{name: "internal/isolation", leaf: true},

@@ -27,6 +27,7 @@ need etcd etcd-server
 need redis-server redis-server
 need mariadbd mariadb-server
 need rsync rsync
+need prometheus prometheus
 need chromium chromium
 [ -e /usr/lib/galera/libgalera_smm.so ] || missing="$missing galera-4"
 [ -e /usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1 ] || [ "$(uname -m)" != x86_64 ] || missing="$missing faketime"

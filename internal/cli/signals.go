@@ -86,13 +86,16 @@ func (a *app) watched(b *board) *session {
 	return s
 }
 
-// begin starts a session: the first SIGINT or SIGTERM during the drive ends the
-// drive and lets the check go on; any other ends everything.
+// begin starts a session: the first SIGINT, SIGTERM or SIGHUP (a terminal that was
+// closed) during the drive ends the drive and lets the check go on; any other
+// ends everything. That nobody reads what is printed any more is no reason to
+// leave a cluster behind, so that SIGPIPE ends nothing.
 func (a *app) begin() *session {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &session{ctx: ctx, interrupt: make(chan struct{}), progress: newProgress(a.stderr, a.terminal(a.stderr))}
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Ignore(syscall.SIGPIPE)
 	go func() {
 		first := true
 		for {
@@ -114,6 +117,7 @@ func (a *app) begin() *session {
 	}()
 	s.stop = sync.OnceFunc(func() {
 		signal.Stop(signals)
+		signal.Reset(syscall.SIGPIPE)
 		cancel(nil)
 		s.progress.close()
 	})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,11 +100,23 @@ func (k Kind) Start(t testing.TB, o cluster.Options) cluster.Cluster {
 				t.Logf("%8.3fs %s", e.Time.Sub(began).Seconds(), e.Text)
 			}
 		}
+		if t.Failed() {
+			logs(t, c)
+		}
 		if err := c.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
 	return c
+}
+
+// logs shows how the nodes' logs end.
+func logs(t testing.TB, c cluster.Cluster) {
+	for _, n := range c.Nodes() {
+		text, err := os.ReadFile(n.(interface{ Log() string }).Log())
+		lines := strings.SplitAfter(string(text), "\n")
+		t.Logf("the log of %s ends, %v:\n%s", n.Name(), err, strings.Join(lines[max(0, len(lines)-40):], ""))
+	}
 }
 
 // Leader returns the node that leads, or the first one where all are equal, and

@@ -90,6 +90,13 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 	}
 }
 
+// late tells that the time was up for a call, on our side or, which the server says
+// with the code Unknown, on its own.
+func late(err error) bool {
+	code, _ := codeOf(err)
+	return code == codes.DeadlineExceeded || rpctypes.ErrorDesc(err) == context.DeadlineExceeded.Error()
+}
+
 // leaderless tells that a member works and its cluster is between two leaders.
 func leaderless(err error) bool {
 	text := rpctypes.ErrorDesc(err)
@@ -109,8 +116,10 @@ func (l *link) awaitLeader(ctx context.Context, first error) (*pb.RangeResponse,
 			return answer, nil
 		case leaderless(err):
 			first = err
-		case ctx.Err() == nil:
+		case ctx.Err() == nil && !late(err):
 			return nil, err
+		default:
+			return nil, first
 		}
 	}
 	return nil, first
@@ -125,7 +134,7 @@ func (n *node) unreachable(err error) *db.Error {
 		return e
 	}
 	text := e.Err.Error()
-	if e.Code == codes.DeadlineExceeded.String() || os.IsTimeout(err) {
+	if late(err) || os.IsTimeout(err) {
 		text = fmt.Sprintf("etcd node %s: no answer in time", n.address)
 	}
 	e.Err = db.Told{Text: text + ": " + db.CheckServer, Cause: err}

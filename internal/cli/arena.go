@@ -27,6 +27,9 @@ type arena struct {
 // that can be known then.
 func (a *app) openArena(s *session, config *config) (*arena, error) {
 	if config.Cluster == "" {
+		if err := a.clearLeftovers(s.ctx, a.stderr); err != nil {
+			s.note("%v", err) // this run needs nothing of it
+		}
 		return nil, nil
 	}
 	kind, options, err := parseCluster(config.Cluster)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -153,20 +156,34 @@ func (a *app) clusterStatus() error {
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 {
-		_, err := fmt.Fprintln(a.stdout, "No cluster is up.")
+	dead, err := abandoned()
+	if err != nil {
 		return err
 	}
+	if len(list) == 0 {
+		fmt.Fprintln(a.stdout, "No cluster is up.")
+	}
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, r := range list {
-		url := r.URL
-		if url == "" {
-			url = "starting"
-		}
-		if _, err := fmt.Fprintf(a.stdout, "%-16s up %-10s process %-8d %s\n", r.Kind, time.Since(r.Began).Round(time.Second), r.PID, url); err != nil {
-			return err
-		}
+		fmt.Fprintf(table, "%s\tup %s\tprocess %d\t%s\n", r.Kind, time.Since(r.Began).Round(time.Second), r.PID, cmp.Or(r.URL, "starting"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, r := range dead {
+		fmt.Fprintf(a.stdout, "%s of process %d, which was killed, left %d things behind: the next run of stroppy clears them\n",
+			r.Kind, r.PID, len(r.Made))
 	}
 	return nil
+}
+
+// abandoned are the records of programs that were killed.
+func abandoned() ([]cluster.RecordInfo, error) {
+	records, err := cluster.Records()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(records, func(r cluster.RecordInfo) bool { return r.Alive || len(r.Made) == 0 }), nil
 }
 
 // clusterDown stops the cluster of this name, and clears away what a crash has

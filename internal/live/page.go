@@ -81,7 +81,7 @@ func (s *Snapshot) drive() *report.Drive {
 	d.Committed, d.Aborted, d.Unknown = c.Committed-w.Committed, c.Aborted-w.Aborted, c.Unknown-w.Unknown
 	// Which rule of the bank rejected them is told at the end.
 	d.Rejected.InsufficientFunds = c.Rejected - w.Rejected
-	d.Retries, d.Conflicts, d.Reconnects = c.Retries, c.Conflicts, c.Reconnects
+	d.Conflicts, d.Reconnects = c.Conflicts, c.Reconnects // retries are among the outcomes: what they took is not known yet
 	d.Outcomes = map[string]*report.Latency{}
 	d.TPS = &report.Throughput{}
 	if elapsed > 0 {
@@ -133,6 +133,8 @@ func (s *Snapshot) reason() string {
 		return fmt.Sprintf("The run came to %s: %s What comes next is on its way.", strings.ToUpper(s.Result.Verdict), s.Result.Reason)
 	case s.Phase == "":
 		return "The run is about to begin." + undecided
+	case s.Phase == PhaseDrive && st.Of > 0 && st.Elapsed >= st.Of:
+		return "It waits for the last transactions." + undecided
 	case s.Phase == PhaseDrive && st.Of > 0:
 		return fmt.Sprintf("It drives for another %s.", max(0, st.Of-st.Elapsed).Round(time.Second)) + undecided
 	case s.Phase == PhaseDrive && st.Total > 0:

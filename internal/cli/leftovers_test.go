@@ -1,0 +1,57 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// called runs stroppy with a state folder of its own and returns its exit code
+// and what it printed.
+func called(t *testing.T, state string, args ...string) (code int, out string) {
+	t.Helper()
+	cmd := exec.Command("stroppy", args...)
+	cmd.Dir = t.TempDir()
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + state}
+	text, _ := cmd.CombinedOutput()
+	return cmd.ProcessState.ExitCode(), string(text)
+}
+
+// TestLeftovers: what a run with a cluster leaves behind when it is killed is told
+// by `cluster status` and cleared by the next run, whatever that drives. A run
+// whose terminal is closed leaves nothing.
+func TestLeftovers(t *testing.T) {
+	if _, err := exec.LookPath("etcd"); err != nil {
+		t.Skip("skipped engine: etcd: install the Debian package etcd-server")
+	}
+	for _, c := range []struct {
+		name   string
+		signal os.Signal
+		left   bool
+	}{{"killed", os.Kill, true}, {"terminal closed", syscall.SIGHUP, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			state := t.TempDir() // no other test's stroppy clears what is left here
+			t.Setenv("TMPDIR", state)
+			p := start(t, "run", "--cluster", "etcd:1", "--accounts", "100", "--clients", "2", "--duration", "30s", "--out", "r")
+			p.drives(t, "r")
+			p.signal(t, c.signal)
+			p.wait(t)
+			_, told := called(t, state, "cluster", "status")
+			if left := strings.Contains(told, "left") && strings.Contains(told, "etcd:1"); left != c.left {
+				t.Errorf("something is left: %v, want %v: %s", left, c.left, told)
+			}
+			code, out := called(t, state, "run", "--db", "noop:", "--duration", "1s", "--clients", "1", "--no-check", "--out", filepath.Join(t.TempDir(), "r"))
+			if code != 0 || strings.Contains(out, "cleared:") != c.left {
+				t.Errorf("the next run ended with %d: %s", code, out)
+			}
+			if _, told := called(t, state, "cluster", "status"); strings.Contains(told, "etcd:1") {
+				t.Errorf("after the next run, this is left: %s", told)
+			}
+		})
+	}
+}

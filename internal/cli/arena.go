@@ -36,16 +36,13 @@ func (a *app) openArena(s *session, config *config) (*arena, error) {
 	if err != nil {
 		return nil, err
 	}
-	var script nemesis.Script
-	for line := range strings.SplitSeq(config.Nemesis, "\n") {
-		if line == "" {
-			continue
-		}
-		fault, err := nemesis.Parse(line)
-		if err != nil {
-			return nil, &exitError{exitUsage, err}
-		}
-		script = append(script, fault)
+	asked := config.Duration
+	script, err := config.script()
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	if config.Duration > asked {
+		s.note("the drive takes %v, so that the faults have time to come", config.Duration)
 	}
 	options.Layer = options.Layer || script.NeedsLayer()
 	options.Clock = script.NeedsClock()
@@ -69,6 +66,39 @@ func (a *app) openArena(s *session, config *config) (*arena, error) {
 	config.live = c.URL()
 	a.keepSecret(config.live)
 	return &arena{cluster: c, nemesis: hurt}, nil
+}
+
+// enough is how often each repeated fault comes where nobody said how long the
+// drive takes, and quiet is how long it goes on after the last heal.
+const (
+	enough = 3
+	quiet  = 10 * time.Second
+)
+
+// script reads the faults. Where nobody said how long the drive takes, it takes
+// long enough for them; one that comes after its end is refused.
+func (c *config) script() (nemesis.Script, error) {
+	var script nemesis.Script
+	for line := range strings.SplitSeq(c.Nemesis, "\n") {
+		if line == "" {
+			continue
+		}
+		fault, err := nemesis.Parse(line)
+		if err != nil {
+			return nil, err
+		}
+		script = append(script, fault)
+	}
+	for _, fault := range script {
+		switch {
+		case c.Duration == 0:
+		case !c.named["duration"]:
+			c.Duration = max(c.Duration, fault.Done(enough)+quiet)
+		case fault.First() >= c.Duration:
+			return nil, fmt.Errorf("the fault %q comes first after %v, and the drive ends after %v: give it a longer --duration", fault, fault.First(), c.Duration)
+		}
+	}
+	return script, nil
 }
 
 // stop takes the cluster away; there may be none.

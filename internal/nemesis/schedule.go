@@ -70,6 +70,26 @@ func (s schedule) String() (text string) {
 	return text
 }
 
+// First is when the fault comes for the first time, since the run's start.
+func (f Fault) First() time.Duration {
+	switch {
+	case f.when.every != 0:
+		return f.when.every
+	case f.when.at != 0:
+		return f.when.at
+	}
+	return defaultAt
+}
+
+// Done is when the fault has come so many times, at the latest, and is to be
+// healed; one that comes once has come then.
+func (f Fault) Done(times int) time.Duration {
+	if f.when.every == 0 {
+		times = 1
+	}
+	return time.Duration(times)*f.First() + f.when.jitter + f.when.lasts
+}
+
 // check refuses a schedule that contradicts itself.
 func (s schedule) check() error {
 	switch {

@@ -203,3 +203,22 @@ func TestJitter(t *testing.T) {
 		t.Errorf("half way to the next at the earliest is %v", d)
 	}
 }
+
+func TestFirstAndDone(t *testing.T) {
+	for text, want := range map[string][2]time.Duration{
+		"kill leader":                               {5 * time.Second, 5 * time.Second},
+		"kill leader for 2s":                        {5 * time.Second, 7 * time.Second},
+		"kill leader at 9s for 2s":                  {9 * time.Second, 11 * time.Second},
+		"kill leader every 20s":                     {20 * time.Second, time.Minute},
+		"kill leader every 20s for 5s jitter 2s":    {20 * time.Second, 67 * time.Second},
+		"cycle every 7s for 3s: kill n0 | pause n1": {7 * time.Second, 24 * time.Second},
+	} {
+		f, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first, done := f.First(), f.Done(3); first != want[0] || done != want[1] {
+			t.Errorf("%q comes first at %v and has come three times at %v, want %v", text, first, done, want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 	"time"
 
 	"stroppy/internal/history"
@@ -31,23 +32,41 @@ func (p Phase) TPS() float64 {
 }
 
 // Effect is how the database took one fault.
+//
+// A fault's span goes from its injection to the next one, or to the end of the
+// drive. Undisturbed is what of the drive lies before the first fault, and after
+// a fault from when it is healed and the throughput is back.
 type Effect struct {
-	// Before goes back from the injection over the time without a fault, ten
-	// seconds at most. During is from the injection to the heal. After is from
-	// the end of the fault's effect to the next fault, or to the end of the drive.
+	// Before is the undisturbed time that ends with the injection, ten seconds of
+	// it at most; empty if that is less than a second, or nothing was committed in
+	// it. During is from the injection to the heal. After is the rest of the span
+	// from when all is healed and the throughput is back; where it is not back,
+	// from the heal.
 	Before, During, After Phase
 
-	// Outage is the longest time with no commit that overlaps the time from the
-	// injection to the next fault, and ends there at the latest. A database that
-	// never commits again is out to the end of the drive.
+	// Longest is the longest time with no commit that began in the span, from the
+	// injection at the earliest and to its true end; a database that never commits
+	// again has it to the end of the drive. One that the next injection finds no
+	// longer than the noise belongs to that fault, and counts from there.
+	Longest Gap
+	// Noise is twice the longest time between two commits in the undisturbed time
+	// before the injection; 0 where there is none.
+	Noise time.Duration
+	// Outage is Longest where it is longer than Noise, and else empty: a pause that
+	// the database makes without a fault too is not told as one.
 	Outage Gap
 
-	// Recovered is when the throughput was back: the end of the outage, or the
-	// first time after it from which on a second has at least 90 % of the
-	// throughput before. -1: it was not back before the next fault or the end.
+	// Recovered is when the throughput was back for good. A second has fallen that
+	// begins in the span and has less than 90 % of the slowest second of Before.
+	// The throughput is back with the first second after the last of the fallen
+	// ones, and after Outage, that has 90 % of the mean of Before. It is the
+	// injection where no second has fallen and there is no Outage, and -1 where it
+	// was not back within the span, or Uncompared says why nobody can tell.
 	Recovered time.Duration
+	// Uncompared says why the throughput could not be compared; empty if it was.
+	Uncompared string
 
-	// Unknown transactions ended in doubt within the fault's time; of them a
+	// Unknown transactions ended in doubt within the fault's span; of them a
 	// look-up found some applied and some not.
 	Unknown, FoundCommitted, FoundAborted uint64
 }
@@ -55,17 +74,18 @@ type Effect struct {
 // Effects are those of all faults of a run.
 type Effects struct {
 	Faults []Effect // as the spells were given
-	// First and Last are the first and the last part of the drive without a
-	// fault: a database that takes lasting damage is slower in the last. They
-	// are empty where there was no fault or no such part.
+	// First is the drive before the first fault, and Last all of it after the last
+	// heal, whether or not the throughput came back: a database that takes lasting
+	// damage is slower in the last.
 	First, Last Phase
 }
 
 const (
 	step       = 100 * time.Millisecond // in which throughput is counted
-	recovery   = time.Second            // over which throughput must be back
-	backAgain  = 0.9                    // of the throughput before
+	window     = int(time.Second / step)
+	backAgain  = 0.9 // of the throughput before
 	mostBefore = 10 * time.Second
+	noisy      = 2 // times the longest undisturbed gap are within the noise
 )
 
 // course is what the effects are read from: commits by time.
@@ -73,6 +93,18 @@ type course struct {
 	from, to time.Duration // the drive, its warm-up left out
 	gaps     commits
 	steps    []uint32 // committed in each step since the run's start
+
+	// As far as the faults have been gone through:
+	calm     []Phase         // the undisturbed times; only the last can end at the next injection
+	base     baseline        // the latest
+	limits   []time.Duration // by fault: a gap no longer than this belongs to the next injection
+	lastHeal time.Duration
+}
+
+// baseline is the throughput of a time without a fault, in commits a window.
+type baseline struct {
+	mean    float64
+	slowest uint64
 }
 
 // MeasureEffects reads a recorded history twice and tells what each fault did.
@@ -93,23 +125,13 @@ func MeasureEffects(transactions func() iter.Seq2[history.Record, error], spells
 		c.add(rec.Transaction)
 	}
 	e := Effects{Faults: make([]Effect, len(spells))}
-	for i, s := range spells {
-		c.effect(&e.Faults[i], s, i, spells)
-	}
 	e.First = Phase{From: from, To: max(from, spells[0].At)}
-	e.Last = e.Faults[lastEnding(spells)].After
-	return e, c.fill(&e, spells, transactions())
-}
-
-// lastEnding returns the fault that was healed last.
-func lastEnding(spells []Spell) int {
-	last := 0
-	for i, s := range spells {
-		if s.Healed >= spells[last].Healed {
-			last = i
-		}
+	c.calm = []Phase{e.First}
+	for i := range spells {
+		c.effect(&e.Faults[i], i, spells)
 	}
-	return last
+	e.Last = Phase{From: min(max(c.lastHeal, from), to), To: to}
+	return e, c.fill(&e, spells, transactions())
 }
 
 func (c *course) add(tx *history.Transaction) {
@@ -130,60 +152,121 @@ func (c *course) until(i int, spells []Spell) time.Duration {
 	return max(c.to, spells[i].At)
 }
 
-// effect sets the times of one fault's effect. The faults before it are done.
-func (c *course) effect(e *Effect, s Spell, i int, spells []Spell) {
-	until := c.until(i, spells)
-	e.Before = Phase{From: max(c.from, s.At-mostBefore), To: s.At}
-	for _, earlier := range spells[:i] {
-		e.Before.From = max(e.Before.From, min(earlier.Healed, s.At))
-	}
-	if i > 0 {
-		e.Before.From = max(e.Before.From, min(s.At, spells[i-1].At))
-	}
+// effect tells the times of one fault's effect. The faults before it are done.
+func (c *course) effect(e *Effect, i int, spells []Spell) {
+	s, until := spells[i], c.until(i, spells)
+	c.lastHeal = max(c.lastHeal, s.Healed)
 	e.During = Phase{From: s.At, To: max(s.At, s.Healed)}
-	e.Outage = c.gaps.longestWithin(s.At, until, c.to)
-	e.Recovered = c.recovered(e, until)
-	ended := max(s.Healed, e.Recovered)
-	if e.Recovered < 0 {
-		ended = until
+	e.Before = c.before(s.At)
+	e.Noise = noisy * c.gaps.longestOf(c.calm)
+	c.limits = append(c.limits, max(e.Noise, step))
+	e.Longest = c.longest(i, spells)
+	if e.Longest.Length() > e.Noise {
+		e.Outage = e.Longest
 	}
-	for _, other := range spells[:i] {
-		ended = max(ended, other.Healed)
+	known := false
+	e.Recovered, known = c.recovered(s.At, until, e.Outage)
+	switch {
+	case e.Before.To == e.Before.From:
+		e.Uncompared = "there was no second without a fault and its effect before it"
+	case !known:
+		e.Uncompared = "there was less than a second until the next fault or the end"
 	}
-	e.After = Phase{From: min(ended, until), To: until}
+	settled, ended := e.Recovered, max(c.lastHeal, s.At)
+	if e.Uncompared != "" {
+		e.Recovered = -1
+	}
+	e.After = Phase{From: min(max(ended, settled), until), To: until}
+	if e.After.To > e.After.From && (settled >= 0 || !known) {
+		c.calm = append(c.calm, e.After)
+	}
 }
 
-// recovered finds when the throughput was back.
-func (c *course) recovered(e *Effect, until time.Duration) time.Duration {
-	if e.Outage.To >= until {
-		return -1
-	}
-	window := int(recovery / step)
-	want := backAgain * c.rate(e.Before.From, e.Before.To) * recovery.Seconds()
-	first := int(max(e.Outage.To, e.Before.To) / step)
-	for n := first; n+window <= int(until/step); n++ {
-		var sum uint64
-		for _, count := range c.steps[n : n+window] {
-			sum += uint64(count)
-		}
-		if float64(sum) >= want {
-			return max(time.Duration(n)*step, e.Outage.To)
-		}
-	}
-	return -1
-}
-
-// rate returns the commits a second over whole steps.
-func (c *course) rate(from, to time.Duration) float64 {
-	first, last := int((from+step-1)/step), int(to/step)
-	if last <= first {
-		return 0
+// before returns the undisturbed time that ends at an injection, and takes it as
+// the baseline.
+func (c *course) before(at time.Duration) Phase {
+	last := c.calm[len(c.calm)-1]
+	p := Phase{From: max(last.From, at-mostBefore), To: at}
+	first, end := c.whole(p.From, p.To)
+	if last.To != at || end-first < window {
+		return Phase{From: at, To: at}
 	}
 	var sum uint64
-	for _, count := range c.steps[first:last] {
+	slowest := c.sum(first)
+	for n := first; n+window <= end; n++ {
+		slowest = min(slowest, c.sum(n))
+	}
+	for _, count := range c.steps[first:end] {
 		sum += uint64(count)
 	}
-	return float64(sum) / (time.Duration(last-first) * step).Seconds()
+	if sum == 0 {
+		return Phase{From: at, To: at}
+	}
+	c.base = baseline{mean: float64(sum) * float64(window) / float64(end-first), slowest: slowest}
+	return p
+}
+
+// whole returns the steps that lie wholly between two times: from first to
+// before end.
+func (c *course) whole(from, to time.Duration) (first, end int) {
+	return int((from + step - 1) / step), min(int(to/step), len(c.steps))
+}
+
+// sum returns what was committed in the window that begins with step n.
+func (c *course) sum(n int) (sum uint64) {
+	for _, count := range c.steps[n : n+window] {
+		sum += uint64(count)
+	}
+	return sum
+}
+
+// longest returns the longest gap that is fault i's; see Effect.Longest.
+func (c *course) longest(i int, spells []Spell) (g Gap) {
+	for from, to := range c.gaps.between(c.to) {
+		if to <= spells[i].At {
+			continue
+		}
+		if i+1 < len(spells) && from >= spells[i+1].At {
+			break
+		}
+		owner := max(0, sort.Search(len(spells), func(j int) bool { return spells[j].At > from })-1)
+		began := func() time.Duration { return max(from, spells[owner].At) }
+		for owner < i && spells[owner+1].At-began() <= c.limits[owner] {
+			owner++
+		}
+		next := i+1 < len(spells) && spells[i+1].At < to && spells[i+1].At-began() <= c.limits[i]
+		if own := (Gap{From: began(), To: to}); owner == i && !next && own.Length() > g.Length() {
+			g = own
+		}
+	}
+	return g
+}
+
+// recovered finds when the throughput was back for good, by the latest baseline;
+// -1 if it was not, and not known where nobody can tell.
+func (c *course) recovered(at, until time.Duration, outage Gap) (back time.Duration, known bool) {
+	first, end := c.whole(at, until)
+	if c.base.mean == 0 || end-first < window {
+		return -1, false
+	}
+	floor, start, fallen := backAgain*float64(c.base.slowest), first, outage.Length() > 0
+	if fallen {
+		start = max(first, int(outage.To/step))
+	}
+	for n := first; n+window <= end; n++ {
+		if float64(c.sum(n)) < floor {
+			start, fallen = max(start, n+1), true
+		}
+	}
+	if !fallen {
+		return at, true
+	}
+	for n := start; n+window <= end; n++ {
+		if float64(c.sum(n)) >= backAgain*c.base.mean {
+			return max(time.Duration(n)*step, outage.To, at), true
+		}
+	}
+	return -1, true
 }
 
 // fill counts what the phases hold, in a second pass.
@@ -248,28 +331,4 @@ func (c *course) doubt(faults []Effect, spells []Spell, at time.Duration, tx *hi
 	case history.Aborted:
 		f.FoundAborted++
 	}
-}
-
-// longestWithin returns the longest time without a commit that overlaps [from,
-// until), as far as it lies before until. After the last commit of all it lasts
-// to end.
-func (c *commits) longestWithin(from, until, end time.Duration) (g Gap) {
-	last := time.Duration(0)
-	take := func(next time.Duration) {
-		if gap := (Gap{From: last, To: min(next, until)}); next > from && gap.Length() > g.Length() {
-			g = gap
-		}
-	}
-	for i, cell := range c.cells {
-		if cell.first == 0 {
-			continue
-		}
-		start := time.Duration(int64(i)*c.width - 1)
-		take(start + time.Duration(cell.first))
-		last = start + time.Duration(cell.last)
-	}
-	if end > last {
-		take(end)
-	}
-	return g
 }

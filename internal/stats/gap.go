@@ -1,6 +1,9 @@
 package stats
 
-import "time"
+import (
+	"iter"
+	"time"
+)
 
 // Gap is a time in which nothing committed, between two commits. Its ends are
 // since the run's start. The zero Gap is that of less than two commits.
@@ -81,17 +84,66 @@ func (c *commits) widen() {
 	c.width *= 2
 }
 
+// longest returns the longest gap between two commits.
 func (c *commits) longest() (g Gap) {
-	last := time.Duration(-1)
-	for i, cell := range c.cells {
-		if cell.first == 0 {
-			continue
+	known := false
+	for from, to := range c.between(0) {
+		if known && to-from > g.Length() {
+			g = Gap{From: from, To: to}
 		}
-		start := time.Duration(int64(i)*c.width - 1)
-		if first := start + time.Duration(cell.first); last >= 0 && first-last > g.Length() {
-			g = Gap{From: last, To: first}
-		}
-		last = start + time.Duration(cell.last)
+		known = true // the first one begins with the run, and with no commit
 	}
 	return g
+}
+
+// longestWithin returns the longest time without a commit that overlaps [from,
+// until), as far as it lies before until. After the last commit of all it lasts
+// to end.
+func (c *commits) longestWithin(from, until, end time.Duration) (g Gap) {
+	for last, next := range c.between(end) {
+		if gap := (Gap{From: last, To: min(next, until)}); next > from && gap.Length() > g.Length() {
+			g = gap
+		}
+	}
+	return g
+}
+
+// longestOf returns the length of the longest gap between two commits that lies
+// in one of the phases, which are in order.
+func (c *commits) longestOf(phases []Phase) (longest time.Duration) {
+	known := false
+	for from, to := range c.between(0) {
+		for len(phases) > 0 && phases[0].To < to {
+			phases = phases[1:]
+		}
+		if len(phases) == 0 {
+			break
+		}
+		if known && from >= phases[0].From {
+			longest = max(longest, to-from)
+		}
+		known = true
+	}
+	return longest
+}
+
+// between yields the gaps in order: from the run's start to the first commit,
+// those between two commits, and from the last commit to end if that is later.
+func (c *commits) between(end time.Duration) iter.Seq2[time.Duration, time.Duration] {
+	return func(yield func(from, to time.Duration) bool) {
+		last := time.Duration(0)
+		for i, cell := range c.cells {
+			if cell.first == 0 {
+				continue
+			}
+			start := time.Duration(int64(i)*c.width - 1)
+			if !yield(last, start+time.Duration(cell.first)) {
+				return
+			}
+			last = start + time.Duration(cell.last)
+		}
+		if end > last {
+			yield(last, end)
+		}
+	}
 }

@@ -15,28 +15,28 @@ func TestRefusedTransferOverwritesNothing(t *testing.T) {
 	for _, outcome := range []history.Outcome{history.Rejected, history.Aborted, history.Unknown} {
 		w := newWorld(8)
 		zero, one := w.accounts[0], w.accounts[1]
+		refused := w.begin(history.Transfer)
+		refused.Outcome = outcome
+		for _, a := range []history.Account{zero, one} {
+			refused.Ops = append(refused.Ops, history.Op{Account: a.N, Write: true, Amount: -2 * opening, Observed: true, Balance: a.Balance})
+		}
+		id := refused.ID
+		// One reads what the refused one would have written, and overwrites what
+		// that one read.
+		joint := w.begin(history.Joint)
+		w.see(joint, 0)
+		w.leg(joint, 1, -5)
+		w.leg(joint, 4, 5)
 		// Two transfers overwrite the same version of account 0.
 		w.transfer(0, 2, 5)
 		after := w.accounts[0]
 		w.accounts[0] = zero
 		w.transfer(0, 3, 7)
 		w.accounts[0].Version = after.Version
-		// One reads that version as well, and overwrites what the refused one read.
-		joint := w.begin(history.Joint)
-		joint.Ops = append(joint.Ops, history.Op{Account: 0, Observed: true, Balance: zero.Balance})
-		w.leg(joint, 1, -5)
-		w.leg(joint, 4, 5)
-		refused := w.begin(history.Transfer)
-		refused.Outcome = outcome
-		for _, a := range []history.Account{zero, one} {
-			refused.Ops = append(refused.Ops, history.Op{Account: a.N, Write: true, Amount: -opening * 2, Observed: true, Balance: a.Balance})
-		}
-		id := refused.ID
 		r := byName(checked(w.input(isolation.ReadCommitted)))[Serializable]
 		if slices.Contains(r.Witness, id) {
 			t.Errorf("%v: it wrote nothing and is a witness: %s", outcome, r.Detail)
 		}
-		t.Log(r.Detail, r.Witness, id)
 		if !strings.Contains(r.Detail, "Lost update") {
 			t.Errorf("%v: the lost update is not told: %s", outcome, r.Detail)
 		}

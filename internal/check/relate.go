@@ -155,7 +155,7 @@ func (b *bank) relateRead(t uint32, op *history.Op, forks *lineage) {
 	}
 	if s.forked {
 		if known {
-			*forks = append(*forks, lineageRead{op.Account, op.Version, writer, t, op.Write})
+			*forks = append(*forks, lineageRead{op.Account, op.Version, writer, t, op.Write && b.txns.list[t].applied()})
 		}
 		return
 	}

@@ -13,6 +13,7 @@ import (
 
 	"stroppy/internal/cli"
 	"stroppy/internal/scenario"
+	"stroppy/internal/sweep"
 	"stroppy/internal/workload/bank"
 )
 
@@ -32,6 +33,7 @@ func TestScripts(t *testing.T) {
 			"damage":   damage,
 			"grown":    grown,
 			"nowhere":  nowhere,
+			"unswept":  unswept,
 		},
 	})
 }
@@ -78,6 +80,21 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 		data[at] ^= 0x55
 	}
 	ts.Check(os.WriteFile(path, data, 0o666))
+}
+
+// unswept DIR STEPS takes all but the first steps out of a sweep's book, as if it
+// had been cut off then.
+func unswept(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: unswept dir steps")
+	}
+	dir := ts.MkAbs(args[0])
+	book, err := sweep.Read(dir)
+	ts.Check(err)
+	steps, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	book.Points, book.Finished = book.Points[:steps], false
+	ts.Check(book.Save(dir))
 }
 
 // grown FILE BYTES waits until a process in the background has written so much.

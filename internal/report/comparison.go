@@ -141,52 +141,65 @@ func differences(sides []Side) []string {
 			}
 			return group(r.Load.Accounts)
 		}},
-		{"clients", func(r *Result) string { return fmt.Sprint(r.Drive.Clients) }},
-		{"rate", func(r *Result) string { return orClosed(r.Drive) }},
 		{"held against", func(r *Result) string {
 			if r.Claim == nil {
 				return NotKnown
 			}
 			return r.Claim.Expect
 		}},
-		{"mix", func(r *Result) string { return mix(r) }},
 		{"faults", func(r *Result) string { return fmt.Sprint(len(r.Faults)) }},
 	} {
-		var values []string
-		for i := range sides {
-			var of []string
-			for _, run := range sides[i].Runs {
-				of = append(of, d.of(run.Result))
-			}
-			slices.Sort(of)
-			values = append(values, strings.Join(slices.Compact(of), " and "))
+		if line := across(sides, d.of); line != "" {
+			lines = append(lines, d.name+": "+line)
 		}
-		if len(slices.Compact(slices.Clone(values))) > 1 {
-			lines = append(lines, d.name+": "+strings.Join(values, " | "))
+	}
+	for _, name := range settingNames(sides) {
+		if line := across(sides, func(r *Result) string { return settingText(r, name) }); line != "" {
+			lines = append(lines, name+": "+line)
 		}
 	}
 	return lines
 }
 
-func orClosed(d *Drive) string {
-	switch {
-	case d.RatePlan != "":
-		return d.RatePlan
-	case d.Rate > 0:
-		return fmt.Sprintf("%g", d.Rate)
+// across tells what a thing is on each side, or nothing where it is the same on
+// all.
+func across(sides []Side, of func(*Result) string) string {
+	var values []string
+	for i := range sides {
+		var list []string
+		for _, run := range sides[i].Runs {
+			list = append(list, of(run.Result))
+		}
+		slices.Sort(list)
+		values = append(values, clean(strings.Join(slices.Compact(list), " and ")))
 	}
-	return "as fast as it goes"
+	if len(slices.Compact(slices.Clone(values))) == 1 {
+		return ""
+	}
+	return strings.Join(values, " | ")
 }
 
-// mix is what the transactions were, as far as the scenario says.
-func mix(r *Result) string {
-	var parts []string
-	for _, s := range r.Scenario {
-		if strings.HasSuffix(s.Name, "-share") || s.Name == "zipfian" || s.Name == "update" || s.Name == "mode" {
-			parts = append(parts, s.Name+" "+s.Value)
+// settingNames are the settings of all sides that could make a difference. The
+// seed is meant to differ, and the accounts are told from the load.
+func settingNames(sides []Side) []string {
+	var names []string
+	for _, side := range sides {
+		for _, run := range side.Runs {
+			for _, s := range run.Result.Scenario {
+				if !slices.Contains(names, s.Name) && s.Name != "seed" && s.Name != "accounts" {
+					names = append(names, s.Name)
+				}
+			}
 		}
 	}
-	return strings.Join(parts, ", ")
+	return names
+}
+
+func settingText(r *Result, name string) string {
+	if value := setting(r, name); value != "" {
+		return value
+	}
+	return "default"
 }
 
 // percentiles are the latencies that are compared, by their names in a Sample.

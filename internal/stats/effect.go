@@ -50,7 +50,7 @@ type Effect struct {
 	// longer than the noise belongs to that fault, and counts from there.
 	Longest Gap
 	// Noise is twice the longest time between two commits in the undisturbed time
-	// before the injection; 0 where there is none.
+	// before the injection, and 10 ms at least; 0 where there is no such time.
 	Noise time.Duration
 	// Outage is Longest where it is longer than Noise, and else empty: a pause that
 	// the database makes without a fault too is not told as one.
@@ -59,9 +59,10 @@ type Effect struct {
 	// Recovered is when the throughput was back for good. A second has fallen that
 	// begins in the span and has less than 90 % of the slowest second of Before.
 	// The throughput is back with the first second after the last of the fallen
-	// ones, and after Outage, that has 90 % of the mean of Before. It is the
-	// injection where no second has fallen and there is no Outage, and -1 where it
-	// was not back within the span, or Uncompared says why nobody can tell.
+	// ones that has 90 % of the mean of Before, or with its first commit if the
+	// second begins in a gap longer than Noise. It is the injection where no second
+	// has fallen, and -1 where it was not back within the span, or Uncompared says
+	// why nobody can tell.
 	Recovered time.Duration
 	// Uncompared says why the throughput could not be compared; empty if it was.
 	Uncompared string
@@ -86,6 +87,7 @@ const (
 	backAgain  = 0.9 // of the throughput before
 	mostBefore = 10 * time.Second
 	noisy      = 2 // times the longest undisturbed gap are within the noise
+	leastNoise = 10 * time.Millisecond
 )
 
 // course is what the effects are read from: commits by time.
@@ -158,14 +160,16 @@ func (c *course) effect(e *Effect, i int, spells []Spell) {
 	c.lastHeal = max(c.lastHeal, s.Healed)
 	e.During = Phase{From: s.At, To: max(s.At, s.Healed)}
 	e.Before = c.before(s.At)
-	e.Noise = noisy * c.gaps.longestOf(c.calm)
+	if longest := c.gaps.longestOf(c.calm); longest > 0 {
+		e.Noise = max(noisy*longest, leastNoise)
+	}
 	c.limits = append(c.limits, max(e.Noise, step))
 	e.Longest = c.longest(i, spells)
 	if e.Longest.Length() > e.Noise {
 		e.Outage = e.Longest
 	}
 	known := false
-	e.Recovered, known = c.recovered(s.At, until, e.Outage)
+	e.Recovered, known = c.recovered(s.At, until, e.Noise)
 	switch {
 	case e.Before.To == e.Before.From:
 		e.Uncompared = "there was no second without a fault and its effect before it"
@@ -244,26 +248,23 @@ func (c *course) longest(i int, spells []Spell) (g Gap) {
 
 // recovered finds when the throughput was back for good, by the latest baseline;
 // -1 if it was not, and not known where nobody can tell.
-func (c *course) recovered(at, until time.Duration, outage Gap) (back time.Duration, known bool) {
+func (c *course) recovered(at, until, noise time.Duration) (back time.Duration, known bool) {
 	first, end := c.whole(at, until)
 	if c.base.mean == 0 || end-first < window {
 		return -1, false
 	}
-	floor, start, fallen := backAgain*float64(c.base.slowest), first, outage.Length() > 0
-	if fallen {
-		start = max(first, int(outage.To/step))
-	}
+	floor, start := backAgain*float64(c.base.slowest), first
 	for n := first; n+window <= end; n++ {
 		if float64(c.sum(n)) < floor {
-			start, fallen = max(start, n+1), true
+			start = n + 1
 		}
 	}
-	if !fallen {
-		return at, true
+	if start == first {
+		return c.gaps.after(at, noise), true
 	}
 	for n := start; n+window <= end; n++ {
 		if float64(c.sum(n)) >= backAgain*c.base.mean {
-			return max(time.Duration(n)*step, outage.To, at), true
+			return c.gaps.after(max(time.Duration(n)*step, at), noise), true
 		}
 	}
 	return -1, true

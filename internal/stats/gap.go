@@ -127,6 +127,20 @@ func (c *commits) longestOf(phases []Phase) (longest time.Duration) {
 	return longest
 }
 
+// after returns t, or the end of the gap in which t lies if that is longer than
+// noise.
+func (c *commits) after(t, noise time.Duration) time.Duration {
+	for from, to := range c.between(0) {
+		if from <= t && t < to && to-from > noise {
+			return to
+		}
+		if from > t {
+			break
+		}
+	}
+	return t
+}
+
 // between yields the gaps in order: from the run's start to the first commit,
 // those between two commits, and from the last commit to end if that is later.
 func (c *commits) between(end time.Duration) iter.Seq2[time.Duration, time.Duration] {

@@ -90,6 +90,26 @@ func (c *Cluster) failOver(ctx context.Context, p *node, why string) {
 	}
 	c.Note("%s leads, %v after the loss of %s was seen", chosen.Name(), time.Since(c.noticedAt).Round(time.Millisecond), p.Name())
 	c.noticedAt = time.Time{}
+	c.part(ctx, p, chosen, position)
+}
+
+// part finds the standbys that have more of a fenced primary's log than the node
+// that was promoted, up to a position: their data are of no use. What they answer is
+// final, for nobody has told them yet whom to follow.
+func (c *Cluster) part(ctx context.Context, p, chosen *node, position int64) {
+	for _, n := range c.Others(p) {
+		if n == chosen || !n.Awake() {
+			continue
+		}
+		at, err := n.position(ctx)
+		if err != nil || at <= position {
+			continue // one that does not answer is seen to, if need be, when it does: see rescue
+		}
+		c.Mu.Lock()
+		n.stale = true
+		c.Mu.Unlock()
+		c.Note("%s has the log up to %X/%X, which %s never had: it gets new data", n.Name(), at>>32, uint32(at), chosen.Name())
+	}
 }
 
 // candidates are the standbys that may be promoted in place of p and that

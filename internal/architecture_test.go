@@ -64,7 +64,7 @@ func rooms() []room {
 		{name: "internal/cluster", imports: []string{"internal/cluster"}},
 		{name: "internal/live", imports: []string{"internal/run", "internal/report", "internal/stats"}},
 		{name: "internal/resource"},
-		{name: "internal/sweep", imports: []string{"internal/stats"}},
+		{name: "internal/sweep", imports: []string{"internal/stats", "internal/report"}},
 		{name: "internal/isolation", leaf: true},
 		{name: "internal/pace", leaf: true},
 		{name: "internal/money", leaf: true},

@@ -9,6 +9,7 @@ import (
 
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
+	"stroppy/internal/money"
 )
 
 // Source is one recorded history; *history.Reader is one.
@@ -39,6 +40,11 @@ type Input struct {
 	// Early are the runs of which nobody knows that they had ended when the end
 	// state was downloaded. It is used only if it shows itself that they had.
 	Early []uint64
+
+	// Tell is handed every transaction that shows a violation, in no order. What
+	// it is handed of a check that is not invalid in the end is to be thrown away.
+	// Nil: nobody asks.
+	Tell func(Violation)
 }
 
 // The names of the checks, in the order in which they are told.
@@ -277,6 +283,7 @@ func (b *bank) noteAbsence(tx *history.Transaction) {
 			return
 		}
 	}
+	b.witness(Durable, "", tx.ID, "", "did not find an account that the load had made")
 	if b.absents++; len(b.absent) < some {
 		b.absent = append(b.absent, tx.ID)
 	}
@@ -302,6 +309,7 @@ func (b *bank) noteAudit(tx *history.Transaction) {
 		sum.add(tx.Ops[i].Balance)
 	}
 	if !sum.equals(b.in.Total) {
+		b.witness(Audits, "", tx.ID, "", fmt.Sprintf("saw %s in place of %s", money.Format(sum.low()), money.Format(b.in.Total)))
 		if len(b.audit.wrong) == 0 {
 			b.audit.wrongSum = sum.low()
 		}

@@ -116,6 +116,10 @@ func (b *bank) ledger() Result {
 		told = append(told, fmt.Sprintf("%s that no load and no client made: %s.", plural(len(strangers), "row"),
 			joined(strangers[:min(some, len(strangers))], len(strangers))))
 	}
+	for _, row := range b.in.End.Strangers() {
+		b.witness(Ledger, "", 0, "", row)
+	}
+	b.tellForks(Ledger, "")
 	if b.end.strange > 0 {
 		told = append(told, fmt.Sprintf("%s on accounts that no load made.", plural(b.end.strange, "ledger leg")))
 	}
@@ -155,6 +159,9 @@ func (b *bank) ledger() Result {
 // read on the way.
 func (b *bank) oddBooks(r *Result) string {
 	var told []string
+	for _, a := range b.end.odd {
+		b.witness(Ledger, "", a.Last, b.named(a.N), fmt.Sprintf("is named as the one that made its last version, %d, and the ledger has no such leg", a.Version))
+	}
 	if n := len(b.end.odd); n > 0 {
 		a := b.end.odd[0]
 		told = append(told, fmt.Sprintf("Account %s names transfer %v as the one that made its last version, %d, and the ledger has no such leg%s",
@@ -166,6 +173,9 @@ func (b *bank) oddBooks(r *Result) string {
 		told = append(told, fmt.Sprintf("Account %s ended at version %d, and the ledger has a leg that made a later version of it%s",
 			b.in.Name(a.N), a.Version, times(n)))
 		r.Witness = append(r.Witness, a.Last)
+	}
+	for _, t := range b.chain.outside {
+		b.witness(Ledger, "", b.idOf(t), "", "has a ledger leg with a version that its account cannot have had")
 	}
 	if n := len(b.chain.outside); n > 0 {
 		told = append(told, fmt.Sprintf("Transfer %v has a ledger leg with a version that its account cannot have had%s",
@@ -210,6 +220,7 @@ func (b *bank) durable() Result {
 		if t.outcome == history.Unknown && t.source != fromLedger && t.seen > 0 {
 			if t.seen != t.want || t.ledger != t.legs {
 				other = append(other, t.id)
+				b.witness(Durable, "", t.id, "", "is of unknown outcome, and its legs in the ledger are not those that were sent")
 			}
 			continue
 		}
@@ -220,8 +231,10 @@ func (b *bank) durable() Result {
 		switch {
 		case t.seen == 0:
 			missing = append(missing, t.id)
+			b.witness(Durable, "", t.id, "", "was acknowledged and is not in the ledger")
 		case t.seen < t.want || t.flags&repeated == 0 && t.ledger != t.legs:
 			partly = append(partly, t.id)
+			b.witness(Durable, "", t.id, "", "was acknowledged, and its legs in the ledger are not those that were sent")
 		}
 	}
 	if len(missing)+len(partly)+len(other)+b.absents == 0 {
@@ -265,10 +278,15 @@ func (b *bank) noGhost() Result {
 		case t.source == fromLedger && !b.txns.covers(t.id.Run()):
 		case t.source == fromLedger:
 			never = append(never, t.id)
+			if b.complete() {
+				b.witness(NoGhost, "", t.id, "", "is in the ledger, and no client ever sent it")
+			}
 		case t.flags&voided != 0:
 			voids = append(voids, t.id)
+			b.witness(NoGhost, "", t.id, "", "was closed by a look-up that found nothing, and was applied later")
 		case t.outcome == history.Aborted || t.outcome == history.Rejected:
 			ghosts = append(ghosts, t.id)
+			b.witness(NoGhost, "", t.id, "", "was "+t.outcome.String()+", and is in the ledger")
 		}
 	}
 	var told []string
@@ -312,19 +330,20 @@ func (b *bank) exactlyOnce() Result {
 		var twice []history.ID
 		for _, t := range b.end.twice {
 			twice = append(twice, b.idOf(t))
+			b.witness(ExactlyOnce, "", b.idOf(t), "", "has a leg twice in the ledger")
 		}
 		told = append(told, fmt.Sprintf("%s with a leg twice in the ledger: %s.", plural(len(twice), "transfer"), ids(twice)))
 		r.Witness = append(r.Witness, first(twice)...)
 	}
-	seen := map[history.ID]bool{}
+	seen := map[history.ID]uint64{} // on which account
 	tell := func(account, version uint64, last history.ID) {
 		t, ok := b.txns.find(last)
 		s := b.slots.find(account)
-		if !ok || s == nil || seen[last] {
+		if _, told := seen[last]; !ok || s == nil || told {
 			return
 		}
 		if made := b.versionOf(s, t); made != 0 && uint64(made) < version {
-			seen[last] = true
+			seen[last] = account
 			if len(seen) <= some {
 				told = append(told, fmt.Sprintf("Transfer %v made version %d of account %s, and was seen as the maker of version %d too: it was applied twice.",
 					last, made, b.in.Name(account), version))
@@ -337,6 +356,9 @@ func (b *bank) exactlyOnce() Result {
 	}
 	for _, a := range b.end.odd {
 		tell(a.N, a.Version, a.Last)
+	}
+	for last, at := range seen {
+		b.witness(ExactlyOnce, "", last, b.named(at), "was applied twice")
 	}
 	if more := len(seen) - some; more > 0 {
 		told = append(told, others(more, "transfer was applied twice.", "transfers were applied twice."))
@@ -367,6 +389,12 @@ func (b *bank) audits(o *order) Result {
 	}
 	if len(a.missing) > 0 {
 		told = append(told, fmt.Sprintf("%s did not find an account that the load had made; the first is %v.", plural(len(a.missing), "audit"), b.idOf(a.missing[0])))
+	}
+	for _, t := range torn {
+		b.witness(Audits, "", b.idOf(t), "", "saw no consistent cut")
+	}
+	for _, t := range a.missing {
+		b.witness(Audits, "", b.idOf(t), "", "did not find an account that the load had made")
 	}
 	for _, t := range slices.Concat(a.wrong, torn, a.missing) {
 		if len(r.Witness) < some {

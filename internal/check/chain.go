@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"stroppy/internal/history"
+	"stroppy/internal/money"
 )
 
 // slot is what the checks keep of one account that was touched.
@@ -232,6 +233,7 @@ func (b *bank) replay() {
 			balance += b.chain.balance[p]
 			b.chain.balance[p] = balance
 			if balance < 0 && p < s.base+s.length {
+				b.witness(NonNegative, "", b.idOf(b.chain.writer[p]), b.named(s.n), fmt.Sprintf("left %s at version %d", money.Format(balance), p-s.base))
 				if b.chain.overdrafts++; len(b.chain.overdrawn) < some {
 					b.chain.overdrawn = append(b.chain.overdrawn, p)
 				}

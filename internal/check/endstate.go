@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"stroppy/internal/history"
+	"stroppy/internal/money"
 )
 
 // endFacts are what the end state says by itself.
@@ -67,6 +68,7 @@ func (b *bank) readLedger() error {
 		}
 		if leg.Account >= b.in.Accounts {
 			b.end.strange++
+			b.witness(Ledger, "", leg.Transfer, b.named(leg.Account), "has a ledger leg on an account that no load made")
 			continue
 		}
 		s := b.slots.touch(leg.Account)
@@ -95,6 +97,7 @@ func (b *bank) readAccounts() error {
 		b.end.sum.add(a.Balance)
 		if a.Balance < 0 {
 			b.end.negatives++
+			b.witness(NonNegative, "", a.Last, b.named(a.N), "left "+money.Format(a.Balance)+" in the end")
 			if len(b.end.negative) < some {
 				b.end.negative = append(b.end.negative, a)
 			}
@@ -104,6 +107,7 @@ func (b *bank) readAccounts() error {
 			want, legs = want+s.sum, s.legs
 			b.lastOf(s, a)
 			if a.Balance == want && a.Version == uint64(legs) && b.madeAfter(s, legs) {
+				b.witness(Ledger, "", a.Last, b.named(a.N), fmt.Sprintf("made the last version, %d, and the ledger has a leg that made a later one", a.Version))
 				if b.end.beyonds++; b.end.beyonds == 1 {
 					b.end.beyond = a
 				}
@@ -114,8 +118,12 @@ func (b *bank) readAccounts() error {
 			if s := b.slots.find(a.N); s != nil {
 				s.broken = true
 			}
+			wrong := wrongAccount{account: a, want: want, legs: legs}
+			if b.in.Tell != nil {
+				b.witness(Ledger, "", a.Last, b.in.Name(a.N), b.wrongAccount(wrong))
+			}
 			if len(b.end.wrong) < some {
-				b.end.wrong = append(b.end.wrong, wrongAccount{account: a, want: want, legs: legs})
+				b.end.wrong = append(b.end.wrong, wrong)
 			}
 		}
 	}

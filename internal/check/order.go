@@ -121,6 +121,7 @@ func (o *order) cyclic(full *graph) {
 		slices.Sort(component)
 		level, find := full.restrict(component).broken()
 		if told[level]++; told[level] > mostComponents {
+			o.b.tellGroup(Serializable, level, component)
 			continue
 		}
 		o.cycles = append(o.cycles, outward(find(), component))

@@ -3,6 +3,8 @@ package check
 import (
 	"cmp"
 	"slices"
+
+	"stroppy/internal/isolation"
 )
 
 // findRealTime adds real time to the graph and looks for cycles. Each
@@ -45,8 +47,12 @@ func (o *order) findRealTime() {
 	components := g.components()
 	slices.SortFunc(components, func(a, c []uint32) int { return len(a) - len(c) })
 	for n, component := range components {
-		if n >= mostComponents || b.watch.ended() {
+		if b.watch.ended() {
 			break
+		}
+		if n >= mostComponents {
+			b.tellGroup(Strict, isolation.StrictSerializable, component)
+			continue
 		}
 		slices.Sort(component)
 		sub := g.restrict(component)

@@ -61,8 +61,8 @@ func Ended(h history.Header) []uint64 {
 }
 
 // SameBank says why recordings cannot be checked together, if they cannot: they
-// are of different banks, or two are of one run. Two banks that were loaded alike
-// look the same.
+// are of different banks or loads, or two are of one run. Two banks of which
+// neither has a load id look the same if they were loaded alike.
 func SameBank(paths []string, headers []history.Header) error {
 	for i, h := range headers {
 		first := headers[0]
@@ -72,6 +72,8 @@ func SameBank(paths []string, headers []history.Header) error {
 		case h.Seed != first.Seed || h.Accounts != first.Accounts || h.Total != first.Total:
 			return fmt.Errorf("%s and %s are of different banks: one was loaded with seed %d and %d accounts, the other with seed %d and %d",
 				paths[0], paths[i], first.Seed, first.Accounts, h.Seed, h.Accounts)
+		case h.LoadID != first.LoadID:
+			return fmt.Errorf("%s and %s are of different loads of a bank, which was loaded anew between them: check them one by one", paths[0], paths[i])
 		case h.Database != first.Database:
 			return fmt.Errorf("%s was recorded on %s and %s on %s: recordings are checked together if they are of the same bank", paths[0], first.Database, paths[i], h.Database)
 		}

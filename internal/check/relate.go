@@ -20,6 +20,13 @@ type readFacts struct {
 	searched int // how often an account was searched for a read's writer
 }
 
+// The anomalies that are such reads.
+const (
+	dirtyRead   = "dirty read (G1a)"
+	garbageRead = "garbage read"
+	nobodysRead = "read of a version that nobody made"
+)
+
 // oddRead is one such read.
 type oddRead struct {
 	reader  uint32
@@ -148,9 +155,9 @@ func (b *bank) relateRead(t uint32, op *history.Op, forks *lineage) {
 	} else if want := b.chain.balance[p]; want != op.Balance && want != unknownBalance {
 		odd := oddRead{reader: t, account: op.Account, version: op.Version, balance: op.Balance, want: want, last: op.Last}
 		if s.broken {
-			b.reads.balance = appendSome(b.reads.balance, odd)
+			b.odd(&b.reads.balance, Ledger, "", odd)
 		} else {
-			b.reads.garbage = appendSome(b.reads.garbage, odd)
+			b.odd(&b.reads.garbage, Serializable, garbageRead, odd)
 		}
 	}
 	if s.forked {
@@ -209,13 +216,14 @@ func (b *bank) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 	switch {
 	case !ok:
 		if ledger || op.Last == 0 || b.recorded(op.Last.Run()) {
-			b.reads.unknown = appendSome(b.reads.unknown, odd)
+			b.odd(&b.reads.unknown, Serializable, nobodysRead, odd)
 		}
 	case !b.txns.list[seen].applied():
 		if ledger || b.txns.list[seen].outcome != history.Unknown {
-			b.reads.dirty = appendSome(b.reads.dirty, odd)
+			b.odd(&b.reads.dirty, Serializable, dirtyRead, odd)
 		}
 	case b.reads.searched == mostSearches: // each of which was a violation
+		b.tellOdd(Serializable, "odd read", odd)
 	default:
 		if ledger {
 			b.reads.searched++
@@ -224,11 +232,11 @@ func (b *bank) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 		switch {
 		case made == 0 && !ledger:
 		case made != 0 && uint64(made) < op.Version && writer == none:
-			b.reads.twice = appendSome(b.reads.twice, odd)
+			b.odd(&b.reads.twice, ExactlyOnce, "", odd)
 		case made != 0 && uint64(made) < op.Version && s.broken:
-			b.reads.balance = appendSome(b.reads.balance, odd)
+			b.odd(&b.reads.balance, Ledger, "", odd)
 		default:
-			b.reads.dirty = appendSome(b.reads.dirty, odd)
+			b.odd(&b.reads.dirty, Serializable, dirtyRead, odd)
 		}
 	}
 }
@@ -250,10 +258,11 @@ const mostOdd = 1000
 // that is wrong everywhere must not take the square of the time.
 const mostSearches = 10 * mostOdd
 
-// appendSome keeps a bounded number of instances: a violation is told by a few.
-func appendSome(list []oddRead, odd oddRead) []oddRead {
-	if len(list) < mostOdd {
-		list = append(list, odd)
+// odd keeps a bounded number of instances, because a violation is told by a few,
+// and hands over all.
+func (b *bank) odd(list *[]oddRead, check, anomaly string, odd oddRead) {
+	b.tellOdd(check, anomaly, odd)
+	if len(*list) < mostOdd {
+		*list = append(*list, odd)
 	}
-	return list
 }

@@ -16,15 +16,15 @@ func (o *order) tell() {
 	o.fetch()
 	o.lostUpdates()
 	reads := &o.b.reads
-	o.oddReads("dirty read (G1a)", reads.dirty, func(r oddRead) string {
+	o.oddReads(dirtyRead, reads.dirty, func(r oddRead) string {
 		return fmt.Sprintf("%s read version %d of account %s as made by %v, which %s",
 			o.who(r.reader), r.version, o.b.in.Name(r.account), r.last, o.fate(r))
 	})
-	o.oddReads("garbage read", reads.garbage, func(r oddRead) string {
+	o.oddReads(garbageRead, reads.garbage, func(r oddRead) string {
 		return fmt.Sprintf("%s read balance %s at version %d of account %s, where opening balance and ledger make %s: no transaction ever wrote that",
 			o.who(r.reader), money.Format(r.balance), r.version, o.b.in.Name(r.account), money.Format(r.want))
 	})
-	o.oddReads("read of a version that nobody made", reads.unknown, func(r oddRead) string {
+	o.oddReads(nobodysRead, reads.unknown, func(r oddRead) string {
 		return fmt.Sprintf("%s read version %d of account %s as made by %v, a transfer that no client sent",
 			o.who(r.reader), r.version, o.b.in.Name(r.account), r.last)
 	})
@@ -37,7 +37,12 @@ func (o *order) tell() {
 		for _, s := range steps[:min(len(steps), mostWitnesses)] {
 			a.Witness = append(a.Witness, o.b.txns.list[s.from].id)
 		}
+		check := Serializable
 		if forbidden == isolation.StrictSerializable {
+			check = Strict
+		}
+		o.tellCycle(check, name, steps)
+		if check == Strict {
 			o.realtime = merge(o.realtime, a)
 		} else {
 			o.anomalies = merge(o.anomalies, a)
@@ -84,16 +89,20 @@ func (o *order) fetch() {
 	})
 }
 
+// lostUpdateName is the anomaly of a version that two transfers both made.
+const lostUpdateName = "lost update (P4)"
+
 // lostUpdates tells the versions that two transfers both made.
 func (o *order) lostUpdates() {
 	forks := o.b.chain.forks
 	if len(forks) == 0 {
 		return
 	}
+	o.b.tellForks(Serializable, lostUpdateName)
 	f := forks[0]
 	s, version := o.b.slotAt(f.pos)
 	a := Anomaly{
-		Name: "lost update (P4)", Forbidden: isolation.SnapshotIsolation, Count: len(forks),
+		Name: lostUpdateName, Forbidden: isolation.SnapshotIsolation, Count: len(forks),
 		Detail: fmt.Sprintf("%s and %s both read version %d of account %s and both made version %d of it, so that the effect of one is gone",
 			o.who(f.first), o.who(f.second), version-1, o.b.in.Name(s.n), version),
 	}

@@ -112,6 +112,9 @@ func (r *arena) stop() error {
 	return nil
 }
 
+// eventful is a cluster that has a supervisor of stroppy's.
+type eventful interface{ Events() []cluster.Event }
+
 // hurt fills in what a run on a cluster has beside any run.
 func (r *arena) hurt(o *run.Options, config *config, b *bank.Bank) {
 	if r == nil {
@@ -119,6 +122,18 @@ func (r *arena) hurt(o *run.Options, config *config, b *bank.Bank) {
 		return
 	}
 	o.Servers = r.servers()
+	if told, ok := r.cluster.(eventful); ok {
+		o.Settings = append(o.Settings, report.Setting{
+			Name: "supervisor", Value: "stroppy's own, which fails over when the node that leads does not answer for the cluster's parameter timeout, 1s unless given",
+		})
+		o.Events = func() []run.Event {
+			var list []run.Event
+			for _, e := range told.Events() {
+				list = append(list, run.Event(e))
+			}
+			return list
+		}
+	}
 	o.Nemesis, o.Script = &tormentor{nemesis: r.nemesis}, config.Nemesis
 	o.Budget = run.Budget{MaxOutage: config.MaxOutage, MaxDegradation: config.MaxDegradation}
 	if len(r.cluster.Nodes()) > 1 {

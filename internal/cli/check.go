@@ -184,7 +184,10 @@ func (a *app) check(config *config, o run.CheckOptions, recorded history.Header)
 		}
 		defer database.Close()
 		b := config.bankConfig(false)
-		b.Seed, b.Accounts = recorded.Seed, recorded.Accounts // the database must hold this run's bank
+		b.Seed, b.Accounts = 0, 0 // whatever it holds: that is held against the recording
+		if isVolatile(database) {
+			b.Seed, b.Accounts = recorded.Seed, recorded.Accounts
+		}
 		workload, err := bank.New(database, b)
 		if err != nil {
 			return &exitError{exitUsage, err}

@@ -111,6 +111,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	if err != nil {
 		return nil, "", &exitError{exitUsage, errors.Join(err, database.Close(), discard(dir, defaultFile))}
 	}
+	workload.OnReplace(func(what string) { s.note("%s", what) })
 	s.named(dir.Path)
 	if config.Seed != 0 {
 		s.note("seed %d", config.Seed)
@@ -291,6 +292,7 @@ func (a *app) pop(config *config) error {
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
+	workload.OnReplace(func(what string) { s.note("%s", what) })
 	s.Begin("load")
 	s.note("seed %d", config.Seed)
 	loaded, err := workload.Load(s.ctx, func(done, total uint64) { s.Show(run.State{Done: done, Total: total}) })

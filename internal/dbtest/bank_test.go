@@ -79,7 +79,7 @@ func driveBank(t *testing.T, ctx context.Context, database db.Database, b *bank.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.results, err = b.Check(ctx, o.dir, claim.Level); err != nil {
+	if o.results, err = b.Check(ctx, o.dir, claim.Level, nil); err != nil {
 		t.Fatal(err)
 	}
 	return o

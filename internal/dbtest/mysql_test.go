@@ -180,7 +180,7 @@ func hurtBank(t *testing.T, database db.Database, c bank.Config, count uint64) (
 	must(end.Close())
 	claim, err := database.Claim(c.Isolation)
 	must(err)
-	o.results, err = b.Check(ctx, o.dir, claim.Level)
+	o.results, err = b.Check(ctx, o.dir, claim.Level, nil)
 	must(err)
 	return o, result
 }

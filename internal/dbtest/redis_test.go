@@ -151,7 +151,7 @@ func fly(t *testing.T, ctx context.Context, d *redis.Database, c bank.Config) (f
 		if err != nil {
 			t.Fatal(err)
 		}
-		results, err := b.Check(ctx, dir, claim.Level)
+		results, err := b.Check(ctx, dir, claim.Level, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

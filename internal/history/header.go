@@ -5,7 +5,8 @@ import "fmt"
 // Header is what a history says about its run.
 type Header struct {
 	Workload string            `json:"workload"`
-	Run      uint64            `json:"run"` // the run part of the IDs
+	LoadID   string            `json:"load_id,omitempty"` // of the load that was driven; empty where it has none
+	Run      uint64            `json:"run"`               // the run part of the IDs
 	Seed     uint64            `json:"seed"`
 	Accounts uint64            `json:"accounts"`
 	Total    int64             `json:"total_cents"` // the canonical total

@@ -123,6 +123,7 @@ func (w *worker) settle() {
 		err := w.client.Settle(ctx, &w.tx)
 		if err == nil {
 			w.tx.LookedUp = w.tx.Outcome != history.Unknown
+			w.last = w.clock()
 			w.reached()
 			return
 		}
@@ -131,6 +132,7 @@ func (w *worker) settle() {
 		w.errors.add(kind, err)
 		switch kind.class {
 		case db.Aborted:
+			w.last = w.clock()
 			w.reached()
 			w.sleep(ctx, fullJitter(w.random, conflictBase, conflictCap, conflicts))
 			conflicts++
@@ -193,8 +195,10 @@ func (w *worker) lost() {
 	}
 }
 
-// reached notes an answer of the database.
+// reached notes an answer of the database, which came at the latest reading of
+// the clock.
 func (w *worker) reached() {
+	w.answer = w.last
 	if w.down {
 		w.down, w.outage = false, 0
 		w.counters.downSince.Store(0)

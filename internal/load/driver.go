@@ -13,7 +13,8 @@ import (
 
 const (
 	// grace is how long running transactions may take to learn their outcome
-	// after no new ones are started; then their calls are cancelled.
+	// after no new ones are started and Options.Ended has returned; then their calls
+	// are cancelled.
 	grace = 10 * time.Second
 	// settleLimit bounds the look-up of one transaction.
 	settleLimit = 30 * time.Second
@@ -47,8 +48,12 @@ type Driver struct {
 	halt, beside, hard                   context.Context
 	cancelHalt, cancelBeside, cancelHard context.CancelFunc
 
+	ended chan struct{} // closed when Options.Ended has returned; nil before it is called
+
 	abort   func() // closes aborted, once
 	aborted <-chan struct{}
+
+	sheds sheds
 
 	mu       sync.Mutex
 	failure  error // the first
@@ -105,31 +110,55 @@ func (d *Driver) Run(ctx context.Context) (*Result, error) {
 // run are recorded as unknown. Any goroutine may call it at any time.
 func (d *Driver) Abort() { d.abort() }
 
+// warm is the clock from which the figures count.
+func (d *Driver) warm() int64 { return d.begin + int64(d.options.Warmup) }
+
 func (d *Driver) clock() int64 { return int64(time.Since(d.options.Start)) }
 
 // drive runs all workers and returns the clock when the last client ended.
 func (d *Driver) drive() (finish int64) {
 	clients := len(d.options.Clients)
-	deadline := time.NewTimer(time.Duration(math.MaxInt64))
-	defer deadline.Stop()
+	timers := timers{end: stopped(), grace: stopped()}
+	defer timers.end.Stop()
+	defer timers.grace.Stop()
 	if d.options.Duration > 0 {
-		deadline.Reset(d.options.Duration + grace)
+		timers.end.Reset(time.Duration(d.end - d.clock()))
 	}
 	d.view.begin(d)
 	endSampling := d.sample()
 	defer endSampling()
 	background := start(d.workers[clients:])
-	d.watch(start(d.workers[:clients]), deadline)
+	d.watch(start(d.workers[:clients]), timers)
 	finish = d.clock()
 	d.view.stop(finish)
-	if d.halt.Err() == nil {
-		deadline.Reset(grace)
-	} else {
+	if d.halt.Err() != nil {
 		d.markHalted()
 	}
+	d.over()
 	d.cancelBeside()
-	d.watch(background, deadline)
+	d.watch(background, timers)
+	<-d.ended
 	return finish
+}
+
+// timers are for what comes by itself: the drive's end, and that of the grace.
+type timers struct{ end, grace *time.Timer }
+
+func stopped() *time.Timer { return time.NewTimer(time.Duration(math.MaxInt64)) }
+
+// over calls Options.Ended, once, when nothing new is started any more.
+func (d *Driver) over() {
+	if d.ended != nil {
+		return
+	}
+	ended := make(chan struct{})
+	d.ended = ended
+	go func() {
+		defer close(ended)
+		if f := d.options.Ended; f != nil {
+			f()
+		}
+	}()
 }
 
 // start runs the workers and closes the channel when all have ended.
@@ -148,25 +177,31 @@ func start(workers []*worker) <-chan struct{} {
 
 // watch returns when the workers have ended, and sees meanwhile that they do
 // when they must.
-func (d *Driver) watch(ended <-chan struct{}, deadline *time.Timer) {
+func (d *Driver) watch(workers <-chan struct{}, t timers) {
 	ticker := time.NewTicker(d.poll)
 	defer ticker.Stop()
-	halted, aborted := d.halt.Done(), d.aborted
+	halted, aborted, ended := d.halt.Done(), d.aborted, d.ended
 	contact := contact{at: d.clock()}
 	for {
 		select {
-		case <-ended:
+		case <-workers:
 			return
 		case <-halted:
 			halted = nil
-			if d.markHalted() {
-				deadline.Reset(grace)
-			}
+			d.markHalted()
+			d.over()
+			ended = d.ended
+		case <-t.end.C:
+			d.over()
+			ended = d.ended
+		case <-ended:
+			ended = nil
+			t.grace.Reset(grace)
 		case <-aborted:
 			aborted = nil
 			d.cancelHalt()
 			d.cancelHard()
-		case <-deadline.C:
+		case <-t.grace.C:
 			d.cancelHalt()
 			d.cancelHard()
 		case <-ticker.C:
@@ -175,17 +210,14 @@ func (d *Driver) watch(ended <-chan struct{}, deadline *time.Timer) {
 	}
 }
 
-// markHalted notes when halt was done. It reports whether that was while
-// transactions were still being started, so that the grace begins now.
-func (d *Driver) markHalted() bool {
+// markHalted notes when halt was done.
+func (d *Driver) markHalted() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.haltedAt != math.MaxInt64 {
-		return false
+	if d.haltedAt == math.MaxInt64 {
+		d.haltedAt = d.clock()
+		d.view.stop(d.haltedAt)
 	}
-	d.haltedAt = d.clock()
-	d.view.stop(d.haltedAt)
-	return d.haltedAt < d.end
 }
 
 // fail ends the drive with err, unless something else has ended it before.
@@ -259,11 +291,13 @@ func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result
 			w.last = stopped - 1
 			w.admit()
 			r.Backlog += w.queue.unsent(stopped, r.Unsent)
+			w.queue.waits(d.warm(), stopped, &r.Never)
 			r.Shed += w.counters.shed.Load()
 		}
 		known, cut = max(known, w.known), cut || w.cut
 		recorders = append(recorders, w.figures)
 	}
+	d.sheds.waits(stopped, &r.Never)
 	r.Figures = stats.Merge(recorders...)
 	r.Elapsed = max(0, time.Duration(known-d.begin)-d.options.Warmup)
 	r.Interrupted = cut && d.failure == nil && ctx.Err() != nil

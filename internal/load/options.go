@@ -62,6 +62,12 @@ type Options struct {
 	// History takes the record of every transaction. It is not closed.
 	History *history.Writer
 
+	// Ended is called once when nothing new is started any more, because the time
+	// has passed, the count is done or the drive was ended. What hurts the database
+	// stops there: the grace in which running transactions may learn their outcome
+	// begins when it returns, and Run does not return before. Nil is nothing to do.
+	Ended func()
+
 	// Start is the zero of all times in the history, as time.Now returned it.
 	Start time.Time
 }

@@ -2,9 +2,11 @@ package load
 
 import (
 	"math"
+	"sync"
 	"time"
 
 	"stroppy/internal/pace"
+	"stroppy/internal/stats"
 )
 
 // never is the clock of what does not come.
@@ -104,6 +106,42 @@ func (q *queue) first() int64 {
 func (q *queue) take() {
 	q.head = (q.head + 1) % len(q.due)
 	q.size--
+}
+
+// waits adds for those that were due from the clock from on how long they had
+// waited when the drive stopped.
+func (q *queue) waits(from, stopped int64, never *stats.Waits) {
+	for i := range q.size {
+		if due := q.due[(q.head+i)%len(q.due)]; due >= from && due < stopped {
+			never.Add(time.Duration(stopped-due), 1)
+		}
+	}
+}
+
+// sheds are the transactions that found no room, of all clients, by the second
+// of the clock in which that was seen. It is a lock's business only while the
+// database is too slow.
+type sheds struct {
+	mu       sync.Mutex
+	bySecond []uint64
+}
+
+func (s *sheds) add(now int64, n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	second := int(now / int64(time.Second))
+	if second >= len(s.bySecond) {
+		s.bySecond = append(s.bySecond, make([]uint64, second+1-len(s.bySecond))...)
+	}
+	s.bySecond[second] += n
+}
+
+// waits adds how long they would have waited at least: they were due before the
+// end of the second in which they were seen.
+func (s *sheds) waits(stopped int64, never *stats.Waits) {
+	for second, n := range s.bySecond {
+		never.Add(time.Duration(stopped-int64(second+1)*int64(time.Second)), n)
+	}
 }
 
 // unsent counts those that wait and were due before stopped into the second of

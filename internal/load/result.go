@@ -14,11 +14,15 @@ import (
 
 // Result is what a drive came to. Background clients count in Errors alone.
 type Result struct {
-	// Elapsed is the time of the measured part: from the end of the warm-up until
-	// no new transaction was started, or until the last outcome became known if
-	// that is later.
+	// Elapsed is the time of the measured part. It begins with the end of the
+	// warm-up. It ends when no new transaction was started any more, or, where a
+	// transaction that had been started before learned its outcome from the database
+	// after that, with the last such answer: all that committed did so within it. A
+	// transaction that this program gave up, because its grace or its patience was at
+	// an end, moves it by nothing.
 	Elapsed time.Duration
 	Figures *stats.Figures
+	Never   stats.Waits // what was due after the warm-up and never sent: Backlog and Shed
 
 	Conflicts  uint64       // tries that ended as db.Aborted, warm-up included
 	Retries    uint64       // tries made because of a conflict, warm-up included; those after a lost server do not count

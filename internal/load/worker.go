@@ -36,7 +36,8 @@ type worker struct {
 
 	tx      history.Transaction
 	last    int64  // the latest reading of the clock
-	known   int64  // clock when the latest known outcome became known
+	answer  int64  // clock when the database last answered this transaction; 0 before
+	known   int64  // the same of the latest transaction whose outcome it told
 	share   uint64 // transactions to do
 	sent    uint64 // transactions done
 	next    int64  // when a background transaction is due, or one after a pause
@@ -150,7 +151,7 @@ func (w *worker) start() bool {
 		w.queue.take()
 		w.counters.sent.Store(w.sent)
 	}
-	w.retried = 0
+	w.retried, w.answer = 0, 0
 	w.tx.Warmup = due-w.driver.begin < int64(w.driver.options.Warmup)
 	w.tx.Due, w.tx.Sent, w.tx.Try = due, w.last, w.last
 	return true
@@ -171,6 +172,9 @@ func (w *worker) due() int64 {
 // admit lets into the queue what is due by now.
 func (w *worker) admit() {
 	if shed := w.queue.admit(w.last); shed > 0 {
+		if w.last >= w.driver.warm() {
+			w.driver.sheds.add(w.last, shed)
+		}
 		w.counters.shed.Store(w.counters.shed.Load() + shed)
 	}
 }
@@ -211,7 +215,7 @@ func (w *worker) record() {
 		return
 	}
 	if tx.Outcome != history.Unknown {
-		w.known = tx.End
+		w.known = max(w.known, w.answer)
 	}
 	w.figures.Record(tx)
 	if w.queue != nil || w.pauses != nil {

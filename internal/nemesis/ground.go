@@ -27,6 +27,7 @@ type network interface {
 type moment struct {
 	rng    *rand.Rand
 	leader int             // the number of the node that leads, -1 where it is not known
+	age    time.Duration   // so long ago it was known to lead; 0 where it was asked for this injection
 	drive  context.Context // ends with the drive
 }
 

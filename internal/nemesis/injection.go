@@ -18,6 +18,7 @@ type Injection struct {
 	InEffect  int64  // when its effect had been seen
 	Healing   int64  // when its heal was begun
 	Healed    int64  // when the end of its effect had been seen
+	Late      string // why it was begun later than scheduled, where that is known
 	Verified  string // how the effect was seen, and how its end
 	Err       string // why it could not be injected, or its effect was not seen
 	HealErr   string // why it could not be healed, or the end of its effect was not seen
@@ -43,6 +44,7 @@ type row struct {
 	InEffect  seconds `json:"in_effect_s,omitempty"`
 	Healing   seconds `json:"healing_s,omitempty"`
 	Healed    seconds `json:"healed_s,omitempty"`
+	Late      string  `json:"late,omitempty"`
 	Verified  string  `json:"verified,omitempty"`
 	Err       string  `json:"error,omitempty"`
 	HealErr   string  `json:"heal_error,omitempty"`
@@ -68,7 +70,7 @@ func (s *seconds) UnmarshalJSON(text []byte) error {
 // MarshalJSON writes the injection as a line of faults.jsonl.
 func (i Injection) MarshalJSON() ([]byte, error) {
 	return json.Marshal(row{i.Line, i.Fault, i.Target, seconds(i.Scheduled), seconds(i.Injected), seconds(i.InEffect),
-		seconds(i.Healing), seconds(i.Healed), i.Verified, i.Err, i.HealErr, i.Skipped})
+		seconds(i.Healing), seconds(i.Healed), i.Late, i.Verified, i.Err, i.HealErr, i.Skipped})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote, to the microsecond; it is over.
@@ -78,6 +80,6 @@ func (i *Injection) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	*i = Injection{r.Line, r.Fault, r.Target, int64(r.Scheduled), int64(r.Injected), int64(r.InEffect),
-		int64(r.Healing), int64(r.Healed), r.Verified, r.Err, r.HealErr, r.Skipped, true}
+		int64(r.Healing), int64(r.Healed), r.Late, r.Verified, r.Err, r.HealErr, r.Skipped, true}
 	return nil
 }

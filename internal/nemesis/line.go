@@ -65,7 +65,12 @@ func (l *line) attack(ctx context.Context, e effect, record Injection, rng *rand
 		l.fail(record, err)
 		return ctx.Err() == nil
 	}
-	w, err := l.open(e, record, moment{rng: rng, leader: leader, drive: ctx})
+	if late := time.Duration(l.clock()) - due; late > l.bounds.late {
+		record.Late = fmt.Sprintf("it waited %s until a node led", late.Round(time.Millisecond))
+	}
+	m := moment{rng: rng, drive: ctx}
+	m.leader, m.age = l.leads(ctx, leader)
+	w, err := l.open(e, record, m)
 	if w == nil {
 		if err != nil {
 			l.explain(record, err)
@@ -77,6 +82,20 @@ func (l *line) attack(ctx context.Context, e effect, record Injection, rng *rand
 	l.told = true
 	l.inject(w)
 	return l.close(ctx, w, e.heals())
+}
+
+// leads asks once more who leads, now that it matters. Where the answer does not
+// come in time it is the node that led last, and the age of that knowledge.
+func (l *line) leads(ctx context.Context, last answer) (leader int, age time.Duration) {
+	if last.leader < 0 {
+		return -1, 0
+	}
+	limited, cancel := context.WithTimeout(ctx, l.bounds.sure)
+	defer cancel()
+	if now, err := l.ground.cluster.Leader(limited); err == nil {
+		return now, 0
+	}
+	return last.leader, time.Duration(l.clock() - last.asked)
 }
 
 // open plans the wound and puts it on the ground; it returns nil without an error
@@ -216,7 +235,13 @@ type scout struct {
 	stop  context.CancelFunc
 	first chan struct{} // closed with the first answer
 	done  chan struct{} // closed when it asks no more
-	last  atomic.Int64  // the latest answer, -1 before the first
+	last  atomic.Pointer[answer]
+}
+
+// answer is which node led, -1 if none is known to, at some time since it was asked.
+type answer struct {
+	leader int
+	asked  int64 // of the run's clock
 }
 
 // askAgain is how long a scout rests between two questions.
@@ -225,7 +250,7 @@ const askAgain = 100 * time.Millisecond
 // scout begins to ask. Its answer is at most as old as one question and a rest.
 func (l *line) scout(ctx context.Context) *scout {
 	s := &scout{first: make(chan struct{}), done: make(chan struct{})}
-	s.last.Store(-1)
+	s.last.Store(&answer{leader: -1})
 	ctx, s.stop = context.WithCancel(ctx)
 	if !l.ground.leads {
 		close(s.first)
@@ -234,7 +259,8 @@ func (l *line) scout(ctx context.Context) *scout {
 	go func() {
 		defer close(s.done)
 		for ctx.Err() == nil {
-			if leader, err := l.ground.cluster.Leader(ctx); err == nil && s.last.Swap(int64(leader)) < 0 {
+			asked := l.clock()
+			if leader, err := l.ground.cluster.Leader(ctx); err == nil && s.last.Swap(&answer{leader, asked}).leader < 0 {
 				close(s.first)
 			}
 			select {
@@ -246,22 +272,22 @@ func (l *line) scout(ctx context.Context) *scout {
 	return s
 }
 
-// leader returns the latest answer, -1 if there is none and it is not needed or
-// the nodes are equal. Where it is needed it waits for the first one, so long.
-func (s *scout) leader(needed bool, patience time.Duration) (int, error) {
+// leader returns the latest answer, which is none if it is not needed or the nodes
+// are equal. Where it is needed it waits for the first one, so long.
+func (s *scout) leader(needed bool, patience time.Duration) (answer, error) {
 	if needed {
 		timer := time.NewTimer(patience)
 		defer timer.Stop()
 		select {
 		case <-s.first:
 		case <-s.done:
-			if s.last.Load() < 0 {
-				return -1, errors.New("no node led when it was due, and none did until the drive ended")
+			if s.last.Load().leader < 0 {
+				return answer{}, errors.New("no node led when it was due, and none did until the drive ended")
 			}
 		case <-timer.C:
-			return -1, fmt.Errorf("no node led when it was due, and none within %s after", short(patience))
+			return answer{}, fmt.Errorf("no node led when it was due, and none within %s after", short(patience))
 		}
 	}
 	s.stop()
-	return int(s.last.Load()), nil
+	return *s.last.Load(), nil
 }

@@ -62,6 +62,7 @@ type Nemesis struct {
 type bounds struct {
 	ahead  time.Duration // so long before an injection the cluster is asked who leads
 	leader time.Duration // an injection waits so long for a leader
+	sure   time.Duration // and so long for the answer, when it is due, whether it leads still
 	inject time.Duration
 	heal   time.Duration
 	late   time.Duration // an injection that cannot begin within this of its time is left out
@@ -71,8 +72,9 @@ func usualBounds() bounds {
 	return bounds{
 		ahead:  500 * time.Millisecond,
 		leader: 10 * time.Second,
-		inject: 2 * time.Minute, // a rolling restart takes its time
-		heal:   2 * time.Minute, // so does a server that replays its log
+		sure:   80 * time.Millisecond, // so that it is not late for that alone
+		inject: 2 * time.Minute,       // a rolling restart takes its time
+		heal:   2 * time.Minute,       // so does a server that replays its log
 		late:   100 * time.Millisecond,
 	}
 }

@@ -83,7 +83,9 @@ func TestUnreached(t *testing.T) {
 // that an election delays an injection instead of preventing it.
 func TestSlowLeader(t *testing.T) {
 	for asking, late := range map[time.Duration]time.Duration{
-		0: 0, 300 * time.Millisecond: 0, 450 * time.Millisecond: 0, 2 * time.Second: 1500 * time.Millisecond,
+		0: 0, 20 * time.Millisecond: 20 * time.Millisecond, // it asks again when it is due
+		300 * time.Millisecond: 80 * time.Millisecond, 450 * time.Millisecond: 80 * time.Millisecond, // and not for long
+		2 * time.Second: 1580 * time.Millisecond,
 	} {
 		bubble(t, 3, func(t *testing.T, c *standIns) {
 			c.asking = asking
@@ -91,6 +93,12 @@ func TestSlowLeader(t *testing.T) {
 			well(t, i)
 			near(t, fmt.Sprintf("injected when a question takes %v", asking), i.Injected, 10*time.Second+late, 0)
 			near(t, "healed", i.Healed, 15*time.Second+late, 20*time.Millisecond)
+			if told := strings.Contains(i.Late, "until a node led"); told != (late > time.Second) {
+				t.Errorf("%v late, which is told as %q", late, i.Late)
+			}
+			if sure := i.Target == "n0 (leader)"; sure != (asking < 80*time.Millisecond) || !sure && !strings.Contains(i.Target, "n0 (led ") {
+				t.Errorf("a question takes %v, and it came to %s", asking, i.Target)
+			}
 		})
 	}
 	bubble(t, 3, func(t *testing.T, c *standIns) {
@@ -105,10 +113,10 @@ func TestSlowLeader(t *testing.T) {
 }
 
 // TestMovedLeader holds that the leader of the moment is hurt, not that of the
-// start.
+// start, nor that of a moment ago.
 func TestMovedLeader(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {
-		time.AfterFunc(9800*time.Millisecond, func() { _ = c.MoveLeader(t.Context(), 2) })
+		time.AfterFunc(9999*time.Millisecond, func() { _ = c.MoveLeader(t.Context(), 2) })
 		i := c.drive(20*time.Second, 1, "kill leader at 10s")[0]
 		if i.Target != "n2 (leader)" {
 			t.Errorf("%s was hurt, n2 led: %+v", i.Target, i)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"stroppy/internal/cluster"
 )
@@ -192,8 +193,16 @@ func (m moment) titles(nodes []cluster.Node) string {
 	for i, n := range nodes {
 		list[i] = n.Name()
 		if n.Number() == m.leader {
-			list[i] += " (leader)"
+			list[i] += m.leads()
 		}
 	}
 	return strings.Join(list, ", ")
+}
+
+// leads says of the node that leads that it does, and since when that is not sure.
+func (m moment) leads() string {
+	if m.age > 0 {
+		return fmt.Sprintf(" (led %s before)", m.age.Round(time.Millisecond))
+	}
+	return " (leader)"
 }

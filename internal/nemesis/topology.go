@@ -218,7 +218,7 @@ func (e moving) plan(g *ground, m moment) (*wound, error) {
 		return nil, skipError(nodes[0].Name() + " leads already")
 	}
 	mover := g.cluster.(cluster.Mover)
-	w := &wound{target: nodeName(m.leader) + " (leader) to " + nodes[0].Name()}
+	w := &wound{target: nodeName(m.leader) + m.leads() + " to " + nodes[0].Name()}
 	w.inject = func(ctx context.Context) error { return mover.MoveLeader(ctx, to) }
 	w.verify = func(ctx context.Context) (string, error) {
 		err := until(ctx, moveLook, func() error {

@@ -134,3 +134,15 @@ func some(names []string, limit int) string {
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
 }
+
+// RateText writes a number a second as every page does.
+func RateText(x float64) string { return rate(x) }
+
+// LatencyText writes milliseconds as every page does.
+func LatencyText(x float64) string { return ms(x) }
+
+// DayText writes the day of a time in RFC 3339; empty where that is none.
+func DayText(text string) string { return day(text) }
+
+// StartText writes a time in RFC 3339 for people.
+func StartText(text string) string { return started(text) }

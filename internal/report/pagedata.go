@@ -77,6 +77,8 @@ type PageTable struct {
 type PageRow struct {
 	Cells []string `json:"cells"`
 	Below []string `json:"below,omitempty"`
+	Page  string   `json:"page,omitempty"` // the address, beside this page's, of another that its first cell leads to
+	Mark  string   `json:"mark,omitempty"` // the icon before it: invalid, unknown or warning
 }
 
 // PageCheck is what a check found.
@@ -99,7 +101,7 @@ func NewPageData(in Input) *PageData {
 		Notes: notes(r, in.Live), Figures: figures(r), Facts: facts(r),
 		Course: course(in), Histogram: histogram(r.Drive),
 		Latency: latencyTables(r.Drive), Outcomes: outcomeTables(r.Drive), Checks: pageChecks(r.Checks),
-		Faults: faultTables(r), Cost: costTables(r), Study: studyTables(r), Details: detailTables(r),
+		Faults: append(faultTables(r), eventTables(r)...), Cost: costTables(r), Study: studyTables(r), Details: detailTables(r),
 		Made: strings.TrimSpace("stroppy " + strings.TrimPrefix(r.Stroppy, "stroppy ")),
 	}
 	if in.Live {

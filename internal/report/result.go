@@ -34,6 +34,7 @@ type Result struct {
 	Database        string  `json:"database"`
 	DatabaseVersion string  `json:"database_version"`
 	Seed            uint64  `json:"seed"`
+	LoadID          string  `json:"load_id"`    // of the load that was driven; empty where it has none
 	StartedAt       string  `json:"started_at"` // RFC 3339
 	Load            *Load   `json:"load"`
 	Drive           *Drive  `json:"drive"`
@@ -47,7 +48,10 @@ type Result struct {
 	FootprintPerTransfer *float64 `json:"footprint_bytes_per_transfer"`
 	Servers              []Server `json:"servers"` // that run on this machine; empty where none is known
 
-	Degradation *Degradation `json:"degradation"` // null without faults
+	Degradation   *Degradation `json:"degradation"`    // null without faults
+	ClusterEvents []Event      `json:"cluster_events"` // what a supervisor of stroppy's did during the run; null where there is none
+
+	Violations *Violations `json:"violations"` // null where no check found one
 
 	Finished    bool      `json:"finished"`     // false: the run was cut off before its end
 	DatabaseURL string    `json:"database_url"` // without passwords
@@ -58,6 +62,13 @@ type Result struct {
 	Command     string    `json:"command"` // repeats the run
 	Stroppy     string    `json:"stroppy_version"`
 	Machine     string    `json:"machine"` // what drove: system, architecture, processors
+}
+
+// Violations is the file in the run's directory that has a line for each
+// transaction that shows a violation, also for those that the checks do not name.
+type Violations struct {
+	File  string `json:"file"`
+	Lines uint64 `json:"lines"`
 }
 
 // Load is what the load came to. Its times are null when what an earlier load
@@ -101,7 +112,9 @@ type Drive struct {
 	Clipped      uint64              `json:"clipped"`               // times that the percentiles have as an hour, because they were longer
 	MaxBacklog   uint64              `json:"max_backlog"`           // the most that were due and not sent at the end of a second
 	Pacing       *Latency            `json:"pacing_ms"`             // from due to sent where the client was free: the tool's own error
-	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"` // committed, retried (those of them that took more than one try), rejected, aborted, unknown; from when it was due
+	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"` // committed, retried (those of them that took more than one try), rejected, aborted, unknown; from when it was due. all is all that was due: unknown ones until they were given up, and what was never sent until the drive ended
+	Rebuilt      bool                `json:"rebuilt"`               // from the recorded transactions alone, because the run ended before it wrote its figures: conflicts, reconnects, errors, backlog, shed, and what the drive cost are not known
+	DueAtLeast   []string            `json:"all_at_least"`          // those figures of latency_by_outcome_ms.all, by their keys, that are lower bounds, because of work that never ended
 	Interval     *Interval           `json:"tps_interval"`          // of the mean throughput
 	Steady       *Steady             `json:"steady"`
 	Histogram    *Histogram          `json:"latency_histogram"` // of committed transactions, from when they were due
@@ -206,7 +219,7 @@ type Fault struct {
 	Target        string   `json:"target"` // the nodes that it came to
 	AtSeconds     float64  `json:"at_s"`
 	HealedSeconds *float64 `json:"healed_s"`
-	OutageSeconds *float64 `json:"outage_s"` // the longest time without a commit
+	OutageSeconds *float64 `json:"outage_s"` // the longest time without a commit, from the injection at the earliest; 0 where it is within the noise
 	TPSBefore     *float64 `json:"tps_before"`
 	TPSDuring     *float64 `json:"tps_during"`
 
@@ -215,7 +228,7 @@ type Fault struct {
 	Error            string   `json:"error"`       // why it could not be injected, or its effect was not seen
 	HealError        string   `json:"heal_error"`  // why it could not be healed
 	Skipped          string   `json:"skipped"`     // why it was left out, as the script allows
-	RecoveredSeconds *float64 `json:"recovered_s"` // from the injection until throughput was back to 90 %
+	RecoveredSeconds *float64 `json:"recovered_s"` // from the injection until throughput was back to 90 % for good; 0 where it never fell
 	TPSAfter         *float64 `json:"tps_after"`
 	P99Before        *float64 `json:"p99_before_ms"`
 	P99During        *float64 `json:"p99_during_ms"`
@@ -223,6 +236,27 @@ type Fault struct {
 	Unknown          uint64   `json:"unknown"` // transactions in doubt, and what a look-up found of them
 	FoundCommitted   uint64   `json:"found_committed"`
 	FoundAborted     uint64   `json:"found_aborted"`
+
+	InEffectSeconds *float64 `json:"in_effect_s"`   // when its effect had been seen
+	HealingSeconds  *float64 `json:"healing_s"`     // when its heal was begun
+	Late            string   `json:"late"`          // why it came later than scheduled, where that is known
+	OutageAtSeconds *float64 `json:"outage_at_s"`   // when the outage began; null where there was none
+	LongestGap      *float64 `json:"longest_gap_s"` // the longest time without a commit, within the noise or not
+	NoiseSeconds    *float64 `json:"noise_s"`       // twice the longest such time without a fault before it: what is no longer than that is no outage
+	Uncompared      string   `json:"uncompared"`    // why recovered_s cannot be known
+}
+
+// LateSeconds is how much later than scheduled the fault came; 0 of one that was
+// not injected.
+func (f *Fault) LateSeconds() float64 { return max(0, f.AtSeconds-f.ScheduledSeconds) }
+
+// lateFrom is from how many seconds on a fault is told to have come late.
+const lateFrom = 0.1
+
+// Event is something that a cluster's supervisor did by itself.
+type Event struct {
+	AtSeconds float64 `json:"at_s"` // since the run's start
+	Text      string  `json:"text"`
 }
 
 // Degradation compares the last part of the drive without a fault with the

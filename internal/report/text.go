@@ -25,6 +25,7 @@ func Text(w io.Writer, r *Result, o Options) error {
 	t.throughput()
 	t.outcomes()
 	t.faults()
+	t.events()
 	t.checks()
 	t.errors()
 	t.cost()
@@ -227,6 +228,9 @@ func (t *text) checks() {
 	}
 	for _, c := range t.r.Checks {
 		t.check(c)
+	}
+	if v := t.r.Violations; v != nil {
+		t.line("all witnesses", fmt.Sprintf("%s, %s; `stroppy history RUN_DIR ID` shows a transaction", v.File, counted(v.Lines, "line")))
 	}
 }
 

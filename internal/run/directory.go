@@ -18,7 +18,9 @@ const (
 	SeriesFile   = "series.csv"
 	FaultsFile   = "faults.jsonl"
 	LogFile      = "log.txt"
-	HistoryDir   = "history"
+	// ViolationsFile has a line for each transaction that shows a violation.
+	ViolationsFile = "violations.jsonl"
+	HistoryDir     = "history"
 )
 
 // Directory is the place of everything that one run leaves.

@@ -23,6 +23,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	}
 	clients := len(options.Clients) + len(options.Background)
 	options.Start = time.Now()
+	c.zero = options.Start
 	header := c.o.Workload.Header()
 	header.Clients, header.Started, header.Database = len(options.Clients), options.Start.UnixNano(), c.result.Database
 	header.Keys = withClock(withKey(header.Keys, keyExpect, c.o.Expect.String()), options.Start)
@@ -45,8 +46,9 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 
 	c.enter("drive")
 	c.tell(c.asked(&options))
-	driver := load.New(options)
 	endFaults := c.torment(ctx, options.Start)
+	options.Ended = func() { _ = endFaults() } // its error is asked for below
+	driver := load.New(options)
 	endExpenses := c.expenses(options.Start)
 	result, err := c.watch(ctx, driver, options)
 	err = errors.Join(err, endExpenses(), endFaults())

@@ -13,33 +13,12 @@ import (
 // figures writes what a drive came to into the result.
 func (c *conductor) figures(options *load.Options, l *load.Result) {
 	f := l.Figures
-	d := &report.Drive{
-		Clients: len(options.Clients), Seconds: l.Elapsed.Seconds(),
-		Committed: f.Committed, Aborted: f.Aborted, Unknown: f.Unknown,
-		Rejected: report.Rejected{
-			InsufficientFunds: f.Rejected[history.InsufficientFunds], NoSuchAccount: f.Rejected[history.NoSuchAccount],
-		},
-		Retries: l.Retries, Conflicts: l.Conflicts, TPS: &report.Throughput{},
-		Latency: latency(&f.Latency), Service: latency(&f.Service),
-		WarmupSeconds: options.Warmup.Seconds(), Interrupted: l.Interrupted, Backlog: l.Backlog, Reconnects: l.Reconnects,
-		Style: c.o.Workload.Header().Keys, Kinds: map[string]uint64{}, Errors: []report.ErrorCount{},
-	}
+	d := drove(l, options.Warmup)
+	d.Clients, d.Style = len(options.Clients), c.o.Workload.Header().Keys
+	d.Retries, d.Conflicts, d.Reconnects, d.Backlog, d.Interrupted = l.Retries, l.Conflicts, l.Reconnects, l.Backlog, l.Interrupted
 	pacing(d, options, l)
-	d.Histogram, d.ServiceTimes = histogram(&f.Latency), histogram(&f.Service)
-	d.Outcomes = map[string]*report.Latency{}
-	for name, s := range map[string]*stats.Summary{
-		"committed": &f.Latency, "retried": &f.LatencyRetried, "rejected": &f.LatencyRejected,
-		"aborted": &f.LatencyAborted, "unknown": &f.LatencyUnknown,
-	} {
-		if s.Count > 0 {
-			d.Outcomes[name] = latency(s)
-		}
-	}
 	if f.Clipped > 0 {
 		c.log.Warn("times longer than an hour count as an hour in the percentiles; mean and max have them as they are", "count", f.Clipped)
-	}
-	for kind, n := range f.ByKind {
-		d.Kinds[kind.String()] = n
 	}
 	for _, e := range l.Errors {
 		d.Errors = append(d.Errors, report.ErrorCount{
@@ -47,13 +26,59 @@ func (c *conductor) figures(options *load.Options, l *load.Result) {
 		})
 		c.log.Info("errors of the drive", "class", e.Class, "code", e.Code, "op", e.Op, "count", e.Count, "example", e.Example)
 	}
+	c.result.Drive = d
+	c.result.Client = &report.Client{CPUSeconds: known(l.CPUSeconds), MaxRSSBytes: known(l.MaxRSSBytes)}
+	c.log.Info("drove", "committed", d.Committed, "aborted", d.Aborted, "unknown", d.Unknown, "seconds", d.Seconds, "interrupted", d.Interrupted)
+}
+
+// drove is the drive as far as its recorded transactions tell.
+func drove(l *load.Result, warmup time.Duration) *report.Drive {
+	f := l.Figures
+	d := &report.Drive{
+		Seconds: l.Elapsed.Seconds(), WarmupSeconds: warmup.Seconds(),
+		Committed: f.Committed, Aborted: f.Aborted, Unknown: f.Unknown, Retries: f.Retries,
+		Rejected: report.Rejected{
+			InsufficientFunds: f.Rejected[history.InsufficientFunds], NoSuchAccount: f.Rejected[history.NoSuchAccount],
+		},
+		TPS: &report.Throughput{}, Latency: latency(&f.Latency), Service: latency(&f.Service), Clipped: f.Clipped,
+		Kinds: map[string]uint64{}, Errors: []report.ErrorCount{},
+	}
+	outcomes(d, f, &l.Never)
+	for kind, n := range f.ByKind {
+		d.Kinds[kind.String()] = n
+	}
 	if s := l.Elapsed.Seconds(); s > 0 {
 		mean := float64(f.Committed) / s
 		d.TPS.Mean = &mean
 	}
-	c.result.Drive = d
-	c.result.Client = &report.Client{CPUSeconds: known(l.CPUSeconds), MaxRSSBytes: known(l.MaxRSSBytes)}
-	c.log.Info("drove", "committed", d.Committed, "aborted", d.Aborted, "unknown", d.Unknown, "seconds", d.Seconds, "interrupted", d.Interrupted)
+	return d
+}
+
+// outcomes writes the distributions of latency.
+func outcomes(d *report.Drive, f *stats.Figures, never *stats.Waits) {
+	due := f.Due(never)
+	d.Histogram, d.ServiceTimes = histogram(&f.Latency), histogram(&f.Service)
+	d.Outcomes = map[string]*report.Latency{}
+	for name, s := range map[string]*stats.Summary{
+		"committed": &f.Latency, "retried": &f.LatencyRetried, "rejected": &f.LatencyRejected,
+		"aborted": &f.LatencyAborted, "unknown": &f.LatencyUnknown, "all": &due.Summary,
+	} {
+		if s.Count > 0 {
+			d.Outcomes[name] = latency(s)
+		}
+	}
+	d.DueAtLeast = []string{}
+	for _, bound := range []struct {
+		key string
+		is  bool
+	}{
+		{"mean", due.AtLeast.Mean}, {"p50", due.AtLeast.P50}, {"p90", due.AtLeast.P90}, {"p95", due.AtLeast.P95},
+		{"p99", due.AtLeast.P99}, {"p999", due.AtLeast.P999}, {"max", due.AtLeast.Max},
+	} {
+		if bound.is {
+			d.DueAtLeast = append(d.DueAtLeast, bound.key)
+		}
+	}
 }
 
 // pacing writes how fast the drive was asked to be, and how far it was that.
@@ -127,8 +152,13 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	if err := line.AddUnsent(unsent); err != nil {
 		return err
 	}
+	c.course = course(c.result.Drive, line, warmup)
+	return c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return stats.WriteSeries(w, c.course) })
+}
+
+// course returns the drive second by second, and writes what is read from it.
+func course(d *report.Drive, line *stats.Timeline, warmup time.Duration) []stats.Second {
 	seconds := line.Series()
-	d := c.result.Drive
 	if d.RatePlan != "" {
 		for _, s := range seconds {
 			d.MaxBacklog = max(d.MaxBacklog, s.Waiting)
@@ -143,6 +173,5 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	if gap := line.LongestGapUntil(end); gap.Length() > 0 {
 		d.Outage = &report.Outage{AtSeconds: gap.From.Seconds(), Seconds: gap.Length().Seconds()}
 	}
-	c.course = seconds
-	return c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return stats.WriteSeries(w, seconds) })
+	return seconds
 }

@@ -18,11 +18,11 @@ import (
 func (c *conductor) judge(ctx context.Context) error {
 	r := c.result
 	if !c.o.Steps.Check {
-		r.Reason = c.o.Unchecked
+		r.Reason = endedEarly(r.Drive) + c.o.Unchecked
 		return nil
 	}
 	if v, ok := c.o.Database.(db.Volatile); ok && v.Volatile() {
-		r.Reason = fmt.Sprintf("%s keeps nothing, so that there is no end state to check.", r.Database)
+		r.Reason = endedEarly(r.Drive) + fmt.Sprintf("%s keeps nothing, so that there is no end state to check.", r.Database)
 		return nil
 	}
 	if err := c.gather(ctx); err != nil {
@@ -30,7 +30,9 @@ func (c *conductor) judge(ctx context.Context) error {
 	}
 	c.enter("check")
 	defer c.leave()
-	results, err := c.o.Workload.Check(ctx, c.o.Dir.Path, c.o.Expect)
+	found := violations{dir: c.o.Dir.Path}
+	defer found.discard()
+	results, err := c.o.Workload.Check(ctx, c.o.Dir.Path, c.o.Expect, found.tell)
 	if err != nil {
 		return err
 	}
@@ -46,7 +48,10 @@ func (c *conductor) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	decide(r, append(results, faults...), c.committed, c.o.Expect)
+	results = append(results, faults...)
+	decide(r, results, c.committed, c.o.Expect)
+	c.keep(&found, results)
+	r.Reason = endedEarly(r.Drive) + r.Reason
 	return nil
 }
 
@@ -108,13 +113,54 @@ func reason(results []check.Result, verdict check.Status, committed uint64, expe
 	case verdict == check.Invalid:
 		return fmt.Sprintf("The checks %s found violations.", sentence(names))
 	case verdict == check.Valid:
-		return fmt.Sprintf("%s over %s: the database kept what %s promises.", holding(names), transactions(committed), expect)
+		return fmt.Sprintf("%s over %s: the database kept what %s promises%s.", holding(names), transactions(committed), expect, beyond(results))
 	case len(names) == 1:
 		return fmt.Sprintf("The check %s could not be decided%s.", names[0], cause(results))
 	case len(names) > 1:
 		return fmt.Sprintf("The checks %s could not be decided%s.", sentence(names), cause(results))
 	}
 	return "No check was made."
+}
+
+// beyond says which violations were found that the claim does not forbid, to
+// stand in a sentence after what was kept; empty where there is none.
+func beyond(results []check.Result) string {
+	broken := map[string]bool{}
+	var others []string
+	for _, r := range results {
+		if r.Required || r.Status != check.Invalid {
+			continue
+		}
+		if broken[r.Name] = true; r.Name != check.Serializable && r.Name != check.Strict {
+			others = append(others, r.Name)
+		}
+	}
+	var told []string
+	switch {
+	case broken[check.Serializable]:
+		told = append(told, "was not serializable")
+	case broken[check.Strict]:
+		told = append(told, "was not strictly serializable")
+	}
+	for _, name := range others {
+		told = append(told, "failed the check "+name)
+	}
+	if len(told) == 0 {
+		return ""
+	}
+	return ", and " + strings.Join(told, " and ") + " (for information: nothing that was claimed forbids it)"
+}
+
+// endedEarly says that a person ended the drive, to stand before the reason;
+// empty where nobody did. There may be no drive.
+func endedEarly(d *report.Drive) string {
+	if d == nil || !d.Interrupted {
+		return ""
+	}
+	if d.Seconds <= 0 {
+		return "A person ended the drive in its warm-up. "
+	}
+	return fmt.Sprintf("A person ended the drive early, after %.3g s. ", d.WarmupSeconds+d.Seconds)
 }
 
 // holding says that the required checks of these names hold.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -61,7 +63,7 @@ type CheckOptions struct {
 	Command string // repeats the check of Runs
 
 	// Check is the workload's own.
-	Check func(ctx context.Context, dirs []string, expect isolation.Level) ([]check.Result, error)
+	Check func(ctx context.Context, dirs []string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error)
 
 	// Workload and Database are there to download the end state; nil: the one
 	// that the directories hold is used.
@@ -95,10 +97,38 @@ func Check(ctx context.Context, o CheckOptions) (*report.Result, error) {
 		return c.result, err
 	}
 	c.log.Info("checked", "verdict", c.result.Verdict, "reason", c.result.Reason)
-	if err := c.save(); err != nil && !errors.Is(err, fs.ErrPermission) {
+	if err := errors.Join(c.unkept, c.setAside(), c.save()); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return c.result, &UnsavedError{err}
 	}
 	return c.result, nil
+}
+
+// setAside keeps a result that could not be read beside the new one.
+func (c *conductor) setAside() error {
+	if c.unreadable == "" {
+		return nil
+	}
+	name := filepath.Join(c.o.Dir.Path, report.FileName)
+	return os.Rename(name, name+unreadableSuffix)
+}
+
+// supposeFinished says of a run whose result could not be read what its recording
+// tells. Whether a database was whole again after its faults is not in it.
+func (c *conductor) supposeFinished(f Facts) {
+	if c.unreadable != "" {
+		c.result.Finished = f.Complete && f.Header.Keys[keyNemesis] == ""
+	}
+}
+
+// unreadableSuffix ends the name of a result.json that could not be read.
+const unreadableSuffix = ".unreadable"
+
+// lackingResult says that the history alone was there, where it was.
+func (c *conductor) lackingResult() string {
+	if c.unreadable == "" {
+		return ""
+	}
+	return fmt.Sprintf("The result that was there could not be read (%s), and the check went by the recorded history. ", c.unreadable)
 }
 
 func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
@@ -117,11 +147,14 @@ func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 	if err != nil {
 		return err
 	}
+	c.supposeFinished(facts)
 	if c.o.Expect == isolation.Unknown {
 		return fmt.Errorf("check %s: it does not say which level was promised: give it with --expect", o.Dir.Path)
 	}
 	c.enter("check")
-	results, err := o.Check(ctx, []string{o.Dir.Path}, c.o.Expect)
+	found := violations{dir: o.Dir.Path}
+	defer found.discard()
+	results, err := o.Check(ctx, []string{o.Dir.Path}, c.o.Expect, found.tell)
 	c.leave()
 	if err != nil {
 		return err
@@ -142,6 +175,7 @@ func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 	results = append(results, faults...)
 	r := c.result
 	decide(r, results, facts.Committed, c.o.Expect)
+	c.keep(&found, results)
 	switch {
 	case r.Verdict == "invalid":
 	case !facts.Driven:
@@ -149,6 +183,7 @@ func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 	case !facts.Complete:
 		r.Reason = cutOff + r.Reason
 	}
+	r.Reason = c.lackingResult() + endedEarly(r.Drive) + r.Reason
 	return nil
 }
 
@@ -205,13 +240,15 @@ func (c *conductor) recall() error {
 	case err == nil:
 		c.result = before
 	case !errors.Is(err, fs.ErrNotExist):
-		return err
+		c.unreadable = c.o.Scrub(err.Error())
+		c.log.Warn("the result of the run could not be read", "error", err)
 	}
 	h, err := Header(c.o.Dir.Path)
 	if err != nil {
 		return err
 	}
 	r := c.result
+	r.LoadID, r.Violations = h.LoadID, nil
 	if before == nil {
 		r.Workload, r.Database, r.DatabaseURL, r.Seed = h.Workload, h.Database, "", h.Seed
 		r.StartedAt = time.Unix(0, h.Started).UTC().Format(time.RFC3339)
@@ -259,16 +296,35 @@ func (c *conductor) fetch(ctx context.Context, fresh bool) error {
 	return c.download(ctx)
 }
 
-// ReloadedError says that the database holds a later load of the bank than the
-// one that was driven.
-type ReloadedError struct{ Run, Last uint64 }
+// ReloadedError says that the database holds another bank than the one that was
+// driven, or another load of it.
+type ReloadedError struct{ problem string }
 
-func (e *ReloadedError) Error() string {
-	return fmt.Sprintf("this is the recording of run %d of a bank, and the bank in this database has had %d so far: it was loaded anew since, and what was recorded is gone", e.Run, e.Last)
+func (e *ReloadedError) Error() string { return e.problem }
+
+func reloadedErrorf(format string, args ...any) error {
+	return &ReloadedError{fmt.Sprintf(format, args...)}
 }
 
-// look finds the bank that the runs were driven against. Its run numbers only
-// grow until it is loaded anew.
+// sameLoad says whether the run of a recording was against the bank that a
+// database holds, as it is now. Of two banks without a load id only the run
+// numbers tell, which grow until a bank is loaded anew.
+func sameLoad(recorded, now history.Header) error {
+	switch last := now.Run - 1; {
+	case recorded.Seed != now.Seed || recorded.Accounts != now.Accounts:
+		return reloadedErrorf("this is the recording of run %d of a bank of %d accounts and seed %d, and the bank in this database has %d and seed %d: "+
+			"either it is another database than the one that was driven, and --db must name that one, or it was loaded anew since, and what was recorded is gone",
+			recorded.Run, recorded.Accounts, recorded.Seed, now.Accounts, now.Seed)
+	case recorded.LoadID != now.LoadID:
+		return reloadedErrorf("this is the recording of run %d of a bank, and the bank in this database, which has the same seed and number of accounts, is of another load: "+
+			"either it is another database than the one that was driven, and --db must name that one, or it was loaded anew since, and what was recorded is gone", recorded.Run)
+	case check.Driven(recorded) && recorded.Run > last:
+		return reloadedErrorf("this is the recording of run %d of a bank, and the bank in this database has had %d so far: it was loaded anew since, and what was recorded is gone", recorded.Run, last)
+	}
+	return nil
+}
+
+// look finds the bank that the runs were driven against.
 func (c *conductor) look(ctx context.Context, runs []history.Header) error {
 	c.enter("attach")
 	loaded, err := c.o.Workload.Look(ctx)
@@ -282,10 +338,11 @@ func (c *conductor) look(ctx context.Context, runs []history.Header) error {
 	if v, ok := c.o.Database.(db.Volatile); ok && v.Volatile() {
 		return nil
 	}
-	next := c.o.Workload.Header().Run
+	now := c.o.Workload.Header()
+	c.result.LoadID = now.LoadID
 	for _, h := range runs {
-		if check.Driven(h) && h.Run >= next {
-			return &ReloadedError{Run: h.Run, Last: next - 1}
+		if err := sameLoad(h, now); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func recording(t *testing.T, number uint64, committed int, bend func(h *history.
 	return dir
 }
 
-func checking(t *testing.T, dirs []string, check func(context.Context, []string, isolation.Level) ([]check.Result, error)) CheckOptions {
+func checking(t *testing.T, dirs []string, check func(context.Context, []string, isolation.Level, func(check.Violation)) ([]check.Result, error)) CheckOptions {
 	t.Helper()
 	o := CheckOptions{Check: check, Progress: silent{}}
 	var err error
@@ -68,7 +68,7 @@ func checking(t *testing.T, dirs []string, check func(context.Context, []string,
 	return o
 }
 
-func allValid(context.Context, []string, isolation.Level) ([]check.Result, error) {
+func allValid(context.Context, []string, isolation.Level, func(check.Violation)) ([]check.Result, error) {
 	return []check.Result{{Name: "total", Status: check.Valid, Required: true}}, nil
 }
 
@@ -95,7 +95,7 @@ func TestInterruptedCheck(t *testing.T) {
 			if when == "before" {
 				cancel(errByHand)
 			}
-			o.Check = func(ctx context.Context, _ []string, _ isolation.Level) ([]check.Result, error) {
+			o.Check = func(ctx context.Context, _ []string, _ isolation.Level, _ func(check.Violation)) ([]check.Result, error) {
 				if when == "before" {
 					t.Errorf("%d runs: checked after the end", runs)
 				}
@@ -103,7 +103,7 @@ func TestInterruptedCheck(t *testing.T) {
 				if when == "midway" {
 					return nil, fmt.Errorf("check the history: %w", context.Cause(ctx))
 				}
-				return allValid(ctx, nil, 0)
+				return allValid(ctx, nil, 0, nil)
 			}
 			if _, err := Check(ctx, o); !errors.Is(err, errByHand) {
 				t.Errorf("%d runs, ended %s: %v", runs, when, err)

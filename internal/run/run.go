@@ -58,6 +58,11 @@ type Options struct {
 	// Nodes are those of the cluster that is driven, once it is whole; nil: the
 	// database is not looked at node by node. It is asked for after Attach.
 	Nodes func() []Node
+	// Events are what the cluster's supervisor has done so far, the oldest first;
+	// nil where there is none.
+	Events func() []Event
+	// Settings are told beside those of the database, such as who fails over.
+	Settings []report.Setting
 	// Servers are the database's own processes, where they run on this machine.
 	Servers []resource.Group
 
@@ -119,7 +124,7 @@ func Run(ctx context.Context, o Options) (*report.Result, error) {
 	c.result.Finished = true
 	c.tell(nil)
 	c.log.Info("run ends", "verdict", c.result.Verdict, "reason", c.result.Reason)
-	if err := c.save(); err != nil {
+	if err := errors.Join(c.unkept, c.save()); err != nil {
 		return c.result, &UnsavedError{err}
 	}
 	return c.result, nil
@@ -145,10 +150,13 @@ type conductor struct {
 	phase   string
 	untimed bool // what is done now is no part of the run itself
 
-	course    []stats.Second // of the drive
-	committed uint64         // by the drive, its warm-up included
-	unwhole   string         // why the database did not become whole after the last heal
-	judging   bool           // the run itself is judged, not a recording of it
+	zero       time.Time      // of the clock of the drive
+	course     []stats.Second // of the drive
+	committed  uint64         // by the drive, its warm-up included
+	unwhole    string         // why the database did not become whole after the last heal
+	unreadable string         // why the result of the run that is checked could not be read
+	unkept     error          // why the violations could not be written
+	judging    bool           // the run itself is judged, not a recording of it
 }
 
 func newConductor(o Options) *conductor {
@@ -185,9 +193,14 @@ func (c *conductor) conduct(ctx context.Context) error {
 		return err
 	}
 	if err := c.drive(ctx); err != nil {
+		return errors.Join(c.replaced(ctx), err)
+	}
+	err := c.heal(ctx)
+	c.happened()
+	if err != nil {
 		return err
 	}
-	if err := c.heal(ctx); err != nil {
+	if err := c.replaced(ctx); err != nil {
 		return err
 	}
 	c.footprint(ctx)
@@ -230,6 +243,7 @@ func (c *conductor) describe(ctx context.Context) error {
 	for _, s := range info.Settings {
 		r.Settings = append(r.Settings, report.Setting(s))
 	}
+	r.Settings = append(r.Settings, c.o.Settings...)
 	if c.o.Expect == isolation.Unknown {
 		c.o.Expect = claim.Level
 	}
@@ -276,8 +290,22 @@ func (c *conductor) attach(ctx context.Context) error {
 	}
 	header := c.o.Workload.Header()
 	repeat := c.o.Effective(header)
-	c.result.Seed, c.result.Scenario, c.result.Command = header.Seed, repeat.Settings, repeat.Command
+	c.result.Seed, c.result.LoadID, c.result.Scenario, c.result.Command = header.Seed, header.LoadID, repeat.Settings, repeat.Command
 	return c.o.Dir.Write(ScenarioFile, repeat.Scenario)
+}
+
+// replacedWait bounds how long a database that does not answer is asked whether
+// it still holds what was driven.
+const replacedWait = 5 * time.Second
+
+// replaced returns an error if what was driven is known to have been loaded anew.
+func (c *conductor) replaced(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, replacedWait)
+	defer cancel()
+	return c.o.Workload.Replaced(ctx)
 }
 
 func (c *conductor) footprint(ctx context.Context) {

@@ -19,6 +19,7 @@ import (
 type recorded struct {
 	Facts
 	result *report.Result
+	lacks  bool // the result could not be read
 	expect isolation.Level
 	faults []check.Result // on its faults and its nodes
 }
@@ -41,7 +42,9 @@ func (c *conductor) together(ctx context.Context, o CheckOptions) error {
 		dirs = append(slices.Clone(dirs), o.Dir.Path)
 	}
 	c.enter("check")
-	results, err := o.Check(ctx, dirs, c.o.Expect)
+	found := violations{dir: o.Dir.Path}
+	defer found.discard()
+	results, err := o.Check(ctx, dirs, c.o.Expect, found.tell)
 	c.leave()
 	if err != nil {
 		return err
@@ -50,29 +53,50 @@ func (c *conductor) together(ctx context.Context, o CheckOptions) error {
 		return fmt.Errorf("check the runs: %w", context.Cause(ctx))
 	}
 	committed := uint64(0)
-	var cut []string
 	for _, r := range runs {
 		committed += r.Committed
-		if !r.Complete {
-			cut = append(cut, r.number())
+	}
+	results = append(results, faultsOf(runs)...)
+	decide(c.result, results, committed, c.o.Expect)
+	c.keep(&found, results)
+	c.result.Reason = qualified(runs, c.result)
+	return nil
+}
+
+// qualified is the reason of the verdict on several runs, with what is to be
+// known of single ones before it.
+func qualified(runs []*recorded, r *report.Result) string {
+	var all, cut, lacking, early []string
+	for _, one := range runs {
+		all = append(all, one.number())
+		if !one.Complete {
+			cut = append(cut, one.number())
+		}
+		if one.lacks {
+			lacking = append(lacking, one.number())
+		}
+		if d := one.result.Drive; d != nil && d.Interrupted {
+			early = append(early, one.number())
 		}
 	}
-	decide(c.result, append(results, faultsOf(runs)...), committed, c.o.Expect)
+	text := r.Reason
 	switch {
-	case c.result.Verdict == "invalid" || len(cut) == 0:
+	case r.Verdict == "invalid" || len(cut) == 0:
 	case len(runs) == 1:
-		c.result.Reason = cutOff + c.result.Reason
+		text = cutOff + text
 	default:
-		c.result.Reason = fmt.Sprintf("Of what %s sent not all is recorded, because it was cut off. %s", numbered(cut), c.result.Reason)
+		text = fmt.Sprintf("Of what %s sent not all is recorded, because it was cut off. %s", numbered(cut), text)
+	}
+	if len(lacking) > 0 {
+		text = fmt.Sprintf("The result of %s could not be read, and the check went by the recorded history. %s", numbered(lacking), text)
+	}
+	if len(early) > 0 {
+		text = fmt.Sprintf("A person ended the drive of %s early. %s", numbered(early), text)
 	}
 	if len(runs) > 1 {
-		var all []string
-		for _, r := range runs {
-			all = append(all, r.number())
-		}
-		c.result.Reason = fmt.Sprintf("%s against one bank, checked together. %s", upper(numbered(all)), c.result.Reason)
+		text = fmt.Sprintf("%s against one bank, checked together. %s", upper(numbered(all)), text)
 	}
-	return nil
+	return text
 }
 
 // recallAll reads what the directories say about their runs, in the order of the
@@ -94,7 +118,8 @@ func (c *conductor) recallAll(ctx context.Context, o CheckOptions) ([]*recorded,
 		if one.o.Expect == isolation.Unknown {
 			return nil, fmt.Errorf("check %s: it does not say which level was promised: give it with --expect", path)
 		}
-		r := &recorded{Facts: facts, result: one.result, expect: one.o.Expect}
+		one.supposeFinished(facts)
+		r := &recorded{Facts: facts, result: one.result, lacks: one.unreadable != "", expect: one.o.Expect}
 		if len(runs) > 0 && runs[0].expect != r.expect {
 			return nil, fmt.Errorf("check %s together with others: the one was promised %s and others %s: give the level that all are held to with --expect", path, r.expect, runs[0].expect)
 		}
@@ -119,7 +144,7 @@ func (c *conductor) introduce(runs []*recorded, o CheckOptions) {
 	last := runs[len(runs)-1]
 	c.o.Expect = last.expect
 	r, h := c.result, last.Header
-	r.Workload, r.Database, r.DatabaseVersion, r.Seed = h.Workload, h.Database, last.result.DatabaseVersion, h.Seed
+	r.Workload, r.Database, r.DatabaseVersion, r.Seed, r.LoadID = h.Workload, h.Database, last.result.DatabaseVersion, h.Seed, h.LoadID
 	r.Settings, r.Claim, r.Command, r.Finished, r.Machine = last.result.Settings, last.result.Claim, o.Command, true, last.result.Machine
 	if r.DatabaseURL == "" {
 		r.DatabaseURL = last.result.DatabaseURL

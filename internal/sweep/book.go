@@ -29,6 +29,9 @@ type Book struct {
 	Scenario  string  `json:"scenario"` // of every step; what the sweep changes and the seed left out
 	Seed      uint64  `json:"seed"`
 	StartedAt string  `json:"started_at"`
+	Command   string  `json:"command,omitempty"` // repeats it from its beginning; with --out it goes on
+	Machine   string  `json:"machine,omitempty"` // that drove
+	Stroppy   string  `json:"stroppy,omitempty"` // the version
 	Finished  bool    `json:"finished"`
 	Points    []Point `json:"points"` // in the order in which they were run
 }
@@ -109,14 +112,22 @@ func (b *Book) Save(dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	file, err := os.CreateTemp(dir, "."+FileName+"-*")
+	return put(dir, FileName, func(w io.Writer) error {
+		_, err := w.Write(append(data, '\n'))
+		return err
+	})
+}
+
+// put writes a file and puts it in place at once.
+func put(dir, name string, write func(io.Writer) error) error {
+	file, err := os.CreateTemp(dir, "."+name+"-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(file.Name()) // after the rename there is none
-	_, err = file.Write(append(data, '\n'))
+	err = write(file)
 	if err = errors.Join(err, file.Chmod(0o644), file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	return os.Rename(file.Name(), filepath.Join(dir, FileName))
+	return os.Rename(file.Name(), filepath.Join(dir, name))
 }

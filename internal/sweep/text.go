@@ -22,8 +22,7 @@ func Text(w io.Writer, b *Book, dir string) error {
 	if err != nil {
 		return err
 	}
-	points := slices.Clone(b.Points)
-	slices.SortStableFunc(points, func(x, y Point) int { return cmp.Compare(offered(x, spec.Axis), offered(y, spec.Axis)) })
+	points := ascending(b.Points, spec.Axis)
 	fmt.Fprintf(w, "%s on %s, over %s; seed %d\n\n", b.Workload, b.Database, b.Over, b.Seed)
 	if err := table(w, spec.Axis, points); err != nil {
 		return err
@@ -34,8 +33,15 @@ func Text(w io.Writer, b *Book, dir string) error {
 	if !b.Finished {
 		fmt.Fprintf(w, "\nThe sweep was interrupted: the same command with --out %s goes on.\n", dir)
 	}
-	_, err = fmt.Fprintf(w, "\n%s/%s; a folder with its own report for each step\n", dir, FileName)
+	_, err = fmt.Fprintf(w, "\n%s/%s and %s; a folder with its own report for each step\n", dir, FileName, PageName)
 	return err
+}
+
+// ascending are the steps in the order of the axis.
+func ascending(points []Point, axis Axis) []Point {
+	points = slices.Clone(points)
+	slices.SortStableFunc(points, func(x, y Point) int { return cmp.Compare(offered(x, axis), offered(y, axis)) })
+	return points
 }
 
 // offered is where a step stands on the axis: as fast as it goes is last.

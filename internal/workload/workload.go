@@ -40,13 +40,19 @@ type Workload interface {
 	// figures, such as the bank's auditor; valid after Attach.
 	Background(ctx context.Context) ([]load.Background, error)
 
+	// Replaced returns an error, to be told to a person, if the initial data were
+	// loaded anew since Attach or Look, and nil if they were not or if nobody can
+	// tell.
+	Replaced(ctx context.Context) error
+
 	// EndState downloads what the checks need into end; valid after Attach or
 	// Look.
 	EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error
 
 	// Check holds the recorded run in dir against the level. It needs no
-	// database.
-	Check(ctx context.Context, dir string, expect isolation.Level) ([]check.Result, error)
+	// database. Every transaction that shows a violation is handed to tell, as
+	// check.Input says; tell may be nil.
+	Check(ctx context.Context, dir string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error)
 }
 
 // Loaded describes the initial data.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -108,15 +107,6 @@ func (k Kind) Start(t testing.TB, o cluster.Options) cluster.Cluster {
 		}
 	})
 	return c
-}
-
-// logs shows how the nodes' logs end.
-func logs(t testing.TB, c cluster.Cluster) {
-	for _, n := range c.Nodes() {
-		text, err := os.ReadFile(n.(interface{ Log() string }).Log())
-		lines := strings.SplitAfter(string(text), "\n")
-		t.Logf("the log of %s ends, %v:\n%s", n.Name(), err, strings.Join(lines[max(0, len(lines)-40):], ""))
-	}
 }
 
 // Leader returns the node that leads, or the first one where all are equal, and

@@ -118,3 +118,12 @@ func (k Kind) Gone(t *testing.T, c cluster.Cluster, dir string) {
 		}
 	}
 }
+
+// logs shows how the nodes' logs end.
+func logs(t testing.TB, c cluster.Cluster) {
+	for _, n := range c.Nodes() {
+		text, err := os.ReadFile(n.(interface{ Log() string }).Log())
+		lines := strings.SplitAfter(string(text), "\n")
+		t.Logf("the log of %s ends, %v:\n%s", n.Name(), err, strings.Join(lines[max(0, len(lines)-40):], ""))
+	}
+}

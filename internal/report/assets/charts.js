@@ -1,6 +1,6 @@
 "use strict";
-// The charts of the page. draw() makes or renews them; everything that they show
-// is in PageData. Times are seconds since the run's start, latencies milliseconds.
+// The charts of a run's page, and what all charts share. draw() makes or renews
+// them; everything that they show is in PageData. Times are seconds since the run's start, latencies milliseconds.
 window.stroppy = {};
 (() => {
 	const live = new Map(); // name -> {plot, spec, place}
@@ -334,5 +334,8 @@ window.stroppy = {};
 		for (const c of [...live.values()]) draw(Object.assign({}, c.spec, { fresh: true }), c.place);
 	}
 
-	window.stroppy.charts = { ofCourse, ofHistogram, draw, drop, resize, renew, known };
+	window.stroppy.charts = {
+		ofCourse, ofHistogram, draw, drop, resize, renew, known,
+		color, digits, group, line, axis, timeAxis, scaleAxis, decades, decimals, fromZero, ofTime, // for the charts of other pages
+	};
 })();

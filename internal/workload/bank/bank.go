@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -28,7 +29,11 @@ type Bank struct {
 	accounts uint64
 	total    int64 // cents
 	run      uint64
-	found    bool // Attach or Look was there
+	found    bool   // Attach or Look was there
+	load     string // the id of the load; empty where it has none
+	doing    string // what is done with the bank, in words
+
+	replacing func(what string) // is told before a load replaces a bank; may be nil
 }
 
 var _ workload.Workload = (*Bank)(nil)
@@ -99,6 +104,7 @@ func (b *Bank) On(database db.Database) (*Bank, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Without the load's id: a node that holds another bank is told as wrong.
 	other.formula, other.accounts, other.total, other.run, other.found = b.formula, b.accounts, b.total, b.run, true
 	return other, nil
 }
@@ -110,6 +116,7 @@ func (b *Bank) Name() string { return Name }
 func (b *Bank) Header() history.Header {
 	return history.Header{
 		Workload: Name,
+		LoadID:   b.load,
 		Run:      b.run,
 		Seed:     b.formula.seed,
 		Accounts: b.accounts,
@@ -161,7 +168,8 @@ const (
 // other, and a transfer that a client had given up as unknown may still commit
 // between them: it would look like a ledger that does not fit its accounts. So
 // where they do not agree they are downloaded again until they do, or until
-// twice the same was found, which is then what the database holds.
+// twice the same was found, which is then what the database holds. A bank that was
+// loaded anew since it was attached to is a *StateError.
 func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
 	if !b.found {
 		return fmt.Errorf("download the end state of the bank: it is not attached yet")
@@ -169,6 +177,13 @@ func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress fu
 	var versions, legs uint64 // of the try before
 	for try := 1; ; try++ {
 		if err := b.model.endState(ctx, b, end, progress); err != nil {
+			return cmp.Or(b.Replaced(ctx), err)
+		}
+		m, err := b.readAgain(ctx)
+		if err == nil {
+			err = b.sameLoad(m)
+		}
+		if err != nil {
 			return err
 		}
 		v, l := end.Books()
@@ -191,8 +206,8 @@ func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress fu
 }
 
 // Check holds the recorded run in dir against the level, as CheckDir does.
-func (b *Bank) Check(ctx context.Context, dir string, expect isolation.Level) ([]check.Result, error) {
-	return CheckDir(ctx, dir, expect)
+func (b *Bank) Check(ctx context.Context, dir string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
+	return CheckDir(ctx, dir, expect, tell)
 }
 
 // chooser makes the transactions of client i.

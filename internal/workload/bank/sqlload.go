@@ -75,7 +75,7 @@ func (m *sqlModel) writeMeta(ctx context.Context, s db.SQLSession, n meta) error
 func startingMeta(n meta) [][2]string {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	return [][2]string{
-		{metaSchema, number(n.schema)}, {metaState, n.state}, {metaSeed, number(n.seed)},
+		{metaSchema, number(n.schema)}, {metaLoad, n.load}, {metaState, n.state}, {metaSeed, number(n.seed)},
 		{metaAccounts, number(n.accounts)}, {metaRun, "0"}, {metaRows, "0"}, {metaTotal, "0"},
 	}
 }

@@ -2,6 +2,7 @@ package bank
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"strconv"
 	"time"
@@ -12,13 +13,18 @@ import (
 	"stroppy/internal/workload"
 )
 
-// schemaVersion is what this program writes and reads. Any change of a table, a
-// key or a formula makes the next one.
-const schemaVersion = 1
+// schemaVersion is what this program writes. Any change of a table, a key or a
+// formula makes the next one. A bank of plainSchema, which has no load id, can be
+// driven as it is.
+const (
+	schemaVersion = 2
+	plainSchema   = 1
+)
 
 // The names in the meta data that a bank's database carries.
 const (
 	metaSchema   = "schema"
+	metaLoad     = "load_id" // drawn at random by each load
 	metaState    = "state"
 	metaSeed     = "seed"
 	metaAccounts = "accounts"
@@ -27,7 +33,7 @@ const (
 	metaRows     = "rows"  // accounts loaded so far, where a load can be resumed
 )
 
-var metaNames = [...]string{metaSchema, metaState, metaSeed, metaAccounts, metaTotal, metaRun, metaRows}
+var metaNames = [...]string{metaSchema, metaLoad, metaState, metaSeed, metaAccounts, metaTotal, metaRun, metaRows}
 
 // The states of a bank.
 const (
@@ -39,6 +45,7 @@ const (
 type meta struct {
 	found    bool // there is one, of whatever schema
 	schema   uint64
+	load     string // empty of a bank of plainSchema
 	state    string
 	seed     uint64
 	accounts uint64
@@ -65,8 +72,11 @@ func parseMeta(values map[string]string) meta {
 			altered(name)
 		}
 	}
-	if number(metaSchema, &m.schema); m.schema != schemaVersion {
+	if number(metaSchema, &m.schema); !m.readable() {
 		return m
+	}
+	if m.load = values[metaLoad]; m.load == "" && m.schema != plainSchema {
+		altered(metaLoad)
 	}
 	m.state = values[metaState]
 	number(metaSeed, &m.seed)
@@ -82,6 +92,9 @@ func parseMeta(values map[string]string) meta {
 	}
 	return m
 }
+
+// readable says that this program understands what the bank is made of.
+func (m *meta) readable() bool { return m.schema == schemaVersion || m.schema == plainSchema }
 
 // Load makes the bank. One of this program that is there already is replaced;
 // of an interrupted load of the same bank it keeps what is there. What somebody
@@ -107,13 +120,14 @@ func (b *Bank) Load(ctx context.Context, progress func(done, total uint64)) (wor
 		}
 	}
 	var kept uint64
-	if m.problem == nil && m.state == stateLoading && m.seed == c.Seed && m.accounts == c.Accounts {
+	if m.problem == nil && m.schema == schemaVersion && m.state == stateLoading && m.seed == c.Seed && m.accounts == c.Accounts {
 		if kept, err = b.model.resumable(ctx, m); err != nil {
 			return workload.Loaded{}, err
 		}
 	}
 	if kept == 0 {
-		m = meta{found: true, schema: schemaVersion, state: stateLoading, seed: c.Seed, accounts: c.Accounts}
+		b.tellReplaced(m)
+		m = meta{found: true, schema: schemaVersion, load: rand.Text(), state: stateLoading, seed: c.Seed, accounts: c.Accounts}
 		if err := b.model.begin(ctx, m); err != nil {
 			return workload.Loaded{}, fmt.Errorf("begin the load: %w", err)
 		}
@@ -139,7 +153,7 @@ func loadError(done, total uint64, err error) error {
 // mayLoad refuses to touch what this program did not make.
 func (b *Bank) mayLoad(ctx context.Context, m meta) error {
 	if m.found {
-		if m.schema != schemaVersion {
+		if !m.readable() {
 			return schemaError(m)
 		}
 		return nil
@@ -152,6 +166,56 @@ func (b *Bank) mayLoad(ctx context.Context, m meta) error {
 		return stateErrorf("%s, which was not made by this program: rename or remove it, or use another database", what)
 	}
 	return nil
+}
+
+// OnReplace has tell called with one sentence before a load replaces a bank that
+// is loaded.
+func (b *Bank) OnReplace(tell func(what string)) { b.replacing = tell }
+
+// tellReplaced says which bank a load is about to replace. Whether somebody still
+// drives it nobody can know: a run that was killed says no more than one that
+// goes on.
+func (b *Bank) tellReplaced(m meta) {
+	if b.volatile || b.replacing == nil || m.state != stateLoaded || m.problem != nil {
+		return
+	}
+	what := fmt.Sprintf("the load replaces the bank of %d accounts and seed %d that was in this database", m.accounts, m.seed)
+	switch m.run {
+	case 0:
+	case 1:
+		what += ", on which 1 run has begun: one that still drives it ends without a verdict"
+	default:
+		what += fmt.Sprintf(", on which %d runs have begun: one that still drives it ends without a verdict", m.run)
+	}
+	b.replacing(what)
+}
+
+// Replaced returns a *StateError if the bank in the database is now of another
+// load than the one that this one is attached to, and nil if it is not or if
+// nobody can tell: a database that has lost the bank is to be held to what it
+// promised.
+func (b *Bank) Replaced(ctx context.Context) error {
+	m, err := b.readAgain(ctx)
+	if err != nil {
+		return nil
+	}
+	return b.sameLoad(m)
+}
+
+// readAgain reads the meta data of a bank that is attached to; of one whose load
+// has no id they tell nothing.
+func (b *Bank) readAgain(ctx context.Context) (meta, error) {
+	if b.volatile || b.load == "" {
+		return meta{}, nil
+	}
+	return b.model.readMeta(ctx)
+}
+
+func (b *Bank) sameLoad(m meta) error {
+	if b.load == "" || m.load == "" || m.load == b.load {
+		return nil
+	}
+	return stateErrorf("the bank in this database was loaded anew while it was %s: what was recorded of it is gone, so that nothing can be said about it", b.doing)
 }
 
 func schemaError(m meta) error {
@@ -181,7 +245,7 @@ func (b *Bank) Attach(ctx context.Context) (workload.Loaded, error) {
 			return workload.Loaded{}, err
 		}
 		if err = b.model.nextRun(ctx, m); err == nil {
-			b.take(m)
+			b.take(m, "driven")
 			b.run++
 			break
 		}
@@ -198,8 +262,9 @@ func (b *Bank) Attach(ctx context.Context) (workload.Loaded, error) {
 }
 
 // take takes over what the database says about the bank in it.
-func (b *Bank) take(m meta) {
+func (b *Bank) take(m meta, doing string) {
 	b.formula, b.accounts, b.total, b.run, b.found = newFormula(m.seed), m.accounts, m.total, m.run, true
+	b.load, b.doing = m.load, doing
 }
 
 // Look finds the bank as Attach does, and only reads. The run number that it
@@ -215,7 +280,7 @@ func (b *Bank) Look(ctx context.Context) (workload.Loaded, error) {
 	if err != nil {
 		return workload.Loaded{}, err
 	}
-	b.take(m)
+	b.take(m, "downloaded")
 	b.run++
 	return workload.Loaded{Accounts: b.accounts, Total: money.Format(b.total)}, nil
 }
@@ -245,7 +310,7 @@ func (b *Bank) fits(m meta) error {
 		return stateErrorf("there is no bank in this database that its user can read (%v): run `stroppy pop` first", m.unread)
 	case !m.found:
 		return stateErrorf("there is no bank in this database: run `stroppy pop` first")
-	case m.schema != schemaVersion:
+	case !m.readable():
 		return schemaError(m)
 	case m.problem != nil:
 		return m.problem

@@ -1,0 +1,286 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"stroppy/internal/history"
+	"stroppy/internal/money"
+	"stroppy/internal/run"
+	"stroppy/internal/workload/bank"
+)
+
+func (a *app) historyCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "history RUN_DIR [ID…]", Short: "Show what was recorded of transactions and accounts",
+		Long: "Each recorded transaction is one line: its id, what it was, how it ended, when it was due, sent,\n" +
+			"tried for the last time and answered (since the run's start), the accounts that it read and\n" +
+			"changed, what it saw there before, and where in the run's files it is recorded.\n" +
+			"With ids, such as the witnesses of a report, those transactions alone are shown, and after them\n" +
+			"their rows in the ledger of the end state. With --account, what touched that account is shown.",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("`%s` shows what a run recorded: name its directory", c.CommandPath())
+			}
+			return nil
+		},
+	}
+	account := c.Flags().String("account", "", "show what touched the account `BIC/BAN`, and how it ended")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		if err := mustBeDirectory(args[0]); err != nil {
+			return err
+		}
+		l, err := newLookup(args[0], args[1:], *account)
+		if err != nil {
+			return err
+		}
+		out := bufio.NewWriter(a.stdout)
+		l.out = out
+		err = l.show(a.stderr)
+		return errors.Join(err, out.Flush(), l.close())
+	}
+	return c
+}
+
+// lookup shows a part of what is recorded in a run's directory.
+type lookup struct {
+	path     string
+	recorded *history.Reader
+	end      *history.End // nil: none was downloaded
+	names    *bank.Names
+	out      *bufio.Writer
+
+	wanted  []history.ID // in order; none is all
+	account *uint64      // nil is all
+	found   map[history.ID]bool
+}
+
+func newLookup(path string, ids []string, account string) (*lookup, error) {
+	l := &lookup{path: path, found: map[history.ID]bool{}}
+	for _, text := range ids {
+		id, err := parseID(text)
+		if err != nil {
+			return nil, err
+		}
+		l.wanted = append(l.wanted, id)
+	}
+	slices.Sort(l.wanted)
+	folder := (&run.Directory{Path: path}).History()
+	var err error
+	if l.recorded, err = history.Open(folder); errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("%s is no run's directory: there is no history in it", path)
+	} else if err != nil {
+		return nil, err
+	}
+	l.names = bank.NamesOf(l.recorded.Header())
+	if account != "" {
+		n, err := l.names.Number(account)
+		if err != nil {
+			return nil, errors.Join(&exitError{exitUsage, err}, l.close())
+		}
+		l.account = &n
+	}
+	if l.end, err = history.OpenEnd(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, errors.Join(err, l.close())
+	}
+	return l, nil
+}
+
+func (l *lookup) close() error {
+	err := l.recorded.Close()
+	if l.end != nil {
+		err = errors.Join(err, l.end.Close())
+	}
+	return err
+}
+
+// parseID reads an id as reports show it.
+func parseID(text string) (history.ID, error) {
+	refused := usagef("%q is no transaction's id: one is written as run-client-number, such as 1-7-312", text)
+	parts := strings.Split(text, "-")
+	if len(parts) != 3 {
+		return 0, refused
+	}
+	var numbers [3]uint64
+	for i, bits := range []int{history.RunBits, history.ClientBits, history.SequenceBits} {
+		n, err := strconv.ParseUint(parts[i], 10, bits)
+		if err != nil {
+			return 0, refused
+		}
+		numbers[i] = n
+	}
+	return history.NewID(numbers[0], numbers[1], numbers[2]), nil
+}
+
+// show writes what is asked for; notes get what is to be known of it.
+func (l *lookup) show(notes io.Writer) error {
+	for record, err := range l.recorded.Transactions() {
+		if err != nil {
+			return err
+		}
+		if !l.asked(record.ID) || l.account != nil && !slices.ContainsFunc(record.Ops, func(op history.Op) bool { return op.Account == *l.account }) {
+			continue
+		}
+		if l.wanted != nil {
+			l.found[record.ID] = true
+		}
+		if _, err := l.out.WriteString(l.transaction(record)); err != nil {
+			return err
+		}
+	}
+	if !l.recorded.Complete() {
+		fmt.Fprintln(notes, "the run was cut off: what its clients did last is not recorded")
+	}
+	if l.wanted == nil && l.account == nil {
+		return nil
+	}
+	if l.end == nil {
+		fmt.Fprintln(notes, "the end state was not downloaded, so there is no ledger to show")
+	} else if err := l.showEnd(); err != nil {
+		return err
+	}
+	for _, id := range l.wanted {
+		switch {
+		case l.found[id]:
+		case l.account != nil:
+			return usagef("%v did not touch %s, as far as %s tells", id, l.names.Name(*l.account), l.path)
+		case l.end != nil:
+			return usagef("%v is neither among the transactions that %s has recorded nor in the ledger of its end state", id, l.path)
+		default:
+			return usagef("%v is not among the transactions that %s has recorded", id, l.path)
+		}
+	}
+	return nil
+}
+
+func (l *lookup) asked(id history.ID) bool {
+	if l.wanted == nil {
+		return true
+	}
+	_, ok := slices.BinarySearch(l.wanted, id)
+	return ok
+}
+
+// showEnd writes the rows of the ledger, in the order of the ids and legs, and
+// the account that was asked for.
+func (l *lookup) showEnd() error {
+	var legs []history.Leg
+	for leg, err := range l.end.Legs() {
+		if err != nil {
+			return err
+		}
+		if l.asked(leg.Transfer) && (l.account == nil || !leg.Void && leg.Account == *l.account) {
+			legs = append(legs, leg)
+			l.found[leg.Transfer] = true
+		}
+	}
+	slices.SortFunc(legs, func(a, b history.Leg) int {
+		return cmp.Or(cmp.Compare(a.Transfer, b.Transfer), cmp.Compare(a.Number, b.Number))
+	})
+	for _, leg := range legs {
+		what := fmt.Sprintf("leg %d  %s  %s  made version %d", leg.Number, l.names.Name(leg.Account), signed(leg.Amount), leg.Version)
+		if leg.Void {
+			what = "tombstone: a look-up found nothing and closed the id"
+		}
+		fmt.Fprintf(l.out, "ledger  %v  %s\n", leg.Transfer, what)
+	}
+	if l.account == nil {
+		return nil
+	}
+	for account, err := range l.end.Accounts() {
+		if err != nil {
+			return err
+		}
+		if account.N == *l.account {
+			fmt.Fprintf(l.out, "end  %s  %s at version %d%s\n", l.names.Name(account.N), money.Format(account.Balance), account.Version, madeBy(account.Last))
+		}
+	}
+	return nil
+}
+
+// transaction is one line.
+func (l *lookup) transaction(r history.Record) string {
+	how := r.Outcome.String()
+	if r.Reason != 0 {
+		how += " (" + r.Reason.String() + ")"
+	}
+	if r.LookedUp {
+		how += ", found by a look-up"
+	}
+	tries := "1 try"
+	if r.Attempts != 1 {
+		tries = fmt.Sprintf("%d tries", r.Attempts)
+	}
+	words := []string{
+		r.ID.String(), fmt.Sprintf("client %d", r.ID.Client()), r.Kind.String(), how,
+		fmt.Sprintf("due %s sent %s tried %s end %s", since(r.Due), since(r.Sent), since(r.Try), since(r.End)), tries,
+	}
+	if r.Warmup {
+		words = append(words, "warm-up")
+	}
+	if r.Kind == history.Audit && l.wanted == nil {
+		words = append(words, l.audit(r.Ops)...)
+	} else {
+		for i := range r.Ops {
+			words = append(words, l.operation(&r.Ops[i]))
+		}
+	}
+	words = append(words, "["+r.Ref.String()+"]")
+	return strings.Join(words, "  ") + "\n"
+}
+
+// audit is short, because an audit reads the whole bank: what it saw together, and
+// of the account that was asked for. Asked for by its id, an audit is shown whole.
+func (l *lookup) audit(ops []history.Op) []string {
+	var sum int64
+	seen := 0
+	var words []string
+	for i := range ops {
+		op := &ops[i]
+		if op.Observed {
+			sum += op.Balance
+			seen++
+		}
+		if l.account != nil && op.Account == *l.account {
+			words = append(words, l.operation(op))
+		}
+	}
+	return append([]string{fmt.Sprintf("saw %s in %d accounts", money.Format(sum), seen)}, words...)
+}
+
+func (l *lookup) operation(op *history.Op) string {
+	text := l.names.Name(op.Account)
+	if op.Write {
+		text += " " + signed(op.Amount)
+	}
+	if !op.Observed {
+		return text + " not seen"
+	}
+	return fmt.Sprintf("%s saw %s at version %d%s", text, money.Format(op.Balance), op.Version, madeBy(op.Last))
+}
+
+func madeBy(id history.ID) string {
+	if id == 0 {
+		return " of the load"
+	}
+	return fmt.Sprintf(" of %v", id)
+}
+
+func signed(cents int64) string {
+	if cents > 0 {
+		return "+" + money.Format(cents)
+	}
+	return money.Format(cents)
+}
+
+// since writes nanoseconds since the run's start in seconds.
+func since(ns int64) string { return fmt.Sprintf("%.6f", float64(ns)/1e9) }

@@ -1,0 +1,159 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/report"
+	"stroppy/internal/stats"
+)
+
+// Refigure finds the figures of a drive again whose run ended before it could
+// write them, from what is recorded in the run's directory, and writes them into
+// the result: the drive, the faults and the degradation. It returns the course of
+// the drive, and changes no file. A result that has figures stays as it is, and so
+// does one whose drive left no transaction; the course is nil then.
+func Refigure(dir string, r *report.Result) ([]stats.Second, error) {
+	c := newConductor(Options{Dir: &Directory{Path: dir}})
+	c.result = r
+	if err := c.rebuild(); err != nil {
+		return nil, fmt.Errorf("find the figures of the run in %s again: %w", dir, err)
+	}
+	return c.course, nil
+}
+
+// refigure is Refigure, and leaves series.csv beside the figures where the
+// directory can be written to.
+func (c *conductor) refigure() error {
+	if err := c.rebuild(); err != nil || c.course == nil {
+		return err
+	}
+	err := c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return stats.WriteSeries(w, c.course) })
+	if errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+func (c *conductor) rebuild() error {
+	if c.result.Drive != nil {
+		return nil
+	}
+	recorded, err := history.Open(c.o.Dir.History())
+	if err != nil {
+		return err
+	}
+	defer recorded.Close()
+	b := replay{recorder: stats.NewRecorder(), line: stats.NewTimeline()}
+	for rec := range readable(recorded) {
+		if err := b.add(rec.Transaction); err != nil {
+			return err
+		}
+	}
+	if !b.any {
+		return nil
+	}
+	header := recorded.Header()
+	d := b.drive(c.result.Scenario)
+	d.Clients, d.Style = header.Clients, header.Keys
+	c.result.Drive = d
+	c.course = course(d, b.line, seconds(d.WarmupSeconds))
+	if err := c.effects(); err != nil {
+		return err
+	}
+	c.rest(c.course, !strings.Contains(d.RatePlan, " for "))
+	return nil
+}
+
+// readable are the transactions of a history up to where it was cut off or is
+// damaged. The check tells of that.
+func readable(recorded *history.Reader) iter.Seq2[history.Record, error] {
+	return func(yield func(history.Record, error) bool) {
+		for rec, err := range recorded.Transactions() {
+			if err != nil || !yield(rec, nil) {
+				return
+			}
+		}
+	}
+}
+
+// replay gathers the figures of a recorded drive.
+type replay struct {
+	recorder *stats.Recorder
+	line     *stats.Timeline
+	any      bool
+	warm     time.Duration // when the last transaction of the warm-up was due
+	measured time.Duration // when the first one after it was due; 0 before
+	ended    time.Duration // the last end of all
+	answered time.Duration // the last end that was the database's answer
+}
+
+func (b *replay) add(tx *history.Transaction) error {
+	if tx.Kind == history.Audit {
+		return nil
+	}
+	if err := b.line.Add(tx); err != nil {
+		return err
+	}
+	b.recorder.Record(tx)
+	b.any = true
+	due, end := time.Duration(tx.Due), time.Duration(tx.End)
+	switch {
+	case tx.Warmup:
+		b.warm = max(b.warm, due)
+	case b.measured == 0:
+		b.measured = due
+	default:
+		b.measured = min(b.measured, due)
+	}
+	b.ended = max(b.ended, end)
+	if tx.Outcome == history.Committed || tx.Outcome == history.Rejected || tx.LookedUp {
+		b.answered = max(b.answered, end)
+	}
+	return nil
+}
+
+// drive makes the figures. What was asked of the drive is in the scenario. Where
+// that does not tell the warm-up, it ended between two transactions.
+func (b *replay) drive(scenario []report.Setting) *report.Drive {
+	asked := map[string]string{}
+	for _, s := range scenario {
+		asked[s.Name] = s.Value
+	}
+	span := func(name string) time.Duration {
+		d, err := time.ParseDuration(asked[name])
+		if err != nil {
+			return 0
+		}
+		return d
+	}
+	warmup := span("warmup")
+	if warmup == 0 && b.warm > 0 {
+		warmup = max(b.warm, b.measured)
+	}
+	end := b.answered
+	if whole := span("duration"); whole > 0 {
+		end = max(end, min(whole, b.ended))
+	}
+	f := stats.Merge(b.recorder)
+	l := &load.Result{Elapsed: max(0, end-warmup), Figures: f}
+	d := drove(l, warmup)
+	d.Rebuilt, d.ThinkSeconds = true, span("think").Seconds()
+	if plan := asked["rate"]; plan != "" && plan != "0" {
+		d.RatePlan, d.Arrival = plan, "uniform"
+		d.Rate, _ = strconv.ParseFloat(plan, 64)                                   // of a rate that changes only the plan is told
+		d.DueAtLeast = []string{"mean", "p50", "p90", "p95", "p99", "p999", "max"} // what was never sent is not recorded
+	}
+	if asked["arrival"] != "" && (d.RatePlan != "" || d.ThinkSeconds > 0) {
+		d.Arrival = asked["arrival"]
+	}
+	return d
+}

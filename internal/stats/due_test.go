@@ -1,0 +1,53 @@
+package stats
+
+import (
+	"testing"
+	"time"
+
+	"stroppy/internal/history"
+)
+
+// ended records n transactions of one outcome that took so long.
+func ended(r *Recorder, n int, o history.Outcome, took time.Duration) {
+	for range n {
+		r.Record(&history.Transaction{Kind: history.Transfer, Outcome: o, Attempts: 1, End: int64(took)})
+	}
+}
+
+// TestDue: what did not commit, or was never sent, counts with what is known of
+// it, and what it makes uncertain is said to be a lower bound.
+func TestDue(t *testing.T) {
+	const ms, s = time.Millisecond, time.Second
+	roughly := func(got, want time.Duration) bool { return got >= want && got <= want+want/500 }
+	r := NewRecorder()
+	ended(r, 900, history.Committed, ms)
+	ended(r, 60, history.Rejected, 2*ms)
+	ended(r, 20, history.Aborted, s)
+	f := Merge(r)
+	d := f.Due(nil)
+	if d.Count != 980 || d.AtLeast != (Bounds{}) || !roughly(d.P50, ms) || !roughly(d.P95, 2*ms) || !roughly(d.P99, s) || d.Max != s {
+		t.Errorf("all ended: %+v", d)
+	}
+	var never Waits
+	never.Add(3*s, 20) // 2 %
+	d = f.Due(&never)
+	if want := (Bounds{Mean: true, P99: true, P999: true, Max: true}); d.AtLeast != want || d.Count != 1000 || !roughly(d.P99, 3*s) || d.Max != 3*s {
+		t.Errorf("2 %% were never sent: %+v", d)
+	}
+	if want := (900*ms + 120*ms + 20*s + 60*s) / 1000; d.Mean < want-time.Microsecond || d.Mean > want {
+		t.Errorf("mean %v, want %v", d.Mean, want)
+	}
+	// Bounds below all that ended: the median of what is known is far from sure.
+	never = Waits{}
+	never.Add(0, 970)
+	if d = f.Due(&never); !d.AtLeast.P50 || d.Count != 1950 {
+		t.Errorf("half were never sent: %+v", d)
+	}
+	ended(r, 5, history.Unknown, 10*s)
+	if d = Merge(r).Due(&Waits{}); d.AtLeast.P99 || !d.AtLeast.P999 || d.Max != 10*s {
+		t.Errorf("some are in doubt: %+v", d)
+	}
+	if d = Merge().Due(nil); d.Count != 0 || d.AtLeast != (Bounds{}) {
+		t.Errorf("nothing was due: %+v", d)
+	}
+}

@@ -1,0 +1,314 @@
+package sweep
+
+import (
+	"fmt"
+	"math"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"stroppy/internal/report"
+	"stroppy/internal/stats"
+)
+
+// PageShape is the version of PageData.
+const PageShape = 1
+
+// PageData is everything that the page of a sweep shows.
+type PageData struct {
+	Shape    int                 `json:"shape"`
+	Title    string              `json:"title"`
+	Workload string              `json:"workload"`
+	Database string              `json:"database"`
+	Started  string              `json:"started"` // the day
+	Verdict  string              `json:"verdict"` // of all steps: valid, invalid, unknown or unfinished
+	Reason   string              `json:"reason"`
+	Notes    []report.PageNote   `json:"notes"`
+	Figures  []report.PageFigure `json:"figures"`
+	Facts    []report.PageFact   `json:"facts"`
+	Command  string              `json:"command"`
+	Axis     Axis                `json:"axis"`
+	Steps    []PageStep          `json:"steps"` // ascending; as fast as it goes is last
+	Knee     *PageKnee           `json:"knee"`  // null where none was found
+	Law      *PageLaw            `json:"law"`   // null where it was not fitted
+	Findings []string            `json:"findings"`
+	Law3     []report.PageTable  `json:"coefficients"`
+	Table    report.PageTable    `json:"table"`
+	Settings string              `json:"settings"` // of every step
+	Made     string              `json:"made"`
+}
+
+// PageStep is one step of the charts. What is not known is null.
+type PageStep struct {
+	Value   float64  `json:"value"`
+	Label   string   `json:"label"`
+	Verdict string   `json:"verdict"`
+	Full    bool     `json:"full"` // as fast as it goes
+	Kept    bool     `json:"kept"` // its rate, where it had one
+	TPS     float64  `json:"tps"`
+	Low     *float64 `json:"low"`
+	High    *float64 `json:"high"`
+	P50     *float64 `json:"p50_ms"`
+	P99     *float64 `json:"p99_ms"`
+	P999    *float64 `json:"p999_ms"`
+	Max     *float64 `json:"max_ms"`
+}
+
+// PageKnee is where the throughput-latency curve bends.
+type PageKnee struct {
+	TPS   float64 `json:"tps"`
+	P99   float64 `json:"p99_ms"`
+	Label string  `json:"label"`
+}
+
+// PageLaw is the fitted scalability law as a curve.
+type PageLaw struct {
+	Lambda float64      `json:"lambda"` // the ideal is this times N
+	Most   float64      `json:"most"`   // the largest N that was measured
+	Curve  [][2]float64 `json:"curve"`  // N and throughput, ascending
+	Peak   *PagePeak    `json:"peak"`   // null where there is none on the chart
+}
+
+// PagePeak is the highest place of the curve.
+type PagePeak struct {
+	N     float64 `json:"n"`
+	TPS   float64 `json:"tps"`
+	Label string  `json:"label"`
+}
+
+// NewPageData puts a sweep into the form of the page; see Page.
+func NewPageData(b *Book, again string) (*PageData, error) {
+	spec, err := Parse(b.Over)
+	if err != nil {
+		return nil, err
+	}
+	points := ascending(b.Points, spec.Axis)
+	d := &PageData{
+		Shape: PageShape, Workload: b.Workload, Database: b.Database, Started: report.DayText(b.StartedAt), Command: again,
+		Axis: spec.Axis, Notes: notes(spec.Axis, points), Facts: facts(b, spec), Steps: []PageStep{},
+		Findings: []string{}, Law3: []report.PageTable{}, Settings: b.Scenario, Made: strings.TrimSpace("stroppy " + strings.TrimPrefix(b.Stroppy, "stroppy ")),
+	}
+	d.Verdict, d.Reason = verdict(b, spec.Axis, points)
+	d.Title = fmt.Sprintf("%s: sweep of %s over %s", upper(d.Verdict), orNotKnown(b.Workload), spec.Axis)
+	for _, p := range points {
+		d.Steps = append(d.Steps, pageStep(p, spec.Axis))
+	}
+	if spec.Axis == Rate {
+		d.ofRate(points)
+	} else {
+		d.ofSize(spec.Axis, points)
+	}
+	return d, nil
+}
+
+func pageStep(p Point, axis Axis) PageStep {
+	s := PageStep{
+		Value: p.Value, Label: label(axis, p.Value), Verdict: p.Verdict, TPS: p.TPS,
+		P50: above0(p.P50MS), P99: above0(p.P99MS), P999: above0(p.P999MS), Max: above0(p.MaxMS),
+		Full: axis == Rate && p.Value == 0, Kept: axis != Rate || p.Kept(),
+	}
+	if p.High != 0 {
+		s.Low, s.High = &p.Low, &p.High
+	}
+	return s
+}
+
+// above0 is a latency; none was measured where it is 0.
+func above0(ms float64) *float64 {
+	if !(ms > 0) {
+		return nil
+	}
+	return &ms
+}
+
+// ofRate adds what a sweep over the rate tells.
+func (d *PageData) ofRate(points []Point) {
+	k := knee(points)
+	d.Findings = append(d.Findings, sentence(k.Detail))
+	d.Figures = rateFigures(points, k)
+	d.Table = stepTable(Rate, points, nil)
+	if k.Found {
+		d.Knee = &PageKnee{TPS: k.Step.Achieved, P99: k.Step.Latency, Label: "knee: " + report.RateText(k.Step.Offered) + "/s"}
+	}
+}
+
+// ofSize adds what a sweep over clients or nodes tells.
+func (d *PageData) ofSize(axis Axis, points []Point) {
+	fit, err := scaling(points)
+	if err != nil {
+		d.Findings = append(d.Findings, "The scalability law was not fitted: "+err.Error()+".")
+		d.Figures = sizeFigures(axis, points, nil)
+		d.Table = stepTable(axis, points, nil)
+		return
+	}
+	d.Findings = append(d.Findings, sentence(fit.Detail))
+	d.Figures = sizeFigures(axis, points, &fit)
+	d.Table = stepTable(axis, points, efficiencies(points, fit))
+	d.Law3 = []report.PageTable{lawTable(fit)}
+	d.Law = law(used(points), fit)
+}
+
+// The curve goes on beyond what was measured by this much, or to the peak where
+// that is not much farther.
+const (
+	beyondMeasured = 1.25
+	beyondPeak     = 1.15
+	farthest       = 3
+	curvePoints    = 120
+)
+
+func law(points []Point, fit stats.Scaling) *PageLaw {
+	least, most := points[0].Value, points[len(points)-1].Value
+	end := beyondMeasured * most
+	if fit.PeakN*beyondPeak <= farthest*most {
+		end = max(end, fit.PeakN*beyondPeak)
+	}
+	l := &PageLaw{Lambda: fit.Lambda.Value, Most: most, Curve: [][2]float64{}}
+	for i := range curvePoints + 1 {
+		n := least + (end-least)*float64(i)/curvePoints
+		if x := fit.At(n); !math.IsNaN(x) && !math.IsInf(x, 0) {
+			l.Curve = append(l.Curve, [2]float64{digits(n), digits(x)})
+		}
+	}
+	if fit.PeakN > 0 && fit.PeakN <= end {
+		label := fmt.Sprintf("peak at %.3g: %s/s", fit.PeakN, report.RateText(fit.PeakX))
+		if fit.Extrapolated {
+			label += ", predicted"
+		}
+		l.Peak = &PagePeak{N: digits(fit.PeakN), TPS: digits(fit.PeakX), Label: label}
+	}
+	return l
+}
+
+// digits keeps five of a number, which is finer than any screen.
+func digits(x float64) float64 {
+	if x == 0 {
+		return 0
+	}
+	scale := math.Pow(10, math.Floor(math.Log10(math.Abs(x)))-4)
+	if scale < 1 { // its inverse is exact where it is not
+		inverse := math.Round(1 / scale)
+		return math.Round(x*inverse) / inverse
+	}
+	return math.Round(x/scale) * scale
+}
+
+func efficiencies(points []Point, fit stats.Scaling) map[float64]float64 {
+	of := map[float64]float64{}
+	for i, p := range used(points) {
+		of[p.Value] = fit.Efficiency[i]
+	}
+	return of
+}
+
+// verdict is that of all steps together. An unfinished sweep is never valid.
+func verdict(b *Book, axis Axis, points []Point) (verdict, reason string) {
+	invalid, unknown := named(axis, points, "invalid"), named(axis, points, "unknown")
+	switch {
+	case len(invalid) > 0:
+		verdict = "invalid"
+		reason = fmt.Sprintf("A check found a violation in %d of %s: %s.", len(invalid), steps(len(points)), strings.Join(invalid, ", "))
+	case len(points) == 0:
+		verdict, reason = "unknown", "No step was run."
+	case len(unknown) > 0:
+		verdict = "unknown"
+		reason = fmt.Sprintf("A check could not be decided, or none was made, in %d of %s: %s.", len(unknown), steps(len(points)), strings.Join(unknown, ", "))
+	default:
+		verdict, reason = "valid", fmt.Sprintf("No check of any step found a violation; %s.", steps(len(points)))
+	}
+	if !b.Finished {
+		reason += " The sweep is not finished: it goes on, or was cut off."
+		if verdict != "invalid" {
+			verdict = "unfinished"
+		}
+	}
+	return verdict, reason
+}
+
+// named lists the steps of a verdict. A verdict that is none counts as unknown.
+func named(axis Axis, points []Point, verdict string) []string {
+	var list []string
+	for _, p := range points {
+		of := p.Verdict
+		if of != "valid" && of != "invalid" {
+			of = "unknown"
+		}
+		if of == verdict {
+			list = append(list, step(axis, p.Value))
+		}
+	}
+	return list
+}
+
+// step names one step.
+func step(axis Axis, value float64) string {
+	if axis == Rate && value == 0 {
+		return "as fast as it goes"
+	}
+	return fmt.Sprintf("%s %s", axis, label(axis, value))
+}
+
+func steps(n int) string {
+	if n == 1 {
+		return "1 step"
+	}
+	return fmt.Sprintf("%d steps", n)
+}
+
+// link is the address of a step's report, beside the sweep's page; empty where
+// the book names no folder of the sweep.
+func link(dir string) string {
+	if dir == "" || dir == "." || !filepath.IsLocal(dir) || filepath.Base(dir) != dir {
+		return ""
+	}
+	return "./" + url.PathEscape(dir) + "/" + report.PageName
+}
+
+func orNotKnown(s string) string {
+	if s == "" {
+		return report.NotKnown
+	}
+	return s
+}
+
+func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// facts tell what was swept.
+func facts(b *Book, spec Spec) []report.PageFact {
+	seed := report.NotKnown
+	if b.Seed != 0 {
+		seed = fmt.Sprint(b.Seed)
+	}
+	done := steps(len(b.Points)) + " done"
+	if !b.Finished {
+		done += ", not finished"
+	}
+	return []report.PageFact{
+		{Name: "Workload", Value: orNotKnown(b.Workload)},
+		{Name: "Database", Value: orNotKnown(b.Database)},
+		{Name: "Swept", Value: swept(b, spec)},
+		{Name: "Steps", Value: done + "; each is a whole run with a report of its own"},
+		{Name: "Seed", Value: seed},
+		{Name: "Started", Value: report.StartText(b.StartedAt)},
+		{Name: "Machine", Value: orNotKnown(b.Machine)},
+	}
+}
+
+func swept(b *Book, spec Spec) string {
+	if spec.Axis == Rate && len(spec.Values) == 0 {
+		return "the rate by its profile: as fast as it goes first, then back off by tenths of that, below 70 % by half, and closer where latency bends"
+	}
+	values := slices.Clone(spec.Values)
+	if len(values) == 0 {
+		for _, p := range ascending(b.Points, spec.Axis) {
+			values = append(values, p.Value)
+		}
+	}
+	var parts []string
+	for _, v := range values {
+		parts = append(parts, label(spec.Axis, v))
+	}
+	unit := map[Axis]string{Rate: "rate: %s transactions a second", Clients: "clients: %s", Nodes: "nodes of the cluster: %s"}[spec.Axis]
+	return fmt.Sprintf(unit, orNotKnown(strings.Join(parts, ", ")))
+}

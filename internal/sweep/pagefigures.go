@@ -1,0 +1,200 @@
+package sweep
+
+import (
+	"fmt"
+	"strings"
+
+	"stroppy/internal/report"
+	"stroppy/internal/stats"
+)
+
+// notes are what the figures must not be read without.
+func notes(axis Axis, points []Point) []report.PageNote {
+	list := []report.PageNote{}
+	warn := func(format string, args ...any) {
+		list = append(list, report.PageNote{Kind: "warning", Text: fmt.Sprintf(format, args...)})
+	}
+	if invalid := named(axis, points, "invalid"); len(invalid) > 0 {
+		warn("Invalid: %s. There the database broke its promise, so those figures, and what is concluded from all steps, are no measure of its speed.", strings.Join(invalid, ", "))
+	}
+	if unknown := named(axis, points, "unknown"); len(unknown) > 0 {
+		warn("Not decided: %s. Nobody knows whether the database kept its promise there.", strings.Join(unknown, ", "))
+	}
+	var unsteady, idle, behind []string
+	for _, p := range points {
+		name := step(axis, p.Value)
+		if p.Unsteady {
+			unsteady = append(unsteady, name)
+		}
+		if p.TPS <= 0 {
+			idle = append(idle, name)
+		}
+		if axis == Rate && p.Value > 0 && !p.Kept() {
+			behind = append(behind, name)
+		}
+	}
+	if len(unsteady) > 0 {
+		warn("The throughput never came to rest: %s. Its mean there depends on when the step ended.", strings.Join(unsteady, ", "))
+	}
+	if len(idle) > 0 {
+		warn("Nothing was committed: %s.", strings.Join(idle, ", "))
+	}
+	if len(behind) > 0 {
+		list = append(list, report.PageNote{Kind: "note", Text: fmt.Sprintf(
+			"The database did not keep up: %s. The latencies there tell the length of the step, because work piled up.", strings.Join(behind, ", "))})
+	}
+	return list
+}
+
+func rateFigures(points []Point, k stats.Knee) []report.PageFigure {
+	at := report.PageFigure{Name: "Knee", Value: "none found", Below: []string{}}
+	if k.Found {
+		at.Value, at.Unit = report.RateText(k.Step.Offered), "/s"
+		at.Below = append(at.Below, "99 % latency there "+report.LatencyText(k.Step.Latency)+" ms")
+	}
+	if k.Flat > 0 {
+		at.Below = append(at.Below, "at low rates "+report.LatencyText(k.Flat)+" ms")
+	}
+	full := report.PageFigure{Name: "As fast as it goes", Value: report.NotKnown, Below: []string{}}
+	kept := report.PageFigure{Name: "Highest rate kept", Value: report.NotKnown, Below: []string{}}
+	for _, p := range points {
+		switch {
+		case p.Value == 0:
+			full.Value, full.Unit = report.RateText(p.TPS), "/s"
+			full.Below = []string{"median " + report.RateText(p.Median), "best second " + report.RateText(p.Best), "99 % latency " + latencyText(p.P99MS)}
+		case p.Kept(): // ascending, so that the last one stays
+			kept.Value, kept.Unit = report.RateText(p.Value), "/s"
+			kept.Below = []string{"99 % latency " + latencyText(p.P99MS), "99.9 % " + latencyText(p.P999MS)}
+		}
+	}
+	return []report.PageFigure{at, full, kept}
+}
+
+func sizeFigures(axis Axis, points []Point, fit *stats.Scaling) []report.PageFigure {
+	best := report.PageFigure{Name: "Highest throughput", Value: report.NotKnown, Below: []string{}}
+	highest := 0.0
+	for _, p := range points {
+		if p.TPS > highest {
+			highest = p.TPS
+			best.Value, best.Unit = report.RateText(p.TPS), "/s"
+			best.Below = []string{"with " + label(axis, p.Value) + " " + string(axis), "95 % interval " + pageInterval(p), "best second " + report.RateText(p.Best)}
+		}
+	}
+	if fit == nil {
+		return []report.PageFigure{best}
+	}
+	peak := report.PageFigure{Name: "Peak by the law", Value: "none", Below: []string{}}
+	switch {
+	case fit.PeakN > 0:
+		peak.Value, peak.Unit = fmt.Sprintf("%.3g", fit.PeakN), string(axis)
+		peak.Below = append(peak.Below, report.RateText(fit.PeakX)+" /s")
+		if fit.Extrapolated {
+			peak.Below = append(peak.Below, "a prediction beyond what was measured")
+		}
+	case fit.Limit > 0:
+		peak.Below = append(peak.Below, "approaches "+report.RateText(fit.Limit)+" /s")
+	}
+	done := used(points)
+	last := len(done) - 1
+	return []report.PageFigure{best, peak,
+		{Name: "Efficiency", Value: percent(fit.Efficiency[last]), Below: []string{"with " + label(axis, done[last].Value) + " " + string(axis), "of that many times one"}},
+		{Name: "R²", Value: fmt.Sprintf("%.4f", fit.R2), Below: []string{"residual standard error " + report.RateText(fit.ResidualError) + " /s"}},
+	}
+}
+
+// lawTable is the scalability law with its coefficients.
+func lawTable(fit stats.Scaling) report.PageTable {
+	row := func(name, meaning string, i stats.Interval) report.PageRow {
+		low, high := report.NotKnown, report.NotKnown
+		if i.Known() {
+			low, high = fmt.Sprintf("%.4g", i.Low), fmt.Sprintf("%.4g", i.High)
+		}
+		return report.PageRow{Cells: []string{name, fmt.Sprintf("%.4g", i.Value), low, high, meaning}}
+	}
+	return report.PageTable{
+		Title: "Universal Scalability Law: X(N) = λN / (1 + σ(N−1) + κN(N−1))", Columns: []string{"", "value", "95 % from", "to", "meaning"}, Text: []int{0, 4},
+		Rows: []report.PageRow{
+			row("λ", "throughput of one, a second", fit.Lambda),
+			row("σ", "contention: the part that waits for what is shared", fit.Sigma),
+			row("κ", "coherence: what it costs each pair to agree", fit.Kappa),
+		},
+		Note: fmt.Sprintf("Fitted by least squares. R² %.4f, residual standard error %s a second. N. J. Gunther, Guerrilla Capacity Planning, Springer 2007.", fit.R2, report.RateText(fit.ResidualError)),
+	}
+}
+
+// stepTable has a row a step, each leading to its report. efficiency is by the
+// step's value; nil: there is none.
+func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report.PageTable {
+	t := report.PageTable{
+		Columns: []string{map[Axis]string{Rate: "rate asked", Clients: "clients", Nodes: "nodes"}[axis], "verdict", "TPS", "95 % interval", "median", "best second"},
+		Text:    []int{1}, Rows: []report.PageRow{},
+		Note: "Latencies in milliseconds, of committed transactions since they were due. The first column leads to the report of the step.",
+	}
+	if efficiency != nil {
+		t.Columns = append(t.Columns, "efficiency")
+	}
+	t.Columns = append(t.Columns, "50 %", "99 %", "99.9 %", "max")
+	if axis == Rate {
+		t.Columns = append(t.Columns, "not sent")
+	}
+	for _, p := range points {
+		r := report.PageRow{Page: link(p.Dir), Mark: rowMark(axis, p), Cells: []string{
+			label(axis, p.Value), verdictText(axis, p), report.RateText(p.TPS), pageInterval(p), report.RateText(p.Median), report.RateText(p.Best),
+		}}
+		if efficiency != nil {
+			share, known := efficiency[p.Value]
+			if r.Cells = append(r.Cells, "–"); known {
+				r.Cells[len(r.Cells)-1] = percent(share)
+			}
+		}
+		for _, ms := range []float64{p.P50MS, p.P99MS, p.P999MS, p.MaxMS} {
+			r.Cells = append(r.Cells, strings.TrimSuffix(latencyText(ms), " ms"))
+		}
+		if axis == Rate {
+			r.Cells = append(r.Cells, report.RateText(float64(p.Backlog)))
+		}
+		t.Rows = append(t.Rows, r)
+	}
+	return t
+}
+
+func rowMark(axis Axis, p Point) string {
+	switch {
+	case p.Verdict == "invalid":
+		return "invalid"
+	case p.Verdict != "valid":
+		return "unknown"
+	case p.Unsteady, axis == Rate && p.Value > 0 && !p.Kept():
+		return "warning"
+	}
+	return ""
+}
+
+func verdictText(axis Axis, p Point) string {
+	text := p.Verdict
+	if p.Verdict == "invalid" {
+		text = "INVALID"
+	}
+	text = orNotKnown(text)
+	if p.Unsteady {
+		text += ", unsteady"
+	}
+	if axis == Rate && p.Value > 0 && !p.Kept() {
+		text += ", rate not kept"
+	}
+	return text
+}
+
+func pageInterval(p Point) string {
+	if p.High == 0 {
+		return report.NotKnown
+	}
+	return report.RateText(p.Low) + " to " + report.RateText(p.High)
+}
+
+func latencyText(ms float64) string {
+	if !(ms > 0) {
+		return report.NotKnown
+	}
+	return report.LatencyText(ms) + " ms"
+}

@@ -58,6 +58,19 @@ func hurtRuns() []hurtRun {
 			code:   1, invalid: "durable",
 		},
 		{
+			// Who only reads may be shown what a power cut takes back: see
+			// docs/databases.md.
+			name: "MariaDB loses power", cluster: "mariadb:1",
+			faults: []string{"lose-unsynced n0 at 4s for 500ms"},
+			args:   []string{"--duration", "10s", "--audits", "0", "--inquiry-share", "0"},
+		},
+		{
+			name: "MariaDB without a flush at commit loses power", cluster: "mariadb:1?flush=0",
+			faults: []string{"lose-unsynced n0 at 4s for 500ms"},
+			args:   []string{"--duration", "10s"},
+			code:   1, invalid: "durable",
+		},
+		{
 			name: "Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on",
 			faults: []string{"partition follower at 2s for 5s", "kill primary at 4s for 5s"},
 			args:   []string{"--duration", "10s"},

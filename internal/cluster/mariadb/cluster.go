@@ -109,8 +109,8 @@ func launch(ctx context.Context, o cluster.Options, kind string) (*Cluster, erro
 	switch {
 	case err != nil:
 		return nil, err
-	case o.Layer:
-		return nil, fmt.Errorf("start %s: no file system can be put under the data of its nodes: leave the disk faults out", name)
+	case galera && o.Layer:
+		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are for mariadb:1, because a node that a full disk has thrown out of a Galera cluster does not come back by itself"}
 	}
 	programs, err := findPrograms(galera)
 	if err != nil {

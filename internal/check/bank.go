@@ -127,11 +127,11 @@ func (b *bank) settle(results []Result, problem error) {
 	}
 }
 
-// once takes repetitions out of a short list.
+// once takes repetitions out of a short list, and what is no transaction.
 func once(ids []history.ID) []history.ID {
 	var list []history.ID
 	for _, id := range ids {
-		if !slices.Contains(list, id) {
+		if id != 0 && !slices.Contains(list, id) {
 			list = append(list, id)
 		}
 	}

@@ -133,7 +133,9 @@ func (o *order) oddReads(name string, list []oddRead, detail func(oddRead) strin
 		a.Detail = detail(list[0]) + fmt.Sprintf(". There are at least %d more of this kind.", mostOdd-1)
 	}
 	for _, r := range list[:min(len(list), some)] {
-		a.Witness = append(a.Witness, o.b.idOf(r.reader), r.last)
+		if a.Witness = append(a.Witness, o.b.idOf(r.reader)); r.last != 0 {
+			a.Witness = append(a.Witness, r.last)
+		}
 	}
 	o.anomalies = append(o.anomalies, a)
 }

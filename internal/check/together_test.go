@@ -307,7 +307,7 @@ func TestAuditsOfEveryRun(t *testing.T) {
 
 // TestSameBank: what is not of one bank is not checked together.
 func TestSameBank(t *testing.T) {
-	one := history.Header{Workload: "bank", Run: 1, Seed: 5, Accounts: 10, Total: 7, Database: "SQLite"}
+	one := history.Header{Workload: "bank", Run: 1, LoadID: "A", Seed: 5, Accounts: 10, Total: 7, Database: "SQLite"}
 	for name, tc := range map[string]struct {
 		bend func(h *history.Header)
 		says string
@@ -317,6 +317,8 @@ func TestSameBank(t *testing.T) {
 		"same run":     {func(h *history.Header) { h.Run = 1 }, "both of run 1"},
 		"seed":         {func(h *history.Header) { h.Seed = 6 }, "different banks"},
 		"accounts":     {func(h *history.Header) { h.Accounts = 11 }, "different banks"},
+		"load":         {func(h *history.Header) { h.LoadID = "B" }, "different loads"},
+		"older":        {func(h *history.Header) { h.LoadID = "" }, "different loads"},
 		"database":     {func(h *history.Header) { h.Database = "etcd" }, "recorded on SQLite"},
 		"the workload": {func(h *history.Header) { h.Workload = "tpcb" }, "of the workload"},
 	} {

@@ -318,22 +318,29 @@ func (a *app) pop(config *config) error {
 }
 
 func (a *app) reportCommand() *cobra.Command {
-	c := &cobra.Command{Use: "report RUN_DIR…", Short: "Show the report of a run again, and make its page again; compare several", Args: func(c *cobra.Command, args []string) error {
+	c := &cobra.Command{Use: "report RUN_DIR…", Short: "Show the report of a run or a sweep again, and make its page again; compare several runs", Args: func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return usagef("`%s` shows a run, or compares several: name their directories", c.CommandPath())
 		}
 		return nil
 	}}
 	asJSON := c.Flags().Bool("json", false, "print result.json instead")
+	out := c.Flags().String("out", "", "of several runs: put a page of their comparison into this `DIR`, which must not hold anything yet")
 	c.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) == 1 && *out != "" {
+			return usagef("--out is where the page of a comparison goes, and one run was named: its page is made in its own directory")
+		}
 		if len(args) > 1 {
 			if *asJSON {
 				return usagef("--json prints the result of one run, and %d were named", len(args))
 			}
-			return a.compareRuns(args)
+			return a.compareRuns(args, *out)
 		}
 		if err := mustBeDirectory(args[0]); err != nil {
 			return err
+		}
+		if holdsBook(args[0]) {
+			return a.reportSweep(args[0], *asJSON)
 		}
 		result, err := report.Read(args[0])
 		switch {

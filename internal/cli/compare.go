@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,12 +96,24 @@ func (a *app) compare(files []string, rounds int, out string) error {
 	if err := a.printComparison(sides); err != nil {
 		return err
 	}
+	command := fmt.Sprintf("stroppy compare --repeat %d", rounds)
+	for _, file := range files {
+		command += " " + quote(file)
+	}
+	a.comparisonPage(sides, dir, command)
 	return judged(sides)
 }
 
-// compareRuns compares recorded runs, each a side of its own.
-func (a *app) compareRuns(dirs []string) error {
+// compareRuns compares recorded runs, each a side of its own, and makes a page of
+// that in the directory out; none where that is empty.
+func (a *app) compareRuns(dirs []string, out string) error {
 	var sides []report.Side
+	command := "stroppy report"
+	if out != "" {
+		if err := run.Vacant(out); err != nil {
+			return &exitError{exitUsage, err}
+		}
+	}
 	for _, dir := range dirs {
 		if err := mustBeDirectory(dir); err != nil {
 			return err
@@ -113,8 +126,16 @@ func (a *app) compareRuns(dirs []string) error {
 			return err
 		}
 		sides = append(sides, report.Side{Name: dir, Runs: []report.Recorded{recorded}})
+		command += " " + quote(dir)
 	}
-	return a.printComparison(sides)
+	if err := a.printComparison(sides); err != nil || out == "" {
+		return err
+	}
+	if err := os.MkdirAll(out, 0o777); err != nil {
+		return fmt.Errorf("make the directory of the comparison: %w", err)
+	}
+	a.comparisonPage(sides, out, command)
+	return nil
 }
 
 func (a *app) printComparison(sides []report.Side) error {
@@ -124,6 +145,18 @@ func (a *app) printComparison(sides []report.Side) error {
 		return &exitError{exitUsage, err}
 	}
 	return err
+}
+
+// comparisonPage makes the page of a comparison in its directory. One that could
+// not be made is told and changes no verdict.
+func (a *app) comparisonPage(sides []report.Side, dir, command string) {
+	d := run.Directory{Path: dir}
+	err := d.WriteFrom(report.ComparisonPageName, func(w io.Writer) error { return report.ComparisonPage(w, sides, dir, command) })
+	if err != nil {
+		fmt.Fprintln(a.stderr, a.scrub(err.Error()))
+		return
+	}
+	fmt.Fprintf(a.stdout, "\n%s\n", filepath.Join(dir, report.ComparisonPageName))
 }
 
 // judged is the error of a comparison whose runs are not all valid.

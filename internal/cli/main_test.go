@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"slices"
 	"strconv"
@@ -11,7 +12,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"stroppy/internal/check"
 	"stroppy/internal/cli"
+	"stroppy/internal/report"
 	"stroppy/internal/scenario"
 	"stroppy/internal/sweep"
 	"stroppy/internal/workload/bank"
@@ -33,7 +36,9 @@ func TestScripts(t *testing.T) {
 			"damage":   damage,
 			"grown":    grown,
 			"nowhere":  nowhere,
-			"unswept":  unswept,
+
+			"witnesses": witnesses,
+			"unswept":   unswept,
 		},
 	})
 }
@@ -110,6 +115,43 @@ func grown(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("%s has not grown to %d bytes", args[0], size)
+}
+
+// witnesses RUN_DIR: violations.jsonl has as many lines as the result says, and
+// names every transaction that an invalid check names, and all that durable counts.
+func witnesses(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: witnesses directory")
+	}
+	result, err := report.Read(ts.MkAbs(args[0]))
+	ts.Check(err)
+	named, lines := map[[2]string]bool{}, map[string]int{}
+	for line := range strings.Lines(ts.ReadFile(args[0] + "/" + result.Violations.File)) {
+		var v struct{ Check, Transaction, What string }
+		ts.Check(json.Unmarshal([]byte(line), &v))
+		if v.What == "" {
+			ts.Fatalf("%q says nothing", line)
+		}
+		named[[2]string{v.Check, v.Transaction}] = true
+		lines[""]++
+		lines[v.Check]++
+	}
+	if uint64(lines[""]) != result.Violations.Lines {
+		ts.Fatalf("%d lines, and the result says %d", lines[""], result.Violations.Lines)
+	}
+	for _, c := range result.Checks {
+		if (lines[c.Name] > 0) != (c.Status == "invalid") {
+			ts.Fatalf("%s is %s and has %d lines", c.Name, c.Status, lines[c.Name])
+		}
+		for _, id := range c.Witness {
+			if c.Status == "invalid" && c.Name != check.Strict && !named[[2]string{c.Name, id}] {
+				ts.Fatalf("%s names %s, which has no line", c.Name, id)
+			}
+		}
+		if count, rest, _ := strings.Cut(c.Detail, " "); c.Name == check.Durable && strings.HasPrefix(rest, "transfers acknowledged and lost") && count != strconv.Itoa(lines[c.Name]) {
+			ts.Fatalf("%s, and %d lines", c.Detail, lines[c.Name])
+		}
+	}
 }
 
 // nowhere TEXT: neither the last output nor any file below the script's

@@ -86,7 +86,7 @@ func (a *app) sweep(config *config, spec sweep.Spec) error {
 		}
 		if err := w.step(s, value); err != nil {
 			s.stop()
-			fmt.Fprintf(a.stderr, "go on with: %s\n", w.again())
+			fmt.Fprintf(a.stderr, "go on with: %s\n", onwards(w.book, w.dir))
 			board.fail(a.reasons(err)[0])
 			return err
 		}
@@ -96,7 +96,7 @@ func (a *app) sweep(config *config, spec sweep.Spec) error {
 		defer board.end(filepath.Join(w.dir, w.book.Points[n-1].Dir), fmt.Sprintf("This is the last step of the sweep in %s.", w.dir))
 	}
 	w.book.Finished = true
-	if err := w.book.Save(w.dir); err != nil {
+	if err := w.keep(); err != nil {
 		return err
 	}
 	return w.tell()
@@ -173,10 +173,62 @@ func (w *sweeping) open() error {
 		}
 	}
 	w.book.Seed, w.book.Finished = c.Seed, false
+	w.book.Command, w.book.Stroppy = w.again(), version()
 	if err := os.MkdirAll(w.dir, 0o777); err != nil {
 		return fmt.Errorf("make the sweep's directory: %w", err)
 	}
-	return w.book.Save(w.dir)
+	return w.keep()
+}
+
+// keep puts the book and its page in place.
+func (w *sweeping) keep() error {
+	if err := w.book.Save(w.dir); err != nil {
+		return err
+	}
+	w.app.sweepPage(w.book, w.dir)
+	return nil
+}
+
+// sweepPage makes the page of a sweep. One that could not be made is told and
+// changes no verdict.
+func (a *app) sweepPage(b *sweep.Book, dir string) {
+	if _, err := sweep.SavePage(b, dir, onwards(b, dir)); err != nil {
+		fmt.Fprintln(a.stderr, a.scrub(err.Error())+": `stroppy report` makes it again")
+	}
+}
+
+// onwards is the command that repeats a sweep, or goes on with one that is not
+// finished; empty where its book does not tell.
+func onwards(b *sweep.Book, dir string) string {
+	if b.Command == "" || b.Finished {
+		return b.Command
+	}
+	return b.Command + " --out " + quote(dir)
+}
+
+// reportSweep tells a sweep again, and makes its page again.
+func (a *app) reportSweep(dir string, asJSON bool) error {
+	book, err := sweep.Read(dir)
+	if err != nil {
+		return err
+	}
+	if err := a.printSweep(book, dir, asJSON); err != nil {
+		return err
+	}
+	a.sweepPage(book, dir)
+	return nil
+}
+
+func (a *app) printSweep(b *sweep.Book, dir string, asJSON bool) error {
+	if !asJSON {
+		return sweep.Text(a.stdout, b, dir)
+	}
+	data, err := json.MarshalIndent(b, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "%s\n", data)
+	return err
 }
 
 func holdsBook(dir string) bool {
@@ -258,8 +310,9 @@ func (w *sweeping) step(s *session, value float64) error {
 	}
 	w.app.page(dir, true)
 	w.book.Database = strings.TrimSpace(result.Database + " " + result.DatabaseVersion)
+	w.book.Machine = result.Machine
 	w.book.Points = append(w.book.Points, point(value, filepath.Base(dir), result))
-	return errors.Join(err, w.book.Save(w.dir))
+	return errors.Join(err, w.keep())
 }
 
 // point is what a run came to as a step.
@@ -288,14 +341,7 @@ func known(v *float64) float64 {
 
 // tell prints the sweep and turns its verdicts into the exit code.
 func (w *sweeping) tell() error {
-	a := w.app
-	if w.config.JSON {
-		data, err := json.MarshalIndent(w.book, "", "  ")
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(a.stdout, "%s\n", data)
-	} else if err := sweep.Text(a.stdout, w.book, w.dir); err != nil {
+	if err := w.app.printSweep(w.book, w.dir, w.config.JSON); err != nil {
 		return err
 	}
 	return verdictOf(w.book)
@@ -316,10 +362,7 @@ func verdictOf(b *sweep.Book) error {
 	return worst(invalid, unknown)
 }
 
-// again is the command that goes on with the sweep.
+// again is the command that repeats the sweep; with --out it goes on.
 func (w *sweeping) again() string {
-	c := *w.config
-	c.Out = w.dir
-	command := c.repeat("sweep")
-	return command + " --over " + quote(w.spec.String())
+	return w.config.repeat("sweep") + " --over " + quote(w.spec.String())
 }

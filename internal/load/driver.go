@@ -247,7 +247,7 @@ func (d *Driver) checkHealth(c *contact) {
 		d.failNow(err)
 		return
 	}
-	if d.options.GiveUp == 0 {
+	if d.options.GiveUp == 0 || d.ended != nil { // after the drive's end nothing is waited for but the grace
 		return
 	}
 	now := d.clock()

@@ -98,6 +98,12 @@ func TestEnded(t *testing.T) {
 			6 * s, 6*s + heal + grace, history.Unknown},
 		"by a person, and hung": {Options{Duration: time.Hour}, 9 * s, func() *standIn { return &standIn{attempt: hangs(3 * s)} },
 			9 * s, 9*s + heal + grace, history.Unknown},
+		"by time, and gone for longer than is waited": {Options{Duration: 6 * s, GiveUp: 5 * s}, 0, func() *standIn {
+			return &standIn{attempt: func(ctx context.Context, tx *history.Transaction) error {
+				time.Sleep(2 * s)
+				return errAway
+			}, reset: func(ctx context.Context) error { <-ctx.Done(); return errAway }}
+		}, 6 * s, 6*s + heal + grace, history.Aborted},
 		"by count": {Options{Count: 5}, 0, func() *standIn { return &standIn{attempt: takes(s)} }, 5 * s, 5 * s, history.Committed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -66,7 +66,7 @@ func Compare(w io.Writer, sides []Side) error {
 	if lines := differences(sides); len(lines) > 0 {
 		fmt.Fprintf(w, "\nNot the same on all sides, so read the ratios with that in mind:\n")
 		for _, l := range lines {
-			fmt.Fprintf(w, "  %s\n", l)
+			fmt.Fprintf(w, "  %s: %s\n", l.Name, l.Value)
 		}
 	}
 	fmt.Fprintln(w)
@@ -115,7 +115,7 @@ func sameKind(sides []Side) error {
 
 func describe(s *Side) string {
 	r := s.Runs[0].Result
-	text := fmt.Sprintf("%s: %s on %s %s", clean(s.Name), clean(r.Workload), clean(r.Database), clean(r.DatabaseVersion))
+	text := fmt.Sprintf("%s: %s on %s", clean(s.Name), clean(r.Workload), clean(strings.TrimSpace(r.Database+" "+r.DatabaseVersion)))
 	var verdicts []string
 	for _, run := range s.Runs {
 		verdicts = append(verdicts, run.Result.Verdict)
@@ -124,12 +124,12 @@ func describe(s *Side) string {
 		text += fmt.Sprintf(", %d runs", len(s.Runs))
 	}
 	slices.Sort(verdicts)
-	return strings.TrimSpace(text) + ": " + strings.Join(slices.Compact(verdicts), " and ")
+	return text + ": " + strings.Join(slices.Compact(verdicts), " and ")
 }
 
 // differences are the things that sides should have in common to be compared.
-func differences(sides []Side) []string {
-	var lines []string
+func differences(sides []Side) []PageFact {
+	lines := []PageFact{}
 	for _, d := range []struct {
 		name string
 		of   func(*Result) string
@@ -150,12 +150,12 @@ func differences(sides []Side) []string {
 		{"faults", func(r *Result) string { return fmt.Sprint(len(r.Faults)) }},
 	} {
 		if line := across(sides, d.of); line != "" {
-			lines = append(lines, d.name+": "+line)
+			lines = append(lines, PageFact{d.name, line})
 		}
 	}
 	for _, name := range settingNames(sides) {
 		if line := across(sides, func(r *Result) string { return settingText(r, name) }); line != "" {
-			lines = append(lines, name+": "+line)
+			lines = append(lines, PageFact{name, line})
 		}
 	}
 	return lines
@@ -220,6 +220,21 @@ func samples(s *Side) []stats.Sample {
 	return list
 }
 
+// comparedFigures are those of the table.
+var comparedFigures = []struct {
+	name string
+	of   func(*Drive) *float64
+}{
+	{"TPS mean", func(d *Drive) *float64 { return throughputOf(d, func(t *Throughput) *float64 { return t.Mean }) }},
+	{"TPS median", func(d *Drive) *float64 { return throughputOf(d, func(t *Throughput) *float64 { return t.Median }) }},
+	{"TPS best second", func(d *Drive) *float64 { return throughputOf(d, func(t *Throughput) *float64 { return t.Max }) }},
+	{"latency mean ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.Mean }) }},
+	{"latency p50 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P50 }) }},
+	{"latency p99 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P99 }) }},
+	{"latency p99.9 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P999 }) }},
+	{"latency max ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.Max }) }},
+}
+
 // figuresTable writes each side's figures, the means of its runs.
 func figuresTable(w io.Writer, sides []Side) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -228,19 +243,7 @@ func figuresTable(w io.Writer, sides []Side) error {
 		head += letter(i) + "\t"
 	}
 	fmt.Fprintln(t, head)
-	for _, f := range []struct {
-		name string
-		of   func(*Drive) *float64
-	}{
-		{"TPS mean", func(d *Drive) *float64 { return throughputOf(d, func(t *Throughput) *float64 { return t.Mean }) }},
-		{"TPS median", func(d *Drive) *float64 { return throughputOf(d, func(t *Throughput) *float64 { return t.Median }) }},
-		{"TPS best second", func(d *Drive) *float64 { return throughputOf(d, func(t *Throughput) *float64 { return t.Max }) }},
-		{"latency mean ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.Mean }) }},
-		{"latency p50 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P50 }) }},
-		{"latency p99 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P99 }) }},
-		{"latency p99.9 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P999 }) }},
-		{"latency max ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.Max }) }},
-	} {
+	for _, f := range comparedFigures {
 		line := f.name + "\t"
 		for i := range sides {
 			line += meanOf(&sides[i], f.of) + "\t"

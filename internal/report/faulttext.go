@@ -19,20 +19,15 @@ func (t *text) faults() {
 		if f.Unknown > 0 {
 			doubt = fmt.Sprintf("%s (%s, %s)", group(f.Unknown), group(f.FoundCommitted), group(f.FoundAborted))
 		}
-		back := "never"
-		if f.RecoveredSeconds != nil {
-			back = seconds(*f.RecoveredSeconds)
-		}
-		outage := ""
-		if f.OutageSeconds == nil {
-			back = ""
-		} else {
-			outage = seconds(*f.OutageSeconds)
+		outage, back := "", ""
+		if f.OutageSeconds != nil {
+			outage, back = outageText(seconds)(*f.OutageSeconds), f.backText(seconds)
 		}
 		line := fmt.Sprintf(columns, seconds(f.AtSeconds), short(clean(f.Fault), 28), outage, back,
 			optional(f.TPSBefore), optional(f.TPSDuring), optional(f.TPSAfter), doubt)
 		t.out.WriteString(strings.TrimRight(line, " \n") + "\n")
 		t.faultNote(f.Target)
+		t.faultNote(f.lateText())
 		t.faultNote(f.Verified)
 		if f.P99Before != nil && f.P99During != nil {
 			note := fmt.Sprintf("p99 %s ms before, %s ms during", ms(*f.P99Before), ms(*f.P99During))
@@ -40,6 +35,9 @@ func (t *text) faults() {
 				note += fmt.Sprintf(", %s ms after", ms(*f.P99After))
 			}
 			t.faultNote(note)
+		}
+		if f.Uncompared != "" && f.OutageSeconds != nil {
+			t.faultNote("back in is not known: " + f.Uncompared)
 		}
 		for _, trouble := range []struct{ what, why string }{
 			{"not injected: ", f.Error}, {"not healed: ", f.HealError}, {"skipped: ", f.Skipped},
@@ -50,12 +48,49 @@ func (t *text) faults() {
 		}
 	}
 	if d := t.r.Degradation; d != nil {
-		how := fmt.Sprintf("%s tps before the first fault, %s after the last: %.1f %% less", rate(d.FirstTPS), rate(d.LastTPS), 100*d.Loss())
+		how := fmt.Sprintf("%s tps before the first fault, %s after the last heal: %.1f %% less", rate(d.FirstTPS), rate(d.LastTPS), 100*d.Loss())
 		if d.Loss() < 0 {
-			how = fmt.Sprintf("%s tps before the first fault, %s after the last: none", rate(d.FirstTPS), rate(d.LastTPS))
+			how = fmt.Sprintf("%s tps before the first fault, %s after the last heal: none", rate(d.FirstTPS), rate(d.LastTPS))
 		}
 		t.line("degradation", how)
 	}
+}
+
+// outageText writes an outage, of which there may be none.
+func outageText(write func(float64) string) func(float64) string {
+	return func(s float64) string {
+		if s == 0 {
+			return "none"
+		}
+		return write(s)
+	}
+}
+
+// backText says how long it took until the throughput was back.
+func (f *Fault) backText(write func(float64) string) string {
+	switch {
+	case f.RecoveredSeconds == nil && f.Uncompared != "":
+		return none
+	case f.RecoveredSeconds == nil:
+		return "never"
+	case *f.RecoveredSeconds == 0:
+		return "no fall"
+	}
+	return write(*f.RecoveredSeconds)
+}
+
+// lateText says by how much a fault came later than scheduled; empty where it is
+// not worth a word.
+func (f *Fault) lateText() string {
+	late := f.LateSeconds()
+	if late < lateFrom || f.Skipped != "" {
+		return ""
+	}
+	text := fmt.Sprintf("late: it was due at %s and came %s after that", seconds(f.ScheduledSeconds), seconds(late))
+	if f.Late != "" {
+		text += "; " + f.Late
+	}
+	return text
 }
 
 // faultNote writes a faint line below a fault.

@@ -239,7 +239,7 @@ func (c *PageCourse) bands(faults []Fault) {
 		if f.HealedSeconds != nil {
 			b.To, b.Healed = *f.HealedSeconds, true
 		}
-		if f.RecoveredSeconds != nil {
+		if f.RecoveredSeconds != nil && *f.RecoveredSeconds > 0 {
 			back := f.AtSeconds + *f.RecoveredSeconds
 			b.Back = &back
 		}

@@ -178,10 +178,15 @@ func outageFigure(faults []Fault) *PageFigure {
 		return nil
 	}
 	back := "throughput not back before the next fault or the end"
-	if worst.RecoveredSeconds != nil {
+	switch {
+	case worst.Uncompared != "":
+		back = "when throughput was back is not known"
+	case worst.RecoveredSeconds != nil && *worst.RecoveredSeconds == 0:
+		back = "throughput did not fall"
+	case worst.RecoveredSeconds != nil:
 		back = "throughput back after " + lasting(*worst.RecoveredSeconds)
 	}
-	value, unit := lasting(*worst.OutageSeconds), ""
+	value, unit := outageText(lasting)(*worst.OutageSeconds), ""
 	return &PageFigure{Name: "Worst outage", Value: value, Unit: unit, Below: []string{worst.Fault + " at " + lasting(worst.AtSeconds), back}}
 }
 

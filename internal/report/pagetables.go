@@ -24,16 +24,23 @@ func latencyTables(d *Drive) []PageTable {
 	}
 	columns := []string{"ms", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "max"}
 	clocks := table("Percentiles", "Of committed transactions, in milliseconds. Since due counts the wait for a free client; since sent does not.", []int{0}, columns...)
-	clocks.Rows = append(clocks.Rows, latencyRow("since due", d.Latency), latencyRow("since sent", d.Service))
+	clocks.Rows = append(clocks.Rows, latencyRow("since due", d.Latency, d.committedCells), latencyRow("since sent", d.Service, d.committedCells))
+	if text := d.lackingText(); text != "" {
+		clocks.Note += " " + lacking + ": " + text
+	}
 	if open(d) {
-		clocks.Rows = append(clocks.Rows, latencyRow("pacing error", d.Pacing))
+		clocks.Rows = append(clocks.Rows, latencyRow("pacing error", d.Pacing, plainCells))
 		clocks.Note += " The pacing error is how long after it was due a transaction was sent although its client was free."
 	}
 	tables := []PageTable{clocks}
 	if len(d.Outcomes) > 0 {
 		by := table("Latency by outcome", "Since due, in milliseconds. Retried transactions committed after a conflict.", []int{0}, columns...)
 		for _, name := range outcomeNames(d.Outcomes) {
-			by.Rows = append(by.Rows, latencyRow(name, d.Outcomes[name]))
+			shown := name
+			if name == allDue {
+				shown = "all due"
+			}
+			by.Rows = append(by.Rows, latencyRow(shown, d.Outcomes[name], func(l *Latency) []string { return d.outcomeCells(name, l) }))
 		}
 		tables = append(tables, by)
 	}
@@ -42,7 +49,7 @@ func latencyTables(d *Drive) []PageTable {
 
 // outcomeNames lists the names in their usual order, and then any other.
 func outcomeNames(by map[string]*Latency) []string {
-	usual := []string{"committed", "retried", "rejected", "aborted", "unknown"}
+	usual := []string{"committed", "retried", "rejected", "aborted", "unknown", allDue}
 	var names []string
 	for _, name := range usual {
 		if _, there := by[name]; there {
@@ -59,11 +66,13 @@ func outcomeNames(by map[string]*Latency) []string {
 	return append(names, others...)
 }
 
-func latencyRow(name string, l *Latency) PageRow {
+func plainCells(l *Latency) []string { return new(Drive).committedCells(l) }
+
+func latencyRow(name string, l *Latency, cells func(*Latency) []string) PageRow {
 	if l == nil {
 		return cellsOf(name, NotKnown, none, none, none, none, none, none)
 	}
-	return cellsOf(name, ms(l.Mean), ms(l.P50), ms(l.P90), ms(l.P95), ms(l.P99), ms(l.P999), ms(l.Max))
+	return PageRow{Cells: append([]string{name}, cells(l)...)}
 }
 
 // outcomeTables count what became of the transactions, and what went wrong.
@@ -130,7 +139,7 @@ func faultTables(r *Result) []PageTable {
 	if len(r.Faults) == 0 {
 		return []PageTable{}
 	}
-	t := table("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Back is from the injection until 90 % of the throughput before was reached again.",
+	t := table("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Outage is the longest time without a commit from the injection on, if it is longer than what the database does without a fault. Back is from the injection until 90 % of the throughput before was reached again for good.",
 		[]int{1}, "№", "fault", "at", "healed", "outage", "back", "tps before", "during", "after", "99 % before", "during", "after", "in doubt")
 	for _, f := range r.Faults {
 		t.Rows = append(t.Rows, faultRow(f))
@@ -142,7 +151,7 @@ func faultRow(f Fault) PageRow {
 	lead := []string{fmt.Sprint(f.Number), f.Fault, atText(f.AtSeconds)}
 	var below []string
 	for _, note := range []struct{ lead, text string }{
-		{"", f.Target}, {"seen: ", f.Verified}, {"not injected: ", f.Error}, {"not healed: ", f.HealError}, {"skipped: ", f.Skipped},
+		{"", f.Target}, {"", f.lateText()}, {"seen: ", f.Verified}, {"not injected: ", f.Error}, {"not healed: ", f.HealError}, {"skipped: ", f.Skipped},
 	} {
 		if note.text != "" {
 			below = append(below, note.lead+note.text)
@@ -164,13 +173,13 @@ func faultRow(f Fault) PageRow {
 	case f.HealError != "":
 		healed = "no"
 	}
-	switch {
-	case f.RecoveredSeconds != nil:
-		back = lasting(*f.RecoveredSeconds)
-	case f.OutageSeconds != nil:
-		back = "never"
+	if f.OutageSeconds != nil {
+		back = f.backText(lasting)
 	}
-	return PageRow{Below: below, Cells: append(lead, healed, perhaps(f.OutageSeconds, lasting), back,
+	if f.Uncompared != "" {
+		below = append(below, "back is not known: "+f.Uncompared)
+	}
+	return PageRow{Below: below, Cells: append(lead, healed, perhaps(f.OutageSeconds, outageText(lasting)), back,
 		measured(f.TPSBefore, rate), measured(f.TPSDuring, rate), measured(f.TPSAfter, rate),
 		measured(f.P99Before, ms), measured(f.P99During, ms), measured(f.P99After, ms), group(f.Unknown))}
 }
@@ -227,7 +236,8 @@ func studyTables(r *Result) []PageTable {
 			tps = perhaps(d.TPS.Mean, rate)
 		}
 		if l := d.Latency; l != nil {
-			mean, highest, p99 = ms(l.Mean), ms(l.Max), ms(l.P99)
+			cells := d.committedCells(l)
+			mean, highest, p99 = cells[0], cells[6], cells[4]
 		}
 	}
 	one := table("Table 1: a consolidated result", "", []int{0}, "vendor", "nodes", "clients", "accounts, millions", "transfers, millions", "TPS")

@@ -102,18 +102,29 @@ func cases() map[string]*Result {
 			P99Before: number(9.75), P99During: number(845.0), P99After: number(10.2), Unknown: 16, FoundCommitted: 11, FoundAborted: 4,
 		},
 		{
-			Number: 2, Fault: "partition halves one-way and then some more words", Target: "n0, n1 | n2", AtSeconds: 30, HealedSeconds: number(35.0), Verified: "packets do not arrive",
+			Number: 2, Fault: "partition halves one-way and then some more words", Target: "n0, n1 | n2", ScheduledSeconds: 29.4, AtSeconds: 30, Late: "it waited until a node led", HealedSeconds: number(35.0), Verified: "packets do not arrive",
 			OutageSeconds: number(12.5), TPSBefore: number(12300.0), TPSDuring: number(0.0),
 		},
 		{Number: 3, Fault: "pause random", Target: "n2 (follower)", AtSeconds: 40, HealError: "n2 did not answer within 2m0s", OutageSeconds: number(0.01), RecoveredSeconds: number(0.0), TPSBefore: number(1.0), TPSDuring: number(1.0)},
 		{Number: 4, Fault: "disk-full random", AtSeconds: 50, Error: "the node has no file system of ours under its data"},
 		{Number: 5, Fault: "kill random", AtSeconds: 60, Skipped: "it would take away the majority"},
+		{Number: 6, Fault: "pause n0", Target: "n0", ScheduledSeconds: 70, AtSeconds: 70.09, HealedSeconds: number(71.0), Verified: "3 processes stopped",
+			OutageSeconds: number(0.0), LongestGap: number(0.06), NoiseSeconds: number(0.12), Uncompared: "there was no second without a fault and its effect before it"},
 	}
 	hurt.Degradation = &Degradation{FirstTPS: 12345.6, LastTPS: 12000}
 
+	overload := driven(base("valid", "All 8 required checks hold over 123456 committed transactions: the database kept what read-committed promises."))
+	overload.Checks = Checks(nine(check.Valid))
+	d := overload.Drive
+	d.Rate, d.RatePlan, d.Arrival, d.Backlog, d.Shed, d.MaxBacklog, d.DueAtLeast = 20000, "20000", "uniform", 1234, 567, 4321, []string{"mean", "p99", "p999", "max"}
+	d.Outcomes = map[string]*Latency{
+		"committed": d.Latency, "aborted": {5, 4, 6, 7, 8, 9, 10}, "unknown": {15000, 15000, 15000, 15000, 15000, 15000, 15000},
+		"all": {3.21, 1.1, 2.25, 3.51, 1500, 2500, 15000},
+	}
+
 	nothing := base("unknown", "Nothing was committed, and a run in which nothing happened proves nothing.")
 	nothing.Drive = &Drive{Clients: 1, TPS: &Throughput{}}
-	return map[string]*Result{"valid": valid, "invalid": invalid, "unknown": unknown, "nothing": nothing, "hurt": hurt, "empty": {Schema: Schema, Verdict: "unknown"}}
+	return map[string]*Result{"valid": valid, "invalid": invalid, "unknown": unknown, "nothing": nothing, "hurt": hurt, "overload": overload, "empty": {Schema: Schema, Verdict: "unknown"}}
 }
 
 func TestText(t *testing.T) {

@@ -24,10 +24,14 @@ func (t *text) certainty() {
 // byOutcome are the rows of the latency table beside that of all committed
 // transactions: what was refused or tried again is told by itself.
 func (t *text) byOutcome() {
+	d := t.r.Drive
 	for _, name := range []string{"retried", "rejected", "aborted", "unknown"} {
-		if l := t.r.Drive.Outcomes[name]; l != nil {
-			t.out.WriteString(row(name, ms(l.Mean), ms(l.P50), ms(l.P90), ms(l.P95), ms(l.P99), ms(l.P999), ms(l.Max)))
+		if l := d.Outcomes[name]; l != nil {
+			t.out.WriteString(row(name, d.outcomeCells(name, l)...))
 		}
+	}
+	if l := d.Outcomes[allDue]; l != nil && d.lackingText() != "" {
+		t.out.WriteString(row("all due", d.outcomeCells(allDue, l)...))
 	}
 }
 

@@ -242,13 +242,18 @@ type Fault struct {
 	Late            string   `json:"late"`          // why it came later than scheduled, where that is known
 	OutageAtSeconds *float64 `json:"outage_at_s"`   // when the outage began; null where there was none
 	LongestGap      *float64 `json:"longest_gap_s"` // the longest time without a commit, within the noise or not
-	NoiseSeconds    *float64 `json:"noise_s"`       // twice the longest such time without a fault before it: what is no longer than that is no outage
+	NoiseSeconds    *float64 `json:"noise_s"`       // twice the longest such time without a fault before it, and 0.05 at least: what is no longer is no outage
 	Uncompared      string   `json:"uncompared"`    // why recovered_s cannot be known
 }
 
 // LateSeconds is how much later than scheduled the fault came; 0 of one that was
-// not injected.
-func (f *Fault) LateSeconds() float64 { return max(0, f.AtSeconds-f.ScheduledSeconds) }
+// not injected, or of which the schedule is not known.
+func (f *Fault) LateSeconds() float64 {
+	if f.ScheduledSeconds <= 0 {
+		return 0
+	}
+	return max(0, f.AtSeconds-f.ScheduledSeconds)
+}
 
 // lateFrom is from how many seconds on a fault is told to have come late.
 const lateFrom = 0.1

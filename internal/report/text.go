@@ -173,18 +173,14 @@ func (t *text) throughput() {
 		t.out.WriteString(row("", optional(p.Mean), optional(p.Median), optional(p.Max)))
 		t.certainty()
 	}
-	if d.Latency == nil || d.Service == nil {
+	if d.Latency == nil && d.Outcomes[allDue] == nil {
 		return
 	}
 	t.head("Latency of committed transactions, milliseconds")
 	t.out.WriteString(row("", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"))
-	for _, l := range []struct {
-		name string
-		*Latency
-	}{{"since due", d.Latency}, {"since sent", d.Service}} {
-		t.out.WriteString(row(l.name, ms(l.Mean), ms(l.P50), ms(l.P90), ms(l.P95), ms(l.P99), ms(l.P999), ms(l.Max)))
-	}
+	t.clocks()
 	t.byOutcome()
+	t.line(lacking, d.lackingText())
 	t.line("pacing", d.pacingText())
 	t.line("clipped", d.clippedText())
 	if o := d.Outage; o != nil && o.Seconds >= 1 {
@@ -208,6 +204,12 @@ func (t *text) outcomes() {
 	t.count("committed", d.Committed, strings.Join(kinds, " · "))
 	t.count("rejected", d.Rejected.InsufficientFunds+d.Rejected.NoSuchAccount,
 		fmt.Sprintf("insufficient funds %s · no such account %s", group(d.Rejected.InsufficientFunds), group(d.Rejected.NoSuchAccount)))
+	if d.Rebuilt {
+		t.count("aborted", d.Aborted, "tries beyond the first "+group(d.Retries))
+		t.count("unknown", d.Unknown, "")
+		t.line("note", rebuiltText)
+		return
+	}
 	t.count("aborted", d.Aborted, fmt.Sprintf("conflicts %s · retries %s", group(d.Conflicts), group(d.Retries)))
 	t.count("unknown", d.Unknown, "reconnects "+group(d.Reconnects))
 	if d.Backlog > 0 || d.Shed > 0 {

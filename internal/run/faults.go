@@ -92,6 +92,9 @@ func longEnough(p stats.Phase) bool { return p.To-p.From >= time.Second }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
+// leastPhase is the shortest time of which a throughput is told.
+const leastPhase = 100 * time.Millisecond
+
 // describe writes a measured effect into a fault.
 func describe(f *report.Fault, e *stats.Effect) {
 	number := func(d time.Duration) *float64 { return known(d.Seconds()) }
@@ -105,7 +108,7 @@ func describe(f *report.Fault, e *stats.Effect) {
 		f.RecoveredSeconds = &after
 	}
 	phase := func(p stats.Phase, tps, p99 **float64) {
-		if p.To <= p.From {
+		if p.To-p.From < leastPhase {
 			return
 		}
 		rate := p.TPS()
@@ -215,7 +218,7 @@ func outages(faults []report.Fault, most time.Duration) check.Result {
 		measured++
 		longest = max(longest, *f.OutageSeconds)
 		if gap := f.LongestGap; gap != nil && f.NoiseSeconds != nil && *f.OutageSeconds == 0 && *gap > most.Seconds() && len(unsure) < 8 {
-			unsure = append(unsure, fmt.Sprintf("After %s at %.3g s nothing was committed for %.3g s, and at most %v is allowed; but before it the database had pauses of up to %.3g s without a fault.", f.Fault, f.AtSeconds, *gap, most, *f.NoiseSeconds/2))
+			unsure = append(unsure, fmt.Sprintf("After %s at %.3g s nothing was committed for %.3g s, and at most %v is allowed; but by the pauses that the database made before it without a fault, one of up to %.3g s says nothing.", f.Fault, f.AtSeconds, *gap, most, *f.NoiseSeconds))
 		}
 		if *f.OutageSeconds > most.Seconds() && len(told) < 8 {
 			told = append(told, fmt.Sprintf("%s on %s at %.3g s: nothing was committed for %.3g s, and at most %v is allowed.", f.Fault, f.Target, f.AtSeconds, *f.OutageSeconds, most))

@@ -6,10 +6,12 @@ import (
 	"io"
 	"io/fs"
 	"iter"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
 
+	"stroppy/internal/check"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
 	"stroppy/internal/report"
@@ -63,7 +65,10 @@ func (c *conductor) rebuild() error {
 	}
 	header := recorded.Header()
 	d := b.drive(c.result.Scenario)
-	d.Clients, d.Style = header.Clients, header.Keys
+	d.Clients, d.Style = header.Clients, maps.Clone(header.Keys)
+	for _, ours := range []string{keyExpect, keyNemesis, keyNodes, keyMaxOutage, keyMaxDegradation, check.KeyClock} {
+		delete(d.Style, ours)
+	}
 	c.result.Drive = d
 	c.course = course(d, b.line, seconds(d.WarmupSeconds))
 	if err := c.effects(); err != nil {

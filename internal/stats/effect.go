@@ -3,6 +3,7 @@ package stats
 import (
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -39,7 +40,8 @@ func (p Phase) TPS() float64 {
 type Effect struct {
 	// Before is the undisturbed time that ends with the injection, ten seconds of
 	// it at most; empty if that is less than a second, or nothing was committed in
-	// it. During is from the injection to the heal. After is the rest of the span
+	// it. Where the throughput was not back from an earlier fault it is the time since
+	// the last heal, and nothing is compared with it. During is from the injection to the heal. After is the rest of the span
 	// from when all is healed and the throughput is back; where it is not back,
 	// from the heal.
 	Before, During, After Phase
@@ -50,14 +52,15 @@ type Effect struct {
 	// longer than the noise belongs to that fault, and counts from there.
 	Longest Gap
 	// Noise is twice the longest time between two commits in the undisturbed time
-	// before the injection, and 10 ms at least; 0 where there is no such time.
+	// before the injection, and 50 ms at least; 0 where there is no such time.
 	Noise time.Duration
 	// Outage is Longest where it is longer than Noise, and else empty: a pause that
 	// the database makes without a fault too is not told as one.
 	Outage Gap
 
 	// Recovered is when the throughput was back for good. A second has fallen that
-	// begins in the span and has less than 90 % of the slowest second of Before.
+	// begins in the span and has less than 90 % of the slowest second of all
+	// undisturbed time before.
 	// The throughput is back with the first second after the last of the fallen
 	// ones that has 90 % of the mean of Before, or with its first commit if the
 	// second begins in a gap longer than Noise. It is the injection where no second
@@ -87,7 +90,7 @@ const (
 	backAgain  = 0.9 // of the throughput before
 	mostBefore = 10 * time.Second
 	noisy      = 2 // times the longest undisturbed gap are within the noise
-	leastNoise = 10 * time.Millisecond
+	leastNoise = 50 * time.Millisecond
 )
 
 // course is what the effects are read from: commits by time.
@@ -97,7 +100,8 @@ type course struct {
 	steps    []uint32 // committed in each step since the run's start
 
 	// As far as the faults have been gone through:
-	calm     []Phase         // the undisturbed times; only the last can end at the next injection
+	calm     []Phase         // the undisturbed times, in order
+	hurt     Phase           // the latest time without a fault in which the throughput was not back
 	base     baseline        // the latest
 	limits   []time.Duration // by fault: a gap no longer than this belongs to the next injection
 	lastHeal time.Duration
@@ -159,7 +163,13 @@ func (c *course) effect(e *Effect, i int, spells []Spell) {
 	s, until := spells[i], c.until(i, spells)
 	c.lastHeal = max(c.lastHeal, s.Healed)
 	e.During = Phase{From: s.At, To: max(s.At, s.Healed)}
-	e.Before = c.before(s.At)
+	e.Before = c.before(s.At, c.calm[len(c.calm)-1])
+	calm := e.Before.To > e.Before.From
+	if calm {
+		c.compare(e.Before)
+	} else {
+		e.Before = c.before(s.At, c.hurt)
+	}
 	if longest := c.gaps.longestOf(c.calm); longest > 0 {
 		e.Noise = max(noisy*longest, leastNoise)
 	}
@@ -172,7 +182,9 @@ func (c *course) effect(e *Effect, i int, spells []Spell) {
 	e.Recovered, known = c.recovered(s.At, until, e.Noise)
 	switch {
 	case e.Before.To == e.Before.From:
-		e.Uncompared = "there was no second without a fault and its effect before it"
+		e.Uncompared = "there was no second without a fault before it"
+	case !calm:
+		e.Uncompared = "the throughput was not back yet from an earlier fault"
 	case !known:
 		e.Uncompared = "there was less than a second until the next fault or the end"
 	}
@@ -181,33 +193,37 @@ func (c *course) effect(e *Effect, i int, spells []Spell) {
 		e.Recovered = -1
 	}
 	e.After = Phase{From: min(max(ended, settled), until), To: until}
-	if e.After.To > e.After.From && (settled >= 0 || !known) {
+	switch {
+	case e.After.To == e.After.From:
+	case settled >= 0 || !known:
 		c.calm = append(c.calm, e.After)
+	default:
+		c.hurt = e.After
 	}
 }
 
-// before returns the undisturbed time that ends at an injection, and takes it as
-// the baseline.
-func (c *course) before(at time.Duration) Phase {
-	last := c.calm[len(c.calm)-1]
+// before returns what of the latest time of its sort lies before an injection;
+// nothing where it ended earlier, is too short or had no commit.
+func (c *course) before(at time.Duration, last Phase) Phase {
 	p := Phase{From: max(last.From, at-mostBefore), To: at}
 	first, end := c.whole(p.From, p.To)
-	if last.To != at || end-first < window {
+	if last.To != at || end-first < window || c.total(first, end) == 0 {
 		return Phase{From: at, To: at}
 	}
-	var sum uint64
-	slowest := c.sum(first)
-	for n := first; n+window <= end; n++ {
-		slowest = min(slowest, c.sum(n))
-	}
-	for _, count := range c.steps[first:end] {
-		sum += uint64(count)
-	}
-	if sum == 0 {
-		return Phase{From: at, To: at}
-	}
-	c.base = baseline{mean: float64(sum) * float64(window) / float64(end-first), slowest: slowest}
 	return p
+}
+
+// compare takes the time before a fault, and the slowest second of all undisturbed
+// time, as what the throughput is compared with.
+func (c *course) compare(before Phase) {
+	first, end := c.whole(before.From, before.To)
+	c.base = baseline{mean: float64(c.total(first, end)) * float64(window) / float64(end-first), slowest: math.MaxUint64}
+	for _, p := range c.calm {
+		first, end := c.whole(p.From, p.To)
+		for n := first; n+window <= end; n++ {
+			c.base.slowest = min(c.base.slowest, c.total(n, n+window))
+		}
+	}
 }
 
 // whole returns the steps that lie wholly between two times: from first to
@@ -216,9 +232,9 @@ func (c *course) whole(from, to time.Duration) (first, end int) {
 	return int((from + step - 1) / step), min(int(to/step), len(c.steps))
 }
 
-// sum returns what was committed in the window that begins with step n.
-func (c *course) sum(n int) (sum uint64) {
-	for _, count := range c.steps[n : n+window] {
+// total returns what was committed from step first to before end.
+func (c *course) total(first, end int) (sum uint64) {
+	for _, count := range c.steps[first:end] {
 		sum += uint64(count)
 	}
 	return sum
@@ -255,7 +271,7 @@ func (c *course) recovered(at, until, noise time.Duration) (back time.Duration, 
 	}
 	floor, start := backAgain*float64(c.base.slowest), first
 	for n := first; n+window <= end; n++ {
-		if float64(c.sum(n)) < floor {
+		if float64(c.total(n, n+window)) < floor {
 			start = n + 1
 		}
 	}
@@ -263,7 +279,7 @@ func (c *course) recovered(at, until, noise time.Duration) (back time.Duration, 
 		return c.gaps.after(at, noise), true
 	}
 	for n := start; n+window <= end; n++ {
-		if float64(c.sum(n)) >= backAgain*c.base.mean {
+		if float64(c.total(n, n+window)) >= backAgain*c.base.mean {
 			return c.gaps.after(max(time.Duration(n)*step, at), noise), true
 		}
 	}

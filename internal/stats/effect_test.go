@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -238,5 +239,17 @@ func TestWhoseOutage(t *testing.T) {
 				t.Errorf("%s: fault %d is back at %v, before its outage ends at %v", name, i, f.Recovered, f.Outage.To)
 			}
 		}
+	}
+}
+
+// TestAFaultOnAHurtDatabase: where the throughput is not back from one fault, that
+// before the next is told, and nothing is compared with it.
+func TestAFaultOnAHurtDatabase(t *testing.T) {
+	const s = time.Second
+	list := steady(nil, 0, 5*s, time.Millisecond, time.Millisecond)
+	list = steady(list, 5*s, 20*s, 2*time.Millisecond, time.Millisecond)
+	f := measure(t, list, []Spell{{5 * s, 6 * s}, {12 * s, 13 * s}}, 0, 20*s).Faults[1]
+	if f.Before.From != 6*s || !near(f.Before.TPS(), 500) || f.Recovered != -1 || !strings.Contains(f.Uncompared, "not back yet") {
+		t.Errorf("%+v", f)
 	}
 }

@@ -17,26 +17,26 @@ const PageShape = 1
 
 // PageData is everything that the page of a sweep shows.
 type PageData struct {
-	Shape    int                 `json:"shape"`
-	Title    string              `json:"title"`
-	Workload string              `json:"workload"`
-	Database string              `json:"database"`
-	Started  string              `json:"started"` // the day
-	Verdict  string              `json:"verdict"` // of all steps: valid, invalid, unknown or unfinished
-	Reason   string              `json:"reason"`
-	Notes    []report.PageNote   `json:"notes"`
-	Figures  []report.PageFigure `json:"figures"`
-	Facts    []report.PageFact   `json:"facts"`
-	Command  string              `json:"command"`
-	Axis     Axis                `json:"axis"`
-	Steps    []PageStep          `json:"steps"` // ascending; as fast as it goes is last
-	Knee     *PageKnee           `json:"knee"`  // null where none was found
-	Law      *PageLaw            `json:"law"`   // null where it was not fitted
-	Findings []string            `json:"findings"`
-	Law3     []report.PageTable  `json:"coefficients"`
-	Table    report.PageTable    `json:"table"`
-	Settings string              `json:"settings"` // of every step
-	Made     string              `json:"made"`
+	Shape        int                 `json:"shape"`
+	Title        string              `json:"title"`
+	Workload     string              `json:"workload"`
+	Database     string              `json:"database"`
+	Started      string              `json:"started"` // the day
+	Verdict      string              `json:"verdict"` // of all steps: valid, invalid, unknown or unfinished
+	Reason       string              `json:"reason"`
+	Notes        []report.PageNote   `json:"notes"`
+	Figures      []report.PageFigure `json:"figures"`
+	Facts        []report.PageFact   `json:"facts"`
+	Command      string              `json:"command"`
+	Axis         Axis                `json:"axis"`
+	Steps        []PageStep          `json:"steps"` // ascending; as fast as it goes is last
+	Knee         *PageKnee           `json:"knee"`  // null where none was found
+	Law          *PageLaw            `json:"law"`   // null where it was not fitted
+	Findings     []string            `json:"findings"`
+	Coefficients []report.PageTable  `json:"coefficients"`
+	Table        report.PageTable    `json:"table"`
+	Settings     string              `json:"settings"` // of every step
+	Made         string              `json:"made"`
 }
 
 // PageStep is one step of the charts. What is not known is null.
@@ -87,7 +87,7 @@ func NewPageData(b *Book, again string) (*PageData, error) {
 	d := &PageData{
 		Shape: PageShape, Workload: b.Workload, Database: b.Database, Started: report.DayText(b.StartedAt), Command: again,
 		Axis: spec.Axis, Notes: notes(spec.Axis, points), Facts: facts(b, spec), Steps: []PageStep{},
-		Findings: []string{}, Law3: []report.PageTable{}, Settings: b.Scenario, Made: strings.TrimSpace("stroppy " + strings.TrimPrefix(b.Stroppy, "stroppy ")),
+		Findings: []string{}, Coefficients: []report.PageTable{}, Settings: b.Scenario, Made: strings.TrimSpace("stroppy " + strings.TrimPrefix(b.Stroppy, "stroppy ")),
 	}
 	d.Verdict, d.Reason = verdict(b, spec.Axis, points)
 	d.Title = fmt.Sprintf("%s: sweep of %s over %s", upper(d.Verdict), orNotKnown(b.Workload), spec.Axis)
@@ -137,7 +137,7 @@ func (d *PageData) ofRate(points []Point) {
 func (d *PageData) ofSize(axis Axis, points []Point) {
 	fit, err := scaling(points)
 	if err != nil {
-		d.Findings = append(d.Findings, "The scalability law was not fitted: "+err.Error()+".")
+		d.Findings = append(d.Findings, unfitted(err))
 		d.Figures = sizeFigures(axis, points, nil)
 		d.Table = stepTable(axis, points, nil)
 		return
@@ -145,7 +145,7 @@ func (d *PageData) ofSize(axis Axis, points []Point) {
 	d.Findings = append(d.Findings, sentence(fit.Detail))
 	d.Figures = sizeFigures(axis, points, &fit)
 	d.Table = stepTable(axis, points, efficiencies(points, fit))
-	d.Law3 = []report.PageTable{lawTable(fit)}
+	d.Coefficients = []report.PageTable{lawTable(fit)}
 	d.Law = law(used(points), fit)
 }
 
@@ -215,7 +215,7 @@ func verdict(b *Book, axis Axis, points []Point) (verdict, reason string) {
 		verdict = "unknown"
 		reason = fmt.Sprintf("A check could not be decided, or none was made, in %d of %s: %s.", len(unknown), steps(len(points)), strings.Join(unknown, ", "))
 	default:
-		verdict, reason = "valid", fmt.Sprintf("No check of any step found a violation; %s.", steps(len(points)))
+		verdict, reason = "valid", fmt.Sprintf("No check found a violation in any of %s.", steps(len(points)))
 	}
 	if !b.Finished {
 		reason += " The sweep is not finished: it goes on, or was cut off."

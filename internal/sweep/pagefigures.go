@@ -97,7 +97,7 @@ func sizeFigures(axis Axis, points []Point, fit *stats.Scaling) []report.PageFig
 	done := used(points)
 	last := len(done) - 1
 	return []report.PageFigure{best, peak,
-		{Name: "Efficiency", Value: percent(fit.Efficiency[last]), Below: []string{"with " + label(axis, done[last].Value) + " " + string(axis), "of that many times one"}},
+		{Name: "Efficiency", Value: percent(fit.Efficiency[last]), Below: []string{"with " + label(axis, done[last].Value) + " " + string(axis), "of " + label(axis, done[last].Value) + " times one"}},
 		{Name: "R²", Value: fmt.Sprintf("%.4f", fit.R2), Below: []string{"residual standard error " + report.RateText(fit.ResidualError) + " /s"}},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"stroppy/internal/stats"
@@ -62,7 +63,10 @@ func table(w io.Writer, axis Axis, points []Point) error {
 			verdict += ", unsteady"
 		}
 		if axis == Rate && p.Value > 0 && !p.Kept() {
-			verdict += fmt.Sprintf(", %d not sent", p.Backlog)
+			verdict += ", rate not kept"
+			if p.Backlog > 0 {
+				verdict += fmt.Sprintf(" (%d not sent)", p.Backlog)
+			}
 		}
 		fmt.Fprintf(t, "%s\t%.0f\t%s\t%.0f\t%.0f\t%.3f\t%.3f\t%.1f\t%s\t\n",
 			label(axis, p.Value), p.TPS, interval(p), p.Median, p.Best, p.P50MS, p.P99MS, p.MaxMS, verdict)
@@ -91,7 +95,7 @@ func findings(axis Axis, points []Point) []string {
 	}
 	fit, err := scaling(points)
 	if err != nil {
-		return []string{"The scalability law was not fitted: " + err.Error() + "."}
+		return []string{unfitted(err)}
 	}
 	lines := []string{
 		fmt.Sprintf("Universal Scalability Law, X(N) = λN/(1+σ(N-1)+κN(N-1)), 95 %% intervals:\n  λ %s a second of one\n  σ %s contention\n  κ %s coherence\n  R² %.4f, residual standard error %.0f a second",
@@ -103,6 +107,11 @@ func findings(axis Axis, points []Point) []string {
 		efficiency += fmt.Sprintf(" %s at %s,", percent(fit.Efficiency[i]), label(axis, p.Value))
 	}
 	return append(lines, efficiency[:len(efficiency)-1]+".")
+}
+
+// unfitted says why the scalability law was not fitted.
+func unfitted(err error) string {
+	return "The scalability law was not fitted: " + strings.TrimPrefix(err.Error(), "fit the scalability law: ") + "."
 }
 
 func knee(points []Point) stats.Knee {

@@ -31,7 +31,7 @@ type Bank struct {
 	run      uint64
 	found    bool   // Attach or Look was there
 	load     string // the id of the load; empty where it has none
-	doing    string // what is done with the bank, in words
+	doing    string // what is done with the bank, in words; empty: whatever is there is told
 
 	replacing func(what string) // is told before a load replaces a bank; may be nil
 }
@@ -104,7 +104,7 @@ func (b *Bank) On(database db.Database) (*Bank, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Without the load's id: a node that holds another bank is told as wrong.
+	// Not held to the load's id: a node that holds another bank is told as wrong.
 	other.formula, other.accounts, other.total, other.run, other.found = b.formula, b.accounts, b.total, b.run, true
 	return other, nil
 }

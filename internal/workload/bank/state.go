@@ -202,17 +202,19 @@ func (b *Bank) Replaced(ctx context.Context) error {
 	return b.sameLoad(m)
 }
 
-// readAgain reads the meta data of a bank that is attached to; of one whose load
-// has no id they tell nothing.
+// readAgain reads the meta data of a bank that is attached to, where they can tell
+// of another load.
 func (b *Bank) readAgain(ctx context.Context) (meta, error) {
-	if b.volatile || b.load == "" {
+	if b.volatile || b.doing == "" {
 		return meta{}, nil
 	}
 	return b.model.readMeta(ctx)
 }
 
+// sameLoad holds the id of a load that was found later against the one that is
+// attached to. A bank gets an id by being loaded and never loses it.
 func (b *Bank) sameLoad(m meta) error {
-	if b.load == "" || m.load == "" || m.load == b.load {
+	if m.load == "" || m.load == b.load {
 		return nil
 	}
 	return stateErrorf("the bank in this database was loaded anew while it was %s: what was recorded of it is gone, so that nothing can be said about it", b.doing)

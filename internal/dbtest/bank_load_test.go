@@ -1,0 +1,119 @@
+package dbtest
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/workload/bank"
+)
+
+// TestEveryLoadHasItsOwnID: two loads of the same seed and size are told apart,
+// and a bank that is replaced while somebody is attached to it is not downloaded
+// as if it were the one that was driven.
+func TestEveryLoadHasItsOwnID(t *testing.T) {
+	forBanks(t, func(t *testing.T, database db.Database) {
+		first := newBank(t, database, nil)
+		mustLoad(t, first)
+		attach := func(b *bank.Bank) history.Header {
+			if _, err := b.Attach(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return b.Header()
+		}
+		one, same := attach(first), attach(newBank(t, database, nil))
+		if one.LoadID == "" || one.LoadID != same.LoadID {
+			t.Errorf("one load has the ids %q and %q", one.LoadID, same.LoadID)
+		}
+		if err := first.Replaced(t.Context()); err != nil {
+			t.Error(err)
+		}
+		again := newBank(t, database, nil)
+		var told []string
+		again.OnReplace(func(what string) { told = append(told, what) })
+		mustLoad(t, again)
+		if len(told) != 1 || !strings.Contains(told[0], "200 accounts") || !strings.Contains(told[0], "2 runs have begun") {
+			t.Errorf("of the bank that was replaced it says %q", told)
+		}
+		if two := attach(again); two.LoadID == one.LoadID || two.Seed != one.Seed || two.Total != one.Total {
+			t.Errorf("the second load is %+v, the first %+v", two, one)
+		}
+		if err := again.Replaced(t.Context()); err != nil {
+			t.Error(err)
+		}
+		wantError[*bank.StateError](t, first.Replaced(t.Context()))
+		end, err := history.CreateEnd(filepath.Join(t.TempDir(), "history"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = end.Abandon() }()
+		e := wantError[*bank.StateError](t, first.EndState(t.Context(), end, nil))
+		if !strings.Contains(e.Error(), "loaded anew while it was driven") {
+			t.Error(e)
+		}
+	})
+}
+
+// rewriteMeta makes the bank in a database one of another program: it sets the
+// schema version and takes the load's id away.
+func rewriteMeta(t *testing.T, database db.Database, schema string) {
+	t.Helper()
+	switch d := database.(type) {
+	case db.SQL:
+		for _, statement := range []string{
+			"UPDATE stroppy_meta SET value = '" + schema + "' WHERE name = 'schema'", "DELETE FROM stroppy_meta WHERE name = 'load_id'",
+		} {
+			if err := d.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	case db.KV:
+		s, err := d.KVSession(t.Context(), db.SessionOptions{Mode: db.Pipelined})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.Begin(t.Context(), false); err != nil {
+			t.Fatal(err)
+		}
+		s.Set([]byte("stroppy/meta/schema"), []byte(schema))
+		s.Delete([]byte("stroppy/meta/load_id"))
+		if err := s.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestBankWithoutLoadID: a bank of the schema before is driven as it is, and one
+// that should have an id and has none is refused.
+func TestBankWithoutLoadID(t *testing.T) {
+	forBanks(t, func(t *testing.T, database db.Database) {
+		mustLoad(t, newBank(t, database, nil))
+		rewriteMeta(t, database, "1")
+		old := newBank(t, database, nil)
+		if _, err := old.Attach(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if h := old.Header(); h.LoadID != "" {
+			t.Errorf("a bank without an id has %q", h.LoadID)
+		}
+		if err := old.Replaced(t.Context()); err != nil {
+			t.Error(err)
+		}
+		mustLoad(t, newBank(t, database, nil))
+		wantError[*bank.StateError](t, old.Replaced(t.Context()))
+		rewriteMeta(t, database, "2")
+		_, err := newBank(t, database, nil).Attach(t.Context())
+		wantError[*bank.StateError](t, err)
+		rewriteMeta(t, database, "3")
+		_, err = newBank(t, database, nil).Attach(t.Context())
+		if e := wantError[*bank.StateError](t, err); !strings.Contains(e.Error(), "schema version 3") {
+			t.Error(e)
+		}
+		_, err = newBank(t, database, nil).Load(t.Context(), nil)
+		wantError[*bank.StateError](t, err)
+		rewriteMeta(t, database, "2") // the next test of this server finds one of ours
+	})
+}

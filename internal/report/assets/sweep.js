@@ -1,0 +1,41 @@
+"use strict";
+// The page of a sweep: shows its PageData.
+(() => {
+	const charts = window.stroppy.charts;
+	const { el, section, header, figures, facts, tables, table, chart, lay } = window.stroppy.parts;
+	const data = JSON.parse(document.getElementById("data").textContent);
+
+	function show(id, title, specs, more) {
+		const place = section(id, title, [title], () => [...specs.map(chart), ...more.filter((x) => x !== null)]);
+		for (const s of specs) charts.draw(s, place.querySelector(`[data-chart="${s.name}"]`));
+	}
+	const findings = () => el("div", { class: "findings" }, data.findings.map((text) => el("p", {}, text)));
+	function ofRate() {
+		const behind = data.steps.some((s) => !s.kept && !s.full);
+		const said = ["Latency since due, by what was committed a second. The line joins the steps in the order of the rate asked. "];
+		if (data.steps.some((s) => s.full)) said.push("Diamonds: as fast as it goes, without a rate. ");
+		if (behind) said.push("Hollow: the rate was not kept, and the latency is that of work that piled up. ");
+		if (data.steps.some((s) => s.verdict === "invalid")) said.push("Crossed out: invalid. ");
+		show("curve", "Throughput and latency", data.steps.length > 0 ? [charts.ofRate(data)] : [],
+			[data.steps.length > 0 ? el("figcaption", {}, said) : null, findings()]);
+	}
+	function ofSize() {
+		const said = data.steps.some((s) => s.low !== null) ? ["Bars: 95 % intervals. "] : [];
+		if (data.law) said.push("Dotted: as many times the throughput of one. ");
+		if (data.law && data.law.curve.some((p) => p[0] > data.law.most)) said.push("Broken: predicted, beyond what was measured. ");
+		if (data.steps.some((s) => s.low === null)) said.push("A step without a bar was too short for an interval. ");
+		if (data.steps.some((s) => s.verdict === "invalid")) said.push("Crossed out: invalid. ");
+		show("curve", "Scalability", data.steps.length > 0 ? [charts.ofLaw(data)] : [],
+			[said.length > 0 ? el("figcaption", {}, said) : null, findings(), ...tables(data.coefficients)]);
+		if (data.steps.length > 0) show("latency", "Latency", [charts.ofSizes(data)], [el("figcaption", {}, "Of committed transactions since they were due, on a logarithmic scale.")]);
+	}
+
+	lay(["head", "figures", "what", "curve", "latency", "steps", "details", "foot"]);
+	section("head", null, [data.verdict], () => header(data));
+	section("figures", null, data.figures, figures);
+	section("what", "What was swept", [data.facts], () => facts(data));
+	if (data.axis === "rate") ofRate(); else ofSize();
+	section("steps", "Steps", data.table.rows, () => table(data.table));
+	section("details", "Configuration", data.settings ? [data.settings] : [], () => el("details", {}, el("summary", {}, "Show the settings that all steps share"), el("pre", { class: "plain" }, data.settings)));
+	section("foot", null, [data.made], () => el("footer", {}, data.made === "stroppy" ? "Made by stroppy" : "Made by " + data.made, ". The sweep's directory holds the same as data: sweep.json, and a folder for each step."));
+})();

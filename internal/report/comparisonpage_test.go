@@ -1,0 +1,175 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"stroppy/internal/report/pagetest"
+)
+
+// comparisons are those that the page is tested with; their directory is c.
+func comparisons() map[string][]Side {
+	repeated := func(letter string, means ...uint64) (runs []Recorded) {
+		for i, mean := range means {
+			r := recorded(fmt.Sprintf("c/%02d-%s", i+1, letter), "bank", "valid", about(mean)...)
+			r.Result.Drive.Latency = &Latency{Mean: 1000 / float64(mean), P50: 900 / float64(mean), P99: 4000/float64(mean) + float64(i)/10, P999: 9, Max: 20}
+			r.Result.StartedAt, r.Result.Stroppy = "2026-11-21T14:03:02Z", "stroppy 1.0"
+			runs = append(runs, r)
+		}
+		return runs
+	}
+	faster := side("locked.yaml", repeated("b", 1500, 1510, 1495)...)
+	for i := range faster.Runs {
+		faster.Runs[i].Result.Scenario = []Setting{{Name: "update", Value: "locked"}, {Name: "clients", Value: "8"}}
+	}
+	invalid := side("locked.yaml", repeated("b", 1500, 1510, 1495)...)
+	invalid.Runs[1].Result.Verdict = "invalid"
+	invalid.Runs[1].Series = invalid.Runs[1].Series[:9]
+	hostile := side(evil, repeated("b", 1000)...)
+	hostile.Runs[0].Result.Database, hostile.Runs[0].Result.Verdict, hostile.Runs[0].Dir = evil, evil, "c/"+evil
+	hostile.Runs[0].Result.Scenario = []Setting{{evil, evil}}
+	long := side("long", recorded("c/long", "bank", "valid", make([]uint64, 3601)...))
+	first := side("atomic.yaml", repeated("a", 1000, 1010, 990)...)
+	return map[string][]Side{
+		"faster":  {first, faster, side("again.yaml", repeated("c", 1002, 1008, 992)...)},
+		"invalid": {first, invalid},
+		"single":  {side("one", repeated("a", 1000)[0]), long},
+		"hostile": {side("one", repeated("a", 1000)...), hostile},
+	}
+}
+
+func comparisonPage(t *testing.T, sides []Side) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := ComparisonPage(&out, sides, "c", "stroppy compare --repeat 3 atomic.yaml locked.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestComparisonData holds the page's JSON.
+func TestComparisonData(t *testing.T) {
+	for name, sides := range comparisons() {
+		if name == "hostile" {
+			continue
+		}
+		data, err := json.MarshalIndent(NewComparisonData(sides, "c", "stroppy compare"), "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join("testdata", name+".comparison.json")
+		if *update {
+			if err := os.WriteFile(file, append(data, '\n'), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(append(data, '\n'), want) {
+			t.Errorf("%s is not as %s: run go test ./internal/report -update and look at the difference", name, file)
+		}
+		var parts map[string]json.RawMessage
+		if err := json.Unmarshal(data, &parts); err != nil {
+			t.Fatal(err)
+		}
+		for key, value := range parts {
+			if string(value) == "null" {
+				t.Errorf("%s: %s is null", name, key)
+			}
+		}
+	}
+}
+
+// TestComparisonPageSays: what is shown and what is not, and the worst verdict.
+func TestComparisonPageSays(t *testing.T) {
+	d := NewComparisonData(comparisons()["faster"], "c", "")
+	if b, c := d.Figures[0], d.Figures[1]; b.Value != "1.503" || c.Value != "no difference shown" || d.Verdict != "valid" {
+		t.Errorf("the figures are %+v and %+v, the verdict %s", b, c, d.Verdict)
+	}
+	for _, r := range d.Ratios {
+		if r.Shown != (r.Low != nil && (*r.Low > 1 || *r.High < 1)) {
+			t.Errorf("a difference is shown: %+v", r)
+		}
+	}
+	if len(d.Differs) != 2 || d.Differs[0].Name != "update" || d.Runs.Rows[0].Page != "./01-a/report.html" {
+		t.Errorf("not the same is %v; the first run is %+v", d.Differs, d.Runs.Rows[0])
+	}
+	bad := NewComparisonData(comparisons()["invalid"], "c", "")
+	if bad.Verdict != "invalid" || bad.Notes[0].Kind != "warning" || !strings.Contains(bad.Reason, "02-b") || bad.Differs[0].Name != "verdict" {
+		t.Errorf("an invalid run makes the comparison %s: %s %v %v", bad.Verdict, bad.Reason, bad.Notes, bad.Differs)
+	}
+	if line := bad.Course.Lines[3]; line.Label != "B 2" || line.TPS[8] == nil || line.TPS[9] != nil {
+		t.Errorf("a run whose series ends early is drawn as %+v", line)
+	}
+	long := NewComparisonData(comparisons()["single"], "c", "").Course
+	if long.Bucket != 7 || len(long.At) > mostPoints || long.Note == "" {
+		t.Errorf("an hour is drawn in %d points of %d s: %q", len(long.At), long.Bucket, long.Note)
+	}
+	var refused *CompareError
+	if err := ComparisonPage(&bytes.Buffer{}, comparisons()["single"][:1], "c", ""); !errors.As(err, &refused) {
+		t.Errorf("one side is compared: %v", err)
+	}
+}
+
+// TestPageFrom holds that a link is relative and cannot become another scheme.
+func TestPageFrom(t *testing.T) {
+	for run, want := range map[string]string{
+		"c/01-a": "./01-a/report.html", "other/01-a": "./../other/01-a/report.html", "/etc": "", "c/a b": "./a%20b/report.html", "c/javascript:x": "./javascript:x/report.html",
+	} {
+		if got := pageFrom("c", run); got != want {
+			t.Errorf("%s is linked as %q, want %q", run, got, want)
+		}
+	}
+}
+
+// TestComparisonInABrowser opens every page as a file, in light and dark, wide
+// and on a phone.
+func TestComparisonInABrowser(t *testing.T) {
+	b := pagetest.Open(t)
+	for name, sides := range comparisons() {
+		text := comparisonPage(t, sides)
+		if n := bytes.Count(text, []byte("</script>")); n != 2+len(shared) {
+			t.Errorf("%s: %d scripts end", name, n)
+		}
+		path := filepath.Join(t.TempDir(), name+".html")
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		want := NewComparisonData(sides, "c", "")
+		for _, view := range []struct {
+			name, scheme string
+			width        int64
+		}{{"light", "light", 1200}, {"dark", "dark", 1200}, {"phone", "light", 360}} {
+			b.Do(t, chromedp.EmulateViewport(view.width, 900), pagetest.Scheme(view.scheme), chromedp.Navigate("file://"+path))
+			s := b.Look(t)
+			dots := pagetest.Get(t, b, chromedp.Evaluate[int](`document.querySelectorAll(".ratios .dot").length`))
+			where := name + " " + view.name
+			b.Quiet(t, where)
+			if s.Wide > 0 || s.Title != want.Title || !strings.EqualFold(s.Verdict, want.Verdict) {
+				t.Errorf("%s: %d pixels too wide, the title is %q and the verdict %q", where, s.Wide, s.Title, s.Verdict)
+			}
+			for _, bad := range []string{"[object", "undefined", "NaN", "Infinity"} {
+				if strings.Contains(s.Text, bad) {
+					t.Errorf("%s: the text has %q: %s", where, bad, s.Text)
+				}
+			}
+			if c := s.Charts["throughput"]; c.Pixels < 500 || c.Colours < 3 || dots == 0 {
+				t.Errorf("%s: the chart has %d pixels in %d colours, and there are %d dots", where, c.Pixels, c.Colours, dots)
+			}
+			if name == "faster" && (!strings.Contains(s.Text, "no difference shown") || strings.Index(s.Text, "Not the same") > strings.Index(s.Text, "Ratios")) {
+				t.Errorf("%s: it does not say what is shown, or what is not the same comes late: %s", where, s.Text)
+			}
+			b.Picture(t, "comparison-"+name+"-"+view.name)
+		}
+	}
+}

@@ -1,0 +1,164 @@
+// Package pagetest looks at pages in a headless Chromium, for the tests of those
+// who make them.
+package pagetest
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// Screenshots is where a person who works on a page wants to look at it; empty:
+// no pictures are kept.
+var Screenshots = flag.String("screenshots", "", "a directory into which the browser tests put pictures of the pages")
+
+// Browser is a headless Chromium that gathers what it complains of.
+type Browser struct {
+	Context context.Context
+
+	mu         sync.Mutex
+	complaints []string
+}
+
+// Open starts a browser for a test, and skips the test where there is none.
+func Open(t *testing.T) *Browser {
+	t.Helper()
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("skipped engine: chromium: install the Debian package chromium")
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(t.TempDir()))
+	if os.Geteuid() == 0 { // Chromium refuses root in its sandbox
+		options = append(options, chromedp.NoSandbox)
+	}
+	deadline, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	t.Cleanup(cancel)
+	allocated, stop := chromedp.NewExecAllocator(deadline, options...)
+	t.Cleanup(stop)
+	ctx, end := chromedp.NewContext(allocated)
+	t.Cleanup(end)
+	b := &Browser{Context: ctx}
+	if _, err := chromedp.Call(ctx, log.Enable, cdp.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := chromedp.Listen(ctx, b.listen); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func (b *Browser) listen(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		b.complaints = append(b.complaints, e.ExceptionDetails.Text+" "+e.ExceptionDetails.Exception.Description)
+	case *runtime.EventConsoleAPICalled:
+		b.complaints = append(b.complaints, "console "+e.Type.String())
+	case *log.EventEntryAdded:
+		b.complaints = append(b.complaints, e.Entry.Text)
+	}
+}
+
+// Do carries out actions.
+func (b *Browser) Do(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(b.Context, actions...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Get returns what an action finds.
+func Get[T any](t *testing.T, b *Browser, action chromedp.Action[T]) T {
+	t.Helper()
+	found, err := chromedp.Run(b.Context, action)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// Quiet holds that nothing was complained of since it was asked last.
+func (b *Browser) Quiet(t *testing.T, name string) {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.complaints {
+		t.Errorf("%s: the browser says %s", name, c)
+	}
+	b.complaints = nil
+}
+
+// Picture keeps a picture of the page where Screenshots asks for it.
+func (b *Browser) Picture(t *testing.T, name string) {
+	t.Helper()
+	if *Screenshots == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(*Screenshots, name+".png"), Get(t, b, chromedp.FullScreenshot(100)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Scheme is what the reader prefers: light or dark.
+func Scheme(value string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}},
+		})
+		return err
+	})
+}
+
+// Settle waits until what was asked of the page is drawn.
+func Settle() chromedp.Action[chromedp.Void] {
+	return chromedp.Evaluate[chromedp.Void](`new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))`, chromedp.EvalAwaitPromise)
+}
+
+const drawn = `(() => {
+	const charts = {};
+	for (const figure of document.querySelectorAll("figure.chart")) {
+		const canvas = figure.querySelector("canvas");
+		let pixels = 0;
+		const colours = new Set();
+		if (canvas && canvas.width > 0) {
+			const d = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+			for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 60) { pixels++; colours.add((d[i] >> 5) + "," + (d[i + 1] >> 5) + "," + (d[i + 2] >> 5)); }
+		}
+		charts[figure.dataset.chart] = { pixels, colours: colours.size };
+	}
+	const root = document.documentElement;
+	return { charts, wide: root.scrollWidth - root.clientWidth, title: document.title, background: getComputedStyle(document.body).backgroundColor,
+		verdict: document.querySelector("h1").innerText, text: document.body.innerText };
+})()`
+
+// Seen is what a page shows.
+type Seen struct {
+	Charts map[string]struct {
+		Pixels  int `json:"pixels"`  // that are not empty
+		Colours int `json:"colours"` // that they have
+	} `json:"charts"`
+	Wide       int    `json:"wide"` // pixels that the page is wider than the window
+	Title      string `json:"title"`
+	Background string `json:"background"`
+	Verdict    string `json:"verdict"`
+	Text       string `json:"text"`
+}
+
+// Look returns what the page shows once it is drawn.
+func (b *Browser) Look(t *testing.T) Seen {
+	t.Helper()
+	b.Do(t, Settle())
+	return Get(t, b, chromedp.Evaluate[Seen](drawn))
+}

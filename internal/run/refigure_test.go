@@ -1,0 +1,170 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/report"
+)
+
+// cutRun leaves what a killed run leaves: ten seconds of a transfer each
+// millisecond, but none from second 5 to 7, after a kill at 5 s; the first second
+// is the warm-up.
+func cutRun(t *testing.T, faults ...report.Fault) string {
+	t.Helper()
+	dir := t.TempDir()
+	w, err := history.Create(filepath.Join(dir, HistoryDir), history.Header{Workload: "bank", Run: 1, Seed: 4, Accounts: 10, Clients: 1, Keys: map[string]string{keyExpect: "serializable"}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := uint64(0)
+	for at := int64(0); at < 10e9; at += 1e6 {
+		if at >= 5e9 && at < 7e9 {
+			continue
+		}
+		n++
+		tx := history.Transaction{ID: history.NewID(1, 0, n), Kind: history.Transfer, Outcome: history.Committed, Attempts: 1, Warmup: at < 1e9, Due: at, Sent: at, Try: at, End: at + 5e5}
+		if err := w.Client(0).Append(&tx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last := history.Transaction{ID: history.NewID(1, 0, n+1), Kind: history.Inquiry, Outcome: history.Aborted, Attempts: 1, Due: 10e9 - 1, Sent: 10e9, Try: 10e9, End: 20e9}
+	if err := errors.Join(w.Client(0).Append(&last), w.Client(0).Flush(), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	d := &Directory{Path: dir}
+	for _, f := range faults {
+		line, err := json.Marshal(told(f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Append(FaultsFile, append(line, '\n')); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestRefigure: the figures of a run that was killed are found in its recording.
+func TestRefigure(t *testing.T) {
+	dir := cutRun(t, good())
+	scenario := []report.Setting{{Name: "warmup", Value: "1s"}, {Name: "duration", Value: "10s"}}
+	for name, settings := range map[string][]report.Setting{"scenario": scenario, "recording alone": nil} {
+		r := &report.Result{Scenario: settings}
+		course, err := Refigure(dir, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := r.Drive
+		if len(course) < 10 || course[3].Committed != 1000 || course[6].Committed != 0 {
+			t.Fatalf("%s: the course is %+v", name, course)
+		}
+		if !d.Rebuilt || d.Clients != 1 || d.Committed != 7000 || d.Aborted != 1 || d.WarmupSeconds != 1 || math.Abs(d.Seconds-9) > 0.01 {
+			t.Errorf("%s: %+v", name, d)
+		}
+		if math.Abs(*d.TPS.Mean-7000.0/9) > 1 || d.Latency == nil || d.Latency.P99 != 0.5 || *d.TPS.Max != 1000 || d.Outage == nil || math.Abs(d.Outage.Seconds-2) > 0.01 {
+			t.Errorf("%s: %+v, latency %+v, outage %+v", name, d.TPS, d.Latency, d.Outage)
+		}
+		if f := r.Faults[0]; f.OutageSeconds == nil || math.Abs(*f.OutageSeconds-2) > 0.01 || f.RecoveredSeconds == nil || math.Abs(*f.RecoveredSeconds-2) > 0.15 {
+			t.Errorf("%s: the fault %+v", name, f)
+		}
+		if r.Degradation == nil || math.Abs(r.Degradation.Loss()) > 0.02 {
+			t.Errorf("%s: degradation %+v", name, r.Degradation)
+		}
+		if _, err := os.Stat(filepath.Join(dir, SeriesFile)); err == nil {
+			t.Error("a series was written")
+		}
+	}
+	kept := &report.Result{Drive: &report.Drive{Committed: 3}}
+	if course, err := Refigure(dir, kept); err != nil || course != nil || kept.Drive.Committed != 3 {
+		t.Errorf("figures that were there: %+v, %v", kept.Drive, err)
+	}
+	empty := new(report.Result)
+	if course, err := Refigure(recording(t, 1, 0, nil), empty); err != nil || course != nil || empty.Drive != nil {
+		t.Errorf("no transaction: %+v, %v", empty.Drive, err)
+	}
+}
+
+// TestRefigureOpenLoop: of an open loop it is not known what was never sent.
+func TestRefigureOpenLoop(t *testing.T) {
+	r := &report.Result{Scenario: []report.Setting{{Name: "rate", Value: "2000"}, {Name: "arrival", Value: "poisson"}}}
+	if _, err := Refigure(cutRun(t), r); err != nil {
+		t.Fatal(err)
+	}
+	if d := r.Drive; d.Rate != 2000 || d.RatePlan != "2000" || d.Arrival != "poisson" || len(d.DueAtLeast) != 7 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestRefigureWritesTheSeries: where the run is checked the series is left too.
+func TestRefigureWritesTheSeries(t *testing.T) {
+	dir := cutRun(t)
+	c := newConductor(Options{Dir: &Directory{Path: dir}})
+	if err := c.refigure(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, SeriesFile)); err != nil || c.result.Drive == nil {
+		t.Errorf("%v, %+v", err, c.result.Drive)
+	}
+}
+
+// TestFaultsFile: what is not measured yet has no key in faults.jsonl.
+func TestFaultsFile(t *testing.T) {
+	f := good()
+	f.InEffectSeconds, f.HealingSeconds, f.Late = at(5.01), at(7.5), "it waited until a node led"
+	dir := cutRun(t, f)
+	text, err := os.ReadFile(filepath.Join(dir, FaultsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"outage_s", "unknown", "found_aborted", "tps_before", "recovered_s"} {
+		if strings.Contains(string(text), key) {
+			t.Errorf("%s is in %s", key, text)
+		}
+	}
+	read, err := readFaults(dir)
+	if err != nil || len(read) != 1 || *read[0].InEffectSeconds != 5.01 || *read[0].HealingSeconds != 7.5 || read[0].Late != f.Late || *read[0].HealedSeconds != 8 {
+		t.Errorf("read %+v, %v", read, err)
+	}
+}
+
+// TestOutageWithinTheNoise: where the database pauses for longer than is allowed
+// without a fault, nobody knows that a fault did it.
+func TestOutageWithinTheNoise(t *testing.T) {
+	f := good()
+	f.OutageSeconds, f.LongestGap, f.NoiseSeconds = at(0), at(0.3), at(0.4)
+	for most, want := range map[time.Duration]check.Status{100 * time.Millisecond: check.Unknown, time.Second: check.Valid} {
+		if r := outages([]report.Fault{f}, most); r.Status != want {
+			t.Errorf("at most %v: %+v", most, r)
+		}
+	}
+	if r := outages([]report.Fault{f, good()}, 100*time.Millisecond); r.Status != check.Invalid {
+		t.Errorf("another fault's outage is beyond it: %+v", r)
+	}
+}
+
+// TestDegradationNeedsNoRecovery: damage for good is what the limit is for.
+func TestDegradationNeedsNoRecovery(t *testing.T) {
+	f := good()
+	f.AtSeconds, f.HealedSeconds = 3, at(3.1)
+	dir := cutRun(t, f)
+	r := &report.Result{Drive: &report.Drive{WarmupSeconds: 1, Seconds: 6}} // it ends within the outage
+	if err := measureFaults(&Directory{Path: dir}, r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Degradation == nil || r.Degradation.Loss() < 0.4 || r.Faults[0].RecoveredSeconds != nil {
+		t.Errorf("%+v, %+v", r.Degradation, r.Faults[0])
+	}
+	r.Drive.Seconds = 2.5
+	if err := measureFaults(&Directory{Path: dir}, r); err != nil || r.Degradation != nil {
+		t.Errorf("less than a second after the heal: %+v, %v", r.Degradation, err)
+	}
+}

@@ -1,0 +1,144 @@
+package run
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+	"stroppy/internal/report"
+)
+
+func lines(t *testing.T, dir string) []string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, ViolationsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
+}
+
+// TestViolationsOfInvalidChecksAlone: what was found for a check that could not be
+// decided is in no file, an invalid check without a transaction has a line, and
+// nothing else is left in the directory.
+func TestViolationsOfInvalidChecksAlone(t *testing.T) {
+	dir := recording(t, 1, 10, nil)
+	o := checking(t, []string{dir}, nil)
+	o.Check = func(_ context.Context, _ []string, _ isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
+		tell(check.Violation{Check: check.Ledger, What: "found before the file was seen to be damaged"})
+		for n := range uint64(10_000) {
+			tell(check.Violation{Check: check.Durable, Transaction: history.NewID(1, 0, n), What: "lost"})
+			tell(check.Violation{Check: check.Serializable, Anomaly: "a <b>", Transaction: history.NewID(1, 0, n), Account: "X/1", What: "w"})
+		}
+		return []check.Result{
+			{Name: check.Total, Status: check.Invalid, Required: true, Detail: "0.07 was made."},
+			{Name: check.Ledger, Required: true},
+			{Name: check.Durable, Status: check.Invalid, Required: true},
+			{Name: check.Serializable, Status: check.Invalid},
+		}, nil
+	}
+	r, err := Check(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := lines(t, dir)
+	if r.Violations == nil || r.Violations.Lines != 20_001 || len(got) != 20_001 {
+		t.Fatalf("%d lines, and the result says %+v", len(got), r.Violations)
+	}
+	for n, want := range map[int]string{
+		0:      `{"check":"total","anomaly":null,"transaction":null,"account":null,"what":"0.07 was made."}`,
+		2:      `{"check":"durable","anomaly":null,"transaction":"1-0-1","account":null,"what":"lost"}`,
+		20_000: `{"check":"serializable","anomaly":"a <b>","transaction":"1-0-9999","account":"X/1","what":"w"}`,
+	} {
+		if got[n] != want {
+			t.Errorf("line %d is %s, not %s", n, got[n], want)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			t.Errorf("%s is left", e.Name())
+		}
+	}
+	o.Check = allValid
+	if r, err = Check(t.Context(), o); err != nil || r.Violations != nil {
+		t.Errorf("%+v, %v", r.Violations, err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, ViolationsFile)); err == nil {
+		t.Error("the violations of an earlier check are still there")
+	}
+}
+
+// TestViolationsThatCannotBeKept: the verdict stands, and that they were not kept
+// is told.
+func TestViolationsThatCannotBeKept(t *testing.T) {
+	dir := recording(t, 1, 10, nil)
+	if err := os.Mkdir(filepath.Join(dir, ViolationsFile), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	o := checking(t, []string{dir}, func(context.Context, []string, isolation.Level, func(check.Violation)) ([]check.Result, error) {
+		return []check.Result{{Name: check.Total, Status: check.Invalid, Required: true, Detail: "d"}}, nil
+	})
+	r, err := Check(t.Context(), o)
+	if _, ok := err.(*UnsavedError); !ok || r.Verdict != "invalid" || r.Violations != nil {
+		t.Errorf("%v: %+v", err, r)
+	}
+}
+
+// TestBeyondTheClaim: what was broken and not claimed is told in the first
+// sentence of a valid verdict.
+func TestBeyondTheClaim(t *testing.T) {
+	result := func(name string, status check.Status, required bool) check.Result {
+		return check.Result{Name: name, Status: status, Required: required}
+	}
+	for _, tc := range []struct {
+		results []check.Result
+		says    string
+	}{
+		{[]check.Result{result(check.Serializable, check.Valid, true), result(check.Strict, check.Valid, false)}, "promises."},
+		{[]check.Result{result(check.Strict, check.Unknown, false)}, "promises."},
+		{[]check.Result{result(check.Serializable, check.Invalid, false), result(check.Strict, check.Invalid, false)}, "promises, and was not serializable (for information: nothing that was claimed forbids it)."},
+		{[]check.Result{result(check.Strict, check.Invalid, false), result(check.Audits, check.Invalid, false)}, "promises, and was not strictly serializable and failed the check audits (for information: nothing that was claimed forbids it)."},
+	} {
+		r := new(report.Result)
+		decide(r, append(tc.results, result(check.Total, check.Valid, true)), 7, isolation.ReadCommitted)
+		if r.Verdict != "valid" || !strings.HasSuffix(r.Reason, tc.says) {
+			t.Errorf("%q does not end in %q", r.Reason, tc.says)
+		}
+	}
+}
+
+// TestSameLoad: a recording is held against the load that it was made of.
+func TestSameLoad(t *testing.T) {
+	now := history.Header{LoadID: "A", Run: 5, Seed: 1, Accounts: 10} // four have been
+	for name, tc := range map[string]struct {
+		bend func(h *history.Header)
+		says string
+	}{
+		"its own":      {func(*history.Header) {}, ""},
+		"another load": {func(h *history.Header) { h.LoadID = "B" }, "another load"},
+		"older":        {func(h *history.Header) { h.LoadID = "" }, "another load"},
+		"seed":         {func(h *history.Header) { h.Seed = 2 }, "seed 2"},
+		"accounts":     {func(h *history.Header) { h.Accounts = 12 }, "12 accounts"},
+		"run":          {func(h *history.Header) { h.Run = 5 }, "has had 4 so far"},
+	} {
+		h := now
+		h.Run = 4
+		tc.bend(&h)
+		err := sameLoad(h, now)
+		if (err == nil) != (tc.says == "") || err != nil && (!strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "stroppy pop")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	plain := history.Header{Run: 5, Seed: 1, Accounts: 10}
+	if err := sameLoad(history.Header{Run: 4, Seed: 1, Accounts: 10}, plain); err != nil {
+		t.Errorf("two that have no id: %v", err)
+	}
+}

@@ -1,0 +1,122 @@
+package sweep
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"stroppy/internal/report/pagetest"
+)
+
+// chartsOf are those that a page must have.
+func chartsOf(name string) []string {
+	switch {
+	case name == "begun":
+		return nil
+	case strings.HasPrefix(name, "rate"):
+		return []string{"curve"}
+	}
+	return []string{"scaling", "latency"}
+}
+
+// TestPageInABrowser opens every page as a file, in light and dark, wide and on a
+// phone.
+func TestPageInABrowser(t *testing.T) {
+	b := pagetest.Open(t)
+	for name, book := range books() {
+		path := filepath.Join(t.TempDir(), name+".html")
+		if err := os.WriteFile(path, render(t, book), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		want := data(t, book)
+		for _, view := range []struct {
+			name, scheme string
+			width        int64
+		}{{"light", "light", 1200}, {"dark", "dark", 1200}, {"phone", "light", 360}} {
+			b.Do(t, chromedp.EmulateViewport(view.width, 900), pagetest.Scheme(view.scheme), chromedp.Navigate("file://"+path))
+			s := b.Look(t)
+			where := name + " " + view.name
+			b.Quiet(t, where)
+			if s.Wide > 0 {
+				t.Errorf("%s: the page is %d pixels wider than the window", where, s.Wide)
+			}
+			if s.Title != want.Title || !strings.EqualFold(s.Verdict, want.Verdict) {
+				t.Errorf("%s: the title is %q and the verdict %q", where, s.Title, s.Verdict)
+			}
+			for _, bad := range []string{"[object", "undefined", "NaN", "Infinity"} {
+				if strings.Contains(s.Text, bad) {
+					t.Errorf("%s: the text has %q: %s", where, bad, s.Text)
+				}
+			}
+			if len(s.Charts) != len(chartsOf(name)) {
+				t.Errorf("%s: the charts are %v, want %v", where, s.Charts, chartsOf(name))
+			}
+			for _, chart := range chartsOf(name) {
+				if c := s.Charts[chart]; name != "nothing" && (c.Pixels < 500 || c.Colours < 3) {
+					t.Errorf("%s: the chart %s has %d pixels in %d colours", where, chart, c.Pixels, c.Colours)
+				}
+			}
+			b.Picture(t, name+"-"+view.name)
+		}
+	}
+}
+
+// TestPageShowsInvalidSteps: an invalid step is red in its chart and in its row,
+// which leads to its report, and no valid sweep has that red.
+func TestPageShowsInvalidSteps(t *testing.T) {
+	b := pagetest.Open(t)
+	const red = `(() => {
+		const canvas = document.querySelector("figure.chart canvas"), d = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+		let n = 0;
+		for (let i = 0; i < d.length; i += 4) if (Math.abs(d[i] - 0xb3) < 4 && Math.abs(d[i + 1] - 0x26) < 4 && Math.abs(d[i + 2] - 0x1e) < 4 && d[i + 3] > 200) n++;
+		return { n, rows: [...document.querySelectorAll("#steps tr.invalid a")].map((a) => a.getAttribute("href")).join(" "), links: document.querySelectorAll("#steps tbody a").length };
+	})()`
+	type found struct {
+		N     int    `json:"n"`
+		Rows  string `json:"rows"`
+		Links int    `json:"links"`
+	}
+	for name, want := range map[string]found{
+		"clients": {0, "", 7}, "rate": {0, "", 10},
+		"invalid": {30, "./08-clients/report.html", 5}, "rate-invalid": {30, "./rate-8000/report.html", 6},
+	} {
+		path := filepath.Join(t.TempDir(), name+".html")
+		if err := os.WriteFile(path, render(t, books()[name]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		b.Do(t, chromedp.EmulateViewport(1200, 900), pagetest.Scheme("light"), chromedp.Navigate("file://"+path), pagetest.Settle())
+		got := pagetest.Get(t, b, chromedp.Evaluate[found](red))
+		b.Quiet(t, name)
+		if (want.N == 0) != (got.N == 0) || got.N < want.N || got.Rows != want.Rows || got.Links != want.Links {
+			t.Errorf("%s shows %+v, want at least %+v", name, got, want)
+		}
+	}
+}
+
+// TestPageAnswers: under the pointer the legend tells the step, and the law there.
+func TestPageAnswers(t *testing.T) {
+	b := pagetest.Open(t)
+	for name, want := range map[string][]string{
+		"clients": {"64 clients", "scalability law", "ideal"}, "rate": {"did ", "99.9 %"},
+	} {
+		path := filepath.Join(t.TempDir(), name+".html")
+		if err := os.WriteFile(path, render(t, books()[name]), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		b.Do(t, chromedp.EmulateViewport(1200, 900), chromedp.Navigate("file://"+path), pagetest.Settle(), chromedp.Evaluate[chromedp.Void](`(() => {
+			const over = document.querySelector(".u-over"), r = over.getBoundingClientRect();
+			over.dispatchEvent(new MouseEvent("mouseenter", { clientX: r.right - 200, clientY: r.top + 50 }));
+			over.dispatchEvent(new MouseEvent("mousemove", { clientX: r.right - 200, clientY: r.top + 50, bubbles: true }));
+		})()`), pagetest.Settle())
+		legend := pagetest.Get(t, b, chromedp.Evaluate[string](`document.querySelector(".legend").innerText`))
+		b.Quiet(t, name)
+		for _, part := range want {
+			if !strings.Contains(legend, part) || strings.Contains(legend, "none") {
+				t.Errorf("%s: the legend tells %q, want %q in it", name, legend, part)
+			}
+		}
+	}
+}

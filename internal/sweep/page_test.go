@@ -1,0 +1,310 @@
+package sweep
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+
+	"stroppy/internal/report"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// evil is text that would end a script, a comment or an attribute.
+const evil = `</script><script>document.title="broken out"</script><!-- "'><img src=x onerror=alert(1)>` + "\u2028"
+
+// atRate is what a database of a capacity comes to at a rate.
+func atRate(capacity, rate float64) Point {
+	p := Point{Value: rate, TPS: rate, Verdict: "valid", Dir: fmt.Sprintf("rate-%g", rate)}
+	load := rate / capacity
+	if rate == 0 || rate >= capacity {
+		p.TPS, load = capacity, 0.995
+		if rate > 0 {
+			p.Backlog = uint64(rate - capacity)
+		}
+	}
+	wait := 0.8 / (1 - load)
+	p.MeanMS, p.P50MS, p.P99MS, p.P999MS, p.MaxMS = wait, wait*0.8, wait*4, wait*9, wait*20
+	p.Low, p.High, p.Median, p.Best = p.TPS*0.985, p.TPS*1.015, p.TPS*1.001, p.TPS*1.04
+	return p
+}
+
+// atSize is what a database with a peak comes to with n clients.
+func atSize(n float64) Point {
+	x := 1000 * n / (1 + 0.05*(n-1) + 0.001*n*(n-1)) * (1 + 0.02*math.Sin(n))
+	return Point{Value: n, Dir: fmt.Sprintf("%02.0f-clients", n), Verdict: "valid", TPS: x, Low: x * 0.95, High: x * 1.04, Median: x, Best: x * 1.1,
+		MeanMS: n / x * 1e3, P50MS: n / x * 900, P99MS: n / x * 4000, P999MS: n / x * 9000, MaxMS: n / x * 30_000}
+}
+
+// books are the sweeps that the page is tested with.
+func books() map[string]*Book {
+	book := func(over string, finished bool, points ...Point) *Book {
+		return &Book{
+			Schema: Schema, Workload: "bank", Database: "PostgreSQL 15.18", Over: over, Scenario: "workload: bank\nupdate: atomic\n", Seed: 7,
+			StartedAt: "2026-11-21T14:03:02Z", Finished: finished, Points: points, Machine: "2 processors, 8 GB, linux/amd64", Stroppy: "stroppy 1.0",
+		}
+	}
+	rates := func(values ...float64) (points []Point) {
+		for _, v := range values {
+			points = append(points, atRate(10_000, v))
+		}
+		return points
+	}
+	sizes := func(values ...float64) (points []Point) {
+		for _, v := range values {
+			points = append(points, atSize(v))
+		}
+		return points
+	}
+	invalid := sizes(1, 2, 4, 8, 16)
+	invalid[3].Verdict, invalid[1].Unsteady, invalid[0].Low, invalid[0].High = "invalid", true, 0, 0
+	badRates := rates(0, 9000, 8000, 7000, 3500, 12_000)
+	badRates[2].Verdict, badRates[5].Verdict = "invalid", "unknown"
+	hostile := book(" clients=1,2,4,8,16", true, sizes(1, 2, 4, 8, 16)...)
+	hostile.Workload, hostile.Database, hostile.Scenario, hostile.Machine, hostile.Stroppy = evil, evil, evil, evil, evil
+	hostile.Points[0].Dir, hostile.Points[1].Dir, hostile.Points[2].Dir, hostile.Points[3].Dir = evil, "javascript:alert(1)", "../../other", "/etc"
+	hostile.Points[0].Verdict = evil
+	return map[string]*Book{
+		"rate":         book("rate", true, rates(0, 9000, 8000, 7000, 3500, 1750, 875, 8500, 9500, 11_000)...),
+		"rate-invalid": book("rate", true, badRates...),
+		"clients":      book("clients=1,2,4,8,16,32,64", true, sizes(1, 2, 4, 8, 16, 32, 64)...),
+		"predicted":    book("clients=1,2,4,8,16", true, sizes(1, 2, 4, 8, 16)...),
+		"invalid":      book("clients=1,2,4,8,16", true, invalid...),
+		"unfinished":   book("nodes=1,3,5", false, sizes(1, 3)...),
+		"begun":        book("rate", false),
+		"nothing":      book("clients=1,2", true, Point{Value: 1, Dir: "a", Verdict: "unknown"}, Point{Value: 2, Dir: "b", Verdict: "unknown"}),
+		"hostile":      hostile,
+	}
+}
+
+func data(t *testing.T, b *Book) *PageData {
+	t.Helper()
+	d, err := NewPageData(b, "stroppy sweep --db 'postgres://bank@[::1]/bank' --seed 7 --over "+b.Over)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func render(t *testing.T, b *Book) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Page(&out, b, "runs/curve", data(t, b).Command); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// TestPageData holds the page's JSON.
+func TestPageData(t *testing.T) {
+	for _, name := range []string{"rate", "clients", "invalid", "unfinished", "begun", "nothing"} {
+		got, err := json.MarshalIndent(data(t, books()[name]), "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join("testdata", name+".page.json")
+		if *update {
+			if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(append(got, '\n'), want) {
+			t.Errorf("%s is not as %s: run go test ./internal/sweep -update and look at the difference", name, file)
+		}
+		var parts map[string]json.RawMessage
+		if err := json.Unmarshal(got, &parts); err != nil {
+			t.Fatal(err)
+		}
+		for key, value := range parts { // what a script goes through is a list, be it empty
+			if string(value) == "null" && key != "knee" && key != "law" {
+				t.Errorf("%s: %s is null", name, key)
+			}
+		}
+	}
+}
+
+// TestPageVerdict: one bad step is the sweep's verdict, and what is not finished
+// or not known is never valid.
+func TestPageVerdict(t *testing.T) {
+	for name, want := range map[string]string{
+		"rate": "valid", "rate-invalid": "invalid", "clients": "valid", "invalid": "invalid", "unfinished": "unfinished",
+		"begun": "unfinished", "nothing": "unknown", "hostile": "unknown",
+	} {
+		if d := data(t, books()[name]); d.Verdict != want || d.Reason == "" {
+			t.Errorf("%s is %s (%s), want %s", name, d.Verdict, d.Reason, want)
+		}
+	}
+	cut := books()["invalid"]
+	cut.Finished = false
+	if d := data(t, cut); d.Verdict != "invalid" || !strings.Contains(d.Reason, "not finished") || !strings.Contains(d.Notes[0].Text, "clients 8") {
+		t.Errorf("a sweep that was cut off after an invalid step is %s: %s %v", d.Verdict, d.Reason, d.Notes)
+	}
+}
+
+// TestPageOfRates: the knee is that of the text, the fire-hose is told apart, and
+// what did not keep its rate is marked.
+func TestPageOfRates(t *testing.T) {
+	b := books()["rate"]
+	d, k := data(t, b), knee(b.Points)
+	if d.Knee == nil || d.Knee.TPS != k.Step.Achieved || d.Knee.P99 != k.Step.Latency || d.Findings[0] != sentence(k.Detail) {
+		t.Errorf("the knee is %+v, want %+v", d.Knee, k)
+	}
+	last := len(d.Steps) - 1
+	if !d.Steps[last].Full || d.Steps[last-1].Kept || !d.Steps[0].Kept {
+		t.Errorf("the steps are %+v", d.Steps)
+	}
+	if row := d.Table.Rows[last-1]; row.Mark != "warning" || !strings.Contains(row.Cells[1], "rate not kept") {
+		t.Errorf("the row of a rate that was not kept is %+v", row)
+	}
+}
+
+// TestPageOfSizes: the curve is the fitted law, dashed part and peak included.
+func TestPageOfSizes(t *testing.T) {
+	for name, beyond := range map[string]bool{"clients": false, "predicted": true} {
+		b := books()[name]
+		fit, err := scaling(b.Points)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := data(t, b).Law
+		for _, p := range l.Curve {
+			if math.Abs(p[1]/fit.At(p[0])-1) > 1e-3 {
+				t.Errorf("%s: the curve has %g at %g, the law %g", name, p[1], p[0], fit.At(p[0]))
+			}
+		}
+		end := l.Curve[len(l.Curve)-1][0]
+		if l.Peak == nil || math.Abs(l.Peak.N/fit.PeakN-1) > 1e-4 || end < l.Peak.N || end <= l.Most || (l.Peak.N > l.Most) != beyond || strings.Contains(l.Peak.Label, "predicted") != beyond {
+			t.Errorf("%s: the peak is %+v on a curve to %g, want N = %g", name, l.Peak, end, fit.PeakN)
+		}
+	}
+}
+
+// TestUnknownIsNotZero holds that what is not known is said to be so.
+func TestUnknownIsNotZero(t *testing.T) {
+	d := data(t, books()["nothing"])
+	if s := d.Steps[0]; s.Low != nil || s.P99 != nil || d.Law != nil {
+		t.Errorf("a step that did nothing is %+v", s)
+	}
+	if text := strings.Join(d.Table.Rows[0].Cells, "|"); strings.Count(text, report.NotKnown) != 5 {
+		t.Errorf("its row is %s", text)
+	}
+	if d.Figures[0].Value != report.NotKnown {
+		t.Errorf("the highest throughput of nothing is %+v", d.Figures[0])
+	}
+}
+
+// TestLinks holds that a row leads into the sweep's own folder only.
+func TestLinks(t *testing.T) {
+	for dir, want := range map[string]string{
+		"01-clients-1": "./01-clients-1/report.html", "a b": "./a%20b/report.html", "javascript:alert(1)": "./javascript:alert%281%29/report.html",
+		"": "", ".": "", "..": "", "../x": "", "/etc": "", "a/b": "", `"><img>`: "./%22%3E%3Cimg%3E/report.html",
+	} {
+		if got := link(dir); got != want {
+			t.Errorf("%q leads to %q, want %q", dir, got, want)
+		}
+	}
+}
+
+// TestPageIsWellFormed parses every page: nothing that a person or a database
+// wrote becomes markup.
+func TestPageIsWellFormed(t *testing.T) {
+	for name, b := range books() {
+		root, err := html.Parse(bytes.NewReader(render(t, b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		count := map[string]int{}
+		var found, policy string
+		for node := range root.Descendants() {
+			if node.Type == html.CommentNode {
+				t.Errorf("%s: a comment: %.80s", name, node.Data)
+			}
+			if node.Type != html.ElementNode {
+				continue
+			}
+			count[node.Data]++
+			for _, a := range node.Attr {
+				switch {
+				case a.Key == "id" && a.Val == "data":
+					found = node.FirstChild.Data
+				case a.Key == "content" && strings.Contains(a.Val, "default-src"):
+					policy = a.Val
+				case a.Key == "src", strings.HasPrefix(a.Key, "on"), a.Key == "href" && !strings.HasPrefix(a.Val, "#"), a.Key == "style":
+					t.Errorf("%s: <%s %s=%q>", name, node.Data, a.Key, a.Val)
+				}
+			}
+		}
+		want, err := json.Marshal(data(t, b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found != string(want) {
+			t.Errorf("%s: the data in the page is not that which was put in", name)
+		}
+		if count["script"] != 6 || count["style"] != 1 || count["img"] != 0 || count["link"] != 0 || count["title"] != 1 {
+			t.Errorf("%s: the elements are %v", name, count)
+		}
+		if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "connect-src") {
+			t.Errorf("%s: the policy is %s", name, policy)
+		}
+	}
+}
+
+// TestSavePage holds that the page is put in place at once and leaves nothing
+// beside it, and that a page that cannot be made leaves the old one.
+func TestSavePage(t *testing.T) {
+	dir, b := t.TempDir(), books()["rate"]
+	path, err := SavePage(b, dir, "stroppy sweep")
+	if err != nil || path != filepath.Join(dir, PageName) {
+		t.Fatal(path, err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Over = "colours"
+	if _, err := SavePage(b, dir, "stroppy sweep"); err == nil {
+		t.Error("a page of a sweep over colours was made")
+	}
+	after, err := os.ReadFile(path)
+	if entries, _ := os.ReadDir(dir); err != nil || !bytes.Equal(before, after) || len(entries) != 1 {
+		t.Errorf("the directory holds %v, %v", entries, err)
+	}
+}
+
+// FuzzPage holds that no book makes the page panic or break out of its data.
+func FuzzPage(f *testing.F) {
+	for _, b := range books() {
+		text, err := json.Marshal(b)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte(`{"schema":1,"over":"clients","points":[{"value":-1,"tps":1},{"value":1e300,"tps":1e300},{"value":0,"tps":1},{"value":2,"tps":3}]}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		b, err := parse(text)
+		if err != nil {
+			return
+		}
+		var out bytes.Buffer
+		if err := Page(&out, b, "dir", "again"); err != nil {
+			t.Fatal(err)
+		}
+		if n := bytes.Count(out.Bytes(), []byte("</script>")); n != 6 {
+			t.Fatalf("%d scripts end", n)
+		}
+	})
+}

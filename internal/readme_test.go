@@ -448,7 +448,7 @@ func tryNames(t *testing.T, sh *shell) {
 		}
 	}
 	help := ""
-	for _, name := range []string{"run", "pop", "pay", "check", "report"} {
+	for _, name := range []string{"run", "pop", "pay", "check", "report", "sweep", "compare", "history"} {
 		help += list(name + " --help")
 	}
 	known := flagName.FindAllString(help, -1)

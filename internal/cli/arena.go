@@ -195,7 +195,13 @@ func (t *tormentor) fault(i nemesis.Injection) report.Fault {
 	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
 	f := report.Fault{
 		Number: number, Fault: i.Fault, Target: i.Target, ScheduledSeconds: seconds(i.Scheduled), AtSeconds: seconds(i.Injected),
-		Verified: i.Verified, Error: i.Err, HealError: i.HealErr, Skipped: i.Skipped,
+		Verified: i.Verified, Error: i.Err, HealError: i.HealErr, Skipped: i.Skipped, Late: i.Late,
+	}
+	for to, at := range map[**float64]int64{&f.InEffectSeconds: i.InEffect, &f.HealingSeconds: i.Healing} {
+		if at > 0 {
+			s := seconds(at)
+			*to = &s
+		}
 	}
 	if i.Injected == 0 {
 		f.AtSeconds = f.ScheduledSeconds

@@ -164,6 +164,8 @@ func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 	}
 	if !facts.Driven {
 		results = withoutHistory(results)
+	} else if err := c.refigure(); err != nil { // of a run that was cut off
+		return err
 	}
 	if err := c.effects(); err != nil {
 		return err

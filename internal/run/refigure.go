@@ -50,7 +50,10 @@ func (c *conductor) rebuild() error {
 		return nil
 	}
 	recorded, err := history.Open(c.o.Dir.History())
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // it did not come so far
+		return nil
+	case err != nil:
 		return err
 	}
 	defer recorded.Close()

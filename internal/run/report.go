@@ -34,6 +34,11 @@ func PageInput(dir string) (in report.Input, err error) {
 	if in.Seconds, err = readFile(filepath.Join(dir, SeriesFile), report.ReadSeries); err != nil {
 		return in, err
 	}
+	if in.Result.Drive == nil && in.Seconds == nil { // it was cut off
+		if in.Seconds, err = Refigure(dir, in.Result); err != nil {
+			return in, err
+		}
+	}
 	in.Resources, err = readFile(filepath.Join(dir, ResourcesFile), report.ReadResources)
 	return in, err
 }

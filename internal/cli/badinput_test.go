@@ -181,19 +181,19 @@ func testOtherBank(t *testing.T, url string) {
 	code, _, stderr = call(t, "run", "--no-load", "--db", url, "--accounts", "50", "--out", dir)
 	refused(t, code, 2, stderr, "has 100 accounts, and 50 are asked for")
 
-	execute(t, url, "UPDATE stroppy_meta SET value = '2' WHERE name = 'schema'")
+	execute(t, url, "UPDATE stroppy_meta SET value = '3' WHERE name = 'schema'")
 	for _, command := range []string{"pay", "check", "run", "pop"} {
 		args := []string{command, "--db", url}
 		if command != "pop" {
 			args = append(args, "--out", dir)
 		}
 		code, _, stderr = call(t, args...)
-		refused(t, code, 3, stderr, "schema version 2 and this program reads 1")
+		refused(t, code, 3, stderr, "schema version 3 and this program reads 2")
 		if _, err := os.Stat(dir); err == nil || strings.Contains(stderr, "go on with") {
 			t.Errorf("%s: %v, %s", command, err, stderr)
 		}
 	}
-	execute(t, url, "UPDATE stroppy_meta SET value = '1' WHERE name = 'schema'")
+	execute(t, url, "UPDATE stroppy_meta SET value = '2' WHERE name = 'schema'")
 	if code, _, stderr = call(t, "pay", "--db", url, "--count", "100", "--out", dir); code != 0 {
 		t.Errorf("what was refused is not as it was: %d: %s", code, stderr)
 	}

@@ -55,10 +55,6 @@ func TestDamagedRuns(t *testing.T) {
 		{"a newer result", report.FileName, func(data []byte) []byte {
 			return []byte(strings.Replace(string(data), `"schema": 1`, `"schema": 7`, 1))
 		}, 3, []string{report.FileName, "schema 7 and this stroppy reads schema 1"}},
-		{"a verdict of its own", report.FileName, func(data []byte) []byte {
-			return []byte(strings.Replace(string(data), `"verdict": "valid"`, `"verdict": "perfect"`, 1))
-		}, 3, []string{report.FileName, `the verdict is "perfect"`}},
-		{"half a result", report.FileName, func(data []byte) []byte { return data[:len(data)/2] }, 3, []string{report.FileName, "no result of stroppy"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := recorded(t)
@@ -73,6 +69,30 @@ func TestDamagedRuns(t *testing.T) {
 				t.Errorf("%s was written over", test.file)
 			}
 		})
+	}
+}
+
+// TestUnreadableResult: the history alone decides where the result cannot be read,
+// which is told first, and what was there is kept.
+func TestUnreadableResult(t *testing.T) {
+	for what, change := range map[string]func(string) string{
+		`the verdict is "perfect"`: func(text string) string {
+			return strings.Replace(text, `"verdict": "valid"`, `"verdict": "perfect"`, 1)
+		},
+		"no result of stroppy": func(text string) string { return text[:len(text)/2] },
+	} {
+		dir := recorded(t)
+		path := filepath.Join(dir, report.FileName)
+		alter(t, path, func(data []byte) []byte { return []byte(change(string(data))) })
+		before := read(t, path)
+		code, stdout, stderr := call(t, "check", dir)
+		told := strings.Join(strings.Fields(stdout), " ")
+		if code != 0 || !strings.HasPrefix(stdout, "VALID") || !strings.Contains(told, what) || !strings.Contains(told, "went by the recorded history") {
+			t.Errorf("it ended with %d: %s%s", code, stderr, stdout)
+		}
+		if read(t, path+".unreadable") != before {
+			t.Error("what was there is not kept")
+		}
 	}
 }
 

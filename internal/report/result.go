@@ -379,6 +379,14 @@ func Read(dir string) (*Result, error) {
 	return r, nil
 }
 
+// NewerError says that a result has a schema that this program does not know: a
+// newer one wrote it, and what that means by it is not known here.
+type NewerError int
+
+func (e NewerError) Error() string {
+	return fmt.Sprintf("it has schema %d and this stroppy reads schema %d: take the newer stroppy that wrote it", int(e), Schema)
+}
+
 // Parse reads result.json. Keys that it does not know are left out; a schema
 // that it does not know is refused.
 func Parse(data []byte) (*Result, error) {
@@ -393,7 +401,7 @@ func Parse(data []byte) (*Result, error) {
 	}
 	switch {
 	case head.Schema > Schema:
-		return nil, fmt.Errorf("it has schema %d and this stroppy reads schema %d: take the newer stroppy that wrote it", head.Schema, Schema)
+		return nil, NewerError(head.Schema)
 	case head.Schema < Schema:
 		return nil, fmt.Errorf("it names no schema that stroppy ever wrote, so it is no result of stroppy")
 	}

@@ -241,6 +241,8 @@ func (c *conductor) recall() error {
 	switch {
 	case err == nil:
 		c.result = before
+	case errors.As(err, new(report.NewerError)):
+		return err
 	case !errors.Is(err, fs.ErrNotExist):
 		c.unreadable = c.o.Scrub(err.Error())
 		c.log.Warn("the result of the run could not be read", "error", err)

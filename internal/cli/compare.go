@@ -16,14 +16,19 @@ import (
 	"stroppy/internal/run"
 )
 
-// mostRepeats bounds the rounds of one comparison.
-const mostRepeats = 1000
+// The bounds of one comparison: its rounds, and its sides, which have a letter
+// each.
+const (
+	mostRepeats = 1000
+	mostSides   = 26
+)
 
 func (a *app) compareCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "compare SCENARIO SCENARIO…", Short: "Run scenarios in turn, several times, and compare them",
 		Long: "The runs go A B A B, so that what drifts on the machine comes to all alike, and the variation\n" +
-			"between the rounds is what the intervals are made of. Every run has a verdict and a folder of its own.",
+			"between the rounds is what the intervals are made of. Every run has a verdict and a folder of its own.\n" +
+			"The runs of one round share a seed: the first scenario's, and one more each round.",
 	}
 	repeat := c.Flags().Int("repeat", 3, "how many `ROUNDS`")
 	out := c.Flags().String("out", "", "the comparison's `DIR`, which must not hold anything yet")
@@ -31,6 +36,8 @@ func (a *app) compareCommand() *cobra.Command {
 		switch {
 		case len(args) < 2:
 			return usagef("`%s` compares two or more scenarios and was given %d: name their YAML files, such as scenario.yaml of earlier runs", c.CommandPath(), len(args))
+		case len(args) > mostSides:
+			return usagef("`%s` compares %d scenarios at most and was given %d", c.CommandPath(), mostSides, len(args))
 		case *repeat < 1 || *repeat > mostRepeats:
 			return usagef("--repeat %d is no number of rounds from 1 to %d", *repeat, mostRepeats)
 		}
@@ -39,69 +46,110 @@ func (a *app) compareCommand() *cobra.Command {
 	return c
 }
 
+// comparing is one comparison on its way.
+type comparing struct {
+	app     *app
+	configs []config
+	sides   []report.Side
+	rounds  int
+	dir     string
+	asked   bool // for a verdict, by every scenario
+}
+
 func (a *app) compare(files []string, rounds int, out string) error {
-	var configs []config
-	var sides []report.Side
+	c := &comparing{app: a, rounds: rounds, asked: true}
 	for _, file := range files {
-		c, err := a.configure(nil, file)
-		if err != nil {
+		if err := c.add(file); err != nil {
 			return err
 		}
-		if c.NoLoad {
-			return usagef("%s drives what is loaded, and what one run leaves is not what the other began with: take no-load out", file)
-		}
-		if err := a.drawSeed(&c, true); err != nil {
-			return err
-		}
-		c.JSON = false
-		configs, sides = append(configs, c), append(sides, report.Side{Name: file})
 	}
-	dir := out
-	if dir == "" {
-		dir = run.Unused(filepath.Join(runsRoot, time.Now().Format("20060102-150405")+"-compare"))
+	c.dir = out
+	if c.dir == "" {
+		c.dir = run.Unused(filepath.Join(runsRoot, time.Now().Format("20060102-150405")+"-compare"))
 	}
-	if err := run.Vacant(dir); err != nil {
+	if err := run.Vacant(c.dir); err != nil {
 		return &exitError{exitUsage, err}
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(c.dir, 0o777); err != nil {
 		return fmt.Errorf("make the directory of the comparison: %w", err)
 	}
-	s := a.begin()
-	defer s.stop()
-	s.note("directory of the comparison %s", dir)
-	for round := range rounds {
-		for i := range configs {
-			c := configs[i]
-			c.Out = filepath.Join(dir, fmt.Sprintf("%02d-%c", round+1, 'a'+rune(i%26)))
-			s.note("round %d of %d: %s", round+1, rounds, files[i])
-			result, path, err := a.conduct(s, "run", &c, run.Steps{Load: true, Drive: true, Check: !c.NoCheck})
-			if result == nil {
-				return err
-			}
-			if result.Drive == nil || result.Drive.Interrupted || context.Cause(s.ctx) != nil {
-				return errors.Join(errInterrupted, err)
-			}
-			if err != nil {
-				return err
-			}
-			a.page(path, true)
-			recorded, err := report.ReadRecorded(path)
-			if err != nil {
-				return err
-			}
-			sides[i].Runs = append(sides[i].Runs, recorded)
+	defer os.Remove(c.dir) // one that holds something stays
+	err := c.run(files)
+	found := judged(c.sides, c.asked)
+	if err != nil {
+		var violation *exitError
+		if errors.As(found, &violation) && violation.code == exitInvalid { // it outweighs what came after
+			return errors.Join(found, err)
 		}
+		return err
 	}
-	s.stop()
-	if err := a.printComparison(sides); err != nil {
+	if err := a.printComparison(c.sides); err != nil {
 		return err
 	}
 	command := fmt.Sprintf("stroppy compare --repeat %d", rounds)
 	for _, file := range files {
 		command += " " + quote(file)
 	}
-	a.comparisonPage(sides, dir, command)
-	return judged(sides)
+	a.comparisonPage(c.sides, c.dir, command)
+	return found
+}
+
+// add takes up a scenario.
+func (c *comparing) add(file string) error {
+	config, err := c.app.configure(nil, file)
+	if err != nil {
+		return err
+	}
+	if config.NoLoad {
+		return usagef("%s drives what is loaded, and what one run leaves is not what the other began with: take no-load out", file)
+	}
+	if err := c.app.drawSeed(&config, true); err != nil {
+		return err
+	}
+	config.JSON = false
+	c.asked = c.asked && !config.NoCheck
+	c.configs, c.sides = append(c.configs, config), append(c.sides, report.Side{Name: file})
+	return nil
+}
+
+// run carries out all rounds.
+func (c *comparing) run(files []string) error {
+	s := c.app.begin()
+	defer s.stop()
+	s.note("directory of the comparison %s", c.dir)
+	for round := range c.rounds {
+		for i := range c.configs {
+			s.note("round %d of %d: %s", round+1, c.rounds, files[i])
+			if err := c.one(s, round, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// one carries out a side's run of one round.
+func (c *comparing) one(s *session, round, side int) error {
+	config := c.configs[side]
+	config.Seed = c.configs[0].Seed + uint64(round)
+	config.Out = filepath.Join(c.dir, fmt.Sprintf("%02d-%c", round+1, 'a'+rune(side)))
+	result, path, err := c.app.conduct(s, "run", &config, run.Steps{Load: true, Drive: true, Check: !config.NoCheck})
+	if result == nil {
+		return err
+	}
+	if result.Drive == nil || result.Drive.Interrupted || context.Cause(s.ctx) != nil {
+		return errors.Join(errInterrupted, err)
+	}
+	if err != nil {
+		return err
+	}
+	c.app.page(path, true)
+	recorded, err := report.ReadRecorded(path)
+	if err != nil {
+		return err
+	}
+	c.sides[side].Runs = append(c.sides[side].Runs, recorded)
+	return nil
 }
 
 // compareRuns compares recorded runs, each a side of its own, and makes a page of
@@ -159,8 +207,9 @@ func (a *app) comparisonPage(sides []report.Side, dir, command string) {
 	fmt.Fprintf(a.stdout, "\n%s\n", filepath.Join(dir, report.ComparisonPageName))
 }
 
-// judged is the error of a comparison whose runs are not all valid.
-func judged(sides []report.Side) error {
+// judged is the error of a comparison whose runs are not all valid. Where nobody
+// asked for a verdict, an unknown one is none.
+func judged(sides []report.Side, asked bool) error {
 	var invalid, unknown []string
 	for _, side := range sides {
 		for _, r := range side.Runs {
@@ -172,6 +221,9 @@ func judged(sides []report.Side) error {
 				unknown = append(unknown, r.Dir)
 			}
 		}
+	}
+	if !asked {
+		unknown = nil
 	}
 	return worst(invalid, unknown)
 }

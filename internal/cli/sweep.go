@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,7 +31,9 @@ func (a *app) sweepCommand() *cobra.Command {
 			"  --over nodes=1,3,5            with --cluster, which is started anew for each",
 		Args: oneWorkload,
 	}
-	read := a.settings(c, append(strings.Fields("db cluster nemesis max-outage max-degradation accounts seed json"), driveKeys...)...)
+	keys := slices.DeleteFunc(slices.Clone(driveKeys), func(key string) bool { return key == "arrival" })
+	read := a.settings(c, append(strings.Fields("db cluster nemesis max-outage max-degradation accounts seed no-check json"), keys...)...)
+	arrival := c.Flags().String("arrival", "", "over rate: how transactions lie within it, uniform or poisson, by `NAME`")
 	over := c.Flags().String("over", "", "what the steps differ in: `AXIS[=VALUES]`")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		config, err := read(args)
@@ -44,7 +47,10 @@ func (a *app) sweepCommand() *cobra.Command {
 		if err != nil {
 			return &exitError{exitUsage, err}
 		}
-		return a.sweep(&config, spec)
+		if *arrival != "" && spec.Axis != sweep.Rate {
+			return usagef("--arrival is of a rate, and this sweep goes over %s: leave it out", spec.Axis)
+		}
+		return a.sweep(&config, spec, *arrival)
 	}
 	return c
 }
@@ -57,10 +63,11 @@ type sweeping struct {
 	fallback []float64 // steps of an axis that was given none
 	dir      string
 	book     *sweep.Book
+	arrival  string // within a rate
 }
 
-func (a *app) sweep(config *config, spec sweep.Spec) error {
-	w := &sweeping{app: a, config: config, spec: spec}
+func (a *app) sweep(config *config, spec sweep.Spec, arrival string) error {
+	w := &sweeping{app: a, config: config, spec: spec, arrival: arrival}
 	if err := w.allowed(); err != nil {
 		return err
 	}
@@ -69,9 +76,11 @@ func (a *app) sweep(config *config, spec sweep.Spec) error {
 		return err
 	}
 	defer board.close()
-	if err := w.open(); err != nil {
+	unlock, err := w.open()
+	if err != nil {
 		return err
 	}
+	defer unlock()
 	s := a.watched(board)
 	defer s.stop()
 	s.note("sweep directory %s", w.dir)
@@ -88,7 +97,7 @@ func (a *app) sweep(config *config, spec sweep.Spec) error {
 			s.stop()
 			fmt.Fprintf(a.stderr, "go on with: %s\n", onwards(w.book, w.dir))
 			board.fail(a.reasons(err)[0])
-			return err
+			return errors.Join(w.foundUntil(), err)
 		}
 	}
 	s.stop()
@@ -102,8 +111,45 @@ func (a *app) sweep(config *config, spec sweep.Spec) error {
 	return w.tell()
 }
 
-// allowed refuses what the sweep itself would have to change.
+// foundUntil prints the steps of a sweep that could not be finished, and returns
+// the violation that one of them found, if any: that outweighs what came after.
+func (w *sweeping) foundUntil() error {
+	if len(w.book.Points) == 0 || w.config.JSON {
+		return nil
+	}
+	if err := w.app.printSweep(w.book, w.dir, false); err != nil {
+		return err
+	}
+	var found *exitError
+	if err := verdictOf(w.book, true); errors.As(err, &found) && found.code == exitInvalid {
+		return err
+	}
+	return nil
+}
+
+// allowed refuses what the sweep itself would have to change, and steps that no
+// run could take.
 func (w *sweeping) allowed() error {
+	if w.config.NoLoad {
+		return usagef("every step of a sweep loads its own accounts: leave no-load out")
+	}
+	if err := w.axis(); err != nil {
+		return err
+	}
+	values := w.spec.Values
+	if len(values) == 0 {
+		values = w.fallback
+	}
+	for _, value := range values {
+		if _, err := w.with(value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// axis refuses what does not go with the axis.
+func (w *sweeping) axis() error {
 	c := w.config
 	switch w.spec.Axis {
 	case sweep.Rate:
@@ -138,8 +184,9 @@ func clusterNodes(text string) (kind string, nodes int) {
 	return kind, max(1, nodes)
 }
 
-// open makes the sweep's directory, or finds there what was done before.
-func (w *sweeping) open() error {
+// open makes the sweep's directory, or finds there what was done before, and
+// keeps others out of it.
+func (w *sweeping) open() (unlock func(), err error) {
 	c := w.config
 	now := time.Now()
 	w.dir = c.Out
@@ -153,31 +200,41 @@ func (w *sweeping) open() error {
 	entries, err := os.ReadDir(w.dir)
 	switch {
 	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return usagef("make the sweep's directory: %v", err)
+		return nil, usagef("make the sweep's directory: %v", err)
 	case len(entries) > 0 && !holdsBook(w.dir):
-		return usagef("make the sweep's directory: %s is not empty and holds no sweep: name another with --out", w.dir)
+		return nil, usagef("make the sweep's directory: %s is not empty and holds no sweep: name another with --out", w.dir)
 	}
 	seed := c.Seed
 	fresh := &sweep.Book{
 		Workload: c.Workload, Over: w.spec.String(), Scenario: w.shared(), StartedAt: now.UTC().Format(time.RFC3339),
 	}
 	if w.book, err = fresh.Resume(w.dir); err != nil {
-		return &exitError{exitUsage, err}
+		return nil, &exitError{exitUsage, err}
 	}
 	if seed != 0 && w.book.Seed != 0 && seed != w.book.Seed {
-		return usagef("go on with the sweep in %s: its seed is %d and not %d", w.dir, w.book.Seed, seed)
+		return nil, usagef("go on with the sweep in %s: its seed is %d and not %d", w.dir, w.book.Seed, seed)
 	}
 	if c.Seed = max(seed, w.book.Seed); c.Seed == 0 {
 		if err := w.app.drawSeed(c, true); err != nil {
-			return err
+			return nil, err
 		}
+	}
+	if len(w.book.Points) > 0 && w.book.Stroppy != version() {
+		return nil, usagef("go on with the sweep in %s: its steps were made by stroppy %s and this is %s: take another directory", w.dir, w.book.Stroppy, version())
 	}
 	w.book.Seed, w.book.Finished = c.Seed, false
 	w.book.Command, w.book.Stroppy = w.again(), version()
 	if err := os.MkdirAll(w.dir, 0o777); err != nil {
-		return fmt.Errorf("make the sweep's directory: %w", err)
+		return nil, fmt.Errorf("make the sweep's directory: %w", err)
 	}
-	return w.keep()
+	if unlock, err = lockDirectory(w.dir); err != nil {
+		return nil, err
+	}
+	if err := w.keep(); err != nil {
+		unlock()
+		return nil, err
+	}
+	return unlock, nil
 }
 
 // keep puts the book and its page in place.
@@ -239,7 +296,7 @@ func holdsBook(dir string) bool {
 // shared is the scenario of every step, without what the sweep changes.
 func (w *sweeping) shared() string {
 	c := *w.config
-	c.Seed, c.Out, c.JSON = 0, "", false
+	c.Seed, c.Out, c.JSON, c.Arrival = 0, "", false, w.arrival
 	switch w.spec.Axis {
 	case sweep.Clients:
 		c.Clients = 1
@@ -260,12 +317,13 @@ func resized(text string, nodes int) string {
 	return resized
 }
 
-// at is the configuration of one step.
-func (w *sweeping) at(value float64) (config, error) {
+// with is the configuration at a value of the axis.
+func (w *sweeping) with(value float64) (config, error) {
 	c := *w.config
 	switch w.spec.Axis {
 	case sweep.Rate:
 		if value > 0 {
+			c.Arrival = w.arrival
 			plan, err := pace.Constant(value)
 			if err != nil {
 				return c, err
@@ -279,6 +337,15 @@ func (w *sweeping) at(value float64) (config, error) {
 	}
 	if err := c.Validate(); err != nil {
 		return c, &exitError{exitUsage, err}
+	}
+	return c, nil
+}
+
+// at is the configuration of the next step.
+func (w *sweeping) at(value float64) (config, error) {
+	c, err := w.with(value)
+	if err != nil {
+		return c, err
 	}
 	name := fmt.Sprintf("%02d-%s-%s", len(w.book.Points)+1, w.spec.Axis, w.label(value))
 	c.Out = run.Unused(filepath.Join(w.dir, name)) // a step that was cut off stays beside
@@ -309,8 +376,12 @@ func (w *sweeping) step(s *session, value float64) error {
 		return errors.Join(errInterrupted, err)
 	}
 	w.app.page(dir, true)
-	w.book.Database = strings.TrimSpace(result.Database + " " + result.DatabaseVersion)
-	w.book.Machine = result.Machine
+	database := strings.TrimSpace(result.Database + " " + result.DatabaseVersion)
+	if len(w.book.Points) > 0 && (w.book.Database != database || w.book.Machine != result.Machine) {
+		return usagef("the steps before were made with %s on %s, and this one with %s on %s: take another directory",
+			w.book.Database, w.book.Machine, database, result.Machine)
+	}
+	w.book.Database, w.book.Machine = database, result.Machine
 	w.book.Points = append(w.book.Points, point(value, filepath.Base(dir), result))
 	return errors.Join(err, w.keep())
 }
@@ -319,6 +390,9 @@ func (w *sweeping) step(s *session, value float64) error {
 func point(value float64, dir string, r *report.Result) sweep.Point {
 	d := r.Drive
 	p := sweep.Point{Value: value, Dir: dir, Verdict: r.Verdict, Backlog: d.Backlog + d.Shed}
+	if due := value * (d.WarmupSeconds + d.Seconds); due > 0 {
+		p.Left = min(1, float64(p.Backlog)/due)
+	}
 	if t := d.TPS; t != nil {
 		p.TPS, p.Median, p.Best = known(t.Mean), known(t.Median), known(t.Max)
 	}
@@ -344,11 +418,12 @@ func (w *sweeping) tell() error {
 	if err := w.app.printSweep(w.book, w.dir, w.config.JSON); err != nil {
 		return err
 	}
-	return verdictOf(w.book)
+	return verdictOf(w.book, !w.config.NoCheck)
 }
 
-// verdictOf is the error of a sweep whose steps are not all valid.
-func verdictOf(b *sweep.Book) error {
+// verdictOf is the error of a sweep whose steps are not all valid. Where nobody
+// asked for a verdict, an unknown one is none.
+func verdictOf(b *sweep.Book, asked bool) error {
 	var invalid, unknown []string
 	for _, p := range b.Points {
 		switch p.Verdict {
@@ -359,10 +434,17 @@ func verdictOf(b *sweep.Book) error {
 			unknown = append(unknown, p.Dir)
 		}
 	}
+	if !asked {
+		unknown = nil
+	}
 	return worst(invalid, unknown)
 }
 
 // again is the command that repeats the sweep; with --out it goes on.
 func (w *sweeping) again() string {
-	return w.config.repeat("sweep") + " --over " + quote(w.spec.String())
+	command := w.config.repeat("sweep") + " --over " + quote(w.spec.String())
+	if w.arrival != "" {
+		command += " --arrival " + w.arrival
+	}
+	return command
 }

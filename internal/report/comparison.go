@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -141,6 +142,11 @@ func differences(sides []Side) []PageFact {
 			}
 			return group(r.Load.Accounts)
 		}},
+		{"ended early by a person", func(r *Result) string { return fmt.Sprint(r.Drive.Interrupted) }},
+		{"measured seconds", func(r *Result) string { return fmt.Sprintf("%.0f", r.Drive.Seconds) }},
+		{"machine", func(r *Result) string { return r.Machine }},
+		{"stroppy", func(r *Result) string { return r.Stroppy }},
+		{"database", func(r *Result) string { return strings.TrimSpace(r.Database + " " + r.DatabaseVersion) }},
 		{"held against", func(r *Result) string {
 			if r.Claim == nil {
 				return NotKnown
@@ -153,9 +159,13 @@ func differences(sides []Side) []PageFact {
 			lines = append(lines, PageFact{d.name, line})
 		}
 	}
-	for _, name := range settingNames(sides) {
-		if line := across(sides, func(r *Result) string { return settingText(r, name) }); line != "" {
-			lines = append(lines, PageFact{name, line})
+	for _, of := range []func(*Result) []Setting{
+		func(r *Result) []Setting { return r.Scenario }, func(r *Result) []Setting { return r.Settings },
+	} {
+		for _, name := range settingNames(sides, of) {
+			if line := across(sides, func(r *Result) string { return settingText(of(r), name) }); line != "" {
+				lines = append(lines, PageFact{name, line})
+			}
 		}
 	}
 	return lines
@@ -168,7 +178,7 @@ func across(sides []Side, of func(*Result) string) string {
 	for i := range sides {
 		var list []string
 		for _, run := range sides[i].Runs {
-			list = append(list, of(run.Result))
+			list = append(list, cmp.Or(of(run.Result), NotKnown))
 		}
 		slices.Sort(list)
 		values = append(values, clean(strings.Join(slices.Compact(list), " and ")))
@@ -181,11 +191,11 @@ func across(sides []Side, of func(*Result) string) string {
 
 // settingNames are the settings of all sides that could make a difference. The
 // seed is meant to differ, and the accounts are told from the load.
-func settingNames(sides []Side) []string {
+func settingNames(sides []Side, of func(*Result) []Setting) []string {
 	var names []string
 	for _, side := range sides {
 		for _, run := range side.Runs {
-			for _, s := range run.Result.Scenario {
+			for _, s := range of(run.Result) {
 				if !slices.Contains(names, s.Name) && s.Name != "seed" && s.Name != "accounts" {
 					names = append(names, s.Name)
 				}
@@ -195,9 +205,11 @@ func settingNames(sides []Side) []string {
 	return names
 }
 
-func settingText(r *Result, name string) string {
-	if value := setting(r, name); value != "" {
-		return value
+func settingText(settings []Setting, name string) string {
+	for _, s := range settings {
+		if s.Name == name && s.Value != "" {
+			return s.Value
+		}
 	}
 	return "default"
 }
@@ -258,6 +270,22 @@ func throughputOf(d *Drive, of func(*Throughput) *float64) *float64 {
 		return nil
 	}
 	return of(d.TPS)
+}
+
+func countOf(n uint64) *float64 {
+	v := float64(n)
+	return &v
+}
+
+// everything is a latency of everything that was due, what never ended with at least
+// the time that it waited: a side that does less of its work is not faster.
+func everything(d *Drive, of func(*Latency) float64) *float64 {
+	all := d.Outcomes[allDue]
+	if all == nil {
+		return nil
+	}
+	v := of(all)
+	return &v
 }
 
 func latencyOf(d *Drive, of func(*Latency) float64) *float64 {

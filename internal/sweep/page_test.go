@@ -29,6 +29,7 @@ func atRate(capacity, rate float64) Point {
 		p.TPS, load = capacity, 0.995
 		if rate > 0 {
 			p.Backlog = uint64(rate - capacity)
+			p.Left = (rate - capacity) / rate
 		}
 	}
 	wait := 0.8 / (1 - load)

@@ -128,8 +128,8 @@ func (d *PageData) ofRate(points []Point) {
 	d.Findings = append(d.Findings, sentence(k.Detail))
 	d.Figures = rateFigures(points, k)
 	d.Table = stepTable(Rate, points, nil)
-	if k.Found {
-		d.Knee = &PageKnee{TPS: k.Step.Achieved, P99: k.Step.Latency, Label: "knee: " + report.RateText(k.Step.Offered) + "/s"}
+	if at := slices.IndexFunc(points, func(p Point) bool { return p.Value == k.Step.Offered }); k.Found && at >= 0 {
+		d.Knee = &PageKnee{TPS: points[at].TPS, P99: k.Step.Latency, Label: "knee: " + report.RateText(k.Step.Offered) + "/s"}
 	}
 }
 
@@ -146,7 +146,7 @@ func (d *PageData) ofSize(axis Axis, points []Point) {
 	d.Figures = sizeFigures(axis, points, &fit)
 	d.Table = stepTable(axis, points, efficiencies(points, fit))
 	d.Coefficients = []report.PageTable{lawTable(fit)}
-	d.Law = law(used(points), fit)
+	d.Law = law(points, fit)
 }
 
 // The curve goes on beyond what was measured by this much, or to the peak where
@@ -196,7 +196,7 @@ func digits(x float64) float64 {
 
 func efficiencies(points []Point, fit stats.Scaling) map[float64]float64 {
 	of := map[float64]float64{}
-	for i, p := range used(points) {
+	for i, p := range points {
 		of[p.Value] = fit.Efficiency[i]
 	}
 	return of

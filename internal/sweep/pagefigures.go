@@ -94,10 +94,9 @@ func sizeFigures(axis Axis, points []Point, fit *stats.Scaling) []report.PageFig
 	case fit.Limit > 0:
 		peak.Below = append(peak.Below, "approaches "+report.RateText(fit.Limit)+" /s")
 	}
-	done := used(points)
-	last := len(done) - 1
+	last := len(points) - 1
 	return []report.PageFigure{best, peak,
-		{Name: "Efficiency", Value: percent(fit.Efficiency[last]), Below: []string{"with " + label(axis, done[last].Value) + " " + string(axis), "of " + label(axis, done[last].Value) + " times one"}},
+		{Name: "Efficiency", Value: percent(fit.Efficiency[last]), Below: []string{"with " + label(axis, points[last].Value) + " " + string(axis), "of " + label(axis, points[last].Value) + " times one"}},
 		{Name: "R²", Value: fmt.Sprintf("%.4f", fit.R2), Below: []string{"residual standard error " + report.RateText(fit.ResidualError) + " /s"}},
 	}
 }

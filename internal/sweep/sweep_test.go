@@ -76,7 +76,7 @@ func FuzzParse(f *testing.F) {
 func database(capacity float64) func(rate float64) Point {
 	return func(rate float64) Point {
 		if rate == 0 || rate >= capacity {
-			return Point{Value: rate, TPS: capacity, P99MS: 100}
+			return Point{Value: rate, TPS: capacity, P99MS: 100, Left: max(0, 1-capacity/max(rate, capacity))}
 		}
 		return Point{Value: rate, TPS: rate, P99MS: 1 / (1 - rate/capacity)}
 	}
@@ -144,9 +144,9 @@ func TestKept(t *testing.T) {
 		p    Point
 		kept bool
 	}{
-		{Point{Value: 1000, TPS: 999, Backlog: 3}, true},
-		{Point{Value: 1000, TPS: 900}, false},
-		{Point{Value: 1000, TPS: 1000, Backlog: 500}, false},
+		{Point{Value: 1000, TPS: 940, Backlog: 3, Left: 0.001}, true}, // the rest was refused
+		{Point{Value: 1000, TPS: 900, Left: 0.1}, false},
+		{Point{Value: 1000}, false},
 		{Point{Value: 0, TPS: 1000}, false},
 	} {
 		if c.p.Kept() != c.kept {

@@ -28,6 +28,11 @@ func Text(w io.Writer, b *Book, dir string) error {
 	if err := table(w, spec.Axis, points); err != nil {
 		return err
 	}
+	for _, p := range points {
+		if p.Verdict == "invalid" {
+			fmt.Fprintf(w, "\nThe step at %s is INVALID: its figures are those of a database that did not do its work. They are in what follows.\n", label(spec.Axis, p.Value))
+		}
+	}
 	for _, sentence := range findings(spec.Axis, points) {
 		fmt.Fprintf(w, "\n%s\n", sentence)
 	}
@@ -103,7 +108,7 @@ func findings(axis Axis, points []Point) []string {
 		sentence(fit.Detail),
 	}
 	efficiency := "Efficiency:"
-	for i, p := range used(points) {
+	for i, p := range points {
 		efficiency += fmt.Sprintf(" %s at %s,", percent(fit.Efficiency[i]), label(axis, p.Value))
 	}
 	return append(lines, efficiency[:len(efficiency)-1]+".")
@@ -117,22 +122,26 @@ func unfitted(err error) string {
 func knee(points []Point) stats.Knee {
 	var steps []stats.Step
 	for _, p := range points {
-		steps = append(steps, stats.Step{Offered: p.Value, Achieved: p.TPS, Latency: p.P99MS})
+		step := stats.Step{Offered: p.Value, Achieved: p.Value * (1 - p.Left), Latency: p.P99MS}
+		if step.Latency == 0 && !p.Kept() {
+			step.Latency = math.Inf(1) // nothing that was due was done
+		}
+		steps = append(steps, step)
 	}
 	return stats.FindKnee(steps)
 }
 
+// scaling fits the law to all steps: one in which nothing was committed belongs
+// to the curve, too, and no curve of that shape goes through it.
 func scaling(points []Point) (stats.Scaling, error) {
 	var sizes []stats.Size
-	for _, p := range used(points) {
+	for _, p := range points {
+		if p.TPS <= 0 {
+			return stats.Scaling{}, fmt.Errorf("at %s nothing was committed, which no curve of its shape goes through", strconv.FormatFloat(p.Value, 'f', -1, 64))
+		}
 		sizes = append(sizes, stats.Size{N: p.Value, X: p.TPS})
 	}
 	return stats.FitScaling(sizes, confidence)
-}
-
-// used are the steps that did anything.
-func used(points []Point) []Point {
-	return slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.TPS <= 0 })
 }
 
 func coefficient(i stats.Interval) string {

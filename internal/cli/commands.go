@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -125,7 +126,8 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 			Duration: config.Duration, Count: config.Count, Warmup: config.Warmup,
 			Retries: config.Retries, GiveUp: config.GiveUp, Seed: config.Seed,
 		},
-		Stroppy: version(), Effective: config.effective(command), Unchecked: unchecked(command),
+		Embedded: slices.Contains([]string{"sqlite", "memory", "noop"}, strings.ToLower(strings.SplitN(config.runDatabase(dir.Path), ":", 2)[0])),
+		Stroppy:  version(), Effective: config.effective(command), Unchecked: unchecked(command),
 		Progress: s, Interrupt: s.interrupt, Scrub: a.scrub,
 	}
 	arena.hurt(&options, config, workload)

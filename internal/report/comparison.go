@@ -245,6 +245,10 @@ var comparedFigures = []struct {
 	{"latency p99 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P99 }) }},
 	{"latency p99.9 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P999 }) }},
 	{"latency max ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.Max }) }},
+	{"committed", func(d *Drive) *float64 { return countOf(d.Committed) }},
+	{"aborted or unknown", func(d *Drive) *float64 { return countOf(d.Aborted + d.Unknown) }},
+	{"due and never sent", func(d *Drive) *float64 { return countOf(d.Backlog + d.Shed) }},
+	{"all due: p99 ms", func(d *Drive) *float64 { return everything(d, func(l *Latency) float64 { return l.P99 }) }},
 }
 
 // figuresTable writes each side's figures, the means of its runs.

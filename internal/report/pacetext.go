@@ -34,22 +34,32 @@ func (d *Drive) loopText() string {
 	return text
 }
 
-// backlogText says what the backlog means. c, which may be nil, says whether the
-// client itself was too slow.
+// behind tells whether the drive did not follow the rate that was asked for: more
+// was left at its end than a short pause leaves and than the clients were about to
+// send, or some was shed.
+func (d *Drive) behind() bool {
+	return d.Shed > 0 || float64(d.Backlog) > max(behindShare*d.Rate, float64(d.Clients))
+}
+
+// follower names who was too slow where a drive is behind. c, which may be nil,
+// says whether that was the client itself.
+func follower(c *Client) string {
+	if c != nil && c.Bottleneck != "" {
+		return "This client"
+	}
+	return "The database"
+}
+
+// backlogText says what the backlog means.
 func (d *Drive) backlogText(c *Client) string {
-	behind := float64(d.Backlog) > max(behindShare*d.Rate, float64(d.Clients))
-	if !behind && d.Shed == 0 {
+	if !d.behind() {
 		return "due, but not started when the drive ended"
 	}
 	asked := rate(d.Rate) + "/s"
 	if strings.Contains(d.RatePlan, " for ") {
 		asked = clean(d.RatePlan)
 	}
-	who := "The database"
-	if c != nil && c.Bottleneck != "" {
-		who = "This client"
-	}
-	text := fmt.Sprintf("%s could not follow the rate of %s: %s due and not started when the drive ended", who, asked, wereCount(d.Backlog))
+	text := fmt.Sprintf("%s could not follow the rate of %s: %s due and not started when the drive ended", follower(c), asked, wereCount(d.Backlog))
 	if d.MaxBacklog > d.Backlog {
 		text += fmt.Sprintf(", up to %s waited at once", group(d.MaxBacklog))
 	}

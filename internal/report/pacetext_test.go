@@ -15,6 +15,34 @@ func TestWhoCouldNotFollow(t *testing.T) {
 	}
 }
 
+// TestPageAndTextAgreeWhoFollowed: what the text calls behind the page warns of,
+// and both name the same culprit.
+func TestPageAndTextAgreeWhoFollowed(t *testing.T) {
+	for _, d := range []Drive{
+		{Rate: 1000, Backlog: 90}, {Rate: 1000, Backlog: 101}, {Rate: 10, Clients: 64, Backlog: 30},
+		{Rate: 10_000, Clients: 4, Backlog: 900}, {Rate: 1000, Backlog: 1, Shed: 5}, {Rate: 100, Clients: 64, Backlog: 65},
+	} {
+		for _, why := range []string{"", "it used both processors"} {
+			c := &Client{Bottleneck: why}
+			n := &noted{}
+			n.drive(&d, c)
+			warned := ""
+			for _, w := range n.warnings {
+				if who, _, found := strings.Cut(w.Text, " did not follow the rate"); found {
+					warned = who
+				}
+			}
+			told, _, found := strings.Cut(d.backlogText(c), " could not follow the rate")
+			if !found {
+				told = ""
+			}
+			if warned != told {
+				t.Errorf("%+v, bottleneck %q: the page blames %q, the text %q", d, why, warned, told)
+			}
+		}
+	}
+}
+
 func TestPaceText(t *testing.T) {
 	for _, c := range []struct {
 		drive Drive

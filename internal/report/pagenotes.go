@@ -21,7 +21,7 @@ func notes(r *Result, live bool) []PageNote {
 	}
 	switch d := r.Drive; {
 	case d != nil:
-		n.drive(d)
+		n.drive(d, r.Client)
 		if p := d.Pacing; p != nil && p.P99 > pacingLimit && bottleneck == "" {
 			n.warn(fmt.Sprintf("The client sent late by itself: of the transactions whose client was free, 1 %% left more than %s ms after they were due.", ms(p.P99)))
 		}
@@ -41,7 +41,7 @@ type noted struct{ warnings, others []PageNote }
 func (n *noted) warn(text string) { n.warnings = append(n.warnings, PageNote{"warning", text}) }
 func (n *noted) note(text string) { n.others = append(n.others, PageNote{"note", text}) }
 
-func (n *noted) drive(d *Drive) {
+func (n *noted) drive(d *Drive, c *Client) {
 	if d.Interrupted {
 		n.warn("A person ended the drive early.")
 	}
@@ -61,8 +61,8 @@ func (n *noted) drive(d *Drive) {
 	}
 	late := fmt.Sprintf("%s %s due and not yet sent when the drive ended. The latencies do not hold them.", counted(d.Backlog, "transaction"), were(d.Backlog))
 	switch {
-	case d.Backlog > uint64(max(d.Clients, 0)): // more than the clients were about to send
-		n.warn("The database did not follow the rate: " + late)
+	case d.Backlog > 0 && d.behind():
+		n.warn(follower(c) + " did not follow the rate: " + late)
 	case d.Backlog > 0:
 		n.note(late)
 	}
@@ -142,7 +142,7 @@ func latencyFigure(d *Drive) PageFigure {
 }
 
 func outcomeFigure(d *Drive) PageFigure {
-	rejected := d.Rejected.InsufficientFunds + d.Rejected.NoSuchAccount
+	rejected := d.Rejected.total()
 	return PageFigure{Name: "Committed", Value: group(d.Committed), Unit: "", Below: []string{
 		group(rejected) + " rejected", group(d.Aborted) + " aborted", group(d.Unknown) + " in doubt",
 	}}

@@ -80,7 +80,7 @@ func outcomeTables(d *Drive) []PageTable {
 	if d == nil {
 		return []PageTable{}
 	}
-	rejected := d.Rejected.InsufficientFunds + d.Rejected.NoSuchAccount
+	rejected := d.Rejected.total()
 	all := d.Committed + rejected + d.Aborted + d.Unknown
 	t := table("", "", []int{0, 3}, "outcome", "transactions", "share", "of these")
 	add := func(name string, n uint64, what string) {

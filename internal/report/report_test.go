@@ -37,7 +37,7 @@ func base(verdict, reason string) *Result {
 
 func driven(r *Result) *Result {
 	r.Drive = &Drive{
-		Clients: 16, Seconds: 10, Committed: 123456, Rejected: Rejected{1200, 3}, Aborted: 7, Unknown: 2, Retries: 345, Conflicts: 352,
+		Clients: 16, Seconds: 10, Committed: 123456, Rejected: Rejected{InsufficientFunds: 1200, NoSuchAccount: 3}, Aborted: 7, Unknown: 2, Retries: 345, Conflicts: 352,
 		TPS:     &Throughput{number(12345.6), number(12400.0), number(13001.0)},
 		Latency: &Latency{1.234, 1.1, 2.25, 3.5, 9.75, 45.6, 1234.5}, Service: &Latency{0.834, 0.7, 1.25, 2.5, 8.75, 44.6, 234.5},
 		Style: map[string]string{"update": "rmw", "mode": "pipelined", "audits": "1"}, Reconnects: 16, Kinds: map[string]uint64{"transfer": 110000, "payroll": 1234, "inquiry": 12222},

@@ -85,8 +85,8 @@ type Load struct {
 type Drive struct {
 	Clients   int         `json:"clients"`
 	Seconds   float64     `json:"seconds"`
-	Rate      float64     `json:"rate"` // asked for, per second; 0 is a closed loop
-	Committed uint64      `json:"committed"`
+	Rate      float64     `json:"rate"`      // asked for, per second; 0 is a closed loop
+	Committed uint64      `json:"committed"` // after the warm-up, by their end; so are those rejected, aborted and unknown
 	Rejected  Rejected    `json:"rejected"`
 	Aborted   uint64      `json:"aborted"`
 	Unknown   uint64      `json:"unknown"`
@@ -147,10 +147,15 @@ type Histogram struct {
 type Rejected struct {
 	InsufficientFunds uint64 `json:"insufficient_funds"`
 	NoSuchAccount     uint64 `json:"no_such_account"`
+	Unsplit           uint64 `json:"-"` // while the drive goes on: all, before it is known which rule refused them
 }
 
+// total is how many were rejected by any rule.
+func (r Rejected) total() uint64 { return r.InsufficientFunds + r.NoSuchAccount + r.Unsplit }
+
 // Throughput is committed transactions per second; median and maximum are over
-// whole seconds, null where there was none.
+// whole seconds, null where there was none, and so is the mean where there are
+// ten or more; of fewer it is committed over the measured time.
 type Throughput struct {
 	Mean   *float64 `json:"mean"`
 	Median *float64 `json:"median"`

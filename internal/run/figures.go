@@ -31,7 +31,9 @@ func (c *conductor) figures(options *load.Options, l *load.Result) {
 	c.log.Info("drove", "committed", d.Committed, "aborted", d.Aborted, "unknown", d.Unknown, "seconds", d.Seconds, "interrupted", d.Interrupted)
 }
 
-// drove is the drive as far as its recorded transactions tell.
+// drove is the drive as far as its recorded transactions tell. Its counts are of
+// what was due after the warm-up; where there was one, counted puts right what is
+// told by the end of the transactions.
 func drove(l *load.Result, warmup time.Duration) *report.Drive {
 	f := l.Figures
 	d := &report.Drive{
@@ -47,11 +49,31 @@ func drove(l *load.Result, warmup time.Duration) *report.Drive {
 	for kind, n := range f.ByKind {
 		d.Kinds[kind.String()] = n
 	}
-	if s := l.Elapsed.Seconds(); s > 0 {
-		mean := float64(f.Committed) / s
-		d.TPS.Mean = &mean
-	}
+	d.TPS.Mean = mean(f.Committed, d.Seconds)
 	return d
+}
+
+// mean is nil of a time without length.
+func mean(committed uint64, seconds float64) *float64 {
+	if seconds <= 0 {
+		return nil
+	}
+	tps := float64(committed) / seconds
+	return &tps
+}
+
+// counted writes what was done after the warm-up, by when it ended: the outcomes,
+// the committed ones by kind, and the mean throughput, which rest may replace by
+// that of the whole seconds. All that committed ended within the drive's time. The
+// latencies stay those of what was due after the warm-up.
+func counted(d *report.Drive, e *stats.Ended) {
+	d.Committed, d.Aborted, d.Unknown = e.Committed, e.Aborted, e.Unknown
+	d.Rejected = report.Rejected{InsufficientFunds: e.Rejected[history.InsufficientFunds], NoSuchAccount: e.Rejected[history.NoSuchAccount]}
+	d.Kinds = map[string]uint64{}
+	for kind, n := range e.ByKind {
+		d.Kinds[kind.String()] = n
+	}
+	d.TPS.Mean = mean(e.Committed, d.Seconds)
 }
 
 // outcomes writes the distributions of latency.
@@ -136,8 +158,9 @@ func latency(s *stats.Summary) *report.Latency {
 	}
 }
 
-// series reads the recorded history for the course of the drive: series.csv, the
-// throughput of its whole seconds, the longest queue and the longest gap. unsent
+// series reads the recorded history for the course of the drive: series.csv, what
+// was done after the warm-up, the throughput of the whole seconds, the longest
+// queue and the longest gap. unsent
 // is what waited and was never sent, as load.Result has it.
 func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	recorded, err := history.Open(c.o.Dir.History())
@@ -145,10 +168,11 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 		return err
 	}
 	defer recorded.Close()
-	line := stats.NewTimeline()
-	if err := line.Read(recorded.Transactions()); err != nil {
+	line, done := stats.NewTimeline(), stats.NewEnded(warmup)
+	if err := line.Read(done.Counting(recorded.Transactions())); err != nil {
 		return err
 	}
+	counted(c.result.Drive, done)
 	if err := line.AddUnsent(unsent); err != nil {
 		return err
 	}
@@ -164,8 +188,7 @@ func course(d *report.Drive, line *stats.Timeline, warmup time.Duration) []stats
 			d.MaxBacklog = max(d.MaxBacklog, s.Waiting)
 		}
 	}
-	from := int((warmup + time.Second - 1) / time.Second)
-	if to := int((warmup.Seconds() + d.Seconds)); to > from {
+	if from, to := whole(warmup, d.Seconds); to > from {
 		_, median, most := stats.TPS(seconds, from, to)
 		d.TPS.Median, d.TPS.Max = &median, &most
 	}

@@ -93,10 +93,11 @@ func sum(groups []resource.Usage, took float64) (cpu *float64, rss *int64) {
 }
 
 // bottleneck says why the figures may be the client's own rather than the
-// database's, or nothing.
-func bottleneck(cpuSeconds, seconds float64, pacing *report.Latency) string {
+// database's, or nothing. Where the database is embedded its work is done by this
+// process too, so that busy processors say nothing against the client.
+func bottleneck(cpuSeconds, seconds float64, pacing *report.Latency, embedded bool) string {
 	processors := float64(runtime.GOMAXPROCS(0))
-	if seconds > 0 && cpuSeconds/seconds >= busyClient*processors {
+	if !embedded && seconds > 0 && cpuSeconds/seconds >= busyClient*processors {
 		return fmt.Sprintf("this client kept %.1f of its %s processors busy, so the database may do more than the figures tell: give the client more of them, or drive from several machines",
 			cpuSeconds/seconds, strconv.Itoa(int(processors)))
 	}

@@ -1,8 +1,9 @@
 package run
 
 import (
-	"math"
+	"time"
 
+	"stroppy/internal/history"
 	"stroppy/internal/report"
 	"stroppy/internal/stats"
 )
@@ -13,19 +14,53 @@ const confidence = 0.95
 // rest tells how exactly the mean throughput is known, and whether the drive
 // came to rest; course is the drive second by second. The interval is over all
 // seconds. For the rest, those in which a fault did its work do not count, and of
-// a rate that was meant to change it is not asked.
+// a rate that was meant to change neither is asked.
+//
+// Where there are ten whole seconds or more, the mean is that of them, as the
+// median and the interval are, so that it is the middle of its interval. Where
+// there are fewer it is all that was committed over all of the time.
 func (c *conductor) rest(course []stats.Second, fixed bool) {
 	d := c.result.Drive
-	from, to := int(math.Ceil(d.WarmupSeconds)), int(d.WarmupSeconds+d.Seconds)
-	if i := stats.MeanInterval(stats.Throughput(course, from, to, nil), confidence); i.Known() {
-		d.Interval = &report.Interval{Low: i.Low, High: i.High, Confidence: i.Confidence, Effective: i.Effective}
+	if d.Rebuilt && d.WarmupSeconds > 0 {
+		c.recount(d)
+	}
+	from, to := whole(seconds(d.WarmupSeconds), d.Seconds)
+	i := stats.MeanInterval(stats.Throughput(course, from, to, nil), confidence)
+	if i.Known() {
+		d.TPS.Mean = &i.Value
 	}
 	if !fixed {
 		d.Steady = &report.Steady{Status: stats.RestUnknown.String(), Detail: "the rate was meant to change, so the drive as a whole was not meant to be steady"}
 		return
 	}
+	if i.Known() {
+		d.Interval = &report.Interval{Low: i.Low, High: i.High, Confidence: i.Confidence, Effective: i.Effective}
+	}
 	s := stats.MeasureSteadiness(course, from, to, c.troubled())
 	d.Steady = &report.Steady{Status: s.Rest.String(), From: float64(s.From), Detail: s.Detail}
+}
+
+// recount counts a rebuilt drive by the ends of its transactions, which takes a
+// second pass: when its warm-up ended is known only after the first.
+func (c *conductor) recount(d *report.Drive) {
+	recorded, err := history.Open(c.o.Dir.History())
+	if err != nil {
+		d.TPS.Mean = nil
+		c.log.Warn("the throughput after the warm-up is not known: the recorded transactions could not be read again", "error", err)
+		return
+	}
+	defer recorded.Close()
+	done := stats.NewEnded(seconds(d.WarmupSeconds))
+	for rec := range readable(recorded) {
+		done.Add(rec.Transaction)
+	}
+	counted(d, done)
+}
+
+// whole returns the whole seconds of the measured part, since the run's start:
+// from from to before to.
+func whole(warmup time.Duration, measured float64) (from, to int) {
+	return int((warmup + time.Second - 1) / time.Second), int(warmup.Seconds() + measured)
 }
 
 // troubled are the times from each fault until the throughput was back.

@@ -65,6 +65,8 @@ type Options struct {
 	Settings []report.Setting
 	// Servers are the database's own processes, where they run on this machine.
 	Servers []resource.Group
+	// Embedded says that the database works in this process and has no servers.
+	Embedded bool
 
 	Progress Progress
 	// Interrupt, once closed, ends the drive early; the run goes on with what

@@ -286,16 +286,24 @@ func (c *course) recovered(at, until, noise time.Duration) (back time.Duration, 
 	return -1, true
 }
 
-// fill counts what the phases hold, in a second pass.
+// fill counts what the phases hold, in a second pass. Phases may overlap, so it
+// counts in the stretches between all their ends, of which each transaction is in
+// one at most, and then adds up those of each phase.
 func (c *course) fill(e *Effects, spells []Spell, transactions iter.Seq2[history.Record, error]) error {
 	phases := []*Phase{&e.First, &e.Last}
 	for i := range e.Faults {
 		f := &e.Faults[i]
 		phases = append(phases, &f.Before, &f.During, &f.After)
 	}
-	latencies := make([]counts, len(phases))
-	for i := range latencies {
-		latencies[i] = newCounts(threeDigits)
+	ends := make([]time.Duration, 0, 2*len(phases))
+	for _, p := range phases {
+		ends = append(ends, p.From, p.To)
+	}
+	slices.Sort(ends)
+	ends = slices.Compact(ends)
+	stretches := make([]stretch, len(ends)) // each from its end to the next one
+	for i := range stretches {
+		stretches[i].latencies = newCounts(threeDigits)
 	}
 	for rec, err := range transactions {
 		if err != nil {
@@ -312,23 +320,36 @@ func (c *course) fill(e *Effects, spells []Spell, transactions iter.Seq2[history
 		if tx.Outcome != history.Committed {
 			continue
 		}
-		latency := min(max(tx.End-tx.Due, 0), highest)
-		for i, p := range phases {
-			if at >= p.From && at < p.To {
-				p.Committed++
-				latencies[i].add(latencies[i].index(latency))
-			}
+		if i := sort.Search(len(ends), func(i int) bool { return ends[i] > at }) - 1; i >= 0 {
+			stretches[i].add(min(max(tx.End-tx.Due, 0), highest))
 		}
 	}
-	dense := make([]uint64, latencies[0].size())
-	for i, p := range phases {
+	buckets := newCounts(threeDigits)
+	dense := make([]uint64, buckets.size())
+	for _, p := range phases {
 		clear(dense)
-		latencies[i].addTo(dense)
+		from, _ := slices.BinarySearch(ends, p.From)
+		for i := from; ends[i] < p.To; i++ {
+			p.Committed += stretches[i].committed
+			stretches[i].latencies.addTo(dense)
+		}
 		if p.Committed > 0 {
-			p.P99 = time.Duration(latencies[i].quantile(dense, 0.99, p.Committed))
+			p.P99 = time.Duration(buckets.quantile(dense, 0.99, p.Committed))
 		}
 	}
 	return nil
+}
+
+// stretch is what was committed in a part of a drive in which no phase begins or
+// ends.
+type stretch struct {
+	committed uint64
+	latencies counts
+}
+
+func (s *stretch) add(latency int64) {
+	s.committed++
+	s.latencies.add(s.latencies.index(latency))
 }
 
 // doubt counts a transaction whose outcome its client had to ask for, or never

@@ -8,6 +8,7 @@
 package stats
 
 import (
+	"iter"
 	"math/bits"
 	"time"
 
@@ -64,7 +65,9 @@ func NewRecorder() *Recorder {
 	return r
 }
 
-// Record counts tx, unless it belongs to the warm-up. It keeps nothing of it.
+// Record counts tx, unless it belongs to the warm-up, which goes by when it was
+// due: the latencies are those of what was due in the measured part. It keeps
+// nothing of it. What was done in the measured part is told by Ended instead.
 func (r *Recorder) Record(tx *history.Transaction) {
 	if tx.Warmup {
 		return
@@ -176,7 +179,58 @@ func (e *exact) mean() time.Duration {
 	return time.Duration(mean)
 }
 
-// Figures are those of all clients together, without the warm-up.
+// Ended counts what was done in the measured part of a drive: the transactions
+// that ended From or later, since the run's start, whenever they were due. A
+// throughput is made of it, and not of Figures, whose transactions were due then:
+// where more is due than is done, those of the warm-up fill the measured part,
+// and what was due in it may never come to its turn. The seconds of a Series count
+// the same way. What ran in the background does not count.
+type Ended struct {
+	From                        time.Duration
+	Committed, Aborted, Unknown uint64
+	Rejected                    map[history.Reason]uint64
+	ByKind                      map[history.Kind]uint64 // committed ones
+}
+
+// NewEnded returns an Ended with nothing in it.
+func NewEnded(from time.Duration) *Ended {
+	return &Ended{From: from, Rejected: make(map[history.Reason]uint64), ByKind: make(map[history.Kind]uint64)}
+}
+
+// Add counts tx.
+func (e *Ended) Add(tx *history.Transaction) {
+	if tx.Kind == history.Audit || time.Duration(tx.End) < e.From {
+		return
+	}
+	switch tx.Outcome {
+	case history.Committed:
+		e.Committed++
+		e.ByKind[tx.Kind]++
+	case history.Rejected:
+		e.Rejected[tx.Reason]++
+	case history.Aborted:
+		e.Aborted++
+	default:
+		e.Unknown++
+	}
+}
+
+// Counting passes transactions on and adds each of them.
+func (e *Ended) Counting(transactions iter.Seq2[history.Record, error]) iter.Seq2[history.Record, error] {
+	return func(yield func(history.Record, error) bool) {
+		for rec, err := range transactions {
+			if err == nil {
+				e.Add(rec.Transaction)
+			}
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+// Figures are those of all clients together, without the transactions that were
+// due in the warm-up.
 type Figures struct {
 	Committed uint64
 	Rejected  map[history.Reason]uint64

@@ -1,0 +1,129 @@
+package run
+
+import (
+	"errors"
+	"math"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/report"
+	"stroppy/internal/stats"
+)
+
+// overloaded is a recorded drive that did a transaction each millisecond where
+// two were due, so that at 4 s it did what was due at 2 s, the end of the warm-up.
+// It ends at the given time.
+func overloaded(t *testing.T, end time.Duration) (*conductor, *load.Result) {
+	t.Helper()
+	const warmup = 2 * time.Second
+	dir := t.TempDir()
+	w, err := history.Create(filepath.Join(dir, HistoryDir), history.Header{Workload: "bank", Run: 1, Seed: 4, Accounts: 10, Clients: 1}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := stats.NewRecorder()
+	for n := int64(1); n <= int64(end/time.Millisecond); n++ {
+		due, at := n*5e5, n*1e6-1
+		tx := history.Transaction{
+			ID: history.NewID(1, 0, uint64(n)), Kind: history.Transfer, Outcome: history.Committed, Attempts: 1,
+			Warmup: due < int64(warmup), Due: due, Sent: at - 1e5, Try: at - 1e5, End: at,
+		}
+		recorder.Record(&tx)
+		if err := w.Client(0).Append(&tx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Client(0).Flush(), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return newConductor(Options{Dir: &Directory{Path: dir}}), &load.Result{Elapsed: end - warmup, Figures: stats.Merge(recorder)}
+}
+
+// TestOverloadAfterAWarmUp: where what was due in the warm-up fills the measured
+// part, the throughput is that of what was done, and no zero.
+func TestOverloadAfterAWarmUp(t *testing.T) {
+	const warmup = 2 * time.Second
+	c, l := overloaded(t, 4*time.Second)
+	d := drove(l, warmup)
+	c.result.Drive = d
+	if l.Figures.Committed > 1 {
+		t.Fatalf("%d that were due after the warm-up were done", l.Figures.Committed)
+	}
+	if err := c.series(warmup, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.rest(c.course, true)
+	if d.Committed != 2000 || d.Kinds["transfer"] != 2000 || *d.TPS.Mean != 1000 || *d.TPS.Median != 1000 {
+		t.Errorf("%d committed, %v, mean %v, median %v", d.Committed, d.Kinds, *d.TPS.Mean, *d.TPS.Median)
+	}
+	r := &report.Result{Scenario: []report.Setting{{Name: "warmup", Value: "2s"}, {Name: "duration", Value: "4s"}, {Name: "rate", Value: "2000"}}}
+	if _, err := Refigure(c.o.Dir.Path, r); err != nil {
+		t.Fatal(err)
+	}
+	if d := r.Drive; d.Committed != 2000 || math.Abs(*d.TPS.Mean-1000) > 1 {
+		t.Errorf("rebuilt: %d committed, mean %v", d.Committed, *d.TPS.Mean)
+	}
+}
+
+// TestTheMeanIsInItsInterval: the mean is that of the seconds of the interval,
+// whatever the rest of a second at the end holds; of a rate that was meant to
+// change there is no interval.
+func TestTheMeanIsInItsInterval(t *testing.T) {
+	course := make([]stats.Second, 21)
+	for i := range course {
+		course[i] = stats.Second{Second: i, Committed: 1000}
+	}
+	course[20].Committed = 5000 // in the tenth of a second that is left
+	for _, fixed := range []bool{true, false} {
+		c := newConductor(Options{Dir: &Directory{Path: t.TempDir()}})
+		all := 25000 / 20.1
+		d := &report.Drive{Seconds: 20.1, TPS: &report.Throughput{Mean: &all}}
+		c.result.Drive = d
+		c.rest(course, fixed)
+		if *d.TPS.Mean != 1000 {
+			t.Errorf("fixed %v: the mean is %v", fixed, *d.TPS.Mean)
+		}
+		switch i := d.Interval; {
+		case !fixed && i != nil:
+			t.Errorf("an interval of a rate that changes: %+v", i)
+		case fixed && (i == nil || *d.TPS.Mean < i.Low || *d.TPS.Mean > i.High):
+			t.Errorf("the mean %v is not in %+v", *d.TPS.Mean, i)
+		}
+	}
+	c := newConductor(Options{Dir: &Directory{Path: t.TempDir()}})
+	all := 5100 / 5.1
+	c.result.Drive = &report.Drive{Seconds: 5.1, TPS: &report.Throughput{Mean: &all}}
+	c.rest(course[:5], true)
+	if d := c.result.Drive; d.Interval != nil || d.TPS.Mean != &all {
+		t.Errorf("five seconds: %+v, mean %v", d.Interval, *d.TPS.Mean)
+	}
+}
+
+// TestBottleneck: a busy process is the client's fault only where the database is
+// not in it; a late client is late either way.
+func TestBottleneck(t *testing.T) {
+	busy := 10 * float64(runtime.GOMAXPROCS(0))
+	late := &report.Latency{P99: 12}
+	for name, c := range map[string]struct {
+		cpu      float64
+		pacing   *report.Latency
+		embedded bool
+		want     string
+	}{
+		"busy":                    {busy, nil, false, "processors busy"},
+		"busy, embedded":          {busy, nil, true, ""},
+		"late":                    {0, late, false, "after its time"},
+		"busy and late, embedded": {busy, late, true, "after its time"},
+		"neither":                 {0, &report.Latency{P99: 1}, false, ""},
+	} {
+		got := bottleneck(c.cpu, 10, c.pacing, c.embedded)
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package stats
+
+import (
+	"testing"
+	"time"
+
+	"stroppy/internal/history"
+)
+
+// TestEndedGoesByTheEnd: a transaction that was due in the warm-up and done after
+// it counts as done, and one that was done in the warm-up does not, whatever the
+// latencies are made of.
+func TestEndedGoesByTheEnd(t *testing.T) {
+	const s = int64(time.Second)
+	list := []history.Transaction{
+		{Kind: history.Transfer, Outcome: history.Committed, Warmup: true, Due: 0, End: 2*s - 1},
+		{Kind: history.Transfer, Outcome: history.Committed, Warmup: true, Due: 1, End: 2 * s},
+		{Kind: history.Inquiry, Outcome: history.Committed, Warmup: true, Due: 2, End: 3 * s},
+		{Kind: history.Transfer, Outcome: history.Rejected, Reason: history.InsufficientFunds, Warmup: true, Due: 3, End: 3 * s},
+		{Kind: history.Transfer, Outcome: history.Aborted, Due: 2 * s, End: 4 * s},
+		{Kind: history.Transfer, Outcome: history.Unknown, Due: 2 * s, End: 9 * s},
+		{Kind: history.Audit, Outcome: history.Committed, Due: 2 * s, End: 3 * s},
+	}
+	done, recorder := NewEnded(2*time.Second), NewRecorder()
+	var passed int
+	for range done.Counting(func(yield func(history.Record, error) bool) {
+		for i := range list {
+			recorder.Record(&list[i])
+			if !yield(history.Record{Transaction: &list[i]}, nil) {
+				return
+			}
+		}
+	}) {
+		passed++
+	}
+	if passed != len(list) || done.Committed != 2 || done.ByKind[history.Transfer] != 1 || done.ByKind[history.Inquiry] != 1 ||
+		done.Rejected[history.InsufficientFunds] != 1 || done.Aborted != 1 || done.Unknown != 1 {
+		t.Errorf("%d passed on, %+v", passed, done)
+	}
+	if f := Merge(recorder); f.Latency.Count != 1 || f.LatencyAborted.Count != 1 { // the audit, which the driver does not give it
+		t.Errorf("the latencies are of %d and %d", f.Latency.Count, f.LatencyAborted.Count)
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"stroppy/internal/nemesis"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
+	"stroppy/internal/scenario"
 	"stroppy/internal/workload/bank"
 )
 
@@ -83,8 +84,16 @@ func (c *config) script() (nemesis.Script, error) {
 		if line == "" {
 			continue
 		}
+		shown, _ := scenario.RedactScript(line)
+		if scenario.Robbed(line) {
+			return nil, fmt.Errorf("the fault %q has xxxxx where a secret was taken out: put it back, or name a variable there, as in PGPASSWORD=$PGPASSWORD", shown)
+		}
 		fault, err := nemesis.Parse(line)
 		if err != nil {
+			// What an error repeats of a long line may end within a secret.
+			if _, told := nemesis.Parse(shown); told != nil {
+				err = told
+			}
 			return nil, err
 		}
 		script = append(script, fault)
@@ -134,7 +143,8 @@ func (r *arena) hurt(o *run.Options, config *config, b *bank.Bank) {
 			return list
 		}
 	}
-	o.Nemesis, o.Script = &tormentor{nemesis: r.nemesis}, config.Nemesis
+	o.Nemesis = &tormentor{nemesis: r.nemesis}
+	o.Script, _ = scenario.RedactScript(config.Nemesis)
 	o.Budget = run.Budget{MaxOutage: config.MaxOutage, MaxDegradation: config.MaxDegradation}
 	if len(r.cluster.Nodes()) > 1 {
 		o.Nodes = func() []run.Node { return r.nodes(b) }

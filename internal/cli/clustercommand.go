@@ -101,10 +101,18 @@ func (a *app) clusterUp(text string) error {
 	}
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", text, err)
 	}
+	interrupted := passOn(signals, cmd.Process)
 	line, err := bufio.NewReader(out).ReadString('\n')
+	if interrupted() {
+		_ = cmd.Wait() // it was told to end
+		return heldNoMore(text, complaints.String())
+	}
 	if err != nil {
 		exit := cmd.Wait()
 		var code *exec.ExitError
@@ -119,12 +127,43 @@ func (a *app) clusterUp(text string) error {
 	return err
 }
 
+// passOn tells the process that holds a cluster to end when a signal comes; it
+// is in a session of its own, and gets none from the terminal. What it returns
+// ends that, and says whether one came.
+func passOn(signals chan os.Signal, holder *os.Process) (interrupted func() bool) {
+	done, ended := make(chan struct{}), make(chan bool, 1)
+	go func() {
+		select {
+		case <-signals:
+			signal.Stop(signals)               // one more ends this process
+			_ = holder.Signal(syscall.SIGTERM) // one that has ended is no error
+			ended <- true
+		case <-done:
+			ended <- false
+		}
+	}()
+	return func() bool {
+		close(done)
+		return <-ended
+	}
+}
+
+// heldNoMore is the error of `cluster up` that a person ended.
+func heldNoMore(text, complaints string) error {
+	if said := strings.TrimPrefix(lastLine(complaints), "stroppy: "); said != "" {
+		return fmt.Errorf("start %s: interrupted; the program that was to hold it ended with: %s", text, said)
+	}
+	return fmt.Errorf("start %s: interrupted, and stopped again", text)
+}
+
 func lastLine(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return lines[len(lines)-1]
 }
 
-// clusterHold starts a cluster, prints its URL, and stops it at a signal.
+// clusterHold starts a cluster, prints its URL, and stops it at a signal, or at
+// once where nobody reads the URL. A closed pipe is no reason to leave the
+// cluster behind, so that SIGPIPE ends nothing.
 func (a *app) clusterHold(text string) error {
 	kind, options, err := parseCluster(text)
 	if err != nil {
@@ -132,6 +171,8 @@ func (a *app) clusterHold(text string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	signal.Ignore(syscall.SIGPIPE)
+	defer signal.Reset(syscall.SIGPIPE)
 	if _, err := cluster.Clear(ctx); err != nil {
 		return err
 	}
@@ -146,7 +187,10 @@ func (a *app) clusterHold(text string) error {
 	if err := record.SetURL(scenario.Redact(c.URL())); err != nil {
 		return errors.Join(err, c.Stop(), record.Close())
 	}
-	fmt.Fprintln(a.stdout, c.URL())
+	if _, err := fmt.Fprintln(a.stdout, c.URL()); err != nil {
+		err = fmt.Errorf("tell where %s is, to `stroppy cluster up`: %w; the cluster was stopped again", text, err)
+		return errors.Join(err, c.Stop(), record.Close())
+	}
 	<-ctx.Done()
 	return errors.Join(c.Stop(), record.Close())
 }

@@ -97,8 +97,11 @@ func (a *app) configure(flags []scenario.Setting, file string) (config, error) {
 	var c config
 	for _, layer := range [][]scenario.Setting{written, variables, flags} {
 		for _, s := range layer {
-			if s.Key == "db" {
+			switch s.Key {
+			case "db":
 				a.keepSecret(s.Value)
+			case "nemesis":
+				a.keepCommands(s.Value)
 			}
 		}
 	}
@@ -113,6 +116,13 @@ func (a *app) configure(flags []scenario.Setting, file string) (config, error) {
 // now on.
 func (a *app) keepSecret(url string) {
 	before, more := a.scrub, scenario.Scrubber(url, a.getenv("PGPASSWORD"))
+	a.scrub = func(text string) string { return more(before(text)) }
+}
+
+// keepCommands takes the secrets in the commands of these faults out of
+// everything that is shown from now on.
+func (a *app) keepCommands(script string) {
+	before, more := a.scrub, scenario.CommandScrubber(script)
 	a.scrub = func(text string) string { return more(before(text)) }
 }
 
@@ -146,8 +156,11 @@ func (c *config) facts() []report.Setting {
 		if key.Local || value == "" {
 			continue
 		}
-		if key.Name == "db" {
+		switch key.Name {
+		case "db":
 			value = scenario.Redact(value)
+		case "nemesis":
+			value, _ = scenario.RedactScript(value)
 		}
 		list = append(list, report.Setting{Name: key.Name, Value: value})
 	}
@@ -155,7 +168,7 @@ func (c *config) facts() []report.Setting {
 }
 
 // repeat returns the command that repeats this call: what was named, and the
-// seed. The password is left out.
+// seed. Passwords are left out.
 func (c *config) repeat(command string) string {
 	words := []string{"stroppy", command}
 	if command == "run" {
@@ -170,6 +183,8 @@ func (c *config) repeat(command string) string {
 		switch {
 		case key.Name == "db":
 			value, _ = scenario.WithoutSecrets(value)
+		case key.Name == "nemesis":
+			value, _ = scenario.RedactScript(value)
 		case key.Switch():
 			words = append(words, "--"+key.Name+"="+value)
 			continue

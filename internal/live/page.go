@@ -79,8 +79,8 @@ func (s *Snapshot) drive() *report.Drive {
 	}
 	d.Seconds = elapsed
 	d.Committed, d.Aborted, d.Unknown = c.Committed-w.Committed, c.Aborted-w.Aborted, c.Unknown-w.Unknown
-	// Which rule of the bank rejected them is told at the end.
-	d.Rejected.InsufficientFunds = c.Rejected - w.Rejected
+	// Which rule of the bank rejected them is known at the end.
+	d.Rejected.Unsplit = c.Rejected - w.Rejected
 	d.Conflicts, d.Reconnects = c.Conflicts, c.Reconnects // retries are among the outcomes: what they took is not known yet
 	d.Outcomes = map[string]*report.Latency{}
 	d.TPS = &report.Throughput{}

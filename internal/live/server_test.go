@@ -2,11 +2,13 @@ package live
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -246,5 +248,23 @@ func TestManyReaders(t *testing.T) {
 	serving.Wait()
 	if _, err := http.Get("http://" + s.Address() + "/"); err == nil {
 		t.Error("it answers after it was closed")
+	}
+}
+
+// TestRejectionsUnsplit: which rule rejected a transaction is not known while the
+// drive goes on, and no rule is named.
+func TestRejectionsUnsplit(t *testing.T) {
+	feed, _ := driven()
+	now := feed.Snapshot()
+	r := now.drive().Rejected
+	if r.Unsplit == 0 || r.InsufficientFunds != 0 || r.NoSuchAccount != 0 {
+		t.Errorf("of what was rejected it says %+v", r)
+	}
+	var below []string
+	for _, figure := range now.data().Figures {
+		below = append(below, figure.Below...)
+	}
+	if want := fmt.Sprint(r.Unsplit, " rejected"); !slices.Contains(below, want) {
+		t.Errorf("the figures %q do not say %q", below, want)
 	}
 }

@@ -121,6 +121,13 @@ func (s *Scenario) YAML() []byte {
 			}
 			value = bare
 		}
+		if k.Name == "nemesis" {
+			shown, removed := RedactScript(value)
+			if removed {
+				out.WriteString("# Secrets in commands are not kept: put each back where " + hidden + " stands, or name a variable there, as in PGPASSWORD=$PGPASSWORD.\n")
+			}
+			value = shown
+		}
 		if k.Lines {
 			fmt.Fprintf(&out, "%s:\n", k.Name)
 			for line := range strings.SplitSeq(value, "\n") {

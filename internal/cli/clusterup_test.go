@@ -1,0 +1,79 @@
+//go:build linux
+
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// of returns the processes whose temporary folder this is, and the nodes whose
+// data are in it.
+func of(t *testing.T, state string) (found []string) {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/environ")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no process is seen in /proc: %v", err)
+	}
+	for _, path := range paths {
+		// It may be gone; then both are empty.
+		data, _ := os.ReadFile(path)
+		line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
+		if bytes.Contains(data, []byte("TMPDIR="+state+"\x00")) || bytes.Contains(line, []byte(state+"/")) {
+			found = append(found, filepath.Dir(path)+": "+string(bytes.ReplaceAll(line, []byte{0}, []byte(" "))))
+		}
+	}
+	return found
+}
+
+// TestClusterUpInterrupted: whatever ends `cluster up` before it has told where
+// the cluster is, nothing of the cluster stays.
+func TestClusterUpInterrupted(t *testing.T) {
+	if _, err := exec.LookPath("etcd"); err != nil {
+		t.Skip("skipped engine: etcd: install the Debian package etcd-server")
+	}
+	etcd := func(found []string) bool { return strings.Contains(strings.Join(found, "\n"), "data-dir") }
+	for _, c := range []struct {
+		name   string
+		signal os.Signal
+		when   func(found []string) bool
+	}{
+		{"at once", os.Interrupt, func([]string) bool { return true }},
+		{"while the holder begins", os.Interrupt, func(found []string) bool { return len(found) > 1 }},
+		{"while the node begins", os.Interrupt, etcd},
+		{"terminated while the node begins", syscall.SIGTERM, etcd},
+		{"killed while the node begins", os.Kill, etcd},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			state := t.TempDir()
+			t.Setenv("TMPDIR", state)
+			p := start(t, "cluster", "up", "etcd:1?loopback=on")
+			t.Cleanup(func() { called(t, state, "cluster", "down", "etcd:1?loopback=on") })
+			p.goesOn(t, func() bool { return c.when(of(t, state)) })
+			p.signal(t, c.signal)
+			code, stdout, stderr := p.wait(t)
+			if code == 0 || stdout != "" {
+				t.Fatalf("it ended with %d and printed %q: %s", code, stdout, stderr)
+			}
+			left := of(t, state)
+			if c.signal == os.Kill { // the holder finds out by itself
+				for deadline := time.Now().Add(patience); len(left) > 0 && time.Now().Before(deadline); left = of(t, state) {
+					time.Sleep(20 * time.Millisecond)
+				}
+			}
+			if len(left) > 0 {
+				t.Errorf("these processes are left: %s", strings.Join(left, "\n"))
+			}
+			if _, told := called(t, state, "cluster", "status"); told != fmt.Sprintln("No cluster is up.") {
+				t.Errorf("this is left: %s", told)
+			}
+		})
+	}
+}

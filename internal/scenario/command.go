@@ -1,0 +1,123 @@
+package scenario
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// leastAlone is how long a secret of a command must be to be taken out where it
+// stands alone: a shorter one is a part of too many words, and is taken out only
+// where its name stands before it.
+const leastAlone = 4
+
+// assignment finds NAME=value, --name=value and --name value, as they stand in a
+// fault, where a single quote within a command is doubled.
+var assignment = regexp.MustCompile(`(?i)(["]?)(-{0,2})([a-z0-9_.-]*(?:pass|pwd|secret|token|credential|key)[a-z0-9_.-]*)(=|[ \t]+)` +
+	`(''[^']*''|"(?:\\.|[^"\\])*"|(?:\\.|[^\s'"\\;|&<>()])+)`)
+
+// reference is a value that the shell takes from elsewhere, which tells nothing.
+var reference = regexp.MustCompile(`^"?(\$\w+|\$\{\w+\}|\$\(.*)"?$`)
+
+// planted is a secret in a text.
+type planted struct {
+	from, at, to int      // where its name begins, where it stands
+	values       []string // the secret in each form in which it may be shown
+}
+
+// plantedIn finds the secrets of a script's commands: what stands for a password
+// in any URL, and values whose name says that they are secret.
+func plantedIn(text string) []planted {
+	var found []planted
+	for _, m := range assignment.FindAllStringSubmatchIndex(text, -1) {
+		quoted, dashes, mark, value := m[2] != m[3], text[m[4]:m[5]], text[m[8]:m[9]], text[m[10]:m[11]]
+		if mark != "=" && (dashes == "" || strings.HasPrefix(value, "-")) || reference.MatchString(value) {
+			continue
+		}
+		p := planted{from: m[4], at: m[10], to: m[11], values: forms(value)}
+		if rest, _, closed := strings.Cut(text[m[10]:], `"`); quoted && mark == "=" && closed { // all of "NAME=value"
+			p.to = p.at + len(rest)
+			p.values = append(p.values, forms(rest)...)
+		}
+		found = append(found, p)
+	}
+	for from := 0; ; {
+		at := strings.Index(text[from:], "://")
+		if at < 0 {
+			return found
+		}
+		from += at + len("://")
+		body, _, _ := strings.Cut(text[from:], "://")
+		if end := strings.IndexAny(body, " \t\r\n'\""); end >= 0 {
+			body = body[:end]
+		}
+		user, password, has := strings.Cut(body[:max(0, strings.LastIndexByte(body, '@'))], ":")
+		if has && password != "" && !reference.MatchString(password) {
+			at := from + len(user) + len(":")
+			var a address
+			a.secret(password)
+			found = append(found, planted{from: from, at: at, to: at + len(password), values: a.secrets})
+		}
+	}
+}
+
+// forms are the ways in which a value of a command may be shown: as written,
+// without its quotes, and as Go quotes it in an error.
+func forms(value string) []string {
+	bare := value
+	for _, mark := range []string{"''", `"`} {
+		if inner, ok := strings.CutPrefix(bare, mark); ok {
+			bare = strings.TrimSuffix(inner, mark)
+			break
+		}
+	}
+	list := []string{bare}
+	plain := regexp.MustCompile(`\\(.)`).ReplaceAllString(bare, "$1")
+	for _, form := range []string{plain, strings.Trim(strconv.Quote(bare), `"`)} {
+		if !slices.Contains(list, form) {
+			list = append(list, form)
+		}
+	}
+	return list
+}
+
+// CommandScrubber returns a function that takes the secrets of a script's
+// commands out of any text.
+func CommandScrubber(script string) func(string) string {
+	var pairs [][2]string
+	for _, p := range plantedIn(script) {
+		name := script[p.from:p.at]
+		pairs = append(pairs, [2]string{script[p.from:p.to], name + hidden})
+		for _, value := range p.values {
+			if value == "" || value == hidden {
+				continue
+			}
+			pairs = append(pairs, [2]string{name + value, name + hidden})
+			if len(value) >= leastAlone {
+				pairs = append(pairs, [2]string{value, hidden})
+			}
+		}
+	}
+	// The longest first, so that no part of one is left where another begins it.
+	slices.SortStableFunc(pairs, func(x, y [2]string) int { return len(y[0]) - len(x[0]) })
+	var list []string
+	for _, pair := range pairs {
+		list = append(list, pair[0], pair[1])
+	}
+	return strings.NewReplacer(list...).Replace
+}
+
+// RedactScript returns the faults as they may be shown, and whether a secret was
+// in them. The longest text that holds one is replaced, so that what is shown
+// may be no fault that can be carried out.
+func RedactScript(script string) (shown string, removed bool) {
+	shown = CommandScrubber(script)(script)
+	return shown, shown != script
+}
+
+// Robbed says whether a fault is one of which RedactScript took a secret that
+// nobody has put back.
+func Robbed(fault string) bool {
+	return slices.ContainsFunc(plantedIn(fault), func(p planted) bool { return slices.Contains(p.values, hidden) })
+}

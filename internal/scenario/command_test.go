@@ -1,0 +1,92 @@
+package scenario
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRedactScript(t *testing.T) {
+	for _, c := range []struct{ script, shown string }{
+		{"exec 'PGPASSWORD=hunter2 psql postgres://u:hunter3@h/d' 'true' at 3s", "exec 'PGPASSWORD=xxxxx psql postgres://u:xxxxx@h/d' 'true' at 3s"},
+		{"exec 'mysql --password=hunter2 --user=me'", "exec 'mysql --password=xxxxx --user=me'"},
+		{"exec 'x --api-token  hunter2; y'", "exec 'x --api-token  xxxxx; y'"},
+		{"exec 'MyKey=hunter2 x -p hunter2'", "exec 'MyKey=xxxxx x -p xxxxx'"},
+		{"exec 'PASS=''hunter 2'' x'", "exec 'PASS=xxxxx x'"},
+		{`exec 'DB_PASSWD="hunter\" 2" x'`, "exec 'DB_PASSWD=xxxxx x'"},
+		{`exec 'env "SECRET=hunter 2" x'`, `exec 'env "SECRET=xxxxx" x'`},
+		{`exec 'sh -c "PGPASSWORD=hunter2 psql"'`, `exec 'sh -c "PGPASSWORD=xxxxx"'`},
+		{`exec 'PASS=hun\;ter x'`, "exec 'PASS=xxxxx x'"},
+		{"exec 'curl http://h/?token=hunter2&x=1'", "exec 'curl http://h/?token=xxxxx&x=1'"},
+		{"exec 'x etcd://a:hunt2@h,http://b:hunt3@h2'", "exec 'x etcd://a:xxxxx@h,http://b:xxxxx@h2'"},
+		{"exec 'PIN_KEY=1 x 11'", "exec 'PIN_KEY=xxxxx x 11'"},
+		{"exec 'PGPASSWORD=$PW psql \"postgres://u:${PW}@h\"' 'PASS=\"$PW\" x'", ""},
+		{"exec 'x --verbose-tokens --other'", ""},
+		{"exec 'etcdctl put key value' 'true'", ""},
+		{"exec 'curl http://127.0.0.1:2379/health?serializable'", ""},
+		{"kill leader every 20s for 5s\npartition n0 from n1", ""},
+	} {
+		if c.shown == "" {
+			c.shown = c.script
+		}
+		shown, removed := RedactScript(c.script)
+		if shown != c.shown || removed != (c.shown != c.script) {
+			t.Errorf("%s is shown as %s (removed: %v), want %s", c.script, shown, removed, c.shown)
+		}
+		if Robbed(c.script) || Robbed(shown) != removed {
+			t.Errorf("%s is robbed: %v, and as shown: %v", c.script, Robbed(c.script), Robbed(shown))
+		}
+		again, _ := RedactScript(shown)
+		if again != shown {
+			t.Errorf("%s is shown as %s the second time", shown, again)
+		}
+	}
+}
+
+func TestCommandScrubber(t *testing.T) {
+	scrub := CommandScrubber("exec 'PGPASSWORD=''hun\"ter 2'' x postgres://u:p%40ss@h' 'KEY=no x'")
+	for text, want := range map[string]string{
+		`password "hun\"ter 2" refused`: `password "xxxxx" refused`,
+		`it said hun"ter 2`:             `it said xxxxx`,
+		"p%40ss or p@ss":                "xxxxx or xxxxx",
+		"no KEY=no, nothing":            "no KEY=xxxxx, nothing",
+	} {
+		if got := scrub(text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestScenarioKeepsNoCommandSecrets: the file tells what to put back and where.
+func TestScenarioKeepsNoCommandSecrets(t *testing.T) {
+	s := Default()
+	s.Nemesis = "kill leader at 1s\nexec 'TOKEN=hunter2 x' 'true'"
+	text := string(s.YAML())
+	if strings.Contains(text, "hunter2") || !strings.Contains(text, "TOKEN=xxxxx") || !strings.Contains(text, "# Secrets in commands are not kept") {
+		t.Error(text)
+	}
+	if s.Nemesis != "kill leader at 1s\nexec 'TOKEN=hunter2 x' 'true'" {
+		t.Errorf("what is carried out became %s", s.Nemesis)
+	}
+}
+
+// FuzzRedactScript plants a password in every place that a command has for one.
+func FuzzRedactScript(f *testing.F) {
+	for _, seed := range []string{"", "p", "a@b", "%41", "é", "=", "$x", "://"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		RedactScript(text)
+		const mark = "S3cr3tMark"
+		if strings.ContainsAny(text, " \t\r\n\f\v'\"\\;|&<>()/") || strings.Contains(text, "://") {
+			return // the shell would end the word there, or take it as more than a text
+		}
+		secret := mark + text + mark
+		for _, script := range []string{
+			"exec 'PASS=" + secret + " x'", "exec 'x --token " + secret + "'", "exec 'x postgres://u:" + secret + "@h/d -p " + secret + "'",
+		} {
+			if shown, removed := RedactScript(script); strings.Contains(shown, mark) || !removed {
+				t.Fatalf("%s is shown as %s", script, shown)
+			}
+		}
+	})
+}

@@ -220,6 +220,6 @@ func TestStartRefuses(t *testing.T) {
 		clustertest.Refusal{Query: "set.wsrep_provider_opt=x", Says: "sets wsrep-provider-options itself"},
 		clustertest.Refusal{Launch: one, Query: "set.loose-datadir=/", Says: "sets datadir itself"},
 		clustertest.Refusal{Launch: one, Query: "set.a b=/", Says: "small letters"},
-		clustertest.Refusal{Launch: one, Options: cluster.Options{Layer: true}, Says: "disk faults"},
+		clustertest.Refusal{Options: cluster.Options{Nodes: 3, Layer: true}, Says: "disk faults"},
 		clustertest.Refusal{Launch: one, Query: "set.no-such-setting=1", Says: "no-such-setting"})
 }

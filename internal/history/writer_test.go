@@ -292,7 +292,7 @@ func TestAFullDiskLeavesWholeBlocks(t *testing.T) {
 func TestAFullDeviceIsTold(t *testing.T) {
 	f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
-		t.Skip("skipped device: /dev/full: this system has none")
+		t.Skip("skipped engine: /dev/full: this system has none")
 	}
 	if _, err := create(f, "/dev/full", testHeader, 1); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("got %v", err)

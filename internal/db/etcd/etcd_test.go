@@ -40,7 +40,7 @@ func testRoundTrip(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	kvtest.ExpectRead(t, s, "- -", "rt/a", "rt/b")
 	value := []byte("one")
 	s.Set([]byte("rt/a"), value)
-	copy(value, "xxx") // it was copied
+	copy(value, "two") // it was copied
 	s.Set([]byte("rt/b"), []byte("lost"))
 	s.Set([]byte("rt/b"), nil) // the last write counts
 	s.Delete([]byte("rt/c"))

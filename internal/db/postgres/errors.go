@@ -220,14 +220,14 @@ func connectError(op string, err error) *db.Error {
 		err = c.Unwrap()
 	}
 	text := err.Error()
-	todo := db.CheckServer
+	advice := db.CheckServer
 	switch {
 	case strings.Contains(text, "server refused TLS connection"):
-		class, todo = db.Fatal, "turn TLS on in the server, or write sslmode=disable"
+		class, advice = db.Fatal, "turn TLS on in the server, or write sslmode=disable"
 	case class == db.Fatal:
-		todo = "check sslmode and sslrootcert in the URL"
+		advice = "check sslmode and sslrootcert in the URL"
 	case errors.Is(err, context.Canceled):
-		todo = ""
+		advice = ""
 	}
 	lines := strings.Split(text, "\n")
 	for i := range lines {
@@ -235,8 +235,8 @@ func connectError(op string, err error) *db.Error {
 	}
 	slices.Sort(lines)
 	text = strings.Join(slices.Compact(lines), "; ")
-	if todo != "" {
-		text += ": " + todo
+	if advice != "" {
+		text += ": " + advice
 	}
 	return &db.Error{Class: class, Op: op, Err: db.Told{Text: text, Cause: err}}
 }

@@ -76,6 +76,13 @@ log=$(mktemp)
 status=0
 # shellcheck disable=SC2086
 go run "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --jsonfile "$log" -- $race -timeout 20m "$@" ./... || status=$?
+# With arguments, somebody asks for other tests.
+if [ $# = 0 ] && [ -n "$race" ]; then
+	echo "== go test: every seed of the mutants and of the reference"
+	go run "$GOTESTSUM" --format pkgname --jsonfile "$log.seeds" -- -timeout 20m -run '^(TestMutants|TestReference)' ./internal/dbtest || status=$?
+	cat "$log.seeds" >>"$log"
+	rm -f "$log.seeds"
+fi
 echo "== engines skipped"
 # A line of a script that is only printed has > before it, which is u003e in JSON.
 skipped=$(grep -h 'skipped engine: ' "$log" | grep -v 'u003e' | sed 's/.*skipped engine: //; s/[\"].*//' | sort | uniq -c)

@@ -14,7 +14,7 @@ import (
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
-	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload"
 )
 
 // arena is the cluster that a run has started for itself, and who hurts it.
@@ -125,7 +125,7 @@ func (r *arena) stop() error {
 type eventful interface{ Events() []cluster.Event }
 
 // hurt fills in what a run on a cluster has beside any run.
-func (r *arena) hurt(o *run.Options, config *config, b *bank.Bank) {
+func (r *arena) hurt(o *run.Options, config *config, w workload.Workload) {
 	if r == nil {
 		o.Servers = listeners(config.DB)
 		return
@@ -147,12 +147,12 @@ func (r *arena) hurt(o *run.Options, config *config, b *bank.Bank) {
 	o.Script, _ = scenario.RedactScript(config.Nemesis)
 	o.Budget = run.Budget{MaxOutage: config.MaxOutage, MaxDegradation: config.MaxDegradation}
 	if len(r.cluster.Nodes()) > 1 {
-		o.Nodes = func() []run.Node { return r.nodes(b) }
+		o.Nodes = func() []run.Node { return r.nodes(w) }
 	}
 }
 
 // nodes are the nodes that belong to the cluster now, each to be read by itself.
-func (r *arena) nodes(b *bank.Bank) []run.Node {
+func (r *arena) nodes(w workload.Workload) []run.Node {
 	var list []run.Node
 	for _, n := range r.cluster.Nodes() {
 		url := r.cluster.NodeURL(n.Number())
@@ -162,7 +162,7 @@ func (r *arena) nodes(b *bank.Bank) []run.Node {
 				return err
 			}
 			defer func() { err = errors.Join(err, database.Close()) }()
-			node, err := b.On(database)
+			node, err := w.On(database)
 			if err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -12,11 +13,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/check"
+	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
-	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload"
 )
 
 func (a *app) checkCommand() *cobra.Command {
@@ -170,8 +172,28 @@ func (a *app) checkDatabase(config *config) error {
 	return a.check(config, run.CheckOptions{Dir: &run.Directory{Path: path}, Fresh: true}, history.Header{})
 }
 
+// recorded makes the workload of a recording on a database: whatever it holds is held
+// against the recording. One that keeps nothing holds what was recorded.
+func (c *config) recorded(database db.Database, h history.Header) (workload.Workload, error) {
+	c.named = maps.Clone(c.named)
+	for _, key := range []string{"seed", "accounts", "scale", "ratio", "streams", "records", "key-size", "value-size", "fragment"} {
+		delete(c.named, key)
+	}
+	if isVolatile(database) {
+		c.Seed, c.Accounts = h.Seed, h.Accounts
+	}
+	return c.bind(database, false)
+}
+
 // check opens the database if one is named, and checks.
 func (a *app) check(config *config, o run.CheckOptions, recorded history.Header) error {
+	if recorded.Workload != "" {
+		config.Workload = recorded.Workload
+	}
+	work, err := workOf(config.Workload)
+	if err != nil {
+		return err
+	}
 	s := a.begin()
 	defer s.stop()
 	if config.DB != "" {
@@ -183,12 +205,7 @@ func (a *app) check(config *config, o run.CheckOptions, recorded history.Header)
 			return s.cause(err)
 		}
 		defer database.Close()
-		b := config.bankConfig(false)
-		b.Seed, b.Accounts = 0, 0 // whatever it holds: that is held against the recording
-		if isVolatile(database) {
-			b.Seed, b.Accounts = recorded.Seed, recorded.Accounts
-		}
-		workload, err := bank.New(database, b)
+		workload, err := config.recorded(database, recorded)
 		if err != nil {
 			return &exitError{exitUsage, err}
 		}
@@ -204,7 +221,8 @@ func (a *app) check(config *config, o run.CheckOptions, recorded history.Header)
 		o.Dir = dir
 	}
 	o.Expect, o.Isolation, o.DatabaseURL = config.Expect, config.Isolation, scenario.Redact(config.DB)
-	o.Check, o.Progress, o.Scrub, o.Stroppy = bank.CheckDirs, s.progress, a.scrub, version()
+	o.Check, o.Progress, o.Scrub, o.Stroppy = work.check, s.progress, a.scrub, version()
+	o.Tables = work.tables
 	result, err := run.Check(s.ctx, o)
 	s.stop()
 	var unsaved *run.UnsavedError

@@ -23,6 +23,7 @@ import (
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload/dataset"
 )
 
 // root of the directories that runs make by default.
@@ -108,7 +109,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	}
 	defer dir.Close()
 	defer database.Close()
-	workload, err := bank.New(database, config.bankConfig(steps.Load || isVolatile(database)))
+	workload, err := config.bind(database, steps.Load)
 	if err != nil {
 		return nil, "", &exitError{exitUsage, errors.Join(err, database.Close(), discard(dir, defaultFile))}
 	}
@@ -299,7 +300,7 @@ func (a *app) pop(config *config) error {
 	s.note("seed %d", config.Seed)
 	loaded, err := workload.Load(s.ctx, func(done, total uint64) { s.Show(run.State{Done: done, Total: total}) })
 	if err != nil {
-		var refused *bank.StateError
+		var refused *dataset.StateError
 		if !errors.As(err, &refused) {
 			s.note("go on with: %s", config.repeat("pop"))
 		}

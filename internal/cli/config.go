@@ -153,7 +153,7 @@ func (c *config) facts() []report.Setting {
 	list := []report.Setting{}
 	for _, key := range scenario.Keys() {
 		value := key.Get(&c.Scenario)
-		if key.Local || value == "" {
+		if key.Local || value == "" || !key.Of(c.Workload) {
 			continue
 		}
 		switch key.Name {
@@ -177,7 +177,7 @@ func (c *config) repeat(command string) string {
 	for _, key := range scenario.Keys() {
 		value := key.Get(&c.Scenario)
 		known := c.named[key.Name] || key.Name == "seed" && c.Seed != 0
-		if key.Local || !known || value == "" || key.Name == "workload" {
+		if key.Local || !known || value == "" || key.Name == "workload" || !key.Of(c.Workload) {
 			continue
 		}
 		switch {

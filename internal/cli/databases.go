@@ -20,6 +20,7 @@ import (
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload/dataset"
 )
 
 // driver is one kind of database.
@@ -147,7 +148,7 @@ func (c *config) bankConfig(loads bool) bank.Config {
 // exitCode says how the program ends after an error.
 func exitCode(err error) int {
 	var exit *exitError
-	var mismatch *bank.MismatchError
+	var mismatch *dataset.MismatchError
 	switch {
 	case errors.As(err, &exit):
 		return exit.code

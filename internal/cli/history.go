@@ -16,7 +16,6 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/money"
 	"stroppy/internal/run"
-	"stroppy/internal/workload/bank"
 )
 
 func (a *app) historyCommand() *cobra.Command {
@@ -56,7 +55,7 @@ type lookup struct {
 	path     string
 	recorded *history.Reader
 	end      *history.End // nil: none was downloaded
-	names    *bank.Names
+	names    naming
 	out      *bufio.Writer
 
 	wanted  []history.ID // in order; none is all
@@ -81,7 +80,11 @@ func newLookup(path string, ids []string, account string) (*lookup, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	l.names = bank.NamesOf(l.recorded.Header())
+	work, err := workOf(l.recorded.Header().Workload)
+	if err != nil {
+		return nil, errors.Join(err, l.close())
+	}
+	l.names = work.names(l.recorded.Header())
 	if account != "" {
 		n, err := l.names.Number(account)
 		if err != nil {

@@ -16,7 +16,11 @@ import (
 func list(kind string, kinds []string) (lines []string, err error) {
 	switch kind {
 	case "workloads":
-		return []string{"bank  transfers, payrolls and audits over accounts; every transfer is checked"}, nil
+		var lines []string
+		for _, w := range works() {
+			lines = append(lines, w.name+"  "+w.about)
+		}
+		return lines, nil
 	case "databases":
 		return databases(), nil
 	case "clusters":

@@ -8,6 +8,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload/dataset"
 )
 
 // TestEveryLoadHasItsOwnID: two loads of the same seed and size are told apart,
@@ -43,13 +44,13 @@ func TestEveryLoadHasItsOwnID(t *testing.T) {
 		if err := again.Replaced(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wantError[*bank.StateError](t, first.Replaced(t.Context()))
+		wantError[*dataset.StateError](t, first.Replaced(t.Context()))
 		end, err := history.CreateEnd(filepath.Join(t.TempDir(), "history"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = end.Abandon() }()
-		e := wantError[*bank.StateError](t, first.EndState(t.Context(), end, nil))
+		e := wantError[*dataset.StateError](t, first.EndState(t.Context(), end, nil))
 		if !strings.Contains(e.Error(), "loaded anew while it was driven") {
 			t.Error(e)
 		}
@@ -103,17 +104,17 @@ func TestBankWithoutLoadID(t *testing.T) {
 			t.Error(err)
 		}
 		mustLoad(t, newBank(t, database, nil))
-		wantError[*bank.StateError](t, old.Replaced(t.Context()))
+		wantError[*dataset.StateError](t, old.Replaced(t.Context()))
 		rewriteMeta(t, database, "2")
 		_, err := newBank(t, database, nil).Attach(t.Context())
-		wantError[*bank.StateError](t, err)
+		wantError[*dataset.StateError](t, err)
 		rewriteMeta(t, database, "3")
 		_, err = newBank(t, database, nil).Attach(t.Context())
-		if e := wantError[*bank.StateError](t, err); !strings.Contains(e.Error(), "schema version 3") {
+		if e := wantError[*dataset.StateError](t, err); !strings.Contains(e.Error(), "schema version 3") {
 			t.Error(e)
 		}
 		_, err = newBank(t, database, nil).Load(t.Context(), nil)
-		wantError[*bank.StateError](t, err)
+		wantError[*dataset.StateError](t, err)
 		rewriteMeta(t, database, "2") // the next test of this server finds one of ours
 	})
 }

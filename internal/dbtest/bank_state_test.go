@@ -11,6 +11,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload/dataset"
 )
 
 // noBulk is a SQL database without its bulk load, so that the bank loads it in
@@ -150,14 +151,14 @@ func TestAttachRefusesWhatDoesNotFit(t *testing.T) {
 			_, err := newBank(t, database, change).Attach(t.Context())
 			return err
 		}
-		none := wantError[*bank.StateError](t, attach(nil))
+		none := wantError[*dataset.StateError](t, attach(nil))
 		if !strings.Contains(none.Error(), "run `stroppy pop` first") {
 			t.Errorf("without a bank: %v", none)
 		}
 		mustLoad(t, newBank(t, database, nil))
-		wantError[*bank.MismatchError](t, attach(func(c *bank.Config) { c.Seed = 8 }))
-		wantError[*bank.MismatchError](t, attach(func(c *bank.Config) { c.Accounts = 202 }))
-		wantError[*bank.MismatchError](t, attach(func(c *bank.Config) { c.Accounts, c.AuditSample = 0, 201 }))
+		wantError[*dataset.MismatchError](t, attach(func(c *bank.Config) { c.Seed = 8 }))
+		wantError[*dataset.MismatchError](t, attach(func(c *bank.Config) { c.Accounts = 202 }))
+		wantError[*dataset.MismatchError](t, attach(func(c *bank.Config) { c.Accounts, c.AuditSample = 0, 201 }))
 		if err := attach(nil); err != nil {
 			t.Error(err)
 		}
@@ -197,7 +198,7 @@ func TestInterruptedLoadIsResumedAndNeverUsed(t *testing.T) {
 					t.Fatalf("the cut load ends with %v", err)
 				}
 				_, err = newBank(t, database, many).Attach(t.Context())
-				if e := wantError[*bank.StateError](t, err); !strings.Contains(e.Error(), "not finished") {
+				if e := wantError[*dataset.StateError](t, err); !strings.Contains(e.Error(), "not finished") {
 					t.Errorf("half a bank: %v", e)
 				}
 				if d, ok := database.(db.SQL); ok {
@@ -231,7 +232,7 @@ func TestInterruptedBulkLoadStartsAnew(t *testing.T) {
 		t.Fatal("a cancelled load succeeded")
 	}
 	_, err = newBank(t, database, many).Attach(t.Context())
-	wantError[*bank.StateError](t, err)
+	wantError[*dataset.StateError](t, err)
 	b := newBank(t, database, many)
 	loaded, err := b.Load(t.Context(), nil)
 	if err != nil || loaded.Resumed != 0 {
@@ -289,7 +290,7 @@ func TestLoadRefusesWhatSomebodyElseMade(t *testing.T) {
 		database, url := openPostgres(t)
 		psql(t, url, "CREATE TABLE stroppy_account (mine int); INSERT INTO stroppy_account VALUES (1)")
 		_, err := newBank(t, database, nil).Load(t.Context(), nil)
-		wantError[*bank.StateError](t, err)
+		wantError[*dataset.StateError](t, err)
 		if left := psql(t, url, "SELECT mine FROM stroppy_account"); left != "1\n" {
 			t.Errorf("the foreign table holds %q", left)
 		}
@@ -308,17 +309,17 @@ func TestLoadRefusesWhatSomebodyElseMade(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = newBank(t, database, nil).Load(t.Context(), nil)
-		wantError[*bank.StateError](t, err)
+		wantError[*dataset.StateError](t, err)
 	})
 	t.Run("schema", func(t *testing.T) {
 		database, url := openPostgres(t)
 		b := newBank(t, database, nil)
 		mustLoad(t, b)
-		psql(t, url, "UPDATE stroppy_meta SET value = '2' WHERE name = 'schema'")
+		psql(t, url, "UPDATE stroppy_meta SET value = '3' WHERE name = 'schema'")
 		_, err := b.Load(t.Context(), nil)
-		wantError[*bank.StateError](t, err)
+		wantError[*dataset.StateError](t, err)
 		_, err = b.Attach(t.Context())
-		wantError[*bank.StateError](t, err)
+		wantError[*dataset.StateError](t, err)
 	})
 	t.Run("altered", func(t *testing.T) {
 		database, url := openPostgres(t)
@@ -326,7 +327,7 @@ func TestLoadRefusesWhatSomebodyElseMade(t *testing.T) {
 		mustLoad(t, b)
 		psql(t, url, "UPDATE stroppy_meta SET value = 'much' WHERE name = 'total'")
 		_, err := b.Attach(t.Context())
-		wantError[*bank.StateError](t, err)
+		wantError[*dataset.StateError](t, err)
 		mustLoad(t, b)
 	})
 }
@@ -337,7 +338,7 @@ func TestAttachWithoutTheRightToRead(t *testing.T) {
 	psql(t, url, "DROP ROLE IF EXISTS stranger; CREATE ROLE stranger LOGIN")
 	stranger := openPostgresURL(t, strings.Replace(url, "postgres@", "stranger@", 1))
 	_, err := newBank(t, stranger, nil).Attach(t.Context())
-	if e := wantError[*bank.StateError](t, err); !strings.Contains(e.Error(), "permission denied") {
+	if e := wantError[*dataset.StateError](t, err); !strings.Contains(e.Error(), "permission denied") {
 		t.Errorf("without the right: %v", e)
 	}
 	_, err = newBank(t, stranger, nil).Load(t.Context(), nil)

@@ -46,11 +46,31 @@ const (
 	Joint         // a transfer allowed only by a rule over the payer's and a sibling's balance
 	Inquiry       // reads a few accounts, writes nothing
 	Audit         // reads all accounts, or a sample, from one snapshot
+	Profile       // TPC-B's one transaction: an account, a teller and a branch
+	Append        // events at the end of a stream
+	Fetch         // reads events back
+	Get           // reads one key
+	Put           // writes one key, whatever was there
+	Insert        // writes one key that was not there
+	Scan          // reads keys in their order
+	Modify        // reads one key and writes it
 )
 
-var kindNames = [...]string{"?", "transfer", "payroll", "joint transfer", "inquiry", "audit"}
+var kindNames = [...]string{
+	"?", "transfer", "payroll", "joint transfer", "inquiry", "audit", "TPC-B", "append", "fetch", "read", "update", "insert", "scan", "read-modify-write",
+}
 
 func (k Kind) String() string { return name(kindNames[:], int(k)) }
+
+// ReadOnly says that a transaction of this kind changes nothing, so that whatever
+// became of it, it is as if it had not been.
+func (k Kind) ReadOnly() bool {
+	switch k {
+	case Inquiry, Audit, Fetch, Get, Scan:
+		return true
+	}
+	return false
+}
 
 // Outcome says how a transaction ended. The zero value is unknown.
 type Outcome uint8

@@ -106,7 +106,7 @@ func (w *worker) retry() bool {
 func (w *worker) unknown(final bool) {
 	w.lost()
 	switch {
-	case w.tx.Kind == history.Inquiry || w.tx.Kind == history.Audit:
+	case w.tx.Kind.ReadOnly():
 		w.tx.Outcome = history.Aborted
 	case !final:
 		w.settle()

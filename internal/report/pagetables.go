@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// bank is the workload whose study has three tables of its own.
+const bank = "bank"
+
 // none is the cell of what does not apply.
 const none = "–"
 
@@ -219,8 +222,12 @@ func costRow(name string, cpu *float64, rss *int64) PageRow {
 	return cellsOf(name, perhaps(cpu, func(s float64) string { return fmt.Sprintf("%.2f s", s) }), memory)
 }
 
-// studyTables are the tables 1 to 3 of the Stroppy study for this run.
+// studyTables are the tables of the study that the workload comes from: those that
+// the workload adds, or of the bank the tables 1 to 3 of the Stroppy study.
 func studyTables(r *Result) []PageTable {
+	if r.Workload != bank && r.Workload != "" {
+		return ownTables(r)
+	}
 	vendor := orNotKnown(r.Database)
 	if len(r.Faults) > 0 {
 		vendor += "+chaos"

@@ -53,6 +53,8 @@ type Result struct {
 
 	Violations *Violations `json:"violations"` // null where no check found one
 
+	Tables []Table `json:"tables,omitempty"` // what the workload adds
+
 	Finished    bool      `json:"finished"`     // false: the run was cut off before its end
 	DatabaseURL string    `json:"database_url"` // without passwords
 	Settings    []Setting `json:"database_settings"`
@@ -71,13 +73,23 @@ type Violations struct {
 	Lines uint64 `json:"lines"`
 }
 
+// Table is what a workload adds to the report: figures of its own, as people read
+// them.
+type Table struct {
+	Title   string     `json:"title"`
+	Columns []string   `json:"columns"`
+	Rows    [][]string `json:"rows"`
+	Notes   []string   `json:"notes,omitempty"`
+}
+
 // Load is what the load came to. Its times are null when what an earlier load
 // had left was driven.
 type Load struct {
 	Accounts      uint64   `json:"accounts"`
+	Things        string   `json:"things,omitempty"` // what accounts counts, where they are none
 	Seconds       *float64 `json:"seconds"`
 	RowsPerSecond *float64 `json:"rows_per_second"`
-	Total         string   `json:"total"`   // decimal text
+	Total         string   `json:"total"`   // decimal text; empty where nothing is added up
 	Resumed       uint64   `json:"resumed"` // accounts that an interrupted load had left
 }
 

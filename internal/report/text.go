@@ -24,6 +24,7 @@ func Text(w io.Writer, r *Result, o Options) error {
 	t.what()
 	t.throughput()
 	t.outcomes()
+	t.tables()
 	t.faults()
 	t.events()
 	t.checks()
@@ -127,7 +128,13 @@ func loadLine(l *Load) string {
 	if l == nil {
 		return ""
 	}
-	s := counted(l.Accounts, "account") + " holding " + l.Total
+	s := counted(l.Accounts, "account")
+	if l.Things != "" {
+		s = group(l.Accounts) + " " + l.Things
+	}
+	if l.Total != "" {
+		s += " holding " + l.Total
+	}
 	switch {
 	case l.Seconds == nil:
 		return s + ", loaded before"

@@ -65,6 +65,9 @@ type CheckOptions struct {
 	// Check is the workload's own.
 	Check func(ctx context.Context, dirs []string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error)
 
+	// Tables are the workload's own, of one run's directory; nil: it adds none.
+	Tables func(ctx context.Context, dir string) ([]workload.Table, error)
+
 	// Workload and Database are there to download the end state; nil: the one
 	// that the directories hold is used.
 	Workload    workload.Workload
@@ -167,6 +170,7 @@ func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 	} else if err := c.refigure(); err != nil { // of a run that was cut off
 		return err
 	}
+	c.tables(ctx, o.Tables)
 	if err := c.effects(); err != nil {
 		return err
 	}

@@ -206,6 +206,9 @@ func (c *conductor) conduct(ctx context.Context) error {
 		return err
 	}
 	c.footprint(ctx)
+	if t, ok := c.o.Workload.(workload.Tabler); ok {
+		c.tables(ctx, t.Tables)
+	}
 	return c.judge(ctx)
 }
 
@@ -272,7 +275,7 @@ func (c *conductor) load(ctx context.Context) error {
 
 // Loaded turns what a load came to into its form in the result.
 func Loaded(l workload.Loaded) *report.Load {
-	r := &report.Load{Accounts: l.Accounts, Total: l.Total, Resumed: l.Resumed}
+	r := &report.Load{Accounts: l.Accounts, Things: l.Things, Total: l.Total, Resumed: l.Resumed}
 	if s := l.Took.Seconds(); s > 0 {
 		perSecond := float64(l.Accounts-min(l.Resumed, l.Accounts)) / s
 		r.Seconds, r.RowsPerSecond = &s, &perSecond
@@ -324,6 +327,23 @@ func (c *conductor) footprint(ctx context.Context) {
 	if c.committed > 0 {
 		each := float64(bytes) / float64(c.committed)
 		c.result.FootprintPerTransfer = &each
+	}
+}
+
+// tables has a workload add its tables. A figure that cannot be made is no reason to
+// lose a verdict.
+func (c *conductor) tables(ctx context.Context, add func(ctx context.Context, dir string) ([]workload.Table, error)) {
+	if add == nil {
+		return
+	}
+	list, err := add(ctx, c.o.Dir.Path)
+	if err != nil {
+		c.log.Warn("the workload's own tables could not be made", "error", err)
+		return
+	}
+	c.result.Tables = nil
+	for _, t := range list {
+		c.result.Tables = append(c.result.Tables, report.Table(t))
 	}
 }
 

@@ -108,7 +108,7 @@ func (s *Scenario) YAML() []byte {
 	out.WriteString("# The effective configuration of a run of stroppy; `stroppy run --scenario FILE` repeats it.\n")
 	for _, k := range Keys() {
 		value := k.Get(s)
-		if k.Local || value == "" {
+		if k.Local || value == "" || !k.Of(s.Workload) {
 			continue
 		}
 		if k.Name == "db" {

@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,8 @@ type Key struct {
 
 	set func(s *Scenario, text string) error
 	get func(s *Scenario) string
+
+	workloads []string // that have it; none: all
 }
 
 // Switch says that the key is on or off, so that its flag needs no value.
@@ -37,14 +40,18 @@ func (k *Key) Get(s *Scenario) string { return k.get(s) }
 
 // Keys returns all keys in the order in which files and help show them.
 func Keys() []Key {
+	return slices.Concat(generalKeys(), bankKeys(), workloadKeys(), closingKeys())
+}
+
+// generalKeys are those that every workload has, but for how its keys are chosen.
+func generalKeys() []Key {
 	return []Key{
-		text("workload", "what to run: bank", "NAME", func(s *Scenario) *string { return &s.Workload }),
+		text("workload", "what to run: bank, tpcb, events or kv", "NAME", func(s *Scenario) *string { return &s.Workload }),
 		text("db", "the database's URL; sqlite:PATH, postgres://…, etcd://…, memory:, noop:", "URL", func(s *Scenario) *string { return &s.DB }),
 		text("cluster", "start a database cluster on this machine and drive it, such as postgres:2 or etcd:3; instead of --db", "KIND[:N]", func(s *Scenario) *string { return &s.Cluster }),
 		lines("nemesis", "a fault to inject, such as 'kill leader every 20s for 5s'; may be given several times", "FAULT", func(s *Scenario) *string { return &s.Nemesis }),
 		duration("max-outage", "longest time without a commit that a fault may cause; 0 allows any", func(s *Scenario) *time.Duration { return &s.MaxOutage }),
 		share("max-degradation", "largest loss of throughput from before the first fault to after the last; 0 allows any", func(s *Scenario) *float64 { return &s.MaxDegradation }),
-		whole("accounts", "accounts of the bank", func(s *Scenario) *uint64 { return &s.Accounts }),
 		whole("seed", "what all random choices derive from; 0 draws one", func(s *Scenario) *uint64 { return &s.Seed }),
 		small("clients", "clients, each with its own connection", func(s *Scenario) *int { return &s.Clients }),
 		duration("duration", "how long to drive", func(s *Scenario) *time.Duration { return &s.Duration }),
@@ -54,22 +61,34 @@ func Keys() []Key {
 		text("arrival", "how transactions lie within the rate: uniform (the default), or poisson, as from many people", "NAME", func(s *Scenario) *string { return &s.Arrival }),
 		duration("think", "a client's pause between two transactions where no rate is given; its mean with --arrival poisson", func(s *Scenario) *time.Duration { return &s.Think }),
 		whole("max-backlog", "transactions of a rate that may be due and not sent; more are shed and counted", func(s *Scenario) *uint64 { return &s.MaxBacklog }),
-		flag("zipfian", "choose few accounts often instead of all alike", func(s *Scenario) *bool { return &s.Zipfian }),
-		real("zipf-exponent", "how uneven --zipfian is", func(s *Scenario) *float64 { return &s.ZipfExponent }),
+		of(flag("zipfian", "choose few accounts often instead of all alike", func(s *Scenario) *bool { return &s.Zipfian }), Bank, TPCB, KV),
+		of(real("zipf-exponent", "how uneven --zipfian is", func(s *Scenario) *float64 { return &s.ZipfExponent }), Bank, TPCB, KV),
 		text("isolation", "isolation level as the database names it; its own default if not given", "NAME", func(s *Scenario) *string { return &s.Isolation }),
-		text("update", "style of the transaction: atomic, locked or rmw", "STYLE", func(s *Scenario) *string { return &s.Update }),
 		text("mode", "how statements travel: pipelined, interactive or procedure", "MODE", func(s *Scenario) *string { return &s.Mode }),
 		expect(),
 		small("retries", "new tries of a transaction that was aborted", func(s *Scenario) *int { return &s.Retries }),
 		duration("give-up", "end the run when no client has reached the database for so long", func(s *Scenario) *time.Duration { return &s.GiveUp }),
-		real("audits", "audits per second that run beside the transfers", func(s *Scenario) *float64 { return &s.Audits }),
-		whole("audit-sample", "accounts that one audit reads; 0 reads all", func(s *Scenario) *uint64 { return &s.AuditSample }),
-		real("payroll-share", "share of payrolls, 0 to 1", func(s *Scenario) *float64 { return &s.PayrollShare }),
-		small("payroll-legs", "people that one payroll pays", func(s *Scenario) *int { return &s.PayrollLegs }),
-		real("joint-share", "share of transfers allowed by a rule over two accounts, 0 to 1", func(s *Scenario) *float64 { return &s.JointShare }),
-		real("inquiry-share", "share of transactions that only read, 0 to 1", func(s *Scenario) *float64 { return &s.InquiryShare }),
-		real("large-share", "share of transfers large enough to overdraw, 0 to 1", func(s *Scenario) *float64 { return &s.LargeShare }),
-		text("lock-order", "order in which a transaction takes its accounts: key or random", "ORDER", func(s *Scenario) *string { return &s.LockOrder }),
+	}
+}
+
+// bankKeys are those of the bank alone.
+func bankKeys() []Key {
+	return []Key{
+		of(whole("accounts", "accounts of the bank", func(s *Scenario) *uint64 { return &s.Accounts }), Bank),
+		of(text("update", "style of the transaction: atomic, locked or rmw", "STYLE", func(s *Scenario) *string { return &s.Update }), Bank),
+		of(real("audits", "audits per second that run beside the transfers", func(s *Scenario) *float64 { return &s.Audits }), Bank),
+		of(whole("audit-sample", "accounts that one audit reads; 0 reads all", func(s *Scenario) *uint64 { return &s.AuditSample }), Bank),
+		of(real("payroll-share", "share of payrolls, 0 to 1", func(s *Scenario) *float64 { return &s.PayrollShare }), Bank),
+		of(small("payroll-legs", "people that one payroll pays", func(s *Scenario) *int { return &s.PayrollLegs }), Bank),
+		of(real("joint-share", "share of transfers allowed by a rule over two accounts, 0 to 1", func(s *Scenario) *float64 { return &s.JointShare }), Bank),
+		of(real("inquiry-share", "share of transactions that only read, 0 to 1", func(s *Scenario) *float64 { return &s.InquiryShare }), Bank),
+		of(real("large-share", "share of transfers large enough to overdraw, 0 to 1", func(s *Scenario) *float64 { return &s.LargeShare }), Bank),
+		of(text("lock-order", "order in which a transaction takes its accounts: key or random", "ORDER", func(s *Scenario) *string { return &s.LockOrder }), Bank),
+	}
+}
+
+func closingKeys() []Key {
+	return []Key{
 		flag("no-load", "drive what is already loaded", func(s *Scenario) *bool { return &s.NoLoad }),
 		flag("no-check", "do not check; the verdict is then unknown", func(s *Scenario) *bool { return &s.NoCheck }),
 		local(text("out", "the run's directory; stroppy-runs/TIME-WORKLOAD-DB if not given", "DIR", func(s *Scenario) *string { return &s.Out })),

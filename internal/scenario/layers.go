@@ -35,9 +35,10 @@ func Merge(layers ...[]Setting) (Scenario, Set, error) {
 	s, named := Default(), Set{}
 	keys := Keys()
 	var database string // who named it
+	sources := map[string]string{}
 	for _, layer := range layers {
 		seen := Set{}
-		for _, setting := range layer {
+		for _, setting := range presetFirst(layer) {
 			i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == setting.Key })
 			if i < 0 {
 				return s, named, Unknown(setting.Source, setting.Key)
@@ -46,6 +47,7 @@ func Merge(layers ...[]Setting) (Scenario, Set, error) {
 				return s, named, fmt.Errorf("%s is %s: %w", setting.Source, shown(setting), err)
 			}
 			seen[setting.Key], named[setting.Key] = true, true
+			sources[setting.Key] = setting.Source
 			if setting.Key == "db" {
 				database = setting.Source
 			}
@@ -63,7 +65,32 @@ func Merge(layers ...[]Setting) (Scenario, Set, error) {
 	if named["db"] && s.DB == "" { // as from a variable of a script that is not set
 		return s, named, fmt.Errorf("%s is empty: give the database's URL, or leave it out for the embedded default", database)
 	}
-	return s, named, s.Validate()
+	if err := s.Validate(); err != nil {
+		return s, named, err
+	}
+	for i := range keys {
+		if named[keys[i].Name] {
+			if err := keys[i].fits(sources[keys[i].Name], s.Workload); err != nil {
+				return s, named, err
+			}
+		}
+	}
+	return s, named, nil
+}
+
+// presetFirst puts a preset before the settings that change it.
+func presetFirst(layer []Setting) []Setting {
+	layer = slices.Clone(layer)
+	slices.SortStableFunc(layer, func(a, b Setting) int {
+		first := func(s Setting) int {
+			if s.Key == "preset" {
+				return 0
+			}
+			return 1
+		}
+		return first(a) - first(b)
+	})
+	return layer
 }
 
 func shown(s Setting) string {

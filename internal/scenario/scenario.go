@@ -34,7 +34,7 @@ const (
 
 // Scenario is the whole configuration of a run. Its keys are the flags' names.
 type Scenario struct {
-	Workload string // bank
+	Workload string
 	DB       string // the database's URL, its password included; empty is SQLite in the run's directory
 	NoLoad   bool
 	NoCheck  bool
@@ -73,6 +73,11 @@ type Scenario struct {
 	Audits       float64 // per second; 0 is none
 	AuditSample  uint64  // accounts that one audit reads; 0 is all
 
+	TPCB      TPCBSettings
+	Events    EventsSettings
+	KV        KVSettings
+	ValueSize Size // of events and kv
+
 	Out     string // the run's directory; empty is one named after the time
 	Serve   string // where to show the run live; empty is nowhere
 	Metrics string // where to give metrics; empty is nowhere
@@ -82,16 +87,22 @@ type Scenario struct {
 // Default returns the scenario that `stroppy run` alone runs.
 func Default() Scenario {
 	return Scenario{
-		Workload: "bank", Clients: 16, Duration: 10 * time.Second, Retries: 10, GiveUp: time.Minute,
+		Workload: Bank, Clients: 16, Duration: 10 * time.Second, Retries: 10, GiveUp: time.Minute,
 		Accounts: 10_000, ZipfExponent: 0.99, Audits: 1, LockOrder: lockOrders[0], MaxBacklog: 1_000_000,
 		PayrollShare: 0.01, PayrollLegs: 10, JointShare: 0.05, InquiryShare: 0.05, LargeShare: 0.01,
+		TPCB:   TPCBSettings{Scale: 1, Ratio: [3]uint64{1, 10, 100_000}, History: true},
+		Events: EventsSettings{Batch: 1},
+		KV: KVSettings{
+			Records: 100_000, KeySize: 32, Reads: 0.9, Updates: 0.1, ScanLength: 100, Distribution: Uniform, InFlight: 1,
+		},
+		ValueSize: Size{1024, 1024},
 	}
 }
 
 // Validate says in one sentence what is wrong with the scenario, or nil.
 func (s *Scenario) Validate() error {
 	for _, check := range []error{
-		among("workload", s.Workload, []string{"bank"}),
+		among("workload", s.Workload, Workloads()),
 		among("update", s.Update, append([]string{""}, updates...)),
 		among("mode", s.Mode, append([]string{""}, modes...)),
 		among("arrival", s.Arrival, append([]string{""}, arrivals...)),
@@ -116,7 +127,7 @@ func (s *Scenario) Validate() error {
 		s.oneDatabase(),
 		s.howLong(),
 		s.howFast(),
-		s.shares(),
+		s.own(),
 	} {
 		if check != nil {
 			return check

@@ -19,7 +19,7 @@ import (
 
 // slots is the room for kinds and for reasons in a Recorder. One beyond it
 // counts in slot 0, as unknown.
-const slots = 8
+const slots = 16
 
 // Recorder takes the figures of one client. One goroutine uses it at a time. A
 // new one takes next to nothing and grows with the spread of its latencies, to

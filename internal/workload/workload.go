@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"stroppy/internal/check"
+	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/load"
@@ -49,6 +50,15 @@ type Workload interface {
 	// Look.
 	EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error
 
+	// On returns the workload that this one is attached to as another database
+	// holds it: one node of the same cluster, which may only let itself be read.
+	// EndState is all that it is for.
+	On(database db.Database) (Workload, error)
+
+	// OnReplace has tell called with one sentence before a Load replaces data that
+	// are loaded.
+	OnReplace(tell func(what string))
+
 	// Check holds the recorded run in dir against the level. It needs no
 	// database. Every transaction that shows a violation is handed to tell, as
 	// check.Input says; tell may be nil.
@@ -57,8 +67,23 @@ type Workload interface {
 
 // Loaded describes the initial data.
 type Loaded struct {
-	Accounts uint64
-	Total    string        // decimal text
+	Accounts uint64        // or whatever Things says
+	Things   string        // what Accounts counts; empty: accounts
+	Total    string        // decimal text; empty where nothing is added up
 	Took     time.Duration // zero from Attach
 	Resumed  uint64        // accounts that an interrupted load had left and this one kept
+}
+
+// Table is what a workload adds to the report: figures of its own, as people read
+// them. They are a function of what was recorded.
+type Table struct {
+	Title   string     `json:"title"`
+	Columns []string   `json:"columns"`
+	Rows    [][]string `json:"rows"`
+	Notes   []string   `json:"notes,omitempty"` // what a figure is divided by, above all
+}
+
+// Tabler is satisfied by a workload that adds tables to the report of a run.
+type Tabler interface {
+	Tables(ctx context.Context, dir string) ([]Table, error)
 }

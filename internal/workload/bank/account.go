@@ -3,6 +3,8 @@ package bank
 import (
 	"fmt"
 	"math/bits"
+
+	"stroppy/internal/workload/sampling"
 )
 
 // An account's key is a number of 48 bits: the upper 12 name one of 4,096
@@ -24,18 +26,18 @@ const (
 // formula makes accounts. It is a value of a few words whatever their number.
 type formula struct {
 	seed uint64
-	keys permutation
+	keys sampling.Permutation
 }
 
 func newFormula(seed uint64) formula {
-	return formula{seed: seed, keys: newPermutation(keyBits, mix64(seed))}
+	return formula{seed: seed, keys: sampling.NewPermutation(keyBits, sampling.Mix(seed))}
 }
 
 // key returns the key of account n, which must be below MaxAccounts.
-func (f *formula) key(n uint64) uint64 { return f.keys.forward(n) }
+func (f *formula) key(n uint64) uint64 { return f.keys.Forward(n) }
 
 // number is the inverse of key.
-func (f *formula) number(key uint64) uint64 { return f.keys.backward(key) }
+func (f *formula) number(key uint64) uint64 { return f.keys.Backward(key) }
 
 // corporate says that account n belongs to a company: it opens with a hundred
 // times more and pays payrolls.
@@ -44,7 +46,7 @@ func corporate(n uint64) bool { return n%corporateEvery == 0 }
 // personal returns what account n opens with if it is personal, and the
 // hundredth of what it opens with if it is corporate, in cents.
 func (f *formula) personal(n uint64) int64 {
-	hash := mix64(f.seed ^ mix64(n+1))
+	hash := sampling.Mix(f.seed ^ sampling.Mix(n+1))
 	above, _ := bits.Mul64(hash, openingHighest-openingLowest+1)
 	return openingLowest + int64(above)
 }
@@ -134,61 +136,4 @@ func keyOf(bic []byte, number int64) (uint64, bool) {
 		bank = bank<<3 | uint64(digit)
 	}
 	return bank<<banBits | uint64(number), true
-}
-
-// permutation is a seeded bijection of the numbers below 2^width: rounds of
-// add, odd multiply and xor-shift, each of which can be undone.
-type permutation struct {
-	mask    uint64
-	shift   uint8 // at least half the width: then the xor-shift is its own inverse
-	add     [rounds]uint64
-	times   [rounds]uint64
-	inverse [rounds]uint64 // of times, modulo 2^64
-}
-
-const rounds = 3
-
-func newPermutation(width uint, seed uint64) permutation {
-	p := permutation{mask: 1<<width - 1, shift: uint8(width+1) / 2}
-	for i := range rounds {
-		p.add[i] = mix64(seed + 2*uint64(i) + 1)
-		p.times[i] = mix64(seed+2*uint64(i)+2) | 1
-		p.inverse[i] = oddInverse(p.times[i])
-	}
-	return p
-}
-
-func (p *permutation) forward(x uint64) uint64 {
-	for i := range rounds {
-		x = (x + p.add[i]) * p.times[i] & p.mask
-		x ^= x >> p.shift
-	}
-	return x
-}
-
-func (p *permutation) backward(x uint64) uint64 {
-	for i := rounds - 1; i >= 0; i-- {
-		x ^= x >> p.shift
-		x = (x*p.inverse[i] - p.add[i]) & p.mask
-	}
-	return x
-}
-
-// oddInverse returns the inverse of an odd number modulo 2^64 by Newton's
-// iteration, which doubles the number of right bits; x itself has three.
-func oddInverse(x uint64) uint64 {
-	y := x
-	for range 5 {
-		y *= 2 - x*y
-	}
-	return y
-}
-
-// mix64 is the finalizer of SplitMix64 after one step of its counter (Steele,
-// Lea and Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014).
-func mix64(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

@@ -6,6 +6,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload/dataset"
 )
 
 // auditor makes the audits of a run and gathers what they see. A whole audit
@@ -35,7 +36,7 @@ func (a *auditor) Prepare(tx *history.Transaction) {
 	if a.whole() {
 		return
 	}
-	start := a.below(a.accounts - a.size + 1)
+	start := a.source.Below(a.accounts - a.size + 1)
 	for i := range a.size {
 		tx.Ops = append(tx.Ops, history.Op{Account: start + i})
 	}
@@ -205,7 +206,7 @@ func (c *kvAuditor) Attempt(ctx context.Context, tx *history.Transaction) error 
 	c.start(tx)
 	var err error
 	if c.whole() {
-		err = scan(ctx, c.session, accountPrefix, func(key, value []byte) error { return c.entry(tx, key, value) })
+		err = dataset.Scan(ctx, c.session, accountPrefix, func(key, value []byte) error { return c.entry(tx, key, value) })
 	} else {
 		err = c.readSample(ctx, tx)
 	}

@@ -13,6 +13,7 @@ import (
 	"stroppy/internal/isolation"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
+	"stroppy/internal/workload/dataset"
 )
 
 // Name is the workload's name in commands, histories and results.
@@ -20,44 +21,24 @@ const Name = "bank"
 
 // Bank is the bank on one open database.
 type Bank struct {
-	config   Config
-	model    model
-	volatile bool // the database keeps nothing
+	config Config
+	model  model
+	set    *dataset.Set
+	want   dataset.Want
 
 	// What Attach found.
 	formula  formula
 	accounts uint64
 	total    int64 // cents
 	run      uint64
-	found    bool   // Attach or Look was there
 	load     string // the id of the load; empty where it has none
-	doing    string // what is done with the bank, in words; empty: whatever is there is told
-
-	replacing func(what string) // is told before a load replaces a bank; may be nil
 }
 
 var _ workload.Workload = (*Bank)(nil)
 
-// model is the bank written for one data model.
+// model is the bank written for one data model; how it is loaded is a
+// dataset.Tables or dataset.Keys.
 type model interface {
-	// readMeta returns what the database says about the bank in it, of which
-	// nothing may be there.
-	readMeta(ctx context.Context) (meta, error)
-	// foreign says what of somebody else's is where a bank would be; empty if
-	// there is nothing.
-	foreign(ctx context.Context) (string, error)
-	// begin writes the meta of a load that starts, and clears away what an
-	// earlier bank has left.
-	begin(ctx context.Context, m meta) error
-	// resumable returns how many accounts an interrupted load of the same bank
-	// has left that can be kept.
-	resumable(ctx context.Context, m meta) (uint64, error)
-	// fill makes the accounts that are not there yet.
-	fill(ctx context.Context, f *formula, m meta, progress func(done uint64)) error
-	// finish writes the total and that the bank is loaded.
-	finish(ctx context.Context, total int64) error
-	// nextRun raises the run number from m.run by one, if it is still that.
-	nextRun(ctx context.Context, m meta) error
 	// prepare makes what the clients need beside the data.
 	prepare(ctx context.Context) error
 
@@ -76,36 +57,40 @@ func New(database db.Database, c Config) (*Bank, error) {
 		return nil, err
 	}
 	b := &Bank{config: c}
-	if v, ok := database.(db.Volatile); ok {
-		b.volatile = v.Volatile()
-	}
+	var store dataset.Store
 	switch d := database.(type) {
 	case db.SQL:
-		b.model, err = newSQLModel(d, &b.config, claim)
+		var m *sqlModel
+		if m, err = newSQLModel(d, &b.config, claim); err == nil {
+			b.model, store = m, m.store
+		}
 	case db.KV:
-		b.model, err = newKVModel(d, &b.config)
+		var m *kvModel
+		if m, err = newKVModel(d, &b.config); err == nil {
+			b.model, store = m, m.store
+		}
 	default:
 		err = fmt.Errorf("the bank workload is written for SQL and for ordered key-value stores, and this database is neither")
 	}
 	if err != nil {
 		return nil, err
 	}
+	b.want = dataset.Want{Seed: c.Seed, Size: c.Accounts, Fits: b.fits}
+	b.set = dataset.New(kind, database, store, &b.want)
 	return b, nil
 }
 
-// On returns the bank that this one is attached to as another database holds
-// it: one node of the same cluster, which may only let itself be read. EndState
-// is all that it is for.
-func (b *Bank) On(database db.Database) (*Bank, error) {
-	if !b.found {
+// On implements workload.Workload.
+func (b *Bank) On(database db.Database) (workload.Workload, error) {
+	if !b.set.Found() {
 		return nil, fmt.Errorf("look at the bank on one node: it is not attached yet")
 	}
 	other, err := New(database, b.config)
 	if err != nil {
 		return nil, err
 	}
-	// Not held to the load's id: a node that holds another bank is told as wrong.
-	other.formula, other.accounts, other.total, other.run, other.found = b.formula, b.accounts, b.total, b.run, true
+	other.set.Adopt(b.set)
+	other.formula, other.accounts, other.total, other.run = b.formula, b.accounts, b.total, b.run
 	return other, nil
 }
 
@@ -169,9 +154,10 @@ const (
 // between them: it would look like a ledger that does not fit its accounts. So
 // where they do not agree they are downloaded again until they do, or until
 // twice the same was found, which is then what the database holds. A bank that was
-// loaded anew since it was attached to is a *StateError.
+// loaded anew since it was attached to is a
+// *dataset.StateError.
 func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
-	if !b.found {
+	if !b.set.Found() {
 		return fmt.Errorf("download the end state of the bank: it is not attached yet")
 	}
 	var versions, legs uint64 // of the try before
@@ -179,11 +165,7 @@ func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress fu
 		if err := b.model.endState(ctx, b, end, progress); err != nil {
 			return cmp.Or(b.Replaced(ctx), err)
 		}
-		m, err := b.readAgain(ctx)
-		if err == nil {
-			err = b.sameLoad(m)
-		}
-		if err != nil {
+		if err := b.set.Unchanged(ctx); err != nil {
 			return err
 		}
 		v, l := end.Books()
@@ -191,7 +173,7 @@ func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress fu
 			return nil
 		}
 		if try == endTries {
-			return stateErrorf("the bank was changed while it was downloaded, %d times in a row: end what else works on it, then check again", endTries)
+			return dataset.StateErrorf("the bank was changed while it was downloaded, %d times in a row: end what else works on it, then check again", endTries)
 		}
 		versions, legs = v, l
 		select {
@@ -213,23 +195,4 @@ func (b *Bank) Check(ctx context.Context, dir string, expect isolation.Level, te
 // chooser makes the transactions of client i.
 func (b *Bank) chooser(i int) *chooser {
 	return newChooser(&b.config, b.formula, b.accounts, b.run, uint64(i))
-}
-
-// every calls report now and then: progress is for people.
-type every struct {
-	report func(done, total uint64)
-	total  uint64
-	last   time.Time
-}
-
-const progressEvery = 100 * time.Millisecond
-
-func (e *every) done(n uint64) {
-	if e.report == nil {
-		return
-	}
-	if now := time.Now(); n >= e.total || now.Sub(e.last) >= progressEvery {
-		e.last = now
-		e.report(n, e.total)
-	}
 }

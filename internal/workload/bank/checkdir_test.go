@@ -24,6 +24,9 @@ type books struct {
 
 const heldAccounts = 20
 
+// historyFolder is where a run's directory keeps the history and the end state.
+const historyFolder = "history"
+
 func newBooks(t *testing.T) *books {
 	b := &books{t: t, formula: newFormula(9)}
 	for n := range uint64(heldAccounts) {

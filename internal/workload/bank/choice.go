@@ -2,11 +2,10 @@ package bank
 
 import (
 	"cmp"
-	"math/bits"
-	"math/rand/v2"
 	"slices"
 
 	"stroppy/internal/history"
+	"stroppy/internal/workload/sampling"
 )
 
 // chooser makes the transactions of one client. What it makes depends on the
@@ -15,9 +14,8 @@ import (
 type chooser struct {
 	formula  formula
 	accounts uint64
-	source   rand.PCG
-	zipf     *zipf        // nil: uniform
-	scatter  *permutation // spreads ranks over the accounts; with zipf
+	source   sampling.Source
+	skewed   *sampling.Skewed // nil: uniform
 
 	payroll, joint, inquiry float64 // cumulative shares
 	large                   float64
@@ -39,12 +37,10 @@ func newChooser(c *Config, f formula, accounts, run, client uint64) *chooser {
 	}
 	h.joint = h.payroll + c.JointShare
 	h.inquiry = h.joint + c.InquiryShare
-	high := mix64(f.seed ^ mix64(run<<history.ClientBits|client))
-	h.source = *rand.NewPCG(high, mix64(high))
+	h.source = sampling.NewSource(f.seed, run, client)
 	if c.Zipfian {
-		z := newZipf(accounts, c.ZipfExponent)
-		p := newPermutation(uint(bits.Len64(accounts-1)), mix64(^f.seed))
-		h.zipf, h.scatter = &z, &p
+		skewed := sampling.NewSkewed(accounts, c.ZipfExponent, f.seed)
+		h.skewed = &skewed
 	}
 	h.byKey = func(a, b history.Op) int {
 		return cmp.Compare(h.formula.key(a.Account), h.formula.key(b.Account))
@@ -56,7 +52,7 @@ func newChooser(c *Config, f formula, accounts, run, client uint64) *chooser {
 func (h *chooser) Prepare(tx *history.Transaction) {
 	h.sequence++
 	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Ops: tx.Ops[:0]}
-	switch u := unit(&h.source); {
+	switch u := h.source.Unit(); {
 	case u < h.payroll:
 		h.preparePayroll(tx)
 	case u < h.joint:
@@ -124,7 +120,7 @@ func (h *chooser) has(ops []history.Op, n uint64) bool {
 func (h *chooser) prepareInquiry(tx *history.Transaction) {
 	tx.Kind = history.Inquiry
 	a, b := h.payer, h.payee
-	if !h.transferred || h.below(2) == 0 {
+	if !h.transferred || h.source.Below(2) == 0 {
 		a = h.account()
 		b = sibling(a)
 	}
@@ -138,9 +134,9 @@ func leg(account uint64, amount int64) history.Op {
 // amount returns what a payer is asked for: mostly little, now and then once to
 // twice what it opened with, which it may not have.
 func (h *chooser) amount(payer uint64) int64 {
-	if h.large > 0 && unit(&h.source) < h.large {
+	if h.large > 0 && h.source.Unit() < h.large {
 		opening := h.formula.opening(payer)
-		return opening + int64(h.below(uint64(opening)+1))
+		return opening + int64(h.source.Below(uint64(opening)+1))
 	}
 	return h.small(payer)
 }
@@ -148,22 +144,15 @@ func (h *chooser) amount(payer uint64) int64 {
 // small returns 0.01 to a tenth of what the account opens with, taken as a
 // personal one.
 func (h *chooser) small(n uint64) int64 {
-	return 1 + int64(h.below(uint64(h.formula.personal(n)/10)))
+	return 1 + int64(h.source.Below(uint64(h.formula.personal(n)/10)))
 }
 
 // account draws an account.
 func (h *chooser) account() uint64 {
-	if h.zipf == nil {
-		return h.below(h.accounts)
+	if h.skewed == nil {
+		return h.source.Below(h.accounts)
 	}
-	n := h.zipf.rank(&h.source) - 1
-	for {
-		// The permutation is of a power of two; walking its cycle until it is
-		// below the number of accounts makes it one of theirs.
-		if n = h.scatter.forward(n); n < h.accounts {
-			return n
-		}
-	}
+	return h.skewed.Draw(&h.source)
 }
 
 // redraws is how often a skewed choice is repeated before a uniform one takes
@@ -178,22 +167,10 @@ func (h *chooser) accountBut(a, b uint64) uint64 {
 		}
 	}
 	for {
-		if n := h.below(h.accounts); n != a && n != b {
+		if n := h.source.Below(h.accounts); n != a && n != b {
 			return n
 		}
 	}
-}
-
-// below draws a number below n without bias (Lemire, Fast Random Integer
-// Generation in an Interval, ACM TOMACS 29(1), 2019).
-func (h *chooser) below(n uint64) uint64 {
-	high, low := bits.Mul64(h.source.Uint64(), n)
-	if low < n {
-		for threshold := -n % n; low < threshold; {
-			high, low = bits.Mul64(h.source.Uint64(), n)
-		}
-	}
-	return high
 }
 
 // order puts operations in the order of their keys, so that two transactions
@@ -202,7 +179,7 @@ func (h *chooser) order(ops []history.Op) {
 	switch {
 	case h.randomOrder:
 		for i := len(ops) - 1; i > 0; i-- {
-			j := int(h.below(uint64(i) + 1))
+			j := int(h.source.Below(uint64(i) + 1))
 			ops[i], ops[j] = ops[j], ops[i]
 		}
 	case len(ops) == 2:

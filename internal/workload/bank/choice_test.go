@@ -1,9 +1,7 @@
 package bank
 
 import (
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -52,54 +50,6 @@ func TestUniformChoice(t *testing.T) {
 		}
 		if x := chiSquare(counts, expected); x > chiLimit(int(accounts)-1) {
 			t.Errorf("%d accounts: chi-square is %.0f, at most %.0f is likely", accounts, x, chiLimit(int(accounts)-1))
-		}
-	}
-}
-
-func TestZipfAgainstExactProbabilities(t *testing.T) {
-	for _, exponent := range []float64{0.2, 0.99, 1, 1.0000001, 1.5, 3} {
-		for _, n := range []int{4, 10, 100} {
-			t.Run(fmt.Sprintf("%v of %d", exponent, n), func(t *testing.T) {
-				z := newZipf(uint64(n), exponent)
-				source := rand.NewPCG(1, uint64(n))
-				const draws = 200_000
-				counts, expected := make([]float64, n), make([]float64, n)
-				var norm float64
-				for i := range n {
-					expected[i] = math.Pow(float64(i+1), -exponent)
-					norm += expected[i]
-				}
-				for range draws {
-					counts[z.rank(source)-1]++
-				}
-				// Ranks that are hardly expected are counted together.
-				last := 0
-				for i := range n {
-					if expected[i] *= draws / norm; expected[i] >= 5 || i == 0 {
-						last = i
-						continue
-					}
-					expected[last] += expected[i]
-					counts[last] += counts[i]
-				}
-				if x := chiSquare(counts[:last+1], expected[:last+1]); x > chiLimit(max(last, 1)) {
-					t.Errorf("chi-square is %.0f, at most %.0f is likely", x, chiLimit(last))
-				}
-			})
-		}
-	}
-}
-
-func TestZipfOfManyStaysInRange(t *testing.T) {
-	for _, n := range []uint64{1 << 20, 1_000_000_000, MaxAccounts} {
-		for _, exponent := range []float64{0.01, 0.99, 5, 100} {
-			z := newZipf(n, exponent)
-			source := rand.NewPCG(3, n)
-			for range 1000 {
-				if rank := z.rank(source); rank < 1 || rank > n {
-					t.Fatalf("exponent %v: rank %d of %d", exponent, rank, n)
-				}
-			}
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 const (
 	accountPrefix = "stroppy/account/"
 	ledgerPrefix  = "stroppy/ledger/"
-	metaPrefix    = "stroppy/meta/"
 
 	banDigits        = 11
 	accountKeyLength = len(accountPrefix) + bicLength + 1 + banDigits

@@ -7,20 +7,18 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload/dataset"
 )
 
 // kvModel is the bank on an ordered key-value store.
 type kvModel struct {
 	database db.KV
+	store    *dataset.KV
 	config   *Config
 	guarded  bool // the store refuses a balance below zero by itself
 }
 
 var _ model = (*kvModel)(nil)
-
-// minWrites is what the first transaction of a load writes: the meta data, and
-// the progress of all parts.
-const minWrites = len(metaNames) + loaders
 
 // newKVModel fills in what the configuration leaves to the data model, and
 // declares the accounts to a store that enforces constraints.
@@ -38,14 +36,15 @@ func newKVModel(database db.KV, c *Config) (*kvModel, error) {
 	case Procedure:
 		return nil, fmt.Errorf("mode procedure needs SQL: take pipelined or interactive")
 	}
-	if most := database.MaxWrites(); most < minWrites {
-		return nil, fmt.Errorf("a transaction of this database has at most %d writes, and the bank needs %d", most, minWrites)
-	}
 	// A payroll writes its payer, its payees and its ledger entry.
 	if most := database.MaxWrites(); c.PayrollShare > 0 && c.PayrollLegs+2 > most {
 		return nil, fmt.Errorf("payroll-legs is %d, but a transaction of this database has at most %d writes: take at most %d", c.PayrollLegs, most, most-2)
 	}
 	m := &kvModel{database: database, config: c}
+	var err error
+	if m.store, err = dataset.NewKV(kind, database, m, facts); err != nil {
+		return nil, err
+	}
 	if d, ok := database.(db.Constrainer); ok {
 		if err := d.Constrain(accountSpace()); err != nil {
 			return nil, err
@@ -77,34 +76,14 @@ func (m *kvModel) readKeys() int {
 	return min(m.database.MaxWrites(), maxKeys)
 }
 
-// with lends a session for something that is no client's transaction.
-func (m *kvModel) with(ctx context.Context, use func(s db.KVSession) error) error {
-	s, err := m.database.KVSession(ctx, db.SessionOptions{Mode: db.Pipelined})
-	if err != nil {
-		return err
-	}
-	err = use(s)
-	if e := s.Close(); err == nil {
-		err = e
-	}
-	return err
-}
-
-// scan hands all entries with one prefix to entry, their keys without it.
-func scan(ctx context.Context, s db.KVSession, prefix string, entry func(key, value []byte) error) error {
-	from, to := []byte(prefix), []byte(prefix)
-	to[len(to)-1]++ // every prefix ends with a slash
-	return s.Scan(ctx, from, to, func(key, value []byte) error { return entry(key[len(prefix):], value) })
-}
-
 func (m *kvModel) endState(ctx context.Context, b *Bank, end *history.EndWriter, progress func(done, total uint64)) error {
-	report := every{report: progress, total: b.accounts}
+	report := dataset.Progress{Report: progress, Total: b.accounts}
 	e := endEntries{endRows{formula: &b.formula, accounts: b.accounts, end: end, report: &report}}
-	return m.with(ctx, func(s db.KVSession) error {
-		if err := scan(ctx, s, accountPrefix, e.account); err != nil {
+	return m.store.With(ctx, func(s db.KVSession) error {
+		if err := dataset.Scan(ctx, s, accountPrefix, e.account); err != nil {
 			return fmt.Errorf("download the accounts: %w", err)
 		}
-		if err := scan(ctx, s, ledgerPrefix, e.transfer); err != nil {
+		if err := dataset.Scan(ctx, s, ledgerPrefix, e.transfer); err != nil {
 			return fmt.Errorf("download the ledger: %w", err)
 		}
 		return nil

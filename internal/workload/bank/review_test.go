@@ -9,6 +9,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
+	"stroppy/internal/workload/dataset"
 )
 
 // lateKV is a store of which the accounts and the ledger are scanned one after
@@ -93,8 +94,13 @@ func downloaded(t *testing.T, s *lateKV) (map[string]check.Result, error) {
 		s.accounts[n].balance = s.formula.opening(uint64(n))
 		total += s.accounts[n].balance
 	}
-	b := &Bank{config: c, formula: s.formula, accounts: uint64(len(s.accounts)), total: total, run: 1, found: true}
-	b.model = &kvModel{database: s, config: &b.config}
+	b := &Bank{config: c, formula: s.formula, accounts: uint64(len(s.accounts)), total: total, run: 1}
+	m, err := newKVModel(s, &b.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.model, b.set = m, dataset.New(kind, s, m.store, &b.want)
+	b.set.Adopt(b.set)
 	dir := t.TempDir()
 	end, err := history.CreateEnd(dir)
 	if err != nil {

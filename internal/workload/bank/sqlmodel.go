@@ -8,11 +8,13 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/load"
+	"stroppy/internal/workload/dataset"
 )
 
 // sqlModel is the bank on a SQL database.
 type sqlModel struct {
 	database db.SQL
+	store    *dataset.SQL
 	dialect  *db.Dialect
 	config   *Config
 	texts    *texts
@@ -32,6 +34,7 @@ func newSQLModel(database db.SQL, c *Config, claim db.Claim) (*sqlModel, error) 
 	}
 	d := database.Dialect()
 	m := &sqlModel{database: database, dialect: d, config: c, texts: newTexts(d), audits: c.Isolation}
+	m.store = dataset.NewSQL(kind, database, m)
 	if claim.Level < isolation.SnapshotIsolation && d.Snapshot != "" {
 		m.audits = d.Snapshot
 	}
@@ -60,38 +63,13 @@ func (m *sqlModel) client(ctx context.Context, b *Bank, i int) (load.Client, err
 	return &sqlClient{chooser: b.chooser(i), session: s, texts: m.texts, style: m.config.Update, call: m.call}, nil
 }
 
-// with lends a session for something that is no client's transaction.
-func (m *sqlModel) with(ctx context.Context, use func(s db.SQLSession) error) error {
-	s, err := m.database.Session(ctx, db.SessionOptions{Mode: db.Pipelined})
-	if err != nil {
-		return err
-	}
-	err = use(s)
-	if e := s.Close(); err == nil {
-		err = e
-	}
-	return err
-}
-
-// transact runs add's statements as one transaction.
-func transact(ctx context.Context, s db.SQLSession, add func() error) error {
-	if err := s.Begin(ctx, false); err != nil {
-		return err
-	}
-	if err := add(); err != nil {
-		_ = s.Rollback(ctx) // the first error is the one to tell
-		return err
-	}
-	return s.Commit(ctx)
-}
-
 // endState takes the accounts and then the ledger, each in one statement.
 // Nothing runs on the bank at that time, so that they need no common snapshot.
 func (m *sqlModel) endState(ctx context.Context, b *Bank, end *history.EndWriter, progress func(done, total uint64)) error {
-	return m.with(ctx, func(s db.SQLSession) error {
-		report := every{report: progress, total: b.accounts}
+	return m.store.With(ctx, func(s db.SQLSession) error {
+		report := dataset.Progress{Report: progress, Total: b.accounts}
 		err := s.Query(ctx, m.texts.countLegs, nil, func(row []db.Value) error {
-			report.total += uint64(row[0].Int)
+			report.Total += uint64(row[0].Int)
 			return nil
 		})
 		if err != nil {
@@ -113,14 +91,14 @@ type endRows struct {
 	formula  *formula
 	accounts uint64
 	end      *history.EndWriter
-	report   *every
+	report   *dataset.Progress
 	rows     uint64
 }
 
 func (e *endRows) count() {
 	e.rows++
-	if e.rows%progressRows == 0 || e.rows == e.report.total {
-		e.report.done(e.rows)
+	if e.rows%progressRows == 0 || e.rows == e.report.Total {
+		e.report.Done(e.rows)
 	}
 }
 

@@ -173,16 +173,16 @@ func createProcedure(d *db.Dialect, style string) string {
 
 // callProcedure returns the statement that calls it.
 func callProcedure(d *db.Dialect, style string) *db.Statement {
-	w := &writer{d: d}
+	w := d.Write()
 	if d.Procedures == psm {
 		name, _ := psmProcedure(d, style)
-		w.text("CALL ", name, "(")
+		w.Text("CALL ", name, "(")
 	} else {
-		w.text("SELECT verdict, seen_balance, seen_version, seen_last FROM stroppy_transfer_", style, "(")
+		w.Text("SELECT verdict, seen_balance, seen_version, seen_last FROM stroppy_transfer_", style, "(")
 	}
-	w.param(db.Integer).text(", ").param(db.Text).text(", ").param(db.Text).text(", ").
-		param(db.Text).text(", ").param(db.Decimal).text(")")
-	return w.end(append([]db.Type{db.Integer}, stateColumns...)...)
+	w.Param(db.Integer).Text(", ").Param(db.Text).Text(", ").Param(db.Text).Text(", ").
+		Param(db.Text).Text(", ").Param(db.Decimal).Text(")")
+	return w.End(append([]db.Type{db.Integer}, stateColumns...)...)
 }
 
 // errAnswer says that a procedure returned something else than it is made to.

@@ -1,10 +1,6 @@
 package bank
 
-import (
-	"strings"
-
-	"stroppy/internal/db"
-)
+import "stroppy/internal/db"
 
 // The tables of the bank.
 const (
@@ -19,7 +15,6 @@ type texts struct {
 	createKeyless string // without, to be loaded in bulk; the same where a key cannot be added
 	primaryKey    string // ALTER TABLE … ADD; empty where a key cannot be added
 	createLedger  string
-	createMeta    string
 	dropAccount   string
 	dropLedger    string
 
@@ -47,11 +42,6 @@ type texts struct {
 
 	insert     *db.Statement // one account
 	insertMany *db.Statement // insertRows accounts
-	readMeta   *db.Statement
-	clearMeta  *db.Statement
-	insertMeta *db.Statement
-	setMeta    *db.Statement
-	casMeta    *db.Statement // sets a value if it is still the one given
 }
 
 const (
@@ -61,34 +51,9 @@ const (
 	insertRows = 100
 )
 
-// writer builds one statement: every parameter gets the next placeholder, so
-// that one used twice is given twice, as dialects without numbers need it.
-type writer struct {
-	d    *db.Dialect
-	sql  strings.Builder
-	args []db.Type
-}
-
-func (w *writer) text(parts ...string) *writer {
-	for _, p := range parts {
-		w.sql.WriteString(p)
-	}
-	return w
-}
-
-func (w *writer) param(t db.Type) *writer {
-	w.args = append(w.args, t)
-	w.sql.WriteString(w.d.Placeholder(len(w.args)))
-	return w
-}
-
 // key writes the condition that picks one account.
-func (w *writer) key() *writer {
-	return w.text("bic = ").param(db.Text).text(" AND ban = ").param(db.Integer)
-}
-
-func (w *writer) end(columns ...db.Type) *db.Statement {
-	return &db.Statement{SQL: w.sql.String(), Params: w.args, Columns: columns}
+func key(w *db.StatementWriter) *db.StatementWriter {
+	return w.Text("bic = ").Param(db.Text).Text(" AND ban = ").Param(db.Integer)
 }
 
 // The columns that most statements return.
@@ -138,62 +103,56 @@ func (t *texts) tables(d *db.Dialect) {
 		"\tamount " + decimal + " NOT NULL,\n" +
 		"\tPRIMARY KEY (transfer, leg),\n" +
 		"\tFOREIGN KEY (ban, bic) REFERENCES " + tableAccount + " (ban, bic)\n)" + d.TableOptions
-	t.createMeta = "CREATE TABLE IF NOT EXISTS " + tableMeta + " (\n" +
-		"\tname " + d.TextType(16) + " NOT NULL PRIMARY KEY,\n" +
-		"\tvalue " + d.TextType(32) + " NOT NULL\n)" + d.TableOptions
 	t.dropAccount = "DROP TABLE IF EXISTS " + tableAccount
 	t.dropLedger = "DROP TABLE IF EXISTS " + tableLedger
 }
 
 func (t *texts) transfers(d *db.Dialect) {
-	start := func() *writer { return &writer{d: d} }
-
-	w := start().text("UPDATE ", tableAccount, " SET balance = balance + ").param(db.Decimal).
-		text(", version = version + 1, previous_transfer = last_transfer, last_transfer = ").param(db.Integer).
-		text(" WHERE ").key()
-	if d.Returning {
-		t.update = w.text(" RETURNING balance, version, previous_transfer").end(stateColumns...)
+	w := d.Write("UPDATE ", tableAccount, " SET balance = balance + ").Param(db.Decimal).
+		Text(", version = version + 1, previous_transfer = last_transfer, last_transfer = ").Param(db.Integer).
+		Text(" WHERE ")
+	if key(w); d.Returning {
+		t.update = w.Text(" RETURNING balance, version, previous_transfer").End(stateColumns...)
 	} else {
-		t.update = w.end()
-		t.readBack = start().text("SELECT balance, version, previous_transfer FROM ", tableAccount, " WHERE ").
-			key().end(stateColumns...)
+		t.update = w.End()
+		t.readBack = key(d.Write("SELECT balance, version, previous_transfer FROM ", tableAccount, " WHERE ")).End(stateColumns...)
 	}
 
-	into := "INSERT INTO " + tableLedger + " (transfer, leg, bic, ban, amount, version) VALUES ("
-	row := func() *writer {
-		return start().text(into).param(db.Integer).text(", ").param(db.Integer).text(", ").
-			param(db.Text).text(", ").param(db.Integer).text(", ").param(db.Decimal).text(", ")
+	row := func() *db.StatementWriter {
+		return d.Write("INSERT INTO ", tableLedger, " (transfer, leg, bic, ban, amount, version) VALUES (").
+			Param(db.Integer).Text(", ").Param(db.Integer).Text(", ").
+			Param(db.Text).Text(", ").Param(db.Integer).Text(", ").Param(db.Decimal).Text(", ")
 	}
-	t.ledgerRelative = row().text("(SELECT version FROM ", tableAccount, " WHERE ").key().text("))").end()
-	t.ledgerAbsolute = row().param(db.Integer).text(")").end()
+	t.ledgerRelative = key(row().Text("(SELECT version FROM ", tableAccount, " WHERE ")).Text("))").End()
+	t.ledgerAbsolute = row().Param(db.Integer).Text(")").End()
 
 	state := "SELECT balance, version, last_transfer FROM " + tableAccount + " WHERE "
-	t.read = start().text(state).key().end(stateColumns...)
-	t.readLocking = start().text(state).key().text(d.ForUpdate).end(stateColumns...)
+	t.read = key(d.Write(state)).End(stateColumns...)
+	t.readLocking = key(d.Write(state)).Text(d.ForUpdate).End(stateColumns...)
 	t.readPair = t.keys(d, 2)
-	t.write = start().text("UPDATE ", tableAccount, " SET balance = ").param(db.Decimal).
-		text(", version = ").param(db.Integer).text(", previous_transfer = ").param(db.Integer).
-		text(", last_transfer = ").param(db.Integer).text(" WHERE ").key().end()
+	t.write = key(d.Write("UPDATE ", tableAccount, " SET balance = ").Param(db.Decimal).
+		Text(", version = ").Param(db.Integer).Text(", previous_transfer = ").Param(db.Integer).
+		Text(", last_transfer = ").Param(db.Integer).Text(" WHERE ")).End()
 }
 
 // keys reads n accounts by their keys in one statement.
 func (t *texts) keys(d *db.Dialect, n int) *db.Statement {
-	w := (&writer{d: d}).text("SELECT ", rowList, " FROM ", tableAccount, " WHERE ")
+	w := d.Write("SELECT ", rowList, " FROM ", tableAccount, " WHERE ")
 	for i := range n {
 		if i > 0 {
-			w.text(" OR ")
+			w.Text(" OR ")
 		}
-		w.text("(").key().text(")")
+		key(w.Text("(")).Text(")")
 	}
-	return w.end(rowColumns...)
+	return w.End(rowColumns...)
 }
 
 func (t *texts) ledger(d *db.Dialect) {
-	t.tombstone = (&writer{d: d}).text("INSERT INTO ", tableLedger,
-		" (transfer, leg, bic, ban, amount, version) VALUES (").param(db.Integer).
-		text(", 0, NULL, NULL, 0, 0)", d.DoNothing).end()
-	t.legsOf = (&writer{d: d}).text("SELECT leg, bic FROM ", tableLedger, " WHERE transfer = ").
-		param(db.Integer).end(db.Integer, db.Text)
+	t.tombstone = d.Write("INSERT INTO ", tableLedger,
+		" (transfer, leg, bic, ban, amount, version) VALUES (").Param(db.Integer).
+		Text(", 0, NULL, NULL, 0, 0)", d.DoNothing).End()
+	t.legsOf = d.Write("SELECT leg, bic FROM ", tableLedger, " WHERE transfer = ").
+		Param(db.Integer).End(db.Integer, db.Text)
 }
 
 func (t *texts) whole(d *db.Dialect) {
@@ -211,26 +170,15 @@ func (t *texts) whole(d *db.Dialect) {
 }
 
 func (t *texts) loading(d *db.Dialect) {
-	start := func() *writer { return &writer{d: d} }
 	rows := func(n int) *db.Statement {
-		w := start().text("INSERT INTO ", tableAccount, " (bic, ban, balance) VALUES ")
+		w := d.Write("INSERT INTO ", tableAccount, " (bic, ban, balance) VALUES ")
 		for i := range n {
 			if i > 0 {
-				w.text(", ")
+				w.Text(", ")
 			}
-			w.text("(").param(db.Text).text(", ").param(db.Integer).text(", ").param(db.Decimal).text(")")
+			w.Text("(").Param(db.Text).Text(", ").Param(db.Integer).Text(", ").Param(db.Decimal).Text(")")
 		}
-		return w.end()
+		return w.End()
 	}
 	t.insert, t.insertMany = rows(1), rows(insertRows)
-	t.readMeta = start().text("SELECT name, value FROM ", tableMeta).end(db.Text, db.Text)
-	t.clearMeta = start().text("DELETE FROM ", tableMeta).end()
-	t.insertMeta = start().text("INSERT INTO ", tableMeta, " (name, value) VALUES (").
-		param(db.Text).text(", ").param(db.Text).text(")").end()
-	set := func() *writer {
-		return start().text("UPDATE ", tableMeta, " SET value = ").param(db.Text).
-			text(" WHERE name = ").param(db.Text)
-	}
-	t.setMeta = set().end()
-	t.casMeta = set().text(" AND value = ").param(db.Text).end()
 }

@@ -1,34 +1,32 @@
-package bank
+package sampling
 
-import (
-	"math"
-	"math/rand/v2"
-)
+import "math"
 
-// zipf draws ranks from 1 to n with probabilities proportional to
+// Zipf draws ranks from 1 to n with probabilities proportional to
 // rank^-exponent, for any exponent above zero, in constant memory and constant
 // expected time: rejection-inversion (Hörmann and Derflinger, Rejection-Inversion
 // to Generate Variates from Monotone Discrete Distributions, ACM TOMACS 6(3),
 // 1996). The names follow the paper.
-type zipf struct {
+type Zipf struct {
 	n        float64
 	exponent float64
 	hx1, hn  float64 // H(1.5) - h(1) and H(n + 0.5)
 	s        float64
 }
 
-func newZipf(n uint64, exponent float64) zipf {
-	z := zipf{n: float64(n), exponent: exponent}
+// NewZipf draws from n ranks, with an exponent above 0.
+func NewZipf(n uint64, exponent float64) Zipf {
+	z := Zipf{n: float64(n), exponent: exponent}
 	z.hx1 = z.integral(1.5) - 1
 	z.hn = z.integral(z.n + 0.5)
 	z.s = 2 - z.inverse(z.integral(2.5)-z.density(2))
 	return z
 }
 
-// rank draws one rank.
-func (z *zipf) rank(source *rand.PCG) uint64 {
+// Rank draws one rank.
+func (z *Zipf) Rank(source *Source) uint64 {
 	for {
-		u := z.hn + unit(source)*(z.hx1-z.hn)
+		u := z.hn + source.Unit()*(z.hx1-z.hn)
 		x := z.inverse(u)
 		k := min(max(math.Floor(x+0.5), 1), z.n)
 		if k-x <= z.s || u >= z.integral(k+0.5)-z.density(k) {
@@ -38,16 +36,16 @@ func (z *zipf) rank(source *rand.PCG) uint64 {
 }
 
 // density is h(x) = x^-exponent.
-func (z *zipf) density(x float64) float64 { return math.Exp(-z.exponent * math.Log(x)) }
+func (z *Zipf) density(x float64) float64 { return math.Exp(-z.exponent * math.Log(x)) }
 
 // integral is H(x), a primitive of h: (x^(1-e) - 1) / (1-e), and ln x at e = 1.
-func (z *zipf) integral(x float64) float64 {
+func (z *Zipf) integral(x float64) float64 {
 	l := math.Log(x)
 	return expm1Over((1-z.exponent)*l) * l
 }
 
 // inverse is the inverse of integral.
-func (z *zipf) inverse(x float64) float64 {
+func (z *Zipf) inverse(x float64) float64 {
 	t := max(x*(1-z.exponent), -1) // below -1 only by rounding
 	return math.Exp(log1pOver(t) * x)
 }
@@ -70,6 +68,3 @@ func expm1Over(x float64) float64 {
 	}
 	return 1 + x*0.5*(1+x/3*(1+0.25*x))
 }
-
-// unit draws a number from [0, 1) with 53 random bits.
-func unit(source *rand.PCG) float64 { return float64(source.Uint64()>>11) * 0x1p-53 }

@@ -1,0 +1,126 @@
+package dataset
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+)
+
+// The names in the note. The size stands under what the kind counts.
+const (
+	nameSchema = "schema"
+	nameLoad   = "load_id" // drawn at random by each load
+	nameState  = "state"
+	nameSeed   = "seed"
+	nameRun    = "run"  // the last run number taken
+	nameRows   = "rows" // things loaded so far, where a load can be resumed
+)
+
+// The states of the data.
+const (
+	stateLoading = "loading"
+	stateLoaded  = "loaded"
+)
+
+// Note is what a database says about the data in it.
+type Note struct {
+	Found   bool // there is one, of whatever schema
+	Schema  uint64
+	Load    string // the id of the load; empty of a plain schema
+	State   string
+	Seed    uint64
+	Size    uint64
+	Run     uint64            // how many runs have begun
+	Rows    uint64            // of an interrupted load: the things that are there
+	Facts   map[string]string // what the workload adds
+	Unread  error             // why nothing could be read, if that is not sure to be because nothing is there
+	Problem error             // a *StateError: what is written there makes no sense
+}
+
+// Altered is the error of a fact that no load has written.
+func (k *Kind) Altered(name, value string) error {
+	return StateErrorf("the %s in this database says that its %s is %q, which no load has written: run `%s` to load it anew", k.Noun, name, value, k.Make)
+}
+
+// parse reads a note as it is stored. What makes no sense becomes its problem: a
+// load may replace it, nothing else may use it.
+func (k *Kind) parse(values map[string]string) Note {
+	var n Note
+	if _, n.Found = values[nameSchema]; !n.Found {
+		return n
+	}
+	number := func(name string, to *uint64) {
+		var err error
+		if *to, err = strconv.ParseUint(values[name], 10, 64); err != nil {
+			n.Problem = k.Altered(name, values[name])
+		}
+	}
+	number(nameSchema, &n.Schema)
+	if n.Schema != k.Schema && (n.Schema != k.Plain || k.Plain == 0) {
+		return n
+	}
+	if n.Load = values[nameLoad]; n.Load == "" && n.Schema != k.Plain {
+		n.Problem = k.Altered(nameLoad, "")
+	}
+	n.State = values[nameState]
+	number(nameSeed, &n.Seed)
+	number(k.Things, &n.Size)
+	number(nameRun, &n.Run)
+	if n.State == stateLoading {
+		number(nameRows, &n.Rows)
+	}
+	n.Facts = maps.Clone(values)
+	for _, name := range k.own() {
+		delete(n.Facts, name)
+	}
+	return n
+}
+
+// own are the names that every note has.
+func (k *Kind) own() []string {
+	return []string{nameSchema, nameLoad, nameState, nameSeed, k.Things, nameRun, nameRows}
+}
+
+// starting returns names and values of the note of a load that starts.
+func (k *Kind) starting(n Note) [][2]string {
+	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	list := [][2]string{
+		{nameSchema, number(n.Schema)}, {nameLoad, n.Load}, {nameState, n.State}, {nameSeed, number(n.Seed)},
+		{k.Things, number(n.Size)}, {nameRun, "0"}, {nameRows, "0"},
+	}
+	for name, value := range n.Facts {
+		list = append(list, [2]string{name, value})
+	}
+	return list
+}
+
+// readable says that this program understands what the data are made of.
+func (s *Set) readable(n *Note) bool {
+	return n.Schema == s.kind.Schema || s.kind.Plain != 0 && n.Schema == s.kind.Plain
+}
+
+func (s *Set) schemaError(n Note) error {
+	return StateErrorf("the %s in this database has schema version %d and this program reads %d: use the program that made it, or remove it and run `%s`", s.kind.Noun, n.Schema, s.kind.Schema, s.kind.Make)
+}
+
+// StateError says that what the database holds does not let the workload go on:
+// nothing, half a load, somebody else's tables.
+type StateError struct{ Problem string }
+
+func (e *StateError) Error() string { return e.Problem }
+
+// StateErrorf makes a *StateError.
+func StateErrorf(format string, args ...any) error {
+	return &StateError{Problem: fmt.Sprintf(format, args...)}
+}
+
+// MismatchError says that the configuration contradicts what the database holds,
+// such as another seed or another size.
+type MismatchError struct{ Problem string }
+
+func (e *MismatchError) Error() string { return e.Problem }
+
+// MismatchErrorf makes a *MismatchError.
+func MismatchErrorf(format string, args ...any) error {
+	return &MismatchError{Problem: fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,188 @@
+// Package recording opens what runs have recorded, for the checks: the histories of
+// one run or of several against the same data, and the end state that they are held
+// against.
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"slices"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// Runs are runs' directories of one workload, open.
+type Runs struct{ list []recording }
+
+// recording is one run's directory.
+type recording struct {
+	*history.Reader
+	dir string
+	end *history.End // nil: none was downloaded
+}
+
+// folder is where a run's directory keeps the history and the end state.
+const folder = "history"
+
+// Open opens the recordings of a workload in runs' directories. A directory without
+// a readable history, and directories of different data, are errors; an end state
+// that is not there is not.
+func Open(dirs []string, workload string) (*Runs, error) {
+	r := new(Runs)
+	for _, dir := range dirs {
+		if err := r.open(dir, workload); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
+	if err := check.SameBank(dirs, r.headers()); err != nil {
+		r.Close()
+		return nil, fmt.Errorf("check the recordings: %w", err)
+	}
+	return r, nil
+}
+
+func (r *Runs) open(dir, workload string) error {
+	folder := filepath.Join(dir, folder)
+	recorded, err := history.Open(folder)
+	if err != nil {
+		return err
+	}
+	r.list = append(r.list, recording{Reader: recorded, dir: dir})
+	if w := recorded.Header().Workload; w != workload {
+		return fmt.Errorf("check %s: its history is of the workload %q, not of %s", dir, w, workload)
+	}
+	end, err := history.OpenEnd(folder)
+	switch {
+	case err == nil:
+		r.list[len(r.list)-1].end = end
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return nil
+}
+
+// Close closes the files; what Open gave is of no use after it.
+func (r *Runs) Close() {
+	for _, one := range r.list {
+		_ = one.Close()
+		if one.end != nil {
+			_ = one.end.Close()
+		}
+	}
+}
+
+func (r *Runs) headers() []history.Header {
+	var list []history.Header
+	for _, one := range r.list {
+		list = append(list, one.Header())
+	}
+	return list
+}
+
+// Header is that of the first recording: what it says of the data holds for all.
+func (r *Runs) Header() history.Header { return r.list[0].Header() }
+
+// Sources are the recordings in which there is a run, or the only one. Among several,
+// places in their files are told with their directories.
+func (r *Runs) Sources() []check.Source {
+	var list []check.Source
+	for i := range r.list {
+		if one := &r.list[i]; check.Driven(one.Header()) || len(r.list) == 1 {
+			list = append(list, one.source(len(r.list) > 1))
+		}
+	}
+	return list
+}
+
+// End picks the end state that was downloaded last; nil if there is none. One that
+// is known to be later than all runs is; of others it is the one with the most rows,
+// because a ledger only grows. A wrong choice, as among end states of a database that
+// loses rows, shows in a run that it does not cover, and leaves the checks unknown.
+// early are the runs that are not known to have ended when it was downloaded.
+func (r *Runs) End(ctx context.Context) (end check.EndState, early []uint64, err error) {
+	most := uint64(0)
+	for _, one := range r.list {
+		if one.end == nil {
+			continue
+		}
+		runs := r.early(one)
+		rows, err := rowsOf(ctx, one.end, len(r.list) > 1)
+		if err != nil {
+			return nil, nil, err
+		}
+		sure, before := len(runs) == 0, len(early) == 0
+		if end == nil || sure && !before || sure == before && rows > most {
+			end, early, most = one.end, runs, rows
+		}
+	}
+	return end, early, nil
+}
+
+// early returns the runs that are not known to have ended when this recording's
+// end state was downloaded. Its own run had.
+func (r *Runs) early(one recording) []uint64 {
+	ended := check.Ended(one.Header())
+	if check.Driven(one.Header()) {
+		ended = append(ended, one.Header().Run)
+	}
+	var runs []uint64
+	for _, other := range r.list {
+		if h := other.Header(); check.Driven(h) && !slices.Contains(ended, h.Run) {
+			runs = append(runs, h.Run)
+		}
+	}
+	return runs
+}
+
+// rowsOf counts the rows of a ledger, if there is another to compare it with. A
+// damaged one counts as far as it can be read; the checks tell of the damage.
+func rowsOf(ctx context.Context, end *history.End, compared bool) (uint64, error) {
+	rows := uint64(0)
+	if !compared {
+		return 0, nil
+	}
+	for _, err := range end.Legs() {
+		if err != nil {
+			break
+		}
+		if rows++; rows%4096 == 0 && ctx.Err() != nil {
+			return 0, fmt.Errorf("count the rows of the ledger: %w", context.Cause(ctx))
+		}
+	}
+	return rows, nil
+}
+
+// source is the recording as the checks read it. Among several, places in its
+// files are told with its directory.
+func (r *recording) source(several bool) check.Source {
+	if several {
+		return placed{r.Reader, r.dir}
+	}
+	return r.Reader
+}
+
+type placed struct {
+	*history.Reader
+	dir string
+}
+
+func (p placed) Transactions() iter.Seq2[history.Record, error] {
+	return func(yield func(history.Record, error) bool) {
+		var within, file string
+		for record, err := range p.Reader.Transactions() {
+			if record.Ref.File != within {
+				within, file = record.Ref.File, filepath.ToSlash(filepath.Join(p.dir, record.Ref.File))
+			}
+			record.Ref.File = file
+			if !yield(record, err) {
+				return
+			}
+		}
+	}
+}

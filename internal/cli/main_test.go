@@ -109,7 +109,7 @@ func grown(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	size, err := strconv.ParseInt(args[1], 10, 64)
 	ts.Check(err)
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if info, err := os.Stat(ts.MkAbs(args[0])); err == nil && info.Size() >= size {
 			return
 		}

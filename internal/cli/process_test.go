@@ -12,7 +12,7 @@ import (
 )
 
 // patience bounds what a test waits for, so that what hangs is told.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // process is a stroppy that runs as a process of its own.
 type process struct {

@@ -21,7 +21,7 @@ import (
 )
 
 // limit bounds one run of a test, so that what hangs is told and not waited for.
-const limit = 2 * time.Minute
+const limit = 5 * time.Minute
 
 // small is a bank that a test runs: few accounts, so that transactions meet.
 func small() bank.Config {

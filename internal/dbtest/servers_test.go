@@ -58,7 +58,7 @@ func (s *servers) stop() error {
 	return errors.Join(errs...)
 }
 
-const startLimit = time.Minute
+const startLimit = 3 * time.Minute
 
 // memoryFolder is a folder whose fsync costs nothing, where there is one.
 func memoryFolder() string {

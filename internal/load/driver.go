@@ -290,9 +290,13 @@ func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result
 		if w.queue != nil {
 			w.last = stopped - 1
 			w.admit()
-			r.Backlog += w.queue.unsent(stopped, r.Unsent)
+			left, early := w.queue.unsent(d.warm(), stopped, r.Unsent)
 			w.queue.waits(d.warm(), stopped, &r.Never)
-			r.Shed += w.counters.shed.Load()
+			shed := w.counters.shed.Load()
+			if !w.warm {
+				w.early = shed
+			}
+			r.Backlog, r.Shed, r.WarmupUnsent = r.Backlog+left, r.Shed+shed-w.early, r.WarmupUnsent+early+w.early
 		}
 		known, cut = max(known, w.known), cut || w.cut
 		recorders = append(recorders, w.figures)

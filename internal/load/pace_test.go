@@ -53,7 +53,9 @@ func TestQueueEqualsNaiveQueue(t *testing.T) {
 				first = arrivals[0]
 			}
 			byDue := make([]uint64, 10)
-			if shed != wantShed || q.first() != first || q.size != len(waiting) || q.unsent(never, byDue) != uint64(len(waiting)) {
+			middle := int64(begin) + r.Int64N(now-begin+1)
+			left, early := q.unsent(middle, never, byDue)
+			if shed != wantShed || q.first() != first || q.size != len(waiting) || left+early != uint64(len(waiting)) || early != before(waiting, middle) {
 				t.Fatalf("round %d at %d: %d wait, %d shed, first %d; want %d, %d, %d", round, now, q.size, shed, q.first(), len(waiting), wantShed, first)
 			}
 			for range r.IntN(200) {
@@ -112,6 +114,16 @@ func TestPoissonDrivesAreRepeated(t *testing.T) {
 	if slices.Equal(one, other) {
 		t.Error("another seed changes no arrival")
 	}
+}
+
+// before counts the clocks before at.
+func before(clocks []int64, at int64) (n uint64) {
+	for _, c := range clocks {
+		if c < at {
+			n++
+		}
+	}
+	return n
 }
 
 // TestFullQueueSheds: what finds no room is counted and not sent, and what is

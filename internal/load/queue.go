@@ -145,13 +145,20 @@ func (s *sheds) waits(stopped int64, never *stats.Waits) {
 }
 
 // unsent counts those that wait and were due before stopped into the second of
-// their due time, and returns how many. They have been admitted before.
-func (q *queue) unsent(stopped int64, byDue []uint64) (n uint64) {
+// their due time, and returns how many were due from warm on, and before. They have
+// been admitted before.
+func (q *queue) unsent(warm, stopped int64, byDue []uint64) (n, early uint64) {
 	for i := range q.size {
-		if due := q.due[(q.head+i)%len(q.due)]; due < stopped {
-			byDue[due/int64(time.Second)]++
+		due := q.due[(q.head+i)%len(q.due)]
+		if due >= stopped {
+			continue
+		}
+		byDue[due/int64(time.Second)]++
+		if due >= warm {
 			n++
+		} else {
+			early++
 		}
 	}
-	return n
+	return n, early
 }

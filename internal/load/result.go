@@ -24,14 +24,15 @@ type Result struct {
 	Figures *stats.Figures
 	Never   stats.Waits // what was due after the warm-up and never sent: Backlog and Shed
 
-	Conflicts  uint64       // tries that ended as db.Aborted, warm-up included
-	Retries    uint64       // tries made because of a conflict, warm-up included; those after a lost server do not count
-	Reconnects uint64       // sessions opened in place of a lost one
-	Unsettled  uint64       // transactions whose outcome stayed unknown
-	Backlog    uint64       // of an open loop: transactions that were due, but not started when the drive ended
-	Shed       uint64       // of an open loop: transactions that were due while MaxBacklog others waited, and so were never sent
-	Unsent     []uint64     // Backlog by the whole second since Options.Start in which they were due; the last one is that in which the drive ended
-	Errors     []ErrorCount // most frequent first
+	Conflicts    uint64       // tries that ended as db.Aborted, warm-up included
+	Retries      uint64       // tries made because of a conflict, warm-up included; those after a lost server do not count
+	Reconnects   uint64       // sessions opened in place of a lost one
+	Unsettled    uint64       // transactions whose outcome stayed unknown
+	Backlog      uint64       // of an open loop: transactions that were due after the warm-up, but not started when the drive ended
+	Shed         uint64       // of an open loop: transactions that were due after the warm-up while MaxBacklog others waited, and so were never sent
+	WarmupUnsent uint64       // of an open loop: those that were due in the warm-up and never sent
+	Unsent       []uint64     // what waited at the end by the whole second since Options.Start in which they were due; the last one is that in which the drive ended
+	Errors       []ErrorCount // most frequent first
 
 	CPUSeconds  float64 // user and system time of this process during the drive; 0 where the platform does not tell
 	MaxRSSBytes int64   // the largest resident memory of this process in its whole life; 0 where the platform does not tell

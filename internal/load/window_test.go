@@ -163,3 +163,19 @@ func TestWhatWasNeverSentHasWaited(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatWasNeverSentInTheWarmup: it is counted, and apart.
+func TestWhatWasNeverSentInTheWarmup(t *testing.T) {
+	for _, room := range []int{1000, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			stuck := &standIn{attempt: hangs(5 * time.Second)}
+			r, _, err := newDrill(t, Options{Plan: constant(100), Warmup: 6 * time.Second, Duration: 10 * time.Second, MaxBacklog: room}, stuck).run(t.Context())
+			if err != nil || r.Backlog+r.Shed != 400 || r.WarmupUnsent != 99 {
+				t.Errorf("room for %d: %d left, %d shed, %d of the warm-up, %v", room, r.Backlog, r.Shed, r.WarmupUnsent, err)
+			}
+			if due := r.Figures.Due(&r.Never); due.Count != 400 {
+				t.Errorf("room for %d: %d were due", room, due.Count)
+			}
+		})
+	}
+}

@@ -47,6 +47,8 @@ type worker struct {
 	down    bool   // no answer since the database was lost
 	broken  bool   // the session must be Reset
 	cut     bool   // transactions were left when halt was done
+	warm    bool   // what has been admitted goes beyond the warm-up
+	early   uint64 // shed of those that were due in the warm-up; known once warm
 
 	counters counters
 	live     stats.Live // latency of committed transactions
@@ -171,13 +173,21 @@ func (w *worker) due() int64 {
 
 // admit lets into the queue what is due by now.
 func (w *worker) admit() {
+	warm := w.driver.warm()
+	if w.last >= warm && !w.warm {
+		w.warm = true
+		w.shed(w.queue.admit(warm - 1))
+		w.early = w.counters.shed.Load()
+	}
 	if shed := w.queue.admit(w.last); shed > 0 {
-		if w.last >= w.driver.warm() {
+		if w.warm {
 			w.driver.sheds.add(w.last, shed)
 		}
-		w.counters.shed.Store(w.counters.shed.Load() + shed)
+		w.shed(shed)
 	}
 }
+
+func (w *worker) shed(n uint64) { w.counters.shed.Store(w.counters.shed.Load() + n) }
 
 // wait returns when due has come, or false when the drive is over.
 func (w *worker) wait(due int64) bool {

@@ -117,17 +117,18 @@ type Drive struct {
 	Outage        *Outage           `json:"longest_gap"` // the longest time in which nothing was committed
 	Errors        []ErrorCount      `json:"errors"`
 
-	RatePlan     string              `json:"rate_plan"`             // the rate over time, as asked for; empty is a closed loop
-	Arrival      string              `json:"arrival"`               // of an open loop: uniform or poisson
-	ThinkSeconds float64             `json:"think_seconds"`         // of a closed loop, between two transactions of a client
-	Shed         uint64              `json:"shed"`                  // due while the queue was full, and so never sent
-	Clipped      uint64              `json:"clipped"`               // times that the percentiles have as an hour, because they were longer
-	MaxBacklog   uint64              `json:"max_backlog"`           // the most that were due and not sent at the end of a second
-	Pacing       *Latency            `json:"pacing_ms"`             // from due to sent where the client was free: the tool's own error
-	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"` // committed, retried (those of them that took more than one try), rejected, aborted, unknown; from when it was due. all is all that was due: unknown ones until they were given up, and what was never sent until the drive ended
-	Rebuilt      bool                `json:"rebuilt"`               // from the recorded transactions alone, because the run ended before it wrote its figures: conflicts, reconnects, errors, backlog, shed, and what the drive cost are not known
-	DueAtLeast   []string            `json:"all_at_least"`          // those figures of latency_by_outcome_ms.all, by their keys, that are lower bounds, because of work that never ended
-	Interval     *Interval           `json:"tps_interval"`          // of the mean throughput
+	RatePlan     string              `json:"rate_plan"`               // the rate over time, as asked for; empty is a closed loop
+	Arrival      string              `json:"arrival"`                 // of an open loop: uniform or poisson
+	ThinkSeconds float64             `json:"think_seconds"`           // of a closed loop, between two transactions of a client
+	Shed         uint64              `json:"shed"`                    // due while the queue was full, and so never sent
+	WarmupUnsent uint64              `json:"warmup_unsent,omitempty"` // due in the warm-up and never sent, for either reason
+	Clipped      uint64              `json:"clipped"`                 // times that the percentiles have as an hour, because they were longer
+	MaxBacklog   uint64              `json:"max_backlog"`             // the most that were due and not sent at the end of a second
+	Pacing       *Latency            `json:"pacing_ms"`               // from due to sent where the client was free: the tool's own error
+	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"`   // committed, retried (those of them that took more than one try), rejected, aborted, unknown; from when it was due. all is all that was due: unknown ones until they were given up, and what was never sent until the drive ended
+	Rebuilt      bool                `json:"rebuilt"`                 // from the recorded transactions alone, because the run ended before it wrote its figures: conflicts, reconnects, errors, backlog, shed, and what the drive cost are not known
+	DueAtLeast   []string            `json:"all_at_least"`            // those figures of latency_by_outcome_ms.all, by their keys, that are lower bounds, because of work that never ended
+	Interval     *Interval           `json:"tps_interval"`            // of the mean throughput
 	Steady       *Steady             `json:"steady"`
 	Histogram    *Histogram          `json:"latency_histogram"` // of committed transactions, from when they were due
 	ServiceTimes *Histogram          `json:"service_histogram"` // the same from when they were sent

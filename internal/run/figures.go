@@ -106,7 +106,7 @@ func outcomes(d *report.Drive, f *stats.Figures, never *stats.Waits) {
 // pacing writes how fast the drive was asked to be, and how far it was that.
 func pacing(d *report.Drive, options *load.Options, l *load.Result) {
 	d.ThinkSeconds, d.Shed, d.Clipped = options.Think.Seconds(), l.Shed, l.Figures.Clipped
-	d.Pacing = latency(&l.Figures.Pacing)
+	d.Pacing, d.WarmupUnsent = latency(&l.Figures.Pacing), l.WarmupUnsent
 	if options.Plan.Closed() {
 		if options.Think > 0 {
 			d.Arrival = options.Arrival.String()

@@ -77,7 +77,7 @@ func TestReplace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it waits
 			c, n := startKind(t, name, start, cluster.Options{Nodes: 3, Layer: true, InMemory: true})
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			leader, err := c.Leader(ctx)
 			if err != nil {

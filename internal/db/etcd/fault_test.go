@@ -107,7 +107,7 @@ func testLeaderKilled(t *testing.T, c *cluster.Cluster) {
 
 func restart(t testing.TB, c *cluster.Cluster, i int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	n := c.Nodes()[i]
 	if err := errors.Join(n.Kill(), n.Restart(ctx)); err != nil {
@@ -159,7 +159,7 @@ func testPaused(t *testing.T, c *cluster.Cluster) {
 // testMajorityLost: a member that knows no leader refuses at once and for sure;
 // only reads=serializable are answered, from its own state.
 func testMajorityLost(t *testing.T, c *cluster.Cluster) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	s := homedAt(t, c, "1s", 0)
 	old := newSession(t, drivertest.Open(t, etcd.Open, c.URL()+"?reads=serializable"), "")

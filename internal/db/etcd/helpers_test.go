@@ -18,7 +18,7 @@ import (
 
 func startCluster(t testing.TB, nodes int, params url.Values) *cluster.Cluster {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c, err := cluster.Start(ctx, servers.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: params})
 	var missing servers.MissingError

@@ -103,6 +103,9 @@ func (c *comparing) add(file string) error {
 	if config.NoLoad {
 		return usagef("%s drives what is loaded, and what one run leaves is not what the other began with: take no-load out", file)
 	}
+	if config.Serve != "" || config.Metrics != "" {
+		return usagef("%s, or a variable, asks for serve or metrics, and a comparison shows nothing live: leave them out", file)
+	}
 	if err := c.app.drawSeed(&config, true); err != nil {
 		return err
 	}

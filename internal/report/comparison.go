@@ -76,7 +76,7 @@ func Compare(w io.Writer, sides []Side) error {
 	}
 	for i := 1; i < len(sides); i++ {
 		c := stats.Compare(samples(&sides[0]), samples(&sides[i]), compareConfidence)
-		fmt.Fprintf(w, "\n%s against %s, 95 %% intervals:\n", letter(i), letter(0))
+		fmt.Fprintf(w, "\n%s against %s, 95 %% intervals, each by itself:\n", letter(i), letter(0))
 		tell(w, "throughput", c.TPS)
 		for _, name := range percentiles {
 			if ratio, ok := c.Latency[name]; ok {

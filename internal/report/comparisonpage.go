@@ -222,6 +222,9 @@ func comparisonNotes(sides []Side) []PageNote {
 	if alone {
 		n.note("One run of a side tells nothing of what varies from run to run. `stroppy compare --repeat` makes several, in turn.")
 	}
+	if len(sides) > 2 {
+		n.note("Each interval holds at 95 % by itself: of twenty, one leaves out the true ratio by chance.")
+	}
 	return append(append([]PageNote{}, n.warnings...), n.others...)
 }
 

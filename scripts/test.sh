@@ -79,7 +79,7 @@ go run "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --jsonfile "$log" -
 # With arguments, somebody asks for other tests.
 if [ $# = 0 ] && [ -n "$race" ]; then
 	echo "== go test: every seed of the mutants and of the reference"
-	go run "$GOTESTSUM" --format pkgname --jsonfile "$log.seeds" -- -timeout 20m -run '^(TestMutants|TestReference)' ./internal/dbtest || status=$?
+	go run "$GOTESTSUM" --format pkgname --jsonfile "$log.seeds" -- -timeout 20m -run '^(TestMutants|TestReference)' ./internal/dbtest ./internal/db/memory || status=$?
 	cat "$log.seeds" >>"$log"
 	rm -f "$log.seeds"
 fi

@@ -15,11 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
-	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/etcd"
-	"stroppy/internal/cluster/postgres"
 	"stroppy/internal/db/memory"
 )
 
@@ -288,90 +283,11 @@ func (sh *shell) run(t *testing.T, line string) (code int, stdout, stderr string
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// servers are the real ones that the commands run on, each started when it is
-// first named.
-type servers struct {
-	t        *testing.T
-	postgres *postgres.Server
-	etcd     *etcd.Cluster
-	started  map[string]error // by name, what starting it came to
-}
-
-// address returns the address of a real server in place of the one that a
-// document names; missing says why there is none.
-func (s *servers) address(t *testing.T, document string) (address, missing string) {
-	t.Helper()
-	scheme, rest, _ := strings.Cut(document, "://")
-	place, query, asked := strings.Cut(rest, "?")
-	kind, start := "postgres", s.startPostgres
-	if scheme == "etcd" {
-		kind, start = scheme, s.startEtcd
-	}
-	err, known := s.started[kind]
-	if !known {
-		err = start(s.t.Context())
-		s.started[kind] = err
-	}
-	if lacks := (cluster.MissingError{}); errors.As(err, &lacks) {
-		return "", fmt.Sprintf("skipped engine: %s: install the Debian package %s", kind, lacks.Package)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	mark := "?"
-	if kind == "etcd" {
-		address = s.etcd.URL()
-	} else {
-		user := place[:strings.LastIndexByte(place, '@')+1]
-		address = fmt.Sprintf("%s://%s127.0.0.1:%d/bank?sslmode=disable", scheme, user, s.postgres.Port())
-		mark = "&"
-	}
-	if asked {
-		address += mark + query
-	}
-	return address, ""
-}
-
-// startPostgres starts a server that has a user bank and its database bank.
-func (s *servers) startPostgres(ctx context.Context) (err error) {
-	s.postgres, err = postgres.Start(ctx, postgres.Options{Settings: map[string]string{"fsync": "off"}})
-	if err != nil {
-		return err
-	}
-	s.t.Cleanup(func() {
-		if err := s.postgres.Stop(); err != nil {
-			s.t.Error(err)
-		}
-	})
-	conn, err := pgconn.Connect(ctx, s.postgres.URL())
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // only the statements matter
-	for _, statement := range []string{"CREATE ROLE bank LOGIN", "CREATE DATABASE bank OWNER bank"} {
-		if _, err := conn.Exec(ctx, statement).ReadAll(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *servers) startEtcd(ctx context.Context) (err error) {
-	s.etcd, err = etcd.Start(ctx, cluster.Options{Nodes: 3, InMemory: true, Loopback: true})
-	if err != nil {
-		return err
-	}
-	s.t.Cleanup(func() {
-		if err := s.etcd.Stop(); err != nil {
-			s.t.Error(err)
-		}
-	})
-	return nil
-}
-
 // The first two lines of a scenario say which verdict is expected, and which
 // database is to be given where the scenario names none.
 var scenarioHead = regexp.MustCompile(`^# verdict: (valid|invalid)\n# database: (sqlite|postgres|etcd|memory|cluster)\n(?:# brief: (.*)\n)?#\n# [A-Za-z]`)
+
+var scenarioWorkload = regexp.MustCompile(`(?m)^workload: "?(\w+)`)
 
 // tryScenarios runs each scenario, shortened, and wants the verdict that it
 // names.
@@ -392,7 +308,11 @@ func tryScenarios(t *testing.T, sh *shell) {
 			if !row.MatchString(readme) {
 				t.Errorf("README.md has no row for it with the verdict %s", head[1])
 			}
-			line := "stroppy run bank --scenario scenarios/" + name + brief
+			workload := "bank"
+			if other := scenarioWorkload.FindStringSubmatch(read(t, path)); other != nil {
+				workload = other[1]
+			}
+			line := "stroppy run " + workload + " --scenario scenarios/" + name + brief
 			if head[2] == "postgres" || head[2] == "etcd" {
 				address, missing := sh.servers.address(t, head[2]+"://bank@localhost")
 				if missing != "" {
@@ -401,7 +321,7 @@ func tryScenarios(t *testing.T, sh *shell) {
 				line += " --db '" + address + "'"
 			}
 			if head[2] == "cluster" { // its faults take longer than a brief run
-				line = "stroppy run bank --clients 4 --scenario scenarios/" + name + " " + head[3]
+				line = "stroppy run " + workload + " --clients 4 --scenario scenarios/" + name + " " + head[3]
 			}
 			code, stdout, stderr := sh.run(t, line)
 			if why := stderr; code == 2 && strings.Contains(why, "run as root") || code == 3 && (strings.Contains(why, "install the Debian package") || strings.Contains(why, "/dev/fuse")) {

@@ -90,7 +90,7 @@ func outcomeTables(d *Drive) []PageTable {
 		t.Rows = append(t.Rows, cellsOf(name, group(n), share(n, all), what))
 	}
 	add("committed", d.Committed, kinds(d.Kinds))
-	add("rejected", rejected, fmt.Sprintf("insufficient funds %s · no such account %s", group(d.Rejected.InsufficientFunds), group(d.Rejected.NoSuchAccount)))
+	add("rejected", rejected, d.Rejected.reasons())
 	add("aborted", d.Aborted, fmt.Sprintf("given up; of all, conflicts %s and retries %s", group(d.Conflicts), group(d.Retries)))
 	add("unknown", d.Unknown, fmt.Sprintf("in doubt to the end; reconnects %s", group(d.Reconnects)))
 	if open(d) {

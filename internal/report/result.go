@@ -166,6 +166,15 @@ type Rejected struct {
 // total is how many were rejected by any rule.
 func (r Rejected) total() uint64 { return r.InsufficientFunds + r.NoSuchAccount + r.Unsplit }
 
+// reasons are the rules of the bank that rejected some; empty where none did, as in
+// every other workload.
+func (r Rejected) reasons() string {
+	if r.total() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("insufficient funds %s · no such account %s", group(r.InsufficientFunds), group(r.NoSuchAccount))
+}
+
 // Throughput is committed transactions per second; median and maximum are over
 // whole seconds, null where there was none, and so is the mean where there are
 // ten or more; of fewer it is committed over the measured time.

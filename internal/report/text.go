@@ -209,8 +209,7 @@ func (t *text) outcomes() {
 	}
 	slices.Sort(kinds)
 	t.count("committed", d.Committed, strings.Join(kinds, " · "))
-	t.count("rejected", d.Rejected.InsufficientFunds+d.Rejected.NoSuchAccount,
-		fmt.Sprintf("insufficient funds %s · no such account %s", group(d.Rejected.InsufficientFunds), group(d.Rejected.NoSuchAccount)))
+	t.count("rejected", d.Rejected.total(), d.Rejected.reasons())
 	if d.Rebuilt {
 		t.count("aborted", d.Aborted, "tries beyond the first "+group(d.Retries))
 		t.count("unknown", d.Unknown, "")

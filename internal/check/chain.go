@@ -146,23 +146,13 @@ func (b *bank) place(s *slot, version uint64, amount int64, t uint32) {
 
 // placeLedger puts every ledger leg at its version.
 func (b *bank) placeLedger() error {
-	if b.in.End == nil {
-		return nil
-	}
-	for leg, err := range b.in.End.Legs() {
-		if err != nil {
-			return fmt.Errorf("the end state's ledger could not be read: %w", err)
-		}
-		if b.watch.ended() {
-			return b.watch.err
-		}
+	return b.eachLeg(func(leg history.Leg) {
 		if leg.Void || leg.Account >= b.in.Accounts {
-			continue
+			return
 		}
 		t, _ := b.txns.find(leg.Transfer)
 		b.place(b.slots.touch(leg.Account), leg.Version, leg.Amount, t)
-	}
-	return nil
+	})
 }
 
 // placeUnledgered puts the acknowledged transfers that the ledger does not have

@@ -38,7 +38,8 @@ type wrongAccount struct {
 // some is how many instances of one violation a check keeps to tell.
 const some = 8
 
-func (b *bank) readLedger() error {
+// eachLeg hands over the ledger of the end state, if there is one.
+func (b *bank) eachLeg(take func(leg history.Leg)) error {
 	if b.in.End == nil {
 		return nil
 	}
@@ -49,12 +50,22 @@ func (b *bank) readLedger() error {
 		if b.watch.ended() {
 			return b.watch.err
 		}
+		take(leg)
+	}
+	return nil
+}
+
+func (b *bank) readLedger() error {
+	if b.in.End == nil {
+		return nil
+	}
+	err := b.eachLeg(func(leg history.Leg) {
 		t, ok := b.txns.find(leg.Transfer)
 		if leg.Void {
 			if ok {
 				b.txns.list[t].flags |= voided
 			}
-			continue
+			return
 		}
 		if !ok {
 			t = b.txns.addFromLedger(leg.Transfer)
@@ -69,12 +80,15 @@ func (b *bank) readLedger() error {
 		if leg.Account >= b.in.Accounts {
 			b.end.strange++
 			b.witness(Ledger, "", leg.Transfer, b.named(leg.Account), "has a ledger leg on an account that no load made")
-			continue
+			return
 		}
 		s := b.slots.touch(leg.Account)
 		s.legs++
 		s.sum += leg.Amount
 		s.highest = max(s.highest, leg.Version)
+	})
+	if err != nil {
+		return err
 	}
 	b.findEarly()
 	return nil

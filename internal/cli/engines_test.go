@@ -13,7 +13,6 @@ import (
 	"stroppy/internal/cli"
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/etcd"
-	"stroppy/internal/cluster/postgres"
 	"stroppy/internal/report"
 )
 
@@ -49,19 +48,7 @@ func status(r *report.Result, name string) string {
 }
 
 func TestPostgreSQL(t *testing.T) {
-	server, err := postgres.Start(t.Context(), postgres.Options{Settings: map[string]string{"fsync": "off"}})
-	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
-		t.Skipf("skipped engine: postgres: install the Debian package %s", missing.Package)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	url := server.URL()
+	url := startPostgres(t).URL()
 	small := []string{"--accounts", "200", "--clients", "4", "--count", "1000"}
 	for _, mode := range []string{"pipelined", "interactive", "procedure"} {
 		t.Run(mode, func(t *testing.T) {

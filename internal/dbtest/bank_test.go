@@ -207,15 +207,7 @@ func openMemory(t *testing.T, url string) *memory.Database {
 func openSQLite(t *testing.T) *sqlite.Database {
 	t.Helper()
 	d, err := sqlite.Open(t.Context(), "sqlite:"+filepath.Join(t.TempDir(), "bank.db")+"?synchronous=off")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
+	return opened(t, d, err)
 }
 
 // wantError fails the test unless err is of the type T.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"stroppy/internal/check"
-	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/db"
 	"stroppy/internal/db/mysql"
@@ -29,18 +28,7 @@ func startMariaDB(t *testing.T, settings map[string]string) *mariadb.Server {
 		all[name] = value
 	}
 	s, err := mariadb.Start(ctx, mariadb.Options{Dir: memoryFolder(), Settings: all})
-	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
-		t.Skip("skipped engine: mariadb: install the Debian package " + missing.Package)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return served(t, "mariadb", s, err)
 }
 
 // openMariaDB opens a new, empty database on a server.
@@ -50,15 +38,7 @@ func openMariaDB(t *testing.T, s *mariadb.Server, name string) *mysql.Database {
 		t.Fatal(err)
 	}
 	d, err := mysql.Open(t.Context(), s.URLFor(mariadb.Superuser, "", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
+	return opened(t, d, err)
 }
 
 // TestBankOnMariaDB: what is read and written back loses updates at every

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"stroppy/internal/check"
-	"stroppy/internal/cluster"
 	rediscluster "stroppy/internal/cluster/redis"
 	"stroppy/internal/db/redis"
 	"stroppy/internal/history"
@@ -26,32 +25,13 @@ func startRedis(t *testing.T, nodes int, settings map[string]string) *redisclust
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
 	s, err := rediscluster.Start(ctx, rediscluster.Options{Nodes: nodes, InMemory: true, Settings: settings})
-	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
-		t.Skip("skipped engine: redis: install the Debian package " + missing.Package)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return served(t, "redis", s, err)
 }
 
 func openRedis(t *testing.T, url string) *redis.Database {
 	t.Helper()
 	d, err := redis.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
+	return opened(t, d, err)
 }
 
 func TestBankOnRedis(t *testing.T) {

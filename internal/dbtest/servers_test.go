@@ -58,6 +58,44 @@ func (s *servers) stop() error {
 	return errors.Join(errs...)
 }
 
+// served is a server of a test's own that was started, and is stopped after it.
+func served[S interface{ Stop() error }](t *testing.T, engine string, s S, err error) S {
+	t.Helper()
+	skipMissing(t, engine, err)
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// skipMissing skips the test where an engine could not be started for want of its
+// package; any other error ends it.
+func skipMissing(t *testing.T, engine string, err error) {
+	t.Helper()
+	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+		t.Skip("skipped engine: " + engine + ": install the Debian package " + missing.Package)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// opened is a database that was opened, and is closed after the test.
+func opened[D interface{ Close() error }](t *testing.T, d D, err error) D {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
 const startLimit = 3 * time.Minute
 
 // memoryFolder is a folder whose fsync costs nothing, where there is one.
@@ -76,12 +114,7 @@ func postgresServer(t *testing.T) *postgrescluster.Server {
 		defer cancel()
 		shared.postgres, shared.postgresErr = postgrescluster.Start(ctx, postgrescluster.Options{Dir: memoryFolder()})
 	}
-	if missing, ok := errors.AsType[cluster.MissingError](shared.postgresErr); ok {
-		t.Skip("skipped engine: postgres: install the Debian package " + missing.Package)
-	}
-	if shared.postgresErr != nil {
-		t.Fatal(shared.postgresErr)
-	}
+	skipMissing(t, "postgres", shared.postgresErr)
 	return shared.postgres
 }
 
@@ -120,15 +153,7 @@ func openPostgres(t *testing.T) (*postgres.Database, string) {
 func openPostgresURL(t *testing.T, url string) *postgres.Database {
 	t.Helper()
 	d, err := postgres.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
+	return opened(t, d, err)
 }
 
 // openEtcd opens the shared etcd cluster of three nodes. Its data are those of
@@ -140,20 +165,7 @@ func openEtcd(t *testing.T) *etcd.Database {
 		defer cancel()
 		shared.etcd, shared.etcdErr = etcdcluster.Start(ctx, cluster.Options{Nodes: 3, InMemory: true, Loopback: true})
 	}
-	if missing, ok := errors.AsType[cluster.MissingError](shared.etcdErr); ok {
-		t.Skip("skipped engine: etcd: install the Debian package " + missing.Package)
-	}
-	if shared.etcdErr != nil {
-		t.Fatal(shared.etcdErr)
-	}
+	skipMissing(t, "etcd", shared.etcdErr)
 	d, err := etcd.Open(t.Context(), shared.etcd.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
+	return opened(t, d, err)
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/html"
 
 	"stroppy/internal/report"
+	"stroppy/internal/report/pagetest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -107,32 +108,7 @@ func render(t *testing.T, b *Book) []byte {
 // TestPageData holds the page's JSON.
 func TestPageData(t *testing.T) {
 	for _, name := range []string{"rate", "clients", "invalid", "unfinished", "begun", "nothing"} {
-		got, err := json.MarshalIndent(data(t, books()[name]), "", " ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		file := filepath.Join("testdata", name+".page.json")
-		if *update {
-			if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !bytes.Equal(append(got, '\n'), want) {
-			t.Errorf("%s is not as %s: run go test ./internal/sweep -update and look at the difference", name, file)
-		}
-		var parts map[string]json.RawMessage
-		if err := json.Unmarshal(got, &parts); err != nil {
-			t.Fatal(err)
-		}
-		for key, value := range parts { // what a script goes through is a list, be it empty
-			if string(value) == "null" && key != "knee" && key != "law" {
-				t.Errorf("%s: %s is null", name, key)
-			}
-		}
+		pagetest.Golden(t, name, data(t, books()[name]), *update, "knee", "law")
 	}
 }
 

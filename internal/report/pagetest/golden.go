@@ -1,0 +1,43 @@
+package pagetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// Golden holds a page's data against the file testdata/NAME.page.json, which update
+// writes anew. What a script goes through is a list, be it empty: only the parts
+// named may be null.
+func Golden(t *testing.T, name string, data any, update bool, null ...string) {
+	t.Helper()
+	got, err := json.MarshalIndent(data, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join("testdata", name+".page.json")
+	if update {
+		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(append(got, '\n'), want) {
+		t.Errorf("%s is not as %s: run go test with -update here and look at the difference", name, file)
+	}
+	var parts map[string]json.RawMessage
+	if err := json.Unmarshal(got, &parts); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range parts {
+		if string(value) == "null" && !slices.Contains(null, key) {
+			t.Errorf("%s: %s is null", name, key)
+		}
+	}
+}

@@ -171,7 +171,7 @@ func (c *config) facts() []report.Setting {
 // seed. Passwords are left out.
 func (c *config) repeat(command string) string {
 	words := []string{"stroppy", command}
-	if command == "run" {
+	if command == "run" || command == "sweep" {
 		words = append(words, c.Workload)
 	}
 	for _, key := range scenario.Keys() {

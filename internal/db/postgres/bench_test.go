@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -36,20 +37,17 @@ func measure(b *testing.B, sessions int, all func(n int)) {
 }
 
 // BenchmarkTransfer runs transfers of two legs, four statements with two results
-// of three columns each, on 16 sessions, and reports the CPU that this process
-// used for each, user and system.
+// of three columns each, on 16 sessions, in each way, and reports the CPU that this
+// process used for each, user and system.
 func BenchmarkTransfer(b *testing.B) {
-	for _, mode := range []struct {
-		name string
-		mode db.Mode
-	}{{"pipelined", db.Pipelined}, {"interactive", db.Interactive}} {
-		b.Run(mode.name, func(b *testing.B) {
+	for _, w := range ways {
+		b.Run(strings.ReplaceAll(w.name, " ", "-"), func(b *testing.B) {
 			const accounts, sessions = 10_000, 16
 			d := drivertest.Open(b, Open, start(b, map[string]string{"synchronous_commit": "off"}).URL())
 			bank.Make(b, d, accounts)
 			clients := make([]*session, sessions)
 			for i := range clients {
-				clients[i] = newSession(b, d, mode.mode, "")
+				clients[i] = w.session(b, d, "")
 			}
 			var id atomic.Int64
 			var wg sync.WaitGroup
@@ -64,6 +62,9 @@ func BenchmarkTransfer(b *testing.B) {
 					err := s.Begin(ctx, false)
 					if err == nil {
 						err = x.queue(ctx, s, id.Add(1), from, to, 1)
+					}
+					if err == nil && w.flush {
+						err = s.Flush(ctx)
 					}
 					if err == nil {
 						err = s.Commit(ctx)

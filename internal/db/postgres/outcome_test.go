@@ -2,12 +2,12 @@ package postgres
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	server "stroppy/internal/cluster/postgres"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"
@@ -21,12 +21,15 @@ func TestConstraints(t *testing.T) {
 	account := func(n int64, money db.Value) sqltest.Statement {
 		return sqltest.With(insertAccount, []db.Value{{Text: bic}, sqltest.Number(n), money})
 	}
-	sqltest.Constraints(t, d, &bank, []sqltest.Refused{
+	refused := []sqltest.Refused{
 		{Name: "check", Statement: bank.Touch(0, -1000_01), Kind: db.CheckFailed, Code: "23514"},
 		{Name: "not null", Statement: account(7, db.Value{Null: true}), Kind: db.NotNull, Code: "23502"},
 		{Name: "foreign key", Statement: sqltest.With(insertLedger, []db.Value{sqltest.Number(7), {Text: bic}, sqltest.Number(77)}), Kind: db.ForeignKey, Code: "23503"},
 		{Name: "unique", Statement: account(0, sqltest.Number(1)), Kind: db.UniqueKey, Code: "23505"},
-	})
+	}
+	for _, implicit := range []bool{true, false} {
+		sqltest.Constraints(t, way{implicit: implicit}.on(d), &bank, refused)
+	}
 }
 
 func TestDeferredConstraint(t *testing.T) {
@@ -34,10 +37,10 @@ func TestDeferredConstraint(t *testing.T) {
 	sqltest.Execute(t, d, "CREATE TABLE p (n BIGINT PRIMARY KEY)",
 		"CREATE TABLE c (n BIGINT REFERENCES p DEFERRABLE INITIALLY DEFERRED)")
 	orphan := sqltest.With(&db.Statement{SQL: "INSERT INTO c VALUES (1)"}, nil)
-	sqltest.EachMode(t, func(t *testing.T, mode db.Mode) {
-		s := newSession(t, d, mode, "")
-		for _, flush := range []bool{false, true} {
-			sqltest.WantError(t, "refused by the commit itself", sqltest.Transact(t.Context(), s, false, flush, orphan), db.Constraint, "23503")
+	eachWay(t, func(t *testing.T, w way) {
+		s := w.session(t, d, "")
+		for range 2 {
+			sqltest.WantError(t, "refused by the commit itself", w.transact(t.Context(), s, orphan), db.Constraint, "23503")
 		}
 		if err := sqltest.Transact(t.Context(), s, false, false); err != nil {
 			t.Error(err)
@@ -87,9 +90,9 @@ func TestServerSideTimeouts(t *testing.T) {
 	pg := start(t, nil)
 	d := drivertest.Open(t, Open, pg.URL()+"&statement_timeout=50")
 	sleep := sqltest.With(&db.Statement{SQL: "SELECT pg_sleep(600)"}, nil)
-	sqltest.EachMode(t, func(t *testing.T, mode db.Mode) {
-		s := newSession(t, d, mode, "")
-		sqltest.WantError(t, "statement_timeout", sqltest.Transact(t.Context(), s, false, false, sleep), db.Aborted, "57014")
+	eachWay(t, func(t *testing.T, w way) {
+		s := w.session(t, d, "")
+		sqltest.WantError(t, "statement_timeout", w.transact(t.Context(), s, sleep), db.Aborted, "57014")
 		if err := sqltest.Transact(t.Context(), s, false, false); err != nil {
 			t.Error(err)
 		}
@@ -182,25 +185,42 @@ func waiting(t *testing.T, observer *session) int64 {
 	}
 }
 
-// TestInterruptedCommits makes every commit wait for a standby that does not
-// exist, and then does things to the waiting server process.
-func TestInterruptedCommits(t *testing.T) {
-	pg := start(t, nil)
-	d := drivertest.Open(t, Open, pg.URL())
+// signal calls a function with the number of a server process.
+func signal(function string) func(*testing.T, *session, int64) {
+	send := &db.Statement{SQL: "SELECT " + function + "($1::int)", Params: []db.Type{db.Integer}, Columns: []db.Type{db.Integer}}
+	return func(t *testing.T, observer *session, pid int64) {
+		if err := observer.Query(t.Context(), send, []db.Value{sqltest.Number(pid)}, func([]db.Value) error { return nil }); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// wantLocalOnly checks the error of a commit that was not replicated.
+func wantLocalOnly(t *testing.T, err error) {
+	t.Helper()
+	var own *db.Error
+	if !errors.As(err, &own) || own.Class != db.Unknown || !own.Final || !errors.Is(err, errLocalOnly) {
+		t.Errorf("%v", err)
+	}
+}
+
+// alone starts a server on which each commit of the second database waits for a
+// standby that does not exist.
+func alone(t *testing.T) (pg *server.Server, d, waits *Database) {
+	t.Helper()
+	pg = start(t, nil)
+	d = drivertest.Open(t, Open, pg.URL())
 	bank.Make(t, d, 2)
 	sqltest.Execute(t, d, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "ALTER SYSTEM SET synchronous_commit = 'off'")
 	if err := pg.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	waits := drivertest.Open(t, Open, pg.URL()+"&synchronous_commit=on")
-	signal := func(function string) func(*testing.T, *session, int64) {
-		send := &db.Statement{SQL: "SELECT " + function + "($1::int)", Params: []db.Type{db.Integer}, Columns: []db.Type{db.Integer}}
-		return func(t *testing.T, observer *session, pid int64) {
-			if err := observer.Query(t.Context(), send, []db.Value{sqltest.Number(pid)}, func([]db.Value) error { return nil }); err != nil {
-				t.Error(err)
-			}
-		}
-	}
+	return pg, d, drivertest.Open(t, Open, pg.URL()+"&synchronous_commit=on")
+}
+
+// TestInterruptedCommits does things to the server process of a commit that waits.
+func TestInterruptedCommits(t *testing.T) {
+	pg, d, waits := alone(t)
 	for _, tc := range []struct {
 		name  string
 		do    func(*testing.T, *session, int64)
@@ -214,46 +234,66 @@ func TestInterruptedCommits(t *testing.T) {
 			}
 		}, false},
 	} {
-		for name, mode := range sqltest.Modes {
-			for _, flush := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s %s %v", tc.name, name, flush), func(t *testing.T) {
-					if err := pg.Restart(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-					s, observer := newSession(t, waits, mode, ""), newSession(t, d, db.Pipelined, "")
-					before := bank.Balance(t, observer, 0)
-					done := make(chan error, 1)
-					go func() { done <- sqltest.Transact(t.Context(), s, false, flush, bank.Touch(0, 1)) }()
-					tc.do(t, observer, waiting(t, observer))
-					err := <-done
-					var own *db.Error
-					if sqltest.WantError(t, tc.name, err, db.Unknown, ""); errors.As(err, &own) && own.Final != tc.final {
-						t.Errorf("final is %v: %v", own.Final, err)
-					}
-					sqltest.WantError(t, "a broken session", s.Begin(t.Context(), false), db.Unavailable, "")
-					if err := pg.Restart(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-					if err := s.Reset(t.Context()); err != nil {
-						t.Fatal(err)
-					}
-					if after := bank.Balance(t, s, 0); after != before+1 {
-						t.Errorf("the balance was %d and is %d: this test needs a commit that is done and not acknowledged", before, after)
-					}
-				})
-			}
+		for _, w := range ways {
+			t.Run(tc.name+" "+w.name, func(t *testing.T) {
+				if err := pg.Restart(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				s, observer := w.session(t, waits, ""), newSession(t, d, db.Pipelined, "")
+				before := bank.Balance(t, observer, 0)
+				done := make(chan error, 1)
+				go func() { done <- w.transact(t.Context(), s, bank.Touch(0, 1)) }()
+				tc.do(t, observer, waiting(t, observer))
+				err := <-done
+				var own *db.Error
+				if sqltest.WantError(t, tc.name, err, db.Unknown, ""); errors.As(err, &own) && own.Final != tc.final {
+					t.Errorf("final is %v: %v", own.Final, err)
+				}
+				sqltest.WantError(t, "a broken session", s.Begin(t.Context(), false), db.Unavailable, "")
+				if err := pg.Restart(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Reset(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if after := bank.Balance(t, s, 0); after != before+1 {
+					t.Errorf("the balance was %d and is %d: this test needs a commit that is done and not acknowledged", before, after)
+				}
+			})
 		}
 	}
-	t.Run("a statement of its own", func(t *testing.T) {
+}
+
+// TestWarningsAreHeard cancels commits that wait, whatever client_min_messages is.
+func TestWarningsAreHeard(t *testing.T) {
+	pg, d, waits := alone(t)
+	sqltest.Execute(t, d, "CREATE ROLE deaf SUPERUSER LOGIN", "ALTER ROLE deaf SET client_min_messages = 'error'")
+	for name, hears := range map[string]*Database{
+		"default": waits,
+		"by URL":  drivertest.Open(t, Open, pg.URL()+"&synchronous_commit=on&client_min_messages=error"),
+		"by role": drivertest.Open(t, Open, pg.URLFor("deaf", "", "postgres")+"&synchronous_commit=on"),
+	} {
 		observer := newSession(t, d, db.Pipelined, "")
-		done := make(chan error, 1)
-		go func() { done <- waits.Exec(t.Context(), "UPDATE accounts SET version = version") }()
-		signal("pg_cancel_backend")(t, observer, waiting(t, observer))
-		var own *db.Error
-		if err := <-done; !errors.As(err, &own) || own.Class != db.Unknown || !own.Final {
-			t.Errorf("%v", err)
+		cancelled := func(do func() error) error {
+			done := make(chan error, 1)
+			go func() { done <- do() }()
+			signal("pg_cancel_backend")(t, observer, waiting(t, observer))
+			return <-done
 		}
-	})
+		for _, w := range ways {
+			t.Run(name+" "+w.name, func(t *testing.T) {
+				s := w.session(t, hears, "")
+				wantLocalOnly(t, cancelled(func() error { return w.transact(t.Context(), s, bank.Touch(0, 1)) }))
+			})
+		}
+		t.Run(name+" a statement of its own", func(t *testing.T) {
+			wantLocalOnly(t, cancelled(func() error { return hears.Exec(t.Context(), "UPDATE accounts SET version = version") }))
+		})
+		t.Run(name+" a load", func(t *testing.T) {
+			load := sqltest.Load([]string{"DROP TABLE IF EXISTS things", "CREATE TABLE things (id BIGINT, small BIGINT, mid BIGINT, m NUMERIC(20,2), s VARCHAR(40))"}, sqltest.Some(10, "row %d"))
+			wantLocalOnly(t, cancelled(func() error { _, err := hears.BulkLoad(t.Context(), load); return err }))
+		})
+	}
 }
 
 func TestRestartBetweenTransactions(t *testing.T) {
@@ -265,12 +305,14 @@ func TestTerminatedInATransaction(t *testing.T) {
 	d := drivertest.Open(t, Open, start(t, nil).URL())
 	bank.Make(t, d, 2)
 	self := sqltest.With(&db.Statement{SQL: "SELECT pg_terminate_backend(pg_backend_pid())"}, nil)
-	s := newSession(t, d, db.Interactive, "")
-	sqltest.WantError(t, "before the commit", sqltest.Transact(t.Context(), s, false, false, bank.Touch(0, 1), self, bank.Touch(0, 1)), db.Unavailable, "57P01")
-	s = newSession(t, d, db.Pipelined, "")
-	sqltest.WantError(t, "before the commit", sqltest.Transact(t.Context(), s, false, true, bank.Touch(0, 1), self, bank.Touch(0, 1)), db.Unavailable, "57P01")
-	s = newSession(t, d, db.Pipelined, "")
-	sqltest.WantError(t, "with the commit under way", sqltest.Transact(t.Context(), s, false, false, bank.Touch(0, 1), self, bank.Touch(0, 1)), db.Unknown, "57P01")
+	eachWay(t, func(t *testing.T, w way) {
+		class := db.Unavailable
+		if w.together() { // the commit was under way
+			class = db.Unknown
+		}
+		s := w.session(t, d, "")
+		sqltest.WantError(t, w.name, w.transact(t.Context(), s, bank.Touch(0, 1), self, bank.Touch(0, 1)), class, "57P01")
+	})
 }
 
 func TestFrozenServer(t *testing.T) {

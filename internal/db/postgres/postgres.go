@@ -13,11 +13,13 @@
 // allocations, pgconn.Batch 35 µs and 27, for their readers, contexts and
 // command tags.
 //
-// A transaction that is still wholly queued when it is committed travels without
-// BEGIN and COMMIT: all statements up to one Sync are one transaction (PostgreSQL
-// documentation 55.2.3 and 55.2.4, "Extended Query" and "Pipelining"), at the
-// isolation of the session. It is committed when ReadyForQuery arrives and no
-// error came before it, and only then.
+// A transaction that is still wholly queued when it is committed travels in one
+// round trip without BEGIN and COMMIT: all statements up to one Sync are one
+// transaction (PostgreSQL documentation 55.2.3 and 55.2.4, "Extended Query" and
+// "Pipelining"), at the isolation of the session. It is committed when
+// ReadyForQuery arrives and no error came before it, and only then. Open sees
+// whether the server keeps this promise; where it does not, BEGIN and COMMIT travel
+// along in the same round trip.
 package postgres
 
 import (
@@ -51,6 +53,7 @@ type Database struct {
 	config    *pgconn.Config
 	where     string // the hosts, for errors
 	isolation string // default_transaction_isolation
+	implicit  bool   // all statements up to one Sync are one transaction
 	timeout   time.Duration
 }
 
@@ -62,7 +65,8 @@ var (
 
 // Open connects to a URL such as postgres://user:password@host:5432/database,
 // with several hosts and all the parameters that libpq documents ("Connection
-// URIs"), and asks for the default isolation. One more parameter is
+// URIs"), asks for the default isolation, and sees whether statements that are sent
+// together are one transaction. One more parameter is
 // answer_timeout, such as 10s: how long a transaction waits for an answer, after
 // which its outcome is unknown if its commit was sent. What is no transaction, such
 // as a load or a download, may take any time while the server works.
@@ -77,7 +81,10 @@ func Open(ctx context.Context, url string) (*Database, error) {
 		if err != nil {
 			return err
 		}
-		d.isolation, err = isolationName(row[0])
+		if d.isolation, err = isolationName(row[0]); err != nil {
+			return err
+		}
+		d.implicit, err = c.keepsImplicit(ctx)
 		return err
 	})
 	if err != nil {
@@ -209,6 +216,9 @@ func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
 // Exec runs one statement on a connection of its own.
 func (d *Database) Exec(ctx context.Context, statement string) error {
 	return d.control(ctx, "execute "+db.Shorten(statement), func(ctx context.Context, c *control) error {
+		if err := hear(ctx, c.conn); err != nil {
+			return err
+		}
 		c.phase = committing
 		_, err := c.conn.Exec(ctx, statement).ReadAll()
 		if err == nil {

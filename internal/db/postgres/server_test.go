@@ -39,6 +39,46 @@ func newSession(t testing.TB, d *Database, mode db.Mode, isolation string) *sess
 	return sqltest.Session(t, d, mode, isolation).(*session)
 }
 
+// way is how the statements of a transaction travel.
+type way struct {
+	name     string
+	mode     db.Mode
+	implicit bool // without BEGIN and COMMIT if nothing is flushed
+	flush    bool // before the commit
+}
+
+var ways = []way{
+	{"one by one", db.Interactive, true, false},
+	{"implicit", db.Pipelined, true, false},
+	{"explicit", db.Pipelined, false, false},
+	{"flushed", db.Pipelined, true, true},
+}
+
+// together says that the commit travels with the statements.
+func (w way) together() bool { return w.mode == db.Pipelined && !w.flush }
+
+func eachWay(t *testing.T, test func(*testing.T, way)) {
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) { test(t, w) })
+	}
+}
+
+// on is the database as a session that goes this way sees it.
+func (w way) on(d *Database) *Database {
+	own := *d
+	own.implicit = w.implicit
+	return &own
+}
+
+func (w way) session(t testing.TB, d *Database, isolation string) *session {
+	t.Helper()
+	return newSession(t, w.on(d), w.mode, isolation)
+}
+
+func (w way) transact(ctx context.Context, s *session, statements ...sqltest.Statement) error {
+	return sqltest.Transact(ctx, s, false, w.flush, statements...)
+}
+
 // impatient makes a session, or without one the database, wait so long.
 func impatient(d *Database) func(db.SQLSession, time.Duration) {
 	return func(s db.SQLSession, limit time.Duration) {

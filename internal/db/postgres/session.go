@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"stroppy/internal/db"
-	"stroppy/internal/db/wire"
 )
 
 // Where a session's transaction stands.
@@ -103,43 +100,6 @@ func (s *session) drop() {
 	s.state = idle
 }
 
-// connect makes the connection of a session.
-func (d *Database) connect(ctx context.Context, isolation string) (*link, error) {
-	op := opConnect + " at " + d.where
-	conn, err := pgconn.ConnectConfig(ctx, d.config)
-	if err != nil {
-		return nil, fromPgconn(ctx, op, err, connecting)
-	}
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
-	defer cancel()
-	give := func(err error) (*link, error) {
-		_ = conn.Close(ctx) // the error that led here says more
-		return nil, fromPgconn(ctx, op, err, before)
-	}
-	if isolation != "" {
-		if err := conn.Exec(ctx, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL "+isolation).Close(); err != nil {
-			return give(err)
-		}
-	}
-	for _, c := range controls {
-		if _, err := conn.Prepare(ctx, c.name, c.sql, nil); err != nil {
-			return give(err)
-		}
-	}
-	if err := conn.SyncConn(ctx); err != nil {
-		return give(err)
-	}
-	h, err := conn.Hijack()
-	if err != nil {
-		return give(err)
-	}
-	return &link{
-		bare:       &bare{Patience: wire.Patience{Conn: h.Conn, Limit: d.timeout}, frontend: h.Frontend, peeker: newPeeker(h.Conn)},
-		statements: make(map[*db.Statement]*prepared),
-		status:     h.TxStatus,
-	}, nil
-}
-
 // errBroken is the answer of a session that was not Reset.
 var errBroken = errors.New("the connection is gone: the session must be reset")
 
@@ -220,7 +180,8 @@ func (s *session) Commit(ctx context.Context) error {
 		s.state = idle
 		return nil
 	}
-	return s.run(ctx, exchange{op: opCommit, phase: committing})
+	explicit := !s.database.implicit
+	return s.run(ctx, exchange{op: opCommit, phase: committing, begin: explicit, end: explicit})
 }
 
 func (s *session) Rollback(ctx context.Context) error {

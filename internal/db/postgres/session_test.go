@@ -36,6 +36,9 @@ func TestResultsAreTheSame(t *testing.T) {
 		bank.See(0), bank.Touch(3, 0), bank.Touch(77, 0), sqltest.With(clean, nil),
 	}...)
 	want := sqltest.SameResults(t, d, work, func([]db.Result) {})
+	if explicit := sqltest.SameResults(t, way{}.on(d), work, func([]db.Result) {}); fmt.Sprint(explicit) != fmt.Sprint(want) {
+		t.Errorf("with BEGIN and COMMIT %+v, want %+v", explicit, want)
+	}
 	sqltest.WantExtremes(t, want[7], text)
 	if r := want[8]; r.Rows() != 1 || r.Row(0)[0].Int != 1 || r.Row(0)[1].Int != 7 || r.Row(0)[2].Int != 8 || r.Row(0)[3].Int != 1 ||
 		r.Row(0)[4].Int != 6 || r.Row(0)[5].Int != 500 || r.Row(0)[6].Int != 150 {
@@ -141,24 +144,30 @@ func TestQueryStreams(t *testing.T) {
 func TestNoAllocations(t *testing.T) {
 	d := drivertest.Open(t, Open, start(t, nil).URL())
 	bank.Make(t, d, 10)
-	s := newSession(t, d, db.Pipelined, "")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	var x transfer
 	id := int64(0)
-	n := testing.AllocsPerRun(200, func() {
-		id++
-		if err := s.Begin(ctx, false); err != nil {
-			t.Fatal(err)
-		}
-		if err := x.queue(ctx, s, id, id%10, (id+1)%10, 1); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Commit(ctx); err != nil {
-			t.Fatal(err)
+	eachWay(t, func(t *testing.T, w way) {
+		s := w.session(t, d, "")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var x transfer
+		n := testing.AllocsPerRun(200, func() {
+			id++
+			err := s.Begin(ctx, false)
+			if err == nil {
+				err = x.queue(ctx, s, id, id%10, (id+1)%10, 1)
+			}
+			if err == nil && w.flush {
+				err = s.Flush(ctx)
+			}
+			if err == nil {
+				err = s.Commit(ctx)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%v allocations a transaction", n)
 		}
 	})
-	if n != 0 {
-		t.Errorf("%v allocations a transaction", n)
-	}
 }

@@ -31,7 +31,8 @@ const runsRoot = "stroppy-runs"
 
 // The keys of the commands, beside those that all of them have.
 var driveKeys = strings.Fields("clients duration count warmup rate arrival think max-backlog zipfian zipf-exponent isolation update mode expect retries give-up " +
-	"audits audit-sample payroll-share payroll-legs joint-share inquiry-share large-share lock-order out serve metrics")
+	"audits audit-sample payroll-share payroll-legs joint-share inquiry-share large-share lock-order scale ratio history versions streams batch fragment value-size out serve metrics " +
+	"preset records key-size read-share update-share insert-share scan-share modify-share scan-length distribution in-flight")
 
 func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{Use: "run [WORKLOAD]", Short: "Load, drive, check and report", Args: oneWorkload}
@@ -51,6 +52,9 @@ func (a *app) payCommand() *cobra.Command {
 	read := a.settings(c, append([]string{"db", "accounts", "seed", "json"}, driveKeys...)...)
 	c.RunE = func(*cobra.Command, []string) error {
 		config, err := read(nil)
+		if err == nil {
+			err = config.ofTheBank("pay")
+		}
 		if err != nil {
 			return err
 		}
@@ -121,7 +125,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	options := run.Options{
 		Workload: workload, Database: database, Dir: dir, Steps: steps,
 		DatabaseURL: scenario.Redact(config.runDatabase(dir.Path)), Isolation: config.Isolation, Expect: config.Expect,
-		Seed: config.Seed, Clients: config.Clients,
+		Seed: config.Seed, Clients: config.loadClients(),
 		Drive: load.Options{
 			Plan: config.Rate, Arrival: config.arrival(), Think: config.Think, MaxBacklog: int(config.MaxBacklog),
 			Duration: config.Duration, Count: config.Count, Warmup: config.Warmup,
@@ -198,6 +202,7 @@ func closeAfter(err error, c interface{ Close() error }) error {
 func (c *config) effective(command string) func(history.Header) run.Repeat {
 	return func(h history.Header) run.Repeat {
 		c.Seed, c.Accounts = h.Seed, h.Accounts
+		c.takeTPCB(h)
 		repeated := c.repeat(command)
 		if command == "pay" { // the same as a run of these parts
 			c.NoLoad, c.NoCheck = true, true
@@ -269,6 +274,9 @@ func (a *app) popCommand() *cobra.Command {
 	read := a.settings(c, "db", "accounts", "seed", "json")
 	c.RunE = func(*cobra.Command, []string) error {
 		config, err := read(nil)
+		if err == nil {
+			err = config.ofTheBank("pop")
+		}
 		if err != nil {
 			return err
 		}

@@ -2,10 +2,8 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
-	"stroppy/internal/check"
 	"stroppy/internal/db/memory"
 	"stroppy/internal/nemesis"
 	"stroppy/internal/run"
@@ -31,12 +29,26 @@ func list(kind string, kinds []string) (lines []string, err error) {
 		}
 		return lines, nil
 	case "checks":
-		for _, c := range slices.Concat(check.About(), run.Checks()) {
-			lines = append(lines, fmt.Sprintf("%-15s %s", c[0], c[1]))
+		for _, w := range works() {
+			if w.name != scenario.Bank {
+				lines = append(lines, "", "Of the workload "+w.name+":")
+			}
+			lines = append(lines, about(w.checks())...)
+			if w.name == scenario.Bank {
+				lines = append(lines, about(run.Checks())...)
+			}
 		}
 		return lines, nil
 	}
 	return nil, usagef("%q cannot be listed; the nearest is %s", kind, scenario.Nearest(kind, kinds))
+}
+
+// about writes names with what they mean.
+func about(list [][2]string) (lines []string) {
+	for _, c := range list {
+		lines = append(lines, fmt.Sprintf("%-15s %s", c[0], c[1]))
+	}
+	return lines
 }
 
 func databases() (lines []string) {

@@ -21,6 +21,8 @@ type kindOfWork struct {
 	bind func(database db.Database, c *config, loads bool) (workload.Workload, error)
 	// check makes all checks of recorded runs.
 	check func(ctx context.Context, dirs []string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error)
+	// checks says what each of its checks holds, in the order in which they are told.
+	checks func() [][2]string
 	// tables are what it adds to the report of one run's directory; nil: nothing.
 	tables func(ctx context.Context, dir string) ([]workload.Table, error)
 	// names are the accounts, or whatever its transactions touch, of a recording.
@@ -40,9 +42,12 @@ func works() []kindOfWork {
 			bind: func(database db.Database, c *config, loads bool) (workload.Workload, error) {
 				return bank.New(database, c.bankConfig(loads))
 			},
-			check: bank.CheckDirs,
+			check: bank.CheckDirs, checks: check.About,
 			names: func(h history.Header) naming { return bank.NamesOf(h) },
 		},
+		tpcbWork(),
+		eventsWork(),
+		kvWork(),
 	}
 }
 
@@ -64,4 +69,13 @@ func (c *config) bind(database db.Database, loads bool) (workload.Workload, erro
 		return nil, err
 	}
 	return w.bind(database, c, loads || isVolatile(database))
+}
+
+// ofTheBank refuses another workload, which a variable or a file has named, for a step
+// of the bank test.
+func (c *config) ofTheBank(command string) error {
+	if c.Workload == scenario.Bank {
+		return nil
+	}
+	return usagef("`stroppy %s` is a step of the bank test, and the workload is %s: `stroppy run %s` loads, drives and checks it", command, c.Workload, c.Workload)
 }

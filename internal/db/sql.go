@@ -125,14 +125,18 @@ func (r *Result) Row(i int) []Value { return r.Values[i*r.Columns : (i+1)*r.Colu
 
 // Dialect is how one database spells SQL: data, never a decision of a workload.
 type Dialect struct {
-	Placeholder  func(i int) string // the i-th parameter, from 1: "$1" or "?"
-	IntegerType  string             // a signed 64-bit integer: BIGINT
-	DecimalType  string             // exact money, such as NUMERIC(20,2); an integer type where there is none
-	TextType     func(length int) string
-	TableOptions string // after the closing bracket of CREATE TABLE
-	ForUpdate    string // after a SELECT that locks what it reads, such as " FOR UPDATE"; empty where reading locks enough
-	Returning    bool   // UPDATE … RETURNING exists
-	DoNothing    string // after an INSERT that must not fail on an existing key: " ON CONFLICT DO NOTHING"
+	Placeholder func(i int) string // the i-th parameter, from 1: "$1" or "?"
+	IntegerType string             // a signed 64-bit integer: BIGINT
+	DecimalType string             // exact money, such as NUMERIC(20,2); an integer type where there is none
+	TextType    func(length int) string
+	// CharType is text of a fixed length and TimestampType a moment without a zone,
+	// where they are not CHAR(length) and TIMESTAMP.
+	CharType      func(length int) string
+	TimestampType string
+	TableOptions  string // after the closing bracket of CREATE TABLE
+	ForUpdate     string // after a SELECT that locks what it reads, such as " FOR UPDATE"; empty where reading locks enough
+	Returning     bool   // UPDATE … RETURNING exists
+	DoNothing     string // after an INSERT that must not fail on an existing key: " ON CONFLICT DO NOTHING"
 	// Procedures is the language of stored procedures, "plpgsql" or "sql/psm"; empty
 	// where there are none. What several result sets of one CALL hold is one Result.
 	Procedures string

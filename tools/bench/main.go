@@ -49,6 +49,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	seconds := flags.Duration("duration", 10*time.Second, "how long each drive takes")
 	repeats := flags.Int("repeats", 5, "how often each load is repeated; the median is printed")
+	only := flags.String("only", "", "measure this part alone: postgres, tpcb, kv, harness or memory")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil
@@ -73,8 +74,14 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(s.out, "FIGURE\tSTROPPY\tPGBENCH\tRATIO\tWANTED")
-	for _, part := range []func() error{s.postgres, s.harness, s.memory} {
-		if err := part(); err != nil {
+	for _, part := range []struct {
+		name    string
+		measure func() error
+	}{{"postgres", s.postgres}, {"tpcb", s.tpcb}, {"kv", s.kv}, {"harness", s.harness}, {"memory", s.memory}} {
+		if *only != "" && *only != part.name {
+			continue
+		}
+		if err := part.measure(); err != nil {
 			return err
 		}
 	}
@@ -218,7 +225,11 @@ func (s *suite) load(url, pgbench string) error {
 type peer struct{ tps, cpu float64 } // µs a transaction
 
 func (s *suite) pgbench(path, url string) (peer, error) {
-	cmd := exec.CommandContext(s.ctx, path, "-n", "-c", "16", "-j", "2", "-M", "prepared", "-T", strconv.Itoa(int(s.seconds.Seconds())), url)
+	return s.pgbenchWith(path, "-n", "-c", "16", "-j", "2", "-M", "prepared", "-T", strconv.Itoa(int(s.seconds.Seconds())), url)
+}
+
+func (s *suite) pgbenchWith(path string, args ...string) (peer, error) {
+	cmd := exec.CommandContext(s.ctx, path, args...)
 	text, err := run(cmd)
 	if err != nil {
 		return peer{}, err

@@ -40,14 +40,21 @@ type readKey struct {
 // KVSession opens a session on the next node in turn, or, if that does not
 // answer, on the first after it that does. options.Mode means nothing to etcd.
 func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db.KVSession, error) {
+	return d.open(ctx, options, d.nextNode())
+}
+
+// nextNode is the node whose turn it is.
+func (d *Database) nextNode() int { return int(d.sessions.Add(1)-1) % len(d.nodes) }
+
+// open opens a session on a node, or the first after it that answers.
+func (d *Database) open(ctx context.Context, options db.SessionOptions, number int) (db.KVSession, error) {
 	i, err := findIsolation(options.Isolation)
 	if err != nil {
 		return nil, err
 	}
-	number := int(d.sessions.Add(1) - 1)
 	s := &session{db: d, mode: isolations[i].mode}
 	s.options = []grpc.CallOption{grpc.Peer(&s.peer)}
-	s.link, s.home, err = connectAny(ctx, d.nodes, number%len(d.nodes))
+	s.link, s.home, err = connectAny(ctx, d.nodes, number)
 	if err != nil {
 		return nil, err
 	}

@@ -202,6 +202,8 @@ func (d *Database) Dialect() *db.Dialect {
 		IntegerType:   "INTEGER",
 		DecimalType:   "INTEGER",
 		TextType:      func(int) string { return "TEXT" },
+		CharType:      func(int) string { return "TEXT" },
+		TimestampType: "TEXT", // as CURRENT_TIMESTAMP is
 		TableOptions:  " STRICT",
 		Returning:     true,
 		DoNothing:     " ON CONFLICT DO NOTHING",

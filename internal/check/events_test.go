@@ -1,0 +1,513 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// diary is a log of events in memory, as its clients recorded it and as it was
+// downloaded.
+type diary struct {
+	streams   uint64
+	batch     uint32
+	txns      []*history.Transaction
+	cut       bool // the recording was cut off
+	legs      []history.Leg
+	ends      []history.Account
+	strangers []string
+	endless   bool
+	early     []uint64
+}
+
+func (d *diary) Header() history.Header { return history.Header{Run: 1} }
+func (d *diary) Complete() bool         { return !d.cut }
+func (d *diary) Strangers() []string    { return d.strangers }
+
+func (d *diary) Transactions() iter.Seq2[history.Record, error] {
+	return func(yield func(history.Record, error) bool) {
+		for i, tx := range d.txns {
+			if !yield(history.Record{Transaction: tx, Ref: history.Ref{File: "history", Record: i}}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (d *diary) Legs() iter.Seq2[history.Leg, error] { return yielded(d.legs) }
+
+func (d *diary) Accounts() iter.Seq2[history.Account, error] { return yielded(d.ends) }
+
+func yielded[T any](list []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, v := range list {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+func lengthOf(id history.ID, member uint32) int64 { return 40 + int64(uint64(id)%7) + int64(member) }
+
+func (d *diary) input() EventsInput {
+	in := EventsInput{
+		Streams: d.streams, Name: func(n uint64) string { return fmt.Sprintf("stream %d", n) },
+		Batch: func(history.ID) uint32 { return d.batch }, Length: lengthOf,
+		History: []Source{d}, Early: d.early,
+	}
+	if !d.endless {
+		in.End = d
+	}
+	return in
+}
+
+func (d *diary) check(t *testing.T) map[string]Result {
+	t.Helper()
+	list, err := Events(context.Background(), d.input())
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := map[string]Result{}
+	for _, r := range list {
+		results[r.Name] = r
+	}
+	if len(results) != len(AboutEvents()) {
+		t.Fatalf("%d checks were made, and %d are told about", len(results), len(AboutEvents()))
+	}
+	for i, about := range AboutEvents() {
+		if list[i].Name != about[0] {
+			t.Fatalf("check %d is %s, and %s is told about", i, list[i].Name, about[0])
+		}
+	}
+	return results
+}
+
+// appended simulates clients that append to streams, with outcomes of every kind.
+func appended(rng *rand.Rand, clients, streams, batch, count int) *diary {
+	d := &diary{streams: uint64(streams), batch: uint32(batch)}
+	places, sequences := make([]uint64, streams), make([]uint64, clients)
+	logs := make([][]history.Leg, streams)
+	free := make([]int64, clients) // when each client is free
+	clock := int64(0)
+	for range count {
+		clock += 1 + rng.Int64N(50)
+		c := rng.IntN(clients)
+		sequences[c]++
+		stream := (c + rng.IntN(max(streams/clients, 1))*clients) % streams
+		tx := &history.Transaction{
+			ID: history.NewID(1, uint64(c), sequences[c]), Kind: history.Append, Outcome: history.Committed, Attempts: 1,
+			Try: max(clock-rng.Int64N(200), free[c]), Ops: []history.Op{{Account: uint64(stream), Write: true}},
+		}
+		tx.Sent, tx.Due = tx.Try, tx.Try
+		applied, void := true, false
+		switch rng.IntN(10) {
+		case 0:
+			tx.Outcome, applied = history.Aborted, false
+		case 1:
+			tx.Outcome, applied, void, tx.LookedUp = history.Aborted, false, true, true
+		case 2:
+			tx.Outcome, applied = history.Unknown, rng.IntN(2) == 0
+		}
+		// It is applied at clock; its client learns it a little later.
+		tx.End = max(clock, tx.Try) + rng.Int64N(100)
+		free[c] = tx.End
+		if tx.Outcome == history.Committed {
+			tx.Ops[0].Observed, tx.Ops[0].Version = true, places[stream]
+		}
+		if void {
+			places[stream]++
+			logs[stream] = append(logs[stream], history.Leg{Transfer: tx.ID, Void: true, Account: uint64(stream), Version: places[stream]})
+		}
+		for m := uint32(0); applied && m < d.batch; m++ {
+			places[stream]++
+			logs[stream] = append(logs[stream], history.Leg{Transfer: tx.ID, Number: m, Account: uint64(stream), Amount: lengthOf(tx.ID, m), Version: places[stream]})
+		}
+		d.txns = append(d.txns, tx)
+		clock = max(clock, tx.Try) // so that what is applied later also ends later
+	}
+	for n := range d.streams {
+		d.legs = append(d.legs, logs[n]...)
+		end := history.Account{N: n, Version: places[n]}
+		if l := len(logs[n]); l > 0 {
+			end.Last = logs[n][l-1].Transfer
+		}
+		d.ends = append(d.ends, end)
+	}
+	return d
+}
+
+// mutant is one thing that a database can do wrong to a log, and the check that must
+// find it. It says false where this log gives no opportunity.
+type mutant struct {
+	name, check string
+	spoil       func(rng *rand.Rand, d *diary) bool
+}
+
+// pick returns a leg that is of a committed append and has what ok asks for.
+func (d *diary) pick(rng *rand.Rand, ok func(i int) bool) (int, bool) {
+	for range 200 {
+		if i := rng.IntN(len(d.legs)); d.outcome(d.legs[i].Transfer) == history.Committed && !d.legs[i].Void && ok(i) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (d *diary) outcome(id history.ID) history.Outcome {
+	for _, tx := range d.txns {
+		if tx.ID == id {
+			return tx.Outcome
+		}
+	}
+	return history.Unknown
+}
+
+func anywhere(int) bool { return true }
+
+// shift moves a stream's entries from leg i on by so many places, and its end.
+func (d *diary) shift(i int, by int64) {
+	stream := d.legs[i].Account
+	for ; i < len(d.legs) && d.legs[i].Account == stream; i++ {
+		d.legs[i].Version += uint64(by)
+	}
+	d.ends[stream].Version += uint64(by)
+}
+
+func mutants() []mutant {
+	return []mutant{
+		{"a whole append is lost from the end of a stream", Durable, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, func(i int) bool {
+				return i+1 == len(d.legs) || d.legs[i+1].Account != d.legs[i].Account
+			})
+			if ok {
+				id, stream := d.legs[i].Transfer, d.legs[i].Account
+				d.legs = slices.DeleteFunc(d.legs, func(l history.Leg) bool { return l.Transfer == id && !l.Void })
+				d.ends[stream].Version -= uint64(d.batch)
+			}
+			return ok
+		}},
+		{"one event is lost, and those behind it move up", Durable, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				d.shift(i, -1)
+				d.legs = slices.Delete(d.legs, i, i+1)
+			}
+			return ok
+		}},
+		{"one event leaves a hole", EventsContinuous, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, func(i int) bool { return i+1 < len(d.legs) && d.legs[i+1].Account == d.legs[i].Account })
+			if ok {
+				d.legs = slices.Delete(d.legs, i, i+1)
+			}
+			return ok
+		}},
+		{"an event is there twice", ExactlyOnce, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				twice := d.legs[i]
+				d.shift(i, 1)
+				d.legs = slices.Insert(d.legs, i, twice)
+			}
+			return ok
+		}},
+		{"neighbours are swapped", EventsOrder, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, func(i int) bool { return i+1 < len(d.legs) && d.legs[i+1].Account == d.legs[i].Account })
+			if ok {
+				d.legs[i], d.legs[i+1] = d.legs[i+1], d.legs[i]
+				d.legs[i].Version, d.legs[i+1].Version = d.legs[i+1].Version, d.legs[i].Version
+			}
+			return ok
+		}},
+		{"an event is in another stream", EventsOrder, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, func(i int) bool { return d.streams > 1 })
+			if ok {
+				leg := d.legs[i]
+				d.shift(i, -1)
+				d.legs = slices.Delete(d.legs, i, i+1)
+				leg.Account = (leg.Account + 1) % d.streams
+				d.ends[leg.Account].Version++
+				leg.Version = d.ends[leg.Account].Version
+				at := len(d.legs)
+				for at > 0 && d.legs[at-1].Account > leg.Account {
+					at--
+				}
+				d.legs = slices.Insert(d.legs, at, leg)
+			}
+			return ok
+		}},
+		{"a value is cut short", Durable, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				d.legs[i].Amount, d.strangers = 0, append(d.strangers, "stream 0 has at place 1 what should be an event")
+			}
+			return ok
+		}},
+		{"a value that is not whole, of whoever", EventsWhole, func(_ *rand.Rand, d *diary) bool {
+			d.strangers = append(d.strangers, "stream 0 has at place 1 what should be an event")
+			return true
+		}},
+		{"a whole value of another length", EventsWhole, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				d.legs[i].Amount++
+			}
+			return ok
+		}},
+		{"an event of another batch in its place", Durable, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			j, ok2 := d.pick(rng, func(j int) bool { return d.legs[j].Transfer != d.legs[i].Transfer })
+			if ok && ok2 {
+				d.legs[i].Transfer, d.legs[i].Number, d.legs[i].Amount = d.legs[j].Transfer, d.legs[j].Number, d.legs[j].Amount
+			}
+			return ok && ok2
+		}},
+		{"an applied append is reported as aborted", NoGhost, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				d.reported(d.legs[i].Transfer, history.Aborted)
+			}
+			return ok
+		}},
+		{"an append is applied although a look-up has closed its place", NoGhost, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				d.reported(d.legs[i].Transfer, history.Aborted)
+				void := history.Leg{Transfer: d.legs[i].Transfer, Void: true, Account: d.legs[i].Account, Version: d.legs[i].Version}
+				d.shift(i, 1)
+				d.legs = slices.Insert(d.legs, i, void)
+			}
+			return ok
+		}},
+		{"an append that nobody sent", NoGhost, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				id := d.legs[i].Transfer
+				d.txns = slices.DeleteFunc(d.txns, func(tx *history.Transaction) bool { return tx.ID == id })
+			}
+			return ok
+		}},
+		{"an append of unknown outcome is there in part", EventsWhole, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, func(int) bool { return d.batch > 1 })
+			if ok {
+				d.reported(d.legs[i].Transfer, history.Unknown)
+				d.shift(i, -1)
+				d.legs = slices.Delete(d.legs, i, i+1)
+			}
+			return ok
+		}},
+		{"a client was told another place", EventsOrder, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				for _, tx := range d.txns {
+					if tx.ID == d.legs[i].Transfer {
+						tx.Ops[0].Version++
+					}
+				}
+			}
+			return ok
+		}},
+		{"a stream's end is behind its last entry", EventsContinuous, func(rng *rand.Rand, d *diary) bool {
+			d.ends[rng.Uint64N(d.streams)].Version++
+			return true
+		}},
+		{"a stream is gone", EventsContinuous, func(rng *rand.Rand, d *diary) bool {
+			i := rng.IntN(len(d.ends))
+			d.ends = slices.Delete(d.ends, i, i+1)
+			return true
+		}},
+		{"two entries at one place", EventsContinuous, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, func(i int) bool { return i > 0 && d.legs[i-1].Account == d.legs[i].Account })
+			if ok {
+				d.shift(i, -1)
+			}
+			return ok
+		}},
+	}
+}
+
+// reported lets the client of an append have been told something else.
+func (d *diary) reported(id history.ID, outcome history.Outcome) {
+	for _, tx := range d.txns {
+		if tx.ID == id {
+			tx.Outcome, tx.Ops[0].Observed, tx.Ops[0].Version = outcome, false, 0
+		}
+	}
+}
+
+// someDiary is a log of random shape.
+func someDiary(rng *rand.Rand, count int) *diary {
+	clients := 1 + rng.IntN(4)
+	return appended(rng, clients, 1+rng.IntN(5), 1+rng.IntN(4), count)
+}
+
+func TestEventsOfAHealthyLog(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		for name, r := range someDiary(rng, 60).check(t) {
+			if r.Status != Valid || !r.Required {
+				t.Errorf("seed %d: %s is %v, required %v: %s", seed, name, r.Status, r.Required, r.Detail)
+			}
+		}
+	}
+}
+
+func TestEventsMutants(t *testing.T) {
+	for _, m := range mutants() {
+		t.Run(m.name, func(t *testing.T) {
+			killed := 0
+			for seed := range uint64(50) {
+				rng := rand.New(rand.NewPCG(seed, 2))
+				d := someDiary(rng, 40)
+				if !m.spoil(rng, d) {
+					continue
+				}
+				var told []Violation
+				in := d.input()
+				in.Tell = func(v Violation) { told = append(told, v) }
+				list, err := Events(context.Background(), in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				i := slices.IndexFunc(list, func(r Result) bool { return r.Name == m.check })
+				if r := list[i]; r.Status != Invalid || r.Detail == "" {
+					t.Fatalf("seed %d: %s is %v: %s", seed, m.check, r.Status, r.Detail)
+				}
+				if !slices.ContainsFunc(told, func(v Violation) bool { return v.Check == m.check }) {
+					t.Errorf("seed %d: no violation of %s was handed over", seed, m.check)
+				}
+				killed++
+			}
+			if killed < 20 {
+				t.Errorf("it had its effect %d times only", killed)
+			}
+		})
+	}
+}
+
+func TestEventsAgainstTheOracle(t *testing.T) {
+	all := mutants()
+	invalid := map[string]int{}
+	for seed := range uint64(4000) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		d := someDiary(rng, 3+rng.IntN(20))
+		var names []string
+		for range rng.IntN(4) {
+			if m := all[rng.IntN(len(all))]; len(d.legs) > 0 && m.name != "a stream is gone" && m.spoil(rng, d) {
+				names = append(names, m.name)
+			}
+		}
+		if rng.IntN(20) == 0 {
+			i := rng.IntN(len(d.ends))
+			d.ends = slices.Delete(d.ends, i, i+1)
+		}
+		want := oracle(d)
+		for name, r := range d.check(t) {
+			if r.Status == Unknown && strings.Contains(r.Detail, "damaged") {
+				continue // legs out of order, which no download writes
+			}
+			if bad := want[name]; bad != (r.Status == Invalid) {
+				t.Fatalf("seed %d, %v: %s is %v, and the oracle says that something is wrong: %v\n%s", seed, names, name, r.Status, bad, r.Detail)
+			}
+			if r.Status == Invalid {
+				invalid[name]++
+			}
+		}
+	}
+	for _, about := range AboutEvents() {
+		if invalid[about[0]] < 100 {
+			t.Errorf("%s was invalid %d times only, so that little was compared", about[0], invalid[about[0]])
+		}
+	}
+}
+
+// TestEventsReadUncommitted holds that a hole is told and does not count where the
+// level allows to append behind what was never committed.
+func TestEventsReadUncommitted(t *testing.T) {
+	d := appended(rand.New(rand.NewPCG(1, 1)), 2, 1, 1, 20)
+	d.shift(len(d.legs)-1, 1)
+	d.reported(d.legs[len(d.legs)-1].Transfer, history.Unknown)
+	for level, required := range map[isolation.Level]bool{isolation.ReadUncommitted: false, isolation.ReadCommitted: true, isolation.Unknown: true} {
+		in := d.input()
+		in.Expect = level
+		list, err := Events(context.Background(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := list[len(list)-1]
+		if r.Name != EventsContinuous || r.Status != Invalid || r.Required != required {
+			t.Errorf("%v: %s is %v, required %v", level, r.Name, r.Status, r.Required)
+		}
+		if want := map[bool]Status{true: Invalid, false: Valid}[required]; Verdict(list) != want {
+			t.Errorf("%v: the verdict is %v", level, Verdict(list))
+		}
+	}
+}
+
+func TestEventsWithoutAnEndState(t *testing.T) {
+	d := appended(rand.New(rand.NewPCG(1, 1)), 2, 2, 2, 20)
+	d.endless = true
+	for name, r := range d.check(t) {
+		if r.Status != Unknown || !r.Required || !strings.Contains(r.Detail, "not downloaded") {
+			t.Errorf("%s is %v, required %v: %s", name, r.Status, r.Required, r.Detail)
+		}
+	}
+}
+
+// TestEventsOfACutRecording holds that what was lost is told all the same, and that
+// what was perhaps sent and not recorded is no ghost.
+func TestEventsOfACutRecording(t *testing.T) {
+	d := appended(rand.New(rand.NewPCG(1, 1)), 1, 1, 2, 40)
+	d.cut = true
+	d.txns = d.txns[:30]
+	for name, r := range d.check(t) {
+		if want := map[bool]Status{true: Unknown, false: Valid}[name == NoGhost]; r.Status != want {
+			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+	i, _ := d.pick(rand.New(rand.NewPCG(1, 1)), func(i int) bool { return d.legs[i].Transfer.Sequence() < 20 })
+	d.legs = slices.Delete(d.legs, i, i+1)
+	if r := d.check(t)[Durable]; r.Status != Invalid || len(r.Where) == 0 {
+		t.Errorf("durable is %v with %d places: %s", r.Status, len(r.Where), r.Detail)
+	}
+}
+
+// TestEventsOfAnEarlyDownload holds that an end state which may be older than the run
+// accuses nobody.
+func TestEventsOfAnEarlyDownload(t *testing.T) {
+	d := appended(rand.New(rand.NewPCG(1, 1)), 1, 1, 1, 40)
+	d.early = []uint64{1}
+	d.txns = slices.DeleteFunc(d.txns, func(tx *history.Transaction) bool { // what may come yet
+		there := slices.ContainsFunc(d.legs, func(l history.Leg) bool { return l.Transfer == tx.ID })
+		return tx.Outcome == history.Unknown && !there
+	})
+	if r := d.check(t)[Durable]; r.Status != Valid {
+		t.Fatalf("durable is %v: %s", r.Status, r.Detail)
+	}
+	for d.outcome(d.legs[len(d.legs)-1].Transfer) != history.Committed {
+		d.legs = d.legs[:len(d.legs)-1]
+	}
+	d.legs = d.legs[:len(d.legs)-1]
+	for name, r := range d.check(t) {
+		if r.Status != Unknown || !strings.Contains(r.Detail, "not known to have ended") {
+			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+}
+
+func TestEventsHeedTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	why := errors.New("enough")
+	cancel(why)
+	if _, err := Events(ctx, appended(rand.New(rand.NewPCG(1, 1)), 1, 1, 1, 10).input()); !errors.Is(err, why) {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,117 @@
+package dbtest
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/report"
+)
+
+// eventsCommand runs the events by the whole program.
+func eventsCommand(t *testing.T, args ...string) (code int, r *report.Result, dir, complaints string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "run")
+	code, stdout, complaints := stroppy(append([]string{"run", "events", "--json", "--out", dir}, args...)...)
+	if stdout == "" {
+		return code, nil, dir, complaints
+	}
+	r, err := report.Parse([]byte(stdout))
+	if err != nil {
+		t.Fatalf("exit code %d: %v\n%s", code, err, complaints)
+	}
+	return code, r, dir, complaints
+}
+
+func TestEventsCommand(t *testing.T) {
+	code, r, dir, complaints := eventsCommand(t, "--batch", "5", "--value-size", "100..300", "--clients", "4")
+	if code != 0 || r.Verdict != "valid" {
+		t.Fatalf("exit code %d: %s", code, complaints)
+	}
+	if r.Drive.Committed != 820 || r.Load.Accounts != 4 || r.Load.Things != "streams" {
+		t.Errorf("%d commits to %d %s: the default is 4096 events, rounded up to whole batches", r.Drive.Committed, r.Load.Accounts, r.Load.Things)
+	}
+	if len(r.Tables) != 2 || len(r.Tables[0].Rows) != 2 || r.Tables[0].Rows[0][1] != "4100" {
+		t.Errorf("the tables are %+v", r.Tables)
+	}
+	database := filepath.Join(dir, "bank.db")
+	if code, out, complaints := stroppy("check", dir); code != 0 || !strings.HasPrefix(out, "VALID") {
+		t.Errorf("checked again: exit code %d: %s", code, complaints)
+	}
+	if code, out, complaints := stroppy("report", dir); code != 0 || !strings.Contains(out, "Events: time of one event") || !strings.Contains(out, "divided by 5,") {
+		t.Errorf("reported again: exit code %d: %s%s", code, out, complaints)
+	}
+	code, r, second, complaints := eventsCommand(t, "--db", "sqlite:"+database, "--no-load", "--count", "50")
+	if code != 0 {
+		t.Fatalf("driven again: exit code %d: %s", code, complaints)
+	}
+	if r.Drive.Committed != 50 || r.Load.Accounts != 4 {
+		t.Errorf("driven again: %d commits to %d streams", r.Drive.Committed, r.Load.Accounts)
+	}
+	if code, out, complaints := stroppy("check", dir, second); code != 0 || !strings.HasPrefix(out, "VALID") {
+		t.Errorf("checked together: exit code %d: %s", code, complaints)
+	}
+	again := filepath.Join(t.TempDir(), "again")
+	if code, _, complaints := stroppy("run", "events", "--scenario", filepath.Join(dir, "scenario.yaml"), "--out", again); code != 0 {
+		t.Errorf("repeated: exit code %d: %s", code, complaints)
+	}
+	for want, args := range map[string][]string{
+		"take pipelined or interactive":             {"--mode", "procedure"},
+		"the log of events in this database has 4":  {"--db", "sqlite:" + database, "--no-load", "--streams", "5"},
+		"keeps nothing, so that there is no end st": {"--db", "noop:"},
+	} {
+		if code, _, _, complaints := eventsCommand(t, args...); code != 2 && code != 4 || !strings.Contains(complaints, want) {
+			t.Errorf("%v: exit code %d: %s", args, code, complaints)
+		}
+	}
+}
+
+// TestEventsUnderFaults drives the log on clusters that are hurt.
+func TestEventsUnderFaults(t *testing.T) {
+	for _, h := range []hurtRun{
+		{
+			name: "etcd: kill the leader", cluster: "etcd:3?memory=on", faults: []string{"kill leader at 1s for 2s"},
+			args: []string{"--duration", "5s", "--batch", "3"},
+		},
+		{
+			name: "synchronous PostgreSQL: kill the primary", cluster: "postgres:2?memory=on", faults: []string{"kill primary at 1s for 3s"},
+			args: []string{"--duration", "6s", "--streams", "3", "--batch", "2"},
+		},
+		{
+			name: "Redis: the replica cut off, the primary killed, the replica promoted", cluster: "redis:2?memory=on",
+			faults: []string{"partition follower at 1s for 4s", "kill primary at 3s for 4s"},
+			args:   []string{"--duration", "7s"}, code: 1, invalid: check.Durable,
+		},
+	} {
+		t.Run(h.name, func(t *testing.T) {
+			args := append([]string{"--cluster", h.cluster, "--clients", "8", "--seed", "7", "--retries", "100"}, h.args...)
+			for _, f := range h.faults {
+				args = append(args, "--nemesis", f)
+			}
+			code, r, _, complaints := eventsCommand(t, args...)
+			if r == nil {
+				if strings.Contains(complaints, "install the Debian package") || strings.Contains(complaints, "run as root") {
+					t.Skipf("skipped engine: %s: %s", h.cluster, lastLine(complaints))
+				}
+				t.Fatalf("exit code %d: %s", code, complaints)
+			}
+			for _, f := range r.Faults {
+				text, _ := json.Marshal(f)
+				t.Logf("%s", text)
+			}
+			if code != h.code {
+				t.Errorf("exit code %d, not %d: %s", code, h.code, complaints)
+			}
+			for _, c := range r.Checks {
+				t.Logf("%s is %s (required %v): %s", c.Name, c.Status, c.Required, c.Detail)
+			}
+			i := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == h.invalid })
+			if h.invalid != "" && (i < 0 || r.Checks[i].Status != "invalid") {
+				t.Errorf("%s is not invalid", h.invalid)
+			}
+		})
+	}
+}

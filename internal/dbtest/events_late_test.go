@@ -1,0 +1,340 @@
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/workload/events"
+)
+
+// errLate is what a client gets whose commit is still under way.
+var errLate = &db.Error{Class: db.Unknown, Op: "commit", Err: errors.New("the test keeps the commit under way")}
+
+// late keeps the next commit of a session under way until send is called, however
+// much later: a server process that a connection's end has not reached.
+type late struct {
+	armed bool
+	send  func(ctx context.Context) error
+	close func() error
+}
+
+type lateSQL struct {
+	db.SQL
+	late *late
+}
+
+// MaxValue and MaxCommit are those of the database inside.
+func (d lateSQL) MaxValue() int  { return limitOf(d.SQL, db.Limiter.MaxValue) }
+func (d lateSQL) MaxCommit() int { return limitOf(d.SQL, db.Limiter.MaxCommit) }
+
+func limitOf(database db.Database, limit func(db.Limiter) int) int {
+	if l, ok := database.(db.Limiter); ok {
+		return limit(l)
+	}
+	return 1 << 20 // more than a test writes
+}
+
+type lateSQLSession struct {
+	db.SQLSession
+	database db.SQL
+	options  db.SessionOptions
+	late     *late
+}
+
+func (d lateSQL) Session(ctx context.Context, o db.SessionOptions) (db.SQLSession, error) {
+	s, err := d.SQL.Session(ctx, o)
+	return &lateSQLSession{s, d.SQL, o, d.late}, err
+}
+
+func (s *lateSQLSession) Commit(ctx context.Context) error {
+	if !s.late.armed {
+		return s.SQLSession.Commit(ctx)
+	}
+	*s.late = late{send: s.SQLSession.Commit, close: s.SQLSession.Close}
+	return errLate
+}
+
+func (s *lateSQLSession) Reset(ctx context.Context) (err error) {
+	s.SQLSession, err = s.database.Session(ctx, s.options)
+	return err
+}
+
+type lateKV struct {
+	db.KV
+	late *late
+}
+
+type lateKVSession struct {
+	db.KVSession
+	database db.KV
+	options  db.SessionOptions
+	late     *late
+}
+
+func (d lateKV) KVSession(ctx context.Context, o db.SessionOptions) (db.KVSession, error) {
+	s, err := d.KV.KVSession(ctx, o)
+	return &lateKVSession{s, d.KV, o, d.late}, err
+}
+
+func (s *lateKVSession) Commit(ctx context.Context) error {
+	if !s.late.armed {
+		return s.KVSession.Commit(ctx)
+	}
+	*s.late = late{send: s.KVSession.Commit, close: s.KVSession.Close}
+	return errLate
+}
+
+func (s *lateKVSession) Reset(ctx context.Context) (err error) {
+	s.KVSession, err = s.database.KVSession(ctx, s.options)
+	return err
+}
+
+// delayed wraps a database so that a commit can be kept under way.
+func delayed(database db.Database, l *late) db.Database {
+	if d, ok := database.(db.SQL); ok {
+		return lateSQL{d, l}
+	}
+	return lateKV{database.(db.KV), l}
+}
+
+// eachLate calls test with the log on every database whose commit can be sent late: it
+// must not have begun anything on the server before.
+func eachLate(t *testing.T, test func(t *testing.T, database db.Database)) {
+	t.Run("memory", func(t *testing.T) { test(t, openMemory(t, "memory:")) })
+	t.Run("etcd", func(t *testing.T) { test(t, openEtcd(t)) })
+	t.Run("redis", func(t *testing.T) { test(t, openRedis(t, startRedis(t, 1, map[string]string{"save": ""}).URL())) })
+	t.Run("postgres", func(t *testing.T) { d, _ := openPostgres(t); test(t, d) })
+	t.Run("mariadb", func(t *testing.T) { test(t, openMariaDB(t, startMariaDB(t, nil), "events")) })
+}
+
+// twoClients opens two clients of one stream.
+func twoClients(t *testing.T, database db.Database) (e *events.Log, c events.Config, first, second load.Client) {
+	t.Helper()
+	c = fewEvents()
+	c.Clients, c.Streams = 2, 1
+	e, err := events.New(database, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Load(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Attach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var list [2]load.Client
+	for i := range list {
+		if list[i], err = e.Client(t.Context(), i); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { list[i].Close() })
+	}
+	return e, c, list[0], list[1]
+}
+
+func prepared(c load.Client) *history.Transaction {
+	tx := new(history.Transaction)
+	c.Prepare(tx)
+	return tx
+}
+
+func settled(t *testing.T, c load.Client, tx *history.Transaction) {
+	t.Helper()
+	if err := errors.Join(c.Reset(t.Context()), c.Settle(t.Context(), tx)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEventsLookUpClosesThePlace: a look-up whose answer is "not applied" keeps an
+// append out for ever, even if its commit arrives later.
+func TestEventsLookUpClosesThePlace(t *testing.T) {
+	eachLate(t, func(t *testing.T, database db.Database) {
+		l := new(late)
+		e, c, first, second := twoClients(t, delayed(database, l))
+		one := prepared(first)
+		attempt(t, first, one)
+		l.armed = true
+		two := prepared(first)
+		if err := first.Attempt(t.Context(), two); db.ClassOf(err) != db.Unknown {
+			t.Fatalf("the error is %v", err)
+		}
+		settled(t, first, two)
+		wantOutcome(t, two, history.Aborted, 0)
+		if err := l.send(t.Context()); err == nil {
+			t.Error("the append was applied although a look-up had closed its place")
+		}
+		if err := l.close(); err != nil {
+			t.Log(err) // the session may be of no more use
+		}
+		settled(t, first, two) // the answer stays true
+		wantOutcome(t, two, history.Aborted, 0)
+		three := prepared(second)
+		attempt(t, second, three)
+		if op := three.Ops[0]; !op.Observed || op.Version != uint64(c.Batch)+1 {
+			t.Errorf("the append behind the tombstone was told %+v", op)
+		}
+		wantLog(t, database, e, c, one, two, three)
+	})
+}
+
+// TestEventsLookUpFindsWhatWasApplied: of an append that was applied, or whose place
+// another has taken, the look-up says so.
+func TestEventsLookUpFindsWhatWasApplied(t *testing.T) {
+	eachLate(t, func(t *testing.T, database db.Database) {
+		l := new(late)
+		e, c, first, second := twoClients(t, delayed(database, l))
+		l.armed = true
+		one := prepared(first)
+		if err := first.Attempt(t.Context(), one); db.ClassOf(err) != db.Unknown {
+			t.Fatalf("the error is %v", err)
+		}
+		if err := l.send(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.close(); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, first, one)
+		wantOutcome(t, one, history.Committed, 0)
+		if op := one.Ops[0]; !op.Observed || op.Version != 0 {
+			t.Errorf("the look-up told %+v", op)
+		}
+		l.armed = true
+		two := prepared(first)
+		if err := first.Attempt(t.Context(), two); db.ClassOf(err) != db.Unknown {
+			t.Fatalf("the error is %v", err)
+		}
+		three := prepared(second)
+		attempt(t, second, three)
+		settled(t, first, two)
+		wantOutcome(t, two, history.Aborted, 0)
+		if err := l.send(t.Context()); err == nil {
+			t.Error("the append was applied although its place was taken")
+		}
+		if err := l.close(); err != nil {
+			t.Log(err)
+		}
+		wantLog(t, database, e, c, one, two, three)
+	})
+}
+
+// TestEventsLookUpWaits: an append whose rows a server process has inserted already,
+// and neither committed nor taken back, lets the look-up wait until it does one of them.
+func TestEventsLookUpWaits(t *testing.T) {
+	test := func(t *testing.T, database db.Database) {
+		l := new(late)
+		delayed := delayed(database, l)
+		for _, applied := range []bool{true, false} {
+			e, c := interactiveLog(t, delayed)
+			client, err := e.Client(t.Context(), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			tx := prepared(client)
+			l.armed = true
+			if err := client.Attempt(t.Context(), tx); db.ClassOf(err) != db.Unknown {
+				t.Fatalf("the error is %v", err)
+			}
+			if err := client.Reset(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			told := make(chan error, 1)
+			go func() { told <- client.Settle(t.Context(), tx) }()
+			select {
+			case err := <-told:
+				t.Fatalf("the look-up did not wait: %v, %v", tx.Outcome, err)
+			case <-time.After(300 * time.Millisecond):
+			}
+			want := history.Aborted
+			if applied {
+				want = history.Committed
+				if err := l.send(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := l.close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-told; err != nil {
+				t.Fatal(err)
+			}
+			wantOutcome(t, tx, want, 0)
+			wantLog(t, database, e, c, tx)
+		}
+	}
+	t.Run("postgres", func(t *testing.T) { d, _ := openPostgres(t); test(t, d) })
+	t.Run("mariadb", func(t *testing.T) { test(t, openMariaDB(t, startMariaDB(t, nil), "events")) })
+}
+
+// interactiveLog loads a log whose statements travel one by one.
+func interactiveLog(t *testing.T, database db.Database) (*events.Log, events.Config) {
+	t.Helper()
+	c := fewEvents()
+	c.Clients, c.Streams, c.Mode = 1, 1, events.Interactive
+	e, err := events.New(database, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Load(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Attach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return e, c
+}
+
+// TestEventsRetryFindsWhatWasApplied: a database that reports an append as aborted and
+// applies it is caught by the next try.
+func TestEventsRetryFindsWhatWasApplied(t *testing.T) {
+	for name, database := range map[string]db.Database{"memory": openMemory(t, "memory:"), "sqlite": openSQLite(t)} {
+		t.Run(name, func(t *testing.T) {
+			l := new(late)
+			_, _, first, second := twoClients(t, delayed(database, l))
+			l.armed = true
+			tx := prepared(first)
+			if err := first.Attempt(t.Context(), tx); db.ClassOf(err) != db.Unknown {
+				t.Fatalf("the error is %v", err)
+			}
+			if err := errors.Join(l.send(t.Context()), l.close()); err != nil {
+				t.Fatal(err)
+			}
+			other := prepared(second)
+			attempt(t, second, other)
+			if err := first.Reset(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := first.Attempt(t.Context(), tx); !errors.Is(err, load.ErrAlreadyApplied) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// wantLog fails the test unless the log has exactly what the transactions say of
+// themselves, and all checks hold.
+func wantLog(t *testing.T, database db.Database, e *events.Log, c events.Config, all ...*history.Transaction) {
+	t.Helper()
+	r := eventsRun{dir: t.TempDir(), committed: len(all)}
+	writer, err := history.Create(r.dir+"/history", e.Header(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, tx := range all {
+		tx.Attempts, tx.Due, tx.Sent, tx.Try, tx.End = 1, int64(10*i), int64(10*i), int64(10*i), int64(10*i+5)
+		if err := writer.Client(0).Append(tx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(writer.Client(0).Flush(), writer.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r.download(t, t.Context(), database, e, c)
+	r.wantValid(t)
+}

@@ -1,0 +1,338 @@
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/check"
+	"stroppy/internal/db"
+	"stroppy/internal/db/noop"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/workload/events"
+)
+
+// fewEvents is a log that a test runs: each client has a stream of its own.
+func fewEvents() events.Config {
+	return events.Config{Clients: 8, Seed: 7, Streams: 8, Batch: 3, Size: events.Size{Low: 40, High: 900}, Fragment: 200}
+}
+
+// eventsWays are the ways in which the log is driven on every database.
+func eventsWays() map[string]func(c *events.Config) {
+	return map[string]func(c *events.Config){
+		"own streams":      func(*events.Config) {},
+		"interactive":      func(c *events.Config) { c.Mode = events.Interactive },
+		"shared streams":   func(c *events.Config) { c.Streams = 2 },
+		"more streams":     func(c *events.Config) { c.Streams = 19 },
+		"one at a time":    func(c *events.Config) { c.Batch, c.Fragment, c.Size = 1, 0, events.Size{Low: 1024, High: 1024} },
+		"the smallest one": func(c *events.Config) { c.Batch, c.Fragment, c.Size = 1, 0, events.Size{Low: 32, High: 32} },
+	}
+}
+
+// eventsRun is what a run of the log came to.
+type eventsRun struct {
+	dir       string
+	committed int
+	results   []check.Result
+}
+
+// runEvents loads, drives, downloads and checks one log.
+func runEvents(t *testing.T, database db.Database, c events.Config, count uint64) eventsRun {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	e, err := events.New(database, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Load(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	return driveEvents(t, ctx, database, e, c, count)
+}
+
+func driveEvents(t *testing.T, ctx context.Context, database db.Database, e *events.Log, c events.Config, count uint64) eventsRun {
+	t.Helper()
+	if _, err := e.Attach(ctx); err != nil {
+		t.Fatal(err)
+	}
+	r := eventsRun{dir: t.TempDir()}
+	folder := filepath.Join(r.dir, "history")
+	options := load.Options{Count: count, Retries: 1000, Seed: 1, Start: time.Now()}
+	for i := range c.Clients {
+		client, err := e.Client(ctx, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		options.Clients = append(options.Clients, client)
+	}
+	writer, err := history.Create(folder, e.Header(), c.Clients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.History = writer
+	result, err := load.New(options).Run(ctx)
+	if err = errors.Join(err, writer.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r.committed = int(result.Figures.Committed)
+	r.download(t, ctx, database, e, c)
+	return r
+}
+
+// download downloads the log and makes the checks.
+func (r *eventsRun) download(t *testing.T, ctx context.Context, database db.Database, e *events.Log, c events.Config) {
+	t.Helper()
+	end, err := history.CreateEnd(filepath.Join(r.dir, "history"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(e.EndState(ctx, end, nil), end.Close()); err != nil {
+		t.Fatal(err)
+	}
+	claim, err := database.Claim(c.Isolation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.results, err = e.Check(ctx, r.dir, claim.Level, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *eventsRun) wantValid(t *testing.T) {
+	t.Helper()
+	for _, result := range r.results {
+		if result.Status != check.Valid {
+			t.Errorf("%s is %v: %s", result.Name, result.Status, result.Detail)
+		}
+	}
+	if v := check.Verdict(r.results); v != check.Valid {
+		t.Errorf("the verdict is %v", v)
+	}
+	if r.committed == 0 {
+		t.Error("nothing was committed")
+	}
+}
+
+func eachEventsWay(t *testing.T, count uint64, open func(t *testing.T) db.Database) {
+	for name, change := range eventsWays() {
+		t.Run(name, func(t *testing.T) {
+			c := fewEvents()
+			change(&c)
+			r := runEvents(t, open(t), c, count)
+			r.wantValid(t)
+			if r.committed != int(count) {
+				t.Errorf("%d of %d appends were committed on a healthy database", r.committed, count)
+			}
+		})
+	}
+}
+
+func TestEventsOnSQLite(t *testing.T) {
+	eachEventsWay(t, 300, func(t *testing.T) db.Database { return openSQLite(t) })
+}
+
+func TestEventsOnMemory(t *testing.T) {
+	eachEventsWay(t, 1000, func(t *testing.T) db.Database { return openMemory(t, "memory:") })
+}
+
+func TestEventsOnPostgres(t *testing.T) {
+	eachEventsWay(t, 300, func(t *testing.T) db.Database { d, _ := openPostgres(t); return d })
+}
+
+func TestEventsOnEtcd(t *testing.T) {
+	eachEventsWay(t, 200, func(t *testing.T) db.Database { return openEtcd(t) })
+}
+
+func TestEventsOnMariaDB(t *testing.T) {
+	s := startMariaDB(t, nil)
+	databases := 0
+	eachEventsWay(t, 300, func(t *testing.T) db.Database {
+		databases++
+		return openMariaDB(t, s, fmt.Sprintf("events%d", databases))
+	})
+}
+
+func TestEventsOnRedis(t *testing.T) {
+	s := startRedis(t, 1, map[string]string{"save": ""})
+	for _, way := range redisWays {
+		t.Run(way, func(t *testing.T) {
+			eachEventsWay(t, 300, func(t *testing.T) db.Database { return openRedis(t, s.URL()+"?commit="+way) })
+		})
+	}
+}
+
+// TestEventsAtEveryIsolation drives shared streams at each level: that two clients do
+// not get one place is the key's doing, and no level's.
+func TestEventsAtEveryIsolation(t *testing.T) {
+	d, _ := openPostgres(t)
+	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(isolation, func(t *testing.T) {
+			c := fewEvents()
+			c.Streams, c.Isolation = 2, isolation
+			r := runEvents(t, d, c, 200)
+			r.wantValid(t)
+		})
+	}
+}
+
+func TestEventsOnNoop(t *testing.T) {
+	for name, change := range eventsWays() {
+		t.Run(name, func(t *testing.T) {
+			c := fewEvents()
+			change(&c)
+			r := runEvents(t, noop.Open(), c, 1000)
+			if v := check.Verdict(r.results); v == check.Valid {
+				t.Error("a log that nobody keeps is valid")
+			}
+			if r.committed != 1000 {
+				t.Errorf("%d appends were committed", r.committed)
+			}
+		})
+	}
+}
+
+// TestEventsUnderLostAnswers: a third of the answers is lost or refused, and the
+// look-ups leave no outcome open.
+func TestEventsUnderLostAnswers(t *testing.T) {
+	for _, streams := range []uint64{2, 8} {
+		c := fewEvents()
+		c.Streams = streams
+		r := runEvents(t, openMemory(t, "memory:?unknown=0.2&abort=0.2"), c, 1500)
+		r.wantValid(t)
+		voids, looked := 0, 0
+		for _, tx := range recorded(t, r.dir) {
+			switch {
+			case tx.Outcome == history.Unknown:
+				t.Errorf("%v is unknown", tx.ID)
+			case tx.LookedUp:
+				looked++
+			}
+		}
+		end, err := history.OpenEnd(filepath.Join(r.dir, "history"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer end.Close()
+		for leg, err := range end.Legs() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if leg.Void {
+				voids++
+			}
+		}
+		if voids == 0 || looked == 0 {
+			t.Errorf("%d tombstones after %d look-ups, so that this proves little", voids, looked)
+		}
+	}
+}
+
+// eventsMutants are what each planted bug shows in a log. The others spoil reads, or
+// money, and a log has neither.
+var eventsMutants = map[string]string{
+	"lost-update": check.Durable, "lost-ack": check.Durable, "torn": check.Durable, "false-ack-on-crash": check.Durable,
+	"ghost": check.NoGhost, "double-apply": check.EventsContinuous, "phantom-money": check.EventsContinuous,
+}
+
+func TestEventsMutants(t *testing.T) {
+	for name, finder := range eventsMutants {
+		for _, streams := range []uint64{2, 8} {
+			t.Run(fmt.Sprintf("%s %d streams", name, streams), func(t *testing.T) {
+				c := fewEvents()
+				c.Streams = streams
+				d := openMemory(t, "memory:?mutant="+name+"&rate=0.01&seed=3")
+				r := runEvents(t, d, c, 1000)
+				if d.Fired() == 0 {
+					t.Fatal("the mutant had no effect")
+				}
+				i := slices.IndexFunc(r.results, func(r check.Result) bool { return r.Name == finder })
+				if result := r.results[i]; result.Status != check.Invalid || len(result.Witness) == 0 {
+					t.Errorf("%s is %v: %s", finder, result.Status, result.Detail)
+				}
+				if v := check.Verdict(r.results); v != check.Invalid {
+					t.Errorf("the verdict is %v", v)
+				}
+			})
+		}
+	}
+}
+
+// TestEventsOfSeveralRuns: a second run goes on where the first has ended, with other
+// batches and values, and both can be checked alone and together.
+func TestEventsOfSeveralRuns(t *testing.T) {
+	for _, open := range []func(t *testing.T) db.Database{
+		func(t *testing.T) db.Database { return openSQLite(t) },
+		func(t *testing.T) db.Database { return openMemory(t, "memory:") },
+	} {
+		database, c := open(t), fewEvents()
+		first := runEvents(t, database, c, 100)
+		first.wantValid(t)
+		c.Batch, c.Size, c.Clients, c.Streams, c.Seed = 1, events.Size{Low: 100, High: 100}, 3, 0, 0
+		e, err := events.New(database, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := driveEvents(t, t.Context(), database, e, c, 100)
+		second.wantValid(t)
+		claim, err := database.Claim("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		together := eventsRun{committed: 200}
+		if together.results, err = events.CheckDirs(t.Context(), []string{first.dir, second.dir}, claim.Level, nil); err != nil {
+			t.Fatal(err)
+		}
+		together.wantValid(t)
+		if detail := together.results[0].Detail; !strings.HasPrefix(detail, "200 appends") {
+			t.Errorf("together: %s", detail)
+		}
+	}
+}
+
+// TestEventsLimits: what a database cannot hold is split or refused before anything
+// is made.
+func TestEventsLimits(t *testing.T) {
+	c := fewEvents()
+	c.Fragment, c.Batch, c.Size, c.Clients, c.Streams = 0, 1, events.Size{Low: 200_000, High: 300_000}, 2, 2
+	t.Run("MariaDB splits", func(t *testing.T) {
+		d := openMariaDB(t, startMariaDB(t, nil), "large")
+		r := runEvents(t, d, c, 20)
+		r.wantValid(t)
+	})
+	t.Run("PostgreSQL holds", func(t *testing.T) {
+		d, _ := openPostgres(t)
+		r := runEvents(t, d, c, 20)
+		r.wantValid(t)
+	})
+	t.Run("etcd", func(t *testing.T) {
+		d := openEtcd(t)
+		r := runEvents(t, d, c, 20)
+		r.wantValid(t)
+		wide := c
+		wide.Size.High = 1_499_000
+		r = runEvents(t, d, wide, 4)
+		r.wantValid(t)
+		for want, change := range map[string]func(c *events.Config){
+			"takes at most 1500000 in one":     func(c *events.Config) { c.Batch = 6 },
+			"has at most 100":                  func(c *events.Config) { c.Batch, c.Fragment = 4, 10_000 },
+			"holds at most":                    func(c *events.Config) { c.Fragment = 2_000_000 },
+			"take pipelined or interactive":    func(c *events.Config) { c.Mode = events.Procedure },
+			"value-size is 1..5: it must be":   func(c *events.Config) { c.Size = events.Size{Low: 1, High: 5} },
+			"commits of more than 268435456 b": func(c *events.Config) { c.Batch, c.Size.High = 1000, 1<<24 },
+		} {
+			refused := c
+			change(&refused)
+			if _, err := events.New(d, refused); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("the error is %v, without %q", err, want)
+			}
+		}
+	})
+}

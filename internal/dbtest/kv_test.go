@@ -1,0 +1,201 @@
+package dbtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/cli"
+	"stroppy/internal/cluster/mariadb"
+)
+
+// kvMix has every kind of transaction, on few records, so that transactions meet.
+var kvMix = []string{
+	"--records", "300", "--clients", "8", "--seed", "7", "--distribution", "zipfian",
+	"--read-share", "0.3", "--update-share", "0.2", "--insert-share", "0.1", "--scan-share", "0.1", "--modify-share", "0.3", "--scan-length", "20",
+}
+
+// kvOn runs the whole program on a database and returns its exit code and what it
+// found.
+func kvOn(t *testing.T, args ...string) (int, kvVerdict, string) {
+	t.Helper()
+	var out, complaints bytes.Buffer
+	args = append([]string{"run", "kv", "--json", "--out", filepath.Join(t.TempDir(), "run")}, args...)
+	code := cli.Main(args, nil, strings.NewReader(""), &out, &complaints)
+	if why := complaints.String(); strings.Contains(why, "install the Debian package") || code == 2 && strings.Contains(why, "run as root") {
+		t.Skipf("skipped engine: %s", lastLine(why))
+	}
+	var v kvVerdict
+	if out.Len() > 0 {
+		if err := json.Unmarshal(out.Bytes(), &v); err != nil {
+			t.Fatalf("stroppy %v: exit code %d, %v\n%s", args, code, err, complaints.String())
+		}
+	}
+	return code, v, complaints.String()
+}
+
+type kvVerdict struct {
+	verdict
+	Tables []struct {
+		Title string
+		Rows  [][]string
+	}
+}
+
+// wantValid fails the test unless all was well and every kind of transaction came up.
+func (v kvVerdict) wantValid(t *testing.T, code int, complaints string) {
+	t.Helper()
+	if code != 0 || v.Verdict != "valid" {
+		t.Errorf("exit code %d, verdict %s: %+v\n%s", code, v.Verdict, v.Checks, complaints)
+	}
+	if len(v.Tables) != 1 || len(v.Tables[0].Rows) != 5 {
+		t.Errorf("the tables are %+v, and five kinds of transaction were asked for", v.Tables)
+	}
+}
+
+func TestKVOnMemory(t *testing.T) {
+	for _, url := range []string{"memory:", "memory:?abort=0.05&unknown=0.05"} {
+		for _, more := range [][]string{nil, {"--distribution", "latest"}, {"--in-flight", "4"}, {"--value-size", "64..3000", "--key-size", "16"}} {
+			t.Run(fmt.Sprint(url, more), func(t *testing.T) {
+				code, v, why := kvOn(t, slices.Concat([]string{"--db", url, "--count", "20000"}, kvMix, more)...)
+				v.wantValid(t, code, why)
+			})
+		}
+	}
+}
+
+func TestKVOnSQLite(t *testing.T) {
+	code, v, why := kvOn(t, append([]string{"--count", "3000"}, kvMix...)...)
+	v.wantValid(t, code, why)
+}
+
+func TestKVOnPostgres(t *testing.T) {
+	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		for _, mode := range []string{"pipelined", "interactive"} {
+			t.Run(isolation+" "+mode, func(t *testing.T) {
+				url := newPostgresDatabase(t)
+				code, v, why := kvOn(t, slices.Concat([]string{"--db", url, "--count", "4000", "--isolation", isolation, "--mode", mode}, kvMix, []string{"--records", "20"})...)
+				v.wantValid(t, code, why)
+				// It reads without a lock, so that what READ COMMITTED allows comes up.
+				if lost := v.status(check.NoLostUpdate) == "invalid"; lost != (isolation == "read committed") {
+					t.Errorf("%s at %s is %s", check.NoLostUpdate, isolation, v.status(check.NoLostUpdate))
+				}
+			})
+		}
+	}
+}
+
+func TestKVOnEtcd(t *testing.T) {
+	openEtcd(t)
+	for _, inFlight := range []string{"1", "4"} {
+		code, v, why := kvOn(t, slices.Concat([]string{"--db", shared.etcd.URL(), "--count", "3000", "--in-flight", inFlight}, kvMix)...)
+		v.wantValid(t, code, why)
+	}
+	// Values of which a request does not hold a whole batch, and then not even one.
+	code, v, why := kvOn(t, slices.Concat([]string{"--db", shared.etcd.URL(), "--count", "200"}, kvMix, []string{"--value-size", "100000", "--records", "40", "--scan-length", "3"})...)
+	v.wantValid(t, code, why)
+	if code, _, why = kvOn(t, "--db", shared.etcd.URL(), "--value-size", "2000000"); code != 2 || !strings.Contains(why, "takes values of at most") {
+		t.Errorf("exit code %d: %s", code, why)
+	}
+}
+
+func TestKVOnMariaDB(t *testing.T) {
+	s := startMariaDB(t, nil)
+	for i, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		t.Run(isolation, func(t *testing.T) {
+			name := fmt.Sprintf("kv%d", i)
+			if _, err := s.SQL(t.Context(), "CREATE DATABASE "+name); err != nil {
+				t.Fatal(err)
+			}
+			url := s.URLFor(mariadb.Superuser, "", name)
+			code, v, why := kvOn(t, slices.Concat([]string{"--db", url, "--count", "3000", "--isolation", isolation}, kvMix)...)
+			v.wantValid(t, code, why)
+		})
+	}
+}
+
+func TestKVOnRedis(t *testing.T) {
+	s := startRedis(t, 1, map[string]string{"save": ""})
+	for _, way := range redisWays {
+		t.Run(way, func(t *testing.T) {
+			code, v, why := kvOn(t, slices.Concat([]string{"--db", s.URL() + "?commit=" + way, "--count", "5000"}, kvMix)...)
+			v.wantValid(t, code, why)
+		})
+	}
+}
+
+// TestKVMutants: the planted bugs that can show on single records, each found by the
+// check that is meant for it.
+func TestKVMutants(t *testing.T) {
+	for _, c := range []struct {
+		mutant string
+		args   []string
+		checks []string // at least one of them
+	}{
+		{"lost-update", nil, []string{check.NoLostUpdate}},
+		{"stale-read", nil, []string{check.Fresh}},
+		{"stale-read", nil, []string{check.Linearizable}},
+		{"lost-ack", []string{"--modify-share", "0", "--update-share", "0.5", "--distribution", "uniform", "--records", "20000"}, []string{check.Durable}},
+		{"lost-ack", nil, []string{check.Fresh}},
+		{"false-ack-on-crash", nil, []string{check.Durable}},
+		{"ghost", []string{"--retries", "0"}, []string{check.NoGhost, check.Values}},
+	} {
+		for _, seed := range seeds(2) {
+			t.Run(fmt.Sprintf("%s/%s/seed=%d", c.mutant, c.checks[0], seed), func(t *testing.T) {
+				url := fmt.Sprintf("memory:?mutant=%s&rate=0.002&seed=%d", c.mutant, seed)
+				code, v, why := kvOn(t, slices.Concat([]string{"--db", url, "--count", "20000"}, kvMix, c.args)...)
+				found := slices.ContainsFunc(c.checks, func(name string) bool { return v.status(name) == "invalid" })
+				if code != 1 || v.Verdict != "invalid" || !found {
+					t.Errorf("exit code %d, verdict %s, %v: %+v\n%s", code, v.Verdict, c.checks, v.Checks, why)
+				}
+			})
+		}
+	}
+}
+
+// TestKVOnNoop: a database that keeps nothing is driven and not checked.
+func TestKVOnNoop(t *testing.T) {
+	code, v, why := kvOn(t, "--db", "noop:", "--no-check", "--count", "100000", "--in-flight", "2")
+	if code != 0 || v.Drive.Committed != 100_000 {
+		t.Errorf("exit code %d, %d transactions: %s", code, v.Drive.Committed, why)
+	}
+}
+
+// TestKVRefusals: what cannot be done is said in one sentence, before anything is.
+func TestKVRefusals(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--in-flight", "8"}, "in-flight is 8, and the library of this database has one transaction under way on a connection"},
+		{[]string{"--mode", "procedure"}, "mode procedure is not one of this workload"},
+		{[]string{"--read-share", "0.5"}, "must add up to 1"},
+		{[]string{"--accounts", "100"}, "accounts"},
+	} {
+		code, _, why := kvOn(t, c.args...)
+		if code != 2 || !strings.Contains(why, c.want) {
+			t.Errorf("stroppy run kv %v: exit code %d: %s", c.args, code, why)
+		}
+	}
+}
+
+// TestKVUnderNemesis: real clusters that lose their leader.
+func TestKVUnderNemesis(t *testing.T) {
+	for _, c := range []struct {
+		cluster, fault string
+		more           []string
+	}{
+		{"etcd:3?memory=on", "kill leader at 2s for 2s", []string{"--duration", "7s"}},
+		{"postgres:2?memory=on", "kill primary at 2s for 3s", []string{"--duration", "8s", "--isolation", "repeatable read"}},
+	} {
+		t.Run(c.cluster, func(t *testing.T) {
+			code, v, why := kvOn(t, slices.Concat([]string{"--cluster", c.cluster, "--nemesis", c.fault}, kvMix, c.more)...)
+			v.wantValid(t, code, why)
+		})
+	}
+}

@@ -1,0 +1,199 @@
+package dbtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/cli"
+	"stroppy/internal/db"
+	"stroppy/internal/report"
+	"stroppy/internal/workload/dataset"
+	"stroppy/internal/workload/tpcb"
+)
+
+// batched is a SQL database that takes no bulk load.
+type batched struct{ db.SQL }
+
+// TestTPCBGoesOnWithALoad: a load in batches that was cut off refuses to be driven, is
+// gone on with, and is then as whole as any.
+func TestTPCBGoesOnWithALoad(t *testing.T) {
+	for name, open := range map[string]func() db.Database{
+		"sql":          func() db.Database { return batched{openSQLite(t)} },
+		"sql add keys": func() db.Database { d, _ := openPostgres(t); return batched{d} },
+		"key-value":    func() db.Database { return openMemory(t, "memory:") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			database, c := open(), smallTPCB()
+			c.Ratio[2] = 3000
+			ctx, cancel := context.WithCancel(t.Context())
+			_, err := newTPCB(t, database, c).Load(ctx, func(done, total uint64) { cancel() })
+			if err == nil || !strings.Contains(err.Error(), "again to finish it") {
+				t.Fatalf("a load that was cut off ended with %v", err)
+			}
+			_, err = newTPCB(t, database, c).Attach(t.Context())
+			if e := wantError[*dataset.StateError](t, err); !strings.Contains(e.Error(), "not finished") {
+				t.Error(e)
+			}
+			w := newTPCB(t, database, c)
+			loaded, err := w.Load(t.Context(), nil)
+			if err != nil || loaded.Resumed == 0 || loaded.Accounts != 30030 {
+				t.Fatalf("the load that goes on came to %+v, %v", loaded, err)
+			}
+			o := runTPCB(t, database, c, 200, false)
+			o.wantTPCB(t, tpcbChecks...)
+		})
+	}
+}
+
+// TestTPCBRefusesWhatDoesNotFit: other sizes, other rows, other tables.
+func TestTPCBRefusesWhatDoesNotFit(t *testing.T) {
+	for name, database := range map[string]db.Database{"sql": openSQLite(t), "key-value": openMemory(t, "memory:")} {
+		t.Run(name, func(t *testing.T) {
+			c := smallTPCB()
+			_, err := newTPCB(t, database, c).Attach(t.Context())
+			if e := wantError[*dataset.StateError](t, err); !strings.Contains(e.Error(), "stroppy run tpcb") {
+				t.Error(e)
+			}
+			first := newTPCB(t, database, c)
+			if _, err := first.Load(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := first.Attach(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for what, bend := range map[string]func(c *tpcb.Config){
+				"scale": func(c *tpcb.Config) { c.Scale++ },
+				"ratio": func(c *tpcb.Config) { c.Ratio = [3]uint64{2, 1, 20} },
+				"seed":  func(c *tpcb.Config) { c.Seed++ },
+			} {
+				other := smallTPCB()
+				bend(&other)
+				_, err := newTPCB(t, database, other).Attach(t.Context())
+				wantError[*dataset.MismatchError](t, err)
+				t.Logf("%s: %v", what, err)
+			}
+			if err := first.Replaced(t.Context()); err != nil {
+				t.Error(err)
+			}
+			var told string
+			second := newTPCB(t, database, c)
+			second.OnReplace(func(what string) { told = what })
+			if _, err := second.Load(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(told, "230 table rows") || !strings.Contains(told, "1 run has begun") {
+				t.Errorf("the load that replaces data told %q", told)
+			}
+			wantError[*dataset.StateError](t, first.Replaced(t.Context()))
+		})
+	}
+}
+
+// TestTPCBChangesItsRows: a load with versions takes the place of one without, and the
+// other way round, and each is driven as it is where nobody asks for one of them.
+func TestTPCBChangesItsRows(t *testing.T) {
+	database, c := openSQLite(t), smallTPCB()
+	for _, versions := range []bool{false, true, false} {
+		c.Versions = versions
+		o := runTPCB(t, database, c, 100, true)
+		o.wantTPCB(t, tpcbChecks...)
+		other := c
+		other.Versions = !versions
+		_, err := newTPCB(t, database, other).Attach(t.Context())
+		wantError[*dataset.MismatchError](t, err)
+		other.AnyRows = true
+		again := runTPCB(t, database, other, 100, false, o.dir)
+		again.wantTPCB(t, tpcbChecks...)
+		gone := "stroppy_tpcb_accounts"
+		if versions {
+			gone = "pgbench_accounts"
+		}
+		if err := database.Exec(t.Context(), "DELETE FROM "+gone); err == nil {
+			t.Errorf("the load has left the table %s of another form", gone)
+		}
+	}
+}
+
+// TestTPCBLeavesForeignTables: tables of pgbench's names that are not as pgbench makes
+// them are neither driven nor replaced.
+func TestTPCBLeavesForeignTables(t *testing.T) {
+	database := openSQLite(t)
+	for _, statement := range []string{
+		"CREATE TABLE pgbench_branches (bid INTEGER, bbalance INTEGER)", "CREATE TABLE pgbench_tellers (tid INTEGER, tbalance INTEGER)",
+		"CREATE TABLE pgbench_accounts (aid INTEGER, abalance INTEGER)", "INSERT INTO pgbench_branches VALUES (1, 0), (3, 0)",
+	} {
+		if err := database.Exec(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newTPCB(t, database, smallTPCB())
+	_, err := w.Attach(t.Context())
+	if e := wantError[*dataset.StateError](t, err); !strings.Contains(e.Error(), "pgbench_branches") {
+		t.Error(e)
+	}
+	_, err = w.Load(t.Context(), nil)
+	if e := wantError[*dataset.StateError](t, err); !strings.Contains(e.Error(), "not made by this program") {
+		t.Error(e)
+	}
+}
+
+// TestTPCBMutants: the planted bugs that transactions which all write can meet.
+func TestTPCBMutants(t *testing.T) {
+	for mutant, name := range map[string]string{
+		"lost-update": check.Serializable, "dirty-read": check.Serializable, "lost-ack": check.Durable, "ghost": check.NoGhost,
+		"double-apply": check.ExactlyOnce, "torn": check.Total, "false-ack-on-crash": check.Durable, "unknown-lies": check.NoGhost,
+	} {
+		for _, seed := range seeds(3) {
+			t.Run(fmt.Sprintf("%s/seed=%d", mutant, seed), func(t *testing.T) {
+				t.Parallel()
+				code, r, why := tpcbProgram(t, "--db", fmt.Sprintf("memory:?mutant=%s&rate=0.001&seed=%d", mutant, seed), "--clients", "32",
+					"--count", "10000", "--scale", "10", "--ratio", "1:10:100", "--retries", "1000", "--seed", fmt.Sprint(seed))
+				found := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == name && c.Status == "invalid" })
+				if code != 1 || r.Verdict != "invalid" || found < 0 {
+					t.Errorf("exit code %d, verdict %s: %+v\n%s", code, r.Verdict, r.Checks, why)
+				}
+			})
+		}
+	}
+}
+
+// tpcbProgram runs the whole program.
+func tpcbProgram(t *testing.T, args ...string) (code int, r *report.Result, complaints string) {
+	t.Helper()
+	var out, told bytes.Buffer
+	args = append([]string{"run", "tpcb", "--json", "--out", filepath.Join(t.TempDir(), "run")}, args...)
+	code = cli.Main(args, nil, strings.NewReader(""), &out, &told)
+	if why := told.String(); code == 3 && strings.Contains(why, "install the Debian package") || code == 2 && strings.Contains(why, "run as root") {
+		t.Skipf("skipped engine: %s", lastLine(why))
+	}
+	r, err := report.Parse(out.Bytes())
+	if err != nil {
+		t.Fatalf("exit code %d: %v\n%s", code, err, told.String())
+	}
+	return code, r, told.String()
+}
+
+// TestTPCBUnderTheNemesis: the primary is killed while transactions commit. Those whose
+// answer was lost are decided by the end state, or with versions by a look-up.
+func TestTPCBUnderTheNemesis(t *testing.T) {
+	for _, versions := range []string{"--versions=false", "--versions=true"} {
+		t.Run(versions, func(t *testing.T) {
+			code, r, why := tpcbProgram(t, "--cluster", "postgres:2?memory=on", "--nemesis", "kill primary at 2s for 2s", "--duration", "5s",
+				"--clients", "8", "--scale", "10", "--ratio", "1:10:1000", "--seed", "7", versions)
+			if code != 0 {
+				t.Errorf("exit code %d: %s", code, why)
+			}
+			for _, c := range r.Checks {
+				if c.Status != "valid" {
+					t.Errorf("%s is %s: %s", c.Name, c.Status, c.Detail)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,337 @@
+package dbtest
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/check"
+	postgrescluster "stroppy/internal/cluster/postgres"
+	"stroppy/internal/db"
+	"stroppy/internal/db/noop"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/workload/dataset"
+	"stroppy/internal/workload/tpcb"
+)
+
+// smallTPCB is what a test runs: few accounts, so that transactions meet.
+func smallTPCB() tpcb.Config {
+	c := tpcb.DefaultConfig()
+	c.Scale, c.Ratio, c.Seed, c.Clients = 10, [3]uint64{1, 2, 20}, 7, 8
+	return c
+}
+
+func newTPCB(t *testing.T, database db.Database, c tpcb.Config) *tpcb.TPCB {
+	t.Helper()
+	w, err := tpcb.New(database, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// runTPCB loads, unless there is something already, drives, downloads and checks.
+// The results are of all the runs whose directories are given and of this one.
+func runTPCB(t *testing.T, database db.Database, c tpcb.Config, count uint64, loads bool, before ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	w := newTPCB(t, database, c)
+	if loads {
+		if _, err := w.Load(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Attach(ctx); err != nil {
+		t.Fatal(err)
+	}
+	o := outcome{dir: t.TempDir()}
+	driveTPCB(t, ctx, w, c, count, &o)
+	keepTPCB(t, w, o.dir)
+	claim, err := database.Claim(c.Isolation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.results, err = tpcb.CheckDirs(ctx, append(before, o.dir), claim.Level, nil); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// keepTPCB downloads the end state into a run's directory.
+func keepTPCB(t *testing.T, w *tpcb.TPCB, dir string) {
+	t.Helper()
+	end, err := history.CreateEnd(filepath.Join(dir, "history"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.EndState(t.Context(), end, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := end.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// tpcbEpoch is where the clock of all runs of a test program begins.
+var tpcbEpoch = time.Now()
+
+func driveTPCB(t *testing.T, ctx context.Context, w *tpcb.TPCB, c tpcb.Config, count uint64, o *outcome) {
+	t.Helper()
+	options := load.Options{Count: count, Retries: 1000, Seed: 1, Start: time.Now()}
+	for i := range c.Clients {
+		client, err := w.Client(ctx, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		options.Clients = append(options.Clients, client)
+	}
+	header := w.Header()
+	begun := int64(options.Start.Sub(tpcbEpoch))
+	header.Keys[check.KeyClock] = check.Clock{ID: "test", From: begun, To: begun}.String()
+	writer, err := history.Create(filepath.Join(o.dir, "history"), header, c.Clients)
+	if err != nil {
+		t.Fatal(err)
+	}
+	options.History = writer
+	_, err = load.New(options).Run(ctx)
+	if e := writer.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := history.Open(filepath.Join(o.dir, "history"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for rec, err := range r.Transactions() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rec.Outcome == history.Committed {
+			o.committed++
+		}
+	}
+}
+
+// wantTPCB fails the test unless all required checks are valid, those named among
+// them.
+func (o *outcome) wantTPCB(t *testing.T, names ...string) {
+	t.Helper()
+	names = slices.Clone(names)
+	if v := check.Verdict(o.results); v != check.Valid || o.committed == 0 {
+		t.Errorf("the verdict is %v over %d committed transactions", v, o.committed)
+	}
+	for _, r := range o.results {
+		if r.Required && r.Status != check.Valid || slices.Contains(names, r.Name) && r.Status != check.Valid {
+			t.Errorf("%s is %v: %s", r.Name, r.Status, r.Detail)
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return name == r.Name })
+	}
+	if len(names) > 0 {
+		t.Errorf("there are no checks %v", names)
+	}
+}
+
+var tpcbChecks = []string{check.Total, check.Ledger, check.Durable, check.NoGhost, check.ExactlyOnce, check.Serializable, check.Strict}
+
+// onTPCB runs the workload in all its ways on one database of the SQL model, one
+// after the other, and then twice without a load.
+func onTPCB(t *testing.T, database db.Database, modes ...string) {
+	for _, mode := range modes {
+		for _, rows := range []string{"plain", "versions", "bare", "zipfian"} {
+			if rows == "versions" && mode == tpcb.Procedure {
+				continue
+			}
+			t.Run(mode+" "+rows, func(t *testing.T) {
+				c := smallTPCB()
+				c.Mode, c.Versions, c.History, c.Zipfian = mode, rows == "versions", rows != "bare", rows == "zipfian"
+				o := runTPCB(t, database, c, 800, true)
+				if rows == "bare" {
+					o.wantTPCB(t, check.Total, check.Ledger, check.Serializable)
+				} else {
+					o.wantTPCB(t, tpcbChecks...)
+				}
+				again := c
+				again.Scale, again.Ratio, again.Seed, again.AnyRows = 0, [3]uint64{}, 0, true
+				again.History = rows != "plain" && rows != "bare" || rows == "bare"
+				o = runTPCB(t, database, again, 200, false, o.dir)
+				o.wantTPCB(t, check.Total, check.Ledger, check.Durable, check.Serializable)
+			})
+		}
+	}
+}
+
+func TestTPCBOnSQLite(t *testing.T) { onTPCB(t, openSQLite(t), tpcb.Pipelined, tpcb.Interactive) }
+
+func TestTPCBOnPostgres(t *testing.T) {
+	d, _ := openPostgres(t)
+	onTPCB(t, d, tpcb.Pipelined, tpcb.Interactive, tpcb.Procedure)
+	for _, isolation := range []string{"repeatable read", "serializable"} {
+		c := smallTPCB()
+		c.Isolation = isolation
+		o := runTPCB(t, d, c, 500, true)
+		o.wantTPCB(t, tpcbChecks...)
+	}
+}
+
+func TestTPCBOnMariaDB(t *testing.T) {
+	d := openMariaDB(t, startMariaDB(t, nil), "tpcb")
+	onTPCB(t, d, tpcb.Pipelined, tpcb.Interactive, tpcb.Procedure)
+}
+
+func TestTPCBOnKeyValueStores(t *testing.T) {
+	for name, open := range map[string]func() db.Database{
+		"memory":       func() db.Database { return openMemory(t, "memory:") },
+		"memory hurts": func() db.Database { return openMemory(t, "memory:?unknown=0.02&abort=0.02") },
+		"etcd":         func() db.Database { return openEtcd(t) },
+		"redis":        func() db.Database { return openRedis(t, startRedis(t, 1, map[string]string{"save": ""}).URL()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			database := open()
+			for _, keeps := range []bool{true, false} {
+				c := smallTPCB()
+				c.History = keeps
+				o := runTPCB(t, database, c, 800, true)
+				switch {
+				case keeps:
+					o.wantTPCB(t, tpcbChecks...)
+				case strings.HasSuffix(name, "hurts"):
+					wantUnknown(t, o.results, check.Ledger)
+				default:
+					o.wantTPCB(t, check.Total, check.Ledger, check.Serializable, check.Strict)
+				}
+			}
+		})
+	}
+}
+
+// wantUnknown fails the test unless a check could not be decided, and nothing was
+// found wrong.
+func wantUnknown(t *testing.T, results []check.Result, name string) {
+	t.Helper()
+	if v := check.Verdict(results); v != check.Unknown {
+		t.Errorf("the verdict is %v", v)
+	}
+	for _, r := range results {
+		if r.Name == name && (r.Status != check.Unknown || r.Detail == "") || r.Status == check.Invalid {
+			t.Errorf("%s is %v: %s", r.Name, r.Status, r.Detail)
+		}
+	}
+}
+
+func TestTPCBOnNoop(t *testing.T) {
+	c := smallTPCB()
+	w := newTPCB(t, noop.Open(), c)
+	if _, err := w.Attach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	o := outcome{dir: t.TempDir()}
+	driveTPCB(t, t.Context(), w, c, 1000, &o)
+	if o.committed != 1000 {
+		t.Errorf("%d of 1000 transactions were committed", o.committed)
+	}
+}
+
+// TestTPCBAfterABareRun: a run that kept no history is told of by the database, so
+// that a later run knows why its rows hold more than their history says.
+func TestTPCBAfterABareRun(t *testing.T) {
+	for name, database := range map[string]db.Database{"sql": openSQLite(t), "key-value": openMemory(t, "memory:")} {
+		t.Run(name, func(t *testing.T) {
+			c := smallTPCB()
+			c.History = false
+			bare := runTPCB(t, database, c, 300, true)
+			c.History = true
+			later := runTPCB(t, database, c, 300, false)
+			wantUnknown(t, later.results, check.Ledger)
+			both := runTPCB(t, database, c, 100, false, bare.dir, later.dir)
+			both.wantTPCB(t, check.Total, check.Ledger, check.Durable, check.Serializable)
+		})
+	}
+}
+
+// pgbench runs pgbench itself.
+func pgbench(t *testing.T, args ...string) {
+	t.Helper()
+	program, err := postgrescluster.PGBin("pgbench")
+	if err != nil {
+		t.Skip("skipped engine: pgbench: ", err)
+	}
+	if out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput(); err != nil {
+		t.Fatalf("pgbench %v: %v: %s", args, err, out)
+	}
+}
+
+// TestPgbenchAndTPCB: pgbench drives what this program has loaded, and this program
+// what `pgbench -i` has loaded, before and after pgbench has driven it.
+func TestPgbenchAndTPCB(t *testing.T) {
+	drives := func(t *testing.T, url string) {
+		for _, protocol := range []string{"simple", "prepared"} {
+			pgbench(t, "-n", "-b", "tpcb-like", "-c", "4", "-t", "50", "-M", protocol, url)
+		}
+		pgbench(t, "-n", "-S", "-c", "2", "-t", "50", url)
+	}
+	c := smallTPCB()
+	c.Scale, c.Ratio = 1, [3]uint64{1, 10, 100_000}
+	t.Run("pgbench on ours", func(t *testing.T) {
+		d, url := openPostgres(t)
+		first := runTPCB(t, d, c, 300, true)
+		first.wantTPCB(t, tpcbChecks...)
+		drives(t, url)
+		w := newTPCB(t, d, c)
+		if _, err := w.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		keepTPCB(t, w, first.dir)
+		results, err := tpcb.CheckDirs(t.Context(), []string{first.dir}, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range results { // what pgbench did explains itself, row by row
+			switch r.Name {
+			case check.Total, check.Ledger, check.Durable, check.NoGhost, check.ExactlyOnce:
+				if r.Status != check.Valid {
+					t.Errorf("%s is %v: %s", r.Name, r.Status, r.Detail)
+				}
+			case check.Serializable:
+				if r.Status != check.Unknown {
+					t.Errorf("%s is %v although pgbench read on the same rows: %s", r.Name, r.Status, r.Detail)
+				}
+			}
+		}
+		// One that leaves out tellers and branches is somebody else's, whom nobody can judge.
+		pgbench(t, "-n", "-N", "-c", "2", "-t", "50", url)
+		last := runTPCB(t, d, c, 100, false, first.dir)
+		wantUnknown(t, last.results, check.Ledger)
+	})
+	for _, driven := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ours on pgbench, driven %v", driven), func(t *testing.T) {
+			d, url := openPostgres(t)
+			pgbench(t, "-i", "-q", "-s", "1", url)
+			if driven {
+				drives(t, url)
+				pgbench(t, "-n", "-N", "-c", "2", "-t", "50", url) // which leaves rows that the history does not explain
+			}
+			adopted := smallTPCB()
+			adopted.Scale, adopted.Ratio, adopted.Seed, adopted.AnyRows = 0, [3]uint64{}, 0, true
+			o := runTPCB(t, d, adopted, 300, false)
+			o.wantTPCB(t, tpcbChecks...)
+			again := runTPCB(t, d, adopted, 300, false, o.dir)
+			again.wantTPCB(t, tpcbChecks...)
+			drives(t, url)
+			_, err := newTPCB(t, d, c).Load(t.Context(), nil)
+			if e := wantError[*dataset.StateError](t, err); !strings.Contains(e.Error(), "--no-load") {
+				t.Error(e)
+			}
+		})
+	}
+}

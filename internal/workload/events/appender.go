@@ -1,0 +1,107 @@
+package events
+
+import (
+	"errors"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+)
+
+// appender makes the appends of one client. Which stream it appends to, and what, is
+// a function of the seed, the run, the client's number and how often it was asked; at
+// which place is the database's. It allocates nothing once its buffer has the length
+// of the longest value.
+type appender struct {
+	formula  formula
+	size     Size
+	batch    int
+	fragment uint64
+
+	run, client, sequence uint64
+	streams               uint64
+	first, step, own      uint64 // it appends to first, first+step …, which are own in number
+	shared                bool   // others append to its stream
+
+	value []byte
+
+	// Of the append that is tried.
+	tried  uint64 // the place of its first event in the latest try; 0: that did not get so far
+	before uint64 // the same of the try before; 0: there was none
+}
+
+func newAppender(c *Config, f formula, streams, run, client uint64) *appender {
+	clients := uint64(c.Clients)
+	a := &appender{
+		formula: f, size: c.Size, batch: c.Batch, fragment: c.Fragment,
+		run: run, client: client, streams: streams, first: client % streams, step: clients, own: 1,
+		shared: streams < clients,
+	}
+	if !a.shared {
+		a.own = (streams - client + clients - 1) / clients
+	}
+	return a
+}
+
+// Prepare fills in the client's next append. Its one operation is on the stream; the
+// amount is the bytes of all its values.
+func (a *appender) Prepare(tx *history.Transaction) {
+	stream := a.first + a.sequence%a.own*a.step
+	a.sequence++
+	a.tried, a.before = 0, 0
+	id := history.NewID(a.run, a.client, a.sequence)
+	*tx = history.Transaction{ID: id, Kind: history.Append, Ops: tx.Ops[:0]}
+	var bytes uint64
+	for i := range a.batch {
+		bytes += a.formula.length(a.size, id, uint32(i))
+	}
+	tx.Ops = append(tx.Ops, history.Op{Account: stream, Write: true, Amount: int64(bytes)})
+}
+
+// begin begins a try.
+func (a *appender) begin(tx *history.Transaction) {
+	forget(tx)
+	if a.tried != 0 {
+		a.before = a.tried
+	}
+	a.tried = 0
+}
+
+// make returns the value of one event of the append; it is valid until the next.
+func (a *appender) make(id history.ID, member uint32) []byte {
+	a.value = a.formula.appendValue(a.value[:0], id, member, a.formula.length(a.size, id, member))
+	return a.value
+}
+
+// cut returns piece n of a value, and whether there is one.
+func (a *appender) cut(value []byte, n uint64) ([]byte, bool) {
+	from := n * a.fragment
+	if from >= uint64(len(value)) {
+		return nil, false
+	}
+	return value[from:min(from+a.fragment, uint64(len(value)))], true
+}
+
+// done notes that the append was applied behind the place end.
+func done(tx *history.Transaction, end uint64) {
+	tx.Outcome = history.Committed
+	tx.Ops[0].Observed, tx.Ops[0].Version = true, end
+}
+
+// forget takes back what an earlier try has set.
+func forget(tx *history.Transaction) {
+	tx.Outcome, tx.Reason = history.Unknown, 0
+	tx.Ops[0].Observed, tx.Ops[0].Version = false, 0
+}
+
+// errTaken says that another client has appended at the place first.
+var errTaken = &db.Error{
+	Class: db.Aborted, Op: "append to a stream",
+	Err: errors.New("another client took the place at the same time"),
+}
+
+// errNobody says that a look-up found the place free although it had just been taken
+// with a tombstone.
+var errNobody = &db.Error{
+	Class: db.Unknown, Op: "look up an append by its place",
+	Err: errors.New("the place has neither an event nor the tombstone that was written there just now"),
+}

@@ -1,0 +1,94 @@
+package events
+
+import (
+	"fmt"
+
+	"stroppy/internal/db"
+)
+
+// The modes, as --mode names them.
+const (
+	Pipelined   = "pipelined"
+	Interactive = "interactive"
+	Procedure   = "procedure"
+)
+
+// Config is how the log is loaded and driven.
+type Config struct {
+	Clients   int
+	Seed      uint64 // 0: that of the log in the database
+	Streams   uint64 // 0: as many as the log in the database has
+	Batch     int    // events in one commit
+	Size      Size   // of the values
+	Fragment  uint64 // bytes of a value that one piece holds; 0: as many as the database takes
+	Isolation string // as the database names it; empty is its own default
+	Mode      string // empty: pipelined
+}
+
+// Size is a range of bytes from which each value's length is drawn.
+type Size struct{ Low, High uint64 }
+
+const (
+	// maxStreams is how many streams a log may have; each client may have one.
+	maxStreams = 1<<17 - 1
+	// maxBatch is how many events one commit may have.
+	maxBatch = 1000
+	// maxValue is the length of the longest value, in bytes.
+	maxValue = 16 << 20
+	// maxCommit bounds the bytes of one commit, which drivers keep until it is sent.
+	maxCommit = 256 << 20
+)
+
+func (c *Config) check() error {
+	switch {
+	case c.Clients < 1:
+		return fmt.Errorf("the log of events has %d clients: at least one is needed", c.Clients)
+	case c.Streams > maxStreams:
+		return fmt.Errorf("streams is %d: it may be at most %d", c.Streams, maxStreams)
+	case c.Batch < 1 || c.Batch > maxBatch:
+		return fmt.Errorf("batch is %d: it must be from 1 to %d", c.Batch, maxBatch)
+	case c.Size.Low < leastValue || c.Size.High > maxValue || c.Size.Low > c.Size.High:
+		return fmt.Errorf("value-size is %d..%d: it must be from %d to %d bytes", c.Size.Low, c.Size.High, leastValue, maxValue)
+	case c.Fragment > 0 && c.Fragment < leastValue:
+		return fmt.Errorf("fragment is %d: it must be 0, or at least %d bytes", c.Fragment, leastValue)
+	case uint64(c.Batch)*c.Size.High > maxCommit:
+		return fmt.Errorf("a batch of %d events of up to %d bytes makes commits of more than %d bytes: take a smaller batch or a smaller value-size", c.Batch, c.Size.High, maxCommit)
+	}
+	return nil
+}
+
+// travel says how statements travel.
+func (c *Config) travel() db.Mode {
+	if c.Mode == Interactive {
+		return db.Interactive
+	}
+	return db.Pipelined
+}
+
+// pieces is how many pieces the longest value has.
+func (c *Config) pieces() uint64 { return (c.Size.High + c.Fragment - 1) / c.Fragment }
+
+// limit fills in the size of a piece and refuses commits that the database cannot
+// take. around is what a piece takes beside its part of the value, in bytes.
+func (c *Config) limit(database db.Database, around uint64) error {
+	l, ok := database.(db.Limiter)
+	if !ok {
+		if c.Fragment == 0 {
+			c.Fragment = maxValue
+		}
+		return nil
+	}
+	most := uint64(l.MaxValue())
+	switch {
+	case c.Fragment == 0:
+		c.Fragment = min(most-around, maxValue)
+	case c.Fragment+around > most:
+		return fmt.Errorf("fragment is %d, and this database holds at most %d bytes of a value in one piece: take less, or 0 for as many as it holds", c.Fragment, most-around)
+	}
+	commit := uint64(c.Batch) * (c.Size.High + c.pieces()*around)
+	if most := uint64(l.MaxCommit()); most > 0 && commit > most {
+		return fmt.Errorf("a batch of %d events of up to %d bytes makes commits of up to %d bytes, and this database takes at most %d in one: take a smaller batch or a smaller value-size",
+			c.Batch, c.Size.High, commit, most)
+	}
+	return nil
+}

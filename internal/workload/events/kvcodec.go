@@ -1,0 +1,127 @@
+package events
+
+import (
+	"encoding/binary"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+)
+
+// The keys of the log in an ordered key-value store, all numbers in hexadecimal
+// digits so that keys are in their order: a stream's end is the prefix and the
+// stream's number; a piece of an entry is the prefix, the stream's number, a slash, the
+// place, a slash and the piece's number.
+const (
+	tailPrefix  = "stroppy-events/tail/"
+	entryPrefix = "stroppy-events/entry/"
+
+	streamDigits = 5
+	placeDigits  = 14
+	pieceDigits  = 6
+
+	tailKeyLength  = len(tailPrefix) + streamDigits
+	entryKeyLength = len(entryPrefix) + streamDigits + 1 + placeDigits + 1 + pieceDigits
+)
+
+// The value of a stream's end is two signed 64-bit big-endian numbers: the place of
+// its last entry, and that entry's writer.
+const (
+	placeAt   = 0
+	writerAt  = 8
+	tailValue = 16
+)
+
+// The value of a piece begins with what it is, its writer and its number within the
+// batch. What follows is the piece's part of the event's value.
+const (
+	kindEvent = 'e'
+	kindVoid  = 'v'
+
+	pieceHead = 1 + 8 + 4
+)
+
+// around is how many bytes a piece takes beside its part of an event's value in one
+// commit: its key, its head and the store's own framing, amply.
+const around = 192
+
+// tailSpace declares the streams' ends to a store that enforces constraints.
+func tailSpace() []db.Keyspace {
+	return []db.Keyspace{{
+		Prefix: []byte(tailPrefix),
+		Columns: []db.Column{
+			{Name: "place", Offset: placeAt, Additive: true, NonNegative: true},
+			{Name: "writer", Offset: writerAt},
+		},
+	}}
+}
+
+func appendTailKey(b []byte, stream uint64) []byte {
+	return appendHex(append(b, tailPrefix...), stream, streamDigits)
+}
+
+func appendEntryKey(b []byte, stream, place, piece uint64) []byte {
+	b = appendHex(append(b, entryPrefix...), stream, streamDigits)
+	b = appendHex(append(b, '/'), place, placeDigits)
+	return appendHex(append(b, '/'), piece, pieceDigits)
+}
+
+func appendHex(b []byte, n uint64, digits int) []byte {
+	for i := digits - 1; i >= 0; i-- {
+		b = append(b, "0123456789abcdef"[n>>(4*i)&15])
+	}
+	return b
+}
+
+func parseHex(b []byte) (n uint64, ok bool) {
+	for _, c := range b {
+		switch {
+		case c >= '0' && c <= '9':
+			n = n<<4 | uint64(c-'0')
+		case c >= 'a' && c <= 'f':
+			n = n<<4 | uint64(c-'a'+10)
+		default:
+			return 0, false
+		}
+	}
+	return n, len(b) > 0
+}
+
+func appendTail(b []byte, place uint64, writer history.ID) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, place), uint64(writer))
+}
+
+func parseTail(b []byte) (place uint64, writer history.ID, ok bool) {
+	if len(b) != tailValue || b[placeAt] >= 0x80 || b[writerAt] >= 0x80 {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint64(b[placeAt:]), history.ID(binary.BigEndian.Uint64(b[writerAt:])), true
+}
+
+func appendPiece(b []byte, kind byte, writer history.ID, member uint32) []byte {
+	b = binary.BigEndian.AppendUint64(append(b, kind), uint64(writer))
+	return binary.BigEndian.AppendUint32(b, member)
+}
+
+// parsePiece reads the value of a piece; false of what nobody writes.
+func parsePiece(b []byte) (p piece, ok bool) {
+	if len(b) < pieceHead || b[0] != kindEvent && b[0] != kindVoid || b[1] >= 0x80 {
+		return piece{}, false
+	}
+	return piece{
+		void: b[0] == kindVoid, writer: history.ID(binary.BigEndian.Uint64(b[1:])),
+		member: binary.BigEndian.Uint32(b[9:]), body: b[pieceHead:],
+	}, true
+}
+
+// parseEntryKey reads the rest of an entry's key behind its prefix into p.
+func parseEntryKey(b []byte, p *piece) bool {
+	const place, number = streamDigits + 1, streamDigits + 1 + placeDigits + 1
+	if len(b) != number+pieceDigits || b[streamDigits] != '/' || b[number-1] != '/' {
+		return false
+	}
+	var ok [3]bool
+	p.stream, ok[0] = parseHex(b[:streamDigits])
+	p.place, ok[1] = parseHex(b[place : place+placeDigits])
+	p.number, ok[2] = parseHex(b[number:])
+	return ok == [3]bool{true, true, true}
+}

@@ -1,0 +1,166 @@
+package events
+
+import (
+	"fmt"
+	"math"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+)
+
+// piece is one row or key of an entry.
+type piece struct {
+	stream, place, number uint64
+	writer                history.ID
+	member                uint32
+	void                  bool
+	body                  []byte
+}
+
+// reader puts the entries of a log together again, proves each, and keeps what it
+// found. Pieces come in the order of streams, places and numbers.
+type reader struct {
+	formula *formula
+	streams uint64
+	end     *history.EndWriter
+
+	begun bool // there is an entry, of which first is the first piece
+	first piece
+	next  uint64 // number of the piece that is expected
+	value []byte
+	wrong string // what is wrong with the entry so far
+
+	scratch []byte
+	lasts   map[uint64]last // of each stream in which there is an entry or an origin
+	origins map[uint64]bool // the streams whose origin was found, in SQL
+	agrees  bool            // the streams' ends are where their entries end
+}
+
+// last is the last entry of a stream.
+type last struct {
+	place  uint64
+	writer history.ID
+}
+
+// add takes the next piece.
+func (r *reader) add(p piece) error {
+	if !r.begun || p.stream != r.first.stream || p.place != r.first.place {
+		if err := r.finish(); err != nil {
+			return err
+		}
+		r.begun, r.first, r.next, r.value, r.wrong = true, p, 0, r.value[:0], ""
+		r.first.body = nil // it is the caller's
+	}
+	switch {
+	case r.wrong != "":
+	case p.writer != r.first.writer || p.member != r.first.member || p.void != r.first.void:
+		r.wrong = fmt.Sprintf("its piece %d is of %s", p.number, p.what())
+	case p.number < r.next:
+		r.wrong = fmt.Sprintf("it has piece %d twice", p.number)
+	case p.number > r.next:
+		r.wrong = fmt.Sprintf("its piece %d is missing", r.next)
+	case p.void && p.number > 0:
+		r.wrong = fmt.Sprintf("it is a tombstone, and has a piece %d", p.number)
+	case len(r.value)+len(p.body) > maxValue:
+		r.wrong = fmt.Sprintf("it has more than %d bytes, which is longer than any event", maxValue)
+	default:
+		r.value = append(r.value, p.body...)
+	}
+	r.next = p.number + 1
+	return nil
+}
+
+func (p *piece) what() string {
+	if p.void {
+		return fmt.Sprintf("the tombstone of %v", p.writer)
+	}
+	return fmt.Sprintf("event %d of %v", p.member, p.writer)
+}
+
+// finish ends the entry that was begun. One that is not whole has the length 0.
+func (r *reader) finish() error {
+	if !r.begun {
+		return nil
+	}
+	r.begun = false
+	p := &r.first
+	r.note(p.stream, p.place, p.writer)
+	if r.wrong == "" && !p.void {
+		r.wrong, r.scratch = r.formula.fault(r.value, p.writer, p.member, r.scratch)
+	}
+	leg := history.Leg{Transfer: p.writer, Number: p.member, Void: p.void, Account: p.stream, Version: p.place}
+	if r.wrong != "" {
+		if err := r.end.Stranger(fmt.Sprintf("stream %d has at place %d what should be %s: %s", p.stream, p.place, p.what(), r.wrong)); err != nil {
+			return err
+		}
+	} else if !p.void {
+		leg.Amount = int64(len(r.value))
+	}
+	return r.end.Leg(leg)
+}
+
+func (r *reader) note(stream, place uint64, writer history.ID) {
+	if r.lasts == nil {
+		r.lasts = map[uint64]last{}
+	}
+	if place >= r.lasts[stream].place {
+		r.lasts[stream] = last{place, writer}
+	}
+}
+
+// stranger keeps what no load and no client made.
+func (r *reader) stranger(format string, args ...any) error {
+	return r.end.Stranger(fmt.Sprintf(format, args...))
+}
+
+// row takes the next row of a SQL database.
+func (r *reader) row(row []db.Value) error {
+	for _, v := range row[:5] {
+		if v.Null || v.Int < 0 {
+			return r.stranger("a row of stream %d, place %d, piece %d, writer %d and member %d, which nobody writes", row[0].Int, row[1].Int, row[2].Int, row[3].Int, row[4].Int)
+		}
+	}
+	p := piece{
+		stream: uint64(row[0].Int), place: uint64(row[1].Int), number: uint64(row[2].Int),
+		writer: history.ID(row[3].Int), member: uint32(row[4].Int), void: row[5].Null, body: row[5].Text,
+	}
+	switch {
+	case p.place > 0 && row[4].Int <= math.MaxUint32:
+		return r.add(p)
+	case p.place == 0 && p.number == 0 && p.writer == 0 && p.void:
+		if r.origins == nil {
+			r.origins = map[uint64]bool{}
+		}
+		r.origins[p.stream] = true
+		r.note(p.stream, 0, 0)
+		return nil
+	}
+	return r.stranger("a row of stream %d, place %d, piece %d, writer %d and member %d, which nobody writes", row[0].Int, row[1].Int, row[2].Int, row[3].Int, row[4].Int)
+}
+
+// closeRows ends the entries of a SQL database, where a stream ends with its last
+// entry. A stream without its origin is not there.
+func (r *reader) closeRows() error {
+	if err := r.finish(); err != nil {
+		return err
+	}
+	r.agrees = true
+	for stream := range r.streams {
+		if !r.origins[stream] {
+			continue
+		}
+		l := r.lasts[stream]
+		if err := r.end.Account(history.Account{N: stream, Version: l.place, Last: l.writer}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tail takes a stream's end as a key-value store has it, after all entries.
+func (r *reader) tail(stream, place uint64, writer history.ID) error {
+	if r.lasts[stream].place != place {
+		r.agrees = false
+	}
+	return r.end.Account(history.Account{N: stream, Version: place, Last: writer})
+}

@@ -1,0 +1,173 @@
+package events
+
+import (
+	"context"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+)
+
+// sqlClient appends on a session of its own.
+type sqlClient struct {
+	*appender
+	model   *sqlModel
+	session db.SQLSession
+	args    [6]db.Value
+
+	// ends are the last places of its own streams, plus 1; 0 is not known. Of
+	// shared ones nothing is kept.
+	ends []uint64
+}
+
+var _ load.Client = (*sqlClient)(nil)
+
+// Attempt implements load.Client.
+func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error {
+	c.begin(tx)
+	err := c.append(ctx, tx)
+	if err == nil {
+		return nil
+	}
+	c.lose(tx)
+	if db.ConstraintOf(err) == db.UniqueKey {
+		return errTaken
+	}
+	return err
+}
+
+func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
+	if err := c.session.Begin(ctx, false); err != nil {
+		return err
+	}
+	op := &tx.Ops[0]
+	end := c.ends[c.slot(op.Account)]
+	if end == 0 || c.before != 0 {
+		found, err := c.look(ctx, tx.ID, op.Account)
+		if err != nil {
+			return err
+		}
+		end = found + 1
+	}
+	c.tried = end // the place behind the last one
+	for member := range c.batch {
+		value := c.make(tx.ID, uint32(member))
+		for n := uint64(0); ; n++ {
+			body, ok := c.cut(value, n)
+			if !ok {
+				break
+			}
+			if err := c.insert(ctx, op.Account, c.tried+uint64(member), n, tx.ID, member, body); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.session.Commit(ctx); err != nil {
+		return err
+	}
+	done(tx, c.tried-1)
+	if !c.shared {
+		c.ends[c.slot(op.Account)] = end + uint64(c.batch)
+	}
+	return nil
+}
+
+func (c *sqlClient) insert(ctx context.Context, stream, place, n uint64, id history.ID, member int, body []byte) error {
+	c.args = [...]db.Value{{Int: int64(stream)}, {Int: int64(place)}, {Int: int64(n)}, {Int: int64(id)}, {Int: int64(member)}, {Text: body}}
+	_, err := c.session.Do(ctx, c.model.insert, c.args[:])
+	return err
+}
+
+// look reads the last place of a stream, and of a new try whether the one before was
+// applied after all.
+func (c *sqlClient) look(ctx context.Context, id history.ID, stream uint64) (end uint64, err error) {
+	c.args[0] = db.Value{Int: int64(stream)}
+	last, err := c.session.Do(ctx, c.model.end, c.args[:1])
+	if err != nil {
+		return 0, err
+	}
+	who := -1
+	if c.before != 0 {
+		c.args[1] = db.Value{Int: int64(c.before)}
+		if who, err = c.session.Do(ctx, c.model.who, c.args[:2]); err != nil {
+			return 0, err
+		}
+	}
+	if err := c.session.Flush(ctx); err != nil {
+		return 0, err
+	}
+	if who >= 0 {
+		if r := c.session.Result(who); r != nil && r.Rows() > 0 && history.ID(r.Row(0)[0].Int) == id {
+			if err := c.session.Rollback(ctx); err != nil {
+				return 0, err
+			}
+			return 0, load.ErrAlreadyApplied
+		}
+	}
+	if r := c.session.Result(last); r != nil && r.Rows() > 0 && !r.Row(0)[0].Null {
+		end = uint64(r.Row(0)[0].Int)
+	}
+	return end, nil
+}
+
+// slot is where the end of one of its streams is kept.
+func (c *sqlClient) slot(stream uint64) uint64 { return (stream - c.first) / c.step }
+
+// lose forgets where the transaction's stream ends.
+func (c *sqlClient) lose(tx *history.Transaction) { c.ends[c.slot(tx.Ops[0].Account)] = 0 }
+
+// Settle implements load.Client, as the package's comment says.
+func (c *sqlClient) Settle(ctx context.Context, tx *history.Transaction) error {
+	if c.tried == 0 { // nothing was sent that could be applied
+		tx.Outcome = history.Aborted
+		return nil
+	}
+	if err := c.take(ctx, tx); err != nil {
+		return err
+	}
+	// A transaction of its own: under snapshot isolation the one above would not
+	// see an append that committed while it waited.
+	if err := c.session.Begin(ctx, true); err != nil {
+		return err
+	}
+	c.args[0], c.args[1] = db.Value{Int: int64(tx.Ops[0].Account)}, db.Value{Int: int64(c.tried)}
+	who, err := c.session.Do(ctx, c.model.who, c.args[:2])
+	if err != nil {
+		return err
+	}
+	if err := c.session.Commit(ctx); err != nil {
+		return err
+	}
+	r := c.session.Result(who)
+	switch {
+	case r == nil || r.Rows() == 0:
+		return errNobody
+	case history.ID(r.Row(0)[0].Int) == tx.ID && r.Row(0)[1].Int == 0:
+		done(tx, c.tried-1)
+	default:
+		tx.Outcome = history.Aborted
+	}
+	return nil
+}
+
+// take puts a tombstone at the place that was tried, unless somebody has it.
+func (c *sqlClient) take(ctx context.Context, tx *history.Transaction) error {
+	if err := c.session.Begin(ctx, false); err != nil {
+		return err
+	}
+	c.args[0], c.args[1], c.args[2] = db.Value{Int: int64(tx.Ops[0].Account)}, db.Value{Int: int64(c.tried)}, db.Value{Int: int64(tx.ID)}
+	_, err := c.session.Do(ctx, c.model.tombstone, c.args[:3])
+	if err == nil {
+		err = c.session.Commit(ctx)
+	}
+	if db.ConstraintOf(err) == db.UniqueKey {
+		return nil // a dialect without DoNothing: somebody has it
+	}
+	return err
+}
+
+// Reset implements load.Client.
+func (c *sqlClient) Reset(ctx context.Context) error { return c.session.Reset(ctx) }
+
+// Close implements load.Client.
+func (c *sqlClient) Close() error { return c.session.Close() }

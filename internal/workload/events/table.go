@@ -1,0 +1,106 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+
+	"stroppy/internal/history"
+	"stroppy/internal/workload"
+)
+
+// took gathers how long commits took.
+type took struct {
+	commits, lookedUp uint64
+	sum, least, most  int64 // ns
+	bytes             int64
+	from, to          int64 // ns: the first was sent, the last was answered
+}
+
+func (t *took) add(tx *history.Transaction) {
+	d := tx.End - tx.Sent
+	t.commits++
+	if tx.LookedUp {
+		t.lookedUp++
+	}
+	t.sum, t.least, t.most = t.sum+d, min(t.least, d), max(t.most, d)
+	t.from, t.to = min(t.from, tx.Sent), max(t.to, tx.End)
+	for i := range tx.Ops {
+		t.bytes += tx.Ops[i].Amount
+	}
+}
+
+// Tables returns what the committed appends of the run in dir took, the warm-up left
+// out, as its history tells.
+func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
+	recorded, err := history.Open(filepath.Join(dir, "history"))
+	if err != nil {
+		return nil, err
+	}
+	defer recorded.Close()
+	run, err := sentBy(recorded.Header())
+	if err != nil {
+		return nil, err
+	}
+	t := took{least: math.MaxInt64, from: math.MaxInt64}
+	read := 0
+	for record, err := range recorded.Transactions() {
+		if err != nil {
+			return nil, err
+		}
+		if read++; read%4096 == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if record.Outcome == history.Committed && !record.Warmup {
+			t.add(record.Transaction)
+		}
+	}
+	if t.commits == 0 {
+		return nil, nil
+	}
+	return []workload.Table{t.times(run), t.rates(run)}, nil
+}
+
+// times are the figures of one event and of one commit. Those of an event are those
+// of its commit divided by one and the same number, the batch.
+func (t *took) times(run sent) workload.Table {
+	batch := float64(run.batch)
+	row := func(name string, count uint64, divisor float64) []string {
+		ms := func(ns float64) string { return strconv.FormatFloat(ns/1e6/divisor, 'f', 6, 64) }
+		return []string{name, strconv.FormatUint(count, 10),
+			ms(float64(t.sum) / float64(t.commits)), ms(float64(t.most)), ms(float64(t.least))}
+	}
+	table := workload.Table{
+		Title:   "Events: time of one event and of one commit",
+		Columns: []string{"", "count", "avg [ms]", "max [ms]", "min [ms]"},
+		Rows:    [][]string{row("event", t.commits*uint64(run.batch), batch), row("commit", t.commits, 1)},
+		Notes: []string{
+			"A commit's time is from when its first try was sent until its answer, all tries included.",
+			fmt.Sprintf("The average of a commit is the sum of the times of all %d commits divided by %d. All three figures of an event are those of a commit divided by %d, the events of one commit.", t.commits, t.commits, run.batch),
+			"Counted are the commits that were acknowledged after the warm-up, those of all clients: times of different clients overlap, so that they do not add up to the time of the run.",
+		},
+	}
+	if t.lookedUp > 0 {
+		table.Notes = append(table.Notes, fmt.Sprintf("%d of them were found by a look-up after their answer was lost, and the look-up counts as part of their time.", t.lookedUp))
+	}
+	return table
+}
+
+// rates are the figures of all clients together.
+func (t *took) rates(run sent) workload.Table {
+	seconds := float64(max(t.to-t.from, 1)) / 1e9
+	rate := func(n float64) string { return strconv.FormatFloat(n/seconds, 'f', 1, 64) }
+	events := t.commits * uint64(run.batch)
+	return workload.Table{
+		Title:   "Events: all clients together",
+		Columns: []string{"", "count", "per second"},
+		Rows: [][]string{
+			{"events", strconv.FormatUint(events, 10), rate(float64(events))},
+			{"commits", strconv.FormatUint(t.commits, 10), rate(float64(t.commits))},
+			{"bytes of values", strconv.FormatInt(t.bytes, 10), rate(float64(t.bytes))},
+		},
+		Notes: []string{fmt.Sprintf("Each is divided by %.6f s: from when the first of these commits was sent until the last was answered. Each value counts with its whole length, its head of %d bytes included.", seconds, headLength)},
+	}
+}

@@ -1,0 +1,134 @@
+package events
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+
+	"stroppy/internal/history"
+	"stroppy/internal/workload/sampling"
+)
+
+// A value begins with a head of four numbers in characters of six bits each, the
+// highest first: '0' is 0 and 'o' is 63. The checksum is the CRC-32C (Castagnoli's
+// polynomial) of the head before it and of the body behind it.
+const (
+	idDigits     = 11 // of the transaction's id
+	memberDigits = 2  // of the event's number within its batch, from 0
+	lengthDigits = 5  // of the whole value's length in bytes
+	sumDigits    = 6  // of the checksum
+
+	memberAt   = idDigits
+	lengthAt   = memberAt + memberDigits
+	sumAt      = lengthAt + lengthDigits
+	headLength = sumAt + sumDigits
+
+	// leastValue is the shortest value, in bytes: a head, and a word of its own.
+	leastValue = headLength + 8
+)
+
+// zero is the character of six bits that are 0.
+const zero = '0'
+
+// formula makes the values of a log.
+type formula struct {
+	seed  uint64
+	table *crc32.Table
+}
+
+func newFormula(seed uint64) formula {
+	return formula{seed: seed, table: crc32.MakeTable(crc32.Castagnoli)}
+}
+
+// base is where the words of an event begin.
+func (f *formula) base(id history.ID, member uint32) uint64 {
+	return sampling.Mix(sampling.Mix(f.seed^sampling.Mix(uint64(id))) + uint64(member))
+}
+
+// length draws the length of an event's value, in bytes.
+func (f *formula) length(size Size, id history.ID, member uint32) uint64 {
+	high, _ := bits.Mul64(sampling.Mix(^f.base(id, member)), size.High-size.Low+1) // off by less than 2^-39 of even
+	return size.Low + high
+}
+
+// appendValue appends an event's value of that length, which is at least leastValue.
+func (f *formula) appendValue(b []byte, id history.ID, member uint32, length uint64) []byte {
+	from := len(b)
+	b = appendDigits(b, uint64(id), idDigits)
+	b = appendDigits(b, uint64(member), memberDigits)
+	b = appendDigits(b, length, lengthDigits)
+	b = appendDigits(b, 0, sumDigits)
+	b = appendBody(b, f.base(id, member), length-headLength)
+	value := b[from:]
+	appendDigits(value[:sumAt], uint64(f.sum(value)), sumDigits)
+	return b
+}
+
+func (f *formula) sum(value []byte) uint32 {
+	return crc32.Update(crc32.Update(0, f.table, value[:sumAt]), f.table, value[headLength:])
+}
+
+// words is the step of the counter from which appendBody makes words.
+const words = 0x9e3779b97f4a7c15
+
+// appendBody appends random characters of six bits each.
+func appendBody(b []byte, base, length uint64) []byte {
+	const six, zeros = 0x3f3f3f3f3f3f3f3f, 0x0101010101010101 * zero
+	for ; length >= 8; length -= 8 {
+		b = binary.LittleEndian.AppendUint64(b, sampling.Mix(base)&six+zeros)
+		base += words
+	}
+	if length > 0 {
+		var last [8]byte
+		binary.LittleEndian.PutUint64(last[:], sampling.Mix(base)&six+zeros)
+		b = append(b, last[:length]...)
+	}
+	return b
+}
+
+func appendDigits(b []byte, n uint64, digits int) []byte {
+	for i := digits - 1; i >= 0; i-- {
+		b = append(b, zero+byte(n>>(6*i)&63))
+	}
+	return b
+}
+
+// parseDigits is the inverse of appendDigits; false of what it has not written.
+func parseDigits(b []byte) (n uint64, ok bool) {
+	for _, c := range b {
+		if c < zero || c > zero+63 || n >= 1<<58 {
+			return 0, false
+		}
+		n = n<<6 | uint64(c-zero)
+	}
+	return n, true
+}
+
+// fault says what is wrong with a value that stands where event member of
+// transaction id should; empty if it is that event, whole and byte for byte.
+// scratch is used for the value as it should be, and returned.
+func (f *formula) fault(value []byte, id history.ID, member uint32, scratch []byte) (string, []byte) {
+	if len(value) < leastValue {
+		return fmt.Sprintf("it has %d bytes, fewer than any event", len(value)), scratch
+	}
+	writer, ok1 := parseDigits(value[:memberAt])
+	number, ok2 := parseDigits(value[memberAt:lengthAt])
+	length, ok3 := parseDigits(value[lengthAt:sumAt])
+	sum, ok4 := parseDigits(value[sumAt:headLength])
+	switch {
+	case !ok1 || !ok2 || !ok3 || !ok4:
+		return "its first bytes are not those of an event", scratch
+	case history.ID(writer) != id || uint32(number) != member:
+		return fmt.Sprintf("its value is that of event %d of %v", number, history.ID(writer)), scratch
+	case length != uint64(len(value)):
+		return fmt.Sprintf("it has %d bytes, and %d were written", len(value), length), scratch
+	case uint32(sum) != f.sum(value):
+		return "its checksum is wrong", scratch
+	}
+	scratch = f.appendValue(scratch[:0], id, member, length)
+	if string(scratch) != string(value) {
+		return "its checksum is right, and its bytes are not those that were written", scratch
+	}
+	return "", scratch
+}

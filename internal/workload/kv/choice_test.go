@@ -1,0 +1,200 @@
+package kv
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/history"
+)
+
+func mixed() Config {
+	return Config{
+		Records: 1000, Seed: 7, KeySize: 32, ValueLow: 64, ValueHigh: 200, Connections: 2, InFlight: 2,
+		Reads: 0.4, Updates: 0.2, Inserts: 0.1, Scans: 0.1, Modifies: 0.2, ScanLength: 10, Distribution: Uniform, ZipfExponent: 0.99,
+	}
+}
+
+// prepare makes so many transactions of one client.
+func prepare(c Config, run, client uint64, count int) []history.Transaction {
+	h := newChooser(&c, newFormula(c.Seed, c.shape()), c.Records, run, client)
+	var list []history.Transaction
+	for range count {
+		var tx history.Transaction
+		h.Prepare(&tx)
+		list = append(list, tx)
+	}
+	return list
+}
+
+// TestChoicesAreOfTheSeed: the same client of the same run does the same; another
+// client, run or seed does something else.
+func TestChoicesAreOfTheSeed(t *testing.T) {
+	for _, distribution := range []string{Uniform, Zipfian, Latest} {
+		c := mixed()
+		c.Distribution = distribution
+		one := prepare(c, 1, 0, 500)
+		if !reflect.DeepEqual(one, prepare(c, 1, 0, 500)) {
+			t.Errorf("%s: the same client chose otherwise", distribution)
+		}
+		other := c
+		other.Seed = 8
+		for name, list := range map[string][]history.Transaction{
+			"client": prepare(c, 1, 1, 500), "run": prepare(c, 2, 0, 500), "seed": prepare(other, 1, 0, 500),
+		} {
+			same := 0
+			for i := range list {
+				if list[i].Kind == one[i].Kind && list[i].Ops[0].Account == one[i].Ops[0].Account {
+					same++
+				}
+			}
+			if same > 50 {
+				t.Errorf("%s: another %s made %d of 500 choices alike", distribution, name, same)
+			}
+		}
+	}
+}
+
+// TestSharesAreKept: each kind comes as often as asked for, and has the operation that
+// it needs.
+func TestSharesAreKept(t *testing.T) {
+	c := mixed()
+	const count = 50_000
+	seen := map[history.Kind]int{}
+	for _, tx := range prepare(c, 1, 0, count) {
+		seen[tx.Kind]++
+		op := tx.Ops[0]
+		bounds := map[history.Kind][2]int64{
+			history.Get: {0, 0}, history.Scan: {1, 10}, history.Put: {64, 200}, history.Insert: {64, 200}, history.Modify: {64, 200},
+		}[tx.Kind]
+		if len(tx.Ops) != 1 || op.Write == tx.Kind.ReadOnly() || op.Amount < bounds[0] || op.Amount > bounds[1] {
+			t.Fatalf("%v has the operations %+v", tx.Kind, tx.Ops)
+		}
+		if loaded := op.Account < c.Records; loaded == (tx.Kind == history.Insert) {
+			t.Fatalf("%v is on record %d of %d that were loaded", tx.Kind, op.Account, c.Records)
+		}
+	}
+	for kind, share := range map[history.Kind]float64{
+		history.Get: c.Reads, history.Put: c.Updates, history.Insert: c.Inserts, history.Scan: c.Scans, history.Modify: c.Modifies,
+	} {
+		if got := float64(seen[kind]) / count; got < share-0.01 || got > share+0.01 {
+			t.Errorf("the share of %v is %.3f, not %.3f", kind, got, share)
+		}
+	}
+}
+
+// TestPureMixes: a mix of one kind has no other, whatever rounding does.
+func TestPureMixes(t *testing.T) {
+	for kind, c := range map[history.Kind]Config{
+		history.Get: {Reads: 1}, history.Put: {Updates: 1}, history.Insert: {Inserts: 1}, history.Scan: {Scans: 1}, history.Modify: {Modifies: 1},
+	} {
+		whole := mixed()
+		whole.Reads, whole.Updates, whole.Inserts, whole.Scans, whole.Modifies = c.Reads, c.Updates, c.Inserts, c.Scans, c.Modifies
+		for _, tx := range prepare(whole, 1, 0, 1000) {
+			if tx.Kind != kind {
+				t.Fatalf("a mix of %v alone has %v", kind, tx.Kind)
+			}
+		}
+	}
+}
+
+// TestInsertsNeverMeet: no two inserts of any clients and runs are of one record.
+func TestInsertsNeverMeet(t *testing.T) {
+	c := mixed()
+	seen := map[uint64]bool{}
+	for run := range uint64(3) {
+		for client := range uint64(c.Clients()) {
+			for _, tx := range prepare(c, run+1, client, 2000) {
+				if tx.Kind == history.Insert {
+					if n := tx.Ops[0].Account; seen[n] {
+						t.Fatalf("record %d is inserted twice", n)
+					} else {
+						seen[n] = true
+					}
+				}
+			}
+		}
+	}
+	if len(seen) < 1000 {
+		t.Errorf("only %d inserts", len(seen))
+	}
+}
+
+// TestDistributions: zipfian has a few records often and not next to each other, and
+// latest has what the client inserted last.
+func TestDistributions(t *testing.T) {
+	counts := func(distribution string) map[uint64]int {
+		c := mixed()
+		c.Distribution = distribution
+		seen := map[uint64]int{}
+		for _, tx := range prepare(c, 1, 0, 20_000) {
+			if tx.Kind == history.Get {
+				seen[tx.Ops[0].Account]++
+			}
+		}
+		return seen
+	}
+	most := func(seen map[uint64]int) (n uint64, times int) {
+		for record, count := range seen {
+			if count > times {
+				n, times = record, count
+			}
+		}
+		return n, times
+	}
+	if _, times := most(counts(Uniform)); times > 40 { // 8 are expected
+		t.Errorf("uniform chose one record %d times of 8,000", times)
+	}
+	if _, times := most(counts(Zipfian)); times < 800 { // 13 % are expected
+		t.Errorf("zipfian chose its most popular record %d times of 8,000", times)
+	}
+	inserted := 0
+	for n, times := range counts(Latest) {
+		if n >= MaxRecords {
+			inserted += times
+		}
+	}
+	if inserted < 4000 {
+		t.Errorf("latest chose records that were inserted %d times of 8,000", inserted)
+	}
+}
+
+func TestConfigIsHeldToSense(t *testing.T) {
+	for want, bend := range map[string]func(c *Config){
+		"clients is 0":         func(c *Config) { c.Connections = 0 },
+		"in-flight 200000":     func(c *Config) { c.InFlight = 200_000 },
+		"read-share is 1.5":    func(c *Config) { c.Reads = 1.5 },
+		"add up to 0.9":        func(c *Config) { c.Reads = 0.3 },
+		"scan-length is 0":     func(c *Config) { c.ScanLength = 0 },
+		"zipfian exponent":     func(c *Config) { c.Distribution, c.ZipfExponent = Zipfian, 0 },
+		`called "pareto"`:      func(c *Config) { c.Distribution = "pareto" },
+		"mode procedure":       func(c *Config) { c.Mode = "procedure" },
+		"records is":           func(c *Config) { c.Records = MaxRecords + 1 },
+		"key-size is 15":       func(c *Config) { c.KeySize = 15 },
+		"value-size is 50..64": func(c *Config) { c.ValueLow, c.ValueHigh = 50, 64 },
+		"value-size is 90..64": func(c *Config) { c.ValueLow, c.ValueHigh = 90, 64 },
+	} {
+		c := mixed()
+		if err := c.check(); err != nil {
+			t.Fatal(err)
+		}
+		bend(&c)
+		if err := c.check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
+
+// TestPrepareAllocatesNothing: nor does anything else that a client does on its own.
+func TestPrepareAllocatesNothing(t *testing.T) {
+	for _, distribution := range []string{Uniform, Zipfian, Latest} {
+		c := mixed()
+		c.Distribution = distribution
+		h := newChooser(&c, newFormula(c.Seed, c.shape()), c.Records, 1, 0)
+		tx := history.Transaction{Ops: slices.Grow([]history.Op(nil), 1)}
+		if n := testing.AllocsPerRun(1000, func() { h.Prepare(&tx) }); n != 0 {
+			t.Errorf("%s: Prepare allocates %v times", distribution, n)
+		}
+	}
+}

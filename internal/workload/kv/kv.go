@@ -1,0 +1,188 @@
+package kv
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"stroppy/internal/check"
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/dataset"
+)
+
+// Name is the workload's name in commands, histories and results.
+const Name = "kv"
+
+// Workload is the key-value workload on one open database.
+type Workload struct {
+	config Config
+	model  model
+	set    *dataset.Set
+	want   dataset.Want
+
+	// What Attach found.
+	formula *formula
+	shape   shape
+	records uint64
+	run     uint64
+	load    string // the id of the load; empty where it has none
+}
+
+var (
+	_ workload.Workload = (*Workload)(nil)
+	_ workload.Tabler   = (*Workload)(nil)
+)
+
+// model is the workload written for one data model; how it is loaded is a
+// dataset.Tables or dataset.Keys.
+type model interface {
+	client(ctx context.Context, h *chooser, i int) (load.Client, error)
+	endState(ctx context.Context, e *endRecords) error
+}
+
+// New binds the workload to a database of any model that it is written for.
+func New(database db.Database, c Config) (*Workload, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if err := c.checkValues(database); err != nil {
+		return nil, err
+	}
+	if _, err := database.Claim(c.Isolation); err != nil {
+		return nil, err
+	}
+	w := &Workload{config: c}
+	var store dataset.Store
+	var err error
+	switch d := database.(type) {
+	case db.SQL:
+		var m *sqlModel
+		if m, err = newSQLModel(d, &w.config); err == nil {
+			w.model, store = m, m.store
+		}
+	case db.KV:
+		var m *kvModel
+		if m, err = newKVModel(d, &w.config); err == nil {
+			w.model, store = m, m.store
+		}
+	default:
+		err = fmt.Errorf("the kv workload is written for SQL and for ordered key-value stores, and this database is neither")
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.want = dataset.Want{Seed: c.Seed, Size: c.Records, Facts: factsOf(c.shape()), Fits: w.fits}
+	w.set = dataset.New(kind, database, store, &w.want)
+	return w, nil
+}
+
+// On implements workload.Workload.
+func (w *Workload) On(database db.Database) (workload.Workload, error) {
+	if !w.set.Found() {
+		return nil, fmt.Errorf("look at the records on one node: they are not attached yet")
+	}
+	other, err := New(database, w.config)
+	if err != nil {
+		return nil, err
+	}
+	other.set.Adopt(w.set)
+	other.formula, other.shape, other.records, other.run = w.formula, w.shape, w.records, w.run
+	return other, nil
+}
+
+// Name returns the workload's name.
+func (w *Workload) Name() string { return Name }
+
+// Header is what the history must keep for the checks; valid after Attach.
+func (w *Workload) Header() history.Header {
+	return history.Header{
+		Workload: Name,
+		LoadID:   w.load,
+		Run:      w.run,
+		Seed:     w.formula.seed,
+		Accounts: w.records,
+		Clients:  w.config.Clients(),
+		Keys:     factsOf(w.shape),
+	}
+}
+
+// Client opens client i; valid after Attach. Clients whose transactions share a
+// connection are opened one after the other.
+func (w *Workload) Client(ctx context.Context, i int) (load.Client, error) {
+	if w.run == 0 {
+		return nil, fmt.Errorf("open client %d of the records: they are not attached yet", i)
+	}
+	if i < 0 || i >= w.config.Clients() {
+		return nil, fmt.Errorf("open client %d of the records: there are clients 0 to %d", i, w.config.Clients()-1)
+	}
+	return w.model.client(ctx, w.chooser(i), i)
+}
+
+// Background returns none.
+func (w *Workload) Background(context.Context) ([]load.Background, error) { return nil, nil }
+
+// EndState downloads all records, what they say of themselves in place of their
+// values. Records that were loaded anew since they were attached to are a
+// *dataset.StateError.
+func (w *Workload) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
+	if !w.set.Found() {
+		return fmt.Errorf("download the records: they are not attached yet")
+	}
+	e := newEndRecords(w.formula, end, &dataset.Progress{Report: progress, Total: w.records})
+	if err := w.model.endState(ctx, e); err != nil {
+		return cmp.Or(w.Replaced(ctx), fmt.Errorf("download the records: %w", err))
+	}
+	return w.set.Unchanged(ctx)
+}
+
+// Check holds the recorded run in dir against the level, as CheckDirs does.
+func (w *Workload) Check(ctx context.Context, dir string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
+	return CheckDirs(ctx, []string{dir}, expect, tell)
+}
+
+// Tables are the figures of each kind of transaction in the recorded run in dir.
+func (w *Workload) Tables(ctx context.Context, dir string) ([]workload.Table, error) {
+	return Tables(ctx, dir)
+}
+
+// chooser makes the transactions of client i.
+func (w *Workload) chooser(i int) *chooser {
+	return newChooser(&w.config, w.formula, w.records, w.run, uint64(i))
+}
+
+// endRecords turns records into the end state.
+type endRecords struct {
+	formula  *formula
+	end      *history.EndWriter
+	progress *dataset.Progress
+	scratch  []byte
+	count    uint64
+}
+
+func newEndRecords(f *formula, end *history.EndWriter, progress *dataset.Progress) *endRecords {
+	return &endRecords{formula: f, end: end, progress: progress, scratch: f.newKey()}
+}
+
+// progressRecords is how many records pass between two looks at the clock.
+const progressRecords = 4096
+
+func (e *endRecords) add(key, value []byte) error {
+	if e.count++; e.count%progressRecords == 0 {
+		e.progress.Total = max(e.progress.Total, e.count)
+		e.progress.Done(e.count)
+	}
+	n, ok := e.formula.number(key, e.scratch)
+	if !ok {
+		return e.end.Stranger(fmt.Sprintf("a key %q with a value of %d bytes, which neither the load nor a transaction makes", key, len(value)))
+	}
+	writer, whole := e.formula.parse(value, n)
+	state := uint64(check.Broken)
+	if whole {
+		state = check.Whole
+	}
+	return e.end.Account(history.Account{N: n, Balance: int64(len(value)), Version: state, Last: writer})
+}

@@ -1,0 +1,104 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"stroppy/internal/db"
+	"stroppy/internal/load"
+	"stroppy/internal/workload/dataset"
+)
+
+// kvModel is the workload on an ordered key-value store.
+type kvModel struct {
+	database db.KV
+	store    *dataset.KV
+	config   *Config
+	loading  func() *formula // of what a load makes
+	lanes    []db.KVSession  // of the connection that was opened last, and not given to a client yet
+}
+
+var (
+	_ model        = (*kvModel)(nil)
+	_ dataset.Keys = (*kvModel)(nil)
+)
+
+func newKVModel(database db.KV, c *Config) (*kvModel, error) {
+	if _, several := database.(db.Multiplexer); c.InFlight > 1 && !several {
+		return nil, inFlightError(c.InFlight)
+	}
+	m := &kvModel{database: database, config: c}
+	m.loading = sync.OnceValue(func() *formula { return newFormula(c.Seed, c.shape()) })
+	var err error
+	if m.store, err = dataset.NewKV(kind, database, m, facts); err != nil {
+		return nil, err
+	}
+	m.store.Database = c.forLoad(database)
+	if d, ok := database.(db.Constrainer); ok {
+		if err := d.Constrain(m.space()); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func inFlightError(n int) error {
+	return fmt.Errorf("in-flight is %d, and the library of this database has one transaction under way on a connection: leave it out, and take more clients", n)
+}
+
+// space describes the records. Their last bytes are named a column that means
+// nothing, so that a store which makes values up makes them as long as these.
+func (m *kvModel) space() []db.Keyspace {
+	length := int(max(m.config.ValueLow, leastValue))
+	return []db.Keyspace{{Prefix: []byte(prefix), Columns: []db.Column{{Name: "filler", Offset: length - 8}}}}
+}
+
+// Prefixes implements dataset.Keys.
+func (m *kvModel) Prefixes() []string { return []string{prefix} }
+
+// Put implements dataset.Keys.
+func (m *kvModel) Put(s db.KVSession, _ dataset.Note, from, to uint64) {
+	f := m.loading()
+	key, value := f.newKey(), []byte(nil)
+	for n := from; n < to; n++ {
+		f.putKey(key, f.place(n))
+		value = f.appendValue(value[:0], n, 0, 0, f.size(n, 0))
+		s.Set(key, value)
+	}
+}
+
+func (m *kvModel) client(ctx context.Context, h *chooser, i int) (load.Client, error) {
+	s, err := m.session(ctx, i)
+	if err != nil {
+		return nil, err
+	}
+	return newKVClient(h, s), nil
+}
+
+// session opens the session of client i: a connection of its own, or the next lane
+// of one.
+func (m *kvModel) session(ctx context.Context, i int) (db.KVSession, error) {
+	if m.config.InFlight <= 1 {
+		return m.database.KVSession(ctx, m.config.options())
+	}
+	if len(m.lanes) == 0 {
+		var err error
+		if m.lanes, err = m.database.(db.Multiplexer).Lanes(ctx, m.config.InFlight, m.config.options()); err != nil {
+			return nil, err
+		}
+	}
+	s := m.lanes[0]
+	m.lanes = m.lanes[1:]
+	return s, nil
+}
+
+func (m *kvModel) endState(ctx context.Context, e *endRecords) error {
+	return m.store.With(ctx, func(s db.KVSession) error {
+		key := append(make([]byte, 0, 2*mostKey), prefix...)
+		return dataset.Scan(ctx, s, prefix, func(rest, value []byte) error {
+			key = append(key[:len(prefix)], rest...)
+			return e.add(key, value)
+		})
+	})
+}

@@ -1,0 +1,213 @@
+package kv
+
+import (
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+
+	"stroppy/internal/history"
+	"stroppy/internal/workload/sampling"
+)
+
+// A record's number has 62 bits. The upper 14 name the run that inserted it, 0 the
+// load; the lower 48 count. A permutation of the 62 bits gives its place in the
+// order of the keys, so that neighbours by number are none by key.
+const (
+	indexBits = 48
+	placeBits = history.RunBits + indexBits
+	// MaxRecords is how many records a load can make.
+	MaxRecords = 1 << indexBits
+)
+
+// A key is a prefix, the place, and characters that follow from the place. Its
+// letters are in the same order for every collation of text.
+const (
+	prefix      = "kv/"
+	digits      = "0123456789abcdefghijklmnopqrstuv"
+	digitBits   = 5
+	placeDigits = 13
+	keyHead     = len(prefix) + placeDigits
+	tailDigits  = 12 // of one 64-bit hash
+)
+
+// A value is, in digits of five bits: who wrote it, whose value it took the place
+// of, the record's number, its own length in bytes, and the CRC-32C of all its other
+// bytes; then filler. The CRC is over all bytes because that is cheap: the processor
+// computes it, 1,024 bytes in about 60 ns.
+const (
+	writerAt   = 0
+	previousAt = writerAt + 13
+	numberAt   = previousAt + 13
+	lengthAt   = numberAt + 13
+	sumAt      = lengthAt + 5
+	fillerAt   = sumAt + 7
+)
+
+// fillerSize is the length of the block that all filler is cut from, at a place
+// drawn for each value: filler of 64 different letters, of which 256 KiB are made
+// once. It does not repeat itself within a value that is not longer.
+const fillerSize = 1 << 18
+
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// formula makes records. Clients share it and do not change it.
+type formula struct {
+	seed      uint64
+	places    sampling.Permutation
+	keySize   int
+	low, span uint64 // a value has low to low+span bytes
+	filler    []byte
+	sums      *crc32.Table
+}
+
+// shape is how large keys and values are, in bytes.
+type shape struct{ key, low, high uint64 }
+
+func newFormula(seed uint64, s shape) *formula {
+	f := &formula{
+		seed: seed, places: sampling.NewPermutation(placeBits, sampling.Mix(seed)),
+		keySize: int(s.key), low: s.low, span: s.high - s.low, sums: crc32.MakeTable(crc32.Castagnoli),
+	}
+	f.filler = make([]byte, fillerSize)
+	source := sampling.NewSource(seed, 0, 0)
+	for i := 0; i < fillerSize; i += 8 {
+		random := source.Uint64()
+		for k := range 8 {
+			f.filler[i+k] = letters[random>>(8*k)&63]
+		}
+	}
+	return f
+}
+
+// numberOf returns the number of the record that a run inserts as its i-th.
+func numberOf(run, i uint64) uint64 { return run<<indexBits | i }
+
+// place returns where record n stands in the order of the keys.
+func (f *formula) place(n uint64) uint64 { return f.places.Forward(n) }
+
+// put writes a number as so many digits, the highest first.
+func put(b []byte, n uint64, count int) {
+	for i := count - 1; i >= 0; i-- {
+		b[i] = digits[n&(1<<digitBits-1)]
+		n >>= digitBits
+	}
+}
+
+// value is a digit's value; 0xff for what is none.
+func value(c byte) uint64 {
+	switch {
+	case c >= '0' && c <= '9':
+		return uint64(c - '0')
+	case c >= 'a' && c <= 'v':
+		return uint64(c-'a') + 10
+	}
+	return 0xff
+}
+
+// take is the inverse of put; false if not all are digits.
+func take(b []byte) (n uint64, ok bool) {
+	for _, c := range b {
+		d := value(c)
+		if d == 0xff {
+			return 0, false
+		}
+		n = n<<digitBits | d
+	}
+	return n, true
+}
+
+// putKey writes the key of the record at a place into key, which has the length of
+// one and begins with the prefix.
+func (f *formula) putKey(key []byte, place uint64) {
+	put(key[len(prefix):keyHead], place, placeDigits)
+	hash := place
+	for at := keyHead; at < len(key); at += tailDigits {
+		hash = sampling.Mix(hash)
+		put(key[at:min(at+tailDigits, len(key))], hash, min(tailDigits, len(key)-at))
+	}
+}
+
+// newKey returns room for a key, with its prefix.
+func (f *formula) newKey() []byte {
+	return append(make([]byte, 0, f.keySize), prefix...)[:f.keySize]
+}
+
+// number returns which record a key is of; false if no formula makes it. scratch is
+// from newKey.
+func (f *formula) number(key, scratch []byte) (uint64, bool) {
+	if len(key) != f.keySize || string(key[:len(prefix)]) != prefix {
+		return 0, false
+	}
+	place, ok := take(key[len(prefix):keyHead])
+	if !ok || place >= 1<<placeBits {
+		return 0, false
+	}
+	f.putKey(scratch, place)
+	return f.places.Backward(place), string(scratch) == string(key)
+}
+
+// size returns how many bytes a value has that a transaction writes to record n;
+// those of the load have the writer 0.
+func (f *formula) size(n uint64, writer history.ID) int {
+	if f.span == 0 {
+		return int(f.low)
+	}
+	above, _ := bits.Mul64(sampling.Mix(f.seed^n^sampling.Mix(uint64(writer)+1)), f.span+1)
+	return int(f.low + above)
+}
+
+// appendValue appends the value of so many bytes that writer gives to record n in
+// place of previous's.
+func (f *formula) appendValue(b []byte, n uint64, writer, previous history.ID, size int) []byte {
+	from := len(b)
+	var head [fillerAt]byte
+	put(head[writerAt:previousAt], uint64(writer), 13)
+	put(head[previousAt:numberAt], uint64(previous), 13)
+	put(head[numberAt:lengthAt], n, 13)
+	put(head[lengthAt:sumAt], uint64(size), 5)
+	b = append(b, head[:]...)
+	at := int(sampling.Mix(n^sampling.Mix(uint64(writer))) & (fillerSize - 1))
+	for left := size - fillerAt; left > 0; at = 0 {
+		part := f.filler[at:min(at+left, fillerSize)]
+		b = append(b, part...)
+		left -= len(part)
+	}
+	whole := b[from:]
+	put(whole[sumAt:fillerAt], uint64(f.sum(whole)), 7)
+	return b
+}
+
+func (f *formula) sum(v []byte) uint32 {
+	return crc32.Update(crc32.Checksum(v[:sumAt], f.sums), f.sums, v[fillerAt:])
+}
+
+// parse returns who wrote a value of record n. It is whole if every byte is as it
+// was written, and written to this record.
+func (f *formula) parse(v []byte, n uint64) (writer history.ID, whole bool) {
+	if len(v) < fillerAt {
+		return 0, false
+	}
+	id, ok := take(v[writerAt:previousAt])
+	if !ok || id >= 1<<63 {
+		return 0, false
+	}
+	writer = history.ID(id)
+	number, ok1 := take(v[numberAt:lengthAt])
+	length, ok2 := take(v[lengthAt:sumAt])
+	sum, ok3 := take(v[sumAt:fillerAt])
+	whole = ok1 && ok2 && ok3 && number == n && length == uint64(len(v)) && sum == uint64(f.sum(v))
+	return writer, whole
+}
+
+// name returns record n as reports show it.
+func (f *formula) name(n uint64) string {
+	if n >= 1<<placeBits {
+		return "a record that no formula makes"
+	}
+	key := f.newKey()
+	f.putKey(key, f.place(n))
+	if run := n >> indexBits; run > 0 {
+		return fmt.Sprintf("%s (insert %d of run %d)", key, n&(MaxRecords-1), run)
+	}
+	return fmt.Sprintf("%s (record %d)", key, n)
+}

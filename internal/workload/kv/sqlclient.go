@@ -1,0 +1,228 @@
+package kv
+
+import (
+	"context"
+	"errors"
+
+	"stroppy/internal/check"
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+)
+
+// sqlClient runs one client's transactions on a session of its own. A transaction of
+// one statement asks for nothing before its end, so that it takes one round trip.
+type sqlClient struct {
+	*chooser
+	model   *sqlModel
+	session db.SQLSession
+
+	args  []db.Value
+	key   []byte
+	value []byte
+	scan  scanned
+}
+
+var _ load.Client = (*sqlClient)(nil)
+
+func newSQLClient(h *chooser, m *sqlModel, s db.SQLSession) *sqlClient {
+	return &sqlClient{
+		chooser: h, model: m, session: s, args: make([]db.Value, 0, 2), key: h.formula.newKey(),
+		scan: scanned{formula: h.formula, scratch: h.formula.newKey()},
+	}
+}
+
+// Attempt implements load.Client.
+func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error {
+	forget(tx)
+	err := c.attempt(ctx, tx)
+	if err == nil {
+		return nil
+	}
+	if db.ConstraintOf(err) == db.UniqueKey {
+		// Nobody else inserts this key: it is of a try that was told to be not
+		// applied.
+		err = load.ErrAlreadyApplied
+	}
+	if errors.Is(err, load.ErrAlreadyApplied) || db.ClassOf(err) != db.Unknown {
+		forget(tx)
+	}
+	return err
+}
+
+func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error {
+	if err := c.session.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
+		return err
+	}
+	op := &tx.Ops[0]
+	c.formula.putKey(c.key, c.formula.place(op.Account))
+	switch tx.Kind {
+	case history.Get:
+		return c.get(ctx, tx, op)
+	case history.Put:
+		return c.put(ctx, tx, op)
+	case history.Insert:
+		return c.add(ctx, tx, op)
+	case history.Scan:
+		return c.scanFrom(ctx, tx)
+	}
+	return c.modify(ctx, tx, op)
+}
+
+// text and integer add an argument of the next statement.
+func (c *sqlClient) text(b []byte) *sqlClient {
+	c.args = append(c.args, db.Value{Text: b})
+	return c
+}
+
+func (c *sqlClient) integer(n int64) *sqlClient {
+	c.args = append(c.args, db.Value{Int: n})
+	return c
+}
+
+// do adds a statement with the arguments that were added, and takes them away.
+func (c *sqlClient) do(ctx context.Context, s *db.Statement) (result int, err error) {
+	result, err = c.session.Do(ctx, s, c.args)
+	c.args = c.args[:0]
+	return result, err
+}
+
+func (c *sqlClient) get(ctx context.Context, tx *history.Transaction, op *history.Op) error {
+	result, err := c.text(c.key).do(ctx, c.model.read)
+	if err != nil {
+		return err
+	}
+	if err := c.session.Commit(ctx); err != nil {
+		return err
+	}
+	tx.Outcome = history.Committed
+	c.take(op, result)
+	return nil
+}
+
+// take notes what the statement that reads one record has brought.
+func (c *sqlClient) take(op *history.Op, result int) {
+	if r := c.session.Result(result); r != nil && r.Rows() > 0 {
+		c.formula.observe(op, r.Row(0)[0].Text)
+		return
+	}
+	absent(op)
+}
+
+// newValue makes the value that a transaction writes in place of previous's.
+func (c *sqlClient) newValue(tx *history.Transaction, op *history.Op) []byte {
+	c.value = c.formula.appendValue(c.value[:0], op.Account, tx.ID, op.Last, int(op.Amount))
+	return c.value
+}
+
+func (c *sqlClient) put(ctx context.Context, tx *history.Transaction, op *history.Op) error {
+	result, err := c.text(c.newValue(tx, op)).text(c.key).do(ctx, c.model.update)
+	if err != nil {
+		return err
+	}
+	if err := c.session.Commit(ctx); err != nil {
+		return err
+	}
+	c.ended(tx, op, result)
+	return nil
+}
+
+// ended notes how a transaction ended whose last statement was an update.
+func (c *sqlClient) ended(tx *history.Transaction, op *history.Op, result int) {
+	tx.Outcome = history.Committed
+	if r := c.session.Result(result); r == nil || r.Affected == 0 {
+		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+		absent(op)
+	}
+}
+
+func (c *sqlClient) add(ctx context.Context, tx *history.Transaction, op *history.Op) error {
+	if _, err := c.text(c.key).text(c.newValue(tx, op)).do(ctx, c.model.insert); err != nil {
+		return err
+	}
+	if err := c.session.Commit(ctx); err != nil {
+		return err
+	}
+	tx.Outcome = history.Committed
+	absent(op)
+	return nil
+}
+
+// modify reads without a lock and then writes: whether another may write in between
+// is for the isolation to say.
+func (c *sqlClient) modify(ctx context.Context, tx *history.Transaction, op *history.Op) error {
+	result, err := c.text(c.key).do(ctx, c.model.read)
+	if err != nil {
+		return err
+	}
+	if err := c.session.Flush(ctx); err != nil {
+		return err
+	}
+	c.take(op, result)
+	if op.Version == check.Absent {
+		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+		return c.session.Commit(ctx)
+	}
+	if own(op, tx.ID) {
+		return errors.Join(c.session.Rollback(ctx), load.ErrAlreadyApplied)
+	}
+	if result, err = c.text(c.newValue(tx, op)).text(c.key).do(ctx, c.model.update); err != nil {
+		return err
+	}
+	if err := c.session.Commit(ctx); err != nil {
+		return err
+	}
+	c.ended(tx, op, result)
+	return nil
+}
+
+func (c *sqlClient) scanFrom(ctx context.Context, tx *history.Transaction) error {
+	result, err := c.text(c.key).integer(tx.Ops[0].Amount).do(ctx, c.model.scan)
+	if err != nil {
+		return err
+	}
+	if err := c.session.Commit(ctx); err != nil {
+		return err
+	}
+	tx.Outcome = history.Committed
+	c.scan.start(tx)
+	r := c.session.Result(result)
+	for i := range r.Rows() {
+		c.scan.add(r.Row(i)[0].Text, r.Row(i)[1].Text)
+	}
+	return nil
+}
+
+// Settle implements load.Client. As of a key-value store, a write that is not seen
+// stays unknown.
+func (c *sqlClient) Settle(ctx context.Context, tx *history.Transaction) error {
+	if tx.Kind.ReadOnly() { // it changes nothing, so it may as well not have been
+		tx.Outcome = history.Aborted
+		return nil
+	}
+	if err := c.session.Begin(ctx, true); err != nil {
+		return err
+	}
+	op := tx.Ops[0]
+	c.formula.putKey(c.key, c.formula.place(op.Account))
+	result, err := c.text(c.key).do(ctx, c.model.read)
+	if err != nil {
+		return err
+	}
+	if err := c.session.Commit(ctx); err != nil {
+		return err
+	}
+	if c.take(&op, result); own(&op, tx.ID) {
+		tx.Outcome = history.Committed
+	}
+	return nil
+}
+
+// Reset implements load.Client.
+func (c *sqlClient) Reset(ctx context.Context) error {
+	c.args = c.args[:0]
+	return c.session.Reset(ctx)
+}
+
+// Close implements load.Client.
+func (c *sqlClient) Close() error { return c.session.Close() }

@@ -1,0 +1,103 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"stroppy/internal/history"
+	"stroppy/internal/workload"
+)
+
+// ofKind is what the committed transactions of one kind came to.
+type ofKind struct {
+	count         uint64
+	nothing       uint64 // found no record
+	read, written uint64 // bytes of keys and values
+	latency       *hdrhistogram.Histogram
+}
+
+const (
+	mostLatency = int64(24 * time.Hour)
+	figures     = 3 // of a histogram: an error of at most 0.1 %
+)
+
+// Tables are the figures of each kind of transaction in the recorded run in dir.
+func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
+	recorded, err := history.Open(filepath.Join(dir, "history"))
+	if err != nil {
+		return nil, err
+	}
+	defer recorded.Close()
+	keySize := uint64(formulaOf(recorded.Header()).keySize)
+	kinds := []history.Kind{history.Get, history.Put, history.Insert, history.Scan, history.Modify}
+	var of [history.Modify + 1]ofKind
+	begin, end, records := int64(-1), int64(0), 0
+	for rec, err := range recorded.Transactions() {
+		if err != nil {
+			return nil, fmt.Errorf("add up the transactions of each kind: %w", err)
+		}
+		if records++; records%4096 == 0 && ctx.Err() != nil {
+			return nil, fmt.Errorf("add up the transactions of each kind: %w", context.Cause(ctx))
+		}
+		if rec.Warmup || rec.Kind < history.Get || rec.Kind > history.Modify {
+			continue
+		}
+		if begin < 0 || rec.Due < begin {
+			begin = rec.Due
+		}
+		if rec.Outcome == history.Committed {
+			end = max(end, rec.End)
+			of[rec.Kind].add(rec.Transaction, keySize)
+		}
+	}
+	if end <= begin {
+		return nil, nil
+	}
+	seconds := float64(end-begin) / 1e9
+	table := workload.Table{
+		Title:   "Reads and writes",
+		Columns: []string{"", "committed", "per second", "mean ms", "p50 ms", "p95 ms", "p99 ms", "found nothing", "read MB/s", "written MB/s"},
+		Notes: []string{fmt.Sprintf("Per second of the %.4g s from when the first counted transaction was due to the last answer. "+
+			"Latency counts from when a transaction was due. Bytes are those of keys and values of committed transactions; 1 MB is 1,000,000 bytes.", seconds)},
+	}
+	for _, kind := range kinds {
+		if k := &of[kind]; k.count > 0 {
+			table.Rows = append(table.Rows, k.row(kind.String(), seconds))
+		}
+	}
+	return []workload.Table{table}, nil
+}
+
+func (k *ofKind) add(tx *history.Transaction, keySize uint64) {
+	if k.latency == nil {
+		k.latency = hdrhistogram.New(1, mostLatency, figures)
+	}
+	k.count++
+	_ = k.latency.RecordValue(min(max(tx.End-tx.Due, 1), mostLatency)) // within its bounds it has no error
+	for i := range tx.Ops {
+		op := &tx.Ops[i]
+		if op.Write {
+			k.written += keySize + uint64(op.Amount)
+		}
+		switch {
+		case op.Observed && op.Version > 0:
+			k.read += keySize + uint64(op.Balance)
+		case op.Observed && i == 0 && len(tx.Ops) == 1 && tx.Kind != history.Insert:
+			k.nothing++
+		}
+	}
+}
+
+func (k *ofKind) row(name string, seconds float64) []string {
+	ms := func(ns float64) string { return fmt.Sprintf("%.3g", ns/1e6) }
+	at := func(quantile float64) string { return ms(float64(k.latency.ValueAtQuantile(quantile))) }
+	rate := func(bytes uint64) string { return fmt.Sprintf("%.4g", float64(bytes)/1e6/seconds) }
+	return []string{
+		name, fmt.Sprint(k.count), fmt.Sprintf("%.4g", float64(k.count)/seconds),
+		ms(k.latency.Mean()), at(50), at(95), at(99), fmt.Sprint(k.nothing), rate(k.read), rate(k.written),
+	}
+}

@@ -1,0 +1,70 @@
+package tpcb
+
+import (
+	"stroppy/internal/history"
+	"stroppy/internal/workload/sampling"
+)
+
+// maxDelta: amounts are drawn uniformly from -maxDelta to maxDelta, as pgbench does.
+const maxDelta = 5000
+
+// chooser makes the transactions of one client. What it makes depends on the seed,
+// the run, the client's number and how often it was asked, on nothing else. It
+// allocates nothing once the slice of operations has its size.
+type chooser struct {
+	size                  size
+	source                sampling.Source
+	skewed                *sampling.Skewed // of the accounts; nil: uniform
+	run, client, sequence uint64
+}
+
+// The operations of a transaction in their order.
+const (
+	opAccount = iota
+	opTeller
+	opBranch
+	operations
+)
+
+func newChooser(c *Config, s size, seed, run, client uint64) *chooser {
+	h := &chooser{size: s, run: run, client: client, source: sampling.NewSource(seed, run, client)}
+	if c.Zipfian {
+		skewed := sampling.NewSkewed(s.accounts, c.ZipfExponent, seed)
+		h.skewed = &skewed
+	}
+	return h
+}
+
+// Prepare fills in the client's next transaction: account, teller and branch are
+// drawn each by itself, as pgbench does, so that a teller serves every branch.
+func (h *chooser) Prepare(tx *history.Transaction) {
+	h.sequence++
+	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Kind: history.Profile, Ops: tx.Ops[:0]}
+	var a uint64
+	if h.skewed == nil {
+		a = h.source.Below(h.size.accounts)
+	} else {
+		a = h.skewed.Draw(&h.source)
+	}
+	b := h.source.Below(h.size.branches)
+	t := h.source.Below(h.size.tellers)
+	delta := int64(h.source.Below(2*maxDelta+1)) - maxDelta
+	tx.Ops = append(tx.Ops,
+		history.Op{Account: h.size.branches + h.size.tellers + a, Write: true, Amount: delta},
+		history.Op{Account: h.size.branches + t, Write: true, Amount: delta},
+		history.Op{Account: b, Write: true, Amount: delta},
+	)
+}
+
+// forget takes back what an earlier try has set.
+func forget(tx *history.Transaction) {
+	tx.Outcome, tx.Reason = history.Unknown, 0
+	for i := range tx.Ops {
+		op := &tx.Ops[i]
+		op.Observed, op.Version, op.Balance, op.Last = false, 0, 0, 0
+	}
+}
+
+func observe(op *history.Op, balance, version, last int64) {
+	op.Observed, op.Balance, op.Version, op.Last = true, balance, uint64(version), history.ID(last)
+}

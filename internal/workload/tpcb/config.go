@@ -1,0 +1,107 @@
+package tpcb
+
+import (
+	"fmt"
+	"math"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+)
+
+// The modes in which the statements of a transaction travel.
+const (
+	Pipelined   = "pipelined"   // all together
+	Interactive = "interactive" // one by one
+	Procedure   = "procedure"   // as one call of a stored procedure
+)
+
+// Config says what is loaded and what the clients do.
+type Config struct {
+	// Scale, Ratio and Seed make the data. Zero is right only where an earlier load
+	// is attached to: whatever the database holds.
+	Scale uint64
+	Ratio [3]uint64 // branches, tellers and accounts of one scale
+	Seed  uint64
+
+	Clients   int
+	Mode      string // empty is pipelined
+	Isolation string // as the database names it; empty is its own default
+	History   bool   // each transaction adds its row to the history
+
+	// Versions lets each row count the transactions that touched it, in tables that
+	// are not pgbench's. A key-value store does so always.
+	Versions bool
+	// AnyRows takes rows with or without versions, as an earlier load has made them.
+	AnyRows bool
+
+	Zipfian      bool
+	ZipfExponent float64 // of rank^-exponent, above 0
+}
+
+// DefaultConfig is what runs without being asked: pgbench's ratio. Seed and Clients
+// are the caller's.
+func DefaultConfig() Config {
+	return Config{Scale: 1, Ratio: [3]uint64{1, 10, 100_000}, History: true, ZipfExponent: 0.99}
+}
+
+// check says in one sentence what is wrong with a configuration, whatever the
+// database.
+func (c *Config) check() error {
+	if c.Clients < 1 || c.Clients >= 1<<history.ClientBits {
+		return fmt.Errorf("clients is %d: take 1 to %d", c.Clients, 1<<history.ClientBits-1)
+	}
+	if c.Zipfian && !(c.ZipfExponent > 0 && c.ZipfExponent <= 100) {
+		return fmt.Errorf("the zipfian exponent is %v: take one above 0, up to 100", c.ZipfExponent)
+	}
+	switch c.Mode {
+	case "", Pipelined, Interactive:
+	case Procedure:
+		if c.Versions && !c.AnyRows {
+			return errVersionsProcedure
+		}
+	default:
+		return fmt.Errorf("no mode is called %q: take pipelined, interactive or procedure", c.Mode)
+	}
+	if c.Versions && !c.AnyRows && !c.History {
+		return errVersionsHistory
+	}
+	if c.Scale == 0 && c.Ratio == [3]uint64{} {
+		return nil
+	}
+	_, err := c.size()
+	return err
+}
+
+var (
+	errVersionsProcedure = fmt.Errorf("the procedure is written for pgbench's own rows: take pipelined or interactive with --versions")
+	errVersionsHistory   = fmt.Errorf("versions are told by the rows of the history: leave out --history=false or --versions")
+)
+
+// maxRows bounds what is loaded, so that no sum of ids or rows overflows.
+const maxRows = 1 << 40
+
+// size returns the rows that are asked for, of which there must be some.
+func (c *Config) size() (size, error) {
+	if c.Scale == 0 || c.Ratio[0] == 0 || c.Ratio[1] == 0 || c.Ratio[2] == 0 {
+		return size{}, fmt.Errorf("scale is %d and ratio %s: each number must be 1 or more", c.Scale, ratioText(c.Ratio))
+	}
+	var s size
+	for i, to := range []*uint64{&s.branches, &s.tellers, &s.accounts} {
+		if c.Ratio[i] > math.MaxInt32 || c.Scale > maxRows/c.Ratio[i] {
+			return size{}, fmt.Errorf("scale %d with ratio %s is more than %d rows: take less", c.Scale, ratioText(c.Ratio), uint64(maxRows))
+		}
+		*to = c.Scale * c.Ratio[i]
+	}
+	if s.branches > math.MaxInt32 || s.tellers > math.MaxInt32 {
+		return size{}, fmt.Errorf("scale %d with ratio %s has more branches or tellers than their numbers of 4 bytes tell apart: take less", c.Scale, ratioText(c.Ratio))
+	}
+	return s, nil
+}
+
+// sqlMode returns the session's mode.
+func (c *Config) sqlMode() db.Mode {
+	if c.Mode == Interactive {
+		return db.Interactive
+	}
+	return db.Pipelined
+}

@@ -1,0 +1,130 @@
+package tpcb
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"stroppy/internal/db"
+	"stroppy/internal/workload/dataset"
+)
+
+// answers says, after a statement that the server refused, whether the server can
+// be reached: then what the statement is about is not there. The answer is false,
+// or an error.
+func (m *sqlModel) answers(ctx context.Context) (bool, error) {
+	_, err := m.database.Info(ctx)
+	return false, err
+}
+
+// stateAdopting is the state of a note that is being written, as of a load that is
+// not finished.
+const stateAdopting = "loading"
+
+// adopt writes the note of pgbench's tables that are there without one: how many
+// rows they have, and what those held beyond what the history tells. Tables of
+// another form stay without a note, and then there is nothing to attach to.
+func (m *sqlModel) adopt(ctx context.Context, seed uint64) error {
+	n, err := m.store.Read(ctx)
+	if again := n.State == stateAdopting && n.Facts[factAdopted] == "true"; err != nil || n.Found && !again {
+		return err
+	}
+	own := newTexts(m.dialect, false)
+	s, err := m.measure(ctx, own)
+	if err != nil || s.rows() == 0 {
+		return err
+	}
+	strangers, last, err := m.postings(ctx, own)
+	if err != nil {
+		return err
+	}
+	f := facts{size: s, strangers: strangers, adopted: true}
+	f.scale, f.ratio = s.ratioOf()
+	n = dataset.Note{Found: true, Schema: dataKind.Schema, Load: rand.Text(), State: stateAdopting, Seed: seed, Size: s.rows(), Facts: f.note()}
+	if err := m.store.Begin(ctx, n); err != nil {
+		return fmt.Errorf("write a note beside the tables of pgbench: %w", err)
+	}
+	for _, statement := range []string{"DROP TABLE IF EXISTS " + tableOpening, own.opening, takeOpenings(own, s)} {
+		if err := m.database.Exec(ctx, statement); err != nil {
+			return fmt.Errorf("write down what the rows of pgbench hold: %w", err)
+		}
+	}
+	for run := range last { // those whose rows are in the history must not come again
+		if err := m.store.NextRun(ctx, dataset.Note{Run: run}); err != nil {
+			return err
+		}
+	}
+	return m.store.Finish(ctx)
+}
+
+// measure counts pgbench's rows. None at all are those that are not there or are
+// not of pgbench's form: ids that follow each other from 1.
+func (m *sqlModel) measure(ctx context.Context, own *texts) (size, error) {
+	var s size
+	err := m.store.With(ctx, func(session db.SQLSession) error {
+		for k, to := range []*uint64{&s.branches, &s.tellers, &s.accounts} {
+			c := columns[k]
+			count := &db.Statement{
+				SQL: fmt.Sprintf("SELECT COUNT(*), COALESCE(MIN(%s), 0), COALESCE(MAX(%s), 0), COUNT(%s) FROM %s",
+					c.id, c.id, c.balance, own.tables.of(kind(k))),
+				Columns: []db.Type{db.Integer, db.Integer, db.Integer, db.Integer},
+			}
+			var rows, first, last, balances int64
+			err := session.Query(ctx, count, nil, func(row []db.Value) error {
+				rows, first, last, balances = row[0].Int, row[1].Int, row[2].Int, row[3].Int
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			if rows < 1 || first != 1 || last != rows || balances != rows {
+				return dataset.StateErrorf("the table %s has %d rows with ids from %d to %d, of which %d have a balance: it is not as pgbench makes it, with ids that follow each other from 1",
+					own.tables.of(kind(k)), rows, first, last, balances)
+			}
+			*to = uint64(rows)
+		}
+		return nil
+	})
+	if db.ClassOf(err) == db.Fatal && !errors.As(err, new(*dataset.StateError)) {
+		_, err = m.answers(ctx)
+		return size{}, err // there are no such tables, and attaching says so
+	}
+	return s, err
+}
+
+// postings counts the rows of the history that are somebody else's, and finds the
+// last run of this program that left rows there.
+func (m *sqlModel) postings(ctx context.Context, own *texts) (strangers, last uint64, err error) {
+	query := &db.Statement{
+		SQL:     "SELECT COUNT(*), COUNT(filler), MAX(filler) FROM " + own.tables.history,
+		Columns: []db.Type{db.Integer, db.Integer, db.Text},
+	}
+	err = m.store.With(ctx, func(s db.SQLSession) error {
+		return s.Query(ctx, query, nil, func(row []db.Value) error {
+			strangers = uint64(row[0].Int - row[1].Int)
+			if id, ok := parseFiller(row[2].Text); ok && !row[2].Null {
+				last = id.Run()
+			}
+			return nil
+		})
+	})
+	return strangers, last, err
+}
+
+// takeOpenings is one statement, and thereby one snapshot at any isolation: what
+// each row holds less what the history says that it got.
+func takeOpenings(own *texts, s size) string {
+	part := func(k kind, first uint64, value, where, table string) string {
+		return "SELECT " + columns[k].id + " + " + strconv.FormatInt(int64(first)-1, 10) + " AS place, " + value + " AS balance FROM " + table + where
+	}
+	text, union := "", ""
+	for k, first := range [noKind]uint64{0, s.branches, s.branches + s.tellers} {
+		balance := columns[k].balance
+		text += union + part(kind(k), first, balance, " WHERE "+balance+" <> 0", own.tables.of(kind(k))) +
+			" UNION ALL " + part(kind(k), first, "-delta", "", own.tables.history)
+		union = " UNION ALL "
+	}
+	return "INSERT INTO " + tableOpening + " (place, balance) SELECT place, SUM(balance) FROM (" + text + ") AS moved GROUP BY place HAVING SUM(balance) <> 0"
+}

@@ -1,0 +1,137 @@
+package tpcb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"stroppy/internal/db"
+	"stroppy/internal/workload/dataset"
+)
+
+// Probe implements dataset.Tables.
+func (m *sqlModel) Probe() (string, *db.Statement) { return m.texts.tables.accounts, m.texts.probe }
+
+// Count implements dataset.Tables.
+func (m *sqlModel) Count() *db.Statement { return m.texts.count }
+
+// Fill clears away what an earlier load has left, unless it goes on with it, and
+// makes the rows and an empty history. Balances begin at zero, as with pgbench.
+func (m *sqlModel) Fill(ctx context.Context, n dataset.Note, progress func(done uint64)) error {
+	t := m.texts
+	if n.Rows == 0 {
+		drops := append(t.drops(), "DROP TABLE IF EXISTS "+tableOpening)
+		if m.replaced != nil {
+			drops = append(drops, m.replaced.drops()...)
+		}
+		if err := m.store.Each(ctx, drops...); err != nil {
+			return err
+		}
+	}
+	bulk, ok := m.database.(db.BulkLoader)
+	if ok && n.Rows == 0 {
+		if err := m.bulk(ctx, bulk, progress); err != nil {
+			return err
+		}
+		return m.store.Each(ctx, t.history)
+	}
+	if n.Rows == 0 {
+		if err := m.store.Each(ctx, t.create[:]...); err != nil {
+			return err
+		}
+	}
+	err := m.store.Batches(ctx, n, batchRows, progress, func(s db.SQLSession, from, to uint64) error { return m.batch(ctx, s, from, to) })
+	if err != nil {
+		return err
+	}
+	// An interrupted load may have come as far as the history, and then the keys are
+	// there too.
+	after := []string{"DROP TABLE IF EXISTS " + t.tables.history, t.history}
+	if n.Rows < n.Size {
+		after = append(slices.DeleteFunc(slices.Clone(t.addKey[:]), func(key string) bool { return key == "" }), after...)
+	}
+	return m.store.Each(ctx, after...)
+}
+
+// bulk loads each table with one bulk load.
+func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, progress func(done uint64)) error {
+	done, from := uint64(0), uint64(0)
+	for k, count := range [noKind]uint64{m.size.branches, m.size.tellers, m.size.accounts} {
+		next, c := uint64(0), columns[k]
+		load := db.BulkLoad{
+			Before: []string{m.texts.create[k]}, Table: m.texts.tables.of(kind(k)),
+			Columns: []string{c.id, c.balance, "filler"}, Types: []db.Type{db.Integer, db.Integer, db.Text},
+		}
+		if c.bid != "" {
+			load.Columns, load.Types = append(load.Columns, "bid"), append(load.Types, db.Integer)
+		}
+		load.Next = func(row []db.Value) bool {
+			if next == count {
+				return false
+			}
+			m.row(row, from+next)
+			if next++; next%progressRows == 0 {
+				progress(done + next)
+			}
+			return true
+		}
+		if key := m.texts.addKey[k]; key != "" {
+			load.After = []string{key}
+		}
+		rows, err := bulk.BulkLoad(ctx, load)
+		if err != nil {
+			return err
+		}
+		if uint64(rows) != count {
+			return fmt.Errorf("the database took %d rows of %d of the table %s", rows, count, load.Table)
+		}
+		done, from = done+count, from+count
+		progress(done)
+	}
+	return nil
+}
+
+// row fills in row n: id, balance, filler and, of tellers and accounts, the branch
+// that they are of, as pgbench has them: the filler of an account is spaces, and
+// there is none of the others.
+func (m *sqlModel) row(row []db.Value, n uint64) {
+	k, id := m.size.place(n)
+	row[0].Int, row[1].Int = int64(id), 0
+	switch k {
+	case branch:
+		row[2].Null = true
+	case teller:
+		row[2].Null = true
+		row[3].Int = int64((id-1)/(m.size.tellers/m.scale()) + 1)
+	case account:
+		row[2].Text, row[2].Null = empty, false
+		row[3].Int = int64((id-1)/(m.size.accounts/m.scale()) + 1)
+	}
+}
+
+// empty is text without a character, which is not NULL.
+var empty = []byte{}
+
+// scale is how many branches the tellers and the accounts are shared out to: as many
+// as there are, or fewer where there are fewer of them than branches.
+func (m *sqlModel) scale() uint64 { return min(m.size.branches, m.size.tellers, m.size.accounts) }
+
+// batchRows is how many rows one transaction of a load without BulkLoader makes.
+const batchRows = 10_000
+
+// batch adds the statements that make the rows from ≤ n < to.
+func (m *sqlModel) batch(ctx context.Context, s db.SQLSession, from, to uint64) error {
+	var row [4]db.Value
+	for n := from; n < to; n++ {
+		m.row(row[:], n)
+		k, _ := m.size.place(n)
+		args := []db.Value{row[0], row[3], row[2]}
+		if k == branch {
+			args = []db.Value{row[0], row[2]}
+		}
+		if _, err := s.Do(ctx, m.texts.load[k], args); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,186 @@
+package tpcb
+
+import (
+	"context"
+	"fmt"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/workload/dataset"
+)
+
+// sqlModel is the workload on a SQL database.
+type sqlModel struct {
+	database db.SQL
+	dialect  *db.Dialect
+	store    *dataset.SQL
+	config   *Config
+	texts    *texts        // of the form that is loaded, or was found
+	call     *db.Statement // of the stored procedure; nil in the other modes
+	replaced *texts        // of another form, which a load is to clear away; nil: none
+	size     size
+}
+
+var _ model = (*sqlModel)(nil)
+
+// newSQLModel fills in what the configuration leaves to the data model.
+func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
+	if c.Mode == "" {
+		c.Mode = Pipelined
+	}
+	d := database.Dialect()
+	m := &sqlModel{database: database, dialect: d, config: c, texts: newTexts(d, c.Versions)}
+	m.store = dataset.NewSQL(dataKind, database, m)
+	if c.Mode == Procedure {
+		if d.Procedures != plpgsql && d.Procedures != psm {
+			return nil, fmt.Errorf("mode procedure needs stored procedures in %s or %s, which this database does not have: take pipelined or interactive", plpgsql, psm)
+		}
+		m.call = callProcedure(d, c.History)
+	}
+	return m, nil
+}
+
+func (m *sqlModel) replaces(was *facts) {
+	if was.versions != m.texts.versions {
+		m.replaced = newTexts(m.dialect, was.versions)
+	}
+}
+
+// take chooses the statements of the form that was found.
+func (m *sqlModel) take(f *facts) error {
+	if f.versions != m.texts.versions {
+		m.texts = newTexts(m.dialect, f.versions)
+	}
+	m.size = f.size
+	m.texts.fit(m.dialect, f.size)
+	switch {
+	case f.versions && m.call != nil:
+		return errVersionsProcedure
+	case f.versions && !m.config.History:
+		return errVersionsHistory
+	}
+	return nil
+}
+
+// prepare makes the stored procedure, which may be of an older program, and marks a
+// run that keeps no history.
+func (m *sqlModel) prepare(ctx context.Context, run uint64) error {
+	if m.call != nil {
+		if err := m.database.Exec(ctx, createProcedure(m.dialect, m.config.History)); err != nil {
+			return err
+		}
+	}
+	if m.config.History {
+		return nil
+	}
+	if err := m.database.Exec(ctx, m.texts.opening); err != nil {
+		return err
+	}
+	return m.store.With(ctx, func(s db.SQLSession) error {
+		return dataset.Transact(ctx, s, func() error {
+			_, err := s.Do(ctx, m.texts.bare, []db.Value{{Int: -int64(run)}})
+			return err
+		})
+	})
+}
+
+func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) {
+	s, err := m.database.Session(ctx, db.SessionOptions{Isolation: m.config.Isolation, Mode: m.config.sqlMode()})
+	if err != nil {
+		return nil, err
+	}
+	return newSQLClient(h, s, m.texts, m.config.History, m.call), nil
+}
+
+// endState reads each table in one statement. Nothing runs on them at that time, so
+// that they need no common snapshot.
+func (m *sqlModel) endState(ctx context.Context, e *endRows) error {
+	return m.store.With(ctx, func(s db.SQLSession) error {
+		err := s.Query(ctx, m.texts.countHistory, nil, func(row []db.Value) error {
+			e.report.Total += uint64(row[0].Int)
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("count the history: %w", err)
+		}
+		for k := branch; k < noKind; k++ {
+			err := s.Query(ctx, m.texts.rows[k], nil, func(row []db.Value) error {
+				if m.texts.versions {
+					return e.row(k, row[0].Int, row[1].Int, row[2].Int, row[3].Int)
+				}
+				return e.row(k, row[0].Int, row[1].Int, 0, 0)
+			})
+			if err != nil {
+				return fmt.Errorf("download the table %s: %w", m.texts.tables.of(k), err)
+			}
+		}
+		if err := m.downloadOpenings(ctx, s, e); err != nil {
+			return fmt.Errorf("download the table %s: %w", tableOpening, err)
+		}
+		keep := func(row []db.Value) error { return keepPosting(e, row) }
+		if m.texts.versions {
+			keep = func(row []db.Value) error { return keepVersioned(e, row) }
+		}
+		if err := s.Query(ctx, m.texts.postings, nil, keep); err != nil {
+			return fmt.Errorf("download the history: %w", err)
+		}
+		return nil
+	})
+}
+
+// downloadOpenings reads the openings, of which there is a table only where they are
+// not all zero, or where a run kept no history.
+func (m *sqlModel) downloadOpenings(ctx context.Context, s db.SQLSession, e *endRows) error {
+	there, err := m.hasOpenings(ctx)
+	if err != nil || !there {
+		return err
+	}
+	return s.Query(ctx, m.texts.openings, nil, func(row []db.Value) error {
+		if place := row[0].Int; place >= 0 {
+			return e.opening(uint64(place), row[1].Int)
+		}
+		return e.bareRun(uint64(-row[0].Int))
+	})
+}
+
+// hasOpenings says whether there is a table of openings.
+func (m *sqlModel) hasOpenings(ctx context.Context) (bool, error) {
+	err := m.store.With(ctx, func(s db.SQLSession) error {
+		return s.Query(ctx, m.texts.probeOpenings, nil, func([]db.Value) error { return nil })
+	})
+	if db.ClassOf(err) == db.Fatal {
+		return m.answers(ctx)
+	}
+	return err == nil, err
+}
+
+// keepPosting keeps a row of pgbench's history.
+func keepPosting(e *endRows, row []db.Value) error {
+	for i := range 4 {
+		if row[i].Null {
+			return e.end.Stranger("a row of the history without an account, a teller, a branch or an amount, which no transaction writes")
+		}
+	}
+	p := posting{account: row[0].Int, teller: row[1].Int, branch: row[2].Int, delta: row[3].Int}
+	if !row[4].Null {
+		id, ok := parseFiller(row[4].Text)
+		if !ok && len(trimmed(row[4].Text)) > 0 {
+			return e.end.Stranger(fmt.Sprintf("a row of the history with the filler %q, which no transaction writes", row[4].Text))
+		}
+		p.id = id
+	}
+	return e.posting(p)
+}
+
+// keepVersioned keeps a row of the history of rows with versions.
+func keepVersioned(e *endRows, row []db.Value) error {
+	id := history.ID(row[4].Int)
+	if row[1].Null {
+		return e.void(id)
+	}
+	return e.posting(posting{
+		id: id, account: row[0].Int, teller: row[1].Int, branch: row[2].Int, delta: row[3].Int,
+		accountV: row[5].Int, tellerV: row[6].Int, branchV: row[7].Int,
+	})
+}

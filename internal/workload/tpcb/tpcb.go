@@ -1,0 +1,223 @@
+package tpcb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"stroppy/internal/check"
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/dataset"
+)
+
+// Name is the workload's name in commands, histories and results.
+const Name = "tpcb"
+
+// TPCB is the workload on one open database.
+type TPCB struct {
+	config Config
+	model  model
+	store  dataset.Store
+	set    *dataset.Set
+	want   dataset.Want
+	facts  facts // what Attach or Look found
+}
+
+var _ workload.Workload = (*TPCB)(nil)
+
+// model is the workload written for one data model; how it is loaded is a
+// dataset.Tables or dataset.Keys.
+type model interface {
+	// adopt writes the note of tables that are there without one, if there are any.
+	adopt(ctx context.Context, seed uint64) error
+	// replaces is told, before a load, what the database held until then.
+	replaces(was *facts)
+	// take takes over what was found.
+	take(f *facts) error
+	// prepare makes what the clients of this run need beside the data. A run that
+	// keeps no history says so in the database, for the checks of later ones.
+	prepare(ctx context.Context, run uint64) error
+
+	client(ctx context.Context, h *chooser) (load.Client, error)
+	endState(ctx context.Context, rows *endRows) error
+}
+
+// New binds the workload to a database of any model that it is written for.
+func New(database db.Database, c Config) (*TPCB, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if _, err := database.Claim(c.Isolation); err != nil {
+		return nil, err
+	}
+	t := &TPCB{config: c}
+	var err error
+	switch d := database.(type) {
+	case db.SQL:
+		var m *sqlModel
+		if m, err = newSQLModel(d, &t.config); err == nil {
+			t.model, t.store = m, m.store
+		}
+	case db.KV:
+		var m *kvModel
+		if m, err = newKVModel(d, &t.config); err == nil {
+			t.model, t.store = m, m.store
+		}
+	default:
+		err = fmt.Errorf("the tpcb workload is written for SQL and for ordered key-value stores, and this database is neither")
+	}
+	if err != nil {
+		return nil, err
+	}
+	t.want = dataset.Want{Seed: c.Seed, Fits: t.fits}
+	if c.Scale != 0 {
+		s, err := c.size()
+		if err != nil {
+			return nil, err
+		}
+		t.want.Size = s.rows()
+	}
+	t.set = dataset.New(dataKind, database, t.store, &t.want)
+	return t, nil
+}
+
+// On implements workload.Workload.
+func (t *TPCB) On(database db.Database) (workload.Workload, error) {
+	if !t.set.Found() {
+		return nil, fmt.Errorf("look at tpcb on one node: it is not attached yet")
+	}
+	other, err := New(database, t.config)
+	if err != nil {
+		return nil, err
+	}
+	other.set.Adopt(t.set)
+	other.facts = t.facts
+	return other, other.model.take(&other.facts)
+}
+
+// Name returns the workload's name.
+func (t *TPCB) Name() string { return Name }
+
+// What the header of a history keeps beside the run's numbers.
+const (
+	keyScale    = "scale"
+	keyRatio    = "ratio"
+	keyVersions = "versions"
+	keyHistory  = "history"
+	keyMode     = "mode"
+	// keyStrangers is how many rows of the history were somebody else's when the
+	// data were first driven.
+	keyStrangers = "strangers"
+)
+
+// Header is what the history must keep for the checks; valid after Attach.
+func (t *TPCB) Header() history.Header {
+	n, f := t.set.Note(), &t.facts
+	return history.Header{
+		Workload: Name,
+		LoadID:   n.Load,
+		Run:      t.set.Run(),
+		Seed:     n.Seed,
+		Accounts: n.Size,
+		Clients:  t.config.Clients,
+		Keys: map[string]string{
+			keyScale:     strconv.FormatUint(f.scale, 10),
+			keyRatio:     ratioText(f.ratio),
+			keyVersions:  strconv.FormatBool(f.versions),
+			keyHistory:   strconv.FormatBool(t.config.History),
+			keyMode:      t.config.Mode,
+			keyStrangers: strconv.FormatUint(f.strangers, 10),
+		},
+	}
+}
+
+// sizeOf reads the rows from a header; false if it does not say.
+func sizeOf(h history.Header) (size, bool) {
+	scale, err := strconv.ParseUint(h.Keys[keyScale], 10, 64)
+	ratio, ok := parseRatio(h.Keys[keyRatio])
+	if err != nil || !ok {
+		return size{}, false
+	}
+	c := Config{Scale: scale, Ratio: ratio}
+	s, err := c.size()
+	return s, err == nil && s.rows() == h.Accounts
+}
+
+// Shape returns scale and ratio of the data that a recording is of; false if it is not
+// of this workload.
+func Shape(h history.Header) (scale uint64, ratio [3]uint64, ok bool) {
+	if _, ok = sizeOf(h); h.Workload != Name || !ok {
+		return 0, ratio, false
+	}
+	scale, _ = strconv.ParseUint(h.Keys[keyScale], 10, 64) // sizeOf has read both
+	ratio, _ = parseRatio(h.Keys[keyRatio])
+	return scale, ratio, true
+}
+
+// Client opens client i; valid after Attach.
+func (t *TPCB) Client(ctx context.Context, i int) (load.Client, error) {
+	if !t.set.Found() {
+		return nil, fmt.Errorf("open client %d of tpcb: it is not attached yet", i)
+	}
+	if i < 0 || i >= t.config.Clients {
+		return nil, fmt.Errorf("open client %d of tpcb: it has clients 0 to %d", i, t.config.Clients-1)
+	}
+	return t.model.client(ctx, newChooser(&t.config, t.facts.size, t.set.Note().Seed, t.set.Run(), uint64(i)))
+}
+
+// Background returns none: nothing runs beside the clients.
+func (t *TPCB) Background(context.Context) ([]load.Background, error) { return nil, nil }
+
+// How often an end state is downloaded whose tables do not agree, and the wait
+// before it is downloaded again.
+const (
+	endTries = 10
+	endWait  = 200 * time.Millisecond
+)
+
+// EndState downloads all rows and the history. The tables are read one after the
+// other, and a transaction whose client had given it up may still commit between
+// them. So where their sums do not agree they are downloaded again until they do,
+// or until twice the same was found, which is then what the database holds. Data
+// that were loaded anew since they were attached to are a *dataset.StateError.
+func (t *TPCB) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
+	if !t.set.Found() {
+		return fmt.Errorf("download the end state of tpcb: it is not attached yet")
+	}
+	var before books
+	for try := 1; ; try++ {
+		rows := &endRows{size: t.facts.size, end: end, report: dataset.Progress{Report: progress, Total: t.facts.size.rows()}}
+		if err := t.model.endState(ctx, rows); err != nil {
+			return cmp.Or(t.Replaced(ctx), err)
+		}
+		if err := t.set.Unchanged(ctx); err != nil {
+			return err
+		}
+		if rows.books.agree() || try > 1 && rows.books == before {
+			return nil
+		}
+		if try == endTries {
+			return dataset.StateErrorf("the tables of tpcb were changed while they were downloaded, %d times in a row: end what else works on them, then check again", endTries)
+		}
+		before = rows.books
+		select {
+		case <-time.After(endWait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if err := end.Restart(); err != nil {
+			return err
+		}
+	}
+}
+
+// Check holds the recorded run in dir against the level, as CheckDirs does.
+func (t *TPCB) Check(ctx context.Context, dir string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
+	return CheckDirs(ctx, []string{dir}, expect, tell)
+}

@@ -56,6 +56,7 @@ type lookup struct {
 	recorded *history.Reader
 	end      *history.End // nil: none was downloaded
 	names    naming
+	words    wording
 	out      *bufio.Writer
 
 	wanted  []history.ID // in order; none is all
@@ -84,7 +85,7 @@ func newLookup(path string, ids []string, account string) (*lookup, error) {
 	if err != nil {
 		return nil, errors.Join(err, l.close())
 	}
-	l.names = work.names(l.recorded.Header())
+	l.names, l.words = work.names(l.recorded.Header()), work.words()
 	if account != "" {
 		n, err := l.names.Number(account)
 		if err != nil {
@@ -190,7 +191,7 @@ func (l *lookup) showEnd() error {
 		return cmp.Or(cmp.Compare(a.Transfer, b.Transfer), cmp.Compare(a.Number, b.Number))
 	})
 	for _, leg := range legs {
-		what := fmt.Sprintf("leg %d  %s  %s  made version %d", leg.Number, l.names.Name(leg.Account), signed(leg.Amount), leg.Version)
+		what := fmt.Sprintf("leg %d  %s %s", leg.Number, l.names.Name(leg.Account), l.words.row(leg))
 		if leg.Void {
 			what = "tombstone: a look-up found nothing and closed the id"
 		}
@@ -204,7 +205,7 @@ func (l *lookup) showEnd() error {
 			return err
 		}
 		if account.N == *l.account {
-			fmt.Fprintf(l.out, "end  %s  %s at version %d%s\n", l.names.Name(account.N), money.Format(account.Balance), account.Version, madeBy(account.Last))
+			fmt.Fprintf(l.out, "end  %s %s\n", l.names.Name(account.N), l.words.end(account))
 		}
 	}
 	return nil
@@ -230,9 +231,12 @@ func (l *lookup) transaction(r history.Record) string {
 	if r.Warmup {
 		words = append(words, "warm-up")
 	}
-	if r.Kind == history.Audit && l.wanted == nil {
+	switch {
+	case r.Kind == history.Audit && l.wanted == nil:
 		words = append(words, l.audit(r.Ops)...)
-	} else {
+	case r.Kind == history.Scan && l.wanted == nil && len(r.Ops) > 0:
+		words = append(words, fmt.Sprintf("from %s, %d records", l.names.Name(r.Ops[0].Account), len(r.Ops)))
+	default:
 		for i := range r.Ops {
 			words = append(words, l.operation(&r.Ops[i]))
 		}
@@ -261,14 +265,7 @@ func (l *lookup) audit(ops []history.Op) []string {
 }
 
 func (l *lookup) operation(op *history.Op) string {
-	text := l.names.Name(op.Account)
-	if op.Write {
-		text += " " + signed(op.Amount)
-	}
-	if !op.Observed {
-		return text + " not seen"
-	}
-	return fmt.Sprintf("%s saw %s at version %d%s", text, money.Format(op.Balance), op.Version, madeBy(op.Last))
+	return l.names.Name(op.Account) + " " + l.words.operation(op)
 }
 
 func madeBy(id history.ID) string {
@@ -276,13 +273,6 @@ func madeBy(id history.ID) string {
 		return " of the load"
 	}
 	return fmt.Sprintf(" of %v", id)
-}
-
-func signed(cents int64) string {
-	if cents > 0 {
-		return "+" + money.Format(cents)
-	}
-	return money.Format(cents)
 }
 
 // since writes nanoseconds since the run's start in seconds.

@@ -25,6 +25,7 @@ func eventsWork() kindOfWork {
 		checks: check.AboutEvents,
 		tables: events.Tables,
 		names:  func(h history.Header) naming { return events.NamesOf(h) },
+		words:  eventWording,
 	}
 }
 

@@ -20,6 +20,7 @@ func kvWork() kindOfWork {
 		checks: check.AboutKV,
 		tables: kv.Tables,
 		names:  func(h history.Header) naming { return kv.NamesOf(h) },
+		words:  recordWording,
 	}
 }
 

@@ -19,6 +19,7 @@ func tpcbWork() kindOfWork {
 		check:  tpcb.CheckDirs,
 		checks: check.AboutTPCB,
 		names:  func(h history.Header) naming { return tpcb.NamesOf(h) },
+		words:  numberWording,
 	}
 }
 

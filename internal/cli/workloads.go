@@ -27,6 +27,7 @@ type kindOfWork struct {
 	tables func(ctx context.Context, dir string) ([]workload.Table, error)
 	// names are the accounts, or whatever its transactions touch, of a recording.
 	names func(h history.Header) naming
+	words func() wording
 }
 
 // naming gives names to numbers, and back.
@@ -43,7 +44,7 @@ func works() []kindOfWork {
 				return bank.New(database, c.bankConfig(loads))
 			},
 			check: bank.CheckDirs, checks: check.About,
-			names: func(h history.Header) naming { return bank.NamesOf(h) },
+			names: func(h history.Header) naming { return bank.NamesOf(h) }, words: moneyWording,
 		},
 		tpcbWork(),
 		eventsWork(),

@@ -318,16 +318,17 @@ func reloadedErrorf(format string, args ...any) error {
 // database holds, as it is now. Of two banks without a load id only the run
 // numbers tell, which grow until a bank is loaded anew.
 func sameLoad(recorded, now history.Header) error {
+	data, _ := check.DataOf(recorded)
 	switch last := now.Run - 1; {
 	case recorded.Seed != now.Seed || recorded.Accounts != now.Accounts:
-		return reloadedErrorf("this is the recording of run %d of a bank of %d accounts and seed %d, and the bank in this database has %d and seed %d: "+
+		return reloadedErrorf("this is the recording of run %d of a %s of size %d and seed %d, and that in this database has %d and seed %d: "+
 			"either it is another database than the one that was driven, and --db must name that one, or it was loaded anew since, and what was recorded is gone",
-			recorded.Run, recorded.Accounts, recorded.Seed, now.Accounts, now.Seed)
+			recorded.Run, data, recorded.Accounts, recorded.Seed, now.Accounts, now.Seed)
 	case recorded.LoadID != now.LoadID:
-		return reloadedErrorf("this is the recording of run %d of a bank, and the bank in this database, which has the same seed and number of accounts, is of another load: "+
-			"either it is another database than the one that was driven, and --db must name that one, or it was loaded anew since, and what was recorded is gone", recorded.Run)
+		return reloadedErrorf("this is the recording of run %d of a %s, and that in this database, which has the same seed and size, is of another load: "+
+			"either it is another database than the one that was driven, and --db must name that one, or it was loaded anew since, and what was recorded is gone", recorded.Run, data)
 	case check.Driven(recorded) && recorded.Run > last:
-		return reloadedErrorf("this is the recording of run %d of a bank, and the bank in this database has had %d so far: it was loaded anew since, and what was recorded is gone", recorded.Run, last)
+		return reloadedErrorf("this is the recording of run %d of a %s, and that in this database has had %d so far: it was loaded anew since, and what was recorded is gone", recorded.Run, data, last)
 	}
 	return nil
 }
@@ -378,12 +379,12 @@ func withoutHistory(results []check.Result) []check.Result {
 	for i := range results {
 		r := &results[i]
 		switch r.Name {
-		case check.Total, check.NonNegative, check.Ledger:
+		case check.Total, check.NonNegative, check.Ledger, check.EventsWhole, check.EventsContinuous:
 			continue
 		}
 		if r.Status == check.Valid {
 			r.Status, r.Required = check.Unknown, true
-			r.Detail = "Not decided: there is no history of what was acknowledged; give the run directory of pay."
+			r.Detail = "Not decided: there is no history of what was acknowledged; give the run's directory."
 		}
 	}
 	return results

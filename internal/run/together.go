@@ -94,7 +94,8 @@ func qualified(runs []*recorded, r *report.Result) string {
 		text = fmt.Sprintf("A person ended the drive of %s early. %s", numbered(early), text)
 	}
 	if len(runs) > 1 {
-		text = fmt.Sprintf("%s against one bank, checked together. %s", upper(numbered(all)), text)
+		data, _ := check.DataOf(runs[0].Header)
+		text = fmt.Sprintf("%s against one %s, checked together. %s", upper(numbered(all)), data, text)
 	}
 	return text
 }

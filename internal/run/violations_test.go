@@ -126,7 +126,7 @@ func TestSameLoad(t *testing.T) {
 		"another load": {func(h *history.Header) { h.LoadID = "B" }, "another load"},
 		"older":        {func(h *history.Header) { h.LoadID = "" }, "another load"},
 		"seed":         {func(h *history.Header) { h.Seed = 2 }, "seed 2"},
-		"accounts":     {func(h *history.Header) { h.Accounts = 12 }, "12 accounts"},
+		"accounts":     {func(h *history.Header) { h.Accounts = 12 }, "size 12"},
 		"run":          {func(h *history.Header) { h.Run = 5 }, "has had 4 so far"},
 	} {
 		h := now

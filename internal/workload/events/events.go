@@ -147,12 +147,13 @@ const (
 // EndState downloads the log and proves every value while it does. Ends and entries
 // may be read one after the other, and an append that its client had given up as
 // unknown may still commit between them; so where they do not agree they are
-// downloaded again, a few times. A log that was loaded anew since it was attached to
+// downloaded again, until they do or twice the same was found. A log that was loaded anew since it was attached to
 // is a *dataset.StateError.
 func (e *Log) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
 	if !e.set.Found() {
 		return fmt.Errorf("download the log of events: it is not attached yet")
 	}
+	var before uint64 // pieces and ends of the try before
 	for try := 1; ; try++ {
 		r := &reader{formula: &e.formula, streams: e.streams, end: end}
 		err := e.model.download(ctx, r, &dataset.Progress{Report: progress})
@@ -162,9 +163,10 @@ func (e *Log) EndState(ctx context.Context, end *history.EndWriter, progress fun
 		if err := e.set.Unchanged(ctx); err != nil {
 			return err
 		}
-		if r.agrees || try == endTries {
+		if r.agrees || try == endTries || r.seen == before {
 			return nil
 		}
+		before = r.seen
 		select {
 		case <-time.After(endWait):
 		case <-ctx.Done():

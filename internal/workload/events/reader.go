@@ -34,6 +34,7 @@ type reader struct {
 	lasts   map[uint64]last // of each stream in which there is an entry or an origin
 	origins map[uint64]bool // the streams whose origin was found, in SQL
 	agrees  bool            // the streams' ends are where their entries end
+	seen    uint64          // the pieces, and the places of all ends, together: it only grows
 }
 
 // last is the last entry of a stream.
@@ -44,6 +45,7 @@ type last struct {
 
 // add takes the next piece.
 func (r *reader) add(p piece) error {
+	r.seen++
 	if !r.begun || p.stream != r.first.stream || p.place != r.first.place {
 		if err := r.finish(); err != nil {
 			return err
@@ -159,6 +161,7 @@ func (r *reader) closeRows() error {
 
 // tail takes a stream's end as a key-value store has it, after all entries.
 func (r *reader) tail(stream, place uint64, writer history.ID) error {
+	r.seen += place
 	if r.lasts[stream].place != place {
 		r.agrees = false
 	}

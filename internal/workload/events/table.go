@@ -83,7 +83,7 @@ func (t *took) times(run sent) workload.Table {
 		},
 	}
 	if t.lookedUp > 0 {
-		table.Notes = append(table.Notes, fmt.Sprintf("%d of them were found by a look-up after their answer was lost, and the look-up counts as part of their time.", t.lookedUp))
+		table.Notes = append(table.Notes, fmt.Sprintf("Answers that were lost and found by a look-up: %d. The look-up counts as part of the commit's time.", t.lookedUp))
 	}
 	return table
 }

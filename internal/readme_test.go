@@ -351,10 +351,20 @@ func tryNames(t *testing.T, sh *shell) {
 		}
 		return stdout
 	}
-	readme, databases := read(t, "../README.md"), read(t, "../docs/databases.md")
-	for _, m := range first.FindAllStringSubmatch(list("list checks"), -1) {
-		if !strings.Contains(readme, "\n| `"+m[1]+"` | ") {
-			t.Errorf("README.md has no row for the check %s", m[1])
+	readme, databases, workloads := read(t, "../README.md"), read(t, "../docs/databases.md"), read(t, "../docs/workloads.md")
+	// Those of the bank and of faults come first, then those of each other workload.
+	for i, part := range strings.Split(list("list checks"), "\nOf the workload ") {
+		name, document := "README.md", readme
+		if i > 0 {
+			workload, _, _ := strings.Cut(part, ":")
+			_, section, _ := strings.Cut(workloads, "\n## "+workload+":")
+			section, _, _ = strings.Cut(section, "\n## ")
+			name, document = "docs/workloads.md on "+workload, section
+		}
+		for _, m := range first.FindAllStringSubmatch(part, -1) {
+			if !strings.Contains(document, "\n| `"+m[1]+"` | ") {
+				t.Errorf("%s has no row for the check %s", name, m[1])
+			}
 		}
 	}
 	for _, m := range scheme.FindAllStringSubmatch(list("list databases"), -1) {
@@ -372,9 +382,9 @@ func tryNames(t *testing.T, sh *shell) {
 		help += list(name + " --help")
 	}
 	known := flagName.FindAllString(help, -1)
-	for _, name := range flagName.FindAllString(readme, -1) {
+	for _, name := range flagName.FindAllString(readme+workloads, -1) {
 		if !slices.Contains(known, name) {
-			t.Errorf("README.md names the flag %s, which no command has", name)
+			t.Errorf("a document names the flag %s, which no command has", name)
 		}
 	}
 }

@@ -312,7 +312,11 @@ func tryScenarios(t *testing.T, sh *shell) {
 			if other := scenarioWorkload.FindStringSubmatch(read(t, path)); other != nil {
 				workload = other[1]
 			}
-			line := "stroppy run " + workload + " --scenario scenarios/" + name + brief
+			short := brief
+			if head[3] != "" {
+				short = " " + head[3]
+			}
+			line := "stroppy run " + workload + " --scenario scenarios/" + name + short
 			if head[2] == "postgres" || head[2] == "etcd" {
 				address, missing := sh.servers.address(t, head[2]+"://bank@localhost")
 				if missing != "" {
@@ -321,7 +325,7 @@ func tryScenarios(t *testing.T, sh *shell) {
 				line += " --db '" + address + "'"
 			}
 			if head[2] == "cluster" { // its faults take longer than a brief run
-				line = "stroppy run " + workload + " --clients 4 --scenario scenarios/" + name + " " + head[3]
+				line += " --clients 4"
 			}
 			code, stdout, stderr := sh.run(t, line)
 			if why := stderr; code == 2 && strings.Contains(why, "run as root") || code == 3 && (strings.Contains(why, "install the Debian package") || strings.Contains(why, "/dev/fuse")) {

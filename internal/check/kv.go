@@ -62,7 +62,7 @@ func AboutKV() [][2]string {
 }
 
 // KV makes all checks of the workload kv. It takes memory linear in the writes, 64
-// bytes each, and in the records that were written, 24 each; a read takes none.
+// bytes each, and in the records that were written, about 120 each; a read takes none.
 // Where there were scans the records of the load take 8 bytes each, too. The time is
 // that of reading the history twice, and once more where a record is not
 // linearizable, and of sorting the writes. An error in reading makes every check

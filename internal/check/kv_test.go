@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -431,5 +432,15 @@ func TestKVOfSeveralRuns(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestKVEndsWithItsContext: a check that is cut off has no results.
+func TestKVEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	cancel(why)
+	if results, err := KV(ctx, busyStore().input()); !errors.Is(err, why) || results != nil {
+		t.Errorf("%v, %v", results, err)
 	}
 }

@@ -112,7 +112,7 @@ func SameReplicas(whole Digest, nodes []Replica) Result {
 			how := n.Difference
 			if how == "" {
 				how = fmt.Sprintf("%s and %s of another content, where the cluster has %d and %d",
-					plural(n.Digest.Accounts, "account"), plural(n.Digest.Legs, "ledger leg"), whole.Accounts, whole.Legs)
+					plural(n.Digest.Accounts, "row"), plural(n.Digest.Legs, "ledger leg"), whole.Accounts, whole.Legs)
 			}
 			wrong = append(wrong, fmt.Sprintf("%s holds another state: %s.", n.Node, how))
 		}
@@ -125,7 +125,7 @@ func SameReplicas(whole Digest, nodes []Replica) Result {
 	case len(unread) > 0:
 		r.Status, r.Detail = Unknown, "Not decided: "+strings.Join(unread, "\n")
 	default:
-		r.Detail = fmt.Sprintf("%s read one by one: the same accounts and the same ledger on each.", plural(len(nodes), "node"))
+		r.Detail = fmt.Sprintf("%s read one by one: the same end state on each.", plural(len(nodes), "node"))
 	}
 	return r
 }

@@ -25,8 +25,9 @@ const (
 type counter struct {
 	recorded
 	found
-	random *rand.Rand
-	now    int64
+	random   *rand.Rand
+	now      int64
+	versions bool
 }
 
 func newCounter(seed uint64) *counter {
@@ -44,9 +45,14 @@ func (c *counter) apply(tx *history.Transaction, post bool) {
 		if op.Observed = i == 0; op.Observed {
 			op.Balance = row.Balance
 		}
+		leg := history.Leg{Transfer: tx.ID, Number: uint32(i), Account: op.Account, Amount: op.Amount}
+		if c.versions {
+			op.Observed, op.Balance, op.Version, op.Last = true, row.Balance, row.Version, row.Last
+			row.Version, row.Last, leg.Version = row.Version+1, tx.ID, row.Version+1
+		}
 		row.Balance += op.Amount
 		if post {
-			c.legs = append(c.legs, history.Leg{Transfer: tx.ID, Number: uint32(i), Account: op.Account, Amount: op.Amount})
+			c.legs = append(c.legs, leg)
 		}
 	}
 }
@@ -69,7 +75,8 @@ func (c *counter) step(outcome history.Outcome, applied, post bool) *history.Tra
 	}
 	if outcome != history.Committed {
 		for i := range tx.Ops {
-			tx.Ops[i].Observed, tx.Ops[i].Balance = false, 0
+			op := &tx.Ops[i]
+			op.Observed, op.Balance, op.Version, op.Last = false, 0, 0, 0
 		}
 	}
 	c.txns = append(c.txns, tx)
@@ -79,8 +86,9 @@ func (c *counter) step(outcome history.Outcome, applied, post bool) *history.Tra
 func (c *counter) input() TPCBInput {
 	return TPCBInput{
 		Expect: isolation.Serializable, Branches: testBranches, Tellers: testTellers, Accounts: testAccounts,
-		Name:    func(n uint64) string { return fmt.Sprintf("#%d", n) },
-		History: []Source{&c.recorded}, End: &c.found,
+		Versions: c.versions,
+		Name:     func(n uint64) string { return fmt.Sprintf("#%d", n) },
+		History:  []Source{&c.recorded}, End: &c.found,
 	}
 }
 
@@ -113,9 +121,11 @@ func tpcbChecked(t *testing.T, in TPCBInput) map[string]Result {
 func TestTPCBHolds(t *testing.T) {
 	for seed := range uint64(200) {
 		c := newCounter(seed)
+		c.versions = seed%2 == 1
 		c.drive(40, false)
-		for name, r := range tpcbChecked(t, c.input()) {
-			if r.Status != Valid {
+		results := tpcbChecked(t, c.input())
+		for _, about := range AboutTPCB() {
+			if name, r := about[0], results[about[0]]; r.Status != Valid {
 				t.Errorf("seed %d: %s is %v: %s", seed, name, r.Status, r.Detail)
 			}
 		}
@@ -196,6 +206,7 @@ func TestTPCBMutants(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			for seed := range uint64(20) {
 				c := newCounter(seed)
+				c.versions = seed%2 == 1
 				c.drive(60, false)
 				m.bend(c)
 				results := tpcbChecked(t, c.input())

@@ -223,7 +223,7 @@ func (t *tpcb) tellSerializable(r *Result, f *trails) {
 			}
 		}
 	case f.unsure > 0:
-		r.Detail = fmt.Sprintf("Not decided: of %s not all that touched it were told what they read, and there are too many orders to try.", plural(f.unsure, "account"))
+		r.Detail = fmt.Sprintf("Not decided: which transactions were applied to %s is not known, or there are too many orders of them to try.", plural(f.unsure, "account"))
 	default:
 		r.Status = Valid
 		r.Detail = fmt.Sprintf("An order of %s explains every balance that was read.", plural(f.count, "committed transaction"))

@@ -115,7 +115,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	defer database.Close()
 	workload, err := config.bind(database, steps.Load)
 	if err != nil {
-		return nil, "", &exitError{exitUsage, errors.Join(err, database.Close(), discard(dir, defaultFile))}
+		return nil, "", &exitError{exitUsage, errors.Join(err, database.Close(), discard(dir, config.defaultFile()))}
 	}
 	workload.OnReplace(func(what string) { s.note("%s", what) })
 	s.named(dir.Path)

@@ -89,9 +89,8 @@ func driverOf(url string) (driver, error) {
 	return driver{}, usagef("no database is known by the URL %s; the nearest scheme is %s:", scenario.Redact(url), scenario.Nearest(scheme, schemes))
 }
 
-// defaultFile is where pop, pay and check find the embedded database when no
-// other is named.
-const defaultFile = "bank.db"
+// defaultFile is where the embedded database is when no other is named.
+func (c *config) defaultFile() string { return c.Workload + ".db" }
 
 // mustExist refuses an SQLite file that is not there, which opening would make.
 func mustExist(url string) error {
@@ -115,7 +114,7 @@ func (c *config) runDatabase(dir string) string {
 	case c.DB != "":
 		return c.DB
 	}
-	return "sqlite:" + filepath.Join(dir, defaultFile)
+	return "sqlite:" + filepath.Join(dir, c.defaultFile())
 }
 
 // stepDatabase is runDatabase for the steps that have no directory in common.
@@ -123,7 +122,7 @@ func (c *config) stepDatabase() string {
 	if c.DB != "" {
 		return c.DB
 	}
-	return "sqlite:" + defaultFile
+	return "sqlite:" + c.defaultFile()
 }
 
 // bankConfig is the bank that the scenario describes. Seed and accounts that

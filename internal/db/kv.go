@@ -81,11 +81,3 @@ type WideReader interface {
 	// MaxReads is how many keys one Read is best given; at least 1.
 	MaxReads() int
 }
-
-// Multiplexer is satisfied by a key-value store of which one connection can have
-// several transactions under way.
-type Multiplexer interface {
-	// Lanes opens one connection and n sessions that share it, as far as the
-	// database's library has connections at all.
-	Lanes(ctx context.Context, n int, options SessionOptions) ([]KVSession, error)
-}

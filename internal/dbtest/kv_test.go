@@ -76,10 +76,10 @@ func TestKVOnSQLite(t *testing.T) {
 
 func TestKVOnPostgres(t *testing.T) {
 	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
-		for _, mode := range []string{"pipelined", "interactive"} {
-			t.Run(isolation+" "+mode, func(t *testing.T) {
+		for _, how := range [][]string{{"--mode", "pipelined"}, {"--mode", "interactive"}, {"--in-flight", "8"}} {
+			t.Run(fmt.Sprint(isolation, how), func(t *testing.T) {
 				url := newPostgresDatabase(t)
-				code, v, why := kvOn(t, slices.Concat([]string{"--db", url, "--count", "4000", "--isolation", isolation, "--mode", mode}, kvMix, []string{"--records", "20"})...)
+				code, v, why := kvOn(t, slices.Concat([]string{"--db", url, "--count", "4000", "--isolation", isolation}, kvMix, []string{"--records", "20"}, how)...)
 				v.wantValid(t, code, why)
 				// It reads without a lock, so that what READ COMMITTED allows comes up.
 				if lost := v.status(check.NoLostUpdate) == "invalid"; lost != (isolation == "read committed") {
@@ -191,7 +191,7 @@ func TestKVUnderNemesis(t *testing.T) {
 		more           []string
 	}{
 		{"etcd:3?memory=on", "kill leader at 2s for 2s", []string{"--duration", "7s"}},
-		{"postgres:2?memory=on", "kill primary at 2s for 3s", []string{"--duration", "8s", "--isolation", "repeatable read"}},
+		{"postgres:2?memory=on", "kill primary at 2s for 3s", []string{"--duration", "8s", "--isolation", "repeatable read", "--in-flight", "4"}},
 	} {
 		t.Run(c.cluster, func(t *testing.T) {
 			code, v, why := kvOn(t, slices.Concat([]string{"--cluster", c.cluster, "--nemesis", c.fault}, kvMix, c.more)...)

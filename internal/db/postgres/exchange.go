@@ -40,10 +40,21 @@ func (s *session) roundTrip(ctx context.Context, x *exchange, out []byte) *db.Er
 		}
 		return s.interrupted(ctx, x, err)
 	}
+	err, cut := s.receive(x, true)
+	if cut != nil {
+		return s.interrupted(ctx, x, cut)
+	}
+	return err
+}
+
+// receive reads the answers into the session's results, up to ReadyForQuery, and
+// judges them. cut is why they ended before. last says that nothing is sent that they
+// are not the answer of.
+func (s *session) receive(x *exchange, last bool) (judged *db.Error, cut error) {
 	for {
 		message, err := s.frontend.Receive()
 		if err != nil {
-			return s.interrupted(ctx, x, err)
+			return nil, err
 		}
 		switch m := message.(type) {
 		case *pgproto3.DataRow:
@@ -54,13 +65,15 @@ func (s *session) roundTrip(ctx context.Context, x *exchange, out []byte) *db.Er
 			s.complete(x, nil)
 		case *pgproto3.ReadyForQuery:
 			s.status = m.TxStatus
-			if err := s.sent(); err != nil {
-				return s.interrupted(ctx, x, err)
+			if last {
+				if err := s.sent(); err != nil {
+					return nil, err
+				}
 			}
-			return s.settle(x)
+			return s.settle(x), nil
 		default:
 			if err := x.other(message); err != nil {
-				return s.interrupted(ctx, x, err)
+				return nil, err
 			}
 		}
 	}

@@ -16,7 +16,7 @@ type kvModel struct {
 	store    *dataset.KV
 	config   *Config
 	loading  func() *formula // of what a load makes
-	lanes    []db.KVSession  // of the connection that was opened last, and not given to a client yet
+	lanes    lanes[db.KVSession]
 }
 
 var (
@@ -68,29 +68,21 @@ func (m *kvModel) Put(s db.KVSession, _ dataset.Note, from, to uint64) {
 	}
 }
 
-func (m *kvModel) client(ctx context.Context, h *chooser, i int) (load.Client, error) {
-	s, err := m.session(ctx, i)
+func (m *kvModel) client(ctx context.Context, h *chooser, _ int) (load.Client, error) {
+	s, err := m.session(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return newKVClient(h, s), nil
 }
 
-// session opens the session of client i: a connection of its own, or the next lane
-// of one.
-func (m *kvModel) session(ctx context.Context, i int) (db.KVSession, error) {
+func (m *kvModel) session(ctx context.Context) (db.KVSession, error) {
 	if m.config.InFlight <= 1 {
 		return m.database.KVSession(ctx, m.config.options())
 	}
-	if len(m.lanes) == 0 {
-		var err error
-		if m.lanes, err = m.database.(db.Multiplexer).Lanes(ctx, m.config.InFlight, m.config.options()); err != nil {
-			return nil, err
-		}
-	}
-	s := m.lanes[0]
-	m.lanes = m.lanes[1:]
-	return s, nil
+	return m.lanes.next(func() ([]db.KVSession, error) {
+		return m.database.(db.Multiplexer).Lanes(ctx, m.config.InFlight, m.config.options())
+	})
 }
 
 func (m *kvModel) endState(ctx context.Context, e *endRecords) error {

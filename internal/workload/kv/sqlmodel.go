@@ -23,6 +23,7 @@ type sqlModel struct {
 	store    *dataset.SQL
 	dialect  *db.Dialect
 	config   *Config
+	lanes    lanes[db.SQLSession]
 
 	read, update, insert, insertMany, scan *db.Statement
 	probe, count, all                      *db.Statement
@@ -34,8 +35,11 @@ var (
 )
 
 func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
-	if c.InFlight > 1 {
+	if _, several := database.(db.SQLMultiplexer); c.InFlight > 1 && !several {
 		return nil, inFlightError(c.InFlight)
+	}
+	if c.InFlight > 1 && c.Mode == Interactive {
+		return nil, fmt.Errorf("in-flight is %d, and mode interactive waits for each statement: take mode pipelined, or leave in-flight out", c.InFlight)
 	}
 	d := database.Dialect()
 	m := &sqlModel{database: database, dialect: d, config: c}
@@ -182,11 +186,20 @@ func (m *sqlModel) batch(ctx context.Context, s db.SQLSession, f *formula, from,
 }
 
 func (m *sqlModel) client(ctx context.Context, h *chooser, _ int) (load.Client, error) {
-	s, err := m.database.Session(ctx, m.config.options())
+	s, err := m.session(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return newSQLClient(h, m, s), nil
+}
+
+func (m *sqlModel) session(ctx context.Context) (db.SQLSession, error) {
+	if m.config.InFlight <= 1 {
+		return m.database.Session(ctx, m.config.options())
+	}
+	return m.lanes.next(func() ([]db.SQLSession, error) {
+		return m.database.(db.SQLMultiplexer).Lanes(ctx, m.config.InFlight, m.config.options())
+	})
 }
 
 func (m *sqlModel) endState(ctx context.Context, e *endRecords) error {

@@ -14,12 +14,6 @@ type size struct{ branches, tellers, accounts uint64 }
 
 func (s size) rows() uint64 { return s.branches + s.tellers + s.accounts }
 
-// branch, teller and account return the number of a row from its id in its table,
-// which must be one of those that exist.
-func (s size) branch(id uint64) uint64  { return id - 1 }
-func (s size) teller(id uint64) uint64  { return s.branches + id - 1 }
-func (s size) account(id uint64) uint64 { return s.branches + s.tellers + id - 1 }
-
 // kind is one of the three kinds of rows.
 type kind uint8
 
@@ -69,8 +63,7 @@ func (s size) name(n uint64) string {
 }
 
 // ratioOf returns scale and ratio of rows that are there: the scale is the largest
-// number that divides all three, as a `--ratio` of least numbers has it, but of
-// pgbench's rows it is pgbench's.
+// number that divides all three. Of pgbench's rows it is pgbench's.
 func (s size) ratioOf() (scale uint64, ratio [3]uint64) {
 	scale = greatestDivisor(greatestDivisor(s.branches, s.tellers), s.accounts)
 	return scale, [3]uint64{s.branches / scale, s.tellers / scale, s.accounts / scale}

@@ -136,6 +136,7 @@ func (t *TPCB) Attach(ctx context.Context) (workload.Loaded, error) {
 			return workload.Loaded{}, err
 		}
 	}
+	defer t.anySize()()
 	if err := t.set.Attach(ctx); err != nil {
 		return workload.Loaded{}, err
 	}
@@ -146,6 +147,16 @@ func (t *TPCB) Attach(ctx context.Context) (workload.Loaded, error) {
 	return loaded, err
 }
 
+// anySize leaves the comparison of sizes to fits, which knows what scale and ratio are,
+// until the function that it returns is called.
+func (t *TPCB) anySize() func() {
+	was := t.want.Size
+	if !t.set.Volatile() {
+		t.want.Size = 0
+	}
+	return func() { t.want.Size = was }
+}
+
 // adoptedSeed is the seed of data that were not made by a load of this program,
 // where none is asked for.
 const adoptedSeed = 1
@@ -153,6 +164,7 @@ const adoptedSeed = 1
 // Look finds the data as Attach does, and only reads. The run number that it goes
 // by is one that nobody has taken.
 func (t *TPCB) Look(ctx context.Context) (workload.Loaded, error) {
+	defer t.anySize()()
 	if err := t.set.Look(ctx); err != nil {
 		return workload.Loaded{}, err
 	}

@@ -1,0 +1,55 @@
+package kv
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// TestTables: the figures of a recording made by hand, in which the warm-up and what
+// was not committed do not count.
+func TestTables(t *testing.T) {
+	dir := t.TempDir()
+	w, err := history.Create(filepath.Join(dir, "history"), history.Header{Workload: Name, Seed: 7, Keys: factsOf(shape{20, 64, 64})}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ms = 1_000_000
+	log := w.Client(0)
+	add := func(kind history.Kind, outcome history.Outcome, due, end int64, warmup bool, ops ...history.Op) {
+		tx := history.Transaction{
+			ID: history.NewID(1, 0, uint64(due)), Kind: kind, Outcome: outcome, Warmup: warmup, Attempts: 1,
+			Due: due * ms, Sent: due * ms, Try: due * ms, End: end * ms, Ops: ops,
+		}
+		if err := log.Append(&tx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole := history.Op{Account: 1, Observed: true, Version: check.Whole, Balance: 980_000 - 20}
+	add(history.Get, history.Committed, 0, 900, true, whole)
+	add(history.Get, history.Committed, 1000, 1010, false, whole)
+	add(history.Get, history.Committed, 1100, 1130, false, whole)
+	add(history.Get, history.Committed, 1200, 1220, false, history.Op{Account: 1, Observed: true})
+	add(history.Put, history.Aborted, 1300, 9000, false, history.Op{Account: 1, Write: true, Amount: 64})
+	add(history.Put, history.Committed, 1400, 3000, false, history.Op{Account: 1, Write: true, Amount: 1_000_000 - 20})
+	if err := log.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	tables, err := Tables(t.Context(), dir)
+	if err != nil || len(tables) != 1 {
+		t.Fatalf("%v, %v", tables, err)
+	}
+	want := [][]string{
+		{"read", "3", "1.5", "20", "20", "30", "30", "1", "0.98", "0"},
+		{"update", "1", "0.5", "1.6e+03", "1.6e+03", "1.6e+03", "1.6e+03", "0", "0", "0.5"},
+	}
+	if !slices.EqualFunc(tables[0].Rows, want, slices.Equal) {
+		t.Errorf("the rows are\n%q, not\n%q", tables[0].Rows, want)
+	}
+}

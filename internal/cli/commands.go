@@ -203,6 +203,10 @@ func (c *config) effective(command string) func(history.Header) run.Repeat {
 	return func(h history.Header) run.Repeat {
 		c.Seed, c.Accounts = h.Seed, h.Accounts
 		c.takeTPCB(h)
+		c.takeKV(h)
+		if c.Workload == scenario.Events {
+			c.Events.Streams = h.Accounts
+		}
 		repeated := c.repeat(command)
 		if command == "pay" { // the same as a run of these parts
 			c.NoLoad, c.NoCheck = true, true

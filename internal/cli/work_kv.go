@@ -60,3 +60,11 @@ func (c *config) loadClients() int {
 	}
 	return c.Clients
 }
+
+// takeKV takes over the size of the data that a run turned out to drive, if it is one
+// of this workload.
+func (c *config) takeKV(h history.Header) {
+	if key, low, high, ok := kv.Shape(h); ok {
+		c.KV.Records, c.KV.KeySize, c.ValueSize = h.Accounts, key, scenario.Size{Low: low, High: high}
+	}
+}

@@ -146,7 +146,7 @@ func facts(r *Result) []PageFact {
 		{"Cluster", clusterFact(r)},
 		{"Isolation", claim},
 		{"Held against", expect},
-		{"Accounts", orNotKnown(loadLine(r.Load))},
+		{loaded(r.Load), orNotKnown(loadLine(r.Load))},
 		{"Load", driveFact(r.Drive)},
 		{"Faults", faultsFact(r)},
 		{"Seed", seedFact(r.Seed)},
@@ -323,4 +323,12 @@ func pageCheck(c Check) PageCheck {
 		p.Where = append(p.Where, fmt.Sprintf("%s, block at %d, record %d", w.File, w.Offset, w.Record))
 	}
 	return p
+}
+
+// loaded names the line that says what was loaded.
+func loaded(l *Load) string {
+	if l == nil || l.Things == "" {
+		return "Accounts"
+	}
+	return strings.ToUpper(l.Things[:1]) + l.Things[1:]
 }

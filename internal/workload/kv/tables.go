@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -93,11 +94,20 @@ func (k *ofKind) add(tx *history.Transaction, keySize uint64) {
 }
 
 func (k *ofKind) row(name string, seconds float64) []string {
-	ms := func(ns float64) string { return fmt.Sprintf("%.3g", ns/1e6) }
+	ms := func(ns float64) string { return figure(ns/1e6, 3) }
 	at := func(quantile float64) string { return ms(float64(k.latency.ValueAtQuantile(quantile))) }
-	rate := func(bytes uint64) string { return fmt.Sprintf("%.4g", float64(bytes)/1e6/seconds) }
+	rate := func(bytes uint64) string { return figure(float64(bytes)/1e6/seconds, 4) }
 	return []string{
-		name, fmt.Sprint(k.count), fmt.Sprintf("%.4g", float64(k.count)/seconds),
+		name, fmt.Sprint(k.count), figure(float64(k.count)/seconds, 6),
 		ms(k.latency.Mean()), at(50), at(95), at(99), fmt.Sprint(k.nothing), rate(k.read), rate(k.written),
 	}
+}
+
+// figure writes a number with so many digits that matter, and no exponent.
+func figure(x float64, digits int) string {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
+	if err != nil {
+		return fmt.Sprint(x)
+	}
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }

@@ -47,7 +47,7 @@ func TestTables(t *testing.T) {
 	}
 	want := [][]string{
 		{"read", "3", "1.5", "20", "20", "30", "30", "1", "0.98", "0"},
-		{"update", "1", "0.5", "1.6e+03", "1.6e+03", "1.6e+03", "1.6e+03", "0", "0", "0.5"},
+		{"update", "1", "0.5", "1600", "1600", "1600", "1600", "0", "0", "0.5"},
 	}
 	if !slices.EqualFunc(tables[0].Rows, want, slices.Equal) {
 		t.Errorf("the rows are\n%q, not\n%q", tables[0].Rows, want)

@@ -74,8 +74,9 @@ race=-race
 command -v gcc >/dev/null || { race=; echo "test.sh: no gcc, so the race detector is off" >&2; }
 log=$(mktemp)
 status=0
+# The longest come first, so that no processor waits for them in the end.
 # shellcheck disable=SC2086
-go run "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --jsonfile "$log" -- $race -timeout 20m "$@" ./... || status=$?
+go run "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --jsonfile "$log" -- $race -timeout 25m "$@" ./internal/dbtest ./internal ./... || status=$?
 # With arguments, somebody asks for other tests.
 if [ $# = 0 ] && [ -n "$race" ]; then
 	echo "== go test: every seed of the mutants and of the reference"

@@ -37,7 +37,7 @@ func TestEventsCommand(t *testing.T) {
 	if len(r.Tables) != 2 || len(r.Tables[0].Rows) != 2 || r.Tables[0].Rows[0][1] != "4100" {
 		t.Errorf("the tables are %+v", r.Tables)
 	}
-	database := filepath.Join(dir, "bank.db")
+	database := filepath.Join(dir, "events.db")
 	if code, out, complaints := stroppy("check", dir); code != 0 || !strings.HasPrefix(out, "VALID") {
 		t.Errorf("checked again: exit code %d: %s", code, complaints)
 	}

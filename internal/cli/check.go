@@ -155,7 +155,7 @@ func mustBeDirectory(path string) error {
 // checkDatabase checks what a database holds, without any history.
 func (a *app) checkDatabase(config *config) error {
 	config.DB = config.stepDatabase()
-	if err := mustExist(config.DB); err != nil {
+	if err := config.mustExist(config.DB); err != nil {
 		return err
 	}
 	d, err := driverOf(config.DB)
@@ -197,7 +197,7 @@ func (a *app) check(config *config, o run.CheckOptions, recorded history.Header)
 	s := a.begin()
 	defer s.stop()
 	if config.DB != "" {
-		if err := mustExist(config.DB); err != nil {
+		if err := config.mustExist(config.DB); err != nil {
 			return err
 		}
 		database, err := openDatabase(s.ctx, config.DB)

@@ -59,7 +59,7 @@ func (a *app) payCommand() *cobra.Command {
 			return err
 		}
 		config.DB = config.stepDatabase()
-		if err := mustExist(config.DB); err != nil {
+		if err := config.mustExist(config.DB); err != nil {
 			return err
 		}
 		return a.drive("pay", &config, run.Steps{Drive: true})
@@ -180,6 +180,11 @@ func (a *app) place(ctx context.Context, config *config, started time.Time) (*ru
 		}
 		database, err := openDatabase(ctx, config.runDatabase(path))
 		return dir, database, errors.Join(err, closeAfter(err, dir))
+	}
+	if config.NoLoad {
+		if err := config.mustExist(config.DB); err != nil {
+			return nil, nil, err
+		}
 	}
 	database, err := openDatabase(ctx, config.runDatabase(path))
 	if err != nil {

@@ -93,14 +93,18 @@ func driverOf(url string) (driver, error) {
 func (c *config) defaultFile() string { return c.Workload + ".db" }
 
 // mustExist refuses an SQLite file that is not there, which opening would make.
-func mustExist(url string) error {
+func (c *config) mustExist(url string) error {
 	path, ok := strings.CutPrefix(url, "sqlite:")
 	if !ok {
 		return nil
 	}
 	path, _, _ = strings.Cut(path, "?")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return &exitError{exitFailed, fmt.Errorf("there is no bank in %s, which does not exist: run `stroppy pop` first, or name the database with --db", url)}
+		what, load := "bank", "stroppy pop"
+		if c.Workload != scenario.Bank {
+			what, load = c.Workload+" data", "stroppy run "+c.Workload
+		}
+		return &exitError{exitFailed, fmt.Errorf("there is no %s in %s, which does not exist: run `%s` first, or name the database with --db", what, url, load)}
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func (b *bank) results() []Result {
 	order := b.order()
 	results = append(results, order.serializable(b.in.Expect), order.strict(b.in.Expect), b.audits(order))
 	b.settle(results, problem)
-	b.locate(results)
+	locate(b.in.History, &b.watch, results)
 	return results
 }
 
@@ -319,7 +319,7 @@ func (b *bank) noteAudit(tx *history.Transaction) {
 
 // locate says where in the recorded history the witnesses stand. It reads the
 // history once more, and only when there is something to find.
-func (b *bank) locate(results []Result) {
+func locate(sources []Source, w *watch, results []Result) {
 	wanted := map[history.ID]history.Ref{}
 	for _, r := range results {
 		for _, id := range r.Witness {
@@ -327,12 +327,12 @@ func (b *bank) locate(results []Result) {
 		}
 	}
 	missing := len(wanted)
-	for _, source := range b.in.History {
+	for _, source := range sources {
 		if missing == 0 {
 			break
 		}
 		for rec, err := range source.Transactions() {
-			if err != nil || b.watch.ended() {
+			if err != nil || w.ended() {
 				break
 			}
 			if _, ok := wanted[rec.ID]; ok {

@@ -107,7 +107,7 @@ func (e *events) results() []Result {
 	e.damage = problem
 	results := []Result{e.durable(), e.noGhost(), e.exactlyOnce(), e.whole(), e.order(), e.continuous()}
 	e.settle(results, problem)
-	e.locate(results)
+	locate(e.in.History, &e.watch, results)
 	return results
 }
 

@@ -76,11 +76,9 @@ func KV(ctx context.Context, in KVInput) ([]Result, error) {
 	problem := k.read()
 	results := []Result{k.values(), k.fresh(), k.noLostUpdate(), k.scanned(), k.linearizable(), k.durable(), k.noGhost()}
 	k.settle(results, problem)
-	// To find the witnesses is the same for every workload.
-	places := &bank{in: Input{History: in.History}, watch: k.watch}
-	places.locate(results)
-	if places.watch.ask() {
-		return nil, fmt.Errorf("check the history: %w", places.watch.err)
+	locate(in.History, &k.watch, results)
+	if k.watch.ask() {
+		return nil, fmt.Errorf("check the history: %w", k.watch.err)
 	}
 	return results, nil
 }

@@ -179,7 +179,7 @@ func (t *tpcb) results() []Result {
 	}
 	results = append(results, t.order()...)
 	t.bank.settle(results, problem)
-	t.bank.locate(results)
+	locate(t.bank.in.History, &t.bank.watch, results)
 	return results
 }
 
@@ -204,7 +204,7 @@ func (t *tpcb) versioned() []Result {
 		}
 	}
 	t.bank.settle(results[:2], problem) // total, and the first of the bank's, ledger
-	t.bank.locate(results)
+	locate(t.bank.in.History, &t.bank.watch, results)
 	return results
 }
 

@@ -72,8 +72,8 @@ const restTime = 10 * time.Millisecond
 
 // drop ends the connection without a word.
 func (l *link) drop() {
-	_ = l.TCPConn.Close() // an error of a connection that is given up changes nothing
-	_ = l.conn.Close()    // what it says cannot reach the server
+	_ = l.socket.Close() // an error of a connection that is given up changes nothing
+	_ = l.conn.Close()   // what it says cannot reach the server
 	l.Disarm()
 }
 
@@ -130,7 +130,7 @@ func (d *Database) dial(ctx context.Context, op string, host int) (*link, *db.Er
 		if err != nil {
 			return nil, err
 		}
-		w = &counted{TCPConn: conn.(*net.TCPConn), Patience: wire.Patience{Conn: conn, Limit: d.limit}}
+		w = &counted{socket: conn.(socket), Patience: wire.Patience{Conn: conn, Limit: d.limit}}
 		return w, nil
 	}
 	connector, err := client.NewConnector(config)

@@ -3,17 +3,25 @@ package mysql
 import (
 	"context"
 	"net"
+	"syscall"
 	"time"
 
 	"stroppy/internal/db/wire"
 )
+
+// socket lets the client library look whether the server has ended a connection at
+// rest.
+type socket interface {
+	net.Conn
+	syscall.Conn
+}
 
 // counted is the connection below the client library, which knows what the library
 // does not tell: how many bytes went out, why the connection ended, and when to
 // give up waiting. The library's own time-outs and its goroutine for contexts are
 // not used.
 type counted struct {
-	*net.TCPConn
+	socket // the same as in Patience
 	wire.Patience
 
 	out    int64 // bytes that the kernel has taken
@@ -22,14 +30,14 @@ type counted struct {
 
 // Read implements net.Conn.
 func (c *counted) Read(p []byte) (int, error) {
-	n, err := c.TCPConn.Read(p)
+	n, err := c.socket.Read(p)
 	c.note(err)
 	return n, err
 }
 
 // Write implements net.Conn.
 func (c *counted) Write(p []byte) (int, error) {
-	n, err := c.TCPConn.Write(p)
+	n, err := c.socket.Write(p)
 	c.out += int64(n)
 	c.note(err)
 	return n, err

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 // probeTimeout bounds the question what a server is, so that a frozen one costs
@@ -31,17 +32,17 @@ type link struct {
 	primary bool // it said so when the link was made, or it does not matter
 	client  *goredis.Client
 	conn    *goredis.Conn
-	wire    *wire
+	wire    *watched
 }
 
-// wire is the connection under the library. It remembers whether anything was
+// watched is the connection under the library. It remembers whether anything was
 // written, so that a commit that never left is known not to have been applied.
-type wire struct {
+type watched struct {
 	net.Conn
 	wrote bool
 }
 
-func (w *wire) Write(b []byte) (int, error) {
+func (w *watched) Write(b []byte) (int, error) {
 	n, err := w.Conn.Write(b)
 	w.wrote = w.wrote || n > 0
 	return n, err
@@ -61,7 +62,7 @@ func dial(ctx context.Context, c *config, node string) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &link{node: node, wire: &wire{Conn: plain}}
+	l := &link{node: node, wire: &watched{Conn: plain}}
 	handed := false
 	l.client = goredis.NewClient(&goredis.Options{
 		Addr: node, Username: c.user, Password: c.password, DB: c.database,
@@ -105,8 +106,7 @@ func (c *config) callTimeout() time.Duration {
 
 // connection opens a connection, with TLS if the URL asks for it.
 func connection(ctx context.Context, c *config, node string) (net.Conn, error) {
-	var dialer net.Dialer
-	plain, err := dialer.DialContext(ctx, "tcp", node)
+	plain, err := wire.Dial(ctx, "tcp", node)
 	if err != nil {
 		return nil, unreachable(node, err)
 	}

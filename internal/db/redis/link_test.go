@@ -11,13 +11,13 @@ import (
 // applied, and one of which a part was written may have been.
 func TestWireKnowsWhatLeft(t *testing.T) {
 	here, there := net.Pipe()
-	s := &session{link: &link{wire: &wire{Conn: here}}}
+	s := &session{link: &link{wire: &watched{Conn: here}}}
 	there.Close()
 	if _, err := s.link.wire.Write([]byte("ab")); err == nil || s.phase() != unsent {
 		t.Errorf("a write to a closed connection: %v, phase %d", err, s.phase())
 	}
 	here, there = net.Pipe()
-	s.link.wire = &wire{Conn: here}
+	s.link.wire = &watched{Conn: here}
 	taken := make(chan struct{})
 	go func() {
 		defer close(taken)

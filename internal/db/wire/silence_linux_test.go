@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"net"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -10,7 +9,7 @@ import (
 // TestSilence holds that the kernel was told, and that the probes of a connection
 // at rest come before it gives up.
 func TestSilence(t *testing.T) {
-	raw, err := silent(t).(*net.TCPConn).SyscallConn()
+	raw, err := silent(t).(*direct).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}

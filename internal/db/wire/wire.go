@@ -22,19 +22,26 @@ const Silence = 5 * time.Second
 // that its silence is told in the same time.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: Silence - 3*time.Second, Interval: time.Second, Count: 3}
 
-// Dial makes a connection that ends when the other side is silent. It is what
-// package net.Dialer's DialContext is otherwise.
+// Dial makes a connection that ends when the other side is silent, and that one
+// goroutine reads and one writes. It is what package net.Dialer's DialContext is
+// otherwise.
 func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{KeepAliveConfig: keepAlive}
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		if err := limitSilence(tcp); err != nil {
-			tcp.Close()
-			return nil, err
-		}
+	tcp, ok := conn.(*net.TCPConn)
+	if !ok {
+		return conn, nil
+	}
+	err = limitSilence(tcp)
+	if err == nil {
+		conn, err = newDirect(tcp)
+	}
+	if err != nil {
+		tcp.Close()
+		return nil, err
 	}
 	return conn, nil
 }

@@ -1,0 +1,175 @@
+package wire
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// pair returns both ends of a connection, of which the first is one of Dial's.
+func pair(t *testing.T) (net.Conn, *net.TCPConn) {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ours, err := Dial(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ours.Close()
+		theirs.Close()
+	})
+	return ours, theirs.(*net.TCPConn)
+}
+
+// TestDirectEchoes sends more than all buffers hold, so that both directions have
+// to wait for the other side while the other one is under way.
+func TestDirectEchoes(t *testing.T) {
+	ours, theirs := pair(t)
+	sent := bytes.Repeat([]byte("money "), 4<<20)
+	failed := make(chan error, 2)
+	go func() {
+		_, err := io.Copy(theirs, theirs)
+		failed <- errors.Join(err, theirs.CloseWrite())
+	}()
+	go func() {
+		n, err := ours.Write(sent)
+		if n != len(sent) && err == nil {
+			err = io.ErrShortWrite
+		}
+		failed <- errors.Join(err, ours.(*direct).CloseWrite())
+	}()
+	got, err := io.ReadAll(ours)
+	if err := errors.Join(err, <-failed, <-failed); err != nil {
+		t.Fatal(err)
+	}
+	if sha256.Sum256(got) != sha256.Sum256(sent) {
+		t.Errorf("%d bytes came back of %d, or others", len(got), len(sent))
+	}
+}
+
+// TestDirectFails holds that what ends a call is told as package net tells it.
+func TestDirectFails(t *testing.T) {
+	for _, test := range []struct {
+		name, op string
+		spoil    func(ours net.Conn, theirs *net.TCPConn) error
+		call     func(net.Conn, []byte) (int, error)
+		want     error
+		elapsed  bool
+	}{
+		{"a read past its deadline", "read", func(ours net.Conn, _ *net.TCPConn) error {
+			return ours.SetDeadline(time.Now().Add(10 * time.Millisecond))
+		}, net.Conn.Read, os.ErrDeadlineExceeded, true},
+		{"a write that nobody reads", "write", func(ours net.Conn, _ *net.TCPConn) error {
+			return ours.SetDeadline(time.Now().Add(10 * time.Millisecond))
+		}, net.Conn.Write, os.ErrDeadlineExceeded, true},
+		{"a read of a closed one", "read", func(ours net.Conn, _ *net.TCPConn) error { return ours.Close() }, net.Conn.Read, net.ErrClosed, false},
+		{"a write on a closed one", "write", func(ours net.Conn, _ *net.TCPConn) error { return ours.Close() }, net.Conn.Write, net.ErrClosed, false},
+		{"a read after a reset", "read", func(_ net.Conn, theirs *net.TCPConn) error {
+			return errors.Join(theirs.SetLinger(0), theirs.Close())
+		}, net.Conn.Read, syscall.ECONNRESET, false},
+	} {
+		ours, theirs := pair(t)
+		if err := test.spoil(ours, theirs); err != nil {
+			t.Fatal(err)
+		}
+		_, err := test.call(ours, make([]byte, 64<<20))
+		var own *net.OpError
+		if !errors.Is(err, test.want) || !errors.As(err, &own) || own.Op != test.op || own.Addr == nil || own.Timeout() != test.elapsed {
+			t.Errorf("%s ends with %#v", test.name, err)
+		}
+	}
+}
+
+// TestDirectEnds: the end of what the other side sends is no failure, and a write to
+// one that is gone is.
+func TestDirectEnds(t *testing.T) {
+	ours, theirs := pair(t)
+	if err := theirs.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := ours.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("reading after the end gives %d bytes and %v", n, err)
+	}
+	if n, err := ours.Read(nil); n != 0 || err != nil {
+		t.Errorf("reading nothing gives %d bytes and %v", n, err)
+	}
+	var err error
+	for range 1000 { // the first ones are taken by the kernel
+		if _, err = ours.Write([]byte("money")); err != nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("writing to nobody ends with %v", err)
+	}
+}
+
+// TestDirectInterrupted: a deadline that is set while a call waits ends it.
+func TestDirectInterrupted(t *testing.T) {
+	ours, _ := pair(t)
+	time.AfterFunc(10*time.Millisecond, func() { _ = ours.SetDeadline(time.Unix(1, 0)) })
+	if _, err := ours.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("a read that is called off ends with %v", err)
+	}
+}
+
+func BenchmarkDirect(b *testing.B) {
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = io.CopyBuffer(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}, make([]byte, 4096))
+			}()
+		}
+	}()
+	dialer := net.Dialer{}
+	for _, how := range []struct {
+		name string
+		dial func() (net.Conn, error)
+	}{
+		{"net", func() (net.Conn, error) { return dialer.DialContext(b.Context(), "tcp", l.Addr().String()) }},
+		{"direct", func() (net.Conn, error) { return Dial(b.Context(), "tcp", l.Addr().String()) }},
+	} {
+		b.Run(how.name, func(b *testing.B) {
+			conn, err := how.dial()
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer conn.Close()
+			message := make([]byte, 64)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := conn.Write(message); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := io.ReadFull(conn, message); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

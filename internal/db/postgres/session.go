@@ -112,9 +112,6 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	}
 	s.clear()
 	s.state, s.readOnly = queued, readOnly
-	if s.options.Mode == db.Interactive {
-		return s.run(ctx, exchange{op: opBegin, phase: before, begin: true})
-	}
 	return nil
 }
 
@@ -145,7 +142,7 @@ func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Val
 	s.pending = append(s.pending, p)
 	s.results = append(s.results, db.Result{})
 	if s.options.Mode == db.Interactive {
-		return i, s.run(ctx, exchange{op: opExecute, phase: before})
+		return i, s.run(ctx, exchange{op: opExecute, phase: before, begin: s.state == queued})
 	}
 	return i, nil
 }

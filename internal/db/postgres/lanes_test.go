@@ -129,7 +129,7 @@ func TestLanesAreTransactionsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// TestLanesTravelTogether: what several lanes commit at once goes in fewer writes.
+// TestLanesTravelTogether: what waits while the connection is in use goes in one write.
 func TestLanesTravelTogether(t *testing.T) {
 	d := drivertest.Open(t, Open, start(t, nil).URL())
 	bank.Make(t, d, 16)
@@ -139,21 +139,28 @@ func TestLanesTravelTogether(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	link := lanes[0].trunk.link
-	r := &recorder{Conn: link.Conn}
-	link.Conn = r
-	const each = 200
-	together(lanes, func(i int, l *lane) {
-		for range each {
+	trunk := lanes[0].trunk
+	r := &recorder{Conn: trunk.link.Conn}
+	trunk.link.Conn = r
+	lanes[0].acquire()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		together(lanes[1:], func(i int, l *lane) {
 			if err := sqltest.Transact(t.Context(), l, true, false, bank.See(int64(i))); err != nil {
 				t.Error(err)
-				return
 			}
-		}
-	})
-	transactions := strings.Count(strings.Join(r.lines, " "), "S")
-	if transactions != each*len(lanes) || len(r.lines) > transactions/3 {
-		t.Errorf("%d transactions of %d went in %d writes", transactions, each*len(lanes), len(r.lines))
+		})
+	}()
+	for queued := 0; queued < len(lanes)-1; time.Sleep(time.Millisecond) {
+		trunk.mu.Lock()
+		queued = len(trunk.queue)
+		trunk.mu.Unlock()
+	}
+	lanes[0].release()
+	<-done
+	if want := strings.TrimSuffix(strings.Repeat("s1 S ", len(lanes)-1), " "); r.take() != want {
+		t.Errorf("%d transactions that waited together were not sent as %q", len(lanes)-1, want)
 	}
 }
 

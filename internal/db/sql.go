@@ -145,6 +145,9 @@ type Dialect struct {
 	Snapshot string
 	// AddConstraint: ALTER TABLE can add a primary key after the load.
 	AddConstraint bool
+	// AddColumn: ALTER TABLE can add a column with a constant default after the load,
+	// and writes no row for it.
+	AddColumn bool
 }
 
 // BulkLoader is satisfied by a database that takes many rows faster than INSERT.

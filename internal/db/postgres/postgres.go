@@ -162,6 +162,7 @@ func (d *Database) Dialect() *db.Dialect {
 		Procedures:    "plpgsql",
 		Snapshot:      repeatableRead,
 		AddConstraint: true,
+		AddColumn:     true, // from version 11 on; before, the rows are written anew
 	}
 }
 

@@ -3,6 +3,7 @@ package bank
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"stroppy/internal/db"
 	"stroppy/internal/workload/dataset"
@@ -38,10 +39,6 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Note, progress func(done 
 }
 
 func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, f *formula, accounts uint64, progress func(done uint64)) error {
-	after := []string{m.texts.createLedger}
-	if m.texts.primaryKey != "" {
-		after = []string{m.texts.primaryKey, m.texts.createLedger}
-	}
 	order, done := keyOrder{formula: f, accounts: accounts}, uint64(0)
 	drawn := make(chan struct{})
 	go func() { // while the database makes the tables
@@ -51,7 +48,7 @@ func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, f *formula, acc
 	defer func() { <-drawn }()
 	var bic [bicLength]byte
 	rows, err := bulk.BulkLoad(ctx, db.BulkLoad{
-		Before:  []string{m.texts.dropLedger, m.texts.dropAccount, m.texts.createKeyless},
+		Before:  []string{m.texts.dropLedger, m.texts.dropAccount, m.texts.createBare},
 		Table:   tableAccount,
 		Columns: []string{"bic", "ban", "balance"},
 		Types:   []db.Type{db.Text, db.Integer, db.Decimal},
@@ -68,7 +65,7 @@ func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, f *formula, acc
 			}
 			return true
 		},
-		After: after,
+		After: append(slices.Clone(m.texts.completes), m.texts.createLedger),
 	})
 	if err != nil {
 		return err

@@ -11,9 +11,9 @@ const (
 
 // texts are the SQL of the bank in one dialect, made once.
 type texts struct {
-	createAccount string // with its primary key
-	createKeyless string // without, to be loaded in bulk; the same where a key cannot be added
-	primaryKey    string // ALTER TABLE … ADD; empty where a key cannot be added
+	createAccount string   // with its primary key
+	createBare    string   // as it is loaded in bulk: without what completes adds
+	completes     []string // ALTER TABLE … ADD what the database can add to a filled table
 	createLedger  string
 	dropAccount   string
 	dropLedger    string
@@ -79,20 +79,29 @@ func (t *texts) tables(d *db.Dialect) {
 	// numbers compare faster than text, in the index and while it is built.
 	const key = "PRIMARY KEY (ban, bic)"
 	integer, decimal, bic := d.IntegerType, d.DecimalType, d.TextType(bicLength)
-	// The columns of one width come first: where a database aligns them, none
-	// then pads the next (84 bytes a row were seen, not 92).
-	columns := "CREATE TABLE " + tableAccount + " (\n" +
+	// The columns of one width come last, so that none of them pads the next where a
+	// database aligns them. They are the ones that a load leaves at their defaults.
+	start := "CREATE TABLE " + tableAccount + " (\n" +
 		"\tban " + integer + " NOT NULL,\n" +
-		"\tversion " + integer + " DEFAULT 0 NOT NULL,\n" +
-		"\tlast_transfer " + integer + " DEFAULT 0 NOT NULL,\n" +
-		"\tprevious_transfer " + integer + " DEFAULT 0 NOT NULL,\n" +
 		"\tbic " + bic + " NOT NULL,\n" +
 		"\tbalance " + decimal + " NOT NULL CHECK (balance >= 0)"
-	t.createAccount = columns + ",\n\t" + key + "\n)" + d.TableOptions
-	t.createKeyless = t.createAccount
-	if d.AddConstraint {
-		t.createKeyless = columns + "\n)" + d.TableOptions
-		t.primaryKey = "ALTER TABLE " + tableAccount + " ADD " + key
+	add, bare := "", start
+	for _, name := range []string{"version", "last_transfer", "previous_transfer"} {
+		column := name + " " + integer + " DEFAULT 0 NOT NULL"
+		start += ",\n\t" + column
+		add += ", ADD " + column
+	}
+	t.createAccount = start + ",\n\t" + key + "\n)" + d.TableOptions
+	alter := "ALTER TABLE " + tableAccount
+	switch {
+	case d.AddConstraint && d.AddColumn:
+		t.createBare = bare + "\n)" + d.TableOptions
+		t.completes = []string{alter + " ADD " + key, alter + add[1:]}
+	case d.AddConstraint:
+		t.createBare = start + "\n)" + d.TableOptions
+		t.completes = []string{alter + " ADD " + key}
+	default:
+		t.createBare = t.createAccount
 	}
 	t.createLedger = "CREATE TABLE " + tableLedger + " (\n" +
 		"\ttransfer " + integer + " NOT NULL,\n" +

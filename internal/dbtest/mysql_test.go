@@ -18,8 +18,18 @@ import (
 )
 
 // startMariaDB starts a server for one test and all below it, with the settings
-// given and without waiting for disks.
+// given and without waiting for disks. It must not be killed: see startMariaDBIn.
 func startMariaDB(t *testing.T, settings map[string]string) *mariadb.Server {
+	t.Helper()
+	return startMariaDBIn(t, memoryFolder(), settings)
+}
+
+// startMariaDBIn is startMariaDB with the data in a folder of dir. One in memory is not
+// for a server that is killed. InnoDB takes a log in /dev/shm for one in persistent
+// memory and maps it, and a commit then does not wait for what other threads have yet
+// to write before it in the log (log_write_up_to of MariaDB 10.11): of 25 servers so
+// killed two had lost acknowledged transfers, of 25 with their data on the disk none.
+func startMariaDBIn(t *testing.T, dir string, settings map[string]string) *mariadb.Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
@@ -27,7 +37,7 @@ func startMariaDB(t *testing.T, settings map[string]string) *mariadb.Server {
 	for name, value := range settings {
 		all[name] = value
 	}
-	s, err := mariadb.Start(ctx, mariadb.Options{Dir: memoryFolder(), Settings: all})
+	s, err := mariadb.Start(ctx, mariadb.Options{Dir: dir, Settings: all})
 	return served(t, "mariadb", s, err)
 }
 
@@ -97,7 +107,7 @@ func (o *outcome) wantValidBut(t *testing.T, name string) {
 func TestBankOutlivesKilledMariaDB(t *testing.T) {
 	for _, mode := range []string{bank.Pipelined, bank.Interactive, bank.Procedure} {
 		t.Run(mode, func(t *testing.T) {
-			s := startMariaDB(t, nil)
+			s := startMariaDBIn(t, "", nil)
 			d := openMariaDB(t, s, "hurt")
 			ctx, cancel := context.WithCancel(t.Context())
 			hurt := make(chan error, 1)

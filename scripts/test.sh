@@ -26,6 +26,7 @@ need initdb postgresql
 need etcd etcd-server
 need redis-server redis-server
 need mariadbd mariadb-server
+need pgbouncer pgbouncer
 need rsync rsync
 need prometheus prometheus
 need chromium chromium

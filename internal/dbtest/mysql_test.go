@@ -111,7 +111,8 @@ func TestBankOutlivesKilledMariaDB(t *testing.T) {
 			d := openMariaDB(t, s, "hurt")
 			ctx, cancel := context.WithCancel(t.Context())
 			hurt := make(chan error, 1)
-			go func() { hurt <- killAt(ctx, s, 500, 1500, 2500) }()
+			count := func() (string, error) { return s.SQL(ctx, "SELECT COUNT(*) FROM hurt.stroppy_ledger") }
+			go func() { hurt <- killAt(ctx, s, count, 500, 1500, 2500) }()
 			c := small()
 			c.Mode = mode
 			o, result := hurtBank(t, d, c, 3000)
@@ -175,13 +176,19 @@ func hurtBank(t *testing.T, database db.Database, c bank.Config, count uint64) (
 	return o, result
 }
 
+// mortal is what can be killed and started again.
+type mortal interface {
+	Kill() error
+	Restart(ctx context.Context) error
+}
+
 // killAt kills the server and starts it again each time that the ledger has so
-// many legs.
-func killAt(ctx context.Context, s *mariadb.Server, legs ...int) error {
+// many legs, which count counts.
+func killAt(ctx context.Context, s mortal, count func() (string, error), legs ...int) error {
 	for _, want := range legs {
 		for found := 0; found < want; {
 			// There is no ledger yet, or no server after a kill of this test's own.
-			if text, err := s.SQL(ctx, "SELECT COUNT(*) FROM hurt.stroppy_ledger"); err == nil {
+			if text, err := count(); err == nil {
 				if _, err := fmt.Sscan(text, &found); err != nil {
 					return err
 				}

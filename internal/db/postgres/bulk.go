@@ -30,7 +30,7 @@ const roomToSort = "SELECT set_config('maintenance_work_mem', '256MB', true) " +
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
 	op := "load the table " + load.Table + " on PostgreSQL"
 	err = d.control(ctx, op, func(ctx context.Context, c *control) error {
-		if err := hear(ctx, c.conn); err != nil {
+		if err := d.hear(ctx, c.conn); err != nil {
 			return err
 		}
 		if err := c.run(ctx, append([]string{"BEGIN"}, load.Before...)...); err != nil {

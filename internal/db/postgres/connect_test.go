@@ -29,15 +29,19 @@ func TestURLs(t *testing.T) {
 		"postgres://u:" + secret + "@h/d?connect_timeout=soon",
 		"postgres://u:" + secret + "@h/d?answer_timeout=soon",
 		"postgres://u:" + secret + "@h/d?answer_timeout=0s",
+		"postgres://u:" + secret + "@h/d?prepare=never",
 		"postgres://u:" + secret + "@[::1/d",
 	} {
 		_, err := Open(t.Context(), url)
 		sqltest.WantError(t, url, err, db.Fatal, "")
 	}
 	for parameter, want := range map[string]time.Duration{"": 10 * time.Second, "&answer_timeout=300ms": 300 * time.Millisecond} {
-		config, answer, err := parseURL("postgres://u@h1:1,h2:2/d?sslmode=disable" + parameter)
-		if err != nil || config.ConnectTimeout != 5*time.Second || answer != want || hosts(config) != "h1:1,h2:2" || len(config.RuntimeParams) != 0 {
-			t.Errorf("%q: %v %v %v %v %v", parameter, hosts(config), config.ConnectTimeout, answer, config.RuntimeParams, err)
+		d, err := parseURL("postgres://u@h1:1,h2:2/d?sslmode=disable" + parameter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := d.config; c.ConnectTimeout != 5*time.Second || d.timeout != want || hosts(c) != "h1:1,h2:2" || len(c.RuntimeParams) != 0 || d.whole {
+			t.Errorf("%q: %v %v %v %v %v", parameter, hosts(c), c.ConnectTimeout, d.timeout, c.RuntimeParams, d.whole)
 		}
 	}
 }

@@ -160,6 +160,8 @@ func advice(code string, p phase) string {
 		return "give this user the right, or take another user"
 	case code == "42704" && p == connecting: // a parameter that libpq does not know goes to the server
 		return "check the parameters in the URL"
+	case code == "26000", code == "42P05":
+		return "behind a pooler that lends each transaction another session, write prepare=false in the URL"
 	case code == "53300":
 		return "take fewer clients, or raise max_connections"
 	}

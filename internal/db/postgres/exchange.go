@@ -52,7 +52,7 @@ func (s *session) roundTrip(ctx context.Context, x *exchange, out []byte) *db.Er
 // are not the answer of.
 func (s *session) receive(x *exchange, last bool) (judged *db.Error, cut error) {
 	for {
-		message, err := s.frontend.Receive()
+		message, err := s.reader.Receive()
 		if err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func (s *session) receive(x *exchange, last bool) (judged *db.Error, cut error) 
 // other takes the messages that carry no result.
 func (x *exchange) other(message pgproto3.BackendMessage) error {
 	switch m := message.(type) {
-	case *pgproto3.BindComplete, *pgproto3.ParameterStatus, *pgproto3.NotificationResponse:
+	case *pgproto3.ParseComplete, *pgproto3.BindComplete, *pgproto3.ParameterStatus, *pgproto3.NotificationResponse:
 	case *pgproto3.ErrorResponse:
 		if x.reported == nil || m.SeverityUnlocalized == "FATAL" {
 			x.reported = pgconn.ErrorResponseToPgError(m)

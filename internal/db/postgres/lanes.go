@@ -29,7 +29,8 @@ func (d *Database) Lanes(ctx context.Context, n int, options db.SessionOptions) 
 	t.context, t.end = context.WithCancel(context.Background())
 	var list []db.SQLSession
 	for range n {
-		s := &session{database: d, options: first.(*session).options, link: t.link}
+		s := d.session(first.(*session).options)
+		s.link = t.link
 		list = append(list, &lane{
 			session: s, trunk: t, turn: make(chan turn, 1), of: t.link, statements: map[*db.Statement]*prepared{},
 		})
@@ -202,7 +203,7 @@ func (l *lane) Commit(ctx context.Context) error {
 		l.ended()
 		return err
 	}
-	if !l.database.implicit || len(l.out) >= largeWrite/2 {
+	if !l.implicit || len(l.out) >= largeWrite/2 {
 		if err := l.own(opExecute); err != nil {
 			return err
 		}
@@ -215,7 +216,7 @@ func (l *lane) Commit(ctx context.Context) error {
 		return &db.Error{Class: db.Aborted, Op: opCommit, Err: context.Cause(ctx)}
 	}
 	l.out = append(l.out, syncAll...)
-	l.message, l.x = l.out[len(begin):], exchange{op: opCommit, phase: committing, want: 'I'}
+	l.message, l.x = l.out[len(l.controls.begin):], exchange{op: opCommit, phase: committing, want: 'I'}
 	return l.together()
 }
 
@@ -237,7 +238,7 @@ func (l *lane) together() error {
 // end returns how the transaction ended.
 func (l *lane) end() error {
 	l.state = idle
-	l.out = append(l.out[:0], begin...)
+	l.out = append(l.out[:0], l.controls.begin...)
 	err := l.err
 	l.err = nil
 	if err == nil {

@@ -123,7 +123,7 @@ func raw(t *testing.T, s *session, sql string) {
 		t.Fatal(err)
 	}
 	for {
-		message, err := s.frontend.Receive()
+		message, err := s.reader.Receive()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
-// Package postgres is PostgreSQL, and everything that speaks its protocol with
-// prepared statements, as a database of the SQL model.
+// Package postgres is PostgreSQL, and everything that speaks its extended query
+// protocol, as a database of the SQL model.
 //
 // # Protocol
 //
@@ -30,6 +30,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,6 +55,7 @@ type Database struct {
 	where     string // the hosts, for errors
 	isolation string // default_transaction_isolation
 	implicit  bool   // all statements up to one Sync are one transaction
+	whole     bool   // nothing is left in a session: each statement is sent whole
 	timeout   time.Duration
 }
 
@@ -66,16 +68,19 @@ var (
 // Open connects to a URL such as postgres://user:password@host:5432/database,
 // with several hosts and all the parameters that libpq documents ("Connection
 // URIs"), asks for the default isolation, and sees whether statements that are sent
-// together are one transaction. One more parameter is
-// answer_timeout, such as 10s: how long a transaction waits for an answer, after
-// which its outcome is unknown if its commit was sent. What is no transaction, such
-// as a load or a download, may take any time while the server works.
+// together are one transaction. Two more parameters are
+//
+//	answer_timeout  how long a transaction waits for an answer, such as 10s, after
+//	                which its outcome is unknown if its commit was sent. What is no
+//	                transaction, such as a load or a download, may take any time
+//	                while the server works
+//	prepare         false: nothing is left in a session, neither a statement nor its
+//	                isolation, because a pooler lends each transaction another one
 func Open(ctx context.Context, url string) (*Database, error) {
-	config, answer, err := parseURL(url)
+	d, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	d := &Database{config: config, where: hosts(config), timeout: answer}
 	err = d.control(ctx, "open PostgreSQL at "+d.where, func(ctx context.Context, c *control) error {
 		row, err := c.row(ctx, "SHOW default_transaction_isolation")
 		if err != nil {
@@ -95,23 +100,23 @@ func Open(ctx context.Context, url string) (*Database, error) {
 
 // parseURL reads a URL. Nothing of it is in the error, for it may be a piece of
 // the password.
-func parseURL(url string) (config *pgconn.Config, answer time.Duration, err error) {
+func parseURL(url string) (*Database, error) {
 	const op = "read the database URL"
 	rest, ok := strings.CutPrefix(url, "postgres://")
 	if !ok {
 		if rest, ok = strings.CutPrefix(url, "postgresql://"); !ok {
-			return nil, 0, db.Fatalf(op, "it does not begin with postgres://")
+			return nil, db.Fatalf(op, "it does not begin with postgres://")
 		}
 	}
 	// An @ after the hosts means that a special character of the user or the
 	// password ended them early.
 	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
 		if path, _, _ := strings.Cut(rest[i:], "?"); strings.Contains(path, "@") || rest[i] == '#' {
-			return nil, 0, db.Fatalf(op, "write postgres://user:password@host:port/database, "+
+			return nil, db.Fatalf(op, "write postgres://user:password@host:port/database, "+
 				"with each of / ? # @ %% in a name or password as %%2F %%3F %%23 %%40 %%25")
 		}
 	}
-	config, err = pgconn.ParseConfig(url)
+	config, err := pgconn.ParseConfig(url)
 	if err != nil {
 		reason := err.Error()
 		if i := strings.LastIndex(reason, "`: "); i >= 0 {
@@ -121,20 +126,31 @@ func parseURL(url string) (config *pgconn.Config, answer time.Duration, err erro
 			reason = "it is no URL: write postgres://user:password@host:port/database, " +
 				"with special characters of names and passwords percent-encoded"
 		}
-		return nil, 0, db.Fatalf(op, "%s", reason)
+		return nil, db.Fatalf(op, "%s", reason)
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
 	}
 	config.DialFunc = wire.Dial
-	answer = answerTimeout
-	if text, given := config.RuntimeParams["answer_timeout"]; given {
-		delete(config.RuntimeParams, "answer_timeout") // the others go to the server
-		if answer, err = time.ParseDuration(text); err != nil || answer <= 0 {
-			return nil, 0, db.Fatalf(op, "answer_timeout=%s is no time: write one such as 10s", text)
+	d := &Database{config: config, where: hosts(config), timeout: answerTimeout}
+	ours := func(name string) (text string, given bool) {
+		text, given = config.RuntimeParams[name]
+		delete(config.RuntimeParams, name) // the others go to the server
+		return text, given
+	}
+	if text, given := ours("answer_timeout"); given {
+		if d.timeout, err = time.ParseDuration(text); err != nil || d.timeout <= 0 {
+			return nil, db.Fatalf(op, "answer_timeout=%s is no time: write one such as 10s", text)
 		}
 	}
-	return config, answer, nil
+	if text, given := ours("prepare"); given {
+		prepare, err := strconv.ParseBool(text)
+		if err != nil {
+			return nil, db.Fatalf(op, "prepare=%s is neither true nor false", text)
+		}
+		d.whole = !prepare
+	}
+	return d, nil
 }
 
 func hosts(config *pgconn.Config) string {
@@ -217,7 +233,7 @@ func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
 // Exec runs one statement on a connection of its own.
 func (d *Database) Exec(ctx context.Context, statement string) error {
 	return d.control(ctx, "execute "+db.Shorten(statement), func(ctx context.Context, c *control) error {
-		if err := hear(ctx, c.conn); err != nil {
+		if err := d.hear(ctx, c.conn); err != nil {
 			return err
 		}
 		c.phase = committing

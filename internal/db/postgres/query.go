@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -10,12 +11,20 @@ import (
 	"stroppy/internal/db"
 )
 
-// prepare prepares a statement in a round trip of its own, once a session.
+// prepare prepares a statement in a round trip of its own, once a session, or asks
+// for its columns alone where it is sent whole each time.
 func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepared, *db.Error) {
 	op := "prepare " + db.Shorten(statement.SQL)
-	s.named++
-	name := "s" + strconv.Itoa(s.named)
-	out, err := appendParse(nil, name, statement)
+	name := ""
+	if !s.database.whole {
+		s.named++
+		name = "s" + strconv.Itoa(s.named)
+	}
+	parse, err := appendParse(nil, name, statement)
+	if err != nil {
+		return nil, db.Fatalf(op, "%w", err)
+	}
+	out, err := appendDescribe(slices.Clone(parse), name)
 	if err != nil {
 		return nil, db.Fatalf(op, "%w", err)
 	}
@@ -28,7 +37,7 @@ func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepar
 	}
 	var types []uint32
 	for ready := false; !ready; {
-		message, err := s.frontend.Receive()
+		message, err := s.reader.Receive()
 		if err != nil {
 			return nil, s.interrupted(ctx, &x, err)
 		}
@@ -56,6 +65,9 @@ func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepar
 	p, err := newPrepared(name, statement, types)
 	if err != nil {
 		return nil, db.Fatalf(op, "%w", err)
+	}
+	if s.database.whole {
+		p.parse = parse
 	}
 	s.statements[statement] = p
 	return p, nil
@@ -104,7 +116,7 @@ func (s *session) stream(ctx context.Context, p *prepared, out []byte, row func(
 	var values []db.Value
 	var text []byte
 	for {
-		message, err := s.frontend.Receive()
+		message, err := s.reader.Receive()
 		if err != nil {
 			return s.interrupted(ctx, &x, err)
 		}

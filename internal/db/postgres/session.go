@@ -31,6 +31,9 @@ type session struct {
 	database *Database
 	options  db.SessionOptions
 
+	controls controls
+	implicit bool // what is committed in one round trip needs no BEGIN
+
 	*link          // nil while the session is broken
 	state    state // of the transaction
 	readOnly bool  // of the transaction
@@ -63,11 +66,21 @@ func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.S
 	if options.Mode != db.Pipelined && options.Mode != db.Interactive {
 		return nil, db.Fatalf(opConnect, "it has no mode %d", options.Mode)
 	}
-	s := &session{database: d, options: options}
+	s := d.session(options)
 	if err := s.Reset(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// session returns a session without a connection.
+func (d *Database) session(options db.SessionOptions) *session {
+	s := &session{database: d, options: options, controls: preparedControls, implicit: d.implicit}
+	if d.whole {
+		s.controls = wholeControls(options.Isolation)
+		s.implicit = d.implicit && options.Isolation == ""
+	}
+	return s
 }
 
 // Reset drops the connection and opens a new one.
@@ -120,7 +133,7 @@ func (s *session) clear() {
 	s.pending, s.results = s.pending[:0], s.results[:0]
 	s.values, s.text = s.values[:0], s.text[:0]
 	s.ready = 0
-	s.out = append(s.out[:0], begin...)
+	s.out = append(s.out[:0], s.controls.begin...)
 }
 
 func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Value) (int, error) {
@@ -177,7 +190,7 @@ func (s *session) Commit(ctx context.Context) error {
 		s.state = idle
 		return nil
 	}
-	explicit := !s.database.implicit
+	explicit := !s.implicit
 	return s.run(ctx, exchange{op: opCommit, phase: committing, begin: explicit, end: explicit})
 }
 
@@ -197,10 +210,11 @@ func (s *session) Rollback(ctx context.Context) error {
 // undo sends ROLLBACK.
 func (s *session) undo(ctx context.Context) *db.Error {
 	s.pending = s.pending[:s.ready]
-	s.out = append(append(s.out[:len(begin)], rollback...), syncAll...)
+	start := len(s.controls.begin)
+	s.out = append(append(s.out[:start], s.controls.rollback...), syncAll...)
 	x := exchange{op: opRollback, phase: before, control: 1, want: 'I'}
-	err := s.roundTrip(ctx, &x, s.out[len(begin):])
-	s.out = append(s.out[:0], begin...)
+	err := s.roundTrip(ctx, &x, s.out[start:])
+	s.out = append(s.out[:0], s.controls.begin...)
 	return err
 }
 
@@ -222,17 +236,17 @@ func (s *session) fail(ctx context.Context, err *db.Error) error {
 // run sends everything that is queued, with BEGIN before it and COMMIT after it
 // as x says, and reads the answers.
 func (s *session) run(ctx context.Context, x exchange) error {
-	start := len(begin)
+	start := len(s.controls.begin)
 	x.want = 'T'
 	if x.begin {
 		start = 0
 		if s.readOnly {
-			copy(s.out, beginReader)
+			copy(s.out, s.controls.beginReader)
 		}
 		x.control++
 	}
 	if x.end {
-		s.out = append(s.out, commit...)
+		s.out = append(s.out, s.controls.commit...)
 		x.control++
 	}
 	if x.phase == committing {
@@ -240,7 +254,7 @@ func (s *session) run(ctx context.Context, x exchange) error {
 	}
 	s.out = append(s.out, syncAll...)
 	err := s.roundTrip(ctx, &x, s.out[start:])
-	s.out = append(s.out[:0], begin...)
+	s.out = append(s.out[:0], s.controls.begin...)
 	if err != nil {
 		return s.fail(ctx, err)
 	}

@@ -22,20 +22,18 @@ func (d *Database) connect(ctx context.Context, isolation string) (*link, error)
 	defer cancel()
 	give := func(err error) (*link, error) {
 		_ = conn.Close(ctx) // the error that led here says more
-		return nil, fromPgconn(ctx, op, err, before)
+		var own *db.Error
+		if !errors.As(err, &own) {
+			own = fromPgconn(ctx, op, err, before)
+		}
+		return nil, own
 	}
-	if err := hear(ctx, conn); err != nil {
+	err = d.hear(ctx, conn)
+	if err == nil && !d.whole {
+		err = leave(ctx, conn, isolation)
+	}
+	if err != nil {
 		return give(err)
-	}
-	if isolation != "" {
-		if err := conn.Exec(ctx, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL "+isolation).Close(); err != nil {
-			return give(err)
-		}
-	}
-	for _, c := range controls {
-		if _, err := conn.Prepare(ctx, c.name, c.sql, nil); err != nil {
-			return give(err)
-		}
 	}
 	if err := conn.SyncConn(ctx); err != nil {
 		return give(err)
@@ -45,24 +43,54 @@ func (d *Database) connect(ctx context.Context, isolation string) (*link, error)
 		return give(err)
 	}
 	return &link{
-		bare:       &bare{Patience: wire.Patience{Conn: h.Conn, Limit: d.timeout}, frontend: h.Frontend, peeker: newPeeker(h.Conn)},
+		bare:       &bare{Patience: wire.Patience{Conn: h.Conn, Limit: d.timeout}, reader: reader{source: h.Conn}, peeker: newPeeker(h.Conn)},
 		statements: make(map[*db.Statement]*prepared),
 		status:     h.TxStatus,
 	}, nil
 }
 
+// leave leaves in the session what its transactions need.
+func leave(ctx context.Context, conn *pgconn.PgConn, isolation string) error {
+	if isolation != "" {
+		if err := conn.Exec(ctx, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL "+isolation).Close(); err != nil {
+			return err
+		}
+	}
+	for _, c := range controlStatements {
+		if _, err := conn.Prepare(ctx, c.name, c.sql, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // hearWarnings lets a session whose client_min_messages is above warning, by its
 // URL or by a setting of its user, be told warnings again; others keep theirs.
-const hearWarnings = "SELECT set_config('client_min_messages', 'warning', false) " +
-	"WHERE current_setting('client_min_messages', true) IN ('error', 'fatal', 'panic')"
+const (
+	hearWarnings = "SELECT set_config('client_min_messages', 'warning', false)" + deaf
+	deafSession  = "SELECT 1" + deaf
+	deaf         = " WHERE current_setting('client_min_messages', true) IN ('error', 'fatal', 'panic')"
+)
+
+// errDeaf is why no session is opened in which nothing can be left.
+var errDeaf = errors.New("it hides warnings, and one of them takes the success from a commit: set client_min_messages to warning for this user")
 
 // hear makes the server tell its warnings on a connection, for there is one that
 // takes the success from a commit (see warning). A server that has not what this
 // needs is not PostgreSQL and has no such warning.
-func hear(ctx context.Context, conn *pgconn.PgConn) error {
-	_, err := conn.Exec(ctx, hearWarnings).ReadAll()
-	if refused(err) {
+//
+// Where nothing can be left in a session, one that hides them is refused.
+func (d *Database) hear(ctx context.Context, conn *pgconn.PgConn) error {
+	sql := hearWarnings
+	if d.whole {
+		sql = deafSession
+	}
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	switch {
+	case refused(err):
 		return nil
+	case err == nil && d.whole && len(results) == 1 && len(results[0].Rows) > 0:
+		return db.Fatalf(opConnect+" at "+d.where, "%w", errDeaf)
 	}
 	return err
 }

@@ -12,22 +12,54 @@ import (
 )
 
 // The messages of the extended query protocol that never change (PostgreSQL
-// documentation 55.7, "Message Formats"). A control statement has a name of one
-// letter, so that all of them have the same length.
+// documentation 55.7, "Message Formats").
 const (
-	execute     = "E\x00\x00\x00\x09\x00\x00\x00\x00\x00" // the unnamed portal, all rows
-	syncAll     = "S\x00\x00\x00\x04"
-	bindBefore  = "B\x00\x00\x00\x0d\x00"        // the unnamed portal
-	bindAfter   = "\x00\x00\x00\x00\x00\x00\x00" // no parameters
-	begin       = bindBefore + "b" + bindAfter + execute
-	beginReader = bindBefore + "r" + bindAfter + execute
-	commit      = bindBefore + "c" + bindAfter + execute
-	rollback    = bindBefore + "a" + bindAfter + execute
+	execute = "E\x00\x00\x00\x09\x00\x00\x00\x00\x00" // the unnamed portal, all rows
+	syncAll = "S\x00\x00\x00\x04"
 )
 
-// controls are the statements behind the constants above.
-var controls = [...]struct{ name, sql string }{
+// controls are the messages that begin and end a transaction.
+type controls struct{ begin, beginReader, commit, rollback string } // the first two have one length
+
+// preparedControls are statements that a session has prepared, by names of one letter.
+var preparedControls = controls{
+	begin: runNamed("b"), beginReader: runNamed("r"), commit: runNamed("c"), rollback: runNamed("a"),
+}
+
+// controlStatements are the statements behind preparedControls.
+var controlStatements = [...]struct{ name, sql string }{
 	{"b", "BEGIN"}, {"r", "BEGIN READ ONLY"}, {"c", "COMMIT"}, {"a", "ROLLBACK"},
+}
+
+// runNamed is the execution of a statement without parameters; the one without a name
+// is the one that was parsed last.
+func runNamed(name string) string {
+	const portal, none = "\x00", "\x00\x00\x00\x00\x00\x00"
+	return framed('B', portal+name+"\x00"+none) + execute
+}
+
+// framed is a message with its type and its length.
+func framed(kind byte, body string) string {
+	return string(binary.BigEndian.AppendUint32([]byte{kind}, uint32(4+len(body)))) + body
+}
+
+// wholeControls are statements that are sent whole, each time. They name the
+// isolation, if there is one to be named, because nothing is left in the session.
+func wholeControls(isolation string) controls {
+	begin := "BEGIN"
+	if isolation != "" {
+		begin += " ISOLATION LEVEL " + isolation
+	}
+	reader := begin + " READ ONLY"
+	return controls{
+		begin: runWhole(fmt.Sprintf("%-*s", len(reader), begin)), beginReader: runWhole(reader),
+		commit: runWhole("COMMIT"), rollback: runWhole("ROLLBACK"),
+	}
+}
+
+func runWhole(sql string) string {
+	const noTypes = "\x00\x00"
+	return framed('P', "\x00"+sql+"\x00"+noTypes) + runNamed("")
 }
 
 // Object identifiers of types, from src/include/catalog/pg_type.dat.
@@ -57,12 +89,13 @@ const (
 // messages that do not depend on arguments.
 type prepared struct {
 	statement *db.Statement
+	parse     []byte // where it is sent whole each time
 	bind      []byte // from the portal's name to the number of parameters
 	formats   []byte // of the results, and the Execute message
 	columns   []decoder
 }
 
-// appendParse appends the messages that prepare a statement. Types of numbers
+// appendParse appends the message that prepares a statement. Types of numbers
 // are declared, because they are sent in binary format; text takes whatever type
 // the server infers.
 func appendParse(dst []byte, name string, s *db.Statement) ([]byte, error) {
@@ -75,14 +108,13 @@ func appendParse(dst []byte, name string, s *db.Statement) ([]byte, error) {
 			parse.ParameterOIDs[i] = oidNumeric
 		}
 	}
-	dst, err := parse.Encode(dst)
-	if err != nil {
-		return nil, err
-	}
-	if dst, err = (&pgproto3.Describe{ObjectType: 'S', Name: name}).Encode(dst); err != nil {
-		return nil, err
-	}
-	return append(dst, syncAll...), nil
+	return parse.Encode(dst)
+}
+
+// appendDescribe appends the messages that ask for the columns of a statement.
+func appendDescribe(dst []byte, name string) ([]byte, error) {
+	dst, err := (&pgproto3.Describe{ObjectType: 'S', Name: name}).Encode(dst)
+	return append(dst, syncAll...), err
 }
 
 // newPrepared builds the messages once the server has described the columns that
@@ -138,6 +170,7 @@ func decoderFor(t db.Type, oid uint32) (decoder, bool) {
 
 // append appends the statement's Bind and Execute with these arguments.
 func (p *prepared) append(dst []byte, args []db.Value) []byte {
+	dst = append(dst, p.parse...)
 	start := len(dst)
 	dst = append(dst, 'B', 0, 0, 0, 0)
 	dst = append(dst, p.bind...)

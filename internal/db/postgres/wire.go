@@ -19,9 +19,9 @@ const largeWrite = 32 << 10
 // bare is a bare connection with its time limits.
 type bare struct {
 	wire.Patience
-	frontend *pgproto3.Frontend
-	peeker   *peeker
-	last     time.Time // when arm was called last
+	reader reader
+	peeker *peeker
+	last   time.Time // when arm was called last
 
 	writing chan error // of a large write under way
 }

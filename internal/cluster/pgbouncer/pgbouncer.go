@@ -1,0 +1,114 @@
+// Package pgbouncer starts PgBouncer, which lends many clients a few sessions of a
+// PostgreSQL server.
+package pgbouncer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// Options say how a pooler is made. The zero value of all but Server lends a client
+// a session for as long as it is connected, as PgBouncer itself does.
+type Options struct {
+	Server netip.AddrPort // the PostgreSQL server
+	User   string         // as whom all clients work there, without a password
+
+	Dir string // as in cluster.StandaloneOptions
+
+	// Settings go into the section [pgbouncer], as in {"pool_mode": "transaction"}
+	// (PgBouncer documentation, "Configuration").
+	Settings map[string]string
+}
+
+// Pooler is a running PgBouncer. Its methods may be called from several goroutines.
+type Pooler struct{ *cluster.Standalone }
+
+const (
+	product  = "PgBouncer"
+	patience = 5 * time.Second // for SIGTERM, which drops all connections
+	name     = "pgbouncer.ini"
+)
+
+// Start makes a pooler and returns when it answers. If it is not installed the error
+// is a cluster.MissingError.
+func Start(ctx context.Context, o Options) (*Pooler, error) {
+	program, err := cluster.Find("pgbouncer", "pgbouncer", "/usr/sbin")
+	if err != nil {
+		return nil, err
+	}
+	p := &Pooler{}
+	p.Standalone = &cluster.Standalone{
+		Product: product, Users: []string{"nobody"}, Mark: name,
+		Prepare: func(_ context.Context, settings map[string]string) error { return p.configure(&o, settings) },
+		Program: cluster.Program{
+			Command: func(context.Context) (*exec.Cmd, error) {
+				return p.User().Command(context.Background(), p.Dir(), program, p.config()), nil
+			},
+			Ready: p.ready,
+			Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
+		},
+	}
+	if err := p.Make(ctx, cluster.StandaloneOptions{Dir: o.Dir, Settings: o.Settings}, "stroppy-pgbouncer-"); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Pooler) config() string { return filepath.Join(p.Dir(), name) }
+
+func (p *Pooler) configure(o *Options, settings map[string]string) error {
+	all := map[string]string{
+		"listen_addr": "127.0.0.1", "listen_port": strconv.Itoa(p.Port()), "unix_socket_dir": "",
+		"auth_type": "any", // the user's name is not asked for, for User is everybody's
+		// What clients of PostgreSQL send at their start and a pooler does not know.
+		"ignore_startup_parameters": "extra_float_digits",
+	}
+	maps.Copy(all, settings)
+	var text strings.Builder
+	fmt.Fprintf(&text, "[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\n", o.Server.Addr(), o.Server.Port(), o.User)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(&text, "%s = %s\n", key, all[key])
+	}
+	if err := os.WriteFile(p.config(), []byte(text.String()), 0o644); err != nil {
+		return err
+	}
+	return p.User().Give(p.config())
+}
+
+// ready returns nil once the pooler takes connections.
+func (p *Pooler) ready(ctx context.Context) error {
+	return cluster.Persist(ctx, func() error {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(ctx, "tcp", p.Address())
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
+}
+
+// Address is where the pooler listens.
+func (p *Pooler) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port())) }
+
+// URL is the address of a database for a user. parameters may be empty.
+func (p *Pooler) URL(user, database, parameters string) string {
+	u := url.URL{Scheme: "postgres", User: url.User(user), Host: p.Address(), Path: "/" + database, RawQuery: "sslmode=disable"}
+	if parameters != "" {
+		u.RawQuery += "&" + parameters
+	}
+	return u.String()
+}

@@ -49,7 +49,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	seconds := flags.Duration("duration", 10*time.Second, "how long each drive takes")
 	repeats := flags.Int("repeats", 5, "how often each load is repeated; the median is printed")
-	only := flags.String("only", "", "measure this part alone: postgres, tpcb, kv, harness or memory")
+	only := flags.String("only", "", "measure this part alone: postgres, tpcb, kv, harness, memory or connections")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return nil
@@ -77,7 +77,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	for _, part := range []struct {
 		name    string
 		measure func() error
-	}{{"postgres", s.postgres}, {"tpcb", s.tpcb}, {"kv", s.kv}, {"harness", s.harness}, {"memory", s.memory}} {
+	}{{"postgres", s.postgres}, {"tpcb", s.tpcb}, {"kv", s.kv}, {"harness", s.harness}, {"memory", s.memory}, {"connections", s.many}} {
 		if *only != "" && *only != part.name {
 			continue
 		}

@@ -53,7 +53,7 @@ func (s *session) Commit(ctx context.Context) error {
 			return db.Fatalf(op, "the driver needs the key %s for itself", key)
 		}
 	}
-	s.link.wire.wrote = false
+	*s.wrote() = false
 	if s.db.config.watch {
 		return s.commitWatched(ctx)
 	}
@@ -62,10 +62,18 @@ func (s *session) Commit(ctx context.Context) error {
 
 // phase says how far a commit got whose connection failed.
 func (s *session) phase() phase {
-	if s.link.wire.wrote {
+	if *s.wrote() {
 		return sent
 	}
 	return unsent
+}
+
+// wrote is whether any of the commit was written.
+func (s *session) wrote() *bool {
+	if s.lane != nil {
+		return &s.lane.wrote
+	}
+	return &s.link.wire.wrote
 }
 
 // known tells that key is in the index if the transaction's comparisons hold.
@@ -109,19 +117,13 @@ func (s *session) commitScript(ctx context.Context) error {
 			}
 		}
 	}
-	var wait *goredis.IntCmd
-	var behind goredis.Cmder
-	if s.db.config.wait > 0 {
-		wait = s.db.config.waitCommand(ctx)
-		behind = wait
-	}
-	applied, err := s.eval(ctx, s.db.commit, fill, behind)
+	applied, err := s.eval(ctx, s.db.commit, fill, false, s.db.config.wait > 0)
 	if err != nil {
 		return s.fail(op, err, s.phase())
 	}
 	switch answer := applied.Val(); answer {
 	case int64(1):
-		return s.acknowledged(wait)
+		return s.acknowledged(s.request.wait)
 	case int64(0):
 		return errConflict
 	default:
@@ -145,20 +147,16 @@ var (
 	added  = []byte{'+'}
 )
 
-// eval runs a script by its digest, with another command behind it if there is
-// one, and where the server does not know it, which it says before it begins,
-// loads it and runs it again.
-func (s *session) eval(ctx context.Context, sc script, fill func(*words), behind goredis.Cmder) (*goredis.Cmd, error) {
+// eval runs a script by its digest, with questions behind it, and where the server
+// does not know it, which it says before it begins, loads it and runs it again.
+func (s *session) eval(ctx context.Context, sc script, fill func(*words), role, wait bool) (*goredis.Cmd, error) {
 	s.words.reset("evalsha", sc.digest)
 	fill(&s.words)
 	for again := false; ; again = true {
 		answer := goredis.NewCmd(ctx, s.words.all...)
-		commands := [2]goredis.Cmder{answer, behind}
-		count := 2
-		if behind == nil {
-			count = 1
-		}
-		if err := s.link.run(ctx, commands[:count]...); err != nil {
+		q := s.ask(role, wait)
+		q.commands = append(q.commands, answer)
+		if err := s.run(ctx); err != nil {
 			return nil, err
 		}
 		err := answer.Err()
@@ -166,7 +164,9 @@ func (s *session) eval(ctx context.Context, sc script, fill func(*words), behind
 			return answer, err
 		}
 		load := goredis.NewStringCmd(ctx, "script", "load", sc.source)
-		if err := s.link.run(ctx, load); err != nil {
+		q = s.ask(false, false)
+		q.commands = append(q.commands, load)
+		if err := s.run(ctx); err != nil {
 			return nil, err
 		}
 		if err := load.Err(); err != nil {
@@ -291,7 +291,7 @@ func (s *session) acknowledged(wait *goredis.IntCmd) error {
 		return nil
 	}
 	if err := wait.Err(); err != nil {
-		return s.uncertain("replicas", "it has applied the commit and refused to wait for the replicas: %w", err)
+		return s.uncertain("replicas", "it has applied the commit, and did not say which replicas have it: %w", err)
 	}
 	if n := wait.Val(); n < int64(s.db.config.wait) {
 		return s.uncertain("replicas", "it has applied the commit, and %d of %d replicas acknowledged it in %v", n, s.db.config.wait, s.db.config.waitFor)

@@ -18,19 +18,28 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// chains lets sessions append to chains of keys of their own while fault happens
-// between the 20th commit of each and the last, and returns how many each knows
-// to be there: acknowledged, or looked up after their outcome was unknown.
+// chains is chainsOf six sessions with connections of their own.
 func chains(t *testing.T, d *redis.Database, fault func()) (known []int, unknown int64) {
 	t.Helper()
-	const sessions, before, after = 6, 20, 20
-	known = make([]int, sessions)
+	sessions := make([]db.KVSession, 6)
+	for i := range sessions {
+		sessions[i] = newSession(t, d)
+	}
+	return chainsOf(t, sessions, fault)
+}
+
+// chainsOf lets sessions append to chains of keys of their own while fault happens
+// between the 20th commit of each and the last, and returns how many each knows
+// to be there: acknowledged, or looked up after their outcome was unknown.
+func chainsOf(t *testing.T, sessions []db.KVSession, fault func()) (known []int, unknown int64) {
+	t.Helper()
+	const before, after = 20, 20
+	known = make([]int, len(sessions))
 	var doubts atomic.Int64
 	var over atomic.Bool
 	var started, done sync.WaitGroup
-	started.Add(sessions)
-	for i := range sessions {
-		s := newSession(t, d)
+	started.Add(len(sessions))
+	for i, s := range sessions {
 		done.Go(func() {
 			begun := sync.OnceFunc(started.Done)
 			defer begun()

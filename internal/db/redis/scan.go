@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	goredis "github.com/redis/go-redis/v9"
-
 	"stroppy/internal/db"
 )
 
@@ -92,16 +90,12 @@ func (s *session) readPage(ctx context.Context, start, end []byte, size int) (pa
 		w.add(start, end)
 		w.all = append(w.all, size)
 	}
-	role := goredis.NewCmd(ctx, "role")
-	cmd, err := s.eval(ctx, s.db.scan, fill, role)
+	cmd, err := s.eval(ctx, s.db.scan, fill, true, false)
 	if err != nil {
 		return page{}, s.fail(op, err, reading)
 	}
-	if err := role.Err(); err != nil {
-		return page{}, s.fail(op, err, reading)
-	}
-	if !s.db.config.stays(role) {
-		return page{}, s.lose(unavailable(op, "the Redis server %s is no primary any more", s.link.node))
+	if err := s.still(op); err != nil {
+		return page{}, err
 	}
 	answer, _ := cmd.Val().([]any)
 	if len(answer) < 3 || len(answer)%2 == 0 {

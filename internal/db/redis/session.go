@@ -15,6 +15,7 @@ import (
 type session struct {
 	db     *Database
 	link   *link
+	lane   *lane // what it is of a connection that it shares; nil: it has link to itself
 	broken bool
 	closed bool
 	open   bool
@@ -32,8 +33,17 @@ type session struct {
 
 	page int // entries of a scan's first page
 
+	request     request
 	words, more words
 	lists       [4]words // of a transaction by MULTI: sets, index, deletes, index
+}
+
+// request is what a session sends at once: commands, and questions behind them.
+type request struct {
+	commands           []goredis.Cmder
+	asksRole, asksWait bool
+	role               *goredis.Cmd    // what it was answered, if it asked
+	wait               *goredis.IntCmd // likewise
 }
 
 type readKey struct {
@@ -135,16 +145,15 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 // may have one, it watches the keys before it reads them.
 func (s *session) fetch(ctx context.Context, keys [][]byte) ([]any, error) {
 	const op = "read"
-	var batch [6]goredis.Cmder
-	commands := batch[:0]
+	q := s.ask(true, s.unproved)
 	if s.watching && len(s.reads) == 0 { // an earlier transaction was given up
-		commands = append(commands, goredis.NewStatusCmd(ctx, "unwatch"))
+		q.commands = append(q.commands, goredis.NewStatusCmd(ctx, "unwatch"))
 		s.watching = false
 	}
 	if s.db.config.watch && !s.readOnly {
 		s.more.reset("watch")
 		s.more.add(keys...)
-		commands = append(commands, goredis.NewStatusCmd(ctx, s.more.all...))
+		q.commands = append(q.commands, goredis.NewStatusCmd(ctx, s.more.all...))
 		s.watching = true
 	}
 	s.words.reset("mget")
@@ -152,35 +161,75 @@ func (s *session) fetch(ctx context.Context, keys [][]byte) ([]any, error) {
 		s.words.add(s.reads[i].key)
 	}
 	s.words.add(keys...)
-	get, role := goredis.NewSliceCmd(ctx, s.words.all...), goredis.NewCmd(ctx, "role")
-	commands = append(commands, get, role)
-	var wait *goredis.IntCmd
+	get := goredis.NewSliceCmd(ctx, s.words.all...)
+	q.commands = append(q.commands, get)
 	if s.unproved {
 		// A write, for WAIT waits for the writes of its own connection; with it all
 		// that was written before it has reached the replicas.
-		wait = s.db.config.waitCommand(ctx)
-		commands = append(commands, goredis.NewIntCmd(ctx, "incr", countKey), wait)
+		q.commands = append(q.commands, goredis.NewIntCmd(ctx, "incr", countKey))
 	}
-	if err := s.link.run(ctx, commands...); err != nil {
+	if err := s.run(ctx); err != nil {
 		return nil, s.fail(op, err, reading)
 	}
-	for _, c := range commands {
+	for _, c := range q.commands {
 		if err := c.Err(); err != nil {
 			return nil, s.fail(op, err, reading)
 		}
 	}
-	if !s.db.config.stays(role) {
-		return nil, s.lose(unavailable(op, "the Redis server %s is no primary any more", s.link.node))
+	if err := s.still(op); err != nil {
+		return nil, err
 	}
-	if wait != nil && wait.Val() < int64(s.db.config.wait) {
-		return nil, s.lose(unavailable(op, "after a commit of unknown outcome, %d of %d replicas of the Redis server %s have what is read now",
-			wait.Val(), s.db.config.wait, s.link.node))
+	if s.unproved {
+		if err := q.wait.Err(); err != nil {
+			return nil, s.fail(op, err, reading)
+		}
+		if n := q.wait.Val(); n < int64(s.db.config.wait) {
+			return nil, s.lose(unavailable(op, "after a commit of unknown outcome, %d of %d replicas of the Redis server %s have what is read now",
+				n, s.db.config.wait, s.link.node))
+		}
 	}
 	values := get.Val()
 	if len(values) != len(s.reads)+len(keys) {
 		return nil, s.fail(op, errors.New("the server answered with another number of values than there were keys"), reading)
 	}
 	return values, nil
+}
+
+// ask empties the request, whose questions will be these.
+func (s *session) ask(role, wait bool) *request {
+	s.request = request{commands: s.request.commands[:0], asksRole: role, asksWait: wait}
+	return &s.request
+}
+
+// run sends the request and reads the answers. Its error is of the connection, and so
+// may be that of any command or question.
+func (s *session) run(ctx context.Context) error {
+	if s.lane != nil {
+		return s.lane.share()
+	}
+	q := &s.request
+	commands := q.commands
+	if q.asksRole {
+		q.role = goredis.NewCmd(ctx, "role")
+		commands = append(commands, q.role)
+	}
+	if q.asksWait {
+		q.wait = s.db.config.waitCommand(ctx)
+		commands = append(commands, q.wait)
+	}
+	return s.link.run(ctx, commands...)
+}
+
+// still refuses what was read unless the request was answered that the server may be
+// read yet.
+func (s *session) still(op string) error {
+	if err := s.request.role.Err(); err != nil {
+		return s.fail(op, err, reading)
+	}
+	if !s.db.config.stays(s.request.role) {
+		return s.lose(unavailable(op, "the Redis server %s is no primary any more", s.link.node))
+	}
+	return nil
 }
 
 // Set remembers a write; the last one of a key counts.

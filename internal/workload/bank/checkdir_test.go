@@ -20,6 +20,7 @@ type books struct {
 	accounts []history.Account
 	legs     []history.Leg
 	now      int64
+	started  int64 // of the next recording
 }
 
 const heldAccounts = 20
@@ -43,7 +44,7 @@ func (b *books) run(number uint64, transfers int, ended bool, keys map[string]st
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	h := history.Header{Workload: Name, Run: number, Seed: 9, Accounts: heldAccounts, Total: total, Clients: 1, Database: "books", Keys: keys}
+	h := history.Header{Workload: Name, Run: number, Seed: 9, Accounts: heldAccounts, Total: total, Clients: 1, Database: "books", Keys: keys, Started: b.started}
 	w, err := history.Create(filepath.Join(dir, historyFolder), h, 1)
 	if err != nil {
 		b.t.Fatal(err)
@@ -209,6 +210,37 @@ func TestInterruptedCheckDirs(t *testing.T) {
 		}
 		if !errors.Is(err, context.Canceled) || results != nil {
 			t.Fatalf("ended when asked %d times: %v", n, err)
+		}
+	}
+}
+
+// TestEndStateOfNow: what a check has downloaded counts, and not what the runs found at
+// their own ends, even where the database has lost rows since and so has fewer.
+func TestEndStateOfNow(t *testing.T) {
+	b := newBooks(t)
+	first := b.run(1, 30, true, nil)
+	cut := b.run(2, 10, false, nil)
+	after := func(started int64, ended string) string {
+		b.started = started
+		return b.run(9, 0, true, map[string]string{check.KeyDrive: check.DriveNone, check.KeyEnded: ended})
+	}
+	sound := after(100, "1 2")
+	b.legs = b.legs[2:]
+	lost := after(200, "1 2")
+	knowsOne := after(150, "1")
+	for _, test := range []struct {
+		name string
+		dirs []string
+		want check.Status
+	}{
+		{"a run's own state and one of now", []string{first, cut, lost}, check.Invalid},
+		{"the other way round", []string{lost, cut, first}, check.Invalid},
+		{"two checks, of which the later one counts", []string{first, lost, sound, cut}, check.Invalid},
+		{"the earlier check alone", []string{sound, first, cut}, check.Valid},
+		{"a check that does not know whether a run had ended", []string{first, cut, knowsOne}, check.Invalid},
+	} {
+		if verdict, results := checkedDirs(t, test.dirs...); verdict != test.want {
+			t.Errorf("%s: %v: %+v", test.name, verdict, results[check.Durable])
 		}
 	}
 }

@@ -100,28 +100,60 @@ func (r *Runs) Sources() []check.Source {
 	return list
 }
 
-// End picks the end state that was downloaded last; nil if there is none. One that
-// is known to be later than all runs is; of others it is the one with the most rows,
-// because a ledger only grows. A wrong choice, as among end states of a database that
-// loses rows, shows in a run that it does not cover, and leaves the checks unknown.
-// early are the runs that are not known to have ended when it was downloaded.
+// End picks the end state that was downloaded last; nil if there is none. early are
+// the runs that are not known to have ended when it was downloaded.
 func (r *Runs) End(ctx context.Context) (end check.EndState, early []uint64, err error) {
-	most := uint64(0)
+	var last *state
 	for _, one := range r.list {
 		if one.end == nil {
 			continue
 		}
-		runs := r.early(one)
 		rows, err := rowsOf(ctx, one.end, len(r.list) > 1)
 		if err != nil {
 			return nil, nil, err
 		}
-		sure, before := len(runs) == 0, len(early) == 0
-		if end == nil || sure && !before || sure == before && rows > most {
-			end, early, most = one.end, runs, rows
+		if s := (&state{one, r.early(one), rows}); last == nil || s.after(last) {
+			last = s
 		}
 	}
-	return end, early, nil
+	if last == nil {
+		return nil, nil, nil
+	}
+	return last.end, last.early, nil
+}
+
+// state is an end state and what tells when it was downloaded.
+type state struct {
+	recording
+	early []uint64
+	rows  uint64
+}
+
+// after says that s was downloaded after other, as far as it can be told. A check
+// that downloads one names the runs that had ended before, and what it found is never
+// set aside for what they had found themselves: a database that has lost rows since is
+// to be held against what it has now. Of states that say nothing of each other it is
+// the one that is later than all runs, then the one with the most rows, because a
+// ledger only grows. A wrong choice there, as among states of a database that loses
+// rows, shows in a run that it does not cover, and leaves the checks unknown.
+func (s *state) after(other *state) bool {
+	if sees, seen := s.sees(other), other.sees(s); sees != seen {
+		return sees
+	}
+	if sure, before := len(s.early) == 0, len(other.early) == 0; sure != before {
+		return sure
+	}
+	a, b := s.Header(), other.Header()
+	if !check.Driven(a) && !check.Driven(b) {
+		return a.Started > b.Started
+	}
+	return s.rows > other.rows
+}
+
+// sees says that s is of a check before which the run of other had ended.
+func (s *state) sees(other *state) bool {
+	a, b := s.Header(), other.Header()
+	return !check.Driven(a) && check.Driven(b) && slices.Contains(check.Ended(a), b.Run)
 }
 
 // early returns the runs that are not known to have ended when this recording's

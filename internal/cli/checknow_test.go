@@ -1,0 +1,51 @@
+package cli_test
+
+import (
+	"database/sql"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCheckOfNow: what a database has lost after a run is found by a check that
+// downloads what it holds now, although the run's directory has the end state of then.
+func TestCheckOfNow(t *testing.T) {
+	for _, test := range []struct {
+		workload, loses string
+		flags           []string
+	}{
+		{"bank", "DELETE FROM stroppy_ledger WHERE transfer = (SELECT MAX(transfer) FROM stroppy_ledger)", nil},
+		{"tpcb", "UPDATE pgbench_accounts SET abalance = abalance + 7 WHERE aid = 1", []string{"--ratio", "1:2:20"}},
+		{"kv", "DELETE FROM stroppy_kv WHERE record_key IN (SELECT record_key FROM stroppy_kv LIMIT 1)", []string{"--records", "100"}},
+		{"events", "DELETE FROM stroppy_events WHERE place > 100", nil},
+	} {
+		t.Run(test.workload, func(t *testing.T) {
+			dir := t.TempDir()
+			file, run := filepath.Join(dir, "now.db"), filepath.Join(dir, "run")
+			args := append([]string{"run", test.workload, "--db", "sqlite:" + file, "--count", "200", "--out", run}, test.flags...)
+			if code, _, stderr := call(t, args...); code != 0 {
+				t.Fatalf("exit code %d: %s", code, stderr)
+			}
+			database, err := sql.Open("sqlite", file)
+			if err == nil {
+				_, err = database.Exec(test.loses)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := database.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if code, _, stderr := call(t, "check", run); code != 0 {
+				t.Errorf("the state of then gives exit code %d: %s", code, stderr)
+			}
+			now := filepath.Join(dir, "verdict")
+			if code, _, stderr := call(t, "check", run, "--db", "sqlite:"+file, "--out", now); code != 1 || !strings.Contains(stderr, "invalid") {
+				t.Errorf("the state of now gives exit code %d: %s", code, stderr)
+			}
+			if code, _, stderr := call(t, "check", run, now, "--out", filepath.Join(dir, "again")); code != 1 {
+				t.Errorf("both directories give exit code %d: %s", code, stderr)
+			}
+		})
+	}
+}

@@ -1,10 +1,11 @@
 package cli_test
 
 import (
-	"database/sql"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"stroppy/internal/db/sqlite"
 )
 
 // TestCheckOfNow: what a database has lost after a run is found by a check that
@@ -17,7 +18,7 @@ func TestCheckOfNow(t *testing.T) {
 		{"bank", "DELETE FROM stroppy_ledger WHERE transfer = (SELECT MAX(transfer) FROM stroppy_ledger)", nil},
 		{"tpcb", "UPDATE pgbench_accounts SET abalance = abalance + 7 WHERE aid = 1", []string{"--ratio", "1:2:20"}},
 		{"kv", "DELETE FROM stroppy_kv WHERE record_key IN (SELECT record_key FROM stroppy_kv LIMIT 1)", []string{"--records", "100"}},
-		{"events", "DELETE FROM stroppy_events WHERE place > 100", nil},
+		{"events", "DELETE FROM stroppy_events WHERE place > 2", nil},
 	} {
 		t.Run(test.workload, func(t *testing.T) {
 			dir := t.TempDir()
@@ -26,9 +27,9 @@ func TestCheckOfNow(t *testing.T) {
 			if code, _, stderr := call(t, args...); code != 0 {
 				t.Fatalf("exit code %d: %s", code, stderr)
 			}
-			database, err := sql.Open("sqlite", file)
+			database, err := sqlite.Open(t.Context(), "sqlite:"+file)
 			if err == nil {
-				_, err = database.Exec(test.loses)
+				err = database.Exec(t.Context(), test.loses)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"context"
 	"fmt"
 	"math/bits"
 
@@ -68,10 +69,14 @@ func (f *formula) floor(n uint64) int64 {
 	return (f.opening(n) + f.opening(sibling(n))) / 10
 }
 
-// total returns the exact sum of the opening balances in cents.
-func (f *formula) total(accounts uint64) (int64, error) {
+// total returns the exact sum of the opening balances in cents, or why ctx has ended:
+// a thousand million accounts take some seconds.
+func (f *formula) total(ctx context.Context, accounts uint64) (int64, error) {
 	var sum int64
 	for n := range accounts {
+		if n%(1<<20) == 0 && ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
 		sum += f.opening(n)
 		if sum < 0 {
 			return 0, fmt.Errorf("add up the opening balances: %d accounts hold more than 64 bits of cents: take fewer", accounts)

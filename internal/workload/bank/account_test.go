@@ -2,12 +2,15 @@ package bank
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestKeysDoNotCollideAndInvert(t *testing.T) {
@@ -140,7 +143,7 @@ func TestTotal(t *testing.T) {
 	for n := range uint64(1234) {
 		want += f.opening(n)
 	}
-	got, err := f.total(1234)
+	got, err := f.total(t.Context(), 1234)
 	if err != nil || got != want {
 		t.Errorf("the total is %d, %v, want %d", got, err, want)
 	}
@@ -197,5 +200,15 @@ func BenchmarkKeyOrder(b *testing.B) {
 		if _, _, ok := o.take(); !ok {
 			b.Fatal("no key")
 		}
+	}
+}
+
+// TestTotalEnds: adding up what a great many accounts hold ends with its context.
+func TestTotalEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	f := newFormula(1)
+	if _, err := f.total(ctx, 1<<37); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func newBooks(t *testing.T) *books {
 func (b *books) run(number uint64, transfers int, ended bool, keys map[string]string) string {
 	b.t.Helper()
 	dir := b.t.TempDir()
-	total, err := b.formula.total(heldAccounts)
+	total, err := b.formula.total(b.t.Context(), heldAccounts)
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func (c *Config) checkAccounts(accounts uint64) error {
 	case c.PayrollShare > 0 && uint64(c.PayrollLegs) >= accounts:
 		return fmt.Errorf("payroll-legs is %d, but of %d accounts one payroll can pay at most %d", c.PayrollLegs, accounts, accounts-1)
 	case c.AuditSample > accounts:
-		return fmt.Errorf("audit-sample is %d, but there are %d accounts: take at most those, or 0 for the default", c.AuditSample, accounts)
+		return fmt.Errorf("audit-sample is %d, but there are %d accounts: take at most those, or 0, which reads all of up to %d and %d of more", c.AuditSample, accounts, wholeAudit, sampledAudit)
 	}
 	return nil
 }

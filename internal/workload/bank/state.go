@@ -27,7 +27,7 @@ const (
 func (b *Bank) Load(ctx context.Context, progress func(done, total uint64)) (workload.Loaded, error) {
 	started := time.Now()
 	f := newFormula(b.config.Seed)
-	total, err := f.total(b.config.Accounts)
+	total, err := f.total(ctx, b.config.Accounts)
 	if err != nil {
 		return workload.Loaded{}, err
 	}
@@ -58,7 +58,7 @@ func (b *Bank) Attach(ctx context.Context) (workload.Loaded, error) {
 	if err := b.set.Attach(ctx); err != nil {
 		return workload.Loaded{}, err
 	}
-	loaded, err := b.take()
+	loaded, err := b.take(ctx)
 	if err == nil && !b.set.Volatile() {
 		err = b.model.prepare(ctx)
 	}
@@ -71,16 +71,16 @@ func (b *Bank) Look(ctx context.Context) (workload.Loaded, error) {
 	if err := b.set.Look(ctx); err != nil {
 		return workload.Loaded{}, err
 	}
-	return b.take()
+	return b.take(ctx)
 }
 
 // take takes over what the database says about the bank in it.
-func (b *Bank) take() (workload.Loaded, error) {
+func (b *Bank) take(ctx context.Context) (workload.Loaded, error) {
 	n := b.set.Note()
 	b.formula, b.accounts, b.run, b.load = newFormula(n.Seed), n.Size, b.set.Run(), n.Load
 	var err error
 	if b.set.Volatile() {
-		b.total, err = b.formula.total(n.Size)
+		b.total, err = b.formula.total(ctx, n.Size)
 	} else {
 		b.total, err = money.Parse(n.Facts[factTotal])
 	}

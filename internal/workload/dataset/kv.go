@@ -290,6 +290,9 @@ func (k *KV) fillPart(ctx context.Context, n Note, i int, made func(rows uint64)
 			return err
 		}
 		for at := from + done; at < to; {
+			if ctx.Err() != nil { // not every store looks, as one that answers at once
+				return context.Cause(ctx)
+			}
 			next := min(at+batch, to)
 			err := Retry(ctx, s, func() error {
 				if err := s.Begin(ctx, false); err != nil {

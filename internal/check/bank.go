@@ -80,11 +80,11 @@ func About() [][2]string {
 // that could not be decided without it; it is told in the check's detail. The
 // only error that Bank returns wraps the cause for which the context ended.
 func Bank(ctx context.Context, in Input) ([]Result, error) {
-	b := &bank{in: in, watch: watch{ctx: ctx}}
+	b := &bank{in: in, words: bankWords, watch: watch{ctx: ctx}}
 	results := b.results()
 	if !b.watch.ask() && b.early != 0 {
 		in.End = nil
-		b = &bank{in: in, watch: watch{ctx: ctx}, early: b.early}
+		b = &bank{in: in, words: bankWords, watch: watch{ctx: ctx}, early: b.early}
 		results = b.results()
 	}
 	if b.watch.ask() {
@@ -141,6 +141,7 @@ func once(ids []history.ID) []history.ID {
 // bank is the material of all checks, gathered in two passes over the files.
 type bank struct {
 	in      Input
+	words   words
 	txns    transactions
 	slots   slots
 	chain   chain

@@ -205,6 +205,7 @@ func (b *bank) wrongAccount(w wrongAccount) string {
 }
 
 func (b *bank) durable() Result {
+	w := b.words
 	r, stop := b.endless(Durable)
 	if stop {
 		return r
@@ -220,7 +221,7 @@ func (b *bank) durable() Result {
 		if t.outcome == history.Unknown && t.source != fromLedger && t.seen > 0 {
 			if t.seen != t.want || t.ledger != t.legs {
 				other = append(other, t.id)
-				b.witness(Durable, "", t.id, "", "is of unknown outcome, and its legs in the ledger are not those that were sent")
+				b.witness(Durable, "", t.id, "", "is of unknown outcome, and its "+w.part+"s in the "+w.book+" are not those that were sent")
 			}
 			continue
 		}
@@ -231,30 +232,30 @@ func (b *bank) durable() Result {
 		switch {
 		case t.seen == 0:
 			missing = append(missing, t.id)
-			b.witness(Durable, "", t.id, "", "was acknowledged and is not in the ledger")
+			b.witness(Durable, "", t.id, "", "was acknowledged and is not in the "+w.book)
 		case t.seen < t.want || t.flags&repeated == 0 && t.ledger != t.legs:
 			partly = append(partly, t.id)
-			b.witness(Durable, "", t.id, "", "was acknowledged, and its legs in the ledger are not those that were sent")
+			b.witness(Durable, "", t.id, "", "was acknowledged, and its "+w.part+"s in the "+w.book+" are not those that were sent")
 		}
 	}
 	if len(missing)+len(partly)+len(other)+b.absents == 0 {
 		r.Status = Valid
-		r.Detail = fmt.Sprintf("%s acknowledged, all in the ledger with the legs that were sent.", plural(committed, "transfer"))
+		r.Detail = fmt.Sprintf("%s acknowledged, all in the %s with the %ss that were sent.", plural(committed, w.one), w.book, w.part)
 		if committed == 0 {
-			r.Detail = "No transfer was acknowledged, so that none can be missing."
+			r.Detail = "No " + w.one + " was acknowledged, so that none can be missing."
 		}
 		return r
 	}
 	r.Status = Invalid
 	var told []string
 	if len(missing) > 0 {
-		told = append(told, fmt.Sprintf("%s acknowledged and lost: %s.", plural(len(missing), "transfer"), ids(missing)))
+		told = append(told, fmt.Sprintf("%s acknowledged and lost: %s.", plural(len(missing), w.one), ids(missing)))
 	}
 	if len(partly) > 0 {
-		told = append(told, fmt.Sprintf("%s whose legs in the ledger are not those that were acknowledged: %s.", plural(len(partly), "transfer"), ids(partly)))
+		told = append(told, fmt.Sprintf("%s whose %ss in the %s are not those that were acknowledged: %s.", plural(len(partly), w.one), w.part, w.book, ids(partly)))
 	}
 	if len(other) > 0 {
-		told = append(told, fmt.Sprintf("%s of unknown outcome whose legs in the ledger are not those that were sent: %s.", plural(len(other), "transfer"), ids(other)))
+		told = append(told, fmt.Sprintf("%s of unknown outcome whose %ss in the %s are not those that were sent: %s.", plural(len(other), w.one), w.part, w.book, ids(other)))
 	}
 	if b.absents > 0 {
 		told = append(told, fmt.Sprintf("%s did not find an account that the load had made: %s.", plural(b.absents, "transaction"), joined(text(b.absent), b.absents)))
@@ -265,6 +266,7 @@ func (b *bank) durable() Result {
 }
 
 func (b *bank) noGhost() Result {
+	w := b.words
 	r, stop := b.endless(NoGhost)
 	if stop {
 		return r
@@ -279,25 +281,25 @@ func (b *bank) noGhost() Result {
 		case t.source == fromLedger:
 			never = append(never, t.id)
 			if b.complete() {
-				b.witness(NoGhost, "", t.id, "", "is in the ledger, and no client ever sent it")
+				b.witness(NoGhost, "", t.id, "", "is in the "+w.book+", and no client ever sent it")
 			}
 		case t.flags&voided != 0:
 			voids = append(voids, t.id)
 			b.witness(NoGhost, "", t.id, "", "was closed by a look-up that found nothing, and was applied later")
 		case t.outcome == history.Aborted || t.outcome == history.Rejected:
 			ghosts = append(ghosts, t.id)
-			b.witness(NoGhost, "", t.id, "", "was "+t.outcome.String()+", and is in the ledger")
+			b.witness(NoGhost, "", t.id, "", "was "+t.outcome.String()+", and is in the "+w.book)
 		}
 	}
 	var told []string
 	if len(ghosts) > 0 {
-		told = append(told, fmt.Sprintf("%s reported as not applied, yet in the ledger: %s.", plural(len(ghosts), "transfer"), ids(ghosts)))
+		told = append(told, fmt.Sprintf("%s reported as not applied, yet in the %s: %s.", plural(len(ghosts), w.one), w.book, ids(ghosts)))
 	}
 	if len(voids) > 0 {
-		told = append(told, fmt.Sprintf("%s closed by a look-up that found nothing, yet applied later: %s.", plural(len(voids), "transfer"), ids(voids)))
+		told = append(told, fmt.Sprintf("%s closed by a look-up that found nothing, yet applied later: %s.", plural(len(voids), w.one), ids(voids)))
 	}
 	if len(never) > 0 && b.complete() {
-		told = append(told, fmt.Sprintf("%s in the ledger that no client ever sent: %s.", plural(len(never), "transfer"), ids(never)))
+		told = append(told, fmt.Sprintf("%s in the %s that no client ever sent: %s.", plural(len(never), w.one), w.book, ids(never)))
 	}
 	r.Witness = append(append(first(ghosts), first(voids)...), first(never)...)
 	switch {
@@ -312,7 +314,7 @@ func (b *bank) noGhost() Result {
 		r.Detail = "Not decided: the recording was cut off, so what was sent last is not known."
 	default:
 		r.Status = Valid
-		r.Detail = "Nothing rejected or aborted is in the ledger, and all that is there was sent."
+		r.Detail = "Nothing rejected or aborted is in the " + w.book + ", and all that is there was sent."
 	}
 	if r.Status != Invalid {
 		r.Witness = nil
@@ -321,6 +323,7 @@ func (b *bank) noGhost() Result {
 }
 
 func (b *bank) exactlyOnce() Result {
+	w := b.words
 	r, stop := b.endless(ExactlyOnce)
 	if stop {
 		return r
@@ -330,9 +333,9 @@ func (b *bank) exactlyOnce() Result {
 		var twice []history.ID
 		for _, t := range b.end.twice {
 			twice = append(twice, b.idOf(t))
-			b.witness(ExactlyOnce, "", b.idOf(t), "", "has a leg twice in the ledger")
+			b.witness(ExactlyOnce, "", b.idOf(t), "", "has a "+w.part+" twice in the "+w.book)
 		}
-		told = append(told, fmt.Sprintf("%s with a leg twice in the ledger: %s.", plural(len(twice), "transfer"), ids(twice)))
+		told = append(told, fmt.Sprintf("%s with a %s twice in the %s: %s.", plural(len(twice), w.one), w.part, w.book, ids(twice)))
 		r.Witness = append(r.Witness, first(twice)...)
 	}
 	seen := map[history.ID]uint64{} // on which account
@@ -345,8 +348,8 @@ func (b *bank) exactlyOnce() Result {
 		if made := b.versionOf(s, t); made != 0 && uint64(made) < version {
 			seen[last] = account
 			if len(seen) <= some {
-				told = append(told, fmt.Sprintf("Transfer %v made version %d of account %s, and was seen as the maker of version %d too: it was applied twice.",
-					last, made, b.in.Name(account), version))
+				told = append(told, fmt.Sprintf("%s %v made version %d of account %s, and was seen as the maker of version %d too: it was applied twice.",
+					capital(w.one), last, made, b.in.Name(account), version))
 				r.Witness = append(r.Witness, last)
 			}
 		}
@@ -361,7 +364,7 @@ func (b *bank) exactlyOnce() Result {
 		b.witness(ExactlyOnce, "", last, b.named(at), "was applied twice")
 	}
 	if more := len(seen) - some; more > 0 {
-		told = append(told, others(more, "transfer was applied twice.", "transfers were applied twice."))
+		told = append(told, others(more, w.one+" was applied twice.", w.one+"s were applied twice."))
 	}
 	switch {
 	case len(told) > 0:
@@ -371,7 +374,7 @@ func (b *bank) exactlyOnce() Result {
 		r.Detail = "Not decided: there is no history of what was sent; give the run directory of pay."
 	default:
 		r.Status = Valid
-		r.Detail = "No transfer was applied twice."
+		r.Detail = "No " + w.one + " was applied twice."
 	}
 	return r
 }

@@ -94,7 +94,7 @@ type place struct {
 }
 
 func newEvents(ctx context.Context, in EventsInput, early uint64) *events {
-	b := &bank{in: Input{History: in.History, End: in.End, Early: in.Early, Tell: in.Tell}, watch: watch{ctx: ctx}, early: early}
+	b := &bank{in: Input{History: in.History, End: in.End, Early: in.Early, Tell: in.Tell}, words: eventsWords, watch: watch{ctx: ctx}, early: early}
 	return &events{bank: b, in: in, last: map[uint64]uint64{}, odd: map[uint32]map[uint32]bool{}}
 }
 

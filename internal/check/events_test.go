@@ -305,6 +305,48 @@ func TestEventsOfAnEarlyDownload(t *testing.T) {
 	}
 }
 
+// TestEventsOfAnotherRun holds that entries of a run whose recording was not given leave
+// unknown what they could contradict, and nothing else; and that what is wrong all the
+// same is told.
+func TestEventsOfAnotherRun(t *testing.T) {
+	both := func() *diary {
+		d := appended(rand.New(rand.NewPCG(1, 1)), 2, 1, 2, 20)
+		for i := range d.txns[:7] { // those were of run 3
+			was, now := d.txns[i].ID, history.NewID(3, 0, uint64(i+1))
+			for j := range d.legs {
+				if d.legs[j].Transfer == was {
+					d.legs[j].Transfer = now
+				}
+			}
+		}
+		d.txns = d.txns[7:]
+		return d
+	}
+	rests := map[string]bool{NoGhost: true, EventsWhole: true, EventsOrder: true}
+	results := both().check(t)
+	for name, r := range results {
+		want := map[bool]Status{true: Unknown, false: Valid}[rests[name]]
+		if r.Status != want || want == Unknown && !strings.Contains(r.Detail, "of run 3, whose history was not given: give its directory too") {
+			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+	if got := results[NoGhost].Detail; !strings.HasPrefix(got, "Not decided: the log has ") || !strings.Contains(got, " appends of run 3") {
+		t.Errorf("no-ghost says %q", got)
+	}
+	for _, m := range mutants() {
+		if !rests[m.check] {
+			continue
+		}
+		d := both()
+		if !m.spoil(rand.New(rand.NewPCG(1, 2)), d) {
+			continue
+		}
+		if r := d.check(t)[m.check]; r.Status == Valid {
+			t.Errorf("%s: %s is valid: %s", m.name, m.check, r.Detail)
+		}
+	}
+}
+
 func TestEventsHeedTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	why := errors.New("enough")

@@ -122,6 +122,7 @@ func (e *events) noGhost() Result {
 	case r.Status != Valid:
 	case len(e.in.History) == 0:
 		r.Status, r.Detail = Unknown, "Not decided: there is no history of what was sent; give the run's directory."
+	case e.unshown(&r):
 	case !e.complete():
 		r.Status, r.Detail = Unknown, "Not decided: the recording was cut off, so what was sent last is not known."
 	default:
@@ -138,6 +139,18 @@ func tombstones(n uint64) string {
 		return "1 is a tombstone"
 	}
 	return fmt.Sprintf("%d are tombstones", n)
+}
+
+// unshown leaves a check undecided that is valid only as far as the recordings that
+// were given tell, and says whether it has: of a run whose recording is not among them
+// nobody knows what it sent, in batches of how many events, and where it was told that
+// they stand.
+func (e *events) unshown(r *Result) bool {
+	why := e.foreign()
+	if why != "" {
+		r.Status, r.Detail = Unknown, "Not decided: "+why+"."
+	}
+	return why != ""
 }
 
 func (e *events) exactlyOnce() Result {
@@ -160,7 +173,7 @@ func (e *events) whole() Result {
 		told{&e.strange, "entry", "%s not as anybody wrote it"},
 		told{&e.lengths, "append", "%s with events of another length"},
 		told{&e.torn, "append", "%s applied in part"})
-	if r.Status == Valid {
+	if r.Status == Valid && !e.unshown(&r) {
 		r.Detail = fmt.Sprintf("%s read back: their checksums are right, and their bytes are those that their writers made.", plural(int(e.entries-e.voids), "event"))
 	}
 	return r
@@ -180,6 +193,7 @@ func (e *events) order() Result {
 	case r.Status != Valid:
 	case len(e.in.History) == 0:
 		r.Status, r.Detail = Unknown, "Not decided: there is no history of what was acknowledged; give the run's directory."
+	case e.unshown(&r):
 	default:
 		r.Detail = "All batches stand together, where their writers were told, and in the order in which they were acknowledged."
 	}

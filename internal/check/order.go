@@ -77,14 +77,14 @@ func (b *bank) whyUndecided() string {
 	case foreign != "":
 		return foreign
 	case ghosts == 1:
-		return "the ledger has a transfer that no client sent, and what it read is not known"
+		return fmt.Sprintf("the %s has a %s that no client sent, and what it read is not known", b.words.book, b.words.one)
 	case ghosts > 0:
-		return fmt.Sprintf("the ledger has %d transfers that no client sent, and what they read is not known", ghosts)
+		return fmt.Sprintf("the %s has %d %ss that no client sent, and what they read is not known", b.words.book, ghosts, b.words.one)
 	}
 	return ""
 }
 
-// foreign says which transfers in the ledger are of runs whose history was not
+// foreign says which transactions in the ledger are of runs whose history was not
 // given; empty if there are none.
 func (b *bank) foreign() string {
 	count, runs := 0, map[uint64]bool{}
@@ -102,10 +102,10 @@ func (b *bank) foreign() string {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("the ledger has %s of run %s, whose history was not given: give its directory too", plural(count, "transfer"), list[0])
+		return fmt.Sprintf("the %s has %s of run %s, whose history was not given: give its directory too", b.words.book, plural(count, b.words.one), list[0])
 	}
-	return fmt.Sprintf("the ledger has %s of the runs %s, whose histories were not given: give their directories too",
-		plural(count, "transfer"), joined(list[:min(some, len(list))], len(list)))
+	return fmt.Sprintf("the %s has %s of the runs %s, whose histories were not given: give their directories too",
+		b.words.book, plural(count, b.words.one), joined(list[:min(some, len(list))], len(list)))
 }
 
 // cyclic decides for every component which level its cycles break, exactly, and

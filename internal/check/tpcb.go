@@ -102,7 +102,7 @@ type tpcbSums struct {
 }
 
 func newTPCB(ctx context.Context, in TPCBInput, early uint64) *tpcb {
-	b := &bank{watch: watch{ctx: ctx}, early: early}
+	b := &bank{words: tpcbWords, watch: watch{ctx: ctx}, early: early}
 	b.in = Input{
 		Expect: in.Expect, Accounts: in.Branches + in.Tellers + in.Accounts, Opening: func(uint64) int64 { return 0 },
 		Name: in.Name, History: in.History,

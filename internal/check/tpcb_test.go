@@ -219,6 +219,54 @@ func TestTPCBMutants(t *testing.T) {
 }
 
 // TestTPCBWithoutHistory: what was acknowledged is held against every row.
+// TestTPCBSpeaksOfTransactions holds that tpcb's verdicts have the words of TPC-B, also
+// those that the bank's checks find for it: a transaction, and the history.
+func TestTPCBSpeaksOfTransactions(t *testing.T) {
+	checks := []string{Total, Durable, NoGhost, ExactlyOnce}
+	bends := map[string]func(c *counter){
+		"nothing":    func(*counter) {},
+		"lost":       func(c *counter) { c.unpost(c.lastOf(history.Committed).ID) },
+		"in part":    func(c *counter) { c.legs = c.legs[:len(c.legs)-1] },
+		"twice":      func(c *counter) { c.legs = append(c.legs, c.legs[len(c.legs)-3:]...) },
+		"ghost":      func(c *counter) { c.apply(c.lastOf(history.Aborted), true) },
+		"never sent": func(c *counter) { c.txns = slices.Delete(c.txns, 0, 1) },
+		"not given": func(c *counter) {
+			tx := *c.lastOf(history.Committed)
+			tx.ID = history.NewID(9, 0, 1)
+			c.apply(&tx, true)
+		},
+	}
+	for name, bend := range bends {
+		for _, versions := range []bool{false, true} {
+			c := newCounter(7)
+			c.versions = versions
+			c.drive(40, false)
+			c.step(history.Committed, true, true)
+			bend(c)
+			in, said := c.input(), []string{}
+			in.Tell = func(v Violation) {
+				if slices.Contains(checks, v.Check) {
+					said = append(said, v.What)
+				}
+			}
+			results := tpcbChecked(t, in)
+			for _, check := range checks {
+				said = append(said, results[check].Detail)
+			}
+			for _, text := range said {
+				for _, word := range []string{"ransfer", "ledger", "leg "} {
+					if strings.Contains(text, word) {
+						t.Errorf("%s, versions %v: it speaks of a %s: %s", name, versions, word, text)
+					}
+				}
+			}
+			if all := strings.Join(said, " "); !strings.Contains(all, "ransaction") || !strings.Contains(all, "history") {
+				t.Errorf("%s, versions %v: nothing is said of transactions and the history: %s", name, versions, all)
+			}
+		}
+	}
+}
+
 func TestTPCBWithoutHistory(t *testing.T) {
 	for seed := range uint64(20) {
 		c := newCounter(seed)

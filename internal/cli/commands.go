@@ -347,6 +347,9 @@ func (a *app) reportCommand() *cobra.Command {
 	asJSON := c.Flags().Bool("json", false, "print result.json instead")
 	out := c.Flags().String("out", "", "of several runs: put a page of their comparison into this `DIR`, which must not hold anything yet")
 	c.RunE = func(_ *cobra.Command, args []string) error {
+		if err := noneEmpty(c); err != nil {
+			return err
+		}
 		if len(args) == 1 && *out != "" {
 			return usagef("--out is where the page of a comparison goes, and one run was named: its page is made in its own directory")
 		}
@@ -375,8 +378,7 @@ func (a *app) reportCommand() *cobra.Command {
 		if err := a.print(result, args[0], *asJSON); err != nil {
 			return err
 		}
-		a.page(args[0], *asJSON)
-		return nil
+		return a.pageAgain(args[0], *asJSON)
 	}
 	return c
 }

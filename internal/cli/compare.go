@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,21 +31,38 @@ func (a *app) compareCommand() *cobra.Command {
 			"between the rounds is what the intervals are made of. Every run has a verdict and a folder of its own.\n" +
 			"The runs of one round share a seed: the first scenario's, and one more each round.",
 	}
-	repeat := c.Flags().Int("repeat", 3, "how many `ROUNDS`")
+	repeat := roundsFlag("3")
+	c.Flags().Var(&repeat, "repeat", "how many `ROUNDS`")
 	out := c.Flags().String("out", "", "the comparison's `DIR`, which must not hold anything yet")
 	c.RunE = func(_ *cobra.Command, args []string) error {
+		if err := noneEmpty(c); err != nil {
+			return err
+		}
+		rounds, err := strconv.Atoi(string(repeat))
 		switch {
 		case len(args) < 2:
 			return usagef("`%s` compares two or more scenarios and was given %d: name their YAML files, such as scenario.yaml of earlier runs", c.CommandPath(), len(args))
 		case len(args) > mostSides:
 			return usagef("`%s` compares %d scenarios at most and was given %d", c.CommandPath(), mostSides, len(args))
-		case *repeat < 1 || *repeat > mostRepeats:
-			return usagef("--repeat %d is no number of rounds from 1 to %d", *repeat, mostRepeats)
+		case err != nil || rounds < 1 || rounds > mostRepeats:
+			return usagef("--repeat %q is no number of rounds from 1 to %d", string(repeat), mostRepeats)
 		}
-		return a.compare(args, *repeat, *out)
+		return a.compare(args, rounds, *out)
 	}
 	return c
 }
+
+// roundsFlag keeps what stands for the rounds, whose number is read with the rest.
+type roundsFlag string
+
+func (r *roundsFlag) String() string { return string(*r) }
+
+func (r *roundsFlag) Set(text string) error {
+	*r = roundsFlag(text)
+	return nil
+}
+
+func (r *roundsFlag) Type() string { return "int" }
 
 // comparing is one comparison on its way.
 type comparing struct {
@@ -99,6 +117,10 @@ func (c *comparing) add(file string) error {
 	config, err := c.app.configure(nil, file)
 	if err != nil {
 		return err
+	}
+	if len(c.configs) > 0 && config.Workload != c.configs[0].Workload {
+		return usagef("compare the runs: %s runs %s and %s runs %s, whose figures mean different things",
+			c.sides[0].Name, c.configs[0].Workload, file, config.Workload)
 	}
 	if config.NoLoad {
 		return usagef("%s drives what is loaded, and what one run leaves is not what the other began with: take no-load out", file)

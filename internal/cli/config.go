@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"stroppy/internal/pace"
 	"stroppy/internal/report"
@@ -28,13 +29,19 @@ type keyFlag struct {
 	key   scenario.Key
 	text  string
 	given bool
+	empty bool // so it was given, or one of its lines
 }
 
 func (f *keyFlag) String() string { return f.text }
 
 func (f *keyFlag) Set(text string) error {
-	if f.key.Lines && f.given {
-		text = f.text + "\n" + text
+	if f.key.Lines {
+		f.empty = f.empty || strings.TrimSpace(text) == ""
+		if f.given {
+			text = f.text + "\n" + text
+		}
+	} else {
+		f.empty = text == ""
 	}
 	f.text, f.given = text, true
 	return nil
@@ -48,8 +55,9 @@ func (f *keyFlag) Type() string {
 }
 
 // settings adds flags for the keys to a command, and returns what reads the
-// configuration once they are parsed. A workload as argument counts as a flag.
-func (a *app) settings(c *cobra.Command, keys ...string) func(args []string) (config, error) {
+// configuration once they are parsed. A workload as argument counts as a flag. The
+// keys in idle may be given though nothing reads them yet.
+func (a *app) settings(c *cobra.Command, keys ...string) func(args []string, idle ...string) (config, error) {
 	defaults := scenario.Default()
 	var flags []*keyFlag
 	for _, key := range scenario.Keys() {
@@ -65,7 +73,10 @@ func (a *app) settings(c *cobra.Command, keys ...string) func(args []string) (co
 	}
 	file := c.Flags().String("scenario", "", "read settings from a YAML `FILE`, such as scenario.yaml of an earlier run")
 	c.Flags().SortFlags = false
-	return func(args []string) (config, error) {
+	return func(args []string, idle ...string) (config, error) {
+		if err := noneEmpty(c); err != nil {
+			return config{}, err
+		}
 		var given []scenario.Setting
 		if len(args) > 0 {
 			given = append(given, scenario.Setting{Key: "workload", Value: args[0], Source: "the workload"})
@@ -75,12 +86,30 @@ func (a *app) settings(c *cobra.Command, keys ...string) func(args []string) (co
 				given = append(given, scenario.Setting{Key: f.key.Name, Value: f.text, Source: "--" + f.key.Name})
 			}
 		}
-		return a.configure(given, *file)
+		return a.configure(given, *file, idle...)
 	}
 }
 
-// configure merges file, variables and flags.
-func (a *app) configure(flags []scenario.Setting, file string) (config, error) {
+// noneEmpty refuses a flag that was given nothing, as from a variable of a script
+// that is not set: what was meant is not what a call without the flag does. An empty
+// db is refused by the scenario, wherever it comes from.
+func noneEmpty(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		empty := f.Value.String() == ""
+		if k, ok := f.Value.(*keyFlag); ok {
+			empty = k.empty
+		}
+		if empty && err == nil && f.Name != "db" {
+			value, _ := pflag.UnquoteUsage(f)
+			err = usagef("--%s is empty: give its %s, or leave it out", f.Name, value)
+		}
+	})
+	return err
+}
+
+// configure merges file, variables and flags. It refuses settings that nothing reads,
+// but for those in idle.
+func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (config, error) {
 	variables, named, err := scenario.Environment(a.environ)
 	if err != nil {
 		return config{}, &exitError{exitUsage, err}
@@ -106,6 +135,9 @@ func (a *app) configure(flags []scenario.Setting, file string) (config, error) {
 		}
 	}
 	c.Scenario, c.named, err = scenario.Merge(written, variables, flags)
+	if err == nil {
+		err = scenario.Idle(&c.Scenario, idle, written, variables, flags)
+	}
 	if err != nil {
 		return c, &exitError{exitUsage, err}
 	}
@@ -177,7 +209,7 @@ func (c *config) repeat(command string) string {
 	for _, key := range scenario.Keys() {
 		value := key.Get(&c.Scenario)
 		known := c.named[key.Name] || key.Name == "seed" && c.Seed != 0
-		if key.Local || !known || value == "" || key.Name == "workload" || !key.Of(c.Workload) {
+		if key.Local || !known || value == "" || key.Name == "workload" || !key.Of(c.Workload) || key.Idle(&c.Scenario) != "" {
 			continue
 		}
 		switch {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"stroppy/internal/db"
@@ -42,7 +43,7 @@ func drivers() []driver {
 		{"memory", "memory:[?mutant=NAME&rate=R]  the strictly serializable reference in this process, with a bug planted if asked", opener(func(_ context.Context, url string) (*memory.Database, error) { return memory.Open(url) })},
 		{"noop", "noop:  answers at once and keeps nothing; measures stroppy itself", opener(func(_ context.Context, url string) (*noop.Database, error) {
 			if url != "noop:" {
-				return nil, &db.Error{Class: db.Fatal, Op: "open " + url, Err: errors.New("the address is noop: with nothing behind it")}
+				return nil, &db.Error{Class: db.Fatal, Op: "open noop", Err: errors.New("the address is noop: with nothing behind it")}
 			}
 			return noop.Open(), nil
 		})},
@@ -74,8 +75,11 @@ func openDatabase(ctx context.Context, url string) (db.Database, error) {
 	return database, err
 }
 
+// driverOf finds the driver by the scheme. Of an address that has none or an
+// unknown one nothing else is told: what may be shown of it is known to its driver.
 func driverOf(url string) (driver, error) {
 	scheme, _, found := strings.Cut(url, ":")
+	found = found && isScheme.MatchString(scheme)
 	var schemes []string
 	for _, d := range drivers() {
 		if found && d.scheme == strings.ToLower(scheme) {
@@ -84,10 +88,13 @@ func driverOf(url string) (driver, error) {
 		schemes = append(schemes, d.scheme)
 	}
 	if !found {
-		return driver{}, usagef("the database %s has no scheme: a URL begins with one of %s:", scenario.Redact(url), strings.Join(schemes, ":, "))
+		return driver{}, usagef("the database's URL has no scheme: it begins with one of %s:", strings.Join(schemes, ":, "))
 	}
-	return driver{}, usagef("no database is known by the URL %s; the nearest scheme is %s:", scenario.Redact(url), scenario.Nearest(scheme, schemes))
+	return driver{}, usagef("no database is known by the scheme %s:, and the nearest scheme is %s:", scheme, scenario.Nearest(scheme, schemes))
 }
+
+// isScheme matches what RFC 3986, section 3.1, calls a scheme.
+var isScheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*$`)
 
 // defaultFile is where the embedded database is when no other is named.
 func (c *config) defaultFile() string { return c.Workload + ".db" }

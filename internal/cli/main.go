@@ -127,6 +127,10 @@ func version() string {
 // flagError names the nearest flag where one does not exist, or the commands
 // that have it.
 func flagError(c *cobra.Command, err error) error {
+	var wrong *pflag.InvalidValueError
+	if errors.As(err, &wrong) && wrong.GetFlag().Value.Type() == "bool" { // of settings the error is a sentence already
+		return usagef("--%s is %q: it must be true or false", wrong.GetFlag().Name, wrong.GetValue())
+	}
 	var missing *pflag.NotExistError
 	if !errors.As(err, &missing) {
 		return &exitError{exitUsage, err}

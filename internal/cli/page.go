@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 
+	"stroppy/internal/report"
 	"stroppy/internal/run"
 )
 
@@ -10,11 +12,23 @@ import (
 // could not be made is told and changes no verdict: `stroppy report` makes it
 // again.
 func (a *app) page(dir string, asJSON bool) {
-	path, err := run.WritePage(dir)
-	switch {
-	case err != nil:
+	if err := a.pageAgain(dir, asJSON); err != nil {
 		fmt.Fprintln(a.stderr, a.scrub(err.Error())+": `stroppy report` makes it again")
+	}
+}
+
+// pageAgain is page for the command that was asked for it: a page that could not be
+// made is its error.
+func (a *app) pageAgain(dir string, asJSON bool) error {
+	path, err := run.WritePage(dir)
+	var damaged *report.FileError
+	switch {
+	case errors.As(err, &damaged):
+		return fmt.Errorf("%w: move %s away, and the page is made without it", err, damaged.Name)
+	case err != nil:
+		return err
 	case !asJSON:
 		fmt.Fprintf(a.stdout, "  %-16s%s\n", "page", path)
 	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"stroppy/internal/pace"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
+	"stroppy/internal/scenario"
 	"stroppy/internal/sweep"
 )
 
@@ -36,8 +38,7 @@ func (a *app) sweepCommand() *cobra.Command {
 	arrival := c.Flags().String("arrival", "", "over rate: how transactions lie within it, uniform or poisson, by `NAME`")
 	over := c.Flags().String("over", "", "what the steps differ in: `AXIS[=VALUES]`")
 	c.RunE = func(_ *cobra.Command, args []string) error {
-		config, err := read(args)
-		if err != nil {
+		if err := noneEmpty(c); err != nil {
 			return err
 		}
 		if *over == "" {
@@ -46,6 +47,14 @@ func (a *app) sweepCommand() *cobra.Command {
 		spec, err := sweep.Parse(*over)
 		if err != nil {
 			return &exitError{exitUsage, err}
+		}
+		var later []string // read by the steps alone
+		if spec.Axis == sweep.Rate {
+			later = []string{"max-backlog"}
+		}
+		config, err := read(args, later...)
+		if err != nil {
+			return err
 		}
 		if *arrival != "" && spec.Axis != sweep.Rate {
 			return usagef("--arrival is of a rate, and this sweep goes over %s: leave it out", spec.Axis)
@@ -320,16 +329,20 @@ func resized(text string, nodes int) string {
 // with is the configuration at a value of the axis.
 func (w *sweeping) with(value float64) (config, error) {
 	c := *w.config
+	c.named = maps.Clone(c.named) // what a step changes repeats it
+	c.named[string(w.spec.Axis)] = w.spec.Axis != sweep.Nodes
 	switch w.spec.Axis {
 	case sweep.Rate:
-		if value > 0 {
-			c.Arrival = w.arrival
-			plan, err := pace.Constant(value)
-			if err != nil {
-				return c, err
-			}
-			c.Rate = plan
+		if value == 0 {
+			c.MaxBacklog = scenario.Default().MaxBacklog // nothing reads it
+			break
 		}
+		c.Arrival, c.named["arrival"] = w.arrival, true
+		plan, err := pace.Constant(value)
+		if err != nil {
+			return c, err
+		}
+		c.Rate = plan
 	case sweep.Clients:
 		c.Clients = int(value)
 	case sweep.Nodes:
@@ -394,10 +407,10 @@ func point(value float64, dir string, r *report.Result) sweep.Point {
 		p.Left = min(1, float64(p.Backlog)/due)
 	}
 	if t := d.TPS; t != nil {
-		p.TPS, p.Median, p.Best = known(t.Mean), known(t.Median), known(t.Max)
+		p.TPS, p.Median, p.Best = known(t.Mean), t.Median, t.Max
 	}
 	if i := d.Interval; i != nil {
-		p.Low, p.High = i.Low, i.High
+		p.Low, p.High = &i.Low, &i.High
 	}
 	if l := d.Latency; l != nil {
 		p.MeanMS, p.P50MS, p.P99MS, p.P999MS, p.MaxMS = l.Mean, l.P50, l.P99, l.P999, l.Max
@@ -443,6 +456,9 @@ func verdictOf(b *sweep.Book, asked bool) error {
 // again is the command that repeats the sweep; with --out it goes on.
 func (w *sweeping) again() string {
 	command := w.config.repeat("sweep") + " --over " + quote(w.spec.String())
+	if w.spec.Axis == sweep.Rate && w.config.named["max-backlog"] {
+		command += fmt.Sprintf(" --max-backlog %d", w.config.MaxBacklog)
+	}
 	if w.arrival != "" {
 		command += " --arrival " + w.arrival
 	}

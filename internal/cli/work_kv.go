@@ -33,9 +33,6 @@ func (c *config) kvConfig(loads bool) kv.Config {
 		Reads: s.Reads, Updates: s.Updates, Inserts: s.Inserts, Scans: s.Scans, Modifies: s.Modifies,
 		ScanLength: s.ScanLength, Distribution: s.Distribution, ZipfExponent: c.ZipfExponent,
 	}
-	if c.Zipfian {
-		k.Distribution = kv.Zipfian
-	}
 	given := func(name string) bool { return loads || c.named[name] }
 	if given("seed") {
 		k.Seed = c.Seed

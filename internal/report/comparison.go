@@ -45,8 +45,10 @@ func ReadRecorded(dir string) (Recorded, error) {
 		return r, fmt.Errorf("read the series of the run in %s: %w", dir, err)
 	}
 	defer file.Close()
-	r.Series, err = ReadSeries(file)
-	return r, err
+	if r.Series, err = ReadSeries(file); err != nil {
+		return r, fmt.Errorf("read the run in %s: %w", dir, err)
+	}
+	return r, nil
 }
 
 // CompareError says why runs cannot be compared.

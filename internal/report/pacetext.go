@@ -10,6 +10,24 @@ import (
 // to any.
 const behindShare = 0.1
 
+// unmeasuredText is what the figures of an Unmeasured drive must not be read without.
+const unmeasuredText = "Nothing was measured: all that was done was done within the warm-up, which no figure counts."
+
+// Unmeasured says that the drive has had a warm-up and nothing after it.
+func (d *Drive) Unmeasured() bool { return d.Seconds <= 0 && d.WarmupSeconds > 0 }
+
+// lengthText tells how many clients drove for how long; write writes seconds.
+func (d *Drive) lengthText(write func(float64) string) string {
+	text := counted(uint64(max(d.Clients, 0)), "client")
+	switch {
+	case d.Unmeasured():
+		return text + " for " + write(d.WarmupSeconds) + " of warm-up, and nothing measured"
+	case d.WarmupSeconds > 0:
+		return text + " for " + write(d.Seconds) + " after " + write(d.WarmupSeconds) + " of warm-up"
+	}
+	return text + " for " + write(d.Seconds)
+}
+
 // loopText tells how the drive was paced.
 func (d *Drive) loopText() string {
 	var text string

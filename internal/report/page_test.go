@@ -330,9 +330,12 @@ func TestSeriesRoundTrip(t *testing.T) {
 	if err != nil || old[0].Committed != 4 || old[0].Max != 3500*time.Microsecond {
 		t.Errorf("%+v, %v", old, err)
 	}
-	for _, bad := range []string{"", "a,b\n", "second,committed\nx,1\n", "second,committed\n1,-1\n", "second,committed\n99999999,1\n", "second,committed,p50_ms\n1,1,NaN\n", "second,committed\n1\n"} {
-		if got, err := ReadSeries(strings.NewReader(bad)); err == nil {
+	for _, bad := range []string{"", "a,b\n", "second,committed\nx,1\n", "second,committed\n1,-1\n", "second,committed\n99999999,1\n", "second,committed,p50_ms\n1,1,NaN\n", "second,committed\n1\n", "\x00\xff\"\n"} {
+		got, err := ReadSeries(strings.NewReader(bad))
+		if err == nil {
 			t.Errorf("%q is read as %v", bad, got)
+		} else if text := err.Error(); !strings.Contains(text, "series.csv") || strings.ContainsAny(text, "\n\x00") || strings.Contains(text, "strconv") {
+			t.Errorf("of %q is said %q", bad, text)
 		}
 	}
 }

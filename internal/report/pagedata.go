@@ -200,10 +200,7 @@ func driveFact(d *Drive) string {
 	if d == nil {
 		return "nothing was driven"
 	}
-	parts := []string{fmt.Sprintf("%s for %s", counted(uint64(max(d.Clients, 0)), "client"), lasting(d.Seconds))}
-	if d.WarmupSeconds > 0 {
-		parts[0] += " after " + lasting(d.WarmupSeconds) + " of warm-up"
-	}
+	parts := []string{d.lengthText(lasting)}
 	switch {
 	case !open(d):
 		parts = append(parts, "closed loop: each client sends when the last answer is there")

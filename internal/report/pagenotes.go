@@ -21,6 +21,9 @@ func notes(r *Result, live bool) []PageNote {
 	}
 	switch d := r.Drive; {
 	case d != nil:
+		if d.Unmeasured() && !live {
+			n.warn(unmeasuredText)
+		}
 		n.drive(d, r.Client)
 		if p := d.Pacing; p != nil && p.P99 > pacingLimit && bottleneck == "" {
 			n.warn(fmt.Sprintf("The client sent late by itself: of the transactions whose client was free, 1 %% left more than %s ms after they were due.", ms(p.P99)))

@@ -20,11 +20,11 @@ func ReadSeries(r io.Reader) ([]stats.Second, error) {
 	reader.ReuseRecord = true
 	head, err := reader.Read()
 	if err != nil {
-		return nil, fmt.Errorf("read the series of the run: %w", err)
+		return nil, broken(seriesFile, 0, err)
 	}
 	names := slices.Clone(head)
 	if !slices.Contains(names, "second") || !slices.Contains(names, "committed") {
-		return nil, fmt.Errorf("read the series of the run: its first line names no seconds and what was committed in them: it is no series of stroppy")
+		return nil, broken(seriesFile, 0, errors.New("its first line names no seconds and what was committed in them: it is no series of stroppy"))
 	}
 	var series []stats.Second
 	for line := 2; ; line++ {
@@ -33,11 +33,11 @@ func ReadSeries(r io.Reader) ([]stats.Second, error) {
 		case errors.Is(err, io.EOF):
 			return series, nil
 		case err != nil:
-			return nil, fmt.Errorf("read the series of the run: %w", err)
+			return nil, broken(seriesFile, line, err)
 		}
 		s, err := parseSecond(names, fields)
 		if err != nil {
-			return nil, fmt.Errorf("read the series of the run: line %d: %w", line, err)
+			return nil, broken(seriesFile, line, err)
 		}
 		series = append(series, s)
 	}
@@ -65,6 +65,10 @@ func parseSecond(names, fields []string) (s stats.Second, err error) {
 				err = fmt.Errorf("%s is no latency", fields[i])
 			}
 			*latencies[name] = time.Duration(math.Round(ms * float64(time.Millisecond)))
+		}
+		var number *strconv.NumError
+		if errors.As(err, &number) {
+			err = fmt.Errorf("%q is no number that belongs there", number.Num)
 		}
 		if err != nil {
 			return s, fmt.Errorf("column %s: %w", name, err)

@@ -247,19 +247,20 @@ func studyTables(r *Result) []PageTable {
 			mean, highest, p99 = cells[0], cells[6], cells[4]
 		}
 	}
-	one := table("Table 1: a consolidated result", "", []int{0}, "vendor", "nodes", "clients", "accounts, millions", "transfers, millions", "TPS")
+	one := table("Table 1: a consolidated result", "Transfers are those committed after the warm-up. TPS are all committed transactions a second, inquiries too.", []int{0}, "vendor", "nodes", "clients", "accounts, millions", "transfers, millions", "TPS")
 	one.Rows = append(one.Rows, cellsOf(vendor, nodes, clients, accounts, transfers, tps))
-	two := table("Table 2: latency", "", []int{0}, "vendor", "latency, ms (average)", "latency, ms (max)", "latency, ms 99 % percentile")
+	two := table("Table 2: latency", "Of all committed transactions that were due after the warm-up, inquiries too.", []int{0}, "vendor", "latency, ms (average)", "latency, ms (max)", "latency, ms 99 % percentile")
 	two.Rows = append(two.Rows, cellsOf(vendor, mean, highest, p99))
-	three := table("Table 3: disk footprint", "The transfers of the warm-up are counted here as well.", []int{0},
+	three := table("Table 3: disk footprint", "Transfers are all that this run committed, in the warm-up too, and no inquiries. The bytes per transfer are the whole footprint, accounts included, divided by them.", []int{0},
 		"vendor", "accounts, millions", "transfers, millions", "disk footprint at test end, GB", "bytes per transfer")
-	footprint, each, stored := NotKnown, NotKnown, NotKnown
+	footprint, stored := NotKnown, NotKnown
 	if r.FootprintBytes != nil {
 		footprint = short4(float64(*r.FootprintBytes) / 1e9)
-		if p := r.FootprintPerTransfer; p != nil && *p > 0 {
-			each, stored = rate(*p), millions(float64(*r.FootprintBytes) / *p)
-		}
 	}
+	if n := r.FootprintTransfers; n != nil {
+		stored = millions(float64(*n))
+	}
+	each := perhaps(r.FootprintPerTransfer, rate)
 	three.Rows = append(three.Rows, cellsOf(vendor, accounts, stored, footprint, each))
 	tables := []PageTable{one, two, three}
 	for i := range tables {
@@ -276,16 +277,6 @@ func nodeCount(r *Result) string {
 		return fmt.Sprint(n)
 	}
 	return NotKnown
-}
-
-// transferred counts what moved money.
-func transferred(d *Drive) (n uint64) {
-	for kind, count := range d.Kinds {
-		if kind != "inquiry" && kind != "audit" {
-			n += count
-		}
-	}
-	return n
 }
 
 func millions(n float64) string { return short4(n / 1e6) }

@@ -215,14 +215,17 @@ func TestParseRefuses(t *testing.T) {
 		{`{}`, "names no schema"},
 		{`{"schema":-1}`, "names no schema"},
 		{``, "no result of stroppy"},
-		{`[1]`, "no result of stroppy"},
+		{`[1]`, "no result of stroppy: it holds one JSON array, and no object with names"},
+		{`[]`, "no result of stroppy: it holds one JSON array, and no object with names"},
+		{`"x"`, "no result of stroppy: it holds one JSON string"},
+		{`{"schema":"1"}`, "no result of stroppy: its schema is a JSON string"},
 		{`{"schema":1}`, `the verdict is ""`},
 		{`{"schema":1,"verdict":"fine"}`, `the verdict is "fine", which is none of valid, invalid and unknown`},
 		{`{"schema":1,"verdict":"valid","checks":[{"name":"total","status":""}]}`, "status of the check total"},
-		{`{"schema":1,"verdict":"valid","seed":-1}`, "does not fit schema 1"},
-		{`{"schema":1,"verdict":"valid"`, "no result of stroppy"},
+		{`{"schema":1,"verdict":"valid","seed":-1}`, "does not fit schema 1: its seed is a JSON number -1, which does not belong there"},
+		{`{"schema":1,"verdict":"valid"`, "no result of stroppy: it is not whole, or no JSON, from byte 29 on"},
 	} {
-		if _, err := Parse([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Parse([]byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "json:") || strings.Contains(err.Error(), "Go ") {
 			t.Errorf("%s: %v, want %q", c.text, err, c.want)
 		}
 	}

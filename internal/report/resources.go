@@ -50,14 +50,14 @@ func ReadResources(r io.Reader) ([]Resource, error) {
 			return rows, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read what client and servers cost: %w", err)
+			return nil, broken(resourcesFile, line, err)
 		}
 		if line == 1 && fields[0] == "second" {
 			continue
 		}
 		row, err := parseResource(fields)
 		if err != nil {
-			return nil, fmt.Errorf("read what client and servers cost: line %d: %w", line, err)
+			return nil, broken(resourcesFile, line, err)
 		}
 		rows = append(rows, row)
 	}

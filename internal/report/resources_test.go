@@ -26,8 +26,11 @@ func TestResourcesRoundTrip(t *testing.T) {
 
 func TestReadResourcesRefuses(t *testing.T) {
 	for _, wrong := range []string{"1,2,3,4\n", "x,1,1,1,1\n", "-1,1,1,1,1\n", "1,NaN,1,1,1\n", "1,-1,1,1,1\n", "1,1,1.5,1,1\n", "1,1,1,1,-2\n", "\"1,1\n"} {
-		if rows, err := ReadResources(strings.NewReader(resourcesHeader + "\n" + wrong)); err == nil {
+		rows, err := ReadResources(strings.NewReader(resourcesHeader + "\n" + wrong))
+		if err == nil {
 			t.Errorf("%q was read as %+v", wrong, rows)
+		} else if text := err.Error(); !strings.Contains(text, "resources.csv") || strings.Contains(text, "\n") {
+			t.Errorf("of %q is said %q", wrong, text)
 		}
 	}
 }

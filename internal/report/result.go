@@ -5,6 +5,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,8 +44,15 @@ type Result struct {
 	FootprintBytes  *int64  `json:"footprint_bytes"`
 	Client          *Client `json:"client"`
 
-	// FootprintPerTransfer is FootprintBytes over the committed transfers, the
-	// warm-up's included, in bytes.
+	// SampledRSS is the client's highest memory of all samples, in bytes; 0 is not
+	// known. The system's own maximum may be below it, and Client has the larger.
+	SampledRSS int64 `json:"-"`
+
+	// FootprintTransfers are the committed transfers, of other workloads than the bank
+	// the committed transactions that wrote; the warm-up's are among them.
+	FootprintTransfers *uint64 `json:"footprint_transfers"`
+
+	// FootprintPerTransfer is FootprintBytes over FootprintTransfers, in bytes.
 	FootprintPerTransfer *float64 `json:"footprint_bytes_per_transfer"`
 	Servers              []Server `json:"servers"` // that run on this machine; empty where none is known
 
@@ -374,8 +382,10 @@ func names(ids []history.ID) []string {
 	return list
 }
 
-// JSON returns the result as result.json holds it.
+// JSON returns the result as result.json holds it, and brings the figures into line
+// that are made of others.
 func (r *Result) JSON() ([]byte, error) {
+	r.derive()
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -403,6 +413,7 @@ func Read(dir string) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
+	r.derive()
 	return r, nil
 }
 
@@ -424,7 +435,7 @@ func Parse(data []byte) (*Result, error) {
 		Schema int `json:"schema"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("it is no result of stroppy: %w", err)
+		return nil, fmt.Errorf("it is no result of stroppy: %s", misread(err))
 	}
 	switch {
 	case head.Schema > Schema:
@@ -434,7 +445,7 @@ func Parse(data []byte) (*Result, error) {
 	}
 	r := new(Result)
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("it does not fit schema %d: %w", Schema, err)
+		return nil, fmt.Errorf("it does not fit schema %d: %s", Schema, misread(err))
 	}
 	if err := known("verdict", r.Verdict); err != nil {
 		return nil, err
@@ -445,6 +456,21 @@ func Parse(data []byte) (*Result, error) {
 		}
 	}
 	return r, nil
+}
+
+// misread says for a person why text could not be read as JSON of a kind.
+func misread(err error) string {
+	var broken *json.SyntaxError
+	var other *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &other) && other.Field == "":
+		return fmt.Sprintf("it holds one JSON %s, and no object with names", other.Value)
+	case errors.As(err, &other):
+		return fmt.Sprintf("its %s is a JSON %s, which does not belong there", other.Field, other.Value)
+	case errors.As(err, &broken):
+		return fmt.Sprintf("it is not whole, or no JSON, from byte %d on", broken.Offset)
+	}
+	return "it is no JSON"
 }
 
 func known(what, status string) error {

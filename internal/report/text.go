@@ -153,11 +153,7 @@ func (t *text) driveLine() string {
 	if d == nil {
 		return ""
 	}
-	parts := []string{fmt.Sprintf("%s for %s", counted(uint64(max(d.Clients, 0)), "client"), seconds(d.Seconds))}
-	if d.WarmupSeconds > 0 {
-		parts[0] += " after " + seconds(d.WarmupSeconds) + " of warm-up"
-	}
-	parts = append(parts, d.loopText())
+	parts := []string{d.lengthText(seconds), d.loopText()}
 	for _, key := range []string{"update", "mode"} {
 		if style := d.Style[key]; style != "" {
 			parts = append(parts, style)
@@ -220,6 +216,9 @@ func (t *text) outcomes() {
 	t.count("unknown", d.Unknown, "reconnects "+group(d.Reconnects))
 	if d.Backlog > 0 || d.Shed > 0 {
 		t.count("backlog", d.Backlog, d.backlogText(t.r.Client))
+	}
+	if d.Unmeasured() {
+		t.line("note", unmeasuredText)
 	}
 }
 
@@ -303,8 +302,8 @@ func (t *text) cost() {
 	var parts []string
 	if r.FootprintBytes != nil {
 		footprint := bytesText(*r.FootprintBytes) + " in the database"
-		if each := r.FootprintPerTransfer; each != nil {
-			footprint += fmt.Sprintf(", %.0f bytes a committed transaction", *each)
+		if each, n := r.FootprintPerTransfer, r.FootprintTransfers; each != nil && n != nil {
+			footprint += fmt.Sprintf(", %.0f bytes a committed %s (%s of them)", *each, writer(r.Workload), group(*n))
 		}
 		parts = append(parts, "footprint", footprint)
 	}

@@ -51,6 +51,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	driver := load.New(options)
 	endExpenses := c.expenses(options.Start)
 	result, err := c.watch(ctx, driver, options)
+	took := time.Since(options.Start)
 	err = errors.Join(err, endExpenses(), endFaults())
 	c.leave()
 	if closing := writer.Close(); closing != nil && !errors.Is(err, closing) {
@@ -60,7 +61,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	if result == nil {
 		return err
 	}
-	c.figures(&options, result)
+	c.figures(&options, result, took)
 	c.enter("figures")
 	defer c.leave()
 	if err = errors.Join(err, c.series(options.Warmup, result.Unsent), c.effects()); err != nil {

@@ -10,10 +10,11 @@ import (
 	"stroppy/internal/stats"
 )
 
-// figures writes what a drive came to into the result.
-func (c *conductor) figures(options *load.Options, l *load.Result) {
+// figures writes what a drive came to into the result; took is how long it was, its
+// warm-up included.
+func (c *conductor) figures(options *load.Options, l *load.Result, took time.Duration) {
 	f := l.Figures
-	d := drove(l, options.Warmup)
+	d := drove(l, warmed(options.Warmup, l.Elapsed, took))
 	d.Clients, d.Style = len(options.Clients), c.o.Workload.Header().Keys
 	d.Retries, d.Conflicts, d.Reconnects, d.Backlog, d.Interrupted = l.Retries, l.Conflicts, l.Reconnects, l.Backlog, l.Interrupted
 	pacing(d, options, l)
@@ -29,6 +30,15 @@ func (c *conductor) figures(options *load.Options, l *load.Result) {
 	c.result.Drive = d
 	c.result.Client = &report.Client{CPUSeconds: known(l.CPUSeconds), MaxRSSBytes: known(l.MaxRSSBytes)}
 	c.log.Info("drove", "committed", d.Committed, "aborted", d.Aborted, "unknown", d.Unknown, "seconds", d.Seconds, "interrupted", d.Interrupted)
+}
+
+// warmed is how much of the warm-up that was asked for there was: a drive of which
+// nothing was measured may have ended within it.
+func warmed(asked, measured, took time.Duration) time.Duration {
+	if measured > 0 {
+		return asked
+	}
+	return min(asked, took)
 }
 
 // drove is the drive as far as its recorded transactions tell. Its counts are of
@@ -168,16 +178,28 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 		return err
 	}
 	defer recorded.Close()
-	line, done := stats.NewTimeline(), stats.NewEnded(warmup)
-	if err := line.Read(done.Counting(recorded.Transactions())); err != nil {
+	line, done, all := stats.NewTimeline(), stats.NewEnded(warmup), stats.NewEnded(0)
+	if err := line.Read(all.Counting(done.Counting(recorded.Transactions()))); err != nil {
 		return err
 	}
 	counted(c.result.Drive, done)
+	c.result.FootprintTransfers = wrote(all)
 	if err := line.AddUnsent(unsent); err != nil {
 		return err
 	}
 	c.course = course(c.result.Drive, line, warmup)
 	return c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return stats.WriteSeries(w, c.course) })
+}
+
+// wrote counts the committed transactions that have left something behind.
+func wrote(e *stats.Ended) *uint64 {
+	n := uint64(0)
+	for kind, count := range e.ByKind {
+		if !kind.ReadOnly() {
+			n += count
+		}
+	}
+	return &n
 }
 
 // course returns the drive second by second, and writes what is read from it.

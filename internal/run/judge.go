@@ -151,14 +151,19 @@ func beyond(results []check.Result) string {
 	return ", and " + strings.Join(told, " and ") + " (for information: nothing that was claimed forbids it)"
 }
 
-// endedEarly says that a person ended the drive, to stand before the reason;
-// empty where nobody did. There may be no drive.
+// endedEarly says that a person ended the drive, or that it ended before anything
+// was measured, to stand before the reason; empty where neither is so. There may be
+// no drive.
 func endedEarly(d *report.Drive) string {
-	if d == nil || !d.Interrupted {
+	switch {
+	case d == nil:
 		return ""
-	}
-	if d.Seconds <= 0 {
+	case d.Interrupted && d.Seconds <= 0:
 		return "A person ended the drive in its warm-up. "
+	case d.Unmeasured():
+		return "Nothing was measured, because all that was done was done within the warm-up: take a shorter one, or drive longer. "
+	case !d.Interrupted:
+		return ""
 	}
 	return fmt.Sprintf("A person ended the drive early, after %.3g s. ", d.WarmupSeconds+d.Seconds)
 }

@@ -94,6 +94,22 @@ func TestRefigure(t *testing.T) {
 }
 
 // TestRefigureOpenLoop: of an open loop it is not known what was never sent.
+// TestRefigureInTheWarmUp: of a run that was killed in its warm-up nothing was
+// measured, and the warm-up was no longer than the run.
+func TestRefigureInTheWarmUp(t *testing.T) {
+	r := &report.Result{Scenario: []report.Setting{{Name: "warmup", Value: "1m"}, {Name: "duration", Value: "10m"}}}
+	if _, err := Refigure(cutRun(t), r); err != nil {
+		t.Fatal(err)
+	}
+	if d := r.Drive; !d.Unmeasured() || d.WarmupSeconds != 20 || d.TPS.Mean != nil || d.TPS.Median != nil || !strings.HasPrefix(endedEarly(d), "Nothing was measured") {
+		t.Errorf("%+v, %+v, %q", d, d.TPS, endedEarly(d))
+	}
+	measured := &report.Drive{Seconds: 1, WarmupSeconds: 1}
+	if said := endedEarly(measured); said != "" {
+		t.Errorf("a drive that was measured: %q", said)
+	}
+}
+
 func TestRefigureOpenLoop(t *testing.T) {
 	r := &report.Result{Scenario: []report.Setting{{Name: "rate", Value: "2000"}, {Name: "arrival", Value: "poisson"}}}
 	if _, err := Refigure(cutRun(t), r); err != nil {

@@ -48,7 +48,9 @@ func (c *conductor) expenses(start time.Time) func() error {
 	return func() error {
 		close(ended)
 		ending.Wait()
-		for _, t := range meter.Totals()[1:] {
+		totals := meter.Totals()
+		c.result.SampledRSS = totals[0].MaxRSS
+		for _, t := range totals[1:] {
 			s := report.Server{Name: t.Name}
 			if t.Known {
 				s.CPUSeconds, s.MaxRSSBytes = &t.CPU, &t.MaxRSS

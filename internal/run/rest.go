@@ -21,7 +21,7 @@ const confidence = 0.95
 // there are fewer it is all that was committed over all of the time.
 func (c *conductor) rest(course []stats.Second, fixed bool) {
 	d := c.result.Drive
-	if d.Rebuilt && d.WarmupSeconds > 0 {
+	if d.Rebuilt && d.WarmupSeconds > 0 && d.Seconds > 0 {
 		c.recount(d)
 	}
 	from, to := whole(seconds(d.WarmupSeconds), d.Seconds)

@@ -324,10 +324,6 @@ func (c *conductor) footprint(ctx context.Context) {
 		return
 	}
 	c.result.FootprintBytes = &bytes
-	if c.committed > 0 {
-		each := float64(bytes) / float64(c.committed)
-		c.result.FootprintPerTransfer = &each
-	}
 }
 
 // tables has a workload add its tables. A figure that cannot be made is no reason to

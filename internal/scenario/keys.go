@@ -23,7 +23,8 @@ type Key struct {
 	set func(s *Scenario, text string) error
 	get func(s *Scenario) string
 
-	workloads []string // that have it; none: all
+	workloads []string                 // that have it; none: all
+	idle      func(s *Scenario) string // see Idle; nil: it never is
 }
 
 // Switch says that the key is on or off, so that its flag needs no value.
@@ -37,6 +38,21 @@ func (k *Key) Variable() string {
 // Get returns the key's value in s as text that a file or a flag would take;
 // empty where it is not set.
 func (k *Key) Get(s *Scenario) string { return k.get(s) }
+
+// Idle says why nothing in s would read the key, and what to give with it, to stand
+// in a sentence; empty where something does.
+func (k *Key) Idle(s *Scenario) string {
+	if k.idle == nil {
+		return ""
+	}
+	return k.idle(s)
+}
+
+// unless gives a key what its Idle says.
+func unless(k Key, idle func(s *Scenario) string) Key {
+	k.idle = idle
+	return k
+}
 
 // Keys returns all keys in the order in which files and help show them.
 func Keys() []Key {
@@ -60,9 +76,9 @@ func generalKeys() []Key {
 		rate(),
 		text("arrival", "how transactions lie within the rate: uniform (the default), or poisson, as from many people", "NAME", func(s *Scenario) *string { return &s.Arrival }),
 		duration("think", "a client's pause between two transactions where no rate is given; its mean with --arrival poisson", func(s *Scenario) *time.Duration { return &s.Think }),
-		whole("max-backlog", "transactions of a rate that may be due and not sent; more are shed and counted", func(s *Scenario) *uint64 { return &s.MaxBacklog }),
-		of(flag("zipfian", "choose few accounts often instead of all alike", func(s *Scenario) *bool { return &s.Zipfian }), Bank, TPCB, KV),
-		of(real("zipf-exponent", "how uneven --zipfian is", func(s *Scenario) *float64 { return &s.ZipfExponent }), Bank, TPCB, KV),
+		unless(whole("max-backlog", "transactions of a rate that may be due and not sent; more are shed and counted", func(s *Scenario) *uint64 { return &s.MaxBacklog }), closedLoop),
+		of(zipfian(), Bank, TPCB, KV),
+		of(unless(real("zipf-exponent", "how uneven --zipfian is", func(s *Scenario) *float64 { return &s.ZipfExponent }), allAlike), Bank, TPCB, KV),
 		text("isolation", "isolation level as the database names it; its own default if not given", "NAME", func(s *Scenario) *string { return &s.Isolation }),
 		text("mode", "how statements travel: pipelined, interactive or procedure", "MODE", func(s *Scenario) *string { return &s.Mode }),
 		expect(),
@@ -77,7 +93,7 @@ func bankKeys() []Key {
 		of(whole("accounts", "accounts of the bank", func(s *Scenario) *uint64 { return &s.Accounts }), Bank),
 		of(text("update", "style of the transaction: atomic, locked or rmw", "STYLE", func(s *Scenario) *string { return &s.Update }), Bank),
 		of(real("audits", "audits per second that run beside the transfers", func(s *Scenario) *float64 { return &s.Audits }), Bank),
-		of(whole("audit-sample", "accounts that one audit reads; 0 reads all", func(s *Scenario) *uint64 { return &s.AuditSample }), Bank),
+		of(whole("audit-sample", "accounts that one audit reads; 0 reads all of up to 100,000, and 10,000 of more", func(s *Scenario) *uint64 { return &s.AuditSample }), Bank),
 		of(real("payroll-share", "share of payrolls, 0 to 1", func(s *Scenario) *float64 { return &s.PayrollShare }), Bank),
 		of(small("payroll-legs", "people that one payroll pays", func(s *Scenario) *int { return &s.PayrollLegs }), Bank),
 		of(real("joint-share", "share of transfers allowed by a rule over two accounts, 0 to 1", func(s *Scenario) *float64 { return &s.JointShare }), Bank),
@@ -187,6 +203,20 @@ func rate() Key {
 		set:   func(s *Scenario, t string) (err error) { s.Rate, err = pace.Parse(t); return err },
 		get:   func(s *Scenario) string { return s.Rate.String() },
 	}
+}
+
+// zipfian is short for a distribution where the workload has some, and is then told
+// as that.
+func zipfian() Key {
+	k := flag("zipfian", "choose few accounts often instead of all alike", func(s *Scenario) *bool { return &s.Zipfian })
+	get := k.get
+	k.get = func(s *Scenario) string {
+		if s.Workload == KV {
+			return ""
+		}
+		return get(s)
+	}
+	return k
 }
 
 func flag(name, usage string, field func(*Scenario) *bool) Key {

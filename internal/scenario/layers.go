@@ -35,6 +35,7 @@ func Merge(layers ...[]Setting) (Scenario, Set, error) {
 	s, named := Default(), Set{}
 	keys := Keys()
 	var database string // who named it
+	var chosen choice
 	sources := map[string]string{}
 	for _, layer := range layers {
 		seen := Set{}
@@ -58,12 +59,18 @@ func Merge(layers ...[]Setting) (Scenario, Set, error) {
 		case seen["duration"] && !seen["count"]:
 			s.Count = 0
 		}
+		chosen.take(layer)
 	}
 	if length, bounded := s.Rate.Length(); bounded && !named["count"] && !named["duration"] {
 		s.Duration = length
 	}
 	if named["db"] && s.DB == "" { // as from a variable of a script that is not set
 		return s, named, fmt.Errorf("%s is empty: give the database's URL, or leave it out for the embedded default", database)
+	}
+	if s.Workload == KV {
+		if err := chosen.apply(&s, named); err != nil {
+			return s, named, err
+		}
 	}
 	if err := s.Validate(); err != nil {
 		return s, named, err
@@ -76,6 +83,68 @@ func Merge(layers ...[]Setting) (Scenario, Set, error) {
 		}
 	}
 	return s, named, nil
+}
+
+// choice is who of several layers says how kv chooses its keys: zipfian, which all
+// workloads but events have, or distribution or a preset, which are kv's own. The
+// last layer that names one of them decides.
+type choice struct {
+	zipfian bool
+	clash   error // one layer says two things
+}
+
+func (c *choice) take(layer []Setting) {
+	given := map[string]Setting{}
+	for _, s := range layer {
+		given[s.Key] = s
+	}
+	zipfian, distribution := given["zipfian"], given["distribution"]
+	switch {
+	case zipfian.Value == "true":
+		c.zipfian, c.clash = true, nil
+		if distribution.Key != "" && distribution.Value != Zipfian {
+			c.clash = fmt.Errorf("%s is true and %s is %s: each says which keys are chosen, so give one of them",
+				clip(zipfian.Source), clip(distribution.Source), shown(distribution))
+		}
+	case zipfian.Key != "" || distribution.Key != "" || given["preset"].Key != "":
+		*c = choice{}
+	}
+}
+
+// apply makes zipfian the distribution that it is short for.
+func (c *choice) apply(s *Scenario, named Set) error {
+	if c.clash != nil {
+		return c.clash
+	}
+	if c.zipfian {
+		s.KV.Distribution, named["distribution"] = Zipfian, true
+	}
+	s.Zipfian = s.KV.Distribution == Zipfian
+	return nil
+}
+
+// Idle returns an error if a setting of these layers, the weakest first, is one that
+// nothing in s would read. A file may hold it with its default, as scenario.yaml of
+// an earlier run does. What is in except is not asked about.
+func Idle(s *Scenario, except []string, layers ...[]Setting) error {
+	sources := map[string]string{}
+	inFile := map[string]bool{}
+	for _, layer := range layers {
+		for _, set := range layer {
+			sources[set.Key] = set.Source
+			inFile[set.Key] = !strings.HasPrefix(set.Source, "--") && !strings.HasPrefix(set.Source, Prefix)
+		}
+	}
+	usual := Default()
+	for _, k := range Keys() {
+		source, given := sources[k.Name]
+		why := k.Idle(s)
+		if !given || why == "" || slices.Contains(except, k.Name) || inFile[k.Name] && k.Get(s) == k.Get(&usual) {
+			continue
+		}
+		return fmt.Errorf("%s is %s and %s, or leave it out", clip(source), k.Get(s), why)
+	}
+	return nil
 }
 
 // presetFirst puts a preset before the settings that change it.

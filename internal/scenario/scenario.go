@@ -71,7 +71,7 @@ type Scenario struct {
 	Mode         string // empty: what suits the database
 	LockOrder    string
 	Audits       float64 // per second; 0 is none
-	AuditSample  uint64  // accounts that one audit reads; 0 is all
+	AuditSample  uint64  // accounts that one audit reads; 0 is all of up to 100,000, and else 10,000
 
 	TPCB      TPCBSettings
 	Events    EventsSettings

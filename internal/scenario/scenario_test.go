@@ -59,6 +59,10 @@ func TestMergeRefuses(t *testing.T) {
 		{"workload", "banc", `workload is "banc": it must be bank`},
 		{"give-up", "0s", "longer than 0"},
 		{"warmup", "10s", "nothing would be left"},
+		{"ratio", "99999999999:1:1", `it must be three numbers from 1 to 2147483647, such as 1:10:100000`},
+		{"ratio", "0:1:1", "three numbers from 1 to"},
+		{"value-size", "200..100", `--value-size is "200..100": the range goes down: name the smaller number first, as in 100..200`},
+		{"value-size", "200..x", "it must be a number of bytes"},
 		{"clinets", "3", "the nearest is --clients"},
 	} {
 		_, _, err := Merge([]Setting{{c.key, c.value, "--" + c.key}})

@@ -125,10 +125,35 @@ func workloadKeys() []Key {
 		of(real("insert-share", "share that insert a new key, 0 to 1", func(s *Scenario) *float64 { return &s.KV.Inserts }), KV),
 		of(real("scan-share", "share that read keys in their order, 0 to 1", func(s *Scenario) *float64 { return &s.KV.Scans }), KV),
 		of(real("modify-share", "share that read one key and write it, 0 to 1", func(s *Scenario) *float64 { return &s.KV.Modifies }), KV),
-		of(whole("scan-length", "records that a scan reads at most", func(s *Scenario) *uint64 { return &s.KV.ScanLength }), KV),
+		of(unless(whole("scan-length", "records that a scan reads at most", func(s *Scenario) *uint64 { return &s.KV.ScanLength }), scanless), KV),
 		of(text("distribution", "which keys are chosen: uniform, zipfian or latest", "NAME", func(s *Scenario) *string { return &s.KV.Distribution }), KV),
 		of(small("in-flight", "transactions that one connection has under way at once", func(s *Scenario) *int { return &s.KV.InFlight }), KV),
 	}
+}
+
+// closedLoop, allAlike and scanless say why a setting is idle; see Key.Idle.
+func closedLoop(s *Scenario) string {
+	if !s.Rate.Closed() {
+		return ""
+	}
+	return "rate is 0, which leaves nothing waiting: give a rate, such as --rate 1000"
+}
+
+func allAlike(s *Scenario) string {
+	switch {
+	case s.Workload == KV && s.KV.Distribution == Uniform:
+		return "distribution is uniform, which chooses all keys alike: give another one, such as --distribution zipfian"
+	case s.Workload != KV && !s.Zipfian:
+		return "zipfian is false, which chooses all accounts alike: give --zipfian"
+	}
+	return ""
+}
+
+func scanless(s *Scenario) string {
+	if s.Workload != KV || s.KV.Scans > 0 {
+		return ""
+	}
+	return "scan-share is 0, so that nothing scans: give a share, such as --scan-share 0.1 with the others adding up to 1"
 }
 
 // of makes a key one of these workloads alone.
@@ -161,7 +186,7 @@ func ratio() Key {
 					n, err = parseWhole(parts[i])
 				}
 				if err != nil || n == 0 || n > math.MaxInt32 {
-					return fmt.Errorf("it must be three numbers of 1 or more, such as 1:10:100000")
+					return fmt.Errorf("it must be three numbers from 1 to %d, such as 1:10:100000", math.MaxInt32)
 				}
 				list[i] = n
 			}
@@ -184,8 +209,11 @@ func valueSize() Key {
 			}
 			from, err := parseWhole(low)
 			to, err2 := parseWhole(high)
-			if err != nil || err2 != nil || from > to {
+			switch {
+			case err != nil || err2 != nil:
 				return fmt.Errorf("it must be a number of bytes, such as 1024, or a range, such as 100..2000")
+			case from > to:
+				return fmt.Errorf("the range goes down: name the smaller number first, as in %d..%d", to, from)
 			}
 			s.ValueSize = Size{from, to}
 			return nil

@@ -94,6 +94,9 @@ func parse(data []byte) (*Book, error) {
 	if _, err := Parse(b.Over); err != nil {
 		return nil, fmt.Errorf("it does not fit schema %d: %w", Schema, err)
 	}
+	for i := range b.Points {
+		b.Points[i].unzero()
+	}
 	return b, nil
 }
 

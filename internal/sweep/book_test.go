@@ -34,6 +34,39 @@ func TestBook(t *testing.T) {
 	}
 }
 
+// TestUnknownIsKeptAsNull: what a step does not tell is null in the book, and what
+// earlier versions wrote as 0 for it is read so.
+func TestUnknownIsKeptAsNull(t *testing.T) {
+	dir := t.TempDir()
+	b := &Book{Over: "clients=1,2", Points: []Point{
+		{Value: 1, TPS: 12.5},
+		{Value: 2, TPS: 0, Low: new(0.0), High: new(1.5), Median: new(0.0), Best: new(0.0)},
+	}}
+	if err := b.Save(dir); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.ReadFile(filepath.Join(dir, FileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"tps_low", "tps_high", "tps_median", "tps_best"} {
+		if strings.Count(string(kept), `"`+key+`": null`) != 1 {
+			t.Errorf("%s is not null once in\n%s", key, kept)
+		}
+	}
+	if again, err := Read(dir); err != nil || !reflect.DeepEqual(again, b) {
+		t.Errorf("kept is %+v, %v; want %+v", again, err, b)
+	}
+	old := `{"schema":1,"over":"clients=1","points":[{"value":1,"tps":5,"tps_low":0,"tps_high":0,"tps_median":0,"tps_best":0}]}`
+	read, err := parse([]byte(old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := read.Points[0]; p.Low != nil || p.High != nil || p.Median != nil || p.Best != nil {
+		t.Errorf("of an earlier version is read %+v", p)
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	for text, why := range map[string]string{
 		"":                            "no sweep of stroppy",

@@ -35,14 +35,14 @@ func atRate(capacity, rate float64) Point {
 	}
 	wait := 0.8 / (1 - load)
 	p.MeanMS, p.P50MS, p.P99MS, p.P999MS, p.MaxMS = wait, wait*0.8, wait*4, wait*9, wait*20
-	p.Low, p.High, p.Median, p.Best = p.TPS*0.985, p.TPS*1.015, p.TPS*1.001, p.TPS*1.04
+	p.Low, p.High, p.Median, p.Best = new(p.TPS*0.985), new(p.TPS*1.015), new(p.TPS*1.001), new(p.TPS*1.04)
 	return p
 }
 
 // atSize is what a database with a peak comes to with n clients.
 func atSize(n float64) Point {
 	x := 1000 * n / (1 + 0.05*(n-1) + 0.001*n*(n-1)) * (1 + 0.02*math.Sin(n))
-	return Point{Value: n, Dir: fmt.Sprintf("%02.0f-clients", n), Verdict: "valid", TPS: x, Low: x * 0.95, High: x * 1.04, Median: x, Best: x * 1.1,
+	return Point{Value: n, Dir: fmt.Sprintf("%02.0f-clients", n), Verdict: "valid", TPS: x, Low: new(x * 0.95), High: new(x * 1.04), Median: new(x), Best: new(x * 1.1),
 		MeanMS: n / x * 1e3, P50MS: n / x * 900, P99MS: n / x * 4000, P999MS: n / x * 9000, MaxMS: n / x * 30_000}
 }
 
@@ -67,7 +67,7 @@ func books() map[string]*Book {
 		return points
 	}
 	invalid := sizes(1, 2, 4, 8, 16)
-	invalid[3].Verdict, invalid[1].Unsteady, invalid[0].Low, invalid[0].High = "invalid", true, 0, 0
+	invalid[3].Verdict, invalid[1].Unsteady, invalid[0].Low, invalid[0].High = "invalid", true, nil, nil
 	badRates := rates(0, 9000, 8000, 7000, 3500, 12_000)
 	badRates[2].Verdict, badRates[5].Verdict = "invalid", "unknown"
 	hostile := book(" clients=1,2,4,8,16", true, sizes(1, 2, 4, 8, 16)...)
@@ -174,7 +174,7 @@ func TestUnknownIsNotZero(t *testing.T) {
 	if s := d.Steps[0]; s.Low != nil || s.P99 != nil || d.Law != nil {
 		t.Errorf("a step that did nothing is %+v", s)
 	}
-	if text := strings.Join(d.Table.Rows[0].Cells, "|"); strings.Count(text, report.NotKnown) != 5 {
+	if text := strings.Join(d.Table.Rows[0].Cells, "|"); strings.Count(text, report.NotKnown) != 7 {
 		t.Errorf("its row is %s", text)
 	}
 	if d.Figures[0].Value != report.NotKnown {

@@ -108,8 +108,8 @@ func pageStep(p Point, axis Axis) PageStep {
 		P50: above0(p.P50MS), P99: above0(p.P99MS), P999: above0(p.P999MS), Max: above0(p.MaxMS),
 		Full: axis == Rate && p.Value == 0, Kept: axis != Rate || p.Kept(),
 	}
-	if p.High != 0 {
-		s.Low, s.High = &p.Low, &p.High
+	if p.Low != nil && p.High != nil {
+		s.Low, s.High = p.Low, p.High
 	}
 	return s
 }

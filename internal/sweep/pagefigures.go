@@ -37,7 +37,7 @@ func notes(axis Axis, points []Point) []report.PageNote {
 		warn("The throughput never came to rest: %s. Its mean there depends on when the step ended.", strings.Join(unsteady, ", "))
 	}
 	if len(idle) > 0 {
-		warn("Nothing was committed: %s.", strings.Join(idle, ", "))
+		warn("Nothing was committed in what was measured: %s.", strings.Join(idle, ", "))
 	}
 	if len(behind) > 0 {
 		list = append(list, report.PageNote{Kind: "note", Text: fmt.Sprintf(
@@ -61,7 +61,7 @@ func rateFigures(points []Point, k stats.Knee) []report.PageFigure {
 		switch {
 		case p.Value == 0:
 			full.Value, full.Unit = report.RateText(p.TPS), "/s"
-			full.Below = []string{"median " + report.RateText(p.Median), "best second " + report.RateText(p.Best), "99 % latency " + latencyText(p.P99MS)}
+			full.Below = []string{"median " + rateText(p.Median), "best second " + rateText(p.Best), "99 % latency " + latencyText(p.P99MS)}
 		case p.Kept(): // ascending, so that the last one stays
 			kept.Value, kept.Unit = report.RateText(p.Value), "/s"
 			kept.Below = []string{"99 % latency " + latencyText(p.P99MS), "99.9 % " + latencyText(p.P999MS)}
@@ -77,7 +77,7 @@ func sizeFigures(axis Axis, points []Point, fit *stats.Scaling) []report.PageFig
 		if p.TPS > highest {
 			highest = p.TPS
 			best.Value, best.Unit = report.RateText(p.TPS), "/s"
-			best.Below = []string{"with " + label(axis, p.Value) + " " + string(axis), "95 % interval " + pageInterval(p), "best second " + report.RateText(p.Best)}
+			best.Below = []string{"with " + label(axis, p.Value) + " " + string(axis), "95 % interval " + pageInterval(p), "best second " + rateText(p.Best)}
 		}
 	}
 	if fit == nil {
@@ -138,7 +138,7 @@ func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report
 	}
 	for _, p := range points {
 		r := report.PageRow{Page: link(p.Dir), Mark: rowMark(axis, p), Cells: []string{
-			label(axis, p.Value), verdictText(axis, p), report.RateText(p.TPS), pageInterval(p), report.RateText(p.Median), report.RateText(p.Best),
+			label(axis, p.Value), verdictText(axis, p), report.RateText(p.TPS), pageInterval(p), rateText(p.Median), rateText(p.Best),
 		}}
 		if efficiency != nil {
 			share, known := efficiency[p.Value]
@@ -185,10 +185,18 @@ func verdictText(axis Axis, p Point) string {
 }
 
 func pageInterval(p Point) string {
-	if p.High == 0 {
+	if p.Low == nil || p.High == nil {
 		return report.NotKnown
 	}
-	return report.RateText(p.Low) + " to " + report.RateText(p.High)
+	return report.RateText(*p.Low) + " to " + report.RateText(*p.High)
+}
+
+// rateText writes a throughput that may not be known.
+func rateText(x *float64) string {
+	if x == nil {
+		return report.NotKnown
+	}
+	return report.RateText(*x)
 }
 
 func latencyText(ms float64) string {

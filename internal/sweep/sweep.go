@@ -132,19 +132,30 @@ type Point struct {
 	Dir     string  `json:"dir"`   // the run's, below the sweep's
 	Verdict string  `json:"verdict"`
 
-	TPS      float64 `json:"tps"`     // committed a second, the mean
-	Low      float64 `json:"tps_low"` // of its confidence interval; both 0 where it has none
-	High     float64 `json:"tps_high"`
-	Median   float64 `json:"tps_median"` // over seconds
-	Best     float64 `json:"tps_best"`   // second
-	MeanMS   float64 `json:"latency_mean_ms"`
-	P50MS    float64 `json:"latency_p50_ms"`
-	P99MS    float64 `json:"latency_p99_ms"`
-	P999MS   float64 `json:"latency_p999_ms"`
-	MaxMS    float64 `json:"latency_max_ms"`
-	Backlog  uint64  `json:"backlog"`    // due and never sent, shed ones included
-	Left     float64 `json:"left_share"` // that of all that was due
-	Unsteady bool    `json:"unsteady"`
+	TPS      float64  `json:"tps"`     // committed a second, the mean
+	Low      *float64 `json:"tps_low"` // of its confidence interval; both nil where it has none
+	High     *float64 `json:"tps_high"`
+	Median   *float64 `json:"tps_median"` // over whole seconds; nil where there was none
+	Best     *float64 `json:"tps_best"`   // whole second; nil where there was none
+	MeanMS   float64  `json:"latency_mean_ms"`
+	P50MS    float64  `json:"latency_p50_ms"`
+	P99MS    float64  `json:"latency_p99_ms"`
+	P999MS   float64  `json:"latency_p999_ms"`
+	MaxMS    float64  `json:"latency_max_ms"`
+	Backlog  uint64   `json:"backlog"`    // due and never sent, shed ones included
+	Left     float64  `json:"left_share"` // that of all that was due
+	Unsteady bool     `json:"unsteady"`
+}
+
+// unzero takes back what earlier versions wrote as 0 where it was not known: an
+// interval without an upper end, and a best second of steps that committed.
+func (p *Point) unzero() {
+	if p.Low == nil || p.High == nil || *p.High == 0 {
+		p.Low, p.High = nil, nil
+	}
+	if p.Best != nil && *p.Best == 0 && p.TPS > 0 {
+		p.Median, p.Best = nil, nil
+	}
 }
 
 // mostLeft is the share of what was due that a step may leave and still have kept

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"stroppy/internal/report"
 	"stroppy/internal/stats"
 )
 
@@ -73,8 +74,9 @@ func table(w io.Writer, axis Axis, points []Point) error {
 				verdict += fmt.Sprintf(" (%d not sent)", p.Backlog)
 			}
 		}
-		fmt.Fprintf(t, "%s\t%.0f\t%s\t%.0f\t%.0f\t%.3f\t%.3f\t%.1f\t%s\t\n",
-			label(axis, p.Value), p.TPS, interval(p), p.Median, p.Best, p.P50MS, p.P99MS, p.MaxMS, verdict)
+		fmt.Fprintf(t, "%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n",
+			label(axis, p.Value), p.TPS, interval(p), perhaps("%.0f", p.Median), perhaps("%.0f", p.Best),
+			perhaps("%.3f", above0(p.P50MS)), perhaps("%.3f", above0(p.P99MS)), perhaps("%.1f", above0(p.MaxMS)), verdict)
 	}
 	return t.Flush()
 }
@@ -87,10 +89,18 @@ func label(axis Axis, value float64) string {
 }
 
 func interval(p Point) string {
-	if p.High == 0 {
-		return "not known"
+	if p.Low == nil || p.High == nil {
+		return report.NotKnown
 	}
-	return fmt.Sprintf("%.0f..%.0f", p.Low, p.High)
+	return fmt.Sprintf("%.0f..%.0f", *p.Low, *p.High)
+}
+
+// perhaps writes a figure that may not be known.
+func perhaps(format string, x *float64) string {
+	if x == nil {
+		return report.NotKnown
+	}
+	return fmt.Sprintf(format, *x)
 }
 
 // findings are the sentences about all steps together.
@@ -137,7 +147,7 @@ func scaling(points []Point) (stats.Scaling, error) {
 	var sizes []stats.Size
 	for _, p := range points {
 		if p.TPS <= 0 {
-			return stats.Scaling{}, fmt.Errorf("at %s nothing was committed, which no curve of its shape goes through", strconv.FormatFloat(p.Value, 'f', -1, 64))
+			return stats.Scaling{}, fmt.Errorf("at %s nothing was committed in what was measured, which no curve of its shape goes through", strconv.FormatFloat(p.Value, 'f', -1, 64))
 		}
 		sizes = append(sizes, stats.Size{N: p.Value, X: p.TPS})
 	}

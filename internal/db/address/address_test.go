@@ -1,6 +1,7 @@
 package address
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -8,7 +9,7 @@ import (
 	"time"
 )
 
-var style = Style{Product: "Bank", Server: "teller", Port: "77", Form: "bank://host1:77,host2"}
+var style = Style{Product: "Bank", Server: "teller", Port: "77", Form: "bank://HOST:PORT"}
 
 func TestServers(t *testing.T) {
 	for list, want := range map[string][]string{
@@ -43,6 +44,24 @@ func TestAuthority(t *testing.T) {
 	_, _, _, err := style.Authority("u:secr%et@h")
 	if err == nil || !strings.Contains(err.Error(), "%25") || strings.Contains(err.Error(), "secr") {
 		t.Errorf("a bad escape gives %v", err)
+	}
+}
+
+func TestUnescaped(t *testing.T) {
+	for text, want := range map[string]bool{
+		"h": false, "u:p@h": false, "u:p@h/d?a=b": false, "u:p@@h": false, "u:p@h/d?a=%40": false, "": false,
+		"u:p/w@h": true, "u:p?w@h": true, "u:p#w@h": true, "h/d@": true, "h?a=@": true, "u:p@h/d?a=b@c": true,
+	} {
+		err := style.Whole(text)
+		if Unescaped(text) != want || (err != nil) != want {
+			t.Errorf("%s: %v, %v", text, Unescaped(text), err)
+		}
+		if err == nil {
+			continue
+		}
+		if unescaped := new(UnescapedError); !errors.As(err, &unescaped) || !strings.Contains(err.Error(), style.Form) || !strings.Contains(err.Error(), "%2F") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 

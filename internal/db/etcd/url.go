@@ -23,7 +23,7 @@ type config struct {
 }
 
 // style is how an etcd URL is written; 2379 is etcd's client port.
-var style = address.Style{Product: "etcd", Server: "node", Port: "2379", Form: "etcd://host1:2379,host2,host3"}
+var style = address.Style{Product: "etcd", Server: "node", Port: "2379", Form: "etcd://[USER:PASSWORD@]HOST:PORT,HOST:PORT"}
 
 // parseURL reads etcd://[user:password@]h1[:2379],h2,h3[?reads=…&timeout=…]. No
 // error repeats the password.
@@ -33,8 +33,11 @@ func parseURL(text string) (config, error) {
 	if !ok {
 		return c, errors.New("read the database URL: it does not begin with etcd://")
 	}
+	err := style.Whole(rest)
+	if err != nil {
+		return c, err
+	}
 	rest, query, _ := strings.Cut(rest, "?")
-	var err error
 	if strings.Contains(rest, "@") {
 		if c.user, c.password, rest, err = style.Authority(rest); err != nil {
 			return c, err

@@ -1,10 +1,14 @@
 package etcd
 
 import (
+	"errors"
+	"net/url"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
+	"stroppy/internal/db/address"
 	"stroppy/internal/db/kvtest"
 )
 
@@ -37,6 +41,13 @@ func TestParseURLRefuses(t *testing.T) {
 		"etcd://h1:http":            "port",
 		"etcd://::1":                "brackets",
 		"etcd://h1/db":              "host",
+		"etcd://u:secr/et@h1":       "%2F",
+		"etcd://u:secr?et@h1":       "%3F",
+		"etcd://u:secr#et@h1":       "%23",
+		"etcd://u:p@secr?et@h1":     "%40",
+		"etcd://u:secret":           "port of the node \"u\"",
+		"etcd://u:secret:9":         "node \"u\"",
+		"etcd://u:1?secret=%zz":     "malformed",
 		"etcd://u@h1":               "password",
 		"etcd://u:@h1":              "password",
 		"etcd://u:secr%et@h1":       "%25",
@@ -50,6 +61,37 @@ func TestParseURLRefuses(t *testing.T) {
 		"etcd://h1?%zz":             "malformed",
 		"etcd://h1?reads=a&reads=b": "2 times",
 	})
+}
+
+// TestNoPieceOfThePassword: whatever two special characters a password has, its
+// URL is read right or refused, and neither the error nor the servers tell of it.
+func TestNoPieceOfThePassword(t *testing.T) {
+	const special = "/?#@:%,&=;[] +'\"\\"
+	for _, first := range special {
+		for _, second := range special {
+			password := "s3cr3t" + string(first) + "w0rd" + string(second) + "x9y8"
+			for _, path := range []string{"", "/", "/?timeout=3s"} {
+				c, err := parseURL("etcd://u:" + password + "@h:1" + path)
+				told := ""
+				if err != nil {
+					told = err.Error()
+				} else {
+					told = strings.Join(c.nodes, ",")
+					if decoded, err := url.PathUnescape(password); told != "h:1" || err != nil || c.password != decoded || c.user != "u" {
+						t.Errorf("%s: %+v, %v", password, c, err)
+					}
+				}
+				for _, piece := range []string{"s3cr3t", "w0rd", "x9y8"} {
+					if strings.Contains(told, piece) {
+						t.Errorf("%s: %q tells a piece of it", password, told)
+					}
+				}
+				if unescaped := new(address.UnescapedError); strings.ContainsAny(password, "/?#") && (!errors.As(err, &unescaped) || !strings.Contains(told, "%2F")) {
+					t.Errorf("%s gives %q, which does not say how to write it", password, told)
+				}
+			}
+		}
+	}
 }
 
 func FuzzParseURL(f *testing.F) {

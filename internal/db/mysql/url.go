@@ -14,6 +14,7 @@ import (
 	client "github.com/go-sql-driver/mysql"
 
 	"stroppy/internal/db"
+	addresses "stroppy/internal/db/address"
 )
 
 const (
@@ -25,8 +26,8 @@ const (
 	usualPort     = "3306"
 )
 
-// form is how a URL is written, for errors.
-const form = scheme + "user:password@host:port/database, with each of / ? # @ %% in a name or password as %%2F %%3F %%23 %%40 %%25"
+// unescaped says how a URL is written.
+var unescaped = &addresses.UnescapedError{Form: scheme + "USER:PASSWORD@HOST:PORT/DATABASE"}
 
 // address is what a URL says.
 type address struct {
@@ -77,12 +78,12 @@ func parseURL(text string) (*address, error) {
 	}
 	authority, path, slash := strings.Cut(rest, "/")
 	database, query, _ := strings.Cut(path, "?")
-	if !slash || database == "" || strings.ContainsAny(authority, "?#") || strings.ContainsAny(database, "@/#") {
-		return nil, db.Fatalf(op, "write "+form)
+	if !slash || database == "" || strings.ContainsAny(authority, "?#") || strings.ContainsAny(database, "@/#") || hostsIn(query) {
+		return nil, db.Fatalf(op, "%w", unescaped)
 	}
 	user, hosts, found := cutLast(authority, "@")
 	if !found {
-		return nil, db.Fatalf(op, "it names no user: write "+form)
+		return nil, db.Fatalf(op, "it names no user: %w", unescaped)
 	}
 	name, password, _ := strings.Cut(user, ":")
 	config := client.NewConfig()
@@ -92,7 +93,7 @@ func parseURL(text string) (*address, error) {
 	}{{&config.User, name}, {&config.Passwd, password}, {&config.DBName, database}} {
 		var err error
 		if *part.to, err = url.PathUnescape(part.text); err != nil {
-			return nil, db.Fatalf(op, "a %% in it is not followed by two digits: write "+form)
+			return nil, db.Fatalf(op, "a %% in it is not followed by two digits: %w", unescaped)
 		}
 	}
 	a := &address{connect: connectTimeout, answer: answerTimeout}
@@ -108,6 +109,13 @@ func parseURL(text string) (*address, error) {
 		a.hosts = append(a.hosts, c)
 	}
 	return a, nil
+}
+
+// hostsIn says that the hosts and the database stand in what was taken for the
+// parameters, because of a / and a ? in the password. A variable's value may have an @.
+func hostsIn(query string) bool {
+	_, after, found := strings.Cut(query, "@")
+	return found && strings.Contains(after, "/")
 }
 
 // cutLast cuts around the last separator, because a password may hold one.

@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/db"
+	"stroppy/internal/db/address"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"
 	"stroppy/internal/isolation"
@@ -42,6 +45,69 @@ func TestURLs(t *testing.T) {
 		}
 		if c := d.config; c.ConnectTimeout != 5*time.Second || d.timeout != want || hosts(c) != "h1:1,h2:2" || len(c.RuntimeParams) != 0 || d.whole {
 			t.Errorf("%q: %v %v %v %v %v", parameter, hosts(c), c.ConnectTimeout, d.timeout, c.RuntimeParams, d.whole)
+		}
+	}
+}
+
+// TestNoPieceOfThePassword: whatever two special characters a password has, its
+// URL is read right or refused, and neither the error nor the hosts tell of it.
+func TestNoPieceOfThePassword(t *testing.T) {
+	const special = "/?#@:%,&=;[] +'\"\\"
+	for _, first := range special {
+		for _, second := range special {
+			password := "s3cr3t" + string(first) + "w0rd" + string(second) + "x9y8"
+			for _, path := range []string{"", "/d", "/d?sslmode=disable", "?sslmode=disable"} {
+				d, err := parseURL("postgres://u:" + password + "@h:1" + path)
+				told := ""
+				if err != nil {
+					told = err.Error()
+				} else {
+					told = d.where
+					if told != "h:1" || d.config.Password != password || d.config.User != "u" {
+						t.Errorf("%s: %s, %s, %s", password, told, d.config.User, d.config.Password)
+					}
+				}
+				for _, piece := range []string{"s3cr3t", "w0rd", "x9y8"} {
+					if strings.Contains(told, piece) {
+						t.Errorf("%s: %q tells a piece of it", password, told)
+					}
+				}
+				if unescaped := new(address.UnescapedError); strings.ContainsAny(password, "/?#@") && (!errors.As(err, &unescaped) || !strings.Contains(told, "%40")) {
+					t.Errorf("%s gives %q, which does not say how to write it", password, told)
+				}
+			}
+		}
+	}
+}
+
+// TestServers: the hosts of a URL are those that are told, whatever stands before
+// the @, and none has an @ in it.
+func TestServers(t *testing.T) {
+	for url, want := range map[string]string{
+		"postgres://u:p%40w@h1:1,h2:2/d":                  "h1:1,h2:2",
+		"postgres://u:p%40w@[::1]:1,[fe80::2]:2,10.0.0.3": "[::1]:1,[fe80::2]:2,10.0.0.3:5432",
+		"postgresql://u:a,b:1@h1,h2/d?sslmode=disable":    "h1:5432,h2:5432",
+		"postgres://h1,[::1]/d":                           "h1:5432,[::1]:5432",
+		"postgres://u:p@/d?host=/run/pg&port=7":           "/run/pg:7",
+		"postgres://u:p@/d?host=a,b&port=7,8":             "a:7,b:8",
+	} {
+		if d, err := parseURL(url); err != nil || d.where != want {
+			t.Errorf("%s: %+v, %v; want %s", url, d, err, want)
+		}
+	}
+	for _, url := range []string{
+		"postgres://admin:super@" + secret + "@127.0.0.1:54399/bank",
+		"postgres://u:p@" + secret + "@h1:1,h2:2/d",
+		"postgres://u:p@" + secret + "@[::1]:1/d",
+		"postgres://u:p@h1,v:" + secret + "@h2/d",
+		"postgres://u:p@" + secret + "%40h/d",
+		"postgres://u:p@/d?host=" + secret + "%40h",
+		"postgres://u:p@/d?host=" + secret + "@h",
+	} {
+		_, err := Open(t.Context(), url)
+		sqltest.WantError(t, url, err, db.Fatal, "")
+		if !strings.Contains(err.Error(), "@ % in USER or PASSWORD as %2F %3F %23 %40 %25") {
+			t.Errorf("%s: %v", url, err)
 		}
 	}
 }
@@ -124,6 +190,108 @@ func TestNobodyListens(t *testing.T) {
 	defer cancel()
 	_, err = Open(ctx, fmt.Sprintf("postgres://u:%s@%s/d?sslmode=disable", secret, l.Addr()))
 	sqltest.WantError(t, "silence until the context ends", err, db.Unavailable, "")
+}
+
+// refuser is a server that refuses TLS and then resets what comes without, as
+// one that is just stopping does.
+func refuser(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+	})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			request := make([]byte, 8)
+			if _, err := io.ReadFull(conn, request); err == nil && binary.BigEndian.Uint32(request[4:]) == 80877103 {
+				_, _ = conn.Write([]byte("N"))
+			} else {
+				_ = conn.(*net.TCPConn).SetLinger(0) // a reset, and not an end
+			}
+			_ = conn.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestRefusedTLS(t *testing.T) {
+	host := refuser(t)
+	for mode, want := range map[string]struct {
+		class db.Class
+		says  string
+	}{
+		"":            {db.Unavailable, db.CheckServer},
+		"prefer":      {db.Unavailable, db.CheckServer},
+		"allow":       {db.Unavailable, db.CheckServer},
+		"disable":     {db.Unavailable, db.CheckServer},
+		"require":     {db.Fatal, "write sslmode=disable"},
+		"verify-full": {db.Fatal, "write sslmode=disable"},
+	} {
+		url := "postgres://u:" + secret + "@" + host + "/d"
+		if mode != "" {
+			url += "?sslmode=" + mode
+		}
+		_, err := Open(t.Context(), url)
+		sqltest.WantError(t, "sslmode="+mode, err, want.class, "")
+		if !strings.Contains(err.Error(), want.says) || want.class == db.Unavailable && strings.Contains(err.Error(), "TLS") {
+			t.Errorf("sslmode=%s: %v", mode, err)
+		}
+	}
+}
+
+// TestRestartUnderPrefer: while a server restarts, a session that asks for TLS
+// first finds it unavailable and nothing worse, and connects when it is back.
+func TestRestartUnderPrefer(t *testing.T) {
+	pg := start(t, nil)
+	d := drivertest.Open(t, Open, strings.Replace(pg.URL(), "sslmode=disable", "sslmode=prefer", 1))
+	s := newSession(t, d, db.Pipelined, "")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	restarted := make(chan error, 1)
+	go func() { restarted <- pg.Restart(ctx) }()
+	failed, up := 0, false
+	for !up {
+		err := s.Reset(ctx)
+		select {
+		case restart := <-restarted:
+			if restart != nil {
+				t.Fatal(restart)
+			}
+			up = true
+		default:
+		}
+		if err != nil {
+			failed++
+			var e *db.Error
+			if !errors.As(err, &e) || e.Class != db.Unavailable {
+				t.Fatalf("during the restart Reset gives %v: %v", db.ClassOf(err), err)
+			}
+		}
+	}
+	if failed == 0 {
+		t.Error("no Reset met the restart")
+	}
+	if err := s.Reset(ctx); err != nil {
+		t.Fatalf("after the restart: %v", err)
+	}
+	if err := s.Begin(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestDescription(t *testing.T) {

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -195,6 +196,9 @@ func lost(op string, err error, p phase) *db.Error {
 
 // fromPgconn turns an error of package pgconn into one of ours.
 func fromPgconn(ctx context.Context, op string, err error, p phase) *db.Error {
+	if p == connecting {
+		return connectError(op, err, context.Cause(ctx))
+	}
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
 		return reported(op, e, p, false)
@@ -202,45 +206,102 @@ func fromPgconn(ctx context.Context, op string, err error, p phase) *db.Error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	if p == connecting {
-		return connectError(op, err)
-	}
 	return lost(op, err, p)
 }
 
-// connectError is the error for a connection that was not made. What pgconn says
-// about the user and the database is left out, for a mangled URL may carry a
-// part of the password there.
-func connectError(op string, err error) *db.Error {
-	class := db.Unavailable
-	var certificate *tls.CertificateVerificationError
-	if errors.As(err, &certificate) {
-		class = db.Fatal
-	}
+// connectError is the error for a connection that was not made; cause is why the
+// context ended, if it did. What pgconn says about the user and the database is
+// left out, for a mangled URL may carry a part of the password there.
+func connectError(op string, err, cause error) *db.Error {
 	var c *pgconn.ConnectError
 	if errors.As(err, &c) {
 		err = c.Unwrap()
 	}
-	text := err.Error()
+	tries := attempts(err)
+	class, answer := judge(tries)
+	switch {
+	case answer != nil:
+		return reported(op, answer, connecting, false)
+	case cause != nil:
+		class, err, tries = db.Unavailable, cause, []error{cause}
+	}
 	advice := db.CheckServer
 	switch {
-	case strings.Contains(text, "server refused TLS connection"):
-		class, advice = db.Fatal, "turn TLS on in the server, or write sslmode=disable"
+	case class == db.Fatal && slices.ContainsFunc(tries, refusedTLS):
+		advice = "turn TLS on in the server, or write sslmode=disable"
 	case class == db.Fatal:
 		advice = "check sslmode and sslrootcert in the URL"
 	case errors.Is(err, context.Canceled):
 		advice = ""
 	}
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = attempt(op, lines[i])
+	var lines []string
+	for _, try := range tries {
+		if refusedTLS(try) && triedPlain(tries, try) {
+			continue
+		}
+		for line := range strings.SplitSeq(try.Error(), "\n") {
+			lines = append(lines, attempt(op, line))
+		}
 	}
 	slices.Sort(lines)
-	text = strings.Join(slices.Compact(lines), "; ")
+	text := strings.Join(slices.Compact(lines), "; ")
 	if advice != "" {
 		text += ": " + advice
 	}
 	return &db.Error{Class: class, Op: op, Err: db.Told{Text: text, Cause: err}}
+}
+
+// attempts takes apart what pgconn joins: one error for each address, and under
+// sslmode=prefer or allow two, with TLS and without.
+func attempts(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// judge gives the class of a connection that no attempt made, and the server's
+// answer that decides it, if one does. Only where every attempt failed for what
+// another try cannot mend is it Fatal: a server that restarts may refuse TLS or
+// the lack of it in one attempt and reset the other. What a server says of the
+// password, the database and the right to it holds for all of them.
+func judge(tries []error) (db.Class, *pgconn.PgError) {
+	class := db.Fatal
+	var passing, refusing, deciding *pgconn.PgError
+	for _, try := range tries {
+		var e *pgconn.PgError
+		var certificate *tls.CertificateVerificationError
+		switch {
+		case !errors.As(try, &e):
+			if !refusedTLS(try) && !errors.As(try, &certificate) {
+				class = db.Unavailable
+			}
+		case classify(e.Code, connecting, isFatal(e)).class != db.Fatal:
+			passing = cmp.Or(passing, e)
+		case e.Code == "28P01", e.Code == "3D000", e.Code == "42501":
+			deciding = cmp.Or(deciding, e)
+		default:
+			refusing = cmp.Or(refusing, e)
+		}
+	}
+	if class == db.Fatal {
+		return class, cmp.Or(passing, deciding, refusing)
+	}
+	return class, cmp.Or(passing, deciding)
+}
+
+// refusedTLS says that a server answered an attempt that it does not speak TLS.
+func refusedTLS(try error) bool {
+	return strings.HasSuffix(try.Error(), "server refused TLS connection")
+}
+
+// triedPlain says whether the address that refused TLS was tried without too,
+// so that the reason is how that went.
+func triedPlain(tries []error, refused error) bool {
+	address, _, _ := strings.Cut(refused.Error(), " (")
+	return slices.ContainsFunc(tries, func(other error) bool {
+		return !refusedTLS(other) && strings.HasPrefix(other.Error(), address+" (")
+	})
 }
 
 // attempt returns one line of pgconn's about an attempt to connect without its
@@ -265,7 +326,7 @@ func attempt(op, line string) string {
 	return address + ": " + reason
 }
 
-var jargon = strings.NewReplacer("dial error: ", "", "tls error: ", "")
+var jargon = strings.NewReplacer("dial error: ", "", "tls error: ", "", "server error: ", "")
 
 // errLocalOnly is why a commit whose acknowledgement has a warning is unknown.
 var errLocalOnly = errors.New("the server has committed the transaction on itself but may not have " +

@@ -37,6 +37,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/address"
 	"stroppy/internal/db/wire"
 )
 
@@ -98,6 +99,9 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	return d, nil
 }
 
+// unescaped says how a URL is written.
+var unescaped = &address.UnescapedError{Form: "postgres://USER:PASSWORD@HOST:PORT/DATABASE"}
+
 // parseURL reads a URL. Nothing of it is in the error, for it may be a piece of
 // the password.
 func parseURL(url string) (*Database, error) {
@@ -108,13 +112,13 @@ func parseURL(url string) (*Database, error) {
 			return nil, db.Fatalf(op, "it does not begin with postgres://")
 		}
 	}
-	// An @ after the hosts means that a special character of the user or the
-	// password ended them early.
-	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
-		if path, _, _ := strings.Cut(rest[i:], "?"); strings.Contains(path, "@") || rest[i] == '#' {
-			return nil, db.Fatalf(op, "write postgres://user:password@host:port/database, "+
-				"with each of / ? # @ %% in a name or password as %%2F %%3F %%23 %%40 %%25")
-		}
+	// pgconn ends the password at the first @: what follows would be a host.
+	authority, end := rest, strings.IndexAny(rest, "/?#")
+	if end >= 0 {
+		authority = rest[:end]
+	}
+	if address.Unescaped(rest) || strings.Count(authority, "@") > 1 || end >= 0 && rest[end] == '#' {
+		return nil, db.Fatalf(op, "%w", unescaped)
 	}
 	config, err := pgconn.ParseConfig(url)
 	if err != nil {
@@ -123,10 +127,12 @@ func parseURL(url string) (*Database, error) {
 			reason = reason[i+len("`: "):]
 		}
 		if strings.HasPrefix(reason, "failed to parse as") {
-			reason = "it is no URL: write postgres://user:password@host:port/database, " +
-				"with special characters of names and passwords percent-encoded"
+			return nil, db.Fatalf(op, "it is no URL: %w", unescaped)
 		}
 		return nil, db.Fatalf(op, "%s", reason)
+	}
+	if slices.ContainsFunc(servers(config), func(host string) bool { return strings.LastIndexByte(host, '@') > 0 }) {
+		return nil, db.Fatalf(op, "%w", unescaped) // written %40, or in the parameter host
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
@@ -153,12 +159,16 @@ func parseURL(url string) (*Database, error) {
 	return d, nil
 }
 
-func hosts(config *pgconn.Config) string {
+// hosts names the servers, for errors.
+func hosts(config *pgconn.Config) string { return strings.Join(servers(config), ",") }
+
+// servers are host:port of each server, in the order of the URL.
+func servers(config *pgconn.Config) []string {
 	names := []string{net.JoinHostPort(config.Host, fmt.Sprint(config.Port))}
 	for _, f := range config.Fallbacks {
 		names = append(names, net.JoinHostPort(f.Host, fmt.Sprint(f.Port)))
 	}
-	return strings.Join(slices.Compact(names), ",")
+	return slices.Compact(names)
 }
 
 // Close has nothing to close: sessions are closed by whoever opened them.

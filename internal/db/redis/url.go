@@ -34,7 +34,7 @@ type config struct {
 var parameters = []string{"ca", "commit", "read", "timeout", "wait", "wait_timeout"}
 
 // style is how a Redis URL is written.
-var style = address.Style{Product: "Redis", Server: "server", Port: "6379", Form: "redis://host1:6379,host2/0"}
+var style = address.Style{Product: "Redis", Server: "server", Port: "6379", Form: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB"}
 
 // parseURL reads redis://[[user]:password@]h1[:6379],h2/DB[?…]; rediss:// is the
 // same over TLS. No error repeats the password.
@@ -44,8 +44,11 @@ func parseURL(text string) (config, error) {
 	if c.tls = scheme == "rediss"; !ok || scheme != "redis" && !c.tls {
 		return c, errors.New("read the database URL: it begins neither with redis:// nor with rediss://")
 	}
+	err := style.Whole(rest)
+	if err != nil {
+		return c, err
+	}
 	rest, query, _ := strings.Cut(rest, "?")
-	var err error
 	if strings.Contains(rest, "@") {
 		if c.user, c.password, rest, err = style.Authority(rest); err != nil {
 			return c, err
@@ -61,7 +64,7 @@ func parseURL(text string) (config, error) {
 	if path != "" {
 		number, err := strconv.ParseUint(path, 10, 16)
 		if err != nil {
-			return c, style.Errorf("%q is no database: after the hosts stands its number, as in /0", path)
+			return c, style.Errorf("after the hosts stands the number of a database, as in /0")
 		}
 		c.database = int(number)
 	}

@@ -1,10 +1,14 @@
 package redis
 
 import (
+	"errors"
+	"net/url"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
+	"stroppy/internal/db/address"
 	"stroppy/internal/db/kvtest"
 )
 
@@ -49,6 +53,15 @@ func TestParseURLRefuses(t *testing.T) {
 		"redis://h1:x":                      "port",
 		"redis://::1":                       "brackets",
 		"redis://h1/bank":                   "number",
+		"redis://u:secr/et@h1":              "%2F",
+		"redis://u:secr?et@h1":              "%3F",
+		"redis://u:secr#et@h1":              "%23",
+		"redis://u:secr/et?wait=1@h1":       "%2F",
+		"redis://u:p@secr?et@h1/0":          "%40",
+		"redis://u:secret":                  "port of the server \"u\"",
+		"redis://u:secret:9":                "server \"u\"",
+		"redis://u:1/secret":                "number",
+		"redis://u:1?secret=%zz":            "malformed",
 		"redis://h1/-1":                     "number",
 		"redis://u@h1":                      "password",
 		"redis://u:@h1":                     "password",
@@ -69,6 +82,37 @@ func TestParseURLRefuses(t *testing.T) {
 		"redis://h1?%zz":                    "malformed",
 		"redis://h1?wait=1&wait=2":          "2 times",
 	})
+}
+
+// TestNoPieceOfThePassword: whatever two special characters a password has, its
+// URL is read right or refused, and neither the error nor the servers tell of it.
+func TestNoPieceOfThePassword(t *testing.T) {
+	const special = "/?#@:%,&=;[] +'\"\\"
+	for _, first := range special {
+		for _, second := range special {
+			password := "s3cr3t" + string(first) + "w0rd" + string(second) + "x9y8"
+			for _, path := range []string{"", "/", "/0?timeout=3s"} {
+				c, err := parseURL("redis://u:" + password + "@h:1" + path)
+				told := ""
+				if err != nil {
+					told = err.Error()
+				} else {
+					told = strings.Join(c.nodes, ",")
+					if decoded, err := url.PathUnescape(password); told != "h:1" || err != nil || c.password != decoded || c.user != "u" {
+						t.Errorf("%s: %+v, %v", password, c, err)
+					}
+				}
+				for _, piece := range []string{"s3cr3t", "w0rd", "x9y8"} {
+					if strings.Contains(told, piece) {
+						t.Errorf("%s: %q tells a piece of it", password, told)
+					}
+				}
+				if unescaped := new(address.UnescapedError); strings.ContainsAny(password, "/?#") && (!errors.As(err, &unescaped) || !strings.Contains(told, "%2F")) {
+					t.Errorf("%s gives %q, which does not say how to write it", password, told)
+				}
+			}
+		}
+	}
 }
 
 func FuzzParseURL(f *testing.F) {

@@ -1,0 +1,49 @@
+package cli_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestURLsThatTellNothing: an address that cannot be read is refused in a sentence
+// that can be, with no piece of the password in it and no mask over its own words.
+func TestURLsThatTellNothing(t *testing.T) {
+	const escape = ", with each of / ? # @ % in USER or PASSWORD as %2F %3F %23 %40 %25"
+	const (
+		postgres = "read the database URL: write postgres://USER:PASSWORD@HOST:PORT/DATABASE" + escape
+		mysql    = "read the database URL: write mysql://USER:PASSWORD@HOST:PORT/DATABASE" + escape
+		redis    = "read the Redis URL: write redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB" + escape
+		etcd     = "read the etcd URL: write etcd://[USER:PASSWORD@]HOST:PORT,HOST:PORT" + escape
+		unknown  = "no database is known by the scheme fdb:, and the nearest scheme is "
+	)
+	out := filepath.Join(t.TempDir(), "run")
+	for url, says := range map[string]string{
+		"postgres://admin:super@secret99@127.0.0.1:54399/bank": postgres,
+		"postgres://admin:super/secret99@127.0.0.1:54399/bank": postgres,
+		"postgres://u:pass?secret99@127.0.0.1:54399/bank":      postgres,
+		"mysql://u:pass/secret99@127.0.0.1:3306/bank":          mysql,
+		"mysql://u:pass#secret99@127.0.0.1:3306/bank":          mysql,
+		"mysql://user:super/host@127.0.0.1:3306/bank":          mysql,
+		"redis://u:pass/secret99@127.0.0.1:6379":               redis,
+		"redis://u:1/secret99@127.0.0.1:6379/0":                redis,
+		"redis://u:pass?secret99@127.0.0.1:6379/0":             redis,
+		"etcd://u:pass#secret99@127.0.0.1:2379":                etcd,
+		"etcd://u:1#secret99@127.0.0.1:2379":                   etcd,
+		"etcd://u:pass/secret99@127.0.0.1:2379,h2:2379":        etcd,
+		"fdb:u:secret99@x":                                     unknown,
+		"fdb://u:secret99@x":                                   unknown,
+		"fdb:u:super/secret99@x":                               unknown,
+		"u/secret99:super@x":                                   "the database's URL has no scheme: it begins with one of sqlite:",
+		"secret99":                                             "the database's URL has no scheme: it begins with one of sqlite:",
+		"noop:u:secret99@x":                                    "open noop: the address is noop: with nothing behind it",
+	} {
+		code, stdout, stderr := call(t, "run", "bank", "--db", url, "--accounts", "10", "--count", "10", "--out", out)
+		refused(t, code, 2, stderr, says)
+		for _, piece := range []string{"secret99", "super", "xxxxx"} {
+			if strings.Contains(stdout+stderr, piece) {
+				t.Errorf("%s: %q is shown in %s%s", url, piece, stdout, stderr)
+			}
+		}
+	}
+}

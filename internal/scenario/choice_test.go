@@ -1,0 +1,114 @@
+package scenario
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// layer is "key=value key=value" from a source: a flag, a variable or a file.
+func layer(kind, text string) []Setting {
+	var list []Setting
+	for pair := range strings.FieldsSeq(text) {
+		key, value, _ := strings.Cut(pair, "=")
+		source := map[string]string{"flag": "--" + key, "variable": Prefix + strings.ToUpper(key), "file": "a.yaml line 1: " + key}[kind]
+		list = append(list, Setting{key, value, source})
+	}
+	return list
+}
+
+// TestZipfianIsADistribution: of kv, the strongest layer that says how keys are
+// chosen decides, and the scenario tells it once.
+func TestZipfianIsADistribution(t *testing.T) {
+	for _, c := range []struct{ file, flags, want string }{
+		{"", "", Uniform},
+		{"", "zipfian=true", Zipfian},
+		{"", "zipfian=false", Uniform},
+		{"", "zipfian=true distribution=zipfian", Zipfian},
+		{"", "zipfian=true preset=ycsb-d", Zipfian},
+		{"", "preset=ycsb-d", Latest},
+		{"zipfian=true", "distribution=uniform", Uniform},
+		{"zipfian=true", "preset=ycsb-d", Latest},
+		{"zipfian=true", "zipfian=false", Uniform},
+		{"distribution=latest", "zipfian=true", Zipfian},
+		{"zipfian=true distribution=uniform", "distribution=latest", Latest}, // as an earlier version wrote it
+		{"zipfian=false distribution=zipfian", "", Zipfian},
+	} {
+		s, named, err := Merge(layer("file", "workload=kv "+c.file), layer("flag", c.flags))
+		if err != nil {
+			t.Errorf("%+v: %v", c, err)
+			continue
+		}
+		if s.KV.Distribution != c.want || s.Zipfian != (c.want == Zipfian) {
+			t.Errorf("%+v: distribution %s, zipfian %v", c, s.KV.Distribution, s.Zipfian)
+		}
+		if c.want == Zipfian && !named["distribution"] {
+			t.Errorf("%+v: what repeats it does not name the distribution", c)
+		}
+		if text := string(s.YAML()); strings.Contains(text, "zipfian:") || !strings.Contains(text, "distribution: "+c.want+"\n") {
+			t.Errorf("%+v: the scenario says\n%s", c, text)
+		}
+		if got := reread(t, &s); !reflect.DeepEqual(got, s) {
+			t.Errorf("%+v: got %+v, want %+v", c, got, s)
+		}
+	}
+	for _, c := range []struct{ file, flags, want string }{
+		{"", "zipfian=true distribution=uniform", `--zipfian is true and --distribution is "uniform": each says which keys are chosen, so give one of them`},
+		{"", "preset=ycsb-a zipfian=true distribution=latest", "give one of them"},
+		{"zipfian=true distribution=uniform", "count=5", "a.yaml line 1: zipfian is true and a.yaml line 1: distribution is"},
+	} {
+		if _, _, err := Merge(layer("file", "workload=kv "+c.file), layer("flag", c.flags)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+// TestIdle: what nothing reads is refused, and what scenario.yaml holds of every run
+// is not.
+func TestIdle(t *testing.T) {
+	for _, c := range []struct{ file, variables, flags, want string }{
+		{"", "", "zipf-exponent=1.2", "--zipf-exponent is 1.2 and zipfian is false, which chooses all accounts alike: give --zipfian, or leave it out"},
+		{"", "", "zipf-exponent=0.99", "zipf-exponent is 0.99 and zipfian is false"},
+		{"", "", "zipf-exponent=1.2 workload=tpcb", "zipfian is false"},
+		{"", "", "zipf-exponent=1.2 workload=kv", "distribution is uniform"},
+		{"", "", "zipf-exponent=1.2 workload=kv zipfian=true", ""},
+		{"", "", "zipf-exponent=1.2 workload=kv distribution=latest", ""},
+		{"", "", "zipf-exponent=1.2 workload=kv preset=ycsb-a", ""},
+		{"", "", "zipf-exponent=1.2 zipfian=true", ""},
+		{"zipfian=true zipf-exponent=1.2", "", "zipfian=false", "a.yaml line 1: zipf-exponent is 1.2 and zipfian is false"},
+		{"zipf-exponent=0.99", "", "", ""},
+		{"zipf-exponent=1.2", "", "", "zipf-exponent is 1.2"},
+		{"zipf-exponent=1.2", "", "zipfian=true", ""},
+		{"", "", "max-backlog=5000", "--max-backlog is 5000 and rate is 0, which leaves nothing waiting: give a rate, such as --rate 1000, or leave it out"},
+		{"", "", "max-backlog=5000 rate=10", ""},
+		{"", "max-backlog=5000", "", "STROPPY_MAX-BACKLOG is 5000"},
+		{"", "max-backlog=5000", "rate=5", ""},
+		{"max-backlog=5000 rate=10", "", "", ""},
+		{"max-backlog=1000000", "", "", ""},
+		{"", "", "workload=kv scan-length=50", "--scan-length is 50 and scan-share is 0, so that nothing scans"},
+		{"", "", "workload=kv scan-length=100", "scan-share is 0"},
+		{"", "", "workload=kv scan-length=50 preset=ycsb-e", ""},
+		{"workload=kv scan-length=100", "", "", ""},
+	} {
+		layers := [][]Setting{layer("file", c.file), layer("variable", c.variables), layer("flag", c.flags)}
+		s, _, err := Merge(layers...)
+		if err != nil {
+			t.Errorf("%+v: %v", c, err)
+			continue
+		}
+		err = Idle(&s, nil, layers...)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if err := Idle(&s, []string{"zipf-exponent", "max-backlog", "scan-length"}, layers...); err != nil {
+			t.Errorf("%+v, but all are excepted: %v", c, err)
+		}
+		written, err := File("scenario.yaml", s.YAML())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Idle(&s, nil, written); err != nil && c.want == "" {
+			t.Errorf("%+v: its own scenario is refused: %v", c, err)
+		}
+	}
+}

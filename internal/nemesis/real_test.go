@@ -115,7 +115,6 @@ type shops struct {
 
 func openShops(t *testing.T, count int, loopback bool) *shops {
 	t.Helper()
-	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	network, err := cluster.NewNetwork(t.Context(), 0, loopback)
 	if err != nil {
 		t.Fatal(err)

@@ -1,14 +1,12 @@
 package redis
 
 import (
-	"errors"
-	"net/url"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"stroppy/internal/db/address"
+	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
 )
 
@@ -84,35 +82,11 @@ func TestParseURLRefuses(t *testing.T) {
 	})
 }
 
-// TestNoPieceOfThePassword: whatever two special characters a password has, its
-// URL is read right or refused, and neither the error nor the servers tell of it.
 func TestNoPieceOfThePassword(t *testing.T) {
-	const special = "/?#@:%,&=;[] +'\"\\"
-	for _, first := range special {
-		for _, second := range special {
-			password := "s3cr3t" + string(first) + "w0rd" + string(second) + "x9y8"
-			for _, path := range []string{"", "/", "/0?timeout=3s"} {
-				c, err := parseURL("redis://u:" + password + "@h:1" + path)
-				told := ""
-				if err != nil {
-					told = err.Error()
-				} else {
-					told = strings.Join(c.nodes, ",")
-					if decoded, err := url.PathUnescape(password); told != "h:1" || err != nil || c.password != decoded || c.user != "u" {
-						t.Errorf("%s: %+v, %v", password, c, err)
-					}
-				}
-				for _, piece := range []string{"s3cr3t", "w0rd", "x9y8"} {
-					if strings.Contains(told, piece) {
-						t.Errorf("%s: %q tells a piece of it", password, told)
-					}
-				}
-				if unescaped := new(address.UnescapedError); strings.ContainsAny(password, "/?#") && (!errors.As(err, &unescaped) || !strings.Contains(told, "%2F")) {
-					t.Errorf("%s gives %q, which does not say how to write it", password, told)
-				}
-			}
-		}
-	}
+	drivertest.Passwords(t, "redis", "h:1", []string{"", "/", "/0?timeout=3s"}, "/?#", func(url string) (drivertest.Account, error) {
+		c, err := parseURL(url)
+		return drivertest.Account{Servers: strings.Join(c.nodes, ","), User: c.user, Password: c.password}, err
+	})
 }
 
 func FuzzParseURL(f *testing.F) {

@@ -1,0 +1,48 @@
+package drivertest
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"stroppy/internal/db/address"
+)
+
+// Account is what a driver has read of a URL that begins with Scheme and names Servers.
+type Account struct{ Servers, User, Password string }
+
+// Passwords holds of a driver that whatever two special characters a password has, its
+// URL is read right or refused, and neither the error nor the servers tell of it. URLs
+// end with each of ends after the servers. A password that has one of refused in it is
+// refused with the sentence that says how to write them.
+func Passwords(t *testing.T, scheme, servers string, ends []string, refused string, read func(url string) (Account, error)) {
+	t.Helper()
+	const special = "/?#@:%,&=;[] +'\"\\"
+	for _, first := range special {
+		for _, second := range special {
+			password := "s3cr3t" + string(first) + "w0rd" + string(second) + "x9y8"
+			for _, end := range ends {
+				a, err := read(scheme + "://u:" + password + "@" + servers + end)
+				told := a.Servers
+				if err != nil {
+					told = err.Error()
+				} else if decoded, err := url.PathUnescape(password); err != nil || a != (Account{servers, "u", decoded}) {
+					t.Errorf("%s: %+v, %v", password, a, err)
+				}
+				for _, piece := range []string{"s3cr3t", "w0rd", "x9y8"} {
+					if strings.Contains(told, piece) {
+						t.Errorf("%s: %q tells a piece of it", password, told)
+					}
+				}
+				if !strings.ContainsAny(password, refused) {
+					continue
+				}
+				if unescaped := new(address.UnescapedError); !errors.As(err, &unescaped) || !strings.Contains(told, "%2F") ||
+					strings.Contains(refused, "@") && !strings.Contains(told, "%40") {
+					t.Errorf("%s gives %q, which does not say how to write it", password, told)
+				}
+			}
+		}
+	}
+}

@@ -37,7 +37,8 @@ type Client interface {
 }
 
 // Background is a client that runs one transaction each interval beside the
-// others and does not count in the figures.
+// others and does not count in the figures. It runs one at least, unless the drive is
+// ended before: the first outlasts the clients until it meets no conflict any more.
 type Background struct {
 	Client Client
 	Every  time.Duration

@@ -84,13 +84,13 @@ func (w *worker) alreadyApplied(kind errorKind, err error) {
 // retry waits before the next try after a conflict, the first time not at all.
 func (w *worker) retry() bool {
 	add(&w.counters.conflicts)
-	if w.retried == w.driver.options.Retries || w.halt.Err() != nil {
+	if w.retried == w.driver.options.Retries || w.open.Err() != nil {
 		w.tx.Outcome = history.Aborted
 		return false
 	}
 	w.retried++
 	if n := w.retried - 2; n >= 0 {
-		slept := w.sleep(w.halt, fullJitter(w.random, conflictBase, conflictCap, n))
+		slept := w.sleep(w.open, fullJitter(w.random, conflictBase, conflictCap, n))
 		w.last = w.clock()
 		if !slept {
 			w.tx.Outcome = history.Aborted

@@ -373,6 +373,26 @@ func TestBackgroundStopsWithTheCount(t *testing.T) {
 	})
 }
 
+// TestShortDriveHasItsAudit: the clients are done before the first audit has met its
+// last conflict, and no second one begins after them.
+func TestShortDriveHasItsAudit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		audit := &standIn{kind: history.Audit, number: 7, attempt: script(committed, repeat(errAborted, 8)...)}
+		o := Options{Count: 10, Retries: 10, Background: []Background{{audit, time.Second}}}
+		d := newDrill(t, o, &standIn{attempt: takes(time.Microsecond)})
+		r, list, err := d.run(t.Context())
+		audits := 0
+		for _, tx := range list {
+			if tx.Kind == history.Audit && tx.Outcome == committed {
+				audits++
+			}
+		}
+		if err != nil || r.Interrupted || audits != 1 || audit.tries != 9 || len(list) != 10+1 {
+			t.Errorf("%d recorded, %d audits after %d tries, %+v, %v", len(list), audits, audit.tries, r, err)
+		}
+	})
+}
+
 func TestWrongOptions(t *testing.T) {
 	w, err := history.Create(t.TempDir(), history.Header{Run: 1}, 1)
 	if err != nil {

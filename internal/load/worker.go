@@ -34,6 +34,10 @@ type worker struct {
 	// another client locks.
 	halt, hard context.Context
 
+	// In which a transaction may be begun, and repeated after a conflict: halt. The first
+	// of a background client outlasts the others, so that a short drive has one, too.
+	open context.Context
+
 	tx      history.Transaction
 	last    int64  // the latest reading of the clock
 	answer  int64  // clock when the database last answered this transaction; 0 before
@@ -92,6 +96,10 @@ func (w *worker) run() {
 	}
 	w.halt, cancel = context.WithCancel(halt)
 	defer cancel()
+	w.open = w.halt
+	if w.every > 0 {
+		w.open = d.halt
+	}
 
 	w.log = d.options.History.Client(w.number)
 	defer w.flush()
@@ -131,7 +139,7 @@ func (w *worker) start() bool {
 	if w.last >= w.driver.end {
 		return false
 	}
-	if w.cut = w.broken || w.halt.Err() != nil; w.cut {
+	if w.cut = w.broken || w.open.Err() != nil; w.cut {
 		return false
 	}
 	if due >= w.driver.end {
@@ -218,6 +226,7 @@ func (w *worker) record() {
 		w.driver.failNow(err)
 	}
 	if w.every > 0 {
+		w.open = w.halt
 		w.next += int64(w.every)
 		if late := w.last - w.next; late > 0 { // skip what was missed
 			w.next += (late + int64(w.every) - 1) / int64(w.every) * int64(w.every)

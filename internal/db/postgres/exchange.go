@@ -34,7 +34,7 @@ func (s *session) roundTrip(ctx context.Context, x *exchange, out []byte) *db.Er
 	if err := s.arm(ctx, true); err != nil {
 		return lost(x.op, err, before) // nothing was sent
 	}
-	if n, err := s.send(out); err != nil {
+	if n, err := s.ask(out); err != nil {
 		if n == 0 {
 			x.phase = before
 		}

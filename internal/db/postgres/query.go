@@ -32,7 +32,7 @@ func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepar
 	if err := s.arm(ctx, true); err != nil {
 		return nil, lost(op, err, before)
 	}
-	if _, err := s.send(out); err != nil {
+	if _, err := s.ask(out); err != nil {
 		return nil, s.interrupted(ctx, &x, err)
 	}
 	var types []uint32
@@ -107,7 +107,7 @@ func (s *session) stream(ctx context.Context, p *prepared, out []byte, row func(
 	if err := s.arm(ctx, false); err != nil {
 		return lost(opQuery, err, before)
 	}
-	if n, err := s.send(out); err != nil {
+	if n, err := s.ask(out); err != nil {
 		if n == 0 {
 			x.phase = before
 		}

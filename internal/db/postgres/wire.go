@@ -60,6 +60,14 @@ func (b *bare) send(buf []byte) (int, error) {
 	return 0, nil
 }
 
+// ask is send where the caller alone reads, and reads next.
+func (b *bare) ask(buf []byte) (int, error) {
+	if len(buf) < largeWrite {
+		return wire.Ask(b.Conn, buf)
+	}
+	return b.send(buf)
+}
+
 // sent waits for the end of a large write, which the server has answered.
 func (b *bare) sent() error {
 	if b.writing == nil {

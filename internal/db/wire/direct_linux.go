@@ -23,6 +23,8 @@ type direct struct {
 	*net.TCPConn
 	raw     syscall.RawConn
 	in, out transfer
+	asked   bool                  // what is asked was written
+	ask     func(fd uintptr) bool // put, bound once
 }
 
 // transfer is one direction of a direct connection.
@@ -44,7 +46,7 @@ func newDirect(conn *net.TCPConn) (net.Conn, error) {
 	d := &direct{TCPConn: conn, raw: raw}
 	d.in = transfer{op: "read", number: syscall.SYS_READ}
 	d.out = transfer{op: "write", number: syscall.SYS_WRITE}
-	d.in.try, d.out.try = d.in.attempt, d.out.attempt
+	d.in.try, d.out.try, d.ask = d.in.attempt, d.out.attempt, d.put
 	return d, nil
 }
 
@@ -96,6 +98,37 @@ func (d *direct) Write(p []byte) (int, error) {
 		written += d.out.done
 	}
 	return written, nil
+}
+
+// Ask writes a question and returns when its answer begins to arrive, or with what
+// ended the waiting. It is a Write and a Read of which the latter does not try first
+// what cannot be there yet: a fifth of the system calls of a round trip. Nobody may
+// read meanwhile.
+func (d *direct) Ask(question []byte) (int, error) {
+	d.out.rest, d.asked = question, false
+	d.out.done, d.out.err = 0, 0
+	waited := d.raw.Read(d.ask)
+	d.out.rest = nil
+	if !d.asked && waited == nil && d.out.err == 0 { // not all of it, or nothing, found room
+		n := d.out.done
+		more, err := d.Write(question[n:])
+		return n + more, err
+	}
+	if d.asked {
+		return len(question), d.failed(&d.in, waited)
+	}
+	return 0, d.failed(&d.out, waited)
+}
+
+// put writes the question when the poller has been made ready to tell of what comes
+// from then on. It returns true where there is nothing to wait for: for the second
+// time, when the answer has begun, or because not all was written.
+func (d *direct) put(fd uintptr) bool {
+	if d.asked {
+		return true
+	}
+	d.asked = d.out.attempt(fd) && d.out.err == 0 && d.out.done == len(d.out.rest)
+	return !d.asked
 }
 
 // failed is the error of a transfer as package net tells it. waited is what the

@@ -119,6 +119,106 @@ func TestDirectEnds(t *testing.T) {
 	}
 }
 
+// TestAsk: a question is written whole, however long it is, and what comes back is what
+// was asked for, even if an earlier answer is still unread.
+func TestAsk(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		size, early int // bytes; early ones are there before anything was asked
+	}{
+		{"short", 100, 0},
+		{"with something unread", 100, 10},
+		{"longer than the buffers", 32 << 20, 0},
+	} {
+		ours, theirs := pair(t)
+		sent := bytes.Repeat([]byte("?"), test.size)
+		ready := make(chan struct{})
+		go func() {
+			_, _ = theirs.Write(bytes.Repeat([]byte("!"), test.early))
+			close(ready)
+			_, _ = io.CopyN(theirs, theirs, int64(test.size))
+		}()
+		<-ready
+		time.Sleep(10 * time.Millisecond) // what was written early has arrived
+		answer := make(chan []byte, 1)
+		if test.size > 1<<20 { // then the answer blocks the question unless somebody reads
+			go func() {
+				got := make([]byte, test.early+test.size)
+				_, _ = io.ReadFull(ours, got)
+				answer <- got
+			}()
+		}
+		n, err := Ask(ours, sent)
+		if n != test.size || err != nil {
+			t.Fatalf("%s: %d bytes of %d were asked, with %v", test.name, n, test.size, err)
+		}
+		if test.size <= 1<<20 {
+			got := make([]byte, test.early+test.size)
+			_, _ = io.ReadFull(ours, got)
+			answer <- got
+		}
+		if got := <-answer; !bytes.Equal(bytes.TrimLeft(got, "!"), sent) {
+			t.Errorf("%s: another answer came back", test.name)
+		}
+	}
+}
+
+// TestAskFails tells what went out where no answer came.
+func TestAskFails(t *testing.T) {
+	question := []byte("?")
+	for _, test := range []struct {
+		name  string
+		spoil func(ours net.Conn, theirs *net.TCPConn) error
+		sent  int
+		want  error
+	}{
+		{"nobody answers", func(ours net.Conn, _ *net.TCPConn) error {
+			return ours.SetDeadline(time.Now().Add(10 * time.Millisecond))
+		}, 1, os.ErrDeadlineExceeded},
+		{"called off before", func(ours net.Conn, _ *net.TCPConn) error { return ours.SetDeadline(time.Unix(1, 0)) }, 0, os.ErrDeadlineExceeded},
+		{"closed before", func(ours net.Conn, _ *net.TCPConn) error { return ours.Close() }, 0, net.ErrClosed},
+		{"reset before", func(_ net.Conn, theirs *net.TCPConn) error {
+			err := errors.Join(theirs.SetLinger(0), theirs.Close())
+			time.Sleep(10 * time.Millisecond)
+			return err
+		}, 0, syscall.ECONNRESET},
+	} {
+		ours, theirs := pair(t)
+		if err := test.spoil(ours, theirs); err != nil {
+			t.Fatal(err)
+		}
+		n, err := Ask(ours, question)
+		var own *net.OpError
+		if n != test.sent || !errors.Is(err, test.want) || !errors.As(err, &own) {
+			t.Errorf("%s: %d bytes went out, with %#v", test.name, n, err)
+		}
+	}
+}
+
+// TestAskEnds: an end that came before the question, or in place of its answer, wakes
+// the one who asks, and its next read tells.
+func TestAskEnds(t *testing.T) {
+	for _, early := range []bool{true, false} {
+		ours, theirs := pair(t)
+		if early {
+			theirs.Close()
+			time.Sleep(10 * time.Millisecond)
+		} else {
+			time.AfterFunc(10*time.Millisecond, func() { theirs.Close() })
+		}
+		if err := ours.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Ask(ours, []byte("?"))
+		if err == nil {
+			_, err = ours.Read(make([]byte, 1))
+		}
+		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("ended early %v: asking ends with %v", early, err)
+		}
+	}
+}
+
 // TestDirectInterrupted: a deadline that is set while a call waits ends it.
 func TestDirectInterrupted(t *testing.T) {
 	ours, _ := pair(t)
@@ -150,9 +250,11 @@ func BenchmarkDirect(b *testing.B) {
 	for _, how := range []struct {
 		name string
 		dial func() (net.Conn, error)
+		send func(net.Conn, []byte) (int, error)
 	}{
-		{"net", func() (net.Conn, error) { return dialer.DialContext(b.Context(), "tcp", l.Addr().String()) }},
-		{"direct", func() (net.Conn, error) { return Dial(b.Context(), "tcp", l.Addr().String()) }},
+		{"net", func() (net.Conn, error) { return dialer.DialContext(b.Context(), "tcp", l.Addr().String()) }, net.Conn.Write},
+		{"direct", func() (net.Conn, error) { return Dial(b.Context(), "tcp", l.Addr().String()) }, net.Conn.Write},
+		{"asked", func() (net.Conn, error) { return Dial(b.Context(), "tcp", l.Addr().String()) }, Ask},
 	} {
 		b.Run(how.name, func(b *testing.B) {
 			conn, err := how.dial()
@@ -163,7 +265,7 @@ func BenchmarkDirect(b *testing.B) {
 			message := make([]byte, 64)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := conn.Write(message); err != nil {
+				if _, err := how.send(conn, message); err != nil {
 					b.Fatal(err)
 				}
 				if _, err := io.ReadFull(conn, message); err != nil {

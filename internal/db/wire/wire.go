@@ -46,6 +46,16 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return conn, nil
 }
 
+// Ask writes a question of which an answer is read next, by the same goroutine, on a
+// connection of Dial's or another one. It returns how much of it was written. On one of
+// Dial's it has waited until the answer begins to arrive.
+func Ask(conn net.Conn, question []byte) (int, error) {
+	if c, ok := conn.(interface{ Ask([]byte) (int, error) }); ok {
+		return c.Ask(question)
+	}
+	return conn.Write(question)
+}
+
 // Patience is how long the answers of one connection are waited for. It is used by
 // the one goroutine that uses the connection.
 type Patience struct {

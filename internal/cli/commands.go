@@ -129,7 +129,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 		Drive: load.Options{
 			Plan: config.Rate, Arrival: config.arrival(), Think: config.Think, MaxBacklog: int(config.MaxBacklog),
 			Duration: config.Duration, Count: config.Count, Warmup: config.Warmup,
-			Retries: config.Retries, GiveUp: config.GiveUp, Seed: config.Seed,
+			Retries: config.Retries, GiveUp: config.GiveUp, Seed: config.Seed, Alone: true,
 		},
 		Embedded: slices.Contains([]string{"sqlite", "memory", "noop"}, strings.ToLower(strings.SplitN(config.runDatabase(dir.Path), ":", 2)[0])),
 		Stroppy:  version(), Effective: config.effective(command), Unchecked: unchecked(command),

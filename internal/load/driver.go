@@ -42,6 +42,8 @@ type Driver struct {
 	poll  time.Duration
 	view  view
 
+	threads float64 // see Result.Threads
+
 	// Three contexts end three things, each the later ones too. halt: no new
 	// transaction, no retry, no waiting for a server. beside: the same for the
 	// background clients, which stop with the others. hard: everything at once.
@@ -127,6 +129,10 @@ func (d *Driver) drive() (finish int64) {
 	d.view.begin(d)
 	endSampling := d.sample()
 	defer endSampling()
+	if d.options.Alone {
+		restore := adapt(processorSeconds)
+		defer func() { d.threads = restore() }()
+	}
 	background := start(d.workers[clients:])
 	d.watch(start(d.workers[:clients]), timers)
 	finish = d.clock()
@@ -276,7 +282,7 @@ func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result
 	}
 	r := &Result{Errors: mergeErrors(d.workers)}
 	now, rss := usage()
-	r.CPUSeconds, r.MaxRSSBytes = now-cpu, rss
+	r.CPUSeconds, r.MaxRSSBytes, r.Threads = now-cpu, rss, d.threads
 
 	stopped := min(d.end, d.haltedAt, finish)
 	r.Unsent = make([]uint64, max(stopped-1, 0)/int64(time.Second)+1)

@@ -68,6 +68,10 @@ type Options struct {
 	// begins when it returns, and Run does not return before. Nil is nothing to do.
 	Ended func()
 
+	// Alone says that this process does nothing else of weight, so that the number of
+	// its threads follows the drive. No other drive may run in the process meanwhile.
+	Alone bool
+
 	// Start is the zero of all times in the history, as time.Now returned it.
 	Start time.Time
 }

@@ -314,7 +314,8 @@ func (d Degradation) Loss() float64 { return 1 - d.LastTPS/d.FirstTPS }
 type Client struct {
 	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system, during the drive
 	MaxRSSBytes *int64   `json:"max_rss_bytes"`
-	Bottleneck  string   `json:"bottleneck"` // why the figures are this client's rather than the database's; empty where nothing says so
+	Threads     *float64 `json:"threads,omitempty"` // that could run this program's code at once, in the mean of the drive
+	Bottleneck  string   `json:"bottleneck"`        // why the figures are this client's rather than the database's; empty where nothing says so
 }
 
 // Server is what one server of the database cost during the drive.

@@ -313,6 +313,9 @@ func (t *text) cost() {
 			if done := r.Drive.Committed + r.Drive.Rejected.InsufficientFunds + r.Drive.Rejected.NoSuchAccount + r.Drive.Aborted + r.Drive.Unknown; done > 0 && r.Drive.WarmupSeconds == 0 {
 				s += fmt.Sprintf(", %.1f µs a transaction", *c.CPUSeconds/float64(done)*1e6)
 			}
+			if c.Threads != nil {
+				s += fmt.Sprintf(", threads in the mean %.1f", *c.Threads)
+			}
 			parts = append(parts, "client CPU", s)
 		}
 		if c.MaxRSSBytes != nil {

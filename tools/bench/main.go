@@ -82,7 +82,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 			continue
 		}
 		if err := part.measure(); err != nil {
-			return err
+			return errors.Join(err, s.out.Flush())
 		}
 	}
 	return s.out.Flush()

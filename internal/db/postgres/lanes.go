@@ -3,9 +3,9 @@ package postgres
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 var _ db.SQLMultiplexer = (*Database)(nil)
@@ -26,51 +26,40 @@ func (d *Database) Lanes(ctx context.Context, n int, options db.SessionOptions) 
 		return nil, err
 	}
 	t := &trunk{link: first.(*session).link, lanes: n}
+	t.Sharing = wire.NewSharing(t.takes, t.exchange)
 	t.context, t.end = context.WithCancel(context.Background())
 	var list []db.SQLSession
 	for range n {
 		s := d.session(first.(*session).options)
 		s.link = t.link
-		list = append(list, &lane{
-			session: s, trunk: t, turn: make(chan turn, 1), of: t.link, statements: map[*db.Statement]*prepared{},
-		})
+		l := &lane{session: s, trunk: t, of: t.link, statements: map[*db.Statement]*prepared{}}
+		l.place = t.Place(l)
+		list = append(list, l)
 	}
 	return list, nil
 }
 
-// trunk is the connection that lanes share. Whoever owns it may use link, and nobody
-// else; ownership is handed from lane to lane.
+// trunk is the connection that lanes share. Whoever owns it may use link and lanes, and
+// nobody else.
 type trunk struct {
+	*wire.Sharing[*lane]
+
 	// What lanes send together ends with this and not with the context of one of them,
 	// for an end of that would be the end of all: a lane waits for its answer, or for
 	// the time-out of the connection.
 	context context.Context
 	end     context.CancelFunc
 
-	mu      sync.Mutex
-	owned   bool
-	waiting []*lane // that want to own it, one after the other
-	queue   []*lane // whose transactions are to be sent
-	lanes   int     // not closed
-
-	link  *link // nil while the connection is broken
-	batch []*lane
-	out   []byte
+	lanes int    // not closed
+	link  *link  // nil while the connection is broken
+	out   []byte // of the batch
 }
-
-// turn is what a lane that waits is told.
-type turn uint8
-
-const (
-	answered turn = iota // its transaction has ended
-	owner                // the trunk is its own
-)
 
 // lane is one session of a trunk.
 type lane struct {
 	*session
 	trunk *trunk
-	turn  chan turn
+	place *wire.Place[*lane]
 
 	of         *link // where the statements below are prepared
 	statements map[*db.Statement]*prepared
@@ -81,48 +70,16 @@ type lane struct {
 	err     error // how the transaction ended
 }
 
-// acquire waits until the lane owns the trunk.
-func (l *lane) acquire() {
-	t := l.trunk
-	t.mu.Lock()
-	if t.owned {
-		t.waiting = append(t.waiting, l)
-		t.mu.Unlock()
-		<-l.turn
-		return
-	}
-	t.owned = true
-	t.mu.Unlock()
-}
-
-// release hands the trunk on: to a lane that waits for it, or to one whose transaction
-// is to be sent.
-func (l *lane) release() {
-	t := l.trunk
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch {
-	case len(t.waiting) > 0:
-		next := t.waiting[0]
-		t.waiting = append(t.waiting[:0], t.waiting[1:]...)
-		next.turn <- owner
-	case len(t.queue) > 0:
-		t.queue[0].turn <- owner
-	default:
-		t.owned = false
-	}
-}
-
 // own makes the lane the owner until its transaction ends, or refuses it because the
 // connection that it knows is gone.
 func (l *lane) own(op string) error {
 	if l.owns {
 		return nil
 	}
-	l.acquire()
+	l.place.Acquire()
 	if l.link == nil || l.link != l.trunk.link {
 		l.link, l.state = nil, idle
-		l.release()
+		l.place.Release()
 		return &db.Error{Class: db.Unavailable, Op: op, Err: errBroken}
 	}
 	l.owns = true
@@ -137,7 +94,7 @@ func (l *lane) ended() {
 		if l.link == nil {
 			l.trunk.link = nil
 		}
-		l.release()
+		l.place.Release()
 	}
 }
 
@@ -181,7 +138,7 @@ func (l *lane) preparedOf(ctx context.Context, statement *db.Statement) (*prepar
 	l.statements[statement] = p
 	if l.state == queued { // the server knows nothing of it yet
 		l.owns = false
-		l.release()
+		l.place.Release()
 	}
 	return p, nil
 }
@@ -217,21 +174,7 @@ func (l *lane) Commit(ctx context.Context) error {
 	}
 	l.out = append(l.out, syncAll...)
 	l.message, l.x = l.out[len(l.controls.begin):], exchange{op: opCommit, phase: committing, want: 'I'}
-	return l.together()
-}
-
-// together has the transaction sent with those of other lanes, by one of them.
-func (l *lane) together() error {
-	t := l.trunk
-	t.mu.Lock()
-	t.queue = append(t.queue, l)
-	leads := !t.owned
-	t.owned = true
-	t.mu.Unlock()
-	if !leads && <-l.turn == answered {
-		return l.end()
-	}
-	l.lead()
+	l.place.Send()
 	return l.end()
 }
 
@@ -250,40 +193,25 @@ func (l *lane) end() error {
 	return err
 }
 
-// lead sends what is queued, as much as the buffers of the sockets surely hold, the
-// owner's own first, and reads the answers.
-func (l *lane) lead() {
-	t := l.trunk
-	t.mu.Lock()
-	t.batch, t.out = t.batch[:0], t.out[:0]
-	rest := t.queue[:0]
-	for _, other := range t.queue {
-		switch {
-		case other.link == nil || other.link != t.link:
-			other.err = lost(opCommit, errBroken, before)
-			t.batch = append(t.batch, other)
-		case len(t.out)+len(other.message) < largeWrite:
-			t.batch, t.out = append(t.batch, other), append(t.out, other.message...)
-		default:
-			rest = append(rest, other)
-		}
+// takes puts a lane into the batch: as much as the buffers of the sockets surely hold. A
+// message alone is shorter than that.
+func (t *trunk) takes(l *lane) bool {
+	switch {
+	case l.link == nil || l.link != t.link:
+		l.err = lost(opCommit, errBroken, before)
+	case len(t.out)+len(l.message) < largeWrite:
+		t.out = append(t.out, l.message...)
+	default:
+		return false
 	}
-	t.queue = rest
-	t.mu.Unlock()
-	l.exchangeAll()
-	for _, other := range t.batch {
-		if other != l {
-			other.turn <- answered
-		}
-	}
-	l.release()
+	return true
 }
 
-// exchangeAll sends what the batch has to send and gives every transaction of it its
-// end.
-func (l *lane) exchangeAll() {
-	t, last := l.trunk, -1
-	for i, other := range t.batch {
+// exchange sends what the batch has to send and gives every transaction of it its end.
+func (t *trunk) exchange(batch []*lane) {
+	defer func() { t.out = t.out[:0] }()
+	last := -1
+	for i, other := range batch {
 		if other.err == nil {
 			last = i
 		}
@@ -299,7 +227,7 @@ func (l *lane) exchangeAll() {
 			at = committing
 		}
 	}
-	for i, other := range t.batch {
+	for i, other := range batch {
 		if other.err != nil {
 			continue
 		}
@@ -352,8 +280,8 @@ func (l *lane) Reset(ctx context.Context) error {
 		l.drop()
 		l.ended()
 	}
-	l.acquire()
-	defer l.release()
+	l.place.Acquire()
+	defer l.place.Release()
 	l.state = idle
 	t := l.trunk
 	if t.link == nil {
@@ -373,8 +301,8 @@ func (l *lane) Close() error {
 		l.drop()
 		l.ended()
 	}
-	l.acquire()
-	defer l.release()
+	l.place.Acquire()
+	defer l.place.Release()
 	t := l.trunk
 	if t.lanes--; t.lanes == 0 {
 		if t.link != nil {

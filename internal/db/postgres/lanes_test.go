@@ -142,7 +142,7 @@ func TestLanesTravelTogether(t *testing.T) {
 	trunk := lanes[0].trunk
 	r := &recorder{Conn: trunk.link.Conn}
 	trunk.link.Conn = r
-	lanes[0].acquire()
+	lanes[0].place.Acquire()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -152,12 +152,10 @@ func TestLanesTravelTogether(t *testing.T) {
 			}
 		})
 	}()
-	for queued := 0; queued < len(lanes)-1; time.Sleep(time.Millisecond) {
-		trunk.mu.Lock()
-		queued = len(trunk.queue)
-		trunk.mu.Unlock()
+	for trunk.Queued() < len(lanes)-1 {
+		time.Sleep(time.Millisecond)
 	}
-	lanes[0].release()
+	lanes[0].place.Release()
 	<-done
 	if want := strings.TrimSuffix(strings.Repeat("s1 S ", len(lanes)-1), " "); r.take() != want {
 		t.Errorf("%d transactions that waited together were not sent as %q", len(lanes)-1, want)

@@ -12,8 +12,8 @@ import (
 // called once.
 func Hold(lane db.KVSession) (release func()) {
 	l := lane.(*Lane)
-	l.acquire()
-	return l.release
+	l.place.Acquire()
+	return l.place.Release
 }
 
 // Lane is a session of a connection that several share.
@@ -22,10 +22,8 @@ type Lane = lane
 // AwaitQueue returns when so many lanes wait for their requests to be sent.
 func AwaitQueue(lane db.KVSession, requests int) {
 	t := lane.(*Lane).trunk
-	for queued := 0; queued < requests; time.Sleep(time.Millisecond) {
-		t.mu.Lock()
-		queued = len(t.queue)
-		t.mu.Unlock()
+	for t.Queued() < requests {
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -3,11 +3,11 @@ package redis
 import (
 	"context"
 	"errors"
-	"sync"
 
 	goredis "github.com/redis/go-redis/v9"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 var _ db.Multiplexer = (*Database)(nil)
@@ -38,28 +38,24 @@ func (d *Database) Lanes(ctx context.Context, n int, options db.SessionOptions) 
 		return nil, err
 	}
 	t := &trunk{db: d, link: made, lanes: n}
+	t.Sharing = wire.NewSharing(t.takes, t.exchange)
 	var list []db.KVSession
 	for range n {
-		l := &lane{session: &session{db: d, link: made, page: firstPage}, trunk: t, turn: make(chan turn, 1)}
-		l.lane = l
+		l := &lane{session: &session{db: d, link: made, page: firstPage}, trunk: t}
+		l.lane, l.place = l, t.Place(l)
 		list = append(list, l)
 	}
 	return list, nil
 }
 
-// trunk is the connection that lanes share. Whoever owns it may use link, and nobody
-// else; ownership is handed from lane to lane.
+// trunk is the connection that lanes share. Whoever owns it may use the rest, and
+// nobody else.
 type trunk struct {
+	*wire.Sharing[*lane]
 	db *Database
 
-	mu      sync.Mutex
-	owned   bool
-	waiting []*lane // that want to own it, one after the other
-	queue   []*lane // whose requests are to be sent
 	lanes   int     // not closed
-
-	link    *link // nil while the connection is broken
-	batch   []*lane
+	link    *link   // nil while the connection is broken
 	replies []reply // to all commands of the batch, and to the questions behind them
 }
 
@@ -80,19 +76,11 @@ func (r *reply) SetErr(err error) {
 	r.Cmder.SetErr(err)
 }
 
-// turn is what a lane that waits is told.
-type turn uint8
-
-const (
-	served turn = iota // its request was sent and answered, or has failed
-	owner              // the trunk is its own
-)
-
 // lane is one session of a trunk. What it sends goes through share.
 type lane struct {
 	*session
 	trunk *trunk
-	turn  chan turn
+	place *wire.Place[*lane]
 
 	wrote bool  // some of its commit may have been written
 	err   error // why its request was not sent to the connection that it knows
@@ -103,33 +91,13 @@ var errGone = errors.New("it ended under another transaction that shared it")
 
 // share has the request sent with those of other lanes, by one of them.
 func (l *lane) share() error {
-	t := l.trunk
-	t.mu.Lock()
-	t.queue = append(t.queue, l)
-	leads := !t.owned
-	t.owned = true
-	t.mu.Unlock()
-	if leads || <-l.turn == owner {
-		l.lead()
-	}
+	l.place.Send()
 	return l.err
 }
 
-// lead sends what is queued, the owner's own first or among it, and hands the answers
-// out and the trunk on.
-func (l *lane) lead() {
-	t := l.trunk
-	t.mu.Lock()
-	t.batch, t.queue = t.queue, t.batch[:0]
-	t.mu.Unlock()
-	t.exchange()
-	for _, other := range t.batch {
-		if other != l {
-			other.turn <- served
-		}
-	}
-	l.release()
-}
+// takes puts every lane into the batch: the server reads on while nobody reads its
+// answers, so that what is sent together has no bound but the number of lanes.
+func (*trunk) takes(*lane) bool { return true }
 
 // exchange sends the requests of the batch, and gives each command and question its
 // answer, or the error that kept it away.
@@ -141,12 +109,12 @@ func (l *lane) lead() {
 // behind it, of which there is nothing; one behind each commit would have every commit
 // wait for the replicas of those before it, one after the other. Where too few replicas
 // answer, it leaves every commit of the batch unknown, even one that they have.
-func (t *trunk) exchange() {
+func (t *trunk) exchange(batch []*lane) {
 	background := context.Background()
 	var role *goredis.Cmd
 	var wait *goredis.IntCmd
 	t.replies = t.replies[:0]
-	for _, l := range t.batch {
+	for _, l := range batch {
 		if l.err = nil; l.link != t.link {
 			l.err = errGone
 			continue
@@ -183,7 +151,7 @@ func (t *trunk) exchange() {
 		_ = pipe.Process(background, &t.replies[i]) // only queues it
 	}
 	_, _ = pipe.Exec(background) // every command has its own error
-	for _, l := range t.batch {
+	for _, l := range batch {
 		l.wrote = l.wrote || l.err == nil && t.link.wire.wrote
 	}
 	if !allRead(t.replies) {
@@ -201,38 +169,6 @@ func allRead(replies []reply) bool {
 	return true
 }
 
-// acquire waits until the lane owns the trunk.
-func (l *lane) acquire() {
-	t := l.trunk
-	t.mu.Lock()
-	if t.owned {
-		t.waiting = append(t.waiting, l)
-		t.mu.Unlock()
-		<-l.turn
-		return
-	}
-	t.owned = true
-	t.mu.Unlock()
-}
-
-// release hands the trunk on: to a lane that waits for it, or to one whose request is
-// to be sent.
-func (l *lane) release() {
-	t := l.trunk
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	switch {
-	case len(t.waiting) > 0:
-		next := t.waiting[0]
-		t.waiting = append(t.waiting[:0], t.waiting[1:]...)
-		next.turn <- owner
-	case len(t.queue) > 0:
-		t.queue[0].turn <- owner
-	default:
-		t.owned = false
-	}
-}
-
 // Reset implements db.KVSession: the first lane that comes opens the connection, and
 // the others find it. A connection that answers, and leads to the primary, stays, for
 // other lanes have transactions on it; all that was sent on it has been answered.
@@ -242,8 +178,8 @@ func (l *lane) Reset(ctx context.Context) error {
 	}
 	l.clear()
 	l.broken = true
-	l.acquire()
-	defer l.release()
+	l.place.Acquire()
+	defer l.place.Release()
 	t := l.trunk
 	if err := ctx.Err(); err != nil {
 		return unreachable(l.link.node, err)
@@ -283,8 +219,8 @@ func (l *lane) Close() error {
 	}
 	l.clear()
 	l.closed = true
-	l.acquire()
-	defer l.release()
+	l.place.Acquire()
+	defer l.place.Release()
 	t := l.trunk
 	if t.lanes--; t.lanes == 0 && t.link != nil {
 		t.link.close()

@@ -1,11 +1,9 @@
 package bank
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/db"
@@ -117,11 +115,8 @@ func (b *Bank) Header() history.Header {
 
 // Client opens client i; valid after Attach.
 func (b *Bank) Client(ctx context.Context, i int) (load.Client, error) {
-	if b.run == 0 {
-		return nil, fmt.Errorf("open client %d of the bank: it is not attached yet", i)
-	}
-	if i < 0 || i >= b.config.Clients {
-		return nil, fmt.Errorf("open client %d of the bank: it has clients 0 to %d", i, b.config.Clients-1)
+	if err := b.set.Client(i, b.config.Clients); err != nil {
+		return nil, err
 	}
 	return b.model.client(ctx, b, i)
 }
@@ -142,49 +137,15 @@ func (b *Bank) Background(ctx context.Context) ([]load.Background, error) {
 	return []load.Background{{Client: auditor, Every: b.config.auditEvery()}}, nil
 }
 
-// How often an end state is downloaded whose accounts and ledger do not agree,
-// and the wait before it is downloaded again.
-const (
-	endTries = 10
-	endWait  = 200 * time.Millisecond
-)
-
-// EndState downloads all accounts and the ledger. The two are read one after the
-// other, and a transfer that a client had given up as unknown may still commit
-// between them: it would look like a ledger that does not fit its accounts. So
-// where they do not agree they are downloaded again until they do, or until
-// twice the same was found, which is then what the database holds. A bank that was
-// loaded anew since it was attached to is a
-// *dataset.StateError.
+// EndState downloads all accounts and the ledger, as dataset.Download does: the versions
+// of the accounts must add up to the legs of the ledger.
 func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
-	if !b.set.Found() {
-		return fmt.Errorf("download the end state of the bank: it is not attached yet")
-	}
-	var versions, legs uint64 // of the try before
-	for try := 1; ; try++ {
-		if err := b.model.endState(ctx, b, end, progress); err != nil {
-			return cmp.Or(b.Replaced(ctx), err)
-		}
-		if err := b.set.Unchanged(ctx); err != nil {
-			return err
-		}
-		v, l := end.Books()
-		if v == l || try > 1 && v == versions && l == legs {
-			return nil
-		}
-		if try == endTries {
-			return dataset.StateErrorf("the bank was changed while it was downloaded, %d times in a row: end what else works on it, then check again", endTries)
-		}
-		versions, legs = v, l
-		select {
-		case <-time.After(endWait):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if err := end.Restart(); err != nil {
-			return err
-		}
-	}
+	type found struct{ versions, legs uint64 }
+	return dataset.Download(ctx, b.set, end.Restart, func() (found, bool, error) {
+		err := b.model.endState(ctx, b, end, progress)
+		versions, legs := end.Books()
+		return found{versions, legs}, versions == legs, err
+	})
 }
 
 // Check holds the recorded run in dir against the level, as CheckDir does.

@@ -91,6 +91,18 @@ func (s *Set) Note() Note { return s.note }
 // Run is the number of the run that Attach took, or that Look goes by; 0 before.
 func (s *Set) Run() uint64 { return s.run }
 
+// Client refuses a client that there is not, and all of them before the set is attached
+// to.
+func (s *Set) Client(i, clients int) error {
+	switch {
+	case s.run == 0:
+		return fmt.Errorf("open client %d of the %s: it is not attached yet", i, s.kind.Noun)
+	case i < 0 || i >= clients:
+		return fmt.Errorf("open client %d of the %s: it has clients 0 to %d", i, s.kind.Noun, clients-1)
+	}
+	return nil
+}
+
 // Adopt takes over what another set has found, whatever the database holds: to
 // look at one node of the same cluster by itself.
 func (s *Set) Adopt(other *Set) {

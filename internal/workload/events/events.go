@@ -1,11 +1,9 @@
 package events
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/db"
@@ -125,11 +123,8 @@ func (e *Log) Header() history.Header {
 
 // Client opens client i; valid after Attach.
 func (e *Log) Client(ctx context.Context, i int) (load.Client, error) {
-	if e.run == 0 {
-		return nil, fmt.Errorf("open client %d of the events: the log is not attached yet", i)
-	}
-	if i < 0 || i >= e.config.Clients {
-		return nil, fmt.Errorf("open client %d of the events: there are clients 0 to %d", i, e.config.Clients-1)
+	if err := e.set.Client(i, e.config.Clients); err != nil {
+		return nil, err
 	}
 	return e.model.client(ctx, newAppender(&e.config, e.formula, e.streams, e.run, uint64(i)))
 }
@@ -137,45 +132,14 @@ func (e *Log) Client(ctx context.Context, i int) (load.Client, error) {
 // Background returns none: everything is read back in the end.
 func (e *Log) Background(context.Context) ([]load.Background, error) { return nil, nil }
 
-// How often a log is downloaded whose streams' ends are not where their entries
-// end, and the wait before it is downloaded again.
-const (
-	endTries = 5
-	endWait  = 200 * time.Millisecond
-)
-
-// EndState downloads the log and proves every value while it does. Ends and entries
-// may be read one after the other, and an append that its client had given up as
-// unknown may still commit between them; so where they do not agree they are
-// downloaded again, until they do or twice the same was found. A log that was loaded anew since it was attached to
-// is a *dataset.StateError.
+// EndState downloads the log and proves every value while it does, as dataset.Download
+// does: ends and entries must agree.
 func (e *Log) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
-	if !e.set.Found() {
-		return fmt.Errorf("download the log of events: it is not attached yet")
-	}
-	var before uint64 // pieces and ends of the try before
-	for try := 1; ; try++ {
+	return dataset.Download(ctx, e.set, end.Restart, func() (uint64, bool, error) {
 		r := &reader{formula: &e.formula, streams: e.streams, end: end}
 		err := e.model.download(ctx, r, &dataset.Progress{Report: progress})
-		if err != nil {
-			return cmp.Or(e.set.Replaced(ctx), err)
-		}
-		if err := e.set.Unchanged(ctx); err != nil {
-			return err
-		}
-		if r.agrees || try == endTries || r.seen == before {
-			return nil
-		}
-		before = r.seen
-		select {
-		case <-time.After(endWait):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if err := end.Restart(); err != nil {
-			return err
-		}
-	}
+		return r.seen, r.agrees, err
+	})
 }
 
 // Check holds the recorded run in dir against what was acknowledged, as CheckDirs

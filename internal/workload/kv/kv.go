@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -113,11 +112,8 @@ func (w *Workload) Header() history.Header {
 // Client opens client i; valid after Attach. Clients whose transactions share a
 // connection are opened one after the other.
 func (w *Workload) Client(ctx context.Context, i int) (load.Client, error) {
-	if w.run == 0 {
-		return nil, fmt.Errorf("open client %d of the records: they are not attached yet", i)
-	}
-	if i < 0 || i >= w.config.Clients() {
-		return nil, fmt.Errorf("open client %d of the records: there are clients 0 to %d", i, w.config.Clients()-1)
+	if err := w.set.Client(i, w.config.Clients()); err != nil {
+		return nil, err
 	}
 	return w.model.client(ctx, w.chooser(i), i)
 }
@@ -126,17 +122,15 @@ func (w *Workload) Client(ctx context.Context, i int) (load.Client, error) {
 func (w *Workload) Background(context.Context) ([]load.Background, error) { return nil, nil }
 
 // EndState downloads all records, what they say of themselves in place of their
-// values. Records that were loaded anew since they were attached to are a
-// *dataset.StateError.
+// values, as dataset.Download does: a record agrees with itself.
 func (w *Workload) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
-	if !w.set.Found() {
-		return fmt.Errorf("download the records: they are not attached yet")
-	}
-	e := newEndRecords(w.formula, end, &dataset.Progress{Report: progress, Total: w.records})
-	if err := w.model.endState(ctx, e); err != nil {
-		return cmp.Or(w.Replaced(ctx), fmt.Errorf("download the records: %w", err))
-	}
-	return w.set.Unchanged(ctx)
+	return dataset.Download(ctx, w.set, end.Restart, func() (struct{}, bool, error) {
+		e := newEndRecords(w.formula, end, &dataset.Progress{Report: progress, Total: w.records})
+		if err := w.model.endState(ctx, e); err != nil {
+			return struct{}{}, false, fmt.Errorf("download the records: %w", err)
+		}
+		return struct{}{}, true, nil
+	})
 }
 
 // Check holds the recorded run in dir against the level, as CheckDirs does.

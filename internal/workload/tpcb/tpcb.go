@@ -1,11 +1,9 @@
 package tpcb
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/db"
@@ -162,11 +160,8 @@ func Shape(h history.Header) (scale uint64, ratio [3]uint64, ok bool) {
 
 // Client opens client i; valid after Attach.
 func (t *TPCB) Client(ctx context.Context, i int) (load.Client, error) {
-	if !t.set.Found() {
-		return nil, fmt.Errorf("open client %d of tpcb: it is not attached yet", i)
-	}
-	if i < 0 || i >= t.config.Clients {
-		return nil, fmt.Errorf("open client %d of tpcb: it has clients 0 to %d", i, t.config.Clients-1)
+	if err := t.set.Client(i, t.config.Clients); err != nil {
+		return nil, err
 	}
 	return t.model.client(ctx, newChooser(&t.config, t.facts.size, t.set.Note().Seed, t.set.Run(), uint64(i)))
 }
@@ -174,47 +169,14 @@ func (t *TPCB) Client(ctx context.Context, i int) (load.Client, error) {
 // Background returns none: nothing runs beside the clients.
 func (t *TPCB) Background(context.Context) ([]load.Background, error) { return nil, nil }
 
-// How often an end state is downloaded whose tables do not agree, and the wait
-// before it is downloaded again.
-const (
-	endTries = 10
-	endWait  = 200 * time.Millisecond
-)
-
-// EndState downloads all rows and the history. The tables are read one after the
-// other, and a transaction whose client had given it up may still commit between
-// them. So where their sums do not agree they are downloaded again until they do,
-// or until twice the same was found, which is then what the database holds. Data
-// that were loaded anew since they were attached to are a *dataset.StateError.
+// EndState downloads all rows and the history, as dataset.Download does: the sums of the
+// tables must agree.
 func (t *TPCB) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
-	if !t.set.Found() {
-		return fmt.Errorf("download the end state of tpcb: it is not attached yet")
-	}
-	var before books
-	for try := 1; ; try++ {
+	return dataset.Download(ctx, t.set, end.Restart, func() (books, bool, error) {
 		rows := &endRows{size: t.facts.size, end: end, report: dataset.Progress{Report: progress, Total: t.facts.size.rows()}}
-		if err := t.model.endState(ctx, rows); err != nil {
-			return cmp.Or(t.Replaced(ctx), err)
-		}
-		if err := t.set.Unchanged(ctx); err != nil {
-			return err
-		}
-		if rows.books.agree() || try > 1 && rows.books == before {
-			return nil
-		}
-		if try == endTries {
-			return dataset.StateErrorf("the tables of tpcb were changed while they were downloaded, %d times in a row: end what else works on them, then check again", endTries)
-		}
-		before = rows.books
-		select {
-		case <-time.After(endWait):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if err := end.Restart(); err != nil {
-			return err
-		}
-	}
+		err := t.model.endState(ctx, rows)
+		return rows.books, rows.books.agree(), err
+	})
 }
 
 // Check holds the recorded run in dir against the level, as CheckDirs does.

@@ -1,0 +1,52 @@
+package dataset
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+)
+
+// How often data are downloaded whose parts do not agree, and the wait before they are
+// downloaded again.
+const (
+	downloadTries = 10
+	downloadWait  = 200 * time.Millisecond
+)
+
+// Download has the end state of the data taken. Its parts may be read one after the
+// other, and what a client had given up as unknown may still commit between them, which
+// would look like books that do not close. So where take says that they do not agree it
+// is called again, after restart, until they do or twice the same was found, which is
+// then what the database holds. That somebody still changes the data, or has loaded them
+// anew since the set was attached to them, is a *StateError.
+func Download[F comparable](ctx context.Context, s *Set, restart func() error, take func() (found F, agrees bool, err error)) error {
+	if !s.found {
+		return fmt.Errorf("download the %s: it is not attached yet", s.kind.Noun)
+	}
+	var before F
+	for try := 1; ; try++ {
+		found, agrees, err := take()
+		if err != nil {
+			return cmp.Or(s.Replaced(ctx), err)
+		}
+		if err := s.Unchanged(ctx); err != nil {
+			return err
+		}
+		if agrees || try > 1 && found == before {
+			return nil
+		}
+		if try == downloadTries {
+			return StateErrorf("the %s was changed while it was downloaded, %d times in a row: end what else works on it, then check again", s.kind.Noun, try)
+		}
+		before = found
+		select {
+		case <-time.After(downloadWait):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if err := restart(); err != nil {
+			return err
+		}
+	}
+}

@@ -57,7 +57,6 @@ func adapt(spent func() float64) (restore func() float64) {
 	go func() {
 		ticker := time.NewTicker(adaptEvery)
 		defer ticker.Stop()
-		defer runtime.GOMAXPROCS(most)
 		t := threads{now: most, most: most}
 		begin := time.Now()
 		last, cpu, total := begin, 0.0, 0.0
@@ -76,6 +75,7 @@ func adapt(spent func() float64) (restore func() float64) {
 			}
 			last, cpu = now, used
 		}
+		runtime.GOMAXPROCS(most)
 		mean <- total / last.Sub(begin).Seconds()
 	}()
 	return func() float64 {

@@ -106,7 +106,7 @@ func (d *direct) Write(p []byte) (int, error) {
 // read meanwhile.
 func (d *direct) Ask(question []byte) (int, error) {
 	d.out.rest, d.asked = question, false
-	d.out.done, d.out.err = 0, 0
+	d.out.done, d.out.err, d.in.err = 0, 0, 0
 	waited := d.raw.Read(d.ask)
 	d.out.rest = nil
 	if !d.asked && waited == nil && d.out.err == 0 { // not all of it, or nothing, found room

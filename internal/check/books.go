@@ -107,6 +107,7 @@ func (b *bank) nonNegative() Result {
 }
 
 func (b *bank) ledger() Result {
+	w := b.words
 	r, stop := b.endless(Ledger)
 	if stop {
 		return r
@@ -121,12 +122,12 @@ func (b *bank) ledger() Result {
 	}
 	b.tellForks(Ledger, "")
 	if b.end.strange > 0 {
-		told = append(told, fmt.Sprintf("%s on accounts that no load made.", plural(b.end.strange, "ledger leg")))
+		told = append(told, fmt.Sprintf("%s on accounts that no load made.", plural(b.end.strange, w.book+" "+w.part)))
 	}
-	for _, w := range b.end.wrong {
-		told = append(told, b.wrongAccount(w))
-		if w.account.Last != 0 {
-			r.Witness = append(r.Witness, w.account.Last)
+	for _, wrong := range b.end.wrong {
+		told = append(told, b.wrongAccount(wrong))
+		if wrong.account.Last != 0 {
+			r.Witness = append(r.Witness, wrong.account.Last)
 		}
 	}
 	if more := b.end.wrongs - len(b.end.wrong); more > 0 {
@@ -134,12 +135,12 @@ func (b *bank) ledger() Result {
 	}
 	for _, f := range b.chain.forks[:min(len(b.chain.forks), some)] {
 		s, version := b.slotAt(f.pos)
-		told = append(told, fmt.Sprintf("Lost update: transfers %v and %v both made version %d of account %s.",
-			b.idOf(f.first), b.idOf(f.second), version, b.in.Name(s.n)))
+		told = append(told, fmt.Sprintf("Lost update: %ss %v and %v both made version %d of %s.",
+			w.one, b.idOf(f.first), b.idOf(f.second), version, b.rowName(s.n)))
 		r.Witness = append(r.Witness, b.idOf(f.first), b.idOf(f.second))
 	}
 	if more := len(b.chain.forks) - some; more > 0 {
-		told = append(told, others(more, "version was made by two transfers.", "versions were made by two transfers."))
+		told = append(told, others(more, "version was made by two "+w.one+"s.", "versions were made by two "+w.one+"s."))
 	}
 	if odd := b.oddBooks(&r); odd != "" {
 		told = append(told, odd)
@@ -150,7 +151,7 @@ func (b *bank) ledger() Result {
 		return r
 	}
 	r.Status = Valid
-	r.Detail = fmt.Sprintf("The books of %s were held against the ledger, and all close.", plural(b.end.accounts, "account"))
+	r.Detail = fmt.Sprintf("The books of %s were held against the %s, and all close.", plural(b.end.accounts, "account"), w.book)
 	return r
 }
 
@@ -158,48 +159,49 @@ func (b *bank) ledger() Result {
 // whose last transfer is not the one that the ledger has, and balances that were
 // read on the way.
 func (b *bank) oddBooks(r *Result) string {
+	w := b.words
 	var told []string
 	for _, a := range b.end.odd {
-		b.witness(Ledger, "", a.Last, b.named(a.N), fmt.Sprintf("is named as the one that made its last version, %d, and the ledger has no such leg", a.Version))
+		b.witness(Ledger, "", a.Last, b.named(a.N), fmt.Sprintf("is named as the one that made its last version, %d, and the %s has no such %s", a.Version, w.book, w.part))
 	}
 	if n := len(b.end.odd); n > 0 {
 		a := b.end.odd[0]
-		told = append(told, fmt.Sprintf("Account %s names transfer %v as the one that made its last version, %d, and the ledger has no such leg%s",
-			b.in.Name(a.N), a.Last, a.Version, times(n)))
+		told = append(told, fmt.Sprintf("%s names %s %v as the one that made its last version, %d, and the %s has no such %s%s",
+			capital(b.rowName(a.N)), w.one, a.Last, a.Version, w.book, w.part, times(n)))
 		r.Witness = append(r.Witness, a.Last)
 	}
 	if n := b.end.beyonds; n > 0 {
 		a := b.end.beyond
-		told = append(told, fmt.Sprintf("Account %s ended at version %d, and the ledger has a leg that made a later version of it%s",
-			b.in.Name(a.N), a.Version, times(n)))
+		told = append(told, fmt.Sprintf("%s ended at version %d, and the %s has a %s that made a later version of it%s",
+			capital(b.rowName(a.N)), a.Version, w.book, w.part, times(n)))
 		r.Witness = append(r.Witness, a.Last)
 	}
 	for _, t := range b.chain.outside {
-		b.witness(Ledger, "", b.idOf(t), "", "has a ledger leg with a version that its account cannot have had")
+		b.witness(Ledger, "", b.idOf(t), "", "has a "+w.book+" "+w.part+" with a version that its account cannot have had")
 	}
 	if n := len(b.chain.outside); n > 0 {
-		told = append(told, fmt.Sprintf("Transfer %v has a ledger leg with a version that its account cannot have had%s",
-			b.idOf(b.chain.outside[0]), times(n)))
+		told = append(told, fmt.Sprintf("%s %v has a %s %s with a version that its account cannot have had%s",
+			capital(w.one), b.idOf(b.chain.outside[0]), w.book, w.part, times(n)))
 		r.Witness = append(r.Witness, b.idOf(b.chain.outside[0]))
 	}
 	if n := len(b.reads.balance); n > 0 {
 		o := b.reads.balance[0]
-		told = append(told, fmt.Sprintf("It showed before the end: transaction %v read balance %s at version %d of account %s, which the ledger does not explain.",
-			b.idOf(o.reader), money.Format(o.balance), o.version, b.in.Name(o.account)))
+		told = append(told, fmt.Sprintf("It showed before the end: transaction %v read balance %s at version %d of %s, which the %s does not explain.",
+			b.idOf(o.reader), w.amount(o.balance), o.version, b.rowName(o.account), w.book))
 		r.Witness = append(r.Witness, b.idOf(o.reader))
 	}
 	return strings.Join(told, "\n")
 }
 
 func (b *bank) wrongAccount(w wrongAccount) string {
-	name := b.in.Name(w.account.N)
+	amount, name, legs := b.words.amount, capital(b.rowName(w.account.N)), plural(w.legs, b.words.book+" "+b.words.part)
 	if w.account.Balance == w.want {
-		return fmt.Sprintf("Account %s has version %d but %s.", name, w.account.Version, plural(w.legs, "ledger leg"))
+		return fmt.Sprintf("%s has version %d but %s.", name, w.account.Version, legs)
 	}
-	text := fmt.Sprintf("Account %s holds %s, but opening balance and ledger make %s (%s off)",
-		name, money.Format(w.account.Balance), money.Format(w.want), money.Format(w.account.Balance-w.want))
+	text := fmt.Sprintf("%s holds %s, but opening balance and %s make %s (%s off)",
+		name, amount(w.account.Balance), b.words.book, amount(w.want), amount(w.account.Balance-w.want))
 	if w.account.Version != uint64(w.legs) {
-		return fmt.Sprintf("%s; it has version %d and %s.", text, w.account.Version, plural(w.legs, "ledger leg"))
+		return fmt.Sprintf("%s; it has version %d and %s.", text, w.account.Version, legs)
 	}
 	return text + "."
 }
@@ -348,8 +350,8 @@ func (b *bank) exactlyOnce() Result {
 		if made := b.versionOf(s, t); made != 0 && uint64(made) < version {
 			seen[last] = account
 			if len(seen) <= some {
-				told = append(told, fmt.Sprintf("%s %v made version %d of account %s, and was seen as the maker of version %d too: it was applied twice.",
-					capital(w.one), last, made, b.in.Name(account), version))
+				told = append(told, fmt.Sprintf("%s %v made version %d of %s, and was seen as the maker of version %d too: it was applied twice.",
+					capital(w.one), last, made, b.rowName(account), version))
 				r.Witness = append(r.Witness, last)
 			}
 		}

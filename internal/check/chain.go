@@ -115,7 +115,7 @@ func (b *bank) layOut() error {
 		next += uint64(s.length) + 1
 	}
 	if next >= uint64(none) {
-		return fmt.Errorf("the ledger has %d legs, which is more than one check takes", next)
+		return fmt.Errorf("the %s has %d %ss, which is more than one check takes", b.words.book, next, b.words.part)
 	}
 	b.chain.writer = make([]uint32, next+1)
 	for i := range b.chain.writer {

@@ -45,7 +45,7 @@ func (b *bank) eachLeg(take func(leg history.Leg)) error {
 	}
 	for leg, err := range b.in.End.Legs() {
 		if err != nil {
-			return fmt.Errorf("the end state's ledger could not be read: %w", err)
+			return fmt.Errorf("the end state's %s could not be read: %w", b.words.book, err)
 		}
 		if b.watch.ended() {
 			return b.watch.err
@@ -79,7 +79,7 @@ func (b *bank) readLedger() error {
 		}
 		if leg.Account >= b.in.Accounts {
 			b.end.strange++
-			b.witness(Ledger, "", leg.Transfer, b.named(leg.Account), "has a ledger leg on an account that no load made")
+			b.witness(Ledger, "", leg.Transfer, b.named(leg.Account), "has a "+b.words.book+" "+b.words.part+" on an account that no load made")
 			return
 		}
 		s := b.slots.touch(leg.Account)
@@ -121,7 +121,7 @@ func (b *bank) readAccounts() error {
 			want, legs = want+s.sum, s.legs
 			b.lastOf(s, a)
 			if a.Balance == want && a.Version == uint64(legs) && b.madeAfter(s, legs) {
-				b.witness(Ledger, "", a.Last, b.named(a.N), fmt.Sprintf("made the last version, %d, and the ledger has a leg that made a later one", a.Version))
+				b.witness(Ledger, "", a.Last, b.named(a.N), fmt.Sprintf("made the last version, %d, and the %s has a %s that made a later one", a.Version, b.words.book, b.words.part))
 				if b.end.beyonds++; b.end.beyonds == 1 {
 					b.end.beyond = a
 				}

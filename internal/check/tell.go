@@ -8,7 +8,6 @@ import (
 
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
-	"stroppy/internal/money"
 )
 
 // tell turns what was found into anomalies, told in words.
@@ -17,16 +16,16 @@ func (o *order) tell() {
 	o.lostUpdates()
 	reads := &o.b.reads
 	o.oddReads(dirtyRead, reads.dirty, func(r oddRead) string {
-		return fmt.Sprintf("%s read version %d of account %s as made by %v, which %s",
-			o.who(r.reader), r.version, o.b.in.Name(r.account), r.last, o.fate(r))
+		return fmt.Sprintf("%s read version %d of %s as made by %v, which %s",
+			o.who(r.reader), r.version, o.b.rowName(r.account), r.last, o.fate(r))
 	})
 	o.oddReads(garbageRead, reads.garbage, func(r oddRead) string {
-		return fmt.Sprintf("%s read balance %s at version %d of account %s, where opening balance and ledger make %s: no transaction ever wrote that",
-			o.who(r.reader), money.Format(r.balance), r.version, o.b.in.Name(r.account), money.Format(r.want))
+		return fmt.Sprintf("%s read balance %s at version %d of %s, where opening balance and %s make %s: no transaction ever wrote that",
+			o.who(r.reader), o.b.words.amount(r.balance), r.version, o.b.rowName(r.account), o.b.words.book, o.b.words.amount(r.want))
 	})
 	o.oddReads(nobodysRead, reads.unknown, func(r oddRead) string {
-		return fmt.Sprintf("%s read version %d of account %s as made by %v, a transfer that no client sent",
-			o.who(r.reader), r.version, o.b.in.Name(r.account), r.last)
+		return fmt.Sprintf("%s read version %d of %s as made by %v, a %s that no client sent",
+			o.who(r.reader), r.version, o.b.rowName(r.account), r.last, o.b.words.one)
 	})
 	for _, steps := range o.cycles {
 		if o.isLostUpdate(steps) {
@@ -103,8 +102,8 @@ func (o *order) lostUpdates() {
 	s, version := o.b.slotAt(f.pos)
 	a := Anomaly{
 		Name: lostUpdateName, Forbidden: isolation.SnapshotIsolation, Count: len(forks),
-		Detail: fmt.Sprintf("%s and %s both read version %d of account %s and both made version %d of it, so that the effect of one is gone",
-			o.who(f.first), o.who(f.second), version-1, o.b.in.Name(s.n), version),
+		Detail: fmt.Sprintf("%s and %s both read version %d of %s and both made version %d of it, so that the effect of one is gone",
+			o.who(f.first), o.who(f.second), version-1, o.b.rowName(s.n), version),
 	}
 	for _, f := range forks[:min(len(forks), some)] {
 		a.Witness = append(a.Witness, o.b.idOf(f.first), o.b.idOf(f.second))
@@ -160,11 +159,11 @@ func (o *order) fate(r oddRead) string {
 	n := &o.b.txns.list[t]
 	switch {
 	case !n.applied() && n.outcome == history.Unknown:
-		return "is of unknown outcome and not in the ledger"
+		return "is of unknown outcome and not in the " + o.b.words.book
 	case !n.applied() && o.b.in.End == nil:
 		return "was " + n.outcome.String()
 	case !n.applied():
-		return "was " + n.outcome.String() + " and is not in the ledger"
+		return "was " + n.outcome.String() + " and is not in the " + o.b.words.book
 	case n.seen == 0 && n.want > 0 && o.b.in.End != nil:
 		return "was acknowledged and then vanished"
 	}
@@ -179,11 +178,11 @@ func (o *order) fate(r oddRead) string {
 // who names a transaction with its kind.
 func (o *order) who(t uint32) string {
 	if t == none {
-		return "a transfer that is not recorded"
+		return "a " + o.b.words.one + " that is not recorded"
 	}
 	n := &o.b.txns.list[t]
-	if n.source == fromLedger {
-		return fmt.Sprintf("transfer %v", n.id)
+	if n.source == fromLedger || n.kind == history.Profile {
+		return fmt.Sprintf("%s %v", o.b.words.one, n.id)
 	}
 	if n.outcome == history.Rejected && !n.applied() {
 		return fmt.Sprintf("refused %v %v", n.kind, n.id)
@@ -218,14 +217,14 @@ func (o *order) clause(s step) string {
 	case !ok:
 		return fmt.Sprintf("%s overwrote what %s had written", to, from)
 	}
-	account := o.b.in.Name(where)
+	account := o.b.rowName(where)
 	switch s.kind {
 	case rw:
-		return fmt.Sprintf("%s read version %d of account %s, which %s overwrote", from, version, account, to)
+		return fmt.Sprintf("%s read version %d of %s, which %s overwrote", from, version, account, to)
 	case wr:
-		return fmt.Sprintf("%s read version %d of account %s, which %s had made", to, version, account, from)
+		return fmt.Sprintf("%s read version %d of %s, which %s had made", to, version, account, from)
 	}
-	return fmt.Sprintf("%s overwrote version %d of account %s, which %s had made", to, version, account, from)
+	return fmt.Sprintf("%s overwrote version %d of %s, which %s had made", to, version, account, from)
 }
 
 // meeting finds the account at which two transactions depend on each other, and

@@ -5,7 +5,6 @@ import (
 
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
-	"stroppy/internal/money"
 )
 
 // Violation is one transaction that shows a violation. Of some there is no
@@ -55,7 +54,7 @@ func (b *bank) tellOdd(check, anomaly string, odd oddRead) {
 	}
 	account := b.in.Name(odd.account)
 	b.witness(check, anomaly, b.idOf(odd.reader), account,
-		fmt.Sprintf("read version %d with the balance %s as made by %v", odd.version, money.Format(odd.balance), odd.last))
+		fmt.Sprintf("read version %d with the balance %s as made by %v", odd.version, b.words.amount(odd.balance), odd.last))
 	if odd.last != 0 {
 		b.witness(check, anomaly, odd.last, account, fmt.Sprintf("was read by %v as the maker of version %d", b.idOf(odd.reader), odd.version))
 	}

@@ -93,6 +93,9 @@ func (a *app) compare(files []string, rounds int, out string) error {
 	}
 	defer os.Remove(c.dir) // one that holds something stays
 	err := c.run(files)
+	if err == nil {
+		err = c.tell(files)
+	}
 	found := judged(c.sides, c.asked)
 	if err != nil {
 		var violation *exitError
@@ -101,15 +104,22 @@ func (a *app) compare(files []string, rounds int, out string) error {
 		}
 		return err
 	}
-	if err := a.printComparison(c.sides); err != nil {
+	return found
+}
+
+// tell prints the comparison and makes its page.
+func (c *comparing) tell(files []string) error {
+	if err := c.app.printComparison(c.sides); err != nil {
 		return err
 	}
-	command := fmt.Sprintf("stroppy compare --repeat %d", rounds)
+	command := fmt.Sprintf("stroppy compare --repeat %d", c.rounds)
 	for _, file := range files {
 		command += " " + quote(file)
 	}
-	a.comparisonPage(c.sides, c.dir, command)
-	return found
+	if err := c.app.comparisonPage(c.sides, c.dir, command); err != nil {
+		return fmt.Errorf("%w: the runs are kept in %s, and `stroppy report` compares them", err, c.dir)
+	}
+	return nil
 }
 
 // add takes up a scenario.
@@ -207,7 +217,9 @@ func (a *app) compareRuns(dirs []string, out string) error {
 	if err := os.MkdirAll(out, 0o777); err != nil {
 		return fmt.Errorf("make the directory of the comparison: %w", err)
 	}
-	a.comparisonPage(sides, out, command)
+	if err := a.comparisonPage(sides, out, command); err != nil {
+		return fmt.Errorf("%w: name another directory with --out", err)
+	}
 	return nil
 }
 
@@ -220,16 +232,14 @@ func (a *app) printComparison(sides []report.Side) error {
 	return err
 }
 
-// comparisonPage makes the page of a comparison in its directory. One that could
-// not be made is told and changes no verdict.
-func (a *app) comparisonPage(sides []report.Side, dir, command string) {
+// comparisonPage makes the page of a comparison in its directory.
+func (a *app) comparisonPage(sides []report.Side, dir, command string) error {
 	d := run.Directory{Path: dir}
-	err := d.WriteFrom(report.ComparisonPageName, func(w io.Writer) error { return report.ComparisonPage(w, sides, dir, command) })
-	if err != nil {
-		fmt.Fprintln(a.stderr, a.scrub(err.Error()))
-		return
+	if err := d.WriteFrom(report.ComparisonPageName, func(w io.Writer) error { return report.ComparisonPage(w, sides, dir, command) }); err != nil {
+		return err
 	}
-	fmt.Fprintf(a.stdout, "\n%s\n", filepath.Join(dir, report.ComparisonPageName))
+	_, err := fmt.Fprintf(a.stdout, "\n%s\n", filepath.Join(dir, report.ComparisonPageName))
+	return err
 }
 
 // judged is the error of a comparison whose runs are not all valid. Where nobody

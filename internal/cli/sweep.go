@@ -272,7 +272,8 @@ func onwards(b *sweep.Book, dir string) string {
 	return b.Command + " --out " + quote(dir)
 }
 
-// reportSweep tells a sweep again, and makes its page again.
+// reportSweep tells a sweep again, and makes its page again: one that could not be
+// made is its error.
 func (a *app) reportSweep(dir string, asJSON bool) error {
 	book, err := sweep.Read(dir)
 	if err != nil {
@@ -281,8 +282,8 @@ func (a *app) reportSweep(dir string, asJSON bool) error {
 	if err := a.printSweep(book, dir, asJSON); err != nil {
 		return err
 	}
-	a.sweepPage(book, dir)
-	return nil
+	_, err = sweep.SavePage(book, dir, onwards(book, dir))
+	return err
 }
 
 func (a *app) printSweep(b *sweep.Book, dir string, asJSON bool) error {
@@ -407,23 +408,16 @@ func point(value float64, dir string, r *report.Result) sweep.Point {
 		p.Left = min(1, float64(p.Backlog)/due)
 	}
 	if t := d.TPS; t != nil {
-		p.TPS, p.Median, p.Best = known(t.Mean), t.Median, t.Max
+		p.TPS, p.Median, p.Best = t.Mean, t.Median, t.Max
 	}
 	if i := d.Interval; i != nil {
 		p.Low, p.High = &i.Low, &i.High
 	}
 	if l := d.Latency; l != nil {
-		p.MeanMS, p.P50MS, p.P99MS, p.P999MS, p.MaxMS = l.Mean, l.P50, l.P99, l.P999, l.Max
+		p.MeanMS, p.P50MS, p.P99MS, p.P999MS, p.MaxMS = &l.Mean, &l.P50, &l.P99, &l.P999, &l.Max
 	}
 	p.Unsteady = d.Steady != nil && d.Steady.Status == "unsteady"
 	return p
-}
-
-func known(v *float64) float64 {
-	if v == nil {
-		return 0
-	}
-	return *v
 }
 
 // tell prints the sweep and turns its verdicts into the exit code.

@@ -314,7 +314,7 @@ func (t *text) cost() {
 				s += fmt.Sprintf(", %.1f µs a transaction", *c.CPUSeconds/float64(done)*1e6)
 			}
 			if c.Threads != nil {
-				s += fmt.Sprintf(", threads in the mean %.1f", *c.Threads)
+				s += fmt.Sprintf(", on %.1f threads in the mean", *c.Threads)
 			}
 			parts = append(parts, "client CPU", s)
 		}

@@ -17,6 +17,17 @@ func layer(kind, text string) []Setting {
 	return list
 }
 
+// repeated are the flags of the settings that were named, with which a run is repeated.
+func repeated(s *Scenario, named Set) []Setting {
+	var list []Setting
+	for _, k := range Keys() {
+		if value := k.Get(s); named[k.Name] && value != "" {
+			list = append(list, Setting{k.Name, value, "--" + k.Name})
+		}
+	}
+	return list
+}
+
 // TestZipfianIsADistribution: of kv, the strongest layer that says how keys are
 // chosen decides, and the scenario tells it once.
 func TestZipfianIsADistribution(t *testing.T) {
@@ -27,6 +38,15 @@ func TestZipfianIsADistribution(t *testing.T) {
 		{"", "zipfian=true distribution=zipfian", Zipfian},
 		{"", "zipfian=true preset=ycsb-d", Zipfian},
 		{"", "preset=ycsb-d", Latest},
+		{"", "preset=ycsb-a", Zipfian},
+		{"", "preset=ycsb-a zipfian=false", Uniform},
+		{"", "zipfian=false preset=ycsb-d", Uniform},
+		{"", "zipfian=false distribution=uniform preset=ycsb-a", Uniform},
+		{"preset=ycsb-a", "zipfian=false", Uniform},
+		{"preset=ycsb-a zipfian=false", "", Uniform},
+		{"preset=ycsb-a zipfian=false", "preset=ycsb-b", Zipfian},
+		{"preset=ycsb-a distribution=zipfian", "zipfian=false", Uniform}, // scenario.yaml of a run
+		{"zipfian=false", "preset=ycsb-a", Zipfian},
 		{"zipfian=true", "distribution=uniform", Uniform},
 		{"zipfian=true", "preset=ycsb-d", Latest},
 		{"zipfian=true", "zipfian=false", Uniform},
@@ -42,8 +62,8 @@ func TestZipfianIsADistribution(t *testing.T) {
 		if s.KV.Distribution != c.want || s.Zipfian != (c.want == Zipfian) {
 			t.Errorf("%+v: distribution %s, zipfian %v", c, s.KV.Distribution, s.Zipfian)
 		}
-		if c.want == Zipfian && !named["distribution"] {
-			t.Errorf("%+v: what repeats it does not name the distribution", c)
+		if again, _, err := Merge(repeated(&s, named)); err != nil || again.KV.Distribution != c.want {
+			t.Errorf("%+v: what repeats it has the distribution %s, %v", c, again.KV.Distribution, err)
 		}
 		if text := string(s.YAML()); strings.Contains(text, "zipfian:") || !strings.Contains(text, "distribution: "+c.want+"\n") {
 			t.Errorf("%+v: the scenario says\n%s", c, text)
@@ -55,6 +75,7 @@ func TestZipfianIsADistribution(t *testing.T) {
 	for _, c := range []struct{ file, flags, want string }{
 		{"", "zipfian=true distribution=uniform", `--zipfian is true and --distribution is "uniform": each says which keys are chosen, so give one of them`},
 		{"", "preset=ycsb-a zipfian=true distribution=latest", "give one of them"},
+		{"", "zipfian=false distribution=zipfian", `--zipfian is false and --distribution is "zipfian": each says which keys are chosen, so give one of them`},
 		{"zipfian=true distribution=uniform", "count=5", "a.yaml line 1: zipfian is true and a.yaml line 1: distribution is"},
 	} {
 		if _, _, err := Merge(layer("file", "workload=kv "+c.file), layer("flag", c.flags)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -86,11 +86,12 @@ func Merge(layers ...[]Setting) (Scenario, Set, error) {
 }
 
 // choice is who of several layers says how kv chooses its keys: zipfian, which all
-// workloads but events have, or distribution or a preset, which are kv's own. The
-// last layer that names one of them decides.
+// workloads but events have and which is short for a distribution, or distribution or
+// a preset, which are kv's own. The last layer that names one of them decides, and in
+// it zipfian over a preset.
 type choice struct {
-	zipfian bool
-	clash   error // one layer says two things
+	distribution string // that zipfian is short for; empty: zipfian does not decide
+	clash        error  // one layer says two things
 }
 
 func (c *choice) take(layer []Setting) {
@@ -99,15 +100,20 @@ func (c *choice) take(layer []Setting) {
 		given[s.Key] = s
 	}
 	zipfian, distribution := given["zipfian"], given["distribution"]
+	if zipfian.Key == "" && distribution.Key == "" && given["preset"].Key == "" {
+		return
+	}
+	*c = choice{}
 	switch {
+	case zipfian.Key == "":
 	case zipfian.Value == "true":
-		c.zipfian, c.clash = true, nil
-		if distribution.Key != "" && distribution.Value != Zipfian {
-			c.clash = fmt.Errorf("%s is true and %s is %s: each says which keys are chosen, so give one of them",
-				clip(zipfian.Source), clip(distribution.Source), shown(distribution))
-		}
-	case zipfian.Key != "" || distribution.Key != "" || given["preset"].Key != "":
-		*c = choice{}
+		c.distribution = Zipfian
+	case distribution.Key == "" || !zipfian.filed(): // as an earlier version wrote both of every run
+		c.distribution = Uniform
+	}
+	if c.distribution != "" && distribution.Key != "" && distribution.Value != c.distribution {
+		c.clash = fmt.Errorf("%s is %s and %s is %s: each says which keys are chosen, so give one of them",
+			clip(zipfian.Source), zipfian.Value, clip(distribution.Source), shown(distribution))
 	}
 }
 
@@ -116,11 +122,16 @@ func (c *choice) apply(s *Scenario, named Set) error {
 	if c.clash != nil {
 		return c.clash
 	}
-	if c.zipfian {
-		s.KV.Distribution, named["distribution"] = Zipfian, true
+	if c.distribution != "" {
+		s.KV.Distribution, named["distribution"] = c.distribution, true
 	}
 	s.Zipfian = s.KV.Distribution == Zipfian
 	return nil
+}
+
+// filed says that a file named the setting, and neither a flag nor a variable.
+func (s *Setting) filed() bool {
+	return !strings.HasPrefix(s.Source, "--") && !strings.HasPrefix(s.Source, Prefix)
 }
 
 // Idle returns an error if a setting of these layers, the weakest first, is one that
@@ -132,7 +143,7 @@ func Idle(s *Scenario, except []string, layers ...[]Setting) error {
 	for _, layer := range layers {
 		for _, set := range layer {
 			sources[set.Key] = set.Source
-			inFile[set.Key] = !strings.HasPrefix(set.Source, "--") && !strings.HasPrefix(set.Source, Prefix)
+			inFile[set.Key] = set.filed()
 		}
 	}
 	usual := Default()

@@ -16,7 +16,7 @@ func TestBook(t *testing.T) {
 	if err != nil || fresh != b {
 		t.Fatalf("an empty directory gives %+v, %v", fresh, err)
 	}
-	b.Points = []Point{{Value: 1, Dir: "01-clients-1", Verdict: "valid", TPS: 12.5, P99MS: 0.25}}
+	b.Points = []Point{{Value: 1, Dir: "01-clients-1", Verdict: "valid", TPS: new(12.5), P99MS: new(0.25)}}
 	if err := b.Save(dir); err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +39,9 @@ func TestBook(t *testing.T) {
 func TestUnknownIsKeptAsNull(t *testing.T) {
 	dir := t.TempDir()
 	b := &Book{Over: "clients=1,2", Points: []Point{
-		{Value: 1, TPS: 12.5},
-		{Value: 2, TPS: 0, Low: new(0.0), High: new(1.5), Median: new(0.0), Best: new(0.0)},
+		{Value: 1, TPS: new(12.5)},
+		{Value: 2, TPS: new(0.0), Low: new(0.0), High: new(1.5), Median: new(0.0), Best: new(0.0),
+			MeanMS: new(1.0), P50MS: new(1.0), P99MS: new(2.0), P999MS: new(3.0), MaxMS: new(4.0)},
 	}}
 	if err := b.Save(dir); err != nil {
 		t.Fatal(err)
@@ -49,7 +50,7 @@ func TestUnknownIsKeptAsNull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"tps_low", "tps_high", "tps_median", "tps_best"} {
+	for _, key := range []string{"tps_low", "tps_high", "tps_median", "tps_best", "latency_mean_ms", "latency_p50_ms", "latency_p99_ms", "latency_p999_ms", "latency_max_ms"} {
 		if strings.Count(string(kept), `"`+key+`": null`) != 1 {
 			t.Errorf("%s is not null once in\n%s", key, kept)
 		}
@@ -57,13 +58,21 @@ func TestUnknownIsKeptAsNull(t *testing.T) {
 	if again, err := Read(dir); err != nil || !reflect.DeepEqual(again, b) {
 		t.Errorf("kept is %+v, %v; want %+v", again, err, b)
 	}
-	old := `{"schema":1,"over":"clients=1","points":[{"value":1,"tps":5,"tps_low":0,"tps_high":0,"tps_median":0,"tps_best":0}]}`
-	read, err := parse([]byte(old))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := read.Points[0]; p.Low != nil || p.High != nil || p.Median != nil || p.Best != nil {
-		t.Errorf("of an earlier version is read %+v", p)
+	const nothing = `"latency_mean_ms":0,"latency_p50_ms":0,"latency_p99_ms":0,"latency_p999_ms":0,"latency_max_ms":0`
+	for old, want := range map[string]Point{
+		`"tps":5,"tps_low":0,"tps_high":0,"tps_median":0,"tps_best":0`:                              {TPS: new(5.0)},
+		`"tps":0,"tps_low":null,"tps_high":null,"tps_median":null,"tps_best":null,` + nothing:       {},
+		`"tps":0,"tps_low":null,"tps_high":null,"tps_median":0,"tps_best":0,` + nothing:             {TPS: new(0.0), Median: new(0.0), Best: new(0.0)},
+		`"tps":0,"tps_low":null,"tps_high":null,"tps_median":null,"tps_best":null`:                  {TPS: new(0.0)}, // as this version writes it
+		`"tps":5,"latency_mean_ms":1.5,"latency_p50_ms":1,"latency_p99_ms":2,"latency_p999_ms":2.5`: {TPS: new(5.0), MeanMS: new(1.5), P50MS: new(1.0), P99MS: new(2.0), P999MS: new(2.5)},
+	} {
+		read, err := parse([]byte(`{"schema":1,"over":"clients=1","points":[{"value":1,` + old + `}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want.Value = 1; !reflect.DeepEqual(read.Points[0], want) {
+			t.Errorf("%s is read as %+v", old, read.Points[0])
+		}
 	}
 }
 

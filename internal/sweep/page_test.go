@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,27 +26,30 @@ const evil = `</script><script>document.title="broken out"</script><!-- "'><img 
 
 // atRate is what a database of a capacity comes to at a rate.
 func atRate(capacity, rate float64) Point {
-	p := Point{Value: rate, TPS: rate, Verdict: "valid", Dir: fmt.Sprintf("rate-%g", rate)}
-	load := rate / capacity
+	p := Point{Value: rate, Verdict: "valid", Dir: fmt.Sprintf("rate-%g", rate)}
+	tps, load := rate, rate/capacity
 	if rate == 0 || rate >= capacity {
-		p.TPS, load = capacity, 0.995
+		tps, load = capacity, 0.995
 		if rate > 0 {
 			p.Backlog = uint64(rate - capacity)
 			p.Left = (rate - capacity) / rate
 		}
 	}
 	wait := 0.8 / (1 - load)
-	p.MeanMS, p.P50MS, p.P99MS, p.P999MS, p.MaxMS = wait, wait*0.8, wait*4, wait*9, wait*20
-	p.Low, p.High, p.Median, p.Best = new(p.TPS*0.985), new(p.TPS*1.015), new(p.TPS*1.001), new(p.TPS*1.04)
+	p.MeanMS, p.P50MS, p.P99MS, p.P999MS, p.MaxMS = new(wait), new(wait*0.8), new(wait*4), new(wait*9), new(wait*20)
+	p.TPS, p.Low, p.High, p.Median, p.Best = new(tps), new(tps*0.985), new(tps*1.015), new(tps*1.001), new(tps*1.04)
 	return p
 }
 
 // atSize is what a database with a peak comes to with n clients.
 func atSize(n float64) Point {
 	x := 1000 * n / (1 + 0.05*(n-1) + 0.001*n*(n-1)) * (1 + 0.02*math.Sin(n))
-	return Point{Value: n, Dir: fmt.Sprintf("%02.0f-clients", n), Verdict: "valid", TPS: x, Low: new(x * 0.95), High: new(x * 1.04), Median: new(x), Best: new(x * 1.1),
-		MeanMS: n / x * 1e3, P50MS: n / x * 900, P99MS: n / x * 4000, P999MS: n / x * 9000, MaxMS: n / x * 30_000}
+	return Point{Value: n, Dir: fmt.Sprintf("%02.0f-clients", n), Verdict: "valid", TPS: new(x), Low: new(x * 0.95), High: new(x * 1.04), Median: new(x), Best: new(x * 1.1),
+		MeanMS: new(n / x * 1e3), P50MS: new(n / x * 900), P99MS: new(n / x * 4000), P999MS: new(n / x * 9000), MaxMS: new(n / x * 30_000)}
 }
+
+// nothingOf is a step that ended within its warm-up.
+func nothingOf(p Point) Point { return Point{Value: p.Value, Dir: p.Dir, Verdict: p.Verdict} }
 
 // books are the sweeps that the page is tested with.
 func books() map[string]*Book {
@@ -70,6 +75,8 @@ func books() map[string]*Book {
 	invalid[3].Verdict, invalid[1].Unsteady, invalid[0].Low, invalid[0].High = "invalid", true, nil, nil
 	badRates := rates(0, 9000, 8000, 7000, 3500, 12_000)
 	badRates[2].Verdict, badRates[5].Verdict = "invalid", "unknown"
+	unmeasured, lostRates := sizes(1, 2, 4, 8, 16, 32), rates(0, 9000, 8000, 7000, 3500, 1750, 875)
+	unmeasured[0], lostRates[0], lostRates[3] = nothingOf(unmeasured[0]), nothingOf(lostRates[0]), nothingOf(lostRates[3])
 	hostile := book(" clients=1,2,4,8,16", true, sizes(1, 2, 4, 8, 16)...)
 	hostile.Workload, hostile.Database, hostile.Scenario, hostile.Machine, hostile.Stroppy = evil, evil, evil, evil, evil
 	hostile.Points[0].Dir, hostile.Points[1].Dir, hostile.Points[2].Dir, hostile.Points[3].Dir = evil, "javascript:alert(1)", "../../other", "/etc"
@@ -81,6 +88,8 @@ func books() map[string]*Book {
 		"predicted":    book("clients=1,2,4,8,16", true, sizes(1, 2, 4, 8, 16)...),
 		"invalid":      book("clients=1,2,4,8,16", true, invalid...),
 		"unfinished":   book("nodes=1,3,5", false, sizes(1, 3)...),
+		"unmeasured":   book("clients=1,2,4,8,16,32", true, unmeasured...),
+		"rate-lost":    book("rate=875,1750,3500,7000,8000,9000", true, lostRates...),
 		"begun":        book("rate", false),
 		"nothing":      book("clients=1,2", true, Point{Value: 1, Dir: "a", Verdict: "unknown"}, Point{Value: 2, Dir: "b", Verdict: "unknown"}),
 		"hostile":      hostile,
@@ -171,14 +180,56 @@ func TestPageOfSizes(t *testing.T) {
 // TestUnknownIsNotZero holds that what is not known is said to be so.
 func TestUnknownIsNotZero(t *testing.T) {
 	d := data(t, books()["nothing"])
-	if s := d.Steps[0]; s.Low != nil || s.P99 != nil || d.Law != nil {
+	if s := d.Steps[0]; s.TPS != nil || s.Low != nil || s.P99 != nil || d.Law != nil {
 		t.Errorf("a step that did nothing is %+v", s)
 	}
-	if text := strings.Join(d.Table.Rows[0].Cells, "|"); strings.Count(text, report.NotKnown) != 7 {
+	if text := strings.Join(d.Table.Rows[0].Cells, "|"); strings.Count(text, report.NotKnown) != 8 {
 		t.Errorf("its row is %s", text)
 	}
 	if d.Figures[0].Value != report.NotKnown {
 		t.Errorf("the highest throughput of nothing is %+v", d.Figures[0])
+	}
+	if note := d.Notes[1].Text; !strings.Contains(note, "not known") || !strings.Contains(note, "clients 1, clients 2") {
+		t.Errorf("of steps without a measured second it notes: %s", note)
+	}
+	idle := books()["nothing"]
+	idle.Points[0].TPS = new(0.0)
+	if d := data(t, idle); d.Table.Rows[0].Cells[2] != "0" || !strings.Contains(d.Notes[2].Text, "Nothing was committed in what was measured: clients 1.") {
+		t.Errorf("a step in which nothing was committed has the row %v and the notes %v", d.Table.Rows[0].Cells, d.Notes)
+	}
+}
+
+// TestUnmeasuredSteps: the law and the knee are those of the other steps, and nobody
+// is told what such a step did.
+func TestUnmeasuredSteps(t *testing.T) {
+	sizes := books()["unmeasured"]
+	d, want := data(t, sizes), books()["unmeasured"]
+	want.Points = want.Points[1:]
+	if other := data(t, want); d.Law == nil || !reflect.DeepEqual(d.Law, other.Law) || !reflect.DeepEqual(d.Figures, other.Figures) || !reflect.DeepEqual(d.Findings, other.Findings) {
+		t.Errorf("the law is %+v, %v, %v\nand of the other steps %+v, %v, %v", d.Law, d.Figures, d.Findings, other.Law, other.Figures, other.Findings)
+	}
+	if cells := d.Table.Rows[0].Cells; cells[2] != report.NotKnown || cells[6] != "–" || d.Table.Rows[1].Cells[6] == "–" {
+		t.Errorf("the rows are %+v", d.Table.Rows[:2])
+	}
+	rates := books()["rate-lost"]
+	d = data(t, rates)
+	known := slices.DeleteFunc(slices.Clone(rates.Points), func(p Point) bool { return p.TPS == nil })
+	if k := knee(known); !k.Found || d.Findings[0] != sentence(k.Detail) || d.Knee.P99 != k.Step.Latency {
+		t.Errorf("the knee is %+v, %v; and of the other steps %+v", d.Knee, d.Findings, k)
+	}
+	for _, row := range d.Table.Rows {
+		if unknown := row.Cells[2] == report.NotKnown; unknown != (row.Cells[0] == "7000" || row.Cells[0] == "all it can") || strings.Contains(row.Cells[1], "not kept") || row.Mark != "" {
+			t.Errorf("there is the row %+v", row)
+		}
+	}
+	if full := d.Figures[1]; full.Value != report.NotKnown || full.Unit != "" {
+		t.Errorf("as fast as it goes is %+v", full)
+	}
+	for _, b := range []*Book{sizes, rates} {
+		var out bytes.Buffer
+		if err := Text(&out, b, "dir"); err != nil || !strings.Contains(out.String(), report.NotKnown) || strings.Contains(out.String(), "rate not kept") || strings.Contains(out.String(), " 0  ") {
+			t.Errorf("the text is, %v:\n%s", err, out.String())
+		}
 	}
 }
 

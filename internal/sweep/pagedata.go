@@ -45,8 +45,8 @@ type PageStep struct {
 	Label   string   `json:"label"`
 	Verdict string   `json:"verdict"`
 	Full    bool     `json:"full"` // as fast as it goes
-	Kept    bool     `json:"kept"` // its rate, where it had one
-	TPS     float64  `json:"tps"`
+	Kept    bool     `json:"kept"` // its rate, where it had one, as far as is known
+	TPS     *float64 `json:"tps"`
 	Low     *float64 `json:"low"`
 	High    *float64 `json:"high"`
 	P50     *float64 `json:"p50_ms"`
@@ -106,7 +106,7 @@ func pageStep(p Point, axis Axis) PageStep {
 	s := PageStep{
 		Value: p.Value, Label: label(axis, p.Value), Verdict: p.Verdict, TPS: p.TPS,
 		P50: above0(p.P50MS), P99: above0(p.P99MS), P999: above0(p.P999MS), Max: above0(p.MaxMS),
-		Full: axis == Rate && p.Value == 0, Kept: axis != Rate || p.Kept(),
+		Full: axis == Rate && p.Value == 0, Kept: axis != Rate || p.Value > 0 && !p.behind(),
 	}
 	if p.Low != nil && p.High != nil {
 		s.Low, s.High = p.Low, p.High
@@ -114,12 +114,12 @@ func pageStep(p Point, axis Axis) PageStep {
 	return s
 }
 
-// above0 is a latency; none was measured where it is 0.
-func above0(ms float64) *float64 {
-	if !(ms > 0) {
+// above0 is a latency; none was measured where it is not above 0.
+func above0(ms *float64) *float64 {
+	if !above(ms) {
 		return nil
 	}
-	return &ms
+	return ms
 }
 
 // ofRate adds what a sweep over the rate tells.
@@ -128,25 +128,26 @@ func (d *PageData) ofRate(points []Point) {
 	d.Findings = append(d.Findings, sentence(k.Detail))
 	d.Figures = rateFigures(points, k)
 	d.Table = stepTable(Rate, points, nil)
-	if at := slices.IndexFunc(points, func(p Point) bool { return p.Value == k.Step.Offered }); k.Found && at >= 0 {
-		d.Knee = &PageKnee{TPS: points[at].TPS, P99: k.Step.Latency, Label: "knee: " + report.RateText(k.Step.Offered) + "/s"}
+	if at := slices.IndexFunc(points, func(p Point) bool { return p.Value == k.Step.Offered }); k.Found && at >= 0 && points[at].TPS != nil {
+		d.Knee = &PageKnee{TPS: *points[at].TPS, P99: k.Step.Latency, Label: "knee: " + report.RateText(k.Step.Offered) + "/s"}
 	}
 }
 
 // ofSize adds what a sweep over clients or nodes tells.
 func (d *PageData) ofSize(axis Axis, points []Point) {
-	fit, err := scaling(points)
+	known := measured(points)
+	fit, err := scaling(known)
 	if err != nil {
 		d.Findings = append(d.Findings, unfitted(err))
-		d.Figures = sizeFigures(axis, points, nil)
+		d.Figures = sizeFigures(axis, known, nil)
 		d.Table = stepTable(axis, points, nil)
 		return
 	}
 	d.Findings = append(d.Findings, sentence(fit.Detail))
-	d.Figures = sizeFigures(axis, points, &fit)
-	d.Table = stepTable(axis, points, efficiencies(points, fit))
+	d.Figures = sizeFigures(axis, known, &fit)
+	d.Table = stepTable(axis, points, efficiencies(known, fit))
 	d.Coefficients = []report.PageTable{lawTable(fit)}
-	d.Law = law(points, fit)
+	d.Law = law(known, fit)
 }
 
 // The curve goes on beyond what was measured by this much, or to the peak where

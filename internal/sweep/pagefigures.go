@@ -20,21 +20,27 @@ func notes(axis Axis, points []Point) []report.PageNote {
 	if unknown := named(axis, points, "unknown"); len(unknown) > 0 {
 		warn("Not decided: %s. Nobody knows whether the database kept its promise there.", strings.Join(unknown, ", "))
 	}
-	var unsteady, idle, behind []string
+	var unsteady, unmeasured, idle, behind []string
 	for _, p := range points {
 		name := step(axis, p.Value)
 		if p.Unsteady {
 			unsteady = append(unsteady, name)
 		}
-		if p.TPS <= 0 {
+		switch {
+		case p.TPS == nil:
+			unmeasured = append(unmeasured, name)
+		case !above(p.TPS):
 			idle = append(idle, name)
 		}
-		if axis == Rate && p.Value > 0 && !p.Kept() {
+		if axis == Rate && p.behind() {
 			behind = append(behind, name)
 		}
 	}
 	if len(unsteady) > 0 {
 		warn("The throughput never came to rest: %s. Its mean there depends on when the step ended.", strings.Join(unsteady, ", "))
+	}
+	if len(unmeasured) > 0 {
+		warn("No time was measured: %s. The throughput there is not known, as where the work ends within the warm-up.", strings.Join(unmeasured, ", "))
 	}
 	if len(idle) > 0 {
 		warn("Nothing was committed in what was measured: %s.", strings.Join(idle, ", "))
@@ -60,7 +66,9 @@ func rateFigures(points []Point, k stats.Knee) []report.PageFigure {
 	for _, p := range points {
 		switch {
 		case p.Value == 0:
-			full.Value, full.Unit = report.RateText(p.TPS), "/s"
+			if full.Value = rateText(p.TPS); p.TPS != nil {
+				full.Unit = "/s"
+			}
 			full.Below = []string{"median " + rateText(p.Median), "best second " + rateText(p.Best), "99 % latency " + latencyText(p.P99MS)}
 		case p.Kept(): // ascending, so that the last one stays
 			kept.Value, kept.Unit = report.RateText(p.Value), "/s"
@@ -70,13 +78,14 @@ func rateFigures(points []Point, k stats.Knee) []report.PageFigure {
 	return []report.PageFigure{at, full, kept}
 }
 
+// sizeFigures are of steps whose throughput is known; fit is nil where there is none.
 func sizeFigures(axis Axis, points []Point, fit *stats.Scaling) []report.PageFigure {
 	best := report.PageFigure{Name: "Highest throughput", Value: report.NotKnown, Below: []string{}}
 	highest := 0.0
 	for _, p := range points {
-		if p.TPS > highest {
-			highest = p.TPS
-			best.Value, best.Unit = report.RateText(p.TPS), "/s"
+		if *p.TPS > highest {
+			highest = *p.TPS
+			best.Value, best.Unit = report.RateText(highest), "/s"
 			best.Below = []string{"with " + label(axis, p.Value) + " " + string(axis), "95 % interval " + pageInterval(p), "best second " + rateText(p.Best)}
 		}
 	}
@@ -138,7 +147,7 @@ func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report
 	}
 	for _, p := range points {
 		r := report.PageRow{Page: link(p.Dir), Mark: rowMark(axis, p), Cells: []string{
-			label(axis, p.Value), verdictText(axis, p), report.RateText(p.TPS), pageInterval(p), rateText(p.Median), rateText(p.Best),
+			label(axis, p.Value), verdictText(axis, p), rateText(p.TPS), pageInterval(p), rateText(p.Median), rateText(p.Best),
 		}}
 		if efficiency != nil {
 			share, known := efficiency[p.Value]
@@ -146,7 +155,7 @@ func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report
 				r.Cells[len(r.Cells)-1] = percent(share)
 			}
 		}
-		for _, ms := range []float64{p.P50MS, p.P99MS, p.P999MS, p.MaxMS} {
+		for _, ms := range []*float64{p.P50MS, p.P99MS, p.P999MS, p.MaxMS} {
 			r.Cells = append(r.Cells, strings.TrimSuffix(latencyText(ms), " ms"))
 		}
 		if axis == Rate {
@@ -163,7 +172,7 @@ func rowMark(axis Axis, p Point) string {
 		return "invalid"
 	case p.Verdict != "valid":
 		return "unknown"
-	case p.Unsteady, axis == Rate && p.Value > 0 && !p.Kept():
+	case p.Unsteady, axis == Rate && p.behind():
 		return "warning"
 	}
 	return ""
@@ -178,7 +187,7 @@ func verdictText(axis Axis, p Point) string {
 	if p.Unsteady {
 		text += ", unsteady"
 	}
-	if axis == Rate && p.Value > 0 && !p.Kept() {
+	if axis == Rate && p.behind() {
 		text += ", rate not kept"
 	}
 	return text
@@ -199,9 +208,10 @@ func rateText(x *float64) string {
 	return report.RateText(*x)
 }
 
-func latencyText(ms float64) string {
-	if !(ms > 0) {
+// latencyText writes a latency, which may not be known.
+func latencyText(ms *float64) string {
+	if !above(ms) {
 		return report.NotKnown
 	}
-	return report.LatencyText(ms) + " ms"
+	return report.LatencyText(*ms) + " ms"
 }

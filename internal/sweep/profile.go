@@ -25,10 +25,10 @@ func profile(done []Point) (float64, bool) {
 	if fire < 0 {
 		return 0, true
 	}
-	fastest := done[fire].TPS
-	if fastest <= 0 {
-		return 0, false // it did nothing, and so has no curve
+	if !above(done[fire].TPS) {
+		return 0, false // it did nothing, or nobody knows what, and so has no curve
 	}
+	fastest := *done[fire].TPS
 	planned := make([]float64, len(backOff))
 	for i, share := range backOff {
 		planned[i] = rounded(share * fastest)
@@ -59,10 +59,10 @@ func refine(done []Point, planned []float64, fastest float64) (float64, bool) {
 	for i := 1; i < len(open); i++ {
 		low, high := open[i-1], open[i]
 		middle := rounded((low.Value + high.Value) / 2)
-		if high.Value-low.Value <= finest*fastest || has(done, middle) || low.P99MS <= 0 {
+		if high.Value-low.Value <= finest*fastest || has(done, middle) || !above(low.P99MS) || !above(high.P99MS) {
 			continue
 		}
-		if ratio := high.P99MS / low.P99MS; ratio > steepest {
+		if ratio := *high.P99MS / *low.P99MS; ratio > steepest {
 			best, steepest = middle, ratio
 		}
 	}

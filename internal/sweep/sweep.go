@@ -126,37 +126,50 @@ func (s Spec) String() string {
 	return string(s.Axis) + "=" + strings.Join(parts, ",")
 }
 
-// Point is what one step came to.
+// Point is what one step came to. What is not known is nil: the throughput where no
+// time was measured, and latencies where nothing was committed in it.
 type Point struct {
 	Value   float64 `json:"value"` // of the axis; 0 transactions a second is a closed loop
 	Dir     string  `json:"dir"`   // the run's, below the sweep's
 	Verdict string  `json:"verdict"`
 
-	TPS      float64  `json:"tps"`     // committed a second, the mean
+	TPS      *float64 `json:"tps"`     // committed a second, the mean
 	Low      *float64 `json:"tps_low"` // of its confidence interval; both nil where it has none
 	High     *float64 `json:"tps_high"`
 	Median   *float64 `json:"tps_median"` // over whole seconds; nil where there was none
 	Best     *float64 `json:"tps_best"`   // whole second; nil where there was none
-	MeanMS   float64  `json:"latency_mean_ms"`
-	P50MS    float64  `json:"latency_p50_ms"`
-	P99MS    float64  `json:"latency_p99_ms"`
-	P999MS   float64  `json:"latency_p999_ms"`
-	MaxMS    float64  `json:"latency_max_ms"`
+	MeanMS   *float64 `json:"latency_mean_ms"`
+	P50MS    *float64 `json:"latency_p50_ms"`
+	P99MS    *float64 `json:"latency_p99_ms"`
+	P999MS   *float64 `json:"latency_p999_ms"`
+	MaxMS    *float64 `json:"latency_max_ms"`
 	Backlog  uint64   `json:"backlog"`    // due and never sent, shed ones included
 	Left     float64  `json:"left_share"` // that of all that was due
 	Unsteady bool     `json:"unsteady"`
 }
 
 // unzero takes back what earlier versions wrote as 0 where it was not known: an
-// interval without an upper end, and a best second of steps that committed.
+// interval without an upper end, a best second of steps that committed, latencies,
+// and with them the throughput of steps without a whole second.
 func (p *Point) unzero() {
 	if p.Low == nil || p.High == nil || *p.High == 0 {
 		p.Low, p.High = nil, nil
 	}
-	if p.Best != nil && *p.Best == 0 && p.TPS > 0 {
+	if p.Best != nil && *p.Best == 0 && above(p.TPS) {
 		p.Median, p.Best = nil, nil
 	}
+	if p.MeanMS != nil && *p.MeanMS == 0 && p.Best == nil && !above(p.TPS) {
+		p.TPS = nil
+	}
+	for _, ms := range []**float64{&p.MeanMS, &p.P50MS, &p.P99MS, &p.P999MS, &p.MaxMS} {
+		if !above(*ms) {
+			*ms = nil
+		}
+	}
 }
+
+// above says that a figure is known and above 0.
+func above(x *float64) bool { return x != nil && *x > 0 }
 
 // mostLeft is the share of what was due that a step may leave and still have kept
 // its rate: a pause at the very end happens to any.
@@ -165,7 +178,13 @@ const mostLeft = 0.01
 // Kept says whether the step did what was due: an open loop whose work piles up
 // tells the length of the run rather than a latency. What the bank refused was
 // done.
-func (p *Point) Kept() bool { return p.Value > 0 && p.TPS > 0 && p.Left <= mostLeft }
+func (p *Point) Kept() bool { return p.Value > 0 && above(p.TPS) && p.Left <= mostLeft }
+
+// behind says whether the step did not keep its rate. Of one without a measured
+// throughput that left nothing neither is known.
+func (p *Point) behind() bool {
+	return p.Value > 0 && (p.Left > mostLeft || p.TPS != nil && !above(p.TPS))
+}
 
 // Next returns the value of the next step, or false when all are done. fallback
 // is the list of an axis that has no profile of its own and was given none.

@@ -76,9 +76,9 @@ func FuzzParse(f *testing.F) {
 func database(capacity float64) func(rate float64) Point {
 	return func(rate float64) Point {
 		if rate == 0 || rate >= capacity {
-			return Point{Value: rate, TPS: capacity, P99MS: 100, Left: max(0, 1-capacity/max(rate, capacity))}
+			return Point{Value: rate, TPS: new(capacity), P99MS: new(100.0), Left: max(0, 1-capacity/max(rate, capacity))}
 		}
-		return Point{Value: rate, TPS: rate, P99MS: 1 / (1 - rate/capacity)}
+		return Point{Value: rate, TPS: new(rate), P99MS: new(1 / (1 - rate/capacity))}
 	}
 }
 
@@ -119,9 +119,27 @@ func TestProfile(t *testing.T) {
 }
 
 func TestProfileOfNothing(t *testing.T) {
-	done := sweepAll(t, Spec{Axis: Rate}, nil, func(rate float64) Point { return Point{Value: rate} })
-	if len(done) != 1 {
-		t.Errorf("a database that does nothing was given %d steps", len(done))
+	for _, tps := range []*float64{nil, new(0.0)} {
+		done := sweepAll(t, Spec{Axis: Rate}, nil, func(rate float64) Point { return Point{Value: rate, TPS: tps} })
+		if len(done) != 1 {
+			t.Errorf("a database that does nothing was given %d steps", len(done))
+		}
+	}
+}
+
+// TestProfileWithoutLatencies: where a step has none, nothing bends.
+func TestProfileWithoutLatencies(t *testing.T) {
+	done := sweepAll(t, Spec{Axis: Rate}, nil, func(rate float64) Point {
+		p := database(10_000)(rate)
+		if rate > 7000 {
+			p.P99MS = nil
+		}
+		return p
+	})
+	for _, p := range done {
+		if p.Value > 7000 && p.Value != 8000 && p.Value != 9000 {
+			t.Errorf("it looks closer at %g, of which no latency is known", p.Value)
+		}
 	}
 }
 
@@ -141,16 +159,18 @@ func TestResume(t *testing.T) {
 
 func TestKept(t *testing.T) {
 	for _, c := range []struct {
-		p    Point
-		kept bool
+		p            Point
+		kept, behind bool
 	}{
-		{Point{Value: 1000, TPS: 940, Backlog: 3, Left: 0.001}, true}, // the rest was refused
-		{Point{Value: 1000, TPS: 900, Left: 0.1}, false},
-		{Point{Value: 1000}, false},
-		{Point{Value: 0, TPS: 1000}, false},
+		{Point{Value: 1000, TPS: new(940.0), Backlog: 3, Left: 0.001}, true, false}, // the rest was refused
+		{Point{Value: 1000, TPS: new(900.0), Left: 0.1}, false, true},
+		{Point{Value: 1000, TPS: new(0.0)}, false, true},
+		{Point{Value: 1000}, false, false}, // nobody knows
+		{Point{Value: 1000, Left: 0.1}, false, true},
+		{Point{Value: 0, TPS: new(1000.0)}, false, false},
 	} {
-		if c.p.Kept() != c.kept {
-			t.Errorf("%+v kept its rate: %v, want %v", c.p, !c.kept, c.kept)
+		if c.p.Kept() != c.kept || c.p.behind() != c.behind {
+			t.Errorf("%+v kept its rate: %v, and did not: %v; want %v, %v", c.p, c.p.Kept(), c.p.behind(), c.kept, c.behind)
 		}
 	}
 }

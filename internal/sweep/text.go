@@ -68,14 +68,14 @@ func table(w io.Writer, axis Axis, points []Point) error {
 		if p.Unsteady {
 			verdict += ", unsteady"
 		}
-		if axis == Rate && p.Value > 0 && !p.Kept() {
+		if axis == Rate && p.behind() {
 			verdict += ", rate not kept"
 			if p.Backlog > 0 {
 				verdict += fmt.Sprintf(" (%d not sent)", p.Backlog)
 			}
 		}
-		fmt.Fprintf(t, "%s\t%.0f\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n",
-			label(axis, p.Value), p.TPS, interval(p), perhaps("%.0f", p.Median), perhaps("%.0f", p.Best),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n",
+			label(axis, p.Value), perhaps("%.0f", p.TPS), interval(p), perhaps("%.0f", p.Median), perhaps("%.0f", p.Best),
 			perhaps("%.3f", above0(p.P50MS)), perhaps("%.3f", above0(p.P99MS)), perhaps("%.1f", above0(p.MaxMS)), verdict)
 	}
 	return t.Flush()
@@ -108,6 +108,7 @@ func findings(axis Axis, points []Point) []string {
 	if axis == Rate {
 		return []string{sentence(knee(points).Detail)}
 	}
+	points = measured(points)
 	fit, err := scaling(points)
 	if err != nil {
 		return []string{unfitted(err)}
@@ -132,8 +133,11 @@ func unfitted(err error) string {
 func knee(points []Point) stats.Knee {
 	var steps []stats.Step
 	for _, p := range points {
-		step := stats.Step{Offered: p.Value, Achieved: p.Value * (1 - p.Left), Latency: p.P99MS}
-		if step.Latency == 0 && !p.Kept() {
+		step := stats.Step{Offered: p.Value, Achieved: p.Value * (1 - p.Left)}
+		switch {
+		case above(p.P99MS):
+			step.Latency = *p.P99MS
+		case p.behind():
 			step.Latency = math.Inf(1) // nothing that was due was done
 		}
 		steps = append(steps, step)
@@ -141,15 +145,20 @@ func knee(points []Point) stats.Knee {
 	return stats.FindKnee(steps)
 }
 
-// scaling fits the law to all steps: one in which nothing was committed belongs
-// to the curve, too, and no curve of that shape goes through it.
+// measured are the steps whose throughput is known.
+func measured(points []Point) []Point {
+	return slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.TPS == nil })
+}
+
+// scaling fits the law to steps whose throughput is known: one in which nothing was
+// committed belongs to the curve, too, and no curve of that shape goes through it.
 func scaling(points []Point) (stats.Scaling, error) {
 	var sizes []stats.Size
 	for _, p := range points {
-		if p.TPS <= 0 {
+		if !above(p.TPS) {
 			return stats.Scaling{}, fmt.Errorf("at %s nothing was committed in what was measured, which no curve of its shape goes through", strconv.FormatFloat(p.Value, 'f', -1, 64))
 		}
-		sizes = append(sizes, stats.Size{N: p.Value, X: p.TPS})
+		sizes = append(sizes, stats.Size{N: p.Value, X: *p.TPS})
 	}
 	return stats.FitScaling(sizes, confidence)
 }

@@ -38,7 +38,7 @@ func TestTextOfRates(t *testing.T) {
 // TestTextOfClients: the coefficients that the steps were made with come back.
 func TestTextOfClients(t *testing.T) {
 	law := func(n float64) Point {
-		return Point{Value: n, TPS: 1000 * n / (1 + 0.05*(n-1) + 0.001*n*(n-1)), Verdict: "valid", Low: new(1.0), High: new(2.0)}
+		return Point{Value: n, TPS: new(1000 * n / (1 + 0.05*(n-1) + 0.001*n*(n-1))), Verdict: "valid", Low: new(1.0), High: new(2.0)}
 	}
 	got := text(t, "clients", true, []float64{1, 2, 4, 8, 16, 32, 64}, law)
 	for _, want := range []string{"λ 1000 (", "σ 0.05 (", "κ 0.001 (", "peaks at N = 30.8", "Efficiency: 100 % at 1, 95 % at 2"} {
@@ -47,7 +47,7 @@ func TestTextOfClients(t *testing.T) {
 		}
 	}
 	short := text(t, "clients=1", true, []float64{1}, func(n float64) Point {
-		return Point{Value: n, TPS: 1000, Verdict: "valid", P50MS: 1, P99MS: 2, MaxMS: 3}
+		return Point{Value: n, TPS: new(1000.0), Verdict: "valid", P50MS: new(1.0), P99MS: new(2.0), MaxMS: new(3.0)}
 	})
 	if strings.Count(short, "not known") != 3 || strings.Contains(short, "  0  ") {
 		t.Errorf("of a step without a whole second the text tells:\n%s", short)

@@ -13,7 +13,7 @@
 	function ofRate() {
 		const behind = data.steps.some((s) => !s.kept && !s.full);
 		const said = ["Latency since due, by what was committed a second. The line joins the steps in the order of the rate asked. "];
-		if (data.steps.some((s) => s.full)) said.push("Diamonds: as fast as it goes, without a rate. ");
+		if (data.steps.some((s) => s.full && s.tps !== null)) said.push("Diamonds: as fast as it goes, without a rate. ");
 		if (behind) said.push("Hollow: the rate was not kept, and the latency is that of work that piled up. ");
 		if (data.steps.some((s) => s.verdict === "invalid")) said.push("Crossed out: invalid. ");
 		show("curve", "Throughput and latency", data.steps.length > 0 ? [charts.ofRate(data)] : [],
@@ -23,7 +23,7 @@
 		const said = data.steps.some((s) => s.low !== null) ? ["Bars: 95 % intervals. "] : [];
 		if (data.law) said.push("Dotted: as many times the throughput of one. ");
 		if (data.law && data.law.curve.some((p) => p[0] > data.law.most)) said.push("Broken: predicted, beyond what was measured. ");
-		if (data.steps.some((s) => s.low === null)) said.push("A step without a bar was too short for an interval. ");
+		if (data.steps.some((s) => s.tps !== null && s.low === null)) said.push("A step without a bar was too short for an interval. ");
 		if (data.steps.some((s) => s.verdict === "invalid")) said.push("Crossed out: invalid. ");
 		show("curve", "Scalability", data.steps.length > 0 ? [charts.ofLaw(data)] : [],
 			[said.length > 0 ? el("figcaption", {}, said) : null, findings(), ...tables(data.coefficients)]);

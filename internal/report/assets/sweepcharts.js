@@ -85,33 +85,35 @@
 	// room is a range about the latencies of a log scale with space for marks.
 	const room = (u, min, max) => min > 0 && max > 0 ? [min / 1.6, max * 2.8] : [0.1, 100];
 
-	// ofRate is the curve of throughput and latency.
+	// ofRate is the curve of throughput and latency. A step whose throughput is not
+	// known has no place on it.
 	function ofRate(d) {
-		const order = d.steps.filter((s) => !s.full), full = d.steps.filter((s) => s.full);
-		const sorted = [...d.steps].sort((a, b) => a.tps - b.tps);
+		const order = d.steps.filter((s) => !s.full), measured = d.steps.filter((s) => s.tps !== null);
+		const full = measured.filter((s) => s.full), asked = measured.filter((s) => !s.full);
+		const sorted = [...measured].sort((a, b) => a.tps - b.tps);
 		const paint = (u) => brush(u, (g, px, at, to, b) => {
 			if (d.knee) upright(g, px, b, at(d.knee.tps), c.color("ink"));
 			for (const [, key, colour, dash] of lines) {
 				g.strokeStyle = c.color(colour);
 				g.setLineDash(dash.map((n) => n * px));
 				g.beginPath();
-				let drawing = false; // a step that has no latency breaks the line
+				let drawing = false; // a step that has no latency, or no place, breaks the line
 				for (const s of order) {
-					if (s[key] === null) { drawing = false; continue; }
+					if (s.tps === null || s[key] === null) { drawing = false; continue; }
 					g[drawing ? "lineTo" : "moveTo"](at(s.tps), to(s[key]));
 					drawing = true;
 				}
 				g.stroke();
 				for (const s of full) if (s[key] !== null) shape(g, px, "diamond", at(s.tps), to(s[key]), c.color(colour));
-				for (const s of order) if (s[key] !== null) shape(g, px, s.kept ? "dot" : "ring", at(s.tps), to(s[key]), c.color(colour));
-				for (const s of d.steps) if (s[key] !== null) flag(g, px, s, at(s.tps), to(s[key]));
+				for (const s of asked) if (s[key] !== null) shape(g, px, s.kept ? "dot" : "ring", at(s.tps), to(s[key]), c.color(colour));
+				for (const s of measured) if (s[key] !== null) flag(g, px, s, at(s.tps), to(s[key]));
 			}
 			if (d.knee) say(g, px, b, d.knee.label, at(d.knee.tps), b.top + 14 * px, c.color("ink"), 650);
 			for (const s of full) {
 				const top = Math.max(...lines.map((l) => s[l[1]] ?? 0));
 				if (top > 0) say(g, px, b, "as fast as it goes", at(s.tps), to(top) - 12 * px, c.color("soft"));
 			}
-			for (const s of d.steps) {
+			for (const s of measured) {
 				const low = Math.min(...lines.map((l) => s[l[1]] ?? Infinity));
 				if (s.verdict === "invalid" && low < Infinity) say(g, px, b, "invalid", at(s.tps), to(low) + 24 * px, c.color("invalid"), 650);
 			}
@@ -138,7 +140,7 @@
 		const curve = d.law ? d.law.curve : [], at = new Map(curve);
 		const xs = [...new Set([...known.keys(), ...at.keys()])].sort((a, b) => a - b);
 		const most = d.law ? d.law.most : 0;
-		const highest = Math.max(...d.steps.map((s) => s.high ?? s.tps), ...curve.map((p) => p[1]), 0);
+		const highest = Math.max(...d.steps.map((s) => s.high ?? s.tps ?? 0), ...curve.map((p) => p[1]), 0);
 		const paint = (u) => brush(u, (g, px, X, Y, b) => {
 			if (d.law) {
 				g.save();
@@ -164,7 +166,7 @@
 					shape(g, px, "ring", X(peak.n), Y(peak.tps), c.color("red"));
 				}
 			}
-			for (const s of d.steps) {
+			for (const s of d.steps.filter((s) => s.tps !== null)) {
 				const x = X(s.value), colour = c.color("blue");
 				if (s.low !== null && s.high !== null) {
 					g.strokeStyle = colour;

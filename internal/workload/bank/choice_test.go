@@ -1,9 +1,11 @@
 package bank
 
 import (
-	"math"
 	"slices"
 	"testing"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"stroppy/internal/history"
 )
@@ -19,22 +21,6 @@ func testChooser(c Config, client uint64) *chooser {
 	return newChooser(&c, newFormula(c.Seed), c.Accounts, 1, client)
 }
 
-// chiSquare returns the statistic of counts against expected ones.
-func chiSquare(counts, expected []float64) float64 {
-	var sum float64
-	for i := range counts {
-		d := counts[i] - expected[i]
-		sum += d * d / expected[i]
-	}
-	return sum
-}
-
-// chiLimit is far above what chance gives with so many degrees of freedom: the
-// mean and six standard deviations.
-func chiLimit(degrees int) float64 {
-	return float64(degrees) + 6*math.Sqrt(2*float64(degrees))
-}
-
 func TestUniformChoice(t *testing.T) {
 	for _, accounts := range []uint64{4, 7, 1000} {
 		c := testConfig()
@@ -48,8 +34,9 @@ func TestUniformChoice(t *testing.T) {
 		for i := range expected {
 			expected[i] = 200
 		}
-		if x := chiSquare(counts, expected); x > chiLimit(int(accounts)-1) {
-			t.Errorf("%d accounts: chi-square is %.0f, at most %.0f is likely", accounts, x, chiLimit(int(accounts)-1))
+		x := stat.ChiSquare(counts, expected)
+		if p := (distuv.ChiSquared{K: float64(accounts - 1)}).Survival(x); p < 1e-6 {
+			t.Errorf("%d accounts: chi-square is %.0f, of which the probability is %.2g", accounts, x, p)
 		}
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 func TestPermutationIsABijectionOfWholeSmallDomains(t *testing.T) {
@@ -40,22 +43,6 @@ func TestPermutationInvertsEverywhere(t *testing.T) {
 	}
 }
 
-// chiSquare returns the statistic of counts against expected ones.
-func chiSquare(counts, expected []float64) float64 {
-	var sum float64
-	for i := range counts {
-		d := counts[i] - expected[i]
-		sum += d * d / expected[i]
-	}
-	return sum
-}
-
-// chiLimit is far above what chance gives with so many degrees of freedom: the
-// mean and six standard deviations.
-func chiLimit(degrees int) float64 {
-	return float64(degrees) + 6*math.Sqrt(2*float64(degrees))
-}
-
 func TestZipfAgainstExactProbabilities(t *testing.T) {
 	for _, exponent := range []float64{0.2, 0.99, 1, 1.0000001, 1.5, 3} {
 		for _, n := range []int{4, 10, 100} {
@@ -82,8 +69,9 @@ func TestZipfAgainstExactProbabilities(t *testing.T) {
 					expected[last] += expected[i]
 					counts[last] += counts[i]
 				}
-				if x := chiSquare(counts[:last+1], expected[:last+1]); x > chiLimit(max(last, 1)) {
-					t.Errorf("chi-square is %.0f, at most %.0f is likely", x, chiLimit(last))
+				x := stat.ChiSquare(counts[:last+1], expected[:last+1])
+				if p := (distuv.ChiSquared{K: float64(max(last, 1))}).Survival(x); p < 1e-6 {
+					t.Errorf("chi-square is %.0f, of which the probability is %.2g", x, p)
 				}
 			})
 		}

@@ -1,0 +1,59 @@
+package recording
+
+import (
+	"path/filepath"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// kept is the state that a recording with this header has.
+func kept(t *testing.T, h history.Header, early []uint64, rows uint64) *state {
+	t.Helper()
+	h.Workload = "bank"
+	dir := filepath.Join(t.TempDir(), folder)
+	w, err := history.Create(dir, h, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := history.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return &state{recording{Reader: r, dir: dir}, early, rows}
+}
+
+// TestAfter holds which of two end states was downloaded later; the second of each pair
+// was.
+func TestAfter(t *testing.T) {
+	bare := func(load string, run uint64, started int64, ended string) history.Header {
+		return history.Header{LoadID: load, Run: run, Started: started, Keys: map[string]string{check.KeyDrive: check.DriveNone, check.KeyEnded: ended}}
+	}
+	driven := func(run uint64) history.Header { return history.Header{LoadID: "L", Run: run, Started: 100} }
+	for _, test := range []struct {
+		name          string
+		sooner, later *state
+	}{
+		{"a run began between two checks, and the clock of the second one's machine is behind",
+			kept(t, bare("L", 2, 900, ""), nil, 9), kept(t, bare("L", 3, 500, ""), nil, 9)},
+		{"two checks without a run between them",
+			kept(t, bare("L", 2, 500, ""), nil, 9), kept(t, bare("L", 2, 900, ""), nil, 3)},
+		{"of data without an id of its load, whose runs' numbers begin anew",
+			kept(t, bare("", 3, 500, ""), nil, 9), kept(t, bare("", 2, 900, ""), nil, 9)},
+		{"a check after a run, of a database that has lost rows",
+			kept(t, driven(1), nil, 9), kept(t, bare("L", 2, 50, "1"), nil, 3)},
+		{"one that is later than all runs",
+			kept(t, driven(1), []uint64{2}, 9), kept(t, driven(2), nil, 3)},
+		{"two that say nothing of each other",
+			kept(t, driven(1), []uint64{2}, 3), kept(t, driven(2), []uint64{1}, 9)},
+	} {
+		if !test.later.after(test.sooner) || test.sooner.after(test.later) {
+			t.Errorf("%s: the later one is not known", test.name)
+		}
+	}
+}

@@ -81,6 +81,7 @@ func TestBadInputOnPostgreSQL(t *testing.T) {
 	t.Run("killed load", func(t *testing.T) { testKilledLoad(t, owner(database(t)), 1_000_000) })
 	t.Run("two machines", func(t *testing.T) { testTwoMachines(t, owner(database(t))) })
 	t.Run("interrupts", func(t *testing.T) { testInterrupts(t, server, owner(database(t))) })
+	t.Run("commands to paste", func(t *testing.T) { testPaste(t, server.URLFor(postgres.Superuser, "Tr0ub4dor-3", database(t))) })
 	t.Run("restart", func(t *testing.T) { testRestart(t, server, owner(database(t))) })
 }
 
@@ -189,7 +190,7 @@ func testOtherBank(t *testing.T, url string) {
 		}
 		code, _, stderr = call(t, args...)
 		refused(t, code, 3, stderr, "schema version 3 and this program reads 2")
-		if _, err := os.Stat(dir); err == nil || strings.Contains(stderr, "go on with") {
+		if _, err := os.Stat(dir); err == nil || strings.Contains(stderr, "repeat with") {
 			t.Errorf("%s: %v, %s", command, err, stderr)
 		}
 	}

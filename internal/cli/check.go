@@ -122,7 +122,7 @@ func (a *app) checkRuns(config *config, paths []string, headers []history.Header
 		path = run.Unused(run.DefaultPath(runsRoot, time.Now(), "check", "runs"))
 	}
 	if err := run.Vacant(path); err != nil {
-		return &exitError{exitUsage, err}
+		return err
 	}
 	words := []string{"stroppy check"}
 	for _, path := range paths {
@@ -167,7 +167,7 @@ func (a *app) checkDatabase(config *config) error {
 		path = run.Unused(run.DefaultPath(runsRoot, time.Now(), "check", d.scheme))
 	}
 	if err := run.Vacant(path); err != nil {
-		return &exitError{exitUsage, err}
+		return err
 	}
 	return a.check(config, run.CheckOptions{Dir: &run.Directory{Path: path}, Fresh: true}, history.Header{})
 }
@@ -196,13 +196,17 @@ func (a *app) check(config *config, o run.CheckOptions, recorded history.Header)
 	}
 	s := a.begin()
 	defer s.stop()
+	made, left := o.Fresh || len(o.Runs) > 0, recordsLeft
+	if made {
+		left = nothingLeft
+	}
 	if config.DB != "" {
 		if err := config.mustExist(config.DB); err != nil {
 			return err
 		}
 		database, err := openDatabase(s.ctx, config.DB)
 		if err != nil {
-			return s.cause(err)
+			return s.cause(err, left)
 		}
 		defer database.Close()
 		workload, err := config.recorded(database, recorded)
@@ -211,7 +215,6 @@ func (a *app) check(config *config, o run.CheckOptions, recorded history.Header)
 		}
 		o.Workload, o.Database = workload, database
 	}
-	made := o.Fresh || len(o.Runs) > 0
 	if made {
 		dir, err := run.NewDirectory(o.Dir.Path)
 		if err != nil {
@@ -234,9 +237,10 @@ func (a *app) check(config *config, o run.CheckOptions, recorded history.Header)
 	case errors.As(err, &unsaved): // the verdict stands all the same
 		s.note("%s", a.scrub(err.Error()))
 	case err != nil && made:
-		return errors.Join(s.cause(err), discard(o.Dir))
+		_, failed := discard(o.Dir)
+		return errors.Join(s.cause(err, left), failed)
 	case err != nil:
-		return s.cause(err)
+		return s.cause(err, left)
 	}
 	return a.finish(result, o.Dir.Path, config.JSON, false)
 }

@@ -88,6 +88,9 @@ func (a *app) drive(command string, config *config, steps run.Steps) error {
 	result, dir, err := a.conduct(s, command, config, steps)
 	s.stop()
 	if result == nil {
+		if config.DB != "" {
+			a.loadAgain(config, command, err)
+		}
 		board.fail(a.reasons(err)[0])
 		return err
 	}
@@ -104,18 +107,18 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	s.fresh()
 	arena, err := a.openArena(s, config)
 	if err != nil {
-		return nil, "", s.cause(err)
+		return nil, "", s.cause(err, nothingLeft)
 	}
 	defer func() { err = errors.Join(err, arena.stop()) }()
 	dir, database, err := a.place(s.ctx, config, started)
 	if err != nil {
-		return nil, "", s.cause(err)
+		return nil, "", s.cause(err, nothingLeft)
 	}
 	defer dir.Close()
 	defer database.Close()
 	workload, err := config.bind(database, steps.Load)
 	if err != nil {
-		return nil, "", &exitError{exitUsage, errors.Join(err, database.Close(), discard(dir, config.defaultFile()))}
+		return nil, "", &exitError{exitUsage, s.abandon(err, dir, database, config.ownFiles())}
 	}
 	workload.OnReplace(func(what string) { s.note("%s", what) })
 	s.named(dir.Path)
@@ -140,22 +143,45 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	var unsaved *run.UnsavedError
 	if err != nil && !errors.As(err, &unsaved) {
 		s.stop()
-		return nil, dir.Path, errors.Join(s.cause(err), discard(dir))
+		return nil, dir.Path, s.abandon(err, dir, database, config.ownFiles())
 	}
 	if command == "pay" {
-		s.note("check it with: stroppy check %s --db %s", quote(dir.Path), quote(scenario.Redact(config.DB)))
+		s.note("%s", toDo("check it", fmt.Sprintf("stroppy check %s --db %s", quote(dir.Path), config.address())))
 	}
 	return result, dir.Path, err
 }
 
+// abandon gives up a run that could not be carried out, with its own database where
+// it has one, if nothing was recorded. It returns what to tell.
+func (s *session) abandon(err error, dir *run.Directory, database db.Database, own []string) error {
+	_ = database.Close() // nothing is written into the directory any more
+	removed, failed := discard(dir, own...)
+	left := recordsLeft
+	if removed {
+		left = nothingLeft
+		var stopped *dataset.StoppedError
+		if len(own) > 0 && errors.As(err, &stopped) {
+			err = fmt.Errorf("load the run's own database, which is removed again: %w", stopped.Err)
+		}
+	}
+	return errors.Join(s.cause(err, left), failed)
+}
+
+// loadAgain tells how to go on with a load that stopped: its seed may have been drawn.
+func (a *app) loadAgain(config *config, command string, err error) {
+	if errors.As(err, new(*dataset.StoppedError)) {
+		fmt.Fprintln(a.stderr, toDo("repeat", config.repeat(command)))
+	}
+}
+
 // discard removes a run's directory in which nothing was recorded, and the one
 // above it if stroppy chose that and nothing else is in it.
-func discard(dir *run.Directory, worthless ...string) error {
-	err := dir.Discard(worthless...)
+func discard(dir *run.Directory, worthless ...string) (removed bool, err error) {
+	removed, err = dir.Discard(worthless...)
 	if filepath.Dir(dir.Path) == runsRoot {
 		_ = os.Remove(runsRoot) // one that holds something stays
 	}
-	return err
+	return removed, err
 }
 
 // place opens the database and makes the run's directory. What can be refused
@@ -168,7 +194,7 @@ func (a *app) place(ctx context.Context, config *config, started time.Time) (*ru
 		path = run.Unused(run.DefaultPath(runsRoot, started, config.Workload, scheme))
 	}
 	if err := run.Vacant(path); err != nil {
-		return nil, nil, &exitError{exitUsage, err}
+		return nil, nil, err
 	}
 	if config.DB == "" && config.live == "" {
 		if config.NoLoad {
@@ -257,7 +283,7 @@ func (a *app) finish(result *report.Result, dir string, asJSON, unasked bool) er
 		return nil
 	}
 	if result.Command != "" {
-		fmt.Fprintf(a.stderr, "repeat with: %s\n", result.Command)
+		fmt.Fprintln(a.stderr, toDo("repeat", result.Command))
 	}
 	code := exitUnknown
 	if result.Verdict == "invalid" {
@@ -303,7 +329,7 @@ func (a *app) pop(config *config) error {
 	defer s.stop()
 	database, err := openDatabase(s.ctx, config.DB)
 	if err != nil {
-		return s.cause(err)
+		return s.cause(err, nothingLeft)
 	}
 	defer database.Close()
 	b := config.bankConfig(true)
@@ -317,11 +343,9 @@ func (a *app) pop(config *config) error {
 	s.note("seed %d", config.Seed)
 	loaded, err := workload.Load(s.ctx, func(done, total uint64) { s.Show(run.State{Done: done, Total: total}) })
 	if err != nil {
-		var refused *dataset.StateError
-		if !errors.As(err, &refused) {
-			s.note("go on with: %s", config.repeat("pop"))
-		}
-		return s.cause(err)
+		s.stop()
+		a.loadAgain(config, "pop", err)
+		return s.cause(err, halfLeft)
 	}
 	result := run.Loaded(loaded)
 	if config.JSON {

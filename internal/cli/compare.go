@@ -86,10 +86,10 @@ func (a *app) compare(files []string, rounds int, out string) error {
 		c.dir = run.Unused(filepath.Join(runsRoot, time.Now().Format("20060102-150405")+"-compare"))
 	}
 	if err := run.Vacant(c.dir); err != nil {
-		return &exitError{exitUsage, err}
+		return err
 	}
 	if err := os.MkdirAll(c.dir, 0o777); err != nil {
-		return fmt.Errorf("make the directory of the comparison: %w", err)
+		return run.Unusable(c.dir, err)
 	}
 	defer os.Remove(c.dir) // one that holds something stays
 	err := c.run(files)
@@ -194,7 +194,7 @@ func (a *app) compareRuns(dirs []string, out string) error {
 	command := "stroppy report"
 	if out != "" {
 		if err := run.Vacant(out); err != nil {
-			return &exitError{exitUsage, err}
+			return err
 		}
 	}
 	for _, dir := range dirs {
@@ -215,10 +215,10 @@ func (a *app) compareRuns(dirs []string, out string) error {
 		return err
 	}
 	if err := os.MkdirAll(out, 0o777); err != nil {
-		return fmt.Errorf("make the directory of the comparison: %w", err)
+		return run.Unusable(out, err)
 	}
 	if err := a.comparisonPage(sides, out, command); err != nil {
-		return fmt.Errorf("%w: name another directory with --out", err)
+		return run.Unusable(out, err)
 	}
 	return nil
 }

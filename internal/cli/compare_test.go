@@ -42,6 +42,6 @@ func TestComparisonPageThatCannotBeWritten(t *testing.T) {
 		long := strings.Repeat(strings.Repeat("x", 254)+"/", 16)[:4075]
 		p = start(t, "report", filepath.Join(p.dir, "c/01-a"), filepath.Join(p.dir, "c/01-b"), "--out", long)
 		code, _, stderr = p.wait(t)
-		refused(t, code, 3, stderr, "name another directory with --out")
+		refused(t, code, 2, stderr, "name another with --out")
 	}
 }

@@ -20,8 +20,9 @@ import (
 // config is the configuration of one call and where it came from.
 type config struct {
 	scenario.Scenario
-	named scenario.Set // keys that a flag, a variable or a file named
-	live  string       // the URL of the cluster that was started for this run
+	named        scenario.Set // keys that a flag, a variable or a file named
+	live         string       // the URL of the cluster that was started for this run
+	fromVariable bool         // the database's URL is that of STROPPY_DB
 }
 
 // keyFlag is a key as a flag: it keeps the text for scenario to read.
@@ -124,11 +125,13 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 		}
 	}
 	var c config
+	var database scenario.Setting // that counts: of the strongest layer
 	for _, layer := range [][]scenario.Setting{written, variables, flags} {
 		for _, s := range layer {
 			switch s.Key {
 			case "db":
 				a.keepSecret(s.Value)
+				database = s
 			case "nemesis":
 				a.keepCommands(s.Value)
 			}
@@ -141,7 +144,33 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 	if err != nil {
 		return c, &exitError{exitUsage, err}
 	}
+	if scenario.RobbedURL(c.DB) {
+		return c, usagef("%s is %s, with xxxxx where a password was taken out: put it back", database.Source, scenario.Redact(c.DB))
+	}
+	c.fromVariable = database.Source == databaseVariable
 	return c, nil
+}
+
+// databaseVariable is the variable that stands for --db.
+const databaseVariable = scenario.Prefix + "DB"
+
+// address is the database's URL as a word of a command that a person pastes. A
+// password is never in it: the variable that has it stands for the URL, and where none
+// has, a mask for the password, which every command refuses until it is put back.
+func (c *config) address() string {
+	shown := scenario.Redact(c.DB)
+	if c.fromVariable && shown != c.DB {
+		return `"$` + databaseVariable + `"`
+	}
+	return quote(shown)
+}
+
+// toDo writes a command for a person to paste, behind what it is for.
+func toDo(what, command string) string {
+	if scenario.Masked(command) {
+		what = "once xxxxx is the secret again, " + what
+	}
+	return what + " with: " + command
 }
 
 // keepSecret takes the secrets of this URL out of everything that is shown from
@@ -200,7 +229,7 @@ func (c *config) facts() []report.Setting {
 }
 
 // repeat returns the command that repeats this call: what was named, and the
-// seed. Passwords are left out.
+// seed, without anything secret.
 func (c *config) repeat(command string) string {
 	words := []string{"stroppy", command}
 	if command == "run" || command == "sweep" {
@@ -214,7 +243,8 @@ func (c *config) repeat(command string) string {
 		}
 		switch {
 		case key.Name == "db":
-			value, _ = scenario.WithoutSecrets(value)
+			words = append(words, "--db", c.address())
+			continue
 		case key.Name == "nemesis":
 			value, _ = scenario.RedactScript(value)
 		case key.Switch():

@@ -96,6 +96,16 @@ func driverOf(url string) (driver, error) {
 // isScheme matches what RFC 3986, section 3.1, calls a scheme.
 var isScheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*$`)
 
+// ownFiles are those of a database that is the run's own, in its directory; none if
+// another was named.
+func (c *config) ownFiles() []string {
+	if c.DB != "" || c.live != "" {
+		return nil
+	}
+	file := c.defaultFile()
+	return []string{file, file + "-wal", file + "-shm", file + "-journal"}
+}
+
 // defaultFile is where the embedded database is when no other is named.
 func (c *config) defaultFile() string { return c.Workload + ".db" }
 
@@ -159,10 +169,11 @@ func (c *config) bankConfig(loads bool) bank.Config {
 func exitCode(err error) int {
 	var exit *exitError
 	var mismatch *dataset.MismatchError
+	var unusable *run.UnusableError
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.As(err, &mismatch), errors.Is(err, run.ErrNotEmpty):
+	case errors.As(err, &mismatch), errors.As(err, &unusable):
 		return exitUsage
 	}
 	return exitFailed

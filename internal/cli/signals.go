@@ -18,7 +18,24 @@ var errInterrupted error = interrupted{}
 
 type interrupted struct{}
 
-func (interrupted) Error() string { return "interrupted: what was recorded until then is kept" }
+func (interrupted) Error() string { return "interrupted: " + recordsLeft }
+
+// What is there after a call that a person ended.
+const (
+	recordsLeft = "what was recorded until then is kept"
+	nothingLeft = "nothing was recorded"
+	halfLeft    = "the load is not finished"
+)
+
+// interruption is the error of a call that a person ended. What failed then is no
+// reason that anybody asks for, and is wrapped.
+type interruption struct {
+	left string
+	err  error
+}
+
+func (e *interruption) Error() string { return "interrupted: " + e.left }
+func (e *interruption) Unwrap() error { return e.err }
 
 // session is what a person can end while it runs. It is a run.Onlooker: what it
 // is told goes to the person and to those who look from outside.
@@ -124,10 +141,11 @@ func (a *app) begin() *session {
 	return s
 }
 
-// cause replaces the error of a run that a person ended.
-func (s *session) cause(err error) error {
+// cause replaces the error of a call that a person ended, and tells what is left of
+// it.
+func (s *session) cause(err error, left string) error {
 	if err != nil && errors.Is(context.Cause(s.ctx), errInterrupted) {
-		return errInterrupted
+		return &exitError{exitFailed, &interruption{left, err}}
 	}
 	return err
 }

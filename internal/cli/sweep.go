@@ -104,7 +104,7 @@ func (a *app) sweep(config *config, spec sweep.Spec, arrival string) error {
 		}
 		if err := w.step(s, value); err != nil {
 			s.stop()
-			fmt.Fprintf(a.stderr, "go on with: %s\n", onwards(w.book, w.dir))
+			fmt.Fprintln(a.stderr, toDo("go on", onwards(w.book, w.dir)))
 			board.fail(a.reasons(err)[0])
 			return errors.Join(w.foundUntil(), err)
 		}
@@ -209,7 +209,7 @@ func (w *sweeping) open() (unlock func(), err error) {
 	entries, err := os.ReadDir(w.dir)
 	switch {
 	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return nil, usagef("make the sweep's directory: %v", err)
+		return nil, run.Unusable(w.dir, err)
 	case len(entries) > 0 && !holdsBook(w.dir):
 		return nil, usagef("make the sweep's directory: %s is not empty and holds no sweep: name another with --out", w.dir)
 	}
@@ -234,7 +234,7 @@ func (w *sweeping) open() (unlock func(), err error) {
 	w.book.Seed, w.book.Finished = c.Seed, false
 	w.book.Command, w.book.Stroppy = w.again(), version()
 	if err := os.MkdirAll(w.dir, 0o777); err != nil {
-		return nil, fmt.Errorf("make the sweep's directory: %w", err)
+		return nil, run.Unusable(w.dir, err)
 	}
 	if unlock, err = lockDirectory(w.dir); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -36,6 +37,35 @@ type notEmpty struct{}
 
 func (notEmpty) Error() string { return "it is not empty" }
 
+// UnusableError says that a directory cannot hold what is to be put there, and that
+// another one can: the call was wrong, not the run.
+type UnusableError struct {
+	Path string
+	Err  error
+}
+
+func (e *UnusableError) Error() string {
+	what := "name another with --out"
+	if errors.Is(e.Err, ErrNotEmpty) {
+		what += ", or remove it"
+	}
+	return fmt.Sprintf("use %s as the run's directory: %v: %s", e.Path, e.Err, what)
+}
+
+func (e *UnusableError) Unwrap() error { return e.Err }
+
+// Unusable is the error of a directory that could not be looked into, made or written
+// to: an *UnusableError if that is because of which one it is, and none such if it is
+// the machine that failed, as with a full disk.
+func Unusable(path string, err error) error {
+	for _, reason := range []error{ErrNotEmpty, fs.ErrPermission, fs.ErrExist, fs.ErrNotExist, syscall.EROFS, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EINVAL} {
+		if errors.Is(err, reason) {
+			return &UnusableError{path, err}
+		}
+	}
+	return fmt.Errorf("make the run's directory: %w", err)
+}
+
 // DefaultPath names the directory of a run under root after its start, its
 // workload and the database.
 func DefaultPath(root string, started time.Time, workload, database string) string {
@@ -43,17 +73,17 @@ func DefaultPath(root string, started time.Time, workload, database string) stri
 }
 
 // Vacant says whether path can become a run's directory: it does not exist or
-// is an empty directory. Otherwise the error wraps ErrNotEmpty or says what is
-// wrong.
+// is an empty directory. Otherwise the error is that of Unusable; it wraps
+// ErrNotEmpty where something is there.
 func Vacant(path string) error {
 	entries, err := os.ReadDir(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("use %s as the run's directory: %w: name another with --out", path, err)
+		return Unusable(path, err)
 	case len(entries) > 0:
-		return fmt.Errorf("use %s as the run's directory: %w: name another with --out, or remove it", path, ErrNotEmpty)
+		return Unusable(path, ErrNotEmpty)
 	}
 	return nil
 }
@@ -70,35 +100,39 @@ func Unused(path string) string {
 }
 
 // NewDirectory makes a run's directory. One that holds something is refused,
-// so that no run ever overwrites another.
+// so that no run ever overwrites another. Its errors are those of Vacant.
 func NewDirectory(path string) (*Directory, error) {
 	if err := Vacant(path); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(path, 0o777); err != nil {
-		return nil, fmt.Errorf("make the run's directory: %w", err)
+		return nil, Unusable(path, err)
 	}
 	d, err := open(path, os.O_EXCL)
-	if errors.Is(err, fs.ErrExist) { // another process was faster
+	switch {
+	case errors.Is(err, fs.ErrExist): // another process was faster
 		return nil, errors.Join(Vacant(path), err)
+	case err != nil:
+		return nil, Unusable(path, err)
 	}
-	return d, err
+	return d, nil
 }
 
 // Discard removes a directory in which nothing was recorded, and keeps any
 // other. What worthless names is as nothing, too.
-func (d *Directory) Discard(worthless ...string) error {
+func (d *Directory) Discard(worthless ...string) (removed bool, err error) {
 	trivial := append(worthless, LogFile, FaultsFile, ScenarioFile)
 	entries, err := os.ReadDir(d.Path)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, entry := range entries {
 		if !slices.Contains(trivial, entry.Name()) {
-			return nil
+			return false, nil
 		}
 	}
-	return os.RemoveAll(d.Path)
+	err = os.RemoveAll(d.Path)
+	return err == nil, err
 }
 
 // OpenDirectory opens the directory of an earlier run, to check it again.

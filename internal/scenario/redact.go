@@ -37,26 +37,15 @@ func WithoutSecrets(raw string) (bare string, removed bool) {
 	return a.String(""), len(a.secrets) > 0
 }
 
-// Scrubber returns a function that takes the secrets of the URL, and the others
-// named, out of any text, such as an error of a library. A secret that the
-// shown URL contains anyway, such as one that equals the user's name, stays.
-func Scrubber(raw string, others ...string) func(string) string {
+// RobbedURL says whether a secret of the URL is the mask that Redact puts there, which
+// nobody has replaced by the secret.
+func RobbedURL(raw string) bool {
 	a, _ := parseAddress(raw)
-	shown := Redact(raw)
-	var pairs []string
-	secrets := slices.Concat(a.secrets, others)
-	// The longest first, so that no part of one is left where another begins it.
-	slices.SortFunc(secrets, func(x, y string) int { return len(y) - len(x) })
-	if raw != "" && raw != shown {
-		pairs = append(pairs, raw, shown)
-	}
-	for _, secret := range secrets {
-		if secret != "" && !strings.Contains(shown, secret) {
-			pairs = append(pairs, secret, hidden)
-		}
-	}
-	return strings.NewReplacer(pairs...).Replace
+	return slices.Contains(a.secrets, hidden)
 }
+
+// Masked says whether something secret was taken out of a text.
+func Masked(text string) bool { return strings.Contains(text, hidden) }
 
 // address is a database's URL in parts, each as it was written.
 type address struct {
@@ -74,8 +63,12 @@ type parameter struct {
 	secret bool
 }
 
-// paths are the schemes whose URL is a file or a name rather than a server.
-var paths = []string{"sqlite", "memory", "noop", "fdb"}
+// paths are the schemes whose URL is a file rather than a server, and nameless
+// those behind which parameters alone may stand: what else stands there may be a password.
+var (
+	paths    = []string{"sqlite", "fdb"}
+	nameless = []string{"memory", "noop"}
+)
 
 // parseAddress takes raw apart. When it fails the scheme alone may be shown; the
 // secrets are then all that could be one.
@@ -94,7 +87,11 @@ func parseAddress(raw string) (a address, ok bool) {
 		a.slashes = true
 		rest, ok = a.authority(body)
 	} else {
-		ok = slices.Contains(paths, scheme)
+		path, _, _ := strings.Cut(rest, "?")
+		ok = slices.Contains(paths, scheme) || path == "" && slices.Contains(nameless, scheme)
+		if !ok {
+			a.secret(path)
+		}
 	}
 	if !ok {
 		a.secrets = append(a.secrets, guesses(rest)...)

@@ -30,7 +30,9 @@ func TestParse(t *testing.T) {
 	for url, text := range map[string]string{
 		"":                              "is of another database",
 		"sqlite:x":                      "is of another database",
-		"memory:/tmp/x":                 `"/tmp/x"`,
+		"memory:secret":                 "nothing but ? and parameters may follow memory:",
+		"memory:me:secret@h?n=1":        "nothing but ? and parameters may follow memory:",
+		"memory:?n=%secret":             "cannot be read",
 		"memory:?mutant=":               "there is no mutant",
 		"memory:?mutant=lost-updates":   "the nearest is lost-update,",
 		"memory:?mutant=rubbish":        "unknown-lies",
@@ -46,7 +48,7 @@ func TestParse(t *testing.T) {
 		"memory:?mutant=torn;rate=0.01": "cannot be read",
 	} {
 		_, err := Open(url)
-		if err == nil || !strings.Contains(err.Error(), text) || db.ClassOf(err) != db.Fatal {
+		if err == nil || !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "secret") || db.ClassOf(err) != db.Fatal {
 			t.Errorf("%q: got %v, want a fatal error with %q", url, err, text)
 		}
 	}

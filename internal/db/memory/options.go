@@ -26,10 +26,13 @@ type options struct {
 // maxN bounds what the mutant false-ack-on-crash keeps of the past.
 const maxN = 10_000
 
+// parse reads a URL. No error repeats what stands between memory: and the question
+// mark, or parameters that cannot be read: it may be a password that was meant for
+// another database.
 func parse(text string) (options, error) {
 	o, err := parseOptions(text)
 	if err != nil {
-		err = &db.Error{Class: db.Fatal, Code: "url", Op: fmt.Sprintf("open %q", text), Err: err}
+		err = &db.Error{Class: db.Fatal, Code: "url", Op: "read the memory: URL", Err: err}
 	}
 	return o, err
 }
@@ -42,11 +45,11 @@ func parseOptions(text string) (options, error) {
 	}
 	path, raw, _ := strings.Cut(rest, "?")
 	if path != "" {
-		return o, fmt.Errorf("nothing but ? and parameters may follow memory:, and here follows %q", path)
+		return o, errors.New("nothing but ? and parameters may follow memory:, as in memory:?mutant=NAME&rate=R")
 	}
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return o, fmt.Errorf("the parameters after ? cannot be read: %w", err)
+		return o, errors.New("the parameters after ? cannot be read: write name=value&name=value, with a % in a value as %25")
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if len(values[name]) > 1 {

@@ -8,6 +8,7 @@ package dataset
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -51,8 +52,9 @@ type Store interface {
 	Resumable(ctx context.Context, n Note) (uint64, error)
 	// Fill makes the things that are not there yet.
 	Fill(ctx context.Context, n Note, progress func(done uint64)) error
-	// Finish writes that the data are loaded.
-	Finish(ctx context.Context) error
+	// Finish writes that the data are loaded, if the note is still that of n's load;
+	// of another's it returns a *StateError and writes nothing.
+	Finish(ctx context.Context, n Note) error
 	// NextRun raises the run number from n.Run by one, if it is still that.
 	NextRun(ctx context.Context, n Note) error
 }
@@ -64,6 +66,7 @@ type Set struct {
 	want     *Want
 	volatile bool // the database keeps nothing
 
+	load  string // the id of the load that Load made; empty: it was not called
 	note  Note   // what Attach or Look found
 	run   uint64 // the run that Attach took
 	found bool
@@ -146,13 +149,31 @@ func (s *Set) Load(ctx context.Context, progress func(done, total uint64)) (kept
 	reached := kept
 	err = s.store.Fill(ctx, n, func(done uint64) { reached = done; report.Done(done) })
 	if err == nil {
-		err = s.store.Finish(ctx)
+		err = s.store.Finish(ctx, n)
+	}
+	if errors.As(err, new(*StateError)) {
+		return 0, err
 	}
 	if err != nil {
-		return 0, fmt.Errorf("the load stopped after %d of %d %s (run `%s` again to finish it): %w", reached, w.Size, s.kind.Things, s.kind.Make, err)
+		return 0, &StoppedError{Done: reached, Size: w.Size, kind: s.kind, Err: err}
 	}
+	s.load = n.Load
 	return kept, nil
 }
+
+// StoppedError says that a load ended before its end. The same load again goes on
+// with what the database has kept of it.
+type StoppedError struct {
+	Done, Size uint64
+	kind       Kind
+	Err        error
+}
+
+func (e *StoppedError) Error() string {
+	return fmt.Sprintf("the load stopped after %d of %d %s (run `%s` again to finish it): %v", e.Done, e.Size, e.kind.Things, e.kind.Make, e.Err)
+}
+
+func (e *StoppedError) Unwrap() error { return e.Err }
 
 // sameLoading says that an interrupted load was of the data that are asked for.
 func (s *Set) sameLoading(n Note) bool {
@@ -204,8 +225,8 @@ const maxRun = 1<<history.RunBits - 1
 const attachTries = 100
 
 // Attach finds the data that an earlier load has left and takes the next run
-// number. It returns a *StateError if there are none that can be used and a
-// *MismatchError if they are others than those that were asked for.
+// number. It returns a *StateError if there are none that can be used, or if they are
+// no longer those that Load has made, and a *MismatchError if they are others than those that were asked for.
 func (s *Set) Attach(ctx context.Context) error {
 	if s.volatile {
 		return s.attachVolatile()
@@ -214,6 +235,9 @@ func (s *Set) Attach(ctx context.Context) error {
 		n, err := s.store.Read(ctx)
 		if err != nil {
 			return err
+		}
+		if s.load != "" && n.Found && n.Load != s.load {
+			return s.kind.overtaken()
 		}
 		if err := s.fits(&n); err != nil {
 			return err

@@ -166,11 +166,11 @@ func (k *KV) Begin(ctx context.Context, n Note) error {
 }
 
 // Retry repeats one transaction that may be repeated, whatever became of it
-// before: a load writes the same every time.
+// before: a load writes the same every time. A *StateError ends it.
 func Retry(ctx context.Context, s db.KVSession, transaction func() error) error {
 	for try := 1; ; try++ {
 		err := transaction()
-		if err == nil || try == loadTries || ctx.Err() != nil {
+		if err == nil || try == loadTries || ctx.Err() != nil || errors.As(err, new(*StateError)) {
 			return err
 		}
 		class := db.ClassOf(err)
@@ -329,11 +329,19 @@ func (k *KV) partDone(ctx context.Context, s db.KVSession, i int) (done uint64, 
 }
 
 // Finish implements Store.
-func (k *KV) Finish(ctx context.Context) error {
+func (k *KV) Finish(ctx context.Context, n Note) error {
 	return k.With(ctx, func(s db.KVSession) error {
 		return Retry(ctx, s, func() error {
 			if err := s.Begin(ctx, false); err != nil {
 				return err
+			}
+			var found [1]db.Entry
+			if err := s.Read(ctx, [][]byte{k.key(nameLoad)}, found[:]); err != nil {
+				return err
+			}
+			if found[0].Found && string(found[0].Value) != n.Load {
+				s.Rollback()
+				return k.kind.overtaken()
 			}
 			s.Set(k.key(nameState), []byte(stateLoaded))
 			return s.Commit(ctx)

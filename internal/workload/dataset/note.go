@@ -42,6 +42,11 @@ func (k *Kind) Altered(name, value string) error {
 	return StateErrorf("the %s in this database says that its %s is %q, which no load has written: run `%s` to load it anew", k.Noun, name, value, k.Make)
 }
 
+// overtaken is the error of a load that found the note of another in place of its own.
+func (k *Kind) overtaken() error {
+	return StateErrorf("another load of this database began before this one was done, and replaced the %s that this one made: let one load end before the next begins, or use another database", k.Noun)
+}
+
 // parse reads a note as it is stored. What makes no sense becomes its problem: a
 // load may replace it, nothing else may use it.
 func (k *Kind) parse(values map[string]string) Note {

@@ -203,9 +203,27 @@ func (q *SQL) put(ctx context.Context, s db.SQLSession, name, value string) erro
 }
 
 // Finish implements Store.
-func (q *SQL) Finish(ctx context.Context) error {
+func (q *SQL) Finish(ctx context.Context, n Note) error {
 	return q.With(ctx, func(s db.SQLSession) error {
-		return Transact(ctx, s, func() error { return q.put(ctx, s, nameState, stateLoaded) })
+		return Transact(ctx, s, func() error {
+			// Written first, so that a load that begins meanwhile is waited for and seen.
+			if err := q.put(ctx, s, nameState, stateLoaded); err != nil {
+				return err
+			}
+			note, err := s.Do(ctx, q.read, nil)
+			if err == nil {
+				err = s.Flush(ctx)
+			}
+			if err != nil {
+				return err
+			}
+			for i, rows := 0, s.Result(note); i < rows.Rows(); i++ {
+				if row := rows.Row(i); string(row[0].Text) == nameLoad && string(row[1].Text) != n.Load {
+					return q.kind.overtaken()
+				}
+			}
+			return nil
+		})
 	})
 }
 

@@ -56,7 +56,7 @@ func (m *sqlModel) adopt(ctx context.Context, seed uint64) error {
 			return err
 		}
 	}
-	return m.store.Finish(ctx)
+	return m.store.Finish(ctx, n)
 }
 
 // measure counts pgbench's rows. None at all are those that are not there or are

@@ -1,0 +1,207 @@
+package scenario
+
+import (
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// longAlone is how long a secret must be that no sentence holds it by chance,
+// whatever it is made of.
+const longAlone = 20
+
+// Scrubber returns a function that takes the secrets of the URL, and the others
+// named, out of any text, such as an error of a library. What is replaced:
+//   - the URL, by what Redact shows of it;
+//   - a secret that is distinctive, wherever it stands;
+//   - any other secret where a value stands: as the password of a URL or before its
+//     @, in quotes, after the = of a name that is secret, between two marks of a URL.
+//
+// A secret that is a word or a number, or is short, stays where it is a part of a
+// sentence: the sentence says the same whatever the secret is, and a mask in it would
+// spell the secret. So does one that the shown URL contains anyway, such as one that
+// equals the user's name, but for the place of the password itself. A secret is found
+// as it was written, decoded, percent-encoded, and as Go quotes it.
+func Scrubber(raw string, others ...string) func(string) string {
+	a, _ := parseAddress(raw)
+	s := scrubber{raw: raw, shown: Redact(raw)}
+	s.rawAnywhere = strings.Contains(raw, "://") || distinctive(raw)
+	for _, secret := range slices.Concat(a.secrets, others) {
+		s.add(secret)
+	}
+	// The longest first, so that no part of one is left where another begins it.
+	slices.SortStableFunc(s.secrets, func(x, y wanted) int { return len(y.text) - len(x.text) })
+	return s.scrub
+}
+
+// scrubber takes secrets out of texts.
+type scrubber struct {
+	raw, shown  string
+	rawAnywhere bool
+	secrets     []wanted
+}
+
+// wanted is a secret in one of its spellings.
+type wanted struct {
+	text     string
+	anywhere bool // replaced wherever it stands
+	known    bool // the shown URL has it as a word
+	number   bool
+}
+
+func (s *scrubber) add(secret string) {
+	for _, text := range spellings(secret) {
+		if text == "" || slices.ContainsFunc(s.secrets, func(w wanted) bool { return w.text == text }) {
+			continue
+		}
+		s.secrets = append(s.secrets, wanted{
+			text:     text,
+			anywhere: distinctive(text) && !strings.Contains(s.shown, text),
+			known:    hasWord(s.shown, text),
+			number:   strings.Trim(text, "0123456789") == "",
+		})
+	}
+}
+
+// escape is a byte as percent-encoding writes it.
+var escape = regexp.MustCompile(`%[0-9A-F]{2}`)
+
+// spellings are the ways in which a library may write a secret that it was given.
+func spellings(secret string) []string {
+	once := goQuoted(secret)
+	decoded, _ := url.QueryUnescape(secret) // empty if it is malformed
+	list := []string{secret, decoded, once, goQuoted(once)}
+	for _, encoded := range []string{url.PathEscape(secret), url.QueryEscape(secret), url.UserPassword("", secret).String()[len(":"):]} {
+		list = append(list, encoded, escape.ReplaceAllStringFunc(encoded, strings.ToLower))
+	}
+	return list
+}
+
+// goQuoted is the text as %q writes it, without the quotes around it.
+func goQuoted(text string) string {
+	q := strconv.Quote(text)
+	return q[1 : len(q)-1]
+}
+
+func (s *scrubber) scrub(text string) string {
+	var out strings.Builder
+	for i := 0; i < len(text); {
+		from, to := s.at(text, i)
+		if from == "" {
+			out.WriteByte(text[i])
+			i++
+			continue
+		}
+		out.WriteString(to)
+		i += len(from)
+	}
+	return out.String()
+}
+
+// at returns what is to be replaced at the place i of a text, and by what.
+func (s *scrubber) at(text string, i int) (from, to string) {
+	rest := text[i:]
+	if s.raw != s.shown && s.raw != "" && strings.HasPrefix(rest, s.raw) && (s.rawAnywhere || quoted(text, i, i+len(s.raw))) {
+		return s.raw, s.shown
+	}
+	for _, w := range s.secrets {
+		if strings.HasPrefix(rest, w.text) && (w.anywhere || w.placed(text, i)) {
+			return w.text, hidden
+		}
+	}
+	return "", ""
+}
+
+// marks are what stands between the parts of a URL, but for the commas and points
+// that sentences have, too.
+const marks = ":/?#@&"
+
+// placed says that a value stands in text[i:], where the secret was found.
+func (w *wanted) placed(text string, i int) bool {
+	j := i + len(w.text)
+	before, after := at(text, i-1), at(text, j)
+	switch {
+	case before == ':' && after == '@':
+		return true
+	case w.known:
+		return false
+	case quoted(text, i, j), after == '@' && !alphanumeric(before), before == '=' && !alphanumeric(after) && isSecret(nameBefore(text, i-1)):
+		return true
+	case w.number: // after a colon it is a port
+		return false
+	}
+	return strings.IndexByte(marks, before) >= 0 && (strings.IndexByte(marks, after) >= 0 || isQuote(after))
+}
+
+// quoted says that text[i:j] stands in quotes, which may be quoted themselves.
+func quoted(text string, i, j int) bool {
+	before, after := at(text, i-1), at(text, j)
+	return isQuote(before) && (after == before || after == '\\' && at(text, j+1) == before)
+}
+
+func isQuote(b byte) bool { return b == '"' || b == '\'' || b == '`' }
+
+// nameBefore is the name that ends at text[end].
+func nameBefore(text string, end int) string {
+	from := end
+	for from > 0 && (alphanumeric(text[from-1]) || text[from-1] == '_' || text[from-1] == '-') {
+		from--
+	}
+	return text[from:end]
+}
+
+// at is a byte of the text, 0 outside it.
+func at(text string, i int) byte {
+	if i < 0 || i >= len(text) {
+		return 0
+	}
+	return text[i]
+}
+
+func alphanumeric(b byte) bool {
+	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= utf8.RuneSelf
+}
+
+// hasWord says that word stands in text with no letter or digit beside it.
+func hasWord(text, word string) bool {
+	for from := 0; ; from++ {
+		i := strings.Index(text[from:], word)
+		if i < 0 {
+			return false
+		}
+		from += i
+		if !alphanumeric(at(text, from-1)) && !alphanumeric(at(text, from+len(word))) {
+			return true
+		}
+	}
+}
+
+// distinctive says that no sentence holds the secret by chance: it is long, or it
+// mixes letters with digits, or has capitals within words as no name has them, or a
+// sign that words and numbers do not have.
+func distinctive(secret string) bool {
+	if len(secret) >= longAlone || len(secret) < leastAlone {
+		return len(secret) >= longAlone
+	}
+	var letters, digits bool
+	capitals := 0 // after small letters: PostgreSQL has one
+	for i := range len(secret) {
+		switch b := secret[i]; {
+		case b >= '0' && b <= '9':
+			digits = true
+		case b >= 'a' && b <= 'z':
+			letters = true
+		case b >= 'A' && b <= 'Z':
+			letters = true
+			if before := at(secret, i-1); before >= 'a' && before <= 'z' {
+				capitals++
+			}
+		case strings.IndexByte(" .,:;-_/=()[]\"'`", b) < 0:
+			return true
+		}
+	}
+	return letters && digits || capitals > 1
+}

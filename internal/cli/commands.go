@@ -146,7 +146,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 		return nil, dir.Path, s.abandon(err, dir, database, config.ownFiles())
 	}
 	if command == "pay" {
-		s.note("%s", toDo("check it", fmt.Sprintf("stroppy check %s --db %s", quote(dir.Path), config.address())))
+		s.note("%s", toPaste("check it", fmt.Sprintf("stroppy check %s --db %s", quote(dir.Path), config.address())))
 	}
 	return result, dir.Path, err
 }
@@ -170,7 +170,7 @@ func (s *session) abandon(err error, dir *run.Directory, database db.Database, o
 // loadAgain tells how to go on with a load that stopped: its seed may have been drawn.
 func (a *app) loadAgain(config *config, command string, err error) {
 	if errors.As(err, new(*dataset.StoppedError)) {
-		fmt.Fprintln(a.stderr, toDo("repeat", config.repeat(command)))
+		fmt.Fprintln(a.stderr, toPaste("repeat", config.repeat(command)))
 	}
 }
 
@@ -283,7 +283,7 @@ func (a *app) finish(result *report.Result, dir string, asJSON, unasked bool) er
 		return nil
 	}
 	if result.Command != "" {
-		fmt.Fprintln(a.stderr, toDo("repeat", result.Command))
+		fmt.Fprintln(a.stderr, toPaste("repeat", result.Command))
 	}
 	code := exitUnknown
 	if result.Verdict == "invalid" {

@@ -165,8 +165,8 @@ func (c *config) address() string {
 	return quote(shown)
 }
 
-// toDo writes a command for a person to paste, behind what it is for.
-func toDo(what, command string) string {
+// toPaste writes a command for a person to paste, behind what it is for.
+func toPaste(what, command string) string {
 	if scenario.Masked(command) {
 		what = "once xxxxx is the secret again, " + what
 	}

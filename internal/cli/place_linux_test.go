@@ -3,35 +3,11 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"syscall"
 	"testing"
-)
 
-// asNobody runs f on a thread whose file accesses are those of a user without rights,
-// which needs root; another user has none to lose. What f starts on other threads keeps
-// its rights.
-func asNobody(t *testing.T, f func()) {
-	t.Helper()
-	if os.Getuid() != 0 {
-		f()
-		return
-	}
-	runtime.LockOSThread()
-	const nobody = 65534
-	if err := syscall.Setfsuid(nobody); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := syscall.Setfsuid(0); err != nil {
-			t.Error(err) // the thread stays locked and ends with this goroutine
-			return
-		}
-		runtime.UnlockOSThread()
-	}()
-	f()
-}
+	"stroppy/internal/db/drivertest"
+)
 
 // TestPlacesThatCannotBeUsed: a directory that cannot be the run's is wrong usage,
 // whichever command it is given to and for whatever reason, and nothing is made.
@@ -106,7 +82,7 @@ func TestPlacesThatCannotBeUsed(t *testing.T) {
 				}
 			}
 			if c.nobody {
-				asNobody(t, try)
+				drivertest.AsNobody(t, try)
 			} else {
 				try()
 			}

@@ -104,7 +104,7 @@ func (a *app) sweep(config *config, spec sweep.Spec, arrival string) error {
 		}
 		if err := w.step(s, value); err != nil {
 			s.stop()
-			fmt.Fprintln(a.stderr, toDo("go on", onwards(w.book, w.dir)))
+			fmt.Fprintln(a.stderr, toPaste("go on", onwards(w.book, w.dir)))
 			board.fail(a.reasons(err)[0])
 			return errors.Join(w.foundUntil(), err)
 		}

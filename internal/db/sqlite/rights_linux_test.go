@@ -3,35 +3,12 @@ package sqlite_test
 import (
 	"os"
 	"path/filepath"
-	"runtime"
-	"syscall"
 	"testing"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqlite"
 )
-
-// asNobody runs f on a thread whose file accesses are those of a user without
-// rights, which needs root; another user has no rights to lose.
-func asNobody(t *testing.T, f func()) {
-	if os.Getuid() != 0 {
-		f()
-		return
-	}
-	runtime.LockOSThread()
-	const nobody = 65534
-	if err := syscall.Setfsuid(nobody); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := syscall.Setfsuid(0); err != nil {
-			t.Error(err) // the thread stays locked and ends with this goroutine
-			return
-		}
-		runtime.UnlockOSThread()
-	}()
-	f()
-}
 
 func TestOpenWithoutRights(t *testing.T) {
 	base, err := os.MkdirTemp("", "rights") // not t.TempDir, whose parent nobody else may enter
@@ -79,7 +56,7 @@ func TestOpenWithoutRights(t *testing.T) {
 			}
 			chmod(dir, test.directory)
 			t.Cleanup(func() { chmod(dir, 0o777) })
-			asNobody(t, func() {
+			drivertest.AsNobody(t, func() {
 				_, err := sqlite.Open(t.Context(), "sqlite:"+path)
 				wantError(t, err, db.Fatal, path, test.want)
 			})

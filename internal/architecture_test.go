@@ -24,9 +24,10 @@ import (
 const (
 	maxFileLines     = 500
 	maxFunctionLines = 70
+	maxPackageFiles  = 25
 )
 
-// listed is what go list tells of a package.
+// listed is what go list reports of a package.
 type listed struct {
 	ImportPath string
 	Dir        string
@@ -34,18 +35,18 @@ type listed struct {
 	Imports    []string
 }
 
-// room is a row of the table in docs/architecture.md: which of the module's
-// packages a package may import. A folder below a room has the room's rule unless
-// it has a row of its own.
-type room struct {
+// importRule is a row of the table in docs/architecture.md: which of the module's
+// packages a package may import. A folder below it has the same rule unless it has
+// a row of its own.
+type importRule struct {
 	name    string
 	imports []string // with a /... for all folders below too
 	any     bool
 	leaf    bool // nothing but the standard library, not even other modules
 }
 
-func rooms() []room {
-	return []room{
+func importRules() []importRule {
+	return []importRule{
 		{name: "cmd/stroppy", imports: []string{"internal/cli"}},
 		{name: "internal/cli", any: true},
 		{name: "internal/scenario", imports: []string{"internal/isolation", "internal/pace"}},
@@ -71,11 +72,11 @@ func rooms() []room {
 	}
 }
 
-// roomOf returns the rule for a package, which is that of the deepest room above
-// it.
-func roomOf(path string) (room, bool) {
-	var found room
-	for _, r := range rooms() {
+// ruleOf returns the rule for a package, which is that of the deepest row at or
+// above it.
+func ruleOf(path string) (importRule, bool) {
+	var found importRule
+	for _, r := range importRules() {
 		if (path == r.name || strings.HasPrefix(path, r.name+"/")) && len(r.name) > len(found.name) {
 			found = r
 		}
@@ -114,9 +115,9 @@ func packages(t *testing.T) []listed {
 func TestImports(t *testing.T) {
 	for _, p := range packages(t) {
 		path := strings.TrimPrefix(p.ImportPath, "stroppy/")
-		r, known := roomOf(path)
+		r, known := ruleOf(path)
 		if !known {
-			t.Errorf("%s stands in no room of docs/architecture.md: put it into one, or give it a row there and here", path)
+			t.Errorf("%s has no row in docs/architecture.md: give it one there and here, or put it below a package that has one", path)
 			continue
 		}
 		for _, imported := range p.Imports {
@@ -127,7 +128,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-func (r room) forbids(imported string) string {
+func (r importRule) forbids(imported string) string {
 	inside, own := strings.CutPrefix(imported, "stroppy/")
 	switch {
 	case r.any:
@@ -161,7 +162,7 @@ func TestConcreteThings(t *testing.T) {
 }
 
 // TestTheTableIsTheDocument holds that docs/architecture.md has a row for each
-// room, and no other rows.
+// rule, and no other rows.
 func TestTheTableIsTheDocument(t *testing.T) {
 	text, err := os.ReadFile("../docs/architecture.md")
 	if err != nil {
@@ -177,7 +178,7 @@ func TestTheTableIsTheDocument(t *testing.T) {
 			documented[m[1]] = true
 		}
 	}
-	for _, r := range rooms() {
+	for _, r := range importRules() {
 		if !documented[r.name] {
 			t.Errorf("docs/architecture.md has no row for %s", r.name)
 		}
@@ -229,6 +230,24 @@ func TestSizes(t *testing.T) {
 			return true
 		})
 	})
+}
+
+// tooLarge are the packages that have more files than a package may have, until
+// they are split, with the number that they may not exceed.
+var tooLarge = map[string]int{"check": 30, "cli": 28, "cluster": 30}
+
+// TestSizesOfPackages holds the bound of files in a package.
+func TestSizesOfPackages(t *testing.T) {
+	files := map[string]int{}
+	each(t, ".", func(path string, _ []byte, _ *ast.File, _ *token.FileSet) { files[filepath.Dir(path)]++ })
+	for name, n := range files {
+		if most := max(maxPackageFiles, tooLarge[name]); n > most {
+			t.Errorf("internal/%s has %d files besides its tests: at most %d", name, n, most)
+		}
+		if _, listed := tooLarge[name]; listed && n <= maxPackageFiles {
+			t.Errorf("internal/%s has %d files: take it off the list of packages that are too large", name, n)
+		}
+	}
 }
 
 // TestNoInit holds that nothing happens by importing a package.

@@ -43,7 +43,7 @@ func next(t *testing.T, c load.Client, kind history.Kind) *history.Transaction {
 	t.Helper()
 	tx := new(history.Transaction)
 	for range 10_000 {
-		if c.Prepare(tx); tx.Kind == kind && (kind == history.Payroll || total(tx) < 100_00) {
+		if c.Next(tx); tx.Kind == kind && (kind == history.Payroll || total(tx) < 100_00) {
 			return tx
 		}
 	}
@@ -83,7 +83,7 @@ func TestEachKindObservesWhatWasBefore(t *testing.T) {
 		known := map[uint64]state{}
 		for range 200 {
 			tx := new(history.Transaction)
-			c.Prepare(tx)
+			c.Next(tx)
 			attempt(t, c, tx)
 			for _, op := range tx.Ops {
 				if !op.Observed {
@@ -113,7 +113,7 @@ func TestSettleTellsAndCloses(t *testing.T) {
 			wantOutcome(t, done, history.Committed, 0)
 			for range 2 {
 				done.Outcome = history.Unknown
-				if err := c.Settle(t.Context(), done); err != nil {
+				if err := c.ResolveUnknown(t.Context(), done); err != nil {
 					t.Fatal(err)
 				}
 				wantOutcome(t, done, history.Committed, 0)
@@ -123,7 +123,7 @@ func TestSettleTellsAndCloses(t *testing.T) {
 			}
 			lost := next(t, c, kind)
 			for range 2 {
-				if err := c.Settle(t.Context(), lost); err != nil {
+				if err := c.ResolveUnknown(t.Context(), lost); err != nil {
 					t.Fatal(err)
 				}
 				wantOutcome(t, lost, history.Aborted, 0)
@@ -132,7 +132,7 @@ func TestSettleTellsAndCloses(t *testing.T) {
 			if !errors.Is(err, load.ErrAlreadyApplied) && db.ClassOf(err) != db.Aborted {
 				t.Fatalf("a closed %v is attempted with %v", kind, err)
 			}
-			if err := c.Settle(t.Context(), lost); err != nil {
+			if err := c.ResolveUnknown(t.Context(), lost); err != nil {
 				t.Fatal(err)
 			}
 			wantOutcome(t, lost, history.Aborted, 0)

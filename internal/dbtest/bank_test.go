@@ -119,8 +119,8 @@ func (o *outcome) drive(t *testing.T, ctx context.Context, b *bank.Bank, c bank.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if result.Unsettled > 0 {
-		t.Errorf("%d transactions are unsettled on a healthy database", result.Unsettled)
+	if result.Unresolved > 0 {
+		t.Errorf("%d transactions are unresolved on a healthy database", result.Unresolved)
 	}
 	o.count(t)
 }

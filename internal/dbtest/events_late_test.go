@@ -139,13 +139,13 @@ func twoClients(t *testing.T, database db.Database) (e *events.Log, c events.Con
 
 func prepared(c load.Client) *history.Transaction {
 	tx := new(history.Transaction)
-	c.Prepare(tx)
+	c.Next(tx)
 	return tx
 }
 
 func settled(t *testing.T, c load.Client, tx *history.Transaction) {
 	t.Helper()
-	if err := errors.Join(c.Reset(t.Context()), c.Settle(t.Context(), tx)); err != nil {
+	if err := errors.Join(c.Reset(t.Context()), c.ResolveUnknown(t.Context(), tx)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -245,7 +245,7 @@ func TestEventsLookUpWaits(t *testing.T) {
 				t.Fatal(err)
 			}
 			told := make(chan error, 1)
-			go func() { told <- client.Settle(t.Context(), tx) }()
+			go func() { told <- client.ResolveUnknown(t.Context(), tx) }()
 			select {
 			case err := <-told:
 				t.Fatalf("the look-up did not wait: %v, %v", tx.Outcome, err)

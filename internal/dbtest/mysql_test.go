@@ -133,8 +133,8 @@ func (o *outcome) wantSurvived(t *testing.T, result *load.Result) {
 	if v := check.Verdict(o.results); v != check.Valid {
 		t.Errorf("the verdict is %v", v)
 	}
-	if result.Reconnects == 0 || result.Unsettled > 0 {
-		t.Errorf("%d reconnects, %d transactions unsettled: %+v", result.Reconnects, result.Unsettled, result.Errors)
+	if result.Reconnects == 0 || result.Unresolved > 0 {
+		t.Errorf("%d reconnects, %d transactions unresolved: %+v", result.Reconnects, result.Unresolved, result.Errors)
 	}
 }
 

@@ -16,7 +16,7 @@ type quick struct {
 	number, made uint64
 }
 
-func (c *quick) Prepare(tx *history.Transaction) {
+func (c *quick) Next(tx *history.Transaction) {
 	c.made++
 	tx.ID = history.NewID(1, c.number, c.made)
 	tx.Kind = history.Transfer
@@ -35,9 +35,9 @@ func (c *quick) Attempt(_ context.Context, tx *history.Transaction) error {
 	return nil
 }
 
-func (*quick) Settle(context.Context, *history.Transaction) error { return nil }
-func (*quick) Reset(context.Context) error                        { return nil }
-func (*quick) Close() error                                       { return nil }
+func (*quick) ResolveUnknown(context.Context, *history.Transaction) error { return nil }
+func (*quick) Reset(context.Context) error                                { return nil }
+func (*quick) Close() error                                               { return nil }
 
 // drive runs o with so many quick clients.
 func drive(b *testing.B, o Options, clients int) *Result {

@@ -14,10 +14,10 @@ import (
 // Client makes and tries the transactions of one client. It is used by one
 // goroutine at a time, and allocates nothing per transaction.
 type Client interface {
-	// Prepare chooses the client's next transaction and fills in ID, Kind and
+	// Next chooses the client's next transaction and fills in ID, Kind and
 	// Ops (Account, Write, Amount). It is a function of the seed, the client's
 	// number and how often it was called: outcomes never change the choice.
-	Prepare(tx *history.Transaction)
+	Next(tx *history.Transaction)
 
 	// Attempt tries it once. With nil it has set Outcome to Committed or to
 	// Rejected with its Reason, and what it observed in Ops; otherwise the
@@ -25,10 +25,10 @@ type Client interface {
 	// come from the driver.
 	Attempt(ctx context.Context, tx *history.Transaction) error
 
-	// Settle looks up by ID a transaction whose outcome is unknown, in such a way
+	// ResolveUnknown looks up by ID a transaction whose outcome is unknown, in such a way
 	// that the answer stays true: it sets Outcome to Committed, or closes the ID
 	// for ever and sets Aborted. Nothing that only reads is ever unknown.
-	Settle(ctx context.Context, tx *history.Transaction) error
+	ResolveUnknown(ctx context.Context, tx *history.Transaction) error
 
 	// Reset drops the connection and opens a new one, once.
 	Reset(ctx context.Context) error

@@ -109,18 +109,18 @@ func (w *worker) unknown(final bool) {
 	case w.tx.Kind.ReadOnly():
 		w.tx.Outcome = history.Aborted
 	case !final:
-		w.settle()
+		w.resolve()
 		w.last = w.clock()
 	}
 }
 
-// settle looks the transaction up until there is an answer. Where there is none
+// resolve looks the transaction up until there is an answer. Where there is none
 // in time, the outcome stays unknown.
-func (w *worker) settle() {
-	ctx, cancel := context.WithTimeout(w.hard, settleLimit)
+func (w *worker) resolve() {
+	ctx, cancel := context.WithTimeout(w.hard, resolveLimit)
 	defer cancel()
 	for conflicts := 0; ctx.Err() == nil && w.repair(ctx); {
-		err := w.client.Settle(ctx, &w.tx)
+		err := w.client.ResolveUnknown(ctx, &w.tx)
 		if err == nil {
 			w.tx.LookedUp = w.tx.Outcome != history.Unknown
 			w.last = w.clock()

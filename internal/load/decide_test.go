@@ -32,7 +32,7 @@ type ending struct {
 	kind     history.Kind
 	tries    []error // the errors of the first tries; then answer
 	answer   history.Outcome
-	lookUps  []error // the same of Settle; then found
+	lookUps  []error // the same of ResolveUnknown; then found
 	found    history.Outcome
 	sessions []error // the same of Reset
 	errors   uint64  // that are counted
@@ -43,7 +43,7 @@ type ended struct {
 	outcome    history.Outcome
 	lookedUp   bool
 	attempts   uint32
-	settled    int
+	resolved   int
 	resets     int
 	conflicts  uint64
 	retries    uint64
@@ -85,22 +85,22 @@ var triedEndings = []ending{
 
 var lookedUpEndings = []ending{
 	{name: "unknown found", tries: repeat(errUnknown, 1), found: committed, errors: 1,
-		want: ended{outcome: committed, lookedUp: true, attempts: 1, settled: 1, resets: 1, reconnects: 1}},
+		want: ended{outcome: committed, lookedUp: true, attempts: 1, resolved: 1, resets: 1, reconnects: 1}},
 	{name: "unknown not found", tries: repeat(errUnknown, 1), found: aborted, errors: 1,
-		want: ended{outcome: aborted, lookedUp: true, attempts: 1, settled: 1, resets: 1, reconnects: 1}},
+		want: ended{outcome: aborted, lookedUp: true, attempts: 1, resolved: 1, resets: 1, reconnects: 1}},
 	{name: "no class is unknown", tries: []error{errNoClass}, found: committed, errors: 1,
-		want: ended{outcome: committed, lookedUp: true, attempts: 1, settled: 1, resets: 1, reconnects: 1}},
+		want: ended{outcome: committed, lookedUp: true, attempts: 1, resolved: 1, resets: 1, reconnects: 1}},
 	{name: "unknown after a conflict", tries: []error{errAborted, errUnknown}, found: aborted, errors: 2,
-		want: ended{outcome: aborted, lookedUp: true, attempts: 2, settled: 1, resets: 1, reconnects: 1, conflicts: 1, retries: 1}},
+		want: ended{outcome: aborted, lookedUp: true, attempts: 2, resolved: 1, resets: 1, reconnects: 1, conflicts: 1, retries: 1}},
 	{name: "look-up repeated", tries: repeat(errUnknown, 1), lookUps: []error{errAway, errAborted, errUnknown, errNoClass}, found: committed,
 		sessions: []error{errAway}, errors: 6,
-		want: ended{outcome: committed, lookedUp: true, attempts: 1, settled: 5, resets: 5, reconnects: 4}},
+		want: ended{outcome: committed, lookedUp: true, attempts: 1, resolved: 5, resets: 5, reconnects: 4}},
 	{name: "look-up without an answer", tries: repeat(errUnknown, 1), found: unknown, errors: 1,
-		want: ended{outcome: unknown, attempts: 1, settled: 1, resets: 1, reconnects: 1}},
+		want: ended{outcome: unknown, attempts: 1, resolved: 1, resets: 1, reconnects: 1}},
 	{name: "look-up is final", tries: repeat(errUnknown, 1), lookUps: []error{errFinal}, found: committed, errors: 2,
-		want: ended{outcome: unknown, attempts: 1, settled: 1, resets: 1, reconnects: 1}},
+		want: ended{outcome: unknown, attempts: 1, resolved: 1, resets: 1, reconnects: 1}},
 	{name: "look-up is fatal", tries: repeat(errUnknown, 1), lookUps: []error{errFatal}, found: committed, errors: 2,
-		want: ended{outcome: unknown, attempts: 1, settled: 1, resets: 1, reconnects: 1, err: errFatal}},
+		want: ended{outcome: unknown, attempts: 1, resolved: 1, resets: 1, reconnects: 1, err: errFatal}},
 	{name: "final is not looked up", tries: []error{errFinal}, found: committed, errors: 1,
 		want: ended{outcome: unknown, attempts: 1}},
 
@@ -119,14 +119,14 @@ func TestEveryWayATransactionEnds(t *testing.T) {
 }
 
 func (c ending) test(t *testing.T) {
-	client := &standIn{kind: c.kind, attempt: script(c.answer, c.tries...), settle: script(c.found, c.lookUps...), reset: resetScript(c.sessions...)}
+	client := &standIn{kind: c.kind, attempt: script(c.answer, c.tries...), resolve: script(c.found, c.lookUps...), reset: resetScript(c.sessions...)}
 	d := newDrill(t, Options{Count: 1, Retries: 3}, client)
 	r, list, err := d.run(t.Context())
 	if len(list) != 1 {
 		t.Fatalf("%d transactions recorded", len(list))
 	}
 	tx := list[0]
-	got := ended{tx.Outcome, tx.LookedUp, tx.Attempts, client.settled, client.resets, r.Conflicts, r.Retries, r.Reconnects, c.want.err}
+	got := ended{tx.Outcome, tx.LookedUp, tx.Attempts, client.resolved, client.resets, r.Conflicts, r.Retries, r.Reconnects, c.want.err}
 	if got != c.want {
 		t.Errorf("got  %+v\nwant %+v", got, c.want)
 	}
@@ -140,8 +140,8 @@ func (c ending) test(t *testing.T) {
 	if counted != c.errors {
 		t.Errorf("%d errors counted, want %d: %+v", counted, c.errors, r.Errors)
 	}
-	if live := d.driver.Live(); live.Done != 1 || (live.Unknown == 1) != (c.want.outcome == unknown) || r.Unsettled != live.Unknown {
-		t.Errorf("live %+v, unsettled %d", live, r.Unsettled)
+	if live := d.driver.Live(); live.Done != 1 || (live.Unknown == 1) != (c.want.outcome == unknown) || r.Unresolved != live.Unknown {
+		t.Errorf("live %+v, unresolved %d", live, r.Unresolved)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestLostSessionIsReplacedBeforeTheNextTransaction(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client := &standIn{attempt: script(history.Committed, lost), reset: resetScript(errAway, errAway)}
 			r, list, err := newDrill(t, Options{Count: 2}, client).run(t.Context())
-			if err != nil || len(list) != 2 || client.resets != 3 || r.Reconnects != 1 || client.settled != 0 {
+			if err != nil || len(list) != 2 || client.resets != 3 || r.Reconnects != 1 || client.resolved != 0 {
 				t.Fatalf("%d transactions, %d resets, %+v, %v", len(list), client.resets, r, err)
 			}
 			if next := list[1]; next.Due != list[0].End || next.Sent <= next.Due || next.Attempts != 1 {
@@ -206,10 +206,10 @@ func TestTryIsTheDecidingOne(t *testing.T) {
 	})
 }
 
-func TestSettleLimit(t *testing.T) {
+func TestResolveLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &standIn{attempt: script(history.Committed, errUnknown)}
-		client.settle = func(ctx context.Context, tx *history.Transaction) error {
+		client.resolve = func(ctx context.Context, tx *history.Transaction) error {
 			tx.Outcome = history.Committed
 			return errAway
 		}
@@ -217,16 +217,16 @@ func TestSettleLimit(t *testing.T) {
 		if err != nil || len(list) != 2 {
 			t.Fatalf("%d transactions, %v", len(list), err)
 		}
-		if tx := list[0]; tx.Outcome != history.Unknown || tx.LookedUp || tx.End-tx.Try != int64(settleLimit) {
+		if tx := list[0]; tx.Outcome != history.Unknown || tx.LookedUp || tx.End-tx.Try != int64(resolveLimit) {
 			t.Errorf("the lost one: %+v", tx)
 		}
-		if list[1].Outcome != history.Committed || r.Unsettled != 1 {
-			t.Errorf("the next one: %+v, %d unsettled", list[1], r.Unsettled)
+		if list[1].Outcome != history.Committed || r.Unresolved != 1 {
+			t.Errorf("the next one: %+v, %d unresolved", list[1], r.Unresolved)
 		}
 	})
 }
 
-func TestSettleEndsSoonAfterTheDrive(t *testing.T) {
+func TestResolveEndsSoonAfterTheDrive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &standIn{attempt: func(context.Context, *history.Transaction) error { return errUnknown }}
 		client.reset = func(context.Context) error { return errAway }
@@ -237,7 +237,7 @@ func TestSettleEndsSoonAfterTheDrive(t *testing.T) {
 		if tx := list[0]; tx.Outcome != history.Unknown || tx.End != int64(time.Second+grace) {
 			t.Errorf("recorded %+v", tx)
 		}
-		if r.Interrupted || r.Elapsed != time.Second || r.Unsettled != 1 {
+		if r.Interrupted || r.Elapsed != time.Second || r.Unresolved != 1 {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -16,8 +16,8 @@ const (
 	// after no new ones are started and Options.Ended has returned; then their calls
 	// are cancelled.
 	grace = 10 * time.Second
-	// settleLimit bounds the look-up of one transaction.
-	settleLimit = 30 * time.Second
+	// resolveLimit bounds the look-up of one transaction.
+	resolveLimit = 30 * time.Second
 	// watchEvery is how often the drive looks at the history's and the clients'
 	// health.
 	watchEvery = 100 * time.Millisecond
@@ -292,7 +292,7 @@ func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result
 		r.Conflicts += w.counters.conflicts.Load()
 		r.Retries += w.counters.retries.Load()
 		r.Reconnects += w.counters.reconnects.Load()
-		r.Unsettled += w.counters.outcomes[history.Unknown].Load()
+		r.Unresolved += w.counters.outcomes[history.Unknown].Load()
 		if w.queue != nil {
 			w.last = stopped - 1
 			w.admit()

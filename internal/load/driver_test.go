@@ -293,7 +293,7 @@ func TestInterrupt(t *testing.T) {
 				time.Sleep(8 * time.Second)
 				return errUnknown
 			},
-				settle: func(context.Context, *history.Transaction) error { return errAway }}, history.Unknown, 9*time.Second + grace},
+				resolve: func(context.Context, *history.Transaction) error { return errAway }}, history.Unknown, 9*time.Second + grace},
 		{"retries end", Options{Duration: time.Hour, Retries: 1 << 30},
 			&standIn{attempt: func(ctx context.Context, tx *history.Transaction) error { time.Sleep(time.Second); return errAborted }}, history.Aborted, 9*time.Second + conflictCap},
 	} {

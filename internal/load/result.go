@@ -27,7 +27,7 @@ type Result struct {
 	Conflicts    uint64       // tries that ended as db.Aborted, warm-up included
 	Retries      uint64       // tries made because of a conflict, warm-up included; those after a lost server do not count
 	Reconnects   uint64       // sessions opened in place of a lost one
-	Unsettled    uint64       // transactions whose outcome stayed unknown
+	Unresolved   uint64       // transactions whose outcome stayed unknown
 	Backlog      uint64       // of an open loop: transactions that were due after the warm-up, but not started when the drive ended
 	Shed         uint64       // of an open loop: transactions that were due after the warm-up while MaxBacklog others waited, and so were never sent
 	WarmupUnsent uint64       // of an open loop: those that were due in the warm-up and never sent

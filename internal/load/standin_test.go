@@ -15,19 +15,19 @@ import (
 // standIn stands in for a client of a workload: its tries, look-ups and new
 // sessions end as its functions say, and a missing function means success.
 type standIn struct {
-	number  uint64
-	kind    history.Kind // Transfer unless set
-	made    uint64
-	tries   int // of all transactions
-	settled int
-	resets  int
+	number   uint64
+	kind     history.Kind // Transfer unless set
+	made     uint64
+	tries    int // of all transactions
+	resolved int
+	resets   int
 
 	attempt func(ctx context.Context, tx *history.Transaction) error
-	settle  func(ctx context.Context, tx *history.Transaction) error
+	resolve func(ctx context.Context, tx *history.Transaction) error
 	reset   func(ctx context.Context) error
 }
 
-func (c *standIn) Prepare(tx *history.Transaction) {
+func (c *standIn) Next(tx *history.Transaction) {
 	c.made++
 	tx.ID = history.NewID(1, c.number, c.made)
 	if tx.Kind = c.kind; c.kind == 0 {
@@ -48,10 +48,10 @@ func (c *standIn) Attempt(ctx context.Context, tx *history.Transaction) error {
 	return nil
 }
 
-func (c *standIn) Settle(ctx context.Context, tx *history.Transaction) error {
-	c.settled++
-	if c.settle != nil {
-		return c.settle(ctx, tx)
+func (c *standIn) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
+	c.resolved++
+	if c.resolve != nil {
+		return c.resolve(ctx, tx)
 	}
 	tx.Outcome = history.Committed
 	return nil

@@ -56,7 +56,7 @@ func TestTheMeasuredPartEndsWithTheLastAnswer(t *testing.T) {
 			return errAborted
 		}}, 8 * s},
 		"a look-up that finds it": {&standIn{attempt: func(context.Context, *history.Transaction) error { time.Sleep(4 * s); return errUnknown },
-			settle: func(_ context.Context, tx *history.Transaction) error {
+			resolve: func(_ context.Context, tx *history.Transaction) error {
 				time.Sleep(4 * s)
 				tx.Outcome = history.Committed
 				return nil

@@ -149,7 +149,7 @@ func (w *worker) start() bool {
 		return false
 	}
 	w.tx = history.Transaction{Ops: w.tx.Ops[:0]}
-	w.client.Prepare(&w.tx)
+	w.client.Next(&w.tx)
 	w.free = due >= w.last
 	if due > w.last && !w.wait(due) {
 		w.cut = true

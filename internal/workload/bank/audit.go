@@ -28,9 +28,9 @@ func newAuditor(b *Bank) *auditor {
 
 func (a *auditor) whole() bool { return a.size == a.accounts }
 
-// Prepare implements load.Client. The operations of a whole audit are what it
+// Next implements load.Client. The operations of a whole audit are what it
 // finds.
-func (a *auditor) Prepare(tx *history.Transaction) {
+func (a *auditor) Next(tx *history.Transaction) {
 	a.sequence++
 	*tx = history.Transaction{ID: history.NewID(a.run, a.client, a.sequence), Kind: history.Audit, Ops: tx.Ops[:0]}
 	if a.whole() {
@@ -81,9 +81,9 @@ func (a *auditor) finish(tx *history.Transaction) {
 	}
 }
 
-// Settle implements load.Client: an audit changes nothing, so whatever became
+// ResolveUnknown implements load.Client: an audit changes nothing, so whatever became
 // of it, it is as if it had not been.
-func (a *auditor) Settle(_ context.Context, tx *history.Transaction) error {
+func (a *auditor) ResolveUnknown(_ context.Context, tx *history.Transaction) error {
 	tx.Outcome = history.Aborted
 	return nil
 }

@@ -84,7 +84,7 @@ func prepared(h *chooser, n int) []history.Transaction {
 	var out []history.Transaction
 	var tx history.Transaction
 	for range n {
-		h.Prepare(&tx)
+		h.Next(&tx)
 		kept := tx
 		kept.Ops = slices.Clone(tx.Ops)
 		out = append(out, kept)
@@ -241,7 +241,7 @@ func TestPrepareAllocatesNothing(t *testing.T) {
 		c.Zipfian = zipfian
 		h := testChooser(c, 0)
 		tx := history.Transaction{Ops: make([]history.Op, 0, 16)}
-		if n := testing.AllocsPerRun(1000, func() { h.Prepare(&tx) }); n != 0 {
+		if n := testing.AllocsPerRun(1000, func() { h.Next(&tx) }); n != 0 {
 			t.Errorf("zipfian %v: %v allocations", zipfian, n)
 		}
 	}
@@ -263,7 +263,7 @@ func BenchmarkPrepare(b *testing.B) {
 			var tx history.Transaction
 			b.ReportAllocs()
 			for b.Loop() {
-				h.Prepare(&tx)
+				h.Next(&tx)
 			}
 		})
 	}

@@ -180,13 +180,13 @@ func (c *kvClient) inquire(ctx context.Context, tx *history.Transaction) error {
 	return nil
 }
 
-// Settle implements load.Client.
+// ResolveUnknown implements load.Client.
 //
 // Merely to read the transfer's key would be wrong: its commit may still be
 // under way and succeed a moment later. So a key that is absent is written as a
 // tombstone, and both this and every commit of the transfer have read it as
 // absent: only one of them can succeed, and the answer stays true.
-func (c *kvClient) Settle(ctx context.Context, tx *history.Transaction) error {
+func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
 	if tx.Kind == history.Inquiry { // it changes nothing, so it may as well not have been
 		tx.Outcome = history.Aborted
 		return nil

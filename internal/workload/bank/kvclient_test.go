@@ -148,7 +148,7 @@ func TestKVSettle(t *testing.T) {
 		s := &standInKV{ledger: test.ledger, sets: map[string][]byte{}}
 		client := newKVClient(testChooser(testConfig(), 0), s, false)
 		tx := transferTx(1, 10, 20, 500)
-		if err := client.Settle(t.Context(), tx); err != nil || tx.Outcome != test.outcome || len(s.sets) != test.sets {
+		if err := client.ResolveUnknown(t.Context(), tx); err != nil || tx.Outcome != test.outcome || len(s.sets) != test.sets {
 			t.Errorf("%+v: %v, %v, %d writes", test.ledger, tx.Outcome, err, len(s.sets))
 		}
 		for _, value := range s.sets {
@@ -163,7 +163,7 @@ func TestKVAttemptAllocatesNothing(t *testing.T) {
 	client := newKVClient(testChooser(testConfig(), 0), &standInKV{value: rich()}, true)
 	var tx history.Transaction
 	try := func() {
-		client.Prepare(&tx)
+		client.Next(&tx)
 		if err := client.Attempt(t.Context(), &tx); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func BenchmarkKVTransaction(b *testing.B) {
 	var tx history.Transaction
 	b.ReportAllocs()
 	for b.Loop() {
-		client.Prepare(&tx)
+		client.Next(&tx)
 		if err := client.Attempt(b.Context(), &tx); err != nil {
 			b.Fatal(err)
 		}

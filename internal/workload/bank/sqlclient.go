@@ -303,7 +303,7 @@ var errNeither = &db.Error{
 	Err: errors.New("the ledger has neither the transfer nor the tombstone that was written under its id just now"),
 }
 
-// Settle implements load.Client.
+// ResolveUnknown implements load.Client.
 //
 // Merely to look whether the transfer is in the ledger would be wrong: the
 // server process that had the lost connection may still be committing, so that
@@ -311,7 +311,7 @@ var errNeither = &db.Error{
 // transfer's own key with a tombstone. If the transfer is still under way, the
 // key makes one of the two wait for the other; once the insertion is over,
 // either the transfer is there or the tombstone keeps it out for ever.
-func (c *sqlClient) Settle(ctx context.Context, tx *history.Transaction) error {
+func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
 	if tx.Kind == history.Inquiry { // it changes nothing, so it may as well not have been
 		tx.Outcome = history.Aborted
 		return nil

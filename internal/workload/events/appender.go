@@ -42,9 +42,9 @@ func newAppender(c *Config, f formula, streams, run, client uint64) *appender {
 	return a
 }
 
-// Prepare fills in the client's next append. Its one operation is on the stream; the
+// Next fills in the client's next append. Its one operation is on the stream; the
 // amount is the bytes of all its values.
-func (a *appender) Prepare(tx *history.Transaction) {
+func (a *appender) Next(tx *history.Transaction) {
 	stream := a.first + a.sequence%a.own*a.step
 	a.sequence++
 	a.tried, a.before = 0, 0

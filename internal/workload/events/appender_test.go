@@ -20,7 +20,7 @@ func TestEveryStreamIsSomebodys(t *testing.T) {
 			mine := map[uint64]bool{}
 			for range 3 * shape.streams {
 				var tx history.Transaction
-				a.Prepare(&tx)
+				a.Next(&tx)
 				mine[tx.Ops[0].Account] = true
 			}
 			for stream := range mine {
@@ -44,7 +44,7 @@ func TestPrepareIsAFunctionOfTheSeed(t *testing.T) {
 		a := newAppender(&Config{Clients: 2, Batch: 3, Size: Size{32, 1000}}, newFormula(seed), 5, 4, 1)
 		for range 20 {
 			var tx history.Transaction
-			a.Prepare(&tx)
+			a.Next(&tx)
 			tx.Ops = slices.Clone(tx.Ops)
 			list = append(list, tx)
 		}
@@ -124,7 +124,7 @@ func TestAppendingAllocatesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, tx := clientOf(t, open()), new(history.Transaction)
 			allocated := testing.AllocsPerRun(100, func() {
-				c.Prepare(tx)
+				c.Next(tx)
 				if err := c.Attempt(t.Context(), tx); err != nil || tx.Outcome != history.Committed {
 					t.Fatal(err, tx.Outcome)
 				}
@@ -143,7 +143,7 @@ func BenchmarkAppend(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(5 * 1024)
 			for b.Loop() {
-				c.Prepare(tx)
+				c.Next(tx)
 				if err := c.Attempt(b.Context(), tx); err != nil {
 					b.Fatal(err)
 				}

@@ -105,10 +105,10 @@ func (c *kvClient) setEnd(place uint64, writer history.ID) {
 	c.session.Set(c.tail, c.end)
 }
 
-// Settle implements load.Client, as the package's comment says. The tombstone always
+// ResolveUnknown implements load.Client, as the package's comment says. The tombstone always
 // writes the stream's end, which every try of the append has read: only one of the
 // two can commit.
-func (c *kvClient) Settle(ctx context.Context, tx *history.Transaction) error {
+func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
 	if c.tried == 0 { // nothing was sent that could be applied
 		tx.Outcome = history.Aborted
 		return nil

@@ -116,8 +116,8 @@ func (c *sqlClient) slot(stream uint64) uint64 { return (stream - c.first) / c.s
 // lose forgets where the transaction's stream ends.
 func (c *sqlClient) lose(tx *history.Transaction) { c.ends[c.slot(tx.Ops[0].Account)] = 0 }
 
-// Settle implements load.Client, as the package's comment says.
-func (c *sqlClient) Settle(ctx context.Context, tx *history.Transaction) error {
+// ResolveUnknown implements load.Client, as the package's comment says.
+func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
 	if c.tried == 0 { // nothing was sent that could be applied
 		tx.Outcome = history.Aborted
 		return nil

@@ -60,8 +60,8 @@ func newChooser(c *Config, f *formula, records, run, client uint64) *chooser {
 	return h
 }
 
-// Prepare fills in the client's next transaction.
-func (h *chooser) Prepare(tx *history.Transaction) {
+// Next fills in the client's next transaction.
+func (h *chooser) Next(tx *history.Transaction) {
 	h.sequence++
 	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Ops: tx.Ops[:0]}
 	op := history.Op{}

@@ -22,7 +22,7 @@ func prepare(c Config, run, client uint64, count int) []history.Transaction {
 	var list []history.Transaction
 	for range count {
 		var tx history.Transaction
-		h.Prepare(&tx)
+		h.Next(&tx)
 		list = append(list, tx)
 	}
 	return list
@@ -193,8 +193,8 @@ func TestPrepareAllocatesNothing(t *testing.T) {
 		c.Distribution = distribution
 		h := newChooser(&c, newFormula(c.Seed, c.shape()), c.Records, 1, 0)
 		tx := history.Transaction{Ops: slices.Grow([]history.Op(nil), 1)}
-		if n := testing.AllocsPerRun(1000, func() { h.Prepare(&tx) }); n != 0 {
-			t.Errorf("%s: Prepare allocates %v times", distribution, n)
+		if n := testing.AllocsPerRun(1000, func() { h.Next(&tx) }); n != 0 {
+			t.Errorf("%s: Next allocates %v times", distribution, n)
 		}
 	}
 }

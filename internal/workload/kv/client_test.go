@@ -159,7 +159,7 @@ func TestSettle(t *testing.T) {
 		{"nothing is there", history.Transaction{ID: put.ID + 99, Kind: history.Insert, Ops: []history.Op{{Account: numberOf(1, 9), Write: true}}}, history.Unknown},
 		{"it only read", history.Transaction{ID: put.ID + 99, Kind: history.Get, Ops: []history.Op{{Account: 5}}}, history.Aborted},
 	} {
-		if err := c.Settle(t.Context(), &s.tx); err != nil || s.tx.Outcome != s.want {
+		if err := c.ResolveUnknown(t.Context(), &s.tx); err != nil || s.tx.Outcome != s.want {
 			t.Errorf("%s: %v, %v", s.name, s.tx.Outcome, err)
 		}
 	}
@@ -243,7 +243,7 @@ func TestAttemptAllocatesNothing(t *testing.T) {
 	c := client(t, w)
 	tx := history.Transaction{Ops: make([]history.Op, 0, 64)}
 	if n := testing.AllocsPerRun(2000, func() {
-		c.Prepare(&tx)
+		c.Next(&tx)
 		_ = c.Attempt(t.Context(), &tx)
 	}); n > 0.01 {
 		t.Errorf("a transaction allocates %v times", n)
@@ -316,7 +316,7 @@ func BenchmarkAttempt(b *testing.B) {
 	tx := history.Transaction{Ops: make([]history.Op, 0, 64)}
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Prepare(&tx)
+		c.Next(&tx)
 		if err := c.Attempt(b.Context(), &tx); err != nil {
 			b.Fatal(err)
 		}

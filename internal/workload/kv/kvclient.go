@@ -152,11 +152,11 @@ func (c *kvClient) add(key, value []byte) error {
 	return nil
 }
 
-// Settle implements load.Client. A write is blind, so nothing closes it for ever: if
+// ResolveUnknown implements load.Client. A write is blind, so nothing closes it for ever: if
 // its value is there it was applied, and if another is there it may have been
 // overwritten, or may still come. It stays unknown then, and the checks let it take
 // effect at any later time.
-func (c *kvClient) Settle(ctx context.Context, tx *history.Transaction) error {
+func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
 	if tx.Kind.ReadOnly() { // it changes nothing, so it may as well not have been
 		tx.Outcome = history.Aborted
 		return nil

@@ -193,9 +193,9 @@ func (c *sqlClient) scanFrom(ctx context.Context, tx *history.Transaction) error
 	return nil
 }
 
-// Settle implements load.Client. As of a key-value store, a write that is not seen
+// ResolveUnknown implements load.Client. As of a key-value store, a write that is not seen
 // stays unknown.
-func (c *sqlClient) Settle(ctx context.Context, tx *history.Transaction) error {
+func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
 	if tx.Kind.ReadOnly() { // it changes nothing, so it may as well not have been
 		tx.Outcome = history.Aborted
 		return nil

@@ -35,9 +35,9 @@ func newChooser(c *Config, s size, seed, run, client uint64) *chooser {
 	return h
 }
 
-// Prepare fills in the client's next transaction: account, teller and branch are
+// Next fills in the client's next transaction: account, teller and branch are
 // drawn each by itself, as pgbench does, so that a teller serves every branch.
-func (h *chooser) Prepare(tx *history.Transaction) {
+func (h *chooser) Next(tx *history.Transaction) {
 	h.sequence++
 	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Kind: history.Profile, Ops: tx.Ops[:0]}
 	var a uint64

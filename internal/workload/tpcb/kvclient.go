@@ -120,11 +120,11 @@ func (c *kvClient) write(tx *history.Transaction) {
 	c.session.Set(c.keys[operations], c.value)
 }
 
-// Settle implements load.Client. A key that is absent is written as a tombstone, and
+// ResolveUnknown implements load.Client. A key that is absent is written as a tombstone, and
 // both this and every commit of the transaction have read it as absent: only one of
 // them can succeed, and the answer stays true. Without a history there is no key, and
 // the outcome stays unknown.
-func (c *kvClient) Settle(ctx context.Context, tx *history.Transaction) error {
+func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
 	if !c.history {
 		tx.Outcome = history.Unknown
 		return nil

@@ -150,11 +150,11 @@ var errNeither = &db.Error{
 	Err: errors.New("the history has neither the transaction nor the tombstone that was written under its id just now"),
 }
 
-// Settle implements load.Client. In pgbench's own history no look-up is right for
+// ResolveUnknown implements load.Client. In pgbench's own history no look-up is right for
 // ever, as the package says: the outcome stays unknown, and the end state tells.
 // Where the id is a key, the look-up takes it with a tombstone, unless the
 // transaction has it.
-func (c *sqlClient) Settle(ctx context.Context, tx *history.Transaction) error {
+func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
 	if !c.texts.versions {
 		tx.Outcome = history.Unknown
 		return nil

@@ -80,7 +80,7 @@ func TestTransactionAllocatesNothing(t *testing.T) {
 	for name, client := range ways() {
 		tx := history.Transaction{Ops: make([]history.Op, 0, operations)}
 		n := testing.AllocsPerRun(1000, func() {
-			client.Prepare(&tx)
+			client.Next(&tx)
 			if err := client.Attempt(t.Context(), &tx); err != nil || tx.Outcome != history.Committed {
 				t.Fatalf("%s: %v, %v", name, tx.Outcome, err)
 			}
@@ -97,7 +97,7 @@ func BenchmarkTransaction(b *testing.B) {
 			tx := history.Transaction{Ops: make([]history.Op, 0, operations)}
 			b.ReportAllocs()
 			for b.Loop() {
-				client.Prepare(&tx)
+				client.Next(&tx)
 				if err := client.Attempt(b.Context(), &tx); err != nil {
 					b.Fatal(err)
 				}
@@ -115,8 +115,8 @@ func TestChoice(t *testing.T) {
 	seen, deltas := map[uint64]int{}, map[int64]int{}
 	const draws = 60_000
 	for i := range draws {
-		a.Prepare(&x)
-		b.Prepare(&y)
+		a.Next(&x)
+		b.Next(&y)
 		if x.ID != history.NewID(1, 2, uint64(i+1)) || x.Kind != history.Profile || len(x.Ops) != operations {
 			t.Fatalf("it made %+v", x)
 		}

@@ -50,13 +50,19 @@ func TestFreePort(t *testing.T) {
 // and ignores every signal that can be ignored.
 func TestKillTakesTheTree(t *testing.T) {
 	for _, paused := range []bool{false, true} {
-		pidFile := filepath.Join(t.TempDir(), "pid")
-		cmd := exec.Command("sh", "-c", `sh -c 'trap "" TERM INT HUP; echo $$ >'"$0"'.new; mv '"$0"'.new '"$0"'; while :; do sleep 100; done' & wait`, pidFile)
-		p, err := StartProcess(cmd, syscall.SIGKILL)
+		// The signals are ignored before there is a grandchild.
+		p, err := StartProcess(exec.Command("sh", "-c", `sh -c 'trap "" TERM INT HUP; while :; do sleep 100; done' & wait`), syscall.SIGKILL)
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = p.Poll(t.Context(), func() bool { _, err := os.Stat(pidFile); return err == nil })
+		err = p.Poll(t.Context(), func() bool {
+			children, err := childrenOf([]int{p.PID()})
+			if err != nil || len(children) == 0 {
+				return false
+			}
+			grandchildren, err := childrenOf([]int{children[0].pid})
+			return err == nil && len(grandchildren) > 0
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

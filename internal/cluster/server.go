@@ -138,6 +138,24 @@ func (s *Server) PIDs() []int {
 // until what the dead one had in use is free.
 const startTries = 20
 
+// ErrStartAgain is what Ready gives for a server that runs and will not become
+// ready: it is killed and started again.
+var ErrStartAgain = errors.New("the server has to be started again")
+
+// Renew kills the server and starts it on its data, where needed says so of one
+// that runs. A server that is down or paused stays so.
+func (s *Server) Renew(ctx context.Context, needed func() bool) error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if !s.Awake() || !needed() {
+		return nil
+	}
+	if err := s.kill(); err != nil {
+		return err
+	}
+	return s.start(ctx)
+}
+
 // Restart starts the server on its data, unless it runs, and returns when it
 // answers.
 func (s *Server) Restart(ctx context.Context) error {
@@ -161,6 +179,9 @@ func (s *Server) start(ctx context.Context) error {
 		err := s.startOnce(ctx)
 		if err == nil {
 			return nil
+		}
+		if errors.Is(err, ErrStartAgain) {
+			err = errors.Join(err, s.kill())
 		}
 		if try == startTries || ctx.Err() != nil || s.Running() {
 			return fmt.Errorf("start %s: %w%s", s.Name(), errors.Join(err, s.kill()), s.tail())

@@ -29,6 +29,9 @@ type Kind struct {
 	// Sound looks at all that a node holds; nil if the payments tell everything.
 	Sound func(held map[string]string) error
 
+	// Mend does what an operator has to do where a node does not come back by itself
+	// once a fault is healed, which is the database's own way; nil if all come back.
+	Mend func(ctx context.Context, c cluster.Cluster) error
 	// Loses names the hurts that may lose what was acknowledged.
 	Loses []string
 	// Supervised says that the lead moves when the leader is lost or handed it

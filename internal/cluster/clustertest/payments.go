@@ -117,6 +117,9 @@ func (p *Payments) End(what string) (lost int) {
 	p.done.Wait()
 	ctx := Within(p.t, Patience)
 	began := time.Now()
+	if p.k.Mend != nil {
+		Must(p.t, p.k.Mend(ctx, p.c))
+	}
 	Must(p.t, p.c.Whole(ctx))
 	whole := time.Since(began)
 	leader, others := Leader(p.t, p.c)

@@ -38,6 +38,17 @@ func kind(start func(context.Context, cluster.Options) (*Cluster, error), params
 			db, err := open(nodes[try%len(nodes)].address, 3*time.Second)
 			return teller{db}, err
 		},
+		Mend: func(ctx context.Context, c cluster.Cluster) error {
+			return persist(ctx, func() error {
+				err := c.(*Cluster).whole(ctx)
+				for _, n := range c.(*Cluster).List() {
+					if n.hasLeft(ctx) {
+						err = errors.Join(err, n.Restart(ctx))
+					}
+				}
+				return err
+			})
+		},
 		Holds: func(ctx context.Context, c cluster.Cluster, number int) (map[string]string, error) {
 			n, err := c.(*Cluster).Node(number)
 			if err != nil {
@@ -124,6 +135,55 @@ func TestGalera(t *testing.T) {
 	t.Run("replace two", func(t *testing.T) { testReplaceTwo(t, c) })
 	t.Run("newest", func(t *testing.T) { testNewest(t, c) })
 	t.Run("majority", func(t *testing.T) { testMajority(t, c) })
+}
+
+// TestGaleraLeft has nodes leave their group for good, as they do when they cannot
+// agree with the others, and the cluster whole again after one restart.
+func TestGaleraLeft(t *testing.T) {
+	type steps struct{ leave, kill, restart func(node int) }
+	for nodes, tests := range map[int]map[string]func(s steps, pay func()){
+		2: {
+			"one, which is restarted": func(s steps, _ func()) { s.leave(0); s.restart(0) },
+		},
+		3: {
+			"two, and the third is restarted": func(s steps, _ func()) { s.leave(0); s.leave(1); s.kill(2); s.restart(2) },
+			"two, of which one is restarted":  func(s steps, _ func()) { s.leave(0); s.leave(1); s.kill(1); s.restart(1) },
+			"all that have the newest data":   func(s steps, pay func()) { s.kill(2); pay(); s.leave(1); s.leave(0); s.restart(2) },
+		},
+	} {
+		c := galera().Start(t, cluster.Options{Nodes: nodes}).(*Cluster)
+		for name, test := range tests {
+			t.Run(fmt.Sprintf("of %d: %s", nodes, name), func(t *testing.T) {
+				p, ctx := galera().Pay(t, c), clustertest.Within(t, clustertest.Patience)
+				to := func(do func(*node) error) func(int) {
+					return func(i int) { t.Helper(); clustertest.Must(t, do(c.List()[i])) }
+				}
+				test(steps{
+					leave:   to(func(n *node) error { return n.leave(ctx) }),
+					kill:    to((*node).Kill),
+					restart: to(func(n *node) error { return n.Restart(ctx) }),
+				}, func() { p.GoOn(20) })
+				clustertest.Must(t, c.Whole(ctx))
+				p.GoOn(20)
+				p.EndWell(name)
+			})
+		}
+	}
+}
+
+// leave makes the node leave its group for good
+// (https://galeracluster.com/library/documentation/galera-parameters.html#gmcast-isolate).
+func (n *node) leave(ctx context.Context) error {
+	if _, err := n.db.ExecContext(ctx, "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=2'"); err != nil {
+		return err
+	}
+	return persist(ctx, func() error {
+		s, err := n.status(ctx)
+		if err == nil && !strings.Contains(fmt.Sprint(s.synced()), n.Name()+" has left its group") {
+			err = fmt.Errorf("%s is as if it had not left its group: %v", n.Name(), s.synced())
+		}
+		return err
+	})
 }
 
 // both does something to the first two nodes at once.

@@ -109,16 +109,19 @@ func (n *node) decide(ctx context.Context, own position) ([]string, error) {
 }
 
 // forms tells whether node n has to form a group: none is left, and no other
-// node has newer data. It joins one that is left, and one of nodes that run and
-// have no less, which reform makes a group again.
+// node has newer data. It joins one that is left, and one of nodes that are
+// connected and have no less, which reform makes a group again.
 func (c *Cluster) forms(ctx context.Context, n *node, own position) (bool, error) {
 	others, err := c.survey(ctx, n)
 	var newer error
 	for m, s := range others {
 		switch {
-		case s.answers && s.status.primary(), s.answers && !own.ahead(s.position):
+		case s.status.primary(), s.status.connected && !own.ahead(s.position):
 			return false, nil
 		case s.position.ahead(own):
+			if s.left() {
+				c.renew(m)
+			}
 			newer = errors.Join(newer, fmt.Errorf("%s has committed %d, and %s has %d: start %s as well", m.Name(), s.position.seqno, n.Name(), own.seqno, m.Name()))
 		}
 	}
@@ -137,6 +140,10 @@ type sight struct {
 	status   status // if it answers
 	position position
 }
+
+// left tells that the node runs and has left its group, to which Galera does not
+// bring it back.
+func (s sight) left() bool { return s.answers && !s.status.connected }
 
 // survey looks at all nodes but one, those that are down included. The error
 // names those that cannot be seen; forming is held.
@@ -190,14 +197,30 @@ func (n *node) stopped(ctx context.Context) (position, error) {
 // seldom enough to let a group that is just changing settle.
 const reformEvery = int(time.Second / pollEvery)
 
-// reform makes the component of the node with the newest data the primary one
-// where none is left and no node that is down or starting has newer data: what
-// an operator does after the loss of a majority. n is the node that waits.
-func (c *Cluster) reform(ctx context.Context, n *node) error {
+// reform does what an operator does after the loss of a majority: it makes the
+// component of the connected node with the newest data the primary one where none
+// is left and no other node has newer data. One that has newer data and has left
+// its group is started anew, to form one. Where there is a primary component,
+// those that have left are started anew to join it.
+func (c *Cluster) reform(ctx context.Context) error {
 	if !c.forming.Try() {
 		return nil // somebody else sees to it
 	}
 	defer c.forming.Release()
+	return c.regroup(ctx)
+}
+
+// bringBack is reform once a node was started, which waits for its turn. What goes
+// wrong is tried again while somebody waits for a node, and Whole says it at last.
+func (c *Cluster) bringBack(ctx context.Context) {
+	if c.forming.Acquire(ctx) == nil {
+		_ = c.regroup(ctx)
+		c.forming.Release()
+	}
+}
+
+// regroup is reform with forming held.
+func (c *Cluster) regroup(ctx context.Context) error {
 	c.Mu.Lock()
 	founding := c.founder != nil || !c.formed
 	c.Mu.Unlock()
@@ -205,27 +228,78 @@ func (c *Cluster) reform(ctx context.Context, n *node) error {
 		return nil
 	}
 	sights, err := c.survey(ctx, nil)
+	primary := false
+	for _, s := range sights {
+		primary = primary || s.status.primary()
+	}
+	if primary {
+		for m, s := range sights {
+			if s.left() {
+				c.renew(m)
+			}
+		}
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	var best *node
-	for m, s := range sights {
-		if s.answers && s.status.primary() {
-			return nil
-		}
-		if s.answers && (best == nil || s.position.ahead(sights[best].position)) {
-			best = m
-		}
-	}
-	if best == nil {
+	best := newest(sights, func(s sight) bool { return s.status.connected })
+	last := newest(sights, func(sight) bool { return true })
+	switch {
+	case last == nil:
 		return nil
+	case best != nil && !sights[last].position.ahead(sights[best].position):
+		return best.bootstrap(ctx)
+	case sights[last].left():
+		c.renew(last)
+		return fmt.Errorf("no node is in a primary component, and %s, which has the newest data, has left its group and is started anew", last.Name())
 	}
+	return fmt.Errorf("no node is in a primary component, and %s, which has the newest data, does not run", last.Name())
+}
+
+// newest returns the node with the newest data of those that count, nil if there
+// is none.
+func newest(sights map[*node]sight, counts func(sight) bool) (found *node) {
 	for m, s := range sights {
-		if s.position.ahead(sights[best].position) {
-			return fmt.Errorf("no node is in a primary component, and %s, which has the newest data, does not run", m.Name())
+		if counts(s) && !s.position.none() && (found == nil || s.position.ahead(sights[found].position)) {
+			found = m
 		}
 	}
-	return best.bootstrap(ctx)
+	return found
+}
+
+// renew starts a node anew that has left its group, in the background, unless
+// somebody starts it already.
+func (c *Cluster) renew(n *node) {
+	c.Mu.Lock()
+	starting := n.starting > 0
+	if !starting {
+		n.starting++
+	}
+	c.Mu.Unlock()
+	if starting {
+		return
+	}
+	c.Tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(n.Life(), renewLimit)
+		defer cancel()
+		_ = n.Renew(ctx, func() bool { return n.hasLeft(ctx) }) // see bringBack
+		n.started()
+		c.bringBack(ctx)
+	})
+}
+
+// renewLimit bounds the new start of a node that has left its group, which may
+// have to get all data from another one.
+const renewLimit = 5 * time.Minute
+
+// hasLeft tells whether the node says that it has left its group.
+func (n *node) hasLeft(ctx context.Context) bool {
+	if !n.cluster.galera() || !n.Awake() {
+		return false
+	}
+	s, err := n.status(ctx)
+	return err == nil && !s.connected
 }
 
 // stateFile is where Galera keeps the position of a server that was shut down in

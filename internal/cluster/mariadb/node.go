@@ -108,19 +108,28 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 	return n.server(more...), nil
 }
 
-// ready returns when the server answers and, with Galera, is synchronized.
+// ready returns when the server answers and, with Galera, is synchronized. One
+// that leaves its group meanwhile has to be started again.
 func (n *node) ready(ctx context.Context) error {
-	looks := 0
+	if !n.cluster.galera() {
+		return persist(ctx, func() error { return n.ping(ctx) })
+	}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	looks, left := 0, 0
 	return persist(ctx, func() error {
-		if !n.cluster.galera() {
-			return n.ping(ctx)
-		}
 		s, err := n.status(ctx)
+		if left++; err != nil || s.connected {
+			left = 0
+		}
+		if left == reformEvery {
+			giveUp(cluster.ErrStartAgain)
+		}
 		if err == nil {
 			err = s.synced()
 		}
 		if looks++; err != nil && looks%reformEvery == 0 {
-			err = errors.Join(err, n.cluster.reform(ctx, n))
+			err = errors.Join(err, n.cluster.reform(ctx))
 		}
 		return err
 	})
@@ -134,11 +143,23 @@ func persist(ctx context.Context, try func() error) error {
 	return cluster.PersistEvery(ctx, pollEvery, try)
 }
 
-// Restart starts the node on its own data, unless it runs, and returns when it
-// is as Nodes says.
+// Restart starts the node on its own data, unless it runs, and returns when it is
+// synchronized. One that runs and has left its group is started anew; so are,
+// after that, the other nodes that have left it.
 func (n *node) Restart(ctx context.Context) error {
+	err := n.restart(ctx)
+	if err == nil && n.cluster.galera() {
+		n.cluster.bringBack(ctx)
+	}
+	return err
+}
+
+func (n *node) restart(ctx context.Context) error {
 	ctx, done := n.begin(ctx)
 	defer done()
+	if err := n.Renew(ctx, func() bool { return n.hasLeft(ctx) }); err != nil {
+		return err
+	}
 	return n.Server.Restart(ctx)
 }
 
@@ -187,15 +208,21 @@ func (n *node) begin(ctx context.Context) (_ context.Context, done func()) {
 	ctx, cancel := n.Bound(ctx)
 	return ctx, func() {
 		cancel()
-		c.Mu.Lock()
-		defer c.Mu.Unlock()
-		if n.starting--; n.starting > 0 {
-			return
-		}
-		n.known = nil
-		if c.founder == n {
-			c.founder = nil
-		}
+		n.started()
+	}
+}
+
+// started ends a call that may have started the node.
+func (n *node) started() {
+	c := n.cluster
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	if n.starting--; n.starting > 0 {
+		return
+	}
+	n.known = nil
+	if c.founder == n {
+		c.founder = nil
 	}
 }
 

@@ -57,8 +57,9 @@ func (n *node) now(ctx context.Context) (time.Time, error) {
 type status struct {
 	name      string // of the node
 	ready     bool
+	connected bool   // to the group; false once it has left
 	component string // Primary, or what is none
-	state     string // such as Synced
+	state     string // such as Synced, or stateInconsistent
 	synchron  bool   // wsrep_local_state is 4
 	size      int    // of its component
 	position  position
@@ -67,13 +68,18 @@ type status struct {
 // stateSynced is the wsrep_local_state of a node that is synchronized.
 const stateSynced = "4"
 
+// stateInconsistent is the wsrep_local_state_comment of a node that found its data
+// to differ from those of the others, left the group, and has marked its data as
+// useless.
+const stateInconsistent = "Inconsistent"
+
 func (n *node) status(ctx context.Context) (status, error) {
 	fail := func(err error) (status, error) {
 		return status{}, fmt.Errorf("%s does not say how it is: %w", n.Name(), err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	rows, err := n.db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_cluster_status', 'wsrep_cluster_size', "+
+	rows, err := n.db.QueryContext(ctx, "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_connected', 'wsrep_cluster_status', 'wsrep_cluster_size', "+
 		"'wsrep_local_state', 'wsrep_local_state_comment', 'wsrep_local_state_uuid', 'wsrep_last_committed')")
 	if err != nil {
 		return fail(err)
@@ -91,7 +97,7 @@ func (n *node) status(ctx context.Context) (status, error) {
 		return fail(err)
 	}
 	s := status{
-		name: n.Name(), ready: values["wsrep_ready"] == "ON", component: values["wsrep_cluster_status"],
+		name: n.Name(), ready: values["wsrep_ready"] == "ON", connected: values["wsrep_connected"] == "ON", component: values["wsrep_cluster_status"],
 		state: values["wsrep_local_state_comment"], synchron: values["wsrep_local_state"] == stateSynced,
 	}
 	if s.size, err = strconv.Atoi(values["wsrep_cluster_size"]); err != nil {
@@ -101,15 +107,21 @@ func (n *node) status(ctx context.Context) (status, error) {
 		return fail(err)
 	}
 	s.position.history = values["wsrep_local_state_uuid"]
+	if s.state == stateInconsistent {
+		s.position = position{}
+	}
 	return s, nil
 }
 
-func (s status) primary() bool { return s.component == "Primary" }
+func (s status) primary() bool { return s.connected && s.component == "Primary" }
 
 // synced says why the node does not take writes, nil if it does.
 func (s status) synced() error {
 	if s.ready && s.primary() && s.synchron {
 		return nil
+	}
+	if !s.connected {
+		return fmt.Errorf("%s has left its group by itself (its state is %s) and does not come back: restart it", s.name, s.state)
 	}
 	return fmt.Errorf("%s is not synchronized: it is %s in a component that is %s, ready: %t", s.name, s.state, s.component, s.ready)
 }

@@ -42,7 +42,7 @@ type Driver struct {
 	poll  time.Duration
 	view  view
 
-	threads float64 // see Result.Threads
+	threads int // see Result.Threads
 
 	// Three contexts end three things, each the later ones too. halt: no new
 	// transaction, no retry, no waiting for a server. beside: the same for the
@@ -130,7 +130,9 @@ func (d *Driver) drive() (finish int64) {
 	endSampling := d.sample()
 	defer endSampling()
 	if d.options.Alone {
-		restore := adapt(processorSeconds)
+		ticker := time.NewTicker(adaptEvery)
+		defer ticker.Stop()
+		restore := chooseThreads(threadsWindow(&d.options), ticker.C, sampleUsage)
 		defer func() { d.threads = restore() }()
 	}
 	background := start(d.workers[clients:])

@@ -69,7 +69,8 @@ type Options struct {
 	Ended func()
 
 	// Alone says that this process does nothing else of weight, so that the number of
-	// its threads follows the drive. No other drive may run in the process meanwhile.
+	// its threads is chosen for the clients in the warm-up or the first two seconds.
+	// No other Driver may run in the process meanwhile.
 	Alone bool
 
 	// Start is the zero of all times in the history, as time.Now returned it.

@@ -36,7 +36,7 @@ type Result struct {
 
 	CPUSeconds  float64 // user and system time of this process during the drive; 0 where the platform does not tell
 	MaxRSSBytes int64   // the largest resident memory of this process in its whole life; 0 where the platform does not tell
-	Threads     float64 // how many threads could run Go code at once, in the mean; 0 where the number did not follow the drive
+	Threads     int     // how many threads could run Go code at once, as chosen in the warm-up or the first seconds; 0 without Options.Alone
 
 	Interrupted bool // the context was cancelled before the drive's end
 }

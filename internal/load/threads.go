@@ -5,28 +5,49 @@ import (
 	"time"
 )
 
-// How the number of threads follows what they do.
+// How the number of threads follows their usage while it is chosen.
 const (
 	adaptEvery = 100 * time.Millisecond
 	full       = 0.8 // of the threads' time; from there on there are too few
 	idle       = 0.6 // of half as many threads' time; below there are too many
 	calm       = 3   // intervals in a row that must be idle
-	patience   = 50  // intervals after a rise in which nothing is taken back
+	patience   = 50  // intervals after a rise in which the number does not fall
+	trial      = 5   // last intervals of the window, in which the number only rises
 )
 
-// threads is how many threads may run Go code at once (GOMAXPROCS): as few as the
-// clients need, for each one more costs. An answer that arrives wakes the threads that
-// have nothing to do. They look for work that another one has taken meanwhile, on
-// processors that the database may need. With 8 clients beside PostgreSQL on two
-// processors, one thread instead of two took 15 to 20 % off a transaction's CPU here,
-// and there were 5 to 9 % more of them.
-type threads struct {
-	now, most int
-	idle      int // intervals in a row
-	wait      int // intervals in which nothing is taken back
+// The window in which the number of threads is chosen: the warm-up, or these two
+// seconds where the warm-up is too short to sample.
+const (
+	shortestWindow = time.Second
+	defaultWindow  = 2 * time.Second
+)
+
+// threadsWindow is how long the number of threads is chosen; 0 keeps all threads. The
+// beginning of a rate that changes does not show what its later stages need.
+func threadsWindow(o *Options) time.Duration {
+	if _, constant := o.Plan.Fixed(); !constant && !o.Plan.Closed() {
+		return 0
+	}
+	if o.Warmup < shortestWindow {
+		return defaultWindow
+	}
+	return o.Warmup
 }
 
-// next is how many there are to be after an interval in which so many processors
+// threads chooses how many threads may run Go code at once (GOMAXPROCS): as few as the
+// clients need, because each one costs. An answer that arrives wakes the idle threads.
+// They look for work that another one has taken meanwhile, on processors that the
+// database may need. With 8 clients beside PostgreSQL on two processors, one thread
+// instead of two took 15 to 20 % off a transaction's CPU here, and throughput rose by
+// 5 to 9 %.
+type threads struct {
+	now, most int
+	idle      int  // intervals in a row
+	wait      int  // intervals in which the number does not fall
+	final     bool // the number only rises, because what falls now is not tried any more
+}
+
+// next is how many threads there are after an interval in which so many processors
 // were busy with this process.
 func (t *threads) next(busy float64) int {
 	t.wait = max(t.wait-1, 0)
@@ -37,7 +58,7 @@ func (t *threads) next(busy float64) int {
 			t.wait = patience
 		}
 		t.now, t.idle = min(2*t.now, t.most), 0
-	case half >= 1 && busy < idle*float64(half) && t.wait == 0:
+	case half >= 1 && busy < idle*float64(half) && t.wait == 0 && !t.final:
 		if t.idle++; t.idle == calm {
 			t.now, t.idle = half, 0
 		}
@@ -47,45 +68,47 @@ func (t *threads) next(busy float64) int {
 	return t.now
 }
 
-// adapt lets the number of threads follow what they do until the function that it
-// returns is called. That one gives the process back as many as it had, which are
-// the most, and returns how many there were in the mean. spent tells the processor
-// seconds of the process so far; where it says 0 nobody knows, and the number stays.
-func adapt(spent func() float64) (restore func() float64) {
-	most := runtime.GOMAXPROCS(0)
-	end, mean := make(chan struct{}), make(chan float64)
-	go func() {
-		ticker := time.NewTicker(adaptEvery)
-		defer ticker.Stop()
-		t := threads{now: most, most: most}
-		begin := time.Now()
-		last, cpu, total := begin, 0.0, 0.0
-		for ended := false; !ended; {
-			select {
-			case <-end:
-				ended = true
-			case <-ticker.C:
-			}
-			now := time.Now()
-			took := now.Sub(last).Seconds()
-			total += took * float64(t.now)
-			used := spent()
-			if before := t.now; cpu > 0 && !ended && t.next((used-cpu)/took) != before {
-				runtime.GOMAXPROCS(t.now)
-			}
-			last, cpu = now, used
-		}
-		runtime.GOMAXPROCS(most)
-		mean <- total / last.Sub(begin).Seconds()
-	}()
-	return func() float64 {
-		close(end)
-		return <-mean
-	}
+// usageAt is the processor seconds that this process had used at a time. 0 means that
+// the platform does not tell.
+type usageAt struct {
+	at      time.Time
+	seconds float64
 }
 
-// processorSeconds is what this process has used, user and system time.
-func processorSeconds() float64 {
+func sampleUsage() usageAt {
 	seconds, _ := usage()
-	return seconds
+	return usageAt{time.Now(), seconds}
+}
+
+// chooseThreads chooses the number of threads during the window, and then leaves it.
+// The function that it returns gives the process all its threads back and returns the
+// number that was in force last. Each tick ends an interval.
+func chooseThreads(window time.Duration, ticks <-chan time.Time, sample func() usageAt) (restore func() int) {
+	t := threads{now: runtime.GOMAXPROCS(0)}
+	t.most = t.now
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		last := sample()
+		fixed := last.at.Add(window)
+		for last.at.Before(fixed) {
+			select {
+			case <-end:
+				return
+			case <-ticks:
+			}
+			now, before := sample(), t.now
+			t.final = fixed.Sub(now.at) < trial*adaptEvery
+			if last.seconds > 0 && t.next((now.seconds-last.seconds)/now.at.Sub(last.at).Seconds()) != before {
+				runtime.GOMAXPROCS(t.now)
+			}
+			last = now
+		}
+	}()
+	return func() int {
+		close(end)
+		<-ended
+		runtime.GOMAXPROCS(t.most)
+		return t.now
+	}
 }

@@ -3,9 +3,10 @@ package load
 import (
 	"runtime"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"stroppy/internal/pace"
 )
 
 // TestThreads holds how many threads there are after intervals in which so many
@@ -43,38 +44,100 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestAdapt: a process at rest has one thread, one that computes has all, and what it
-// was given comes back. It runs alone because the number is the process's.
-func TestAdapt(t *testing.T) {
+// TestThreadsOnlyRise: near the end of the window the number does not fall, because a
+// number that was never tried might be too small.
+func TestThreadsOnlyRise(t *testing.T) {
+	n := threads{now: 4, most: 8, final: true}
+	for range 10 * calm {
+		if got := n.next(0.1); got != 4 {
+			t.Fatalf("an idle process has %d threads, not 4", got)
+		}
+	}
+	if got := n.next(3.9); got != 8 {
+		t.Errorf("a busy process has %d threads, not 8", got)
+	}
+}
+
+// TestChooseThreads: the number follows the usage in the window and stays after it,
+// and the process gets all its threads back. The test runs alone because the number is
+// the process's.
+func TestChooseThreads(t *testing.T) {
 	const most = 4
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(most))
-	until := func(want int) {
-		t.Helper()
-		for begin := time.Now(); runtime.GOMAXPROCS(0) != want; time.Sleep(time.Millisecond) {
-			if time.Since(begin) > time.Minute {
-				t.Fatalf("there are still %d threads, not %d", runtime.GOMAXPROCS(0), want)
+	const busyAll, halves, idle = 4.0, 1.0, 0.1 // processors
+	for _, test := range []struct {
+		name     string
+		window   int       // intervals
+		busy     []float64 // by interval; the last one repeats
+		want     int
+		unusable bool // the platform does not tell the usage
+	}{
+		{"idle", 20, []float64{idle}, 1, false},
+		{"computing", 20, []float64{busyAll}, most, false},
+		{"idle, then computing", 20, append(slices.Repeat([]float64{idle}, 10), busyAll), most, false},
+		{"more than one thread can serve", 20, []float64{halves}, 2, false},
+		{"busy at the very end", 20, append(slices.Repeat([]float64{idle}, 19), 1), 2, false},
+		{"no window", 0, []float64{idle}, most, false},
+		{"no usage", 20, []float64{idle}, most, true},
+	} {
+		now := usageAt{at: time.Unix(0, 0), seconds: 1}
+		interval := -1
+		sample := func() usageAt {
+			if interval >= 0 {
+				now.at = now.at.Add(adaptEvery)
+				now.seconds += test.busy[min(interval, len(test.busy)-1)] * adaptEvery.Seconds()
 			}
+			if interval++; test.unusable {
+				now.seconds = 0
+			}
+			return now
+		}
+		ticks := make(chan time.Time)
+		restore := chooseThreads(time.Duration(test.window)*adaptEvery, ticks, sample)
+		for range test.window {
+			ticks <- time.Time{}
+		}
+		select {
+		case ticks <- time.Time{}:
+			t.Errorf("%s: the number is still being chosen after the window", test.name)
+		default:
+		}
+		if got := restore(); got != test.want {
+			t.Errorf("%s: %d threads, not %d", test.name, got, test.want)
+		}
+		if got := runtime.GOMAXPROCS(0); got != most {
+			t.Errorf("%s: %d threads came back, not %d", test.name, got, most)
 		}
 	}
-	var busy atomic.Bool
-	began, worked := time.Now(), 0.0
-	restore := adapt(func() float64 { // as a process does that keeps one processor busy, or hardly any
-		now := time.Now()
-		if busy.Load() {
-			worked += now.Sub(began).Seconds()
-		}
-		worked += 1e-6
-		began = now
-		return worked
-	})
-	until(1)
-	busy.Store(true)
-	until(2)
-	mean := restore()
-	if got := runtime.GOMAXPROCS(0); got != most {
-		t.Errorf("%d threads came back, not %d", got, most)
+}
+
+// TestChooseThreadsEndsEarly: a load phase that ends within the window has the number
+// that was in force.
+func TestChooseThreadsEndsEarly(t *testing.T) {
+	most := runtime.GOMAXPROCS(0)
+	restore := chooseThreads(time.Hour, nil, sampleUsage)
+	if got := restore(); got != most || runtime.GOMAXPROCS(0) != most {
+		t.Errorf("%d threads, then %d, not %d", got, runtime.GOMAXPROCS(0), most)
 	}
-	if mean < 1 || mean > most {
-		t.Errorf("the mean of the threads is %.2f", mean)
+}
+
+func TestThreadsWindow(t *testing.T) {
+	for _, test := range []struct {
+		plan   string
+		warmup time.Duration
+		want   time.Duration
+	}{
+		{"0", 0, defaultWindow},
+		{"0", shortestWindow / 2, defaultWindow},
+		{"1000", 10 * time.Second, 10 * time.Second},
+		{"1000 for 10s, 90000 for 10s", 10 * time.Second, 0},
+	} {
+		plan, err := pace.Parse(test.plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := threadsWindow(&Options{Plan: plan, Warmup: test.warmup}); got != test.want {
+			t.Errorf("rate %s, warm-up %v: a window of %v, not %v", test.plan, test.warmup, got, test.want)
+		}
 	}
 }

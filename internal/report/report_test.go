@@ -48,7 +48,7 @@ func driven(r *Result) *Result {
 		},
 	}
 	r.FootprintBytes = number(int64(45_600_000))
-	r.Client = &Client{CPUSeconds: number(2.468), MaxRSSBytes: number(int64(81_200_000)), Threads: number(1.04)}
+	r.Client = &Client{CPUSeconds: number(2.468), MaxRSSBytes: number(int64(81_200_000)), Threads: number(1.0)}
 	return r
 }
 

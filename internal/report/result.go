@@ -314,7 +314,7 @@ func (d Degradation) Loss() float64 { return 1 - d.LastTPS/d.FirstTPS }
 type Client struct {
 	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system, during the drive
 	MaxRSSBytes *int64   `json:"max_rss_bytes"`
-	Threads     *float64 `json:"threads,omitempty"` // that could run this program's code at once, in the mean of the drive
+	Threads     *float64 `json:"threads,omitempty"` // that could run this program's code at once, chosen in the warm-up or the first two seconds; a whole number (a mean in older recordings)
 	Bottleneck  string   `json:"bottleneck"`        // why the figures are this client's rather than the database's; empty where nothing says so
 }
 

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -314,7 +315,7 @@ func (t *text) cost() {
 				s += fmt.Sprintf(", %.1f µs a transaction", *c.CPUSeconds/float64(done)*1e6)
 			}
 			if c.Threads != nil {
-				s += fmt.Sprintf(", on %.1f threads in the mean", *c.Threads)
+				s += fmt.Sprintf(", on %s", counted(uint64(math.Round(*c.Threads)), "thread"))
 			}
 			parts = append(parts, "client CPU", s)
 		}

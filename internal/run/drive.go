@@ -70,7 +70,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	_, fixed := options.Plan.Fixed()
 	c.rest(c.course, fixed || options.Plan.Closed())
 	d := c.result.Drive
-	c.result.Client.Bottleneck = bottleneck(result.CPUSeconds, d.WarmupSeconds+d.Seconds, d.Pacing, c.o.Embedded)
+	c.result.Client.Bottleneck = bottleneck(result.CPUSeconds, d.WarmupSeconds+d.Seconds, result.Threads, d.Pacing, c.o.Embedded)
 	return ctx.Err()
 }
 

@@ -28,7 +28,7 @@ func (c *conductor) figures(options *load.Options, l *load.Result, took time.Dur
 		c.log.Info("errors of the drive", "class", e.Class, "code", e.Code, "op", e.Op, "count", e.Count, "example", e.Example)
 	}
 	c.result.Drive = d
-	c.result.Client = &report.Client{CPUSeconds: known(l.CPUSeconds), MaxRSSBytes: known(l.MaxRSSBytes), Threads: known(l.Threads)}
+	c.result.Client = &report.Client{CPUSeconds: known(l.CPUSeconds), MaxRSSBytes: known(l.MaxRSSBytes), Threads: known(float64(l.Threads))}
 	c.log.Info("drove", "committed", d.Committed, "aborted", d.Aborted, "unknown", d.Unknown, "seconds", d.Seconds, "interrupted", d.Interrupted)
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strconv"
 	"sync"
 	"time"
 
@@ -94,14 +93,22 @@ func sum(groups []resource.Usage, took float64) (cpu *float64, rss *int64) {
 	return &busy, &all.RSS
 }
 
-// bottleneck says why the figures may be the client's own rather than the
-// database's, or nothing. Where the database is embedded its work is done by this
-// process too, so that busy processors say nothing against the client.
-func bottleneck(cpuSeconds, seconds float64, pacing *report.Latency, embedded bool) string {
-	processors := float64(runtime.GOMAXPROCS(0))
-	if !embedded && seconds > 0 && cpuSeconds/seconds >= busyClient*processors {
-		return fmt.Sprintf("this client kept %.1f of its %s processors busy, so the database may do more than the figures tell: give the client more of them, or drive from several machines",
-			cpuSeconds/seconds, strconv.Itoa(int(processors)))
+// bottleneck says why the measurements may be the client's own rather than the
+// database's, or nothing. threads is how many the client had; 0 is all processors.
+// Where the database is embedded its work is done by this process too, so that busy
+// processors say nothing against the client.
+func bottleneck(cpuSeconds, seconds float64, threads int, pacing *report.Latency, embedded bool) string {
+	processors := runtime.GOMAXPROCS(0)
+	if threads == 0 {
+		threads = processors
+	}
+	if busy := cpuSeconds / seconds; !embedded && seconds > 0 && busy >= busyClient*float64(threads) {
+		if threads < processors {
+			return fmt.Sprintf("this client kept %.1f of the %d threads busy that it chose at the start, so the database may do more than the figures tell: give a --warmup that is under the full load",
+				busy, threads)
+		}
+		return fmt.Sprintf("this client kept %.1f of its %d processors busy, so the database may do more than the figures tell: give the client more of them, or drive from several machines",
+			busy, processors)
 	}
 	if pacing != nil && pacing.P99 >= float64(latePacing)/float64(time.Millisecond) {
 		return fmt.Sprintf("this client sent one in a hundred transactions %.0f ms after its time or later although it was free: the machine that drives is too busy to keep the rate, and the latencies have that time in them",

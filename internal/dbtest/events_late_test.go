@@ -321,8 +321,8 @@ func TestEventsRetryFindsWhatWasApplied(t *testing.T) {
 // themselves, and all checks hold.
 func wantLog(t *testing.T, database db.Database, e *events.Log, c events.Config, all ...*history.Transaction) {
 	t.Helper()
-	r := eventsRun{dir: t.TempDir(), committed: len(all)}
-	writer, err := history.Create(r.dir+"/history", e.Header(), 1)
+	r := newTrial(t, database, e, c.Isolation)
+	writer, err := history.Create(r.history(), e.Header(), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -335,6 +335,7 @@ func wantLog(t *testing.T, database db.Database, e *events.Log, c events.Config,
 	if err := errors.Join(writer.Client(0).Flush(), writer.Close()); err != nil {
 		t.Fatal(err)
 	}
-	r.download(t, t.Context(), database, e, c)
-	r.wantValid(t)
+	r.download(t)
+	r.check(t)
+	r.wantAllValid(t)
 }

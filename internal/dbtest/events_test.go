@@ -1,20 +1,14 @@
 package dbtest
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/db/noop"
 	"stroppy/internal/history"
-	"stroppy/internal/load"
 	"stroppy/internal/workload/events"
 )
 
@@ -35,95 +29,24 @@ func eventsWays() map[string]func(c *events.Config) {
 	}
 }
 
-// eventsRun is what a run of the log came to.
-type eventsRun struct {
-	dir       string
-	committed int
-	results   []check.Result
-}
-
-// runEvents loads, drives, downloads and checks one log.
-func runEvents(t *testing.T, database db.Database, c events.Config, count uint64) eventsRun {
+func newEvents(t *testing.T, database db.Database, c events.Config) *events.Log {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
 	e, err := events.New(database, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Load(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
-	return driveEvents(t, ctx, database, e, c, count)
+	return e
 }
 
-func driveEvents(t *testing.T, ctx context.Context, database db.Database, e *events.Log, c events.Config, count uint64) eventsRun {
+// runEvents runs one log.
+func runEvents(t *testing.T, database db.Database, c events.Config, count uint64) *trial {
 	t.Helper()
-	if _, err := e.Attach(ctx); err != nil {
-		t.Fatal(err)
-	}
-	r := eventsRun{dir: t.TempDir()}
-	folder := filepath.Join(r.dir, "history")
-	options := load.Options{Count: count, Retries: 1000, Seed: 1, Start: time.Now()}
-	for i := range c.Clients {
-		client, err := e.Client(ctx, i)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer client.Close()
-		options.Clients = append(options.Clients, client)
-	}
-	writer, err := history.Create(folder, e.Header(), c.Clients)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options.History = writer
-	result, err := load.New(options).Run(ctx)
-	if err = errors.Join(err, writer.Close()); err != nil {
-		t.Fatal(err)
-	}
-	r.committed = int(result.Figures.Committed)
-	r.download(t, ctx, database, e, c)
-	return r
-}
-
-// download downloads the log and makes the checks.
-func (r *eventsRun) download(t *testing.T, ctx context.Context, database db.Database, e *events.Log, c events.Config) {
-	t.Helper()
-	end, err := history.CreateEnd(filepath.Join(r.dir, "history"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(e.EndState(ctx, end, nil), end.Close()); err != nil {
-		t.Fatal(err)
-	}
-	claim, err := database.Claim(c.Isolation)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.results, err = e.Check(ctx, r.dir, claim.Level, nil); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (r *eventsRun) wantValid(t *testing.T) {
-	t.Helper()
-	for _, result := range r.results {
-		if result.Status != check.Valid {
-			t.Errorf("%s is %v: %s", result.Name, result.Status, result.Detail)
-		}
-	}
-	if v := check.Verdict(r.results); v != check.Valid {
-		t.Errorf("the verdict is %v", v)
-	}
-	if r.committed == 0 {
-		t.Error("nothing was committed")
-	}
+	return conduct(t, database, newEvents(t, database, c), c.Isolation, count)
 }
 
 // wantForeign fails the test unless what another run's entries could contradict, whose
 // recording is not given, is left undecided, and all else holds.
-func (r *eventsRun) wantForeign(t *testing.T) {
+func (r *trial) wantForeign(t *testing.T) {
 	t.Helper()
 	for _, result := range r.results {
 		want := check.Valid
@@ -143,9 +66,9 @@ func eachEventsWay(t *testing.T, count uint64, open func(t *testing.T) db.Databa
 			c := fewEvents()
 			change(&c)
 			r := runEvents(t, open(t), c, count)
-			r.wantValid(t)
-			if r.committed != int(count) {
-				t.Errorf("%d of %d appends were committed on a healthy database", r.committed, count)
+			r.wantAllValid(t)
+			if n := r.driven.Figures.Committed; n != count {
+				t.Errorf("%d of %d appends were committed on a healthy database", n, count)
 			}
 		})
 	}
@@ -194,7 +117,7 @@ func TestEventsAtEveryIsolation(t *testing.T) {
 			c := fewEvents()
 			c.Streams, c.Isolation = 2, isolation
 			r := runEvents(t, d, c, 200)
-			r.wantValid(t)
+			r.wantAllValid(t)
 		})
 	}
 }
@@ -208,8 +131,8 @@ func TestEventsOnNoop(t *testing.T) {
 			if v := check.Verdict(r.results); v == check.Valid {
 				t.Error("a log that nobody keeps is valid")
 			}
-			if r.committed != 1000 {
-				t.Errorf("%d appends were committed", r.committed)
+			if n := r.driven.Figures.Committed; n != 1000 {
+				t.Errorf("%d appends were committed", n)
 			}
 		})
 	}
@@ -222,17 +145,17 @@ func TestEventsUnderLostAnswers(t *testing.T) {
 		c := fewEvents()
 		c.Streams = streams
 		r := runEvents(t, openMemory(t, "memory:?unknown=0.2&abort=0.2"), c, 1500)
-		r.wantValid(t)
+		r.wantAllValid(t)
 		voids, looked := 0, 0
-		for _, tx := range recorded(t, r.dir) {
+		r.each(t, func(tx *history.Transaction) {
 			switch {
 			case tx.Outcome == history.Unknown:
 				t.Errorf("%v is unknown", tx.ID)
 			case tx.LookedUp:
 				looked++
 			}
-		}
-		end, err := history.OpenEnd(filepath.Join(r.dir, "history"))
+		})
+		end, err := history.OpenEnd(r.history())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,8 +192,7 @@ func TestEventsMutants(t *testing.T) {
 				if d.Fired() == 0 {
 					t.Fatal("the mutant had no effect")
 				}
-				i := slices.IndexFunc(r.results, func(r check.Result) bool { return r.Name == finder })
-				if result := r.results[i]; result.Status != check.Invalid || len(result.Witness) == 0 {
+				if result := r.status(finder); result.Status != check.Invalid || len(result.Witness) == 0 {
 					t.Errorf("%s is %v: %s", finder, result.Status, result.Detail)
 				}
 				if v := check.Verdict(r.results); v != check.Invalid {
@@ -290,24 +212,17 @@ func TestEventsOfSeveralRuns(t *testing.T) {
 	} {
 		database, c := open(t), fewEvents()
 		first := runEvents(t, database, c, 100)
-		first.wantValid(t)
+		first.wantAllValid(t)
 		c.Batch, c.Size, c.Clients, c.Streams, c.Seed = 1, events.Size{Low: 100, High: 100}, 3, 0, 0
-		e, err := events.New(database, c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		second := driveEvents(t, t.Context(), database, e, c, 100)
+		second := newTrial(t, database, newEvents(t, database, c), "")
+		second.attach(t)
+		second.drive(t, 100)
+		second.download(t)
+		second.check(t)
 		second.wantForeign(t)
-		claim, err := database.Claim("")
-		if err != nil {
-			t.Fatal(err)
-		}
-		together := eventsRun{committed: 200}
-		if together.results, err = events.CheckDirs(t.Context(), []string{first.dir, second.dir}, claim.Level, nil); err != nil {
-			t.Fatal(err)
-		}
-		together.wantValid(t)
-		if detail := together.results[0].Detail; !strings.HasPrefix(detail, "200 appends") {
+		second.checkWith(t, events.CheckDirs, first.dir)
+		second.wantAllValid(t)
+		if detail := second.results[0].Detail; !strings.HasPrefix(detail, "200 appends") {
 			t.Errorf("together: %s", detail)
 		}
 	}
@@ -321,21 +236,21 @@ func TestEventsLimits(t *testing.T) {
 	t.Run("MariaDB splits", func(t *testing.T) {
 		d := openMariaDB(t, startMariaDB(t, nil), "large")
 		r := runEvents(t, d, c, 20)
-		r.wantValid(t)
+		r.wantAllValid(t)
 	})
 	t.Run("PostgreSQL holds", func(t *testing.T) {
 		d, _ := openPostgres(t)
 		r := runEvents(t, d, c, 20)
-		r.wantValid(t)
+		r.wantAllValid(t)
 	})
 	t.Run("etcd", func(t *testing.T) {
 		d := openEtcd(t)
 		r := runEvents(t, d, c, 20)
-		r.wantValid(t)
+		r.wantAllValid(t)
 		wide := c
 		wide.Size.High = 1_499_000
 		r = runEvents(t, d, wide, 4)
-		r.wantValid(t)
+		r.wantAllValid(t)
 		for want, change := range map[string]func(c *events.Config){
 			"takes at most 1500000 in one":     func(c *events.Config) { c.Batch = 6 },
 			"has at most 100":                  func(c *events.Config) { c.Batch, c.Fragment = 4, 10_000 },

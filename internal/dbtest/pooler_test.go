@@ -87,12 +87,12 @@ func TestBankOutlivesKilledPooler(t *testing.T) {
 			go func() { hurt <- killAt(ctx, p, count, 500, 1500, 2500) }()
 			c := small()
 			c.Mode = mode
-			o, result := hurtBank(t, d, c, 3000)
+			o := conduct(t, d, newBank(t, d, func(own *bank.Config) { *own = c }), c.Isolation, 3000)
 			cancel()
 			if err := <-hurt; err != nil {
 				t.Fatal(err)
 			}
-			o.wantSurvived(t, result)
+			o.wantSurvived(t)
 		})
 	}
 }

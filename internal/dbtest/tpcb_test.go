@@ -1,21 +1,16 @@
 package dbtest
 
 import (
-	"context"
 	"fmt"
 	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"stroppy/internal/check"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	"stroppy/internal/db"
 	"stroppy/internal/db/noop"
 	"stroppy/internal/history"
-	"stroppy/internal/load"
 	"stroppy/internal/workload/dataset"
 	"stroppy/internal/workload/tpcb"
 )
@@ -38,107 +33,27 @@ func newTPCB(t *testing.T, database db.Database, c tpcb.Config) *tpcb.TPCB {
 
 // runTPCB loads, unless there is something already, drives, downloads and checks.
 // The results are of all the runs whose directories are given and of this one.
-func runTPCB(t *testing.T, database db.Database, c tpcb.Config, count uint64, loads bool, before ...string) outcome {
+func runTPCB(t *testing.T, database db.Database, c tpcb.Config, count uint64, loads bool, before ...string) *trial {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	w := newTPCB(t, database, c)
+	r := newTrial(t, database, newTPCB(t, database, c), c.Isolation)
 	if loads {
-		if _, err := w.Load(ctx, nil); err != nil {
-			t.Fatal(err)
-		}
+		r.load(t)
 	}
-	if _, err := w.Attach(ctx); err != nil {
-		t.Fatal(err)
-	}
-	o := outcome{dir: t.TempDir()}
-	driveTPCB(t, ctx, w, c, count, &o)
-	keepTPCB(t, w, o.dir)
-	claim, err := database.Claim(c.Isolation)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if o.results, err = tpcb.CheckDirs(ctx, append(before, o.dir), claim.Level, nil); err != nil {
-		t.Fatal(err)
-	}
-	return o
+	r.attach(t)
+	r.drive(t, count)
+	r.download(t)
+	r.checkWith(t, tpcb.CheckDirs, before...)
+	return r
 }
 
-// keepTPCB downloads the end state into a run's directory.
-func keepTPCB(t *testing.T, w *tpcb.TPCB, dir string) {
+// wantTPCB fails the test unless all required checks are valid, and those named.
+func (r *trial) wantTPCB(t *testing.T, names ...string) {
 	t.Helper()
-	end, err := history.CreateEnd(filepath.Join(dir, "history"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.EndState(t.Context(), end, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := end.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// tpcbEpoch is where the clock of all runs of a test program begins.
-var tpcbEpoch = time.Now()
-
-func driveTPCB(t *testing.T, ctx context.Context, w *tpcb.TPCB, c tpcb.Config, count uint64, o *outcome) {
-	t.Helper()
-	options := load.Options{Count: count, Retries: 1000, Seed: 1, Start: time.Now()}
-	for i := range c.Clients {
-		client, err := w.Client(ctx, i)
-		if err != nil {
-			t.Fatal(err)
+	r.wantValid(t)
+	for _, name := range names {
+		if result := r.status(name); result.Status != check.Valid {
+			t.Errorf("%s is %v: %s", name, result.Status, result.Detail)
 		}
-		defer client.Close()
-		options.Clients = append(options.Clients, client)
-	}
-	header := w.Header()
-	begun := int64(options.Start.Sub(tpcbEpoch))
-	header.Keys[check.KeyClock] = check.Clock{ID: "test", From: begun, To: begun}.String()
-	writer, err := history.Create(filepath.Join(o.dir, "history"), header, c.Clients)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options.History = writer
-	_, err = load.New(options).Run(ctx)
-	if e := writer.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := history.Open(filepath.Join(o.dir, "history"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	for rec, err := range r.Transactions() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if rec.Outcome == history.Committed {
-			o.committed++
-		}
-	}
-}
-
-// wantTPCB fails the test unless all required checks are valid, those named among
-// them.
-func (o *outcome) wantTPCB(t *testing.T, names ...string) {
-	t.Helper()
-	names = slices.Clone(names)
-	if v := check.Verdict(o.results); v != check.Valid || o.committed == 0 {
-		t.Errorf("the verdict is %v over %d committed transactions", v, o.committed)
-	}
-	for _, r := range o.results {
-		if r.Required && r.Status != check.Valid || slices.Contains(names, r.Name) && r.Status != check.Valid {
-			t.Errorf("%s is %v: %s", r.Name, r.Status, r.Detail)
-		}
-		names = slices.DeleteFunc(names, func(name string) bool { return name == r.Name })
-	}
-	if len(names) > 0 {
-		t.Errorf("there are no checks %v", names)
 	}
 }
 
@@ -208,7 +123,7 @@ func withoutNote(t *testing.T, database db.SQL) {
 	}
 	c.Scale, c.Ratio, c.Seed, c.AnyRows = 0, [3]uint64{}, 0, true
 	o := runTPCB(t, database, c, 200, false)
-	r, err := history.Open(filepath.Join(o.dir, "history"))
+	r, err := history.Open(o.history())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,14 +184,11 @@ func wantUnknown(t *testing.T, results []check.Result, name string) {
 
 func TestTPCBOnNoop(t *testing.T) {
 	c := smallTPCB()
-	w := newTPCB(t, noop.Open(), c)
-	if _, err := w.Attach(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	o := outcome{dir: t.TempDir()}
-	driveTPCB(t, t.Context(), w, c, 1000, &o)
-	if o.committed != 1000 {
-		t.Errorf("%d of 1000 transactions were committed", o.committed)
+	r := newTrial(t, noop.Open(), newTPCB(t, noop.Open(), c), "")
+	r.attach(t)
+	r.drive(t, 1000)
+	if n := r.driven.Figures.Committed; n != 1000 {
+		t.Errorf("%d of 1000 transactions were committed", n)
 	}
 }
 
@@ -329,12 +241,10 @@ func TestPgbenchAndTPCB(t *testing.T) {
 		if _, err := w.Look(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		keepTPCB(t, w, first.dir)
-		results, err := tpcb.CheckDirs(t.Context(), []string{first.dir}, 0, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range results { // what pgbench did explains itself, row by row
+		first.workload = w
+		first.download(t)
+		first.check(t)
+		for _, r := range first.results { // what pgbench did explains itself, row by row
 			switch r.Name {
 			case check.Total, check.Ledger, check.Durable, check.NoGhost, check.ExactlyOnce:
 				if r.Status != check.Valid {

@@ -1,0 +1,268 @@
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"stroppy/internal/check"
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+)
+
+// limit bounds one run of a test, so that one that hangs fails.
+const limit = 5 * time.Minute
+
+// epoch is the zero of the clock that all runs of a test program share.
+var epoch = time.Now()
+
+// trial is one run of a workload on a database without the command around it:
+// load, attach, drive, download, check. Every step that fails ends the test.
+type trial struct {
+	database  db.Database
+	workload  workload.Workload
+	isolation string
+	dir       string
+
+	loaded  workload.Loaded
+	driver  *load.Driver
+	ended   chan error
+	stop    context.CancelFunc
+	driven  *load.Result // after the drive
+	results []check.Result
+}
+
+// newTrial makes the directory of a run; isolation is the database's name for it.
+func newTrial(t *testing.T, database db.Database, w workload.Workload, isolation string) *trial {
+	t.Helper()
+	return &trial{database: database, workload: w, isolation: isolation, dir: t.TempDir()}
+}
+
+// conduct carries out a whole run of so many transactions.
+func conduct(t *testing.T, database db.Database, w workload.Workload, isolation string, count uint64) *trial {
+	t.Helper()
+	r := newTrial(t, database, w, isolation)
+	r.load(t)
+	r.attach(t)
+	r.drive(t, count)
+	r.download(t)
+	r.check(t)
+	return r
+}
+
+func (r *trial) load(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	var err error
+	if r.loaded, err = r.workload.Load(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *trial) attach(t *testing.T) {
+	t.Helper()
+	if _, err := r.workload.Attach(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// drive runs so many transactions and waits for their end.
+func (r *trial) drive(t *testing.T, count uint64) {
+	t.Helper()
+	r.start(t, count)
+	defer r.stop()
+	if err := <-r.ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start opens the clients and begins to drive. The drive ends after so many
+// transactions, or with finish.
+func (r *trial) start(t *testing.T, count uint64) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), limit)
+	r.stop = stop
+	options := load.Options{Count: count, Retries: 1000, Seed: 1, Start: time.Now()}
+	header := r.workload.Header()
+	header.Keys = maps.Clone(header.Keys)
+	if header.Keys == nil {
+		header.Keys = map[string]string{}
+	}
+	began := int64(options.Start.Sub(epoch))
+	header.Keys[check.KeyClock] = check.Clock{ID: "test", From: began, To: began}.String()
+	for i := range header.Clients {
+		client, err := r.workload.Client(ctx, i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		options.Clients = append(options.Clients, client)
+	}
+	var err error
+	if options.Background, err = r.workload.Background(ctx); err != nil {
+		t.Fatal(err)
+	}
+	options.History, err = history.Create(r.history(), header, len(options.Clients)+len(options.Background))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.driver, r.ended = load.New(options), make(chan error, 1)
+	go func() {
+		var err error
+		r.driven, err = r.driver.Run(ctx)
+		closed := closeAll(&options)
+		if r.driven != nil && r.driven.Reconnects > 0 { // a session that was lost may close with an error
+			closed = nil
+		}
+		r.ended <- errors.Join(err, closed, options.History.Close())
+	}()
+}
+
+func closeAll(options *load.Options) (all error) {
+	for _, c := range options.Clients {
+		all = errors.Join(all, c.Close())
+	}
+	for _, b := range options.Background {
+		all = errors.Join(all, b.Client.Close())
+	}
+	return all
+}
+
+// more waits until so many more transactions are committed.
+func (r *trial) more(t *testing.T, n uint64) {
+	t.Helper()
+	for until := r.driver.Live().Committed + n; r.driver.Live().Committed < until; {
+		select {
+		case err := <-r.ended:
+			r.ended <- err
+			t.Fatalf("the drive ended with %d transactions committed, not %d: %v", r.driver.Live().Committed, until, err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// finish ends a drive that was started, downloads and checks.
+func (r *trial) finish(t *testing.T) {
+	t.Helper()
+	r.stop()
+	if err := <-r.ended; err != nil {
+		t.Fatal(err)
+	}
+	r.download(t)
+	r.check(t)
+}
+
+func (r *trial) history() string { return filepath.Join(r.dir, "history") }
+
+func (r *trial) download(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	end, err := history.CreateEnd(r.history())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.workload.EndState(ctx, end, nil), end.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// level is what the database claims at the isolation of the run.
+func (r *trial) level(t *testing.T) isolation.Level {
+	t.Helper()
+	claim, err := r.database.Claim(r.isolation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return claim.Level
+}
+
+func (r *trial) check(t *testing.T) {
+	t.Helper()
+	var err error
+	if r.results, err = r.workload.Check(t.Context(), r.dir, r.level(t), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checker is the check of several runs together.
+type checker func(ctx context.Context, dirs []string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error)
+
+// checkWith checks the run together with those before it.
+func (r *trial) checkWith(t *testing.T, all checker, before ...string) {
+	t.Helper()
+	var err error
+	if r.results, err = all(t.Context(), append(before, r.dir), r.level(t), nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// status returns what a check came to; Unknown if there is none of that name.
+func (r *trial) status(name string) check.Result {
+	for _, result := range r.results {
+		if result.Name == name {
+			return result
+		}
+	}
+	return check.Result{Name: name, Detail: "there is no such check"}
+}
+
+// wantValid fails the test unless something was committed, and every required check is
+// valid but for those named.
+func (r *trial) wantValid(t *testing.T, but ...string) {
+	t.Helper()
+	r.wantChecks(t, func(result check.Result) bool { return result.Required && !slices.Contains(but, result.Name) })
+	if v := check.Verdict(r.results); len(but) == 0 && v != check.Valid {
+		t.Errorf("the verdict is %v", v)
+	}
+}
+
+// wantAllValid is wantValid of those checks too that the claim does not require.
+func (r *trial) wantAllValid(t *testing.T) {
+	t.Helper()
+	r.wantValid(t)
+	r.wantChecks(t, func(result check.Result) bool { return !result.Required })
+}
+
+func (r *trial) wantChecks(t *testing.T, of func(check.Result) bool) {
+	t.Helper()
+	for _, result := range r.results {
+		if of(result) && result.Status != check.Valid {
+			t.Errorf("%s is %v: %s", result.Name, result.Status, result.Detail)
+		}
+	}
+	if r.driven != nil && r.driven.Figures.Committed == 0 {
+		t.Error("nothing was committed")
+	}
+}
+
+// each calls f with every recorded transaction, which f must not keep.
+func (r *trial) each(t *testing.T, f func(tx *history.Transaction)) {
+	t.Helper()
+	h, err := history.Open(r.history())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for record, err := range h.Transactions() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(record.Transaction)
+	}
+}
+
+// outcomes counts the recorded transactions by outcome.
+func (r *trial) outcomes(t *testing.T) map[history.Outcome]int {
+	t.Helper()
+	counts := map[history.Outcome]int{}
+	r.each(t, func(tx *history.Transaction) { counts[tx.Outcome]++ })
+	return counts
+}

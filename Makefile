@@ -1,5 +1,5 @@
 # Each target is one line that a person could type.
-.PHONY: run test bench lint build
+.PHONY: run test quick bench lint build dist
 
 run:
 	go run ./cmd/stroppy run bank
@@ -7,11 +7,17 @@ run:
 test:
 	./scripts/test.sh
 
+quick:
+	./scripts/test.sh quick
+
 bench:
 	go run ./tools/bench
 
 lint:
-	gofmt -l cmd internal tools && go vet ./... && go run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./...
+	./scripts/test.sh lint
 
 build:
 	CGO_ENABLED=0 go build -trimpath -o stroppy ./cmd/stroppy
+
+dist:
+	for arch in amd64 arm64; do CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -ldflags=-s -o dist/stroppy-linux-$$arch ./cmd/stroppy || exit 1; done

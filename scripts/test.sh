@@ -1,9 +1,17 @@
 #!/bin/sh
-# Installs what the tests need and passes them: linters, then every test under
-# the race detector, with real database servers that the tests start themselves.
-# A server that cannot be had is listed by name at the end as skipped.
+# Tests the project with real database servers, which the tests start themselves.
 #
-# Arguments go to go test, such as -run TestName.
+#   scripts/test.sh          everything, as CI runs it: installs what is missing, runs
+#                            the linters, all tests, and those with goroutines again
+#                            under the race detector
+#   scripts/test.sh quick    between two edits: gofmt, go vet and the short tests,
+#                            which install nothing and start PostgreSQL alone
+#   scripts/test.sh lint     the linters alone
+#
+# Further arguments go to go test, such as -run TestName. A server that cannot be
+# had is listed at the end as skipped. Without arguments, a test that fails is run
+# again at most twice; one that then passes is listed at the end as flaky, which is
+# a bug to be fixed.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -11,83 +19,148 @@ GOTESTSUM=gotest.tools/gotestsum@v1.13.0
 STATICCHECK=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK=golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
+tier=full
+case ${1-} in
+quick | lint)
+	tier=$1
+	shift
+	;;
+esac
+
+# What runs in several goroutines: the race detector watches its short tests, the
+# servers of other tests it would only slow down.
+racy="./internal/dbtest ./internal/run ./internal/live ./internal/load ./internal/nemesis ./internal/cluster
+	./internal/history ./internal/stats ./internal/resource ./internal/workload/... ./internal/db/..."
+
 command -v go >/dev/null || { echo "test.sh: install Go 1.26 or newer first: there is no go on PATH" >&2; exit 3; }
 
-# A Debian package for each program that is missing.
-missing=
-need() { # program package; PostgreSQL's programs are not on PATH in Debian
+# install installs a Debian package for each program that is missing.
+install() {
+	missing=
+	need gcc gcc
+	need initdb postgresql
+	need etcd etcd-server
+	need redis-server redis-server
+	need mariadbd mariadb-server
+	need pgbouncer pgbouncer
+	need rsync rsync
+	need prometheus prometheus
+	need chromium chromium
+	[ -e /usr/lib/galera/libgalera_smm.so ] || missing="$missing galera-4"
+	[ -e /usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1 ] || [ "$(uname -m)" != x86_64 ] || missing="$missing faketime"
+	if [ -n "$missing" ]; then
+		sudo=
+		[ "$(id -u)" = 0 ] || sudo=sudo
+		if command -v apt-get >/dev/null && { [ -z "$sudo" ] || command -v sudo >/dev/null; }; then
+			echo "installing:$missing"
+			# A Debian package of a server starts it; nothing here wants that.
+			$sudo apt-get -qq update || echo "test.sh: the package lists could not be refreshed" >&2
+			for package in $missing; do
+				$sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -qq install -y --no-install-recommends "$package" >/dev/null ||
+					echo "test.sh: $package could not be installed; what needs it is skipped" >&2
+			done
+		else
+			echo "test.sh: not installed, so what needs it is skipped:$missing" >&2
+		fi
+	fi
+}
+
+# need notes the package of a program that is missing. PostgreSQL's programs are
+# not on PATH in Debian.
+need() { # program package
 	for place in $(command -v "$1" || true) /usr/lib/postgresql/*/bin/"$1"; do
 		[ ! -x "$place" ] || return 0
 	done
 	missing="$missing $2"
 }
-need gcc gcc
-need initdb postgresql
-need etcd etcd-server
-need redis-server redis-server
-need mariadbd mariadb-server
-need pgbouncer pgbouncer
-need rsync rsync
-need prometheus prometheus
-need chromium chromium
-[ -e /usr/lib/galera/libgalera_smm.so ] || missing="$missing galera-4"
-[ -e /usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1 ] || [ "$(uname -m)" != x86_64 ] || missing="$missing faketime"
-if [ -n "$missing" ]; then
-	sudo=
-	[ "$(id -u)" = 0 ] || sudo=sudo
-	if command -v apt-get >/dev/null && { [ -z "$sudo" ] || command -v sudo >/dev/null; }; then
-		echo "installing:$missing"
-		# A Debian package of a server starts it; nothing here wants that.
-		$sudo apt-get -qq update || echo "test.sh: the package lists could not be refreshed" >&2
-		for package in $missing; do
-			$sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -qq install -y --no-install-recommends "$package" >/dev/null ||
-				echo "test.sh: $package could not be installed; what needs it is skipped" >&2
-		done
-	else
-		echo "test.sh: not installed, so what needs it is skipped:$missing" >&2
-	fi
-fi
 
+# lint runs what takes longer than gofmt and go vet.
+lint() {
+	echo "== staticcheck"
+	go run "$STATICCHECK" ./...
+	echo "== govulncheck"
+	vulnerabilities=$scratch/vulnerabilities
+	if go run "$GOVULNCHECK" ./... >"$vulnerabilities" 2>&1; then
+		tail -n 1 "$vulnerabilities"
+	elif grep -q 'Vulnerability #' "$vulnerabilities"; then
+		cat "$vulnerabilities"
+		exit 1
+	else
+		echo "skipped: govulncheck could not reach its data"
+	fi
+	echo "== go build without a C compiler"
+	CGO_ENABLED=0 go build -o /dev/null ./cmd/stroppy
+}
+
+# tests runs go test on the packages named in $1, with the arguments after it, and
+# notes in $status whether all passed in the end. Tests that failed are run again
+# once all others are done, unless many did or one has a data race. A failed
+# subtest counts as a failure of the test above it too.
+tests() {
+	packages=$1
+	shift
+	go run "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --jsonfile "$scratch/log" \
+		--rerun-fails="$reruns" --rerun-fails-max-failures=12 --rerun-fails-run-root-test \
+		--rerun-fails-abort-on-data-race --packages "$packages" -- -timeout 25m "$@" || status=1
+	sed -nE 's/.*"Action":"(pass|fail)","Package":"([^"]*)"(,"Test":"([^"]*)")?,"Elapsed".*/\1 \2 \4/p' "$scratch/log" | flaky >>"$scratch/flaky"
+	cat "$scratch/log" >>"$scratch/all"
+	rm -f "$scratch/log"
+}
+
+# flaky reads lines of outcome, package and test, and prints the tests that failed
+# and then passed. A package without a test is one whose tests passed and which
+# failed all the same.
+flaky() {
+	awk '
+		{ key = $2 " " $3; last[key] = $1 }
+		$1 == "fail" { failed[key] = $2; if ($3 != "") tested[$2] = 1 }
+		END {
+			for (key in failed)
+				if (last[key] == "pass" && (key != failed[key] " " || !(failed[key] in tested)))
+					print "  " key
+		}'
+}
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+touch "$scratch/all" "$scratch/flaky"
+status=0 reruns=0
+
+[ $tier != full ] || install
 echo "== gofmt"
 unformatted=$(gofmt -l cmd internal tools)
 [ -z "$unformatted" ] || { echo "gofmt would change: $unformatted" >&2; exit 1; }
 echo "== go vet"
 go vet ./...
-echo "== staticcheck"
-go run "$STATICCHECK" ./...
-echo "== govulncheck"
-vulnerabilities=$(mktemp)
-if go run "$GOVULNCHECK" ./... >"$vulnerabilities" 2>&1; then
-	tail -n 1 "$vulnerabilities"
-elif grep -q 'Vulnerability #' "$vulnerabilities"; then
-	cat "$vulnerabilities"
-	rm -f "$vulnerabilities"
-	exit 1
-else
-	echo "skipped: govulncheck could not reach its data"
-fi
-rm -f "$vulnerabilities"
-echo "== go build without a C compiler"
-CGO_ENABLED=0 go build -o /dev/null ./cmd/stroppy
 
-echo "== go test"
-race=-race
-command -v gcc >/dev/null || { race=; echo "test.sh: no gcc, so the race detector is off" >&2; }
-log=$(mktemp)
-status=0
-# The longest come first, so that no processor waits for them in the end.
-# shellcheck disable=SC2086
-go run "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --jsonfile "$log" -- $race -timeout 25m "$@" ./internal/dbtest ./internal ./... || status=$?
-# With arguments, somebody asks for other tests.
-if [ $# = 0 ] && [ -n "$race" ]; then
-	echo "== go test: every seed of the mutants and of the reference"
-	go run "$GOTESTSUM" --format pkgname --jsonfile "$log.seeds" -- -timeout 20m -run '^(TestMutants|TestReference)' ./internal/dbtest ./internal/db/memory || status=$?
-	cat "$log.seeds" >>"$log"
-	rm -f "$log.seeds"
+[ $tier = quick ] || lint
+[ $tier != lint ] || exit 0
+
+if [ $tier = quick ]; then
+	echo "== short tests"
+	# The clusters have few tests without a server.
+	tests "./internal/dbtest $(go list ./... | grep -v /cluster/ | tr '\n' ' ')" -short -p 3 "$@"
+elif [ $# -gt 0 ]; then # somebody asks for other tests
+	echo "== go test"
+	tests "./..." "$@"
+else
+	reruns=2
+	echo "== all tests"
+	# The longest come first, so that no processor waits for them in the end. Tests
+	# that wait for servers leave processors idle, hence -p.
+	tests "./internal/dbtest ./internal ./internal/cli ./internal/cluster/... ./..." -p 3
+	if command -v gcc >/dev/null; then
+		echo "== short tests of what is concurrent, under the race detector"
+		tests "$racy" -race -short -p 3
+	else
+		echo "test.sh: no gcc, so the race detector is off" >&2
+	fi
 fi
+
 echo "== engines skipped"
 # A line of a script that is only printed has > before it, which is u003e in JSON.
-skipped=$(grep -h 'skipped engine: ' "$log" | grep -v 'u003e' | sed 's/.*skipped engine: //; s/[\"].*//' | sort | uniq -c)
+skipped=$(grep -h 'skipped engine: ' "$scratch/all" | grep -v 'u003e' | sed 's/.*skipped engine: //; s/[\"].*//' | sort | uniq -c)
 echo "${skipped:-none}"
-rm -f "$log"
+echo "== flaky (failed, then passed)"
+if [ -s "$scratch/flaky" ]; then sort -u "$scratch/flaky"; else echo none; fi
 exit $status

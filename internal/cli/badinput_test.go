@@ -26,6 +26,9 @@ import (
 
 func startPostgres(t *testing.T) *postgres.Server {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
 	server, err := postgres.Start(t.Context(), postgres.Options{Settings: map[string]string{"fsync": "off"}})
 	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
 		t.Skipf("skipped engine: postgres: install the Debian package %s", missing.Package)
@@ -244,6 +247,9 @@ func TestKilledLoad(t *testing.T) {
 		testKilledLoad(t, "sqlite:"+filepath.Join(t.TempDir(), "a.db"), 2_000_000)
 	})
 	t.Run("etcd", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("starts a server")
+		}
 		nodes, err := etcd.Start(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
 		if missing := (cluster.MissingError{}); errors.As(err, &missing) {
 			t.Skipf("skipped engine: etcd: install the Debian package %s", missing.Package)

@@ -36,6 +36,9 @@ func of(t *testing.T, state string) (found []string) {
 // TestClusterUpInterrupted: whatever ends `cluster up` before it has told where
 // the cluster is, nothing of the cluster stays.
 func TestClusterUpInterrupted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
 	if _, err := exec.LookPath("etcd"); err != nil {
 		t.Skip("skipped engine: etcd: install the Debian package etcd-server")
 	}

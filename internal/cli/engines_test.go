@@ -79,6 +79,9 @@ func TestPostgreSQL(t *testing.T) {
 }
 
 func TestEtcd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
 	nodes, err := etcd.Start(t.Context(), cluster.Options{Nodes: 3, InMemory: true, Loopback: true})
 	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
 		t.Skipf("skipped engine: etcd: install the Debian package %s", missing.Package)

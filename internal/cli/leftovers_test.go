@@ -26,6 +26,9 @@ func called(t *testing.T, state string, args ...string) (code int, out string) {
 // by `cluster status` and cleared by the next run, whatever that drives. A run
 // whose terminal is closed leaves nothing.
 func TestLeftovers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
 	if _, err := exec.LookPath("etcd"); err != nil {
 		t.Skip("skipped engine: etcd: install the Debian package etcd-server")
 	}

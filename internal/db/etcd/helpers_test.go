@@ -18,6 +18,9 @@ import (
 
 func startCluster(t testing.TB, nodes int, params url.Values) *cluster.Cluster {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c, err := cluster.Start(ctx, servers.Options{Nodes: nodes, InMemory: true, Loopback: true, Params: params})

@@ -62,6 +62,9 @@ func skipMissing(t testing.TB, err error) {
 // start starts a server of the test's own.
 func start(t testing.TB, settings map[string]string) *mariadb.Server {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
 	s, err := launch(t.Context(), settings)
 	skipMissing(t, err)
 	t.Cleanup(func() {
@@ -77,6 +80,9 @@ var databases atomic.Int64
 // fresh returns the shared server and the address of a new, empty database on it.
 func fresh(t testing.TB) (*mariadb.Server, string) {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
 	if shared.server == nil && shared.err == nil {
 		shared.server, shared.err = launch(context.Background(), nil)
 	}

@@ -15,6 +15,9 @@ import (
 // start starts a server of the test's own, without fsync: no test pulls a plug.
 func start(t testing.TB, settings map[string]string) *server.Server {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
 	all := map[string]string{"fsync": "off"}
 	for name, value := range settings {
 		all[name] = value

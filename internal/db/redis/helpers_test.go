@@ -26,6 +26,9 @@ func within(t testing.TB, d time.Duration) context.Context {
 // otherwise.
 func start(t testing.TB, o servers.Options) *servers.Servers {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
 	o.Nodes = max(o.Nodes, 1)
 	o.InMemory = o.Dir == ""
 	settings := map[string]string{"save": ""}

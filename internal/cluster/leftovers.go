@@ -23,18 +23,16 @@ type LeftoverKind string
 
 // What this program makes outside of itself.
 const (
-	LeftNamespace LeftoverKind = "namespace" // a named network namespace
-	LeftLink      LeftoverKind = "link"      // a network link in this program's own namespace
-	LeftMount     LeftoverKind = "mount"     // a mounted file system
-	LeftFolder    LeftoverKind = "folder"    // a folder with all that is in it
-	LeftProcess   LeftoverKind = "process"   // a process with its descendants
+	LeftMount   LeftoverKind = "mount"   // a mounted file system
+	LeftFolder  LeftoverKind = "folder"  // a folder with all that is in it
+	LeftProcess LeftoverKind = "process" // a process with its descendants
 )
 
 // Leftover is one thing that stays when this program is killed before it could
 // take it away.
 type Leftover struct {
 	Kind  LeftoverKind `json:"kind"`
-	Name  string       `json:"name,omitempty"` // of a namespace or a link, path of a mount or a folder
+	Name  string       `json:"name,omitempty"` // path of a mount or a folder
 	PID   int          `json:"pid,omitempty"`  // of a process
 	Start string       `json:"start,omitempty"`
 }
@@ -71,14 +69,6 @@ func (l Leftover) check() error {
 	switch l.Kind {
 	case LeftProcess:
 		if l.PID > 1 {
-			return nil
-		}
-	case LeftNamespace:
-		if strings.HasPrefix(l.Name, ourPrefix+"-") && filepath.Base(l.Name) == l.Name {
-			return nil
-		}
-	case LeftLink:
-		if strings.HasPrefix(l.Name, ourPrefix) {
 			return nil
 		}
 	case LeftFolder:

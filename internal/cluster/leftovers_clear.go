@@ -11,7 +11,7 @@ import (
 )
 
 // clearOrder is in which order things are taken away: what uses another first.
-var clearOrder = []LeftoverKind{LeftProcess, LeftNamespace, LeftMount, LeftLink, LeftFolder}
+var clearOrder = []LeftoverKind{LeftProcess, LeftMount, LeftFolder}
 
 // Clear takes away what programs of this user that were killed have left
 // behind, as their records say, and returns one line for each thing that it took
@@ -64,19 +64,22 @@ func (i RecordInfo) clear() (cleared []string, err error) {
 			if l.Kind != kind || kind != LeftFolder && !sameBoot {
 				continue // nothing but folders outlives a restart of the machine
 			}
-			lines, errOne := l.clear()
-			cleared = append(cleared, lines...)
+			was, errOne := l.clear()
+			if was {
+				cleared = append(cleared, fmt.Sprintf("%s, left by process %d (%s)", l, i.PID, i.Kind))
+			}
 			err = errors.Join(err, errOne)
 		}
-	}
-	for n, line := range cleared {
-		cleared[n] = fmt.Sprintf("%s, left by process %d (%s)", line, i.PID, i.Kind)
 	}
 	return cleared, err
 }
 
+// endPatience bounds the wait for processes that were sent SIGKILL; one that is
+// in the middle of a disk's work ends when that is done.
+const endPatience = 10 * time.Second
+
 // removeFolder removes a folder with all that is in it, unless something is
-// still mounted there.
+// still mounted there. Servers that are just being killed may write meanwhile.
 func removeFolder(path string) (bool, error) {
 	info, err := os.Lstat(path)
 	switch {
@@ -94,7 +97,11 @@ func removeFolder(path string) (bool, error) {
 	if len(mounts) > 0 {
 		return false, fmt.Errorf("something is mounted at %s: unmount it", mounts[0])
 	}
-	return true, os.RemoveAll(path)
+	for limit := time.Now().Add(endPatience); ; time.Sleep(10 * time.Millisecond) {
+		if err = os.RemoveAll(path); err == nil || time.Now().After(limit) {
+			return true, err
+		}
+	}
 }
 
 // removeEmptyRecords removes records whose owner was killed before it wrote its

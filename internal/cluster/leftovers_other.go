@@ -50,18 +50,14 @@ func lockFolder(folder string) (unlock func(), err error) {
 
 // clear takes folders away. Processes cannot be told from others that have got
 // their numbers since, and the other kinds are made on Linux alone.
-func (l Leftover) clear() (cleared []string, err error) {
+func (l Leftover) clear() (was bool, err error) {
 	if l.Kind != LeftFolder {
-		return nil, nil
+		return false, nil
 	}
-	was, err := removeFolder(l.Name)
-	if err != nil {
-		return nil, fmt.Errorf("clear the %s: %w", l, err)
+	if was, err = removeFolder(l.Name); err != nil {
+		return false, fmt.Errorf("clear the %s: %w", l, err)
 	}
-	if was {
-		cleared = append(cleared, l.String())
-	}
-	return cleared, nil
+	return was, nil
 }
 
 func mountsBelow(string) ([]string, error) { return nil, nil }

@@ -69,7 +69,7 @@ func NewNetwork(ctx context.Context, hosts int, loopback bool) (*Network, error)
 // weave makes the namespaces of the first hosts and sees that packets get
 // through. After an error nothing of them is left.
 func (n *Network) weave(ctx context.Context, hosts int) (err error) {
-	if n.fabric, err = newFabric(n.record); err != nil {
+	if n.fabric, err = newFabric(); err != nil {
 		return err
 	}
 	defer func() {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -25,28 +24,33 @@ import (
 //	this program ── client ┐
 //	n0: eth0 ──────────────┤ switch: bridge
 //	n1: eth0 ──────────────┘
+//
+// None has a name. The namespace of a host lasts as long as its keeper, which ends
+// it, with all processes in it, when this program ends; that of the switch lasts as
+// long as this program has it open. The links go with their namespaces, this
+// program's own with its other end, and so do the rules of the packet filter.
 type namespaces struct {
-	record *Record
-	id     string // in the names of all that is made
+	id     string // in the name of this program's own link
 	subnet netip.Prefix
 
 	mu     sync.RWMutex // held for reading by those that are inside
-	hosts  []place
+	hosts  []namespace
 	closed bool
 
 	home     netns.NsHandle // this program's own
-	exchange place          // the switch
+	exchange namespace      // the switch
 	bridge   netlink.Link
 	links    []shapedLink // one a host
 	homeLink bool         // this program's link was made
 	filtered bool         // there were rules
 }
 
-// place is one network namespace.
-type place struct {
-	name  string
-	ns    netns.NsHandle
-	links *netlink.Handle
+// namespace is one network namespace.
+type namespace struct {
+	name   string // in errors
+	ns     netns.NsHandle
+	links  *netlink.Handle
+	keeper *keeper // nil where no process is started
 }
 
 const (
@@ -61,8 +65,8 @@ const (
 func portName(number int) string { return "n" + strconv.Itoa(number) }
 
 // newFabric makes the switch and this program's link to it.
-func newFabric(record *Record) (fabric, error) {
-	n := &namespaces{record: record, home: netns.None()}
+func newFabric() (fabric, error) {
+	n := &namespaces{home: netns.None()}
 	if err := n.build(); err != nil {
 		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 			err = fmt.Errorf("network namespaces need root, or the capabilities CAP_SYS_ADMIN and CAP_NET_ADMIN: %w", err)
@@ -79,7 +83,7 @@ func (n *namespaces) build() (err error) {
 	if n.id, err = freeID(); err != nil {
 		return err
 	}
-	if n.exchange, err = n.newPlace("switch"); err != nil {
+	if n.exchange, err = n.newNamespace("the switch", false); err != nil {
 		return err
 	}
 	links := n.exchange.links
@@ -91,9 +95,6 @@ func (n *namespaces) build() (err error) {
 	}
 	if err := links.LinkSetUp(n.bridge); err != nil {
 		return fmt.Errorf("make a bridge: %w", err)
-	}
-	if err := n.record.Add(Leftover{Kind: LeftLink, Name: n.homeName()}); err != nil {
-		return err
 	}
 	if err := n.plug(clientPort, portIndex+clientLast, n.homeName(), n.home); err != nil {
 		return err
@@ -117,25 +118,16 @@ func (n *namespaces) build() (err error) {
 // homeName is this program's own link, in at most 15 characters.
 func (n *namespaces) homeName() string { return ourPrefix + n.id }
 
-// freeID returns an id of which no namespace and no link bears the name.
+// freeID returns an id of which no link bears the name.
 func freeID() (string, error) {
 	for range 100 {
 		id := randomName()
-		names, err := filepath.Glob(namespacePath(ourPrefix + "-" + id + "-*"))
-		if err != nil {
-			return "", fmt.Errorf("look for a free name: %w", err)
-		}
-		_, err = net.InterfaceByName(ourPrefix + id)
-		if len(names) == 0 && err != nil {
+		if _, err := net.InterfaceByName(ourPrefix + id); err != nil {
 			return id, nil
 		}
 	}
-	return "", errors.New("look for a free name for namespaces: 100 names were all taken")
+	return "", errors.New("look for a free name for a link: 100 names were all taken")
 }
-
-// namespacePath is where a named network namespace is mounted, see
-// ip-netns(8).
-func namespacePath(name string) string { return filepath.Join("/run/netns", name) }
 
 func named(name string) netlink.LinkAttrs {
 	attrs := netlink.NewLinkAttrs()
@@ -143,22 +135,21 @@ func named(name string) netlink.LinkAttrs {
 	return attrs
 }
 
-// newPlace makes a named network namespace in which lo is up and no other link
+// newNamespace makes a network namespace in which lo is up and no other link
 // speaks IPv6, which no rule here would cut.
-func (n *namespaces) newPlace(suffix string) (place, error) {
-	p := place{name: ourPrefix + "-" + n.id + "-" + suffix, ns: netns.None()}
-	err := n.record.Add(Leftover{Kind: LeftNamespace, Name: p.name})
-	if err != nil {
-		return p, err
-	}
+func (n *namespaces) newNamespace(name string, keep bool) (namespace, error) {
+	p := namespace{name: name, ns: netns.None()}
 	comeHome := func() error { return netns.Set(n.home) }
-	err = onThread(func() (leave func() error, err error) {
-		p.ns, err = netns.NewNamed(p.name) // the thread that makes it is in it
+	err := onThread(func() (leave func() error, err error) {
+		p.ns, err = netns.New() // the thread that makes it is in it
 		return comeHome, err
-	}, func() error {
-		err := os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
+	}, func() (err error) {
+		err = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
 		if errors.Is(err, os.ErrNotExist) {
-			return nil // this kernel has no IPv6
+			err = nil // this kernel has no IPv6
+		}
+		if err == nil && keep {
+			p.keeper, err = startKeeper()
 		}
 		return err
 	})
@@ -173,27 +164,28 @@ func (n *namespaces) newPlace(suffix string) (place, error) {
 		err = p.links.LinkSetUp(lo)
 	}
 	if err != nil {
-		return p, errors.Join(fmt.Errorf("make the network namespace %s: %w", p.name, err), p.remove())
+		return p, errors.Join(fmt.Errorf("make a network namespace for %s: %w", p.name, err), p.close())
 	}
 	return p, nil
 }
 
-// remove takes the namespace's name away; the kernel ends the namespace with
-// all links in it when nothing uses it any more.
-func (p *place) remove() error {
+// close ends all processes in the namespace; the kernel ends the namespace with all
+// links in it when nothing uses it any more. It may be called again after an error.
+func (p *namespace) close() error {
+	if err := p.keeper.close(); err != nil {
+		return fmt.Errorf("end the processes of %s: %w", p.name, err)
+	}
+	p.keeper = nil
 	if p.links != nil {
 		p.links.Close()
 		p.links = nil
 	}
 	if p.ns.IsOpen() {
 		if err := p.ns.Close(); err != nil {
-			return fmt.Errorf("leave the network namespace %s: %w", p.name, err)
+			return fmt.Errorf("close the network namespace of %s: %w", p.name, err)
 		}
 	}
-	if p.name == "" {
-		return nil
-	}
-	return removeNamespace(p.name)
+	return nil
 }
 
 // portIndex is where the numbers of the bridge's ports begin. The kernel takes
@@ -253,13 +245,13 @@ func (n *namespaces) addHost(number int) (netip.Addr, error) {
 	if number+1 >= clientLast {
 		return netip.Addr{}, fmt.Errorf("one network has room for %d hosts", clientLast-1)
 	}
-	p, err := n.newPlace(portName(number))
+	p, err := n.newNamespace(portName(number), true)
 	if err != nil {
 		return netip.Addr{}, err
 	}
 	addr, err := n.wire(p, number)
 	if err != nil {
-		return addr, errors.Join(err, p.remove())
+		return addr, errors.Join(err, p.close())
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -269,7 +261,7 @@ func (n *namespaces) addHost(number int) (netip.Addr, error) {
 }
 
 // wire gives a host its link and its address.
-func (n *namespaces) wire(p place, number int) (netip.Addr, error) {
+func (n *namespaces) wire(p namespace, number int) (netip.Addr, error) {
 	addr := n.addrOf(number)
 	if err := n.plug(portName(number), portIndex+number, hostLink, p.ns); err != nil {
 		return addr, err
@@ -343,23 +335,35 @@ func (n *namespaces) close() error {
 	for i := range n.links {
 		err = errors.Join(err, n.links[i].cutWire())
 	}
-	for _, p := range n.hosts {
-		_, errKill := killInNamespace(p.name)
-		err = errors.Join(err, errKill)
+	for i := range n.hosts {
+		err = errors.Join(err, n.hosts[i].close())
 	}
 	if n.homeLink {
-		// The port at the other end goes with it.
-		if _, errLink := removeLink(n.homeName()); errLink != nil {
+		// The port at the other end goes with it. The kernel would do it too, but
+		// some time after the switch is closed.
+		if errLink := removeLink(n.homeName()); errLink != nil {
 			return errors.Join(err, errLink)
 		}
 		n.homeLink = false
 	}
-	for i := range n.hosts {
-		err = errors.Join(err, n.hosts[i].remove())
-	}
-	err = errors.Join(err, n.exchange.remove())
+	err = errors.Join(err, n.exchange.close())
 	if err == nil && n.home.IsOpen() {
 		err = n.home.Close()
 	}
 	return err
+}
+
+// removeLink removes a link with its other end, if it is there.
+func removeLink(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.LinkDel(link)
+	}
+	if notFound := (netlink.LinkNotFoundError{}); errors.As(err, &notFound) || errors.Is(err, unix.ENODEV) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove the link %s: %w", name, err)
+	}
+	return nil
 }

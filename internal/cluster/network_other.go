@@ -7,6 +7,6 @@ import (
 	"runtime"
 )
 
-func newFabric(*Record) (fabric, error) {
+func newFabric() (fabric, error) {
 	return nil, errors.New("network namespaces are of Linux, and this is " + runtime.GOOS)
 }

@@ -148,16 +148,23 @@ func (p *Process) freeze() ([]processID, error) {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return nil, fmt.Errorf("stop process %d: %w", p.PID(), err)
 	}
-	var tree []processID
-	for parents := []int{p.PID()}; len(parents) > 0; {
+	return descendants(p.PID(), true)
+}
+
+// descendants lists the living descendants of a process. With stop each is stopped
+// before its own children are listed, so that it makes no more.
+func descendants(pid int, stop bool) (tree []processID, err error) {
+	for parents := []int{pid}; len(parents) > 0; {
 		children, err := childrenOf(parents)
 		if err != nil {
 			return tree, err
 		}
 		parents = parents[:0:0]
 		for _, c := range children {
-			if err := c.signal(syscall.SIGSTOP); err != nil {
-				return tree, err
+			if stop {
+				if err := c.signal(syscall.SIGSTOP); err != nil {
+					return tree, err
+				}
 			}
 			parents = append(parents, c.pid)
 		}

@@ -120,16 +120,9 @@ func (s *Server) PIDs() []int {
 		return nil
 	}
 	pids := []int{p.PID()}
-	for parents := pids; len(parents) > 0; {
-		children, err := childrenOf(parents)
-		if err != nil {
-			break
-		}
-		parents = nil
-		for _, c := range children {
-			pids = append(pids, c.pid)
-			parents = append(parents, c.pid)
-		}
+	tree, _ := descendants(p.PID(), false) // those that could be seen
+	for _, id := range tree {
+		pids = append(pids, id.pid)
 	}
 	return pids
 }

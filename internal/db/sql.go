@@ -137,9 +137,9 @@ type Dialect struct {
 	ForUpdate     string // after a SELECT that locks what it reads, such as " FOR UPDATE"; empty where reading locks enough
 	Returning     bool   // UPDATE … RETURNING exists
 	DoNothing     string // after an INSERT that must not fail on an existing key: " ON CONFLICT DO NOTHING"
-	// Procedures is the language of stored procedures, "plpgsql" or "sql/psm"; empty
-	// where there are none. What several result sets of one CALL hold is one Result.
-	Procedures string
+	// Procedures are the stored procedures; nil where there are none. What several
+	// result sets of one call hold is one Result.
+	Procedures *ProcedureDialect
 	// Snapshot is the weakest isolation, by the database's own name, in which all
 	// statements of one transaction read one snapshot; empty: every one does.
 	Snapshot string

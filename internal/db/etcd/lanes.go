@@ -6,11 +6,11 @@ import (
 	"stroppy/internal/db"
 )
 
-var _ db.Multiplexer = (*Database)(nil)
+var _ db.Multiplexer[db.KVSession] = (*Database)(nil)
 
-// Lanes implements db.Multiplexer: all n sessions begin on one node, and so on its
+// Streams implements db.Multiplexer[db.KVSession]: all n sessions begin on one node, and so on its
 // one connection, over which gRPC has any number of calls under way.
-func (d *Database) Lanes(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
+func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
 	number := d.nextNode()
 	var list []db.KVSession
 	for range n {

@@ -128,7 +128,7 @@ func (d *Database) Dialect() *db.Dialect {
 		},
 		TableOptions:  " ENGINE=InnoDB",
 		ForUpdate:     " FOR UPDATE",
-		Procedures:    "sql/psm",
+		Procedures:    &db.ProcedureDialect{Language: db.PSM, Call: "CALL "},
 		Snapshot:      repeatableRead,
 		AddConstraint: d.server.keyless(),
 	}

@@ -224,3 +224,5 @@ func TestQueryStreams(t *testing.T) {
 }
 
 func TestContexts(t *testing.T) { sqltest.Contexts(t, openFresh(t), &bank) }
+
+func TestProcedures(t *testing.T) { sqltest.Procedures(t, openFresh(t), &bank) }

@@ -6,10 +6,10 @@ import (
 	"stroppy/internal/db"
 )
 
-var _ db.Multiplexer = (*Database)(nil)
+var _ db.Multiplexer[db.KVSession] = (*Database)(nil)
 
-// Lanes implements db.Multiplexer: there is no connection that they could share.
-func (d *Database) Lanes(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
+// Streams implements db.Multiplexer[db.KVSession]: there is no connection that they could share.
+func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
 	var list []db.KVSession
 	for range n {
 		s, err := d.KVSession(ctx, options)

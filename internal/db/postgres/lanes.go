@@ -8,16 +8,16 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-var _ db.SQLMultiplexer = (*Database)(nil)
+var _ db.Multiplexer[db.SQLSession] = (*Database)(nil)
 
-// Lanes implements db.SQLMultiplexer. Transactions that ask for nothing before their
+// Streams implements db.Multiplexer[db.SQLSession]. Transactions that ask for nothing before their
 // end are sent together, each with a Sync of its own, by the first lane that finds the
 // connection free; it reads all their answers. So one system call carries several of
 // them, and the server does one after the other. A transaction that asks for a result
 // before its end has the connection to itself until then.
 //
 // Mode must be Pipelined: what waits for each statement leaves nothing to share.
-func (d *Database) Lanes(ctx context.Context, n int, options db.SessionOptions) ([]db.SQLSession, error) {
+func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.SQLSession, error) {
 	if options.Mode != db.Pipelined {
 		return nil, db.Fatalf(opConnect, "transactions that wait for each of their statements cannot share a connection: take mode pipelined, or leave in-flight out")
 	}

@@ -17,7 +17,7 @@ import (
 
 func openLanes(t testing.TB, d *Database, n int) []*lane {
 	t.Helper()
-	sessions, err := d.Lanes(t.Context(), n, db.SessionOptions{Mode: db.Pipelined})
+	sessions, err := d.Streams(t.Context(), n, db.SessionOptions{Mode: db.Pipelined})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +236,7 @@ func TestLanesEndWithTheirTime(t *testing.T) {
 	if err := sqltest.Transact(t.Context(), l, false, false, bank.Touch(0, 1)); err != nil {
 		t.Error(err)
 	}
-	if _, err := d.Lanes(t.Context(), 2, db.SessionOptions{Mode: db.Interactive}); db.ClassOf(err) != db.Fatal {
+	if _, err := d.Streams(t.Context(), 2, db.SessionOptions{Mode: db.Interactive}); db.ClassOf(err) != db.Fatal {
 		t.Errorf("lanes of mode interactive give %v", err)
 	}
 }

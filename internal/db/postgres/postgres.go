@@ -185,7 +185,7 @@ func (d *Database) Dialect() *db.Dialect {
 		ForUpdate:     " FOR UPDATE",
 		Returning:     true,
 		DoNothing:     " ON CONFLICT DO NOTHING",
-		Procedures:    "plpgsql",
+		Procedures:    &db.ProcedureDialect{Language: db.PLpgSQL, Call: "SELECT * FROM "},
 		Snapshot:      repeatableRead,
 		AddConstraint: true,
 		AddColumn:     true, // from version 11 on; before, the rows are written anew

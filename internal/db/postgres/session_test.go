@@ -171,3 +171,7 @@ func TestNoAllocations(t *testing.T) {
 		}
 	})
 }
+
+func TestProcedures(t *testing.T) {
+	sqltest.Procedures(t, drivertest.Open(t, Open, start(t, nil).URL()), &bank)
+}

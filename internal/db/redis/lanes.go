@@ -10,9 +10,9 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-var _ db.Multiplexer = (*Database)(nil)
+var _ db.Multiplexer[db.KVSession] = (*Database)(nil)
 
-// Lanes implements db.Multiplexer. What several lanes have to send at the same time,
+// Streams implements db.Multiplexer[db.KVSession]. What several lanes have to send at the same time,
 // reads, commits and pages of scans alike, is sent together by the first of them that
 // finds the connection free; it reads all the answers. So one system call carries
 // several transactions, and the server does one command after the other.
@@ -26,7 +26,7 @@ var _ db.Multiplexer = (*Database)(nil)
 // The context of a call is noticed before it is sent, and not during it, for its end
 // would be the end of all that travels with it; a call is bounded by the time-out of
 // the connection.
-func (d *Database) Lanes(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
+func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
 	if d.config.watch {
 		return nil, db.Fatalf(opConnect, "with commit=watch a transaction needs its connection for itself, because what is watched belongs to the connection: take commit=script, or leave in-flight out")
 	}

@@ -22,7 +22,7 @@ import (
 
 func openLanes(t testing.TB, d *redis.Database, n int) []db.KVSession {
 	t.Helper()
-	lanes, err := d.Lanes(t.Context(), n, db.SessionOptions{})
+	lanes, err := d.Streams(t.Context(), n, db.SessionOptions{})
 	drivertest.Must(t, err)
 	if len(lanes) != n {
 		t.Fatalf("%d lanes, not %d", len(lanes), n)
@@ -291,14 +291,14 @@ func TestLanesEndWithTheirTime(t *testing.T) {
 
 func TestLanesRefusals(t *testing.T) {
 	d := drivertest.Open(t, redis.Open, start(t, servers.Options{}).URL()+"?commit=watch")
-	_, err := d.Lanes(t.Context(), 4, db.SessionOptions{})
+	_, err := d.Streams(t.Context(), 4, db.SessionOptions{})
 	expect(t, "lanes that watch", err, db.Fatal, "take commit=script")
 	d = drivertest.Open(t, redis.Open, start(t, servers.Options{}).URL())
-	_, err = d.Lanes(t.Context(), 4, db.SessionOptions{Isolation: "chaos"})
+	_, err = d.Streams(t.Context(), 4, db.SessionOptions{Isolation: "chaos"})
 	expect(t, "lanes of an unknown isolation", err, db.Fatal, "chaos")
 	l := openLanes(t, d, 1)[0]
 	drivertest.Must(t, d.Close())
 	expect(t, "a reset with a closed database", l.Reset(t.Context()), db.Fatal, "closed")
-	_, err = d.Lanes(t.Context(), 4, db.SessionOptions{})
+	_, err = d.Streams(t.Context(), 4, db.SessionOptions{})
 	expect(t, "lanes of a closed database", err, db.Fatal, "closed")
 }

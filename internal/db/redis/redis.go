@@ -43,7 +43,7 @@ const (
 const level = "serializable"
 
 // Database is a Redis server, or a primary and its replicas. It satisfies db.KV,
-// db.Multiplexer, db.WideReader and db.Footprinter.
+// db.Multiplexer[db.KVSession], db.WideReader and db.Footprinter.
 type Database struct {
 	config       config
 	commit, scan script

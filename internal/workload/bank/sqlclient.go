@@ -15,7 +15,9 @@ type sqlClient struct {
 	session db.SQLSession
 	texts   *texts
 	style   string
-	call    *db.Statement // of the stored procedure; nil in the other modes
+	caller  db.Caller // of the stored procedure; nil in the other modes
+
+	transfer *db.Procedure
 
 	args    []db.Value // of the statement being added
 	arena   []byte     // their texts
@@ -49,7 +51,7 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 	switch {
 	case tx.Kind == history.Inquiry:
 		return c.inquire(ctx, tx)
-	case c.call != nil:
+	case c.caller != nil:
 		return c.procedure(ctx, tx)
 	case c.style == Atomic:
 		return c.atomic(ctx, tx)

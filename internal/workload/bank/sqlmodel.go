@@ -19,7 +19,8 @@ type sqlModel struct {
 	config   *Config
 	texts    *texts
 	audits   string        // the isolation of the auditor's session
-	call     *db.Statement // of the stored procedure; nil in the other modes
+	transfer *db.Procedure // nil but in mode procedure
+	calls    db.Procedures // that runs it
 }
 
 var _ model = (*sqlModel)(nil)
@@ -39,20 +40,21 @@ func newSQLModel(database db.SQL, c *Config, claim db.Claim) (*sqlModel, error) 
 		m.audits = d.Snapshot
 	}
 	if c.Mode == Procedure {
-		if d.Procedures != plpgsql && d.Procedures != psm {
-			return nil, fmt.Errorf("mode procedure needs stored procedures in %s or %s, which this database does not have: take pipelined or interactive", plpgsql, psm)
+		var err error
+		m.transfer = newProcedure(d, c.Update)
+		if m.calls, err = db.ProceduresOf(database, m.transfer); err != nil {
+			return nil, fmt.Errorf("choose the mode procedure: %w: take pipelined or interactive", err)
 		}
-		m.call = callProcedure(d, c.Update)
 	}
 	return m, nil
 }
 
-// prepare makes the stored procedure, which may be of an older program.
+// prepare defines the stored procedure.
 func (m *sqlModel) prepare(ctx context.Context) error {
-	if m.call == nil {
+	if m.transfer == nil {
 		return nil
 	}
-	return m.database.Exec(ctx, createProcedure(m.dialect, m.config.Update))
+	return m.calls.Define(ctx, m.transfer)
 }
 
 func (m *sqlModel) client(ctx context.Context, b *Bank, i int) (load.Client, error) {
@@ -60,7 +62,11 @@ func (m *sqlModel) client(ctx context.Context, b *Bank, i int) (load.Client, err
 	if err != nil {
 		return nil, err
 	}
-	return &sqlClient{chooser: b.chooser(i), session: s, texts: m.texts, style: m.config.Update, call: m.call}, nil
+	c := &sqlClient{chooser: b.chooser(i), session: s, texts: m.texts, style: m.config.Update, transfer: m.transfer}
+	if m.transfer != nil {
+		c.caller = m.dialect.NewCaller(s)
+	}
+	return c, nil
 }
 
 // endState takes the accounts and then the ledger, each in one statement.

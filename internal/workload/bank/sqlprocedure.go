@@ -11,10 +11,6 @@ import (
 	"stroppy/internal/money"
 )
 
-// plpgsql is one of the two languages that the stored procedures are written in;
-// psm is the other.
-const plpgsql = "plpgsql"
-
 // What a procedure answers: the transfer is done, or a rule of the bank refused
 // it and nothing was written.
 const (
@@ -29,10 +25,10 @@ const (
 // row an account in the order given: the verdict, and the account's balance,
 // version and last transfer before; NULL where nothing was read.
 //
-// In the texts, INTEGER_TYPE and DECIMAL_TYPE are the dialect's, STYLE is the
-// style, and LOCK is what makes a SELECT lock.
+// In the texts, INTEGER_TYPE and DECIMAL_TYPE are the dialect's, and LOCK is what
+// makes a SELECT lock.
 const (
-	procedureHead = `CREATE OR REPLACE FUNCTION stroppy_transfer_STYLE(
+	procedureHead = `CREATE OR REPLACE FUNCTION PROCEDURE_NAME(
 	id INTEGER_TYPE, bics TEXT, bans TEXT, amounts TEXT, at_least DECIMAL_TYPE)
 RETURNS TABLE (verdict INTEGER_TYPE, seen_balance DECIMAL_TYPE, seen_version INTEGER_TYPE, seen_last INTEGER_TYPE)
 LANGUAGE plpgsql AS $body$
@@ -152,37 +148,22 @@ END
 $body$`
 )
 
-// createProcedure returns what makes the procedure of one style.
-func createProcedure(d *db.Dialect, style string) string {
-	if d.Procedures == psm {
-		_, create := psmProcedure(d, style)
-		return create
-	}
-	body := procedureReadWrite
-	if style == Atomic {
-		body = procedureAtomic
-	}
-	lock := ""
-	if style == Locked {
+// newProcedure returns the procedure of one style.
+func newProcedure(d *db.Dialect, style string) *db.Procedure {
+	body, psmBody, lock := procedureReadWrite, psmReadWrite, ""
+	switch style {
+	case Atomic:
+		body, psmBody = procedureAtomic, psmAtomic
+	case Locked:
 		lock = d.ForUpdate
 	}
-	return strings.NewReplacer(
-		"STYLE", style, "INTEGER_TYPE", d.IntegerType, "DECIMAL_TYPE", d.DecimalType, "LOCK", lock,
-	).Replace(procedureHead + body + procedureTail)
-}
-
-// callProcedure returns the statement that calls it.
-func callProcedure(d *db.Dialect, style string) *db.Statement {
-	w := d.Write()
-	if d.Procedures == psm {
-		name, _ := psmProcedure(d, style)
-		w.Text("CALL ", name, "(")
-	} else {
-		w.Text("SELECT verdict, seen_balance, seen_version, seen_last FROM stroppy_transfer_", style, "(")
-	}
-	w.Param(db.Integer).Text(", ").Param(db.Text).Text(", ").Param(db.Text).Text(", ").
-		Param(db.Text).Text(", ").Param(db.Decimal).Text(")")
-	return w.End(append([]db.Type{db.Integer}, stateColumns...)...)
+	r := strings.NewReplacer("INTEGER_TYPE", d.IntegerType, "DECIMAL_TYPE", d.DecimalType, "BIC_TYPE", d.TextType(bicLength), "LOCK", lock)
+	return db.NewProcedure("stroppy_transfer_"+style,
+		[]db.Type{db.Integer, db.Text, db.Text, db.Text, db.Decimal}, append([]db.Type{db.Integer}, stateColumns...),
+		map[db.Language]string{
+			db.PLpgSQL: r.Replace(procedureHead + body + procedureTail),
+			db.PSM:     r.Replace(psmLists().Replace(psmHead + psmBody + psmTail)),
+		})
 }
 
 // errAnswer says that a procedure returned something else than it is made to.
@@ -193,18 +174,11 @@ var errAnswer = &db.Error{
 
 // procedure runs the transaction as one call.
 func (c *sqlClient) procedure(ctx context.Context, tx *history.Transaction) error {
-	if err := c.session.Begin(ctx, false); err != nil {
-		return err
-	}
-	result, err := c.session.Do(ctx, c.call, c.callArgs(tx))
+	r, err := c.caller.Call(ctx, c.transfer, c.callArgs(tx))
 	if err != nil {
 		return err
 	}
-	if err := c.session.Commit(ctx); err != nil {
-		return err
-	}
-	r := c.session.Result(result)
-	if r == nil || r.Rows() != len(tx.Ops) {
+	if r.Rows() != len(tx.Ops) {
 		return errAnswer
 	}
 	for i := range tx.Ops {

@@ -2,23 +2,17 @@ package bank
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strings"
-
-	"stroppy/internal/db"
 )
 
-// psm is the language of ISO/IEC 9075-4 (SQL/PSM), in which a SELECT without INTO
-// is a result of the procedure. Each account's row is a result of its own, and a
-// session joins the results of one CALL.
-const psm = "sql/psm"
-
-// The procedures do what those in plpgsql do, see there. The language has no
+// The procedures do what those in PL/pgSQL do, see there. A SELECT without INTO is a
+// result of the procedure: each account's row is a result of its own, and a session
+// joins the results of one call. The language has no
 // arrays, so the lists stay texts, of which TAKE_KEY takes the first account off
 // (next_bic, next_ban, next_amount) after REWIND; what was seen of the accounts is
 // such a list too, which TAKE_SEEN reads (b, v, l; NULL where nothing was read).
 const (
-	psmHead = `(
+	psmHead = `CREATE PROCEDURE IF NOT EXISTS PROCEDURE_NAME(
 	IN id INTEGER_TYPE, IN bics TEXT, IN bans TEXT, IN amounts TEXT, IN at_least DECIMAL_TYPE)
 MODIFIES SQL DATA
 BEGIN
@@ -142,28 +136,11 @@ func take(variable, list string) string {
 		fmt.Sprintf("SET %s = SUBSTRING(%s FROM POSITION(',' IN %s) + 1);", list, list, list)
 }
 
-// psmProcedure returns the name of the procedure of one style and what makes it,
-// if it is not there. The name holds a digest of the text, so that it need never
-// be replaced while other processes call it.
-func psmProcedure(d *db.Dialect, style string) (name, create string) {
-	body := psmReadWrite
-	if style == Atomic {
-		body = psmAtomic
-	}
-	lock := ""
-	if style == Locked {
-		lock = d.ForUpdate
-	}
-	text := strings.NewReplacer(
+// psmLists replaces what the procedures do with lists.
+func psmLists() *strings.Replacer {
+	return strings.NewReplacer(
 		"TAKE_KEY", take("next_bic", "rest_bics")+" "+take("next_ban", "rest_bans")+" "+take("next_amount", "rest_amounts"),
 		"TAKE_SEEN", take("b", "rest_seen")+" "+take("v", "rest_seen")+" "+take("l", "rest_seen"),
 		"REWIND", "SET rest_bics = CONCAT(bics, ','), rest_bans = CONCAT(bans, ','), rest_amounts = CONCAT(amounts, ','), rest_seen = seen;",
-	).Replace(psmHead + body + psmTail)
-	text = strings.NewReplacer(
-		"INTEGER_TYPE", d.IntegerType, "DECIMAL_TYPE", d.DecimalType, "BIC_TYPE", d.TextType(bicLength), "LOCK", lock,
-	).Replace(text)
-	digest := fnv.New32a()
-	digest.Write([]byte(text)) // which never fails
-	name = fmt.Sprintf("stroppy_transfer_%s_%08x", style, digest.Sum32())
-	return name, "CREATE PROCEDURE IF NOT EXISTS " + name + text
+	)
 }

@@ -25,7 +25,7 @@ var (
 )
 
 func newKVModel(database db.KV, c *Config) (*kvModel, error) {
-	if _, several := database.(db.Multiplexer); c.InFlight > 1 && !several {
+	if _, several := database.(db.Multiplexer[db.KVSession]); c.InFlight > 1 && !several {
 		return nil, inFlightError(c.InFlight)
 	}
 	m := &kvModel{database: database, config: c}
@@ -81,7 +81,7 @@ func (m *kvModel) session(ctx context.Context) (db.KVSession, error) {
 		return m.database.KVSession(ctx, m.config.options())
 	}
 	return m.lanes.next(func() ([]db.KVSession, error) {
-		return m.database.(db.Multiplexer).Lanes(ctx, m.config.InFlight, m.config.options())
+		return m.database.(db.Multiplexer[db.KVSession]).Streams(ctx, m.config.InFlight, m.config.options())
 	})
 }
 

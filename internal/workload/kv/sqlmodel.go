@@ -35,7 +35,7 @@ var (
 )
 
 func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
-	if _, several := database.(db.SQLMultiplexer); c.InFlight > 1 && !several {
+	if _, several := database.(db.Multiplexer[db.SQLSession]); c.InFlight > 1 && !several {
 		return nil, inFlightError(c.InFlight)
 	}
 	if c.InFlight > 1 && c.Mode == Interactive {
@@ -198,7 +198,7 @@ func (m *sqlModel) session(ctx context.Context) (db.SQLSession, error) {
 		return m.database.Session(ctx, m.config.options())
 	}
 	return m.lanes.next(func() ([]db.SQLSession, error) {
-		return m.database.(db.SQLMultiplexer).Lanes(ctx, m.config.InFlight, m.config.options())
+		return m.database.(db.Multiplexer[db.SQLSession]).Streams(ctx, m.config.InFlight, m.config.options())
 	})
 }
 

@@ -15,15 +15,22 @@ type sqlClient struct {
 	session db.SQLSession
 	texts   *texts
 	history bool
-	call    *db.Statement // of the stored procedure; nil in the other modes
+	caller  db.Caller // of the stored procedure; nil in the other modes
 
-	args    [11]db.Value // of the statement being added
-	filler  [fillerLength]byte
-	results [operations]int // of what each operation made; -1: not told
+	procedure *db.Procedure
+	args      [11]db.Value // of the statement being added
+	filler    [fillerLength]byte
+	results   [operations]int // of what each operation made; -1: not told
 }
 
-func newSQLClient(h *chooser, s db.SQLSession, t *texts, keeps bool, call *db.Statement) *sqlClient {
-	return &sqlClient{chooser: h, session: s, texts: t, history: keeps, call: call}
+func newSQLClient(h *chooser, s db.SQLSession, t *texts, keeps bool) *sqlClient {
+	return &sqlClient{chooser: h, session: s, texts: t, history: keeps}
+}
+
+// calling makes the client run its transactions as calls of the procedure.
+func (c *sqlClient) calling(p *db.Procedure, d *db.Dialect) *sqlClient {
+	c.procedure, c.caller = p, d.NewCaller(c.session)
+	return c
 }
 
 // Attempt implements load.Client.
@@ -43,16 +50,16 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 }
 
 func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error {
+	if c.caller != nil {
+		return c.callProcedure(ctx, tx)
+	}
 	if err := c.session.Begin(ctx, false); err != nil {
 		return err
 	}
 	var err error
-	switch {
-	case c.call != nil:
-		err = c.addCall(ctx, tx)
-	case c.texts.versions:
+	if c.texts.versions {
 		err = c.addVersioned(ctx, tx)
-	default:
+	} else {
 		err = c.addPlain(ctx, tx)
 	}
 	if err != nil {

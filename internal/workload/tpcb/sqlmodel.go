@@ -17,7 +17,8 @@ type sqlModel struct {
 	store    *dataset.SQL
 	config   *Config
 	texts    *texts        // of the form that is loaded, or was found
-	call     *db.Statement // of the stored procedure; nil in the other modes
+	call     *db.Procedure // that is the transaction; nil in the other modes
+	calls    db.Procedures // that runs it
 	replaced *texts        // of another form, which a load is to clear away; nil: none
 	size     size
 }
@@ -33,10 +34,11 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 	m := &sqlModel{database: database, dialect: d, config: c, texts: newTexts(d, c.Versions)}
 	m.store = dataset.NewSQL(dataKind, database, m)
 	if c.Mode == Procedure {
-		if d.Procedures != plpgsql && d.Procedures != psm {
-			return nil, fmt.Errorf("mode procedure needs stored procedures in %s or %s, which this database does not have: take pipelined or interactive", plpgsql, psm)
+		var err error
+		m.call = newProcedure(d, c.History)
+		if m.calls, err = db.ProceduresOf(database, m.call); err != nil {
+			return nil, fmt.Errorf("choose the mode procedure: %w: take pipelined or interactive", err)
 		}
-		m.call = callProcedure(d, c.History)
 	}
 	return m, nil
 }
@@ -67,7 +69,7 @@ func (m *sqlModel) take(f *facts) error {
 // run that keeps no history.
 func (m *sqlModel) prepare(ctx context.Context, run uint64) error {
 	if m.call != nil {
-		if err := m.database.Exec(ctx, createProcedure(m.dialect, m.config.History)); err != nil {
+		if err := m.calls.Define(ctx, m.call); err != nil {
 			return err
 		}
 	}
@@ -90,7 +92,11 @@ func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) 
 	if err != nil {
 		return nil, err
 	}
-	return newSQLClient(h, s, m.texts, m.config.History, m.call), nil
+	c := newSQLClient(h, s, m.texts, m.config.History)
+	if m.call != nil {
+		c.calling(m.call, m.dialect)
+	}
+	return c, nil
 }
 
 // endState reads each table in one statement. Nothing runs on them at that time, so

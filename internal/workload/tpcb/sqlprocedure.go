@@ -2,24 +2,16 @@ package tpcb
 
 import (
 	"context"
-	"fmt"
-	"hash/fnv"
 	"strings"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 )
 
-// The languages that the procedure is written in.
-const (
-	plpgsql = "plpgsql"
-	psm     = "sql/psm" // ISO/IEC 9075-4
-)
-
 // The statements of the procedure are those of the transaction; it returns the
 // account's balance after it.
 const (
-	procedurePLpgSQL = `CREATE OR REPLACE FUNCTION NAME(
+	procedurePLpgSQL = `CREATE OR REPLACE FUNCTION PROCEDURE_NAME(
 	the_aid INTEGER_TYPE, the_tid INTEGER_TYPE, the_bid INTEGER_TYPE, the_delta INTEGER_TYPE, the_filler TEXT)
 RETURNS INTEGER_TYPE LANGUAGE plpgsql AS $body$
 DECLARE
@@ -34,7 +26,7 @@ BEGIN
 END
 $body$`
 
-	procedurePSM = `CREATE PROCEDURE IF NOT EXISTS NAME(
+	procedurePSM = `CREATE PROCEDURE IF NOT EXISTS PROCEDURE_NAME(
 	IN the_aid INTEGER_TYPE, IN the_tid INTEGER_TYPE, IN the_bid INTEGER_TYPE, IN the_delta INTEGER_TYPE, IN the_filler TEXT)
 MODIFIES SQL DATA
 BEGIN
@@ -49,48 +41,30 @@ END`
 		VALUES (the_tid, the_bid, the_aid, the_delta, CURRENT_TIMESTAMP, the_filler);`
 )
 
-// procedure returns the name of the procedure and what makes it. The name holds a
-// digest of the text, so that processes of different versions of this program can
-// call theirs at the same time.
-func procedure(d *db.Dialect, keeps bool) (name, create string) {
-	text, row := procedurePLpgSQL, ""
-	if d.Procedures == psm {
-		text = procedurePSM
-	}
+// newProcedure returns the procedure that is the transaction, with its row of the
+// history or without.
+func newProcedure(d *db.Dialect, keeps bool) *db.Procedure {
+	row := ""
 	if keeps {
 		row = procedureHistory
 	}
-	text = strings.NewReplacer("INTEGER_TYPE", d.IntegerType, "HISTORY", row).Replace(text)
-	digest := fnv.New32a()
-	digest.Write([]byte(text)) // which never fails
-	name = fmt.Sprintf("stroppy_tpcb_%08x", digest.Sum32())
-	return name, strings.Replace(text, "NAME", name, 1)
+	r := strings.NewReplacer("INTEGER_TYPE", d.IntegerType, "HISTORY", row)
+	return db.NewProcedure("stroppy_tpcb",
+		[]db.Type{db.Integer, db.Integer, db.Integer, db.Integer, db.Text}, []db.Type{db.Integer},
+		map[db.Language]string{db.PLpgSQL: r.Replace(procedurePLpgSQL), db.PSM: r.Replace(procedurePSM)})
 }
 
-func createProcedure(d *db.Dialect, keeps bool) string {
-	_, create := procedure(d, keeps)
-	return create
-}
-
-// callProcedure returns the statement that calls it.
-func callProcedure(d *db.Dialect, keeps bool) *db.Statement {
-	name, _ := procedure(d, keeps)
-	verb := "SELECT "
-	if d.Procedures == psm {
-		verb = "CALL "
-	}
-	return d.Write(verb, name, "(").Param(db.Integer).Text(", ").Param(db.Integer).Text(", ").Param(db.Integer).
-		Text(", ").Param(db.Integer).Text(", ").Param(db.Text).Text(")").End(db.Integer)
-}
-
-// addCall adds the call that is the whole transaction.
-func (c *sqlClient) addCall(ctx context.Context, tx *history.Transaction) error {
+// callProcedure runs the transaction as one call.
+func (c *sqlClient) callProcedure(ctx context.Context, tx *history.Transaction) error {
 	putFiller(&c.filler, tx.ID)
 	for i, op := range [...]int{opAccount, opTeller, opBranch} {
 		c.args[i] = db.Value{Int: c.id(&tx.Ops[op])}
 	}
-	c.args[3], c.args[4] = db.Value{Int: tx.Ops[opAccount].Amount}, db.Value{Text: c.filler[:]}
-	result, err := c.session.Do(ctx, c.call, c.args[:5])
-	c.results = [operations]int{result, -1, -1}
+	amount := tx.Ops[opAccount].Amount
+	c.args[3], c.args[4] = db.Value{Int: amount}, db.Value{Text: c.filler[:]}
+	result, err := c.caller.Call(ctx, c.procedure, c.args[:5])
+	if err == nil && result.Rows() == 1 && !result.Row(0)[0].Null {
+		observe(&tx.Ops[opAccount], result.Row(0)[0].Int-amount, 0, 0)
+	}
 	return err
 }

@@ -54,7 +54,7 @@ func (s *nothingKV) Scan(context.Context, []byte, []byte, func(key, value []byte
 func dialect() *db.Dialect {
 	return &db.Dialect{
 		Placeholder: func(int) string { return "?" }, IntegerType: "BIGINT",
-		TextType: func(int) string { return "TEXT" }, Returning: true, Procedures: plpgsql,
+		TextType: func(int) string { return "TEXT" }, Returning: true, Procedures: &db.ProcedureDialect{Language: db.PLpgSQL, Call: "SELECT * FROM "},
 	}
 }
 
@@ -67,11 +67,11 @@ func ways() map[string]load.Client {
 	}
 	plain, versioned := newTexts(dialect(), false), newTexts(dialect(), true)
 	return map[string]load.Client{
-		"plain":     newSQLClient(choose(false), row(1), plain, true, nil),
-		"bare":      newSQLClient(choose(false), row(1), plain, false, nil),
-		"zipfian":   newSQLClient(choose(true), row(1), plain, true, nil),
-		"versions":  newSQLClient(choose(false), row(3), versioned, true, nil),
-		"procedure": newSQLClient(choose(false), row(1), plain, true, callProcedure(dialect(), true)),
+		"plain":     newSQLClient(choose(false), row(1), plain, true),
+		"bare":      newSQLClient(choose(false), row(1), plain, false),
+		"zipfian":   newSQLClient(choose(true), row(1), plain, true),
+		"versions":  newSQLClient(choose(false), row(3), versioned, true),
+		"procedure": newSQLClient(choose(false), row(1), plain, true).calling(newProcedure(dialect(), true), dialect()),
 		"key-value": newKVClient(choose(false), &nothingKV{nothing{found: appendValue(nil, value{})}}, true),
 	}
 }

@@ -1,0 +1,207 @@
+package db
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Procedures is the model of a database that runs stored procedures, which are
+// defined from a text and called by name. One call is one transaction. A SQL database
+// that has procedures speaks this model too: ProceduresOf finds it.
+type Procedures interface {
+	Database
+	// Languages are those that it takes texts in, the preferred one first.
+	Languages() []Language
+
+	// Define makes the procedure, unless it is there.
+	Define(ctx context.Context, procedure *Procedure) error
+
+	// ProcedureSession opens a session. Several calls are under way on one connection
+	// where the database also satisfies Multiplexer[ProcedureSession].
+	ProcedureSession(ctx context.Context, options SessionOptions) (ProcedureSession, error)
+}
+
+// Caller calls stored procedures.
+type Caller interface {
+	// Call runs the procedure as one transaction. Only a nil error means that it is
+	// committed. args are copied; the result is valid until the next Call. The errors
+	// are those of a transaction that ended.
+	Call(ctx context.Context, procedure *Procedure, args []Value) (*Result, error)
+}
+
+// ProcedureSession is one client of the Procedures model, used by one goroutine at a
+// time. Its errors are *Error. If the class is Unknown or Unavailable the session must
+// be Reset before anything else.
+type ProcedureSession interface {
+	Caller
+
+	// Reset drops the connection and opens a new one, once: the caller backs off and
+	// calls again.
+	Reset(ctx context.Context) error
+
+	Close() error
+}
+
+// Language is what the text of a stored procedure is written in.
+type Language string
+
+// The languages that databases have in common.
+const (
+	PLpgSQL Language = "plpgsql" // of which the result is that of RETURNS TABLE or of one scalar
+	PSM     Language = "sql/psm" // ISO/IEC 9075-4; the result is what all its SELECTs without INTO return
+)
+
+// Procedure is a stored procedure. It is made by NewProcedure once and never changed:
+// a session may keep it prepared, keyed by its address.
+type Procedure struct {
+	Name    string
+	Params  []Type
+	Columns []Type // of the rows it returns
+	Texts   map[Language]string
+}
+
+// procedureName stands for the procedure's name in a text.
+const procedureName = "PROCEDURE_NAME"
+
+// NewProcedure gives a procedure its name, which is prefix and a digest of its texts,
+// so that it need never be replaced while another version of this program calls its
+// own. PROCEDURE_NAME in a text stands for it.
+func NewProcedure(prefix string, params, columns []Type, texts map[Language]string) *Procedure {
+	digest := fnv.New32a()
+	for _, language := range slices.Sorted(maps.Keys(texts)) {
+		digest.Write([]byte(texts[language])) // which never fails
+	}
+	p := &Procedure{Name: fmt.Sprintf("%s_%08x", prefix, digest.Sum32()), Params: params, Columns: columns, Texts: map[Language]string{}}
+	for language, text := range texts {
+		p.Texts[language] = strings.ReplaceAll(text, procedureName, p.Name)
+	}
+	return p
+}
+
+// ProceduresOf returns the database as one of stored procedures, if it takes one of
+// the languages that p is written in.
+func ProceduresOf(database Database, p *Procedure) (Procedures, error) {
+	procedures, ok := database.(Procedures)
+	if sql, isSQL := database.(SQL); !ok && isSQL && sql.Dialect().Procedures != nil {
+		procedures, ok = sqlProcedures{sql}, true
+		if several, shares := database.(Multiplexer[SQLSession]); shares {
+			procedures = sharedProcedures{sqlProcedures{sql}, several}
+		}
+	}
+	if ok {
+		if _, err := textOf(procedures, p); err == nil {
+			return procedures, nil
+		}
+	}
+	var names []string
+	for _, language := range slices.Sorted(maps.Keys(p.Texts)) {
+		names = append(names, string(language))
+	}
+	return nil, fmt.Errorf("it needs stored procedures in %s, which this database does not have", strings.Join(names, " or "))
+}
+
+// textOf returns the text in the first of the database's languages that has one.
+func textOf(database Procedures, p *Procedure) (string, error) {
+	for _, language := range database.Languages() {
+		if text, ok := p.Texts[language]; ok {
+			return text, nil
+		}
+	}
+	return "", Fatalf("define the procedure "+p.Name, "it is written in none of the languages %v", database.Languages())
+}
+
+// ProcedureDialect is how a SQL database has stored procedures.
+type ProcedureDialect struct {
+	Language Language
+	Call     string // before the name, such as "CALL "
+}
+
+// sqlProcedures is a SQL database that has stored procedures.
+type sqlProcedures struct{ SQL }
+
+func (d sqlProcedures) Languages() []Language {
+	return []Language{d.Dialect().Procedures.Language}
+}
+
+func (d sqlProcedures) Define(ctx context.Context, procedure *Procedure) error {
+	text, err := textOf(d, procedure)
+	if err != nil {
+		return err
+	}
+	return d.Exec(ctx, text)
+}
+
+func (d sqlProcedures) ProcedureSession(ctx context.Context, options SessionOptions) (ProcedureSession, error) {
+	session, err := d.Session(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return d.Dialect().NewCaller(session), nil
+}
+
+// sharedProcedures is one of which several sessions can share a connection.
+type sharedProcedures struct {
+	sqlProcedures
+	several Multiplexer[SQLSession]
+}
+
+func (d sharedProcedures) Streams(ctx context.Context, n int, options SessionOptions) ([]ProcedureSession, error) {
+	sessions, err := d.several.Streams(ctx, n, options)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]ProcedureSession, len(sessions))
+	for i, session := range sessions {
+		list[i] = d.Dialect().NewCaller(session)
+	}
+	return list, nil
+}
+
+// SQLCaller calls stored procedures on a SQL session, whose other statements may run
+// between the calls.
+type SQLCaller struct {
+	SQLSession
+	dialect *Dialect
+	calls   map[*Procedure]*Statement
+}
+
+// NewCaller returns a caller on a session of a database whose dialect has procedures.
+func (d *Dialect) NewCaller(session SQLSession) *SQLCaller {
+	return &SQLCaller{SQLSession: session, dialect: d, calls: map[*Procedure]*Statement{}}
+}
+
+// Call implements Caller.
+func (c *SQLCaller) Call(ctx context.Context, procedure *Procedure, args []Value) (*Result, error) {
+	statement := c.calls[procedure]
+	if statement == nil {
+		statement = c.dialect.call(procedure)
+		c.calls[procedure] = statement
+	}
+	if err := c.Begin(ctx, false); err != nil {
+		return nil, err
+	}
+	result, err := c.Do(ctx, statement, args)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Commit(ctx); err != nil {
+		return nil, err
+	}
+	return c.Result(result), nil
+}
+
+// call returns the statement that calls a procedure.
+func (d *Dialect) call(p *Procedure) *Statement {
+	w := d.Write(d.Procedures.Call, p.Name, "(")
+	for i, t := range p.Params {
+		if i > 0 {
+			w.Text(", ")
+		}
+		w.Param(t)
+	}
+	return w.Text(")").End(p.Columns...)
+}

@@ -141,8 +141,10 @@ func parseCommand(number int, line string) command {
 // TestDocuments runs the commands of the documents and the scenarios, on real
 // servers where they name one.
 func TestDocuments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs clusters")
+	}
 	stroppy := buildStroppy(t)
-	s := &servers{t: t, started: map[string]error{}}
 	for _, path := range documents(t) {
 		list, err := commands(path, read(t, path))
 		if err != nil {
@@ -152,14 +154,18 @@ func TestDocuments(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			sh := newShell(t, stroppy, s)
+			t.Parallel()
+			sh := newShell(t, stroppy)
 			for _, c := range list {
 				t.Run(fmt.Sprintf("line %d", c.line), func(t *testing.T) { sh.try(t, c) })
 			}
 		})
 	}
-	t.Run("scenarios", func(t *testing.T) { tryScenarios(t, newShell(t, stroppy, s)) })
-	t.Run("names", func(t *testing.T) { tryNames(t, newShell(t, stroppy, s)) })
+	t.Run("scenarios", func(t *testing.T) {
+		t.Parallel()
+		tryScenarios(t, stroppy)
+	})
+	t.Run("names", func(t *testing.T) { tryNames(t, newShell(t, stroppy)) })
 }
 
 // TestCommands holds that the reader of documents misses no command.
@@ -188,7 +194,8 @@ func buildStroppy(t *testing.T) string {
 	return path
 }
 
-// shell runs the commands of one document, one after the other in one folder.
+// shell runs the commands of one document, one after the other in one folder and on
+// servers of its own.
 type shell struct {
 	stroppy string
 	servers *servers
@@ -197,8 +204,9 @@ type shell struct {
 	skipped map[string]string // folders that a skipped command would have made, with its reason
 }
 
-func newShell(t *testing.T, stroppy string, s *servers) *shell {
+func newShell(t *testing.T, stroppy string) *shell {
 	t.Helper()
+	s := &servers{t: t, started: map[string]error{}}
 	sh := &shell{stroppy: stroppy, servers: s, dir: t.TempDir(), skipped: map[string]string{}}
 	scenarios, err := filepath.Abs("../scenarios")
 	if err == nil {
@@ -270,7 +278,7 @@ func (sh *shell) try(t *testing.T, c command) {
 // run runs a line in the shell's folder.
 func (sh *shell) run(t *testing.T, line string) (code int, stdout, stderr string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = sh.dir, sh.env, 10*time.Second
@@ -287,11 +295,15 @@ func (sh *shell) run(t *testing.T, line string) (code int, stdout, stderr string
 // database is to be given where the scenario names none.
 var scenarioHead = regexp.MustCompile(`^# verdict: (valid|invalid)\n# database: (sqlite|postgres|etcd|memory|cluster)\n(?:# brief: (.*)\n)?#\n# [A-Za-z]`)
 
-var scenarioWorkload = regexp.MustCompile(`(?m)^workload: "?(\w+)`)
+var (
+	scenarioWorkload = regexp.MustCompile(`(?m)^workload: "?(\w+)`)
+	scenarioRate     = regexp.MustCompile(`(?m)^(?:rate|think):`)
+)
 
 // tryScenarios runs each scenario, shortened, and wants the verdict that it
-// names.
-func tryScenarios(t *testing.T, sh *shell) {
+// names. Those that need a server share it, so that they run one after the other.
+func tryScenarios(t *testing.T, stroppy string) {
+	shared := newShell(t, stroppy)
 	files, err := filepath.Glob("../scenarios/*")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there is no scenario: %v", err)
@@ -308,34 +320,47 @@ func tryScenarios(t *testing.T, sh *shell) {
 			if !row.MatchString(readme) {
 				t.Errorf("README.md has no row for it with the verdict %s", head[1])
 			}
-			workload := "bank"
-			if other := scenarioWorkload.FindStringSubmatch(read(t, path)); other != nil {
-				workload = other[1]
+			sh := shared
+			if head[2] != "postgres" && head[2] != "etcd" {
+				t.Parallel()
+				sh = newShell(t, stroppy)
 			}
-			short := brief
-			if head[3] != "" {
-				short = " " + head[3]
-			}
-			line := "stroppy run " + workload + " --scenario scenarios/" + name + short
-			if head[2] == "postgres" || head[2] == "etcd" {
-				address, missing := sh.servers.address(t, head[2]+"://bank@localhost")
-				if missing != "" {
-					t.Skip(missing)
-				}
-				line += " --db '" + address + "'"
-			}
-			if head[2] == "cluster" { // its faults take longer than a brief run
-				line += " --clients 4"
-			}
-			code, stdout, stderr := sh.run(t, line)
-			if why := stderr; code == 2 && strings.Contains(why, "run as root") || code == 3 && (strings.Contains(why, "install the Debian package") || strings.Contains(why, "/dev/fuse")) {
-				t.Skip("skipped engine: cluster: " + strings.TrimSpace(why))
-			}
-			want := map[string]int{"valid": 0, "invalid": 1}[head[1]]
-			if verdict, _, _ := strings.Cut(stdout, " "); strings.ToLower(verdict) != head[1] || code != want {
-				t.Errorf("the verdict is %s and the exit code %d; the scenario says %s\n%s\n%s", verdict, code, head[1], stdout, stderr)
-			}
+			tryScenario(t, sh, path, head)
 		})
+	}
+}
+
+// tryScenario runs the scenario of a file with the given head.
+func tryScenario(t *testing.T, sh *shell, path string, head []string) {
+	text, workload := read(t, path), "bank"
+	if other := scenarioWorkload.FindStringSubmatch(text); other != nil {
+		workload = other[1]
+	}
+	short := brief
+	if head[3] != "" {
+		short = " " + head[3]
+	}
+	line := "stroppy run " + workload + " --scenario scenarios/" + filepath.Base(path) + short
+	switch head[2] {
+	case "postgres", "etcd":
+		address, missing := sh.servers.address(t, head[2]+"://bank@localhost")
+		if missing != "" {
+			t.Skip(missing)
+		}
+		line += " --db '" + address + "'"
+	case "cluster": // its faults take longer than a brief run
+		line += " --clients 4"
+		if strings.Contains(short, "--nemesis") && !scenarioRate.MatchString(text) { // a closed loop takes all that the machine has
+			line += " --rate 300"
+		}
+	}
+	code, stdout, stderr := sh.run(t, line)
+	if why := stderr; code == 2 && strings.Contains(why, "run as root") || code == 3 && (strings.Contains(why, "install the Debian package") || strings.Contains(why, "/dev/fuse")) {
+		t.Skip("skipped engine: cluster: " + strings.TrimSpace(why))
+	}
+	want := map[string]int{"valid": 0, "invalid": 1}[head[1]]
+	if verdict, _, _ := strings.Cut(stdout, " "); strings.ToLower(verdict) != head[1] || code != want {
+		t.Errorf("the verdict is %s and the exit code %d; the scenario says %s\n%s\n%s", verdict, code, head[1], stdout, stderr)
 	}
 }
 

@@ -91,7 +91,8 @@ func TestEventsUnderFaults(t *testing.T) {
 		},
 	} {
 		t.Run(h.name, func(t *testing.T) {
-			args := append([]string{"--cluster", h.cluster, "--clients", "8", "--seed", "7", "--retries", "100"}, h.args...)
+			t.Parallel()
+			args := append([]string{"--cluster", h.cluster, "--clients", "8", "--seed", "7", "--retries", "100", "--rate", hurtRate}, h.args...)
 			for _, f := range h.faults {
 				args = append(args, "--nemesis", f)
 			}

@@ -194,7 +194,8 @@ func TestKVUnderNemesis(t *testing.T) {
 		{"postgres:2?memory=on", "kill primary at 2s for 3s", []string{"--duration", "8s", "--isolation", "repeatable read", "--in-flight", "4"}},
 	} {
 		t.Run(c.cluster, func(t *testing.T) {
-			code, v, why := kvOn(t, slices.Concat([]string{"--cluster", c.cluster, "--nemesis", c.fault}, kvMix, c.more)...)
+			t.Parallel()
+			code, v, why := kvOn(t, slices.Concat([]string{"--cluster", c.cluster, "--nemesis", c.fault, "--rate", hurtRate}, kvMix, c.more)...)
 			v.wantValid(t, code, why)
 		})
 	}

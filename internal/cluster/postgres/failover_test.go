@@ -135,10 +135,11 @@ func TestRegistration(t *testing.T) {
 	}))
 	mustExecute(t, c.URL(), "INSERT INTO paid VALUES (1)") // acknowledged, and the standby has not replayed it
 	c.appoint(ctx, p, n, time.Now())
-	for range 20 {
-		v, err := c.view(ctx, p)
-		clustertest.Must(t, err)
-		c.admit(ctx, p, n, v)
+	for looks := 0; looks < 20; {
+		if v, err := c.view(ctx, p); err == nil { // a busy machine may answer too late
+			looks++
+			c.admit(ctx, p, n, v)
+		}
 		if len(c.candidates(p)) > 0 {
 			t.Fatal("a standby that has not replayed what was acknowledged may be promoted")
 		}

@@ -4,7 +4,6 @@ package dbtest
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -113,28 +112,4 @@ var ways = []struct{ update, mode string }{
 	{bank.Atomic, bank.Pipelined}, {bank.Atomic, bank.Interactive},
 	{bank.Locked, bank.Pipelined}, {bank.Locked, bank.Interactive},
 	{bank.RMW, bank.Pipelined}, {bank.RMW, bank.Interactive},
-}
-
-func TestBankOnSQLite(t *testing.T) {
-	for _, way := range ways {
-		t.Run(way.update+" "+way.mode, func(t *testing.T) {
-			c := small()
-			c.Update, c.Mode = way.update, way.mode
-			o := runBank(t, openSQLite(t), c, 1500)
-			o.wantValid(t)
-		})
-	}
-}
-
-func TestBankOnMemory(t *testing.T) {
-	for _, url := range []string{"memory:", "memory:?unknown=0.02&abort=0.02"} {
-		for _, sample := range []uint64{0, 50} {
-			t.Run(fmt.Sprintf("%s sample %d", url, sample), func(t *testing.T) {
-				c := small()
-				c.AuditSample = sample
-				o := runBank(t, openMemory(t, url), c, 3000)
-				o.wantValid(t)
-			})
-		}
-	}
 }

@@ -60,68 +60,6 @@ func (r *trial) wantForeign(t *testing.T) {
 	}
 }
 
-func eachEventsWay(t *testing.T, count uint64, open func(t *testing.T) db.Database) {
-	for name, change := range eventsWays() {
-		t.Run(name, func(t *testing.T) {
-			c := fewEvents()
-			change(&c)
-			r := runEvents(t, open(t), c, count)
-			r.wantAllValid(t)
-			if n := r.driven.Figures.Committed; n != count {
-				t.Errorf("%d of %d appends were committed on a healthy database", n, count)
-			}
-		})
-	}
-}
-
-func TestEventsOnSQLite(t *testing.T) {
-	eachEventsWay(t, 300, func(t *testing.T) db.Database { return openSQLite(t) })
-}
-
-func TestEventsOnMemory(t *testing.T) {
-	eachEventsWay(t, 1000, func(t *testing.T) db.Database { return openMemory(t, "memory:") })
-}
-
-func TestEventsOnPostgres(t *testing.T) {
-	eachEventsWay(t, 300, func(t *testing.T) db.Database { d, _ := openPostgres(t); return d })
-}
-
-func TestEventsOnEtcd(t *testing.T) {
-	eachEventsWay(t, 200, func(t *testing.T) db.Database { return openEtcd(t) })
-}
-
-func TestEventsOnMariaDB(t *testing.T) {
-	s := startMariaDB(t, nil)
-	databases := 0
-	eachEventsWay(t, 300, func(t *testing.T) db.Database {
-		databases++
-		return openMariaDB(t, s, fmt.Sprintf("events%d", databases))
-	})
-}
-
-func TestEventsOnRedis(t *testing.T) {
-	s := startRedis(t, 1, map[string]string{"save": ""})
-	for _, way := range redisWays {
-		t.Run(way, func(t *testing.T) {
-			eachEventsWay(t, 300, func(t *testing.T) db.Database { return openRedis(t, s.URL()+"?commit="+way) })
-		})
-	}
-}
-
-// TestEventsAtEveryIsolation drives shared streams at each level: that two clients do
-// not get one place is the key's doing, and no level's.
-func TestEventsAtEveryIsolation(t *testing.T) {
-	d, _ := openPostgres(t)
-	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
-		t.Run(isolation, func(t *testing.T) {
-			c := fewEvents()
-			c.Streams, c.Isolation = 2, isolation
-			r := runEvents(t, d, c, 200)
-			r.wantAllValid(t)
-		})
-	}
-}
-
 func TestEventsOnNoop(t *testing.T) {
 	for name, change := range eventsWays() {
 		t.Run(name, func(t *testing.T) {

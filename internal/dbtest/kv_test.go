@@ -11,7 +11,6 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/cli"
-	"stroppy/internal/cluster/mariadb"
 )
 
 // kvMix has every kind of transaction, on few records, so that transactions meet.
@@ -55,77 +54,6 @@ func (v kvVerdict) wantValid(t *testing.T, code int, complaints string) {
 	}
 	if len(v.Tables) != 1 || len(v.Tables[0].Rows) != 5 {
 		t.Errorf("the tables are %+v, and five kinds of transaction were asked for", v.Tables)
-	}
-}
-
-func TestKVOnMemory(t *testing.T) {
-	for _, url := range []string{"memory:", "memory:?abort=0.05&unknown=0.05"} {
-		for _, more := range [][]string{nil, {"--distribution", "latest"}, {"--in-flight", "4"}, {"--value-size", "64..3000", "--key-size", "16"}} {
-			t.Run(fmt.Sprint(url, more), func(t *testing.T) {
-				code, v, why := kvOn(t, slices.Concat([]string{"--db", url, "--count", "20000"}, kvMix, more)...)
-				v.wantValid(t, code, why)
-			})
-		}
-	}
-}
-
-func TestKVOnSQLite(t *testing.T) {
-	code, v, why := kvOn(t, append([]string{"--count", "3000"}, kvMix...)...)
-	v.wantValid(t, code, why)
-}
-
-func TestKVOnPostgres(t *testing.T) {
-	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
-		for _, how := range [][]string{{"--mode", "pipelined"}, {"--mode", "interactive"}, {"--in-flight", "8"}} {
-			t.Run(fmt.Sprint(isolation, how), func(t *testing.T) {
-				url := newPostgresDatabase(t)
-				code, v, why := kvOn(t, slices.Concat([]string{"--db", url, "--count", "4000", "--isolation", isolation}, kvMix, []string{"--records", "20"}, how)...)
-				v.wantValid(t, code, why)
-				// It reads without a lock, so that what READ COMMITTED allows comes up.
-				if lost := v.status(check.NoLostUpdate) == "invalid"; lost != (isolation == "read committed") {
-					t.Errorf("%s at %s is %s", check.NoLostUpdate, isolation, v.status(check.NoLostUpdate))
-				}
-			})
-		}
-	}
-}
-
-func TestKVOnEtcd(t *testing.T) {
-	openEtcd(t)
-	for _, inFlight := range []string{"1", "4"} {
-		code, v, why := kvOn(t, slices.Concat([]string{"--db", shared.etcd.URL(), "--count", "3000", "--in-flight", inFlight}, kvMix)...)
-		v.wantValid(t, code, why)
-	}
-	// Values of which a request does not hold a whole batch, and then not even one.
-	code, v, why := kvOn(t, slices.Concat([]string{"--db", shared.etcd.URL(), "--count", "200"}, kvMix, []string{"--value-size", "100000", "--records", "40", "--scan-length", "3"})...)
-	v.wantValid(t, code, why)
-	if code, _, why = kvOn(t, "--db", shared.etcd.URL(), "--value-size", "2000000"); code != 2 || !strings.Contains(why, "takes values of at most") {
-		t.Errorf("exit code %d: %s", code, why)
-	}
-}
-
-func TestKVOnMariaDB(t *testing.T) {
-	s := startMariaDB(t, nil)
-	for i, isolation := range []string{"read committed", "repeatable read", "serializable"} {
-		t.Run(isolation, func(t *testing.T) {
-			name := fmt.Sprintf("kv%d", i)
-			if _, err := s.SQL(t.Context(), "CREATE DATABASE "+name); err != nil {
-				t.Fatal(err)
-			}
-			url := s.URLFor(mariadb.Superuser, "", name)
-			code, v, why := kvOn(t, slices.Concat([]string{"--db", url, "--count", "3000", "--isolation", isolation}, kvMix)...)
-			v.wantValid(t, code, why)
-		})
-	}
-}
-
-func TestKVOnRedis(t *testing.T) {
-	s := startRedis(t, 1, map[string]string{"save": ""})
-	for _, way := range redisWays {
-		t.Run(way, func(t *testing.T) {
-			code, v, why := kvOn(t, slices.Concat([]string{"--db", s.URL() + "?commit=" + way, "--count", "5000"}, kvMix)...)
-			v.wantValid(t, code, why)
-		})
 	}
 }
 
@@ -186,6 +114,7 @@ func TestKVRefusals(t *testing.T) {
 
 // TestKVUnderNemesis: real clusters that lose their leader.
 func TestKVUnderNemesis(t *testing.T) {
+	needsTime(t)
 	for _, c := range []struct {
 		cluster, fault string
 		more           []string

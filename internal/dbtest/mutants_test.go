@@ -49,11 +49,10 @@ func twentyThousand(seed int) []string {
 	return []string{"--clients", "64", "--count", "23000", "--accounts", "1000", "--seed", fmt.Sprint(seed)}
 }
 
-// seeds are the seeds of a test that has to hold for the first n. Under the race
-// detector, which looks for something else, a tenth will do: scripts/test.sh runs
-// these tests once more without it.
+// seeds are the seeds of a test that has to hold for the first n. In short tests, and
+// under the race detector, which looks for something else, a tenth will do.
 func seeds(n int) []int {
-	if raceEnabled {
+	if raceEnabled || testing.Short() {
 		n = max(1, n/10)
 	}
 	list := make([]int, n)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"stroppy/internal/check"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/db/mysql"
 	"stroppy/internal/workload/bank"
@@ -26,6 +25,7 @@ func startMariaDB(t *testing.T, settings map[string]string) *mariadb.Server {
 // killed two had lost acknowledged transfers, of 25 with their data on the disk none.
 func startMariaDBIn(t *testing.T, dir string, settings map[string]string) *mariadb.Server {
 	t.Helper()
+	needsTime(t)
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
 	all := map[string]string{"innodb-flush-log-at-trx-commit": "2", "innodb-buffer-pool-size": "64M"}
@@ -44,47 +44,6 @@ func openMariaDB(t *testing.T, s *mariadb.Server, name string) *mysql.Database {
 	}
 	d, err := mysql.Open(t.Context(), s.URLFor(mariadb.Superuser, "", name))
 	return opened(t, d, err)
-}
-
-// TestBankOnMariaDB: what is read and written back loses updates at every
-// isolation but the strongest, unless snapshot isolation is switched on.
-func TestBankOnMariaDB(t *testing.T) {
-	for _, snapshot := range []string{"OFF", "ON"} {
-		s := startMariaDB(t, map[string]string{"innodb-snapshot-isolation": snapshot})
-		isolations := []string{"read uncommitted", "read committed", "repeatable read", "serializable"}
-		if snapshot == "ON" {
-			isolations = []string{"repeatable read"}
-		}
-		databases := 0
-		for _, isolation := range isolations {
-			for _, update := range []string{bank.Atomic, bank.Locked, bank.RMW} {
-				for _, mode := range []string{bank.Pipelined, bank.Interactive, bank.Procedure} {
-					databases++
-					name := fmt.Sprintf("bank%d", databases)
-					t.Run(fmt.Sprintf("%s %s %s %s", isolation, update, mode, snapshot), func(t *testing.T) {
-						c := small()
-						c.Isolation, c.Update, c.Mode = isolation, update, mode
-						loses := update == bank.RMW && isolation != "serializable" && snapshot == "OFF"
-						if loses {
-							c.Accounts = 20 // so that transactions meet
-						}
-						o := runBank(t, openMariaDB(t, s, name), c, 1000)
-						switch {
-						case loses:
-							o.wantLostUpdates(t)
-						case isolation == "read uncommitted" && update == bank.Atomic:
-							// A joint transfer may rest on data that are not committed yet and
-							// commit before them, and an audit between the two sees the one
-							// without the other.
-							o.wantValid(t, check.Audits)
-						default:
-							o.wantValid(t)
-						}
-					})
-				}
-			}
-		}
-	}
 }
 
 // TestBankOutlivesKilledMariaDB kills the server three times while the bank works

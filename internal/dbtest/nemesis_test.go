@@ -107,6 +107,7 @@ func hurtRuns() []hurtRun {
 // TestNemesis runs the whole program against real clusters that it starts, hurts
 // and takes away itself.
 func TestNemesis(t *testing.T) {
+	needsTime(t)
 	for _, h := range hurtRuns() {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()

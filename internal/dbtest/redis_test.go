@@ -20,6 +20,7 @@ var redisWays = []string{"script", "watch"}
 // startRedis starts servers of the test's own, which takes a moment.
 func startRedis(t *testing.T, nodes int, settings map[string]string) *rediscluster.Servers {
 	t.Helper()
+	needsTime(t)
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
 	s, err := rediscluster.Start(ctx, rediscluster.Options{Nodes: nodes, InMemory: true, Settings: settings})
@@ -30,27 +31,6 @@ func openRedis(t *testing.T, url string) *redis.Database {
 	t.Helper()
 	d, err := redis.Open(t.Context(), url)
 	return opened(t, d, err)
-}
-
-func TestBankOnRedis(t *testing.T) {
-	s := startRedis(t, 1, map[string]string{"save": ""})
-	for _, way := range redisWays {
-		d := openRedis(t, s.URL()+"?commit="+way)
-		for _, sample := range []uint64{0, 120} {
-			t.Run(fmt.Sprintf("%s sample %d", way, sample), func(t *testing.T) {
-				c := small()
-				c.AuditSample = sample
-				o := runBank(t, d, c, 2000)
-				o.wantValid(t)
-			})
-		}
-		t.Run(way+" under contention", func(t *testing.T) {
-			c := small()
-			c.Accounts, c.Clients, c.Zipfian = 20, 16, true
-			o := runBank(t, d, c, 3000)
-			o.wantValid(t)
-		})
-	}
 }
 
 // TestAuditsOfManyAccountsOnRedis audits more accounts than a page of a scan

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,11 +23,12 @@ import (
 // servers are the real servers that the tests of this package share; each is
 // started by the first test that needs it and stopped when all are done.
 type servers struct {
+	mu          sync.Mutex // of what follows
 	postgres    *postgrescluster.Server
 	postgresErr error
 	etcd        *etcdcluster.Cluster
 	etcdErr     error
-	databases   int
+	databases   atomic.Int64
 }
 
 // shared is set once by TestMain, before any test.
@@ -100,6 +104,14 @@ func opened[D interface{ Close() error }](t *testing.T, d D, err error) D {
 	return d
 }
 
+// needsTime skips what is no short test.
+func needsTime(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
+}
+
 const startLimit = 3 * time.Minute
 
 // memoryFolder is a folder whose fsync costs nothing, where there is one.
@@ -113,6 +125,11 @@ func memoryFolder() string {
 // postgresServer returns the shared PostgreSQL server.
 func postgresServer(t *testing.T) *postgrescluster.Server {
 	t.Helper()
+	if !strings.HasPrefix(t.Name(), "TestMatrix/") { // which chooses its short cells itself
+		needsTime(t)
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
 	if shared.postgres == nil && shared.postgresErr == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 		defer cancel()
@@ -127,8 +144,7 @@ func postgresServer(t *testing.T) *postgrescluster.Server {
 func newPostgresDatabase(t *testing.T) string {
 	t.Helper()
 	s := postgresServer(t)
-	shared.databases++
-	name := fmt.Sprintf("bank%d", shared.databases)
+	name := fmt.Sprintf("bank%d", shared.databases.Add(1))
 	psql(t, s.URL(), "CREATE DATABASE "+name)
 	return s.URLFor(postgrescluster.Superuser, "", name)
 }
@@ -164,12 +180,19 @@ func openPostgresURL(t *testing.T, url string) *postgres.Database {
 // the test before.
 func openEtcd(t *testing.T) *etcd.Database {
 	t.Helper()
+	needsTime(t)
+	startEtcd()
+	skipMissing(t, "etcd", shared.etcdErr)
+	d, err := etcd.Open(t.Context(), shared.etcd.URL())
+	return opened(t, d, err)
+}
+
+func startEtcd() {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
 	if shared.etcd == nil && shared.etcdErr == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 		defer cancel()
 		shared.etcd, shared.etcdErr = etcdcluster.Start(ctx, cluster.Options{Nodes: 3, InMemory: true, Loopback: true})
 	}
-	skipMissing(t, "etcd", shared.etcdErr)
-	d, err := etcd.Open(t.Context(), shared.etcd.URL())
-	return opened(t, d, err)
 }

@@ -86,28 +86,6 @@ func onTPCB(t *testing.T, database db.Database, modes ...string) {
 	}
 }
 
-func TestTPCBOnSQLite(t *testing.T) {
-	onTPCB(t, openSQLite(t), tpcb.Pipelined, tpcb.Interactive)
-	t.Run("without a note", func(t *testing.T) { withoutNote(t, openSQLite(t)) })
-}
-
-func TestTPCBOnPostgres(t *testing.T) {
-	d, _ := openPostgres(t)
-	onTPCB(t, d, tpcb.Pipelined, tpcb.Interactive, tpcb.Procedure)
-	for _, isolation := range []string{"repeatable read", "serializable"} {
-		c := smallTPCB()
-		c.Isolation = isolation
-		o := runTPCB(t, d, c, 500, true)
-		o.wantTPCB(t, tpcbChecks...)
-	}
-}
-
-func TestTPCBOnMariaDB(t *testing.T) {
-	d := openMariaDB(t, startMariaDB(t, nil), "tpcb")
-	onTPCB(t, d, tpcb.Pipelined, tpcb.Interactive, tpcb.Procedure)
-	t.Run("without a note", func(t *testing.T) { withoutNote(t, d) })
-}
-
 // withoutNote takes away the note of tables that were driven: they are adopted as
 // somebody else's, no run's number comes again, and their history explains them.
 func withoutNote(t *testing.T, database db.SQL) {
@@ -139,32 +117,6 @@ func withoutNote(t *testing.T, database db.SQL) {
 		} else if result.Status != check.Valid {
 			t.Errorf("%s is %v: %s", result.Name, result.Status, result.Detail)
 		}
-	}
-}
-
-func TestTPCBOnKeyValueStores(t *testing.T) {
-	for name, open := range map[string]func() db.Database{
-		"memory":       func() db.Database { return openMemory(t, "memory:") },
-		"memory hurts": func() db.Database { return openMemory(t, "memory:?unknown=0.02&abort=0.02") },
-		"etcd":         func() db.Database { return openEtcd(t) },
-		"redis":        func() db.Database { return openRedis(t, startRedis(t, 1, map[string]string{"save": ""}).URL()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			database := open()
-			for _, keeps := range []bool{true, false} {
-				c := smallTPCB()
-				c.History = keeps
-				o := runTPCB(t, database, c, 800, true)
-				switch {
-				case keeps:
-					o.wantTPCB(t, tpcbChecks...)
-				case strings.HasSuffix(name, "hurts"):
-					wantUnknown(t, o.results, check.Ledger)
-				default:
-					o.wantTPCB(t, check.Total, check.Ledger, check.Serializable, check.Strict)
-				}
-			}
-		})
 	}
 }
 

@@ -182,8 +182,8 @@ func leastDamage(mutant string, fired int) int {
 
 func TestMutantsShowThemselves(t *testing.T) {
 	seeds := 20
-	if raceEnabled {
-		seeds = 1 // the detector costs a factor of ten; scripts/test.sh runs all without it
+	if raceEnabled || testing.Short() {
+		seeds = 1 // the race detector costs a factor of ten
 	}
 	for _, m := range Mutants() {
 		t.Run(m.Name, func(t *testing.T) {

@@ -1,0 +1,397 @@
+package dbtest
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/cluster/mariadb"
+	"stroppy/internal/cluster/pgbouncer"
+	postgrescluster "stroppy/internal/cluster/postgres"
+	"stroppy/internal/db"
+	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload/events"
+	"stroppy/internal/workload/tpcb"
+)
+
+// engine is a database system, in one form of it, on which the matrix runs the
+// workloads.
+type engine struct {
+	name  string
+	short bool // needs no server, so that all its cells are short tests
+	start func(t *testing.T) opener
+	cells []cell
+}
+
+// opener opens a database for one cell: a new one, or one whose data a load
+// replaces. The address is for runs of the whole program.
+type opener func(t *testing.T) (database db.Database, address string)
+
+// cell is one workload in one of its ways on an engine.
+type cell struct {
+	name  string // workload and way
+	short bool   // a short test though it needs a server
+	run   func(t *testing.T, open opener)
+}
+
+// engines are all rows of the matrix.
+func engines() []engine {
+	keys := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(false)}, kvOnMemory(), eventsCells(500))
+	hurt := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(true)}, kvOnMemory())
+	redis := slices.Concat(bankSamples(1000, 120), []cell{bankContention(), tpcbOnKeys(false), kvCell("", 4000)}, eventsCells(300))
+	return []engine{
+		{"memory", true, onMemory("memory:"), keys},
+		{"memory with lost answers", true, onMemory("memory:?unknown=0.05&abort=0.05"), hurt},
+		{"sqlite", true, onSQLite, slices.Concat(
+			bankCells(600, []string{""}, bank.Pipelined, bank.Interactive),
+			[]cell{tpcbCell(tpcb.Pipelined, tpcb.Interactive), tpcbWithoutNote(), kvCell("", 3000)}, eventsCells(300))},
+		{"postgres", false, onPostgres, slices.Concat(
+			bankCells(500, []string{"read committed", "repeatable read", "serializable"}, bank.Pipelined, bank.Interactive, bank.Procedure),
+			[]cell{tpcbCell(tpcb.Pipelined, tpcb.Interactive, tpcb.Procedure), tpcbAt("repeatable read"), tpcbAt("serializable")},
+			kvOnPostgres(), eventsCells(300), eventsAt("read committed", "repeatable read", "serializable"))},
+		{"postgres behind pgbouncer", false, onPooler, slices.Concat(
+			bankBehindPooler(), []cell{tpcbCell(tpcb.Pipelined, tpcb.Interactive, tpcb.Procedure)})},
+		{"mariadb", false, onMariaDB("OFF"), slices.Concat(
+			bankCells(500, []string{"read uncommitted", "read committed", "repeatable read", "serializable"}, bank.Pipelined, bank.Interactive, bank.Procedure),
+			[]cell{tpcbCell(tpcb.Pipelined, tpcb.Interactive, tpcb.Procedure), tpcbWithoutNote()},
+			[]cell{kvCell("read committed", 3000), kvCell("repeatable read", 3000), kvCell("serializable", 3000)}, eventsCells(300))},
+		{"mariadb with snapshot isolation", false, onMariaDB("ON"),
+			bankCells(500, []string{"repeatable read"}, bank.Pipelined, bank.Interactive, bank.Procedure)},
+		{"etcd", false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
+		{"redis by script", false, onRedis("script"), slices.Concat(redis, kvOnRedisLanes())},
+		{"redis by watch", false, onRedis("watch"), redis},
+	}
+}
+
+// TestMatrix holds every database to every workload in each of its ways. The engines
+// run side by side, the cells of one engine one after the other.
+func TestMatrix(t *testing.T) {
+	for _, e := range engines() {
+		if testing.Short() && !e.short {
+			e.cells = slices.DeleteFunc(e.cells, func(c cell) bool { return !c.short || e.name != "postgres" })
+		}
+		if len(e.cells) == 0 {
+			continue
+		}
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			open := e.start(t)
+			for _, c := range e.cells {
+				t.Run(strings.Join(strings.Fields(c.name), " "), func(t *testing.T) { c.run(t, open) })
+			}
+		})
+	}
+}
+
+func onMemory(address string) func(t *testing.T) opener {
+	return func(*testing.T) opener {
+		return func(t *testing.T) (db.Database, string) { return openMemory(t, address), address }
+	}
+}
+
+func onSQLite(*testing.T) opener {
+	return func(t *testing.T) (db.Database, string) {
+		return openSQLite(t), "sqlite:" + filepath.Join(t.TempDir(), "kv.db")
+	}
+}
+
+func onPostgres(t *testing.T) opener {
+	postgresServer(t)
+	return func(t *testing.T) (db.Database, string) { return openPostgres(t) }
+}
+
+// onPooler puts a pooler before the shared server, which has three sessions there for
+// each database and lends one for each transaction.
+func onPooler(t *testing.T) opener {
+	p := startPooler(t)
+	return func(t *testing.T) (db.Database, string) { return openPooled(t, p, newPostgresDatabase(t)) }
+}
+
+func startPooler(t *testing.T) *pgbouncer.Pooler {
+	t.Helper()
+	u, err := url.Parse(postgresServer(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := pgbouncer.Start(t.Context(), pgbouncer.Options{
+		Server: netip.MustParseAddrPort(u.Host), User: postgrescluster.Superuser,
+		Settings: map[string]string{"pool_mode": "transaction", "default_pool_size": "3", "max_client_conn": "1000"},
+	})
+	return served(t, "pgbouncer", p, err)
+}
+
+// openPooled opens the database with the address direct through a pooler.
+func openPooled(t *testing.T, p *pgbouncer.Pooler, direct string) (database db.Database, address string) {
+	t.Helper()
+	u, err := url.Parse(direct)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = p.URL(postgrescluster.Superuser, strings.TrimPrefix(u.Path, "/"), "prepare=false")
+	return openPostgresURL(t, address), address
+}
+
+func onMariaDB(snapshot string) func(t *testing.T) opener {
+	return func(t *testing.T) opener {
+		s, databases := startMariaDB(t, map[string]string{"innodb-snapshot-isolation": snapshot}), 0
+		return func(t *testing.T) (db.Database, string) {
+			databases++
+			name := fmt.Sprintf("d%d", databases)
+			return openMariaDB(t, s, name), s.URLFor(mariadb.Superuser, "", name)
+		}
+	}
+}
+
+func onEtcd(t *testing.T) opener {
+	openEtcd(t)
+	return func(t *testing.T) (db.Database, string) { return openEtcd(t), shared.etcd.URL() }
+}
+
+func onRedis(way string) func(t *testing.T) opener {
+	return func(t *testing.T) opener {
+		address := startRedis(t, 1, map[string]string{"save": ""}).URL() + "?commit=" + way
+		return func(t *testing.T) (db.Database, string) { return openRedis(t, address), address }
+	}
+}
+
+// bankCell runs the bank with a change to its settings, and wants all that is required
+// to hold.
+func bankCell(name string, count uint64, change func(*bank.Config)) cell {
+	return cell{name: "bank " + name, run: func(t *testing.T, open opener) {
+		d, _ := open(t)
+		c := small()
+		change(&c)
+		runBank(t, d, c, count).wantValid(t)
+	}}
+}
+
+// bankSamples has audits of all accounts and of a sample.
+func bankSamples(count, sample uint64) []cell {
+	return []cell{
+		bankCell("audits of all", count, func(*bank.Config) {}),
+		bankCell("audits of a sample", count, func(c *bank.Config) { c.AuditSample = sample }),
+	}
+}
+
+func bankContention() cell {
+	return bankCell("under contention", 3000, func(c *bank.Config) { c.Accounts, c.Clients, c.Zipfian = 20, 16, true })
+}
+
+func bankOnEtcd() []cell {
+	return []cell{
+		bankCell("audits of all", 500, func(c *bank.Config) { c.Audits = 10 }),
+		bankCell("audits of a sample", 500, func(c *bank.Config) { c.Audits, c.AuditSample = 10, 120 }),
+	}
+}
+
+// bankCells has every way of updating, in each mode and at each isolation.
+func bankCells(count uint64, isolations []string, modes ...string) (list []cell) {
+	for _, isolation := range isolations {
+		for _, update := range []string{bank.Atomic, bank.Locked, bank.RMW} {
+			for _, mode := range modes {
+				list = append(list, cell{
+					name:  strings.Join([]string{"bank", isolation, update, mode}, " "),
+					short: isolation == "serializable" && update == bank.Atomic && mode == bank.Pipelined,
+					run: func(t *testing.T, open opener) {
+						d, _ := open(t)
+						c := small()
+						c.Isolation, c.Update, c.Mode = isolation, update, mode
+						runBankAt(t, d, c, count)
+					},
+				})
+			}
+		}
+	}
+	return list
+}
+
+// runBankAt runs the bank at an isolation that may lose what is read, computed and
+// written: it then must be seen to.
+func runBankAt(t *testing.T, d db.Database, c bank.Config, count uint64) {
+	t.Helper()
+	switch {
+	case c.Update == bank.RMW && losesUpdates(t, c.Isolation):
+		c.Accounts = 20 // so that transactions meet
+		runBank(t, d, c, 1000).wantLostUpdates(t)
+	case c.Update == bank.Atomic && c.Isolation == "read uncommitted":
+		// A joint transfer may rest on data that are not committed yet and commit before
+		// them, and an audit between the two sees the one without the other.
+		runBank(t, d, c, count).wantValid(t, check.Audits)
+	default:
+		runBank(t, d, c, count).wantValid(t)
+	}
+}
+
+// losesUpdates reports whether the engine of the test loses updates at an isolation.
+// Repeatable read loses them in MariaDB alone, unless it has snapshot isolation.
+func losesUpdates(t *testing.T, isolation string) bool {
+	switch isolation {
+	case "read uncommitted", "read committed":
+		return true
+	case "repeatable read":
+		return strings.Contains(t.Name(), "/mariadb/")
+	}
+	return false
+}
+
+func bankBehindPooler() (list []cell) {
+	for _, isolation := range []string{"", "serializable"} {
+		for _, mode := range []string{bank.Pipelined, bank.Interactive, bank.Procedure} {
+			list = append(list, bankCell(isolation+" "+mode, 500, func(c *bank.Config) { c.Isolation, c.Mode = isolation, mode }))
+		}
+	}
+	return append(list, cell{name: "bank read committed rmw", run: func(t *testing.T, open opener) {
+		d, _ := open(t)
+		c := small()
+		c.Isolation, c.Update, c.Accounts = "read committed", bank.RMW, 20
+		runBank(t, d, c, 1000).wantLostUpdates(t)
+	}})
+}
+
+func tpcbCell(modes ...string) cell {
+	return cell{name: "tpcb", run: func(t *testing.T, open opener) {
+		d, _ := open(t)
+		onTPCB(t, d, modes...)
+	}}
+}
+
+func tpcbAt(isolation string) cell {
+	return cell{name: "tpcb " + isolation, short: isolation == "serializable", run: func(t *testing.T, open opener) {
+		d, _ := open(t)
+		c := smallTPCB()
+		c.Isolation = isolation
+		runTPCB(t, d, c, 500, true).wantTPCB(t, tpcbChecks...)
+	}}
+}
+
+func tpcbWithoutNote() cell {
+	return cell{name: "tpcb without a note", run: func(t *testing.T, open opener) {
+		d, _ := open(t)
+		withoutNote(t, d.(db.SQL))
+	}}
+}
+
+// tpcbOnKeys runs TPC-B on a store of keys, with and without its history. Where
+// answers are lost, only the history tells what was applied.
+func tpcbOnKeys(losesAnswers bool) cell {
+	return cell{name: "tpcb", run: func(t *testing.T, open opener) {
+		d, _ := open(t)
+		for _, keeps := range []bool{true, false} {
+			c := smallTPCB()
+			c.History = keeps
+			o := runTPCB(t, d, c, 800, true)
+			switch {
+			case keeps:
+				o.wantTPCB(t, tpcbChecks...)
+			case losesAnswers:
+				wantUnknown(t, o.results, check.Ledger)
+			default:
+				o.wantTPCB(t, check.Total, check.Ledger, check.Serializable, check.Strict)
+			}
+		}
+	}}
+}
+
+// kvCell runs kv by the whole program; further arguments are appended.
+func kvCell(isolation string, count int, more ...string) cell {
+	return cell{name: strings.Join(append([]string{"kv", isolation}, more...), " "), run: func(t *testing.T, open opener) {
+		_, address := open(t)
+		args := slices.Concat([]string{"--db", address, "--count", fmt.Sprint(count)}, kvMix, more)
+		if isolation != "" {
+			args = append(args, "--isolation", isolation)
+		}
+		code, v, why := kvOn(t, args...)
+		v.wantValid(t, code, why)
+	}}
+}
+
+func kvOnMemory() []cell {
+	return []cell{
+		kvCell("", 10_000), kvCell("", 10_000, "--distribution", "latest"), kvCell("", 10_000, "--in-flight", "4"),
+		kvCell("", 10_000, "--value-size", "64..3000", "--key-size", "16"),
+	}
+}
+
+func kvOnPostgres() (list []cell) {
+	for _, isolation := range []string{"read committed", "repeatable read", "serializable"} {
+		for _, how := range [][]string{{"--mode", "pipelined"}, {"--mode", "interactive"}, {"--in-flight", "8"}} {
+			list = append(list, cell{
+				name:  fmt.Sprintf("kv %s %s", isolation, strings.Join(how, " ")),
+				short: isolation == "serializable" && how[0] == "--in-flight",
+				run: func(t *testing.T, open opener) {
+					_, address := open(t)
+					code, v, why := kvOn(t, slices.Concat([]string{"--db", address, "--count", "3000", "--isolation", isolation}, kvMix, []string{"--records", "20"}, how)...)
+					v.wantValid(t, code, why)
+					// It reads without a lock, so that what READ COMMITTED allows comes up.
+					if lost := v.status(check.NoLostUpdate) == "invalid"; lost != (isolation == "read committed") {
+						t.Errorf("%s at %s is %s", check.NoLostUpdate, isolation, v.status(check.NoLostUpdate))
+					}
+				},
+			})
+		}
+	}
+	return list
+}
+
+func kvOnEtcd() []cell {
+	return []cell{
+		kvCell("", 2000, "--in-flight", "1"), kvCell("", 2000, "--in-flight", "4"),
+		// Values of which a request does not hold a whole batch, and then not even one.
+		kvCell("", 200, "--value-size", "100000", "--records", "40", "--scan-length", "3"),
+		{name: "kv too large", run: func(t *testing.T, open opener) {
+			_, address := open(t)
+			if code, _, why := kvOn(t, "--db", address, "--value-size", "2000000"); code != 2 || !strings.Contains(why, "takes values of at most") {
+				t.Errorf("exit code %d: %s", code, why)
+			}
+		}},
+	}
+}
+
+// kvOnRedisLanes has eight transactions under way on one connection at a time, without
+// replicas and with one that must acknowledge each commit.
+func kvOnRedisLanes() (list []cell) {
+	for replicas, query := range []string{"?wait=0", "?wait=1"} {
+		list = append(list, cell{name: "kv in flight" + query, run: func(t *testing.T, _ opener) {
+			s := startRedis(t, 1+replicas, map[string]string{"save": ""})
+			code, v, why := kvOn(t, slices.Concat([]string{"--db", s.URL() + query, "--count", "6000", "--in-flight", "8"}, kvMix)...)
+			v.wantValid(t, code, why)
+		}})
+	}
+	return list
+}
+
+// eventsCells has each way of driving the log.
+func eventsCells(count uint64) (list []cell) {
+	for name, change := range eventsWays() {
+		list = append(list, eventsCell(name, count, change))
+	}
+	slices.SortFunc(list, func(a, b cell) int { return strings.Compare(a.name, b.name) })
+	return list
+}
+
+// eventsAt drives shared streams at each isolation: that two clients do not get one
+// place is the key's doing, and no level's.
+func eventsAt(isolations ...string) (list []cell) {
+	for _, isolation := range isolations {
+		list = append(list, eventsCell(isolation, 200, func(c *events.Config) { c.Streams, c.Isolation = 2, isolation }))
+	}
+	return list
+}
+
+func eventsCell(name string, count uint64, change func(c *events.Config)) cell {
+	return cell{name: "events " + name, short: name == "shared streams", run: func(t *testing.T, open opener) {
+		d, _ := open(t)
+		c := fewEvents()
+		change(&c)
+		r := runEvents(t, d, c, count)
+		r.wantAllValid(t)
+		if n := r.driven.Figures.Committed; n != count {
+			t.Errorf("%d of %d appends were committed on a healthy database", n, count)
+		}
+	}}
+}

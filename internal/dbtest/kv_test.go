@@ -60,6 +60,8 @@ func (v kvVerdict) wantValid(t *testing.T, code int, complaints string) {
 // TestKVMutants: the planted bugs that can show on single records, each found by the
 // check that is meant for it.
 func TestKVMutants(t *testing.T) {
+	// On many records, of which few are written again, a lost commit stays visible.
+	seldom := []string{"--modify-share", "0", "--update-share", "0.5", "--distribution", "uniform", "--records", "20000"}
 	for _, c := range []struct {
 		mutant string
 		args   []string
@@ -68,9 +70,9 @@ func TestKVMutants(t *testing.T) {
 		{"lost-update", nil, []string{check.NoLostUpdate}},
 		{"stale-read", nil, []string{check.Fresh}},
 		{"stale-read", nil, []string{check.Linearizable}},
-		{"lost-ack", []string{"--modify-share", "0", "--update-share", "0.5", "--distribution", "uniform", "--records", "20000"}, []string{check.Durable}},
+		{"lost-ack", seldom, []string{check.Durable}},
 		{"lost-ack", nil, []string{check.Fresh}},
-		{"false-ack-on-crash", nil, []string{check.Durable}},
+		{"false-ack-on-crash", seldom, []string{check.Durable}},
 		{"ghost", []string{"--retries", "0"}, []string{check.NoGhost, check.Values}},
 	} {
 		for _, seed := range seeds(2) {

@@ -181,7 +181,7 @@ func leastDamage(mutant string, fired int) int {
 }
 
 func TestMutantsShowThemselves(t *testing.T) {
-	seeds := 20
+	seeds := 5 // internal/dbtest has more, with the real checks
 	if raceEnabled || testing.Short() {
 		seeds = 1 // the race detector costs a factor of ten
 	}

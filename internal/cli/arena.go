@@ -45,7 +45,7 @@ func (a *app) openArena(s *session, config *config) (*arena, error) {
 	if config.Duration > asked {
 		s.note("the drive takes %v, so that the faults have time to come", config.Duration)
 	}
-	options.Layer = options.Layer || script.NeedsLayer()
+	options.FaultFS = options.FaultFS || script.NeedsLayer()
 	options.Clock = script.NeedsClock()
 	if err := a.clearLeftovers(s.ctx, a.stderr); err != nil {
 		return nil, err

@@ -74,7 +74,7 @@ func parseCluster(text string) (clusterKind, cluster.Options, error) {
 	if err != nil {
 		return kind, o, usagef("the cluster %s cannot be read after its question mark: give name=value, with & between them", text)
 	}
-	for name, to := range map[string]*bool{"memory": &o.InMemory, "loopback": &o.Loopback, "layer": &o.Layer} {
+	for name, to := range map[string]*bool{"memory": &o.InMemory, "loopback": &o.Loopback, "layer": &o.FaultFS} {
 		if !params.Has(name) {
 			continue
 		}

@@ -11,7 +11,7 @@ import (
 // stroppy that starts it and speaks to it by standard input and output.
 func (a *app) diskLayerCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: cluster.LayerCommand, Short: "Serve the file system under a node's data", Hidden: true, Args: noArguments,
+		Use: cluster.FaultFSCommand, Short: "Serve the file system under a node's data", Hidden: true, Args: noArguments,
 		RunE: func(*cobra.Command, []string) error { return disk.Serve(disk.Standard{}) },
 	}
 }

@@ -1,8 +1,8 @@
 // Package cluster starts real database servers on this machine, for tests, for
 // benchmarks and for the command that shows a cluster. One folder below it holds
 // one kind of server. This package holds what they share: finding programs, a
-// free port, and processes that leave nothing behind; a Fleet, which every kind's
-// cluster stands on; a Succession, for kinds in which a supervisor gives the lead of
+// free port, and processes that leave nothing behind; a NodeSet, which every kind's
+// cluster stands on; a Failover, for kinds in which a supervisor gives the lead of
 // a lost primary to another node; a Standalone, for single servers. What every kind
 // has to stand is in clustertest.
 package cluster

@@ -20,9 +20,9 @@ type Cluster interface {
 	// election is going on it waits until ctx ends. ErrNoLeader: nodes of this
 	// kind are equal.
 	Leader(ctx context.Context) (int, error)
-	// Whole returns when the database itself says that all nodes are members,
+	// WaitHealthy returns when the database itself says that all nodes are members,
 	// have caught up, and answer; the error at the end of ctx says which did not.
-	Whole(ctx context.Context) error
+	WaitHealthy(ctx context.Context) error
 	// Network joins the nodes.
 	Network() *Network
 	// Stop ends all nodes and takes away all that Start made. It may be called
@@ -75,9 +75,9 @@ type Options struct {
 	InMemory bool
 	// Loopback keeps all nodes on 127.0.0.1 even where namespaces could be had.
 	Loopback bool
-	// Layer puts a file system under every node's data that can lose what was
+	// FaultFS puts a file system under every node's data that can lose what was
 	// not synced, fill up, and be slow. It costs speed.
-	Layer bool
+	FaultFS bool
 	// Clock lets the clock of every node be steered, where its program allows it.
 	// It costs speed.
 	Clock bool

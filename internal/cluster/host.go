@@ -22,7 +22,7 @@ func (h *Host) Addr() netip.Addr { return h.addr }
 
 // Start starts a process on the host, as StartProcess does.
 func (h *Host) Start(cmd *exec.Cmd, death syscall.Signal) (*Process, error) {
-	if f := h.network.fabric; f != nil {
+	if f := h.network.backend; f != nil {
 		return startProcess(cmd, death, func() (func() error, error) { return f.inside(h.number) })
 	}
 	p, err := StartProcess(cmd, death)
@@ -39,7 +39,7 @@ func (h *Host) Start(cmd *exec.Cmd, death syscall.Signal) (*Process, error) {
 // Port returns the port on which a server of this host is to listen: the
 // standard one where the host's address is its own, else a free one.
 func (h *Host) Port(ctx context.Context, standard int) (int, error) {
-	if h.network.fabric != nil {
+	if h.network.backend != nil {
 		return standard, nil
 	}
 	return FreePort(ctx)
@@ -48,10 +48,10 @@ func (h *Host) Port(ctx context.Context, standard int) (int, error) {
 // at runs f on a thread of a host, or of this program's own place for Client.
 // What f opens stays there. f must not start goroutines that open sockets.
 func (n *Network) at(number int, f func() error) error {
-	if n.fabric == nil {
+	if n.backend == nil {
 		return f()
 	}
-	return onThread(func() (func() error, error) { return n.fabric.inside(number) }, f)
+	return onThread(func() (func() error, error) { return n.backend.inside(number) }, f)
 }
 
 // onThread runs f on a thread of its own that enter has put in another place and

@@ -36,7 +36,7 @@ func ownNetwork(text string) error {
 	}
 	made := owned{}
 	ready := filepath.Join(parent, randomName())
-	if f, ok := n.fabric.(*namespaces); ok {
+	if f, ok := n.backend.(*namespaces); ok {
 		made.ID = f.id
 		for _, h := range f.hosts {
 			made.Keepers = append(made.Keepers, h.keeper.cmd.Process.Pid)

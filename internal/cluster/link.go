@@ -65,13 +65,13 @@ func (n *Network) Shape(ctx context.Context, host int, l Link) (heal func() erro
 		err = errors.New("the client has no link of its own: shape the links of the hosts")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("shape the link of %s: %w", placeName(host), err)
+		return nil, fmt.Errorf("shape the link of %s: %w", endpointName(host), err)
 	}
 	fault := shaped{id: &l, host: host, link: l}
 	n.links = append(n.links, fault)
 	if err := n.reshape(host); err != nil {
 		n.unlink(fault)
-		return nil, fmt.Errorf("shape the link of %s: %w", placeName(host), errors.Join(err, n.reshape(host)))
+		return nil, fmt.Errorf("shape the link of %s: %w", endpointName(host), errors.Join(err, n.reshape(host)))
 	}
 	healed := false
 	return func() error {
@@ -83,7 +83,7 @@ func (n *Network) Shape(ctx context.Context, host int, l Link) (heal func() erro
 		n.unlink(fault)
 		if err := n.reshape(host); err != nil {
 			n.links = append(n.links, fault)
-			return fmt.Errorf("heal the link of %s: %w", placeName(host), err)
+			return fmt.Errorf("heal the link of %s: %w", endpointName(host), err)
 		}
 		healed = true
 		return nil
@@ -99,7 +99,7 @@ func (n *Network) reshape(host int) error {
 	if err := n.filter(); err != nil {
 		return err
 	}
-	return n.fabric.shape(host, n.effective()[host])
+	return n.backend.shape(host, n.effective()[host])
 }
 
 // effective is what the links are like under all faults together.

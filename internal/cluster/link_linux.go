@@ -10,9 +10,9 @@ import (
 
 // shapedLink is what was done to one host's link.
 type shapedLink struct {
-	narrow    bool  // queues hold its bandwidth down
-	wire      *wire // holds packets back; nil without delay
-	unplugged bool  // the port was taken off the bridge
+	narrow   bool  // queues hold its bandwidth down
+	wire     *wire // holds packets back; nil without delay
+	detached bool  // the port was taken off the bridge
 }
 
 // shape sets the bandwidth by a queue of the kernel's at both ends, and the
@@ -39,7 +39,7 @@ func (n *namespaces) narrow(number int, bandwidth int64) error {
 	if bandwidth == 0 && !n.links[number].narrow {
 		return nil
 	}
-	ends := []end{{n.exchange.links, portName(number)}, {n.hosts[number].links, hostLink}}
+	ends := []end{{n.switchNS.links, portName(number)}, {n.hosts[number].links, hostLink}}
 	n.links[number].narrow = true // at one end at least, if this fails
 	for _, end := range ends {
 		link, err := end.links.LinkByName(end.name)
@@ -79,7 +79,7 @@ func (n *namespaces) delay(number int, link Link) error {
 	l := &n.links[number]
 	switch {
 	case link.Delay == 0 && link.Jitter == 0:
-		if err := errors.Join(l.cutWire(), n.plugIn(number)); err != nil {
+		if err := errors.Join(l.cutWire(), n.reattach(number)); err != nil {
 			return fmt.Errorf("take the delay away: %w", err)
 		}
 		return nil
@@ -88,34 +88,34 @@ func (n *namespaces) delay(number int, link Link) error {
 		return nil
 	}
 	if err := n.newWire(number, link); err != nil {
-		return fmt.Errorf("set the delay: %w", errors.Join(err, l.cutWire(), n.plugIn(number)))
+		return fmt.Errorf("set the delay: %w", errors.Join(err, l.cutWire(), n.reattach(number)))
 	}
 	return nil
 }
 
 // newWire takes a host's port off the bridge and puts a wire between.
 func (n *namespaces) newWire(number int, link Link) error {
-	links := n.exchange.links
+	links := n.switchNS.links
 	port, err := links.LinkByName(portName(number))
 	if err != nil {
 		return fmt.Errorf("look at the host's link: %w", err)
 	}
 	w := &n.links[number].wire
-	err = n.within(n.exchange.ns, func() (err error) {
+	err = n.within(n.switchNS.ns, func() (err error) {
 		*w, err = newWire(port.Attrs().Index, tapName(number), link)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := raise(end{links, tapName(number)}); err != nil {
+	if err := setUp(end{links, tapName(number)}); err != nil {
 		return err
 	}
 	tap, err := links.LinkByName(tapName(number))
 	if err != nil {
 		return fmt.Errorf("look at the wire's link: %w", err)
 	}
-	n.links[number].unplugged = true
+	n.links[number].detached = true
 	if err := links.LinkSetNoMaster(port); err != nil {
 		return fmt.Errorf("take the host's link off the bridge: %w", err)
 	}
@@ -131,19 +131,19 @@ func (n *namespaces) newWire(number int, link Link) error {
 // tapName is the wire's end at the switch.
 func tapName(number int) string { return fmt.Sprintf("wire%d", number) }
 
-// plugIn puts a host's port on the bridge, unless it is there.
-func (n *namespaces) plugIn(number int) error {
-	if !n.links[number].unplugged {
+// reattach puts a host's port on the bridge, unless it is there.
+func (n *namespaces) reattach(number int) error {
+	if !n.links[number].detached {
 		return nil
 	}
-	port, err := n.exchange.links.LinkByName(portName(number))
+	port, err := n.switchNS.links.LinkByName(portName(number))
 	if err == nil {
-		err = n.exchange.links.LinkSetMaster(port, n.bridge)
+		err = n.switchNS.links.LinkSetMaster(port, n.bridge)
 	}
 	if err != nil {
 		return fmt.Errorf("put the host's link back on the bridge: %w", err)
 	}
-	n.links[number].unplugged = false
+	n.links[number].detached = false
 	return nil
 }
 

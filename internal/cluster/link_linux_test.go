@@ -15,7 +15,7 @@ func TestLoss(t *testing.T) {
 		t.Helper()
 		got, err := n.Loss(t.Context(), from, to, 2000)
 		if err != nil || got < want-0.06 || got > want+0.06 {
-			t.Errorf("the loss from %s to %s is %v, %v, want about %v", placeName(from), placeName(to), got, err, want)
+			t.Errorf("the loss from %s to %s is %v, %v, want about %v", endpointName(from), endpointName(to), got, err, want)
 		}
 	}
 	expect(1, 0, 0)
@@ -50,7 +50,7 @@ func TestBandwidth(t *testing.T) {
 		got, err := n.Throughput(t.Context(), way[0], way[1], time.Second)
 		// The first burst is on top; a busy machine may carry less, not nothing.
 		if err != nil || got > limit*5/4 || got < limit/5 {
-			t.Errorf("from %s to %s: %d bytes/s, %v, want about %d", placeName(way[0]), placeName(way[1]), got, err, limit)
+			t.Errorf("from %s to %s: %d bytes/s, %v, want about %d", endpointName(way[0]), endpointName(way[1]), got, err, limit)
 		}
 	}
 	if err := heal(); err != nil {
@@ -67,7 +67,7 @@ func TestDelay(t *testing.T) {
 		t.Helper()
 		got, err := n.RoundTrip(t.Context(), from, to)
 		if err != nil || got < want {
-			t.Errorf("the round trip from %s to %s is %v, %v, want at least %v", placeName(from), placeName(to), got, err, want)
+			t.Errorf("the round trip from %s to %s is %v, %v, want at least %v", endpointName(from), endpointName(to), got, err, want)
 		}
 		return got
 	}
@@ -120,9 +120,9 @@ func TestDelayedBytes(t *testing.T) {
 		go func() { _, _ = conn.Write(sent) }()
 		got := make([]byte, len(sent))
 		if _, err := io.ReadFull(conn, got); err != nil || sha256.Sum256(got) != sha256.Sum256(sent) {
-			t.Errorf("the bytes of %s came back damaged: %v", placeName(place), err)
+			t.Errorf("the bytes of %s came back damaged: %v", endpointName(place), err)
 		}
-		t.Logf("%s: %d MiB there and back in %v", placeName(place), len(sent)>>20, time.Since(began))
+		t.Logf("%s: %d MiB there and back in %v", endpointName(place), len(sent)>>20, time.Since(began))
 		orderKept(t, n, place)
 		if err := heal(); err != nil {
 			t.Fatal(err)

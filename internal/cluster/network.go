@@ -14,7 +14,7 @@ import (
 // methods may be called from several goroutines.
 type Network struct {
 	loopback string  // why there are no namespaces; empty if there are
-	fabric   fabric  // nil on loopback
+	backend  backend // nil on loopback
 	record   *Record // what a later start clears if this program is killed
 
 	mu     sync.Mutex
@@ -24,9 +24,9 @@ type Network struct {
 	closed bool
 }
 
-// fabric is what makes a network of namespaces. Network calls addHost, filter,
+// backend is what makes a network of namespaces. Network calls addHost, filter,
 // shape and close one at a time; inside may be called at any time.
-type fabric interface {
+type backend interface {
 	addHost(number int) (netip.Addr, error)
 	// inside makes the calling thread, which is locked to its goroutine, one of
 	// the host's (or of this program's own place, for Client) until leave.
@@ -52,7 +52,7 @@ func NewNetwork(ctx context.Context, hosts int, loopback bool) (*Network, error)
 	n := &Network{record: record, cuts: map[Cut]int{}}
 	if loopback {
 		n.loopback = "the nodes were asked to share 127.0.0.1"
-	} else if err := n.weave(ctx, hosts); err != nil {
+	} else if err := n.makeNamespaces(ctx, hosts); err != nil {
 		if ctx.Err() != nil {
 			return nil, errors.Join(err, n.Close())
 		}
@@ -66,16 +66,16 @@ func NewNetwork(ctx context.Context, hosts int, loopback bool) (*Network, error)
 	return n, nil
 }
 
-// weave makes the namespaces of the first hosts and sees that packets get
+// makeNamespaces makes the namespaces of the first hosts and sees that packets get
 // through. After an error nothing of them is left.
-func (n *Network) weave(ctx context.Context, hosts int) (err error) {
-	if n.fabric, err = newFabric(); err != nil {
+func (n *Network) makeNamespaces(ctx context.Context, hosts int) (err error) {
+	if n.backend, err = newBackend(); err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, n.fabric.close())
-			n.fabric, n.hosts = nil, nil
+			err = errors.Join(err, n.backend.close())
+			n.backend, n.hosts = nil, nil
 		}
 	}()
 	for range hosts {
@@ -89,15 +89,15 @@ func (n *Network) weave(ctx context.Context, hosts int) (err error) {
 				return err
 			}
 			if !through {
-				return fmt.Errorf("no packet gets from %s to %s: look for a firewall on this machine", placeName(way[0]), placeName(way[1]))
+				return fmt.Errorf("no packet gets from %s to %s: look for a firewall on this machine", endpointName(way[0]), endpointName(way[1]))
 			}
 		}
 	}
 	return nil
 }
 
-// placeName names a host or this program in an error.
-func placeName(number int) string {
+// endpointName names a host or this program in an error.
+func endpointName(number int) string {
 	if number == Client {
 		return "the client"
 	}
@@ -122,8 +122,8 @@ func (n *Network) Add(ctx context.Context) (*Host, error) {
 		return nil, errors.New("add a host to the network: it is closed")
 	}
 	h := &Host{network: n, number: len(n.hosts), addr: netip.AddrFrom4([4]byte{127, 0, 0, 1})}
-	if n.fabric != nil {
-		addr, err := n.fabric.addHost(h.number)
+	if n.backend != nil {
+		addr, err := n.backend.addHost(h.number)
 		if err != nil {
 			return nil, fmt.Errorf("add host n%d to the network: %w", h.number, err)
 		}
@@ -144,8 +144,8 @@ func (n *Network) Close() error {
 	if n.closed {
 		return nil
 	}
-	if n.fabric != nil {
-		if err := n.fabric.close(); err != nil {
+	if n.backend != nil {
+		if err := n.backend.close(); err != nil {
 			return fmt.Errorf("take the network away: %w", err)
 		}
 	}
@@ -156,7 +156,7 @@ func (n *Network) Close() error {
 
 // usable says why a fault cannot be done to these places; n.mu is held.
 func (n *Network) usable(places ...int) error {
-	if n.fabric == nil {
+	if n.backend == nil {
 		return fmt.Errorf("the nodes share 127.0.0.1, where nothing can be cut or slowed: %s", n.loopback)
 	}
 	if n.closed {
@@ -189,7 +189,7 @@ func (n *Network) Cut(ctx context.Context, cuts []Cut) (heal func() error, err e
 			return nil, fmt.Errorf("cut the network: %w", err)
 		}
 		if c.From == c.To {
-			return nil, fmt.Errorf("cut the network: %s cannot be cut off from itself", placeName(c.From))
+			return nil, fmt.Errorf("cut the network: %s cannot be cut off from itself", endpointName(c.From))
 		}
 	}
 	cuts = slices.Clone(cuts)
@@ -223,7 +223,7 @@ func (n *Network) count(cuts []Cut, faults int) {
 	}
 }
 
-// filter brings the fabric's rules to what all faults together ask for.
+// filter brings the backend's rules to what all faults together ask for.
 func (n *Network) filter() error {
 	var cuts []Cut
 	for c := range n.cuts {
@@ -241,5 +241,5 @@ func (n *Network) filter() error {
 			losses[host] = link.Loss
 		}
 	}
-	return n.fabric.filter(cuts, losses)
+	return n.backend.filter(cuts, losses)
 }

@@ -21,7 +21,7 @@ func (n *namespaces) filter(cuts []Cut, losses map[int]float64) error {
 	if !n.filtered && len(cuts) == 0 && len(losses) == 0 {
 		return nil
 	}
-	c, err := nftables.New(nftables.WithNetNSFd(int(n.exchange.ns)))
+	c, err := nftables.New(nftables.WithNetNSFd(int(n.switchNS.ns)))
 	if err != nil {
 		return fmt.Errorf("reach the kernel's packet filter nftables: %w", err)
 	}
@@ -40,11 +40,11 @@ func (n *namespaces) filter(cuts []Cut, losses map[int]float64) error {
 	}
 	for _, cut := range cuts {
 		when := append(addressAt(sourceOffset, n.addrOf(cut.From)), addressAt(destinationOffset, n.addrOf(cut.To))...)
-		drop("cut "+placeName(cut.From)+" to "+placeName(cut.To), when...)
+		drop("cut "+endpointName(cut.From)+" to "+endpointName(cut.To), when...)
 	}
 	for host, loss := range losses {
 		for _, offset := range []uint32{sourceOffset, destinationOffset} {
-			drop(fmt.Sprintf("loss %s %v", placeName(host), loss), append(addressAt(offset, n.addrOf(host)), atRandom(loss)...)...)
+			drop(fmt.Sprintf("loss %s %v", endpointName(host), loss), append(addressAt(offset, n.addrOf(host)), atRandom(loss)...)...)
 		}
 	}
 	if err := c.Flush(); err != nil {

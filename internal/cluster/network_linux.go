@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaces is a fabric: a network namespace a host and one for the switch,
+// namespaces is a backend: a network namespace a host and one for the switch,
 // which has the bridge that joins them. The switch is apart from this program's
 // own namespace so that no firewall for forwarded packets of this machine (that
 // of a container engine, for instance) sees the packets between hosts, and so
@@ -38,7 +38,7 @@ type namespaces struct {
 	closed bool
 
 	home     netns.NsHandle // this program's own
-	exchange namespace      // the switch
+	switchNS namespace      // the switch
 	bridge   netlink.Link
 	links    []shapedLink // one a host
 	homeLink bool         // this program's link was made
@@ -64,8 +64,8 @@ const (
 // portName is a host's end at the switch.
 func portName(number int) string { return "n" + strconv.Itoa(number) }
 
-// newFabric makes the switch and this program's link to it.
-func newFabric() (fabric, error) {
+// newBackend makes the switch and this program's link to it.
+func newBackend() (backend, error) {
 	n := &namespaces{home: netns.None()}
 	if err := n.build(); err != nil {
 		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
@@ -83,10 +83,10 @@ func (n *namespaces) build() (err error) {
 	if n.id, err = freeID(); err != nil {
 		return err
 	}
-	if n.exchange, err = n.newNamespace("the switch", false); err != nil {
+	if n.switchNS, err = n.newNamespace("the switch", false); err != nil {
 		return err
 	}
-	links := n.exchange.links
+	links := n.switchNS.links
 	if err := links.LinkAdd(&netlink.Bridge{LinkAttrs: named(bridgeName)}); err != nil {
 		return fmt.Errorf("make a bridge: %w", err)
 	}
@@ -96,7 +96,7 @@ func (n *namespaces) build() (err error) {
 	if err := links.LinkSetUp(n.bridge); err != nil {
 		return fmt.Errorf("make a bridge: %w", err)
 	}
-	if err := n.plug(clientPort, portIndex+clientLast, n.homeName(), n.home); err != nil {
+	if err := n.attach(clientPort, portIndex+clientLast, n.homeName(), n.home); err != nil {
 		return err
 	}
 	n.homeLink = true
@@ -112,7 +112,7 @@ func (n *namespaces) build() (err error) {
 	if n.subnet, err = takeSubnet(home, link); err != nil {
 		return err
 	}
-	return raise(end{home, n.homeName()}, end{links, clientPort})
+	return setUp(end{home, n.homeName()}, end{links, clientPort})
 }
 
 // homeName is this program's own link, in at most 15 characters.
@@ -193,12 +193,12 @@ func (p *namespace) close() error {
 // the same (linkwatch_urgent_event), else within a second.
 const portIndex = 1 << 20
 
-// plug joins a new link of a namespace to a new port of the bridge.
-func (n *namespaces) plug(port string, index int, link string, ns netns.NsHandle) error {
+// attach joins a new link of a namespace to a new port of the bridge.
+func (n *namespaces) attach(port string, index int, link string, ns netns.NsHandle) error {
 	veth := &netlink.Veth{LinkAttrs: named(port), PeerName: link, PeerNamespace: netlink.NsFd(ns)}
 	veth.Index = index
 	veth.MasterIndex = n.bridge.Attrs().Index
-	if err := n.exchange.links.LinkAdd(veth); err != nil {
+	if err := n.switchNS.links.LinkAdd(veth); err != nil {
 		return fmt.Errorf("make the link %s: %w", link, err)
 	}
 	return nil
@@ -207,9 +207,9 @@ func (n *namespaces) plug(port string, index int, link string, ns netns.NsHandle
 // carrierPatience bounds the wait for the kernel to take notice of a carrier.
 const carrierPatience = 3 * time.Second
 
-// raise sets links up, such as the two ends of one cable, and waits until the
+// setUp sets links up, such as the two ends of one cable, and waits until the
 // kernel lets packets pass: also in the state unknown, see netif_oper_up.
-func raise(ends ...end) error {
+func setUp(ends ...end) error {
 	for _, e := range ends {
 		link, err := e.links.LinkByName(e.name)
 		if err == nil {
@@ -263,7 +263,7 @@ func (n *namespaces) addHost(number int) (netip.Addr, error) {
 // wire gives a host its link and its address.
 func (n *namespaces) wire(p namespace, number int) (netip.Addr, error) {
 	addr := n.addrOf(number)
-	if err := n.plug(portName(number), portIndex+number, hostLink, p.ns); err != nil {
+	if err := n.attach(portName(number), portIndex+number, hostLink, p.ns); err != nil {
 		return addr, err
 	}
 	link, err := p.links.LinkByName(hostLink)
@@ -271,7 +271,7 @@ func (n *namespaces) wire(p namespace, number int) (netip.Addr, error) {
 		err = p.links.AddrAdd(link, addressOf(addr, n.subnet))
 	}
 	if err == nil {
-		err = raise(end{p.links, hostLink}, end{n.exchange.links, portName(number)})
+		err = setUp(end{p.links, hostLink}, end{n.switchNS.links, portName(number)})
 	}
 	if err != nil {
 		return addr, fmt.Errorf("give the address %s to %s: %w", addr, p.name, err)
@@ -309,12 +309,12 @@ func (n *namespaces) inside(number int) (leave func() error, err error) {
 	}
 	if err := netns.Set(ns); err != nil {
 		n.mu.RUnlock()
-		return nil, fmt.Errorf("enter the network namespace of %s: %w", placeName(number), err)
+		return nil, fmt.Errorf("enter the network namespace of %s: %w", endpointName(number), err)
 	}
 	return func() error {
 		defer n.mu.RUnlock()
 		if err := netns.Set(n.home); err != nil {
-			return fmt.Errorf("leave the network namespace of %s: %w", placeName(number), err)
+			return fmt.Errorf("leave the network namespace of %s: %w", endpointName(number), err)
 		}
 		return nil
 	}, nil
@@ -346,7 +346,7 @@ func (n *namespaces) close() error {
 		}
 		n.homeLink = false
 	}
-	err = errors.Join(err, n.exchange.close())
+	err = errors.Join(err, n.switchNS.close())
 	if err == nil && n.home.IsOpen() {
 		err = n.home.Close()
 	}

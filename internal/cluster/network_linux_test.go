@@ -93,7 +93,7 @@ func newNamespaces(t *testing.T, hosts int) *Network {
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}
-		if f, ok := n.fabric.(*namespaces); ok {
+		if f, ok := n.backend.(*namespaces); ok {
 			if left := traces(t, f.id); len(left) > 0 {
 				t.Errorf("%v are left after Close", left)
 			}
@@ -210,7 +210,7 @@ func TestNamespaces(t *testing.T) {
 		t.Errorf("three hosts have the addresses %v", addresses)
 	}
 	for range 20 { // no thread of this program has stayed inside
-		link := n.fabric.(*namespaces).homeName()
+		link := n.backend.(*namespaces).homeName()
 		if _, err := net.InterfaceByName(link); err != nil {
 			t.Fatalf("a thread does not see %s: %v", link, err)
 		}
@@ -284,7 +284,7 @@ func expectCut(t *testing.T, n *Network, hosts int, want map[Cut]int) {
 	t.Helper()
 	for way, through := range reach(t, n, hosts) {
 		if cut := want[way] > 0; cut == through {
-			t.Errorf("from %s to %s: reaches is %v with the cuts %v", placeName(way.From), placeName(way.To), through, want)
+			t.Errorf("from %s to %s: reaches is %v with the cuts %v", endpointName(way.From), endpointName(way.To), through, want)
 		}
 	}
 }
@@ -360,14 +360,14 @@ func TestCutHoldsConnections(t *testing.T) {
 			got := make([]byte, 6)
 			_ = conn.SetDeadline(time.Now().Add(400 * time.Millisecond))
 			if _, err := io.ReadFull(conn, got); !errors.Is(err, os.ErrDeadlineExceeded) {
-				t.Errorf("the connection of %s with %v is not held but %q, %v", placeName(place), cut, got, err)
+				t.Errorf("the connection of %s with %v is not held but %q, %v", endpointName(place), cut, got, err)
 			}
 			if err := heal(); err != nil {
 				t.Fatal(err)
 			}
 			_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
 			if _, err := io.ReadFull(conn, got); err != nil || string(got) != "during" {
-				t.Errorf("the connection of %s with %v after the heal: %q, %v", placeName(place), cut, got, err)
+				t.Errorf("the connection of %s with %v after the heal: %q, %v", endpointName(place), cut, got, err)
 			}
 		}
 	}
@@ -421,7 +421,7 @@ func TestCloseEndsProcesses(t *testing.T) {
 	if _, err := n.Reaches(t.Context(), Client, 0); err == nil {
 		t.Error("Reaches after Close knows something")
 	}
-	if out, err := exec.Command("ip", "link").CombinedOutput(); err == nil && bytes.Contains(out, []byte(n.fabric.(*namespaces).id)) {
+	if out, err := exec.Command("ip", "link").CombinedOutput(); err == nil && bytes.Contains(out, []byte(n.backend.(*namespaces).id)) {
 		t.Errorf("ip link still shows it: %s", out)
 	}
 }

@@ -7,6 +7,6 @@ import (
 	"runtime"
 )
 
-func newFabric() (fabric, error) {
+func newBackend() (backend, error) {
 	return nil, errors.New("network namespaces are of Linux, and this is " + runtime.GOOS)
 }

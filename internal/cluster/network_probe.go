@@ -29,7 +29,7 @@ const (
 func (n *Network) Reaches(ctx context.Context, from, to int) (bool, error) {
 	p, err := n.probe(ctx, from, to)
 	if err != nil {
-		return false, fmt.Errorf("probe the network from %s to %s: %w", placeName(from), placeName(to), err)
+		return false, fmt.Errorf("probe the network from %s to %s: %w", endpointName(from), endpointName(to), err)
 	}
 	defer p.close()
 	nonce := make([]byte, 16)
@@ -37,7 +37,7 @@ func (n *Network) Reaches(ctx context.Context, from, to int) (bool, error) {
 	buffer := make([]byte, 64)
 	for end := time.Now().Add(probePatience + p.delay); time.Now().Before(end); {
 		if err := ctx.Err(); err != nil {
-			return false, fmt.Errorf("probe the network from %s to %s: %w", placeName(from), placeName(to), err)
+			return false, fmt.Errorf("probe the network from %s to %s: %w", endpointName(from), endpointName(to), err)
 		}
 		err := p.send(nonce)
 		for err == nil {
@@ -47,7 +47,7 @@ func (n *Network) Reaches(ctx context.Context, from, to int) (bool, error) {
 			}
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			return false, fmt.Errorf("probe the network from %s to %s: %w", placeName(from), placeName(to), err)
+			return false, fmt.Errorf("probe the network from %s to %s: %w", endpointName(from), endpointName(to), err)
 		}
 	}
 	return false, nil
@@ -58,7 +58,7 @@ func (n *Network) Reaches(ctx context.Context, from, to int) (bool, error) {
 func (n *Network) Loss(ctx context.Context, from, to, datagrams int) (float64, error) {
 	p, err := n.probe(ctx, from, to)
 	if err != nil {
-		return 0, fmt.Errorf("measure the loss from %s to %s: %w", placeName(from), placeName(to), err)
+		return 0, fmt.Errorf("measure the loss from %s to %s: %w", endpointName(from), endpointName(to), err)
 	}
 	defer p.close()
 	came := map[uint64]bool{}
@@ -66,7 +66,7 @@ func (n *Network) Loss(ctx context.Context, from, to, datagrams int) (float64, e
 	buffer := make([]byte, 64)
 	for end := time.Now().Add(probePatience + p.delay); time.Now().Before(end) && len(came) < datagrams; {
 		if ctx.Err() != nil {
-			return 0, fmt.Errorf("measure the loss from %s to %s: %w", placeName(from), placeName(to), ctx.Err())
+			return 0, fmt.Errorf("measure the loss from %s to %s: %w", endpointName(from), endpointName(to), ctx.Err())
 		}
 		for burst := 0; burst < 20 && sent < datagrams; burst++ { // few enough for the socket's buffer
 			err = errors.Join(err, p.send(binary.BigEndian.AppendUint64(nil, uint64(sent))))
@@ -80,7 +80,7 @@ func (n *Network) Loss(ctx context.Context, from, to, datagrams int) (float64, e
 			}
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
-			return 0, fmt.Errorf("measure the loss from %s to %s: %w", placeName(from), placeName(to), err)
+			return 0, fmt.Errorf("measure the loss from %s to %s: %w", endpointName(from), endpointName(to), err)
 		}
 		err = nil
 	}
@@ -95,7 +95,7 @@ const roundTrips = 5
 func (n *Network) RoundTrip(ctx context.Context, from, to int) (time.Duration, error) {
 	p, err := n.probe(ctx, from, to)
 	if err != nil {
-		return 0, fmt.Errorf("measure the round trip from %s to %s: %w", placeName(from), placeName(to), err)
+		return 0, fmt.Errorf("measure the round trip from %s to %s: %w", endpointName(from), endpointName(to), err)
 	}
 	echoed := make(chan struct{})
 	go func() {
@@ -115,7 +115,7 @@ func (n *Network) RoundTrip(ctx context.Context, from, to int) (time.Duration, e
 	buffer := make([]byte, 64)
 	for end := time.Now().Add(probePatience + 2*p.delay); time.Now().Before(end) && len(took) < roundTrips; {
 		if ctx.Err() != nil {
-			return 0, fmt.Errorf("measure the round trip from %s to %s: %w", placeName(from), placeName(to), ctx.Err())
+			return 0, fmt.Errorf("measure the round trip from %s to %s: %w", endpointName(from), endpointName(to), ctx.Err())
 		}
 		if len(sent) < roundTrips {
 			sent = append(sent, time.Now())
@@ -132,12 +132,12 @@ func (n *Network) RoundTrip(ctx context.Context, from, to int) (time.Duration, e
 			}
 		}
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			return 0, fmt.Errorf("measure the round trip from %s to %s: %w", placeName(from), placeName(to), err)
+			return 0, fmt.Errorf("measure the round trip from %s to %s: %w", endpointName(from), endpointName(to), err)
 		}
 		err = nil
 	}
 	if len(took) == 0 {
-		return 0, fmt.Errorf("measure the round trip from %s to %s: nothing came back in %v", placeName(from), placeName(to), probePatience+2*p.delay)
+		return 0, fmt.Errorf("measure the round trip from %s to %s: nothing came back in %v", endpointName(from), endpointName(to), probePatience+2*p.delay)
 	}
 	slices.Sort(took)
 	return took[len(took)/2], nil
@@ -148,13 +148,13 @@ func (n *Network) RoundTrip(ctx context.Context, from, to int) (time.Duration, e
 func (n *Network) Throughput(ctx context.Context, from, to int, period time.Duration) (int64, error) {
 	rate, err := n.throughput(ctx, from, to, period)
 	if err != nil {
-		return 0, fmt.Errorf("measure the throughput from %s to %s: %w", placeName(from), placeName(to), err)
+		return 0, fmt.Errorf("measure the throughput from %s to %s: %w", endpointName(from), endpointName(to), err)
 	}
 	return rate, nil
 }
 
 func (n *Network) throughput(ctx context.Context, from, to int, period time.Duration) (int64, error) {
-	source, sink, _, err := n.places(from, to)
+	source, sink, _, err := n.endpoints(from, to)
 	if err != nil {
 		return 0, err
 	}
@@ -212,9 +212,9 @@ type probe struct {
 	delay    time.Duration // the most that the links on the way hold a packet back
 }
 
-// places returns the addresses of two places and how long the links between
+// endpoints returns the addresses of two places and how long the links between
 // them may hold a packet back.
-func (n *Network) places(from, to int) (source, sink netip.Addr, delay time.Duration, err error) {
+func (n *Network) endpoints(from, to int) (source, sink netip.Addr, delay time.Duration, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
@@ -225,10 +225,10 @@ func (n *Network) places(from, to int) (source, sink netip.Addr, delay time.Dura
 		switch {
 		case place < Client || place >= len(n.hosts):
 			return source, sink, 0, fmt.Errorf("the network has no host n%d, only n0 to n%d", place, len(n.hosts)-1)
-		case n.fabric == nil:
+		case n.backend == nil:
 			addrs[i] = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 		default:
-			addrs[i] = n.fabric.addr(place)
+			addrs[i] = n.backend.addr(place)
 		}
 		link := n.effective()[place]
 		delay += link.Delay + link.Jitter
@@ -240,7 +240,7 @@ func (n *Network) probe(ctx context.Context, from, to int) (*probe, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	source, sink, delay, err := n.places(from, to)
+	source, sink, delay, err := n.endpoints(from, to)
 	if err != nil {
 		return nil, err
 	}

@@ -30,9 +30,9 @@ type Program struct {
 	// how often Shutdown is sent again meanwhile, to a server that may refuse it; 0:
 	// never.
 	Patience, Insist time.Duration
-	// Layer puts a file system of ours under the data at the first start; what
+	// FaultFS puts a file system of ours under the data at the first start; what
 	// they hold then counts as synced. Close takes it away.
-	Layer bool
+	FaultFS bool
 	// Clock lets the server's clock be steered, if the machine and the program
 	// allow it.
 	Clock bool
@@ -56,7 +56,7 @@ type Server struct {
 	mu      sync.Mutex
 	process *Process // nil while it is down
 	paused  bool
-	layer   *layer // nil if there is none, and before the first start
+	faultFS *faultFS // nil if there is none, and before the first start
 	steering
 }
 
@@ -163,7 +163,7 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	err := context.Cause(ctx)
 	if err == nil {
-		err = s.underlay(ctx)
+		err = s.mountFaultFS(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("start %s: %w", s.Name(), err)
@@ -295,7 +295,7 @@ func (s *Server) kill() error {
 func (s *Server) Close() error {
 	s.life.Lock()
 	defer s.life.Unlock()
-	return errors.Join(s.kill(), s.removeLayer(), s.removeClock())
+	return errors.Join(s.kill(), s.removeFaultFS(), s.removeClock())
 }
 
 // Terminate shuts the server down in good order; one that takes longer than its

@@ -177,7 +177,7 @@ func (n *Nemesis) Run(ctx context.Context, clock func() int64, note func(Injecti
 // Heal waits until the database says that it is whole again. It is called after
 // Run.
 func (n *Nemesis) Heal(ctx context.Context) error {
-	if err := n.ground.cluster.Whole(ctx); err != nil {
+	if err := n.ground.cluster.WaitHealthy(ctx); err != nil {
 		return fmt.Errorf("wait until the cluster is whole after the last heal: %w", err)
 	}
 	return nil

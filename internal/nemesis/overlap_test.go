@@ -73,7 +73,7 @@ func TestOverlap(t *testing.T) {
 						t.Errorf("%s: %s, want %s", c.lines[k], got, c.want[k])
 					}
 				}
-				if err := cluster.Whole(t.Context()); err != nil {
+				if err := cluster.WaitHealthy(t.Context()); err != nil {
 					t.Errorf("when all is over: %v", err)
 				}
 			})

@@ -227,7 +227,7 @@ func (s *shops) MoveLeader(_ context.Context, to int) error {
 	return nil
 }
 
-func (s *shops) Whole(ctx context.Context) error {
+func (s *shops) WaitHealthy(ctx context.Context) error {
 	for _, n := range s.list() {
 		if err := n.ready(ctx); err != nil {
 			return err

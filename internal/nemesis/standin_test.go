@@ -205,7 +205,7 @@ func (c *standIns) NodeURL(int) string        { return "" }
 func (c *standIns) Network() *cluster.Network { return nil }
 func (c *standIns) Stop() error               { return nil }
 
-func (c *standIns) Whole(context.Context) error {
+func (c *standIns) WaitHealthy(context.Context) error {
 	for _, n := range c.Nodes() {
 		if !n.Running() {
 			return fmt.Errorf("%s is down", n.Name())

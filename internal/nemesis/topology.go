@@ -285,7 +285,7 @@ func (turning) plan(g *ground, m moment) (*wound, error) {
 			if err := n.Restart(ctx); err != nil {
 				return err
 			}
-			if err := g.cluster.Whole(ctx); err != nil {
+			if err := g.cluster.WaitHealthy(ctx); err != nil {
 				return fmt.Errorf("wait until the cluster is whole after the restart of %s: %w", n.Name(), err)
 			}
 			ended = append(ended, n.Name())

@@ -134,7 +134,7 @@ func Succeeds(t testing.TB, c cluster.Cluster, n cluster.Node) cluster.Node {
 	t.Helper()
 	ctx := Within(t, Patience)
 	var leader cluster.Node
-	Must(t, cluster.Persist(ctx, func() error {
+	Must(t, cluster.Retry(ctx, func() error {
 		if _, err := c.Leader(ctx); errors.Is(err, cluster.ErrNoLeader) {
 			return nil
 		}

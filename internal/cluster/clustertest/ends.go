@@ -69,11 +69,11 @@ func crash(t *testing.T, c cluster.Cluster, n cluster.Node) {
 		Must(t, syscall.Kill(pid, syscall.SIGKILL))
 	}
 	ctx := Within(t, Patience)
-	Must(t, cluster.Persist(ctx, func() error {
+	Must(t, cluster.Retry(ctx, func() error {
 		if after := n.PIDs(); len(after) == 0 || after[0] == before[0] {
 			return fmt.Errorf("%s has the processes %v, and had %v when it crashed", n.Name(), after, before)
 		}
-		return c.Whole(ctx)
+		return c.WaitHealthy(ctx)
 	}))
 }
 
@@ -98,7 +98,7 @@ func (k Kind) Gone(t *testing.T, c cluster.Cluster, dir string) {
 	}
 	for _, pid := range pids {
 		// A child of a server is there until somebody has asked how it ended.
-		Must(t, cluster.Persist(ctx, func() error {
+		Must(t, cluster.Retry(ctx, func() error {
 			if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && !strings.Contains(string(text), ") Z ") {
 				return fmt.Errorf("the process %d is there after Stop", pid)
 			}

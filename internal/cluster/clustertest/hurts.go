@@ -106,7 +106,7 @@ func (s *scene) down(n cluster.Node) {
 	// A busy machine takes its time until it comes to the node.
 	for limit := 100 * time.Millisecond; ; limit *= 5 {
 		short, cancel := context.WithTimeout(s.ctx, limit)
-		err := s.c.Whole(short)
+		err := s.c.WaitHealthy(short)
 		cancel()
 		if err != nil && strings.Contains(err.Error(), n.Name()) {
 			return
@@ -245,7 +245,7 @@ func (k Kind) Resize(t *testing.T, c cluster.Cluster) {
 	if c.NodeURL(number) == "" || !strings.Contains(c.URL(), ",") {
 		t.Errorf("after Add: %s, %s", c.URL(), c.NodeURL(number))
 	}
-	Must(t, c.Whole(ctx))
+	Must(t, c.WaitHealthy(ctx))
 	Must(t, c.(cluster.Mover).MoveLeader(ctx, number))
 	p.GoOn(20)
 	leader, others := Leader(t, c)

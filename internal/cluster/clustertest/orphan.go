@@ -25,7 +25,7 @@ func (e Singles) Crash(t *testing.T) {
 	dir := filepath.Join(OpenDir(t), "server")
 	Orphan(t, marker+"="+dir)
 	ctx := Within(t, Patience)
-	Must(t, cluster.Persist(ctx, func() error {
+	Must(t, cluster.Retry(ctx, func() error {
 		if left := processesIn(t, dir); len(left) > 0 {
 			return errors.New("the server outlived the process that started it")
 		}

@@ -95,7 +95,7 @@ func (p *Payments) client(ctx context.Context, i int) {
 func (p *Payments) GoOn(more int) {
 	p.t.Helper()
 	goal := p.count() + more
-	Must(p.t, cluster.Persist(Within(p.t, Patience), func() error {
+	Must(p.t, cluster.Retry(Within(p.t, Patience), func() error {
 		if n := p.count(); n < goal {
 			return fmt.Errorf("%d payments are acknowledged, %d are waited for", n, goal)
 		}
@@ -120,7 +120,7 @@ func (p *Payments) End(what string) (lost int) {
 	if p.k.Mend != nil {
 		Must(p.t, p.k.Mend(ctx, p.c))
 	}
-	Must(p.t, p.c.Whole(ctx))
+	Must(p.t, p.c.WaitHealthy(ctx))
 	whole := time.Since(began)
 	leader, others := Leader(p.t, p.c)
 	there, err := p.k.Holds(ctx, p.c, leader.Number())

@@ -48,7 +48,7 @@ func own() error {
 			return exec.Command("sh", "-c", `while echo line; do sleep 0.01; done > "$0"`, filepath.Join(dir, "file")), nil
 		},
 		Ready: func(context.Context) error { return nil },
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: time.Second, Layer: true,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: time.Second, FaultFS: true,
 	})
 	if err := n.Restart(context.Background()); err != nil {
 		return err
@@ -123,7 +123,7 @@ func childOf(t *testing.T, parent int) int {
 	}
 	for _, path := range paths {
 		line, _ := os.ReadFile(path)
-		if !strings.Contains(string(line), "\x00"+cluster.LayerCommand) {
+		if !strings.Contains(string(line), "\x00"+cluster.FaultFSCommand) {
 			continue
 		}
 		status, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "status"))

@@ -3,7 +3,7 @@
 // on to a folder beside them, its store, which always holds the present state.
 //
 // It is served over FUSE by a process of its own, which is this program started
-// once more with the argument cluster.LayerCommand: a program that opens files
+// once more with the argument cluster.FaultFSCommand: a program that opens files
 // of a file system which it serves itself can wait for itself for ever.
 //
 // # What is lost

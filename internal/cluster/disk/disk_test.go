@@ -23,7 +23,7 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
-		case cluster.LayerCommand:
+		case cluster.FaultFSCommand:
 			if err := Serve(Standard{}); err != nil {
 				os.Stderr.WriteString(err.Error() + "\n")
 				os.Exit(1)
@@ -84,7 +84,7 @@ func newNode(t testing.TB, parent string, command ...string) *cluster.Server {
 		Command: func(context.Context) (*exec.Cmd, error) { return exec.Command(command[0], command[1:]...), nil },
 		Ready:   func(context.Context) error { return nil },
 		Join:    func(context.Context) error { return nil },
-		Death:   syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: time.Second, Layer: true,
+		Death:   syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: time.Second, FaultFS: true,
 	})
 	t.Cleanup(func() {
 		silent(t, n)

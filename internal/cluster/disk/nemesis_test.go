@@ -19,7 +19,7 @@ import (
 // TestNemesis holds that every fault of disks and clocks is injected into a real
 // server, seen, healed, and seen to be healed.
 func TestNemesis(t *testing.T) {
-	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{Layer: true, InMemory: true, Clock: true, Params: url.Values{"fsync": {"off"}}})
+	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true, Clock: true, Params: url.Values{"fsync": {"off"}}})
 	if err := n.Sync(); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestReplace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it waits
-			c, n := startKind(t, name, start, cluster.Options{Nodes: 3, Layer: true, InMemory: true})
+			c, n := startKind(t, name, start, cluster.Options{Nodes: 3, FaultFS: true, InMemory: true})
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 			defer cancel()
 			leader, err := c.Leader(ctx)
@@ -91,10 +91,10 @@ func TestReplace(t *testing.T) {
 			if _, err := n.Fill(ctx); err != nil { // if that stayed, the node could not join
 				t.Fatal(err)
 			}
-			if err := errors.Join(n.Replace(ctx), c.Whole(ctx)); err != nil {
+			if err := errors.Join(n.Replace(ctx), c.WaitHealthy(ctx)); err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(n.Kill(), n.LoseUnsynced(), n.Restart(ctx), c.Whole(ctx)); err != nil {
+			if err := errors.Join(n.Kill(), n.LoseUnsynced(), n.Restart(ctx), c.WaitHealthy(ctx)); err != nil {
 				t.Errorf("a loss after it was replaced: %v", err)
 			}
 			resizer := c.(cluster.Resizer)
@@ -102,7 +102,7 @@ func TestReplace(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(c.Whole(ctx), resizer.Remove(ctx, n.Number()), c.Whole(ctx)); err != nil {
+			if err := errors.Join(c.WaitHealthy(ctx), resizer.Remove(ctx, n.Number()), c.WaitHealthy(ctx)); err != nil {
 				t.Error(err)
 			}
 			for _, other := range c.Nodes() {

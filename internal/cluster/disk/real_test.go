@@ -57,7 +57,7 @@ func startKind[C cluster.Cluster](t testing.TB, engine string, start func(contex
 			t.Errorf("mounts after Stop: %v", mounts)
 		}
 	})
-	if !o.Layer {
+	if !o.FaultFS {
 		return c, nil
 	}
 	n, ok := c.Nodes()[0].(weak)
@@ -141,7 +141,7 @@ func missing(t *testing.T, c cluster.Cluster, ids []int) (lost []int) {
 // lost what it did not sync, again and again, and that with fsync=off it has not.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
-	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{Layer: true, InMemory: true, Params: url.Values{"set.checkpoint_timeout": {"30s"}}})
+	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true, Params: url.Values{"set.checkpoint_timeout": {"30s"}}})
 	do(t, connect(t, c), "CREATE TABLE rows (id int PRIMARY KEY, text text)")
 	var all []int
 	for round := range 4 {
@@ -167,7 +167,7 @@ func TestPostgres(t *testing.T) {
 
 // TestPostgresUnsafe holds that with fsync=off acknowledged rows are lost.
 func TestPostgresUnsafe(t *testing.T) {
-	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{Layer: true, InMemory: true, Params: url.Values{"fsync": {"off"}}})
+	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true, Params: url.Values{"fsync": {"off"}}})
 	do(t, connect(t, c), "CREATE TABLE rows (id int PRIMARY KEY, text text)")
 	do(t, connect(t, c), "INSERT INTO rows VALUES (-1)")
 	if err := n.Sync(); err != nil {
@@ -195,7 +195,7 @@ func TestPostgresUnsafe(t *testing.T) {
 // TestPostgresFull holds that PostgreSQL refuses writes on a full disk, and goes on
 // by itself or after a restart when there is room again.
 func TestPostgresFull(t *testing.T) {
-	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{Layer: true, InMemory: true})
+	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true})
 	conn := connect(t, c)
 	do(t, conn, "CREATE TABLE rows (id int PRIMARY KEY, text text)")
 	do(t, conn, "INSERT INTO rows VALUES (-1)")
@@ -221,7 +221,7 @@ func TestPostgresFull(t *testing.T) {
 // TestPostgresSlow holds that a commit waits for a slow disk.
 func TestPostgresSlow(t *testing.T) {
 	const perCall = 50 * time.Millisecond
-	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{Layer: true, InMemory: true})
+	c, n := startKind(t, "postgres", postgres.StartCluster, cluster.Options{FaultFS: true, InMemory: true})
 	conn := connect(t, c)
 	do(t, conn, "CREATE TABLE rows (id int PRIMARY KEY, text text)")
 	heal, err := n.Slow(t.Context(), perCall)
@@ -242,7 +242,7 @@ func TestPostgresSlow(t *testing.T) {
 // TestEtcd holds that etcd has every key that it acknowledged.
 func TestEtcd(t *testing.T) {
 	t.Parallel()
-	c, n := startKind(t, "etcd", etcd.Start, cluster.Options{Layer: true, InMemory: true, Params: url.Values{"set.snapshot-count": {"500"}}})
+	c, n := startKind(t, "etcd", etcd.Start, cluster.Options{FaultFS: true, InMemory: true, Params: url.Values{"set.snapshot-count": {"500"}}})
 	client, err := clientv3.New(clientv3.Config{Endpoints: strings.Split(strings.TrimPrefix(c.URL(), "etcd://"), ","), Logger: zap.NewNop()})
 	if err != nil {
 		t.Fatal(err)

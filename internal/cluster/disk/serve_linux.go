@@ -42,7 +42,7 @@ func Serve(control io.ReadWriteCloser) error {
 	log.SetFlags(log.Ltime | log.Lmicroseconds)
 	s := &service{}
 	server := rpc.NewServer()
-	if err := server.RegisterName(cluster.LayerService, s); err != nil {
+	if err := server.RegisterName(cluster.FaultFSService, s); err != nil {
 		return fmt.Errorf("serve a file system: %w", err)
 	}
 	told := make(chan os.Signal, 1)
@@ -60,7 +60,7 @@ func Serve(control io.ReadWriteCloser) error {
 }
 
 // Mount mounts the file system.
-func (s *service) Mount(args cluster.LayerMount, _ *struct{}) error {
+func (s *service) Mount(args cluster.FaultFSMount, _ *struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.point != "" {

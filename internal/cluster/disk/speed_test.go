@@ -23,7 +23,7 @@ func BenchmarkPgbench(b *testing.B) {
 	rate := regexp.MustCompile(`(?m)^tps = ([0-9.]+)`)
 	for _, layer := range []bool{false, true} {
 		b.Run("layer="+strconv.FormatBool(layer), func(b *testing.B) {
-			c, _ := startKind(b, "postgres", postgres.StartCluster, cluster.Options{Layer: layer, InMemory: true})
+			c, _ := startKind(b, "postgres", postgres.StartCluster, cluster.Options{FaultFS: layer, InMemory: true})
 			if out, err := exec.Command(pgbench, "-i", "-q", "-s", "2", c.URL()).CombinedOutput(); err != nil {
 				b.Fatalf("%v: %s", err, out)
 			}

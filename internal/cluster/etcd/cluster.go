@@ -22,7 +22,7 @@ import (
 // the node answers a linearizable read, for which a majority must run: after the
 // loss of a majority, restart the nodes at once, not one after another.
 type Cluster struct {
-	*cluster.Fleet[*node]
+	*cluster.NodeSet[*node]
 	binary string
 	flags  []string // further ones for every node
 	token  string
@@ -54,7 +54,7 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	return cluster.Launch(ctx, fmt.Sprintf("start an etcd cluster of %d nodes", o.Nodes), "address already in use",
 		func() *Cluster {
 			c := &Cluster{binary: binary, flags: flags}
-			c.Fleet = cluster.NewFleet("the etcd cluster", c.newNode)
+			c.NodeSet = cluster.NewNodeSet("the etcd cluster", c.newNode)
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx, o) })

@@ -81,7 +81,7 @@ func TestCluster(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			test.run(t, c)
 			if !t.Failed() {
-				clustertest.Must(t, c.Whole(clustertest.Within(t, clustertest.Patience)))
+				clustertest.Must(t, c.WaitHealthy(clustertest.Within(t, clustertest.Patience)))
 			}
 		})
 	}
@@ -194,7 +194,7 @@ func TestStopEndsWaiting(t *testing.T) {
 	}
 	waiting := make(chan error)
 	go func() { waiting <- nodes[0].Restart(t.Context()) }()
-	clustertest.Must(t, cluster.Persist(clustertest.Within(t, clustertest.Patience), func() error {
+	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.Patience), func() error {
 		if !nodes[0].Running() {
 			return errors.New("the node was not started")
 		}
@@ -237,7 +237,7 @@ func TestParentDeath(t *testing.T) {
 	clustertest.Orphan(t, marker+"="+dir)
 	endpoint, err := os.ReadFile(told(dir))
 	clustertest.Must(t, err)
-	clustertest.Must(t, cluster.Persist(clustertest.Within(t, clustertest.Patience), func() error {
+	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.Patience), func() error {
 		conn, err := net.Dial("tcp", string(endpoint))
 		if err != nil {
 			return nil

@@ -25,7 +25,7 @@ func (c *Cluster) Leader(ctx context.Context) (int, error) {
 }
 
 func (c *Cluster) leader(ctx context.Context) (leader *node, err error) {
-	err = cluster.Persist(ctx, func() error {
+	err = cluster.Retry(ctx, func() error {
 		if leader = c.named(ctx); leader == nil {
 			return errors.New("no running node leads")
 		}
@@ -76,7 +76,7 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 		err = fmt.Errorf("%s does not run", target.Name())
 	}
 	if err == nil {
-		err = cluster.Persist(ctx, func() error {
+		err = cluster.Retry(ctx, func() error {
 			leader, err := c.leader(ctx)
 			if err != nil || leader == target {
 				return err
@@ -92,14 +92,14 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	return nil
 }
 
-// Whole returns when all nodes, and none else, are members, name the same
+// WaitHealthy returns when all nodes, and none else, are members, name the same
 // leader, have no alarm, and each answers a linearizable read and has applied
 // all that any of them knew to be committed when Whole asked first.
-func (c *Cluster) Whole(ctx context.Context) error {
-	return c.AwaitWhole(ctx, func() error { return c.whole(ctx) })
+func (c *Cluster) WaitHealthy(ctx context.Context) error {
+	return c.AwaitHealthy(ctx, func() error { return c.checkHealthy(ctx) })
 }
 
-func (c *Cluster) whole(ctx context.Context) error {
+func (c *Cluster) checkHealthy(ctx context.Context) error {
 	nodes := c.List()
 	var committed, leader number
 	for _, n := range nodes {
@@ -220,7 +220,7 @@ func (n *node) join(ctx context.Context) error {
 // default --strict-reconfig-check, etcd refuses while a node has not been
 // connected to the others for 5 s.
 func (n *node) change(ctx context.Context, do func(via *node) error) error {
-	return cluster.Persist(ctx, func() error {
+	return cluster.Retry(ctx, func() error {
 		err := errors.New("no other node runs")
 		for _, via := range n.cluster.List() {
 			if via == n || !via.Awake() {

@@ -43,7 +43,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
-		Layer: c.Options().Layer, Clock: c.Options().Clock,
+		FaultFS: c.Options().FaultFS, Clock: c.Options().Clock,
 	})
 	return n, c.MakeFolder(dir, number, 0o700)
 }
@@ -89,7 +89,7 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 
 // ready returns when the node answers a linearizable read.
 func (n *node) ready(ctx context.Context) error {
-	return cluster.Persist(ctx, func() error {
+	return cluster.Retry(ctx, func() error {
 		if err := n.read(ctx); err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func (n *node) Replace(ctx context.Context) error {
 		return fmt.Errorf("replace %s: %w", n.Name(), err)
 	}
 	defer done()
-	if err := cluster.Persist(ctx, func() error { return n.expendable(ctx) }); err != nil {
+	if err := cluster.Retry(ctx, func() error { return n.expendable(ctx) }); err != nil {
 		return fmt.Errorf("replace %s: %w", n.Name(), err)
 	}
 	n.joined.Store(false)

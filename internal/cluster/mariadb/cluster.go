@@ -19,7 +19,7 @@ const Database = "bank"
 // among those that run or are being restarted: after all were killed, restart
 // them at once, not one after another.
 type Cluster struct {
-	*cluster.Fleet[*node]
+	*cluster.NodeSet[*node]
 	params   params
 	programs programs
 
@@ -109,7 +109,7 @@ func launch(ctx context.Context, o cluster.Options, kind string) (*Cluster, erro
 	switch {
 	case err != nil:
 		return nil, err
-	case galera && o.Layer:
+	case galera && o.FaultFS:
 		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are for mariadb:1, because a node that a full disk has thrown out of a Galera cluster does not come back by itself"}
 	}
 	programs, err := findPrograms(galera)
@@ -119,7 +119,7 @@ func launch(ctx context.Context, o cluster.Options, kind string) (*Cluster, erro
 	return cluster.Launch(ctx, "start "+name, "Address already in use",
 		func() *Cluster {
 			c := &Cluster{params: params, programs: programs, forming: cluster.NewLock()}
-			c.Fleet = cluster.NewFleet(name, c.newNode)
+			c.NodeSet = cluster.NewNodeSet(name, c.newNode)
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx, kind, o) })
@@ -147,7 +147,7 @@ func (c *Cluster) start(ctx context.Context, kind string, o cluster.Options) (er
 	c.Mu.Lock()
 	c.formed = true
 	c.Mu.Unlock()
-	if err = c.Whole(ctx); err != nil {
+	if err = c.WaitHealthy(ctx); err != nil {
 		return err
 	}
 	return c.Announce(c.URL())

@@ -39,8 +39,8 @@ func kind(start func(context.Context, cluster.Options) (*Cluster, error), params
 			return teller{db}, err
 		},
 		Mend: func(ctx context.Context, c cluster.Cluster) error {
-			return persist(ctx, func() error {
-				err := c.(*Cluster).whole(ctx)
+			return retry(ctx, func() error {
+				err := c.(*Cluster).checkHealthy(ctx)
 				for _, n := range c.(*Cluster).List() {
 					if n.hasLeft(ctx) {
 						err = errors.Join(err, n.Restart(ctx))
@@ -163,7 +163,7 @@ func TestGaleraLeft(t *testing.T) {
 					kill:    to((*node).Kill),
 					restart: to(func(n *node) error { return n.Restart(ctx) }),
 				}, func() { p.GoOn(20) })
-				clustertest.Must(t, c.Whole(ctx))
+				clustertest.Must(t, c.WaitHealthy(ctx))
 				p.GoOn(20)
 				p.EndWell(name)
 			})
@@ -177,7 +177,7 @@ func (n *node) leave(ctx context.Context) error {
 	if _, err := n.db.ExecContext(ctx, "SET GLOBAL wsrep_provider_options = 'gmcast.isolate=2'"); err != nil {
 		return err
 	}
-	return persist(ctx, func() error {
+	return retry(ctx, func() error {
 		s, err := n.status(ctx)
 		if err == nil && !strings.Contains(fmt.Sprint(s.synced()), n.Name()+" has left its group") {
 			err = fmt.Errorf("%s is as if it had not left its group: %v", n.Name(), s.synced())
@@ -217,7 +217,7 @@ func testNewest(t *testing.T, c *Cluster) {
 	defer cancel()
 	go func() { // until it has looked at the others' data
 		defer cancel()
-		_ = persist(short, func() error {
+		_ = retry(short, func() error {
 			c.Mu.Lock()
 			defer c.Mu.Unlock()
 			if nodes[1].known == nil || nodes[2].known == nil {
@@ -241,7 +241,7 @@ func testNewest(t *testing.T, c *Cluster) {
 func testMajority(t *testing.T, c *Cluster) {
 	p, ctx, nodes := galera().Pay(t, c), clustertest.Within(t, clustertest.Patience), c.List()
 	both(t, c, (*node).Kill)
-	clustertest.Must(t, persist(ctx, func() error {
+	clustertest.Must(t, retry(ctx, func() error {
 		if s, err := nodes[2].status(ctx); err != nil || s.primary() {
 			return fmt.Errorf("one node of three is in a primary component: %w", err)
 		}
@@ -280,6 +280,6 @@ func TestStartRefuses(t *testing.T) {
 		clustertest.Refusal{Query: "set.wsrep_provider_opt=x", Says: "sets wsrep-provider-options itself"},
 		clustertest.Refusal{Launch: one, Query: "set.loose-datadir=/", Says: "sets datadir itself"},
 		clustertest.Refusal{Launch: one, Query: "set.a b=/", Says: "small letters"},
-		clustertest.Refusal{Options: cluster.Options{Nodes: 3, Layer: true}, Says: "disk faults"},
+		clustertest.Refusal{Options: cluster.Options{Nodes: 3, FaultFS: true}, Says: "disk faults"},
 		clustertest.Refusal{Launch: one, Query: "set.no-such-setting=1", Says: "no-such-setting"})
 }

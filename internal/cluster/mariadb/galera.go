@@ -55,7 +55,7 @@ func (n *node) galeraFlags() []string {
 func (n *node) role(ctx context.Context) (flags []string, err error) {
 	c := n.cluster
 	var own *position // which stays as it is while the node is down
-	err = persist(ctx, func() error {
+	err = retry(ctx, func() error {
 		if err := c.forming.Acquire(ctx); err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func (c *Cluster) reform(ctx context.Context) error {
 }
 
 // bringBack is reform once a node was started, which waits for its turn. What goes
-// wrong is tried again while somebody waits for a node, and Whole says it at last.
+// wrong is tried again while somebody waits for a node, and WaitHealthy says it at last.
 func (c *Cluster) bringBack(ctx context.Context) {
 	if c.forming.Acquire(ctx) == nil {
 		_ = c.regroup(ctx)

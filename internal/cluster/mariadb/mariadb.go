@@ -60,7 +60,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 				return s.User().Command(context.Background(), s.Dir(), programs.server, "--defaults-file="+s.options()), nil
 			},
 			Ready: func(ctx context.Context) error {
-				return cluster.Persist(ctx, func() error { return s.greets(ctx) })
+				return cluster.Retry(ctx, func() error { return s.greets(ctx) })
 			},
 			// SIGTERM is the shutdown in good order
 			// (https://mariadb.com/docs/server/server-management/starting-and-stopping-mariadb/mariadbd-options).

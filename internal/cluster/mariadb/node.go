@@ -44,7 +44,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 		*address = endpoint.String()
 	}
 	program := cluster.Program{
-		Command: n.command, Ready: n.ready, Now: n.now, Clock: c.Options().Clock, Layer: c.Options().Layer,
+		Command: n.command, Ready: n.ready, Now: n.now, Clock: c.Options().Clock, FaultFS: c.Options().FaultFS,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
 	}
 	if c.galera() {
@@ -112,12 +112,12 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 // that leaves its group meanwhile has to be started again.
 func (n *node) ready(ctx context.Context) error {
 	if !n.cluster.galera() {
-		return persist(ctx, func() error { return n.ping(ctx) })
+		return retry(ctx, func() error { return n.ping(ctx) })
 	}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	looks, left := 0, 0
-	return persist(ctx, func() error {
+	return retry(ctx, func() error {
 		s, err := n.status(ctx)
 		if left++; err != nil || s.connected {
 			left = 0
@@ -139,8 +139,8 @@ func (n *node) ready(ctx context.Context) error {
 // has a connection of its own.
 const pollEvery = 50 * time.Millisecond
 
-func persist(ctx context.Context, try func() error) error {
-	return cluster.PersistEvery(ctx, pollEvery, try)
+func retry(ctx context.Context, try func() error) error {
+	return cluster.RetryEvery(ctx, pollEvery, try)
 }
 
 // Restart starts the node on its own data, unless it runs, and returns when it is
@@ -176,7 +176,7 @@ func (n *node) Replace(ctx context.Context) error {
 		return fmt.Errorf("replace %s: %w", n.Name(), err)
 	}
 	defer changed()
-	if err := persist(ctx, func() error { return n.expendable(ctx) }); err != nil {
+	if err := retry(ctx, func() error { return n.expendable(ctx) }); err != nil {
 		return fmt.Errorf("replace %s: %w", n.Name(), err)
 	}
 	n.cluster.Mu.Lock()

@@ -126,15 +126,15 @@ func (s status) synced() error {
 	return fmt.Errorf("%s is not synchronized: it is %s in a component that is %s, ready: %t", s.name, s.state, s.component, s.ready)
 }
 
-// Whole returns when all nodes answer and, with Galera, are synchronized in one
+// WaitHealthy returns when all nodes answer and, with Galera, are synchronized in one
 // primary component, and each has committed all that any of them had when it was
 // asked: while nobody writes they are equal, and under load they never stand
 // still.
-func (c *Cluster) Whole(ctx context.Context) error {
-	return c.AwaitWhole(ctx, func() error { return c.whole(ctx) })
+func (c *Cluster) WaitHealthy(ctx context.Context) error {
+	return c.AwaitHealthy(ctx, func() error { return c.checkHealthy(ctx) })
 }
 
-func (c *Cluster) whole(ctx context.Context) error {
+func (c *Cluster) checkHealthy(ctx context.Context) error {
 	if err := c.Each(func(n *node) error {
 		if !n.Awake() {
 			return fmt.Errorf("%s is down or paused", n.Name())

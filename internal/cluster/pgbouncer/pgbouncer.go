@@ -91,7 +91,7 @@ func (p *Pooler) configure(o *Options, settings map[string]string) error {
 
 // ready returns nil once the pooler takes connections.
 func (p *Pooler) ready(ctx context.Context) error {
-	return cluster.Persist(ctx, func() error {
+	return cluster.Retry(ctx, func() error {
 		var dialer net.Dialer
 		conn, err := dialer.DialContext(ctx, "tcp", p.Address())
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 // Nodes has also a method Fenced() bool. Whoever holds its Roles decides also on
 // which standby the primary waits.
 type Cluster struct {
-	*cluster.Succession[*node]
+	*cluster.Failover[*node]
 	params    params
 	programs  programs
 	socketDir string // the cluster's folder, unless its path is too long for sockets
@@ -81,7 +81,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	return cluster.Launch(ctx, fmt.Sprintf("start a PostgreSQL cluster of %d nodes", o.Nodes), "could not create any TCP/IP sockets",
 		func() *Cluster {
 			c := &Cluster{params: params, programs: programs}
-			c.Succession = cluster.NewSuccession("the PostgreSQL cluster", "standby", c.newNode)
+			c.Failover = cluster.NewFailover("the PostgreSQL cluster", "standby", c.newNode)
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx, o) })
@@ -98,7 +98,7 @@ func (c *Cluster) start(ctx context.Context, o cluster.Options) (err error) {
 		return err
 	}
 	c.Supervise(glance, c.step)
-	if err = c.Whole(ctx); err != nil {
+	if err = c.WaitHealthy(ctx); err != nil {
 		return err
 	}
 	return c.Announce(c.URL())
@@ -139,16 +139,16 @@ func (c *Cluster) startAll(ctx context.Context) error {
 			return nil
 		}),
 		c.Each(func(n *node) error {
-			n.Attend()
+			n.Watch()
 			if n == first {
-				return n.Lead(ctx)
+				return n.StartPrimary(ctx)
 			}
 			return n.follow(ctx)
 		}))
 }
 
-// Attend begins to watch the health of the node.
-func (n *node) Attend() {
+// Watch begins to watch the health of the node.
+func (n *node) Watch() {
 	n.cluster.Tasks.Go(func() { n.health.watch(n.Life(), n.Running) })
 }
 

@@ -105,7 +105,7 @@ func roles(t *testing.T, c *Cluster) (primary, standby *node) {
 // told waits for an event after another.
 func told(t *testing.T, c *Cluster, from int, part string) {
 	t.Helper()
-	err := cluster.Persist(clustertest.Within(t, clustertest.Patience), func() error {
+	err := cluster.Retry(clustertest.Within(t, clustertest.Patience), func() error {
 		for _, e := range c.Events()[from:] {
 			if strings.Contains(e.Text, part) {
 				return nil

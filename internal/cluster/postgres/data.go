@@ -79,7 +79,7 @@ func (s *Server) data() string { return filepath.Join(s.Dir(), "data") }
 // postmaster.pid, whose lines are those of PostgreSQL's
 // src/include/utils/pidfile.h: the first is the process, the eighth its state.
 func (s *Server) ready(ctx context.Context) error {
-	return cluster.Persist(ctx, func() error {
+	return cluster.Retry(ctx, func() error {
 		text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
 		if err != nil {
 			return err

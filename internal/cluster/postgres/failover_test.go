@@ -42,7 +42,7 @@ func testFence(t *testing.T, c *Cluster) {
 	if recovering, err := primary.recovering(ctx); err != nil || !recovering || primary.Fenced() {
 		t.Errorf("the former primary came back as a primary: %v", err)
 	}
-	clustertest.Must(t, c.Whole(ctx))
+	clustertest.Must(t, c.WaitHealthy(ctx))
 }
 
 // testGiveUp cuts the standby off, for which commits do not wait for ever.
@@ -70,7 +70,7 @@ func testDriver(t *testing.T, c *Cluster) {
 	clustertest.Must(t, d.Exec(ctx, "CREATE TABLE found (n int)"))
 	clustertest.Must(t, d.Close())
 	clustertest.Must(t, primary.Restart(ctx))
-	clustertest.Must(t, c.Whole(ctx))
+	clustertest.Must(t, c.WaitHealthy(ctx))
 }
 
 // TestStalledStandbyIsNotPromoted does what loses money without synchronous
@@ -110,7 +110,7 @@ func TestRegistration(t *testing.T) {
 	clustertest.Must(t, c.Roles.Acquire(ctx)) // the supervisor rests
 	defer c.Roles.Release()
 	c.dismiss(ctx, p, "a test begins")
-	clustertest.Must(t, cluster.Persist(ctx, func() error {
+	clustertest.Must(t, cluster.Retry(ctx, func() error {
 		v, err := c.view(ctx, p)
 		if err == nil && !c.settled(ctx, p, v) {
 			err = errors.New("the primary waits for somebody yet")
@@ -126,7 +126,7 @@ func TestRegistration(t *testing.T) {
 	if _, err := n.orders.ask(ctx, "SELECT pg_wal_replay_pause()"); err != nil {
 		t.Fatal(err)
 	}
-	clustertest.Must(t, cluster.Persist(ctx, func() error {
+	clustertest.Must(t, cluster.Retry(ctx, func() error {
 		rows, err := n.orders.ask(ctx, "SELECT pg_get_wal_replay_pause_state()")
 		if err == nil && rows[0][0] != "paused" {
 			err = errors.New(rows[0][0])
@@ -151,7 +151,7 @@ func TestRegistration(t *testing.T) {
 	if _, err := n.orders.ask(ctx, "SELECT pg_wal_replay_resume()"); err != nil {
 		t.Fatal(err)
 	}
-	clustertest.Must(t, cluster.Persist(ctx, func() error {
+	clustertest.Must(t, cluster.Retry(ctx, func() error {
 		v, err := c.view(ctx, p)
 		if err == nil {
 			c.admit(ctx, p, n, v)
@@ -206,7 +206,7 @@ func TestStrict(t *testing.T) {
 		t.Error("a commit was acknowledged without a standby")
 	}
 	clustertest.Must(t, standby.Restart(ctx))
-	clustertest.Must(t, c.Whole(ctx))
+	clustertest.Must(t, c.WaitHealthy(ctx))
 	mustExecute(t, c.URL(), "INSERT INTO paid VALUES (2)")
 }
 
@@ -237,7 +237,7 @@ func TestDivergedStandby(t *testing.T) {
 	ctx := clustertest.Within(t, clustertest.Patience)
 	primary, standby := roles(t, c)
 	mustExecute(t, c.URL(), table)
-	clustertest.Must(t, c.Whole(ctx)) // the standby has the table
+	clustertest.Must(t, c.WaitHealthy(ctx)) // the standby has the table
 	clustertest.Must(t, c.StopReceiver(ctx, standby.Number()))
 	mustExecute(t, c.URL(), "INSERT INTO paid VALUES (1)")
 	clustertest.Must(t, primary.Kill())
@@ -248,7 +248,7 @@ func TestDivergedStandby(t *testing.T) {
 	c.Mu.Unlock()
 	clustertest.Must(t, primary.Restart(ctx))
 	told(t, c, 0, "cannot follow it: it gets new data")
-	clustertest.Must(t, c.Whole(ctx))
+	clustertest.Must(t, c.WaitHealthy(ctx))
 	if rows := mustExecute(t, c.NodeURL(primary.Number()), "SELECT id FROM paid"); len(rows) != 0 {
 		t.Errorf("it holds yet what the primary never had: %s", rows)
 	}

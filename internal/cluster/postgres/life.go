@@ -11,9 +11,9 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Follow starts the node, unless it runs, on its own data as a standby, and one that
+// StartReplica starts the node, unless it runs, on its own data as a standby, and one that
 // was fenced on a new copy of the primary's.
-func (n *node) Follow(ctx context.Context) (done bool, err error) {
+func (n *node) StartReplica(ctx context.Context) (done bool, err error) {
 	n.cluster.Mu.Lock()
 	stale := n.stale
 	n.cluster.Mu.Unlock()
@@ -27,8 +27,8 @@ func (n *node) Follow(ctx context.Context) (done bool, err error) {
 	}
 }
 
-// Lead starts the primary on its own data, unless it runs; the roles are held.
-func (n *node) Lead(ctx context.Context) error {
+// StartPrimary starts the primary on its own data, unless it runs; the roles are held.
+func (n *node) StartPrimary(ctx context.Context) error {
 	if n.Running() {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (n *node) rejoin(ctx context.Context) error {
 // it comes back on its data.
 func (n *node) Replace(ctx context.Context) error {
 	c := n.cluster
-	return c.Exchange(ctx, n, func(context.Context) error { return c.expendable(n) }, n.rejoin)
+	return c.ReplaceNode(ctx, n, func(context.Context) error { return c.expendable(n) }, n.rejoin)
 }
 
 // Fenced says that the supervisor ended the node when it led and did not answer,

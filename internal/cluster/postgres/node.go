@@ -31,7 +31,7 @@ const (
 // node is one server of a Cluster: a place with a folder and a port, which stay
 // when its data are taken away.
 type node struct {
-	*cluster.Ward
+	*cluster.SupervisedNode
 	cluster  *Cluster
 	folder   string // with the configuration, the log, the socket, and the data below it
 	sockets  string // the folder of the Unix socket
@@ -85,12 +85,12 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 	if err = os.WriteFile(n.hba(), c.hbaText(), 0o644); err != nil {
 		return fmt.Errorf("say who may connect to n%d: %w", number, err)
 	}
-	n.Ward = c.NewWard(n, c.NewServer(number, host, filepath.Join(n.folder, "data"), filepath.Join(n.folder, "server.log"), cluster.Program{
+	n.SupervisedNode = c.NewSupervisedNode(n, c.NewServer(number, host, filepath.Join(n.folder, "data"), filepath.Join(n.folder, "server.log"), cluster.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
 		// SIGQUIT is the immediate shutdown, in which the postmaster takes its
 		// children along; SIGINT is the fast one.
 		Death: syscall.SIGQUIT, Shutdown: syscall.SIGINT, Patience: patience,
-		Layer: c.Options().Layer, Clock: c.Options().Clock, Now: n.now,
+		FaultFS: c.Options().FaultFS, Clock: c.Options().Clock, Now: n.now,
 	}))
 	n.stale = n.Held == cluster.Joining
 	n.names = c.alone()
@@ -138,7 +138,7 @@ func (n *node) now(ctx context.Context) (time.Time, error) {
 
 // ready returns when the server answers queries.
 func (n *node) ready(ctx context.Context) error {
-	err := cluster.Persist(ctx, func() error {
+	err := cluster.Retry(ctx, func() error {
 		_, err := n.orders.ask(ctx, "SELECT")
 		return err
 	})

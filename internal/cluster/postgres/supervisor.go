@@ -38,13 +38,13 @@ func (c *Cluster) step(ctx context.Context) {
 		c.failOver(ctx, p, why)
 	} else {
 		c.noticedAt = time.Time{}
-		c.Content()
+		c.PrimaryAnswers()
 		if time.Since(c.reviewed) >= reviewEvery {
 			c.review(ctx, p)
 			c.reviewed = time.Now()
 		}
 	}
-	c.Revive(func(n *node) bool { return n.stale || !n.Running() })
+	c.RestartLost(func(n *node) bool { return n.stale || !n.Running() })
 }
 
 // lost says why a node cannot lead any more; empty if it can.
@@ -63,11 +63,11 @@ func (n *node) lost() string {
 // does not answer this program may answer others yet, and go on.
 func (c *Cluster) failOver(ctx context.Context, p *node, why string) {
 	if len(c.candidates(p)) == 0 {
-		c.Forgo(ctx, p, func() { c.lamentFor(p) })
+		c.AwaitReturn(ctx, p, func() { c.noteWaitingFor(p) })
 		return
 	}
 	if err := p.Server.Kill(); err != nil {
-		c.Lament("%s cannot be fenced, so nobody is promoted: %v", p.Name(), err)
+		c.NoteWaiting("%s cannot be fenced, so nobody is promoted: %v", p.Name(), err)
 		return
 	}
 	c.Mu.Lock()
@@ -76,11 +76,11 @@ func (c *Cluster) failOver(ctx context.Context, p *node, why string) {
 	// What they answer now is final: nobody sends them anything any more.
 	chosen, position := c.farthest(ctx, c.candidates(p))
 	if chosen == nil {
-		c.Lament("%s was fenced, and no standby answers to be promoted", p.Name())
+		c.NoteWaiting("%s was fenced, and no standby answers to be promoted", p.Name())
 		return
 	}
 	c.Note("%s was fenced; %s, which has the log up to %X/%X, is promoted", p.Name(), chosen.Name(), position>>32, uint32(position))
-	c.crown(chosen, p)
+	c.setPrimary(chosen, p)
 	if err := p.markStandby(); err != nil {
 		c.Note("the data of %s, which was fenced, could not be marked: %v", p.Name(), err)
 	}
@@ -152,11 +152,11 @@ func (n *node) position(ctx context.Context) (int64, error) {
 	return strconv.ParseInt(rows[0][0], 10, 64)
 }
 
-// crown makes n the primary in the records, before it is told: from here on it
+// setPrimary makes n the primary in the records, before it is told: from here on it
 // may acknowledge what nobody else has, so nobody else is ever told instead. The
 // former primary's data are of no use, for they may hold what n never had, unless
 // that is nil.
-func (c *Cluster) crown(n, former *node) {
+func (c *Cluster) setPrimary(n, former *node) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	c.Primary = n
@@ -194,8 +194,8 @@ func (n *node) recovering(ctx context.Context) (bool, error) {
 	return rows[0][0] == "t", nil
 }
 
-// lamentFor tells why a lost primary is waited for.
-func (c *Cluster) lamentFor(p *node) {
+// noteWaitingFor tells why a lost primary is waited for.
+func (c *Cluster) noteWaitingFor(p *node) {
 	if len(c.List()) == 1 {
 		return
 	}
@@ -203,5 +203,5 @@ func (c *Cluster) lamentFor(p *node) {
 	if !c.params.synchronous {
 		has = "followed it"
 	}
-	c.Lament("no standby that answers has %s, so %s is waited for", has, p.Name())
+	c.NoteWaiting("no standby that answers has %s, so %s is waited for", has, p.Name())
 }

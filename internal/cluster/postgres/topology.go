@@ -18,8 +18,8 @@ const (
 	replayLimit = 10 * time.Second
 )
 
-// Leads says why the node does not take writes; nil if it does.
-func (n *node) Leads(ctx context.Context) error {
+// CheckPrimary says why the node does not take writes; nil if it does.
+func (n *node) CheckPrimary(ctx context.Context) error {
 	if !n.Awake() {
 		return fmt.Errorf("%s, which leads, is down or paused", n.Name())
 	}
@@ -69,18 +69,18 @@ func (c *Cluster) condemn(ctx context.Context, n *node) error {
 	return nil
 }
 
-// Whole returns when every node runs and answers over the network in its role,
+// WaitHealthy returns when every node runs and answers over the network in its role,
 // every standby is connected to the primary and has replayed all that was in its
 // log when Whole asked first, and, with synchronous replication, a standby may be
 // promoted. The supervisor brings back all nodes that nobody holds down.
-func (c *Cluster) Whole(ctx context.Context) error {
+func (c *Cluster) WaitHealthy(ctx context.Context) error {
 	var target int64
-	return c.AwaitWhole(ctx, func() error { return c.whole(ctx, &target) })
+	return c.AwaitHealthy(ctx, func() error { return c.checkHealthy(ctx, &target) })
 }
 
-func (c *Cluster) whole(ctx context.Context, target *int64) error {
+func (c *Cluster) checkHealthy(ctx context.Context, target *int64) error {
 	p := c.Leading()
-	if err := p.Leads(ctx); err != nil {
+	if err := p.CheckPrimary(ctx); err != nil {
 		return err
 	}
 	v, err := c.view(ctx, p)
@@ -106,7 +106,7 @@ func (c *Cluster) whole(ctx context.Context, target *int64) error {
 
 // sound says what is wrong with a node; nil if nothing is.
 func (c *Cluster) sound(ctx context.Context, n, p *node, v *view, target int64) error {
-	if err := c.Unhurt(n); err != nil {
+	if err := c.CheckUp(n); err != nil {
 		return err
 	}
 	c.Mu.Lock()
@@ -150,7 +150,7 @@ func (c *Cluster) sound(ctx context.Context, n, p *node, v *view, target int64) 
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	n, err := c.Node(to)
 	if err == nil {
-		err = cluster.Persist(ctx, func() error { return c.close(ctx, n) })
+		err = cluster.Retry(ctx, func() error { return c.close(ctx, n) })
 	}
 	if err == nil {
 		if err = c.Roles.Acquire(ctx); err == nil {
@@ -168,7 +168,7 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 // it.
 func (c *Cluster) close(ctx context.Context, n *node) error {
 	p := c.Leading()
-	if err := p.Leads(ctx); err != nil || p == n {
+	if err := p.CheckPrimary(ctx); err != nil || p == n {
 		return err
 	}
 	v, err := c.view(ctx, p)
@@ -208,7 +208,7 @@ func (c *Cluster) handOver(ctx context.Context, n *node) error {
 	if err != nil {
 		return errors.Join(err, c.takeBack(ctx, p))
 	}
-	c.crown(n, nil)
+	c.setPrimary(n, nil)
 	if err := n.promote(ctx); err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (c *Cluster) takeBack(ctx context.Context, p *node) error {
 	if held != cluster.Unheld {
 		return nil
 	}
-	return p.Lead(context.WithoutCancel(ctx))
+	return p.StartPrimary(context.WithoutCancel(ctx))
 }
 
 // demote starts a former primary, which was shut down in good order and whose
@@ -264,7 +264,7 @@ func (p *node) drained(ctx context.Context, n *node) error {
 	if facts["Database cluster state"] != "shut down" || end == "" {
 		return fmt.Errorf("%s was not shut down in good order: it is %q", p.Name(), facts["Database cluster state"])
 	}
-	return cluster.Persist(ctx, func() error {
+	return cluster.Retry(ctx, func() error {
 		rows, err := n.orders.ask(ctx, "SELECT pg_last_wal_replay_lsn() > '"+end+"'")
 		if err == nil && rows[0][0] != "t" {
 			err = fmt.Errorf("%s has not replayed the end of the log of %s at %s", n.Name(), p.Name(), end)
@@ -276,9 +276,9 @@ func (p *node) drained(ctx context.Context, n *node) error {
 // Remove takes a node out of the cluster, shuts it down and removes its data. One
 // that leads hands the lead over first.
 func (c *Cluster) Remove(ctx context.Context, number int) error {
-	return c.Dismiss(ctx, number, func(n *node) error {
+	return c.RemoveNode(ctx, number, func(n *node) error {
 		if c.Leading() == n {
-			if err := cluster.Persist(ctx, func() error { return c.succeed(ctx, n) }); err != nil {
+			if err := cluster.Retry(ctx, func() error { return c.succeed(ctx, n) }); err != nil {
 				return err
 			}
 		}
@@ -357,7 +357,7 @@ func (c *Cluster) setReceiver(ctx context.Context, number int, cut bool) error {
 	if err := c.tell(ctx, n); err != nil || !cut {
 		return err
 	}
-	return cluster.Persist(ctx, func() error {
+	return cluster.Retry(ctx, func() error {
 		rows, err := n.orders.ask(ctx, "SELECT FROM pg_stat_wal_receiver")
 		if err == nil && len(rows) > 0 {
 			err = fmt.Errorf("%s receives yet", n.Name())

@@ -9,7 +9,7 @@ import (
 
 // Cluster is a running primary with its replicas and their supervisor.
 type Cluster struct {
-	*cluster.Succession[*member]
+	*cluster.Failover[*member]
 	params  params
 	program string
 }
@@ -47,7 +47,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	return cluster.Launch(ctx, fmt.Sprintf("start a Redis cluster of %d nodes", o.Nodes), portTaken,
 		func() *Cluster {
 			c := &Cluster{params: params, program: program}
-			c.Succession = cluster.NewSuccession("the Redis cluster", "replica", c.newMember)
+			c.Failover = cluster.NewFailover("the Redis cluster", "replica", c.newMember)
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx, o) })
@@ -63,10 +63,10 @@ func (c *Cluster) start(ctx context.Context, o cluster.Options) error {
 		return err
 	}
 	for _, m := range members {
-		m.Attend()
+		m.Watch()
 	}
 	c.Supervise(glance, c.step)
-	if err := c.Whole(ctx); err != nil {
+	if err := c.WaitHealthy(ctx); err != nil {
 		return err
 	}
 	return c.Announce(c.URL())

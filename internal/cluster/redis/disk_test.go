@@ -13,7 +13,7 @@ import (
 // TestMain lets this test program serve the file system under a node's data when
 // it is started again.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == cluster.LayerCommand {
+	if len(os.Args) > 1 && os.Args[1] == cluster.FaultFSCommand {
 		if err := disk.Serve(streams{}); err != nil {
 			os.Stderr.WriteString(err.Error() + "\n")
 			os.Exit(1)
@@ -40,7 +40,7 @@ func TestPowerCut(t *testing.T) {
 	}
 	for _, fsync := range []string{"always", "no"} {
 		t.Run("appendfsync="+fsync, func(t *testing.T) {
-			c := startOn(t, cluster.Options{Nodes: 1, Layer: true}, "appendfsync="+fsync)
+			c := startOn(t, cluster.Options{Nodes: 1, FaultFS: true}, "appendfsync="+fsync)
 			n, _ := roles(t, c)
 			p := kind().Pay(t, c)
 			p.GoOn(100)

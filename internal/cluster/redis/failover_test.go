@@ -50,7 +50,7 @@ func testResumeLate(t *testing.T, c *Cluster) {
 		if v, err := look(ctx, primary.orders); err != nil || v.primary {
 			t.Errorf("the former primary came back as a primary: %v", err)
 		}
-		clustertest.Must(t, c.Whole(ctx))
+		clustertest.Must(t, c.WaitHealthy(ctx))
 	}
 }
 
@@ -144,7 +144,7 @@ func TestTriple(t *testing.T) {
 	}
 	p.GoOn(20)
 	heal()
-	clustertest.Must(t, cluster.Persist(ctx, func() error { return c.follows(behind, second) }))
+	clustertest.Must(t, cluster.Retry(ctx, func() error { return c.follows(behind, second) }))
 	clustertest.Must(t, second.Kill())
 	if clustertest.Succeeds(t, c, second) != behind {
 		t.Error("the last node does not lead")

@@ -12,18 +12,18 @@ import (
 // replaced all the same.
 const handOverLimit = 5 * time.Second
 
-// Follow starts the node, unless it runs, as a replica of the primary, from which it
+// StartReplica starts the node, unless it runs, as a replica of the primary, from which it
 // takes what it has not, or everything.
-func (m *member) Follow(ctx context.Context) (done bool, err error) {
+func (m *member) StartReplica(ctx context.Context) (done bool, err error) {
 	if err = m.Server.Restart(ctx); errors.Is(err, errLeads) {
 		return false, nil
 	}
 	return true, err
 }
 
-// Lead starts the node that leads, on its own data, as the primary; the roles are
+// StartPrimary starts the node that leads, on its own data, as the primary; the roles are
 // held.
-func (m *member) Lead(ctx context.Context) error {
+func (m *member) StartPrimary(ctx context.Context) error {
 	set := func(leading bool) {
 		m.cluster.Mu.Lock()
 		defer m.cluster.Mu.Unlock()
@@ -47,7 +47,7 @@ func (m *member) Replace(ctx context.Context) error {
 		}
 		limited, cancel := context.WithTimeout(ctx, handOverLimit)
 		defer cancel()
-		moved := cluster.Persist(limited, func() error { return c.succeed(limited, m) })
+		moved := cluster.Retry(limited, func() error { return c.succeed(limited, m) })
 		if moved != nil {
 			c.Note("%s, which is to be replaced, did not hand the lead over: %v", m.Name(), moved)
 			if c.params.failOver {
@@ -56,7 +56,7 @@ func (m *member) Replace(ctx context.Context) error {
 		}
 		return moved
 	}
-	return c.Exchange(ctx, m, free, func(ctx context.Context) error {
+	return c.ReplaceNode(ctx, m, free, func(ctx context.Context) error {
 		if err := c.AwaitPrimary(ctx, m); err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ const insist = 500 * time.Millisecond
 // member is one server of a Cluster: a place with a folder and a port, which stay
 // when its data are taken away.
 type member struct {
-	*cluster.Ward
+	*cluster.SupervisedNode
 	cluster  *Cluster
 	folder   string // with the configuration, the log, and the data below it
 	endpoint netip.AddrPort
@@ -71,10 +71,10 @@ func (c *Cluster) newMember(ctx context.Context, number int, host *cluster.Host)
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(m.folder))
 	}
-	m.Ward = c.NewWard(m, c.NewServer(number, host, data, filepath.Join(m.folder, "server.log"), cluster.Program{
+	m.SupervisedNode = c.NewSupervisedNode(m, c.NewServer(number, host, data, filepath.Join(m.folder, "server.log"), cluster.Program{
 		Command: m.command, Ready: m.ready, Join: func(context.Context) error { return nil },
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience, Insist: insist,
-		Layer: c.Options().Layer,
+		FaultFS: c.Options().FaultFS,
 	}))
 	m.health, m.orders = newSession(m.address(), c.params.patience), newSession(m.address(), c.params.patience)
 	return m, nil
@@ -141,7 +141,7 @@ func (m *member) command(context.Context) (*exec.Cmd, error) {
 
 // ready returns when the server has loaded its own data and answers.
 func (m *member) ready(ctx context.Context) error {
-	err := cluster.Persist(ctx, func() error {
+	err := cluster.Retry(ctx, func() error {
 		answer, err := m.orders.ask(ctx, "PING")
 		if err == nil && answer != "PONG" {
 			err = fmt.Errorf("%s answered PING with %q", m.Name(), answer)

@@ -20,9 +20,9 @@ const (
 	drainLimit = 300 * time.Millisecond
 )
 
-// Attend begins to ask the node all the time what it is, and to tell it whom to
+// Watch begins to ask the node all the time what it is, and to tell it whom to
 // follow if that has changed.
-func (m *member) Attend() {
+func (m *member) Watch() {
 	m.cluster.Tasks.Go(func() {
 		for cluster.Sleep(m.Life(), lookEvery) == nil {
 			if m.Running() {
@@ -92,13 +92,13 @@ func (c *Cluster) step(ctx context.Context) {
 	p := c.Leading()
 	switch why := p.lost(); {
 	case why == "":
-		c.Content()
+		c.PrimaryAnswers()
 	case c.params.failOver && len(c.candidates(p)) > 0:
 		c.failOver(ctx, p, why)
 	default:
-		c.Forgo(ctx, p, func() { c.Lament("nobody can be promoted in place of %s, which is waited for", p.Name()) })
+		c.AwaitReturn(ctx, p, func() { c.NoteWaiting("nobody can be promoted in place of %s, which is waited for", p.Name()) })
 	}
-	c.Revive(func(m *member) bool { return !m.Running() })
+	c.RestartLost(func(m *member) bool { return !m.Running() })
 }
 
 // lost says why a node cannot lead any more; empty if it can.
@@ -120,15 +120,15 @@ func (m *member) lost() string {
 func (c *Cluster) failOver(ctx context.Context, p *member, why string) {
 	began := time.Now()
 	if err := p.Server.Kill(); err != nil {
-		c.Lament("%s cannot be ended, so nobody is promoted: %v", p.Name(), err)
+		c.NoteWaiting("%s cannot be ended, so nobody is promoted: %v", p.Name(), err)
 		return
 	}
 	chosen := c.farthest(ctx, p)
 	if chosen == nil {
-		c.Lament("%s was ended, for %s, and no replica answers to be promoted", p.Name(), why)
+		c.NoteWaiting("%s was ended, for %s, and no replica answers to be promoted", p.Name(), why)
 		return
 	}
-	c.crown(chosen)
+	c.setPrimary(chosen)
 	if err := chosen.tell(ctx); err != nil {
 		c.Note("%s does not take the lead of %s yet: %v", chosen.Name(), p.Name(), err)
 		return // it is told again
@@ -187,9 +187,9 @@ func (m *member) drained(ctx context.Context) (view, error) {
 	}
 }
 
-// crown makes m the primary in the records, before it is told: from here on it
+// setPrimary makes m the primary in the records, before it is told: from here on it
 // may acknowledge what nobody else has, so nobody else is ever told instead.
-func (c *Cluster) crown(m *member) {
+func (c *Cluster) setPrimary(m *member) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	c.Primary = m

@@ -19,8 +19,8 @@ const (
 	moveLimit = 2 * moveTimeout
 )
 
-// Leads says why the node does not take writes; nil if it does.
-func (m *member) Leads(ctx context.Context) error {
+// CheckPrimary says why the node does not take writes; nil if it does.
+func (m *member) CheckPrimary(ctx context.Context) error {
 	_, err := m.leads(ctx)
 	return err
 }
@@ -55,15 +55,15 @@ func (c *Cluster) expendable(m *member) error {
 	return nil
 }
 
-// Whole returns when every node runs and answers in its role, and every replica is
+// WaitHealthy returns when every node runs and answers in its role, and every replica is
 // connected to the primary and has all that the primary had when Whole asked
 // first. The supervisor brings back all nodes that nobody holds down.
-func (c *Cluster) Whole(ctx context.Context) error {
+func (c *Cluster) WaitHealthy(ctx context.Context) error {
 	var goal view
-	return c.AwaitWhole(ctx, func() error { return c.whole(ctx, &goal) })
+	return c.AwaitHealthy(ctx, func() error { return c.checkHealthy(ctx, &goal) })
 }
 
-func (c *Cluster) whole(ctx context.Context, goal *view) error {
+func (c *Cluster) checkHealthy(ctx context.Context, goal *view) error {
 	p := c.Leading()
 	v, err := p.leads(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Cluster) whole(ctx context.Context, goal *view) error {
 
 // sound says what is wrong with a node; nil if nothing is.
 func (c *Cluster) sound(ctx context.Context, m, p *member, goal view) error {
-	if err := c.Unhurt(m); err != nil || m == p {
+	if err := c.CheckUp(m); err != nil || m == p {
 		return err
 	}
 	c.Mu.Lock()
@@ -108,7 +108,7 @@ func (c *Cluster) sound(ctx context.Context, m, p *member, goal view) error {
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	m, err := c.Node(to)
 	if err == nil {
-		err = cluster.Persist(ctx, func() error {
+		err = cluster.Retry(ctx, func() error {
 			if err := c.Roles.Acquire(ctx); err != nil {
 				return err
 			}
@@ -131,20 +131,20 @@ func (c *Cluster) succeed(ctx context.Context, m *member) error {
 	if c.Leading() != m {
 		return nil
 	}
-	var heir *member
+	var next *member
 	var most view
 	for _, n := range c.candidates(m) {
 		c.Mu.Lock()
 		seen := n.seen
 		c.Mu.Unlock()
-		if heir == nil || most.before(seen, seen.history) {
-			heir, most = n, seen
+		if next == nil || most.before(seen, seen.history) {
+			next, most = n, seen
 		}
 	}
-	if heir == nil {
+	if next == nil {
 		return fmt.Errorf("%s leads, and no replica that answers has its data", m.Name())
 	}
-	return c.handOver(ctx, heir)
+	return c.handOver(ctx, next)
 }
 
 // handOver hands the lead over to m; the roles are held. After FAILOVER was sent,
@@ -170,7 +170,7 @@ func (c *Cluster) handOver(ctx context.Context, m *member) error {
 	}
 	for {
 		if v, err := look(limited, m.orders); err == nil && v.primary {
-			c.crown(m)
+			c.setPrimary(m)
 			c.Note("%s leads, which %s has handed over in %v", m.Name(), p.Name(), time.Since(began).Round(time.Millisecond))
 			return nil
 		}
@@ -185,7 +185,7 @@ func (c *Cluster) handOver(ctx context.Context, m *member) error {
 	// Nobody knows whether m leads already. From here on it does.
 	err = p.Server.Kill()
 	if err == nil {
-		c.crown(m)
+		c.setPrimary(m)
 		err = m.tell(context.WithoutCancel(ctx))
 		c.Note("%s did not answer any more when it handed the lead over to %s, and was ended", p.Name(), m.Name())
 	}
@@ -195,8 +195,8 @@ func (c *Cluster) handOver(ctx context.Context, m *member) error {
 // Remove takes a node out of the cluster, shuts it down and removes its data. One
 // that leads hands the lead over first.
 func (c *Cluster) Remove(ctx context.Context, number int) error {
-	return c.Dismiss(ctx, number, func(m *member) error {
-		return cluster.Persist(ctx, func() error { return c.dethrone(ctx, m) })
+	return c.RemoveNode(ctx, number, func(m *member) error {
+		return cluster.Retry(ctx, func() error { return c.dethrone(ctx, m) })
 	})
 }
 

@@ -29,10 +29,10 @@ const (
 	retryAfter = time.Second
 )
 
-// Ward is the node of a cluster with a supervisor, which brings back what nobody
+// SupervisedNode is the node of a cluster with a supervisor, which brings back what nobody
 // has ended or paused on purpose. A kind's node embeds one; see
-// Succession.NewWard.
-type Ward struct {
+// Failover.NewSupervisedNode.
+type SupervisedNode struct {
 	*Server
 	// Busy is held while the server is started, rejoined or replaced.
 	Busy Lock
@@ -45,17 +45,17 @@ type Ward struct {
 	restore func(ctx context.Context) error
 }
 
-func (w *Ward) ward() *Ward { return w }
+func (w *SupervisedNode) supervised() *SupervisedNode { return w }
 
-var _ interface{ ward() *Ward } = (*Ward)(nil) // as a Replica has to
+var _ interface{ supervised() *SupervisedNode } = (*SupervisedNode)(nil) // as a Replica has to
 
 // Idle says that nobody holds the node and nothing is being done to it; the
 // cluster's Mu is held.
-func (w *Ward) Idle() bool { return w.Held == Unheld && w.cancel == nil }
+func (w *SupervisedNode) Idle() bool { return w.Held == Unheld && w.cancel == nil }
 
 // Hold notes who ends the node, so that the supervisor leaves it so, and ends what
 // is being done to it.
-func (w *Ward) Hold(by Hold) {
+func (w *SupervisedNode) Hold(by Hold) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.Held = by
@@ -65,14 +65,14 @@ func (w *Ward) Hold(by Hold) {
 }
 
 // holder returns who holds the node.
-func (w *Ward) holder() Hold {
+func (w *SupervisedNode) holder() Hold {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.Held
 }
 
 // release undoes a Hold, if it is that of by.
-func (w *Ward) release(by Hold) {
+func (w *SupervisedNode) release(by Hold) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.Held == by {
@@ -81,7 +81,7 @@ func (w *Ward) release(by Hold) {
 }
 
 // delay puts off the next try to bring the node back.
-func (w *Ward) delay() {
+func (w *SupervisedNode) delay() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.retryAt = time.Now().Add(retryAfter)
@@ -91,7 +91,7 @@ func (w *Ward) delay() {
 // ends when somebody kills the node, removes it, or stops the cluster. With
 // release nobody holds the node from here on; else Begin refuses a node that is
 // held. end must be called.
-func (w *Ward) Begin(ctx context.Context, release bool) (_ context.Context, end func(), err error) {
+func (w *SupervisedNode) Begin(ctx context.Context, release bool) (_ context.Context, end func(), err error) {
 	if err := w.Busy.Acquire(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -99,7 +99,7 @@ func (w *Ward) Begin(ctx context.Context, release bool) (_ context.Context, end 
 }
 
 // enter is Begin when Busy is held already; an error releases it.
-func (w *Ward) enter(ctx context.Context, release bool) (_ context.Context, end func(), err error) {
+func (w *SupervisedNode) enter(ctx context.Context, release bool) (_ context.Context, end func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !release && w.Held != Unheld {
@@ -125,13 +125,13 @@ func (w *Ward) enter(ctx context.Context, release bool) (_ context.Context, end 
 }
 
 // Kill ends the node with SIGKILL. It stays down until Restart.
-func (w *Ward) Kill() error {
+func (w *SupervisedNode) Kill() error {
 	w.Hold(Killed)
 	return w.Server.Kill()
 }
 
 // Terminate shuts the node down in good order. It stays down until Restart.
-func (w *Ward) Terminate(ctx context.Context) error {
+func (w *SupervisedNode) Terminate(ctx context.Context) error {
 	w.Hold(Stopped)
 	return w.Server.Terminate(ctx)
 }
@@ -139,7 +139,7 @@ func (w *Ward) Terminate(ctx context.Context) error {
 // Pause stops the node's processes where they are. A primary that is paused for
 // longer than the cluster's time-out is ended if another node may be promoted:
 // then it is down until Resume or Restart.
-func (w *Ward) Pause() error {
+func (w *SupervisedNode) Pause() error {
 	w.mu.Lock()
 	before := w.Held
 	w.Held = Paused
@@ -155,7 +155,7 @@ func (w *Ward) Pause() error {
 
 // Resume undoes Pause. A node that was ended meanwhile joins again, and Resume
 // returns when it answers.
-func (w *Ward) Resume() error {
+func (w *SupervisedNode) Resume() error {
 	held := w.holder()
 	if err := w.Server.Resume(); err != nil || held != Paused {
 		return err
@@ -168,7 +168,7 @@ func (w *Ward) Resume() error {
 // Restart starts the node in the role that is its own, unless it runs, and returns
 // when it answers: the primary on its own data, any other as its kind follows the
 // present primary. A paused node goes on.
-func (w *Ward) Restart(ctx context.Context) error {
+func (w *SupervisedNode) Restart(ctx context.Context) error {
 	ctx, end, err := w.Begin(ctx, true)
 	if err == nil {
 		defer end()
@@ -184,7 +184,7 @@ func (w *Ward) Restart(ctx context.Context) error {
 
 // Close ends the node for good, as Server's does. What is being done to it ends by
 // itself, for its life is over.
-func (w *Ward) Close() error {
+func (w *SupervisedNode) Close() error {
 	if err := w.Busy.Acquire(context.Background()); err != nil {
 		return err
 	}

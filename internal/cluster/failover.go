@@ -9,51 +9,51 @@ import (
 )
 
 // Replica is a node of a cluster in which one leads, the primary, and the others
-// follow it. Its kind embeds a Ward.
+// follow it. Its kind embeds a SupervisedNode.
 type Replica interface {
 	Member
-	// Attend begins to watch the node.
-	Attend()
-	// Leads says why the node does not take writes; nil if it does.
-	Leads(ctx context.Context) error
-	// Lead starts the node as the primary on its own data, unless it runs. The
+	// Watch begins to watch the node.
+	Watch()
+	// CheckPrimary says why the node does not take writes; nil if it does.
+	CheckPrimary(ctx context.Context) error
+	// StartPrimary starts the node as the primary on its own data, unless it runs. The
 	// roles are held.
-	Lead(ctx context.Context) error
-	// Follow brings the node up behind the present primary, which need not run; Busy is
+	StartPrimary(ctx context.Context) error
+	// StartReplica brings the node up behind the present primary, which need not run; Busy is
 	// held. While it is not done, it has to be seen again who leads.
-	Follow(ctx context.Context) (done bool, err error)
+	StartReplica(ctx context.Context) (done bool, err error)
 
-	ward() *Ward
+	supervised() *SupervisedNode
 }
 
-// Succession is a Fleet with a primary, and a supervisor that sees to it that
-// there is one. A kind's cluster embeds one. Create it with NewSuccession.
-type Succession[N Replica] struct {
-	*Fleet[N]
+// Failover is a NodeSet with a primary, and a supervisor that sees to it that
+// there is one. A kind's cluster embeds one. Create it with NewFailover.
+type Failover[N Replica] struct {
+	*NodeSet[N]
 	// Roles is held while it is decided, and made true, who leads.
 	Roles Lock
 	// Primary is the node that leads, or that is about to; guarded by Mu.
 	Primary N
 
-	heirs     string // what the other nodes are called, such as standby
-	supervise bool   // has begun
-	lamented  string // why there was nobody to promote, as noted last; the supervisor's own
+	replicaName  string // what the other nodes are called, such as standby
+	supervise    bool   // has begun
+	waitingNoted string // why there was nobody to promote, as noted last; the supervisor's own
 
 	// Guarded by Mu.
 	events   []Event
 	listener func(Event)
 }
 
-// NewSuccession describes a cluster as NewFleet does. heir is what a node is called
+// NewFailover describes a cluster as NewNodeSet does. replicaName is what a node is called
 // that is not the primary, such as standby.
-func NewSuccession[N Replica](name, heir string, found func(ctx context.Context, number int, host *Host) (N, error)) *Succession[N] {
-	return &Succession[N]{Fleet: NewFleet(name, found), Roles: NewLock(), heirs: heir}
+func NewFailover[N Replica](name, replicaName string, found func(ctx context.Context, number int, host *Host) (N, error)) *Failover[N] {
+	return &Failover[N]{NodeSet: NewNodeSet(name, found), Roles: NewLock(), replicaName: replicaName}
 }
 
-// NewWard makes a node's Ward of its server. One that comes once the supervisor
+// NewSupervisedNode wraps a node's server. A node that comes once the supervisor
 // is at work is held as Joining.
-func (s *Succession[N]) NewWard(n N, server *Server) *Ward {
-	w := &Ward{Server: server, Busy: NewLock(), mu: &s.Mu, restore: func(ctx context.Context) error { return s.restore(ctx, n) }}
+func (s *Failover[N]) NewSupervisedNode(n N, server *Server) *SupervisedNode {
+	w := &SupervisedNode{Server: server, Busy: NewLock(), mu: &s.Mu, restore: func(ctx context.Context) error { return s.restore(ctx, n) }}
 	if s.supervise {
 		w.Held = Joining
 	}
@@ -62,7 +62,7 @@ func (s *Succession[N]) NewWard(n N, server *Server) *Ward {
 
 // Supervise begins to call step every so often until the cluster is stopped. While
 // somebody else holds the roles, as for a switch-over, it does nothing.
-func (s *Succession[N]) Supervise(every time.Duration, step func(ctx context.Context)) {
+func (s *Failover[N]) Supervise(every time.Duration, step func(ctx context.Context)) {
 	s.supervise = true
 	s.Tasks.Go(func() {
 		for Sleep(s.Life, every) == nil {
@@ -75,7 +75,7 @@ func (s *Succession[N]) Supervise(every time.Duration, step func(ctx context.Con
 }
 
 // Leading is the node that leads, or that is about to.
-func (s *Succession[N]) Leading() N {
+func (s *Failover[N]) Leading() N {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	return s.Primary
@@ -83,11 +83,11 @@ func (s *Succession[N]) Leading() N {
 
 // Leader returns the number of the node that takes the writes. While there is
 // none, or it does not answer, Leader waits until ctx ends.
-func (s *Succession[N]) Leader(ctx context.Context) (int, error) {
+func (s *Failover[N]) Leader(ctx context.Context) (int, error) {
 	var p N
-	err := Persist(ctx, func() error {
+	err := Retry(ctx, func() error {
 		p = s.Leading()
-		return p.Leads(ctx)
+		return p.CheckPrimary(ctx)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("find the primary of %s: %w", s.name, err)
@@ -96,27 +96,27 @@ func (s *Succession[N]) Leader(ctx context.Context) (int, error) {
 }
 
 // AwaitPrimary returns when a node other than n takes writes.
-func (s *Succession[N]) AwaitPrimary(ctx context.Context, n N) error {
-	return Persist(ctx, func() error {
+func (s *Failover[N]) AwaitPrimary(ctx context.Context, n N) error {
+	return Retry(ctx, func() error {
 		p := s.Leading()
 		if p == n {
 			return fmt.Errorf("%s leads itself", n.Name())
 		}
-		return p.Leads(ctx)
+		return p.CheckPrimary(ctx)
 	})
 }
 
-// Exchange gives a node other data: free says whether its own may go, and lets
+// ReplaceNode gives a node other data: free says whether its own may go, and lets
 // another node lead if it can; then the node is killed, and when it does not lead
 // any more rejoin brings it back. A node of which free says no comes back on its
 // data.
-func (s *Succession[N]) Exchange(ctx context.Context, n N, free, rejoin func(ctx context.Context) error) error {
-	w := n.ward()
+func (s *Failover[N]) ReplaceNode(ctx context.Context, n N, free, rejoin func(ctx context.Context) error) error {
+	w := n.supervised()
 	err := free(ctx)
 	if err == nil {
-		err = errors.Join(w.Kill(), Persist(ctx, func() error {
+		err = errors.Join(w.Kill(), Retry(ctx, func() error {
 			if s.Leading() == n {
-				return fmt.Errorf("no %s could be promoted", s.heirs)
+				return fmt.Errorf("no %s could be promoted", s.replicaName)
 			}
 			return nil
 		}))
@@ -138,7 +138,7 @@ func (s *Succession[N]) Exchange(ctx context.Context, n N, free, rejoin func(ctx
 
 // Add makes one more host and a node on it. Clients that were opened before do not
 // know it.
-func (s *Succession[N]) Add(ctx context.Context) (int, error) {
+func (s *Failover[N]) Add(ctx context.Context) (int, error) {
 	n, err := s.join(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("add a node to %s: %w", s.name, err)
@@ -146,14 +146,14 @@ func (s *Succession[N]) Add(ctx context.Context) (int, error) {
 	return n.Number(), nil
 }
 
-func (s *Succession[N]) join(ctx context.Context) (n N, err error) {
+func (s *Failover[N]) join(ctx context.Context) (n N, err error) {
 	done, err := s.Change(ctx)
 	if err != nil {
 		return n, err
 	}
 	n, err = s.Grow(ctx)
 	if err == nil {
-		n.Attend()
+		n.Watch()
 	}
 	done()
 	if err == nil {
@@ -164,16 +164,16 @@ func (s *Succession[N]) join(ctx context.Context) (n N, err error) {
 	return n, err
 }
 
-// Dismiss takes a node out of the cluster, shuts it down and removes its data. free
+// RemoveNode takes a node out of the cluster, shuts it down and removes its data. free
 // sees to it that the node does not lead, nor ever will, and that its data are of
 // no need.
-func (s *Succession[N]) Dismiss(ctx context.Context, number int, free func(n N) error) error {
+func (s *Failover[N]) RemoveNode(ctx context.Context, number int, free func(n N) error) error {
 	n, err := s.Leaving(number)
 	if err == nil {
 		err = free(n)
 	}
 	if err == nil {
-		err = errors.Join(n.ward().Server.Terminate(ctx), s.Drop(n))
+		err = errors.Join(n.supervised().Server.Terminate(ctx), s.Drop(n))
 	}
 	if err != nil {
 		return fmt.Errorf("remove node %d of %s: %w", number, s.name, err)
@@ -182,26 +182,26 @@ func (s *Succession[N]) Dismiss(ctx context.Context, number int, free func(n N) 
 }
 
 // restore brings a node up in the role that is its own; Busy is held.
-func (s *Succession[N]) restore(ctx context.Context, n N) error {
+func (s *Failover[N]) restore(ctx context.Context, n N) error {
 	for {
 		if err := s.Roles.Acquire(ctx); err != nil {
 			return err
 		}
 		if s.Leading() == n {
-			err := n.Lead(ctx)
+			err := n.StartPrimary(ctx)
 			s.Roles.Release()
 			return err
 		}
 		s.Roles.Release()
-		if done, err := n.Follow(ctx); done || err != nil {
+		if done, err := n.StartReplica(ctx); done || err != nil {
 			return err
 		}
 	}
 }
 
-// Unhurt says what is wrong with a node that is to be up; nil if nothing is.
-func (s *Succession[N]) Unhurt(n N) error {
-	switch held := n.ward().holder(); {
+// CheckUp says what is wrong with a node that is to be up; nil if nothing is.
+func (s *Failover[N]) CheckUp(n N) error {
+	switch held := n.supervised().holder(); {
 	case held != Unheld:
 		return fmt.Errorf("%s is %s", n.Name(), held)
 	case !n.Running():
@@ -213,15 +213,15 @@ func (s *Succession[N]) Unhurt(n N) error {
 // crashLimit bounds the return of a primary that ended by itself.
 const crashLimit = 2 * time.Minute
 
-// Forgo deals with a lost primary that nobody may replace: it is waited for, which
+// AwaitReturn deals with a lost primary that nobody may replace: it is waited for, which
 // lament tells, and started on its own data if it ended by itself.
-func (s *Succession[N]) Forgo(ctx context.Context, p N, lament func()) {
-	w := p.ward()
+func (s *Failover[N]) AwaitReturn(ctx context.Context, p N, noteWaiting func()) {
+	w := p.supervised()
 	s.Mu.Lock()
 	held, early := w.Held, time.Now().Before(w.retryAt)
 	s.Mu.Unlock()
 	if p.Running() || held != Unheld || early {
-		lament()
+		noteWaiting()
 		return
 	}
 	if !w.Busy.Try() {
@@ -235,20 +235,20 @@ func (s *Succession[N]) Forgo(ctx context.Context, p N, lament func()) {
 	}
 	defer end()
 	s.Note("%s is started on its own data", p.Name())
-	if err := p.Lead(ctx); err != nil {
+	if err := p.StartPrimary(ctx); err != nil {
 		w.delay()
 		s.Note("%s did not start: %v", p.Name(), err)
 	}
 }
 
-// Revive brings back the nodes that nobody holds and that need it, as needy tells
+// RestartLost brings back the nodes that nobody holds and that need it, as needy tells
 // with Mu held.
-func (s *Succession[N]) Revive(needy func(N) bool) {
+func (s *Failover[N]) RestartLost(needy func(N) bool) {
 	now := time.Now()
 	s.Mu.Lock()
 	var down []N
 	for _, n := range s.nodes {
-		w := n.ward()
+		w := n.supervised()
 		if n != s.Primary && w.Idle() && now.After(w.retryAt) && needy(n) {
 			w.retryAt = now.Add(retryAfter)
 			down = append(down, n)
@@ -257,7 +257,7 @@ func (s *Succession[N]) Revive(needy func(N) bool) {
 	s.Mu.Unlock()
 	for _, n := range down {
 		s.Tasks.Go(func() {
-			w := n.ward()
+			w := n.supervised()
 			ctx, end, err := w.Begin(w.being, false)
 			if err != nil {
 				return
@@ -278,7 +278,7 @@ type Event struct {
 }
 
 // Events are all events so far, the oldest first.
-func (s *Succession[N]) Events() []Event {
+func (s *Failover[N]) Events() []Event {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	return slices.Clone(s.events)
@@ -287,14 +287,14 @@ func (s *Succession[N]) Events() []Event {
 // OnEvent has f called with every event from here on, one at a time and in order,
 // in place of an f that was given before. f must return at once and must not call
 // the cluster.
-func (s *Succession[N]) OnEvent(f func(Event)) {
+func (s *Failover[N]) OnEvent(f func(Event)) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.listener = f
 }
 
 // Note records an event, unless it is the last one again.
-func (s *Succession[N]) Note(format string, args ...any) {
+func (s *Failover[N]) Note(format string, args ...any) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	e := Event{Time: time.Now(), Text: fmt.Sprintf(format, args...)}
@@ -307,13 +307,13 @@ func (s *Succession[N]) Note(format string, args ...any) {
 	}
 }
 
-// Lament notes, once, why nobody is promoted. The supervisor alone calls it.
-func (s *Succession[N]) Lament(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); text != s.lamented {
-		s.lamented = text
+// NoteWaiting notes, once, why nobody is promoted. The supervisor alone calls it.
+func (s *Failover[N]) NoteWaiting(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); text != s.waitingNoted {
+		s.waitingNoted = text
 		s.Note("%s", text)
 	}
 }
 
-// Content notes that the primary is not lost. The supervisor alone calls it.
-func (s *Succession[N]) Content() { s.lamented = "" }
+// PrimaryAnswers notes that the primary is not lost. The supervisor alone calls it.
+func (s *Failover[N]) PrimaryAnswers() { s.waitingNoted = "" }

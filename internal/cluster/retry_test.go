@@ -14,7 +14,7 @@ func TestPersist(t *testing.T) {
 	wrong, why := errors.New("wrong"), errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	tries := 0
-	err := PersistEvery(ctx, time.Millisecond, func() error {
+	err := RetryEvery(ctx, time.Millisecond, func() error {
 		if tries++; tries < 3 {
 			return wrong
 		}
@@ -24,7 +24,7 @@ func TestPersist(t *testing.T) {
 	if err == nil || err.Error() != "enough; at last: wrong" || !errors.Is(err, why) || !errors.Is(err, wrong) || tries != 3 {
 		t.Errorf("%d tries: %v", tries, err)
 	}
-	if err := Persist(ctx, func() error { return nil }); err != nil {
+	if err := Retry(ctx, func() error { return nil }); err != nil {
 		t.Errorf("what succeeds at once: %v", err)
 	}
 }

@@ -51,15 +51,15 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// PollEvery is the time between two tries of Persist.
+// PollEvery is the time between two tries of Retry.
 const PollEvery = 10 * time.Millisecond
 
-// Persist tries until it succeeds. When ctx ends the error says why, and what the
+// Retry tries until it succeeds. When ctx ends the error says why, and what the
 // last try said that ctx did not cut off.
-func Persist(ctx context.Context, try func() error) error { return PersistEvery(ctx, PollEvery, try) }
+func Retry(ctx context.Context, try func() error) error { return RetryEvery(ctx, PollEvery, try) }
 
-// PersistEvery is Persist with so much time between two tries.
-func PersistEvery(ctx context.Context, every time.Duration, try func() error) error {
+// RetryEvery is Retry with so much time between two tries.
+func RetryEvery(ctx context.Context, every time.Duration, try func() error) error {
 	var said error
 	for {
 		err := try()

@@ -31,10 +31,10 @@ type Member interface {
 	retire(why error)
 }
 
-// Fleet is what a cluster of any kind stands on: a folder, hosts, the nodes on
+// NodeSet is what a cluster of any kind stands on: a folder, hosts, the nodes on
 // them, and the end of it all. A kind's cluster embeds one. Create it with
-// NewFleet.
-type Fleet[N Member] struct {
+// NewNodeSet.
+type NodeSet[N Member] struct {
 	// User is whom the servers run as, set before Open.
 	User User
 	// Life ends with the cluster.
@@ -63,11 +63,11 @@ type Fleet[N Member] struct {
 	stopErr  error
 }
 
-// NewFleet describes a cluster without nodes. name is what errors call it, as in
+// NewNodeSet describes a cluster without nodes. name is what errors call it, as in
 // "the etcd cluster". found makes the folder of a node on a host and describes its
 // server; after an error nothing of the node is left.
-func NewFleet[N Member](name string, found func(ctx context.Context, number int, host *Host) (N, error)) *Fleet[N] {
-	f := &Fleet[N]{name: name, found: found, given: map[netip.AddrPort]bool{}, changing: NewLock()}
+func NewNodeSet[N Member](name string, found func(ctx context.Context, number int, host *Host) (N, error)) *NodeSet[N] {
+	f := &NodeSet[N]{name: name, found: found, given: map[netip.AddrPort]bool{}, changing: NewLock()}
 	f.Life, f.end = context.WithCancelCause(context.Background())
 	return f
 }
@@ -97,7 +97,7 @@ func Launch[C interface {
 }
 
 // logged tells whether a node's log has a text.
-func (f *Fleet[N]) logged(text string) bool {
+func (f *NodeSet[N]) logged(text string) bool {
 	return slices.ContainsFunc(f.List(), func(n N) bool {
 		log, err := os.ReadFile(n.Log())
 		return err == nil && strings.Contains(string(log), text)
@@ -106,7 +106,7 @@ func (f *Fleet[N]) logged(text string) bool {
 
 // Open makes the cluster's folder, its hosts, and a node on each, none of which it
 // starts. kind is what the record of it all says, as in etcd.
-func (f *Fleet[N]) Open(ctx context.Context, kind string, o Options) (err error) {
+func (f *NodeSet[N]) Open(ctx context.Context, kind string, o Options) (err error) {
 	f.options = o
 	if f.record, err = NewRecord(fmt.Sprintf("%s:%d", kind, o.Nodes)); err != nil {
 		return err
@@ -143,7 +143,7 @@ func TempDir(inMemory bool) string {
 }
 
 // TempFolder makes a folder in parent that Stop removes.
-func (f *Fleet[N]) TempFolder(parent string) (string, error) {
+func (f *NodeSet[N]) TempFolder(parent string) (string, error) {
 	path, err := f.record.TempFolder(parent)
 	if err == nil {
 		f.folders = append(f.folders, path)
@@ -152,18 +152,18 @@ func (f *Fleet[N]) TempFolder(parent string) (string, error) {
 }
 
 // Options are those with which the cluster was opened.
-func (f *Fleet[N]) Options() Options { return f.options }
+func (f *NodeSet[N]) Options() Options { return f.options }
 
 // Dir is the cluster's folder.
-func (f *Fleet[N]) Dir() string { return f.dir }
+func (f *NodeSet[N]) Dir() string { return f.dir }
 
 // Folder is the path for the folder of a node.
-func (f *Fleet[N]) Folder(number int) string {
+func (f *NodeSet[N]) Folder(number int) string {
 	return filepath.Join(f.dir, fmt.Sprintf("n%d", number))
 }
 
 // MakeFolder makes a node's folder and gives it to the servers' user.
-func (f *Fleet[N]) MakeFolder(path string, number int, mode os.FileMode) error {
+func (f *NodeSet[N]) MakeFolder(path string, number int, mode os.FileMode) error {
 	if err := os.Mkdir(path, mode); err != nil {
 		return fmt.Errorf("make the folder of n%d, take another folder if it is there: %w", number, err)
 	}
@@ -174,7 +174,7 @@ func (f *Fleet[N]) MakeFolder(path string, number int, mode os.FileMode) error {
 }
 
 // Endpoint returns an address of a host that no node has had.
-func (f *Fleet[N]) Endpoint(ctx context.Context, host *Host, standard int) (netip.AddrPort, error) {
+func (f *NodeSet[N]) Endpoint(ctx context.Context, host *Host, standard int) (netip.AddrPort, error) {
 	for {
 		port, err := host.Port(ctx, standard)
 		if err != nil {
@@ -189,14 +189,14 @@ func (f *Fleet[N]) Endpoint(ctx context.Context, host *Host, standard int) (neti
 
 // NewServer describes the server of a node, as the function NewServer does. Its
 // life ends with the node's membership.
-func (f *Fleet[N]) NewServer(number int, host *Host, dir, log string, program Program) *Server {
+func (f *NodeSet[N]) NewServer(number int, host *Host, dir, log string, program Program) *Server {
 	s := NewServer(number, host, dir, log, program)
 	s.being, s.end = context.WithCancelCause(f.Life)
 	return s
 }
 
 // Change lets one change of the nodes go on at a time; done ends it.
-func (f *Fleet[N]) Change(ctx context.Context) (done func(), err error) {
+func (f *NodeSet[N]) Change(ctx context.Context) (done func(), err error) {
 	ctx, cancel := bound(ctx, f.Life)
 	defer cancel()
 	if err := f.changing.Acquire(ctx); err != nil {
@@ -209,7 +209,7 @@ func (f *Fleet[N]) Change(ctx context.Context) (done func(), err error) {
 }
 
 // Grow makes one more host and a node on it, in a Change.
-func (f *Fleet[N]) Grow(ctx context.Context) (n N, err error) {
+func (f *NodeSet[N]) Grow(ctx context.Context) (n N, err error) {
 	host, err := f.network.Add(ctx)
 	if err != nil {
 		return n, err
@@ -217,7 +217,7 @@ func (f *Fleet[N]) Grow(ctx context.Context) (n N, err error) {
 	return f.enlist(ctx, host)
 }
 
-func (f *Fleet[N]) enlist(ctx context.Context, host *Host) (N, error) {
+func (f *NodeSet[N]) enlist(ctx context.Context, host *Host) (N, error) {
 	number := f.made
 	f.made++
 	n, err := f.found(ctx, number, host)
@@ -230,7 +230,7 @@ func (f *Fleet[N]) enlist(ctx context.Context, host *Host) (N, error) {
 }
 
 // Drop takes a node out of the list and removes all that was made for it.
-func (f *Fleet[N]) Drop(n N) error {
+func (f *NodeSet[N]) Drop(n N) error {
 	f.Mu.Lock()
 	f.nodes = slices.DeleteFunc(f.nodes, func(m N) bool { return m == n })
 	f.Mu.Unlock()
@@ -239,19 +239,19 @@ func (f *Fleet[N]) Drop(n N) error {
 }
 
 // List returns the nodes that belong to the cluster now.
-func (f *Fleet[N]) List() []N {
+func (f *NodeSet[N]) List() []N {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	return slices.Clone(f.nodes)
 }
 
 // Others returns the nodes that belong to the cluster now, but for one.
-func (f *Fleet[N]) Others(n N) []N {
+func (f *NodeSet[N]) Others(n N) []N {
 	return slices.DeleteFunc(f.List(), func(m N) bool { return m == n })
 }
 
 // Nodes are the nodes that belong to the cluster now, dead ones included.
-func (f *Fleet[N]) Nodes() []Node {
+func (f *NodeSet[N]) Nodes() []Node {
 	var nodes []Node
 	for _, n := range f.List() {
 		nodes = append(nodes, n)
@@ -260,7 +260,7 @@ func (f *Fleet[N]) Nodes() []Node {
 }
 
 // Node returns the node of a number.
-func (f *Fleet[N]) Node(number int) (n N, err error) {
+func (f *NodeSet[N]) Node(number int) (n N, err error) {
 	for _, n := range f.List() {
 		if n.Number() == number {
 			return n, nil
@@ -270,7 +270,7 @@ func (f *Fleet[N]) Node(number int) (n N, err error) {
 }
 
 // Leaving returns a node that is to be removed, which must not be the last one.
-func (f *Fleet[N]) Leaving(number int) (N, error) {
+func (f *NodeSet[N]) Leaving(number int) (N, error) {
 	n, err := f.Node(number)
 	if err == nil && len(f.List()) == 1 {
 		err = errors.New("it is the last one")
@@ -279,7 +279,7 @@ func (f *Fleet[N]) Leaving(number int) (N, error) {
 }
 
 // Each does something to all nodes at once.
-func (f *Fleet[N]) Each(do func(N) error) error {
+func (f *NodeSet[N]) Each(do func(N) error) error {
 	nodes := f.List()
 	errs := make([]error, len(nodes))
 	var group sync.WaitGroup
@@ -292,7 +292,7 @@ func (f *Fleet[N]) Each(do func(N) error) error {
 
 // Addresses are what of gives of each node, in the order of Nodes, with commas
 // between.
-func (f *Fleet[N]) Addresses(of func(N) string) string {
+func (f *NodeSet[N]) Addresses(of func(N) string) string {
 	var all []string
 	for _, n := range f.List() {
 		all = append(all, of(n))
@@ -301,22 +301,22 @@ func (f *Fleet[N]) Addresses(of func(N) string) string {
 }
 
 // Network joins the nodes.
-func (f *Fleet[N]) Network() *Network { return f.network }
+func (f *NodeSet[N]) Network() *Network { return f.network }
 
 // Announce records where the cluster answers.
-func (f *Fleet[N]) Announce(url string) error { return f.record.SetURL(url) }
+func (f *NodeSet[N]) Announce(url string) error { return f.record.SetURL(url) }
 
-// AwaitWhole calls whole until it finds nothing wrong.
-func (f *Fleet[N]) AwaitWhole(ctx context.Context, whole func() error) error {
-	if err := Persist(ctx, whole); err != nil {
-		return fmt.Errorf("wait until %s is whole: %w", f.name, err)
+// AwaitHealthy calls whole until it finds nothing wrong.
+func (f *NodeSet[N]) AwaitHealthy(ctx context.Context, whole func() error) error {
+	if err := Retry(ctx, whole); err != nil {
+		return fmt.Errorf("wait until %s is healthy: %w", f.name, err)
 	}
 	return nil
 }
 
 // Stop ends all nodes with SIGKILL and removes all that was made for them, the
 // nodes' folders in a folder of the caller's included. It may be called again.
-func (f *Fleet[N]) Stop() error {
+func (f *NodeSet[N]) Stop() error {
 	f.stop.Do(func() {
 		f.end(ErrStopped) // all that waits for a node gives up
 		errs := []error{f.changing.Acquire(context.Background())}

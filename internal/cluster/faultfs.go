@@ -14,42 +14,42 @@ import (
 	"time"
 )
 
-// LayerCommand is the argument with which this program is started to serve the
-// file system of a Layer. It has to call disk.Serve then, with its standard input
+// FaultFSCommand is the argument with which this program is started to serve the
+// file system of a FaultFS. It has to call disk.Serve then, with its standard input
 // and output; so has the test program of a package that starts clusters with
-// Options.Layer.
-const LayerCommand = "disk-layer"
+// Options.FaultFS.
+const FaultFSCommand = "disk-layer"
 
-// LayerService is the name of the service that a Layer's process offers.
-const LayerService = "Disk"
+// FaultFSService is the name of the service that a fault file system's process offers.
+const FaultFSService = "Disk"
 
-// LayerMount says what to mount where.
-type LayerMount struct {
+// FaultFSMount says what to mount where.
+type FaultFSMount struct {
 	Point string // an empty folder
 	Store string // a folder with the folder data, which is shown at Point
 }
 
-// layerLimit bounds whatever a Layer's process is asked, in which it may write
+// faultFSLimit bounds whatever a fault file system's process is asked, in which it may write
 // back much.
-const layerLimit = time.Minute
+const faultFSLimit = time.Minute
 
-// layer is a file system of ours under a folder, which can lose what was not
+// faultFS is a file system of ours under a folder, which can lose what was not
 // synced, fill up, and be slow; see the package disk. What the folder held is in
 // its store meanwhile, a folder beside it whose name begins with a dot.
-type layer struct {
+type faultFS struct {
 	point, store string
 	process      *Process
 	client       *rpc.Client
 }
 
-// newLayer puts a file system under a folder, which it makes if need be. What the
+// newFaultFS puts a file system under a folder, which it makes if need be. What the
 // folder holds counts as synced.
-func newLayer(ctx context.Context, record *Record, point string) (*layer, error) {
-	l := &layer{point: point, store: filepath.Join(filepath.Dir(point), "."+filepath.Base(point)+".disk")}
+func newFaultFS(ctx context.Context, record *Record, point string) (*faultFS, error) {
+	l := &faultFS{point: point, store: filepath.Join(filepath.Dir(point), "."+filepath.Base(point)+".disk")}
 	err := l.prepare(record)
 	if err == nil {
 		if err = l.start(record); err == nil {
-			err = l.call(ctx, "Mount", LayerMount{Point: l.point, Store: l.store})
+			err = l.call(ctx, "Mount", FaultFSMount{Point: l.point, Store: l.store})
 		}
 		if err != nil {
 			err = errors.Join(err, l.close())
@@ -62,7 +62,7 @@ func newLayer(ctx context.Context, record *Record, point string) (*layer, error)
 }
 
 // prepare moves the folder into the store and makes an empty one in its place.
-func (l *layer) prepare(record *Record) error {
+func (l *faultFS) prepare(record *Record) error {
 	if err := record.Add(MountLeftover(l.point)); err != nil {
 		return fmt.Errorf("the nodes' data have to be in a temporary folder for that: %w", err)
 	}
@@ -81,19 +81,19 @@ func (l *layer) prepare(record *Record) error {
 	return nil
 }
 
-func (l *layer) data() string { return filepath.Join(l.store, "data") }
+func (l *faultFS) data() string { return filepath.Join(l.store, "data") }
 
-func (l *layer) log() string { return filepath.Join(l.store, "log") }
+func (l *faultFS) log() string { return filepath.Join(l.store, "log") }
 
 // start starts the process that serves the file system. It ends when its standard
 // input does.
-func (l *layer) start(record *Record) error {
+func (l *faultFS) start(record *Record) error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program, which is to serve it: %w", err)
 	}
-	if len(os.Args) > 1 && os.Args[1] == LayerCommand {
-		return errors.New("a process that is to serve a file system starts another one: the program does not know its argument " + LayerCommand)
+	if len(os.Args) > 1 && os.Args[1] == FaultFSCommand {
+		return errors.New("a process that is to serve a file system starts another one: the program does not know its argument " + FaultFSCommand)
 	}
 	questions, ask, err := os.Pipe()
 	if err != nil {
@@ -103,7 +103,7 @@ func (l *layer) start(record *Record) error {
 	if err != nil {
 		return errors.Join(err, questions.Close(), ask.Close())
 	}
-	cmd := exec.Command(program, LayerCommand)
+	cmd := exec.Command(program, FaultFSCommand)
 	cmd.Stdin, cmd.Stdout = questions, answer
 	log, err := os.OpenFile(l.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err == nil {
@@ -130,10 +130,10 @@ func (p pipes) Write(b []byte) (int, error) { return p.out.Write(b) }
 func (p pipes) Close() error { return errors.Join(p.out.Close(), p.ReadCloser.Close()) }
 
 // call asks the process for something.
-func (l *layer) call(ctx context.Context, what string, args any) error {
-	ctx, cancel := context.WithTimeout(ctx, layerLimit)
+func (l *faultFS) call(ctx context.Context, what string, args any) error {
+	ctx, cancel := context.WithTimeout(ctx, faultFSLimit)
 	defer cancel()
-	done := l.client.Go(LayerService+"."+what, args, nil, make(chan *rpc.Call, 1)).Done
+	done := l.client.Go(FaultFSService+"."+what, args, nil, make(chan *rpc.Call, 1)).Done
 	select {
 	case call := <-done:
 		var said rpc.ServerError
@@ -149,7 +149,7 @@ func (l *layer) call(ctx context.Context, what string, args any) error {
 }
 
 // gone is an error if the process has ended, and with it the disk.
-func (l *layer) gone() error {
+func (l *faultFS) gone() error {
 	select {
 	case <-l.process.Done():
 	default:
@@ -161,7 +161,7 @@ func (l *layer) gone() error {
 }
 
 // close takes the file system away and puts what it showed in its place.
-func (l *layer) close() error {
+func (l *faultFS) close() error {
 	var err error
 	if l.process != nil {
 		if l.gone() == nil {
@@ -178,38 +178,38 @@ func (l *layer) close() error {
 	return errors.Join(err, os.Rename(l.data(), l.point), os.RemoveAll(l.store))
 }
 
-// errBare is what a node without a file system of ours says.
-var errBare = errors.New("its cluster was started without one: start it with layer=on, as in postgres:1?layer=on")
+// errNoFaultFS is what a node without a file system of ours says.
+var errNoFaultFS = errors.New("its cluster was started without one: start it with layer=on, as in postgres:1?layer=on")
 
 // disk returns the file system under the node's data.
-func (s *Server) disk() (*layer, error) {
+func (s *Server) disk() (*faultFS, error) {
 	s.mu.Lock()
-	l := s.layer
+	l := s.faultFS
 	s.mu.Unlock()
 	if l == nil {
-		return nil, errBare
+		return nil, errNoFaultFS
 	}
 	return l, l.gone()
 }
 
-// underlay puts the file system under the node's data, if there has to be one,
+// mountFaultFS puts the file system under the node's data, if there has to be one,
 // before the first start; life is held.
-func (s *Server) underlay(ctx context.Context) error {
-	if !s.program.Layer {
+func (s *Server) mountFaultFS(ctx context.Context) error {
+	if !s.program.FaultFS {
 		return nil
 	}
 	s.mu.Lock()
-	l := s.layer
+	l := s.faultFS
 	s.mu.Unlock()
 	if l != nil {
 		return l.gone()
 	}
-	l, err := newLayer(ctx, s.host.network.record, s.dir)
+	l, err := newFaultFS(ctx, s.host.network.record, s.dir)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.layer = l
+	s.faultFS = l
 	s.mu.Unlock()
 	return nil
 }
@@ -272,18 +272,18 @@ func (s *Server) ask(ctx context.Context, what, method string, args any) error {
 
 // renewDisk gives a node that is replaced a disk without faults.
 func (s *Server) renewDisk(ctx context.Context) error {
-	if errors.Is(s.Layered(), errBare) {
+	if errors.Is(s.Layered(), errNoFaultFS) {
 		return nil
 	}
 	const what = "give a new disk to"
 	return errors.Join(s.ask(ctx, what, "Fill", false), s.ask(ctx, what, "Slow", time.Duration(0)))
 }
 
-// removeLayer takes the file system away.
-func (s *Server) removeLayer() error {
+// removeFaultFS takes the file system away.
+func (s *Server) removeFaultFS() error {
 	s.mu.Lock()
-	l := s.layer
-	s.layer = nil
+	l := s.faultFS
+	s.faultFS = nil
 	s.mu.Unlock()
 	if l == nil {
 		return nil

@@ -35,8 +35,8 @@ type Clock struct {
 
 func (c Clock) String() string { return fmt.Sprintf("%s %d %d", c.ID, c.From, c.To) }
 
-// clockOf reads the clock of a recording; false where it has none.
-func clockOf(h history.Header) (Clock, bool) {
+// ClockOf reads the clock of a recording; false where it has none.
+func ClockOf(h history.Header) (Clock, bool) {
 	words := strings.Fields(h.Keys[KeyClock])
 	if len(words) != 3 {
 		return Clock{}, false

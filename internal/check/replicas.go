@@ -38,13 +38,13 @@ func DigestOf(end EndState) (Digest, error) {
 		if l.Void {
 			void = 1
 		}
-		d.LegHash += mix(mix(mix(mix(uint64(l.Transfer)+1)^uint64(l.Number)<<1^void)^l.Account) ^ legHash(l.Version, l.Amount))
+		d.LegHash += Mix(Mix(Mix(Mix(uint64(l.Transfer)+1)^uint64(l.Number)<<1^void)^l.Account) ^ Hash(l.Version, l.Amount))
 	}
 	return d, nil
 }
 
 func accountHash(a history.Account) uint64 {
-	return mix(mix(mix(a.N+1)^uint64(a.Balance)) ^ legHash(a.Version, int64(a.Last)))
+	return Mix(Mix(Mix(a.N+1)^uint64(a.Balance)) ^ Hash(a.Version, int64(a.Last)))
 }
 
 // Difference tells in words how the end state of one node differs from another;
@@ -60,7 +60,7 @@ func Difference(one, other EndState, name func(n uint64) string) (string, error)
 	var told []string
 	different := 0
 	tell := func(format string, args ...any) {
-		if different++; different <= some {
+		if different++; different <= Shown {
 			told = append(told, fmt.Sprintf(format, args...))
 		}
 	}
@@ -85,7 +85,7 @@ func Difference(one, other EndState, name func(n uint64) string) (string, error)
 	for _, n := range missing {
 		tell("%s is missing on this node", name(n))
 	}
-	return joined(told, different), nil
+	return Joined(told, different), nil
 }
 
 // Replica is what one node of a cluster held after the last heal.
@@ -112,7 +112,7 @@ func SameReplicas(whole Digest, nodes []Replica) Result {
 			how := n.Difference
 			if how == "" {
 				how = fmt.Sprintf("%s and %s of another content, where the cluster has %d and %d",
-					plural(n.Digest.Accounts, "row"), plural(n.Digest.Legs, "ledger leg"), whole.Accounts, whole.Legs)
+					Plural(n.Digest.Accounts, "row"), Plural(n.Digest.Legs, "ledger leg"), whole.Accounts, whole.Legs)
 			}
 			wrong = append(wrong, fmt.Sprintf("%s holds another state: %s.", n.Node, how))
 		}
@@ -125,7 +125,7 @@ func SameReplicas(whole Digest, nodes []Replica) Result {
 	case len(unread) > 0:
 		r.Status, r.Detail = Unknown, "Not decided: "+strings.Join(unread, "\n")
 	default:
-		r.Detail = fmt.Sprintf("%s read one by one: the same end state on each.", plural(len(nodes), "node"))
+		r.Detail = fmt.Sprintf("%s read one by one: the same end state on each.", Plural(len(nodes), "node"))
 	}
 	return r
 }

@@ -1,5 +1,5 @@
 // Package check decides, from the recorded history and the end state alone,
-// whether a run kept what the bank and the claimed isolation promise. Its
+// whether a run kept what the workload and the claimed isolation promise. Its
 // functions are pure: they read no clock, no network and no database.
 package check
 
@@ -30,11 +30,13 @@ type Result struct {
 	Status Status
 	// Required says that the verdict counts it. A check of a level stronger than
 	// the claim is made and shown, for information.
-	Required  bool
-	Detail    string        // one sentence or a few, for a database engineer
-	Witness   []history.ID  // the transactions that show it
-	Anomalies []Anomaly     // all distinct kinds found, the strongest evidence first; of serializable and strict
-	Where     []history.Ref // where in the recorded history the witnesses stand
+	Required bool
+	// StateAlone says that the end state alone decides it, without any history.
+	StateAlone bool
+	Detail     string        // one sentence or a few, for a database engineer
+	Witness    []history.ID  // the transactions that show it
+	Anomalies  []Anomaly     // all distinct kinds found, the strongest evidence first; of serializable and strict
+	Where      []history.Ref // where in the recorded history the witnesses stand
 }
 
 // Anomaly is one way in which the order of transactions went wrong.

@@ -3,7 +3,7 @@ package cli
 import (
 	"fmt"
 
-	"stroppy/internal/check"
+	"stroppy/internal/check/registers"
 	"stroppy/internal/history"
 	"stroppy/internal/money"
 )
@@ -76,11 +76,11 @@ func eventWording() wording {
 func recordWording() wording {
 	found := func(state uint64, bytes int64, last history.ID) string {
 		switch state {
-		case check.Absent:
+		case registers.Absent:
 			return "no such record"
-		case check.Whole:
+		case registers.Whole:
 			return fmt.Sprintf("%d bytes%s", bytes, madeBy(last))
-		case check.Broken:
+		case registers.Broken:
 			return fmt.Sprintf("%d bytes that no writer wrote like this", bytes)
 		}
 		return fmt.Sprintf("%d bytes under a key that no formula makes", bytes)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/scenario"
@@ -22,7 +21,7 @@ func eventsWork() kindOfWork {
 			return events.New(database, c.eventsConfig(loads))
 		},
 		check:  events.CheckDirs,
-		checks: check.AboutEvents,
+		checks: events.Checks,
 		tables: events.Tables,
 		names:  func(h history.Header) naming { return events.NamesOf(h) },
 		words:  eventWording,

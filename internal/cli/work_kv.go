@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/scenario"
@@ -17,7 +16,7 @@ func kvWork() kindOfWork {
 			return kv.New(database, c.kvConfig(loads))
 		},
 		check:  kv.CheckDirs,
-		checks: check.AboutKV,
+		checks: kv.Checks,
 		tables: kv.Tables,
 		names:  func(h history.Header) naming { return kv.NamesOf(h) },
 		words:  recordWording,

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/scenario"
@@ -17,7 +16,7 @@ func tpcbWork() kindOfWork {
 			return tpcb.New(database, c.tpcbConfig(loads))
 		},
 		check:  tpcb.CheckDirs,
-		checks: check.AboutTPCB,
+		checks: tpcb.Checks,
 		names:  func(h history.Header) naming { return tpcb.NamesOf(h) },
 		words:  numberWording,
 	}

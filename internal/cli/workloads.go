@@ -43,7 +43,7 @@ func works() []kindOfWork {
 			bind: func(database db.Database, c *config, loads bool) (workload.Workload, error) {
 				return bank.New(database, c.bankConfig(loads))
 			},
-			check: bank.CheckDirs, checks: check.About,
+			check: bank.CheckDirs, checks: bank.Checks,
 			names: func(h history.Header) naming { return bank.NamesOf(h) }, words: moneyWording,
 		},
 		tpcbWork(),

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/logs"
 	"stroppy/internal/db"
 	"stroppy/internal/db/noop"
 	"stroppy/internal/history"
@@ -51,7 +52,7 @@ func (r *trial) wantForeign(t *testing.T) {
 	for _, result := range r.results {
 		want := check.Valid
 		switch result.Name {
-		case check.NoGhost, check.EventsWhole, check.EventsOrder:
+		case check.NoGhost, logs.Whole, logs.Order:
 			want = check.Unknown
 		}
 		if result.Status != want {
@@ -116,7 +117,7 @@ func TestEventsUnderLostAnswers(t *testing.T) {
 // money, and a log has neither.
 var eventsMutants = map[string]string{
 	"lost-update": check.Durable, "lost-ack": check.Durable, "torn": check.Durable, "false-ack-on-crash": check.Durable,
-	"ghost": check.NoGhost, "double-apply": check.EventsContinuous, "phantom-money": check.EventsContinuous,
+	"ghost": check.NoGhost, "double-apply": logs.Continuous, "phantom-money": logs.Continuous,
 }
 
 func TestEventsMutants(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/registers"
 	"stroppy/internal/cli"
 )
 
@@ -67,13 +68,13 @@ func TestKVMutants(t *testing.T) {
 		args   []string
 		checks []string // at least one of them
 	}{
-		{"lost-update", nil, []string{check.NoLostUpdate}},
-		{"stale-read", nil, []string{check.Fresh}},
-		{"stale-read", nil, []string{check.Linearizable}},
+		{"lost-update", nil, []string{registers.NoLostUpdate}},
+		{"stale-read", nil, []string{registers.Fresh}},
+		{"stale-read", nil, []string{registers.Linearizable}},
 		{"lost-ack", seldom, []string{check.Durable}},
-		{"lost-ack", nil, []string{check.Fresh}},
+		{"lost-ack", nil, []string{registers.Fresh}},
 		{"false-ack-on-crash", seldom, []string{check.Durable}},
-		{"ghost", []string{"--retries", "0"}, []string{check.NoGhost, check.Values}},
+		{"ghost", []string{"--retries", "0"}, []string{check.NoGhost, registers.Values}},
 	} {
 		for _, seed := range seeds(2) {
 			t.Run(fmt.Sprintf("%s/%s/seed=%d", c.mutant, c.checks[0], seed), func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/registers"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/cluster/pgbouncer"
 	postgrescluster "stroppy/internal/cluster/postgres"
@@ -328,8 +329,8 @@ func kvOnPostgres() (list []cell) {
 					code, v, why := kvOn(t, slices.Concat([]string{"--db", address, "--count", "3000", "--isolation", isolation}, kvMix, []string{"--records", "20"}, how)...)
 					v.wantValid(t, code, why)
 					// It reads without a lock, so that what READ COMMITTED allows comes up.
-					if lost := v.status(check.NoLostUpdate) == "invalid"; lost != (isolation == "read committed") {
-						t.Errorf("%s at %s is %s", check.NoLostUpdate, isolation, v.status(check.NoLostUpdate))
+					if lost := v.status(registers.NoLostUpdate) == "invalid"; lost != (isolation == "read committed") {
+						t.Errorf("%s at %s is %s", registers.NoLostUpdate, isolation, v.status(registers.NoLostUpdate))
 					}
 				},
 			})

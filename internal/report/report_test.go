@@ -52,9 +52,22 @@ func driven(r *Result) *Result {
 	return r
 }
 
+// nineChecks are the names of nine checks, and what each holds.
+var nineChecks = [][2]string{
+	{check.Total, "the end balances, downloaded and summed, equal the canonical total"},
+	{check.NonNegative, "no balance is below zero"},
+	{check.Ledger, "opening balance + ledger legs = end balance, and version = number of legs, for every account"},
+	{check.Durable, "every committed transfer is in the ledger"},
+	{check.NoGhost, "nothing rejected or aborted is in the ledger, and nothing there was never sent"},
+	{check.ExactlyOnce, "no transfer was applied twice"},
+	{check.Serializable, "the dependency graph has no cycle"},
+	{check.Strict, "the dependency graph with real-time order added has no cycle"},
+	{check.Audits, "every audit saw exactly the total, and a consistent cut"},
+}
+
 func nine(status check.Status) []check.Result {
 	var list []check.Result
-	for _, about := range check.About() {
+	for _, about := range nineChecks {
 		list = append(list, check.Result{Name: about[0], Status: status, Required: about[0] != check.Strict, Detail: "It is so: " + about[1] + "."})
 	}
 	return list

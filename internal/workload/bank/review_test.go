@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/totals"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -119,9 +120,9 @@ func downloaded(t *testing.T, s *lateKV) (map[string]check.Result, error) {
 	}
 	defer state.Close()
 	results := map[string]check.Result{}
-	made, err := check.Bank(t.Context(), check.Input{
-		Expect: isolation.ReadCommitted, Accounts: b.accounts, Total: total,
-		Opening: s.formula.opening, Name: s.formula.name, End: state,
+	made, err := totals.Accounts(t.Context(), totals.AccountsInput{
+		Input: check.Input{Expect: isolation.ReadCommitted, Name: s.formula.name, End: state},
+		Words: sentenceWords(), Accounts: b.accounts, Total: total, Opening: s.formula.opening,
 	})
 	if err != nil {
 		t.Fatal(err)

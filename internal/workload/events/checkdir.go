@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/logs"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/workload/recording"
@@ -24,7 +25,7 @@ const (
 // histories are one, and the end state is the one of them all that was downloaded
 // last. It needs no database. A directory without a readable history, and directories
 // of different logs, are errors; an end state that is not there leaves unknown what
-// needs it. Violations are handed to tell as check.EventsInput says; it may be nil.
+// needs it. Violations are handed to tell as check.Input says; it may be nil.
 func CheckDirs(ctx context.Context, dirs []string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
 	r, err := recording.Open(dirs, Name)
 	if err != nil {
@@ -33,7 +34,10 @@ func CheckDirs(ctx context.Context, dirs []string, expect isolation.Level, tell 
 	defer r.Close()
 	h := r.Header()
 	f, runs := newFormula(h.Seed), map[uint64]sent{}
-	in := check.EventsInput{Expect: expect, Streams: h.Accounts, Name: NamesOf(h).Name, Tell: tell, History: r.Sources()}
+	in := logs.Input{
+		Input: check.Input{Expect: expect, Name: NamesOf(h).Name, OnViolation: tell, History: r.Sources()},
+		Words: sentenceWords(), Streams: h.Accounts,
+	}
 	for _, source := range in.History {
 		h := source.Header()
 		s, err := sentBy(h)
@@ -49,7 +53,7 @@ func CheckDirs(ctx context.Context, dirs []string, expect isolation.Level, tell 
 	if in.End, in.Early, err = r.End(ctx); err != nil {
 		return nil, err
 	}
-	return check.Events(ctx, in)
+	return logs.Check(ctx, in)
 }
 
 // sent is what the appends of one run are like.
@@ -72,4 +76,21 @@ func sentBy(h history.Header) (s sent, err error) {
 		err = fmt.Errorf("the header of the history says that values have from %d to %d bytes", s.size.Low, s.size.High)
 	}
 	return s, err
+}
+
+// sentenceWords are those of a log in the sentences of the checks.
+func sentenceWords() check.Words {
+	return check.Words{One: "append", Book: "log", Part: "event", Amount: func(n int64) string { return strconv.FormatInt(n, 10) }}
+}
+
+// Checks says in one line what each check holds, in the order in which they are reported.
+func Checks() [][2]string {
+	return [][2]string{
+		{check.Durable, "every acknowledged event was read back, whole"},
+		{check.NoGhost, "nothing aborted is in the log, and nothing there was never sent"},
+		{check.ExactlyOnce, "no event is in the log twice"},
+		{logs.Whole, "every entry is byte for byte what its writer made, and every batch is there as a whole or not at all"},
+		{logs.Order, "batches stand together, where their writers were told, and in the order in which they were acknowledged"},
+		{logs.Continuous, "no stream has a hole before its end"},
+	}
 }

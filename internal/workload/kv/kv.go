@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/registers"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
@@ -174,9 +175,9 @@ func (e *endRecords) add(key, value []byte) error {
 		return e.end.Stranger(fmt.Sprintf("a key %q with a value of %d bytes, which neither the load nor a transaction makes", key, len(value)))
 	}
 	writer, whole := e.formula.parse(value, n)
-	state := uint64(check.Broken)
+	state := uint64(registers.Broken)
 	if whole {
-		state = check.Whole
+		state = registers.Whole
 	}
 	return e.end.Account(history.Account{N: n, Balance: int64(len(value)), Version: state, Last: writer})
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"stroppy/internal/check"
+	"stroppy/internal/check/registers"
 	"stroppy/internal/history"
 )
 
@@ -28,7 +28,7 @@ func TestTables(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	whole := history.Op{Account: 1, Observed: true, Version: check.Whole, Balance: 980_000 - 20}
+	whole := history.Op{Account: 1, Observed: true, Version: registers.Whole, Balance: 980_000 - 20}
 	add(history.Get, history.Committed, 0, 900, true, whole)
 	add(history.Get, history.Committed, 1000, 1010, false, whole)
 	add(history.Get, history.Committed, 1100, 1130, false, whole)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/totals"
 	"stroppy/internal/isolation"
 	"stroppy/internal/workload/recording"
 )
@@ -14,7 +15,7 @@ import (
 // together. It needs no database. A directory without a readable history and
 // directories of different data are errors; an end state that is not there, or not
 // whole, leaves unknown what needs it. Violations are handed to tell as
-// check.TPCBInput says; it may be nil.
+// check.Input says; it may be nil.
 func CheckDirs(ctx context.Context, dirs []string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
 	r, err := recording.Open(dirs, Name)
 	if err != nil {
@@ -26,11 +27,13 @@ func CheckDirs(ctx context.Context, dirs []string, expect isolation.Level, tell 
 	if !ok {
 		return nil, fmt.Errorf("check %s: its header does not say how many branches, tellers and accounts there are: it is damaged", dirs[0])
 	}
-	in := check.TPCBInput{
-		Expect: expect, Branches: s.branches, Tellers: s.tellers, Accounts: s.accounts,
+	in := totals.GroupsInput{
+		Input:    check.Input{Expect: expect, Name: s.name, OnViolation: tell, History: r.Sources()},
+		Words:    sentenceWords(),
+		Groups:   []totals.Group{{Name: "branches", Rows: s.branches}, {Name: "tellers", Rows: s.tellers}, {Name: "accounts", Rows: s.accounts}},
 		Versions: h.Keys[keyVersions] == strconv.FormatBool(true),
-		Name:     s.name, Tell: tell, History: r.Sources(),
 	}
+
 	in.Strangers, _ = strconv.ParseUint(h.Keys[keyStrangers], 10, 64)
 	for _, source := range in.History {
 		if header := source.Header(); check.Driven(header) && header.Keys[keyHistory] == strconv.FormatBool(false) {
@@ -40,5 +43,23 @@ func CheckDirs(ctx context.Context, dirs []string, expect isolation.Level, tell 
 	if in.End, in.Early, err = r.End(ctx); err != nil {
 		return nil, err
 	}
-	return check.TPCB(ctx, in)
+	return totals.Groups(ctx, in)
+}
+
+// sentenceWords are those of TPC-B in the sentences of the checks.
+func sentenceWords() check.Words {
+	return check.Words{One: "transaction", Book: "history", Part: "row", Amount: func(n int64) string { return strconv.FormatInt(n, 10) }}
+}
+
+// Checks says in one line what each check holds, in the order in which they are reported.
+func Checks() [][2]string {
+	return [][2]string{
+		{check.Total, "the balances of accounts, of tellers and of branches grew by the same sum, that of all committed amounts"},
+		{check.Ledger, "opening + amounts of the history = end balance, for every account, teller and branch"},
+		{check.Durable, "every committed transaction is in the history"},
+		{check.NoGhost, "nothing aborted is in the history, and nothing there was never sent"},
+		{check.ExactlyOnce, "no transaction was applied twice"},
+		{check.Serializable, "one order of all transactions explains every balance that was read"},
+		{check.Strict, "one that agrees with real time does"},
+	}
 }

@@ -3,7 +3,7 @@ package tpcb
 import (
 	"fmt"
 
-	"stroppy/internal/check"
+	"stroppy/internal/check/totals"
 	"stroppy/internal/history"
 	"stroppy/internal/workload/dataset"
 )
@@ -22,7 +22,7 @@ func (b *books) agree() bool {
 }
 
 // endRows turns what a database holds into the end state, whose legs are those that
-// check.TPCBInput describes.
+// totals.GroupsInput describes.
 type endRows struct {
 	size   size
 	end    *history.EndWriter
@@ -60,7 +60,7 @@ func (e *endRows) opening(n uint64, balance int64) error {
 		return e.end.Stranger(fmt.Sprintf("an opening of row %d, which the load did not make", n))
 	}
 	e.books.moved[k] -= balance
-	return e.end.Leg(history.Leg{Number: check.TPCBOpening, Account: n, Amount: balance})
+	return e.end.Leg(history.Leg{Number: totals.OpeningLeg, Account: n, Amount: balance})
 }
 
 // bareRun keeps that a run kept no history.

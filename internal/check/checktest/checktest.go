@@ -1,0 +1,85 @@
+// Package checktest has histories and end states made by hand, for the tests of checkers.
+package checktest
+
+import (
+	"context"
+	"iter"
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// History is a history made by hand.
+type History struct {
+	Txns       []history.Transaction
+	Incomplete bool
+	Run        uint64
+	Keys       map[string]string
+	Err        error
+}
+
+func (r *History) Header() history.Header { return history.Header{Run: r.Run, Keys: r.Keys} }
+func (r *History) Complete() bool         { return !r.Incomplete }
+func (r *History) Transactions() iter.Seq2[history.Record, error] {
+	return func(yield func(history.Record, error) bool) {
+		for i := range r.Txns {
+			if !yield(history.Record{Transaction: &r.Txns[i], Ref: history.Ref{File: "h", Record: i}}, nil) {
+				return
+			}
+		}
+		if r.Err != nil {
+			yield(history.Record{}, r.Err)
+		}
+	}
+}
+
+// End is an end state made by hand.
+type End struct {
+	Rows       []history.Account
+	Entries    []history.Leg
+	Unexpected []string
+}
+
+func (f *End) Accounts() iter.Seq2[history.Account, error] { return Each(f.Rows) }
+
+func (f *End) Legs() iter.Seq2[history.Leg, error] { return Each(f.Entries) }
+
+func (f *End) Strangers() []string { return f.Unexpected }
+
+// Each goes through a list without an error.
+func Each[T any](list []T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, v := range list {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
+}
+
+// ByName finds results by their names.
+func ByName(results []check.Result) map[string]check.Result {
+	m := map[string]check.Result{}
+	for _, r := range results {
+		m[r.Name] = r
+	}
+	return m
+}
+
+// Patient is a context that ends when it has been asked so many times.
+type Patient struct {
+	context.Context
+	Left, Asked int
+	Note        func()
+}
+
+func (p *Patient) Err() error {
+	p.Asked++
+	if p.Note != nil {
+		p.Note()
+	}
+	if p.Left == 0 {
+		return context.Canceled
+	}
+	p.Left--
+	return nil
+}

@@ -1,0 +1,229 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// Input is what all checkers are given, whatever they decide.
+type Input struct {
+	Expect  isolation.Level       // the claim that the verdict is about
+	Name    func(n uint64) string // object n as people know it
+	History []Source              // of distinct runs; none: the checks that need one are unknown
+	End     EndState              // nil: it was not downloaded
+
+	// Early are the runs of which nobody knows that they had ended when the end
+	// state was downloaded. It is used only if it shows itself that they had.
+	Early []uint64
+
+	// Tell is handed every transaction that shows a violation, in no order. What
+	// it is handed of a check that is not invalid in the end is to be thrown away.
+	// Nil: nobody asks.
+	OnViolation func(Violation)
+}
+
+// Words are what a workload calls a transaction that leaves something, what keeps it,
+// and a part of it there; what stands before the name of what is written, where the
+// name alone does not say that; and how a balance is written.
+type Words struct {
+	One, Book, Part, Before string
+	Amount                  func(int64) string
+}
+
+// Evidence is what several checkers work on: the files of the runs, and the table of
+// all transactions with what the end state says of each.
+type Evidence struct {
+	Input   Input
+	Words   Words
+	Txns    Transactions
+	Damage  error  // the history or the end state could not be read to its end
+	Unended uint64 // a run that may have gone on after the end state was downloaded; 0 is none
+	Watch   Watch
+	Clocks  []Clock // of the histories; one that has none of its own has a number as its ID
+}
+
+// AddSource begins with the next history.
+func (e *Evidence) AddSource(number int, source Source) {
+	e.Txns.Runs = append(e.Txns.Runs, source.Header().Run)
+	clock, ok := ClockOf(source.Header())
+	if !ok {
+		clock = Clock{ID: strconv.Itoa(number)}
+	}
+	e.Clocks = append(e.Clocks, clock)
+}
+
+// Settle leaves undecided what a problem in reading does not let be valid.
+func (e *Evidence) Settle(results []Result, problem error) {
+	for i := range results {
+		r := &results[i]
+		r.Witness = Distinct(r.Witness)
+		if problem != nil && r.Status == Valid {
+			r.Status = Unknown
+			r.Detail = ""
+		}
+		if problem != nil && r.Status == Unknown && r.Detail == "" {
+			r.Detail = fmt.Sprintf("Not decided: %v.", problem)
+		}
+		if r.Status == Unknown && r.Name != Strict && r.Name != Audits {
+			r.Required = true
+		}
+	}
+}
+
+// WhyNoEnd says why there is no end state to check, where there is none.
+func (e *Evidence) WhyNoEnd() string {
+	if e.Unended != 0 {
+		return fmt.Sprintf("run %d is not known to have ended before the end state was downloaded; give --db to download it now", e.Unended)
+	}
+	return "the end state was not downloaded; give --db"
+}
+
+// NeedEnd is the result of a check that needs the end state where there is none.
+func (e *Evidence) NeedEnd(name string) (Result, bool) {
+	r := Result{Name: name, Required: true}
+	switch {
+	case e.Input.End == nil:
+		r.Detail = "Not decided: " + e.WhyNoEnd() + "."
+		return r, true
+	case e.Damage != nil:
+		r.Detail = fmt.Sprintf("Not decided: %v.", e.Damage)
+		return r, true
+	}
+	return r, false
+}
+
+// NeedEndAlone is endless of a check that the end state alone decides.
+func (e *Evidence) NeedEndAlone(name string) (Result, bool) {
+	r, stop := e.NeedEnd(name)
+	r.StateAlone = true
+	return r, stop
+}
+
+// Complete says that every history was closed, so that what is not in it was
+// never sent.
+func (e *Evidence) Complete() bool {
+	for _, s := range e.Input.History {
+		if !s.Complete() {
+			return false
+		}
+	}
+	return len(e.Input.History) > 0
+}
+
+// Recorded says that all that a run sent is in the histories given.
+func (e *Evidence) Recorded(run uint64) bool {
+	for i, r := range e.Txns.Runs {
+		if r == run && e.Input.History[i].Complete() {
+			return true
+		}
+	}
+	return false
+}
+
+// Foreign says which transactions in the end state are of runs whose history was not
+// given; empty if there are none.
+func (e *Evidence) Foreign() string {
+	count, runs := 0, map[uint64]bool{}
+	for i := range e.Txns.List {
+		if t := &e.Txns.List[i]; t.Source == FromLedger && !e.Txns.Covers(t.ID.Run()) {
+			count++
+			runs[t.ID.Run()] = true
+		}
+	}
+	var list []string
+	for _, run := range slices.Sorted(maps.Keys(runs)) {
+		list = append(list, strconv.FormatUint(run, 10))
+	}
+	switch len(list) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("the %s has %s of run %s, whose history was not given: give its directory too", e.Words.Book, Plural(count, e.Words.One), list[0])
+	}
+	return fmt.Sprintf("the %s has %s of the runs %s, whose histories were not given: give their directories too",
+		e.Words.Book, Plural(count, e.Words.One), Joined(list[:min(Shown, len(list))], len(list)))
+}
+
+// CountClocks is the number of clocks on which the histories are that have a place in
+// the order.
+func (e *Evidence) CountClocks() int {
+	seen, clocks := make([]bool, len(e.Input.History)), map[string]bool{}
+	for i := range e.Txns.List {
+		if t := &e.Txns.List[i]; t.Source != FromLedger && t.Counts() && !seen[t.Source] {
+			seen[t.Source] = true
+			clocks[e.Clocks[t.Source].ID] = true
+		}
+	}
+	return len(clocks)
+}
+
+// Each goes through the whole history again, in the order of the first time.
+func (e *Evidence) Each(do func(t uint32, tx *history.Transaction)) error {
+	for _, source := range e.Input.History {
+		for rec, err := range source.Transactions() {
+			if err != nil {
+				return fmt.Errorf("the history could not be read: %w", err)
+			}
+			if e.Watch.Ended() {
+				return e.Watch.Err
+			}
+			t, ok := e.Txns.Find(rec.ID)
+			if !ok {
+				return fmt.Errorf("the history changed while it was being checked")
+			}
+			do(t, rec.Transaction)
+		}
+	}
+	return nil
+}
+
+// IDOf returns the id of a transaction of the table; 0 of none.
+func (e *Evidence) IDOf(t uint32) history.ID {
+	if t == None {
+		return 0
+	}
+	return e.Txns.List[t].ID
+}
+
+// Report hands over a violation, while it is being found. One that is handed
+// over counts only if its check is invalid in the end.
+func (e *Evidence) Report(check, anomaly string, id history.ID, account, what string) {
+	if e.Input.OnViolation != nil {
+		e.Input.OnViolation(Violation{check, anomaly, id, account, what})
+	}
+}
+
+// NameToReport is the name of an object that somebody asks for.
+func (e *Evidence) NameToReport(n uint64) string {
+	if e.Input.OnViolation == nil {
+		return ""
+	}
+	return e.Input.Name(n)
+}
+
+// NameInSentence names what is written as it stands in a sentence.
+func (e *Evidence) NameInSentence(n uint64) string { return e.Words.Before + e.Input.Name(n) }
+
+// Capital is a word as a sentence begins with it.
+func Capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
+
+// Between returns how long after the end of a transaction another began, in
+// nanoseconds and at least that; 0 where nobody can tell or they overlap.
+func (e *Evidence) Between(ended, began uint32) int64 {
+	t, u := &e.Txns.List[ended], &e.Txns.List[began]
+	switch {
+	case t.Source == FromLedger || u.Source == FromLedger:
+		return 0
+	case t.Source == u.Source:
+		return max(0, u.Try-t.End)
+	case e.Clocks[t.Source].ID == e.Clocks[u.Source].ID:
+		return max(0, u.Try+e.Clocks[u.Source].From-t.End-e.Clocks[t.Source].To)
+	}
+	return 0
+}

@@ -1,0 +1,188 @@
+package logs
+
+import (
+	"fmt"
+	"slices"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// streamWalk is where the reading of the log is, and what it has seen of the stream.
+type streamWalk struct {
+	begun    bool
+	stream   uint64
+	place    uint64
+	previous history.Leg
+	latest   map[uint64]uint64   // by run and client: the latest sequence of an acknowledged append
+	tries    map[uint16]lateness // by history
+}
+
+// lateness is the latest beginning among the acknowledged appends so far.
+type lateness struct {
+	try int64 // ns
+	by  uint32
+}
+
+// readLog walks over the entries of all streams in their order.
+func (e *checker) readLog() error {
+	if e.in.End == nil {
+		return nil
+	}
+	for leg, err := range e.in.End.Legs() {
+		if err != nil {
+			return fmt.Errorf("the end state's log could not be read: %w", err)
+		}
+		if e.Watch.Ended() {
+			return e.Watch.Err
+		}
+		if err := e.step(leg); err != nil {
+			return err
+		}
+		e.entry(leg)
+		e.stream.previous = leg
+	}
+	for _, row := range e.in.End.Strangers() {
+		e.strange.add(row, 0)
+		e.Report(Whole, "", 0, "", row)
+	}
+	e.findLate()
+	return nil
+}
+
+// step moves on to the place of an entry and looks for holes before it.
+func (e *checker) step(leg history.Leg) error {
+	s := &e.stream
+	if !s.begun || leg.Account != s.stream {
+		if s.begun && leg.Account < s.stream {
+			return fmt.Errorf("the end state's log has %s after %s: it is damaged", e.in.Name(leg.Account), e.in.Name(s.stream))
+		}
+		*s = streamWalk{begun: true, stream: leg.Account, latest: map[uint64]uint64{}, tries: map[uint16]lateness{}}
+		if leg.Account >= e.in.Streams {
+			e.note(Continuous, &e.absent, leg.Transfer, leg.Account, fmt.Sprintf("%s, which no load made, has entries", e.in.Name(leg.Account)), "stands in a stream that no load made")
+		}
+	}
+	name := e.in.Name(leg.Account)
+	switch {
+	case leg.Version < s.place:
+		return fmt.Errorf("the end state's log has place %d of %s after place %d: it is damaged", leg.Version, name, s.place)
+	case leg.Version == s.place:
+		e.note(Continuous, &e.shared, leg.Transfer, leg.Account, fmt.Sprintf("place %d of %s has two entries", leg.Version, name),
+			fmt.Sprintf("stands at place %d, where another entry stands too", leg.Version))
+	case leg.Version == s.place+2:
+		e.note(Continuous, &e.holes, leg.Transfer, leg.Account, fmt.Sprintf("place %d of %s is empty", s.place+1, name),
+			fmt.Sprintf("stands at place %d, and the place before it is empty", leg.Version))
+	case leg.Version > s.place+2:
+		e.note(Continuous, &e.holes, leg.Transfer, leg.Account, fmt.Sprintf("places %d to %d of %s are empty", s.place+1, leg.Version-1, name),
+			fmt.Sprintf("stands at place %d, and the %d places before it are empty", leg.Version, leg.Version-1-s.place))
+	}
+	s.place = leg.Version
+	e.last[leg.Account] = leg.Version
+	e.entries++
+	return nil
+}
+
+// entry gives an entry to the append that it is of.
+func (e *checker) entry(leg history.Leg) {
+	i, ok := e.Txns.Find(leg.Transfer)
+	if !ok {
+		i = e.Txns.AddFromLedger(leg.Transfer)
+		e.places = append(e.places, place{stream: leg.Account})
+	}
+	t, p := &e.Txns.List[i], &e.places[i]
+	if leg.Void {
+		t.Flags |= check.Tombstone
+		e.voids++
+		if t.Source == check.FromLedger && e.Txns.Covers(leg.Transfer.Run()) {
+			e.find(check.NoGhost, &e.never, i, "has a tombstone in the log, and no client ever sent it")
+		}
+		return
+	}
+	begins := p.next == 0 && e.odd[i] == nil
+	switch {
+	case leg.Number < p.next || e.odd[i][leg.Number]:
+		e.find(check.ExactlyOnce, &e.twice, i, fmt.Sprintf("has its event %d in the log twice", leg.Number))
+		return
+	case leg.Number > p.next:
+		if e.odd[i] == nil {
+			e.odd[i] = map[uint32]bool{}
+		}
+		e.odd[i][leg.Number] = true
+		e.find(Order, &e.apart, i, fmt.Sprintf("has its event %d at place %d, and event %d not before it", leg.Number, leg.Version, p.next))
+	default:
+		before := e.stream.previous
+		if p.next > 0 && (before.Transfer != leg.Transfer || before.Number != leg.Number-1 || before.Void || before.Account != leg.Account || before.Version != leg.Version-1) {
+			e.find(Order, &e.apart, i, fmt.Sprintf("has its event %d at place %d, and event %d is not right before it", leg.Number, leg.Version, leg.Number-1))
+		}
+		for p.next++; e.odd[i][p.next]; {
+			p.next++
+		}
+	}
+	if leg.Amount == 0 {
+		p.broken = true
+	}
+	if t.Source == check.FromLedger {
+		return
+	}
+	e.hold(i, leg)
+	if begins && t.Outcome == history.Committed {
+		e.follow(i)
+	}
+}
+
+// hold holds an entry against what its client sent, and was told.
+func (e *checker) hold(i uint32, leg history.Leg) {
+	t, p := &e.Txns.List[i], &e.places[i]
+	if batch := e.in.Batch(t.ID); leg.Number >= batch {
+		e.find(check.NoGhost, &e.never, i, fmt.Sprintf("has an event %d in the log, and was sent with %d", leg.Number, batch))
+		return
+	}
+	if want := e.in.Length(t.ID, leg.Number); leg.Amount != 0 && leg.Amount != want {
+		p.broken = true
+		e.find(Whole, &e.lengths, i, fmt.Sprintf("has its event %d in the log with %d bytes, and sent it with %d", leg.Number, leg.Amount, want))
+	}
+	switch {
+	case leg.Account != p.stream:
+		e.find(Order, &e.elsewhere, i, fmt.Sprintf("was sent to %s, and has its event %d in %s", e.in.Name(p.stream), leg.Number, e.in.Name(leg.Account)))
+	case p.told != 0 && leg.Version != p.told+uint64(leg.Number):
+		e.find(Order, &e.elsewhere, i, fmt.Sprintf("was told that its event %d stands at place %d, and it stands at %d", leg.Number, p.told+uint64(leg.Number), leg.Version))
+	}
+}
+
+// follow looks whether an acknowledged append stands behind all that had been
+// acknowledged before it began, of its client or of others of the same history.
+func (e *checker) follow(i uint32) {
+	t, s := &e.Txns.List[i], &e.stream
+	client, sequence := uint64(t.ID)>>history.SequenceBits, t.ID.Sequence()
+	if later := s.latest[client]; sequence < later {
+		e.find(Order, &e.client, i, fmt.Sprintf("stands behind %v of the same client, which was sent after it", history.ID(client<<history.SequenceBits|later)))
+	} else {
+		s.latest[client] = sequence
+	}
+	late, ok := s.tries[t.Source]
+	if ok && t.End < late.try {
+		e.find(Order, &e.rt, i, fmt.Sprintf("was acknowledged before %v began, and stands behind it", e.IDOf(late.by)))
+	}
+	if !ok || t.Try > late.try {
+		s.tries[t.Source] = lateness{t.Try, i}
+	}
+}
+
+// findLate looks for a run that may have gone on after the end state was downloaded:
+// the log lacks an append that was applied, or may have been.
+func (e *checker) findLate() {
+	if len(e.in.Early) == 0 {
+		return
+	}
+	for i := range e.Txns.List {
+		t := &e.Txns.List[i]
+		if e.Watch.Ended() {
+			return
+		}
+		applied := t.Outcome == history.Committed || t.Outcome == history.Unknown && t.Flags&check.Tombstone == 0
+		if t.Source != check.FromLedger && applied && e.places[i].next == 0 && slices.Contains(e.in.Early, t.ID.Run()) {
+			e.Unended = t.ID.Run()
+			return
+		}
+	}
+}

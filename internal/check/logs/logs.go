@@ -1,0 +1,224 @@
+// Package logs holds the entries of append-only streams against what was sent and acknowledged.
+package logs
+
+import (
+	"context"
+	"fmt"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// Input is all that the checks of a log of events look at. An append is a
+// transaction with one operation: its account is the stream, its version, where it was
+// observed, the place behind which its events stand. A leg of the end state is an
+// entry: its account is the stream, its version the place, from 1, its amount the
+// length in bytes, or 0 if it is not whole; legs come in the order of streams and
+// places. An account is a stream, its version the place at which it ends.
+type Input struct {
+	check.Input
+	Words   check.Words
+	Streams uint64                                   // that the load made
+	Batch   func(id history.ID) uint32               // events of an append of a run whose history is given
+	Length  func(id history.ID, member uint32) int64 // bytes of one of them
+}
+
+// The names of the checks of a log beside durable, no-ghost and exactly-once.
+const (
+	Order      = "order"
+	Continuous = "continuous"
+	Whole      = "whole"
+)
+
+// Check makes all checks of a log of events. It takes time linear in the history and
+// the log, and memory linear in the history. An error in reading either makes unknown
+// what could not be decided without it. The only error that Events returns wraps the
+// cause for which the context ended.
+func Check(ctx context.Context, in Input) ([]check.Result, error) {
+	e := newChecker(ctx, in, 0)
+	results := e.results()
+	if !e.Watch.Ask() && e.Unended != 0 {
+		in.End = nil
+		e = newChecker(ctx, in, e.Unended)
+		results = e.results()
+	}
+	if e.Watch.Ask() {
+		return nil, fmt.Errorf("check the history: %w", e.Watch.Err)
+	}
+	return results, nil
+}
+
+// checker is the material of the checks.
+type checker struct {
+	check.Evidence
+	in     Input
+	places []place // of the transactions, by their number
+
+	commits, unknown, applied int // acknowledged appends; those of unknown outcome, and how many of them are there
+	entries, voids            uint64
+	last                      map[uint64]uint64 // the last place of each stream in the log
+	odd                       map[uint32]map[uint32]bool
+	stream                    streamWalk
+
+	lost, partly, broken         findings // durable
+	ghosts, closed, never        findings // no-ghost
+	twice                        findings // exactly-once
+	strange, lengths, torn       findings // whole
+	elsewhere, apart, client, rt findings // order
+	holes, ends, absent, shared  findings // continuous
+}
+
+// place is where an append stands in the log.
+type place struct {
+	stream uint64
+	told   uint64 // where its first event stands by what its client saw; 0: it saw nothing
+	next   uint32 // events 0 … next-1 are there
+	broken bool   // one of them is not whole
+}
+
+func newChecker(ctx context.Context, in Input, early uint64) *checker {
+	ev := check.Evidence{Input: in.Input, Words: in.Words, Watch: check.Watch{Ctx: ctx}, Unended: early}
+	return &checker{Evidence: ev, in: in, last: map[uint64]uint64{}, odd: map[uint32]map[uint32]bool{}}
+}
+
+// results makes the checks; they are worth nothing once the watch has ended.
+func (e *checker) results() []check.Result {
+	problem := e.readAll()
+	if e.Watch.Ask() || e.in.End != nil && e.Unended != 0 {
+		return nil
+	}
+	e.Damage = problem
+	results := []check.Result{e.durable(), e.noGhost(), e.exactlyOnce(), e.whole(), e.order(), e.continuous()}
+	e.Settle(results, problem)
+	check.Locate(e.in.History, &e.Watch, results)
+	return results
+}
+
+func (e *checker) readAll() error {
+	for _, step := range []func() error{e.readAppends, e.readLog, e.judgeAppends, e.readEnds} {
+		if err := step(); err != nil {
+			return err
+		}
+		if e.Unended != 0 && e.in.End != nil || e.Watch.Ask() {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (e *checker) readAppends() error {
+	for number, source := range e.in.History {
+		e.AddSource(number, source)
+		for rec, err := range source.Transactions() {
+			if err != nil {
+				return fmt.Errorf("the history could not be read: %w", err)
+			}
+			if e.Watch.Ended() {
+				return e.Watch.Err
+			}
+			if len(rec.Ops) != 1 || rec.Kind != history.Append {
+				return fmt.Errorf("the history has transaction %v, which is a %v with %d operations and no append", rec.ID, rec.Kind, len(rec.Ops))
+			}
+			if err := e.Txns.Add(rec.Transaction, number); err != nil {
+				return err
+			}
+			op := &rec.Ops[0]
+			p := place{stream: op.Account}
+			if op.Observed {
+				p.told = op.Version + 1
+			}
+			e.places = append(e.places, p)
+		}
+	}
+	return nil
+}
+
+// judgeAppends holds what every append came to against what is in the log of it.
+func (e *checker) judgeAppends() error {
+	if e.in.End == nil {
+		return nil
+	}
+	for i := range e.Txns.List {
+		if e.Watch.Ended() {
+			return e.Watch.Err
+		}
+		e.judge(uint32(i))
+	}
+	return nil
+}
+
+func (e *checker) judge(i uint32) {
+	t, p := &e.Txns.List[i], &e.places[i]
+	there := p.next > 0 || e.odd[i] != nil
+	if t.Source == check.FromLedger {
+		if there && e.Txns.Covers(t.ID.Run()) {
+			e.find(check.NoGhost, &e.never, i, "is in the log, and no client ever sent it")
+		}
+		return
+	}
+	batch := e.in.Batch(t.ID)
+	whole := p.next >= batch
+	if there && t.Flags&check.Tombstone != 0 {
+		e.find(check.NoGhost, &e.closed, i, "was closed by a look-up that found its place free, and was applied later")
+	}
+	switch t.Outcome {
+	case history.Committed:
+		e.commits++
+		switch {
+		case !there:
+			e.find(check.Durable, &e.lost, i, "was acknowledged and is not in the log")
+		case !whole:
+			e.find(check.Durable, &e.partly, i, "was acknowledged, and some of its events are not in the log")
+		case p.broken:
+			e.find(check.Durable, &e.broken, i, "was acknowledged, and an event of it is not whole")
+		}
+		return
+	case history.Unknown:
+		e.unknown++
+		if there {
+			e.applied++
+		}
+	default:
+		if there && t.Flags&check.Tombstone == 0 {
+			e.find(check.NoGhost, &e.ghosts, i, "was "+t.Outcome.String()+", and is in the log")
+		}
+	}
+	if there && !whole {
+		e.find(Whole, &e.torn, i, fmt.Sprintf("is in the log with only some of its %d events", batch))
+	}
+}
+
+// readEnds holds the streams' ends against their entries.
+func (e *checker) readEnds() error {
+	if e.in.End == nil {
+		return nil
+	}
+	seen := map[uint64]bool{}
+	for a, err := range e.in.End.Accounts() {
+		if err != nil {
+			return fmt.Errorf("the end state's streams could not be read: %w", err)
+		}
+		if e.Watch.Ended() {
+			return e.Watch.Err
+		}
+		switch {
+		case a.N >= e.in.Streams:
+			e.note(Continuous, &e.absent, a.Last, a.N, fmt.Sprintf("%s, which no load made, is there", e.in.Name(a.N)), "is the last in a stream that no load made")
+		case seen[a.N]:
+			e.note(Continuous, &e.ends, a.Last, a.N, fmt.Sprintf("%s has two ends", e.in.Name(a.N)), "is the last of a stream that has two ends")
+		case a.Version != e.last[a.N]:
+			e.note(Continuous, &e.ends, a.Last, a.N, fmt.Sprintf("%s ends at %d by its own account, and its last entry is at %d", e.in.Name(a.N), a.Version, e.last[a.N]),
+				fmt.Sprintf("is named as the writer of place %d, the last of its stream, whose last entry is at %d", a.Version, e.last[a.N]))
+		}
+		seen[a.N] = true
+	}
+	for n := range e.in.Streams {
+		if e.Watch.Ended() {
+			return e.Watch.Err
+		}
+		if !seen[n] {
+			e.note(Continuous, &e.absent, 0, n, fmt.Sprintf("%s, which the load made, is gone", e.in.Name(n)), "was made by the load and is gone")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,353 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// diary is a log of events in memory, as its clients recorded it and as it was
+// downloaded.
+type diary struct {
+	streams   uint64
+	batch     uint32
+	txns      []*history.Transaction
+	cut       bool // the recording was cut off
+	legs      []history.Leg
+	ends      []history.Account
+	strangers []string
+	endless   bool
+	early     []uint64
+}
+
+func (d *diary) Header() history.Header { return history.Header{Run: 1} }
+func (d *diary) Complete() bool         { return !d.cut }
+func (d *diary) Strangers() []string    { return d.strangers }
+
+func (d *diary) Transactions() iter.Seq2[history.Record, error] {
+	return func(yield func(history.Record, error) bool) {
+		for i, tx := range d.txns {
+			if !yield(history.Record{Transaction: tx, Ref: history.Ref{File: "history", Record: i}}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (d *diary) Legs() iter.Seq2[history.Leg, error] { return checktest.Each(d.legs) }
+
+func (d *diary) Accounts() iter.Seq2[history.Account, error] { return checktest.Each(d.ends) }
+
+// eventChecks are the names of the checks in their order.
+var eventChecks = []string{check.Durable, check.NoGhost, check.ExactlyOnce, Whole, Order, Continuous}
+
+func lengthOf(id history.ID, member uint32) int64 { return 40 + int64(uint64(id)%7) + int64(member) }
+
+func (d *diary) input() Input {
+	in := Input{
+		Input:   check.Input{Name: func(n uint64) string { return fmt.Sprintf("stream %d", n) }, History: []check.Source{d}, Early: d.early},
+		Words:   check.Words{One: "append", Book: "log", Part: "event", Before: "", Amount: func(n int64) string { return fmt.Sprint(n) }},
+		Streams: d.streams, Batch: func(history.ID) uint32 { return d.batch }, Length: lengthOf,
+	}
+
+	if !d.endless {
+		in.End = d
+	}
+	return in
+}
+
+func (d *diary) check(t *testing.T) map[string]check.Result {
+	t.Helper()
+	list, err := Check(context.Background(), d.input())
+	if err != nil {
+		t.Fatal(err)
+	}
+	results := map[string]check.Result{}
+	for _, r := range list {
+		results[r.Name] = r
+	}
+	if len(results) != len(eventChecks) {
+		t.Fatalf("%d checks were made, and %d are told about", len(results), len(eventChecks))
+	}
+	for i, about := range eventChecks {
+		if list[i].Name != about {
+			t.Fatalf("check %d is %s, and %s is told about", i, list[i].Name, about)
+		}
+	}
+	return results
+}
+
+// appended simulates clients that append to streams, with outcomes of every kind.
+func appended(rng *rand.Rand, clients, streams, batch, count int) *diary {
+	d := &diary{streams: uint64(streams), batch: uint32(batch)}
+	places, sequences := make([]uint64, streams), make([]uint64, clients)
+	logs := make([][]history.Leg, streams)
+	free := make([]int64, clients) // when each client is free
+	clock := int64(0)
+	for range count {
+		clock += 1 + rng.Int64N(50)
+		c := rng.IntN(clients)
+		sequences[c]++
+		stream := (c + rng.IntN(max(streams/clients, 1))*clients) % streams
+		tx := &history.Transaction{
+			ID: history.NewID(1, uint64(c), sequences[c]), Kind: history.Append, Outcome: history.Committed, Attempts: 1,
+			Try: max(clock-rng.Int64N(200), free[c]), Ops: []history.Op{{Account: uint64(stream), Write: true}},
+		}
+		tx.Sent, tx.Due = tx.Try, tx.Try
+		applied, void := true, false
+		switch rng.IntN(10) {
+		case 0:
+			tx.Outcome, applied = history.Aborted, false
+		case 1:
+			tx.Outcome, applied, void, tx.LookedUp = history.Aborted, false, true, true
+		case 2:
+			tx.Outcome, applied = history.Unknown, rng.IntN(2) == 0
+		}
+		// It is applied at clock; its client learns it a little later.
+		tx.End = max(clock, tx.Try) + rng.Int64N(100)
+		free[c] = tx.End
+		if tx.Outcome == history.Committed {
+			tx.Ops[0].Observed, tx.Ops[0].Version = true, places[stream]
+		}
+		if void {
+			places[stream]++
+			logs[stream] = append(logs[stream], history.Leg{Transfer: tx.ID, Void: true, Account: uint64(stream), Version: places[stream]})
+		}
+		for m := uint32(0); applied && m < d.batch; m++ {
+			places[stream]++
+			logs[stream] = append(logs[stream], history.Leg{Transfer: tx.ID, Number: m, Account: uint64(stream), Amount: lengthOf(tx.ID, m), Version: places[stream]})
+		}
+		d.txns = append(d.txns, tx)
+		clock = max(clock, tx.Try) // so that what is applied later also ends later
+	}
+	for n := range d.streams {
+		d.legs = append(d.legs, logs[n]...)
+		end := history.Account{N: n, Version: places[n]}
+		if l := len(logs[n]); l > 0 {
+			end.Last = logs[n][l-1].Transfer
+		}
+		d.ends = append(d.ends, end)
+	}
+	return d
+}
+
+// someDiary is a log of random shape.
+func someDiary(rng *rand.Rand, count int) *diary {
+	clients := 1 + rng.IntN(4)
+	return appended(rng, clients, 1+rng.IntN(5), 1+rng.IntN(4), count)
+}
+
+func TestEventsOfAHealthyLog(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		for name, r := range someDiary(rng, 60).check(t) {
+			if r.Status != check.Valid || !r.Required {
+				t.Errorf("seed %d: %s is %v, required %v: %s", seed, name, r.Status, r.Required, r.Detail)
+			}
+		}
+	}
+}
+
+func TestEventsMutants(t *testing.T) {
+	for _, m := range mutants() {
+		t.Run(m.name, func(t *testing.T) {
+			killed := 0
+			for seed := range uint64(50) {
+				rng := rand.New(rand.NewPCG(seed, 2))
+				d := someDiary(rng, 40)
+				if !m.spoil(rng, d) {
+					continue
+				}
+				var told []check.Violation
+				in := d.input()
+				in.OnViolation = func(v check.Violation) { told = append(told, v) }
+				list, err := Check(context.Background(), in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				i := slices.IndexFunc(list, func(r check.Result) bool { return r.Name == m.check })
+				if r := list[i]; r.Status != check.Invalid || r.Detail == "" {
+					t.Fatalf("seed %d: %s is %v: %s", seed, m.check, r.Status, r.Detail)
+				}
+				if !slices.ContainsFunc(told, func(v check.Violation) bool { return v.Check == m.check }) {
+					t.Errorf("seed %d: no violation of %s was handed over", seed, m.check)
+				}
+				killed++
+			}
+			if killed < 20 {
+				t.Errorf("it had its effect %d times only", killed)
+			}
+		})
+	}
+}
+
+func TestEventsAgainstTheOracle(t *testing.T) {
+	all := mutants()
+	invalid := map[string]int{}
+	for seed := range uint64(4000) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		d := someDiary(rng, 3+rng.IntN(20))
+		var names []string
+		for range rng.IntN(4) {
+			if m := all[rng.IntN(len(all))]; len(d.legs) > 0 && m.name != "a stream is gone" && m.spoil(rng, d) {
+				names = append(names, m.name)
+			}
+		}
+		if rng.IntN(20) == 0 {
+			i := rng.IntN(len(d.ends))
+			d.ends = slices.Delete(d.ends, i, i+1)
+		}
+		want := oracle(d)
+		for name, r := range d.check(t) {
+			if r.Status == check.Unknown && strings.Contains(r.Detail, "damaged") {
+				continue // legs out of order, which no download writes
+			}
+			if bad := want[name]; bad != (r.Status == check.Invalid) {
+				t.Fatalf("seed %d, %v: %s is %v, and the oracle says that something is wrong: %v\n%s", seed, names, name, r.Status, bad, r.Detail)
+			}
+			if r.Status == check.Invalid {
+				invalid[name]++
+			}
+		}
+	}
+	for _, about := range eventChecks {
+		if invalid[about] < 100 {
+			t.Errorf("%s was invalid %d times only, so that little was compared", about, invalid[about])
+		}
+	}
+}
+
+// TestEventsReadUncommitted holds that a hole is told and does not count where the
+// level allows to append behind what was never committed.
+func TestEventsReadUncommitted(t *testing.T) {
+	d := appended(rand.New(rand.NewPCG(1, 1)), 2, 1, 1, 20)
+	d.shift(len(d.legs)-1, 1)
+	d.reported(d.legs[len(d.legs)-1].Transfer, history.Unknown)
+	for level, required := range map[isolation.Level]bool{isolation.ReadUncommitted: false, isolation.ReadCommitted: true, isolation.Unknown: true} {
+		in := d.input()
+		in.Expect = level
+		list, err := Check(context.Background(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := list[len(list)-1]
+		if r.Name != Continuous || r.Status != check.Invalid || r.Required != required {
+			t.Errorf("%v: %s is %v, required %v", level, r.Name, r.Status, r.Required)
+		}
+		if want := map[bool]check.Status{true: check.Invalid, false: check.Valid}[required]; check.Verdict(list) != want {
+			t.Errorf("%v: the verdict is %v", level, check.Verdict(list))
+		}
+	}
+}
+
+func TestEventsWithoutAnEndState(t *testing.T) {
+	d := appended(rand.New(rand.NewPCG(1, 1)), 2, 2, 2, 20)
+	d.endless = true
+	for name, r := range d.check(t) {
+		if r.Status != check.Unknown || !r.Required || !strings.Contains(r.Detail, "not downloaded") {
+			t.Errorf("%s is %v, required %v: %s", name, r.Status, r.Required, r.Detail)
+		}
+	}
+}
+
+// TestEventsOfACutRecording holds that what was lost is told all the same, and that
+// what was perhaps sent and not recorded is no ghost.
+func TestEventsOfACutRecording(t *testing.T) {
+	d := appended(rand.New(rand.NewPCG(1, 1)), 1, 1, 2, 40)
+	d.cut = true
+	d.txns = d.txns[:30]
+	for name, r := range d.check(t) {
+		if want := map[bool]check.Status{true: check.Unknown, false: check.Valid}[name == check.NoGhost]; r.Status != want {
+			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+	i, _ := d.pick(rand.New(rand.NewPCG(1, 1)), func(i int) bool { return d.legs[i].Transfer.Sequence() < 20 })
+	d.legs = slices.Delete(d.legs, i, i+1)
+	if r := d.check(t)[check.Durable]; r.Status != check.Invalid || len(r.Where) == 0 {
+		t.Errorf("durable is %v with %d places: %s", r.Status, len(r.Where), r.Detail)
+	}
+}
+
+// TestEventsOfAnEarlyDownload holds that an end state which may be older than the run
+// accuses nobody.
+func TestEventsOfAnEarlyDownload(t *testing.T) {
+	d := appended(rand.New(rand.NewPCG(1, 1)), 1, 1, 1, 40)
+	d.early = []uint64{1}
+	d.txns = slices.DeleteFunc(d.txns, func(tx *history.Transaction) bool { // what may come yet
+		there := slices.ContainsFunc(d.legs, func(l history.Leg) bool { return l.Transfer == tx.ID })
+		return tx.Outcome == history.Unknown && !there
+	})
+	if r := d.check(t)[check.Durable]; r.Status != check.Valid {
+		t.Fatalf("durable is %v: %s", r.Status, r.Detail)
+	}
+	for d.outcome(d.legs[len(d.legs)-1].Transfer) != history.Committed {
+		d.legs = d.legs[:len(d.legs)-1]
+	}
+	d.legs = d.legs[:len(d.legs)-1]
+	for name, r := range d.check(t) {
+		if r.Status != check.Unknown || !strings.Contains(r.Detail, "not known to have ended") {
+			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+}
+
+// TestEventsOfAnotherRun holds that entries of a run whose recording was not given leave
+// unknown what they could contradict, and nothing else; and that what is wrong all the
+// same is told.
+func TestEventsOfAnotherRun(t *testing.T) {
+	both := func() *diary {
+		d := appended(rand.New(rand.NewPCG(1, 1)), 2, 1, 2, 20)
+		for i := range d.txns[:7] { // those were of run 3
+			was, now := d.txns[i].ID, history.NewID(3, 0, uint64(i+1))
+			for j := range d.legs {
+				if d.legs[j].Transfer == was {
+					d.legs[j].Transfer = now
+				}
+			}
+		}
+		d.txns = d.txns[7:]
+		return d
+	}
+	rests := map[string]bool{check.NoGhost: true, Whole: true, Order: true}
+	results := both().check(t)
+	for name, r := range results {
+		want := map[bool]check.Status{true: check.Unknown, false: check.Valid}[rests[name]]
+		if r.Status != want || want == check.Unknown && !strings.Contains(r.Detail, "of run 3, whose history was not given: give its directory too") {
+			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+	if got := results[check.NoGhost].Detail; !strings.HasPrefix(got, "Not decided: the log has ") || !strings.Contains(got, " appends of run 3") {
+		t.Errorf("no-ghost says %q", got)
+	}
+	for _, m := range mutants() {
+		if !rests[m.check] {
+			continue
+		}
+		d := both()
+		if !m.spoil(rand.New(rand.NewPCG(1, 2)), d) {
+			continue
+		}
+		if r := d.check(t)[m.check]; r.Status == check.Valid {
+			t.Errorf("%s: %s is valid: %s", m.name, m.check, r.Detail)
+		}
+	}
+}
+
+func TestEventsHeedTheContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	why := errors.New("enough")
+	cancel(why)
+	if _, err := Check(ctx, appended(rand.New(rand.NewPCG(1, 1)), 1, 1, 1, 10).input()); !errors.Is(err, why) {
+		t.Errorf("the error is %v", err)
+	}
+}

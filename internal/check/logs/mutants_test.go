@@ -1,0 +1,207 @@
+package logs
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// mutant is one thing that a database can do wrong to a log, and the check that must
+// find it. It says false where this log gives no opportunity.
+type mutant struct {
+	name, check string
+	spoil       func(rng *rand.Rand, d *diary) bool
+}
+
+// pick returns a leg that is of a committed append and has what ok asks for.
+func (d *diary) pick(rng *rand.Rand, ok func(i int) bool) (int, bool) {
+	for range 200 {
+		if i := rng.IntN(len(d.legs)); d.outcome(d.legs[i].Transfer) == history.Committed && !d.legs[i].Void && ok(i) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+func (d *diary) outcome(id history.ID) history.Outcome {
+	for _, tx := range d.txns {
+		if tx.ID == id {
+			return tx.Outcome
+		}
+	}
+	return history.Unknown
+}
+
+func anywhere(int) bool { return true }
+
+// shift moves a stream's entries from leg i on by so many places, and its end.
+func (d *diary) shift(i int, by int64) {
+	stream := d.legs[i].Account
+	for ; i < len(d.legs) && d.legs[i].Account == stream; i++ {
+		d.legs[i].Version += uint64(by)
+	}
+	d.ends[stream].Version += uint64(by)
+}
+
+func mutants() []mutant {
+	return []mutant{
+		{"a whole append is lost from the end of a stream", check.Durable, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, func(i int) bool {
+				return i+1 == len(d.legs) || d.legs[i+1].Account != d.legs[i].Account
+			})
+			if ok {
+				id, stream := d.legs[i].Transfer, d.legs[i].Account
+				d.legs = slices.DeleteFunc(d.legs, func(l history.Leg) bool { return l.Transfer == id && !l.Void })
+				d.ends[stream].Version -= uint64(d.batch)
+			}
+			return ok
+		}},
+		{"one event is lost, and those behind it move up", check.Durable, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				d.shift(i, -1)
+				d.legs = slices.Delete(d.legs, i, i+1)
+			}
+			return ok
+		}},
+		{"one event leaves a hole", Continuous, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, func(i int) bool { return i+1 < len(d.legs) && d.legs[i+1].Account == d.legs[i].Account })
+			if ok {
+				d.legs = slices.Delete(d.legs, i, i+1)
+			}
+			return ok
+		}},
+		{"an event is there twice", check.ExactlyOnce, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				twice := d.legs[i]
+				d.shift(i, 1)
+				d.legs = slices.Insert(d.legs, i, twice)
+			}
+			return ok
+		}},
+		{"neighbours are swapped", Order, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, func(i int) bool { return i+1 < len(d.legs) && d.legs[i+1].Account == d.legs[i].Account })
+			if ok {
+				d.legs[i], d.legs[i+1] = d.legs[i+1], d.legs[i]
+				d.legs[i].Version, d.legs[i+1].Version = d.legs[i+1].Version, d.legs[i].Version
+			}
+			return ok
+		}},
+		{"an event is in another stream", Order, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, func(i int) bool { return d.streams > 1 })
+			if ok {
+				leg := d.legs[i]
+				d.shift(i, -1)
+				d.legs = slices.Delete(d.legs, i, i+1)
+				leg.Account = (leg.Account + 1) % d.streams
+				d.ends[leg.Account].Version++
+				leg.Version = d.ends[leg.Account].Version
+				at := len(d.legs)
+				for at > 0 && d.legs[at-1].Account > leg.Account {
+					at--
+				}
+				d.legs = slices.Insert(d.legs, at, leg)
+			}
+			return ok
+		}},
+		{"a value is cut short", check.Durable, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				d.legs[i].Amount, d.strangers = 0, append(d.strangers, "stream 0 has at place 1 what should be an event")
+			}
+			return ok
+		}},
+		{"a value that is not whole, of whoever", Whole, func(_ *rand.Rand, d *diary) bool {
+			d.strangers = append(d.strangers, "stream 0 has at place 1 what should be an event")
+			return true
+		}},
+		{"a whole value of another length", Whole, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				d.legs[i].Amount++
+			}
+			return ok
+		}},
+		{"an event of another batch in its place", check.Durable, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			j, ok2 := d.pick(rng, func(j int) bool { return d.legs[j].Transfer != d.legs[i].Transfer })
+			if ok && ok2 {
+				d.legs[i].Transfer, d.legs[i].Number, d.legs[i].Amount = d.legs[j].Transfer, d.legs[j].Number, d.legs[j].Amount
+			}
+			return ok && ok2
+		}},
+		{"an applied append is reported as aborted", check.NoGhost, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				d.reported(d.legs[i].Transfer, history.Aborted)
+			}
+			return ok
+		}},
+		{"an append is applied although a look-up has closed its place", check.NoGhost, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				d.reported(d.legs[i].Transfer, history.Aborted)
+				void := history.Leg{Transfer: d.legs[i].Transfer, Void: true, Account: d.legs[i].Account, Version: d.legs[i].Version}
+				d.shift(i, 1)
+				d.legs = slices.Insert(d.legs, i, void)
+			}
+			return ok
+		}},
+		{"an append that nobody sent", check.NoGhost, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				id := d.legs[i].Transfer
+				d.txns = slices.DeleteFunc(d.txns, func(tx *history.Transaction) bool { return tx.ID == id })
+			}
+			return ok
+		}},
+		{"an append of unknown outcome is there in part", Whole, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, func(int) bool { return d.batch > 1 })
+			if ok {
+				d.reported(d.legs[i].Transfer, history.Unknown)
+				d.shift(i, -1)
+				d.legs = slices.Delete(d.legs, i, i+1)
+			}
+			return ok
+		}},
+		{"a client was told another place", Order, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, anywhere)
+			if ok {
+				for _, tx := range d.txns {
+					if tx.ID == d.legs[i].Transfer {
+						tx.Ops[0].Version++
+					}
+				}
+			}
+			return ok
+		}},
+		{"a stream's end is behind its last entry", Continuous, func(rng *rand.Rand, d *diary) bool {
+			d.ends[rng.Uint64N(d.streams)].Version++
+			return true
+		}},
+		{"a stream is gone", Continuous, func(rng *rand.Rand, d *diary) bool {
+			i := rng.IntN(len(d.ends))
+			d.ends = slices.Delete(d.ends, i, i+1)
+			return true
+		}},
+		{"two entries at one place", Continuous, func(rng *rand.Rand, d *diary) bool {
+			i, ok := d.pick(rng, func(i int) bool { return i > 0 && d.legs[i-1].Account == d.legs[i].Account })
+			if ok {
+				d.shift(i, -1)
+			}
+			return ok
+		}},
+	}
+}
+
+// reported lets the client of an append have been told something else.
+func (d *diary) reported(id history.ID, outcome history.Outcome) {
+	for _, tx := range d.txns {
+		if tx.ID == id {
+			tx.Outcome, tx.Ops[0].Observed, tx.Ops[0].Version = outcome, false, 0
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package logs
+
+import (
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// oracle says of each check of events whether something is wrong, by looking at every
+// pair of entries and of appends: the definitions, as slowly as they are written.
+func oracle(d *diary) map[string]bool {
+	wrong := map[string]bool{}
+	txns := map[history.ID]*history.Transaction{}
+	for _, tx := range d.txns {
+		txns[tx.ID] = tx
+	}
+	o := &naive{diary: d, txns: txns, wrong: wrong}
+	o.appends()
+	o.entries()
+	o.pairs()
+	o.places()
+	wrong[Whole] = wrong[Whole] || len(d.strangers) > 0
+	return wrong
+}
+
+type naive struct {
+	*diary
+	txns  map[history.ID]*history.Transaction
+	wrong map[string]bool
+}
+
+// has returns the first entry of an event, and how many there are.
+func (o *naive) has(id history.ID, member uint32) (first int, count int) {
+	for i := len(o.legs) - 1; i >= 0; i-- {
+		if l := o.legs[i]; !l.Void && l.Transfer == id && l.Number == member {
+			first, count = i, count+1
+		}
+	}
+	return first, count
+}
+
+func (o *naive) appends() {
+	for _, tx := range o.diary.txns {
+		there, void, missing, spoilt := false, false, false, false
+		for _, l := range o.legs {
+			there = there || l.Transfer == tx.ID && !l.Void
+			void = void || l.Transfer == tx.ID && l.Void
+		}
+		for m := range o.batch {
+			first, count := o.has(tx.ID, m)
+			missing = missing || count == 0
+			spoilt = spoilt || count > 0 && o.legs[first].Amount != lengthOf(tx.ID, m)
+		}
+		committed, unknown := tx.Outcome == history.Committed, tx.Outcome == history.Unknown
+		if committed && (missing || spoilt) {
+			o.wrong[check.Durable] = true
+		}
+		if there && (void || !committed && !unknown) {
+			o.wrong[check.NoGhost] = true
+		}
+		if there && missing && !committed {
+			o.wrong[Whole] = true
+		}
+	}
+}
+
+func (o *naive) entries() {
+	for i, l := range o.legs {
+		tx := o.txns[l.Transfer]
+		if tx == nil || !l.Void && l.Number >= o.batch {
+			o.wrong[check.NoGhost] = true
+		}
+		if l.Void {
+			continue
+		}
+		first, count := o.has(l.Transfer, l.Number)
+		if count > 1 {
+			o.wrong[check.ExactlyOnce] = true
+		}
+		if first != i {
+			continue
+		}
+		if l.Number > 0 {
+			p := history.Leg{}
+			if i > 0 {
+				p = o.legs[i-1]
+			}
+			if p.Void || p.Transfer != l.Transfer || p.Number != l.Number-1 || p.Account != l.Account || p.Version != l.Version-1 {
+				o.wrong[Order] = true
+			}
+		}
+		if tx == nil || l.Number >= o.batch {
+			continue
+		}
+		op := tx.Ops[0]
+		if l.Account != op.Account || op.Observed && l.Version != op.Version+1+uint64(l.Number) {
+			o.wrong[Order] = true
+		}
+		if l.Amount != 0 && l.Amount != lengthOf(l.Transfer, l.Number) {
+			o.wrong[Whole] = true
+		}
+	}
+}
+
+// pairs compares every two acknowledged appends that begin in one stream.
+func (o *naive) pairs() {
+	begin := func(id history.ID) int {
+		for i, l := range o.legs {
+			if l.Transfer == id && !l.Void {
+				return i
+			}
+		}
+		return -1
+	}
+	for _, a := range o.diary.txns {
+		for _, b := range o.diary.txns {
+			i, j := begin(a.ID), begin(b.ID)
+			if a.Outcome != history.Committed || b.Outcome != history.Committed || i < 0 || j < 0 || i >= j || o.legs[i].Account != o.legs[j].Account {
+				continue
+			}
+			if a.ID.Client() == b.ID.Client() && a.ID.Sequence() > b.ID.Sequence() || b.End < a.Try {
+				o.wrong[Order] = true
+			}
+		}
+	}
+}
+
+func (o *naive) places() {
+	last := map[uint64]uint64{}
+	for i, l := range o.legs {
+		last[l.Account] = max(last[l.Account], l.Version)
+		if l.Account >= o.streams {
+			o.wrong[Continuous] = true
+		}
+		for j, other := range o.legs {
+			if i != j && l.Account == other.Account && l.Version == other.Version {
+				o.wrong[Continuous] = true
+			}
+		}
+	}
+	for stream, end := range last {
+		for place := uint64(1); place <= end; place++ {
+			found := false
+			for _, l := range o.legs {
+				found = found || l.Account == stream && l.Version == place
+			}
+			if !found {
+				o.wrong[Continuous] = true
+			}
+		}
+	}
+	for n := range o.streams {
+		ends := 0
+		for _, a := range o.ends {
+			if a.N == n {
+				ends++
+				if a.Version != last[n] {
+					o.wrong[Continuous] = true
+				}
+			}
+		}
+		if ends != 1 {
+			o.wrong[Continuous] = true
+		}
+	}
+}

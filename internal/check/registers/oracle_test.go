@@ -1,0 +1,274 @@
+package registers
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// erratic is a short history on two records, one of which the load made: what is read
+// is drawn from all that was ever written, so that most of them are wrong.
+func erratic(rng *rand.Rand, count int, honest float64) *store {
+	s := newStore(1)
+	records := []uint64{0, numberOfInsert(0)}
+	type value struct {
+		version uint64
+		last    history.ID
+	}
+	past := map[uint64][]value{0: {{Whole, 0}}, records[1]: {{Absent, 0}}}
+	draw := func(n uint64) value {
+		list := past[n]
+		if rng.Float64() < honest {
+			return list[len(list)-1]
+		}
+		return list[rng.IntN(len(list))]
+	}
+	for i := range count {
+		n := records[rng.IntN(2)]
+		kinds := []history.Kind{history.Get, history.Get, history.Put, history.Modify}
+		if n != 0 && len(past[n]) == 1 {
+			kinds = append(kinds, history.Insert)
+		}
+		at := int64(i*10) + rng.Int64N(25)
+		tx := history.Transaction{
+			ID: history.NewID(1, uint64(i), 1), Kind: kinds[rng.IntN(len(kinds))], Outcome: history.Committed,
+			Sent: at - rng.Int64N(3), Try: at, End: at + rng.Int64N(40),
+		}
+		op := history.Op{Account: n}
+		if tx.Kind != history.Put {
+			v := draw(n)
+			if tx.Kind == history.Insert {
+				v = past[n][0]
+			}
+			op.Observed, op.Version, op.Last = true, v.version, v.last
+			if tx.Kind == history.Modify && v.version == Absent {
+				tx.Kind = history.Get // there is nothing to modify
+			}
+		}
+		if tx.Kind != history.Get {
+			op.Write = true
+			tx.Outcome = []history.Outcome{history.Committed, history.Committed, history.Committed, history.Unknown, history.Aborted}[rng.IntN(5)]
+			if tx.Outcome != history.Aborted || rng.IntN(4) == 0 {
+				past[n] = append(past[n], value{Whole, tx.ID})
+			}
+		}
+		tx.Ops = []history.Op{op}
+		s.Txns = append(s.Txns, tx)
+	}
+	s.Rows = nil
+	for _, n := range records {
+		if v := draw(n); v.version == Whole {
+			s.Rows = append(s.Rows, history.Account{N: n, Version: Whole, Last: v.last})
+		}
+	}
+	return s
+}
+
+// definitions are the definitions, by comparing each with each.
+type definitions struct{ s *store }
+
+func (o definitions) write(n uint64, id history.ID) *history.Transaction {
+	for i := range o.s.Txns {
+		if tx := &o.s.Txns[i]; tx.ID == id && tx.Ops[0].Write && tx.Ops[0].Account == n {
+			return tx
+		}
+	}
+	return nil
+}
+
+// returned says that a committed transaction saw this value of record n: the id 0 is
+// what was there before all of them, if only that.
+func (o definitions) returned(tx *history.Transaction, n uint64, id history.ID) bool {
+	op := &tx.Ops[0]
+	return tx.Outcome == history.Committed && op.Observed && op.Account == n && op.Last == id
+}
+
+// known is when a value had surely been written; the greatest number is never.
+func (o definitions) known(n uint64, id history.ID) int64 {
+	if id == 0 {
+		return math.MinInt64
+	}
+	at, w := int64(math.MaxInt64), o.write(n, id)
+	if w.Outcome == history.Committed {
+		at = w.End
+	}
+	for i := range o.s.Txns {
+		if o.returned(&o.s.Txns[i], n, id) && o.s.Txns[i].End >= w.Try { // else it is of an earlier try
+			at = min(at, o.s.Txns[i].End)
+		}
+		// An unknown modify had read what it was to take the place of.
+		tx := &o.s.Txns[i]
+		if op := &tx.Ops[0]; tx.Outcome == history.Unknown && op.Account == n && op.Observed && op.Last == id {
+			if seen := o.known(n, tx.ID); seen >= w.Try {
+				at = min(at, seen)
+			}
+		}
+	}
+	return at
+}
+
+// refused says that a value is of a transaction that was reported as not applied.
+func (o definitions) refused(n uint64, id history.ID) bool {
+	return id != 0 && o.write(n, id).Outcome == history.Aborted
+}
+
+// stale counts the reads that a write had overtaken.
+func (o definitions) stale() int {
+	count := 0
+	for i := range o.s.Txns {
+		r := &o.s.Txns[i]
+		op := &r.Ops[0]
+		lost := op.Version == Absent && o.s.loaded > op.Account
+		if r.Outcome != history.Committed || !op.Observed || lost || o.refused(op.Account, op.Last) {
+			continue
+		}
+		if o.overtaken(op.Account, op.Last, r.Try, false) {
+			count++
+		}
+	}
+	return count
+}
+
+// overtaken says that a write began when the value had surely been written, and had
+// surely been written itself before a time.
+func (o definitions) overtaken(n uint64, id history.ID, before int64, acknowledged bool) bool {
+	known := o.known(n, id)
+	for i := range o.s.Txns {
+		w := &o.s.Txns[i]
+		if !w.Ops[0].Write || w.Ops[0].Account != n || w.Outcome == history.Aborted || acknowledged && w.Outcome != history.Committed {
+			continue
+		}
+		if o.known(n, w.ID) < before && w.Try > known {
+			return true
+		}
+	}
+	return false
+}
+
+// vanished says that an acknowledged write is not in the end state and should be.
+func (o definitions) vanished(n uint64) bool {
+	a := o.s.at(n)
+	switch {
+	case a == nil && n < o.s.loaded:
+		return true
+	case a == nil:
+		return o.overtaken(n, 0, math.MaxInt64, true)
+	case o.refused(n, a.Last):
+		return false // a ghost
+	}
+	return o.overtaken(n, a.Last, math.MaxInt64, true)
+}
+
+// operation is what porcupine is given of one transaction.
+
+type operation struct {
+	read, write bool
+	unknown     bool
+	saw, wrote  history.ID
+}
+
+var model = porcupine.Model{
+	Init: func() any { return history.ID(0) },
+	Step: func(state, input, _ any) (bool, any) {
+		in := input.(operation)
+		switch {
+		case in.read && state.(history.ID) != in.saw:
+			return in.unknown, state // an unknown one may as well have done nothing
+		case in.write:
+			return true, in.wrote
+		}
+		return true, state
+	},
+	DescribeOperation: func(input, _ any) string { return fmt.Sprint(input) },
+}
+
+// linearizable asks porcupine, which tries orders, whether a record has one. Reads
+// that no order can explain, which are the business of other checks, are left out.
+func (o definitions) linearizable(n uint64) bool {
+	var list []porcupine.Operation
+	for i := range o.s.Txns {
+		tx := &o.s.Txns[i]
+		op := &tx.Ops[0]
+		if op.Account != n || tx.Outcome == history.Aborted {
+			continue
+		}
+		in := operation{read: op.Observed, write: op.Write, unknown: tx.Outcome == history.Unknown, saw: op.Last, wrote: tx.ID}
+		if in.read && (o.refused(n, op.Last) || op.Version == Absent && n < o.s.loaded) {
+			in.read = false
+		}
+		end := tx.End
+		if in.unknown {
+			end = math.MaxInt64
+		}
+		list = append(list, porcupine.Operation{ClientId: i, Input: in, Call: tx.Try, Return: end})
+	}
+	return porcupine.CheckOperations(model, list)
+}
+
+// TestKVAgainstTheDefinitions compares every check that has to be clever with its
+// definition, and with porcupine, on histories most of which are wrong.
+func TestKVAgainstTheDefinitions(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 5))
+	counts := map[string]int{}
+	for i := range 20_000 {
+		s := erratic(rng, 3+rng.IntN(9), rng.Float64())
+		o := definitions{s}
+		k := &checker{in: s.input(), watch: check.Watch{Ctx: t.Context()}}
+		k.in.Expect = isolation.StrictSerializable
+		if err := k.read(); err != nil {
+			t.Fatal(err)
+		}
+		for key := range k.keys {
+			n := k.writes[k.keys[key].from].n
+			want := o.linearizable(n)
+			counts[fmt.Sprintf("linearizable %v", want)]++
+			if got := !k.keys[key].broken; got != want {
+				t.Fatalf("history %d: record %d is linearizable: %v, and porcupine says %v\n%s\n%s", i, n, got, want, k.disordered.text(), storeText(s))
+			}
+			lost := o.vanished(n)
+			counts[fmt.Sprintf("lost %v", lost)]++
+		}
+		vanished := 0
+		for _, n := range []uint64{0, numberOfInsert(0)} {
+			if o.vanished(n) {
+				vanished++
+			}
+		}
+		if vanished != k.vanished.count {
+			t.Fatalf("history %d: %d records have lost a write, and by the definition %d: %s\n%s", i, k.vanished.count, vanished, k.vanished.text(), storeText(s))
+		}
+		want := o.stale()
+		counts[fmt.Sprintf("stale %v", want > 0)]++
+		if k.stale.count != want {
+			t.Fatalf("history %d: %d stale reads, and by the definition %d: %s\n%s", i, k.stale.count, want, k.stale.text(), storeText(s))
+		}
+	}
+	for name, n := range counts {
+		t.Logf("%s: %d", name, n)
+		if n < 1000 {
+			t.Errorf("only %d histories are %s", n, name)
+		}
+	}
+	if len(counts) != 6 {
+		t.Errorf("some outcomes never came up: %v", counts)
+	}
+}
+
+func storeText(s *store) (text string) {
+	for _, tx := range s.Txns {
+		op := tx.Ops[0]
+		text += fmt.Sprintf("%v %v %v [%d, %d] record %d", tx.ID, tx.Kind, tx.Outcome, tx.Try, tx.End, op.Account)
+		if op.Observed {
+			text += fmt.Sprintf(" saw %d of %v", op.Version, op.Last)
+		}
+		text += "\n"
+	}
+	return text + fmt.Sprintf("end %+v\n", s.Rows)
+}

@@ -1,0 +1,173 @@
+package registers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"stroppy/internal/history"
+)
+
+// zone is the time that is taken by one value of a record, or by several that must
+// follow each other because each was written in the place of the one before by a
+// transaction that had read it: the first end and the last beginning of everything
+// that wrote or read them.
+type zone struct {
+	firstEnd, lastStart int64
+	id                  history.ID // of the first value
+}
+
+// findDisorder decides for every record whether its reads and writes have an order in
+// which each read returns the value written last before it and which agrees with real
+// time, as far as group g's clock tells it.
+//
+// Every value says who wrote it, which makes this easy where it is hard in general
+// (Gibbons and Korach, Testing Shared Memories, SIAM J. Comput. 26(4), 1997). What
+// belongs to one value stands together in every order; so only the order of the zones
+// is to be found. One zone must come before another if something of it ended before
+// something of the other began. There is an order unless two zones must each come
+// before the other. (Proof: of the zones of a longer cycle take the one whose first
+// end is the first of all, and the zone before it: that one's last beginning is after
+// some first end, and so after this one's.) Two zones that end before they begin, as
+// wide ones do, must not overlap; a narrow one must not lie within a wide one. So
+// sorting them is enough.
+func (k *checker) findDisorder(g int) {
+	var o ordering
+	for i := range k.keys {
+		if k.watch.Ended() {
+			return
+		}
+		if a, b, why := o.order(k, &k.keys[i], g); why != "" {
+			k.keys[i].broken = true
+			n := k.writes[k.keys[i].from].n
+			k.disordered.add(k, Linearizable, "", cmp.Or(b, a), n, func() string {
+				return fmt.Sprintf("of %s %s", k.in.Name(n), fmt.Sprintf(why, k.writer(a), k.writer(b)))
+			}, a)
+		}
+	}
+}
+
+// ordering decides one record after another.
+type ordering struct {
+	next   []int32 // of each write: the one that had read it and wrote in its place; -1 is none
+	headed []bool  // of each write: it is such a one
+	wide   []zone
+	narrow []zone
+}
+
+// The reasons for which a record has no order. %[1]s and %[2]s are two writers.
+const (
+	whyEarly  = "the value of %[1]s was read before %[1]s began"
+	whyBoth   = "what read and wrote the value of %[1]s must come both before and after what read and wrote the value of %[2]s"
+	whyTwice  = "%[1]s and %[2]s both read one value and wrote in its place"
+	whyWithin = "the value of %[1]s was still read, or had yet to be written, when that of %[2]s, which was written in its place, had been seen or acknowledged"
+	whyCircle = "%[1]s and %[2]s each wrote in the place of a value that follows from the other's"
+)
+
+// order returns why a record has no order, and two writers that show it.
+func (o *ordering) order(k *checker, key *register, g int) (a, b history.ID, why string) {
+	list := k.of(key)
+	if a, b, ok := o.link(k, key); !ok {
+		return a, b, whyTwice
+	}
+	o.wide, o.narrow = o.wide[:0], o.narrow[:0]
+	placed, counted := 0, 0
+	for i := range list {
+		if list[i].early {
+			return list[i].id, 0, whyEarly
+		}
+		if !list[i].applied() {
+			continue
+		}
+		counted++
+		if o.headed[i] {
+			continue
+		}
+		z := zone{firstEnd: never, lastStart: always, id: list[i].id}
+		before := list[i].id
+		for j := int32(i); j >= 0; j = o.next[j] {
+			w := &list[j]
+			placed++
+			if !z.take(w, w.id == 0 || k.clocks[w.source].group == g) {
+				return before, w.id, whyWithin
+			}
+			before = w.id
+		}
+		if z.firstEnd < z.lastStart {
+			o.wide = append(o.wide, z)
+		} else {
+			o.narrow = append(o.narrow, z)
+		}
+	}
+	if placed < counted {
+		for i := range list {
+			if o.headed[i] && o.next[i] >= 0 {
+				return list[i].previous, list[i].id, whyCircle
+			}
+		}
+	}
+	return o.overlap()
+}
+
+// link finds which write follows at once on which. Two that follow on the same are
+// returned with false.
+func (o *ordering) link(k *checker, key *register) (a, b history.ID, ok bool) {
+	list := k.of(key)
+	o.next, o.headed = slices.Grow(o.next[:0], len(list))[:len(list)], slices.Grow(o.headed[:0], len(list))[:len(list)]
+	for i := range list {
+		o.next[i], o.headed[i] = -1, false
+	}
+	for i := range list {
+		w := &list[i]
+		if !w.rmw || !w.applied() {
+			continue
+		}
+		p := k.writeIn(key, w.previous)
+		if p == nil || !p.applied() {
+			continue // of a run that is not given, or told by the check values
+		}
+		at, _ := slices.BinarySearchFunc(list, p.id, func(w write, id history.ID) int { return cmp.Compare(w.id, id) })
+		if o.next[at] >= 0 {
+			return list[o.next[at]].id, w.id, false
+		}
+		o.next[at], o.headed[i] = int32(i), true
+	}
+	return 0, 0, true
+}
+
+// take adds a write, which follows on all that was taken before, and its reads. It is
+// false if they ended before something that must come earlier began. Only the times
+// of its own group's clock count.
+func (z *zone) take(w *write, timed bool) bool {
+	try, end := int64(always), int64(never)
+	if timed {
+		try, end = w.try, w.end
+	}
+	if end < z.lastStart {
+		return false
+	}
+	z.lastStart = max(z.lastStart, try)
+	if w.readsEnd < z.lastStart {
+		return false
+	}
+	z.lastStart = max(z.lastStart, w.readsStart)
+	z.firstEnd = min(z.firstEnd, end, w.readsEnd)
+	return true
+}
+
+// overlap looks for two zones each of which must come before the other.
+func (o *ordering) overlap() (a, b history.ID, why string) {
+	slices.SortFunc(o.wide, func(x, y zone) int { return cmp.Compare(x.firstEnd, y.firstEnd) })
+	for i := 1; i < len(o.wide); i++ {
+		if o.wide[i].firstEnd < o.wide[i-1].lastStart {
+			return o.wide[i-1].id, o.wide[i].id, whyBoth
+		}
+	}
+	for _, z := range o.narrow {
+		i, _ := slices.BinarySearchFunc(o.wide, z.lastStart, func(x zone, at int64) int { return cmp.Compare(x.firstEnd, at) })
+		if i > 0 && z.firstEnd < o.wide[i-1].lastStart {
+			return o.wide[i-1].id, z.id, whyBoth
+		}
+	}
+	return 0, 0, ""
+}

@@ -1,0 +1,455 @@
+package registers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// store runs transactions of kv one after another, 1 µs apart, and records what a
+// perfect database would have shown. Tests then bend it. Records below loaded are of
+// the load; their places are their numbers.
+type store struct {
+	checktest.History
+	checktest.End
+	loaded uint64
+	now    int64
+	next   uint64
+}
+
+// kvChecks are the names of the checks in their order.
+var kvChecks = []string{Values, Fresh, NoLostUpdate, Scans, Linearizable, check.Durable, check.NoGhost}
+
+func newStore(loaded uint64) *store {
+	s := &store{History: checktest.History{Run: 1}, loaded: loaded}
+	for n := range loaded {
+		s.Rows = append(s.Rows, history.Account{N: n, Balance: 64, Version: Whole})
+	}
+	return s
+}
+
+func (s *store) input() Input {
+	return Input{
+		Input: check.Input{
+			Expect: isolation.StrictSerializable, Name: func(n uint64) string { return fmt.Sprintf("key %d", n) },
+			History: []check.Source{&s.History}, End: &s.End,
+		},
+		Records: s.loaded, Place: func(n uint64) uint64 { return n },
+	}
+
+}
+
+func (s *store) at(n uint64) *history.Account {
+	i := slices.IndexFunc(s.Rows, func(a history.Account) bool { return a.N == n })
+	if i < 0 {
+		return nil
+	}
+	return &s.Rows[i]
+}
+
+// do runs one transaction on record n; of a scan, as many records from n on.
+func (s *store) do(kind history.Kind, n uint64, limit int) *history.Transaction {
+	s.now += 1000
+	s.next++
+	tx := history.Transaction{
+		ID: history.NewID(s.Run, 0, s.next), Kind: kind, Outcome: history.Committed, Attempts: 1,
+		Due: s.now, Sent: s.now, Try: s.now, End: s.now + 500,
+	}
+	see := func(n uint64) history.Op {
+		if a := s.at(n); a != nil {
+			return history.Op{Account: n, Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last}
+		}
+		return history.Op{Account: n, Observed: true}
+	}
+	op := history.Op{Account: n}
+	if kind != history.Put {
+		op = see(n)
+	}
+	switch kind {
+	case history.Put, history.Modify, history.Insert:
+		op.Write, op.Amount = true, 64
+		if a := s.at(n); a != nil {
+			a.Last = tx.ID
+		} else {
+			s.Rows = append(s.Rows, history.Account{N: n, Balance: 64, Version: Whole, Last: tx.ID})
+		}
+		tx.Ops = []history.Op{op}
+	case history.Scan:
+		op.Amount = int64(limit)
+		tx.Ops = []history.Op{op}
+		var rest []uint64
+		for _, a := range s.Rows {
+			if a.N > n {
+				rest = append(rest, a.N)
+			}
+		}
+		slices.Sort(rest)
+		if op.Version == Whole {
+			limit--
+		}
+		for _, m := range rest[:min(limit, len(rest))] {
+			tx.Ops = append(tx.Ops, see(m))
+		}
+	default:
+		tx.Ops = []history.Op{op}
+	}
+	s.Txns = append(s.Txns, tx)
+	return &s.Txns[len(s.Txns)-1]
+}
+
+// busyStore is a store on which everything was done once or twice.
+func busyStore() *store {
+	s := newStore(4)
+	insert := numberOfInsert(0)
+	for range 2 {
+		s.do(history.Get, 0, 0)
+		s.do(history.Put, 0, 0)
+		s.do(history.Get, 0, 0)
+		s.do(history.Modify, 1, 0)
+		s.do(history.Modify, 1, 0)
+		s.do(history.Get, insert, 0)
+		s.do(history.Insert, insert, 0)
+		s.do(history.Get, insert, 0)
+		s.do(history.Scan, 1, 3)
+		s.do(history.Scan, 3, 9)
+		insert = numberOfInsert(1)
+	}
+	return s
+}
+
+func numberOfInsert(i uint64) uint64 { return 1<<48 | i }
+
+func (s *store) tx(kind history.Kind, nth int) *history.Transaction {
+	for i := range s.Txns {
+		if s.Txns[i].Kind == kind {
+			if nth == 0 {
+				return &s.Txns[i]
+			}
+			nth--
+		}
+	}
+	return nil
+}
+
+func checkKV(t *testing.T, in Input) map[string]check.Result {
+	t.Helper()
+	results, err := Check(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]check.Result{}
+	for _, r := range results {
+		byName[r.Name] = r
+		if (r.Status == check.Invalid) != (len(r.Witness) > 0 || r.Status == check.Invalid && r.Name == check.Durable || r.Status == check.Invalid && r.Name == check.NoGhost) {
+			t.Errorf("%s is %v with the witnesses %v", r.Name, r.Status, r.Witness)
+		}
+		if r.Detail == "" {
+			t.Errorf("%s tells nothing", r.Name)
+		}
+	}
+	return byName
+}
+
+func TestKVOfAPerfectStore(t *testing.T) {
+	results := checkKV(t, busyStore().input())
+	var names []string
+	for _, about := range kvChecks {
+		names = append(names, about)
+		if r := results[about]; r.Status != check.Valid || !r.Required {
+			t.Errorf("%s is %v, required %v: %s", r.Name, r.Status, r.Required, r.Detail)
+		}
+	}
+	if len(results) != len(names) {
+		t.Errorf("%d checks were made and %d are described", len(results), len(names))
+	}
+}
+
+// kvLies are single lies of a store and the checks that must find them; every check
+// that is not named stays valid.
+var kvLies = []struct {
+	name    string
+	bend    func(s *store)
+	invalid []string
+}{
+	{"a broken value", func(s *store) { s.tx(history.Get, 0).Ops[0].Version = Broken }, []string{Values}},
+	{"a value of nobody", func(s *store) { s.tx(history.Get, 0).Ops[0].Last = history.NewID(1, 9, 9) }, []string{Values}},
+	{"a value of another record", func(s *store) { s.tx(history.Get, 0).Ops[0].Last = s.tx(history.Modify, 0).ID }, []string{Values}},
+	{"no record of the load", func(s *store) {
+		op := &s.tx(history.Get, 0).Ops[0]
+		op.Version, op.Balance = Absent, 0
+	}, []string{Values}},
+	{"a value of the load in an insert's record", func(s *store) {
+		op := &s.tx(history.Get, 2).Ops[0]
+		op.Version, op.Last = Whole, 0
+	}, []string{Values}},
+	{"a dirty read", func(s *store) {
+		// A write that was refused, and read by another.
+		s.do(history.Put, 2, 0).Outcome = history.Aborted
+		s.do(history.Get, 2, 0)
+		s.at(2).Last = 0
+	}, []string{Values}},
+	{"a read of an earlier try", func(s *store) {
+		put := s.do(history.Put, 2, 0)
+		get := s.do(history.Get, 2, 0)
+		put.Try, put.End = get.End+100, get.End+200
+	}, []string{Values, Linearizable}},
+	{"a foreign key in a scan", func(s *store) {
+		tx := s.tx(history.Scan, 1)
+		tx.Ops = append(tx.Ops, history.Op{Observed: true, Version: Foreign})
+	}, []string{Values}},
+	{"a stale read", func(s *store) { s.tx(history.Get, 1).Ops[0].Last = 0 }, []string{Fresh, Linearizable}},
+	{"an insert that is not seen", func(s *store) {
+		op := &s.tx(history.Get, 3).Ops[0]
+		op.Version, op.Last, op.Balance = Absent, 0, 0
+	}, []string{Fresh, Linearizable}},
+	{"a lost update", func(s *store) { s.tx(history.Modify, 1).Ops[0].Last = 0 }, []string{NoLostUpdate, Fresh, Linearizable}},
+	{"a write between a modify's read and its write", func(s *store) {
+		a := s.do(history.Put, 2, 0)
+		m := s.do(history.Modify, 2, 0)
+		p := s.do(history.Put, 2, 0)
+		g := s.do(history.Get, 2, 0) // sees p, and m comes after p and had read what was before it
+		last := s.do(history.Get, 2, 0)
+		last.Ops[0].Last, s.at(2).Last = m.ID, m.ID
+		m.End = last.End
+		_, _, _ = a, p, g
+	}, []string{Linearizable}},
+	{"a scan without a record of the load", func(s *store) {
+		tx := s.tx(history.Scan, 0)
+		tx.Ops = slices.Delete(tx.Ops, 1, 2)
+	}, []string{Scans}},
+	{"a scan without its first record", func(s *store) {
+		op := &s.tx(history.Scan, 0).Ops[0]
+		op.Version, op.Last, op.Balance = Absent, 0, 0
+	}, []string{Scans}},
+	{"a scan without an insert", func(s *store) {
+		tx := s.tx(history.Scan, 1)
+		tx.Ops = tx.Ops[:1]
+	}, []string{Scans}},
+	{"a scan out of order", func(s *store) {
+		ops := s.tx(history.Scan, 0).Ops
+		ops[1], ops[2] = ops[2], ops[1]
+	}, []string{Scans}},
+	{"a scan that brings too many", func(s *store) { s.tx(history.Scan, 0).Ops[0].Amount = 2 }, []string{Scans}},
+	{"an acknowledged write that is gone", func(s *store) {
+		s.do(history.Put, 2, 0)
+		s.at(2).Last = 0
+	}, []string{check.Durable}},
+	{"an acknowledged write replaced by the one before", func(s *store) { s.at(0).Last = s.tx(history.Put, 0).ID }, []string{check.Durable}},
+	{"an acknowledged insert that is gone", func(s *store) {
+		s.Rows = slices.DeleteFunc(s.Rows, func(a history.Account) bool { return a.N == numberOfInsert(0) })
+	}, []string{check.Durable}},
+	{"a record of the load that is gone", func(s *store) { s.Rows = slices.Delete(s.Rows, 3, 4) }, []string{check.Durable}},
+	{"another record twice in its place", func(s *store) { s.Rows[3].N = 2 }, []string{check.Durable}},
+	{"a record twice", func(s *store) { s.Rows = append(s.Rows, s.Rows[3]) }, []string{check.Durable}},
+	{"a damaged record", func(s *store) { s.at(0).Version = Broken }, []string{check.Durable}},
+	{"a stranger", func(s *store) { s.Unexpected = []string{"a key"} }, []string{check.NoGhost}},
+	{"a record that nobody inserted", func(s *store) {
+		s.Rows = append(s.Rows, history.Account{N: numberOfInsert(7), Version: Whole, Last: history.NewID(1, 0, 77)})
+	}, []string{check.NoGhost}},
+	{"a value that nobody wrote", func(s *store) { s.at(3).Last = history.NewID(1, 0, 77) }, []string{check.NoGhost}},
+	{"a write that was refused and is there", func(s *store) { s.do(history.Put, 2, 0).Outcome = history.Aborted }, []string{check.NoGhost}},
+	{"a refused insert that is there", func(s *store) { s.do(history.Insert, numberOfInsert(5), 0).Outcome = history.Aborted }, []string{check.NoGhost}},
+}
+
+func TestKVFindsEachLie(t *testing.T) {
+	for _, c := range kvLies {
+		t.Run(c.name, func(t *testing.T) {
+			s := busyStore()
+			c.bend(s)
+			told := map[string]int{}
+			in := s.input()
+			in.OnViolation = func(v check.Violation) {
+				told[v.Check]++
+				if v.What == "" || v.Account == "" {
+					t.Errorf("a violation says nothing: %+v", v)
+				}
+			}
+			for name, r := range checkKV(t, in) {
+				if bad := slices.Contains(c.invalid, name); bad != (r.Status == check.Invalid) || !bad && r.Status != check.Valid {
+					t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+				} else if bad && !r.Required {
+					t.Errorf("%s does not count at strict serializability", name)
+				} else if bad != (told[name] > 0) {
+					t.Errorf("%s is %v and %d violations were told", name, r.Status, told[name])
+				}
+			}
+		})
+	}
+}
+
+// TestKVAllows: what may be so without anybody having lied.
+func TestKVAllows(t *testing.T) {
+	for name, bend := range map[string]func(s *store){
+		"an unknown write that never came": func(s *store) {
+			last := s.at(2).Last
+			s.do(history.Put, 2, 0).Outcome = history.Unknown
+			s.at(2).Last = last
+			s.do(history.Get, 2, 0)
+		},
+		"an unknown write that comes late": func(s *store) {
+			s.do(history.Put, 2, 0).Outcome = history.Unknown
+			s.at(2).Last = 0
+			s.do(history.Get, 2, 0)
+			s.at(2).Last = s.tx(history.Put, 2).ID
+			s.do(history.Get, 2, 0)
+		},
+		"an unknown write in place of an acknowledged one": func(s *store) {
+			u := s.do(history.Put, 2, 0)
+			u.Outcome = history.Unknown
+			id := u.ID
+			s.do(history.Put, 2, 0)
+			s.at(2).Last = id
+		},
+		"one of two at the same time": func(s *store) {
+			a, id := s.do(history.Put, 2, 0), history.ID(0)
+			id = a.ID
+			a.End += 5000
+			s.do(history.Put, 2, 0)
+			s.at(2).Last = id
+		},
+		"an unknown insert": func(s *store) {
+			s.do(history.Insert, numberOfInsert(5), 0).Outcome = history.Unknown
+			s.Rows = s.Rows[:len(s.Rows)-1]
+		},
+		"a put that finds no record": func(s *store) {
+			tx := s.do(history.Put, numberOfInsert(5), 0)
+			tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+			tx.Ops[0].Observed = true
+			s.Rows = s.Rows[:len(s.Rows)-1]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := busyStore()
+			bend(s)
+			for name, r := range checkKV(t, s.input()) {
+				if r.Status != check.Valid {
+					t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+				}
+			}
+		})
+	}
+}
+
+// TestKVRequired: which violations count at which claim.
+func TestKVRequired(t *testing.T) {
+	bend := map[string]func(s *store){}
+	for _, b := range kvLies {
+		bend[b.name] = b.bend
+	}
+	for _, c := range []struct {
+		lie   string
+		check string
+		from  isolation.Level // the weakest claim at which it counts
+	}{
+		{"a broken value", Values, isolation.ReadUncommitted},
+		{"a dirty read", Values, isolation.ReadCommitted},
+		{"a lost update", NoLostUpdate, isolation.SnapshotIsolation},
+		{"a stale read", Fresh, isolation.StrictSerializable},
+		{"a stale read", Linearizable, isolation.StrictSerializable},
+		{"a scan without a record of the load", Scans, isolation.ReadUncommitted},
+		{"a scan without an insert", Scans, isolation.StrictSerializable},
+		{"an acknowledged write that is gone", check.Durable, isolation.ReadUncommitted},
+		{"a write that was refused and is there", check.NoGhost, isolation.ReadUncommitted},
+	} {
+		for level := isolation.ReadUncommitted; level <= isolation.StrictSerializable; level++ {
+			s := busyStore()
+			bend[c.lie](s)
+			in := s.input()
+			in.Expect = level
+			if r := checkKV(t, in)[c.check]; r.Status != check.Invalid || r.Required != (level >= c.from) {
+				t.Errorf("%s at %v: %s is %v, required %v", c.lie, level, c.check, r.Status, r.Required)
+			}
+		}
+	}
+}
+
+// TestKVUndecided: what is missing leaves undecided what needs it.
+func TestKVUndecided(t *testing.T) {
+	ofHistory := []string{Values, Fresh, NoLostUpdate, Scans, Linearizable}
+	ofEnd := []string{check.Durable, check.NoGhost}
+	all := slices.Concat(ofHistory, ofEnd)
+	for _, c := range []struct {
+		name    string
+		bend    func(s *store, in *Input)
+		unknown []string
+		why     string
+	}{
+		{"no end state", func(_ *store, in *Input) { in.End = nil }, ofEnd, "--db"},
+		{"an early end state", func(_ *store, in *Input) { in.Early = []uint64{1} }, ofEnd, "run 1 is not known to have ended"},
+		{"no history", func(_ *store, in *Input) { in.History = nil }, all, "no history"},
+		{"a cut recording", func(s *store, _ *Input) { s.Incomplete = true }, all, "cut off"},
+		{"a damaged recording", func(s *store, _ *Input) { s.Err = errors.New("damage") }, all, "damage"},
+		{"a run that is not given", func(s *store, _ *Input) { s.tx(history.Get, 0).Ops[0].Last = history.NewID(7, 0, 1) },
+			[]string{Values, Fresh, NoLostUpdate, Linearizable, check.Durable, check.NoGhost}, "run 7"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := busyStore()
+			in := s.input()
+			c.bend(s, &in)
+			for name, r := range checkKV(t, in) {
+				if unknown := slices.Contains(c.unknown, name); unknown != (r.Status == check.Unknown) || !unknown && r.Status != check.Valid {
+					t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+				} else if unknown && !strings.Contains(r.Detail, c.why) {
+					t.Errorf("%s does not say %q: %s", name, c.why, r.Detail)
+				}
+			}
+		})
+	}
+}
+
+// TestKVOfSeveralRuns: two runs that overlapped are one history; on one clock their
+// times compare, on two nothing between them does.
+func TestKVOfSeveralRuns(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		clocks [2]string
+		late   bool // the second run reads what the first had replaced long before
+		want   map[string]check.Status
+	}{
+		{"on one clock", [2]string{"a 0 10", "a 0 10"}, false, map[string]check.Status{Values: check.Valid, Fresh: check.Valid, Linearizable: check.Valid, check.Durable: check.Valid}},
+		{"on one clock, and late", [2]string{"a 0 10", "a 0 10"}, true, map[string]check.Status{Values: check.Valid, Fresh: check.Invalid, Linearizable: check.Invalid, check.Durable: check.Valid}},
+		{"on one clock whose beginnings are not known so well", [2]string{"a 0 100000", "a 0 100000"}, true, map[string]check.Status{Values: check.Valid, Fresh: check.Valid, Linearizable: check.Valid}},
+		{"on two clocks", [2]string{"a 0 10", "b 0 10"}, true, map[string]check.Status{Values: check.Valid, Fresh: check.Unknown, Linearizable: check.Unknown, check.Durable: check.Valid}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			one := newStore(4)
+			put := one.do(history.Put, 0, 0).ID
+			one.do(history.Put, 1, 0)
+			two := &store{History: checktest.History{Run: 2}, End: one.End, loaded: 4, now: one.now + 10_000}
+			get := two.do(history.Get, 0, 0)
+			if c.late {
+				get.Ops[0].Last = 0
+			} else if get.Ops[0].Last != put {
+				t.Fatal("the second run does not see the first")
+			}
+			two.do(history.Modify, 1, 0)
+			one.Keys, two.Keys = map[string]string{check.KeyClock: c.clocks[0]}, map[string]string{check.KeyClock: c.clocks[1]}
+			in := one.input()
+			in.History, in.End = []check.Source{&one.History, &two.History}, &two.End
+			results := checkKV(t, in)
+			for name, want := range c.want {
+				if r := results[name]; r.Status != want {
+					t.Errorf("%s is %v, not %v: %s", name, r.Status, want, r.Detail)
+				}
+			}
+		})
+	}
+}
+
+// TestKVEndsWithItsContext: a check that is cut off has no results.
+func TestKVEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	cancel(why)
+	if results, err := Check(ctx, busyStore().input()); !errors.Is(err, why) || results != nil {
+		t.Errorf("%v, %v", results, err)
+	}
+}

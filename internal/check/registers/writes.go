@@ -1,0 +1,237 @@
+package registers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// mostWrites is how many writes the checks can number.
+const mostWrites = 1 << 31
+
+// readWrites notes every transaction that writes.
+func (k *checker) readWrites() error {
+	for number, source := range k.in.History {
+		for rec, err := range source.Transactions() {
+			if err != nil {
+				return fmt.Errorf("the history could not be read: %w", err)
+			}
+			if k.watch.Ended() {
+				return k.watch.Err
+			}
+			if len(rec.Ops) == 0 || !rec.Ops[0].Write {
+				continue
+			}
+			if len(k.writes) == mostWrites {
+				return fmt.Errorf("the history has more than %d writes, which is more than one check takes", uint32(mostWrites))
+			}
+			k.writers++
+			k.writes = append(k.writes, k.writeOf(number, rec.Transaction))
+		}
+	}
+	return nil
+}
+
+func (k *checker) writeOf(source int, tx *history.Transaction) write {
+	op := &tx.Ops[0]
+	w := write{
+		n: op.Account, id: tx.ID, source: uint16(source), kind: tx.Kind, outcome: tx.Outcome,
+		try: k.start(source, tx.Try), end: never, readsEnd: never, readsStart: always,
+	}
+	switch tx.Outcome {
+	case history.Committed:
+		w.end = k.stop(source, tx.End)
+	case history.Aborted:
+		w.try = k.start(source, tx.Sent) // if it was applied after all, nobody knows by which try
+	}
+	switch {
+	case !op.Observed || tx.Outcome == history.Rejected:
+	case tx.Kind == history.Modify && op.Version == Whole:
+		w.rmw, w.previous = true, op.Last
+	case tx.Kind == history.Insert && op.Version == Absent:
+		w.rmw = true
+	}
+	if tx.Kind == history.Modify && tx.Outcome == history.Committed {
+		k.updates++
+	}
+	return w
+}
+
+// layOut puts the writes in order, gives each record that was written its first
+// entry, which is what was there before, and makes the index.
+func (k *checker) layOut() {
+	slices.SortFunc(k.writes, func(a, b write) int {
+		if k.watch.Ended() {
+			return 0
+		}
+		if c := cmp.Compare(a.n, b.n); c != 0 {
+			return c
+		}
+		return cmp.Compare(a.id, b.id)
+	})
+	records := 0
+	for i := range k.writes {
+		if i == 0 || k.writes[i].n != k.writes[i-1].n {
+			records++
+		}
+	}
+	from := len(k.writes)
+	k.writes = slices.Grow(k.writes, records)[:from+records]
+	k.keys = make([]register, records)
+	to := len(k.writes)
+	for key := records - 1; key >= 0; key-- {
+		n, last := k.writes[from-1].n, to
+		for from > 0 && k.writes[from-1].n == n {
+			from--
+			to--
+			k.writes[to] = k.writes[from]
+		}
+		to--
+		k.writes[to] = write{n: n, try: always, end: always, readsEnd: never, readsStart: always, outcome: history.Committed}
+		k.keys[key] = register{from: uint32(to), to: uint32(last)}
+	}
+	k.index = newIndex(len(k.keys))
+	for i := range k.keys {
+		k.index.add(k.writes[k.keys[i].from].n, uint32(i))
+	}
+}
+
+// index finds the key of a record: an open hash table, at most half full.
+type index struct {
+	numbers []uint64
+	keys    []uint32 // plus 1; 0 is free
+	mask    uint64
+}
+
+func newIndex(keys int) index {
+	size := 2
+	for size < 2*keys {
+		size *= 2
+	}
+	return index{numbers: make([]uint64, size), keys: make([]uint32, size), mask: uint64(size - 1)}
+}
+
+func (x *index) add(n uint64, key uint32) {
+	i := check.Mix(n+1) & x.mask
+	for x.keys[i] != 0 {
+		i = (i + 1) & x.mask
+	}
+	x.numbers[i], x.keys[i] = n, key+1
+}
+
+func (x *index) find(n uint64) (key uint32, ok bool) {
+	for i := check.Mix(n+1) & x.mask; x.keys[i] != 0; i = (i + 1) & x.mask {
+		if x.numbers[i] == n {
+			return x.keys[i] - 1, true
+		}
+	}
+	return 0, false
+}
+
+// keyOf returns the key of a record that somebody wrote or tried to; nil if nobody.
+func (k *checker) keyOf(n uint64) *register {
+	if i, ok := k.index.find(n); ok {
+		return &k.keys[i]
+	}
+	return nil
+}
+
+// of are the writes of a key, by id; the first is what was there before.
+func (k *checker) of(key *register) []write { return k.writes[key.from:key.to] }
+
+// writeIn returns the write of an id to a key; nil if there is none.
+func (k *checker) writeIn(key *register, id history.ID) *write {
+	list := k.of(key)
+	i, ok := slices.BinarySearchFunc(list, id, func(w write, id history.ID) int { return cmp.Compare(w.id, id) })
+	if !ok {
+		return nil
+	}
+	return &list[i]
+}
+
+// loaded says that the load made the record.
+func (k *checker) loaded(n uint64) bool { return n < k.in.Records }
+
+// origin are the answers to the question who wrote a value.
+type origin uint8
+
+const (
+	initial   origin = iota // the load; of an insert's record: nobody yet
+	sent                    // a transaction of the histories, to this record
+	elsewhere               // a run whose history was not given
+	missing                 // a transaction that the recording may lack
+	nobody
+)
+
+// lookups counts what was asked for.
+type lookups [nobody + 1]uint64
+
+// writerOf says who wrote a value of record n; the key and the write are nil where
+// they are not known.
+func (k *checker) writerOf(n uint64, id history.ID) (origin, *register, *write) {
+	key := k.keyOf(n)
+	if key != nil {
+		if w := k.writeIn(key, id); w != nil {
+			if id == 0 && !k.loaded(n) {
+				return nobody, key, nil // the load wrote no such record
+			}
+			if id == 0 {
+				return initial, key, w
+			}
+			return sent, key, w
+		}
+	}
+	complete, covered := k.covered[id.Run()]
+	switch {
+	case id == 0 && k.loaded(n):
+		return initial, key, nil
+	case id == 0:
+		return nobody, key, nil
+	case !covered:
+		k.foreignRuns[id.Run()] = true
+		return elsewhere, key, nil
+	case !complete:
+		k.missed = true
+		return missing, key, nil
+	}
+	return nobody, key, nil
+}
+
+// findLostUpdates looks for two transactions that both read one value and both wrote
+// in its place.
+func (k *checker) findLostUpdates() {
+	var updates []*write
+	for i := range k.keys {
+		if k.watch.Ended() {
+			return
+		}
+		updates = updates[:0]
+		list := k.of(&k.keys[i])
+		for j := range list {
+			if w := &list[j]; w.kind == history.Modify && w.rmw && w.outcome == history.Committed {
+				updates = append(updates, w)
+			}
+		}
+		slices.SortFunc(updates, func(a, b *write) int {
+			return cmp.Or(cmp.Compare(a.previous, b.previous), cmp.Compare(a.id, b.id))
+		})
+		for j := 1; j < len(updates); j++ {
+			if a, b := updates[j-1], updates[j]; a.previous == b.previous {
+				k.lost.add(k, NoLostUpdate, "lost update", b.id, b.n, func() string {
+					return fmt.Sprintf("%v and %v both read the value of %s in %s, and both wrote in its place", a.id, b.id, k.writer(b.previous), k.in.Name(b.n))
+				}, a.id)
+			}
+		}
+	}
+}
+
+// writer is who wrote a value, in words.
+func (k *checker) writer(id history.ID) string {
+	if id == 0 {
+		return "the load"
+	}
+	return id.String()
+}

@@ -1,0 +1,57 @@
+package check
+
+import (
+	"iter"
+	"slices"
+
+	"stroppy/internal/history"
+)
+
+// Source is one recorded history; *history.Reader is one.
+type Source interface {
+	Header() history.Header
+	Complete() bool // it was closed: no transaction that was sent is missing
+	Transactions() iter.Seq2[history.Record, error]
+}
+
+// EndState is what the database held in the end; *history.End is one.
+type EndState interface {
+	Accounts() iter.Seq2[history.Account, error]
+	Legs() iter.Seq2[history.Leg, error]
+	Strangers() []string // rows that no formula makes, as people read them
+}
+
+// Locate says where in the recorded history the witnesses stand. It reads the
+// history once more, and only when there is something to find.
+func Locate(sources []Source, w *Watch, results []Result) {
+	wanted := map[history.ID]history.Ref{}
+	for _, r := range results {
+		for _, id := range r.Witness {
+			wanted[id] = history.Ref{}
+		}
+	}
+	missing := len(wanted)
+	for _, source := range sources {
+		if missing == 0 {
+			break
+		}
+		for rec, err := range source.Transactions() {
+			if err != nil || w.Ended() {
+				break
+			}
+			if _, ok := wanted[rec.ID]; ok {
+				wanted[rec.ID] = rec.Ref
+				if missing--; missing == 0 {
+					break
+				}
+			}
+		}
+	}
+	for i := range results {
+		for _, id := range results[i].Witness {
+			if ref := wanted[id]; ref.File != "" && !slices.Contains(results[i].Where, ref) {
+				results[i].Where = append(results[i].Where, ref)
+			}
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"stroppy/internal/history"
+)
+
+// Shown is how many instances of one violation a check keeps to tell.
+const Shown = 8
+
+// Distinct takes repetitions out of a short list, and what is no transaction.
+func Distinct(ids []history.ID) []history.ID {
+	var list []history.ID
+	for _, id := range ids {
+		if id != 0 && !slices.Contains(list, id) {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+// Others tells of what else there is of a kind that was told before.
+func Others(n int, one, many string) string {
+	if n == 1 {
+		return "1 more " + one
+	}
+	return fmt.Sprintf("%d more %s", n, many)
+}
+
+func Texts(ids []history.ID) []string {
+	var list []string
+	for _, id := range ids {
+		list = append(list, id.String())
+	}
+	return list
+}
+
+func First(all []history.ID) []history.ID {
+	return append([]history.ID(nil), all[:min(Shown, len(all))]...)
+}
+
+// Joined lists some of all.
+func Joined(list []string, all int) string {
+	text := strings.Join(list, ", ")
+	if more := all - len(list); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+// IDs lists the first few of many transactions.
+func IDs(all []history.ID) string { return Joined(Texts(First(all)), len(all)) }
+
+// Plural counts a noun; one ending in y takes -ies.
+func Plural[N int | uint64 | uint32](n N, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Times ends a sentence that tells the first of n of a kind.
+func Times(n int) string {
+	switch n {
+	case 1:
+		return "."
+	case 2:
+		return ". There is 1 more of this kind."
+	}
+	return fmt.Sprintf(". There are %d more of this kind.", n-1)
+}

@@ -1,0 +1,210 @@
+// Package totals holds balances against the ledger of what changed them: accounts that carry
+// versions, and rows in groups whose sums grow alike.
+package totals
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/graph"
+	"stroppy/internal/history"
+	"stroppy/internal/money"
+)
+
+// AccountsInput is all that the checks of accounts and their ledger look at.
+type AccountsInput struct {
+	check.Input
+	Words    check.Words
+	Accounts uint64               // that the load made
+	Total    int64                // the canonical total, cents
+	Opening  func(n uint64) int64 // the opening balance of account n, cents
+	Audited  []uint64             // the runs in which audits were asked for
+}
+
+// Accounts makes all checks of accounts that carry versions, and of the ledger of what
+// changed them. It takes time and memory linear in the
+// history and the ledger. An error in reading either makes every check unknown
+// that could not be decided without it; it is told in the check's detail. The
+// only error that Accounts returns wraps the cause for which the context ended.
+func Accounts(ctx context.Context, in AccountsInput) ([]check.Result, error) {
+	b := newAccounts(ctx, in, 0)
+	results := b.results()
+	if !b.Watch.Ask() && b.Unended != 0 {
+		in.End = nil
+		b = newAccounts(ctx, in, b.Unended)
+		results = b.results()
+	}
+	if b.Watch.Ask() {
+		return nil, fmt.Errorf("check the history: %w", b.Watch.Err)
+	}
+	return results, nil
+}
+
+// results makes the checks; they are worth nothing once the watch has ended.
+func (b *balances) results() []check.Result {
+	problem := b.read()
+	if b.Watch.Ask() || b.Input.End != nil && b.Unended != 0 {
+		return nil
+	}
+	results := []check.Result{
+		b.total(), b.nonNegative(), b.ledger(), b.durable(), b.noGhost(), b.exactlyOnce(),
+	}
+	order := b.order()
+	results = append(results, order.serializable(b.Input.Expect), order.strict(b.Input.Expect), b.audits(order))
+	b.Settle(results, problem)
+	check.Locate(b.Input.History, &b.Watch, results)
+	return results
+}
+
+// balances is the material of all checks, gathered in two passes over the files.
+type balances struct {
+	check.Evidence
+	accounts  uint64
+	canonical int64 // the total, cents
+	opening   func(n uint64) int64
+	audited   []uint64
+	slots     slots
+	chain     chain
+	end       endFacts
+	audit     auditFacts
+	absent    []history.ID // the first few that were refused because an account of the load was not found
+	absents   int
+	reads     readFacts
+	edges     graph.Edges
+}
+
+func newAccounts(ctx context.Context, in AccountsInput, early uint64) *balances {
+	return &balances{
+		Evidence: check.Evidence{Input: in.Input, Words: in.Words, Watch: check.Watch{Ctx: ctx}, Unended: early},
+		accounts: in.Accounts, canonical: in.Total, opening: in.Opening, audited: in.Audited,
+	}
+}
+
+// auditFacts are what the audits saw.
+type auditFacts struct {
+	whole, sampled int
+	runs           map[uint64]bool // that completed an audit
+	wrong          []uint32        // whole audits whose sum is not the total
+	wrongSum       int64           // what the first of them saw, cents
+	missing        []uint32        // audits that did not find an account
+}
+
+func (b *balances) read() error {
+	steps := []func() error{b.readTransactions, b.readLedger, b.layOut, b.placeLedger, b.placeUnledgered, b.readAccounts, b.relate}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			b.Damage = err
+			return err
+		}
+		if b.Unended != 0 && b.Input.End != nil || b.Watch.Ask() {
+			return nil
+		}
+	}
+	return nil
+}
+
+// findEarly looks for a run that may have gone on after the end state was
+// downloaded: the ledger lacks one of its transfers that was applied, or may have
+// been. Where it has them all, it was downloaded after the last of them.
+func (b *balances) findEarly() {
+	if len(b.Input.Early) == 0 {
+		return
+	}
+	for i := range b.Txns.List {
+		t := &b.Txns.List[i]
+		if b.Watch.Ended() {
+			return
+		}
+		applied := t.Outcome == history.Committed || t.Outcome == history.Unknown && t.Flags&check.Tombstone == 0
+		if t.Source != check.FromLedger && t.Want > t.Seen && applied && slices.Contains(b.Input.Early, t.ID.Run()) {
+			b.Unended = t.ID.Run()
+			return
+		}
+	}
+}
+
+func (b *balances) readTransactions() error {
+	b.slots.init(b.accounts)
+	for number, source := range b.Input.History {
+		b.AddSource(number, source)
+		for rec, err := range source.Transactions() {
+			if err != nil {
+				return fmt.Errorf("the history could not be read: %w", err)
+			}
+			if b.Watch.Ended() {
+				return b.Watch.Err
+			}
+			if err := b.Txns.Add(rec.Transaction, number); err != nil {
+				return err
+			}
+			b.noteWrites(rec.Transaction)
+			if rec.Kind == history.Audit && rec.Outcome == history.Committed {
+				b.noteAudit(rec.Transaction)
+			}
+			if rec.Outcome == history.Rejected && rec.Reason == history.NoSuchAccount {
+				b.noteAbsence(rec.Transaction)
+			}
+		}
+	}
+	return nil
+}
+
+// noteWrites lets the account's chain be long enough for what clients saw.
+func (b *balances) noteWrites(tx *history.Transaction) {
+	if tx.Outcome != history.Committed {
+		return
+	}
+	for i := range tx.Ops {
+		if op := &tx.Ops[i]; op.Write && op.Account < b.accounts {
+			s := b.slots.touch(op.Account)
+			s.writes++
+			if op.Observed {
+				s.highest = max(s.highest, op.Version+1)
+			}
+		}
+	}
+}
+
+// noteAbsence keeps a refusal for the reason that an account is not there, where
+// the load had made them all.
+func (b *balances) noteAbsence(tx *history.Transaction) {
+	for i := range tx.Ops {
+		if tx.Ops[i].Account >= b.accounts {
+			return
+		}
+	}
+	b.Report(check.Durable, "", tx.ID, "", "did not find an account that the load had made")
+	if b.absents++; len(b.absent) < check.Shown {
+		b.absent = append(b.absent, tx.ID)
+	}
+}
+
+// noteAudit keeps what an audit saw. One that saw an account twice has more
+// operations than there are accounts.
+func (b *balances) noteAudit(tx *history.Transaction) {
+	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Observed && op.Account < b.accounts }) {
+		b.audit.missing = append(b.audit.missing, uint32(len(b.Txns.List)-1))
+	}
+	if b.audit.runs == nil {
+		b.audit.runs = map[uint64]bool{}
+	}
+	b.audit.runs[tx.ID.Run()] = true
+	if uint64(len(tx.Ops)) < b.accounts {
+		b.audit.sampled++
+		return
+	}
+	b.audit.whole++
+	var sum check.Sum
+	for i := range tx.Ops {
+		sum.Add(tx.Ops[i].Balance)
+	}
+	if !sum.Equals(b.canonical) {
+		b.Report(check.Audits, "", tx.ID, "", fmt.Sprintf("saw %s in place of %s", money.Format(sum.Low()), money.Format(b.canonical)))
+		if len(b.audit.wrong) == 0 {
+			b.audit.wrongSum = sum.Low()
+		}
+		b.audit.wrong = append(b.audit.wrong, uint32(len(b.Txns.List)-1))
+	}
+}

@@ -1,0 +1,425 @@
+package totals
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/money"
+)
+
+// accountsMissing says what is wrong with the set of accounts; empty if nothing.
+func (b *balances) accountsMissing() string {
+	var identity uint64
+	for n := range b.accounts {
+		if b.Watch.Ended() {
+			return ""
+		}
+		identity += check.Mix(n + 1)
+	}
+	if b.end.accounts == b.accounts && b.end.identity == identity {
+		return ""
+	}
+	if b.end.accounts == b.accounts {
+		return fmt.Sprintf("The end state has %s, as many as the load made, but not the same ones. ", check.Plural(b.end.accounts, "account"))
+	}
+	return fmt.Sprintf("The load made %s, and the end state has %d. ", check.Plural(b.accounts, "account"), b.end.accounts)
+}
+
+func (b *balances) total() check.Result {
+	r, stop := b.NeedEndAlone(check.Total)
+	if stop {
+		return r
+	}
+	missing := b.accountsMissing()
+	if b.end.sum.Equals(b.canonical) && missing == "" {
+		r.Status = check.Valid
+		r.Detail = fmt.Sprintf("The balances of %s add up to %s, as at the load.", check.Plural(b.end.accounts, "account"), money.Format(b.canonical))
+		return r
+	}
+	r.Status = check.Invalid
+	r.Detail = missing
+	if !b.end.sum.Equals(b.canonical) {
+		difference := b.end.sum
+		difference.Add(-b.canonical)
+		if b.end.sum.Fits() && difference.Fits() {
+			verb := "made"
+			cents := difference.Low()
+			if cents < 0 {
+				verb, cents = "lost", -cents
+			}
+			r.Detail += fmt.Sprintf("The balances add up to %s, and at the load to %s: %s was %s.",
+				money.Format(b.end.sum.Low()), money.Format(b.canonical), money.Format(cents), verb)
+		} else {
+			r.Detail += fmt.Sprintf("The balances add up to more cents than 64 bits hold, and at the load to %s.", money.Format(b.canonical))
+		}
+	}
+	return r
+}
+
+func (b *balances) nonNegative() check.Result {
+	r, stop := b.NeedEndAlone(check.NonNegative)
+	if stop {
+		return r
+	}
+	if b.end.negatives+b.chain.overdrafts == 0 {
+		r.Status = check.Valid
+		r.Detail = "No balance is below zero, and by the ledger none ever was."
+		return r
+	}
+	r.Status = check.Invalid
+	var told, list []string
+	for _, a := range b.end.negative {
+		list = append(list, fmt.Sprintf("account %s holds %s after transfer %v", b.Input.Name(a.N), money.Format(a.Balance), a.Last))
+		r.Witness = append(r.Witness, a.Last)
+	}
+	if len(list) > 0 {
+		told = append(told, fmt.Sprintf("%s below zero in the end: %s.", check.Plural(b.end.negatives, "balance"), check.Joined(list, b.end.negatives)))
+	}
+	list = nil
+	for _, p := range b.chain.overdrawn {
+		s, version := b.slotAt(p)
+		id := b.IDOf(b.chain.writer[p])
+		list = append(list, fmt.Sprintf("account %s held %s at version %d, made by transfer %v", b.Input.Name(s.n), money.Format(b.chain.balance[p]), version, id))
+		r.Witness = append(r.Witness, id)
+	}
+	if len(list) > 0 {
+		told = append(told, fmt.Sprintf("%s below zero for a time, as opening balance and ledger tell: %s.",
+			check.Plural(b.chain.overdrafts, "balance"), check.Joined(list, b.chain.overdrafts)))
+	}
+	r.Detail = strings.Join(told, "\n")
+	return r
+}
+
+func (b *balances) ledger() check.Result {
+	w := b.Words
+	r, stop := b.NeedEndAlone(check.Ledger)
+	if stop {
+		return r
+	}
+	var told []string
+	if strangers := b.Input.End.Strangers(); len(strangers) > 0 {
+		told = append(told, fmt.Sprintf("%s that no load and no client made: %s.", check.Plural(len(strangers), "row"),
+			check.Joined(strangers[:min(check.Shown, len(strangers))], len(strangers))))
+	}
+	for _, row := range b.Input.End.Strangers() {
+		b.Report(check.Ledger, "", 0, "", row)
+	}
+	b.tellForks(check.Ledger, "")
+	if b.end.strange > 0 {
+		told = append(told, fmt.Sprintf("%s on accounts that no load made.", check.Plural(b.end.strange, w.Book+" "+w.Part)))
+	}
+	for _, wrong := range b.end.wrong {
+		told = append(told, b.wrongAccount(wrong))
+		if wrong.account.Last != 0 {
+			r.Witness = append(r.Witness, wrong.account.Last)
+		}
+	}
+	if more := b.end.wrongs - len(b.end.wrong); more > 0 {
+		told = append(told, check.Others(more, "account has books that do not close.", "accounts have books that do not close."))
+	}
+	for _, f := range b.chain.forks[:min(len(b.chain.forks), check.Shown)] {
+		s, version := b.slotAt(f.pos)
+		told = append(told, fmt.Sprintf("Lost update: %ss %v and %v both made version %d of %s.",
+			w.One, b.IDOf(f.first), b.IDOf(f.second), version, b.NameInSentence(s.n)))
+		r.Witness = append(r.Witness, b.IDOf(f.first), b.IDOf(f.second))
+	}
+	if more := len(b.chain.forks) - check.Shown; more > 0 {
+		told = append(told, check.Others(more, "version was made by two "+w.One+"s.", "versions were made by two "+w.One+"s."))
+	}
+	if odd := b.oddBooks(&r); odd != "" {
+		told = append(told, odd)
+	}
+	if len(told) > 0 {
+		r.Status = check.Invalid
+		r.Detail = strings.Join(told, "\n")
+		return r
+	}
+	r.Status = check.Valid
+	r.Detail = fmt.Sprintf("The books of %s were held against the %s, and all close.", check.Plural(b.end.accounts, "account"), w.Book)
+	return r
+}
+
+// oddBooks tells what else does not fit between accounts and ledger: an account
+// whose last transfer is not the one that the ledger has, and balances that were
+// read on the way.
+func (b *balances) oddBooks(r *check.Result) string {
+	w := b.Words
+	var told []string
+	for _, a := range b.end.odd {
+		b.Report(check.Ledger, "", a.Last, b.NameToReport(a.N), fmt.Sprintf("is named as the one that made its last version, %d, and the %s has no such %s", a.Version, w.Book, w.Part))
+	}
+	if n := len(b.end.odd); n > 0 {
+		a := b.end.odd[0]
+		told = append(told, fmt.Sprintf("%s names %s %v as the one that made its last version, %d, and the %s has no such %s%s",
+			check.Capital(b.NameInSentence(a.N)), w.One, a.Last, a.Version, w.Book, w.Part, check.Times(n)))
+		r.Witness = append(r.Witness, a.Last)
+	}
+	if n := b.end.beyonds; n > 0 {
+		a := b.end.beyond
+		told = append(told, fmt.Sprintf("%s ended at version %d, and the %s has a %s that made a later version of it%s",
+			check.Capital(b.NameInSentence(a.N)), a.Version, w.Book, w.Part, check.Times(n)))
+		r.Witness = append(r.Witness, a.Last)
+	}
+	for _, t := range b.chain.outside {
+		b.Report(check.Ledger, "", b.IDOf(t), "", "has a "+w.Book+" "+w.Part+" with a version that its account cannot have had")
+	}
+	if n := len(b.chain.outside); n > 0 {
+		told = append(told, fmt.Sprintf("%s %v has a %s %s with a version that its account cannot have had%s",
+			check.Capital(w.One), b.IDOf(b.chain.outside[0]), w.Book, w.Part, check.Times(n)))
+		r.Witness = append(r.Witness, b.IDOf(b.chain.outside[0]))
+	}
+	if n := len(b.reads.balance); n > 0 {
+		o := b.reads.balance[0]
+		told = append(told, fmt.Sprintf("It showed before the end: transaction %v read balance %s at version %d of %s, which the %s does not explain.",
+			b.IDOf(o.reader), w.Amount(o.balance), o.version, b.NameInSentence(o.account), w.Book))
+		r.Witness = append(r.Witness, b.IDOf(o.reader))
+	}
+	return strings.Join(told, "\n")
+}
+
+func (b *balances) wrongAccount(w wrongAccount) string {
+	amount, name, legs := b.Words.Amount, check.Capital(b.NameInSentence(w.account.N)), check.Plural(w.legs, b.Words.Book+" "+b.Words.Part)
+	if w.account.Balance == w.want {
+		return fmt.Sprintf("%s has version %d but %s.", name, w.account.Version, legs)
+	}
+	text := fmt.Sprintf("%s holds %s, but opening balance and %s make %s (%s off)",
+		name, amount(w.account.Balance), b.Words.Book, amount(w.want), amount(w.account.Balance-w.want))
+	if w.account.Version != uint64(w.legs) {
+		return fmt.Sprintf("%s; it has version %d and %s.", text, w.account.Version, legs)
+	}
+	return text + "."
+}
+
+func (b *balances) durable() check.Result {
+	w := b.Words
+	r, stop := b.NeedEnd(check.Durable)
+	if stop {
+		return r
+	}
+	if len(b.Input.History) == 0 {
+		r.Detail = "Not decided: there is no history of what was acknowledged; give the run directory of pay."
+		return r
+	}
+	committed := 0
+	var missing, partly, other []history.ID
+	for i := range b.Txns.List {
+		t := &b.Txns.List[i]
+		if t.Outcome == history.Unknown && t.Source != check.FromLedger && t.Seen > 0 {
+			if t.Seen != t.Want || t.Found != t.Sent {
+				other = append(other, t.ID)
+				b.Report(check.Durable, "", t.ID, "", "is of unknown outcome, and its "+w.Part+"s in the "+w.Book+" are not those that were sent")
+			}
+			continue
+		}
+		if t.Outcome != history.Committed || t.Want == 0 {
+			continue
+		}
+		committed++
+		switch {
+		case t.Seen == 0:
+			missing = append(missing, t.ID)
+			b.Report(check.Durable, "", t.ID, "", "was acknowledged and is not in the "+w.Book)
+		case t.Seen < t.Want || t.Flags&check.Repeated == 0 && t.Found != t.Sent:
+			partly = append(partly, t.ID)
+			b.Report(check.Durable, "", t.ID, "", "was acknowledged, and its "+w.Part+"s in the "+w.Book+" are not those that were sent")
+		}
+	}
+	if len(missing)+len(partly)+len(other)+b.absents == 0 {
+		r.Status = check.Valid
+		r.Detail = fmt.Sprintf("%s acknowledged, all in the %s with the %ss that were sent.", check.Plural(committed, w.One), w.Book, w.Part)
+		if committed == 0 {
+			r.Detail = "No " + w.One + " was acknowledged, so that none can be missing."
+		}
+		return r
+	}
+	r.Status = check.Invalid
+	var told []string
+	if len(missing) > 0 {
+		told = append(told, fmt.Sprintf("%s acknowledged and lost: %s.", check.Plural(len(missing), w.One), check.IDs(missing)))
+	}
+	if len(partly) > 0 {
+		told = append(told, fmt.Sprintf("%s whose %ss in the %s are not those that were acknowledged: %s.", check.Plural(len(partly), w.One), w.Part, w.Book, check.IDs(partly)))
+	}
+	if len(other) > 0 {
+		told = append(told, fmt.Sprintf("%s of unknown outcome whose %ss in the %s are not those that were sent: %s.", check.Plural(len(other), w.One), w.Part, w.Book, check.IDs(other)))
+	}
+	if b.absents > 0 {
+		told = append(told, fmt.Sprintf("%s did not find an account that the load had made: %s.", check.Plural(b.absents, "transaction"), check.Joined(check.Texts(b.absent), b.absents)))
+	}
+	r.Detail = strings.Join(told, "\n")
+	r.Witness = slices.Concat(check.First(missing), check.First(partly), check.First(other), b.absent)
+	return r
+}
+
+func (b *balances) noGhost() check.Result {
+	w := b.Words
+	r, stop := b.NeedEnd(check.NoGhost)
+	if stop {
+		return r
+	}
+	var ghosts, never, voids []history.ID
+	foreign := b.Foreign()
+	for i := range b.Txns.List {
+		t := &b.Txns.List[i]
+		switch {
+		case t.Seen == 0:
+		case t.Source == check.FromLedger && !b.Txns.Covers(t.ID.Run()):
+		case t.Source == check.FromLedger:
+			never = append(never, t.ID)
+			if b.Complete() {
+				b.Report(check.NoGhost, "", t.ID, "", "is in the "+w.Book+", and no client ever sent it")
+			}
+		case t.Flags&check.Tombstone != 0:
+			voids = append(voids, t.ID)
+			b.Report(check.NoGhost, "", t.ID, "", "was closed by a look-up that found nothing, and was applied later")
+		case t.Outcome == history.Aborted || t.Outcome == history.Rejected:
+			ghosts = append(ghosts, t.ID)
+			b.Report(check.NoGhost, "", t.ID, "", "was "+t.Outcome.String()+", and is in the "+w.Book)
+		}
+	}
+	var told []string
+	if len(ghosts) > 0 {
+		told = append(told, fmt.Sprintf("%s reported as not applied, yet in the %s: %s.", check.Plural(len(ghosts), w.One), w.Book, check.IDs(ghosts)))
+	}
+	if len(voids) > 0 {
+		told = append(told, fmt.Sprintf("%s closed by a look-up that found nothing, yet applied later: %s.", check.Plural(len(voids), w.One), check.IDs(voids)))
+	}
+	if len(never) > 0 && b.Complete() {
+		told = append(told, fmt.Sprintf("%s in the %s that no client ever sent: %s.", check.Plural(len(never), w.One), w.Book, check.IDs(never)))
+	}
+	r.Witness = append(append(check.First(ghosts), check.First(voids)...), check.First(never)...)
+	switch {
+	case len(told) > 0:
+		r.Status = check.Invalid
+		r.Detail = strings.Join(told, "\n")
+	case len(b.Input.History) == 0:
+		r.Detail = "Not decided: there is no history of what was sent; give the run directory of pay."
+	case foreign != "":
+		r.Detail = "Not decided: " + foreign + "."
+	case !b.Complete():
+		r.Detail = "Not decided: the recording was cut off, so what was sent last is not known."
+	default:
+		r.Status = check.Valid
+		r.Detail = "Nothing rejected or aborted is in the " + w.Book + ", and all that is there was sent."
+	}
+	if r.Status != check.Invalid {
+		r.Witness = nil
+	}
+	return r
+}
+
+func (b *balances) exactlyOnce() check.Result {
+	w := b.Words
+	r, stop := b.NeedEnd(check.ExactlyOnce)
+	if stop {
+		return r
+	}
+	var told []string
+	if len(b.end.twice) > 0 {
+		var twice []history.ID
+		for _, t := range b.end.twice {
+			twice = append(twice, b.IDOf(t))
+			b.Report(check.ExactlyOnce, "", b.IDOf(t), "", "has a "+w.Part+" twice in the "+w.Book)
+		}
+		told = append(told, fmt.Sprintf("%s with a %s twice in the %s: %s.", check.Plural(len(twice), w.One), w.Part, w.Book, check.IDs(twice)))
+		r.Witness = append(r.Witness, check.First(twice)...)
+	}
+	seen := map[history.ID]uint64{} // on which account
+	tell := func(account, version uint64, last history.ID) {
+		t, ok := b.Txns.Find(last)
+		s := b.slots.find(account)
+		if _, told := seen[last]; !ok || s == nil || told {
+			return
+		}
+		if made := b.versionOf(s, t); made != 0 && uint64(made) < version {
+			seen[last] = account
+			if len(seen) <= check.Shown {
+				told = append(told, fmt.Sprintf("%s %v made version %d of %s, and was seen as the maker of version %d too: it was applied twice.",
+					check.Capital(w.One), last, made, b.NameInSentence(account), version))
+				r.Witness = append(r.Witness, last)
+			}
+		}
+	}
+	for _, o := range b.reads.twice {
+		tell(o.account, o.version, o.last)
+	}
+	for _, a := range b.end.odd {
+		tell(a.N, a.Version, a.Last)
+	}
+	for last, at := range seen {
+		b.Report(check.ExactlyOnce, "", last, b.NameToReport(at), "was applied twice")
+	}
+	if more := len(seen) - check.Shown; more > 0 {
+		told = append(told, check.Others(more, w.One+" was applied twice.", w.One+"s were applied twice."))
+	}
+	switch {
+	case len(told) > 0:
+		r.Status = check.Invalid
+		r.Detail = strings.Join(told, "\n")
+	case len(b.Input.History) == 0:
+		r.Detail = "Not decided: there is no history of what was sent; give the run directory of pay."
+	default:
+		r.Status = check.Valid
+		r.Detail = "No " + w.One + " was applied twice."
+	}
+	return r
+}
+
+func (b *balances) audits(o *order) check.Result {
+	r := check.Result{Name: check.Audits, Required: len(b.audited) > 0}
+	a, torn := &b.audit, o.torn
+	var told []string
+	if len(a.wrong) > 0 {
+		told = append(told, fmt.Sprintf("%d of %s saw another total; the first, %v, saw %s in place of %s.",
+			len(a.wrong), check.Plural(a.whole, "whole audit"), b.IDOf(a.wrong[0]), money.Format(a.wrongSum), money.Format(b.canonical)))
+	}
+	if len(torn) > 0 {
+		told = append(told, fmt.Sprintf("%s saw no consistent cut; the first is %v.", check.Plural(len(torn), "audit"), b.IDOf(torn[0])))
+	}
+	if len(a.missing) > 0 {
+		told = append(told, fmt.Sprintf("%s did not find an account that the load had made; the first is %v.", check.Plural(len(a.missing), "audit"), b.IDOf(a.missing[0])))
+	}
+	for _, t := range torn {
+		b.Report(check.Audits, "", b.IDOf(t), "", "saw no consistent cut")
+	}
+	for _, t := range a.missing {
+		b.Report(check.Audits, "", b.IDOf(t), "", "did not find an account that the load had made")
+	}
+	for _, t := range slices.Concat(a.wrong, torn, a.missing) {
+		if len(r.Witness) < check.Shown {
+			r.Witness = append(r.Witness, b.IDOf(t))
+		}
+	}
+	switch {
+	case len(told) > 0:
+		r.Status = check.Invalid
+		r.Detail = strings.Join(told, "\n")
+	case b.Damage != nil:
+		r.Detail = fmt.Sprintf("Not decided: %v.", b.Damage)
+	case !r.Required:
+		r.Detail = "No audits were asked for."
+	case slices.ContainsFunc(b.audited, func(run uint64) bool { return !a.runs[run] }):
+		r.Detail = "Not decided: no audit was completed."
+		if len(b.audited) > 1 {
+			r.Detail = "Not decided: in one of the runs no audit was completed."
+		}
+	default:
+		r.Status = check.Valid
+		r.Detail = a.told()
+	}
+	return r
+}
+
+// told says what audits saw that all saw what they should have.
+func (a *auditFacts) told() string {
+	switch {
+	case a.sampled == 0:
+		return fmt.Sprintf("%s saw exactly the total, and a consistent cut.", check.Plural(a.whole, "whole audit"))
+	case a.whole == 0:
+		return fmt.Sprintf("%s saw a consistent cut.", check.Plural(a.sampled, "sampled audit"))
+	}
+	return fmt.Sprintf("%s saw exactly the total, and with %s a consistent cut.", check.Plural(a.whole, "whole audit"), check.Plural(a.sampled, "sampled one"))
+}

@@ -1,0 +1,223 @@
+package totals
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+	"stroppy/internal/money"
+)
+
+// world runs transactions one after another on accounts of 100.00 each, and
+// records what a perfect database would have shown. Tests then bend it.
+type world struct {
+	checktest.History
+	checktest.End
+	now  int64
+	next uint64
+}
+
+const opening = 10000
+
+var testWords = check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Format}
+
+// accountChecks are the names of the checks in their order.
+var accountChecks = []string{check.Total, check.NonNegative, check.Ledger, check.Durable, check.NoGhost, check.ExactlyOnce, check.Serializable, check.Strict, check.Audits}
+
+func newWorld(accounts int) *world {
+	w := &world{History: checktest.History{Run: 1}}
+	for n := range accounts {
+		w.Rows = append(w.Rows, history.Account{N: uint64(n), Balance: opening})
+	}
+	return w
+}
+
+func (w *world) begin(kind history.Kind) *history.Transaction {
+	w.now += 1000
+	w.Txns = append(w.Txns, history.Transaction{
+		ID: history.NewID(1, 0, w.next), Kind: kind, Outcome: history.Committed, Attempts: 1,
+		Due: w.now, Sent: w.now, Try: w.now, End: w.now + 500,
+	})
+	w.next++
+	return &w.Txns[len(w.Txns)-1]
+}
+
+func (w *world) see(tx *history.Transaction, account uint64) *history.Op {
+	a := w.Rows[account]
+	tx.Ops = append(tx.Ops, history.Op{Account: account, Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last})
+	return &tx.Ops[len(tx.Ops)-1]
+}
+
+func (w *world) leg(tx *history.Transaction, account uint64, amount int64) {
+	op := w.see(tx, account)
+	op.Write, op.Amount = true, amount
+	a := &w.Rows[account]
+	a.Balance += amount
+	a.Version++
+	a.Last = tx.ID
+	w.Entries = append(w.Entries, history.Leg{
+		Transfer: tx.ID, Number: uint32(len(tx.Ops) - 1), Account: account, Amount: amount, Version: a.Version,
+	})
+}
+
+// transfer moves amount and returns the transaction's index.
+func (w *world) transfer(from, to uint64, amount int64) int {
+	tx := w.begin(history.Transfer)
+	w.leg(tx, from, -amount)
+	w.leg(tx, to, amount)
+	return len(w.Txns) - 1
+}
+
+func (w *world) inquiry(accounts ...uint64) int {
+	tx := w.begin(history.Inquiry)
+	for _, n := range accounts {
+		w.see(tx, n)
+	}
+	return len(w.Txns) - 1
+}
+
+func (w *world) input(expect isolation.Level) AccountsInput {
+	return AccountsInput{
+		Input: check.Input{
+			Expect: expect, Name: func(n uint64) string { return fmt.Sprintf("#%d", n) }, History: []check.Source{&w.History}, End: &w.End,
+		},
+		Words:    testWords,
+		Accounts: uint64(len(w.Rows)), Total: opening * int64(len(w.Rows)), Opening: func(uint64) int64 { return opening },
+	}
+
+}
+
+// checked makes the checks with a context that never ends.
+func checked(in AccountsInput) []check.Result {
+	results, err := Accounts(context.Background(), in)
+	if err != nil {
+		panic(err)
+	}
+	return results
+}
+
+// TestHealthy: what a perfect database shows is valid at every level.
+func TestHealthy(t *testing.T) {
+	for seed := range uint64(50) {
+		w := busy(seed, 12, 300)
+		in := w.input(isolation.StrictSerializable)
+		in.Audited = []uint64{1}
+		results := checked(in)
+		for _, r := range results {
+			if r.Status != check.Valid || !r.Required {
+				t.Fatalf("seed %d: %s is %v (required %v): %s", seed, r.Name, r.Status, r.Required, r.Detail)
+			}
+		}
+		if check.Verdict(results) != check.Valid {
+			t.Fatalf("seed %d: verdict %v", seed, check.Verdict(results))
+		}
+	}
+}
+
+// busy makes a random healthy run with every kind of transaction.
+func busy(seed uint64, accounts, count int) *world {
+	w := newWorld(accounts)
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range count {
+		a := rng.Uint64N(uint64(accounts))
+		b := (a + 1 + rng.Uint64N(uint64(accounts-1))) % uint64(accounts)
+		switch rng.IntN(10) {
+		case 0:
+			w.inquiry(a, b)
+		case 1:
+			tx := w.begin(history.Audit)
+			for n := range accounts {
+				w.see(tx, uint64(n))
+			}
+		case 2:
+			tx := w.begin(history.Joint)
+			w.see(tx, a^1%uint64(accounts))
+			if a^1 == b || a == b {
+				continue
+			}
+			w.leg(tx, a, -1)
+			w.leg(tx, b, 1)
+		case 3: // rejected
+			tx := w.begin(history.Transfer)
+			tx.Outcome, tx.Reason = history.Rejected, history.InsufficientFunds
+			tx.Ops = []history.Op{{Account: a, Write: true, Amount: -1e6}, {Account: b, Write: true, Amount: 1e6}}
+		case 4: // unknown, applied, never settled
+			i := w.transfer(a, b, 2)
+			tx := &w.Txns[i]
+			tx.Outcome = history.Unknown
+			for j := range tx.Ops {
+				tx.Ops[j] = history.Op{Account: tx.Ops[j].Account, Write: true, Amount: tx.Ops[j].Amount}
+			}
+		case 5: // settled as not applied
+			tx := w.begin(history.Transfer)
+			tx.Outcome, tx.LookedUp = history.Aborted, true
+			tx.Ops = []history.Op{{Account: a, Write: true, Amount: -1}, {Account: b, Write: true, Amount: 1}}
+			w.Entries = append(w.Entries, history.Leg{Transfer: tx.ID, Void: true})
+		default:
+			w.transfer(a, b, 1+rng.Int64N(50))
+		}
+	}
+	return w
+}
+
+func TestViolations(t *testing.T) {
+	for _, tc := range violations {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(8)
+			tc.make(w)
+			expect := tc.expect
+			if expect == isolation.Unknown {
+				expect = isolation.StrictSerializable
+			}
+			in := w.input(expect)
+			if tc.audited {
+				in.Audited = []uint64{1}
+			}
+			results := checked(in)
+			r := checktest.ByName(results)[tc.check]
+			if r.Status != check.Invalid {
+				t.Fatalf("%s is %v: %s", tc.check, r.Status, r.Detail)
+			}
+			if !strings.Contains(strings.ToLower(r.Detail), strings.ToLower(tc.says)) {
+				t.Errorf("%s says %q, want %q in it", tc.check, r.Detail, tc.says)
+			}
+			if len(r.Witness) == 0 && tc.check != check.Total {
+				t.Errorf("%s has no witness", tc.check)
+			}
+			if want := map[bool]check.Status{true: check.Valid, false: check.Invalid}[tc.tolerated]; check.Verdict(results) != want {
+				t.Errorf("verdict %v, want %v; %+v", check.Verdict(results), want, results)
+			}
+			for name, other := range checktest.ByName(results) {
+				if other.Status == check.Invalid && name != tc.check && !strings.Contains(tc.also, name) {
+					t.Errorf("%s is invalid too: %s", name, other.Detail)
+				}
+			}
+		})
+	}
+}
+
+// TestVanishedAccusesNobodyOfOverdrafts: where a fail-over has lost transfers, the
+// versions that were made again and those that are gone add up to nothing.
+func TestVanishedAccusesNobodyOfOverdrafts(t *testing.T) {
+	w := newWorld(4)
+	w.transfer(1, 0, 9000)          // account 0 is rich at version 1
+	lost := w.transfer(0, 2, 15000) // version 2, gone after the fail-over
+	gone := w.Txns[lost].ID
+	w.Entries = slices.DeleteFunc(w.Entries, func(l history.Leg) bool { return l.Transfer == gone || l.Transfer == w.Txns[0].ID })
+	for n := range w.Rows {
+		w.Rows[n] = history.Account{N: uint64(n), Balance: opening}
+	}
+	w.transfer(0, 3, 1000) // makes version 1 of account 0 again
+	r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))
+	if r[check.Durable].Status != check.Invalid || r[check.NonNegative].Status == check.Invalid || r[check.Ledger].Status == check.Invalid || r[check.Total].Status != check.Valid {
+		t.Errorf("durable %v, non-negative %v (%s), ledger %v (%s), total %v",
+			r[check.Durable].Status, r[check.NonNegative].Status, r[check.NonNegative].Detail, r[check.Ledger].Status, r[check.Ledger].Detail, r[check.Total].Status)
+	}
+}

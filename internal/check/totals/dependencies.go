@@ -1,0 +1,240 @@
+package totals
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/graph"
+	"stroppy/internal/history"
+)
+
+// readFacts are reads that no order of the transactions explains: what was read
+// was never there, or never should have been.
+type readFacts struct {
+	dirty   []oddRead // of a transfer that was not applied, or not yet
+	twice   []oddRead // the transfer that was read has made an earlier version too
+	garbage []oddRead // a balance that no transfer made
+	balance []oddRead // the same, of an account whose books do not close in the end
+	unknown []oddRead // a version that nobody made
+
+	searched int // how often an account was searched for a read's writer
+}
+
+// The anomalies that are such reads.
+const (
+	dirtyRead   = "dirty read (G1a)"
+	garbageRead = "garbage read"
+	nobodysRead = "read of a version that nobody made"
+)
+
+// oddRead is one such read.
+type oddRead struct {
+	reader  uint32
+	account uint64
+	version uint64
+	balance int64      // cents, as read
+	want    int64      // cents by replay; of garbage
+	last    history.ID // the transfer that the reader saw as the last one
+}
+
+// relate finds the dependencies between all transactions that were applied or,
+// on what they had read, refused:
+// write-write from the chain of versions, the others from what was read. Where
+// the versions of an account fork, only what was read tells an order.
+func (b *balances) relate() error {
+	for _, f := range b.chain.forks {
+		s, _ := b.slotAt(f.pos)
+		s.forked = true
+	}
+	for i := range b.slots.list {
+		s := &b.slots.list[i]
+		for p := s.base; p < s.base+s.length && !s.forked && !b.Watch.Ended(); p++ {
+			b.edges.Add(b.chain.writer[p], b.chain.writer[p+1], graph.Ww)
+		}
+	}
+	var lineage versionChains
+	err := b.Each(func(t uint32, tx *history.Transaction) {
+		if !b.Txns.List[t].Counts() {
+			return
+		}
+		for i := range tx.Ops {
+			if op := &tx.Ops[i]; op.Observed && op.Account < b.accounts {
+				b.relateRead(t, op, &lineage)
+			}
+		}
+	})
+	lineage.relate(&b.edges, &b.Watch)
+	return err
+}
+
+// versionChains are the reads of accounts whose versions fork. There the number of a
+// version is no order: of two transfers that both read version 6 and both made
+// version 7, the one may have been written after the other's version 8. What is
+// sure is who read whose version: every transaction that read one comes after its
+// maker, and before every other transaction that overwrote that same version.
+type versionChains []chainRead
+
+// chainRead is one read: by t, of the version of an account that maker made.
+type chainRead struct {
+	account  uint64
+	version  uint64
+	maker, t uint32
+	write    bool // t overwrote it
+}
+
+func (l versionChains) relate(e *graph.Edges, w *check.Watch) {
+	slices.SortFunc(l, func(a, b chainRead) int {
+		if w.Ended() {
+			return 0
+		}
+		return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.version, b.version), cmp.Compare(a.maker, b.maker), cmp.Compare(a.t, b.t))
+	})
+	for len(l) > 0 && !w.Ended() {
+		n := 1
+		for n < len(l) && l[n].account == l[0].account && l[n].version == l[0].version && l[n].maker == l[0].maker {
+			n++
+		}
+		for _, read := range l[:n] {
+			e.Add(read.maker, read.t, graph.Wr)
+			for _, other := range l[:n] {
+				if other.write {
+					e.Add(read.t, other.t, graph.Rw)
+				}
+			}
+		}
+		l = l[n:]
+	}
+}
+
+// relateRead adds the dependencies of one read, and holds it against the chain.
+func (b *balances) relateRead(t uint32, op *history.Op, forks *versionChains) {
+	s := b.slots.find(op.Account)
+	if s == nil {
+		s = &slot{n: op.Account, base: math.MaxUint32}
+		if op.Version != 0 || op.Last != 0 || op.Balance != b.opening(op.Account) {
+			b.explain(t, s, op, check.None)
+		}
+		return
+	}
+	if op.Version > uint64(s.length) {
+		b.explain(t, s, op, check.None)
+		return
+	}
+	p := s.base + uint32(op.Version)
+	writer := b.chain.writer[p]
+	known := op.Version == 0 && op.Last == 0 || writer != check.None && b.Txns.List[writer].ID == op.Last
+	if !known && b.forked(p, op.Last) {
+		writer, _ = b.Txns.Find(op.Last)
+		known = true
+	}
+	if !known {
+		b.explain(t, s, op, writer)
+	} else if want := b.chain.balance[p]; want != op.Balance && want != unknownBalance {
+		odd := oddRead{reader: t, account: op.Account, version: op.Version, balance: op.Balance, want: want, last: op.Last}
+		if s.broken {
+			b.odd(&b.reads.balance, check.Ledger, "", odd)
+		} else {
+			b.odd(&b.reads.garbage, check.Serializable, garbageRead, odd)
+		}
+	}
+	if s.forked {
+		if known {
+			*forks = append(*forks, chainRead{op.Account, op.Version, writer, t, op.Write && b.Txns.List[t].Applied()})
+		}
+		return
+	}
+	next := b.next(s, p)
+	if op.Write && next == t {
+		return // its place in the chain says all that its read says
+	}
+	if known {
+		b.edges.Add(writer, t, graph.Wr)
+	}
+	b.edges.Add(t, next, graph.Rw)
+}
+
+// next returns the transaction that made the version after position p, of an
+// account without forks.
+func (b *balances) next(s *slot, p uint32) uint32 {
+	for q := p + 1; q <= s.base+s.length; q++ {
+		if w := b.chain.writer[q]; w != check.None {
+			return w
+		}
+	}
+	return check.None
+}
+
+// forked says that id is the other of two transactions that made the version at p.
+func (b *balances) forked(p uint32, id history.ID) bool {
+	for _, f := range b.chain.forkAt[p] {
+		if b.IDOf(f.second) == id || b.IDOf(f.first) == id {
+			return true
+		}
+	}
+	return false
+}
+
+// explain says why a read does not fit the ledger. writer is the transaction
+// that the ledger has for the version read, none if it has none. Without a
+// ledger, what may have been applied unseen accuses nobody: a transfer of
+// unknown outcome, one whose legs its client did not see, one that a recording
+// that was cut off does not have.
+func (b *balances) explain(t uint32, s *slot, op *history.Op, writer uint32) {
+	odd := oddRead{reader: t, account: op.Account, version: op.Version, balance: op.Balance, last: op.Last}
+	seen, ok := b.Txns.Find(op.Last)
+	ledger := b.Input.End != nil
+	switch {
+	case !ok:
+		if ledger || op.Last == 0 || b.Recorded(op.Last.Run()) {
+			b.odd(&b.reads.unknown, check.Serializable, nobodysRead, odd)
+		}
+	case !b.Txns.List[seen].Applied():
+		if ledger || b.Txns.List[seen].Outcome != history.Unknown {
+			b.odd(&b.reads.dirty, check.Serializable, dirtyRead, odd)
+		}
+	case b.reads.searched == mostSearches: // each of which was a violation
+		b.tellOdd(check.Serializable, "odd read", odd)
+	default:
+		if ledger {
+			b.reads.searched++
+		}
+		made := b.versionOf(s, seen)
+		switch {
+		case made == 0 && !ledger:
+		case made != 0 && uint64(made) < op.Version && writer == check.None:
+			b.odd(&b.reads.twice, check.ExactlyOnce, "", odd)
+		case made != 0 && uint64(made) < op.Version && s.broken:
+			b.odd(&b.reads.balance, check.Ledger, "", odd)
+		default:
+			b.odd(&b.reads.dirty, check.Serializable, dirtyRead, odd)
+		}
+	}
+}
+
+// versionOf returns the version of an account that transaction t made; 0 if none.
+func (b *balances) versionOf(s *slot, t uint32) uint32 {
+	for v := uint32(1); s.base != math.MaxUint32 && v <= s.length && !b.Watch.Ended(); v++ {
+		if b.chain.writer[s.base+v] == t {
+			return v
+		}
+	}
+	return 0
+}
+
+// mostOdd bounds the odd reads that are kept of one kind.
+const mostOdd = 1000
+
+// mostSearches bounds the searches through all versions of an account: a database
+// that is wrong everywhere must not take the square of the time.
+const mostSearches = 10 * mostOdd
+
+// odd keeps a bounded number of instances, because a violation is told by a few,
+// and hands over all.
+func (b *balances) odd(list *[]oddRead, check, anomaly string, odd oddRead) {
+	b.tellOdd(check, anomaly, odd)
+	if len(*list) < mostOdd {
+		*list = append(*list, odd)
+	}
+}

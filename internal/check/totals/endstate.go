@@ -1,0 +1,166 @@
+package totals
+
+import (
+	"fmt"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/money"
+)
+
+// endFacts are what the end state says by itself.
+type endFacts struct {
+	accounts  uint64
+	identity  uint64 // sum of the hashes of all account numbers: which accounts are there
+	sum       check.Sum
+	negative  []history.Account // the first few
+	negatives int
+	wrong     []wrongAccount // the first few accounts whose books do not close
+	wrongs    int
+	twice     []uint32 // transfers of which the ledger has a leg twice
+	strange   int      // legs of accounts that no load made
+	// odd are accounts that carry another last transfer than the ledger has for
+	// their version.
+	odd []history.Account
+	// beyond is the first account whose books close, but of which a later version
+	// than its last was made.
+	beyond  history.Account
+	beyonds int
+}
+
+// wrongAccount is an account whose opening balance and ledger legs do not make
+// its end balance, or whose version is not the number of its legs.
+type wrongAccount struct {
+	account history.Account
+	want    int64 // cents by the ledger; meaningless if !known
+	legs    uint32
+}
+
+// eachLeg hands over the ledger of the end state, if there is one.
+func (b *balances) eachLeg(take func(leg history.Leg)) error {
+	if b.Input.End == nil {
+		return nil
+	}
+	for leg, err := range b.Input.End.Legs() {
+		if err != nil {
+			return fmt.Errorf("the end state's %s could not be read: %w", b.Words.Book, err)
+		}
+		if b.Watch.Ended() {
+			return b.Watch.Err
+		}
+		take(leg)
+	}
+	return nil
+}
+
+func (b *balances) readLedger() error {
+	if b.Input.End == nil {
+		return nil
+	}
+	err := b.eachLeg(func(leg history.Leg) {
+		t, ok := b.Txns.Find(leg.Transfer)
+		if leg.Void {
+			if ok {
+				b.Txns.List[t].Flags |= check.Tombstone
+			}
+			return
+		}
+		if !ok {
+			t = b.Txns.AddFromLedger(leg.Transfer)
+		}
+		n := &b.Txns.List[t]
+		n.Seen++
+		n.Found += check.Hash(leg.Account, leg.Amount)
+		if n.Seen == 0 || n.Source != check.FromLedger && n.Seen > n.Want && n.Flags&check.Repeated == 0 {
+			n.Flags |= check.Repeated
+			b.end.twice = append(b.end.twice, t)
+		}
+		if leg.Account >= b.accounts {
+			b.end.strange++
+			b.Report(check.Ledger, "", leg.Transfer, b.NameToReport(leg.Account), "has a "+b.Words.Book+" "+b.Words.Part+" on an account that no load made")
+			return
+		}
+		s := b.slots.touch(leg.Account)
+		s.legs++
+		s.sum += leg.Amount
+		s.highest = max(s.highest, leg.Version)
+	})
+	if err != nil {
+		return err
+	}
+	b.findEarly()
+	return nil
+}
+
+// readAccounts holds every end balance against the formula and the ledger.
+func (b *balances) readAccounts() error {
+	if b.Input.End == nil {
+		return nil
+	}
+	for a, err := range b.Input.End.Accounts() {
+		if err != nil {
+			return fmt.Errorf("the end state's accounts could not be read: %w", err)
+		}
+		if b.Watch.Ended() {
+			return b.Watch.Err
+		}
+		b.end.accounts++
+		b.end.identity += check.Mix(a.N + 1)
+		b.end.sum.Add(a.Balance)
+		if a.Balance < 0 {
+			b.end.negatives++
+			b.Report(check.NonNegative, "", a.Last, b.NameToReport(a.N), "left "+money.Format(a.Balance)+" in the end")
+			if len(b.end.negative) < check.Shown {
+				b.end.negative = append(b.end.negative, a)
+			}
+		}
+		want, legs := b.opening(a.N), uint32(0)
+		if s := b.slots.find(a.N); s != nil {
+			want, legs = want+s.sum, s.legs
+			b.lastOf(s, a)
+			if a.Balance == want && a.Version == uint64(legs) && b.madeAfter(s, legs) {
+				b.Report(check.Ledger, "", a.Last, b.NameToReport(a.N), fmt.Sprintf("made the last version, %d, and the %s has a %s that made a later one", a.Version, b.Words.Book, b.Words.Part))
+				if b.end.beyonds++; b.end.beyonds == 1 {
+					b.end.beyond = a
+				}
+			}
+		}
+		if a.Balance != want || a.Version != uint64(legs) {
+			b.end.wrongs++
+			if s := b.slots.find(a.N); s != nil {
+				s.broken = true
+			}
+			wrong := wrongAccount{account: a, want: want, legs: legs}
+			if b.Input.OnViolation != nil {
+				b.Report(check.Ledger, "", a.Last, b.Input.Name(a.N), b.wrongAccount(wrong))
+			}
+			if len(b.end.wrong) < check.Shown {
+				b.end.wrong = append(b.end.wrong, wrong)
+			}
+		}
+	}
+	return nil
+}
+
+// madeAfter says that the ledger has a leg that made a later version than this.
+func (b *balances) madeAfter(s *slot, version uint32) bool {
+	for v := version + 1; v <= s.length; v++ {
+		if w := b.chain.writer[s.base+v]; w != check.None && b.Txns.List[w].Seen > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// lastOf compares the last transfer that an account carries with the ledger's.
+func (b *balances) lastOf(s *slot, a history.Account) {
+	if a.Version > uint64(s.length) {
+		b.end.odd = append(b.end.odd, a)
+		return
+	}
+	w := b.chain.writer[s.base+uint32(a.Version)]
+	if a.Version == 0 && a.Last == 0 || w != check.None && b.Txns.List[w].ID == a.Last {
+		return
+	}
+	b.end.odd = append(b.end.odd, a)
+}

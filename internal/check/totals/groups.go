@@ -1,0 +1,406 @@
+package totals
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// GroupsInput is all that the checks of rows in groups look at: groups of rows whose
+// balances grow by the same sums. Rows have numbers from 0, those of one group behind
+// those of the group before. A transaction adds one amount to a row of each group, from
+// the last group to the first in the order of its operations, and reads of the last
+// one what it held.
+//
+// The legs of the end state: a row of the history is one for each group, numbered from
+// 0, from the last group to the first, under the id of its transaction; that of
+// somebody else's is 0. One numbered OpeningLeg, under the id 0, is what a row held when the
+// data were first driven, beyond what the history tells; a row without one opened
+// with 0. A tombstone whose id has the sequence number 0 says that its run kept no
+// history.
+type GroupsInput struct {
+	check.Input
+	Words     check.Words
+	Groups    []Group
+	Versions  bool     // every row counts, and every leg has its version
+	Strangers uint64   // rows of somebody else that the history had when the data were first driven
+	Bare      []uint64 // runs given that kept no history
+}
+
+// Group is some rows of one kind.
+type Group struct {
+	Name string // in the plural, such as tellers
+	Rows uint64
+}
+
+// OpeningLeg is the number of a leg that is an opening.
+const OpeningLeg = 3
+
+// Groups makes all checks of rows in groups. It takes time and memory linear in the history and
+// the end state. Errors are as those of
+// Accounts.
+func Groups(ctx context.Context, in GroupsInput) ([]check.Result, error) {
+	t := newGroups(ctx, in, 0)
+	results := t.results()
+	if !t.balances.Watch.Ask() && t.balances.Unended != 0 {
+		in.End = nil
+		t = newGroups(ctx, in, t.balances.Unended)
+		results = t.results()
+	}
+	if t.balances.Watch.Ask() {
+		return nil, fmt.Errorf("check the history: %w", t.balances.Watch.Err)
+	}
+	return results, nil
+}
+
+// groups is the material of all checks of rows in groups. What it has in common with
+// accounts, above all which transactions the history has, is found by balances, to
+// which the history is the ledger and a row an account that opened with nothing.
+type groups struct {
+	in       GroupsInput
+	balances *balances
+	sums     groupSums
+
+	loose    []history.ID // the first few of unknown outcome that were to leave no row in the history
+	looses   int
+	cut      uint64 // a run that kept no history, and of which not all is recorded; 0 is none
+	rows     uint64 // of the end state
+	identity uint64
+	wrong    []wrongRow // the first few whose books do not close
+	wrongs   int
+	vague    int // of them, those that a transaction of unknown outcome may explain
+}
+
+// wrongRow is a row that does not hold what it should.
+type wrongRow struct {
+	row  history.Account
+	want int64
+}
+
+// groupSums are what the end state adds up to.
+type groupSums struct {
+	end, opening []int64  // of each group
+	history      int64    // of the amounts of all rows of the history
+	acknowledged int64    // of the committed ones that were to leave none
+	strangers    uint64   // rows of the history that are somebody else's
+	bare         []uint64 // runs that say that they kept no history
+}
+
+func newGroups(ctx context.Context, in GroupsInput, early uint64) *groups {
+	rows := uint64(0)
+	for _, g := range in.Groups {
+		rows += g.Rows
+	}
+	own := AccountsInput{Input: in.Input, Words: in.Words, Accounts: rows, Opening: func(uint64) int64 { return 0 }}
+	own.End, own.OnViolation = nil, nil
+	b := newAccounts(ctx, own, early)
+	// Whether all of a run without a history is in the end state, the balances show.
+	b.Input.Early = slices.DeleteFunc(slices.Clone(in.Early), func(run uint64) bool { return slices.Contains(in.Bare, run) })
+	if in.End != nil {
+		b.Input.End = &ownLegs{in.End}
+	}
+	if in.OnViolation != nil {
+		b.Input.OnViolation = func(v check.Violation) {
+			if v.Check != check.NonNegative { // a balance may be below zero
+				in.OnViolation(v)
+			}
+		}
+	}
+	return &groups{in: in, balances: b, sums: groupSums{end: make([]int64, len(in.Groups)), opening: make([]int64, len(in.Groups))}}
+}
+
+// ownLegs is an end state without the legs that no transaction of ours has made.
+type ownLegs struct{ check.EndState }
+
+func (o *ownLegs) Legs() iter.Seq2[history.Leg, error] {
+	return func(yield func(history.Leg, error) bool) {
+		for leg, err := range o.EndState.Legs() {
+			if err == nil && leg.Transfer == 0 {
+				continue
+			}
+			if !yield(leg, err) {
+				return
+			}
+		}
+	}
+}
+
+// kind returns the group of a row; the number of groups of what is in none.
+func (t *groups) kind(n uint64) int {
+	for i, g := range t.in.Groups {
+		if n < g.Rows {
+			return i
+		}
+		n -= g.Rows
+	}
+	return len(t.in.Groups)
+}
+
+// names lists the groups, the last first, with and or or before the first.
+func (t *groups) names(and string) string {
+	var list []string
+	for _, g := range slices.Backward(t.in.Groups) {
+		list = append(list, g.Name)
+	}
+	last := len(list) - 1
+	if last < 1 {
+		return strings.Join(list, "")
+	}
+	return strings.Join(list[:last], ", ") + " " + and + " " + list[last]
+}
+
+// results makes the checks; they are worth nothing once the watch has ended.
+func (t *groups) results() []check.Result {
+	problem := t.addUp()
+	if problem != nil {
+		t.balances.Damage = problem
+	}
+	versions := t.in.Versions && len(t.in.Bare)+len(t.sums.bare) == 0
+	if versions {
+		return t.versioned()
+	}
+	for _, step := range []func() error{t.balances.readTransactions, t.balances.readLedger, t.bareRuns, t.somebodyElse, t.readRows} {
+		if problem != nil {
+			break
+		}
+		problem = step()
+		if t.balances.Unended != 0 && t.balances.Input.End != nil || t.balances.Watch.Ask() {
+			return nil
+		}
+	}
+	if problem != nil {
+		t.balances.Damage = problem
+	}
+	results := []check.Result{t.total(), t.ledger()}
+	if !t.allBare() {
+		results = append(results, t.balances.durable(), t.balances.noGhost(), t.balances.exactlyOnce())
+	}
+	results = append(results, t.order()...)
+	t.balances.Settle(results, problem)
+	check.Locate(t.balances.Input.History, &t.balances.Watch, results)
+	return results
+}
+
+// versioned takes from the checks of accounts those that mean the same here: rows with
+// versions are its accounts, but for the sum of all balances.
+func (t *groups) versioned() []check.Result {
+	all := t.balances.results()
+	if t.balances.Unended != 0 && t.balances.Input.End != nil || t.balances.Watch.Ask() {
+		return nil
+	}
+	results := []check.Result{t.total()}
+	problem := t.balances.Damage
+	if problem == nil {
+		problem = t.readRows()
+	}
+	for _, r := range all {
+		if r.Name == check.Ledger && problem == nil {
+			r = t.versionedLedger(r)
+		}
+		if slices.Contains([]string{check.Ledger, check.Durable, check.NoGhost, check.ExactlyOnce, check.Serializable, check.Strict}, r.Name) {
+			results = append(results, r)
+		}
+	}
+	t.balances.Settle(results[:2], problem) // total, and the first of those of accounts, ledger
+	check.Locate(t.balances.Input.History, &t.balances.Watch, results)
+	return results
+}
+
+// versionedLedger is the check of accounts of that name, which looks at versions too, unless
+// the balances alone tell the same: of those the other speaks as of money.
+func (t *groups) versionedLedger(r check.Result) check.Result {
+	own := t.ledger()
+	if own.Status != check.Invalid && own.Status != r.Status {
+		return r
+	}
+	own.Witness = r.Witness
+	return own
+}
+
+// allBare says that no run that is given kept a history.
+func (t *groups) allBare() bool {
+	driven := 0
+	for _, source := range t.in.History {
+		if check.Driven(source.Header()) {
+			driven++
+		}
+	}
+	return driven > 0 && driven == len(t.in.Bare)
+}
+
+// addUp reads the end state once, for the sums.
+func (t *groups) addUp() error {
+	if t.in.End == nil {
+		return nil
+	}
+	b, s := t.balances, &t.sums
+	for a, err := range t.in.End.Accounts() {
+		if err != nil {
+			return fmt.Errorf("the end state's rows could not be read: %w", err)
+		}
+		if b.Watch.Ended() {
+			return b.Watch.Err
+		}
+		if k := t.kind(a.N); k < len(t.in.Groups) {
+			s.end[k] += a.Balance
+		}
+	}
+	for leg, err := range t.in.End.Legs() {
+		if err != nil {
+			return fmt.Errorf("the end state's history could not be read: %w", err)
+		}
+		if b.Watch.Ended() {
+			return b.Watch.Err
+		}
+		switch k := t.kind(leg.Account); {
+		case leg.Void:
+			if leg.Transfer.Sequence() == 0 {
+				s.bare = append(s.bare, leg.Transfer.Run())
+			}
+		case leg.Transfer == 0 && leg.Number == OpeningLeg:
+			if k < len(t.in.Groups) {
+				s.opening[k] += leg.Amount
+			}
+		case leg.Number == 0:
+			s.history += leg.Amount
+			if leg.Transfer == 0 {
+				s.strangers++
+			}
+		}
+	}
+	return nil
+}
+
+// bareRuns adds what was acknowledged by runs that kept no history to what their rows
+// are to hold.
+func (t *groups) bareRuns() error {
+	b := t.balances
+	for i := range b.Txns.List {
+		if x := &b.Txns.List[i]; x.Source != check.FromLedger && slices.Contains(t.in.Bare, x.ID.Run()) {
+			x.Want, x.Sent = 0, 0
+		}
+	}
+	for i, source := range b.Input.History {
+		run := b.Txns.Runs[i]
+		if !slices.Contains(t.in.Bare, run) {
+			continue
+		}
+		if !source.Complete() {
+			t.cut = run
+		}
+		for rec, err := range source.Transactions() {
+			if err != nil {
+				return fmt.Errorf("the history could not be read: %w", err)
+			}
+			if b.Watch.Ended() {
+				return b.Watch.Err
+			}
+			t.bare(rec.Transaction)
+		}
+	}
+	return nil
+}
+
+func (t *groups) bare(tx *history.Transaction) {
+	switch tx.Outcome {
+	case history.Unknown:
+		if t.looses++; len(t.loose) < check.Shown {
+			t.loose = append(t.loose, tx.ID)
+		}
+		for i := range tx.Ops {
+			if n := tx.Ops[i].Account; n < t.balances.accounts {
+				t.balances.slots.touch(n).broken = true
+			}
+		}
+	case history.Committed:
+		for i := range tx.Ops {
+			op := &tx.Ops[i]
+			if i == 0 {
+				t.sums.acknowledged += op.Amount
+			}
+			if op.Account < t.balances.accounts {
+				t.balances.slots.touch(op.Account).sum += op.Amount
+			}
+		}
+	}
+}
+
+// somebodyElse adds openings, and what others have written into the history, to what
+// their rows are to hold.
+func (t *groups) somebodyElse() error {
+	if t.in.End == nil {
+		return nil
+	}
+	for leg, err := range t.in.End.Legs() {
+		if err != nil {
+			return fmt.Errorf("the end state's history could not be read: %w", err)
+		}
+		if t.balances.Watch.Ended() {
+			return t.balances.Watch.Err
+		}
+		if leg.Transfer != 0 || leg.Void {
+			continue
+		}
+		if leg.Account >= t.balances.accounts {
+			t.balances.end.strange++
+			continue
+		}
+		t.balances.slots.touch(leg.Account).sum += leg.Amount
+	}
+	return nil
+}
+
+// missingRuns are the runs that kept no history and are not given.
+func (t *groups) missingRuns() []uint64 {
+	var list []uint64
+	for _, run := range t.sums.bare {
+		if !slices.Contains(t.in.Bare, run) {
+			list = append(list, run)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// hole says why balances prove nothing even if they fit; empty if they do.
+func (t *groups) hole() string {
+	var list []string
+	if s := t.sums.strangers; s < t.in.Strangers {
+		list = append(list, fmt.Sprintf("the history lacks %s of somebody else that were there when it was first driven: somebody has emptied it", check.Plural(t.in.Strangers-s, "row")))
+	}
+	if runs := t.missingRuns(); len(runs) > 0 {
+		list = append(list, fmt.Sprintf("run %d kept no history and its recording was not given: give its directory too", runs[0]))
+	}
+	if t.cut != 0 {
+		list = append(list, fmt.Sprintf("run %d kept no history and its recording was cut off", t.cut))
+	}
+	return strings.Join(list, "; ")
+}
+
+// somebodyAt says that somebody else worked on the tables while we may have; empty if
+// nobody did.
+func (t *groups) somebodyAt() string {
+	if s := t.sums.strangers; s > t.in.Strangers {
+		return fmt.Sprintf("the history has %s of somebody else, who worked on the same tables since they were first driven", check.Plural(s-t.in.Strangers, "row"))
+	}
+	return ""
+}
+
+// excuse says why balances that do not fit are no violation; empty if they are one.
+func (t *groups) excuse() string {
+	if why := cmp.Or(t.hole(), t.somebodyAt()); why != "" {
+		return why
+	}
+	for _, run := range t.in.Early {
+		if slices.Contains(t.in.Bare, run) {
+			return fmt.Sprintf("run %d is not known to have ended before the end state was downloaded; give --db to download it now", run)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,505 @@
+package totals
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// The rows of the tests.
+const (
+	testBranches = 2
+	testTellers  = 3
+	testAccounts = 5
+	testRows     = testBranches + testTellers + testAccounts
+)
+
+// counter is a bank as tpcb has it, driven by several clients, and what a perfect
+// database would have shown of it. Tests then bend it.
+type counter struct {
+	checktest.History
+	checktest.End
+	random   *rand.Rand
+	now      int64
+	versions bool
+}
+
+// groupChecks are the names of the checks in their order.
+var groupChecks = []string{check.Total, check.Ledger, check.Durable, check.NoGhost, check.ExactlyOnce, check.Serializable, check.Strict}
+
+func newCounter(seed uint64) *counter {
+	c := &counter{History: checktest.History{Run: 1}, random: rand.New(rand.NewPCG(seed, 1))}
+	for n := range testRows {
+		c.Rows = append(c.Rows, history.Account{N: uint64(n)})
+	}
+	return c
+}
+
+// apply does what a transaction does, and posts it where the history is kept.
+func (c *counter) apply(tx *history.Transaction, post bool) {
+	for i := range tx.Ops {
+		op, row := &tx.Ops[i], &c.Rows[tx.Ops[i].Account]
+		if op.Observed = i == 0; op.Observed {
+			op.Balance = row.Balance
+		}
+		leg := history.Leg{Transfer: tx.ID, Number: uint32(i), Account: op.Account, Amount: op.Amount}
+		if c.versions {
+			op.Observed, op.Balance, op.Version, op.Last = true, row.Balance, row.Version, row.Last
+			row.Version, row.Last, leg.Version = row.Version+1, tx.ID, row.Version+1
+		}
+		row.Balance += op.Amount
+		if post {
+			c.Entries = append(c.Entries, leg)
+		}
+	}
+}
+
+// step makes the next transaction, which overlaps with those just before it.
+func (c *counter) step(outcome history.Outcome, applied, post bool) *history.Transaction {
+	c.now += 10
+	delta := int64(c.random.IntN(11)) - 5
+	tx := history.Transaction{
+		ID: history.NewID(c.Run, 0, uint64(len(c.Txns)+1)), Kind: history.Profile, Outcome: outcome, Attempts: 1,
+		Due: c.now, Sent: c.now, Try: c.now, End: c.now + 5 + int64(c.random.IntN(30)),
+		Ops: []history.Op{
+			{Account: testBranches + testTellers + uint64(c.random.IntN(testAccounts)), Write: true, Amount: delta},
+			{Account: testBranches + uint64(c.random.IntN(testTellers)), Write: true, Amount: delta},
+			{Account: uint64(c.random.IntN(testBranches)), Write: true, Amount: delta},
+		},
+	}
+	if applied {
+		c.apply(&tx, post)
+	}
+	if outcome != history.Committed {
+		for i := range tx.Ops {
+			op := &tx.Ops[i]
+			op.Observed, op.Balance, op.Version, op.Last = false, 0, 0, 0
+		}
+	}
+	c.Txns = append(c.Txns, tx)
+	return &c.Txns[len(c.Txns)-1]
+}
+
+func (c *counter) input() GroupsInput {
+	return GroupsInput{
+		Input: check.Input{
+			Expect: isolation.Serializable, Name: func(n uint64) string { return fmt.Sprintf("#%d", n) },
+			History: []check.Source{&c.History}, End: &c.End,
+		},
+		Words:    check.Words{One: "transaction", Book: "history", Part: "row", Before: "", Amount: func(n int64) string { return fmt.Sprint(n) }},
+		Groups:   []Group{{"branches", testBranches}, {"tellers", testTellers}, {"accounts", testAccounts}},
+		Versions: c.versions,
+	}
+
+}
+
+// drive makes n transactions, of which some were aborted and some are of unknown
+// outcome, applied or not.
+func (c *counter) drive(n int, bare bool) {
+	for range n {
+		switch c.random.IntN(12) {
+		case 0:
+			c.step(history.Aborted, false, false)
+		case 1:
+			if !bare {
+				c.step(history.Unknown, c.random.IntN(2) == 0, true)
+			}
+		default:
+			c.step(history.Committed, true, !bare)
+		}
+	}
+}
+
+func tpcbChecked(t *testing.T, in GroupsInput) map[string]check.Result {
+	t.Helper()
+	results, err := Groups(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return checktest.ByName(results)
+}
+
+func TestTPCBHolds(t *testing.T) {
+	for seed := range uint64(200) {
+		c := newCounter(seed)
+		c.versions = seed%2 == 1
+		c.drive(40, false)
+		results := tpcbChecked(t, c.input())
+		for _, about := range groupChecks {
+			if name, r := about, results[about]; r.Status != check.Valid {
+				t.Errorf("seed %d: %s is %v: %s", seed, name, r.Status, r.Detail)
+			}
+		}
+	}
+}
+
+// lastOf returns the last transaction of an outcome that changed something.
+func (c *counter) lastOf(outcome history.Outcome) *history.Transaction {
+	for i := len(c.Txns) - 1; i >= 0; i-- {
+		if tx := &c.Txns[i]; tx.Outcome == outcome && tx.Ops[0].Amount != 0 {
+			return tx
+		}
+	}
+	return nil
+}
+
+// unpost takes a transaction's row out of the history.
+func (c *counter) unpost(id history.ID) {
+	c.Entries = slices.DeleteFunc(c.Entries, func(l history.Leg) bool { return l.Transfer == id })
+}
+
+func (c *counter) move(tx *history.Transaction, op int, amount int64) {
+	c.Rows[tx.Ops[op].Account].Balance += amount
+}
+
+// tpcbMutants are what a database may do wrong, and the check that is to find it.
+var tpcbMutants = []struct {
+	name, check string
+	bend        func(c *counter)
+}{
+	{"an acknowledged transaction vanished", check.Durable, func(c *counter) {
+		tx := c.lastOf(history.Committed)
+		c.unpost(tx.ID)
+		for i := range tx.Ops {
+			c.move(tx, i, -tx.Ops[i].Amount)
+		}
+	}},
+	{"the amounts stayed and the row of the history vanished", check.Ledger, func(c *counter) { c.unpost(c.lastOf(history.Committed).ID) }},
+	{"an account missed its amount", check.Ledger, func(c *counter) { tx := c.lastOf(history.Committed); c.move(tx, 0, -tx.Ops[0].Amount) }},
+	{"a teller missed its amount", check.Ledger, func(c *counter) { tx := c.lastOf(history.Committed); c.move(tx, 1, -tx.Ops[1].Amount) }},
+	{"a branch missed its amount", check.Total, func(c *counter) { tx := c.lastOf(history.Committed); c.move(tx, 2, -tx.Ops[2].Amount) }},
+	{"a branch got it twice", check.Ledger, func(c *counter) { tx := c.lastOf(history.Committed); c.move(tx, 2, tx.Ops[2].Amount) }},
+	{"another teller got it", check.Ledger, func(c *counter) {
+		tx := c.lastOf(history.Committed)
+		c.move(tx, 1, -tx.Ops[1].Amount)
+		c.Rows[testBranches+(tx.Ops[1].Account-testBranches+1)%testTellers].Balance += tx.Ops[1].Amount
+	}},
+	{"applied twice", check.ExactlyOnce, func(c *counter) { c.apply(c.lastOf(history.Committed), true) }},
+	{"an aborted one was applied", check.NoGhost, func(c *counter) { c.apply(c.lastOf(history.Aborted), true) }},
+	{"one that nobody sent", check.NoGhost, func(c *counter) {
+		tx := *c.lastOf(history.Committed)
+		tx.ID, tx.Ops = history.NewID(1, 7, 1), slices.Clone(tx.Ops)
+		c.apply(&tx, true)
+	}},
+	{"another amount than was sent", check.Durable, func(c *counter) {
+		tx := *c.lastOf(history.Committed)
+		c.unpost(tx.ID)
+		tx.Ops = slices.Clone(tx.Ops)
+		for i := range tx.Ops {
+			c.move(&tx, i, -tx.Ops[i].Amount)
+			tx.Ops[i].Amount += 100
+		}
+		c.apply(&tx, true)
+	}},
+	{"phantom money on all three", check.Ledger, func(c *counter) {
+		for _, n := range []int{0, testBranches, testRows - 1} {
+			c.Rows[n].Balance += 7
+		}
+	}},
+	{"a row is gone", check.Ledger, func(c *counter) { c.Rows = c.Rows[:testRows-1] }},
+	{"a row is there twice", check.Ledger, func(c *counter) { c.Rows[testRows-1] = c.Rows[0] }},
+	{"a row that no load made", check.Ledger, func(c *counter) { c.Unexpected = append(c.Unexpected, "account 99") }},
+	{"a stale balance was read", check.Serializable, func(c *counter) { c.lastOf(history.Committed).Ops[0].Balance -= 1000 }},
+}
+
+func TestTPCBMutants(t *testing.T) {
+	for _, m := range tpcbMutants {
+		t.Run(m.name, func(t *testing.T) {
+			for seed := range uint64(20) {
+				c := newCounter(seed)
+				c.versions = seed%2 == 1
+				c.drive(60, false)
+				m.bend(c)
+				results := tpcbChecked(t, c.input())
+				if r := results[m.check]; r.Status != check.Invalid || r.Detail == "" {
+					t.Errorf("seed %d: %s is %v: %s", seed, m.check, r.Status, r.Detail)
+				}
+			}
+		})
+	}
+}
+
+// TestTPCBSpeaksOfTransactions holds that tpcb's verdicts have the words of TPC-B, also
+// those that the bank's checks find for it: a transaction, the history, and a row that
+// has a name of its own and holds no money.
+func TestTPCBSpeaksOfTransactions(t *testing.T) {
+	bends := map[string]func(c *counter){
+		"nothing":    func(*counter) {},
+		"lost":       func(c *counter) { c.unpost(c.lastOf(history.Committed).ID) },
+		"in part":    func(c *counter) { c.Entries = c.Entries[:len(c.Entries)-1] },
+		"twice":      func(c *counter) { c.Entries = append(c.Entries, c.Entries[len(c.Entries)-3:]...) },
+		"ghost":      func(c *counter) { c.apply(c.lastOf(history.Aborted), true) },
+		"never sent": func(c *counter) { c.Txns = slices.Delete(c.Txns, 0, 1) },
+		"not given": func(c *counter) {
+			tx := *c.lastOf(history.Committed)
+			tx.ID = history.NewID(9, 0, 1)
+			c.apply(&tx, true)
+		},
+		"aborted read":  func(c *counter) { c.step(history.Aborted, true, false); c.drive(20, false) },
+		"unknown read":  func(c *counter) { c.step(history.Unknown, true, false); c.drive(20, false) },
+		"garbage read":  func(c *counter) { c.lastOf(history.Committed).Ops[0].Balance -= 1000 },
+		"nobody's read": func(c *counter) { c.lastOf(history.Committed).Ops[0].Last = history.NewID(1, 7, 1) },
+		"inversion":     func(c *counter) { tx := c.lastOf(history.Committed); tx.Due, tx.Sent, tx.Try, tx.End = 0, 0, 0, 1 },
+		"fork":          func(c *counter) { c.Entries[len(c.Entries)-1].Version-- },
+		"cycle": func(c *counter) { // two in one order on a row, and in the other on another
+			for i, l := range c.Entries {
+				j := slices.IndexFunc(c.Entries, func(x history.Leg) bool { return x.Account == l.Account && x.Version == l.Version+1 })
+				if l.Version > 0 && j >= 0 {
+					c.Entries[i].Version, c.Entries[j].Version = c.Entries[j].Version, c.Entries[i].Version
+					return
+				}
+			}
+		},
+		"outside":     func(c *counter) { c.Entries[len(c.Entries)-1].Version = 1 << 40 },
+		"other last":  func(c *counter) { c.Rows[0].Last = history.NewID(1, 0, 1) },
+		"no such row": func(c *counter) { c.Entries[len(c.Entries)-1].Account = testRows },
+		"version":     func(c *counter) { c.Rows[0].Version++ },
+	}
+	var all []string
+	for name, bend := range bends {
+		for _, versions := range []bool{false, true} {
+			c := newCounter(7)
+			c.versions = versions
+			c.drive(40, false)
+			c.step(history.Committed, true, true)
+			bend(c)
+			in, said := c.input(), []string{}
+			in.Name = func(n uint64) string { return fmt.Sprintf("row #%d", n) }
+			in.OnViolation = func(v check.Violation) { said = append(said, v.What) }
+			for _, r := range tpcbChecked(t, in) {
+				said = append(said, r.Detail)
+			}
+			for _, text := range said {
+				for _, word := range []string{"ransfer", "ledger", "leg ", "ccount row", "0.0", "TPC-B"} {
+					if strings.Contains(text, word) {
+						t.Errorf("%s, versions %v: it speaks of a %s: %s", name, versions, word, text)
+					}
+				}
+			}
+			if all := strings.Join(said, " "); !strings.Contains(all, "ransaction") || !strings.Contains(all, "history") {
+				t.Errorf("%s, versions %v: nothing is said of transactions and the history: %s", name, versions, all)
+			}
+			all = append(all, said...)
+		}
+	}
+	for _, text := range []string{
+		"which is of unknown outcome and not in the history", "which was aborted and is not in the history",
+		"where opening balance and history make", "a transaction that no client sent", "both made version", "So transaction ", "which transaction ",
+		"Lost update: transactions ", "and the history has no such row", "has a history row with a version", "has a history row on an account that no load made", " history rows.",
+	} {
+		if !slices.ContainsFunc(all, func(said string) bool { return strings.Contains(said, text) }) {
+			t.Errorf("nothing says %q", text)
+		}
+	}
+}
+
+// TestTPCBWithoutHistory: what was acknowledged is held against every row.
+func TestTPCBWithoutHistory(t *testing.T) {
+	for seed := range uint64(20) {
+		c := newCounter(seed)
+		c.drive(60, true)
+		mark := history.Leg{Transfer: history.NewID(1, 0, 0), Void: true}
+		c.Entries = []history.Leg{mark}
+		in := c.input()
+		in.Bare = []uint64{1}
+		results := tpcbChecked(t, in)
+		for _, name := range []string{check.Total, check.Ledger, check.Serializable, check.Strict} {
+			if r := results[name]; r.Status != check.Valid {
+				t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+			}
+		}
+		if len(results) != 4 {
+			t.Errorf("there are %d checks where no id is kept", len(results))
+		}
+		for _, m := range tpcbMutants {
+			if !strings.HasSuffix(m.name, "missed its amount") && !strings.HasPrefix(m.name, "phantom") && m.check != check.Serializable {
+				continue
+			}
+			bent := newCounter(seed)
+			bent.drive(60, true)
+			bent.Entries = []history.Leg{mark}
+			m.bend(bent)
+			in.History, in.End = []check.Source{&bent.History}, &bent.End
+			want := m.check
+			if want == check.Total {
+				want = check.Ledger
+			}
+			if r := tpcbChecked(t, in)[want]; r.Status != check.Invalid {
+				t.Errorf("seed %d, %s: %s is %v: %s", seed, m.name, want, r.Status, r.Detail)
+			}
+		}
+		c.step(history.Unknown, seed%2 == 0, false)
+		in.History, in.End = []check.Source{&c.History}, &c.End
+		for _, name := range []string{check.Total, check.Ledger} {
+			if r := tpcbChecked(t, in)[name]; r.Status != check.Unknown || !r.Required || r.Detail == "" {
+				t.Errorf("with an unknown outcome %s is %v: %s", name, r.Status, r.Detail)
+			}
+		}
+		// What no unknown outcome explains is a violation all the same.
+		tx := c.Txns[len(c.Txns)-1]
+		other := testBranches + testTellers + (tx.Ops[0].Account-testBranches-testTellers+1)%testAccounts
+		c.Rows[other].Balance += 3
+		if r := tpcbChecked(t, in)[check.Ledger]; r.Status != check.Invalid {
+			t.Errorf("a row that no unknown outcome touches: ledger is %v: %s", r.Status, r.Detail)
+		}
+	}
+}
+
+// TestTPCBUndecided: what cannot be known is told, and never valid.
+func TestTPCBUndecided(t *testing.T) {
+	for name, bend := range map[string]func(c *counter, in *GroupsInput){
+		"no end state": func(_ *counter, in *GroupsInput) { in.End = nil },
+		"damage":       func(c *counter, _ *GroupsInput) { c.History.Err = fmt.Errorf("a bad block") },
+		"a run without history whose recording is not given": func(c *counter, _ *GroupsInput) {
+			c.Entries = append(c.Entries, history.Leg{Transfer: history.NewID(2, 0, 0), Void: true})
+		},
+		"somebody emptied the history": func(_ *counter, in *GroupsInput) { in.Strangers = 3 },
+		"a foreign run": func(c *counter, _ *GroupsInput) {
+			tx := c.Txns[0]
+			tx.ID, tx.Ops = history.NewID(3, 0, 1), slices.Clone(tx.Ops)
+			c.apply(&tx, true)
+		},
+		"the recording was cut off": func(c *counter, _ *GroupsInput) { c.Incomplete = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCounter(5)
+			c.drive(30, false)
+			in := c.input()
+			bend(c, &in)
+			results, err := Groups(t.Context(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := check.Verdict(results); v != check.Unknown {
+				t.Errorf("the verdict is %v: %+v", v, results)
+			}
+		})
+	}
+}
+
+// TestTPCBStrangers: what somebody else wrote into the history explains balances, and
+// what the rows held before is their opening.
+func TestTPCBStrangers(t *testing.T) {
+	c := newCounter(9)
+	for n := range testRows {
+		c.Rows[n].Balance = int64(100 * n)
+		c.Entries = append(c.Entries, history.Leg{Number: OpeningLeg, Account: uint64(n), Amount: int64(100 * n)})
+	}
+	foreign := history.Transaction{Ops: []history.Op{{Account: 7, Amount: 4}, {Account: 3, Amount: 4}, {Account: 1, Amount: 4}}}
+	c.apply(&foreign, true)
+	c.drive(40, false)
+	in := c.input()
+	in.Strangers = 1
+	for name, r := range tpcbChecked(t, in) {
+		if r.Status != check.Valid {
+			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+	c.apply(&foreign, true)
+	results := tpcbChecked(t, in)
+	if r := results[check.Ledger]; r.Status != check.Valid {
+		t.Errorf("ledger is %v although the history explains all: %s", r.Status, r.Detail)
+	}
+	if r := results[check.Serializable]; r.Status != check.Unknown {
+		t.Errorf("serializable is %v although somebody else worked beside: %s", r.Status, r.Detail)
+	}
+	c.Rows[7].Balance++
+	if r := tpcbChecked(t, in)[check.Ledger]; r.Status != check.Unknown {
+		t.Errorf("ledger is %v although somebody else worked beside: %s", r.Status, r.Detail)
+	}
+	in.Strangers = 2
+	if r := tpcbChecked(t, in)[check.Ledger]; r.Status != check.Invalid {
+		t.Errorf("ledger is %v although nobody else worked beside: %s", r.Status, r.Detail)
+	}
+}
+
+// TestTrailsAgainstAllOrders compares the search for a trail with all permutations.
+func TestTrailsAgainstAllOrders(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	seen := map[string]int{}
+	for range 20000 {
+		list, opening := randomEdges(random)
+		trail, timely := allOrders(list, opening)
+		s := search{list: list, at: opening}
+		got := s.run()
+		if (got == searchFound) != timely {
+			t.Fatalf("the search came to %v, and an order that agrees with real time is there: %v\n%+v from %d", got, timely, list, opening)
+		}
+		seen[fmt.Sprint("timely ", timely)]++
+		if slices.ContainsFunc(list, func(e transition) bool { return !e.known }) {
+			for i := range list {
+				list[i].begin = math.MinInt64
+			}
+			whenever := search{list: list, at: opening}
+			if (whenever.run() == searchFound) != trail {
+				t.Fatalf("without times the search did not find what is there: %v\n%+v from %d", trail, list, opening)
+			}
+			continue
+		}
+		if _, ok := eulerian(list, opening); ok != trail {
+			t.Fatalf("a trail is found: %v, and there is one: %v\n%+v from %d", ok, trail, list, opening)
+		}
+		seen[fmt.Sprint("trail ", trail)]++
+	}
+	for _, what := range []string{"timely true", "timely false", "trail true", "trail false"} {
+		if seen[what] < 500 {
+			t.Errorf("%s was seen %d times of 20000, which tries too little", what, seen[what])
+		}
+	}
+}
+
+// randomEdges makes a few transactions on one account, mostly as a database would, and
+// bends one now and then.
+func randomEdges(random *rand.Rand) (list []transition, opening int64) {
+	opening = int64(random.IntN(3))
+	balance, now := opening, int64(0)
+	for i := range 1 + random.IntN(6) {
+		amount := int64(random.IntN(5)) - 2
+		now += int64(random.IntN(10))
+		e := transition{txn: uint32(i), known: random.IntN(8) > 0, before: balance, amount: amount, begin: now, end: now + int64(random.IntN(20))}
+		balance += amount
+		list = append(list, e)
+	}
+	switch e := &list[random.IntN(len(list))]; random.IntN(4) {
+	case 0:
+		e.before += int64(random.IntN(3)) - 1
+	case 1:
+		e.begin += 30
+		e.end += 30
+	case 2:
+		e.amount++
+	}
+	slices.SortFunc(list, func(a, b transition) int { return int(a.end - b.end) })
+	return list, opening
+}
+
+// allOrders tries every order: whether one explains what was read, and whether one does
+// that agrees with real time.
+func allOrders(list []transition, opening int64) (trail, timely bool) {
+	used := make([]bool, len(list))
+	var walk func(balance int64, latest int64, inTime bool, left int)
+	walk = func(balance, latest int64, inTime bool, left int) {
+		if left == 0 {
+			trail, timely = true, timely || inTime
+			return
+		}
+		for i, e := range list {
+			if used[i] || e.known && e.before != balance {
+				continue
+			}
+			used[i] = true
+			walk(balance+e.amount, max(latest, e.begin), inTime && e.end >= latest, left-1)
+			used[i] = false
+		}
+	}
+	walk(opening, 0, true, len(list))
+	return trail, timely
+}

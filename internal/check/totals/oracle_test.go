@@ -1,0 +1,332 @@
+package totals
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// weak runs a few transactions on a store whose reads may be old and whose
+// versions follow the order of commits: every anomaly of reading comes up.
+func weak(rng *rand.Rand, accounts, count int) *world {
+	w := newWorld(accounts)
+	past := make([][]history.Account, accounts)
+	for n := range past {
+		past[n] = []history.Account{w.Rows[n]}
+	}
+	for range count {
+		tx := w.begin([]history.Kind{history.Inquiry, history.Joint, history.Transfer}[rng.IntN(3)])
+		tx.Try -= rng.Int64N(4000)
+		tx.Sent, tx.Due = tx.Try, tx.Try
+		order := rng.Perm(accounts)
+		if tx.Kind != history.Transfer {
+			for _, n := range order[2:min(accounts, 2+1+rng.IntN(2))] {
+				back := min(rng.IntN(3), len(past[n])-1)
+				a := past[n][len(past[n])-1-back]
+				tx.Ops = append(tx.Ops, history.Op{Account: a.N, Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last})
+			}
+		}
+		if tx.Kind != history.Inquiry {
+			amount := rng.Int64N(9) + 1
+			w.leg(tx, uint64(order[0]), -amount)
+			w.leg(tx, uint64(order[1]), amount)
+			for _, n := range order[:2] {
+				past[n] = append(past[n], w.Rows[n])
+			}
+		}
+	}
+	return w
+}
+
+// possible says by trying every order whether one of them explains every read:
+// the definition of serializability, and with real time of the strict one.
+func possible(w *world, real bool) bool {
+	if !real {
+		return explained(w, nil)
+	}
+	return explained(w, func(ended, began *history.Transaction) bool { return ended.End < began.Try })
+}
+
+// explained is possible with what real time is: which transaction had ended
+// before which began. Nil is none.
+func explained(w *world, real func(ended, began *history.Transaction) bool) bool {
+	type state struct {
+		version []uint64
+		last    []history.ID
+	}
+	n := len(w.Txns)
+	s := state{make([]uint64, len(w.Rows)), make([]history.ID, len(w.Rows))}
+	var search func(done uint) bool
+	search = func(done uint) bool {
+		if done == 1<<n-1 {
+			return true
+		}
+	next:
+		for i := range w.Txns {
+			if done&(1<<i) != 0 {
+				continue
+			}
+			tx := &w.Txns[i]
+			for j := range w.Txns {
+				if real != nil && j != i && done&(1<<j) == 0 && real(&w.Txns[j], tx) {
+					continue next
+				}
+			}
+			for _, op := range tx.Ops {
+				if s.version[op.Account] != op.Version || s.last[op.Account] != op.Last {
+					continue next
+				}
+			}
+			for _, op := range tx.Ops {
+				if op.Write {
+					s.version[op.Account]++
+					s.last[op.Account] = tx.ID
+				}
+			}
+			ok := search(done | 1<<i)
+			for _, op := range tx.Ops {
+				if op.Write {
+					s.version[op.Account]--
+					s.last[op.Account] = op.Last
+				}
+			}
+			if ok {
+				return true
+			}
+		}
+		return false
+	}
+	return search(0)
+}
+
+// TestOracle holds both graph checks against the definition, on thousands of
+// small histories of which about half are wrong.
+func TestOracle(t *testing.T) {
+	var counts [2][2]int
+	for seed := range uint64(4000) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		w := weak(rng, 3+rng.IntN(3), 2+rng.IntN(6))
+		results := checktest.ByName(checked(w.input(isolation.StrictSerializable)))
+		for i, name := range []string{check.Serializable, check.Strict} {
+			want := check.Invalid
+			if possible(w, i == 1) {
+				want = check.Valid
+			}
+			counts[i][want-check.Valid]++
+			if got := results[name].Status; got != want {
+				t.Fatalf("seed %d: %s is %v, the oracle says %v: %s", seed, name, got, want, results[name].Detail)
+			}
+		}
+	}
+	for i, c := range counts {
+		if c[0] < 200 || c[1] < 200 {
+			t.Errorf("check %d: %d valid and %d invalid histories are too few of one kind to prove anything", i, c[0], c[1])
+		}
+	}
+}
+
+// TestSnapshotOracle holds the decision about snapshot isolation against a
+// store that gives exactly that: whatever it does must not break the claim, and
+// some of it must break serializability.
+func TestSnapshotOracle(t *testing.T) {
+	skews := 0
+	for seed := range uint64(400) {
+		w := snapshotStore(rand.New(rand.NewPCG(seed, 9)), 6, 40)
+		results := checked(w.input(isolation.SnapshotIsolation))
+		if check.Verdict(results) != check.Valid {
+			t.Fatalf("seed %d: a snapshot-isolated history is called %v: %+v", seed, check.Verdict(results), checktest.ByName(results)[check.Serializable])
+		}
+		if checktest.ByName(results)[check.Serializable].Status == check.Invalid {
+			skews++
+		}
+	}
+	if skews < 20 {
+		t.Errorf("only %d of 400 histories had a write skew", skews)
+	}
+}
+
+// snapshotStore interleaves transactions that read from the snapshot at their
+// begin and commit only if nobody has changed what they write.
+func snapshotStore(rng *rand.Rand, accounts, count int) *world {
+	w := newWorld(accounts)
+	type open struct {
+		tx       int
+		snapshot []history.Account
+	}
+	var running []open
+	for range count {
+		if len(running) < 3 {
+			w.begin(history.Joint)
+			running = append(running, open{len(w.Txns) - 1, append([]history.Account(nil), w.Rows...)})
+			continue
+		}
+		k := rng.IntN(len(running))
+		o := running[k]
+		running = append(running[:k], running[k+1:]...)
+		tx := &w.Txns[o.tx]
+		order := rng.Perm(accounts)
+		w.now += 1000
+		tx.End = w.now
+		for _, n := range order[2:4] {
+			a := o.snapshot[n]
+			tx.Ops = append(tx.Ops, history.Op{Account: a.N, Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last})
+		}
+		if o.snapshot[order[0]] != w.Rows[order[0]] || o.snapshot[order[1]] != w.Rows[order[1]] {
+			tx.Outcome, tx.Ops = history.Aborted, nil
+			continue
+		}
+		w.leg(tx, uint64(order[0]), -1)
+		w.leg(tx, uint64(order[1]), 1)
+	}
+	for _, o := range running {
+		w.Txns[o.tx].Outcome = history.Aborted
+	}
+	return w
+}
+
+// TestCutOffAccusesNobody: where records are missing, what others saw of them is
+// no evidence, with the end state or without.
+func TestCutOffAccusesNobody(t *testing.T) {
+	for seed := range uint64(400) {
+		w := busy(seed, 12, 200)
+		w.Incomplete = true
+		rng := rand.New(rand.NewPCG(seed, 3))
+		w.Txns = slices.DeleteFunc(w.Txns, func(history.Transaction) bool { return rng.IntN(8) == 0 })
+		in := w.input(isolation.StrictSerializable)
+		in.Audited = []uint64{1}
+		if seed%2 == 0 {
+			in.End = nil
+		}
+		for _, r := range checked(in) {
+			if r.Status == check.Invalid {
+				t.Fatalf("seed %d, end state %v: %s is invalid: %s", seed, in.End != nil, r.Name, r.Detail)
+			}
+		}
+	}
+}
+
+// TestUndecided: what could not be looked at is unknown, never valid.
+func TestUndecided(t *testing.T) {
+	w := newWorld(4)
+	w.transfer(0, 1, 5)
+	for _, tc := range []struct {
+		name    string
+		bend    func(in *AccountsInput)
+		unknown []string
+	}{
+		{"no end state", func(in *AccountsInput) { in.End = nil }, []string{check.Total, check.NonNegative, check.Ledger, check.Durable, check.NoGhost, check.ExactlyOnce, check.Serializable, check.Strict}},
+		{"no history", func(in *AccountsInput) { in.History = nil }, []string{check.Durable, check.NoGhost, check.ExactlyOnce, check.Serializable, check.Strict}},
+		{"cut off", func(in *AccountsInput) { w.Incomplete = true }, []string{check.NoGhost, check.Serializable, check.Strict}},
+		{"unreadable", func(in *AccountsInput) { w.Err = errUnreadable; w.Incomplete = false }, []string{check.Total, check.Ledger, check.Durable, check.NoGhost, check.Serializable}},
+	} {
+		in := w.input(isolation.Serializable)
+		tc.bend(&in)
+		results := checked(in)
+		for _, name := range tc.unknown {
+			if r := checktest.ByName(results)[name]; r.Status != check.Unknown || r.Detail == "" {
+				t.Errorf("%s: %s is %v (%s)", tc.name, name, r.Status, r.Detail)
+			}
+		}
+		if check.Verdict(results) != check.Unknown {
+			t.Errorf("%s: verdict %v", tc.name, check.Verdict(results))
+		}
+	}
+	if check.Verdict(nil) != check.Unknown {
+		t.Error("no results at all must be unknown")
+	}
+}
+
+type unreadable struct{}
+
+func (unreadable) Error() string { return "block at 17 is damaged" }
+
+var errUnreadable = unreadable{}
+
+func BenchmarkBank(b *testing.B) {
+	w := newWorld(10000)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 200_000 {
+		from := rng.Uint64N(10000)
+		w.transfer(from, (from+1+rng.Uint64N(9999))%10000, 1)
+	}
+	in := w.input(isolation.StrictSerializable)
+	b.ResetTimer()
+	for b.Loop() {
+		if check.Verdict(checked(in)) == check.Invalid {
+			b.Fatal("invalid")
+		}
+	}
+	b.ReportMetric(float64(len(w.Txns))*float64(b.N)/b.Elapsed().Seconds(), "transactions/s")
+}
+
+// overwriting interleaves transfers that read, wait, and then write what they had
+// computed at once, as READ COMMITTED lets an application do: updates are lost,
+// and every read is of something committed.
+func overwriting(rng *rand.Rand, accounts, count int) *world {
+	w := newWorld(accounts)
+	type open struct {
+		tx   int
+		seen []history.Account
+	}
+	var running []open
+	for range count {
+		if len(running) < 4 && rng.IntN(2) == 0 || len(running) == 0 {
+			tx := w.begin(history.Transfer)
+			order := rng.Perm(accounts)
+			o := open{tx: len(w.Txns) - 1}
+			for i, n := range order[:2] {
+				a := w.Rows[n]
+				o.seen = append(o.seen, a)
+				tx.Ops = append(tx.Ops, history.Op{
+					Account: a.N, Write: true, Amount: int64(2*i - 1), Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last,
+				})
+			}
+			running = append(running, o)
+			continue
+		}
+		k := rng.IntN(len(running))
+		o := running[k]
+		running = append(running[:k], running[k+1:]...)
+		tx := &w.Txns[o.tx]
+		w.now += 1000
+		tx.End = w.now
+		for i, a := range o.seen {
+			w.Rows[a.N] = history.Account{N: a.N, Balance: a.Balance + tx.Ops[i].Amount, Version: a.Version + 1, Last: tx.ID}
+			w.Entries = append(w.Entries, history.Leg{Transfer: tx.ID, Number: uint32(i), Account: a.N, Amount: tx.Ops[i].Amount, Version: a.Version + 1})
+		}
+	}
+	for _, o := range running {
+		w.Txns[o.tx].Outcome = history.Aborted
+	}
+	return w
+}
+
+// TestLostUpdatesAccuseNoWeakerLevel: where updates are lost, the numbers of
+// versions are no order any more, and nothing that READ COMMITTED forbids may be
+// read out of them.
+func TestLostUpdatesAccuseNoWeakerLevel(t *testing.T) {
+	lost := 0
+	for seed := range uint64(400) {
+		w := overwriting(rand.New(rand.NewPCG(seed, 11)), 4, 80)
+		r := checktest.ByName(checked(w.input(isolation.ReadCommitted)))[check.Serializable]
+		for _, a := range r.Anomalies {
+			if a.Forbidden <= isolation.ReadCommitted {
+				t.Fatalf("seed %d: %s is named: %s", seed, a.Name, a.Detail)
+			}
+			if a.Name == "lost update (P4)" {
+				lost++
+			}
+		}
+		if r.Status == check.Invalid && r.Required {
+			t.Fatalf("seed %d: a claim of READ COMMITTED is broken: %s", seed, r.Detail)
+		}
+	}
+	if lost < 300 {
+		t.Errorf("only %d of 400 histories lost an update", lost)
+	}
+}

@@ -1,0 +1,186 @@
+package totals
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/graph"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// order is what the dependency graph says.
+type order struct {
+	b         *balances
+	undecided string             // why no order can be called valid; empty if it can
+	anomalies []check.Anomaly    // without real time, the weakest level's first
+	realtime  []check.Anomaly    // with real time only
+	torn      []uint32           // audits that saw no consistent cut
+	cycles    [][]graph.Step     // found so far, to be told: each must come before the next, the last before the first
+	records   map[uint32]*record // what the transactions of the cycles did
+}
+
+type record struct {
+	history.Transaction
+	known bool
+}
+
+// order builds the graph, decides each level, and finds instances.
+func (b *balances) order() *order {
+	o := &order{b: b, undecided: b.whyUndecided()}
+	if b.chain.writer == nil {
+		return o
+	}
+	full := graph.New(len(b.Txns.List), b.edges, &b.Watch)
+	if !full.Acyclic() {
+		o.cycles = full.Cycles(b.tellGroup)
+		o.torn = b.tornAudits()
+	}
+	if len(o.cycles) == 0 {
+		o.cycles = graph.Contradictions(&b.Evidence, b.edges, b.tellGroup)
+	}
+	if !b.Watch.Ask() {
+		o.tell()
+	}
+	return o
+}
+
+// whyUndecided says what is missing for calling any order valid.
+func (b *balances) whyUndecided() string {
+	foreign, ghosts := b.Foreign(), 0
+	for i := range b.Txns.List {
+		if t := &b.Txns.List[i]; t.Source == check.FromLedger && b.Txns.Covers(t.ID.Run()) {
+			ghosts++
+		}
+	}
+	switch {
+	case b.Damage != nil:
+		return b.Damage.Error()
+	case len(b.Input.History) == 0:
+		return "there is no history of what the clients saw; give the run directory of pay"
+	case b.Input.End == nil:
+		return b.WhyNoEnd()
+	case !b.Complete():
+		return "the recording was cut off, so what the last transactions saw is not known"
+	case foreign != "":
+		return foreign
+	case ghosts == 1:
+		return fmt.Sprintf("the %s has a %s that no client sent, and what it read is not known", b.Words.Book, b.Words.One)
+	case ghosts > 0:
+		return fmt.Sprintf("the %s has %d %ss that no client sent, and what they read is not known", b.Words.Book, ghosts, b.Words.One)
+	}
+	return ""
+}
+
+// tornAudits returns the audits that saw the effect of a transaction and missed
+// what that one depends on, or that no order of all audits explains. Only what
+// the audits themselves read counts: where transfers are READ COMMITTED and an
+// inquiry saw one transfer without an earlier one, an audit between the two is
+// not to blame. So anti-dependencies of other transactions are left out.
+//
+// At READ UNCOMMITTED their reads are, too: a transaction may read what another
+// has written and not committed, and commit before it. An audit between the two
+// commits sees the reader without the writer, and that is a consistent cut.
+// Writes over writes stay: a dirty write is forbidden at every level.
+func (b *balances) tornAudits() []uint32 {
+	var e graph.Edges
+	audit := func(t uint32) bool { return b.Txns.List[t].Kind == history.Audit }
+	for i, kind := range b.edges.Kind {
+		from, to := b.edges.From[i], b.edges.To[i]
+		if b.Watch.Ended() {
+			return nil
+		}
+		if kind == graph.Ww || audit(from) || kind == graph.Wr && (audit(to) || b.Input.Expect != isolation.ReadUncommitted) {
+			e.Add(from, to, kind)
+		}
+	}
+	var torn []uint32
+	for _, component := range graph.New(len(b.Txns.List), e, &b.Watch).Components() {
+		for _, t := range component {
+			if audit(t) {
+				torn = append(torn, t)
+			}
+		}
+	}
+	slices.Sort(torn)
+	return torn
+}
+
+// serializable is the check of that name.
+func (o *order) serializable(claim isolation.Level) check.Result {
+	r := check.Result{Name: check.Serializable, Required: true, Anomalies: o.anomalies}
+	if len(o.anomalies) == 0 {
+		if o.undecided != "" {
+			r.Detail = "Not decided: " + o.undecided + "."
+			return r
+		}
+		r.Status = check.Valid
+		r.Detail = fmt.Sprintf("%s, %s, no cycle.", check.Plural(o.b.applied(), "committed transaction"), check.Plural(len(o.b.edges.To), "dependency"))
+		return r
+	}
+	r.Status = check.Invalid
+	r.Required = claim >= isolation.Serializable || claim == isolation.Unknown
+	for _, a := range o.anomalies {
+		r.Required = r.Required || a.Forbidden <= claim
+	}
+	r.Detail = sentences(o.anomalies)
+	r.Witness = witnesses(o.anomalies)
+	return r
+}
+
+// strict is the check of that name.
+func (o *order) strict(claim isolation.Level) check.Result {
+	r := check.Result{Name: check.Strict, Required: claim >= isolation.StrictSerializable, Anomalies: o.realtime}
+	switch {
+	case len(o.anomalies) > 0:
+		r.Status = check.Invalid
+		r.Detail = "Not serializable, and so not strictly serializable either: see the check serializable."
+		r.Witness = witnesses(o.anomalies)
+	case len(o.realtime) > 0:
+		r.Status = check.Invalid
+		r.Detail = sentences(o.realtime)
+		r.Witness = witnesses(o.realtime)
+	case o.undecided != "":
+		r.Detail = "Not decided: " + o.undecided + "."
+	case o.b.CountClocks() > 1:
+		r.Detail = fmt.Sprintf("Not decided: within each run the order of all transactions agrees with real time, but the runs are on %d clocks "+
+			"that nobody has compared, so whether a transaction of one run had ended before one of another began is not known.", o.b.CountClocks())
+	default:
+		r.Status = check.Valid
+		r.Detail = "The order of all transactions agrees with real time."
+	}
+	return r
+}
+
+func (b *balances) applied() int {
+	n := 0
+	for i := range b.Txns.List {
+		if b.Txns.List[i].Applied() {
+			n++
+		}
+	}
+	return n
+}
+
+// sentences tells the anomalies, one paragraph each.
+func sentences(anomalies []check.Anomaly) string {
+	var text []string
+	for _, a := range anomalies {
+		text = append(text, fmt.Sprintf("%s%s: %s", strings.ToUpper(a.Name[:1]), a.Name[1:], a.Detail))
+	}
+	return strings.Join(text, "\n")
+}
+
+func witnesses(anomalies []check.Anomaly) []history.ID {
+	var ids []history.ID
+	for _, a := range anomalies {
+		for _, id := range a.Witness {
+			if !slices.Contains(ids, id) && len(ids) < 4*check.Shown {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}

@@ -1,0 +1,63 @@
+package totals
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// TestRefusedTransferOverwritesNothing: what a refused transfer would have
+// written is no write, also where the versions of an account fork.
+func TestRefusedTransferOverwritesNothing(t *testing.T) {
+	for _, outcome := range []history.Outcome{history.Rejected, history.Aborted, history.Unknown} {
+		w := newWorld(8)
+		zero, one := w.Rows[0], w.Rows[1]
+		refused := w.begin(history.Transfer)
+		refused.Outcome = outcome
+		for _, a := range []history.Account{zero, one} {
+			refused.Ops = append(refused.Ops, history.Op{Account: a.N, Write: true, Amount: -2 * opening, Observed: true, Balance: a.Balance})
+		}
+		id := refused.ID
+		// One reads what the refused one would have written, and overwrites what
+		// that one read.
+		joint := w.begin(history.Joint)
+		w.see(joint, 0)
+		w.leg(joint, 1, -5)
+		w.leg(joint, 4, 5)
+		// Two transfers overwrite the same version of account 0.
+		w.transfer(0, 2, 5)
+		after := w.Rows[0]
+		w.Rows[0] = zero
+		w.transfer(0, 3, 7)
+		w.Rows[0].Version = after.Version
+		r := checktest.ByName(checked(w.input(isolation.ReadCommitted)))[check.Serializable]
+		if slices.Contains(r.Witness, id) {
+			t.Errorf("%v: it wrote nothing and is a witness: %s", outcome, r.Detail)
+		}
+		if !strings.Contains(r.Detail, "Lost update") {
+			t.Errorf("%v: the lost update is not told: %s", outcome, r.Detail)
+		}
+	}
+}
+
+// TestRefusalIsHeldToTheClaim: a refusal rests on what was read, so what was read
+// is held to the isolation as a committed transaction's reads are.
+func TestRefusalIsHeldToTheClaim(t *testing.T) {
+	w := newWorld(8)
+	before := w.Rows[1]
+	w.transfer(0, 1, 10)
+	tx := w.begin(history.Joint)
+	tx.Outcome, tx.Reason = history.Rejected, history.InsufficientFunds
+	w.see(tx, 0) // it saw the transfer on the one account and not on the other
+	tx.Ops = append(tx.Ops, history.Op{Account: 1, Observed: true, Version: before.Version, Balance: before.Balance, Last: before.Last})
+	refused := tx.ID
+	r := checktest.ByName(checked(w.input(isolation.Serializable)))[check.Serializable]
+	if r.Status != check.Invalid || !r.Required || !slices.Contains(r.Witness, refused) {
+		t.Errorf("serializable is %v, required %v, witnesses %v: %s", r.Status, r.Required, r.Witness, r.Detail)
+	}
+}

@@ -1,0 +1,310 @@
+package totals
+
+import (
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// skewPair makes a write skew of two joint transfers over accounts of their own,
+// from the account given on.
+func skewPair(w *world, first uint64) {
+	w.begin(history.Joint)
+	w.begin(history.Joint)
+	t1, t2 := &w.Txns[len(w.Txns)-2], &w.Txns[len(w.Txns)-1]
+	t1.End = t2.End
+	w.see(t1, first+1)
+	w.see(t2, first)
+	w.leg(t1, first, -5)
+	w.leg(t1, first+2, 5)
+	w.leg(t2, first+1, -5)
+	w.leg(t2, first+3, 5)
+}
+
+// TestSmallCyclesHideNoLargerOne: many cycles that the claim tolerates must not
+// keep a larger one that it forbids from being found.
+func TestSmallCyclesHideNoLargerOne(t *testing.T) {
+	w := newWorld(4*100 + 8)
+	for i := range uint64(100) {
+		skewPair(w, 4*i)
+	}
+	const a, b, c = 400, 401, 402
+	reader := w.inquiry(a)
+	w.transfer(a, b, 1)
+	w.transfer(b, c, 1)
+	w.see(&w.Txns[reader], c) // it saw the second transfer, and not what that one depends on
+	in := w.input(isolation.SnapshotIsolation)
+	if results := checked(in); check.Verdict(results) != check.Invalid {
+		t.Errorf("verdict %v, want invalid for a read skew: %s", check.Verdict(results), checktest.ByName(results)[check.Serializable].Detail)
+	}
+}
+
+// TestForbiddenCycleInsideALargeComponent: a thousand transactions that the claim
+// lets be one component must not hide two in it that it forbids.
+func TestForbiddenCycleInsideALargeComponent(t *testing.T) {
+	const length = 1000
+	w := newWorld(2*length + 8)
+	// Each reads what the one before has written, and the last misses the first.
+	for i := range uint64(length) {
+		tx := w.begin(history.Joint)
+		if i > 0 {
+			w.see(tx, i-1)
+		}
+		if i == length-1 {
+			tx.Ops = append(tx.Ops, history.Op{Account: length, Observed: true, Balance: opening})
+		}
+		w.leg(tx, i, -1)
+		w.leg(tx, length+i, 1)
+	}
+	// Two more, which follow from the first and lead to the last, read each other.
+	const a, b = 2*length + 1, 2*length + 2
+	w.begin(history.Joint)
+	w.begin(history.Joint)
+	t1, t2 := &w.Txns[length], &w.Txns[length+1]
+	w.leg(t1, a, -1)
+	w.leg(t1, a+2, 1)
+	w.see(t2, a)
+	w.leg(t2, b, -1)
+	w.leg(t2, b+2, 1)
+	w.see(t1, b)
+	w.see(t1, 0)
+	last := &w.Txns[length-1]
+	last.Ops = append(last.Ops, t2.Ops[0]) // it read what t1 had written, too
+	r := checktest.ByName(checked(w.input(isolation.ReadCommitted)))[check.Serializable]
+	if r.Status != check.Invalid || !r.Required {
+		t.Errorf("serializable is %v, required %v: %s", r.Status, r.Required, r.Detail)
+	}
+	if len(r.Detail) > 2000 || len(r.Witness) > 100 {
+		t.Errorf("the story has %d letters and %d witnesses", len(r.Detail), len(r.Witness))
+	}
+}
+
+// TestVeryStaleRead: the older the state that was read, the worse the violation.
+func TestVeryStaleRead(t *testing.T) {
+	for _, writes := range []bool{false, true} {
+		w := newWorld(40)
+		stale := w.Rows[0]
+		for i := range uint64(300_000) {
+			w.transfer(i%40, (i+7)%40, 1)
+		}
+		tx := w.begin(history.Inquiry)
+		name := check.Strict
+		if writes {
+			tx.Kind, name = history.Joint, check.Serializable
+			w.leg(tx, 1, -1)
+			w.leg(tx, 2, 1)
+		}
+		tx.Ops = append(tx.Ops, history.Op{Account: 0, Observed: true, Version: stale.Version, Balance: stale.Balance, Last: stale.Last})
+		results := checked(w.input(isolation.StrictSerializable))
+		if r := checktest.ByName(results)[name]; r.Status != check.Invalid {
+			t.Errorf("a read that is 300,000 transactions old: %s is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+}
+
+// TestOverdraftThatWasRefilled: a balance below zero is a violation also where
+// money came later.
+func TestOverdraftThatWasRefilled(t *testing.T) {
+	w := newWorld(4)
+	w.transfer(0, 1, opening+100)
+	w.transfer(1, 0, 500)
+	if r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[check.NonNegative]; r.Status != check.Invalid {
+		t.Errorf("non-negative is %v: %s", r.Status, r.Detail)
+	}
+}
+
+// TestUnknownTransferOfOtherLegs: what nobody knows the outcome of is applied as
+// it was sent, or not at all.
+func TestUnknownTransferOfOtherLegs(t *testing.T) {
+	w := newWorld(4)
+	i := w.transfer(0, 1, 10)
+	w.Txns[i].Outcome = history.Unknown
+	for j := range w.Txns[i].Ops {
+		op := &w.Txns[i].Ops[j]
+		*op = history.Op{Account: op.Account, Write: true, Amount: 2 * op.Amount}
+	}
+	if results := checked(w.input(isolation.StrictSerializable)); check.Verdict(results) != check.Invalid {
+		t.Errorf("verdict %v, want invalid", check.Verdict(results))
+	}
+}
+
+func audit(w *world, accounts ...uint64) *history.Transaction {
+	tx := w.begin(history.Audit)
+	for _, n := range accounts {
+		w.see(tx, n)
+	}
+	return tx
+}
+
+// TestAuditsThatMissOrRepeat: an audit that saw an account twice, or not at all.
+func TestAuditsThatMissOrRepeat(t *testing.T) {
+	for name, bend := range map[string]func(w *world){
+		"twice":           func(w *world) { audit(w, 0, 1, 2, 3, 3) },
+		"missing, sample": func(w *world) { audit(w, 0, 1).Ops[1] = history.Op{Account: 1} },
+		"missing, empty": func(w *world) {
+			w.transfer(3, 0, opening)
+			audit(w, 0, 1, 2, 3).Ops[3] = history.Op{Account: 3}
+		},
+	} {
+		w := newWorld(4)
+		w.transfer(0, 1, 10)
+		bend(w)
+		in := w.input(isolation.StrictSerializable)
+		in.Audited = []uint64{1}
+		if r := checktest.ByName(checked(in))[check.Audits]; r.Status != check.Invalid {
+			t.Errorf("%s: audits is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+}
+
+// TestLoadedAccountThatIsNotThere: the load made the account, so that whoever is
+// told that it does not exist was told wrong.
+func TestLoadedAccountThatIsNotThere(t *testing.T) {
+	w := newWorld(4)
+	w.transfer(0, 1, 10)
+	tx := w.begin(history.Transfer)
+	tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+	tx.Ops = []history.Op{{Account: 2, Write: true, Amount: -1}, {Account: 3, Write: true, Amount: 1}}
+	if results := checked(w.input(isolation.ReadCommitted)); check.Verdict(results) != check.Invalid {
+		t.Errorf("verdict %v, want invalid", check.Verdict(results))
+	}
+}
+
+// TestRefusalOnWrongReads: a refusal rests on what was read, and is committed.
+func TestRefusalOnWrongReads(t *testing.T) {
+	reject := func(w *world) *history.Transaction {
+		tx := w.begin(history.Transfer)
+		tx.Outcome, tx.Reason = history.Rejected, history.InsufficientFunds
+		w.see(tx, 0)
+		w.see(tx, 1)
+		for i, amount := range []int64{-opening, opening} {
+			tx.Ops[i].Write, tx.Ops[i].Amount = true, amount
+		}
+		return tx
+	}
+	for name, tc := range map[string]struct {
+		check string
+		bend  func(w *world)
+	}{
+		"garbage": {check.Serializable, func(w *world) {
+			w.transfer(0, 1, 10)
+			reject(w).Ops[0].Balance -= 5
+		}},
+		"skew": {check.Serializable, func(w *world) {
+			tx := w.Rows[0]
+			w.transfer(0, 1, 10)
+			op := &reject(w).Ops[0]
+			op.Balance, op.Version, op.Last = tx.Balance, tx.Version, tx.Last
+		}},
+		"stale": {check.Strict, func(w *world) {
+			old := []history.Account{w.Rows[0], w.Rows[1]}
+			w.transfer(0, 1, 10)
+			tx := reject(w)
+			for i, a := range old {
+				tx.Ops[i].Balance, tx.Ops[i].Version, tx.Ops[i].Last = a.Balance, a.Version, a.Last
+			}
+		}},
+	} {
+		w := newWorld(4)
+		tc.bend(w)
+		if r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))[tc.check]; r.Status != check.Invalid {
+			t.Errorf("%s: %s is %v: %s", name, tc.check, r.Status, r.Detail)
+		}
+	}
+}
+
+// TestGapInTheVersions: as many legs as the version says, of which one is
+// beyond it and one is missing.
+func TestGapInTheVersions(t *testing.T) {
+	w := newWorld(8)
+	for i := range uint64(4) {
+		w.transfer(0, i+1, 1)
+	}
+	// Version 2 of account 0 is gone and version 4 has come in its place, while
+	// the account says that 3 was the last.
+	w.Entries[2].Version = 5
+	w.Rows[0].Last = w.Txns[3].ID
+	r := checktest.ByName(checked(w.input(isolation.ReadUncommitted)))[check.Ledger]
+	if r.Status != check.Invalid {
+		t.Errorf("ledger is %v: %s", r.Status, r.Detail)
+	}
+}
+
+// TestDirtyWriteBesideCircularReads: the weakest level that is broken decides.
+func TestDirtyWriteBesideCircularReads(t *testing.T) {
+	w := newWorld(8)
+	w.begin(history.Joint)
+	w.begin(history.Joint)
+	t1, t2 := &w.Txns[0], &w.Txns[1]
+	w.leg(t1, 0, -5)
+	w.leg(t2, 0, -5)
+	w.leg(t2, 1, 5)
+	w.leg(t1, 1, 5)
+	w.see(t1, 3)
+	w.leg(t2, 2, -5)
+	w.leg(t2, 4, 5)
+	w.see(t1, 4) // t1 read what t2 wrote, and t2 overwrote what t1 wrote
+	results := checked(w.input(isolation.ReadUncommitted))
+	if check.Verdict(results) != check.Invalid {
+		t.Errorf("verdict %v at read-uncommitted with a dirty write: %s", check.Verdict(results), checktest.ByName(results)[check.Serializable].Detail)
+	}
+}
+
+// TestUnknownClaim: a cycle is not tolerated because nobody said what was claimed.
+func TestUnknownClaim(t *testing.T) {
+	w := newWorld(8)
+	writeSkew(w)
+	if v := check.Verdict(checked(w.input(isolation.Unknown))); v == check.Valid {
+		t.Errorf("verdict %v", v)
+	}
+}
+
+// TestAuditBesideADirtyRead: at READ UNCOMMITTED a transfer may read what another
+// has not committed yet, and commit first. An audit between the two commits saw a
+// consistent cut; from READ COMMITTED upwards such an audit cannot be.
+func TestAuditBesideADirtyRead(t *testing.T) {
+	for _, tc := range []struct {
+		expect isolation.Level
+		bend   func(whole *history.Transaction, w *world)
+		want   check.Status
+	}{
+		{isolation.ReadUncommitted, nil, check.Valid},
+		{isolation.ReadCommitted, nil, check.Invalid},
+		{isolation.Unknown, nil, check.Invalid},
+		// An audit that saw one leg of a transfer and not the other is torn anywhere.
+		{isolation.ReadUncommitted, func(tx *history.Transaction, w *world) {
+			tx.Ops[2] = history.Op{Account: 2, Observed: true, Balance: opening}
+		}, check.Invalid},
+	} {
+		w := newWorld(4)
+		w.begin(history.Transfer)
+		w.begin(history.Joint)
+		w.begin(history.Audit)
+		writer, reader, audit := &w.Txns[0], &w.Txns[1], &w.Txns[2]
+		w.see(audit, 0) // before the writer commits
+		w.see(audit, 1)
+		w.leg(writer, 0, -10)
+		w.leg(writer, 1, 10)
+		w.see(reader, 0) // dirty
+		w.leg(reader, 2, -5)
+		w.leg(reader, 3, 5)
+		w.see(audit, 2) // after the reader committed
+		w.see(audit, 3)
+		if tc.bend != nil {
+			tc.bend(audit, w)
+		}
+		in := w.input(tc.expect)
+		in.Audited = []uint64{1}
+		results := checked(in)
+		r := checktest.ByName(results)[check.Audits]
+		if r.Status != tc.want {
+			t.Errorf("at %v audits is %v: %s", tc.expect, r.Status, r.Detail)
+		}
+		if tc.want == check.Valid && check.Verdict(results) != check.Valid {
+			t.Errorf("at %v the verdict is %v: %s", tc.expect, check.Verdict(results), checktest.ByName(results)[check.Serializable].Detail)
+		}
+	}
+}

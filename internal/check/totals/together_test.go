@@ -1,0 +1,337 @@
+package totals
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// split deals the transactions of a world out to several runs, as if several
+// machines had driven the bank at once. Each run has its own clock, which began
+// at another time; shared says where on a clock of all.
+func split(w *world, runs int, rng *rand.Rand, shared bool) []*checktest.History {
+	list := make([]*checktest.History, runs)
+	began := make([]int64, runs)
+	for i := range list {
+		list[i] = &checktest.History{Run: uint64(i + 1)}
+		began[i] = rng.Int64N(1_000_000)
+		if shared {
+			list[i].Keys = map[string]string{check.KeyClock: check.Clock{ID: "boot", From: 5_000_000 + began[i], To: 5_000_000 + began[i]}.String()}
+		}
+	}
+	renamed := map[history.ID]history.ID{0: 0}
+	for i := range w.Txns {
+		run := rng.IntN(runs)
+		tx := w.Txns[i]
+		renamed[tx.ID] = history.NewID(uint64(run+1), 0, tx.ID.Sequence())
+		tx.ID = renamed[tx.ID]
+		w.Txns[i].ID = tx.ID
+		for _, at := range []*int64{&tx.Due, &tx.Sent, &tx.Try, &tx.End} {
+			*at -= began[run]
+		}
+		list[run].Txns = append(list[run].Txns, tx)
+	}
+	for _, r := range list {
+		for i := range r.Txns {
+			for j := range r.Txns[i].Ops {
+				op := &r.Txns[i].Ops[j]
+				op.Last = renamed[op.Last]
+			}
+		}
+	}
+	for i := range w.Entries {
+		w.Entries[i].Transfer = renamed[w.Entries[i].Transfer]
+	}
+	for i := range w.Rows {
+		w.Rows[i].Last = renamed[w.Rows[i].Last]
+	}
+	return list
+}
+
+func (w *world) inputOf(expect isolation.Level, runs []*checktest.History) AccountsInput {
+	in := w.input(expect)
+	in.History = nil
+	for _, r := range runs {
+		in.History = append(in.History, r)
+	}
+	return in
+}
+
+// TestHealthyTogether: runs from several machines against one perfect database
+// are valid together; strict, only where their clocks are one.
+func TestHealthyTogether(t *testing.T) {
+	for seed := range uint64(60) {
+		shared := seed%2 == 0
+		w := busy(seed, 12, 300)
+		in := w.inputOf(isolation.StrictSerializable, split(w, 2+int(seed%3), rand.New(rand.NewPCG(seed, 2)), shared))
+		for _, tx := range w.Txns {
+			if run := tx.ID.Run(); tx.Kind == history.Audit && !slices.Contains(in.Audited, run) {
+				in.Audited = append(in.Audited, run)
+			}
+		}
+		for _, r := range checked(in) {
+			want := check.Valid
+			if r.Name == check.Strict && !shared {
+				want = check.Unknown
+			}
+			if r.Status != want || !r.Required {
+				t.Fatalf("seed %d: %s is %v (required %v): %s", seed, r.Name, r.Status, r.Required, r.Detail)
+			}
+		}
+		for _, r := range checked(w.inputOf(isolation.Serializable, []*checktest.History{in.History[0].(*checktest.History)})) {
+			if r.Status == check.Invalid {
+				t.Fatalf("seed %d: of one run alone %s is invalid: %s", seed, r.Name, r.Detail)
+			}
+			if (r.Name == check.NoGhost || r.Name == check.Serializable) && (r.Status != check.Unknown || !strings.Contains(r.Detail, "give their director") && !strings.Contains(r.Detail, "give its directory")) {
+				t.Fatalf("seed %d: of one run alone %s is %v: %s", seed, r.Name, r.Status, r.Detail)
+			}
+		}
+	}
+}
+
+// TestViolationsTogether: what is a violation within one run is one across runs.
+func TestViolationsTogether(t *testing.T) {
+	for _, tc := range violations {
+		for seed := range uint64(8) {
+			w := newWorld(8)
+			tc.make(w)
+			expect := tc.expect
+			if expect == isolation.Unknown {
+				expect = isolation.StrictSerializable
+			}
+			if tc.name == "never sent" {
+				continue // its transfer is of no run
+			}
+			in := w.inputOf(expect, split(w, 2, rand.New(rand.NewPCG(seed, 5)), true))
+			if tc.audited {
+				in.Audited = []uint64{1, 2}
+			}
+			results := checked(in)
+			if r := checktest.ByName(results)[tc.check]; r.Status != check.Invalid {
+				t.Errorf("%s, seed %d: %s is %v: %s", tc.name, seed, tc.check, r.Status, r.Detail)
+			}
+			if !tc.tolerated && check.Verdict(results) != check.Invalid {
+				t.Errorf("%s, seed %d: verdict %v", tc.name, seed, check.Verdict(results))
+			}
+		}
+	}
+}
+
+// TestOracleTogether holds the checks of two runs against the definition. Where
+// the clocks are one, real time is that of all; else each run has its own.
+func TestOracleTogether(t *testing.T) {
+	counts := map[string]int{}
+	for seed := range uint64(4000) {
+		shared := seed%2 == 0
+		rng := rand.New(rand.NewPCG(seed, 13))
+		w := weak(rng, 3+rng.IntN(3), 2+rng.IntN(5))
+		runs := split(w, 2, rng, shared)
+		results := checktest.ByName(checked(w.inputOf(isolation.StrictSerializable, runs)))
+		of := map[uint64]int{}
+		for r, run := range runs {
+			for i := range run.Txns {
+				of[run.Txns[i].ID.Sequence()] = r
+			}
+		}
+		real := func(ended, began *history.Transaction) bool {
+			return (shared || of[ended.ID.Sequence()] == of[began.ID.Sequence()]) && ended.End < began.Try
+		}
+		plain, strict := explained(w, nil), explained(w, real)
+		want := map[string]check.Status{check.Serializable: check.Valid, check.Strict: check.Valid}
+		if !plain {
+			want[check.Serializable] = check.Invalid
+		}
+		switch {
+		case !strict:
+			want[check.Strict] = check.Invalid
+		case !shared && len(runs[0].Txns) > 0 && len(runs[1].Txns) > 0:
+			want[check.Strict] = check.Unknown
+		}
+		for name, status := range want {
+			if got := results[name].Status; got != status {
+				t.Fatalf("seed %d, shared %v: %s is %v, the oracle says %v: %s", seed, shared, name, got, status, results[name].Detail)
+			}
+			counts[fmt.Sprintf("%s %v", name, status)]++
+		}
+		if plain && !strict {
+			counts["against real time alone"]++
+		}
+	}
+	for _, what := range []string{"serializable valid", "serializable invalid", "strict valid", "strict unknown", "strict invalid", "against real time alone"} {
+		if counts[what] < 100 {
+			t.Errorf("%d histories are too few: %s", counts[what], what)
+		}
+	}
+}
+
+// TestClocksOfSomeAccuracy: between runs a transaction had ended before another
+// only where it is sure.
+func TestClocksOfSomeAccuracy(t *testing.T) {
+	for _, tc := range []struct {
+		from, to int64
+		want     check.Status
+	}{{9000, 9000, check.Invalid}, {9000, 9400, check.Invalid}, {8000, 8200, check.Valid}, {8000, 9000, check.Valid}} {
+		// Run 2 reads, in its own time at once, what run 1 had overwritten at 1500 of
+		// its own, which is 1500 to 1600 of the clock.
+		w := newWorld(4)
+		w.transfer(0, 1, 10)
+		other := &checktest.History{Run: 2, Txns: []history.Transaction{{
+			ID: history.NewID(2, 0, 0), Kind: history.Inquiry, Outcome: history.Committed, Attempts: 1, Try: -7000, End: -6000,
+			Ops: []history.Op{{Account: 0, Observed: true, Balance: opening}},
+		}}}
+		w.Keys = map[string]string{check.KeyClock: check.Clock{ID: "boot", From: 0, To: 100}.String()}
+		other.Keys = map[string]string{check.KeyClock: check.Clock{ID: "boot", From: tc.from, To: tc.to}.String()}
+		r := checktest.ByName(checked(w.inputOf(isolation.StrictSerializable, []*checktest.History{&w.History, other})))[check.Strict]
+		if r.Status != tc.want {
+			t.Errorf("a run that began between %d and %d: strict is %v: %s", tc.from, tc.to, r.Status, r.Detail)
+		}
+		if tc.want == check.Invalid && !strings.Contains(r.Detail, "had ended 400ns before") {
+			t.Errorf("told as %s", r.Detail)
+		}
+	}
+	for _, text := range []string{"", "boot", "boot 1", "boot 1 x", "boot 2 1", "boot 1 2 3"} {
+		if c, ok := check.ClockOf(history.Header{Keys: map[string]string{check.KeyClock: text}}); ok {
+			t.Errorf("%q was taken for the clock %v", text, c)
+		}
+	}
+}
+
+// TestEndStateOfBefore: an end state that may be older than a run accuses nobody,
+// and what is later than all that a run did serves, whoever downloaded it.
+func TestEndStateOfBefore(t *testing.T) {
+	w := newWorld(6)
+	for i := range uint64(20) {
+		w.transfer(i%6, (i+1)%6, 3)
+	}
+	before := checktest.End{Rows: append([]history.Account(nil), w.Rows...), Entries: append([]history.Leg(nil), w.Entries...)}
+	second := len(w.Txns)
+	for i := range uint64(20) {
+		w.transfer(i%6, (i+2)%6, 2)
+	}
+	w.inquiry(0, 1, 2)
+	later := &checktest.History{Run: 2}
+	renamed := map[history.ID]history.ID{}
+	for _, tx := range w.Txns[second:] {
+		renamed[tx.ID] = history.NewID(2, 0, tx.ID.Sequence())
+		tx.ID = renamed[tx.ID]
+		later.Txns = append(later.Txns, tx)
+	}
+	w.Txns = w.Txns[:second]
+	rename := func(id *history.ID) {
+		if name, ok := renamed[*id]; ok {
+			*id = name
+		}
+	}
+	for i := range later.Txns {
+		for j := range later.Txns[i].Ops {
+			rename(&later.Txns[i].Ops[j].Last)
+		}
+	}
+	for i := range w.Entries {
+		rename(&w.Entries[i].Transfer)
+	}
+	for i := range w.Rows {
+		rename(&w.Rows[i].Last)
+	}
+	in := w.inputOf(isolation.Serializable, []*checktest.History{&w.History, later})
+	in.Early = []uint64{2}
+	if results := checked(in); check.Verdict(results) != check.Valid {
+		t.Errorf("with all of run 2 in the ledger the verdict is %v: %+v", check.Verdict(results), checktest.ByName(results)[check.Durable])
+	}
+	old := in
+	old.End = &before
+	for _, r := range checked(old) {
+		if r.Status == check.Invalid || r.Status == check.Valid && r.Name != check.Audits {
+			t.Errorf("with the end state of before %s is %v: %s", r.Name, r.Status, r.Detail)
+		}
+		if r.Name == check.Durable && !strings.Contains(r.Detail, "run 2 is not known to have ended before") {
+			t.Errorf("durable says %s", r.Detail)
+		}
+	}
+	// The last transfer of run 2 may have been applied after the download.
+	last := &later.Txns[len(later.Txns)-2]
+	last.Outcome = history.Unknown
+	in.End = without(&w.End, last.ID)
+	if r := checktest.ByName(checked(in))[check.Serializable]; r.Status != check.Unknown {
+		t.Errorf("with a transfer in doubt that is not in the ledger serializable is %v: %s", r.Status, r.Detail)
+	}
+	last.Outcome = history.Committed
+	in.Early = nil // it is known that run 2 had ended
+	if r := checktest.ByName(checked(in))[check.Durable]; r.Status != check.Invalid {
+		t.Errorf("with an acknowledged transfer that is gone durable is %v: %s", r.Status, r.Detail)
+	}
+}
+
+// without is an end state as it was before its last transfer.
+func without(f *checktest.End, last history.ID) *checktest.End {
+	g := &checktest.End{Rows: append([]history.Account(nil), f.Rows...)}
+	for _, leg := range f.Entries {
+		if leg.Transfer != last {
+			g.Entries = append(g.Entries, leg)
+			continue
+		}
+		a := &g.Rows[leg.Account]
+		a.Balance -= leg.Amount
+		a.Version--
+		for _, before := range f.Entries {
+			if before.Account == leg.Account && before.Version == a.Version {
+				a.Last = before.Transfer
+			}
+		}
+	}
+	return g
+}
+
+// TestAuditsOfEveryRun: each run that was to be audited must have been.
+func TestAuditsOfEveryRun(t *testing.T) {
+	w := newWorld(4)
+	w.transfer(0, 1, 10)
+	audit(w, 0, 1, 2, 3)
+	other := &checktest.History{Run: 2}
+	in := w.inputOf(isolation.Serializable, []*checktest.History{&w.History, other})
+	in.Audited = []uint64{1}
+	if r := checktest.ByName(checked(in))[check.Audits]; r.Status != check.Valid || !r.Required {
+		t.Errorf("audits is %v: %s", r.Status, r.Detail)
+	}
+	in.Audited = []uint64{1, 2}
+	if r := checktest.ByName(checked(in))[check.Audits]; r.Status != check.Unknown || !r.Required {
+		t.Errorf("with no audit in run 2 audits is %v: %s", r.Status, r.Detail)
+	}
+}
+
+// TestOneAndMany: sentences agree with their numbers.
+func TestOneAndMany(t *testing.T) {
+	for got, want := range map[string]string{
+		check.Times(1): ".", check.Times(2): ". There is 1 more of this kind.", check.Times(1234): ". There are 1233 more of this kind.",
+		check.Others(1, "transfer was applied twice.", "transfers were applied twice."): "1 more transfer was applied twice.",
+		check.Others(2, "transfer was applied twice.", "transfers were applied twice."): "2 more transfers were applied twice.",
+		check.Plural(uint64(1), "dependency"):                                           "1 dependency", check.Plural(uint64(0), "dependency"): "0 dependencies",
+		(&auditFacts{whole: 1}).told():             "1 whole audit saw exactly the total, and a consistent cut.",
+		(&auditFacts{sampled: 1}).told():           "1 sampled audit saw a consistent cut.",
+		(&auditFacts{whole: 2, sampled: 1}).told(): "2 whole audits saw exactly the total, and with 1 sampled one a consistent cut.",
+	} {
+		if got != want {
+			t.Errorf("%q is not %q", got, want)
+		}
+	}
+	wrong := regexp.MustCompile(`(^|[^-0-9.,#])1 (more |ledger |whole |sampled |committed )?(accounts|transfers|audits|balances|legs|rows|dependencies|transactions|nodes)\b`)
+	for _, tc := range violations {
+		w := newWorld(8)
+		tc.make(w)
+		in := w.input(isolation.StrictSerializable)
+		in.Audited = []uint64{1}
+		for _, r := range checked(in) {
+			if found := wrong.FindString(r.Detail); found != "" {
+				t.Errorf("%s: %s says %q in %q", tc.name, r.Name, found, r.Detail)
+			}
+		}
+	}
+}

@@ -1,0 +1,249 @@
+package totals
+
+import (
+	"fmt"
+	"math"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/money"
+)
+
+// slot is what the checks keep of one account that was touched.
+type slot struct {
+	n        uint64
+	sum      int64  // of its ledger legs, cents
+	legs     uint32 // ledger legs
+	writes   uint32 // legs of committed transactions in the history
+	highest  uint64 // version that anybody saw it written to
+	base     uint32 // position of its version 0
+	length   uint32 // its highest position is base+length
+	vanished uint32 // the first version whose maker is acknowledged and gone; 0 if none is
+	forked   bool   // two transactions made the same version of it
+	broken   bool   // its versions do not follow each other: its replayed balances are not known
+}
+
+// slots maps touched accounts to slots: an array over all accounts while that is
+// at most 512 MB, else a map of those touched.
+type slots struct {
+	dense  []uint32 // slot + 1
+	sparse map[uint64]uint32
+	list   []slot
+}
+
+const denseAccounts = 1 << 27
+
+func (s *slots) init(accounts uint64) {
+	if accounts <= denseAccounts {
+		s.dense = make([]uint32, accounts)
+	} else {
+		s.sparse = map[uint64]uint32{}
+	}
+}
+
+// find returns the slot of account n, nil if it was never touched.
+func (s *slots) find(n uint64) *slot {
+	i := uint32(0)
+	if s.dense != nil {
+		if n < uint64(len(s.dense)) {
+			i = s.dense[n]
+		}
+	} else {
+		i = s.sparse[n]
+	}
+	if i == 0 {
+		return nil
+	}
+	return &s.list[i-1]
+}
+
+// touch returns the slot of account n, making it if need be; n is within bounds.
+func (s *slots) touch(n uint64) *slot {
+	if found := s.find(n); found != nil {
+		return found
+	}
+	s.list = append(s.list, slot{n: n})
+	i := uint32(len(s.list))
+	if s.dense != nil {
+		s.dense[n] = i
+	} else {
+		s.sparse[n] = i
+	}
+	return &s.list[i-1]
+}
+
+// chain is every version of every account in one array of positions. An
+// account's versions follow each other; position base is version 0, which the
+// load made. So the next position is the next version, and the position after an
+// account's last one is another account's version 0, which nobody wrote.
+type chain struct {
+	writer  []uint32 // the transaction that made this version
+	balance []int64  // cents at this version by replay; unknownBalance if not known
+	forks   []fork   // versions made by two transactions
+	forkAt  map[uint32][]fork
+	outside []uint32 // transactions whose leg has a version beyond every bound
+
+	overdrawn  []uint32 // the first few versions but the last at which a balance was below zero
+	overdrafts int
+}
+
+const unknownBalance = math.MinInt64
+
+// fork is a version of an account that two transactions both made.
+type fork struct {
+	pos           uint32
+	first, second uint32
+}
+
+func (c *chain) fork(f fork) {
+	if c.forkAt == nil {
+		c.forkAt = map[uint32][]fork{}
+	}
+	c.forks = append(c.forks, f)
+	c.forkAt[f.pos] = append(c.forkAt[f.pos], f)
+}
+
+// layOut gives every touched account its positions. The length of an account is
+// bounded by the writes to it that are known, so that a damaged version number
+// cannot ask for memory.
+func (b *balances) layOut() error {
+	next := uint64(0)
+	for i := range b.slots.list {
+		s := &b.slots.list[i]
+		bound := uint64(s.legs) + uint64(s.writes) + 16
+		s.length = uint32(min(s.highest, bound))
+		s.base = uint32(next)
+		next += uint64(s.length) + 1
+	}
+	if next >= uint64(check.None) {
+		return fmt.Errorf("the %s has %d %ss, which is more than one check takes", b.Words.Book, next, b.Words.Part)
+	}
+	b.chain.writer = make([]uint32, next+1)
+	for i := range b.chain.writer {
+		b.chain.writer[i] = check.None
+	}
+	b.chain.balance = make([]int64, next+1)
+	return nil
+}
+
+// place puts transaction t as the maker of a version.
+func (b *balances) place(s *slot, version uint64, amount int64, t uint32) {
+	if version == 0 || version > uint64(s.length) {
+		b.chain.outside = append(b.chain.outside, t)
+		s.broken = true
+		return
+	}
+	p := s.base + uint32(version)
+	if w := b.chain.writer[p]; w != check.None {
+		if w != t {
+			b.chain.fork(fork{pos: p, first: w, second: t})
+		}
+		s.broken = true
+		return
+	}
+	b.chain.writer[p] = t
+	b.chain.balance[p] = amount
+}
+
+// placeLedger puts every ledger leg at its version.
+func (b *balances) placeLedger() error {
+	return b.eachLeg(func(leg history.Leg) {
+		if leg.Void || leg.Account >= b.accounts {
+			return
+		}
+		t, _ := b.Txns.Find(leg.Transfer)
+		b.place(b.slots.touch(leg.Account), leg.Version, leg.Amount, t)
+	})
+}
+
+// placeUnledgered puts the acknowledged transfers that the ledger does not have
+// where their clients saw them, then replays the balances.
+func (b *balances) placeUnledgered() error {
+	missing := false
+	for i := range b.Txns.List {
+		t := &b.Txns.List[i]
+		if t.Outcome == history.Committed && t.Want > 0 && t.Seen == 0 {
+			missing = true
+			break
+		}
+	}
+	if missing {
+		if err := b.Each(func(t uint32, tx *history.Transaction) {
+			if n := &b.Txns.List[t]; n.Outcome != history.Committed || n.Seen > 0 {
+				return
+			}
+			for i := range tx.Ops {
+				if op := &tx.Ops[i]; op.Write && op.Observed && op.Account < b.accounts {
+					b.placeOwn(b.slots.touch(op.Account), op, t)
+				}
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	b.replay()
+	return nil
+}
+
+// placeOwn places a transfer by what its client saw. Where the ledger says that
+// another made the same version, this one has vanished and its place was taken.
+func (b *balances) placeOwn(s *slot, op *history.Op, t uint32) {
+	version := op.Version + 1
+	if b.Input.End != nil {
+		s.broken = true
+		if v := uint32(min(version, uint64(s.length)+1)); s.vanished == 0 || v < s.vanished {
+			s.vanished = v
+		}
+		if version <= uint64(s.length) && b.chain.writer[s.base+uint32(version)] != check.None {
+			return
+		}
+	}
+	b.place(s, version, op.Amount, t)
+}
+
+// replay turns the amounts into balances, as far as the versions follow each
+// other without a gap or a fork.
+func (b *balances) replay() {
+	for i := range b.slots.list {
+		s := &b.slots.list[i]
+		balance := b.opening(s.n)
+		b.chain.balance[s.base] = balance
+		known := true
+		for p := s.base + 1; p <= s.base+s.length && !b.Watch.Ended(); p++ {
+			// From a version on whose maker has vanished, others may have made the
+			// same numbers again, out of another balance.
+			gone := s.vanished != 0 && p-s.base >= s.vanished
+			if b.chain.writer[p] == check.None || len(b.chain.forkAt[p]) > 0 || gone {
+				known = false
+				s.broken = true
+			}
+			if !known {
+				b.chain.balance[p] = unknownBalance
+				continue
+			}
+			balance += b.chain.balance[p]
+			b.chain.balance[p] = balance
+			if balance < 0 && p < s.base+s.length {
+				b.Report(check.NonNegative, "", b.IDOf(b.chain.writer[p]), b.NameToReport(s.n), fmt.Sprintf("left %s at version %d", money.Format(balance), p-s.base))
+				if b.chain.overdrafts++; len(b.chain.overdrawn) < check.Shown {
+					b.chain.overdrawn = append(b.chain.overdrawn, p)
+				}
+			}
+		}
+	}
+}
+
+// slotAt returns the account that a position belongs to, and the version there.
+func (b *balances) slotAt(p uint32) (*slot, uint32) {
+	lo, hi := 0, len(b.slots.list)
+	for hi-lo > 1 {
+		mid := (lo + hi) / 2
+		if b.slots.list[mid].base <= p {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	s := &b.slots.list[lo]
+	return s, p - s.base
+}

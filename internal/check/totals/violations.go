@@ -1,0 +1,74 @@
+package totals
+
+import (
+	"fmt"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/graph"
+	"stroppy/internal/isolation"
+)
+
+// tellForks hands over all versions that two transfers made.
+func (b *balances) tellForks(check, anomaly string) {
+	if b.Input.OnViolation == nil {
+		return
+	}
+	for _, f := range b.chain.forks {
+		s, version := b.slotAt(f.pos)
+		for _, t := range [...][2]uint32{{f.first, f.second}, {f.second, f.first}} {
+			b.Report(check, anomaly, b.IDOf(t[0]), b.Input.Name(s.n), fmt.Sprintf("made version %d, and %v made it too", version, b.IDOf(t[1])))
+		}
+	}
+}
+
+// tellOdd hands over a read that no order explains: its reader, and the transfer
+// that it saw as the last one.
+func (b *balances) tellOdd(check, anomaly string, odd oddRead) {
+	if b.Input.OnViolation == nil {
+		return
+	}
+	account := b.Input.Name(odd.account)
+	b.Report(check, anomaly, b.IDOf(odd.reader), account,
+		fmt.Sprintf("read version %d with the balance %s as made by %v", odd.version, b.Words.Amount(odd.balance), odd.last))
+	if odd.last != 0 {
+		b.Report(check, anomaly, odd.last, account, fmt.Sprintf("was read by %v as the maker of version %d", b.IDOf(odd.reader), odd.version))
+	}
+}
+
+// tellCycle hands over every transaction of a cycle.
+func (o *order) tellCycle(check, anomaly string, steps []graph.Step) {
+	if o.b.Input.OnViolation == nil {
+		return
+	}
+	for _, s := range steps {
+		account := ""
+		if n, _, ok := o.meeting(s); ok && s.Kind != graph.Rt {
+			account = o.b.Input.Name(n)
+		}
+		o.b.Report(check, anomaly, o.b.IDOf(s.From), account, o.clause(s))
+	}
+}
+
+// tellGroup hands over the transactions of a component of which no single cycle
+// is told, because there are so many of its level.
+func (b *balances) tellGroup(level isolation.Level, component []uint32) {
+	if b.Input.OnViolation == nil {
+		return
+	}
+	name := check.Serializable
+	if level == isolation.StrictSerializable {
+		name = check.Strict
+	}
+	members := 0
+	for _, t := range component {
+		if int(t) < len(b.Txns.List) { // else a barrier
+			members++
+		}
+	}
+	for _, t := range component {
+		if int(t) < len(b.Txns.List) {
+			b.Report(name, "cycle that is forbidden from "+level.String(), b.IDOf(t), "",
+				fmt.Sprintf("is one of %d transactions of which each must come before every other", members))
+		}
+	}
+}

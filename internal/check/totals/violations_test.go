@@ -1,0 +1,234 @@
+package totals
+
+import (
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// violation is one way in which a database can be wrong, made by hand.
+type violation struct {
+	name      string
+	make      func(w *world)
+	expect    isolation.Level // the claim; strict-serializable if not given
+	audited   bool
+	check     string // that must be invalid
+	says      string // in its detail
+	also      string // checks that are invalid too
+	tolerated bool   // the claim allows it: the verdict stays valid
+}
+
+// writeSkew lets two joint transfers each read what the other changes.
+func writeSkew(w *world) {
+	w.begin(history.Joint)
+	t2 := w.begin(history.Joint)
+	t1 := &w.Txns[len(w.Txns)-2]
+	t1.End = t2.End // they overlap
+	w.see(t1, 1)
+	w.see(t2, 0)
+	w.leg(t1, 0, -5)
+	w.leg(t1, 2, 5)
+	w.leg(t2, 1, -5)
+	w.leg(t2, 3, 5)
+}
+
+func lostUpdate(w *world) {
+	w.transfer(0, 1, 10)
+	w.transfer(0, 2, 20)
+	stale := w.Txns[0].Ops[0]
+	second := &w.Txns[1]
+	second.Ops[0] = stale
+	second.Ops[0].Amount = -20
+	second.Try, second.End = w.Txns[0].Try, w.Txns[0].End
+	w.Entries[2].Version = 1
+	w.Rows[0] = history.Account{N: 0, Balance: opening - 20, Version: 1, Last: second.ID}
+}
+
+var violations = []violation{
+	{name: "money made", check: check.Total, says: "0.07 was made", also: check.Ledger, make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.Rows[1].Balance += 7
+	}},
+	{name: "account missing", check: check.Total, says: "not the same ones", make: func(w *world) {
+		w.Rows = w.Rows[:7]
+		w.transfer(0, 1, 10)
+		w.Rows = append(w.Rows, history.Account{N: 6, Balance: opening})
+	}},
+	{name: "swap behind the ledger's back", check: check.Ledger, says: "-0.05 off", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.Rows[1].Balance -= 5
+		w.Rows[2].Balance += 5
+	}},
+	{name: "below zero", check: check.NonNegative, says: "-1.00", make: func(w *world) {
+		w.transfer(0, 1, opening+100)
+	}},
+	{name: "stranger in the accounts", check: check.Ledger, says: "accounts that no load made", make: func(w *world) {
+		w.transfer(0, 1, 1)
+		w.Entries[0].Account = 99
+	}, also: "serializable strict durable exactly-once"},
+	{name: "acknowledged and lost", check: check.Durable, says: "1-0-1", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		tx := w.begin(history.Transfer)
+		w.see(tx, 2)
+		w.see(tx, 3)
+		for i, amount := range []int64{-5, 5} {
+			tx.Ops[i].Write, tx.Ops[i].Amount = true, amount
+		}
+	}},
+	{name: "ledger row deleted", check: check.Durable, says: "1-0-0", also: check.Ledger, make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.Entries = w.Entries[1:]
+	}},
+	{name: "other legs than were sent", check: check.Durable, says: "1-0-0", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.Entries[0].Amount, w.Entries[1].Amount = -11, 11
+		w.Rows[0].Balance, w.Rows[1].Balance = opening-11, opening+11
+	}},
+	{name: "aborted, yet applied", check: check.NoGhost, says: "reported as not applied", make: func(w *world) {
+		i := w.transfer(0, 1, 10)
+		w.Txns[i].Outcome = history.Aborted
+	}},
+	{name: "never sent", check: check.NoGhost, says: "no client ever sent", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.transfer(2, 3, 10)
+		w.Txns = w.Txns[:1]
+	}},
+	{name: "closed, yet applied", check: check.NoGhost, says: "closed by a look-up", make: func(w *world) {
+		i := w.transfer(0, 1, 10)
+		w.Txns[i].Outcome, w.Txns[i].LookedUp = history.Aborted, true
+		w.Entries = append(w.Entries, history.Leg{Transfer: w.Txns[i].ID, Void: true})
+	}},
+	{name: "applied twice, seen at the end", check: check.ExactlyOnce, says: "applied twice", also: "total ledger", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.Rows[0].Balance -= 10
+		w.Rows[0].Version++
+	}},
+	{name: "applied twice, seen by the next", check: check.ExactlyOnce, says: "applied twice", also: "total ledger", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.Rows[0].Balance -= 10
+		w.Rows[0].Version++
+		w.transfer(0, 2, 10)
+	}},
+	{name: "leg twice in the ledger", check: check.ExactlyOnce, says: "twice in the ledger", also: "total ledger", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.Entries = append(w.Entries, w.Entries[0])
+		w.Entries[2].Version = 2
+		w.Rows[0].Balance -= 10
+		w.Rows[0].Version++
+	}},
+	{name: "lost update", check: check.Serializable, says: "lost update", also: "total ledger strict", make: lostUpdate},
+	{name: "lost update named by the ledger at a weak claim", check: check.Ledger, says: "Lost update: transfers 1-0-0 and 1-0-1",
+		also: "total serializable strict", make: lostUpdate, expect: isolation.ReadCommitted},
+	{name: "dirty read", check: check.Serializable, says: "dirty read", also: "strict", make: func(w *world) {
+		i := w.transfer(0, 1, 10)
+		w.inquiry(0)
+		dirty := &w.Txns[i]
+		dirty.Outcome, dirty.Reason = history.Rejected, history.InsufficientFunds
+		w.Entries = nil
+		w.Rows[0] = history.Account{N: 0, Balance: opening}
+		w.Rows[1] = history.Account{N: 1, Balance: opening}
+	}},
+	{name: "garbage read", check: check.Serializable, says: "garbage read", also: "strict", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		w.inquiry(0)
+		w.Txns[1].Ops[0].Balance++
+	}},
+	{name: "read skew", check: check.Serializable, says: "read skew", also: "strict", make: func(w *world) {
+		i := w.inquiry(1)
+		w.transfer(0, 1, 10)
+		w.see(&w.Txns[i], 0)
+	}},
+	{name: "read skew breaks a claim of snapshot isolation", check: check.Serializable, says: "read skew", also: "strict",
+		expect: isolation.SnapshotIsolation, make: func(w *world) {
+			i := w.inquiry(1)
+			w.transfer(0, 1, 10)
+			w.see(&w.Txns[i], 0)
+		}},
+	{name: "write skew", check: check.Serializable, says: "write skew", also: "strict", make: writeSkew},
+	{name: "write skew is what snapshot isolation allows", check: check.Serializable, says: "write skew", also: "strict",
+		expect: isolation.SnapshotIsolation, make: writeSkew, tolerated: true},
+	{name: "long fork", check: check.Serializable, says: "long fork", also: "strict", expect: isolation.SnapshotIsolation, make: longFork},
+	{name: "circular information flow", check: check.Serializable, says: "G1c", also: "strict", expect: isolation.ReadCommitted, make: func(w *world) {
+		w.begin(history.Joint)
+		w.begin(history.Joint)
+		t1, t2 := &w.Txns[0], &w.Txns[1]
+		w.leg(t1, 0, -5)
+		w.leg(t1, 1, 5)
+		w.see(t2, 0)
+		w.leg(t2, 2, -5)
+		w.leg(t2, 3, 5)
+		w.see(t1, 2)
+	}},
+	{name: "dirty write", check: check.Serializable, says: "G0", also: "strict", expect: isolation.ReadUncommitted, make: func(w *world) {
+		w.begin(history.Transfer)
+		w.begin(history.Transfer)
+		t1, t2 := &w.Txns[0], &w.Txns[1]
+		w.leg(t1, 0, -5)
+		w.leg(t2, 0, -5)
+		w.leg(t2, 1, 5)
+		w.leg(t1, 1, 5)
+	}},
+	{name: "stale read", check: check.Strict, says: "stale read", make: func(w *world) {
+		i := w.inquiry(0)
+		w.transfer(0, 1, 10)
+		stale := &w.Txns[i]
+		stale.Try, stale.End = w.now+5000, w.now+6000
+	}},
+	{name: "stale read is what serializability allows", check: check.Strict, says: "stale read", expect: isolation.Serializable, tolerated: true,
+		make: func(w *world) {
+			i := w.inquiry(0)
+			w.transfer(0, 1, 10)
+			stale := &w.Txns[i]
+			stale.Try, stale.End = w.now+5000, w.now+6000
+		}},
+	{name: "audit of another total", check: check.Audits, says: "saw another total", audited: true, also: "serializable strict", make: func(w *world) {
+		w.transfer(0, 1, 10)
+		tx := w.begin(history.Audit)
+		for n := range w.Rows {
+			w.see(tx, uint64(n))
+		}
+		tx.Ops[3].Balance -= 4
+	}},
+	{name: "audit of no consistent cut", check: check.Audits, says: "no consistent cut", audited: true, also: "serializable strict", make: func(w *world) {
+		tx := w.begin(history.Audit)
+		w.see(tx, 0)
+		w.transfer(0, 1, 10)
+		w.see(&w.Txns[0], 1)
+	}},
+	{name: "an audit is not to blame for the skew of an inquiry", check: check.Serializable, says: "long fork", also: "strict",
+		audited: true, expect: isolation.ReadCommitted, tolerated: true, make: func(w *world) {
+			inquiry := w.inquiry(2)
+			w.transfer(2, 3, 10)
+			audit := w.begin(history.Audit)
+			for n := range w.Rows {
+				w.see(audit, uint64(n))
+			}
+			w.transfer(0, 1, 10)
+			w.see(&w.Txns[inquiry], 0)
+		}},
+	{name: "dirty write names the account", check: check.Serializable, says: "overwrote version 1 of account #0", also: "strict",
+		expect: isolation.ReadUncommitted, make: func(w *world) {
+			w.begin(history.Transfer)
+			w.begin(history.Transfer)
+			t1, t2 := &w.Txns[0], &w.Txns[1]
+			w.leg(t1, 0, -5)
+			w.leg(t2, 0, -5)
+			w.leg(t2, 1, 5)
+			w.leg(t1, 1, 5)
+			for _, tx := range []*history.Transaction{t1, t2} { // no reads, as an atomic style without RETURNING has it
+				for i := range tx.Ops {
+					tx.Ops[i] = history.Op{Account: tx.Ops[i].Account, Write: true, Amount: tx.Ops[i].Amount}
+				}
+			}
+		}},
+}
+
+// longFork lets two inquiries see two independent transfers in opposite orders.
+func longFork(w *world) {
+	r1 := w.inquiry(0)
+	r2 := w.inquiry(2)
+	w.transfer(0, 1, 10)
+	w.transfer(2, 3, 10)
+	w.see(&w.Txns[r1], 2)
+	w.see(&w.Txns[r2], 0)
+}

@@ -1,0 +1,130 @@
+package totals
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/check/checktest"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// worlds are histories that go through all parts of a check.
+func worlds() map[string]*world {
+	list := map[string]*world{"healthy": busy(3, 60, 2000)}
+	w := newWorld(4 * 100)
+	for i := range uint64(100) {
+		skewPair(w, 4*i)
+	}
+	list["skewed"] = w
+	list["weak"] = weak(rand.New(rand.NewPCG(4, 4)), 40, 1500)
+	list["overwriting"] = overwriting(rand.New(rand.NewPCG(5, 5)), 30, 1500)
+	w = busy(6, 60, 1500)
+	stale := w.Rows[0]
+	w.transfer(0, 1, 1)
+	tx := w.begin(history.Inquiry)
+	tx.Ops = append(tx.Ops, history.Op{Account: 0, Observed: true, Version: stale.Version, Balance: stale.Balance, Last: stale.Last})
+	list["stale"] = w
+	return list
+}
+
+// TestEndedAnywhere: wherever the context ends, the check gives its cause and no
+// result, and asks it no more.
+func TestEndedAnywhere(t *testing.T) {
+	for name, w := range worlds() {
+		in := w.input(isolation.StrictSerializable)
+		whole := &checktest.Patient{Context: t.Context(), Left: 1 << 30}
+		results, err := Accounts(whole, in)
+		if err != nil || len(results) != len(accountChecks) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for n := 0; n < whole.Asked; n += 1 + n/30 {
+			p := &checktest.Patient{Context: t.Context(), Left: n}
+			results, err := Accounts(p, in)
+			if !errors.Is(err, context.Canceled) || results != nil {
+				t.Fatalf("%s, ended when asked %d of %d times: %d results and %v", name, n, whole.Asked, len(results), err)
+			}
+			if p.Asked > n+2 { // once to learn that it ended, once for the cause
+				t.Fatalf("%s, ended when asked %d of %d times: it was asked %d times", name, n, whole.Asked, p.Asked)
+			}
+		}
+		if whole.Asked < 20 {
+			t.Errorf("%s: the context was asked %d times only", name, whole.Asked)
+		}
+	}
+}
+
+// TestAskedOften: never is more done than a few thousand transactions without
+// asking, neither in reading nor in the graph.
+func TestAskedOften(t *testing.T) {
+	w := busy(8, 60, 60_000)
+	read, before, most, after := 0, 0, 0, 0
+	p := &checktest.Patient{Context: t.Context(), Left: 1 << 30}
+	p.Note = func() {
+		most = max(most, read-before)
+		if after++; read > before {
+			after = 0
+		}
+		before = read
+	}
+	in := w.input(isolation.StrictSerializable)
+	in.History = []check.Source{stopping{&w.History, func() { read++ }}}
+	if _, err := Accounts(p, in); err != nil {
+		t.Fatal(err)
+	}
+	if read < 2*len(w.Txns) || most > check.WatchEvery {
+		t.Errorf("of %d transactions %d were read, at most %d without asking", len(w.Txns), read, most)
+	}
+	if after < len(w.Txns)/check.WatchEvery {
+		t.Errorf("after the last transaction was read the context was asked %d times", after)
+	}
+}
+
+var errStopped = errors.New("stopped by a person")
+
+// TestCauseIsTold: of a context that ended before and of one that ends midway.
+func TestCauseIsTold(t *testing.T) {
+	w := busy(9, 100, 10_000)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	read := 0
+	in := w.input(isolation.StrictSerializable)
+	in.History = []check.Source{stopping{&w.History, func() {
+		if read++; read == 12_000 { // in the second pass
+			cancel(errStopped)
+		}
+	}}}
+	if results, err := Accounts(ctx, in); !errors.Is(err, errStopped) || results != nil {
+		t.Errorf("midway: %v", err)
+	}
+	if read > 12_000+check.WatchEvery {
+		t.Errorf("%d transactions were read, and the context ended at 12,000", read)
+	}
+	read = 0
+	if results, err := Accounts(ctx, in); !errors.Is(err, errStopped) || results != nil {
+		t.Errorf("before: %v", err)
+	}
+	if read > check.WatchEvery {
+		t.Errorf("%d transactions were read after the end", read)
+	}
+}
+
+// stopping tells of each transaction that is read.
+type stopping struct {
+	check.Source
+	each func()
+}
+
+func (s stopping) Transactions() iter.Seq2[history.Record, error] {
+	return func(yield func(history.Record, error) bool) {
+		for r, err := range s.Source.Transactions() {
+			s.each()
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}

@@ -139,7 +139,7 @@ go vet ./...
 if [ $tier = quick ]; then
 	echo "== short tests"
 	# The clusters have few tests without a server.
-	tests "./internal/dbtest $(go list ./... | grep -v /cluster/ | tr '\n' ' ')" -short -p 3 "$@"
+	tests "./internal/cli ./internal/dbtest $(go list ./... | grep -v /cluster | tr '\n' ' ')" -short -p 3 "$@"
 elif [ $# -gt 0 ]; then # somebody asks for other tests
 	echo "== go test"
 	tests "./..." "$@"

@@ -230,7 +230,7 @@ func endOwner(t *testing.T, living owned) {
 			t.Fatal(err)
 		}
 	}
-	for limit := time.Now().Add(20 * time.Second); len(records) > 0; time.Sleep(10 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); len(records) > 0; time.Sleep(10 * time.Millisecond) {
 		if _, err := Clear(t.Context()); err != nil {
 			t.Fatal(err)
 		}

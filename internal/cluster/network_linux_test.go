@@ -155,7 +155,7 @@ func echoOn(t *testing.T, h *Host) (string, *Process) {
 // dialFrom connects from a place, again until the server listens.
 func dialFrom(t *testing.T, n *Network, place int, address string) net.Conn {
 	t.Helper()
-	for limit := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		var conn net.Conn
 		err := n.at(place, func() (err error) {
 			conn, err = net.DialTCP("tcp4", nil, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)))
@@ -173,7 +173,7 @@ func dialFrom(t *testing.T, n *Network, place int, address string) net.Conn {
 
 func exchange(t *testing.T, conn net.Conn, text string) {
 	t.Helper()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(conn, text); err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +365,7 @@ func TestCutHoldsConnections(t *testing.T) {
 			if err := heal(); err != nil {
 				t.Fatal(err)
 			}
-			_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+			_ = conn.SetDeadline(time.Now().Add(time.Minute))
 			if _, err := io.ReadFull(conn, got); err != nil || string(got) != "during" {
 				t.Errorf("the connection of %s with %v after the heal: %q, %v", endpointName(place), cut, got, err)
 			}

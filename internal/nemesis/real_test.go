@@ -259,7 +259,7 @@ func (s *shops) look(t *testing.T, what string, hurt func(name string) bool) {
 			}
 			continue
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		if err := n.ready(ctx); err != nil {
 			t.Errorf("%s: %s does not answer: %v", what, n.Name(), err)
 		}

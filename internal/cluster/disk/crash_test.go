@@ -95,7 +95,7 @@ func TestCrash(t *testing.T) {
 				}
 			}
 			cmd.Wait() // says that it was killed
-			for limit := time.Now().Add(10 * time.Second); syscall.Kill(layer, 0) == nil; time.Sleep(time.Millisecond) {
+			for limit := time.Now().Add(time.Minute); syscall.Kill(layer, 0) == nil; time.Sleep(time.Millisecond) {
 				if time.Now().After(limit) {
 					t.Fatal("the process that serves the file system goes on")
 				}

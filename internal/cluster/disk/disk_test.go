@@ -174,7 +174,7 @@ func TestProcessEnds(t *testing.T) {
 	if err := syscall.Kill(layer, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for limit := time.Now().Add(10 * time.Second); n.Layered() == nil; time.Sleep(time.Millisecond) {
+	for limit := time.Now().Add(time.Minute); n.Layered() == nil; time.Sleep(time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("the end of the process is not noticed")
 		}

@@ -52,7 +52,7 @@ func importRules() []importRule {
 		{name: "internal/scenario", imports: []string{"internal/isolation", "internal/pace"}},
 		{name: "internal/run", imports: []string{"internal/workload", "internal/load", "internal/db", "internal/history", "internal/check", "internal/stats", "internal/isolation", "internal/report", "internal/resource"}},
 		{name: "internal/workload", imports: []string{"internal/workload", "internal/workload/dataset", "internal/workload/recording", "internal/workload/sampling", "internal/db", "internal/load", "internal/history", "internal/check", "internal/check/graph", "internal/check/logs", "internal/check/registers", "internal/check/totals", "internal/isolation", "internal/money"}},
-		{name: "internal/db", imports: []string{"internal/db", "internal/db/address", "internal/db/wire", "internal/db/writeset", "internal/isolation", "internal/money"}},
+		{name: "internal/db", imports: []string{"internal/db", "internal/db/address", "internal/db/wire", "internal/db/optimistic", "internal/db/pgwire", "internal/isolation", "internal/money"}},
 		{name: "internal/db/kvtest", imports: []string{"internal/db", "internal/db/drivertest"}},
 		{name: "internal/db/sqltest", imports: []string{"internal/db", "internal/db/drivertest"}},
 		{name: "internal/dbtest", any: true},
@@ -147,7 +147,7 @@ func (r importRule) forbids(imported string) string {
 // concrete databases and workloads. What several databases share is none.
 func TestConcreteThings(t *testing.T) {
 	concrete := regexp.MustCompile(`^stroppy/internal/(db|workload)/`)
-	shared := []string{"stroppy/internal/db/address", "stroppy/internal/db/drivertest", "stroppy/internal/db/wire", "stroppy/internal/db/writeset", "stroppy/internal/workload/dataset", "stroppy/internal/workload/recording", "stroppy/internal/workload/sampling"}
+	shared := []string{"stroppy/internal/db/address", "stroppy/internal/db/drivertest", "stroppy/internal/db/wire", "stroppy/internal/db/optimistic", "stroppy/internal/db/pgwire", "stroppy/internal/workload/dataset", "stroppy/internal/workload/recording", "stroppy/internal/workload/sampling"}
 	for _, p := range packages(t) {
 		path := strings.TrimPrefix(p.ImportPath, "stroppy/")
 		if path == "internal/cli" || strings.HasPrefix(path, "internal/dbtest") {

@@ -2,7 +2,6 @@ package db
 
 import (
 	"context"
-	"slices"
 	"strings"
 )
 
@@ -173,16 +172,4 @@ func Shorten(statement string) string {
 		words = words[:60] + " …"
 	}
 	return words
-}
-
-// IsolationName returns the one of a database's names for isolation that is meant:
-// it may come in upper case and with - or _ between its words. product is who has
-// the names.
-func IsolationName(product, name string, names []string) (string, error) {
-	own := strings.NewReplacer("-", " ", "_", " ").Replace(strings.ToLower(name))
-	own = strings.Join(strings.Fields(own), " ")
-	if slices.Contains(names, own) {
-		return own, nil
-	}
-	return "", Fatalf("choose the isolation", "%s has no isolation %q: take one of %s", product, name, strings.Join(names, ", "))
 }

@@ -6,7 +6,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"stroppy/internal/db"
-	"stroppy/internal/db/writeset"
+	"stroppy/internal/db/optimistic"
 )
 
 // requests are a session's messages. gRPC has encoded a message when a call
@@ -94,7 +94,7 @@ func (r *requests) compare(i int, key []byte, result pb.Compare_CompareResult, r
 	c.TargetUnion.(*pb.Compare_ModRevision).ModRevision = revision
 }
 
-func (r *requests) put(i int, w writeset.Write) *pb.RequestOp {
+func (r *requests) put(i int, w optimistic.Write) *pb.RequestOp {
 	if i == len(r.puts) {
 		r.puts = append(r.puts, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{}}})
 	}
@@ -103,7 +103,7 @@ func (r *requests) put(i int, w writeset.Write) *pb.RequestOp {
 	return r.puts[i]
 }
 
-func (r *requests) remove(i int, w writeset.Write) *pb.RequestOp {
+func (r *requests) remove(i int, w optimistic.Write) *pb.RequestOp {
 	if i == len(r.deletes) {
 		r.deletes = append(r.deletes, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{}}})
 	}

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"stroppy/internal/db"
-	"stroppy/internal/db/writeset"
+	"stroppy/internal/db/optimistic"
 )
 
 // session is a db.KVSession on one node of the cluster. All that it keeps for a
@@ -25,7 +25,7 @@ type session struct {
 	readOnly bool
 	revision int64 // of the snapshot; 0 before the first Read
 	reads    []readKey
-	writes   writeset.Set // and the bytes of reads
+	writes   optimistic.Set // and the bytes of reads
 
 	requests requests
 	peer     peer.Peer // set by gRPC when it has opened a stream for the commit

@@ -12,7 +12,12 @@ const (
 	serializable    = "serializable"
 )
 
-var isolations = []string{readUncommitted, readCommitted, repeatableRead, serializable}
+// isolations are the names of SET TRANSACTION in lower case; what a server promises of
+// them depends on what it is.
+var isolations = db.Isolations{
+	Product: "InnoDB",
+	Levels:  []db.NamedLevel{{Name: readUncommitted}, {Name: readCommitted}, {Name: repeatableRead}, {Name: serializable}},
+}
 
 // Where the promises are written.
 const (
@@ -28,7 +33,7 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 	if name == "" {
 		name = d.isolation
 	}
-	own, err := isolationName(name)
+	own, err := isolations.Name(name)
 	if err != nil {
 		return db.Claim{}, err
 	}
@@ -75,6 +80,3 @@ func (s *server) claim(name string) db.Claim {
 	}
 	return c
 }
-
-// isolationName returns the spelling of SET TRANSACTION in lower case.
-func isolationName(name string) (string, error) { return db.IsolationName("InnoDB", name, isolations) }

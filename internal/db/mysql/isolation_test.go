@@ -197,7 +197,8 @@ func TestClaims(t *testing.T) {
 		"Group Replication":     {with(mySQL, false, "group_replication_group_name"), levels{ru, rc, rc, rc}},
 	} {
 		var got levels
-		for i, own := range isolations {
+		for i, l := range isolations.Levels {
+			own := l.Name
 			c := tc.s.claim(own)
 			got[i] = c.Level
 			if c.Isolation != own || c.Source == "" {

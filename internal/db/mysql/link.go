@@ -130,7 +130,7 @@ func (d *Database) dial(ctx context.Context, op string, host int) (*link, *db.Er
 		if err != nil {
 			return nil, err
 		}
-		w = &counted{socket: conn.(socket), Patience: wire.Patience{Conn: conn, Limit: d.limit}}
+		w = &counted{socket: conn.(socket), Deadlines: wire.Deadlines{Conn: conn, Limit: d.limit}}
 		return w, nil
 	}
 	connector, err := client.NewConnector(config)

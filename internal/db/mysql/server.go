@@ -87,7 +87,7 @@ func (s *server) replicates() bool { return s.galera || s.grouped() }
 func (s *server) isolation() (string, error) {
 	for _, name := range []string{"transaction_isolation", "tx_isolation"} {
 		if value := s.variables[name]; value != "" {
-			return isolationName(value)
+			return isolations.Name(value)
 		}
 	}
 	return "", fmt.Errorf("it did not tell its default isolation")

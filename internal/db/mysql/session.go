@@ -49,7 +49,7 @@ func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.S
 	if name == "" {
 		name = d.isolation
 	}
-	own, err := isolationName(name)
+	own, err := isolations.Name(name)
 	if err != nil {
 		return nil, err
 	}

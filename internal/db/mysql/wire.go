@@ -21,8 +21,8 @@ type socket interface {
 // give up waiting. The library's own time-outs and its goroutine for contexts are
 // not used.
 type counted struct {
-	socket // the same as in Patience
-	wire.Patience
+	socket // the same as in Deadlines
+	wire.Deadlines
 
 	out    int64 // bytes that the kernel has taken
 	broken error // the first error of the connection

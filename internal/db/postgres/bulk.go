@@ -3,16 +3,14 @@ package postgres
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"strings"
 	"sync"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"stroppy/internal/db"
+	"stroppy/internal/db/pgwire"
 )
 
 // copyChunk is about how many bytes of rows are made at once.
@@ -29,22 +27,22 @@ const roomToSort = "SELECT set_config('maintenance_work_mem', '256MB', true) " +
 // COPY, FREEZE), which saves a vacuum of the whole table.
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
 	op := "load the table " + load.Table + " on PostgreSQL"
-	err = d.control(ctx, op, func(ctx context.Context, c *control) error {
-		if err := d.hear(ctx, c.conn); err != nil {
+	err = d.Control(ctx, op, func(ctx context.Context, c *pgwire.Control) error {
+		if err := d.EnableNotices(ctx, c.Conn); err != nil {
 			return err
 		}
-		if err := c.run(ctx, append([]string{"BEGIN"}, load.Before...)...); err != nil {
+		if err := c.Run(ctx, append([]string{"BEGIN"}, load.Before...)...); err != nil {
 			return err
 		}
-		options, err := c.freeze(ctx, &load)
+		options, err := freeze(ctx, c, &load)
 		if err != nil {
 			return err
 		}
-		source, err := c.source(ctx, &load)
+		source, err := newRowSource(ctx, c, &load)
 		if err != nil {
 			return err
 		}
-		tag, err := c.conn.CopyFrom(ctx, source, copyStatement(&load, options))
+		tag, err := c.Conn.CopyFrom(ctx, source, copyStatement(&load, options))
 		source.stop()
 		if source.err != nil {
 			return db.Fatalf(op, "%w", source.err)
@@ -55,10 +53,10 @@ func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, 
 		if rows = tag.RowsAffected(); rows != source.rows {
 			return db.Fatalf(op, "the server took %d of %d rows", rows, source.rows)
 		}
-		if err := c.run(ctx, append([]string{roomToSort}, load.After...)...); err != nil {
+		if err := c.Run(ctx, append([]string{roomToSort}, load.After...)...); err != nil {
 			return err
 		}
-		return c.commit(ctx)
+		return c.Commit(ctx)
 	})
 	if err != nil {
 		return 0, err
@@ -70,58 +68,31 @@ func copyStatement(load *db.BulkLoad, options string) string {
 	return fmt.Sprintf("COPY %s (%s) FROM STDIN (%s)", load.Table, strings.Join(load.Columns, ", "), options)
 }
 
-// run runs statements, each by itself.
-func (c *control) run(ctx context.Context, statements ...string) error {
-	for _, s := range statements {
-		if _, err := c.conn.Exec(ctx, s).ReadAll(); err != nil {
-			own := fromPgconn(ctx, "execute "+db.Shorten(s), err, c.phase)
-			return own
-		}
-	}
-	return nil
-}
-
-// commit commits; only COMMIT in the answer, without a warning, is a success.
-func (c *control) commit(ctx context.Context) error {
-	c.phase = committing
-	results, err := c.conn.Exec(ctx, "COMMIT").ReadAll()
-	switch {
-	case err != nil:
-		return err
-	case c.warning != nil:
-		return c.warning
-	case len(results) != 1 || results[0].CommandTag.String() != "COMMIT":
-		return &db.Error{Class: db.Aborted, Op: opCommit, Err: errRolledBack}
-	}
-	return nil
-}
-
 // freeze finds out, with a COPY of no rows, whether the rows may be written
 // frozen, and returns the options of COPY. The server refuses it for a table
 // that is older than the transaction, among other reasons that depend on its
 // version; then the transaction is begun again.
-func (c *control) freeze(ctx context.Context, load *db.BulkLoad) (string, error) {
+func freeze(ctx context.Context, c *pgwire.Control, load *db.BulkLoad) (string, error) {
 	const plain, frozen = "FORMAT binary", "FORMAT binary, FREEZE"
 	if len(load.Before) == 0 {
 		return plain, nil
 	}
 	none := &rowSource{next: func([]db.Value) bool { return false }}
-	_, err := c.conn.CopyFrom(ctx, none, copyStatement(load, frozen))
-	var refused *pgconn.PgError
-	if !errors.As(err, &refused) || isFatal(refused) {
+	_, err := c.Conn.CopyFrom(ctx, none, copyStatement(load, frozen))
+	if !pgwire.Refused(err) {
 		return frozen, err
 	}
-	return plain, c.run(ctx, append([]string{"ROLLBACK", "BEGIN"}, load.Before...)...)
+	return plain, c.Run(ctx, append([]string{"ROLLBACK", "BEGIN"}, load.Before...)...)
 }
 
-// source returns the rows as COPY reads them. COPY converts nothing in binary
+// newRowSource returns the rows as COPY reads them. COPY converts nothing in binary
 // format, so the types of the columns are asked for.
-func (c *control) source(ctx context.Context, load *db.BulkLoad) (*rowSource, error) {
+func newRowSource(ctx context.Context, c *pgwire.Control, load *db.BulkLoad) (*rowSource, error) {
 	if len(load.Columns) != len(load.Types) {
 		return nil, fmt.Errorf("%d columns but %d types", len(load.Columns), len(load.Types))
 	}
 	query := "SELECT " + strings.Join(load.Columns, ", ") + " FROM " + load.Table
-	described, err := c.conn.Prepare(ctx, "", query, nil)
+	described, err := c.Conn.Prepare(ctx, "", query, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -146,12 +117,12 @@ type column struct {
 func (c *column) fits(oid uint32) bool {
 	switch c.wire {
 	case db.Integer:
-		c.size = map[uint32]int{oidInt2: 2, oidInt4: 4, oidInt8: 8}[oid]
+		c.size = map[uint32]int{pgwire.OIDInt2: 2, pgwire.OIDInt4: 4, pgwire.OIDInt8: 8}[oid]
 		return c.size > 0
 	case db.Decimal:
-		return oid == oidNumeric
+		return oid == pgwire.OIDNumeric
 	case db.Text:
-		return oid == oidText || oid == oidVarchar || oid == oidBPChar
+		return oid == pgwire.OIDText || oid == pgwire.OIDVarchar || oid == pgwire.OIDBPChar
 	}
 	return false
 }
@@ -160,7 +131,7 @@ func (c *column) fits(oid uint32) bool {
 func (c *column) append(dst []byte, v *db.Value) ([]byte, error) {
 	switch {
 	case v.Null || c.wire != db.Integer || c.size == 8:
-		return appendValue(dst, c.wire, v), nil
+		return pgwire.AppendValue(dst, c.wire, v), nil
 	case c.size == 4 && v.Int >= math.MinInt32 && v.Int <= math.MaxInt32:
 		return binary.BigEndian.AppendUint32(append(dst, 0, 0, 0, 4), uint32(v.Int)), nil
 	case c.size == 2 && v.Int >= math.MinInt16 && v.Int <= math.MaxInt16:

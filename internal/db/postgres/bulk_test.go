@@ -2,9 +2,12 @@ package postgres
 
 import (
 	"bytes"
+	"fmt"
 	"math"
+	"os/exec"
 	"testing"
 
+	server "stroppy/internal/cluster/postgres"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"
@@ -19,7 +22,7 @@ const text = "thing %d"
 func ask(t *testing.T, d *Database, sql string) string {
 	t.Helper()
 	var answer string
-	err := newSession(t, d, db.Pipelined, "").Query(t.Context(), &db.Statement{SQL: sql, Columns: []db.Type{db.Text}}, nil, func(row []db.Value) error {
+	err := sqltest.Session(t, d, db.Pipelined, "").Query(t.Context(), &db.Statement{SQL: sql, Columns: []db.Type{db.Text}}, nil, func(row []db.Value) error {
 		answer = string(row[0].Text)
 		return nil
 	})
@@ -30,7 +33,7 @@ func ask(t *testing.T, d *Database, sql string) string {
 }
 
 func TestBulkLoad(t *testing.T) {
-	d := drivertest.Open(t, Open, start(t, nil).URL())
+	d := openFresh(t)
 	sqltest.Execute(t, d, "CREATE EXTENSION pg_visibility")
 	for _, tc := range []struct {
 		name           string
@@ -66,7 +69,7 @@ func TestBulkLoad(t *testing.T) {
 }
 
 func TestBulkLoadIsAllOrNothing(t *testing.T) {
-	d := drivertest.Open(t, Open, start(t, nil).URL())
+	d := openFresh(t)
 	for _, tc := range []struct {
 		name  string
 		class db.Class
@@ -94,4 +97,60 @@ func TestBulkLoadIsAllOrNothing(t *testing.T) {
 	sqltest.WantError(t, "a statement that fails", err, db.Fatal, "42601")
 	_, err = d.BulkLoad(t.Context(), sqltest.Load(nil, sqltest.Some(1, text)))
 	sqltest.WantError(t, "no table", err, db.Fatal, "42P01")
+}
+
+// BenchmarkBulkLoad loads what pgbench -i -s 10 loads, 1 000 000 accounts with
+// their primary key, and runs pgbench beside it on the same server.
+func BenchmarkBulkLoad(b *testing.B) {
+	const accounts = 1_000_000
+	pg, err := server.Start(b.Context(), server.Options{})
+	if err != nil {
+		b.Skip("skipped engine: postgres: " + err.Error())
+	}
+	b.Cleanup(func() {
+		if err := pg.Stop(); err != nil {
+			b.Error(err)
+		}
+	})
+	b.Run("pgbench", func(b *testing.B) {
+		pgbench, err := server.PGBin("pgbench")
+		if err != nil {
+			b.Skip("skipped engine: pgbench: " + err.Error())
+		}
+		for range b.N {
+			out, err := exec.CommandContext(b.Context(), pgbench, "-i", "-s", "10", "-q", pg.URL()).CombinedOutput()
+			if err != nil {
+				b.Fatalf("%v: %s", err, out)
+			}
+		}
+	})
+	b.Run("stroppy", func(b *testing.B) {
+		d := drivertest.Open(b, Open, pg.URL())
+		for range b.N {
+			n := 0
+			rows, err := d.BulkLoad(b.Context(), db.BulkLoad{
+				Before: []string{
+					"DROP TABLE IF EXISTS loaded",
+					`CREATE TABLE loaded (bic VARCHAR(8) COLLATE "C" NOT NULL, ban BIGINT NOT NULL, balance NUMERIC(20,2) NOT NULL,
+						version BIGINT NOT NULL, last_transfer BIGINT NOT NULL, previous_transfer BIGINT NOT NULL)`,
+				},
+				Table:   "loaded",
+				Columns: []string{"bic", "ban", "balance", "version", "last_transfer", "previous_transfer"},
+				Types:   []db.Type{db.Text, db.Integer, db.Decimal, db.Integer, db.Integer, db.Integer},
+				Next: func(row []db.Value) bool {
+					if n == accounts {
+						return false
+					}
+					row[0].Text = fmt.Appendf(row[0].Text[:0], "BIC%05d", n*7919%99991)
+					row[1].Int, row[2].Int = int64(n)*7_368_787%1_000_000_007, 100_000
+					n++
+					return true
+				},
+				After: []string{"ALTER TABLE loaded ADD PRIMARY KEY (bic, ban)"},
+			})
+			if err != nil || rows != accounts {
+				b.Fatal(rows, err)
+			}
+		}
+	})
 }

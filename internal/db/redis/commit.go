@@ -70,8 +70,8 @@ func (s *session) phase() phase {
 
 // wrote is whether any of the commit was written.
 func (s *session) wrote() *bool {
-	if s.lane != nil {
-		return &s.lane.wrote
+	if s.stream != nil {
+		return &s.stream.wrote
 	}
 	return &s.link.wire.wrote
 }

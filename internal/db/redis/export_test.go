@@ -8,20 +8,20 @@ import (
 	"stroppy/internal/db"
 )
 
-// Hold keeps the connection of lanes from being used, until release, which may be
+// Hold keeps the connection of streams from being used, until release, which may be
 // called once.
-func Hold(lane db.KVSession) (release func()) {
-	l := lane.(*Lane)
-	l.place.Acquire()
-	return l.place.Release
+func Hold(stream db.KVSession) (release func()) {
+	l := stream.(*Stream)
+	l.handle.Acquire()
+	return l.handle.Release
 }
 
-// Lane is a session of a connection that several share.
-type Lane = lane
+// Stream is a session of a connection that several share.
+type Stream = stream
 
-// AwaitQueue returns when so many lanes wait for their requests to be sent.
-func AwaitQueue(lane db.KVSession, requests int) {
-	t := lane.(*Lane).trunk
+// AwaitQueue returns when so many streams wait for their requests to be sent.
+func AwaitQueue(stream db.KVSession, requests int) {
+	t := stream.(*Stream).sharedConn
 	for t.Queued() < requests {
 		time.Sleep(time.Millisecond)
 	}
@@ -34,9 +34,9 @@ type Recorder struct {
 	writes []string
 }
 
-// Record puts a recorder into the connection of lanes, which nobody may be using.
-func Record(lane db.KVSession) *Recorder {
-	w := lane.(*Lane).trunk.link.wire
+// Record puts a recorder into the connection of streams, which nobody may be using.
+func Record(stream db.KVSession) *Recorder {
+	w := stream.(*Stream).sharedConn.link.wire
 	r := &Recorder{Conn: w.Conn}
 	w.Conn = r
 	return r
@@ -57,5 +57,5 @@ func (r *Recorder) Take() []string {
 	return r.writes
 }
 
-// Break ends the connection of lanes, which nobody may be using, on our side.
-func Break(lane db.KVSession) error { return lane.(*Lane).trunk.link.wire.Close() }
+// Break ends the connection of streams, which nobody may be using, on our side.
+func Break(stream db.KVSession) error { return stream.(*Stream).sharedConn.link.wire.Close() }

@@ -7,7 +7,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"stroppy/internal/db"
-	"stroppy/internal/db/writeset"
+	"stroppy/internal/db/optimistic"
 )
 
 // session is a db.KVSession on one connection. All that it keeps for a
@@ -15,7 +15,7 @@ import (
 type session struct {
 	db     *Database
 	link   *link
-	lane   *lane // what it is of a connection that it shares; nil: it has link to itself
+	stream *stream // what it is of a connection that it shares; nil: it has link to itself
 	broken bool
 	closed bool
 	open   bool
@@ -28,8 +28,8 @@ type session struct {
 	unproved bool
 
 	reads  []readKey
-	writes writeset.Set // and the bytes of reads
-	values []byte       // the bytes that Read has handed out
+	writes optimistic.Set // and the bytes of reads
+	values []byte         // the bytes that Read has handed out
 
 	page int // entries of a scan's first page
 
@@ -204,8 +204,8 @@ func (s *session) ask(role, wait bool) *request {
 // run sends the request and reads the answers. Its error is of the connection, and so
 // may be that of any command or question.
 func (s *session) run(ctx context.Context) error {
-	if s.lane != nil {
-		return s.lane.share()
+	if s.stream != nil {
+		return s.stream.share()
 	}
 	q := &s.request
 	commands := q.commands

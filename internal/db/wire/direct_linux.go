@@ -100,11 +100,11 @@ func (d *direct) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// Ask writes a question and returns when its answer begins to arrive, or with what
+// RoundTrip writes a question and returns when its answer begins to arrive, or with what
 // ended the waiting. It is a Write and a Read of which the latter does not try first
 // what cannot be there yet: a fifth of the system calls of a round trip. Nobody may
 // read meanwhile.
-func (d *direct) Ask(question []byte) (int, error) {
+func (d *direct) RoundTrip(question []byte) (int, error) {
 	d.out.rest, d.asked = question, false
 	d.out.done, d.out.err, d.in.err = 0, 0, 0
 	waited := d.raw.Read(d.ask)

@@ -148,7 +148,7 @@ func TestAsk(t *testing.T) {
 				answer <- got
 			}()
 		}
-		n, err := Ask(ours, sent)
+		n, err := RoundTrip(ours, sent)
 		if n != test.size || err != nil {
 			t.Fatalf("%s: %d bytes of %d were asked, with %v", test.name, n, test.size, err)
 		}
@@ -187,7 +187,7 @@ func TestAskFails(t *testing.T) {
 		if err := test.spoil(ours, theirs); err != nil {
 			t.Fatal(err)
 		}
-		n, err := Ask(ours, question)
+		n, err := RoundTrip(ours, question)
 		var own *net.OpError
 		if n != test.sent || !errors.Is(err, test.want) || !errors.As(err, &own) {
 			t.Errorf("%s: %d bytes went out, with %#v", test.name, n, err)
@@ -209,7 +209,7 @@ func TestAskEnds(t *testing.T) {
 		if err := ours.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Ask(ours, []byte("?"))
+		_, err := RoundTrip(ours, []byte("?"))
 		if err == nil {
 			_, err = ours.Read(make([]byte, 1))
 		}
@@ -254,7 +254,7 @@ func BenchmarkDirect(b *testing.B) {
 	}{
 		{"net", func() (net.Conn, error) { return dialer.DialContext(b.Context(), "tcp", l.Addr().String()) }, net.Conn.Write},
 		{"direct", func() (net.Conn, error) { return Dial(b.Context(), "tcp", l.Addr().String()) }, net.Conn.Write},
-		{"asked", func() (net.Conn, error) { return Dial(b.Context(), "tcp", l.Addr().String()) }, Ask},
+		{"asked", func() (net.Conn, error) { return Dial(b.Context(), "tcp", l.Addr().String()) }, RoundTrip},
 	} {
 		b.Run(how.name, func(b *testing.B) {
 			conn, err := how.dial()

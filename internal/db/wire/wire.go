@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// Silence is how long the other side's kernel may acknowledge nothing before the
+// UserTimeout is how long the other side's kernel may acknowledge nothing before the
 // connection ends with an error. It is told by the sockets alone and costs a call
 // nothing. A server that computes, or whose process is frozen, is not silent: its
 // kernel still answers, so that a statement outside a transaction may take any
 // time.
-const Silence = 5 * time.Second
+const UserTimeout = 5 * time.Second
 
 // keepAlive asks a connection at rest, which has nothing to be acknowledged, so
 // that its silence is told in the same time.
-var keepAlive = net.KeepAliveConfig{Enable: true, Idle: Silence - 3*time.Second, Interval: time.Second, Count: 3}
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: UserTimeout - 3*time.Second, Interval: time.Second, Count: 3}
 
 // Dial makes a connection that ends when the other side is silent, and that one
 // goroutine reads and one writes. It is what package net.Dialer's DialContext is
@@ -35,7 +35,7 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if !ok {
 		return conn, nil
 	}
-	err = limitSilence(tcp)
+	err = setUserTimeout(tcp)
 	if err == nil {
 		conn, err = newDirect(tcp)
 	}
@@ -46,19 +46,19 @@ func Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return conn, nil
 }
 
-// Ask writes a question of which an answer is read next, by the same goroutine, on a
+// RoundTrip writes a question of which an answer is read next, by the same goroutine, on a
 // connection of Dial's or another one. It returns how much of it was written. On one of
 // Dial's it has waited until the answer begins to arrive.
-func Ask(conn net.Conn, question []byte) (int, error) {
-	if c, ok := conn.(interface{ Ask([]byte) (int, error) }); ok {
-		return c.Ask(question)
+func RoundTrip(conn net.Conn, question []byte) (int, error) {
+	if c, ok := conn.(interface{ RoundTrip([]byte) (int, error) }); ok {
+		return c.RoundTrip(question)
 	}
 	return conn.Write(question)
 }
 
-// Patience is how long the answers of one connection are waited for. It is used by
+// Deadlines is how long the answers of one connection are waited for. It is used by
 // the one goroutine that uses the connection.
-type Patience struct {
+type Deadlines struct {
 	Conn  net.Conn
 	Limit time.Duration // of an answer
 
@@ -76,7 +76,7 @@ type Patience struct {
 
 // Arm makes the next answer, which is asked for now, end with ctx, or with the
 // limit if bounded.
-func (p *Patience) Arm(ctx context.Context, now time.Time, bounded bool) error {
+func (p *Deadlines) Arm(ctx context.Context, now time.Time, bounded bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -112,7 +112,7 @@ func (p *Patience) Arm(ctx context.Context, now time.Time, bounded bool) error {
 }
 
 // Disarm forgets the watched context.
-func (p *Patience) Disarm() {
+func (p *Deadlines) Disarm() {
 	if p.stop != nil && !p.stop() {
 		<-p.fired
 		p.deadline = time.Unix(1, 0)
@@ -122,7 +122,7 @@ func (p *Patience) Disarm() {
 
 // Because says why the connection gave no answer, of which err is what reading or
 // writing ended with.
-func (p *Patience) Because(ctx context.Context, err error) error {
+func (p *Deadlines) Because(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

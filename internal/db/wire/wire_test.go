@@ -38,7 +38,7 @@ func silent(t *testing.T) net.Conn {
 }
 
 // wait arms p and reads until the read ends; it returns why.
-func wait(ctx context.Context, p *Patience, bounded bool) error {
+func wait(ctx context.Context, p *Deadlines, bounded bool) error {
 	if err := p.Arm(ctx, time.Now(), bounded); err != nil {
 		return err
 	}
@@ -46,8 +46,8 @@ func wait(ctx context.Context, p *Patience, bounded bool) error {
 	return p.Because(ctx, err)
 }
 
-func TestPatience(t *testing.T) {
-	p := &Patience{Conn: silent(t), Limit: time.Hour}
+func TestDeadlines(t *testing.T) {
+	p := &Deadlines{Conn: silent(t), Limit: time.Hour}
 	if err := p.Arm(t.Context(), time.Now(), true); err != nil {
 		t.Fatal(err)
 	}

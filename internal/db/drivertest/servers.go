@@ -1,0 +1,75 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Servers are those that the tests of a driver run on: one for all tests that do it no
+// harm, and others for one test alone.
+type Servers[S interface{ Stop() error }] struct {
+	Launch func(ctx context.Context, settings map[string]string) (S, error)
+	// Missing returns why tests are skipped after this error of Launch; empty: they fail.
+	Missing func(error) string
+
+	once   sync.Once
+	shared *S
+	err    error
+	names  atomic.Int64
+}
+
+// Main runs the tests of a package and stops the shared server: func TestMain calls it.
+func (s *Servers[S]) Main(m *testing.M) {
+	code := m.Run()
+	if s.shared != nil {
+		if err := (*s.shared).Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// Start starts a server of the test's own.
+func (s *Servers[S]) Start(t testing.TB, settings map[string]string) S {
+	t.Helper()
+	server, err := s.Launch(t.Context(), settings)
+	s.check(t, err)
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+// Shared returns the server that tests share, which the first of them starts.
+func (s *Servers[S]) Shared(t testing.TB) S {
+	t.Helper()
+	s.once.Do(func() {
+		server, err := s.Launch(context.Background(), nil)
+		if s.err = err; err == nil {
+			s.shared = &server
+		}
+	})
+	s.check(t, s.err)
+	return *s.shared
+}
+
+func (s *Servers[S]) check(t testing.TB, err error) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	if why := s.Missing(err); why != "" {
+		t.Skip(why)
+	}
+	t.Fatal(err)
+}
+
+// Name is a name that no other test has, for a database on the shared server.
+func (s *Servers[S]) Name() string { return fmt.Sprintf("test%d", s.names.Add(1)) }

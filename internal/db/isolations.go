@@ -1,0 +1,50 @@
+package db
+
+import (
+	"strings"
+
+	"stroppy/internal/isolation"
+)
+
+// Isolations are those that a database has, by its own names in lower case, and what it
+// promises of each.
+type Isolations struct {
+	Product string // who has the names, for errors
+	Source  string // where the promises are written
+	Levels  []NamedLevel
+}
+
+// NamedLevel is what a database promises at the isolation of this name.
+type NamedLevel struct {
+	Name  string
+	Level isolation.Level
+}
+
+// Name returns the one of the names that is meant: it may come in upper case and with
+// - or _ between its words.
+func (i Isolations) Name(name string) (string, error) {
+	l, err := i.find(name)
+	return l.Name, err
+}
+
+// Claim returns the promise at the isolation of this name, which is not empty.
+func (i Isolations) Claim(name string) (Claim, error) {
+	l, err := i.find(name)
+	if err != nil {
+		return Claim{}, err
+	}
+	return Claim{Isolation: l.Name, Level: l.Level, Source: i.Source}, nil
+}
+
+func (i Isolations) find(name string) (NamedLevel, error) {
+	own := strings.NewReplacer("-", " ", "_", " ").Replace(strings.ToLower(name))
+	own = strings.Join(strings.Fields(own), " ")
+	names := make([]string, len(i.Levels))
+	for n, l := range i.Levels {
+		if l.Name == own {
+			return l, nil
+		}
+		names[n] = l.Name
+	}
+	return NamedLevel{}, Fatalf("choose the isolation", "%s has no isolation %q: take one of %s", i.Product, name, strings.Join(names, ", "))
+}

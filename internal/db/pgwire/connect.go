@@ -1,0 +1,128 @@
+package pgwire
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
+)
+
+// connect makes the connection of a session.
+func (d *Database) connect(ctx context.Context, isolation string) (*link, error) {
+	op := d.opConnect + " at " + d.where
+	conn, err := pgconn.ConnectConfig(ctx, d.config)
+	if err != nil {
+		return nil, d.flavor.fromPgconn(ctx, op, err, connecting)
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	give := func(err error) (*link, error) {
+		_ = conn.Close(ctx) // the error that led here says more
+		var own *db.Error
+		if !errors.As(err, &own) {
+			own = d.flavor.fromPgconn(ctx, op, err, before)
+		}
+		return nil, own
+	}
+	err = d.EnableNotices(ctx, conn)
+	if err == nil && !d.stateless {
+		err = prepareSession(ctx, conn, isolation)
+	}
+	if err != nil {
+		return give(err)
+	}
+	if err := conn.SyncConn(ctx); err != nil {
+		return give(err)
+	}
+	h, err := conn.Hijack()
+	if err != nil {
+		return give(err)
+	}
+	return &link{
+		connection: &connection{Deadlines: wire.Deadlines{Conn: h.Conn, Limit: d.timeout}, reader: reader{source: h.Conn}, aliveness: newAliveness(h.Conn)},
+		statements: make(map[*db.Statement]*prepared),
+		status:     h.TxStatus,
+	}, nil
+}
+
+// prepareSession leaves in the session what its transactions need.
+func prepareSession(ctx context.Context, conn *pgconn.PgConn, isolation string) error {
+	if isolation != "" {
+		if err := conn.Exec(ctx, "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL "+isolation).Close(); err != nil {
+			return err
+		}
+	}
+	for _, c := range controlStatements {
+		if _, err := conn.Prepare(ctx, c.name, c.sql, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enableWarnings lets a session whose client_min_messages is above warning, by its
+// URL or by a setting of its user, be told warnings again; others keep theirs.
+const (
+	enableWarnings = "SELECT set_config('client_min_messages', 'warning', false)" + whereHidden
+	hidingSession  = "SELECT 1" + whereHidden
+	whereHidden    = " WHERE current_setting('client_min_messages', true) IN ('error', 'fatal', 'panic')"
+)
+
+// errNoticesHidden is why no session is opened in which nothing can be left.
+var errNoticesHidden = errors.New("it hides warnings, and one of them takes the success from a commit: set client_min_messages to warning for this user")
+
+// EnableNotices makes the server tell its warnings on a connection, for there is one that
+// takes the success from a commit (see warning). A server that has not what this
+// needs is not PostgreSQL and has no such warning.
+//
+// Where nothing can be left in a session, one that hides them is refused.
+func (d *Database) EnableNotices(ctx context.Context, conn *pgconn.PgConn) error {
+	sql := enableWarnings
+	if d.stateless {
+		sql = hidingSession
+	}
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	switch {
+	case Refused(err):
+		return nil
+	case err == nil && d.stateless && len(results) == 1 && len(results[0].Rows) > 0:
+		return db.Fatalf(d.opConnect+" at "+d.where, "%w", errNoticesHidden)
+	}
+	return err
+}
+
+// Refused says that the server has answered with an error and goes on.
+func Refused(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && !isFatal(e)
+}
+
+// keepsImplicit asks whether all statements up to one Sync, and no more, are one
+// transaction here: a setting made for the rest of the transaction must be there
+// for the statement after it, and be gone after the Sync. PostgreSQL promises it,
+// but not all that speak its protocol keep the promise, nor all that stand before
+// it, for some send a Sync of their own after each statement: a part of a transfer
+// would be committed, and the rest refused. (Seen by others: ProxySQL issue 5118,
+// CockroachDB issue 74187, Materialize pull request 37932.) No clear yes is a no.
+func (c *Control) keepsImplicit(ctx context.Context) (bool, error) {
+	const value = "one"
+	const read = "SELECT current_setting('stroppy.transaction', true)"
+	var two pgconn.Batch
+	two.ExecParams("SELECT set_config('stroppy.transaction', '"+value+"', true)", nil, nil, nil, nil)
+	two.ExecParams(read, nil, nil, nil, nil)
+	results, err := c.Conn.ExecBatch(ctx, &two).ReadAll()
+	switch {
+	case Refused(err):
+		return false, nil
+	case err != nil:
+		return false, err
+	case len(results) != 2 || len(results[1].Rows) != 1 || string(bytes.Join(results[1].Rows[0], nil)) != value:
+		return false, nil
+	}
+	after, err := c.Row(ctx, read)
+	return err == nil && after[0] != value, err
+}

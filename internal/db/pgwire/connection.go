@@ -1,0 +1,94 @@
+package pgwire
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"stroppy/internal/db/wire"
+)
+
+// largeWrite is the size from which a write runs beside the reading: a server
+// that waits until its results are read does not read either, and then a client
+// that only writes would wait for ever. Below it, the buffers of the two sockets
+// hold what is written.
+const largeWrite = 32 << 10
+
+// connection is a hijacked connection with its time limits.
+type connection struct {
+	wire.Deadlines
+	reader    reader
+	aliveness *aliveness
+	last      time.Time // when arm was called last
+
+	writing chan error // of a large write under way
+}
+
+// restTime is how long a connection must have been at rest to be looked at
+// before it is used. What is then sent on one that the server had ended before
+// would be lost in the network, and its outcome unknown without need.
+const restTime = 10 * time.Millisecond
+
+var errEnded = errors.New("the server had ended the connection")
+
+// arm makes the next answer end with ctx, or with the time-out if bounded.
+func (b *connection) arm(ctx context.Context, bounded bool) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	now := time.Now()
+	if now.Sub(b.last) > restTime && b.aliveness.ended() {
+		return errEnded
+	}
+	b.last = now
+	return b.Arm(ctx, now, bounded)
+}
+
+// send writes messages and returns how many bytes went out at least. buf must
+// not change until sent has returned.
+func (b *connection) send(buf []byte) (int, error) {
+	if len(buf) < largeWrite {
+		return b.Conn.Write(buf)
+	}
+	b.writing = make(chan error, 1)
+	go func() {
+		_, err := b.Conn.Write(buf)
+		b.writing <- err
+	}()
+	return 0, nil
+}
+
+// request is send where the caller alone reads, and reads next.
+func (b *connection) request(buf []byte) (int, error) {
+	if len(buf) < largeWrite {
+		return wire.RoundTrip(b.Conn, buf)
+	}
+	return b.send(buf)
+}
+
+// sent waits for the end of a large write, which the server has answered.
+func (b *connection) sent() error {
+	if b.writing == nil {
+		return nil
+	}
+	err := <-b.writing
+	b.writing = nil
+	return err
+}
+
+// close drops the connection without a word, and waits until nothing uses it.
+func (b *connection) close() {
+	_ = b.Conn.Close() // an error of a connection that is given up changes nothing
+	_ = b.sent()
+	b.Disarm()
+}
+
+// terminate ends the session in good order.
+func (b *connection) terminate() {
+	if message, err := (&pgproto3.Terminate{}).Encode(nil); err == nil && b.Conn.SetWriteDeadline(time.Now().Add(time.Second)) == nil {
+		_, _ = b.Conn.Write(message) // a courtesy: the server notices the end of the connection too
+	}
+	b.close()
+}

@@ -1,0 +1,135 @@
+package pgwire
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
+)
+
+// Control is a connection that one call makes for itself.
+type Control struct {
+	Conn    *pgconn.PgConn
+	flavor  *Flavor
+	phase   phase // how far the call has gone, for its errors
+	warning error // what took the success from a commit
+}
+
+// Control makes a connection, hands it to do, closes it, and turns the error
+// into one of ours.
+func (d *Database) Control(ctx context.Context, op string, do func(context.Context, *Control) error) error {
+	c := &Control{flavor: d.flavor, phase: connecting}
+	config := d.config.Copy()
+	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
+		if c.phase != committing || d.flavor.Warning == nil {
+			return
+		}
+		if err := d.flavor.Warning(n.Routine, n.Code, n.Message, n.Detail); err != nil {
+			c.warning = err
+		}
+	}
+	var err error
+	if c.Conn, err = pgconn.ConnectConfig(ctx, config); err != nil {
+		return d.flavor.fromPgconn(ctx, op, err, connecting)
+	}
+	c.phase = before
+	remote := c.Conn.Conn().RemoteAddr()
+	guarded, release := d.guard(ctx, remote)
+	err = do(guarded, c)
+	var own *db.Error
+	switch {
+	case err == nil:
+	case c.warning != nil:
+		own = &db.Error{Class: db.Unknown, Final: true, Op: op, Err: c.warning}
+	case !errors.As(err, &own):
+		own = d.flavor.fromPgconn(guarded, op, err, c.phase)
+	}
+	release()
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = c.Conn.Close(closing) // the call's outcome is known, and the server drops what is left
+	if own != nil {
+		return own
+	}
+	return nil
+}
+
+// Row runs a query and returns its only row as text; NULL is empty.
+func (c *Control) Row(ctx context.Context, sql string) ([]string, error) {
+	results, err := c.Conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(results) != 1 || len(results[0].Rows) != 1 {
+		return nil, fmt.Errorf("%s did not return one row", sql)
+	}
+	row := make([]string, len(results[0].Rows[0]))
+	for i, v := range results[0].Rows[0] {
+		row[i] = string(v)
+	}
+	return row, nil
+}
+
+// Run runs statements, each by itself.
+func (c *Control) Run(ctx context.Context, statements ...string) error {
+	for _, s := range statements {
+		if _, err := c.Conn.Exec(ctx, s).ReadAll(); err != nil {
+			return c.flavor.fromPgconn(ctx, "execute "+db.Shorten(s), err, c.phase)
+		}
+	}
+	return nil
+}
+
+// Commit commits; only COMMIT in the answer, without a warning, is a success.
+func (c *Control) Commit(ctx context.Context) error {
+	c.phase = committing
+	results, err := c.Conn.Exec(ctx, "COMMIT").ReadAll()
+	switch {
+	case err != nil:
+		return err
+	case c.warning != nil:
+		return c.warning
+	case len(results) != 1 || results[0].CommandTag.String() != "COMMIT":
+		return &db.Error{Class: db.Aborted, Op: "commit on " + c.flavor.Name, Err: errRolledBack}
+	}
+	return nil
+}
+
+// guard returns a context that ends when the server at that address stops
+// answering. It asks the server whether it speaks TLS, which needs neither a
+// password nor a session (PostgreSQL documentation 55.2.11, "SSL Session
+// Encryption").
+func (d *Database) guard(ctx context.Context, address net.Addr) (context.Context, func()) {
+	return wire.Guard(ctx, d.timeout, func(ctx context.Context) error { return probe(ctx, address, d.config.ConnectTimeout) })
+}
+
+// probe asks the server at that address for one byte.
+func probe(ctx context.Context, address net.Addr, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, address.Network(), address.String())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	deadline, _ := ctx.Deadline()
+	if err := conn.SetDeadline(deadline); err != nil {
+		return err
+	}
+	const sslRequest = 80877103
+	message := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 8), sslRequest)
+	if _, err := conn.Write(message); err != nil {
+		return err
+	}
+	_, err = io.ReadFull(conn, message[:1])
+	return err
+}

@@ -1,0 +1,251 @@
+package pgwire
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"stroppy/internal/db"
+)
+
+// phase says how far the transaction had gone when an error came.
+type phase uint8
+
+const (
+	connecting phase = iota + 1
+	before           // in a session, and no commit was sent
+	committing       // COMMIT, or a pipeline that commits at its end, was sent
+)
+
+// classify gives the meaning of an error that the server reported. ended says
+// that the session is over: the severity was FATAL or PANIC, or the connection
+// ended right after.
+//
+// An error that leaves the session alive has rolled the transaction back, also
+// when it comes from the commit itself: PostgreSQL cannot fail with less than a
+// PANIC once the commit record is written (src/backend/access/transam/xact.c,
+// RecordTransactionCommit is a critical section).
+func (f *Flavor) classify(code string, p phase, ended bool) Meaning {
+	m, known := f.Codes[code]
+	if !known && len(code) == 5 {
+		m.Class, known = f.Classes[code[:2]]
+	}
+	switch {
+	case !known && p == committing:
+		return Meaning{Class: db.Unknown}
+	case !known:
+		m.Class = db.Fatal
+	}
+	if p == committing && (ended || m.Class == db.Unavailable) {
+		return Meaning{Class: db.Unknown}
+	}
+	if p != committing && m.Class == db.Unknown {
+		m.Class = db.Unavailable // the commit was not sent
+	}
+	if p == before && ended {
+		return Meaning{Class: db.Unavailable}
+	}
+	return m
+}
+
+// serverError is an error that the server reported, in its own words, and what
+// to do about it.
+type serverError struct {
+	*pgconn.PgError
+	advice string
+}
+
+func (e serverError) Error() string {
+	text := e.Message
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	if e.advice != "" {
+		text += ": " + e.advice
+	}
+	return strings.ReplaceAll(text, "\n", " ")
+}
+
+// advice says what to do about an error of a code; empty where nothing can be
+// said in general.
+func advice(code string, p phase) string {
+	switch {
+	case code == "28P01", code == "28000" && p == connecting:
+		return "check the user and the password in the URL"
+	case code == "3D000" && p == connecting:
+		return "make it, or name another in the URL"
+	case code == "42501":
+		return "give this user the right, or take another user"
+	case code == "42704" && p == connecting: // a parameter that libpq does not know goes to the server
+		return "check the parameters in the URL"
+	case code == "26000", code == "42P05":
+		return "behind a pooler that lends each transaction another session, write prepare=false in the URL"
+	case code == "53300":
+		return "take fewer clients, or raise max_connections"
+	}
+	return ""
+}
+
+func (e serverError) Unwrap() error { return e.PgError }
+
+func isFatal(e *pgconn.PgError) bool {
+	severity := e.SeverityUnlocalized // since PostgreSQL 9.6
+	if severity == "" {
+		severity = e.Severity
+	}
+	return severity == "FATAL" || severity == "PANIC"
+}
+
+// reported is the error for something that the server reported.
+func (f *Flavor) reported(op string, e *pgconn.PgError, p phase, ended bool) *db.Error {
+	m := f.classify(e.Code, p, ended || isFatal(e))
+	return &db.Error{Class: m.Class, Constraint: m.Constraint, Code: e.Code, Op: op, Err: serverError{e, advice(e.Code, p)}}
+}
+
+// lost is the error for a connection that ended or did not answer.
+func lost(op string, err error, p phase) *db.Error {
+	class := db.Unavailable
+	if p == committing {
+		class = db.Unknown
+	}
+	return &db.Error{Class: class, Op: op, Err: err}
+}
+
+// fromPgconn turns an error of package pgconn into one of ours.
+func (f *Flavor) fromPgconn(ctx context.Context, op string, err error, p phase) *db.Error {
+	if p == connecting {
+		return f.connectError(op, err, context.Cause(ctx))
+	}
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return f.reported(op, e, p, false)
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return lost(op, err, p)
+}
+
+// connectError is the error for a connection that was not made; cause is why the
+// context ended, if it did. What pgconn says about the user and the database is
+// left out, for a mangled URL may carry a part of the password there.
+func (f *Flavor) connectError(op string, err, cause error) *db.Error {
+	var c *pgconn.ConnectError
+	if errors.As(err, &c) {
+		err = c.Unwrap()
+	}
+	tries := attempts(err)
+	class, answer := f.judge(tries)
+	switch {
+	case answer != nil:
+		return f.reported(op, answer, connecting, false)
+	case cause != nil:
+		class, err, tries = db.Unavailable, cause, []error{cause}
+	}
+	advice := db.CheckServer
+	switch {
+	case class == db.Fatal && slices.ContainsFunc(tries, refusedTLS):
+		advice = "turn TLS on in the server, or write sslmode=disable"
+	case class == db.Fatal:
+		advice = "check sslmode and sslrootcert in the URL"
+	case errors.Is(err, context.Canceled):
+		advice = ""
+	}
+	var lines []string
+	for _, try := range tries {
+		if refusedTLS(try) && triedPlain(tries, try) {
+			continue
+		}
+		for line := range strings.SplitSeq(try.Error(), "\n") {
+			lines = append(lines, attempt(op, line))
+		}
+	}
+	slices.Sort(lines)
+	text := strings.Join(slices.Compact(lines), "; ")
+	if advice != "" {
+		text += ": " + advice
+	}
+	return &db.Error{Class: class, Op: op, Err: db.Told{Text: text, Cause: err}}
+}
+
+// attempts takes apart what pgconn joins: one error for each address, and under
+// sslmode=prefer or allow two, with TLS and without.
+func attempts(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// judge gives the class of a connection that no attempt made, and the server's
+// answer that decides it, if one does. Only where every attempt failed for what
+// another try cannot mend is it Fatal: a server that restarts may refuse TLS or
+// the lack of it in one attempt and reset the other. What a server says of the
+// password, the database and the right to it holds for all of them.
+func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {
+	class := db.Fatal
+	var passing, refusing, deciding *pgconn.PgError
+	for _, try := range tries {
+		var e *pgconn.PgError
+		var certificate *tls.CertificateVerificationError
+		switch {
+		case !errors.As(try, &e):
+			if !refusedTLS(try) && !errors.As(try, &certificate) {
+				class = db.Unavailable
+			}
+		case f.classify(e.Code, connecting, isFatal(e)).Class != db.Fatal:
+			passing = cmp.Or(passing, e)
+		case e.Code == "28P01", e.Code == "3D000", e.Code == "42501":
+			deciding = cmp.Or(deciding, e)
+		default:
+			refusing = cmp.Or(refusing, e)
+		}
+	}
+	if class == db.Fatal {
+		return class, cmp.Or(passing, deciding, refusing)
+	}
+	return class, cmp.Or(passing, deciding)
+}
+
+// refusedTLS says that a server answered an attempt that it does not speak TLS.
+func refusedTLS(try error) bool {
+	return strings.HasSuffix(try.Error(), "server refused TLS connection")
+}
+
+// triedPlain says whether the address that refused TLS was tried without too,
+// so that the reason is how that went.
+func triedPlain(tries []error, refused error) bool {
+	address, _, _ := strings.Cut(refused.Error(), " (")
+	return slices.ContainsFunc(tries, func(other error) bool {
+		return !refusedTLS(other) && strings.HasPrefix(other.Error(), address+" (")
+	})
+}
+
+// attempt returns one line of pgconn's about an attempt to connect without its
+// jargon, such as "db:5432 (db): dial error: timeout: context deadline exceeded",
+// and without an address that op names already.
+func attempt(op, line string) string {
+	line = jargon.Replace(strings.TrimPrefix(line, "hostname resolving error: "))
+	address, rest, ok := strings.Cut(line, " (")
+	_, reason, closed := strings.Cut(rest, "): ")
+	if !ok || !closed {
+		return line
+	}
+	if _, system, dialled := strings.Cut(reason, ": connect: "); dialled {
+		reason = system
+	}
+	if strings.Contains(reason, "timeout: ") {
+		reason = "no answer in time"
+	}
+	if strings.HasSuffix(op, " "+address) {
+		return reason
+	}
+	return address + ": " + reason
+}
+
+var jargon = strings.NewReplacer("dial error: ", "", "tls error: ", "", "server error: ", "")

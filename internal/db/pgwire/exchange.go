@@ -1,0 +1,184 @@
+package pgwire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"stroppy/internal/db"
+)
+
+// exchange is one round trip of a session: messages up to a Sync, and the
+// answers up to ReadyForQuery.
+type exchange struct {
+	op         string
+	phase      phase
+	begin, end bool // BEGIN comes first, COMMIT last
+	control    int  // answers awaited of statements that are not the caller's
+	want       byte // the state that ReadyForQuery must tell
+
+	next       int             // the result that arrives
+	start      int             // where its values begin
+	reported   *pgconn.PgError // the first error
+	warning    error           // what takes the success from the commit
+	unreadable error           // the first value that could not be read
+	rolledBack bool            // COMMIT was answered by something else
+}
+
+// roundTrip sends messages and reads the answers into the session's results.
+func (s *session) roundTrip(ctx context.Context, x *exchange, out []byte) *db.Error {
+	x.next, x.start = s.ready, len(s.values)
+	if err := s.arm(ctx, true); err != nil {
+		return lost(x.op, err, before) // nothing was sent
+	}
+	if n, err := s.request(out); err != nil {
+		if n == 0 {
+			x.phase = before
+		}
+		return s.interrupted(ctx, x, err)
+	}
+	err, cut := s.receive(x, true)
+	if cut != nil {
+		return s.interrupted(ctx, x, cut)
+	}
+	return err
+}
+
+// receive reads the answers into the session's results, up to ReadyForQuery, and
+// judges them. cut is why they ended before. last says that nothing is sent that they
+// are not the answer of.
+func (s *session) receive(x *exchange, last bool) (judged *db.Error, cut error) {
+	for {
+		message, err := s.reader.Receive()
+		if err != nil {
+			return nil, err
+		}
+		switch m := message.(type) {
+		case *pgproto3.DataRow:
+			s.row(x, m.Values)
+		case *pgproto3.CommandComplete:
+			s.complete(x, m.CommandTag)
+		case *pgproto3.EmptyQueryResponse:
+			s.complete(x, nil)
+		case *pgproto3.ReadyForQuery:
+			s.status = m.TxStatus
+			if last {
+				if err := s.sent(); err != nil {
+					return nil, err
+				}
+			}
+			return s.settle(x), nil
+		default:
+			if err := s.database.flavor.other(x, message); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// other takes the messages that carry no result.
+func (f *Flavor) other(x *exchange, message pgproto3.BackendMessage) error {
+	switch m := message.(type) {
+	case *pgproto3.ParseComplete, *pgproto3.BindComplete, *pgproto3.ParameterStatus, *pgproto3.NotificationResponse:
+	case *pgproto3.ErrorResponse:
+		if x.reported == nil || m.SeverityUnlocalized == "FATAL" {
+			x.reported = pgconn.ErrorResponseToPgError(m)
+		}
+	case *pgproto3.NoticeResponse:
+		if x.phase == committing && x.warning == nil && f.Warning != nil {
+			x.warning = f.Warning(m.Routine, m.Code, m.Message, m.Detail)
+		}
+	default:
+		return fmt.Errorf("the server sent an unexpected message %T", message)
+	}
+	return nil
+}
+
+// row decodes one row of the result that arrives.
+func (s *session) row(x *exchange, row [][]byte) {
+	if x.next >= len(s.pending) || x.unreadable != nil {
+		return
+	}
+	columns := s.pending[x.next].columns
+	if len(columns) == 0 {
+		return // the caller wants no rows
+	}
+	s.values, s.text, x.unreadable = decodeRow(columns, row, s.values, s.text)
+}
+
+// decodeRow appends the columns of a row to values, and their text to arena.
+func decodeRow(columns []decoder, row [][]byte, values []db.Value, arena []byte) ([]db.Value, []byte, error) {
+	if len(row) != len(columns) {
+		return values, arena, fmt.Errorf("a row has %d columns, not %d", len(row), len(columns))
+	}
+	var err error
+	for i, how := range columns {
+		values = append(values, db.Value{})
+		if arena, err = how.decode(row[i], &values[len(values)-1], arena); err != nil {
+			return values, arena, err
+		}
+	}
+	return values, arena, nil
+}
+
+// complete ends the statement whose answer arrives.
+func (s *session) complete(x *exchange, tag []byte) {
+	switch {
+	case x.begin:
+		x.begin = false
+		x.control--
+	case x.next < len(s.pending):
+		r := &s.results[x.next]
+		r.Affected = affected(tag)
+		r.Columns = len(s.pending[x.next].columns)
+		r.Values = s.values[x.start:len(s.values):len(s.values)]
+		x.start = len(s.values)
+		x.next++
+	default:
+		x.control--
+		x.rolledBack = x.end && string(tag) != "COMMIT"
+	}
+}
+
+// interrupted is the error for answers that ended before ReadyForQuery.
+func (s *session) interrupted(ctx context.Context, x *exchange, err error) *db.Error {
+	switch {
+	case x.warning != nil:
+		return &db.Error{Class: db.Unknown, Final: true, Op: x.op, Err: x.warning}
+	case x.reported != nil:
+		return s.database.flavor.reported(x.op, x.reported, x.phase, true)
+	}
+	return lost(x.op, s.Because(ctx, err), x.phase)
+}
+
+// settle judges an exchange that ended with ReadyForQuery.
+func (s *session) settle(x *exchange) *db.Error {
+	switch {
+	case x.warning != nil:
+		return &db.Error{Class: db.Unknown, Final: true, Op: x.op, Err: x.warning}
+	case x.reported != nil:
+		err := s.database.flavor.reported(x.op, x.reported, x.phase, false)
+		if err.Class == db.Fatal && x.next < len(s.pending) {
+			err.Op = "execute " + db.Shorten(s.pending[x.next].statement.SQL)
+		}
+		return err
+	case x.unreadable != nil && x.phase == committing:
+		return lost(x.op, fmt.Errorf("the result of a statement cannot be read: %w", x.unreadable), committing)
+	case x.unreadable != nil:
+		return db.Fatalf(x.op, "the result of a statement cannot be read: %w", x.unreadable)
+	case x.next != len(s.pending) || x.control != 0:
+		return lost(x.op, errors.New("the server left statements unanswered"), x.phase)
+	case x.rolledBack && s.status == 'I':
+		return &db.Error{Class: db.Aborted, Op: x.op, Err: errRolledBack}
+	case x.rolledBack || s.status != x.want:
+		return lost(x.op, fmt.Errorf("the server is in the transaction state %q, not %q", s.status, x.want), x.phase)
+	}
+	s.ready = len(s.pending)
+	return nil
+}
+
+// errRolledBack is why a COMMIT that the server answered is no success.
+var errRolledBack = errors.New("the server answered COMMIT with ROLLBACK: an earlier statement had failed")

@@ -1,0 +1,154 @@
+package pgwire
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/pgbouncer"
+	postgrescluster "stroppy/internal/cluster/postgres"
+	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/sqltest"
+)
+
+// pool starts a pooler before a server, which lends a session for one transaction and
+// has size of them.
+func pool(t *testing.T, s *postgrescluster.Server, size string) *pgbouncer.Pooler {
+	t.Helper()
+	p, err := pgbouncer.Start(t.Context(), pgbouncer.Options{
+		Server: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(s.Port())), User: postgrescluster.Superuser,
+		Settings: map[string]string{"pool_mode": "transaction", "default_pool_size": size},
+	})
+	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
+		t.Skip("skipped engine: pgbouncer: install the Debian package " + missing.Package)
+	}
+	drivertest.Must(t, err)
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// TestPooled: sessions that share two of the server's, which change hands after each
+// transaction, keep their own isolation, and no transfer is torn.
+func TestPooled(t *testing.T) {
+	server := start(t, nil)
+	p := pool(t, server, "2")
+	direct := drivertest.Open(t, openURL, server.URL())
+	d := drivertest.Open(t, openURL, p.URL("anybody", "postgres", "prepare=false"))
+	if !d.implicit {
+		t.Error("PgBouncer is said not to keep what stands before one Sync in one transaction")
+	}
+	const count, each = 8, 50
+	bank.Make(t, direct, count)
+	reader := newSession(t, direct, db.Interactive, "")
+	eachWay(t, func(t *testing.T, w way) {
+		before := bank.Balance(t, reader, 0)
+		var group sync.WaitGroup
+		for i := range count {
+			isolation := []string{"", "read committed", "repeatable read", "serializable"}[i%4]
+			s := w.session(t, d, isolation)
+			if isolation == "" {
+				isolation = "read committed"
+			}
+			group.Go(func() {
+				for range each {
+					if err := touchAt(t, w, s, isolation, int64(i)); err != nil {
+						t.Errorf("%s: %v", isolation, err)
+						return
+					}
+				}
+			})
+		}
+		group.Wait()
+		for i := range count {
+			if got := bank.Balance(t, reader, int64(i)); got != before+each {
+				t.Errorf("account %d has %d, not %d", i, got, before+each)
+			}
+		}
+	})
+}
+
+// touchAt touches an account of its own in a transaction that also says at which
+// isolation it runs.
+func touchAt(t *testing.T, w way, s *session, isolation string, account int64) error {
+	ctx := t.Context()
+	if err := s.Begin(ctx, false); err != nil {
+		return err
+	}
+	level, err := s.Do(ctx, showIsolation, nil)
+	if err == nil && w.flush {
+		err = s.Flush(ctx)
+	}
+	if err == nil {
+		x := bank.Touch(account, 1)
+		_, err = s.Do(ctx, x.S, x.Args)
+	}
+	if err == nil {
+		err = s.Commit(ctx)
+	}
+	if err == nil {
+		if got := string(s.Result(level).Row(0)[0].Text); got != isolation {
+			t.Errorf("a transaction ran at %s, not at %s", got, isolation)
+		}
+	}
+	return err
+}
+
+var showIsolation = &db.Statement{SQL: "SELECT current_setting('transaction_isolation')", Columns: []db.Type{db.Text}}
+
+// TestPooledStreams: what several streams send together works through a pooler too.
+func TestPooledStreams(t *testing.T) {
+	server := start(t, nil)
+	d := drivertest.Open(t, openURL, pool(t, server, "2").URL("anybody", "postgres", "prepare=false"))
+	bank.Make(t, d, 8)
+	reader := sqltest.Session(t, d, db.Interactive, "")
+	before := bank.Balance(t, reader, 0)
+	streams := openStreams(t, d, 8)
+	together(streams, func(i int, l *stream) {
+		for range 50 {
+			if err := sqltest.Transact(t.Context(), l, false, false, bank.Touch(int64(i), 1)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for i := range 8 {
+		if got := bank.Balance(t, reader, int64(i)); got != before+50 {
+			t.Errorf("account %d has %d, not %d", i, got, before+50)
+		}
+	}
+}
+
+// TestPooledWrongly: statements that are left in a session do not come along, and the
+// error says what to write.
+func TestPooledWrongly(t *testing.T) {
+	server := start(t, nil)
+	d := drivertest.Open(t, openURL, pool(t, server, "1").URL("anybody", "postgres", ""))
+	bank.Make(t, d, 1)
+	first, err := d.Session(t.Context(), db.SessionOptions{Mode: db.Pipelined})
+	drivertest.Must(t, err)
+	defer first.Close()
+	_, err = d.Session(t.Context(), db.SessionOptions{Mode: db.Pipelined})
+	sqltest.WantError(t, "a second session on one of the server's", err, db.Fatal, "42P05")
+	if !strings.Contains(err.Error(), "prepare=false") {
+		t.Errorf("the error does not say what to do: %v", err)
+	}
+}
+
+// TestPooledDeaf: where nothing can be left in a session, one that hides warnings is
+// refused, for a commit that no standby has is told by a warning.
+func TestPooledDeaf(t *testing.T) {
+	server := start(t, nil)
+	direct := drivertest.Open(t, openURL, server.URL())
+	sqltest.Execute(t, direct, "ALTER DATABASE postgres SET client_min_messages = 'error'")
+	d := drivertest.Open(t, openURL, server.URL()+"&prepare=false")
+	_, err := d.Session(t.Context(), db.SessionOptions{Mode: db.Pipelined})
+	sqltest.WantError(t, "a session that hides warnings", err, db.Fatal, "")
+}

@@ -1,0 +1,269 @@
+package pgwire
+
+import (
+	"context"
+	"errors"
+
+	"stroppy/internal/db"
+)
+
+// Where a session's transaction stands.
+type state uint8
+
+const (
+	idle   state = iota
+	queued       // begun for the caller, and the server knows nothing of it
+	open         // begun at the server with BEGIN
+)
+
+// operations are what a session does, as its errors say it.
+type operations struct{ opConnect, opBegin, opExecute, opCommit, opRollback, opQuery string }
+
+// operationsOn are those on a product.
+func operationsOn(product string) *operations {
+	return &operations{
+		opConnect: "open a session on " + product, opBegin: "begin a transaction on " + product,
+		opExecute: "execute a statement on " + product, opCommit: "commit on " + product,
+		opRollback: "roll back on " + product, opQuery: "query " + product,
+	}
+}
+
+// session is one connection and at most one transaction on it.
+type session struct {
+	database *Database
+	*operations
+	options db.SessionOptions
+
+	controls controls
+	implicit bool // what is committed in one round trip needs no BEGIN
+
+	*link          // nil while the session is broken
+	state    state // of the transaction
+	readOnly bool  // of the transaction
+
+	out     []byte      // messages to be sent, after a place for BEGIN
+	pending []*prepared // the statement of each result
+	ready   int         // results that are available
+	results []db.Result // as many as pending
+	values  []db.Value  // behind the results
+	text    []byte      // behind the values
+}
+
+// link is what a session loses with its connection.
+type link struct {
+	*connection
+	statements map[*db.Statement]*prepared
+	named      int  // statements that were given a name
+	status     byte // of the last ReadyForQuery: I idle, T in a transaction, E in a failed one
+}
+
+// Session opens a connection and sets its isolation.
+func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
+	if options.Isolation != "" {
+		own, err := d.flavor.Isolations.Name(options.Isolation)
+		if err != nil {
+			return nil, err
+		}
+		options.Isolation = own
+	}
+	if options.Mode != db.Pipelined && options.Mode != db.Interactive {
+		return nil, db.Fatalf(d.opConnect, "it has no mode %d", options.Mode)
+	}
+	s := d.session(options)
+	if err := s.Reset(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// session returns a session without a connection.
+func (d *Database) session(options db.SessionOptions) *session {
+	s := &session{database: d, operations: d.operations, options: options, controls: preparedControls, implicit: d.implicit}
+	if d.stateless {
+		s.controls = wholeControls(options.Isolation)
+		s.implicit = d.implicit && options.Isolation == ""
+	}
+	return s
+}
+
+// Reset drops the connection and opens a new one.
+func (s *session) Reset(ctx context.Context) error {
+	s.drop()
+	l, err := s.database.connect(ctx, s.options.Isolation)
+	if err != nil {
+		return err
+	}
+	s.link = l
+	return nil
+}
+
+// Close ends the session.
+func (s *session) Close() error {
+	if s.link != nil {
+		s.terminate()
+		s.link = nil
+	}
+	s.state = idle
+	return nil
+}
+
+// drop gives the connection up, and with it the transaction.
+func (s *session) drop() {
+	if s.link != nil {
+		s.close()
+		s.link = nil
+	}
+	s.state = idle
+}
+
+// errBroken is the answer of a session that was not Reset.
+var errBroken = errors.New("the connection is gone: the session must be reset")
+
+func (s *session) Begin(ctx context.Context, readOnly bool) error {
+	switch {
+	case s.link == nil:
+		return &db.Error{Class: db.Unavailable, Op: s.opBegin, Err: errBroken}
+	case s.state != idle:
+		return db.Fatalf(s.opBegin, "the session has a transaction already")
+	}
+	s.clear()
+	s.state, s.readOnly = queued, readOnly
+	return nil
+}
+
+// clear forgets the last transaction's results.
+func (s *session) clear() {
+	s.pending, s.results = s.pending[:0], s.results[:0]
+	s.values, s.text = s.values[:0], s.text[:0]
+	s.ready = 0
+	s.out = append(s.out[:0], s.controls.begin...)
+}
+
+func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Value) (int, error) {
+	switch {
+	case s.state == idle:
+		return 0, s.misuse(s.opExecute)
+	case len(args) != len(statement.Params):
+		return 0, s.fail(ctx, db.Fatalf(s.opExecute, "%s has %d parameters, not %d", db.Shorten(statement.SQL), len(statement.Params), len(args)))
+	}
+	p := s.statements[statement]
+	if p == nil {
+		var err *db.Error
+		if p, err = s.prepare(ctx, statement); err != nil {
+			return 0, s.fail(ctx, err)
+		}
+	}
+	s.out = p.append(s.out, args)
+	i := len(s.pending)
+	s.pending = append(s.pending, p)
+	s.results = append(s.results, db.Result{})
+	if s.options.Mode == db.Interactive {
+		return i, s.run(ctx, exchange{op: s.opExecute, phase: before, begin: s.state == queued})
+	}
+	return i, nil
+}
+
+// misuse is the error for a call without a transaction.
+func (s *session) misuse(op string) error {
+	if s.link == nil {
+		return &db.Error{Class: db.Unavailable, Op: op, Err: errBroken}
+	}
+	return db.Fatalf(op, "the session has no transaction")
+}
+
+func (s *session) Flush(ctx context.Context) error {
+	switch {
+	case s.state == idle:
+		return s.misuse(s.opExecute)
+	case s.ready == len(s.pending):
+		return nil
+	}
+	return s.run(ctx, exchange{op: s.opExecute, phase: before, begin: s.state == queued})
+}
+
+func (s *session) Result(i int) *db.Result { return &s.results[i] }
+
+func (s *session) Commit(ctx context.Context) error {
+	switch {
+	case s.state == idle:
+		return s.misuse(s.opCommit)
+	case s.state == open:
+		return s.run(ctx, exchange{op: s.opCommit, phase: committing, end: true})
+	case len(s.pending) == 0:
+		s.state = idle
+		return nil
+	}
+	explicit := !s.implicit
+	return s.run(ctx, exchange{op: s.opCommit, phase: committing, begin: explicit, end: explicit})
+}
+
+func (s *session) Rollback(ctx context.Context) error {
+	if s.state != open {
+		s.state = idle
+		return nil
+	}
+	s.state = idle
+	if err := s.undo(ctx); err != nil {
+		s.drop()
+		return err
+	}
+	return nil
+}
+
+// undo sends ROLLBACK.
+func (s *session) undo(ctx context.Context) *db.Error {
+	s.pending = s.pending[:s.ready]
+	start := len(s.controls.begin)
+	s.out = append(append(s.out[:start], s.controls.rollback...), syncAll...)
+	x := exchange{op: s.opRollback, phase: before, control: 1, want: 'I'}
+	err := s.roundTrip(ctx, &x, s.out[start:])
+	s.out = append(s.out[:0], s.controls.begin...)
+	return err
+}
+
+// fail ends the transaction after an error: it is rolled back, or the connection
+// is dropped.
+func (s *session) fail(ctx context.Context, err *db.Error) error {
+	s.state = idle
+	switch {
+	case err.Class == db.Unknown || err.Class == db.Unavailable:
+		s.drop()
+	case s.link != nil && s.status != 'I':
+		if s.undo(ctx) != nil {
+			s.drop() // the transaction is over all the same, and Begin will say that the session is broken
+		}
+	}
+	return err
+}
+
+// run sends everything that is queued, with BEGIN before it and COMMIT after it
+// as x says, and reads the answers.
+func (s *session) run(ctx context.Context, x exchange) error {
+	start := len(s.controls.begin)
+	x.want = 'T'
+	if x.begin {
+		start = 0
+		if s.readOnly {
+			copy(s.out, s.controls.beginReader)
+		}
+		x.control++
+	}
+	if x.end {
+		s.out = append(s.out, s.controls.commit...)
+		x.control++
+	}
+	if x.phase == committing {
+		x.want = 'I'
+	}
+	s.out = append(s.out, syncAll...)
+	err := s.roundTrip(ctx, &x, s.out[start:])
+	s.out = append(s.out[:0], s.controls.begin...)
+	if err != nil {
+		return s.fail(ctx, err)
+	}
+	s.state = open
+	if x.phase == committing {
+		s.state = idle
+	}
+	return nil
+}

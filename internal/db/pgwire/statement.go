@@ -1,0 +1,264 @@
+package pgwire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"stroppy/internal/db"
+)
+
+// The messages of the extended query protocol that never change (PostgreSQL
+// documentation 55.7, "Message Formats").
+const (
+	execute = "E\x00\x00\x00\x09\x00\x00\x00\x00\x00" // the unnamed portal, all rows
+	syncAll = "S\x00\x00\x00\x04"
+)
+
+// controls are the messages that begin and end a transaction.
+type controls struct{ begin, beginReader, commit, rollback string } // the first two have one length
+
+// preparedControls are statements that a session has prepared, by names of one letter.
+var preparedControls = controls{
+	begin: runNamed("b"), beginReader: runNamed("r"), commit: runNamed("c"), rollback: runNamed("a"),
+}
+
+// controlStatements are the statements behind preparedControls.
+var controlStatements = [...]struct{ name, sql string }{
+	{"b", "BEGIN"}, {"r", "BEGIN READ ONLY"}, {"c", "COMMIT"}, {"a", "ROLLBACK"},
+}
+
+// runNamed is the execution of a statement without parameters; the one without a name
+// is the one that was parsed last.
+func runNamed(name string) string {
+	const portal, none = "\x00", "\x00\x00\x00\x00\x00\x00"
+	return framed('B', portal+name+"\x00"+none) + execute
+}
+
+// framed is a message with its type and its length.
+func framed(kind byte, body string) string {
+	return string(binary.BigEndian.AppendUint32([]byte{kind}, uint32(4+len(body)))) + body
+}
+
+// wholeControls are statements that are sent whole, each time. They name the
+// isolation, if there is one to be named, because nothing is left in the session.
+func wholeControls(isolation string) controls {
+	begin := "BEGIN"
+	if isolation != "" {
+		begin += " ISOLATION LEVEL " + isolation
+	}
+	reader := begin + " READ ONLY"
+	return controls{
+		begin: runWhole(fmt.Sprintf("%-*s", len(reader), begin)), beginReader: runWhole(reader),
+		commit: runWhole("COMMIT"), rollback: runWhole("ROLLBACK"),
+	}
+}
+
+func runWhole(sql string) string {
+	const noTypes = "\x00\x00"
+	return framed('P', "\x00"+sql+"\x00"+noTypes) + runNamed("")
+}
+
+// Object identifiers of types, from src/include/catalog/pg_type.dat.
+const (
+	OIDBool    = 16
+	OIDInt8    = 20
+	OIDInt2    = 21
+	OIDInt4    = 23
+	OIDText    = 25
+	OIDBPChar  = 1042
+	OIDVarchar = 1043
+	OIDNumeric = 1700
+)
+
+// decoder says how a column arrives.
+type decoder uint8
+
+const (
+	asText          decoder = iota // in text format
+	asInteger                      // a big-endian integer of its own length, bool included
+	asIntegerCents                 // such an integer is whole units, and cents are wanted
+	asNumeric                      // a numeric, and cents are wanted
+	asNumericNumber                // a numeric, and a whole number is wanted
+)
+
+// prepared is a statement that the server has prepared, with all of its
+// messages that do not depend on arguments.
+type prepared struct {
+	statement *db.Statement
+	parse     []byte // where it is sent whole each time
+	bind      []byte // from the portal's name to the number of parameters
+	formats   []byte // of the results, and the Execute message
+	columns   []decoder
+}
+
+// appendParse appends the message that prepares a statement. Types of numbers
+// are declared, because they are sent in binary format; text takes whatever type
+// the server infers.
+func appendParse(dst []byte, name string, s *db.Statement) ([]byte, error) {
+	parse := pgproto3.Parse{Name: name, Query: s.SQL, ParameterOIDs: make([]uint32, len(s.Params))}
+	for i, t := range s.Params {
+		switch t {
+		case db.Integer:
+			parse.ParameterOIDs[i] = OIDInt8
+		case db.Decimal:
+			parse.ParameterOIDs[i] = OIDNumeric
+		}
+	}
+	return parse.Encode(dst)
+}
+
+// appendDescribe appends the messages that ask for the columns of a statement.
+func appendDescribe(dst []byte, name string) ([]byte, error) {
+	dst, err := (&pgproto3.Describe{ObjectType: 'S', Name: name}).Encode(dst)
+	return append(dst, syncAll...), err
+}
+
+// newPrepared builds the messages once the server has described the columns that
+// it returns.
+func newPrepared(name string, s *db.Statement, fields []uint32) (*prepared, error) {
+	if len(s.Columns) > 0 && len(fields) != len(s.Columns) {
+		return nil, fmt.Errorf("it returns %d columns, not %d", len(fields), len(s.Columns))
+	}
+	p := &prepared{statement: s}
+	p.bind = append(append(append(p.bind, 0), name...), 0)
+	p.bind = binary.BigEndian.AppendUint16(p.bind, uint16(len(s.Params)))
+	for _, t := range s.Params {
+		p.bind = binary.BigEndian.AppendUint16(p.bind, binaryIf(t != db.Text))
+	}
+	p.bind = binary.BigEndian.AppendUint16(p.bind, uint16(len(s.Params)))
+
+	p.formats = binary.BigEndian.AppendUint16(p.formats, uint16(len(s.Columns)))
+	for i, t := range s.Columns {
+		how, ok := decoderFor(t, fields[i])
+		if !ok {
+			return nil, fmt.Errorf("its column %d has the type with OID %d, which cannot be read exactly: add a cast", i+1, fields[i])
+		}
+		p.columns = append(p.columns, how)
+		p.formats = binary.BigEndian.AppendUint16(p.formats, binaryIf(how != asText))
+	}
+	p.formats = append(p.formats, execute...)
+	return p, nil
+}
+
+func binaryIf(yes bool) uint16 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+func decoderFor(t db.Type, oid uint32) (decoder, bool) {
+	integer := oid == OIDInt8 || oid == OIDInt4 || oid == OIDInt2
+	switch {
+	case t == db.Text:
+		return asText, true
+	case t == db.Integer && (integer || oid == OIDBool):
+		return asInteger, true
+	case t == db.Integer && oid == OIDNumeric:
+		return asNumericNumber, true
+	case t == db.Decimal && oid == OIDNumeric:
+		return asNumeric, true
+	case t == db.Decimal && integer:
+		return asIntegerCents, true
+	}
+	return 0, false
+}
+
+// append appends the statement's Bind and Execute with these arguments.
+func (p *prepared) append(dst []byte, args []db.Value) []byte {
+	dst = append(dst, p.parse...)
+	start := len(dst)
+	dst = append(dst, 'B', 0, 0, 0, 0)
+	dst = append(dst, p.bind...)
+	for i, t := range p.statement.Params {
+		dst = AppendValue(dst, t, &args[i])
+	}
+	formats := len(p.formats) - len(execute)
+	dst = append(dst, p.formats[:formats]...)
+	binary.BigEndian.PutUint32(dst[start+1:], uint32(len(dst)-start-1))
+	return append(dst, p.formats[formats:]...)
+}
+
+// AppendValue appends a value with its length before it, as Bind and COPY want
+// it: integers and numerics in binary format, text as it is.
+func AppendValue(dst []byte, t db.Type, v *db.Value) []byte {
+	switch {
+	case v.Null:
+		return append(dst, 0xff, 0xff, 0xff, 0xff)
+	case t == db.Integer:
+		dst = append(dst, 0, 0, 0, 8)
+		return binary.BigEndian.AppendUint64(dst, uint64(v.Int))
+	case t == db.Decimal:
+		dst = append(dst, 0, 0, 0, 0)
+		start := len(dst)
+		dst = appendNumeric(dst, v.Int)
+		binary.BigEndian.PutUint32(dst[start-4:], uint32(len(dst)-start))
+		return dst
+	}
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(v.Text)))
+	return append(dst, v.Text...)
+}
+
+// decode reads one column. Text is appended to arena, which is returned.
+func (how decoder) decode(src []byte, v *db.Value, arena []byte) ([]byte, error) {
+	*v = db.Value{}
+	if src == nil {
+		v.Null = true
+		return arena, nil
+	}
+	var err error
+	switch how {
+	case asText:
+		start := len(arena)
+		arena = append(arena, src...)
+		v.Text = arena[start:len(arena):len(arena)]
+	case asInteger:
+		v.Int, err = parseInteger(src)
+	case asIntegerCents:
+		v.Int, err = parseInteger(src)
+		if v.Int > math.MaxInt64/100 || v.Int < math.MinInt64/100 {
+			return arena, errTooMuchMoney
+		}
+		v.Int *= 100
+	case asNumeric:
+		v.Int, err = parseNumeric(src)
+	case asNumericNumber:
+		v.Int, err = parseNumeric(src)
+		if err == nil && v.Int%100 != 0 {
+			return arena, fmt.Errorf("read a numeric as a whole number: it has a fraction")
+		}
+		v.Int /= 100
+	}
+	return arena, err
+}
+
+func parseInteger(src []byte) (int64, error) {
+	switch len(src) {
+	case 8:
+		return int64(binary.BigEndian.Uint64(src)), nil
+	case 4:
+		return int64(int32(binary.BigEndian.Uint32(src))), nil
+	case 2:
+		return int64(int16(binary.BigEndian.Uint16(src))), nil
+	case 1:
+		return int64(src[0]), nil
+	}
+	return 0, fmt.Errorf("read an integer of %d bytes", len(src))
+}
+
+// affected reads the number of rows at the end of a command's tag, such as
+// "INSERT 0 1"; a tag without a number says 0.
+func affected(tag []byte) int64 {
+	var n int64
+	for i := bytes.LastIndexByte(tag, ' ') + 1; i < len(tag); i++ {
+		if tag[i] < '0' || tag[i] > '9' {
+			return 0
+		}
+		n = n*10 + int64(tag[i]-'0')
+	}
+	return n
+}

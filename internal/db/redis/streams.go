@@ -1,0 +1,230 @@
+package redis
+
+import (
+	"context"
+	"errors"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
+)
+
+var _ db.Multiplexer[db.KVSession] = (*Database)(nil)
+
+// Streams implements db.Multiplexer[db.KVSession]. What several streams have to send at the same time,
+// reads, commits and pages of scans alike, is sent together by the first of them that
+// finds the connection free; it reads all the answers. So one system call carries
+// several transactions, and the server does one command after the other.
+//
+// Every commit is one script, which compares and writes as one, so that streams meet as
+// sessions with connections of their own do. What WATCH watches belongs to the
+// connection: the EXEC of one stream would be refused for the keys of another, and
+// forget them for it. Such a transaction would need the connection to itself until its
+// end, with none beside it, so that commit=watch is refused.
+//
+// The context of a call is noticed before it is sent, and not during it, for its end
+// would be the end of all that travels with it; a call is bounded by the time-out of
+// the connection.
+func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
+	if d.config.watch {
+		return nil, db.Fatalf(opConnect, "with commit=watch a transaction needs its connection for itself, because what is watched belongs to the connection: take commit=script, or leave in-flight out")
+	}
+	if _, err := d.Claim(options.Isolation); err != nil {
+		return nil, err
+	}
+	made, err := d.primary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t := &sharedConn{db: d, link: made, streams: n}
+	t.Multiplexer = wire.NewMultiplexer(t.takes, t.exchange)
+	var list []db.KVSession
+	for range n {
+		l := &stream{session: &session{db: d, link: made, page: firstPage}, sharedConn: t}
+		l.stream, l.handle = l, t.Stream(l)
+		list = append(list, l)
+	}
+	return list, nil
+}
+
+// sharedConn is the connection that streams share. Whoever owns it may use the rest, and
+// nobody else.
+type sharedConn struct {
+	*wire.Multiplexer[*stream]
+	db *Database
+
+	streams int     // not closed
+	link    *link   // nil while the connection is broken
+	replies []reply // to all commands of the batch, and to the questions behind them
+}
+
+// reply is a command and whether the server has answered it. Of a connection that
+// breaks the library says so in every command that has no error, those included whose
+// answers it has read.
+type reply struct {
+	goredis.Cmder
+	read bool
+}
+
+// SetErr is how the library tells that it has read an answer, or why it has not.
+func (r *reply) SetErr(err error) {
+	if r.read {
+		return
+	}
+	r.read = answered(err)
+	r.Cmder.SetErr(err)
+}
+
+// stream is one session of a sharedConn. What it sends goes through share.
+type stream struct {
+	*session
+	sharedConn *sharedConn
+	handle     *wire.Stream[*stream]
+
+	wrote bool  // some of its commit may have been written
+	err   error // why its request was not sent to the connection that it knows
+}
+
+// errGone is what a stream is told whose connection has ended since it used it last.
+var errGone = errors.New("it ended under another transaction that shared it")
+
+// share has the request sent with those of other streams, by one of them.
+func (l *stream) share() error {
+	l.handle.Send()
+	return l.err
+}
+
+// takes puts every stream into the batch: the server reads on while nobody reads its
+// answers, so that what is sent together has no bound but the number of streams.
+func (*sharedConn) takes(*stream) bool { return true }
+
+// exchange sends the requests of the batch, and gives each command and question its
+// answer, or the error that kept it away.
+//
+// The questions are asked once for all, behind all commands. A ROLE that says that the
+// server is the primary says it of every read before it. WAIT waits for the replication
+// offset of the last write of its connection, whichever stream's it is, and so for all
+// before it: https://redis.io/docs/latest/commands/wait/. It holds up all that stands
+// behind it, of which there is nothing; one behind each commit would have every commit
+// wait for the replicas of those before it, one after the other. Where too few replicas
+// answer, it leaves every commit of the batch unknown, even one that they have.
+func (t *sharedConn) exchange(batch []*stream) {
+	background := context.Background()
+	var role *goredis.Cmd
+	var wait *goredis.IntCmd
+	t.replies = t.replies[:0]
+	for _, l := range batch {
+		if l.err = nil; l.link != t.link {
+			l.err = errGone
+			continue
+		}
+		q := &l.request
+		for _, c := range q.commands {
+			t.replies = append(t.replies, reply{Cmder: c})
+		}
+		if q.asksRole {
+			if role == nil {
+				role = goredis.NewCmd(background, "role")
+			}
+			q.role = role
+		}
+		if q.asksWait {
+			if wait == nil {
+				wait = t.db.config.waitCommand(background)
+			}
+			q.wait = wait
+		}
+	}
+	if len(t.replies) == 0 {
+		return
+	}
+	if role != nil {
+		t.replies = append(t.replies, reply{Cmder: role})
+	}
+	if wait != nil {
+		t.replies = append(t.replies, reply{Cmder: wait})
+	}
+	t.link.wire.wrote = false
+	pipe := t.link.conn.Pipeline()
+	for i := range t.replies {
+		_ = pipe.Process(background, &t.replies[i]) // only queues it
+	}
+	_, _ = pipe.Exec(background) // every command has its own error
+	for _, l := range batch {
+		l.wrote = l.wrote || l.err == nil && t.link.wire.wrote
+	}
+	if !allRead(t.replies) {
+		t.link.close()
+		t.link = nil
+	}
+}
+
+func allRead(replies []reply) bool {
+	for i := range replies {
+		if !replies[i].read {
+			return false
+		}
+	}
+	return true
+}
+
+// Reset implements db.KVSession: the first stream that comes opens the connection, and
+// the others find it. A connection that answers, and leads to the primary, stays, for
+// other streams have transactions on it; all that was sent on it has been answered.
+func (l *stream) Reset(ctx context.Context) error {
+	if l.closed {
+		return l.usable()
+	}
+	l.clear()
+	l.broken = true
+	l.handle.Acquire()
+	defer l.handle.Release()
+	t := l.sharedConn
+	if err := ctx.Err(); err != nil {
+		return unreachable(l.link.node, err)
+	}
+	if t.link == l.link && !t.db.serves(ctx, t.link) {
+		t.link.close()
+		t.link = nil
+	}
+	if t.link == nil {
+		made, err := t.db.primary(ctx)
+		if err != nil {
+			return err
+		}
+		t.link = made
+	}
+	l.link, l.broken = t.link, false
+	return nil
+}
+
+// serves tells that the server of a link answers, and is the primary on which all
+// sessions agree. It may take as long as a server is given when it is looked for, even
+// if ctx ends before, which is of one stream and the link is not.
+func (d *Database) serves(ctx context.Context, l *link) bool {
+	d.mu.Lock()
+	agreed := !d.closed && d.config.nodes[d.current] == l.node
+	d.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(probeTimeout, d.config.timeout))
+	defer cancel()
+	role := goredis.NewCmd(ctx, "role")
+	return agreed && l.run(ctx, role) == nil && role.Err() == nil && d.config.stays(role)
+}
+
+// Close implements db.KVSession: the last stream closes the connection.
+func (l *stream) Close() error {
+	if l.closed {
+		return nil
+	}
+	l.clear()
+	l.closed = true
+	l.handle.Acquire()
+	defer l.handle.Release()
+	t := l.sharedConn
+	if t.streams--; t.streams == 0 && t.link != nil {
+		t.link.close()
+		t.link = nil
+	}
+	return nil
+}

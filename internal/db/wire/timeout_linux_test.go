@@ -1,0 +1,35 @@
+package wire
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestUserTimeout holds that the kernel was told, and that the probes of a connection
+// at rest come before it gives up.
+func TestUserTimeout(t *testing.T) {
+	raw, err := silent(t).(*direct).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[int]int{}
+	err = raw.Control(func(fd uintptr) {
+		for _, option := range []int{unix.TCP_USER_TIMEOUT, unix.TCP_KEEPIDLE, unix.TCP_KEEPINTVL, unix.TCP_KEEPCNT} {
+			value, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, option)
+			if err != nil {
+				t.Error(err)
+			}
+			got[option] = value
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got[unix.TCP_USER_TIMEOUT] != int(UserTimeout.Milliseconds()) {
+		t.Errorf("TCP_USER_TIMEOUT is %d ms", got[unix.TCP_USER_TIMEOUT])
+	}
+	if probed := got[unix.TCP_KEEPIDLE] + got[unix.TCP_KEEPINTVL]*got[unix.TCP_KEEPCNT]; probed != int(UserTimeout.Seconds()) {
+		t.Errorf("a connection at rest is given up after %d s", probed)
+	}
+}

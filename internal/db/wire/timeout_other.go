@@ -1,0 +1,10 @@
+//go:build !linux
+
+package wire
+
+import "net"
+
+// setUserTimeout is only done on Linux. Elsewhere the system's own limit counts
+// while something that was sent is unacknowledged, which is some minutes; a
+// connection that waits for an answer is probed as on Linux.
+func setUserTimeout(*net.TCPConn) error { return nil }

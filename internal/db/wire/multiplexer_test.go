@@ -2,6 +2,7 @@ package wire
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -9,9 +10,9 @@ import (
 
 // request is a stream of the tests: a number of units that it has to send.
 type request struct {
-	place *Stream[*request]
-	units int
-	sent  int // how often it was part of an exchange
+	handle *Stream[*request]
+	units  int
+	sent   int // how often it was part of an exchange
 }
 
 // TestMultiplexer has streams send and own, in any order, and holds that one of them has the
@@ -37,6 +38,7 @@ func TestMultiplexer(t *testing.T) {
 		},
 		func(batch []*request) {
 			defer use()()
+			runtime.Gosched() // the others get something to be sent, on one processor too
 			total := 0
 			for _, r := range batch {
 				r.sent++
@@ -52,18 +54,18 @@ func TestMultiplexer(t *testing.T) {
 		group.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(i)))
 			r := &request{}
-			r.place = s.Stream(r)
+			r.handle = s.Stream(r)
 			want := 0
 			for range rounds {
 				if random.IntN(4) == 0 {
-					r.place.Acquire()
+					r.handle.Acquire()
 					use()()
-					r.place.Release()
+					r.handle.Release()
 					continue
 				}
 				r.units = 1 + random.IntN(most)
 				want++
-				if r.place.Send(); r.sent != want {
+				if r.handle.Send(); r.sent != want {
 					t.Errorf("a request was sent %d times, not %d", r.sent, want)
 					return
 				}
@@ -83,8 +85,8 @@ func TestMultiplexer(t *testing.T) {
 func TestMultiplexerWithoutAllocation(t *testing.T) {
 	s := NewMultiplexer(func(*request) bool { return true }, func([]*request) {})
 	r := &request{}
-	r.place = s.Stream(r)
-	if n := testing.AllocsPerRun(100, r.place.Send); n != 0 {
+	r.handle = s.Stream(r)
+	if n := testing.AllocsPerRun(100, r.handle.Send); n != 0 {
 		t.Errorf("sending makes %v allocations", n)
 	}
 }

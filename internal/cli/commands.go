@@ -396,7 +396,7 @@ func (a *app) reportCommand() *cobra.Command {
 		case err != nil:
 			return err
 		}
-		if _, err := run.Refigure(args[0], result); err != nil {
+		if _, err := run.Recompute(args[0], result); err != nil {
 			fmt.Fprintln(a.stderr, a.scrub(err.Error()))
 		}
 		if err := a.print(result, args[0], *asJSON); err != nil {

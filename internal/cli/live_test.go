@@ -73,7 +73,7 @@ func TestServe(t *testing.T) {
 		if ok {
 			last = d
 		}
-		return ok && d.Live && d.Course != nil && len(d.Course.At) >= 2 && d.Histogram != nil
+		return ok && d.Live && d.Timeline != nil && len(d.Timeline.At) >= 2 && d.Histogram != nil
 	})
 	if last.Verdict != "running" || last.Workload != "bank" || !strings.Contains(last.Reason, "drives for another") || last.Command == "" {
 		t.Errorf("it shows %+v", last)
@@ -178,7 +178,7 @@ func TestServeSweep(t *testing.T) {
 		}
 		last = d
 		for _, f := range d.Facts {
-			if f.Name == "Load" && d.Course != nil {
+			if f.Name == "Load" && d.Timeline != nil {
 				clients[strings.Fields(f.Value)[0]] = true
 			}
 		}

@@ -125,8 +125,8 @@ func TestPageData(t *testing.T) {
 	feed, d := driven()
 	now := feed.Snapshot()
 	data := now.data()
-	if data.Course == nil || len(data.Course.At) != 3 || len(data.Course.Bands) != 2 || data.Course.Bands[1].Healed || !data.Course.Bands[0].Healed {
-		t.Errorf("the course is %+v", data.Course)
+	if data.Timeline == nil || len(data.Timeline.At) != 3 || len(data.Timeline.Bands) != 2 || data.Timeline.Bands[1].Healed || !data.Timeline.Bands[0].Healed {
+		t.Errorf("the timeline is %+v", data.Timeline)
 	}
 	if data.Histogram == nil || len(data.Figures) == 0 || data.Figures[0].Value == report.NotKnown {
 		t.Errorf("figures %+v", data.Figures)

@@ -17,7 +17,7 @@ func (w *worker) decide() {
 	tx := &w.tx
 	for {
 		tx.Attempts++
-		err := w.client.Attempt(w.hard, tx)
+		err := w.client.Attempt(w.aborting, tx)
 		w.last = w.clock()
 		if err == nil {
 			w.reached()
@@ -55,7 +55,7 @@ func (w *worker) again(err error) bool {
 		return w.retry()
 	case db.Unavailable:
 		w.lost()
-		repaired := w.repair(w.halt)
+		repaired := w.repair(w.stopping)
 		w.last = w.clock()
 		if repaired {
 			return true
@@ -117,7 +117,7 @@ func (w *worker) unknown(final bool) {
 // resolve looks the transaction up until there is an answer. Where there is none
 // in time, the outcome stays unknown.
 func (w *worker) resolve() {
-	ctx, cancel := context.WithTimeout(w.hard, resolveLimit)
+	ctx, cancel := context.WithTimeout(w.aborting, resolveLimit)
 	defer cancel()
 	for conflicts := 0; ctx.Err() == nil && w.repair(ctx); {
 		err := w.client.ResolveUnknown(ctx, &w.tx)
@@ -175,7 +175,7 @@ func (w *worker) repair(ctx context.Context) bool {
 // repairBetween is repair before a transaction, of which none is started at or
 // after the clock until.
 func (w *worker) repairBetween(until int64) {
-	ctx := w.halt
+	ctx := w.stopping
 	if until < math.MaxInt64 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(until-w.last))

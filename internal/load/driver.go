@@ -44,29 +44,29 @@ type Driver struct {
 
 	threads int // see Result.Threads
 
-	// Three contexts end three things, each the later ones too. halt: no new
-	// transaction, no retry, no waiting for a server. beside: the same for the
-	// background clients, which stop with the others. hard: everything at once.
-	halt, beside, hard                   context.Context
-	cancelHalt, cancelBeside, cancelHard context.CancelFunc
+	// Three contexts end the load phase in three ways. stopping: the clients begin no
+	// transaction, retry nothing and wait for no server. stoppingBackground: the same
+	// for the background clients. aborting: every call is cancelled.
+	stopping, stoppingBackground, aborting context.Context
+	stop, stopBackground, abort            context.CancelFunc
 
 	ended chan struct{} // closed when Options.Ended has returned; nil before it is called
 
-	abort   func() // closes aborted, once
-	aborted <-chan struct{}
+	requestAbort func() // closes abortAsked, once
+	abortAsked   <-chan struct{}
 
 	sheds sheds
 
-	mu       sync.Mutex
-	failure  error // the first
-	haltedAt int64 // clock when halt was done; math.MaxInt64 before
+	mu        sync.Mutex
+	failure   error // the first
+	stoppedAt int64 // clock when stopping was done; math.MaxInt64 before
 }
 
 // New returns a driver for one Run, which is what reports wrong options.
 func New(options Options) *Driver {
-	aborted := make(chan struct{})
-	d := &Driver{options: options, precise: true, haltedAt: math.MaxInt64, poll: watchEvery,
-		aborted: aborted, abort: sync.OnceFunc(func() { close(aborted) })}
+	abortAsked := make(chan struct{})
+	d := &Driver{options: options, precise: true, stoppedAt: math.MaxInt64, poll: watchEvery,
+		abortAsked: abortAsked, requestAbort: sync.OnceFunc(func() { close(abortAsked) })}
 	for i, c := range options.Clients {
 		d.workers = append(d.workers, newWorker(d, i, c, 0))
 	}
@@ -88,12 +88,12 @@ func (d *Driver) Run(ctx context.Context) (*Result, error) {
 	if err := d.options.validate(); err != nil {
 		return nil, err
 	}
-	d.hard, d.cancelHard = context.WithCancel(context.WithoutCancel(ctx))
-	d.halt, d.cancelHalt = context.WithCancel(ctx)
-	d.beside, d.cancelBeside = context.WithCancel(d.halt)
-	defer d.cancelHard()
-	defer d.cancelHalt()
-	defer d.cancelBeside()
+	d.aborting, d.abort = context.WithCancel(context.WithoutCancel(ctx))
+	d.stopping, d.stop = context.WithCancel(ctx)
+	d.stoppingBackground, d.stopBackground = context.WithCancel(d.stopping)
+	defer d.abort()
+	defer d.stop()
+	defer d.stopBackground()
 	if g := d.options.GiveUp; g > 0 {
 		d.poll = max(min(d.poll, g/10), time.Millisecond)
 	}
@@ -110,7 +110,7 @@ func (d *Driver) Run(ctx context.Context) (*Result, error) {
 
 // Abort ends the drive at once, now or as soon as Run begins: transactions that
 // run are recorded as unknown. Any goroutine may call it at any time.
-func (d *Driver) Abort() { d.abort() }
+func (d *Driver) Abort() { d.requestAbort() }
 
 // warm is the clock from which the figures count.
 func (d *Driver) warm() int64 { return d.begin + int64(d.options.Warmup) }
@@ -139,11 +139,11 @@ func (d *Driver) drive() (finish int64) {
 	d.watch(start(d.workers[:clients]), timers)
 	finish = d.clock()
 	d.view.stop(finish)
-	if d.halt.Err() != nil {
-		d.markHalted()
+	if d.stopping.Err() != nil {
+		d.markStopped()
 	}
 	d.over()
-	d.cancelBeside()
+	d.stopBackground()
 	d.watch(background, timers)
 	<-d.ended
 	return finish
@@ -188,15 +188,15 @@ func start(workers []*worker) <-chan struct{} {
 func (d *Driver) watch(workers <-chan struct{}, t timers) {
 	ticker := time.NewTicker(d.poll)
 	defer ticker.Stop()
-	halted, aborted, ended := d.halt.Done(), d.aborted, d.ended
+	stopping, abortAsked, ended := d.stopping.Done(), d.abortAsked, d.ended
 	contact := contact{at: d.clock()}
 	for {
 		select {
 		case <-workers:
 			return
-		case <-halted:
-			halted = nil
-			d.markHalted()
+		case <-stopping:
+			stopping = nil
+			d.markStopped()
 			d.over()
 			ended = d.ended
 		case <-t.end.C:
@@ -205,26 +205,26 @@ func (d *Driver) watch(workers <-chan struct{}, t timers) {
 		case <-ended:
 			ended = nil
 			t.grace.Reset(grace)
-		case <-aborted:
-			aborted = nil
-			d.cancelHalt()
-			d.cancelHard()
+		case <-abortAsked:
+			abortAsked = nil
+			d.stop()
+			d.abort()
 		case <-t.grace.C:
-			d.cancelHalt()
-			d.cancelHard()
+			d.stop()
+			d.abort()
 		case <-ticker.C:
 			d.checkHealth(&contact)
 		}
 	}
 }
 
-// markHalted notes when halt was done.
-func (d *Driver) markHalted() {
+// markStopped notes when stopping was done.
+func (d *Driver) markStopped() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.haltedAt == math.MaxInt64 {
-		d.haltedAt = d.clock()
-		d.view.stop(d.haltedAt)
+	if d.stoppedAt == math.MaxInt64 {
+		d.stoppedAt = d.clock()
+		d.view.stop(d.stoppedAt)
 	}
 }
 
@@ -235,13 +235,13 @@ func (d *Driver) fail(err error) {
 		d.failure = err
 	}
 	d.mu.Unlock()
-	d.cancelHalt()
+	d.stop()
 }
 
 // failNow is fail where nothing is won by letting transactions finish.
 func (d *Driver) failNow(err error) {
 	d.fail(err)
-	d.cancelHard()
+	d.abort()
 }
 
 // contact is when the database was last seen to answer anyone.
@@ -286,7 +286,7 @@ func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result
 	now, rss := usage()
 	r.CPUSeconds, r.MaxRSSBytes, r.Threads = now-cpu, rss, d.threads
 
-	stopped := min(d.end, d.haltedAt, finish)
+	stopped := min(d.end, d.stoppedAt, finish)
 	r.Unsent = make([]uint64, max(stopped-1, 0)/int64(time.Second)+1)
 	known, cut := stopped, false
 	var recorders []*stats.Recorder

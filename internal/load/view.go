@@ -17,7 +17,7 @@ const keptSeconds = 3600
 type view struct {
 	mu      sync.Mutex
 	started bool
-	halted  int64     // clock from which nothing arrives any more
+	stopped int64     // clock from which nothing arrives any more
 	arrived []arrived // by client of an open loop
 	room    []uint64
 
@@ -36,7 +36,7 @@ type arrived struct {
 func (v *view) begin(d *Driver) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.started, v.halted = true, never
+	v.started, v.stopped = true, never
 	if d.options.Plan.Closed() {
 		return
 	}
@@ -50,7 +50,7 @@ func (v *view) begin(d *Driver) {
 func (v *view) stop(at int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.halted = min(v.halted, at)
+	v.stopped = min(v.stopped, at)
 }
 
 // queued returns how many transactions are due and not sent, and how many were
@@ -60,7 +60,7 @@ func (v *view) queued(d *Driver) (backlog, shed uint64) {
 	if len(v.arrived) == 0 {
 		return 0, 0
 	}
-	now := min(d.clock(), v.halted)
+	now := min(d.clock(), v.stopped)
 	for i := range v.arrived {
 		// What has arrived is read last, so that it is never less than what was sent.
 		c := &d.workers[i].counters

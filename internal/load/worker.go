@@ -32,9 +32,9 @@ type worker struct {
 	// The driver's contexts, each through a child of its own, so that a database
 	// library that registers with its context for every call locks nothing that
 	// another client locks.
-	halt, hard context.Context
+	stopping, aborting context.Context
 
-	// In which a transaction may be begun, and repeated after a conflict: halt. The first
+	// In which a transaction may be begun, and repeated after a conflict: stopping. The first
 	// of a background client outlasts the others, so that a short drive has one, too.
 	open context.Context
 
@@ -50,7 +50,7 @@ type worker struct {
 	outage  int    // fruitless contacts in a row
 	down    bool   // no answer since the database was lost
 	broken  bool   // the session must be Reset
-	cut     bool   // transactions were left when halt was done
+	cut     bool   // transactions were left when stopping was done
 	warm    bool   // what has been admitted goes beyond the warm-up
 	early   uint64 // shed of those that were due in the warm-up; known once warm
 
@@ -88,17 +88,17 @@ func (w *worker) clock() int64 { return w.driver.clock() }
 func (w *worker) run() {
 	d := w.driver
 	var cancel context.CancelFunc
-	w.hard, cancel = context.WithCancel(d.hard)
+	w.aborting, cancel = context.WithCancel(d.aborting)
 	defer cancel()
-	halt := d.halt
+	stopping := d.stopping
 	if w.every > 0 {
-		halt = d.beside
+		stopping = d.stoppingBackground
 	}
-	w.halt, cancel = context.WithCancel(halt)
+	w.stopping, cancel = context.WithCancel(stopping)
 	defer cancel()
-	w.open = w.halt
+	w.open = w.stopping
 	if w.every > 0 {
-		w.open = d.halt
+		w.open = d.stopping
 	}
 
 	w.log = d.options.History.Client(w.number)
@@ -108,7 +108,7 @@ func (w *worker) run() {
 	if w.every == 0 && d.options.paced() && d.precise {
 		if w.alarm = newAlarm(); w.alarm != nil {
 			defer w.alarm.close()
-			defer context.AfterFunc(w.halt, w.alarm.cancel)()
+			defer context.AfterFunc(w.stopping, w.alarm.cancel)()
 		}
 	}
 	w.last, w.next = d.begin, d.begin
@@ -202,7 +202,7 @@ func (w *worker) wait(due int64) bool {
 	for w.last = w.clock(); w.last < due; w.last = w.clock() {
 		d := time.Duration(due - w.last)
 		if w.alarm == nil {
-			if !w.sleep(w.halt, d) {
+			if !w.sleep(w.stopping, d) {
 				return false
 			}
 			continue
@@ -226,7 +226,7 @@ func (w *worker) record() {
 		w.driver.failNow(err)
 	}
 	if w.every > 0 {
-		w.open = w.halt
+		w.open = w.stopping
 		w.next += int64(w.every)
 		if late := w.last - w.next; late > 0 { // skip what was missed
 			w.next += (late + int64(w.every) - 1) / int64(w.every) * int64(w.every)

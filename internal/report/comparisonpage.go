@@ -25,23 +25,23 @@ const (
 
 // ComparisonData is everything that the page of a comparison shows.
 type ComparisonData struct {
-	Shape    int               `json:"shape"`
-	Title    string            `json:"title"`
-	Workload string            `json:"workload"`
-	Database string            `json:"database"` // those of all sides
-	Started  string            `json:"started"`
-	Verdict  string            `json:"verdict"` // the worst of all runs
-	Reason   string            `json:"reason"`
-	Notes    []PageNote        `json:"notes"`
-	Figures  []PageFigure      `json:"figures"`
-	Facts    []PageFact        `json:"facts"` // the sides
-	Command  string            `json:"command"`
-	Differs  []PageFact        `json:"differs"` // what the sides do not have in common
-	Table    PageTable         `json:"table"`
-	Ratios   []ComparisonRatio `json:"ratios"`
-	Course   ComparisonCourse  `json:"course"`
-	Runs     PageTable         `json:"runs"`
-	Made     string            `json:"made"`
+	Shape    int                `json:"shape"`
+	Title    string             `json:"title"`
+	Workload string             `json:"workload"`
+	Database string             `json:"database"` // those of all sides
+	Started  string             `json:"started"`
+	Verdict  string             `json:"verdict"` // the worst of all runs
+	Reason   string             `json:"reason"`
+	Notes    []PageNote         `json:"notes"`
+	Figures  []PageFigure       `json:"figures"`
+	Facts    []PageFact         `json:"facts"` // the sides
+	Command  string             `json:"command"`
+	Differs  []PageFact         `json:"differs"` // what the sides do not have in common
+	Table    PageTable          `json:"table"`
+	Ratios   []ComparisonRatio  `json:"ratios"`
+	Timeline ComparisonTimeline `json:"timeline"`
+	Runs     PageTable          `json:"runs"`
+	Made     string             `json:"made"`
 }
 
 // ComparisonRatio is one figure of one side against that of the first. What is
@@ -57,8 +57,8 @@ type ComparisonRatio struct {
 	Shown      bool     `json:"shown"` // there is a difference
 }
 
-// ComparisonCourse is the throughput of all runs over time.
-type ComparisonCourse struct {
+// ComparisonTimeline is the throughput of all runs over time.
+type ComparisonTimeline struct {
 	Bucket int              `json:"bucket_s"` // of how many seconds a point is the mean
 	At     []float64        `json:"at_s"`
 	Lines  []ComparisonLine `json:"lines"`
@@ -95,7 +95,7 @@ func NewComparisonData(sides []Side, dir, command string) *ComparisonData {
 	d := &ComparisonData{
 		Shape: PageShape, Workload: first.Workload, Database: databases(sides), Started: day(first.StartedAt), Command: command,
 		Notes: comparisonNotes(sides), Figures: []PageFigure{}, Facts: []PageFact{}, Differs: differences(sides),
-		Ratios: []ComparisonRatio{}, Course: comparisonCourse(sides), Runs: runsTable(sides, dir),
+		Ratios: []ComparisonRatio{}, Timeline: comparisonTimeline(sides), Runs: runsTable(sides, dir),
 		Made: strings.TrimSpace("stroppy " + strings.TrimPrefix(first.Stroppy, "stroppy ")),
 	}
 	d.Verdict, d.Reason = comparisonVerdict(sides)
@@ -228,9 +228,9 @@ func comparisonNotes(sides []Side) []PageNote {
 	return append(append([]PageNote{}, n.warnings...), n.others...)
 }
 
-// comparisonCourse lays the runs over each other, from the start of each.
-func comparisonCourse(sides []Side) ComparisonCourse {
-	c := ComparisonCourse{At: []float64{}, Lines: []ComparisonLine{}}
+// comparisonTimeline lays the runs over each other, from the start of each.
+func comparisonTimeline(sides []Side) ComparisonTimeline {
+	c := ComparisonTimeline{At: []float64{}, Lines: []ComparisonLine{}}
 	longest, left := 0, 0
 	for _, s := range sides {
 		for _, r := range s.Runs {

@@ -108,10 +108,10 @@ func TestComparisonPageSays(t *testing.T) {
 	if bad.Verdict != "invalid" || bad.Notes[0].Kind != "warning" || !strings.Contains(bad.Reason, "02-b") || bad.Differs[0].Name != "verdict" {
 		t.Errorf("an invalid run makes the comparison %s: %s %v %v", bad.Verdict, bad.Reason, bad.Notes, bad.Differs)
 	}
-	if line := bad.Course.Lines[3]; line.Label != "B 2" || line.TPS[8] == nil || line.TPS[9] != nil {
+	if line := bad.Timeline.Lines[3]; line.Label != "B 2" || line.TPS[8] == nil || line.TPS[9] != nil {
 		t.Errorf("a run whose series ends early is drawn as %+v", line)
 	}
-	long := NewComparisonData(comparisons()["single"], "c", "").Course
+	long := NewComparisonData(comparisons()["single"], "c", "").Timeline
 	if long.Bucket != 7 || len(long.At) > mostPoints || long.Note == "" {
 		t.Errorf("an hour is drawn in %d points of %d s: %q", len(long.At), long.Bucket, long.Note)
 	}

@@ -131,7 +131,7 @@ func render(t *testing.T, in Input) []byte {
 // TestPageData holds the page's JSON, whose shape a live page depends on.
 func TestPageData(t *testing.T) {
 	for _, name := range []string{"empty", "nothing", "second", "invalid"} {
-		pagetest.Golden(t, name, NewPageData(pages()[name]), *update, "course", "histogram")
+		pagetest.Golden(t, name, NewPageData(pages()[name]), *update, "timeline", "histogram")
 	}
 }
 
@@ -230,7 +230,7 @@ func TestUnknownIsNotZero(t *testing.T) {
 			t.Errorf("%s: %s", table.Title, row)
 		}
 	}
-	if d.Course != nil || d.Histogram != nil {
+	if d.Timeline != nil || d.Histogram != nil {
 		t.Error("charts of nothing")
 	}
 }
@@ -239,7 +239,7 @@ func TestUnknownIsNotZero(t *testing.T) {
 // are drawn, in order, and that every bucket has its own.
 func TestDecimationKeepsExtremes(t *testing.T) {
 	in := pages()["day"]
-	c := NewPageData(in).Course
+	c := NewPageData(in).Timeline
 	if len(c.At) > 2*mostBuckets || c.Bucket < 2 || !strings.Contains(c.Note, "lowest and the highest") {
 		t.Fatalf("%d points of %d s: %s", len(c.At), c.Bucket, c.Note)
 	}
@@ -267,7 +267,7 @@ func TestPartialSecond(t *testing.T) {
 	r.Drive.Seconds = 10.01
 	series := synthetic(11, 1000, -1, 0)
 	series[10].Committed = 9
-	c := NewPageData(Input{Result: r, Seconds: series}).Course
+	c := NewPageData(Input{Result: r, Seconds: series}).Timeline
 	if !math.IsNaN(float64(c.Columns.Committed[10])) || math.IsNaN(float64(c.Columns.Committed[9])) || c.Note == "" || math.IsNaN(float64(c.Columns.P50[10])) {
 		t.Errorf("%v, %q", c.Columns.Committed, c.Note)
 	}

@@ -26,11 +26,11 @@ type PageData struct {
 	Started   string         `json:"started"`  // the day
 	Verdict   string         `json:"verdict"`  // valid, invalid or unknown
 	Reason    string         `json:"reason"`
-	Notes     []PageNote     `json:"notes"`   // what a reader must know before the figures
-	Figures   []PageFigure   `json:"figures"` // the few that matter most
-	Facts     []PageFact     `json:"facts"`   // what was run
-	Command   string         `json:"command"` // repeats the run
-	Course    *PageCourse    `json:"course"`  // null where there is none
+	Notes     []PageNote     `json:"notes"`    // what a reader must know before the figures
+	Figures   []PageFigure   `json:"figures"`  // the few that matter most
+	Facts     []PageFact     `json:"facts"`    // what was run
+	Command   string         `json:"command"`  // repeats the run
+	Timeline  *PageTimeline  `json:"timeline"` // null where there is none
 	Histogram *PageHistogram `json:"histogram"`
 	Latency   []PageTable    `json:"latency"`
 	Outcomes  []PageTable    `json:"outcomes"`
@@ -99,7 +99,7 @@ func NewPageData(in Input) *PageData {
 		Shape: PageShape, Live: in.Live, Workload: r.Workload, Database: strings.TrimSpace(r.Database + " " + r.DatabaseVersion),
 		Started: day(r.StartedAt), Verdict: r.Verdict, Reason: r.Reason, Command: r.Command,
 		Notes: notes(r, in.Live), Figures: figures(r), Facts: facts(r),
-		Course: course(in), Histogram: histogram(r.Drive),
+		Timeline: timeline(in), Histogram: histogram(r.Drive),
 		Latency: latencyTables(r.Drive), Outcomes: outcomeTables(r.Drive), Checks: pageChecks(r.Checks),
 		Faults: append(faultTables(r), eventTables(r)...), Cost: costTables(r), Study: studyTables(r), Details: detailTables(r),
 		Made: strings.TrimSpace("stroppy " + strings.TrimPrefix(r.Stroppy, "stroppy ")),

@@ -49,10 +49,10 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	endFaults := c.torment(ctx, options.Start)
 	options.Ended = func() { _ = endFaults() } // its error is asked for below
 	driver := load.New(options)
-	endExpenses := c.expenses(options.Start)
+	endMetering := c.resourceUsage(options.Start)
 	result, err := c.watch(ctx, driver, options)
 	took := time.Since(options.Start)
-	err = errors.Join(err, endExpenses(), endFaults())
+	err = errors.Join(err, endMetering(), endFaults())
 	c.leave()
 	if closing := writer.Close(); closing != nil && !errors.Is(err, closing) {
 		err = errors.Join(err, closing)
@@ -68,7 +68,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 		return err
 	}
 	_, fixed := options.Plan.Fixed()
-	c.rest(c.course, fixed || options.Plan.Closed())
+	c.steadyState(c.timeline, fixed || options.Plan.Closed())
 	d := c.result.Drive
 	c.result.Client.Bottleneck = bottleneck(result.CPUSeconds, d.WarmupSeconds+d.Seconds, result.Threads, d.Pacing, c.o.Embedded)
 	return ctx.Err()

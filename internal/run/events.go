@@ -13,10 +13,10 @@ type Event struct {
 	Text string
 }
 
-// happened puts what the cluster's supervisor did since the drive began into the
+// clusterEvents puts what the cluster's supervisor did since the drive began into the
 // result and into the log: an outage ends when it has acted, and a fail-over that
 // nobody asked for must not go unseen.
-func (c *conductor) happened() {
+func (c *conductor) clusterEvents() {
 	if c.o.Events == nil {
 		return
 	}

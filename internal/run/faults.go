@@ -48,18 +48,18 @@ func measureFaults(dir *Directory, r *report.Result) error {
 	}
 	from := seconds(d.WarmupSeconds)
 	to := from + seconds(d.Seconds)
-	var spells []stats.Spell
+	var intervals []stats.FaultInterval
 	var measured []int
 	for i, f := range faults {
 		if f.Skipped != "" || f.Error != "" {
 			continue
 		}
-		s := stats.Spell{At: seconds(f.AtSeconds), Healed: to}
+		s := stats.FaultInterval{At: seconds(f.AtSeconds), Healed: to}
 		if f.HealedSeconds != nil {
 			s.Healed = min(seconds(*f.HealedSeconds), to)
 		}
 		if s.At < to {
-			spells = append(spells, s)
+			intervals = append(intervals, s)
 			measured = append(measured, i)
 		}
 	}
@@ -74,7 +74,7 @@ func measureFaults(dir *Directory, r *report.Result) error {
 		}
 		return recorded.Transactions()
 	}
-	e, err := stats.MeasureEffects(read, spells, from, to)
+	e, err := stats.MeasureEffects(read, intervals, from, to)
 	if err != nil {
 		return fmt.Errorf("measure the effects of the faults: %w", err)
 	}

@@ -168,7 +168,7 @@ func latency(s *stats.Summary) *report.Latency {
 	}
 }
 
-// series reads the recorded history for the course of the drive: series.csv, what
+// series reads the recorded history for the timeline of the drive: series.csv, what
 // was done after the warm-up, the throughput of the whole seconds, the longest
 // queue and the longest gap. unsent
 // is what waited and was never sent, as load.Result has it.
@@ -187,8 +187,8 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	if err := line.AddUnsent(unsent); err != nil {
 		return err
 	}
-	c.course = course(c.result.Drive, line, warmup)
-	return c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return stats.WriteSeries(w, c.course) })
+	c.timeline = timeline(c.result.Drive, line, warmup)
+	return c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return stats.WriteSeries(w, c.timeline) })
 }
 
 // wrote counts the committed transactions that have left something behind.
@@ -202,8 +202,8 @@ func wrote(e *stats.Ended) *uint64 {
 	return &n
 }
 
-// course returns the drive second by second, and writes what is read from it.
-func course(d *report.Drive, line *stats.Timeline, warmup time.Duration) []stats.Second {
+// timeline returns the drive second by second, and writes what is read from it.
+func timeline(d *report.Drive, line *stats.Timeline, warmup time.Duration) []stats.Second {
 	seconds := line.Series()
 	if d.RatePlan != "" {
 		for _, s := range seconds {

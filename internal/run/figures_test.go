@@ -57,12 +57,12 @@ func TestOverloadAfterAWarmUp(t *testing.T) {
 	if err := c.series(warmup, nil); err != nil {
 		t.Fatal(err)
 	}
-	c.rest(c.course, true)
+	c.steadyState(c.timeline, true)
 	if d.Committed != 2000 || d.Kinds["transfer"] != 2000 || *d.TPS.Mean != 1000 || *d.TPS.Median != 1000 {
 		t.Errorf("%d committed, %v, mean %v, median %v", d.Committed, d.Kinds, *d.TPS.Mean, *d.TPS.Median)
 	}
 	r := &report.Result{Scenario: []report.Setting{{Name: "warmup", Value: "2s"}, {Name: "duration", Value: "4s"}, {Name: "rate", Value: "2000"}}}
-	if _, err := Refigure(c.o.Dir.Path, r); err != nil {
+	if _, err := Recompute(c.o.Dir.Path, r); err != nil {
 		t.Fatal(err)
 	}
 	if d := r.Drive; d.Committed != 2000 || math.Abs(*d.TPS.Mean-1000) > 1 {
@@ -74,17 +74,17 @@ func TestOverloadAfterAWarmUp(t *testing.T) {
 // whatever the rest of a second at the end holds; of a rate that was meant to
 // change there is no interval.
 func TestTheMeanIsInItsInterval(t *testing.T) {
-	course := make([]stats.Second, 21)
-	for i := range course {
-		course[i] = stats.Second{Second: i, Committed: 1000}
+	timeline := make([]stats.Second, 21)
+	for i := range timeline {
+		timeline[i] = stats.Second{Second: i, Committed: 1000}
 	}
-	course[20].Committed = 5000 // in the tenth of a second that is left
+	timeline[20].Committed = 5000 // in the tenth of a second that is left
 	for _, fixed := range []bool{true, false} {
 		c := newConductor(Options{Dir: &Directory{Path: t.TempDir()}})
 		all := 25000 / 20.1
 		d := &report.Drive{Seconds: 20.1, TPS: &report.Throughput{Mean: &all}}
 		c.result.Drive = d
-		c.rest(course, fixed)
+		c.steadyState(timeline, fixed)
 		if *d.TPS.Mean != 1000 {
 			t.Errorf("fixed %v: the mean is %v", fixed, *d.TPS.Mean)
 		}
@@ -98,7 +98,7 @@ func TestTheMeanIsInItsInterval(t *testing.T) {
 	c := newConductor(Options{Dir: &Directory{Path: t.TempDir()}})
 	all := 5100 / 5.1
 	c.result.Drive = &report.Drive{Seconds: 5.1, TPS: &report.Throughput{Mean: &all}}
-	c.rest(course[:5], true)
+	c.steadyState(timeline[:5], true)
 	if d := c.result.Drive; d.Interval != nil || d.TPS.Mean != &all {
 		t.Errorf("five seconds: %+v, mean %v", d.Interval, *d.TPS.Mean)
 	}

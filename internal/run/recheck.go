@@ -137,7 +137,7 @@ func (c *conductor) lackingResult() string {
 func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 	if !o.Fresh {
 		c.untimed = true
-		if err := c.recall(); err != nil {
+		if err := c.readRun(); err != nil {
 			return err
 		}
 	}
@@ -167,7 +167,7 @@ func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 	}
 	if !facts.Driven {
 		results = withoutHistory(results)
-	} else if err := c.refigure(); err != nil { // of a run that was cut off
+	} else if err := c.recompute(); err != nil { // of a run that was cut off
 		return err
 	}
 	c.tables(ctx, o.Tables)
@@ -238,9 +238,9 @@ func Header(dir string) (history.Header, error) {
 	return recorded.Header(), nil
 }
 
-// recall takes up the result of the run in the directory. Of a run that was cut
+// readRun takes up the result of the run in the directory. Of a run that was cut
 // off before it had one, the history's header tells enough.
-func (c *conductor) recall() error {
+func (c *conductor) readRun() error {
 	before, err := report.Read(c.o.Dir.Path)
 	switch {
 	case err == nil:

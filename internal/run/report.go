@@ -35,7 +35,7 @@ func PageInput(dir string) (in report.Input, err error) {
 		return in, err
 	}
 	if in.Result.Drive == nil && in.Seconds == nil { // it was cut off
-		if in.Seconds, err = Refigure(dir, in.Result); err != nil {
+		if in.Seconds, err = Recompute(dir, in.Result); err != nil {
 			return in, err
 		}
 	}

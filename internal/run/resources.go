@@ -23,9 +23,9 @@ const (
 	latePacing = 10 * time.Millisecond // 99th percentile, of a client that was free
 )
 
-// expenses measures client and servers until the function that it returns is
+// resourceUsage measures client and servers until the function that it returns is
 // called, which puts the figures into the result and ResourcesFile in place.
-func (c *conductor) expenses(start time.Time) func() error {
+func (c *conductor) resourceUsage(start time.Time) func() error {
 	groups := append([]resource.Group{resource.Self()}, c.o.Servers...)
 	meter := resource.New(time.Since(start), groups...)
 	var samples []resource.Sample

@@ -14,7 +14,7 @@ import (
 func TestMemoryAtMost(t *testing.T) {
 	dir := t.TempDir()
 	c := newConductor(Options{Dir: &Directory{Path: dir}})
-	end := c.expenses(time.Now())
+	end := c.resourceUsage(time.Now())
 	time.Sleep(meterEvery*6/10 + 50*time.Millisecond) // long enough for a row
 	if err := end(); err != nil {
 		t.Fatal(err)

@@ -153,7 +153,7 @@ type conductor struct {
 	untimed bool // what is done now is no part of the run itself
 
 	zero       time.Time      // of the clock of the drive
-	course     []stats.Second // of the drive
+	timeline   []stats.Second // of the drive
 	committed  uint64         // by the drive, its warm-up included
 	unwhole    string         // why the database did not become whole after the last heal
 	unreadable string         // why the result of the run that is checked could not be read
@@ -198,7 +198,7 @@ func (c *conductor) conduct(ctx context.Context) error {
 		return errors.Join(c.replaced(ctx), err)
 	}
 	err := c.heal(ctx)
-	c.happened()
+	c.clusterEvents()
 	if err != nil {
 		return err
 	}

@@ -29,11 +29,11 @@ func (r *recorded) number() string { return strconv.FormatUint(r.Header.Run, 10)
 // together holds several runs against one bank as if they were one. What is
 // measured of a run stays in its own directory: there are no figures of all.
 func (c *conductor) together(ctx context.Context, o CheckOptions) error {
-	runs, err := c.recallAll(ctx, o)
+	runs, err := c.readRuns(ctx, o)
 	if err != nil {
 		return err
 	}
-	c.introduce(runs, o)
+	c.summarize(runs, o)
 	dirs := o.Runs
 	if o.Workload != nil {
 		if err := c.fetchAfter(ctx, runs); err != nil {
@@ -100,13 +100,13 @@ func qualified(runs []*recorded, r *report.Result) string {
 	return text
 }
 
-// recallAll reads what the directories say about their runs, in the order of the
+// readRuns reads what the directories say about their runs, in the order of the
 // runs' numbers. Those that hold an end state alone are left out.
-func (c *conductor) recallAll(ctx context.Context, o CheckOptions) ([]*recorded, error) {
+func (c *conductor) readRuns(ctx context.Context, o CheckOptions) ([]*recorded, error) {
 	var runs []*recorded
 	for _, path := range o.Runs {
 		one := newConductor(Options{Dir: &Directory{Path: path}, Expect: o.Expect, Scrub: o.Scrub})
-		if err := one.recall(); err != nil {
+		if err := one.readRun(); err != nil {
 			return nil, err
 		}
 		facts, err := Recall(ctx, one.o.Dir.History())
@@ -139,9 +139,9 @@ func (c *conductor) recallAll(ctx context.Context, o CheckOptions) ([]*recorded,
 	return runs, nil
 }
 
-// introduce writes into the result what the runs have in common; what else
+// summarize writes into the result what the runs have in common; what else
 // describes them is that of the last one.
-func (c *conductor) introduce(runs []*recorded, o CheckOptions) {
+func (c *conductor) summarize(runs []*recorded, o CheckOptions) {
 	last := runs[len(runs)-1]
 	c.o.Expect = last.expect
 	r, h := c.result, last.Header

@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// Spell is the time of one fault, since the run's start.
-type Spell struct {
+// FaultInterval is the time of one fault, since the run's start.
+type FaultInterval struct {
 	At     time.Duration // it was injected
 	Healed time.Duration // the heal was done; of one that never was, the end of the drive
 }
@@ -77,7 +77,7 @@ type Effect struct {
 
 // Effects are those of all faults of a run.
 type Effects struct {
-	Faults []Effect // as the spells were given
+	Faults []Effect // as the intervals were given
 	// First is the drive before the first fault, and Last all of it after the last
 	// heal, whether or not the throughput came back: a database that takes lasting
 	// damage is slower in the last.
@@ -93,8 +93,8 @@ const (
 	leastNoise = 50 * time.Millisecond
 )
 
-// course is what the effects are read from: commits by time.
-type course struct {
+// commitTimeline is what the effects are read from: commits by time.
+type commitTimeline struct {
 	from, to time.Duration // the drive, its warm-up left out
 	gaps     commits
 	steps    []uint32 // committed in each step since the run's start
@@ -114,33 +114,33 @@ type baseline struct {
 }
 
 // MeasureEffects reads a recorded history twice and tells what each fault did.
-// The drive's figures go from from to to, since the run's start; spells are in
+// The drive's figures go from from to to, since the run's start; intervals are in
 // the order of their injection. What ran in the background does not count.
-func MeasureEffects(transactions func() iter.Seq2[history.Record, error], spells []Spell, from, to time.Duration) (Effects, error) {
-	if len(spells) == 0 {
+func MeasureEffects(transactions func() iter.Seq2[history.Record, error], intervals []FaultInterval, from, to time.Duration) (Effects, error) {
+	if len(intervals) == 0 {
 		return Effects{}, nil
 	}
 	if to >= maxSeconds*time.Second || from < 0 {
 		return Effects{}, fmt.Errorf("measure the effects of the faults: a drive from %v to %v is none that was ever made", from, to)
 	}
-	c := &course{from: from, to: to, gaps: commits{width: firstWidth}, steps: make([]uint32, to/step+2)}
+	c := &commitTimeline{from: from, to: to, gaps: commits{width: firstWidth}, steps: make([]uint32, to/step+2)}
 	for rec, err := range transactions() {
 		if err != nil {
 			return Effects{}, err
 		}
 		c.add(rec.Transaction)
 	}
-	e := Effects{Faults: make([]Effect, len(spells))}
-	e.First = Phase{From: from, To: max(from, spells[0].At)}
+	e := Effects{Faults: make([]Effect, len(intervals))}
+	e.First = Phase{From: from, To: max(from, intervals[0].At)}
 	c.calm = []Phase{e.First}
-	for i := range spells {
-		c.effect(&e.Faults[i], i, spells)
+	for i := range intervals {
+		c.effect(&e.Faults[i], i, intervals)
 	}
 	e.Last = Phase{From: min(max(c.lastHeal, from), to), To: to}
-	return e, c.fill(&e, spells, transactions())
+	return e, c.fill(&e, intervals, transactions())
 }
 
-func (c *course) add(tx *history.Transaction) {
+func (c *commitTimeline) add(tx *history.Transaction) {
 	if tx.Kind == history.Audit || tx.Outcome != history.Committed || tx.End < 0 {
 		return
 	}
@@ -151,16 +151,16 @@ func (c *course) add(tx *history.Transaction) {
 }
 
 // until is when the next fault comes, or the drive ends.
-func (c *course) until(i int, spells []Spell) time.Duration {
-	if i+1 < len(spells) {
-		return spells[i+1].At
+func (c *commitTimeline) until(i int, intervals []FaultInterval) time.Duration {
+	if i+1 < len(intervals) {
+		return intervals[i+1].At
 	}
-	return max(c.to, spells[i].At)
+	return max(c.to, intervals[i].At)
 }
 
 // effect tells the times of one fault's effect. The faults before it are done.
-func (c *course) effect(e *Effect, i int, spells []Spell) {
-	s, until := spells[i], c.until(i, spells)
+func (c *commitTimeline) effect(e *Effect, i int, intervals []FaultInterval) {
+	s, until := intervals[i], c.until(i, intervals)
 	c.lastHeal = max(c.lastHeal, s.Healed)
 	e.During = Phase{From: s.At, To: max(s.At, s.Healed)}
 	e.Before = c.before(s.At, c.calm[len(c.calm)-1])
@@ -174,7 +174,7 @@ func (c *course) effect(e *Effect, i int, spells []Spell) {
 		e.Noise = max(noisy*longest, leastNoise)
 	}
 	c.limits = append(c.limits, max(e.Noise, step))
-	e.Longest = c.longest(i, spells)
+	e.Longest = c.longest(i, intervals)
 	if e.Longest.Length() > e.Noise {
 		e.Outage = e.Longest
 	}
@@ -204,7 +204,7 @@ func (c *course) effect(e *Effect, i int, spells []Spell) {
 
 // before returns what of the latest time of its sort lies before an injection;
 // nothing where it ended earlier, is too short or had no commit.
-func (c *course) before(at time.Duration, last Phase) Phase {
+func (c *commitTimeline) before(at time.Duration, last Phase) Phase {
 	p := Phase{From: max(last.From, at-mostBefore), To: at}
 	first, end := c.whole(p.From, p.To)
 	if last.To != at || end-first < window || c.total(first, end) == 0 {
@@ -215,7 +215,7 @@ func (c *course) before(at time.Duration, last Phase) Phase {
 
 // compare takes the time before a fault, and the slowest second of all undisturbed
 // time, as what the throughput is compared with.
-func (c *course) compare(before Phase) {
+func (c *commitTimeline) compare(before Phase) {
 	first, end := c.whole(before.From, before.To)
 	c.base = baseline{mean: float64(c.total(first, end)) * float64(window) / float64(end-first), slowest: math.MaxUint64}
 	for _, p := range c.calm {
@@ -228,12 +228,12 @@ func (c *course) compare(before Phase) {
 
 // whole returns the steps that lie wholly between two times: from first to
 // before end.
-func (c *course) whole(from, to time.Duration) (first, end int) {
+func (c *commitTimeline) whole(from, to time.Duration) (first, end int) {
 	return int((from + step - 1) / step), min(int(to/step), len(c.steps))
 }
 
 // total returns what was committed from step first to before end.
-func (c *course) total(first, end int) (sum uint64) {
+func (c *commitTimeline) total(first, end int) (sum uint64) {
 	for _, count := range c.steps[first:end] {
 		sum += uint64(count)
 	}
@@ -241,20 +241,20 @@ func (c *course) total(first, end int) (sum uint64) {
 }
 
 // longest returns the longest gap that is fault i's; see Effect.Longest.
-func (c *course) longest(i int, spells []Spell) (g Gap) {
+func (c *commitTimeline) longest(i int, intervals []FaultInterval) (g Gap) {
 	for from, to := range c.gaps.between(c.to) {
-		if to <= spells[i].At {
+		if to <= intervals[i].At {
 			continue
 		}
-		if i+1 < len(spells) && from >= spells[i+1].At {
+		if i+1 < len(intervals) && from >= intervals[i+1].At {
 			break
 		}
-		owner := max(0, sort.Search(len(spells), func(j int) bool { return spells[j].At > from })-1)
-		began := func() time.Duration { return max(from, spells[owner].At) }
-		for owner < i && spells[owner+1].At-began() <= c.limits[owner] {
+		owner := max(0, sort.Search(len(intervals), func(j int) bool { return intervals[j].At > from })-1)
+		began := func() time.Duration { return max(from, intervals[owner].At) }
+		for owner < i && intervals[owner+1].At-began() <= c.limits[owner] {
 			owner++
 		}
-		next := i+1 < len(spells) && spells[i+1].At < to && spells[i+1].At-began() <= c.limits[i]
+		next := i+1 < len(intervals) && intervals[i+1].At < to && intervals[i+1].At-began() <= c.limits[i]
 		if own := (Gap{From: began(), To: to}); owner == i && !next && own.Length() > g.Length() {
 			g = own
 		}
@@ -264,7 +264,7 @@ func (c *course) longest(i int, spells []Spell) (g Gap) {
 
 // recovered finds when the throughput was back for good, by the latest baseline;
 // -1 if it was not, and not known where nobody can tell.
-func (c *course) recovered(at, until, noise time.Duration) (back time.Duration, known bool) {
+func (c *commitTimeline) recovered(at, until, noise time.Duration) (back time.Duration, known bool) {
 	first, end := c.whole(at, until)
 	if c.base.mean == 0 || end-first < window {
 		return -1, false
@@ -289,7 +289,7 @@ func (c *course) recovered(at, until, noise time.Duration) (back time.Duration, 
 // fill counts what the phases hold, in a second pass. Phases may overlap, so it
 // counts in the stretches between all their ends, of which each transaction is in
 // one at most, and then adds up those of each phase.
-func (c *course) fill(e *Effects, spells []Spell, transactions iter.Seq2[history.Record, error]) error {
+func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transactions iter.Seq2[history.Record, error]) error {
 	phases := []*Phase{&e.First, &e.Last}
 	for i := range e.Faults {
 		f := &e.Faults[i]
@@ -315,7 +315,7 @@ func (c *course) fill(e *Effects, spells []Spell, transactions iter.Seq2[history
 		}
 		at := time.Duration(tx.End)
 		if tx.Outcome == history.Unknown || tx.LookedUp {
-			c.doubt(e.Faults, spells, at, tx)
+			c.doubt(e.Faults, intervals, at, tx)
 		}
 		if tx.Outcome != history.Committed {
 			continue
@@ -354,8 +354,8 @@ func (s *stretch) add(latency int64) {
 
 // doubt counts a transaction whose outcome its client had to ask for, or never
 // learned, to the fault in whose time it ended.
-func (c *course) doubt(faults []Effect, spells []Spell, at time.Duration, tx *history.Transaction) {
-	i, found := slices.BinarySearchFunc(spells, at, func(s Spell, at time.Duration) int { return int(s.At - at) })
+func (c *commitTimeline) doubt(faults []Effect, intervals []FaultInterval, at time.Duration, tx *history.Transaction) {
+	i, found := slices.BinarySearchFunc(intervals, at, func(s FaultInterval, at time.Duration) int { return int(s.At - at) })
 	if !found {
 		i--
 	}

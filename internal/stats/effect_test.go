@@ -22,7 +22,7 @@ func steady(list []history.Transaction, from, to, interval, latency time.Duratio
 	return list
 }
 
-func measure(t *testing.T, list []history.Transaction, spells []Spell, from, to time.Duration) Effects {
+func measure(t *testing.T, list []history.Transaction, intervals []FaultInterval, from, to time.Duration) Effects {
 	t.Helper()
 	read := func() iter.Seq2[history.Record, error] {
 		return func(yield func(history.Record, error) bool) {
@@ -33,7 +33,7 @@ func measure(t *testing.T, list []history.Transaction, spells []Spell, from, to 
 			}
 		}
 	}
-	e, err := MeasureEffects(read, spells, from, to)
+	e, err := MeasureEffects(read, intervals, from, to)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestEffectOfOneFault(t *testing.T) {
 		history.Transaction{Kind: history.Audit, Outcome: history.Committed, End: int64(11 * time.Second)},
 	)
 	slices.Reverse(list) // the order of the records does not matter
-	e := measure(t, list, []Spell{{At: 10 * time.Second, Healed: 13 * time.Second}}, 2*time.Second, 30*time.Second)
+	e := measure(t, list, []FaultInterval{{At: 10 * time.Second, Healed: 13 * time.Second}}, 2*time.Second, 30*time.Second)
 	f := e.Faults[0]
 	if got := f.Outage; got.From != 10*time.Second || got.To != 12*time.Second {
 		t.Errorf("outage %v to %v", got.From, got.To)
@@ -83,7 +83,7 @@ func TestEffectOfOneFault(t *testing.T) {
 
 func TestEffectThatNeverEnds(t *testing.T) {
 	list := steady(nil, 0, 5*time.Second, 10*time.Millisecond, time.Millisecond)
-	f := measure(t, list, []Spell{{At: 5 * time.Second, Healed: 8 * time.Second}}, 0, 20*time.Second).Faults[0]
+	f := measure(t, list, []FaultInterval{{At: 5 * time.Second, Healed: 8 * time.Second}}, 0, 20*time.Second).Faults[0]
 	if f.Outage.To != 20*time.Second || f.Recovered != -1 || f.After.Committed != 0 || f.After.TPS() != 0 {
 		t.Errorf("got %+v", f)
 	}
@@ -95,7 +95,7 @@ func TestEffectsOfTwoFaults(t *testing.T) {
 	list := steady(nil, 0, 4*time.Second, 10*time.Millisecond, time.Millisecond)
 	list = steady(list, 5*time.Second, 10*time.Second, 10*time.Millisecond, time.Millisecond)
 	list = steady(list, 13*time.Second, 20*time.Second, 20*time.Millisecond, time.Millisecond)
-	e := measure(t, list, []Spell{{4 * time.Second, 6 * time.Second}, {10 * time.Second, 11 * time.Second}}, 0, 20*time.Second)
+	e := measure(t, list, []FaultInterval{{4 * time.Second, 6 * time.Second}, {10 * time.Second, 11 * time.Second}}, 0, 20*time.Second)
 	a, b := e.Faults[0], e.Faults[1]
 	if !near(a.Outage.Length().Seconds(), 1) || !near(b.Outage.Length().Seconds(), 3) {
 		t.Errorf("outages %v and %v", a.Outage.Length(), b.Outage.Length())
@@ -123,7 +123,7 @@ func TestNoFaultsNoEffects(t *testing.T) {
 func TestLastingDamage(t *testing.T) {
 	list := steady(nil, 0, 5*time.Second, time.Millisecond, time.Millisecond)
 	list = steady(list, 5*time.Second, 18*time.Second, 4*time.Millisecond, time.Millisecond)
-	e := measure(t, list, []Spell{{At: 5 * time.Second, Healed: 5100 * time.Millisecond}}, 0, 18*time.Second)
+	e := measure(t, list, []FaultInterval{{At: 5 * time.Second, Healed: 5100 * time.Millisecond}}, 0, 18*time.Second)
 	f := e.Faults[0]
 	if !near(e.First.TPS(), 1000) || !near(e.Last.TPS(), 250) {
 		t.Errorf("first %v, last %v", e.First.TPS(), e.Last.TPS())
@@ -145,7 +145,7 @@ func TestHarmlessFault(t *testing.T) {
 		at += pauses[at.Truncate(time.Millisecond)]
 		list = steady(list, at, at+1, time.Second, time.Millisecond)
 	}
-	f := measure(t, list, []Spell{{At: 10 * time.Second, Healed: 12 * time.Second}}, 0, 20*time.Second).Faults[0]
+	f := measure(t, list, []FaultInterval{{At: 10 * time.Second, Healed: 12 * time.Second}}, 0, 20*time.Second).Faults[0]
 	if f.Recovered != 10*time.Second || f.Outage != (Gap{}) || f.Uncompared != "" {
 		t.Errorf("a fault that did nothing: %+v", f)
 	}
@@ -164,7 +164,7 @@ func TestFallAndComeBack(t *testing.T) {
 	list = steady(list, 15*s, 17*s, 2*time.Millisecond, time.Millisecond)                   // not for good
 	list = steady(list, 17*s, 25*s, time.Millisecond, time.Millisecond)                     // and now for good
 	list = steady(list, 25*s+80*time.Millisecond, 30*s, time.Millisecond, time.Millisecond) // a pause
-	f := measure(t, list, []Spell{{At: 10 * s, Healed: 12 * s}}, 0, 30*s).Faults[0]
+	f := measure(t, list, []FaultInterval{{At: 10 * s, Healed: 12 * s}}, 0, 30*s).Faults[0]
 	if f.Recovered < 16700*time.Millisecond || f.Recovered > 17100*time.Millisecond {
 		t.Errorf("back at %v", f.Recovered)
 	}
@@ -187,7 +187,7 @@ func TestNothingToCompareWith(t *testing.T) {
 		"at the end":             {whole, 0, 19500 * time.Millisecond},
 		"nothing committed then": {steady(nil, 10*s, 20*s, time.Millisecond, 0), 0, 5 * s},
 	} {
-		f := measure(t, c.list, []Spell{{At: c.at, Healed: c.at + s}}, c.from, 20*s).Faults[0]
+		f := measure(t, c.list, []FaultInterval{{At: c.at, Healed: c.at + s}}, c.from, 20*s).Faults[0]
 		if f.Recovered != -1 || f.Uncompared == "" {
 			t.Errorf("%s: back at %v, %q", name, f.Recovered, f.Uncompared)
 		}
@@ -200,12 +200,12 @@ func TestBeforeBeginsWhereAllIsBack(t *testing.T) {
 	const s = time.Second
 	list := steady(nil, 0, 5*s, time.Millisecond, time.Millisecond)
 	list = steady(list, 8*s, 20*s, time.Millisecond, time.Millisecond)
-	e := measure(t, list, []Spell{{5 * s, 6 * s}, {12 * s, 13 * s}}, 0, 20*s)
+	e := measure(t, list, []FaultInterval{{5 * s, 6 * s}, {12 * s, 13 * s}}, 0, 20*s)
 	a, b := e.Faults[0], e.Faults[1]
 	if a.Recovered != 8*s || b.Before.From != 8*s || !near(b.Before.TPS(), 1000) || b.Recovered != 12*s {
 		t.Errorf("the first back at %v, before the second %+v, back at %v", a.Recovered, b.Before, b.Recovered)
 	}
-	late := measure(t, list, []Spell{{5 * s, 6 * s}, {7 * s, 7500 * time.Millisecond}, {12 * s, 13 * s}}, 0, 20*s).Faults
+	late := measure(t, list, []FaultInterval{{5 * s, 6 * s}, {7 * s, 7500 * time.Millisecond}, {12 * s, 13 * s}}, 0, 20*s).Faults
 	if late[1].Before.TPS() != 0 || late[1].Uncompared == "" || late[2].Before.From != 8*s || late[2].Recovered != 12*s {
 		t.Errorf("a fault before the one before was over: %+v, then %+v", late[1], late[2])
 	}
@@ -226,7 +226,7 @@ func TestWhoseOutage(t *testing.T) {
 	} {
 		list := steady(nil, 0, c.stops+1, ms, ms)
 		list = steady(list, 14*s, 20*s, ms, ms)
-		faults := measure(t, list, []Spell{{10 * s, 13 * s}, {12 * s, 13 * s}}, 0, 20*s).Faults
+		faults := measure(t, list, []FaultInterval{{10 * s, 13 * s}, {12 * s, 13 * s}}, 0, 20*s).Faults
 		for i, f := range faults {
 			want := time.Duration(0)
 			if i == c.owner {
@@ -248,7 +248,7 @@ func TestAFaultOnAHurtDatabase(t *testing.T) {
 	const s = time.Second
 	list := steady(nil, 0, 5*s, time.Millisecond, time.Millisecond)
 	list = steady(list, 5*s, 20*s, 2*time.Millisecond, time.Millisecond)
-	f := measure(t, list, []Spell{{5 * s, 6 * s}, {12 * s, 13 * s}}, 0, 20*s).Faults[1]
+	f := measure(t, list, []FaultInterval{{5 * s, 6 * s}, {12 * s, 13 * s}}, 0, 20*s).Faults[1]
 	if f.Before.From != 6*s || !near(f.Before.TPS(), 500) || f.Recovered != -1 || !strings.Contains(f.Uncompared, "not back yet") {
 		t.Errorf("%+v", f)
 	}

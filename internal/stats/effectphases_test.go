@@ -19,13 +19,13 @@ func TestPhasesHoldWhatEndedInThem(t *testing.T) {
 			end := rng.Int64N(int64(40 * time.Second))
 			list = append(list, history.Transaction{Kind: history.Transfer, Outcome: history.Committed, Due: end - rng.Int64N(int64(time.Second)), End: end})
 		}
-		var spells []Spell
+		var intervals []FaultInterval
 		for range 1 + rng.IntN(8) {
 			at := time.Duration(rng.IntN(36_000)) * time.Millisecond
-			spells = append(spells, Spell{At: at, Healed: at + time.Duration(rng.IntN(6000))*time.Millisecond})
+			intervals = append(intervals, FaultInterval{At: at, Healed: at + time.Duration(rng.IntN(6000))*time.Millisecond})
 		}
-		slices.SortFunc(spells, func(a, b Spell) int { return int(a.At - b.At) })
-		e := measure(t, list, spells, 2*time.Second, 40*time.Second)
+		slices.SortFunc(intervals, func(a, b FaultInterval) int { return int(a.At - b.At) })
+		e := measure(t, list, intervals, 2*time.Second, 40*time.Second)
 		phases := []Phase{e.First, e.Last}
 		for _, f := range e.Faults {
 			phases = append(phases, f.Before, f.During, f.After)

@@ -149,15 +149,15 @@ func least(values []float64) float64 {
 }
 
 // Throughput returns the committed transactions of each whole second from from
-// (included) to to (excluded), without the seconds that a spell touches. A
+// (included) to to (excluded), without the seconds that a fault interval touches. A
 // second that the series does not have counts as one in which nothing committed.
-func Throughput(series []Second, from, to int, without []Spell) []float64 {
+func Throughput(series []Second, from, to int, without []FaultInterval) []float64 {
 	values, _ := quiet(series, from, to, without)
 	return values
 }
 
 // quiet is Throughput, with the number of each second.
-func quiet(series []Second, from, to int, without []Spell) (values []float64, seconds []int) {
+func quiet(series []Second, from, to int, without []FaultInterval) (values []float64, seconds []int) {
 	if to <= from {
 		return nil, nil
 	}
@@ -176,11 +176,11 @@ func quiet(series []Second, from, to int, without []Spell) (values []float64, se
 	return values, seconds
 }
 
-// touched tells whether a spell overlaps a second. A spell without length still
+// touched tells whether a fault interval overlaps a second. One without length still
 // touches the second that it lies in.
-func touched(second int, spells []Spell) bool {
+func touched(second int, intervals []FaultInterval) bool {
 	start, end := time.Duration(second)*time.Second, time.Duration(second+1)*time.Second
-	for _, s := range spells {
+	for _, s := range intervals {
 		if s.At < end && (s.Healed > start || s.At >= start) {
 			return true
 		}

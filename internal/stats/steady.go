@@ -10,22 +10,22 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Rest says whether something came to rest. The zero Rest is unknown.
-type Rest uint8
+// SteadyState says whether something came to rest. The zero SteadyState is unknown.
+type SteadyState uint8
 
 // Whether the throughput came to rest.
 const (
-	RestUnknown Rest = iota
-	RestSteady
-	RestUnsteady
+	SteadyUnknown SteadyState = iota
+	Steady
+	Unsteady
 )
 
 // String returns the word that a result holds.
-func (r Rest) String() string {
+func (r SteadyState) String() string {
 	switch r {
-	case RestSteady:
+	case Steady:
 		return "steady"
-	case RestUnsteady:
+	case Unsteady:
 		return "unsteady"
 	}
 	return "unknown"
@@ -33,7 +33,7 @@ func (r Rest) String() string {
 
 // Steadiness is whether the throughput of a drive came to rest.
 type Steadiness struct {
-	Rest   Rest
+	State  SteadyState
 	From   int    // where it is steady: the second from which on, since the run's start
 	Detail string // one sentence for a person
 }
@@ -67,7 +67,7 @@ const (
 )
 
 // MeasureSteadiness tells whether the throughput came to rest over the seconds
-// from from (included) to to (excluded), and when. Seconds that a spell touches
+// from from (included) to to (excluded), and when. Seconds that a fault interval touches
 // are left out: that the database is slower while it is hurt is no news. A drive
 // whose rate was meant to change must not be asked about as a whole.
 //
@@ -90,7 +90,7 @@ const (
 // A swing that comes again many times within the drive does not make it
 // unsteady, because the mean is well defined; the sentence tells how much single
 // seconds vary.
-func MeasureSteadiness(series []Second, from, to int, faults []Spell) Steadiness {
+func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) Steadiness {
 	values, seconds := quiet(series, from, to, faults)
 	n := len(values)
 	if n < leastSteady {
@@ -106,17 +106,17 @@ func MeasureSteadiness(series []Second, from, to int, faults []Spell) Steadiness
 	}
 	whole := stat.Mean(rest, nil)
 	if trend(rest) != 0 {
-		return Steadiness{Rest: RestUnsteady, Detail: describe(rest, seconds[n-len(rest):])}
+		return Steadiness{State: Unsteady, Detail: describe(rest, seconds[n-len(rest):])}
 	}
 	if level, at, length := strayLevel(rest); length > 0 {
 		if _, left := bestStep(rest); left < stat.Variance(rest, nil)*float64(len(rest)-1)/2 {
-			return Steadiness{Rest: RestUnsteady, Detail: describe(rest, seconds[n-len(rest):])}
+			return Steadiness{State: Unsteady, Detail: describe(rest, seconds[n-len(rest):])}
 		}
-		return Steadiness{Rest: RestUnsteady, Detail: fmt.Sprintf("the throughput never came to rest: it was %s from second %d to %d and %s over the drive",
+		return Steadiness{State: Unsteady, Detail: fmt.Sprintf("the throughput never came to rest: it was %s from second %d to %d and %s over the drive",
 			rate(level), seconds[n-len(rest)+at], seconds[n-len(rest)+at+length-1], rate(whole))}
 	}
 	if late {
-		return Steadiness{Rest: RestUnsteady, Detail: fmt.Sprintf("the throughput came to rest only at second %d, when more than a third of the drive was over: %s before, %s after; a longer warm-up or drive is needed",
+		return Steadiness{State: Unsteady, Detail: fmt.Sprintf("the throughput came to rest only at second %d, when more than a third of the drive was over: %s before, %s after; a longer warm-up or drive is needed",
 			seconds[cut], rate(stat.Mean(values[:cut], nil)), rate(stat.Mean(values[cut:], nil)))}
 	}
 	spread := stat.StdDev(rest, nil) / whole
@@ -124,7 +124,7 @@ func MeasureSteadiness(series []Second, from, to int, faults []Spell) Steadiness
 	if half := (i.High - i.Low) / 2 / whole; !i.Known() || half > mostUncertain {
 		return Steadiness{Detail: fmt.Sprintf("whether the throughput came to rest is not known: it varies so much and so slowly that its mean is known to ±%.0f %% only; a longer drive is needed", 100*half)}
 	}
-	return Steadiness{Rest: RestSteady, From: seconds[cut], Detail: fmt.Sprintf("the throughput was steady from second %d on, at %s; single seconds vary by %.1f %% (standard deviation)",
+	return Steadiness{State: Steady, From: seconds[cut], Detail: fmt.Sprintf("the throughput was steady from second %d on, at %s; single seconds vary by %.1f %% (standard deviation)",
 		seconds[cut], rate(whole), 100*spread)}
 }
 

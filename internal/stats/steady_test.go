@@ -41,33 +41,33 @@ func TestSteadiness(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		series         []Second
-		want           Rest
+		want           SteadyState
 		earliest, last int
 		says           string
 	}{
-		{"constant and noise", drive(120, constant), RestSteady, 0, 0, "steady from second 0 on"},
-		{"constant and noise, an hour", drive(3600, constant), RestSteady, 0, 0, "vary by 4."},
-		{"no noise at all", drive(60, func(int) float64 { return 1000 }), RestSteady, 0, 0, "at 1000/s"},
-		{"warm-up, then flat", drive(120, ramp(20)), RestSteady, 10, 25, "steady"},
-		{"warm-up of an hour's run", drive(3600, ramp(300)), RestSteady, 200, 330, "steady"},
-		{"too fast a start, then flat", drive(120, step(10, 700)), RestSteady, 10, 15, "steady"},
-		{"warm-up of more than a third", drive(120, ramp(70)), RestUnsteady, 0, 0, "rose"},
-		{"slow decline", drive(300, decline(0.2, 300)), RestUnsteady, 0, 0, "fell from about "},
-		{"decline too small to matter", drive(300, decline(0.02, 300)), RestSteady, 0, 0, "steady"},
-		{"fast swing", drive(200, swing(20, 300)), RestSteady, 0, 0, "vary by 2"},
-		{"swing as long as the drive", drive(200, swing(200, 300)), RestUnsteady, 0, 0, "never came to rest"},
-		{"swing of half the drive", drive(200, swing(110, 300)), RestUnsteady, 0, 0, "never came to rest"},
-		{"step down in the middle", drive(120, step(60, 700)), RestUnsteady, 0, 0, "fell at about second 60 from "},
-		{"step down near the end", drive(120, step(100, 600)), RestUnsteady, 0, 0, "never came to rest"},
-		{"step up in the middle", drive(120, step(60, 1500)), RestUnsteady, 0, 0, "rose at about second 60"},
-		{"too short", drive(29, constant), RestUnknown, 0, 0, "29 seconds without a fault are too few"},
-		{"one second", drive(1, constant), RestUnknown, 0, 0, "1 second "},
-		{"nothing", nil, RestUnknown, 0, 0, "0 seconds"},
-		{"all zero", drive(60, func(int) float64 { return 0 }), RestUnknown, 0, 0, "nothing was committed"},
+		{"constant and noise", drive(120, constant), Steady, 0, 0, "steady from second 0 on"},
+		{"constant and noise, an hour", drive(3600, constant), Steady, 0, 0, "vary by 4."},
+		{"no noise at all", drive(60, func(int) float64 { return 1000 }), Steady, 0, 0, "at 1000/s"},
+		{"warm-up, then flat", drive(120, ramp(20)), Steady, 10, 25, "steady"},
+		{"warm-up of an hour's run", drive(3600, ramp(300)), Steady, 200, 330, "steady"},
+		{"too fast a start, then flat", drive(120, step(10, 700)), Steady, 10, 15, "steady"},
+		{"warm-up of more than a third", drive(120, ramp(70)), Unsteady, 0, 0, "rose"},
+		{"slow decline", drive(300, decline(0.2, 300)), Unsteady, 0, 0, "fell from about "},
+		{"decline too small to matter", drive(300, decline(0.02, 300)), Steady, 0, 0, "steady"},
+		{"fast swing", drive(200, swing(20, 300)), Steady, 0, 0, "vary by 2"},
+		{"swing as long as the drive", drive(200, swing(200, 300)), Unsteady, 0, 0, "never came to rest"},
+		{"swing of half the drive", drive(200, swing(110, 300)), Unsteady, 0, 0, "never came to rest"},
+		{"step down in the middle", drive(120, step(60, 700)), Unsteady, 0, 0, "fell at about second 60 from "},
+		{"step down near the end", drive(120, step(100, 600)), Unsteady, 0, 0, "never came to rest"},
+		{"step up in the middle", drive(120, step(60, 1500)), Unsteady, 0, 0, "rose at about second 60"},
+		{"too short", drive(29, constant), SteadyUnknown, 0, 0, "29 seconds without a fault are too few"},
+		{"one second", drive(1, constant), SteadyUnknown, 0, 0, "1 second "},
+		{"nothing", nil, SteadyUnknown, 0, 0, "0 seconds"},
+		{"all zero", drive(60, func(int) float64 { return 0 }), SteadyUnknown, 0, 0, "nothing was committed"},
 	} {
 		got := MeasureSteadiness(c.series, 0, len(c.series), nil)
-		if got.Rest != c.want || got.From < c.earliest || got.From > c.last || !strings.Contains(got.Detail, c.says) {
-			t.Errorf("%s: %v from %d: %s; want %v from %d to %d, and %q", c.name, got.Rest, got.From, got.Detail, c.want, c.earliest, c.last, c.says)
+		if got.State != c.want || got.From < c.earliest || got.From > c.last || !strings.Contains(got.Detail, c.says) {
+			t.Errorf("%s: %v from %d: %s; want %v from %d to %d, and %q", c.name, got.State, got.From, got.Detail, c.want, c.earliest, c.last, c.says)
 		}
 	}
 }
@@ -82,19 +82,19 @@ func TestSteadinessLeavesFaultsOut(t *testing.T) {
 		}
 		return 1000 + 40*r.NormFloat64()
 	})
-	if got := MeasureSteadiness(series, 0, 120, nil); got.Rest == RestSteady {
+	if got := MeasureSteadiness(series, 0, 120, nil); got.State == Steady {
 		t.Errorf("with the fault: %+v", got)
 	}
-	fault := []Spell{{At: 50 * time.Second, Healed: 70 * time.Second}}
-	if got := MeasureSteadiness(series, 0, 120, fault); got.Rest != RestSteady || got.From < 10 || got.From > 15 {
+	fault := []FaultInterval{{At: 50 * time.Second, Healed: 70 * time.Second}}
+	if got := MeasureSteadiness(series, 0, 120, fault); got.State != Steady || got.From < 10 || got.From > 15 {
 		t.Errorf("without the fault: %+v", got)
 	}
-	early := []Spell{{At: 0, Healed: 30 * time.Second}, {At: 50 * time.Second, Healed: 70 * time.Second}}
-	if got := MeasureSteadiness(series, 5, 120, early); got.Rest != RestSteady || got.From != 30 {
+	early := []FaultInterval{{At: 0, Healed: 30 * time.Second}, {At: 50 * time.Second, Healed: 70 * time.Second}}
+	if got := MeasureSteadiness(series, 5, 120, early); got.State != Steady || got.From != 30 {
 		t.Errorf("without both: %+v", got)
 	}
-	always := []Spell{{At: 0, Healed: 100 * time.Second}}
-	if got := MeasureSteadiness(series, 0, 120, always); got.Rest != RestUnknown || !strings.Contains(got.Detail, "20 seconds") {
+	always := []FaultInterval{{At: 0, Healed: 100 * time.Second}}
+	if got := MeasureSteadiness(series, 0, 120, always); got.State != SteadyUnknown || !strings.Contains(got.Detail, "20 seconds") {
 		t.Errorf("hurt nearly always: %+v", got)
 	}
 }
@@ -113,11 +113,11 @@ func TestSteadinessFalseAlarms(t *testing.T) {
 		for range trials {
 			values := autoregression(r, c.seconds, c.rho, 10000, 400)
 			at := func(s int) float64 { return values[s] }
-			if MeasureSteadiness(drive(c.seconds, at), 0, c.seconds, nil).Rest != RestSteady {
+			if MeasureSteadiness(drive(c.seconds, at), 0, c.seconds, nil).State != Steady {
 				alarms++
 			}
 			falling := func(s int) float64 { return values[s] - 2500*float64(s)/float64(c.seconds) }
-			if MeasureSteadiness(drive(c.seconds, falling), 0, c.seconds, nil).Rest == RestSteady {
+			if MeasureSteadiness(drive(c.seconds, falling), 0, c.seconds, nil).State == Steady {
 				missed++
 			}
 		}
@@ -171,7 +171,7 @@ func TestMSER(t *testing.T) {
 
 func TestRestNames(t *testing.T) {
 	var zero Steadiness
-	if zero.Rest.String() != "unknown" || RestSteady.String() != "steady" || RestUnsteady.String() != "unsteady" {
-		t.Error(zero.Rest, RestSteady, RestUnsteady)
+	if zero.State.String() != "unknown" || Steady.String() != "steady" || Unsteady.String() != "unsteady" {
+		t.Error(zero.State, Steady, Unsteady)
 	}
 }

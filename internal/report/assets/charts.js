@@ -55,14 +55,14 @@ window.stroppy = {};
 			return [left, Math.max(right - left, from <= u.scales.x.max && to >= u.scales.x.min ? 2 : 0)];
 		};
 		const behind = (u) => {
-			const c = u.ctx, b = u.bbox, course = ref.course;
+			const c = u.ctx, b = u.bbox, timeline = ref.timeline;
 			c.save();
-			if (course.warmup_s > 0) {
-				const [x, w] = clip(u, 0, course.warmup_s);
+			if (timeline.warmup_s > 0) {
+				const [x, w] = clip(u, 0, timeline.warmup_s);
 				c.fillStyle = color("warmup");
 				if (w > 0) c.fillRect(x, b.top, w, b.height);
 			}
-			for (const f of course.bands) {
+			for (const f of timeline.bands) {
 				const [x, w] = clip(u, f.from_s, f.to_s);
 				if (w <= 0 || x > b.left + b.width) continue;
 				c.fillStyle = color("band");
@@ -81,14 +81,14 @@ window.stroppy = {};
 			c.restore();
 		};
 		const labels = (u) => {
-			const c = u.ctx, b = u.bbox, px = devicePixelRatio, right = b.left + b.width, course = ref.course;
+			const c = u.ctx, b = u.bbox, px = devicePixelRatio, right = b.left + b.width, timeline = ref.timeline;
 			c.save();
 			c.font = `${11 * px}px ${color("sans")}`;
 			c.textBaseline = "bottom";
 			c.textAlign = "left";
 			const y = b.top - 3 * px;
 			let free = b.left;
-			const all = course.bands.filter((f) => f.from_s <= u.scales.x.max && f.to_s >= u.scales.x.min);
+			const all = timeline.bands.filter((f) => f.from_s <= u.scales.x.max && f.to_s >= u.scales.x.min);
 			const place = (text, x, until) => {
 				const w = c.measureText(text).width;
 				if (x < free || x + w > until) return false;
@@ -98,7 +98,7 @@ window.stroppy = {};
 			};
 			c.fillStyle = color("soft");
 			const first = all.length > 0 ? u.valToPos(all[0].from_s, "x", true) : right;
-			if (named && course.warmup_s > u.scales.x.min) place("warm-up", b.left, first);
+			if (named && timeline.warmup_s > u.scales.x.min) place("warm-up", b.left, first);
 			c.fillStyle = color("red");
 			all.forEach((f, i) => {
 				const x = Math.max(u.valToPos(f.from_s, "x", true), b.left);
@@ -150,18 +150,18 @@ window.stroppy = {};
 	}
 
 	// overTime is a chart with the time of the run below it.
-	function overTime(course, o) {
-		// A live chart is given a new course and keeps its options.
-		const ref = { course }, at = course.at_s, bucket = course.bucket_s;
+	function overTime(timeline, o) {
+		// A live chart is given a new timeline and keeps its options.
+		const ref = { timeline }, at = timeline.at_s, bucket = timeline.bucket_s;
 		const range = (u, min, max) => {
-			const { at_s, end_s } = ref.course, last = at_s[at_s.length - 1];
+			const { at_s, end_s } = ref.timeline, last = at_s[at_s.length - 1];
 			return min <= at_s[0] && max >= last ? [0, Math.max(end_s, last)] : [min, max];
 		};
 		return {
-			ref, shape: JSON.stringify([bucket, o.lines.map((l) => l.label)]), name: o.name, title: o.title, height: o.height || 220, data: [at, ...o.lines.map((l) => l.column)], until: course.end_s,
+			ref, shape: JSON.stringify([bucket, o.lines.map((l) => l.label)]), name: o.name, title: o.title, height: o.height || 220, data: [at, ...o.lines.map((l) => l.column)], until: timeline.end_s,
 			describe: o.describe,
 			options: () => ({
-				padding: [(o.named || course.bands.length > 0 ? 20 : 8), 26, 0, 0],
+				padding: [(o.named || timeline.bands.length > 0 ? 20 : 8), 26, 0, 0],
 				scales: {
 					x: { time: false, range },
 					y: o.log ? { distr: 3, log: 10, range: decades } : { range: fromZero },
@@ -172,7 +172,7 @@ window.stroppy = {};
 					...o.lines.map((l) => line(l.label, l.color, l.write || digits, bucket, l.more && l.more())),
 				],
 				hooks: bands(ref, o.named),
-				cursor: { sync: { key: "course", scales: ["x", null] }, y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: true } },
+				cursor: { sync: { key: "timeline", scales: ["x", null] }, y: false, points: { size: 7 }, drag: { x: true, y: false, setScale: true } },
 			}),
 		};
 	}
@@ -182,24 +182,24 @@ window.stroppy = {};
 		return `seconds ${group(from)} to ${group(from + bucket - 1)}`;
 	}
 
-	// course lists the charts over time that there is something to draw for.
-	function ofCourse(course) {
-		const c = course.columns, charts = [];
+	// timeline lists the charts over time that there is something to draw for.
+	function ofTimeline(timeline) {
+		const c = timeline.columns, charts = [];
 		const counts = [{ label: "committed", column: c.committed, color: "blue", write: group, more: () => ({ fill: color("fill") }) }];
 		if (some(c.rejected)) counts.push({ label: "rejected", column: c.rejected, color: "green", write: group, more: () => ({ dash: [6, 3] }) });
 		if (some(c.aborted)) counts.push({ label: "aborted", column: c.aborted, color: "purple", write: group, more: () => ({ dash: [2, 2] }) });
 		if (some(c.unknown)) counts.push({ label: "in doubt", column: c.unknown, color: "red", write: group });
-		if (course.target > 0) counts.push({ label: "asked for", column: course.at_s.map(() => course.target), color: "grey", write: group, more: () => ({ width: 1, dash: [8, 4], points: { show: false } }) });
-		charts.push(overTime(course, { name: "throughput", title: "Throughput, transactions per second", named: true, lines: counts, describe: "Transactions per second over the time of the run" }));
-		charts.push(overTime(course, {
+		if (timeline.target > 0) counts.push({ label: "asked for", column: timeline.at_s.map(() => timeline.target), color: "grey", write: group, more: () => ({ width: 1, dash: [8, 4], points: { show: false } }) });
+		charts.push(overTime(timeline, { name: "throughput", title: "Throughput, transactions per second", named: true, lines: counts, describe: "Transactions per second over the time of the run" }));
+		charts.push(overTime(timeline, {
 			name: "latency", title: "Latency of committed transactions, ms", log: true, named: true, height: 250, describe: "Latency over the time of the run on a logarithmic scale",
 			lines: [
-				{ label: "max", column: c.max_ms, color: "grey", more: () => ({ width: 1, dash: course.at_s.length > 600 ? undefined : [2, 2] }) },
+				{ label: "max", column: c.max_ms, color: "grey", more: () => ({ width: 1, dash: timeline.at_s.length > 600 ? undefined : [2, 2] }) },
 				{ label: "99 %", column: c.p99_ms, color: "red" },
 				{ label: "50 %", column: c.p50_ms, color: "blue", more: () => ({ width: 2 }) },
 			],
 		}));
-		if (course.open && some(c.waiting)) charts.push(overTime(course, {
+		if (timeline.open && some(c.waiting)) charts.push(overTime(timeline, {
 			name: "queue", title: "Late work: transactions due and not sent", height: 150, describe: "The queue of late work over the time of the run",
 			lines: [{ label: "waiting", column: c.waiting, color: "purple", write: group, more: () => ({ fill: color("warmup") }) }],
 		}));
@@ -207,7 +207,7 @@ window.stroppy = {};
 			const lines = [];
 			if (known(two)) lines.push({ label: "servers", column: two, color: "red" });
 			if (known(one)) lines.push({ label: "client", column: one, color: "blue", more: () => ({ dash: [6, 3] }) });
-			if (lines.length > 0) charts.push(overTime(course, { name, title, lines, height: 150, describe: title + " over the time of the run" }));
+			if (lines.length > 0) charts.push(overTime(timeline, { name, title, lines, height: 150, describe: title + " over the time of the run" }));
 		};
 		pair("processors", "Processors kept busy", c.client_cpu, c.servers_cpu);
 		pair("memory", "Memory, MB", c.client_rss_mb, c.servers_rss_mb);
@@ -297,7 +297,7 @@ window.stroppy = {};
 		const old = live.get(spec.name);
 		if (old && old.place === place && old.spec.shape === spec.shape && !spec.fresh) {
 			const x = old.plot.scales.x, zoomed = spec.ref && (x.min > 0 || x.max < old.spec.until);
-			if (spec.ref) old.spec.ref.course = spec.ref.course;
+			if (spec.ref) old.spec.ref.timeline = spec.ref.timeline;
 			old.spec.data = spec.data;
 			old.spec.until = spec.until;
 			old.plot.setData(spec.data, !zoomed);
@@ -335,7 +335,7 @@ window.stroppy = {};
 	}
 
 	window.stroppy.charts = {
-		ofCourse, ofHistogram, draw, drop, resize, renew, known,
+		ofTimeline, ofHistogram, draw, drop, resize, renew, known,
 		color, digits, group, line, axis, timeAxis, scaleAxis, decades, decimals, fromZero, ofTime, // for the charts of other pages
 	};
 })();

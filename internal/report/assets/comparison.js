@@ -37,7 +37,7 @@
 				el("span", {}, r.name), line(r), el("span", { class: "value" }, r.text), el("span", { class: "difference" + (r.shown ? "" : " none") }, tight(r.difference)))),
 			el("div", {}, el("span"), scale.cloneNode(true), el("span"), el("span")))]);
 	}
-	function course(c) {
+	function timeline(c) {
 		const round = new Map();
 		const lines = c.lines.map((l) => {
 			const n = round.get(l.side) ?? 0;
@@ -56,7 +56,7 @@
 		};
 	}
 
-	lay(["head", "differs", "figures", "ratios", "table", "course", "what", "runs", "foot"]);
+	lay(["head", "differs", "figures", "ratios", "table", "timeline", "what", "runs", "foot"]);
 	section("head", null, [data.verdict], () => header(data));
 	section("differs", "Not the same on all sides", data.differs, (list) => [
 		el("p", { class: "note" }, `Of ${data.facts.map((f) => f.name).join(" | ")}. Read the ratios with that in mind.`),
@@ -64,8 +64,8 @@
 	section("figures", null, data.figures, figures);
 	section("ratios", "Ratios", data.ratios, (rows) => [...ratios(rows), el("p", { class: "note" }, "Dots: the ratio; bars: its 95 % interval, on a logarithmic scale. Where the bar holds 1 no difference is shown, which does not prove that there is none.")]);
 	section("table", "Side by side", data.table.rows, () => table(data.table));
-	const place = section("course", "Over time", data.course.at_s, () => [chart(course(data.course)), el("figcaption", {}, "Seconds since the start of each run, the warm-up among them. " + data.course.note + " ", el("span", { class: "screen" }, "Drag to zoom in, double-click to go back."))]);
-	if (place) charts.draw(course(data.course), place.querySelector("[data-chart]"));
+	const place = section("timeline", "Over time", data.timeline.at_s, () => [chart(timeline(data.timeline)), el("figcaption", {}, "Seconds since the start of each run, the warm-up among them. " + data.timeline.note + " ", el("span", { class: "screen" }, "Drag to zoom in, double-click to go back."))]);
+	if (place) charts.draw(timeline(data.timeline), place.querySelector("[data-chart]"));
 	section("what", "What was compared", [data.facts], () => facts(data));
 	section("runs", "Runs", data.runs.rows, () => table(data.runs));
 	section("foot", null, [data.made], () => el("footer", {}, "Made by " + data.made + "."));

@@ -22,14 +22,14 @@
 		return el("div", { class: "evidence" }, el("b", {}, name), el("ul", { class: mono ? "mono" : null }, list.map((s) => el("li", {}, s))));
 	}
 
-	// course shows the charts over time; returns what is drawn.
-	function course(c) {
-		const specs = c ? charts.ofCourse(c) : [], names = specs.map((s) => s.name);
+	// timeline shows the charts over time; returns what is drawn.
+	function timeline(c) {
+		const specs = c ? charts.ofTimeline(c) : [], names = specs.map((s) => s.name);
 		const gone = c && c.open && !c.columns.waiting.some((n) => n > 0) ? ["No work was waiting at the end of any second."] : [];
 		if (c && !charts.known([...c.columns.client_cpu, ...c.columns.servers_cpu])) gone.push("Processors over time: not known.");
 		if (c && !charts.known([...c.columns.client_rss_mb, ...c.columns.servers_rss_mb])) gone.push("Memory over time: not known.");
 		// The charts stay where they are as long as they are the same ones.
-		const place = section("course", "Over time", names.length > 0 ? names : ["none"], () => names.length === 0 ?
+		const place = section("timeline", "Over time", names.length > 0 ? names : ["none"], () => names.length === 0 ?
 			el("p", { class: "unknown-value" }, "not known") : [specs.map(chart), el("figcaption")].flat());
 		if (!c) return names;
 		place.querySelector("figcaption").replaceChildren(
@@ -61,7 +61,7 @@
 		section("head", null, [data.workload, data.database, data.started, data.verdict, data.reason, data.notes], () => header(data));
 		section("figures", null, data.figures, figures);
 		section("what", "What was run", [data.facts, data.command], () => facts(data));
-		const drawn = [...course(data.course), ...latency(data)];
+		const drawn = [...timeline(data.timeline), ...latency(data)];
 		section("outcomes", "Outcomes", data.outcomes, tables);
 		section("checks", "Checks", data.checks.length > 0 ? data.checks : [data.live ? "They are made after the drive." : "None was made."],
 			(list) => typeof list[0] === "string" ? el("p", {}, list[0]) : checks(list));
@@ -86,7 +86,7 @@
 		if (data.live) setTimeout(follow, 1000);
 	}
 
-	lay(["head", "figures", "what", "course", "latency", "outcomes", "checks", "faults", "study", "cost", "details", "foot"]);
+	lay(["head", "figures", "what", "timeline", "latency", "outcomes", "checks", "faults", "study", "cost", "details", "foot"]);
 	window.stroppy.update = update;
 	update(JSON.parse(document.getElementById("data").textContent));
 	if (data.live) setTimeout(follow, 1000);

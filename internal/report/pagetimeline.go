@@ -17,9 +17,9 @@ const mostSeconds = 4 * 60 * 60
 // has columns.
 const mostBuckets = 3600
 
-// PageCourse is the run over time. All columns are as long as At; null is not
+// PageTimeline is the run over time. All columns are as long as At; null is not
 // known, or no time for that.
-type PageCourse struct {
+type PageTimeline struct {
 	End     float64 `json:"end_s"`    // the right edge, in seconds since the run's start
 	Warmup  float64 `json:"warmup_s"` // 0: none
 	Bucket  int     `json:"bucket_s"` // how many seconds two points stand for; 1: a point is a second
@@ -76,8 +76,8 @@ func (n num) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, rounded, 'f', -1, 64), err
 }
 
-// course is the run second by second; nil where no second is known.
-func course(in Input) *PageCourse {
+// timeline is the run second by second; nil where no second is known.
+func timeline(in Input) *PageTimeline {
 	n := 0
 	for _, s := range in.Seconds {
 		n = max(n, s.Second+1)
@@ -91,7 +91,7 @@ func course(in Input) *PageCourse {
 	if n == 0 {
 		return nil
 	}
-	c := &PageCourse{End: float64(n), Bucket: 1, Bands: []Band{}}
+	c := &PageTimeline{End: float64(n), Bucket: 1, Bands: []Band{}}
 	whole := n
 	if d := in.Result.Drive; d != nil {
 		c.Warmup, c.Open = d.WarmupSeconds, open(d)
@@ -184,7 +184,7 @@ func put[N int64 | float64](column []num, i int, x *N, unit float64) {
 // decimate keeps the lowest and the highest second of each bucket, in the order
 // in which they came: no peak and no fall is lost, and what lies between is not
 // drawn.
-func (c *PageCourse) decimate() {
+func (c *PageTimeline) decimate() {
 	n := len(c.At)
 	c.Bucket = (n + mostBuckets - 1) / mostBuckets
 	for _, column := range c.Columns.all() {
@@ -230,7 +230,7 @@ func extremes(column []num, bucket int) []num {
 }
 
 // bands are the times of the faults that were injected.
-func (c *PageCourse) bands(faults []Fault) {
+func (c *PageTimeline) bands(faults []Fault) {
 	for _, f := range faults {
 		if f.Skipped != "" || f.Error != "" && f.OutageSeconds == nil {
 			continue

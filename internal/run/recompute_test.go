@@ -53,19 +53,19 @@ func cutRun(t *testing.T, faults ...report.Fault) string {
 	return dir
 }
 
-// TestRefigure: the figures of a run that was killed are found in its recording.
-func TestRefigure(t *testing.T) {
+// TestRecompute: the figures of a run that was killed are found in its recording.
+func TestRecompute(t *testing.T) {
 	dir := cutRun(t, good())
 	scenario := []report.Setting{{Name: "warmup", Value: "1s"}, {Name: "duration", Value: "10s"}}
 	for name, settings := range map[string][]report.Setting{"scenario": scenario, "recording alone": nil} {
 		r := &report.Result{Scenario: settings}
-		course, err := Refigure(dir, r)
+		timeline, err := Recompute(dir, r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		d := r.Drive
-		if len(course) < 10 || course[3].Committed != 1000 || course[6].Committed != 0 {
-			t.Fatalf("%s: the course is %+v", name, course)
+		if len(timeline) < 10 || timeline[3].Committed != 1000 || timeline[6].Committed != 0 {
+			t.Fatalf("%s: the timeline is %+v", name, timeline)
 		}
 		if !d.Rebuilt || d.Clients != 1 || d.Committed != 7000 || d.Aborted != 1 || d.WarmupSeconds != 1 || math.Abs(d.Seconds-9) > 0.01 {
 			t.Errorf("%s: %+v", name, d)
@@ -84,21 +84,21 @@ func TestRefigure(t *testing.T) {
 		}
 	}
 	kept := &report.Result{Drive: &report.Drive{Committed: 3}}
-	if course, err := Refigure(dir, kept); err != nil || course != nil || kept.Drive.Committed != 3 {
+	if timeline, err := Recompute(dir, kept); err != nil || timeline != nil || kept.Drive.Committed != 3 {
 		t.Errorf("figures that were there: %+v, %v", kept.Drive, err)
 	}
 	empty := new(report.Result)
-	if course, err := Refigure(recording(t, 1, 0, nil), empty); err != nil || course != nil || empty.Drive != nil {
+	if timeline, err := Recompute(recording(t, 1, 0, nil), empty); err != nil || timeline != nil || empty.Drive != nil {
 		t.Errorf("no transaction: %+v, %v", empty.Drive, err)
 	}
 }
 
-// TestRefigureOpenLoop: of an open loop it is not known what was never sent.
-// TestRefigureInTheWarmUp: of a run that was killed in its warm-up nothing was
+// TestRecomputeOpenLoop: of an open loop it is not known what was never sent.
+// TestRecomputeInTheWarmUp: of a run that was killed in its warm-up nothing was
 // measured, and the warm-up was no longer than the run.
-func TestRefigureInTheWarmUp(t *testing.T) {
+func TestRecomputeInTheWarmUp(t *testing.T) {
 	r := &report.Result{Scenario: []report.Setting{{Name: "warmup", Value: "1m"}, {Name: "duration", Value: "10m"}}}
-	if _, err := Refigure(cutRun(t), r); err != nil {
+	if _, err := Recompute(cutRun(t), r); err != nil {
 		t.Fatal(err)
 	}
 	if d := r.Drive; !d.Unmeasured() || d.WarmupSeconds != 20 || d.TPS.Mean != nil || d.TPS.Median != nil || !strings.HasPrefix(endedEarly(d), "Nothing was measured") {
@@ -110,9 +110,9 @@ func TestRefigureInTheWarmUp(t *testing.T) {
 	}
 }
 
-func TestRefigureOpenLoop(t *testing.T) {
+func TestRecomputeOpenLoop(t *testing.T) {
 	r := &report.Result{Scenario: []report.Setting{{Name: "rate", Value: "2000"}, {Name: "arrival", Value: "poisson"}}}
-	if _, err := Refigure(cutRun(t), r); err != nil {
+	if _, err := Recompute(cutRun(t), r); err != nil {
 		t.Fatal(err)
 	}
 	if d := r.Drive; d.Rate != 2000 || d.RatePlan != "2000" || d.Arrival != "poisson" || len(d.DueAtLeast) != 7 {
@@ -120,11 +120,11 @@ func TestRefigureOpenLoop(t *testing.T) {
 	}
 }
 
-// TestRefigureWritesTheSeries: where the run is checked the series is left too.
-func TestRefigureWritesTheSeries(t *testing.T) {
+// TestRecomputeWritesTheSeries: where the run is checked the series is left too.
+func TestRecomputeWritesTheSeries(t *testing.T) {
 	dir := cutRun(t)
 	c := newConductor(Options{Dir: &Directory{Path: dir}})
-	if err := c.refigure(); err != nil {
+	if err := c.recompute(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, SeriesFile)); err != nil || c.result.Drive == nil {

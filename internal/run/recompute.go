@@ -18,27 +18,27 @@ import (
 	"stroppy/internal/stats"
 )
 
-// Refigure finds the figures of a drive again whose run ended before it could
+// Recompute finds the figures of a drive again whose run ended before it could
 // write them, from what is recorded in the run's directory, and writes them into
-// the result: the drive, the faults and the degradation. It returns the course of
+// the result: the drive, the faults and the degradation. It returns the timeline of
 // the drive, and changes no file. A result that has figures stays as it is, and so
-// does one whose drive left no transaction; the course is nil then.
-func Refigure(dir string, r *report.Result) ([]stats.Second, error) {
+// does one whose drive left no transaction; the timeline is nil then.
+func Recompute(dir string, r *report.Result) ([]stats.Second, error) {
 	c := newConductor(Options{Dir: &Directory{Path: dir}})
 	c.result = r
 	if err := c.rebuild(); err != nil {
 		return nil, fmt.Errorf("find the figures of the run in %s again: %w", dir, err)
 	}
-	return c.course, nil
+	return c.timeline, nil
 }
 
-// refigure is Refigure, and leaves series.csv beside the figures where the
+// recompute is Recompute, and leaves series.csv beside the figures where the
 // directory can be written to: the verdict does not wait for it.
-func (c *conductor) refigure() error {
-	if err := c.rebuild(); err != nil || c.course == nil {
+func (c *conductor) recompute() error {
+	if err := c.rebuild(); err != nil || c.timeline == nil {
 		return err
 	}
-	if err := c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return stats.WriteSeries(w, c.course) }); err != nil {
+	if err := c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return stats.WriteSeries(w, c.timeline) }); err != nil {
 		c.log.Warn("the series of the run could not be kept", "error", err)
 	}
 	return nil
@@ -72,11 +72,11 @@ func (c *conductor) rebuild() error {
 		delete(d.Style, ours)
 	}
 	c.result.Drive = d
-	c.course = course(d, b.line, seconds(d.WarmupSeconds))
+	c.timeline = timeline(d, b.line, seconds(d.WarmupSeconds))
 	if err := c.effects(); err != nil {
 		return err
 	}
-	c.rest(c.course, !strings.Contains(d.RatePlan, " for "))
+	c.steadyState(c.timeline, !strings.Contains(d.RatePlan, " for "))
 	return nil
 }
 

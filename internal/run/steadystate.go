@@ -12,32 +12,32 @@ import (
 const confidence = 0.95
 
 // rest tells how exactly the mean throughput is known, and whether the drive
-// came to rest; course is the drive second by second. The interval is over all
+// came to rest; timeline is the drive second by second. The interval is over all
 // seconds. For the rest, those in which a fault did its work do not count, and of
 // a rate that was meant to change neither is asked.
 //
 // Where there are ten whole seconds or more, the mean is that of them, as the
 // median and the interval are, so that it is the middle of its interval. Where
 // there are fewer it is all that was committed over all of the time.
-func (c *conductor) rest(course []stats.Second, fixed bool) {
+func (c *conductor) steadyState(timeline []stats.Second, fixed bool) {
 	d := c.result.Drive
 	if d.Rebuilt && d.WarmupSeconds > 0 && d.Seconds > 0 {
 		c.recount(d)
 	}
 	from, to := whole(seconds(d.WarmupSeconds), d.Seconds)
-	i := stats.MeanInterval(stats.Throughput(course, from, to, nil), confidence)
+	i := stats.MeanInterval(stats.Throughput(timeline, from, to, nil), confidence)
 	if i.Known() {
 		d.TPS.Mean = &i.Value
 	}
 	if !fixed {
-		d.Steady = &report.Steady{Status: stats.RestUnknown.String(), Detail: "the rate was meant to change, so the drive as a whole was not meant to be steady"}
+		d.Steady = &report.Steady{Status: stats.SteadyUnknown.String(), Detail: "the rate was meant to change, so the drive as a whole was not meant to be steady"}
 		return
 	}
 	if i.Known() {
 		d.Interval = &report.Interval{Low: i.Low, High: i.High, Confidence: i.Confidence, Effective: i.Effective}
 	}
-	s := stats.MeasureSteadiness(course, from, to, c.troubled())
-	d.Steady = &report.Steady{Status: s.Rest.String(), From: float64(s.From), Detail: s.Detail}
+	s := stats.MeasureSteadiness(timeline, from, to, c.faultIntervals())
+	d.Steady = &report.Steady{Status: s.State.String(), From: float64(s.From), Detail: s.Detail}
 }
 
 // recount counts a rebuilt drive by the ends of its transactions, which takes a
@@ -63,9 +63,9 @@ func whole(warmup time.Duration, measured float64) (from, to int) {
 	return int((warmup + time.Second - 1) / time.Second), int(warmup.Seconds() + measured)
 }
 
-// troubled are the times from each fault until the throughput was back.
-func (c *conductor) troubled() []stats.Spell {
-	var spells []stats.Spell
+// faultIntervals are the times from each fault until the throughput was back.
+func (c *conductor) faultIntervals() []stats.FaultInterval {
+	var intervals []stats.FaultInterval
 	end := c.result.Drive.WarmupSeconds + c.result.Drive.Seconds
 	for _, f := range c.result.Faults {
 		if f.Skipped != "" || f.Error != "" {
@@ -75,7 +75,7 @@ func (c *conductor) troubled() []stats.Spell {
 		if f.HealedSeconds != nil && f.RecoveredSeconds != nil {
 			until = max(*f.HealedSeconds, f.AtSeconds+*f.RecoveredSeconds)
 		}
-		spells = append(spells, stats.Spell{At: seconds(f.AtSeconds), Healed: seconds(until)})
+		intervals = append(intervals, stats.FaultInterval{At: seconds(f.AtSeconds), Healed: seconds(until)})
 	}
-	return spells
+	return intervals
 }

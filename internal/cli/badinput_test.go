@@ -319,7 +319,7 @@ func testInterrupts(t *testing.T, server *postgres.Server, url string) {
 	p := start(t, append(args, "early")...)
 	p.drives(t, "early")
 	p.signal(t, syscall.SIGINT)
-	if code, stdout, stderr := p.wait(t); code != 0 || !strings.HasPrefix(stdout, "VALID") || !strings.Contains(stdout, "ended early by a person") {
+	if code, stdout, stderr := p.wait(t); code != 0 || !strings.HasPrefix(stdout, "VALID") || !strings.Contains(stdout, "ended early by the user") {
 		t.Errorf("one interrupt: %d: %s%s", code, stderr, stdout)
 	}
 
@@ -366,7 +366,7 @@ func testRestart(t *testing.T, server *postgres.Server, url string) {
 		t.Errorf("%d reconnects, an outage of %+v, errors %+v", r.Drive.Reconnects, r.Drive.Outage, r.Drive.Errors)
 	}
 	code, stdout, stderr = call(t, "report", filepath.Join(p.dir, "run"))
-	if code != 0 || !strings.Contains(stdout, "without a commit, from second") || !strings.Contains(stdout, "Errors that the database gave") {
+	if code != 0 || !strings.Contains(stdout, "without a commit, from second") || !strings.Contains(stdout, "Errors that the database reported") {
 		t.Errorf("the report does not show the outage: %d %s%s", code, stderr, stdout)
 	}
 }

@@ -129,7 +129,7 @@ func (c *comparing) add(file string) error {
 		return err
 	}
 	if len(c.configs) > 0 && config.Workload != c.configs[0].Workload {
-		return usagef("compare the runs: %s runs %s and %s runs %s, whose figures mean different things",
+		return usagef("compare the runs: %s runs %s and %s runs %s, whose measurements mean different things",
 			c.sides[0].Name, c.configs[0].Workload, file, config.Workload)
 	}
 	if config.NoLoad {

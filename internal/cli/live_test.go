@@ -178,7 +178,7 @@ func TestServeSweep(t *testing.T) {
 		}
 		last = d
 		for _, f := range d.Facts {
-			if f.Name == "Load" && d.Timeline != nil {
+			if f.Name == "Load phase" && d.Timeline != nil {
 				clients[strings.Fields(f.Value)[0]] = true
 			}
 		}

@@ -123,7 +123,7 @@ func (a *app) begin() *session {
 			}
 			if first && s.current() == "drive" {
 				first = false
-				s.note("The drive ends early and what it did is checked; once more ends everything.")
+				s.note("The load phase ends early and what it did is checked; once more ends everything.")
 				close(s.interrupt)
 				continue
 			}

@@ -27,8 +27,8 @@ func (a *app) sweepCommand() *cobra.Command {
 		Use: "sweep [WORKLOAD] --over AXIS[=VALUES]", Short: "Repeat a run at several rates, with several numbers of clients or of nodes",
 		Long: "Every step is a whole run with a verdict of its own, in a folder of the sweep's directory.\n" +
 			"A sweep that was interrupted goes on where it stopped when it is called again with --out.\n\n" +
-			"  --over rate                   as fast as it goes first, then back off by tenths, below 70 % by half,\n" +
-			"                                and closer where latency bends\n" +
+			"  --over rate                   finds the maximum rate, steps down by tenths, below 70 % by half,\n" +
+			"                                and refines near the knee\n" +
 			"  --over clients=1,2,4,8        these; clients=1..64 doubles; clients=10..50 by 10 adds\n" +
 			"  --over nodes=1,3,5            with --cluster, which is started anew for each",
 		Args: oneWorkload,

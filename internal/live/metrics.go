@@ -57,13 +57,13 @@ func newMetrics(feed *Feed) *metrics {
 	}
 	return &metrics{
 		feed:         feed,
-		transactions: desc("transactions_total", "Transactions of the drive that ended, the warm-up included, by outcome.", "outcome"),
+		transactions: desc("transactions_total", "Transactions of the load phase that ended, the warm-up included, by outcome.", "outcome"),
 		retries:      desc("retries_total", "New tries of a transaction after a conflict."),
 		conflicts:    desc("conflicts_total", "Tries that the database aborted."),
 		reconnects:   desc("reconnects_total", "Sessions opened in place of a lost one."),
 		shed:         desc("shed_total", "Transactions that came due while the queue of late work was full, and are never sent."),
 		backlog:      desc("backlog", "Transactions that are due and not sent."),
-		clients:      desc("clients", "Clients that drive."),
+		clients:      desc("clients", "Clients that run transactions."),
 		reconnecting: desc("clients_reconnecting", "Clients that have lost the database and had no answer since."),
 		fault:        desc("fault_active", "1 while a fault is in effect; 0 when it was healed.", "fault", "target"),
 		phase:        desc("phase", "1 for what the run does now; 0 for what it has done.", "phase"),

@@ -136,9 +136,9 @@ func (s *Snapshot) reason() string {
 	case s.Phase == PhaseDrive && st.Of > 0 && st.Elapsed >= st.Of:
 		return "It waits for the last transactions." + undecided
 	case s.Phase == PhaseDrive && st.Of > 0:
-		return fmt.Sprintf("It drives for another %s.", max(0, st.Of-st.Elapsed).Round(time.Second)) + undecided
+		return fmt.Sprintf("The load phase takes another %s.", max(0, st.Of-st.Elapsed).Round(time.Second)) + undecided
 	case s.Phase == PhaseDrive && st.Total > 0:
-		return fmt.Sprintf("It drives: %d of %d transactions are done.", st.Done, st.Total) + undecided
+		return fmt.Sprintf("Load phase: %d of %d transactions are done.", st.Done, st.Total) + undecided
 	case st.Drive == nil && st.Total > 0:
 		return fmt.Sprintf("Its phase is %s: %d of %d.", s.Phase, st.Done, st.Total) + undecided
 	}

@@ -272,7 +272,7 @@ func (d *Driver) checkHealth(c *contact) {
 		return
 	}
 	if away := time.Duration(now - max(c.at, lost)); away >= d.options.GiveUp {
-		d.failNow(fmt.Errorf("drive: %w for %v: see whether its servers run and can be reached from here, or give it longer",
+		d.failNow(fmt.Errorf("generate load: %w for %v: see whether its servers run and can be reached from here, or give it longer",
 			ErrUnreachable, away.Round(time.Millisecond)))
 	}
 }

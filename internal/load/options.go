@@ -80,31 +80,31 @@ type Options struct {
 func (o *Options) validate() error {
 	switch {
 	case len(o.Clients) == 0:
-		return errors.New("drive: no clients: at least one is needed")
+		return errors.New("generate load: no clients: at least one is needed")
 	case o.History == nil:
-		return errors.New("drive: no history to record the transactions in")
+		return errors.New("generate load: no history to record the transactions in")
 	case o.Start.IsZero():
-		return errors.New("drive: the start of the run's clock is not set")
+		return errors.New("generate load: the start of the run's clock is not set")
 	case o.Duration < 0 || o.Warmup < 0 || o.GiveUp < 0:
-		return errors.New("drive: duration, warm-up and the time to give up must not be negative")
+		return errors.New("generate load: duration, warm-up and the time to give up must not be negative")
 	case (o.Duration > 0) == (o.Count > 0):
-		return errors.New("drive: set either a duration or a count of transactions, and not both")
+		return errors.New("generate load: set either a duration or a count of transactions, and not both")
 	case o.Duration > 0 && o.Warmup >= o.Duration:
-		return fmt.Errorf("drive: a warm-up of %v leaves nothing to measure of %v: take a shorter one", o.Warmup, o.Duration)
+		return fmt.Errorf("generate load: a warm-up of %v leaves nothing to measure of %v: take a shorter one", o.Warmup, o.Duration)
 	case o.Think < 0:
-		return fmt.Errorf("drive: a pause of %v: take 0 for none", o.Think)
+		return fmt.Errorf("generate load: a pause of %v: take 0 for none", o.Think)
 	case o.Think > 0 && !o.Plan.Closed():
-		return errors.New("drive: clients that think have no rate, and a rate leaves no time to think: set one of them")
+		return errors.New("generate load: clients that think have no rate, and a rate leaves no time to think: set one of them")
 	case o.MaxBacklog < 0:
-		return fmt.Errorf("drive: a backlog of %d: take 0 for %d", o.MaxBacklog, DefaultBacklog)
+		return fmt.Errorf("generate load: a backlog of %d: take 0 for %d", o.MaxBacklog, DefaultBacklog)
 	case o.endless():
-		return errors.New("drive: the stages of the rate end, so that a count might never be done: leave out the last one's time")
+		return errors.New("generate load: the stages of the rate end, so that a count might never be done: leave out the last one's time")
 	case o.Retries < 0:
-		return fmt.Errorf("drive: %d retries: take 0 for none", o.Retries)
+		return fmt.Errorf("generate load: %d retries: take 0 for none", o.Retries)
 	}
 	for i, b := range o.Background {
 		if b.Every <= 0 {
-			return fmt.Errorf("drive: background client %d has no interval", i)
+			return fmt.Errorf("generate load: background client %d has no interval", i)
 		}
 	}
 	return nil

@@ -13,9 +13,8 @@ type Arrival uint8
 const (
 	// Uniform arrivals have equal distances, over all clients together.
 	Uniform Arrival = iota
-	// Poisson arrivals are independent of each other, as those of many people
-	// who know nothing of each other: each client has a Poisson process of its
-	// own, with its part of the rate.
+	// Poisson arrivals are independent of each other: each client has a Poisson
+	// process of its own, with its part of the rate.
 	Poisson
 )
 

@@ -129,7 +129,7 @@ func build(stages []stage) (Plan, error) {
 		case s.length == 0 && !last:
 			return Plan{}, fmt.Errorf("stage %d of %d lacks its time, and only the last may: give it one, such as '%s for 30s'", i+1, len(stages), number(s.from))
 		case s.length == 0 && s.from == 0:
-			return Plan{}, errors.New("the last stage would send nothing until the drive's end: give it a time, or a rate above 0")
+			return Plan{}, errors.New("the last stage would send nothing until the end of the load phase: give it a time, or a rate above 0")
 		}
 		begin += s.length
 		before += (s.from + s.to) / 2 * s.length.Seconds()

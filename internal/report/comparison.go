@@ -106,10 +106,10 @@ func sameKind(sides []Side) error {
 		for _, r := range s.Runs {
 			switch {
 			case r.Result.Workload != first.Result.Workload:
-				return &CompareError{fmt.Sprintf("%s ran %s and %s ran %s, whose figures mean different things",
+				return &CompareError{fmt.Sprintf("%s ran %s and %s ran %s, whose measurements mean different things",
 					first.Dir, first.Result.Workload, r.Dir, r.Result.Workload)}
 			case r.Result.Drive == nil:
-				return &CompareError{fmt.Sprintf("%s drove nothing: it has no figures", r.Dir)}
+				return &CompareError{fmt.Sprintf("%s had no load phase: it has no measurements", r.Dir)}
 			}
 		}
 	}
@@ -144,12 +144,12 @@ func differences(sides []Side) []PageFact {
 			}
 			return group(r.Load.Accounts)
 		}},
-		{"ended early by a person", func(r *Result) string { return fmt.Sprint(r.Drive.Interrupted) }},
+		{"ended early by the user", func(r *Result) string { return fmt.Sprint(r.Drive.Interrupted) }},
 		{"measured seconds", func(r *Result) string { return fmt.Sprintf("%.0f", r.Drive.Seconds) }},
 		{"machine", func(r *Result) string { return r.Machine }},
 		{"stroppy", func(r *Result) string { return r.Stroppy }},
 		{"database", func(r *Result) string { return strings.TrimSpace(r.Database + " " + r.DatabaseVersion) }},
-		{"held against", func(r *Result) string {
+		{"checked against", func(r *Result) string {
 			if r.Claim == nil {
 				return NotKnown
 			}

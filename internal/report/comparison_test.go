@@ -83,7 +83,7 @@ func TestCompareRefuses(t *testing.T) {
 	for why, sides := range map[string][]Side{
 		"one only":              {bank},
 		"mean different things": {bank, side("b", recorded("b", "kv", "valid", about(1000)...))},
-		"drove nothing":         {bank, side("b", idle)},
+		"had no load phase":     {bank, side("b", idle)},
 	} {
 		var refused *CompareError
 		if err := Compare(&bytes.Buffer{}, sides); !errors.As(err, &refused) || !strings.Contains(err.Error(), why) {

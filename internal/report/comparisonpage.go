@@ -212,15 +212,15 @@ func comparisonNotes(sides []Side) []PageNote {
 			}
 		}
 		if len(verdicts) > 0 {
-			n.warn(fmt.Sprintf("%s: %s. Its figures are no measure of a database that keeps its promise.", letter(i), some(verdicts, 10)))
+			n.warn(fmt.Sprintf("%s: %s. Its measurements are not those of a database that keeps its promise.", letter(i), some(verdicts, 10)))
 		}
 		if len(unsteady) > 0 {
-			n.warn(fmt.Sprintf("%s: the throughput never came to rest in %s.", letter(i), some(unsteady, 10)))
+			n.warn(fmt.Sprintf("%s: no steady state in %s.", letter(i), some(unsteady, 10)))
 		}
 		alone = alone || len(sides[i].Runs) == 1
 	}
 	if alone {
-		n.note("One run of a side tells nothing of what varies from run to run. `stroppy compare --repeat` makes several, in turn.")
+		n.note("One run of a side does not show the variation between runs. `stroppy compare --repeat` makes several, alternately.")
 	}
 	if len(sides) > 2 {
 		n.note("Each interval holds at 95 % by itself: of twenty, one leaves out the true ratio by chance.")

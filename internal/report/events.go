@@ -11,7 +11,7 @@ func (t *text) events() {
 	if len(list) == 0 {
 		return
 	}
-	t.head("What the cluster's supervisor did")
+	t.head("Cluster events")
 	for i, e := range list {
 		if i == mostEvents {
 			t.line("", fmt.Sprintf("… and %d more, in %s", len(list)-i, FileName))
@@ -26,7 +26,7 @@ func eventTables(r *Result) []PageTable {
 	if len(r.ClusterEvents) == 0 {
 		return nil
 	}
-	table := PageTable{Title: "What the cluster's supervisor did", Columns: []string{"second", "event"}, Text: []int{1}, Rows: []PageRow{}}
+	table := PageTable{Title: "Cluster events", Columns: []string{"second", "event"}, Text: []int{1}, Rows: []PageRow{}}
 	for i, e := range r.ClusterEvents {
 		if i == mostEvents {
 			table.Note = fmt.Sprintf("And %d more, in %s.", len(r.ClusterEvents)-i, FileName)

@@ -11,7 +11,7 @@ import (
 const behindShare = 0.1
 
 // unmeasuredText is what the figures of an Unmeasured drive must not be read without.
-const unmeasuredText = "Nothing was measured: all that was done was done within the warm-up, which no figure counts."
+const unmeasuredText = "Nothing was measured: all transactions ended within the warm-up, which no measurement includes."
 
 // Unmeasured says that the drive has had a warm-up and nothing after it.
 func (d *Drive) Unmeasured() bool { return d.Seconds <= 0 && d.WarmupSeconds > 0 }
@@ -71,13 +71,13 @@ func follower(c *Client) string {
 // backlogText says what the backlog means.
 func (d *Drive) backlogText(c *Client) string {
 	if !d.behind() {
-		return "due, but not started when the drive ended"
+		return "due, but not started when the load phase ended"
 	}
 	asked := rate(d.Rate) + "/s"
 	if strings.Contains(d.RatePlan, " for ") {
 		asked = clean(d.RatePlan)
 	}
-	text := fmt.Sprintf("%s could not follow the rate of %s: %s due and not started when the drive ended", follower(c), asked, wereCount(d.Backlog))
+	text := fmt.Sprintf("%s could not follow the rate of %s: %s due and not started when the load phase ended", follower(c), asked, wereCount(d.Backlog))
 	if d.MaxBacklog > d.Backlog {
 		text += fmt.Sprintf(", up to %s waited at once", group(d.MaxBacklog))
 	}

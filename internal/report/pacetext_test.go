@@ -51,14 +51,14 @@ func TestPaceText(t *testing.T) {
 	}{
 		{Drive{}, []string{"closed loop"}, "between two"},
 		{Drive{ThinkSeconds: 0.5, Arrival: "poisson"}, []string{"closed loop, 500 ms between two transactions of a client in the mean"}, "open"},
-		{Drive{Rate: 1000, RatePlan: "1000", Arrival: "uniform", Backlog: 90}, []string{"open loop at 1,000/s", "due, but not started when the drive ended"}, "could not follow"},
-		{Drive{Rate: 1000, Backlog: 101}, []string{"The database could not follow the rate of 1,000/s: 101 were due and not started when the drive ended."}, "waited"},
+		{Drive{Rate: 1000, RatePlan: "1000", Arrival: "uniform", Backlog: 90}, []string{"open loop at 1,000/s", "due, but not started when the load phase ended"}, "could not follow"},
+		{Drive{Rate: 1000, Backlog: 101}, []string{"The database could not follow the rate of 1,000/s: 101 were due and not started when the load phase ended."}, "waited"},
 		{Drive{Rate: 10, Clients: 64, Backlog: 30}, []string{"due, but not"}, "could not"},
 		{
 			Drive{Rate: 1500, RatePlan: "1000 for 30s, 2000 for 30s", Arrival: "poisson", Backlog: 1, Shed: 20_000, MaxBacklog: 1000},
 			[]string{
 				"open loop at 1000 for 30s, 2000 for 30s per second, Poisson arrivals",
-				"the rate of 1000 for 30s, 2000 for 30s: 1 was due and not started when the drive ended, up to 1,000 waited at once, and 20,000 were never sent because the queue was full.",
+				"the rate of 1000 for 30s, 2000 for 30s: 1 was due and not started when the load phase ended, up to 1,000 waited at once, and 20,000 were never sent because the queue was full.",
 			}, "closed",
 		},
 		{Drive{Pacing: &Latency{P50: 0.05, P99: 0.4, Max: 12}, Latency: &Latency{}, Service: &Latency{}}, []string{"delay from due to sent: p50 0.050 ms, p99 0.400 ms, max 12.0 ms"}, "longer than an hour"},

@@ -145,9 +145,9 @@ func facts(r *Result) []PageFact {
 		{"Database", joined(strings.TrimSpace(r.Database+" "+r.DatabaseVersion), r.DatabaseURL)},
 		{"Cluster", clusterFact(r)},
 		{"Isolation", claim},
-		{"Held against", expect},
+		{"Checked against", expect},
 		{loaded(r.Load), orNotKnown(loadLine(r.Load))},
-		{"Load", driveFact(r.Drive)},
+		{"Load phase", driveFact(r.Drive)},
 		{"Faults", faultsFact(r)},
 		{"Seed", seedFact(r.Seed)},
 		{"Started", started(r.StartedAt)},
@@ -191,14 +191,14 @@ func setting(r *Result, name string) string {
 
 func clusterFact(r *Result) string {
 	if c := setting(r, "cluster"); c != "" {
-		return c + ", started on the machine that drove"
+		return c + ", started on the client machine"
 	}
 	return NotKnown + ": stroppy did not start the database"
 }
 
 func driveFact(d *Drive) string {
 	if d == nil {
-		return "nothing was driven"
+		return "there was no load phase"
 	}
 	parts := []string{d.lengthText(lasting)}
 	switch {

@@ -17,7 +17,7 @@ func notes(r *Result, live bool) []PageNote {
 		bottleneck = r.Client.Bottleneck
 	}
 	if bottleneck != "" {
-		n.warn("The client was the bottleneck, so the figures may be its own rather than the database's: " + sentenceEnd(bottleneck))
+		n.warn("The client was the bottleneck, so the measurements may be its own rather than the database's: " + sentenceEnd(bottleneck))
 	}
 	switch d := r.Drive; {
 	case d != nil:
@@ -29,7 +29,7 @@ func notes(r *Result, live bool) []PageNote {
 			n.warn(fmt.Sprintf("The client sent late by itself: of the transactions whose client was free, 1 %% left more than %s ms after they were due.", ms(p.P99)))
 		}
 	case !live:
-		n.note("Nothing was driven, so there are no figures.")
+		n.note("There was no load phase, so there are no measurements.")
 	}
 	n.faults(r)
 	if d := r.Degradation; d != nil && d.Loss() > 0 {
@@ -46,23 +46,23 @@ func (n *noted) note(text string) { n.others = append(n.others, PageNote{"note",
 
 func (n *noted) drive(d *Drive, c *Client) {
 	if d.Interrupted {
-		n.warn("A person ended the drive early.")
+		n.warn("The user ended the run early.")
 	}
 	if s := d.Steady; s != nil && s.Status == "unsteady" {
-		what := "The throughput never came to rest."
+		what := "There is no steady state."
 		if s.Detail != "" {
 			what = word(sentenceEnd(s.Detail))
 		}
-		n.warn(what + " So its mean depends on when the run ended.")
+		n.warn(what + " So the mean throughput depends on when the run ended.")
 	}
 	if s := d.Steady; s != nil && s.Status != "steady" && s.Status != "unsteady" && s.Detail != "" {
 		n.note(word(sentenceEnd(s.Detail)))
 	}
 	if d.Shed > 0 {
 		n.warn(counted(d.Shed, "transaction") + " came due while the queue of late work was full and " + were(d.Shed) +
-			" never sent. The latencies do not hold them.")
+			" never sent. The latencies do not include them.")
 	}
-	late := fmt.Sprintf("%s %s due and not yet sent when the drive ended. The latencies do not hold them.", counted(d.Backlog, "transaction"), were(d.Backlog))
+	late := fmt.Sprintf("%s %s due and not yet sent when the load phase ended. The latencies do not include them.", counted(d.Backlog, "transaction"), were(d.Backlog))
 	switch {
 	case d.Backlog > 0 && d.behind():
 		n.warn(follower(c) + " did not follow the rate: " + late)
@@ -139,7 +139,7 @@ func latencyFigure(d *Drive) PageFigure {
 	if l := d.Latency; l != nil {
 		f.Value, f.Unit = ms(l.P99), "ms"
 		f.Below = append(f.Below, "median "+ms(l.P50), "99.9 % "+ms(l.P999), "max "+ms(l.Max))
-		f.Below = append(f.Below, "from when the work was due")
+		f.Below = append(f.Below, "from the intended start time")
 	}
 	return f
 }

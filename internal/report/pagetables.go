@@ -26,7 +26,7 @@ func latencyTables(d *Drive) []PageTable {
 		return []PageTable{}
 	}
 	columns := []string{"ms", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "max"}
-	clocks := table("Percentiles", "Of committed transactions, in milliseconds. Since due counts the wait for a free client; since sent does not.", []int{0}, columns...)
+	clocks := table("Percentiles", "Of committed transactions, in milliseconds. Since due is measured from the intended start time and includes the wait for a free client; since sent does not.", []int{0}, columns...)
 	clocks.Rows = append(clocks.Rows, latencyRow("since due", d.Latency, d.committedCells), latencyRow("since sent", d.Service, d.committedCells))
 	if text := d.lackingText(); text != "" {
 		clocks.Note += " " + lacking + ": " + text
@@ -99,7 +99,7 @@ func outcomeTables(d *Drive) []PageTable {
 	}
 	tables := []PageTable{t}
 	if len(d.Errors) > 0 {
-		e := table("Errors that the database gave", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
+		e := table("Errors that the database reported", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
 		for _, x := range d.Errors {
 			e.Rows = append(e.Rows, cellsOf(x.Class, orNone(x.Code), orNone(x.Op), group(x.Count), x.Example))
 		}
@@ -199,7 +199,7 @@ func atText(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s"
 
 // costTables tell what the drive took from the machines.
 func costTables(r *Result) []PageTable {
-	t := table("", "Processor time is user and system time during the drive.", []int{0}, "", "processor time", "largest memory")
+	t := table("", "Processor time is user and system time during the load phase.", []int{0}, "", "processor time", "largest memory")
 	client := Client{}
 	if r.Client != nil {
 		client = *r.Client
@@ -329,7 +329,7 @@ func detailTables(r *Result) []PageTable {
 	for _, s := range []struct {
 		title string
 		list  []Setting
-	}{{"Settings that the database told", r.Settings}, {"Scenario in effect", r.Scenario}} {
+	}{{"Settings that the database reported", r.Settings}, {"Scenario in effect", r.Scenario}} {
 		if len(s.list) == 0 {
 			continue
 		}

@@ -114,7 +114,7 @@ func timeline(in Input) *PageTimeline {
 	}
 	c.Columns = columns
 	if whole < known {
-		c.Note = "The drive did not fill its last second, whose counts are left out."
+		c.Note = "The load phase did not fill its last second, whose counts are left out."
 	}
 	if n > mostSeconds {
 		c.decimate()

@@ -118,7 +118,7 @@ type Drive struct {
 
 	WarmupSeconds float64           `json:"warmup_seconds"`
 	Interrupted   bool              `json:"interrupted"` // a person ended it early
-	Backlog       uint64            `json:"backlog"`     // due, but not started when the drive ended
+	Backlog       uint64            `json:"backlog"`     // due, but not started when the load phase ended
 	Reconnects    uint64            `json:"reconnects"`
 	Style         map[string]string `json:"style"` // what the workload says of itself, such as update and mode in effect
 	Kinds         map[string]uint64 `json:"committed_by_kind"`
@@ -150,7 +150,7 @@ type Interval struct {
 	Effective  float64 `json:"effective_seconds"`
 }
 
-// Steady says whether the throughput came to rest.
+// Steady says whether the throughput is in a steady state.
 type Steady struct {
 	Status string  `json:"status"` // steady, unsteady or unknown
 	From   float64 `json:"from_s"` // since the run's start; where it is steady

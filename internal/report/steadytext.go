@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// certainty tells how exactly the mean throughput is known and whether the drive
-// came to rest; what keeps the figures from being the database's stands first.
+// certainty writes the confidence interval of the mean throughput, the steady state,
+// and whether the client was the bottleneck.
 func (t *text) certainty() {
 	d := t.r.Drive
 	if i := d.Interval; i != nil {
-		t.line("interval", fmt.Sprintf("%.0f %% that the mean is from %s to %s; its seconds are worth %.0f independent ones",
+		t.line("interval", fmt.Sprintf("%.0f %% confidence interval of the mean %s to %s; effective sample size %.0f",
 			100*i.Confidence, rate(i.Low), rate(i.High), i.Effective))
 	}
 	if s := d.Steady; s != nil && s.Status != "unknown" {
-		t.line("steadiness", s.Status+": "+s.Detail)
+		t.line("steadiness", s.Detail)
 	}
 	if c := t.r.Client; c != nil && c.Bottleneck != "" {
 		t.line("bottleneck", "the client: "+c.Bottleneck)

@@ -114,8 +114,8 @@ func (t *text) what() {
 			t.line("expected", c.Expect+", which the verdict is about")
 		}
 	}
-	t.line("load", loadLine(r.Load))
-	t.line("drive", t.driveLine())
+	t.line("data", loadLine(r.Load))
+	t.line("load phase", t.driveLine())
 	t.line("seed", fmt.Sprint(r.Seed))
 	t.line("machine", r.Machine)
 	var phases []string
@@ -161,7 +161,7 @@ func (t *text) driveLine() string {
 		}
 	}
 	if d.Interrupted {
-		parts = append(parts, "ended early by a person")
+		parts = append(parts, "ended early by the user")
 	}
 	return strings.Join(parts, " · ")
 }
@@ -292,7 +292,7 @@ func (t *text) errors() {
 	if t.r.Drive == nil || len(t.r.Drive.Errors) == 0 {
 		return
 	}
-	t.head("Errors that the database gave")
+	t.head("Errors that the database reported")
 	for _, e := range t.r.Drive.Errors {
 		t.hang(fmt.Sprintf("  %12s  %-11s  %-10s  ", group(e.Count), clean(e.Class), clean(e.Code)), 40, e.Example)
 	}
@@ -310,7 +310,7 @@ func (t *text) cost() {
 	}
 	if c := r.Client; c != nil {
 		if c.CPUSeconds != nil && r.Drive != nil {
-			s := fmt.Sprintf("%.2f s in the drive", *c.CPUSeconds)
+			s := fmt.Sprintf("%.2f s in the load phase", *c.CPUSeconds)
 			if done := r.Drive.Committed + r.Drive.Rejected.InsufficientFunds + r.Drive.Rejected.NoSuchAccount + r.Drive.Aborted + r.Drive.Unknown; done > 0 && r.Drive.WarmupSeconds == 0 {
 				s += fmt.Sprintf(", %.1f µs a transaction", *c.CPUSeconds/float64(done)*1e6)
 			}

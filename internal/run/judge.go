@@ -159,13 +159,13 @@ func endedEarly(d *report.Drive) string {
 	case d == nil:
 		return ""
 	case d.Interrupted && d.Seconds <= 0:
-		return "A person ended the drive in its warm-up. "
+		return "The user ended the run in its warm-up. "
 	case d.Unmeasured():
 		return "Nothing was measured, because all that was done was done within the warm-up: take a shorter one, or drive longer. "
 	case !d.Interrupted:
 		return ""
 	}
-	return fmt.Sprintf("A person ended the drive early, after %.3g s. ", d.WarmupSeconds+d.Seconds)
+	return fmt.Sprintf("The user ended the run early, after %.3g s. ", d.WarmupSeconds+d.Seconds)
 }
 
 // holding says that the required checks of these names hold.

@@ -104,14 +104,14 @@ func bottleneck(cpuSeconds, seconds float64, threads int, pacing *report.Latency
 	}
 	if busy := cpuSeconds / seconds; !embedded && seconds > 0 && busy >= busyClient*float64(threads) {
 		if threads < processors {
-			return fmt.Sprintf("this client kept %.1f of the %d threads busy that it chose at the start, so the database may do more than the figures tell: give a --warmup that is under the full load",
+			return fmt.Sprintf("this client kept %.1f of the %d threads busy that it chose at the start, so the database may be faster than measured: give a --warmup that is under the full load",
 				busy, threads)
 		}
-		return fmt.Sprintf("this client kept %.1f of its %d processors busy, so the database may do more than the figures tell: give the client more of them, or drive from several machines",
+		return fmt.Sprintf("this client kept %.1f of its %d processors busy, so the database may be faster than measured: give the client more of them, or generate load from several machines",
 			busy, processors)
 	}
 	if pacing != nil && pacing.P99 >= float64(latePacing)/float64(time.Millisecond) {
-		return fmt.Sprintf("this client sent one in a hundred transactions %.0f ms after its time or later although it was free: the machine that drives is too busy to keep the rate, and the latencies have that time in them",
+		return fmt.Sprintf("this client sent one in a hundred transactions %.0f ms after its time or later although it was free: the client machine is too busy to keep the rate, and the latencies include that time",
 			pacing.P99)
 	}
 	return ""

@@ -11,8 +11,8 @@ import (
 // confidence is that of the interval of the mean throughput.
 const confidence = 0.95
 
-// rest tells how exactly the mean throughput is known, and whether the drive
-// came to rest; timeline is the drive second by second. The interval is over all
+// steadyState estimates how exactly the mean throughput is known, and whether it
+// is in a steady state; timeline is the load phase second by second. The interval is over all
 // seconds. For the rest, those in which a fault did its work do not count, and of
 // a rate that was meant to change neither is asked.
 //
@@ -30,7 +30,7 @@ func (c *conductor) steadyState(timeline []stats.Second, fixed bool) {
 		d.TPS.Mean = &i.Value
 	}
 	if !fixed {
-		d.Steady = &report.Steady{Status: stats.SteadyUnknown.String(), Detail: "the rate was meant to change, so the drive as a whole was not meant to be steady"}
+		d.Steady = &report.Steady{Status: stats.SteadyUnknown.String(), Detail: "steady state not assessed: the rate was meant to change"}
 		return
 	}
 	if i.Known() {

@@ -91,7 +91,7 @@ func qualified(runs []*recorded, r *report.Result) string {
 		text = fmt.Sprintf("The result of %s could not be read, and the check went by the recorded history. %s", numbered(lacking), text)
 	}
 	if len(early) > 0 {
-		text = fmt.Sprintf("A person ended the drive of %s early. %s", numbered(early), text)
+		text = fmt.Sprintf("The user ended the run of %s early. %s", numbered(early), text)
 	}
 	if len(runs) > 1 {
 		data, _ := check.DataOf(runs[0].Header)

@@ -64,17 +64,17 @@ func generalKeys() []Key {
 	return []Key{
 		text("workload", "what to run: bank, tpcb, events or kv", "NAME", func(s *Scenario) *string { return &s.Workload }),
 		text("db", "the database's URL; sqlite:PATH, postgres://…, etcd://…, memory:, noop:", "URL", func(s *Scenario) *string { return &s.DB }),
-		text("cluster", "start a database cluster on this machine and drive it, such as postgres:2 or etcd:3; instead of --db", "KIND[:N]", func(s *Scenario) *string { return &s.Cluster }),
+		text("cluster", "start a database cluster on this machine and test it, such as postgres:2 or etcd:3; instead of --db", "KIND[:N]", func(s *Scenario) *string { return &s.Cluster }),
 		lines("nemesis", "a fault to inject, such as 'kill leader every 20s for 5s'; may be given several times", "FAULT", func(s *Scenario) *string { return &s.Nemesis }),
 		duration("max-outage", "longest time without a commit that a fault may cause; 0 allows any", func(s *Scenario) *time.Duration { return &s.MaxOutage }),
 		share("max-degradation", "largest loss of throughput from before the first fault to after the last; 0 allows any", func(s *Scenario) *float64 { return &s.MaxDegradation }),
 		whole("seed", "what all random choices derive from; 0 draws one", func(s *Scenario) *uint64 { return &s.Seed }),
 		small("clients", "clients, each with its own connection", func(s *Scenario) *int { return &s.Clients }),
-		duration("duration", "how long to drive", func(s *Scenario) *time.Duration { return &s.Duration }),
+		duration("duration", "length of the load phase", func(s *Scenario) *time.Duration { return &s.Duration }),
 		count(),
-		duration("warmup", "drive this long before the figures count", func(s *Scenario) *time.Duration { return &s.Warmup }),
+		duration("warmup", "time before the measurement begins, part of the load phase", func(s *Scenario) *time.Duration { return &s.Warmup }),
 		rate(),
-		text("arrival", "how transactions lie within the rate: uniform (the default), or poisson, as from many people", "NAME", func(s *Scenario) *string { return &s.Arrival }),
+		text("arrival", "how transactions lie within the rate: uniform (the default), or poisson (Poisson arrivals)", "NAME", func(s *Scenario) *string { return &s.Arrival }),
 		duration("think", "a client's pause between two transactions where no rate is given; its mean with --arrival poisson", func(s *Scenario) *time.Duration { return &s.Think }),
 		unless(whole("max-backlog", "transactions of a rate that may be due and not sent; more are shed and counted", func(s *Scenario) *uint64 { return &s.MaxBacklog }), closedLoop),
 		of(zipfian(), Bank, TPCB, KV),
@@ -105,7 +105,7 @@ func bankKeys() []Key {
 
 func closingKeys() []Key {
 	return []Key{
-		flag("no-load", "drive what is already loaded", func(s *Scenario) *bool { return &s.NoLoad }),
+		flag("no-load", "use the data that is already loaded", func(s *Scenario) *bool { return &s.NoLoad }),
 		flag("no-check", "do not check; the verdict is then unknown", func(s *Scenario) *bool { return &s.NoCheck }),
 		local(text("out", "the run's directory; stroppy-runs/TIME-WORKLOAD-DB if not given", "DIR", func(s *Scenario) *string { return &s.Out })),
 		local(text("serve", "show the report live in a browser at this address of this machine: PORT, or HOST:PORT", "ADDR", func(s *Scenario) *string { return &s.Serve })),
@@ -255,7 +255,7 @@ func duration(name, usage string, field func(*Scenario) *time.Duration) Key {
 }
 
 func count() Key {
-	k := whole("count", "transactions to drive, instead of --duration", func(s *Scenario) *uint64 { return &s.Count })
+	k := whole("count", "transactions to run, instead of --duration", func(s *Scenario) *uint64 { return &s.Count })
 	parse := k.set
 	k.set = func(s *Scenario, t string) error {
 		if err := parse(s, t); err != nil {

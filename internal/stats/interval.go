@@ -14,9 +14,9 @@ type Interval struct {
 	Value      float64 // the estimate itself
 	Low, High  float64
 	Confidence float64 // such as 0.95; 0: not known
-	// Effective is how many independent seconds would give the mean as exactly
-	// as the seconds of the series did; never more than there were. 0 where the
-	// estimate is no mean of seconds.
+	// Effective is the effective sample size: as many independent seconds would give
+	// the mean as exactly. It is never more than there were, and 0 where the estimate
+	// is no mean of seconds.
 	Effective float64
 }
 
@@ -61,8 +61,8 @@ const (
 // autoregression. It is never narrower than independent seconds would make it.
 //
 // How often a 95 % interval holds the truth was measured on autoregressive
-// series (TestMeanIntervalCoverage): 92 % to 98.5 % where the series is worth 30
-// independent seconds or more, at least 90 % where it is worth 15, at least 84 %
+// series (TestMeanIntervalCoverage): 92 % to 98.5 % where the effective sample
+// size is 30 or more, at least 90 % where it is 15, at least 84 %
 // where it is worth three, and less below, where no method can know from the
 // series alone how slowly it varies.
 func MeanInterval(values []float64, confidence float64) Interval {

@@ -113,7 +113,7 @@ func TestMeanIntervalEffective(t *testing.T) {
 		}
 		want := 1800 * (1 - rho) / (1 + rho)
 		if got := sum / 200; got < 0.7*want || got > 1.3*want {
-			t.Errorf("correlation %v: worth %.0f independent seconds, want about %.0f", rho, got, want)
+			t.Errorf("correlation %v: effective sample size %.0f, want about %.0f", rho, got, want)
 		}
 	}
 }
@@ -197,6 +197,6 @@ func TestThroughput(t *testing.T) {
 func ExampleMeanInterval() {
 	values := autoregression(rand.New(rand.NewPCG(1, 2)), 300, 0.8, 12000, 600)
 	i := MeanInterval(values, 0.95)
-	fmt.Printf("%.0f/s, between %.0f and %.0f with 95 %% confidence: worth %.0f independent seconds of %d\n", i.Value, i.Low, i.High, i.Effective, len(values))
-	// Output: 12015/s, between 11814 and 12215 with 95 % confidence: worth 32 independent seconds of 300
+	fmt.Printf("%.0f/s, between %.0f and %.0f with 95 %% confidence: effective sample size %.0f of %d seconds\n", i.Value, i.Low, i.High, i.Effective, len(values))
+	// Output: 12015/s, between 11814 and 12215 with 95 % confidence: effective sample size 32 of 300 seconds
 }

@@ -10,10 +10,10 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// SteadyState says whether something came to rest. The zero SteadyState is unknown.
+// SteadyState says whether a throughput is in a steady state. The zero value is unknown.
 type SteadyState uint8
 
-// Whether the throughput came to rest.
+// The answers.
 const (
 	SteadyUnknown SteadyState = iota
 	Steady
@@ -31,7 +31,7 @@ func (r SteadyState) String() string {
 	return "unknown"
 }
 
-// Steadiness is whether the throughput of a drive came to rest.
+// Steadiness says whether the throughput of a run is in a steady state.
 type Steadiness struct {
 	State  SteadyState
 	From   int    // where it is steady: the second from which on, since the run's start
@@ -39,12 +39,12 @@ type Steadiness struct {
 }
 
 const (
-	// leastSteady is the fewest seconds without a fault of which it is told.
+	// leastSteady is the fewest seconds without a fault that are assessed.
 	leastSteady = 30
 	// mserBatch is the length of a batch in MSER-5, and mserBatches how many are
 	// aimed at where the drive is short or long.
 	mserBatch, leastMSER, mostMSER = 5, 20, 360
-	// mostWarming is the part of the drive that may pass before it is at rest.
+	// mostWarming is the part of the run that may pass before the steady state.
 	mostWarming = 1. / 3
 	// trendBatches is how many batches the drive is cut into for the test of its
 	// trend: neighbours in 15 batches hardly know of each other, whereas among
@@ -66,10 +66,10 @@ const (
 	shownDifference = 3
 )
 
-// MeasureSteadiness tells whether the throughput came to rest over the seconds
-// from from (included) to to (excluded), and when. Seconds that a fault interval touches
-// are left out: that the database is slower while it is hurt is no news. A drive
-// whose rate was meant to change must not be asked about as a whole.
+// MeasureSteadiness assesses whether the throughput is in a steady state over the
+// seconds from from (included) to to (excluded), and from when on. Seconds that a fault interval touches
+// are left out, because a database is slower under a fault. A run whose rate was
+// meant to change must not be assessed as a whole.
 //
 // It is steady when all of this holds, over at least 30 seconds:
 //   - the start that MSER-5 cuts off is at most a third of it. MSER takes the cut
@@ -94,10 +94,10 @@ func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) St
 	values, seconds := quiet(series, from, to, faults)
 	n := len(values)
 	if n < leastSteady {
-		return Steadiness{Detail: fmt.Sprintf("whether the throughput came to rest is not known: %s without a fault are too few to tell, which takes %d", counted(n, "second"), leastSteady)}
+		return Steadiness{Detail: fmt.Sprintf("steady state not assessed: needs %d s without faults (this run: %d s)", leastSteady, n)}
 	}
 	if least(values) == 0 && stat.Mean(values, nil) == 0 {
-		return Steadiness{Detail: "whether the throughput came to rest is not known: nothing was committed"}
+		return Steadiness{Detail: "steady state not assessed: nothing was committed"}
 	}
 	cut, late := warming(values)
 	rest := values[cut:]
@@ -112,19 +112,19 @@ func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) St
 		if _, left := bestStep(rest); left < stat.Variance(rest, nil)*float64(len(rest)-1)/2 {
 			return Steadiness{State: Unsteady, Detail: describe(rest, seconds[n-len(rest):])}
 		}
-		return Steadiness{State: Unsteady, Detail: fmt.Sprintf("the throughput never came to rest: it was %s from second %d to %d and %s over the drive",
+		return Steadiness{State: Unsteady, Detail: fmt.Sprintf("no steady state: the throughput was %s from second %d to %d and %s over the run",
 			rate(level), seconds[n-len(rest)+at], seconds[n-len(rest)+at+length-1], rate(whole))}
 	}
 	if late {
-		return Steadiness{State: Unsteady, Detail: fmt.Sprintf("the throughput came to rest only at second %d, when more than a third of the drive was over: %s before, %s after; a longer warm-up or drive is needed",
+		return Steadiness{State: Unsteady, Detail: fmt.Sprintf("steady state only from second %d on, after more than a third of the run: %s before, %s after; use a longer warm-up or run",
 			seconds[cut], rate(stat.Mean(values[:cut], nil)), rate(stat.Mean(values[cut:], nil)))}
 	}
 	spread := stat.StdDev(rest, nil) / whole
 	i := MeanInterval(rest, 0.95)
 	if half := (i.High - i.Low) / 2 / whole; !i.Known() || half > mostUncertain {
-		return Steadiness{Detail: fmt.Sprintf("whether the throughput came to rest is not known: it varies so much and so slowly that its mean is known to ±%.0f %% only; a longer drive is needed", 100*half)}
+		return Steadiness{Detail: fmt.Sprintf("steady state not assessed: the throughput varies much and slowly, so that its mean is known to ±%.0f %% only; use a longer run", 100*half)}
 	}
-	return Steadiness{State: Steady, From: seconds[cut], Detail: fmt.Sprintf("the throughput was steady from second %d on, at %s; single seconds vary by %.1f %% (standard deviation)",
+	return Steadiness{State: Steady, From: seconds[cut], Detail: fmt.Sprintf("steady state from second %d on, at %s; standard deviation of single seconds %.1f %%",
 		seconds[cut], rate(whole), 100*spread)}
 }
 
@@ -140,7 +140,7 @@ func warming(values []float64) (cut int, late bool) {
 		return 0, false
 	}
 	start, after := stat.Mean(values[:cut], nil), stat.Mean(values[cut:], nil)
-	// The spread of the rest, worth Effective independent seconds, scaled to the
+	// The spread of the rest, of Effective independent seconds, scaled to the
 	// length of the start.
 	_, variance, _, ok := meanError(values[cut:])
 	variance *= 1 + float64(n-cut)/float64(cut)
@@ -335,10 +335,10 @@ func describe(values []float64, seconds []int) string {
 		word = "rose"
 	}
 	if step < line {
-		return fmt.Sprintf("the throughput never came to rest: it %s at about second %d from %s to %s",
+		return fmt.Sprintf("no steady state: the throughput %s at about second %d from %s to %s",
 			word, seconds[at], rate(stat.Mean(values[:at], nil)), rate(stat.Mean(values[at:], nil)))
 	}
-	return fmt.Sprintf("the throughput never came to rest: it %s from about %s at second %d to %s at second %d",
+	return fmt.Sprintf("no steady state: the throughput %s from about %s at second %d to %s at second %d",
 		word, rate(intercept), seconds[0], rate(max(0, intercept+slope*float64(n-1))), seconds[n-1])
 }
 

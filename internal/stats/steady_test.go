@@ -45,8 +45,8 @@ func TestSteadiness(t *testing.T) {
 		earliest, last int
 		says           string
 	}{
-		{"constant and noise", drive(120, constant), Steady, 0, 0, "steady from second 0 on"},
-		{"constant and noise, an hour", drive(3600, constant), Steady, 0, 0, "vary by 4."},
+		{"constant and noise", drive(120, constant), Steady, 0, 0, "steady state from second 0 on"},
+		{"constant and noise, an hour", drive(3600, constant), Steady, 0, 0, "standard deviation of single seconds 4."},
 		{"no noise at all", drive(60, func(int) float64 { return 1000 }), Steady, 0, 0, "at 1000/s"},
 		{"warm-up, then flat", drive(120, ramp(20)), Steady, 10, 25, "steady"},
 		{"warm-up of an hour's run", drive(3600, ramp(300)), Steady, 200, 330, "steady"},
@@ -54,15 +54,15 @@ func TestSteadiness(t *testing.T) {
 		{"warm-up of more than a third", drive(120, ramp(70)), Unsteady, 0, 0, "rose"},
 		{"slow decline", drive(300, decline(0.2, 300)), Unsteady, 0, 0, "fell from about "},
 		{"decline too small to matter", drive(300, decline(0.02, 300)), Steady, 0, 0, "steady"},
-		{"fast swing", drive(200, swing(20, 300)), Steady, 0, 0, "vary by 2"},
-		{"swing as long as the drive", drive(200, swing(200, 300)), Unsteady, 0, 0, "never came to rest"},
-		{"swing of half the drive", drive(200, swing(110, 300)), Unsteady, 0, 0, "never came to rest"},
+		{"fast swing", drive(200, swing(20, 300)), Steady, 0, 0, "standard deviation of single seconds 2"},
+		{"swing as long as the drive", drive(200, swing(200, 300)), Unsteady, 0, 0, "no steady state"},
+		{"swing of half the drive", drive(200, swing(110, 300)), Unsteady, 0, 0, "no steady state"},
 		{"step down in the middle", drive(120, step(60, 700)), Unsteady, 0, 0, "fell at about second 60 from "},
-		{"step down near the end", drive(120, step(100, 600)), Unsteady, 0, 0, "never came to rest"},
+		{"step down near the end", drive(120, step(100, 600)), Unsteady, 0, 0, "no steady state"},
 		{"step up in the middle", drive(120, step(60, 1500)), Unsteady, 0, 0, "rose at about second 60"},
-		{"too short", drive(29, constant), SteadyUnknown, 0, 0, "29 seconds without a fault are too few"},
-		{"one second", drive(1, constant), SteadyUnknown, 0, 0, "1 second "},
-		{"nothing", nil, SteadyUnknown, 0, 0, "0 seconds"},
+		{"too short", drive(29, constant), SteadyUnknown, 0, 0, "needs 30 s without faults (this run: 29 s)"},
+		{"one second", drive(1, constant), SteadyUnknown, 0, 0, "(this run: 1 s)"},
+		{"nothing", nil, SteadyUnknown, 0, 0, "(this run: 0 s)"},
 		{"all zero", drive(60, func(int) float64 { return 0 }), SteadyUnknown, 0, 0, "nothing was committed"},
 	} {
 		got := MeasureSteadiness(c.series, 0, len(c.series), nil)
@@ -94,7 +94,7 @@ func TestSteadinessLeavesFaultsOut(t *testing.T) {
 		t.Errorf("without both: %+v", got)
 	}
 	always := []FaultInterval{{At: 0, Healed: 100 * time.Second}}
-	if got := MeasureSteadiness(series, 0, 120, always); got.State != SteadyUnknown || !strings.Contains(got.Detail, "20 seconds") {
+	if got := MeasureSteadiness(series, 0, 120, always); got.State != SteadyUnknown || !strings.Contains(got.Detail, "(this run: 20 s)") {
 		t.Errorf("hurt nearly always: %+v", got)
 	}
 }

@@ -218,12 +218,12 @@ func TestUnmeasuredSteps(t *testing.T) {
 		t.Errorf("the knee is %+v, %v; and of the other steps %+v", d.Knee, d.Findings, k)
 	}
 	for _, row := range d.Table.Rows {
-		if unknown := row.Cells[2] == report.NotKnown; unknown != (row.Cells[0] == "7000" || row.Cells[0] == "all it can") || strings.Contains(row.Cells[1], "not kept") || row.Mark != "" {
+		if unknown := row.Cells[2] == report.NotKnown; unknown != (row.Cells[0] == "7000" || row.Cells[0] == "maximum") || strings.Contains(row.Cells[1], "not kept") || row.Mark != "" {
 			t.Errorf("there is the row %+v", row)
 		}
 	}
 	if full := d.Figures[1]; full.Value != report.NotKnown || full.Unit != "" {
-		t.Errorf("as fast as it goes is %+v", full)
+		t.Errorf("the maximum rate is %+v", full)
 	}
 	for _, b := range []*Book{sizes, rates} {
 		var out bytes.Buffer

@@ -29,7 +29,7 @@ type PageData struct {
 	Facts        []report.PageFact   `json:"facts"`
 	Command      string              `json:"command"`
 	Axis         Axis                `json:"axis"`
-	Steps        []PageStep          `json:"steps"` // ascending; as fast as it goes is last
+	Steps        []PageStep          `json:"steps"` // ascending; the maximum rate is last
 	Knee         *PageKnee           `json:"knee"`  // null where none was found
 	Law          *PageLaw            `json:"law"`   // null where it was not fitted
 	Findings     []string            `json:"findings"`
@@ -44,7 +44,7 @@ type PageStep struct {
 	Value   float64  `json:"value"`
 	Label   string   `json:"label"`
 	Verdict string   `json:"verdict"`
-	Full    bool     `json:"full"` // as fast as it goes
+	Full    bool     `json:"full"` // the maximum rate
 	Kept    bool     `json:"kept"` // its rate, where it had one, as far as is known
 	TPS     *float64 `json:"tps"`
 	Low     *float64 `json:"low"`
@@ -245,7 +245,7 @@ func named(axis Axis, points []Point, verdict string) []string {
 // step names one step.
 func step(axis Axis, value float64) string {
 	if axis == Rate && value == 0 {
-		return "as fast as it goes"
+		return "maximum rate"
 	}
 	return fmt.Sprintf("%s %s", axis, label(axis, value))
 }
@@ -298,7 +298,7 @@ func facts(b *Book, spec Spec) []report.PageFact {
 
 func swept(b *Book, spec Spec) string {
 	if spec.Axis == Rate && len(spec.Values) == 0 {
-		return "the rate by its profile: as fast as it goes first, then back off by tenths of that, below 70 % by half, and closer where latency bends"
+		return "the rate by its profile: the maximum rate, then steps down by tenths of it, below 70 % by half, refined near the knee"
 	}
 	values := slices.Clone(spec.Values)
 	if len(values) == 0 {

@@ -15,10 +15,10 @@ func notes(axis Axis, points []Point) []report.PageNote {
 		list = append(list, report.PageNote{Kind: "warning", Text: fmt.Sprintf(format, args...)})
 	}
 	if invalid := named(axis, points, "invalid"); len(invalid) > 0 {
-		warn("Invalid: %s. There the database broke its promise, so those figures, and what is concluded from all steps, are no measure of its speed.", strings.Join(invalid, ", "))
+		warn("Invalid: %s. The database broke its promise there, so those measurements, and the conclusions from all steps, say nothing about its speed.", strings.Join(invalid, ", "))
 	}
 	if unknown := named(axis, points, "unknown"); len(unknown) > 0 {
-		warn("Not decided: %s. Nobody knows whether the database kept its promise there.", strings.Join(unknown, ", "))
+		warn("Not decided: %s. Whether the database kept its promise there is unknown.", strings.Join(unknown, ", "))
 	}
 	var unsteady, unmeasured, idle, behind []string
 	for _, p := range points {
@@ -37,7 +37,7 @@ func notes(axis Axis, points []Point) []report.PageNote {
 		}
 	}
 	if len(unsteady) > 0 {
-		warn("The throughput never came to rest: %s. Its mean there depends on when the step ended.", strings.Join(unsteady, ", "))
+		warn("No steady state: %s. The mean throughput of these steps depends on when they ended.", strings.Join(unsteady, ", "))
 	}
 	if len(unmeasured) > 0 {
 		warn("No time was measured: %s. The throughput there is not known, as where the work ends within the warm-up.", strings.Join(unmeasured, ", "))
@@ -47,7 +47,7 @@ func notes(axis Axis, points []Point) []report.PageNote {
 	}
 	if len(behind) > 0 {
 		list = append(list, report.PageNote{Kind: "note", Text: fmt.Sprintf(
-			"The database did not keep up: %s. The latencies there tell the length of the step, because work piled up.", strings.Join(behind, ", "))})
+			"The database did not keep up: %s. The latencies there depend on the length of the step, because work piled up.", strings.Join(behind, ", "))})
 	}
 	return list
 }
@@ -61,7 +61,7 @@ func rateFigures(points []Point, k stats.Knee) []report.PageFigure {
 	if k.Flat > 0 {
 		at.Below = append(at.Below, "at low rates "+report.LatencyText(k.Flat)+" ms")
 	}
-	full := report.PageFigure{Name: "As fast as it goes", Value: report.NotKnown, Below: []string{}}
+	full := report.PageFigure{Name: "Maximum rate", Value: report.NotKnown, Below: []string{}}
 	kept := report.PageFigure{Name: "Highest rate kept", Value: report.NotKnown, Below: []string{}}
 	for _, p := range points {
 		switch {
@@ -92,7 +92,7 @@ func sizeFigures(axis Axis, points []Point, fit *stats.Scaling) []report.PageFig
 	if fit == nil {
 		return []report.PageFigure{best}
 	}
-	peak := report.PageFigure{Name: "Peak by the law", Value: "none", Below: []string{}}
+	peak := report.PageFigure{Name: "Peak of the fitted model", Value: "none", Below: []string{}}
 	switch {
 	case fit.PeakN > 0:
 		peak.Value, peak.Unit = fmt.Sprintf("%.3g", fit.PeakN), string(axis)
@@ -136,7 +136,7 @@ func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report
 	t := report.PageTable{
 		Columns: []string{map[Axis]string{Rate: "rate asked", Clients: "clients", Nodes: "nodes"}[axis], "verdict", "TPS", "95 % interval", "median", "best second"},
 		Text:    []int{1}, Rows: []report.PageRow{},
-		Note: "Latencies in milliseconds, of committed transactions since they were due. The first column leads to the report of the step.",
+		Note: "Latencies in milliseconds, of committed transactions from the intended start time. The first column leads to the report of the step.",
 	}
 	if efficiency != nil {
 		t.Columns = append(t.Columns, "efficiency")

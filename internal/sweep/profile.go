@@ -7,11 +7,11 @@ import (
 )
 
 // The profile of the rate, after VoltDB's "Three Nodes, Highly Available
-// Cluster, ~1 Million Transactions/second" (2013): first as fast as it goes,
-// then back off by a tenth of that, below 70 % by half.
+// Cluster, ~1 Million Transactions/second" (2013): first the maximum
+// rate, then steps down by a tenth of it, below 70 % by half.
 var backOff = []float64{0.9, 0.8, 0.7, 0.35, 0.175, 0.0875}
 
-// Where latency bends, the profile looks closer: between two neighbouring rates
+// Near the knee the profile is refined: between two neighbouring rates
 // of which the higher has more than bend times the other's 99th percentile.
 const (
 	bend       = 2

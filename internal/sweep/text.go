@@ -31,7 +31,7 @@ func Text(w io.Writer, b *Book, dir string) error {
 	}
 	for _, p := range points {
 		if p.Verdict == "invalid" {
-			fmt.Fprintf(w, "\nThe step at %s is INVALID: its figures are those of a database that did not do its work. They are in what follows.\n", label(spec.Axis, p.Value))
+			fmt.Fprintf(w, "\nThe step at %s is INVALID: its measurements are those of a database that did not do its work. The results below include them.\n", label(spec.Axis, p.Value))
 		}
 	}
 	for _, sentence := range findings(spec.Axis, points) {
@@ -51,7 +51,7 @@ func ascending(points []Point, axis Axis) []Point {
 	return points
 }
 
-// offered is where a step stands on the axis: as fast as it goes is last.
+// offered is where a step stands on the axis: the maximum rate is last.
 func offered(p Point, axis Axis) float64 {
 	if axis == Rate && p.Value == 0 {
 		return math.Inf(1)
@@ -83,7 +83,7 @@ func table(w io.Writer, axis Axis, points []Point) error {
 
 func label(axis Axis, value float64) string {
 	if axis == Rate && value == 0 {
-		return "all it can"
+		return "maximum"
 	}
 	return strconv.FormatFloat(value, 'f', -1, 64)
 }

@@ -25,12 +25,12 @@ func TestTextOfRates(t *testing.T) {
 		p.Verdict = "valid"
 		return p
 	})
-	for _, want := range []string{"all it can", "not known", "rate asked", "The knee is at", "dir/sweep.json"} {
+	for _, want := range []string{"maximum", "not known", "rate asked", "The knee is at", "dir/sweep.json"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the text has no %q:\n%s", want, got)
 		}
 	}
-	if strings.Index(got, "875") > strings.Index(got, "all it can") || strings.Contains(got, "interrupted") {
+	if strings.Index(got, "875") > strings.Index(got, "maximum") || strings.Contains(got, "interrupted") {
 		t.Errorf("the rows are not in the order of the rate, or it is told as interrupted:\n%s", got)
 	}
 }

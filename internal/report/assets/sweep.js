@@ -12,8 +12,8 @@
 	const findings = () => el("div", { class: "findings" }, data.findings.map((text) => el("p", {}, text)));
 	function ofRate() {
 		const behind = data.steps.some((s) => !s.kept && !s.full);
-		const said = ["Latency since due, by what was committed a second. The line joins the steps in the order of the rate asked. "];
-		if (data.steps.some((s) => s.full && s.tps !== null)) said.push("Diamonds: as fast as it goes, without a rate. ");
+		const said = ["Latency from the intended start time, by throughput. The line joins the steps in the order of the rate asked. "];
+		if (data.steps.some((s) => s.full && s.tps !== null)) said.push("Diamonds: the maximum rate, in a closed loop. ");
 		if (behind) said.push("Hollow: the rate was not kept, and the latency is that of work that piled up. ");
 		if (data.steps.some((s) => s.verdict === "invalid")) said.push("Crossed out: invalid. ");
 		show("curve", "Throughput and latency", data.steps.length > 0 ? [charts.ofRate(data)] : [],
@@ -27,7 +27,7 @@
 		if (data.steps.some((s) => s.verdict === "invalid")) said.push("Crossed out: invalid. ");
 		show("curve", "Scalability", data.steps.length > 0 ? [charts.ofLaw(data)] : [],
 			[said.length > 0 ? el("figcaption", {}, said) : null, findings(), ...tables(data.coefficients)]);
-		if (data.steps.length > 0) show("latency", "Latency", [charts.ofSizes(data)], [el("figcaption", {}, "Of committed transactions since they were due, on a logarithmic scale.")]);
+		if (data.steps.length > 0) show("latency", "Latency", [charts.ofSizes(data)], [el("figcaption", {}, "Of committed transactions from the intended start time, on a logarithmic scale.")]);
 	}
 
 	lay(["head", "figures", "what", "curve", "latency", "steps", "details", "foot"]);

@@ -111,7 +111,7 @@
 			if (d.knee) say(g, px, b, d.knee.label, at(d.knee.tps), b.top + 14 * px, c.color("ink"), 650);
 			for (const s of full) {
 				const top = Math.max(...lines.map((l) => s[l[1]] ?? 0));
-				if (top > 0) say(g, px, b, "as fast as it goes", at(s.tps), to(top) - 12 * px, c.color("soft"));
+				if (top > 0) say(g, px, b, "maximum rate", at(s.tps), to(top) - 12 * px, c.color("soft"));
 			}
 			for (const s of measured) {
 				const low = Math.min(...lines.map((l) => s[l[1]] ?? Infinity));
@@ -126,7 +126,7 @@
 				scales: { x: { time: false, range: (u, min, max) => [0, max > 0 ? max * 1.08 : 1] }, y: { distr: 3, log: 10, range: room } },
 				axes: [numberAxis(), latencyAxis()],
 				series: [
-					{ label: "", value: (u, v, i, n) => n === null || n === undefined ? "" : `${sorted[n].full ? "as fast as it goes" : "asked " + c.digits(sorted[n].value)}, did ${c.digits(v)}/s${unsaid(sorted[n])}` },
+					{ label: "", value: (u, v, i, n) => n === null || n === undefined ? "" : `${sorted[n].full ? "maximum rate" : "asked " + c.digits(sorted[n].value)}, did ${c.digits(v)}/s${unsaid(sorted[n])}` },
 					...lines.map(([label, , colour, dash]) => unseen(label, colour, dash, c.ofTime)),
 				],
 				hooks: { draw: [paint] }, cursor: { y: false, points, drag: { x: false, y: false } },

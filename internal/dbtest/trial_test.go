@@ -29,6 +29,7 @@ type trial struct {
 	database  db.Database
 	workload  workload.Workload
 	isolation string
+	retries   int // of a transaction that was aborted
 	dir       string
 
 	loaded  workload.Loaded
@@ -42,7 +43,7 @@ type trial struct {
 // newTrial makes the directory of a run; isolation is the database's name for it.
 func newTrial(t *testing.T, database db.Database, w workload.Workload, isolation string) *trial {
 	t.Helper()
-	return &trial{database: database, workload: w, isolation: isolation, dir: t.TempDir()}
+	return &trial{database: database, workload: w, isolation: isolation, retries: 1000, dir: t.TempDir()}
 }
 
 // conduct carries out a whole run of so many transactions.
@@ -90,7 +91,7 @@ func (r *trial) start(t *testing.T, count uint64) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), limit)
 	r.stop = stop
-	options := load.Options{Count: count, Retries: 1000, Seed: 1, Start: time.Now()}
+	options := load.Options{Count: count, Retries: r.retries, Seed: 1, Start: time.Now()}
 	header := r.workload.Header()
 	header.Keys = maps.Clone(header.Keys)
 	if header.Keys == nil {

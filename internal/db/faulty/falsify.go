@@ -1,0 +1,341 @@
+package faulty
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sync"
+
+	"stroppy/internal/db"
+)
+
+// falsifyCommit answers a commit with a lie, if one is drawn and there is something
+// to lie about.
+func (s *sqlSession) falsifyCommit(ctx context.Context) (answered bool, err error) {
+	if s.stale != nil && s.written(s.stale) != (s.staleAs == LostUpdate) {
+		s.rollback(ctx) // it would be another anomaly than the one asked for
+		return true, aborted()
+	}
+	if s.stale != nil {
+		s.in.count(s.staleAs)
+	}
+	if id, ok := s.id(); ok && id == s.refused {
+		s.rollback(ctx)
+		return true, aborted()
+	}
+	fault := s.draw(ctx, Commit, LostAck, Ghost, Torn, DoubleApply, PhantomMoney, Swap, DirtyRead)
+	if fault == "" {
+		return false, nil
+	}
+	if err := s.SQLSession.Flush(ctx); err != nil { // which makes the results that the client is told
+		return true, err
+	}
+	switch fault {
+	case Ghost:
+		if err := s.SQLSession.Commit(ctx); err != nil {
+			return true, err
+		}
+		s.in.count(fault)
+		return true, aborted()
+	case DirtyRead:
+		id, ok := s.id()
+		if !ok || !s.d.dirty.offer(s.calls) {
+			return false, nil
+		}
+		s.refused = id
+		s.rollback(ctx)
+		return true, aborted()
+	}
+	instead, ok := s.instead(fault)
+	if !ok {
+		return false, nil
+	}
+	s.rollback(ctx)
+	if err := s.replay(ctx, instead); err != nil {
+		return true, aborted()
+	}
+	s.in.count(fault)
+	s.d.past.committed()
+	return true, nil
+}
+
+func aborted() error { return &db.Error{Class: db.Aborted, Op: string(Commit), Err: errInjected} }
+
+// id returns what a transaction inserts first, which tells its tries from others.
+func (s *sqlSession) id() (int64, bool) {
+	i := slices.IndexFunc(s.calls, call.inserts)
+	if i < 0 || len(s.calls[i].args) == 0 || s.calls[i].args[0].Int == 0 {
+		return 0, false
+	}
+	return s.calls[i].args[0].Int, true
+}
+
+// instead returns the statements that are run in place of those sent.
+func (s *sqlSession) instead(fault Fault) ([]call, bool) {
+	var updates []int
+	calls := slices.Clone(s.calls)
+	for i, c := range calls {
+		if c.updates() {
+			updates = append(updates, i)
+		}
+	}
+	if fault == LostAck {
+		return nil, true
+	}
+	if len(updates) < 2 {
+		return nil, false
+	}
+	one, two := updates[0], updates[1]
+	switch fault {
+	case Torn:
+		return slices.Delete(calls, one, one+1), true
+	case DoubleApply:
+		for _, i := range updates {
+			calls = append(calls, s.calls[i])
+		}
+		return calls, true
+	case PhantomMoney:
+		return calls, calls[one].add(1 + s.random.Int64N(100))
+	default: // Swap
+		cents := 1 + s.random.Int64N(100)
+		return calls, calls[one].add(cents) && calls[two].add(-cents)
+	}
+}
+
+// add changes the first amount among the arguments; false if there is none.
+func (c *call) add(cents int64) bool {
+	i := slices.Index(c.statement.Params, db.Decimal)
+	if i < 0 {
+		return false
+	}
+	c.args = slices.Clone(c.args)
+	c.args[i].Int += cents
+	return true
+}
+
+// written tells whether the transaction writes what the statement has read.
+func (s *sqlSession) written(read *call) bool {
+	return slices.ContainsFunc(s.calls, func(c call) bool { return c.updates() && c.names(read.args) })
+}
+
+// names tells whether the arguments have a key in one piece.
+func (c call) names(key []db.Value) bool {
+	for i := range c.args {
+		if i+len(key) <= len(c.args) && slices.EqualFunc(c.args[i:i+len(key)], key, sameValue) {
+			return true
+		}
+	}
+	return false
+}
+
+func sameValue(a, b db.Value) bool {
+	return a.Int == b.Int && a.Null == b.Null && bytes.Equal(a.Text, b.Text)
+}
+
+// falsify replaces results that have just become available, if a lie is drawn.
+func (s *sqlSession) falsify(ctx context.Context) {
+	if s.broken || s.stale != nil {
+		return
+	}
+	wanted := []Fault{LostUpdate, WriteSkew}
+	if s.readOnly {
+		wanted = []Fault{StaleRead, ReadSkew}
+		for _, c := range s.calls[s.asked:] {
+			if c.reads() {
+				s.soil(ctx, c)
+			}
+		}
+	}
+	fault := s.draw(ctx, Read, wanted...)
+	if fault == "" {
+		return
+	}
+	var reads []call
+	for _, c := range s.calls[s.asked:] {
+		if c.reads() {
+			reads = append(reads, c)
+		}
+	}
+	if len(reads) == 0 {
+		return
+	}
+	if !s.readOnly { // one of the reads is old
+		i := s.random.IntN(len(reads))
+		reads = reads[i : i+1]
+	}
+	old := s.d.past.read(ctx, reads)
+	changed := false
+	for i, r := range old {
+		now := s.SQLSession.Result(reads[i].result)
+		if fault == ReadSkew {
+			r = halves(r, now)
+		}
+		changed = s.replace(reads[i], r) || changed
+	}
+	switch {
+	case changed && s.readOnly:
+		s.in.count(fault)
+	case changed:
+		s.stale, s.staleAs = &reads[0], fault
+	}
+}
+
+// replace falsifies the result of a statement; false if it is what it was.
+func (s *sqlSession) replace(c call, r *db.Result) bool {
+	now := s.SQLSession.Result(c.result)
+	if r == nil || len(r.Values) != len(now.Values) || slices.EqualFunc(r.Values, now.Values, sameValue) {
+		return false
+	}
+	if s.falsified == nil {
+		s.falsified = map[int]*db.Result{}
+	}
+	s.falsified[c.result] = r
+	return true
+}
+
+// halves returns the first row as it was and the others as they are.
+func halves(old, now *db.Result) *db.Result {
+	if old == nil || now.Rows() < 2 || len(old.Values) != len(now.Values) {
+		return nil
+	}
+	half := *now
+	half.Values = slices.Concat(old.Values[:old.Columns], now.Values[now.Columns:])
+	return &half
+}
+
+// soil shows a reader what an aborted transaction wrote.
+func (s *sqlSession) soil(ctx context.Context, c call) {
+	writer := s.d.dirty.take()
+	if writer == nil {
+		return
+	}
+	var seen *db.Result
+	_ = s.elsewhere(ctx, func(session db.SQLSession) error {
+		if err := run(ctx, session, slices.DeleteFunc(slices.Clone(writer), func(c call) bool { return !c.updates() })); err != nil {
+			return err
+		}
+		var err error
+		seen, err = ask(ctx, session, c)
+		return err
+	})
+	if s.replace(c, seen) {
+		s.in.count(DirtyRead)
+		return
+	}
+	s.d.dirty.offer(writer)
+}
+
+// ask runs a statement and copies its result.
+func ask(ctx context.Context, session db.SQLSession, c call) (*db.Result, error) {
+	i, err := session.Do(ctx, c.statement, c.args)
+	if err == nil {
+		err = session.Flush(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r := *session.Result(i)
+	r.Values = slices.Clone(r.Values)
+	for i := range r.Values {
+		r.Values[i].Text = bytes.Clone(r.Values[i].Text)
+	}
+	return &r, nil
+}
+
+// dirty is the statements of one aborted transaction that a reader has yet to see.
+type dirty struct {
+	mu    sync.Mutex
+	calls []call
+}
+
+func (d *dirty) offer(calls []call) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.calls != nil {
+		return false
+	}
+	d.calls = slices.Clone(calls)
+	return true
+}
+
+func (d *dirty) take() (calls []call) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	calls, d.calls = d.calls, nil
+	return calls
+}
+
+// A snapshot is used when so many commits have come after it, and replaced when so
+// many have.
+const (
+	oldEnough = 100
+	tooOld    = 400
+)
+
+// past is a session with an old snapshot, as a replica that lags has one.
+type past struct {
+	database db.SQL
+	mu       sync.Mutex
+	session  db.SQLSession
+	commits  int // since its snapshot
+}
+
+func (p *past) committed() {
+	p.mu.Lock()
+	p.commits++
+	p.mu.Unlock()
+}
+
+// read returns what the statements had returned some commits ago, all of them at the
+// same time; nothing where there is no snapshot old enough.
+func (p *past) read(ctx context.Context, calls []call) []*db.Result {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session != nil && p.commits < oldEnough {
+		return nil
+	}
+	var all []*db.Result
+	if p.session != nil {
+		for _, c := range calls {
+			r, err := ask(ctx, p.session, c)
+			if err != nil {
+				break
+			}
+			all = append(all, r)
+		}
+	}
+	if len(all) == len(calls) && p.commits < tooOld {
+		return all
+	}
+	p.renew(ctx, calls[0])
+	return nil
+}
+
+func (p *past) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session != nil {
+		_ = p.session.Close()
+		p.session = nil
+	}
+}
+
+// renew takes a new snapshot by a statement, whichever it is.
+func (p *past) renew(ctx context.Context, c call) {
+	if p.session != nil {
+		_ = p.session.Close()
+		p.session = nil
+	}
+	session, err := p.database.Session(ctx, db.SessionOptions{Mode: db.Interactive})
+	if err != nil {
+		return
+	}
+	if err = session.Begin(ctx, true); err == nil {
+		_, err = ask(ctx, session, c)
+	}
+	if err != nil {
+		_ = session.Close()
+		return
+	}
+	p.session, p.commits = session, 0
+}

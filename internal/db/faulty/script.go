@@ -1,0 +1,147 @@
+// Package faulty wraps databases of any data model so that their sessions misbehave
+// by a seeded script: they lose, delay, cut and refuse what is sent, which every
+// honest database may do on a bad day, or falsify it, which none may. Workloads and
+// checks meet lost answers and broken promises with it in milliseconds and without a
+// server.
+package faulty
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fault is what happens at a step.
+type Fault string
+
+// The faults that break no promise.
+const (
+	Refuse Fault = "refuse" // nothing is sent, and the transaction is aborted
+	Lose   Fault = "lose"   // the connection ends before the step is sent
+	Cut    Fault = "cut"    // the connection ends after the step was carried out, before its answer
+	Delay  Fault = "delay"  // the step is sent later
+	Late   Fault = "late"   // the connection ends, and the commit arrives before or after the look-up of the transaction
+)
+
+// The faults that break a promise, by the names of the mutants of package memory.
+const (
+	LostAck      Fault = "lost-ack"
+	Ghost        Fault = "ghost"
+	Torn         Fault = "torn"
+	DoubleApply  Fault = "double-apply"
+	PhantomMoney Fault = "phantom-money"
+	Swap         Fault = "swap"
+	DirtyRead    Fault = "dirty-read"
+	StaleRead    Fault = "stale-read"
+	ReadSkew     Fault = "read-skew"
+	LostUpdate   Fault = "lost-update"
+	WriteSkew    Fault = "write-skew"
+)
+
+// Step is a step of the protocol of a session.
+type Step string
+
+const (
+	Begin     Step = "begin"
+	Statement Step = "statement" // of SQL: Do
+	Read      Step = "read"      // of SQL: Flush; of a key-value store: Read
+	Commit    Step = "commit"    // of procedures: Call
+	LookUp    Step = "look-up"   // the commits after an unknown one, until one succeeds
+	Scan      Step = "scan"      // of SQL: Query
+	Reset     Step = "reset"
+	Load      Step = "load" // the bulk load
+)
+
+// places are the steps at which each fault can happen.
+var places = map[Fault][]Step{
+	Refuse: {Begin, Statement, Read, Commit, LookUp},
+	Lose:   {Begin, Statement, Read, Commit, LookUp, Scan, Reset, Load},
+	Cut:    {Begin, Statement, Read, Commit, LookUp, Scan, Reset, Load},
+	Delay:  {Begin, Statement, Read, Commit, LookUp, Scan, Reset, Load},
+	Late:   {Commit},
+
+	LostAck: {Commit}, Ghost: {Commit}, Torn: {Commit}, DoubleApply: {Commit}, PhantomMoney: {Commit}, Swap: {Commit},
+	DirtyRead: {Commit}, LostUpdate: {Read}, WriteSkew: {Read}, StaleRead: {Read}, ReadSkew: {Read},
+}
+
+// Rule lets a fault happen at a step.
+type Rule struct {
+	Fault Fault
+	Step  Step
+	Rate  float64       // share of all such steps, in (0, 1]
+	Wait  time.Duration // of Delay
+}
+
+// String is what Parse reads: "cut commit 0.01", or "delay read 0.1 2ms".
+func (r Rule) String() string {
+	text := fmt.Sprintf("%s %s %s", r.Fault, r.Step, strconv.FormatFloat(r.Rate, 'g', -1, 64))
+	if r.Wait > 0 {
+		text += " " + r.Wait.String()
+	}
+	return text
+}
+
+// Script is the seed and the rules. At each step the first rule that strikes is the
+// one that happens; a delay lets the step go on.
+type Script struct {
+	Seed  uint64
+	Rules []Rule
+}
+
+// String is what Parse reads: "seed 7; lose commit 0.01; cut read 0.02".
+func (s Script) String() string {
+	parts := []string{fmt.Sprintf("seed %d", s.Seed)}
+	for _, r := range s.Rules {
+		parts = append(parts, r.String())
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Parse reads a script.
+func Parse(text string) (Script, error) {
+	var s Script
+	for i, part := range strings.Split(text, ";") {
+		words := strings.Fields(part)
+		if i == 0 && len(words) == 2 && words[0] == "seed" {
+			seed, err := strconv.ParseUint(words[1], 10, 64)
+			if err != nil {
+				return s, fmt.Errorf("the seed %q of the script is not a whole number", words[1])
+			}
+			s.Seed = seed
+			continue
+		}
+		rule, err := parseRule(words)
+		if err != nil {
+			return s, fmt.Errorf("rule %q of the script: %w", strings.TrimSpace(part), err)
+		}
+		s.Rules = append(s.Rules, rule)
+	}
+	return s, nil
+}
+
+func parseRule(words []string) (r Rule, err error) {
+	if len(words) < 3 || len(words) > 4 {
+		return r, fmt.Errorf("write FAULT STEP RATE, and for a delay its time")
+	}
+	r.Fault, r.Step = Fault(words[0]), Step(words[1])
+	steps, known := places[r.Fault]
+	switch {
+	case !known:
+		return r, fmt.Errorf("there is no fault %q", r.Fault)
+	case !slices.Contains(steps, r.Step):
+		return r, fmt.Errorf("%s happens at %v", r.Fault, steps)
+	case (len(words) == 4) != (r.Fault == Delay):
+		return r, fmt.Errorf("a delay needs a time, and nothing else has one")
+	}
+	if r.Rate, err = strconv.ParseFloat(words[2], 64); err != nil || !(r.Rate > 0 && r.Rate <= 1) {
+		return r, fmt.Errorf("the rate %q is not a number above 0 and at most 1", words[2])
+	}
+	if r.Fault == Delay {
+		if r.Wait, err = time.ParseDuration(words[3]); err != nil || r.Wait <= 0 {
+			return r, fmt.Errorf("the time %q is not a positive duration", words[3])
+		}
+	}
+	return r, nil
+}

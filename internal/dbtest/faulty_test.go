@@ -1,0 +1,295 @@
+package dbtest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/db"
+	"stroppy/internal/db/faulty"
+	"stroppy/internal/db/memory"
+	"stroppy/internal/history"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload/kv"
+)
+
+// faultyWorkload is a workload in one of its ways, for sessions that misbehave.
+type faultyWorkload struct {
+	name  string
+	open  func(t *testing.T, database db.Database) workload.Workload
+	legs  bool // every transaction that wrote is in the ledger under its id
+	final bool // no outcome stays unknown, because a look-up closes the id
+}
+
+func faultyWorkloads() []faultyWorkload {
+	banked := func(update string) func(*testing.T, db.Database) workload.Workload {
+		return func(t *testing.T, database db.Database) workload.Workload {
+			return newBank(t, database, func(c *bank.Config) {
+				if _, sql := database.(db.SQL); sql {
+					c.Update = update
+				}
+			})
+		}
+	}
+	tpcbWith := func(versions bool) func(*testing.T, db.Database) workload.Workload {
+		return func(t *testing.T, database db.Database) workload.Workload {
+			c := smallTPCB()
+			if _, sql := database.(db.SQL); sql {
+				c.Versions = versions
+			}
+			return newTPCB(t, database, c)
+		}
+	}
+	return []faultyWorkload{
+		{"bank atomic", banked(bank.Atomic), true, true},
+		{"bank rmw", banked(bank.RMW), true, true},
+		{"tpcb", tpcbWith(false), false, false},
+		{"tpcb with versions", tpcbWith(true), false, true},
+		{"events", func(t *testing.T, database db.Database) workload.Workload {
+			return newEvents(t, database, fewEvents())
+		}, true, true},
+		{"kv", func(t *testing.T, database db.Database) workload.Workload {
+			w, err := kv.New(database, kv.Config{
+				Records: 300, Seed: 7, KeySize: 24, ValueLow: 100, ValueHigh: 100, Connections: 8, InFlight: 1,
+				Reads: 0.3, Updates: 0.2, Inserts: 0.1, Scans: 0.1, Modifies: 0.3, ScanLength: 20,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}, false, false},
+	}
+}
+
+// embedded are the databases of each model that need no server.
+var embedded = map[string]func(t *testing.T) db.Database{
+	"memory": func(t *testing.T) db.Database { return openMemory(t, "memory:") },
+	"sqlite": func(t *testing.T) db.Database { return openSQLite(t) },
+}
+
+// wrapped returns a database whose sessions misbehave when the injector is switched on.
+func wrapped(t *testing.T, database db.Database, script string) (*faulty.Injector, db.Database, faulty.Script) {
+	t.Helper()
+	s, err := faulty.Parse(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := faulty.New(s)
+	in.Enable(false)
+	wrapped := in.Wrap(database)
+	t.Cleanup(func() {
+		if err := wrapped.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return in, wrapped, s
+}
+
+// honest are scripts of what a database may do that keeps its promises.
+var honest = map[string]string{
+	"refused":       "seed 1; refuse begin 0.05; refuse statement 0.03; refuse read 0.05; refuse commit 0.1",
+	"lost":          "seed 2; lose begin 0.03; lose statement 0.02; lose read 0.03; lose commit 0.1",
+	"cut":           "seed 3; cut begin 0.03; cut statement 0.02; cut read 0.03; cut commit 0.1",
+	"late":          "seed 4; late commit 0.1; lose commit 0.05",
+	"delayed":       "seed 5; delay begin 0.05 1ms; delay read 0.05 1ms; delay commit 0.1 2ms",
+	"no look-up":    "seed 6; cut commit 0.05; lose commit 0.05; lose look-up 0.3; cut look-up 0.3; refuse look-up 0.2",
+	"no new one":    "seed 7; lose commit 0.05; cut commit 0.05; lose reset 0.3; cut reset 0.3",
+	"all of it":     "seed 8; refuse commit 0.05; lose begin 0.02; cut read 0.02; cut commit 0.05; lose commit 0.05; late commit 0.03; lose look-up 0.2; cut look-up 0.2; cut reset 0.2; delay commit 0.05 1ms",
+	"all, 2nd seed": "seed 9; refuse commit 0.05; lose begin 0.02; cut read 0.02; cut commit 0.05; lose commit 0.05; late commit 0.03; lose look-up 0.2; cut look-up 0.2; cut reset 0.2; delay commit 0.05 1ms",
+}
+
+// TestHonestMisbehaviour: whatever answers are lost, no database that keeps its promises
+// is accused, and every recorded outcome is what the end state says.
+func TestHonestMisbehaviour(t *testing.T) {
+	for engine, open := range embedded {
+		for _, w := range faultyWorkloads() {
+			for name, script := range honest {
+				if raceEnabled && name != "all of it" {
+					continue // the detector sees the same code in it
+				}
+				t.Run(strings.Join([]string{engine, w.name, name}, "/"), func(t *testing.T) {
+					t.Parallel()
+					in, database, rules := wrapped(t, open(t), script)
+					r := driveFaulty(t, in, database, w.open(t, database), 400)
+					r.wantNotInvalid(t)
+					if w.final {
+						r.wantValid(t)
+					}
+					outcomes := r.outcomes(t)
+					if w.final && outcomes[history.Unknown] > 0 {
+						t.Errorf("%d outcomes are unknown", outcomes[history.Unknown])
+					}
+					if w.legs {
+						r.wantOutcomes(t)
+					}
+					fired := 0
+					for _, rule := range rules.Rules {
+						fired += in.Fired(rule.Fault)
+					}
+					if fired < 10 {
+						t.Errorf("%s: %d faults happened", rules, fired)
+					}
+				})
+			}
+		}
+	}
+}
+
+// driveFaulty loads in peace, drives with faults, and checks in peace.
+func driveFaulty(t *testing.T, in *faulty.Injector, database db.Database, w workload.Workload, count uint64) *trial {
+	t.Helper()
+	r := newTrial(t, database, w, "")
+	r.load(t)
+	r.attach(t)
+	in.Enable(true)
+	r.drive(t, count)
+	in.Enable(false)
+	r.download(t)
+	r.check(t)
+	return r
+}
+
+// wantNotInvalid fails the test if a check accuses the database.
+func (r *trial) wantNotInvalid(t *testing.T) {
+	t.Helper()
+	r.wantChecks(t, func(result check.Result) bool { return result.Status == check.Invalid })
+}
+
+// wantOutcomes compares what was recorded of each transaction with the end state.
+func (r *trial) wantOutcomes(t *testing.T) {
+	t.Helper()
+	end, err := history.OpenEnd(r.history())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	there := map[history.ID]bool{}
+	for leg, err := range end.Legs() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		there[leg.Transfer] = there[leg.Transfer] || !leg.Void
+	}
+	found, looked := 0, 0
+	r.each(t, func(tx *history.Transaction) {
+		if tx.Kind.ReadOnly() || tx.Outcome == history.Unknown {
+			return
+		}
+		if applied := tx.Outcome == history.Committed; applied != there[tx.ID] {
+			t.Errorf("%v is recorded as %v, and in the end state: %v", tx.ID, tx.Outcome, there[tx.ID])
+		}
+		if there[tx.ID] {
+			found++
+		}
+		if tx.LookedUp {
+			looked++
+		}
+	})
+	if found == 0 {
+		t.Errorf("no transaction was applied; %d were looked up", looked)
+	}
+}
+
+// TestFaultyLoad: a load that was cut off is repeated until it ends, and then is whole.
+func TestFaultyLoad(t *testing.T) {
+	for engine, open := range embedded {
+		for _, w := range faultyWorkloads() {
+			t.Run(engine+"/"+w.name, func(t *testing.T) {
+				in, database, rules := wrapped(t, open(t), "seed 3; lose load 0.4; cut load 0.4; lose begin 0.02; cut commit 0.05; lose commit 0.05; cut scan 0.1; cut read 0.02")
+				in.Enable(true)
+				tries := 1
+				for ; ; tries++ {
+					_, err := w.open(t, database).Load(t.Context(), nil)
+					if err == nil {
+						break
+					}
+					if tries == 200 {
+						t.Fatalf("%s: after %d tries: %v", rules, tries, err)
+					}
+				}
+				in.Enable(false)
+				r := newTrial(t, database, w.open(t, database), "")
+				r.attach(t)
+				r.drive(t, 100)
+				r.download(t)
+				r.check(t)
+				r.wantValid(t)
+				if in.Fired(faulty.Lose)+in.Fired(faulty.Cut) == 0 {
+					t.Log("no fault happened") // a load of a few steps
+				}
+			})
+		}
+	}
+}
+
+// TestSQLMutants plants the bugs of memory's mutants in the sessions of a SQL database,
+// and the check that is meant for each finds it.
+func TestSQLMutants(t *testing.T) {
+	checks := map[string]string{}
+	for _, m := range memory.Mutants() {
+		checks[m.Name] = m.Check
+	}
+	for _, m := range []struct {
+		fault faulty.Fault
+		step  faulty.Step
+		style string
+	}{
+		{faulty.LostAck, faulty.Commit, bank.Atomic},
+		{faulty.Ghost, faulty.Commit, bank.Atomic},
+		{faulty.Torn, faulty.Commit, bank.Atomic},
+		{faulty.DoubleApply, faulty.Commit, bank.Atomic},
+		{faulty.PhantomMoney, faulty.Commit, bank.Atomic},
+		{faulty.Swap, faulty.Commit, bank.Atomic},
+		{faulty.DirtyRead, faulty.Commit, bank.Atomic},
+		{faulty.StaleRead, faulty.Read, bank.Atomic},
+		{faulty.ReadSkew, faulty.Read, bank.Atomic},
+		{faulty.LostUpdate, faulty.Read, bank.RMW},
+		{faulty.WriteSkew, faulty.Read, bank.RMW},
+	} {
+		for _, seed := range seeds(3) {
+			t.Run(fmt.Sprintf("%s/seed=%d", m.fault, seed), func(t *testing.T) {
+				t.Parallel()
+				script := fmt.Sprintf("seed %d; %s %s 0.05", seed, m.fault, m.step)
+				in, database, _ := wrapped(t, openSQLite(t), script)
+				c := small()
+				c.Accounts, c.Update, c.Seed, c.Audits, c.InquiryShare, c.JointShare = 40, m.style, uint64(seed), 0, 0.3, 0.3
+				w := newBank(t, database, func(own *bank.Config) { *own = c })
+				r := newTrial(t, database, w, "")
+				r.retries = 5 // what a mutant aborts for good is given up
+				r.load(t)
+				r.attach(t)
+				in.Enable(true)
+				r.drive(t, 2000)
+				in.Enable(false)
+				r.download(t)
+				r.check(t)
+				if in.Fired(m.fault) == 0 {
+					t.Fatal("the mutant had no effect")
+				}
+				name := checks[string(m.fault)]
+				if result := r.status(name); result.Status != check.Invalid {
+					t.Errorf("%d times, and %s is %v: %s", in.Fired(m.fault), name, result.Status, result.Detail)
+				}
+				if v := check.Verdict(r.results); v != check.Invalid && r.status(name).Required {
+					t.Errorf("the verdict is %v", v)
+				}
+			})
+		}
+	}
+}
+
+// TestFalsifiedKeyValueStore: what needs no knowledge of the store is falsified in its
+// sessions too.
+func TestFalsifiedKeyValueStore(t *testing.T) {
+	for fault, name := range map[faulty.Fault]string{faulty.LostAck: check.Durable, faulty.Ghost: check.NoGhost, faulty.Torn: check.Ledger} {
+		t.Run(string(fault), func(t *testing.T) {
+			in, database, _ := wrapped(t, openMemory(t, "memory:"), fmt.Sprintf("seed 1; %s commit 0.02", fault))
+			r := driveFaulty(t, in, database, newBank(t, database, nil), 2000)
+			if result := r.status(name); in.Fired(fault) == 0 || result.Status != check.Invalid {
+				t.Errorf("%d times, and %s is %v: %s", in.Fired(fault), name, result.Status, result.Detail)
+			}
+		})
+	}
+}

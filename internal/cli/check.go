@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -31,7 +30,7 @@ func (a *app) checkCommand() *cobra.Command {
 			"Without a directory, only what the database holds is checked.\n\n" +
 			"With a directory, --db and --out are the flags alone: no variable and no file stands for them.",
 	}
-	read := a.settings(c, "db", "isolation", "expect", "out", "json")
+	read := a.settings(c, keys("db", "isolation", "expect", "out", "json"))
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		config, err := read(nil)
 		if err != nil {
@@ -175,14 +174,19 @@ func (a *app) checkDatabase(config *config) error {
 // recorded makes the workload of a recording on a database: whatever it holds is held
 // against the recording. One that keeps nothing holds what was recorded.
 func (c *config) recorded(database db.Database, h history.Header) (workload.Workload, error) {
-	c.named = maps.Clone(c.named)
-	for _, key := range []string{"seed", "accounts", "scale", "ratio", "streams", "records", "key-size", "value-size", "fragment"} {
-		delete(c.named, key)
+	spec, err := workloads().Find(c.Workload)
+	if err != nil {
+		return nil, err
 	}
+	held := config{Scenario: c.Scenario}
+	held.Config = spec.Config()
 	if isVolatile(database) {
-		c.Seed, c.Accounts = h.Seed, h.Accounts
+		if held.Scenario, err = held.With(spec.Loaded(h)); err != nil {
+			return nil, err
+		}
+		held.Seed = h.Seed
 	}
-	return c.bind(database, false)
+	return held.bind(database, false)
 }
 
 // check opens the database if one is named, and checks.
@@ -190,7 +194,7 @@ func (a *app) check(config *config, o run.CheckOptions, recorded history.Header)
 	if recorded.Workload != "" {
 		config.Workload = recorded.Workload
 	}
-	work, err := workOf(config.Workload)
+	spec, err := workloads().Find(config.Workload)
 	if err != nil {
 		return err
 	}
@@ -224,8 +228,7 @@ func (a *app) check(config *config, o run.CheckOptions, recorded history.Header)
 		o.Dir = dir
 	}
 	o.Expect, o.Isolation, o.DatabaseURL = config.Expect, config.Isolation, scenario.Redact(config.DB)
-	o.Check, o.Progress, o.Scrub, o.Stroppy = work.check, s.progress, a.scrub, version()
-	o.Tables = work.tables
+	o.Spec, o.Progress, o.Scrub, o.Stroppy = spec, s.progress, a.scrub, version()
 	result, err := run.Check(s.ctx, o)
 	s.stop()
 	var unsaved *run.UnsavedError

@@ -22,21 +22,17 @@ import (
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
-	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
 // root of the directories that runs make by default.
 const runsRoot = "stroppy-runs"
 
-// The keys of the commands, beside those that all of them have.
-var driveKeys = strings.Fields("clients duration count warmup rate arrival think max-backlog zipfian zipf-exponent isolation update mode expect retries give-up " +
-	"audits audit-sample payroll-share payroll-legs joint-share inquiry-share large-share lock-order scale ratio history versions streams batch fragment value-size out serve metrics " +
-	"preset records key-size read-share update-share insert-share scan-share modify-share scan-length distribution in-flight")
-
 func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{Use: "run [WORKLOAD]", Short: "Load, drive, check and report", Args: oneWorkload}
-	read := a.settings(c, append(strings.Fields("db cluster nemesis max-outage max-degradation accounts seed no-load no-check json"), driveKeys...)...)
+	read := a.settings(c, func(k scenario.Key) bool { return k.Name != "workload" })
+	a.groupedHelp(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		config, err := read(args)
 		if err != nil {
@@ -49,11 +45,12 @@ func (a *app) runCommand() *cobra.Command {
 
 func (a *app) payCommand() *cobra.Command {
 	c := &cobra.Command{Use: "pay", Short: "Drive a bank that pop has loaded, and record it for check", Args: noArguments}
-	read := a.settings(c, append([]string{"db", "accounts", "seed", "json"}, driveKeys...)...)
+	absent := keys("workload", "cluster", "nemesis", "max-outage", "max-degradation", "no-load", "no-check")
+	read := a.settings(c, func(k scenario.Key) bool { return inSteps(k) && !absent(k) })
 	c.RunE = func(*cobra.Command, []string) error {
 		config, err := read(nil)
 		if err == nil {
-			err = config.ofTheBank("pay")
+			err = config.inSteps("pay")
 		}
 		if err != nil {
 			return err
@@ -120,22 +117,26 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	if err != nil {
 		return nil, "", &exitError{exitUsage, s.abandon(err, dir, database, config.ownFiles())}
 	}
+	spec, err := workloads().Find(config.Workload)
+	if err != nil {
+		return nil, "", &exitError{exitUsage, s.abandon(err, dir, database, config.ownFiles())}
+	}
 	workload.OnReplace(func(what string) { s.note("%s", what) })
 	s.named(dir.Path)
 	if config.Seed != 0 {
 		s.note("seed %d", config.Seed)
 	}
 	options := run.Options{
-		Workload: workload, Database: database, Dir: dir, Steps: steps,
+		Spec: spec, Workload: workload, Database: database, Dir: dir, Steps: steps,
 		DatabaseURL: scenario.Redact(config.runDatabase(dir.Path)), Isolation: config.Isolation, Expect: config.Expect,
-		Seed: config.Seed, Clients: config.loadClients(),
+		Seed: config.Seed,
 		Drive: load.Options{
 			Plan: config.Rate, Arrival: config.arrival(), Think: config.Think, MaxBacklog: int(config.MaxBacklog),
 			Duration: config.Duration, Count: config.Count, Warmup: config.Warmup,
 			Retries: config.Retries, GiveUp: config.GiveUp, Seed: config.Seed, Alone: true,
 		},
 		Embedded: slices.Contains([]string{"sqlite", "memory", "noop"}, strings.ToLower(strings.SplitN(config.runDatabase(dir.Path), ":", 2)[0])),
-		Stroppy:  version(), Effective: config.effective(command), Unchecked: unchecked(command),
+		Stroppy:  version(), Effective: config.effective(command, spec), Unchecked: unchecked(command),
 		Progress: s, Interrupt: s.interrupt, Scrub: a.scrub,
 	}
 	arena.hurt(&options, config, workload)
@@ -230,19 +231,19 @@ func closeAfter(err error, c interface{ Close() error }) error {
 
 // effective returns what repeats the call on the bank that it turned out to
 // drive.
-func (c *config) effective(command string) func(history.Header) run.Repeat {
-	return func(h history.Header) run.Repeat {
-		c.Seed, c.Accounts = h.Seed, h.Accounts
-		c.takeTPCB(h)
-		c.takeKV(h)
-		if c.Workload == scenario.Events {
-			c.Events.Streams = h.Accounts
+func (c *config) effective(command string, spec workload.Spec) func(history.Header) (run.Repeat, error) {
+	return func(h history.Header) (run.Repeat, error) {
+		found := *c
+		var err error
+		if found.Scenario, err = c.With(spec.Loaded(h)); err != nil {
+			return run.Repeat{}, err
 		}
-		repeated := c.repeat(command)
+		found.Seed = h.Seed
+		repeated := found.repeat(command)
 		if command == "pay" { // the same as a run of these parts
-			c.NoLoad, c.NoCheck = true, true
+			found.NoLoad, found.NoCheck = true, true
 		}
-		return run.Repeat{Scenario: c.YAML(), Settings: c.facts(), Command: repeated}
+		return run.Repeat{Scenario: found.YAML(), Settings: found.facts(), Command: repeated}, nil
 	}
 }
 
@@ -306,11 +307,12 @@ func (a *app) print(result *report.Result, dir string, asJSON bool) error {
 
 func (a *app) popCommand() *cobra.Command {
 	c := &cobra.Command{Use: "pop", Short: "Load a bank for pay", Args: noArguments}
-	read := a.settings(c, "db", "accounts", "seed", "json")
+	always := keys("db", "seed", "json")
+	read := a.settings(c, func(k scenario.Key) bool { return always(k) || inSteps(k) && k.Data })
 	c.RunE = func(*cobra.Command, []string) error {
 		config, err := read(nil)
 		if err == nil {
-			err = config.ofTheBank("pop")
+			err = config.inSteps("pop")
 		}
 		if err != nil {
 			return err
@@ -332,9 +334,9 @@ func (a *app) pop(config *config) error {
 		return s.cause(err, nothingLeft)
 	}
 	defer database.Close()
-	b := config.bankConfig(true)
-	b.PayrollShare, b.JointShare, b.InquiryShare, b.AuditSample = 0, 0, 0, 0 // nothing is driven that could not fit
-	workload, err := bank.New(database, b)
+	o := config.options(true)
+	o.LoadOnly = true
+	workload, err := config.Config.New(database, o)
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
@@ -349,7 +351,7 @@ func (a *app) pop(config *config) error {
 	}
 	result := run.Loaded(loaded)
 	if config.JSON {
-		data, err := json.MarshalIndent(map[string]any{"schema": report.Schema, "workload": bank.Name, "seed": config.Seed, "load": result}, "", "  ")
+		data, err := json.MarshalIndent(map[string]any{"schema": report.Schema, "workload": config.Workload, "seed": config.Seed, "load": result}, "", "  ")
 		if err != nil {
 			return err
 		}

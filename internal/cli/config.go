@@ -33,6 +33,15 @@ type keyFlag struct {
 	empty bool // so it was given, or one of its lines
 }
 
+// flagOf returns the flag of a key.
+func flagOf(key scenario.Key) *keyFlag {
+	f := &keyFlag{key: key}
+	if key.Alias == nil {
+		f.text = key.Get()
+	}
+	return f
+}
+
 func (f *keyFlag) String() string { return f.text }
 
 func (f *keyFlag) Set(text string) error {
@@ -55,22 +64,18 @@ func (f *keyFlag) Type() string {
 	return f.key.Value
 }
 
-// settings adds flags for the keys to a command, and returns what reads the
+// settings adds flags for the keys that a command has, and returns what reads the
 // configuration once they are parsed. A workload as argument counts as a flag. The
 // keys in idle may be given though nothing reads them yet.
-func (a *app) settings(c *cobra.Command, keys ...string) func(args []string, idle ...string) (config, error) {
-	defaults := scenario.Default()
+func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args []string, idle ...string) (config, error) {
 	var flags []*keyFlag
-	for _, key := range scenario.Keys() {
-		if !slices.Contains(keys, key.Name) {
+	for _, key := range workloads().Keys() {
+		if !has(key) {
 			continue
 		}
-		f := &keyFlag{key: key, text: key.Get(&defaults)}
+		f := flagOf(key)
 		flags = append(flags, f)
-		flag := c.Flags().VarPF(f, key.Name, "", key.Usage)
-		if key.Switch() {
-			flag.NoOptDefVal = "true"
-		}
+		addFlag(c.Flags(), f, key.Help)
 	}
 	file := c.Flags().String("scenario", "", "read settings from a YAML `FILE`, such as scenario.yaml of an earlier run")
 	c.Flags().SortFlags = false
@@ -89,6 +94,18 @@ func (a *app) settings(c *cobra.Command, keys ...string) func(args []string, idl
 		}
 		return a.configure(given, *file, idle...)
 	}
+}
+
+func addFlag(flags *pflag.FlagSet, f *keyFlag, help string) {
+	flag := flags.VarPF(f, f.key.Name, "", help)
+	if f.key.Switch() {
+		flag.NoOptDefVal = "true"
+	}
+}
+
+// keys returns what says of a key that it is one of these.
+func keys(names ...string) func(scenario.Key) bool {
+	return func(k scenario.Key) bool { return slices.Contains(names, k.Name) }
 }
 
 // noneEmpty refuses a flag that was given nothing, as from a variable of a script
@@ -111,7 +128,7 @@ func noneEmpty(c *cobra.Command) (err error) {
 // configure merges file, variables and flags. It refuses settings that nothing reads,
 // but for those in idle.
 func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (config, error) {
-	variables, named, err := scenario.Environment(a.environ)
+	variables, named, err := workloads().Environment(a.environ)
 	if err != nil {
 		return config{}, &exitError{exitUsage, err}
 	}
@@ -137,9 +154,9 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 			}
 		}
 	}
-	c.Scenario, c.named, err = scenario.Merge(written, variables, flags)
+	c.Scenario, c.named, err = workloads().Merge(written, variables, flags)
 	if err == nil {
-		err = scenario.Idle(&c.Scenario, idle, written, variables, flags)
+		err = workloads().Idle(&c.Scenario, idle, written, variables, flags)
 	}
 	if err != nil {
 		return c, &exitError{exitUsage, err}
@@ -206,15 +223,15 @@ func readScenario(path string) ([]scenario.Setting, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the scenario: %w", err)
 	}
-	return scenario.File(path, data)
+	return workloads().File(path, data)
 }
 
 // facts lists the effective settings for the result, without secrets.
 func (c *config) facts() []report.Setting {
 	list := []report.Setting{}
-	for _, key := range scenario.Keys() {
-		value := key.Get(&c.Scenario)
-		if key.Local || value == "" || !key.Of(c.Workload) {
+	for _, key := range c.Settings() {
+		value := key.Get()
+		if key.Local || value == "" {
 			continue
 		}
 		switch key.Name {
@@ -235,10 +252,10 @@ func (c *config) repeat(command string) string {
 	if command == "run" || command == "sweep" {
 		words = append(words, c.Workload)
 	}
-	for _, key := range scenario.Keys() {
-		value := key.Get(&c.Scenario)
+	for _, key := range c.Settings() {
+		value := key.Get()
 		known := c.named[key.Name] || key.Name == "seed" && c.Seed != 0
-		if key.Local || !known || value == "" || key.Name == "workload" || !key.Of(c.Workload) || key.Idle(&c.Scenario) != "" {
+		if key.Local || !known || value == "" || key.Name == "workload" || key.Idle != nil && key.Idle() != "" {
 			continue
 		}
 		switch {

@@ -20,7 +20,6 @@ import (
 	"stroppy/internal/db/sqlite"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
-	"stroppy/internal/workload/bank"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -117,11 +116,15 @@ func (c *config) mustExist(url string) error {
 	}
 	path, _, _ = strings.Cut(path, "?")
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		what, load := "bank", "stroppy pop"
-		if c.Workload != scenario.Bank {
-			what, load = c.Workload+" data", "stroppy run "+c.Workload
+		spec, err := workloads().Find(c.Workload)
+		if err != nil {
+			return err
 		}
-		return &exitError{exitFailed, fmt.Errorf("there is no %s in %s, which does not exist: run `%s` first, or name the database with --db", what, url, load)}
+		load := "stroppy run " + c.Workload
+		if spec.Steps {
+			load = "stroppy pop"
+		}
+		return &exitError{exitFailed, fmt.Errorf("there is no %s in %s, which does not exist: run `%s` first, or name the database with --db", spec.Data, url, load)}
 	}
 	return nil
 }
@@ -144,25 +147,6 @@ func (c *config) stepDatabase() string {
 		return c.DB
 	}
 	return "sqlite:" + c.defaultFile()
-}
-
-// bankConfig is the bank that the scenario describes. Seed and accounts that
-// nobody named are left to what the database holds, unless this call loads.
-func (c *config) bankConfig(loads bool) bank.Config {
-	b := bank.DefaultConfig()
-	b.Clients, b.Update, b.Mode, b.Isolation = c.Clients, c.Update, c.Mode, c.Isolation
-	b.Zipfian, b.ZipfExponent = c.Zipfian, c.ZipfExponent
-	b.PayrollShare, b.PayrollLegs = c.PayrollShare, c.PayrollLegs
-	b.JointShare, b.InquiryShare, b.LargeShare = c.JointShare, c.InquiryShare, c.LargeShare
-	b.Audits, b.AuditSample = c.Audits, c.AuditSample
-	b.RandomLockOrder = c.LockOrder == "random"
-	if loads || c.named["seed"] {
-		b.Seed = c.Seed
-	}
-	if loads || c.named["accounts"] {
-		b.Accounts = c.Accounts
-	}
-	return b
 }
 
 // exitCode says how the program ends after an error.

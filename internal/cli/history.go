@@ -16,6 +16,7 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/money"
 	"stroppy/internal/run"
+	"stroppy/internal/workload"
 )
 
 func (a *app) historyCommand() *cobra.Command {
@@ -55,8 +56,8 @@ type lookup struct {
 	path     string
 	recorded *history.Reader
 	end      *history.End // nil: none was downloaded
-	names    naming
-	words    wording
+	objects  workload.Objects
+	format   workload.Format
 	out      *bufio.Writer
 
 	wanted  []history.ID // in order; none is all
@@ -81,13 +82,13 @@ func newLookup(path string, ids []string, account string) (*lookup, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	work, err := workOf(l.recorded.Header().Workload)
+	spec, err := workloads().Find(l.recorded.Header().Workload)
 	if err != nil {
 		return nil, errors.Join(err, l.close())
 	}
-	l.names, l.words = work.names(l.recorded.Header()), work.words()
+	l.objects, l.format = spec.Objects(l.recorded.Header()), spec.Format
 	if account != "" {
-		n, err := l.names.Number(account)
+		n, err := l.objects.Number(account)
 		if err != nil {
 			return nil, errors.Join(&exitError{exitUsage, err}, l.close())
 		}
@@ -156,7 +157,7 @@ func (l *lookup) show(notes io.Writer) error {
 		switch {
 		case l.found[id]:
 		case l.account != nil:
-			return usagef("%v did not touch %s, as far as %s tells", id, l.names.Name(*l.account), l.path)
+			return usagef("%v did not touch %s, as far as %s tells", id, l.objects.Name(*l.account), l.path)
 		case l.end != nil:
 			return usagef("%v is neither among the transactions that %s has recorded nor in the ledger of its end state", id, l.path)
 		default:
@@ -191,7 +192,7 @@ func (l *lookup) showEnd() error {
 		return cmp.Or(cmp.Compare(a.Transfer, b.Transfer), cmp.Compare(a.Number, b.Number))
 	})
 	for _, leg := range legs {
-		what := fmt.Sprintf("leg %d  %s %s", leg.Number, l.names.Name(leg.Account), l.words.row(leg))
+		what := fmt.Sprintf("leg %d  %s %s", leg.Number, l.objects.Name(leg.Account), l.format.Row(leg))
 		if leg.Void {
 			what = "tombstone: a look-up found nothing and closed the id"
 		}
@@ -205,7 +206,7 @@ func (l *lookup) showEnd() error {
 			return err
 		}
 		if account.N == *l.account {
-			fmt.Fprintf(l.out, "end  %s %s\n", l.names.Name(account.N), l.words.end(account))
+			fmt.Fprintf(l.out, "end  %s %s\n", l.objects.Name(account.N), l.format.End(account))
 		}
 	}
 	return nil
@@ -235,7 +236,7 @@ func (l *lookup) transaction(r history.Record) string {
 	case r.Kind == history.Audit && l.wanted == nil:
 		words = append(words, l.audit(r.Ops)...)
 	case r.Kind == history.Scan && l.wanted == nil && len(r.Ops) > 0:
-		words = append(words, fmt.Sprintf("from %s, %d records", l.names.Name(r.Ops[0].Account), len(r.Ops)))
+		words = append(words, fmt.Sprintf("from %s, %d records", l.objects.Name(r.Ops[0].Account), len(r.Ops)))
 	default:
 		for i := range r.Ops {
 			words = append(words, l.operation(&r.Ops[i]))
@@ -265,14 +266,7 @@ func (l *lookup) audit(ops []history.Op) []string {
 }
 
 func (l *lookup) operation(op *history.Op) string {
-	return l.names.Name(op.Account) + " " + l.words.operation(op)
-}
-
-func madeBy(id history.ID) string {
-	if id == 0 {
-		return " of the load"
-	}
-	return fmt.Sprintf(" of %v", id)
+	return l.objects.Name(op.Account) + " " + l.format.Operation(op)
 }
 
 // since writes nanoseconds since the run's start in seconds.

@@ -14,9 +14,8 @@ import (
 func list(kind string, kinds []string) (lines []string, err error) {
 	switch kind {
 	case "workloads":
-		var lines []string
-		for _, w := range works() {
-			lines = append(lines, w.name+"  "+w.about)
+		for _, w := range workloads() {
+			lines = append(lines, w.Name+"  "+w.About)
 		}
 		return lines, nil
 	case "databases":
@@ -29,12 +28,12 @@ func list(kind string, kinds []string) (lines []string, err error) {
 		}
 		return lines, nil
 	case "checks":
-		for _, w := range works() {
-			if w.name != scenario.Bank {
-				lines = append(lines, "", "Of the workload "+w.name+":")
+		for i, w := range workloads() {
+			if i > 0 {
+				lines = append(lines, "", "Of the workload "+w.Name+":")
 			}
-			lines = append(lines, about(w.checks())...)
-			if w.name == scenario.Bank {
+			lines = append(lines, about(w.Checks())...)
+			if i == 0 {
 				lines = append(lines, about(run.Checks())...)
 			}
 		}

@@ -15,9 +15,7 @@ import (
 	"stroppy/internal/check"
 	"stroppy/internal/cli"
 	"stroppy/internal/report"
-	"stroppy/internal/scenario"
 	"stroppy/internal/sweep"
-	"stroppy/internal/workload/bank"
 )
 
 func TestMain(m *testing.M) {
@@ -171,15 +169,4 @@ func nowhere(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("the file %s contains %q", path, args[0])
 		}
 	}))
-}
-
-// TestDefaultsAreTheBanks holds that the scenario runs what the bank would run
-// by itself.
-func TestDefaultsAreTheBanks(t *testing.T) {
-	s, b := scenario.Default(), bank.DefaultConfig()
-	if s.ZipfExponent != b.ZipfExponent || s.PayrollShare != b.PayrollShare || s.PayrollLegs != b.PayrollLegs ||
-		s.JointShare != b.JointShare || s.InquiryShare != b.InquiryShare || s.LargeShare != b.LargeShare ||
-		s.Audits != b.Audits || s.AuditSample != b.AuditSample || s.Update != b.Update || s.Mode != b.Mode {
-		t.Errorf("the scenario's defaults are %+v, the bank's %+v", s, b)
-	}
 }

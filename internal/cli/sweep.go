@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,8 +32,8 @@ func (a *app) sweepCommand() *cobra.Command {
 			"  --over nodes=1,3,5            with --cluster, which is started anew for each",
 		Args: oneWorkload,
 	}
-	keys := slices.DeleteFunc(slices.Clone(driveKeys), func(key string) bool { return key == "arrival" })
-	read := a.settings(c, append(strings.Fields("db cluster nemesis max-outage max-degradation accounts seed no-check json"), keys...)...)
+	absent := keys("workload", "no-load", "arrival")
+	read := a.settings(c, func(k scenario.Key) bool { return !absent(k) })
 	arrival := c.Flags().String("arrival", "", "over rate: how transactions lie within it, uniform or poisson, by `NAME`")
 	over := c.Flags().String("over", "", "what the steps differ in: `AXIS[=VALUES]`")
 	c.RunE = func(_ *cobra.Command, args []string) error {
@@ -335,7 +334,7 @@ func (w *sweeping) with(value float64) (config, error) {
 	switch w.spec.Axis {
 	case sweep.Rate:
 		if value == 0 {
-			c.MaxBacklog = scenario.Default().MaxBacklog // nothing reads it
+			c.MaxBacklog = workloads().Default().MaxBacklog // nothing reads it
 			break
 		}
 		c.Arrival, c.named["arrival"] = w.arrival, true

@@ -159,7 +159,7 @@ func TestEventsOfSeveralRuns(t *testing.T) {
 		second.download(t)
 		second.check(t)
 		second.wantForeign(t)
-		second.checkWith(t, events.CheckDirs, first.dir)
+		second.checkWith(t, first.dir)
 		second.wantAllValid(t)
 		if detail := second.results[0].Detail; !strings.HasPrefix(detail, "200 appends") {
 			t.Errorf("together: %s", detail)

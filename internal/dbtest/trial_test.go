@@ -14,7 +14,12 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/load"
+	"stroppy/internal/scenario"
 	"stroppy/internal/workload"
+	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload/events"
+	"stroppy/internal/workload/kv"
+	"stroppy/internal/workload/tpcb"
 )
 
 // limit bounds one run of a test, so that one that hangs fails.
@@ -187,20 +192,18 @@ func (r *trial) level(t *testing.T) isolation.Level {
 
 func (r *trial) check(t *testing.T) {
 	t.Helper()
-	var err error
-	if r.results, err = r.workload.Check(t.Context(), r.dir, r.level(t), nil); err != nil {
-		t.Fatal(err)
-	}
+	r.checkWith(t)
 }
 
-// checker is the check of several runs together.
-type checker func(ctx context.Context, dirs []string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error)
-
 // checkWith checks the run together with those before it.
-func (r *trial) checkWith(t *testing.T, all checker, before ...string) {
+func (r *trial) checkWith(t *testing.T, before ...string) {
 	t.Helper()
-	var err error
-	if r.results, err = all(t.Context(), append(before, r.dir), r.level(t), nil); err != nil {
+	specs := scenario.Workloads{bank.Spec(), tpcb.Spec(), events.Spec(), kv.Spec()}
+	spec, err := specs.Find(r.workload.Header().Workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.results, err = spec.Check(t.Context(), append(before, r.dir), r.level(t), nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -75,13 +75,14 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 }
 
 func (c *conductor) connect(ctx context.Context, options *load.Options) error {
-	for i := range c.o.Clients {
+	clients := c.o.Workload.Header().Clients
+	for i := range clients {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		client, err := c.o.Workload.Client(ctx, i)
 		if err != nil {
-			return fmt.Errorf("open client %d of %d: %w", i+1, c.o.Clients, err)
+			return fmt.Errorf("open client %d of %d: %w", i+1, clients, err)
 		}
 		options.Clients = append(options.Clients, client)
 	}

@@ -32,7 +32,7 @@ func (c *conductor) judge(ctx context.Context) error {
 	defer c.leave()
 	found := violations{dir: c.o.Dir.Path}
 	defer found.discard()
-	results, err := c.o.Workload.Check(ctx, c.o.Dir.Path, c.o.Expect, found.tell)
+	results, err := c.o.Spec.Check(ctx, []string{c.o.Dir.Path}, c.o.Expect, found.tell)
 	if err != nil {
 		return err
 	}

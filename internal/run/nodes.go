@@ -133,6 +133,6 @@ func (c *conductor) compareNode(ctx context.Context, node Node, whole *history.E
 	if replica.Digest, err = check.DigestOf(end); err != nil || replica.Digest == digest {
 		return err
 	}
-	replica.Difference, err = check.Difference(whole, end, func(n uint64) string { return fmt.Sprintf("account %d", n) })
+	replica.Difference, err = check.Difference(whole, end, c.o.Spec.Objects(c.o.Workload.Header()).Name)
 	return err
 }

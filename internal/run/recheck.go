@@ -62,11 +62,7 @@ type CheckOptions struct {
 	Runs    []string
 	Command string // repeats the check of Runs
 
-	// Check is the workload's own.
-	Check func(ctx context.Context, dirs []string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error)
-
-	// Tables are the workload's own, of one run's directory; nil: it adds none.
-	Tables func(ctx context.Context, dir string) ([]workload.Table, error)
+	Spec workload.Spec
 
 	// Workload and Database are there to download the end state; nil: the one
 	// that the directories hold is used.
@@ -86,7 +82,7 @@ type CheckOptions struct {
 // the result is whole. The answer depends on the directories alone.
 func Check(ctx context.Context, o CheckOptions) (*report.Result, error) {
 	c := newConductor(Options{
-		Workload: o.Workload, Database: o.Database, Dir: o.Dir, DatabaseURL: o.DatabaseURL, Isolation: o.Isolation,
+		Spec: o.Spec, Workload: o.Workload, Database: o.Database, Dir: o.Dir, DatabaseURL: o.DatabaseURL, Isolation: o.Isolation,
 		Expect: o.Expect, Stroppy: o.Stroppy, Progress: o.Progress, Scrub: o.Scrub,
 	})
 	held := c.recheck
@@ -157,7 +153,7 @@ func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 	c.enter("check")
 	found := violations{dir: o.Dir.Path}
 	defer found.discard()
-	results, err := o.Check(ctx, []string{o.Dir.Path}, c.o.Expect, found.tell)
+	results, err := o.Spec.Check(ctx, []string{o.Dir.Path}, c.o.Expect, found.tell)
 	c.leave()
 	if err != nil {
 		return err
@@ -170,7 +166,7 @@ func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 	} else if err := c.recompute(); err != nil { // of a run that was cut off
 		return err
 	}
-	c.tables(ctx, o.Tables)
+	c.tables(ctx)
 	if err := c.effects(); err != nil {
 		return err
 	}
@@ -288,7 +284,7 @@ func (c *conductor) fetch(ctx context.Context, fresh bool) error {
 		if err := c.look(ctx, nil); err != nil {
 			return err
 		}
-		c.result.Workload, c.result.Seed, c.result.Finished = c.o.Workload.Name(), c.o.Workload.Header().Seed, true
+		c.result.Workload, c.result.Seed, c.result.Finished = c.o.Spec.Name, c.o.Workload.Header().Seed, true
 		if err := c.empty(nil); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
+	"stroppy/internal/workload"
 )
 
 // silent is the progress that nobody looks at.
@@ -53,7 +54,7 @@ func recording(t *testing.T, number uint64, committed int, bend func(h *history.
 
 func checking(t *testing.T, dirs []string, check func(context.Context, []string, isolation.Level, func(check.Violation)) ([]check.Result, error)) CheckOptions {
 	t.Helper()
-	o := CheckOptions{Check: check, Progress: silent{}}
+	o := CheckOptions{Spec: workload.Spec{Check: check}, Progress: silent{}}
 	var err error
 	if len(dirs) == 1 {
 		o.Dir, err = OpenDirectory(dirs[0])
@@ -95,7 +96,7 @@ func TestInterruptedCheck(t *testing.T) {
 			if when == "before" {
 				cancel(errByHand)
 			}
-			o.Check = func(ctx context.Context, _ []string, _ isolation.Level, _ func(check.Violation)) ([]check.Result, error) {
+			o.Spec.Check = func(ctx context.Context, _ []string, _ isolation.Level, _ func(check.Violation)) ([]check.Result, error) {
 				if when == "before" {
 					t.Errorf("%d runs: checked after the end", runs)
 				}

@@ -31,6 +31,7 @@ type Steps struct {
 
 // Options are one run.
 type Options struct {
+	Spec     workload.Spec
 	Workload workload.Workload
 	Database db.Database
 	Dir      *Directory
@@ -41,12 +42,11 @@ type Options struct {
 	Expect      isolation.Level // unknown: what the database claims
 	Seed        uint64          // for what no earlier load has decided
 	Drive       load.Options    // without Clients, Background, History and Start
-	Clients     int             // how many clients drive
 	Stroppy     string          // the version of this program
 
 	// Effective tells how to repeat the run, once it is known which bank is
 	// driven.
-	Effective func(history.Header) Repeat
+	Effective func(history.Header) (Repeat, error)
 	// Unchecked is the verdict's reason where no check is asked for.
 	Unchecked string
 
@@ -109,8 +109,8 @@ type State struct {
 // then, and the directory what was recorded; with an *UnsavedError that is all.
 func Run(ctx context.Context, o Options) (*report.Result, error) {
 	c := newConductor(o)
-	c.result.Workload = o.Workload.Name()
-	c.log.Info("run begins", "workload", o.Workload.Name(), "database", o.DatabaseURL, "seed", o.Seed, "stroppy", o.Stroppy)
+	c.result.Workload = o.Spec.Name
+	c.log.Info("run begins", "workload", o.Spec.Name, "database", o.DatabaseURL, "seed", o.Seed, "stroppy", o.Stroppy)
 	err := c.conduct(ctx)
 	if err != nil {
 		err = c.scrubbed(err)
@@ -206,9 +206,7 @@ func (c *conductor) conduct(ctx context.Context) error {
 		return err
 	}
 	c.footprint(ctx)
-	if t, ok := c.o.Workload.(workload.Tabler); ok {
-		c.tables(ctx, t.Tables)
-	}
+	c.tables(ctx)
 	return c.judge(ctx)
 }
 
@@ -294,7 +292,10 @@ func (c *conductor) attach(ctx context.Context) error {
 		c.result.Load = Loaded(loaded)
 	}
 	header := c.o.Workload.Header()
-	repeat := c.o.Effective(header)
+	repeat, err := c.o.Effective(header)
+	if err != nil {
+		return err
+	}
 	c.result.Seed, c.result.LoadID, c.result.Scenario, c.result.Command = header.Seed, header.LoadID, repeat.Settings, repeat.Command
 	return c.o.Dir.Write(ScenarioFile, repeat.Scenario)
 }
@@ -328,11 +329,11 @@ func (c *conductor) footprint(ctx context.Context) {
 
 // tables has a workload add its tables. A figure that cannot be made is no reason to
 // lose a verdict.
-func (c *conductor) tables(ctx context.Context, add func(ctx context.Context, dir string) ([]workload.Table, error)) {
-	if add == nil {
+func (c *conductor) tables(ctx context.Context) {
+	if c.o.Spec.Tables == nil {
 		return
 	}
-	list, err := add(ctx, c.o.Dir.Path)
+	list, err := c.o.Spec.Tables(ctx, c.o.Dir.Path)
 	if err != nil {
 		c.log.Warn("the workload's own tables could not be made", "error", err)
 		return

@@ -44,7 +44,7 @@ func (c *conductor) together(ctx context.Context, o CheckOptions) error {
 	c.enter("check")
 	found := violations{dir: o.Dir.Path}
 	defer found.discard()
-	results, err := o.Check(ctx, dirs, c.o.Expect, found.tell)
+	results, err := o.Spec.Check(ctx, dirs, c.o.Expect, found.tell)
 	c.leave()
 	if err != nil {
 		return err

@@ -28,7 +28,7 @@ func lines(t *testing.T, dir string) []string {
 func TestViolationsOfInvalidChecksAlone(t *testing.T) {
 	dir := recording(t, 1, 10, nil)
 	o := checking(t, []string{dir}, nil)
-	o.Check = func(_ context.Context, _ []string, _ isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
+	o.Spec.Check = func(_ context.Context, _ []string, _ isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
 		tell(check.Violation{Check: check.Ledger, What: "found before the file was seen to be damaged"})
 		for n := range uint64(10_000) {
 			tell(check.Violation{Check: check.Durable, Transaction: history.NewID(1, 0, n), What: "lost"})
@@ -67,7 +67,7 @@ func TestViolationsOfInvalidChecksAlone(t *testing.T) {
 			t.Errorf("%s is left", e.Name())
 		}
 	}
-	o.Check = allValid
+	o.Spec.Check = allValid
 	if r, err = Check(t.Context(), o); err != nil || r.Violations != nil {
 		t.Errorf("%+v, %v", r.Violations, err)
 	}

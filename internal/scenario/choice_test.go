@@ -4,7 +4,15 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"stroppy/internal/workload/bank"
+	"stroppy/internal/workload/events"
+	"stroppy/internal/workload/kv"
+	"stroppy/internal/workload/tpcb"
 )
+
+// all are the workloads of the tests.
+func all() Workloads { return Workloads{bank.Spec(), tpcb.Spec(), events.Spec(), kv.Spec()} }
 
 // layer is "key=value key=value" from a source: a flag, a variable or a file.
 func layer(kind, text string) []Setting {
@@ -20,8 +28,8 @@ func layer(kind, text string) []Setting {
 // repeated are the flags of the settings that were named, with which a run is repeated.
 func repeated(s *Scenario, named Set) []Setting {
 	var list []Setting
-	for _, k := range Keys() {
-		if value := k.Get(s); named[k.Name] && value != "" {
+	for _, k := range s.Settings() {
+		if value := k.Get(); named[k.Name] && value != "" {
 			list = append(list, Setting{k.Name, value, "--" + k.Name})
 		}
 	}
@@ -32,38 +40,38 @@ func repeated(s *Scenario, named Set) []Setting {
 // chosen decides, and the scenario tells it once.
 func TestZipfianIsADistribution(t *testing.T) {
 	for _, c := range []struct{ file, flags, want string }{
-		{"", "", Uniform},
-		{"", "zipfian=true", Zipfian},
-		{"", "zipfian=false", Uniform},
-		{"", "zipfian=true distribution=zipfian", Zipfian},
-		{"", "zipfian=true preset=ycsb-d", Zipfian},
-		{"", "preset=ycsb-d", Latest},
-		{"", "preset=ycsb-a", Zipfian},
-		{"", "preset=ycsb-a zipfian=false", Uniform},
-		{"", "zipfian=false preset=ycsb-d", Uniform},
-		{"", "zipfian=false distribution=uniform preset=ycsb-a", Uniform},
-		{"preset=ycsb-a", "zipfian=false", Uniform},
-		{"preset=ycsb-a zipfian=false", "", Uniform},
-		{"preset=ycsb-a zipfian=false", "preset=ycsb-b", Zipfian},
-		{"preset=ycsb-a distribution=zipfian", "zipfian=false", Uniform}, // scenario.yaml of a run
-		{"zipfian=false", "preset=ycsb-a", Zipfian},
-		{"zipfian=true", "distribution=uniform", Uniform},
-		{"zipfian=true", "preset=ycsb-d", Latest},
-		{"zipfian=true", "zipfian=false", Uniform},
-		{"distribution=latest", "zipfian=true", Zipfian},
-		{"zipfian=true distribution=uniform", "distribution=latest", Latest}, // as an earlier version wrote it
-		{"zipfian=false distribution=zipfian", "", Zipfian},
+		{"", "", kv.Uniform},
+		{"", "zipfian=true", kv.Zipfian},
+		{"", "zipfian=false", kv.Uniform},
+		{"", "zipfian=true distribution=zipfian", kv.Zipfian},
+		{"", "zipfian=true preset=ycsb-d", kv.Zipfian},
+		{"", "preset=ycsb-d", kv.Latest},
+		{"", "preset=ycsb-a", kv.Zipfian},
+		{"", "preset=ycsb-a zipfian=false", kv.Uniform},
+		{"", "zipfian=false preset=ycsb-d", kv.Uniform},
+		{"", "zipfian=false distribution=uniform preset=ycsb-a", kv.Uniform},
+		{"preset=ycsb-a", "zipfian=false", kv.Uniform},
+		{"preset=ycsb-a zipfian=false", "", kv.Uniform},
+		{"preset=ycsb-a zipfian=false", "preset=ycsb-b", kv.Zipfian},
+		{"preset=ycsb-a distribution=zipfian", "zipfian=false", kv.Uniform}, // scenario.yaml of a run
+		{"zipfian=false", "preset=ycsb-a", kv.Zipfian},
+		{"zipfian=true", "distribution=uniform", kv.Uniform},
+		{"zipfian=true", "preset=ycsb-d", kv.Latest},
+		{"zipfian=true", "zipfian=false", kv.Uniform},
+		{"distribution=latest", "zipfian=true", kv.Zipfian},
+		{"zipfian=true distribution=uniform", "distribution=latest", kv.Latest}, // as an earlier version wrote it
+		{"zipfian=false distribution=zipfian", "", kv.Zipfian},
 	} {
-		s, named, err := Merge(layer("file", "workload=kv "+c.file), layer("flag", c.flags))
+		s, named, err := all().Merge(layer("file", "workload=kv "+c.file), layer("flag", c.flags))
 		if err != nil {
 			t.Errorf("%+v: %v", c, err)
 			continue
 		}
-		if s.KV.Distribution != c.want || s.Zipfian != (c.want == Zipfian) {
-			t.Errorf("%+v: distribution %s, zipfian %v", c, s.KV.Distribution, s.Zipfian)
+		if got := s.Get("distribution"); got != c.want {
+			t.Errorf("%+v: distribution %s", c, got)
 		}
-		if again, _, err := Merge(repeated(&s, named)); err != nil || again.KV.Distribution != c.want {
-			t.Errorf("%+v: what repeats it has the distribution %s, %v", c, again.KV.Distribution, err)
+		if again, _, err := all().Merge(repeated(&s, named)); err != nil || again.Get("distribution") != c.want {
+			t.Errorf("%+v: what repeats it has the distribution %s, %v", c, again.Get("distribution"), err)
 		}
 		if text := string(s.YAML()); strings.Contains(text, "zipfian:") || !strings.Contains(text, "distribution: "+c.want+"\n") {
 			t.Errorf("%+v: the scenario says\n%s", c, text)
@@ -78,7 +86,7 @@ func TestZipfianIsADistribution(t *testing.T) {
 		{"", "zipfian=false distribution=zipfian", `--zipfian is false and --distribution is "zipfian": each says which keys are chosen, so give one of them`},
 		{"zipfian=true distribution=uniform", "count=5", "a.yaml line 1: zipfian is true and a.yaml line 1: distribution is"},
 	} {
-		if _, _, err := Merge(layer("file", "workload=kv "+c.file), layer("flag", c.flags)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, _, err := all().Merge(layer("file", "workload=kv "+c.file), layer("flag", c.flags)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -112,23 +120,23 @@ func TestIdle(t *testing.T) {
 		{"workload=kv scan-length=100", "", "", ""},
 	} {
 		layers := [][]Setting{layer("file", c.file), layer("variable", c.variables), layer("flag", c.flags)}
-		s, _, err := Merge(layers...)
+		s, _, err := all().Merge(layers...)
 		if err != nil {
 			t.Errorf("%+v: %v", c, err)
 			continue
 		}
-		err = Idle(&s, nil, layers...)
+		err = all().Idle(&s, nil, layers...)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%+v: %v", c, err)
 		}
-		if err := Idle(&s, []string{"zipf-exponent", "max-backlog", "scan-length"}, layers...); err != nil {
+		if err := all().Idle(&s, []string{"zipf-exponent", "max-backlog", "scan-length"}, layers...); err != nil {
 			t.Errorf("%+v, but all are excepted: %v", c, err)
 		}
-		written, err := File("scenario.yaml", s.YAML())
+		written, err := all().File("scenario.yaml", s.YAML())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := Idle(&s, nil, written); err != nil && c.want == "" {
+		if err := all().Idle(&s, nil, written); err != nil && c.want == "" {
 			t.Errorf("%+v: its own scenario is refused: %v", c, err)
 		}
 	}

@@ -58,7 +58,7 @@ func TestCommandScrubber(t *testing.T) {
 
 // TestScenarioKeepsNoCommandSecrets: the file tells what to put back and where.
 func TestScenarioKeepsNoCommandSecrets(t *testing.T) {
-	s := Default()
+	s := all().Default()
 	s.Nemesis = "kill leader at 1s\nexec 'TOKEN=hunter2 x' 'true'"
 	text := string(s.YAML())
 	if strings.Contains(text, "hunter2") || !strings.Contains(text, "TOKEN=xxxxx") || !strings.Contains(text, "# Secrets in commands are not kept") {

@@ -15,7 +15,7 @@ const MaxFile = 64 << 10
 
 // File reads the settings in a YAML scenario: one mapping of keys to plain
 // values. name is the file's name, for errors.
-func File(name string, data []byte) ([]Setting, error) {
+func (w Workloads) File(name string, data []byte) ([]Setting, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("%s is larger than %d bytes: that is no scenario", name, MaxFile)
 	}
@@ -30,10 +30,10 @@ func File(name string, data []byte) ([]Setting, error) {
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s holds more than one YAML document: a scenario is one", name)
 	}
-	return settings(name, &document)
+	return w.settings(name, &document)
 }
 
-func settings(name string, document *yaml.Node) ([]Setting, error) {
+func (w Workloads) settings(name string, document *yaml.Node) ([]Setting, error) {
 	root := document
 	if root.Kind == yaml.DocumentNode && len(root.Content) == 1 {
 		root = root.Content[0]
@@ -56,9 +56,9 @@ func settings(name string, document *yaml.Node) ([]Setting, error) {
 			return nil, fmt.Errorf("%s stands twice: line %d has it already", source, line)
 		}
 		first[key.Value] = key.Line
-		found, ok := known(key.Value)
+		found, ok := w.known(key.Value)
 		if !ok {
-			return nil, Unknown(source, key.Value)
+			return nil, w.Unknown(source, key.Value)
 		}
 		text, err := plain(value, found.Lines)
 		if err != nil {
@@ -87,15 +87,6 @@ func plain(value *yaml.Node, lines bool) (string, error) {
 	return strings.Join(all, "\n"), nil
 }
 
-func known(key string) (Key, bool) {
-	for _, k := range Keys() {
-		if k.Name == key {
-			return k, true
-		}
-	}
-	return Key{}, false
-}
-
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line
@@ -106,9 +97,9 @@ func firstLine(err error) string {
 func (s *Scenario) YAML() []byte {
 	var out bytes.Buffer
 	out.WriteString("# The effective configuration of a run of stroppy; `stroppy run --scenario FILE` repeats it.\n")
-	for _, k := range Keys() {
-		value := k.Get(s)
-		if k.Local || value == "" || !k.Of(s.Workload) {
+	for _, k := range s.Settings() {
+		value := k.Get()
+		if k.Local || value == "" {
 			continue
 		}
 		if k.Name == "db" {

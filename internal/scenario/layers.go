@@ -1,11 +1,14 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/agnivade/levenshtein"
+
+	"stroppy/internal/setting"
 )
 
 // Prefix begins the name of every environment variable that sets a key.
@@ -24,153 +27,212 @@ type Setting struct {
 	Source     string // for errors, such as "--count" or "bank.yaml line 3: count"
 }
 
+// filed says that a file named the setting, and neither a flag nor a variable.
+func (s *Setting) filed() bool {
+	return !strings.HasPrefix(s.Source, "--") && !strings.HasPrefix(s.Source, Prefix)
+}
+
 // Set is the keys that some layer named; the others have their defaults.
 type Set map[string]bool
 
 // Merge builds a checked scenario from layers of settings, the weakest first.
 // A layer that names count takes back a duration of a weaker layer, and the
 // other way round; where none names either, a rate whose stages all have their
-// times says how long the drive is. It also returns which keys were named at all.
-func Merge(layers ...[]Setting) (Scenario, Set, error) {
-	s, named := Default(), Set{}
-	keys := Keys()
-	var database string // who named it
-	var chosen choice
-	sources := map[string]string{}
+// times says how long the run is, or the workload does. It also returns which settings were named at all.
+func (w Workloads) Merge(layers ...[]Setting) (Scenario, Set, error) {
+	m, err := w.merging(layers)
+	if err != nil {
+		return m.s, m.named, err
+	}
 	for _, layer := range layers {
-		seen := Set{}
-		for _, setting := range presetFirst(layer) {
-			i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == setting.Key })
-			if i < 0 {
-				return s, named, Unknown(setting.Source, setting.Key)
-			}
-			if err := keys[i].set(&s, setting.Value); err != nil {
-				return s, named, fmt.Errorf("%s is %s: %w", setting.Source, shown(setting), err)
-			}
-			seen[setting.Key], named[setting.Key] = true, true
-			sources[setting.Key] = setting.Source
-			if setting.Key == "db" {
-				database = setting.Source
-			}
+		if err := m.take(layer); err != nil {
+			return m.s, m.named, err
 		}
-		switch {
-		case seen["count"] && !seen["duration"]:
-			s.Duration = 0
-		case seen["duration"] && !seen["count"]:
-			s.Count = 0
-		}
-		chosen.take(layer)
 	}
-	if length, bounded := s.Rate.Length(); bounded && !named["count"] && !named["duration"] {
+	s := &m.s
+	if !m.named["count"] && !m.named["duration"] {
+		s.lastLong()
+	}
+	if m.named["db"] && s.DB == "" { // as from a variable of a script that is not set
+		return *s, m.named, fmt.Errorf("%s is empty: give the database's URL, or leave it out for the embedded default", m.sources["db"])
+	}
+	for _, clash := range m.clashes {
+		return *s, m.named, clash
+	}
+	return *s, m.named, s.Validate()
+}
+
+// lastLong says how long a run is where nobody has: as long as its rate, as many
+// transactions as the workload says, or what is there by default. Faults need a time
+// to come in.
+func (s *Scenario) lastLong() {
+	length, bounded := s.Rate.Length()
+	switch count := s.Config.DefaultCount(); {
+	case bounded:
 		s.Duration = length
+	case count > 0 && s.Nemesis == "":
+		s.Duration, s.Count = 0, count
 	}
-	if named["db"] && s.DB == "" { // as from a variable of a script that is not set
-		return s, named, fmt.Errorf("%s is empty: give the database's URL, or leave it out for the embedded default", database)
-	}
-	if s.Workload == KV {
-		if err := chosen.apply(&s, named); err != nil {
-			return s, named, err
-		}
-	}
-	if err := s.Validate(); err != nil {
-		return s, named, err
-	}
-	for i := range keys {
-		if named[keys[i].Name] {
-			if err := keys[i].fits(sources[keys[i].Name], s.Workload); err != nil {
-				return s, named, err
+}
+
+// merging is a scenario on its way through the layers.
+type merging struct {
+	workloads Workloads
+	keys      []Key
+	s         Scenario
+	settings  []setting.Setting // bound to s
+	named     Set
+	sources   map[string]string
+	clashes   map[string]error // a layer says two things about a setting
+}
+
+// merging begins with the defaults of the workload that the strongest layer names.
+func (w Workloads) merging(layers [][]Setting) (*merging, error) {
+	m := &merging{workloads: w, keys: w.Keys(), s: w.Default(), named: Set{}, sources: map[string]string{}, clashes: map[string]error{}}
+	name := m.s.Workload
+	for _, layer := range layers {
+		for _, one := range layer {
+			if one.Key == "workload" {
+				name = one.Value
 			}
 		}
 	}
-	return s, named, nil
+	if err := w.among(name); err != nil {
+		return m, err
+	}
+	spec, err := w.Find(name)
+	m.s = w.of(spec)
+	m.settings = m.s.Settings()
+	return m, err
 }
 
-// choice is who of several layers says how kv chooses its keys: zipfian, which all
-// workloads but events have and which is short for a distribution, or distribution or
-// a preset, which are kv's own. The last layer that names one of them decides, and in
-// it zipfian over a preset.
-type choice struct {
-	distribution string // that zipfian is short for; empty: zipfian does not decide
-	clash        error  // one layer says two things
-}
-
-func (c *choice) take(layer []Setting) {
-	given := map[string]Setting{}
-	for _, s := range layer {
-		given[s.Key] = s
+// take sets what a layer names.
+func (m *merging) take(layer []Setting) error {
+	seen := Set{}
+	layer, err := m.resolve(layer)
+	if err != nil {
+		return err
 	}
-	zipfian, distribution := given["zipfian"], given["distribution"]
-	if zipfian.Key == "" && distribution.Key == "" && given["preset"].Key == "" {
-		return
+	for _, given := range layer {
+		i := slices.IndexFunc(m.settings, func(one setting.Setting) bool { return one.Name == given.Key })
+		if err := m.settings[i].Set(given.Value); err != nil {
+			return fmt.Errorf("%s is %s: %w", given.Source, shown(given), err)
+		}
+		seen[given.Key], m.named[given.Key] = true, true
+		m.sources[given.Key] = given.Source
 	}
-	*c = choice{}
 	switch {
-	case zipfian.Key == "":
-	case zipfian.Value == "true":
-		c.distribution = Zipfian
-	case distribution.Key == "" || !zipfian.filed(): // as an earlier version wrote both of every run
-		c.distribution = Uniform
+	case seen["count"] && !seen["duration"]:
+		m.s.Duration = 0
+	case seen["duration"] && !seen["count"]:
+		m.s.Count = 0
 	}
-	if c.distribution != "" && distribution.Key != "" && distribution.Value != c.distribution {
-		c.clash = fmt.Errorf("%s is %s and %s is %s: each says which keys are chosen, so give one of them",
-			clip(zipfian.Source), zipfian.Value, clip(distribution.Source), shown(distribution))
-	}
-}
-
-// apply makes zipfian the distribution that it is short for.
-func (c *choice) apply(s *Scenario, named Set) error {
-	if c.clash != nil {
-		return c.clash
-	}
-	if c.distribution != "" {
-		s.KV.Distribution, named["distribution"] = c.distribution, true
-	}
-	s.Zipfian = s.KV.Distribution == Zipfian
 	return nil
 }
 
-// filed says that a file named the setting, and neither a flag nor a variable.
-func (s *Setting) filed() bool {
-	return !strings.HasPrefix(s.Source, "--") && !strings.HasPrefix(s.Source, Prefix)
+// resolve turns a layer's aliases into the settings that they stand for, and puts
+// first what others change. It refuses keys that the workload does not have.
+func (m *merging) resolve(layer []Setting) ([]Setting, error) {
+	var first, list []Setting
+	for _, given := range layer {
+		i := slices.IndexFunc(m.keys, func(k Key) bool { return k.Name == given.Key })
+		if i < 0 {
+			return nil, m.workloads.Unknown(given.Source, given.Key)
+		}
+		if key := &m.keys[i]; !key.Of(m.s.Workload) {
+			return nil, fmt.Errorf("%s is a setting of %s, and the workload is %s: leave it out", clip(given.Source), setting.Or(key.Workloads), m.s.Workload)
+		}
+		one, alias := find(m.settings, given.Key)
+		if alias != nil {
+			var kept bool
+			var err error
+			if given, kept, err = m.translate(given, one.Name, alias, layer); err != nil {
+				return nil, err
+			} else if !kept {
+				continue
+			}
+		} else if !hasAlias(layer, one) {
+			delete(m.clashes, given.Key)
+		}
+		if one.First {
+			first = append(first, given)
+		} else {
+			list = append(list, given)
+		}
+	}
+	return append(first, list...), nil
+}
+
+// translate turns an alias into the setting that it stands for. A switch that is off
+// in a file says nothing where the setting stands there too.
+func (m *merging) translate(given Setting, name string, alias *setting.Alias, layer []Setting) (translated Setting, kept bool, err error) {
+	translated = Setting{Key: name, Source: given.Source}
+	if translated.Value, err = alias.Translate(given.Value); err != nil {
+		return given, false, fmt.Errorf("%s is %s: %w", given.Source, shown(given), err)
+	}
+	delete(m.clashes, name)
+	i := slices.IndexFunc(layer, func(s Setting) bool { return s.Key == name })
+	switch {
+	case i < 0 || layer[i].Value == translated.Value:
+		return translated, true, nil
+	case given.filed() && given.Value == "false":
+		return translated, false, nil
+	}
+	value := given.Value
+	if alias.Values == nil {
+		value = shown(given)
+	}
+	m.clashes[name] = fmt.Errorf("%s is %s and %s is %s: each says %s, so give one of them",
+		clip(given.Source), value, clip(layer[i].Source), shown(layer[i]), cmp.Or(alias.Says, "the same"))
+	return translated, true, nil
+}
+
+func hasAlias(layer []Setting, one *setting.Setting) bool {
+	return slices.ContainsFunc(layer, func(s Setting) bool {
+		return slices.ContainsFunc(one.Aliases, func(a setting.Alias) bool { return a.Name == s.Key })
+	})
+}
+
+// find returns the setting of a name, and its alias if the name is one.
+func find(list []setting.Setting, name string) (*setting.Setting, *setting.Alias) {
+	for i := range list {
+		if list[i].Name == name {
+			return &list[i], nil
+		}
+		for j := range list[i].Aliases {
+			if list[i].Aliases[j].Name == name {
+				return &list[i], &list[i].Aliases[j]
+			}
+		}
+	}
+	return nil, nil
 }
 
 // Idle returns an error if a setting of these layers, the weakest first, is one that
 // nothing in s would read. A file may hold it with its default, as scenario.yaml of
 // an earlier run does. What is in except is not asked about.
-func Idle(s *Scenario, except []string, layers ...[]Setting) error {
-	sources := map[string]string{}
-	inFile := map[string]bool{}
+func (w Workloads) Idle(s *Scenario, except []string, layers ...[]Setting) error {
+	sources := map[string]*Setting{}
 	for _, layer := range layers {
-		for _, set := range layer {
-			sources[set.Key] = set.Source
-			inFile[set.Key] = set.filed()
+		for i := range layer {
+			sources[layer[i].Key] = &layer[i]
 		}
 	}
-	usual := Default()
-	for _, k := range Keys() {
-		source, given := sources[k.Name]
-		why := k.Idle(s)
-		if !given || why == "" || slices.Contains(except, k.Name) || inFile[k.Name] && k.Get(s) == k.Get(&usual) {
+	spec, err := w.Find(s.Workload)
+	if err != nil {
+		return err
+	}
+	usual := w.of(spec)
+	for _, one := range s.Settings() {
+		source := sources[one.Name]
+		if source == nil || one.Idle == nil || slices.Contains(except, one.Name) {
 			continue
 		}
-		return fmt.Errorf("%s is %s and %s, or leave it out", clip(source), k.Get(s), why)
+		if why := one.Idle(); why != "" && !(source.filed() && one.Get() == usual.Get(one.Name)) {
+			return fmt.Errorf("%s is %s and %s, or leave it out", clip(source.Source), one.Get(), why)
+		}
 	}
 	return nil
-}
-
-// presetFirst puts a preset before the settings that change it.
-func presetFirst(layer []Setting) []Setting {
-	layer = slices.Clone(layer)
-	slices.SortStableFunc(layer, func(a, b Setting) int {
-		first := func(s Setting) int {
-			if s.Key == "preset" {
-				return 0
-			}
-			return 1
-		}
-		return first(a) - first(b)
-	})
-	return layer
 }
 
 func shown(s Setting) string {
@@ -185,15 +247,15 @@ func shown(s Setting) string {
 
 // Unknown returns the error for a key that does not exist, with the nearest one
 // that does. source is what the person wrote, key the name in it.
-func Unknown(source, key string) error {
+func (w Workloads) Unknown(source, key string) error {
 	var names []string
-	for _, k := range Keys() {
+	for _, k := range w.Keys() {
 		names = append(names, k.Name)
 	}
 	near := Nearest(key, names)
 	switch {
 	case strings.HasPrefix(source, Prefix):
-		near = Prefix + strings.ToUpper(strings.ReplaceAll(near, "-", "_"))
+		near = setting.Variable(Prefix, near)
 	case strings.HasPrefix(source, "--"):
 		near = "--" + near
 	}
@@ -217,7 +279,8 @@ func clip(s string) string {
 
 // Environment reads the settings in environ, entries of the form NAME=value.
 // file is the scenario file that STROPPY_SCENARIO names.
-func Environment(environ []string) (settings []Setting, file string, err error) {
+func (w Workloads) Environment(environ []string) (settings []Setting, file string, err error) {
+	keys := w.Keys()
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		switch {
@@ -226,8 +289,8 @@ func Environment(environ []string) (settings []Setting, file string, err error) 
 			file = value
 		default:
 			key := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, Prefix), "_", "-"))
-			if !slices.ContainsFunc(Keys(), func(k Key) bool { return k.Variable() == name }) {
-				return nil, "", Unknown(name, key)
+			if !slices.ContainsFunc(keys, func(k Key) bool { return k.Variable() == name }) {
+				return nil, "", w.Unknown(name, key)
 			}
 			settings = append(settings, Setting{Key: key, Value: value, Source: name})
 		}

@@ -1,5 +1,5 @@
 // Package scenario is one run as data. A scenario comes from three layers that
-// name the same keys (a flag beats a STROPPY_* variable, which beats a YAML
+// name the same settings (a flag beats a STROPPY_* variable, which beats a YAML
 // file) and leaves as a checked value that can be written down and repeated.
 package scenario
 
@@ -7,38 +7,32 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"stroppy/internal/isolation"
 	"stroppy/internal/pace"
-)
-
-// The names that Update, Mode, LockOrder and Arrival take.
-var (
-	updates    = []string{"atomic", "locked", "rmw"}
-	modes      = []string{"pipelined", "interactive", "procedure"}
-	lockOrders = []string{"key", "random"}
-	arrivals   = []string{pace.Uniform.String(), pace.Poisson.String()}
+	"stroppy/internal/setting"
+	"stroppy/internal/workload"
 )
 
 // The bounds of a scenario. The clients' bound is what a transaction's id has
-// room for, less one for the auditor; the accounts' is the bank's own.
+// room for, less one for the auditor.
 const (
-	MaxClients  = 1<<17 - 2
-	maxBacklog  = 1_000_000_000
-	MaxAccounts = 1_000_000_000_000
-	MaxCount    = math.MaxInt64
-	maxDuration = 365 * 24 * time.Hour
+	MaxClients = 1<<17 - 2
+	maxBacklog = 1_000_000_000
+	MaxCount   = math.MaxInt64
 )
 
-// Scenario is the whole configuration of a run. Its keys are the flags' names.
+// Scenario is the whole configuration of a run. What has it may copy it; With makes
+// one that differs.
 type Scenario struct {
 	Workload string
-	DB       string // the database's URL, its password included; empty is SQLite in the run's directory
-	NoLoad   bool
-	NoCheck  bool
-	Expect   isolation.Level // unknown: what the database claims
+	Config   workload.Config // the workload's own settings, which nobody changes
+
+	DB      string // the database's URL, its password included; empty is SQLite in the run's directory
+	NoLoad  bool
+	NoCheck bool
+	Expect  isolation.Level // unknown: what the database claims
 
 	Cluster        string        // KIND[:N][?PARAMS]: started on this machine, instead of DB
 	Nemesis        string        // a fault a line
@@ -46,10 +40,10 @@ type Scenario struct {
 	MaxDegradation float64       // share of the throughput that may be lost; 0 allows any
 
 	Clients  int
-	Duration time.Duration // of the drive; 0 where Count says how long
+	Duration time.Duration // of the run; 0 where Count says how long
 	Count    uint64        // transactions; 0 where Duration says how long
-	Warmup   time.Duration // driven before and not counted in the figures
-	Rate     pace.Plan     // transactions per second over the drive, all clients together; the zero Plan is a closed loop
+	Warmup   time.Duration // run before and not counted in the measurements
+	Rate     pace.Plan     // transactions per second over the run, all clients together; the zero Plan is a closed loop
 	Retries  int           // new tries of one transaction after the first
 	GiveUp   time.Duration // how long no client may reach the database before the run ends
 
@@ -57,26 +51,9 @@ type Scenario struct {
 	Think      time.Duration // a client's pause between two transactions of a closed loop
 	MaxBacklog uint64        // transactions of an open loop that may be due and not sent
 
-	Accounts     uint64
-	Seed         uint64 // 0: drawn at random, then printed and recorded
-	Zipfian      bool
-	ZipfExponent float64
-	PayrollShare float64 // of the transactions, 0 to 1; so are the other shares
-	PayrollLegs  int     // people that one payroll pays
-	JointShare   float64
-	InquiryShare float64
-	LargeShare   float64
-	Isolation    string // as the database names it; empty is its own default
-	Update       string // empty: what suits the database
-	Mode         string // empty: what suits the database
-	LockOrder    string
-	Audits       float64 // per second; 0 is none
-	AuditSample  uint64  // accounts that one audit reads; 0 is all of up to 100,000, and else 10,000
-
-	TPCB      TPCBSettings
-	Events    EventsSettings
-	KV        KVSettings
-	ValueSize Size // of events and kv
+	Seed      uint64 // 0: drawn at random, then printed and recorded
+	Isolation string // as the database names it; empty is its own default
+	Mode      string // empty: what suits the database
 
 	Out     string // the run's directory; empty is one named after the time
 	Serve   string // where to show the run live; empty is nowhere
@@ -84,53 +61,61 @@ type Scenario struct {
 	JSON    bool
 }
 
-// Default returns the scenario that `stroppy run` alone runs.
-func Default() Scenario {
-	return Scenario{
-		Workload: Bank, Clients: 16, Duration: 10 * time.Second, Retries: 10, GiveUp: time.Minute,
-		Accounts: 10_000, ZipfExponent: 0.99, Audits: 1, LockOrder: lockOrders[0], MaxBacklog: 1_000_000,
-		PayrollShare: 0.01, PayrollLegs: 10, JointShare: 0.05, InquiryShare: 0.05, LargeShare: 0.01,
-		TPCB:   TPCBSettings{Scale: 1, Ratio: [3]uint64{1, 10, 100_000}, History: true},
-		Events: EventsSettings{Batch: 1},
-		KV: KVSettings{
-			Records: 100_000, KeySize: 32, Reads: 0.9, Updates: 0.1, ScanLength: 100, Distribution: Uniform, InFlight: 1,
-		},
-		ValueSize: Size{1024, 1024},
+// Workloads are all workloads that a scenario may name, the default first.
+type Workloads []workload.Spec
+
+// Names returns the names of all workloads.
+func (w Workloads) Names() []string {
+	var names []string
+	for _, spec := range w {
+		names = append(names, spec.Name)
 	}
+	return names
+}
+
+// Find returns the workload of that name, which a recording may have from a newer
+// program.
+func (w Workloads) Find(name string) (workload.Spec, error) {
+	for _, spec := range w {
+		if spec.Name == name {
+			return spec, nil
+		}
+	}
+	return workload.Spec{}, fmt.Errorf("this program has no workload %q: `stroppy list workloads` shows those that it has", name)
+}
+
+// Default returns the scenario that `stroppy run` alone runs.
+func (w Workloads) Default() Scenario { return w.of(w[0]) }
+
+// of returns the default scenario of a workload.
+func (w Workloads) of(spec workload.Spec) Scenario {
+	return Scenario{
+		Workload: spec.Name, Config: spec.Config(),
+		Clients: 16, Duration: 10 * time.Second, Retries: 10, GiveUp: time.Minute, MaxBacklog: 1_000_000,
+	}
+}
+
+// With returns the scenario with these settings of the workload, by their names.
+func (s Scenario) With(values map[string]string) (Scenario, error) {
+	s.Config = s.Config.Clone()
+	for _, one := range s.Config.Settings() {
+		if value, ok := values[one.Name]; ok {
+			if err := one.Set(value); err != nil {
+				return s, fmt.Errorf("%s is %q: %w", one.Name, value, err)
+			}
+		}
+	}
+	return s, nil
 }
 
 // Validate says in one sentence what is wrong with the scenario, or nil.
 func (s *Scenario) Validate() error {
-	for _, check := range []error{
-		among("workload", s.Workload, Workloads()),
-		among("update", s.Update, append([]string{""}, updates...)),
-		among("mode", s.Mode, append([]string{""}, modes...)),
-		among("arrival", s.Arrival, append([]string{""}, arrivals...)),
-		among("lock-order", s.LockOrder, lockOrders),
-		between("clients", float64(s.Clients), 1, MaxClients),
-		between("accounts", float64(s.Accounts), 4, MaxAccounts),
-		between("retries", float64(s.Retries), 0, 1_000_000),
-		between("payroll-legs", float64(s.PayrollLegs), 1, 1000),
-		between("max-backlog", float64(s.MaxBacklog), 1, maxBacklog),
-		between("audits", s.Audits, 0, 1000),
-		between("zipf-exponent", s.ZipfExponent, 0.01, 100),
-		between("payroll-share", s.PayrollShare, 0, 1),
-		between("joint-share", s.JointShare, 0, 1),
-		between("inquiry-share", s.InquiryShare, 0, 1),
-		between("large-share", s.LargeShare, 0, 1),
-		long("duration", s.Duration),
-		long("warmup", s.Warmup),
-		long("think", s.Think),
-		long("give-up", s.GiveUp),
-		long("max-outage", s.MaxOutage),
-		between("max-degradation", s.MaxDegradation, 0, 1),
-		s.oneDatabase(),
-		s.howLong(),
-		s.howFast(),
-		s.own(),
+	for _, check := range []func() error{
+		func() error { return setting.Check(s.Settings()) },
+		s.oneDatabase, s.howLong, s.howFast, s.Config.Validate,
 	} {
-		if check != nil {
-			return check
+		if err := check(); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -192,48 +177,10 @@ func (s *Scenario) oneDatabase() error {
 	return nil
 }
 
-func (s *Scenario) shares() error {
-	sum := s.PayrollShare + s.JointShare + s.InquiryShare
-	if sum > 1+1e-9 {
-		return fmt.Errorf("payroll-share, joint-share and inquiry-share are %g together: they are parts of all transactions, so at most 1", sum)
-	}
-	return nil
-}
-
-func among(key, value string, known []string) error {
-	if slices.Contains(known, value) {
+// among says in one sentence that a workload does not exist.
+func (w Workloads) among(name string) error {
+	if slices.Contains(w.Names(), name) {
 		return nil
 	}
-	known = slices.DeleteFunc(known, func(name string) bool { return name == "" })
-	return fmt.Errorf("%s is %q: it must be %s", key, value, or(known))
-}
-
-func between(key string, value, low, high float64) error {
-	if value >= low && value <= high {
-		return nil
-	}
-	return fmt.Errorf("%s is %s: it must be from %s to %s", key, number(value), number(low), number(high))
-}
-
-func long(key string, d time.Duration) error {
-	if d >= 0 && d <= maxDuration {
-		return nil
-	}
-	return fmt.Errorf("%s is %v: it must be from 0s to %v", key, d, maxDuration)
-}
-
-// or lists names as a sentence does: a, b or c.
-func or(names []string) string {
-	last := len(names) - 1
-	if last == 0 {
-		return names[0]
-	}
-	return strings.Join(names[:last], ", ") + " or " + names[last]
-}
-
-func number(v float64) string {
-	if v == math.Trunc(v) && math.Abs(v) < 1e15 {
-		return fmt.Sprintf("%.0f", v)
-	}
-	return fmt.Sprintf("%g", v)
+	return fmt.Errorf("workload is %q: it must be %s", name, setting.Or(w.Names()))
 }

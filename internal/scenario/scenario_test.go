@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -12,7 +11,7 @@ import (
 )
 
 func TestDefaultIsValid(t *testing.T) {
-	s := Default()
+	s := all().Default()
 	if err := s.Validate(); err != nil {
 		t.Fatal(err)
 	}
@@ -22,11 +21,11 @@ func TestMergePrecedence(t *testing.T) {
 	file := []Setting{{"clients", "1", "file"}, {"accounts", "100", "file"}, {"duration", "5s", "file"}, {"seed", "7", "file"}}
 	env := []Setting{{"clients", "2", "env"}, {"accounts", "200", "env"}}
 	flags := []Setting{{"clients", "3", "flag"}, {"count", "9", "flag"}}
-	s, named, err := Merge(file, env, flags)
+	s, named, err := all().Merge(file, env, flags)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Clients != 3 || s.Accounts != 200 || s.Seed != 7 || s.Count != 9 || s.Duration != 0 {
+	if s.Clients != 3 || s.Get("accounts") != "200" || s.Seed != 7 || s.Count != 9 || s.Duration != 0 {
 		t.Errorf("got %+v", s)
 	}
 	if !named["seed"] || named["rate"] {
@@ -35,6 +34,7 @@ func TestMergePrecedence(t *testing.T) {
 }
 
 func TestMergeRefuses(t *testing.T) {
+	owner := map[string]string{"ratio": "tpcb", "value-size": "events"}
 	for _, c := range []struct{ key, value, want string }{
 		{"count", "-5", `--count is "-5": it cannot be negative`},
 		{"count", "0", `--count is "0": it must be 1 or more`},
@@ -65,23 +65,23 @@ func TestMergeRefuses(t *testing.T) {
 		{"value-size", "200..x", "it must be a number of bytes"},
 		{"clinets", "3", "the nearest is --clients"},
 	} {
-		_, _, err := Merge([]Setting{{c.key, c.value, "--" + c.key}})
+		_, _, err := all().Merge([]Setting{{c.key, c.value, "--" + c.key}}, layer("flag", owned(owner[c.key])))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s=%s: %v, want %q", c.key, c.value, err, c.want)
 		}
 	}
-	_, _, err := Merge([]Setting{{"count", "5", "--count"}, {"duration", "5s", "--duration"}})
+	_, _, err := all().Merge([]Setting{{"count", "5", "--count"}, {"duration", "5s", "--duration"}})
 	if err == nil || !strings.Contains(err.Error(), "give one of them") {
 		t.Errorf("count and duration: %v", err)
 	}
-	_, _, err = Merge([]Setting{{"db", "postgres://me:hunter2@h", "x"}, {"count", "-1", "x"}})
+	_, _, err = all().Merge([]Setting{{"db", "postgres://me:hunter2@h", "x"}, {"count", "-1", "x"}})
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("secret: %v", err)
 	}
 }
 
 func TestEnvironment(t *testing.T) {
-	settings, file, err := Environment([]string{"PATH=/bin", "STROPPY_PAYROLL_SHARE=0.5", "STROPPY_TEST_POSTGRES=x", "STROPPY_SCENARIO=a.yaml"})
+	settings, file, err := all().Environment([]string{"PATH=/bin", "STROPPY_PAYROLL_SHARE=0.5", "STROPPY_TEST_POSTGRES=x", "STROPPY_SCENARIO=a.yaml"})
 	if err != nil || file != "a.yaml" || len(settings) != 1 {
 		t.Fatal(settings, file, err)
 	}
@@ -89,7 +89,7 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for name, near := range map[string]string{"STROPPY_CLIENT": "STROPPY_CLIENTS", "STROPPY_PAYROL_SHARE": "STROPPY_PAYROLL_SHARE", "STROPPY_clients": "STROPPY_CLIENTS", "STROPPY_": "STROPPY_DB"} {
-		if _, _, err := Environment([]string{name + "=1"}); err == nil || !strings.HasSuffix(err.Error(), "the nearest is "+near) {
+		if _, _, err := all().Environment([]string{name + "=1"}); err == nil || !strings.HasSuffix(err.Error(), "the nearest is "+near) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -112,25 +112,29 @@ func TestFileRefuses(t *testing.T) {
 		{"clients: 1\n---\nclients: 2\n", "more than one YAML document"},
 		{strings.Repeat("#\n", MaxFile), "larger than"},
 	} {
-		_, err := File("run.yaml", []byte(c.text))
+		_, err := all().File("run.yaml", []byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.40q: %v, want %q", c.text, err, c.want)
 		}
 	}
 	for _, empty := range []string{"", "# nothing\n", "null\n", "---\n"} {
-		if list, err := File("run.yaml", []byte(empty)); err != nil || len(list) > 0 {
+		if list, err := all().File("run.yaml", []byte(empty)); err != nil || len(list) > 0 {
 			t.Errorf("%q: %v %v", empty, list, err)
 		}
 	}
 }
 
 func TestYAMLRepeats(t *testing.T) {
-	s := Default()
+	s := all().Default()
 	s.DB = "sqlite:/tmp/a #b: 'c'.db?synchronous=normal"
 	s.Seed, s.Count, s.Duration = 42, 500, 0
 	s.Isolation, s.Expect = "read committed", isolation.ReadCommitted
 	s.Rate, s.Arrival, s.MaxBacklog = plan(t, "0.5..20000 for 1m30s, 5000"), "poisson", 70
-	s.Zipfian, s.PayrollShare, s.Warmup = true, 0.125, 1500*time.Millisecond
+	s.Warmup = 1500 * time.Millisecond
+	s, err := s.With(map[string]string{"zipfian": "true", "payroll-share": "0.125"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	got := reread(t, &s)
 	if !reflect.DeepEqual(got, s) {
 		t.Errorf("got  %+v\nwant %+v", got, s)
@@ -138,7 +142,7 @@ func TestYAMLRepeats(t *testing.T) {
 }
 
 func TestYAMLHasNoPassword(t *testing.T) {
-	s := Default()
+	s := all().Default()
 	s.DB, s.Out, s.JSON = "postgres://me:hunter2@h/db", "there", true
 	text := string(s.YAML())
 	if strings.Contains(text, "hunter2") || !strings.Contains(text, "PGPASSWORD") {
@@ -148,6 +152,14 @@ func TestYAMLHasNoPassword(t *testing.T) {
 	if got.DB != "postgres://me@h/db" || got.Out != "" || got.JSON {
 		t.Errorf("got %+v", got)
 	}
+}
+
+// owned is the workload of a setting as a layer names it.
+func owned(workload string) string {
+	if workload == "" {
+		return ""
+	}
+	return "workload=" + workload
 }
 
 func plan(t *testing.T, text string) pace.Plan {
@@ -180,7 +192,7 @@ func TestPaceRefuses(t *testing.T) {
 			key, value, _ := strings.Cut(pair, "=")
 			list = append(list, Setting{key, strings.ReplaceAll(value, "_", " "), "--" + key})
 		}
-		if _, _, err := Merge(list); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if _, _, err := all().Merge(list); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v, want %q", c.settings, err, c.want)
 		}
 	}
@@ -190,16 +202,16 @@ func TestPaceRefuses(t *testing.T) {
 func TestRateSaysHowLong(t *testing.T) {
 	stages := Setting{"rate", "5 for 20s, 10..20 for 1m", "--rate"}
 	for _, more := range [][]Setting{nil, {{"duration", "1m20s", "--duration"}}, {{"arrival", "poisson", "--arrival"}}} {
-		s, _, err := Merge(append(more, stages))
+		s, _, err := all().Merge(append(more, stages))
 		if err != nil || s.Duration != 80*time.Second {
 			t.Errorf("%v: %v, %v", more, s.Duration, err)
 		}
 	}
-	if s, _, err := Merge([]Setting{stages}, []Setting{{"duration", "1s", "--duration"}}); err != nil || s.Duration != time.Second {
+	if s, _, err := all().Merge([]Setting{stages}, []Setting{{"duration", "1s", "--duration"}}); err != nil || s.Duration != time.Second {
 		t.Errorf("%v, %v", s.Duration, err)
 	}
-	s, _, err := Merge([]Setting{{"rate", "5 for 20s, 10", "--rate"}, {"think", "0s", "--think"}})
-	if err != nil || s.Duration != Default().Duration {
+	s, _, err := all().Merge([]Setting{{"rate", "5 for 20s, 10", "--rate"}, {"think", "0s", "--think"}})
+	if err != nil || s.Duration != all().Default().Duration {
 		t.Errorf("%v, %v", s.Duration, err)
 	}
 	if got := reread(t, &s); !reflect.DeepEqual(got, s) {
@@ -209,11 +221,11 @@ func TestRateSaysHowLong(t *testing.T) {
 
 func reread(t *testing.T, s *Scenario) Scenario {
 	t.Helper()
-	settings, err := File("scenario.yaml", s.YAML())
+	settings, err := all().File("scenario.yaml", s.YAML())
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, err := Merge(settings)
+	got, _, err := all().Merge(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +234,7 @@ func reread(t *testing.T, s *Scenario) Scenario {
 
 func TestNearest(t *testing.T) {
 	var names []string
-	for _, k := range Keys() {
+	for _, k := range all().Keys() {
 		names = append(names, k.Name)
 		if near := Nearest(k.Name+"x", []string{k.Name, "zzzzzzzzzzzzzzzzzzzzzz"}); near != k.Name {
 			t.Errorf("%s: %s", k.Name, near)
@@ -236,31 +248,31 @@ func TestNearest(t *testing.T) {
 // FuzzFile holds that no file makes the parser panic, and that what it accepts
 // is written back to the same scenario.
 func FuzzFile(f *testing.F) {
-	s := Default()
+	s := all().Default()
 	f.Add(s.YAML())
 	for _, text := range []string{"clients: 1\nclients: 2", "a: *b", "&a [*a]", "{clients: 3}", "? x\n: y", "isolation: \"a\\nb\"", "db: |\n a\n b\n", "isolation: ' x '", "isolation: \"\\x7f\"", "!!binary a: b"} {
 		f.Add([]byte(text))
 	}
 	f.Add([]byte("rate: 0..5 for 1m, 7\narrival: poisson\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		settings, err := File("f", data)
+		settings, err := all().File("f", data)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Fatalf("more than one line: %q", err)
 			}
 			return
 		}
-		s, _, err := Merge(settings)
+		s, _, err := all().Merge(settings)
 		if err != nil {
 			return
 		}
 		bare, _ := WithoutSecrets(s.DB)
 		s.DB, s.Out, s.JSON = bare, "", false
-		again, err := File("again", s.YAML())
+		again, err := all().File("again", s.YAML())
 		if err != nil {
 			t.Fatalf("%v\n%s", err, s.YAML())
 		}
-		if got, _, err := Merge(again); err != nil || fmt.Sprint(got) != fmt.Sprint(s) {
+		if got, _, err := all().Merge(again); err != nil || !reflect.DeepEqual(got, s) {
 			t.Fatalf("%v\ngot  %+v\nwant %+v\n%s", err, got, s, s.YAML())
 		}
 	})

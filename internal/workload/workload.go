@@ -6,17 +6,13 @@ import (
 	"context"
 	"time"
 
-	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
-	"stroppy/internal/isolation"
 	"stroppy/internal/load"
 )
 
 // Workload is one workload bound to one open database.
 type Workload interface {
-	Name() string
-
 	// Load makes the initial data; progress is called now and then with what is
 	// done of the total.
 	Load(ctx context.Context, progress func(done, total uint64)) (Loaded, error)
@@ -58,11 +54,6 @@ type Workload interface {
 	// OnReplace has tell called with one sentence before a Load replaces data that
 	// are loaded.
 	OnReplace(tell func(what string))
-
-	// Check holds the recorded run in dir against the level. It needs no
-	// database. Every transaction that shows a violation is handed to tell, as
-	// check.Input says; tell may be nil.
-	Check(ctx context.Context, dir string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error)
 }
 
 // Loaded describes the initial data.
@@ -81,9 +72,4 @@ type Table struct {
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
 	Notes   []string   `json:"notes,omitempty"` // what a figure is divided by, above all
-}
-
-// Tabler is satisfied by a workload that adds tables to the report of a run.
-type Tabler interface {
-	Tables(ctx context.Context, dir string) ([]Table, error)
 }

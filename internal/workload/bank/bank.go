@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
-	"stroppy/internal/isolation"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
@@ -92,9 +90,6 @@ func (b *Bank) On(database db.Database) (workload.Workload, error) {
 	return other, nil
 }
 
-// Name returns the workload's name.
-func (b *Bank) Name() string { return Name }
-
 // Header is what the history must keep for the checks; valid after Attach.
 func (b *Bank) Header() history.Header {
 	return history.Header{
@@ -146,11 +141,6 @@ func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress fu
 		versions, legs := end.Books()
 		return found{versions, legs}, versions == legs, err
 	})
-}
-
-// Check holds the recorded run in dir against the level, as CheckDir does.
-func (b *Bank) Check(ctx context.Context, dir string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
-	return CheckDir(ctx, dir, expect, tell)
 }
 
 // chooser makes the transactions of client i.

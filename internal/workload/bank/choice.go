@@ -33,7 +33,7 @@ func newChooser(c *Config, f formula, accounts, run, client uint64) *chooser {
 	h := &chooser{
 		formula: f, accounts: accounts, run: run, client: client,
 		payroll: c.PayrollShare, large: c.LargeShare,
-		payees: c.PayrollLegs, randomOrder: c.RandomLockOrder,
+		payees: c.PayrollLegs, randomOrder: c.LockOrder == RandomOrder,
 	}
 	h.joint = h.payroll + c.JointShare
 	h.inquiry = h.joint + c.InquiryShare

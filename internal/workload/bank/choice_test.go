@@ -191,7 +191,7 @@ func checkPrepared(t *testing.T, f *formula, c *Config, tx *history.Transaction)
 
 func TestRandomLockOrder(t *testing.T) {
 	c := testConfig()
-	c.RandomLockOrder = true
+	c.LockOrder = RandomOrder
 	f := newFormula(c.Seed)
 	unordered := 0
 	for _, tx := range prepared(testChooser(c, 1), 1000) {

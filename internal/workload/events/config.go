@@ -39,20 +39,22 @@ const (
 	maxCommit = 256 << 20
 )
 
+// check says in one sentence what is wrong with a configuration, whatever the
+// database. The bounds of single settings are theirs.
 func (c *Config) check() error {
 	switch {
 	case c.Clients < 1:
 		return fmt.Errorf("the log of events has %d clients: at least one is needed", c.Clients)
-	case c.Streams > maxStreams:
-		return fmt.Errorf("streams is %d: it may be at most %d", c.Streams, maxStreams)
-	case c.Batch < 1 || c.Batch > maxBatch:
-		return fmt.Errorf("batch is %d: it must be from 1 to %d", c.Batch, maxBatch)
-	case c.Size.Low < leastValue || c.Size.High > maxValue || c.Size.Low > c.Size.High:
-		return fmt.Errorf("value-size is %d..%d: it must be from %d to %d bytes", c.Size.Low, c.Size.High, leastValue, maxValue)
-	case c.Fragment > 0 && c.Fragment < leastValue:
-		return fmt.Errorf("fragment is %d: it must be 0, or at least %d bytes", c.Fragment, leastValue)
 	case uint64(c.Batch)*c.Size.High > maxCommit:
 		return fmt.Errorf("a batch of %d events of up to %d bytes makes commits of more than %d bytes: take a smaller batch or a smaller value-size", c.Batch, c.Size.High, maxCommit)
+	}
+	return c.Validate()
+}
+
+// Validate implements workload.Config.
+func (c *Config) Validate() error {
+	if c.Fragment > 0 && c.Fragment < leastValue {
+		return fmt.Errorf("fragment is %d: it must be 0, or at least %d bytes", c.Fragment, leastValue)
 	}
 	return nil
 }

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
-	"stroppy/internal/isolation"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
@@ -31,10 +29,7 @@ type Log struct {
 	load    string // the id of the load
 }
 
-var (
-	_ workload.Workload = (*Log)(nil)
-	_ workload.Tabler   = (*Log)(nil)
-)
+var _ workload.Workload = (*Log)(nil)
 
 // model is the log written for one data model; how it is loaded is a dataset.Tables
 // or dataset.Keys.
@@ -99,9 +94,6 @@ func (e *Log) On(database db.Database) (workload.Workload, error) {
 	return other, nil
 }
 
-// Name returns the workload's name.
-func (e *Log) Name() string { return Name }
-
 // Header is what the history must keep for the checks; valid after Attach.
 func (e *Log) Header() history.Header {
 	return history.Header{
@@ -140,15 +132,4 @@ func (e *Log) EndState(ctx context.Context, end *history.EndWriter, progress fun
 		err := e.model.download(ctx, r, &dataset.Progress{Report: progress})
 		return r.seen, r.agrees, err
 	})
-}
-
-// Check holds the recorded run in dir against what was acknowledged, as CheckDirs
-// does.
-func (e *Log) Check(ctx context.Context, dir string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
-	return CheckDirs(ctx, []string{dir}, expect, tell)
-}
-
-// Tables adds what appending took, as Tables does.
-func (e *Log) Tables(ctx context.Context, dir string) ([]workload.Table, error) {
-	return Tables(ctx, dir)
 }

@@ -1,12 +1,14 @@
 package kv
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"stroppy/internal/history"
+	"stroppy/internal/setting"
 )
 
 func mixed() Config {
@@ -165,22 +167,23 @@ func TestConfigIsHeldToSense(t *testing.T) {
 		"clients is 0":         func(c *Config) { c.Connections = 0 },
 		"in-flight 200000":     func(c *Config) { c.InFlight = 200_000 },
 		"read-share is 1.5":    func(c *Config) { c.Reads = 1.5 },
-		"add up to 0.9":        func(c *Config) { c.Reads = 0.3 },
+		"0.9 together":         func(c *Config) { c.Reads = 0.3 },
 		"scan-length is 0":     func(c *Config) { c.ScanLength = 0 },
-		"zipfian exponent":     func(c *Config) { c.Distribution, c.ZipfExponent = Zipfian, 0 },
-		`called "pareto"`:      func(c *Config) { c.Distribution = "pareto" },
+		"zipf-exponent is 0":   func(c *Config) { c.Distribution, c.ZipfExponent = Zipfian, 0 },
+		`"pareto"`:             func(c *Config) { c.Distribution = "pareto" },
 		"mode procedure":       func(c *Config) { c.Mode = "procedure" },
 		"records is":           func(c *Config) { c.Records = MaxRecords + 1 },
 		"key-size is 15":       func(c *Config) { c.KeySize = 15 },
-		"value-size is 50..64": func(c *Config) { c.ValueLow, c.ValueHigh = 50, 64 },
+		"value-size is 50: it": func(c *Config) { c.ValueLow, c.ValueHigh = 50, 64 },
 		"value-size is 90..64": func(c *Config) { c.ValueLow, c.ValueHigh = 90, 64 },
 	} {
 		c := mixed()
-		if err := c.check(); err != nil {
+		checked := func() error { return errors.Join(setting.Check(c.Settings()), c.check()) }
+		if err := checked(); err != nil {
 			t.Fatal(err)
 		}
 		bend(&c)
-		if err := c.check(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := checked(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}

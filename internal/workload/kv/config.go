@@ -43,6 +43,17 @@ type Config struct {
 	ScanLength   uint64 // records; a scan asks for 1 to as many
 	Distribution string // empty is uniform
 	ZipfExponent float64
+
+	Preset string // whose mix the shares are; empty: the VoltDB profile
+}
+
+// DefaultConfig is what runs without being asked; Seed and Connections are the
+// caller's.
+func DefaultConfig() Config {
+	return Config{
+		Records: 100_000, KeySize: 32, ValueLow: 1024, ValueHigh: 1024, Reads: 0.9, Updates: 0.1,
+		ScanLength: 100, Distribution: Uniform, ZipfExponent: 0.99, InFlight: 1,
+	}
 }
 
 // Clients is how many clients there are.
@@ -54,48 +65,35 @@ const (
 	mostKey    = 512
 	mostValue  = 16 << 20
 	mostScan   = 10_000
-	maxClients = 1<<history.ClientBits - 2
+
+	maxInFlight = 1024
+	maxLoaded   = 1_000_000_000_000 // records of a load
+	maxClients  = 1<<history.ClientBits - 2
 )
 
 // check says in one sentence what is wrong with a configuration, whatever the
-// database.
+// database. The bounds of single settings are theirs.
 func (c *Config) check() error {
 	if c.Connections < 1 || c.InFlight < 0 || c.Connections > maxClients || c.InFlight > maxClients || c.Clients() > maxClients {
 		return fmt.Errorf("clients is %d and in-flight %d: multiplied they must be 1 to %d", c.Connections, c.InFlight, maxClients)
-	}
-	sum := 0.0
-	for _, share := range []struct {
-		name  string
-		value float64
-	}{
-		{"read-share", c.Reads}, {"update-share", c.Updates}, {"insert-share", c.Inserts}, {"scan-share", c.Scans}, {"modify-share", c.Modifies},
-	} {
-		if !(share.value >= 0 && share.value <= 1) { // a NaN too
-			return fmt.Errorf("%s is %v: take a number from 0 to 1", share.name, share.value)
-		}
-		sum += share.value
-	}
-	if math.Abs(sum-1) > 1e-9 {
-		return fmt.Errorf("the shares of reads, updates, inserts, scans and modifies add up to %.4g: they are all transactions, so take shares that add up to 1", sum)
-	}
-	if c.Scans > 0 && (c.ScanLength < 1 || c.ScanLength > mostScan) {
-		return fmt.Errorf("scan-length is %d: take 1 to %d", c.ScanLength, mostScan)
-	}
-	switch c.Distribution {
-	case "", Uniform:
-	case Zipfian, Latest:
-		if !(c.ZipfExponent > 0 && c.ZipfExponent <= 100) {
-			return fmt.Errorf("the zipfian exponent is %v: take one above 0, up to 100", c.ZipfExponent)
-		}
-	default:
-		return fmt.Errorf("no distribution is called %q: take uniform, zipfian or latest", c.Distribution)
 	}
 	switch c.Mode {
 	case "", Pipelined, Interactive:
 	default:
 		return fmt.Errorf("mode %s is not one of this workload, whose transactions are of one statement or two: take pipelined or interactive", c.Mode)
 	}
+	if err := c.Validate(); err != nil {
+		return err
+	}
 	return c.checkSizes()
+}
+
+// Validate implements workload.Config.
+func (c *Config) Validate() error {
+	if sum := c.Reads + c.Updates + c.Inserts + c.Scans + c.Modifies; math.Abs(sum-1) > 1e-9 {
+		return fmt.Errorf("read-share, update-share, insert-share, scan-share and modify-share are %.4g together: they are all transactions, so they must add up to 1", sum)
+	}
+	return nil
 }
 
 func (c *Config) checkSizes() error {

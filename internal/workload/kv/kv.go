@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"stroppy/internal/check"
 	"stroppy/internal/check/registers"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
-	"stroppy/internal/isolation"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
@@ -32,10 +30,7 @@ type Workload struct {
 	load    string // the id of the load; empty where it has none
 }
 
-var (
-	_ workload.Workload = (*Workload)(nil)
-	_ workload.Tabler   = (*Workload)(nil)
-)
+var _ workload.Workload = (*Workload)(nil)
 
 // model is the workload written for one data model; how it is loaded is a
 // dataset.Tables or dataset.Keys.
@@ -94,9 +89,6 @@ func (w *Workload) On(database db.Database) (workload.Workload, error) {
 	return other, nil
 }
 
-// Name returns the workload's name.
-func (w *Workload) Name() string { return Name }
-
 // Header is what the history must keep for the checks; valid after Attach.
 func (w *Workload) Header() history.Header {
 	return history.Header{
@@ -132,16 +124,6 @@ func (w *Workload) EndState(ctx context.Context, end *history.EndWriter, progres
 		}
 		return struct{}{}, true, nil
 	})
-}
-
-// Check holds the recorded run in dir against the level, as CheckDirs does.
-func (w *Workload) Check(ctx context.Context, dir string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
-	return CheckDirs(ctx, []string{dir}, expect, tell)
-}
-
-// Tables are the figures of each kind of transaction in the recorded run in dir.
-func (w *Workload) Tables(ctx context.Context, dir string) ([]workload.Table, error) {
-	return Tables(ctx, dir)
 }
 
 // chooser makes the transactions of client i.

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"stroppy/internal/history"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
@@ -26,13 +25,6 @@ const (
 )
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
-
-// Shape returns the sizes of keys and values, in bytes, that a recording of this
-// workload is of; false where it does not say.
-func Shape(h history.Header) (key, low, high uint64, ok bool) {
-	s, _, ok := shapeOf(h.Keys)
-	return s.key, s.low, s.high, ok && h.Workload == Name
-}
 
 // factsOf returns what the note of records of this shape keeps.
 func factsOf(s shape) map[string]string {

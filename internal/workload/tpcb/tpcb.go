@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
-	"stroppy/internal/isolation"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
@@ -99,9 +97,6 @@ func (t *TPCB) On(database db.Database) (workload.Workload, error) {
 	return other, other.model.take(&other.facts)
 }
 
-// Name returns the workload's name.
-func (t *TPCB) Name() string { return Name }
-
 // What the header of a history keeps beside the run's numbers.
 const (
 	keyScale    = "scale"
@@ -147,17 +142,6 @@ func sizeOf(h history.Header) (size, bool) {
 	return s, err == nil && s.rows() == h.Accounts
 }
 
-// Shape returns scale and ratio of the data that a recording is of; false if it is not
-// of this workload.
-func Shape(h history.Header) (scale uint64, ratio [3]uint64, ok bool) {
-	if _, ok = sizeOf(h); h.Workload != Name || !ok {
-		return 0, ratio, false
-	}
-	scale, _ = strconv.ParseUint(h.Keys[keyScale], 10, 64) // sizeOf has read both
-	ratio, _ = parseRatio(h.Keys[keyRatio])
-	return scale, ratio, true
-}
-
 // Client opens client i; valid after Attach.
 func (t *TPCB) Client(ctx context.Context, i int) (load.Client, error) {
 	if err := t.set.Client(i, t.config.Clients); err != nil {
@@ -177,9 +161,4 @@ func (t *TPCB) EndState(ctx context.Context, end *history.EndWriter, progress fu
 		err := t.model.endState(ctx, rows)
 		return rows.books, rows.books.agree(), err
 	})
-}
-
-// Check holds the recorded run in dir against the level, as CheckDirs does.
-func (t *TPCB) Check(ctx context.Context, dir string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
-	return CheckDirs(ctx, []string{dir}, expect, tell)
 }

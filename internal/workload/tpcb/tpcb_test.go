@@ -194,8 +194,6 @@ func TestBadConfiguration(t *testing.T) {
 	for name, bend := range map[string]func(c *Config){
 		"clients":                     func(c *Config) { c.Clients = 0 },
 		"clients ":                    func(c *Config) { c.Clients = 1 << history.ClientBits },
-		"mode":                        func(c *Config) { c.Mode = "serial" },
-		"zipfian":                     func(c *Config) { c.Zipfian, c.ZipfExponent = true, 0 },
 		"--versions":                  func(c *Config) { c.Versions, c.Mode = true, Procedure },
 		"versions":                    func(c *Config) { c.Versions, c.History = true, false },
 		"ratio":                       func(c *Config) { c.Ratio[1] = 0 },

@@ -1,0 +1,186 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"stroppy/internal/isolation"
+	"stroppy/internal/pace"
+	"stroppy/internal/setting"
+)
+
+// The names that settings take.
+var (
+	modes    = []string{"pipelined", "interactive", "procedure"}
+	arrivals = []string{pace.Uniform.String(), pace.Poisson.String()}
+)
+
+// Settings returns all settings of the scenario, bound to it, in the order in which
+// files and help show them.
+func (s *Scenario) Settings() []setting.Setting {
+	return slices.Concat(s.general(), s.Config.Settings(), s.closing())
+}
+
+// Get returns the value of a setting; empty where the scenario does not have it.
+func (s *Scenario) Get(name string) string {
+	for _, one := range s.Settings() {
+		if one.Name == name {
+			return one.Get()
+		}
+	}
+	return ""
+}
+
+// length are the two settings of which one says how long the run is.
+func (s *Scenario) length() (length, count setting.Setting) {
+	count = setting.Whole(&s.Count, "count", "transactions to run, instead of --duration").In(setting.Load)
+	parse := count.Set
+	count.Set = func(t string) error {
+		if err := parse(t); err != nil {
+			return err
+		}
+		if s.Count == 0 {
+			return fmt.Errorf("it must be 1 or more")
+		}
+		return nil
+	}
+	count.Get = func() string {
+		if s.Count == 0 {
+			return ""
+		}
+		return strconv.FormatUint(s.Count, 10)
+	}
+	length = setting.Duration(&s.Duration, "duration", "length of the load phase").In(setting.Load)
+	length.Get = func() string {
+		if s.Duration == 0 {
+			return ""
+		}
+		return s.Duration.String()
+	}
+	return length, count
+}
+
+// general are those that every workload has.
+func (s *Scenario) general() []setting.Setting {
+	length, count := s.length()
+	return []setting.Setting{
+		setting.Text(&s.Workload, "workload", "NAME", "what to run").In(setting.Workload),
+		setting.Text(&s.DB, "db", "URL", "the database's URL; sqlite:PATH, postgres://…, etcd://…, memory:, noop:").In(setting.Database),
+		setting.Text(&s.Cluster, "cluster", "KIND[:N]", "start a database cluster on this machine and test it, such as postgres:2 or etcd:3; instead of --db").In(setting.Database),
+		setting.Lines(&s.Nemesis, "nemesis", "FAULT", "a fault to inject, such as 'kill leader every 20s for 5s'; may be given several times").In(setting.Faults),
+		setting.Duration(&s.MaxOutage, "max-outage", "longest time without a commit that a fault may cause; 0 allows any").In(setting.Faults),
+		setting.Share(&s.MaxDegradation, "max-degradation", "largest loss of throughput from before the first fault to after the last; 0 allows any").In(setting.Faults),
+		setting.Whole(&s.Seed, "seed", "what all random choices derive from; 0 draws one").In(setting.Workload).OfData(),
+		setting.Small(&s.Clients, "clients", "clients, each with its own connection").In(setting.Load).Between(1, MaxClients),
+		length,
+		count,
+		setting.Duration(&s.Warmup, "warmup", "time before the measurement begins, part of the load phase").In(setting.Load),
+		{
+			Name: "rate", Value: "RATE", Group: setting.Load,
+			Help: "transactions per second, all clients together, such as 1000 or '1000 for 30s, 1000..5000 for 1m'; 0 sends as fast as answers come",
+			Set:  func(t string) (err error) { s.Rate, err = pace.Parse(t); return err },
+			Get:  func() string { return s.Rate.String() },
+		},
+		setting.Text(&s.Arrival, "arrival", "NAME", "how transactions lie within the rate: uniform (the default), or poisson (Poisson arrivals)").In(setting.Load).OneOf(arrivals...),
+		setting.Duration(&s.Think, "think", "a client's pause between two transactions where no rate is given; its mean with --arrival poisson").In(setting.Load),
+		setting.Whole(&s.MaxBacklog, "max-backlog", "transactions of a rate that may be due and not sent; more are shed and counted").In(setting.Load).Between(1, maxBacklog).IdleIf(func() string {
+			if !s.Rate.Closed() {
+				return ""
+			}
+			return "rate is 0, which leaves nothing waiting: give a rate, such as --rate 1000"
+		}),
+		setting.Text(&s.Isolation, "isolation", "NAME", "isolation level as the database names it; its own default if not given").In(setting.Database),
+		setting.Text(&s.Mode, "mode", "MODE", "how statements travel: pipelined, interactive or procedure").In(setting.Database).OneOf(modes...),
+		{
+			Name: "expect", Value: "LEVEL", Group: setting.Proof,
+			Help: "the level that the verdict is about; what the database claims if not given",
+			Set: func(t string) error {
+				level, err := isolation.Parse(t)
+				if err != nil {
+					return fmt.Errorf("it must be read-uncommitted, read-committed, snapshot-isolation, serializable or strict-serializable")
+				}
+				s.Expect = level
+				return nil
+			},
+			Get: func() string {
+				if s.Expect == isolation.Unknown {
+					return ""
+				}
+				return s.Expect.String()
+			},
+		},
+		setting.Small(&s.Retries, "retries", "new tries of a transaction that was aborted").In(setting.Load).Between(0, 1_000_000),
+		setting.Duration(&s.GiveUp, "give-up", "end the run when no client has reached the database for so long").In(setting.Load),
+	}
+}
+
+func (s *Scenario) closing() []setting.Setting {
+	return []setting.Setting{
+		setting.Switch(&s.NoLoad, "no-load", "use the data that is already loaded").In(setting.Workload),
+		setting.Switch(&s.NoCheck, "no-check", "do not check; the verdict is then unknown").In(setting.Proof),
+		setting.Text(&s.Out, "out", "DIR", "the run's directory; stroppy-runs/TIME-WORKLOAD-DB if not given").In(setting.Output).LocalOnly(),
+		setting.Text(&s.Serve, "serve", "ADDR", "show the report live in a browser at this address of this machine: PORT, or HOST:PORT").In(setting.Output).LocalOnly(),
+		setting.Text(&s.Metrics, "metrics", "ADDR", "give metrics to Prometheus at this address, under /metrics: PORT, or HOST:PORT").In(setting.Output).LocalOnly(),
+		setting.Switch(&s.JSON, "json", "print result.json on standard output and nothing else there").In(setting.Output).LocalOnly(),
+	}
+}
+
+// Key is a name by which flag, variable and file call a setting.
+type Key struct {
+	Name string
+	setting.Setting
+	Alias     *setting.Alias // nil: the setting's own name
+	Workloads []string       // that have it; none: all
+}
+
+// Keys returns all names of settings, each once, whatever the workload: those that
+// every workload has, and then those of each.
+func (w Workloads) Keys() []Key {
+	var keys []Key
+	add := func(one setting.Setting, name string, alias *setting.Alias, owner string) {
+		at := slices.IndexFunc(keys, func(k Key) bool { return k.Name == name })
+		if at < 0 {
+			at = len(keys)
+			keys = append(keys, Key{Name: name, Setting: one, Alias: alias})
+		}
+		if owner != "" && !slices.Contains(keys[at].Workloads, owner) {
+			keys[at].Workloads = append(keys[at].Workloads, owner)
+		}
+	}
+	all := func(list []setting.Setting, owner string) {
+		for _, one := range list {
+			add(one, one.Name, nil, owner)
+			for i := range one.Aliases {
+				add(one, one.Aliases[i].Name, &one.Aliases[i], owner)
+			}
+		}
+	}
+	general := w.Default()
+	all(general.general(), "")
+	for _, spec := range w {
+		all(spec.Config().Settings(), spec.Name)
+	}
+	all(general.closing(), "")
+	return keys
+}
+
+// Of says whether a workload has the key.
+func (k *Key) Of(workload string) bool {
+	return len(k.Workloads) == 0 || slices.Contains(k.Workloads, workload)
+}
+
+// Switch says that the key needs no value.
+func (k *Key) Switch() bool { return k.Setting.Switch() || k.Alias != nil && k.Alias.Values != nil }
+
+// Variable returns the environment variable of the key, such as STROPPY_PAYROLL_SHARE.
+func (k *Key) Variable() string { return setting.Variable(Prefix, k.Name) }
+
+func (w Workloads) known(name string) (Key, bool) {
+	for _, k := range w.Keys() {
+		if k.Name == name {
+			return k, true
+		}
+	}
+	return Key{}, false
+}

@@ -1,0 +1,73 @@
+package bank
+
+import (
+	"strconv"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/money"
+	"stroppy/internal/setting"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/sampling"
+)
+
+// Spec is the bank as the commands know it.
+func Spec() workload.Spec {
+	return workload.Spec{
+		Name: Name, About: "transfers, payrolls and audits over accounts; every transfer is checked",
+		Data: "bank", Steps: true,
+		Config: func() workload.Config {
+			c := DefaultConfig()
+			return &c
+		},
+		Loaded:  func(h history.Header) map[string]string { return map[string]string{"accounts": decimal(h.Accounts)} },
+		Check:   CheckDirs,
+		Checks:  Checks,
+		Objects: func(h history.Header) workload.Objects { return NamesOf(h) },
+		Format:  workload.FormatAmounts(money.Format),
+	}
+}
+
+// Settings implements workload.Config.
+func (c *Config) Settings() []setting.Setting {
+	list := []setting.Setting{
+		setting.Whole(&c.Accounts, "accounts", "accounts of the bank").OfData().Between(minAccounts, MaxAccounts),
+		setting.Text(&c.Update, "update", "STYLE", "style of the transaction: atomic, locked or rmw").OneOf(Atomic, Locked, RMW),
+		setting.Real(&c.Audits, "audits", "audits per second that run beside the transfers").Between(0, maxAudits),
+		setting.Whole(&c.AuditSample, "audit-sample", "accounts that one audit reads; 0 reads all of up to 100,000, and 10,000 of more"),
+		setting.Share(&c.PayrollShare, "payroll-share", "share of payrolls, 0 to 1"),
+		setting.Small(&c.PayrollLegs, "payroll-legs", "people that one payroll pays").Between(1, maxPayrollLegs),
+		setting.Share(&c.JointShare, "joint-share", "share of transfers allowed by a rule over two accounts, 0 to 1"),
+		setting.Share(&c.InquiryShare, "inquiry-share", "share of transactions that only read, 0 to 1"),
+		setting.Share(&c.LargeShare, "large-share", "share of transfers large enough to overdraw, 0 to 1"),
+		setting.Text(&c.LockOrder, "lock-order", "ORDER", "order in which a transaction takes its accounts: key or random").OneOf(KeyOrder, RandomOrder),
+	}
+	for i := range list {
+		list[i].Group = setting.Workload
+	}
+	return append(list, sampling.Settings(&c.Zipfian, &c.ZipfExponent)...)
+}
+
+// DefaultCount implements workload.Config.
+func (c *Config) DefaultCount() uint64 { return 0 }
+
+// Clone implements workload.Config.
+func (c *Config) Clone() workload.Config {
+	d := *c
+	return &d
+}
+
+// New implements workload.Config.
+func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
+	b := *c
+	b.Clients, b.Seed, b.Isolation, b.Mode = o.Clients, o.Seed, o.Isolation, o.Mode
+	if !o.Given("accounts") {
+		b.Accounts = 0
+	}
+	if o.LoadOnly { // nothing is driven that could not fit the accounts
+		b.PayrollShare, b.JointShare, b.InquiryShare, b.AuditSample = 0, 0, 0, 0
+	}
+	return New(database, b)
+}
+
+func decimal(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,0 +1,172 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+
+	"stroppy/internal/check/registers"
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/setting"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/sampling"
+)
+
+// Spec is the workload as the commands know it.
+func Spec() workload.Spec {
+	return workload.Spec{
+		Name: Name, About: "reads and writes of single records by key, and scans: YCSB's mixes, 90 % reads if none is named",
+		Data: "kv data",
+		Config: func() workload.Config {
+			c := DefaultConfig()
+			return &c
+		},
+		Loaded:  loaded,
+		Check:   CheckDirs,
+		Checks:  Checks,
+		Tables:  Tables,
+		Objects: func(h history.Header) workload.Objects { return NamesOf(h) },
+		Format:  format(),
+	}
+}
+
+// loaded returns how many records a recording is of, and the sizes of their keys and
+// values.
+func loaded(h history.Header) map[string]string {
+	s, _, ok := shapeOf(h.Keys)
+	if !ok {
+		return nil
+	}
+	return map[string]string{"records": decimal(h.Accounts), "key-size": decimal(s.key), "value-size": setting.Range(s.low, s.high)}
+}
+
+// format is that of records of a key and a value. There are no rows.
+func format() workload.Format {
+	found := func(state uint64, bytes int64, last history.ID) string {
+		switch state {
+		case registers.Absent:
+			return "no such record"
+		case registers.Whole:
+			return fmt.Sprintf("%d bytes%s", bytes, workload.MadeBy(last))
+		case registers.Broken:
+			return fmt.Sprintf("%d bytes that no writer wrote like this", bytes)
+		}
+		return fmt.Sprintf("%d bytes under a key that no formula makes", bytes)
+	}
+	return workload.Format{
+		Operation: func(op *history.Op) string {
+			text := ""
+			if op.Write {
+				text = fmt.Sprintf("write %d bytes", op.Amount)
+			}
+			switch {
+			case op.Observed && op.Write:
+				return text + ", saw " + found(op.Version, op.Balance, op.Last)
+			case op.Observed:
+				return "saw " + found(op.Version, op.Balance, op.Last)
+			case op.Write:
+				return text
+			}
+			return "not seen"
+		},
+		Row: func(history.Leg) string { return "" },
+		End: func(a history.Account) string { return " " + found(a.Version, a.Balance, a.Last) },
+	}
+}
+
+// preset is a mix. Those of YCSB are its core workloads as
+// https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads gives them, and their
+// properties: readproportion, updateproportion, insertproportion, scanproportion,
+// readmodifywriteproportion, requestdistribution, maxscanlength.
+type preset struct {
+	name                                     string
+	reads, updates, inserts, scans, modifies float64
+	distribution                             string
+}
+
+func presets() []preset {
+	return []preset{
+		{"ycsb-a", 0.5, 0.5, 0, 0, 0, Zipfian},
+		{"ycsb-b", 0.95, 0.05, 0, 0, 0, Zipfian},
+		{"ycsb-c", 1, 0, 0, 0, 0, Zipfian},
+		{"ycsb-d", 0.95, 0, 0.05, 0, 0, Latest},
+		{"ycsb-e", 0, 0, 0.05, 0.95, 0, Zipfian},
+		{"ycsb-f", 0.5, 0, 0, 0, 0.5, Zipfian},
+	}
+}
+
+func (c *Config) takePreset(name string) error {
+	for _, p := range presets() {
+		if p.name == name {
+			c.Preset, c.Distribution = name, p.distribution
+			c.Reads, c.Updates, c.Inserts, c.Scans, c.Modifies = p.reads, p.updates, p.inserts, p.scans, p.modifies
+			return nil
+		}
+	}
+	return errors.New("it must be ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f")
+}
+
+// Settings implements workload.Config.
+func (c *Config) Settings() []setting.Setting {
+	preset := setting.Text(&c.Preset, "preset", "NAME", "a mix of YCSB: ycsb-a to ycsb-f; other settings of the mix change it")
+	preset.Set, preset.First = c.takePreset, true
+	distribution := setting.Text(&c.Distribution, "distribution", "NAME", "which keys are chosen: uniform, zipfian or latest").OneOf(Uniform, Zipfian, Latest)
+	distribution.Aliases = []setting.Alias{{
+		Name: "zipfian", Help: "short for --distribution zipfian", Values: map[string]string{"true": Zipfian, "false": Uniform},
+		Says: "which keys are chosen",
+	}}
+	list := []setting.Setting{
+		preset,
+		setting.Whole(&c.Records, "records", "records that are loaded").OfData().Between(1, maxLoaded),
+		setting.Whole(&c.KeySize, "key-size", "bytes of a key").OfData().Between(float64(leastKey), mostKey),
+		setting.Bytes(&c.ValueLow, &c.ValueHigh, leastValue, mostValue, "value-size", "bytes of a value, or a range such as 100..2000 from which each is drawn").OfData(),
+		setting.Share(&c.Reads, "read-share", "share of transactions that read one key, 0 to 1"),
+		setting.Share(&c.Updates, "update-share", "share that write one key, 0 to 1"),
+		setting.Share(&c.Inserts, "insert-share", "share that insert a new key, 0 to 1"),
+		setting.Share(&c.Scans, "scan-share", "share that read keys in their order, 0 to 1"),
+		setting.Share(&c.Modifies, "modify-share", "share that read one key and write it, 0 to 1"),
+		setting.Whole(&c.ScanLength, "scan-length", "records that a scan reads at most").Between(1, mostScan).IdleIf(func() string {
+			if c.Scans > 0 {
+				return ""
+			}
+			return "scan-share is 0, so that nothing scans: give a share, such as --scan-share 0.1 with the others adding up to 1"
+		}),
+		distribution,
+		sampling.Exponent(&c.ZipfExponent, "how uneven the distributions zipfian and latest are", func() string {
+			if c.Distribution != Uniform {
+				return ""
+			}
+			return "distribution is uniform, which chooses all keys alike: give another one, such as --distribution zipfian"
+		}),
+		setting.Small(&c.InFlight, "in-flight", "transactions that one connection has under way at once").Between(1, maxInFlight),
+	}
+	for i := range list {
+		list[i].Group = setting.Workload
+	}
+	return list
+}
+
+// DefaultCount implements workload.Config.
+func (c *Config) DefaultCount() uint64 { return 0 }
+
+// Clone implements workload.Config.
+func (c *Config) Clone() workload.Config {
+	d := *c
+	return &d
+}
+
+// New implements workload.Config.
+func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
+	k := *c
+	k.Connections, k.Seed, k.Isolation, k.Mode = o.Clients, o.Seed, o.Isolation, o.Mode
+	if !o.Given("records") {
+		k.Records = 0
+	}
+	if !o.Given("key-size") {
+		k.KeySize = 0
+	}
+	if !o.Given("value-size") {
+		k.ValueLow, k.ValueHigh = 0, 0
+	}
+	return New(database, k)
+}

@@ -1,0 +1,121 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+
+	"stroppy/internal/check"
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+	"stroppy/internal/setting"
+)
+
+// Spec is one workload as everything generic knows it. Its folder has a function
+// that returns it, and the registry in cli a line that calls it.
+type Spec struct {
+	Name  string // in commands, histories and results
+	About string // one line
+	Data  string // what is loaded, in a sentence, such as "bank"
+	// Steps says that pop loads it, pay drives it and check checks it, each by itself.
+	Steps bool
+
+	// Config returns the settings of a new run, with their defaults.
+	Config func() Config
+	// Loaded returns the settings of the data that a recording is of, by their names.
+	Loaded func(h history.Header) map[string]string
+
+	// Check makes all checks of one recorded run, or of several against the same data
+	// together, from their directories alone. Violations are handed to report, which
+	// may be nil. A directory without a readable history is an error; an end state
+	// that is not there leaves unknown what needs it.
+	Check func(ctx context.Context, dirs []string, expect isolation.Level, report func(check.Violation)) ([]check.Result, error)
+	// Checks says what each check holds, in the order in which they are reported.
+	Checks func() [][2]string
+	// Tables are what it adds to the report of one run's directory; nil: nothing.
+	Tables func(ctx context.Context, dir string) ([]Table, error)
+
+	// Objects names the objects that the transactions of a recording touch.
+	Objects func(h history.Header) Objects
+	// Format writes what is recorded of an object.
+	Format Format
+}
+
+// Config is a pointer to the settings of a workload.
+type Config interface {
+	// Settings are bound to the fields of the Config.
+	Settings() []setting.Setting
+	// Validate says in one sentence what is wrong between several settings.
+	Validate() error
+	// DefaultCount is how many transactions run where nobody says how many, or how
+	// long; 0 leaves it to the default duration.
+	DefaultCount() uint64
+	// Clone returns a copy that shares nothing with the Config.
+	Clone() Config
+	// New binds the workload to an open database. It does not change the Config.
+	New(database db.Database, o Options) (Workload, error)
+}
+
+// Options are what a run says to every workload.
+type Options struct {
+	Clients   int
+	Seed      uint64 // 0: that of what is loaded
+	Isolation string // as the database names it; empty is its own default
+	Mode      string // how statements travel; empty is the workload's own choice
+
+	// Given says whether a setting of the data holds; where it does not, what the
+	// database has loaded decides.
+	Given func(name string) bool
+	// LoadOnly says that nothing is driven.
+	LoadOnly bool
+}
+
+// Objects gives names to the numbers of objects, and back.
+type Objects interface {
+	Name(n uint64) string
+	Number(name string) (uint64, error)
+}
+
+// Format is how what is recorded of an object is written, each behind its name.
+type Format struct {
+	Operation func(op *history.Op) string    // what a transaction did and saw
+	Row       func(leg history.Leg) string   // a row of the end state that is no tombstone
+	End       func(a history.Account) string // what the end state holds
+}
+
+// FormatAmounts is the format of what adds amounts to balances, which written writes.
+func FormatAmounts(written func(n int64) string) Format {
+	signed := func(n int64) string {
+		if n > 0 {
+			return "+" + written(n)
+		}
+		return written(n)
+	}
+	at := func(balance int64, version uint64, last history.ID) string {
+		return fmt.Sprintf("%s at version %d%s", written(balance), version, MadeBy(last))
+	}
+	return Format{
+		Operation: func(op *history.Op) string {
+			text := ""
+			if op.Write {
+				text = signed(op.Amount) + " "
+			}
+			if !op.Observed {
+				return text + "not seen"
+			}
+			return text + "saw " + at(op.Balance, op.Version, op.Last)
+		},
+		Row: func(leg history.Leg) string {
+			return fmt.Sprintf(" %s  made version %d", signed(leg.Amount), leg.Version)
+		},
+		End: func(a history.Account) string { return " " + at(a.Balance, a.Version, a.Last) },
+	}
+}
+
+// MadeBy says which transaction has written something.
+func MadeBy(id history.ID) string {
+	if id == 0 {
+		return " of the load"
+	}
+	return fmt.Sprintf(" of %v", id)
+}

@@ -129,6 +129,22 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// TestNoOperatingSystem holds that the nemesis schedules, injects and reports, and
+// leaves to the nodes what is of an operating system.
+func TestNoOperatingSystem(t *testing.T) {
+	each(t, "nemesis", func(path string, text []byte, file *ast.File, _ *token.FileSet) {
+		for _, i := range file.Imports {
+			name := strings.Trim(i.Path.Value, `"`)
+			if name == "os" || strings.HasPrefix(name, "os/") || name == "syscall" || name == "net" || name == "path/filepath" || strings.HasPrefix(name, "golang.org/x/sys") {
+				t.Errorf("%s imports %s", path, name)
+			}
+		}
+		if strings.Contains(string(text), "//go:build") || strings.Contains(string(text), "/proc/") {
+			t.Errorf("%s has a build tag or names /proc", path)
+		}
+	})
+}
+
 func (r importRule) forbids(imported string) string {
 	inside, own := strings.CutPrefix(imported, "stroppy/")
 	switch {

@@ -57,10 +57,14 @@ func (a *app) openArena(s *session, config *config) (*arena, error) {
 		return nil, err
 	}
 	s.note("cluster %s is up after %.2g s", config.Cluster, time.Since(began).Seconds())
-	if why := c.Network().Loopback(); why != "" {
-		s.note("its nodes have no network of their own: %s", why)
+	var links nemesis.Network
+	if local, ok := c.(cluster.Local); ok {
+		links = local.Network()
+		if why := links.Loopback(); why != "" {
+			s.note("its nodes have no network of their own: %s", why)
+		}
 	}
-	hurt, err := nemesis.New(c, script, config.Seed)
+	hurt, err := nemesis.New(c, links, script, config.Seed)
 	if err != nil {
 		return nil, &exitError{exitUsage, errors.Join(err, c.Stop())}
 	}

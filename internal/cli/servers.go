@@ -59,11 +59,13 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// servers are the nodes of the cluster as processes of this machine.
+// servers are the nodes of the cluster that are processes of this machine.
 func (r *arena) servers() []resource.Group {
 	var groups []resource.Group
 	for _, n := range r.cluster.Nodes() {
-		groups = append(groups, resource.Group{Name: n.Name(), PIDs: n.PIDs})
+		if local, ok := n.(interface{ PIDs() []int }); ok {
+			groups = append(groups, resource.Group{Name: n.Name(), PIDs: local.PIDs})
+		}
 	}
 	return groups
 }

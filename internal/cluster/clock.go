@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -181,4 +182,125 @@ func (s *Server) removeClock() error {
 		return err
 	}
 	return nil
+}
+
+// clockwork is a clock that can be changed and read.
+type clockwork interface {
+	Name() string
+	Awake() bool
+	Jump(ctx context.Context, by time.Duration) (heal func() error, err error)
+	Rate(ctx context.Context, factor float64) (heal func() error, err error)
+	Now(ctx context.Context) (time.Time, error)
+}
+
+// driftWithin bounds the time that it takes to tell the rate of a clock.
+const driftWithin = 10 * time.Second
+
+// JumpClock is Jump that asks the server what time it is: before it, after it, and
+// after the heal.
+func (s *Server) JumpClock(ctx context.Context, by time.Duration) (Effect, error) {
+	return jumpClock(ctx, s, by)
+}
+
+// DriftClock is Rate that watches the server's time for long enough to tell its
+// rate, and sees after the heal that the clock is right and stays so.
+func (s *Server) DriftClock(ctx context.Context, rate float64) (Effect, error) {
+	return driftClock(ctx, s, rate)
+}
+
+func jumpClock(ctx context.Context, c clockwork, by time.Duration) (Effect, error) {
+	before, err := offsetOf(ctx, c)
+	if err != nil {
+		return Effect{}, err
+	}
+	heal, err := c.Jump(ctx, by)
+	if err != nil {
+		return Effect{}, err
+	}
+	e := Effect{Heal: before.healed(c, heal, by.Abs())}
+	after, err := offsetOf(ctx, c)
+	if err != nil {
+		return e, err
+	}
+	moved := after.ahead - before.ahead
+	e.Seen = "clock moved by " + moved.Round(time.Millisecond).String()
+	if off := (moved - by).Abs(); off > by.Abs()/2+after.sure+before.sure {
+		return e, fmt.Errorf("the clock of %s was to jump by %v and moved by %s", c.Name(), by, moved.Round(time.Millisecond))
+	}
+	return e, nil
+}
+
+func driftClock(ctx context.Context, c clockwork, rate float64) (Effect, error) {
+	before, err := offsetOf(ctx, c)
+	if err != nil {
+		return Effect{}, err
+	}
+	heal, err := c.Rate(ctx, rate)
+	if err != nil {
+		return Effect{}, err
+	}
+	e := Effect{Heal: before.healed(c, heal, time.Duration(math.Abs(rate-1)*float64(time.Second)))}
+	first, err := offsetOf(ctx, c)
+	if err != nil {
+		return e, err
+	}
+	err = untilFor(ctx, driftWithin, func() error {
+		last, err := offsetOf(ctx, c)
+		if err != nil {
+			return err
+		}
+		passed, unsure := last.at.Sub(first.at), last.sure+first.sure
+		asked := time.Duration((rate - 1) * float64(passed))
+		drift := last.ahead - first.ahead
+		e.Seen = fmt.Sprintf("clock drifted by %s in %s", drift.Round(time.Millisecond), passed.Round(time.Millisecond))
+		if passed < time.Second || asked.Abs() < 4*unsure || (drift-asked).Abs() > asked.Abs()/2 {
+			return fmt.Errorf("the clock of %s was to run at rate %s; %s", c.Name(), strconv.FormatFloat(rate, 'f', -1, 64), e.Seen)
+		}
+		return nil
+	})
+	return e, err
+}
+
+// offset is how far a node's clock was ahead of this program's.
+type offset struct {
+	ahead time.Duration
+	sure  time.Duration // ahead may be wrong by this, for the question took time
+	at    time.Time
+}
+
+func offsetOf(ctx context.Context, c clockwork) (offset, error) {
+	asked := time.Now()
+	now, err := c.Now(ctx)
+	took := time.Since(asked)
+	if err != nil {
+		return offset{}, fmt.Errorf("ask %s what time it is: %w", c.Name(), err)
+	}
+	middle := asked.Add(took / 2)
+	return offset{ahead: now.Round(0).Sub(middle.Round(0)), sure: took / 2, at: middle}, nil
+}
+
+// healed heals a clock and sees that it is where it was before the fault: nearer
+// than half of least.
+func (before offset) healed(c clockwork, heal func() error, least time.Duration) func(context.Context) (string, error) {
+	return func(ctx context.Context) (seen string, err error) {
+		if err := until(ctx, heal); err != nil {
+			return "", err
+		}
+		if !c.Awake() {
+			return "the server, which is down or paused, goes on with a right clock", nil
+		}
+		err = until(ctx, func() error {
+			now, err := offsetOf(ctx, c)
+			if err != nil {
+				return err
+			}
+			wrong := now.ahead - before.ahead
+			if wrong.Abs() > least/2+now.sure+before.sure {
+				return fmt.Errorf("the clock of %s is wrong by %s after its heal", c.Name(), wrong.Round(time.Millisecond))
+			}
+			seen = "clock right to " + wrong.Abs().Round(time.Millisecond).String()
+			return nil
+		})
+		return seen, err
+	}
 }

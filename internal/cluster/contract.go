@@ -6,7 +6,7 @@ import (
 	"net/url"
 )
 
-// Cluster is a running database of one or more nodes on this machine. Its
+// Cluster is a running database of one or more nodes. Its
 // methods may be called from several goroutines. Nodes are numbered from 0 in
 // the order in which they came; a number is never used again.
 type Cluster interface {
@@ -23,34 +23,69 @@ type Cluster interface {
 	// WaitHealthy returns when the database itself says that all nodes are members,
 	// have caught up, and answer; the error at the end of ctx says which did not.
 	WaitHealthy(ctx context.Context) error
-	// Network joins the nodes.
-	Network() *Network
 	// Stop ends all nodes and takes away all that Start made. It may be called
 	// again.
 	Stop() error
 }
 
+// Local is a cluster on this machine: its nodes are each a LocalNode.
+type Local interface {
+	Cluster
+	// Network joins the nodes.
+	Network() *Network
+}
+
+// LocalNodes are the nodes of a cluster on this machine.
+func LocalNodes(c Local) []LocalNode {
+	nodes := c.Nodes()
+	list := make([]LocalNode, len(nodes))
+	for i, n := range nodes {
+		list[i] = n.(LocalNode)
+	}
+	return list
+}
+
 // ErrNoLeader is what Leader gives where all nodes are equal.
 var ErrNoLeader = errors.New("the nodes of this cluster are equal: none of them leads")
 
-// Node is one node of a cluster: what a fault can be done to. A call that fails
-// says so; a node that is already as asked is no error.
+// Node is one node of a cluster, wherever it runs. What can be done to it are the
+// methods that it has beside these: the package nemesis names them as capabilities.
 type Node interface {
 	Number() int
 	Name() string // n0, n1 …
+	// Running tells whether its server is there now, paused or not.
+	Running() bool
+}
+
+// LocalNode is a node whose server runs on this machine. A call that fails says
+// so; a node that is already as asked is no error. What returns nil has seen its
+// effect.
+type LocalNode interface {
+	Node
 	Host() *Host
 	Dir() string // where its data are
-	Running() bool
 	PIDs() []int // of its processes; none when it is down
 
-	Kill() error                         // SIGKILL to all its processes at once
+	Kill() error                         // SIGKILL to all its processes at once; returns when they are gone
 	Terminate(ctx context.Context) error // the shutdown in good order that the server's manual names
 	Restart(ctx context.Context) error   // starts it on its own data; returns when it answers
-	Pause() error                        // SIGSTOP
-	Resume() error                       // SIGCONT
+	Pause() error                        // SIGSTOP; returns when all its processes are stopped
+	StillPaused() error                  // says why it goes on although nobody has resumed it
+	Resume() error                       // SIGCONT; returns when none of its processes is stopped
 	// Replace kills the node, takes its data away, and lets it join again
 	// empty, as an operator that lost a machine does. It returns when it answers.
 	Replace(ctx context.Context) error
+}
+
+// Effect is a fault that is in effect, which was seen.
+type Effect struct {
+	Seen string // how it was seen
+	// Still says why the effect is not there any more although nobody has healed
+	// it. It answers at once; nil: nobody can tell.
+	Still func() error
+	// Heal undoes the fault, sees that its effect has ended, and says how. It may be
+	// called again when it fails. Nil: there is nothing to undo.
+	Heal func(ctx context.Context) (seen string, err error)
 }
 
 // Mover is a cluster that can hand the lead over in good order.

@@ -242,7 +242,7 @@ func (s *Server) Slow(ctx context.Context, perCall time.Duration) (heal func() e
 }
 
 // LoseUnsynced throws away what was written to the node's data and not synced, as
-// a power cut does. The node must be down.
+// a power cut does, and sees that a file of its own is gone. The node must be down.
 func (s *Server) LoseUnsynced() error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -250,7 +250,10 @@ func (s *Server) LoseUnsynced() error {
 	if s.Running() {
 		return fmt.Errorf("%s %s: it is running: kill it first", what, s.Name())
 	}
-	return s.ask(context.Background(), what, "Lose", struct{}{})
+	if err := s.Layered(); err != nil {
+		return fmt.Errorf("%s %s: %w", what, s.Name(), err)
+	}
+	return losing(s.Name(), s.dir, func() error { return s.ask(context.Background(), what, "Lose", struct{}{}) })
 }
 
 // Sync takes all that is in the node's data now as synced. The node may be up.
@@ -289,4 +292,119 @@ func (s *Server) removeFaultFS() error {
 		return nil
 	}
 	return l.close()
+}
+
+// storage is a node's data on a disk that can have faults.
+type storage interface {
+	Name() string
+	Dir() string
+	Fill(ctx context.Context) (heal func() error, err error)
+	Slow(ctx context.Context, perCall time.Duration) (heal func() error, err error)
+}
+
+const (
+	probeName = "stroppy-probe" // is written to a node's data to see what becomes of it
+	probeSize = 64 << 10
+)
+
+// FillDisk is Fill that sees by a write of its own to the node's data that there is
+// no space, and after the heal that there is.
+func (s *Server) FillDisk(ctx context.Context) (Effect, error) { return fillDisk(ctx, s) }
+
+// SlowDisk is Slow that sees by a file of its own in the node's data how long a call
+// takes, and after the heal that it does not any more.
+func (s *Server) SlowDisk(ctx context.Context, perCall time.Duration) (Effect, error) {
+	return slowDisk(ctx, s, perCall)
+}
+
+func fillDisk(ctx context.Context, s storage) (Effect, error) {
+	heal, err := s.Fill(ctx)
+	if err != nil {
+		return Effect{}, err
+	}
+	return diskEffect(s, heal, func() (bool, string, error) { return seenFull(s) })
+}
+
+func slowDisk(ctx context.Context, s storage, perCall time.Duration) (Effect, error) {
+	heal, err := s.Slow(ctx, perCall)
+	if err != nil {
+		return Effect{}, err
+	}
+	return diskEffect(s, heal, func() (bool, string, error) { return seenSlow(s, perCall) })
+}
+
+// diskEffect verifies a fault and its heal by a look at the node's data.
+func diskEffect(s storage, heal func() error, faulty func() (bool, string, error)) (Effect, error) {
+	look := func(want bool) (string, error) {
+		is, seen, err := faulty()
+		if err == nil && is != want {
+			err = fmt.Errorf("the disk of %s: %s", s.Name(), seen)
+		}
+		return seen, err
+	}
+	e := Effect{Heal: func(ctx context.Context) (seen string, err error) {
+		if err := until(ctx, heal); err != nil {
+			return "", err
+		}
+		err = until(ctx, func() (err error) { seen, err = look(false); return err })
+		return seen, err
+	}}
+	var err error
+	e.Seen, err = look(true)
+	return e, err
+}
+
+// seenFull tells whether a write to the node's data finds no space.
+func seenFull(s storage) (bool, string, error) {
+	path := filepath.Join(s.Dir(), probeName)
+	err := os.WriteFile(path, make([]byte, probeSize), 0o600)
+	errRemove := os.Remove(path)
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return true, "a write found no space", nil
+	case err != nil:
+		return false, "", fmt.Errorf("write to the data of %s to see whether there is space: %w", s.Name(), err)
+	case errRemove != nil:
+		return false, "", fmt.Errorf("remove what was written to the data of %s to see whether there is space: %w", s.Name(), errRemove)
+	}
+	return false, "a write found space", nil
+}
+
+// seenSlow tells whether a call to the node's data takes its time. It makes a file,
+// which no cache above a file system answers.
+func seenSlow(s storage, perCall time.Duration) (bool, string, error) {
+	path := filepath.Join(s.Dir(), probeName)
+	began := time.Now()
+	err := os.WriteFile(path, nil, 0o600)
+	took := time.Since(began)
+	if err = errors.Join(err, os.Remove(path)); err != nil {
+		return false, "", fmt.Errorf("write to the data of %s to see how slow they are: %w", s.Name(), err)
+	}
+	return took >= perCall, fmt.Sprintf("a file took %v", took.Round(time.Microsecond)), nil
+}
+
+// losing calls lose, which throws away what was written and not synced, and holds
+// that a file of its own in the node's data is among that.
+func losing(name, dir string, lose func() error) error {
+	path := filepath.Join(dir, probeName)
+	if err := os.WriteFile(path, make([]byte, probeSize), 0o600); err != nil {
+		return fmt.Errorf("write to the data of %s, to see that it gets lost: %w", name, err)
+	}
+	if err := lose(); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	left, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at the data of %s for what was not synced: %w", name, err)
+	}
+	if err := os.Remove(path); err != nil {
+		return fmt.Errorf("remove a file of ours from the data of %s: %w", name, err)
+	}
+	if len(left) == probeSize {
+		return fmt.Errorf("a file in the data of %s that was not synced is there yet", name)
+	}
+	return nil
 }

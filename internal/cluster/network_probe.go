@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -289,3 +292,153 @@ func (p *probe) receive(buffer []byte, limit time.Duration) (int, error) {
 }
 
 func (p *probe) close() { _ = errors.Join(p.from.Close(), p.to.Close()) }
+
+// wires is what the faults on links are made and measured with.
+type wires interface {
+	Cut(ctx context.Context, cuts []Cut) (heal func() error, err error)
+	open(cuts []Cut) []Cut // those that no fault cuts
+	Reaches(ctx context.Context, from, to int) (bool, error)
+	Shape(ctx context.Context, host int, link Link) (heal func() error, err error)
+	RoundTrip(ctx context.Context, from, to int) (time.Duration, error)
+	Loss(ctx context.Context, from, to, datagrams int) (float64, error)
+	Throughput(ctx context.Context, from, to int, period time.Duration) (int64, error)
+}
+
+// What can be seen of a link.
+const (
+	measureRate = 300 * time.Millisecond
+	lossesSeen  = 60 // so many lost packets are waited for to tell a loss from chance
+	rateSlack   = 1.5
+	linkWithin  = 5 * time.Second // for a busy machine to show a healed link
+)
+
+// Partition is Cut that sees by packets of its own that nothing gets through, and
+// after the heal that everything does that no other fault cuts.
+func (n *Network) Partition(ctx context.Context, cuts []Cut) (Effect, error) {
+	return partition(ctx, n, cuts)
+}
+
+// Degrade is Shape of several hosts at once that measures the links from this
+// program, one after the other, when they are shaped and when they are healed. The
+// link asks for one of Delay, Loss and Bandwidth.
+func (n *Network) Degrade(ctx context.Context, hosts []int, link Link) (Effect, error) {
+	return degrade(ctx, n, hosts, link)
+}
+
+// open returns the ways that no fault cuts.
+func (n *Network) open(cuts []Cut) []Cut {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(cuts), func(c Cut) bool { return n.cuts[c] > 0 })
+}
+
+func partition(ctx context.Context, w wires, cuts []Cut) (Effect, error) {
+	mend, err := w.Cut(ctx, cuts)
+	if err != nil {
+		return Effect{}, err
+	}
+	e := Effect{Seen: ways(len(cuts)) + " cut: no packet came through"}
+	e.Heal = func(ctx context.Context) (seen string, err error) {
+		if err := until(ctx, mend); err != nil {
+			return "", err
+		}
+		err = until(ctx, func() error {
+			open := w.open(cuts)
+			seen = ways(len(open)) + " open again"
+			if len(open) == 0 {
+				seen = "its ways are cut by another fault yet"
+			}
+			return reaches(ctx, w, open, true)
+		})
+		return seen, err
+	}
+	return e, reaches(ctx, w, cuts, false)
+}
+
+func ways(n int) string {
+	if n == 1 {
+		return "1 way"
+	}
+	return fmt.Sprintf("%d ways", n)
+}
+
+// reaches sees that all ways are open, or that all are cut.
+func reaches(ctx context.Context, w wires, cuts []Cut, open bool) error {
+	errs := make([]error, len(cuts))
+	var group sync.WaitGroup
+	for i, c := range cuts {
+		group.Go(func() {
+			through, err := w.Reaches(ctx, c.From, c.To)
+			switch {
+			case err != nil:
+				errs[i] = err
+			case through && !open:
+				errs[i] = fmt.Errorf("packets get from %s to %s although the way is cut", endpointName(c.From), endpointName(c.To))
+			case !through && open:
+				errs[i] = fmt.Errorf("no packet gets from %s to %s although the cut is healed", endpointName(c.From), endpointName(c.To))
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+func degrade(ctx context.Context, w wires, hosts []int, link Link) (Effect, error) {
+	heals := make([]func() error, len(hosts))
+	var errs []error
+	for i, host := range hosts {
+		heal, err := w.Shape(ctx, host, link)
+		heals[i], errs = heal, append(errs, err)
+	}
+	e := Effect{Heal: func(ctx context.Context) (seen string, err error) {
+		for _, heal := range heals {
+			if heal != nil {
+				err = errors.Join(err, until(ctx, heal))
+			}
+		}
+		if err != nil {
+			return "", err
+		}
+		err = untilFor(ctx, linkWithin, func() (err error) { seen, err = measure(ctx, w, hosts, link, false); return err })
+		return seen, err
+	}}
+	err := errors.Join(errs...)
+	if err == nil {
+		e.Seen, err = measure(ctx, w, hosts, link, true)
+	}
+	return e, err
+}
+
+// measure sees from this program that all links are degraded, or that none is.
+func measure(ctx context.Context, w wires, hosts []int, link Link, degraded bool) (string, error) {
+	var texts []string
+	for _, host := range hosts { // one after the other: they would be in each other's way
+		is, text, err := link.seen(ctx, w, host)
+		switch {
+		case err != nil:
+			return "", err
+		case degraded && !is:
+			return "", fmt.Errorf("the link of %s is not as asked: %s", endpointName(host), text)
+		case !degraded && is:
+			return "", fmt.Errorf("the link of %s is as bad as before its heal: %s", endpointName(host), text)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", "), nil
+}
+
+// seen tells whether a host's link is at least as bad as asked, and what was
+// measured.
+func (l Link) seen(ctx context.Context, w wires, host int) (bool, string, error) {
+	switch {
+	case l.Delay > 0:
+		took, err := w.RoundTrip(ctx, Client, host)
+		return took >= 2*(l.Delay-l.Jitter), fmt.Sprintf("round trip %v", took.Round(10*time.Microsecond)), err
+	case l.Loss > 0:
+		loss, err := w.Loss(ctx, Client, host, int(math.Ceil(lossesSeen/l.Loss)))
+		return loss >= l.Loss/2, fmt.Sprintf("loss %v%%", math.Round(loss*1e4)/100), err
+	default:
+		rate, err := w.Throughput(ctx, Client, host, measureRate)
+		return float64(rate) <= rateSlack*float64(l.Bandwidth), fmt.Sprintf("throughput %dB/s", rate), err
+	}
+}

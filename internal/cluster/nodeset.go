@@ -22,7 +22,7 @@ var (
 // Member is a node as its kind of database makes it, with a Server inside.
 type Member interface {
 	comparable
-	Node
+	LocalNode
 	// Log is the file with the server's output.
 	Log() string
 	// Erase ends the node for good and removes all that was made for it.

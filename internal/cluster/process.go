@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -100,24 +101,113 @@ func (p *Process) Wait(limit time.Duration) bool {
 	}
 }
 
-// Pause stops the process and its descendants where they are; Resume lets them
-// go on. Connections stay open meanwhile.
-func (p *Process) Pause() error { return p.signalTree(syscall.SIGSTOP) }
+// Pause stops the process and its descendants where they are, and returns when
+// they were seen to be stopped. Connections stay open meanwhile.
+func (p *Process) Pause() error {
+	_, err := p.pause()
+	return err
+}
+
+// pause is Pause; it returns what it has stopped.
+func (p *Process) pause() ([]processID, error) {
+	tree, err := p.freeze()
+	if err != nil {
+		return nil, err
+	}
+	tree = append(tree, p.id())
+	return tree, until(context.Background(), func() error { return allStopped(tree) })
+}
 
 // Resume undoes Pause.
-func (p *Process) Resume() error { return p.signalTree(syscall.SIGCONT) }
-
-func (p *Process) signalTree(signal syscall.Signal) error {
+func (p *Process) Resume() error {
 	tree, err := p.freeze()
 	if err != nil {
 		return err
 	}
 	for _, id := range tree {
-		if err := id.signal(signal); err != nil {
+		if err := id.signal(syscall.SIGCONT); err != nil {
 			return err
 		}
 	}
-	return p.Signal(signal)
+	return p.Signal(syscall.SIGCONT)
+}
+
+// id names the process; the zero value names none.
+func (p *Process) id() processID {
+	s, err := readStat(p.PID())
+	if err != nil {
+		return processID{}
+	}
+	return processID{pid: p.PID(), start: s.start}
+}
+
+// tree lists the process, first, and its descendants.
+func (p *Process) tree() []processID {
+	tree := []processID{p.id()}
+	for parents := []int{p.PID()}; len(parents) > 0; {
+		children, err := childrenOf(parents)
+		if err != nil {
+			break
+		}
+		parents = nil
+		for _, c := range children {
+			tree = append(tree, c)
+			parents = append(parents, c.pid)
+		}
+	}
+	return tree
+}
+
+// seenWithin bounds the wait for an effect that comes by itself.
+const seenWithin = 2 * time.Second
+
+// until calls seen until it returns nil, at most for seenWithin; the error is the
+// last that it returned.
+func until(ctx context.Context, seen func() error) error { return untilFor(ctx, seenWithin, seen) }
+
+func untilFor(ctx context.Context, limit time.Duration, seen func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		err := seen()
+		if err == nil || Sleep(ctx, 5*time.Millisecond) != nil {
+			return err
+		}
+	}
+}
+
+// gone returns when none of the processes is there any more.
+func gone(ctx context.Context, processes []processID) error {
+	return until(ctx, func() error {
+		for _, id := range processes {
+			if state := id.state(); state != 0 {
+				return fmt.Errorf("process %d is alive yet, in state %c", id.pid, state)
+			}
+		}
+		return nil
+	})
+}
+
+// allStopped says which of the processes is alive and not stopped.
+func allStopped(processes []processID) error {
+	for _, id := range processes {
+		if state := id.state(); state != 0 && state != 'T' && state != 't' {
+			return fmt.Errorf("process %d goes on, in state %c", id.pid, state)
+		}
+	}
+	return nil
+}
+
+// noneStopped returns when none of the processes is stopped any more.
+func noneStopped(processes []processID) error {
+	return until(context.Background(), func() error {
+		for _, id := range processes {
+			if state := id.state(); state == 'T' || state == 't' {
+				return fmt.Errorf("process %d is stopped yet", id.pid)
+			}
+		}
+		return nil
+	})
 }
 
 // Kill ends the process and all its descendants at once with SIGKILL, and
@@ -180,9 +270,15 @@ type processID struct {
 	start string // field 22 of /proc/PID/stat, in clock ticks since boot
 }
 
-func (id processID) alive() bool {
+func (id processID) alive() bool { return id.state() != 0 }
+
+// state is that of proc(5), such as T where the process is stopped; 0: it has ended.
+func (id processID) state() byte {
 	s, err := readStat(id.pid)
-	return err == nil && s.start == id.start && s.state != "Z" && s.state != "X"
+	if err != nil || s.start != id.start || s.state == "Z" || s.state == "X" {
+		return 0
+	}
+	return s.state[0]
 }
 
 func (id processID) signal(signal syscall.Signal) error {
@@ -262,4 +358,45 @@ func (p *Process) Poll(ctx context.Context, ready func() bool) error {
 		}
 	}
 	return nil
+}
+
+// outputGrace is how long the output of a command is read on that ended and left
+// a process behind.
+const outputGrace = 200 * time.Millisecond
+
+// Shell runs a command with sh on this machine and returns nil for exit code 0. The
+// error has the end of what it wrote. A process that it leaves in the background
+// goes on.
+func Shell(ctx context.Context, text string) error {
+	cmd := exec.Command("sh", "-c", text)
+	var out tail
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = outputGrace
+	p, err := StartProcess(cmd, syscall.SIGKILL)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.Done():
+		err = p.Err()
+	case <-ctx.Done():
+		err = errors.Join(errors.New("it did not end in time and was killed"), p.Kill())
+	}
+	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
+		return nil
+	}
+	if said := strings.TrimSpace(string(out)); said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
+	}
+	return err
+}
+
+// tail keeps the end of what a command says.
+type tail []byte
+
+func (t *tail) Write(text []byte) (int, error) {
+	const most = 500
+	*t = append(*t, text...)
+	*t = (*t)[max(0, len(*t)-most):]
+	return len(text), nil
 }

@@ -56,7 +56,8 @@ type Server struct {
 	mu      sync.Mutex
 	process *Process // nil while it is down
 	paused  bool
-	faultFS *faultFS // nil if there is none, and before the first start
+	frozen  []processID // what Pause has stopped; nil after Resume
+	faultFS *faultFS    // nil if there is none, and before the first start
 	steering
 }
 
@@ -119,9 +120,8 @@ func (s *Server) PIDs() []int {
 	if p == nil {
 		return nil
 	}
-	pids := []int{p.PID()}
-	tree, _ := descendants(p.PID(), false) // those that could be seen
-	for _, id := range tree {
+	var pids []int
+	for _, id := range p.tree() {
 		pids = append(pids, id.pid)
 	}
 	return pids
@@ -310,6 +310,7 @@ func (s *Server) Terminate(ctx context.Context) error {
 	if err := errors.Join(s.resume(p), p.Signal(s.program.Shutdown)); err != nil {
 		return fmt.Errorf("terminate %s: %w", s.Name(), err)
 	}
+	before := p.tree()
 	patience := time.NewTimer(s.program.Patience)
 	defer patience.Stop()
 	var again <-chan time.Time
@@ -321,7 +322,10 @@ func (s *Server) Terminate(ctx context.Context) error {
 	for waiting := true; waiting; {
 		select {
 		case <-p.Done():
-			return s.kill()
+			if err := errors.Join(s.kill(), gone(ctx, before)); err != nil {
+				return fmt.Errorf("terminate %s: %w", s.Name(), err)
+			}
+			return nil
 		case <-again:
 			if err := p.Signal(s.program.Shutdown); err != nil {
 				return errors.Join(fmt.Errorf("terminate %s: %w", s.Name(), err), s.kill())
@@ -336,22 +340,42 @@ func (s *Server) Terminate(ctx context.Context) error {
 }
 
 // Pause stops the server's processes where they are: connections stay open and
-// nothing answers.
+// nothing answers. It returns when they were seen to be stopped.
 func (s *Server) Pause() error {
 	p := s.current()
 	if p == nil {
 		return fmt.Errorf("pause %s: it is not running", s.Name())
 	}
-	if err := p.Pause(); err != nil {
+	frozen, err := p.pause()
+	if err == nil && !s.Running() {
+		err = errors.New("it ended when it was to be stopped where it is")
+	}
+	if err != nil {
 		return fmt.Errorf("pause %s: %w", s.Name(), err)
 	}
 	s.mu.Lock()
-	s.paused = true
+	s.paused, s.frozen = true, frozen
 	s.mu.Unlock()
 	return nil
 }
 
-// Resume undoes Pause; a server that ended meanwhile is no error.
+// StillPaused says which of the processes that Pause has stopped goes on. One that
+// was ended meanwhile does not.
+func (s *Server) StillPaused() error {
+	if err := allStopped(s.stopped()); err != nil {
+		return fmt.Errorf("%s was paused and something else let it go on: %w", s.Name(), err)
+	}
+	return nil
+}
+
+func (s *Server) stopped() []processID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.frozen
+}
+
+// Resume undoes Pause and returns when no process is seen to be stopped; a server
+// that ended meanwhile is no error.
 func (s *Server) Resume() error {
 	if p := s.current(); p != nil {
 		return s.resume(p)
@@ -360,10 +384,15 @@ func (s *Server) Resume() error {
 }
 
 func (s *Server) resume(p *Process) error {
+	frozen := s.stopped()
 	s.mu.Lock()
-	s.paused = false
+	s.paused, s.frozen = false, nil
 	s.mu.Unlock()
-	if err := p.Resume(); err != nil {
+	err := p.Resume()
+	if err == nil {
+		err = noneStopped(frozen)
+	}
+	if err != nil {
 		return fmt.Errorf("resume %s: %w", s.Name(), err)
 	}
 	return nil
@@ -422,6 +451,9 @@ func (s *Server) empty() error {
 		if err := os.RemoveAll(s.dir + "/" + e.Name()); err != nil {
 			return err
 		}
+	}
+	if left, err := os.ReadDir(s.dir); err != nil || len(left) > 0 {
+		return errors.Join(fmt.Errorf("%d files are left in %s", len(left), s.dir), err)
 	}
 	return nil
 }

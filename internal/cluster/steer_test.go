@@ -18,7 +18,7 @@ import (
 
 // steered is a node with a clock of its own.
 type steered interface {
-	cluster.Node
+	cluster.LocalNode
 	Steered() error
 	Jump(ctx context.Context, by time.Duration) (heal func() error, err error)
 	Rate(ctx context.Context, factor float64) (heal func() error, err error)
@@ -132,7 +132,7 @@ func TestSteerPostgres(t *testing.T) {
 
 // aheadInSession asks in a session of its own, which sleeps before, and holds that
 // it sleeps for as long as it is told: the monotonic clock is not steered.
-func aheadInSession(t *testing.T, c cluster.Cluster, sleep time.Duration) time.Duration {
+func aheadInSession(t *testing.T, c cluster.Local, sleep time.Duration) time.Duration {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.URL())
 	if err != nil {

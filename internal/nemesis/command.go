@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
-	"syscall"
-	"time"
 
 	"stroppy/internal/cluster"
 )
@@ -51,55 +48,23 @@ func (c command) heals() healing {
 	return healAlways
 }
 
-func (command) possible(*ground) error { return nil }
+func (command) needsLeader() bool { return false }
 
-func (c command) plan(*ground, moment) (*wound, error) {
-	w := &wound{target: "a command"}
-	w.inject = func(ctx context.Context) error { return shell(ctx, c.inject) }
-	w.verify = func(context.Context) (string, error) { return "exit code 0", nil }
-	if c.heal != "" {
-		w.heal = func(ctx context.Context) error { return shell(ctx, c.heal) }
-		w.healed = func(context.Context) (string, error) { return "exit code 0", nil }
-	}
-	return w, nil
-}
+func (command) possible(*state) error { return nil }
 
-// outputGrace is how long the output of a command is read on that ended and left
-// a process behind.
-const outputGrace = 200 * time.Millisecond
-
-// shell runs a command with sh on this machine; a process that it leaves in the
-// background goes on.
-func shell(ctx context.Context, text string) error {
-	cmd := exec.Command("sh", "-c", text)
-	var out tail
-	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = outputGrace
-	p, err := cluster.StartProcess(cmd, syscall.SIGKILL)
-	if err != nil {
-		return fmt.Errorf("run the command %s: %w", quote(text), err)
+func (c command) plan(*state, situation) (*injection, error) {
+	run := func(ctx context.Context, text string) (string, error) {
+		if err := cluster.Shell(ctx, text); err != nil {
+			return "", fmt.Errorf("run the command %s: %w", quote(text), err)
+		}
+		return "exit code 0", nil
 	}
-	select {
-	case <-p.Done():
-		err = p.Err()
-	case <-ctx.Done():
-		err = errors.Join(errors.New("it did not end in time and was killed"), p.Kill())
+	inject := func(ctx context.Context) (e cluster.Effect, err error) {
+		if c.heal != "" {
+			e.Heal = func(ctx context.Context) (string, error) { return run(ctx, c.heal) }
+		}
+		e.Seen, err = run(ctx, c.inject)
+		return e, err
 	}
-	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
-		return nil
-	}
-	if said := strings.TrimSpace(string(out)); said != "" {
-		err = fmt.Errorf("%w: %s", err, said)
-	}
-	return fmt.Errorf("run the command %s: %w", quote(text), err)
-}
-
-// tail keeps the end of what a command says.
-type tail []byte
-
-func (t *tail) Write(text []byte) (int, error) {
-	const most = 500
-	*t = append(*t, text...)
-	*t = (*t)[max(0, len(*t)-most):]
-	return len(text), nil
+	return &injection{target: "a command", inject: inject}, nil
 }

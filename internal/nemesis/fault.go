@@ -29,11 +29,14 @@ type effect interface {
 	// String is the text that Parse reads as this effect.
 	String() string
 	// possible says why this cluster can never do it.
-	possible(*ground) error
+	possible(*state) error
+	// needsLeader tells whether its nodes cannot be chosen without knowing who
+	// leads.
+	needsLeader() bool
 	// plan chooses the nodes; it is called when the injection is due, with the
-	// ground locked, and must be quick. An error that is a skipError leaves the
+	// state locked, and must be quick. An error that is a skipError leaves the
 	// injection out.
-	plan(*ground, moment) (*wound, error)
+	plan(*state, situation) (*injection, error)
 	// heals says whether something is to be undone.
 	heals() healing
 }
@@ -58,20 +61,20 @@ type form struct {
 
 func forms() []form {
 	return []form{
-		{kill, "kill TARGET", "SIGKILL to all processes of the node at once; healed by a restart on its data", parseProcess(kill)},
-		{stop, "stop TARGET", "shut the node down in good order; healed by a restart", parseProcess(stop)},
-		{pause, "pause TARGET", "SIGSTOP: connections stay open and nothing answers; healed by SIGCONT", parseProcess(pause)},
-		{replace, "replace TARGET", "kill the node and take its data away; after `for`, or at once, it joins again empty", parseProcess(replace)},
+		{kill, "kill TARGET", "SIGKILL to all processes of the node at once; healed by a restart on its data", parseNodeFault(kill)},
+		{stop, "stop TARGET", "shut the node down in good order; healed by a restart", parseNodeFault(stop)},
+		{pause, "pause TARGET", "SIGSTOP: connections stay open and nothing answers; healed by SIGCONT", parseNodeFault(pause)},
+		{replace, "replace TARGET", "kill the node and take its data away; after `for`, or at once, it joins again empty", parseNodeFault(replace)},
 		{partition, "partition TARGET [one-way [in]]", "no packet between the target and the other nodes, clients reach all; one-way: what the target sends is lost, one-way in: what is sent to it; majority leaves the leader on the smaller side, minority on the larger; all: each node alone", parsePartition},
 		{partition, "partition halves [one-way] | ring | bridge", "halves: two groups by chance; ring: each node reaches only its neighbours, a majority; bridge: two groups that only one node reaches both of", parsePartition},
 		{partition, "partition client from TARGET [one-way [in]]", "no packet between this program and the target; the nodes reach each other", parsePartition},
-		{slow, "slow TARGET by T [varying T]", "delay every packet to and from the node, so that a round trip takes twice as much longer", parseLink(slow)},
-		{lossy, "lossy TARGET by P%", "lose so many of the packets of the node, by chance", parseLink(lossy)},
-		{limit, "limit TARGET to N[k|M|G]B/s", "let no more bytes a second through to and from the node", parseLink(limit)},
-		{clock, "clock TARGET by T | at rate F", "the node's processes see a clock that jumped by T, which may be negative, or that runs F times as fast", parseClock},
-		{diskFull, "disk-full TARGET", "writes to the node's data fail: no space left on device", parseDisk(diskFull)},
-		{slowDisk, "slow-disk TARGET [by T]", "each call to the node's data folder takes T longer, 100ms if it does not say", parseDisk(slowDisk)},
-		{loseUnsynced, "lose-unsynced TARGET", "cut the power: kill the node, and what it did not fsync is gone; healed by a restart", parseDisk(loseUnsynced)},
+		{slow, "slow TARGET by T [varying T]", "delay every packet to and from the node, so that a round trip takes twice as much longer", parseLinkFault(slow, readDelay)},
+		{lossy, "lossy TARGET by P%", "lose so many of the packets of the node, by chance", parseLinkFault(lossy, readLoss)},
+		{limit, "limit TARGET to N[k|M|G]B/s", "let no more bytes a second through to and from the node", parseLinkFault(limit, readRate)},
+		{clock, "clock TARGET by T | at rate F", "the node's processes see a clock that jumped by T, which may be negative, or that runs F times as fast", parseNodeFault(clock)},
+		{diskFull, "disk-full TARGET", "writes to the node's data fail: no space left on device", parseNodeFault(diskFull)},
+		{slowDisk, "slow-disk TARGET [by T]", "each call to the node's data folder takes T longer, 100ms if it does not say", parseNodeFault(slowDisk)},
+		{loseUnsynced, "lose-unsynced TARGET", "cut the power: kill the node, and what it did not fsync is gone; healed by a restart", parseNodeFault(loseUnsynced)},
 		{add, "add node", "a new empty node joins; with `for` it leaves again", parseAdd},
 		{remove, "remove TARGET", "the node leaves the cluster for good; with `for` a new one joins afterwards", parseRemove},
 		{move, "move leader [to TARGET]", "hand the lead over in good order", parseMove},
@@ -89,7 +92,7 @@ func List() [][2]string {
 	return append(list,
 		[2]string{"mix SCHEDULE: FAULT | FAULT …", "each time one of the faults by chance, as in " + listExample(mix)},
 		[2]string{"cycle every T [for T]: FAULT | FAULT …", "each time the next of the faults, as in " + listExample(cycle)},
-		[2]string{"TARGET", "a node such as n0, or " + strings.Join(targetWords(), ", ") + "; random, follower and minority choose nodes that nothing hurts yet"},
+		[2]string{"TARGET", "a node such as n0, or " + strings.Join(targetWords(), ", ") + "; random, follower and minority choose nodes that have no fault yet"},
 		[2]string{"SCHEDULE", fmt.Sprintf("[at T | every T] [for T] [jitter T], from the start of the run; without at and every: at %s; without for: healed half way to the next, or at the end of the drive; jitter: each time is put off by less than that, by chance", short(defaultAt))},
 	)
 }
@@ -122,16 +125,18 @@ func (f Fault) check() error {
 
 // NeedsClock tells whether a fault of the script needs clocks that can be moved,
 // which a cluster must be started with.
-func (s Script) NeedsClock() bool {
-	return slices.ContainsFunc(s, func(f Fault) bool {
-		return slices.ContainsFunc(f.effects, func(e effect) bool { _, ok := e.(timing); return ok })
-	})
-}
+func (s Script) NeedsClock() bool { return s.has(clock) }
 
 // NeedsLayer tells whether a fault of the script needs a file system of ours
 // under the data of the nodes, which a cluster must be started with.
-func (s Script) NeedsLayer() bool {
+func (s Script) NeedsLayer() bool { return s.has(diskFull, slowDisk, loseUnsynced) }
+
+// has tells whether one of the faults of nodes is in the script.
+func (s Script) has(words ...string) bool {
 	return slices.ContainsFunc(s, func(f Fault) bool {
-		return slices.ContainsFunc(f.effects, func(e effect) bool { _, ok := e.(disk); return ok })
+		return slices.ContainsFunc(f.effects, func(e effect) bool {
+			n, ok := e.(nodeFault)
+			return ok && slices.Contains(words, n.word)
+		})
 	})
 }

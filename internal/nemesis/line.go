@@ -12,10 +12,10 @@ import (
 // line carries out one line of the script, one injection after the other.
 type line struct {
 	*Nemesis
-	index int
-	fault Fault
-	rng   *rand.Rand
-	told  bool // something was told of this line
+	index    int
+	fault    Fault
+	rng      *rand.Rand
+	reported bool // something was reported of this line
 }
 
 func (l *line) run(ctx context.Context) {
@@ -32,7 +32,7 @@ func (l *line) run(ctx context.Context) {
 			l.leave(record, fmt.Sprintf("the one before it was not over until %s", short((due+late).Round(time.Millisecond))))
 			continue
 		}
-		if !l.attack(ctx, effect, record, rng) {
+		if !l.injectWhenDue(ctx, effect, record, rng) {
 			return
 		}
 	}
@@ -46,21 +46,21 @@ func (f Fault) choose(k int, rng *rand.Rand) effect {
 	return f.effects[k%len(f.effects)]
 }
 
-// attack injects one effect when it is due and heals it when its time has come.
+// injectWhenDue injects one effect when it is due and heals it when its time has come.
 // It returns false when the drive has ended.
-func (l *line) attack(ctx context.Context, e effect, record Injection, rng *rand.Rand) bool {
+func (l *line) injectWhenDue(ctx context.Context, e effect, record Injection, rng *rand.Rand) bool {
 	due := time.Duration(record.Scheduled)
 	if !l.sleep(ctx, due-l.bounds.ahead) {
 		l.unreached(record)
 		return false
 	}
-	s := l.scout(ctx)
-	defer s.stop()
+	watch := l.watchLeader(ctx)
+	defer watch.stop()
 	if !l.sleep(ctx, due) {
 		l.unreached(record)
 		return false
 	}
-	leader, err := s.leader(needsLeader(e), l.bounds.leader)
+	leader, err := watch.leader(e.needsLeader(), l.bounds.leader)
 	if err != nil {
 		l.fail(record, err)
 		return ctx.Err() == nil
@@ -68,10 +68,10 @@ func (l *line) attack(ctx context.Context, e effect, record Injection, rng *rand
 	if late := time.Duration(l.clock()) - due; late > l.bounds.late {
 		record.Late = "it waited until a node led"
 	}
-	m := moment{rng: rng, drive: ctx}
-	m.leader, m.age = l.leads(ctx, leader)
-	w, err := l.open(e, record, m)
-	if w == nil {
+	c := situation{rng: rng, drive: ctx}
+	c.leader, c.age = l.leads(ctx, leader)
+	i, err := l.open(e, record, c)
+	if i == nil {
 		if err != nil {
 			l.explain(record, err)
 			return true
@@ -79,9 +79,9 @@ func (l *line) attack(ctx context.Context, e effect, record Injection, rng *rand
 		l.unreached(record)
 		return false
 	}
-	l.told = true
-	l.inject(w)
-	return l.close(ctx, w, e.heals())
+	l.reported = true
+	l.inject(i)
+	return l.close(ctx, i, e.heals())
 }
 
 // leads asks once more who leads, now that it matters. Where the answer does not
@@ -92,88 +92,86 @@ func (l *line) leads(ctx context.Context, last answer) (leader int, age time.Dur
 	}
 	limited, cancel := context.WithTimeout(ctx, l.bounds.sure)
 	defer cancel()
-	if now, err := l.ground.cluster.Leader(limited); err == nil {
+	if now, err := l.state.cluster.Leader(limited); err == nil {
 		return now, 0
 	}
 	return last.leader, time.Duration(l.clock() - last.asked)
 }
 
-// open plans the wound and puts it on the ground; it returns nil without an error
-// when the drive has ended.
-func (l *line) open(e effect, record Injection, m moment) (*wound, error) {
-	g := l.ground
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
+// open plans the injection and adds it to the state; it returns nil without an
+// error when the drive has ended.
+func (l *line) open(e effect, record Injection, c situation) (*injection, error) {
+	s := l.state
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return nil, nil
 	}
-	w, err := e.plan(g, m)
+	i, err := e.plan(s, c)
 	if err != nil {
 		return nil, err
 	}
-	record.Target = w.target
-	w.record = record
-	w.settled = make(chan struct{})
-	w.record.Injected = l.clock()
-	g.wounds = append(g.wounds, w)
-	return w, nil
+	record.Target = i.target
+	i.record = record
+	i.settled = make(chan struct{})
+	i.record.Injected = l.clock()
+	s.injections = append(s.injections, i)
+	return i, nil
 }
 
-// inject does what was planned and looks for the effect. It goes on when the
-// drive ends, so that it is known what there is to heal.
-func (l *line) inject(w *wound) {
+// inject does what was planned. It goes on when the drive ends, so that it is
+// known what there is to heal.
+func (l *line) inject(i *injection) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.bounds.inject)
 	defer cancel()
-	err := w.inject(ctx)
-	if err == nil {
-		w.record.Verified, err = w.verify(ctx)
-	}
-	if err != nil {
-		w.record.Err, w.record.Verified = err.Error(), ""
+	var err error
+	if i.effect, err = i.inject(ctx); err != nil {
+		i.record.Err = err.Error()
 		return
 	}
-	w.record.InEffect = l.clock()
+	i.record.Verified = i.effect.Seen
+	i.record.InEffect = l.clock()
 }
 
-// close heals the wound when its time has come, or leaves it to the end of the
+// close heals the injection when its time has come, or leaves it to the end of the
 // drive; then it returns false.
-func (l *line) close(ctx context.Context, w *wound, h healing) bool {
-	failed := w.record.Err != ""
+func (l *line) close(ctx context.Context, i *injection, h healing) bool {
+	failed := i.record.Err != ""
 	lasts := l.fault.when.duration()
 	if h != healAlways {
 		lasts = l.fault.when.lasts
 	}
 	switch {
-	case w.heal == nil, !failed && (h == healNever || h == healIfAsked && lasts == 0):
-		w.claimed.Store(true)
-		l.ground.remove(w)
-		close(w.settled)
-		l.over(w)
+	case i.effect.Heal == nil, !failed && (h == healNever || h == healIfAsked && lasts == 0):
+		i.healing.Store(true)
+		l.state.remove(i)
+		close(i.settled)
+		l.over(i)
 		return ctx.Err() == nil
 	case failed, h == healAtOnce && lasts == 0:
 		if !failed {
-			l.tell(w.record)
+			l.report(i.record)
 		}
-		claimed := w.claimed.CompareAndSwap(false, true)
-		close(w.settled)
-		if claimed {
-			l.heal(w)
+		ours := i.healing.CompareAndSwap(false, true)
+		close(i.settled)
+		if ours {
+			l.heal(i)
 		}
 		return ctx.Err() == nil
 	}
-	l.tell(w.record)
-	end := time.Duration(w.record.Injected) + lasts
-	close(w.settled)
+	l.report(i.record)
+	end := time.Duration(i.record.Injected) + lasts
+	close(i.settled)
 	if lasts == 0 {
 		<-ctx.Done()
 		return false
 	}
-	// Between the end of the sleep and the claim the drive may end: then whoever
-	// claims first heals.
-	if !l.sleep(ctx, end) || !w.claimed.CompareAndSwap(false, true) {
+	// Between the end of the sleep and the heal the drive may end: then whoever
+	// comes first heals.
+	if !l.sleep(ctx, end) || !i.healing.CompareAndSwap(false, true) {
 		return false
 	}
-	l.heal(w)
+	l.heal(i)
 	return ctx.Err() == nil
 }
 
@@ -194,23 +192,23 @@ func (l *line) sleep(ctx context.Context, until time.Duration) bool {
 	}
 }
 
-// leave tells that an injection was left out.
+// leave reports that an injection was left out.
 func (l *line) leave(record Injection, why string) {
 	record.Skipped = why
 	record.Over = true
-	l.told = true
-	l.tell(record)
+	l.reported = true
+	l.report(record)
 }
 
-// fail tells that an injection could not be made.
+// fail reports that an injection could not be made.
 func (l *line) fail(record Injection, err error) {
 	record.Err = err.Error()
 	record.Over = true
-	l.told = true
-	l.tell(record)
+	l.reported = true
+	l.report(record)
 }
 
-// explain tells that no wound could be planned.
+// explain reports that no injection could be planned.
 func (l *line) explain(record Injection, err error) {
 	var skip skipError
 	if errors.As(err, &skip) {
@@ -220,18 +218,18 @@ func (l *line) explain(record Injection, err error) {
 	l.fail(record, err)
 }
 
-// unreached tells of a line that the drive left no time for: what the script
+// unreached reports a line that the drive left no time for: what the script
 // asked for was never done.
 func (l *line) unreached(record Injection) {
-	if !l.told {
+	if !l.reported {
 		l.fail(record, fmt.Errorf("the drive ended at %s, before its time, %s: drive for longer or inject it earlier",
 			short(time.Duration(l.clock()).Round(time.Millisecond)), short(time.Duration(record.Scheduled))))
 	}
 }
 
-// scout learns who leads shortly before an injection, so that the injection need
+// leaderWatch learns who leads shortly before an injection, so that the injection need
 // not wait for it.
-type scout struct {
+type leaderWatch struct {
 	stop  context.CancelFunc
 	first chan struct{} // closed with the first answer
 	done  chan struct{} // closed when it asks no more
@@ -244,24 +242,24 @@ type answer struct {
 	asked  int64 // of the run's clock
 }
 
-// askAgain is how long a scout rests between two questions.
+// askAgain is how long it rests between two questions.
 const askAgain = 100 * time.Millisecond
 
-// scout begins to ask. Its answer is at most as old as one question and a rest.
-func (l *line) scout(ctx context.Context) *scout {
-	s := &scout{first: make(chan struct{}), done: make(chan struct{})}
-	s.last.Store(&answer{leader: -1})
-	ctx, s.stop = context.WithCancel(ctx)
-	if !l.ground.leads {
-		close(s.first)
-		return s
+// watchLeader begins to ask. Its answer is at most as old as one question and a rest.
+func (l *line) watchLeader(ctx context.Context) *leaderWatch {
+	w := &leaderWatch{first: make(chan struct{}), done: make(chan struct{})}
+	w.last.Store(&answer{leader: -1})
+	ctx, w.stop = context.WithCancel(ctx)
+	if !l.state.leads {
+		close(w.first)
+		return w
 	}
 	go func() {
-		defer close(s.done)
+		defer close(w.done)
 		for ctx.Err() == nil {
 			asked := l.clock()
-			if leader, err := l.ground.cluster.Leader(ctx); err == nil && s.last.Swap(&answer{leader, asked}).leader < 0 {
-				close(s.first)
+			if leader, err := l.state.cluster.Leader(ctx); err == nil && w.last.Swap(&answer{leader, asked}).leader < 0 {
+				close(w.first)
 			}
 			select {
 			case <-ctx.Done():
@@ -269,25 +267,25 @@ func (l *line) scout(ctx context.Context) *scout {
 			}
 		}
 	}()
-	return s
+	return w
 }
 
 // leader returns the latest answer, which is none if it is not needed or the nodes
 // are equal. Where it is needed it waits for the first one, so long.
-func (s *scout) leader(needed bool, patience time.Duration) (answer, error) {
+func (w *leaderWatch) leader(needed bool, within time.Duration) (answer, error) {
 	if needed {
-		timer := time.NewTimer(patience)
+		timer := time.NewTimer(within)
 		defer timer.Stop()
 		select {
-		case <-s.first:
-		case <-s.done:
-			if s.last.Load().leader < 0 {
+		case <-w.first:
+		case <-w.done:
+			if w.last.Load().leader < 0 {
 				return answer{}, errors.New("no node led when it was due, and none did until the drive ended")
 			}
 		case <-timer.C:
-			return answer{}, fmt.Errorf("no node led when it was due, and none within %s after", short(patience))
+			return answer{}, fmt.Errorf("no node led when it was due, and none within %s after", short(within))
 		}
 	}
-	s.stop()
-	return *s.last.Load(), nil
+	w.stop()
+	return *w.last.Load(), nil
 }

@@ -1,5 +1,5 @@
-// Package nemesis hurts a cluster by a script of faults, on schedule, and undoes
-// what it did.
+// Package nemesis injects the faults of a script into a cluster, on schedule, and
+// heals them.
 //
 // A fault is a line of text such as "kill leader every 20s for 10s"; List tells
 // what may be said. Each injection is verified by its effect, and each heal by
@@ -17,14 +17,14 @@
 //
 // All that is left to chance comes from one seed: the same seed, with the same
 // roles in the cluster, gives the same choices. A target that chance names
-// (random, follower, minority) is one that no fault has hold of yet, and is left
+// (random, follower, minority) is one that no fault has claimed yet, and is left
 // out, with a note, if with the nodes that are lost already it would take away
 // the majority. A target that the script names (a number, leader, majority, all)
 // is taken at its word.
 //
 // # Overlap
 //
-// Several faults may have hold of one node if they hold different parts of it: a
+// Several faults may claim different parts of one node: a
 // node that is cut off may be paused, and a paused one killed, after which the
 // pause has nothing left to heal. A node that a fault has ended is not ended or
 // paused by another one, nor is one that ended by itself: that injection is left
@@ -48,13 +48,13 @@ import (
 
 // Nemesis carries out a script on a cluster, once.
 type Nemesis struct {
-	ground *ground
+	state  *state
 	script Script
 	seed   uint64
 	bounds bounds
 
 	clock func() int64
-	notes sync.Mutex // held while the caller is told
+	notes sync.Mutex // held while note runs
 	note  func(Injection)
 }
 
@@ -82,46 +82,43 @@ func usualBounds() bounds {
 // askAtStart bounds the question, before anything begins, whether nodes lead.
 const askAtStart = 5 * time.Second
 
-// New makes the nemesis that carries out a script. It refuses at once what this
-// cluster can never do; the error says which fault and why.
-func New(c cluster.Cluster, script Script, seed uint64) (*Nemesis, error) {
-	return newNemesis(c, c.Network(), script, seed)
-}
-
-func newNemesis(c cluster.Cluster, net network, script Script, seed uint64) (*Nemesis, error) {
-	g := &ground{cluster: c, net: net}
+// New makes the nemesis that carries out a script; net joins the nodes and may be
+// nil. It refuses at once what this cluster can never suffer; the error says which
+// fault and why.
+func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
+	s := &state{cluster: c, net: net}
 	needed := false
 	for i, f := range script {
 		if len(f.effects) == 0 {
 			return nil, fmt.Errorf("fault %d of the script is empty: make it with Parse", i+1)
 		}
 		for _, e := range f.effects {
-			needed = needed || needsLeader(e)
+			needed = needed || e.needsLeader()
 			_, grows := e.(adding)
-			g.grows = g.grows || grows
+			s.grows = s.grows || grows
 		}
 	}
-	if err := g.ask(needed); err != nil {
+	if err := s.askLeader(needed); err != nil {
 		return nil, err
 	}
 	for _, f := range script {
 		for _, e := range f.effects {
-			if err := e.possible(g); err != nil {
+			if err := e.possible(s); err != nil {
 				return nil, fmt.Errorf("the fault %q cannot be done to this cluster: %w", e, err)
 			}
 		}
 	}
-	return &Nemesis{ground: g, script: script, seed: seed, bounds: usualBounds()}, nil
+	return &Nemesis{state: s, script: script, seed: seed, bounds: usualBounds()}, nil
 }
 
-// ask learns whether the nodes of this cluster have a leader.
-func (g *ground) ask(needed bool) error {
+// askLeader learns whether the nodes of this cluster have a leader.
+func (s *state) askLeader(needed bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), askAtStart)
 	defer cancel()
-	_, err := g.cluster.Leader(ctx)
+	_, err := s.cluster.Leader(ctx)
 	switch {
 	case err == nil:
-		g.leads = true
+		s.leads = true
 	case errors.Is(err, cluster.ErrNoLeader):
 	case needed:
 		return fmt.Errorf("a fault of the script needs to know which node leads, and the cluster does not say: %w", err)
@@ -129,39 +126,16 @@ func (g *ground) ask(needed bool) error {
 	return nil
 }
 
-// needsLeader tells whether an effect cannot choose its nodes without knowing
-// who leads.
-func needsLeader(e effect) bool {
-	led, ok := e.(interface{ needsLeader() bool })
-	return ok && led.needsLeader()
-}
-
-func (e ending) needsLeader() bool   { return e.target.needsLeader() }
-func (s shaping) needsLeader() bool  { return s.target.needsLeader() }
-func (c timing) needsLeader() bool   { return c.target.needsLeader() }
-func (d disk) needsLeader() bool     { return d.target.needsLeader() }
-func (e removing) needsLeader() bool { return e.target.needsLeader() }
-func (moving) needsLeader() bool     { return true }
-func (s splitting) needsLeader() bool {
-	switch s.shape {
-	case "":
-		return s.target.needsLeader() || s.target.word == majority || s.target.word == minority
-	case client:
-		return s.target.needsLeader()
-	}
-	return false
-}
-
 // Run carries out the script until ctx ends, then heals all that is not healed,
 // and returns. clock is nanoseconds since the run's start, on a monotonic clock.
-// note is told of each injection twice, by one goroutine at a time: when it is in
-// effect, and when it is over; of one that was left out or that failed before it
+// note gets each injection twice, by one goroutine at a time: when it is in
+// effect, and when it is over; one that was left out or that failed before it
 // began only once. Run is called once.
 func (n *Nemesis) Run(ctx context.Context, clock func() int64, note func(Injection)) {
 	n.clock, n.note = clock, note
 	if n.script.NeedsLayer() {
-		if err := n.ground.settle(); err != nil {
-			n.tell(Injection{Fault: "prepare the disks", Scheduled: clock(), Err: err.Error(), Over: true})
+		if err := n.state.syncDisks(); err != nil {
+			n.report(Injection{Fault: "prepare the disks", Scheduled: clock(), Err: err.Error(), Over: true})
 		}
 	}
 	var lines sync.WaitGroup
@@ -174,16 +148,30 @@ func (n *Nemesis) Run(ctx context.Context, clock func() int64, note func(Injecti
 	lines.Wait()
 }
 
+// syncDisks makes the load count as synced on every node with a file system of
+// ours: a power cut loses what the drive wrote and did not sync, not what came
+// before.
+func (s *state) syncDisks() error {
+	for _, n := range s.cluster.Nodes() {
+		if d, ok := n.(Disk); ok && d.Layered() == nil {
+			if err := d.Sync(); err != nil {
+				return fmt.Errorf("sync the disk of %s before the first fault: %w", n.Name(), err)
+			}
+		}
+	}
+	return nil
+}
+
 // Heal waits until the database says that it is whole again. It is called after
 // Run.
 func (n *Nemesis) Heal(ctx context.Context) error {
-	if err := n.ground.cluster.WaitHealthy(ctx); err != nil {
+	if err := n.state.cluster.WaitHealthy(ctx); err != nil {
 		return fmt.Errorf("wait until the cluster is whole after the last heal: %w", err)
 	}
 	return nil
 }
 
-func (n *Nemesis) tell(i Injection) {
+func (n *Nemesis) report(i Injection) {
 	n.notes.Lock()
 	defer n.notes.Unlock()
 	n.note(i)
@@ -191,68 +179,62 @@ func (n *Nemesis) tell(i Injection) {
 
 // finish heals what the lines have left, once no injection is under way.
 func (n *Nemesis) finish() {
-	g := n.ground
-	g.mu.Lock()
-	g.closed = true
-	wounds := slices.Clone(g.wounds)
-	g.mu.Unlock()
-	for _, w := range wounds {
-		<-w.settled
+	s := n.state
+	s.mu.Lock()
+	s.closed = true
+	injections := slices.Clone(s.injections)
+	s.mu.Unlock()
+	for _, i := range injections {
+		<-i.settled
 	}
-	slices.Reverse(wounds)
+	slices.Reverse(injections)
 	for _, stage := range []stage{stageRelease, stageStart, stageReshape} {
 		var started sync.WaitGroup
-		for _, w := range wounds {
+		for _, i := range injections {
 			switch {
-			case w.stage != stage || !w.claimed.CompareAndSwap(false, true):
+			case i.stage != stage || !i.healing.CompareAndSwap(false, true):
 			case stage == stageStart:
-				started.Go(func() { n.heal(w) })
+				started.Go(func() { n.heal(i) })
 			default:
-				n.heal(w)
+				n.heal(i)
 			}
 		}
 		started.Wait()
 	}
 }
 
-// heal undoes a wound that the caller has claimed, and tells that it is over. It
+// heal undoes an injection that nobody else heals, and reports that it is over. It
 // does not end with the drive, but has a bound of its own.
-func (n *Nemesis) heal(w *wound) {
-	r := &w.record
+func (n *Nemesis) heal(i *injection) {
+	r := &i.record
 	r.Healing = n.clock()
-	if w.still != nil && r.Err == "" {
-		if err := w.still(); err != nil {
+	if i.effect.Still != nil && r.Err == "" {
+		if err := i.effect.Still(); err != nil {
 			r.Err = err.Error()
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), n.bounds.heal)
 	defer cancel()
-	err := w.heal(ctx)
-	if err == nil {
-		var how string
-		if how, err = w.healed(ctx); err == nil {
-			r.Healed = n.clock()
-			r.Verified = join(r.Verified, how)
-		}
-	}
-	if err != nil {
+	if seen, err := i.effect.Heal(ctx); err != nil {
 		r.HealErr = err.Error()
 	} else {
-		n.ground.remove(w)
+		r.Healed = n.clock()
+		r.Verified = join(r.Verified, seen)
+		n.state.remove(i)
 	}
-	n.over(w)
+	n.over(i)
 }
 
-func join(verified, how string) string {
-	if verified == "" || how == "" {
-		return verified + how
+func join(seen, healed string) string {
+	if seen == "" || healed == "" {
+		return seen + healed
 	}
-	return verified + "; " + how
+	return seen + "; " + healed
 }
 
-func (n *Nemesis) over(w *wound) {
-	w.record.Over = true
-	n.tell(w.record)
+func (n *Nemesis) over(i *injection) {
+	i.record.Over = true
+	n.report(i.record)
 }
 
 // line makes the runner of one line of the script, with its own source of chance.

@@ -225,25 +225,25 @@ func anyEffect(rng *rand.Rand) effect {
 	}
 	switch rng.IntN(11) {
 	case 0:
-		return ending{one(kill, stop, pause, replace), to}
+		return nodeFault{word: one(kill, stop, pause, replace), target: to}
 	case 1:
 		return []effect{splitting{shape: ring}, splitting{shape: bridge}, splitting{shape: halves, way: one(bothWays, outbound)},
 			splitting{shape: client, target: to, way: one(bothWays, outbound, inbound)}, splitting{target: target{node: 3}, way: one(bothWays, outbound, inbound)}}[rng.IntN(5)]
 	case 2:
 		delay := span(time.Millisecond, 10*time.Second)
-		return shaping{word: slow, target: to, delay: delay, varies: delay / time.Duration(2+rng.IntN(9))}
+		return linkFault{word: slow, target: to, delay: delay, varies: delay / time.Duration(2+rng.IntN(9))}
 	case 3:
-		return shaping{word: lossy, target: to, percent: leastLoss + rng.Float64()*90}
+		return linkFault{word: lossy, target: to, percent: leastLoss + rng.Float64()*90}
 	case 4:
-		return shaping{word: limit, target: to, rate: leastRate + rng.Int64N(mostRate-leastRate)}
+		return linkFault{word: limit, target: to, rate: leastRate + rng.Int64N(mostRate-leastRate)}
 	case 5:
-		return timing{target: to, by: span(leastJump, maxTime) * time.Duration(1-2*rng.IntN(2))}
+		return nodeFault{word: clock, target: to, by: span(leastJump, maxTime) * time.Duration(1-2*rng.IntN(2))}
 	case 6:
-		return timing{target: to, rate: 1.5 + rng.Float64()}
+		return nodeFault{word: clock, target: to, rate: 1.5 + rng.Float64()}
 	case 7:
-		return disk{word: slowDisk, target: to, perCall: span(leastPerCall, time.Minute)}
+		return nodeFault{word: slowDisk, target: to, by: span(leastPerCall, time.Minute)}
 	case 8:
-		return disk{word: one(diskFull, loseUnsynced), target: to}
+		return nodeFault{word: one(diskFull, loseUnsynced), target: to}
 	case 9:
 		return []effect{adding{}, turning{}, removing{target{word: random}}, moving{to: target{word: follower}}, moving{to: target{node: 2}, names: true}}[rng.IntN(5)]
 	default:

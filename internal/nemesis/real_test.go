@@ -285,7 +285,7 @@ func TestReal(t *testing.T) {
 	text := "cycle every 400ms for 200ms: " + strings.Join(append(links, faults...), " | ")
 	var script Script
 	script = append(script, must(t, text))
-	n, err := New(s, script, 1)
+	n, err := New(s, s.network, script, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,7 +345,7 @@ func TestRealEnd(t *testing.T) {
 	if s.network.Loopback() == "" {
 		lines = append(lines, "partition n1 at 150ms", "partition halves at 160ms", "slow n2 by 10ms at 250ms")
 	}
-	n, err := New(s, script(t, lines...), 1)
+	n, err := New(s, s.network, script(t, lines...), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,12 +374,12 @@ func TestRealEnd(t *testing.T) {
 func TestLoopback(t *testing.T) {
 	s := openShops(t, 3, true)
 	for _, line := range []string{"partition leader", "partition client from n0", "slow n0 by 10ms", "mix: kill n0 | lossy n1 by 5%"} {
-		_, err := New(s, script(t, line), 1)
+		_, err := New(s, s.network, script(t, line), 1)
 		if err == nil || !strings.Contains(err.Error(), "no addresses of their own") {
 			t.Errorf("%s on loopback: %v", line, err)
 		}
 	}
-	if _, err := New(s, script(t, "kill leader", "replace random"), 1); err != nil {
+	if _, err := New(s, s.network, script(t, "kill leader", "replace random"), 1); err != nil {
 		t.Error(err)
 	}
 }

@@ -120,7 +120,7 @@ func (s schedule) due(k int, rng *rand.Rand) (at time.Duration, ok bool) {
 
 // duration returns how long a fault lasts that must be healed; zero: until the
 // drive ends. One that comes again is healed half way to the next at the latest,
-// for what is down already cannot be hurt again.
+// for a node that is down cannot be ended again.
 func (s schedule) duration() time.Duration {
 	if s.lasts == 0 && s.every != 0 {
 		return (s.every - s.jitter) / 2

@@ -2,16 +2,9 @@ package nemesis
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,47 +12,33 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// standIn is a node whose only process sleeps: it can be killed and stopped like
-// any, and has no time of its own, so that a fake clock can drive it.
+// standIn is a node that only remembers what was done to it.
 type standIn struct {
 	cluster *standIns
 	number  int
-	dir     string
 
-	mu  sync.Mutex
-	cmd *exec.Cmd
+	mu         sync.Mutex
+	up, paused bool
+	resumed    bool // somebody let it go on since it was paused
 
 	// What goes wrong with it.
-	immortal, awake, asleep, keepsData bool
-	restartErr                         error
+	immortal, awake, asleep bool
+	restartErr, replaceErr  error
 }
 
-func (s *standIn) Number() int         { return s.number }
-func (s *standIn) Name() string        { return nodeName(s.number) }
-func (s *standIn) Host() *cluster.Host { return nil }
-func (s *standIn) Dir() string         { return s.dir }
-func (s *standIn) Running() bool       { return len(s.PIDs()) > 0 }
+func (s *standIn) Number() int  { return s.number }
+func (s *standIn) Name() string { return nodeName(s.number) }
 
-func (s *standIn) PIDs() []int {
+func (s *standIn) Running() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cmd == nil {
-		return nil
-	}
-	return []int{s.cmd.Process.Pid}
+	return s.up
 }
 
 func (s *standIn) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cmd != nil {
-		return nil
-	}
-	cmd := exec.Command("sleep", "600")
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	s.cmd = cmd
+	s.up = true
 	return nil
 }
 
@@ -70,13 +49,8 @@ func (s *standIn) end(what string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cmd == nil {
-		return nil
-	}
-	err := s.cmd.Process.Kill()
-	_ = s.cmd.Wait() // that it was killed is what it says
-	s.cmd = nil
-	return err
+	s.up, s.paused = false, false
+	return nil
 }
 
 func (s *standIn) Kill() error                     { return s.end("kill") }
@@ -112,84 +86,67 @@ func (s *standIn) Restart(ctx context.Context) error {
 func (s *standIn) Pause() error {
 	s.cluster.happened("pause %s", s.Name())
 	if s.awake {
-		return nil
+		return fmt.Errorf("a process of %s goes on", s.Name())
 	}
-	return s.signal(syscall.SIGSTOP, "T")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused, s.resumed = s.up, false
+	return nil
+}
+
+func (s *standIn) StillPaused() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.up && s.resumed {
+		return fmt.Errorf("something else let it go on: %s", s.Name())
+	}
+	return nil
 }
 
 func (s *standIn) Resume() error {
 	s.cluster.happened("resume %s", s.Name())
-	if s.asleep {
-		return nil
-	}
-	return s.signal(syscall.SIGCONT, "SR")
-}
-
-// signal returns when the process is in one of the states.
-func (s *standIn) signal(signal syscall.Signal, states string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cmd == nil {
-		return nil
+	if s.asleep && s.paused {
+		return fmt.Errorf("%s is stopped yet", s.Name())
 	}
-	if err := s.cmd.Process.Signal(signal); err != nil {
-		return err
-	}
-	for {
-		if _, state := look(s.cmd.Process.Pid); strings.ContainsRune(states, rune(state)) {
-			return nil
-		}
-	}
+	s.paused, s.resumed = false, true
+	return nil
 }
 
-func (s *standIn) Replace(ctx context.Context) error {
+func (s *standIn) Replace(context.Context) error {
 	s.cluster.happened("replace %s", s.Name())
-	if s.keepsData {
-		return s.start()
+	if s.replaceErr != nil {
+		return s.replaceErr
 	}
-	entries, err := os.ReadDir(s.dir)
-	for _, e := range entries {
-		err = errors.Join(err, os.Remove(filepath.Join(s.dir, e.Name())))
-	}
-	return errors.Join(err, s.start())
+	return s.start()
 }
 
 // standIns is a cluster of them, with a network of which it is only noted who is
 // cut off from whom.
 type standIns struct {
-	t       *testing.T
-	nodes   []*standIn
-	leader  int
-	equals  bool
-	asking  time.Duration // a question for the leader takes so long
-	began   time.Time
-	mu      sync.Mutex
-	log     []string
-	cuts    map[cluster.Cut]int
-	links   map[int]cluster.Link
-	loop    string // why there are no links
-	leaky   bool   // what is cut stays open
-	stuck   bool   // what is healed stays cut
-	numb    bool   // what is shaped stays as it was
-	cutErr  error
-	moveErr error
+	t      *testing.T
+	nodes  []*standIn
+	leader int
+	equals bool
+	asking time.Duration // a question for the leader takes so long
+	began  time.Time
+	mu     sync.Mutex
+	log    []string
+	links  []cluster.Link // that were asked for
+	loop   string         // why there are no links
+
+	cutErr, moveErr  error
+	seenErr, healErr error // of what is done to links
 }
 
 func newStandIns(t *testing.T, count int) *standIns {
-	c := &standIns{t: t, began: time.Now(), cuts: map[cluster.Cut]int{}, links: map[int]cluster.Link{}}
+	c := &standIns{t: t, began: time.Now()}
 	for range count {
 		if _, err := c.Add(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() {
-		for _, n := range c.nodes {
-			n.immortal = false
-			if err := n.end("clean up"); err != nil {
-				t.Error(err)
-			}
-		}
-	})
 	c.log = nil
 	return c
 }
@@ -199,11 +156,6 @@ func (c *standIns) happened(format string, args ...any) {
 	defer c.mu.Unlock()
 	c.log = append(c.log, fmt.Sprintf("%s ", time.Since(c.began).Round(100*time.Millisecond))+fmt.Sprintf(format, args...))
 }
-
-func (c *standIns) URL() string               { return "" }
-func (c *standIns) NodeURL(int) string        { return "" }
-func (c *standIns) Network() *cluster.Network { return nil }
-func (c *standIns) Stop() error               { return nil }
 
 func (c *standIns) WaitHealthy(context.Context) error {
 	for _, n := range c.Nodes() {
@@ -244,7 +196,7 @@ func (c *standIns) Add(context.Context) (int, error) {
 	if len(c.nodes) > 0 {
 		number = c.nodes[len(c.nodes)-1].number + 1
 	}
-	n := &standIn{cluster: c, number: number, dir: c.t.TempDir()}
+	n := &standIn{cluster: c, number: number}
 	c.nodes = append(c.nodes, n)
 	c.mu.Unlock()
 	c.happened("add %s", n.Name())
@@ -272,71 +224,29 @@ func (c *standIns) MoveLeader(_ context.Context, to int) error {
 
 func (c *standIns) Loopback() string { return c.loop }
 
-func (c *standIns) Cut(_ context.Context, cuts []cluster.Cut) (func() error, error) {
+// Partition and Degrade are as good as their word, unless they are told to fail.
+func (c *standIns) Partition(_ context.Context, cuts []cluster.Cut) (cluster.Effect, error) {
 	c.happened("cut %v", cuts)
 	if c.cutErr != nil {
-		return nil, c.cutErr
+		return cluster.Effect{}, c.cutErr
 	}
-	c.count(cuts, 1)
-	return func() error {
-		c.happened("mend %v", cuts)
-		c.count(cuts, -1)
-		return nil
-	}, nil
+	return c.effect(fmt.Sprintf("mend %v", cuts))
 }
 
-func (c *standIns) count(cuts []cluster.Cut, by int) {
+func (c *standIns) Degrade(_ context.Context, nodes []int, link cluster.Link) (cluster.Effect, error) {
+	c.happened("degrade %v", nodes)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, cut := range cuts {
-		c.cuts[cut] += by
-	}
+	c.links = append(c.links, link)
+	return c.effect(fmt.Sprintf("undo %v", nodes))
 }
 
-func (c *standIns) Reaches(_ context.Context, from, to int) (bool, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	cut := c.cuts[cluster.Cut{From: from, To: to}] > 0
-	return c.leaky || !cut && !c.stuck, nil
-}
-
-func (c *standIns) Shape(_ context.Context, host int, link cluster.Link) (func() error, error) {
-	c.happened("shape %s", nodeName(host))
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.numb {
-		c.links[host] = link
-	}
-	return func() error {
-		c.happened("unshape %s", nodeName(host))
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if !c.stuck {
-			delete(c.links, host)
-		}
-		return nil
-	}, nil
-}
-
-func (c *standIns) link(host int) cluster.Link {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.links)[host]
-}
-
-func (c *standIns) RoundTrip(_ context.Context, _, to int) (time.Duration, error) {
-	return 2*c.link(to).Delay + 50*time.Microsecond, nil
-}
-
-func (c *standIns) Loss(_ context.Context, _, to, _ int) (float64, error) {
-	return c.link(to).Loss, nil
-}
-
-func (c *standIns) Throughput(_ context.Context, _, to int, _ time.Duration) (int64, error) {
-	if b := c.link(to).Bandwidth; b > 0 {
-		return b, nil
-	}
-	return 1e9, nil
+func (c *standIns) effect(heal string) (cluster.Effect, error) {
+	e := cluster.Effect{Seen: "measured", Heal: func(context.Context) (string, error) {
+		c.happened("%s", heal)
+		return "measured again", c.healErr
+	}}
+	return e, c.seenErr
 }
 
 // begin starts the clock of a run.
@@ -351,7 +261,7 @@ func (c *standIns) begin() (clock func() int64) {
 // nemesis makes the nemesis of a cluster of stand-ins.
 func (c *standIns) nemesis(seed uint64, lines ...string) *Nemesis {
 	c.t.Helper()
-	n, err := newNemesis(c, c, script(c.t, lines...), seed)
+	n, err := New(c, c, script(c.t, lines...), seed)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -413,4 +323,24 @@ func (c *standIns) continued(n *Nemesis, duration time.Duration) (over []Injecti
 		}
 	})
 	return over
+}
+
+// TestLinks holds what the faults of links ask for.
+func TestLinks(t *testing.T) {
+	for line, want := range map[string]cluster.Link{
+		"slow n0 by 50ms varying 5ms for 1s": {Delay: 50 * time.Millisecond, Jitter: 5 * time.Millisecond},
+		"lossy n0 by 5% for 1s":              {Loss: 0.05},
+		"limit n0 to 1MB/s for 1s":           {Bandwidth: 1e6},
+	} {
+		bubble(t, 3, func(t *testing.T, c *standIns) {
+			well(t, c.drive(10*time.Second, 1, line)[0])
+			c.links[0].Seed = 0
+			if len(c.links) != 1 || c.links[0] != want {
+				t.Errorf("%s asked for %+v, want %+v", line, c.links, want)
+			}
+			if want := []string{"5s degrade [0]", "6s undo [0]"}; !slices.Equal(c.log, want) {
+				t.Errorf("%s did %q, want %q", line, c.log, want)
+			}
+		})
+	}
 }

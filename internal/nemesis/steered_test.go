@@ -4,8 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -13,81 +12,58 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// steered is a stand-in whose clock can be steered and whose disk can be hurt.
-// Its disk lets one file of the folder be a device that is always full, and loses
-// files that nobody synced.
+// steered is a stand-in that has a clock and a disk, whose effects are as good as
+// their word unless they are told to fail.
 type steered struct {
 	*standIn
-	static, bare error // why it cannot be steered or has no layer
-
-	jumped  time.Duration
-	rate    float64
-	since   time.Time // of the rate
-	numb    bool      // a change does nothing
-	stuck   bool      // a heal does nothing
-	durable bool      // it loses nothing
+	static, bare     error // why it cannot be steered or has no layer
+	seenErr, healErr error
+	lossErr          error
+	dies             bool // it ends by itself where there is no space
 }
 
 func (s *steered) Steered() error { return s.static }
 func (s *steered) Layered() error { return s.bare }
 
-func (s *steered) Jump(_ context.Context, by time.Duration) (func() error, error) {
-	if !s.numb {
-		s.jumped += by
+func (s *steered) effect(format string, args ...any) (cluster.Effect, error) {
+	what := fmt.Sprintf(format, args...)
+	s.cluster.happened("%s %s", what, s.Name())
+	return cluster.Effect{Seen: what, Heal: func(context.Context) (string, error) {
+		s.cluster.happened("heal %s %s", what, s.Name())
+		return what + " healed", s.healErr
+	}}, s.seenErr
+}
+
+func (s *steered) JumpClock(_ context.Context, by time.Duration) (cluster.Effect, error) {
+	return s.effect("jump by %v", by)
+}
+
+func (s *steered) DriftClock(_ context.Context, rate float64) (cluster.Effect, error) {
+	return s.effect("drift at %v", rate)
+}
+
+func (s *steered) FillDisk(context.Context) (cluster.Effect, error) {
+	if s.dies {
+		_ = s.Kill()
 	}
-	return func() error {
-		if !s.stuck {
-			s.jumped = 0
-		}
-		return nil
-	}, nil
+	return s.effect("fill")
 }
 
-func (s *steered) Rate(_ context.Context, factor float64) (func() error, error) {
-	if !s.numb {
-		s.rate, s.since = factor, time.Now()
-	}
-	return func() error {
-		if !s.stuck {
-			s.rate = 0
-		}
-		return nil
-	}, nil
+func (s *steered) SlowDisk(_ context.Context, perCall time.Duration) (cluster.Effect, error) {
+	return s.effect("slow by %v", perCall)
 }
 
-func (s *steered) Now(context.Context) (time.Time, error) {
-	time.Sleep(2 * time.Millisecond) // a question takes time
-	now := time.Now().Add(s.jumped)
-	if s.rate != 0 {
-		now = now.Add(time.Duration((s.rate - 1) * float64(time.Since(s.since))))
-	}
-	return now, nil
+func (s *steered) Sync() error {
+	s.cluster.happened("sync %s", s.Name())
+	return nil
 }
-
-func (s *steered) Fill(context.Context) (func() error, error) {
-	path := filepath.Join(s.dir, probeName)
-	if s.numb {
-		return func() error { return nil }, nil
-	}
-	return func() error {
-		if s.stuck {
-			return os.Symlink("/dev/full", path)
-		}
-		return nil
-	}, os.Symlink("/dev/full", path)
-}
-
-func (s *steered) Slow(context.Context, time.Duration) (func() error, error) {
-	return func() error { return nil }, nil
-}
-
-func (s *steered) Sync() error { return nil }
 
 func (s *steered) LoseUnsynced() error {
-	if s.durable {
-		return nil
+	if s.Running() {
+		return errors.New("it is running")
 	}
-	return os.Remove(filepath.Join(s.dir, probeName))
+	s.cluster.happened("lose %s", s.Name())
+	return s.lossErr
 }
 
 // steeredOnes is a cluster of them.
@@ -104,28 +80,27 @@ func (c steeredOnes) Nodes() []cluster.Node {
 	return list
 }
 
-// TestClocksAndDisks holds the faults of clocks and disks where the nodes offer
-// them, and that those which do nothing are told.
+// TestClocksAndDisks holds that the faults of clocks and disks ask for what their
+// text says, and that an effect which is not seen, or does not end, is reported.
 func TestClocksAndDisks(t *testing.T) {
 	for _, c := range []struct {
 		line      string
 		broken    func(*steered)
 		err, heal string
 		how       string
+		log       string
 	}{
-		{"clock n0 by 10s at 5s for 5s", nil, "", "", "clock moved by 10s; clock right to 0s"},
-		{"clock n0 by -1h at 5s for 5s", nil, "", "", "clock moved by -1h0m0s; clock right to 0s"},
-		{"clock n0 at rate 1.05 at 5s for 5s", nil, "", "", "clock drifted by 5"},
-		{"clock n0 at rate 0.5 at 5s for 5s", nil, "", "", "clock drifted by -5"},
-		{"clock n0 at rate 0.98 at 5s", nil, "", "", "clock drifted by -"},
-		{"clock n0 by 10s at 5s for 5s", func(s *steered) { s.numb = true }, "was to jump by 10s and moved by 0s", "", ""},
-		{"clock n0 at rate 2 at 5s for 5s", func(s *steered) { s.numb = true }, "was to run at rate 2; clock drifted by 0s", "", ""},
-		{"clock n0 by 10s at 5s for 5s", func(s *steered) { s.stuck = true }, "", "is wrong by 10s after its heal", ""},
-		{"disk-full n0 at 5s for 5s", nil, "", "", "a write found no space; a write found space"},
-		{"disk-full n0 at 5s for 5s", func(s *steered) { s.numb = true }, "a write found space", "", ""},
-		{"slow-disk n0 at 5s for 5s", nil, "the disk of n0: a file took", "", ""},
-		{"lose-unsynced n0 at 5s for 5s", nil, "", "", "1 process gone, an unsynced file lost; n0 up again"},
-		{"lose-unsynced n0 at 5s for 5s", func(s *steered) { s.durable = true }, "that was not synced is there yet", "", ""},
+		{"clock n0 by 10s at 5s for 5s", nil, "", "", "jump by 10s; jump by 10s healed", "5s jump by 10s n0|10s heal jump by 10s n0"},
+		{"clock n0 by -1h at 5s for 5s", nil, "", "", "jump by -1h0m0s", "5s jump by -1h0m0s n0|10s heal jump by -1h0m0s n0"},
+		{"clock n0 at rate 1.05 at 5s for 5s", nil, "", "", "drift at 1.05", "5s drift at 1.05 n0|10s heal drift at 1.05 n0"},
+		{"clock n0 by 10s at 5s for 5s", func(s *steered) { s.seenErr = errors.New("moved by 0s") }, "moved by 0s", "", "", "5s jump by 10s n0|5s heal jump by 10s n0"},
+		{"clock n0 by 10s at 5s for 5s", func(s *steered) { s.healErr = errors.New("wrong by 10s") }, "", "wrong by 10s", "", "5s jump by 10s n0|10s heal jump by 10s n0"},
+		{"disk-full n0 at 5s for 5s", nil, "", "", "fill; fill healed", "0s sync n0|0s sync n1|0s sync n2|5s fill n0|10s heal fill n0"},
+		{"disk-full n0 at 5s for 5s", func(s *steered) { s.dies = true }, "", "", "fill; fill healed; n0 up again", "0s sync n0|0s sync n1|0s sync n2|5s kill n0|5s fill n0|10s heal fill n0|10s restart n0"},
+		{"disk-full n0 at 5s for 5s", func(s *steered) { s.seenErr = errors.New("found space") }, "found space", "", "", "0s sync n0|0s sync n1|0s sync n2|5s fill n0|5s heal fill n0"},
+		{"slow-disk n0 at 5s for 5s", nil, "", "", "slow by 100ms", "0s sync n0|0s sync n1|0s sync n2|5s slow by 100ms n0|10s heal slow by 100ms n0"},
+		{"lose-unsynced n0 at 5s for 5s", nil, "", "", "n0 down, an unsynced file lost; n0 up again", "0s sync n0|0s sync n1|0s sync n2|5s kill n0|5s lose n0|10s restart n0"},
+		{"lose-unsynced n0 at 5s for 5s", func(s *steered) { s.lossErr = errors.New("is there yet") }, "is there yet", "", "", "0s sync n0|0s sync n1|0s sync n2|5s kill n0|5s lose n0|5s restart n0"},
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			bubble(t, 3, func(t *testing.T, plain *standIns) {
@@ -133,7 +108,7 @@ func TestClocksAndDisks(t *testing.T) {
 				if c.broken != nil {
 					c.broken(ones.nodes[0])
 				}
-				n, err := newNemesis(ones, plain, script(t, c.line), 1)
+				n, err := New(ones, plain, script(t, c.line), 1)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -148,6 +123,9 @@ func TestClocksAndDisks(t *testing.T) {
 				}
 				if (i.Healed == 0) != (c.heal != "") {
 					t.Errorf("healed at %d: %+v", i.Healed, i)
+				}
+				if log := strings.Join(plain.log, "|"); log != c.log {
+					t.Errorf("%s did %q, want %q", c.line, log, c.log)
 				}
 				if err := n.Heal(t.Context()); err != nil {
 					t.Errorf("the cluster afterwards: %v", err)
@@ -176,7 +154,7 @@ func TestSteeredPossible(t *testing.T) {
 			"clock n0 by 1s": "the clock of n1 cannot be steered: its program is linked statically",
 			"disk-full n0":   "the data of n2 have no file system of ours under them: it was started without one",
 		} {
-			if _, err := newNemesis(ones, plain, script(t, line), 1); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := New(ones, plain, script(t, line), 1); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %q in it", line, err, want)
 			}
 		}

@@ -22,15 +22,15 @@ type target struct {
 // The words for targets. Databases name the roles differently, and a fault
 // prints the word that it was given.
 const (
-	random    = "random"    // one node that nothing hurts now
+	random    = "random"    // one node that has no fault now
 	leader    = "leader"    // the node that takes the writes
 	primary   = "primary"   // the same
-	follower  = "follower"  // one node at random that does not lead and that nothing hurts now
+	follower  = "follower"  // one node at random that does not lead and that has no fault now
 	standby   = "standby"   // the same
 	followers = "followers" // all nodes that do not lead
 	standbys  = "standbys"  // the same
 	majority  = "majority"  // more than half of the nodes, by chance
-	minority  = "minority"  // as many nodes as can be lost, by chance, of those that nothing hurts now
+	minority  = "minority"  // as many nodes as can be lost, by chance, of those that has no fault now
 	all       = "all"       // every node
 )
 
@@ -63,9 +63,9 @@ func (t target) needsLeader() bool {
 	return false
 }
 
-// ours tells whether it is chance, and not the script, that names the nodes.
+// byChance tells whether it is chance, and not the script, that names the nodes.
 // Then a choice must not add to earlier faults so that the majority is lost.
-func (t target) ours() bool {
+func (t target) byChance() bool {
 	switch t.word {
 	case random, follower, standby, minority:
 		return true
@@ -77,7 +77,7 @@ var (
 	errEquals    = errors.New("the nodes of this cluster are equal: none of them leads; name a node or take random")
 	errTwo       = errors.New("it needs a cluster of two nodes at least")
 	errThree     = errors.New("it needs a cluster of three nodes at least: of fewer none can be spared")
-	errAllHurt   = skipError("every node that it may choose is hurt already")
+	errAllHurt   = skipError("every node that it may choose has a fault already")
 	errMajority  = skipError("with the nodes that are lost already it would take away the majority")
 	errDown      = skipError("it is down already by another fault of the script")
 	errSamePart  = skipError("another fault of the same sort is on it already")
@@ -90,14 +90,14 @@ type skipError string
 func (e skipError) Error() string { return string(e) }
 
 // possible says why the target can never be found in this cluster.
-func (t target) possible(g *ground) error {
-	nodes := g.cluster.Nodes()
-	if t.needsLeader() && !g.leads {
+func (t target) possible(s *state) error {
+	nodes := s.cluster.Nodes()
+	if t.needsLeader() && !s.leads {
 		return errEquals
 	}
 	switch t.word {
 	case "":
-		if !g.grows && g.node(t.node) == nil {
+		if !s.grows && s.node(t.node) == nil {
 			return fmt.Errorf("the cluster has no node %s; it has %s", t, names(nodes))
 		}
 	case follower, standby, followers, standbys:
@@ -113,33 +113,33 @@ func (t target) possible(g *ground) error {
 }
 
 // choose names the nodes, in order of their numbers.
-func (t target) choose(g *ground, m moment) ([]cluster.Node, error) {
-	nodes := g.cluster.Nodes()
-	led := slices.IndexFunc(nodes, func(n cluster.Node) bool { return n.Number() == m.leader })
+func (t target) choose(s *state, c situation) ([]cluster.Node, error) {
+	nodes := s.cluster.Nodes()
+	led := slices.IndexFunc(nodes, func(n cluster.Node) bool { return n.Number() == c.leader })
 	var chosen []cluster.Node
 	switch t.word {
 	case "":
-		n := g.node(t.node)
+		n := s.node(t.node)
 		if n == nil {
 			return nil, fmt.Errorf("the cluster has no node %s any more; it has %s", t, names(nodes))
 		}
 		chosen = []cluster.Node{n}
 	case random:
-		chosen = pick(m.rng, g.unhurt(nodes), 1)
+		chosen = pick(c.rng, s.untouched(nodes), 1)
 	case leader, primary:
 		if led < 0 {
-			return nil, fmt.Errorf("the cluster named %s as its leader, which is none of its nodes %s", nodeName(m.leader), names(nodes))
+			return nil, fmt.Errorf("the cluster named %s as its leader, which is none of its nodes %s", nodeName(c.leader), names(nodes))
 		}
 		chosen = nodes[led : led+1]
 	case follower, standby:
-		chosen = pick(m.rng, g.unhurt(without(nodes, led)), 1)
+		chosen = pick(c.rng, s.untouched(without(nodes, led)), 1)
 	case followers, standbys:
 		chosen = without(nodes, led)
 	case majority:
-		chosen = pick(m.rng, nodes, len(nodes)/2+1)
+		chosen = pick(c.rng, nodes, len(nodes)/2+1)
 	case minority:
-		if candidates := g.unhurt(nodes); len(candidates) >= (len(nodes)-1)/2 {
-			chosen = pick(m.rng, candidates, (len(nodes)-1)/2)
+		if candidates := s.untouched(nodes); len(candidates) >= (len(nodes)-1)/2 {
+			chosen = pick(c.rng, candidates, (len(nodes)-1)/2)
 		}
 	case all:
 		chosen = slices.Clone(nodes)
@@ -188,21 +188,21 @@ func names(nodes []cluster.Node) string {
 }
 
 // titles names the nodes, and says which of them leads where that is known.
-func (m moment) titles(nodes []cluster.Node) string {
+func (c situation) titles(nodes []cluster.Node) string {
 	list := make([]string, len(nodes))
 	for i, n := range nodes {
 		list[i] = n.Name()
-		if n.Number() == m.leader {
-			list[i] += m.leads()
+		if n.Number() == c.leader {
+			list[i] += c.leads()
 		}
 	}
 	return strings.Join(list, ", ")
 }
 
 // leads says of the node that leads that it does, and since when that is not sure.
-func (m moment) leads() string {
-	if m.age > 0 {
-		return fmt.Sprintf(" (led %s before)", m.age.Round(time.Millisecond))
+func (c situation) leads() string {
+	if c.age > 0 {
+		return fmt.Sprintf(" (led %s before)", c.age.Round(time.Millisecond))
 	}
 	return " (leader)"
 }

@@ -53,7 +53,7 @@ func OpenDir(t testing.TB) string {
 }
 
 // Cut cuts all ways between a place and others until the test heals it.
-func Cut(t testing.TB, c cluster.Cluster, place int, others ...int) (heal func()) {
+func Cut(t testing.TB, c cluster.Local, place int, others ...int) (heal func()) {
 	t.Helper()
 	if why := c.Network().Loopback(); why != "" {
 		t.Skip("skipped engine: network namespaces: run as root: " + why)
@@ -69,8 +69,8 @@ func Cut(t testing.TB, c cluster.Cluster, place int, others ...int) (heal func()
 }
 
 // Launcher is a kind's start as Kind has it.
-func Launcher[C cluster.Cluster](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Cluster, error) {
-	return func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) {
+func Launcher[C cluster.Local](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Local, error) {
+	return func(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 		c, err := start(ctx, o)
 		if err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func Launcher[C cluster.Cluster](start func(context.Context, cluster.Options) (C
 
 // Start starts a cluster of a kind, in the machine's memory unless it has a folder,
 // whose events are logged when the test has ended.
-func (k Kind) Start(t testing.TB, o cluster.Options) cluster.Cluster {
+func (k Kind) Start(t testing.TB, o cluster.Options) cluster.Local {
 	t.Helper()
 	if o.Dir == "" {
 		o.InMemory = true
@@ -111,9 +111,9 @@ func (k Kind) Start(t testing.TB, o cluster.Options) cluster.Cluster {
 
 // Leader returns the node that leads, or the first one where all are equal, and
 // the others.
-func Leader(t testing.TB, c cluster.Cluster) (leader cluster.Node, others []cluster.Node) {
+func Leader(t testing.TB, c cluster.Local) (leader cluster.LocalNode, others []cluster.LocalNode) {
 	t.Helper()
-	nodes := c.Nodes()
+	nodes := cluster.LocalNodes(c)
 	number, err := c.Leader(Within(t, Patience))
 	if errors.Is(err, cluster.ErrNoLeader) {
 		return nodes[0], nodes[1:]
@@ -130,10 +130,10 @@ func Leader(t testing.TB, c cluster.Cluster) (leader cluster.Node, others []clus
 }
 
 // Succeeds waits until another node than n leads, unless all are equal.
-func Succeeds(t testing.TB, c cluster.Cluster, n cluster.Node) cluster.Node {
+func Succeeds(t testing.TB, c cluster.Local, n cluster.LocalNode) cluster.LocalNode {
 	t.Helper()
 	ctx := Within(t, Patience)
-	var leader cluster.Node
+	var leader cluster.LocalNode
 	Must(t, cluster.Retry(ctx, func() error {
 		if _, err := c.Leader(ctx); errors.Is(err, cluster.ErrNoLeader) {
 			return nil
@@ -147,8 +147,8 @@ func Succeeds(t testing.TB, c cluster.Cluster, n cluster.Node) cluster.Node {
 }
 
 // all does something to all nodes at once.
-func all(c cluster.Cluster, do func(cluster.Node) error) error {
-	nodes := c.Nodes()
+func all(c cluster.Local, do func(cluster.LocalNode) error) error {
+	nodes := cluster.LocalNodes(c)
 	errs := make(chan error, len(nodes))
 	for _, n := range nodes {
 		go func() { errs <- do(n) }()

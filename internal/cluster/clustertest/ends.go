@@ -16,10 +16,10 @@ import (
 
 // One does to a cluster of one node what it has to stand, and stops it. look, which
 // may be nil, sees it at first.
-func (k Kind) One(t *testing.T, look func(t *testing.T, c cluster.Cluster)) {
+func (k Kind) One(t *testing.T, look func(t *testing.T, c cluster.Local)) {
 	dir := OpenDir(t)
 	c := k.Start(t, cluster.Options{Nodes: 1, Dir: dir, Loopback: true, Params: k.Params})
-	n, ctx := c.Nodes()[0], Within(t, Patience)
+	n, ctx := cluster.LocalNodes(c)[0], Within(t, Patience)
 	if n.Number() != 0 || n.Name() != "n0" || !strings.HasPrefix(n.Dir(), dir) || c.Network().Loopback() == "" || !strings.Contains(c.URL(), "127.0.0.1:") {
 		t.Errorf("%s is node %d in %s of %s", n.Name(), n.Number(), n.Dir(), c.URL())
 	}
@@ -62,7 +62,7 @@ func (k Kind) One(t *testing.T, look func(t *testing.T, c cluster.Cluster)) {
 
 // crash ends the processes of a node, as nobody has asked to: a supervisor starts it
 // again.
-func crash(t *testing.T, c cluster.Cluster, n cluster.Node) {
+func crash(t *testing.T, c cluster.Local, n cluster.LocalNode) {
 	t.Helper()
 	before := n.PIDs()
 	for _, pid := range before {
@@ -79,10 +79,10 @@ func crash(t *testing.T, c cluster.Cluster, n cluster.Node) {
 
 // Gone stops a cluster in a folder, of whose nodes one is paused, and holds that
 // nothing is left of it.
-func (k Kind) Gone(t *testing.T, c cluster.Cluster, dir string) {
-	n, ctx := c.Nodes()[0], Within(t, Patience)
+func (k Kind) Gone(t *testing.T, c cluster.Local, dir string) {
+	n, ctx := cluster.LocalNodes(c)[0], Within(t, Patience)
 	var pids []int
-	for _, n := range c.Nodes() {
+	for _, n := range cluster.LocalNodes(c) {
 		pids = append(pids, n.PIDs()...)
 	}
 	u, err := url.Parse(c.NodeURL(0))
@@ -120,8 +120,8 @@ func (k Kind) Gone(t *testing.T, c cluster.Cluster, dir string) {
 }
 
 // logs shows how the nodes' logs end.
-func logs(t testing.TB, c cluster.Cluster) {
-	for _, n := range c.Nodes() {
+func logs(t testing.TB, c cluster.Local) {
+	for _, n := range cluster.LocalNodes(c) {
 		text, err := os.ReadFile(n.(interface{ Log() string }).Log())
 		lines := strings.SplitAfter(string(text), "\n")
 		t.Logf("the log of %s ends, %v:\n%s", n.Name(), err, strings.Join(lines[max(0, len(lines)-40):], ""))

@@ -16,22 +16,22 @@ import (
 // Kind is a kind of cluster, as its tests have it.
 type Kind struct {
 	Engine string // as in "skipped engine: redis"
-	Launch func(ctx context.Context, o cluster.Options) (cluster.Cluster, error)
+	Launch func(ctx context.Context, o cluster.Options) (cluster.Local, error)
 	Params map[string][]string // of clusters that are given none
 
 	// Prepare makes what the payments are noted in; nil if nothing has to be made.
-	Prepare func(ctx context.Context, c cluster.Cluster) error
+	Prepare func(ctx context.Context, c cluster.Local) error
 	// Teller makes client i; try grows with each of its tellers, so that it can go
 	// to another node.
-	Teller func(ctx context.Context, c cluster.Cluster, i, try int) (Teller, error)
+	Teller func(ctx context.Context, c cluster.Local, i, try int) (Teller, error)
 	// Holds returns what a node holds, a payment under its number.
-	Holds func(ctx context.Context, c cluster.Cluster, node int) (map[string]string, error)
+	Holds func(ctx context.Context, c cluster.Local, node int) (map[string]string, error)
 	// Sound looks at all that a node holds; nil if the payments tell everything.
 	Sound func(held map[string]string) error
 
 	// Mend does what an operator has to do where a node does not come back by itself
 	// once a fault is healed, which is the database's own way; nil if all come back.
-	Mend func(ctx context.Context, c cluster.Cluster) error
+	Mend func(ctx context.Context, c cluster.Local) error
 	// Loses names the hurts that may lose what was acknowledged.
 	Loses []string
 	// Supervised says that the lead moves when the leader is lost or handed it
@@ -42,16 +42,16 @@ type Kind struct {
 // scene is one hurt of a cluster while clients pay.
 type scene struct {
 	testing.TB
-	c      cluster.Cluster
+	c      cluster.Local
 	p      *Payments
-	leader cluster.Node
-	others []cluster.Node
+	leader cluster.LocalNode
+	others []cluster.LocalNode
 	ctx    context.Context
 }
 
 // Hurt does everything to one cluster, each time with clients that pay. Where all
 // nodes are equal, what is done to the first one stands for a follower too.
-func (k Kind) Hurt(t *testing.T, c cluster.Cluster) {
+func (k Kind) Hurt(t *testing.T, c cluster.Local) {
 	_, err := c.Leader(Within(t, Patience))
 	equal := errors.Is(err, cluster.ErrNoLeader)
 	for _, hurt := range []struct {
@@ -95,7 +95,7 @@ func (k Kind) Hurt(t *testing.T, c cluster.Cluster) {
 }
 
 // down holds that a node is dead and that everybody sees it.
-func (s *scene) down(n cluster.Node) {
+func (s *scene) down(n cluster.LocalNode) {
 	s.Helper()
 	if n.Running() || len(n.PIDs()) > 0 {
 		s.Errorf("%s runs", n.Name())
@@ -183,7 +183,7 @@ func (s *scene) moveLead() {
 }
 
 // replace holds that a node gets other data.
-func (s *scene) replace(n cluster.Node) {
+func (s *scene) replace(n cluster.LocalNode) {
 	mark := filepath.Join(n.Dir(), "mark")
 	Must(s, os.WriteFile(mark, nil, 0o600))
 	Must(s, n.Replace(s.ctx))
@@ -197,19 +197,19 @@ func (s *scene) replaceFollower() { s.replace(s.others[0]) }
 func (s *scene) replaceLeader() { s.replace(s.leader) }
 
 func (s *scene) killAll() {
-	Must(s, all(s.c, cluster.Node.Kill))
-	Must(s, all(s.c, func(n cluster.Node) error { return n.Restart(s.ctx) }))
+	Must(s, all(s.c, cluster.LocalNode.Kill))
+	Must(s, all(s.c, func(n cluster.LocalNode) error { return n.Restart(s.ctx) }))
 }
 
 func (s *scene) stopAll() {
-	Must(s, all(s.c, func(n cluster.Node) error { return n.Terminate(s.ctx) }))
-	Must(s, all(s.c, func(n cluster.Node) error { return n.Restart(s.ctx) }))
+	Must(s, all(s.c, func(n cluster.LocalNode) error { return n.Terminate(s.ctx) }))
+	Must(s, all(s.c, func(n cluster.LocalNode) error { return n.Restart(s.ctx) }))
 }
 
 // cut cuts a node off from all other nodes, and payments go on.
-func (s *scene) cut(n cluster.Node) {
+func (s *scene) cut(n cluster.LocalNode) {
 	var others []int
-	for _, m := range s.c.Nodes() {
+	for _, m := range cluster.LocalNodes(s.c) {
 		if m != n {
 			others = append(others, m.Number())
 		}
@@ -231,15 +231,15 @@ func (s *scene) cutClients() {
 
 // Resize lets a cluster grow and shrink while clients pay. The node that came last
 // must be in it.
-func (k Kind) Resize(t *testing.T, c cluster.Cluster) {
+func (k Kind) Resize(t *testing.T, c cluster.Local) {
 	r := c.(cluster.Resizer)
 	ctx := Within(t, Patience)
 	p := k.Pay(t, c)
-	before := c.Nodes()
+	before := cluster.LocalNodes(c)
 	count := len(before)
 	number, err := r.Add(ctx)
 	Must(t, err)
-	if nodes := c.Nodes(); number != before[count-1].Number()+1 || len(nodes) != count+1 || nodes[count].Number() != number {
+	if nodes := cluster.LocalNodes(c); number != before[count-1].Number()+1 || len(nodes) != count+1 || nodes[count].Number() != number {
 		t.Errorf("the new node has the number %d after %s; there are %d", number, before[count-1].Name(), len(nodes))
 	}
 	if c.NodeURL(number) == "" || !strings.Contains(c.URL(), ",") {
@@ -252,8 +252,8 @@ func (k Kind) Resize(t *testing.T, c cluster.Cluster) {
 	Must(t, r.Remove(ctx, others[0].Number()))
 	Must(t, r.Remove(ctx, number)) // which leads
 	p.GoOn(20)
-	if now, _ := Leader(t, c); now == leader || len(c.Nodes()) != count-1 || c.NodeURL(number) != "" {
-		t.Errorf("%s leads %d nodes; the one that was removed is at %q", now.Name(), len(c.Nodes()), c.NodeURL(number))
+	if now, _ := Leader(t, c); now == leader || len(cluster.LocalNodes(c)) != count-1 || c.NodeURL(number) != "" {
+		t.Errorf("%s leads %d nodes; the one that was removed is at %q", now.Name(), len(cluster.LocalNodes(c)), c.NodeURL(number))
 	}
 	if _, err := os.Stat(leader.Dir()); err == nil || leader.Running() {
 		t.Error("the removed node is there yet")

@@ -26,7 +26,7 @@ const tellers = 4
 type Payments struct {
 	t    testing.TB
 	k    Kind
-	c    cluster.Cluster
+	c    cluster.Local
 	stop context.CancelFunc
 	done sync.WaitGroup
 
@@ -38,7 +38,7 @@ type Payments struct {
 }
 
 // Pay begins.
-func (k Kind) Pay(t testing.TB, c cluster.Cluster) *Payments {
+func (k Kind) Pay(t testing.TB, c cluster.Local) *Payments {
 	t.Helper()
 	if k.Prepare != nil {
 		Must(t, k.Prepare(Within(t, Patience), c))

@@ -17,7 +17,7 @@ type Refusal struct {
 	Query   string // the parameters
 	Options cluster.Options
 	Says    string // what stands in the error
-	Launch  func(ctx context.Context, o cluster.Options) (cluster.Cluster, error)
+	Launch  func(ctx context.Context, o cluster.Options) (cluster.Local, error)
 }
 
 // Refuses holds that starts fail and leave nothing, of those of every kind too, and

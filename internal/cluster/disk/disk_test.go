@@ -106,7 +106,7 @@ func newNode(t testing.TB, parent string, command ...string) *cluster.Server {
 
 // silent holds that the process that serves a node's file system had nothing to
 // say, the race detector included.
-func silent(t testing.TB, n cluster.Node) {
+func silent(t testing.TB, n cluster.LocalNode) {
 	t.Helper()
 	log := filepath.Join(filepath.Dir(n.Dir()), "."+filepath.Base(n.Dir())+".disk", "log")
 	if text, err := os.ReadFile(log); err == nil && len(text) > 0 {

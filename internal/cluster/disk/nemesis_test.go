@@ -35,7 +35,7 @@ func TestNemesis(t *testing.T) {
 		}
 		script = append(script, fault)
 	}
-	hurt, err := nemesis.New(c, script, 1)
+	hurt, err := nemesis.New(c, c.Network(), script, 1)
 	var missing cluster.MissingError
 	if errors.As(err, &missing) {
 		t.Skipf("skipped engine: faketime: install the Debian package %s", missing.Package)
@@ -71,11 +71,11 @@ func TestNemesis(t *testing.T) {
 // removed on file systems of ours, and that a replaced node's disk is without
 // faults and has lost nothing that it joined with.
 func TestReplace(t *testing.T) {
-	for name, start := range map[string]func(context.Context, cluster.Options) (cluster.Cluster, error){
-		"postgres": func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) {
+	for name, start := range map[string]func(context.Context, cluster.Options) (cluster.Local, error){
+		"postgres": func(ctx context.Context, o cluster.Options) (cluster.Local, error) {
 			return postgres.StartCluster(ctx, o)
 		},
-		"etcd": func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) { return etcd.Start(ctx, o) },
+		"etcd": func(ctx context.Context, o cluster.Options) (cluster.Local, error) { return etcd.Start(ctx, o) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it waits

@@ -25,7 +25,7 @@ import (
 
 // weak is a node whose disk can fail.
 type weak interface {
-	cluster.Node
+	cluster.LocalNode
 	Sync() error
 	LoseUnsynced() error
 	Fill(ctx context.Context) (heal func() error, err error)
@@ -33,7 +33,7 @@ type weak interface {
 }
 
 // startKind starts a cluster, of one node unless it is told more, on a file system of ours.
-func startKind[C cluster.Cluster](t testing.TB, engine string, start func(context.Context, cluster.Options) (C, error), o cluster.Options) (C, weak) {
+func startKind[C cluster.Local](t testing.TB, engine string, start func(context.Context, cluster.Options) (C, error), o cluster.Options) (C, weak) {
 	t.Helper()
 	needFUSE(t)
 	o.Nodes, o.Loopback = max(o.Nodes, 1), true
@@ -46,8 +46,8 @@ func startKind[C cluster.Cluster](t testing.TB, engine string, start func(contex
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		folder := filepath.Dir(c.Nodes()[0].Dir())
-		for _, n := range c.Nodes() {
+		folder := filepath.Dir(cluster.LocalNodes(c)[0].Dir())
+		for _, n := range cluster.LocalNodes(c) {
 			silent(t, n)
 		}
 		if err := c.Stop(); err != nil {
@@ -60,14 +60,14 @@ func startKind[C cluster.Cluster](t testing.TB, engine string, start func(contex
 	if !o.FaultFS {
 		return c, nil
 	}
-	n, ok := c.Nodes()[0].(weak)
+	n, ok := cluster.LocalNodes(c)[0].(weak)
 	if !ok {
-		t.Fatalf("%T has no disk that can fail", c.Nodes()[0])
+		t.Fatalf("%T has no disk that can fail", cluster.LocalNodes(c)[0])
 	}
 	return c, n
 }
 
-func connect(t testing.TB, c cluster.Cluster) *pgx.Conn {
+func connect(t testing.TB, c cluster.Local) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.URL())
 	if err != nil {
@@ -86,7 +86,7 @@ func do(t testing.TB, c *pgx.Conn, sql string) {
 
 // acknowledged lets several clients insert rows until the server is gone, and
 // returns those whose insertion it has acknowledged.
-func acknowledged(t *testing.T, c cluster.Cluster, round int, kill func()) (ids []int) {
+func acknowledged(t *testing.T, c cluster.Local, round int, kill func()) (ids []int) {
 	t.Helper()
 	const clients = 4
 	var mu sync.Mutex
@@ -115,7 +115,7 @@ func acknowledged(t *testing.T, c cluster.Cluster, round int, kill func()) (ids 
 }
 
 // missing are those of the ids that the table does not have.
-func missing(t *testing.T, c cluster.Cluster, ids []int) (lost []int) {
+func missing(t *testing.T, c cluster.Local, ids []int) (lost []int) {
 	t.Helper()
 	rows, err := connect(t, c).Query(t.Context(), "SELECT id FROM rows")
 	if err != nil {

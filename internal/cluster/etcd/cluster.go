@@ -30,7 +30,7 @@ type Cluster struct {
 }
 
 var (
-	_ cluster.Cluster = (*Cluster)(nil)
+	_ cluster.Local   = (*Cluster)(nil)
 	_ cluster.Mover   = (*Cluster)(nil)
 	_ cluster.Resizer = (*Cluster)(nil)
 )

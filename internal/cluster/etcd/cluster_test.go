@@ -32,14 +32,14 @@ func kind() clustertest.Kind {
 	return clustertest.Kind{
 		Engine: "etcd",
 		Launch: clustertest.Launcher(Start),
-		Teller: func(ctx context.Context, c cluster.Cluster, i, try int) (clustertest.Teller, error) {
+		Teller: func(ctx context.Context, c cluster.Local, i, try int) (clustertest.Teller, error) {
 			nodes := c.(*Cluster).List()
 			if n := nodes[try%len(nodes)]; n.Awake() {
 				return teller{n}, nil
 			}
 			return nil, errors.New("the node does not run")
 		},
-		Holds: func(ctx context.Context, c cluster.Cluster, number int) (map[string]string, error) {
+		Holds: func(ctx context.Context, c cluster.Local, number int) (map[string]string, error) {
 			n, err := c.(*Cluster).Node(number)
 			if err != nil {
 				return nil, err
@@ -177,8 +177,8 @@ func testResizeAndReplace(t *testing.T, c *Cluster) {
 func TestOne(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"set.snapshot-count": {"1000"}}
-	k.One(t, func(t *testing.T, c cluster.Cluster) {
-		if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.Nodes()[0].PIDs()[0])); err != nil || !strings.Contains(string(line), "--snapshot-count=1000") {
+	k.One(t, func(t *testing.T, c cluster.Local) {
+		if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cluster.LocalNodes(c)[0].PIDs()[0])); err != nil || !strings.Contains(string(line), "--snapshot-count=1000") {
 			t.Errorf("the server runs as %q, %v", line, err)
 		}
 	})

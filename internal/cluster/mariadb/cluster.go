@@ -31,8 +31,8 @@ type Cluster struct {
 }
 
 var (
-	_ cluster.Cluster = (*Cluster)(nil)
-	_ cluster.Node    = (*node)(nil)
+	_ cluster.Local     = (*Cluster)(nil)
+	_ cluster.LocalNode = (*node)(nil)
 )
 
 // programs are the paths of what the servers need.

@@ -29,16 +29,16 @@ func kind(start func(context.Context, cluster.Options) (*Cluster, error), params
 	return clustertest.Kind{
 		Engine: "mariadb", Params: params,
 		Launch: clustertest.Launcher(start),
-		Prepare: func(ctx context.Context, c cluster.Cluster) error {
+		Prepare: func(ctx context.Context, c cluster.Local) error {
 			_, err := c.(*Cluster).List()[0].db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS bank.paid (id bigint PRIMARY KEY)")
 			return err
 		},
-		Teller: func(ctx context.Context, c cluster.Cluster, i, try int) (clustertest.Teller, error) {
+		Teller: func(ctx context.Context, c cluster.Local, i, try int) (clustertest.Teller, error) {
 			nodes := c.(*Cluster).List()
 			db, err := open(nodes[try%len(nodes)].address, 3*time.Second)
 			return teller{db}, err
 		},
-		Mend: func(ctx context.Context, c cluster.Cluster) error {
+		Mend: func(ctx context.Context, c cluster.Local) error {
 			return retry(ctx, func() error {
 				err := c.(*Cluster).checkHealthy(ctx)
 				for _, n := range c.(*Cluster).List() {
@@ -49,7 +49,7 @@ func kind(start func(context.Context, cluster.Options) (*Cluster, error), params
 				return err
 			})
 		},
-		Holds: func(ctx context.Context, c cluster.Cluster, number int) (map[string]string, error) {
+		Holds: func(ctx context.Context, c cluster.Local, number int) (map[string]string, error) {
 			n, err := c.(*Cluster).Node(number)
 			if err != nil {
 				return nil, err
@@ -88,7 +88,7 @@ func (n *node) value(t *testing.T, query string) (value string) {
 
 func TestOne(t *testing.T) {
 	k := kind(StartCluster, url.Values{"snapshot": {"on"}, "flush": {"2"}, "set.sync_binlog": {"7"}})
-	k.One(t, func(t *testing.T, c cluster.Cluster) {
+	k.One(t, func(t *testing.T, c cluster.Local) {
 		n := c.Nodes()[0].(*node)
 		if got := n.value(t, "SELECT CONCAT_WS(' ', @@innodb_snapshot_isolation, @@innodb_flush_log_at_trx_commit, @@sync_binlog)"); got != "ON 2 7" {
 			t.Errorf("the settings are %s", got)

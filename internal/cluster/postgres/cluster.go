@@ -31,10 +31,10 @@ type Cluster struct {
 }
 
 var (
-	_ cluster.Cluster = (*Cluster)(nil)
-	_ cluster.Mover   = (*Cluster)(nil)
-	_ cluster.Resizer = (*Cluster)(nil)
-	_ cluster.Node    = (*node)(nil)
+	_ cluster.Local     = (*Cluster)(nil)
+	_ cluster.Mover     = (*Cluster)(nil)
+	_ cluster.Resizer   = (*Cluster)(nil)
+	_ cluster.LocalNode = (*node)(nil)
 )
 
 // programs are the paths of PostgreSQL's programs.

@@ -37,15 +37,15 @@ func kind() clustertest.Kind {
 	return clustertest.Kind{
 		Engine: "postgres", Params: url.Values{"timeout": {"2s"}}, Supervised: true,
 		Launch: clustertest.Launcher(StartCluster),
-		Prepare: func(ctx context.Context, c cluster.Cluster) error {
+		Prepare: func(ctx context.Context, c cluster.Local) error {
 			_, err := execute(ctx, c.URL(), table)
 			return err
 		},
-		Teller: func(ctx context.Context, c cluster.Cluster, i, try int) (clustertest.Teller, error) {
+		Teller: func(ctx context.Context, c cluster.Local, i, try int) (clustertest.Teller, error) {
 			conn, err := pgconn.Connect(ctx, c.URL())
 			return teller{conn}, err
 		},
-		Holds: func(ctx context.Context, c cluster.Cluster, node int) (map[string]string, error) {
+		Holds: func(ctx context.Context, c cluster.Local, node int) (map[string]string, error) {
 			rows, err := execute(ctx, c.NodeURL(node), "SELECT id FROM paid")
 			held := map[string]string{}
 			for _, id := range rows {
@@ -144,7 +144,7 @@ func TestParams(t *testing.T) {
 func TestOne(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"fsync": {"off"}, "set.work_mem": {"5MB"}}
-	k.One(t, func(t *testing.T, c cluster.Cluster) {
+	k.One(t, func(t *testing.T, c cluster.Local) {
 		if got := mustExecute(t, c.URL(), "SELECT current_setting('fsync') || current_setting('work_mem')"); string(got[0]) != "off5MB" {
 			t.Errorf("settings: %s", got[0])
 		}

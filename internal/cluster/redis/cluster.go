@@ -15,10 +15,10 @@ type Cluster struct {
 }
 
 var (
-	_ cluster.Cluster = (*Cluster)(nil)
-	_ cluster.Mover   = (*Cluster)(nil)
-	_ cluster.Resizer = (*Cluster)(nil)
-	_ cluster.Node    = (*member)(nil)
+	_ cluster.Local     = (*Cluster)(nil)
+	_ cluster.Mover     = (*Cluster)(nil)
+	_ cluster.Resizer   = (*Cluster)(nil)
+	_ cluster.LocalNode = (*member)(nil)
 )
 
 // StartCluster starts a primary, node 0, and its replicas, and returns when all

@@ -64,12 +64,12 @@ func kind() clustertest.Kind {
 		Engine: "redis", Params: url.Values{"timeout": {"2s"}}, Supervised: true,
 		Loses:  []string{"kill the leader", "pause the leader", "cut the clients off the leader"},
 		Launch: clustertest.Launcher(StartCluster),
-		Teller: func(ctx context.Context, c cluster.Cluster, i, try int) (clustertest.Teller, error) {
+		Teller: func(ctx context.Context, c cluster.Local, i, try int) (clustertest.Teller, error) {
 			t, err := open(ctx, c.URL())
 			t.account = fmt.Sprint("account", i)
 			return t, err
 		},
-		Holds: func(ctx context.Context, c cluster.Cluster, node int) (map[string]string, error) {
+		Holds: func(ctx context.Context, c cluster.Local, node int) (map[string]string, error) {
 			t, err := open(ctx, c.NodeURL(node))
 			if err != nil {
 				return nil, err
@@ -166,7 +166,7 @@ func TestParseView(t *testing.T) {
 func TestOne(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"set.maxmemory": {"100mb"}, "appendfsync": {"everysec"}}
-	k.One(t, func(t *testing.T, c cluster.Cluster) {
+	k.One(t, func(t *testing.T, c cluster.Local) {
 		n := c.Nodes()[0].(*member)
 		for name, want := range map[string]string{"maxmemory": "104857600", "appendfsync": "everysec", "appendonly": "yes"} {
 			if got, err := n.orders.ask(t.Context(), "CONFIG", "GET", name); err != nil || got != name+"\n"+want {

@@ -1,0 +1,268 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// falseNode is a node whose clock and whose disk can have faults, or only pretend to.
+type falseNode struct {
+	dir    string
+	jumped time.Duration
+	rate   float64
+	since  time.Time // of the rate
+	numb   bool      // a change does nothing
+	stuck  bool      // a heal does nothing
+	down   bool
+}
+
+func (n *falseNode) Name() string { return "n0" }
+func (n *falseNode) Dir() string  { return n.dir }
+func (n *falseNode) Awake() bool  { return !n.down }
+
+func (n *falseNode) Jump(_ context.Context, by time.Duration) (func() error, error) {
+	if !n.numb {
+		n.jumped += by
+	}
+	return n.heal(func() { n.jumped = 0 }), nil
+}
+
+func (n *falseNode) Rate(_ context.Context, factor float64) (func() error, error) {
+	if !n.numb {
+		n.rate, n.since = factor, time.Now()
+	}
+	return n.heal(func() { n.rate = 0 }), nil
+}
+
+func (n *falseNode) heal(undo func()) func() error {
+	return func() error {
+		if !n.stuck {
+			undo()
+		}
+		return nil
+	}
+}
+
+func (n *falseNode) Now(context.Context) (time.Time, error) {
+	if n.down {
+		return time.Time{}, errors.New("nobody answers")
+	}
+	time.Sleep(2 * time.Millisecond) // a question takes time
+	now := time.Now().Add(n.jumped)
+	if n.rate != 0 {
+		now = now.Add(time.Duration((n.rate - 1) * float64(time.Since(n.since))))
+	}
+	return now, nil
+}
+
+// Fill lets one file of the folder be a device that is always full.
+func (n *falseNode) Fill(context.Context) (func() error, error) {
+	path := filepath.Join(n.dir, probeName)
+	if n.numb {
+		return func() error { return nil }, nil
+	}
+	return func() error { return nil }, os.Symlink("/dev/full", path) // which seenFull removes
+}
+
+func (n *falseNode) Slow(context.Context, time.Duration) (func() error, error) {
+	return func() error { return nil }, nil
+}
+
+// effects are what is done to a false node.
+func (n *falseNode) effects() map[string]func(context.Context) (Effect, error) {
+	return map[string]func(context.Context) (Effect, error){
+		"jump":      func(ctx context.Context) (Effect, error) { return jumpClock(ctx, n, 10*time.Second) },
+		"jump back": func(ctx context.Context) (Effect, error) { return jumpClock(ctx, n, -time.Hour) },
+		"fast":      func(ctx context.Context) (Effect, error) { return driftClock(ctx, n, 1.05) },
+		"half":      func(ctx context.Context) (Effect, error) { return driftClock(ctx, n, 0.5) },
+		"nearly":    func(ctx context.Context) (Effect, error) { return driftClock(ctx, n, 0.98) },
+		"double":    func(ctx context.Context) (Effect, error) { return driftClock(ctx, n, 2) },
+		"fill":      func(ctx context.Context) (Effect, error) { return fillDisk(ctx, n) },
+		"slow":      func(ctx context.Context) (Effect, error) { return slowDisk(ctx, n, 100*time.Millisecond) },
+	}
+}
+
+// TestEffectsOfNodes holds that a fault of a clock or a disk is seen, and its heal,
+// and that one which does nothing, or does not end, is an error.
+func TestEffectsOfNodes(t *testing.T) {
+	for _, c := range []struct {
+		do               string
+		broken           func(*falseNode)
+		err, healErr     string
+		seen, seenHealed string
+	}{
+		{do: "jump", seen: "clock moved by 10s", seenHealed: "clock right to 0s"},
+		{do: "jump back", seen: "clock moved by -1h0m0s", seenHealed: "clock right to 0s"},
+		{do: "fast", seen: "clock drifted by 5", seenHealed: "clock right to 0s"},
+		{do: "half", seen: "clock drifted by -5", seenHealed: "clock right to"},
+		{do: "nearly", seen: "clock drifted by -", seenHealed: "clock right to"},
+		{do: "jump", broken: func(n *falseNode) { n.numb = true }, err: "was to jump by 10s and moved by 0s", seenHealed: "clock right"},
+		{do: "double", broken: func(n *falseNode) { n.numb = true }, err: "was to run at rate 2; clock drifted by 0s", seenHealed: "clock right"},
+		{do: "jump", broken: func(n *falseNode) { n.stuck = true }, seen: "moved", healErr: "is wrong by 10s after its heal"},
+		{do: "double", broken: func(n *falseNode) { n.stuck = true }, seen: "drifted", healErr: "is wrong by"},
+		{do: "fill", seen: "a write found no space", seenHealed: "a write found space"},
+		{do: "fill", broken: func(n *falseNode) { n.numb = true }, err: "the disk of n0: a write found space", seenHealed: "a write found space"},
+		{do: "slow", err: "the disk of n0: a file took", seenHealed: "a file took"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := &falseNode{dir: t.TempDir()}
+			if c.broken != nil {
+				c.broken(n)
+			}
+			e, err := n.effects()[c.do](t.Context())
+			if err == nil && c.err != "" || err != nil && (c.err == "" || !strings.Contains(err.Error(), c.err)) || !strings.Contains(e.Seen, c.seen) {
+				t.Errorf("%s: seen %q, %v, want %q, %q", c.do, e.Seen, err, c.seen, c.err)
+			}
+			seen, err := e.Heal(t.Context())
+			if err == nil && c.healErr != "" || err != nil && (c.healErr == "" || !strings.Contains(err.Error(), c.healErr)) || !strings.Contains(seen, c.seenHealed) {
+				t.Errorf("%s: healed %q, %v, want %q, %q", c.do, seen, err, c.seenHealed, c.healErr)
+			}
+		})
+	}
+}
+
+// TestClockOfTheDead holds that the clock of a server that has ended meanwhile is
+// healed without a question.
+func TestClockOfTheDead(t *testing.T) {
+	n := new(falseNode)
+	e, err := jumpClock(t.Context(), n, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.down = true
+	if seen, err := e.Heal(t.Context()); err != nil || n.jumped != 0 || !strings.Contains(seen, "goes on with a right clock") {
+		t.Errorf("%q, %v, ahead by %v", seen, err, n.jumped)
+	}
+}
+
+// TestLosing holds that data which are there yet are no loss.
+func TestLosing(t *testing.T) {
+	dir := t.TempDir()
+	if err := losing("n0", dir, func() error { return os.Remove(filepath.Join(dir, probeName)) }); err != nil {
+		t.Error(err)
+	}
+	if err := losing("n0", dir, func() error { return nil }); err == nil || !strings.Contains(err.Error(), "was not synced is there yet") {
+		t.Errorf("nothing was lost: %v", err)
+	}
+	if err := losing("n0", dir, func() error { return errors.New("no such disk") }); err == nil || !strings.Contains(err.Error(), "no such disk") {
+		t.Errorf("a loss that fails: %v", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+// falseWires only note what is asked of them, or do not even that.
+type falseWires struct {
+	cuts  []Cut
+	links map[int]Link
+	leaky bool // what is cut stays open
+	stuck bool // what is healed stays as it was
+	numb  bool // what is shaped stays as it was
+	other []Cut
+}
+
+func (w *falseWires) Cut(_ context.Context, cuts []Cut) (func() error, error) {
+	w.cuts = cuts
+	return func() error {
+		if !w.stuck {
+			w.cuts = nil
+		}
+		return nil
+	}, nil
+}
+
+func (w *falseWires) open(cuts []Cut) []Cut {
+	return slices.DeleteFunc(slices.Clone(cuts), func(c Cut) bool { return slices.Contains(w.other, c) })
+}
+
+func (w *falseWires) Reaches(_ context.Context, from, to int) (bool, error) {
+	return w.leaky || !slices.Contains(slices.Concat(w.cuts, w.other), Cut{from, to}), nil
+}
+
+func (w *falseWires) Shape(_ context.Context, host int, link Link) (func() error, error) {
+	if host > 1 {
+		return nil, fmt.Errorf("there is no n%d", host)
+	}
+	if !w.numb {
+		w.links[host] = link
+	}
+	return func() error {
+		if !w.stuck {
+			delete(w.links, host)
+		}
+		return nil
+	}, nil
+}
+
+func (w *falseWires) RoundTrip(_ context.Context, _, to int) (time.Duration, error) {
+	return 2*w.links[to].Delay + 50*time.Microsecond, nil
+}
+
+func (w *falseWires) Loss(_ context.Context, _, to, _ int) (float64, error) {
+	return w.links[to].Loss, nil
+}
+
+func (w *falseWires) Throughput(_ context.Context, _, to int, _ time.Duration) (int64, error) {
+	if b := w.links[to].Bandwidth; b > 0 {
+		return b, nil
+	}
+	return 1e9, nil
+}
+
+// TestEffectsOfLinks holds that a fault of links is seen, and its heal, and that one
+// which does nothing, or does not end, is an error.
+func TestEffectsOfLinks(t *testing.T) {
+	cuts := []Cut{{0, 1}, {1, Client}}
+	slow, lossy, narrow := Link{Delay: time.Second}, Link{Loss: 0.05}, Link{Bandwidth: 1e6}
+	for _, c := range []struct {
+		name             string
+		link             Link // none: the cuts
+		hosts            []int
+		wires            falseWires
+		err, healErr     string
+		seen, seenHealed string
+	}{
+		{name: "cut", seen: "2 ways cut: no packet came through", seenHealed: "2 ways open again"},
+		{name: "cut twice", wires: falseWires{other: cuts[:1]}, seen: "2 ways cut", seenHealed: "1 way open again"},
+		{name: "cut as another", wires: falseWires{other: cuts}, seen: "2 ways cut", seenHealed: "its ways are cut by another fault yet"},
+		{name: "leak", wires: falseWires{leaky: true}, err: "packets get from n0 to n1 although the way is cut", seenHealed: "open again"},
+		{name: "stuck", wires: falseWires{stuck: true}, seen: "cut", healErr: "no packet gets from n1 to the client although"},
+		{name: "slow", link: slow, hosts: []int{0, 1}, seen: "round trip 2.00005s, round trip 2.00005s", seenHealed: "round trip 50µs, round trip 50µs"},
+		{name: "lossy", link: lossy, hosts: []int{0}, seen: "loss 5%", seenHealed: "loss 0%"},
+		{name: "narrow", link: narrow, hosts: []int{0}, seen: "throughput 1000000B/s", seenHealed: "throughput 1000000000B/s"},
+		{name: "not slow", link: slow, hosts: []int{0}, wires: falseWires{numb: true}, err: "the link of n0 is not as asked: round trip 50µs", seenHealed: "50µs"},
+		{name: "not lossy", link: lossy, hosts: []int{0}, wires: falseWires{numb: true}, err: "not as asked: loss 0%", seenHealed: "loss 0%"},
+		{name: "not narrow", link: narrow, hosts: []int{0}, wires: falseWires{numb: true}, err: "not as asked: throughput", seenHealed: "throughput"},
+		{name: "slow for ever", link: slow, hosts: []int{0}, wires: falseWires{stuck: true}, seen: "round trip 2.00005s", healErr: "as bad as before its heal"},
+		{name: "one of two", link: slow, hosts: []int{0, 2}, err: "there is no n2"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := &c.wires
+			w.links = map[int]Link{}
+			do := func() (Effect, error) { return degrade(t.Context(), w, c.hosts, c.link) }
+			if c.hosts == nil {
+				do = func() (Effect, error) { return partition(t.Context(), w, cuts) }
+			}
+			e, err := do()
+			if err == nil && c.err != "" || err != nil && (c.err == "" || !strings.Contains(err.Error(), c.err)) || !strings.Contains(e.Seen, c.seen) {
+				t.Errorf("%s: seen %q, %v, want %q, %q", c.name, e.Seen, err, c.seen, c.err)
+			}
+			seen, err := e.Heal(t.Context())
+			if c.name != "one of two" && (err == nil && c.healErr != "" || err != nil && (c.healErr == "" || !strings.Contains(err.Error(), c.healErr)) || !strings.Contains(seen, c.seenHealed)) {
+				t.Errorf("%s: healed %q, %v, want %q, %q", c.name, seen, err, c.seenHealed, c.healErr)
+			}
+			if !w.stuck && len(w.links)+len(w.cuts) > 0 {
+				t.Errorf("%s: left are %v and %v", c.name, w.links, w.cuts)
+			}
+		})
+	}
+}

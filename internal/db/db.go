@@ -24,6 +24,9 @@ type Database interface {
 	// default. A name that it does not have is an error that lists those it has.
 	Claim(name string) (Claim, error)
 
+	// Limits are always the same.
+	Limits() Limits
+
 	Close() error
 }
 

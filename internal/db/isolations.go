@@ -7,7 +7,7 @@ import (
 )
 
 // Isolations are those that a database has, by its own names in lower case, and what it
-// promises of each.
+// promises of each. The first is the default.
 type Isolations struct {
 	Product string // who has the names, for errors
 	Source  string // where the promises are written
@@ -21,13 +21,13 @@ type NamedLevel struct {
 }
 
 // Name returns the one of the names that is meant: it may come in upper case and with
-// - or _ between its words.
+// - or _ between its words. The empty name is the default.
 func (i Isolations) Name(name string) (string, error) {
 	l, err := i.find(name)
 	return l.Name, err
 }
 
-// Claim returns the promise at the isolation of this name, which is not empty.
+// Claim returns the promise at the isolation of this name.
 func (i Isolations) Claim(name string) (Claim, error) {
 	l, err := i.find(name)
 	if err != nil {
@@ -37,6 +37,9 @@ func (i Isolations) Claim(name string) (Claim, error) {
 }
 
 func (i Isolations) find(name string) (NamedLevel, error) {
+	if name == "" {
+		return i.Levels[0], nil
+	}
 	own := strings.NewReplacer("-", " ", "_", " ").Replace(strings.ToLower(name))
 	own = strings.Join(strings.Fields(own), " ")
 	names := make([]string, len(i.Levels))

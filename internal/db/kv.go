@@ -6,38 +6,44 @@ import "context"
 // keys and values are bytes, keys are ordered as bytes are.
 type KV interface {
 	Database
-	// MaxWrites is the number of Sets and Deletes that one transaction may have.
-	MaxWrites() int
 	// KVSession opens a session: one client, used by one goroutine at a time.
 	KVSession(ctx context.Context, options SessionOptions) (KVSession, error)
 }
 
-// KVSession is one client and at most one transaction. Its errors are *Error.
+// KVSession is one client and at most one transaction. What its transactions are kept
+// from is what the database claims for the session's isolation (Database.Claim), and
+// no more. Its errors are *Error.
+//
 // After an error from any method the transaction is over. If the class is
 // Unknown or Unavailable the session must be Reset before anything else.
 type KVSession interface {
 	// Begin starts a transaction.
 	Begin(ctx context.Context, readOnly bool) error
 
-	// Read reads several keys in one round trip into out, which has as many
-	// entries. All reads of a transaction come from one snapshot. Values are
-	// valid until the next Begin. A transaction does not see its own writes.
+	// Read reads several keys in one round trip and from one snapshot into out, which
+	// has as many entries. From snapshot isolation on, all Reads of a transaction come
+	// from the same snapshot. Values are valid until the next Begin. A transaction
+	// does not see its own writes.
 	Read(ctx context.Context, keys [][]byte, out []Entry) error
 
 	// Set and Delete are remembered for Commit. Key and value are copied.
 	Set(key, value []byte)
 	Delete(key []byte)
 
-	// Commit applies all writes at once, provided that no key that was read has
-	// changed since, absent keys included; otherwise the error's class is
-	// Aborted. Only nil means that it is committed.
+	// Commit applies all writes at once, or none. From serializable on it does so only
+	// if no key that was read has changed since, absent keys included; at snapshot
+	// isolation, only if no key that is written has changed since the snapshot; below,
+	// always. A commit that is refused for this is Aborted. Only nil means that it is
+	// committed.
 	Commit(ctx context.Context) error
 
 	// Rollback gives up the open transaction; without one it does nothing.
 	Rollback()
 
 	// Scan hands every entry with from ≤ key < to, in order and from one
-	// snapshot, to entry, which must not keep them. It is no part of a
+	// snapshot, to entry, which must not keep them. It may take several round trips;
+	// where the pages cannot be kept to one snapshot beside writers, it ends with
+	// class Aborted, and a later Scan takes longer pages. It is no part of a
 	// transaction.
 	Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error
 
@@ -73,11 +79,4 @@ type Column struct {
 // itself. It is asked once, before the load.
 type Constrainer interface {
 	Constrain(spaces []Keyspace) error
-}
-
-// WideReader is satisfied by a key-value store whose Read of many keys costs far
-// less than several of few, or fails less often beside writers.
-type WideReader interface {
-	// MaxReads is how many keys one Read is best given; at least 1.
-	MaxReads() int
 }

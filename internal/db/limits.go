@@ -1,13 +1,13 @@
 package db
 
-// Limiter is satisfied by a database that takes only so much of what workloads
-// write. It is asked once.
-type Limiter interface {
-	// MaxValue is how many bytes one value of a key-value store, or one text in a
-	// row of a SQL database, may have.
-	MaxValue() int
-
-	// MaxCommit is how many bytes all that one transaction writes may have, keys
-	// included; 0 is no bound of its own.
-	MaxCommit() int
+// Limits are what a database takes of what workloads read and write. A field that is
+// 0 has no bound of its own.
+type Limits struct {
+	Value  int // bytes of one value of a key-value store, or of one text in a row
+	Commit int // bytes of all that one transaction writes, keys included
+	Writes int // Sets and Deletes of one key-value transaction
+	// Reads is how many keys one Read of a key-value store is best given. It is set
+	// where that costs far less than several Reads of few, or fails less often beside
+	// writers.
+	Reads int
 }

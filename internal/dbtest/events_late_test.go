@@ -28,17 +28,6 @@ type lateSQL struct {
 	late *late
 }
 
-// MaxValue and MaxCommit are those of the database inside.
-func (d lateSQL) MaxValue() int  { return limitOf(d.SQL, db.Limiter.MaxValue) }
-func (d lateSQL) MaxCommit() int { return limitOf(d.SQL, db.Limiter.MaxCommit) }
-
-func limitOf(database db.Database, limit func(db.Limiter) int) int {
-	if l, ok := database.(db.Limiter); ok {
-		return limit(l)
-	}
-	return 1 << 20 // more than a test writes
-}
-
 type lateSQLSession struct {
 	db.SQLSession
 	database db.SQL

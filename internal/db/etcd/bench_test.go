@@ -28,7 +28,7 @@ func BenchmarkTransfer(b *testing.B) {
 		},
 		Session: func(b *testing.B) db.KVSession { return newSession(b, d, "") },
 	}
-	transfers.Load(b, d.MaxWrites())
+	transfers.Load(b, d.Limits().Writes)
 	for _, sessions := range []int{1, 16, 64} {
 		b.Run(fmt.Sprintf("sessions=%d", sessions), func(b *testing.B) { transfers.Run(b, sessions) })
 	}

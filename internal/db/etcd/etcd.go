@@ -44,15 +44,18 @@ const (
 
 // isolations are those of concurrency.Isolation; RepeatableReads is not among
 // them because its reads come from several revisions.
-var isolations = []struct {
-	name  string
-	mode  mode
-	level isolation.Level
-}{
-	{"serializable snapshot", compareAll, isolation.StrictSerializable},
-	{"serializable", compareReads, isolation.StrictSerializable},
-	{"read committed", compareNone, isolation.ReadCommitted},
+var isolations = db.Isolations{
+	Product: "etcd",
+	Source:  "https://etcd.io/docs/v3.4/learning/api_guarantees/ (strict serializability of KV operations), over comparisons as in etcd's client/v3/concurrency/stm.go",
+	Levels: []db.NamedLevel{
+		{Name: "serializable snapshot", Level: isolation.StrictSerializable}, // the default of etcd's own library
+		{Name: "serializable", Level: isolation.StrictSerializable},
+		{Name: "read committed", Level: isolation.ReadCommitted},
+	},
 }
+
+// modes are how transactions at these isolations are committed.
+var modes = map[string]mode{"serializable snapshot": compareAll, "serializable": compareReads, "read committed": compareNone}
 
 // Database is an etcd cluster. It satisfies db.KV and db.Footprinter.
 type Database struct {
@@ -100,9 +103,6 @@ func (d *Database) Close() error {
 	return errors.Join(errs...)
 }
 
-// MaxWrites returns what every server takes that has the default limits.
-func (d *Database) MaxWrites() int { return maxWrites }
-
 // Claim says what etcd promises.
 //
 // A commit whose reads are compared goes through consensus as one operation, so
@@ -113,36 +113,15 @@ func (d *Database) MaxWrites() int { return maxWrites }
 // state that was whole and true once, so the order exists and real time is
 // broken: serializable, not strict. Commits that compare nothing lose updates.
 func (d *Database) Claim(name string) (db.Claim, error) {
-	i, err := findIsolation(name)
+	claim, err := isolations.Claim(name)
 	if err != nil {
 		return db.Claim{}, err
-	}
-	claim := db.Claim{
-		Isolation: isolations[i].name,
-		Level:     isolations[i].level,
-		Source:    "https://etcd.io/docs/v3.4/learning/api_guarantees/ (strict serializability of KV operations), over comparisons as in etcd's client/v3/concurrency/stm.go",
 	}
 	if d.config.stale && claim.Level > isolation.Serializable {
 		claim.Level = isolation.Serializable
 		claim.Source += ", with serializable reads, which the same page says may be stale"
 	}
 	return claim, nil
-}
-
-// findIsolation returns the index of an isolation; the empty name is the default
-// of etcd's own library, the first.
-func findIsolation(name string) (int, error) {
-	if name == "" {
-		return 0, nil
-	}
-	var names []string
-	for i, known := range isolations {
-		if known.name == name {
-			return i, nil
-		}
-		names = append(names, known.name)
-	}
-	return 0, db.Fatalf("choose an isolation", "etcd has none called %q: take one of %s", name, strings.Join(names, ", "))
 }
 
 // Info asks every node that answers what it is.

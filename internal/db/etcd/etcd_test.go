@@ -167,10 +167,10 @@ func testLimits(t *testing.T, c *cluster.Cluster, d *etcd.Database) {
 		}
 		return s.Commit(t.Context())
 	}
-	most := d.MaxWrites()
+	most := d.Limits().Writes
 	for _, reads := range []int{0, 1, 28} {
 		if err := attempt(reads, most); err != nil {
-			t.Errorf("%d reads and MaxWrites = %d writes: %v", reads, most, err)
+			t.Errorf("%d reads and Limits().Writes = %d writes: %v", reads, most, err)
 		}
 	}
 	if err := attempt(0, 128); err != nil {
@@ -226,9 +226,9 @@ func testServerRule(t *testing.T, c *clientv3.Client) {
 func testScan(t *testing.T, _ *cluster.Cluster, d *etcd.Database) {
 	const n = 10_000
 	s := newSession(t, d, "")
-	for first := 0; first < n; first += d.MaxWrites() {
+	for first := 0; first < n; first += d.Limits().Writes {
 		kvtest.Begin(t, s)
-		for i := first; i < first+d.MaxWrites(); i++ {
+		for i := first; i < first+d.Limits().Writes; i++ {
 			s.Set(binary.BigEndian.AppendUint32([]byte("sc/"), uint32(i)), binary.BigEndian.AppendUint64(nil, uint64(i)))
 		}
 		kvtest.Commit(t, s)

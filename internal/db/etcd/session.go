@@ -48,11 +48,11 @@ func (d *Database) nextNode() int { return int(d.sessions.Add(1)-1) % len(d.node
 
 // open opens a session on a node, or the first after it that answers.
 func (d *Database) open(ctx context.Context, options db.SessionOptions, number int) (db.KVSession, error) {
-	i, err := findIsolation(options.Isolation)
+	name, err := isolations.Name(options.Isolation)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{db: d, mode: isolations[i].mode}
+	s := &session{db: d, mode: modes[name]}
 	s.options = []grpc.CallOption{grpc.Peer(&s.peer)}
 	s.link, s.home, err = connectAny(ctx, d.nodes, number)
 	if err != nil {

@@ -166,11 +166,3 @@ func (l *line) commit(ctx context.Context, send func() error) error {
 	}
 	return err
 }
-
-// limits are those of the database inside, or more than a test writes.
-func limits(database db.Database) (value, commit int) {
-	if l, ok := database.(db.Limiter); ok {
-		return l.MaxValue(), l.MaxCommit()
-	}
-	return 1 << 20, 1 << 20
-}

@@ -18,9 +18,6 @@ type constrainedKV struct {
 	db.Constrainer
 }
 
-func (d *kvDatabase) MaxValue() int  { value, _ := limits(d.KV); return value }
-func (d *kvDatabase) MaxCommit() int { _, commit := limits(d.KV); return commit }
-
 // KVSession implements db.KV.
 func (d *kvDatabase) KVSession(ctx context.Context, options db.SessionOptions) (db.KVSession, error) {
 	inner, err := d.KV.KVSession(ctx, options)

@@ -16,9 +16,6 @@ type sqlDatabase struct {
 	dirty dirty
 }
 
-func (d *sqlDatabase) MaxValue() int  { value, _ := limits(d.SQL); return value }
-func (d *sqlDatabase) MaxCommit() int { _, commit := limits(d.SQL); return commit }
-
 // Close closes the database inside too.
 func (d *sqlDatabase) Close() error {
 	d.past.close()

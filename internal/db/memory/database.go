@@ -128,8 +128,8 @@ func (d *Database) Constrain(spaces []db.Keyspace) error {
 	return nil
 }
 
-// MaxWrites implements db.KV.
-func (d *Database) MaxWrites() int { return maxWrites }
+// Limits implements db.Database.
+func (d *Database) Limits() db.Limits { return db.Limits{Writes: maxWrites} }
 
 // KVSession implements db.KV.
 func (d *Database) KVSession(_ context.Context, o db.SessionOptions) (db.KVSession, error) {

@@ -130,7 +130,7 @@ func TestSessionMisuse(t *testing.T) {
 	class("write in a read-only transaction", s.Commit(t.Context()), db.Fatal)
 
 	must(t, s.Begin(t.Context(), false))
-	for range d.MaxWrites() + 1 {
+	for range d.Limits().Writes + 1 {
 		s.Set([]byte("a"), nil)
 	}
 	class("too many writes", s.Commit(t.Context()), db.Fatal)

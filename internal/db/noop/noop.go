@@ -53,32 +53,19 @@ func (*Database) Info(context.Context) (db.Info, error) {
 
 // Claim promises nothing.
 func (*Database) Claim(name string) (db.Claim, error) {
-	if err := known(name); err != nil {
-		return db.Claim{}, err
-	}
-	return db.Claim{
-		Isolation: none,
-		Level:     isolation.Unknown,
-		Source:    "noop keeps nothing and so promises nothing",
-	}, nil
+	return isolations.Claim(name)
 }
 
-func known(name string) error {
-	if name == "" || name == none {
-		return nil
-	}
-	return &db.Error{
-		Class: db.Fatal,
-		Op:    "choose the isolation of noop",
-		Err:   fmt.Errorf("it has no isolation %q: take %q", name, none),
-	}
+var isolations = db.Isolations{
+	Product: "noop", Source: "noop keeps nothing and so promises nothing",
+	Levels: []db.NamedLevel{{Name: none, Level: isolation.Unknown}},
 }
 
 // Volatile is true: no end state of a run on it can be checked.
 func (*Database) Volatile() bool { return true }
 
-// MaxWrites returns the number of writes that a transaction may have.
-func (*Database) MaxWrites() int { return maxWrites }
+// Limits implements db.Database.
+func (*Database) Limits() db.Limits { return db.Limits{Writes: maxWrites} }
 
 // Close does nothing.
 func (*Database) Close() error { return nil }
@@ -115,7 +102,7 @@ func (d *Database) Constrain(spaces []db.Keyspace) error {
 
 // KVSession opens a session; there is no end to how many.
 func (d *Database) KVSession(_ context.Context, options db.SessionOptions) (db.KVSession, error) {
-	if err := known(options.Isolation); err != nil {
+	if _, err := isolations.Name(options.Isolation); err != nil {
 		return nil, err
 	}
 	return &session{database: d, spaces: d.spaces.Load()}, nil

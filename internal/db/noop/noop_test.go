@@ -108,8 +108,8 @@ func TestKeepsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !d.Volatile() || d.MaxWrites() < 1000 {
-		t.Errorf("volatile %v, %d writes", d.Volatile(), d.MaxWrites())
+	if !d.Volatile() || d.Limits().Writes < 1000 {
+		t.Errorf("volatile %v, %d writes", d.Volatile(), d.Limits().Writes)
 	}
 	s.Rollback()
 	for _, call := range []func() error{func() error { return s.Reset(ctx) }, s.Close, d.Close} {

@@ -51,6 +51,7 @@ type Flavor struct {
 	Name    string   // of the product, for errors
 	Schemes []string // of its URLs, the usual one first
 	Dialect *db.Dialect
+	Limits  db.Limits
 
 	// Isolations are what its documentation promises; the default is the server's
 	// default_transaction_isolation.
@@ -198,6 +199,9 @@ func serversOf(config *pgconn.Config) []string {
 
 // Close has nothing to close: sessions are closed by whoever opened them.
 func (d *Database) Close() error { return nil }
+
+// Limits are those of the flavor.
+func (d *Database) Limits() db.Limits { return d.flavor.Limits }
 
 // Dialect is that of the flavor.
 func (d *Database) Dialect() *db.Dialect { return d.flavor.Dialect }

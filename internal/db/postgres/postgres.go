@@ -34,6 +34,11 @@ func Open(ctx context.Context, url string) (*Database, error) {
 
 const repeatableRead = "repeatable read"
 
+// maxText is the longest VARCHAR that can be declared
+// (https://www.postgresql.org/docs/current/datatype-character.html: n of varchar(n) is
+// at most 10485760).
+const maxText = 10_485_760
+
 // Flavor is PostgreSQL's. Of its isolations, read uncommitted behaves as read committed,
 // and repeatable read is snapshot isolation.
 func Flavor() *pgwire.Flavor {
@@ -41,6 +46,7 @@ func Flavor() *pgwire.Flavor {
 		Name:    "PostgreSQL",
 		Schemes: []string{"postgres", "postgresql"},
 		Dialect: dialect(),
+		Limits:  db.Limits{Value: maxText},
 		Isolations: db.Isolations{
 			Product: "PostgreSQL", Source: "PostgreSQL documentation, 13.2 Transaction Isolation",
 			Levels: []db.NamedLevel{

@@ -37,7 +37,7 @@ func BenchmarkTransfer(b *testing.B) {
 		d := drivertest.Open(b, redis.Open, c.URL()+"?commit="+way)
 		empty := memory(b, c)
 		x := transfers(d)
-		x.Load(b, d.MaxWrites())
+		x.Load(b, d.Limits().Writes)
 		account := float64(memory(b, c)-empty) / benchAccounts
 		for _, sessions := range []int{1, 16, 64} {
 			b.Run(fmt.Sprintf("commit=%s/sessions=%d", way, sessions), func(b *testing.B) {
@@ -56,7 +56,7 @@ func BenchmarkTransfer(b *testing.B) {
 func BenchmarkScan(b *testing.B) {
 	c := start(b, servers.Options{})
 	d := drivertest.Open(b, redis.Open, c.URL())
-	transfers(d).Load(b, d.MaxWrites())
+	transfers(d).Load(b, d.Limits().Writes)
 	s := newSession(b, d)
 	for b.Loop() {
 		n := 0

@@ -38,12 +38,15 @@ const (
 	maxReads = 10_000
 )
 
-// level is the name of the only isolation there is. It is not Redis's own word,
+// isolations has the only one there is. Its name is not Redis's own word,
 // which has none: it is what Redis's documentation describes.
-const level = "serializable"
+var isolations = db.Isolations{
+	Product: "Redis",
+	Levels:  []db.NamedLevel{{Name: "serializable", Level: isolation.StrictSerializable}},
+}
 
 // Database is a Redis server, or a primary and its replicas. It satisfies db.KV,
-// db.Multiplexer[db.KVSession], db.WideReader and db.Footprinter.
+// db.Multiplexer[db.KVSession] and db.Footprinter.
 type Database struct {
 	config       config
 	commit, scan script
@@ -55,7 +58,6 @@ type Database struct {
 
 var (
 	_ db.KV          = (*Database)(nil)
-	_ db.WideReader  = (*Database)(nil)
 	_ db.Footprinter = (*Database)(nil)
 )
 
@@ -94,11 +96,8 @@ func (d *Database) Close() error {
 	return nil
 }
 
-// MaxWrites returns how many keys one commit may write.
-func (d *Database) MaxWrites() int { return maxWrites }
-
-// MaxReads returns how many keys one Read may have.
-func (d *Database) MaxReads() int { return maxReads }
+// Limits implements db.Database.
+func (d *Database) Limits() db.Limits { return db.Limits{Writes: maxWrites, Reads: maxReads} }
 
 // Claim says what Redis promises.
 //
@@ -113,14 +112,14 @@ func (d *Database) MaxReads() int { return maxReads }
 // A replica executes what its primary did, in the same order and each as one, so
 // what is read there with read=any was true together, some time ago.
 func (d *Database) Claim(name string) (db.Claim, error) {
-	if name != "" && name != level {
-		return db.Claim{}, db.Fatalf("choose an isolation", "Redis has none called %q: it has only one, called %s here", name, level)
+	claim, err := isolations.Claim(name)
+	if err != nil {
+		return db.Claim{}, err
 	}
 	if d.config.any {
-		return db.Claim{
-			Isolation: level, Level: isolation.Serializable,
-			Source: "a replica executes what its primary did in the same order, and is behind it, https://redis.io/docs/latest/operate/oss_and_stack/management/replication/",
-		}, nil
+		claim.Level = isolation.Serializable
+		claim.Source = "a replica executes what its primary did in the same order, and is behind it, https://redis.io/docs/latest/operate/oss_and_stack/management/replication/"
+		return claim, nil
 	}
 	how := "a script is executed as one, https://redis.io/docs/latest/develop/programmability/eval-intro/"
 	if d.config.watch {
@@ -130,11 +129,9 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 	if d.config.wait > 0 {
 		warning = fmt.Sprintf("; %d replicas acknowledge each commit, which makes the loss of one at a fail-over less likely and no more, https://redis.io/docs/latest/commands/wait/", d.config.wait)
 	}
-	return db.Claim{
-		Isolation: level, Level: isolation.StrictSerializable,
-		Source: how + ", on one primary" + warning +
-			"; what a crash loses is a question of appendonly and appendfsync, https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/",
-	}, nil
+	claim.Source = how + ", on one primary" + warning +
+		"; what a crash loses is a question of appendonly and appendfsync, https://redis.io/docs/latest/operate/oss_and_stack/management/persistence/"
+	return claim, nil
 }
 
 // KVSession opens a session, which has a connection of its own to the primary.

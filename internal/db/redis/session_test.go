@@ -156,7 +156,7 @@ func TestMisuse(t *testing.T) {
 			expect(t, "a write to the driver's own key", s.Commit(ctx), db.Fatal, own)
 		}
 		kvtest.Begin(t, s)
-		for i := range d.MaxWrites() + 1 {
+		for i := range d.Limits().Writes + 1 {
 			s.Set(fmt.Append(nil, i), nil)
 		}
 		expect(t, "too many writes", s.Commit(ctx), db.Fatal, "smaller batches")
@@ -194,12 +194,12 @@ func TestManyWrites(t *testing.T) {
 		s := newSession(t, d)
 		random := rand.New(rand.NewPCG(3, 4))
 		want := map[string]string{}
-		for _, size := range []int{1, 15, 16, 17, 100, d.MaxWrites(), d.MaxWrites()} {
+		for _, size := range []int{1, 15, 16, 17, 100, d.Limits().Writes, d.Limits().Writes} {
 			kvtest.Begin(t, s)
 			read(t, s, "0", "1", "2")
 			written := map[string]bool{}
 			for len(written) < size {
-				key := fmt.Sprint(random.IntN(3 * d.MaxWrites()))
+				key := fmt.Sprint(random.IntN(3 * d.Limits().Writes))
 				written[key] = true
 				if random.IntN(3) == 0 {
 					s.Delete([]byte(key))
@@ -318,9 +318,9 @@ func TestTornScan(t *testing.T) {
 	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
 		s, writer := newSession(t, d), newSession(t, d)
-		for first := 0; first < entries; first += d.MaxWrites() {
+		for first := 0; first < entries; first += d.Limits().Writes {
 			kvtest.Begin(t, s)
-			for i := range min(d.MaxWrites(), entries-first) {
+			for i := range min(d.Limits().Writes, entries-first) {
 				s.Set(fmt.Appendf(nil, "k%06d", first+i), []byte("1"))
 			}
 			kvtest.Commit(t, s)
@@ -359,8 +359,8 @@ func TestWideRead(t *testing.T) {
 	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
-		kvtest.Put(t, d, "k0", "first", fmt.Sprint("k", d.MaxReads()-1), "last")
-		all, out := make([][]byte, d.MaxReads()), make([]db.Entry, d.MaxReads())
+		kvtest.Put(t, d, "k0", "first", fmt.Sprint("k", d.Limits().Reads-1), "last")
+		all, out := make([][]byte, d.Limits().Reads), make([]db.Entry, d.Limits().Reads)
 		for i := range all {
 			all[i] = fmt.Append(nil, "k", i)
 		}

@@ -213,17 +213,17 @@ func (d *Database) Dialect() *db.Dialect {
 
 // Claim implements db.Database: SQLite has one isolation.
 func (d *Database) Claim(name string) (db.Claim, error) {
-	if name != "" && !strings.EqualFold(name, serializable) {
-		return db.Claim{}, db.Fatalf("choose the isolation", "SQLite has no isolation called %q: it has %s", name, serializable)
-	}
-	return db.Claim{
-		Isolation: serializable,
-		Level:     isolation.Serializable,
-		Source:    "Isolation In SQLite, https://www.sqlite.org/isolation.html",
-	}, nil
+	return isolations.Claim(name)
 }
 
-const serializable = "serializable"
+var isolations = db.Isolations{
+	Product: "SQLite", Source: "Isolation In SQLite, https://www.sqlite.org/isolation.html",
+	Levels: []db.NamedLevel{{Name: "serializable", Level: isolation.Serializable}},
+}
+
+// Limits implements db.Database: a value may have 1,000,000,000 bytes, more than any
+// workload writes (https://www.sqlite.org/limits.html).
+func (d *Database) Limits() db.Limits { return db.Limits{} }
 
 // Session implements db.SQL.
 func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {

@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -37,7 +38,7 @@ func newKVModel(database db.KV, c *Config) (*kvModel, error) {
 		return nil, fmt.Errorf("mode procedure needs SQL: take pipelined or interactive")
 	}
 	// A payroll writes its payer, its payees and its ledger entry.
-	if most := database.MaxWrites(); c.PayrollShare > 0 && c.PayrollLegs+2 > most {
+	if most := database.Limits().Writes; c.PayrollShare > 0 && c.PayrollLegs+2 > most {
 		return nil, fmt.Errorf("payroll-legs is %d, but a transaction of this database has at most %d writes: take at most %d", c.PayrollLegs, most, most-2)
 	}
 	m := &kvModel{database: database, config: c}
@@ -70,10 +71,8 @@ func (m *kvModel) session(ctx context.Context) (db.KVSession, error) {
 
 // readKeys is how many keys an audit gives to one Read.
 func (m *kvModel) readKeys() int {
-	if d, ok := m.database.(db.WideReader); ok {
-		return d.MaxReads()
-	}
-	return min(m.database.MaxWrites(), maxKeys)
+	l := m.database.Limits()
+	return cmp.Or(l.Reads, min(l.Writes, maxKeys))
 }
 
 func (m *kvModel) endState(ctx context.Context, b *Bank, end *history.EndWriter, progress func(done, total uint64)) error {

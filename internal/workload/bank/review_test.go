@@ -30,7 +30,7 @@ type lateKV struct {
 // database is the part of db.KV that does not matter here.
 type database struct{ db.Database }
 
-func (s *lateKV) MaxWrites() int { return 1000 }
+func (s *lateKV) Limits() db.Limits { return db.Limits{Writes: 1000} }
 func (s *lateKV) KVSession(context.Context, db.SessionOptions) (db.KVSession, error) {
 	return s.session(), nil
 }

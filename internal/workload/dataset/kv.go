@@ -50,7 +50,7 @@ func NewKV(kind Kind, database db.KV, keys Keys, facts int) (*KV, error) {
 	// What the first transaction of a load writes: the note, and the progress of
 	// all parts.
 	least := len(kind.own()) + facts + loaders
-	if most := database.MaxWrites(); most < least {
+	if most := database.Limits().Writes; most < least {
 		return nil, fmt.Errorf("a transaction of this database has at most %d writes, and the %s needs %d", most, kind.Noun, least)
 	}
 	return &KV{Database: database, kind: kind, keys: keys}, nil
@@ -207,7 +207,7 @@ func (k *KV) clear(ctx context.Context, s db.KVSession, prefix string) error {
 			if scanned != nil && !errors.Is(scanned, errFound) {
 				return scanned
 			}
-			for batch := range slices.Chunk(keys, min(k.Database.MaxWrites(), maxBatch)) {
+			for batch := range slices.Chunk(keys, min(k.Database.Limits().Writes, maxBatch)) {
 				err := Retry(ctx, deleting, func() error {
 					if err := deleting.Begin(ctx, false); err != nil {
 						return err
@@ -283,7 +283,7 @@ func (k *KV) Fill(ctx context.Context, n Note, progress func(done uint64)) error
 // each of which also writes how far the part has come.
 func (k *KV) fillPart(ctx context.Context, n Note, i int, made func(rows uint64)) error {
 	from, to := part(n.Size, i)
-	batch := uint64(min(k.Database.MaxWrites()-1, maxBatch))
+	batch := uint64(min(k.Database.Limits().Writes-1, maxBatch))
 	return k.With(ctx, func(s db.KVSession) error {
 		done, err := k.partDone(ctx, s, i)
 		if err != nil {

@@ -71,7 +71,7 @@ func (*still) Reset(context.Context) error           { return nil }
 func (*still) Close() error                          { return nil }
 func (s *still) Result(int) *db.Result               { return &s.result }
 func (*still) Exec(context.Context, string) error    { return nil }
-func (*still) MaxWrites() int                        { return 1 << 20 }
+func (*still) Limits() db.Limits                     { return db.Limits{Writes: 1 << 20} }
 func (*still) Read(_ context.Context, _ [][]byte, out []db.Entry) error {
 	clear(out)
 	return nil

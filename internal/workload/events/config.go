@@ -73,22 +73,19 @@ func (c *Config) pieces() uint64 { return (c.Size.High + c.Fragment - 1) / c.Fra
 // limit fills in the size of a piece and refuses commits that the database cannot
 // take. around is what a piece takes beside its part of the value, in bytes.
 func (c *Config) limit(database db.Database, around uint64) error {
-	l, ok := database.(db.Limiter)
-	if !ok {
-		if c.Fragment == 0 {
-			c.Fragment = maxValue
-		}
-		return nil
-	}
-	most := uint64(l.MaxValue())
+	l := database.Limits()
+	most := uint64(l.Value)
 	switch {
+	case most == 0 && c.Fragment == 0:
+		c.Fragment = maxValue
+	case most == 0:
 	case c.Fragment == 0:
 		c.Fragment = min(most-around, maxValue)
 	case c.Fragment+around > most:
 		return fmt.Errorf("fragment is %d, and this database holds at most %d bytes of a value in one piece: take less, or 0 for as many as it holds", c.Fragment, most-around)
 	}
 	commit := uint64(c.Batch) * (c.Size.High + c.pieces()*around)
-	if most := uint64(l.MaxCommit()); most > 0 && commit > most {
+	if most := uint64(l.Commit); most > 0 && commit > most {
 		return fmt.Errorf("a batch of %d events of up to %d bytes makes commits of up to %d bytes, and this database takes at most %d in one: take a smaller batch or a smaller value-size",
 			c.Batch, c.Size.High, commit, most)
 	}

@@ -24,7 +24,7 @@ func newKVModel(database db.KV, c *Config) (*kvModel, error) {
 	if err := c.limit(database, around); err != nil {
 		return nil, err
 	}
-	if writes, most := uint64(c.Batch)*c.pieces()+1, uint64(database.MaxWrites()); writes > most {
+	if writes, most := uint64(c.Batch)*c.pieces()+1, uint64(database.Limits().Writes); writes > most {
 		return nil, fmt.Errorf("a batch of %d events of up to %d pieces makes commits of %d writes, the stream's end included, and a transaction of this database has at most %d: take a smaller batch or larger fragments",
 			c.Batch, c.pieces(), writes, most)
 	}

@@ -40,8 +40,8 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 		return nil, err
 	}
 	longest := maxValue
-	if l, ok := database.(db.Limiter); ok {
-		longest = min(longest, l.MaxValue())
+	if most := database.Limits().Value; most > 0 {
+		longest = min(longest, most)
 	}
 	d := database.Dialect()
 	m := &sqlModel{database: database, config: c}

@@ -9,12 +9,12 @@ import (
 // checkValues says in one sentence whether a database cannot hold values as large as
 // asked for.
 func (c *Config) checkValues(database db.Database) error {
-	l, ok := database.(db.Limiter)
-	if !ok {
+	l := database.Limits()
+	most := uint64(l.Value)
+	if most == 0 {
 		return nil
 	}
-	most := uint64(l.MaxValue())
-	if commit := uint64(l.MaxCommit()); commit > c.KeySize && commit-c.KeySize < most {
+	if commit := uint64(l.Commit); commit > c.KeySize && commit-c.KeySize < most {
 		most = commit - c.KeySize
 	}
 	if c.ValueHigh > most {
@@ -30,7 +30,11 @@ type capped struct {
 	writes int
 }
 
-func (c capped) MaxWrites() int { return c.writes }
+func (c capped) Limits() db.Limits {
+	l := c.KV.Limits()
+	l.Writes = c.writes
+	return l
+}
 
 // entryBytes is what a store may add to a key and a value in a request.
 const entryBytes = 64
@@ -38,10 +42,10 @@ const entryBytes = 64
 // forLoad returns the database as a load uses it: a transaction writes as many records
 // as fit into one commit, and how far the load has come.
 func (c *Config) forLoad(database db.KV) db.KV {
-	l, ok := database.(db.Limiter)
-	if !ok || l.MaxCommit() == 0 {
+	l := database.Limits()
+	if l.Commit == 0 {
 		return database
 	}
-	records := uint64(l.MaxCommit()) / (c.KeySize + c.ValueHigh + entryBytes)
-	return capped{database, min(database.MaxWrites(), int(max(records, 2)))}
+	records := uint64(l.Commit) / (c.KeySize + c.ValueHigh + entryBytes)
+	return capped{database, min(l.Writes, int(max(records, 2)))}
 }

@@ -29,7 +29,7 @@ func newKVModel(database db.KV, c *Config) (*kvModel, error) {
 	case Procedure:
 		return nil, fmt.Errorf("mode procedure needs SQL: take pipelined or interactive")
 	}
-	if most := database.MaxWrites(); most < operations+1 {
+	if most := database.Limits().Writes; most < operations+1 {
 		return nil, fmt.Errorf("a transaction of tpcb has %d writes, and one of this database at most %d", operations+1, most)
 	}
 	c.Versions, c.AnyRows = true, true

@@ -99,7 +99,7 @@ lint() {
 tests() {
 	packages=$1
 	shift
-	go run "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --jsonfile "$scratch/log" \
+	go run "$GOTESTSUM" --format pkgname --format-hide-empty-pkg --hide-summary=skipped --jsonfile "$scratch/log" \
 		--rerun-fails="$reruns" --rerun-fails-max-failures=12 --rerun-fails-run-root-test \
 		--rerun-fails-abort-on-data-race --packages "$packages" -- -timeout 25m "$@" || status=1
 	sed -nE 's/.*"Action":"(pass|fail)","Package":"([^"]*)"(,"Test":"([^"]*)")?,"Elapsed".*/\1 \2 \4/p' "$scratch/log" | flaky >>"$scratch/flaky"

@@ -197,6 +197,7 @@ func compareHistogram(t *testing.T, what string, h *report.Histogram, times []fl
 // TestFiguresAreThoseOfTheHistory computes every latency figure of real runs
 // again, from the recorded transactions and by sorting.
 func TestFiguresAreThoseOfTheHistory(t *testing.T) {
+	needsTime(t)
 	for name, args := range map[string][]string{
 		"closed loop":          {"--duration", "3s", "--warmup", "1s", "--clients", "4"},
 		"poisson":              {"--rate", "300", "--arrival", "poisson", "--duration", "4s", "--warmup", "1s"},
@@ -244,13 +245,13 @@ func (p *pacedRun) pacing() (list []float64) {
 	return list
 }
 
-// TestCoordinatedOmission stops a real server for two seconds at a rate of a
-// thousand a second: what was due meanwhile is late by exactly as much as the
+// TestCoordinatedOmission stops a real server for two seconds at a rate of four
+// hundred a second: what was due meanwhile is late by exactly as much as the
 // server was, and the service time, which begins when a client gets around to
 // it, shows the few transactions that were under way and no more.
 func TestCoordinatedOmission(t *testing.T) {
 	s := startRedis(t, 1, map[string]string{"save": ""})
-	const rate, clients = 1000, 16
+	const rate, clients = 400, 16
 	var stopped, resumed time.Time
 	p := runPaced(t, func() {
 		time.Sleep(2 * time.Second)
@@ -344,6 +345,7 @@ func TestRateHoldsThroughARestart(t *testing.T) {
 
 // TestARateThatIsTooHighIsTold: with its backlog, and with what found no room.
 func TestARateThatIsTooHighIsTold(t *testing.T) {
+	needsTime(t)
 	p := runPaced(t, nil, "--rate", "100000", "--duration", "3s", "--max-backlog", "150000", "--no-check")
 	d := p.result.Drive
 	// A transaction that a client has just begun is in nobody's queue.

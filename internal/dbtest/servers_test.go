@@ -108,7 +108,7 @@ func opened[D interface{ Close() error }](t *testing.T, d D, err error) D {
 func needsTime(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts a server")
+		t.Skip("starts servers, or takes many seconds")
 	}
 }
 

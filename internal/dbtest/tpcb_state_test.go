@@ -23,13 +23,13 @@ type batched struct{ db.SQL }
 // TestTPCBGoesOnWithALoad: a load in batches that was cut off refuses to be driven, is
 // gone on with, and is then as whole as any.
 func TestTPCBGoesOnWithALoad(t *testing.T) {
-	for name, open := range map[string]func() db.Database{
-		"sql":          func() db.Database { return batched{openSQLite(t)} },
-		"sql add keys": func() db.Database { d, _ := openPostgres(t); return batched{d} },
-		"key-value":    func() db.Database { return openMemory(t, "memory:") },
+	for name, open := range map[string]func(t *testing.T) db.Database{
+		"sql":          func(t *testing.T) db.Database { return batched{openSQLite(t)} },
+		"sql add keys": func(t *testing.T) db.Database { d, _ := openPostgres(t); return batched{d} },
+		"key-value":    func(t *testing.T) db.Database { return openMemory(t, "memory:") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			database, c := open(), smallTPCB()
+			database, c := open(t), smallTPCB()
 			c.Ratio[2] = 3000
 			ctx, cancel := context.WithCancel(t.Context())
 			_, err := newTPCB(t, database, c).Load(ctx, func(done, total uint64) { cancel() })

@@ -56,35 +56,43 @@ type CompareError struct{ Reason string }
 
 func (e *CompareError) Error() string { return "compare the runs: " + e.Reason }
 
-// Compare writes sides beside each other: first what they differ in, then their
-// figures, then each side's ratio to the first with its interval. Runs of
-// different workloads, or that drove nothing, are a *CompareError.
+// Compare writes a comparison as text: first the settings in which the sides differ,
+// then their measurements, then each side's ratio to the first with its interval. Runs
+// of different workloads, or without a load phase, are a *CompareError.
 func Compare(w io.Writer, sides []Side) error {
 	if err := sameKind(sides); err != nil {
 		return err
 	}
-	for i, s := range sides {
-		fmt.Fprintf(w, "%s  %s\n", letter(i), describe(&s))
+	return NewComparisonData(sides, "", "").text(w)
+}
+
+// text writes what the page shows.
+func (d *ComparisonData) text(w io.Writer) error {
+	for _, side := range d.Facts {
+		fmt.Fprintf(w, "%s  %s\n", side.Name, side.Value)
 	}
-	if lines := differences(sides); len(lines) > 0 {
+	if len(d.Differs) > 0 {
 		fmt.Fprintf(w, "\nNot the same on all sides, so read the ratios with that in mind:\n")
-		for _, l := range lines {
+		for _, l := range d.Differs {
 			fmt.Fprintf(w, "  %s: %s\n", l.Name, l.Value)
 		}
 	}
 	fmt.Fprintln(w)
-	if err := figuresTable(w, sides); err != nil {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, strings.Join(d.Table.Columns, "\t")+"\t")
+	for _, row := range d.Table.Rows {
+		fmt.Fprintln(t, strings.Join(row.Cells, "\t")+"\t")
+	}
+	if err := t.Flush(); err != nil {
 		return err
 	}
-	for i := 1; i < len(sides); i++ {
-		c := stats.Compare(samples(&sides[0]), samples(&sides[i]), compareConfidence)
-		fmt.Fprintf(w, "\n%s against %s, 95 %% intervals, each by itself:\n", letter(i), letter(0))
-		tell(w, "throughput", c.TPS)
-		for _, name := range percentiles {
-			if ratio, ok := c.Latency[name]; ok {
-				tell(w, "latency "+name, ratio)
-			}
+	against := ""
+	for _, r := range d.Ratios {
+		if r.Against != against {
+			against = r.Against
+			fmt.Fprintf(w, "\n%s, 95 %% intervals, each by itself:\n", against)
 		}
+		fmt.Fprintf(w, "  %-16s %-24s %s\n", r.Name, r.Text, r.Difference)
 	}
 	return nil
 }
@@ -253,24 +261,6 @@ var comparedFigures = []struct {
 	{"all due: p99 ms", func(d *Drive) *float64 { return everything(d, func(l *Latency) float64 { return l.P99 }) }},
 }
 
-// figuresTable writes each side's figures, the means of its runs.
-func figuresTable(w io.Writer, sides []Side) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	head := "\t"
-	for i := range sides {
-		head += letter(i) + "\t"
-	}
-	fmt.Fprintln(t, head)
-	for _, f := range comparedFigures {
-		line := f.name + "\t"
-		for i := range sides {
-			line += meanOf(&sides[i], f.of) + "\t"
-		}
-		fmt.Fprintln(t, line)
-	}
-	return t.Flush()
-}
-
 func throughputOf(d *Drive, of func(*Throughput) *float64) *float64 {
 	if d.TPS == nil {
 		return nil
@@ -318,16 +308,4 @@ func meanOf(s *Side, of func(*Drive) *float64) string {
 		return group(uint64(math.Round(mean)))
 	}
 	return fmt.Sprintf("%.3f", mean)
-}
-
-// tell writes one ratio.
-func tell(w io.Writer, name string, r stats.Ratio) {
-	switch {
-	case r.Ratio.Known():
-		fmt.Fprintf(w, "  %-14s %.3f (%.3f..%.3f)  %s\n", name, r.Ratio.Value, r.Ratio.Low, r.Ratio.High, r.Difference)
-	case r.Ratio.Value > 0:
-		fmt.Fprintf(w, "  %-14s %.3f, %s\n", name, r.Ratio.Value, r.Detail)
-	default:
-		fmt.Fprintf(w, "  %-14s %s\n", name, r.Detail)
-	}
 }

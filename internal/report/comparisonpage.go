@@ -76,11 +76,14 @@ type ComparisonLine struct {
 // dir is where it will lie, from which the runs are linked. It refuses what
 // Compare refuses.
 func ComparisonPage(w io.Writer, sides []Side, dir, command string) error {
-	var plain bytes.Buffer
-	if err := Compare(&plain, sides); err != nil {
+	if err := sameKind(sides); err != nil {
 		return err
 	}
 	data := NewComparisonData(sides, dir, command)
+	var plain bytes.Buffer
+	if err := data.text(&plain); err != nil {
+		return fmt.Errorf("write the page of the comparison: %w", err)
+	}
 	sheet := Sheet{Title: data.Title, Data: data, Plain: plain.String(), Scripts: []string{"comparison.js"}}
 	if err := sheet.Write(w); err != nil {
 		return fmt.Errorf("write the page of the comparison: %w", err)

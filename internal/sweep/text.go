@@ -10,7 +10,6 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"stroppy/internal/report"
 	"stroppy/internal/stats"
 )
 
@@ -59,26 +58,22 @@ func offered(p Point, axis Axis) float64 {
 	return p.Value
 }
 
+// table writes the table of the page, with the verdict as its last column.
 func table(w io.Writer, axis Axis, points []Point) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	name := map[Axis]string{Rate: "rate asked", Clients: "clients", Nodes: "nodes"}[axis]
-	fmt.Fprintf(t, "%s\tTPS\t95 %% interval\tmedian\tbest second\tp50 ms\tp99 ms\tmax ms\tverdict\t\n", name)
-	for _, p := range points {
-		verdict := p.Verdict
-		if p.Unsteady {
-			verdict += ", unsteady"
-		}
-		if axis == Rate && p.behind() {
-			verdict += ", rate not kept"
-			if p.Backlog > 0 {
-				verdict += fmt.Sprintf(" (%d not sent)", p.Backlog)
-			}
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n",
-			label(axis, p.Value), perhaps("%.0f", p.TPS), interval(p), perhaps("%.0f", p.Median), perhaps("%.0f", p.Best),
-			perhaps("%.3f", above0(p.P50MS)), perhaps("%.3f", above0(p.P99MS)), perhaps("%.1f", above0(p.MaxMS)), verdict)
+	steps := stepTable(axis, points, nil)
+	rows := [][]string{steps.Columns}
+	for _, r := range steps.Rows {
+		rows = append(rows, r.Cells)
 	}
-	return t.Flush()
+	for _, cells := range rows {
+		fmt.Fprintln(t, strings.Join(slices.Concat(cells[:1], cells[2:], cells[1:2]), "\t")+"\t")
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "\nLatencies (50 % to max) in milliseconds, from the intended start time.")
+	return err
 }
 
 func label(axis Axis, value float64) string {
@@ -86,21 +81,6 @@ func label(axis Axis, value float64) string {
 		return "maximum"
 	}
 	return strconv.FormatFloat(value, 'f', -1, 64)
-}
-
-func interval(p Point) string {
-	if p.Low == nil || p.High == nil {
-		return report.NotKnown
-	}
-	return fmt.Sprintf("%.0f..%.0f", *p.Low, *p.High)
-}
-
-// perhaps writes a figure that may not be known.
-func perhaps(format string, x *float64) string {
-	if x == nil {
-		return report.NotKnown
-	}
-	return fmt.Sprintf(format, *x)
 }
 
 // findings are the sentences about all steps together.

@@ -47,7 +47,7 @@ func TestTextOfClients(t *testing.T) {
 		}
 	}
 	short := text(t, "clients=1", true, []float64{1}, func(n float64) Point {
-		return Point{Value: n, TPS: new(1000.0), Verdict: "valid", P50MS: new(1.0), P99MS: new(2.0), MaxMS: new(3.0)}
+		return Point{Value: n, TPS: new(1000.0), Verdict: "valid", P50MS: new(1.0), P99MS: new(2.0), P999MS: new(2.5), MaxMS: new(3.0)}
 	})
 	if strings.Count(short, "not known") != 3 || strings.Contains(short, "  0  ") {
 		t.Errorf("of a step without a whole second the text tells:\n%s", short)

@@ -1,6 +1,6 @@
-// Package live shows a run while it goes on: as the report's page in a browser,
-// and as metrics for Prometheus. A Feed is told of the run, and any number of
-// readers look at the feed. Nobody who looks makes the clients wait.
+// Package live shows a running run: as the report's page in a browser,
+// and as metrics for Prometheus. A Feed gets the state of the run, and any number of
+// readers look at the feed. Watching a run does not affect the measurement.
 package live
 
 import (
@@ -19,14 +19,14 @@ const PhaseDrive = "drive"
 // changeEvery is how often what a phase says of its progress counts as a change.
 const changeEvery = time.Second
 
-// Feed is what is known of the run that goes on. It is a run.Onlooker; all of its
+// Feed is what is known of the current run. It is a run.Onlooker; all of its
 // methods may be called by any goroutine.
 type Feed struct {
 	mu     sync.Mutex
 	now    Snapshot
 	told   time.Time // when the progress of the phase last counted as a change
-	latest run.State // of the drive
-	next   int       // the second of the drive that was not seen yet
+	latest run.State // of the load phase
+	next   int       // the second of the load phase that was not seen yet
 	warm   bool      // the warm-up is over
 }
 
@@ -37,17 +37,17 @@ type Snapshot struct {
 	Run     string // the name of the run's directory
 	Phase   string // what is being done; empty before the first phase
 	Phases  []string
-	Began   time.Time      // the drive; zero before it
-	State   run.State      // of the phase; of the drive after it
+	Began   time.Time      // the load phase; zero before it
+	State   run.State      // of the phase; of the load phase after it
 	Result  *report.Result // as far as it is known; nil before that
 	Faults  []report.Fault // as they were injected, by their number
-	Seconds []stats.Second // of the drive, the warm-up included
+	Seconds []stats.Second // of the load phase, the warm-up included
 
-	Latencies *stats.Reading // of all committed transactions of the drive; nil before it
+	Latencies *stats.Reading // of all committed transactions of the load phase; nil before it
 	Warmup    Warmup
 
-	Final  *report.Input // what the run's directory says of it; nil while it goes on
-	Notes  []string      // what a reader is told beside that
+	Final  *report.Input // what the run's directory says of it; nil while it runs
+	Notes  []string      // further notes for the reader
 	Broken string        // why nothing more will come, where there is no result
 }
 
@@ -104,7 +104,7 @@ func (f *Feed) Begin(phase string) {
 	if phase == PhaseDrive {
 		n.Began = time.Now()
 	}
-	if n.State.Drive == nil { // what the drive came to is not forgotten
+	if n.State.Drive == nil { // what the load phase came to is not forgotten
 		n.State = run.State{}
 	}
 	f.change()
@@ -132,7 +132,7 @@ func (f *Feed) Fault(fault report.Fault) {
 	f.change()
 }
 
-// Show keeps how far the phase is. Of a drive it looks when a whole second has
+// Show keeps how far the phase is. Of a load phase it looks when a whole second has
 // passed, and no more often.
 func (f *Feed) Show(s run.State) {
 	f.mu.Lock()
@@ -153,7 +153,7 @@ func (f *Feed) Show(s run.State) {
 	}
 }
 
-// look takes the latest state of the drive and the seconds that have passed
+// look takes the latest state of the load phase and the seconds that have passed
 // since it was looked at last.
 func (f *Feed) look(fresh []stats.Second) {
 	n := &f.now
@@ -180,8 +180,8 @@ func (f *Feed) warmedUp() {
 	}
 }
 
-// End tells what the run's directory says of the run that is over, and what a
-// reader is told beside that.
+// End sets the result of the finished run, from its directory, and further notes for
+// the reader.
 func (f *Feed) End(in report.Input, notes ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,7 +190,7 @@ func (f *Feed) End(in report.Input, notes ...string) {
 	f.change()
 }
 
-// Break tells why there is no result, and that none will come.
+// Break reports why there is no result, and that none will come.
 func (f *Feed) Break(why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-// standIn is a drive that does what a test says.
+// standIn is a load phase that does what a test says.
 type standIn struct {
 	live    stats.Live
 	seconds []stats.Second
@@ -64,7 +64,7 @@ func (d *standIn) state() run.State {
 	}
 }
 
-// known is what a run knows of itself when its drive begins.
+// known is what a run knows of itself when its load phase begins.
 func known(warmup float64) *report.Result {
 	return &report.Result{
 		Schema: report.Schema, Verdict: "unknown", Reason: "The run was cut off before its end.", Workload: "bank", Database: "PostgreSQL", DatabaseVersion: "17.1",
@@ -72,7 +72,7 @@ func known(warmup float64) *report.Result {
 	}
 }
 
-// driven is the feed of a run in its drive, in which a fault is in effect and
+// driven is the feed of a run in its load phase, in which a fault is in effect and
 // another one is not any more.
 func driven() (*Feed, *standIn) {
 	random := rand.New(rand.NewPCG(1, 2))

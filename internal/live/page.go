@@ -37,7 +37,7 @@ func (s *Snapshot) data() *report.PageData {
 	}
 	d.Reason = s.reason()
 	d.Notes = append(s.warnings(), d.Notes...)
-	// What is for a paper, and what the drive cost, is known at its end.
+	// What is for a paper, and what the load phase cost, is known at its end.
 	d.Study, d.Cost = []report.PageTable{}, []report.PageTable{}
 	if s.driving() {
 		d.Outcomes = s.outcomes()
@@ -45,12 +45,12 @@ func (s *Snapshot) data() *report.PageData {
 	return d
 }
 
-// driving says that the figures are those of a drive that goes on.
+// driving says that the figures are those of a load phase that is running.
 func (s *Snapshot) driving() bool {
 	return s.Phase == PhaseDrive && s.Result != nil && s.Result.Drive != nil
 }
 
-// result is the result as far as it is known, with the drive as it is now.
+// result is the result as far as it is known, with the load phase as it is now.
 func (s *Snapshot) result() *report.Result {
 	r := report.Result{Schema: report.Schema, Verdict: "unknown"}
 	if s.Result != nil {
@@ -69,7 +69,7 @@ func (s *Snapshot) result() *report.Result {
 	return &r
 }
 
-// drive is what the drive has come to since its warm-up.
+// drive is what the load phase has come to since its warm-up.
 func (s *Snapshot) drive() *report.Drive {
 	d := *s.Result.Drive
 	c, w := s.State.Counters, s.Warmup

@@ -202,7 +202,7 @@ func query(t *testing.T, address, expression string) (values []float64, histogra
 // variables are what Grafana puts in place of the dashboard's.
 var variables = strings.NewReplacer("$__rate_interval", "10s", "$workload", ".*", "$database", ".*", "$run", ".*", "$job", ".*")
 
-// TestPrometheus has real ones scrape a drive, with native histograms and
+// TestPrometheus has real ones scrape a load phase, with native histograms and
 // without, and asks both everything that the dashboard asks.
 func TestPrometheus(t *testing.T) {
 	feed, d := driven()

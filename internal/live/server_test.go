@@ -95,7 +95,7 @@ func TestServerRefuses(t *testing.T) {
 	}
 }
 
-// TestDataIsConditional: who has the newest data is told so without a body.
+// TestDataIsConditional: a reader with the newest data gets an answer without a body.
 func TestDataIsConditional(t *testing.T) {
 	feed, d := driven()
 	h := (&Server{feed: feed, options: Options{Page: true}, started: "x"}).handler()
@@ -120,7 +120,7 @@ func TestDataIsConditional(t *testing.T) {
 	}
 }
 
-// TestPageData holds what a person sees of the drive while it goes on.
+// TestPageData holds what a person sees of the load phase while it runs.
 func TestPageData(t *testing.T) {
 	feed, d := driven()
 	now := feed.Snapshot()
@@ -203,7 +203,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestManyReaders looks from many sides at a run that goes on.
+// TestManyReaders looks from many sides at a run that is running.
 func TestManyReaders(t *testing.T) {
 	feed, d := driven()
 	s, err := Listen(feed, "127.0.0.1:0", Options{Page: true, Metrics: true})
@@ -252,7 +252,7 @@ func TestManyReaders(t *testing.T) {
 }
 
 // TestRejectionsUnsplit: which rule rejected a transaction is not known while the
-// drive goes on, and no rule is named.
+// load phase goes on, and no rule is named.
 func TestRejectionsUnsplit(t *testing.T) {
 	feed, _ := driven()
 	now := feed.Snapshot()

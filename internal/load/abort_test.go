@@ -10,7 +10,7 @@ import (
 )
 
 // TestAbort: after an interrupt a transaction has the grace to finish, unless
-// the drive is aborted.
+// the load phase is aborted.
 func TestAbort(t *testing.T) {
 	for _, when := range []time.Duration{0, 9 * time.Second, 11 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

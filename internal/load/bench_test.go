@@ -75,7 +75,7 @@ func BenchmarkTransaction(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenLoop tells how late transactions are sent, and what waiting
+// BenchmarkOpenLoop reports how late transactions are sent, and what waiting
 // costs: each iteration is one transaction.
 func BenchmarkOpenLoop(b *testing.B) {
 	for _, c := range []struct {
@@ -93,7 +93,7 @@ func BenchmarkOpenLoop(b *testing.B) {
 	}
 }
 
-// A drive must not allocate by the transaction: a hundred times as many may
+// A load phase must not allocate by the transaction: a hundred times as many may
 // allocate no more, history buffers aside.
 func TestTransactionsAllocateNothing(t *testing.T) {
 	run := func(count uint64) float64 {

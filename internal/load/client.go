@@ -1,4 +1,4 @@
-// Package load drives clients: it decides when each transaction is due, tries
+// Package load is the load generator: it decides when each transaction is due, tries
 // it until its outcome is known or the retries are used up, times it, and
 // records it. It knows neither workloads nor databases; the errors it sees are
 // classified by db.ClassOf.
@@ -37,7 +37,7 @@ type Client interface {
 }
 
 // Background is a client that runs one transaction each interval beside the
-// others and does not count in the figures. It runs one at least, unless the drive is
+// others and does not count in the figures. It runs one at least, unless the load phase is
 // ended before: the first outlasts the clients until it meets no conflict any more.
 type Background struct {
 	Client Client

@@ -51,7 +51,7 @@ type ended struct {
 	err        error
 }
 
-// The drive of these has three retries.
+// The load phase of these has three retries.
 var triedEndings = []ending{
 	{name: "committed", answer: committed, want: ended{outcome: committed, attempts: 1}},
 	{name: "rejected", answer: rejected, want: ended{outcome: rejected, attempts: 1}},

@@ -18,12 +18,12 @@ const (
 	grace = 10 * time.Second
 	// resolveLimit bounds the look-up of one transaction.
 	resolveLimit = 30 * time.Second
-	// watchEvery is how often the drive looks at the history's and the clients'
+	// watchEvery is how often the load phase looks at the history's and the clients'
 	// health.
 	watchEvery = 100 * time.Millisecond
 )
 
-// ErrUnreachable ends a drive whose database was gone for longer than
+// ErrUnreachable ends a load phase whose database was gone for longer than
 // Options.GiveUp.
 var ErrUnreachable error = unreachable{}
 
@@ -31,7 +31,7 @@ type unreachable struct{}
 
 func (unreachable) Error() string { return "no client could reach the database" }
 
-// Driver drives the clients once.
+// Driver runs the clients once.
 type Driver struct {
 	options Options
 	workers []*worker // the clients, then those in the background
@@ -76,7 +76,7 @@ func New(options Options) *Driver {
 	return d
 }
 
-// Run drives until the duration has passed or the count is done, ctx is
+// Run runs the clients until the duration has passed or the count is done, ctx is
 // cancelled, or something fails that no new try can help: a db.Fatal error, a
 // constraint that the client did not expect, the history, or a database that
 // stays away. Running transactions finish, and everything done is recorded. The
@@ -104,11 +104,11 @@ func (d *Driver) Run(ctx context.Context) (*Result, error) {
 	if d.options.Duration > 0 {
 		d.end = d.begin + int64(d.options.Duration)
 	}
-	finish := d.drive()
+	finish := d.runWorkers()
 	return d.result(ctx, cpu, finish)
 }
 
-// Abort ends the drive at once, now or as soon as Run begins: transactions that
+// Abort ends the load phase at once, now or as soon as Run begins: transactions that
 // run are recorded as unknown. Any goroutine may call it at any time.
 func (d *Driver) Abort() { d.requestAbort() }
 
@@ -117,8 +117,8 @@ func (d *Driver) warm() int64 { return d.begin + int64(d.options.Warmup) }
 
 func (d *Driver) clock() int64 { return int64(time.Since(d.options.Start)) }
 
-// drive runs all workers and returns the clock when the last client ended.
-func (d *Driver) drive() (finish int64) {
+// runWorkers runs all workers and returns the clock when the last client ended.
+func (d *Driver) runWorkers() (finish int64) {
 	clients := len(d.options.Clients)
 	timers := timers{end: stopped(), grace: stopped()}
 	defer timers.end.Stop()
@@ -149,7 +149,7 @@ func (d *Driver) drive() (finish int64) {
 	return finish
 }
 
-// timers are for what comes by itself: the drive's end, and that of the grace.
+// timers are for what comes by itself: the load phase's end, and that of the grace.
 type timers struct{ end, grace *time.Timer }
 
 func stopped() *time.Timer { return time.NewTimer(time.Duration(math.MaxInt64)) }
@@ -183,7 +183,7 @@ func start(workers []*worker) <-chan struct{} {
 	return ended
 }
 
-// watch returns when the workers have ended, and sees meanwhile that they do
+// watch returns when the workers have ended, and sees in the meantime that they do
 // when they must.
 func (d *Driver) watch(workers <-chan struct{}, t timers) {
 	ticker := time.NewTicker(d.poll)
@@ -228,7 +228,7 @@ func (d *Driver) markStopped() {
 	}
 }
 
-// fail ends the drive with err, unless something else has ended it before.
+// fail ends the load phase with err, unless something else has ended it before.
 func (d *Driver) fail(err error) {
 	d.mu.Lock()
 	if d.failure == nil {
@@ -255,7 +255,7 @@ func (d *Driver) checkHealth(c *contact) {
 		d.failNow(err)
 		return
 	}
-	if d.options.GiveUp == 0 || d.ended != nil { // after the drive's end nothing is waited for but the grace
+	if d.options.GiveUp == 0 || d.ended != nil { // after the load phase's end nothing is waited for but the grace
 		return
 	}
 	now := d.clock()

@@ -155,7 +155,7 @@ func TestOpenLoopArrivals(t *testing.T) {
 }
 
 // A server that stalls for a second must show in the latency of all that was
-// due meanwhile, and in the service time of one transaction alone.
+// due in the meantime, and in the service time of one transaction alone.
 func TestNoCoordinatedOmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0

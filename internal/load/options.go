@@ -14,15 +14,15 @@ import (
 // asked otherwise. Each takes eight bytes.
 const DefaultBacklog = 1_000_000
 
-// Options say what is driven, how fast, how long, and how patiently.
+// Options are the clients, their rate, the length of the load phase and its time-outs.
 type Options struct {
 	// Clients run the transactions; client i records as history client i.
 	Clients []Client
 	// Background clients run beside. The i-th records as history client
-	// len(Clients)+i, does not count in the figures, and stops with the drive.
+	// len(Clients)+i, does not count in the figures, and stops with the load phase.
 	Background []Background
 
-	// Plan is the rate over the drive. The zero Plan is a closed loop: a client's
+	// Plan is the rate over the load phase. The zero Plan is a closed loop: a client's
 	// next transaction is due when its last one ended, or a pause of Think after
 	// that. Otherwise the loop is open: each client has arrivals of its own, which
 	// are a function of Plan, Arrival, Seed, the number of clients and its own
@@ -51,7 +51,7 @@ type Options struct {
 	// as db.Aborted. A try that met no server is repeated without a bound.
 	Retries int
 
-	// GiveUp ends the drive with ErrUnreachable when no client could reach the
+	// GiveUp ends the load phase with ErrUnreachable when no client could reach the
 	// database for so long. Zero never gives up.
 	GiveUp time.Duration
 
@@ -63,14 +63,14 @@ type Options struct {
 	History *history.Writer
 
 	// Ended is called once when nothing new is started any more, because the time
-	// has passed, the count is done or the drive was ended. What hurts the database
+	// has passed, the count is done or the load phase was ended. What hurts the database
 	// stops there: the grace in which running transactions may learn their outcome
 	// begins when it returns, and Run does not return before. Nil is nothing to do.
 	Ended func()
 
 	// Alone says that this process does nothing else of weight, so that the number of
 	// its threads is chosen for the clients in the warm-up or the first two seconds.
-	// No other Driver may run in the process meanwhile.
+	// No other Driver may run in the process in the meantime.
 	Alone bool
 
 	// Start is the zero of all times in the history, as time.Now returned it.

@@ -14,7 +14,7 @@ import (
 )
 
 // TestQueueEqualsNaiveQueue holds the queue, which looks at its arrivals only now
-// and then and has a ring, against one that takes each arrival in turn.
+// and then and has a ring, against one that takes the arrivals one by one.
 func TestQueueEqualsNaiveQueue(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for round := range 300 {
@@ -144,7 +144,7 @@ func TestFullQueueSheds(t *testing.T) {
 		time.AfterFunc(2200*time.Millisecond, func() { during = d.driver.Live() })
 		r, list, err := d.run(t.Context())
 		// Each client has 100 arrivals a second and sends the 50th 490 ms (495 ms)
-		// after the begin; of the 200 that are due meanwhile 31 (30) find room. The
+		// after the begin; of the 200 that are due in the meantime 31 (30) find room. The
 		// queue drains at 1 ms each after that, while no more come than it sends.
 		if err != nil || r.Shed != 169+170 || len(list) != 1000-339 || r.Backlog != 0 {
 			t.Fatalf("%d transactions, %d shed, backlog %d, %v", len(list), r.Shed, r.Backlog, err)

@@ -15,7 +15,7 @@ const never = math.MaxInt64
 // source yields the arrivals of one client of an open loop, one by one.
 type source struct {
 	arrivals *pace.Arrivals
-	begin    int64  // clock of the drive's begin
+	begin    int64  // clock of the load phase's begin
 	end      int64  // clock from which nothing arrives
 	left     uint64 // how many may still come, next included
 	next     int64  // clock when the next one is due; never where none comes
@@ -109,7 +109,7 @@ func (q *queue) take() {
 }
 
 // waits adds for those that were due from the clock from on how long they had
-// waited when the drive stopped.
+// waited when the load phase stopped.
 func (q *queue) waits(from, stopped int64, never *stats.Waits) {
 	for i := range q.size {
 		if due := q.due[(q.head+i)%len(q.due)]; due >= from && due < stopped {

@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-// Result is what a drive came to. Background clients count in Errors alone.
+// Result is what a load phase came to. Background clients count in Errors alone.
 type Result struct {
 	// Elapsed is the time of the measured part. It begins with the end of the
 	// warm-up. It ends when no new transaction was started any more, or, where a
@@ -28,17 +28,17 @@ type Result struct {
 	Retries      uint64       // tries made because of a conflict, warm-up included; those after a lost server do not count
 	Reconnects   uint64       // sessions opened in place of a lost one
 	Unresolved   uint64       // transactions whose outcome stayed unknown
-	Backlog      uint64       // of an open loop: transactions that were due after the warm-up, but not started when the drive ended
+	Backlog      uint64       // of an open loop: transactions that were due after the warm-up, but not started when the load phase ended
 	Shed         uint64       // of an open loop: transactions that were due after the warm-up while MaxBacklog others waited, and so were never sent
 	WarmupUnsent uint64       // of an open loop: those that were due in the warm-up and never sent
-	Unsent       []uint64     // what waited at the end by the whole second since Options.Start in which they were due; the last one is that in which the drive ended
+	Unsent       []uint64     // what waited at the end by the whole second since Options.Start in which they were due; the last one is that in which the load phase ended
 	Errors       []ErrorCount // most frequent first
 
-	CPUSeconds  float64 // user and system time of this process during the drive; 0 where the platform does not tell
-	MaxRSSBytes int64   // the largest resident memory of this process in its whole life; 0 where the platform does not tell
+	CPUSeconds  float64 // user and system time of this process during the load phase; 0 where the platform does not report it
+	MaxRSSBytes int64   // the largest resident memory of this process in its whole life; 0 where the platform does not report it
 	Threads     int     // how many threads could run Go code at once, as chosen in the warm-up or the first seconds; 0 without Options.Alone
 
-	Interrupted bool // the context was cancelled before the drive's end
+	Interrupted bool // the context was cancelled before the load phase's end
 }
 
 // ErrorCount is how often one kind of error came back, from tries, look-ups and
@@ -51,7 +51,7 @@ type ErrorCount struct {
 	Example string // the text of one of them
 }
 
-// Counters are the state of a running drive, without background clients.
+// Counters are the state of a running load phase, without background clients.
 type Counters struct {
 	Done         uint64 // transactions recorded: committed, rejected, aborted and unknown
 	Committed    uint64

@@ -81,7 +81,7 @@ var (
 	errLostDone = &db.Error{Class: db.Unknown, Op: "insert", Err: ErrAlreadyApplied}
 )
 
-// drill is a drive of stand-ins with its history in a folder of its own.
+// drill is a load phase of stand-ins with its history in a folder of its own.
 type drill struct {
 	t       *testing.T
 	dir     string

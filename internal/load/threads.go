@@ -36,7 +36,7 @@ func threadsWindow(o *Options) time.Duration {
 
 // threads chooses how many threads may run Go code at once (GOMAXPROCS): as few as the
 // clients need, because each one costs. An answer that arrives wakes the idle threads.
-// They look for work that another one has taken meanwhile, on processors that the
+// They look for work that another one has taken in the meantime, on processors that the
 // database may need. With 8 clients beside PostgreSQL on two processors, one thread
 // instead of two took 15 to 20 % off a transaction's CPU here, and throughput rose by
 // 5 to 9 %.
@@ -69,7 +69,7 @@ func (t *threads) next(busy float64) int {
 }
 
 // usageAt is the processor seconds that this process had used at a time. 0 means that
-// the platform does not tell.
+// the platform does not report it.
 type usageAt struct {
 	at      time.Time
 	seconds float64

@@ -70,7 +70,7 @@ func TestChooseThreads(t *testing.T) {
 		window   int       // intervals
 		busy     []float64 // by interval; the last one repeats
 		want     int
-		unusable bool // the platform does not tell the usage
+		unusable bool // the platform does not report the usage
 	}{
 		{"idle", 20, []float64{idle}, 1, false},
 		{"computing", 20, []float64{busyAll}, most, false},

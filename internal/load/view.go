@@ -12,7 +12,7 @@ import (
 // on: an hour of them.
 const keptSeconds = 3600
 
-// view is a running drive as others see it. The clients know nothing of it: what
+// view is a running load phase as others see it. The clients know nothing of it: what
 // they count is read where it stands, so that a client that hangs hides nothing.
 type view struct {
 	mu      sync.Mutex
@@ -32,7 +32,7 @@ type arrived struct {
 	n uint64
 }
 
-// begin is called when the drive begins.
+// begin is called when the load phase begins.
 func (v *view) begin(d *Driver) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -77,7 +77,7 @@ func (v *view) queued(d *Driver) (backlog, shed uint64) {
 	return backlog, shed
 }
 
-// Live returns the counters of a drive; any goroutine may call it at any time.
+// Live returns the counters of a load phase; any goroutine may call it at any time.
 func (d *Driver) Live() Counters {
 	d.view.mu.Lock()
 	defer d.view.mu.Unlock()
@@ -116,7 +116,7 @@ func (d *Driver) Latencies() *stats.Reading {
 	return r
 }
 
-// Seconds returns the whole seconds of the drive from the given one on that have
+// Seconds returns the whole seconds of the load phase from the given one on that have
 // passed, ascending: what the clients did in each, the warm-up included, and how
 // many transactions waited at its end. The seconds are those since
 // Options.Start. Only the last hour is kept. Any goroutine may call it at any
@@ -177,7 +177,7 @@ func (d *Driver) untilSecond() time.Duration {
 }
 
 // takeSecond adds the second that has just passed. If the machine stood still for
-// longer, what was done meanwhile counts in that one.
+// longer, what was done in the meantime counts in that one.
 func (d *Driver) takeSecond() {
 	d.view.mu.Lock()
 	defer d.view.mu.Unlock()

@@ -35,7 +35,7 @@ type worker struct {
 	stopping, aborting context.Context
 
 	// In which a transaction may be begun, and repeated after a conflict: stopping. The first
-	// of a background client outlasts the others, so that a short drive has one, too.
+	// of a background client outlasts the others, so that a short load phase has one, too.
 	open context.Context
 
 	tx      history.Transaction
@@ -197,7 +197,7 @@ func (w *worker) admit() {
 
 func (w *worker) shed(n uint64) { w.counters.shed.Store(w.counters.shed.Load() + n) }
 
-// wait returns when due has come, or false when the drive is over.
+// wait returns when due has come, or false when the load phase is over.
 func (w *worker) wait(due int64) bool {
 	for w.last = w.clock(); w.last < due; w.last = w.clock() {
 		d := time.Duration(due - w.last)

@@ -68,7 +68,7 @@ func NewArrivals(p Plan, a Arrival, clients, client int, seed uint64) *Arrivals 
 	return s
 }
 
-// Next returns when the next one is due, since the drive's start; false if none
+// Next returns when the next one is due, since the load phase's start; false if none
 // comes any more.
 func (a *Arrivals) Next() (time.Duration, bool) {
 	if a.random != nil {

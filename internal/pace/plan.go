@@ -20,7 +20,7 @@ const (
 	maxStages = 1000
 )
 
-// Plan is the rate of arrivals over a drive, all clients together: stages one
+// Plan is the rate of arrivals over a load phase, all clients together: stages one
 // after the other, each with one rate or with a ramp from one to another. The
 // zero Plan is a closed loop, in which no rate is asked for.
 //
@@ -32,13 +32,13 @@ type Plan struct {
 // stage is from begin until the next stage's begin.
 type stage struct {
 	from, to float64       // transactions a second, at its begin and its end
-	length   time.Duration // 0: until the drive's end
-	begin    time.Duration // since the drive's start
+	length   time.Duration // 0: until the load phase's end
+	begin    time.Duration // since the load phase's start
 	before   float64       // expected arrivals until begin
 	after    float64       // expected arrivals until its end, where it has one
 }
 
-// Constant returns the plan of one rate for the whole drive; 0 is a closed loop.
+// Constant returns the plan of one rate for the whole load phase; 0 is a closed loop.
 func Constant(rate float64) (Plan, error) {
 	if err := inRange(rate); err != nil {
 		return Plan{}, err
@@ -51,7 +51,7 @@ func Constant(rate float64) (Plan, error) {
 
 // Parse reads a plan: stages with commas between, each RATE, RATE for TIME, or
 // RATE..RATE for TIME, which is a linear ramp. Only the last one may lack its
-// time, and then lasts until the drive's end. "0" alone is the zero Plan.
+// time, and then lasts until the load phase's end. "0" alone is the zero Plan.
 func Parse(text string) (Plan, error) {
 	var stages []stage
 	for part := range strings.SplitSeq(text, ",") {
@@ -166,7 +166,7 @@ func (p Plan) String() string {
 // Closed reports whether this is the zero Plan, which asks for no rate.
 func (p Plan) Closed() bool { return len(p.stages) == 0 }
 
-// Fixed returns the rate of a plan that has one rate for the whole drive.
+// Fixed returns the rate of a plan that has one rate for the whole load phase.
 func (p Plan) Fixed() (rate float64, ok bool) {
 	if len(p.stages) != 1 || p.stages[0].length > 0 {
 		return 0, false
@@ -174,7 +174,7 @@ func (p Plan) Fixed() (rate float64, ok bool) {
 	return p.stages[0].from, true
 }
 
-// Length returns how long the stages last; false if they last until the drive's
+// Length returns how long the stages last; false if they last until the load phase's
 // end, or in a closed loop.
 func (p Plan) Length() (time.Duration, bool) {
 	if p.Closed() {
@@ -185,7 +185,7 @@ func (p Plan) Length() (time.Duration, bool) {
 }
 
 // Expected returns how many arrivals are expected in [0, t), t being the time
-// since the drive's start. After the last stage no more come.
+// since the load phase's start. After the last stage no more come.
 func (p Plan) Expected(t time.Duration) float64 {
 	if p.Closed() || t <= 0 {
 		return 0
@@ -201,7 +201,7 @@ func (p Plan) Expected(t time.Duration) float64 {
 	return min(s.before+s.from*passed+s.slope()*passed*passed/2, s.after)
 }
 
-// When returns the time since the drive's start until which x arrivals are
+// When returns the time since the load phase's start until which x arrivals are
 // expected: the inverse of Expected, and the latest such time where no arrivals
 // are expected for a while. False if so many never come: a plan whose stages end
 // has the arrivals 0 ≤ x < Expected(Length).

@@ -181,7 +181,7 @@ func differences(sides []Side) []PageFact {
 	return lines
 }
 
-// across tells what a thing is on each side, or nothing where it is the same on
+// across reports what a thing is on each side, or nothing where it is the same on
 // all.
 func across(sides []Side, of func(*Result) string) string {
 	var values []string
@@ -200,7 +200,7 @@ func across(sides []Side, of func(*Result) string) string {
 }
 
 // settingNames are the settings of all sides that could make a difference. The
-// seed is meant to differ, and the accounts are told from the load.
+// seed is meant to differ, and the accounts are reported from the load.
 func settingNames(sides []Side, of func(*Result) []Setting) []string {
 	var names []string
 	for _, side := range sides {

@@ -69,7 +69,7 @@ func TestFootprintIsDividedByTransfers(t *testing.T) {
 }
 
 // TestFootprintAfterAWarmUp holds that the transfers of the warm-up count where they
-// are known, and that nothing is told where they are not.
+// are known, and that nothing is reported where they are not.
 func TestFootprintAfterAWarmUp(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -111,7 +111,7 @@ func TestFootprintAfterAWarmUp(t *testing.T) {
 	}
 }
 
-// TestMemoryIsAtLeastThatOfASample holds that what is told as the most is no less than
+// TestMemoryIsAtLeastThatOfASample holds that what is reported as the most is no less than
 // any sample.
 func TestMemoryIsAtLeastThatOfASample(t *testing.T) {
 	for _, c := range []struct {

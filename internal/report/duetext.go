@@ -87,7 +87,7 @@ func (d *Drive) lackingText() string {
 	return text + "."
 }
 
-// rebuiltText says what is not known of a drive that was rebuilt.
+// rebuiltText says what is not known of a load phase that was rebuilt.
 const rebuiltText = "The run ended before it wrote its measurements; these are from the recorded transactions. Errors, conflicts, reconnects, what was never sent, and the cost of the load phase are not known."
 
 // clocks are the rows of the latency table for the committed transactions.

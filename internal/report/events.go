@@ -5,7 +5,7 @@ import "fmt"
 // mostEvents bounds what of a supervisor's work is shown; result.json has all.
 const mostEvents = 40
 
-// events tells what the cluster's supervisor did by itself.
+// events reports what the cluster's supervisor did by itself.
 func (t *text) events() {
 	list := t.r.ClusterEvents
 	if len(list) == 0 {

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// behindShare is how much of a second's arrivals may be left when a drive ends
+// behindShare is how much of a second's arrivals may be left when a load phase ends
 // before the database counts as slower than the rate: a pause of so long happens
 // to any.
 const behindShare = 0.1
 
-// unmeasuredText is what the figures of an Unmeasured drive must not be read without.
+// unmeasuredText is what the figures of an Unmeasured load phase must not be read without.
 const unmeasuredText = "Nothing was measured: all transactions ended within the warm-up, which no measurement includes."
 
-// Unmeasured says that the drive has had a warm-up and nothing after it.
+// Unmeasured says that the load phase has had a warm-up and nothing after it.
 func (d *Drive) Unmeasured() bool { return d.Seconds <= 0 && d.WarmupSeconds > 0 }
 
-// lengthText tells how many clients drove for how long; write writes seconds.
+// lengthText reports how many clients drove for how long; write writes seconds.
 func (d *Drive) lengthText(write func(float64) string) string {
 	text := counted(uint64(max(d.Clients, 0)), "client")
 	switch {
@@ -28,7 +28,7 @@ func (d *Drive) lengthText(write func(float64) string) string {
 	return text + " for " + write(d.Seconds)
 }
 
-// loopText tells how the drive was paced.
+// loopText reports how the load phase was paced.
 func (d *Drive) loopText() string {
 	var text string
 	switch {
@@ -52,14 +52,14 @@ func (d *Drive) loopText() string {
 	return text
 }
 
-// behind tells whether the drive did not follow the rate that was asked for: more
+// behind reports whether the load phase did not follow the rate that was asked for: more
 // was left at its end than a short pause leaves and than the clients were about to
 // send, or some was shed.
 func (d *Drive) behind() bool {
 	return d.Shed > 0 || float64(d.Backlog) > max(behindShare*d.Rate, float64(d.Clients))
 }
 
-// follower names who was too slow where a drive is behind. c, which may be nil,
+// follower names who was too slow where a load phase is behind. c, which may be nil,
 // says whether that was the client itself.
 func follower(c *Client) string {
 	if c != nil && c.Bottleneck != "" {
@@ -94,7 +94,7 @@ func wereCount(n uint64) string {
 	return group(n) + " were"
 }
 
-// pacingText tells how precisely transactions were sent when they were due.
+// pacingText reports how precisely transactions were sent when they were due.
 func (d *Drive) pacingText() string {
 	if d.Pacing == nil {
 		return ""

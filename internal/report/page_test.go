@@ -260,7 +260,7 @@ func TestDecimationKeepsExtremes(t *testing.T) {
 	}
 }
 
-// TestPartialSecond holds that a second that the drive did not fill is not drawn
+// TestPartialSecond holds that a second that the load phase did not fill is not drawn
 // as a fall.
 func TestPartialSecond(t *testing.T) {
 	r := cases()["valid"]

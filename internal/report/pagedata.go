@@ -73,7 +73,7 @@ type PageTable struct {
 	Markdown string    `json:"markdown"` // the same to be copied; empty: not offered
 }
 
-// PageRow is one row of a table, with what is told below it.
+// PageRow is one row of a table, with what is reported below it.
 type PageRow struct {
 	Cells []string `json:"cells"`
 	Below []string `json:"below,omitempty"`

@@ -30,7 +30,7 @@ type Mark struct {
 	At   num    `json:"at_ms"`
 }
 
-// histogram draws the distribution of a drive; nil where none is known.
+// histogram draws the distribution of a load phase; nil where none is known.
 func histogram(d *Drive) *PageHistogram {
 	if d == nil || d.Histogram == nil || len(d.Histogram.Buckets) == 0 {
 		return nil

@@ -197,7 +197,7 @@ func measured(x *float64, write func(float64) string) string {
 
 func atText(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 
-// costTables tell what the drive took from the machines.
+// costTables tell what the load phase took from the machines.
 func costTables(r *Result) []PageTable {
 	t := table("", "Processor time is user and system time during the load phase.", []int{0}, "", "processor time", "largest memory")
 	client := Client{}

@@ -141,7 +141,7 @@ func (c *Columns) all() []*[]num {
 }
 
 // seconds fills in the series: a second that it does not have is one in which
-// nothing ended. The counts of a second that the drive did not fill would look
+// nothing ended. The counts of a second that the load phase did not fill would look
 // like a fall, and are left out.
 func (c *Columns) seconds(series []stats.Second, known, whole int) {
 	for i := range min(known, whole) {

@@ -18,7 +18,7 @@ func WriteResources(w io.Writer, rows []Resource) error {
 	for _, r := range rows {
 		fmt.Fprintf(b, "%d,%s,%s,%s,%s\n", r.Second, decimal(r.ClientCPU), whole(r.ClientRSS), decimal(r.ServersCPU), whole(r.ServersRSS))
 	}
-	if err := b.Flush(); err != nil { // it tells every earlier error
+	if err := b.Flush(); err != nil { // it returns every earlier error
 		return fmt.Errorf("write what client and servers cost: %w", err)
 	}
 	return nil

@@ -101,7 +101,7 @@ type Load struct {
 	Resumed       uint64   `json:"resumed"` // accounts that an interrupted load had left
 }
 
-// Drive is what the drive came to. The figures leave the warm-up out.
+// Drive is what the load phase came to. The figures leave the warm-up out.
 type Drive struct {
 	Clients   int         `json:"clients"`
 	Seconds   float64     `json:"seconds"`
@@ -133,8 +133,8 @@ type Drive struct {
 	Clipped      uint64              `json:"clipped"`                 // times that the percentiles have as an hour, because they were longer
 	MaxBacklog   uint64              `json:"max_backlog"`             // the most that were due and not sent at the end of a second
 	Pacing       *Latency            `json:"pacing_ms"`               // from due to sent where the client was free: the tool's own error
-	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"`   // committed, retried (those of them that took more than one try), rejected, aborted, unknown; from when it was due. all is all that was due: unknown ones until they were given up, and what was never sent until the drive ended
-	Rebuilt      bool                `json:"rebuilt"`                 // from the recorded transactions alone, because the run ended before it wrote its figures: conflicts, reconnects, errors, backlog, shed, and what the drive cost are not known
+	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"`   // committed, retried (those of them that took more than one try), rejected, aborted, unknown; from when it was due. all is all that was due: unknown ones until they were given up, and what was never sent until the load phase ended
+	Rebuilt      bool                `json:"rebuilt"`                 // from the recorded transactions alone, because the run ended before it wrote its figures: conflicts, reconnects, errors, backlog, shed, and what the load phase cost are not known
 	DueAtLeast   []string            `json:"all_at_least"`            // those figures of latency_by_outcome_ms.all, by their keys, that are lower bounds, because of work that never ended
 	Interval     *Interval           `json:"tps_interval"`            // of the mean throughput
 	Steady       *Steady             `json:"steady"`
@@ -168,7 +168,7 @@ type Histogram struct {
 type Rejected struct {
 	InsufficientFunds uint64 `json:"insufficient_funds"`
 	NoSuchAccount     uint64 `json:"no_such_account"`
-	Unsplit           uint64 `json:"-"` // while the drive goes on: all, before it is known which rule refused them
+	Unsplit           uint64 `json:"-"` // while the load phase goes on: all, before it is known which rule refused them
 }
 
 // total is how many were rejected by any rule.
@@ -290,7 +290,7 @@ func (f *Fault) LateSeconds() float64 {
 	return max(0, f.AtSeconds-f.ScheduledSeconds)
 }
 
-// lateFrom is from how many seconds on a fault is told to have come late.
+// lateFrom is from how many seconds on a fault is reported to have come late.
 const lateFrom = 0.1
 
 // Event is something that a cluster's supervisor did by itself.
@@ -299,7 +299,7 @@ type Event struct {
 	Text      string  `json:"text"`
 }
 
-// Degradation compares the last part of the drive without a fault with the
+// Degradation compares the last part of the load phase without a fault with the
 // first.
 type Degradation struct {
 	FirstTPS float64 `json:"first_tps"`
@@ -310,15 +310,15 @@ type Degradation struct {
 // last; below zero it was gained.
 func (d Degradation) Loss() float64 { return 1 - d.LastTPS/d.FirstTPS }
 
-// Client is what the drive cost on this side.
+// Client is what the load phase cost on this side.
 type Client struct {
-	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system, during the drive
+	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system, during the load phase
 	MaxRSSBytes *int64   `json:"max_rss_bytes"`
 	Threads     *float64 `json:"threads,omitempty"` // that could run this program's code at once, chosen in the warm-up or the first two seconds; a whole number (a mean in older recordings)
 	Bottleneck  string   `json:"bottleneck"`        // why the figures are this client's rather than the database's; empty where nothing says so
 }
 
-// Server is what one server of the database cost during the drive.
+// Server is what one server of the database cost during the load phase.
 type Server struct {
 	Name        string   `json:"name"`
 	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system

@@ -70,7 +70,7 @@ func (s *Sheet) Write(w io.Writer) error {
 	} {
 		_, _ = out.WriteString(part)
 	}
-	return out.Flush() // it tells every earlier error
+	return out.Flush() // it returns every earlier error
 }
 
 // scriptTags returns the scripts as elements, and what names each of them in a

@@ -22,7 +22,7 @@ func (t *text) certainty() {
 }
 
 // byOutcome are the rows of the latency table beside that of all committed
-// transactions: what was refused or tried again is told by itself.
+// transactions: what was refused or tried again is reported by itself.
 func (t *text) byOutcome() {
 	d := t.r.Drive
 	for _, name := range []string{"retried", "rejected", "aborted", "unknown"} {

@@ -11,7 +11,7 @@ import (
 // Listener is the server on this machine that listens at address, HOST:PORT: the
 // process that holds the socket, and its descendants. It is found now, and its
 // descendants at every sample. It returns false where the address is none of
-// this machine's, nobody listens there, or the system does not tell who: that
+// this machine's, nobody listens there, or the system does not report who: that
 // takes the same user, or root.
 func Listener(address string) (Group, bool) {
 	host, text, err := net.SplitHostPort(address)

@@ -10,7 +10,7 @@ import (
 	"github.com/shirou/gopsutil/v4/process"
 )
 
-// Group is processes that are told as one, such as those of one server.
+// Group is processes that are reported as one, such as those of one server.
 type Group struct {
 	Name string
 	// PIDs are the processes as they are now. It is asked at every sample, so
@@ -121,7 +121,7 @@ func measure(pids []int, last map[int]used) (Usage, map[int]used) {
 }
 
 // another says whether a process is not the one that had the number before. When
-// a process started is told by the wall clock, which may be set meanwhile.
+// a process started is known by the wall clock, which may be set in the meantime.
 func another(before, now used) bool {
 	const clockSet = 5_000
 	return now.cpu < before.cpu || now.started-before.started > clockSet || before.started-now.started > clockSet

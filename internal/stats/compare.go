@@ -73,7 +73,7 @@ const throughput = "throughput"
 // The interval is that of the logarithm of the ratio, by the delta method, with
 // Student's t and the degrees of freedom of B. L. Welch (Biometrika 34, 1947,
 // https://doi.org/10.1093/biomet/34.1-2.28), so that A to B and B to A say the
-// same. Runs are not paired, though they may have been made in turn: what drifts
+// same. Runs are not paired, though they may have been made alternately: what drifts
 // over the whole makes the interval wider, whereas pairs would halve the degrees
 // of freedom, of which few repeats leave too few.
 func Compare(a, b []Sample, confidence float64) Comparison {

@@ -6,7 +6,7 @@ import (
 )
 
 // Waits are transactions that were due and never sent. Of each it is only known
-// how long it had waited at least when the drive ended. The zero Waits has none.
+// how long it had waited at least when the load phase ended. The zero Waits has none.
 type Waits struct {
 	dense []uint64 // by bucket of three digits
 	exact exact
@@ -29,7 +29,7 @@ func (w *Waits) Add(atLeast time.Duration, n uint64) {
 
 // Due is the distribution of all that was due, from when it was due: committed,
 // rejected and aborted transactions until then, unknown ones until they were
-// given up, and those that were never sent until the drive ended. Of the last two
+// given up, and those that were never sent until the load phase ended. Of the last two
 // only a lower bound is known.
 type Due struct {
 	Summary

@@ -14,7 +14,7 @@ import (
 // FaultInterval is the time of one fault, since the run's start.
 type FaultInterval struct {
 	At     time.Duration // it was injected
-	Healed time.Duration // the heal was done; of one that never was, the end of the drive
+	Healed time.Duration // the heal was done; of one that never was, the end of the load phase
 }
 
 // Phase is what was done in one part of a run.
@@ -35,7 +35,7 @@ func (p Phase) TPS() float64 {
 // Effect is how the database took one fault.
 //
 // A fault's span goes from its injection to the next one, or to the end of the
-// drive. Undisturbed is what of the drive lies before the first fault, and after
+// load phase. Undisturbed is what of the load phase lies before the first fault, and after
 // a fault from when it is healed and the throughput is back.
 type Effect struct {
 	// Before is the undisturbed time that ends with the injection, ten seconds of
@@ -48,7 +48,7 @@ type Effect struct {
 
 	// Longest is the longest time with no commit that began in the span, from the
 	// injection at the earliest and to its true end; a database that never commits
-	// again has it to the end of the drive. One that the next injection finds no
+	// again has it to the end of the load phase. One that the next injection finds no
 	// longer than the noise belongs to that fault, and counts from there.
 	Longest Gap
 	// Noise is twice the longest time between two commits in the undisturbed time
@@ -65,7 +65,7 @@ type Effect struct {
 	// ones that has 90 % of the mean of Before, or with its first commit if the
 	// second begins in a gap longer than Noise. It is the injection where no second
 	// has fallen, and -1 where it was not back within the span, or Uncompared says
-	// why nobody can tell.
+	// why it cannot be known.
 	Recovered time.Duration
 	// Uncompared says why the throughput could not be compared; empty if it was.
 	Uncompared string
@@ -78,7 +78,7 @@ type Effect struct {
 // Effects are those of all faults of a run.
 type Effects struct {
 	Faults []Effect // as the intervals were given
-	// First is the drive before the first fault, and Last all of it after the last
+	// First is the load phase before the first fault, and Last all of it after the last
 	// heal, whether or not the throughput came back: a database that takes lasting
 	// damage is slower in the last.
 	First, Last Phase
@@ -95,7 +95,7 @@ const (
 
 // commitTimeline is what the effects are read from: commits by time.
 type commitTimeline struct {
-	from, to time.Duration // the drive, its warm-up left out
+	from, to time.Duration // the load phase, its warm-up left out
 	gaps     commits
 	steps    []uint32 // committed in each step since the run's start
 
@@ -113,8 +113,8 @@ type baseline struct {
 	slowest uint64
 }
 
-// MeasureEffects reads a recorded history twice and tells what each fault did.
-// The drive's figures go from from to to, since the run's start; intervals are in
+// MeasureEffects reads a recorded history twice and reports what each fault did.
+// The load phase's figures go from from to to, since the run's start; intervals are in
 // the order of their injection. What ran in the background does not count.
 func MeasureEffects(transactions func() iter.Seq2[history.Record, error], intervals []FaultInterval, from, to time.Duration) (Effects, error) {
 	if len(intervals) == 0 {
@@ -150,7 +150,7 @@ func (c *commitTimeline) add(tx *history.Transaction) {
 	}
 }
 
-// until is when the next fault comes, or the drive ends.
+// until is when the next fault comes, or the load phase ends.
 func (c *commitTimeline) until(i int, intervals []FaultInterval) time.Duration {
 	if i+1 < len(intervals) {
 		return intervals[i+1].At
@@ -263,7 +263,7 @@ func (c *commitTimeline) longest(i int, intervals []FaultInterval) (g Gap) {
 }
 
 // recovered finds when the throughput was back for good, by the latest baseline;
-// -1 if it was not, and not known where nobody can tell.
+// -1 if it was not, and not known where it cannot be known.
 func (c *commitTimeline) recovered(at, until, noise time.Duration) (back time.Duration, known bool) {
 	first, end := c.whole(at, until)
 	if c.base.mean == 0 || end-first < window {
@@ -340,7 +340,7 @@ func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transaction
 	return nil
 }
 
-// stretch is what was committed in a part of a drive in which no phase begins or
+// stretch is what was committed in a part of a load phase in which no phase begins or
 // ends.
 type stretch struct {
 	committed uint64

@@ -243,7 +243,7 @@ func TestWhoseOutage(t *testing.T) {
 }
 
 // TestAFaultOnAHurtDatabase: where the throughput is not back from one fault, that
-// before the next is told, and nothing is compared with it.
+// before the next is reported, and nothing is compared with it.
 func TestAFaultOnAHurtDatabase(t *testing.T) {
 	const s = time.Second
 	list := steady(nil, 0, 5*s, time.Millisecond, time.Millisecond)

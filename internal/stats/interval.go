@@ -20,10 +20,10 @@ type Interval struct {
 	Effective float64
 }
 
-// Known tells whether there is an interval.
+// Known reports whether there is an interval.
 func (i Interval) Known() bool { return i.Confidence > 0 }
 
-// Holds tells whether v lies in the interval; false where it is not known.
+// Holds reports whether v lies in the interval; false where it is not known.
 func (i Interval) Holds(v float64) bool { return i.Known() && i.Low <= v && v <= i.High }
 
 const (
@@ -176,7 +176,7 @@ func quiet(series []Second, from, to int, without []FaultInterval) (values []flo
 	return values, seconds
 }
 
-// touched tells whether a fault interval overlaps a second. One without length still
+// touched reports whether a fault interval overlaps a second. One without length still
 // touches the second that it lies in.
 func touched(second int, intervals []FaultInterval) bool {
 	start, end := time.Duration(second)*time.Second, time.Duration(second+1)*time.Second

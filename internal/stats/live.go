@@ -9,7 +9,7 @@ import (
 const livePages = 54
 
 // Live is the distribution of what one client has done so far, for others to
-// read while it goes on. One goroutine adds, and shares no cache line with
+// read while it runs. One goroutine adds, and shares no cache line with
 // another one that adds; any goroutine reads. It is never reset: what came in a
 // time is the difference of two readings.
 type Live struct {

@@ -67,7 +67,7 @@ func NewRecorder() *Recorder {
 
 // Record counts tx, unless it belongs to the warm-up, which goes by when it was
 // due: the latencies are those of what was due in the measured part. It keeps
-// nothing of it. What was done in the measured part is told by Ended instead.
+// nothing of it. What was done in the measured part is reported by Ended instead.
 func (r *Recorder) Record(tx *history.Transaction) {
 	if tx.Warmup {
 		return
@@ -179,7 +179,7 @@ func (e *exact) mean() time.Duration {
 	return time.Duration(mean)
 }
 
-// Ended counts what was done in the measured part of a drive: the transactions
+// Ended counts what was done in the measured part of a load phase: the transactions
 // that ended From or later, since the run's start, whenever they were due. A
 // throughput is made of it, and not of Figures, whose transactions were due then:
 // where more is due than is done, those of the warm-up fill the measured part,
@@ -268,7 +268,7 @@ func (f *Figures) RejectedTotal() (n uint64) {
 
 // Summary tells a distribution of durations. Mean (rounded down to a
 // nanosecond) and Max are exact. A percentile is the nearest-rank one: the
-// smallest value that at least so many per cent do not exceed. It is told as the
+// smallest value that at least so many per cent do not exceed. It is reported as the
 // upper end of its histogram bucket, at most a thousandth or half a microsecond
 // too high, and never above Max. Without values all are zero.
 type Summary struct {

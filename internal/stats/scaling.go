@@ -85,7 +85,7 @@ func (s Scaling) At(n float64) float64 {
 // coefficients pass exactly, so that nothing would tell how good they are.
 //
 // An interval is where the sum of squares, with that coefficient held and the
-// others fitted anew within their bounds, stays below the minimum times
+// others fitted again within their bounds, stays below the minimum times
 // 1+F/(points-3), F being the quantile of the F distribution with 1 and points-3
 // degrees of freedom (profile likelihood; D. M. Bates and D. G. Watts, Nonlinear
 // Regression Analysis and Its Applications, Wiley 1988, ch. 6,

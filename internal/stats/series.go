@@ -101,7 +101,7 @@ func (t *Timeline) waitFrom(n, more int64) {
 
 // AddUnsent counts transactions that were due and never sent, which no history
 // holds: byDue has their number by the second in which they were due. They wait
-// from then to the last second of byDue, which is the one in which the drive
+// from then to the last second of byDue, which is the one in which the load phase
 // ended.
 func (t *Timeline) AddUnsent(byDue []uint64) error {
 	if len(byDue) > maxSeconds {
@@ -150,8 +150,8 @@ func (t *Timeline) Series() []Second {
 // first commit and the last; see Gap.
 func (t *Timeline) LongestGap() Gap { return t.gaps.longest() }
 
-// LongestGapUntil is LongestGap where the run's start and the end of its drive
-// are ends of a gap as well, so that a database that never commits again is told
+// LongestGapUntil is LongestGap where the run's start and the end of its load phase
+// are ends of a gap as well, so that a database that never commits again is reported
 // as out until then.
 func (t *Timeline) LongestGapUntil(end time.Duration) Gap { return t.gaps.longestWithin(0, end, end) }
 
@@ -194,7 +194,7 @@ func WriteSeries(w io.Writer, series []Second) error {
 		_, _ = fmt.Fprintf(b, "%d,%d,%d,%d,%d,%.3f,%.3f,%.3f,%d\n", s.Second, s.Committed, s.Rejected, s.Aborted, s.Unknown,
 			ms(s.P50), ms(s.P99), ms(s.Max), s.Waiting)
 	}
-	if err := b.Flush(); err != nil { // it tells every earlier error
+	if err := b.Flush(); err != nil { // it returns every earlier error
 		return fmt.Errorf("write the series of the run: %w", err)
 	}
 	return nil

@@ -121,7 +121,7 @@ func checkSecond(t *testing.T, i int, got, want Second, latencies []int64) {
 }
 
 // TestUnsentTransactionsWait: what was never sent is in no history, and waited
-// until the end of the drive.
+// until the end of the load phase.
 func TestUnsentTransactionsWait(t *testing.T) {
 	line := NewTimeline()
 	late := history.Transaction{Outcome: history.Committed, Due: 5e8, Sent: 22e8, End: 29e8}

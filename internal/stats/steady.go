@@ -42,22 +42,22 @@ const (
 	// leastSteady is the fewest seconds without a fault that are assessed.
 	leastSteady = 30
 	// mserBatch is the length of a batch in MSER-5, and mserBatches how many are
-	// aimed at where the drive is short or long.
+	// aimed at where the load phase is short or long.
 	mserBatch, leastMSER, mostMSER = 5, 20, 360
 	// mostWarming is the part of the run that may pass before the steady state.
 	mostWarming = 1. / 3
-	// trendBatches is how many batches the drive is cut into for the test of its
+	// trendBatches is how many batches the load phase is cut into for the test of its
 	// trend: neighbours in 15 batches hardly know of each other, whereas among
 	// single seconds the corrected test still finds too many trends.
 	trendBatches = 15
-	// trendChance is how rarely a drive without a trend may be told to have one;
-	// trendSize is the change over the drive, as a part of the mean, below which
+	// trendChance is how rarely a load phase without a trend may be told to have one;
+	// trendSize is the change over the load phase, as a part of the mean, below which
 	// a trend does not matter.
 	trendChance, trendSize = 0.01, 0.05
 	// levelSize is how far the mean of a quarter may be from that of the whole,
 	// and levelNoise how many standard errors of its seconds' noise it must be.
 	levelSize, levelNoise = 0.10, 3
-	// leastPart is the fewest seconds of such a part of the drive.
+	// leastPart is the fewest seconds of such a part of the load phase.
 	leastPart = 10
 	// mostUncertain is how exactly the mean must be known for steady to be said.
 	mostUncertain = 0.10
@@ -87,8 +87,8 @@ const (
 //     whole's, unless the noise of single seconds explains it;
 //   - the mean is known to 10 % with 95 % confidence; see MeanInterval.
 //
-// A swing that comes again many times within the drive does not make it
-// unsteady, because the mean is well defined; the sentence tells how much single
+// A swing that comes again many times within the load phase does not make it
+// unsteady, because the mean is well defined; the sentence reports how much single
 // seconds vary.
 func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) Steadiness {
 	values, seconds := quiet(series, from, to, faults)

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// course of throughput over a drive, in committed transactions a second.
+// course of throughput over a load phase, in committed transactions a second.
 func drive(seconds int, at func(second int) float64) []Second {
 	series := make([]Second, seconds)
 	for i := range series {
@@ -99,7 +99,7 @@ func TestSteadinessLeavesFaultsOut(t *testing.T) {
 	}
 }
 
-// TestSteadinessFalseAlarms: a drive that is at rest, with neighbours alike, is
+// TestSteadinessFalseAlarms: a load phase that is at rest, with neighbours alike, is
 // seldom told not to be; one that declines by a fifth seldom escapes.
 func TestSteadinessFalseAlarms(t *testing.T) {
 	const trials = 200

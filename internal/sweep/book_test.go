@@ -34,7 +34,7 @@ func TestBook(t *testing.T) {
 	}
 }
 
-// TestUnknownIsKeptAsNull: what a step does not tell is null in the book, and what
+// TestUnknownIsKeptAsNull: what a step does not measure is null in the book, and what
 // earlier versions wrote as 0 for it is read so.
 func TestUnknownIsKeptAsNull(t *testing.T) {
 	dir := t.TempDir()

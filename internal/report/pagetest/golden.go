@@ -10,7 +10,7 @@ import (
 )
 
 // Golden holds a page's data against the file testdata/NAME.page.json, which update
-// writes anew. What a script goes through is a list, be it empty: only the parts
+// writes again. What a script goes through is a list, be it empty: only the parts
 // named may be null.
 func Golden(t *testing.T, name string, data any, update bool, null ...string) {
 	t.Helper()

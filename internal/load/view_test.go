@@ -47,7 +47,9 @@ func TestSecondsOfARunningDrive(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer recorded.Close()
-		want, err := stats.Series(recorded.Transactions())
+		line := stats.NewTimeline()
+		err = line.Read(recorded.Transactions())
+		want := line.Series()
 		if err != nil {
 			t.Fatal(err)
 		}

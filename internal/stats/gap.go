@@ -84,18 +84,6 @@ func (c *commits) widen() {
 	c.width *= 2
 }
 
-// longest returns the longest gap between two commits.
-func (c *commits) longest() (g Gap) {
-	known := false
-	for from, to := range c.between(0) {
-		if known && to-from > g.Length() {
-			g = Gap{From: from, To: to}
-		}
-		known = true // the first one begins with the run, and with no commit
-	}
-	return g
-}
-
 // longestWithin returns the longest time without a commit that overlaps [from,
 // until), as far as it lies before until. After the last commit of all it lasts
 // to end.

@@ -146,13 +146,9 @@ func (t *Timeline) Series() []Second {
 	return series
 }
 
-// LongestGap returns the longest time in which nothing committed, between the
-// first commit and the last; see Gap.
-func (t *Timeline) LongestGap() Gap { return t.gaps.longest() }
-
-// LongestGapUntil is LongestGap where the run's start and the end of its load phase
-// are ends of a gap as well, so that a database that never commits again is reported
-// as out until then.
+// LongestGapUntil returns the longest time in which nothing committed; see Gap. The
+// run's start and the end of its load phase are ends of a gap as well, so that a
+// database that never commits again is reported as out until then.
 func (t *Timeline) LongestGapUntil(end time.Duration) Gap { return t.gaps.longestWithin(0, end, end) }
 
 // Read gathers all transactions of a recorded history. After an error it holds
@@ -167,22 +163,6 @@ func (t *Timeline) Read(transactions iter.Seq2[history.Record, error]) error {
 		}
 	}
 	return nil
-}
-
-// Series returns a recorded history second by second, in one pass. With an error
-// comes what was read before it.
-func Series(transactions iter.Seq2[history.Record, error]) ([]Second, error) {
-	t := NewTimeline()
-	err := t.Read(transactions)
-	return t.Series(), err
-}
-
-// LongestGap returns the longest time in which nothing of a recorded history
-// committed, in one pass. With an error comes what was read before it.
-func LongestGap(transactions iter.Seq2[history.Record, error]) (Gap, error) {
-	t := NewTimeline()
-	err := t.Read(transactions)
-	return t.LongestGap(), err
 }
 
 // WriteSeries writes the seconds as CSV (RFC 4180, but lines end in a single

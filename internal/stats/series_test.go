@@ -54,7 +54,7 @@ func TestSeriesEqualsNaiveSeries(t *testing.T) {
 	r := newRandom(6)
 	for round := range 40 {
 		txs := randomRun(r)
-		got, err := Series(recorded(txs, nil))
+		got, err := seriesOf(recorded(txs, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestLongestGapEqualsNaiveGap(t *testing.T) {
 				ends = append(ends, tx.End)
 			}
 		}
-		got, err := LongestGap(recorded(txs, nil))
+		got, err := longestGap(recorded(txs, nil))
 		want := naiveGap(ends)
 		if err != nil {
 			t.Fatal(err)
@@ -207,19 +207,19 @@ func TestLongestGapOfLongRuns(t *testing.T) {
 func TestSeriesTellsErrors(t *testing.T) {
 	boom := errors.New("boom")
 	ok := history.Transaction{Outcome: history.Committed, End: 1}
-	if s, err := Series(recorded([]history.Transaction{ok}, boom)); !errors.Is(err, boom) || len(s) != 1 {
+	if s, err := seriesOf(recorded([]history.Transaction{ok}, boom)); !errors.Is(err, boom) || len(s) != 1 {
 		t.Errorf("%v, %v", s, err)
 	}
 	for _, end := range []int64{-1, maxSeconds * 1e9, 1<<63 - 1} {
 		bad := history.Transaction{ID: history.NewID(1, 2, 3), End: end}
-		if _, err := Series(recorded([]history.Transaction{bad}, nil)); err == nil || !strings.Contains(err.Error(), "1-2-3") {
+		if _, err := seriesOf(recorded([]history.Transaction{bad}, nil)); err == nil || !strings.Contains(err.Error(), "1-2-3") {
 			t.Errorf("an end at %d: %v", end, err)
 		}
-		if _, err := LongestGap(recorded([]history.Transaction{bad}, nil)); err == nil {
+		if _, err := longestGap(recorded([]history.Transaction{bad}, nil)); err == nil {
 			t.Errorf("an end at %d: no error", end)
 		}
 	}
-	if s, err := Series(recorded(nil, nil)); err != nil || len(s) != 0 {
+	if s, err := seriesOf(recorded(nil, nil)); err != nil || len(s) != 0 {
 		t.Errorf("nothing: %v, %v", s, err)
 	}
 }
@@ -306,4 +306,31 @@ func BenchmarkTimeline(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// seriesOf returns a recorded history second by second. With an error comes what was
+// read before it.
+func seriesOf(transactions iter.Seq2[history.Record, error]) ([]Second, error) {
+	t := NewTimeline()
+	err := t.Read(transactions)
+	return t.Series(), err
+}
+
+// longestGap returns the longest gap between two commits of a recorded history.
+func longestGap(transactions iter.Seq2[history.Record, error]) (Gap, error) {
+	t := NewTimeline()
+	err := t.Read(transactions)
+	return t.gaps.longest(), err
+}
+
+// longest returns the longest gap between two commits.
+func (c *commits) longest() (g Gap) {
+	known := false
+	for from, to := range c.between(0) {
+		if known && to-from > g.Length() {
+			g = Gap{From: from, To: to}
+		}
+		known = true // the first one begins with the run, and with no commit
+	}
+	return g
 }

@@ -207,7 +207,7 @@ func (t *tormentor) fault(i nemesis.Injection) report.Fault {
 		number = len(t.seen)
 	}
 	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
-	f := report.Fault{
+	f := report.Injection{
 		Number: number, Fault: i.Fault, Target: i.Target, ScheduledSeconds: seconds(i.Scheduled), AtSeconds: seconds(i.Injected),
 		Verified: i.Verified, Error: i.Err, HealError: i.HealErr, Skipped: i.Skipped, Late: i.Late,
 	}
@@ -224,5 +224,5 @@ func (t *tormentor) fault(i nemesis.Injection) report.Fault {
 		healed := seconds(max(i.Healed, i.InEffect, i.Injected))
 		f.HealedSeconds = &healed
 	}
-	return f
+	return report.Fault{Injection: f}
 }

@@ -25,7 +25,7 @@ func hurtState() run.State {
 }
 
 func TestLine(t *testing.T) {
-	fault := report.Fault{Number: 1, Fault: "kill leader at 4s for 3s", Target: "n0", AtSeconds: 4}
+	fault := report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader at 4s for 3s", Target: "n0", AtSeconds: 4}}
 	calm := hurtState()
 	calm.Reconnecting, calm.Counters = 0, load.Counters{Done: 1_234_567, Committed: 1_230_000, Rejected: 4321}
 	for _, c := range []struct {
@@ -58,9 +58,9 @@ func TestLine(t *testing.T) {
 // TestLineFits holds that no line is longer than its room, whatever it tells,
 // and that none loses what matters most while there is room for it.
 func TestLineFits(t *testing.T) {
-	fault := report.Fault{Fault: strings.Repeat("very long fault ", 10)}
+	fault := report.Fault{Injection: report.Injection{Fault: strings.Repeat("very long fault ", 10)}}
 	for width := range 200 {
-		for _, faults := range [][]report.Fault{nil, {fault}, {{Fault: "kill n0\x1b[2J"}, {Fault: "pause\nn1"}}} {
+		for _, faults := range [][]report.Fault{nil, {fault}, {{Injection: report.Injection{Fault: "kill n0\x1b[2J"}}, {Injection: report.Injection{Fault: "pause\nn1"}}}} {
 			for _, s := range []run.State{hurtState(), {}, {Done: 5, Total: 10}, {Transactional: true}} {
 				p := &progress{terminal: true, phase: "drive", state: s, faults: faults}
 				line := p.line(time.Now(), width)
@@ -113,7 +113,7 @@ func TestPlainLine(t *testing.T) {
 	var out bytes.Buffer
 	p := &progress{out: &out, phase: "drive", state: hurtState()}
 	p.last = sample{time.Now().Add(-10 * time.Second), 1_130_000}
-	p.Fault(report.Fault{Number: 1, Fault: "kill leader", Target: "n0"})
+	p.Fault(report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader", Target: "n0"}})
 	p.draw(time.Now())
 	text := out.String()
 	for _, want := range []string{"48s left", "/s", "p50 0.81 p99 2.4 max 14 ms", "! kill leader", "3 of 16 clients reconnecting", "1.20k waiting", "40 shed", "1.23M committed", "4.32k rejected", "17 aborted", "2 unknown"} {
@@ -125,7 +125,7 @@ func TestPlainLine(t *testing.T) {
 		t.Errorf("%q is not plain", text)
 	}
 	healed := 5.0
-	p.Fault(report.Fault{Number: 1, Fault: "kill leader", Target: "n0", HealedSeconds: &healed})
+	p.Fault(report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader", Target: "n0", HealedSeconds: &healed}})
 	if len(p.faults) != 0 {
 		t.Errorf("a healed fault is in effect: %v", p.faults)
 	}

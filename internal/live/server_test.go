@@ -231,7 +231,7 @@ func TestManyReaders(t *testing.T) {
 	for i := range 20 {
 		d.commit(100, random)
 		feed.Show(d.state())
-		feed.Fault(report.Fault{Number: 10 + i, Fault: "kill", Target: "n0"})
+		feed.Fault(report.Fault{Injection: report.Injection{Number: 10 + i, Fault: "kill", Target: "n0"}})
 	}
 	feed.Begin("check")
 	readers.Wait()

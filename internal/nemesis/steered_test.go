@@ -2,7 +2,6 @@ package nemesis
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -159,25 +158,4 @@ func TestSteeredPossible(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestInjectionJSON holds the line of faults.jsonl.
-func TestInjectionJSON(t *testing.T) {
-	for want, i := range map[string]Injection{
-		`{"line":1,"fault":"kill leader","target":"n1 (leader)","scheduled_s":20,"at_s":20.000312,"in_effect_s":20.01,"healing_s":30,"healed_s":31.5,"verified":"3 processes gone; n1 up again"}`: {
-			Line: 1, Fault: "kill leader", Target: "n1 (leader)", Scheduled: 20e9, Injected: 20_000_312_000, InEffect: 20_010_000_000, Healing: 30e9, Healed: 31_500_000_000,
-			Verified: "3 processes gone; n1 up again", Over: true},
-		`{"line":2,"fault":"kill random","scheduled_s":5,"skipped":"why"}`: {Line: 2, Fault: "kill random", Scheduled: 5e9, Skipped: "why", Over: true},
-		`{"line":2,"fault":"kill n0","target":"n0","scheduled_s":5,"at_s":5,"healing_s":6,"error":"a","heal_error":"b"}`: {
-			Line: 2, Fault: "kill n0", Target: "n0", Scheduled: 5e9, Injected: 5e9, Healing: 6e9, Err: "a", HealErr: "b", Over: true},
-	} {
-		text, err := json.Marshal(i)
-		if err != nil || string(text) != want {
-			t.Errorf("written as %s, %v, want %s", text, err, want)
-		}
-		var again Injection
-		if err := json.Unmarshal(text, &again); err != nil || again != i {
-			t.Errorf("read as %+v, %v, want %+v", again, err, i)
-		}
-	}
 }

@@ -107,7 +107,7 @@ var pages = sync.OnceValue(func() map[string]Input {
 	hostile.Drive.Errors[0].Example, hostile.Checks[0].Detail = evil, evil
 	hostile.Checks[0].Witness = []string{evil}
 	hostile.Settings = append(hostile.Settings, Setting{evil, evil})
-	hostile.Faults = []Fault{{Number: 1, Fault: evil, Target: evil, AtSeconds: 1, HealedSeconds: number(2.0), OutageSeconds: number(1.0)}}
+	hostile.Faults = []Fault{{Injection: Injection{Number: 1, Fault: evil, Target: evil, AtSeconds: 1, HealedSeconds: number(2.0)}, OutageSeconds: number(1.0)}}
 	return map[string]Input{
 		"empty":   {Result: cases()["empty"]},
 		"nothing": {Result: cases()["nothing"]},

@@ -108,21 +108,12 @@ func cases() map[string]*Result {
 	hurt := driven(base("unknown", "The check faults could not be decided."))
 	hurt.Checks = Checks(append(nine(check.Valid), check.Result{Name: "faults", Required: true, Detail: "pause random at 40 s was not healed: n2 did not answer within 2m0s."}))
 	hurt.Faults = []Fault{
-		{
-			Number: 1, Fault: "kill leader", Target: "n1 (leader)", ScheduledSeconds: 20, AtSeconds: 20.012, HealedSeconds: number(25.4),
-			Verified:      "its 3 processes are gone; it answers again",
-			OutageSeconds: number(0.843), RecoveredSeconds: number(1.72), TPSBefore: number(12345.6), TPSDuring: number(10101.0), TPSAfter: number(12300.0),
-			P99Before: number(9.75), P99During: number(845.0), P99After: number(10.2), Unknown: 16, FoundCommitted: 11, FoundAborted: 4,
-		},
-		{
-			Number: 2, Fault: "partition halves one-way and then some more words", Target: "n0, n1 | n2", ScheduledSeconds: 29.4, AtSeconds: 30, Late: "it waited until a node led", HealedSeconds: number(35.0), Verified: "packets do not arrive",
-			OutageSeconds: number(12.5), TPSBefore: number(12300.0), TPSDuring: number(0.0),
-		},
-		{Number: 3, Fault: "pause random", Target: "n2 (follower)", AtSeconds: 40, HealError: "n2 did not answer within 2m0s", OutageSeconds: number(0.01), RecoveredSeconds: number(0.0), TPSBefore: number(1.0), TPSDuring: number(1.0)},
-		{Number: 4, Fault: "disk-full random", AtSeconds: 50, Error: "the node has no file system of ours under its data"},
-		{Number: 5, Fault: "kill random", AtSeconds: 60, Skipped: "it would take away the majority"},
-		{Number: 6, Fault: "pause n0", Target: "n0", ScheduledSeconds: 70, AtSeconds: 70.09, HealedSeconds: number(71.0), Verified: "3 processes stopped",
-			OutageSeconds: number(0.0), LongestGap: number(0.06), NoiseSeconds: number(0.12), Uncompared: "there was no second without a fault and its effect before it"},
+		{Injection: Injection{Number: 1, Fault: "kill leader", Target: "n1 (leader)", ScheduledSeconds: 20, AtSeconds: 20.012, HealedSeconds: number(25.4), Verified: "its 3 processes are gone; it answers again"}, OutageSeconds: number(0.843), RecoveredSeconds: number(1.72), TPSBefore: number(12345.6), TPSDuring: number(10101.0), TPSAfter: number(12300.0), P99Before: number(9.75), P99During: number(845.0), P99After: number(10.2), Unknown: 16, FoundCommitted: 11, FoundAborted: 4},
+		{Injection: Injection{Number: 2, Fault: "partition halves one-way and then some more words", Target: "n0, n1 | n2", ScheduledSeconds: 29.4, AtSeconds: 30, Late: "it waited until a node led", HealedSeconds: number(35.0), Verified: "packets do not arrive"}, OutageSeconds: number(12.5), TPSBefore: number(12300.0), TPSDuring: number(0.0)},
+		{Injection: Injection{Number: 3, Fault: "pause random", Target: "n2 (follower)", AtSeconds: 40, HealError: "n2 did not answer within 2m0s"}, OutageSeconds: number(0.01), RecoveredSeconds: number(0.0), TPSBefore: number(1.0), TPSDuring: number(1.0)},
+		{Injection: Injection{Number: 4, Fault: "disk-full random", AtSeconds: 50, Error: "the node has no file system of ours under its data"}},
+		{Injection: Injection{Number: 5, Fault: "kill random", AtSeconds: 60, Skipped: "it would take away the majority"}},
+		{Injection: Injection{Number: 6, Fault: "pause n0", Target: "n0", ScheduledSeconds: 70, AtSeconds: 70.09, HealedSeconds: number(71.0), Verified: "3 processes stopped"}, OutageSeconds: number(0.0), LongestGap: number(0.06), NoiseSeconds: number(0.12), Uncompared: "there was no second without a fault and its effect before it"},
 	}
 	hurt.Degradation = &Degradation{FirstTPS: 12345.6, LastTPS: 12000}
 

@@ -245,45 +245,49 @@ type Where struct {
 	Record int    `json:"record"`
 }
 
-// Fault is one fault of the run's script, and how the database took it. Times
-// are seconds since the run's start. What is measured is null where there was
-// nothing to measure, and in faults.jsonl.
-type Fault struct {
-	Number        int      `json:"number"` // of the injection, from 1
-	Fault         string   `json:"fault"`
-	Target        string   `json:"target"` // the nodes that it came to
-	AtSeconds     float64  `json:"at_s"`
-	HealedSeconds *float64 `json:"healed_s"`
-	OutageSeconds *float64 `json:"outage_s"` // the longest time without a commit, from the injection at the earliest; 0 where it is within the noise
-	TPSBefore     *float64 `json:"tps_before"`
-	TPSDuring     *float64 `json:"tps_during"`
-
+// Injection is one fault of the run's script as it was done, and a line of
+// faults.jsonl. Times are seconds since the run's start, null where it did not come
+// to that.
+type Injection struct {
+	Number           int      `json:"number"` // from 1
+	Fault            string   `json:"fault"`
+	Target           string   `json:"target"` // the nodes that it came to
 	ScheduledSeconds float64  `json:"scheduled_s"`
-	Verified         string   `json:"verified"`    // by which effect the injection was seen
-	Error            string   `json:"error"`       // why it could not be injected, or its effect was not seen
-	HealError        string   `json:"heal_error"`  // why it could not be healed
-	Skipped          string   `json:"skipped"`     // why it was left out, as the script allows
-	RecoveredSeconds *float64 `json:"recovered_s"` // from the injection until throughput was back to 90 % for good; 0 where it never fell
+	AtSeconds        float64  `json:"at_s"`
+	InEffectSeconds  *float64 `json:"in_effect_s"` // when its effect had been seen
+	HealingSeconds   *float64 `json:"healing_s"`   // when its heal was begun
+	HealedSeconds    *float64 `json:"healed_s"`
+	Verified         string   `json:"verified"`   // by which effect the injection was seen
+	Late             string   `json:"late"`       // why it came later than scheduled, where that is known
+	Error            string   `json:"error"`      // why it could not be injected, or its effect was not seen
+	HealError        string   `json:"heal_error"` // why it could not be healed
+	Skipped          string   `json:"skipped"`    // why it was left out, as the script allows
+}
+
+// Fault is an injection and how the database took it, which is measured when the
+// drive is over. What is measured is null where there was nothing to measure.
+type Fault struct {
+	Injection
+	OutageSeconds    *float64 `json:"outage_s"` // the longest time without a commit, from the injection at the earliest; 0 where it is within the noise
+	TPSBefore        *float64 `json:"tps_before"`
+	TPSDuring        *float64 `json:"tps_during"`
 	TPSAfter         *float64 `json:"tps_after"`
+	RecoveredSeconds *float64 `json:"recovered_s"` // from the injection until throughput was back to 90 % for good; 0 where it never fell
 	P99Before        *float64 `json:"p99_before_ms"`
 	P99During        *float64 `json:"p99_during_ms"`
 	P99After         *float64 `json:"p99_after_ms"`
 	Unknown          uint64   `json:"unknown"` // transactions in doubt, and what a look-up found of them
 	FoundCommitted   uint64   `json:"found_committed"`
 	FoundAborted     uint64   `json:"found_aborted"`
-
-	InEffectSeconds *float64 `json:"in_effect_s"`   // when its effect had been seen
-	HealingSeconds  *float64 `json:"healing_s"`     // when its heal was begun
-	Late            string   `json:"late"`          // why it came later than scheduled, where that is known
-	OutageAtSeconds *float64 `json:"outage_at_s"`   // when the outage began; null where there was none
-	LongestGap      *float64 `json:"longest_gap_s"` // the longest time without a commit, within the noise or not
-	NoiseSeconds    *float64 `json:"noise_s"`       // twice the longest such time without a fault before it, and 0.05 at least: what is no longer is no outage
-	Uncompared      string   `json:"uncompared"`    // why recovered_s cannot be known
+	OutageAtSeconds  *float64 `json:"outage_at_s"`   // when the outage began; null where there was none
+	LongestGap       *float64 `json:"longest_gap_s"` // the longest time without a commit, within the noise or not
+	NoiseSeconds     *float64 `json:"noise_s"`       // twice the longest such time without a fault before it, and 0.05 at least: what is no longer is no outage
+	Uncompared       string   `json:"uncompared"`    // why recovered_s cannot be known
 }
 
 // LateSeconds is how much later than scheduled the fault came; 0 of one that was
 // not injected, or of which the schedule is not known.
-func (f *Fault) LateSeconds() float64 {
+func (f *Injection) LateSeconds() float64 {
 	if f.ScheduledSeconds <= 0 {
 		return 0
 	}

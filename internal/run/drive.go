@@ -46,7 +46,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 
 	c.enter("drive")
 	c.tell(c.asked(&options))
-	endFaults := c.torment(ctx, options.Start)
+	endFaults := c.runNemesis(ctx, options.Start)
 	options.Ended = func() { _ = endFaults() } // its error is asked for below
 	driver := load.New(options)
 	endMetering := c.resourceUsage(options.Start)

@@ -16,7 +16,7 @@ func at(seconds float64) *float64 { return &seconds }
 
 // good is a fault that was injected, seen and healed.
 func good() report.Fault {
-	return report.Fault{Number: 1, Fault: "kill leader", Target: "n0", AtSeconds: 5, HealedSeconds: at(8), Verified: "gone", OutageSeconds: at(1.5)}
+	return report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader", Target: "n0", AtSeconds: 5, HealedSeconds: at(8), Verified: "gone"}, OutageSeconds: at(1.5)}
 }
 
 // TestHonestNemesis: whatever is not known to have been done, seen and healed
@@ -66,7 +66,7 @@ func TestBudgets(t *testing.T) {
 	}{
 		{"short outage", outages([]report.Fault{good()}, 2*time.Second), check.Valid},
 		{"long outage", outages([]report.Fault{good(), long}, 2*time.Second), check.Invalid},
-		{"nothing measured", outages([]report.Fault{{Number: 1}}, time.Second), check.Unknown},
+		{"nothing measured", outages([]report.Fault{{Injection: report.Injection{Number: 1}}}, time.Second), check.Unknown},
 		{"little loss", degradation(&report.Degradation{FirstTPS: 100, LastTPS: 85}, 0.2), check.Valid},
 		{"gain", degradation(&report.Degradation{FirstTPS: 100, LastTPS: 130}, 0.2), check.Valid},
 		{"much loss", degradation(&report.Degradation{FirstTPS: 100, LastTPS: 70}, 0.2), check.Invalid},

@@ -18,7 +18,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// Nemesis hurts the database while it is driven.
+// Nemesis injects faults into the database during the drive.
 type Nemesis interface {
 	// Run injects faults until ctx ends, and then heals what is not healed yet,
 	// however long that takes. clock is the time since the run's start. note is
@@ -41,9 +41,9 @@ type Budget struct {
 // last heal.
 const wholeLimit = 3 * time.Minute
 
-// torment runs the nemesis beside the drive. The function it returns ends the
+// runNemesis runs the nemesis beside the drive. The function it returns ends the
 // injections and waits until all is healed; it may be called again.
-func (c *conductor) torment(ctx context.Context, start time.Time) (end func() error) {
+func (c *conductor) runNemesis(ctx context.Context, start time.Time) (end func() error) {
 	if c.o.Nemesis == nil {
 		return func() error { return nil }
 	}
@@ -79,39 +79,12 @@ func (l *faultLog) note(f report.Fault) {
 	c.log.Info("fault", "number", f.Number, "fault", f.Fault, "target", f.Target, "at", f.AtSeconds, "healed", f.HealedSeconds != nil,
 		"verified", f.Verified, "error", f.Error, "heal_error", f.HealError, "skipped", f.Skipped)
 	c.o.Progress.Fault(f)
-	line, err := json.Marshal(told(f))
+	line, err := json.Marshal(f.Injection)
 	if err == nil {
 		err = c.o.Dir.Append(FaultsFile, append(line, '\n'))
 	}
 	if err != nil && l.err == nil {
 		l.err = fmt.Errorf("record the faults: %w", err)
-	}
-}
-
-// toldFault is a line of faults.jsonl: what is known of a fault while the drive
-// goes on. What the fault did to the database is measured later, and stands in
-// result.json alone. The keys are those of report.Fault.
-type toldFault struct {
-	Number           int      `json:"number"`
-	Fault            string   `json:"fault"`
-	Target           string   `json:"target"`
-	ScheduledSeconds float64  `json:"scheduled_s"`
-	AtSeconds        float64  `json:"at_s"`
-	InEffectSeconds  *float64 `json:"in_effect_s,omitempty"`
-	HealingSeconds   *float64 `json:"healing_s,omitempty"`
-	HealedSeconds    *float64 `json:"healed_s"`
-	Verified         string   `json:"verified"`
-	Late             string   `json:"late,omitempty"`
-	Error            string   `json:"error"`
-	HealError        string   `json:"heal_error"`
-	Skipped          string   `json:"skipped"`
-}
-
-func told(f report.Fault) toldFault {
-	return toldFault{
-		Number: f.Number, Fault: f.Fault, Target: f.Target, ScheduledSeconds: f.ScheduledSeconds, AtSeconds: f.AtSeconds,
-		InEffectSeconds: f.InEffectSeconds, HealingSeconds: f.HealingSeconds, HealedSeconds: f.HealedSeconds,
-		Verified: f.Verified, Late: f.Late, Error: f.Error, HealError: f.HealError, Skipped: f.Skipped,
 	}
 }
 

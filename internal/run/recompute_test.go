@@ -42,7 +42,7 @@ func cutRun(t *testing.T, faults ...report.Fault) string {
 	}
 	d := &Directory{Path: dir}
 	for _, f := range faults {
-		line, err := json.Marshal(told(f))
+		line, err := json.Marshal(f.Injection)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -37,13 +36,9 @@ func (a *app) openArena(s *session, config *config) (*arena, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := config.Duration
-	script, err := config.script()
-	if err != nil {
-		return nil, &exitError{exitUsage, err}
-	}
-	if config.Duration > asked {
-		s.note("the drive takes %v, so that the faults have time to come", config.Duration)
+	script := config.Script
+	if config.Extended {
+		s.note("the run takes %v, so that its faults have time to come", config.Duration)
 	}
 	options.FaultFS = options.FaultFS || script.NeedsLayer()
 	options.Clock = script.NeedsClock()
@@ -68,50 +63,18 @@ func (a *app) openArena(s *session, config *config) (*arena, error) {
 	if err != nil {
 		return nil, &exitError{exitUsage, errors.Join(err, c.Stop())}
 	}
-	config.live = c.URL()
-	a.keepSecret(config.live)
+	a.keepSecret(c.URL())
 	return &arena{cluster: c, nemesis: hurt}, nil
 }
 
-// enough is how often each repeated fault comes where nobody said how long the
-// drive takes, and quiet is how long it goes on after the last heal.
-const (
-	enough = 3
-	quiet  = 10 * time.Second
-)
-
-// script reads the faults. Where nobody said how long the drive takes, it takes
-// long enough for them; one that comes after its end is refused.
-func (c *config) script() (nemesis.Script, error) {
-	var script nemesis.Script
-	for line := range strings.SplitSeq(c.Nemesis, "\n") {
-		if line == "" {
-			continue
-		}
-		shown, _ := scenario.RedactScript(line)
-		if scenario.Robbed(line) {
-			return nil, fmt.Errorf("the fault %q has xxxxx where a secret was taken out: put it back, or name a variable there, as in PGPASSWORD=$PGPASSWORD", shown)
-		}
-		fault, err := nemesis.Parse(line)
-		if err != nil {
-			// What an error repeats of a long line may end within a secret.
-			if _, told := nemesis.Parse(shown); told != nil {
-				err = told
-			}
-			return nil, err
-		}
-		script = append(script, fault)
+// drives returns the configuration with the cluster as its database.
+func (r *arena) drives(c *config) *config {
+	if r == nil {
+		return c
 	}
-	for _, fault := range script {
-		switch {
-		case c.Duration == 0:
-		case !c.named["duration"]:
-			c.Duration = max(c.Duration, fault.Done(enough)+quiet)
-		case fault.First() >= c.Duration:
-			return nil, fmt.Errorf("the fault %q comes first after %v, and the drive ends after %v: give it a longer --duration", fault, fault.First(), c.Duration)
-		}
-	}
-	return script, nil
+	driven := *c
+	driven.live = r.cluster.URL()
+	return &driven
 }
 
 // stop takes the cluster away; there may be none.

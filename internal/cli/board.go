@@ -9,6 +9,7 @@ import (
 	"stroppy/internal/live"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
+	"stroppy/internal/scenario"
 )
 
 // board shows runs while they go on to those who look from outside, if anybody
@@ -101,7 +102,7 @@ func (b *board) end(dir string, notes ...string) {
 	if in, err := run.PageInput(dir); err != nil {
 		b.feed.Break(err.Error())
 	} else {
-		where := "`stroppy report " + quote(dir) + "` makes a file of it."
+		where := "`stroppy report " + scenario.Quote(dir) + "` makes a file of it."
 		if page := filepath.Join(dir, report.PageName); exists(page) {
 			where = "The same report is in " + page + "."
 		}

@@ -125,10 +125,10 @@ func (a *app) checkRuns(config *config, paths []string, headers []history.Header
 	}
 	words := []string{"stroppy check"}
 	for _, path := range paths {
-		words = append(words, quote(path))
+		words = append(words, scenario.Quote(path))
 	}
 	if config.DB != "" { // whose end state is there then
-		words = append(words, quote(path))
+		words = append(words, scenario.Quote(path))
 	}
 	if config.Expect != isolation.Unknown {
 		words = append(words, "--expect", config.Expect.String())
@@ -178,13 +178,12 @@ func (c *config) recorded(database db.Database, h history.Header) (workload.Work
 	if err != nil {
 		return nil, err
 	}
-	held := config{Scenario: c.Scenario}
+	held := config{Plan: scenario.Plan{Scenario: c.Scenario}}
 	held.Config = spec.Config()
 	if isVolatile(database) {
-		if held.Scenario, err = held.With(spec.Loaded(h)); err != nil {
+		if held.Plan, err = held.Attached(spec, h); err != nil {
 			return nil, err
 		}
-		held.Seed = h.Seed
 	}
 	return held.bind(database, false)
 }

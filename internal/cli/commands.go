@@ -17,12 +17,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/db"
-	"stroppy/internal/history"
 	"stroppy/internal/load"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
-	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -107,6 +105,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 		return nil, "", s.cause(err, nothingLeft)
 	}
 	defer func() { err = errors.Join(err, arena.stop()) }()
+	config = arena.drives(config)
 	dir, database, err := a.place(s.ctx, config, started)
 	if err != nil {
 		return nil, "", s.cause(err, nothingLeft)
@@ -131,12 +130,12 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 		DatabaseURL: scenario.Redact(config.runDatabase(dir.Path)), Isolation: config.Isolation, Expect: config.Expect,
 		Seed: config.Seed,
 		Drive: load.Options{
-			Plan: config.Rate, Arrival: config.arrival(), Think: config.Think, MaxBacklog: int(config.MaxBacklog),
+			Plan: config.Rate, Arrival: config.Arrivals(), Think: config.Think, MaxBacklog: int(config.MaxBacklog),
 			Duration: config.Duration, Count: config.Count, Warmup: config.Warmup,
 			Retries: config.Retries, GiveUp: config.GiveUp, Seed: config.Seed, Alone: true,
 		},
 		Embedded: slices.Contains([]string{"sqlite", "memory", "noop"}, strings.ToLower(strings.SplitN(config.runDatabase(dir.Path), ":", 2)[0])),
-		Stroppy:  version(), Effective: config.effective(command, spec), Unchecked: unchecked(command),
+		Stroppy:  version(), Plan: config.Plan, Command: command, Unchecked: unchecked(command),
 		Progress: s, Interrupt: s.interrupt, Scrub: a.scrub,
 	}
 	arena.hurt(&options, config, workload)
@@ -147,7 +146,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 		return nil, dir.Path, s.abandon(err, dir, database, config.ownFiles())
 	}
 	if command == "pay" {
-		s.note("%s", toPaste("check it", fmt.Sprintf("stroppy check %s --db %s", quote(dir.Path), config.address())))
+		s.note("%s", toPaste("check it", fmt.Sprintf("stroppy check %s --db %s", scenario.Quote(dir.Path), config.Address())))
 	}
 	return result, dir.Path, err
 }
@@ -171,7 +170,7 @@ func (s *session) abandon(err error, dir *run.Directory, database db.Database, o
 // loadAgain tells how to go on with a load that stopped: its seed may have been drawn.
 func (a *app) loadAgain(config *config, command string, err error) {
 	if errors.As(err, new(*dataset.StoppedError)) {
-		fmt.Fprintln(a.stderr, toPaste("repeat", config.repeat(command)))
+		fmt.Fprintln(a.stderr, toPaste("repeat", config.Command(command)))
 	}
 }
 
@@ -227,24 +226,6 @@ func closeAfter(err error, c interface{ Close() error }) error {
 		return nil
 	}
 	return c.Close()
-}
-
-// effective returns what repeats the call on the bank that it turned out to
-// drive.
-func (c *config) effective(command string, spec workload.Spec) func(history.Header) (run.Repeat, error) {
-	return func(h history.Header) (run.Repeat, error) {
-		found := *c
-		var err error
-		if found.Scenario, err = c.With(spec.Loaded(h)); err != nil {
-			return run.Repeat{}, err
-		}
-		found.Seed = h.Seed
-		repeated := found.repeat(command)
-		if command == "pay" { // the same as a run of these parts
-			found.NoLoad, found.NoCheck = true, true
-		}
-		return run.Repeat{Scenario: found.YAML(), Settings: found.facts(), Command: repeated}, nil
-	}
 }
 
 func unchecked(command string) string {

@@ -15,6 +15,7 @@ import (
 
 	"stroppy/internal/report"
 	"stroppy/internal/run"
+	"stroppy/internal/scenario"
 )
 
 // The bounds of one comparison: its rounds, and its sides, which have a letter
@@ -114,7 +115,7 @@ func (c *comparing) tell(files []string) error {
 	}
 	command := fmt.Sprintf("stroppy compare --repeat %d", c.rounds)
 	for _, file := range files {
-		command += " " + quote(file)
+		command += " " + scenario.Quote(file)
 	}
 	if err := c.app.comparisonPage(c.sides, c.dir, command); err != nil {
 		return fmt.Errorf("%w: the runs are kept in %s, and `stroppy report` compares them", err, c.dir)
@@ -209,7 +210,7 @@ func (a *app) compareRuns(dirs []string, out string) error {
 			return err
 		}
 		sides = append(sides, report.Side{Name: dir, Runs: []report.Recorded{recorded}})
-		command += " " + quote(dir)
+		command += " " + scenario.Quote(dir)
 	}
 	if err := a.printComparison(sides); err != nil || out == "" {
 		return err

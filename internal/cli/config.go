@@ -12,17 +12,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"stroppy/internal/pace"
-	"stroppy/internal/report"
 	"stroppy/internal/scenario"
 )
 
 // config is the configuration of one call and where it came from.
 type config struct {
-	scenario.Scenario
-	named        scenario.Set // keys that a flag, a variable or a file named
-	live         string       // the URL of the cluster that was started for this run
-	fromVariable bool         // the database's URL is that of STROPPY_DB
+	scenario.Plan
+	live string // the URL of the cluster that was started for this run
 }
 
 // keyFlag is a key as a flag: it keeps the text for scenario to read.
@@ -154,9 +150,12 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 			}
 		}
 	}
-	c.Scenario, c.named, err = workloads().Merge(written, variables, flags)
+	merged, given, err := workloads().Merge(written, variables, flags)
 	if err == nil {
-		err = workloads().Idle(&c.Scenario, idle, written, variables, flags)
+		err = workloads().Idle(&merged, idle, written, variables, flags)
+	}
+	if err == nil {
+		c.Plan, err = merged.Plan(given)
 	}
 	if err != nil {
 		return c, &exitError{exitUsage, err}
@@ -164,22 +163,8 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 	if scenario.RobbedURL(c.DB) {
 		return c, usagef("%s is %s, with xxxxx where a password was taken out: put it back", database.Source, scenario.Redact(c.DB))
 	}
-	c.fromVariable = database.Source == databaseVariable
+	c.FromVariable = database.Source == scenario.DatabaseVariable
 	return c, nil
-}
-
-// databaseVariable is the variable that stands for --db.
-const databaseVariable = scenario.Prefix + "DB"
-
-// address is the database's URL as a word of a command that a person pastes. A
-// password is never in it: the variable that has it stands for the URL, and where none
-// has, a mask for the password, which every command refuses until it is put back.
-func (c *config) address() string {
-	shown := scenario.Redact(c.DB)
-	if c.fromVariable && shown != c.DB {
-		return `"$` + databaseVariable + `"`
-	}
-	return quote(shown)
 }
 
 // toPaste writes a command for a person to paste, behind what it is for.
@@ -204,12 +189,6 @@ func (a *app) keepCommands(script string) {
 	a.scrub = func(text string) string { return more(before(text)) }
 }
 
-// arrival returns how transactions arrive; the scenario has been checked.
-func (c *config) arrival() pace.Arrival {
-	a, _ := pace.ParseArrival(c.Arrival)
-	return a
-}
-
 func readScenario(path string) ([]scenario.Setting, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -224,64 +203,4 @@ func readScenario(path string) ([]scenario.Setting, error) {
 		return nil, fmt.Errorf("read the scenario: %w", err)
 	}
 	return workloads().File(path, data)
-}
-
-// facts lists the effective settings for the result, without secrets.
-func (c *config) facts() []report.Setting {
-	list := []report.Setting{}
-	for _, key := range c.Settings() {
-		value := key.Get()
-		if key.Local || value == "" {
-			continue
-		}
-		switch key.Name {
-		case "db":
-			value = scenario.Redact(value)
-		case "nemesis":
-			value, _ = scenario.RedactScript(value)
-		}
-		list = append(list, report.Setting{Name: key.Name, Value: value})
-	}
-	return list
-}
-
-// repeat returns the command that repeats this call: what was named, and the
-// seed, without anything secret.
-func (c *config) repeat(command string) string {
-	words := []string{"stroppy", command}
-	if command == "run" || command == "sweep" {
-		words = append(words, c.Workload)
-	}
-	for _, key := range c.Settings() {
-		value := key.Get()
-		known := c.named[key.Name] || key.Name == "seed" && c.Seed != 0
-		if key.Local || !known || value == "" || key.Name == "workload" || key.Idle != nil && key.Idle() != "" {
-			continue
-		}
-		switch {
-		case key.Name == "db":
-			words = append(words, "--db", c.address())
-			continue
-		case key.Name == "nemesis":
-			value, _ = scenario.RedactScript(value)
-		case key.Switch():
-			words = append(words, "--"+key.Name+"="+value)
-			continue
-		}
-		for line := range strings.SplitSeq(value, "\n") {
-			words = append(words, "--"+key.Name, quote(line))
-		}
-	}
-	return strings.Join(words, " ")
-}
-
-// quote writes a word as a POSIX shell reads it back.
-func quote(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=@%+", r)
-	}
-	if word != "" && strings.TrimFunc(word, plain) == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -75,7 +75,7 @@ func TestServe(t *testing.T) {
 		}
 		return ok && d.Live && d.Timeline != nil && len(d.Timeline.At) >= 2 && d.Histogram != nil
 	})
-	if last.Verdict != "running" || last.Workload != "bank" || !strings.Contains(last.Reason, "drives for another") || last.Command == "" {
+	if last.Verdict != "running" || last.Workload != "bank" || !strings.Contains(last.Reason, "takes another") || last.Command == "" {
 		t.Errorf("it shows %+v", last)
 	}
 	metrics := fetch(at + "metrics")

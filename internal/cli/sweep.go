@@ -168,7 +168,7 @@ func (w *sweeping) axis() error {
 			return usagef("think is of a closed loop, and a sweep over the rate drives an open one: leave it out")
 		}
 	case sweep.Clients:
-		if c.named["clients"] {
+		if c.Named["clients"] {
 			return usagef("the number of clients is what the sweep changes: leave --clients out")
 		}
 		w.fallback = []float64{1, 2, 4, 8, 16, 32, 64}
@@ -268,7 +268,7 @@ func onwards(b *sweep.Book, dir string) string {
 	if b.Command == "" || b.Finished {
 		return b.Command
 	}
-	return b.Command + " --out " + quote(dir)
+	return b.Command + " --out " + scenario.Quote(dir)
 }
 
 // reportSweep tells a sweep again, and makes its page again: one that could not be
@@ -329,15 +329,15 @@ func resized(text string, nodes int) string {
 // with is the configuration at a value of the axis.
 func (w *sweeping) with(value float64) (config, error) {
 	c := *w.config
-	c.named = maps.Clone(c.named) // what a step changes repeats it
-	c.named[string(w.spec.Axis)] = w.spec.Axis != sweep.Nodes
+	c.Named = maps.Clone(c.Named) // what a step changes repeats it
+	c.Named[string(w.spec.Axis)] = w.spec.Axis != sweep.Nodes
 	switch w.spec.Axis {
 	case sweep.Rate:
 		if value == 0 {
 			c.MaxBacklog = workloads().Default().MaxBacklog // nothing reads it
 			break
 		}
-		c.Arrival, c.named["arrival"] = w.arrival, true
+		c.Arrival, c.Named["arrival"] = w.arrival, true
 		plan, err := pace.Constant(value)
 		if err != nil {
 			return c, err
@@ -448,8 +448,8 @@ func verdictOf(b *sweep.Book, asked bool) error {
 
 // again is the command that repeats the sweep; with --out it goes on.
 func (w *sweeping) again() string {
-	command := w.config.repeat("sweep") + " --over " + quote(w.spec.String())
-	if w.spec.Axis == sweep.Rate && w.config.named["max-backlog"] {
+	command := w.config.Command("sweep") + " --over " + scenario.Quote(w.spec.String())
+	if w.spec.Axis == sweep.Rate && w.config.Named["max-backlog"] {
 		command += fmt.Sprintf(" --max-backlog %d", w.config.MaxBacklog)
 	}
 	if w.arrival != "" {

@@ -29,7 +29,7 @@ func (c *config) bind(database db.Database, loads bool) (workload.Workload, erro
 // options are what the configuration says to its workload.
 func (c *config) options(loads bool) workload.Options {
 	o := workload.Options{Clients: c.Clients, Isolation: c.Isolation, Mode: c.Mode}
-	o.Given = func(name string) bool { return loads || c.named[name] }
+	o.Given = func(name string) bool { return loads || c.Named[name] }
 	if o.Given("seed") {
 		o.Seed = c.Seed
 	}

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"stroppy/internal/db"
-	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/load"
 	"stroppy/internal/report"
 	"stroppy/internal/resource"
+	"stroppy/internal/scenario"
 	"stroppy/internal/stats"
 	"stroppy/internal/workload"
 )
@@ -44,9 +44,9 @@ type Options struct {
 	Drive       load.Options    // without Clients, Background, History and Start
 	Stroppy     string          // the version of this program
 
-	// Effective tells how to repeat the run, once it is known which bank is
-	// driven.
-	Effective func(history.Header) (Repeat, error)
+	// Plan is what is carried out, and Command the name of the command that does.
+	Plan    scenario.Plan
+	Command string
 	// Unchecked is the verdict's reason where no check is asked for.
 	Unchecked string
 
@@ -74,13 +74,6 @@ type Options struct {
 	Interrupt <-chan struct{}
 	// Scrub takes secrets out of a text that may hold some, such as an error.
 	Scrub func(string) string
-}
-
-// Repeat is what repeats a run.
-type Repeat struct {
-	Scenario []byte           // scenario.yaml
-	Settings []report.Setting // the same, for the result
-	Command  string
 }
 
 // Progress is told how far a run is. Its methods may be called by several
@@ -292,12 +285,16 @@ func (c *conductor) attach(ctx context.Context) error {
 		c.result.Load = Loaded(loaded)
 	}
 	header := c.o.Workload.Header()
-	repeat, err := c.o.Effective(header)
+	plan, err := c.o.Plan.Attached(c.o.Spec, header)
 	if err != nil {
 		return err
 	}
-	c.result.Seed, c.result.LoadID, c.result.Scenario, c.result.Command = header.Seed, header.LoadID, repeat.Settings, repeat.Command
-	return c.o.Dir.Write(ScenarioFile, repeat.Scenario)
+	c.result.Seed, c.result.LoadID, c.result.Command = header.Seed, header.LoadID, plan.Command(c.o.Command)
+	plan.NoLoad, plan.NoCheck = !c.o.Steps.Load, !c.o.Steps.Check // the same as a run of these parts
+	for _, s := range plan.Shown() {
+		c.result.Scenario = append(c.result.Scenario, report.Setting{Name: s[0], Value: s[1]})
+	}
+	return c.o.Dir.Write(ScenarioFile, plan.YAML())
 }
 
 // replacedWait bounds how long a database that does not answer is asked whether

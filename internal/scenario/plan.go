@@ -1,0 +1,171 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"stroppy/internal/history"
+	"stroppy/internal/nemesis"
+	"stroppy/internal/pace"
+	"stroppy/internal/setting"
+	"stroppy/internal/workload"
+)
+
+// Plan is what one run carries out: a scenario in which nothing is left open but the
+// seed and what the database has loaded. A plan is not changed; Attached returns
+// another one.
+type Plan struct {
+	Scenario
+	Named  Set            // settings that a flag, a variable or a file named
+	Script nemesis.Script // the faults
+	// Extended says that the run lasts longer than by default, so that its faults have
+	// time to come.
+	Extended bool
+	// FromVariable says that the database's URL is that of STROPPY_DB.
+	FromVariable bool
+}
+
+// DatabaseVariable is the variable that stands for --db.
+const DatabaseVariable = Prefix + "DB"
+
+// enough is how often each repeated fault comes where nobody said how long the run
+// is, and quiet is how long it goes on after the last heal.
+const (
+	enough = 3
+	quiet  = 10 * time.Second
+)
+
+// Plan resolves the scenario. Where nobody said how long the run is, it is long enough
+// for its faults; a fault that comes after the end is refused.
+func (s Scenario) Plan(named Set) (Plan, error) {
+	p := Plan{Scenario: s, Named: named}
+	var err error
+	if p.Script, err = parseScript(s.Nemesis); err != nil {
+		return p, err
+	}
+	for _, fault := range p.Script {
+		switch {
+		case p.Duration == 0:
+		case !named["duration"]:
+			p.Duration = max(p.Duration, fault.Done(enough)+quiet)
+		case fault.First() >= p.Duration:
+			return p, fmt.Errorf("the fault %q comes first after %v, and the run ends after %v: give it a longer --duration", fault, fault.First(), p.Duration)
+		}
+	}
+	p.Extended = p.Duration > s.Duration
+	return p, nil
+}
+
+// parseScript reads faults, one a line.
+func parseScript(text string) (script nemesis.Script, err error) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if line == "" {
+			continue
+		}
+		shown, _ := RedactScript(line)
+		if Robbed(line) {
+			return nil, fmt.Errorf("the fault %q has xxxxx where a secret was taken out: put it back, or name a variable there, as in PGPASSWORD=$PGPASSWORD", shown)
+		}
+		fault, err := nemesis.Parse(line)
+		if err != nil {
+			// What an error repeats of a long line may end within a secret.
+			if _, again := nemesis.Parse(shown); again != nil {
+				err = again
+			}
+			return nil, err
+		}
+		script = append(script, fault)
+	}
+	return script, nil
+}
+
+// Attached returns the plan with what the database turned out to hold.
+func (p Plan) Attached(spec workload.Spec, h history.Header) (Plan, error) {
+	var err error
+	if p.Scenario, err = p.With(spec.Loaded(h)); err != nil {
+		return p, fmt.Errorf("read what is loaded: %w", err)
+	}
+	p.Seed = h.Seed
+	return p, nil
+}
+
+// Arrivals returns how transactions arrive; the scenario has been checked.
+func (p *Plan) Arrivals() pace.Arrival {
+	a, _ := pace.ParseArrival(p.Arrival)
+	return a
+}
+
+// Shown lists the names and values of all settings, without secrets.
+func (p *Plan) Shown() [][2]string {
+	var list [][2]string
+	for _, one := range p.Settings() {
+		value := one.Get()
+		if one.Local || value == "" {
+			continue
+		}
+		switch one.Name {
+		case "db":
+			value = Redact(value)
+		case "nemesis":
+			value, _ = RedactScript(value)
+		}
+		list = append(list, [2]string{one.Name, value})
+	}
+	return list
+}
+
+// Command returns the command that repeats this call: what was named, and the seed,
+// without anything secret.
+func (p *Plan) Command(command string) string {
+	words := []string{"stroppy", command}
+	if command == "run" || command == "sweep" {
+		words = append(words, p.Workload)
+	}
+	for _, one := range p.Settings() {
+		value := one.Get()
+		known := p.Named[one.Name] || one.Name == "seed" && p.Seed != 0
+		if one.Local || !known || value == "" || one.Name == "workload" || one.Idle != nil && one.Idle() != "" {
+			continue
+		}
+		words = append(words, p.flag(&one, value)...)
+	}
+	return strings.Join(words, " ")
+}
+
+func (p *Plan) flag(one *setting.Setting, value string) (words []string) {
+	switch {
+	case one.Name == "db":
+		return []string{"--db", p.Address()}
+	case one.Name == "nemesis":
+		value, _ = RedactScript(value)
+	case one.Switch():
+		return []string{"--" + one.Name + "=" + value}
+	}
+	for line := range strings.SplitSeq(value, "\n") {
+		words = append(words, "--"+one.Name, Quote(line))
+	}
+	return words
+}
+
+// Address is the database's URL as a word of a command that a person pastes. A
+// password is never in it: the variable that has it stands for the URL, and where none
+// has, a mask for the password, which every command refuses until it is put back.
+func (p *Plan) Address() string {
+	shown := Redact(p.DB)
+	if p.FromVariable && shown != p.DB {
+		return `"$` + DatabaseVariable + `"`
+	}
+	return Quote(shown)
+}
+
+// Quote writes a word as a POSIX shell reads it back.
+func Quote(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=@%+", r)
+	}
+	if word != "" && strings.TrimFunc(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

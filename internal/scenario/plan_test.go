@@ -1,0 +1,78 @@
+package scenario
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/history"
+)
+
+// TestFaultsHaveTime: where nobody says how long a run is, it is long enough for its
+// faults, also with a workload that is otherwise over after a number of transactions.
+func TestFaultsHaveTime(t *testing.T) {
+	for _, c := range []struct {
+		settings string
+		duration time.Duration
+		count    bool
+		extended bool
+	}{
+		{"workload=events", 0, true, false},
+		{"workload=events cluster=etcd:1 nemesis=kill_n0_at_8s_for_2s", 20 * time.Second, false, true},
+		{"cluster=etcd:1 nemesis=kill_n0_at_8s_for_2s", 20 * time.Second, false, true},
+		{"workload=events cluster=etcd:1 nemesis=kill_n0_at_8s_for_2s count=5", 0, true, false},
+		{"cluster=etcd:1 nemesis=kill_n0_at_8s_for_2s duration=9s", 9 * time.Second, false, false},
+		{"", 10 * time.Second, false, false},
+	} {
+		p, err := planOf(t, c.settings)
+		if err != nil || p.Duration != c.duration || p.Count > 0 != c.count || p.Extended != c.extended {
+			t.Errorf("%s: %v, %d, extended %v, %v", c.settings, p.Duration, p.Count, p.Extended, err)
+		}
+	}
+	for settings, want := range map[string]string{
+		"cluster=etcd:1 nemesis=kill_n0_at_8s duration=5s": "comes first after 8s, and the run ends after 5s",
+		"cluster=etcd:1 nemesis=kil_n0_at_8s":              "kil",
+	} {
+		if _, err := planOf(t, settings); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", settings, err)
+		}
+	}
+}
+
+// TestPlanIsNotChanged: what a database turned out to hold makes another plan.
+func TestPlanIsNotChanged(t *testing.T) {
+	p, err := planOf(t, "seed=5 accounts=100")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _ := planOf(t, "seed=5 accounts=100")
+	spec, err := all().Find(p.Workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attached, err := p.Attached(spec, history.Header{Seed: 7, Accounts: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(p, before) {
+		t.Errorf("the plan is now %+v", p)
+	}
+	if got, want := attached.Command("run"), "stroppy run bank --seed 7 --accounts 200"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// planOf is the plan of "key=value key=value", with _ for a space in a value.
+func planOf(t *testing.T, settings string) (Plan, error) {
+	t.Helper()
+	list := layer("flag", settings)
+	for i := range list {
+		list[i].Value = strings.ReplaceAll(list[i].Value, "_", " ")
+	}
+	s, named, err := all().Merge(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Plan(named)
+}

@@ -357,7 +357,7 @@ func TestTornScan(t *testing.T) {
 
 func TestWideRead(t *testing.T) {
 	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
-		d := drivertest.Open(t, redis.Open, url)
+		d := drivertest.Open(t, redis.Open, url+"&timeout=1m")
 		s := newSession(t, d)
 		kvtest.Put(t, d, "k0", "first", fmt.Sprint("k", d.Limits().Reads-1), "last")
 		all, out := make([][]byte, d.Limits().Reads), make([]db.Entry, d.Limits().Reads)

@@ -3,10 +3,8 @@ package mysql
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
+	"maps"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,81 +15,38 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-// shared is the server of all tests that do it no harm. It is set by the first
-// that needs it and stopped by TestMain.
-var shared struct {
-	server *mariadb.Server
-	err    error
-}
+func TestMain(m *testing.M) { servers.Main(m) }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if shared.server != nil {
-		if err := shared.server.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = max(code, 1)
+// servers run without the cost of fsync: no test pulls a plug. What is committed is
+// written to the file all the same, so that it outlives kill -9.
+var servers = drivertest.Servers[*mariadb.Server]{
+	Launch: func(ctx context.Context, settings map[string]string) (*mariadb.Server, error) {
+		all := map[string]string{"innodb-flush-log-at-trx-commit": "2", "innodb-buffer-pool-size": "32M", "innodb-flush-method": "nosync"}
+		maps.Copy(all, settings)
+		return mariadb.Start(ctx, mariadb.Options{Settings: all})
+	},
+	Missing: func(err error) string {
+		if missing := new(cluster.MissingError); errors.As(err, missing) {
+			return "skipped engine: mariadb: install the Debian package " + missing.Package
 		}
-	}
-	os.Exit(code)
-}
-
-// quick are settings without the cost of fsync: no test pulls a plug. What is
-// committed is written to the file all the same, so that it outlives kill -9.
-var quick = map[string]string{"innodb-flush-log-at-trx-commit": "2", "innodb-buffer-pool-size": "32M", "innodb-flush-method": "nosync"}
-
-func launch(ctx context.Context, settings map[string]string) (*mariadb.Server, error) {
-	all := map[string]string{}
-	for _, m := range []map[string]string{quick, settings} {
-		for name, value := range m {
-			all[name] = value
-		}
-	}
-	return mariadb.Start(ctx, mariadb.Options{Settings: all})
-}
-
-func skipMissing(t testing.TB, err error) {
-	t.Helper()
-	if missing := new(cluster.MissingError); errors.As(err, missing) {
-		t.Skip("skipped engine: mariadb: install the Debian package " + missing.Package)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+		return ""
+	},
 }
 
 // start starts a server of the test's own.
 func start(t testing.TB, settings map[string]string) *mariadb.Server {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts a server")
-	}
-	s, err := launch(t.Context(), settings)
-	skipMissing(t, err)
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return servers.Start(t, settings)
 }
-
-var databases atomic.Int64
 
 // fresh returns the shared server and the address of a new, empty database on it.
 func fresh(t testing.TB) (*mariadb.Server, string) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts a server")
-	}
-	if shared.server == nil && shared.err == nil {
-		shared.server, shared.err = launch(context.Background(), nil)
-	}
-	skipMissing(t, shared.err)
-	name := fmt.Sprintf("test%d", databases.Add(1))
-	if _, err := shared.server.SQL(t.Context(), "CREATE DATABASE "+name); err != nil {
+	shared, name := servers.Shared(t), servers.Name()
+	if _, err := shared.SQL(t.Context(), "CREATE DATABASE "+name); err != nil {
 		t.Fatal(err)
 	}
-	return shared.server, shared.server.URLFor(mariadb.Superuser, "", name)
+	return shared, shared.URLFor(mariadb.Superuser, "", name)
 }
 
 // openFresh opens a new, empty database on the shared server.

@@ -34,17 +34,14 @@ func DigestOf(end EndState) (Digest, error) {
 			return d, err
 		}
 		d.Legs++
-		void := uint64(0)
-		if l.Void {
-			void = 1
-		}
-		d.LegHash += Mix(Mix(Mix(Mix(uint64(l.Transfer)+1)^uint64(l.Number)<<1^void)^l.Account) ^ Hash(l.Version, l.Amount))
+		marks := uint64(l.State)<<2 | uint64(l.Mark)
+		d.LegHash += Mix(Mix(Mix(Mix(uint64(l.Transfer)+1)^uint64(l.Number)<<5^marks)^l.Account) ^ Hash(l.Version, l.Amount))
 	}
 	return d, nil
 }
 
 func accountHash(a history.Account) uint64 {
-	return Mix(Mix(Mix(a.N+1)^uint64(a.Balance)) ^ Hash(a.Version, int64(a.Last)))
+	return Mix(Mix(Mix(a.N+1)^uint64(a.Balance)) ^ uint64(a.State)<<60 ^ Hash(a.Version, int64(a.Last)))
 }
 
 // Difference tells in words how the end state of one node differs from another;

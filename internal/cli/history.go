@@ -55,6 +55,7 @@ func (a *app) historyCommand() *cobra.Command {
 type lookup struct {
 	path     string
 	recorded *history.Reader
+	header   history.Header
 	end      *history.End // nil: none was downloaded
 	objects  workload.Objects
 	format   workload.Format
@@ -82,7 +83,8 @@ func newLookup(path string, ids []string, account string) (*lookup, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	spec, err := workloads().Find(l.recorded.Header().Workload)
+	l.header = l.recorded.Header()
+	spec, err := workloads().Find(l.header.Workload)
 	if err != nil {
 		return nil, errors.Join(err, l.close())
 	}
@@ -183,7 +185,7 @@ func (l *lookup) showEnd() error {
 		if err != nil {
 			return err
 		}
-		if l.asked(leg.Transfer) && (l.account == nil || !leg.Void && leg.Account == *l.account) {
+		if l.asked(leg.Transfer) && (l.account == nil || leg.Mark != history.Tombstone && leg.Account == *l.account) {
 			legs = append(legs, leg)
 			l.found[leg.Transfer] = true
 		}
@@ -193,7 +195,7 @@ func (l *lookup) showEnd() error {
 	})
 	for _, leg := range legs {
 		what := fmt.Sprintf("leg %d  %s %s", leg.Number, l.objects.Name(leg.Account), l.format.Row(leg))
-		if leg.Void {
+		if leg.Mark == history.Tombstone {
 			what = "tombstone: a look-up found nothing and closed the id"
 		}
 		fmt.Fprintf(l.out, "ledger  %v  %s\n", leg.Transfer, what)
@@ -216,7 +218,7 @@ func (l *lookup) showEnd() error {
 func (l *lookup) transaction(r history.Record) string {
 	how := r.Outcome.String()
 	if r.Reason != 0 {
-		how += " (" + r.Reason.String() + ")"
+		how += " (" + l.header.ReasonName(r.Reason) + ")"
 	}
 	if r.LookedUp {
 		how += ", found by a look-up"
@@ -226,7 +228,7 @@ func (l *lookup) transaction(r history.Record) string {
 		tries = fmt.Sprintf("%d tries", r.Attempts)
 	}
 	words := []string{
-		r.ID.String(), fmt.Sprintf("client %d", r.ID.Client()), r.Kind.String(), how,
+		r.ID.String(), fmt.Sprintf("client %d", r.ID.Client()), l.header.KindName(r.Kind), how,
 		fmt.Sprintf("due %s sent %s tried %s end %s", since(r.Due), since(r.Sent), since(r.Try), since(r.End)), tries,
 	}
 	if r.Warmup {

@@ -103,7 +103,7 @@ func TestEventsUnderLostAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if leg.Void {
+			if leg.Mark == history.Tombstone {
 				voids++
 			}
 		}

@@ -24,6 +24,7 @@ type blockSource struct {
 	header   []byte // JSON
 	complete bool   // a footer ends the file
 	footer   sums   // of a complete file
+	added    error  // says what stands behind the footer of a file that was complete
 }
 
 // openSource opens a file of the given contents and reads its preamble. The
@@ -53,12 +54,36 @@ func newSource(doing, path string, r io.ReaderAt, size int64, want contents) (*b
 		return nil, err
 	}
 	if tail := make([]byte, footerSize); size-s.first >= footerSize {
-		if err := s.read(tail, size-footerSize); err != nil {
+		err := s.read(tail, size-footerSize)
+		if err != nil {
 			return nil, err
 		}
-		s.footer, s.complete = parseFooter(tail)
+		if s.footer, s.complete = parseFooter(tail); !s.complete {
+			if s.added, err = s.appended(); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return s, nil
+}
+
+// mostAppended is how far from the end of a file its footer is looked for.
+const mostAppended = 4 << 10
+
+// appended says of a file that has something behind its footer that it is complete,
+// and that somebody added to it.
+func (s *blockSource) appended() (added, err error) {
+	tail := make([]byte, min(s.size-s.first, footerSize+mostAppended))
+	if err := s.read(tail, s.size-int64(len(tail))); err != nil {
+		return nil, err
+	}
+	for i := len(tail) - footerSize; i >= 0; i-- {
+		if _, ok := parseFooter(tail[i : i+footerSize]); ok {
+			more := len(tail) - footerSize - i
+			return s.damaged(s.size-int64(more), fmt.Sprintf("%d bytes were added behind its end", more)), nil
+		}
+	}
+	return nil, nil
 }
 
 // open reads and verifies the preamble.
@@ -73,6 +98,8 @@ func (s *blockSource) open(want contents) error {
 	if len(start) >= 12 {
 		if v := binary.LittleEndian.Uint32(start[8:]); v > formatVersion {
 			return fmt.Errorf("%s in %s: it is in format %d and this Stroppy knows formats up to %d: use a newer Stroppy", s.doing, s.path, v, formatVersion)
+		} else if v != 0 && v < formatVersion {
+			return fmt.Errorf("%s in %s: it is in format %d, which this Stroppy does not read any more: use the Stroppy that recorded it", s.doing, s.path, v)
 		}
 	}
 	if len(start) < preambleSize {
@@ -168,6 +195,8 @@ func (s *blockSource) at(offset int64, raw []byte) (place, head, error) {
 	switch magic := binary.LittleEndian.Uint32(raw); {
 	case magic == footerMagic && left < footerSize && !s.complete:
 		return atCut, head{}, nil
+	case magic == footerMagic && s.added != nil:
+		return 0, head{}, s.added
 	case magic == footerMagic:
 		return 0, head{}, s.damaged(offset, "its closing part is wrong, or something was added behind it")
 	case magic != blockMagic:

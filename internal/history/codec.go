@@ -29,6 +29,7 @@ const (
 	opValues   = 0x04 // version, balance and last follow; else all are zero
 	opAmount   = 0x08 // the amount follows; else 0, or see below
 	opBalances = 0x10 // the amount is minus the sum of the amounts before it
+	opState    = 5    // the state is in the three bits from here
 )
 
 // The most bytes that a transaction without operations, and one operation, can
@@ -114,6 +115,7 @@ func appendTransaction(b []byte, tx *Transaction, c *context) []byte {
 
 // opFlags returns the first byte of op; sum is that of the amounts before it.
 func opFlags(op *Op, sum int64) (flags byte) {
+	flags = byte(op.State) << opState
 	if op.Write {
 		flags |= opWrite
 	}
@@ -247,7 +249,7 @@ func (d *decoder) transaction(tx *Transaction, c *context) error {
 	for range n {
 		flags := d.byte()
 		account += uint64(d.signed())
-		op := Op{Account: account, Write: flags&opWrite != 0, Observed: flags&opObserved != 0}
+		op := Op{Account: account, Write: flags&opWrite != 0, Observed: flags&opObserved != 0, State: State(flags >> opState)}
 		switch {
 		case flags&opAmount != 0:
 			op.Amount = d.signed()

@@ -151,10 +151,12 @@ func TestRemovedDoubledAndMovedBlocksAreFound(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	h, err := openBytes(append(bytes.Clone(file), 0))
-	must(t, err)
-	if _, _, err := read(h); !errors.Is(err, errDamaged) || h.Complete() {
-		t.Errorf("something added: %v", err)
+	for _, more := range []int{1, 27, 28, 29, 3000} {
+		h, err := openBytes(append(bytes.Clone(file), make([]byte, more)...))
+		must(t, err)
+		if _, _, err := read(h); !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), "were added behind its end") || !h.Complete() {
+			t.Errorf("%d bytes added: %v", more, err)
+		}
 	}
 }
 
@@ -212,7 +214,7 @@ func TestWhatOpenRefuses(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"a newer format":  {changed(8, formatVersion+1), "it is in format 2 and this Stroppy knows formats up to 1: use a newer Stroppy"},
+		"a newer format":  {changed(8, formatVersion+1), "it is in format 3 and this Stroppy knows formats up to 2: use a newer Stroppy"},
 		"another program": {[]byte("PK\x03\x04 and so on, longer than that"), "no file of Stroppy's"},
 		"empty":           {nil, "cut off before its first record"},
 		"a huge header":   {changed(16, 1<<32-1), "impossibly long"},

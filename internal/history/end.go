@@ -69,6 +69,10 @@ func CreateEnd(dir string) (*EndWriter, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, explain(keeping, dir, err)
 	}
+	owner, err := identityIn(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", keeping, err)
+	}
 	w := &EndWriter{dir: dir}
 	for _, part := range []struct {
 		rows *rowWriter
@@ -82,7 +86,7 @@ func CreateEnd(dir string) (*EndWriter, error) {
 			return nil, explain(keeping, path, err)
 		}
 		part.rows.data = make([]byte, blockHeadSize, endBlock)
-		if part.rows.out, err = startFile(f, keeping, path, part.c, struct{}{}); err != nil {
+		if part.rows.out, err = startFile(f, keeping, path, part.c, owner); err != nil {
 			_ = f.Close()
 			_ = w.Abandon()
 			return nil, err
@@ -138,7 +142,7 @@ func (w *EndWriter) Leg(l Leg) error {
 	w.legs.data = w.legs.data[:putLeg(w.legs.data[:endBlock], n, l, w.leg)]
 	w.legs.records++
 	w.leg = l
-	if !l.Void {
+	if l.Mark == 0 {
 		w.entries++
 	}
 	return nil
@@ -281,6 +285,9 @@ func OpenEnd(dir string) (*End, error) {
 		}
 	}
 	if err == nil {
+		err = e.belongs(dir)
+	}
+	if err == nil {
 		err = e.readStrangers()
 	}
 	if err != nil {
@@ -288,6 +295,31 @@ func OpenEnd(dir string) (*End, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// belongs refuses an end state of another run than the history beside it is of.
+func (e *End) belongs(dir string) error {
+	run, err := identityIn(dir)
+	if err != nil {
+		return fmt.Errorf("%s: %w", readingEnd, err)
+	}
+	var first identity
+	for i, s := range []*blockSource{e.accounts, e.legs} {
+		var owner identity
+		if err := s.unmarshal(&owner); err != nil {
+			return err
+		}
+		if i == 0 {
+			first = owner
+		}
+		switch {
+		case owner != first:
+			return fmt.Errorf("%s in %s: it is of %s and the accounts beside it are of %s: put the files of one run together", readingEnd, s.path, owner, first)
+		case run != identity{} && owner != run:
+			return fmt.Errorf("%s in %s: it is of %s and the history beside it is of %s: put the files of one run together", readingEnd, s.path, owner, run)
+		}
+	}
+	return nil
 }
 
 const readingEnd = "read the end state"
@@ -298,6 +330,9 @@ func (e *End) open(path string, c contents) (*blockSource, error) {
 		return nil, err
 	}
 	e.files = append(e.files, f)
+	if s.added != nil {
+		return nil, s.added
+	}
 	if !s.complete {
 		return nil, fmt.Errorf("%s in %s: it is not whole: %w, or its last part is missing: download the end state again", readingEnd, path, errDamaged)
 	}
@@ -307,6 +342,9 @@ func (e *End) open(path string, c contents) (*blockSource, error) {
 // Strangers returns what was found in the database that the workload never put
 // there, in words.
 func (e *End) Strangers() []string { return e.strangers }
+
+// Rows is how many accounts were kept, and unexpected rows beside them.
+func (e *End) Rows() uint64 { return e.accounts.footer.records }
 
 // Close closes the files.
 func (e *End) Close() error {
@@ -400,7 +438,9 @@ func putAccount(b []byte, i int, a, last Account) int {
 	i = put(b, i, zigzag(int64(a.N-last.N-1)))
 	i = put(b, i, zigzag(a.Balance-last.Balance))
 	i = put(b, i, a.Version)
-	return putID(b, i, a.Last, last.Last)
+	i = putID(b, i, a.Last, last.Last)
+	b[i] = byte(a.State)
+	return i + 1
 }
 
 func (d *decoder) account(last Account) (a Account) {
@@ -408,15 +448,20 @@ func (d *decoder) account(last Account) (a Account) {
 	a.Balance = last.Balance + d.signed()
 	a.Version = d.unsigned()
 	a.Last = d.id(last.Last)
+	a.State = State(d.byte())
 	return a
 }
 
+// A leg's number, state and mark are one value: two bits of mark, three of state.
+const (
+	markMask    = 3
+	stateShift  = 2
+	stateMask   = 7
+	numberShift = 5
+)
+
 func putLeg(b []byte, i int, l, last Leg) int {
-	number := uint64(l.Number) << 1
-	if l.Void {
-		number |= 1
-	}
-	i = put(b, i, number)
+	i = put(b, i, uint64(l.Number)<<numberShift|uint64(l.State)<<stateShift|uint64(l.Mark))
 	i = putID(b, i, l.Transfer, last.Transfer)
 	i = put(b, i, zigzag(int64(l.Account-last.Account)))
 	i = put(b, i, zigzag(l.Amount))
@@ -425,10 +470,10 @@ func putLeg(b []byte, i int, l, last Leg) int {
 
 func (d *decoder) leg(last Leg) (l Leg) {
 	number := d.unsigned()
-	if number >= 1<<33 {
+	if number >= 1<<(32+numberShift) {
 		d.fail()
 	}
-	l.Number, l.Void = uint32(number>>1), number&1 != 0
+	l.Number, l.State, l.Mark = uint32(number>>numberShift), State(number>>stateShift&stateMask), Mark(number&markMask)
 	l.Transfer = d.id(last.Transfer)
 	l.Account = last.Account + uint64(d.signed())
 	l.Amount = d.signed()

@@ -35,7 +35,7 @@ func keep(t testing.TB, dir string, n int, strangers ...string) (as []Account, l
 		must(t, w.Account(a))
 		as = append(as, a)
 		for i := range 2 {
-			l := Leg{Transfer: ID(randomInt(r)), Number: uint32(i), Void: r.IntN(9) == 0, Account: a.N, Amount: randomInt(r), Version: uint64(randomInt(r))}
+			l := Leg{Transfer: ID(randomInt(r)), Number: uint32(i), Mark: Mark(r.IntN(12) / 9), State: State(r.IntN(5)), Account: a.N, Amount: randomInt(r), Version: uint64(randomInt(r))}
 			must(t, w.Leg(l))
 			ls = append(ls, l)
 		}
@@ -231,4 +231,31 @@ func FuzzEndPayload(f *testing.F) {
 		}
 		_, _, _ = endOf(t, t.TempDir(), files[0], files[1])
 	})
+}
+
+// TestAnEndStateOfAnotherRunIsRefused holds that the files of two runs are not mixed.
+func TestAnEndStateOfAnotherRunIsRefused(t *testing.T) {
+	dirs := []string{t.TempDir(), t.TempDir()}
+	for i, dir := range dirs {
+		h := testHeader
+		h.Run = uint64(i + 1)
+		w, err := Create(dir, h, 1)
+		must(t, err)
+		must(t, w.Close())
+		end, err := CreateEnd(dir)
+		must(t, err)
+		must(t, end.Account(Account{N: 1}))
+		must(t, end.Close())
+		whole, err := OpenEnd(dir)
+		must(t, err)
+		must(t, whole.Close())
+	}
+	for _, name := range []string{ledgerFile, accountsFile} {
+		file, err := os.ReadFile(filepath.Join(dirs[0], name))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(dirs[1], name), file, 0o644))
+		if _, err := OpenEnd(dirs[1]); err == nil || !strings.Contains(err.Error(), "it is of run ") {
+			t.Errorf("%s of another run: %v", name, err)
+		}
+	}
 }

@@ -1,6 +1,11 @@
 package history
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+)
 
 // Header is what a history says about its run.
 type Header struct {
@@ -14,6 +19,84 @@ type Header struct {
 	Started  int64             `json:"started_unix_ns"` // wall clock at the run's start, for people; no time in the history depends on it
 	Database string            `json:"database"`
 	Keys     map[string]string `json:"keys,omitempty"` // further facts that a workload needs for its checks
+
+	// What the workload declares, so that a reader needs no table of its own.
+	Kinds   []Declared `json:"kinds,omitempty"`   // of its transactions
+	Reasons []Declared `json:"reasons,omitempty"` // for which it rejects one
+	Object  string     `json:"object,omitempty"`  // what an account is, in the singular: account, stream, record
+	Unit    string     `json:"unit,omitempty"`    // of amounts and balances: cents, bytes, or number
+}
+
+// Declared is a number of the records and what it stands for.
+type Declared struct {
+	Number   uint8  `json:"number"`
+	Name     string `json:"name"`
+	ReadOnly bool   `json:"read_only,omitempty"` // of a kind: it changes nothing
+}
+
+// Kinds declares kinds of transactions.
+func Kinds(kinds ...Kind) []Declared {
+	var list []Declared
+	for _, k := range kinds {
+		list = append(list, Declared{uint8(k), k.String(), k.ReadOnly()})
+	}
+	return list
+}
+
+// Reasons declares reasons of rejections.
+func Reasons(reasons ...Reason) []Declared {
+	var list []Declared
+	for _, r := range reasons {
+		list = append(list, Declared{Number: uint8(r), Name: r.String()})
+	}
+	return list
+}
+
+// KindName is what a kind is called in this history.
+func (h *Header) KindName(k Kind) string { return declared(h.Kinds, uint8(k), k.String()) }
+
+// ReasonName is what a reason is called in this history.
+func (h *Header) ReasonName(r Reason) string { return declared(h.Reasons, uint8(r), r.String()) }
+
+func declared(list []Declared, number uint8, other string) string {
+	for _, d := range list {
+		if d.Number == number {
+			return d.Name
+		}
+	}
+	return other
+}
+
+// identity names the history that another file of the run's directory belongs to.
+type identity struct {
+	Workload string `json:"workload"`
+	LoadID   string `json:"load_id,omitempty"`
+	Run      uint64 `json:"run"`
+	Header   uint32 `json:"header_checksum"` // of the history's preamble: no two runs have the same
+}
+
+func (i identity) String() string {
+	if i == (identity{}) {
+		return "no run that is known"
+	}
+	return fmt.Sprintf("run %d of the workload %s, load %q, started as %08x", i.Run, i.Workload, i.LoadID, i.Header)
+}
+
+// identityIn is that of the history in dir; the zero one where there is none.
+func identityIn(dir string) (identity, error) {
+	s, f, err := openSource("read the history", filepath.Join(dir, transactionsFile), transactions)
+	if errors.Is(err, fs.ErrNotExist) {
+		return identity{}, nil
+	}
+	if err != nil {
+		return identity{}, err
+	}
+	defer f.Close()
+	var h Header
+	if err := s.unmarshal(&h); err != nil {
+		return identity{}, err
+	}
+	return identity{h.Workload, h.LoadID, h.Run, s.preamble}, nil
 }
 
 // Ref says where in the files of a run a transaction is recorded.

@@ -136,7 +136,20 @@ type Op struct {
 	Version  uint64 // transfers that had touched the account before
 	Balance  int64  // cents before
 	Last     ID     // the last transfer that had touched it; 0 for none
+	State    State  // of what was found; 0 where the workload has no states
 }
+
+// State says of a value what was found of it, where a workload's values can be
+// told from what nobody wrote.
+type State uint8
+
+const (
+	_       State = iota
+	Absent        // there was no such object
+	Whole         // every byte was as its writer had written it
+	Broken        // a value was there that no writer wrote like this
+	Foreign       // an object was there that no formula makes
+)
 
 // Account is one account of the end state.
 type Account struct {
@@ -144,13 +157,25 @@ type Account struct {
 	Balance int64  // cents
 	Version uint64 // committed transfers that touched it
 	Last    ID     // the last of them; 0 for none
+	State   State  // of what was found; 0 where the workload has no states
 }
+
+// Mark says what a row of the ledger is that no committed transaction left.
+type Mark uint8
+
+const (
+	_         Mark = iota
+	Tombstone      // the look-up of Transfer found nothing and closed the id for ever
+	Opening        // Amount is what Account held before the first run, beyond what entries tell; Transfer is 0
+	Unkept         // the run of Transfer, whose sequence number is 0, left no entries
+)
 
 // Leg is one row of the ledger in the end state.
 type Leg struct {
 	Transfer ID
 	Number   uint32 // of this leg within its transfer, from 0
-	Void     bool   // a tombstone: the look-up of Transfer found nothing and closed the id for ever
+	Mark     Mark   // whether it is something else than an entry of the ledger
+	State    State  // of what was found; 0 where the workload has no states
 	Account  uint64
 	Amount   int64  // cents
 	Version  uint64 // the account's version that this leg made

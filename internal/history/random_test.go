@@ -121,7 +121,7 @@ func TestEndCodecKeepsEveryField(t *testing.T) {
 	var l, lastL Leg
 	for range 5000 {
 		a = Account{N: uint64(randomInt(r)), Balance: randomInt(r), Version: uint64(randomInt(r)), Last: ID(randomInt(r))}
-		l = Leg{Transfer: ID(randomInt(r)), Number: uint32(randomInt(r)), Void: r.IntN(2) == 0,
+		l = Leg{Transfer: ID(randomInt(r)), Number: uint32(randomInt(r)), Mark: Mark(r.IntN(4)), State: State(r.IntN(5)),
 			Account: uint64(randomInt(r)), Amount: randomInt(r), Version: uint64(randomInt(r))}
 		b, legs := make([]byte, endRow), make([]byte, endRow)
 		b, legs = b[:putAccount(b, 0, a, lastA)], legs[:putLeg(legs, 0, l, lastL)]

@@ -37,7 +37,7 @@ func (r *Reader) Header() Header { return r.header }
 // Complete reports whether the history was closed after every client had handed
 // over its last record. An incomplete one lacks records at the end of some
 // clients.
-func (r *Reader) Complete() bool { return r.end == atFooter }
+func (r *Reader) Complete() bool { return r.end == atFooter || r.source.added != nil }
 
 // Truncated reports whether the last block was cut off, and is ignored.
 func (r *Reader) Truncated() bool { return r.end == atCut }

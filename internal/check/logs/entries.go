@@ -90,7 +90,7 @@ func (e *checker) entry(leg history.Leg) {
 		e.places = append(e.places, place{stream: leg.Account})
 	}
 	t, p := &e.Txns.List[i], &e.places[i]
-	if leg.Void {
+	if leg.Mark == history.Tombstone {
 		t.Flags |= check.Tombstone
 		e.voids++
 		if t.Source == check.FromLedger && e.Txns.Covers(leg.Transfer.Run()) {
@@ -111,14 +111,14 @@ func (e *checker) entry(leg history.Leg) {
 		e.find(Order, &e.apart, i, fmt.Sprintf("has its event %d at place %d, and event %d not before it", leg.Number, leg.Version, p.next))
 	default:
 		before := e.stream.previous
-		if p.next > 0 && (before.Transfer != leg.Transfer || before.Number != leg.Number-1 || before.Void || before.Account != leg.Account || before.Version != leg.Version-1) {
+		if p.next > 0 && (before.Transfer != leg.Transfer || before.Number != leg.Number-1 || before.Mark == history.Tombstone || before.Account != leg.Account || before.Version != leg.Version-1) {
 			e.find(Order, &e.apart, i, fmt.Sprintf("has its event %d at place %d, and event %d is not right before it", leg.Number, leg.Version, leg.Number-1))
 		}
 		for p.next++; e.odd[i][p.next]; {
 			p.next++
 		}
 	}
-	if leg.Amount == 0 {
+	if leg.State == history.Broken {
 		p.broken = true
 	}
 	if t.Source == check.FromLedger {
@@ -137,7 +137,7 @@ func (e *checker) hold(i uint32, leg history.Leg) {
 		e.find(check.NoGhost, &e.never, i, fmt.Sprintf("has an event %d in the log, and was sent with %d", leg.Number, batch))
 		return
 	}
-	if want := e.in.Length(t.ID, leg.Number); leg.Amount != 0 && leg.Amount != want {
+	if want := e.in.Length(t.ID, leg.Number); leg.State != history.Broken && leg.Amount != want {
 		p.broken = true
 		e.find(Whole, &e.lengths, i, fmt.Sprintf("has its event %d in the log with %d bytes, and sent it with %d", leg.Number, leg.Amount, want))
 	}

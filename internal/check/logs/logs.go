@@ -13,7 +13,7 @@ import (
 // transaction with one operation: its account is the stream, its version, where it was
 // observed, the place behind which its events stand. A leg of the end state is an
 // entry: its account is the stream, its version the place, from 1, its amount the
-// length in bytes, or 0 if it is not whole; legs come in the order of streams and
+// length in bytes, its state whether it is whole; legs come in the order of streams and
 // places. An account is a stream, its version the place at which it ends.
 type Input struct {
 	check.Input

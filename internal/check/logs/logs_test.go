@@ -121,7 +121,7 @@ func appended(rng *rand.Rand, clients, streams, batch, count int) *diary {
 		}
 		if void {
 			places[stream]++
-			logs[stream] = append(logs[stream], history.Leg{Transfer: tx.ID, Void: true, Account: uint64(stream), Version: places[stream]})
+			logs[stream] = append(logs[stream], history.Leg{Transfer: tx.ID, Mark: history.Tombstone, Account: uint64(stream), Version: places[stream]})
 		}
 		for m := uint32(0); applied && m < d.batch; m++ {
 			places[stream]++

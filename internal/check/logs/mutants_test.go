@@ -18,7 +18,7 @@ type mutant struct {
 // pick returns a leg that is of a committed append and has what ok asks for.
 func (d *diary) pick(rng *rand.Rand, ok func(i int) bool) (int, bool) {
 	for range 200 {
-		if i := rng.IntN(len(d.legs)); d.outcome(d.legs[i].Transfer) == history.Committed && !d.legs[i].Void && ok(i) {
+		if i := rng.IntN(len(d.legs)); d.outcome(d.legs[i].Transfer) == history.Committed && d.legs[i].Mark != history.Tombstone && ok(i) {
 			return i, true
 		}
 	}
@@ -53,7 +53,7 @@ func mutants() []mutant {
 			})
 			if ok {
 				id, stream := d.legs[i].Transfer, d.legs[i].Account
-				d.legs = slices.DeleteFunc(d.legs, func(l history.Leg) bool { return l.Transfer == id && !l.Void })
+				d.legs = slices.DeleteFunc(d.legs, func(l history.Leg) bool { return l.Transfer == id && l.Mark != history.Tombstone })
 				d.ends[stream].Version -= uint64(d.batch)
 			}
 			return ok
@@ -110,7 +110,7 @@ func mutants() []mutant {
 		{"a value is cut short", check.Durable, func(rng *rand.Rand, d *diary) bool {
 			i, ok := d.pick(rng, anywhere)
 			if ok {
-				d.legs[i].Amount, d.strangers = 0, append(d.strangers, "stream 0 has at place 1 what should be an event")
+				d.legs[i].Amount, d.legs[i].State, d.strangers = 0, history.Broken, append(d.strangers, "stream 0 has at place 1 what should be an event")
 			}
 			return ok
 		}},
@@ -144,7 +144,7 @@ func mutants() []mutant {
 			i, ok := d.pick(rng, anywhere)
 			if ok {
 				d.reported(d.legs[i].Transfer, history.Aborted)
-				void := history.Leg{Transfer: d.legs[i].Transfer, Void: true, Account: d.legs[i].Account, Version: d.legs[i].Version}
+				void := history.Leg{Transfer: d.legs[i].Transfer, Mark: history.Tombstone, Account: d.legs[i].Account, Version: d.legs[i].Version}
 				d.shift(i, 1)
 				d.legs = slices.Insert(d.legs, i, void)
 			}

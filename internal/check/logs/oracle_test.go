@@ -31,7 +31,7 @@ type naive struct {
 // has returns the first entry of an event, and how many there are.
 func (o *naive) has(id history.ID, member uint32) (first int, count int) {
 	for i := len(o.legs) - 1; i >= 0; i-- {
-		if l := o.legs[i]; !l.Void && l.Transfer == id && l.Number == member {
+		if l := o.legs[i]; l.Mark != history.Tombstone && l.Transfer == id && l.Number == member {
 			first, count = i, count+1
 		}
 	}
@@ -42,8 +42,8 @@ func (o *naive) appends() {
 	for _, tx := range o.diary.txns {
 		there, void, missing, spoilt := false, false, false, false
 		for _, l := range o.legs {
-			there = there || l.Transfer == tx.ID && !l.Void
-			void = void || l.Transfer == tx.ID && l.Void
+			there = there || l.Transfer == tx.ID && l.Mark != history.Tombstone
+			void = void || l.Transfer == tx.ID && l.Mark == history.Tombstone
 		}
 		for m := range o.batch {
 			first, count := o.has(tx.ID, m)
@@ -66,10 +66,10 @@ func (o *naive) appends() {
 func (o *naive) entries() {
 	for i, l := range o.legs {
 		tx := o.txns[l.Transfer]
-		if tx == nil || !l.Void && l.Number >= o.batch {
+		if tx == nil || l.Mark != history.Tombstone && l.Number >= o.batch {
 			o.wrong[check.NoGhost] = true
 		}
-		if l.Void {
+		if l.Mark == history.Tombstone {
 			continue
 		}
 		first, count := o.has(l.Transfer, l.Number)
@@ -84,7 +84,7 @@ func (o *naive) entries() {
 			if i > 0 {
 				p = o.legs[i-1]
 			}
-			if p.Void || p.Transfer != l.Transfer || p.Number != l.Number-1 || p.Account != l.Account || p.Version != l.Version-1 {
+			if p.Mark == history.Tombstone || p.Transfer != l.Transfer || p.Number != l.Number-1 || p.Account != l.Account || p.Version != l.Version-1 {
 				o.wrong[Order] = true
 			}
 		}
@@ -95,7 +95,7 @@ func (o *naive) entries() {
 		if l.Account != op.Account || op.Observed && l.Version != op.Version+1+uint64(l.Number) {
 			o.wrong[Order] = true
 		}
-		if l.Amount != 0 && l.Amount != lengthOf(l.Transfer, l.Number) {
+		if l.State != history.Broken && l.Amount != lengthOf(l.Transfer, l.Number) {
 			o.wrong[Whole] = true
 		}
 	}
@@ -105,7 +105,7 @@ func (o *naive) entries() {
 func (o *naive) pairs() {
 	begin := func(id history.ID) int {
 		for i, l := range o.legs {
-			if l.Transfer == id && !l.Void {
+			if l.Transfer == id && l.Mark != history.Tombstone {
 				return i
 			}
 		}

@@ -45,9 +45,9 @@ func (k *checker) readEnd() error {
 
 // judgeEnd says what is wrong with one record, whatever order the writes had.
 func (k *checker) judgeEnd(a history.Account) {
-	if a.Version != Whole {
+	if a.State != history.Whole {
 		if key := k.keyOf(a.N); key != nil {
-			key.state = Broken
+			key.state = history.Broken
 		}
 		k.vanished.add(k, check.Durable, "", 0, a.N, func() string {
 			return fmt.Sprintf("in the end %s holds %d bytes that are not as anybody wrote them", k.in.Name(a.N), a.Balance)
@@ -56,7 +56,7 @@ func (k *checker) judgeEnd(a history.Account) {
 	}
 	who, key, w := k.writerOf(a.N, a.Last)
 	if key != nil {
-		key.state, key.final = Whole, a.Last
+		key.state, key.final = history.Whole, a.Last
 	}
 	switch {
 	case who == nobody:
@@ -119,9 +119,9 @@ func (k *checker) findVanished(g int) {
 		list := k.of(key)
 		known := int64(always) // when what is there had surely been applied
 		switch {
-		case key.state == Broken || key.state == Absent && k.loaded(list[0].n):
+		case key.state == history.Broken || key.state == 0 && k.loaded(list[0].n):
 			continue // told already
-		case key.state == Whole && key.final != 0:
+		case key.state == history.Whole && key.final != 0:
 			w := k.writeIn(key, key.final)
 			if w == nil || w.refused() {
 				continue // told already, or of a run that is not given
@@ -152,7 +152,7 @@ func (k *checker) judgeFinal(key *register, list []write, g int, known int64) {
 		return
 	}
 	k.vanished.add(k, check.Durable, "", lost.id, lost.n, func() string {
-		if key.state == Absent {
+		if key.state == 0 {
 			return fmt.Sprintf("in the end there is no %s, and %v, which wrote it, had been acknowledged", k.in.Name(lost.n), lost.id)
 		}
 		return fmt.Sprintf("in the end %s holds the value of %s, and %v, which began after that was applied, had been acknowledged: %s lost",

@@ -19,10 +19,10 @@ func erratic(rng *rand.Rand, count int, honest float64) *store {
 	s := newStore(1)
 	records := []uint64{0, numberOfInsert(0)}
 	type value struct {
-		version uint64
-		last    history.ID
+		state history.State
+		last  history.ID
 	}
-	past := map[uint64][]value{0: {{Whole, 0}}, records[1]: {{Absent, 0}}}
+	past := map[uint64][]value{0: {{history.Whole, 0}}, records[1]: {{history.Absent, 0}}}
 	draw := func(n uint64) value {
 		list := past[n]
 		if rng.Float64() < honest {
@@ -47,8 +47,8 @@ func erratic(rng *rand.Rand, count int, honest float64) *store {
 			if tx.Kind == history.Insert {
 				v = past[n][0]
 			}
-			op.Observed, op.Version, op.Last = true, v.version, v.last
-			if tx.Kind == history.Modify && v.version == Absent {
+			op.Observed, op.State, op.Last = true, v.state, v.last
+			if tx.Kind == history.Modify && v.state == history.Absent {
 				tx.Kind = history.Get // there is nothing to modify
 			}
 		}
@@ -56,7 +56,7 @@ func erratic(rng *rand.Rand, count int, honest float64) *store {
 			op.Write = true
 			tx.Outcome = []history.Outcome{history.Committed, history.Committed, history.Committed, history.Unknown, history.Aborted}[rng.IntN(5)]
 			if tx.Outcome != history.Aborted || rng.IntN(4) == 0 {
-				past[n] = append(past[n], value{Whole, tx.ID})
+				past[n] = append(past[n], value{history.Whole, tx.ID})
 			}
 		}
 		tx.Ops = []history.Op{op}
@@ -64,8 +64,8 @@ func erratic(rng *rand.Rand, count int, honest float64) *store {
 	}
 	s.Rows = nil
 	for _, n := range records {
-		if v := draw(n); v.version == Whole {
-			s.Rows = append(s.Rows, history.Account{N: n, Version: Whole, Last: v.last})
+		if v := draw(n); v.state == history.Whole {
+			s.Rows = append(s.Rows, history.Account{N: n, State: history.Whole, Last: v.last})
 		}
 	}
 	return s
@@ -125,7 +125,7 @@ func (o definitions) stale() int {
 	for i := range o.s.Txns {
 		r := &o.s.Txns[i]
 		op := &r.Ops[0]
-		lost := op.Version == Absent && o.s.loaded > op.Account
+		lost := op.State == history.Absent && o.s.loaded > op.Account
 		if r.Outcome != history.Committed || !op.Observed || lost || o.refused(op.Account, op.Last) {
 			continue
 		}
@@ -200,7 +200,7 @@ func (o definitions) linearizable(n uint64) bool {
 			continue
 		}
 		in := operation{read: op.Observed, write: op.Write, unknown: tx.Outcome == history.Unknown, saw: op.Last, wrote: tx.ID}
-		if in.read && (o.refused(n, op.Last) || op.Version == Absent && n < o.s.loaded) {
+		if in.read && (o.refused(n, op.Last) || op.State == history.Absent && n < o.s.loaded) {
 			in.read = false
 		}
 		end := tx.End
@@ -266,7 +266,7 @@ func storeText(s *store) (text string) {
 		op := tx.Ops[0]
 		text += fmt.Sprintf("%v %v %v [%d, %d] record %d", tx.ID, tx.Kind, tx.Outcome, tx.Try, tx.End, op.Account)
 		if op.Observed {
-			text += fmt.Sprintf(" saw %d of %v", op.Version, op.Last)
+			text += fmt.Sprintf(" saw %d of %v", op.State, op.Last)
 		}
 		text += "\n"
 	}

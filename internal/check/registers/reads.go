@@ -48,13 +48,13 @@ func (k *checker) observe(source int, tx *history.Transaction, op *history.Op, j
 	if judge {
 		k.reads++
 	}
-	if op.Version == Broken || op.Version == Foreign {
+	if op.State == history.Broken || op.State == history.Foreign {
 		if judge {
 			k.broken(tx, op)
 		}
 		return
 	}
-	if op.Version == Absent {
+	if op.State == history.Absent {
 		k.nothing(source, tx, op, judge, timed)
 		return
 	}
@@ -113,7 +113,7 @@ func (k *checker) proveUnknown(g int) {
 }
 
 func (k *checker) broken(tx *history.Transaction, op *history.Op) {
-	if op.Version == Foreign {
+	if op.State == history.Foreign {
 		k.wrongRead.add(k, Values, "", tx.ID, op.Account, func() string {
 			return fmt.Sprintf("%v found a key that neither the load nor a transaction makes", tx.ID)
 		})
@@ -229,9 +229,9 @@ func (k *checker) overtakersOf(key *register, g int) []overtaker {
 func (k *checker) judgeAge(source int, tx *history.Transaction, op *history.Op, list []overtaker) {
 	var w *write
 	switch {
-	case op.Version == Absent && !k.loaded(op.Account):
+	case op.State == history.Absent && !k.loaded(op.Account):
 		w = &k.of(k.keyOf(op.Account))[0]
-	case op.Version == Whole:
+	case op.State == history.Whole:
 		_, _, w = k.writerOf(op.Account, op.Last)
 	}
 	if w == nil || w.refused() {
@@ -247,10 +247,10 @@ func (k *checker) judgeAge(source int, tx *history.Transaction, op *history.Op, 
 		known = w.known()
 	}
 	if by := list[i-1]; by.try > known {
-		id, n, last, version := tx.ID, op.Account, op.Last, op.Version
+		id, n, last, state := tx.ID, op.Account, op.Last, op.State
 		k.stale.add(k, Fresh, "stale read", id, n, func() string {
 			what := "the value of " + k.writer(last)
-			if version == Absent {
+			if state == history.Absent {
 				what = "that there is no record"
 			}
 			return fmt.Sprintf("%v read %s in %s, although %v began after that and was applied %.3g ms before the read began",

@@ -12,17 +12,9 @@ import (
 	"stroppy/internal/history"
 )
 
-// What an operation found at its record, as Op.Version says, and
-// what the end state holds there, as Account.Version does. Last is who wrote the
-// value, 0 for the load; Balance is its length in bytes.
-const (
-	Absent  = 0 // there was no such record
-	Whole   = 1 // every byte was as its writer had written it
-	Broken  = 2 // a value was there that no writer wrote like this
-	Foreign = 3 // a key was there that no formula makes
-)
-
-// Input is all that the checks of registers look at.
+// Input is all that the checks of registers look at. An operation is on a record: its
+// state says what it found there, Last who wrote the value, 0 for the load, and Balance
+// its length in bytes.
 type Input struct {
 	check.Input
 	Records uint64                // that the load made: those with the numbers below it
@@ -126,10 +118,10 @@ func (w *write) applied() bool {
 
 // register is one record that was written, or that somebody tried to.
 type register struct {
-	from, to uint32     // its writes
-	final    history.ID // who wrote what the end state holds
-	state    uint8      // Absent, Whole or Broken in the end state
-	broken   bool       // it is not linearizable
+	from, to uint32        // its writes
+	final    history.ID    // who wrote what the end state holds
+	state    history.State // Whole or Broken in the end state; 0: it is not there
+	broken   bool          // it is not linearizable
 }
 
 // clockShift is what is added to a history's times so that those of all histories on

@@ -31,7 +31,7 @@ var kvChecks = []string{Values, Fresh, NoLostUpdate, Scans, Linearizable, check.
 func newStore(loaded uint64) *store {
 	s := &store{History: checktest.History{Run: 1}, loaded: loaded}
 	for n := range loaded {
-		s.Rows = append(s.Rows, history.Account{N: n, Balance: 64, Version: Whole})
+		s.Rows = append(s.Rows, history.Account{N: n, Balance: 64, State: history.Whole})
 	}
 	return s
 }
@@ -65,9 +65,9 @@ func (s *store) do(kind history.Kind, n uint64, limit int) *history.Transaction 
 	}
 	see := func(n uint64) history.Op {
 		if a := s.at(n); a != nil {
-			return history.Op{Account: n, Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last}
+			return history.Op{Account: n, Observed: true, State: a.State, Balance: a.Balance, Last: a.Last}
 		}
-		return history.Op{Account: n, Observed: true}
+		return history.Op{Account: n, Observed: true, State: history.Absent}
 	}
 	op := history.Op{Account: n}
 	if kind != history.Put {
@@ -79,7 +79,7 @@ func (s *store) do(kind history.Kind, n uint64, limit int) *history.Transaction 
 		if a := s.at(n); a != nil {
 			a.Last = tx.ID
 		} else {
-			s.Rows = append(s.Rows, history.Account{N: n, Balance: 64, Version: Whole, Last: tx.ID})
+			s.Rows = append(s.Rows, history.Account{N: n, Balance: 64, State: history.Whole, Last: tx.ID})
 		}
 		tx.Ops = []history.Op{op}
 	case history.Scan:
@@ -92,7 +92,7 @@ func (s *store) do(kind history.Kind, n uint64, limit int) *history.Transaction 
 			}
 		}
 		slices.Sort(rest)
-		if op.Version == Whole {
+		if op.State == history.Whole {
 			limit--
 		}
 		for _, m := range rest[:min(limit, len(rest))] {
@@ -179,16 +179,16 @@ var kvLies = []struct {
 	bend    func(s *store)
 	invalid []string
 }{
-	{"a broken value", func(s *store) { s.tx(history.Get, 0).Ops[0].Version = Broken }, []string{Values}},
+	{"a broken value", func(s *store) { s.tx(history.Get, 0).Ops[0].State = history.Broken }, []string{Values}},
 	{"a value of nobody", func(s *store) { s.tx(history.Get, 0).Ops[0].Last = history.NewID(1, 9, 9) }, []string{Values}},
 	{"a value of another record", func(s *store) { s.tx(history.Get, 0).Ops[0].Last = s.tx(history.Modify, 0).ID }, []string{Values}},
 	{"no record of the load", func(s *store) {
 		op := &s.tx(history.Get, 0).Ops[0]
-		op.Version, op.Balance = Absent, 0
+		op.State, op.Balance = history.Absent, 0
 	}, []string{Values}},
 	{"a value of the load in an insert's record", func(s *store) {
 		op := &s.tx(history.Get, 2).Ops[0]
-		op.Version, op.Last = Whole, 0
+		op.State, op.Last = history.Whole, 0
 	}, []string{Values}},
 	{"a dirty read", func(s *store) {
 		// A write that was refused, and read by another.
@@ -203,12 +203,12 @@ var kvLies = []struct {
 	}, []string{Values, Linearizable}},
 	{"a foreign key in a scan", func(s *store) {
 		tx := s.tx(history.Scan, 1)
-		tx.Ops = append(tx.Ops, history.Op{Observed: true, Version: Foreign})
+		tx.Ops = append(tx.Ops, history.Op{Observed: true, State: history.Foreign})
 	}, []string{Values}},
 	{"a stale read", func(s *store) { s.tx(history.Get, 1).Ops[0].Last = 0 }, []string{Fresh, Linearizable}},
 	{"an insert that is not seen", func(s *store) {
 		op := &s.tx(history.Get, 3).Ops[0]
-		op.Version, op.Last, op.Balance = Absent, 0, 0
+		op.State, op.Last, op.Balance = history.Absent, 0, 0
 	}, []string{Fresh, Linearizable}},
 	{"a lost update", func(s *store) { s.tx(history.Modify, 1).Ops[0].Last = 0 }, []string{NoLostUpdate, Fresh, Linearizable}},
 	{"a write between a modify's read and its write", func(s *store) {
@@ -227,7 +227,7 @@ var kvLies = []struct {
 	}, []string{Scans}},
 	{"a scan without its first record", func(s *store) {
 		op := &s.tx(history.Scan, 0).Ops[0]
-		op.Version, op.Last, op.Balance = Absent, 0, 0
+		op.State, op.Last, op.Balance = history.Absent, 0, 0
 	}, []string{Scans}},
 	{"a scan without an insert", func(s *store) {
 		tx := s.tx(history.Scan, 1)
@@ -249,10 +249,10 @@ var kvLies = []struct {
 	{"a record of the load that is gone", func(s *store) { s.Rows = slices.Delete(s.Rows, 3, 4) }, []string{check.Durable}},
 	{"another record twice in its place", func(s *store) { s.Rows[3].N = 2 }, []string{check.Durable}},
 	{"a record twice", func(s *store) { s.Rows = append(s.Rows, s.Rows[3]) }, []string{check.Durable}},
-	{"a damaged record", func(s *store) { s.at(0).Version = Broken }, []string{check.Durable}},
+	{"a damaged record", func(s *store) { s.at(0).State = history.Broken }, []string{check.Durable}},
 	{"a stranger", func(s *store) { s.Unexpected = []string{"a key"} }, []string{check.NoGhost}},
 	{"a record that nobody inserted", func(s *store) {
-		s.Rows = append(s.Rows, history.Account{N: numberOfInsert(7), Version: Whole, Last: history.NewID(1, 0, 77)})
+		s.Rows = append(s.Rows, history.Account{N: numberOfInsert(7), State: history.Whole, Last: history.NewID(1, 0, 77)})
 	}, []string{check.NoGhost}},
 	{"a value that nobody wrote", func(s *store) { s.at(3).Last = history.NewID(1, 0, 77) }, []string{check.NoGhost}},
 	{"a write that was refused and is there", func(s *store) { s.do(history.Put, 2, 0).Outcome = history.Aborted }, []string{check.NoGhost}},
@@ -322,7 +322,7 @@ func TestKVAllows(t *testing.T) {
 		"a put that finds no record": func(s *store) {
 			tx := s.do(history.Put, numberOfInsert(5), 0)
 			tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
-			tx.Ops[0].Observed = true
+			tx.Ops[0].Observed, tx.Ops[0].State = true, history.Absent
 			s.Rows = s.Rows[:len(s.Rows)-1]
 		},
 	} {

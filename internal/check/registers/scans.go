@@ -70,7 +70,7 @@ func (p *places) scan(source int, tx *history.Transaction, g int) {
 	found := 0
 	start := &tx.Ops[0]
 	last := k.in.Place(start.Account)
-	if start.Version == Absent {
+	if start.State == history.Absent {
 		p.gap(source, tx, last, last, judge, timed)
 	} else {
 		found++
@@ -78,7 +78,7 @@ func (p *places) scan(source int, tx *history.Transaction, g int) {
 	for i := 1; i < len(tx.Ops); i++ {
 		op := &tx.Ops[i]
 		found++
-		if op.Version == Foreign {
+		if op.State == history.Foreign {
 			continue
 		}
 		place := k.in.Place(op.Account)

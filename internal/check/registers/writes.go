@@ -49,9 +49,9 @@ func (k *checker) writeOf(source int, tx *history.Transaction) write {
 	}
 	switch {
 	case !op.Observed || tx.Outcome == history.Rejected:
-	case tx.Kind == history.Modify && op.Version == Whole:
+	case tx.Kind == history.Modify && op.State == history.Whole:
 		w.rmw, w.previous = true, op.Last
-	case tx.Kind == history.Insert && op.Version == Absent:
+	case tx.Kind == history.Insert && op.State == history.Absent:
 		w.rmw = true
 	}
 	if tx.Kind == history.Modify && tx.Outcome == history.Committed {

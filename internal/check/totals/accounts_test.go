@@ -159,7 +159,7 @@ func busy(seed uint64, accounts, count int) *world {
 			tx := w.begin(history.Transfer)
 			tx.Outcome, tx.LookedUp = history.Aborted, true
 			tx.Ops = []history.Op{{Account: a, Write: true, Amount: -1}, {Account: b, Write: true, Amount: 1}}
-			w.Entries = append(w.Entries, history.Leg{Transfer: tx.ID, Void: true})
+			w.Entries = append(w.Entries, history.Leg{Transfer: tx.ID, Mark: history.Tombstone})
 		default:
 			w.transfer(a, b, 1+rng.Int64N(50))
 		}

@@ -59,7 +59,7 @@ func (b *balances) readLedger() error {
 	}
 	err := b.eachLeg(func(leg history.Leg) {
 		t, ok := b.Txns.Find(leg.Transfer)
-		if leg.Void {
+		if leg.Mark == history.Tombstone {
 			if ok {
 				b.Txns.List[t].Flags |= check.Tombstone
 			}

@@ -20,10 +20,9 @@ import (
 //
 // The legs of the end state: a row of the history is one for each group, numbered from
 // 0, from the last group to the first, under the id of its transaction; that of
-// somebody else's is 0. One numbered OpeningLeg, under the id 0, is what a row held when the
-// data were first driven, beyond what the history tells; a row without one opened
-// with 0. A tombstone whose id has the sequence number 0 says that its run kept no
-// history.
+// somebody else's is 0. One marked as an opening is what a row held when the data
+// were first driven, beyond what the history tells; a row without one opened with 0.
+// One marked as unkept says that its run kept no history.
 type GroupsInput struct {
 	check.Input
 	Words     check.Words
@@ -38,9 +37,6 @@ type Group struct {
 	Name string // in the plural, such as tellers
 	Rows uint64
 }
-
-// OpeningLeg is the number of a leg that is an opening.
-const OpeningLeg = 3
 
 // Groups makes all checks of rows in groups. It takes time and memory linear in the history and
 // the end state. Errors are as those of
@@ -121,7 +117,7 @@ type ownLegs struct{ check.EndState }
 func (o *ownLegs) Legs() iter.Seq2[history.Leg, error] {
 	return func(yield func(history.Leg, error) bool) {
 		for leg, err := range o.EndState.Legs() {
-			if err == nil && leg.Transfer == 0 {
+			if err == nil && (leg.Transfer == 0 || leg.Mark == history.Unkept) {
 				continue
 			}
 			if !yield(leg, err) {
@@ -259,11 +255,10 @@ func (t *groups) addUp() error {
 			return b.Watch.Err
 		}
 		switch k := t.kind(leg.Account); {
-		case leg.Void:
-			if leg.Transfer.Sequence() == 0 {
-				s.bare = append(s.bare, leg.Transfer.Run())
-			}
-		case leg.Transfer == 0 && leg.Number == OpeningLeg:
+		case leg.Mark == history.Unkept:
+			s.bare = append(s.bare, leg.Transfer.Run())
+		case leg.Mark == history.Tombstone:
+		case leg.Mark == history.Opening:
 			if k < len(t.in.Groups) {
 				s.opening[k] += leg.Amount
 			}
@@ -344,7 +339,7 @@ func (t *groups) somebodyElse() error {
 		if t.balances.Watch.Ended() {
 			return t.balances.Watch.Err
 		}
-		if leg.Transfer != 0 || leg.Void {
+		if leg.Transfer != 0 {
 			continue
 		}
 		if leg.Account >= t.balances.accounts {

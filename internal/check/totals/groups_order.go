@@ -155,7 +155,7 @@ func (t *groups) openings(of map[uint32]int64) error {
 		if t.balances.Watch.Ended() {
 			return t.balances.Watch.Err
 		}
-		if leg.Transfer == 0 && !leg.Void && t.kind(leg.Account) == len(t.in.Groups)-1 {
+		if leg.Transfer == 0 && t.kind(leg.Account) == len(t.in.Groups)-1 {
 			of[rowIndex(&t.balances.slots, leg.Account)] += leg.Amount
 		}
 	}

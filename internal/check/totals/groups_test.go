@@ -306,7 +306,7 @@ func TestTPCBWithoutHistory(t *testing.T) {
 	for seed := range uint64(20) {
 		c := newCounter(seed)
 		c.drive(60, true)
-		mark := history.Leg{Transfer: history.NewID(1, 0, 0), Void: true}
+		mark := history.Leg{Transfer: history.NewID(1, 0, 0), Mark: history.Unkept}
 		c.Entries = []history.Leg{mark}
 		in := c.input()
 		in.Bare = []uint64{1}
@@ -359,7 +359,7 @@ func TestTPCBUndecided(t *testing.T) {
 		"no end state": func(_ *counter, in *GroupsInput) { in.End = nil },
 		"damage":       func(c *counter, _ *GroupsInput) { c.History.Err = fmt.Errorf("a bad block") },
 		"a run without history whose recording is not given": func(c *counter, _ *GroupsInput) {
-			c.Entries = append(c.Entries, history.Leg{Transfer: history.NewID(2, 0, 0), Void: true})
+			c.Entries = append(c.Entries, history.Leg{Transfer: history.NewID(2, 0, 0), Mark: history.Unkept})
 		},
 		"somebody emptied the history": func(_ *counter, in *GroupsInput) { in.Strangers = 3 },
 		"a foreign run": func(c *counter, _ *GroupsInput) {
@@ -391,7 +391,7 @@ func TestTPCBStrangers(t *testing.T) {
 	c := newCounter(9)
 	for n := range testRows {
 		c.Rows[n].Balance = int64(100 * n)
-		c.Entries = append(c.Entries, history.Leg{Number: OpeningLeg, Account: uint64(n), Amount: int64(100 * n)})
+		c.Entries = append(c.Entries, history.Leg{Mark: history.Opening, Account: uint64(n), Amount: int64(100 * n)})
 	}
 	foreign := history.Transaction{Ops: []history.Op{{Account: 7, Amount: 4}, {Account: 3, Amount: 4}, {Account: 1, Amount: 4}}}
 	c.apply(&foreign, true)

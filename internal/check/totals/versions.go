@@ -148,7 +148,7 @@ func (b *balances) place(s *slot, version uint64, amount int64, t uint32) {
 // placeLedger puts every ledger leg at its version.
 func (b *balances) placeLedger() error {
 	return b.eachLeg(func(leg history.Leg) {
-		if leg.Void || leg.Account >= b.accounts {
+		if leg.Mark == history.Tombstone || leg.Account >= b.accounts {
 			return
 		}
 		t, _ := b.Txns.Find(leg.Transfer)

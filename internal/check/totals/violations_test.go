@@ -96,7 +96,7 @@ var violations = []violation{
 	{name: "closed, yet applied", check: check.NoGhost, says: "closed by a look-up", make: func(w *world) {
 		i := w.transfer(0, 1, 10)
 		w.Txns[i].Outcome, w.Txns[i].LookedUp = history.Aborted, true
-		w.Entries = append(w.Entries, history.Leg{Transfer: w.Txns[i].ID, Void: true})
+		w.Entries = append(w.Entries, history.Leg{Transfer: w.Txns[i].ID, Mark: history.Tombstone})
 	}},
 	{name: "applied twice, seen at the end", check: check.ExactlyOnce, says: "applied twice", also: "total ledger", make: func(w *world) {
 		w.transfer(0, 1, 10)

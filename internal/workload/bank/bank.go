@@ -93,6 +93,10 @@ func (b *Bank) On(database db.Database) (workload.Workload, error) {
 // Header is what the history must keep for the checks; valid after Attach.
 func (b *Bank) Header() history.Header {
 	return history.Header{
+		Kinds:    history.Kinds(history.Transfer, history.Payroll, history.Joint, history.Inquiry, history.Audit),
+		Reasons:  history.Reasons(history.InsufficientFunds, history.NoSuchAccount),
+		Object:   "account",
+		Unit:     "cents",
 		Workload: Name,
 		LoadID:   b.load,
 		Run:      b.run,

@@ -108,7 +108,7 @@ func (e *endEntries) transfer(key, value []byte) error {
 	e.count()
 	id, ok := transferOf(key)
 	if ok && isVoid(value) {
-		return e.end.Leg(history.Leg{Transfer: id, Void: true})
+		return e.end.Leg(history.Leg{Transfer: id, Mark: history.Tombstone})
 	}
 	legs, whole := legCount(value)
 	if !ok || !whole {

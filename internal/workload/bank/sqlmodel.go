@@ -129,7 +129,7 @@ func (e *endRows) leg(row []db.Value) error {
 		Amount: row[4].Int, Version: uint64(row[5].Int),
 	}
 	if row[2].Null || row[3].Null {
-		l.Void = true
+		l.Mark = history.Tombstone
 		return e.end.Leg(l)
 	}
 	key, ok := keyOf(row[2].Text, row[3].Int)

@@ -97,6 +97,9 @@ func (e *Log) On(database db.Database) (workload.Workload, error) {
 // Header is what the history must keep for the checks; valid after Attach.
 func (e *Log) Header() history.Header {
 	return history.Header{
+		Kinds:    history.Kinds(history.Append, history.Fetch),
+		Object:   "stream",
+		Unit:     "bytes",
 		Workload: Name,
 		LoadID:   e.load,
 		Run:      e.run,

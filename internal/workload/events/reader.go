@@ -90,13 +90,17 @@ func (r *reader) finish() error {
 	if r.wrong == "" && !p.void {
 		r.wrong, r.scratch = r.formula.fault(r.value, p.writer, p.member, r.scratch)
 	}
-	leg := history.Leg{Transfer: p.writer, Number: p.member, Void: p.void, Account: p.stream, Version: p.place}
+	leg := history.Leg{Transfer: p.writer, Number: p.member, Account: p.stream, Version: p.place}
+	if p.void {
+		leg.Mark = history.Tombstone
+	}
 	if r.wrong != "" {
+		leg.State = history.Broken
 		if err := r.end.Stranger(fmt.Sprintf("stream %d has at place %d what should be %s: %s", p.stream, p.place, p.what(), r.wrong)); err != nil {
 			return err
 		}
 	} else if !p.void {
-		leg.Amount = int64(len(r.value))
+		leg.State, leg.Amount = history.Whole, int64(len(r.value))
 	}
 	return r.end.Leg(leg)
 }

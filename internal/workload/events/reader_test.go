@@ -76,10 +76,10 @@ func TestReadingPutsPiecesTogether(t *testing.T) {
 		stream, place := uint64(i/6), uint64(i%6+1)
 		want := history.Leg{
 			Transfer: history.NewID(1, stream, 1+(place-1)/3), Number: uint32((place - 1) % 3),
-			Account: stream, Version: place, Amount: int64(40 + 5*place),
+			Account: stream, Version: place, Amount: int64(40 + 5*place), State: history.Whole,
 		}
 		if i == 11 {
-			want = history.Leg{Transfer: history.NewID(1, 1, 9), Void: true, Account: 1, Version: 6}
+			want = history.Leg{Transfer: history.NewID(1, 1, 9), Mark: history.Tombstone, Account: 1, Version: 6}
 		}
 		if leg != want {
 			t.Errorf("entry %d is %+v, want %+v", i, leg, want)
@@ -133,8 +133,8 @@ func TestReadingRefuses(t *testing.T) {
 				t.Fatalf("%d entries and %q", len(legs), strangers)
 			}
 			for i, leg := range legs {
-				if broken := leg.Amount == 0 && !leg.Void; broken != (i == 1) {
-					t.Errorf("entry %d has the length %d", i, leg.Amount)
+				if broken := leg.State == history.Broken; broken != (i == 1) {
+					t.Errorf("entry %d is %+v", i, leg)
 				}
 			}
 		})

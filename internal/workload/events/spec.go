@@ -32,7 +32,7 @@ func Spec() workload.Spec {
 				return fmt.Sprintf("%s behind place %d", text, op.Version)
 			},
 			Row: func(leg history.Leg) string {
-				if leg.Amount == 0 {
+				if leg.State == history.Broken {
 					return fmt.Sprintf(" place %d  not whole", leg.Version)
 				}
 				return fmt.Sprintf(" place %d  %d bytes", leg.Version, leg.Amount)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"stroppy/internal/check/registers"
 	"stroppy/internal/db"
 	"stroppy/internal/db/memory"
 	"stroppy/internal/db/noop"
@@ -68,29 +67,29 @@ func (c *kvClient) try(t testing.TB, kind history.Kind, n uint64, amount int64) 
 // TestEachKind: what each kind of transaction sees and leaves.
 func TestEachKind(t *testing.T) {
 	c := client(t, opened(t, openMemory(t, "memory:"), mixed()))
-	sees := func(what string, op history.Op, version uint64, last history.ID) {
+	sees := func(what string, op history.Op, state history.State, last history.ID) {
 		t.Helper()
-		if !op.Observed || op.Version != version || op.Last != last {
-			t.Errorf("%s saw %+v, not the version %d of %v", what, op, version, last)
+		if !op.Observed || op.State != state || op.Last != last {
+			t.Errorf("%s saw %+v, not the state %d of %v", what, op, state, last)
 		}
 	}
 	insert := numberOf(c.run, 0)
-	sees("a read of the load", c.try(t, history.Get, 5, 0).Ops[0], registers.Whole, 0)
+	sees("a read of the load", c.try(t, history.Get, 5, 0).Ops[0], history.Whole, 0)
 	put := c.try(t, history.Put, 5, 64)
-	sees("a read after an update", c.try(t, history.Get, 5, 0).Ops[0], registers.Whole, put.ID)
+	sees("a read after an update", c.try(t, history.Get, 5, 0).Ops[0], history.Whole, put.ID)
 	modify := c.try(t, history.Modify, 5, 100)
-	sees("a modify", modify.Ops[0], registers.Whole, put.ID)
+	sees("a modify", modify.Ops[0], history.Whole, put.ID)
 	read := c.try(t, history.Get, 5, 0)
-	sees("a read after a modify", read.Ops[0], registers.Whole, modify.ID)
+	sees("a read after a modify", read.Ops[0], history.Whole, modify.ID)
 	if read.Ops[0].Balance != 100 {
 		t.Errorf("a value of 100 bytes was read as %d", read.Ops[0].Balance)
 	}
-	sees("a read before an insert", c.try(t, history.Get, insert, 0).Ops[0], registers.Absent, 0)
+	sees("a read before an insert", c.try(t, history.Get, insert, 0).Ops[0], history.Absent, 0)
 	if tx := c.try(t, history.Modify, insert, 64); tx.Outcome != history.Rejected || tx.Reason != history.NoSuchAccount {
 		t.Errorf("a modify of nothing is %v: %v", tx.Outcome, tx.Reason)
 	}
 	added := c.try(t, history.Insert, insert, 64)
-	sees("a read after an insert", c.try(t, history.Get, insert, 0).Ops[0], registers.Whole, added.ID)
+	sees("a read after an insert", c.try(t, history.Get, insert, 0).Ops[0], history.Whole, added.ID)
 }
 
 // TestScansBringWhatFollows: from any record, as many as asked for, as sorting all keys
@@ -121,7 +120,7 @@ func TestScansBringWhatFollows(t *testing.T) {
 			tx := c.try(t, history.Scan, order[at], int64(limit))
 			var got []uint64
 			for _, op := range tx.Ops {
-				if op.Version != registers.Whole {
+				if op.State != history.Whole {
 					t.Fatalf("a scan found %+v", op)
 				}
 				got = append(got, op.Account)
@@ -139,7 +138,7 @@ func TestScansBringWhatFollows(t *testing.T) {
 			return 1
 		})
 		tx := c.try(t, history.Scan, nobody, 3)
-		if tx.Ops[0].Version != registers.Absent || len(tx.Ops)-1 != min(3, len(order)-after) {
+		if tx.Ops[0].State != history.Absent || len(tx.Ops)-1 != min(3, len(order)-after) {
 			t.Errorf("a scan from nowhere found %+v", tx.Ops)
 		}
 	}
@@ -193,7 +192,7 @@ func TestBrokenValuesAreRecorded(t *testing.T) {
 		"zeros":         func(v []byte) []byte { clear(v); return v },
 	} {
 		c.session = &bent{healthy, bend}
-		if tx := c.try(t, history.Get, 5, 0); tx.Outcome != history.Committed || tx.Ops[0].Version != registers.Broken {
+		if tx := c.try(t, history.Get, 5, 0); tx.Outcome != history.Committed || tx.Ops[0].State != history.Broken {
 			t.Errorf("%s: %v saw %+v", name, tx.Outcome, tx.Ops[0])
 		}
 	}
@@ -292,12 +291,12 @@ func TestEndState(t *testing.T) {
 			t.Fatal(err)
 		}
 		count++
-		want := history.Account{N: a.N, Balance: a.Balance, Version: registers.Whole}
+		want := history.Account{N: a.N, Balance: a.Balance, State: history.Whole}
 		switch a.N {
 		case 5:
 			want.Last, want.Balance = put.ID, 64
 		case 6:
-			want.Version, want.Balance = registers.Broken, 300
+			want.State, want.Balance = history.Broken, 300
 		}
 		if a != want || a.Balance < 64 {
 			t.Errorf("record %d is %+v, not %+v", a.N, a, want)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"stroppy/internal/check/registers"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
@@ -92,6 +91,10 @@ func (w *Workload) On(database db.Database) (workload.Workload, error) {
 // Header is what the history must keep for the checks; valid after Attach.
 func (w *Workload) Header() history.Header {
 	return history.Header{
+		Kinds:    history.Kinds(history.Get, history.Put, history.Insert, history.Scan, history.Modify),
+		Reasons:  history.Reasons(history.NoSuchAccount),
+		Object:   "record",
+		Unit:     "bytes",
 		Workload: Name,
 		LoadID:   w.load,
 		Run:      w.run,
@@ -157,9 +160,9 @@ func (e *endRecords) add(key, value []byte) error {
 		return e.end.Stranger(fmt.Sprintf("a key %q with a value of %d bytes, which neither the load nor a transaction makes", key, len(value)))
 	}
 	writer, whole := e.formula.parse(value, n)
-	state := uint64(registers.Broken)
+	state := history.Broken
 	if whole {
-		state = registers.Whole
+		state = history.Whole
 	}
-	return e.end.Account(history.Account{N: n, Balance: int64(len(value)), Version: state, Last: writer})
+	return e.end.Account(history.Account{N: n, Balance: int64(len(value)), State: state, Last: writer})
 }

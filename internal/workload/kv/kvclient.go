@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 
-	"stroppy/internal/check/registers"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
@@ -66,12 +65,12 @@ func (c *kvClient) attempt(ctx context.Context, tx *history.Transaction) error {
 			return err
 		}
 		switch {
-		case tx.Kind == history.Insert && op.Version != registers.Absent || op.Write && own(op, tx.ID):
+		case tx.Kind == history.Insert && op.State != history.Absent || op.Write && own(op, tx.ID):
 			// A client's own value, or anything at a key that nobody else inserts, is
 			// of a try that was told to be not applied.
 			c.session.Rollback()
 			return load.ErrAlreadyApplied
-		case tx.Kind == history.Modify && op.Version == registers.Absent:
+		case tx.Kind == history.Modify && op.State == history.Absent:
 			c.session.Rollback()
 			tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
 			return nil

@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"stroppy/internal/check/registers"
 	"stroppy/internal/history"
 )
 
@@ -13,27 +12,27 @@ func forget(tx *history.Transaction) {
 	}
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
-		op.Observed, op.Version, op.Balance, op.Last = false, 0, 0, 0
+		op.Observed, op.State, op.Balance, op.Last = false, 0, 0, 0
 	}
 }
 
 // absent notes that there is no such record.
 func absent(op *history.Op) {
-	op.Observed, op.Version, op.Balance, op.Last = true, registers.Absent, 0, 0
+	op.Observed, op.State, op.Balance, op.Last = true, history.Absent, 0, 0
 }
 
 // observe notes what a record's value says of itself: who wrote it and whether it is
 // whole. How many bytes it has stands in Balance.
 func (f *formula) observe(op *history.Op, value []byte) {
 	writer, whole := f.parse(value, op.Account)
-	op.Observed, op.Version, op.Balance, op.Last = true, registers.Broken, int64(len(value)), writer
+	op.Observed, op.State, op.Balance, op.Last = true, history.Broken, int64(len(value)), writer
 	if whole {
-		op.Version = registers.Whole
+		op.State = history.Whole
 	}
 }
 
 // own says that a record was last written by this transaction.
-func own(op *history.Op, id history.ID) bool { return op.Version == registers.Whole && op.Last == id }
+func own(op *history.Op, id history.ID) bool { return op.State == history.Whole && op.Last == id }
 
 // scanned takes the records that a scan brings. The first operation is where the scan
 // starts: whether there is a record at that very key.
@@ -55,8 +54,8 @@ func (s *scanned) add(key, value []byte) {
 	n, ok := s.formula.number(key, s.scratch)
 	switch {
 	case !ok:
-		s.tx.Ops = append(s.tx.Ops, history.Op{Observed: true, Version: registers.Foreign, Balance: int64(len(value))})
-	case len(s.tx.Ops) == 1 && s.tx.Ops[0].Version == registers.Absent && n == s.tx.Ops[0].Account:
+		s.tx.Ops = append(s.tx.Ops, history.Op{Observed: true, State: history.Foreign, Balance: int64(len(value))})
+	case len(s.tx.Ops) == 1 && s.tx.Ops[0].State == history.Absent && n == s.tx.Ops[0].Account:
 		s.formula.observe(&s.tx.Ops[0], value)
 	default:
 		op := history.Op{Account: n}

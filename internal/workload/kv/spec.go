@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"stroppy/internal/check/registers"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/setting"
@@ -42,13 +41,13 @@ func loaded(h history.Header) map[string]string {
 
 // format is that of records of a key and a value. There are no rows.
 func format() workload.Format {
-	found := func(state uint64, bytes int64, last history.ID) string {
+	found := func(state history.State, bytes int64, last history.ID) string {
 		switch state {
-		case registers.Absent:
+		case history.Absent:
 			return "no such record"
-		case registers.Whole:
+		case history.Whole:
 			return fmt.Sprintf("%d bytes%s", bytes, workload.MadeBy(last))
-		case registers.Broken:
+		case history.Broken:
 			return fmt.Sprintf("%d bytes that no writer wrote like this", bytes)
 		}
 		return fmt.Sprintf("%d bytes under a key that no formula makes", bytes)
@@ -61,16 +60,16 @@ func format() workload.Format {
 			}
 			switch {
 			case op.Observed && op.Write:
-				return text + ", saw " + found(op.Version, op.Balance, op.Last)
+				return text + ", saw " + found(op.State, op.Balance, op.Last)
 			case op.Observed:
-				return "saw " + found(op.Version, op.Balance, op.Last)
+				return "saw " + found(op.State, op.Balance, op.Last)
 			case op.Write:
 				return text
 			}
 			return "not seen"
 		},
 		Row: func(history.Leg) string { return "" },
-		End: func(a history.Account) string { return " " + found(a.Version, a.Balance, a.Last) },
+		End: func(a history.Account) string { return " " + found(a.State, a.Balance, a.Last) },
 	}
 }
 

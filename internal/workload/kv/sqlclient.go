@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"stroppy/internal/check/registers"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
@@ -159,7 +158,7 @@ func (c *sqlClient) modify(ctx context.Context, tx *history.Transaction, op *his
 		return err
 	}
 	c.take(op, result)
-	if op.Version == registers.Absent {
+	if op.State == history.Absent {
 		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
 		return c.session.Commit(ctx)
 	}

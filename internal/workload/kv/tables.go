@@ -85,7 +85,7 @@ func (k *ofKind) add(tx *history.Transaction, keySize uint64) {
 			k.written += keySize + uint64(op.Amount)
 		}
 		switch {
-		case op.Observed && op.Version > 0:
+		case op.Observed && op.State != history.Absent:
 			k.read += keySize + uint64(op.Balance)
 		case op.Observed && i == 0 && len(tx.Ops) == 1 && tx.Kind != history.Insert:
 			k.nothing++

@@ -40,11 +40,29 @@ func Open(dirs []string, workload string) (*Runs, error) {
 			return nil, err
 		}
 	}
+	for i := range r.list {
+		if err := r.list[i].plausible(); err != nil {
+			r.Close()
+			return nil, err
+		}
+	}
 	if err := check.SameBank(dirs, r.headers()); err != nil {
 		r.Close()
 		return nil, fmt.Errorf("check the recordings: %w", err)
 	}
 	return r, nil
+}
+
+// manyAccounts is a number of accounts that takes minutes to ask for one by one.
+const manyAccounts = 1 << 33
+
+// plausible refuses a header that claims many more accounts than the end state has
+// rows: the checks would ask for each of them.
+func (r *recording) plausible() error {
+	if n := r.Header().Accounts; r.end != nil && n > manyAccounts && r.end.Rows() < n/2 {
+		return fmt.Errorf("check %s: its history says that there are %d accounts and its end state has %d rows: one of the two is damaged, restore it from a copy", r.dir, n, r.end.Rows())
+	}
+	return nil
 }
 
 func (r *Runs) open(dir, workload string) error {

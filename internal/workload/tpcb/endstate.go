@@ -3,7 +3,6 @@ package tpcb
 import (
 	"fmt"
 
-	"stroppy/internal/check/totals"
 	"stroppy/internal/history"
 	"stroppy/internal/workload/dataset"
 )
@@ -60,19 +59,19 @@ func (e *endRows) opening(n uint64, balance int64) error {
 		return e.end.Stranger(fmt.Sprintf("an opening of row %d, which the load did not make", n))
 	}
 	e.books.moved[k] -= balance
-	return e.end.Leg(history.Leg{Number: totals.OpeningLeg, Account: n, Amount: balance})
+	return e.end.Leg(history.Leg{Mark: history.Opening, Account: n, Amount: balance})
 }
 
 // bareRun keeps that a run kept no history.
 func (e *endRows) bareRun(run uint64) error {
 	e.books.bare++
-	return e.end.Leg(history.Leg{Transfer: history.NewID(run, 0, 0), Void: true})
+	return e.end.Leg(history.Leg{Transfer: history.NewID(run, 0, 0), Mark: history.Unkept})
 }
 
 // void keeps the tombstone of a transaction.
 func (e *endRows) void(id history.ID) error {
 	e.count()
-	return e.end.Leg(history.Leg{Transfer: id, Void: true})
+	return e.end.Leg(history.Leg{Transfer: id, Mark: history.Tombstone})
 }
 
 // posting is one row of the history.

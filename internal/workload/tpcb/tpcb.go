@@ -113,6 +113,9 @@ const (
 func (t *TPCB) Header() history.Header {
 	n, f := t.set.Note(), &t.facts
 	return history.Header{
+		Kinds:    history.Kinds(history.Profile),
+		Object:   "row",
+		Unit:     "number",
 		Workload: Name,
 		LoadID:   n.Load,
 		Run:      t.set.Run(),

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+"""Read what a run of Stroppy has recorded, by docs/history-format.md alone.
+
+    read_history.py RUN_DIR
+
+prints, as JSON, who recorded it, how many transactions of each kind and outcome
+there are, what the end state adds up to, and of how many accounts the opening balance
+and the ledger make the end balance. It verifies every checksum. It needs
+nothing but Python 3's standard library.
+"""
+
+import collections
+import json
+import os
+import struct
+import sys
+
+MAGIC = b"stroppy\x1a"
+FORMAT = 2
+TRANSACTIONS, ACCOUNTS, LEDGER = 1, 2, 3
+OUTCOMES = ["unknown", "committed", "rejected", "aborted"]
+MASK = (1 << 64) - 1
+
+
+def make_table():
+    table = []
+    for n in range(256):
+        for _ in range(8):
+            n = n >> 1 ^ 0x82F63B78 if n & 1 else n >> 1
+        table.append(n)
+    return table
+
+
+TABLE = make_table()
+
+
+def crc32c(data, start=0):
+    crc = start ^ 0xFFFFFFFF
+    for byte in data:
+        crc = TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
+    return crc ^ 0xFFFFFFFF
+
+
+class Payload:
+    """The records of one block, taken one behind the other."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def byte(self):
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def u(self):
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    def s(self):
+        value = self.u()
+        return value >> 1 ^ -(value & 1)
+
+    def id(self, base):
+        """An id as (run, client, sequence), relative to another one; None for none."""
+        run = self.u()
+        if run == 0:
+            return None
+        run = base[0] + ((run - 1) >> 1 ^ -((run - 1) & 1))
+        client = self.u()
+        return run, client, base[2] + self.s()
+
+
+def parts(number):
+    """The run, client and sequence of an id: 14, 17 and 32 bits."""
+    return number >> 49, number >> 32 & (1 << 17) - 1, number & (1 << 32) - 1
+
+
+def signed(number):
+    """A number modulo 2^64 as a signed one."""
+    number &= MASK
+    return number - (1 << 64) if number >> 63 else number
+
+
+class File:
+    """A file of blocks: its description, and its blocks as (whose, records, payload)."""
+
+    def __init__(self, path, contents):
+        with open(path, "rb") as f:
+            self.data = f.read()
+        self.path, self.complete = path, False
+        if self.data[:8] != MAGIC:
+            raise ValueError(f"{path}: no file of Stroppy's")
+        version, kind, length, checksum = struct.unpack_from("<IIII", self.data, 8)
+        if version != FORMAT:
+            raise ValueError(f"{path}: format {version}, and this reads format {FORMAT}")
+        text = self.data[24:24 + length]
+        if crc32c(self.data[:20] + text) != checksum or kind != contents:
+            raise ValueError(f"{path}: its description is damaged, or another file's")
+        self.checksum, self.header = checksum, json.loads(text)
+        self.first = 24 + length
+
+    def blocks(self):
+        at, count, records = self.first, 0, 0
+        running = crc32c(struct.pack("<I", self.checksum))
+        while at < len(self.data):
+            if self.data[at:at + 4] == b"end!":
+                footer = struct.unpack_from("<QQI", self.data, at + 4)
+                (checksum,) = struct.unpack_from("<I", self.data, at + 24)
+                if at + 28 != len(self.data) or crc32c(self.data[at:at + 24]) != checksum or footer != (count, records, running):
+                    raise ValueError(f"{self.path}: its footer is wrong")
+                self.complete = True
+                return
+            head = self.data[at:at + 24]
+            if len(head) < 24:
+                return  # cut off
+            magic, whose, length, n, checksum, own = struct.unpack("<4sIIIII", head)
+            if magic != b"blck" or crc32c(head[:20]) != own:
+                raise ValueError(f"{self.path}: damaged at {at}")
+            payload = self.data[at + 24:at + 24 + length]
+            if len(payload) < length:
+                return  # cut off
+            if crc32c(payload) != checksum:
+                raise ValueError(f"{self.path}: damaged at {at}")
+            count, records, running = count + 1, records + n, crc32c(head[20:24], running)
+            yield whose, n, Payload(payload)
+            at += 24 + length
+
+
+def transactions(file):
+    for _, n, p in file.blocks():
+        last, end = 0, 0
+        for _ in range(n):
+            tx = transaction(p, last, end)
+            last, end = tx["number"], tx["end"]
+            yield tx
+
+
+def transaction(p, last, end):
+    first, more = p.byte(), 0
+    kind, outcome, reason, attempts = first & 15, first >> 4 & 7, 0, 1
+    if first & 0x80:
+        more = p.byte()
+        if more & 16:
+            kind, outcome = p.byte(), p.byte()
+        if more & 4:
+            reason = p.byte()
+        if more & 8:
+            attempts = p.u()
+    number = last + 1 + p.s() & MASK
+    sent = signed(end + p.s())
+    due = signed(sent - p.s())
+    tried = signed(sent + p.s())
+    end = signed(tried + p.s())
+    ops, account, balance, total = [], 0, 0, 0
+    for _ in range(p.u()):
+        flags = p.byte()
+        account = account + p.s() & MASK
+        amount = p.s() if flags & 8 else -total if flags & 16 else 0
+        total = signed(total + amount)
+        op = {"object": account, "write": bool(flags & 1), "observed": bool(flags & 2),
+              "amount": amount, "version": 0, "balance": 0, "last": None, "state": flags >> 5}
+        if flags & 4:
+            op["version"] = p.u()
+            balance = op["balance"] = signed(balance + p.s())
+            op["last"] = p.id(parts(number))
+        ops.append(op)
+    return {"number": number, "id": parts(number), "kind": kind, "outcome": OUTCOMES[outcome], "reason": reason,
+            "looked_up": bool(more & 1), "warmup": bool(more & 2), "attempts": attempts,
+            "due": due, "sent": sent, "try": tried, "end": end, "ops": ops}
+
+
+def accounts(file, unexpected):
+    for whose, n, p in file.blocks():
+        number, balance, last = 0, 0, (0, 0, 0)
+        for _ in range(n):
+            if whose == 1:
+                length = p.u()
+                unexpected.append(p.data[p.at:p.at + length].decode())
+                p.at += length
+                continue
+            number = number + 1 + p.s() & MASK
+            balance = signed(balance + p.s())
+            version, writer, state = p.u(), p.id(last), p.byte()
+            last = writer or (0, 0, 0)
+            yield {"object": number, "balance": balance, "version": version, "last": writer, "state": state}
+
+
+def legs(file):
+    for _, n, p in file.blocks():
+        last, account = (0, 0, 0), 0
+        for _ in range(n):
+            number = p.u()
+            transfer = p.id(last)
+            last = transfer or (0, 0, 0)
+            account = account + p.s() & MASK
+            yield {"number": number >> 5, "state": number >> 2 & 7, "mark": number & 3,
+                   "transfer": transfer, "object": account, "amount": p.s(), "version": p.u()}
+
+
+def mix(x):
+    x = x + 0x9E3779B97F4A7C15 & MASK
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 & MASK
+    x = (x ^ x >> 27) * 0x94D049BB133111EB & MASK
+    return x ^ x >> 31
+
+
+def opening(header, n):
+    """What account n held after the load."""
+    if header["workload"] != "bank":
+        return 0
+    personal = 10_000 + (mix(header["seed"] ^ mix(n + 1)) * 990_001 >> 64)
+    return personal * 100 if n % 100 == 0 else personal
+
+
+def summary(directory):
+    folder = os.path.join(directory, "history")
+    recorded = File(os.path.join(folder, "transactions.bin"), TRANSACTIONS)
+    header = recorded.header
+    names = {k["number"]: k["name"] for k in header.get("kinds", [])}
+    counts, operations, amounts = collections.Counter(), 0, 0
+    for tx in transactions(recorded):
+        counts[names.get(tx["kind"], str(tx["kind"])) + " " + tx["outcome"]] += 1
+        operations += len(tx["ops"])
+        if tx["outcome"] == "committed":
+            amounts += sum(op["amount"] for op in tx["ops"] if op["write"])
+    result = {"workload": header["workload"], "run": header["run"], "complete": recorded.complete,
+              "transactions": dict(counts), "operations": operations, "amounts": amounts}
+    path = os.path.join(folder, "end-accounts.bin")
+    if not os.path.exists(path):
+        return result
+    held, book, unexpected = File(path, ACCOUNTS), File(os.path.join(folder, "end-ledger.bin"), LEDGER), []
+    for file in (held, book):
+        if file.header.get("header_checksum", recorded.checksum) != recorded.checksum:
+            raise ValueError(f"{file.path}: it is of another run than the history beside it")
+    rows = list(accounts(held, unexpected))
+    entries = [leg for leg in legs(book) if leg["mark"] == 0]
+    expected = collections.Counter()
+    for entry in entries:
+        expected[entry["object"]] += entry["amount"]
+    closed = sum(opening(header, r["object"]) + expected[r["object"]] == r["balance"] for r in rows)
+    result.update(closed=closed, accounts=len(rows), balances=sum(r["balance"] for r in rows), versions=sum(r["version"] for r in rows),
+                  entries=len(entries), entry_amounts=sum(e["amount"] for e in entries), unexpected=len(unexpected))
+    return result
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: read_history.py RUN_DIR")
+    try:
+        print(json.dumps(summary(sys.argv[1]), indent=2, sort_keys=True))
+    except (OSError, ValueError, IndexError) as problem:
+        sys.exit(f"read_history.py: {problem}")

@@ -1,0 +1,130 @@
+package history_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stroppy/internal/cli"
+	"stroppy/internal/history"
+)
+
+// summary is what docs/examples/read_history.py prints.
+type summary struct {
+	Workload     string         `json:"workload"`
+	Run          uint64         `json:"run"`
+	Complete     bool           `json:"complete"`
+	Transactions map[string]int `json:"transactions"`
+	Operations   int            `json:"operations"`
+	Amounts      int64          `json:"amounts"`
+	Accounts     int            `json:"accounts"`
+	Closed       int            `json:"closed"` // accounts whose opening balance and entries make the end balance
+	Balances     int64          `json:"balances"`
+	Versions     uint64         `json:"versions"`
+	Entries      int            `json:"entries"`
+	EntryAmounts int64          `json:"entry_amounts"`
+	Unexpected   int            `json:"unexpected"`
+}
+
+// TestAnotherReaderReadsTheSame holds that docs/history-format.md is enough for a
+// second implementation: the reader in Python, which follows that page alone, counts
+// what the one here does, in real recordings of every workload.
+func TestAnotherReaderReadsTheSame(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("skipped: there is no python3")
+	}
+	for _, args := range [][]string{
+		{"bank", "--accounts", "200", "--audits", "20"},
+		{"tpcb", "--scale", "1", "--ratio", "2:5:50", "--versions"},
+		{"kv", "--preset", "ycsb-a", "--records", "100"},
+		{"events", "--batch", "3"},
+	} {
+		t.Run(args[0], func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			var complaints bytes.Buffer
+			all := append([]string{"run"}, append(args, "--db", "memory:?unknown=0.02", "--count", "300", "--clients", "4", "--out", dir)...)
+			if code := cli.Main(all, nil, strings.NewReader(""), io.Discard, &complaints); code != 0 {
+				t.Fatalf("stroppy %s: exit code %d\n%s", strings.Join(all, " "), code, complaints.String())
+			}
+			printed, err := exec.Command(python, "../../docs/examples/read_history.py", dir).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, printed)
+			}
+			var got summary
+			if err := json.Unmarshal(printed, &got); err != nil {
+				t.Fatalf("%v\n%s", err, printed)
+			}
+			want := counted(t, filepath.Join(dir, "history"))
+			if !maps.Equal(got.Transactions, want.Transactions) {
+				t.Errorf("the transactions are %v, not %v", got.Transactions, want.Transactions)
+			}
+			want.Closed = got.Closed
+			if (args[0] == "bank" || args[0] == "tpcb") && got.Closed != want.Accounts {
+				t.Errorf("of %d accounts only %d close", want.Accounts, got.Closed)
+			}
+			got.Transactions, want.Transactions = nil, nil
+			gotText, _ := json.Marshal(got)
+			wantText, _ := json.Marshal(want)
+			if !bytes.Equal(gotText, wantText) {
+				t.Errorf("it is\n%s, not\n%s", gotText, wantText)
+			}
+			if want.Accounts == 0 || want.Operations < 300 {
+				t.Errorf("too little was recorded: %s", wantText)
+			}
+		})
+	}
+}
+
+// counted is the same by the reader here.
+func counted(t *testing.T, dir string) summary {
+	t.Helper()
+	r, err := history.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	h := r.Header()
+	s := summary{Workload: h.Workload, Run: h.Run, Complete: r.Complete(), Transactions: map[string]int{}}
+	for tx, err := range r.Transactions() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Transactions[h.KindName(tx.Kind)+" "+tx.Outcome.String()]++
+		s.Operations += len(tx.Ops)
+		for _, op := range tx.Ops {
+			if op.Write && tx.Outcome == history.Committed {
+				s.Amounts += op.Amount
+			}
+		}
+	}
+	end, err := history.OpenEnd(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	for a, err := range end.Accounts() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Accounts++
+		s.Balances += a.Balance
+		s.Versions += a.Version
+	}
+	for l, err := range end.Legs() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Mark == 0 {
+			s.Entries++
+			s.EntryAmounts += l.Amount
+		}
+	}
+	s.Unexpected = len(end.Strangers())
+	return s
+}

@@ -283,7 +283,7 @@ func TestSQLMutants(t *testing.T) {
 		for _, seed := range seeds(3) {
 			t.Run(fmt.Sprintf("%s/seed=%d", m.fault, seed), func(t *testing.T) {
 				t.Parallel()
-				script := fmt.Sprintf("seed %d; %s %s 0.05", seed, m.fault, m.step)
+				script := fmt.Sprintf("seed %d; %s %s %g", seed, m.fault, m.step, map[faulty.Step]float64{faulty.Commit: 0.05, faulty.Read: 0.2}[m.step])
 				in, database, _ := wrapped(t, openSQLite(t), script)
 				c := small()
 				c.Accounts, c.Update, c.Seed, c.Audits, c.InquiryShare, c.JointShare = 40, m.style, uint64(seed), 0, 0.3, 0.3
@@ -301,6 +301,7 @@ func TestSQLMutants(t *testing.T) {
 					t.Fatal("the mutant had no effect")
 				}
 				name := checks[string(m.fault)]
+				t.Logf("%d times: %s", in.Fired(m.fault), r.status(name).Detail)
 				if result := r.status(name); result.Status != check.Invalid {
 					t.Errorf("%d times, and %s is %v: %s", in.Fired(m.fault), name, result.Status, result.Detail)
 				}

@@ -28,8 +28,8 @@ type leak struct {
 	refused int
 }
 
-// patience bounds how often a leak refuses the transaction that it came from.
-const patience = 1000
+// maxRefused bounds how often a leak refuses the transaction that it came from.
+const maxRefused = 1000
 
 func (m *dirtyRead) read(tx *transaction, keys [][]byte, out []db.Entry) error {
 	first := !tx.started
@@ -69,7 +69,7 @@ func (m *dirtyRead) commit(tx *transaction) error {
 		return m.commitReader(tx, l)
 	}
 	if l := m.from(tx); l != nil {
-		if l.refused++; l.refused > patience {
+		if l.refused++; l.refused > maxRefused {
 			m.drop(l)
 		}
 		return errConflict

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/dqlite"
 	"stroppy/internal/cluster/etcd"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/cluster/postgres"
@@ -28,6 +29,7 @@ type clusterKind struct {
 func clusterKinds() []clusterKind {
 	return []clusterKind{
 		{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcd.Start)},
+		{"dqlite", "dqlite:N  dqlite, SQLite replicated by Raft; in a build with the tag dqlite", 3, 9, starter(dqlite.Start)},
 		{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
 		{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
 		{"postgres", "postgres:N[?sync=off&fsync=off]  a PostgreSQL primary with synchronous standbys and automatic fail-over", 1, 5, starter(postgres.StartCluster)},

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/dqlite"
 	"stroppy/internal/db/etcd"
 	"stroppy/internal/db/memory"
 	"stroppy/internal/db/mysql"
@@ -36,6 +37,7 @@ func drivers() []driver {
 		{"postgres", "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas", opener(postgres.Open)},
 		{"postgresql", "", opener(postgres.Open)},
 		{"etcd", "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas", opener(etcd.Open)},
+		{"dqlite", "dqlite://HOST:PORT,HOST:PORT[/DATABASE]  dqlite, SQLite replicated by Raft; in a build with the tag dqlite", dqlite.Open},
 		{"mysql", "mysql://USER:PASSWORD@HOST:PORT/DATABASE  MySQL, MariaDB and Galera; several hosts with commas", opener(mysql.Open)},
 		{"redis", "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N]  Redis 7 or later; a primary and its replicas with commas", opener(redis.Open)},
 		{"rediss", "", opener(redis.Open)},

@@ -80,7 +80,8 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	root.AddCommand(a.runCommand(), a.popCommand(), a.payCommand(), a.checkCommand(), a.historyCommand(), a.clusterCommand(), a.diskLayerCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.listCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.popCommand(), a.payCommand(), a.checkCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.listCommand(), a.versionCommand())
+	root.AddCommand(servants()...)
 	root.SetFlagErrorFunc(flagError)
 	root.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {

@@ -34,6 +34,9 @@ type Kind struct {
 	Mend func(ctx context.Context, c cluster.Local) error
 	// Loses names the hurts that may lose what was acknowledged.
 	Loses []string
+	// LeaderOnly says that clients speak to the leader alone, so that one that they do
+	// not reach serves nobody.
+	LeaderOnly bool
 	// Supervised says that the lead moves when the leader is lost or handed it
 	// over, and at no other time.
 	Supervised bool
@@ -75,6 +78,9 @@ func (k Kind) Hurt(t *testing.T, c cluster.Local) {
 		{"cut the clients off the leader", true, (*scene).cutClients},
 	} {
 		if equal && (strings.Contains(hurt.name, "a follower") || hurt.name == "move the lead") {
+			continue
+		}
+		if k.LeaderOnly && hurt.name == "cut the clients off the leader" {
 			continue
 		}
 		if !t.Run(hurt.name, func(t *testing.T) {

@@ -1,0 +1,92 @@
+//go:build dqlite
+
+package dqlite
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/canonical/go-dqlite/client"
+	"github.com/canonical/go-dqlite/driver"
+
+	"stroppy/internal/cluster"
+)
+
+// barrierDatabase is a database of the cluster's own, beside the one that its URL
+// names.
+const barrierDatabase = "stroppy-barrier"
+
+// catchUp is nil when all nodes have applied what was committed when it was called.
+// dqlite does not say how far a node has come, so a mark is written, and looked for in
+// what each node holds: what was committed before it is there too, because all nodes
+// apply one log.
+func (c *Cluster) catchUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	mark := rand.Text()
+	if err := c.write(ctx, mark); err != nil {
+		return fmt.Errorf("write a mark for all nodes to apply: %w", err)
+	}
+	for _, n := range c.List() {
+		if err := n.applied(ctx, mark); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) write(ctx context.Context, mark string) error {
+	store := client.NewInmemNodeStore()
+	var nodes []client.NodeInfo
+	for _, n := range c.List() {
+		nodes = append(nodes, client.NodeInfo{Address: n.address})
+	}
+	if err := store.Set(ctx, nodes); err != nil {
+		return err
+	}
+	d, err := driver.New(store, driver.WithLogFunc(quiet))
+	if err != nil {
+		return err
+	}
+	connector, err := d.OpenConnector(barrierDatabase)
+	if err != nil {
+		return err
+	}
+	conn, err := connector.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for _, statement := range []string{
+		"CREATE TABLE IF NOT EXISTS barrier (id INTEGER PRIMARY KEY, mark TEXT)",
+		"INSERT OR REPLACE INTO barrier VALUES (1, '" + mark + "')",
+	} {
+		if _, err := conn.(*driver.Conn).ExecContext(ctx, statement, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applied waits until the node holds the mark.
+func (n *node) applied(ctx context.Context, mark string) error {
+	conn, err := client.New(ctx, n.address)
+	if err != nil {
+		return fmt.Errorf("%s does not answer: %w", n.Name(), err)
+	}
+	defer conn.Close()
+	return cluster.Retry(ctx, func() error {
+		files, err := conn.Dump(ctx, barrierDatabase)
+		if err != nil {
+			return fmt.Errorf("read what %s holds: %w", n.Name(), err)
+		}
+		for _, f := range files {
+			if bytes.Contains(f.Data, []byte(mark)) {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s has not applied all that was committed", n.Name())
+	})
+}

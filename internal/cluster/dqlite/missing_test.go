@@ -1,0 +1,19 @@
+//go:build !dqlite
+
+package dqlite
+
+import (
+	"strings"
+	"testing"
+
+	"stroppy/internal/cluster"
+)
+
+func TestMissing(t *testing.T) {
+	if _, err := Start(t.Context(), cluster.Options{Nodes: 3}); err == nil || !strings.Contains(err.Error(), "libdqlite-dev") {
+		t.Errorf("Start without dqlite: %v", err)
+	}
+	if err := Serve(nil); err == nil || !strings.Contains(err.Error(), "-tags") {
+		t.Errorf("Serve without dqlite: %v", err)
+	}
+}

@@ -1,0 +1,164 @@
+//go:build dqlite
+
+package dqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/canonical/go-dqlite/client"
+
+	"stroppy/internal/cluster"
+)
+
+const (
+	// handOverLimit bounds how long a node that ends waits for another one to take
+	// its lead and its vote.
+	handOverLimit = 10 * time.Second
+	// patience bounds the shutdown in good order.
+	patience = handOverLimit + 10*time.Second
+)
+
+// node is a member of the cluster: its folder and address stay, its process and its
+// member id come and go.
+type node struct {
+	*cluster.Server
+	cluster *Cluster
+	address string // host:port, for clients and for the other nodes
+}
+
+// newNode makes the folder of a node and describes its server.
+func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
+	endpoint, err := c.Endpoint(ctx, host, 9000)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{cluster: c, address: endpoint.String()}
+	dir := c.Folder(number)
+	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
+		Command: n.command, Ready: n.ready, Join: n.join,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience, Clock: c.Options().Clock,
+	})
+	return n, c.MakeFolder(dir, number, 0o700)
+}
+
+// command makes the command that starts the node. The other nodes mean nothing to one
+// that has data.
+func (n *node) command(context.Context) (*exec.Cmd, error) {
+	c := n.cluster
+	others := ""
+	switch {
+	case c.formed.Load():
+		others = addresses(c.Others(n))
+	case n.Number() > 0:
+		others = c.List()[0].address
+	}
+	return exec.Command(c.program, NodeCommand, n.Dir(), n.address, strconv.Itoa(c.voters()), others), nil
+}
+
+// seesLeader returns the address that the node takes for the leader's.
+func (n *node) seesLeader(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	c, err := client.New(ctx, n.address)
+	if err != nil {
+		return "", fmt.Errorf("%s does not answer: %w", n.Name(), err)
+	}
+	defer c.Close()
+	leader, err := c.Leader(ctx)
+	if err == nil && (leader == nil || leader.Address == "") {
+		err = errors.New("it knows none")
+	}
+	if err != nil {
+		return "", fmt.Errorf("ask %s for the leader: %w", n.Name(), err)
+	}
+	return leader.Address, nil
+}
+
+// ready returns when the node is a member and knows the leader.
+func (n *node) ready(ctx context.Context) error {
+	return cluster.Retry(ctx, func() error {
+		if _, err := n.seesLeader(ctx); err != nil {
+			return err
+		}
+		return n.cluster.ask(ctx, func(ctx context.Context, leader *client.Client) error {
+			_, err := memberAt(ctx, leader, n.address)
+			return err
+		})
+	})
+}
+
+// Restart starts the node on its own data, unless it runs, and returns when it knows
+// a leader.
+func (n *node) Restart(ctx context.Context) error {
+	ctx, cancel := n.Bound(ctx)
+	defer cancel()
+	return n.Server.Restart(ctx)
+}
+
+// Replace kills the node, takes its data away, and lets it join as a new member at the
+// old address. The data go when a majority answers without it, not before.
+func (n *node) Replace(ctx context.Context) error {
+	ctx, cancel := n.Bound(ctx)
+	defer cancel()
+	if nodes := len(n.cluster.List()); nodes < 3 {
+		return fmt.Errorf("replace %s: a cluster of %d has no majority without it to take it in again: take 3 nodes or more", n.Name(), nodes)
+	}
+	done, err := n.cluster.Change(ctx)
+	if err != nil {
+		return fmt.Errorf("replace %s: %w", n.Name(), err)
+	}
+	defer done()
+	if err := cluster.Retry(ctx, func() error { return n.expendable(ctx) }); err != nil {
+		return fmt.Errorf("replace %s: %w", n.Name(), err)
+	}
+	return n.Server.Replace(ctx)
+}
+
+// expendable is nil when a majority of voters answers without the node.
+func (n *node) expendable(ctx context.Context) error {
+	answered := 0
+	for _, m := range n.cluster.Others(n) {
+		if _, err := m.seesLeader(ctx); m.Awake() && err == nil {
+			answered++
+		}
+	}
+	if most := n.cluster.voters()/2 + 1; answered < most {
+		return fmt.Errorf("%d nodes answer without it, and %d are needed to take it in again", answered, most)
+	}
+	return nil
+}
+
+// join removes the member that the node was, whose vote and log are gone.
+func (n *node) join(ctx context.Context) error {
+	return cluster.Retry(ctx, func() error {
+		limited, cancel := context.WithTimeout(ctx, askLimit)
+		defer cancel()
+		leader, err := n.cluster.leader(limited, n.cluster.Others(n))
+		if err != nil {
+			return err
+		}
+		defer leader.Close()
+		members, err := leader.Cluster(limited)
+		if err != nil {
+			return err
+		}
+		for _, m := range members {
+			if m.Address == n.address {
+				return leader.Remove(limited, m.ID)
+			}
+		}
+		return nil
+	})
+}
+
+// Erase ends the node for good and removes what was made for it.
+func (n *node) Erase() error {
+	return errors.Join(n.Server.Close(), os.RemoveAll(n.Dir()), os.RemoveAll(n.Log()))
+}

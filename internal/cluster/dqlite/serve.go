@@ -1,0 +1,58 @@
+//go:build dqlite
+
+package dqlite
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/canonical/go-dqlite/app"
+	"github.com/canonical/go-dqlite/client"
+)
+
+// adjustEvery is how often the leader looks whether another node has to vote;
+// dqlite's own is 30 s.
+const adjustEvery = time.Second
+
+// Serve is a node until SIGTERM, after which it hands its lead and its vote over.
+// The arguments are its folder, its address, how many nodes vote, and the addresses
+// of the nodes whose cluster it joins, with commas; none for the first node.
+func Serve(args []string) error {
+	if len(args) != 4 {
+		return fmt.Errorf("%s takes a folder, an address, a number of voters and the other nodes", NodeCommand)
+	}
+	voters, err := strconv.Atoi(args[2])
+	if err != nil {
+		return fmt.Errorf("%s: %q is no number of voters", NodeCommand, args[2])
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	options := []app.Option{
+		app.WithAddress(args[1]), app.WithVoters(voters), app.WithStandBys(0), app.WithRolesAdjustmentFrequency(adjustEvery),
+		app.WithLogFunc(func(l client.LogLevel, format string, a ...any) {
+			if l >= client.LogError {
+				fmt.Fprintf(os.Stderr, time.Now().Format(time.RFC3339Nano)+" "+l.String()+" "+format+"\n", a...)
+			}
+		}),
+	}
+	if args[3] != "" {
+		options = append(options, app.WithCluster(strings.Split(args[3], ",")))
+	}
+	node, err := app.New(args[0], options...)
+	if err != nil {
+		return fmt.Errorf("start a dqlite node: %w", err)
+	}
+	<-ctx.Done()
+	limited, cancel := context.WithTimeout(context.Background(), handOverLimit)
+	defer cancel()
+	if err := node.Handover(limited); err != nil {
+		fmt.Fprintln(os.Stderr, "hand over before the end:", err) // the others elect a leader without it
+	}
+	return node.Close()
+}

@@ -1,0 +1,256 @@
+//go:build dqlite
+
+package dqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/canonical/go-dqlite/client"
+	"github.com/canonical/go-dqlite/driver"
+
+	"stroppy/internal/db"
+	"stroppy/internal/isolation"
+)
+
+// Database is an open dqlite database. It satisfies db.SQL and db.BulkLoader.
+type Database struct {
+	config config
+	driver *driver.Driver
+	// writers lets one session of this process write at a time. dqlite refuses a
+	// second writer at once, and does not let it wait.
+	writers chan struct{}
+}
+
+var (
+	_ db.SQL        = (*Database)(nil)
+	_ db.BulkLoader = (*Database)(nil)
+)
+
+// Open opens the database at url, which need not exist. Errors are of class Fatal,
+// or Unavailable if no leader is found.
+func Open(ctx context.Context, url string) (db.Database, error) {
+	c, err := parseURL(url)
+	if err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: "open dqlite", Err: err}
+	}
+	if c.copy {
+		return openCopy(ctx, c)
+	}
+	store := client.NewInmemNodeStore()
+	var nodes []client.NodeInfo
+	for _, address := range c.nodes {
+		nodes = append(nodes, client.NodeInfo{Address: address})
+	}
+	if err := store.Set(ctx, nodes); err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: "open dqlite", Err: err}
+	}
+	quiet := func(client.LogLevel, string, ...any) {} // what it would log is in the errors
+	d := &Database{config: c, writers: make(chan struct{}, 1)}
+	d.driver, err = driver.New(store, driver.WithLogFunc(quiet), driver.WithAttemptTimeout(max(c.timeout/3, time.Millisecond)),
+		driver.WithConnectionBackoffFactor(10*time.Millisecond), driver.WithConnectionBackoffCap(100*time.Millisecond))
+	if err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: "open dqlite", Err: err}
+	}
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return d, conn.Close()
+}
+
+// connect finds the leader and connects to it.
+func (d *Database) connect(ctx context.Context) (*driver.Conn, error) {
+	limited, cancel := context.WithTimeout(ctx, d.config.timeout)
+	defer cancel()
+	connector, err := d.driver.OpenConnector(d.config.database)
+	if err == nil {
+		conn, errConnect := connector.Connect(limited)
+		if errConnect == nil {
+			return conn.(*driver.Conn), nil
+		}
+		err = errConnect
+	}
+	return nil, &db.Error{Class: db.Unavailable, Op: "connect to the leader of dqlite at " + strings.Join(d.config.nodes, ","),
+		Err: fmt.Errorf("%w: %s", err, db.CheckServer)}
+}
+
+// Dialect implements db.SQL. It is SQLite's: money is whole cents, because SQLite
+// has no exact decimal type, and nothing has to be locked for reading, because a
+// write transaction has the only write lock from its BEGIN on. RETURNING is not used:
+// of such a statement that a constraint refuses, dqlite 1.11 says SQLITE_ERROR and the
+// name of a column.
+func (d *Database) Dialect() *db.Dialect { return dialect() }
+
+func dialect() *db.Dialect {
+	return &db.Dialect{
+		Placeholder:   func(i int) string { return "?" + strconv.Itoa(i) },
+		IntegerType:   "INTEGER",
+		DecimalType:   "INTEGER",
+		TextType:      func(int) string { return "TEXT" },
+		CharType:      func(int) string { return "TEXT" },
+		TimestampType: "TEXT", // as CURRENT_TIMESTAMP is
+		TableOptions:  " STRICT",
+		DoNothing:     " ON CONFLICT DO NOTHING",
+	}
+}
+
+// isolations: dqlite has one. It does not promise that a read sees what was committed
+// before it began.
+var isolations = db.Isolations{
+	Product: "dqlite", Source: "Consistency model, https://canonical.com/dqlite/docs/explanation/consistency-model",
+	Levels: []db.NamedLevel{{Name: "serializable", Level: isolation.Serializable}},
+}
+
+// Claim implements db.Database.
+func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
+
+// Limits implements db.Database: SQLite's own are beyond what any workload writes.
+func (d *Database) Limits() db.Limits { return db.Limits{} }
+
+// Session implements db.SQL. Every statement is a round trip in either mode, because
+// a dqlite server takes one request of a connection at a time.
+func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
+	if _, err := d.Claim(options.Isolation); err != nil {
+		return nil, err
+	}
+	if options.Mode != db.Pipelined && options.Mode != db.Interactive {
+		return nil, db.Fatalf("open a session", "no mode has the number %d", options.Mode)
+	}
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &session{d: d, conn: conn, prepared: map[*db.Statement]*driver.Stmt{}}, nil
+}
+
+// open lends a session of its own.
+func (d *Database) lend(ctx context.Context, use func(*session) error) error {
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return err
+	}
+	s := &session{d: d, conn: conn, prepared: map[*db.Statement]*driver.Stmt{}}
+	return errors.Join(use(s), s.Close())
+}
+
+// Info implements db.Database.
+func (d *Database) Info(ctx context.Context) (db.Info, error) {
+	info := db.Info{Name: "dqlite"}
+	err := d.lend(ctx, func(s *session) error {
+		return s.Query(ctx, &db.Statement{SQL: "SELECT sqlite_version()", Columns: []db.Type{db.Text}}, nil, func(row []db.Value) error {
+			info.Version = "SQLite " + string(row[0].Text)
+			return nil
+		})
+	})
+	if err != nil {
+		return info, err
+	}
+	limited, cancel := context.WithTimeout(ctx, d.config.timeout)
+	defer cancel()
+	c, err := client.New(limited, d.config.nodes[0])
+	if err != nil {
+		return info, nil // one node need not answer
+	}
+	defer c.Close()
+	if nodes, err := c.Cluster(limited); err == nil {
+		voters := 0
+		for _, n := range nodes {
+			if n.Role == client.Voter {
+				voters++
+			}
+		}
+		info.Settings = []db.Setting{{Name: "nodes", Value: strconv.Itoa(len(nodes))}, {Name: "voters", Value: strconv.Itoa(voters)}}
+	}
+	return info, nil
+}
+
+// Exec implements db.SQL.
+func (d *Database) Exec(ctx context.Context, statement string) error {
+	return d.lend(ctx, func(s *session) error {
+		if err := s.enter(ctx); err != nil {
+			return err
+		}
+		defer s.leave()
+		return s.exec(ctx, "run "+db.Shorten(statement), statement, beforeCommit)
+	})
+}
+
+// maxParams is how many parameters one statement may have in dqlite's protocol.
+const maxParams = driver.MaxTupleParams
+
+// BulkLoad implements db.BulkLoader: one transaction, which dqlite replicates when it
+// commits, of statements with as many rows as their parameters allow.
+func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
+	columns := len(load.Columns)
+	if columns == 0 || columns != len(load.Types) || columns > maxParams {
+		return 0, db.Fatalf("load the table "+load.Table, "it has %d columns and %d types", columns, len(load.Types))
+	}
+	err = d.lend(ctx, func(s *session) error {
+		if err := s.Begin(ctx, false); err != nil {
+			return err
+		}
+		for _, sql := range load.Before {
+			if err := s.exec(ctx, "run "+db.Shorten(sql), sql, beforeCommit); err != nil {
+				return err
+			}
+		}
+		if rows, err = s.insertAll(ctx, load); err != nil {
+			return err
+		}
+		for _, sql := range load.After {
+			if err := s.exec(ctx, "run "+db.Shorten(sql), sql, beforeCommit); err != nil {
+				return err
+			}
+		}
+		return s.Commit(ctx)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return rows, nil
+}
+
+// insertAll inserts every row that load.Next gives.
+func (s *session) insertAll(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
+	row := make([]db.Value, len(load.Columns))
+	most := maxParams / len(row)
+	insert := func(count int) *db.Statement {
+		group := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(row)), ", ") + ")"
+		statement := &db.Statement{SQL: "INSERT INTO " + load.Table + " (" + strings.Join(load.Columns, ", ") + ") VALUES " +
+			strings.TrimSuffix(strings.Repeat(group+", ", count), ", ")}
+		for range count {
+			statement.Params = append(statement.Params, load.Types...)
+		}
+		return statement
+	}
+	full := insert(most)
+	var args []db.Value
+	for more := true; more; {
+		if more = load.Next(row); more {
+			for _, v := range row {
+				v.Text = append([]byte(nil), v.Text...)
+				args = append(args, v)
+			}
+			rows++
+		}
+		if count := len(args) / len(row); count == most || !more && count > 0 {
+			statement := full
+			if count < most {
+				statement = insert(count)
+			}
+			if _, err := s.Do(ctx, statement, args); err != nil {
+				return 0, err
+			}
+			s.results, s.values, args = s.results[:0], s.values[:0], args[:0]
+		}
+	}
+	return rows, nil
+}
+
+// Close implements db.Database. Sessions have connections of their own.
+func (d *Database) Close() error { return nil }

@@ -28,7 +28,7 @@ import (
 const runsRoot = "stroppy-runs"
 
 func (a *app) runCommand() *cobra.Command {
-	c := &cobra.Command{Use: "run [WORKLOAD]", Short: "Load, drive, check and report", Args: oneWorkload}
+	c := &cobra.Command{Use: "run [WORKLOAD]", Short: "Load data, generate load, check and report", Args: oneWorkload}
 	read := a.settings(c, func(k scenario.Key) bool { return k.Name != "workload" })
 	a.groupedHelp(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {

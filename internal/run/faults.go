@@ -179,7 +179,7 @@ func faultsDone(faults []report.Fault, unwhole string, ended bool) check.Result 
 		case f.HealedSeconds == nil:
 			failed = append(failed, fmt.Sprintf("%s is not known to have been healed.", name))
 		case f.Verified == "":
-			failed = append(failed, fmt.Sprintf("%s was injected, but nobody saw its effect.", name))
+			failed = append(failed, fmt.Sprintf("%s was injected, but its effect was not observed.", name))
 		default:
 			done++
 		}

@@ -35,7 +35,7 @@ func TestHonestNemesis(t *testing.T) {
 		{name: "not injected", bend: func(f *report.Fault) { f.Error = "no such process" }, says: "was not injected: no such process"},
 		{name: "not healed", bend: func(f *report.Fault) { f.HealError = "it does not start" }, says: "was not healed: it does not start"},
 		{name: "not known to be healed", bend: func(f *report.Fault) { f.HealedSeconds = nil }, says: "not known to have been healed"},
-		{name: "not seen", bend: func(f *report.Fault) { f.Verified = "" }, says: "nobody saw its effect"},
+		{name: "not seen", bend: func(f *report.Fault) { f.Verified = "" }, says: "its effect was not observed"},
 		{name: "skipped, and nothing else", bend: func(f *report.Fault) { f.Skipped = "majority" }, says: "no fault was injected"},
 		{name: "none", none: true, says: "no fault was injected"},
 		{name: "not whole", whole: "n1 does not answer", says: "did not become whole: n1 does not answer"},

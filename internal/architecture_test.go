@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -227,6 +228,40 @@ func TestWorkloadsNameNoDatabase(t *testing.T) {
 				t.Errorf("%s:%d names the database %s", path, i+1, found)
 			}
 		}
+	})
+}
+
+// namesWorkload are the files that still name a workload besides its folder and the
+// registry.
+var namesWorkload = []string{"check/recordings.go", "cluster/mariadb/cluster.go", "report/derived.go", "report/pagetables.go"}
+
+// TestWorkloadsAreNamedOnce holds that generic code knows no workload: its name is a
+// string in its own folder alone.
+func TestWorkloadsAreNamedOnce(t *testing.T) {
+	names := map[string]bool{}
+	entries, err := os.ReadDir("workload")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if _, err := os.Stat(filepath.Join("workload", e.Name(), "spec.go")); err == nil {
+			names[strconv.Quote(e.Name())] = true
+		}
+	}
+	if len(names) == 0 {
+		t.Fatal("no folder below workload has a spec.go")
+	}
+	each(t, ".", func(path string, _ []byte, file *ast.File, set *token.FileSet) {
+		if slices.Contains(namesWorkload, path) {
+			return
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			text, ok := n.(*ast.BasicLit)
+			if ok && names[text.Value] && !strings.HasPrefix(path, "workload/"+strings.Trim(text.Value, `"`)+"/") {
+				t.Errorf("%s names the workload %s: it is named in its folder alone, as a Spec", set.Position(text.Pos()), text.Value)
+			}
+			return true
+		})
 	})
 }
 

@@ -11,8 +11,18 @@ import (
 // retired are words that this project once used in a sense of its own, with the
 // terms to use. A word is added when it is gone.
 var retired = map[string]string{
-	"deed":  "operation",
-	"house": "project",
+	"deed":       "operation",
+	"fabric":     "network backend",
+	"fleet":      "node set",
+	"house":      "project",
+	"peeker":     "aliveness check",
+	"refigure":   "recompute",
+	"succession": "failover",
+	"troubled":   "in a fault interval",
+	"trunk":      "shared connection",
+	"ward":       "supervised node",
+	"weave":      "build",
+	"wound":      "injection",
 }
 
 // piece is a word of a comment or a part of an identifier.

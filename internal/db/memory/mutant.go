@@ -27,7 +27,7 @@ func Mutants() []Mutant {
 		{"write-skew", "two transactions each read what the other then changes: PostgreSQL 12.3 at SERIALIZABLE (Jepsen, 2020)", "serializable"},
 		{"long-fork", "two readers see two independent writes in opposite orders: Amazon RDS for PostgreSQL 17.4, Multi-AZ cluster (Jepsen, 2025)", "serializable"},
 		{"stale-read", "a reader gets an old snapshot although newer commits were acknowledged long before: VoltDB 6.3, from a replica cut off (Jepsen, 2016)", "strict"},
-		{"lost-ack", "a commit is acknowledged and never applied: MongoDB 2.4.3, which told success upon a network error (Jepsen, 2013)", "durable"},
+		{"lost-ack", "a commit is acknowledged and never applied: MongoDB 2.4.3, which reported success upon a network error (Jepsen, 2013)", "durable"},
 		{"ghost", "a commit is applied and reported as aborted", "no-ghost"},
 		{"double-apply", "a commit is applied twice: MongoDB's retryable writes after a rollback (SERVER-55305)", "exactly-once"},
 		{"torn", "one record of a commit is not written, all others are", "total"},

@@ -44,7 +44,7 @@ type Config struct {
 	Distribution string // empty is uniform
 	ZipfExponent float64
 
-	Preset string // whose mix the shares are; empty: the VoltDB profile
+	Preset string // whose mix the shares are; empty: 90 % reads
 }
 
 // DefaultConfig is what runs without being asked; Seed and Connections are the

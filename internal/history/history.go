@@ -132,11 +132,11 @@ type Op struct {
 	Account  uint64 // n, the account's number by formula
 	Write    bool   // it changed the account: a leg
 	Amount   int64  // cents added by a leg; 0 of a read
-	Observed bool   // the three below were read; false where the reply was lost
+	Observed bool   // what is below was read; false where the reply was lost
+	State    State  // of what was found; 0 where the workload has no states
 	Version  uint64 // transfers that had touched the account before
 	Balance  int64  // cents before
 	Last     ID     // the last transfer that had touched it; 0 for none
-	State    State  // of what was found; 0 where the workload has no states
 }
 
 // State says of a value what was found of it, where a workload's values can be

@@ -115,7 +115,7 @@ func (p *Process) pause() ([]processID, error) {
 		return nil, err
 	}
 	tree = append(tree, p.id())
-	return tree, until(context.Background(), func() error { return allStopped(tree) })
+	return tree, untilFor(context.Background(), stopsWithin, func() error { return allStopped(tree) })
 }
 
 // Resume undoes Pause.
@@ -161,6 +161,10 @@ func (p *Process) tree() []processID {
 // seenWithin bounds the wait for an effect that comes by itself.
 const seenWithin = 2 * time.Second
 
+// stopsWithin bounds the wait for a process to stop or to end that is in a call to a
+// slow disk, which no signal cuts short.
+const stopsWithin = 30 * time.Second
+
 // until calls seen until it returns nil, at most for seenWithin; the error is the
 // last that it returned.
 func until(ctx context.Context, seen func() error) error { return untilFor(ctx, seenWithin, seen) }
@@ -178,7 +182,7 @@ func untilFor(ctx context.Context, limit time.Duration, seen func() error) error
 
 // gone returns when none of the processes is there any more.
 func gone(ctx context.Context, processes []processID) error {
-	return until(ctx, func() error {
+	return untilFor(ctx, stopsWithin, func() error {
 		for _, id := range processes {
 			if state := id.state(); state != 0 {
 				return fmt.Errorf("process %d is alive yet, in state %c", id.pid, state)

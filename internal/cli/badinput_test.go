@@ -156,7 +156,7 @@ func testRights(t *testing.T, owner, weak, reader string) {
 		t.Fatal(stderr)
 	}
 	dir := filepath.Join(t.TempDir(), "run")
-	pay := []string{"pay", "--db", reader, "--clients", "2", "--count", "100", "--inquiry-share", "0", "--out", dir}
+	pay := []string{"pay", "--db", reader, "--clients", "2", "--count", "100", "--read-only-share", "0", "--out", dir}
 	code, _, stderr = call(t, pay...)
 	refused(t, code, 3, stderr, "permission denied for table stroppy_meta")
 	execute(t, owner, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")

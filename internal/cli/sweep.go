@@ -165,7 +165,7 @@ func (w *sweeping) axis() error {
 			return usagef("the rate is what the sweep changes: leave --rate out")
 		}
 		if c.Think > 0 {
-			return usagef("think is of a closed loop, and a sweep over the rate drives an open one: leave it out")
+			return usagef("think-time is of a closed loop, and a sweep over the rate drives an open one: leave it out")
 		}
 	case sweep.Clients:
 		if c.Named["clients"] {

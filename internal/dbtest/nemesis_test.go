@@ -74,7 +74,7 @@ func hurtRuns() []hurtRun {
 			// docs/databases.md.
 			name: "MariaDB loses power", cluster: "mariadb:1",
 			faults: []string{"lose-unsynced n0 at 4s for 500ms"},
-			args:   []string{"--duration", "10s", "--audits", "0", "--inquiry-share", "0"},
+			args:   []string{"--duration", "10s", "--audits", "0", "--read-only-share", "0"},
 			outage: true,
 		},
 		{

@@ -202,8 +202,8 @@ func TestFiguresAreThoseOfTheHistory(t *testing.T) {
 		"closed loop":          {"--duration", "3s", "--warmup", "1s", "--clients", "4"},
 		"poisson":              {"--rate", "300", "--arrival", "poisson", "--duration", "4s", "--warmup", "1s"},
 		"stages":               {"--rate", "100 for 1s, 100..500 for 2s"},
-		"thinking":             {"--think", "5ms", "--duration", "2s", "--clients", "4"},
-		"bad day":              {"--db", "memory:?unknown=0.01&abort=0.2", "--large-share", "0.3", "--count", "20000", "--retries", "1"},
+		"thinking":             {"--think-time", "5ms", "--duration", "2s", "--clients", "4"},
+		"bad day":              {"--db", "memory:?unknown=0.01&abort=0.2", "--overdraft-share", "0.3", "--count", "20000", "--retries", "1"},
 		"too fast for a timer": {"--db", "noop:", "--rate", "20000", "--duration", "2s", "--no-check"},
 	} {
 		t.Run(name, func(t *testing.T) {

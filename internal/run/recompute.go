@@ -153,7 +153,7 @@ func (b *replay) drive(scenario []report.Setting) *report.Drive {
 	f := stats.Merge(b.recorder)
 	l := &load.Result{Elapsed: max(0, end-warmup), Figures: f}
 	d := drove(l, warmed(warmup, l.Elapsed, b.ended))
-	d.Rebuilt, d.ThinkSeconds = true, span("think").Seconds()
+	d.Rebuilt, d.ThinkSeconds = true, max(span("think-time"), span("think")).Seconds()
 	if plan := asked["rate"]; plan != "" && plan != "0" {
 		d.RatePlan, d.Arrival = plan, "uniform"
 		d.Rate, _ = strconv.ParseFloat(plan, 64)                                   // of a rate that changes only the plan is told

@@ -141,3 +141,29 @@ func TestIdle(t *testing.T) {
 		}
 	}
 }
+
+// TestOldNames: a setting is still set by its old name, from every source, and
+// scenario.yaml has the new one.
+func TestOldNames(t *testing.T) {
+	for old, c := range map[string]struct{ name, value string }{
+		"joint-share":   {"two-account-share", "0.25"},
+		"inquiry-share": {"read-only-share", "0.25"},
+		"large-share":   {"overdraft-share", "0.25"},
+		"give-up":       {"unreachable-timeout", "7s"},
+		"think":         {"think-time", "3s"},
+	} {
+		for _, kind := range []string{"flag", "variable", "file"} {
+			s, _, err := all().Merge(layer(kind, old+"="+c.value))
+			if err != nil {
+				t.Errorf("%s by %s: %v", old, kind, err)
+				continue
+			}
+			if text := string(s.YAML()); s.Get(c.name) != c.value || !strings.Contains(text, c.name+": "+c.value+"\n") || strings.Contains(text, "\n"+old+":") {
+				t.Errorf("%s by %s: %s is %s, and the scenario says\n%s", old, kind, c.name, s.Get(c.name), text)
+			}
+		}
+		if _, _, err := all().Merge(layer("flag", old+"=1 "+c.name+"="+c.value)); err == nil {
+			t.Errorf("%s and %s together are no error", old, c.name)
+		}
+	}
+}

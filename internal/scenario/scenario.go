@@ -132,7 +132,7 @@ func (s *Scenario) howLong() error {
 	case s.Count > MaxCount:
 		return fmt.Errorf("count is %d: it may be at most %d", s.Count, int64(MaxCount))
 	case s.GiveUp == 0:
-		return fmt.Errorf("give-up is 0: it must be longer than 0, such as 60s")
+		return fmt.Errorf("unreachable-timeout is 0: it must be longer than 0, such as 60s")
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (s *Scenario) howFast() error {
 	length, bounded := s.Rate.Length()
 	switch {
 	case s.Think > 0 && !s.Rate.Closed():
-		return fmt.Errorf("rate is %s and think is %v: clients that come at a rate do not wait for answers, so give one of them", brief(s.Rate), s.Think)
+		return fmt.Errorf("rate is %s and think-time is %v: clients that come at a rate do not wait for answers, so give one of them", brief(s.Rate), s.Think)
 	case s.Arrival != "" && s.Rate.Closed() && s.Think == 0:
 		return fmt.Errorf("arrival is %s and rate is 0, which sends as fast as answers come: give a rate, such as --rate 1000, or leave arrival out", s.Arrival)
 	case !s.Rate.Closed() && s.MaxBacklog < uint64(s.Clients):

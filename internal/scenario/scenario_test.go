@@ -47,7 +47,7 @@ func TestMergeRefuses(t *testing.T) {
 		{"duration", "0s", "neither count nor duration"},
 		{"payroll-share", "1.5", "payroll-share is 1.5: it must be from 0 to 1"},
 		{"payroll-share", "-0.1", "from 0 to 1"},
-		{"joint-share", "0.99", "at most 1"},
+		{"two-account-share", "0.99", "at most 1"},
 		{"rate", "NaN", "it must be transactions per second, such as 1000"},
 		{"rate", "-1", `--rate is "-1": a rate cannot be negative`},
 		{"accounts", "1", "accounts is 1: it must be from 4"},
@@ -57,7 +57,7 @@ func TestMergeRefuses(t *testing.T) {
 		{"mode", "magic", "pipelined, interactive or procedure"},
 		{"lock-order", "magic", "key or random"},
 		{"workload", "banc", `workload is "banc": it must be bank`},
-		{"give-up", "0s", "longer than 0"},
+		{"unreachable-timeout", "0s", "longer than 0"},
 		{"warmup", "10s", "nothing would be left"},
 		{"ratio", "99999999999:1:1", `it must be three numbers from 1 to 2147483647, such as 1:10:100000`},
 		{"ratio", "0:1:1", "three numbers from 1 to"},
@@ -177,7 +177,7 @@ func TestPaceRefuses(t *testing.T) {
 		{"rate=0 arrival=poisson", "arrival is poisson and rate is 0, which sends as fast as answers come: give a rate"},
 		{"arrival=uniform", "arrival is uniform and rate is 0"},
 		{"arrival=sometimes rate=5", `arrival is "sometimes": it must be uniform or poisson`},
-		{"think=1s rate=5", "rate is 5 and think is 1s"},
+		{"think-time=1s rate=5", "rate is 5 and think-time is 1s"},
 		{"think=-1s", "cannot be negative"},
 		{"max-backlog=0 rate=5", "max-backlog is 0: it must be from 1"},
 		{"max-backlog=3 rate=5", "max-backlog is 3 and there are 16 clients"},
@@ -210,7 +210,7 @@ func TestRateSaysHowLong(t *testing.T) {
 	if s, _, err := all().Merge([]Setting{stages}, []Setting{{"duration", "1s", "--duration"}}); err != nil || s.Duration != time.Second {
 		t.Errorf("%v, %v", s.Duration, err)
 	}
-	s, _, err := all().Merge([]Setting{{"rate", "5 for 20s, 10", "--rate"}, {"think", "0s", "--think"}})
+	s, _, err := all().Merge([]Setting{{"rate", "5 for 20s, 10", "--rate"}, {"think-time", "0s", "--think-time"}})
 	if err != nil || s.Duration != all().Default().Duration {
 		t.Errorf("%v, %v", s.Duration, err)
 	}

@@ -83,7 +83,7 @@ func (s *Scenario) general() []setting.Setting {
 			Get:  func() string { return s.Rate.String() },
 		},
 		setting.Text(&s.Arrival, "arrival", "NAME", "how transactions lie within the rate: uniform (the default), or poisson (Poisson arrivals)").In(setting.Load).OneOf(arrivals...),
-		setting.Duration(&s.Think, "think", "a client's pause between two transactions where no rate is given; its mean with --arrival poisson").In(setting.Load),
+		setting.Duration(&s.Think, "think-time", "a client's pause between two transactions where no rate is given; its mean with --arrival poisson").In(setting.Load).Formerly("think"),
 		setting.Whole(&s.MaxBacklog, "max-backlog", "transactions of a rate that may be due and not sent; more are shed and counted").In(setting.Load).Between(1, maxBacklog).IdleIf(func() string {
 			if !s.Rate.Closed() {
 				return ""
@@ -111,7 +111,7 @@ func (s *Scenario) general() []setting.Setting {
 			},
 		},
 		setting.Small(&s.Retries, "retries", "new tries of a transaction that was aborted").In(setting.Load).Between(0, 1_000_000),
-		setting.Duration(&s.GiveUp, "give-up", "end the run when no client has reached the database for so long").In(setting.Load),
+		setting.Duration(&s.GiveUp, "unreachable-timeout", "end the run when no client has reached the database for so long").In(setting.Load).Formerly("give-up"),
 	}
 }
 

@@ -103,7 +103,7 @@ type result struct {
 
 // transfersOnly takes everything but plain transfers out of the mix, so that
 // figures are a transfer's.
-var transfersOnly = []string{"--payroll-share=0", "--joint-share=0", "--inquiry-share=0", "--audits=0"}
+var transfersOnly = []string{"--payroll-share=0", "--two-account-share=0", "--read-only-share=0", "--audits=0"}
 
 // drive runs the bank and returns its result.json.
 func (s *suite) drive(args ...string) (*result, error) {

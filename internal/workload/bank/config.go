@@ -99,7 +99,7 @@ func (c *Config) check() error {
 // Validate implements workload.Config.
 func (c *Config) Validate() error {
 	if sum := c.PayrollShare + c.JointShare + c.InquiryShare; sum > 1+1e-9 {
-		return fmt.Errorf("payroll-share, joint-share and inquiry-share are %g together: they are parts of all transactions, so at most 1", sum)
+		return fmt.Errorf("payroll-share, two-account-share and read-only-share are %g together: they are parts of all transactions, so at most 1", sum)
 	}
 	return nil
 }

@@ -37,9 +37,9 @@ func (c *Config) Settings() []setting.Setting {
 		setting.Whole(&c.AuditSample, "audit-sample", "accounts that one audit reads; 0 reads all of up to 100,000, and 10,000 of more"),
 		setting.Share(&c.PayrollShare, "payroll-share", "share of payrolls, 0 to 1"),
 		setting.Small(&c.PayrollLegs, "payroll-legs", "people that one payroll pays").Between(1, maxPayrollLegs),
-		setting.Share(&c.JointShare, "joint-share", "share of transfers allowed by a rule over two accounts, 0 to 1"),
-		setting.Share(&c.InquiryShare, "inquiry-share", "share of transactions that only read, 0 to 1"),
-		setting.Share(&c.LargeShare, "large-share", "share of transfers large enough to overdraw, 0 to 1"),
+		setting.Share(&c.JointShare, "two-account-share", "share of transfers allowed by a rule over two accounts, 0 to 1").Formerly("joint-share"),
+		setting.Share(&c.InquiryShare, "read-only-share", "share of transactions that only read, 0 to 1").Formerly("inquiry-share"),
+		setting.Share(&c.LargeShare, "overdraft-share", "share of transfers large enough to overdraw, 0 to 1").Formerly("large-share"),
 		setting.Text(&c.LockOrder, "lock-order", "ORDER", "order in which a transaction takes its accounts: key or random").OneOf(KeyOrder, RandomOrder),
 	}
 	for i := range list {

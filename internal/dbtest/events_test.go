@@ -195,7 +195,6 @@ func TestEventsLimits(t *testing.T) {
 			"has at most 100":                  func(c *events.Config) { c.Batch, c.Fragment = 4, 10_000 },
 			"holds at most":                    func(c *events.Config) { c.Fragment = 2_000_000 },
 			"take pipelined or interactive":    func(c *events.Config) { c.Mode = events.Procedure },
-			"value-size is 1..5: it must be":   func(c *events.Config) { c.Size = events.Size{Low: 1, High: 5} },
 			"commits of more than 268435456 b": func(c *events.Config) { c.Batch, c.Size.High = 1000, 1<<24 },
 		} {
 			refused := c

@@ -63,6 +63,7 @@ func TestMergeRefuses(t *testing.T) {
 		{"ratio", "0:1:1", "three numbers from 1 to"},
 		{"value-size", "200..100", `--value-size is "200..100": the range goes down: name the smaller number first, as in 100..200`},
 		{"value-size", "200..x", "it must be a number of bytes"},
+		{"value-size", "1..5", "value-size is 1: it must be from 32 to 16777216"},
 		{"clinets", "3", "the nearest is --clients"},
 	} {
 		_, _, err := all().Merge([]Setting{{c.key, c.value, "--" + c.key}}, layer("flag", owned(owner[c.key])))

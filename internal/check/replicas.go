@@ -21,34 +21,34 @@ type Digest struct {
 
 // DigestOf reads a whole end state.
 func DigestOf(end EndState) (Digest, error) {
-	d := Digest{Strangers: len(end.Strangers())}
-	for a, err := range end.Accounts() {
+	d := Digest{Strangers: len(end.Unexpected())}
+	for a, err := range end.Objects() {
 		if err != nil {
 			return d, err
 		}
 		d.Accounts++
 		d.AccountHash += accountHash(a)
 	}
-	for l, err := range end.Legs() {
+	for l, err := range end.Rows() {
 		if err != nil {
 			return d, err
 		}
 		d.Legs++
 		marks := uint64(l.State)<<2 | uint64(l.Mark)
-		d.LegHash += Mix(Mix(Mix(Mix(uint64(l.Transfer)+1)^uint64(l.Number)<<5^marks)^l.Account) ^ Hash(l.Version, l.Amount))
+		d.LegHash += Mix(Mix(Mix(Mix(uint64(l.Transaction)+1)^uint64(l.Number)<<5^marks)^l.Object) ^ Hash(l.Version, l.Amount))
 	}
 	return d, nil
 }
 
-func accountHash(a history.Account) uint64 {
-	return Mix(Mix(Mix(a.N+1)^uint64(a.Balance)) ^ uint64(a.State)<<60 ^ Hash(a.Version, int64(a.Last)))
+func accountHash(a history.Object) uint64 {
+	return Mix(Mix(Mix(a.N+1)^uint64(a.Value)) ^ uint64(a.State)<<60 ^ Hash(a.Version, int64(a.Writer)))
 }
 
 // Difference tells in words how the end state of one node differs from another;
 // empty where it does not. It keeps the accounts of the first in memory.
 func Difference(one, other EndState, name func(n uint64) string) (string, error) {
-	held := map[uint64]history.Account{}
-	for a, err := range one.Accounts() {
+	held := map[uint64]history.Object{}
+	for a, err := range one.Objects() {
 		if err != nil {
 			return "", err
 		}
@@ -61,7 +61,7 @@ func Difference(one, other EndState, name func(n uint64) string) (string, error)
 			told = append(told, fmt.Sprintf(format, args...))
 		}
 	}
-	for a, err := range other.Accounts() {
+	for a, err := range other.Objects() {
 		if err != nil {
 			return "", err
 		}
@@ -70,7 +70,7 @@ func Difference(one, other EndState, name func(n uint64) string) (string, error)
 		case !ok:
 			tell("%s is there on this node alone", name(a.N))
 		case a != b:
-			tell("%s has %s at version %d here and %s at version %d there", name(a.N), money.Format(a.Balance), a.Version, money.Format(b.Balance), b.Version)
+			tell("%s has %s at version %d here and %s at version %d there", name(a.N), money.Format(a.Value), a.Version, money.Format(b.Value), b.Version)
 		}
 		delete(held, a.N)
 	}

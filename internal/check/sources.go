@@ -16,9 +16,9 @@ type Source interface {
 
 // EndState is what the database held in the end; *history.End is one.
 type EndState interface {
-	Accounts() iter.Seq2[history.Account, error]
-	Legs() iter.Seq2[history.Leg, error]
-	Strangers() []string // rows that no formula makes, as people read them
+	Objects() iter.Seq2[history.Object, error]
+	Rows() iter.Seq2[history.Row, error]
+	Unexpected() []string // rows that no formula makes, as people read them
 }
 
 // Locate says where in the recorded history the witnesses stand. It reads the

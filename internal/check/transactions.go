@@ -78,7 +78,7 @@ func (t *Transactions) Add(tx *history.Transaction, source int) error {
 	for i := range tx.Ops {
 		if op := &tx.Ops[i]; op.Write {
 			n.Want++
-			n.Sent += Hash(op.Account, op.Amount)
+			n.Sent += Hash(op.Object, op.Amount)
 		}
 	}
 	t.index(tx.ID, uint32(len(t.List)))

@@ -134,7 +134,7 @@ func (l *lookup) show(notes io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if !l.asked(record.ID) || l.account != nil && !slices.ContainsFunc(record.Ops, func(op history.Op) bool { return op.Account == *l.account }) {
+		if !l.asked(record.ID) || l.account != nil && !slices.ContainsFunc(record.Ops, func(op history.Op) bool { return op.Object == *l.account }) {
 			continue
 		}
 		if l.wanted != nil {
@@ -180,30 +180,30 @@ func (l *lookup) asked(id history.ID) bool {
 // showEnd writes the rows of the ledger, in the order of the ids and legs, and
 // the account that was asked for.
 func (l *lookup) showEnd() error {
-	var legs []history.Leg
-	for leg, err := range l.end.Legs() {
+	var legs []history.Row
+	for leg, err := range l.end.Rows() {
 		if err != nil {
 			return err
 		}
-		if l.asked(leg.Transfer) && (l.account == nil || leg.Mark != history.Tombstone && leg.Account == *l.account) {
+		if l.asked(leg.Transaction) && (l.account == nil || leg.Mark != history.Tombstone && leg.Object == *l.account) {
 			legs = append(legs, leg)
-			l.found[leg.Transfer] = true
+			l.found[leg.Transaction] = true
 		}
 	}
-	slices.SortFunc(legs, func(a, b history.Leg) int {
-		return cmp.Or(cmp.Compare(a.Transfer, b.Transfer), cmp.Compare(a.Number, b.Number))
+	slices.SortFunc(legs, func(a, b history.Row) int {
+		return cmp.Or(cmp.Compare(a.Transaction, b.Transaction), cmp.Compare(a.Number, b.Number))
 	})
 	for _, leg := range legs {
-		what := fmt.Sprintf("leg %d  %s %s", leg.Number, l.objects.Name(leg.Account), l.format.Row(leg))
+		what := fmt.Sprintf("leg %d  %s %s", leg.Number, l.objects.Name(leg.Object), l.format.Row(leg))
 		if leg.Mark == history.Tombstone {
 			what = "tombstone: a look-up found nothing and closed the id"
 		}
-		fmt.Fprintf(l.out, "ledger  %v  %s\n", leg.Transfer, what)
+		fmt.Fprintf(l.out, "ledger  %v  %s\n", leg.Transaction, what)
 	}
 	if l.account == nil {
 		return nil
 	}
-	for account, err := range l.end.Accounts() {
+	for account, err := range l.end.Objects() {
 		if err != nil {
 			return err
 		}
@@ -238,7 +238,7 @@ func (l *lookup) transaction(r history.Record) string {
 	case r.Kind == history.Audit && l.wanted == nil:
 		words = append(words, l.audit(r.Ops)...)
 	case r.Kind == history.Scan && l.wanted == nil && len(r.Ops) > 0:
-		words = append(words, fmt.Sprintf("from %s, %d records", l.objects.Name(r.Ops[0].Account), len(r.Ops)))
+		words = append(words, fmt.Sprintf("from %s, %d records", l.objects.Name(r.Ops[0].Object), len(r.Ops)))
 	default:
 		for i := range r.Ops {
 			words = append(words, l.operation(&r.Ops[i]))
@@ -257,10 +257,10 @@ func (l *lookup) audit(ops []history.Op) []string {
 	for i := range ops {
 		op := &ops[i]
 		if op.Observed {
-			sum += op.Balance
+			sum += op.Value
 			seen++
 		}
-		if l.account != nil && op.Account == *l.account {
+		if l.account != nil && op.Object == *l.account {
 			words = append(words, l.operation(op))
 		}
 	}
@@ -268,7 +268,7 @@ func (l *lookup) audit(ops []history.Op) []string {
 }
 
 func (l *lookup) operation(op *history.Op) string {
-	return l.objects.Name(op.Account) + " " + l.format.Operation(op)
+	return l.objects.Name(op.Object) + " " + l.format.Operation(op)
 }
 
 // since writes nanoseconds since the run's start in seconds.

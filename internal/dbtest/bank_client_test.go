@@ -88,18 +88,18 @@ func TestEachKindObservesWhatWasBefore(t *testing.T) {
 			for _, op := range tx.Ops {
 				if !op.Observed {
 					if tx.Outcome == history.Committed {
-						t.Fatalf("a committed %v did not observe account %d", tx.Kind, op.Account)
+						t.Fatalf("a committed %v did not observe account %d", tx.Kind, op.Object)
 					}
 					continue
 				}
-				now := state{op.Balance, op.Version, op.Last}
-				if before, ok := known[op.Account]; ok && before != now || !ok && (now.version != 0 || now.last != 0) {
-					t.Fatalf("%v %v saw %+v at account %d, which was %+v", tx.Kind, tx.ID, now, op.Account, before)
+				now := state{op.Value, op.Version, op.Writer}
+				if before, ok := known[op.Object]; ok && before != now || !ok && (now.version != 0 || now.last != 0) {
+					t.Fatalf("%v %v saw %+v at account %d, which was %+v", tx.Kind, tx.ID, now, op.Object, before)
 				}
 				if op.Write && tx.Outcome == history.Committed {
-					now = state{op.Balance + op.Amount, op.Version + 1, tx.ID}
+					now = state{op.Value + op.Amount, op.Version + 1, tx.ID}
 				}
-				known[op.Account] = now
+				known[op.Object] = now
 			}
 		}
 	})
@@ -153,7 +153,7 @@ func TestRulesOfTheBank(t *testing.T) {
 			nobody := next(t, c, kind)
 			for i := range nobody.Ops {
 				if nobody.Ops[i].Amount > 0 {
-					nobody.Ops[i].Account = 1_000_000
+					nobody.Ops[i].Object = 1_000_000
 				}
 			}
 			attempt(t, c, nobody)
@@ -162,7 +162,7 @@ func TestRulesOfTheBank(t *testing.T) {
 		inquiry := next(t, c, history.Inquiry)
 		attempt(t, c, inquiry)
 		wantOutcome(t, inquiry, history.Committed, 0)
-		inquiry.Ops[0].Account = 1_000_000
+		inquiry.Ops[0].Object = 1_000_000
 		attempt(t, c, inquiry)
 		wantOutcome(t, inquiry, history.Rejected, history.NoSuchAccount)
 		wantOpeningBalances(t, b, 200)
@@ -176,16 +176,16 @@ func richJoint(t *testing.T, c load.Client) (tx *history.Transaction, most int64
 	t.Helper()
 	tx = next(t, c, history.Joint)
 	tx.Ops = append(tx.Ops[:0],
-		history.Op{Account: 0, Write: true, Amount: -1}, history.Op{Account: 1}, history.Op{Account: 2, Write: true, Amount: 1})
+		history.Op{Object: 0, Write: true, Amount: -1}, history.Op{Object: 1}, history.Op{Object: 2, Write: true, Amount: 1})
 	attempt(t, c, tx)
 	wantOutcome(t, tx, history.Committed, 0)
 	opening := int64(0)
 	for _, op := range tx.Ops {
 		if op.Version != 0 {
-			t.Fatalf("account %d was at version %d before its first transfer", op.Account, op.Version)
+			t.Fatalf("account %d was at version %d before its first transfer", op.Object, op.Version)
 		}
-		if op.Account < 2 {
-			opening += op.Balance
+		if op.Object < 2 {
+			opening += op.Value
 		}
 	}
 	return tx, opening - 1 - opening/10

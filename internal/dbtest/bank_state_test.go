@@ -266,21 +266,21 @@ func wantOpeningBalances(t *testing.T, b *bank.Bank, accounts uint64) {
 	defer end.Close()
 	var sum int64
 	seen := map[uint64]bool{}
-	for a, err := range end.Accounts() {
+	for a, err := range end.Objects() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if seen[a.N] || a.N >= accounts || a.Version != 0 || a.Last != 0 {
+		if seen[a.N] || a.N >= accounts || a.Version != 0 || a.Writer != 0 {
 			t.Fatalf("the end state has %+v", a)
 		}
 		seen[a.N] = true
-		sum += a.Balance
+		sum += a.Value
 	}
-	if uint64(len(seen)) != accounts || sum != b.Header().Total || len(end.Strangers()) > 0 {
+	if uint64(len(seen)) != accounts || sum != b.Header().Total || len(end.Unexpected()) > 0 {
 		t.Errorf("%d accounts with %d cents in all, want %d with %d; strangers %v",
-			len(seen), sum, accounts, b.Header().Total, end.Strangers())
+			len(seen), sum, accounts, b.Header().Total, end.Unexpected())
 	}
-	for leg := range end.Legs() {
+	for leg := range end.Rows() {
 		t.Fatalf("the ledger of a fresh bank has %+v", leg)
 	}
 }

@@ -45,7 +45,7 @@ func runBank(t *testing.T, database db.Database, c bank.Config, count uint64) *t
 			kinds[tx.Kind]++
 			for _, op := range tx.Ops {
 				if !op.Observed {
-					t.Fatalf("%v %v is committed and did not observe account %d", tx.Kind, tx.ID, op.Account)
+					t.Fatalf("%v %v is committed and did not observe account %d", tx.Kind, tx.ID, op.Object)
 				}
 			}
 		case history.Rejected:

@@ -99,7 +99,7 @@ func TestEventsUnderLostAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer end.Close()
-		for leg, err := range end.Legs() {
+		for leg, err := range end.Rows() {
 			if err != nil {
 				t.Fatal(err)
 			}

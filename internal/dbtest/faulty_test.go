@@ -198,11 +198,11 @@ func (r *trial) wantOutcomes(t *testing.T) {
 	}
 	defer end.Close()
 	there := map[history.ID]bool{}
-	for leg, err := range end.Legs() {
+	for leg, err := range end.Rows() {
 		if err != nil {
 			t.Fatal(err)
 		}
-		there[leg.Transfer] = there[leg.Transfer] || leg.Mark != history.Tombstone
+		there[leg.Transaction] = there[leg.Transaction] || leg.Mark != history.Tombstone
 	}
 	found, looked := 0, 0
 	r.each(t, func(tx *history.Transaction) {

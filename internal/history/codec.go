@@ -97,17 +97,17 @@ func appendTransaction(b []byte, tx *Transaction, c *context) []byte {
 		}
 		flags := opFlags(op, sum)
 		b[i] = flags
-		i = put(b, i+1, zigzag(int64(op.Account-account)))
-		account = op.Account
+		i = put(b, i+1, zigzag(int64(op.Object-account)))
+		account = op.Object
 		if flags&opAmount != 0 {
 			i = put(b, i, zigzag(op.Amount))
 		}
 		sum += op.Amount
 		if flags&opValues != 0 {
 			i = put(b, i, op.Version)
-			i = put(b, i, zigzag(op.Balance-balance))
-			balance = op.Balance
-			i = putID(b, i, op.Last, tx.ID)
+			i = put(b, i, zigzag(op.Value-balance))
+			balance = op.Value
+			i = putID(b, i, op.Writer, tx.ID)
 		}
 	}
 	return b[:i]
@@ -122,7 +122,7 @@ func opFlags(op *Op, sum int64) (flags byte) {
 	if op.Observed {
 		flags |= opObserved
 	}
-	if op.Observed || op.Version != 0 || op.Balance != 0 || op.Last != 0 {
+	if op.Observed || op.Version != 0 || op.Value != 0 || op.Writer != 0 {
 		flags |= opValues
 	}
 	switch {
@@ -249,7 +249,7 @@ func (d *decoder) transaction(tx *Transaction, c *context) error {
 	for range n {
 		flags := d.byte()
 		account += uint64(d.signed())
-		op := Op{Account: account, Write: flags&opWrite != 0, Observed: flags&opObserved != 0, State: State(flags >> opState)}
+		op := Op{Object: account, Write: flags&opWrite != 0, Observed: flags&opObserved != 0, State: State(flags >> opState)}
 		switch {
 		case flags&opAmount != 0:
 			op.Amount = d.signed()
@@ -260,8 +260,8 @@ func (d *decoder) transaction(tx *Transaction, c *context) error {
 		if flags&opValues != 0 {
 			op.Version = d.unsigned()
 			balance += d.signed()
-			op.Balance = balance
-			op.Last = d.id(tx.ID)
+			op.Value = balance
+			op.Writer = d.id(tx.ID)
 		}
 		tx.Ops = append(tx.Ops, op)
 	}

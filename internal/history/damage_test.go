@@ -172,7 +172,7 @@ func forge(payload []byte, records uint32) []byte {
 }
 
 func TestForgedBlocksAreErrors(t *testing.T) {
-	tx := Transaction{ID: 1, Attempts: 1, Ops: []Op{{Account: 1}}}
+	tx := Transaction{ID: 1, Attempts: 1, Ops: []Op{{Object: 1}}}
 	var c context
 	good := appendTransaction(nil, &tx, &c)
 	ops := binary.AppendUvarint([]byte{1, 0, 0, 0, 0, 0}, 1<<40)

@@ -47,8 +47,8 @@ type EndWriter struct {
 	dir       string
 	accounts  rowWriter
 	legs      rowWriter
-	account   Account // the last one
-	leg       Leg
+	account   Object // the last one
+	leg       Row
 	strangers []string
 	more      int // strangers beyond maxStrangers
 	closed    bool
@@ -95,13 +95,13 @@ func CreateEnd(dir string) (*EndWriter, error) {
 	return w, nil
 }
 
-// Account keeps one account, in any order.
-func (w *EndWriter) Account(a Account) error {
+// Object keeps one object, in any order.
+func (w *EndWriter) Object(a Object) error {
 	if err := w.accounts.room(endRow); err != nil {
 		return err
 	}
 	if w.accounts.records == 0 {
-		w.account = Account{}
+		w.account = Object{}
 	}
 	n := len(w.accounts.data)
 	w.accounts.data = w.accounts.data[:putAccount(w.accounts.data[:endBlock], n, a, w.account)]
@@ -130,13 +130,13 @@ func (w *EndWriter) Restart() error {
 	return nil
 }
 
-// Leg keeps one row of the ledger, in any order.
-func (w *EndWriter) Leg(l Leg) error {
+// Row keeps one row of the ledger, in any order.
+func (w *EndWriter) Row(l Row) error {
 	if err := w.legs.room(endRow); err != nil {
 		return err
 	}
 	if w.legs.records == 0 {
-		w.leg = Leg{}
+		w.leg = Row{}
 	}
 	n := len(w.legs.data)
 	w.legs.data = w.legs.data[:putLeg(w.legs.data[:endBlock], n, l, w.leg)]
@@ -148,10 +148,10 @@ func (w *EndWriter) Leg(l Leg) error {
 	return nil
 }
 
-// Stranger keeps, in words, something found in the database that the workload
+// Unexpected keeps, in words, something found in the database that the workload
 // never put there, such as an account with a key that no number has. The first
 // thousand are kept; of the others only how many they are.
-func (w *EndWriter) Stranger(text string) error {
+func (w *EndWriter) Unexpected(text string) error {
 	if len(w.strangers) == maxStrangers {
 		w.more++
 		return nil
@@ -339,12 +339,12 @@ func (e *End) open(path string, c contents) (*blockSource, error) {
 	return s, nil
 }
 
-// Strangers returns what was found in the database that the workload never put
+// Unexpected returns what was found in the database that the workload never put
 // there, in words.
-func (e *End) Strangers() []string { return e.strangers }
+func (e *End) Unexpected() []string { return e.strangers }
 
-// Rows is how many accounts were kept, and unexpected rows beside them.
-func (e *End) Rows() uint64 { return e.accounts.footer.records }
+// Count is how many objects were kept, and unexpected rows beside them.
+func (e *End) Count() uint64 { return e.accounts.footer.records }
 
 // Close closes the files.
 func (e *End) Close() error {
@@ -355,18 +355,18 @@ func (e *End) Close() error {
 	return errors.Join(errs...)
 }
 
-// Accounts yields every account, in the order they were kept. At the first
+// Objects yields every object, in the order they were kept. At the first
 // damage it yields an error and ends. It may be ranged over several times.
-func (e *End) Accounts() iter.Seq2[Account, error] { return rows(e.accounts, (*decoder).account) }
+func (e *End) Objects() iter.Seq2[Object, error] { return rows(e.accounts, (*decoder).account) }
 
-// Legs yields every row of the ledger, in the order they were kept. At the first
+// Rows yields every row of the ledger, in the order they were kept. At the first
 // damage it yields an error and ends. It may be ranged over several times.
-func (e *End) Legs() iter.Seq2[Leg, error] { return rows(e.legs, (*decoder).leg) }
+func (e *End) Rows() iter.Seq2[Row, error] { return rows(e.legs, (*decoder).leg) }
 
 // rows yields the rows of a file; take takes one, relative to the one before.
-func rows[Row any](s *blockSource, take func(*decoder, Row) Row) iter.Seq2[Row, error] {
-	return func(yield func(Row, error) bool) {
-		var none Row
+func rows[T any](s *blockSource, take func(*decoder, T) T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
 		for b, err := range s.blocks() {
 			if err != nil {
 				yield(none, err)
@@ -434,20 +434,20 @@ func (e *End) takeStrangers(b blockRead) error {
 	return nil
 }
 
-func putAccount(b []byte, i int, a, last Account) int {
+func putAccount(b []byte, i int, a, last Object) int {
 	i = put(b, i, zigzag(int64(a.N-last.N-1)))
-	i = put(b, i, zigzag(a.Balance-last.Balance))
+	i = put(b, i, zigzag(a.Value-last.Value))
 	i = put(b, i, a.Version)
-	i = putID(b, i, a.Last, last.Last)
+	i = putID(b, i, a.Writer, last.Writer)
 	b[i] = byte(a.State)
 	return i + 1
 }
 
-func (d *decoder) account(last Account) (a Account) {
+func (d *decoder) account(last Object) (a Object) {
 	a.N = last.N + 1 + uint64(d.signed())
-	a.Balance = last.Balance + d.signed()
+	a.Value = last.Value + d.signed()
 	a.Version = d.unsigned()
-	a.Last = d.id(last.Last)
+	a.Writer = d.id(last.Writer)
 	a.State = State(d.byte())
 	return a
 }
@@ -460,22 +460,22 @@ const (
 	numberShift = 5
 )
 
-func putLeg(b []byte, i int, l, last Leg) int {
+func putLeg(b []byte, i int, l, last Row) int {
 	i = put(b, i, uint64(l.Number)<<numberShift|uint64(l.State)<<stateShift|uint64(l.Mark))
-	i = putID(b, i, l.Transfer, last.Transfer)
-	i = put(b, i, zigzag(int64(l.Account-last.Account)))
+	i = putID(b, i, l.Transaction, last.Transaction)
+	i = put(b, i, zigzag(int64(l.Object-last.Object)))
 	i = put(b, i, zigzag(l.Amount))
 	return put(b, i, l.Version)
 }
 
-func (d *decoder) leg(last Leg) (l Leg) {
+func (d *decoder) leg(last Row) (l Row) {
 	number := d.unsigned()
 	if number >= 1<<(32+numberShift) {
 		d.fail()
 	}
 	l.Number, l.State, l.Mark = uint32(number>>numberShift), State(number>>stateShift&stateMask), Mark(number&markMask)
-	l.Transfer = d.id(last.Transfer)
-	l.Account = last.Account + uint64(d.signed())
+	l.Transaction = d.id(last.Transaction)
+	l.Object = last.Object + uint64(d.signed())
 	l.Amount = d.signed()
 	l.Version = d.unsigned()
 	return l

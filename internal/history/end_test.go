@@ -25,23 +25,23 @@ func all[Row any](rows iter.Seq2[Row, error]) (got []Row, err error) {
 }
 
 // keep writes an end state of n accounts and 2n legs.
-func keep(t testing.TB, dir string, n int, strangers ...string) (as []Account, ls []Leg) {
+func keep(t testing.TB, dir string, n int, strangers ...string) (as []Object, ls []Row) {
 	t.Helper()
 	w, err := CreateEnd(dir)
 	must(t, err)
 	r := newRandom(uint64(n))
 	for range n {
-		a := Account{N: uint64(randomInt(r)), Balance: randomInt(r), Version: uint64(randomInt(r)), Last: ID(randomInt(r))}
-		must(t, w.Account(a))
+		a := Object{N: uint64(randomInt(r)), Value: randomInt(r), Version: uint64(randomInt(r)), Writer: ID(randomInt(r))}
+		must(t, w.Object(a))
 		as = append(as, a)
 		for i := range 2 {
-			l := Leg{Transfer: ID(randomInt(r)), Number: uint32(i), Mark: Mark(r.IntN(12) / 9), State: State(r.IntN(5)), Account: a.N, Amount: randomInt(r), Version: uint64(randomInt(r))}
-			must(t, w.Leg(l))
+			l := Row{Transaction: ID(randomInt(r)), Number: uint32(i), Mark: Mark(r.IntN(12) / 9), State: State(r.IntN(5)), Object: a.N, Amount: randomInt(r), Version: uint64(randomInt(r))}
+			must(t, w.Row(l))
 			ls = append(ls, l)
 		}
 	}
 	for _, text := range strangers {
-		must(t, w.Stranger(text))
+		must(t, w.Unexpected(text))
 	}
 	must(t, w.Close())
 	return as, ls
@@ -54,14 +54,14 @@ func TestEndStateComesBack(t *testing.T) {
 		for range 2 {
 			e, err := OpenEnd(dir)
 			must(t, err)
-			gotA, err := all(e.Accounts())
+			gotA, err := all(e.Objects())
 			must(t, err)
-			gotL, err := all(e.Legs())
+			gotL, err := all(e.Rows())
 			must(t, err)
 			if !slices.Equal(gotA, as) || !slices.Equal(gotL, ls) {
 				t.Errorf("%d accounts: the rows are not those that were kept", n)
 			}
-			if got := e.Strangers(); !slices.Equal(got, []string{"an account nobody made", ""}) {
+			if got := e.Unexpected(); !slices.Equal(got, []string{"an account nobody made", ""}) {
 				t.Errorf("strangers: %q", got)
 			}
 			must(t, e.Close())
@@ -79,7 +79,7 @@ func TestManyStrangersAreCounted(t *testing.T) {
 	e, err := OpenEnd(dir)
 	must(t, err)
 	defer e.Close()
-	got := e.Strangers()
+	got := e.Unexpected()
 	if len(got) != maxStrangers+1 || got[maxStrangers] != "… and 5 more" || got[7] != texts[7] {
 		t.Fatalf("%d strangers, the last %q", len(got), got[len(got)-1])
 	}
@@ -92,7 +92,7 @@ func TestAnEndStateIsThereOnlyAfterClose(t *testing.T) {
 	dir := t.TempDir()
 	w, err := CreateEnd(dir)
 	must(t, err)
-	must(t, w.Account(Account{N: 1}))
+	must(t, w.Object(Object{N: 1}))
 	if _, err := OpenEnd(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("half-written: %v", err)
 	}
@@ -110,18 +110,18 @@ func TestAnEndStateIsThereOnlyAfterClose(t *testing.T) {
 	keep(t, dir, 5)
 	w, err = CreateEnd(dir) // a second download
 	must(t, err)
-	must(t, w.Account(Account{N: 1}))
+	must(t, w.Object(Object{N: 1}))
 	must(t, w.Abandon())
 	e, err := OpenEnd(dir)
 	must(t, err)
-	if got, err := all(e.Accounts()); err != nil || len(got) != 5 {
+	if got, err := all(e.Objects()); err != nil || len(got) != 5 {
 		t.Errorf("the first download: %d accounts, %v", len(got), err)
 	}
 	must(t, e.Close())
 	keep(t, dir, 7)
 	e, err = OpenEnd(dir)
 	must(t, err)
-	if got, err := all(e.Legs()); err != nil || len(got) != 14 {
+	if got, err := all(e.Rows()); err != nil || len(got) != 14 {
 		t.Errorf("the second download: %d legs, %v", len(got), err)
 	}
 	must(t, e.Close())
@@ -137,7 +137,7 @@ func TestAFullDiskKeepsNoEndState(t *testing.T) {
 	must(t, err)
 	w.accounts.out.f = &fullDisk{file: w.accounts.out.f, left: 100_000, noRoom: syscall.ENOSPC}
 	for i := 0; err == nil && i < 1_000_000; i++ {
-		err = w.Account(Account{N: uint64(i * i), Balance: int64(i), Last: ID(i)})
+		err = w.Object(Object{N: uint64(i * i), Value: int64(i), Writer: ID(i)})
 	}
 	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "keep the end state in "+filepath.Join(dir, accountsFile)) {
 		t.Fatalf("got %v", err)
@@ -151,7 +151,7 @@ func TestAFullDiskKeepsNoEndState(t *testing.T) {
 }
 
 // endOf writes a and l as the files of an end state and reads it.
-func endOf(t testing.TB, dir string, a, l []byte) (accounts []Account, legs []Leg, err error) {
+func endOf(t testing.TB, dir string, a, l []byte) (accounts []Object, legs []Row, err error) {
 	t.Helper()
 	must(t, os.WriteFile(filepath.Join(dir, accountsFile), a, 0o644))
 	must(t, os.WriteFile(filepath.Join(dir, ledgerFile), l, 0o644))
@@ -160,8 +160,8 @@ func endOf(t testing.TB, dir string, a, l []byte) (accounts []Account, legs []Le
 		return nil, nil, err
 	}
 	defer e.Close()
-	if accounts, err = all(e.Accounts()); err == nil {
-		legs, err = all(e.Legs())
+	if accounts, err = all(e.Objects()); err == nil {
+		legs, err = all(e.Rows())
 	}
 	return accounts, legs, err
 }
@@ -244,7 +244,7 @@ func TestAnEndStateOfAnotherRunIsRefused(t *testing.T) {
 		must(t, w.Close())
 		end, err := CreateEnd(dir)
 		must(t, err)
-		must(t, end.Account(Account{N: 1}))
+		must(t, end.Object(Object{N: 1}))
 		must(t, end.Close())
 		whole, err := OpenEnd(dir)
 		must(t, err)

@@ -2,7 +2,7 @@
 // state that the database was found in: the types, and the files they are kept
 // in. It is a leaf: it imports nothing but the standard library.
 //
-// Money is whole cents. Times are nanoseconds since the run's start on one
+// Amounts and values are whole numbers of the header's unit. Times are nanoseconds since the run's start on one
 // monotonic clock.
 package history
 
@@ -126,17 +126,17 @@ type Transaction struct {
 	Ops      []Op   // in the order they were done
 }
 
-// Op is what a transaction did to one account, and what it saw there before.
-// A transaction has at most one Op an account.
+// Op is what a transaction did to one object, such as an account or a record, and what it saw
+// there before. A transaction has at most one Op an object.
 type Op struct {
-	Account  uint64 // n, the account's number by formula
-	Write    bool   // it changed the account: a leg
-	Amount   int64  // cents added by a leg; 0 of a read
+	Object   uint64 // its number by the workload's formula
+	Write    bool   // it changed the object
+	Amount   int64  // what a write added, in the workload's unit; 0 of a read
 	Observed bool   // what is below was read; false where the reply was lost
 	State    State  // of what was found; 0 where the workload has no states
-	Version  uint64 // transfers that had touched the account before
-	Balance  int64  // cents before
-	Last     ID     // the last transfer that had touched it; 0 for none
+	Version  uint64 // writes that the object had seen before
+	Value    int64  // what it held before, in the workload's unit
+	Writer   ID     // the last transaction that had written it; 0 for the load
 }
 
 // State says of a value what was found of it, where a workload's values can be
@@ -151,12 +151,12 @@ const (
 	Foreign       // an object was there that no formula makes
 )
 
-// Account is one account of the end state.
-type Account struct {
+// Object is one object of the end state.
+type Object struct {
 	N       uint64
-	Balance int64  // cents
-	Version uint64 // committed transfers that touched it
-	Last    ID     // the last of them; 0 for none
+	Value   int64  // in the workload's unit
+	Version uint64 // committed transactions that wrote it
+	Writer  ID     // the last of them; 0 for the load
 	State   State  // of what was found; 0 where the workload has no states
 }
 
@@ -165,18 +165,18 @@ type Mark uint8
 
 const (
 	_         Mark = iota
-	Tombstone      // the look-up of Transfer found nothing and closed the id for ever
-	Opening        // Amount is what Account held before the first run, beyond what entries tell; Transfer is 0
-	Unkept         // the run of Transfer, whose sequence number is 0, left no entries
+	Tombstone      // the look-up of Transaction found nothing and closed the id for ever
+	Opening        // Amount is what Object held before the first run, beyond what the other rows say; Transaction is 0
+	Unkept         // the run of Transaction, whose sequence number is 0, left no entries
 )
 
-// Leg is one row of the ledger in the end state.
-type Leg struct {
-	Transfer ID
-	Number   uint32 // of this leg within its transfer, from 0
-	Mark     Mark   // whether it is something else than an entry of the ledger
-	State    State  // of what was found; 0 where the workload has no states
-	Account  uint64
-	Amount   int64  // cents
-	Version  uint64 // the account's version that this leg made
+// Row is one row of the ledger in the end state.
+type Row struct {
+	Transaction ID
+	Number      uint32 // of this row within its transaction, from 0
+	Mark        Mark   // whether it is something else than an entry of the ledger
+	State       State  // of what was found; 0 where the workload has no states
+	Object      uint64
+	Amount      int64  // in the workload's unit
+	Version     uint64 // the version of the object that this row made
 }

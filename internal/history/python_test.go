@@ -108,15 +108,15 @@ func counted(t *testing.T, dir string) summary {
 		t.Fatal(err)
 	}
 	defer end.Close()
-	for a, err := range end.Accounts() {
+	for a, err := range end.Objects() {
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.Accounts++
-		s.Balances += a.Balance
+		s.Balances += a.Value
 		s.Versions += a.Version
 	}
-	for l, err := range end.Legs() {
+	for l, err := range end.Rows() {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,6 +125,6 @@ func counted(t *testing.T, dir string) summary {
 			s.EntryAmounts += l.Amount
 		}
 	}
-	s.Unexpected = len(end.Strangers())
+	s.Unexpected = len(end.Unexpected())
 	return s
 }

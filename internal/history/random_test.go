@@ -32,9 +32,9 @@ func randomTransaction(r *rand.Rand, ops int) Transaction {
 		tx.Reason, tx.Attempts = Reason(r.IntN(256)), uint32(randomInt(r))
 	}
 	for range ops {
-		op := Op{Account: uint64(randomInt(r)), Write: r.IntN(2) == 0, Observed: r.IntN(2) == 0, Amount: randomInt(r)}
+		op := Op{Object: uint64(randomInt(r)), Write: r.IntN(2) == 0, Observed: r.IntN(2) == 0, Amount: randomInt(r)}
 		if r.IntN(3) > 0 {
-			op.Version, op.Balance, op.Last = uint64(randomInt(r)), randomInt(r), ID(randomInt(r))
+			op.Version, op.Value, op.Writer = uint64(randomInt(r)), randomInt(r), ID(randomInt(r))
 		}
 		if n := len(tx.Ops); n > 0 && r.IntN(3) == 0 {
 			op.Amount = -tx.Ops[n-1].Amount
@@ -59,9 +59,9 @@ func bankTransfers(r *rand.Rand, client uint64, n int) []Transaction {
 		}
 		for leg := range 2 {
 			op := Op{
-				Account: r.Uint64N(1_000_000), Write: true, Amount: amount * int64(2*leg-1), Observed: true,
-				Version: r.Uint64N(300), Balance: int64(r.IntN(2_000_000)),
-				Last: NewID(1, r.Uint64N(64), uint64(1+r.IntN(i+1))),
+				Object: r.Uint64N(1_000_000), Write: true, Amount: amount * int64(2*leg-1), Observed: true,
+				Version: r.Uint64N(300), Value: int64(r.IntN(2_000_000)),
+				Writer: NewID(1, r.Uint64N(64), uint64(1+r.IntN(i+1))),
 			}
 			txs[i].Ops = append(txs[i].Ops, op)
 		}
@@ -117,12 +117,12 @@ func TestCodecKeepsEveryField(t *testing.T) {
 
 func TestEndCodecKeepsEveryField(t *testing.T) {
 	r := newRandom(2)
-	var a, lastA Account
-	var l, lastL Leg
+	var a, lastA Object
+	var l, lastL Row
 	for range 5000 {
-		a = Account{N: uint64(randomInt(r)), Balance: randomInt(r), Version: uint64(randomInt(r)), Last: ID(randomInt(r))}
-		l = Leg{Transfer: ID(randomInt(r)), Number: uint32(randomInt(r)), Mark: Mark(r.IntN(4)), State: State(r.IntN(5)),
-			Account: uint64(randomInt(r)), Amount: randomInt(r), Version: uint64(randomInt(r))}
+		a = Object{N: uint64(randomInt(r)), Value: randomInt(r), Version: uint64(randomInt(r)), Writer: ID(randomInt(r))}
+		l = Row{Transaction: ID(randomInt(r)), Number: uint32(randomInt(r)), Mark: Mark(r.IntN(4)), State: State(r.IntN(5)),
+			Object: uint64(randomInt(r)), Amount: randomInt(r), Version: uint64(randomInt(r))}
 		b, legs := make([]byte, endRow), make([]byte, endRow)
 		b, legs = b[:putAccount(b, 0, a, lastA)], legs[:putLeg(legs, 0, l, lastL)]
 		d := decoder{b: b}

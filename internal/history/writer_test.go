@@ -79,7 +79,7 @@ func TestHistoryGivesBackWhatClientsRecorded(t *testing.T) {
 	big.ID = NewID(1, 0, 1<<31)
 	middle := randomTransaction(r, 1300) // may not fit a block, but does
 	for i := range middle.Ops {
-		middle.Ops[i] = Op{Account: uint64(i)}
+		middle.Ops[i] = Op{Object: uint64(i)}
 	}
 	middle.ID = NewID(1, 0, 1<<31+1)
 	clients[0] = append(clients[0], big, middle, big)
@@ -308,7 +308,7 @@ func TestManyClientsTakeLittleMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	tx := Transaction{ID: 1, Attempts: 1, Ops: make([]Op, 60)}
 	for i := range tx.Ops {
-		tx.Ops[i] = Op{Account: uint64(i) << 32, Observed: true}
+		tx.Ops[i] = Op{Object: uint64(i) << 32, Observed: true}
 	}
 	for range 8 { // four blocks each
 		for c := range clients {

@@ -22,14 +22,14 @@ func (c *quick) Next(tx *history.Transaction) {
 	tx.Kind = history.Transfer
 	h := c.made * 0x9e3779b97f4a7c15
 	tx.Ops = append(tx.Ops[:0],
-		history.Op{Account: h >> 44, Write: true, Amount: -int64(h & 0xffff)},
-		history.Op{Account: h >> 24 & (1<<20 - 1), Write: true, Amount: int64(h & 0xffff)})
+		history.Op{Object: h >> 44, Write: true, Amount: -int64(h & 0xffff)},
+		history.Op{Object: h >> 24 & (1<<20 - 1), Write: true, Amount: int64(h & 0xffff)})
 }
 
 func (c *quick) Attempt(_ context.Context, tx *history.Transaction) error {
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
-		op.Observed, op.Balance, op.Version, op.Last = true, 1_000_000-op.Amount, c.made, tx.ID-1
+		op.Observed, op.Value, op.Version, op.Writer = true, 1_000_000-op.Amount, c.made, tx.ID-1
 	}
 	tx.Outcome = history.Committed
 	return nil

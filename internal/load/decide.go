@@ -36,7 +36,7 @@ func (w *worker) decide() {
 func forget(ops []history.Op) {
 	for i := range ops {
 		op := &ops[i]
-		op.Observed, op.Version, op.Balance, op.Last = false, 0, 0, 0
+		op.Observed, op.Version, op.Value, op.Writer = false, 0, 0, 0
 	}
 }
 

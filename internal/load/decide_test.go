@@ -164,10 +164,10 @@ func TestRetriesForgetWhatWasObserved(t *testing.T) {
 	client := &standIn{}
 	client.attempt = func(_ context.Context, tx *history.Transaction) error {
 		for i := range tx.Ops {
-			if tx.Ops[i].Observed || tx.Ops[i].Balance != 0 {
+			if tx.Ops[i].Observed || tx.Ops[i].Value != 0 {
 				t.Errorf("try %d begins with %+v", tx.Attempts, tx.Ops[i])
 			}
-			tx.Ops[i].Observed, tx.Ops[i].Balance, tx.Ops[i].Version, tx.Ops[i].Last = true, 7, 8, 9
+			tx.Ops[i].Observed, tx.Ops[i].Value, tx.Ops[i].Version, tx.Ops[i].Writer = true, 7, 8, 9
 		}
 		if tx.Attempts < 3 {
 			return errAborted
@@ -179,7 +179,7 @@ func TestRetriesForgetWhatWasObserved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if op := list[0].Ops[0]; !op.Observed || op.Amount != -100 || op.Last != 9 {
+	if op := list[0].Ops[0]; !op.Observed || op.Amount != -100 || op.Writer != 9 {
 		t.Errorf("recorded %+v", op)
 	}
 }

@@ -35,8 +35,8 @@ func (c *standIn) Next(tx *history.Transaction) {
 	}
 	payer := c.number*1000 + c.made%10*2
 	tx.Ops = append(tx.Ops[:0],
-		history.Op{Account: payer, Write: true, Amount: -100},
-		history.Op{Account: payer + 1, Write: true, Amount: 100})
+		history.Op{Object: payer, Write: true, Amount: -100},
+		history.Op{Object: payer + 1, Write: true, Amount: 100})
 }
 
 func (c *standIn) Attempt(ctx context.Context, tx *history.Transaction) error {

@@ -114,14 +114,14 @@ func TestReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, n := range order {
-			a := history.Account{N: n, Balance: 100, Version: n}
+			a := history.Object{N: n, Value: 100, Version: n}
 			if n == 3 {
-				a.Balance += change
+				a.Value += change
 			}
-			if err := w.Account(a); err != nil {
+			if err := w.Object(a); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.Leg(history.Leg{Transfer: history.NewID(1, 1, n+1), Account: n, Amount: 5, Version: n}); err != nil {
+			if err := w.Row(history.Row{Transaction: history.NewID(1, 1, n+1), Object: n, Amount: 5, Version: n}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -78,9 +78,9 @@ type Objects interface {
 
 // Format is how what is recorded of an object is written, each behind its name.
 type Format struct {
-	Operation func(op *history.Op) string    // what a transaction did and saw
-	Row       func(leg history.Leg) string   // a row of the end state that is no tombstone
-	End       func(a history.Account) string // what the end state holds
+	Operation func(op *history.Op) string   // what a transaction did and saw
+	Row       func(leg history.Row) string  // a row of the end state that is no tombstone
+	End       func(a history.Object) string // what the end state holds
 }
 
 // FormatAmounts is the format of what adds amounts to balances, which written writes.
@@ -103,12 +103,12 @@ func FormatAmounts(written func(n int64) string) Format {
 			if !op.Observed {
 				return text + "not seen"
 			}
-			return text + "saw " + at(op.Balance, op.Version, op.Last)
+			return text + "saw " + at(op.Value, op.Version, op.Writer)
 		},
-		Row: func(leg history.Leg) string {
+		Row: func(leg history.Row) string {
 			return fmt.Sprintf(" %s  made version %d", signed(leg.Amount), leg.Version)
 		},
-		End: func(a history.Account) string { return " " + at(a.Balance, a.Version, a.Last) },
+		End: func(a history.Object) string { return " " + at(a.Value, a.Version, a.Writer) },
 	}
 }
 

@@ -34,16 +34,16 @@ func (r *History) Transactions() iter.Seq2[history.Record, error] {
 
 // End is an end state made by hand.
 type End struct {
-	Rows       []history.Account
-	Entries    []history.Leg
-	Unexpected []string
+	ObjectRows     []history.Object
+	LedgerRows     []history.Row
+	UnexpectedRows []string
 }
 
-func (f *End) Accounts() iter.Seq2[history.Account, error] { return Each(f.Rows) }
+func (f *End) Objects() iter.Seq2[history.Object, error] { return Each(f.ObjectRows) }
 
-func (f *End) Legs() iter.Seq2[history.Leg, error] { return Each(f.Entries) }
+func (f *End) Rows() iter.Seq2[history.Row, error] { return Each(f.LedgerRows) }
 
-func (f *End) Strangers() []string { return f.Unexpected }
+func (f *End) Unexpected() []string { return f.UnexpectedRows }
 
 // Each goes through a list without an error.
 func Each[T any](list []T) iter.Seq2[T, error] {

@@ -13,7 +13,7 @@ type streamWalk struct {
 	begun    bool
 	stream   uint64
 	place    uint64
-	previous history.Leg
+	previous history.Row
 	latest   map[uint64]uint64   // by run and client: the latest sequence of an acknowledged append
 	tries    map[uint16]lateness // by history
 }
@@ -29,7 +29,7 @@ func (e *checker) readLog() error {
 	if e.in.End == nil {
 		return nil
 	}
-	for leg, err := range e.in.End.Legs() {
+	for leg, err := range e.in.End.Rows() {
 		if err != nil {
 			return fmt.Errorf("the end state's log could not be read: %w", err)
 		}
@@ -42,7 +42,7 @@ func (e *checker) readLog() error {
 		e.entry(leg)
 		e.stream.previous = leg
 	}
-	for _, row := range e.in.End.Strangers() {
+	for _, row := range e.in.End.Unexpected() {
 		e.strange.add(row, 0)
 		e.Report(Whole, "", 0, "", row)
 	}
@@ -51,49 +51,49 @@ func (e *checker) readLog() error {
 }
 
 // step moves on to the place of an entry and looks for holes before it.
-func (e *checker) step(leg history.Leg) error {
+func (e *checker) step(leg history.Row) error {
 	s := &e.stream
-	if !s.begun || leg.Account != s.stream {
-		if s.begun && leg.Account < s.stream {
-			return fmt.Errorf("the end state's log has %s after %s: it is damaged", e.in.Name(leg.Account), e.in.Name(s.stream))
+	if !s.begun || leg.Object != s.stream {
+		if s.begun && leg.Object < s.stream {
+			return fmt.Errorf("the end state's log has %s after %s: it is damaged", e.in.Name(leg.Object), e.in.Name(s.stream))
 		}
-		*s = streamWalk{begun: true, stream: leg.Account, latest: map[uint64]uint64{}, tries: map[uint16]lateness{}}
-		if leg.Account >= e.in.Streams {
-			e.note(Continuous, &e.absent, leg.Transfer, leg.Account, fmt.Sprintf("%s, which no load made, has entries", e.in.Name(leg.Account)), "stands in a stream that no load made")
+		*s = streamWalk{begun: true, stream: leg.Object, latest: map[uint64]uint64{}, tries: map[uint16]lateness{}}
+		if leg.Object >= e.in.Streams {
+			e.note(Continuous, &e.absent, leg.Transaction, leg.Object, fmt.Sprintf("%s, which no load made, has entries", e.in.Name(leg.Object)), "stands in a stream that no load made")
 		}
 	}
-	name := e.in.Name(leg.Account)
+	name := e.in.Name(leg.Object)
 	switch {
 	case leg.Version < s.place:
 		return fmt.Errorf("the end state's log has place %d of %s after place %d: it is damaged", leg.Version, name, s.place)
 	case leg.Version == s.place:
-		e.note(Continuous, &e.shared, leg.Transfer, leg.Account, fmt.Sprintf("place %d of %s has two entries", leg.Version, name),
+		e.note(Continuous, &e.shared, leg.Transaction, leg.Object, fmt.Sprintf("place %d of %s has two entries", leg.Version, name),
 			fmt.Sprintf("stands at place %d, where another entry stands too", leg.Version))
 	case leg.Version == s.place+2:
-		e.note(Continuous, &e.holes, leg.Transfer, leg.Account, fmt.Sprintf("place %d of %s is empty", s.place+1, name),
+		e.note(Continuous, &e.holes, leg.Transaction, leg.Object, fmt.Sprintf("place %d of %s is empty", s.place+1, name),
 			fmt.Sprintf("stands at place %d, and the place before it is empty", leg.Version))
 	case leg.Version > s.place+2:
-		e.note(Continuous, &e.holes, leg.Transfer, leg.Account, fmt.Sprintf("places %d to %d of %s are empty", s.place+1, leg.Version-1, name),
+		e.note(Continuous, &e.holes, leg.Transaction, leg.Object, fmt.Sprintf("places %d to %d of %s are empty", s.place+1, leg.Version-1, name),
 			fmt.Sprintf("stands at place %d, and the %d places before it are empty", leg.Version, leg.Version-1-s.place))
 	}
 	s.place = leg.Version
-	e.last[leg.Account] = leg.Version
+	e.last[leg.Object] = leg.Version
 	e.entries++
 	return nil
 }
 
 // entry gives an entry to the append that it is of.
-func (e *checker) entry(leg history.Leg) {
-	i, ok := e.Txns.Find(leg.Transfer)
+func (e *checker) entry(leg history.Row) {
+	i, ok := e.Txns.Find(leg.Transaction)
 	if !ok {
-		i = e.Txns.AddFromLedger(leg.Transfer)
-		e.places = append(e.places, place{stream: leg.Account})
+		i = e.Txns.AddFromLedger(leg.Transaction)
+		e.places = append(e.places, place{stream: leg.Object})
 	}
 	t, p := &e.Txns.List[i], &e.places[i]
 	if leg.Mark == history.Tombstone {
 		t.Flags |= check.Tombstone
 		e.voids++
-		if t.Source == check.FromLedger && e.Txns.Covers(leg.Transfer.Run()) {
+		if t.Source == check.FromLedger && e.Txns.Covers(leg.Transaction.Run()) {
 			e.find(check.NoGhost, &e.never, i, "has a tombstone in the log, and no client ever sent it")
 		}
 		return
@@ -111,7 +111,7 @@ func (e *checker) entry(leg history.Leg) {
 		e.find(Order, &e.apart, i, fmt.Sprintf("has its event %d at place %d, and event %d not before it", leg.Number, leg.Version, p.next))
 	default:
 		before := e.stream.previous
-		if p.next > 0 && (before.Transfer != leg.Transfer || before.Number != leg.Number-1 || before.Mark == history.Tombstone || before.Account != leg.Account || before.Version != leg.Version-1) {
+		if p.next > 0 && (before.Transaction != leg.Transaction || before.Number != leg.Number-1 || before.Mark == history.Tombstone || before.Object != leg.Object || before.Version != leg.Version-1) {
 			e.find(Order, &e.apart, i, fmt.Sprintf("has its event %d at place %d, and event %d is not right before it", leg.Number, leg.Version, leg.Number-1))
 		}
 		for p.next++; e.odd[i][p.next]; {
@@ -131,7 +131,7 @@ func (e *checker) entry(leg history.Leg) {
 }
 
 // hold holds an entry against what its client sent, and was told.
-func (e *checker) hold(i uint32, leg history.Leg) {
+func (e *checker) hold(i uint32, leg history.Row) {
 	t, p := &e.Txns.List[i], &e.places[i]
 	if batch := e.in.Batch(t.ID); leg.Number >= batch {
 		e.find(check.NoGhost, &e.never, i, fmt.Sprintf("has an event %d in the log, and was sent with %d", leg.Number, batch))
@@ -142,8 +142,8 @@ func (e *checker) hold(i uint32, leg history.Leg) {
 		e.find(Whole, &e.lengths, i, fmt.Sprintf("has its event %d in the log with %d bytes, and sent it with %d", leg.Number, leg.Amount, want))
 	}
 	switch {
-	case leg.Account != p.stream:
-		e.find(Order, &e.elsewhere, i, fmt.Sprintf("was sent to %s, and has its event %d in %s", e.in.Name(p.stream), leg.Number, e.in.Name(leg.Account)))
+	case leg.Object != p.stream:
+		e.find(Order, &e.elsewhere, i, fmt.Sprintf("was sent to %s, and has its event %d in %s", e.in.Name(p.stream), leg.Number, e.in.Name(leg.Object)))
 	case p.told != 0 && leg.Version != p.told+uint64(leg.Number):
 		e.find(Order, &e.elsewhere, i, fmt.Sprintf("was told that its event %d stands at place %d, and it stands at %d", leg.Number, p.told+uint64(leg.Number), leg.Version))
 	}

@@ -123,7 +123,7 @@ func (e *checker) readAppends() error {
 				return err
 			}
 			op := &rec.Ops[0]
-			p := place{stream: op.Account}
+			p := place{stream: op.Object}
 			if op.Observed {
 				p.told = op.Version + 1
 			}
@@ -194,7 +194,7 @@ func (e *checker) readEnds() error {
 		return nil
 	}
 	seen := map[uint64]bool{}
-	for a, err := range e.in.End.Accounts() {
+	for a, err := range e.in.End.Objects() {
 		if err != nil {
 			return fmt.Errorf("the end state's streams could not be read: %w", err)
 		}
@@ -203,11 +203,11 @@ func (e *checker) readEnds() error {
 		}
 		switch {
 		case a.N >= e.in.Streams:
-			e.note(Continuous, &e.absent, a.Last, a.N, fmt.Sprintf("%s, which no load made, is there", e.in.Name(a.N)), "is the last in a stream that no load made")
+			e.note(Continuous, &e.absent, a.Writer, a.N, fmt.Sprintf("%s, which no load made, is there", e.in.Name(a.N)), "is the last in a stream that no load made")
 		case seen[a.N]:
-			e.note(Continuous, &e.ends, a.Last, a.N, fmt.Sprintf("%s has two ends", e.in.Name(a.N)), "is the last of a stream that has two ends")
+			e.note(Continuous, &e.ends, a.Writer, a.N, fmt.Sprintf("%s has two ends", e.in.Name(a.N)), "is the last of a stream that has two ends")
 		case a.Version != e.last[a.N]:
-			e.note(Continuous, &e.ends, a.Last, a.N, fmt.Sprintf("%s ends at %d by its own account, and its last entry is at %d", e.in.Name(a.N), a.Version, e.last[a.N]),
+			e.note(Continuous, &e.ends, a.Writer, a.N, fmt.Sprintf("%s ends at %d by its own account, and its last entry is at %d", e.in.Name(a.N), a.Version, e.last[a.N]),
 				fmt.Sprintf("is named as the writer of place %d, the last of its stream, whose last entry is at %d", a.Version, e.last[a.N]))
 		}
 		seen[a.N] = true

@@ -23,8 +23,8 @@ type diary struct {
 	batch     uint32
 	txns      []*history.Transaction
 	cut       bool // the recording was cut off
-	legs      []history.Leg
-	ends      []history.Account
+	legs      []history.Row
+	ends      []history.Object
 	strangers []string
 	endless   bool
 	early     []uint64
@@ -32,7 +32,7 @@ type diary struct {
 
 func (d *diary) Header() history.Header { return history.Header{Run: 1} }
 func (d *diary) Complete() bool         { return !d.cut }
-func (d *diary) Strangers() []string    { return d.strangers }
+func (d *diary) Unexpected() []string   { return d.strangers }
 
 func (d *diary) Transactions() iter.Seq2[history.Record, error] {
 	return func(yield func(history.Record, error) bool) {
@@ -44,9 +44,9 @@ func (d *diary) Transactions() iter.Seq2[history.Record, error] {
 	}
 }
 
-func (d *diary) Legs() iter.Seq2[history.Leg, error] { return checktest.Each(d.legs) }
+func (d *diary) Rows() iter.Seq2[history.Row, error] { return checktest.Each(d.legs) }
 
-func (d *diary) Accounts() iter.Seq2[history.Account, error] { return checktest.Each(d.ends) }
+func (d *diary) Objects() iter.Seq2[history.Object, error] { return checktest.Each(d.ends) }
 
 // eventChecks are the names of the checks in their order.
 var eventChecks = []string{check.Durable, check.NoGhost, check.ExactlyOnce, Whole, Order, Continuous}
@@ -91,7 +91,7 @@ func (d *diary) check(t *testing.T) map[string]check.Result {
 func appended(rng *rand.Rand, clients, streams, batch, count int) *diary {
 	d := &diary{streams: uint64(streams), batch: uint32(batch)}
 	places, sequences := make([]uint64, streams), make([]uint64, clients)
-	logs := make([][]history.Leg, streams)
+	logs := make([][]history.Row, streams)
 	free := make([]int64, clients) // when each client is free
 	clock := int64(0)
 	for range count {
@@ -101,7 +101,7 @@ func appended(rng *rand.Rand, clients, streams, batch, count int) *diary {
 		stream := (c + rng.IntN(max(streams/clients, 1))*clients) % streams
 		tx := &history.Transaction{
 			ID: history.NewID(1, uint64(c), sequences[c]), Kind: history.Append, Outcome: history.Committed, Attempts: 1,
-			Try: max(clock-rng.Int64N(200), free[c]), Ops: []history.Op{{Account: uint64(stream), Write: true}},
+			Try: max(clock-rng.Int64N(200), free[c]), Ops: []history.Op{{Object: uint64(stream), Write: true}},
 		}
 		tx.Sent, tx.Due = tx.Try, tx.Try
 		applied, void := true, false
@@ -121,20 +121,20 @@ func appended(rng *rand.Rand, clients, streams, batch, count int) *diary {
 		}
 		if void {
 			places[stream]++
-			logs[stream] = append(logs[stream], history.Leg{Transfer: tx.ID, Mark: history.Tombstone, Account: uint64(stream), Version: places[stream]})
+			logs[stream] = append(logs[stream], history.Row{Transaction: tx.ID, Mark: history.Tombstone, Object: uint64(stream), Version: places[stream]})
 		}
 		for m := uint32(0); applied && m < d.batch; m++ {
 			places[stream]++
-			logs[stream] = append(logs[stream], history.Leg{Transfer: tx.ID, Number: m, Account: uint64(stream), Amount: lengthOf(tx.ID, m), Version: places[stream]})
+			logs[stream] = append(logs[stream], history.Row{Transaction: tx.ID, Number: m, Object: uint64(stream), Amount: lengthOf(tx.ID, m), Version: places[stream]})
 		}
 		d.txns = append(d.txns, tx)
 		clock = max(clock, tx.Try) // so that what is applied later also ends later
 	}
 	for n := range d.streams {
 		d.legs = append(d.legs, logs[n]...)
-		end := history.Account{N: n, Version: places[n]}
+		end := history.Object{N: n, Version: places[n]}
 		if l := len(logs[n]); l > 0 {
-			end.Last = logs[n][l-1].Transfer
+			end.Writer = logs[n][l-1].Transaction
 		}
 		d.ends = append(d.ends, end)
 	}
@@ -232,7 +232,7 @@ func TestEventsAgainstTheOracle(t *testing.T) {
 func TestEventsReadUncommitted(t *testing.T) {
 	d := appended(rand.New(rand.NewPCG(1, 1)), 2, 1, 1, 20)
 	d.shift(len(d.legs)-1, 1)
-	d.reported(d.legs[len(d.legs)-1].Transfer, history.Unknown)
+	d.reported(d.legs[len(d.legs)-1].Transaction, history.Unknown)
 	for level, required := range map[isolation.Level]bool{isolation.ReadUncommitted: false, isolation.ReadCommitted: true, isolation.Unknown: true} {
 		in := d.input()
 		in.Expect = level
@@ -271,7 +271,7 @@ func TestEventsOfACutRecording(t *testing.T) {
 			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
 		}
 	}
-	i, _ := d.pick(rand.New(rand.NewPCG(1, 1)), func(i int) bool { return d.legs[i].Transfer.Sequence() < 20 })
+	i, _ := d.pick(rand.New(rand.NewPCG(1, 1)), func(i int) bool { return d.legs[i].Transaction.Sequence() < 20 })
 	d.legs = slices.Delete(d.legs, i, i+1)
 	if r := d.check(t)[check.Durable]; r.Status != check.Invalid || len(r.Where) == 0 {
 		t.Errorf("durable is %v with %d places: %s", r.Status, len(r.Where), r.Detail)
@@ -284,13 +284,13 @@ func TestEventsOfAnEarlyDownload(t *testing.T) {
 	d := appended(rand.New(rand.NewPCG(1, 1)), 1, 1, 1, 40)
 	d.early = []uint64{1}
 	d.txns = slices.DeleteFunc(d.txns, func(tx *history.Transaction) bool { // what may come yet
-		there := slices.ContainsFunc(d.legs, func(l history.Leg) bool { return l.Transfer == tx.ID })
+		there := slices.ContainsFunc(d.legs, func(l history.Row) bool { return l.Transaction == tx.ID })
 		return tx.Outcome == history.Unknown && !there
 	})
 	if r := d.check(t)[check.Durable]; r.Status != check.Valid {
 		t.Fatalf("durable is %v: %s", r.Status, r.Detail)
 	}
-	for d.outcome(d.legs[len(d.legs)-1].Transfer) != history.Committed {
+	for d.outcome(d.legs[len(d.legs)-1].Transaction) != history.Committed {
 		d.legs = d.legs[:len(d.legs)-1]
 	}
 	d.legs = d.legs[:len(d.legs)-1]
@@ -310,8 +310,8 @@ func TestEventsOfAnotherRun(t *testing.T) {
 		for i := range d.txns[:7] { // those were of run 3
 			was, now := d.txns[i].ID, history.NewID(3, 0, uint64(i+1))
 			for j := range d.legs {
-				if d.legs[j].Transfer == was {
-					d.legs[j].Transfer = now
+				if d.legs[j].Transaction == was {
+					d.legs[j].Transaction = now
 				}
 			}
 		}

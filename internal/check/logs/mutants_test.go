@@ -18,7 +18,7 @@ type mutant struct {
 // pick returns a leg that is of a committed append and has what ok asks for.
 func (d *diary) pick(rng *rand.Rand, ok func(i int) bool) (int, bool) {
 	for range 200 {
-		if i := rng.IntN(len(d.legs)); d.outcome(d.legs[i].Transfer) == history.Committed && d.legs[i].Mark != history.Tombstone && ok(i) {
+		if i := rng.IntN(len(d.legs)); d.outcome(d.legs[i].Transaction) == history.Committed && d.legs[i].Mark != history.Tombstone && ok(i) {
 			return i, true
 		}
 	}
@@ -38,8 +38,8 @@ func anywhere(int) bool { return true }
 
 // shift moves a stream's entries from leg i on by so many places, and its end.
 func (d *diary) shift(i int, by int64) {
-	stream := d.legs[i].Account
-	for ; i < len(d.legs) && d.legs[i].Account == stream; i++ {
+	stream := d.legs[i].Object
+	for ; i < len(d.legs) && d.legs[i].Object == stream; i++ {
 		d.legs[i].Version += uint64(by)
 	}
 	d.ends[stream].Version += uint64(by)
@@ -49,11 +49,11 @@ func mutants() []mutant {
 	return []mutant{
 		{"a whole append is lost from the end of a stream", check.Durable, func(rng *rand.Rand, d *diary) bool {
 			i, ok := d.pick(rng, func(i int) bool {
-				return i+1 == len(d.legs) || d.legs[i+1].Account != d.legs[i].Account
+				return i+1 == len(d.legs) || d.legs[i+1].Object != d.legs[i].Object
 			})
 			if ok {
-				id, stream := d.legs[i].Transfer, d.legs[i].Account
-				d.legs = slices.DeleteFunc(d.legs, func(l history.Leg) bool { return l.Transfer == id && l.Mark != history.Tombstone })
+				id, stream := d.legs[i].Transaction, d.legs[i].Object
+				d.legs = slices.DeleteFunc(d.legs, func(l history.Row) bool { return l.Transaction == id && l.Mark != history.Tombstone })
 				d.ends[stream].Version -= uint64(d.batch)
 			}
 			return ok
@@ -67,7 +67,7 @@ func mutants() []mutant {
 			return ok
 		}},
 		{"one event leaves a hole", Continuous, func(rng *rand.Rand, d *diary) bool {
-			i, ok := d.pick(rng, func(i int) bool { return i+1 < len(d.legs) && d.legs[i+1].Account == d.legs[i].Account })
+			i, ok := d.pick(rng, func(i int) bool { return i+1 < len(d.legs) && d.legs[i+1].Object == d.legs[i].Object })
 			if ok {
 				d.legs = slices.Delete(d.legs, i, i+1)
 			}
@@ -83,7 +83,7 @@ func mutants() []mutant {
 			return ok
 		}},
 		{"neighbours are swapped", Order, func(rng *rand.Rand, d *diary) bool {
-			i, ok := d.pick(rng, func(i int) bool { return i+1 < len(d.legs) && d.legs[i+1].Account == d.legs[i].Account })
+			i, ok := d.pick(rng, func(i int) bool { return i+1 < len(d.legs) && d.legs[i+1].Object == d.legs[i].Object })
 			if ok {
 				d.legs[i], d.legs[i+1] = d.legs[i+1], d.legs[i]
 				d.legs[i].Version, d.legs[i+1].Version = d.legs[i+1].Version, d.legs[i].Version
@@ -96,11 +96,11 @@ func mutants() []mutant {
 				leg := d.legs[i]
 				d.shift(i, -1)
 				d.legs = slices.Delete(d.legs, i, i+1)
-				leg.Account = (leg.Account + 1) % d.streams
-				d.ends[leg.Account].Version++
-				leg.Version = d.ends[leg.Account].Version
+				leg.Object = (leg.Object + 1) % d.streams
+				d.ends[leg.Object].Version++
+				leg.Version = d.ends[leg.Object].Version
 				at := len(d.legs)
-				for at > 0 && d.legs[at-1].Account > leg.Account {
+				for at > 0 && d.legs[at-1].Object > leg.Object {
 					at--
 				}
 				d.legs = slices.Insert(d.legs, at, leg)
@@ -127,24 +127,24 @@ func mutants() []mutant {
 		}},
 		{"an event of another batch in its place", check.Durable, func(rng *rand.Rand, d *diary) bool {
 			i, ok := d.pick(rng, anywhere)
-			j, ok2 := d.pick(rng, func(j int) bool { return d.legs[j].Transfer != d.legs[i].Transfer })
+			j, ok2 := d.pick(rng, func(j int) bool { return d.legs[j].Transaction != d.legs[i].Transaction })
 			if ok && ok2 {
-				d.legs[i].Transfer, d.legs[i].Number, d.legs[i].Amount = d.legs[j].Transfer, d.legs[j].Number, d.legs[j].Amount
+				d.legs[i].Transaction, d.legs[i].Number, d.legs[i].Amount = d.legs[j].Transaction, d.legs[j].Number, d.legs[j].Amount
 			}
 			return ok && ok2
 		}},
 		{"an applied append is reported as aborted", check.NoGhost, func(rng *rand.Rand, d *diary) bool {
 			i, ok := d.pick(rng, anywhere)
 			if ok {
-				d.reported(d.legs[i].Transfer, history.Aborted)
+				d.reported(d.legs[i].Transaction, history.Aborted)
 			}
 			return ok
 		}},
 		{"an append is applied although a look-up has closed its place", check.NoGhost, func(rng *rand.Rand, d *diary) bool {
 			i, ok := d.pick(rng, anywhere)
 			if ok {
-				d.reported(d.legs[i].Transfer, history.Aborted)
-				void := history.Leg{Transfer: d.legs[i].Transfer, Mark: history.Tombstone, Account: d.legs[i].Account, Version: d.legs[i].Version}
+				d.reported(d.legs[i].Transaction, history.Aborted)
+				void := history.Row{Transaction: d.legs[i].Transaction, Mark: history.Tombstone, Object: d.legs[i].Object, Version: d.legs[i].Version}
 				d.shift(i, 1)
 				d.legs = slices.Insert(d.legs, i, void)
 			}
@@ -153,7 +153,7 @@ func mutants() []mutant {
 		{"an append that nobody sent", check.NoGhost, func(rng *rand.Rand, d *diary) bool {
 			i, ok := d.pick(rng, anywhere)
 			if ok {
-				id := d.legs[i].Transfer
+				id := d.legs[i].Transaction
 				d.txns = slices.DeleteFunc(d.txns, func(tx *history.Transaction) bool { return tx.ID == id })
 			}
 			return ok
@@ -161,7 +161,7 @@ func mutants() []mutant {
 		{"an append of unknown outcome is there in part", Whole, func(rng *rand.Rand, d *diary) bool {
 			i, ok := d.pick(rng, func(int) bool { return d.batch > 1 })
 			if ok {
-				d.reported(d.legs[i].Transfer, history.Unknown)
+				d.reported(d.legs[i].Transaction, history.Unknown)
 				d.shift(i, -1)
 				d.legs = slices.Delete(d.legs, i, i+1)
 			}
@@ -171,7 +171,7 @@ func mutants() []mutant {
 			i, ok := d.pick(rng, anywhere)
 			if ok {
 				for _, tx := range d.txns {
-					if tx.ID == d.legs[i].Transfer {
+					if tx.ID == d.legs[i].Transaction {
 						tx.Ops[0].Version++
 					}
 				}
@@ -188,7 +188,7 @@ func mutants() []mutant {
 			return true
 		}},
 		{"two entries at one place", Continuous, func(rng *rand.Rand, d *diary) bool {
-			i, ok := d.pick(rng, func(i int) bool { return i > 0 && d.legs[i-1].Account == d.legs[i].Account })
+			i, ok := d.pick(rng, func(i int) bool { return i > 0 && d.legs[i-1].Object == d.legs[i].Object })
 			if ok {
 				d.shift(i, -1)
 			}

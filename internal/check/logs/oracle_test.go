@@ -31,7 +31,7 @@ type naive struct {
 // has returns the first entry of an event, and how many there are.
 func (o *naive) has(id history.ID, member uint32) (first int, count int) {
 	for i := len(o.legs) - 1; i >= 0; i-- {
-		if l := o.legs[i]; l.Mark != history.Tombstone && l.Transfer == id && l.Number == member {
+		if l := o.legs[i]; l.Mark != history.Tombstone && l.Transaction == id && l.Number == member {
 			first, count = i, count+1
 		}
 	}
@@ -42,8 +42,8 @@ func (o *naive) appends() {
 	for _, tx := range o.diary.txns {
 		there, void, missing, spoilt := false, false, false, false
 		for _, l := range o.legs {
-			there = there || l.Transfer == tx.ID && l.Mark != history.Tombstone
-			void = void || l.Transfer == tx.ID && l.Mark == history.Tombstone
+			there = there || l.Transaction == tx.ID && l.Mark != history.Tombstone
+			void = void || l.Transaction == tx.ID && l.Mark == history.Tombstone
 		}
 		for m := range o.batch {
 			first, count := o.has(tx.ID, m)
@@ -65,14 +65,14 @@ func (o *naive) appends() {
 
 func (o *naive) entries() {
 	for i, l := range o.legs {
-		tx := o.txns[l.Transfer]
+		tx := o.txns[l.Transaction]
 		if tx == nil || l.Mark != history.Tombstone && l.Number >= o.batch {
 			o.wrong[check.NoGhost] = true
 		}
 		if l.Mark == history.Tombstone {
 			continue
 		}
-		first, count := o.has(l.Transfer, l.Number)
+		first, count := o.has(l.Transaction, l.Number)
 		if count > 1 {
 			o.wrong[check.ExactlyOnce] = true
 		}
@@ -80,11 +80,11 @@ func (o *naive) entries() {
 			continue
 		}
 		if l.Number > 0 {
-			p := history.Leg{}
+			p := history.Row{}
 			if i > 0 {
 				p = o.legs[i-1]
 			}
-			if p.Mark == history.Tombstone || p.Transfer != l.Transfer || p.Number != l.Number-1 || p.Account != l.Account || p.Version != l.Version-1 {
+			if p.Mark == history.Tombstone || p.Transaction != l.Transaction || p.Number != l.Number-1 || p.Object != l.Object || p.Version != l.Version-1 {
 				o.wrong[Order] = true
 			}
 		}
@@ -92,10 +92,10 @@ func (o *naive) entries() {
 			continue
 		}
 		op := tx.Ops[0]
-		if l.Account != op.Account || op.Observed && l.Version != op.Version+1+uint64(l.Number) {
+		if l.Object != op.Object || op.Observed && l.Version != op.Version+1+uint64(l.Number) {
 			o.wrong[Order] = true
 		}
-		if l.State != history.Broken && l.Amount != lengthOf(l.Transfer, l.Number) {
+		if l.State != history.Broken && l.Amount != lengthOf(l.Transaction, l.Number) {
 			o.wrong[Whole] = true
 		}
 	}
@@ -105,7 +105,7 @@ func (o *naive) entries() {
 func (o *naive) pairs() {
 	begin := func(id history.ID) int {
 		for i, l := range o.legs {
-			if l.Transfer == id && l.Mark != history.Tombstone {
+			if l.Transaction == id && l.Mark != history.Tombstone {
 				return i
 			}
 		}
@@ -114,7 +114,7 @@ func (o *naive) pairs() {
 	for _, a := range o.diary.txns {
 		for _, b := range o.diary.txns {
 			i, j := begin(a.ID), begin(b.ID)
-			if a.Outcome != history.Committed || b.Outcome != history.Committed || i < 0 || j < 0 || i >= j || o.legs[i].Account != o.legs[j].Account {
+			if a.Outcome != history.Committed || b.Outcome != history.Committed || i < 0 || j < 0 || i >= j || o.legs[i].Object != o.legs[j].Object {
 				continue
 			}
 			if a.ID.Client() == b.ID.Client() && a.ID.Sequence() > b.ID.Sequence() || b.End < a.Try {
@@ -127,12 +127,12 @@ func (o *naive) pairs() {
 func (o *naive) places() {
 	last := map[uint64]uint64{}
 	for i, l := range o.legs {
-		last[l.Account] = max(last[l.Account], l.Version)
-		if l.Account >= o.streams {
+		last[l.Object] = max(last[l.Object], l.Version)
+		if l.Object >= o.streams {
 			o.wrong[Continuous] = true
 		}
 		for j, other := range o.legs {
-			if i != j && l.Account == other.Account && l.Version == other.Version {
+			if i != j && l.Object == other.Object && l.Version == other.Version {
 				o.wrong[Continuous] = true
 			}
 		}
@@ -141,7 +141,7 @@ func (o *naive) places() {
 		for place := uint64(1); place <= end; place++ {
 			found := false
 			for _, l := range o.legs {
-				found = found || l.Account == stream && l.Version == place
+				found = found || l.Object == stream && l.Version == place
 			}
 			if !found {
 				o.wrong[Continuous] = true

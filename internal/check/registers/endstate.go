@@ -12,11 +12,11 @@ func (k *checker) readEnd() error {
 	if k.in.End == nil {
 		return nil
 	}
-	for _, text := range k.in.End.Strangers() {
+	for _, text := range k.in.End.Unexpected() {
 		k.ghosts.add(k, check.NoGhost, "", 0, ^uint64(0), func() string { return "the end state has " + text })
 	}
 	loaded, identity := uint64(0), uint64(0)
-	for a, err := range k.in.End.Accounts() {
+	for a, err := range k.in.End.Objects() {
 		if err != nil {
 			return fmt.Errorf("the end state could not be read: %w", err)
 		}
@@ -44,28 +44,28 @@ func (k *checker) readEnd() error {
 }
 
 // judgeEnd says what is wrong with one record, whatever order the writes had.
-func (k *checker) judgeEnd(a history.Account) {
+func (k *checker) judgeEnd(a history.Object) {
 	if a.State != history.Whole {
 		if key := k.keyOf(a.N); key != nil {
 			key.state = history.Broken
 		}
 		k.vanished.add(k, check.Durable, "", 0, a.N, func() string {
-			return fmt.Sprintf("in the end %s holds %d bytes that are not as anybody wrote them", k.in.Name(a.N), a.Balance)
+			return fmt.Sprintf("in the end %s holds %d bytes that are not as anybody wrote them", k.in.Name(a.N), a.Value)
 		})
 		return
 	}
-	who, key, w := k.writerOf(a.N, a.Last)
+	who, key, w := k.writerOf(a.N, a.Writer)
 	if key != nil {
-		key.state, key.final = history.Whole, a.Last
+		key.state, key.final = history.Whole, a.Writer
 	}
 	switch {
 	case who == nobody:
-		k.ghosts.add(k, check.NoGhost, "", a.Last, a.N, func() string {
-			return fmt.Sprintf("in the end %s holds a value of %s, which never wrote there", k.in.Name(a.N), k.writer(a.Last))
+		k.ghosts.add(k, check.NoGhost, "", a.Writer, a.N, func() string {
+			return fmt.Sprintf("in the end %s holds a value of %s, which never wrote there", k.in.Name(a.N), k.writer(a.Writer))
 		})
 	case who == sent && w.refused():
-		k.ghosts.add(k, check.NoGhost, "", a.Last, a.N, func() string {
-			return fmt.Sprintf("in the end %s holds the value of %v, which was reported as not applied", k.in.Name(a.N), a.Last)
+		k.ghosts.add(k, check.NoGhost, "", a.Writer, a.N, func() string {
+			return fmt.Sprintf("in the end %s holds the value of %v, which was reported as not applied", k.in.Name(a.N), a.Writer)
 		})
 	}
 }
@@ -77,7 +77,7 @@ const window = 1 << 30
 func (k *checker) findMissing(found uint64) error {
 	for from := uint64(0); from < k.in.Records && k.vanished.count < check.Shown; from += window {
 		there := make([]uint64, (min(window, k.in.Records-from)+63)/64)
-		for a, err := range k.in.End.Accounts() {
+		for a, err := range k.in.End.Objects() {
 			if err != nil {
 				return fmt.Errorf("the end state could not be read: %w", err)
 			}

@@ -41,13 +41,13 @@ func erratic(rng *rand.Rand, count int, honest float64) *store {
 			ID: history.NewID(1, uint64(i), 1), Kind: kinds[rng.IntN(len(kinds))], Outcome: history.Committed,
 			Sent: at - rng.Int64N(3), Try: at, End: at + rng.Int64N(40),
 		}
-		op := history.Op{Account: n}
+		op := history.Op{Object: n}
 		if tx.Kind != history.Put {
 			v := draw(n)
 			if tx.Kind == history.Insert {
 				v = past[n][0]
 			}
-			op.Observed, op.State, op.Last = true, v.state, v.last
+			op.Observed, op.State, op.Writer = true, v.state, v.last
 			if tx.Kind == history.Modify && v.state == history.Absent {
 				tx.Kind = history.Get // there is nothing to modify
 			}
@@ -62,10 +62,10 @@ func erratic(rng *rand.Rand, count int, honest float64) *store {
 		tx.Ops = []history.Op{op}
 		s.Txns = append(s.Txns, tx)
 	}
-	s.Rows = nil
+	s.ObjectRows = nil
 	for _, n := range records {
 		if v := draw(n); v.state == history.Whole {
-			s.Rows = append(s.Rows, history.Account{N: n, State: history.Whole, Last: v.last})
+			s.ObjectRows = append(s.ObjectRows, history.Object{N: n, State: history.Whole, Writer: v.last})
 		}
 	}
 	return s
@@ -76,7 +76,7 @@ type definitions struct{ s *store }
 
 func (o definitions) write(n uint64, id history.ID) *history.Transaction {
 	for i := range o.s.Txns {
-		if tx := &o.s.Txns[i]; tx.ID == id && tx.Ops[0].Write && tx.Ops[0].Account == n {
+		if tx := &o.s.Txns[i]; tx.ID == id && tx.Ops[0].Write && tx.Ops[0].Object == n {
 			return tx
 		}
 	}
@@ -87,7 +87,7 @@ func (o definitions) write(n uint64, id history.ID) *history.Transaction {
 // what was there before all of them, if only that.
 func (o definitions) returned(tx *history.Transaction, n uint64, id history.ID) bool {
 	op := &tx.Ops[0]
-	return tx.Outcome == history.Committed && op.Observed && op.Account == n && op.Last == id
+	return tx.Outcome == history.Committed && op.Observed && op.Object == n && op.Writer == id
 }
 
 // known is when a value had surely been written; the greatest number is never.
@@ -105,7 +105,7 @@ func (o definitions) known(n uint64, id history.ID) int64 {
 		}
 		// An unknown modify had read what it was to take the place of.
 		tx := &o.s.Txns[i]
-		if op := &tx.Ops[0]; tx.Outcome == history.Unknown && op.Account == n && op.Observed && op.Last == id {
+		if op := &tx.Ops[0]; tx.Outcome == history.Unknown && op.Object == n && op.Observed && op.Writer == id {
 			if seen := o.known(n, tx.ID); seen >= w.Try {
 				at = min(at, seen)
 			}
@@ -125,11 +125,11 @@ func (o definitions) stale() int {
 	for i := range o.s.Txns {
 		r := &o.s.Txns[i]
 		op := &r.Ops[0]
-		lost := op.State == history.Absent && o.s.loaded > op.Account
-		if r.Outcome != history.Committed || !op.Observed || lost || o.refused(op.Account, op.Last) {
+		lost := op.State == history.Absent && o.s.loaded > op.Object
+		if r.Outcome != history.Committed || !op.Observed || lost || o.refused(op.Object, op.Writer) {
 			continue
 		}
-		if o.overtaken(op.Account, op.Last, r.Try, false) {
+		if o.overtaken(op.Object, op.Writer, r.Try, false) {
 			count++
 		}
 	}
@@ -142,7 +142,7 @@ func (o definitions) overtaken(n uint64, id history.ID, before int64, acknowledg
 	known := o.known(n, id)
 	for i := range o.s.Txns {
 		w := &o.s.Txns[i]
-		if !w.Ops[0].Write || w.Ops[0].Account != n || w.Outcome == history.Aborted || acknowledged && w.Outcome != history.Committed {
+		if !w.Ops[0].Write || w.Ops[0].Object != n || w.Outcome == history.Aborted || acknowledged && w.Outcome != history.Committed {
 			continue
 		}
 		if o.known(n, w.ID) < before && w.Try > known {
@@ -160,10 +160,10 @@ func (o definitions) vanished(n uint64) bool {
 		return true
 	case a == nil:
 		return o.overtaken(n, 0, math.MaxInt64, true)
-	case o.refused(n, a.Last):
+	case o.refused(n, a.Writer):
 		return false // a ghost
 	}
-	return o.overtaken(n, a.Last, math.MaxInt64, true)
+	return o.overtaken(n, a.Writer, math.MaxInt64, true)
 }
 
 // operation is what porcupine is given of one transaction.
@@ -196,11 +196,11 @@ func (o definitions) linearizable(n uint64) bool {
 	for i := range o.s.Txns {
 		tx := &o.s.Txns[i]
 		op := &tx.Ops[0]
-		if op.Account != n || tx.Outcome == history.Aborted {
+		if op.Object != n || tx.Outcome == history.Aborted {
 			continue
 		}
-		in := operation{read: op.Observed, write: op.Write, unknown: tx.Outcome == history.Unknown, saw: op.Last, wrote: tx.ID}
-		if in.read && (o.refused(n, op.Last) || op.State == history.Absent && n < o.s.loaded) {
+		in := operation{read: op.Observed, write: op.Write, unknown: tx.Outcome == history.Unknown, saw: op.Writer, wrote: tx.ID}
+		if in.read && (o.refused(n, op.Writer) || op.State == history.Absent && n < o.s.loaded) {
 			in.read = false
 		}
 		end := tx.End
@@ -264,11 +264,11 @@ func TestKVAgainstTheDefinitions(t *testing.T) {
 func storeText(s *store) (text string) {
 	for _, tx := range s.Txns {
 		op := tx.Ops[0]
-		text += fmt.Sprintf("%v %v %v [%d, %d] record %d", tx.ID, tx.Kind, tx.Outcome, tx.Try, tx.End, op.Account)
+		text += fmt.Sprintf("%v %v %v [%d, %d] record %d", tx.ID, tx.Kind, tx.Outcome, tx.Try, tx.End, op.Object)
 		if op.Observed {
-			text += fmt.Sprintf(" saw %d of %v", op.State, op.Last)
+			text += fmt.Sprintf(" saw %d of %v", op.State, op.Writer)
 		}
 		text += "\n"
 	}
-	return text + fmt.Sprintf("end %+v\n", s.Rows)
+	return text + fmt.Sprintf("end %+v\n", s.ObjectRows)
 }

@@ -58,7 +58,7 @@ func (k *checker) observe(source int, tx *history.Transaction, op *history.Op, j
 		k.nothing(source, tx, op, judge, timed)
 		return
 	}
-	who, _, w := k.writerOf(op.Account, op.Last)
+	who, _, w := k.writerOf(op.Object, op.Writer)
 	if judge {
 		k.judge(source, tx, op, who, w)
 	}
@@ -114,29 +114,29 @@ func (k *checker) proveUnknown(g int) {
 
 func (k *checker) broken(tx *history.Transaction, op *history.Op) {
 	if op.State == history.Foreign {
-		k.wrongRead.add(k, Values, "", tx.ID, op.Account, func() string {
+		k.wrongRead.add(k, Values, "", tx.ID, op.Object, func() string {
 			return fmt.Sprintf("%v found a key that neither the load nor a transaction makes", tx.ID)
 		})
 		return
 	}
-	id, bytes := tx.ID, op.Balance
-	k.wrongRead.add(k, Values, "", id, op.Account, func() string {
-		return fmt.Sprintf("%v read a value of %d bytes in %s that is not as anybody wrote it", id, bytes, k.in.Name(op.Account))
+	id, bytes := tx.ID, op.Value
+	k.wrongRead.add(k, Values, "", id, op.Object, func() string {
+		return fmt.Sprintf("%v read a value of %d bytes in %s that is not as anybody wrote it", id, bytes, k.in.Name(op.Object))
 	})
 }
 
 // nothing is a read that found no record: no state of the database lacks one of the
 // load, and one of an insert is not there before.
 func (k *checker) nothing(source int, tx *history.Transaction, op *history.Op, judge, timed bool) {
-	if k.loaded(op.Account) {
+	if k.loaded(op.Object) {
 		if judge && tx.Kind != history.Scan { // a scan's are the check scans'
-			k.wrongRead.add(k, Values, "", tx.ID, op.Account, func() string {
-				return fmt.Sprintf("%v found no record %s, which the load had made", tx.ID, k.in.Name(op.Account))
+			k.wrongRead.add(k, Values, "", tx.ID, op.Object, func() string {
+				return fmt.Sprintf("%v found no record %s, which the load had made", tx.ID, k.in.Name(op.Object))
 			})
 		}
 		return
 	}
-	if key := k.keyOf(op.Account); timed && key != nil {
+	if key := k.keyOf(op.Object); timed && key != nil {
 		k.seen(&k.of(key)[0], source, tx)
 	}
 }
@@ -144,7 +144,7 @@ func (k *checker) nothing(source int, tx *history.Transaction, op *history.Op, j
 // judge says what is wrong with a value that is whole.
 func (k *checker) judge(source int, tx *history.Transaction, op *history.Op, who origin, w *write) {
 	k.lookups[who]++
-	id, n, last := tx.ID, op.Account, op.Last
+	id, n, last := tx.ID, op.Object, op.Writer
 	switch {
 	case who == nobody:
 		k.wrongRead.add(k, Values, "", id, n, func() string {
@@ -192,7 +192,7 @@ func (k *checker) findStale(g int) error {
 			}
 			for i := range rec.Ops {
 				op := &rec.Ops[i]
-				if list := overtakers[op.Account]; op.Observed && len(list) > 0 {
+				if list := overtakers[op.Object]; op.Observed && len(list) > 0 {
 					k.judgeAge(number, rec.Transaction, op, list)
 				}
 			}
@@ -229,10 +229,10 @@ func (k *checker) overtakersOf(key *register, g int) []overtaker {
 func (k *checker) judgeAge(source int, tx *history.Transaction, op *history.Op, list []overtaker) {
 	var w *write
 	switch {
-	case op.State == history.Absent && !k.loaded(op.Account):
-		w = &k.of(k.keyOf(op.Account))[0]
+	case op.State == history.Absent && !k.loaded(op.Object):
+		w = &k.of(k.keyOf(op.Object))[0]
 	case op.State == history.Whole:
-		_, _, w = k.writerOf(op.Account, op.Last)
+		_, _, w = k.writerOf(op.Object, op.Writer)
 	}
 	if w == nil || w.refused() {
 		return
@@ -247,7 +247,7 @@ func (k *checker) judgeAge(source int, tx *history.Transaction, op *history.Op, 
 		known = w.known()
 	}
 	if by := list[i-1]; by.try > known {
-		id, n, last, state := tx.ID, op.Account, op.Last, op.State
+		id, n, last, state := tx.ID, op.Object, op.Writer, op.State
 		k.stale.add(k, Fresh, "stale read", id, n, func() string {
 			what := "the value of " + k.writer(last)
 			if state == history.Absent {

@@ -31,7 +31,7 @@ var kvChecks = []string{Values, Fresh, NoLostUpdate, Scans, Linearizable, check.
 func newStore(loaded uint64) *store {
 	s := &store{History: checktest.History{Run: 1}, loaded: loaded}
 	for n := range loaded {
-		s.Rows = append(s.Rows, history.Account{N: n, Balance: 64, State: history.Whole})
+		s.ObjectRows = append(s.ObjectRows, history.Object{N: n, Value: 64, State: history.Whole})
 	}
 	return s
 }
@@ -47,12 +47,12 @@ func (s *store) input() Input {
 
 }
 
-func (s *store) at(n uint64) *history.Account {
-	i := slices.IndexFunc(s.Rows, func(a history.Account) bool { return a.N == n })
+func (s *store) at(n uint64) *history.Object {
+	i := slices.IndexFunc(s.ObjectRows, func(a history.Object) bool { return a.N == n })
 	if i < 0 {
 		return nil
 	}
-	return &s.Rows[i]
+	return &s.ObjectRows[i]
 }
 
 // do runs one transaction on record n; of a scan, as many records from n on.
@@ -65,11 +65,11 @@ func (s *store) do(kind history.Kind, n uint64, limit int) *history.Transaction 
 	}
 	see := func(n uint64) history.Op {
 		if a := s.at(n); a != nil {
-			return history.Op{Account: n, Observed: true, State: a.State, Balance: a.Balance, Last: a.Last}
+			return history.Op{Object: n, Observed: true, State: a.State, Value: a.Value, Writer: a.Writer}
 		}
-		return history.Op{Account: n, Observed: true, State: history.Absent}
+		return history.Op{Object: n, Observed: true, State: history.Absent}
 	}
-	op := history.Op{Account: n}
+	op := history.Op{Object: n}
 	if kind != history.Put {
 		op = see(n)
 	}
@@ -77,16 +77,16 @@ func (s *store) do(kind history.Kind, n uint64, limit int) *history.Transaction 
 	case history.Put, history.Modify, history.Insert:
 		op.Write, op.Amount = true, 64
 		if a := s.at(n); a != nil {
-			a.Last = tx.ID
+			a.Writer = tx.ID
 		} else {
-			s.Rows = append(s.Rows, history.Account{N: n, Balance: 64, State: history.Whole, Last: tx.ID})
+			s.ObjectRows = append(s.ObjectRows, history.Object{N: n, Value: 64, State: history.Whole, Writer: tx.ID})
 		}
 		tx.Ops = []history.Op{op}
 	case history.Scan:
 		op.Amount = int64(limit)
 		tx.Ops = []history.Op{op}
 		var rest []uint64
-		for _, a := range s.Rows {
+		for _, a := range s.ObjectRows {
 			if a.N > n {
 				rest = append(rest, a.N)
 			}
@@ -180,21 +180,21 @@ var kvLies = []struct {
 	invalid []string
 }{
 	{"a broken value", func(s *store) { s.tx(history.Get, 0).Ops[0].State = history.Broken }, []string{Values}},
-	{"a value of nobody", func(s *store) { s.tx(history.Get, 0).Ops[0].Last = history.NewID(1, 9, 9) }, []string{Values}},
-	{"a value of another record", func(s *store) { s.tx(history.Get, 0).Ops[0].Last = s.tx(history.Modify, 0).ID }, []string{Values}},
+	{"a value of nobody", func(s *store) { s.tx(history.Get, 0).Ops[0].Writer = history.NewID(1, 9, 9) }, []string{Values}},
+	{"a value of another record", func(s *store) { s.tx(history.Get, 0).Ops[0].Writer = s.tx(history.Modify, 0).ID }, []string{Values}},
 	{"no record of the load", func(s *store) {
 		op := &s.tx(history.Get, 0).Ops[0]
-		op.State, op.Balance = history.Absent, 0
+		op.State, op.Value = history.Absent, 0
 	}, []string{Values}},
 	{"a value of the load in an insert's record", func(s *store) {
 		op := &s.tx(history.Get, 2).Ops[0]
-		op.State, op.Last = history.Whole, 0
+		op.State, op.Writer = history.Whole, 0
 	}, []string{Values}},
 	{"a dirty read", func(s *store) {
 		// A write that was refused, and read by another.
 		s.do(history.Put, 2, 0).Outcome = history.Aborted
 		s.do(history.Get, 2, 0)
-		s.at(2).Last = 0
+		s.at(2).Writer = 0
 	}, []string{Values}},
 	{"a read of an earlier try", func(s *store) {
 		put := s.do(history.Put, 2, 0)
@@ -205,19 +205,19 @@ var kvLies = []struct {
 		tx := s.tx(history.Scan, 1)
 		tx.Ops = append(tx.Ops, history.Op{Observed: true, State: history.Foreign})
 	}, []string{Values}},
-	{"a stale read", func(s *store) { s.tx(history.Get, 1).Ops[0].Last = 0 }, []string{Fresh, Linearizable}},
+	{"a stale read", func(s *store) { s.tx(history.Get, 1).Ops[0].Writer = 0 }, []string{Fresh, Linearizable}},
 	{"an insert that is not seen", func(s *store) {
 		op := &s.tx(history.Get, 3).Ops[0]
-		op.State, op.Last, op.Balance = history.Absent, 0, 0
+		op.State, op.Writer, op.Value = history.Absent, 0, 0
 	}, []string{Fresh, Linearizable}},
-	{"a lost update", func(s *store) { s.tx(history.Modify, 1).Ops[0].Last = 0 }, []string{NoLostUpdate, Fresh, Linearizable}},
+	{"a lost update", func(s *store) { s.tx(history.Modify, 1).Ops[0].Writer = 0 }, []string{NoLostUpdate, Fresh, Linearizable}},
 	{"a write between a modify's read and its write", func(s *store) {
 		a := s.do(history.Put, 2, 0)
 		m := s.do(history.Modify, 2, 0)
 		p := s.do(history.Put, 2, 0)
 		g := s.do(history.Get, 2, 0) // sees p, and m comes after p and had read what was before it
 		last := s.do(history.Get, 2, 0)
-		last.Ops[0].Last, s.at(2).Last = m.ID, m.ID
+		last.Ops[0].Writer, s.at(2).Writer = m.ID, m.ID
 		m.End = last.End
 		_, _, _ = a, p, g
 	}, []string{Linearizable}},
@@ -227,7 +227,7 @@ var kvLies = []struct {
 	}, []string{Scans}},
 	{"a scan without its first record", func(s *store) {
 		op := &s.tx(history.Scan, 0).Ops[0]
-		op.State, op.Last, op.Balance = history.Absent, 0, 0
+		op.State, op.Writer, op.Value = history.Absent, 0, 0
 	}, []string{Scans}},
 	{"a scan without an insert", func(s *store) {
 		tx := s.tx(history.Scan, 1)
@@ -240,21 +240,21 @@ var kvLies = []struct {
 	{"a scan that brings too many", func(s *store) { s.tx(history.Scan, 0).Ops[0].Amount = 2 }, []string{Scans}},
 	{"an acknowledged write that is gone", func(s *store) {
 		s.do(history.Put, 2, 0)
-		s.at(2).Last = 0
+		s.at(2).Writer = 0
 	}, []string{check.Durable}},
-	{"an acknowledged write replaced by the one before", func(s *store) { s.at(0).Last = s.tx(history.Put, 0).ID }, []string{check.Durable}},
+	{"an acknowledged write replaced by the one before", func(s *store) { s.at(0).Writer = s.tx(history.Put, 0).ID }, []string{check.Durable}},
 	{"an acknowledged insert that is gone", func(s *store) {
-		s.Rows = slices.DeleteFunc(s.Rows, func(a history.Account) bool { return a.N == numberOfInsert(0) })
+		s.ObjectRows = slices.DeleteFunc(s.ObjectRows, func(a history.Object) bool { return a.N == numberOfInsert(0) })
 	}, []string{check.Durable}},
-	{"a record of the load that is gone", func(s *store) { s.Rows = slices.Delete(s.Rows, 3, 4) }, []string{check.Durable}},
-	{"another record twice in its place", func(s *store) { s.Rows[3].N = 2 }, []string{check.Durable}},
-	{"a record twice", func(s *store) { s.Rows = append(s.Rows, s.Rows[3]) }, []string{check.Durable}},
+	{"a record of the load that is gone", func(s *store) { s.ObjectRows = slices.Delete(s.ObjectRows, 3, 4) }, []string{check.Durable}},
+	{"another record twice in its place", func(s *store) { s.ObjectRows[3].N = 2 }, []string{check.Durable}},
+	{"a record twice", func(s *store) { s.ObjectRows = append(s.ObjectRows, s.ObjectRows[3]) }, []string{check.Durable}},
 	{"a damaged record", func(s *store) { s.at(0).State = history.Broken }, []string{check.Durable}},
-	{"a stranger", func(s *store) { s.Unexpected = []string{"a key"} }, []string{check.NoGhost}},
+	{"a stranger", func(s *store) { s.UnexpectedRows = []string{"a key"} }, []string{check.NoGhost}},
 	{"a record that nobody inserted", func(s *store) {
-		s.Rows = append(s.Rows, history.Account{N: numberOfInsert(7), State: history.Whole, Last: history.NewID(1, 0, 77)})
+		s.ObjectRows = append(s.ObjectRows, history.Object{N: numberOfInsert(7), State: history.Whole, Writer: history.NewID(1, 0, 77)})
 	}, []string{check.NoGhost}},
-	{"a value that nobody wrote", func(s *store) { s.at(3).Last = history.NewID(1, 0, 77) }, []string{check.NoGhost}},
+	{"a value that nobody wrote", func(s *store) { s.at(3).Writer = history.NewID(1, 0, 77) }, []string{check.NoGhost}},
 	{"a write that was refused and is there", func(s *store) { s.do(history.Put, 2, 0).Outcome = history.Aborted }, []string{check.NoGhost}},
 	{"a refused insert that is there", func(s *store) { s.do(history.Insert, numberOfInsert(5), 0).Outcome = history.Aborted }, []string{check.NoGhost}},
 }
@@ -289,16 +289,16 @@ func TestKVFindsEachLie(t *testing.T) {
 func TestKVAllows(t *testing.T) {
 	for name, bend := range map[string]func(s *store){
 		"an unknown write that never came": func(s *store) {
-			last := s.at(2).Last
+			last := s.at(2).Writer
 			s.do(history.Put, 2, 0).Outcome = history.Unknown
-			s.at(2).Last = last
+			s.at(2).Writer = last
 			s.do(history.Get, 2, 0)
 		},
 		"an unknown write that comes late": func(s *store) {
 			s.do(history.Put, 2, 0).Outcome = history.Unknown
-			s.at(2).Last = 0
+			s.at(2).Writer = 0
 			s.do(history.Get, 2, 0)
-			s.at(2).Last = s.tx(history.Put, 2).ID
+			s.at(2).Writer = s.tx(history.Put, 2).ID
 			s.do(history.Get, 2, 0)
 		},
 		"an unknown write in place of an acknowledged one": func(s *store) {
@@ -306,24 +306,24 @@ func TestKVAllows(t *testing.T) {
 			u.Outcome = history.Unknown
 			id := u.ID
 			s.do(history.Put, 2, 0)
-			s.at(2).Last = id
+			s.at(2).Writer = id
 		},
 		"one of two at the same time": func(s *store) {
 			a, id := s.do(history.Put, 2, 0), history.ID(0)
 			id = a.ID
 			a.End += 5000
 			s.do(history.Put, 2, 0)
-			s.at(2).Last = id
+			s.at(2).Writer = id
 		},
 		"an unknown insert": func(s *store) {
 			s.do(history.Insert, numberOfInsert(5), 0).Outcome = history.Unknown
-			s.Rows = s.Rows[:len(s.Rows)-1]
+			s.ObjectRows = s.ObjectRows[:len(s.ObjectRows)-1]
 		},
 		"a put that finds no record": func(s *store) {
 			tx := s.do(history.Put, numberOfInsert(5), 0)
 			tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
 			tx.Ops[0].Observed, tx.Ops[0].State = true, history.Absent
-			s.Rows = s.Rows[:len(s.Rows)-1]
+			s.ObjectRows = s.ObjectRows[:len(s.ObjectRows)-1]
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -387,7 +387,7 @@ func TestKVUndecided(t *testing.T) {
 		{"no history", func(_ *store, in *Input) { in.History = nil }, all, "no history"},
 		{"a cut recording", func(s *store, _ *Input) { s.Incomplete = true }, all, "cut off"},
 		{"a damaged recording", func(s *store, _ *Input) { s.Err = errors.New("damage") }, all, "damage"},
-		{"a run that is not given", func(s *store, _ *Input) { s.tx(history.Get, 0).Ops[0].Last = history.NewID(7, 0, 1) },
+		{"a run that is not given", func(s *store, _ *Input) { s.tx(history.Get, 0).Ops[0].Writer = history.NewID(7, 0, 1) },
 			[]string{Values, Fresh, NoLostUpdate, Linearizable, check.Durable, check.NoGhost}, "run 7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -426,8 +426,8 @@ func TestKVOfSeveralRuns(t *testing.T) {
 			two := &store{History: checktest.History{Run: 2}, End: one.End, loaded: 4, now: one.now + 10_000}
 			get := two.do(history.Get, 0, 0)
 			if c.late {
-				get.Ops[0].Last = 0
-			} else if get.Ops[0].Last != put {
+				get.Ops[0].Writer = 0
+			} else if get.Ops[0].Writer != put {
 				t.Fatal("the second run does not see the first")
 			}
 			two.do(history.Modify, 1, 0)

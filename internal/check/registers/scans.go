@@ -69,7 +69,7 @@ func (p *places) scan(source int, tx *history.Transaction, g int) {
 	}
 	found := 0
 	start := &tx.Ops[0]
-	last := k.in.Place(start.Account)
+	last := k.in.Place(start.Object)
 	if start.State == history.Absent {
 		p.gap(source, tx, last, last, judge, timed)
 	} else {
@@ -81,10 +81,10 @@ func (p *places) scan(source int, tx *history.Transaction, g int) {
 		if op.State == history.Foreign {
 			continue
 		}
-		place := k.in.Place(op.Account)
+		place := k.in.Place(op.Object)
 		if place <= last {
 			if judge {
-				id, n := tx.ID, op.Account
+				id, n := tx.ID, op.Object
 				k.hole.add(k, Scans, "", id, n, func() string {
 					return fmt.Sprintf("%v brought %s after a key that is the same or comes later", id, k.in.Name(n))
 				})
@@ -99,7 +99,7 @@ func (p *places) scan(source int, tx *history.Transaction, g int) {
 	switch limit := int(start.Amount); {
 	case found > limit && judge:
 		id := tx.ID
-		k.hole.add(k, Scans, "", id, start.Account, func() string {
+		k.hole.add(k, Scans, "", id, start.Object, func() string {
 			return fmt.Sprintf("%v asked for %s and was given %d", id, check.Plural(uint64(limit), "record"), found)
 		})
 	case found < limit:

@@ -38,7 +38,7 @@ func (k *checker) readWrites() error {
 func (k *checker) writeOf(source int, tx *history.Transaction) write {
 	op := &tx.Ops[0]
 	w := write{
-		n: op.Account, id: tx.ID, source: uint16(source), kind: tx.Kind, outcome: tx.Outcome,
+		n: op.Object, id: tx.ID, source: uint16(source), kind: tx.Kind, outcome: tx.Outcome,
 		try: k.start(source, tx.Try), end: never, readsEnd: never, readsStart: always,
 	}
 	switch tx.Outcome {
@@ -50,7 +50,7 @@ func (k *checker) writeOf(source int, tx *history.Transaction) write {
 	switch {
 	case !op.Observed || tx.Outcome == history.Rejected:
 	case tx.Kind == history.Modify && op.State == history.Whole:
-		w.rmw, w.previous = true, op.Last
+		w.rmw, w.previous = true, op.Writer
 	case tx.Kind == history.Insert && op.State == history.Absent:
 		w.rmw = true
 	}

@@ -157,8 +157,8 @@ func (b *balances) noteWrites(tx *history.Transaction) {
 		return
 	}
 	for i := range tx.Ops {
-		if op := &tx.Ops[i]; op.Write && op.Account < b.accounts {
-			s := b.slots.touch(op.Account)
+		if op := &tx.Ops[i]; op.Write && op.Object < b.accounts {
+			s := b.slots.touch(op.Object)
 			s.writes++
 			if op.Observed {
 				s.highest = max(s.highest, op.Version+1)
@@ -171,7 +171,7 @@ func (b *balances) noteWrites(tx *history.Transaction) {
 // the load had made them all.
 func (b *balances) noteAbsence(tx *history.Transaction) {
 	for i := range tx.Ops {
-		if tx.Ops[i].Account >= b.accounts {
+		if tx.Ops[i].Object >= b.accounts {
 			return
 		}
 	}
@@ -184,7 +184,7 @@ func (b *balances) noteAbsence(tx *history.Transaction) {
 // noteAudit keeps what an audit saw. One that saw an account twice has more
 // operations than there are accounts.
 func (b *balances) noteAudit(tx *history.Transaction) {
-	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Observed && op.Account < b.accounts }) {
+	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Observed && op.Object < b.accounts }) {
 		b.audit.missing = append(b.audit.missing, uint32(len(b.Txns.List)-1))
 	}
 	if b.audit.runs == nil {
@@ -198,7 +198,7 @@ func (b *balances) noteAudit(tx *history.Transaction) {
 	b.audit.whole++
 	var sum check.Sum
 	for i := range tx.Ops {
-		sum.Add(tx.Ops[i].Balance)
+		sum.Add(tx.Ops[i].Value)
 	}
 	if !sum.Equals(b.canonical) {
 		b.Report(check.Audits, "", tx.ID, "", fmt.Sprintf("saw %s in place of %s", money.Format(sum.Low()), money.Format(b.canonical)))

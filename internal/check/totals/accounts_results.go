@@ -72,8 +72,8 @@ func (b *balances) nonNegative() check.Result {
 	r.Status = check.Invalid
 	var told, list []string
 	for _, a := range b.end.negative {
-		list = append(list, fmt.Sprintf("account %s holds %s after transfer %v", b.Input.Name(a.N), money.Format(a.Balance), a.Last))
-		r.Witness = append(r.Witness, a.Last)
+		list = append(list, fmt.Sprintf("account %s holds %s after transfer %v", b.Input.Name(a.N), money.Format(a.Value), a.Writer))
+		r.Witness = append(r.Witness, a.Writer)
 	}
 	if len(list) > 0 {
 		told = append(told, fmt.Sprintf("%s below zero in the end: %s.", check.Plural(b.end.negatives, "balance"), check.Joined(list, b.end.negatives)))
@@ -100,11 +100,11 @@ func (b *balances) ledger() check.Result {
 		return r
 	}
 	var told []string
-	if strangers := b.Input.End.Strangers(); len(strangers) > 0 {
+	if strangers := b.Input.End.Unexpected(); len(strangers) > 0 {
 		told = append(told, fmt.Sprintf("%s that no load and no client made: %s.", check.Plural(len(strangers), "row"),
 			check.Joined(strangers[:min(check.Shown, len(strangers))], len(strangers))))
 	}
-	for _, row := range b.Input.End.Strangers() {
+	for _, row := range b.Input.End.Unexpected() {
 		b.Report(check.Ledger, "", 0, "", row)
 	}
 	b.tellForks(check.Ledger, "")
@@ -113,8 +113,8 @@ func (b *balances) ledger() check.Result {
 	}
 	for _, wrong := range b.end.wrong {
 		told = append(told, b.wrongAccount(wrong))
-		if wrong.account.Last != 0 {
-			r.Witness = append(r.Witness, wrong.account.Last)
+		if wrong.account.Writer != 0 {
+			r.Witness = append(r.Witness, wrong.account.Writer)
 		}
 	}
 	if more := b.end.wrongs - len(b.end.wrong); more > 0 {
@@ -149,19 +149,19 @@ func (b *balances) oddBooks(r *check.Result) string {
 	w := b.Words
 	var told []string
 	for _, a := range b.end.odd {
-		b.Report(check.Ledger, "", a.Last, b.NameToReport(a.N), fmt.Sprintf("is named as the one that made its last version, %d, and the %s has no such %s", a.Version, w.Book, w.Part))
+		b.Report(check.Ledger, "", a.Writer, b.NameToReport(a.N), fmt.Sprintf("is named as the one that made its last version, %d, and the %s has no such %s", a.Version, w.Book, w.Part))
 	}
 	if n := len(b.end.odd); n > 0 {
 		a := b.end.odd[0]
 		told = append(told, fmt.Sprintf("%s names %s %v as the one that made its last version, %d, and the %s has no such %s%s",
-			check.Capital(b.NameInSentence(a.N)), w.One, a.Last, a.Version, w.Book, w.Part, check.Times(n)))
-		r.Witness = append(r.Witness, a.Last)
+			check.Capital(b.NameInSentence(a.N)), w.One, a.Writer, a.Version, w.Book, w.Part, check.Times(n)))
+		r.Witness = append(r.Witness, a.Writer)
 	}
 	if n := b.end.beyonds; n > 0 {
 		a := b.end.beyond
 		told = append(told, fmt.Sprintf("%s ended at version %d, and the %s has a %s that made a later version of it%s",
 			check.Capital(b.NameInSentence(a.N)), a.Version, w.Book, w.Part, check.Times(n)))
-		r.Witness = append(r.Witness, a.Last)
+		r.Witness = append(r.Witness, a.Writer)
 	}
 	for _, t := range b.chain.outside {
 		b.Report(check.Ledger, "", b.IDOf(t), "", "has a "+w.Book+" "+w.Part+" with a version that its account cannot have had")
@@ -182,11 +182,11 @@ func (b *balances) oddBooks(r *check.Result) string {
 
 func (b *balances) wrongAccount(w wrongAccount) string {
 	amount, name, legs := b.Words.Amount, check.Capital(b.NameInSentence(w.account.N)), check.Plural(w.legs, b.Words.Book+" "+b.Words.Part)
-	if w.account.Balance == w.want {
+	if w.account.Value == w.want {
 		return fmt.Sprintf("%s has version %d but %s.", name, w.account.Version, legs)
 	}
 	text := fmt.Sprintf("%s holds %s, but opening balance and %s make %s (%s off)",
-		name, amount(w.account.Balance), b.Words.Book, amount(w.want), amount(w.account.Balance-w.want))
+		name, amount(w.account.Value), b.Words.Book, amount(w.want), amount(w.account.Value-w.want))
 	if w.account.Version != uint64(w.legs) {
 		return fmt.Sprintf("%s; it has version %d and %s.", text, w.account.Version, legs)
 	}
@@ -347,7 +347,7 @@ func (b *balances) exactlyOnce() check.Result {
 		tell(o.account, o.version, o.last)
 	}
 	for _, a := range b.end.odd {
-		tell(a.N, a.Version, a.Last)
+		tell(a.N, a.Version, a.Writer)
 	}
 	for last, at := range seen {
 		b.Report(check.ExactlyOnce, "", last, b.NameToReport(at), "was applied twice")

@@ -34,7 +34,7 @@ var accountChecks = []string{check.Total, check.NonNegative, check.Ledger, check
 func newWorld(accounts int) *world {
 	w := &world{History: checktest.History{Run: 1}}
 	for n := range accounts {
-		w.Rows = append(w.Rows, history.Account{N: uint64(n), Balance: opening})
+		w.ObjectRows = append(w.ObjectRows, history.Object{N: uint64(n), Value: opening})
 	}
 	return w
 }
@@ -50,20 +50,20 @@ func (w *world) begin(kind history.Kind) *history.Transaction {
 }
 
 func (w *world) see(tx *history.Transaction, account uint64) *history.Op {
-	a := w.Rows[account]
-	tx.Ops = append(tx.Ops, history.Op{Account: account, Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last})
+	a := w.ObjectRows[account]
+	tx.Ops = append(tx.Ops, history.Op{Object: account, Observed: true, Version: a.Version, Value: a.Value, Writer: a.Writer})
 	return &tx.Ops[len(tx.Ops)-1]
 }
 
 func (w *world) leg(tx *history.Transaction, account uint64, amount int64) {
 	op := w.see(tx, account)
 	op.Write, op.Amount = true, amount
-	a := &w.Rows[account]
-	a.Balance += amount
+	a := &w.ObjectRows[account]
+	a.Value += amount
 	a.Version++
-	a.Last = tx.ID
-	w.Entries = append(w.Entries, history.Leg{
-		Transfer: tx.ID, Number: uint32(len(tx.Ops) - 1), Account: account, Amount: amount, Version: a.Version,
+	a.Writer = tx.ID
+	w.LedgerRows = append(w.LedgerRows, history.Row{
+		Transaction: tx.ID, Number: uint32(len(tx.Ops) - 1), Object: account, Amount: amount, Version: a.Version,
 	})
 }
 
@@ -89,7 +89,7 @@ func (w *world) input(expect isolation.Level) AccountsInput {
 			Expect: expect, Name: func(n uint64) string { return fmt.Sprintf("#%d", n) }, History: []check.Source{&w.History}, End: &w.End,
 		},
 		Words:    testWords,
-		Accounts: uint64(len(w.Rows)), Total: opening * int64(len(w.Rows)), Opening: func(uint64) int64 { return opening },
+		Accounts: uint64(len(w.ObjectRows)), Total: opening * int64(len(w.ObjectRows)), Opening: func(uint64) int64 { return opening },
 	}
 
 }
@@ -147,19 +147,19 @@ func busy(seed uint64, accounts, count int) *world {
 		case 3: // rejected
 			tx := w.begin(history.Transfer)
 			tx.Outcome, tx.Reason = history.Rejected, history.InsufficientFunds
-			tx.Ops = []history.Op{{Account: a, Write: true, Amount: -1e6}, {Account: b, Write: true, Amount: 1e6}}
+			tx.Ops = []history.Op{{Object: a, Write: true, Amount: -1e6}, {Object: b, Write: true, Amount: 1e6}}
 		case 4: // unknown, applied, never settled
 			i := w.transfer(a, b, 2)
 			tx := &w.Txns[i]
 			tx.Outcome = history.Unknown
 			for j := range tx.Ops {
-				tx.Ops[j] = history.Op{Account: tx.Ops[j].Account, Write: true, Amount: tx.Ops[j].Amount}
+				tx.Ops[j] = history.Op{Object: tx.Ops[j].Object, Write: true, Amount: tx.Ops[j].Amount}
 			}
 		case 5: // settled as not applied
 			tx := w.begin(history.Transfer)
 			tx.Outcome, tx.LookedUp = history.Aborted, true
-			tx.Ops = []history.Op{{Account: a, Write: true, Amount: -1}, {Account: b, Write: true, Amount: 1}}
-			w.Entries = append(w.Entries, history.Leg{Transfer: tx.ID, Mark: history.Tombstone})
+			tx.Ops = []history.Op{{Object: a, Write: true, Amount: -1}, {Object: b, Write: true, Amount: 1}}
+			w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: tx.ID, Mark: history.Tombstone})
 		default:
 			w.transfer(a, b, 1+rng.Int64N(50))
 		}
@@ -210,9 +210,9 @@ func TestVanishedAccusesNobodyOfOverdrafts(t *testing.T) {
 	w.transfer(1, 0, 9000)          // account 0 is rich at version 1
 	lost := w.transfer(0, 2, 15000) // version 2, gone after the fail-over
 	gone := w.Txns[lost].ID
-	w.Entries = slices.DeleteFunc(w.Entries, func(l history.Leg) bool { return l.Transfer == gone || l.Transfer == w.Txns[0].ID })
-	for n := range w.Rows {
-		w.Rows[n] = history.Account{N: uint64(n), Balance: opening}
+	w.LedgerRows = slices.DeleteFunc(w.LedgerRows, func(l history.Row) bool { return l.Transaction == gone || l.Transaction == w.Txns[0].ID })
+	for n := range w.ObjectRows {
+		w.ObjectRows[n] = history.Object{N: uint64(n), Value: opening}
 	}
 	w.transfer(0, 3, 1000) // makes version 1 of account 0 again
 	r := checktest.ByName(checked(w.input(isolation.StrictSerializable)))

@@ -234,17 +234,17 @@ func (o *order) meeting(s graph.Step) (account, version uint64, ok bool) {
 	}
 	for i := range r.Ops {
 		op := &r.Ops[i]
-		sl := o.b.slots.find(op.Account)
+		sl := o.b.slots.find(op.Object)
 		if sl == nil || !op.Observed || op.Version > uint64(sl.length) {
 			continue
 		}
 		p := sl.base + uint32(op.Version)
 		if s.Kind == graph.Rw {
 			if o.b.next(sl, p) == writer || o.b.forked(p+1, o.b.IDOf(writer)) {
-				return op.Account, op.Version, true
+				return op.Object, op.Version, true
 			}
 		} else if op.Version > 0 && (o.b.chain.writer[p] == writer || o.b.forked(p, o.b.IDOf(writer))) {
-			return op.Account, op.Version, true
+			return op.Object, op.Version, true
 		}
 	}
 	return 0, 0, false
@@ -254,7 +254,7 @@ func (o *order) meeting(s graph.Step) (account, version uint64, ok bool) {
 // version after the one that an earlier transaction made, and that version.
 func (o *order) overwrote(r *record, earlier, later uint32) (account, version uint64, ok bool) {
 	for i := range r.Ops {
-		sl := o.b.slots.find(r.Ops[i].Account)
+		sl := o.b.slots.find(r.Ops[i].Object)
 		if sl == nil || !r.Ops[i].Write {
 			continue
 		}

@@ -60,7 +60,7 @@ func (b *balances) relate() error {
 			return
 		}
 		for i := range tx.Ops {
-			if op := &tx.Ops[i]; op.Observed && op.Account < b.accounts {
+			if op := &tx.Ops[i]; op.Observed && op.Object < b.accounts {
 				b.relateRead(t, op, &lineage)
 			}
 		}
@@ -110,10 +110,10 @@ func (l versionChains) relate(e *graph.Edges, w *check.Watch) {
 
 // relateRead adds the dependencies of one read, and holds it against the chain.
 func (b *balances) relateRead(t uint32, op *history.Op, forks *versionChains) {
-	s := b.slots.find(op.Account)
+	s := b.slots.find(op.Object)
 	if s == nil {
-		s = &slot{n: op.Account, base: math.MaxUint32}
-		if op.Version != 0 || op.Last != 0 || op.Balance != b.opening(op.Account) {
+		s = &slot{n: op.Object, base: math.MaxUint32}
+		if op.Version != 0 || op.Writer != 0 || op.Value != b.opening(op.Object) {
 			b.explain(t, s, op, check.None)
 		}
 		return
@@ -124,15 +124,15 @@ func (b *balances) relateRead(t uint32, op *history.Op, forks *versionChains) {
 	}
 	p := s.base + uint32(op.Version)
 	writer := b.chain.writer[p]
-	known := op.Version == 0 && op.Last == 0 || writer != check.None && b.Txns.List[writer].ID == op.Last
-	if !known && b.forked(p, op.Last) {
-		writer, _ = b.Txns.Find(op.Last)
+	known := op.Version == 0 && op.Writer == 0 || writer != check.None && b.Txns.List[writer].ID == op.Writer
+	if !known && b.forked(p, op.Writer) {
+		writer, _ = b.Txns.Find(op.Writer)
 		known = true
 	}
 	if !known {
 		b.explain(t, s, op, writer)
-	} else if want := b.chain.balance[p]; want != op.Balance && want != unknownBalance {
-		odd := oddRead{reader: t, account: op.Account, version: op.Version, balance: op.Balance, want: want, last: op.Last}
+	} else if want := b.chain.balance[p]; want != op.Value && want != unknownBalance {
+		odd := oddRead{reader: t, account: op.Object, version: op.Version, balance: op.Value, want: want, last: op.Writer}
 		if s.broken {
 			b.odd(&b.reads.balance, check.Ledger, "", odd)
 		} else {
@@ -141,7 +141,7 @@ func (b *balances) relateRead(t uint32, op *history.Op, forks *versionChains) {
 	}
 	if s.forked {
 		if known {
-			*forks = append(*forks, chainRead{op.Account, op.Version, writer, t, op.Write && b.Txns.List[t].Applied()})
+			*forks = append(*forks, chainRead{op.Object, op.Version, writer, t, op.Write && b.Txns.List[t].Applied()})
 		}
 		return
 	}
@@ -182,12 +182,12 @@ func (b *balances) forked(p uint32, id history.ID) bool {
 // unknown outcome, one whose legs its client did not see, one that a recording
 // that was cut off does not have.
 func (b *balances) explain(t uint32, s *slot, op *history.Op, writer uint32) {
-	odd := oddRead{reader: t, account: op.Account, version: op.Version, balance: op.Balance, last: op.Last}
-	seen, ok := b.Txns.Find(op.Last)
+	odd := oddRead{reader: t, account: op.Object, version: op.Version, balance: op.Value, last: op.Writer}
+	seen, ok := b.Txns.Find(op.Writer)
 	ledger := b.Input.End != nil
 	switch {
 	case !ok:
-		if ledger || op.Last == 0 || b.Recorded(op.Last.Run()) {
+		if ledger || op.Writer == 0 || b.Recorded(op.Writer.Run()) {
 			b.odd(&b.reads.unknown, check.Serializable, nobodysRead, odd)
 		}
 	case !b.Txns.List[seen].Applied():

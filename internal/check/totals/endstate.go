@@ -13,7 +13,7 @@ type endFacts struct {
 	accounts  uint64
 	identity  uint64 // sum of the hashes of all account numbers: which accounts are there
 	sum       check.Sum
-	negative  []history.Account // the first few
+	negative  []history.Object // the first few
 	negatives int
 	wrong     []wrongAccount // the first few accounts whose books do not close
 	wrongs    int
@@ -21,27 +21,27 @@ type endFacts struct {
 	strange   int      // legs of accounts that no load made
 	// odd are accounts that carry another last transfer than the ledger has for
 	// their version.
-	odd []history.Account
+	odd []history.Object
 	// beyond is the first account whose books close, but of which a later version
 	// than its last was made.
-	beyond  history.Account
+	beyond  history.Object
 	beyonds int
 }
 
 // wrongAccount is an account whose opening balance and ledger legs do not make
 // its end balance, or whose version is not the number of its legs.
 type wrongAccount struct {
-	account history.Account
+	account history.Object
 	want    int64 // cents by the ledger; meaningless if !known
 	legs    uint32
 }
 
 // eachLeg hands over the ledger of the end state, if there is one.
-func (b *balances) eachLeg(take func(leg history.Leg)) error {
+func (b *balances) eachLeg(take func(leg history.Row)) error {
 	if b.Input.End == nil {
 		return nil
 	}
-	for leg, err := range b.Input.End.Legs() {
+	for leg, err := range b.Input.End.Rows() {
 		if err != nil {
 			return fmt.Errorf("the end state's %s could not be read: %w", b.Words.Book, err)
 		}
@@ -57,8 +57,8 @@ func (b *balances) readLedger() error {
 	if b.Input.End == nil {
 		return nil
 	}
-	err := b.eachLeg(func(leg history.Leg) {
-		t, ok := b.Txns.Find(leg.Transfer)
+	err := b.eachLeg(func(leg history.Row) {
+		t, ok := b.Txns.Find(leg.Transaction)
 		if leg.Mark == history.Tombstone {
 			if ok {
 				b.Txns.List[t].Flags |= check.Tombstone
@@ -66,21 +66,21 @@ func (b *balances) readLedger() error {
 			return
 		}
 		if !ok {
-			t = b.Txns.AddFromLedger(leg.Transfer)
+			t = b.Txns.AddFromLedger(leg.Transaction)
 		}
 		n := &b.Txns.List[t]
 		n.Seen++
-		n.Found += check.Hash(leg.Account, leg.Amount)
+		n.Found += check.Hash(leg.Object, leg.Amount)
 		if n.Seen == 0 || n.Source != check.FromLedger && n.Seen > n.Want && n.Flags&check.Repeated == 0 {
 			n.Flags |= check.Repeated
 			b.end.twice = append(b.end.twice, t)
 		}
-		if leg.Account >= b.accounts {
+		if leg.Object >= b.accounts {
 			b.end.strange++
-			b.Report(check.Ledger, "", leg.Transfer, b.NameToReport(leg.Account), "has a "+b.Words.Book+" "+b.Words.Part+" on an account that no load made")
+			b.Report(check.Ledger, "", leg.Transaction, b.NameToReport(leg.Object), "has a "+b.Words.Book+" "+b.Words.Part+" on an account that no load made")
 			return
 		}
-		s := b.slots.touch(leg.Account)
+		s := b.slots.touch(leg.Object)
 		s.legs++
 		s.sum += leg.Amount
 		s.highest = max(s.highest, leg.Version)
@@ -97,7 +97,7 @@ func (b *balances) readAccounts() error {
 	if b.Input.End == nil {
 		return nil
 	}
-	for a, err := range b.Input.End.Accounts() {
+	for a, err := range b.Input.End.Objects() {
 		if err != nil {
 			return fmt.Errorf("the end state's accounts could not be read: %w", err)
 		}
@@ -106,10 +106,10 @@ func (b *balances) readAccounts() error {
 		}
 		b.end.accounts++
 		b.end.identity += check.Mix(a.N + 1)
-		b.end.sum.Add(a.Balance)
-		if a.Balance < 0 {
+		b.end.sum.Add(a.Value)
+		if a.Value < 0 {
 			b.end.negatives++
-			b.Report(check.NonNegative, "", a.Last, b.NameToReport(a.N), "left "+money.Format(a.Balance)+" in the end")
+			b.Report(check.NonNegative, "", a.Writer, b.NameToReport(a.N), "left "+money.Format(a.Value)+" in the end")
 			if len(b.end.negative) < check.Shown {
 				b.end.negative = append(b.end.negative, a)
 			}
@@ -118,21 +118,21 @@ func (b *balances) readAccounts() error {
 		if s := b.slots.find(a.N); s != nil {
 			want, legs = want+s.sum, s.legs
 			b.lastOf(s, a)
-			if a.Balance == want && a.Version == uint64(legs) && b.madeAfter(s, legs) {
-				b.Report(check.Ledger, "", a.Last, b.NameToReport(a.N), fmt.Sprintf("made the last version, %d, and the %s has a %s that made a later one", a.Version, b.Words.Book, b.Words.Part))
+			if a.Value == want && a.Version == uint64(legs) && b.madeAfter(s, legs) {
+				b.Report(check.Ledger, "", a.Writer, b.NameToReport(a.N), fmt.Sprintf("made the last version, %d, and the %s has a %s that made a later one", a.Version, b.Words.Book, b.Words.Part))
 				if b.end.beyonds++; b.end.beyonds == 1 {
 					b.end.beyond = a
 				}
 			}
 		}
-		if a.Balance != want || a.Version != uint64(legs) {
+		if a.Value != want || a.Version != uint64(legs) {
 			b.end.wrongs++
 			if s := b.slots.find(a.N); s != nil {
 				s.broken = true
 			}
 			wrong := wrongAccount{account: a, want: want, legs: legs}
 			if b.Input.OnViolation != nil {
-				b.Report(check.Ledger, "", a.Last, b.Input.Name(a.N), b.wrongAccount(wrong))
+				b.Report(check.Ledger, "", a.Writer, b.Input.Name(a.N), b.wrongAccount(wrong))
 			}
 			if len(b.end.wrong) < check.Shown {
 				b.end.wrong = append(b.end.wrong, wrong)
@@ -153,13 +153,13 @@ func (b *balances) madeAfter(s *slot, version uint32) bool {
 }
 
 // lastOf compares the last transfer that an account carries with the ledger's.
-func (b *balances) lastOf(s *slot, a history.Account) {
+func (b *balances) lastOf(s *slot, a history.Object) {
 	if a.Version > uint64(s.length) {
 		b.end.odd = append(b.end.odd, a)
 		return
 	}
 	w := b.chain.writer[s.base+uint32(a.Version)]
-	if a.Version == 0 && a.Last == 0 || w != check.None && b.Txns.List[w].ID == a.Last {
+	if a.Version == 0 && a.Writer == 0 || w != check.None && b.Txns.List[w].ID == a.Writer {
 		return
 	}
 	b.end.odd = append(b.end.odd, a)

@@ -75,7 +75,7 @@ type groups struct {
 
 // wrongRow is a row that does not hold what it should.
 type wrongRow struct {
-	row  history.Account
+	row  history.Object
 	want int64
 }
 
@@ -114,10 +114,10 @@ func newGroups(ctx context.Context, in GroupsInput, early uint64) *groups {
 // ownLegs is an end state without the legs that no transaction of ours has made.
 type ownLegs struct{ check.EndState }
 
-func (o *ownLegs) Legs() iter.Seq2[history.Leg, error] {
-	return func(yield func(history.Leg, error) bool) {
-		for leg, err := range o.EndState.Legs() {
-			if err == nil && (leg.Transfer == 0 || leg.Mark == history.Unkept) {
+func (o *ownLegs) Rows() iter.Seq2[history.Row, error] {
+	return func(yield func(history.Row, error) bool) {
+		for leg, err := range o.EndState.Rows() {
+			if err == nil && (leg.Transaction == 0 || leg.Mark == history.Unkept) {
 				continue
 			}
 			if !yield(leg, err) {
@@ -236,7 +236,7 @@ func (t *groups) addUp() error {
 		return nil
 	}
 	b, s := t.balances, &t.sums
-	for a, err := range t.in.End.Accounts() {
+	for a, err := range t.in.End.Objects() {
 		if err != nil {
 			return fmt.Errorf("the end state's rows could not be read: %w", err)
 		}
@@ -244,19 +244,19 @@ func (t *groups) addUp() error {
 			return b.Watch.Err
 		}
 		if k := t.kind(a.N); k < len(t.in.Groups) {
-			s.end[k] += a.Balance
+			s.end[k] += a.Value
 		}
 	}
-	for leg, err := range t.in.End.Legs() {
+	for leg, err := range t.in.End.Rows() {
 		if err != nil {
 			return fmt.Errorf("the end state's history could not be read: %w", err)
 		}
 		if b.Watch.Ended() {
 			return b.Watch.Err
 		}
-		switch k := t.kind(leg.Account); {
+		switch k := t.kind(leg.Object); {
 		case leg.Mark == history.Unkept:
-			s.bare = append(s.bare, leg.Transfer.Run())
+			s.bare = append(s.bare, leg.Transaction.Run())
 		case leg.Mark == history.Tombstone:
 		case leg.Mark == history.Opening:
 			if k < len(t.in.Groups) {
@@ -264,7 +264,7 @@ func (t *groups) addUp() error {
 			}
 		case leg.Number == 0:
 			s.history += leg.Amount
-			if leg.Transfer == 0 {
+			if leg.Transaction == 0 {
 				s.strangers++
 			}
 		}
@@ -309,7 +309,7 @@ func (t *groups) bare(tx *history.Transaction) {
 			t.loose = append(t.loose, tx.ID)
 		}
 		for i := range tx.Ops {
-			if n := tx.Ops[i].Account; n < t.balances.accounts {
+			if n := tx.Ops[i].Object; n < t.balances.accounts {
 				t.balances.slots.touch(n).broken = true
 			}
 		}
@@ -319,8 +319,8 @@ func (t *groups) bare(tx *history.Transaction) {
 			if i == 0 {
 				t.sums.acknowledged += op.Amount
 			}
-			if op.Account < t.balances.accounts {
-				t.balances.slots.touch(op.Account).sum += op.Amount
+			if op.Object < t.balances.accounts {
+				t.balances.slots.touch(op.Object).sum += op.Amount
 			}
 		}
 	}
@@ -332,21 +332,21 @@ func (t *groups) somebodyElse() error {
 	if t.in.End == nil {
 		return nil
 	}
-	for leg, err := range t.in.End.Legs() {
+	for leg, err := range t.in.End.Rows() {
 		if err != nil {
 			return fmt.Errorf("the end state's history could not be read: %w", err)
 		}
 		if t.balances.Watch.Ended() {
 			return t.balances.Watch.Err
 		}
-		if leg.Transfer != 0 {
+		if leg.Transaction != 0 {
 			continue
 		}
-		if leg.Account >= t.balances.accounts {
+		if leg.Object >= t.balances.accounts {
 			t.balances.end.strange++
 			continue
 		}
-		t.balances.slots.touch(leg.Account).sum += leg.Amount
+		t.balances.slots.touch(leg.Object).sum += leg.Amount
 	}
 	return nil
 }

@@ -89,13 +89,13 @@ func (t *groups) edges() []transition {
 	apart := b.CountClocks() > 1 // then times say nothing
 	err := b.Each(func(n uint32, tx *history.Transaction) {
 		x := &b.Txns.List[n]
-		if !x.Applied() || len(tx.Ops) == 0 || tx.Ops[0].Account >= b.accounts {
+		if !x.Applied() || len(tx.Ops) == 0 || tx.Ops[0].Object >= b.accounts {
 			return
 		}
 		op := &tx.Ops[0]
 		e := transition{
-			row: rowIndex(&b.slots, op.Account), txn: n, known: op.Observed && tx.Outcome == history.Committed,
-			before: op.Balance, amount: op.Amount, begin: x.Try, end: x.End,
+			row: rowIndex(&b.slots, op.Object), txn: n, known: op.Observed && tx.Outcome == history.Committed,
+			before: op.Value, amount: op.Amount, begin: x.Try, end: x.End,
 		}
 		clock := b.Clocks[x.Source]
 		e.begin, e.end = e.begin+clock.From, e.end+clock.To
@@ -148,15 +148,15 @@ func (t *groups) walk() *paths {
 // openings finds what accounts held before the transactions that are given: by their
 // openings, and by what others had done before.
 func (t *groups) openings(of map[uint32]int64) error {
-	for leg, err := range t.in.End.Legs() {
+	for leg, err := range t.in.End.Rows() {
 		if err != nil {
 			return fmt.Errorf("the end state's history could not be read: %w", err)
 		}
 		if t.balances.Watch.Ended() {
 			return t.balances.Watch.Err
 		}
-		if leg.Transfer == 0 && t.kind(leg.Account) == len(t.in.Groups)-1 {
-			of[rowIndex(&t.balances.slots, leg.Account)] += leg.Amount
+		if leg.Transaction == 0 && t.kind(leg.Object) == len(t.in.Groups)-1 {
+			of[rowIndex(&t.balances.slots, leg.Object)] += leg.Amount
 		}
 	}
 	return nil

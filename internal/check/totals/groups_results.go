@@ -13,7 +13,7 @@ func (t *groups) readRows() error {
 	if t.in.End == nil {
 		return nil
 	}
-	for a, err := range t.in.End.Accounts() {
+	for a, err := range t.in.End.Objects() {
 		if err != nil {
 			return fmt.Errorf("the end state's rows could not be read: %w", err)
 		}
@@ -26,7 +26,7 @@ func (t *groups) readRows() error {
 		if s := b.slots.find(a.N); s != nil {
 			want, loose = s.sum, s.broken && t.looses > 0
 		}
-		if a.Balance == want {
+		if a.Value == want {
 			continue
 		}
 		t.wrongs++
@@ -50,7 +50,7 @@ func (t *groups) readRows() error {
 
 func (t *groups) tellWrong(w wrongRow) string {
 	return fmt.Sprintf("%s holds %d, and its opening and the amounts that it got make %d (%+d off).",
-		t.in.Name(w.row.N), w.row.Balance, w.want, w.row.Balance-w.want)
+		t.in.Name(w.row.N), w.row.Value, w.want, w.row.Value-w.want)
 }
 
 // rowsMissing says what is wrong with the set of rows; empty if nothing.
@@ -144,7 +144,7 @@ func (t *groups) ledger() check.Result {
 // ledgerTold tells of rows that nobody made, or that are gone, whatever they hold.
 func (t *groups) ledgerTold() []string {
 	var told []string
-	strangers := t.in.End.Strangers()
+	strangers := t.in.End.Unexpected()
 	if len(strangers) > 0 {
 		told = append(told, fmt.Sprintf("%s that no load and no client made: %s.", check.Plural(len(strangers), "row"),
 			check.Joined(strangers[:min(check.Shown, len(strangers))], len(strangers))))

@@ -38,7 +38,7 @@ var groupChecks = []string{check.Total, check.Ledger, check.Durable, check.NoGho
 func newCounter(seed uint64) *counter {
 	c := &counter{History: checktest.History{Run: 1}, random: rand.New(rand.NewPCG(seed, 1))}
 	for n := range testRows {
-		c.Rows = append(c.Rows, history.Account{N: uint64(n)})
+		c.ObjectRows = append(c.ObjectRows, history.Object{N: uint64(n)})
 	}
 	return c
 }
@@ -46,18 +46,18 @@ func newCounter(seed uint64) *counter {
 // apply does what a transaction does, and posts it where the history is kept.
 func (c *counter) apply(tx *history.Transaction, post bool) {
 	for i := range tx.Ops {
-		op, row := &tx.Ops[i], &c.Rows[tx.Ops[i].Account]
+		op, row := &tx.Ops[i], &c.ObjectRows[tx.Ops[i].Object]
 		if op.Observed = i == 0; op.Observed {
-			op.Balance = row.Balance
+			op.Value = row.Value
 		}
-		leg := history.Leg{Transfer: tx.ID, Number: uint32(i), Account: op.Account, Amount: op.Amount}
+		leg := history.Row{Transaction: tx.ID, Number: uint32(i), Object: op.Object, Amount: op.Amount}
 		if c.versions {
-			op.Observed, op.Balance, op.Version, op.Last = true, row.Balance, row.Version, row.Last
-			row.Version, row.Last, leg.Version = row.Version+1, tx.ID, row.Version+1
+			op.Observed, op.Value, op.Version, op.Writer = true, row.Value, row.Version, row.Writer
+			row.Version, row.Writer, leg.Version = row.Version+1, tx.ID, row.Version+1
 		}
-		row.Balance += op.Amount
+		row.Value += op.Amount
 		if post {
-			c.Entries = append(c.Entries, leg)
+			c.LedgerRows = append(c.LedgerRows, leg)
 		}
 	}
 }
@@ -70,9 +70,9 @@ func (c *counter) step(outcome history.Outcome, applied, post bool) *history.Tra
 		ID: history.NewID(c.Run, 0, uint64(len(c.Txns)+1)), Kind: history.Profile, Outcome: outcome, Attempts: 1,
 		Due: c.now, Sent: c.now, Try: c.now, End: c.now + 5 + int64(c.random.IntN(30)),
 		Ops: []history.Op{
-			{Account: testBranches + testTellers + uint64(c.random.IntN(testAccounts)), Write: true, Amount: delta},
-			{Account: testBranches + uint64(c.random.IntN(testTellers)), Write: true, Amount: delta},
-			{Account: uint64(c.random.IntN(testBranches)), Write: true, Amount: delta},
+			{Object: testBranches + testTellers + uint64(c.random.IntN(testAccounts)), Write: true, Amount: delta},
+			{Object: testBranches + uint64(c.random.IntN(testTellers)), Write: true, Amount: delta},
+			{Object: uint64(c.random.IntN(testBranches)), Write: true, Amount: delta},
 		},
 	}
 	if applied {
@@ -81,7 +81,7 @@ func (c *counter) step(outcome history.Outcome, applied, post bool) *history.Tra
 	if outcome != history.Committed {
 		for i := range tx.Ops {
 			op := &tx.Ops[i]
-			op.Observed, op.Balance, op.Version, op.Last = false, 0, 0, 0
+			op.Observed, op.Value, op.Version, op.Writer = false, 0, 0, 0
 		}
 	}
 	c.Txns = append(c.Txns, tx)
@@ -153,11 +153,11 @@ func (c *counter) lastOf(outcome history.Outcome) *history.Transaction {
 
 // unpost takes a transaction's row out of the history.
 func (c *counter) unpost(id history.ID) {
-	c.Entries = slices.DeleteFunc(c.Entries, func(l history.Leg) bool { return l.Transfer == id })
+	c.LedgerRows = slices.DeleteFunc(c.LedgerRows, func(l history.Row) bool { return l.Transaction == id })
 }
 
 func (c *counter) move(tx *history.Transaction, op int, amount int64) {
-	c.Rows[tx.Ops[op].Account].Balance += amount
+	c.ObjectRows[tx.Ops[op].Object].Value += amount
 }
 
 // tpcbMutants are what a database may do wrong, and the check that is to find it.
@@ -180,7 +180,7 @@ var tpcbMutants = []struct {
 	{"another teller got it", check.Ledger, func(c *counter) {
 		tx := c.lastOf(history.Committed)
 		c.move(tx, 1, -tx.Ops[1].Amount)
-		c.Rows[testBranches+(tx.Ops[1].Account-testBranches+1)%testTellers].Balance += tx.Ops[1].Amount
+		c.ObjectRows[testBranches+(tx.Ops[1].Object-testBranches+1)%testTellers].Value += tx.Ops[1].Amount
 	}},
 	{"applied twice", check.ExactlyOnce, func(c *counter) { c.apply(c.lastOf(history.Committed), true) }},
 	{"an aborted one was applied", check.NoGhost, func(c *counter) { c.apply(c.lastOf(history.Aborted), true) }},
@@ -201,13 +201,13 @@ var tpcbMutants = []struct {
 	}},
 	{"phantom money on all three", check.Ledger, func(c *counter) {
 		for _, n := range []int{0, testBranches, testRows - 1} {
-			c.Rows[n].Balance += 7
+			c.ObjectRows[n].Value += 7
 		}
 	}},
-	{"a row is gone", check.Ledger, func(c *counter) { c.Rows = c.Rows[:testRows-1] }},
-	{"a row is there twice", check.Ledger, func(c *counter) { c.Rows[testRows-1] = c.Rows[0] }},
-	{"a row that no load made", check.Ledger, func(c *counter) { c.Unexpected = append(c.Unexpected, "account 99") }},
-	{"a stale balance was read", check.Serializable, func(c *counter) { c.lastOf(history.Committed).Ops[0].Balance -= 1000 }},
+	{"a row is gone", check.Ledger, func(c *counter) { c.ObjectRows = c.ObjectRows[:testRows-1] }},
+	{"a row is there twice", check.Ledger, func(c *counter) { c.ObjectRows[testRows-1] = c.ObjectRows[0] }},
+	{"a row that no load made", check.Ledger, func(c *counter) { c.UnexpectedRows = append(c.UnexpectedRows, "account 99") }},
+	{"a stale balance was read", check.Serializable, func(c *counter) { c.lastOf(history.Committed).Ops[0].Value -= 1000 }},
 }
 
 func TestTPCBMutants(t *testing.T) {
@@ -234,8 +234,8 @@ func TestTPCBSpeaksOfTransactions(t *testing.T) {
 	bends := map[string]func(c *counter){
 		"nothing":    func(*counter) {},
 		"lost":       func(c *counter) { c.unpost(c.lastOf(history.Committed).ID) },
-		"in part":    func(c *counter) { c.Entries = c.Entries[:len(c.Entries)-1] },
-		"twice":      func(c *counter) { c.Entries = append(c.Entries, c.Entries[len(c.Entries)-3:]...) },
+		"in part":    func(c *counter) { c.LedgerRows = c.LedgerRows[:len(c.LedgerRows)-1] },
+		"twice":      func(c *counter) { c.LedgerRows = append(c.LedgerRows, c.LedgerRows[len(c.LedgerRows)-3:]...) },
 		"ghost":      func(c *counter) { c.apply(c.lastOf(history.Aborted), true) },
 		"never sent": func(c *counter) { c.Txns = slices.Delete(c.Txns, 0, 1) },
 		"not given": func(c *counter) {
@@ -245,23 +245,23 @@ func TestTPCBSpeaksOfTransactions(t *testing.T) {
 		},
 		"aborted read":  func(c *counter) { c.step(history.Aborted, true, false); c.drive(20, false) },
 		"unknown read":  func(c *counter) { c.step(history.Unknown, true, false); c.drive(20, false) },
-		"garbage read":  func(c *counter) { c.lastOf(history.Committed).Ops[0].Balance -= 1000 },
-		"nobody's read": func(c *counter) { c.lastOf(history.Committed).Ops[0].Last = history.NewID(1, 7, 1) },
+		"garbage read":  func(c *counter) { c.lastOf(history.Committed).Ops[0].Value -= 1000 },
+		"nobody's read": func(c *counter) { c.lastOf(history.Committed).Ops[0].Writer = history.NewID(1, 7, 1) },
 		"inversion":     func(c *counter) { tx := c.lastOf(history.Committed); tx.Due, tx.Sent, tx.Try, tx.End = 0, 0, 0, 1 },
-		"fork":          func(c *counter) { c.Entries[len(c.Entries)-1].Version-- },
+		"fork":          func(c *counter) { c.LedgerRows[len(c.LedgerRows)-1].Version-- },
 		"cycle": func(c *counter) { // two in one order on a row, and in the other on another
-			for i, l := range c.Entries {
-				j := slices.IndexFunc(c.Entries, func(x history.Leg) bool { return x.Account == l.Account && x.Version == l.Version+1 })
+			for i, l := range c.LedgerRows {
+				j := slices.IndexFunc(c.LedgerRows, func(x history.Row) bool { return x.Object == l.Object && x.Version == l.Version+1 })
 				if l.Version > 0 && j >= 0 {
-					c.Entries[i].Version, c.Entries[j].Version = c.Entries[j].Version, c.Entries[i].Version
+					c.LedgerRows[i].Version, c.LedgerRows[j].Version = c.LedgerRows[j].Version, c.LedgerRows[i].Version
 					return
 				}
 			}
 		},
-		"outside":     func(c *counter) { c.Entries[len(c.Entries)-1].Version = 1 << 40 },
-		"other last":  func(c *counter) { c.Rows[0].Last = history.NewID(1, 0, 1) },
-		"no such row": func(c *counter) { c.Entries[len(c.Entries)-1].Account = testRows },
-		"version":     func(c *counter) { c.Rows[0].Version++ },
+		"outside":     func(c *counter) { c.LedgerRows[len(c.LedgerRows)-1].Version = 1 << 40 },
+		"other last":  func(c *counter) { c.ObjectRows[0].Writer = history.NewID(1, 0, 1) },
+		"no such row": func(c *counter) { c.LedgerRows[len(c.LedgerRows)-1].Object = testRows },
+		"version":     func(c *counter) { c.ObjectRows[0].Version++ },
 	}
 	var all []string
 	for name, bend := range bends {
@@ -306,8 +306,8 @@ func TestTPCBWithoutHistory(t *testing.T) {
 	for seed := range uint64(20) {
 		c := newCounter(seed)
 		c.drive(60, true)
-		mark := history.Leg{Transfer: history.NewID(1, 0, 0), Mark: history.Unkept}
-		c.Entries = []history.Leg{mark}
+		mark := history.Row{Transaction: history.NewID(1, 0, 0), Mark: history.Unkept}
+		c.LedgerRows = []history.Row{mark}
 		in := c.input()
 		in.Bare = []uint64{1}
 		results := tpcbChecked(t, in)
@@ -325,7 +325,7 @@ func TestTPCBWithoutHistory(t *testing.T) {
 			}
 			bent := newCounter(seed)
 			bent.drive(60, true)
-			bent.Entries = []history.Leg{mark}
+			bent.LedgerRows = []history.Row{mark}
 			m.bend(bent)
 			in.History, in.End = []check.Source{&bent.History}, &bent.End
 			want := m.check
@@ -345,8 +345,8 @@ func TestTPCBWithoutHistory(t *testing.T) {
 		}
 		// What no unknown outcome explains is a violation all the same.
 		tx := c.Txns[len(c.Txns)-1]
-		other := testBranches + testTellers + (tx.Ops[0].Account-testBranches-testTellers+1)%testAccounts
-		c.Rows[other].Balance += 3
+		other := testBranches + testTellers + (tx.Ops[0].Object-testBranches-testTellers+1)%testAccounts
+		c.ObjectRows[other].Value += 3
 		if r := tpcbChecked(t, in)[check.Ledger]; r.Status != check.Invalid {
 			t.Errorf("a row that no unknown outcome touches: ledger is %v: %s", r.Status, r.Detail)
 		}
@@ -359,7 +359,7 @@ func TestTPCBUndecided(t *testing.T) {
 		"no end state": func(_ *counter, in *GroupsInput) { in.End = nil },
 		"damage":       func(c *counter, _ *GroupsInput) { c.History.Err = fmt.Errorf("a bad block") },
 		"a run without history whose recording is not given": func(c *counter, _ *GroupsInput) {
-			c.Entries = append(c.Entries, history.Leg{Transfer: history.NewID(2, 0, 0), Mark: history.Unkept})
+			c.LedgerRows = append(c.LedgerRows, history.Row{Transaction: history.NewID(2, 0, 0), Mark: history.Unkept})
 		},
 		"somebody emptied the history": func(_ *counter, in *GroupsInput) { in.Strangers = 3 },
 		"a foreign run": func(c *counter, _ *GroupsInput) {
@@ -390,10 +390,10 @@ func TestTPCBUndecided(t *testing.T) {
 func TestTPCBStrangers(t *testing.T) {
 	c := newCounter(9)
 	for n := range testRows {
-		c.Rows[n].Balance = int64(100 * n)
-		c.Entries = append(c.Entries, history.Leg{Mark: history.Opening, Account: uint64(n), Amount: int64(100 * n)})
+		c.ObjectRows[n].Value = int64(100 * n)
+		c.LedgerRows = append(c.LedgerRows, history.Row{Mark: history.Opening, Object: uint64(n), Amount: int64(100 * n)})
 	}
-	foreign := history.Transaction{Ops: []history.Op{{Account: 7, Amount: 4}, {Account: 3, Amount: 4}, {Account: 1, Amount: 4}}}
+	foreign := history.Transaction{Ops: []history.Op{{Object: 7, Amount: 4}, {Object: 3, Amount: 4}, {Object: 1, Amount: 4}}}
 	c.apply(&foreign, true)
 	c.drive(40, false)
 	in := c.input()
@@ -411,7 +411,7 @@ func TestTPCBStrangers(t *testing.T) {
 	if r := results[check.Serializable]; r.Status != check.Unknown {
 		t.Errorf("serializable is %v although somebody else worked beside: %s", r.Status, r.Detail)
 	}
-	c.Rows[7].Balance++
+	c.ObjectRows[7].Value++
 	if r := tpcbChecked(t, in)[check.Ledger]; r.Status != check.Unknown {
 		t.Errorf("ledger is %v although somebody else worked beside: %s", r.Status, r.Detail)
 	}

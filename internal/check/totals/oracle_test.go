@@ -15,9 +15,9 @@ import (
 // versions follow the order of commits: every anomaly of reading comes up.
 func weak(rng *rand.Rand, accounts, count int) *world {
 	w := newWorld(accounts)
-	past := make([][]history.Account, accounts)
+	past := make([][]history.Object, accounts)
 	for n := range past {
-		past[n] = []history.Account{w.Rows[n]}
+		past[n] = []history.Object{w.ObjectRows[n]}
 	}
 	for range count {
 		tx := w.begin([]history.Kind{history.Inquiry, history.Joint, history.Transfer}[rng.IntN(3)])
@@ -28,7 +28,7 @@ func weak(rng *rand.Rand, accounts, count int) *world {
 			for _, n := range order[2:min(accounts, 2+1+rng.IntN(2))] {
 				back := min(rng.IntN(3), len(past[n])-1)
 				a := past[n][len(past[n])-1-back]
-				tx.Ops = append(tx.Ops, history.Op{Account: a.N, Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last})
+				tx.Ops = append(tx.Ops, history.Op{Object: a.N, Observed: true, Version: a.Version, Value: a.Value, Writer: a.Writer})
 			}
 		}
 		if tx.Kind != history.Inquiry {
@@ -36,7 +36,7 @@ func weak(rng *rand.Rand, accounts, count int) *world {
 			w.leg(tx, uint64(order[0]), -amount)
 			w.leg(tx, uint64(order[1]), amount)
 			for _, n := range order[:2] {
-				past[n] = append(past[n], w.Rows[n])
+				past[n] = append(past[n], w.ObjectRows[n])
 			}
 		}
 	}
@@ -60,7 +60,7 @@ func explained(w *world, real func(ended, began *history.Transaction) bool) bool
 		last    []history.ID
 	}
 	n := len(w.Txns)
-	s := state{make([]uint64, len(w.Rows)), make([]history.ID, len(w.Rows))}
+	s := state{make([]uint64, len(w.ObjectRows)), make([]history.ID, len(w.ObjectRows))}
 	var search func(done uint) bool
 	search = func(done uint) bool {
 		if done == 1<<n-1 {
@@ -78,21 +78,21 @@ func explained(w *world, real func(ended, began *history.Transaction) bool) bool
 				}
 			}
 			for _, op := range tx.Ops {
-				if s.version[op.Account] != op.Version || s.last[op.Account] != op.Last {
+				if s.version[op.Object] != op.Version || s.last[op.Object] != op.Writer {
 					continue next
 				}
 			}
 			for _, op := range tx.Ops {
 				if op.Write {
-					s.version[op.Account]++
-					s.last[op.Account] = tx.ID
+					s.version[op.Object]++
+					s.last[op.Object] = tx.ID
 				}
 			}
 			ok := search(done | 1<<i)
 			for _, op := range tx.Ops {
 				if op.Write {
-					s.version[op.Account]--
-					s.last[op.Account] = op.Last
+					s.version[op.Object]--
+					s.last[op.Object] = op.Writer
 				}
 			}
 			if ok {
@@ -156,13 +156,13 @@ func snapshotStore(rng *rand.Rand, accounts, count int) *world {
 	w := newWorld(accounts)
 	type open struct {
 		tx       int
-		snapshot []history.Account
+		snapshot []history.Object
 	}
 	var running []open
 	for range count {
 		if len(running) < 3 {
 			w.begin(history.Joint)
-			running = append(running, open{len(w.Txns) - 1, append([]history.Account(nil), w.Rows...)})
+			running = append(running, open{len(w.Txns) - 1, append([]history.Object(nil), w.ObjectRows...)})
 			continue
 		}
 		k := rng.IntN(len(running))
@@ -174,9 +174,9 @@ func snapshotStore(rng *rand.Rand, accounts, count int) *world {
 		tx.End = w.now
 		for _, n := range order[2:4] {
 			a := o.snapshot[n]
-			tx.Ops = append(tx.Ops, history.Op{Account: a.N, Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last})
+			tx.Ops = append(tx.Ops, history.Op{Object: a.N, Observed: true, Version: a.Version, Value: a.Value, Writer: a.Writer})
 		}
-		if o.snapshot[order[0]] != w.Rows[order[0]] || o.snapshot[order[1]] != w.Rows[order[1]] {
+		if o.snapshot[order[0]] != w.ObjectRows[order[0]] || o.snapshot[order[1]] != w.ObjectRows[order[1]] {
 			tx.Outcome, tx.Ops = history.Aborted, nil
 			continue
 		}
@@ -271,7 +271,7 @@ func overwriting(rng *rand.Rand, accounts, count int) *world {
 	w := newWorld(accounts)
 	type open struct {
 		tx   int
-		seen []history.Account
+		seen []history.Object
 	}
 	var running []open
 	for range count {
@@ -280,10 +280,10 @@ func overwriting(rng *rand.Rand, accounts, count int) *world {
 			order := rng.Perm(accounts)
 			o := open{tx: len(w.Txns) - 1}
 			for i, n := range order[:2] {
-				a := w.Rows[n]
+				a := w.ObjectRows[n]
 				o.seen = append(o.seen, a)
 				tx.Ops = append(tx.Ops, history.Op{
-					Account: a.N, Write: true, Amount: int64(2*i - 1), Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last,
+					Object: a.N, Write: true, Amount: int64(2*i - 1), Observed: true, Version: a.Version, Value: a.Value, Writer: a.Writer,
 				})
 			}
 			running = append(running, o)
@@ -296,8 +296,8 @@ func overwriting(rng *rand.Rand, accounts, count int) *world {
 		w.now += 1000
 		tx.End = w.now
 		for i, a := range o.seen {
-			w.Rows[a.N] = history.Account{N: a.N, Balance: a.Balance + tx.Ops[i].Amount, Version: a.Version + 1, Last: tx.ID}
-			w.Entries = append(w.Entries, history.Leg{Transfer: tx.ID, Number: uint32(i), Account: a.N, Amount: tx.Ops[i].Amount, Version: a.Version + 1})
+			w.ObjectRows[a.N] = history.Object{N: a.N, Value: a.Value + tx.Ops[i].Amount, Version: a.Version + 1, Writer: tx.ID}
+			w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: tx.ID, Number: uint32(i), Object: a.N, Amount: tx.Ops[i].Amount, Version: a.Version + 1})
 		}
 	}
 	for _, o := range running {

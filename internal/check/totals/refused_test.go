@@ -16,11 +16,11 @@ import (
 func TestRefusedTransferOverwritesNothing(t *testing.T) {
 	for _, outcome := range []history.Outcome{history.Rejected, history.Aborted, history.Unknown} {
 		w := newWorld(8)
-		zero, one := w.Rows[0], w.Rows[1]
+		zero, one := w.ObjectRows[0], w.ObjectRows[1]
 		refused := w.begin(history.Transfer)
 		refused.Outcome = outcome
-		for _, a := range []history.Account{zero, one} {
-			refused.Ops = append(refused.Ops, history.Op{Account: a.N, Write: true, Amount: -2 * opening, Observed: true, Balance: a.Balance})
+		for _, a := range []history.Object{zero, one} {
+			refused.Ops = append(refused.Ops, history.Op{Object: a.N, Write: true, Amount: -2 * opening, Observed: true, Value: a.Value})
 		}
 		id := refused.ID
 		// One reads what the refused one would have written, and overwrites what
@@ -31,10 +31,10 @@ func TestRefusedTransferOverwritesNothing(t *testing.T) {
 		w.leg(joint, 4, 5)
 		// Two transfers overwrite the same version of account 0.
 		w.transfer(0, 2, 5)
-		after := w.Rows[0]
-		w.Rows[0] = zero
+		after := w.ObjectRows[0]
+		w.ObjectRows[0] = zero
 		w.transfer(0, 3, 7)
-		w.Rows[0].Version = after.Version
+		w.ObjectRows[0].Version = after.Version
 		r := checktest.ByName(checked(w.input(isolation.ReadCommitted)))[check.Serializable]
 		if slices.Contains(r.Witness, id) {
 			t.Errorf("%v: it wrote nothing and is a witness: %s", outcome, r.Detail)
@@ -49,12 +49,12 @@ func TestRefusedTransferOverwritesNothing(t *testing.T) {
 // is held to the isolation as a committed transaction's reads are.
 func TestRefusalIsHeldToTheClaim(t *testing.T) {
 	w := newWorld(8)
-	before := w.Rows[1]
+	before := w.ObjectRows[1]
 	w.transfer(0, 1, 10)
 	tx := w.begin(history.Joint)
 	tx.Outcome, tx.Reason = history.Rejected, history.InsufficientFunds
 	w.see(tx, 0) // it saw the transfer on the one account and not on the other
-	tx.Ops = append(tx.Ops, history.Op{Account: 1, Observed: true, Version: before.Version, Balance: before.Balance, Last: before.Last})
+	tx.Ops = append(tx.Ops, history.Op{Object: 1, Observed: true, Version: before.Version, Value: before.Value, Writer: before.Writer})
 	refused := tx.ID
 	r := checktest.ByName(checked(w.input(isolation.Serializable)))[check.Serializable]
 	if r.Status != check.Invalid || !r.Required || !slices.Contains(r.Witness, refused) {

@@ -49,25 +49,25 @@ func TestNoViolationIsLeftOut(t *testing.T) {
 		w.transfer(2*i, 2*i+1, 1)
 	}
 	w.inquiry(0, 1)
-	for i := range w.Rows {
-		w.Rows[i].Balance -= 20000 // so that each is below zero, and its books do not close
+	for i := range w.ObjectRows {
+		w.ObjectRows[i].Value -= 20000 // so that each is below zero, and its books do not close
 	}
 	for i := range uint64(many) { // each overwrites the version that another has made
 		tx := w.begin(history.Transfer)
 		tx.Ops = append(tx.Ops,
-			history.Op{Account: 2 * i, Write: true, Amount: -2, Observed: true, Balance: opening},
-			history.Op{Account: 2*i + 1, Write: true, Amount: 2, Observed: true, Balance: opening})
+			history.Op{Object: 2 * i, Write: true, Amount: -2, Observed: true, Value: opening},
+			history.Op{Object: 2*i + 1, Write: true, Amount: 2, Observed: true, Value: opening})
 		for leg, op := range tx.Ops {
-			w.Entries = append(w.Entries, history.Leg{Transfer: tx.ID, Number: uint32(leg), Account: op.Account, Amount: op.Amount, Version: 1})
+			w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: tx.ID, Number: uint32(leg), Object: op.Object, Amount: op.Amount, Version: 1})
 		}
 	}
 	for range many { // reads of what nobody wrote
 		tx := w.begin(history.Inquiry)
-		tx.Ops = append(tx.Ops, history.Op{Account: 2 * many, Observed: true, Version: 7, Balance: 3, Last: history.NewID(1, 5, 5)})
+		tx.Ops = append(tx.Ops, history.Op{Object: 2 * many, Observed: true, Version: 7, Value: 3, Writer: history.NewID(1, 5, 5)})
 	}
 	for range many { // acknowledged, and not there
 		tx := w.begin(history.Transfer)
-		tx.Ops = append(tx.Ops, history.Op{Account: 1, Write: true, Amount: 3}, history.Op{Account: 2, Write: true, Amount: -3})
+		tx.Ops = append(tx.Ops, history.Op{Object: 1, Write: true, Amount: 3}, history.Op{Object: 2, Write: true, Amount: -3})
 	}
 	lines := map[[2]string]int{}
 	in := w.input(isolation.Serializable)

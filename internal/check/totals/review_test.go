@@ -54,7 +54,7 @@ func TestForbiddenCycleInsideALargeComponent(t *testing.T) {
 			w.see(tx, i-1)
 		}
 		if i == length-1 {
-			tx.Ops = append(tx.Ops, history.Op{Account: length, Observed: true, Balance: opening})
+			tx.Ops = append(tx.Ops, history.Op{Object: length, Observed: true, Value: opening})
 		}
 		w.leg(tx, i, -1)
 		w.leg(tx, length+i, 1)
@@ -86,7 +86,7 @@ func TestForbiddenCycleInsideALargeComponent(t *testing.T) {
 func TestVeryStaleRead(t *testing.T) {
 	for _, writes := range []bool{false, true} {
 		w := newWorld(40)
-		stale := w.Rows[0]
+		stale := w.ObjectRows[0]
 		for i := range uint64(300_000) {
 			w.transfer(i%40, (i+7)%40, 1)
 		}
@@ -97,7 +97,7 @@ func TestVeryStaleRead(t *testing.T) {
 			w.leg(tx, 1, -1)
 			w.leg(tx, 2, 1)
 		}
-		tx.Ops = append(tx.Ops, history.Op{Account: 0, Observed: true, Version: stale.Version, Balance: stale.Balance, Last: stale.Last})
+		tx.Ops = append(tx.Ops, history.Op{Object: 0, Observed: true, Version: stale.Version, Value: stale.Value, Writer: stale.Writer})
 		results := checked(w.input(isolation.StrictSerializable))
 		if r := checktest.ByName(results)[name]; r.Status != check.Invalid {
 			t.Errorf("a read that is 300,000 transactions old: %s is %v: %s", name, r.Status, r.Detail)
@@ -124,7 +124,7 @@ func TestUnknownTransferOfOtherLegs(t *testing.T) {
 	w.Txns[i].Outcome = history.Unknown
 	for j := range w.Txns[i].Ops {
 		op := &w.Txns[i].Ops[j]
-		*op = history.Op{Account: op.Account, Write: true, Amount: 2 * op.Amount}
+		*op = history.Op{Object: op.Object, Write: true, Amount: 2 * op.Amount}
 	}
 	if results := checked(w.input(isolation.StrictSerializable)); check.Verdict(results) != check.Invalid {
 		t.Errorf("verdict %v, want invalid", check.Verdict(results))
@@ -143,10 +143,10 @@ func audit(w *world, accounts ...uint64) *history.Transaction {
 func TestAuditsThatMissOrRepeat(t *testing.T) {
 	for name, bend := range map[string]func(w *world){
 		"twice":           func(w *world) { audit(w, 0, 1, 2, 3, 3) },
-		"missing, sample": func(w *world) { audit(w, 0, 1).Ops[1] = history.Op{Account: 1} },
+		"missing, sample": func(w *world) { audit(w, 0, 1).Ops[1] = history.Op{Object: 1} },
 		"missing, empty": func(w *world) {
 			w.transfer(3, 0, opening)
-			audit(w, 0, 1, 2, 3).Ops[3] = history.Op{Account: 3}
+			audit(w, 0, 1, 2, 3).Ops[3] = history.Op{Object: 3}
 		},
 	} {
 		w := newWorld(4)
@@ -167,7 +167,7 @@ func TestLoadedAccountThatIsNotThere(t *testing.T) {
 	w.transfer(0, 1, 10)
 	tx := w.begin(history.Transfer)
 	tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
-	tx.Ops = []history.Op{{Account: 2, Write: true, Amount: -1}, {Account: 3, Write: true, Amount: 1}}
+	tx.Ops = []history.Op{{Object: 2, Write: true, Amount: -1}, {Object: 3, Write: true, Amount: 1}}
 	if results := checked(w.input(isolation.ReadCommitted)); check.Verdict(results) != check.Invalid {
 		t.Errorf("verdict %v, want invalid", check.Verdict(results))
 	}
@@ -191,20 +191,20 @@ func TestRefusalOnWrongReads(t *testing.T) {
 	}{
 		"garbage": {check.Serializable, func(w *world) {
 			w.transfer(0, 1, 10)
-			reject(w).Ops[0].Balance -= 5
+			reject(w).Ops[0].Value -= 5
 		}},
 		"skew": {check.Serializable, func(w *world) {
-			tx := w.Rows[0]
+			tx := w.ObjectRows[0]
 			w.transfer(0, 1, 10)
 			op := &reject(w).Ops[0]
-			op.Balance, op.Version, op.Last = tx.Balance, tx.Version, tx.Last
+			op.Value, op.Version, op.Writer = tx.Value, tx.Version, tx.Writer
 		}},
 		"stale": {check.Strict, func(w *world) {
-			old := []history.Account{w.Rows[0], w.Rows[1]}
+			old := []history.Object{w.ObjectRows[0], w.ObjectRows[1]}
 			w.transfer(0, 1, 10)
 			tx := reject(w)
 			for i, a := range old {
-				tx.Ops[i].Balance, tx.Ops[i].Version, tx.Ops[i].Last = a.Balance, a.Version, a.Last
+				tx.Ops[i].Value, tx.Ops[i].Version, tx.Ops[i].Writer = a.Value, a.Version, a.Writer
 			}
 		}},
 	} {
@@ -225,8 +225,8 @@ func TestGapInTheVersions(t *testing.T) {
 	}
 	// Version 2 of account 0 is gone and version 4 has come in its place, while
 	// the account says that 3 was the last.
-	w.Entries[2].Version = 5
-	w.Rows[0].Last = w.Txns[3].ID
+	w.LedgerRows[2].Version = 5
+	w.ObjectRows[0].Writer = w.Txns[3].ID
 	r := checktest.ByName(checked(w.input(isolation.ReadUncommitted)))[check.Ledger]
 	if r.Status != check.Invalid {
 		t.Errorf("ledger is %v: %s", r.Status, r.Detail)
@@ -276,7 +276,7 @@ func TestAuditBesideADirtyRead(t *testing.T) {
 		{isolation.Unknown, nil, check.Invalid},
 		// An audit that saw one leg of a transfer and not the other is torn anywhere.
 		{isolation.ReadUncommitted, func(tx *history.Transaction, w *world) {
-			tx.Ops[2] = history.Op{Account: 2, Observed: true, Balance: opening}
+			tx.Ops[2] = history.Op{Object: 2, Observed: true, Value: opening}
 		}, check.Invalid},
 	} {
 		w := newWorld(4)

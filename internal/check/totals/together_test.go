@@ -43,15 +43,15 @@ func split(w *world, runs int, rng *rand.Rand, shared bool) []*checktest.History
 		for i := range r.Txns {
 			for j := range r.Txns[i].Ops {
 				op := &r.Txns[i].Ops[j]
-				op.Last = renamed[op.Last]
+				op.Writer = renamed[op.Writer]
 			}
 		}
 	}
-	for i := range w.Entries {
-		w.Entries[i].Transfer = renamed[w.Entries[i].Transfer]
+	for i := range w.LedgerRows {
+		w.LedgerRows[i].Transaction = renamed[w.LedgerRows[i].Transaction]
 	}
-	for i := range w.Rows {
-		w.Rows[i].Last = renamed[w.Rows[i].Last]
+	for i := range w.ObjectRows {
+		w.ObjectRows[i].Writer = renamed[w.ObjectRows[i].Writer]
 	}
 	return list
 }
@@ -185,7 +185,7 @@ func TestClocksOfSomeAccuracy(t *testing.T) {
 		w.transfer(0, 1, 10)
 		other := &checktest.History{Run: 2, Txns: []history.Transaction{{
 			ID: history.NewID(2, 0, 0), Kind: history.Inquiry, Outcome: history.Committed, Attempts: 1, Try: -7000, End: -6000,
-			Ops: []history.Op{{Account: 0, Observed: true, Balance: opening}},
+			Ops: []history.Op{{Object: 0, Observed: true, Value: opening}},
 		}}}
 		w.Keys = map[string]string{check.KeyClock: check.Clock{ID: "boot", From: 0, To: 100}.String()}
 		other.Keys = map[string]string{check.KeyClock: check.Clock{ID: "boot", From: tc.from, To: tc.to}.String()}
@@ -211,7 +211,7 @@ func TestEndStateOfBefore(t *testing.T) {
 	for i := range uint64(20) {
 		w.transfer(i%6, (i+1)%6, 3)
 	}
-	before := checktest.End{Rows: append([]history.Account(nil), w.Rows...), Entries: append([]history.Leg(nil), w.Entries...)}
+	before := checktest.End{ObjectRows: append([]history.Object(nil), w.ObjectRows...), LedgerRows: append([]history.Row(nil), w.LedgerRows...)}
 	second := len(w.Txns)
 	for i := range uint64(20) {
 		w.transfer(i%6, (i+2)%6, 2)
@@ -232,14 +232,14 @@ func TestEndStateOfBefore(t *testing.T) {
 	}
 	for i := range later.Txns {
 		for j := range later.Txns[i].Ops {
-			rename(&later.Txns[i].Ops[j].Last)
+			rename(&later.Txns[i].Ops[j].Writer)
 		}
 	}
-	for i := range w.Entries {
-		rename(&w.Entries[i].Transfer)
+	for i := range w.LedgerRows {
+		rename(&w.LedgerRows[i].Transaction)
 	}
-	for i := range w.Rows {
-		rename(&w.Rows[i].Last)
+	for i := range w.ObjectRows {
+		rename(&w.ObjectRows[i].Writer)
 	}
 	in := w.inputOf(isolation.Serializable, []*checktest.History{&w.History, later})
 	in.Early = []uint64{2}
@@ -272,18 +272,18 @@ func TestEndStateOfBefore(t *testing.T) {
 
 // without is an end state as it was before its last transfer.
 func without(f *checktest.End, last history.ID) *checktest.End {
-	g := &checktest.End{Rows: append([]history.Account(nil), f.Rows...)}
-	for _, leg := range f.Entries {
-		if leg.Transfer != last {
-			g.Entries = append(g.Entries, leg)
+	g := &checktest.End{ObjectRows: append([]history.Object(nil), f.ObjectRows...)}
+	for _, leg := range f.LedgerRows {
+		if leg.Transaction != last {
+			g.LedgerRows = append(g.LedgerRows, leg)
 			continue
 		}
-		a := &g.Rows[leg.Account]
-		a.Balance -= leg.Amount
+		a := &g.ObjectRows[leg.Object]
+		a.Value -= leg.Amount
 		a.Version--
-		for _, before := range f.Entries {
-			if before.Account == leg.Account && before.Version == a.Version {
-				a.Last = before.Transfer
+		for _, before := range f.LedgerRows {
+			if before.Object == leg.Object && before.Version == a.Version {
+				a.Writer = before.Transaction
 			}
 		}
 	}

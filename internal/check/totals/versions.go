@@ -147,12 +147,12 @@ func (b *balances) place(s *slot, version uint64, amount int64, t uint32) {
 
 // placeLedger puts every ledger leg at its version.
 func (b *balances) placeLedger() error {
-	return b.eachLeg(func(leg history.Leg) {
-		if leg.Mark == history.Tombstone || leg.Account >= b.accounts {
+	return b.eachLeg(func(leg history.Row) {
+		if leg.Mark == history.Tombstone || leg.Object >= b.accounts {
 			return
 		}
-		t, _ := b.Txns.Find(leg.Transfer)
-		b.place(b.slots.touch(leg.Account), leg.Version, leg.Amount, t)
+		t, _ := b.Txns.Find(leg.Transaction)
+		b.place(b.slots.touch(leg.Object), leg.Version, leg.Amount, t)
 	})
 }
 
@@ -173,8 +173,8 @@ func (b *balances) placeUnledgered() error {
 				return
 			}
 			for i := range tx.Ops {
-				if op := &tx.Ops[i]; op.Write && op.Observed && op.Account < b.accounts {
-					b.placeOwn(b.slots.touch(op.Account), op, t)
+				if op := &tx.Ops[i]; op.Write && op.Observed && op.Object < b.accounts {
+					b.placeOwn(b.slots.touch(op.Object), op, t)
 				}
 			}
 		}); err != nil {

@@ -40,31 +40,31 @@ func lostUpdate(w *world) {
 	second.Ops[0] = stale
 	second.Ops[0].Amount = -20
 	second.Try, second.End = w.Txns[0].Try, w.Txns[0].End
-	w.Entries[2].Version = 1
-	w.Rows[0] = history.Account{N: 0, Balance: opening - 20, Version: 1, Last: second.ID}
+	w.LedgerRows[2].Version = 1
+	w.ObjectRows[0] = history.Object{N: 0, Value: opening - 20, Version: 1, Writer: second.ID}
 }
 
 var violations = []violation{
 	{name: "money made", check: check.Total, says: "0.07 was made", also: check.Ledger, make: func(w *world) {
 		w.transfer(0, 1, 10)
-		w.Rows[1].Balance += 7
+		w.ObjectRows[1].Value += 7
 	}},
 	{name: "account missing", check: check.Total, says: "not the same ones", make: func(w *world) {
-		w.Rows = w.Rows[:7]
+		w.ObjectRows = w.ObjectRows[:7]
 		w.transfer(0, 1, 10)
-		w.Rows = append(w.Rows, history.Account{N: 6, Balance: opening})
+		w.ObjectRows = append(w.ObjectRows, history.Object{N: 6, Value: opening})
 	}},
 	{name: "swap behind the ledger's back", check: check.Ledger, says: "-0.05 off", make: func(w *world) {
 		w.transfer(0, 1, 10)
-		w.Rows[1].Balance -= 5
-		w.Rows[2].Balance += 5
+		w.ObjectRows[1].Value -= 5
+		w.ObjectRows[2].Value += 5
 	}},
 	{name: "below zero", check: check.NonNegative, says: "-1.00", make: func(w *world) {
 		w.transfer(0, 1, opening+100)
 	}},
 	{name: "stranger in the accounts", check: check.Ledger, says: "accounts that no load made", make: func(w *world) {
 		w.transfer(0, 1, 1)
-		w.Entries[0].Account = 99
+		w.LedgerRows[0].Object = 99
 	}, also: "serializable strict durable exactly-once"},
 	{name: "acknowledged and lost", check: check.Durable, says: "1-0-1", make: func(w *world) {
 		w.transfer(0, 1, 10)
@@ -77,12 +77,12 @@ var violations = []violation{
 	}},
 	{name: "ledger row deleted", check: check.Durable, says: "1-0-0", also: check.Ledger, make: func(w *world) {
 		w.transfer(0, 1, 10)
-		w.Entries = w.Entries[1:]
+		w.LedgerRows = w.LedgerRows[1:]
 	}},
 	{name: "other legs than were sent", check: check.Durable, says: "1-0-0", make: func(w *world) {
 		w.transfer(0, 1, 10)
-		w.Entries[0].Amount, w.Entries[1].Amount = -11, 11
-		w.Rows[0].Balance, w.Rows[1].Balance = opening-11, opening+11
+		w.LedgerRows[0].Amount, w.LedgerRows[1].Amount = -11, 11
+		w.ObjectRows[0].Value, w.ObjectRows[1].Value = opening-11, opening+11
 	}},
 	{name: "aborted, yet applied", check: check.NoGhost, says: "reported as not applied", make: func(w *world) {
 		i := w.transfer(0, 1, 10)
@@ -96,25 +96,25 @@ var violations = []violation{
 	{name: "closed, yet applied", check: check.NoGhost, says: "closed by a look-up", make: func(w *world) {
 		i := w.transfer(0, 1, 10)
 		w.Txns[i].Outcome, w.Txns[i].LookedUp = history.Aborted, true
-		w.Entries = append(w.Entries, history.Leg{Transfer: w.Txns[i].ID, Mark: history.Tombstone})
+		w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: w.Txns[i].ID, Mark: history.Tombstone})
 	}},
 	{name: "applied twice, seen at the end", check: check.ExactlyOnce, says: "applied twice", also: "total ledger", make: func(w *world) {
 		w.transfer(0, 1, 10)
-		w.Rows[0].Balance -= 10
-		w.Rows[0].Version++
+		w.ObjectRows[0].Value -= 10
+		w.ObjectRows[0].Version++
 	}},
 	{name: "applied twice, seen by the next", check: check.ExactlyOnce, says: "applied twice", also: "total ledger", make: func(w *world) {
 		w.transfer(0, 1, 10)
-		w.Rows[0].Balance -= 10
-		w.Rows[0].Version++
+		w.ObjectRows[0].Value -= 10
+		w.ObjectRows[0].Version++
 		w.transfer(0, 2, 10)
 	}},
 	{name: "leg twice in the ledger", check: check.ExactlyOnce, says: "twice in the ledger", also: "total ledger", make: func(w *world) {
 		w.transfer(0, 1, 10)
-		w.Entries = append(w.Entries, w.Entries[0])
-		w.Entries[2].Version = 2
-		w.Rows[0].Balance -= 10
-		w.Rows[0].Version++
+		w.LedgerRows = append(w.LedgerRows, w.LedgerRows[0])
+		w.LedgerRows[2].Version = 2
+		w.ObjectRows[0].Value -= 10
+		w.ObjectRows[0].Version++
 	}},
 	{name: "lost update", check: check.Serializable, says: "lost update", also: "total ledger strict", make: lostUpdate},
 	{name: "lost update named by the ledger at a weak claim", check: check.Ledger, says: "Lost update: transfers 1-0-0 and 1-0-1",
@@ -124,14 +124,14 @@ var violations = []violation{
 		w.inquiry(0)
 		dirty := &w.Txns[i]
 		dirty.Outcome, dirty.Reason = history.Rejected, history.InsufficientFunds
-		w.Entries = nil
-		w.Rows[0] = history.Account{N: 0, Balance: opening}
-		w.Rows[1] = history.Account{N: 1, Balance: opening}
+		w.LedgerRows = nil
+		w.ObjectRows[0] = history.Object{N: 0, Value: opening}
+		w.ObjectRows[1] = history.Object{N: 1, Value: opening}
 	}},
 	{name: "garbage read", check: check.Serializable, says: "garbage read", also: "strict", make: func(w *world) {
 		w.transfer(0, 1, 10)
 		w.inquiry(0)
-		w.Txns[1].Ops[0].Balance++
+		w.Txns[1].Ops[0].Value++
 	}},
 	{name: "read skew", check: check.Serializable, says: "read skew", also: "strict", make: func(w *world) {
 		i := w.inquiry(1)
@@ -184,10 +184,10 @@ var violations = []violation{
 	{name: "audit of another total", check: check.Audits, says: "saw another total", audited: true, also: "serializable strict", make: func(w *world) {
 		w.transfer(0, 1, 10)
 		tx := w.begin(history.Audit)
-		for n := range w.Rows {
+		for n := range w.ObjectRows {
 			w.see(tx, uint64(n))
 		}
-		tx.Ops[3].Balance -= 4
+		tx.Ops[3].Value -= 4
 	}},
 	{name: "audit of no consistent cut", check: check.Audits, says: "no consistent cut", audited: true, also: "serializable strict", make: func(w *world) {
 		tx := w.begin(history.Audit)
@@ -200,7 +200,7 @@ var violations = []violation{
 			inquiry := w.inquiry(2)
 			w.transfer(2, 3, 10)
 			audit := w.begin(history.Audit)
-			for n := range w.Rows {
+			for n := range w.ObjectRows {
 				w.see(audit, uint64(n))
 			}
 			w.transfer(0, 1, 10)
@@ -217,7 +217,7 @@ var violations = []violation{
 			w.leg(t1, 1, 5)
 			for _, tx := range []*history.Transaction{t1, t2} { // no reads, as an atomic style without RETURNING has it
 				for i := range tx.Ops {
-					tx.Ops[i] = history.Op{Account: tx.Ops[i].Account, Write: true, Amount: tx.Ops[i].Amount}
+					tx.Ops[i] = history.Op{Object: tx.Ops[i].Object, Write: true, Amount: tx.Ops[i].Amount}
 				}
 			}
 		}},

@@ -24,10 +24,10 @@ func worlds() map[string]*world {
 	list["weak"] = weak(rand.New(rand.NewPCG(4, 4)), 40, 1500)
 	list["overwriting"] = overwriting(rand.New(rand.NewPCG(5, 5)), 30, 1500)
 	w = busy(6, 60, 1500)
-	stale := w.Rows[0]
+	stale := w.ObjectRows[0]
 	w.transfer(0, 1, 1)
 	tx := w.begin(history.Inquiry)
-	tx.Ops = append(tx.Ops, history.Op{Account: 0, Observed: true, Version: stale.Version, Balance: stale.Balance, Last: stale.Last})
+	tx.Ops = append(tx.Ops, history.Op{Object: 0, Observed: true, Version: stale.Version, Value: stale.Value, Writer: stale.Writer})
 	list["stale"] = w
 	return list
 }

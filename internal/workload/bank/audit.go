@@ -38,7 +38,7 @@ func (a *auditor) Next(tx *history.Transaction) {
 	}
 	start := a.source.Below(a.accounts - a.size + 1)
 	for i := range a.size {
-		tx.Ops = append(tx.Ops, history.Op{Account: start + i})
+		tx.Ops = append(tx.Ops, history.Op{Object: start + i})
 	}
 }
 
@@ -58,11 +58,11 @@ func (a *auditor) add(tx *history.Transaction, key uint64, balance, version, las
 	switch {
 	case n >= a.accounts:
 	case a.whole():
-		tx.Ops = append(tx.Ops, history.Op{Account: n})
+		tx.Ops = append(tx.Ops, history.Op{Object: n})
 		observe(&tx.Ops[len(tx.Ops)-1], balance, version, last)
 		a.seen[n/64] |= 1 << (n % 64)
-	case len(tx.Ops) > 0 && n >= tx.Ops[0].Account && n-tx.Ops[0].Account < uint64(len(tx.Ops)):
-		observe(&tx.Ops[n-tx.Ops[0].Account], balance, version, last)
+	case len(tx.Ops) > 0 && n >= tx.Ops[0].Object && n-tx.Ops[0].Object < uint64(len(tx.Ops)):
+		observe(&tx.Ops[n-tx.Ops[0].Object], balance, version, last)
 	}
 }
 
@@ -76,7 +76,7 @@ func (a *auditor) finish(tx *history.Transaction) {
 	}
 	for n := range a.accounts {
 		if a.seen[n/64]&(1<<(n%64)) == 0 {
-			tx.Ops = append(tx.Ops, history.Op{Account: n})
+			tx.Ops = append(tx.Ops, history.Op{Object: n})
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (c *sqlAuditor) readSample(ctx context.Context, tx *history.Transaction) er
 	for from := 0; from < len(tx.Ops); from += auditChunk {
 		c.args = c.args[:0]
 		for i := range auditChunk {
-			key := c.formula.key(tx.Ops[min(from+i, len(tx.Ops)-1)].Account)
+			key := c.formula.key(tx.Ops[min(from+i, len(tx.Ops)-1)].Object)
 			putBIC(&c.bics[i], key)
 			c.args = append(c.args, db.Value{Text: c.bics[i][:]}, db.Value{Int: int64(ban(key))})
 		}
@@ -236,7 +236,7 @@ func (c *kvAuditor) readSample(ctx context.Context, tx *history.Transaction) err
 	for from := 0; from < len(tx.Ops); from += len(c.keys) {
 		n := min(len(c.keys), len(tx.Ops)-from)
 		for i := range n {
-			putAccountKey(c.keys[i], c.formula.key(tx.Ops[from+i].Account))
+			putAccountKey(c.keys[i], c.formula.key(tx.Ops[from+i].Object))
 		}
 		if err := c.session.Read(ctx, c.keys[:n], c.found[:n]); err != nil {
 			return err

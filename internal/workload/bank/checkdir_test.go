@@ -17,8 +17,8 @@ import (
 type books struct {
 	t        *testing.T
 	formula  formula
-	accounts []history.Account
-	legs     []history.Leg
+	accounts []history.Object
+	legs     []history.Row
 	now      int64
 	started  int64 // of the next recording
 }
@@ -31,7 +31,7 @@ const historyFolder = "history"
 func newBooks(t *testing.T) *books {
 	b := &books{t: t, formula: newFormula(9)}
 	for n := range uint64(heldAccounts) {
-		b.accounts = append(b.accounts, history.Account{N: n, Balance: b.formula.opening(n)})
+		b.accounts = append(b.accounts, history.Object{N: n, Value: b.formula.opening(n)})
 	}
 	return b
 }
@@ -57,9 +57,9 @@ func (b *books) run(number uint64, transfers int, ended bool, keys map[string]st
 		}
 		for leg, amount := range []int64{-1, 1} {
 			a := &b.accounts[(i+leg*7)%heldAccounts]
-			tx.Ops = append(tx.Ops, history.Op{Account: a.N, Write: true, Amount: amount, Observed: true, Version: a.Version, Balance: a.Balance, Last: a.Last})
-			a.Balance, a.Version, a.Last = a.Balance+amount, a.Version+1, tx.ID
-			b.legs = append(b.legs, history.Leg{Transfer: tx.ID, Number: uint32(leg), Account: a.N, Amount: amount, Version: a.Version})
+			tx.Ops = append(tx.Ops, history.Op{Object: a.N, Write: true, Amount: amount, Observed: true, Version: a.Version, Value: a.Value, Writer: a.Writer})
+			a.Value, a.Version, a.Writer = a.Value+amount, a.Version+1, tx.ID
+			b.legs = append(b.legs, history.Row{Transaction: tx.ID, Number: uint32(leg), Object: a.N, Amount: amount, Version: a.Version})
 		}
 		if err := w.Client(0).Append(&tx); err != nil {
 			b.t.Fatal(err)
@@ -82,10 +82,10 @@ func (b *books) download(dir string) {
 		b.t.Fatal(err)
 	}
 	for _, a := range b.accounts {
-		err = errors.Join(err, end.Account(a))
+		err = errors.Join(err, end.Object(a))
 	}
 	for _, l := range b.legs {
-		err = errors.Join(err, end.Leg(l))
+		err = errors.Join(err, end.Row(l))
 	}
 	if err := errors.Join(err, end.Close()); err != nil {
 		b.t.Fatal(err)

@@ -43,7 +43,7 @@ func newChooser(c *Config, f formula, accounts, run, client uint64) *chooser {
 		h.skewed = &skewed
 	}
 	h.byKey = func(a, b history.Op) int {
-		return cmp.Compare(h.formula.key(a.Account), h.formula.key(b.Account))
+		return cmp.Compare(h.formula.key(a.Object), h.formula.key(b.Object))
 	}
 	return h
 }
@@ -81,7 +81,7 @@ func (h *chooser) prepareJoint(tx *history.Transaction) {
 	payee := h.accountBut(payer, sibling(payer))
 	amount := h.amount(payer)
 	tx.Kind = history.Joint
-	tx.Ops = append(tx.Ops, leg(payer, -amount), history.Op{Account: sibling(payer)}, leg(payee, amount))
+	tx.Ops = append(tx.Ops, leg(payer, -amount), history.Op{Object: sibling(payer)}, leg(payee, amount))
 	h.payer, h.payee, h.transferred = payer, payee, true
 }
 
@@ -108,7 +108,7 @@ func (h *chooser) preparePayroll(tx *history.Transaction) {
 
 func (h *chooser) has(ops []history.Op, n uint64) bool {
 	for i := range ops {
-		if ops[i].Account == n {
+		if ops[i].Object == n {
 			return true
 		}
 	}
@@ -124,11 +124,11 @@ func (h *chooser) prepareInquiry(tx *history.Transaction) {
 		a = h.account()
 		b = sibling(a)
 	}
-	tx.Ops = append(tx.Ops, history.Op{Account: a}, history.Op{Account: b})
+	tx.Ops = append(tx.Ops, history.Op{Object: a}, history.Op{Object: b})
 }
 
 func leg(account uint64, amount int64) history.Op {
-	return history.Op{Account: account, Write: true, Amount: amount}
+	return history.Op{Object: account, Write: true, Amount: amount}
 }
 
 // amount returns what a payer is asked for: mostly little, now and then once to

@@ -129,7 +129,7 @@ func TestPreparedTransactionsKeepTheRules(t *testing.T) {
 			for _, tx := range prepared(testChooser(c, 1), 5000) {
 				kinds[tx.Kind]++
 				checkPrepared(t, &f, &c, &tx)
-				if payer, _ := jointOps(&tx); tx.Kind == history.Transfer && -payer.Amount >= f.opening(payer.Account) {
+				if payer, _ := jointOps(&tx); tx.Kind == history.Transfer && -payer.Amount >= f.opening(payer.Object) {
 					large++
 				}
 			}
@@ -152,10 +152,10 @@ func checkPrepared(t *testing.T, f *formula, c *Config, tx *history.Transaction)
 	seen := map[uint64]bool{}
 	for i, op := range tx.Ops {
 		sum += op.Amount
-		if op.Account >= c.Accounts || seen[op.Account] {
-			t.Fatalf("%v has account %d, which is not there or twice", tx.Kind, op.Account)
+		if op.Object >= c.Accounts || seen[op.Object] {
+			t.Fatalf("%v has account %d, which is not there or twice", tx.Kind, op.Object)
 		}
-		seen[op.Account] = true
+		seen[op.Object] = true
 		if op.Write {
 			writes++
 		} else {
@@ -164,7 +164,7 @@ func checkPrepared(t *testing.T, f *formula, c *Config, tx *history.Transaction)
 		if op.Write != (op.Amount != 0) || op.Observed {
 			t.Fatalf("%v has the operation %+v", tx.Kind, op)
 		}
-		if i > 0 && f.key(tx.Ops[i-1].Account) >= f.key(op.Account) {
+		if i > 0 && f.key(tx.Ops[i-1].Object) >= f.key(op.Object) {
 			t.Fatalf("%v is not in the order of keys", tx.Kind)
 		}
 	}
@@ -179,12 +179,12 @@ func checkPrepared(t *testing.T, f *formula, c *Config, tx *history.Transaction)
 	}
 	switch payer, other := jointOps(tx); tx.Kind {
 	case history.Payroll:
-		if !corporate(payer.Account) {
-			t.Fatalf("account %d pays a payroll and is not corporate", payer.Account)
+		if !corporate(payer.Object) {
+			t.Fatalf("account %d pays a payroll and is not corporate", payer.Object)
 		}
 	case history.Joint:
-		if other.Account != sibling(payer.Account) {
-			t.Fatalf("a joint transfer of %d reads %d", payer.Account, other.Account)
+		if other.Object != sibling(payer.Object) {
+			t.Fatalf("a joint transfer of %d reads %d", payer.Object, other.Object)
 		}
 	}
 }
@@ -195,7 +195,7 @@ func TestRandomLockOrder(t *testing.T) {
 	f := newFormula(c.Seed)
 	unordered := 0
 	for _, tx := range prepared(testChooser(c, 1), 1000) {
-		if !slices.IsSortedFunc(tx.Ops, func(a, b history.Op) int { return int(f.key(a.Account)>>1) - int(f.key(b.Account)>>1) }) {
+		if !slices.IsSortedFunc(tx.Ops, func(a, b history.Op) int { return int(f.key(a.Object)>>1) - int(f.key(b.Object)>>1) }) {
 			unordered++
 		}
 	}
@@ -211,7 +211,7 @@ func TestInquiriesFollowTheClientsOwnTransfers(t *testing.T) {
 	for _, tx := range prepared(testChooser(c, 1), 5000) {
 		switch tx.Kind {
 		case history.Inquiry:
-			a, b := tx.Ops[0].Account, tx.Ops[1].Account
+			a, b := tx.Ops[0].Object, tx.Ops[1].Object
 			switch {
 			case [2]uint64{min(a, b), max(a, b)} == last:
 				own++
@@ -224,7 +224,7 @@ func TestInquiriesFollowTheClientsOwnTransfers(t *testing.T) {
 			var ends []uint64
 			for _, op := range tx.Ops {
 				if op.Write {
-					ends = append(ends, op.Account)
+					ends = append(ends, op.Object)
 				}
 			}
 			last = [2]uint64{slices.Min(ends), slices.Max(ends)}

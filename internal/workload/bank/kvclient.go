@@ -108,7 +108,7 @@ func (c *kvClient) setKeys(ops []history.Op) {
 		c.found = append(c.found, db.Entry{})
 	}
 	for i := range ops {
-		c.numbers[i] = c.formula.key(ops[i].Account)
+		c.numbers[i] = c.formula.key(ops[i].Object)
 		putAccountKey(c.keys[i], c.numbers[i])
 	}
 }
@@ -146,7 +146,7 @@ func (c *kvClient) write(tx *history.Transaction) {
 		if !op.Write {
 			continue
 		}
-		c.value = appendAccount(c.value[:0], account{op.Balance + op.Amount, int64(op.Version) + 1, int64(tx.ID)})
+		c.value = appendAccount(c.value[:0], account{op.Value + op.Amount, int64(op.Version) + 1, int64(tx.ID)})
 		c.session.Set(c.keys[i], c.value)
 	}
 	c.value = append(c.value[:0], ledgerLegs)

@@ -64,12 +64,12 @@ func TestKVTransferWritesAccountsAndLedger(t *testing.T) {
 		t.Fatalf("%v, %v", tx.Outcome, err)
 	}
 	for i, op := range tx.Ops {
-		if !op.Observed || op.Version != 5 || op.Balance != 1<<40 || op.Last != 77 {
+		if !op.Observed || op.Version != 5 || op.Value != 1<<40 || op.Writer != 77 {
 			t.Errorf("operation %d is %+v", i, op)
 		}
 		key := make([]byte, accountKeyLength)
 		copy(key, accountPrefix)
-		putAccountKey(key, client.formula.key(op.Account))
+		putAccountKey(key, client.formula.key(op.Object))
 		a, ok := parseAccount(s.sets[string(key)])
 		if want := (account{1<<40 + op.Amount, 6, int64(tx.ID)}); !ok || a != want {
 			t.Errorf("%s holds %+v, want %+v", key, a, want)
@@ -81,7 +81,7 @@ func TestKVTransferWritesAccountsAndLedger(t *testing.T) {
 	}
 	for i, op := range tx.Ops {
 		key, amount, version, ok := legAt(entry, i)
-		if !ok || client.formula.number(key) != op.Account || amount != op.Amount || version != 6 {
+		if !ok || client.formula.number(key) != op.Object || amount != op.Amount || version != 6 {
 			t.Errorf("leg %d is %d %d %d, %v", i, client.formula.number(key), amount, version, ok)
 		}
 	}

@@ -97,33 +97,33 @@ func (e *endEntries) account(key, value []byte) error {
 	number, known := accountOf(key)
 	a, whole := parseAccount(value)
 	if n := e.formula.number(number); known && whole && n < e.accounts {
-		return e.end.Account(history.Account{
-			N: n, Balance: a.balance, Version: uint64(a.version), Last: history.ID(a.last),
+		return e.end.Object(history.Object{
+			N: n, Value: a.balance, Version: uint64(a.version), Writer: history.ID(a.last),
 		})
 	}
-	return e.end.Stranger(fmt.Sprintf("an account %q with a value of %d bytes, which the load did not make", key, len(value)))
+	return e.end.Unexpected(fmt.Sprintf("an account %q with a value of %d bytes, which the load did not make", key, len(value)))
 }
 
 func (e *endEntries) transfer(key, value []byte) error {
 	e.count()
 	id, ok := transferOf(key)
 	if ok && isVoid(value) {
-		return e.end.Leg(history.Leg{Transfer: id, Mark: history.Tombstone})
+		return e.end.Row(history.Row{Transaction: id, Mark: history.Tombstone})
 	}
 	legs, whole := legCount(value)
 	if !ok || !whole {
-		return e.end.Stranger(fmt.Sprintf("a ledger entry %q with a value of %d bytes, which no transfer writes", key, len(value)))
+		return e.end.Unexpected(fmt.Sprintf("a ledger entry %q with a value of %d bytes, which no transfer writes", key, len(value)))
 	}
 	for i := range legs {
 		number, amount, version, ok := legAt(value, i)
 		if !ok {
-			if err := e.end.Stranger(fmt.Sprintf("a leg of transfer %v on an account that no formula makes", id)); err != nil {
+			if err := e.end.Unexpected(fmt.Sprintf("a leg of transfer %v on an account that no formula makes", id)); err != nil {
 				return err
 			}
 			continue
 		}
-		err := e.end.Leg(history.Leg{
-			Transfer: id, Number: uint32(i), Account: e.formula.number(number), Amount: amount, Version: uint64(version),
+		err := e.end.Row(history.Row{
+			Transaction: id, Number: uint32(i), Object: e.formula.number(number), Amount: amount, Version: uint64(version),
 		})
 		if err != nil {
 			return err

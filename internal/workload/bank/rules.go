@@ -22,7 +22,7 @@ func jointOps(tx *history.Transaction) (payer, other *history.Op) {
 func (f *formula) refusal(tx *history.Transaction, guarded bool) history.Reason {
 	if !guarded {
 		for i := range tx.Ops {
-			if op := &tx.Ops[i]; op.Amount < 0 && op.Balance+op.Amount < 0 {
+			if op := &tx.Ops[i]; op.Amount < 0 && op.Value+op.Amount < 0 {
 				return history.InsufficientFunds
 			}
 		}
@@ -31,7 +31,7 @@ func (f *formula) refusal(tx *history.Transaction, guarded bool) history.Reason 
 		return 0
 	}
 	if payer, other := jointOps(tx); payer == nil || other == nil ||
-		payer.Balance+other.Balance+payer.Amount < f.floor(payer.Account) {
+		payer.Value+other.Value+payer.Amount < f.floor(payer.Object) {
 		return history.InsufficientFunds
 	}
 	return 0

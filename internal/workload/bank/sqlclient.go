@@ -67,7 +67,7 @@ func forget(tx *history.Transaction) {
 	tx.Outcome, tx.Reason = history.Unknown, 0
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
-		op.Observed, op.Version, op.Balance, op.Last = false, 0, 0, 0
+		op.Observed, op.Version, op.Value, op.Writer = false, 0, 0, 0
 	}
 }
 
@@ -133,20 +133,20 @@ func (c *sqlClient) atomic(ctx context.Context, tx *history.Transaction) error {
 // addRelative adds the statements of one leg.
 func (c *sqlClient) addRelative(ctx context.Context, id history.ID, op *history.Op, leg int64) error {
 	c.start().integer(op.Amount).integer(int64(id))
-	c.key(op.Account)
+	c.key(op.Object)
 	result, err := c.session.Do(ctx, c.texts.update, c.args)
 	if err != nil {
 		return err
 	}
 	if c.texts.readBack != nil {
-		c.start().key(op.Account)
+		c.start().key(op.Object)
 		if result, err = c.session.Do(ctx, c.texts.readBack, c.args); err != nil {
 			return err
 		}
 	}
 	c.results = append(c.results, result)
 	c.start().integer(int64(id)).integer(leg)
-	c.key(op.Account).integer(op.Amount).key(op.Account)
+	c.key(op.Object).integer(op.Amount).key(op.Object)
 	_, err = c.session.Do(ctx, c.texts.ledgerRelative, c.args)
 	return err
 }
@@ -159,7 +159,7 @@ func (c *sqlClient) readJoint(ctx context.Context, tx *history.Transaction) (his
 	if payer == nil || other == nil {
 		return history.NoSuchAccount, nil
 	}
-	c.start().key(payer.Account).key(other.Account)
+	c.start().key(payer.Object).key(other.Object)
 	result, err := c.session.Do(ctx, c.texts.readPair, c.args)
 	if err != nil {
 		return 0, err
@@ -182,7 +182,7 @@ func (c *sqlClient) readWrite(ctx context.Context, tx *history.Transaction, read
 	}
 	c.results = c.results[:0]
 	for i := range tx.Ops {
-		c.start().key(tx.Ops[i].Account)
+		c.start().key(tx.Ops[i].Object)
 		result, err := c.session.Do(ctx, read, c.args)
 		if err != nil {
 			return err
@@ -224,13 +224,13 @@ func (c *sqlClient) readWrite(ctx context.Context, tx *history.Transaction, read
 // addAbsolute adds the statements of one leg whose account was read.
 func (c *sqlClient) addAbsolute(ctx context.Context, id history.ID, op *history.Op, leg int64) error {
 	version := int64(op.Version) + 1
-	c.start().integer(op.Balance + op.Amount).integer(version).integer(int64(op.Last)).integer(int64(id))
-	c.key(op.Account)
+	c.start().integer(op.Value + op.Amount).integer(version).integer(int64(op.Writer)).integer(int64(id))
+	c.key(op.Object)
 	if _, err := c.session.Do(ctx, c.texts.write, c.args); err != nil {
 		return err
 	}
 	c.start().integer(int64(id)).integer(leg)
-	c.key(op.Account).integer(op.Amount).integer(version)
+	c.key(op.Object).integer(op.Amount).integer(version)
 	_, err := c.session.Do(ctx, c.texts.ledgerAbsolute, c.args)
 	return err
 }
@@ -254,7 +254,7 @@ func (c *sqlClient) inquire(ctx context.Context, tx *history.Transaction) error 
 	}
 	c.start()
 	for i := range tx.Ops {
-		c.key(tx.Ops[i].Account)
+		c.key(tx.Ops[i].Object)
 	}
 	result, err := c.session.Do(ctx, c.texts.readPair, c.args)
 	if err != nil {
@@ -287,7 +287,7 @@ func (c *sqlClient) observeRows(r *db.Result, ops []history.Op) {
 		}
 		n := c.formula.number(key)
 		for j := range ops {
-			if ops[j].Account == n {
+			if ops[j].Object == n {
 				observe(&ops[j], row[2].Int, row[3].Int, row[4].Int)
 			}
 		}
@@ -295,7 +295,7 @@ func (c *sqlClient) observeRows(r *db.Result, ops []history.Op) {
 }
 
 func observe(op *history.Op, balance, version, last int64) {
-	op.Observed, op.Balance, op.Version, op.Last = true, balance, uint64(version), history.ID(last)
+	op.Observed, op.Value, op.Version, op.Writer = true, balance, uint64(version), history.ID(last)
 }
 
 // errNeither says that a look-up found neither the transfer nor the tombstone

@@ -115,27 +115,27 @@ func (e *endRows) account(row []db.Value) error {
 	e.count()
 	key, ok := keyOf(row[0].Text, row[1].Int)
 	if n := e.formula.number(key); ok && n < e.accounts {
-		return e.end.Account(history.Account{
-			N: n, Balance: row[2].Int, Version: uint64(row[3].Int), Last: history.ID(row[4].Int),
+		return e.end.Object(history.Object{
+			N: n, Value: row[2].Int, Version: uint64(row[3].Int), Writer: history.ID(row[4].Int),
 		})
 	}
-	return e.end.Stranger(fmt.Sprintf("an account %q/%011d, which the load did not make", row[0].Text, row[1].Int))
+	return e.end.Unexpected(fmt.Sprintf("an account %q/%011d, which the load did not make", row[0].Text, row[1].Int))
 }
 
 func (e *endRows) leg(row []db.Value) error {
 	e.count()
-	l := history.Leg{
-		Transfer: history.ID(row[0].Int), Number: uint32(row[1].Int),
+	l := history.Row{
+		Transaction: history.ID(row[0].Int), Number: uint32(row[1].Int),
 		Amount: row[4].Int, Version: uint64(row[5].Int),
 	}
 	if row[2].Null || row[3].Null {
 		l.Mark = history.Tombstone
-		return e.end.Leg(l)
+		return e.end.Row(l)
 	}
 	key, ok := keyOf(row[2].Text, row[3].Int)
 	if !ok {
-		return e.end.Stranger(fmt.Sprintf("a leg of transfer %v on %q/%011d, an account that no formula makes", l.Transfer, row[2].Text, row[3].Int))
+		return e.end.Unexpected(fmt.Sprintf("a leg of transfer %v on %q/%011d, an account that no formula makes", l.Transaction, row[2].Text, row[3].Int))
 	}
-	l.Account = e.formula.number(key)
-	return e.end.Leg(l)
+	l.Object = e.formula.number(key)
+	return e.end.Row(l)
 }

@@ -214,16 +214,16 @@ func (c *sqlClient) callArgs(tx *history.Transaction) []db.Value {
 	}
 	list(func(op *history.Op) {
 		var bic [bicLength]byte
-		putBIC(&bic, c.formula.key(op.Account))
+		putBIC(&bic, c.formula.key(op.Object))
 		c.arena = append(c.arena, bic[:]...)
 	})
 	list(func(op *history.Op) {
-		c.arena = strconv.AppendUint(c.arena, ban(c.formula.key(op.Account)), 10)
+		c.arena = strconv.AppendUint(c.arena, ban(c.formula.key(op.Object)), 10)
 	})
 	list(func(op *history.Op) { c.arena = money.Append(c.arena, op.Amount) })
 	atLeast := int64(0)
 	if payer, _ := jointOps(tx); tx.Kind == history.Joint && payer != nil {
-		atLeast = c.formula.floor(payer.Account)
+		atLeast = c.formula.floor(payer.Object)
 	}
 	return c.integer(atLeast).args
 }

@@ -54,7 +54,7 @@ func (a *appender) Next(tx *history.Transaction) {
 	for i := range a.batch {
 		bytes += a.formula.length(a.size, id, uint32(i))
 	}
-	tx.Ops = append(tx.Ops, history.Op{Account: stream, Write: true, Amount: int64(bytes)})
+	tx.Ops = append(tx.Ops, history.Op{Object: stream, Write: true, Amount: int64(bytes)})
 }
 
 // begin begins a try.

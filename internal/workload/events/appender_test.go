@@ -21,7 +21,7 @@ func TestEveryStreamIsSomebodys(t *testing.T) {
 			for range 3 * shape.streams {
 				var tx history.Transaction
 				a.Next(&tx)
-				mine[tx.Ops[0].Account] = true
+				mine[tx.Ops[0].Object] = true
 			}
 			for stream := range mine {
 				owners[stream] = append(owners[stream], client)

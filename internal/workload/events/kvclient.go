@@ -38,7 +38,7 @@ func (c *kvClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 		return err
 	}
 	op := &tx.Ops[0]
-	end, there, err := c.look(ctx, op.Account, c.before)
+	end, there, err := c.look(ctx, op.Object, c.before)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (c *kvClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 			if !ok {
 				break
 			}
-			c.entry = appendEntryKey(c.entry[:0], op.Account, c.tried+uint64(member), n)
+			c.entry = appendEntryKey(c.entry[:0], op.Object, c.tried+uint64(member), n)
 			c.part = append(appendPiece(c.part[:0], kindEvent, tx.ID, member), body...)
 			c.session.Set(c.entry, c.part)
 		}
@@ -116,7 +116,7 @@ func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) 
 	if err := c.session.Begin(ctx, false); err != nil {
 		return err
 	}
-	stream := tx.Ops[0].Account
+	stream := tx.Ops[0].Object
 	end, there, err := c.look(ctx, stream, c.tried)
 	if err != nil {
 		return err

@@ -90,19 +90,19 @@ func (r *reader) finish() error {
 	if r.wrong == "" && !p.void {
 		r.wrong, r.scratch = r.formula.fault(r.value, p.writer, p.member, r.scratch)
 	}
-	leg := history.Leg{Transfer: p.writer, Number: p.member, Account: p.stream, Version: p.place}
+	leg := history.Row{Transaction: p.writer, Number: p.member, Object: p.stream, Version: p.place}
 	if p.void {
 		leg.Mark = history.Tombstone
 	}
 	if r.wrong != "" {
 		leg.State = history.Broken
-		if err := r.end.Stranger(fmt.Sprintf("stream %d has at place %d what should be %s: %s", p.stream, p.place, p.what(), r.wrong)); err != nil {
+		if err := r.end.Unexpected(fmt.Sprintf("stream %d has at place %d what should be %s: %s", p.stream, p.place, p.what(), r.wrong)); err != nil {
 			return err
 		}
 	} else if !p.void {
 		leg.State, leg.Amount = history.Whole, int64(len(r.value))
 	}
-	return r.end.Leg(leg)
+	return r.end.Row(leg)
 }
 
 func (r *reader) note(stream, place uint64, writer history.ID) {
@@ -116,7 +116,7 @@ func (r *reader) note(stream, place uint64, writer history.ID) {
 
 // stranger keeps what no load and no client made.
 func (r *reader) stranger(format string, args ...any) error {
-	return r.end.Stranger(fmt.Sprintf(format, args...))
+	return r.end.Unexpected(fmt.Sprintf(format, args...))
 }
 
 // row takes the next row of a SQL database.
@@ -156,7 +156,7 @@ func (r *reader) closeRows() error {
 			continue
 		}
 		l := r.lasts[stream]
-		if err := r.end.Account(history.Account{N: stream, Version: l.place, Last: l.writer}); err != nil {
+		if err := r.end.Object(history.Object{N: stream, Version: l.place, Writer: l.writer}); err != nil {
 			return err
 		}
 	}
@@ -169,5 +169,5 @@ func (r *reader) tail(stream, place uint64, writer history.ID) error {
 	if r.lasts[stream].place != place {
 		r.agrees = false
 	}
-	return r.end.Account(history.Account{N: stream, Version: place, Last: writer})
+	return r.end.Object(history.Object{N: stream, Version: place, Writer: writer})
 }

@@ -33,7 +33,7 @@ func written(f *formula) []piece {
 }
 
 // read puts pieces together and returns what is kept of them.
-func read(t *testing.T, f *formula, pieces []piece) (legs []history.Leg, strangers []string) {
+func read(t *testing.T, f *formula, pieces []piece) (legs []history.Row, strangers []string) {
 	t.Helper()
 	dir := t.TempDir()
 	w, err := history.CreateEnd(dir)
@@ -57,13 +57,13 @@ func read(t *testing.T, f *formula, pieces []piece) (legs []history.Leg, strange
 		t.Fatal(err)
 	}
 	defer end.Close()
-	for leg, err := range end.Legs() {
+	for leg, err := range end.Rows() {
 		if err != nil {
 			t.Fatal(err)
 		}
 		legs = append(legs, leg)
 	}
-	return legs, end.Strangers()
+	return legs, end.Unexpected()
 }
 
 func TestReadingPutsPiecesTogether(t *testing.T) {
@@ -74,12 +74,12 @@ func TestReadingPutsPiecesTogether(t *testing.T) {
 	}
 	for i, leg := range legs {
 		stream, place := uint64(i/6), uint64(i%6+1)
-		want := history.Leg{
-			Transfer: history.NewID(1, stream, 1+(place-1)/3), Number: uint32((place - 1) % 3),
-			Account: stream, Version: place, Amount: int64(40 + 5*place), State: history.Whole,
+		want := history.Row{
+			Transaction: history.NewID(1, stream, 1+(place-1)/3), Number: uint32((place - 1) % 3),
+			Object: stream, Version: place, Amount: int64(40 + 5*place), State: history.Whole,
 		}
 		if i == 11 {
-			want = history.Leg{Transfer: history.NewID(1, 1, 9), Mark: history.Tombstone, Account: 1, Version: 6}
+			want = history.Row{Transaction: history.NewID(1, 1, 9), Mark: history.Tombstone, Object: 1, Version: 6}
 		}
 		if leg != want {
 			t.Errorf("entry %d is %+v, want %+v", i, leg, want)
@@ -175,7 +175,7 @@ func TestReadingRowsThatNobodyWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := len(end.Strangers()); n != 1 {
+		if n := len(end.Unexpected()); n != 1 {
 			t.Errorf("row %d: %d strangers", i, n)
 		}
 		end.Close()

@@ -31,14 +31,14 @@ func Spec() workload.Spec {
 				}
 				return fmt.Sprintf("%s behind place %d", text, op.Version)
 			},
-			Row: func(leg history.Leg) string {
+			Row: func(leg history.Row) string {
 				if leg.State == history.Broken {
 					return fmt.Sprintf(" place %d  not whole", leg.Version)
 				}
 				return fmt.Sprintf(" place %d  %d bytes", leg.Version, leg.Amount)
 			},
-			End: func(a history.Account) string {
-				return fmt.Sprintf(" ends at place %d%s", a.Version, workload.MadeBy(a.Last))
+			End: func(a history.Object) string {
+				return fmt.Sprintf(" ends at place %d%s", a.Version, workload.MadeBy(a.Writer))
 			},
 		},
 	}

@@ -41,9 +41,9 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 		return err
 	}
 	op := &tx.Ops[0]
-	end := c.ends[c.slot(op.Account)]
+	end := c.ends[c.slot(op.Object)]
 	if end == 0 || c.before != 0 {
-		found, err := c.look(ctx, tx.ID, op.Account)
+		found, err := c.look(ctx, tx.ID, op.Object)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 			if !ok {
 				break
 			}
-			if err := c.insert(ctx, op.Account, c.tried+uint64(member), n, tx.ID, member, body); err != nil {
+			if err := c.insert(ctx, op.Object, c.tried+uint64(member), n, tx.ID, member, body); err != nil {
 				return err
 			}
 		}
@@ -67,7 +67,7 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 	}
 	done(tx, c.tried-1)
 	if !c.shared {
-		c.ends[c.slot(op.Account)] = end + uint64(c.batch)
+		c.ends[c.slot(op.Object)] = end + uint64(c.batch)
 	}
 	return nil
 }
@@ -114,7 +114,7 @@ func (c *sqlClient) look(ctx context.Context, id history.ID, stream uint64) (end
 func (c *sqlClient) slot(stream uint64) uint64 { return (stream - c.first) / c.step }
 
 // lose forgets where the transaction's stream ends.
-func (c *sqlClient) lose(tx *history.Transaction) { c.ends[c.slot(tx.Ops[0].Account)] = 0 }
+func (c *sqlClient) lose(tx *history.Transaction) { c.ends[c.slot(tx.Ops[0].Object)] = 0 }
 
 // ResolveUnknown implements load.Client, as the package's comment says.
 func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
@@ -130,7 +130,7 @@ func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction)
 	if err := c.session.Begin(ctx, true); err != nil {
 		return err
 	}
-	c.args[0], c.args[1] = db.Value{Int: int64(tx.Ops[0].Account)}, db.Value{Int: int64(c.tried)}
+	c.args[0], c.args[1] = db.Value{Int: int64(tx.Ops[0].Object)}, db.Value{Int: int64(c.tried)}
 	who, err := c.session.Do(ctx, c.model.who, c.args[:2])
 	if err != nil {
 		return err
@@ -155,7 +155,7 @@ func (c *sqlClient) take(ctx context.Context, tx *history.Transaction) error {
 	if err := c.session.Begin(ctx, false); err != nil {
 		return err
 	}
-	c.args[0], c.args[1], c.args[2] = db.Value{Int: int64(tx.Ops[0].Account)}, db.Value{Int: int64(c.tried)}, db.Value{Int: int64(tx.ID)}
+	c.args[0], c.args[1], c.args[2] = db.Value{Int: int64(tx.Ops[0].Object)}, db.Value{Int: int64(c.tried)}, db.Value{Int: int64(tx.ID)}
 	_, err := c.session.Do(ctx, c.model.tombstone, c.args[:3])
 	if err == nil {
 		err = c.session.Commit(ctx)

@@ -78,13 +78,13 @@ func (h *chooser) Next(tx *history.Transaction) {
 		tx.Kind, op.Write = history.Modify, true
 	}
 	if tx.Kind == history.Insert {
-		op.Account = h.nextInsert()
+		op.Object = h.nextInsert()
 	} else {
-		op.Account = h.record()
+		op.Object = h.record()
 	}
 	switch {
 	case op.Write:
-		op.Amount = int64(h.formula.size(op.Account, tx.ID))
+		op.Amount = int64(h.formula.size(op.Object, tx.ID))
 	case tx.Kind == history.Scan:
 		op.Amount = 1 + int64(h.source.Below(h.scanLength))
 	}

@@ -47,7 +47,7 @@ func TestChoicesAreOfTheSeed(t *testing.T) {
 		} {
 			same := 0
 			for i := range list {
-				if list[i].Kind == one[i].Kind && list[i].Ops[0].Account == one[i].Ops[0].Account {
+				if list[i].Kind == one[i].Kind && list[i].Ops[0].Object == one[i].Ops[0].Object {
 					same++
 				}
 			}
@@ -73,8 +73,8 @@ func TestSharesAreKept(t *testing.T) {
 		if len(tx.Ops) != 1 || op.Write == tx.Kind.ReadOnly() || op.Amount < bounds[0] || op.Amount > bounds[1] {
 			t.Fatalf("%v has the operations %+v", tx.Kind, tx.Ops)
 		}
-		if loaded := op.Account < c.Records; loaded == (tx.Kind == history.Insert) {
-			t.Fatalf("%v is on record %d of %d that were loaded", tx.Kind, op.Account, c.Records)
+		if loaded := op.Object < c.Records; loaded == (tx.Kind == history.Insert) {
+			t.Fatalf("%v is on record %d of %d that were loaded", tx.Kind, op.Object, c.Records)
 		}
 	}
 	for kind, share := range map[history.Kind]float64{
@@ -109,7 +109,7 @@ func TestInsertsNeverMeet(t *testing.T) {
 		for client := range uint64(c.Clients()) {
 			for _, tx := range prepare(c, run+1, client, 2000) {
 				if tx.Kind == history.Insert {
-					if n := tx.Ops[0].Account; seen[n] {
+					if n := tx.Ops[0].Object; seen[n] {
 						t.Fatalf("record %d is inserted twice", n)
 					} else {
 						seen[n] = true
@@ -132,7 +132,7 @@ func TestDistributions(t *testing.T) {
 		seen := map[uint64]int{}
 		for _, tx := range prepare(c, 1, 0, 20_000) {
 			if tx.Kind == history.Get {
-				seen[tx.Ops[0].Account]++
+				seen[tx.Ops[0].Object]++
 			}
 		}
 		return seen

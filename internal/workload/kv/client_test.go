@@ -56,7 +56,7 @@ func (c *kvClient) try(t testing.TB, kind history.Kind, n uint64, amount int64) 
 	c.sequence++
 	tx := &history.Transaction{
 		ID: history.NewID(c.run, c.client, c.sequence), Kind: kind,
-		Ops: []history.Op{{Account: n, Write: !kind.ReadOnly(), Amount: amount}},
+		Ops: []history.Op{{Object: n, Write: !kind.ReadOnly(), Amount: amount}},
 	}
 	if err := c.Attempt(t.Context(), tx); err != nil {
 		t.Fatalf("%v of record %d: %v", kind, n, err)
@@ -69,7 +69,7 @@ func TestEachKind(t *testing.T) {
 	c := client(t, opened(t, openMemory(t, "memory:"), mixed()))
 	sees := func(what string, op history.Op, state history.State, last history.ID) {
 		t.Helper()
-		if !op.Observed || op.State != state || op.Last != last {
+		if !op.Observed || op.State != state || op.Writer != last {
 			t.Errorf("%s saw %+v, not the state %d of %v", what, op, state, last)
 		}
 	}
@@ -81,8 +81,8 @@ func TestEachKind(t *testing.T) {
 	sees("a modify", modify.Ops[0], history.Whole, put.ID)
 	read := c.try(t, history.Get, 5, 0)
 	sees("a read after a modify", read.Ops[0], history.Whole, modify.ID)
-	if read.Ops[0].Balance != 100 {
-		t.Errorf("a value of 100 bytes was read as %d", read.Ops[0].Balance)
+	if read.Ops[0].Value != 100 {
+		t.Errorf("a value of 100 bytes was read as %d", read.Ops[0].Value)
 	}
 	sees("a read before an insert", c.try(t, history.Get, insert, 0).Ops[0], history.Absent, 0)
 	if tx := c.try(t, history.Modify, insert, 64); tx.Outcome != history.Rejected || tx.Reason != history.NoSuchAccount {
@@ -123,7 +123,7 @@ func TestScansBringWhatFollows(t *testing.T) {
 				if op.State != history.Whole {
 					t.Fatalf("a scan found %+v", op)
 				}
-				got = append(got, op.Account)
+				got = append(got, op.Object)
 			}
 			if want := order[at:min(at+limit, len(order))]; !slices.Equal(got, want) {
 				t.Fatalf("a scan of %d from the %d-th of %d brought %v, not %v", limit, at, len(order), got, want)
@@ -155,8 +155,8 @@ func TestSettle(t *testing.T) {
 	}{
 		{"its value is there", history.Transaction{ID: put.ID, Kind: history.Put, Ops: put.Ops}, history.Committed},
 		{"another value is there", history.Transaction{ID: put.ID + 99, Kind: history.Put, Ops: put.Ops}, history.Unknown},
-		{"nothing is there", history.Transaction{ID: put.ID + 99, Kind: history.Insert, Ops: []history.Op{{Account: numberOf(1, 9), Write: true}}}, history.Unknown},
-		{"it only read", history.Transaction{ID: put.ID + 99, Kind: history.Get, Ops: []history.Op{{Account: 5}}}, history.Aborted},
+		{"nothing is there", history.Transaction{ID: put.ID + 99, Kind: history.Insert, Ops: []history.Op{{Object: numberOf(1, 9), Write: true}}}, history.Unknown},
+		{"it only read", history.Transaction{ID: put.ID + 99, Kind: history.Get, Ops: []history.Op{{Object: 5}}}, history.Aborted},
 	} {
 		if err := c.ResolveUnknown(t.Context(), &s.tx); err != nil || s.tx.Outcome != s.want {
 			t.Errorf("%s: %v, %v", s.name, s.tx.Outcome, err)
@@ -286,24 +286,24 @@ func TestEndState(t *testing.T) {
 	}
 	defer got.Close()
 	count := 0
-	for a, err := range got.Accounts() {
+	for a, err := range got.Objects() {
 		if err != nil {
 			t.Fatal(err)
 		}
 		count++
-		want := history.Account{N: a.N, Balance: a.Balance, State: history.Whole}
+		want := history.Object{N: a.N, Value: a.Value, State: history.Whole}
 		switch a.N {
 		case 5:
-			want.Last, want.Balance = put.ID, 64
+			want.Writer, want.Value = put.ID, 64
 		case 6:
-			want.State, want.Balance = history.Broken, 300
+			want.State, want.Value = history.Broken, 300
 		}
-		if a != want || a.Balance < 64 {
+		if a != want || a.Value < 64 {
 			t.Errorf("record %d is %+v, not %+v", a.N, a, want)
 		}
 	}
-	if count != 1000 || len(got.Strangers()) != 1 || !strings.Contains(got.Strangers()[0], "who?") {
-		t.Errorf("%d records and the strangers %q", count, got.Strangers())
+	if count != 1000 || len(got.Unexpected()) != 1 || !strings.Contains(got.Unexpected()[0], "who?") {
+		t.Errorf("%d records and the strangers %q", count, got.Unexpected())
 	}
 }
 

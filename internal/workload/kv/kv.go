@@ -157,12 +157,12 @@ func (e *endRecords) add(key, value []byte) error {
 	}
 	n, ok := e.formula.number(key, e.scratch)
 	if !ok {
-		return e.end.Stranger(fmt.Sprintf("a key %q with a value of %d bytes, which neither the load nor a transaction makes", key, len(value)))
+		return e.end.Unexpected(fmt.Sprintf("a key %q with a value of %d bytes, which neither the load nor a transaction makes", key, len(value)))
 	}
 	writer, whole := e.formula.parse(value, n)
 	state := history.Broken
 	if whole {
 		state = history.Whole
 	}
-	return e.end.Account(history.Account{N: n, Balance: int64(len(value)), State: state, Last: writer})
+	return e.end.Object(history.Object{N: n, Value: int64(len(value)), State: state, Writer: writer})
 }

@@ -59,7 +59,7 @@ func (c *kvClient) attempt(ctx context.Context, tx *history.Transaction) error {
 	if err := c.session.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
 		return err
 	}
-	c.formula.putKey(c.keys[0], c.formula.place(op.Account))
+	c.formula.putKey(c.keys[0], c.formula.place(op.Object))
 	if tx.Kind != history.Put {
 		if err := c.read(ctx, op); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (c *kvClient) attempt(ctx context.Context, tx *history.Transaction) error {
 		}
 	}
 	if op.Write {
-		c.value = c.formula.appendValue(c.value[:0], op.Account, tx.ID, op.Last, int(op.Amount))
+		c.value = c.formula.appendValue(c.value[:0], op.Object, tx.ID, op.Writer, int(op.Amount))
 		c.session.Set(c.keys[0], c.value)
 	}
 	return c.session.Commit(ctx)
@@ -103,7 +103,7 @@ var errEnough = errors.New("enough")
 // that holds them, as likely as not to one in a million, and goes on behind it if it
 // did not: a store that must collect a whole range collects no more than that.
 func (c *kvClient) scanFrom(ctx context.Context, tx *history.Transaction) error {
-	place := c.formula.place(tx.Ops[0].Account)
+	place := c.formula.place(tx.Ops[0].Object)
 	c.scan.start(tx)
 	for {
 		next, end := c.rangeOf(place)
@@ -164,7 +164,7 @@ func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) 
 		return err
 	}
 	op := tx.Ops[0]
-	c.formula.putKey(c.keys[0], c.formula.place(op.Account))
+	c.formula.putKey(c.keys[0], c.formula.place(op.Object))
 	if err := c.read(ctx, &op); err != nil {
 		return err
 	}

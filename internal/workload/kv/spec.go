@@ -60,16 +60,16 @@ func format() workload.Format {
 			}
 			switch {
 			case op.Observed && op.Write:
-				return text + ", saw " + found(op.State, op.Balance, op.Last)
+				return text + ", saw " + found(op.State, op.Value, op.Writer)
 			case op.Observed:
-				return "saw " + found(op.State, op.Balance, op.Last)
+				return "saw " + found(op.State, op.Value, op.Writer)
 			case op.Write:
 				return text
 			}
 			return "not seen"
 		},
-		Row: func(history.Leg) string { return "" },
-		End: func(a history.Account) string { return " " + found(a.State, a.Balance, a.Last) },
+		Row: func(history.Row) string { return "" },
+		End: func(a history.Object) string { return " " + found(a.State, a.Value, a.Writer) },
 	}
 }
 

@@ -54,7 +54,7 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 		return err
 	}
 	op := &tx.Ops[0]
-	c.formula.putKey(c.key, c.formula.place(op.Account))
+	c.formula.putKey(c.key, c.formula.place(op.Object))
 	switch tx.Kind {
 	case history.Get:
 		return c.get(ctx, tx, op)
@@ -110,7 +110,7 @@ func (c *sqlClient) take(op *history.Op, result int) {
 
 // newValue makes the value that a transaction writes in place of previous's.
 func (c *sqlClient) newValue(tx *history.Transaction, op *history.Op) []byte {
-	c.value = c.formula.appendValue(c.value[:0], op.Account, tx.ID, op.Last, int(op.Amount))
+	c.value = c.formula.appendValue(c.value[:0], op.Object, tx.ID, op.Writer, int(op.Amount))
 	return c.value
 }
 
@@ -203,7 +203,7 @@ func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction)
 		return err
 	}
 	op := tx.Ops[0]
-	c.formula.putKey(c.key, c.formula.place(op.Account))
+	c.formula.putKey(c.key, c.formula.place(op.Object))
 	result, err := c.text(c.key).do(ctx, c.model.read)
 	if err != nil {
 		return err

@@ -86,7 +86,7 @@ func (k *ofKind) add(tx *history.Transaction, keySize uint64) {
 		}
 		switch {
 		case op.Observed && op.State != history.Absent:
-			k.read += keySize + uint64(op.Balance)
+			k.read += keySize + uint64(op.Value)
 		case op.Observed && i == 0 && len(tx.Ops) == 1 && tx.Kind != history.Insert:
 			k.nothing++
 		}

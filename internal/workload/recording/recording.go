@@ -59,8 +59,8 @@ const manyAccounts = 1 << 33
 // plausible refuses a header that claims many more accounts than the end state has
 // rows: the checks would ask for each of them.
 func (r *recording) plausible() error {
-	if n := r.Header().Accounts; r.end != nil && n > manyAccounts && r.end.Rows() < n/2 {
-		return fmt.Errorf("check %s: its history says that there are %d accounts and its end state has %d rows: one of the two is damaged, restore it from a copy", r.dir, n, r.end.Rows())
+	if n := r.Header().Accounts; r.end != nil && n > manyAccounts && r.end.Count() < n/2 {
+		return fmt.Errorf("check %s: its history says that there are %d accounts and its end state has %d rows: one of the two is damaged, restore it from a copy", r.dir, n, r.end.Count())
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func rowsOf(ctx context.Context, end *history.End, compared bool) (uint64, error
 	if !compared {
 		return 0, nil
 	}
-	for _, err := range end.Legs() {
+	for _, err := range end.Rows() {
 		if err != nil {
 			break
 		}

@@ -50,9 +50,9 @@ func (h *chooser) Next(tx *history.Transaction) {
 	t := h.source.Below(h.size.tellers)
 	delta := int64(h.source.Below(2*maxDelta+1)) - maxDelta
 	tx.Ops = append(tx.Ops,
-		history.Op{Account: h.size.branches + h.size.tellers + a, Write: true, Amount: delta},
-		history.Op{Account: h.size.branches + t, Write: true, Amount: delta},
-		history.Op{Account: b, Write: true, Amount: delta},
+		history.Op{Object: h.size.branches + h.size.tellers + a, Write: true, Amount: delta},
+		history.Op{Object: h.size.branches + t, Write: true, Amount: delta},
+		history.Op{Object: b, Write: true, Amount: delta},
 	)
 }
 
@@ -61,10 +61,10 @@ func forget(tx *history.Transaction) {
 	tx.Outcome, tx.Reason = history.Unknown, 0
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
-		op.Observed, op.Version, op.Balance, op.Last = false, 0, 0, 0
+		op.Observed, op.Version, op.Value, op.Writer = false, 0, 0, 0
 	}
 }
 
 func observe(op *history.Op, balance, version, last int64) {
-	op.Observed, op.Balance, op.Version, op.Last = true, balance, uint64(version), history.ID(last)
+	op.Observed, op.Value, op.Version, op.Writer = true, balance, uint64(version), history.ID(last)
 }

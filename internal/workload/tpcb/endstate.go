@@ -45,10 +45,10 @@ func (e *endRows) row(k kind, id, balance, version, last int64) error {
 	e.count()
 	n, ok := e.size.number(k, id)
 	if !ok {
-		return e.end.Stranger(fmt.Sprintf("a row %s %d, which the load did not make", kindNames[k], id))
+		return e.end.Unexpected(fmt.Sprintf("a row %s %d, which the load did not make", kindNames[k], id))
 	}
 	e.books.moved[k] += balance
-	return e.end.Account(history.Account{N: n, Balance: balance, Version: uint64(version), Last: history.ID(last)})
+	return e.end.Object(history.Object{N: n, Value: balance, Version: uint64(version), Writer: history.ID(last)})
 }
 
 // opening keeps what row n held when the data were first driven, beyond what the
@@ -56,22 +56,22 @@ func (e *endRows) row(k kind, id, balance, version, last int64) error {
 func (e *endRows) opening(n uint64, balance int64) error {
 	k, _ := e.size.place(n)
 	if k == noKind {
-		return e.end.Stranger(fmt.Sprintf("an opening of row %d, which the load did not make", n))
+		return e.end.Unexpected(fmt.Sprintf("an opening of row %d, which the load did not make", n))
 	}
 	e.books.moved[k] -= balance
-	return e.end.Leg(history.Leg{Mark: history.Opening, Account: n, Amount: balance})
+	return e.end.Row(history.Row{Mark: history.Opening, Object: n, Amount: balance})
 }
 
 // bareRun keeps that a run kept no history.
 func (e *endRows) bareRun(run uint64) error {
 	e.books.bare++
-	return e.end.Leg(history.Leg{Transfer: history.NewID(run, 0, 0), Mark: history.Unkept})
+	return e.end.Row(history.Row{Transaction: history.NewID(run, 0, 0), Mark: history.Unkept})
 }
 
 // void keeps the tombstone of a transaction.
 func (e *endRows) void(id history.ID) error {
 	e.count()
-	return e.end.Leg(history.Leg{Transfer: id, Mark: history.Tombstone})
+	return e.end.Row(history.Row{Transaction: id, Mark: history.Tombstone})
 }
 
 // posting is one row of the history.
@@ -93,12 +93,12 @@ func (e *endRows) posting(p posting) error {
 	}{{account, p.account, p.accountV}, {teller, p.teller, p.tellerV}, {branch, p.branch, p.branchV}} {
 		n, ok := e.size.number(leg.kind, leg.id)
 		if !ok {
-			if err := e.end.Stranger(fmt.Sprintf("a row of the history of transaction %v on %s %d, which the load did not make", p.id, kindNames[leg.kind], leg.id)); err != nil {
+			if err := e.end.Unexpected(fmt.Sprintf("a row of the history of transaction %v on %s %d, which the load did not make", p.id, kindNames[leg.kind], leg.id)); err != nil {
 				return err
 			}
 			continue
 		}
-		err := e.end.Leg(history.Leg{Transfer: p.id, Number: uint32(i), Account: n, Amount: p.delta, Version: uint64(leg.version)})
+		err := e.end.Row(history.Row{Transaction: p.id, Number: uint32(i), Object: n, Amount: p.delta, Version: uint64(leg.version)})
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ var errVoid = &db.Error{
 // read reads the rows of a transaction and, where there is a history, its entry.
 func (c *kvClient) read(ctx context.Context, tx *history.Transaction) error {
 	for i := range operations {
-		k, id := c.size.place(tx.Ops[i].Account)
+		k, id := c.size.place(tx.Ops[i].Object)
 		c.ids[i] = int64(id)
 		putRowKey(c.keys[i], k, id)
 	}
@@ -106,7 +106,7 @@ func (c *kvClient) attempt(ctx context.Context, tx *history.Transaction) error {
 func (c *kvClient) write(tx *history.Transaction) {
 	for i := range operations {
 		op := &tx.Ops[i]
-		c.value = appendValue(c.value[:0], value{op.Balance + op.Amount, int64(op.Version) + 1, int64(tx.ID)})
+		c.value = appendValue(c.value[:0], value{op.Value + op.Amount, int64(op.Version) + 1, int64(tx.ID)})
 		c.session.Set(c.keys[i], c.value)
 	}
 	if !c.history {

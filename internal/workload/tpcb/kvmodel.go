@@ -102,7 +102,7 @@ func (m *kvModel) endState(ctx context.Context, e *endRows) error {
 			k, id, known := parseRowKey(key)
 			v, whole := parseValue(b)
 			if !known || !whole {
-				return e.end.Stranger(fmt.Sprintf("a row %q with a value of %d bytes, which the load did not make", key, len(b)))
+				return e.end.Unexpected(fmt.Sprintf("a row %q with a value of %d bytes, which the load did not make", key, len(b)))
 			}
 			return e.row(k, id, v.balance, v.version, v.last)
 		})
@@ -112,7 +112,7 @@ func (m *kvModel) endState(ctx context.Context, e *endRows) error {
 		err = dataset.Scan(ctx, s, barePrefix, func(key, _ []byte) error {
 			run, ok := parseID(key)
 			if !ok {
-				return e.end.Stranger(fmt.Sprintf("a mark %q, which no run makes", key))
+				return e.end.Unexpected(fmt.Sprintf("a mark %q, which no run makes", key))
 			}
 			return e.bareRun(uint64(run))
 		})
@@ -126,7 +126,7 @@ func (m *kvModel) endState(ctx context.Context, e *endRows) error {
 			}
 			p, whole := parseEntry(id, b)
 			if !ok || !whole {
-				return e.end.Stranger(fmt.Sprintf("an entry of the history %q with a value of %d bytes, which no transaction writes", key, len(b)))
+				return e.end.Unexpected(fmt.Sprintf("an entry of the history %q with a value of %d bytes, which no transaction writes", key, len(b)))
 			}
 			return e.posting(p)
 		})

@@ -88,7 +88,7 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 
 // id returns the id of the row of an operation in its table.
 func (c *sqlClient) id(op *history.Op) int64 {
-	_, id := c.size.place(op.Account)
+	_, id := c.size.place(op.Object)
 	return int64(id)
 }
 

@@ -165,14 +165,14 @@ func (m *sqlModel) hasOpenings(ctx context.Context) (bool, error) {
 func keepPosting(e *endRows, row []db.Value) error {
 	for i := range 4 {
 		if row[i].Null {
-			return e.end.Stranger("a row of the history without an account, a teller, a branch or an amount, which no transaction writes")
+			return e.end.Unexpected("a row of the history without an account, a teller, a branch or an amount, which no transaction writes")
 		}
 	}
 	p := posting{account: row[0].Int, teller: row[1].Int, branch: row[2].Int, delta: row[3].Int}
 	if !row[4].Null {
 		id, ok := parseFiller(row[4].Text)
 		if !ok && len(trimmed(row[4].Text)) > 0 {
-			return e.end.Stranger(fmt.Sprintf("a row of the history with the filler %q, which no transaction writes", row[4].Text))
+			return e.end.Unexpected(fmt.Sprintf("a row of the history with the filler %q, which no transaction writes", row[4].Text))
 		}
 		p.id = id
 	}

@@ -127,11 +127,11 @@ func TestChoice(t *testing.T) {
 			if x.Ops[j].Amount != x.Ops[0].Amount || !x.Ops[j].Write {
 				t.Fatalf("the amounts differ: %+v", x.Ops)
 			}
-			seen[x.Ops[j].Account]++
+			seen[x.Ops[j].Object]++
 		}
 		for j, want := range [operations]kind{opAccount: account, opTeller: teller, opBranch: branch} {
-			if k, _ := s.place(x.Ops[j].Account); k != want {
-				t.Fatalf("operation %d is on %s", j, s.name(x.Ops[j].Account))
+			if k, _ := s.place(x.Ops[j].Object); k != want {
+				t.Fatalf("operation %d is on %s", j, s.name(x.Ops[j].Object))
 			}
 		}
 		deltas[x.Ops[0].Amount]++

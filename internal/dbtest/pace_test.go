@@ -353,7 +353,7 @@ func TestARateThatIsTooHighIsTold(t *testing.T) {
 		t.Errorf("%d were due, %d shed, backlog %d, at most %d", p.due(), d.Shed, d.Backlog, d.MaxBacklog)
 	}
 	// Who could not follow is the client where the machine was too busy for both.
-	told := regexp.MustCompile(`(The database|This client) could not follow the rate of 100,000/s: 1[45]\d,\d{3} were due and not started when the drive ended, (up to 150,000 waited at once, )?and `)
+	told := regexp.MustCompile(`(The database|This client) could not follow the rate of 100,000/s: 1[45]\d,\d{3} were due and not started when the load phase ended, (up to 150,000 waited at once, )?and `)
 	if !told.MatchString(p.text) {
 		t.Errorf("%v is missing in %s", told, p.text)
 	}

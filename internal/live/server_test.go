@@ -142,7 +142,7 @@ func TestPageData(t *testing.T) {
 			t.Errorf("the data does not say %q: %s", want, text)
 		}
 	}
-	for _, not := range []string{"cut off", "insufficient funds", "when the drive ended"} {
+	for _, not := range []string{"cut off", "insufficient funds", "when the load phase ended"} {
 		if strings.Contains(string(text), not) {
 			t.Errorf("the data of a run that goes on says %q: %s", not, text)
 		}

@@ -10,3 +10,16 @@ type Multiplexer[S any] interface {
 	// at a time, and several may be used at once.
 	Streams(ctx context.Context, n int, options SessionOptions) ([]S, error)
 }
+
+// Separate opens n sessions, for a database without a connection that they could share.
+func Separate[S any](ctx context.Context, n int, options SessionOptions, open func(context.Context, SessionOptions) (S, error)) ([]S, error) {
+	list := make([]S, 0, n)
+	for range n {
+		s, err := open(ctx, options)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -111,7 +112,11 @@ func (r *arena) hurt(o *run.Options, config *config, w workload.Workload) {
 		}
 	}
 	o.Nemesis = &tormentor{nemesis: r.nemesis}
-	o.Script, _ = scenario.RedactScript(config.Nemesis)
+	var script []string
+	for _, fault := range config.Script {
+		script = append(script, fault.String())
+	}
+	o.Script, _ = scenario.RedactScript(strings.Join(script, "\n"))
 	o.Budget = run.Budget{MaxOutage: config.MaxOutage, MaxDegradation: config.MaxDegradation}
 	if len(r.cluster.Nodes()) > 1 {
 		o.Nodes = func() []run.Node { return r.nodes(w) }
@@ -171,7 +176,7 @@ func (t *tormentor) fault(i nemesis.Injection) report.Fault {
 	}
 	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
 	f := report.Injection{
-		Number: number, Fault: i.Fault, Target: i.Target, ScheduledSeconds: seconds(i.Scheduled), AtSeconds: seconds(i.Injected),
+		Number: number, Line: i.Line, Fault: i.Fault, Target: i.Target, ScheduledSeconds: seconds(i.Scheduled), AtSeconds: seconds(i.Injected),
 		Verified: i.Verified, Error: i.Err, HealError: i.HealErr, Skipped: i.Skipped, Late: i.Late,
 	}
 	for to, at := range map[**float64]int64{&f.InEffectSeconds: i.InEffect, &f.HealingSeconds: i.Healing} {

@@ -372,7 +372,7 @@ func (a *app) reportCommand() *cobra.Command {
 		if holdsBook(args[0]) {
 			return a.reportSweep(args[0], *asJSON)
 		}
-		result, err := report.Read(args[0])
+		result, err := run.ReadResult(args[0])
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return usagef("%s is no run's directory: it has no %s", args[0], report.FileName)

@@ -203,6 +203,9 @@ func (a *app) compareRuns(dirs []string, out string) error {
 			return err
 		}
 		recorded, err := report.ReadRecorded(dir)
+		if err == nil {
+			err = run.SameRun(dir, recorded.Result)
+		}
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			return usagef("%s is no run's directory to compare: it has no %s or no series", dir, report.FileName)

@@ -69,7 +69,7 @@ func CreateEnd(dir string) (*EndWriter, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, explain(keeping, dir, err)
 	}
-	owner, err := identityIn(dir)
+	owner, err := IdentityIn(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", keeping, err)
 	}
@@ -299,13 +299,13 @@ func OpenEnd(dir string) (*End, error) {
 
 // belongs refuses an end state of another run than the history beside it is of.
 func (e *End) belongs(dir string) error {
-	run, err := identityIn(dir)
+	run, err := IdentityIn(dir)
 	if err != nil {
 		return fmt.Errorf("%s: %w", readingEnd, err)
 	}
-	var first identity
+	var first Identity
 	for i, s := range []*blockSource{e.accounts, e.legs} {
-		var owner identity
+		var owner Identity
 		if err := s.unmarshal(&owner); err != nil {
 			return err
 		}
@@ -315,7 +315,7 @@ func (e *End) belongs(dir string) error {
 		switch {
 		case owner != first:
 			return fmt.Errorf("%s in %s: it is of %s and the accounts beside it are of %s: put the files of one run together", readingEnd, s.path, owner, first)
-		case run != identity{} && owner != run:
+		case run != Identity{} && owner != run:
 			return fmt.Errorf("%s in %s: it is of %s and the history beside it is of %s: put the files of one run together", readingEnd, s.path, owner, run)
 		}
 	}

@@ -67,36 +67,36 @@ func declared(list []Declared, number uint8, other string) string {
 	return other
 }
 
-// identity names the history that another file of the run's directory belongs to.
-type identity struct {
+// Identity names the history that another file of the run's directory belongs to.
+type Identity struct {
 	Workload string `json:"workload"`
 	LoadID   string `json:"load_id,omitempty"`
 	Run      uint64 `json:"run"`
 	Header   uint32 `json:"header_checksum"` // of the history's preamble: no two runs have the same
 }
 
-func (i identity) String() string {
-	if i == (identity{}) {
+func (i Identity) String() string {
+	if i == (Identity{}) {
 		return "no run that is known"
 	}
 	return fmt.Sprintf("run %d of the workload %s, load %q, started as %08x", i.Run, i.Workload, i.LoadID, i.Header)
 }
 
-// identityIn is that of the history in dir; the zero one where there is none.
-func identityIn(dir string) (identity, error) {
+// IdentityIn is that of the history in dir; the zero one where there is none.
+func IdentityIn(dir string) (Identity, error) {
 	s, f, err := openSource("read the history", filepath.Join(dir, transactionsFile), transactions)
 	if errors.Is(err, fs.ErrNotExist) {
-		return identity{}, nil
+		return Identity{}, nil
 	}
 	if err != nil {
-		return identity{}, err
+		return Identity{}, err
 	}
 	defer f.Close()
 	var h Header
 	if err := s.unmarshal(&h); err != nil {
-		return identity{}, err
+		return Identity{}, err
 	}
-	return identity{h.Workload, h.LoadID, h.Run, s.preamble}, nil
+	return Identity{h.Workload, h.LoadID, h.Run, s.preamble}, nil
 }
 
 // Ref says where in the files of a run a transaction is recorded.

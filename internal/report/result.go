@@ -28,21 +28,25 @@ const maxFile = 64 << 20
 
 // Result is result.json. What is not known is null, never zero.
 type Result struct {
-	Schema          int     `json:"schema"`
-	Verdict         string  `json:"verdict"` // valid, invalid or unknown
-	Reason          string  `json:"reason"`  // the verdict's, in one sentence
-	Workload        string  `json:"workload"`
-	Database        string  `json:"database"`
-	DatabaseVersion string  `json:"database_version"`
-	Seed            uint64  `json:"seed"`
-	LoadID          string  `json:"load_id"`    // of the load that was driven; empty where it has none
-	StartedAt       string  `json:"started_at"` // RFC 3339
-	Load            *Load   `json:"load"`
-	Drive           *Drive  `json:"drive"`
-	Checks          []Check `json:"checks"`
-	Faults          []Fault `json:"faults"`
-	FootprintBytes  *int64  `json:"footprint_bytes"`
-	Client          *Client `json:"client"`
+	Schema          int    `json:"schema"`
+	Verdict         string `json:"verdict"` // valid, invalid or unknown
+	Reason          string `json:"reason"`  // the verdict's, in one sentence
+	Workload        string `json:"workload"`
+	Database        string `json:"database"`
+	DatabaseVersion string `json:"database_version"`
+	Seed            uint64 `json:"seed"`
+	LoadID          string `json:"load_id"` // of the load that was driven; empty where it has none
+
+	// Identity names the run's history; null before it was begun and of a check of several.
+	Identity *history.Identity `json:"identity"`
+
+	StartedAt      string  `json:"started_at"` // RFC 3339
+	Load           *Load   `json:"load"`
+	Drive          *Drive  `json:"drive"`
+	Checks         []Check `json:"checks"`
+	Faults         []Fault `json:"faults"`
+	FootprintBytes *int64  `json:"footprint_bytes"`
+	Client         *Client `json:"client"`
 
 	// SampledRSS is the client's highest memory of all samples, in bytes; 0 is not
 	// known. The system's own maximum may be below it, and Client has the larger.
@@ -250,6 +254,7 @@ type Where struct {
 // to that.
 type Injection struct {
 	Number           int      `json:"number"` // from 1
+	Line             int      `json:"line"`   // of the script, from 1; 0 is not known
 	Fault            string   `json:"fault"`
 	Target           string   `json:"target"` // the nodes that it came to
 	ScheduledSeconds float64  `json:"scheduled_s"`

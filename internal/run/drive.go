@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"stroppy/internal/history"
@@ -30,7 +31,11 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	if c.o.Nemesis != nil {
 		header.Keys = withKey(header.Keys, keyNemesis, c.o.Script)
 		if c.o.Nodes != nil {
-			header.Keys = withKey(header.Keys, keyNodes, "compared")
+			var names []string
+			for _, node := range c.o.Nodes() {
+				names = append(names, node.Name)
+			}
+			header.Keys = withKey(header.Keys, keyNodes, strings.Join(names, " "))
 		}
 	}
 	header = withBudget(header, c.o.Budget)
@@ -39,6 +44,9 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 		return err
 	}
 	c.started = true
+	if err := c.identify(); err != nil {
+		return errors.Join(err, writer.Close())
+	}
 	if err := c.save(); err != nil { // what a run that is cut off leaves to read
 		return errors.Join(err, writer.Close())
 	}

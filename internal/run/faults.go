@@ -36,10 +36,11 @@ func (c *conductor) effects() error { return measureFaults(c.o.Dir, c.result) }
 // measureFaults measures what the faults recorded in the directory did, and writes
 // them into the result, which has the length of the drive.
 func measureFaults(dir *Directory, r *report.Result) error {
-	faults, err := readFaults(dir.Path)
+	kept, err := readFaults(dir.Path)
 	if err != nil {
 		return err
 	}
+	faults := kept.faults
 	r.Faults = append([]report.Fault{}, faults...)
 	r.Degradation = nil
 	d := r.Drive
@@ -131,18 +132,23 @@ func (c *conductor) judgeFaults(header history.Header) ([]check.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(c.result.Faults) > 0 || header.Keys[keyNemesis] != "" {
-		unwhole := ""
-		if nodes != nil {
-			unwhole = nodes.Error
-		}
-		results = append(results, faultsDone(c.result.Faults, unwhole, c.result.Finished || c.judging))
+	recorded, err := readFaults(c.o.Dir.Path)
+	if err != nil {
+		return nil, err
 	}
-	switch {
-	case nodes != nil && len(nodes.Nodes) > 0:
-		results = append(results, check.SameReplicas(nodes.Whole, nodes.Nodes))
-	case header.Keys[keyNodes] != "":
-		results = append(results, check.SameReplicas(check.Digest{}, nil))
+	ended := c.result.Finished || c.judging
+	problems := append(recorded.damaged, unlikeScript(recorded.faults, header.Keys[keyNemesis], ended, nodes)...)
+	if len(problems) > 0 || header.Keys[keyNemesis] != "" {
+		if nodes != nil && nodes.Error != "" {
+			problems = append(problems, "After the last heal the database did not become whole: "+nodes.Error+".")
+		}
+		results = append(results, faultsDone(recorded.faults, problems, ended))
+	}
+	if nodes == nil {
+		nodes = new(nodesRecord)
+	}
+	if names := strings.Fields(header.Keys[keyNodes]); len(names)+len(nodes.Nodes) > 0 {
+		results = append(results, check.SameReplicas(nodes.Whole, nodes.allNodes(names)))
 	}
 	if text := header.Keys[keyMaxOutage]; text != "" {
 		most, err := time.ParseDuration(text)
@@ -161,9 +167,9 @@ func (c *conductor) judgeFaults(header history.Header) ([]check.Result, error) {
 	return results, nil
 }
 
-// faultsDone is the honest nemesis: a fault that was not injected, not seen or
-// not healed leaves the verdict open.
-func faultsDone(faults []report.Fault, unwhole string, ended bool) check.Result {
+// faultsDone leaves the verdict open where a fault was not injected, not seen or not
+// healed, and where there are problems with what is recorded of all.
+func faultsDone(faults []report.Fault, problems []string, ended bool) check.Result {
 	r := check.Result{Name: checkFaults, Required: true}
 	var failed []string
 	done, skipped := 0, 0
@@ -184,9 +190,7 @@ func faultsDone(faults []report.Fault, unwhole string, ended bool) check.Result 
 			done++
 		}
 	}
-	if unwhole != "" {
-		failed = append(failed, "After the last heal the database did not become whole: "+unwhole+".")
-	}
+	failed = append(failed, problems...)
 	switch {
 	case len(failed) > 0:
 		r.Detail = strings.Join(failed, "\n")

@@ -3,6 +3,7 @@ package run
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func TestHonestNemesis(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		bend   func(f *report.Fault)
-		whole  string
+		other  string
 		cutOff bool
 		none   bool
 		want   check.Status
@@ -38,7 +39,7 @@ func TestHonestNemesis(t *testing.T) {
 		{name: "not seen", bend: func(f *report.Fault) { f.Verified = "" }, says: "its effect was not observed"},
 		{name: "skipped, and nothing else", bend: func(f *report.Fault) { f.Skipped = "majority" }, says: "no fault was injected"},
 		{name: "none", none: true, says: "no fault was injected"},
-		{name: "not whole", whole: "n1 does not answer", says: "did not become whole: n1 does not answer"},
+		{name: "not whole", other: "After the last heal n1 does not answer.", says: "After the last heal n1 does not answer."},
 		{name: "cut off", cutOff: true, says: "the run was cut off"},
 	} {
 		f := good()
@@ -49,7 +50,11 @@ func TestHonestNemesis(t *testing.T) {
 		if tc.none {
 			faults = nil
 		}
-		r := faultsDone(faults, tc.whole, !tc.cutOff)
+		var problems []string
+		if tc.other != "" {
+			problems = append(problems, tc.other)
+		}
+		r := faultsDone(faults, problems, !tc.cutOff)
 		if r.Status != tc.want || !r.Required || !strings.Contains(r.Detail, tc.says) {
 			t.Errorf("%s: %v, %q", tc.name, r.Status, r.Detail)
 		}
@@ -87,20 +92,22 @@ func TestReadFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if faults, err := readFaults(dir); err != nil || len(faults) != 0 {
-		t.Errorf("without a file: %v, %v", faults, err)
+	if read, err := readFaults(dir); err != nil || len(read.faults)+len(read.damaged) != 0 {
+		t.Errorf("without a file: %v, %v", read, err)
 	}
 	write(`{"number":2,"fault":"pause n1","at_s":7}
 {"number":1,"fault":"kill n0","at_s":5}
 {"number":1,"fault":"kill n0","at_s":5,"healed_s":6,"verified":"gone"}
 {"number":3,"fault":"ki`)
-	faults, err := readFaults(dir)
+	read, err := readFaults(dir)
+	faults := read.faults
 	if err != nil || len(faults) != 2 || faults[0].Fault != "kill n0" || faults[0].HealedSeconds == nil || faults[1].HealedSeconds != nil {
 		t.Errorf("got %+v, %v", faults, err)
 	}
 	write("{\"number\":1}\nnonsense\n{\"number\":2}\n")
-	if _, err := readFaults(dir); err == nil || !strings.Contains(err.Error(), "line 2") {
-		t.Errorf("damage in the middle: %v", err)
+	read, err = readFaults(dir)
+	if err != nil || len(read.faults) != 2 || !slices.Contains(read.damaged, "Line 2 of faults.jsonl is no fault.") {
+		t.Errorf("damage in the middle: %+v, %v", read, err)
 	}
 }
 

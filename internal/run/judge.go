@@ -93,7 +93,7 @@ func decide(r *report.Result, results []check.Result, committed uint64, expect i
 	verdict := check.Verdict(results)
 	if verdict == check.Valid && committed == 0 {
 		verdict = check.Unknown
-		r.Reason = "Nothing was committed, and a run in which nothing happened proves nothing."
+		r.Reason = fmt.Sprintf("Nothing was committed, and a run in which nothing happened proves nothing (claim: %s).", expect)
 	} else {
 		r.Reason = reason(results, verdict, committed, expect)
 	}
@@ -109,15 +109,15 @@ func reason(results []check.Result, verdict check.Status, committed uint64, expe
 	}
 	switch {
 	case verdict == check.Invalid && len(names) == 1:
-		return fmt.Sprintf("The check %s found a violation.", names[0])
+		return fmt.Sprintf("The check %s found a violation (claim: %s).", names[0], expect)
 	case verdict == check.Invalid:
-		return fmt.Sprintf("The checks %s found violations.", sentence(names))
+		return fmt.Sprintf("The checks %s found violations (claim: %s).", sentence(names), expect)
 	case verdict == check.Valid:
 		return fmt.Sprintf("%s over %s: the database kept what %s promises%s.", holding(names), transactions(committed), expect, beyond(results))
 	case len(names) == 1:
-		return fmt.Sprintf("The check %s could not be decided%s.", names[0], cause(results))
+		return fmt.Sprintf("The check %s could not be decided (claim: %s)%s.", names[0], expect, cause(results))
 	case len(names) > 1:
-		return fmt.Sprintf("The checks %s could not be decided%s.", sentence(names), cause(results))
+		return fmt.Sprintf("The checks %s could not be decided (claim: %s)%s.", sentence(names), expect, cause(results))
 	}
 	return "No check was made."
 }

@@ -1,16 +1,9 @@
 package run
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -79,45 +72,14 @@ func (l *faultLog) note(f report.Fault) {
 	c.log.Info("fault", "number", f.Number, "fault", f.Fault, "target", f.Target, "at", f.AtSeconds, "healed", f.HealedSeconds != nil,
 		"verified", f.Verified, "error", f.Error, "heal_error", f.HealError, "skipped", f.Skipped)
 	c.o.Progress.Fault(f)
-	line, err := json.Marshal(f.Injection)
+	c.faultCount = max(c.faultCount, f.Number)
+	line, err := json.Marshal(faultLine{f.Injection, c.result.Identity})
 	if err == nil {
 		err = c.o.Dir.Append(FaultsFile, append(line, '\n'))
 	}
 	if err != nil && l.err == nil {
 		l.err = fmt.Errorf("record the faults: %w", err)
 	}
-}
-
-// readFaults returns the faults of a recorded run: of each the last line about it.
-func readFaults(dir string) ([]report.Fault, error) {
-	path := filepath.Join(dir, FaultsFile)
-	data, err := os.ReadFile(path)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("read the faults of the run: %w", err)
-	}
-	var faults []report.Fault
-	lines := bufio.NewScanner(bytes.NewReader(data))
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
-		var f report.Fault
-		if err := json.Unmarshal(lines.Bytes(), &f); err != nil {
-			if !bytes.HasSuffix(data, []byte("\n")) && !lines.Scan() {
-				break // the run was cut off in the middle of this line
-			}
-			return nil, fmt.Errorf("read the faults of the run: line %d of %s: %w", n, path, err)
-		}
-		at := slices.IndexFunc(faults, func(other report.Fault) bool { return other.Number == f.Number })
-		if at < 0 {
-			faults = append(faults, f)
-		} else {
-			faults[at] = f
-		}
-	}
-	slices.SortStableFunc(faults, func(a, b report.Fault) int { return int((a.AtSeconds - b.AtSeconds) * 1e9) })
-	return faults, lines.Err()
 }
 
 // heal waits until the database is whole again and looks at every node. That it
@@ -137,7 +99,7 @@ func (c *conductor) heal(ctx context.Context) error {
 		c.unwhole = c.o.Scrub(err.Error())
 		c.log.Error("the database did not become whole", "error", c.unwhole)
 	}
-	return nil
+	return c.keepNodes(&nodesRecord{})
 }
 
 // withBudget writes the limits into the header, so that a later check knows them.

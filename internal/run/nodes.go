@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"stroppy/internal/check"
@@ -27,9 +28,11 @@ type Node struct {
 
 // nodesRecord is nodes.json.
 type nodesRecord struct {
-	Error string          `json:"error"` // why the database did not become whole; empty if it did
-	Whole check.Digest    `json:"whole"` // what was downloaded from the cluster as one
-	Nodes []check.Replica `json:"nodes"`
+	Identity *history.Identity `json:"identity"`
+	Faults   int               `json:"faults"` // how many there were, those included that were left out
+	Error    string            `json:"error"`  // why the database did not become whole; empty if it did
+	Whole    check.Digest      `json:"whole"`  // what was downloaded from the cluster as one
+	Nodes    []check.Replica   `json:"nodes"`
 }
 
 // readNodes returns nil of a run without a cluster.
@@ -63,7 +66,7 @@ func (c *conductor) compare(ctx context.Context, try int) error {
 	if c.o.Nemesis == nil {
 		return nil
 	}
-	record := nodesRecord{Error: c.unwhole}
+	var record nodesRecord
 	if c.o.Nodes != nil {
 		c.enter("nodes")
 		defer c.leave()
@@ -85,11 +88,34 @@ func (c *conductor) compare(ctx context.Context, try int) error {
 			return c.compare(ctx, try+1)
 		}
 	}
+	return c.keepNodes(&record)
+}
+
+// keepNodes writes nodes.json.
+func (c *conductor) keepNodes(record *nodesRecord) error {
+	record.Identity, record.Faults, record.Error = c.result.Identity, c.faultCount, c.unwhole
 	data, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
 		return fmt.Errorf("record what the nodes held: %w", err)
 	}
 	return c.o.Dir.Write(NodesFile, append(data, '\n'))
+}
+
+// allNodes are the nodes of the record, and as not read those of the recorded names
+// that are missing there, and those that are there and not among the names.
+func (n *nodesRecord) allNodes(names []string) []check.Replica {
+	all := slices.Clone(n.Nodes)
+	for i := range all {
+		if at := slices.Index(names, all[i].Node); at < 0 {
+			all[i].Error = "it is no node of the cluster as it was recorded"
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(n.Nodes, func(r check.Replica) bool { return r.Node == name }) {
+			all = append(all, check.Replica{Node: name, Error: "it is missing from " + NodesFile})
+		}
+	}
+	return all
 }
 
 func (c *conductor) readEveryNode(ctx context.Context, whole *history.End, record *nodesRecord) (err error) {

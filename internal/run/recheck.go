@@ -24,7 +24,7 @@ const (
 	keyExpect = "expect" // the level that the verdict is about
 
 	keyNemesis        = "nemesis" // the script, a line a fault
-	keyNodes          = "nodes"   // there: every node is to be compared
+	keyNodes          = "nodes"   // the names of those that are to be compared
 	keyMaxOutage      = "max-outage"
 	keyMaxDegradation = "max-degradation"
 )
@@ -181,7 +181,8 @@ func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
 	switch {
 	case r.Verdict == "invalid":
 	case !facts.Driven:
-		r.Reason = "Only what the database holds was checked, and not what was acknowledged: give the run directory of pay, as in `stroppy check RUN_DIR --db URL`."
+		r.Reason = fmt.Sprintf("Only what the database holds was checked (claim: %s), and not what was acknowledged: "+
+			"give the run directory of pay, as in `stroppy check RUN_DIR --db URL`.", c.o.Expect)
 	case !facts.Complete:
 		r.Reason = cutOff + r.Reason
 	}
@@ -247,8 +248,14 @@ func (c *conductor) readRun() error {
 		c.unreadable = c.o.Scrub(err.Error())
 		c.log.Warn("the result of the run could not be read", "error", err)
 	}
+	if err := SameRun(c.o.Dir.Path, before); err != nil {
+		return err
+	}
 	h, err := Header(c.o.Dir.Path)
 	if err != nil {
+		return err
+	}
+	if err := c.identify(); err != nil {
 		return err
 	}
 	r := c.result
@@ -366,7 +373,7 @@ func (c *conductor) empty(ended []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(writer.Client(0).Flush(), writer.Close())
+	return errors.Join(writer.Client(0).Flush(), writer.Close(), c.identify())
 }
 
 // withoutHistory takes back what only a history could prove: of an end state

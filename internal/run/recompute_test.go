@@ -146,7 +146,8 @@ func TestFaultsFile(t *testing.T) {
 			t.Errorf("%s is in %s", key, text)
 		}
 	}
-	read, err := readFaults(dir)
+	lines, err := readFaults(dir)
+	read := lines.faults
 	if err != nil || len(read) != 1 || *read[0].InEffectSeconds != 5.01 || *read[0].HealingSeconds != 7.5 || read[0].Late != f.Late || *read[0].HealedSeconds != 8 {
 		t.Errorf("read %+v, %v", read, err)
 	}

@@ -28,7 +28,7 @@ func WritePage(dir string) (string, error) {
 // PageInput reads what the page is made from. A run that was cut off, or that
 // only checked, has no series.
 func PageInput(dir string) (in report.Input, err error) {
-	if in.Result, err = report.Read(dir); err != nil {
+	if in.Result, err = ReadResult(dir); err != nil {
 		return in, err
 	}
 	if in.Seconds, err = readFile(filepath.Join(dir, SeriesFile), report.ReadSeries); err != nil {

@@ -148,6 +148,7 @@ type conductor struct {
 	zero       time.Time      // of the clock of the drive
 	timeline   []stats.Second // of the drive
 	committed  uint64         // by the drive, its warm-up included
+	faultCount int            // that were noted
 	unwhole    string         // why the database did not become whole after the last heal
 	unreadable string         // why the result of the run that is checked could not be read
 	unkept     error          // why the violations could not be written

@@ -1,0 +1,155 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"stroppy/internal/history"
+	"stroppy/internal/report"
+	"stroppy/internal/scenario"
+)
+
+// identify takes up which run the files that follow are of.
+func (c *conductor) identify() error {
+	id, err := history.IdentityIn(c.o.Dir.History())
+	if err == nil && id != (history.Identity{}) {
+		c.result.Identity = &id
+	}
+	return err
+}
+
+// ReadResult reads the result of the run in dir. It refuses a directory whose files
+// are of different runs.
+func ReadResult(dir string) (*report.Result, error) {
+	r, err := report.Read(dir)
+	if err != nil {
+		return nil, err
+	}
+	return r, SameRun(dir, r)
+}
+
+// SameRun returns an error that names a file of the directory which is of another run
+// than the history beside it. The result may be nil.
+func SameRun(dir string, r *report.Result) error {
+	d := Directory{Path: dir}
+	run, err := history.IdentityIn(d.History())
+	if err != nil || run == (history.Identity{}) {
+		return err
+	}
+	check := func(name string, owner *history.Identity) error {
+		if owner == nil || *owner == run {
+			return nil
+		}
+		return fmt.Errorf("read the run in %s: %s is of %s and the history beside it is of %s: put the files of one run together", dir, name, owner, run)
+	}
+	if r != nil {
+		if err := check(report.FileName, r.Identity); err != nil {
+			return err
+		}
+	}
+	nodes, err := readNodes(dir)
+	if err != nil {
+		return err
+	}
+	if nodes != nil {
+		if err := check(NodesFile, nodes.Identity); err != nil {
+			return err
+		}
+	}
+	faults, err := readFaults(dir)
+	if err != nil {
+		return err
+	}
+	for i := range faults.owners {
+		if err := check(FaultsFile, &faults.owners[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// faultLine is a line of faults.jsonl.
+type faultLine struct {
+	report.Injection
+	Identity *history.Identity `json:"identity"`
+}
+
+// faultLines is what faults.jsonl has of a run.
+type faultLines struct {
+	faults  []report.Fault // of each the last line about it, in the order of their times
+	owners  []history.Identity
+	damaged []string // a sentence for each line that is no fault
+}
+
+// readFaults reads the faults of a recorded run; none where there is no file.
+func readFaults(dir string) (faultLines, error) {
+	var read faultLines
+	data, err := os.ReadFile(filepath.Join(dir, FaultsFile))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return read, nil
+		}
+		return read, fmt.Errorf("read the faults of the run: %w", err)
+	}
+	n := 0
+	for line := range bytes.Lines(data) {
+		n++
+		var one faultLine
+		switch err := json.Unmarshal(line, &one); {
+		case err != nil && !bytes.HasSuffix(line, []byte("\n")):
+			continue // the run was cut off in the middle of this line
+		case err != nil || one.Number < 1:
+			read.damaged = append(read.damaged, fmt.Sprintf("Line %d of %s is no fault.", n, FaultsFile))
+			continue
+		case one.Identity == nil:
+			read.damaged = append(read.damaged, fmt.Sprintf("Line %d of %s does not name its run.", n, FaultsFile))
+		case !slices.Contains(read.owners, *one.Identity):
+			read.owners = append(read.owners, *one.Identity)
+		}
+		read.faults = slices.DeleteFunc(read.faults, func(f report.Fault) bool { return f.Number == one.Number })
+		read.faults = append(read.faults, report.Fault{Injection: one.Injection})
+	}
+	slices.SortStableFunc(read.faults, func(a, b report.Fault) int { return int((a.AtSeconds - b.AtSeconds) * 1e9) })
+	return read, nil
+}
+
+// unlikeScript says in sentences what of the recorded faults the script, a line a
+// fault, does not have. Of a run that ended, it also says which are missing:
+// there were so many of them, each line of the script came to one at least, and
+// their numbers have no gap.
+func unlikeScript(faults []report.Fault, script string, ended bool, nodes *nodesRecord) (problems []string) {
+	lines := slices.DeleteFunc(strings.Split(script, "\n"), func(line string) bool { return line == "" })
+	came := make([]bool, len(lines))
+	for _, f := range faults {
+		if f.Line < 1 || f.Line > len(lines) ||
+			!strings.Contains(lines[f.Line-1], f.Fault) && !scenario.Masked(lines[f.Line-1]) && !scenario.Masked(f.Fault) {
+			problems = append(problems, fmt.Sprintf("Fault %d in %s, %s, is none of the script.", f.Number, FaultsFile, f.Fault))
+			continue
+		}
+		came[f.Line-1] = true
+	}
+	if !ended || len(lines) == 0 {
+		return problems
+	}
+	if nodes == nil {
+		return append(problems, NodesFile+" is missing, so that how many faults there were is not known.")
+	}
+	for n := range nodes.Faults {
+		if !slices.ContainsFunc(faults, func(f report.Fault) bool { return f.Number == n+1 }) {
+			problems = append(problems, fmt.Sprintf("Fault %d of %d is missing from %s.", n+1, nodes.Faults, FaultsFile))
+		}
+	}
+	for i, line := range lines {
+		if !came[i] {
+			problems = append(problems, fmt.Sprintf("The fault %q of the script is missing from %s.", line, FaultsFile))
+		}
+	}
+	return problems
+}

@@ -1,0 +1,160 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+	"stroppy/internal/report"
+)
+
+// troubled makes the directory of a finished run with two faults on a cluster of two
+// nodes.
+func troubled(t *testing.T, number uint64) string {
+	t.Helper()
+	dir := recording(t, number, 5, func(h *history.Header) {
+		h.Keys[keyNemesis], h.Keys[keyNodes] = "kill leader every 5s for 2s\npause n1 at 9s for 1s", "n0 n1"
+	})
+	c := newConductor(Options{Dir: &Directory{Path: dir}, Progress: silent{}})
+	if err := c.identify(); err != nil {
+		t.Fatal(err)
+	}
+	c.result.Finished, c.result.Workload = true, "bank"
+	log := &faultLog{conductor: c}
+	for i, what := range []string{"kill leader", "pause n1"} {
+		healed := 7.0
+		log.note(report.Fault{Injection: report.Injection{
+			Number: i + 1, Line: i + 1, Fault: what, Target: "n1", AtSeconds: 5, HealedSeconds: &healed, Verified: "n1 down",
+		}})
+	}
+	nodes := nodesRecord{Nodes: []check.Replica{{Node: "n0"}, {Node: "n1"}}}
+	if err := errors.Join(log.err, c.keepNodes(&nodes), c.save()); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// checked is what a check of the directory says: its verdict and reason, or its error.
+func checked(t *testing.T, dir string) string {
+	t.Helper()
+	r, err := Check(t.Context(), checking(t, []string{dir}, allValid))
+	if err != nil {
+		return err.Error()
+	}
+	details := ""
+	for _, c := range r.Checks {
+		details += c.Detail
+	}
+	return r.Verdict + ": " + r.Reason + " " + details
+}
+
+func replaceFile(t *testing.T, path string, change func(text string) string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(change(string(text))), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFilesOfAnotherRun: a file of another run is refused by its name, by check and by
+// report, and never held against a healthy database.
+func TestFilesOfAnotherRun(t *testing.T) {
+	if dir := troubled(t, 2); !strings.HasPrefix(checked(t, dir), "valid: ") {
+		t.Fatalf("files of one run: %s", checked(t, dir))
+	}
+	for _, name := range []string{report.FileName, NodesFile, FaultsFile, HistoryDir} {
+		dir := troubled(t, 2)
+		says := name + " is of run 3 of the workload bank, "
+		if name == HistoryDir {
+			says = "and the history beside it is of run 3"
+		}
+		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(troubled(t, 3), name), filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		if got := checked(t, dir); !strings.Contains(got, says) || strings.Contains(got, "\n") {
+			t.Errorf("%s of another run, checked: %s", name, got)
+		}
+		if _, err := ReadResult(dir); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s of another run, reported: %v", name, err)
+		}
+		if _, err := PageInput(dir); err == nil {
+			t.Errorf("%s of another run has a page", name)
+		}
+	}
+}
+
+// TestFaultsAndNodesAreAllThere: what is missing, left over or unreadable in
+// nodes.json and faults.jsonl leaves the verdict open, which names the claim.
+func TestFaultsAndNodesAreAllThere(t *testing.T) {
+	line := func(text string, n int) string { return strings.SplitAfter(text, "\n")[n] }
+	for _, tc := range []struct {
+		name, file string
+		change     func(text string) string
+		says       string
+	}{
+		{"garbage", FaultsFile, func(text string) string { return line(text, 0) + "nonsense\n" + line(text, 1) }, "Line 2 of faults.jsonl is no fault."},
+		{"another shape", FaultsFile, func(text string) string { return text + "{}\n" }, "Line 3 of faults.jsonl is no fault."},
+		{"a fault is missing", FaultsFile, func(text string) string { return line(text, 0) }, `The fault "pause n1 at 9s for 1s" of the script is missing from faults.jsonl.`},
+		{"the number of one is missing", FaultsFile, func(text string) string { return line(text, 1) }, "Fault 1 of 2 is missing from faults.jsonl."},
+		{"no faults", FaultsFile, func(string) string { return "" }, "Fault 2 of 2 is missing from faults.jsonl."},
+		{"a fault of no script", FaultsFile, func(text string) string { return strings.Replace(text, "pause n1", "pause n0", 1) }, "Fault 2 in faults.jsonl, pause n0, is none of the script."},
+		{"of no line", FaultsFile, func(text string) string { return strings.Replace(text, `"line":2`, `"line":3`, 1) }, "Fault 2 in faults.jsonl, pause n1, is none of the script."},
+		{"of no run", FaultsFile, func(text string) string {
+			var fields map[string]any
+			if err := json.Unmarshal([]byte(line(text, 0)), &fields); err != nil {
+				t.Fatal(err)
+			}
+			delete(fields, "identity")
+			first, err := json.Marshal(fields)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprintf("%s\n%s", first, line(text, 1))
+		}, "Line 1 of faults.jsonl does not name its run."},
+		{"a node is missing", NodesFile, func(text string) string { return strings.Replace(text, `"n0"`, `"n1"`, 1) }, "n0 could not be read: it is missing from nodes.json."},
+		{"another node", NodesFile, func(text string) string { return strings.Replace(text, `"n0"`, `"n7"`, 1) }, "n7 could not be read: it is no node of the cluster"},
+	} {
+		dir := troubled(t, 2)
+		replaceFile(t, filepath.Join(dir, tc.file), tc.change)
+		if got := checked(t, dir); !strings.HasPrefix(got, "unknown: ") || !strings.Contains(got, tc.says) || !strings.Contains(got, "(claim: serializable)") {
+			t.Errorf("%s: %s", tc.name, got)
+		}
+	}
+	dir := troubled(t, 2)
+	if err := os.Remove(filepath.Join(dir, NodesFile)); err != nil {
+		t.Fatal(err)
+	}
+	if got := checked(t, dir); !strings.HasPrefix(got, "unknown: ") || !strings.Contains(got, "nodes.json is missing") {
+		t.Errorf("without nodes.json: %s", got)
+	}
+}
+
+// TestReasonNamesTheClaim: whatever the verdict, its sentence names the claim.
+func TestReasonNamesTheClaim(t *testing.T) {
+	for status, verdict := range map[check.Status]string{check.Valid: "valid", check.Invalid: "invalid", check.Unknown: "unknown"} {
+		for _, names := range [][]string{{"total"}, {"total", "ledger"}} {
+			var results []check.Result
+			for _, name := range names {
+				results = append(results, check.Result{Name: name, Status: status, Required: true, Detail: "so"})
+			}
+			var r report.Result
+			decide(&r, results, 1, isolation.SnapshotIsolation)
+			if r.Verdict != verdict || !strings.Contains(r.Reason, isolation.SnapshotIsolation.String()) {
+				t.Errorf("%v of %v: %s: %s", status, names, r.Verdict, r.Reason)
+			}
+		}
+	}
+}

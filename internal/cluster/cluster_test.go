@@ -66,9 +66,9 @@ func TestKillTakesTheTree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree, err := p.freeze()
-		if err != nil || len(tree) < 2 {
-			t.Fatalf("the tree is %v, %v, want a shell and a sleep at least", tree, err)
+		tree, err := freeze(p.id())
+		if err != nil || len(tree) < 3 {
+			t.Fatalf("the tree is %v, %v, want two shells and a sleep at least", tree, err)
 		}
 		if !paused {
 			if err := p.Resume(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -110,26 +111,32 @@ func (p *Process) Pause() error {
 
 // pause is Pause; it returns what it has stopped.
 func (p *Process) pause() ([]processID, error) {
-	tree, err := p.freeze()
+	tree, err := freeze(p.id())
 	if err != nil {
 		return nil, err
 	}
-	tree = append(tree, p.id())
 	return tree, untilFor(context.Background(), stopsWithin, func() error { return allStopped(tree) })
 }
 
 // Resume undoes Pause.
 func (p *Process) Resume() error {
-	tree, err := p.freeze()
-	if err != nil {
-		return err
-	}
+	tree, err := freeze(p.id())
 	for _, id := range tree {
-		if err := id.signal(syscall.SIGCONT); err != nil {
-			return err
-		}
+		err = errors.Join(err, id.signal(syscall.SIGCONT))
 	}
-	return p.Signal(syscall.SIGCONT)
+	return errors.Join(err, p.Signal(syscall.SIGCONT))
+}
+
+// Kill ends the process and all its descendants at once with SIGKILL, and
+// returns when the last of them is gone.
+func (p *Process) Kill() error {
+	tree, err := freeze(p.id())
+	err = errors.Join(err, p.Signal(syscall.SIGKILL))
+	for _, id := range tree {
+		err = errors.Join(err, id.signal(syscall.SIGKILL))
+	}
+	<-p.done
+	return errors.Join(err, gone(context.Background(), tree))
 }
 
 // id names the process; the zero value names none.
@@ -139,23 +146,6 @@ func (p *Process) id() processID {
 		return processID{}
 	}
 	return processID{pid: p.PID(), start: s.start}
-}
-
-// tree lists the process, first, and its descendants.
-func (p *Process) tree() []processID {
-	tree := []processID{p.id()}
-	for parents := []int{p.PID()}; len(parents) > 0; {
-		children, err := childrenOf(parents)
-		if err != nil {
-			break
-		}
-		parents = nil
-		for _, c := range children {
-			tree = append(tree, c)
-			parents = append(parents, c.pid)
-		}
-	}
-	return tree
 }
 
 // seenWithin bounds the wait for an effect that comes by itself.
@@ -182,87 +172,65 @@ func untilFor(ctx context.Context, limit time.Duration, seen func() error) error
 
 // gone returns when none of the processes is there any more.
 func gone(ctx context.Context, processes []processID) error {
-	return untilFor(ctx, stopsWithin, func() error {
-		for _, id := range processes {
-			if state := id.state(); state != 0 {
-				return fmt.Errorf("process %d is alive yet, in state %c", id.pid, state)
-			}
-		}
-		return nil
-	})
+	return untilFor(ctx, stopsWithin, func() error { return allGone(processes) })
+}
+
+// allGone says which of the processes is alive.
+func allGone(processes []processID) error {
+	return wrongState(processes, "is alive yet", func(byte) bool { return true })
 }
 
 // allStopped says which of the processes is alive and not stopped.
 func allStopped(processes []processID) error {
+	return wrongState(processes, "goes on", func(state byte) bool { return !isStopped(state) })
+}
+
+// noneStopped returns when none of the processes is stopped any more.
+func noneStopped(processes []processID) error {
+	return until(context.Background(), func() error { return wrongState(processes, "is stopped yet", isStopped) })
+}
+
+func isStopped(state byte) bool { return state == 'T' || state == 't' }
+
+// wrongState says which of the living processes is in a wrong state.
+func wrongState(processes []processID, what string, wrong func(state byte) bool) error {
 	for _, id := range processes {
-		if state := id.state(); state != 0 && state != 'T' && state != 't' {
-			return fmt.Errorf("process %d goes on, in state %c", id.pid, state)
+		if state := id.state(); state != 0 && wrong(state) {
+			return fmt.Errorf("process %d %s, in state %c", id.pid, what, state)
 		}
 	}
 	return nil
 }
 
-// noneStopped returns when none of the processes is stopped any more.
-func noneStopped(processes []processID) error {
-	return until(context.Background(), func() error {
-		for _, id := range processes {
-			if state := id.state(); state == 'T' || state == 't' {
-				return fmt.Errorf("process %d is stopped yet", id.pid)
+// tree lists the process, first, and its descendants.
+func (p *Process) tree() []processID {
+	tree, _ := walk(p.id(), func(processID) error { return nil })
+	return tree
+}
+
+// freeze stops a process and all its descendants and lists them, itself first. Each is
+// stopped before its own children are listed, so that it makes no more.
+func freeze(root processID) ([]processID, error) {
+	return walk(root, func(id processID) error { return id.signal(syscall.SIGSTOP) })
+}
+
+// walk visits a living process and then its living descendants, and lists them.
+func walk(root processID, visit func(processID) error) (tree []processID, err error) {
+	for level := []processID{root}; len(level) > 0; {
+		var parents []int
+		for _, id := range level {
+			if !id.alive() {
+				continue
 			}
+			tree = append(tree, id)
+			if err := visit(id); err != nil {
+				return tree, err
+			}
+			parents = append(parents, id.pid)
 		}
-		return nil
-	})
-}
-
-// Kill ends the process and all its descendants at once with SIGKILL, and
-// returns when the last of them is gone.
-func (p *Process) Kill() error {
-	tree, err := p.freeze()
-	err = errors.Join(err, p.Signal(syscall.SIGKILL))
-	for _, id := range tree {
-		err = errors.Join(err, id.signal(syscall.SIGKILL))
-	}
-	<-p.done
-	for _, id := range tree {
-		for id.alive() {
-			time.Sleep(time.Millisecond) // no descriptor tells the end of a process that is not a child
-		}
-	}
-	return err
-}
-
-// freeze stops the process, so that it cannot make children meanwhile, and then
-// all its descendants, which it returns.
-func (p *Process) freeze() ([]processID, error) {
-	select {
-	case <-p.done:
-		return nil, nil
-	default:
-	}
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
-		return nil, fmt.Errorf("stop process %d: %w", p.PID(), err)
-	}
-	return descendants(p.PID(), true)
-}
-
-// descendants lists the living descendants of a process. With stop each is stopped
-// before its own children are listed, so that it makes no more.
-func descendants(pid int, stop bool) (tree []processID, err error) {
-	for parents := []int{pid}; len(parents) > 0; {
-		children, err := childrenOf(parents)
-		if err != nil {
+		if level, err = childrenOf(parents); err != nil {
 			return tree, err
 		}
-		parents = parents[:0:0]
-		for _, c := range children {
-			if stop {
-				if err := c.signal(syscall.SIGSTOP); err != nil {
-					return tree, err
-				}
-			}
-			parents = append(parents, c.pid)
-		}
-		tree = append(tree, children...)
 	}
 	return tree, nil
 }
@@ -297,6 +265,9 @@ func (id processID) signal(signal syscall.Signal) error {
 
 // childrenOf lists the living children of the given processes.
 func childrenOf(parents []int) ([]processID, error) {
+	if len(parents) == 0 {
+		return nil, nil
+	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
@@ -311,10 +282,8 @@ func childrenOf(parents []int) ([]processID, error) {
 		if err != nil || s.state == "Z" {
 			continue // it has ended since
 		}
-		for _, parent := range parents {
-			if s.parent == parent {
-				children = append(children, processID{pid: pid, start: s.start})
-			}
+		if slices.Contains(parents, s.parent) {
+			children = append(children, processID{pid: pid, start: s.start})
 		}
 	}
 	return children, nil

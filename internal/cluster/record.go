@@ -29,7 +29,7 @@ const (
 )
 
 // Leftover is one thing that stays when this program is killed before it could
-// take it away.
+// remove it.
 type Leftover struct {
 	Kind  LeftoverKind `json:"kind"`
 	Name  string       `json:"name,omitempty"` // path of a mount or a folder
@@ -38,7 +38,7 @@ type Leftover struct {
 }
 
 // ourPrefix begins the names of all that this program makes, so that a record
-// that was damaged or forged cannot have anything else taken away.
+// that was damaged or forged cannot have anything else removed.
 const ourPrefix = "stroppy"
 
 // FolderLeftover is a folder whose own name begins with stroppy-.
@@ -50,11 +50,7 @@ func MountLeftover(path string) Leftover { return Leftover{Kind: LeftMount, Name
 
 // ProcessLeftover is a process that was started.
 func ProcessLeftover(p *Process) Leftover {
-	l := Leftover{Kind: LeftProcess, PID: p.PID()}
-	if s, err := readStat(l.PID); err == nil {
-		l.Start = s.start
-	}
-	return l
+	return Leftover{Kind: LeftProcess, PID: p.PID(), Start: p.id().start}
 }
 
 func (l Leftover) String() string {
@@ -66,29 +62,19 @@ func (l Leftover) String() string {
 
 // check refuses what cannot be ours.
 func (l Leftover) check() error {
-	switch l.Kind {
-	case LeftProcess:
-		if l.PID > 1 {
-			return nil
-		}
-	case LeftFolder:
-		if cleanPath(l.Name) && strings.HasPrefix(filepath.Base(l.Name), ourPrefix+"-") {
-			return nil
-		}
-	case LeftMount:
-		if cleanPath(l.Name) && strings.Contains(l.Name, "/"+ourPrefix+"-") {
-			return nil
-		}
+	clean := filepath.IsAbs(l.Name) && filepath.Clean(l.Name) == l.Name
+	if l.Kind == LeftProcess && l.PID > 1 ||
+		l.Kind == LeftFolder && clean && strings.HasPrefix(filepath.Base(l.Name), ourPrefix+"-") ||
+		l.Kind == LeftMount && clean && strings.Contains(l.Name, "/"+ourPrefix+"-") {
+		return nil
 	}
 	return fmt.Errorf("%s is not named as what stroppy makes", l)
 }
 
-func cleanPath(path string) bool { return filepath.IsAbs(path) && filepath.Clean(path) == path }
-
 // Record is a small file that names what this program makes, each thing before
 // it is made, and outlives it when it is killed. The file is in a folder of the
-// user's own, and names its owner. Its methods may be called from several
-// goroutines.
+// user's own. It is locked as long as its owner lives: the kernel ends the lock with
+// the process. Its methods may be called from several goroutines.
 type Record struct {
 	mu   sync.Mutex
 	file *os.File // nil once closed
@@ -103,13 +89,24 @@ type entry struct {
 	Made  *Leftover `json:"made,omitempty"`
 }
 
+// owner is the program that made a record.
+type owner struct {
+	PID   int    `json:"pid"`
+	Boot  string `json:"boot"`  // the kernel's id of the time since it was started
+	Space string `json:"space"` // the namespace of process numbers
+}
+
+// thisProcess reads random(4)'s boot_id and the link of namespaces(7). Both are empty
+// where the kernel has none.
+func thisProcess() owner {
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	space, _ := os.Readlink("/proc/self/ns/pid")
+	return owner{PID: os.Getpid(), Boot: string(bytes.TrimSpace(boot)), Space: space}
+}
+
 // NewRecord begins a record. kind says what it is of, such as etcd:3.
 func NewRecord(kind string) (*Record, error) {
 	folder, err := stateFolder()
-	if err != nil {
-		return nil, err
-	}
-	self, err := thisProcess()
 	if err != nil {
 		return nil, err
 	}
@@ -117,9 +114,13 @@ func NewRecord(kind string) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("begin a record of what has to be cleared: %w", err)
 	}
-	r := &Record{file: file}
-	if err := r.write(entry{Owner: &self, Kind: kind, Began: time.Now()}); err != nil {
-		return nil, errors.Join(err, r.Close())
+	r, self := &Record{file: file}, thisProcess()
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		err = r.write(entry{Owner: &self, Kind: kind, Began: time.Now()})
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("begin a record of what has to be cleared: %w", err), r.Close())
 	}
 	return r, nil
 }
@@ -177,22 +178,22 @@ func (r *Record) TempFolder(parent string) (string, error) {
 // program is killed in it, what it names was not made yet.
 func (r *Record) write(e entry) error {
 	line, err := json.Marshal(e)
-	if err != nil {
-		return fmt.Errorf("record what has to be cleared: %w", err)
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.file == nil {
-		return errors.New("record what has to be cleared: the record is closed")
+	if err == nil && r.file == nil {
+		err = errors.New("the record is closed")
 	}
-	if _, err := r.file.Write(append(line, '\n')); err != nil {
+	if err == nil {
+		_, err = r.file.Write(append(line, '\n'))
+	}
+	if err != nil {
 		return fmt.Errorf("record what has to be cleared: %w", err)
 	}
 	return nil
 }
 
-// Close removes the record, after all that it names was taken away. It may be
-// called again.
+// Close removes the record, after all that it names was removed. It may be called
+// again.
 func (r *Record) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -212,30 +213,29 @@ func (r *Record) Close() error {
 func stateFolder() (string, error) {
 	path := filepath.Join(os.TempDir(), ourPrefix+"-"+strconv.Itoa(os.Geteuid()))
 	// Another user's environment may have been inherited, by sudo -E for instance.
-	if runtime := os.Getenv("XDG_RUNTIME_DIR"); runtime != "" && ownFolder(runtime) {
+	if runtime := os.Getenv("XDG_RUNTIME_DIR"); runtime != "" && ownFolder(runtime) != nil {
 		path = filepath.Join(runtime, ourPrefix)
 	}
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", fmt.Errorf("make the folder for records of what has to be cleared: %w", err)
 	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		return "", fmt.Errorf("look at the folder for records of what has to be cleared: %w", err)
-	}
-	if !ownFolder(path) || info.Mode().Perm()&0o077 != 0 {
+	if info := ownFolder(path); info == nil || info.Mode().Perm()&0o077 != 0 {
 		return "", fmt.Errorf("%s must be a folder that belongs to you and that nobody else may enter: remove it or repair its owner and mode", path)
 	}
 	return path, nil
 }
 
-// ownFolder tells whether a path is a folder, not a link to one, of this user.
-func ownFolder(path string) bool {
+// ownFolder describes a folder of this user; nil for anything else, a link to one
+// included.
+func ownFolder(path string) os.FileInfo {
 	info, err := os.Lstat(path)
-	if err != nil {
-		return false
+	if err != nil || !info.IsDir() {
+		return nil
 	}
-	s, ok := info.Sys().(*syscall.Stat_t)
-	return ok && info.IsDir() && int(s.Uid) == os.Geteuid()
+	if s, ok := info.Sys().(*syscall.Stat_t); !ok || int(s.Uid) != os.Geteuid() {
+		return nil
+	}
+	return info
 }
 
 // RecordInfo is what a record says.
@@ -254,38 +254,53 @@ type RecordInfo struct {
 // Records lists the records of this user, the oldest first. Those of programs
 // that run in another container are left out: nothing can be known of them here.
 func Records() ([]RecordInfo, error) {
+	records, _, err := readRecords()
+	return records, err
+}
+
+// readRecords is Records; damaged are the paths of those that do not name their
+// owner, which is just writing the first line or was killed in it.
+func readRecords() (records []RecordInfo, damaged []string, err error) {
 	folder, err := stateFolder()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	paths, err := filepath.Glob(filepath.Join(folder, "*"+recordSuffix))
 	if err != nil {
-		return nil, fmt.Errorf("list the records: %w", err)
+		return nil, nil, fmt.Errorf("list the records: %w", err)
 	}
-	var records []RecordInfo
+	self := thisProcess()
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // its owner has closed it since
 		}
 		if err != nil {
-			return nil, fmt.Errorf("list the records: %w", err)
+			return nil, nil, fmt.Errorf("list the records: %w", err)
 		}
 		info, ok := parseRecord(text)
 		if !ok {
-			continue // its owner is just writing the first line, or was killed in it
+			damaged = append(damaged, path)
+			continue
 		}
 		info.path = path
-		life, err := info.owner.life()
-		if err != nil {
-			return nil, err
-		}
-		if info.Alive = life == alive; life != elsewhere {
+		if info.owner.Boot != self.Boot || info.owner.Space == self.Space {
+			info.Alive = locked(path)
 			records = append(records, info)
 		}
 	}
 	slices.SortFunc(records, func(a, b RecordInfo) int { return a.Began.Compare(b.Began) })
-	return records, nil
+	return records, damaged, nil
+}
+
+// locked says that the owner of a record lives.
+func locked(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 }
 
 // parseRecord reads a record up to the first line that is not whole.
@@ -311,9 +326,8 @@ func parseRecord(text []byte) (RecordInfo, bool) {
 
 // Signal sends a signal to the program that made the record, if that still runs.
 func (i RecordInfo) Signal(signal syscall.Signal) error {
-	life, err := i.owner.life()
-	if err != nil || life != alive {
-		return err
+	if !locked(i.path) {
+		return nil
 	}
 	if err := syscall.Kill(i.PID, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("send %v to process %d, which made %s: %w", signal, i.PID, i.Kind, err)

@@ -278,23 +278,21 @@ func TestClearKnowsWhose(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer sleeper.Kill()
-	self, err := thisProcess()
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, other, gone := self, self, self
-	old.Boot, other.Space, gone.Start = "another", "pid:[1]", "1"
+	self := thisProcess()
+	old, other := self, self
+	old.Boot, other.Space = "another", "pid:[1]"
 	for _, c := range []struct {
 		name           string
 		owner          owner
+		lives          bool
 		tail           string // damage at the end
 		folder, record bool   // stays
 		processStays   bool
 	}{
-		{name: "alive", owner: self, folder: true, record: true, processStays: true},
+		{name: "alive", owner: self, lives: true, folder: true, record: true, processStays: true},
 		{name: "before a restart of the machine", owner: old, processStays: true},
 		{name: "in another container", owner: other, folder: true, record: true, processStays: true},
-		{name: "dead", owner: gone, tail: `{"made":{"kind":"folder","na`, processStays: false},
+		{name: "dead", owner: self, tail: `{"made":{"kind":"folder","na`, processStays: false},
 	} {
 		folder := filepath.Join(t.TempDir(), "stroppy-x")
 		if err := os.Mkdir(folder, 0o755); err != nil {
@@ -313,9 +311,17 @@ func TestClearKnowsWhose(t *testing.T) {
 		if err := os.WriteFile(record, append(text, c.tail...), 0o600); err != nil {
 			t.Fatal(err)
 		}
+		file, err := os.Open(record)
+		if err == nil && c.lives {
+			err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		if _, err := Clear(t.Context()); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 		}
+		_ = file.Close()
 		if _, err := os.Lstat(folder); (err == nil) != c.folder {
 			t.Errorf("%s: the folder: %v", c.name, err)
 		}

@@ -1,0 +1,177 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// clearOrder is the order in which things are removed: what uses another first.
+var clearOrder = []LeftoverKind{LeftProcess, LeftMount, LeftFolder}
+
+// Clear removes what programs of this user that were killed have left behind, as
+// their records say, and returns one line for each thing that it removed. What
+// belongs to a program that runs, and what no record names, is not touched. A
+// record of which something could not be removed stays, for the next time.
+func Clear(ctx context.Context) ([]string, error) {
+	unlock, err := lockRecords()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	records, damaged, err := readRecords()
+	if err != nil {
+		return nil, err
+	}
+	boot := thisProcess().Boot
+	var cleared []string
+	for _, r := range slices.Backward(records) { // a later one of the same program may have mounts in a folder of an earlier one
+		if r.Alive {
+			continue
+		}
+		if ctx.Err() != nil {
+			err = errors.Join(err, fmt.Errorf("clear what earlier runs left behind: %w", ctx.Err()))
+			break
+		}
+		lines, errOne := r.clear(r.owner.Boot == boot)
+		cleared = append(cleared, lines...)
+		if errOne == nil {
+			errOne = os.Remove(r.path)
+		}
+		if errOne != nil {
+			err = errors.Join(err, fmt.Errorf("clear what process %d left behind: %w", r.PID, errOne))
+		}
+	}
+	for _, path := range damaged { // the owner was killed before it made anything, unless it is writing just now
+		if info, errStat := os.Stat(path); errStat == nil && time.Since(info.ModTime()) > time.Minute {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}
+	return cleared, err
+}
+
+// lockRecords keeps two programs from clearing at once.
+func lockRecords() (unlock func(), err error) {
+	folder, err := stateFolder()
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(filepath.Join(folder, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock the folder for records of what has to be cleared: %w", err)
+	}
+	return func() { file.Close() }, nil // which unlocks it
+}
+
+// clear removes what one record names. Nothing but folders outlives a restart of the
+// machine.
+func (i RecordInfo) clear(sameBoot bool) (cleared []string, err error) {
+	for _, kind := range clearOrder {
+		for _, l := range slices.Backward(i.Made) { // what was made last first
+			if l.Kind != kind || kind != LeftFolder && !sameBoot {
+				continue
+			}
+			was, errOne := l.clear()
+			if was {
+				cleared = append(cleared, fmt.Sprintf("%s, left by process %d (%s)", l, i.PID, i.Kind))
+			}
+			err = errors.Join(err, errOne)
+		}
+	}
+	return cleared, err
+}
+
+// clear removes one thing, and says whether it was there.
+func (l Leftover) clear() (was bool, err error) {
+	switch l.Kind {
+	case LeftProcess:
+		was, err = killTree(processID{pid: l.PID, start: l.Start})
+	case LeftMount:
+		was, err = unmount(l.Name)
+	case LeftFolder:
+		was, err = removeFolder(l.Name)
+	}
+	if err != nil {
+		return false, fmt.Errorf("clear the %s: %w", l, err)
+	}
+	return was, nil
+}
+
+// endPatience bounds the wait for processes that were sent SIGKILL; one that is
+// in the middle of a disk's work ends when that is done.
+const endPatience = 10 * time.Second
+
+// killTree ends a process and its descendants.
+func killTree(id processID) (bool, error) {
+	if !id.alive() {
+		return false, nil
+	}
+	tree, err := freeze(id)
+	for _, p := range tree {
+		err = errors.Join(err, p.signal(syscall.SIGKILL))
+	}
+	return true, errors.Join(err, untilFor(context.Background(), endPatience, func() error { return allGone(tree) }))
+}
+
+// removeFolder removes a folder with all that is in it, unless something is
+// still mounted there. Servers that are just being killed may write meanwhile.
+func removeFolder(path string) (bool, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case !info.IsDir():
+		return false, fmt.Errorf("%s is not a folder any more: look at it and remove it", path)
+	}
+	mounts, err := mountsBelow(path)
+	if err != nil {
+		return false, err
+	}
+	if len(mounts) > 0 {
+		return false, fmt.Errorf("something is mounted at %s: unmount it", mounts[0])
+	}
+	return true, untilFor(context.Background(), endPatience, func() error { return os.RemoveAll(path) })
+}
+
+// unmount removes a mount even while it is in use, and tells whether it was there.
+func unmount(path string) (bool, error) {
+	mounts, err := mountsBelow(path)
+	if err != nil || !slices.Contains(mounts, path) {
+		return false, err
+	}
+	if err := detach(path); err != nil {
+		return false, fmt.Errorf("unmount %s: %w", path, err)
+	}
+	return true, nil
+}
+
+// mountsBelow lists the mounts at a path and below it; see /proc/PID/mountinfo in
+// proc(5). Asking the file system itself would hang or fail where the program behind
+// a mount is dead.
+func mountsBelow(path string) (found []string, err error) {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // mounts are made on Linux alone
+		return nil, fmt.Errorf("list what is mounted: %w", err)
+	}
+	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+	for line := range bytes.Lines(text) {
+		if fields := strings.Fields(string(line)); len(fields) > 4 {
+			if at := unescape.Replace(fields[4]); at == path || strings.HasPrefix(at, path+"/") {
+				found = append(found, at)
+			}
+		}
+	}
+	return found, nil
+}

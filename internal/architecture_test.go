@@ -284,20 +284,13 @@ func TestSizes(t *testing.T) {
 	})
 }
 
-// tooLarge are the packages that have more files than a package may have, until
-// they are split, with the number that they may not exceed.
-var tooLarge = map[string]int{"cluster": 30}
-
 // TestSizesOfPackages holds the bound of files in a package.
 func TestSizesOfPackages(t *testing.T) {
 	files := map[string]int{}
 	each(t, ".", func(path string, _ []byte, _ *ast.File, _ *token.FileSet) { files[filepath.Dir(path)]++ })
 	for name, n := range files {
-		if most := max(maxPackageFiles, tooLarge[name]); n > most {
-			t.Errorf("internal/%s has %d files besides its tests: at most %d", name, n, most)
-		}
-		if _, listed := tooLarge[name]; listed && n <= maxPackageFiles {
-			t.Errorf("internal/%s has %d files: take it off the list of packages that are too large", name, n)
+		if n > maxPackageFiles {
+			t.Errorf("internal/%s has %d files besides its tests: at most %d", name, n, maxPackageFiles)
 		}
 	}
 }

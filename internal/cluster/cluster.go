@@ -13,12 +13,128 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
 )
+
+// Cluster is a running database of one or more nodes. Its
+// methods may be called from several goroutines. Nodes are numbered from 0 in
+// the order in which they came; a number is never used again.
+type Cluster interface {
+	// URL is the address of the whole cluster as --db takes it.
+	URL() string
+	// NodeURL is the address of node i alone, for a look at what it holds.
+	NodeURL(i int) string
+	// Nodes are the nodes that belong to the cluster now, dead ones included.
+	Nodes() []Node
+	// Leader returns the number of the node that takes the writes. While an
+	// election is going on it waits until ctx ends. ErrNoLeader: nodes of this
+	// kind are equal.
+	Leader(ctx context.Context) (int, error)
+	// WaitHealthy returns when the database itself says that all nodes are members,
+	// have caught up, and answer; the error at the end of ctx says which did not.
+	WaitHealthy(ctx context.Context) error
+	// Stop ends all nodes and takes away all that Start made. It may be called
+	// again.
+	Stop() error
+}
+
+// Local is a cluster on this machine: its nodes are each a LocalNode.
+type Local interface {
+	Cluster
+	// Network joins the nodes.
+	Network() *Network
+}
+
+// LocalNodes are the nodes of a cluster on this machine.
+func LocalNodes(c Local) []LocalNode {
+	nodes := c.Nodes()
+	list := make([]LocalNode, len(nodes))
+	for i, n := range nodes {
+		list[i] = n.(LocalNode)
+	}
+	return list
+}
+
+// ErrNoLeader is what Leader gives where all nodes are equal.
+var ErrNoLeader = errors.New("the nodes of this cluster are equal: none of them leads")
+
+// Node is one node of a cluster, wherever it runs. What can be done to it are the
+// methods that it has beside these: the package nemesis names them as capabilities.
+type Node interface {
+	Number() int
+	Name() string // n0, n1 …
+	// Running tells whether its server is there now, paused or not.
+	Running() bool
+}
+
+// LocalNode is a node whose server runs on this machine. A call that fails says
+// so; a node that is already as asked is no error. What returns nil has seen its
+// effect.
+type LocalNode interface {
+	Node
+	Host() *Host
+	Dir() string // where its data are
+	PIDs() []int // of its processes; none when it is down
+
+	Kill() error                         // SIGKILL to all its processes at once; returns when they are gone
+	Terminate(ctx context.Context) error // the shutdown in good order that the server's manual names
+	Restart(ctx context.Context) error   // starts it on its own data; returns when it answers
+	Pause() error                        // SIGSTOP; returns when all its processes are stopped
+	StillPaused() error                  // says why it goes on although nobody has resumed it
+	Resume() error                       // SIGCONT; returns when none of its processes is stopped
+	// Replace kills the node, takes its data away, and lets it join again
+	// empty, as an operator that lost a machine does. It returns when it answers.
+	Replace(ctx context.Context) error
+}
+
+// Effect is a fault that is in effect, which was seen.
+type Effect struct {
+	Seen string // how it was seen
+	// Still says why the effect is not there any more although nobody has healed
+	// it. It answers at once; nil: nobody can tell.
+	Still func() error
+	// Heal undoes the fault, sees that its effect has ended, and says how. It may be
+	// called again when it fails. Nil: there is nothing to undo.
+	Heal func(ctx context.Context) (seen string, err error)
+}
+
+// Mover is a cluster that can hand the lead over in good order.
+type Mover interface {
+	MoveLeader(ctx context.Context, to int) error
+}
+
+// Resizer is a cluster that can grow and shrink while it works.
+type Resizer interface {
+	Add(ctx context.Context) (int, error)
+	Remove(ctx context.Context, node int) error
+}
+
+// Options say what cluster to start.
+type Options struct {
+	Nodes int
+	// Dir gets one folder a node. Empty: a new temporary folder, which Stop
+	// removes.
+	Dir string
+	// InMemory takes the temporary folder from /dev/shm, which takes away the
+	// cost of fsync and, with it, its meaning.
+	InMemory bool
+	// Loopback keeps all nodes on 127.0.0.1 even where namespaces could be had.
+	Loopback bool
+	// FaultFS puts a file system under every node's data that can lose what was
+	// not synced, fill up, and be slow. It costs speed.
+	FaultFS bool
+	// Clock lets the clock of every node be steered, where its program allows it.
+	// It costs speed.
+	Clock bool
+	// Params are what stands behind the question mark of --cluster KIND:N?….
+	// A kind refuses those that it does not know.
+	Params url.Values
+}
 
 // MissingError says that a program that a server needs is not on this machine,
 // and which Debian package brings it.

@@ -140,13 +140,14 @@ func orderKept(t *testing.T, n *Network, from int) {
 	defer p.close()
 	const datagrams = 200
 	for i := range datagrams {
-		if err := p.send(binary.BigEndian.AppendUint64(nil, uint64(i))); err != nil {
+		if err := transmit(p.from, binary.BigEndian.AppendUint64(nil, uint64(i)), p.to); err != nil {
 			t.Fatal(err)
 		}
 	}
 	buffer := make([]byte, 64)
 	for last := int64(-1); last < datagrams-1; {
-		size, err := p.receive(buffer, 10*time.Second)
+		_ = p.to.SetReadDeadline(time.Now().Add(10 * time.Second))
+		size, err := p.to.Read(buffer)
 		if err != nil || size != 8 {
 			t.Fatalf("after datagram %d: %d bytes, %v", last, size, err)
 		}

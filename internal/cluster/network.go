@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"slices"
+	"os/exec"
+	"runtime"
 	"sync"
+	"syscall"
 )
 
 // Network joins the hosts of one cluster with this program, which is the client
@@ -19,8 +21,7 @@ type Network struct {
 
 	mu     sync.Mutex
 	hosts  []*Host
-	cuts   map[Cut]int // how many faults ask for each cut
-	links  []shaped    // the faults on links that are not healed
+	faults []*linkFault // that are not healed
 	closed bool
 }
 
@@ -49,7 +50,7 @@ func NewNetwork(ctx context.Context, hosts int, loopback bool) (*Network, error)
 	if err != nil {
 		return nil, err
 	}
-	n := &Network{record: record, cuts: map[Cut]int{}}
+	n := &Network{record: record}
 	if loopback {
 		n.loopback = "the nodes were asked to share 127.0.0.1"
 	} else if err := n.makeNamespaces(ctx, hosts); err != nil {
@@ -150,7 +151,7 @@ func (n *Network) Close() error {
 		}
 	}
 	n.closed = true
-	n.cuts, n.links = map[Cut]int{}, nil
+	n.faults = nil
 	return n.record.Close()
 }
 
@@ -170,76 +171,75 @@ func (n *Network) usable(places ...int) error {
 	return nil
 }
 
-// Cut is a direction in which nothing gets through: no packet from host From
-// arrives at host To. Either may be Client.
-type Cut struct{ From, To int }
-
-// Cut drops all packets that go the ways of cuts, those of established
-// connections too; nobody is told that they are dropped. A way that several
-// faults cut stays cut until the last of them is healed. heal may be called
-// again, and needs to be when it fails.
-func (n *Network) Cut(ctx context.Context, cuts []Cut) (heal func() error, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("cut the network: %w", err)
-	}
-	for _, c := range cuts {
-		if err := n.usable(c.From, c.To); err != nil {
-			return nil, fmt.Errorf("cut the network: %w", err)
-		}
-		if c.From == c.To {
-			return nil, fmt.Errorf("cut the network: %s cannot be cut off from itself", endpointName(c.From))
-		}
-	}
-	cuts = slices.Clone(cuts)
-	n.count(cuts, 1)
-	if err := n.filter(); err != nil {
-		n.count(cuts, -1)
-		return nil, fmt.Errorf("cut the network: %w", err)
-	}
-	healed := false
-	return func() error {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if healed || n.closed {
-			return nil
-		}
-		n.count(cuts, -1)
-		if err := n.filter(); err != nil {
-			n.count(cuts, 1)
-			return fmt.Errorf("heal the network: %w", err)
-		}
-		healed = true
-		return nil
-	}, nil
+// Host is the place of one node: an address and how processes are started there.
+type Host struct {
+	network *Network
+	number  int
+	addr    netip.Addr
 }
 
-func (n *Network) count(cuts []Cut, faults int) {
-	for _, c := range cuts {
-		if n.cuts[c] += faults; n.cuts[c] == 0 {
-			delete(n.cuts, c)
-		}
+// Addr is the address of the host, on which only its node listens. On loopback
+// it is 127.0.0.1 for all of them, and nodes differ by port.
+func (h *Host) Addr() netip.Addr { return h.addr }
+
+// Start starts a process on the host, as StartProcess does. A nil host is this machine.
+func (h *Host) Start(cmd *exec.Cmd, death syscall.Signal) (*Process, error) {
+	if h == nil {
+		return StartProcess(cmd, death)
 	}
+	if f := h.network.backend; f != nil {
+		return startProcess(cmd, death, func() (func() error, error) { return f.inside(h.number) })
+	}
+	p, err := StartProcess(cmd, death)
+	if err != nil {
+		return nil, err
+	}
+	// A process that is paused outlives this program: a later start must find it.
+	if err := h.network.record.Add(ProcessLeftover(p)); err != nil {
+		return nil, errors.Join(err, p.Kill())
+	}
+	return p, nil
 }
 
-// filter brings the backend's rules to what all faults together ask for.
-func (n *Network) filter() error {
-	var cuts []Cut
-	for c := range n.cuts {
-		cuts = append(cuts, c)
+// Port returns the port on which a server of this host is to listen: the
+// standard one where the host's address is its own, else a free one.
+func (h *Host) Port(ctx context.Context, standard int) (int, error) {
+	if h.network.backend != nil {
+		return standard, nil
 	}
-	slices.SortFunc(cuts, func(a, b Cut) int {
-		if a.From != b.From {
-			return a.From - b.From
-		}
-		return a.To - b.To
-	})
-	losses := map[int]float64{}
-	for host, link := range n.effective() {
-		if link.Loss > 0 {
-			losses[host] = link.Loss
-		}
+	return FreePort(ctx)
+}
+
+// at runs f on a thread of a host, or of this program's own place for Client.
+// What f opens stays there. f must not start goroutines that open sockets.
+func (n *Network) at(number int, f func() error) error {
+	if n.backend == nil {
+		return f()
 	}
-	return n.backend.filter(cuts, losses)
+	return onThread(func() (func() error, error) { return n.backend.inside(number) }, f)
+}
+
+// onThread runs f on a thread of its own that enter has put in another place and
+// leave takes back. A thread that cannot be taken back ends with its goroutine.
+// enter may give leave along with an error.
+func onThread(enter func() (leave func() error, err error), f func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		leave, err := enter()
+		if err != nil {
+			if leave != nil && leave() == nil {
+				runtime.UnlockOSThread()
+			}
+			done <- err
+			return
+		}
+		err = f()
+		left := leave()
+		if left == nil {
+			runtime.UnlockOSThread()
+		}
+		done <- errors.Join(err, left)
+	}()
+	return <-done
 }

@@ -44,7 +44,8 @@ type Program struct {
 // NewServer.
 type Server struct {
 	number  int
-	host    *Host
+	name    string // such as n0
+	host    *Host  // nil: this machine
 	dir     string // the data
 	log     string
 	program Program
@@ -64,7 +65,7 @@ type Server struct {
 // NewServer describes the server of node number. dir holds its data and log is
 // the file of its output. Nothing is started.
 func NewServer(number int, host *Host, dir, log string, program Program) *Server {
-	s := &Server{number: number, host: host, dir: dir, log: log, program: program}
+	s := &Server{number: number, name: "n" + strconv.Itoa(number), host: host, dir: dir, log: log, program: program}
 	s.being, s.end = context.WithCancelCause(context.Background())
 	return s
 }
@@ -85,7 +86,7 @@ var _ interface{ retire(why error) } = (*Server)(nil) // as a Member has to
 func (s *Server) Number() int { return s.number }
 
 // Name is the node's name, such as n0.
-func (s *Server) Name() string { return "n" + strconv.Itoa(s.number) }
+func (s *Server) Name() string { return s.name }
 
 // Host is where the node lives.
 func (s *Server) Host() *Host { return s.host }
@@ -186,6 +187,8 @@ func (s *Server) start(ctx context.Context) error {
 	}
 }
 
+// startOnce starts the server, whose output goes to the log unless its command says
+// otherwise, and returns when it answers. After an error there may be a process.
 func (s *Server) startOnce(ctx context.Context) error {
 	cmd, err := s.program.Command(ctx)
 	if err == nil {
@@ -194,28 +197,9 @@ func (s *Server) startOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	process, err := s.program.launch(ctx, cmd, s.log, func() (*Process, error) {
-		p, err := s.host.Start(cmd, s.program.Death)
-		if err != nil {
-			return nil, err
-		}
-		s.mu.Lock()
-		s.process, s.paused = p, false
-		s.mu.Unlock()
-		return p, nil
-	})
-	if process != nil {
-		s.forgetShared(process.PID())
-	}
-	return err
-}
-
-// launch starts the command, whose output goes to a log unless it says otherwise,
-// and returns when the server answers. After an error there may be a process.
-func (p Program) launch(ctx context.Context, cmd *exec.Cmd, path string, start func() (*Process, error)) (*Process, error) {
-	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer log.Close()
 	if cmd.Stdout == nil {
@@ -224,10 +208,14 @@ func (p Program) launch(ctx context.Context, cmd *exec.Cmd, path string, start f
 	if cmd.Stderr == nil {
 		cmd.Stderr = log
 	}
-	process, err := start()
+	process, err := s.host.Start(cmd, s.program.Death)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	s.mu.Lock()
+	s.process, s.paused = process, false
+	s.mu.Unlock()
+	defer s.forgetShared(process.PID())
 	ready, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go func() {
@@ -237,13 +225,11 @@ func (p Program) launch(ctx context.Context, cmd *exec.Cmd, path string, start f
 		case <-ready.Done():
 		}
 	}()
-	if err := p.Ready(ready); err != nil {
-		if cause := context.Cause(ready); cause != nil && !errors.Is(err, cause) {
-			err = errors.Join(cause, err)
-		}
-		return process, err
+	err = s.program.Ready(ready)
+	if cause := context.Cause(ready); err != nil && cause != nil && !errors.Is(err, cause) {
+		err = errors.Join(cause, err)
 	}
-	return process, nil
+	return err
 }
 
 func orCleanExit(err error) error {
@@ -303,40 +289,47 @@ func (s *Server) Close() error {
 func (s *Server) Terminate(ctx context.Context) error {
 	s.life.Lock()
 	defer s.life.Unlock()
-	p := s.current()
-	if p == nil {
-		return nil
+	ended, err := s.shutdown(ctx)
+	if err == nil && !ended {
+		err = fmt.Errorf("it did not end within %v of %v and was killed", s.program.Patience, s.program.Shutdown)
 	}
-	if err := errors.Join(s.resume(p), p.Signal(s.program.Shutdown)); err != nil {
+	if err != nil {
 		return fmt.Errorf("terminate %s: %w", s.Name(), err)
 	}
+	return nil
+}
+
+// shutdown ends the server in good order, or kills it if that takes too long; life is
+// held.
+func (s *Server) shutdown(ctx context.Context) (ended bool, err error) {
+	p := s.current()
+	if p == nil {
+		return true, nil
+	}
+	if err := errors.Join(s.resume(p), p.Signal(s.program.Shutdown)); err != nil {
+		return false, errors.Join(err, s.kill())
+	}
 	before := p.tree()
-	patience := time.NewTimer(s.program.Patience)
-	defer patience.Stop()
+	ctx, cancel := context.WithTimeout(ctx, s.program.Patience)
+	defer cancel()
 	var again <-chan time.Time
 	if s.program.Insist > 0 {
 		ticker := time.NewTicker(s.program.Insist)
 		defer ticker.Stop()
 		again = ticker.C
 	}
-	for waiting := true; waiting; {
+	for {
 		select {
 		case <-p.Done():
-			if err := errors.Join(s.kill(), gone(ctx, before)); err != nil {
-				return fmt.Errorf("terminate %s: %w", s.Name(), err)
-			}
-			return nil
+			return true, errors.Join(s.kill(), gone(context.Background(), before))
 		case <-again:
 			if err := p.Signal(s.program.Shutdown); err != nil {
-				return errors.Join(fmt.Errorf("terminate %s: %w", s.Name(), err), s.kill())
+				return false, errors.Join(err, s.kill())
 			}
-		case <-patience.C:
-			waiting = false
 		case <-ctx.Done():
-			waiting = false
+			return false, s.kill()
 		}
 	}
-	return errors.Join(fmt.Errorf("terminate %s: it did not end within %v of %v and was killed", s.Name(), s.program.Patience, s.program.Shutdown), s.kill())
 }
 
 // Pause stops the server's processes where they are: connections stay open and

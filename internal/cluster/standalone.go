@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"syscall"
 )
 
@@ -41,32 +40,32 @@ type Standalone struct {
 	// start or end it.
 	Program Program
 
-	dir       string
+	*Server   // from Make on
 	temporary bool
 	port      int
 	user      User
-
-	mu      sync.Mutex
-	process *Process // nil while it is down
 }
 
 // Make makes the server and returns when it answers. The name of a temporary folder
 // begins with prefix.
 func (s *Standalone) Make(ctx context.Context, o StandaloneOptions, prefix string) (err error) {
-	s.dir = o.Dir
 	if s.user, err = UserFor(s.Product, s.Users...); err != nil {
 		return fmt.Errorf("start %s: %w", s.Product, err)
 	}
 	if s.port, err = FreePort(ctx); err != nil {
 		return fmt.Errorf("start %s: %w", s.Product, err)
 	}
-	if err = s.makeDir(prefix); err == nil {
-		if err = s.Prepare(ctx, o.Settings); err == nil {
-			err = s.start(ctx)
-		}
+	s.Server = NewServer(0, nil, o.Dir, "", s.Program)
+	err = s.makeDir(prefix)
+	s.log, s.name = filepath.Join(s.dir, "server.log"), s.Product+" in "+s.dir
+	if err == nil {
+		err = s.Prepare(ctx, o.Settings)
+	}
+	if err == nil {
+		err = s.start(ctx)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("start %s in %s: %w", s.Product, s.dir, err), s.Stop())
+		return errors.Join(fmt.Errorf("start %s: %w", s.name, err), s.Stop())
 	}
 	return nil
 }
@@ -107,49 +106,26 @@ func (s *Standalone) Made() bool {
 	return err == nil
 }
 
-// Dir is the folder of the server; data is below it.
-func (s *Standalone) Dir() string { return s.dir }
-
 // Port is the server's TCP port on 127.0.0.1.
 func (s *Standalone) Port() int { return s.port }
 
 // User is whom the server runs as.
 func (s *Standalone) User() User { return s.user }
 
-// Log returns the path of the server's log.
-func (s *Standalone) Log() string { return filepath.Join(s.dir, "server.log") }
-
-// start starts the server; mu is held.
+// start starts the server; life is held, or nobody else knows the server yet.
 func (s *Standalone) start(ctx context.Context) error {
-	cmd, err := s.Program.Command(ctx)
-	if err != nil {
-		return err
-	}
-	start := func() (*Process, error) { return StartProcess(cmd, s.Program.Death) }
-	if s.process, err = s.Program.launch(ctx, cmd, s.Log(), start); err != nil {
-		if s.process != nil {
-			text, _ := os.ReadFile(s.Log())
-			err = errors.Join(fmt.Errorf("it did not become ready: %w: %s", err, LastLines(text)), s.process.Kill())
-			s.process = nil
-		}
-		return err
+	if err := s.startOnce(ctx); err != nil {
+		return errors.Join(fmt.Errorf("it did not become ready: %w%s", err, s.tail()), s.kill())
 	}
 	return nil
-}
-
-// take returns the process, which is not the server's any more.
-func (s *Standalone) take() *Process {
-	p := s.process
-	s.process = nil
-	return p
 }
 
 // Stop shuts the server down in good order, or kills it if it takes too long,
 // and removes its folder if Make made it. A server that is down is no error.
 func (s *Standalone) Stop() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.shutdown()
+	s.life.Lock()
+	defer s.life.Unlock()
+	_, err := s.shutdown(context.Background())
 	if s.temporary {
 		if s.Clean != nil {
 			err = errors.Join(err, s.Clean())
@@ -159,67 +135,26 @@ func (s *Standalone) Stop() error {
 	return err
 }
 
-// shutdown ends the process; mu is held.
-func (s *Standalone) shutdown() error {
-	p := s.take()
-	if p == nil {
-		return nil
-	}
-	if err := errors.Join(p.Resume(), p.Signal(s.Program.Shutdown)); err != nil {
-		return errors.Join(err, p.Kill())
-	}
-	if !p.Wait(s.Program.Patience) {
-		return p.Kill()
-	}
-	return nil
-}
-
-// Kill ends the server and its descendants with SIGKILL and returns when they are
-// gone. The data stay for Restart, which recovers them.
-func (s *Standalone) Kill() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.take(); p != nil {
-		return p.Kill()
-	}
-	return nil
-}
-
 // Restart starts the server again on the same port with the same data, after a
 // shutdown in good order if it is running.
 func (s *Standalone) Restart(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	err := s.shutdown()
+	s.life.Lock()
+	defer s.life.Unlock()
+	_, err := s.shutdown(ctx)
 	if err == nil {
 		err = s.start(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("restart %s in %s: %w", s.Product, s.dir, err)
+		return fmt.Errorf("restart %s: %w", s.name, err)
 	}
 	return nil
 }
-
-// Pause stops all the server's processes where they are: connections stay open
-// and nothing answers, as on a machine that is frozen.
-func (s *Standalone) Pause() error { return s.with("pause", (*Process).Pause) }
-
-// Resume undoes Pause.
-func (s *Standalone) Resume() error { return s.with("resume", (*Process).Resume) }
 
 // Signal sends a signal to the server; what says what for.
 func (s *Standalone) Signal(what string, signal syscall.Signal) error {
-	return s.with(what, func(p *Process) error { return p.Signal(signal) })
-}
-
-func (s *Standalone) with(what string, do func(*Process) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.process == nil {
-		return fmt.Errorf("%s %s in %s: it is not running", what, s.Product, s.dir)
+	p := s.current()
+	if p == nil {
+		return fmt.Errorf("%s %s: it is not running", what, s.name)
 	}
-	if err := do(s.process); err != nil {
-		return fmt.Errorf("%s %s in %s: %w", what, s.Product, s.dir, err)
-	}
-	return nil
+	return p.Signal(signal)
 }

@@ -1,0 +1,325 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Link is what a host's link to all others is like, the same for what goes in
+// and what goes out. What is zero is not touched.
+type Link struct {
+	// Delay is added to each packet, so a round trip takes twice as much longer.
+	// The delay of one packet is uniform between Delay-Jitter and Delay+Jitter,
+	// never less than zero, and packets keep their order.
+	Delay, Jitter time.Duration
+	Loss          float64 // the share of packets that get lost, from 0 to 1
+	Bandwidth     int64   // bytes a second in each direction
+	Seed          uint64  // makes the jitter repeatable
+}
+
+func (l Link) check() error {
+	switch {
+	case l.Delay < 0 || l.Jitter < 0:
+		return fmt.Errorf("a delay of %v with a jitter of %v cannot be: neither may be negative", l.Delay, l.Jitter)
+	case l.Delay+l.Jitter > maxDelay:
+		return fmt.Errorf("a delay of %v with a jitter of %v is more than the %v that a link can hold back", l.Delay, l.Jitter, maxDelay)
+	case !(l.Loss >= 0 && l.Loss <= 1):
+		return fmt.Errorf("a loss of %v cannot be: it is a share from 0 to 1", l.Loss)
+	case l.Bandwidth < 0:
+		return fmt.Errorf("a bandwidth of %d bytes a second cannot be: it must not be negative", l.Bandwidth)
+	case l.Bandwidth > 0 && l.Bandwidth < minBandwidth:
+		return fmt.Errorf("a bandwidth of %d bytes a second is too little for one packet a second: give at least %d", l.Bandwidth, minBandwidth)
+	}
+	return nil
+}
+
+const (
+	// maxDelay keeps what a link holds back in memory bounded.
+	maxDelay = 30 * time.Second
+	// minBandwidth lets a packet of 1500 bytes and its frame pass in a second.
+	minBandwidth = 2048
+)
+
+// Cut is a direction in which nothing gets through: no packet from host From
+// arrives at host To. Either may be Client.
+type Cut struct{ From, To int }
+
+// linkFault is a fault that is not healed: cuts, or what a host's link is like.
+type linkFault struct {
+	cuts []Cut
+	host int
+	link *Link // nil for cuts
+}
+
+// Cut drops all packets that go the ways of cuts, those of established
+// connections too; nobody is told that they are dropped. A way that several
+// faults cut stays cut until the last of them is healed. heal may be called
+// again, and needs to be when it fails.
+func (n *Network) Cut(ctx context.Context, cuts []Cut) (heal func() error, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err = ctx.Err()
+	for _, c := range cuts {
+		if err == nil {
+			err = n.usable(c.From, c.To)
+		}
+		if err == nil && c.From == c.To {
+			err = fmt.Errorf("%s cannot be cut off from itself", endpointName(c.From))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cut the network: %w", err)
+	}
+	return n.inject("the network", "cut", &linkFault{cuts: slices.Clone(cuts)})
+}
+
+// Shape makes the link of a host slow, lossy or narrow, in both directions.
+// Faults on one link add up: delays and jitters add, losses are independent of
+// each other, the least bandwidth counts. heal may be called again, and needs to
+// be when it fails.
+func (n *Network) Shape(ctx context.Context, host int, l Link) (heal func() error, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err = errors.Join(ctx.Err(), l.check())
+	if err == nil {
+		err = n.usable(host)
+	}
+	if err == nil && host == Client {
+		err = errors.New("the client has no link of its own: shape the links of the hosts")
+	}
+	what := "the link of " + endpointName(host)
+	if err != nil {
+		return nil, fmt.Errorf("shape %s: %w", what, err)
+	}
+	return n.inject(what, "shape", &linkFault{host: host, link: &l})
+}
+
+// inject brings the backend to what all faults ask for, one more among them; mu is
+// held.
+func (n *Network) inject(what, verb string, fault *linkFault) (heal func() error, err error) {
+	remove := func() { n.faults = slices.DeleteFunc(n.faults, func(f *linkFault) bool { return f == fault }) }
+	n.faults = append(n.faults, fault)
+	if err := n.apply(fault); err != nil {
+		remove()
+		return nil, fmt.Errorf("%s %s: %w", verb, what, errors.Join(err, n.apply(fault)))
+	}
+	return func() error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if !slices.Contains(n.faults, fault) {
+			return nil // healed, or the network is closed
+		}
+		remove()
+		if err := n.apply(fault); err != nil {
+			n.faults = append(n.faults, fault)
+			return fmt.Errorf("heal %s: %w", what, err)
+		}
+		return nil
+	}, nil
+}
+
+// apply brings the backend to what all faults together ask for where one of them came
+// or went.
+func (n *Network) apply(changed *linkFault) error {
+	cuts, losses := map[Cut]bool{}, map[int]float64{}
+	for _, f := range n.faults {
+		for _, c := range f.cuts {
+			cuts[c] = true
+		}
+	}
+	links := n.effective()
+	for host, link := range links {
+		if link.Loss > 0 {
+			losses[host] = link.Loss
+		}
+	}
+	ordered := slices.SortedFunc(maps.Keys(cuts), func(a, b Cut) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
+	})
+	if err := n.backend.filter(ordered, losses); err != nil || changed.link == nil {
+		return err
+	}
+	return n.backend.shape(changed.host, links[changed.host])
+}
+
+// effective is what the links are like under all faults together.
+func (n *Network) effective() map[int]Link {
+	links := map[int]Link{}
+	for _, f := range n.faults {
+		if f.link == nil {
+			continue
+		}
+		l, shaped := links[f.host]
+		if !shaped {
+			l.Seed = f.link.Seed
+		}
+		l.Delay += f.link.Delay
+		l.Jitter += f.link.Jitter
+		l.Loss = 1 - (1-l.Loss)*(1-f.link.Loss)
+		if b := f.link.Bandwidth; b > 0 && (l.Bandwidth == 0 || b < l.Bandwidth) {
+			l.Bandwidth = b
+		}
+		links[f.host] = l
+	}
+	return links
+}
+
+// open returns the ways that no fault cuts.
+func (n *Network) open(cuts []Cut) []Cut {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(cuts), func(c Cut) bool {
+		return slices.ContainsFunc(n.faults, func(f *linkFault) bool { return slices.Contains(f.cuts, c) })
+	})
+}
+
+// wires is what the faults on links are made and measured with.
+type wires interface {
+	Cut(ctx context.Context, cuts []Cut) (heal func() error, err error)
+	open(cuts []Cut) []Cut // those that no fault cuts
+	Reaches(ctx context.Context, from, to int) (bool, error)
+	Shape(ctx context.Context, host int, link Link) (heal func() error, err error)
+	RoundTrip(ctx context.Context, from, to int) (time.Duration, error)
+	Loss(ctx context.Context, from, to, datagrams int) (float64, error)
+	Throughput(ctx context.Context, from, to int, period time.Duration) (int64, error)
+}
+
+// What can be seen of a link.
+const (
+	measureRate = 300 * time.Millisecond
+	lossesSeen  = 60 // so many lost packets are waited for to tell a loss from chance
+	rateSlack   = 1.5
+	linkWithin  = 5 * time.Second // for a busy machine to show a healed link
+)
+
+// Partition is Cut that sees by packets of its own that nothing gets through, and
+// after the heal that everything does that no other fault cuts.
+func (n *Network) Partition(ctx context.Context, cuts []Cut) (Effect, error) {
+	return partition(ctx, n, cuts)
+}
+
+// Degrade is Shape of several hosts at once that measures the links from this
+// program, one after the other, when they are shaped and when they are healed. The
+// link asks for one of Delay, Loss and Bandwidth.
+func (n *Network) Degrade(ctx context.Context, hosts []int, link Link) (Effect, error) {
+	return degrade(ctx, n, hosts, link)
+}
+
+func partition(ctx context.Context, w wires, cuts []Cut) (Effect, error) {
+	mend, err := w.Cut(ctx, cuts)
+	if err != nil {
+		return Effect{}, err
+	}
+	e := Effect{Seen: ways(len(cuts)) + " cut: no packet came through"}
+	e.Heal = func(ctx context.Context) (seen string, err error) {
+		if err := until(ctx, mend); err != nil {
+			return "", err
+		}
+		err = until(ctx, func() error {
+			open := w.open(cuts)
+			seen = ways(len(open)) + " open again"
+			if len(open) == 0 {
+				seen = "its ways are cut by another fault yet"
+			}
+			return reaches(ctx, w, open, true)
+		})
+		return seen, err
+	}
+	return e, reaches(ctx, w, cuts, false)
+}
+
+func ways(n int) string {
+	if n == 1 {
+		return "1 way"
+	}
+	return fmt.Sprintf("%d ways", n)
+}
+
+// reaches sees that all ways are open, or that all are cut.
+func reaches(ctx context.Context, w wires, cuts []Cut, open bool) error {
+	errs := make([]error, len(cuts))
+	var group sync.WaitGroup
+	for i, c := range cuts {
+		group.Go(func() {
+			through, err := w.Reaches(ctx, c.From, c.To)
+			switch {
+			case err != nil:
+				errs[i] = err
+			case through && !open:
+				errs[i] = fmt.Errorf("packets get from %s to %s although the way is cut", endpointName(c.From), endpointName(c.To))
+			case !through && open:
+				errs[i] = fmt.Errorf("no packet gets from %s to %s although the cut is healed", endpointName(c.From), endpointName(c.To))
+			}
+		})
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+func degrade(ctx context.Context, w wires, hosts []int, link Link) (Effect, error) {
+	heals := make([]func() error, len(hosts))
+	var errs []error
+	for i, host := range hosts {
+		heal, err := w.Shape(ctx, host, link)
+		heals[i], errs = heal, append(errs, err)
+	}
+	e := Effect{Heal: func(ctx context.Context) (seen string, err error) {
+		for _, heal := range heals {
+			if heal != nil {
+				err = errors.Join(err, until(ctx, heal))
+			}
+		}
+		if err != nil {
+			return "", err
+		}
+		err = untilFor(ctx, linkWithin, func() (err error) { seen, err = measure(ctx, w, hosts, link, false); return err })
+		return seen, err
+	}}
+	err := errors.Join(errs...)
+	if err == nil {
+		e.Seen, err = measure(ctx, w, hosts, link, true)
+	}
+	return e, err
+}
+
+// measure sees from this program that all links are degraded, or that none is.
+func measure(ctx context.Context, w wires, hosts []int, link Link, degraded bool) (string, error) {
+	var texts []string
+	for _, host := range hosts { // one after the other: they would be in each other's way
+		is, text, err := link.seen(ctx, w, host)
+		switch {
+		case err != nil:
+			return "", err
+		case degraded && !is:
+			return "", fmt.Errorf("the link of %s is not as asked: %s", endpointName(host), text)
+		case !degraded && is:
+			return "", fmt.Errorf("the link of %s is as bad as before its heal: %s", endpointName(host), text)
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(texts, ", "), nil
+}
+
+// seen tells whether a host's link is at least as bad as asked, and what was
+// measured.
+func (l Link) seen(ctx context.Context, w wires, host int) (bool, string, error) {
+	switch {
+	case l.Delay > 0:
+		took, err := w.RoundTrip(ctx, Client, host)
+		return took >= 2*(l.Delay-l.Jitter), fmt.Sprintf("round trip %v", took.Round(10*time.Microsecond)), err
+	case l.Loss > 0:
+		loss, err := w.Loss(ctx, Client, host, int(math.Ceil(lossesSeen/l.Loss)))
+		return loss >= l.Loss/2, fmt.Sprintf("loss %v%%", math.Round(loss*1e4)/100), err
+	default:
+		rate, err := w.Throughput(ctx, Client, host, measureRate)
+		return float64(rate) <= rateSlack*float64(l.Bandwidth), fmt.Sprintf("throughput %dB/s", rate), err
+	}
+}

@@ -7,7 +7,6 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/db"
-	"stroppy/internal/db/faulty"
 	"stroppy/internal/db/memory"
 	"stroppy/internal/history"
 	"stroppy/internal/workload"
@@ -71,13 +70,13 @@ var embedded = map[string]func(t *testing.T) db.Database{
 }
 
 // wrapped returns a database whose sessions misbehave when the injector is switched on.
-func wrapped(t *testing.T, database db.Database, script string) (*faulty.Injector, db.Database, faulty.Script) {
+func wrapped(t *testing.T, database db.Database, script string) (*Injector, db.Database, Script) {
 	t.Helper()
-	s, err := faulty.Parse(script)
+	s, err := parseScript(script)
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := faulty.New(s)
+	in := newInjector(s)
 	in.Enable(false)
 	wrapped := in.Wrap(database)
 	t.Cleanup(func() {
@@ -155,7 +154,7 @@ func TestHonestMisbehaviourOfProcedures(t *testing.T) {
 			in, database, _ := wrapped(t, d, honest["all of it"])
 			r := driveFaulty(t, in, database, open(t, database), 400)
 			r.wantNotInvalid(t)
-			if in.Fired(faulty.Lose) == 0 || in.Fired(faulty.Cut) == 0 {
+			if in.Fired(Lose) == 0 || in.Fired(Cut) == 0 {
 				t.Error("no answer was lost")
 			}
 			if name == "bank" {
@@ -167,7 +166,7 @@ func TestHonestMisbehaviourOfProcedures(t *testing.T) {
 }
 
 // driveFaulty loads in peace, drives with faults, and checks in peace.
-func driveFaulty(t *testing.T, in *faulty.Injector, database db.Database, w workload.Workload, count uint64) *trial {
+func driveFaulty(t *testing.T, in *Injector, database db.Database, w workload.Workload, count uint64) *trial {
 	t.Helper()
 	r := newTrial(t, database, w, "")
 	r.load(t)
@@ -248,7 +247,7 @@ func TestFaultyLoad(t *testing.T) {
 				r.download(t)
 				r.check(t)
 				r.wantValid(t)
-				if in.Fired(faulty.Lose)+in.Fired(faulty.Cut) == 0 {
+				if in.Fired(Lose)+in.Fired(Cut) == 0 {
 					t.Log("no fault happened") // a load of a few steps
 				}
 			})
@@ -264,26 +263,26 @@ func TestSQLMutants(t *testing.T) {
 		checks[m.Name] = m.Check
 	}
 	for _, m := range []struct {
-		fault faulty.Fault
-		step  faulty.Step
+		fault Fault
+		step  Step
 		style string
 	}{
-		{faulty.LostAck, faulty.Commit, bank.Atomic},
-		{faulty.Ghost, faulty.Commit, bank.Atomic},
-		{faulty.Torn, faulty.Commit, bank.Atomic},
-		{faulty.DoubleApply, faulty.Commit, bank.Atomic},
-		{faulty.PhantomMoney, faulty.Commit, bank.Atomic},
-		{faulty.Swap, faulty.Commit, bank.Atomic},
-		{faulty.DirtyRead, faulty.Commit, bank.Atomic},
-		{faulty.StaleRead, faulty.Read, bank.Atomic},
-		{faulty.ReadSkew, faulty.Read, bank.Atomic},
-		{faulty.LostUpdate, faulty.Read, bank.RMW},
-		{faulty.WriteSkew, faulty.Read, bank.RMW},
+		{LostAck, Commit, bank.Atomic},
+		{Ghost, Commit, bank.Atomic},
+		{Torn, Commit, bank.Atomic},
+		{DoubleApply, Commit, bank.Atomic},
+		{PhantomMoney, Commit, bank.Atomic},
+		{Swap, Commit, bank.Atomic},
+		{DirtyRead, Commit, bank.Atomic},
+		{StaleRead, Read, bank.Atomic},
+		{ReadSkew, Read, bank.Atomic},
+		{LostUpdate, Read, bank.RMW},
+		{WriteSkew, Read, bank.RMW},
 	} {
 		for _, seed := range seeds(3) {
 			t.Run(fmt.Sprintf("%s/seed=%d", m.fault, seed), func(t *testing.T) {
 				t.Parallel()
-				script := fmt.Sprintf("seed %d; %s %s %g", seed, m.fault, m.step, map[faulty.Step]float64{faulty.Commit: 0.05, faulty.Read: 0.2}[m.step])
+				script := fmt.Sprintf("seed %d; %s %s %g", seed, m.fault, m.step, map[Step]float64{Commit: 0.05, Read: 0.2}[m.step])
 				in, database, _ := wrapped(t, openSQLite(t), script)
 				c := small()
 				c.Accounts, c.Update, c.Seed, c.Audits, c.InquiryShare, c.JointShare = 40, m.style, uint64(seed), 0, 0.3, 0.3
@@ -316,7 +315,7 @@ func TestSQLMutants(t *testing.T) {
 // TestFalsifiedKeyValueStore: what needs no knowledge of the store is falsified in its
 // sessions too.
 func TestFalsifiedKeyValueStore(t *testing.T) {
-	for fault, name := range map[faulty.Fault]string{faulty.LostAck: check.Durable, faulty.Ghost: check.NoGhost, faulty.Torn: check.Ledger} {
+	for fault, name := range map[Fault]string{LostAck: check.Durable, Ghost: check.NoGhost, Torn: check.Ledger} {
 		t.Run(string(fault), func(t *testing.T) {
 			in, database, _ := wrapped(t, openMemory(t, "memory:"), fmt.Sprintf("seed 1; %s commit 0.02", fault))
 			r := driveFaulty(t, in, database, newBank(t, database, nil), 2000)

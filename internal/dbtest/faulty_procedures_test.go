@@ -1,4 +1,4 @@
-package faulty
+package dbtest
 
 import (
 	"context"
@@ -6,6 +6,38 @@ import (
 
 	"stroppy/internal/db"
 )
+
+type procedureDatabase struct {
+	db.Procedures
+	in *Injector
+}
+
+// ProcedureSession implements db.Procedures.
+func (d *procedureDatabase) ProcedureSession(ctx context.Context, options db.SessionOptions) (db.ProcedureSession, error) {
+	inner, err := d.Procedures.ProcedureSession(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return &procedureSession{ProcedureSession: inner, line: d.in.line(func(context.Context) {})}, nil
+}
+
+type procedureSession struct {
+	db.ProcedureSession // the one inside
+	line
+}
+
+func (s *procedureSession) Call(ctx context.Context, procedure *db.Procedure, args []db.Value) (result *db.Result, err error) {
+	err = s.commit(ctx, func() error {
+		var err error
+		result, err = s.ProcedureSession.Call(ctx, procedure, args)
+		return err
+	})
+	return result, err
+}
+
+func (s *procedureSession) Reset(ctx context.Context) error {
+	return s.do(ctx, Reset, func() error { return s.ProcedureSession.Reset(ctx) })
+}
 
 // counter is a database of stored procedures that counts the calls it gets.
 type counter struct {
@@ -38,11 +70,11 @@ func TestProcedureCalls(t *testing.T) {
 		"seed 1; refuse commit 1": {db.Aborted, 0},
 	} {
 		t.Run(script, func(t *testing.T) {
-			rules, err := Parse(script)
+			rules, err := parseScript(script)
 			if err != nil {
 				t.Fatal(err)
 			}
-			in, c := New(rules), &counter{}
+			in, c := newInjector(rules), &counter{}
 			s, err := in.Wrap(c).(db.Procedures).ProcedureSession(t.Context(), db.SessionOptions{})
 			if err != nil {
 				t.Fatal(err)

@@ -1,17 +1,18 @@
-// Package faulty wraps databases of any data model so that their sessions misbehave
-// by a seeded script: they lose, delay, cut and refuse what is sent, which every
-// honest database may do on a bad day, or falsify it, which none may. Workloads and
-// checks meet lost answers and broken promises with it in milliseconds and without a
-// server.
-package faulty
+package dbtest
 
 import (
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 )
+
+// The files faulty_*_test.go wrap databases of any data model so that their sessions
+// misbehave by a seeded script: they lose, delay, cut and refuse what is sent, which
+// every honest database may do, or falsify it, which none may. Workloads and checks
+// meet lost answers and broken promises with it in milliseconds and without a server.
 
 // Fault is what happens at a step.
 type Fault string
@@ -74,7 +75,7 @@ type Rule struct {
 	Wait  time.Duration // of Delay
 }
 
-// String is what Parse reads: "cut commit 0.01", or "delay read 0.1 2ms".
+// String is what parseScript reads: "cut commit 0.01", or "delay read 0.1 2ms".
 func (r Rule) String() string {
 	text := fmt.Sprintf("%s %s %s", r.Fault, r.Step, strconv.FormatFloat(r.Rate, 'g', -1, 64))
 	if r.Wait > 0 {
@@ -90,7 +91,7 @@ type Script struct {
 	Rules []Rule
 }
 
-// String is what Parse reads: "seed 7; lose commit 0.01; cut read 0.02".
+// String is what parseScript reads: "seed 7; lose commit 0.01; cut read 0.02".
 func (s Script) String() string {
 	parts := []string{fmt.Sprintf("seed %d", s.Seed)}
 	for _, r := range s.Rules {
@@ -99,8 +100,8 @@ func (s Script) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// Parse reads a script.
-func Parse(text string) (Script, error) {
+// parseScript reads a script.
+func parseScript(text string) (Script, error) {
 	var s Script
 	for i, part := range strings.Split(text, ";") {
 		words := strings.Fields(part)
@@ -144,4 +145,39 @@ func parseRule(words []string) (r Rule, err error) {
 		}
 	}
 	return r, nil
+}
+
+func TestScriptPrintsAndParsesBack(t *testing.T) {
+	for _, text := range []string{
+		"seed 0; cut commit 1",
+		"seed 18446744073709551615; lose begin 0.05; refuse statement 0.001; delay read 0.1 2ms; late commit 0.25",
+		"seed 7; lost-ack commit 0.01; stale-read read 0.5; lose look-up 0.3; cut reset 0.2; cut load 0.1; delay scan 1e-05 1m0s",
+	} {
+		s, err := parseScript(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.String(); got != text {
+			t.Errorf("%q is printed as %q", text, got)
+		}
+	}
+}
+
+func TestScriptRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"seed x; cut commit 1":          "not a whole number",
+		"seed 1; cut commit":            "FAULT STEP RATE",
+		"seed 1; break commit 0.1":      `no fault "break"`,
+		"seed 1; late begin 0.1":        "late happens at [commit]",
+		"seed 1; cut commit 0":          "above 0",
+		"seed 1; cut commit NaN":        "above 0",
+		"seed 1; cut commit 0.1 2ms":    "nothing else has one",
+		"seed 1; delay commit 0.1":      "needs a time",
+		"seed 1; delay commit 0.1 -2ms": "positive duration",
+		"seed 1; ":                      "FAULT STEP RATE",
+	} {
+		if _, err := parseScript(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q gives %v, without %q", text, err, want)
+		}
+	}
 }

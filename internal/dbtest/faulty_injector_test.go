@@ -1,4 +1,4 @@
-package faulty
+package dbtest
 
 import (
 	"context"
@@ -21,8 +21,8 @@ type Injector struct {
 	fired map[Fault]int
 }
 
-// New makes an injector that is on.
-func New(script Script) *Injector {
+// newInjector makes an injector that is on.
+func newInjector(script Script) *Injector {
 	return &Injector{script: script, fired: map[Fault]int{}}
 }
 
@@ -62,7 +62,7 @@ func (in *Injector) Wrap(database db.Database) db.Database {
 	case db.Procedures:
 		return &procedureDatabase{Procedures: d, in: in}
 	}
-	panic("faulty: the database has no model that can be wrapped")
+	panic("the database has no model that can be wrapped")
 }
 
 // errInjected is what an injected error wraps.

@@ -99,7 +99,7 @@ func (a *app) checkRun(config *config, path string, header history.Header) error
 			return usagef("%s holds its end state already: leave out --db to check that, or add --out DIR to check the run against what the database holds now", path)
 		}
 	}
-	return a.check(config, run.CheckOptions{Dir: dir}, header)
+	return a.check(config, run.Options{Dir: dir}, header)
 }
 
 // checkRuns checks several runs together, into a directory of its own.
@@ -133,7 +133,7 @@ func (a *app) checkRuns(config *config, paths []string, headers []history.Header
 	if config.Expect != isolation.Unknown {
 		words = append(words, "--expect", config.Expect.String())
 	}
-	o := run.CheckOptions{Dir: &run.Directory{Path: path}, Runs: paths, Command: strings.Join(words, " ")}
+	o := run.Options{Dir: &run.Directory{Path: path}, Runs: paths, Command: strings.Join(words, " ")}
 	return a.check(config, o, driven[0])
 }
 
@@ -168,7 +168,7 @@ func (a *app) checkDatabase(config *config) error {
 	if err := run.Vacant(path); err != nil {
 		return err
 	}
-	return a.check(config, run.CheckOptions{Dir: &run.Directory{Path: path}, Fresh: true}, history.Header{})
+	return a.check(config, run.Options{Dir: &run.Directory{Path: path}, Fresh: true}, history.Header{})
 }
 
 // recorded makes the workload of a recording on a database: whatever it holds is held
@@ -189,7 +189,7 @@ func (c *config) recorded(database db.Database, h history.Header) (workload.Work
 }
 
 // check opens the database if one is named, and checks.
-func (a *app) check(config *config, o run.CheckOptions, recorded history.Header) error {
+func (a *app) check(config *config, o run.Options, recorded history.Header) error {
 	if recorded.Workload != "" {
 		config.Workload = recorded.Workload
 	}

@@ -28,30 +28,39 @@ func (c *conductor) judge(ctx context.Context) error {
 	if err := c.gather(ctx); err != nil {
 		return err
 	}
+	return c.verify(ctx, []string{c.o.Dir.Path}, c.committed, func(results []check.Result) ([]check.Result, error) {
+		header, err := Header(c.o.Dir.Path)
+		if err != nil {
+			return nil, err
+		}
+		c.judging = true
+		faults, err := c.judgeFaults(header)
+		return append(results, faults...), err
+	}, func(reason string) string { return endedEarly(r.Drive) + reason })
+}
+
+// verify makes the checks of the workload on the recordings in dirs, which add
+// completes, and writes the verdict and its reason, as qualify words it, into the
+// result.
+func (c *conductor) verify(ctx context.Context, dirs []string, committed uint64,
+	add func([]check.Result) ([]check.Result, error), qualify func(reason string) string) error {
 	c.enter("check")
 	defer c.leave()
 	found := violations{dir: c.o.Dir.Path}
 	defer found.discard()
-	results, err := c.o.Spec.Check(ctx, []string{c.o.Dir.Path}, c.o.Expect, found.tell)
+	results, err := c.o.Spec.Check(ctx, dirs, c.o.Expect, found.tell)
+	if err == nil && ctx.Err() != nil {
+		err = fmt.Errorf("check the run: %w", context.Cause(ctx))
+	}
+	if err == nil {
+		results, err = add(results)
+	}
 	if err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("check the run: %w", context.Cause(ctx))
-	}
-	header, err := Header(c.o.Dir.Path)
-	if err != nil {
-		return err
-	}
-	c.judging = true
-	faults, err := c.judgeFaults(header)
-	if err != nil {
-		return err
-	}
-	results = append(results, faults...)
-	decide(r, results, c.committed, c.o.Expect)
+	decide(c.result, results, committed, c.o.Expect)
 	c.keep(&found, results)
-	r.Reason = endedEarly(r.Drive) + r.Reason
+	c.result.Reason = qualify(c.result.Reason)
 	return nil
 }
 

@@ -16,7 +16,6 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
-	"stroppy/internal/workload"
 )
 
 // What a history's header keeps for a later check.
@@ -50,46 +49,16 @@ func withClock(keys map[string]string, start time.Time) map[string]string {
 // was recorded; empty where it was not.
 func Promised(h history.Header) string { return h.Keys[keyExpect] }
 
-// CheckOptions are the check of a run that was driven before, or of what a
-// database holds.
-type CheckOptions struct {
-	Dir    *Directory      // where the verdict goes
-	Expect isolation.Level // unknown: what the run recorded
-
-	// Runs are the directories of runs against one bank, of different numbers, to
-	// be checked together, and of end states of it. Dir is a new one then, and
-	// holds the end state that is downloaded. None: the run in Dir is checked.
-	Runs    []string
-	Command string // repeats the check of Runs
-
-	Spec workload.Spec
-
-	// Workload and Database are there to download the end state; nil: the one
-	// that the directories hold is used.
-	Workload    workload.Workload
-	Database    db.Database
-	DatabaseURL string // as it may be shown
-	Isolation   string
-	Fresh       bool // the directory is new: there is no history, only what the database holds
-
-	Stroppy  string
-	Progress Progress
-	Scrub    func(string) string
-}
-
-// Check holds recorded runs against what they promised, and writes the verdict
-// into the result.json of Dir; where that fails the error is an *UnsavedError and
-// the result is whole. The answer depends on the directories alone.
-func Check(ctx context.Context, o CheckOptions) (*report.Result, error) {
-	c := newConductor(Options{
-		Spec: o.Spec, Workload: o.Workload, Database: o.Database, Dir: o.Dir, DatabaseURL: o.DatabaseURL, Isolation: o.Isolation,
-		Expect: o.Expect, Stroppy: o.Stroppy, Progress: o.Progress, Scrub: o.Scrub,
-	})
-	held := c.recheck
+// Check holds recorded runs against what they promised, or what a database holds, and
+// writes the verdict into the result.json of Dir; where that fails the error is an
+// *UnsavedError and the result is whole. The answer depends on the directories alone.
+func Check(ctx context.Context, o Options) (*report.Result, error) {
+	c := newConductor(o)
+	check := c.recheck
 	if len(o.Runs) > 0 {
-		held = c.together
+		check = c.together
 	}
-	err := held(ctx, o)
+	err := check(ctx)
 	if err != nil {
 		err = c.scrubbed(err)
 		c.log.Error("check failed", "error", err)
@@ -111,14 +80,6 @@ func (c *conductor) setAside() error {
 	return os.Rename(name, name+unreadableSuffix)
 }
 
-// supposeFinished says of a run whose result could not be read what its recording
-// tells. Whether a database was whole again after its faults is not in it.
-func (c *conductor) supposeFinished(f Facts) {
-	if c.unreadable != "" {
-		c.result.Finished = f.Complete && f.Header.Keys[keyNemesis] == ""
-	}
-}
-
 // unreadableSuffix ends the name of a result.json that could not be read.
 const unreadableSuffix = ".unreadable"
 
@@ -130,64 +91,52 @@ func (c *conductor) lackingResult() string {
 	return fmt.Sprintf("The result that was there could not be read (%s), and the check went by the recorded history. ", c.unreadable)
 }
 
-func (c *conductor) recheck(ctx context.Context, o CheckOptions) error {
-	if !o.Fresh {
-		c.untimed = true
-		if err := c.readRun(); err != nil {
+// recheck checks the run in the directory, or what the database holds.
+func (c *conductor) recheck(ctx context.Context) error {
+	c.untimed = !c.o.Fresh
+	if c.o.Fresh {
+		if err := c.describe(ctx); err != nil {
 			return err
 		}
-	}
-	if o.Workload != nil {
-		if err := c.fetch(ctx, o.Fresh); err != nil {
+		if err := c.fetch(ctx, nil); err != nil {
 			return err
 		}
+		c.result.Workload, c.result.Seed, c.result.Finished = c.o.Spec.Name, c.o.Workload.Header().Seed, true
 	}
-	facts, err := Recall(ctx, o.Dir.History())
-	if err != nil {
+	if err := c.recall(ctx); err != nil {
 		return err
 	}
-	c.supposeFinished(facts)
 	if c.o.Expect == isolation.Unknown {
-		return fmt.Errorf("check %s: it does not say which level was promised: give it with --expect", o.Dir.Path)
+		return fmt.Errorf("check %s: it does not say which level was promised: give it with --expect", c.o.Dir.Path)
 	}
-	c.enter("check")
-	found := violations{dir: o.Dir.Path}
-	defer found.discard()
-	results, err := o.Spec.Check(ctx, []string{o.Dir.Path}, c.o.Expect, found.tell)
-	c.leave()
-	if err != nil {
-		return err
+	if c.o.Workload != nil && !c.o.Fresh {
+		if err := c.fetch(ctx, []*conductor{c}); err != nil {
+			return err
+		}
 	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("check the run: %w", context.Cause(ctx))
-	}
-	if !facts.Driven {
-		results = withoutHistory(results)
-	} else if err := c.recompute(); err != nil { // of a run that was cut off
-		return err
-	}
-	c.tables(ctx)
-	if err := c.effects(); err != nil {
-		return err
-	}
-	faults, err := c.judgeFaults(facts.Header)
-	if err != nil {
-		return err
-	}
-	results = append(results, faults...)
-	r := c.result
-	decide(r, results, facts.Committed, c.o.Expect)
-	c.keep(&found, results)
-	switch {
-	case r.Verdict == "invalid":
-	case !facts.Driven:
-		r.Reason = fmt.Sprintf("Only what the database holds was checked (claim: %s), and not what was acknowledged: "+
-			"give the run directory of pay, as in `stroppy check RUN_DIR --db URL`.", c.o.Expect)
-	case !facts.Complete:
-		r.Reason = cutOff + r.Reason
-	}
-	r.Reason = c.lackingResult() + endedEarly(r.Drive) + r.Reason
-	return nil
+	return c.verify(ctx, []string{c.o.Dir.Path}, c.facts.Committed, func(results []check.Result) ([]check.Result, error) {
+		if !c.facts.Driven {
+			results = withoutHistory(results)
+		} else if err := c.recompute(); err != nil { // of a run that was cut off
+			return nil, err
+		}
+		c.tables(ctx)
+		if err := c.effects(); err != nil {
+			return nil, err
+		}
+		faults, err := c.judgeFaults(c.facts.Header)
+		return append(results, faults...), err
+	}, func(reason string) string {
+		switch {
+		case c.result.Verdict == "invalid":
+		case !c.facts.Driven:
+			reason = fmt.Sprintf("Only what the database holds was checked (claim: %s), and not what was acknowledged: "+
+				"give the run directory of pay, as in `stroppy check RUN_DIR --db URL`.", c.o.Expect)
+		case !c.facts.Complete:
+			reason = cutOff + reason
+		}
+		return c.lackingResult() + endedEarly(c.result.Drive) + reason
+	})
 }
 
 const cutOff = "The run was cut off, so not all that it sent is recorded. "
@@ -235,9 +184,9 @@ func Header(dir string) (history.Header, error) {
 	return recorded.Header(), nil
 }
 
-// readRun takes up the result of the run in the directory. Of a run that was cut
-// off before it had one, the history's header tells enough.
-func (c *conductor) readRun() error {
+// recall takes up the result of the run in the directory, and what its history says
+// about itself, which of a run that was cut off before it had a result is enough.
+func (c *conductor) recall(ctx context.Context) error {
 	before, err := report.Read(c.o.Dir.Path)
 	switch {
 	case err == nil:
@@ -251,16 +200,18 @@ func (c *conductor) readRun() error {
 	if err := SameRun(c.o.Dir.Path, before); err != nil {
 		return err
 	}
-	h, err := Header(c.o.Dir.Path)
+	if c.facts, err = Recall(ctx, c.o.Dir.History()); err == nil {
+		err = c.identify()
+	}
 	if err != nil {
 		return err
 	}
-	if err := c.identify(); err != nil {
-		return err
+	r, h := c.result, c.facts.Header
+	if c.unreadable != "" { // whether the database was whole again after its faults is not recorded
+		r.Finished = c.facts.Complete && h.Keys[keyNemesis] == ""
 	}
-	r := c.result
 	r.LoadID, r.Violations = h.LoadID, nil
-	if before == nil {
+	if before == nil && !c.o.Fresh {
 		r.Workload, r.Database, r.DatabaseURL, r.Seed = h.Workload, h.Database, "", h.Seed
 		r.StartedAt = time.Unix(0, h.Started).UTC().Format(time.RFC3339)
 	}
@@ -271,7 +222,7 @@ func (c *conductor) readRun() error {
 	}
 	if c.o.Expect == isolation.Unknown {
 		if c.o.Expect, err = isolation.Parse(promised); err != nil {
-			c.o.Expect = isolation.Unknown // told where it is needed
+			c.o.Expect = isolation.Unknown // refused where it is needed
 		}
 	}
 	if r.Claim != nil && c.o.Expect != isolation.Unknown {
@@ -280,29 +231,24 @@ func (c *conductor) readRun() error {
 	return nil
 }
 
-// fetch downloads the end state from the database.
-func (c *conductor) fetch(ctx context.Context, fresh bool) error {
-	if fresh {
-		if err := c.describe(ctx); err != nil {
-			return err
+// fetch downloads the end state from the database that the runs, if any, were driven
+// against. A directory without a history gets one that says which of them had ended.
+func (c *conductor) fetch(ctx context.Context, runs []*conductor) error {
+	var headers []history.Header
+	var ended []string
+	for _, r := range runs {
+		headers = append(headers, r.facts.Header)
+		if r.facts.Complete {
+			ended = append(ended, r.number())
 		}
 	}
-	if fresh {
-		if err := c.look(ctx, nil); err != nil {
-			return err
-		}
-		c.result.Workload, c.result.Seed, c.result.Finished = c.o.Spec.Name, c.o.Workload.Header().Seed, true
-		if err := c.empty(nil); err != nil {
-			return err
-		}
-		return c.download(ctx)
-	}
-	header, err := Header(c.o.Dir.Path)
-	if err == nil {
-		err = c.look(ctx, []history.Header{header})
-	}
-	if err != nil {
+	if err := c.attachReadOnly(ctx, headers); err != nil {
 		return err
+	}
+	if c.o.Fresh || len(c.o.Runs) > 0 {
+		if err := c.empty(ended); err != nil {
+			return err
+		}
 	}
 	return c.download(ctx)
 }
@@ -336,8 +282,8 @@ func sameLoad(recorded, now history.Header) error {
 	return nil
 }
 
-// look finds the bank that the runs were driven against.
-func (c *conductor) look(ctx context.Context, runs []history.Header) error {
+// attachReadOnly finds the bank that the runs were driven against.
+func (c *conductor) attachReadOnly(ctx context.Context, runs []history.Header) error {
 	c.enter("attach")
 	loaded, err := c.o.Workload.Look(ctx)
 	c.leave()

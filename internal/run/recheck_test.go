@@ -52,9 +52,9 @@ func recording(t *testing.T, number uint64, committed int, bend func(h *history.
 	return dir
 }
 
-func checking(t *testing.T, dirs []string, check func(context.Context, []string, isolation.Level, func(check.Violation)) ([]check.Result, error)) CheckOptions {
+func checking(t *testing.T, dirs []string, check func(context.Context, []string, isolation.Level, func(check.Violation)) ([]check.Result, error)) Options {
 	t.Helper()
-	o := CheckOptions{Spec: workload.Spec{Check: check}, Progress: silent{}}
+	o := Options{Spec: workload.Spec{Check: check}, Progress: silent{}}
 	var err error
 	if len(dirs) == 1 {
 		o.Dir, err = OpenDirectory(dirs[0])
@@ -166,9 +166,9 @@ func TestPromisesThatDiffer(t *testing.T) {
 
 // TestFaultsOf: a check of the same name is as bad as the worst of the runs.
 func TestFaultsOf(t *testing.T) {
-	one := func(status check.Status) *recorded {
-		r := &recorded{faults: []check.Result{{Name: checkFaults, Status: status, Required: true, Detail: "so."}}}
-		r.Header.Run = uint64(status) + 1
+	one := func(status check.Status) *conductor {
+		r := &conductor{checks: []check.Result{{Name: checkFaults, Status: status, Required: true, Detail: "so."}}}
+		r.facts.Header.Run = uint64(status) + 1
 		return r
 	}
 	all := []check.Status{check.Unknown, check.Valid, check.Invalid}
@@ -181,7 +181,7 @@ func TestFaultsOf(t *testing.T) {
 			case a == check.Unknown || b == check.Unknown:
 				want = check.Unknown
 			}
-			got := faultsOf([]*recorded{one(a), one(b)})
+			got := faultsOf([]*conductor{one(a), one(b)})
 			if len(got) != 1 || got[0].Status != want || !got[0].Required || strings.Count(got[0].Detail, "Run ") != 2 {
 				t.Errorf("%v and %v: %+v", a, b, got)
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/isolation"
 	"stroppy/internal/load"
@@ -29,7 +30,9 @@ type Steps struct {
 	Check bool // download the end state and hold it against the history
 }
 
-// Options are one run.
+// Options are one run, or the check of what was recorded before: of that, a Workload
+// and a Database are there to download the end state; without them the one that the
+// directories hold is used.
 type Options struct {
 	Spec     workload.Spec
 	Workload workload.Workload
@@ -44,9 +47,17 @@ type Options struct {
 	Drive       load.Options    // without Clients, Background, History and Start
 	Stroppy     string          // the version of this program
 
-	// Plan is what is carried out, and Command the name of the command that does.
+	// Plan is what is carried out, and Command the name of the command that does; of a
+	// check of Runs it is the whole command that repeats it.
 	Plan    scenario.Plan
 	Command string
+	// Runs are the directories of runs against one bank, of different numbers, to
+	// be checked together, and of end states of it. Dir is a new one then, and
+	// holds the end state that is downloaded. None: the run in Dir is checked.
+	Runs []string
+	// Fresh says of a check that Dir is new: there is no history, only what the
+	// database holds.
+	Fresh bool
 	// Unchecked is the verdict's reason where no check is asked for.
 	Unchecked string
 
@@ -153,6 +164,8 @@ type conductor struct {
 	unreadable string         // why the result of the run that is checked could not be read
 	unkept     error          // why the violations could not be written
 	judging    bool           // the run itself is judged, not a recording of it
+	facts      Facts          // of the run that is checked
+	checks     []check.Result // on its faults and its nodes, where it is one of several
 }
 
 func newConductor(o Options) *conductor {

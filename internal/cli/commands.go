@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/db"
+	"stroppy/internal/live"
 	"stroppy/internal/load"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
@@ -74,11 +75,11 @@ func (a *app) drive(command string, config *config, steps run.Steps) error {
 	if err := a.drawSeed(config, steps.Load); err != nil {
 		return err
 	}
-	board, err := a.openBoard(config)
+	servers, err := a.openLive(config)
 	if err != nil {
 		return err
 	}
-	s := a.watched(board)
+	s := a.watched(servers)
 	defer s.stop()
 	result, dir, err := a.conduct(s, command, config, steps)
 	s.stop()
@@ -86,11 +87,11 @@ func (a *app) drive(command string, config *config, steps run.Steps) error {
 		if config.DB != "" {
 			a.loadAgain(config, command, err)
 		}
-		board.fail(a.reasons(err)[0])
+		servers.fail(a.reasons(err)[0])
 		return err
 	}
 	err = errors.Join(a.finish(result, dir, config.JSON, !steps.Check), err)
-	board.end(dir)
+	servers.end(dir)
 	return err
 }
 
@@ -99,13 +100,14 @@ func (a *app) drive(command string, config *config, steps run.Steps) error {
 // what of it could not be kept.
 func (a *app) conduct(s *session, command string, config *config, steps run.Steps) (result *report.Result, path string, err error) {
 	started := time.Now()
-	s.fresh()
-	arena, err := a.openArena(s, config)
+	s.watching((*live.Feed).Fresh)
+	own := *config
+	config = &own
+	cluster, err := a.openCluster(s, config)
 	if err != nil {
 		return nil, "", s.cause(err, nothingLeft)
 	}
-	defer func() { err = errors.Join(err, arena.stop()) }()
-	config = arena.drives(config)
+	defer func() { err = errors.Join(err, cluster.stop()) }()
 	dir, database, err := a.place(s.ctx, config, started)
 	if err != nil {
 		return nil, "", s.cause(err, nothingLeft)
@@ -138,7 +140,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 		Stroppy:  version(), Plan: config.Plan, Command: command, Unchecked: unchecked(command),
 		Progress: s, Interrupt: s.interrupt, Scrub: a.scrub,
 	}
-	arena.hurt(&options, config, workload)
+	cluster.complete(&options, config, workload)
 	result, err = run.Run(s.ctx, options)
 	var unsaved *run.UnsavedError
 	if err != nil && !errors.As(err, &unsaved) {
@@ -286,6 +288,13 @@ func (a *app) print(result *report.Result, dir string, asJSON bool) error {
 	return err
 }
 
+// printJSON prints a value as indented JSON.
+func (a *app) printJSON(value any) error {
+	encoder := json.NewEncoder(a.stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
 func (a *app) popCommand() *cobra.Command {
 	c := &cobra.Command{Use: "pop", Short: "Load a bank for pay", Args: noArguments}
 	always := keys("db", "seed", "json")
@@ -332,12 +341,7 @@ func (a *app) pop(config *config) error {
 	}
 	result := run.Loaded(loaded)
 	if config.JSON {
-		data, err := json.MarshalIndent(map[string]any{"schema": report.Schema, "workload": config.Workload, "seed": config.Seed, "load": result}, "", "  ")
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(a.stdout, "%s\n", data)
-		return err
+		return a.printJSON(map[string]any{"schema": report.Schema, "workload": config.Workload, "seed": config.Seed, "load": result})
 	}
 	_, err = fmt.Fprintf(a.stdout, "loaded %d accounts holding %s in %.3g s into %s; seed %d\n",
 		result.Accounts, result.Total, loaded.Took.Seconds(), scenario.Redact(config.DB), config.Seed)

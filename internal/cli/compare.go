@@ -1,14 +1,12 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,38 +30,25 @@ func (a *app) compareCommand() *cobra.Command {
 			"between the rounds is what the intervals are made of. Every run has a verdict and a folder of its own.\n" +
 			"The runs of one round share a seed: the first scenario's, and one more each round.",
 	}
-	repeat := roundsFlag("3")
-	c.Flags().Var(&repeat, "repeat", "how many `ROUNDS`")
+	repeat := c.Flags().String("repeat", "3", "how many `ROUNDS`")
 	out := c.Flags().String("out", "", "the comparison's `DIR`, which must not hold anything yet")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := noneEmpty(c); err != nil {
 			return err
 		}
-		rounds, err := strconv.Atoi(string(repeat))
+		rounds, err := strconv.Atoi(*repeat)
 		switch {
 		case len(args) < 2:
 			return usagef("`%s` compares two or more scenarios and was given %d: name their YAML files, such as scenario.yaml of earlier runs", c.CommandPath(), len(args))
 		case len(args) > mostSides:
 			return usagef("`%s` compares %d scenarios at most and was given %d", c.CommandPath(), mostSides, len(args))
 		case err != nil || rounds < 1 || rounds > mostRepeats:
-			return usagef("--repeat %q is no number of rounds from 1 to %d", string(repeat), mostRepeats)
+			return usagef("--repeat %q is no number of rounds from 1 to %d", *repeat, mostRepeats)
 		}
 		return a.compare(args, rounds, *out)
 	}
 	return c
 }
-
-// roundsFlag keeps what stands for the rounds, whose number is read with the rest.
-type roundsFlag string
-
-func (r *roundsFlag) String() string { return string(*r) }
-
-func (r *roundsFlag) Set(text string) error {
-	*r = roundsFlag(text)
-	return nil
-}
-
-func (r *roundsFlag) Type() string { return "int" }
 
 // comparing is one comparison on its way.
 type comparing struct {
@@ -97,15 +82,13 @@ func (a *app) compare(files []string, rounds int, out string) error {
 	if err == nil {
 		err = c.tell(files)
 	}
-	found := judged(c.sides, c.asked)
-	if err != nil {
-		var violation *exitError
-		if errors.As(found, &violation) && violation.code == exitInvalid { // it outweighs what came after
-			return errors.Join(found, err)
+	var found verdicts
+	for _, side := range c.sides {
+		for _, r := range side.Runs {
+			found.add(r.Dir, r.Result.Verdict)
 		}
-		return err
 	}
-	return found
+	return found.with(err, c.asked)
 }
 
 // tell prints the comparison and makes its page.
@@ -169,17 +152,10 @@ func (c *comparing) one(s *session, round, side int) error {
 	config := c.configs[side]
 	config.Seed = c.configs[0].Seed + uint64(round)
 	config.Out = filepath.Join(c.dir, fmt.Sprintf("%02d-%c", round+1, 'a'+rune(side)))
-	result, path, err := c.app.conduct(s, "run", &config, run.Steps{Load: true, Drive: true, Check: !config.NoCheck})
-	if result == nil {
-		return err
-	}
-	if result.Drive == nil || result.Drive.Interrupted || context.Cause(s.ctx) != nil {
-		return errors.Join(errInterrupted, err)
-	}
+	_, path, err := c.app.next(s, &config)
 	if err != nil {
 		return err
 	}
-	c.app.page(path, true)
 	recorded, err := report.ReadRecorded(path)
 	if err != nil {
 		return err
@@ -244,36 +220,4 @@ func (a *app) comparisonPage(sides []report.Side, dir, command string) error {
 	}
 	_, err := fmt.Fprintf(a.stdout, "\n%s\n", filepath.Join(dir, report.ComparisonPageName))
 	return err
-}
-
-// judged is the error of a comparison whose runs are not all valid. Where nobody
-// asked for a verdict, an unknown one is none.
-func judged(sides []report.Side, asked bool) error {
-	var invalid, unknown []string
-	for _, side := range sides {
-		for _, r := range side.Runs {
-			switch r.Result.Verdict {
-			case "valid":
-			case "invalid":
-				invalid = append(invalid, r.Dir)
-			default:
-				unknown = append(unknown, r.Dir)
-			}
-		}
-	}
-	if !asked {
-		unknown = nil
-	}
-	return worst(invalid, unknown)
-}
-
-// worst is the error of several runs by their verdicts.
-func worst(invalid, unknown []string) error {
-	switch {
-	case len(invalid) > 0:
-		return &exitError{exitInvalid, fmt.Errorf("invalid: a check found a violation in %s", strings.Join(invalid, ", "))}
-	case len(unknown) > 0:
-		return &exitError{exitUnknown, fmt.Errorf("unknown: a check could not be decided in %s", strings.Join(unknown, ", "))}
-	}
-	return nil
 }

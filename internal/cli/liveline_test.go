@@ -161,17 +161,17 @@ func TestWantedServers(t *testing.T) {
 			t.Errorf("--serve %q --metrics %q: %v, %v", c.serve, c.metrics, list, err)
 		}
 	}
-	if _, err := (&app{}).openBoard(&config{}); err != nil {
+	if _, err := (&app{}).openLive(&config{}); err != nil {
 		t.Error(err)
 	}
-	var none *board
+	var none *liveServers
 	none.end("nowhere")
 	none.fail("nothing")
 	none.close()
 	var code *exitError
 	bad := &config{}
 	bad.Serve = "nonsense"
-	if _, err := (&app{}).openBoard(bad); !errors.As(err, &code) || code.code != exitUsage {
+	if _, err := (&app{}).openLive(bad); !errors.As(err, &code) || code.code != exitUsage {
 		t.Errorf("a wrong address is %v", err)
 	}
 }

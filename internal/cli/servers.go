@@ -60,7 +60,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 }
 
 // servers are the nodes of the cluster that are processes of this machine.
-func (r *arena) servers() []resource.Group {
+func (r *clusterSession) servers() []resource.Group {
 	var groups []resource.Group
 	for _, n := range r.cluster.Nodes() {
 		if local, ok := n.(interface{ PIDs() []int }); ok {

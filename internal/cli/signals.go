@@ -37,68 +37,55 @@ type interruption struct {
 func (e *interruption) Error() string { return "interrupted: " + e.left }
 func (e *interruption) Unwrap() error { return e.err }
 
-// session is what a person can end while it runs. It is a run.Onlooker: what it
-// is told goes to the person and to those who look from outside.
+// session is a call that a person can end while it runs. It is a run.Onlooker: it
+// passes on what it gets to the person and to those who watch from outside.
 type session struct {
 	ctx       context.Context
 	interrupt chan struct{} // closed by the first signal during the drive
 	*progress
-	feed *live.Feed // nil: nobody looks from outside
+	live *liveServers // nil: nobody watches from outside
 	stop func()
+}
+
+// watching has the feed of those who watch from outside, if anybody does.
+func (s *session) watching(do func(*live.Feed)) {
+	if s.live != nil {
+		do(s.live.feed)
+	}
 }
 
 // Begin names the phase that begins.
 func (s *session) Begin(phase string) {
 	s.progress.Begin(phase)
-	if s.feed != nil {
-		s.feed.Begin(phase)
-	}
+	s.watching(func(f *live.Feed) { f.Begin(phase) })
 }
 
-// Show tells how far the phase is.
+// Show keeps how far the phase is.
 func (s *session) Show(state run.State) {
 	s.progress.Show(state)
-	if s.feed != nil {
-		s.feed.Show(state)
-	}
+	s.watching(func(f *live.Feed) { f.Show(state) })
 }
 
-// Fault tells a fault that was injected, and again when it was healed.
-func (s *session) Fault(f report.Fault) {
-	s.progress.Fault(f)
-	if s.feed != nil {
-		s.feed.Fault(f)
-	}
+// Fault shows a fault that was injected, and again when it was healed.
+func (s *session) Fault(fault report.Fault) {
+	s.progress.Fault(fault)
+	s.watching(func(f *live.Feed) { f.Fault(fault) })
 }
 
-// Known tells what is known of the run's result.
-func (s *session) Known(r *report.Result) {
-	if s.feed != nil {
-		s.feed.Known(r)
-	}
-}
+// Known keeps what is known of the run's result.
+func (s *session) Known(r *report.Result) { s.watching(func(f *live.Feed) { f.Known(r) }) }
 
-// fresh begins another run.
-func (s *session) fresh() {
-	if s.feed != nil {
-		s.feed.Fresh()
-	}
-}
-
-// named tells in which directory the run is.
+// named shows in which directory the run is.
 func (s *session) named(dir string) {
 	s.note("run directory %s", dir)
-	if s.feed != nil {
-		s.feed.Named(filepath.Base(dir))
-	}
+	s.watching(func(f *live.Feed) { f.Named(filepath.Base(dir)) })
 }
 
-// watched is begin for what can be looked at from outside.
-func (a *app) watched(b *board) *session {
+// watched is begin for what can be watched from outside.
+func (a *app) watched(l *liveServers) *session {
 	s := a.begin()
-	if b != nil {
-		s.feed = b.feed
-		b.open(s.note)
+	if s.live = l; l != nil {
+		l.open(s.note)
 	}
 	return s
 }

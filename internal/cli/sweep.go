@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -79,17 +77,17 @@ func (a *app) sweep(config *config, spec sweep.Spec, arrival string) error {
 	if err := w.allowed(); err != nil {
 		return err
 	}
-	board, err := a.openBoard(config)
+	servers, err := a.openLive(config)
 	if err != nil {
 		return err
 	}
-	defer board.close()
+	defer servers.close()
 	unlock, err := w.open()
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	s := a.watched(board)
+	s := a.watched(servers)
 	defer s.stop()
 	s.note("sweep directory %s", w.dir)
 	s.note("seed %d", config.Seed)
@@ -104,35 +102,34 @@ func (a *app) sweep(config *config, spec sweep.Spec, arrival string) error {
 		if err := w.step(s, value); err != nil {
 			s.stop()
 			fmt.Fprintln(a.stderr, toPaste("go on", onwards(w.book, w.dir)))
-			board.fail(a.reasons(err)[0])
-			return errors.Join(w.foundUntil(), err)
+			servers.fail(a.reasons(err)[0])
+			if len(w.book.Points) > 0 && !config.JSON {
+				err = errors.Join(err, a.printSweep(w.book, w.dir, false))
+			}
+			return w.verdicts().with(err, true)
 		}
 	}
 	s.stop()
 	if n := len(w.book.Points); n > 0 {
-		defer board.end(filepath.Join(w.dir, w.book.Points[n-1].Dir), fmt.Sprintf("This is the last step of the sweep in %s.", w.dir))
+		defer servers.end(filepath.Join(w.dir, w.book.Points[n-1].Dir), fmt.Sprintf("This is the last step of the sweep in %s.", w.dir))
 	}
 	w.book.Finished = true
 	if err := w.keep(); err != nil {
 		return err
 	}
-	return w.tell()
+	if err := a.printSweep(w.book, w.dir, config.JSON); err != nil {
+		return err
+	}
+	return w.verdicts().with(nil, !config.NoCheck)
 }
 
-// foundUntil prints the steps of a sweep that could not be finished, and returns
-// the violation that one of them found, if any: that outweighs what came after.
-func (w *sweeping) foundUntil() error {
-	if len(w.book.Points) == 0 || w.config.JSON {
-		return nil
+// verdicts are those of the steps.
+func (w *sweeping) verdicts() *verdicts {
+	var v verdicts
+	for _, p := range w.book.Points {
+		v.add(p.Dir, p.Verdict)
 	}
-	if err := w.app.printSweep(w.book, w.dir, false); err != nil {
-		return err
-	}
-	var found *exitError
-	if err := verdictOf(w.book, true); errors.As(err, &found) && found.code == exitInvalid {
-		return err
-	}
-	return nil
+	return &v
 }
 
 // allowed refuses what the sweep itself would have to change, and steps that no
@@ -289,12 +286,7 @@ func (a *app) printSweep(b *sweep.Book, dir string, asJSON bool) error {
 	if !asJSON {
 		return sweep.Text(a.stdout, b, dir)
 	}
-	data, err := json.MarshalIndent(b, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(a.stdout, "%s\n", data)
-	return err
+	return a.printJSON(b)
 }
 
 func holdsBook(dir string) bool {
@@ -381,14 +373,10 @@ func (w *sweeping) step(s *session, value float64) error {
 		return err
 	}
 	s.note("step %d: %s %s", len(w.book.Points)+1, w.spec.Axis, w.label(value))
-	result, dir, err := w.app.conduct(s, "run", &c, run.Steps{Load: true, Drive: true, Check: !c.NoCheck})
+	result, dir, err := w.app.next(s, &c)
 	if result == nil {
 		return err
 	}
-	if result.Drive == nil || result.Drive.Interrupted || context.Cause(s.ctx) != nil {
-		return errors.Join(errInterrupted, err)
-	}
-	w.app.page(dir, true)
 	database := strings.TrimSpace(result.Database + " " + result.DatabaseVersion)
 	if len(w.book.Points) > 0 && (w.book.Database != database || w.book.Machine != result.Machine) {
 		return usagef("the steps before were made with %s on %s, and this one with %s on %s: take another directory",
@@ -417,33 +405,6 @@ func point(value float64, dir string, r *report.Result) sweep.Point {
 	}
 	p.Unsteady = d.Steady != nil && d.Steady.Status == "unsteady"
 	return p
-}
-
-// tell prints the sweep and turns its verdicts into the exit code.
-func (w *sweeping) tell() error {
-	if err := w.app.printSweep(w.book, w.dir, w.config.JSON); err != nil {
-		return err
-	}
-	return verdictOf(w.book, !w.config.NoCheck)
-}
-
-// verdictOf is the error of a sweep whose steps are not all valid. Where nobody
-// asked for a verdict, an unknown one is none.
-func verdictOf(b *sweep.Book, asked bool) error {
-	var invalid, unknown []string
-	for _, p := range b.Points {
-		switch p.Verdict {
-		case "valid":
-		case "invalid":
-			invalid = append(invalid, p.Dir)
-		default:
-			unknown = append(unknown, p.Dir)
-		}
-	}
-	if !asked {
-		unknown = nil
-	}
-	return worst(invalid, unknown)
 }
 
 // again is the command that repeats the sweep; with --out it goes on.

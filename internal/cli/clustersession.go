@@ -17,16 +17,15 @@ import (
 	"stroppy/internal/workload"
 )
 
-// arena is the cluster that a run has started for itself, and who hurts it.
-type arena struct {
+// clusterSession is the cluster that a run has started for itself, and its nemesis.
+type clusterSession struct {
 	cluster cluster.Cluster
 	nemesis *nemesis.Nemesis
 }
 
-// openArena starts the cluster of the configuration, if it names one. A fault
-// that cannot be read or done is refused before anything is started, as far as
-// that can be known then.
-func (a *app) openArena(s *session, config *config) (*arena, error) {
+// openCluster starts the cluster of the configuration, if it names one, and makes it
+// the database of the configuration. Nil: it names none.
+func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 	if config.Cluster == "" {
 		if err := a.clearLeftovers(s.ctx, a.stderr); err != nil {
 			s.note("%v", err) // this run needs nothing of it
@@ -37,12 +36,11 @@ func (a *app) openArena(s *session, config *config) (*arena, error) {
 	if err != nil {
 		return nil, err
 	}
-	script := config.Script
 	if config.Extended {
 		s.note("the run takes %v, so that its faults have time to come", config.Duration)
 	}
-	options.FaultFS = options.FaultFS || script.NeedsLayer()
-	options.Clock = script.NeedsClock()
+	options.FaultFS = options.FaultFS || config.Script.NeedsLayer()
+	options.Clock = config.Script.NeedsClock()
 	if err := a.clearLeftovers(s.ctx, a.stderr); err != nil {
 		return nil, err
 	}
@@ -60,26 +58,17 @@ func (a *app) openArena(s *session, config *config) (*arena, error) {
 			s.note("its nodes have no network of their own: %s", why)
 		}
 	}
-	hurt, err := nemesis.New(c, links, script, config.Seed)
+	faults, err := nemesis.New(c, links, config.Script, config.Seed)
 	if err != nil {
 		return nil, &exitError{exitUsage, errors.Join(err, c.Stop())}
 	}
-	a.keepSecret(c.URL())
-	return &arena{cluster: c, nemesis: hurt}, nil
-}
-
-// drives returns the configuration with the cluster as its database.
-func (r *arena) drives(c *config) *config {
-	if r == nil {
-		return c
-	}
-	driven := *c
-	driven.live = r.cluster.URL()
-	return &driven
+	config.live = c.URL()
+	a.keepSecret(config.live)
+	return &clusterSession{cluster: c, nemesis: faults}, nil
 }
 
 // stop takes the cluster away; there may be none.
-func (r *arena) stop() error {
+func (r *clusterSession) stop() error {
 	if r == nil {
 		return nil
 	}
@@ -89,29 +78,26 @@ func (r *arena) stop() error {
 	return nil
 }
 
-// eventful is a cluster that has a supervisor of stroppy's.
-type eventful interface{ Events() []cluster.Event }
-
-// hurt fills in what a run on a cluster has beside any run.
-func (r *arena) hurt(o *run.Options, config *config, w workload.Workload) {
+// complete fills in what a run on a cluster has beside any run.
+func (r *clusterSession) complete(o *run.Options, config *config, w workload.Workload) {
 	if r == nil {
 		o.Servers = listeners(config.DB)
 		return
 	}
 	o.Servers = r.servers()
-	if told, ok := r.cluster.(eventful); ok {
+	if supervised, ok := r.cluster.(interface{ Events() []cluster.Event }); ok {
 		o.Settings = append(o.Settings, report.Setting{
 			Name: "supervisor", Value: "stroppy's own, which fails over when the node that leads does not answer for the cluster's parameter timeout, 1s unless given",
 		})
 		o.Events = func() []run.Event {
 			var list []run.Event
-			for _, e := range told.Events() {
+			for _, e := range supervised.Events() {
 				list = append(list, run.Event(e))
 			}
 			return list
 		}
 	}
-	o.Nemesis = &tormentor{nemesis: r.nemesis}
+	o.Nemesis = &faultRunner{nemesis: r.nemesis}
 	var script []string
 	for _, fault := range config.Script {
 		script = append(script, fault.String())
@@ -124,7 +110,7 @@ func (r *arena) hurt(o *run.Options, config *config, w workload.Workload) {
 }
 
 // nodes are the nodes that belong to the cluster now, each to be read by itself.
-func (r *arena) nodes(w workload.Workload) []run.Node {
+func (r *clusterSession) nodes(w workload.Workload) []run.Node {
 	var list []run.Node
 	for _, n := range r.cluster.Nodes() {
 		url := r.cluster.NodeURL(n.Number())
@@ -144,24 +130,24 @@ func (r *arena) nodes(w workload.Workload) []run.Node {
 	return list
 }
 
-// tormentor is a nemesis as a run knows it.
-type tormentor struct {
+// faultRunner is a nemesis as a run knows it.
+type faultRunner struct {
 	nemesis *nemesis.Nemesis
 	mu      sync.Mutex
 	seen    []nemesis.Injection // by their number, from 1
 }
 
 // Run carries out the script until ctx ends, and heals.
-func (t *tormentor) Run(ctx context.Context, clock func() time.Duration, note func(report.Fault)) {
+func (t *faultRunner) Run(ctx context.Context, clock func() time.Duration, note func(report.Fault)) {
 	t.nemesis.Run(ctx, func() int64 { return int64(clock()) }, func(i nemesis.Injection) { note(t.fault(i)) })
 }
 
 // Whole waits until the cluster says that it is.
-func (t *tormentor) Whole(ctx context.Context) error { return t.nemesis.Heal(ctx) }
+func (t *faultRunner) Whole(ctx context.Context) error { return t.nemesis.Heal(ctx) }
 
 // fault turns an injection into its form in the result. The two notes of one
 // injection get the same number.
-func (t *tormentor) fault(i nemesis.Injection) report.Fault {
+func (t *faultRunner) fault(i nemesis.Injection) report.Fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	number := 0

@@ -25,3 +25,6 @@ func lockDirectory(path string) (unlock func(), err error) {
 	}
 	return func() { dir.Close() }, nil
 }
+
+// detached lets a process live on after the terminal of its parent is gone.
+func detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }

@@ -2,6 +2,11 @@
 
 package cli
 
+import "syscall"
+
 // lockDirectory keeps nobody out: this system has no lock that ends with its
 // process.
 func lockDirectory(string) (unlock func(), err error) { return func() {}, nil }
+
+// detached has nothing to do where there are no sessions.
+func detached() *syscall.SysProcAttr { return nil }

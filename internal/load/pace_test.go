@@ -220,8 +220,8 @@ func TestRateHoldsThroughReconnects(t *testing.T) {
 		if p := r.Figures.Pacing; p.P99 > time.Millisecond || p.Count > 3300 {
 			t.Errorf("waiting for a server counts as the tool's own error: %d, %+v", p.Count, p)
 		}
-		if l := r.Figures.Lateness; l.Count != 4000 || l.Max < 1500*time.Millisecond {
-			t.Errorf("lateness of %d: %+v", l.Count, l)
+		if l := r.Figures.Latency; l.Count != 4000 || l.Max < 1500*time.Millisecond {
+			t.Errorf("latency of %d: %+v", l.Count, l)
 		}
 	})
 }

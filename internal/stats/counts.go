@@ -3,8 +3,6 @@ package stats
 import (
 	"math/bits"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // The range of every histogram, in nanoseconds.
@@ -26,6 +24,77 @@ const chunkPages = 8
 // maxFew is the number of values from which on they are counted in pages.
 const maxFew = 512
 
+// precision is a number of significant decimal digits, as HdrHistogram's magnitude
+// of half the sub-buckets.
+type precision uint
+
+const (
+	twoDigits   precision = 7
+	threeDigits precision = 10
+)
+
+// index returns the bucket of v, which must be from 0 to highest, in the dense
+// histogram's order. It is HdrHistogram's getBucketIndex, getSubBucketIdx and
+// countsIndex in one.
+func (p precision) index(v int64) int {
+	half := uint(p)
+	mask := uint64(2<<half-1) << unit
+	bucket := uint(bits.Len64(uint64(v)|mask)) - (unit + half + 1)
+	return int(bucket<<half) + int(uint64(v)>>(bucket+unit))
+}
+
+// value returns the lowest value of a bucket.
+func (p precision) value(index int) int64 {
+	bucket := max(index>>p-1, 0)
+	return int64(index-bucket<<p) << (uint(bucket) + unit)
+}
+
+// size returns the number of buckets, those of the dense histogram up to highest.
+func (p precision) size() int { return p.index(highest) + 1 }
+
+// quantile returns the highest value of the bucket that holds the smallest of
+// total values which at least the share q of them does not exceed (the
+// nearest-rank definition; definition 1 of Hyndman and Fan, 1996); 0 of none.
+// HdrHistogram for Go rounds the rank instead, and so reports the sixth of seven
+// values as their 90th percentile, which is the seventh.
+func (p precision) quantile(dense []uint64, q float64, total uint64) int64 {
+	want := max(rank(q, total), 1)
+	var seen uint64
+	for index, count := range dense {
+		if seen += count; seen >= want {
+			return p.value(index+1) - 1
+		}
+	}
+	return 0
+}
+
+// Bucket is a range of durations and how many fell into it.
+type Bucket struct {
+	Upper time.Duration // its end, which belongs to the next one
+	Count uint64
+}
+
+// buckets returns those of the dense histogram that are not empty, ascending.
+func (p precision) buckets(dense []uint64) (list []Bucket) {
+	for index, count := range dense {
+		if count > 0 {
+			list = append(list, Bucket{Upper: time.Duration(p.value(index + 1)), Count: count})
+		}
+	}
+	return list
+}
+
+// rank returns the smallest whole number that is at least q×n, where a product
+// that floating point puts a hair above a whole number counts as that.
+func rank(q float64, n uint64) uint64 {
+	product := q * float64(n)
+	r := uint64(product)
+	if float64(r) < product*(1-1e-12) {
+		r++
+	}
+	return min(r, n)
+}
+
 // counts is a sparse form of an HdrHistogram with the same buckets, from which
 // the dense one is made without loss.
 //
@@ -37,53 +106,12 @@ const maxFew = 512
 // use, and each 256th recording in one bucket is carried into a map. Once its
 // pages exist, recording allocates nothing.
 type counts struct {
-	half   uint     // HdrHistogram's magnitude of half the sub-buckets: 10 for three digits, 7 for two
+	precision
 	few    []uint16 // the buckets of the first values, while there are no pages
 	page   []uint16 // by index/pageSize: the page's place in chunks from 1, or 0 for none
 	chunks []*[chunkPages * pageSize]uint8
 	pages  int
 	carry  map[uint16]uint64 // by index: how often its byte went over
-}
-
-// digits is a precision in significant decimal digits.
-type digits int
-
-const (
-	twoDigits   digits = 2
-	threeDigits digits = 3
-)
-
-// HdrHistogram's magnitudes of half the sub-buckets.
-const (
-	halfOfTwoDigits   = 7
-	halfOfThreeDigits = 10
-)
-
-func newCounts(d digits) counts {
-	if d == twoDigits {
-		return counts{half: halfOfTwoDigits}
-	}
-	return counts{half: halfOfThreeDigits}
-}
-
-// index returns the bucket of v, which must be from 0 to highest, in the dense
-// histogram's order. It is HdrHistogram's getBucketIndex, getSubBucketIdx and
-// countsIndex in one.
-func (c *counts) index(v int64) int { return index(v, c.half) }
-
-func index(v int64, half uint) int {
-	mask := uint64(2<<half-1) << unit
-	bucket := uint(bits.Len64(uint64(v)|mask)) - (unit + half + 1)
-	return int(bucket<<half) + int(uint64(v)>>(bucket+unit))
-}
-
-// value returns the lowest value of a bucket.
-func (c *counts) value(index int) int64 {
-	bucket := index >> c.half
-	if bucket > 0 {
-		bucket--
-	}
-	return int64(index-bucket<<c.half) << (uint(bucket) + unit)
 }
 
 // add counts one value of the bucket.
@@ -132,9 +160,6 @@ func (c *counts) newPage(n int) {
 // empty reports whether nothing was counted.
 func (c *counts) empty() bool { return len(c.few) == 0 && c.page == nil }
 
-// size returns the number of buckets, those of the dense histogram up to highest.
-func (c *counts) size() int { return c.index(highest) + 1 }
-
 // addTo adds all counts to dense, which has one for each of the size buckets.
 func (c *counts) addTo(dense []uint64) {
 	for _, index := range c.few {
@@ -155,60 +180,4 @@ func (c *counts) addTo(dense []uint64) {
 	for index, times := range c.carry {
 		dense[index] += times << 8
 	}
-}
-
-// quantile returns the highest value of the bucket that holds the smallest of
-// total values which at least the share q of them does not exceed (the
-// nearest-rank definition; definition 1 of Hyndman and Fan, 1996); 0 of none.
-// HdrHistogram for Go rounds the rank instead, and so tells the sixth of seven
-// values as their 90th percentile, which is the seventh.
-func (c *counts) quantile(dense []uint64, q float64, total uint64) int64 {
-	want := max(rank(q, total), 1)
-	var seen uint64
-	for index, count := range dense {
-		if seen += count; seen >= want {
-			return c.value(index+1) - 1
-		}
-	}
-	return 0
-}
-
-// Bucket is a range of durations and how many fell into it.
-type Bucket struct {
-	Upper time.Duration // its end, which belongs to the next one
-	Count uint64
-}
-
-// buckets returns those of the dense histogram that are not empty, ascending.
-func (c *counts) buckets(dense []uint64) (list []Bucket) {
-	for index, count := range dense {
-		if count > 0 {
-			list = append(list, Bucket{Upper: time.Duration(c.value(index + 1)), Count: count})
-		}
-	}
-	return list
-}
-
-// rank returns the smallest whole number that is at least q×n, where a product
-// that floating point puts a hair above a whole number counts as that.
-func rank(q float64, n uint64) uint64 {
-	product := q * float64(n)
-	r := uint64(product)
-	if float64(r) < product*(1-1e-12) {
-		r++
-	}
-	return min(r, n)
-}
-
-// histogram returns the dense histogram of three digits that has these counts.
-func (c *counts) histogram(dense []uint64) *hdrhistogram.Histogram {
-	h := hdrhistogram.New(lowest, highest, int(threeDigits))
-	for index, count := range dense {
-		if count > 0 {
-			// It cannot fail: the value is within the range, and nobody can record
-			// 2^63 values.
-			_ = h.RecordValues(c.value(index), int64(count))
-		}
-	}
-	return h
 }

@@ -303,7 +303,7 @@ func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transaction
 	ends = slices.Compact(ends)
 	stretches := make([]stretch, len(ends)) // each from its end to the next one
 	for i := range stretches {
-		stretches[i].latencies = newCounts(threeDigits)
+		stretches[i].latencies.precision = threeDigits
 	}
 	for rec, err := range transactions {
 		if err != nil {
@@ -324,8 +324,7 @@ func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transaction
 			stretches[i].add(min(max(tx.End-tx.Due, 0), highest))
 		}
 	}
-	buckets := newCounts(threeDigits)
-	dense := make([]uint64, buckets.size())
+	dense := make([]uint64, threeDigits.size())
 	for _, p := range phases {
 		clear(dense)
 		from, _ := slices.BinarySearch(ends, p.From)
@@ -334,7 +333,7 @@ func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transaction
 			stretches[i].latencies.addTo(dense)
 		}
 		if p.Committed > 0 {
-			p.P99 = time.Duration(buckets.quantile(dense, 0.99, p.Committed))
+			p.P99 = time.Duration(threeDigits.quantile(dense, 0.99, p.Committed))
 		}
 	}
 	return nil
@@ -349,7 +348,7 @@ type stretch struct {
 
 func (s *stretch) add(latency int64) {
 	s.committed++
-	s.latencies.add(s.latencies.index(latency))
+	s.latencies.add(threeDigits.index(latency))
 }
 
 // doubt counts a transaction whose outcome its client had to ask for, or never

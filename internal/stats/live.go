@@ -23,7 +23,7 @@ type livePage [pageSize]atomic.Uint64
 // counts as the nearest end of it. It allocates nothing but the page of
 // neighbouring durations, when the first of them comes.
 func (l *Live) Add(ns int64) {
-	at := uint(index(min(max(ns, 0), highest), halfOfTwoDigits))
+	at := uint(twoDigits.index(min(max(ns, 0), highest)))
 	page := l.pages[at/pageSize].Load()
 	if page == nil {
 		page = new(livePage)
@@ -42,8 +42,7 @@ type Reading struct {
 // Read adds what l holds now.
 func (r *Reading) Read(l *Live) {
 	if r.counts == nil {
-		c := newCounts(twoDigits)
-		r.counts = make([]uint64, c.size())
+		r.counts = make([]uint64, twoDigits.size())
 	}
 	for n := range l.pages {
 		page := l.pages[n].Load()
@@ -75,14 +74,10 @@ func (r *Reading) Count() (n uint64) {
 }
 
 // Buckets returns the distribution, ascending, without the empty buckets.
-func (r *Reading) Buckets() []Bucket {
-	c := newCounts(twoDigits)
-	return c.buckets(r.counts)
-}
+func (r *Reading) Buckets() []Bucket { return twoDigits.buckets(r.counts) }
 
 // Quantile returns the nearest-rank quantile q as the upper end of its bucket;
 // 1 is the largest of all, and of nothing it is 0.
 func (r *Reading) Quantile(q float64) time.Duration {
-	c := newCounts(twoDigits)
-	return time.Duration(c.quantile(r.counts, q, r.Count()))
+	return time.Duration(twoDigits.quantile(r.counts, q, r.Count()))
 }

@@ -9,8 +9,8 @@ import (
 )
 
 func TestLiveEqualsNaiveDistribution(t *testing.T) {
-	if c := newCounts(twoDigits); (c.size()+pageSize-1)/pageSize != livePages {
-		t.Fatalf("%d buckets do not fill %d pages", c.size(), livePages)
+	if n := twoDigits.size(); (n+pageSize-1)/pageSize != livePages {
+		t.Fatalf("%d buckets do not fill %d pages", n, livePages)
 	}
 	r := newRandom(20)
 	for range 30 {

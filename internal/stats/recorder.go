@@ -12,8 +12,6 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"stroppy/internal/history"
 )
 
@@ -27,7 +25,7 @@ const slots = 16
 type Recorder struct {
 	committed, aborted, unknown uint64
 	rejected, kinds             [slots]uint64
-	lookedUp, retries, clipped  uint64
+	retries, clipped            uint64
 
 	// In a closed loop latency and service time nearly always fall into the same
 	// bucket; such pairs are counted once, in both.
@@ -50,14 +48,13 @@ const (
 	timesRejected        // from due to end; so are the next two
 	timesAborted
 	timesUnknown
-	timesPaced  // from due to sent, where the client was free when it was due
-	timesQueued // the same where it was not
+	timesPaced // from due to sent, where the client was free when it was due
 	otherTimes
 )
 
 // NewRecorder returns a Recorder with nothing in it.
 func NewRecorder() *Recorder {
-	c := newCounts(threeDigits)
+	c := counts{precision: threeDigits}
 	r := &Recorder{both: c, latency: c, service: c}
 	for i := range r.others {
 		r.others[i].counts = c
@@ -75,17 +72,14 @@ func (r *Recorder) Record(tx *history.Transaction) {
 	if tx.Attempts > 1 {
 		r.retries += uint64(tx.Attempts - 1)
 	}
-	if tx.LookedUp {
-		r.lookedUp++
-	}
 	switch tx.Outcome {
 	case history.Committed:
 		r.committed++
 		r.kinds[slot(uint8(tx.Kind))]++
 		r.latencyExact.add(tx.End - tx.Due)
 		r.serviceExact.add(tx.End - tx.Sent)
-		latency := r.both.index(r.clip(tx.End - tx.Due))
-		service := r.both.index(r.clip(tx.End - tx.Sent))
+		latency := threeDigits.index(r.clip(tx.End - tx.Due))
+		service := threeDigits.index(r.clip(tx.End - tx.Sent))
 		if latency == service {
 			r.both.add(latency)
 		} else {
@@ -111,17 +105,13 @@ func (r *Recorder) Record(tx *history.Transaction) {
 // a pause, unless it belongs to the warm-up. free says that its client had
 // nothing else to do when it was due, so that the delay is the tool's own.
 func (r *Recorder) RecordSent(tx *history.Transaction, free bool) {
-	switch {
-	case tx.Warmup:
-	case free:
+	if free && !tx.Warmup {
 		r.time(timesPaced, tx.Sent-tx.Due)
-	default:
-		r.time(timesQueued, tx.Sent-tx.Due)
 	}
 }
 
 func (r *Recorder) time(what int, ns int64) {
-	r.others[what].record(ns, r.both.index(r.clip(ns)))
+	r.others[what].record(ns, threeDigits.index(r.clip(ns)))
 }
 
 func (t *timed) record(ns int64, index int) {
@@ -179,6 +169,17 @@ func (e *exact) mean() time.Duration {
 	return time.Duration(mean)
 }
 
+// Outcomes counts transactions by what became of them.
+type Outcomes struct {
+	Committed, Aborted, Unknown uint64
+	Rejected                    map[history.Reason]uint64
+	ByKind                      map[history.Kind]uint64 // committed ones
+}
+
+func noOutcomes() Outcomes {
+	return Outcomes{Rejected: make(map[history.Reason]uint64), ByKind: make(map[history.Kind]uint64)}
+}
+
 // Ended counts what was done in the measured part of a load phase: the transactions
 // that ended From or later, since the run's start, whenever they were due. A
 // throughput is made of it, and not of Figures, whose transactions were due then:
@@ -186,16 +187,12 @@ func (e *exact) mean() time.Duration {
 // and what was due in it may never come to its turn. The seconds of a Series count
 // the same way. What ran in the background does not count.
 type Ended struct {
-	From                        time.Duration
-	Committed, Aborted, Unknown uint64
-	Rejected                    map[history.Reason]uint64
-	ByKind                      map[history.Kind]uint64 // committed ones
+	From time.Duration
+	Outcomes
 }
 
 // NewEnded returns an Ended with nothing in it.
-func NewEnded(from time.Duration) *Ended {
-	return &Ended{From: from, Rejected: make(map[history.Reason]uint64), ByKind: make(map[history.Kind]uint64)}
-}
+func NewEnded(from time.Duration) *Ended { return &Ended{From: from, Outcomes: noOutcomes()} }
 
 // Add counts tx.
 func (e *Ended) Add(tx *history.Transaction) {
@@ -232,13 +229,8 @@ func (e *Ended) Counting(transactions iter.Seq2[history.Record, error]) iter.Seq
 // Figures are those of all clients together, without the transactions that were
 // due in the warm-up.
 type Figures struct {
-	Committed uint64
-	Rejected  map[history.Reason]uint64
-	Aborted   uint64
-	Unknown   uint64
-	LookedUp  uint64                  // outcomes that a look-up by id settled
-	ByKind    map[history.Kind]uint64 // committed ones
-	Retries   uint64                  // attempts beyond the first, of all transactions
+	Outcomes
+	Retries uint64 // attempts beyond the first, of all transactions
 
 	Latency         Summary // of committed ones, from when they were due
 	Service         Summary // of committed ones, from when they were sent
@@ -248,25 +240,16 @@ type Figures struct {
 	LatencyUnknown  Summary // of unknown ones, from when they were due until they were given up
 
 	// Pacing is from due to sent where the client was free when the transaction
-	// was due: the error of the tool's own pacing. Lateness is the same of all,
-	// and so has the wait for a client in it. Both are of all outcomes, and empty
-	// in a closed loop without pauses, where a transaction is due when it is sent.
-	Pacing, Lateness Summary
+	// was due: the error of the tool's own pacing, over all outcomes. It is empty in
+	// a closed loop without pauses, where a transaction is due when it is sent.
+	Pacing Summary
 
 	// Clipped counts the values that lie outside the histograms' range of up to
 	// an hour and were taken as its nearest end. Mean and Max have them as they are.
 	Clipped uint64
 }
 
-// RejectedTotal returns the number of rejected transactions for any reason.
-func (f *Figures) RejectedTotal() (n uint64) {
-	for _, count := range f.Rejected {
-		n += count
-	}
-	return n
-}
-
-// Summary tells a distribution of durations. Mean (rounded down to a
+// Summary describes a distribution of durations. Mean (rounded down to a
 // nanosecond) and Max are exact. A percentile is the nearest-rank one: the
 // smallest value that at least so many per cent do not exceed. It is reported as the
 // upper end of its histogram bucket, at most a thousandth or half a microsecond
@@ -275,55 +258,47 @@ type Summary struct {
 	Count                               uint64
 	Mean, P50, P90, P95, P99, P999, Max time.Duration
 
-	histogram *hdrhistogram.Histogram
+	all distribution
 }
-
-// Histogram returns the whole distribution, in nanoseconds from a microsecond to
-// an hour with three significant digits. The caller must not change it; it is
-// nil in the zero Summary.
-func (s *Summary) Histogram() *hdrhistogram.Histogram { return s.histogram }
 
 // Buckets returns the whole distribution with two significant digits, ascending,
 // without the empty buckets. It is nil where there is nothing.
 func (s *Summary) Buckets() []Bucket {
-	if s.Count == 0 || s.histogram == nil {
+	if s.Count == 0 {
 		return nil
 	}
-	fine, coarse := newCounts(threeDigits), newCounts(twoDigits)
-	dense := make([]uint64, coarse.size())
-	for i, n := range s.histogram.Export().Counts {
+	coarse := make([]uint64, twoDigits.size())
+	for i, n := range s.all.dense {
 		if n > 0 { // every fine bucket lies in one coarse bucket
-			dense[coarse.index(min(fine.value(i), highest))] += uint64(n)
+			coarse[twoDigits.index(min(threeDigits.value(i), highest))] += n
 		}
 	}
-	return coarse.buckets(dense)
+	return twoDigits.buckets(coarse)
 }
 
 // Merge adds up the recorders of a run, after their clients have ended. A nil
 // recorder counts nothing.
 func Merge(recorders ...*Recorder) *Figures {
-	f := &Figures{Rejected: make(map[history.Reason]uint64), ByKind: make(map[history.Kind]uint64)}
-	var latency, service merged
-	var others [otherTimes]merged
+	f := &Figures{Outcomes: noOutcomes()}
+	var latency, service distribution
+	var others [otherTimes]distribution
 	for _, r := range recorders {
 		if r == nil {
 			continue
 		}
 		f.count(r)
-		latency.add(&r.both, r.latencyExact)
-		latency.add(&r.latency, exact{})
-		service.add(&r.both, r.serviceExact)
-		service.add(&r.service, exact{})
+		latency.merge(r.latencyExact)
+		latency.addCounts(&r.both, &r.latency)
+		service.merge(r.serviceExact)
+		service.addCounts(&r.both, &r.service)
 		for i := range r.others {
-			others[i].add(&r.others[i].counts, r.others[i].exact)
+			others[i].merge(r.others[i].exact)
+			others[i].addCounts(&r.others[i].counts)
 		}
 	}
-	f.Latency, f.Service = latency.summary(), service.summary()
+	f.Latency, f.Service, f.Pacing = latency.summary(), service.summary(), others[timesPaced].summary()
 	f.LatencyRetried, f.LatencyRejected = others[timesRetried].summary(), others[timesRejected].summary()
 	f.LatencyAborted, f.LatencyUnknown = others[timesAborted].summary(), others[timesUnknown].summary()
-	f.Pacing = others[timesPaced].summary()
-	others[timesQueued].join(&others[timesPaced])
-	f.Lateness = others[timesQueued].summary()
 	return f
 }
 
@@ -332,7 +307,6 @@ func (f *Figures) count(r *Recorder) {
 	f.Committed += r.committed
 	f.Aborted += r.aborted
 	f.Unknown += r.unknown
-	f.LookedUp += r.lookedUp
 	f.Retries += r.retries
 	f.Clipped += r.clipped
 	for i := range slots {
@@ -345,50 +319,53 @@ func (f *Figures) count(r *Recorder) {
 	}
 }
 
-// merged is one distribution of all clients, with three digits.
-type merged struct {
-	dense []uint64 // nil where there is nothing
-	exact exact
+// distribution is one of all clients.
+type distribution struct {
+	dense []uint64 // by bucket of three digits; nil where there is nothing
+	exact
 }
 
-func (m *merged) add(c *counts, e exact) {
-	m.exact.merge(e)
-	if c.empty() {
-		return
+// counting returns the counts by bucket.
+func (d *distribution) counting() []uint64 {
+	if d.dense == nil {
+		d.dense = make([]uint64, threeDigits.size())
 	}
-	if m.dense == nil {
-		m.dense = make([]uint64, c.size())
-	}
-	c.addTo(m.dense)
+	return d.dense
 }
 
-func (m *merged) join(o *merged) {
-	m.exact.merge(o.exact)
-	if m.dense == nil {
-		m.dense = o.dense
+// add counts a duration n times.
+func (d *distribution) add(ns int64, n uint64) {
+	if n == 0 {
 		return
 	}
+	d.counting()[threeDigits.index(min(ns, highest))] += n
+	hi, lo := bits.Mul64(uint64(ns), n)
+	d.merge(exact{count: n, max: ns, hi: hi, lo: lo})
+}
+
+func (d *distribution) addCounts(all ...*counts) {
+	for _, c := range all {
+		if !c.empty() {
+			c.addTo(d.counting())
+		}
+	}
+}
+
+func (d *distribution) join(o *distribution) {
+	d.merge(o.exact)
 	for i, n := range o.dense {
-		m.dense[i] += n
+		d.counting()[i] += n
 	}
 }
 
-func (m *merged) summary() Summary {
-	buckets := newCounts(threeDigits)
-	if m.dense == nil {
-		m.dense = make([]uint64, buckets.size())
-	}
-	return summarize(m.dense, m.exact)
+// quantile is never above the largest duration.
+func (d *distribution) quantile(q float64) time.Duration {
+	return time.Duration(min(threeDigits.quantile(d.dense, q, d.count), d.max))
 }
 
-func summarize(dense []uint64, e exact) Summary {
-	buckets := newCounts(threeDigits)
-	at := func(q float64) time.Duration {
-		return time.Duration(min(buckets.quantile(dense, q, e.count), e.max))
-	}
+func (d *distribution) summary() Summary {
 	return Summary{
-		Count: e.count, Mean: e.mean(), Max: time.Duration(e.max),
-		P50: at(0.50), P90: at(0.90), P95: at(0.95), P99: at(0.99), P999: at(0.999),
-		histogram: buckets.histogram(dense),
+		Count: d.count, Mean: d.mean(), Max: time.Duration(d.max), all: *d,
+		P50: d.quantile(0.50), P90: d.quantile(0.90), P95: d.quantile(0.95), P99: d.quantile(0.99), P999: d.quantile(0.999),
 	}
 }

@@ -60,7 +60,7 @@ func (t *Timeline) Add(tx *history.Transaction) error {
 	t.wait(tx, n)
 	b := t.seconds[n]
 	if b == nil {
-		b = &bin{latency: newCounts(twoDigits)}
+		b = &bin{latency: counts{precision: twoDigits}}
 		t.seconds[n] = b
 	}
 	switch tx.Outcome {
@@ -68,7 +68,7 @@ func (t *Timeline) Add(tx *history.Transaction) error {
 		latency := max(tx.End-tx.Due, 0)
 		b.Committed++
 		b.max = max(b.max, latency)
-		b.latency.add(b.latency.index(min(latency, highest)))
+		b.latency.add(twoDigits.index(min(latency, highest)))
 		t.gaps.add(tx.End)
 	case history.Rejected:
 		b.Rejected++
@@ -124,16 +124,15 @@ func (t *Timeline) AddUnsent(byDue []uint64) error {
 // transaction ended, or at whose end one waited.
 func (t *Timeline) Series() []Second {
 	series := make([]Second, max(len(t.seconds), len(t.waiting)-1))
-	buckets := newCounts(twoDigits)
-	dense := make([]uint64, buckets.size())
+	dense := make([]uint64, twoDigits.size())
 	for i, b := range t.seconds {
 		if b != nil {
 			series[i] = b.Second
 			clear(dense)
 			b.latency.addTo(dense)
 			series[i].Max = time.Duration(b.max)
-			series[i].P50 = time.Duration(min(b.latency.quantile(dense, 0.50, b.Committed), b.max))
-			series[i].P99 = time.Duration(min(b.latency.quantile(dense, 0.99, b.Committed), b.max))
+			series[i].P50 = time.Duration(min(twoDigits.quantile(dense, 0.50, b.Committed), b.max))
+			series[i].P99 = time.Duration(min(twoDigits.quantile(dense, 0.99, b.Committed), b.max))
 		}
 	}
 	var waiting int64

@@ -16,6 +16,7 @@ import (
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
+	"stroppy/internal/stats"
 	"stroppy/internal/sweep"
 )
 
@@ -403,7 +404,7 @@ func point(value float64, dir string, r *report.Result) sweep.Point {
 	if l := d.Latency; l != nil {
 		p.MeanMS, p.P50MS, p.P99MS, p.P999MS, p.MaxMS = &l.Mean, &l.P50, &l.P99, &l.P999, &l.Max
 	}
-	p.Unsteady = d.Steady != nil && d.Steady.Status == "unsteady"
+	p.Unsteady = d.Steady != nil && d.Steady.State == stats.Unsteady
 	return p
 }
 

@@ -113,15 +113,11 @@ func latency(r *stats.Reading) (*report.Latency, *report.Histogram) {
 	if r == nil || r.Count() == 0 {
 		return nil, nil
 	}
-	h := &report.Histogram{}
-	for _, b := range r.Buckets() {
-		h.Buckets = append(h.Buckets, [2]float64{float64(b.Upper) / float64(time.Microsecond), float64(b.Count)})
-	}
 	ms := func(q float64) float64 { return float64(r.Quantile(q)) / float64(time.Millisecond) }
 	return &report.Latency{
 		Mean: sum(r.Buckets()) / float64(r.Count()) * 1e3,
 		P50:  ms(q50), P90: ms(q90), P95: ms(q95), P99: ms(q99), P999: ms(q999), Max: ms(1),
-	}, h
+	}, report.NewHistogram(r.Buckets())
 }
 
 // reason says what is being done.

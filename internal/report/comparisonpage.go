@@ -210,7 +210,7 @@ func comparisonNotes(sides []Side) []PageNote {
 			if r.Result.Verdict != "valid" {
 				verdicts = append(verdicts, filepath.Base(r.Dir)+" is "+orNotKnown(r.Result.Verdict))
 			}
-			if s := r.Result.Drive.Steady; s != nil && s.Status == "unsteady" {
+			if s := r.Result.Drive.Steady; s != nil && s.State == stats.Unsteady {
 				unsteady = append(unsteady, filepath.Base(r.Dir))
 			}
 		}

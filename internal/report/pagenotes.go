@@ -1,6 +1,10 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+
+	"stroppy/internal/stats"
+)
 
 // pacingLimit is the pacing error, in milliseconds, from which on a reader must
 // know of it.
@@ -48,14 +52,14 @@ func (n *noted) drive(d *Drive, c *Client) {
 	if d.Interrupted {
 		n.warn("The user ended the run early.")
 	}
-	if s := d.Steady; s != nil && s.Status == "unsteady" {
+	if s := d.Steady; s != nil && s.State == stats.Unsteady {
 		what := "There is no steady state."
 		if s.Detail != "" {
 			what = word(sentenceEnd(s.Detail))
 		}
 		n.warn(what + " So the mean throughput depends on when the run ended.")
 	}
-	if s := d.Steady; s != nil && s.Status != "steady" && s.Status != "unsteady" && s.Detail != "" {
+	if s := d.Steady; s != nil && s.State != stats.Steady && s.State != stats.Unsteady && s.Detail != "" {
 		n.note(word(sentenceEnd(s.Detail)))
 	}
 	if d.Shed > 0 {
@@ -154,10 +158,10 @@ func outcomeFigure(d *Drive) PageFigure {
 func steadyFigure(d *Drive) PageFigure {
 	f := PageFigure{Name: "Steadiness", Value: NotKnown, Below: []string{}}
 	if s := d.Steady; s != nil {
-		switch s.Status {
-		case "steady":
-			f.Value, f.Below = "steady", append(f.Below, "from second "+short3(s.From)+" of the run")
-		case "unsteady":
+		switch s.State {
+		case stats.Steady:
+			f.Value, f.Below = "steady", append(f.Below, "from second "+fmt.Sprint(s.From)+" of the run")
+		case stats.Unsteady:
 			f.Value = "unsteady"
 		}
 	}
@@ -166,8 +170,6 @@ func steadyFigure(d *Drive) PageFigure {
 	}
 	return f
 }
-
-func short3(x float64) string { return fmt.Sprintf("%.3g", x) }
 
 // outageFigure is the worst outage by a fault; nil where none was measured.
 func outageFigure(faults []Fault) *PageFigure {

@@ -11,9 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
+	"stroppy/internal/stats"
 )
 
 // Schema is the version of result.json that this package writes and reads. Keys
@@ -140,25 +142,10 @@ type Drive struct {
 	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"`   // committed, retried (those of them that took more than one try), rejected, aborted, unknown; from when it was due. all is all that was due: unknown ones until they were given up, and what was never sent until the load phase ended
 	Rebuilt      bool                `json:"rebuilt"`                 // from the recorded transactions alone, because the run ended before it wrote its figures: conflicts, reconnects, errors, backlog, shed, and what the load phase cost are not known
 	DueAtLeast   []string            `json:"all_at_least"`            // those figures of latency_by_outcome_ms.all, by their keys, that are lower bounds, because of work that never ended
-	Interval     *Interval           `json:"tps_interval"`            // of the mean throughput
-	Steady       *Steady             `json:"steady"`
+	Interval     *stats.Interval     `json:"tps_interval"`            // of the mean throughput
+	Steady       *stats.Steadiness   `json:"steady"`
 	Histogram    *Histogram          `json:"latency_histogram"` // of committed transactions, from when they were due
 	ServiceTimes *Histogram          `json:"service_histogram"` // the same from when they were sent
-}
-
-// Interval is a confidence interval of a mean.
-type Interval struct {
-	Low        float64 `json:"low"`
-	High       float64 `json:"high"`
-	Confidence float64 `json:"confidence"` // such as 0.95
-	Effective  float64 `json:"effective_seconds"`
-}
-
-// Steady says whether the throughput is in a steady state.
-type Steady struct {
-	Status string  `json:"status"` // steady, unsteady or unknown
-	From   float64 `json:"from_s"` // since the run's start; where it is steady
-	Detail string  `json:"detail"`
 }
 
 // Histogram is a distribution of durations: pairs of a bucket's upper end in
@@ -166,6 +153,18 @@ type Steady struct {
 // out. The buckets have two significant digits.
 type Histogram struct {
 	Buckets [][2]float64 `json:"buckets_us"`
+}
+
+// NewHistogram is nil where nothing was measured.
+func NewHistogram(buckets []stats.Bucket) *Histogram {
+	if len(buckets) == 0 {
+		return nil
+	}
+	h := &Histogram{Buckets: make([][2]float64, 0, len(buckets))}
+	for _, b := range buckets {
+		h.Buckets = append(h.Buckets, [2]float64{float64(b.Upper) / float64(time.Microsecond), float64(b.Count)})
+	}
+	return h
 }
 
 // Rejected counts the transactions that a rule of the bank refused.

@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"stroppy/internal/stats"
 )
 
 // certainty writes the confidence interval of the mean throughput, the steady state,
@@ -13,7 +15,7 @@ func (t *text) certainty() {
 		t.line("interval", fmt.Sprintf("%.0f %% confidence interval of the mean %s to %s; effective sample size %.0f",
 			100*i.Confidence, rate(i.Low), rate(i.High), i.Effective))
 	}
-	if s := d.Steady; s != nil && s.Status != "unknown" {
+	if s := d.Steady; s != nil && s.State != stats.SteadyUnknown {
 		t.line("steadiness", s.Detail)
 	}
 	if c := t.r.Client; c != nil && c.Bottleneck != "" {

@@ -48,18 +48,12 @@ func drove(l *load.Result, warmup time.Duration) *report.Drive {
 	f := l.Figures
 	d := &report.Drive{
 		Seconds: l.Elapsed.Seconds(), WarmupSeconds: warmup.Seconds(),
-		Committed: f.Committed, Aborted: f.Aborted, Unknown: f.Unknown, Retries: f.Retries,
-		Rejected: report.Rejected{
-			InsufficientFunds: f.Rejected[history.InsufficientFunds], NoSuchAccount: f.Rejected[history.NoSuchAccount],
-		},
-		TPS: &report.Throughput{}, Latency: latency(&f.Latency), Service: latency(&f.Service), Clipped: f.Clipped,
-		Kinds: map[string]uint64{}, Errors: []report.ErrorCount{},
+		Retries: f.Retries,
+		TPS:     &report.Throughput{}, Latency: latency(&f.Latency), Service: latency(&f.Service), Clipped: f.Clipped,
+		Errors: []report.ErrorCount{},
 	}
-	outcomes(d, f, &l.Never)
-	for kind, n := range f.ByKind {
-		d.Kinds[kind.String()] = n
-	}
-	d.TPS.Mean = mean(f.Committed, d.Seconds)
+	latencies(d, f, &l.Never)
+	counted(d, &f.Outcomes)
 	return d
 }
 
@@ -72,11 +66,9 @@ func mean(committed uint64, seconds float64) *float64 {
 	return &tps
 }
 
-// counted writes what was done after the warm-up, by when it ended: the outcomes,
-// the committed ones by kind, and the mean throughput, which rest may replace by
-// that of the whole seconds. All that committed ended within the drive's time. The
-// latencies stay those of what was due after the warm-up.
-func counted(d *report.Drive, e *stats.Ended) {
+// counted writes the outcomes, the committed ones by kind, and the mean throughput,
+// which steadyState may replace by that of the whole seconds.
+func counted(d *report.Drive, e *stats.Outcomes) {
 	d.Committed, d.Aborted, d.Unknown = e.Committed, e.Aborted, e.Unknown
 	d.Rejected = report.Rejected{InsufficientFunds: e.Rejected[history.InsufficientFunds], NoSuchAccount: e.Rejected[history.NoSuchAccount]}
 	d.Kinds = map[string]uint64{}
@@ -86,10 +78,11 @@ func counted(d *report.Drive, e *stats.Ended) {
 	d.TPS.Mean = mean(e.Committed, d.Seconds)
 }
 
-// outcomes writes the distributions of latency.
-func outcomes(d *report.Drive, f *stats.Figures, never *stats.Waits) {
+// latencies writes the distributions of latency.
+func latencies(d *report.Drive, f *stats.Figures, never *stats.Waits) {
 	due := f.Due(never)
-	d.Histogram, d.ServiceTimes = histogram(&f.Latency), histogram(&f.Service)
+	d.DueAtLeast = due.AtLeast
+	d.Histogram, d.ServiceTimes = report.NewHistogram(f.Latency.Buckets()), report.NewHistogram(f.Service.Buckets())
 	d.Outcomes = map[string]*report.Latency{}
 	for name, s := range map[string]*stats.Summary{
 		"committed": &f.Latency, "retried": &f.LatencyRetried, "rejected": &f.LatencyRejected,
@@ -97,18 +90,6 @@ func outcomes(d *report.Drive, f *stats.Figures, never *stats.Waits) {
 	} {
 		if s.Count > 0 {
 			d.Outcomes[name] = latency(s)
-		}
-	}
-	d.DueAtLeast = []string{}
-	for _, bound := range []struct {
-		key string
-		is  bool
-	}{
-		{"mean", due.AtLeast.Mean}, {"p50", due.AtLeast.P50}, {"p90", due.AtLeast.P90}, {"p95", due.AtLeast.P95},
-		{"p99", due.AtLeast.P99}, {"p999", due.AtLeast.P999}, {"max", due.AtLeast.Max},
-	} {
-		if bound.is {
-			d.DueAtLeast = append(d.DueAtLeast, bound.key)
 		}
 	}
 }
@@ -135,19 +116,6 @@ func pacing(d *report.Drive, options *load.Options, l *load.Result) {
 	if s := whole.Seconds(); s > 0 {
 		d.Rate = options.Plan.Expected(whole) / s
 	}
-}
-
-// histogram is nil where nothing was measured.
-func histogram(s *stats.Summary) *report.Histogram {
-	buckets := s.Buckets()
-	if len(buckets) == 0 {
-		return nil
-	}
-	h := &report.Histogram{Buckets: make([][2]float64, 0, len(buckets))}
-	for _, b := range buckets {
-		h.Buckets = append(h.Buckets, [2]float64{float64(b.Upper) / float64(time.Microsecond), float64(b.Count)})
-	}
-	return h
 }
 
 // known is nil where a platform or a run has not told.
@@ -182,7 +150,7 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	if err := line.Read(all.Counting(done.Counting(recorded.Transactions()))); err != nil {
 		return err
 	}
-	counted(c.result.Drive, done)
+	counted(c.result.Drive, &done.Outcomes)
 	c.result.FootprintTransfers = wrote(all)
 	if err := line.AddUnsent(unsent); err != nil {
 		return err

@@ -30,14 +30,14 @@ func (c *conductor) steadyState(timeline []stats.Second, fixed bool) {
 		d.TPS.Mean = &i.Value
 	}
 	if !fixed {
-		d.Steady = &report.Steady{Status: stats.SteadyUnknown.String(), Detail: "steady state not assessed: the rate was meant to change"}
+		d.Steady = &stats.Steadiness{State: stats.SteadyUnknown, Detail: "steady state not assessed: the rate was meant to change"}
 		return
 	}
 	if i.Known() {
-		d.Interval = &report.Interval{Low: i.Low, High: i.High, Confidence: i.Confidence, Effective: i.Effective}
+		d.Interval = &i
 	}
 	s := stats.MeasureSteadiness(timeline, from, to, c.faultIntervals())
-	d.Steady = &report.Steady{Status: s.State.String(), From: float64(s.From), Detail: s.Detail}
+	d.Steady = &s
 }
 
 // recount counts a rebuilt drive by the ends of its transactions, which takes a
@@ -54,7 +54,7 @@ func (c *conductor) recount(d *report.Drive) {
 	for rec := range readable(recorded) {
 		done.Add(rec.Transaction)
 	}
-	counted(d, done)
+	counted(d, &done.Outcomes)
 }
 
 // whole returns the whole seconds of the measured part, since the run's start:

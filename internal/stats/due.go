@@ -15,11 +15,8 @@ func (w *Waits) Add(atLeast time.Duration, n uint64) { w.all.add(max(int64(atLea
 // only a lower bound is known.
 type Due struct {
 	Summary
-	AtLeast Bounds
+	AtLeast []string // those that are lower bounds of mean, p50, p90, p95, p99, p999 and max
 }
-
-// Bounds says which figures of a Summary are lower bounds.
-type Bounds struct{ Mean, P50, P90, P95, P99, P999, Max bool }
 
 // Due returns the distribution of all that was due. A percentile is a lower bound
 // if it were more than a hundredth higher had those without an end never ended.
@@ -33,19 +30,21 @@ func (f *Figures) Due(never *Waits) Due {
 	if never != nil {
 		all.join(&never.all)
 	}
-	d := Due{Summary: all.summary()}
-	open := func(q float64, low time.Duration) bool {
-		want := rank(q, all.count)
-		if want > ended.count {
-			return true
-		}
-		return ended.quantile(float64(want)/float64(max(ended.count, 1))) > low+low/100
+	d := Due{Summary: all.summary(), AtLeast: []string{}}
+	if all.count == ended.count {
+		return d
 	}
-	if all.count > ended.count {
-		d.AtLeast = Bounds{
-			Mean: true, P50: open(0.50, d.P50), P90: open(0.90, d.P90), P95: open(0.95, d.P95),
-			P99: open(0.99, d.P99), P999: open(0.999, d.P999), Max: true,
+	d.AtLeast = append(d.AtLeast, "mean")
+	for _, p := range []struct {
+		name string
+		q    float64
+		low  time.Duration
+	}{{"p50", 0.50, d.P50}, {"p90", 0.90, d.P90}, {"p95", 0.95, d.P95}, {"p99", 0.99, d.P99}, {"p999", 0.999, d.P999}} {
+		want := rank(p.q, all.count)
+		if want > ended.count || ended.quantile(float64(want)/float64(ended.count)) > p.low+p.low/100 {
+			d.AtLeast = append(d.AtLeast, p.name)
 		}
 	}
+	d.AtLeast = append(d.AtLeast, "max")
 	return d
 }

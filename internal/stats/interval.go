@@ -11,13 +11,14 @@ import (
 // Interval is an estimate and its confidence interval. The zero Interval is not
 // known, which is never the same as one of no width.
 type Interval struct {
-	Value      float64 // the estimate itself
-	Low, High  float64
-	Confidence float64 // such as 0.95; 0: not known
+	Value      float64 `json:"-"` // the estimate itself
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	Confidence float64 `json:"confidence"` // such as 0.95; 0: not known
 	// Effective is the effective sample size: as many independent seconds would give
 	// the mean as exactly. It is never more than there were, and 0 where the estimate
 	// is no mean of seconds.
-	Effective float64
+	Effective float64 `json:"effective_seconds"`
 }
 
 // Known reports whether there is an interval.

@@ -10,32 +10,21 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// SteadyState says whether a throughput is in a steady state. The zero value is unknown.
-type SteadyState uint8
+// SteadyState says whether a throughput is in a steady state, as a result holds it.
+type SteadyState string
 
 // The answers.
 const (
-	SteadyUnknown SteadyState = iota
-	Steady
-	Unsteady
+	SteadyUnknown SteadyState = "unknown"
+	Steady        SteadyState = "steady"
+	Unsteady      SteadyState = "unsteady"
 )
-
-// String returns the word that a result holds.
-func (r SteadyState) String() string {
-	switch r {
-	case Steady:
-		return "steady"
-	case Unsteady:
-		return "unsteady"
-	}
-	return "unknown"
-}
 
 // Steadiness says whether the throughput of a run is in a steady state.
 type Steadiness struct {
-	State  SteadyState
-	From   int    // where it is steady: the second from which on, since the run's start
-	Detail string // one sentence for a person
+	State  SteadyState `json:"status"`
+	From   int         `json:"from_s"` // where it is steady: the second from which on, since the run's start
+	Detail string      `json:"detail"` // one sentence for a person
 }
 
 const (
@@ -50,7 +39,7 @@ const (
 	// trend: neighbours in 15 batches hardly know of each other, whereas among
 	// single seconds the corrected test still finds too many trends.
 	trendBatches = 15
-	// trendChance is how rarely a load phase without a trend may be told to have one;
+	// trendChance is how rarely a load phase without a trend may be reported to have one;
 	// trendSize is the change over the load phase, as a part of the mean, below which
 	// a trend does not matter.
 	trendChance, trendSize = 0.01, 0.05
@@ -62,7 +51,7 @@ const (
 	// mostUncertain is how exactly the mean must be known for steady to be said.
 	mostUncertain = 0.10
 	// shownDifference is how many standard errors the start must differ by to be
-	// told apart from the rest.
+	// distinguished from the rest.
 	shownDifference = 3
 )
 
@@ -94,10 +83,10 @@ func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) St
 	values, seconds := quiet(series, from, to, faults)
 	n := len(values)
 	if n < leastSteady {
-		return Steadiness{Detail: fmt.Sprintf("steady state not assessed: needs %d s without faults (this run: %d s)", leastSteady, n)}
+		return Steadiness{State: SteadyUnknown, Detail: fmt.Sprintf("steady state not assessed: needs %d s without faults (this run: %d s)", leastSteady, n)}
 	}
 	if least(values) == 0 && stat.Mean(values, nil) == 0 {
-		return Steadiness{Detail: "steady state not assessed: nothing was committed"}
+		return Steadiness{State: SteadyUnknown, Detail: "steady state not assessed: nothing was committed"}
 	}
 	cut, late := warming(values)
 	rest := values[cut:]
@@ -122,14 +111,14 @@ func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) St
 	spread := stat.StdDev(rest, nil) / whole
 	i := MeanInterval(rest, 0.95)
 	if half := (i.High - i.Low) / 2 / whole; !i.Known() || half > mostUncertain {
-		return Steadiness{Detail: fmt.Sprintf("steady state not assessed: the throughput varies much and slowly, so that its mean is known to ±%.0f %% only; use a longer run", 100*half)}
+		return Steadiness{State: SteadyUnknown, Detail: fmt.Sprintf("steady state not assessed: the throughput varies much and slowly, so that its mean is known to ±%.0f %% only; use a longer run", 100*half)}
 	}
 	return Steadiness{State: Steady, From: seconds[cut], Detail: fmt.Sprintf("steady state from second %d on, at %s; standard deviation of single seconds %.1f %%",
 		seconds[cut], rate(whole), 100*spread)}
 }
 
 // warming returns how many values belong to the start that is unlike the rest;
-// late tells that they are more than a third.
+// late says that they are more than a third.
 func warming(values []float64) (cut int, late bool) {
 	n := len(values)
 	size := min(max(n/leastMSER, 1), mserBatch)
@@ -317,7 +306,7 @@ func strayLevel(values []float64) (level float64, at, length int) {
 	return level, at, length
 }
 
-// describe tells a change as what fits it better: a step or a slow change.
+// describe reports a change as what fits it better: a step or a slow change.
 func describe(values []float64, seconds []int) string {
 	n := len(values)
 	x := make([]float64, n)

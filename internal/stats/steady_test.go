@@ -169,9 +169,9 @@ func TestMSER(t *testing.T) {
 	}
 }
 
-func TestRestNames(t *testing.T) {
+func TestSteadyStateNames(t *testing.T) {
 	var zero Steadiness
-	if zero.State.String() != "unknown" || Steady.String() != "steady" || Unsteady.String() != "unsteady" {
+	if zero.State == Steady || SteadyUnknown != "unknown" || Steady != "steady" || Unsteady != "unsteady" {
 		t.Error(zero.State, Steady, Unsteady)
 	}
 }

@@ -96,7 +96,7 @@ func delayed(database db.Database, l *late) db.Database {
 func eachLate(t *testing.T, test func(t *testing.T, database db.Database)) {
 	t.Run("memory", func(t *testing.T) { test(t, openMemory(t, "memory:")) })
 	t.Run("etcd", func(t *testing.T) { test(t, openEtcd(t)) })
-	t.Run("redis", func(t *testing.T) { test(t, openRedis(t, startRedis(t, 1, map[string]string{"save": ""}).URL())) })
+	t.Run("redis", func(t *testing.T) { test(t, openRedis(t, startRedis(t, 1, "no").URL())) })
 	t.Run("postgres", func(t *testing.T) { d, _ := openPostgres(t); test(t, d) })
 	t.Run("mariadb", func(t *testing.T) { test(t, openMariaDB(t, startMariaDB(t, nil), "events")) })
 }

@@ -8,7 +8,7 @@ import (
 
 // TestKVRefusesRedisLanesByWatch: a watched transaction needs its connection alone.
 func TestKVRefusesRedisLanesByWatch(t *testing.T) {
-	s := startRedis(t, 1, map[string]string{"save": ""})
+	s := startRedis(t, 1, "no")
 	code, _, why := kvOn(t, "--db", s.URL()+"?commit=watch", "--in-flight", "8", "--records", "300", "--count", "100")
 	if code != 3 || !strings.Contains(why, "take commit=script, or leave in-flight out") {
 		t.Errorf("exit code %d: %s", code, why)

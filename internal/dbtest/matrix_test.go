@@ -155,7 +155,7 @@ func onEtcd(t *testing.T) opener {
 
 func onRedis(way string) func(t *testing.T) opener {
 	return func(t *testing.T) opener {
-		address := startRedis(t, 1, map[string]string{"save": ""}).URL() + "?commit=" + way
+		address := startRedis(t, 1, "no").URL() + "?commit=" + way
 		return func(t *testing.T) (db.Database, string) { return openRedis(t, address), address }
 	}
 }
@@ -358,7 +358,7 @@ func kvOnEtcd() []cell {
 func kvOnRedisLanes() (list []cell) {
 	for replicas, query := range []string{"?wait=0", "?wait=1"} {
 		list = append(list, cell{name: "kv in flight" + query, run: func(t *testing.T, _ opener) {
-			s := startRedis(t, 1+replicas, map[string]string{"save": ""})
+			s := startRedis(t, 1+replicas, "no")
 			code, v, why := kvOn(t, slices.Concat([]string{"--db", s.URL() + query, "--count", "6000", "--in-flight", "8"}, kvMix)...)
 			v.wantValid(t, code, why)
 		}})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"stroppy/internal/cli"
+	"stroppy/internal/cluster"
 	"stroppy/internal/history"
 	"stroppy/internal/report"
 )
@@ -250,18 +251,18 @@ func (p *pacedRun) pacing() (list []float64) {
 // server was, and the service time, which begins when a client gets around to
 // it, shows the few transactions that were under way and no more.
 func TestCoordinatedOmission(t *testing.T) {
-	s := startRedis(t, 1, map[string]string{"save": ""})
+	s := startRedis(t, 1, "no")
 	const rate, clients = 400, 16
 	var stopped, resumed time.Time
 	p := runPaced(t, func() {
 		time.Sleep(2 * time.Second)
-		if err := s.Pause(0); err != nil {
+		if err := cluster.LocalNodes(s)[0].Pause(); err != nil {
 			t.Error(err)
 		}
 		stopped = time.Now()
 		time.Sleep(2 * time.Second)
 		resumed = time.Now()
-		if err := s.Resume(0); err != nil {
+		if err := cluster.LocalNodes(s)[0].Resume(); err != nil {
 			t.Error(err)
 		}
 	}, "--db", s.URL()+"?timeout=20s", "--rate", strconv.Itoa(rate), "--duration", "8s", "--clients", strconv.Itoa(clients))
@@ -310,14 +311,14 @@ func sortedBelow(sorted []float64, limit float64) int {
 // seconds later: what is due stays on plan in every second, and nothing of it is
 // forgotten.
 func TestRateHoldsThroughARestart(t *testing.T) {
-	s := startRedis(t, 1, map[string]string{"save": "", "appendonly": "yes", "appendfsync": "always"})
+	s := startRedis(t, 1, "always")
 	p := runPaced(t, func() {
 		time.Sleep(time.Second)
-		if err := s.Kill(0); err != nil {
+		if err := cluster.LocalNodes(s)[0].Kill(); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(2 * time.Second)
-		if err := s.Restart(t.Context(), 0); err != nil {
+		if err := cluster.LocalNodes(s)[0].Restart(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}, "--db", s.URL()+"?timeout=1s", "--rate", "400", "--duration", "8s", "--clients", "8")

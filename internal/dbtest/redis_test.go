@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"testing"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"stroppy/internal/check"
+	"stroppy/internal/cluster"
 	rediscluster "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/redis"
@@ -18,13 +23,15 @@ import (
 var redisWays = []string{"script", "watch"}
 
 // startRedis starts servers of the test's own, which takes a moment.
-func startRedis(t *testing.T, nodes int, settings map[string]string) *rediscluster.Servers {
+func startRedis(t *testing.T, nodes int, fsync string) *rediscluster.Cluster {
 	t.Helper()
 	needsTime(t)
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
-	s, err := rediscluster.Start(ctx, rediscluster.Options{Nodes: nodes, InMemory: true, Settings: settings})
-	return served(t, "redis", s, err)
+	c, err := rediscluster.StartCluster(ctx, cluster.Options{
+		Nodes: nodes, InMemory: true, Loopback: true, Params: url.Values{"appendfsync": {fsync}, "timeout": {"2s"}},
+	})
+	return served(t, "redis", c, err)
 }
 
 func openRedis(t *testing.T, url string) *redis.Database {
@@ -37,7 +44,7 @@ func openRedis(t *testing.T, url string) *redis.Database {
 // has, and a sample that is more than the Reads of other stores take, beside
 // writers; then another bank takes the place of this one.
 func TestAuditsOfManyAccountsOnRedis(t *testing.T) {
-	s := startRedis(t, 1, map[string]string{"save": ""})
+	s := startRedis(t, 1, "no")
 	d := openRedis(t, s.URL())
 	for _, sample := range []uint64{0, 5000} {
 		t.Run(fmt.Sprintf("sample %d", sample), func(t *testing.T) {
@@ -66,13 +73,14 @@ func TestBankOnKilledRedis(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
-			s := startRedis(t, 1, map[string]string{"save": "", "appendonly": "yes", "appendfsync": "always"})
+			s := startRedis(t, 1, "always")
+			nodes := cluster.LocalNodes(s)
 			c := small()
 			c.Audits = 0
 			r := startBank(t, openRedis(t, s.URL()+"?timeout=1s&commit="+way), c)
 			for range 3 {
 				r.more(t, 300)
-				if err := errors.Join(s.Kill(0), s.Restart(ctx, 0)); err != nil {
+				if err := errors.Join(nodes[0].Kill(), nodes[0].Restart(ctx)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -92,6 +100,18 @@ func TestBankOnKilledRedis(t *testing.T) {
 	}
 }
 
+// dropReplicas closes the connections of a primary to its replicas: what it writes
+// from then on is not in the buffers of one that is paused.
+func dropReplicas(ctx context.Context, address string) error {
+	o, err := goredis.ParseURL(strings.TrimSuffix(address, "?read=any"))
+	if err != nil {
+		return err
+	}
+	client := goredis.NewClient(o)
+	defer client.Close()
+	return client.ClientKillByFilter(ctx, "TYPE", "replica").Err()
+}
+
 // TestRedisLosesAcknowledgedTransfers is the known bad case: a replica that
 // lagged is promoted after the primary's death. The transfers that it had not got
 // were acknowledged and are gone, and because each is gone as a whole, the total
@@ -101,15 +121,19 @@ func TestRedisLosesAcknowledgedTransfers(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
-			s := startRedis(t, 2, map[string]string{"save": ""})
+			s := startRedis(t, 2, "no")
+			nodes := cluster.LocalNodes(s)
 			r := startBank(t, openRedis(t, s.URL()+"?timeout=1s&commit="+way), small())
 			r.more(t, 300)
-			if err := s.Stall(ctx, 1); err != nil {
+			if err := errors.Join(nodes[1].Pause(), dropReplicas(ctx, s.NodeURL(0))); err != nil {
 				t.Fatal(err)
 			}
 			r.more(t, 500)
-			if err := errors.Join(s.Kill(0), s.Resume(1), s.Promote(ctx, 1)); err != nil {
+			if err := errors.Join(nodes[0].Kill(), nodes[1].Resume()); err != nil {
 				t.Fatal(err)
+			}
+			if leader, err := s.Leader(ctx); err != nil || leader != 1 {
+				t.Fatalf("node %d leads, want the replica that lagged: %v", leader, err)
 			}
 			r.more(t, 500) // the clients have found the new primary
 			r.finish(t)

@@ -2,38 +2,15 @@ package redis
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
 	"strings"
 )
 
-// ask sends one command over a connection of its own and returns the reply as
-// text. It speaks as much of the protocol, version 2, as that takes:
+// command writes a command as much of the protocol, version 2, as is spoken here:
 // https://redis.io/docs/latest/develop/reference/protocol-spec/.
-func ask(ctx context.Context, address, password string, words []string) (string, error) {
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp", address)
-	if err != nil {
-		return "", err
-	}
-	defer abandon(conn)
-	r := bufio.NewReader(conn)
-	if password != "" {
-		if _, err := converse(ctx, conn, r, []string{"AUTH", password}); err != nil {
-			return "", fmt.Errorf("ask %s for the right to ask: %w", address, err)
-		}
-	}
-	text, err := converse(ctx, conn, r, words)
-	if err != nil {
-		return "", fmt.Errorf("%s on %s: %w", strings.Join(words, " "), address, err)
-	}
-	return text, nil
-}
-
 func command(to *strings.Builder, words ...string) {
 	fmt.Fprintf(to, "*%d\r\n", len(words))
 	for _, word := range words {
@@ -81,5 +58,3 @@ func reply(r *bufio.Reader) (string, error) {
 	}
 	return "", fmt.Errorf("the server answered %q, which is no reply of Redis 2", line)
 }
-
-func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

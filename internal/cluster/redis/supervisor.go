@@ -181,7 +181,7 @@ func (m *member) drained(ctx context.Context) (view, error) {
 		if err != nil || !v.up || time.Since(began) > drainLimit {
 			return v, err
 		}
-		if err := cluster.Sleep(ctx, pollEvery); err != nil {
+		if err := cluster.Sleep(ctx, cluster.PollEvery); err != nil {
 			return v, err
 		}
 	}

@@ -164,7 +164,9 @@ func (c *Cluster) handOver(ctx context.Context, m *member) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), moveLimit)
 	defer cancel()
 	began := time.Now()
-	_, err := ask(limited, p.address(), "", []string{"FAILOVER", "TO", m.host(), m.port(), "TIMEOUT", strconv.FormatInt(moveTimeout.Milliseconds(), 10)})
+	once := newSession(p.address(), moveLimit) // on which nothing is sent twice
+	defer once.close()
+	_, err := once.ask(limited, "FAILOVER", "TO", m.host(), m.port(), "TIMEOUT", strconv.FormatInt(moveTimeout.Milliseconds(), 10))
 	if refused(err) {
 		return err
 	}
@@ -178,7 +180,7 @@ func (c *Cluster) handOver(ctx context.Context, m *member) error {
 		if err == nil && v.primary && !v.moving {
 			return fmt.Errorf("%s gave the switch-over up: %s did not get everything within %v", p.Name(), m.Name(), moveTimeout)
 		}
-		if !p.Running() || cluster.Sleep(limited, pollEvery) != nil {
+		if !p.Running() || cluster.Sleep(limited, cluster.PollEvery) != nil {
 			break
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
@@ -33,7 +32,7 @@ func transfers(d *redis.Database) *kvtest.Transfers {
 // index included.
 func BenchmarkTransfer(b *testing.B) {
 	for _, way := range []string{"script", "watch"} {
-		c := start(b, servers.Options{})
+		c := start(b, serverOptions{})
 		d := drivertest.Open(b, redis.Open, c.URL()+"?commit="+way)
 		empty := memory(b, c)
 		x := transfers(d)
@@ -54,7 +53,7 @@ func BenchmarkTransfer(b *testing.B) {
 // BenchmarkScan reads 100,000 entries in one page, as an audit beside writers
 // must, for which the server does nothing else.
 func BenchmarkScan(b *testing.B) {
-	c := start(b, servers.Options{})
+	c := start(b, serverOptions{})
 	d := drivertest.Open(b, redis.Open, c.URL())
 	transfers(d).Load(b, d.Limits().Writes)
 	s := newSession(b, d)
@@ -67,7 +66,7 @@ func BenchmarkScan(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/benchAccounts, "ns/entry")
 }
 
-func memory(b *testing.B, c *servers.Servers) (bytes int64) {
+func memory(b *testing.B, c *servers) (bytes int64) {
 	b.Helper()
 	_, text, _ := strings.Cut(run(b, c, "INFO", "memory"), "used_memory:")
 	if _, err := fmt.Sscan(text, &bytes); err != nil {

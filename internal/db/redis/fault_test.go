@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
@@ -89,7 +88,7 @@ func expectChains(t *testing.T, d *redis.Database, known []int) {
 // nothing that was acknowledged, or found by a look-up, is missing, and nothing
 // is there twice or in part.
 func TestKilled(t *testing.T) {
-	ways(t, servers.Options{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}}, func(t *testing.T, c *servers.Servers, url string) {
+	ways(t, serverOptions{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url+"&timeout=2s")
 		known, unknown := chains(t, d, func() {
 			drivertest.Must(t, c.Kill(0))
@@ -107,7 +106,7 @@ func TestKilled(t *testing.T) {
 // has all that was acknowledged; then the old primary comes back as a replica and
 // takes the lead again.
 func TestFailOver(t *testing.T) {
-	c := start(t, servers.Options{Nodes: 2})
+	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?timeout=2s&wait=1&wait_timeout=300ms")
 	alone := drivertest.Open(t, redis.Open, strings.Replace(c.URL(), c.Endpoints()[1]+",", "", 1)+"?timeout=2s")
 	ctx := within(t, time.Minute)
@@ -145,7 +144,7 @@ func TestFailOver(t *testing.T) {
 // TestTwoPrimaries: a new program refuses them, and one that has chosen stays
 // with its choice, in all its sessions.
 func TestTwoPrimaries(t *testing.T) {
-	c := start(t, servers.Options{Nodes: 2})
+	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL())
 	s := newSession(t, d)
 	if _, err := c.Command(t.Context(), 1, "REPLICAOF", "NO", "ONE"); err != nil {
@@ -174,7 +173,7 @@ func TestTwoPrimaries(t *testing.T) {
 
 // TestPaused: a commit to a frozen server is unknown, a read of it is not.
 func TestPaused(t *testing.T) {
-	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url+"&timeout=200ms")
 		writer, reader := newSession(t, d), newSession(t, d)
 		kvtest.Begin(t, writer)
@@ -206,7 +205,7 @@ func TestPaused(t *testing.T) {
 func TestWait(t *testing.T) {
 	for _, way := range []string{"script", "watch"} {
 		t.Run(way, func(t *testing.T) {
-			c := start(t, servers.Options{Nodes: 2})
+			c := start(t, serverOptions{Nodes: 2})
 			ctx := within(t, time.Minute)
 			d := drivertest.Open(t, redis.Open, c.URL()+"?wait=1&wait_timeout=500ms&commit="+way)
 			s := newSession(t, d)
@@ -258,7 +257,7 @@ func TestWait(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
-	c := start(t, servers.Options{})
+	c := start(t, serverOptions{})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	drivertest.Must(t, err)
 	nobody := listener.Addr().String()
@@ -283,7 +282,7 @@ func TestUnreachable(t *testing.T) {
 
 // TestReadAny reads a replica by itself, and goes on when its primary is dead.
 func TestReadAny(t *testing.T) {
-	ways(t, servers.Options{Nodes: 2}, func(t *testing.T, c *servers.Servers, url string) {
+	ways(t, serverOptions{Nodes: 2}, func(t *testing.T, c *servers, url string) {
 		ctx := within(t, time.Minute)
 		kvtest.Put(t, drivertest.Open(t, redis.Open, url+"&wait=1&wait_timeout=20s&timeout=20s"), "a", "1", "b", "2")
 		alone := strings.Replace(url, c.Endpoints()[0]+",", "", 1)

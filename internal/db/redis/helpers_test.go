@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
@@ -24,11 +23,8 @@ func within(t testing.TB, d time.Duration) context.Context {
 
 // start starts servers in memory without snapshots, unless the options say
 // otherwise.
-func start(t testing.TB, o servers.Options) *servers.Servers {
+func start(t testing.TB, o serverOptions) *servers {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts a server")
-	}
 	o.Nodes = max(o.Nodes, 1)
 	o.InMemory = o.Dir == ""
 	settings := map[string]string{"save": ""}
@@ -36,7 +32,16 @@ func start(t testing.TB, o servers.Options) *servers.Servers {
 		settings[name] = value
 	}
 	o.Settings = settings
-	c, err := servers.Start(within(t, time.Minute), o)
+	return startRaw(t, o)
+}
+
+// startRaw starts servers with the settings that the options give them, no others.
+func startRaw(t testing.TB, o serverOptions) *servers {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a server")
+	}
+	c, err := startServers(within(t, time.Minute), o)
 	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
 		t.Skip("skipped engine: redis: install the Debian package " + missing.Package)
 	}
@@ -49,11 +54,17 @@ func start(t testing.TB, o servers.Options) *servers.Servers {
 	return c
 }
 
-func run(t testing.TB, c *servers.Servers, words ...string) string {
+func run(t testing.TB, c *servers, words ...string) string {
 	t.Helper()
-	answer, err := c.Command(within(t, 10*time.Second), 0, words...)
+	return answer(t, c, 0, words...)
+}
+
+// answer runs a command on one of the servers.
+func answer(t testing.TB, c *servers, i int, words ...string) string {
+	t.Helper()
+	text, err := c.Command(within(t, 10*time.Second), i, words...)
 	drivertest.Must(t, err)
-	return answer
+	return text
 }
 
 func newSession(t testing.TB, d *redis.Database) db.KVSession {
@@ -70,7 +81,7 @@ func newSession(t testing.TB, d *redis.Database) db.KVSession {
 
 // ways runs a test for both ways of committing, each on a database of its own of
 // one server.
-func ways(t *testing.T, o servers.Options, test func(t *testing.T, c *servers.Servers, url string)) {
+func ways(t *testing.T, o serverOptions, test func(t *testing.T, c *servers, url string)) {
 	c := start(t, o)
 	for i, way := range []string{"script", "watch"} {
 		t.Run(way, func(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
@@ -16,7 +15,7 @@ import (
 // TestScriptsForgotten takes the scripts away from the server: it says so before
 // it begins, so the commit and the scan load them and go on.
 func TestScriptsForgotten(t *testing.T) {
-	c := start(t, servers.Options{})
+	c := start(t, serverOptions{})
 	s := newSession(t, drivertest.Open(t, redis.Open, c.URL()))
 	for round := range 3 {
 		kvtest.Begin(t, s)
@@ -36,7 +35,7 @@ func TestScriptsForgotten(t *testing.T) {
 
 // refused commits one write of a new value to a key that it has read, and expects
 // that it is refused and that nothing of it is there when the cause is gone.
-func refused(t *testing.T, c *servers.Servers, url string, cause, cure func(), class db.Class, words ...string) {
+func refused(t *testing.T, c *servers, url string, cause, cure func(), class db.Class, words ...string) {
 	t.Helper()
 	d := drivertest.Open(t, redis.Open, url)
 	kvtest.Put(t, d, "a", "1")
@@ -59,7 +58,7 @@ func refused(t *testing.T, c *servers.Servers, url string, cause, cure func(), c
 }
 
 func TestRefusals(t *testing.T) {
-	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		set := func(name, value string) func() {
 			return func() { run(t, c, "CONFIG", "SET", name, value) }
 		}
@@ -117,7 +116,7 @@ func TestRefusals(t *testing.T) {
 func TestDiskFull(t *testing.T) {
 	for _, way := range []string{"script", "watch"} {
 		t.Run(way, func(t *testing.T) {
-			c := start(t, servers.Options{Settings: map[string]string{"save": "3600 1"}})
+			c := start(t, serverOptions{Settings: map[string]string{"save": "3600 1"}})
 			refused(t, c, c.URL()+"?commit="+way, func() {
 				drivertest.Must(t, os.RemoveAll(c.Dir(0)))
 				run(t, c, "BGSAVE")
@@ -131,7 +130,7 @@ func TestDiskFull(t *testing.T) {
 // TestHalf makes a command fail in the middle of the commit, as it must never be:
 // Redis keeps what went before, so the outcome is unknown and not a refusal.
 func TestHalf(t *testing.T) {
-	c := start(t, servers.Options{Users: []string{"user teller on >secret ~* &* +@all -zadd"}})
+	c := start(t, serverOptions{Users: []string{"user teller on >secret ~* &* +@all -zadd"}})
 	teller := strings.Replace(c.URL(), "redis://", "redis://teller:secret@", 1)
 	s := newSession(t, drivertest.Open(t, redis.Open, teller))
 	kvtest.Begin(t, s)
@@ -165,7 +164,7 @@ func TestHalf(t *testing.T) {
 
 // TestForeignIndex: the script sees it before it writes.
 func TestForeignIndex(t *testing.T) {
-	c := start(t, servers.Options{})
+	c := start(t, serverOptions{})
 	s := newSession(t, drivertest.Open(t, redis.Open, c.URL()))
 	run(t, c, "RPUSH", "stroppy:index", "x")
 	kvtest.Begin(t, s)
@@ -177,7 +176,7 @@ func TestForeignIndex(t *testing.T) {
 }
 
 func TestAuthentication(t *testing.T) {
-	c := start(t, servers.Options{
+	c := start(t, serverOptions{
 		Password: "r00t", Users: []string{
 			"user teller on >hunter2@ ~b/* ~stroppy:* +@read +@write +@transaction +@scripting +@connection +role",
 			"user clerk on >hunter2@ ~* +@all -multi",
@@ -222,19 +221,19 @@ func TestAuthentication(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
-	c := start(t, servers.Options{Settings: map[string]string{"cluster-enabled": "yes", "cluster-node-timeout": "1000"}})
+	c := start(t, serverOptions{Settings: map[string]string{"cluster-enabled": "yes", "cluster-node-timeout": "1000"}})
 	_, err := redis.Open(t.Context(), c.URL())
 	expect(t, "a node of a Redis Cluster", err, db.Fatal, "node of a Redis Cluster", "name a single server")
 }
 
 func TestWrongDatabase(t *testing.T) {
-	c := start(t, servers.Options{})
+	c := start(t, serverOptions{})
 	_, err := redis.Open(t.Context(), strings.TrimSuffix(c.URL(), "0")+"99")
 	expect(t, "a database number that is not there", err, db.Fatal, "no database of the server's")
 }
 
 func TestInfo(t *testing.T) {
-	c := start(t, servers.Options{Nodes: 2, Settings: map[string]string{
+	c := start(t, serverOptions{Nodes: 2, Settings: map[string]string{
 		"appendonly": "yes", "appendfsync": "always", "maxmemory": "100mb", "maxmemory-policy": "allkeys-lru",
 	}})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?wait=1&wait_timeout=2s")
@@ -281,7 +280,7 @@ func TestInfo(t *testing.T) {
 
 func TestManyClients(t *testing.T) {
 	const most = 4
-	c := start(t, servers.Options{Settings: map[string]string{"maxclients": fmt.Sprint(most)}})
+	c := start(t, serverOptions{Settings: map[string]string{"maxclients": fmt.Sprint(most)}})
 	d := drivertest.Open(t, redis.Open, c.URL())
 	opened := 0
 	for {

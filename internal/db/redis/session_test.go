@@ -11,7 +11,6 @@ import (
 	"sync"
 	"testing"
 
-	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
@@ -38,7 +37,7 @@ func TestConflicts(t *testing.T) {
 		{name: "absent, deleted", read: "c", other: []string{"c", "-"}},
 		{name: "empty, deleted", read: "e", other: []string{"e", "-"}, conflict: true},
 	} {
-		ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+		ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 			t.Run(test.name, func(t *testing.T) {
 				d := drivertest.Open(t, redis.Open, url)
 				kvtest.Put(t, d, "a", "1", "e", "")
@@ -72,7 +71,7 @@ func TestConflicts(t *testing.T) {
 }
 
 func TestTransactions(t *testing.T) {
-	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
 		kvtest.Begin(t, s)
@@ -137,7 +136,7 @@ func TestTransactions(t *testing.T) {
 }
 
 func TestMisuse(t *testing.T) {
-	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
 		ctx := t.Context()
@@ -189,7 +188,7 @@ func TestMisuse(t *testing.T) {
 // TestManyWrites holds the store against a map, through transactions of any size
 // up to the largest.
 func TestManyWrites(t *testing.T) {
-	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
 		random := rand.New(rand.NewPCG(3, 4))
@@ -229,7 +228,7 @@ func TestManyWrites(t *testing.T) {
 // TestCounters lets sessions count in turn; no count may be lost.
 func TestCounters(t *testing.T) {
 	const sessions, each = 6, 60
-	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
 		var group sync.WaitGroup
 		for i := range sessions {
@@ -275,7 +274,7 @@ func increment(ctx context.Context, s db.KVSession, names ...string) error {
 }
 
 func TestScan(t *testing.T) {
-	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
 		s := newSession(t, d)
 		if got := scan(t, s, "", ""); got != nil {
@@ -315,7 +314,7 @@ func TestScan(t *testing.T) {
 // snapshot, and the next one has pages that are long enough.
 func TestTornScan(t *testing.T) {
 	const entries = 10_500 // more than one page
-	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url)
 		s, writer := newSession(t, d), newSession(t, d)
 		for first := 0; first < entries; first += d.Limits().Writes {
@@ -356,7 +355,7 @@ func TestTornScan(t *testing.T) {
 }
 
 func TestWideRead(t *testing.T) {
-	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		d := drivertest.Open(t, redis.Open, url+"&timeout=1m")
 		s := newSession(t, d)
 		kvtest.Put(t, d, "k0", "first", fmt.Sprint("k", d.Limits().Reads-1), "last")

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
@@ -155,7 +154,7 @@ func expectOneReset(t *testing.T, told, bystanders []db.KVSession) {
 // TestStreamsKilled kills the server under the commits of streams: nothing that was
 // acknowledged, or found by a look-up, is missing, and nothing is there twice.
 func TestStreamsKilled(t *testing.T) {
-	c := start(t, servers.Options{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
+	c := start(t, serverOptions{Settings: map[string]string{"appendonly": "yes", "appendfsync": "always"}})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?timeout=2s")
 	known, unknown := chainsOf(t, openStreams(t, d, 12), func() {
 		for range 3 {
@@ -170,7 +169,7 @@ func TestStreamsKilled(t *testing.T) {
 // TestStreamsFailOver is TestFailOver with streams: the outcomes that are told with wait=1
 // are those of the replica, and the streams of a demoted primary are told so.
 func TestStreamsFailOver(t *testing.T) {
-	c := start(t, servers.Options{Nodes: 2})
+	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?timeout=2s&wait=1&wait_timeout=300ms")
 	ctx := within(t, time.Minute)
 	streams := openStreams(t, d, 8)
@@ -210,7 +209,7 @@ func TestStreamsFailOver(t *testing.T) {
 // TestStreamsGoWithTheOthers: a stream is reset to the primary that the other sessions
 // have found, although its own server answers and says that it is one.
 func TestStreamsGoWithTheOthers(t *testing.T) {
-	c := start(t, servers.Options{Nodes: 2})
+	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?timeout=300ms")
 	streams := openStreams(t, d, 2)
 	drivertest.Must(t, c.Pause(0))
@@ -228,7 +227,7 @@ func TestStreamsGoWithTheOthers(t *testing.T) {
 
 // waiters are streams on a server whose replica must acknowledge what they commit.
 type waiters struct {
-	servers *servers.Servers
+	servers *servers
 	streams []db.KVSession
 	written *redis.Recorder
 }
@@ -289,7 +288,7 @@ func (w *waiters) lookUp(t *testing.T, replica bool) {
 // a conflict is one without the replica too, and a stream whose outcome is unknown for
 // lack of it leaves the connection to the others.
 func TestStreamsWait(t *testing.T) {
-	c := start(t, servers.Options{Nodes: 2})
+	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?wait=1&wait_timeout=500ms")
 	kvtest.Put(t, d, "a", "1")
 	streams := openStreams(t, d, 6)
@@ -314,7 +313,7 @@ func TestStreamsWait(t *testing.T) {
 }
 
 // awaitReplica returns when the replica acknowledges again.
-func awaitReplica(t *testing.T, c *servers.Servers) {
+func awaitReplica(t *testing.T, c *servers) {
 	t.Helper()
 	ctx := within(t, 30*time.Second)
 	for strings.TrimSpace(run(t, c, "WAIT", "1", "100")) != "1" {

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
@@ -89,7 +88,7 @@ func times(n int, name string) string { return strings.TrimSuffix(strings.Repeat
 
 // awaitClients returns when a server has so many connections, that of the question not
 // counted.
-func awaitClients(t *testing.T, c *servers.Servers, want int) {
+func awaitClients(t *testing.T, c *servers, want int) {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		got := strings.Count(run(t, c, "CLIENT", "LIST", "TYPE", "normal"), "addr=") / 2 // addr= and laddr=
@@ -121,7 +120,7 @@ func add(ctx context.Context, l db.KVSession, key string) (before int, err error
 // TestStreamsAreTransactionsOfTheirOwn: streams of one connection each see what is theirs,
 // meet in shared keys as sessions do, and one that is refused takes no other with it.
 func TestStreamsAreTransactionsOfTheirOwn(t *testing.T) {
-	c := start(t, servers.Options{})
+	c := start(t, serverOptions{})
 	d := drivertest.Open(t, redis.Open, c.URL())
 	const count, shared = 8, "shared"
 	kvtest.Put(t, d, shared, "0")
@@ -188,7 +187,7 @@ func TestStreamsAreTransactionsOfTheirOwn(t *testing.T) {
 // write, with one question behind all reads. Of those that have read the same key one
 // is committed, and the others take nobody with them.
 func TestStreamsTravelTogether(t *testing.T) {
-	d := drivertest.Open(t, redis.Open, start(t, servers.Options{}).URL())
+	d := drivertest.Open(t, redis.Open, start(t, serverOptions{}).URL())
 	const count, same = 16, 3
 	kvtest.Put(t, d, "same", "0") // and the server knows the script
 	streams := openStreams(t, d, count)
@@ -248,7 +247,7 @@ func TestStreamsTravelTogether(t *testing.T) {
 // TestStreamsAreClosedOneByOne: the last one closes the connection, and a stream that is
 // closed is of no use.
 func TestStreamsAreClosedOneByOne(t *testing.T) {
-	c := start(t, servers.Options{})
+	c := start(t, serverOptions{})
 	d := drivertest.Open(t, redis.Open, c.URL())
 	streams := openStreams(t, d, 3)
 	kvtest.Put(t, d, "a", "1")
@@ -268,7 +267,7 @@ func TestStreamsAreClosedOneByOne(t *testing.T) {
 // TestStreamsEndWithTheirTime: a stream whose context has ended sends nothing and disturbs
 // no other, not even by a Reset.
 func TestStreamsEndWithTheirTime(t *testing.T) {
-	d := drivertest.Open(t, redis.Open, start(t, servers.Options{}).URL())
+	d := drivertest.Open(t, redis.Open, start(t, serverOptions{}).URL())
 	streams := openStreams(t, d, 2)
 	r := redis.Record(streams[0])
 	kvtest.Begin(t, streams[1])
@@ -290,10 +289,10 @@ func TestStreamsEndWithTheirTime(t *testing.T) {
 }
 
 func TestStreamsRefusals(t *testing.T) {
-	d := drivertest.Open(t, redis.Open, start(t, servers.Options{}).URL()+"?commit=watch")
+	d := drivertest.Open(t, redis.Open, start(t, serverOptions{}).URL()+"?commit=watch")
 	_, err := d.Streams(t.Context(), 4, db.SessionOptions{})
 	expect(t, "streams that watch", err, db.Fatal, "take commit=script")
-	d = drivertest.Open(t, redis.Open, start(t, servers.Options{}).URL())
+	d = drivertest.Open(t, redis.Open, start(t, serverOptions{}).URL())
 	_, err = d.Streams(t.Context(), 4, db.SessionOptions{Isolation: "chaos"})
 	expect(t, "streams of an unknown isolation", err, db.Fatal, "chaos")
 	l := openStreams(t, d, 1)[0]

@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	servers "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/kvtest"
@@ -121,7 +120,7 @@ func (p *proxy) forward(to, from net.Conn, here cut) {
 // TestLostAnswer cuts the connection under a commit: before the server has it,
 // and after. Both look alike, so both are unknown, and a look-up tells.
 func TestLostAnswer(t *testing.T) {
-	ways(t, servers.Options{}, func(t *testing.T, c *servers.Servers, url string) {
+	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		p := startProxy(t, c.Endpoints()[0])
 		d := drivertest.Open(t, redis.Open, strings.Replace(url, c.Endpoints()[0], p.address, 1))
 		kvtest.Put(t, d, "warm", "") // and the server knows the script
@@ -294,7 +293,7 @@ func TestTLS(t *testing.T) {
 	cert, key := certificate(t)
 	port, err := cluster.FreePort(t.Context())
 	drivertest.Must(t, err)
-	c := start(t, servers.Options{Password: "hunter2", Settings: map[string]string{
+	c := start(t, serverOptions{Password: "hunter2", Settings: map[string]string{
 		"tls-port": strconv.Itoa(port), "tls-cert-file": cert, "tls-key-file": key, "tls-ca-cert-file": cert, "tls-auth-clients": "no",
 	}})
 	url := fmt.Sprintf("rediss://:hunter2@127.0.0.1:%d/0", port)

@@ -1,4 +1,4 @@
-package redis
+package redis_test
 
 import (
 	"context"
@@ -10,14 +10,16 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/db/drivertest"
 )
 
-// Options say what servers to start. The zero value of all but Nodes gives the
+// serverOptions say what servers to start. The zero value of all but Nodes gives the
 // settings that Redis itself has: snapshots now and then, no append-only file.
-type Options struct {
+type serverOptions struct {
 	Nodes int // 1 or more; node 0 is the primary, the others are its replicas
 
 	// Dir gets one folder a node, which is kept at Stop; it must not have them
@@ -41,12 +43,12 @@ type Options struct {
 	Password string
 }
 
-// ErrNoSuchNode is the error for a node's number that none of the servers has.
-var ErrNoSuchNode = errors.New("there is no such node")
+// errNoSuchNode is the error for a node's number that none of the servers has.
+var errNoSuchNode = errors.New("there is no such node")
 
-// Servers are a running primary with its replicas. Their methods may be called from
+// servers are a running primary with its replicas. Their methods may be called from
 // several goroutines. Nobody watches the primary: a fail-over is Promote.
-type Servers struct {
+type servers struct {
 	nodes     []*node
 	password  string
 	dir       string
@@ -60,10 +62,10 @@ type Servers struct {
 // it was chosen may be taken when Redis binds it.
 const startAttempts = 3
 
-// Start starts the servers and returns when every replica has the primary's
+// startServers starts the servers and returns when every replica has the primary's
 // data. An error leaves nothing behind; it is a cluster.MissingError where Redis
 // is not installed.
-func Start(ctx context.Context, o Options) (*Servers, error) {
+func startServers(ctx context.Context, o serverOptions) (*servers, error) {
 	if o.Nodes < 1 {
 		return nil, fmt.Errorf("start Redis: %d nodes asked for, at least 1 is needed", o.Nodes)
 	}
@@ -72,18 +74,18 @@ func Start(ctx context.Context, o Options) (*Servers, error) {
 		return nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		s, err := start(ctx, program, o)
+		s, err := tryStart(ctx, program, o)
 		if err == nil {
 			return s, nil
 		}
-		if attempt == startAttempts || !strings.Contains(err.Error(), portTaken) {
+		if attempt == startAttempts || !strings.Contains(err.Error(), "Address already in use") {
 			return nil, fmt.Errorf("start Redis with %d nodes: %w", o.Nodes, err)
 		}
 	}
 }
 
-func start(ctx context.Context, program string, o Options) (_ *Servers, err error) {
-	s := &Servers{dir: o.Dir, password: o.Password}
+func tryStart(ctx context.Context, program string, o serverOptions) (_ *servers, err error) {
+	s := &servers{dir: o.Dir, password: o.Password}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Stop())
@@ -121,7 +123,7 @@ func start(ctx context.Context, program string, o Options) (_ *Servers, err erro
 }
 
 // follows returns the port that node i replicates from; 0 for the primary.
-func (s *Servers) follows(i int) int {
+func (s *servers) follows(i int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if i == s.primary {
@@ -131,10 +133,10 @@ func (s *Servers) follows(i int) int {
 }
 
 // Nodes returns the number of nodes, dead ones included.
-func (s *Servers) Nodes() int { return len(s.nodes) }
+func (s *servers) Nodes() int { return len(s.nodes) }
 
 // Endpoints returns the address, host:port, of every node by its number.
-func (s *Servers) Endpoints() []string {
+func (s *servers) Endpoints() []string {
 	endpoints := make([]string, len(s.nodes))
 	for i, n := range s.nodes {
 		endpoints[i] = n.address()
@@ -144,7 +146,7 @@ func (s *Servers) Endpoints() []string {
 
 // URL returns the servers as --db takes them: redis://h1:p1,h2:p2/0, with the
 // password if there is one.
-func (s *Servers) URL() string {
+func (s *servers) URL() string {
 	u := url.URL{Scheme: "redis", Host: strings.Join(s.Endpoints(), ","), Path: "/0"}
 	if s.password != "" {
 		u.User = url.UserPassword("", s.password)
@@ -153,18 +155,18 @@ func (s *Servers) URL() string {
 }
 
 // Dir is the folder of node i: redis.conf, server.log, the data.
-func (s *Servers) Dir(i int) string { return s.nodes[i].dir }
+func (s *servers) Dir(i int) string { return s.nodes[i].dir }
 
-func (s *Servers) node(i int) (*node, error) {
+func (s *servers) node(i int) (*node, error) {
 	if i < 0 || i >= len(s.nodes) {
-		return nil, fmt.Errorf("redis node %d of %d: %w", i, len(s.nodes), ErrNoSuchNode)
+		return nil, fmt.Errorf("redis node %d of %d: %w", i, len(s.nodes), errNoSuchNode)
 	}
 	return s.nodes[i], nil
 }
 
 // Kill ends node i with SIGKILL. What it wrote stays in the page cache. A dead
 // node is left as it is.
-func (s *Servers) Kill(i int) error {
+func (s *servers) Kill(i int) error {
 	n, err := s.node(i)
 	if err != nil {
 		return err
@@ -176,7 +178,7 @@ func (s *Servers) Kill(i int) error {
 // node that was last made the primary comes back as the primary; any other comes
 // back as a replica of that one, whatever it was before, and Restart returns
 // when it has that one's data.
-func (s *Servers) Restart(ctx context.Context, i int) error {
+func (s *servers) Restart(ctx context.Context, i int) error {
 	n, err := s.node(i)
 	if err != nil {
 		return err
@@ -193,7 +195,7 @@ func (s *Servers) Restart(ctx context.Context, i int) error {
 // Pause stops node i's process with SIGSTOP: its connections stay open and
 // nothing answers. What others send still reaches the kernel's buffers, so a
 // paused replica does not lag by more than they are too small for: see Stall.
-func (s *Servers) Pause(i int) error {
+func (s *servers) Pause(i int) error {
 	n, err := s.node(i)
 	if err != nil {
 		return err
@@ -202,7 +204,7 @@ func (s *Servers) Pause(i int) error {
 }
 
 // Resume lets a paused node i go on.
-func (s *Servers) Resume(i int) error {
+func (s *servers) Resume(i int) error {
 	n, err := s.node(i)
 	if err != nil {
 		return err
@@ -214,7 +216,7 @@ func (s *Servers) Resume(i int) error {
 // so that nothing that is written from now on reaches the replica until Resume;
 // the other replicas connect again at once. It returns when the primary no longer
 // counts the replica.
-func (s *Servers) Stall(ctx context.Context, i int) error {
+func (s *servers) Stall(ctx context.Context, i int) error {
 	primary, err := s.Primary(ctx)
 	if err != nil {
 		return err
@@ -238,7 +240,7 @@ func (s *Servers) Stall(ctx context.Context, i int) error {
 // Primary returns the number of the node that was last made the primary. While
 // that is dead or paused, or does not say that it is one, it waits until ctx
 // ends.
-func (s *Servers) Primary(ctx context.Context) (int, error) {
+func (s *servers) Primary(ctx context.Context) (int, error) {
 	s.mu.Lock()
 	primary := s.primary
 	s.mu.Unlock()
@@ -251,7 +253,7 @@ func (s *Servers) Primary(ctx context.Context) (int, error) {
 // Promote makes node i the primary, as an operator's fail-over does: REPLICAOF
 // NO ONE, and every other node that answers follows it from then on. Those that
 // are dead follow it at Restart; those that are paused are left as they are.
-func (s *Servers) Promote(ctx context.Context, i int) error {
+func (s *servers) Promote(ctx context.Context, i int) error {
 	n, err := s.node(i)
 	if err != nil {
 		return err
@@ -274,7 +276,7 @@ func (s *Servers) Promote(ctx context.Context, i int) error {
 
 // Command runs one command on node i and returns its reply as text: elements of
 // an array on lines of their own, a nil as nothing.
-func (s *Servers) Command(ctx context.Context, i int, words ...string) (string, error) {
+func (s *servers) Command(ctx context.Context, i int, words ...string) (string, error) {
 	n, err := s.node(i)
 	if err != nil {
 		return "", err
@@ -284,7 +286,7 @@ func (s *Servers) Command(ctx context.Context, i int, words ...string) (string, 
 
 // synchronized waits until node i has all data, which the primary always has, and
 // the primary counts it.
-func (s *Servers) synchronized(ctx context.Context, i int) error {
+func (s *servers) synchronized(ctx context.Context, i int) error {
 	if s.follows(i) == 0 {
 		return nil
 	}
@@ -306,7 +308,7 @@ func (s *Servers) synchronized(ctx context.Context, i int) error {
 const pollEvery = 5 * time.Millisecond
 
 // wait returns when done says so, or with what was waited for when ctx ends.
-func (s *Servers) wait(ctx context.Context, what string, done func() bool) error {
+func (s *servers) wait(ctx context.Context, what string, done func() bool) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for !done() {
@@ -321,7 +323,7 @@ func (s *Servers) wait(ctx context.Context, what string, done func() bool) error
 
 // Stop ends all nodes. Those whose folder is kept are shut down in good order,
 // replicas first. It may be called again.
-func (s *Servers) Stop() error {
+func (s *servers) Stop() error {
 	var errs []error
 	for i := len(s.nodes) - 1; i >= 0; i-- {
 		if !s.temporary {
@@ -336,4 +338,117 @@ func (s *Servers) Stop() error {
 		return fmt.Errorf("stop Redis: %w", err)
 	}
 	return nil
+}
+
+func TestLifeOfAPair(t *testing.T) {
+	c := startRaw(t, serverOptions{
+		Nodes: 2, InMemory: true, Password: "se cret@1",
+		Settings: map[string]string{"requirepass": `"se cret@1"`, "masterauth": `"se cret@1"`, "appendonly": "yes", "save": ""},
+	})
+	ctx := within(t, time.Minute)
+	if want := "redis://:se%20cret%401@" + strings.Join(c.Endpoints(), ",") + "/0"; c.URL() != want {
+		t.Errorf("URL is %s, want %s", c.URL(), want)
+	}
+	for _, endpoint := range c.Endpoints() {
+		if _, text, _ := strings.Cut(endpoint, ":"); text >= "32768" {
+			t.Errorf("%s is among the ephemeral ports", endpoint)
+		}
+	}
+	answer(t, c, 0, "SET", "a", "1")
+	drivertest.Must(t, c.wait(ctx, "the write has not reached the replica", func() bool { return answer(t, c, 1, "GET", "a") == "1" }))
+	if _, err := c.Command(ctx, 1, "SET", "a", "2"); err == nil || !strings.Contains(err.Error(), "READONLY") {
+		t.Errorf("a write to the replica: %v", err)
+	}
+
+	drivertest.Must(t, c.Kill(0))
+	drivertest.Must(t, c.Kill(0))
+	if err := c.Pause(0); err == nil {
+		t.Error("a dead node was paused")
+	}
+	drivertest.Must(t, c.Promote(ctx, 1))
+	if i, err := c.Primary(ctx); err != nil || i != 1 {
+		t.Errorf("the primary is %d, %v", i, err)
+	}
+	answer(t, c, 1, "SET", "a", "3")
+	drivertest.Must(t, c.Restart(ctx, 0)) // as a replica of the new primary
+	drivertest.Must(t, c.wait(ctx, "the old primary has not the new one's data", func() bool { return answer(t, c, 0, "GET", "a") == "3" }))
+	if role := c.nodes[0].role(ctx); role != "slave" {
+		t.Errorf("the old primary is %s", role)
+	}
+	drivertest.Must(t, c.Kill(1))
+	drivertest.Must(t, c.Restart(ctx, 1))
+	if got := answer(t, c, 1, "GET", "a"); got != "3" {
+		t.Errorf("after a kill and a restart with an append-only file: %q", got)
+	}
+	drivertest.Must(t, c.Promote(ctx, 0)) // both run: they change places
+	drivertest.Must(t, c.synchronized(ctx, 1))
+	if role := c.nodes[1].role(ctx); role != "slave" {
+		t.Errorf("the demoted primary is %s", role)
+	}
+
+	dir := c.dir
+	drivertest.Must(t, c.Stop())
+	drivertest.Must(t, c.Stop())
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Stop left the folder %s", dir)
+	}
+}
+
+// TestStall shows what the known-bad case rests on: what is written while a
+// replica stalls is not there when it is promoted, although it went on.
+func TestStall(t *testing.T) {
+	c := startRaw(t, serverOptions{Nodes: 2, InMemory: true, Settings: map[string]string{"save": ""}})
+	ctx := within(t, time.Minute)
+	answer(t, c, 0, "SET", "before", "1")
+	drivertest.Must(t, c.wait(ctx, "the write has not reached the replica", func() bool { return answer(t, c, 1, "GET", "before") == "1" }))
+	drivertest.Must(t, c.Stall(ctx, 1))
+	if _, err := c.Command(ctx, 1, "PING"); err == nil {
+		t.Error("a stalled node answered")
+	}
+	answer(t, c, 0, "SET", "after", "1")
+	drivertest.Must(t, c.Kill(0))
+	drivertest.Must(t, c.Resume(1))
+	drivertest.Must(t, c.Promote(ctx, 1))
+	if before, after := answer(t, c, 1, "GET", "before"), answer(t, c, 1, "GET", "after"); before != "1" || after != "" {
+		t.Errorf("the promoted replica has before=%q, after=%q", before, after)
+	}
+	if err := c.Stall(ctx, 1); err == nil {
+		t.Error("the primary was stalled")
+	}
+}
+
+func TestKeptFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "servers")
+	c := startRaw(t, serverOptions{Nodes: 1, Dir: dir, Settings: map[string]string{"save": "3600 1"}})
+	answer(t, c, 0, "SET", "a", "1")
+	drivertest.Must(t, c.Pause(0))
+	drivertest.Must(t, c.Stop()) // in good order, which writes a snapshot
+	if _, err := os.Stat(filepath.Join(c.Dir(0), "dump.rdb")); err != nil {
+		t.Errorf("no snapshot: %v", err)
+	}
+	if _, err := startServers(within(t, time.Minute), serverOptions{Nodes: 1, Dir: dir}); err == nil || !strings.Contains(err.Error(), "must be new") {
+		t.Errorf("a folder that is there already: %v", err)
+	}
+}
+
+func TestServersRefuse(t *testing.T) {
+	startRaw(t, serverOptions{Nodes: 1}) // skips without Redis
+	_, err := startServers(within(t, time.Minute), serverOptions{Nodes: 1, Settings: map[string]string{"no-such-setting": "1"}})
+	if err == nil || !strings.Contains(err.Error(), "no-such-setting") {
+		t.Errorf("a setting that does not exist: %v", err)
+	}
+	if _, err := startServers(t.Context(), serverOptions{}); err == nil {
+		t.Error("no nodes were started")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := startServers(ctx, serverOptions{Nodes: 1}); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled start: %v", err)
+	}
+	c := startRaw(t, serverOptions{Nodes: 1})
+	for _, err := range []error{c.Kill(1), c.Pause(-1), c.Resume(5), c.Restart(t.Context(), 1), c.Promote(t.Context(), 1)} {
+		if !errors.Is(err, errNoSuchNode) {
+			t.Errorf("a node that is not there: %v", err)
+		}
+	}
 }

@@ -1,10 +1,11 @@
-package redis
+package redis_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,9 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"stroppy/internal/cluster"
 )
@@ -36,13 +40,13 @@ type node struct {
 	paused  bool
 }
 
-func (n *node) address() string { return loopback(n.port) }
+func (n *node) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(n.port)) }
 
 func (n *node) log() string { return filepath.Join(n.dir, "server.log") }
 
 // prepare makes the folder and redis.conf in it, the caller's settings last, of
 // which Redis takes the last of each.
-func (n *node) prepare(o Options) error {
+func (n *node) prepare(o serverOptions) error {
 	if err := os.MkdirAll(filepath.Dir(n.dir), 0o755); err != nil {
 		return err
 	}
@@ -65,7 +69,12 @@ func (n *node) prepare(o Options) error {
 		settings["requirepass"], settings["masterauth"] = o.Password, o.Password
 	}
 	maps.Copy(settings, o.Settings)
-	text := settingsText(settings)
+	text := cluster.SettingLines(settings, func(name, value string) string {
+		if value == "" {
+			value = `""`
+		}
+		return name + " " + value
+	})
 	for _, line := range o.Users {
 		text += line + "\n"
 	}
@@ -128,7 +137,20 @@ func (n *node) do(ctx context.Context, words ...string) (string, error) {
 func (n *node) ask(ctx context.Context, words ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	return ask(ctx, n.address(), n.password, words)
+	client := goredis.NewClient(&goredis.Options{
+		Addr: n.address(), Password: n.password, Protocol: 2, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true,
+		ReadTimeout: askLimit, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	defer client.Close()
+	args := make([]any, len(words))
+	for i, word := range words {
+		args[i] = word
+	}
+	reply, err := client.Do(ctx, args...).Result()
+	if err != nil && !errors.Is(err, goredis.Nil) {
+		return "", fmt.Errorf("%s on %s: %w", strings.Join(words, " "), n.address(), err)
+	}
+	return replyText(reply), nil
 }
 
 func (n *node) running() bool {
@@ -177,4 +199,20 @@ func (n *node) setPaused(paused bool) error {
 	}
 	n.paused = paused
 	return nil
+}
+
+// replyText is a reply as text: elements of an array on lines of their own, a nil as
+// nothing.
+func replyText(reply any) string {
+	switch r := reply.(type) {
+	case nil:
+		return ""
+	case []any:
+		lines := make([]string, len(r))
+		for i, element := range r {
+			lines[i] = replyText(element)
+		}
+		return strings.Join(lines, "\n")
+	}
+	return fmt.Sprint(reply)
 }

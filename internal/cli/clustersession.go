@@ -120,7 +120,7 @@ func (r *clusterSession) nodes(w workload.Workload) []run.Node {
 				return err
 			}
 			defer func() { err = errors.Join(err, database.Close()) }()
-			node, err := w.On(database)
+			node, err := w.ForNode(database)
 			if err != nil {
 				return err
 			}

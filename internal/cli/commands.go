@@ -122,7 +122,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	if err != nil {
 		return nil, "", &exitError{exitUsage, s.abandon(err, dir, database, config.ownFiles())}
 	}
-	workload.OnReplace(func(what string) { s.note("%s", what) })
+	workload.OnOverwrite(func(what string) { s.note("%s", what) })
 	s.named(dir.Path)
 	if config.Seed != 0 {
 		s.note("seed %d", config.Seed)
@@ -330,7 +330,7 @@ func (a *app) pop(config *config) error {
 	if err != nil {
 		return &exitError{exitUsage, err}
 	}
-	workload.OnReplace(func(what string) { s.note("%s", what) })
+	workload.OnOverwrite(func(what string) { s.note("%s", what) })
 	s.Begin("load")
 	s.note("seed %d", config.Seed)
 	loaded, err := workload.Load(s.ctx, func(done, total uint64) { s.Show(run.State{Done: done, Total: total}) })

@@ -8,6 +8,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
 )
 
@@ -34,7 +35,7 @@ func eachWay(t *testing.T, test func(t *testing.T, b *bank.Bank, c load.Client))
 		run("postgres", way.update, way.mode, func(t *testing.T) db.Database { d, _ := openPostgres(t); return d })
 	}
 	for _, update := range []string{bank.Atomic, bank.Locked, bank.RMW} {
-		run("postgres", update, bank.Procedure, func(t *testing.T) db.Database { d, _ := openPostgres(t); return d })
+		run("postgres", update, workload.Procedure, func(t *testing.T) db.Database { d, _ := openPostgres(t); return d })
 	}
 }
 

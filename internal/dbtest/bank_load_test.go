@@ -28,12 +28,12 @@ func TestEveryLoadHasItsOwnID(t *testing.T) {
 		if one.LoadID == "" || one.LoadID != same.LoadID {
 			t.Errorf("one load has the ids %q and %q", one.LoadID, same.LoadID)
 		}
-		if err := first.Replaced(t.Context()); err != nil {
+		if err := first.CheckUnchanged(t.Context()); err != nil {
 			t.Error(err)
 		}
 		again := newBank(t, database, nil)
 		var told []string
-		again.OnReplace(func(what string) { told = append(told, what) })
+		again.OnOverwrite(func(what string) { told = append(told, what) })
 		mustLoad(t, again)
 		if len(told) != 1 || !strings.Contains(told[0], "200 accounts") || !strings.Contains(told[0], "2 runs have begun") {
 			t.Errorf("of the bank that was replaced it says %q", told)
@@ -41,10 +41,10 @@ func TestEveryLoadHasItsOwnID(t *testing.T) {
 		if two := attach(again); two.LoadID == one.LoadID || two.Seed != one.Seed || two.Total != one.Total {
 			t.Errorf("the second load is %+v, the first %+v", two, one)
 		}
-		if err := again.Replaced(t.Context()); err != nil {
+		if err := again.CheckUnchanged(t.Context()); err != nil {
 			t.Error(err)
 		}
-		wantError[*dataset.StateError](t, first.Replaced(t.Context()))
+		wantError[*dataset.StateError](t, first.CheckUnchanged(t.Context()))
 		end, err := history.CreateEnd(filepath.Join(t.TempDir(), "history"))
 		if err != nil {
 			t.Fatal(err)
@@ -100,11 +100,11 @@ func TestBankWithoutLoadID(t *testing.T) {
 		if h := old.Header(); h.LoadID != "" {
 			t.Errorf("a bank without an id has %q", h.LoadID)
 		}
-		if err := old.Replaced(t.Context()); err != nil {
+		if err := old.CheckUnchanged(t.Context()); err != nil {
 			t.Error(err)
 		}
 		mustLoad(t, newBank(t, database, nil))
-		wantError[*dataset.StateError](t, old.Replaced(t.Context()))
+		wantError[*dataset.StateError](t, old.CheckUnchanged(t.Context()))
 		rewriteMeta(t, database, "2")
 		_, err := newBank(t, database, nil).Attach(t.Context())
 		wantError[*dataset.StateError](t, err)

@@ -13,6 +13,7 @@ import (
 	"stroppy/internal/db/memory"
 	"stroppy/internal/db/sqlite"
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
 )
 
@@ -109,7 +110,7 @@ func wantError[T error](t *testing.T, err error) T {
 }
 
 var ways = []struct{ update, mode string }{
-	{bank.Atomic, bank.Pipelined}, {bank.Atomic, bank.Interactive},
-	{bank.Locked, bank.Pipelined}, {bank.Locked, bank.Interactive},
-	{bank.RMW, bank.Pipelined}, {bank.RMW, bank.Interactive},
+	{bank.Atomic, workload.Pipelined}, {bank.Atomic, workload.Interactive},
+	{bank.Locked, workload.Pipelined}, {bank.Locked, workload.Interactive},
+	{bank.RMW, workload.Pipelined}, {bank.RMW, workload.Interactive},
 }

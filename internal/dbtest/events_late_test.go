@@ -9,6 +9,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/events"
 )
 
@@ -265,7 +266,7 @@ func TestEventsLookUpWaits(t *testing.T) {
 func interactiveLog(t *testing.T, database db.Database) (*events.Log, events.Config) {
 	t.Helper()
 	c := fewEvents()
-	c.Clients, c.Streams, c.Mode = 1, 1, events.Interactive
+	c.Clients, c.Streams, c.Mode = 1, 1, workload.Interactive
 	e, err := events.New(database, c)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/db/noop"
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/events"
 )
 
@@ -22,7 +23,7 @@ func fewEvents() events.Config {
 func eventsWays() map[string]func(c *events.Config) {
 	return map[string]func(c *events.Config){
 		"own streams":      func(*events.Config) {},
-		"interactive":      func(c *events.Config) { c.Mode = events.Interactive },
+		"interactive":      func(c *events.Config) { c.Mode = workload.Interactive },
 		"shared streams":   func(c *events.Config) { c.Streams = 2 },
 		"more streams":     func(c *events.Config) { c.Streams = 19 },
 		"one at a time":    func(c *events.Config) { c.Batch, c.Fragment, c.Size = 1, 0, events.Size{Low: 1024, High: 1024} },
@@ -194,7 +195,7 @@ func TestEventsLimits(t *testing.T) {
 			"takes at most 1500000 in one":     func(c *events.Config) { c.Batch = 6 },
 			"has at most 100":                  func(c *events.Config) { c.Batch, c.Fragment = 4, 10_000 },
 			"holds at most":                    func(c *events.Config) { c.Fragment = 2_000_000 },
-			"take pipelined or interactive":    func(c *events.Config) { c.Mode = events.Procedure },
+			"take pipelined or interactive":    func(c *events.Config) { c.Mode = workload.Procedure },
 			"commits of more than 268435456 b": func(c *events.Config) { c.Batch, c.Size.High = 1000, 1<<24 },
 		} {
 			refused := c

@@ -12,7 +12,6 @@ import (
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
 	"stroppy/internal/workload/kv"
-	"stroppy/internal/workload/tpcb"
 )
 
 // faultyWorkload is a workload in one of its ways, for sessions that misbehave.
@@ -141,11 +140,11 @@ func TestHonestMisbehaviour(t *testing.T) {
 func TestHonestMisbehaviourOfProcedures(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, database db.Database) workload.Workload{
 		"bank": func(t *testing.T, database db.Database) workload.Workload {
-			return newBank(t, database, func(c *bank.Config) { c.Mode = bank.Procedure })
+			return newBank(t, database, func(c *bank.Config) { c.Mode = workload.Procedure })
 		},
 		"tpcb": func(t *testing.T, database db.Database) workload.Workload {
 			c := smallTPCB()
-			c.Mode = tpcb.Procedure
+			c.Mode = workload.Procedure
 			return newTPCB(t, database, c)
 		},
 	} {

@@ -15,9 +15,9 @@ import (
 	"stroppy/internal/cluster/pgbouncer"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	"stroppy/internal/db"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
 	"stroppy/internal/workload/events"
-	"stroppy/internal/workload/tpcb"
 )
 
 // engine is a database system, in one form of it, on which the matrix runs the
@@ -49,20 +49,20 @@ func engines() []engine {
 		{"memory", true, onMemory("memory:"), keys},
 		{"memory with lost answers", true, onMemory("memory:?unknown=0.05&abort=0.05"), hurt},
 		{"sqlite", true, onSQLite, slices.Concat(
-			bankCells(600, []string{""}, bank.Pipelined, bank.Interactive),
-			[]cell{tpcbCell(tpcb.Pipelined, tpcb.Interactive), tpcbWithoutNote(), kvCell("", 3000)}, eventsCells(300))},
+			bankCells(600, []string{""}, workload.Pipelined, workload.Interactive),
+			[]cell{tpcbCell(workload.Pipelined, workload.Interactive), tpcbWithoutNote(), kvCell("", 3000)}, eventsCells(300))},
 		{"postgres", false, onPostgres, slices.Concat(
-			bankCells(500, []string{"read committed", "repeatable read", "serializable"}, bank.Pipelined, bank.Interactive, bank.Procedure),
-			[]cell{tpcbCell(tpcb.Pipelined, tpcb.Interactive, tpcb.Procedure), tpcbAt("repeatable read"), tpcbAt("serializable")},
+			bankCells(500, []string{"read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
+			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbAt("repeatable read"), tpcbAt("serializable")},
 			kvOnPostgres(), eventsCells(300), eventsAt("read committed", "repeatable read", "serializable"))},
 		{"postgres behind pgbouncer", false, onPooler, slices.Concat(
-			bankBehindPooler(), []cell{tpcbCell(tpcb.Pipelined, tpcb.Interactive, tpcb.Procedure)})},
+			bankBehindPooler(), []cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure)})},
 		{"mariadb", false, onMariaDB("OFF"), slices.Concat(
-			bankCells(500, []string{"read uncommitted", "read committed", "repeatable read", "serializable"}, bank.Pipelined, bank.Interactive, bank.Procedure),
-			[]cell{tpcbCell(tpcb.Pipelined, tpcb.Interactive, tpcb.Procedure), tpcbWithoutNote()},
+			bankCells(500, []string{"read uncommitted", "read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
+			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbWithoutNote()},
 			[]cell{kvCell("read committed", 3000), kvCell("repeatable read", 3000), kvCell("serializable", 3000)}, eventsCells(300))},
 		{"mariadb with snapshot isolation", false, onMariaDB("ON"),
-			bankCells(500, []string{"repeatable read"}, bank.Pipelined, bank.Interactive, bank.Procedure)},
+			bankCells(500, []string{"repeatable read"}, workload.Pipelined, workload.Interactive, workload.Procedure)},
 		{"etcd", false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
 		{"redis by script", false, onRedis("script"), slices.Concat(redis, kvOnRedisLanes())},
 		{"redis by watch", false, onRedis("watch"), redis},
@@ -197,7 +197,7 @@ func bankCells(count uint64, isolations []string, modes ...string) (list []cell)
 			for _, mode := range modes {
 				list = append(list, cell{
 					name:  strings.Join([]string{"bank", isolation, update, mode}, " "),
-					short: isolation == "serializable" && update == bank.Atomic && mode == bank.Pipelined,
+					short: isolation == "serializable" && update == bank.Atomic && mode == workload.Pipelined,
 					run: func(t *testing.T, open opener) {
 						d, _ := open(t)
 						c := small()
@@ -242,7 +242,7 @@ func losesUpdates(t *testing.T, isolation string) bool {
 
 func bankBehindPooler() (list []cell) {
 	for _, isolation := range []string{"", "serializable"} {
-		for _, mode := range []string{bank.Pipelined, bank.Interactive, bank.Procedure} {
+		for _, mode := range []string{workload.Pipelined, workload.Interactive, workload.Procedure} {
 			list = append(list, bankCell(isolation+" "+mode, 500, func(c *bank.Config) { c.Isolation, c.Mode = isolation, mode }))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/db/mysql"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
 )
 
@@ -49,7 +50,7 @@ func openMariaDB(t *testing.T, s *mariadb.Server, name string) *mysql.Database {
 // TestBankOutlivesKilledMariaDB kills the server three times while the bank works
 // on it. Commits that were under way are looked up on the server that comes back.
 func TestBankOutlivesKilledMariaDB(t *testing.T) {
-	for _, mode := range []string{bank.Pipelined, bank.Interactive, bank.Procedure} {
+	for _, mode := range []string{workload.Pipelined, workload.Interactive, workload.Procedure} {
 		t.Run(mode, func(t *testing.T) {
 			s := startMariaDBIn(t, "", nil)
 			d := openMariaDB(t, s, "hurt")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"stroppy/internal/db"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
 )
 
@@ -12,7 +13,7 @@ import (
 // through it. The server goes on with what it was given, and what became of it is
 // looked up.
 func TestBankOutlivesKilledPooler(t *testing.T) {
-	for _, mode := range []string{bank.Pipelined, bank.Interactive} {
+	for _, mode := range []string{workload.Pipelined, workload.Interactive} {
 		t.Run(mode, func(t *testing.T) {
 			p, direct := startPooler(t), newPostgresDatabase(t)
 			d, _ := openPooled(t, p, direct)

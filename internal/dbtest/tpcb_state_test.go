@@ -78,19 +78,19 @@ func TestTPCBRefusesWhatDoesNotFit(t *testing.T) {
 				wantError[*dataset.MismatchError](t, err)
 				t.Logf("%s: %v", what, err)
 			}
-			if err := first.Replaced(t.Context()); err != nil {
+			if err := first.CheckUnchanged(t.Context()); err != nil {
 				t.Error(err)
 			}
 			var told string
 			second := newTPCB(t, database, c)
-			second.OnReplace(func(what string) { told = what })
+			second.OnOverwrite(func(what string) { told = what })
 			if _, err := second.Load(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			if !strings.Contains(told, "230 table rows") || !strings.Contains(told, "1 run has begun") {
 				t.Errorf("the load that replaces data told %q", told)
 			}
-			wantError[*dataset.StateError](t, first.Replaced(t.Context()))
+			wantError[*dataset.StateError](t, first.CheckUnchanged(t.Context()))
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/db/noop"
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 	"stroppy/internal/workload/tpcb"
 )
@@ -64,7 +65,7 @@ var tpcbChecks = []string{check.Total, check.Ledger, check.Durable, check.NoGhos
 func onTPCB(t *testing.T, database db.Database, modes ...string) {
 	for _, mode := range modes {
 		for _, rows := range []string{"plain", "versions", "bare", "zipfian"} {
-			if rows == "versions" && mode == tpcb.Procedure {
+			if rows == "versions" && mode == workload.Procedure {
 				continue
 			}
 			t.Run(mode+" "+rows, func(t *testing.T) {
@@ -190,7 +191,7 @@ func TestPgbenchAndTPCB(t *testing.T) {
 		first.wantTPCB(t, tpcbChecks...)
 		drives(t, url)
 		w := newTPCB(t, d, c)
-		if _, err := w.Look(t.Context()); err != nil {
+		if _, err := w.AttachReadOnly(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		first.workload = w

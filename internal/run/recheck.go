@@ -285,7 +285,7 @@ func sameLoad(recorded, now history.Header) error {
 // attachReadOnly finds the bank that the runs were driven against.
 func (c *conductor) attachReadOnly(ctx context.Context, runs []history.Header) error {
 	c.enter("attach")
-	loaded, err := c.o.Workload.Look(ctx)
+	loaded, err := c.o.Workload.AttachReadOnly(ctx)
 	c.leave()
 	if err != nil {
 		return err

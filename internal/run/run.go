@@ -322,7 +322,7 @@ func (c *conductor) replaced(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, replacedWait)
 	defer cancel()
-	return c.o.Workload.Replaced(ctx)
+	return c.o.Workload.CheckUnchanged(ctx)
 }
 
 func (c *conductor) footprint(ctx context.Context) {

@@ -23,9 +23,9 @@ type Workload interface {
 	// Load is followed by Attach too.
 	Attach(ctx context.Context) (Loaded, error)
 
-	// Look finds the same and takes no run number: it only reads, as a user does
-	// who may not write. EndState is all that can follow it.
-	Look(ctx context.Context) (Loaded, error)
+	// AttachReadOnly finds the same and takes no run number: it only reads, as a user
+	// does who may not write. EndState is all that can follow it.
+	AttachReadOnly(ctx context.Context) (Loaded, error)
 
 	// Header is what the history must keep for the checks; valid after Attach.
 	Header() history.Header
@@ -33,27 +33,25 @@ type Workload interface {
 	// Client opens client i; valid after Attach.
 	Client(ctx context.Context, i int) (load.Client, error)
 
-	// Background returns clients that run beside and do not count in the
-	// figures, such as the bank's auditor; valid after Attach.
+	// Background returns clients that run besides and are not measured, such as the bank's auditor; valid after Attach.
 	Background(ctx context.Context) ([]load.Background, error)
 
-	// Replaced returns an error, to be told to a person, if the initial data were
-	// loaded anew since Attach or Look, and nil if they were not or if nobody can
-	// tell.
-	Replaced(ctx context.Context) error
+	// CheckUnchanged returns an error for the user if the initial data were loaded anew
+	// since Attach or AttachReadOnly, and nil if they were not or if that cannot be read.
+	CheckUnchanged(ctx context.Context) error
 
 	// EndState downloads what the checks need into end; valid after Attach or
-	// Look.
+	// AttachReadOnly.
 	EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error
 
-	// On returns the workload that this one is attached to as another database
-	// holds it: one node of the same cluster, which may only let itself be read.
-	// EndState is all that it is for.
-	On(database db.Database) (Workload, error)
+	// ForNode returns the workload that this one is attached to as another database
+	// holds it: one node of the same cluster, which may be read only. EndState is all
+	// that it is for.
+	ForNode(database db.Database) (Workload, error)
 
-	// OnReplace has tell called with one sentence before a Load replaces data that
+	// OnOverwrite has report called with one sentence before a Load replaces data that
 	// are loaded.
-	OnReplace(tell func(what string))
+	OnOverwrite(report func(what string))
 }
 
 // Loaded describes the initial data.
@@ -65,11 +63,27 @@ type Loaded struct {
 	Resumed  uint64        // accounts that an interrupted load had left and this one kept
 }
 
-// Table is what a workload adds to the report: figures of its own, as people read
+// Table is what a workload adds to the report: measurements of its own, as people read
 // them. They are a function of what was recorded.
 type Table struct {
 	Title   string     `json:"title"`
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
-	Notes   []string   `json:"notes,omitempty"` // what a figure is divided by, above all
+	Notes   []string   `json:"notes,omitempty"` // what a measurement is divided by, above all
+}
+
+// The modes in which the statements of a transaction travel.
+const (
+	Pipelined   = "pipelined"   // together, as far as they do not need each other's results
+	Interactive = "interactive" // one by one
+	Procedure   = "procedure"   // as one call of a stored procedure
+)
+
+// SessionOptions are those of a client's session in an isolation level and a mode.
+func SessionOptions(isolation, mode string) db.SessionOptions {
+	o := db.SessionOptions{Isolation: isolation, Mode: db.Pipelined}
+	if mode == Interactive {
+		o.Mode = db.Interactive
+	}
+	return o
 }

@@ -19,7 +19,7 @@ type auditor struct {
 }
 
 func newAuditor(b *Bank) *auditor {
-	a := &auditor{chooser: b.chooser(b.config.Clients), size: b.config.auditSize(b.accounts)}
+	a := &auditor{chooser: b.chooser(b.config.Clients), size: b.config.auditSize(b.Size())}
 	if a.whole() {
 		a.seen = make([]uint64, (a.accounts+63)/64)
 	}
@@ -101,7 +101,7 @@ type sqlAuditor struct {
 // auditor opens the auditor's session at an isolation in which its statements
 // read one snapshot.
 func (m *sqlModel) auditor(ctx context.Context, b *Bank) (load.Client, error) {
-	s, err := m.database.Session(ctx, db.SessionOptions{Isolation: m.audits, Mode: db.Pipelined})
+	s, err := m.Database.Session(ctx, db.SessionOptions{Isolation: m.audits, Mode: db.Pipelined})
 	if err != nil {
 		return nil, err
 	}

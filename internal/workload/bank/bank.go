@@ -8,6 +8,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/money"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
@@ -15,27 +16,37 @@ import (
 // Name is the workload's name in commands, histories and results.
 const Name = "bank"
 
+// kind is what a bank is to a database. A bank of the plain schema, which has no
+// load id, is still supported.
+var kind = dataset.Kind{
+	Workload: Name, Noun: "bank", Things: "accounts", Make: "stroppy pop", Schema: 2, Plain: 1,
+	Table: "stroppy_meta", Prefix: "stroppy/meta/", Total: factTotal,
+}
+
+// What the metadata of a bank keep besides what all metadata have.
+const (
+	factTotal = "total" // decimal text
+	facts     = 1
+)
+
 // Bank is the bank on one open database.
 type Bank struct {
+	*dataset.Set
 	config Config
 	model  model
-	set    *dataset.Set
-	want   dataset.Want
 
 	// What Attach found.
-	formula  formula
-	accounts uint64
-	total    int64 // cents
-	run      uint64
-	load     string // the id of the load; empty where it has none
+	formula formula
+	total   int64 // cents
 }
 
 var _ workload.Workload = (*Bank)(nil)
 
-// model is the bank written for one data model; how it is loaded is a
-// dataset.Tables or dataset.Keys.
+// model is the bank written for one data model.
 type model interface {
-	// prepare makes what the clients need beside the data.
+	dataset.Store
+
+	// prepare makes what the clients need besides the data.
 	prepare(ctx context.Context) error
 
 	client(ctx context.Context, b *Bank, i int) (load.Client, error)
@@ -48,73 +59,73 @@ func New(database db.Database, c Config) (*Bank, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	claim, err := database.Claim(c.Isolation)
-	if err != nil {
-		return nil, err
-	}
 	b := &Bank{config: c}
-	var store dataset.Store
-	switch d := database.(type) {
-	case db.SQL:
-		var m *sqlModel
-		if m, err = newSQLModel(d, &b.config, claim); err == nil {
-			b.model, store = m, m.store
-		}
-	case db.KV:
-		var m *kvModel
-		if m, err = newKVModel(d, &b.config); err == nil {
-			b.model, store = m, m.store
-		}
-	default:
-		err = fmt.Errorf("the bank workload is written for SQL and for ordered key-value stores, and this database is neither")
-	}
-	if err != nil {
-		return nil, err
-	}
-	b.want = dataset.Want{Seed: c.Seed, Size: c.Accounts, Fits: b.fits}
-	b.set = dataset.New(kind, database, store, &b.want)
-	return b, nil
+	var err error
+	b.model, b.Set, err = dataset.Bind(kind, database, dataset.Models[model]{
+		SQL: func(d db.SQL) (model, error) { return newSQLModel(d, &b.config) },
+		KV:  func(d db.KV) (model, error) { return newKVModel(d, &b.config) },
+	}, dataset.Expected{
+		Clients: c.Clients, Isolation: c.Isolation, Seed: c.Seed, Size: c.Accounts,
+		Facts: b.facts, Fits: b.fits, Take: b.take, Prepare: b.prepare,
+	})
+	return b, err
 }
 
-// On implements workload.Workload.
-func (b *Bank) On(database db.Database) (workload.Workload, error) {
-	if !b.set.Found() {
-		return nil, fmt.Errorf("look at the bank on one node: it is not attached yet")
-	}
+// ForNode implements workload.Workload.
+func (b *Bank) ForNode(database db.Database) (workload.Workload, error) {
 	other, err := New(database, b.config)
 	if err != nil {
 		return nil, err
 	}
-	other.set.Adopt(b.set)
-	other.formula, other.accounts, other.total, other.run = b.formula, b.accounts, b.total, b.run
-	return other, nil
+	return other, other.Adopt(b.Set)
+}
+
+// facts are those of the bank that is asked for.
+func (b *Bank) facts(ctx context.Context) (map[string]string, error) {
+	f := newFormula(b.config.Seed)
+	total, err := f.total(ctx, b.config.Accounts)
+	return map[string]string{factTotal: money.Format(total)}, err
+}
+
+// take takes over what the database says about the bank in it.
+func (b *Bank) take(m *dataset.Metadata) (err error) {
+	b.formula = newFormula(m.Seed)
+	b.total, err = money.Parse(m.Facts[factTotal])
+	return err
+}
+
+func (b *Bank) prepare(ctx context.Context) error { return b.model.prepare(ctx) }
+
+// fits says whether the bank that was found can be used as this one is configured.
+func (b *Bank) fits(m *dataset.Metadata) error {
+	if _, err := money.Parse(m.Facts[factTotal]); err != nil {
+		return kind.Altered(factTotal, m.Facts[factTotal])
+	}
+	if err := b.config.checkAccounts(m.Size); err != nil {
+		return dataset.MismatchErrorf("the bank in this database does not fit: %v", err)
+	}
+	return nil
 }
 
 // Header is what the history must keep for the checks; valid after Attach.
 func (b *Bank) Header() history.Header {
-	return history.Header{
-		Kinds:    history.Kinds(history.Transfer, history.Payroll, history.Joint, history.Inquiry, history.Audit),
-		Reasons:  history.Reasons(history.InsufficientFunds, history.NoSuchAccount),
-		Object:   "account",
-		Unit:     "cents",
-		Workload: Name,
-		LoadID:   b.load,
-		Run:      b.run,
-		Seed:     b.formula.seed,
-		Accounts: b.accounts,
-		Total:    b.total,
-		Clients:  b.config.Clients,
+	return b.Complete(history.Header{
+		Kinds:   history.Kinds(history.Transfer, history.Payroll, history.Joint, history.Inquiry, history.Audit),
+		Reasons: history.Reasons(history.InsufficientFunds, history.NoSuchAccount),
+		Object:  "account",
+		Unit:    "cents",
+		Total:   b.total,
 		Keys: map[string]string{
 			keyAudits: strconv.FormatFloat(b.config.Audits, 'g', -1, 64),
 			keyUpdate: b.config.Update,
 			keyMode:   b.config.Mode,
 		},
-	}
+	})
 }
 
 // Client opens client i; valid after Attach.
 func (b *Bank) Client(ctx context.Context, i int) (load.Client, error) {
-	if err := b.set.Client(i, b.config.Clients); err != nil {
+	if err := b.CheckClient(i); err != nil {
 		return nil, err
 	}
 	return b.model.client(ctx, b, i)
@@ -126,7 +137,7 @@ func (b *Bank) Background(ctx context.Context) ([]load.Background, error) {
 	if b.config.Audits == 0 {
 		return nil, nil
 	}
-	if b.run == 0 {
+	if b.Run() == 0 {
 		return nil, fmt.Errorf("open the auditor of the bank: it is not attached yet")
 	}
 	auditor, err := b.model.auditor(ctx, b)
@@ -140,7 +151,7 @@ func (b *Bank) Background(ctx context.Context) ([]load.Background, error) {
 // of the accounts must add up to the legs of the ledger.
 func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
 	type found struct{ versions, legs uint64 }
-	return dataset.Download(ctx, b.set, end.Restart, func() (found, bool, error) {
+	return dataset.Download(ctx, b.Set, end.Restart, func() (found, bool, error) {
 		err := b.model.endState(ctx, b, end, progress)
 		versions, legs := end.Books()
 		return found{versions, legs}, versions == legs, err
@@ -149,5 +160,5 @@ func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress fu
 
 // chooser makes the transactions of client i.
 func (b *Bank) chooser(i int) *chooser {
-	return newChooser(&b.config, b.formula, b.accounts, b.run, uint64(i))
+	return newChooser(&b.config, b.formula, b.Size(), b.Run(), uint64(i))
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	"stroppy/internal/db"
 	"stroppy/internal/history"
 )
 
@@ -14,13 +13,6 @@ const (
 	Atomic = "atomic" // guarded relative updates
 	Locked = "locked" // read for update, then write
 	RMW    = "rmw"    // read, compute, write the absolute value
-)
-
-// The modes in which the statements of a transaction travel.
-const (
-	Pipelined   = "pipelined"   // together, as far as they do not need each other's results
-	Interactive = "interactive" // one by one
-	Procedure   = "procedure"   // as one call of a stored procedure
 )
 
 // Config says what the bank is and what its clients do.
@@ -134,12 +126,4 @@ func (c *Config) auditSize(accounts uint64) uint64 {
 // auditEvery returns the time between two audits.
 func (c *Config) auditEvery() time.Duration {
 	return time.Duration(math.Round(float64(time.Second) / c.Audits))
-}
-
-// sqlMode returns the session's mode.
-func (c *Config) sqlMode() db.Mode {
-	if c.Mode == Interactive {
-		return db.Interactive
-	}
-	return db.Pipelined
 }

@@ -8,51 +8,44 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
 // kvModel is the bank on an ordered key-value store.
 type kvModel struct {
-	database db.KV
-	store    *dataset.KV
-	config   *Config
-	guarded  bool // the store refuses a balance below zero by itself
+	*dataset.KV
+	config *Config
 }
 
-var _ model = (*kvModel)(nil)
-
-// newKVModel fills in what the configuration leaves to the data model, and
-// declares the accounts to a store that enforces constraints.
+// newKVModel fills in what the configuration leaves to the data model.
 func newKVModel(database db.KV, c *Config) (*kvModel, error) {
-	switch c.Update {
-	case "":
-		c.Update = RMW
-	case RMW:
-	default:
+	if c.Update = cmp.Or(c.Update, RMW); c.Update != RMW {
 		return nil, fmt.Errorf("update %s needs SQL: a key-value store reads, computes and writes, so take rmw", c.Update)
 	}
-	switch c.Mode {
-	case "":
-		c.Mode = Pipelined
-	case Procedure:
+	if c.Mode = cmp.Or(c.Mode, workload.Pipelined); c.Mode == workload.Procedure {
 		return nil, fmt.Errorf("mode procedure needs SQL: take pipelined or interactive")
 	}
 	// A payroll writes its payer, its payees and its ledger entry.
 	if most := database.Limits().Writes; c.PayrollShare > 0 && c.PayrollLegs+2 > most {
 		return nil, fmt.Errorf("payroll-legs is %d, but a transaction of this database has at most %d writes: take at most %d", c.PayrollLegs, most, most-2)
 	}
-	m := &kvModel{database: database, config: c}
-	var err error
-	if m.store, err = dataset.NewKV(kind, database, m, facts); err != nil {
-		return nil, err
+	store, err := dataset.NewKV(kind, database, dataset.Keys{
+		Prefixes: []string{accountPrefix, ledgerPrefix}, Spaces: accountSpace(), Facts: facts, Put: putAccounts,
+	})
+	return &kvModel{store, c}, err
+}
+
+// putAccounts sets the keys of the accounts from ≤ n < to.
+func putAccounts(s db.KVSession, m dataset.Metadata, from, to uint64) {
+	f := newFormula(m.Seed)
+	key := append(make([]byte, 0, accountKeyLength), accountPrefix...)[:accountKeyLength]
+	value := make([]byte, 0, accountValue)
+	for n := from; n < to; n++ {
+		putAccountKey(key, f.key(n))
+		value = appendAccount(value[:0], account{balance: f.opening(n)})
+		s.Set(key, value)
 	}
-	if d, ok := database.(db.Constrainer); ok {
-		if err := d.Constrain(accountSpace()); err != nil {
-			return nil, err
-		}
-		m.guarded = true
-	}
-	return m, nil
 }
 
 func (m *kvModel) prepare(context.Context) error { return nil }
@@ -62,23 +55,22 @@ func (m *kvModel) client(ctx context.Context, b *Bank, i int) (load.Client, erro
 	if err != nil {
 		return nil, err
 	}
-	return newKVClient(b.chooser(i), s, m.guarded), nil
+	return newKVClient(b.chooser(i), s, m.Guarded), nil
 }
 
 func (m *kvModel) session(ctx context.Context) (db.KVSession, error) {
-	return m.database.KVSession(ctx, db.SessionOptions{Isolation: m.config.Isolation, Mode: m.config.sqlMode()})
+	return m.Database.KVSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
 }
 
 // readKeys is how many keys an audit gives to one Read.
 func (m *kvModel) readKeys() int {
-	l := m.database.Limits()
+	l := m.Database.Limits()
 	return cmp.Or(l.Reads, min(l.Writes, maxKeys))
 }
 
 func (m *kvModel) endState(ctx context.Context, b *Bank, end *history.EndWriter, progress func(done, total uint64)) error {
-	report := dataset.Progress{Report: progress, Total: b.accounts}
-	e := endEntries{endRows{formula: &b.formula, accounts: b.accounts, end: end, report: &report}}
-	return m.store.With(ctx, func(s db.KVSession) error {
+	e := endEntries{newEndRows(b, end, progress)}
+	return m.With(ctx, func(s db.KVSession) error {
 		if err := dataset.Scan(ctx, s, accountPrefix, e.account); err != nil {
 			return fmt.Errorf("download the accounts: %w", err)
 		}
@@ -90,10 +82,10 @@ func (m *kvModel) endState(ctx context.Context, b *Bank, end *history.EndWriter,
 }
 
 // endEntries turns entries into the end state.
-type endEntries struct{ endRows }
+type endEntries struct{ *endRows }
 
 func (e *endEntries) account(key, value []byte) error {
-	e.count()
+	e.report.Row()
 	number, known := accountOf(key)
 	a, whole := parseAccount(value)
 	if n := e.formula.number(number); known && whole && n < e.accounts {
@@ -105,7 +97,7 @@ func (e *endEntries) account(key, value []byte) error {
 }
 
 func (e *endEntries) transfer(key, value []byte) error {
-	e.count()
+	e.report.Row()
 	id, ok := transferOf(key)
 	if ok && isVoid(value) {
 		return e.end.Row(history.Row{Transaction: id, Mark: history.Tombstone})

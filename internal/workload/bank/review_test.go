@@ -3,6 +3,7 @@ package bank
 import (
 	"bytes"
 	"context"
+	"strconv"
 	"testing"
 
 	"stroppy/internal/check"
@@ -10,7 +11,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
-	"stroppy/internal/workload/dataset"
+	"stroppy/internal/money"
 )
 
 // lateKV is a store of which the accounts and the ledger are scanned one after
@@ -24,11 +25,14 @@ type lateKV struct {
 	accounts [8]account
 	ledger   map[history.ID][]byte
 	scans    int
+	total    int64
 	hidden   uint64 // an account whose version is told wrong, for ever; 0 for none
 }
 
 // database is the part of db.KV that does not matter here.
 type database struct{ db.Database }
+
+func (database) Claim(string) (db.Claim, error) { return db.Claim{}, nil }
 
 func (s *lateKV) Limits() db.Limits { return db.Limits{Writes: 1000} }
 func (s *lateKV) KVSession(context.Context, db.SessionOptions) (db.KVSession, error) {
@@ -50,6 +54,17 @@ func (l lateSession) Scan(_ context.Context, from, _ []byte, entry func(key, val
 			key := append(make([]byte, 0, ledgerKeyLength), ledgerPrefix...)[:ledgerKeyLength]
 			putLedgerKey(key, id)
 			if err := entry(key, value); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if string(from) == kind.Prefix {
+		for _, fact := range [][2]string{
+			{"schema", "2"}, {"load_id", "late"}, {"state", "loaded"}, {"seed", "7"}, {"run", "0"},
+			{kind.Things, strconv.Itoa(len(s.accounts))}, {factTotal, money.Format(s.total)},
+		} {
+			if err := entry([]byte(kind.Prefix+fact[0]), []byte(fact[1])); err != nil {
 				return err
 			}
 		}
@@ -88,20 +103,22 @@ func (s *lateKV) transfer(id history.ID) {
 func downloaded(t *testing.T, s *lateKV) (map[string]check.Result, error) {
 	t.Helper()
 	c := DefaultConfig()
-	c.Clients = 1
+	c.Clients, c.Accounts = 1, uint64(len(s.accounts))
+	c.PayrollShare = 0
 	s.formula, s.ledger = newFormula(7), map[history.ID][]byte{}
 	var total int64
 	for n := range s.accounts {
 		s.accounts[n].balance = s.formula.opening(uint64(n))
 		total += s.accounts[n].balance
 	}
-	b := &Bank{config: c, formula: s.formula, accounts: uint64(len(s.accounts)), total: total, run: 1}
-	m, err := newKVModel(s, &b.config)
+	b, err := New(s, c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.model, b.set = m, dataset.New(kind, s, m.store, &b.want)
-	b.set.Adopt(b.set)
+	s.total = total
+	if _, err := b.AttachReadOnly(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	end, err := history.CreateEnd(dir)
 	if err != nil {
@@ -122,7 +139,7 @@ func downloaded(t *testing.T, s *lateKV) (map[string]check.Result, error) {
 	results := map[string]check.Result{}
 	made, err := totals.Accounts(t.Context(), totals.AccountsInput{
 		Input: check.Input{Expect: isolation.ReadCommitted, Name: s.formula.name, End: state},
-		Words: sentenceWords(), Accounts: b.accounts, Total: total, Opening: s.formula.opening,
+		Words: sentenceWords(), Accounts: b.Size(), Total: total, Opening: s.formula.opening,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -8,14 +9,13 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
 // sqlModel is the bank on a SQL database.
 type sqlModel struct {
-	database db.SQL
-	store    *dataset.SQL
-	dialect  *db.Dialect
+	*dataset.SQL
 	config   *Config
 	texts    *texts
 	audits   string        // the isolation of the auditor's session
@@ -23,24 +23,20 @@ type sqlModel struct {
 	calls    db.Procedures // that runs it
 }
 
-var _ model = (*sqlModel)(nil)
-
 // newSQLModel fills in what the configuration leaves to the data model.
-func newSQLModel(database db.SQL, c *Config, claim db.Claim) (*sqlModel, error) {
-	if c.Update == "" {
-		c.Update = Atomic
+func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
+	c.Update, c.Mode = cmp.Or(c.Update, Atomic), cmp.Or(c.Mode, workload.Pipelined)
+	claim, err := database.Claim(c.Isolation)
+	if err != nil {
+		return nil, err
 	}
-	if c.Mode == "" {
-		c.Mode = Pipelined
-	}
-	d := database.Dialect()
-	m := &sqlModel{database: database, dialect: d, config: c, texts: newTexts(d), audits: c.Isolation}
-	m.store = dataset.NewSQL(kind, database, m)
+	m := &sqlModel{SQL: dataset.NewSQL(kind, database, tableAccount), config: c, audits: c.Isolation}
+	d := m.Dialect
+	m.texts = newTexts(d)
 	if claim.Level < isolation.SnapshotIsolation && d.Snapshot != "" {
 		m.audits = d.Snapshot
 	}
-	if c.Mode == Procedure {
-		var err error
+	if c.Mode == workload.Procedure {
 		m.transfer = newProcedure(d, c.Update)
 		if m.calls, err = db.ProceduresOf(database, m.transfer); err != nil {
 			return nil, fmt.Errorf("choose the mode procedure: %w: take pipelined or interactive", err)
@@ -58,13 +54,13 @@ func (m *sqlModel) prepare(ctx context.Context) error {
 }
 
 func (m *sqlModel) client(ctx context.Context, b *Bank, i int) (load.Client, error) {
-	s, err := m.database.Session(ctx, db.SessionOptions{Isolation: m.config.Isolation, Mode: m.config.sqlMode()})
+	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
 	if err != nil {
 		return nil, err
 	}
 	c := &sqlClient{chooser: b.chooser(i), session: s, texts: m.texts, style: m.config.Update, transfer: m.transfer}
 	if m.transfer != nil {
-		c.caller = m.dialect.NewCaller(s)
+		c.caller = m.Dialect.NewCaller(s)
 	}
 	return c, nil
 }
@@ -72,16 +68,13 @@ func (m *sqlModel) client(ctx context.Context, b *Bank, i int) (load.Client, err
 // endState takes the accounts and then the ledger, each in one statement.
 // Nothing runs on the bank at that time, so that they need no common snapshot.
 func (m *sqlModel) endState(ctx context.Context, b *Bank, end *history.EndWriter, progress func(done, total uint64)) error {
-	return m.store.With(ctx, func(s db.SQLSession) error {
-		report := dataset.Progress{Report: progress, Total: b.accounts}
-		err := s.Query(ctx, m.texts.countLegs, nil, func(row []db.Value) error {
-			report.Total += uint64(row[0].Int)
-			return nil
-		})
+	return m.With(ctx, func(s db.SQLSession) error {
+		legs, err := dataset.Number(ctx, s, m.texts.countLegs)
 		if err != nil {
 			return fmt.Errorf("count the ledger: %w", err)
 		}
-		e := endRows{formula: &b.formula, accounts: b.accounts, end: end, report: &report}
+		e := newEndRows(b, end, progress)
+		e.report.Total += legs
 		if err := s.Query(ctx, m.texts.allAccounts, nil, e.account); err != nil {
 			return fmt.Errorf("download the accounts: %w", err)
 		}
@@ -97,22 +90,15 @@ type endRows struct {
 	formula  *formula
 	accounts uint64
 	end      *history.EndWriter
-	report   *dataset.Progress
-	rows     uint64
+	report   dataset.Progress
 }
 
-func (e *endRows) count() {
-	e.rows++
-	if e.rows%progressRows == 0 || e.rows == e.report.Total {
-		e.report.Done(e.rows)
-	}
+func newEndRows(b *Bank, end *history.EndWriter, progress func(done, total uint64)) *endRows {
+	return &endRows{&b.formula, b.Size(), end, dataset.Progress{Report: progress, Total: b.Size()}}
 }
-
-// progressRows is how many rows pass between two looks at the clock.
-const progressRows = 4096
 
 func (e *endRows) account(row []db.Value) error {
-	e.count()
+	e.report.Row()
 	key, ok := keyOf(row[0].Text, row[1].Int)
 	if n := e.formula.number(key); ok && n < e.accounts {
 		return e.end.Object(history.Object{
@@ -123,7 +109,7 @@ func (e *endRows) account(row []db.Value) error {
 }
 
 func (e *endRows) leg(row []db.Value) error {
-	e.count()
+	e.report.Row()
 	l := history.Row{
 		Transaction: history.ID(row[0].Int), Number: uint32(row[1].Int),
 		Amount: row[4].Int, Version: uint64(row[5].Int),

@@ -1,12 +1,16 @@
 package bank
 
-import "stroppy/internal/db"
+import (
+	"strings"
+
+	"stroppy/internal/db"
+	"stroppy/internal/workload/dataset"
+)
 
 // The tables of the bank.
 const (
 	tableAccount = "stroppy_account"
 	tableLedger  = "stroppy_ledger"
-	tableMeta    = "stroppy_meta"
 )
 
 // texts are the SQL of the bank in one dialect, made once.
@@ -37,11 +41,8 @@ type texts struct {
 	inKeyOrder  *db.Statement // the same, sorted
 	allLegs     *db.Statement
 	countLegs   *db.Statement
-	countRows   *db.Statement
-	probe       *db.Statement // fails if there is no table of accounts
 
-	insert     *db.Statement // one account
-	insertMany *db.Statement // insertRows accounts
+	insert dataset.Insert // accounts
 }
 
 const (
@@ -62,6 +63,11 @@ var (
 	rowColumns   = []db.Type{db.Text, db.Integer, db.Decimal, db.Integer, db.Integer}
 )
 
+// accountColumns are those that a load fills in.
+func accountColumns() []string { return []string{"bic", "ban", "balance"} }
+
+func accountTypes() []db.Type { return []db.Type{db.Text, db.Integer, db.Decimal} }
+
 const rowList = "bic, ban, balance, version, last_transfer"
 
 func newTexts(d *db.Dialect) *texts {
@@ -70,7 +76,7 @@ func newTexts(d *db.Dialect) *texts {
 	t.transfers(d)
 	t.ledger(d)
 	t.whole(d)
-	t.loading(d)
+	t.insert = dataset.NewInsert(d, tableAccount, strings.Join(accountColumns(), ", "), accountTypes(), insertRows)
 	return t
 }
 
@@ -173,21 +179,5 @@ func (t *texts) whole(d *db.Dialect) {
 		SQL:     "SELECT transfer, leg, bic, ban, amount, version FROM " + tableLedger,
 		Columns: []db.Type{db.Integer, db.Integer, db.Text, db.Integer, db.Decimal, db.Integer},
 	}
-	t.countLegs = &db.Statement{SQL: "SELECT COUNT(*) FROM " + tableLedger, Columns: []db.Type{db.Integer}}
-	t.countRows = &db.Statement{SQL: "SELECT COUNT(*) FROM " + tableAccount, Columns: []db.Type{db.Integer}}
-	t.probe = &db.Statement{SQL: "SELECT COUNT(*) FROM " + tableAccount + " WHERE 1 = 0", Columns: []db.Type{db.Integer}}
-}
-
-func (t *texts) loading(d *db.Dialect) {
-	rows := func(n int) *db.Statement {
-		w := d.Write("INSERT INTO ", tableAccount, " (bic, ban, balance) VALUES ")
-		for i := range n {
-			if i > 0 {
-				w.Text(", ")
-			}
-			w.Text("(").Param(db.Text).Text(", ").Param(db.Integer).Text(", ").Param(db.Decimal).Text(")")
-		}
-		return w.End()
-	}
-	t.insert, t.insertMany = rows(1), rows(insertRows)
+	t.countLegs = dataset.CountRows(tableLedger)
 }

@@ -1,11 +1,12 @@
-// Package dataset is what a load leaves in a database for every later run to find:
-// beside the data a note that says what they are (schema, load, seed, size, how
-// many runs have begun), so that nobody drives half a load, another size or
-// somebody else's tables. It loads in such a way that an interrupted load says so
-// and can be gone on with.
+// Package dataset is the loaded data of a workload: it binds a workload to an open
+// database, loads the data with metadata that say what they are (schema, load, seed,
+// size, how many runs have begun), and attaches to what an earlier load has left. Half a
+// load, another size and somebody else's tables are refused; an interrupted load is
+// resumed.
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -15,150 +16,228 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
 )
 
 // Kind is one workload's kind of data, and how people call it.
 type Kind struct {
-	Noun   string // what the data are together, such as "bank"
-	Things string // what their size counts, such as "accounts"; the note keeps the size under this name
-	Make   string // the command that loads them
-	Schema uint64 // what this program writes: any change of a table, a key or a formula makes the next one
-	Plain  uint64 // an older schema without a load id that can be driven as it is; 0 is none
-	Table  string // of the note, in a SQL database
-	Prefix string // of the note's keys, in a key-value store; it ends with a slash
+	Workload string // its name
+	Noun     string // what the data are together, such as "bank"
+	Things   string // what their size counts, such as "accounts"; the metadata keep the size under this name
+	Unit     string // the same where it is reported; empty: Things
+	Make     string // the command that loads them
+	Schema   uint64 // what this program writes: any change of a table, a key or a formula makes the next one
+	Plain    uint64 // an older schema without a load id that is still supported; 0 is none
+	Table    string // of the metadata, in a SQL database
+	Prefix   string // of the metadata's keys, in a key-value store; it ends with a slash
+	Total    string // the fact that is the exact sum of the data; empty where nothing is added up
 }
 
-// Want is what a run was asked for. Seed and Size are zero where whatever the
-// database holds is right.
-type Want struct {
-	Seed, Size uint64
-	Facts      map[string]string   // further facts that a load writes into the note
-	Fits       func(n *Note) error // says why data that were loaded cannot be driven; may be nil
-	Replacing  func(what string)   // is told in one sentence before a load replaces data; may be nil
+// Expected is what a run is asked for, and what its workload does when the data are
+// found. A nil function does nothing.
+type Expected struct {
+	Clients    int
+	Isolation  string // as the database names it
+	Seed, Size uint64 // zero where whatever the database holds is right
+	AnySize    bool   // Fits compares the sizes
+
+	// Facts are what a load writes into the metadata besides what every load does.
+	Facts func(ctx context.Context) (map[string]string, error)
+	// Fits says why data that were loaded do not fit the run.
+	Fits func(m *Metadata) error
+	// Take takes over what was found.
+	Take func(m *Metadata) error
+	// Prepare makes what the clients of this run need besides the data.
+	Prepare func(ctx context.Context) error
 }
 
-// Store is a database that holds the data and their note.
+// Store is a database that holds the data and their metadata.
 type Store interface {
-	// Read returns the note; there may be none.
-	Read(ctx context.Context) (Note, error)
+	// Read returns the metadata; there may be none.
+	Read(ctx context.Context) (Metadata, error)
 	// Foreign says what of somebody else's is where the data would be; empty if
 	// there is nothing.
 	Foreign(ctx context.Context) (string, error)
-	// Begin writes the note of a load that starts, and clears away what an earlier
+	// Begin writes the metadata of a load that starts, and clears away what an earlier
 	// load has left.
-	Begin(ctx context.Context, n Note) error
+	Begin(ctx context.Context, m Metadata) error
 	// Resumable returns how many things an interrupted load of the same data has
 	// left that can be kept.
-	Resumable(ctx context.Context, n Note) (uint64, error)
+	Resumable(ctx context.Context, m Metadata) (uint64, error)
 	// Fill makes the things that are not there yet.
-	Fill(ctx context.Context, n Note, progress func(done uint64)) error
-	// Finish writes that the data are loaded, if the note is still that of n's load;
-	// of another's it returns a *StateError and writes nothing.
-	Finish(ctx context.Context, n Note) error
-	// NextRun raises the run number from n.Run by one, if it is still that.
-	NextRun(ctx context.Context, n Note) error
+	Fill(ctx context.Context, m Metadata, progress func(done uint64)) error
+	// Finish writes that the data are loaded, if the metadata are still those of m's
+	// load; of another's it returns a *StateError and writes nothing.
+	Finish(ctx context.Context, m Metadata) error
+	// NextRun raises the run number from m.Run by one, if it is still that.
+	NextRun(ctx context.Context, m Metadata) error
 }
 
-// Set is the data of one workload in one open database.
+// Set is the data of one workload in one open database. A workload embeds it, and has
+// what is the same for all of them from it.
 type Set struct {
-	kind     Kind
-	store    Store
-	want     *Want
-	volatile bool // the database keeps nothing
+	kind        Kind
+	store       Store
+	expected    Expected
+	onOverwrite func(what string) // may be nil
+	volatile    bool              // the database keeps nothing
 
-	load  string // the id of the load that Load made; empty: it was not called
-	note  Note   // what Attach or Look found
-	run   uint64 // the run that Attach took
-	found bool
-	doing string // what is done with the data, in words; empty: whatever is there is told
+	load  string   // the id of the load that Load made; empty: it was not called
+	found Metadata // what Attach or AttachReadOnly found
+	run   uint64   // the run that Attach took
+	doing string   // what is done with the data, in words; empty: whatever is there is reported
 }
 
-// New returns the data of a kind in a store. want is read at each call.
-func New(kind Kind, database db.Database, store Store, want *Want) *Set {
-	s := &Set{kind: kind, store: store, want: want}
+// Models are the constructors of a workload's logic, one for each data model that it is
+// written for.
+type Models[M Store] struct {
+	SQL func(database db.SQL) (M, error)
+	KV  func(database db.KV) (M, error)
+}
+
+// Bind makes the model that belongs to an open database, and the set of its data.
+func Bind[M Store](kind Kind, database db.Database, models Models[M], expected Expected) (model M, s *Set, err error) {
+	if _, err = database.Claim(expected.Isolation); err != nil {
+		return model, nil, err
+	}
+	switch d := database.(type) {
+	case db.SQL:
+		model, err = models.SQL(d)
+	case db.KV:
+		model, err = models.KV(d)
+	default:
+		err = fmt.Errorf("the %s workload is written for SQL and for ordered key-value stores, and this database is neither", kind.Workload)
+	}
+	if err != nil {
+		return model, nil, err
+	}
+	s = &Set{kind: kind, store: model, expected: expected}
 	if v, ok := database.(db.Volatile); ok {
 		s.volatile = v.Volatile()
 	}
-	return s
+	return model, s, nil
 }
 
 // Volatile says that the database keeps nothing.
 func (s *Set) Volatile() bool { return s.volatile }
 
-// Found says that Attach or Look was there.
-func (s *Set) Found() bool { return s.found }
+// Size is how many things were found.
+func (s *Set) Size() uint64 { return s.found.Size }
 
-// Note is what Attach or Look found.
-func (s *Set) Note() Note { return s.note }
+// Seed is that of the data that were found.
+func (s *Set) Seed() uint64 { return s.found.Seed }
 
-// Run is the number of the run that Attach took, or that Look goes by; 0 before.
+// Run is the number of the run that Attach took, or that AttachReadOnly goes by; 0 before.
 func (s *Set) Run() uint64 { return s.run }
 
-// Client refuses a client that there is not, and all of them before the set is attached
-// to.
-func (s *Set) Client(i, clients int) error {
+// CheckClient refuses a client that does not exist, and all of them before Attach.
+func (s *Set) CheckClient(i int) error {
 	switch {
 	case s.run == 0:
 		return fmt.Errorf("open client %d of the %s: it is not attached yet", i, s.kind.Noun)
-	case i < 0 || i >= clients:
-		return fmt.Errorf("open client %d of the %s: it has clients 0 to %d", i, s.kind.Noun, clients-1)
+	case i < 0 || i >= s.expected.Clients:
+		return fmt.Errorf("open client %d of the %s: it has clients 0 to %d", i, s.kind.Noun, s.expected.Clients-1)
 	}
 	return nil
 }
 
-// Adopt takes over what another set has found, whatever the database holds: to
-// look at one node of the same cluster by itself.
-func (s *Set) Adopt(other *Set) {
-	s.note, s.run, s.found = other.note, other.run, true
-	s.note.Load = "" // a node that holds other data is told as wrong
+// Background implements workload.Workload for those that run nothing besides the clients.
+func (s *Set) Background(context.Context) ([]load.Background, error) { return nil, nil }
+
+// OnOverwrite implements workload.Workload.
+func (s *Set) OnOverwrite(report func(what string)) { s.onOverwrite = report }
+
+// Complete adds to the header of a history what all workloads say of their data.
+func (s *Set) Complete(h history.Header) history.Header {
+	h.Workload, h.LoadID, h.Run, h.Seed = s.kind.Workload, s.found.Load, s.run, s.found.Seed
+	h.Accounts, h.Clients = s.found.Size, s.expected.Clients
+	return h
 }
 
-// Load makes the data, and returns how many things an interrupted load had left and
-// this one kept. Data of this program that are there already are replaced. What
-// somebody else made is never touched.
-func (s *Set) Load(ctx context.Context, progress func(done, total uint64)) (kept uint64, err error) {
-	w := s.want
+// Adopt takes over what another set has found, whatever the database holds: to
+// download one node of the same cluster by itself.
+func (s *Set) Adopt(other *Set) error {
+	if !other.found.Found {
+		return fmt.Errorf("download the %s from one node: it is not attached yet", s.kind.Noun)
+	}
+	s.found, s.run = other.found, other.run
+	s.found.Load = "" // a node that holds other data is reported as wrong
+	return s.takeOver()
+}
+
+// takeOver lets the workload take over what was found.
+func (s *Set) takeOver() error {
+	if s.expected.Take == nil {
+		return nil
+	}
+	return s.expected.Take(&s.found)
+}
+
+// loaded describes the data of m.
+func (s *Set) loaded(m *Metadata) workload.Loaded {
+	return workload.Loaded{Accounts: m.Size, Things: cmp.Or(s.kind.Unit, s.kind.Things), Total: m.Facts[s.kind.Total]}
+}
+
+// facts are those of the load that is asked for.
+func (s *Set) facts(ctx context.Context) (map[string]string, error) {
+	if s.expected.Facts == nil {
+		return nil, nil
+	}
+	return s.expected.Facts(ctx)
+}
+
+// Load implements workload.Workload. Data of this program that are there already are
+// replaced, and an interrupted load of the same data is resumed. What somebody else made
+// is never touched.
+func (s *Set) Load(ctx context.Context, progress func(done, total uint64)) (none workload.Loaded, err error) {
+	started, w := time.Now(), &s.expected
 	if w.Size == 0 || w.Seed == 0 {
-		return 0, fmt.Errorf("load the %s: the number of %s and the seed must be given, and not be 0", s.kind.Noun, s.kind.Things)
+		return none, fmt.Errorf("load the %s: the number of %s and the seed must be given, and not be 0", s.kind.Noun, s.kind.Things)
 	}
-	n, err := s.store.Read(ctx)
+	facts, err := s.facts(ctx)
 	if err != nil {
-		return 0, err
+		return none, err
 	}
-	if !s.volatile {
-		if err := s.mayLoad(ctx, n); err != nil {
-			return 0, err
-		}
+	m, err := s.store.Read(ctx)
+	if err == nil && !s.volatile {
+		err = s.mayLoad(ctx, m)
 	}
-	if s.sameLoading(n) {
-		if kept, err = s.store.Resumable(ctx, n); err != nil {
-			return 0, err
+	if err != nil {
+		return none, err
+	}
+	kept := uint64(0)
+	if s.interrupted(m, facts) {
+		if kept, err = s.store.Resumable(ctx, m); err != nil {
+			return none, err
 		}
 	}
 	if kept == 0 {
-		s.tellReplaced(n)
-		n = Note{
+		s.reportOverwrite(m)
+		m = Metadata{
 			Found: true, Schema: s.kind.Schema, Load: rand.Text(), State: stateLoading,
-			Seed: w.Seed, Size: w.Size, Facts: w.Facts,
+			Seed: w.Seed, Size: w.Size, Facts: facts,
 		}
-		if err := s.store.Begin(ctx, n); err != nil {
-			return 0, fmt.Errorf("begin the load: %w", err)
+		if err := s.store.Begin(ctx, m); err != nil {
+			return none, fmt.Errorf("begin the load: %w", err)
 		}
 	}
 	report := Progress{Report: progress, Total: w.Size}
 	reached := kept
-	err = s.store.Fill(ctx, n, func(done uint64) { reached = done; report.Done(done) })
+	err = s.store.Fill(ctx, m, func(done uint64) { reached = done; report.Done(done) })
 	if err == nil {
-		err = s.store.Finish(ctx, n)
+		err = s.store.Finish(ctx, m)
 	}
 	if errors.As(err, new(*StateError)) {
-		return 0, err
+		return none, err
 	}
 	if err != nil {
-		return 0, &StoppedError{Done: reached, Size: w.Size, kind: s.kind, Err: err}
+		return none, &StoppedError{Done: reached, Size: w.Size, kind: s.kind, Err: err}
 	}
-	s.load = n.Load
-	return kept, nil
+	s.load = m.Load
+	done := s.loaded(&m)
+	done.Took, done.Resumed = time.Since(started), kept
+	return done, nil
 }
 
 // StoppedError says that a load ended before its end. The same load again goes on
@@ -175,17 +254,17 @@ func (e *StoppedError) Error() string {
 
 func (e *StoppedError) Unwrap() error { return e.Err }
 
-// sameLoading says that an interrupted load was of the data that are asked for.
-func (s *Set) sameLoading(n Note) bool {
-	return n.Problem == nil && n.Schema == s.kind.Schema && n.State == stateLoading &&
-		n.Seed == s.want.Seed && n.Size == s.want.Size && maps.Equal(n.Facts, s.want.Facts)
+// interrupted says that m is of an interrupted load of the data that are asked for.
+func (s *Set) interrupted(m Metadata, facts map[string]string) bool {
+	return m.Problem == nil && m.Schema == s.kind.Schema && m.State == stateLoading &&
+		m.Seed == s.expected.Seed && m.Size == s.expected.Size && maps.Equal(m.Facts, facts)
 }
 
 // mayLoad refuses to touch what this program did not make.
-func (s *Set) mayLoad(ctx context.Context, n Note) error {
-	if n.Found {
-		if !s.readable(&n) {
-			return s.schemaError(n)
+func (s *Set) mayLoad(ctx context.Context, m Metadata) error {
+	if m.Found {
+		if !s.readable(&m) {
+			return s.schemaError(m)
 		}
 		return nil
 	}
@@ -199,22 +278,21 @@ func (s *Set) mayLoad(ctx context.Context, n Note) error {
 	return nil
 }
 
-// tellReplaced says which data a load is about to replace. Whether somebody still
-// drives them nobody can know: a run that was killed says no more than one that
-// goes on.
-func (s *Set) tellReplaced(n Note) {
-	if s.volatile || s.want.Replacing == nil || n.State != stateLoaded || n.Problem != nil {
+// reportOverwrite reports which data a load is about to replace. Whether a run on them
+// still goes on cannot be known: a run that was killed leaves the same metadata.
+func (s *Set) reportOverwrite(m Metadata) {
+	if s.volatile || s.onOverwrite == nil || m.State != stateLoaded || m.Problem != nil {
 		return
 	}
-	what := fmt.Sprintf("the load replaces the %s of %d %s and seed %d that was in this database", s.kind.Noun, n.Size, s.kind.Things, n.Seed)
-	switch n.Run {
+	what := fmt.Sprintf("the load replaces the %s of %d %s and seed %d that was in this database", s.kind.Noun, m.Size, s.kind.Things, m.Seed)
+	switch m.Run {
 	case 0:
 	case 1:
 		what += ", on which 1 run has begun: one that still drives it ends without a verdict"
 	default:
-		what += fmt.Sprintf(", on which %d runs have begun: one that still drives it ends without a verdict", n.Run)
+		what += fmt.Sprintf(", on which %d runs have begun: one that still drives it ends without a verdict", m.Run)
 	}
-	s.want.Replacing(what)
+	s.onOverwrite(what)
 }
 
 // maxRun is the last run number that an ID can hold.
@@ -226,143 +304,152 @@ const attachTries = 100
 
 // Attach finds the data that an earlier load has left and takes the next run
 // number. It returns a *StateError if there are none that can be used, or if they are
-// no longer those that Load has made, and a *MismatchError if they are others than those that were asked for.
-func (s *Set) Attach(ctx context.Context) error {
+// no longer those that Load has made, and a *MismatchError if they are others than those
+// that were asked for.
+func (s *Set) Attach(ctx context.Context) (workload.Loaded, error) {
 	if s.volatile {
-		return s.attachVolatile()
+		return s.attachVolatile(ctx)
 	}
 	for try := 1; ; try++ {
-		n, err := s.store.Read(ctx)
+		m, err := s.readFitting(ctx)
 		if err != nil {
-			return err
+			return workload.Loaded{}, err
 		}
-		if s.load != "" && n.Found && n.Load != s.load {
-			return s.kind.overtaken()
-		}
-		if err := s.fits(&n); err != nil {
-			return err
-		}
-		if err = s.store.NextRun(ctx, n); err == nil {
-			s.take(n, "driven")
-			return nil
+		if err = s.store.NextRun(ctx, m); err == nil {
+			loaded, err := s.attach(m, "driven")
+			if err == nil && s.expected.Prepare != nil {
+				err = s.expected.Prepare(ctx)
+			}
+			return loaded, err
 		}
 		// A number taken without knowing it is only skipped.
 		again := db.ClassOf(err) == db.Aborted || db.ClassOf(err) == db.Unknown
 		if !again || try == attachTries || ctx.Err() != nil {
-			return fmt.Errorf("write the next run number into the %s: %w", s.kind.Noun, err)
+			return workload.Loaded{}, fmt.Errorf("write the next run number into the %s: %w", s.kind.Noun, err)
 		}
 	}
 }
 
-// take takes over what the database says about the data in it.
-func (s *Set) take(n Note, doing string) {
-	s.note, s.run, s.found, s.doing = n, n.Run+1, true, doing
+// readFitting reads the metadata and refuses data that cannot be used.
+func (s *Set) readFitting(ctx context.Context) (Metadata, error) {
+	m, err := s.store.Read(ctx)
+	switch {
+	case err != nil:
+		return m, err
+	case s.load != "" && m.Found && m.Load != s.load:
+		return m, s.kind.overtaken()
+	}
+	return m, s.fits(&m)
 }
 
-// Look finds the data as Attach does, and only reads. The run number that it goes
-// by is one that nobody has taken.
-func (s *Set) Look(ctx context.Context) error {
+// attach takes over what the database says about the data in it.
+func (s *Set) attach(m Metadata, doing string) (workload.Loaded, error) {
+	s.found, s.run, s.doing = m, m.Run+1, doing
+	return s.loaded(&m), s.takeOver()
+}
+
+// AttachReadOnly finds the data as Attach does, and only reads. The run number that it
+// goes by is one that no run has taken.
+func (s *Set) AttachReadOnly(ctx context.Context) (workload.Loaded, error) {
 	if s.volatile {
-		return s.attachVolatile()
+		return s.attachVolatile(ctx)
 	}
-	n, err := s.store.Read(ctx)
-	if err == nil {
-		err = s.fits(&n)
-	}
+	m, err := s.readFitting(ctx)
 	if err != nil {
-		return err
+		return workload.Loaded{}, err
 	}
-	s.take(n, "downloaded")
-	return nil
+	return s.attach(m, "downloaded")
 }
 
 // attachVolatile attaches to a database that keeps nothing: the data are what the
 // configuration says.
-func (s *Set) attachVolatile() error {
-	if s.want.Size == 0 {
-		return fmt.Errorf("attach to the %s: this database keeps nothing, so the number of %s must be given", s.kind.Noun, s.kind.Things)
+func (s *Set) attachVolatile(ctx context.Context) (workload.Loaded, error) {
+	w := &s.expected
+	if w.Size == 0 {
+		return workload.Loaded{}, fmt.Errorf("attach to the %s: this database keeps nothing, so the number of %s must be given", s.kind.Noun, s.kind.Things)
 	}
-	s.note = Note{Found: true, Schema: s.kind.Schema, State: stateLoaded, Seed: s.want.Seed, Size: s.want.Size, Facts: s.want.Facts}
-	s.run, s.found = min(s.run+1, maxRun), true
-	return nil
+	facts, err := s.facts(ctx)
+	if err != nil {
+		return workload.Loaded{}, err
+	}
+	before := min(s.run, maxRun-1)
+	return s.attach(Metadata{
+		Found: true, Schema: s.kind.Schema, State: stateLoaded, Seed: w.Seed, Size: w.Size, Run: before, Facts: facts,
+	}, "")
 }
 
 // fits says whether data can be used as they are asked for.
-func (s *Set) fits(n *Note) error {
+func (s *Set) fits(m *Metadata) error {
 	noun, things, remake := s.kind.Noun, s.kind.Things, s.kind.Make
-	w := s.want
+	w := &s.expected
 	switch {
-	case n.Unread != nil:
-		return StateErrorf("there is no %s in this database that its user can read (%v): run `%s` first", noun, n.Unread, remake)
-	case !n.Found:
+	case m.Unread != nil:
+		return StateErrorf("there is no %s in this database that its user can read (%v): run `%s` first", noun, m.Unread, remake)
+	case !m.Found:
 		return StateErrorf("there is no %s in this database: run `%s` first", noun, remake)
-	case !s.readable(n):
-		return s.schemaError(*n)
-	case n.Problem != nil:
-		return n.Problem
-	case n.State != stateLoaded:
+	case !s.readable(m):
+		return s.schemaError(*m)
+	case m.Problem != nil:
+		return m.Problem
+	case m.State != stateLoaded:
 		return StateErrorf("the load was not finished: run `%s` again", remake)
-	case w.Seed != 0 && w.Seed != n.Seed:
-		return MismatchErrorf("the %s in this database was loaded with seed %d, and seed %d is asked for: leave the seed out, or run `%s`", noun, n.Seed, w.Seed, remake)
-	case w.Size != 0 && w.Size != n.Size:
-		return MismatchErrorf("the %s in this database has %d %s, and %d are asked for: leave the number out, or run `%s`", noun, n.Size, things, w.Size, remake)
-	case n.Run >= maxRun:
+	case w.Seed != 0 && w.Seed != m.Seed:
+		return MismatchErrorf("the %s in this database was loaded with seed %d, and seed %d is asked for: leave the seed out, or run `%s`", noun, m.Seed, w.Seed, remake)
+	case w.Size != 0 && !w.AnySize && w.Size != m.Size:
+		return MismatchErrorf("the %s in this database has %d %s, and %d are asked for: leave the number out, or run `%s`", noun, m.Size, things, w.Size, remake)
+	case m.Run >= maxRun:
 		return StateErrorf("all %d run numbers of this %s are used: run `%s` to load it anew", maxRun, noun, remake)
 	case w.Fits == nil:
 		return nil
 	}
-	return w.Fits(n)
+	return w.Fits(m)
 }
 
-// Replaced returns a *StateError if the data in the database are now of another
-// load than those that this set is attached to, and nil if they are not or if
-// nobody can tell: a database that has lost them is to be held to what it promised.
-func (s *Set) Replaced(ctx context.Context) error {
-	n, err := s.again(ctx)
-	if err != nil {
-		return nil
-	}
-	return s.sameLoad(n)
-}
-
-// Unchanged is Replaced for who needs the answer: not to be able to tell is an
-// error, too.
-func (s *Set) Unchanged(ctx context.Context) error {
-	n, err := s.again(ctx)
-	if err != nil {
+// CheckUnchanged returns a *StateError if the data in the database are now of another
+// load than those that this set is attached to, and nil if they are not or if that cannot
+// be read: a database that has lost them is checked against what it promised.
+func (s *Set) CheckUnchanged(ctx context.Context) error {
+	if err := s.unchanged(ctx); errors.As(err, new(*StateError)) {
 		return err
 	}
-	return s.sameLoad(n)
+	return nil
 }
 
-// again reads the note of data that are attached to, where it can tell of another
-// load.
-func (s *Set) again(ctx context.Context) (Note, error) {
+// unchanged is CheckUnchanged where a failure to read is an error too. Data get an id by
+// being loaded and never lose it.
+func (s *Set) unchanged(ctx context.Context) error {
 	if s.volatile || s.doing == "" {
-		return Note{}, nil
-	}
-	return s.store.Read(ctx)
-}
-
-// sameLoad holds the id of a load that was found later against the one that is
-// attached to. Data get an id by being loaded and never lose it.
-func (s *Set) sameLoad(n Note) error {
-	if n.Load == "" || n.Load == s.note.Load {
 		return nil
+	}
+	m, err := s.store.Read(ctx)
+	if err != nil || m.Load == "" || m.Load == s.found.Load {
+		return err
 	}
 	return StateErrorf("the %s in this database was loaded anew while it was %s: what was recorded of it is gone, so that nothing can be said about it", s.kind.Noun, s.doing)
 }
 
-// Progress reports now and then: progress is for people.
+// Progress reports at most every progressEvery.
 type Progress struct {
 	Report func(done, total uint64) // may be nil
 	Total  uint64
+	rows   uint64 // that Row has counted
 	last   time.Time
 }
 
 const progressEvery = 100 * time.Millisecond
 
-// Done tells how much is done.
+// ProgressRows is how many rows pass between two looks at the clock.
+const ProgressRows = 4096
+
+// Row counts one row more.
+func (p *Progress) Row() {
+	if p.rows++; p.rows%ProgressRows == 0 || p.rows == p.Total {
+		p.Total = max(p.Total, p.rows)
+		p.Done(p.rows)
+	}
+}
+
+// Done reports how much is done.
 func (p *Progress) Done(n uint64) {
 	if p.Report == nil {
 		return

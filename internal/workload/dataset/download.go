@@ -21,16 +21,16 @@ const (
 // then what the database holds. That somebody still changes the data, or has loaded them
 // anew since the set was attached to them, is a *StateError.
 func Download[F comparable](ctx context.Context, s *Set, restart func() error, take func() (found F, agrees bool, err error)) error {
-	if !s.found {
+	if !s.found.Found {
 		return fmt.Errorf("download the %s: it is not attached yet", s.kind.Noun)
 	}
 	var before F
 	for try := 1; ; try++ {
 		found, agrees, err := take()
 		if err != nil {
-			return cmp.Or(s.Replaced(ctx), err)
+			return cmp.Or(s.CheckUnchanged(ctx), err)
 		}
-		if err := s.Unchanged(ctx); err != nil {
+		if err := s.unchanged(ctx); err != nil {
 			return err
 		}
 		if agrees || try > 1 && found == before {

@@ -32,7 +32,7 @@ func TestDownload(t *testing.T) {
 		{"it cannot be read", []int{7, 8}, 0, 2, 2, broken.Error()},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &Set{kind: Kind{Noun: "bank"}, found: true, volatile: true}
+			s := &Set{kind: Kind{Noun: "bank"}, found: Metadata{Found: true}, volatile: true}
 			takes, restarts := 0, 0
 			err := Download(t.Context(), s, func() error { restarts++; return nil }, func() (int, bool, error) {
 				takes++
@@ -56,7 +56,7 @@ func TestDownload(t *testing.T) {
 func TestDownloadInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &Set{kind: Kind{Noun: "bank"}, found: true, volatile: true}
+		s := &Set{kind: Kind{Noun: "bank"}, found: Metadata{Found: true}, volatile: true}
 		takes := 0
 		take := func() (int, bool, error) {
 			takes++
@@ -66,7 +66,7 @@ func TestDownloadInterrupted(t *testing.T) {
 		if err := Download(ctx, s, func() error { return nil }, take); !errors.Is(err, context.Canceled) || takes != 1 {
 			t.Errorf("a download that is called off was taken %d times and ends with %v", takes, err)
 		}
-		s.found = false
+		s.found.Found = false
 		if err := Download(t.Context(), s, func() error { return nil }, take); err == nil || takes != 1 {
 			t.Errorf("what nobody is attached to was taken %d times, with %v", takes, err)
 		}

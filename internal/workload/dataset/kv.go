@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,32 +29,45 @@ const (
 )
 
 // Keys are a workload's keys.
-type Keys interface {
-	// Prefixes are those of all its keys, the note's excepted; each ends with a
+type Keys struct {
+	// Prefixes are those of all its keys, the metadata's excepted; each ends with a
 	// slash. The first is that of the things, one key a thing.
-	Prefixes() []string
+	Prefixes []string
+	// Spaces are declared to a store that enforces constraints.
+	Spaces []db.Keyspace
+	// Facts is how many facts of its own the metadata have.
+	Facts int
 	// Put sets the keys of the things from ≤ n < to.
-	Put(s db.KVSession, n Note, from, to uint64)
+	Put func(s db.KVSession, m Metadata, from, to uint64)
 }
 
-// KV is a Store in an ordered key-value store. The note is a key a fact.
+// KV is a Store in an ordered key-value store. The metadata are a key a fact.
 type KV struct {
 	Database db.KV
+	Writes   int  // of one transaction of the load
+	Guarded  bool // the store enforces the constraints of the Spaces by itself
 	kind     Kind
 	keys     Keys
 }
 
 var _ Store = (*KV)(nil)
 
-// NewKV returns the store of a kind, which has that many facts of its own.
-func NewKV(kind Kind, database db.KV, keys Keys, facts int) (*KV, error) {
-	// What the first transaction of a load writes: the note, and the progress of
+// NewKV returns the store of a kind.
+func NewKV(kind Kind, database db.KV, keys Keys) (*KV, error) {
+	// What the first transaction of a load writes: the metadata, and the progress of
 	// all parts.
-	least := len(kind.own()) + facts + loaders
-	if most := database.Limits().Writes; most < least {
+	least, most := len(kind.own())+keys.Facts+loaders, database.Limits().Writes
+	if most < least {
 		return nil, fmt.Errorf("a transaction of this database has at most %d writes, and the %s needs %d", most, kind.Noun, least)
 	}
-	return &KV{Database: database, kind: kind, keys: keys}, nil
+	k := &KV{Database: database, Writes: most, kind: kind, keys: keys}
+	if d, ok := database.(db.Constrainer); ok {
+		if err := d.Constrain(keys.Spaces); err != nil {
+			return nil, err
+		}
+		k.Guarded = true
+	}
+	return k, nil
 }
 
 func (k *KV) key(name string) []byte { return []byte(k.kind.Prefix + name) }
@@ -71,15 +85,31 @@ func part(size uint64, i int) (from, to uint64) {
 
 // With lends a session for something that is no client's transaction.
 func (k *KV) With(ctx context.Context, use func(s db.KVSession) error) error {
-	s, err := k.Database.KVSession(ctx, db.SessionOptions{Mode: db.Pipelined})
+	return with(ctx, k.Database.KVSession, use)
+}
+
+// with lends a session of either data model.
+func with[S interface{ Close() error }](
+	ctx context.Context, open func(context.Context, db.SessionOptions) (S, error), use func(s S) error,
+) error {
+	s, err := open(ctx, db.SessionOptions{Mode: db.Pipelined})
 	if err != nil {
 		return err
 	}
-	err = use(s)
-	if e := s.Close(); err == nil {
-		err = e
-	}
-	return err
+	return cmp.Or(use(s), s.Close())
+}
+
+// Write repeats one transaction that writes, as Retry does.
+func Write(ctx context.Context, s db.KVSession, change func() error) error {
+	return Retry(ctx, s, func() error {
+		if err := s.Begin(ctx, false); err != nil {
+			return err
+		}
+		if err := change(); err != nil {
+			return err
+		}
+		return s.Commit(ctx)
+	})
 }
 
 // Scan hands all entries with a prefix, which ends with a slash, to entry: their
@@ -91,7 +121,7 @@ func Scan(ctx context.Context, s db.KVSession, prefix string, entry func(key, va
 }
 
 // Read implements Store.
-func (k *KV) Read(ctx context.Context) (Note, error) {
+func (k *KV) Read(ctx context.Context) (Metadata, error) {
 	values := map[string]string{}
 	err := k.With(ctx, func(s db.KVSession) error {
 		clear(values)
@@ -101,7 +131,7 @@ func (k *KV) Read(ctx context.Context) (Note, error) {
 		})
 	})
 	if err != nil {
-		return Note{}, err
+		return Metadata{}, err
 	}
 	var rows uint64
 	for i := range loaders {
@@ -120,7 +150,7 @@ var errFound = errors.New("found")
 func (k *KV) Foreign(ctx context.Context) (string, error) {
 	var what string
 	err := k.With(ctx, func(s db.KVSession) error {
-		for _, prefix := range append(k.keys.Prefixes(), k.kind.Prefix) {
+		for _, prefix := range slices.Concat(k.keys.Prefixes, []string{k.kind.Prefix}) {
 			err := Scan(ctx, s, prefix, func(key, _ []byte) error {
 				what = fmt.Sprintf("this database has a key %q", prefix+string(key))
 				return errFound
@@ -138,25 +168,22 @@ func (k *KV) Foreign(ctx context.Context) (string, error) {
 }
 
 // Begin implements Store. It marks the data as loading first, so that a crash at
-// any later moment leaves data that say so.
-func (k *KV) Begin(ctx context.Context, n Note) error {
+// any later time leaves data that say so.
+func (k *KV) Begin(ctx context.Context, m Metadata) error {
 	return k.With(ctx, func(s db.KVSession) error {
-		err := Retry(ctx, s, func() error {
-			if err := s.Begin(ctx, false); err != nil {
-				return err
-			}
-			for _, row := range k.kind.starting(n) {
+		err := Write(ctx, s, func() error {
+			for _, row := range k.kind.starting(m) {
 				s.Set(k.key(row[0]), []byte(row[1]))
 			}
 			for i := range loaders {
 				s.Delete(k.key(partName(i)))
 			}
-			return s.Commit(ctx)
+			return nil
 		})
 		if err != nil {
 			return err
 		}
-		for _, prefix := range slices.Backward(k.keys.Prefixes()) {
+		for _, prefix := range slices.Backward(k.keys.Prefixes) {
 			if err := k.clear(ctx, s, prefix); err != nil {
 				return err
 			}
@@ -207,15 +234,12 @@ func (k *KV) clear(ctx context.Context, s db.KVSession, prefix string) error {
 			if scanned != nil && !errors.Is(scanned, errFound) {
 				return scanned
 			}
-			for batch := range slices.Chunk(keys, min(k.Database.Limits().Writes, maxBatch)) {
-				err := Retry(ctx, deleting, func() error {
-					if err := deleting.Begin(ctx, false); err != nil {
-						return err
-					}
+			for batch := range slices.Chunk(keys, min(k.Writes, maxBatch)) {
+				err := Write(ctx, deleting, func() error {
 					for _, key := range batch {
 						deleting.Delete(key)
 					}
-					return deleting.Commit(ctx)
+					return nil
 				})
 				if err != nil {
 					return err
@@ -228,38 +252,32 @@ func (k *KV) clear(ctx context.Context, s db.KVSession, prefix string) error {
 	})
 }
 
-// Resumable implements Store. It trusts the counts that were committed with the
-// things, and only if they are the number of things.
-func (k *KV) Resumable(ctx context.Context, n Note) (uint64, error) {
-	if n.Rows == 0 {
-		return 0, nil
-	}
-	var rows uint64
-	err := k.With(ctx, func(s db.KVSession) error {
-		return Scan(ctx, s, k.keys.Prefixes()[0], func(_, _ []byte) error {
-			rows++
-			return nil
+// Resumable implements Store.
+func (k *KV) Resumable(ctx context.Context, m Metadata) (uint64, error) {
+	return m.resumable(func() (rows uint64, err error) {
+		err = k.With(ctx, func(s db.KVSession) error {
+			return Scan(ctx, s, k.keys.Prefixes[0], func(_, _ []byte) error {
+				rows++
+				return nil
+			})
 		})
+		return rows, err
 	})
-	if err != nil || rows != n.Rows || rows > n.Size {
-		return 0, err
-	}
-	return rows, nil
 }
 
 // Fill implements Store. It loads all parts at once.
-func (k *KV) Fill(ctx context.Context, n Note, progress func(done uint64)) error {
+func (k *KV) Fill(ctx context.Context, m Metadata, progress func(done uint64)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
 		mu    sync.Mutex
 		first error
-		done  = n.Rows
 		group sync.WaitGroup
 	)
+	done := m.Rows
 	for i := range loaders {
 		group.Go(func() {
-			err := k.fillPart(ctx, n, i, func(rows uint64) {
+			err := k.fillPart(ctx, m, i, func(rows uint64) {
 				mu.Lock()
 				defer mu.Unlock()
 				done += rows
@@ -268,9 +286,7 @@ func (k *KV) Fill(ctx context.Context, n Note, progress func(done uint64)) error
 			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				if first == nil {
-					first = err
-				}
+				first = cmp.Or(first, err)
 				cancel()
 			}
 		})
@@ -281,9 +297,9 @@ func (k *KV) Fill(ctx context.Context, n Note, progress func(done uint64)) error
 
 // fillPart makes the things of one part that are not there yet, in transactions
 // each of which also writes how far the part has come.
-func (k *KV) fillPart(ctx context.Context, n Note, i int, made func(rows uint64)) error {
-	from, to := part(n.Size, i)
-	batch := uint64(min(k.Database.Limits().Writes-1, maxBatch))
+func (k *KV) fillPart(ctx context.Context, m Metadata, i int, made func(rows uint64)) error {
+	from, to := part(m.Size, i)
+	batch := uint64(min(k.Writes-1, maxBatch))
 	return k.With(ctx, func(s db.KVSession) error {
 		done, err := k.partDone(ctx, s, i)
 		if err != nil {
@@ -294,13 +310,10 @@ func (k *KV) fillPart(ctx context.Context, n Note, i int, made func(rows uint64)
 				return context.Cause(ctx)
 			}
 			next := min(at+batch, to)
-			err := Retry(ctx, s, func() error {
-				if err := s.Begin(ctx, false); err != nil {
-					return err
-				}
-				k.keys.Put(s, n, at, next)
+			err := Write(ctx, s, func() error {
+				k.keys.Put(s, m, at, next)
 				s.Set(k.key(partName(i)), strconv.AppendUint(nil, next-from, 10))
-				return s.Commit(ctx)
+				return nil
 			})
 			if err != nil {
 				return err
@@ -314,56 +327,61 @@ func (k *KV) fillPart(ctx context.Context, n Note, i int, made func(rows uint64)
 
 // partDone reads how many things of a part are there.
 func (k *KV) partDone(ctx context.Context, s db.KVSession, i int) (done uint64, err error) {
-	var found [1]db.Entry
-	err = Retry(ctx, s, func() error {
+	var found db.Entry
+	err = Retry(ctx, s, func() (err error) {
 		if err := s.Begin(ctx, true); err != nil {
 			return err
 		}
 		defer s.Rollback()
-		return s.Read(ctx, [][]byte{k.key(partName(i))}, found[:])
+		found, err = k.read(ctx, s, partName(i))
+		return err
 	})
-	if err != nil || !found[0].Found {
+	if err != nil || !found.Found {
 		return 0, err
 	}
-	return strconv.ParseUint(string(found[0].Value), 10, 64)
+	return strconv.ParseUint(string(found.Value), 10, 64)
+}
+
+// read reads one name of the metadata.
+func (k *KV) read(ctx context.Context, s db.KVSession, name string) (db.Entry, error) {
+	var found [1]db.Entry
+	err := s.Read(ctx, [][]byte{k.key(name)}, found[:])
+	return found[0], err
 }
 
 // Finish implements Store.
-func (k *KV) Finish(ctx context.Context, n Note) error {
+func (k *KV) Finish(ctx context.Context, m Metadata) error {
 	return k.With(ctx, func(s db.KVSession) error {
-		return Retry(ctx, s, func() error {
-			if err := s.Begin(ctx, false); err != nil {
+		return Write(ctx, s, func() error {
+			found, err := k.read(ctx, s, nameLoad)
+			if err != nil {
 				return err
 			}
-			var found [1]db.Entry
-			if err := s.Read(ctx, [][]byte{k.key(nameLoad)}, found[:]); err != nil {
-				return err
-			}
-			if found[0].Found && string(found[0].Value) != n.Load {
+			if found.Found && string(found.Value) != m.Load {
 				s.Rollback()
 				return k.kind.overtaken()
 			}
 			s.Set(k.key(nameState), []byte(stateLoaded))
-			return s.Commit(ctx)
+			return nil
 		})
 	})
 }
 
 // NextRun implements Store.
-func (k *KV) NextRun(ctx context.Context, n Note) error {
+func (k *KV) NextRun(ctx context.Context, m Metadata) error {
 	return k.With(ctx, func(s db.KVSession) error {
 		if err := s.Begin(ctx, false); err != nil {
 			return err
 		}
-		var found [1]db.Entry
-		if err := s.Read(ctx, [][]byte{k.key(nameRun)}, found[:]); err != nil {
+		found, err := k.read(ctx, s, nameRun)
+		if err != nil {
 			return err
 		}
-		if string(found[0].Value) != strconv.FormatUint(n.Run, 10) {
+		if string(found.Value) != strconv.FormatUint(m.Run, 10) {
 			s.Rollback()
 			return errRunTaken
 		}
-		s.Set(k.key(nameRun), strconv.AppendUint(nil, n.Run+1, 10))
+		s.Set(k.key(nameRun), strconv.AppendUint(nil, m.Run+1, 10))
 		return s.Commit(ctx)
 	})
 }

@@ -3,43 +3,33 @@ package dataset
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"stroppy/internal/db"
 )
 
-// Tables are a workload's tables.
-type Tables interface {
-	// Probe returns a name of a table that the workload makes, and a statement that
-	// fails where there is none.
-	Probe() (table string, s *db.Statement)
-	// Count counts the things that a load in batches has made.
-	Count() *db.Statement
-	// Fill makes the tables and what of n.Size things is not there yet: n.Rows are,
-	// where a load is gone on with.
-	Fill(ctx context.Context, n Note, progress func(done uint64)) error
-}
-
-// SQL is a Store in a SQL database. The note is a table.
+// SQL is a Store in a SQL database. The metadata are a table. What a workload embeds it
+// for has a Fill of its own, which makes the tables and what is not there yet.
 type SQL struct {
 	Database db.SQL
+	Dialect  *db.Dialect
+	Count    *db.Statement // counts the things that a load in batches has made
+	Table    string        // of the things
 	kind     Kind
-	tables   Tables
 
 	create                            string
 	read, clear, insert, set, compare *db.Statement
 }
 
-var _ Store = (*SQL)(nil)
-
-// NewSQL returns the store of a kind.
-func NewSQL(kind Kind, database db.SQL, tables Tables) *SQL {
+// NewSQL returns the store of a kind; the table has a row a thing.
+func NewSQL(kind Kind, database db.SQL, table string) *SQL {
 	d := database.Dialect()
 	update := func() *db.StatementWriter {
 		return d.Write("UPDATE ", kind.Table, " SET value = ").Param(db.Text).Text(" WHERE name = ").Param(db.Text)
 	}
 	return &SQL{
-		Database: database, kind: kind, tables: tables,
+		Database: database, Dialect: d, kind: kind, Table: table, Count: CountRows(table),
 		create: "CREATE TABLE IF NOT EXISTS " + kind.Table + " (\n" +
 			"\tname " + d.TextType(16) + " NOT NULL PRIMARY KEY,\n" +
 			"\tvalue " + d.TextType(32) + " NOT NULL\n)" + d.TableOptions,
@@ -51,17 +41,40 @@ func NewSQL(kind Kind, database db.SQL, tables Tables) *SQL {
 	}
 }
 
+// CountRows is the statement that counts the rows of a table, or those that where picks.
+func CountRows(table string, where ...string) *db.Statement {
+	sql := "SELECT COUNT(*) FROM " + table
+	if len(where) > 0 {
+		sql += " WHERE " + where[0]
+	}
+	return &db.Statement{SQL: sql, Columns: []db.Type{db.Integer}}
+}
+
+// Number runs a statement that returns one whole number.
+func Number(ctx context.Context, s db.SQLSession, statement *db.Statement) (n uint64, err error) {
+	err = s.Query(ctx, statement, nil, func(row []db.Value) error {
+		n = uint64(row[0].Int)
+		return nil
+	})
+	return n, err
+}
+
+// Exists says whether the server has a table; it fails if that cannot be known.
+func (q *SQL) Exists(ctx context.Context, table string) (bool, error) {
+	err := q.With(ctx, func(s db.SQLSession) error {
+		_, err := Number(ctx, s, CountRows(table, "1 = 0"))
+		return err
+	})
+	if db.ClassOf(err) == db.Fatal {
+		_, err = q.Database.Info(ctx) // whether it can be reached with these credentials
+		return false, err
+	}
+	return err == nil, err
+}
+
 // With lends a session for something that is no client's transaction.
 func (q *SQL) With(ctx context.Context, use func(s db.SQLSession) error) error {
-	s, err := q.Database.Session(ctx, db.SessionOptions{Mode: db.Pipelined})
-	if err != nil {
-		return err
-	}
-	err = use(s)
-	if e := s.Close(); err == nil {
-		err = e
-	}
-	return err
+	return with(ctx, q.Database.Session, use)
 }
 
 // Transact runs add's statements as one transaction.
@@ -87,7 +100,7 @@ func (q *SQL) Each(ctx context.Context, statements ...string) error {
 }
 
 // Read implements Store.
-func (q *SQL) Read(ctx context.Context) (Note, error) {
+func (q *SQL) Read(ctx context.Context) (Metadata, error) {
 	values := map[string]string{}
 	err := q.With(ctx, func(s db.SQLSession) error {
 		return s.Query(ctx, q.read, nil, func(row []db.Value) error {
@@ -99,7 +112,7 @@ func (q *SQL) Read(ctx context.Context) (Note, error) {
 	if errors.As(err, &e) && e.Class == db.Fatal && q.answers(ctx) {
 		// A statement that the server refuses although it answers: there is no
 		// such table, or it may not be read, and then making it will say so.
-		return Note{Unread: err}, nil
+		return Metadata{Unread: err}, nil
 	}
 	return q.kind.parse(values), err
 }
@@ -112,36 +125,30 @@ func (q *SQL) answers(ctx context.Context) bool {
 
 // Foreign implements Store.
 func (q *SQL) Foreign(ctx context.Context) (string, error) {
-	table, probe := q.tables.Probe()
-	err := q.With(ctx, func(s db.SQLSession) error {
-		return s.Query(ctx, probe, nil, func([]db.Value) error { return nil })
-	})
-	switch {
-	case err == nil:
-		return "this database has a table " + table, nil
-	case db.ClassOf(err) == db.Fatal:
-		return "", nil // there is none
+	there, err := q.Exists(ctx, q.Table)
+	if err != nil || !there {
+		return "", err
 	}
-	return "", err
+	return "this database has a table " + q.Table, nil
 }
 
 // Begin implements Store. It marks the data as loading first, so that a crash at
 // any later moment leaves data that say so.
-func (q *SQL) Begin(ctx context.Context, n Note) error {
+func (q *SQL) Begin(ctx context.Context, m Metadata) error {
 	if err := q.Database.Exec(ctx, q.create); err != nil {
 		return err
 	}
 	return q.With(ctx, func(s db.SQLSession) error {
-		return Transact(ctx, s, func() error { return q.write(ctx, s, n) })
+		return Transact(ctx, s, func() error { return q.write(ctx, s, m) })
 	})
 }
 
 // write adds the statements that write the note of a load that starts.
-func (q *SQL) write(ctx context.Context, s db.SQLSession, n Note) error {
+func (q *SQL) write(ctx context.Context, s db.SQLSession, m Metadata) error {
 	if _, err := s.Do(ctx, q.clear, nil); err != nil {
 		return err
 	}
-	for _, row := range q.kind.starting(n) {
+	for _, row := range q.kind.starting(m) {
 		args := []db.Value{{Text: []byte(row[0])}, {Text: []byte(row[1])}}
 		if _, err := s.Do(ctx, q.insert, args); err != nil {
 			return err
@@ -150,37 +157,98 @@ func (q *SQL) write(ctx context.Context, s db.SQLSession, n Note) error {
 	return nil
 }
 
-// Resumable implements Store. It trusts the count that was committed with the
-// rows, and only if it is the number of rows. A bulk load is all or nothing, so it
-// leaves none.
-func (q *SQL) Resumable(ctx context.Context, n Note) (uint64, error) {
-	if n.Rows == 0 {
-		return 0, nil
-	}
-	var rows uint64
-	err := q.With(ctx, func(s db.SQLSession) error {
-		return s.Query(ctx, q.tables.Count(), nil, func(row []db.Value) error {
-			rows = uint64(row[0].Int)
-			return nil
+// Resumable implements Store. A bulk load is all or nothing, so it leaves none.
+func (q *SQL) Resumable(ctx context.Context, m Metadata) (uint64, error) {
+	return m.resumable(func() (rows uint64, err error) {
+		err = q.With(ctx, func(s db.SQLSession) error {
+			rows, err = Number(ctx, s, q.Count)
+			return err
 		})
+		return rows, err
 	})
-	if err != nil || rows != n.Rows || rows > n.Size {
-		return 0, err
+}
+
+// Bulk loads a table of size rows in one bulk load; row fills in row n.
+func Bulk(
+	ctx context.Context, bulk db.BulkLoader, load db.BulkLoad, size uint64,
+	progress func(done uint64), row func(n uint64, values []db.Value),
+) error {
+	done := uint64(0)
+	load.Next = func(values []db.Value) bool {
+		if done == size {
+			return false
+		}
+		row(done, values)
+		if done++; done%ProgressRows == 0 {
+			progress(done)
+		}
+		return true
 	}
-	return rows, nil
+	rows, err := bulk.BulkLoad(ctx, load)
+	switch {
+	case err != nil:
+		return err
+	case uint64(rows) != size:
+		return fmt.Errorf("the database took %d rows of %d of the table %s", rows, size, load.Table)
+	}
+	progress(size)
+	return nil
 }
 
-// Fill implements Store.
-func (q *SQL) Fill(ctx context.Context, n Note, progress func(done uint64)) error {
-	return q.tables.Fill(ctx, n, progress)
+// Insert inserts rows into a table, many with one statement.
+type Insert struct {
+	one, many *db.Statement
+	rows      uint64 // of many
 }
 
-// Batches makes things in transactions of size, from n.Rows on: each of them also
+// NewInsert inserts into columns of a table, up to rows with one statement.
+func NewInsert(d *db.Dialect, table, columns string, types []db.Type, rows int) Insert {
+	statement := func(rows int) *db.Statement {
+		w := d.Write("INSERT INTO ", table, " (", columns, ") VALUES ")
+		for i := range rows {
+			for j, of := range types {
+				separator := ", "
+				switch {
+				case j == 0 && i == 0:
+					separator = "("
+				case j == 0:
+					separator = "), ("
+				}
+				w.Text(separator).Param(of)
+			}
+		}
+		return w.Text(")").End()
+	}
+	return Insert{statement(1), statement(rows), uint64(rows)}
+}
+
+// Add adds the statements that insert the rows from ≤ n < to. row appends the values of
+// row n, whose texts must stay as they are.
+func (i *Insert) Add(ctx context.Context, s db.SQLSession, from, to uint64, row func(values []db.Value, n uint64) []db.Value) error {
+	var values []db.Value
+	for from < to {
+		statement, rows := i.many, i.rows
+		if to-from < rows {
+			statement, rows = i.one, 1
+		}
+		values = values[:0]
+		for n := from; n < from+rows; n++ {
+			values = row(values, n)
+		}
+		if _, err := s.Do(ctx, statement, values); err != nil {
+			return err
+		}
+		from += rows
+	}
+	return nil
+}
+
+// Batches makes things in transactions of size, from m.Rows on: each of them also
 // writes how far the load has come.
-func (q *SQL) Batches(ctx context.Context, n Note, size uint64, progress func(done uint64), add func(s db.SQLSession, from, to uint64) error) error {
+func (q *SQL) Batches(ctx context.Context, m Metadata, size uint64, progress func(done uint64), add func(s db.SQLSession, from, to uint64) error) error {
 	return q.With(ctx, func(s db.SQLSession) error {
-		for from := n.Rows; from < n.Size; {
-			to := min(from+size, n.Size)
+		for from := m.Rows; from < m.Size; {
+			to := min(from+size, m.Size)
 			err := Transact(ctx, s, func() error {
 				if err := add(s, from, to); err != nil {
 					return err
@@ -203,7 +271,7 @@ func (q *SQL) put(ctx context.Context, s db.SQLSession, name, value string) erro
 }
 
 // Finish implements Store.
-func (q *SQL) Finish(ctx context.Context, n Note) error {
+func (q *SQL) Finish(ctx context.Context, m Metadata) error {
 	return q.With(ctx, func(s db.SQLSession) error {
 		return Transact(ctx, s, func() error {
 			// Written first, so that a load that begins meanwhile is waited for and seen.
@@ -218,7 +286,7 @@ func (q *SQL) Finish(ctx context.Context, n Note) error {
 				return err
 			}
 			for i, rows := 0, s.Result(note); i < rows.Rows(); i++ {
-				if row := rows.Row(i); string(row[0].Text) == nameLoad && string(row[1].Text) != n.Load {
+				if row := rows.Row(i); string(row[0].Text) == nameLoad && string(row[1].Text) != m.Load {
 					return q.kind.overtaken()
 				}
 			}
@@ -231,11 +299,11 @@ func (q *SQL) Finish(ctx context.Context, n Note) error {
 var errRunTaken = &db.Error{Class: db.Aborted, Op: "take the next run number", Err: errors.New("another process took it at the same time")}
 
 // NextRun implements Store.
-func (q *SQL) NextRun(ctx context.Context, n Note) error {
+func (q *SQL) NextRun(ctx context.Context, m Metadata) error {
 	return q.With(ctx, func(s db.SQLSession) error {
 		var result int
 		err := Transact(ctx, s, func() (err error) {
-			was, is := strconv.FormatUint(n.Run, 10), strconv.FormatUint(n.Run+1, 10)
+			was, is := strconv.FormatUint(m.Run, 10), strconv.FormatUint(m.Run+1, 10)
 			result, err = s.Do(ctx, q.compare,
 				[]db.Value{{Text: []byte(is)}, {Text: []byte(nameRun)}, {Text: []byte(was)}})
 			return err

@@ -10,6 +10,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload/dataset"
 )
 
 func TestEveryStreamIsSomebodys(t *testing.T) {
@@ -156,8 +157,10 @@ func BenchmarkAppend(b *testing.B) {
 // by head: batches of 4, of which one is of the warm-up and one was aborted.
 func TestTablesSayWhatTheyDivideBy(t *testing.T) {
 	dir := t.TempDir()
-	e := &Log{config: Config{Clients: 1, Batch: 4, Size: Size{100, 100}, Fragment: 100}, formula: newFormula(1), streams: 1, run: 1}
-	w, err := history.Create(filepath.Join(dir, "history"), e.Header(), 1)
+	e := &Log{Set: new(dataset.Set), config: Config{Clients: 1, Batch: 4, Size: Size{100, 100}, Fragment: 100}}
+	h := e.Header()
+	h.Workload, h.Run, h.Seed, h.Accounts, h.Clients = Name, 1, 1, 1, 1
+	w, err := history.Create(filepath.Join(dir, "history"), h, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

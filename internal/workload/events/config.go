@@ -6,13 +6,6 @@ import (
 	"stroppy/internal/db"
 )
 
-// The modes, as --mode names them.
-const (
-	Pipelined   = "pipelined"
-	Interactive = "interactive"
-	Procedure   = "procedure"
-)
-
 // Config is how the log is loaded and driven.
 type Config struct {
 	Clients   int
@@ -57,14 +50,6 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("fragment is %d: it must be 0, or at least %d bytes", c.Fragment, leastValue)
 	}
 	return nil
-}
-
-// travel says how statements travel.
-func (c *Config) travel() db.Mode {
-	if c.Mode == Interactive {
-		return db.Interactive
-	}
-	return db.Pipelined
 }
 
 // pieces is how many pieces the longest value has.

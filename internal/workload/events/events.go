@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -15,25 +16,26 @@ import (
 // Name is the workload's name in commands, histories and results.
 const Name = "events"
 
+// kind is what a log of events is to a database.
+var kind = dataset.Kind{
+	Workload: Name, Noun: "log of events", Things: "streams", Make: "stroppy run events", Schema: 1,
+	Table: "stroppy_events_meta", Prefix: "stroppy-events/meta/",
+}
+
 // Log is the log of events on one open database.
 type Log struct {
-	config Config
-	model  model
-	set    *dataset.Set
-	want   dataset.Want
-
-	// What Attach found.
-	formula formula
-	streams uint64
-	run     uint64
-	load    string // the id of the load
+	*dataset.Set
+	config  Config
+	model   model
+	formula formula // of what Attach found
 }
 
 var _ workload.Workload = (*Log)(nil)
 
-// model is the log written for one data model; how it is loaded is a dataset.Tables
-// or dataset.Keys.
+// model is the log written for one data model.
 type model interface {
+	dataset.Store
+
 	client(ctx context.Context, a *appender) (load.Client, error)
 
 	// download hands every entry, in the order of streams and places, and every
@@ -46,66 +48,39 @@ func New(database db.Database, c Config) (*Log, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if _, err := database.Claim(c.Isolation); err != nil {
-		return nil, err
-	}
-	if c.Mode == Procedure {
+	if c.Mode = cmp.Or(c.Mode, workload.Pipelined); c.Mode == workload.Procedure {
 		return nil, fmt.Errorf("mode procedure is not for events, whose values would go through the procedure's language: take pipelined or interactive")
 	}
-	if c.Mode == "" {
-		c.Mode = Pipelined
-	}
 	e := &Log{config: c}
-	var store dataset.Store
 	var err error
-	switch d := database.(type) {
-	case db.SQL:
-		var m *sqlModel
-		if m, err = newSQLModel(d, &e.config); err == nil {
-			e.model, store = m, m.store
-		}
-	case db.KV:
-		var m *kvModel
-		if m, err = newKVModel(d, &e.config); err == nil {
-			e.model, store = m, m.store
-		}
-	default:
-		err = fmt.Errorf("the events workload is written for SQL and for ordered key-value stores, and this database is neither")
-	}
-	if err != nil {
-		return nil, err
-	}
-	e.want = dataset.Want{Seed: c.Seed, Size: c.Streams}
-	e.set = dataset.New(kind, database, store, &e.want)
-	return e, nil
+	e.model, e.Set, err = dataset.Bind(kind, database, dataset.Models[model]{
+		SQL: func(d db.SQL) (model, error) { return newSQLModel(d, &e.config) },
+		KV:  func(d db.KV) (model, error) { return newKVModel(d, &e.config) },
+	}, dataset.Expected{
+		Clients: c.Clients, Isolation: c.Isolation, Seed: c.Seed, Size: c.Streams,
+		Take: func(m *dataset.Metadata) error {
+			e.formula = newFormula(m.Seed)
+			return nil
+		},
+	})
+	return e, err
 }
 
-// On implements workload.Workload.
-func (e *Log) On(database db.Database) (workload.Workload, error) {
-	if !e.set.Found() {
-		return nil, fmt.Errorf("look at the log of events on one node: it is not attached yet")
-	}
+// ForNode implements workload.Workload.
+func (e *Log) ForNode(database db.Database) (workload.Workload, error) {
 	other, err := New(database, e.config)
 	if err != nil {
 		return nil, err
 	}
-	other.set.Adopt(e.set)
-	other.formula, other.streams, other.run = e.formula, e.streams, e.run
-	return other, nil
+	return other, other.Adopt(e.Set)
 }
 
 // Header is what the history must keep for the checks; valid after Attach.
 func (e *Log) Header() history.Header {
-	return history.Header{
-		Kinds:    history.Kinds(history.Append, history.Fetch),
-		Object:   "stream",
-		Unit:     "bytes",
-		Workload: Name,
-		LoadID:   e.load,
-		Run:      e.run,
-		Seed:     e.formula.seed,
-		Accounts: e.streams,
-		Clients:  e.config.Clients,
+	return e.Complete(history.Header{
+		Kinds:  history.Kinds(history.Append, history.Fetch),
+		Object: "stream",
+		Unit:   "bytes",
 		Keys: map[string]string{
 			keyBatch:    strconv.Itoa(e.config.Batch),
 			keyLow:      strconv.FormatUint(e.config.Size.Low, 10),
@@ -113,25 +88,22 @@ func (e *Log) Header() history.Header {
 			keyFragment: strconv.FormatUint(e.config.Fragment, 10),
 			keyMode:     e.config.Mode,
 		},
-	}
+	})
 }
 
 // Client opens client i; valid after Attach.
 func (e *Log) Client(ctx context.Context, i int) (load.Client, error) {
-	if err := e.set.Client(i, e.config.Clients); err != nil {
+	if err := e.CheckClient(i); err != nil {
 		return nil, err
 	}
-	return e.model.client(ctx, newAppender(&e.config, e.formula, e.streams, e.run, uint64(i)))
+	return e.model.client(ctx, newAppender(&e.config, e.formula, e.Size(), e.Run(), uint64(i)))
 }
-
-// Background returns none: everything is read back in the end.
-func (e *Log) Background(context.Context) ([]load.Background, error) { return nil, nil }
 
 // EndState downloads the log and proves every value while it does, as dataset.Download
 // does: ends and entries must agree.
 func (e *Log) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
-	return dataset.Download(ctx, e.set, end.Restart, func() (uint64, bool, error) {
-		r := &reader{formula: &e.formula, streams: e.streams, end: end}
+	return dataset.Download(ctx, e.Set, end.Restart, func() (uint64, bool, error) {
+		r := &reader{formula: &e.formula, streams: e.Size(), end: end}
 		err := e.model.download(ctx, r, &dataset.Progress{Report: progress})
 		return r.seen, r.agrees, err
 	})

@@ -6,20 +6,17 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
 // kvModel is the log on an ordered key-value store.
 type kvModel struct {
-	database db.KV
-	store    *dataset.KV
-	config   *Config
+	*dataset.KV
+	config *Config
 }
 
-var _ model = (*kvModel)(nil)
-
-// newKVModel fills in what the configuration leaves to the data model, and declares
-// the streams' ends to a store that enforces constraints.
+// newKVModel fills in what the configuration leaves to the data model.
 func newKVModel(database db.KV, c *Config) (*kvModel, error) {
 	if err := c.limit(database, around); err != nil {
 		return nil, err
@@ -28,24 +25,14 @@ func newKVModel(database db.KV, c *Config) (*kvModel, error) {
 		return nil, fmt.Errorf("a batch of %d events of up to %d pieces makes commits of %d writes, the stream's end included, and a transaction of this database has at most %d: take a smaller batch or larger fragments",
 			c.Batch, c.pieces(), writes, most)
 	}
-	m := &kvModel{database: database, config: c}
-	var err error
-	if m.store, err = dataset.NewKV(kind, database, m, 0); err != nil {
-		return nil, err
-	}
-	if d, ok := database.(db.Constrainer); ok {
-		if err := d.Constrain(tailSpace()); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	store, err := dataset.NewKV(kind, database, dataset.Keys{
+		Prefixes: []string{tailPrefix, entryPrefix}, Spaces: tailSpace(), Put: putStreams,
+	})
+	return &kvModel{store, c}, err
 }
 
-// Prefixes implements dataset.Keys.
-func (m *kvModel) Prefixes() []string { return []string{tailPrefix, entryPrefix} }
-
-// Put implements dataset.Keys: streams that have no entry yet.
-func (m *kvModel) Put(s db.KVSession, _ dataset.Note, from, to uint64) {
+// putStreams sets the ends of streams that have no entry yet.
+func putStreams(s db.KVSession, _ dataset.Metadata, from, to uint64) {
 	var key [tailKeyLength]byte
 	var value [tailValue]byte
 	for stream := from; stream < to; stream++ {
@@ -54,7 +41,7 @@ func (m *kvModel) Put(s db.KVSession, _ dataset.Note, from, to uint64) {
 }
 
 func (m *kvModel) client(ctx context.Context, a *appender) (load.Client, error) {
-	s, err := m.database.KVSession(ctx, db.SessionOptions{Isolation: m.config.Isolation, Mode: m.config.travel()})
+	s, err := m.Database.KVSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +50,7 @@ func (m *kvModel) client(ctx context.Context, a *appender) (load.Client, error) 
 
 // download reads the entries first and the streams' ends then.
 func (m *kvModel) download(ctx context.Context, r *reader, report *dataset.Progress) error {
-	return m.store.With(ctx, func(s db.KVSession) error {
+	return m.With(ctx, func(s db.KVSession) error {
 		err := dataset.Scan(ctx, s, tailPrefix, func(_, value []byte) error {
 			if place, _, ok := parseTail(value); ok {
 				report.Total += place

@@ -6,6 +6,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -15,9 +16,8 @@ const table = "stroppy_events"
 
 // sqlModel is the log on a SQL database.
 type sqlModel struct {
-	database db.SQL
-	store    *dataset.SQL
-	config   *Config
+	*dataset.SQL
+	config *Config
 
 	create, drop string
 
@@ -27,12 +27,7 @@ type sqlModel struct {
 	insert    *db.Statement // one piece
 	tombstone *db.Statement
 	all       *db.Statement // every piece, in order
-	count     *db.Statement // the pieces
-	streams   *db.Statement // the streams
-	probe     *db.Statement // fails if there is no table
 }
-
-var _ model = (*sqlModel)(nil)
 
 // newSQLModel fills in what the configuration leaves to the data model.
 func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
@@ -44,8 +39,8 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 		longest = min(longest, most)
 	}
 	d := database.Dialect()
-	m := &sqlModel{database: database, config: c}
-	m.store = dataset.NewSQL(kind, database, m)
+	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c}
+	m.Count = dataset.CountRows(table, "place = 0")
 	m.create = "CREATE TABLE " + table + " (\n" +
 		"\tstream " + d.IntegerType + " NOT NULL,\n" +
 		"\tplace " + d.IntegerType + " NOT NULL,\n" +
@@ -71,26 +66,17 @@ func (m *sqlModel) statements(d *db.Dialect) {
 		Text(", 0, NULL)", d.DoNothing).End()
 	m.all = d.Write("SELECT stream, place, piece, writer, member, body FROM ", table, " ORDER BY stream, place, piece").
 		End(db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Text)
-	m.count = d.Write("SELECT COUNT(*) FROM ", table).End(db.Integer)
-	m.streams = d.Write("SELECT COUNT(*) FROM ", table, " WHERE place = 0").End(db.Integer)
-	m.probe = d.Write("SELECT COUNT(*) FROM ", table, " WHERE 1 = 0").End(db.Integer)
 }
 
-// Probe implements dataset.Tables.
-func (m *sqlModel) Probe() (string, *db.Statement) { return table, m.probe }
-
-// Count implements dataset.Tables.
-func (m *sqlModel) Count() *db.Statement { return m.streams }
-
-// Fill makes the table and the streams' origins.
-func (m *sqlModel) Fill(ctx context.Context, n dataset.Note, progress func(done uint64)) error {
+// Fill implements dataset.Store. It makes the table and the streams' origins.
+func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(done uint64)) error {
 	if n.Rows == 0 {
-		if err := m.store.Each(ctx, m.drop, m.create); err != nil {
+		if err := m.Each(ctx, m.drop, m.create); err != nil {
 			return err
 		}
 	}
 	const batch = 1000
-	return m.store.Batches(ctx, n, batch, progress, func(s db.SQLSession, from, to uint64) error {
+	return m.Batches(ctx, n, batch, progress, func(s db.SQLSession, from, to uint64) error {
 		for stream := from; stream < to; stream++ {
 			if _, err := s.Do(ctx, m.origin, []db.Value{{Int: int64(stream)}}); err != nil {
 				return err
@@ -101,7 +87,7 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Note, progress func(done 
 }
 
 func (m *sqlModel) client(ctx context.Context, a *appender) (load.Client, error) {
-	s, err := m.database.Session(ctx, db.SessionOptions{Isolation: m.config.Isolation, Mode: m.config.travel()})
+	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
 	if err != nil {
 		return nil, err
 	}
@@ -110,14 +96,12 @@ func (m *sqlModel) client(ctx context.Context, a *appender) (load.Client, error)
 
 // download reads everything in one statement, so that it comes from one snapshot.
 func (m *sqlModel) download(ctx context.Context, r *reader, report *dataset.Progress) error {
-	return m.store.With(ctx, func(s db.SQLSession) error {
-		err := s.Query(ctx, m.count, nil, func(row []db.Value) error {
-			report.Total = uint64(row[0].Int)
-			return nil
-		})
+	return m.With(ctx, func(s db.SQLSession) error {
+		pieces, err := dataset.Number(ctx, s, dataset.CountRows(table))
 		if err != nil {
 			return fmt.Errorf("count the events: %w", err)
 		}
+		report.Total = pieces
 		rows := uint64(0)
 		err = s.Query(ctx, m.all, nil, func(row []db.Value) error {
 			if rows++; rows%progressRows == 0 || rows == report.Total {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"stroppy/internal/db"
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 )
 
 // The distributions of the keys that are chosen.
@@ -13,12 +13,6 @@ const (
 	Uniform = "uniform"
 	Zipfian = "zipfian" // a few keys often, scattered over all
 	Latest  = "latest"  // the keys that were inserted last, most often
-)
-
-// The modes in which the statements of a transaction travel.
-const (
-	Pipelined   = "pipelined"   // together, as far as they do not need each other's results
-	Interactive = "interactive" // one by one
 )
 
 // Config says what the records are and what the clients do.
@@ -78,7 +72,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("clients is %d and in-flight %d: multiplied they must be 1 to %d", c.Connections, c.InFlight, maxClients)
 	}
 	switch c.Mode {
-	case "", Pipelined, Interactive:
+	case "", workload.Pipelined, workload.Interactive:
 	default:
 		return fmt.Errorf("mode %s is not one of this workload, whose transactions are of one statement or two: take pipelined or interactive", c.Mode)
 	}
@@ -106,12 +100,4 @@ func (c *Config) checkSizes() error {
 		return fmt.Errorf("value-size is %d..%d: take %d to %d bytes, the lower number first", c.ValueLow, c.ValueHigh, leastValue, mostValue)
 	}
 	return nil
-}
-
-func (c *Config) options() db.SessionOptions {
-	o := db.SessionOptions{Isolation: c.Isolation, Mode: db.Pipelined}
-	if c.Mode == Interactive {
-		o.Mode = db.Interactive
-	}
-	return o
 }

@@ -7,39 +7,31 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
 // kvModel is the workload on an ordered key-value store.
 type kvModel struct {
-	database db.KV
-	store    *dataset.KV
-	config   *Config
-	loading  func() *formula // of what a load makes
-	lanes    lanes[db.KVSession]
+	*dataset.KV
+	config  *Config
+	loading func() *formula // of what a load makes
+	lanes   lanes[db.KVSession]
 }
-
-var (
-	_ model        = (*kvModel)(nil)
-	_ dataset.Keys = (*kvModel)(nil)
-)
 
 func newKVModel(database db.KV, c *Config) (*kvModel, error) {
 	if _, several := database.(db.Multiplexer[db.KVSession]); c.InFlight > 1 && !several {
 		return nil, inFlightError(c.InFlight)
 	}
-	m := &kvModel{database: database, config: c}
+	m := &kvModel{config: c}
 	m.loading = sync.OnceValue(func() *formula { return newFormula(c.Seed, c.shape()) })
 	var err error
-	if m.store, err = dataset.NewKV(kind, database, m, facts); err != nil {
+	if m.KV, err = dataset.NewKV(kind, database, dataset.Keys{
+		Prefixes: []string{prefix}, Spaces: c.space(), Facts: facts, Put: m.put,
+	}); err != nil {
 		return nil, err
 	}
-	m.store.Database = c.forLoad(database)
-	if d, ok := database.(db.Constrainer); ok {
-		if err := d.Constrain(m.space()); err != nil {
-			return nil, err
-		}
-	}
+	m.Writes = c.loadWrites(database.Limits())
 	return m, nil
 }
 
@@ -49,16 +41,13 @@ func inFlightError(n int) error {
 
 // space describes the records. Their last bytes are named a column that means
 // nothing, so that a store which makes values up makes them as long as these.
-func (m *kvModel) space() []db.Keyspace {
-	length := int(max(m.config.ValueLow, leastValue))
+func (c *Config) space() []db.Keyspace {
+	length := int(max(c.ValueLow, leastValue))
 	return []db.Keyspace{{Prefix: []byte(prefix), Columns: []db.Column{{Name: "filler", Offset: length - 8}}}}
 }
 
-// Prefixes implements dataset.Keys.
-func (m *kvModel) Prefixes() []string { return []string{prefix} }
-
-// Put implements dataset.Keys.
-func (m *kvModel) Put(s db.KVSession, _ dataset.Note, from, to uint64) {
+// put sets the keys of the records from ≤ n < to.
+func (m *kvModel) put(s db.KVSession, _ dataset.Metadata, from, to uint64) {
 	f := m.loading()
 	key, value := f.newKey(), []byte(nil)
 	for n := from; n < to; n++ {
@@ -77,16 +66,17 @@ func (m *kvModel) client(ctx context.Context, h *chooser, _ int) (load.Client, e
 }
 
 func (m *kvModel) session(ctx context.Context) (db.KVSession, error) {
+	o := workload.SessionOptions(m.config.Isolation, m.config.Mode)
 	if m.config.InFlight <= 1 {
-		return m.database.KVSession(ctx, m.config.options())
+		return m.Database.KVSession(ctx, o)
 	}
 	return m.lanes.next(func() ([]db.KVSession, error) {
-		return m.database.(db.Multiplexer[db.KVSession]).Streams(ctx, m.config.InFlight, m.config.options())
+		return m.Database.(db.Multiplexer[db.KVSession]).Streams(ctx, m.config.InFlight, o)
 	})
 }
 
 func (m *kvModel) endState(ctx context.Context, e *endRecords) error {
-	return m.store.With(ctx, func(s db.KVSession) error {
+	return m.With(ctx, func(s db.KVSession) error {
 		key := append(make([]byte, 0, 2*mostKey), prefix...)
 		return dataset.Scan(ctx, s, prefix, func(rest, value []byte) error {
 			key = append(key[:len(prefix)], rest...)

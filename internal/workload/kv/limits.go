@@ -23,29 +23,15 @@ func (c *Config) checkValues(database db.Database) error {
 	return nil
 }
 
-// capped is a store to whose load a transaction has fewer writes than it may have,
-// so that it does not become too large.
-type capped struct {
-	db.KV
-	writes int
-}
-
-func (c capped) Limits() db.Limits {
-	l := c.KV.Limits()
-	l.Writes = c.writes
-	return l
-}
-
 // entryBytes is what a store may add to a key and a value in a request.
 const entryBytes = 64
 
-// forLoad returns the database as a load uses it: a transaction writes as many records
-// as fit into one commit, and how far the load has come.
-func (c *Config) forLoad(database db.KV) db.KV {
-	l := database.Limits()
+// loadWrites returns how many writes a transaction of a load has: as many records as
+// fit into one commit, and how far the load has come.
+func (c *Config) loadWrites(l db.Limits) int {
 	if l.Commit == 0 {
-		return database
+		return l.Writes
 	}
 	records := uint64(l.Commit) / (c.KeySize + c.ValueHigh + entryBytes)
-	return capped{database, min(l.Writes, int(max(records, 2)))}
+	return min(l.Writes, int(max(records, 2)))
 }

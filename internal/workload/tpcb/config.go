@@ -4,15 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"stroppy/internal/db"
 	"stroppy/internal/history"
-)
-
-// The modes in which the statements of a transaction travel.
-const (
-	Pipelined   = "pipelined"   // all together
-	Interactive = "interactive" // one by one
-	Procedure   = "procedure"   // as one call of a stored procedure
+	"stroppy/internal/workload"
 )
 
 // Config says what is loaded and what the clients do.
@@ -50,7 +43,7 @@ func (c *Config) check() error {
 	if c.Clients < 1 || c.Clients >= 1<<history.ClientBits {
 		return fmt.Errorf("clients is %d: take 1 to %d", c.Clients, 1<<history.ClientBits-1)
 	}
-	if c.Mode == Procedure && c.Versions && !c.AnyRows {
+	if c.Mode == workload.Procedure && c.Versions && !c.AnyRows {
 		return errVersionsProcedure
 	}
 	if c.Versions && !c.AnyRows && !c.History {
@@ -87,12 +80,4 @@ func (c *Config) size() (size, error) {
 		return size{}, fmt.Errorf("scale %d with ratio %s has more branches or tellers than their numbers of 4 bytes tell apart: take less", c.Scale, ratioText(c.Ratio))
 	}
 	return s, nil
-}
-
-// sqlMode returns the session's mode.
-func (c *Config) sqlMode() db.Mode {
-	if c.Mode == Interactive {
-		return db.Interactive
-	}
-	return db.Pipelined
 }

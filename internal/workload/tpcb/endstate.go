@@ -26,23 +26,12 @@ type endRows struct {
 	size   size
 	end    *history.EndWriter
 	report dataset.Progress
-	done   uint64
 	books  books
-}
-
-// progressRows is how many rows pass between two looks at the clock.
-const progressRows = 4096
-
-func (e *endRows) count() {
-	e.done++
-	if e.done%progressRows == 0 || e.done == e.report.Total {
-		e.report.Done(e.done)
-	}
 }
 
 // row keeps one row of the three tables.
 func (e *endRows) row(k kind, id, balance, version, last int64) error {
-	e.count()
+	e.report.Row()
 	n, ok := e.size.number(k, id)
 	if !ok {
 		return e.end.Unexpected(fmt.Sprintf("a row %s %d, which the load did not make", kindNames[k], id))
@@ -70,7 +59,7 @@ func (e *endRows) bareRun(run uint64) error {
 
 // void keeps the tombstone of a transaction.
 func (e *endRows) void(id history.ID) error {
-	e.count()
+	e.report.Row()
 	return e.end.Row(history.Row{Transaction: id, Mark: history.Tombstone})
 }
 
@@ -84,7 +73,7 @@ type posting struct {
 
 // posting keeps one row of the history as three legs.
 func (e *endRows) posting(p posting) error {
-	e.count()
+	e.report.Row()
 	e.books.history += p.delta
 	for i, leg := range [...]struct {
 		kind    kind

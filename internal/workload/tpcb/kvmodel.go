@@ -1,49 +1,51 @@
 package tpcb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
 // kvModel is the workload on an ordered key-value store. Its rows always have
 // versions: they are part of a value that is written as a whole anyway.
 type kvModel struct {
-	database db.KV
-	store    *dataset.KV
-	config   *Config
+	*dataset.KV
+	config *Config
 }
 
-var _ model = (*kvModel)(nil)
-
-// newKVModel fills in what the configuration leaves to the data model, and declares
-// the rows to a store that enforces constraints.
+// newKVModel fills in what the configuration leaves to the data model.
 func newKVModel(database db.KV, c *Config) (*kvModel, error) {
-	switch c.Mode {
-	case "":
-		c.Mode = Pipelined
-	case Procedure:
+	if c.Mode = cmp.Or(c.Mode, workload.Pipelined); c.Mode == workload.Procedure {
 		return nil, fmt.Errorf("mode procedure needs SQL: take pipelined or interactive")
 	}
 	if most := database.Limits().Writes; most < operations+1 {
 		return nil, fmt.Errorf("a transaction of tpcb has %d writes, and one of this database at most %d", operations+1, most)
 	}
 	c.Versions, c.AnyRows = true, true
-	m := &kvModel{database: database, config: c}
-	var err error
-	if m.store, err = dataset.NewKV(dataKind, database, m, factCount); err != nil {
-		return nil, err
+	store, err := dataset.NewKV(dataKind, database, dataset.Keys{
+		Prefixes: []string{rowPrefix, historyPrefix, barePrefix}, Spaces: rowSpace(), Facts: factCount, Put: putRows,
+	})
+	return &kvModel{store, c}, err
+}
+
+// putRows sets the keys of the rows from ≤ n < to.
+func putRows(s db.KVSession, m dataset.Metadata, from, to uint64) {
+	f, err := factsOf(&m)
+	if err != nil {
+		return // Load has made the metadata from what was asked for: they are right
 	}
-	if d, ok := database.(db.Constrainer); ok {
-		if err := d.Constrain(rowSpace()); err != nil {
-			return nil, err
-		}
+	key, v := newRowKey(), appendValue(make([]byte, 0, rowValue), value{})
+	for n := from; n < to; n++ {
+		k, id := f.size.place(n)
+		putRowKey(key, k, id)
+		s.Set(key, v)
 	}
-	return m, nil
 }
 
 // adopt does nothing: nobody else makes such keys.
@@ -60,44 +62,24 @@ func (m *kvModel) prepare(ctx context.Context, run uint64) error {
 	}
 	key := append([]byte(barePrefix), make([]byte, idDigits)...)
 	putID(key[len(barePrefix):], history.ID(run))
-	return m.store.With(ctx, func(s db.KVSession) error {
-		return dataset.Retry(ctx, s, func() error {
-			if err := s.Begin(ctx, false); err != nil {
-				return err
-			}
+	return m.With(ctx, func(s db.KVSession) error {
+		return dataset.Write(ctx, s, func() error {
 			s.Set(key, []byte{entryVoid})
-			return s.Commit(ctx)
+			return nil
 		})
 	})
 }
 
 func (m *kvModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.database.KVSession(ctx, db.SessionOptions{Isolation: m.config.Isolation, Mode: m.config.sqlMode()})
+	s, err := m.Database.KVSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
 	if err != nil {
 		return nil, err
 	}
 	return newKVClient(h, s, m.config.History), nil
 }
 
-// Prefixes implements dataset.Keys.
-func (m *kvModel) Prefixes() []string { return []string{rowPrefix, historyPrefix, barePrefix} }
-
-// Put implements dataset.Keys.
-func (m *kvModel) Put(s db.KVSession, note dataset.Note, from, to uint64) {
-	f, err := factsOf(&note)
-	if err != nil {
-		return // Load has made the note from what was asked for: it is right
-	}
-	key, v := newRowKey(), appendValue(make([]byte, 0, rowValue), value{})
-	for n := from; n < to; n++ {
-		k, id := f.size.place(n)
-		putRowKey(key, k, id)
-		s.Set(key, v)
-	}
-}
-
 func (m *kvModel) endState(ctx context.Context, e *endRows) error {
-	return m.store.With(ctx, func(s db.KVSession) error {
+	return m.With(ctx, func(s db.KVSession) error {
 		err := dataset.Scan(ctx, s, rowPrefix, func(key, b []byte) error {
 			k, id, known := parseRowKey(key)
 			v, whole := parseValue(b)

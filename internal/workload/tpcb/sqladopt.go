@@ -11,27 +11,19 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// answers says, after a statement that the server refused, whether the server can
-// be reached: then what the statement is about is not there. The answer is false,
-// or an error.
-func (m *sqlModel) answers(ctx context.Context) (bool, error) {
-	_, err := m.database.Info(ctx)
-	return false, err
-}
-
-// stateAdopting is the state of a note that is being written, as of a load that is
+// stateAdopting is the state of metadata that are being written, as of a load that is
 // not finished.
 const stateAdopting = "loading"
 
-// adopt writes the note of pgbench's tables that are there without one: how many
+// adopt writes the metadata of pgbench's tables that are there without: how many
 // rows they have, and what those held beyond what the history tells. Tables of
-// another form stay without a note, and then there is nothing to attach to.
+// another form stay without, and then there is nothing to attach to.
 func (m *sqlModel) adopt(ctx context.Context, seed uint64) error {
-	n, err := m.store.Read(ctx)
+	n, err := m.Read(ctx)
 	if again := n.State == stateAdopting && n.Facts[factAdopted] == "true"; err != nil || n.Found && !again {
 		return err
 	}
-	own := newTexts(m.dialect, false)
+	own := newTexts(m.Dialect, false)
 	s, err := m.measure(ctx, own)
 	if err != nil || s.rows() == 0 {
 		return err
@@ -42,28 +34,28 @@ func (m *sqlModel) adopt(ctx context.Context, seed uint64) error {
 	}
 	f := facts{size: s, strangers: strangers, adopted: true}
 	f.scale, f.ratio = s.ratioOf()
-	n = dataset.Note{Found: true, Schema: dataKind.Schema, Load: rand.Text(), State: stateAdopting, Seed: seed, Size: s.rows(), Facts: f.note()}
-	if err := m.store.Begin(ctx, n); err != nil {
-		return fmt.Errorf("write a note beside the tables of pgbench: %w", err)
+	n = dataset.Metadata{Found: true, Schema: dataKind.Schema, Load: rand.Text(), State: stateAdopting, Seed: seed, Size: s.rows(), Facts: f.metadata()}
+	if err := m.Begin(ctx, n); err != nil {
+		return fmt.Errorf("write metadata beside the tables of pgbench: %w", err)
 	}
 	for _, statement := range []string{"DROP TABLE IF EXISTS " + tableOpening, own.opening, takeOpenings(own, s)} {
-		if err := m.database.Exec(ctx, statement); err != nil {
+		if err := m.Database.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("write down what the rows of pgbench hold: %w", err)
 		}
 	}
 	for run := range last { // those whose rows are in the history must not come again
-		if err := m.store.NextRun(ctx, dataset.Note{Run: run}); err != nil {
+		if err := m.NextRun(ctx, dataset.Metadata{Run: run}); err != nil {
 			return err
 		}
 	}
-	return m.store.Finish(ctx, n)
+	return m.Finish(ctx, n)
 }
 
 // measure counts pgbench's rows. None at all are those that are not there or are
 // not of pgbench's form: ids that follow each other from 1.
 func (m *sqlModel) measure(ctx context.Context, own *texts) (size, error) {
 	var s size
-	err := m.store.With(ctx, func(session db.SQLSession) error {
+	err := m.With(ctx, func(session db.SQLSession) error {
 		for k, to := range []*uint64{&s.branches, &s.tellers, &s.accounts} {
 			c := columns[k]
 			count := &db.Statement{
@@ -88,8 +80,8 @@ func (m *sqlModel) measure(ctx context.Context, own *texts) (size, error) {
 		return nil
 	})
 	if db.ClassOf(err) == db.Fatal && !errors.As(err, new(*dataset.StateError)) {
-		_, err = m.answers(ctx)
-		return size{}, err // there are no such tables, and attaching says so
+		_, err = m.Database.Info(ctx) // whether the server can be reached
+		return size{}, err            // there are no such tables, and attaching says so
 	}
 	return s, err
 }
@@ -101,7 +93,7 @@ func (m *sqlModel) postings(ctx context.Context, own *texts) (strangers, last ui
 		SQL:     "SELECT COUNT(*), COUNT(filler), MAX(filler) FROM " + own.tables.history,
 		Columns: []db.Type{db.Integer, db.Integer, db.Text},
 	}
-	err = m.store.With(ctx, func(s db.SQLSession) error {
+	err = m.With(ctx, func(s db.SQLSession) error {
 		return s.Query(ctx, query, nil, func(row []db.Value) error {
 			strangers = uint64(row[0].Int - row[1].Int)
 			if id, ok := parseFiller(row[2].Text); ok && !row[2].Null {

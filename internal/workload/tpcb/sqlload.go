@@ -2,45 +2,38 @@ package tpcb
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"stroppy/internal/db"
 	"stroppy/internal/workload/dataset"
 )
 
-// Probe implements dataset.Tables.
-func (m *sqlModel) Probe() (string, *db.Statement) { return m.texts.tables.accounts, m.texts.probe }
-
-// Count implements dataset.Tables.
-func (m *sqlModel) Count() *db.Statement { return m.texts.count }
-
-// Fill clears away what an earlier load has left, unless it goes on with it, and
+// Fill implements dataset.Store. It clears away what an earlier load has left, unless it goes on with it, and
 // makes the rows and an empty history. Balances begin at zero, as with pgbench.
-func (m *sqlModel) Fill(ctx context.Context, n dataset.Note, progress func(done uint64)) error {
+func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(done uint64)) error {
 	t := m.texts
 	if n.Rows == 0 {
 		drops := append(t.drops(), "DROP TABLE IF EXISTS "+tableOpening)
 		if m.replaced != nil {
 			drops = append(drops, m.replaced.drops()...)
 		}
-		if err := m.store.Each(ctx, drops...); err != nil {
+		if err := m.Each(ctx, drops...); err != nil {
 			return err
 		}
 	}
-	bulk, ok := m.database.(db.BulkLoader)
+	bulk, ok := m.Database.(db.BulkLoader)
 	if ok && n.Rows == 0 {
 		if err := m.bulk(ctx, bulk, progress); err != nil {
 			return err
 		}
-		return m.store.Each(ctx, t.history)
+		return m.Each(ctx, t.history)
 	}
 	if n.Rows == 0 {
-		if err := m.store.Each(ctx, t.create[:]...); err != nil {
+		if err := m.Each(ctx, t.create[:]...); err != nil {
 			return err
 		}
 	}
-	err := m.store.Batches(ctx, n, batchRows, progress, func(s db.SQLSession, from, to uint64) error { return m.batch(ctx, s, from, to) })
+	err := m.Batches(ctx, n, batchRows, progress, func(s db.SQLSession, from, to uint64) error { return m.batch(ctx, s, from, to) })
 	if err != nil {
 		return err
 	}
@@ -50,14 +43,14 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Note, progress func(done 
 	if n.Rows < n.Size {
 		after = append(slices.DeleteFunc(slices.Clone(t.addKey[:]), func(key string) bool { return key == "" }), after...)
 	}
-	return m.store.Each(ctx, after...)
+	return m.Each(ctx, after...)
 }
 
 // bulk loads each table with one bulk load.
 func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, progress func(done uint64)) error {
-	done, from := uint64(0), uint64(0)
+	from := uint64(0)
 	for k, count := range [noKind]uint64{m.size.branches, m.size.tellers, m.size.accounts} {
-		next, c := uint64(0), columns[k]
+		c := columns[k]
 		load := db.BulkLoad{
 			Before: []string{m.texts.create[k]}, Table: m.texts.tables.of(kind(k)),
 			Columns: []string{c.id, c.balance, "filler"}, Types: []db.Type{db.Integer, db.Integer, db.Text},
@@ -65,28 +58,16 @@ func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, progress func(d
 		if c.bid != "" {
 			load.Columns, load.Types = append(load.Columns, "bid"), append(load.Types, db.Integer)
 		}
-		load.Next = func(row []db.Value) bool {
-			if next == count {
-				return false
-			}
-			m.row(row, from+next)
-			if next++; next%progressRows == 0 {
-				progress(done + next)
-			}
-			return true
-		}
 		if key := m.texts.addKey[k]; key != "" {
 			load.After = []string{key}
 		}
-		rows, err := bulk.BulkLoad(ctx, load)
+		err := dataset.Bulk(ctx, bulk, load, count, func(done uint64) { progress(from + done) }, func(n uint64, row []db.Value) {
+			m.row(row, from+n)
+		})
 		if err != nil {
 			return err
 		}
-		if uint64(rows) != count {
-			return fmt.Errorf("the database took %d rows of %d of the table %s", rows, count, load.Table)
-		}
-		done, from = done+count, from+count
-		progress(done)
+		from += count
 	}
 	return nil
 }

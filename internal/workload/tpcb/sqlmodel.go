@@ -1,20 +1,20 @@
 package tpcb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
 // sqlModel is the workload on a SQL database.
 type sqlModel struct {
-	database db.SQL
-	dialect  *db.Dialect
-	store    *dataset.SQL
+	*dataset.SQL
 	config   *Config
 	texts    *texts        // of the form that is loaded, or was found
 	call     *db.Procedure // that is the transaction; nil in the other modes
@@ -23,17 +23,13 @@ type sqlModel struct {
 	size     size
 }
 
-var _ model = (*sqlModel)(nil)
-
 // newSQLModel fills in what the configuration leaves to the data model.
 func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
-	if c.Mode == "" {
-		c.Mode = Pipelined
-	}
-	d := database.Dialect()
-	m := &sqlModel{database: database, dialect: d, config: c, texts: newTexts(d, c.Versions)}
-	m.store = dataset.NewSQL(dataKind, database, m)
-	if c.Mode == Procedure {
+	c.Mode = cmp.Or(c.Mode, workload.Pipelined)
+	m := &sqlModel{SQL: dataset.NewSQL(dataKind, database, ""), config: c}
+	d := m.Dialect
+	m.use(newTexts(d, c.Versions))
+	if c.Mode == workload.Procedure {
 		var err error
 		m.call = newProcedure(d, c.History)
 		if m.calls, err = db.ProceduresOf(database, m.call); err != nil {
@@ -43,19 +39,22 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 	return m, nil
 }
 
+// use chooses the statements of one form of the data.
+func (m *sqlModel) use(t *texts) { m.texts, m.Table, m.Count = t, t.tables.accounts, t.count }
+
 func (m *sqlModel) replaces(was *facts) {
 	if was.versions != m.texts.versions {
-		m.replaced = newTexts(m.dialect, was.versions)
+		m.replaced = newTexts(m.Dialect, was.versions)
 	}
 }
 
 // take chooses the statements of the form that was found.
 func (m *sqlModel) take(f *facts) error {
 	if f.versions != m.texts.versions {
-		m.texts = newTexts(m.dialect, f.versions)
+		m.use(newTexts(m.Dialect, f.versions))
 	}
 	m.size = f.size
-	m.texts.fit(m.dialect, f.size)
+	m.texts.fit(m.Dialect, f.size)
 	switch {
 	case f.versions && m.call != nil:
 		return errVersionsProcedure
@@ -76,10 +75,10 @@ func (m *sqlModel) prepare(ctx context.Context, run uint64) error {
 	if m.config.History {
 		return nil
 	}
-	if err := m.database.Exec(ctx, m.texts.opening); err != nil {
+	if err := m.Database.Exec(ctx, m.texts.opening); err != nil {
 		return err
 	}
-	return m.store.With(ctx, func(s db.SQLSession) error {
+	return m.With(ctx, func(s db.SQLSession) error {
 		return dataset.Transact(ctx, s, func() error {
 			_, err := s.Do(ctx, m.texts.bare, []db.Value{{Int: -int64(run)}})
 			return err
@@ -88,13 +87,13 @@ func (m *sqlModel) prepare(ctx context.Context, run uint64) error {
 }
 
 func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.database.Session(ctx, db.SessionOptions{Isolation: m.config.Isolation, Mode: m.config.sqlMode()})
+	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
 	if err != nil {
 		return nil, err
 	}
 	c := newSQLClient(h, s, m.texts, m.config.History)
 	if m.call != nil {
-		c.calling(m.call, m.dialect)
+		c.calling(m.call, m.Dialect)
 	}
 	return c, nil
 }
@@ -102,14 +101,12 @@ func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) 
 // endState reads each table in one statement. Nothing runs on them at that time, so
 // that they need no common snapshot.
 func (m *sqlModel) endState(ctx context.Context, e *endRows) error {
-	return m.store.With(ctx, func(s db.SQLSession) error {
-		err := s.Query(ctx, m.texts.countHistory, nil, func(row []db.Value) error {
-			e.report.Total += uint64(row[0].Int)
-			return nil
-		})
+	return m.With(ctx, func(s db.SQLSession) error {
+		postings, err := dataset.Number(ctx, s, dataset.CountRows(m.texts.tables.history))
 		if err != nil {
 			return fmt.Errorf("count the history: %w", err)
 		}
+		e.report.Total += postings
 		for k := branch; k < noKind; k++ {
 			err := s.Query(ctx, m.texts.rows[k], nil, func(row []db.Value) error {
 				if m.texts.versions {
@@ -138,7 +135,7 @@ func (m *sqlModel) endState(ctx context.Context, e *endRows) error {
 // downloadOpenings reads the openings, of which there is a table only where they are
 // not all zero, or where a run kept no history.
 func (m *sqlModel) downloadOpenings(ctx context.Context, s db.SQLSession, e *endRows) error {
-	there, err := m.hasOpenings(ctx)
+	there, err := m.Exists(ctx, tableOpening)
 	if err != nil || !there {
 		return err
 	}
@@ -148,17 +145,6 @@ func (m *sqlModel) downloadOpenings(ctx context.Context, s db.SQLSession, e *end
 		}
 		return e.bareRun(uint64(-row[0].Int))
 	})
-}
-
-// hasOpenings says whether there is a table of openings.
-func (m *sqlModel) hasOpenings(ctx context.Context) (bool, error) {
-	err := m.store.With(ctx, func(s db.SQLSession) error {
-		return s.Query(ctx, m.texts.probeOpenings, nil, func([]db.Value) error { return nil })
-	})
-	if db.ClassOf(err) == db.Fatal {
-		return m.answers(ctx)
-	}
-	return err == nil, err
 }
 
 // keepPosting keeps a row of pgbench's history.

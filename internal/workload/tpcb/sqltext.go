@@ -47,15 +47,12 @@ type texts struct {
 	tombstone *db.Statement // with versions
 	find      *db.Statement // with versions: teller ids under an id of the history; NULL is a tombstone
 
-	load          [noKind]*db.Statement // one row
-	count         *db.Statement         // rows of all three tables
-	countHistory  *db.Statement
-	probe         *db.Statement         // fails if there is no table of accounts
-	rows          [noKind]*db.Statement // id, balance and, with versions, version and last transaction
-	postings      *db.Statement
-	openings      *db.Statement
-	probeOpenings *db.Statement // fails if there is no table of openings
-	bare          *db.Statement // marks a run that keeps no history
+	load     [noKind]*db.Statement // one row
+	count    *db.Statement         // rows of all three tables
+	rows     [noKind]*db.Statement // id, balance and, with versions, version and last transaction
+	postings *db.Statement
+	openings *db.Statement
+	bare     *db.Statement // marks a run that keeps no history
 }
 
 // columns of the three tables: the id, the branch where there is one, the balance,
@@ -225,12 +222,8 @@ func (t *texts) whole(d *db.Dialect) {
 		t.rows[k] = &db.Statement{SQL: "SELECT " + list + " FROM " + table, Columns: types}
 		all += " + (SELECT COUNT(*) FROM " + table + ")"
 	}
-	number := []db.Type{db.Integer}
-	t.count = &db.Statement{SQL: all, Columns: number}
-	t.countHistory = &db.Statement{SQL: "SELECT COUNT(*) FROM " + t.tables.history, Columns: number}
-	t.probe = &db.Statement{SQL: "SELECT COUNT(*) FROM " + t.tables.accounts + " WHERE 1 = 0", Columns: number}
+	t.count = &db.Statement{SQL: all, Columns: []db.Type{db.Integer}}
 	t.openings = &db.Statement{SQL: "SELECT place, balance FROM " + tableOpening, Columns: []db.Type{db.Integer, db.Integer}}
-	t.probeOpenings = &db.Statement{SQL: "SELECT COUNT(*) FROM " + tableOpening + " WHERE 1 = 0", Columns: number}
 	t.bare = d.Write("INSERT INTO ", tableOpening, " (place, balance) VALUES (").Param(db.Integer).Text(", 0)").End()
 }
 

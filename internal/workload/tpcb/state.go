@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"strconv"
-	"time"
 
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
@@ -12,20 +11,21 @@ import (
 
 // dataKind is what the data are to a database.
 var dataKind = dataset.Kind{
-	Noun: "tpcb data", Things: "table rows", Make: "stroppy run tpcb", Schema: 1, Table: "stroppy_tpcb_meta", Prefix: "stroppy-tpcb/meta/",
+	Workload: Name, Noun: "tpcb data", Things: "table rows", Unit: "rows", Make: "stroppy run tpcb", Schema: 1,
+	Table: "stroppy_tpcb_meta", Prefix: "stroppy-tpcb/meta/",
 }
 
-// What the note keeps beside what every note has.
+// What the metadata keep besides what all metadata have.
 const (
 	factScale     = "scale"
 	factRatio     = "ratio"
 	factVersions  = "versions"
-	factStrangers = "strangers" // rows of the history that were somebody else's when the note was written
+	factStrangers = "strangers" // rows of the history that were somebody else's when the metadata were written
 	factAdopted   = "adopted"   // somebody else made the tables
 	factCount     = 5
 )
 
-// facts are what a note says of the data, besides what every note says.
+// facts are what the metadata say of the data, besides what all metadata say.
 type facts struct {
 	size      size
 	scale     uint64
@@ -35,7 +35,7 @@ type facts struct {
 	adopted   bool
 }
 
-func (f *facts) note() map[string]string {
+func (f *facts) metadata() map[string]string {
 	return map[string]string{
 		factScale:     strconv.FormatUint(f.scale, 10),
 		factRatio:     ratioText(f.ratio),
@@ -45,26 +45,26 @@ func (f *facts) note() map[string]string {
 	}
 }
 
-// factsOf reads a note. The error names what makes no sense.
-func factsOf(n *dataset.Note) (f facts, err error) {
+// factsOf reads metadata. The error names what makes no sense.
+func factsOf(m *dataset.Metadata) (f facts, err error) {
 	wrong := func(name string, err error) error {
 		if err == nil {
 			return nil
 		}
-		return dataKind.Altered(name, n.Facts[name])
+		return dataKind.Altered(name, m.Facts[name])
 	}
-	scale, e1 := strconv.ParseUint(n.Facts[factScale], 10, 64)
-	ratio, ok := parseRatio(n.Facts[factRatio])
-	versions, e2 := strconv.ParseBool(n.Facts[factVersions])
-	strangers, e3 := strconv.ParseUint(n.Facts[factStrangers], 10, 64)
-	adopted, e4 := strconv.ParseBool(n.Facts[factAdopted])
+	scale, e1 := strconv.ParseUint(m.Facts[factScale], 10, 64)
+	ratio, ok := parseRatio(m.Facts[factRatio])
+	versions, e2 := strconv.ParseBool(m.Facts[factVersions])
+	strangers, e3 := strconv.ParseUint(m.Facts[factStrangers], 10, 64)
+	adopted, e4 := strconv.ParseBool(m.Facts[factAdopted])
 	if err := cmp.Or(wrong(factScale, e1), wrong(factVersions, e2), wrong(factStrangers, e3), wrong(factAdopted, e4)); err != nil {
 		return f, err
 	}
 	c := Config{Scale: scale, Ratio: ratio}
 	s, err := c.size()
-	if !ok || err != nil || s.rows() != n.Size {
-		return f, dataKind.Altered(factRatio, n.Facts[factRatio])
+	if !ok || err != nil || s.rows() != m.Size {
+		return f, dataKind.Altered(factRatio, m.Facts[factRatio])
 	}
 	return facts{size: s, scale: scale, ratio: ratio, versions: versions, strangers: strangers, adopted: adopted}, nil
 }
@@ -75,42 +75,33 @@ func (t *TPCB) wanted() (facts, error) {
 	return facts{size: s, scale: t.config.Scale, ratio: t.config.Ratio, versions: t.config.Versions}, err
 }
 
-// Load makes the tables. Data of this program that are there already are replaced.
-// What somebody else made is never touched.
-func (t *TPCB) Load(ctx context.Context, progress func(done, total uint64)) (workload.Loaded, error) {
-	started := time.Now()
+// Load implements workload.Workload.
+func (t *TPCB) Load(ctx context.Context, progress func(done, total uint64)) (none workload.Loaded, err error) {
 	f, err := t.wanted()
 	if err != nil {
-		return workload.Loaded{}, err
+		return none, err
 	}
-	if !t.set.Volatile() {
+	if !t.Volatile() {
 		if err := t.replaces(ctx); err != nil {
-			return workload.Loaded{}, err
+			return none, err
 		}
 	}
 	if err := t.model.take(&f); err != nil {
-		return workload.Loaded{}, err
+		return none, err
 	}
-	want := t.want
-	t.want.Facts = f.note()
-	defer func() { t.want = want }()
-	kept, err := t.set.Load(ctx, progress)
-	if err != nil {
-		return workload.Loaded{}, err
-	}
-	return workload.Loaded{Accounts: f.size.rows(), Things: "rows", Took: time.Since(started), Resumed: kept}, nil
+	return t.Set.Load(ctx, progress)
 }
 
-// replaces looks at what the database holds before a load: tables that somebody
-// else made stay.
+// replaces sees what the database holds before a load: tables that somebody else made
+// stay.
 func (t *TPCB) replaces(ctx context.Context) error {
-	n, err := t.store.Read(ctx)
-	if err != nil || !n.Found {
+	m, err := t.model.Read(ctx)
+	if err != nil || !m.Found {
 		return err
 	}
-	was, err := factsOf(&n)
+	was, err := factsOf(&m)
 	if err != nil {
-		return nil // a note that makes no sense is replaced with its data
+		return nil // metadata that make no sense are replaced with their data
 	}
 	if was.adopted {
 		return dataset.StateErrorf("the tables of tpcb in this database were not made by this program: drive them as they are with --no-load, remove them, or use another database")
@@ -119,77 +110,33 @@ func (t *TPCB) replaces(ctx context.Context) error {
 	return nil
 }
 
-// OnReplace has tell called with one sentence before a load replaces data that are
-// loaded.
-func (t *TPCB) OnReplace(tell func(what string)) { t.want.Replacing = tell }
-
-// Replaced returns a *dataset.StateError if the data in the database are now of
-// another load than the one that this one is attached to.
-func (t *TPCB) Replaced(ctx context.Context) error { return t.set.Replaced(ctx) }
-
-// Attach finds the data that an earlier load has left and takes the next run
-// number. Tables that somebody else made in the same form get a note first, in a
-// table of our own.
+// Attach implements workload.Workload. Tables that somebody else made in the same form
+// get metadata first, in a table of our own.
 func (t *TPCB) Attach(ctx context.Context) (workload.Loaded, error) {
-	if !t.set.Volatile() {
+	if !t.Volatile() {
 		if err := t.model.adopt(ctx, cmp.Or(t.config.Seed, adoptedSeed)); err != nil {
 			return workload.Loaded{}, err
 		}
 	}
-	defer t.anySize()()
-	if err := t.set.Attach(ctx); err != nil {
-		return workload.Loaded{}, err
-	}
-	loaded, err := t.take()
-	if err == nil && !t.set.Volatile() {
-		err = t.model.prepare(ctx, t.set.Run())
-	}
-	return loaded, err
-}
-
-// anySize leaves the comparison of sizes to fits, which knows what scale and ratio are,
-// until the function that it returns is called.
-func (t *TPCB) anySize() func() {
-	was := t.want.Size
-	if !t.set.Volatile() {
-		t.want.Size = 0
-	}
-	return func() { t.want.Size = was }
+	return t.Set.Attach(ctx)
 }
 
 // adoptedSeed is the seed of data that were not made by a load of this program,
 // where none is asked for.
 const adoptedSeed = 1
 
-// Look finds the data as Attach does, and only reads. The run number that it goes
-// by is one that nobody has taken.
-func (t *TPCB) Look(ctx context.Context) (workload.Loaded, error) {
-	defer t.anySize()()
-	if err := t.set.Look(ctx); err != nil {
-		return workload.Loaded{}, err
-	}
-	return t.take()
-}
-
 // take takes over what the database says about the data in it.
-func (t *TPCB) take() (workload.Loaded, error) {
-	n := t.set.Note()
-	var err error
-	if t.set.Volatile() {
-		t.facts, err = t.wanted()
-	} else {
-		t.facts, err = factsOf(&n)
+func (t *TPCB) take(m *dataset.Metadata) (err error) {
+	if t.facts, err = factsOf(m); err != nil {
+		return err
 	}
-	if err == nil {
-		err = t.model.take(&t.facts)
-	}
-	return workload.Loaded{Accounts: n.Size, Things: "rows"}, err
+	return t.model.take(&t.facts)
 }
 
-// fits says whether the data that were found can be driven as this one is
+// fits says whether the data that were found can be used as this one is
 // configured.
-func (t *TPCB) fits(n *dataset.Note) error {
-	f, err := factsOf(n)
+func (t *TPCB) fits(m *dataset.Metadata) error {
+	f, err := factsOf(m)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package tpcb
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"stroppy/internal/db"
@@ -17,26 +16,25 @@ const Name = "tpcb"
 
 // TPCB is the workload on one open database.
 type TPCB struct {
+	*dataset.Set
 	config Config
 	model  model
-	store  dataset.Store
-	set    *dataset.Set
-	want   dataset.Want
-	facts  facts // what Attach or Look found
+	facts  facts // what Attach or AttachReadOnly found
 }
 
 var _ workload.Workload = (*TPCB)(nil)
 
-// model is the workload written for one data model; how it is loaded is a
-// dataset.Tables or dataset.Keys.
+// model is the workload written for one data model.
 type model interface {
-	// adopt writes the note of tables that are there without one, if there are any.
+	dataset.Store
+
+	// adopt writes the metadata of tables that are there without, if there are any.
 	adopt(ctx context.Context, seed uint64) error
-	// replaces is told, before a load, what the database held until then.
+	// replaces is called before a load with what the database held until then.
 	replaces(was *facts)
 	// take takes over what was found.
 	take(f *facts) error
-	// prepare makes what the clients of this run need beside the data. A run that
+	// prepare makes what the clients of this run need besides the data. A run that
 	// keeps no history says so in the database, for the checks of later ones.
 	prepare(ctx context.Context, run uint64) error
 
@@ -49,52 +47,38 @@ func New(database db.Database, c Config) (*TPCB, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	if _, err := database.Claim(c.Isolation); err != nil {
-		return nil, err
-	}
 	t := &TPCB{config: c}
-	var err error
-	switch d := database.(type) {
-	case db.SQL:
-		var m *sqlModel
-		if m, err = newSQLModel(d, &t.config); err == nil {
-			t.model, t.store = m, m.store
-		}
-	case db.KV:
-		var m *kvModel
-		if m, err = newKVModel(d, &t.config); err == nil {
-			t.model, t.store = m, m.store
-		}
-	default:
-		err = fmt.Errorf("the tpcb workload is written for SQL and for ordered key-value stores, and this database is neither")
+	expected := dataset.Expected{
+		Clients: c.Clients, Isolation: c.Isolation, Seed: c.Seed, AnySize: true,
+		Facts: func(context.Context) (map[string]string, error) {
+			f, err := t.wanted()
+			return f.metadata(), err
+		},
+		Fits: t.fits, Take: t.take,
+		Prepare: func(ctx context.Context) error { return t.model.prepare(ctx, t.Run()) },
 	}
-	if err != nil {
-		return nil, err
-	}
-	t.want = dataset.Want{Seed: c.Seed, Fits: t.fits}
 	if c.Scale != 0 {
 		s, err := c.size()
 		if err != nil {
 			return nil, err
 		}
-		t.want.Size = s.rows()
+		expected.Size = s.rows()
 	}
-	t.set = dataset.New(dataKind, database, t.store, &t.want)
-	return t, nil
+	var err error
+	t.model, t.Set, err = dataset.Bind(dataKind, database, dataset.Models[model]{
+		SQL: func(d db.SQL) (model, error) { return newSQLModel(d, &t.config) },
+		KV:  func(d db.KV) (model, error) { return newKVModel(d, &t.config) },
+	}, expected)
+	return t, err
 }
 
-// On implements workload.Workload.
-func (t *TPCB) On(database db.Database) (workload.Workload, error) {
-	if !t.set.Found() {
-		return nil, fmt.Errorf("look at tpcb on one node: it is not attached yet")
-	}
+// ForNode implements workload.Workload.
+func (t *TPCB) ForNode(database db.Database) (workload.Workload, error) {
 	other, err := New(database, t.config)
 	if err != nil {
 		return nil, err
 	}
-	other.set.Adopt(t.set)
-	other.facts = t.facts
-	return other, other.model.take(&other.facts)
+	return other, other.Adopt(t.Set)
 }
 
 // What the header of a history keeps beside the run's numbers.
@@ -111,17 +95,11 @@ const (
 
 // Header is what the history must keep for the checks; valid after Attach.
 func (t *TPCB) Header() history.Header {
-	n, f := t.set.Note(), &t.facts
-	return history.Header{
-		Kinds:    history.Kinds(history.Profile),
-		Object:   "row",
-		Unit:     "number",
-		Workload: Name,
-		LoadID:   n.Load,
-		Run:      t.set.Run(),
-		Seed:     n.Seed,
-		Accounts: n.Size,
-		Clients:  t.config.Clients,
+	f := &t.facts
+	return t.Complete(history.Header{
+		Kinds:  history.Kinds(history.Profile),
+		Object: "row",
+		Unit:   "number",
 		Keys: map[string]string{
 			keyScale:     strconv.FormatUint(f.scale, 10),
 			keyRatio:     ratioText(f.ratio),
@@ -130,7 +108,7 @@ func (t *TPCB) Header() history.Header {
 			keyMode:      t.config.Mode,
 			keyStrangers: strconv.FormatUint(f.strangers, 10),
 		},
-	}
+	})
 }
 
 // sizeOf reads the rows from a header; false if it does not say.
@@ -147,19 +125,16 @@ func sizeOf(h history.Header) (size, bool) {
 
 // Client opens client i; valid after Attach.
 func (t *TPCB) Client(ctx context.Context, i int) (load.Client, error) {
-	if err := t.set.Client(i, t.config.Clients); err != nil {
+	if err := t.CheckClient(i); err != nil {
 		return nil, err
 	}
-	return t.model.client(ctx, newChooser(&t.config, t.facts.size, t.set.Note().Seed, t.set.Run(), uint64(i)))
+	return t.model.client(ctx, newChooser(&t.config, t.facts.size, t.Seed(), t.Run(), uint64(i)))
 }
-
-// Background returns none: nothing runs beside the clients.
-func (t *TPCB) Background(context.Context) ([]load.Background, error) { return nil, nil }
 
 // EndState downloads all rows and the history, as dataset.Download does: the sums of the
 // tables must agree.
 func (t *TPCB) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
-	return dataset.Download(ctx, t.set, end.Restart, func() (books, bool, error) {
+	return dataset.Download(ctx, t.Set, end.Restart, func() (books, bool, error) {
 		rows := &endRows{size: t.facts.size, end: end, report: dataset.Progress{Report: progress, Total: t.facts.size.rows()}}
 		err := t.model.endState(ctx, rows)
 		return rows.books, rows.books.agree(), err

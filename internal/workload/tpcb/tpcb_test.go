@@ -10,6 +10,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 )
 
 // nothing is a session of either model that answers at once and keeps nothing.
@@ -194,7 +195,7 @@ func TestBadConfiguration(t *testing.T) {
 	for name, bend := range map[string]func(c *Config){
 		"clients":                     func(c *Config) { c.Clients = 0 },
 		"clients ":                    func(c *Config) { c.Clients = 1 << history.ClientBits },
-		"--versions":                  func(c *Config) { c.Versions, c.Mode = true, Procedure },
+		"--versions":                  func(c *Config) { c.Versions, c.Mode = true, workload.Procedure },
 		"versions":                    func(c *Config) { c.Versions, c.History = true, false },
 		"ratio":                       func(c *Config) { c.Ratio[1] = 0 },
 		"more than 1099511627776":     func(c *Config) { c.Scale = 1 << 30 },

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// The names in the note. The size stands under what the kind counts.
+// The names in the metadata. The size stands under what the kind counts.
 const (
 	nameSchema = "schema"
 	nameLoad   = "load_id" // drawn at random by each load
@@ -22,8 +22,8 @@ const (
 	stateLoaded  = "loaded"
 )
 
-// Note is what a database says about the data in it.
-type Note struct {
+// Metadata is what a database says about the data in it.
+type Metadata struct {
 	Found   bool // there is one, of whatever schema
 	Schema  uint64
 	Load    string // the id of the load; empty of a plain schema
@@ -42,15 +42,15 @@ func (k *Kind) Altered(name, value string) error {
 	return StateErrorf("the %s in this database says that its %s is %q, which no load has written: run `%s` to load it anew", k.Noun, name, value, k.Make)
 }
 
-// overtaken is the error of a load that found the note of another in place of its own.
+// overtaken is the error of a load that found the metadata of another in place of its own.
 func (k *Kind) overtaken() error {
 	return StateErrorf("another load of this database began before this one was done, and replaced the %s that this one made: let one load end before the next begins, or use another database", k.Noun)
 }
 
-// parse reads a note as it is stored. What makes no sense becomes its problem: a
+// parse reads metadata as they are stored. What makes no sense becomes its problem: a
 // load may replace it, nothing else may use it.
-func (k *Kind) parse(values map[string]string) Note {
-	var n Note
+func (k *Kind) parse(values map[string]string) Metadata {
+	var n Metadata
 	if _, n.Found = values[nameSchema]; !n.Found {
 		return n
 	}
@@ -81,31 +81,44 @@ func (k *Kind) parse(values map[string]string) Note {
 	return n
 }
 
-// own are the names that every note has.
+// own are the names that all metadata have.
 func (k *Kind) own() []string {
 	return []string{nameSchema, nameLoad, nameState, nameSeed, k.Things, nameRun, nameRows}
 }
 
-// starting returns names and values of the note of a load that starts.
-func (k *Kind) starting(n Note) [][2]string {
+// starting returns names and values of the metadata of a load that starts.
+func (k *Kind) starting(m Metadata) [][2]string {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	list := [][2]string{
-		{nameSchema, number(n.Schema)}, {nameLoad, n.Load}, {nameState, n.State}, {nameSeed, number(n.Seed)},
-		{k.Things, number(n.Size)}, {nameRun, "0"}, {nameRows, "0"},
+		{nameSchema, number(m.Schema)}, {nameLoad, m.Load}, {nameState, m.State}, {nameSeed, number(m.Seed)},
+		{k.Things, number(m.Size)}, {nameRun, "0"}, {nameRows, "0"},
 	}
-	for name, value := range n.Facts {
+	for name, value := range m.Facts {
 		list = append(list, [2]string{name, value})
 	}
 	return list
 }
 
-// readable says that this program understands what the data are made of.
-func (s *Set) readable(n *Note) bool {
-	return n.Schema == s.kind.Schema || s.kind.Plain != 0 && n.Schema == s.kind.Plain
+// resumable trusts the count of things that was committed with them, and only if it is
+// what count finds.
+func (m *Metadata) resumable(count func() (uint64, error)) (uint64, error) {
+	if m.Rows == 0 {
+		return 0, nil
+	}
+	rows, err := count()
+	if err != nil || rows != m.Rows || rows > m.Size {
+		return 0, err
+	}
+	return rows, nil
 }
 
-func (s *Set) schemaError(n Note) error {
-	return StateErrorf("the %s in this database has schema version %d and this program reads %d: use the program that made it, or remove it and run `%s`", s.kind.Noun, n.Schema, s.kind.Schema, s.kind.Make)
+// readable says that this program understands what the data are made of.
+func (s *Set) readable(m *Metadata) bool {
+	return m.Schema == s.kind.Schema || s.kind.Plain != 0 && m.Schema == s.kind.Plain
+}
+
+func (s *Set) schemaError(m Metadata) error {
+	return StateErrorf("the %s in this database has schema version %d and this program reads %d: use the program that made it, or remove it and run `%s`", s.kind.Noun, m.Schema, s.kind.Schema, s.kind.Make)
 }
 
 // StateError says that what the database holds does not let the workload go on:

@@ -115,15 +115,16 @@ func appendTransaction(b []byte, tx *Transaction, c *context) []byte {
 
 // opFlags returns the first byte of op; sum is that of the amounts before it.
 func opFlags(op *Op, sum int64) (flags byte) {
-	flags = byte(op.State) << opState
 	if op.Write {
 		flags |= opWrite
 	}
 	if op.Observed {
-		flags |= opObserved
-	}
-	if op.Observed || op.Version != 0 || op.Value != 0 || op.Writer != 0 {
+		flags |= opObserved | opValues
+	} else if op.Version|uint64(op.Value)|uint64(op.Writer) != 0 {
 		flags |= opValues
+	}
+	if op.State != 0 {
+		flags |= byte(op.State) << opState
 	}
 	switch {
 	case op.Amount == 0:

@@ -131,9 +131,9 @@ type Transaction struct {
 type Op struct {
 	Object   uint64 // its number by the workload's formula
 	Write    bool   // it changed the object
-	Amount   int64  // what a write added, in the workload's unit; 0 of a read
-	Observed bool   // what is below was read; false where the reply was lost
+	Observed bool   // State, Version, Value and Writer were read; false where the reply was lost
 	State    State  // of what was found; 0 where the workload has no states
+	Amount   int64  // what a write added, in the workload's unit; 0 of a read
 	Version  uint64 // writes that the object had seen before
 	Value    int64  // what it held before, in the workload's unit
 	Writer   ID     // the last transaction that had written it; 0 for the load

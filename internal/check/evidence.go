@@ -77,9 +77,13 @@ func (e *Evidence) Settle(results []Result, problem error) {
 }
 
 // WhyNoEnd says why there is no end state to check, where there is none.
-func (e *Evidence) WhyNoEnd() string {
-	if e.Unended != 0 {
-		return fmt.Sprintf("run %d is not known to have ended before the end state was downloaded; give --db to download it now", e.Unended)
+func (e *Evidence) WhyNoEnd() string { return WhyNoEnd(e.Unended) }
+
+// WhyNoEnd says why there is no end state to check: that it may have been downloaded
+// before a run had ended, if one is given.
+func WhyNoEnd(unended uint64) string {
+	if unended != 0 {
+		return fmt.Sprintf("run %d is not known to have ended before the end state was downloaded; give --db to download it now", unended)
 	}
 	return "the end state was not downloaded; give --db"
 }
@@ -107,13 +111,11 @@ func (e *Evidence) NeedEndAlone(name string) (Result, bool) {
 
 // Complete says that every history was closed, so that what is not in it was
 // never sent.
-func (e *Evidence) Complete() bool {
-	for _, s := range e.Input.History {
-		if !s.Complete() {
-			return false
-		}
-	}
-	return len(e.Input.History) > 0
+func (e *Evidence) Complete() bool { return e.Input.Complete() }
+
+// Complete says that every history was closed.
+func (in *Input) Complete() bool {
+	return len(in.History) > 0 && !slices.ContainsFunc(in.History, func(s Source) bool { return !s.Complete() })
 }
 
 // Recorded says that all that a run sent is in the histories given.
@@ -164,20 +166,17 @@ func (e *Evidence) CountClocks() int {
 }
 
 // Each goes through the whole history again, in the order of the first time.
-func (e *Evidence) Each(do func(t uint32, tx *history.Transaction)) error {
+func (e *Evidence) Each(do func(t uint32, tx *history.Transaction)) (problem error) {
 	for _, source := range e.Input.History {
-		for rec, err := range source.Transactions() {
-			if err != nil {
-				return fmt.Errorf("the history could not be read: %w", err)
-			}
-			if e.Watch.Ended() {
-				return e.Watch.Err
-			}
+		for rec := range Each(&e.Watch, "the history", source.Transactions(), &problem) {
 			t, ok := e.Txns.Find(rec.ID)
 			if !ok {
 				return fmt.Errorf("the history changed while it was being checked")
 			}
 			do(t, rec.Transaction)
+		}
+		if problem != nil {
+			return problem
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 
@@ -19,6 +20,25 @@ type EndState interface {
 	Objects() iter.Seq2[history.Object, error]
 	Rows() iter.Seq2[history.Row, error]
 	Unexpected() []string // rows that no formula makes, as people read them
+}
+
+// Each yields what is read of the named thing until the first error, which it puts
+// into problem: that of the reading, or the cause for which the watch has ended.
+func Each[T any](w *Watch, what string, read iter.Seq2[T, error], problem *error) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for v, err := range read {
+			switch {
+			case err != nil:
+				*problem = fmt.Errorf("%s could not be read: %w", what, err)
+				return
+			case w.Ended():
+				*problem = w.Err
+				return
+			case !yield(v):
+				return
+			}
+		}
+	}
 }
 
 // Locate says where in the recorded history the witnesses stand. It reads the

@@ -25,25 +25,22 @@ type lateness struct {
 }
 
 // readLog walks over the entries of all streams in their order.
-func (e *checker) readLog() error {
+func (e *checker) readLog() (problem error) {
 	if e.in.End == nil {
 		return nil
 	}
-	for leg, err := range e.in.End.Rows() {
-		if err != nil {
-			return fmt.Errorf("the end state's log could not be read: %w", err)
-		}
-		if e.Watch.Ended() {
-			return e.Watch.Err
-		}
+	for leg := range check.Each(&e.Watch, "the end state's log", e.in.End.Rows(), &problem) {
 		if err := e.step(leg); err != nil {
 			return err
 		}
 		e.entry(leg)
 		e.stream.previous = leg
 	}
+	if problem != nil {
+		return problem
+	}
 	for _, row := range e.in.End.Unexpected() {
-		e.strange.add(row, 0)
+		e.strange.Add(row, 0)
 		e.Report(Whole, "", 0, "", row)
 	}
 	e.findLate()

@@ -59,13 +59,14 @@ type checker struct {
 	last                      map[uint64]uint64 // the last place of each stream in the log
 	odd                       map[uint32]map[uint32]bool
 	stream                    streamWalk
+	latest                    map[*check.Findings]history.ID // the last transaction of each that find was given
 
-	lost, partly, broken         findings // durable
-	ghosts, closed, never        findings // no-ghost
-	twice                        findings // exactly-once
-	strange, lengths, torn       findings // whole
-	elsewhere, apart, client, rt findings // order
-	holes, ends, absent, shared  findings // continuous
+	lost, partly, broken         check.Findings // durable
+	ghosts, closed, never        check.Findings // no-ghost
+	twice                        check.Findings // exactly-once
+	strange, lengths, torn       check.Findings // whole
+	elsewhere, apart, client, rt check.Findings // order
+	holes, ends, absent, shared  check.Findings // continuous
 }
 
 // place is where an append stands in the log.
@@ -88,7 +89,10 @@ func (e *checker) results() []check.Result {
 		return nil
 	}
 	e.Damage = problem
-	results := []check.Result{e.durable(), e.noGhost(), e.exactlyOnce(), e.whole(), e.order(), e.continuous()}
+	var results []check.Result
+	for _, r := range e.rules() {
+		results = append(results, e.decide(r))
+	}
 	e.Settle(results, problem)
 	check.Locate(e.in.History, &e.Watch, results)
 	return results
@@ -106,16 +110,10 @@ func (e *checker) readAll() error {
 	return nil
 }
 
-func (e *checker) readAppends() error {
+func (e *checker) readAppends() (problem error) {
 	for number, source := range e.in.History {
 		e.AddSource(number, source)
-		for rec, err := range source.Transactions() {
-			if err != nil {
-				return fmt.Errorf("the history could not be read: %w", err)
-			}
-			if e.Watch.Ended() {
-				return e.Watch.Err
-			}
+		for rec := range check.Each(&e.Watch, "the history", source.Transactions(), &problem) {
 			if len(rec.Ops) != 1 || rec.Kind != history.Append {
 				return fmt.Errorf("the history has transaction %v, which is a %v with %d operations and no append", rec.ID, rec.Kind, len(rec.Ops))
 			}
@@ -128,6 +126,9 @@ func (e *checker) readAppends() error {
 				p.told = op.Version + 1
 			}
 			e.places = append(e.places, p)
+		}
+		if problem != nil {
+			return problem
 		}
 	}
 	return nil
@@ -189,18 +190,12 @@ func (e *checker) judge(i uint32) {
 }
 
 // readEnds holds the streams' ends against their entries.
-func (e *checker) readEnds() error {
+func (e *checker) readEnds() (problem error) {
 	if e.in.End == nil {
 		return nil
 	}
 	seen := map[uint64]bool{}
-	for a, err := range e.in.End.Objects() {
-		if err != nil {
-			return fmt.Errorf("the end state's streams could not be read: %w", err)
-		}
-		if e.Watch.Ended() {
-			return e.Watch.Err
-		}
+	for a := range check.Each(&e.Watch, "the end state's streams", e.in.End.Objects(), &problem) {
 		switch {
 		case a.N >= e.in.Streams:
 			e.note(Continuous, &e.absent, a.Writer, a.N, fmt.Sprintf("%s, which no load made, is there", e.in.Name(a.N)), "is the last in a stream that no load made")
@@ -211,6 +206,9 @@ func (e *checker) readEnds() error {
 				fmt.Sprintf("is named as the writer of place %d, the last of its stream, whose last entry is at %d", a.Version, e.last[a.N]))
 		}
 		seen[a.N] = true
+	}
+	if problem != nil {
+		return problem
 	}
 	for n := range e.in.Streams {
 		if e.Watch.Ended() {

@@ -8,7 +8,7 @@ import (
 )
 
 // readEnd holds every record of the end state against who can have written it.
-func (k *checker) readEnd() error {
+func (k *checker) readEnd() (problem error) {
 	if k.in.End == nil {
 		return nil
 	}
@@ -16,19 +16,16 @@ func (k *checker) readEnd() error {
 		k.ghosts.add(k, check.NoGhost, "", 0, ^uint64(0), func() string { return "the end state has " + text })
 	}
 	loaded, identity := uint64(0), uint64(0)
-	for a, err := range k.in.End.Objects() {
-		if err != nil {
-			return fmt.Errorf("the end state could not be read: %w", err)
-		}
-		if k.watch.Ended() {
-			return k.watch.Err
-		}
+	for a := range check.Each(&k.watch, "the end state", k.in.End.Objects(), &problem) {
 		k.ends++
 		if k.loaded(a.N) {
 			loaded++
 			identity += check.Mix(a.N + 1)
 		}
 		k.judgeEnd(a)
+	}
+	if problem != nil {
+		return problem
 	}
 	want := uint64(0)
 	for n := range k.in.Records {
@@ -74,21 +71,18 @@ func (k *checker) judgeEnd(a history.Object) {
 const window = 1 << 30
 
 // findMissing names the first records of the load that the end state lacks.
-func (k *checker) findMissing(found uint64) error {
-	for from := uint64(0); from < k.in.Records && k.vanished.count < check.Shown; from += window {
+func (k *checker) findMissing(found uint64) (problem error) {
+	for from := uint64(0); from < k.in.Records && k.vanished.Count < check.Shown; from += window {
 		there := make([]uint64, (min(window, k.in.Records-from)+63)/64)
-		for a, err := range k.in.End.Objects() {
-			if err != nil {
-				return fmt.Errorf("the end state could not be read: %w", err)
-			}
-			if k.watch.Ended() {
-				return k.watch.Err
-			}
+		for a := range check.Each(&k.watch, "the end state", k.in.End.Objects(), &problem) {
 			if k.loaded(a.N) && a.N-from < window {
 				there[(a.N-from)/64] |= 1 << ((a.N - from) % 64)
 			}
 		}
-		for n := from; n < min(from+window, k.in.Records) && k.vanished.count < check.Shown; n++ {
+		if problem != nil {
+			return problem
+		}
+		for n := from; n < min(from+window, k.in.Records) && k.vanished.Count < check.Shown; n++ {
 			if there[(n-from)/64]&(1<<((n-from)%64)) == 0 {
 				k.vanished.add(k, check.Durable, "", 0, n, func() string {
 					return fmt.Sprintf("in the end there is no %s, which the load had made", k.in.Name(n))

@@ -241,13 +241,13 @@ func TestKVAgainstTheDefinitions(t *testing.T) {
 				vanished++
 			}
 		}
-		if vanished != k.vanished.count {
-			t.Fatalf("history %d: %d records have lost a write, and by the definition %d: %s\n%s", i, k.vanished.count, vanished, k.vanished.text(), storeText(s))
+		if vanished != k.vanished.Count {
+			t.Fatalf("history %d: %d records have lost a write, and by the definition %d: %s\n%s", i, k.vanished.Count, vanished, k.vanished.text(), storeText(s))
 		}
 		want := o.stale()
 		counts[fmt.Sprintf("stale %v", want > 0)]++
-		if k.stale.count != want {
-			t.Fatalf("history %d: %d stale reads, and by the definition %d: %s\n%s", i, k.stale.count, want, k.stale.text(), storeText(s))
+		if k.stale.Count != want {
+			t.Fatalf("history %d: %d stale reads, and by the definition %d: %s\n%s", i, k.stale.Count, want, k.stale.text(), storeText(s))
 		}
 	}
 	for name, n := range counts {

@@ -3,15 +3,17 @@ package registers
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
+	"stroppy/internal/check"
 	"stroppy/internal/history"
 )
 
 // readGroup goes through what was read: of all histories the first time, when every
 // value is held against its writer, and of those of group g each time, for the times
 // at which a value was seen.
-func (k *checker) readGroup(g int, p *places) error {
+func (k *checker) readGroup(g int, p *places) (problem error) {
 	for i := range k.writes {
 		k.writes[i].readsEnd, k.writes[i].readsStart = never, always
 	}
@@ -20,27 +22,34 @@ func (k *checker) readGroup(g int, p *places) error {
 		if g > 0 && !inGroup {
 			continue
 		}
-		for rec, err := range source.Transactions() {
-			if err != nil {
-				return fmt.Errorf("the history could not be read: %w", err)
-			}
-			if k.watch.Ended() {
-				return k.watch.Err
-			}
-			if rec.Outcome != history.Committed && rec.Outcome != history.Rejected {
-				continue
-			}
-			for i := range rec.Ops {
-				if op := &rec.Ops[i]; op.Observed {
-					k.observe(number, rec.Transaction, op, g == 0, inGroup)
+		for tx := range k.answered(source, &problem) {
+			for i := range tx.Ops {
+				if op := &tx.Ops[i]; op.Observed {
+					k.observe(number, tx, op, g == 0, inGroup)
 				}
 			}
-			if rec.Kind == history.Scan && rec.Outcome == history.Committed && (g == 0 || inGroup) {
-				p.scan(number, rec.Transaction, g)
+			if tx.Kind == history.Scan && tx.Outcome == history.Committed {
+				p.scan(number, tx, g)
 			}
+		}
+		if problem != nil {
+			return problem
 		}
 	}
 	return nil
+}
+
+// answered yields the transactions whose clients learned what the database had seen,
+// until the first error, which it puts into problem.
+func (k *checker) answered(source check.Source, problem *error) iter.Seq[*history.Transaction] {
+	return func(yield func(*history.Transaction) bool) {
+		for rec := range check.Each(&k.watch, "the history", source.Transactions(), problem) {
+			answered := rec.Outcome == history.Committed || rec.Outcome == history.Rejected
+			if answered && !yield(rec.Transaction) {
+				return
+			}
+		}
+	}
 }
 
 // observe holds one value against its writer, and notes when it was seen.
@@ -166,7 +175,7 @@ func (k *checker) judge(source int, tx *history.Transaction, op *history.Op, who
 // write had overtaken: it was applied before they began, and began when what they
 // returned was applied already. In all other records there is no such read: it would
 // have left them without an order.
-func (k *checker) findStale(g int) error {
+func (k *checker) findStale(g int) (problem error) {
 	overtakers := map[uint64][]overtaker{}
 	for i := range k.keys {
 		if key := &k.keys[i]; key.broken {
@@ -180,22 +189,16 @@ func (k *checker) findStale(g int) error {
 		if k.clocks[number].group != g {
 			continue
 		}
-		for rec, err := range source.Transactions() {
-			if err != nil {
-				return fmt.Errorf("the history could not be read: %w", err)
-			}
-			if k.watch.Ended() {
-				return k.watch.Err
-			}
-			if rec.Outcome != history.Committed && rec.Outcome != history.Rejected {
-				continue
-			}
-			for i := range rec.Ops {
-				op := &rec.Ops[i]
+		for tx := range k.answered(source, &problem) {
+			for i := range tx.Ops {
+				op := &tx.Ops[i]
 				if list := overtakers[op.Object]; op.Observed && len(list) > 0 {
-					k.judgeAge(number, rec.Transaction, op, list)
+					k.judgeAge(number, tx, op, list)
 				}
 			}
+		}
+		if problem != nil {
+			return problem
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ package registers
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -40,7 +41,7 @@ const (
 func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	k := &checker{in: in, watch: check.Watch{Ctx: ctx}}
 	if len(in.Early) > 0 {
-		k.in.End = nil
+		k.in.End, k.unended = nil, in.Early[0]
 	}
 	problem := k.read()
 	results := []check.Result{k.values(), k.fresh(), k.noLostUpdate(), k.scanned(), k.linearizable(), k.durable(), k.noGhost()}
@@ -56,6 +57,7 @@ func Check(ctx context.Context, in Input) ([]check.Result, error) {
 type checker struct {
 	in      Input
 	watch   check.Watch
+	unended uint64       // a run that may have gone on after the end state was downloaded; 0 is none
 	clocks  []clockShift // a history
 	groups  int          // of histories on one clock
 	writes  []write      // by record and id; the first of each record is what was there before the runs
@@ -79,7 +81,6 @@ type checker struct {
 	ghosts      findings
 	unplaced    string // why whether a scan is complete cannot be decided; empty if it can
 	foreignRuns map[uint64]bool
-	missed      bool // a value was seen of a transaction that a recording lacks because it was cut off
 }
 
 // write is what the checks keep of one transaction that writes a record: 64 bytes.
@@ -199,10 +200,6 @@ func (k *checker) read() error {
 
 // settle leaves undecided what a problem, or what is missing, does not let be valid.
 func (k *checker) settle(results []check.Result, problem error) {
-	complete := len(k.in.History) > 0
-	for _, source := range k.in.History {
-		complete = complete && source.Complete()
-	}
 	for i := range results {
 		r := &results[i]
 		r.Witness = check.Distinct(r.Witness)
@@ -216,8 +213,8 @@ func (k *checker) settle(results []check.Result, problem error) {
 		case len(k.in.History) == 0:
 			why = "there is no history of what the clients saw; give the run's directory"
 		case (r.Name == check.Durable || r.Name == check.NoGhost) && k.in.End == nil:
-			why = k.whyEndless()
-		case !complete:
+			why = check.WhyNoEnd(k.unended)
+		case !k.in.Complete():
 			why = "the recording was cut off, so what the last transactions did and saw is not known"
 		case len(k.foreignRuns) > 0 && r.Name != Scans:
 			why = k.foreign()
@@ -232,20 +229,9 @@ func (k *checker) settle(results []check.Result, problem error) {
 	}
 }
 
-func (k *checker) whyEndless() string {
-	if len(k.in.Early) > 0 {
-		return fmt.Sprintf("run %d is not known to have ended before the end state was downloaded; give --db to download it now", k.in.Early[0])
-	}
-	return "the end state was not downloaded; give --db"
-}
-
 // foreign says which runs' writes were seen although their histories were not given.
 func (k *checker) foreign() string {
-	var runs []uint64
-	for run := range k.foreignRuns {
-		runs = append(runs, run)
-	}
-	slices.Sort(runs)
+	runs := slices.Sorted(maps.Keys(k.foreignRuns))
 	if len(runs) == 1 {
 		return fmt.Sprintf("values were seen of run %d, whose history was not given: give its directory too", runs[0])
 	}

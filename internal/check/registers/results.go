@@ -9,54 +9,36 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// findings is what was found of one kind of violation: how often, and the first few.
-type findings struct {
-	count int
-	told  []string
-	ids   []history.ID
-}
+// findings are the violations of one kind; text is how a result has them.
+type findings struct{ check.Findings }
 
-// add counts one violation, which tx shows; what tells it in words if somebody wants
-// to know. Others take part in it.
+// add counts one violation, which tx shows; what says it in words where they are
+// wanted. Others take part in it.
 func (f *findings) add(k *checker, name, anomaly string, tx history.ID, n uint64, what func() string, others ...history.ID) {
-	f.count++
-	keep := len(f.told) < check.Shown
-	if !keep && k.in.OnViolation == nil {
+	if len(f.Told) == check.Shown && k.in.OnViolation == nil {
+		f.Count++
 		return
 	}
 	text := what()
-	if keep {
-		f.told = append(f.told, text)
-		f.ids = append(append(f.ids, tx), others...)
-	}
+	f.Add(text, append([]history.ID{tx}, others...)...)
 	if k.in.OnViolation != nil {
 		k.in.OnViolation(check.Violation{Check: name, Anomaly: anomaly, Transaction: tx, Account: k.in.Name(n), What: text})
 	}
 }
 
-// text tells what was found: how often, if it is more than what is told.
-func (f *findings) text() string {
-	text := strings.Join(f.told, "; ")
-	if f.count > len(f.told) {
-		text += fmt.Sprintf("; and %d more", f.count-len(f.told))
-	}
-	if text == "" {
-		return ""
-	}
-	return strings.ToUpper(text[:1]) + text[1:] + "."
-}
+func (f *findings) text() string { return check.Capital(f.String()) + "." }
 
 // judged makes a result of what was found; without anything it is valid.
 func judged(name, valid string, required bool, found ...*findings) check.Result {
 	r := check.Result{Name: name, Status: check.Valid, Required: required, Detail: valid}
 	var told []string
 	for _, f := range found {
-		if f.count == 0 {
+		if f.Count == 0 {
 			continue
 		}
 		r.Status = check.Invalid
 		told = append(told, f.text())
-		r.Witness = append(r.Witness, f.ids...)
+		r.Witness = append(r.Witness, f.IDs...)
 	}
 	if r.Status == check.Invalid {
 		r.Detail = strings.Join(told, "\n")
@@ -66,8 +48,8 @@ func judged(name, valid string, required bool, found ...*findings) check.Result 
 
 // named adds to a result what its violations are called.
 func named(r check.Result, name string, forbidden isolation.Level, f *findings) check.Result {
-	if f.count > 0 {
-		r.Anomalies = append(r.Anomalies, check.Anomaly{Name: name, Forbidden: forbidden, Count: f.count, Detail: f.text(), Witness: check.Distinct(f.ids)})
+	if f.Count > 0 {
+		r.Anomalies = append(r.Anomalies, check.Anomaly{Name: name, Forbidden: forbidden, Count: f.Count, Detail: f.text(), Witness: check.Distinct(f.IDs)})
 	}
 	return r
 }
@@ -79,7 +61,7 @@ func (k *checker) promises(level isolation.Level) bool {
 }
 
 func (k *checker) values() check.Result {
-	required := k.wrongRead.count > 0 || k.promises(isolation.ReadCommitted) || k.dirtyRead.count == 0
+	required := k.wrongRead.Count > 0 || k.promises(isolation.ReadCommitted) || k.dirtyRead.Count == 0
 	r := judged(Values, fmt.Sprintf("%s, each as the load or a transaction had written it.", check.Plural(k.reads, "value")+" read"), required, &k.wrongRead, &k.dirtyRead)
 	return named(r, "dirty read (G1a)", isolation.ReadCommitted, &k.dirtyRead)
 }
@@ -102,7 +84,7 @@ func (k *checker) noLostUpdate() check.Result {
 }
 
 func (k *checker) scanned() check.Result {
-	required := k.strict() || k.hole.count > 0 || k.staleScan.count == 0
+	required := k.strict() || k.hole.Count > 0 || k.staleScan.Count == 0
 	valid := "No scan was made."
 	if k.scans > 0 {
 		valid = fmt.Sprintf("%s, each in order and with all that was there.", check.Plural(k.scans, "scan"))

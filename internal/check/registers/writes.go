@@ -13,15 +13,9 @@ import (
 const mostWrites = 1 << 31
 
 // readWrites notes every transaction that writes.
-func (k *checker) readWrites() error {
+func (k *checker) readWrites() (problem error) {
 	for number, source := range k.in.History {
-		for rec, err := range source.Transactions() {
-			if err != nil {
-				return fmt.Errorf("the history could not be read: %w", err)
-			}
-			if k.watch.Ended() {
-				return k.watch.Err
-			}
+		for rec := range check.Each(&k.watch, "the history", source.Transactions(), &problem) {
 			if len(rec.Ops) == 0 || !rec.Ops[0].Write {
 				continue
 			}
@@ -30,6 +24,9 @@ func (k *checker) readWrites() error {
 			}
 			k.writers++
 			k.writes = append(k.writes, k.writeOf(number, rec.Transaction))
+		}
+		if problem != nil {
+			return problem
 		}
 	}
 	return nil
@@ -194,7 +191,6 @@ func (k *checker) writerOf(n uint64, id history.ID) (origin, *register, *write) 
 		k.foreignRuns[id.Run()] = true
 		return elsewhere, key, nil
 	case !complete:
-		k.missed = true
 		return missing, key, nil
 	}
 	return nobody, key, nil

@@ -125,7 +125,9 @@ func NewRecord(kind string) (*Record, error) {
 	return r, nil
 }
 
-const recordSuffix = ".jsonl"
+// recordSuffix ends the names of records that are locked. Those of earlier versions were
+// not, and ended in .jsonl: they are left alone.
+const recordSuffix = ".record"
 
 // randomName has eight letters that no one else has.
 func randomName() string {

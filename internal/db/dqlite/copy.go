@@ -4,26 +4,23 @@ package dqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/canonical/go-dqlite/client"
-	_ "github.com/mattn/go-sqlite3" // which the client has too
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/sqlite"
 )
 
-// nodeCopy is what one node holds, read from a copy of its files as of the moment at
-// which it was opened. It satisfies db.SQL for reading.
+// nodeCopy is what one node holds, read by SQLite itself from a copy of its files as of
+// the moment at which it was opened.
 type nodeCopy struct {
-	dir string
-	db  *sql.DB
+	db.SQL // the copy
+	dir    string
 }
-
-var _ db.SQL = (*nodeCopy)(nil)
 
 // openCopy downloads the files of the database from one node, which need not lead.
 func openCopy(ctx context.Context, c config) (_ db.Database, err error) {
@@ -46,87 +43,42 @@ func openCopy(ctx context.Context, c config) (_ db.Database, err error) {
 	}
 	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(n.dir, filepath.Base(f.Name)), f.Data, 0o600); err != nil {
-			return nil, unavailable(errors.Join(err, n.Close()))
+			return nil, unavailable(errors.Join(err, os.RemoveAll(n.dir)))
 		}
 	}
-	if n.db, err = sql.Open("sqlite3", filepath.Join(n.dir, c.database)); err != nil {
-		return nil, unavailable(errors.Join(err, n.Close()))
+	if n.SQL, err = sqlite.Open(ctx, "sqlite:"+filepath.Join(n.dir, c.database)); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(n.dir))
 	}
 	return n, nil
 }
 
-func (n *nodeCopy) Dialect() *db.Dialect                  { return dialect() }
-func (n *nodeCopy) Claim(name string) (db.Claim, error)   { return isolations.Claim(name) }
-func (n *nodeCopy) Limits() db.Limits                     { return db.Limits{} }
-func (n *nodeCopy) Exec(context.Context, string) error    { return errReadOnly }
+func (n *nodeCopy) Dialect() *db.Dialect                { return dialect() }
+func (n *nodeCopy) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
+func (n *nodeCopy) Exec(context.Context, string) error  { return errReadOnly }
+
+// Info implements db.Database.
 func (n *nodeCopy) Info(context.Context) (db.Info, error) { return db.Info{Name: "dqlite"}, nil }
 
 // Close removes the copy.
-func (n *nodeCopy) Close() error {
-	var err error
-	if n.db != nil {
-		err = n.db.Close()
-	}
-	return errors.Join(err, os.RemoveAll(n.dir))
-}
+func (n *nodeCopy) Close() error { return errors.Join(n.SQL.Close(), os.RemoveAll(n.dir)) }
 
 var errReadOnly = db.Fatalf("write to one node", "read=node in the address reads a copy: leave it out to write")
 
-// Session implements db.SQL: it can query.
-func (n *nodeCopy) Session(context.Context, db.SessionOptions) (db.SQLSession, error) {
-	return &copySession{n: n}, nil
-}
-
-type copySession struct{ n *nodeCopy }
-
-func (s *copySession) Begin(context.Context, bool) error { return errReadOnly }
-func (s *copySession) Do(context.Context, *db.Statement, []db.Value) (int, error) {
-	return 0, errReadOnly
-}
-func (s *copySession) Flush(context.Context) error    { return errReadOnly }
-func (s *copySession) Result(int) *db.Result          { return &db.Result{} }
-func (s *copySession) Commit(context.Context) error   { return errReadOnly }
-func (s *copySession) Rollback(context.Context) error { return nil }
-func (s *copySession) Reset(context.Context) error    { return nil }
-func (s *copySession) Close() error                   { return nil }
-
-// Query implements db.SQLSession.
-func (s *copySession) Query(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) error {
-	op := "run " + db.Shorten(statement.SQL)
-	bound := make([]any, len(args))
-	for i, a := range args {
-		switch {
-		case a.Null:
-		case statement.Params[i] == db.Text:
-			bound[i] = string(a.Text)
-		default:
-			bound[i] = a.Int
-		}
-	}
-	rows, err := s.n.db.QueryContext(ctx, statement.SQL, bound...)
+// Session implements db.SQL: what is copied can be read.
+func (n *nodeCopy) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
+	s, err := n.SQL.Session(ctx, options)
 	if err != nil {
-		return &db.Error{Class: db.Fatal, Op: op, Err: err}
+		return nil, err
 	}
-	defer rows.Close()
-	cells, targets, values := make([]any, len(statement.Columns)), make([]any, len(statement.Columns)), make([]db.Value, len(statement.Columns))
-	for i := range cells {
-		targets[i] = &cells[i]
+	return copySession{s}, nil
+}
+
+type copySession struct{ db.SQLSession }
+
+// Begin implements db.SQLSession.
+func (s copySession) Begin(ctx context.Context, readOnly bool) error {
+	if !readOnly {
+		return errReadOnly
 	}
-	for rows.Next() {
-		if err := rows.Scan(targets...); err != nil {
-			return &db.Error{Class: db.Fatal, Op: op, Err: err}
-		}
-		for i, c := range cells {
-			if values[i], err = value(statement.Columns[i], c); err != nil {
-				return &db.Error{Class: db.Fatal, Op: op, Err: err}
-			}
-		}
-		if err := row(values); err != nil {
-			return err
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return &db.Error{Class: db.Fatal, Op: op, Err: err}
-	}
-	return nil
+	return s.SQLSession.Begin(ctx, readOnly)
 }

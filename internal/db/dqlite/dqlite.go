@@ -14,6 +14,7 @@ import (
 	"github.com/canonical/go-dqlite/driver"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/sqlite"
 	"stroppy/internal/isolation"
 )
 
@@ -79,24 +80,14 @@ func (d *Database) connect(ctx context.Context) (*driver.Conn, error) {
 		Err: fmt.Errorf("%w: %s", err, db.CheckServer)}
 }
 
-// Dialect implements db.SQL. It is SQLite's: money is whole cents, because SQLite
-// has no exact decimal type, and nothing has to be locked for reading, because a
-// write transaction has the only write lock from its BEGIN on. RETURNING is not used:
-// of such a statement that a constraint refuses, dqlite 1.11 says SQLITE_ERROR and the
-// name of a column.
+// Dialect implements db.SQL. It is SQLite's but for RETURNING: of such a statement that
+// a constraint refuses, dqlite 1.11 says SQLITE_ERROR and the name of a column.
 func (d *Database) Dialect() *db.Dialect { return dialect() }
 
 func dialect() *db.Dialect {
-	return &db.Dialect{
-		Placeholder:   func(i int) string { return "?" + strconv.Itoa(i) },
-		IntegerType:   "INTEGER",
-		DecimalType:   "INTEGER",
-		TextType:      func(int) string { return "TEXT" },
-		CharType:      func(int) string { return "TEXT" },
-		TimestampType: "TEXT", // as CURRENT_TIMESTAMP is
-		TableOptions:  " STRICT",
-		DoNothing:     " ON CONFLICT DO NOTHING",
-	}
+	d := sqlite.Dialect()
+	d.Returning = false
+	return d
 }
 
 // isolations: dqlite has one. It does not promise that a read sees what was committed
@@ -128,7 +119,7 @@ func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.S
 	return &session{d: d, conn: conn, prepared: map[*db.Statement]*driver.Stmt{}}, nil
 }
 
-// open lends a session of its own.
+// lend lends a session of its own.
 func (d *Database) lend(ctx context.Context, use func(*session) error) error {
 	conn, err := d.connect(ctx)
 	if err != nil {

@@ -119,14 +119,23 @@ func meaningOf(code int32) meaning {
 	return primary
 }
 
+// ErrorOf makes the error of a transaction that SQLite ended with a result code, while
+// COMMIT was running or before; Op and Err are the caller's to add. Package dqlite
+// shares it.
+func ErrorOf(code int, committing bool) *db.Error {
+	m := meaningOf(int32(code))
+	e := &db.Error{Class: m.before, Constraint: m.kind, Code: m.name}
+	if committing {
+		e.Class = m.atCommit
+	}
+	return e
+}
+
 // failure makes the error of a call that ended with code; message is SQLite's
 // own. If the context ended the call, the context's error is told instead.
 func failure(ctx context.Context, op string, code int32, message string, at phase) *db.Error {
-	m := meaningOf(code)
-	e := &db.Error{Class: m.before, Constraint: m.kind, Code: m.name, Op: op, Err: errors.New(message)}
-	if at == atCommit {
-		e.Class = m.atCommit
-	}
+	e := ErrorOf(int(code), at == atCommit)
+	e.Op, e.Err = op, errors.New(message)
 	if primary := code & 0xff; primary == sqlite3.SQLITE_INTERRUPT || primary == sqlite3.SQLITE_BUSY {
 		if err := ctx.Err(); err != nil {
 			e.Err = err

@@ -188,6 +188,9 @@ func (d *Database) unreachable(err error) error {
 }
 
 // Dialect implements db.SQL.
+func (d *Database) Dialect() *db.Dialect { return Dialect() }
+
+// Dialect is SQLite's, which package dqlite shares.
 //
 // SQLite has no exact decimal type: NUMERIC turns into a floating point number,
 // so money is whole cents in an INTEGER. STRICT makes SQLite refuse any value of
@@ -196,7 +199,7 @@ func (d *Database) unreachable(err error) error {
 // plain history has none; it would save a B-tree where the key is no integer,
 // 14 of the 77 µs of CPU of a transfer. Readers and writers need no FOR UPDATE: a write
 // transaction has the only write lock from its BEGIN on.
-func (d *Database) Dialect() *db.Dialect {
+func Dialect() *db.Dialect {
 	return &db.Dialect{
 		Placeholder:   func(i int) string { return "?" + strconv.Itoa(i) },
 		IntegerType:   "INTEGER",

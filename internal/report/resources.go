@@ -2,10 +2,10 @@ package report
 
 import (
 	"bufio"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 const resourcesHeader = "second,client_cpu,client_rss_bytes,servers_cpu,servers_rss_bytes"
@@ -16,7 +16,8 @@ func WriteResources(w io.Writer, rows []Resource) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintln(b, resourcesHeader)
 	for _, r := range rows {
-		fmt.Fprintf(b, "%d,%s,%s,%s,%s\n", r.Second, decimal(r.ClientCPU), whole(r.ClientRSS), decimal(r.ServersCPU), whole(r.ServersRSS))
+		fmt.Fprintf(b, "%d,%s,%s,%s,%s\n", r.Second,
+			orEmpty(r.ClientCPU, "%.3f"), orEmpty(r.ClientRSS, "%d"), orEmpty(r.ServersCPU, "%.3f"), orEmpty(r.ServersRSS, "%d"))
 	}
 	if err := b.Flush(); err != nil { // it returns every earlier error
 		return fmt.Errorf("write what client and servers cost: %w", err)
@@ -24,70 +25,36 @@ func WriteResources(w io.Writer, rows []Resource) error {
 	return nil
 }
 
-func decimal(v *float64) string {
+// orEmpty writes what is known.
+func orEmpty[N int64 | float64](v *N, format string) string {
 	if v == nil {
 		return ""
 	}
-	return strconv.FormatFloat(*v, 'f', 3, 64)
-}
-
-func whole(v *int64) string {
-	if v == nil {
-		return ""
-	}
-	return strconv.FormatInt(*v, 10)
+	return fmt.Sprintf(format, *v)
 }
 
 // ReadResources reads what WriteResources wrote.
 func ReadResources(r io.Reader) ([]Resource, error) {
-	reader := csv.NewReader(r)
-	reader.FieldsPerRecord = 5
-	reader.ReuseRecord = true
-	var rows []Resource
-	for line := 1; ; line++ {
-		fields, err := reader.Read()
-		if err == io.EOF {
-			return rows, nil
-		}
-		if err != nil {
-			return nil, broken(resourcesFile, line, err)
-		}
-		if line == 1 && fields[0] == "second" {
-			continue
-		}
-		row, err := parseResource(fields)
-		if err != nil {
-			return nil, broken(resourcesFile, line, err)
-		}
-		rows = append(rows, row)
-	}
+	return readRows(r, resourcesFile, strings.Split(resourcesHeader, ","), setResource)
 }
 
-func parseResource(fields []string) (row Resource, err error) {
-	if row.Second, err = strconv.Atoi(fields[0]); err != nil || row.Second < 0 {
-		return row, fmt.Errorf("%q is no second of a run", fields[0])
+func setResource(row *Resource, column, text string) (err error) {
+	busy := map[string]**float64{"client_cpu": &row.ClientCPU, "servers_cpu": &row.ServersCPU}
+	memory := map[string]**int64{"client_rss_bytes": &row.ClientRSS, "servers_rss_bytes": &row.ServersRSS}
+	switch {
+	case column == "second":
+		row.Second, err = parseSecondNumber(text)
+	case text == "": // not known
+	case busy[column] != nil:
+		var v float64
+		v, err = parseUpTo(text, 1e9, "number of processors")
+		*busy[column] = &v
+	case memory[column] != nil:
+		v, wrong := strconv.ParseInt(text, 10, 64)
+		if wrong != nil || v < 0 {
+			return fmt.Errorf("%q is no number of bytes", text)
+		}
+		*memory[column] = &v
 	}
-	for i, to := range []**float64{&row.ClientCPU, &row.ServersCPU} {
-		text := fields[1+2*i]
-		if text == "" {
-			continue
-		}
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(v >= 0) || v > 1e9 {
-			return row, fmt.Errorf("%q is no number of processors", text)
-		}
-		*to = &v
-	}
-	for i, to := range []**int64{&row.ClientRSS, &row.ServersRSS} {
-		text := fields[2+2*i]
-		if text == "" {
-			continue
-		}
-		v, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || v < 0 {
-			return row, fmt.Errorf("%q is no number of bytes", text)
-		}
-		*to = &v
-	}
-	return row, nil
+	return err
 }

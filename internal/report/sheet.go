@@ -40,32 +40,33 @@ func (s *Sheet) Write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	style, err := inline(styles)
-	if err != nil {
-		return err
+	var style, tags strings.Builder
+	for _, name := range styles {
+		style.WriteString(asset(name))
 	}
-	tags, allowed, err := scriptTags(slices.Concat(shared, s.Scripts))
-	if err != nil {
-		return err
-	}
-	icons, err := assets.ReadFile("assets/icons.svg")
-	if err != nil {
-		return err
+	var allowed []string
+	for _, name := range slices.Concat(shared, s.Scripts) {
+		script := asset(name)
+		if strings.HasPrefix(name, "uPlot") { // its licence asks to be in every copy
+			script = "/*\n" + asset("uPlot.LICENSE") + "*/\n" + script
+		}
+		allowed = append(allowed, source(script))
+		tags.WriteString("<script>" + script + "</script>\n")
 	}
 	out := bufio.NewWriter(w)
 	for _, part := range []string{
 		"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
-		"<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy(source(style), allowed, s.Live) + "\">\n",
+		"<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy(source(style.String()), allowed, s.Live) + "\">\n",
 		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
 		"<meta name=\"color-scheme\" content=\"light dark\">\n",
 		"<meta name=\"referrer\" content=\"no-referrer\">\n",
 		"<title>" + html.EscapeString(s.Title) + "</title>\n",
-		"<style>" + style + "</style>\n</head>\n<body>\n",
-		string(icons),
+		"<style>" + style.String() + "</style>\n</head>\n<body>\n",
+		asset("icons.svg"),
 		"<main id=\"page\"></main>\n",
 		"<noscript><main><pre class=\"plain\">" + html.EscapeString(s.Plain) + "</pre></main></noscript>\n",
 		"<script type=\"application/json\" id=\"data\">", string(encoded), "</script>\n",
-		tags,
+		tags.String(),
 		"</body>\n</html>\n",
 	} {
 		_, _ = out.WriteString(part)
@@ -73,39 +74,14 @@ func (s *Sheet) Write(w io.Writer) error {
 	return out.Flush() // it returns every earlier error
 }
 
-// scriptTags returns the scripts as elements, and what names each of them in a
-// policy.
-func scriptTags(names []string) (tags string, allowed []string, err error) {
-	licence, err := inline([]string{"uPlot.LICENSE"}) // which asks to be in every copy
+// asset is an embedded file; a page whose own files are not in the program is a mistake
+// of the program.
+func asset(name string) string {
+	data, err := assets.ReadFile("assets/" + name)
 	if err != nil {
-		return "", nil, err
+		panic(err)
 	}
-	var all strings.Builder
-	for _, name := range names {
-		script, err := inline([]string{name})
-		if err != nil {
-			return "", nil, err
-		}
-		if strings.HasPrefix(name, "uPlot") {
-			script = "/*\n" + licence + "*/\n" + script
-		}
-		allowed = append(allowed, source(script))
-		all.WriteString("<script>" + script + "</script>\n")
-	}
-	return all.String(), allowed, nil
-}
-
-// inline joins embedded files.
-func inline(names []string) (string, error) {
-	var all strings.Builder
-	for _, name := range names {
-		data, err := assets.ReadFile("assets/" + name)
-		if err != nil {
-			return "", err
-		}
-		all.Write(data)
-	}
-	return all.String(), nil
+	return string(data)
 }
 
 // source names an inline script or style for a content security policy

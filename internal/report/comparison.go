@@ -126,17 +126,24 @@ func sameKind(sides []Side) error {
 
 func describe(s *Side) string {
 	r := s.Runs[0].Result
-	text := fmt.Sprintf("%s: %s on %s", clean(s.Name), clean(r.Workload), clean(strings.TrimSpace(r.Database+" "+r.DatabaseVersion)))
-	var verdicts []string
-	for _, run := range s.Runs {
-		verdicts = append(verdicts, run.Result.Verdict)
-	}
+	text := fmt.Sprintf("%s: %s on %s", clean(s.Name), clean(r.Workload), clean(databaseOf(r)))
 	if len(s.Runs) > 1 {
 		text += fmt.Sprintf(", %d runs", len(s.Runs))
 	}
-	slices.Sort(verdicts)
-	return text + ": " + strings.Join(slices.Compact(verdicts), " and ")
+	return text + ": " + distinct(s.Runs, func(r *Result) string { return r.Verdict })
 }
+
+// distinct are the different values of runs, in alphabetical order.
+func distinct(runs []Recorded, of func(*Result) string) string {
+	var values []string
+	for _, r := range runs {
+		values = append(values, of(r.Result))
+	}
+	slices.Sort(values)
+	return strings.Join(slices.Compact(values), " and ")
+}
+
+func databaseOf(r *Result) string { return strings.TrimSpace(r.Database + " " + r.DatabaseVersion) }
 
 // differences are the things that sides should have in common to be compared.
 func differences(sides []Side) []PageFact {
@@ -156,7 +163,7 @@ func differences(sides []Side) []PageFact {
 		{"measured seconds", func(r *Result) string { return fmt.Sprintf("%.0f", r.Drive.Seconds) }},
 		{"machine", func(r *Result) string { return r.Machine }},
 		{"stroppy", func(r *Result) string { return r.Stroppy }},
-		{"database", func(r *Result) string { return strings.TrimSpace(r.Database + " " + r.DatabaseVersion) }},
+		{"database", databaseOf},
 		{"checked against", func(r *Result) string {
 			if r.Claim == nil {
 				return NotKnown
@@ -186,12 +193,7 @@ func differences(sides []Side) []PageFact {
 func across(sides []Side, of func(*Result) string) string {
 	var values []string
 	for i := range sides {
-		var list []string
-		for _, run := range sides[i].Runs {
-			list = append(list, cmp.Or(of(run.Result), NotKnown))
-		}
-		slices.Sort(list)
-		values = append(values, clean(strings.Join(slices.Compact(list), " and ")))
+		values = append(values, clean(distinct(sides[i].Runs, func(r *Result) string { return cmp.Or(of(r), NotKnown) })))
 	}
 	if len(slices.Compact(slices.Clone(values))) == 1 {
 		return ""
@@ -216,16 +218,11 @@ func settingNames(sides []Side, of func(*Result) []Setting) []string {
 }
 
 func settingText(settings []Setting, name string) string {
-	for _, s := range settings {
-		if s.Name == name && s.Value != "" {
-			return s.Value
-		}
-	}
-	return "default"
+	return cmp.Or(settingOf(settings, name), "default")
 }
 
-// percentiles are the latencies that are compared, by their names in a Sample.
-var percentiles = []string{"mean", "p50", "p99", "p999", "max"}
+// comparedLatencies are those whose ratio is shown, by their keys and names.
+var comparedLatencies = []struct{ key, name string }{{"mean", "mean"}, {"p50", "50 %"}, {"p99", "99 %"}, {"p999", "99.9 %"}, {"max", "max"}}
 
 func samples(s *Side) []stats.Sample {
 	var list []stats.Sample
@@ -234,8 +231,10 @@ func samples(s *Side) []stats.Sample {
 		from := int(math.Ceil(d.WarmupSeconds))
 		to := int(math.Floor(d.WarmupSeconds + d.Seconds))
 		sample := stats.Sample{TPS: stats.Throughput(r.Series, from, to, nil), Latency: map[string]float64{}}
-		if l := d.Latency; l != nil {
-			sample.Latency = map[string]float64{"mean": l.Mean, "p50": l.P50, "p99": l.P99, "p999": l.P999, "max": l.Max}
+		for _, l := range comparedLatencies {
+			if v := d.Latency.of(l.key); v != nil {
+				sample.Latency[l.key] = *v
+			}
 		}
 		list = append(list, sample)
 	}
@@ -247,48 +246,32 @@ var comparedFigures = []struct {
 	name string
 	of   func(*Drive) *float64
 }{
-	{"TPS mean", func(d *Drive) *float64 { return throughputOf(d, func(t *Throughput) *float64 { return t.Mean }) }},
-	{"TPS median", func(d *Drive) *float64 { return throughputOf(d, func(t *Throughput) *float64 { return t.Median }) }},
-	{"TPS best second", func(d *Drive) *float64 { return throughputOf(d, func(t *Throughput) *float64 { return t.Max }) }},
-	{"latency mean ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.Mean }) }},
-	{"latency p50 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P50 }) }},
-	{"latency p99 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P99 }) }},
-	{"latency p99.9 ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.P999 }) }},
-	{"latency max ms", func(d *Drive) *float64 { return latencyOf(d, func(l *Latency) float64 { return l.Max }) }},
+	{"TPS mean", func(d *Drive) *float64 { return d.throughput().Mean }},
+	{"TPS median", func(d *Drive) *float64 { return d.throughput().Median }},
+	{"TPS best second", func(d *Drive) *float64 { return d.throughput().Max }},
+	{"latency mean ms", func(d *Drive) *float64 { return d.Latency.of("mean") }},
+	{"latency p50 ms", func(d *Drive) *float64 { return d.Latency.of("p50") }},
+	{"latency p99 ms", func(d *Drive) *float64 { return d.Latency.of("p99") }},
+	{"latency p99.9 ms", func(d *Drive) *float64 { return d.Latency.of("p999") }},
+	{"latency max ms", func(d *Drive) *float64 { return d.Latency.of("max") }},
 	{"committed", func(d *Drive) *float64 { return countOf(d.Committed) }},
 	{"aborted or unknown", func(d *Drive) *float64 { return countOf(d.Aborted + d.Unknown) }},
 	{"due and never sent", func(d *Drive) *float64 { return countOf(d.Backlog + d.Shed) }},
-	{"all due: p99 ms", func(d *Drive) *float64 { return everything(d, func(l *Latency) float64 { return l.P99 }) }},
+	// Of everything that was due, what never ended with at least the time that it waited:
+	// a side that does less of its work is not faster.
+	{"all due: p99 ms", func(d *Drive) *float64 { return d.Outcomes[allDue].of("p99") }},
 }
 
-func throughputOf(d *Drive, of func(*Throughput) *float64) *float64 {
+// throughput has nothing known where there is none.
+func (d *Drive) throughput() Throughput {
 	if d.TPS == nil {
-		return nil
+		return Throughput{}
 	}
-	return of(d.TPS)
+	return *d.TPS
 }
 
 func countOf(n uint64) *float64 {
 	v := float64(n)
-	return &v
-}
-
-// everything is a latency of everything that was due, what never ended with at least
-// the time that it waited: a side that does less of its work is not faster.
-func everything(d *Drive, of func(*Latency) float64) *float64 {
-	all := d.Outcomes[allDue]
-	if all == nil {
-		return nil
-	}
-	v := of(all)
-	return &v
-}
-
-func latencyOf(d *Drive, of func(*Latency) float64) *float64 {
-	if d.Latency == nil {
-		return nil
-	}
-	v := of(d.Latency)
 	return &v
 }
 

@@ -96,7 +96,7 @@ func ComparisonPage(w io.Writer, sides []Side, dir, command string) error {
 func NewComparisonData(sides []Side, dir, command string) *ComparisonData {
 	first := sides[0].Runs[0].Result
 	d := &ComparisonData{
-		Shape: PageShape, Workload: first.Workload, Database: databases(sides), Started: day(first.StartedAt), Command: command,
+		Shape: PageShape, Workload: first.Workload, Database: distinct(allRuns(sides), databaseOf), Started: day(first.StartedAt), Command: command,
 		Notes: comparisonNotes(sides), Figures: []PageFigure{}, Facts: []PageFact{}, Differs: differences(sides),
 		Ratios: []ComparisonRatio{}, Timeline: comparisonTimeline(sides), Runs: runsTable(sides, dir),
 		Made: strings.TrimSpace("stroppy " + strings.TrimPrefix(first.Stroppy, "stroppy ")),
@@ -141,15 +141,12 @@ func (d *ComparisonData) against(side int, c stats.Comparison) {
 	}
 	d.Figures = append(d.Figures, f)
 	d.Ratios = append(d.Ratios, ratioRow(names, "throughput", c.TPS))
-	for _, name := range percentiles {
-		if r, ok := c.Latency[name]; ok {
-			d.Ratios = append(d.Ratios, ratioRow(names, "latency "+percentileNames[name], r))
+	for _, l := range comparedLatencies {
+		if r, ok := c.Latency[l.key]; ok {
+			d.Ratios = append(d.Ratios, ratioRow(names, "latency "+l.name, r))
 		}
 	}
 }
-
-// percentileNames are those for people.
-var percentileNames = map[string]string{"mean": "mean", "p50": "50 %", "p99": "99 %", "p999": "99.9 %", "max": "max"}
 
 func ratioRow(against, name string, r stats.Ratio) ComparisonRatio {
 	row := ComparisonRatio{Against: against, Name: name, Text: NotKnown, Difference: r.Detail}
@@ -164,34 +161,28 @@ func ratioRow(against, name string, r stats.Ratio) ComparisonRatio {
 	return row
 }
 
-func databases(sides []Side) string {
-	var names []string
+// allRuns are those of all sides.
+func allRuns(sides []Side) (runs []Recorded) {
 	for _, s := range sides {
-		for _, r := range s.Runs {
-			names = append(names, strings.TrimSpace(r.Result.Database+" "+r.Result.DatabaseVersion))
-		}
+		runs = append(runs, s.Runs...)
 	}
-	slices.Sort(names)
-	return strings.Join(slices.Compact(names), " and ")
+	return runs
 }
 
 // comparisonVerdict is the worst of all runs.
 func comparisonVerdict(sides []Side) (verdict, reason string) {
 	var invalid, unknown []string
-	runs := 0
-	for _, s := range sides {
-		for _, r := range s.Runs {
-			runs++
-			switch r.Result.Verdict {
-			case "valid":
-			case "invalid":
-				invalid = append(invalid, filepath.Base(r.Dir))
-			default:
-				unknown = append(unknown, filepath.Base(r.Dir))
-			}
+	runs := allRuns(sides)
+	for _, r := range runs {
+		switch r.Result.Verdict {
+		case "valid":
+		case "invalid":
+			invalid = append(invalid, filepath.Base(r.Dir))
+		default:
+			unknown = append(unknown, filepath.Base(r.Dir))
 		}
 	}
-	of := counted(uint64(runs), "run")
+	of := counted(uint64(len(runs)), "run")
 	switch {
 	case len(invalid) > 0:
 		return "invalid", fmt.Sprintf("A check found a violation in %d of %s: %s.", len(invalid), of, some(invalid, 10))
@@ -228,17 +219,15 @@ func comparisonNotes(sides []Side) []PageNote {
 	if len(sides) > 2 {
 		n.note("Each interval holds at 95 % by itself: of twenty, one leaves out the true ratio by chance.")
 	}
-	return append(append([]PageNote{}, n.warnings...), n.others...)
+	return n.all()
 }
 
 // comparisonTimeline lays the runs over each other, from the start of each.
 func comparisonTimeline(sides []Side) ComparisonTimeline {
 	c := ComparisonTimeline{At: []float64{}, Lines: []ComparisonLine{}}
 	longest, left := 0, 0
-	for _, s := range sides {
-		for _, r := range s.Runs {
-			longest = max(longest, drivenSeconds(r))
-		}
+	for _, r := range allRuns(sides) {
+		longest = max(longest, drivenSeconds(r))
 	}
 	c.Bucket = max(1, (longest+mostPoints-1)/mostPoints)
 	for from := 0; from < longest; from += c.Bucket {
@@ -303,10 +292,10 @@ func runsTable(sides []Side, dir string) PageTable {
 		for _, run := range sides[i].Runs {
 			d := run.Result.Drive
 			r := cellsOf(filepath.Base(run.Dir), letter(i), orNotKnown(run.Result.Verdict),
-				perhaps(throughputOf(d, func(t *Throughput) *float64 { return t.Mean }), rate),
-				perhaps(latencyOf(d, func(l *Latency) float64 { return l.P50 }), ms),
-				perhaps(latencyOf(d, func(l *Latency) float64 { return l.P99 }), ms),
-				perhaps(latencyOf(d, func(l *Latency) float64 { return l.Max }), ms))
+				perhaps(d.throughput().Mean, rate),
+				perhaps(d.Latency.of("p50"), ms),
+				perhaps(d.Latency.of("p99"), ms),
+				perhaps(d.Latency.of("max"), ms))
 			r.Page = pageFrom(dir, run.Dir)
 			switch run.Result.Verdict {
 			case "valid":

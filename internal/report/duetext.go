@@ -29,11 +29,24 @@ type describing struct {
 	value float64
 }
 
+// of is the measurement of a key; nil where it is not known.
+func (l *Latency) of(key string) *float64 {
+	if l == nil {
+		return nil
+	}
+	for _, f := range l.figures() {
+		if f.key == key {
+			return &f.value
+		}
+	}
+	return nil
+}
+
 // lost counts what was due and was neither committed nor refused by a rule of the
 // bank, and what was due in all.
 func (d *Drive) lost() (lost, due uint64) {
 	lost = d.Aborted + d.Unknown + d.Backlog + d.Shed
-	return lost, lost + d.Committed + d.Rejected.InsufficientFunds + d.Rejected.NoSuchAccount
+	return lost, lost + d.Committed + d.Rejected.total()
 }
 
 // committedCells writes figures of the committed transactions, and marks those

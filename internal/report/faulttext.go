@@ -39,12 +39,8 @@ func (t *text) faults() {
 		if f.Uncompared != "" && f.OutageSeconds != nil {
 			t.faultNote("back in is not known: " + f.Uncompared)
 		}
-		for _, trouble := range []struct{ what, why string }{
-			{"not injected: ", f.Error}, {"not healed: ", f.HealError}, {"skipped: ", f.Skipped},
-		} {
-			if trouble.why != "" {
-				t.faultNote(trouble.what + trouble.why)
-			}
+		for _, trouble := range f.troubles() {
+			t.faultNote(trouble)
 		}
 	}
 	if d := t.r.Degradation; d != nil {
@@ -64,6 +60,21 @@ func outageText(write func(float64) string) func(float64) string {
 		}
 		return write(s)
 	}
+}
+
+// troubles are what did not come to be of a fault, and why.
+func (f *Fault) troubles() []string {
+	return labelled("not injected: ", f.Error, "not healed: ", f.HealError, "skipped: ", f.Skipped)
+}
+
+// labelled puts each label before the text that follows it, where there is one.
+func labelled(pairs ...string) (list []string) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			list = append(list, pairs[i]+pairs[i+1])
+		}
+	}
+	return list
 }
 
 // backText says how long it took until the throughput was back.

@@ -62,10 +62,18 @@ func (d *Drive) behind() bool {
 // follower names who was too slow where a load phase is behind. c, which may be nil,
 // says whether that was the client itself.
 func follower(c *Client) string {
-	if c != nil && c.Bottleneck != "" {
+	if c.bottleneck() != "" {
 		return "This client"
 	}
 	return "The database"
+}
+
+// bottleneck is why the client was it; empty where nothing says so.
+func (c *Client) bottleneck() string {
+	if c == nil {
+		return ""
+	}
+	return c.Bottleneck
 }
 
 // backlogText says what the backlog means.

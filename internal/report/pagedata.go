@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -96,7 +97,7 @@ type PageCheck struct {
 func NewPageData(in Input) *PageData {
 	r := in.Result
 	d := &PageData{
-		Shape: PageShape, Live: in.Live, Workload: r.Workload, Database: strings.TrimSpace(r.Database + " " + r.DatabaseVersion),
+		Shape: PageShape, Live: in.Live, Workload: r.Workload, Database: databaseOf(r),
 		Started: day(r.StartedAt), Verdict: r.Verdict, Reason: r.Reason, Command: r.Command,
 		Notes: notes(r, in.Live), Figures: figures(r), Facts: facts(r),
 		Timeline: timeline(in), Histogram: histogram(r.Drive),
@@ -119,30 +120,33 @@ func word(verdict string) string {
 	return strings.ToUpper(verdict[:1]) + verdict[1:]
 }
 
-func orNotKnown(s string) string {
-	if s == "" {
-		return NotKnown
+func orNotKnown(s string) string { return cmp.Or(s, NotKnown) }
+
+// claimText says what the database claims.
+func (r *Result) claimText() string {
+	c, claims := r.Claim, r.Claim.Level
+	if claims == "unknown" {
+		claims = "nothing"
 	}
-	return s
+	return fmt.Sprintf("%s, for which %s claims %s (%s)", c.Isolation, r.Database, claims, c.Source)
+}
+
+func (a *Anomaly) text() string {
+	return fmt.Sprintf("%s: found %s, forbidden from %s upwards.", a.Name, times(a.Count), a.Forbidden)
 }
 
 // facts tell what was run. All are there in every report, known or not.
 func facts(r *Result) []PageFact {
 	claim, expect := NotKnown, NotKnown
 	if c := r.Claim; c != nil {
-		claims := c.Level
-		if claims == "unknown" {
-			claims = "nothing"
-		}
-		claim = fmt.Sprintf("%s, for which %s claims %s (%s)", c.Isolation, r.Database, claims, c.Source)
-		expect = c.Expect
+		claim, expect = r.claimText(), c.Expect
 		if c.Expect == c.Level {
 			expect += ", which is the claim"
 		}
 	}
 	return []PageFact{
 		{"Workload", joined(r.Workload, style(r.Drive))},
-		{"Database", joined(strings.TrimSpace(r.Database+" "+r.DatabaseVersion), r.DatabaseURL)},
+		{"Database", joined(databaseOf(r), r.DatabaseURL)},
 		{"Cluster", clusterFact(r)},
 		{"Isolation", claim},
 		{"Checked against", expect},
@@ -152,18 +156,13 @@ func facts(r *Result) []PageFact {
 		{"Seed", seedFact(r.Seed)},
 		{"Started", started(r.StartedAt)},
 		{"Machine", orNotKnown(r.Machine)},
-		{"Times", orNotKnown(phases(r.Phases))},
+		{"Times", orNotKnown(phases(r.Phases, lasting))},
 	}
 }
 
 // joined puts a point between what is there.
 func joined(parts ...string) string {
-	var there []string
-	for _, p := range parts {
-		if p != "" {
-			there = append(there, p)
-		}
-	}
+	there := slices.DeleteFunc(parts, func(p string) bool { return p == "" })
 	return orNotKnown(strings.Join(there, " · "))
 }
 
@@ -180,8 +179,8 @@ func style(d *Drive) string {
 	return strings.Join(parts, " · ")
 }
 
-func setting(r *Result, name string) string {
-	for _, s := range r.Scenario {
+func settingOf(settings []Setting, name string) string {
+	for _, s := range settings {
 		if s.Name == name {
 			return s.Value
 		}
@@ -190,7 +189,7 @@ func setting(r *Result, name string) string {
 }
 
 func clusterFact(r *Result) string {
-	if c := setting(r, "cluster"); c != "" {
+	if c := settingOf(r.Scenario, "cluster"); c != "" {
 		return c + ", started on the client machine"
 	}
 	return NotKnown + ": stroppy did not start the database"
@@ -259,10 +258,10 @@ func day(text string) string {
 	return at.UTC().Format("2 January 2006")
 }
 
-func phases(list []Phase) string {
+func phases(list []Phase, write func(float64) string) string {
 	var parts []string
 	for _, p := range list {
-		parts = append(parts, p.Name+" "+lasting(p.Seconds))
+		parts = append(parts, p.Name+" "+write(p.Seconds))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -307,7 +306,7 @@ func pageCheck(c Check) PageCheck {
 		Anomalies: []string{}, Witness: append([]string{}, c.Witness...), Where: []string{},
 	}
 	for _, a := range c.Anomalies {
-		s := fmt.Sprintf("%s: found %s, forbidden from %s upwards.", a.Name, times(a.Count), a.Forbidden)
+		s := a.text()
 		if a.Detail != "" && !strings.Contains(c.Detail, a.Detail) {
 			s += " " + a.Detail
 		}

@@ -16,10 +16,7 @@ func notes(r *Result, live bool) []PageNote {
 	if !r.Finished && !live {
 		n.warn("The run was cut off before its end: this is what was recorded until then.")
 	}
-	bottleneck := ""
-	if r.Client != nil {
-		bottleneck = r.Client.Bottleneck
-	}
+	bottleneck := r.Client.bottleneck()
 	if bottleneck != "" {
 		n.warn("The client was the bottleneck, so the measurements may be its own rather than the database's: " + sentenceEnd(bottleneck))
 	}
@@ -40,13 +37,16 @@ func notes(r *Result, live bool) []PageNote {
 		n.note(fmt.Sprintf("After the last fault the throughput was %.1f %% less than before the first: %s against %s per second.",
 			100*d.Loss(), rate(d.LastTPS), rate(d.FirstTPS)))
 	}
-	return append(append([]PageNote{}, n.warnings...), n.others...)
+	return n.all()
 }
 
 type noted struct{ warnings, others []PageNote }
 
 func (n *noted) warn(text string) { n.warnings = append(n.warnings, PageNote{"warning", text}) }
 func (n *noted) note(text string) { n.others = append(n.others, PageNote{"note", text}) }
+
+// all are the warnings and then the others.
+func (n *noted) all() []PageNote { return append(append([]PageNote{}, n.warnings...), n.others...) }
 
 func (n *noted) drive(d *Drive, c *Client) {
 	if d.Interrupted {
@@ -95,10 +95,8 @@ func were(n uint64) string {
 
 func (n *noted) faults(r *Result) {
 	for _, f := range r.Faults {
-		for _, trouble := range []struct{ what, why string }{{"not injected", f.Error}, {"not healed", f.HealError}} {
-			if trouble.why != "" {
-				n.warn(fmt.Sprintf("The fault %s at %s was %s: %s", f.Fault, lasting(f.AtSeconds), trouble.what, sentenceEnd(trouble.why)))
-			}
+		for _, trouble := range labelled("not injected: ", f.Error, "not healed: ", f.HealError) {
+			n.warn(fmt.Sprintf("The fault %s at %s was %s", f.Fault, lasting(f.AtSeconds), sentenceEnd(trouble)))
 		}
 	}
 }

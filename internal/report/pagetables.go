@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -83,8 +84,7 @@ func outcomeTables(d *Drive) []PageTable {
 	if d == nil {
 		return []PageTable{}
 	}
-	rejected := d.Rejected.total()
-	all := d.Committed + rejected + d.Aborted + d.Unknown
+	rejected, all := d.Rejected.total(), d.ended()
 	t := table("", "", []int{0, 3}, "outcome", "transactions", "share", "of these")
 	add := func(name string, n uint64, what string) {
 		t.Rows = append(t.Rows, cellsOf(name, group(n), share(n, all), what))
@@ -108,12 +108,7 @@ func outcomeTables(d *Drive) []PageTable {
 	return tables
 }
 
-func orNone(s string) string {
-	if s == "" {
-		return none
-	}
-	return s
-}
+func orNone(s string) string { return cmp.Or(s, none) }
 
 func share(n, of uint64) string {
 	if of == 0 {
@@ -152,14 +147,7 @@ func faultTables(r *Result) []PageTable {
 
 func faultRow(f Fault) PageRow {
 	lead := []string{fmt.Sprint(f.Number), f.Fault, atText(f.AtSeconds)}
-	var below []string
-	for _, note := range []struct{ lead, text string }{
-		{"", f.Target}, {"", f.lateText()}, {"seen: ", f.Verified}, {"not injected: ", f.Error}, {"not healed: ", f.HealError}, {"skipped: ", f.Skipped},
-	} {
-		if note.text != "" {
-			below = append(below, note.lead+note.text)
-		}
-	}
+	below := append(labelled("", f.Target, "", f.lateText(), "seen: ", f.Verified), f.troubles()...)
 	if f.Unknown > 0 {
 		below = append(below, fmt.Sprintf("in doubt %s: a look-up found %s applied and %s not applied", group(f.Unknown), group(f.FoundCommitted), group(f.FoundAborted)))
 	}
@@ -271,7 +259,7 @@ func studyTables(r *Result) []PageTable {
 
 // nodeCount is the number of nodes of the cluster that was started for the run.
 func nodeCount(r *Result) string {
-	cluster, _, _ := strings.Cut(setting(r, "cluster"), "?")
+	cluster, _, _ := strings.Cut(settingOf(r.Scenario, "cluster"), "?")
 	_, number, _ := strings.Cut(cluster, ":")
 	if n, err := strconv.Atoi(number); err == nil && n > 0 {
 		return fmt.Sprint(n)

@@ -177,6 +177,9 @@ type Rejected struct {
 // total is how many were rejected by any rule.
 func (r Rejected) total() uint64 { return r.InsufficientFunds + r.NoSuchAccount + r.Unsplit }
 
+// ended counts the transactions by their outcomes.
+func (d *Drive) ended() uint64 { return d.Committed + d.Rejected.total() + d.Aborted + d.Unknown }
+
 // reasons are the rules of the bank that rejected some; empty where none did, as in
 // every other workload.
 func (r Rejected) reasons() string {

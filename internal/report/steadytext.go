@@ -18,8 +18,8 @@ func (t *text) certainty() {
 	if s := d.Steady; s != nil && s.State != stats.SteadyUnknown {
 		t.line("steadiness", s.Detail)
 	}
-	if c := t.r.Client; c != nil && c.Bottleneck != "" {
-		t.line("bottleneck", "the client: "+c.Bottleneck)
+	if why := t.r.Client.bottleneck(); why != "" {
+		t.line("bottleneck", "the client: "+why)
 	}
 }
 

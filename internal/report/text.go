@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"time"
 )
@@ -88,7 +87,7 @@ func (t *text) line(name, value string) {
 func (t *text) verdict() {
 	r := t.r
 	t.out.WriteString(t.status(r.Verdict, strings.ToUpper(r.Verdict)) + "  " +
-		t.paint(bold, clean(strings.TrimSpace(fmt.Sprintf("%s on %s %s", r.Workload, r.Database, r.DatabaseVersion)))) + "\n")
+		t.paint(bold, clean(strings.TrimSpace(r.Workload+" on "+databaseOf(r)))) + "\n")
 	for _, part := range wrap(r.Reason, width-2) {
 		t.out.WriteString("  " + part + "\n")
 	}
@@ -105,11 +104,7 @@ func (t *text) what() {
 	}
 	t.line("settings", strings.Join(settings, " · "))
 	if c := r.Claim; c != nil {
-		claims := c.Level
-		if claims == "unknown" {
-			claims = "nothing"
-		}
-		t.line("isolation", fmt.Sprintf("%s, for which %s claims %s (%s)", c.Isolation, r.Database, claims, c.Source))
+		t.line("isolation", r.claimText())
 		if c.Expect != c.Level {
 			t.line("expected", c.Expect+", which the verdict is about")
 		}
@@ -118,11 +113,7 @@ func (t *text) what() {
 	t.line("load phase", t.driveLine())
 	t.line("seed", fmt.Sprint(r.Seed))
 	t.line("machine", r.Machine)
-	var phases []string
-	for _, p := range r.Phases {
-		phases = append(phases, p.Name+" "+seconds(p.Seconds))
-	}
-	t.line("times", strings.Join(phases, " · "))
+	t.line("times", phases(r.Phases, seconds))
 }
 
 func loadLine(l *Load) string {
@@ -198,14 +189,7 @@ func (t *text) outcomes() {
 		return
 	}
 	t.head("Outcomes")
-	kinds := make([]string, 0, len(d.Kinds))
-	for name, n := range d.Kinds {
-		if n > 0 {
-			kinds = append(kinds, name+" "+group(n))
-		}
-	}
-	slices.Sort(kinds)
-	t.count("committed", d.Committed, strings.Join(kinds, " · "))
+	t.count("committed", d.Committed, kinds(d.Kinds))
 	t.count("rejected", d.Rejected.total(), d.Rejected.reasons())
 	if d.Rebuilt {
 		t.count("aborted", d.Aborted, "tries beyond the first "+group(d.Retries))
@@ -260,7 +244,7 @@ func (t *text) check(c Check) {
 	t.out.WriteString(strings.TrimRight(lead, " ") + "\n")
 	t.hang("", 6, c.Detail)
 	for _, a := range c.Anomalies {
-		t.hang("", 6, fmt.Sprintf("%s: found %s, forbidden from %s upwards.", a.Name, times(a.Count), a.Forbidden))
+		t.hang("", 6, a.text())
 	}
 	if len(c.Witness) > 0 {
 		t.hang("", 6, "transactions: "+some(c.Witness, 20))
@@ -311,7 +295,7 @@ func (t *text) cost() {
 	if c := r.Client; c != nil {
 		if c.CPUSeconds != nil && r.Drive != nil {
 			s := fmt.Sprintf("%.2f s in the load phase", *c.CPUSeconds)
-			if done := r.Drive.Committed + r.Drive.Rejected.InsufficientFunds + r.Drive.Rejected.NoSuchAccount + r.Drive.Aborted + r.Drive.Unknown; done > 0 && r.Drive.WarmupSeconds == 0 {
+			if done := r.Drive.ended(); done > 0 && r.Drive.WarmupSeconds == 0 {
 				s += fmt.Sprintf(", %.1f µs a transaction", *c.CPUSeconds/float64(done)*1e6)
 			}
 			if c.Threads != nil {

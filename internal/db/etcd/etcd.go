@@ -31,6 +31,11 @@ const (
 	// maxWrites leaves room to compare keys that are only read: the default
 	// isolation compares all keys that were read or are written.
 	maxWrites = 100
+
+	// maxRequest leaves room for the framing of a request, which has at most 1.5 MiB by
+	// default: the server's --max-request-bytes
+	// (https://etcd.io/docs/v3.5/dev-guide/limit/). A commit is one request.
+	maxRequest = 1_500_000
 )
 
 // mode is what a commit compares.
@@ -68,6 +73,8 @@ type Database struct {
 var (
 	_ db.KV          = (*Database)(nil)
 	_ db.Footprinter = (*Database)(nil)
+
+	_ db.Multiplexer[db.KVSession] = (*Database)(nil)
 )
 
 // Open opens a cluster by its URL,
@@ -101,6 +108,12 @@ func (d *Database) Close() error {
 		errs = append(errs, n.close())
 	}
 	return errors.Join(errs...)
+}
+
+// Limits implements db.Database. The number of writes is what every server takes that
+// has the default limits.
+func (*Database) Limits() db.Limits {
+	return db.Limits{Value: maxRequest, Commit: maxRequest, Writes: maxWrites}
 }
 
 // Claim says what etcd promises.

@@ -43,6 +43,15 @@ func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db
 	return d.open(ctx, options, d.nextNode())
 }
 
+// Streams implements db.Multiplexer: all n sessions begin on one node, and so on its one
+// connection, over which gRPC has any number of calls under way.
+func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
+	number := d.nextNode()
+	return db.Separate(ctx, n, options, func(ctx context.Context, options db.SessionOptions) (db.KVSession, error) {
+		return d.open(ctx, options, number)
+	})
+}
+
 // nextNode is the node whose turn it is.
 func (d *Database) nextNode() int { return int(d.sessions.Add(1)-1) % len(d.nodes) }
 

@@ -31,6 +31,8 @@ type Database struct {
 var (
 	_ db.KV          = (*Database)(nil)
 	_ db.Constrainer = (*Database)(nil)
+
+	_ db.Multiplexer[db.KVSession] = (*Database)(nil)
 )
 
 // engine is what sessions talk to: the store, or a mutant around it. Its methods
@@ -137,6 +139,11 @@ func (d *Database) KVSession(_ context.Context, o db.SessionOptions) (db.KVSessi
 		return nil, err
 	}
 	return &session{database: d}, nil
+}
+
+// Streams implements db.Multiplexer: there is no connection that sessions could share.
+func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
+	return db.Separate(ctx, n, options, d.KVSession)
 }
 
 // Close does nothing: the store goes when nobody holds it.

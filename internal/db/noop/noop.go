@@ -37,6 +37,8 @@ type space struct {
 	prefix, value []byte
 }
 
+var _ db.Multiplexer[db.KVSession] = (*Database)(nil)
+
 // Open returns the database. There is nothing to reach and nothing that can fail.
 func Open() *Database {
 	d := new(Database)
@@ -106,6 +108,11 @@ func (d *Database) KVSession(_ context.Context, options db.SessionOptions) (db.K
 		return nil, err
 	}
 	return &session{database: d, spaces: d.spaces.Load()}, nil
+}
+
+// Streams implements db.Multiplexer: there is no connection that sessions could share.
+func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
+	return db.Separate(ctx, n, options, d.KVSession)
 }
 
 // session holds nothing that another session changes.

@@ -101,16 +101,20 @@ func (a *app) clusterUp(text string) error {
 	}
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", text, err)
 	}
-	interrupted := passOn(signals, cmd.Process)
+	// The process that holds the cluster is in a session of its own, and gets no signal
+	// from the terminal.
+	release := context.AfterFunc(ctx, func() {
+		stop()                                  // one more signal ends this process
+		_ = cmd.Process.Signal(syscall.SIGTERM) // one that has ended is no error
+	})
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if interrupted() {
-		_ = cmd.Wait() // it was told to end
+	if !release() {
+		_ = cmd.Wait()
 		return heldNoMore(text, complaints.String())
 	}
 	if err != nil {
@@ -125,27 +129,6 @@ func (a *app) clusterUp(text string) error {
 	}
 	_, err = fmt.Fprint(a.stdout, line)
 	return err
-}
-
-// passOn tells the process that holds a cluster to end when a signal comes; it
-// is in a session of its own, and gets none from the terminal. What it returns
-// ends that, and says whether one came.
-func passOn(signals chan os.Signal, holder *os.Process) (interrupted func() bool) {
-	done, ended := make(chan struct{}), make(chan bool, 1)
-	go func() {
-		select {
-		case <-signals:
-			signal.Stop(signals)               // one more ends this process
-			_ = holder.Signal(syscall.SIGTERM) // one that has ended is no error
-			ended <- true
-		case <-done:
-			ended <- false
-		}
-	}()
-	return func() bool {
-		close(done)
-		return <-ended
-	}
 }
 
 // heldNoMore is the error of `cluster up` that a person ended.

@@ -19,7 +19,7 @@ const PhaseDrive = "drive"
 // changeEvery is how often what a phase says of its progress counts as a change.
 const changeEvery = time.Second
 
-// Feed is what is known of the current run. It is a run.Onlooker; all of its
+// Feed is what is known of the current run. It is a run.Observer; all of its
 // methods may be called by any goroutine.
 type Feed struct {
 	mu     sync.Mutex
@@ -96,7 +96,7 @@ func (f *Feed) Begin(phase string) {
 	defer f.mu.Unlock()
 	n := &f.now
 	if n.Phase == PhaseDrive && f.latest.Drive != nil { // it is over
-		f.look(f.latest.Drive.Seconds(f.next))
+		f.take(f.latest.Drive.Seconds(f.next))
 	}
 	if n.Phase = phase; !slices.Contains(n.Phases, phase) {
 		n.Phases = append(slices.Clip(n.Phases), phase)
@@ -140,7 +140,7 @@ func (f *Feed) Show(s run.State) {
 	if s.Drive != nil {
 		f.latest = s
 		if fresh := s.Drive.Seconds(f.next); len(fresh) > 0 || f.now.State.Drive == nil {
-			f.look(fresh)
+			f.take(fresh)
 		}
 		return
 	}
@@ -153,9 +153,9 @@ func (f *Feed) Show(s run.State) {
 	}
 }
 
-// look takes the latest state of the load phase and the seconds that have passed
+// take takes the latest state of the load phase and the seconds that have passed
 // since it was looked at last.
-func (f *Feed) look(fresh []stats.Second) {
+func (f *Feed) take(fresh []stats.Second) {
 	n := &f.now
 	n.State, n.Latencies = f.latest, f.latest.Drive.Latencies()
 	if len(fresh) > 0 {

@@ -53,7 +53,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	options.History = writer
 
 	c.enter("drive")
-	c.tell(c.asked(&options))
+	c.publish(c.asked(&options))
 	endFaults := c.runNemesis(ctx, options.Start)
 	options.Ended = func() { _ = endFaults() } // its error is asked for below
 	driver := load.New(options)

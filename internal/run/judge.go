@@ -48,7 +48,7 @@ func (c *conductor) verify(ctx context.Context, dirs []string, committed uint64,
 	defer c.leave()
 	found := violations{dir: c.o.Dir.Path}
 	defer found.discard()
-	results, err := c.o.Spec.Check(ctx, dirs, c.o.Expect, found.tell)
+	results, err := c.o.Spec.Check(ctx, dirs, c.o.Expect, found.add)
 	if err == nil && ctx.Err() != nil {
 		err = fmt.Errorf("check the run: %w", context.Cause(ctx))
 	}

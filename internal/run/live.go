@@ -6,9 +6,9 @@ import (
 	"stroppy/internal/stats"
 )
 
-// Onlooker is a Progress that wants to know what is known of a run while it goes
+// Observer is a Progress that wants to know what is known of a run while it goes
 // on. Only a run has one, a check has none.
-type Onlooker interface {
+type Observer interface {
 	Progress
 	// Known is told the result as far as it is known, at the beginning of each
 	// phase and after the last one. Nobody changes r any more. While the drive
@@ -23,10 +23,10 @@ type Drive interface {
 	Latencies() *stats.Reading
 }
 
-// tell tells an onlooker what is known; driven is what of the drive is known
+// publish gives an observer what is known; driven is what of the drive is known
 // while it goes on.
-func (c *conductor) tell(driven *report.Drive) {
-	onlooker, ok := c.o.Progress.(Onlooker)
+func (c *conductor) publish(driven *report.Drive) {
+	observer, ok := c.o.Progress.(Observer)
 	if !ok {
 		return
 	}
@@ -43,7 +43,7 @@ func (c *conductor) tell(driven *report.Drive) {
 	if driven != nil {
 		known.Drive = driven
 	}
-	onlooker.Known(known)
+	observer.Known(known)
 }
 
 // asked is the drive before anything was done.

@@ -124,11 +124,11 @@ func Run(ctx context.Context, o Options) (*report.Result, error) {
 		if c.started {
 			err = errors.Join(err, c.save())
 		}
-		c.tell(nil)
+		c.publish(nil)
 		return c.result, err
 	}
 	c.result.Finished = true
-	c.tell(nil)
+	c.publish(nil)
 	c.log.Info("run ends", "verdict", c.result.Verdict, "reason", c.result.Reason)
 	if err := errors.Join(c.unkept, c.save()); err != nil {
 		return c.result, &UnsavedError{err}
@@ -222,7 +222,7 @@ func (c *conductor) enter(phase string) {
 	c.leave()
 	c.phase, c.begin = phase, time.Now()
 	c.o.Progress.Begin(phase)
-	c.tell(nil)
+	c.publish(nil)
 	c.log.Info("phase begins", "phase", phase)
 }
 

@@ -38,7 +38,7 @@ type violationLine struct {
 	What        string  `json:"what"`
 }
 
-func (v *violations) tell(found check.Violation) {
+func (v *violations) add(found check.Violation) {
 	if v.err != nil {
 		return
 	}
@@ -93,7 +93,7 @@ func (v *violations) keep(results []check.Result) (*report.Violations, error) {
 			continue
 		}
 		if v.spools[r.Name] == nil {
-			v.tell(check.Violation{Check: r.Name, What: r.Detail})
+			v.add(check.Violation{Check: r.Name, What: r.Detail})
 		}
 		if s := v.spools[r.Name]; s != nil {
 			list = append(list, s)

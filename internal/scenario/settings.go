@@ -3,7 +3,7 @@ package scenario
 import (
 	"fmt"
 	"slices"
-	"strconv"
+	"time"
 
 	"stroppy/internal/isolation"
 	"stroppy/internal/pace"
@@ -32,38 +32,34 @@ func (s *Scenario) Get(name string) string {
 	return ""
 }
 
-// length are the two settings of which one says how long the run is.
-func (s *Scenario) length() (length, count setting.Setting) {
-	count = setting.Whole(&s.Count, "count", "transactions to run, instead of --duration").In(setting.Load)
+// unlessZero makes a setting of which 0 is no value: the other one says how long the
+// run is.
+func unlessZero[N uint64 | time.Duration](s setting.Setting, value *N) setting.Setting {
+	get := s.Get
+	s.Get = func() string {
+		if *value == 0 {
+			return ""
+		}
+		return get()
+	}
+	return s
+}
+
+// count is the number of transactions, which is 1 at least.
+func (s *Scenario) count() setting.Setting {
+	count := setting.Whole(&s.Count, "count", "transactions to run, instead of --duration").In(setting.Load)
 	parse := count.Set
 	count.Set = func(t string) error {
-		if err := parse(t); err != nil {
+		if err := parse(t); err != nil || s.Count > 0 {
 			return err
 		}
-		if s.Count == 0 {
-			return fmt.Errorf("it must be 1 or more")
-		}
-		return nil
+		return fmt.Errorf("it must be 1 or more")
 	}
-	count.Get = func() string {
-		if s.Count == 0 {
-			return ""
-		}
-		return strconv.FormatUint(s.Count, 10)
-	}
-	length = setting.Duration(&s.Duration, "duration", "length of the load phase").In(setting.Load)
-	length.Get = func() string {
-		if s.Duration == 0 {
-			return ""
-		}
-		return s.Duration.String()
-	}
-	return length, count
+	return unlessZero(count, &s.Count)
 }
 
 // general are those that every workload has.
 func (s *Scenario) general() []setting.Setting {
-	length, count := s.length()
 	return []setting.Setting{
 		setting.Text(&s.Workload, "workload", "NAME", "what to run").In(setting.Workload),
 		setting.Text(&s.DB, "db", "URL", "the database's URL; sqlite:PATH, postgres://…, etcd://…, memory:, noop:").In(setting.Database),
@@ -73,8 +69,8 @@ func (s *Scenario) general() []setting.Setting {
 		setting.Share(&s.MaxDegradation, "max-degradation", "largest loss of throughput from before the first fault to after the last; 0 allows any").In(setting.Faults),
 		setting.Whole(&s.Seed, "seed", "what all random choices derive from; 0 draws one").In(setting.Workload).OfData(),
 		setting.Small(&s.Clients, "clients", "clients, each with its own connection").In(setting.Load).Between(1, MaxClients),
-		length,
-		count,
+		unlessZero(setting.Duration(&s.Duration, "duration", "length of the load phase"), &s.Duration).In(setting.Load),
+		s.count(),
 		setting.Duration(&s.Warmup, "warmup", "time before the measurement begins, part of the load phase").In(setting.Load),
 		{
 			Name: "rate", Value: "RATE", Group: setting.Load,

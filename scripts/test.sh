@@ -147,8 +147,8 @@ else
 	reruns=2
 	echo "== all tests"
 	# The longest come first, so that no processor waits for them in the end. Tests
-	# that wait for servers leave processors idle, hence -p.
-	tests "./internal/dbtest ./internal ./internal/cli ./internal/cluster/... ./..." -p 3
+	# that wait for servers leave processors idle, hence -p and -parallel.
+	tests "./internal/dbtest ./internal ./internal/cli ./internal/cluster/... ./..." -p 3 -parallel 4
 	if command -v gcc >/dev/null; then
 		echo "== short tests of what is concurrent, under the race detector"
 		tests "$racy" -race -short -p 3

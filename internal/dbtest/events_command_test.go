@@ -76,6 +76,7 @@ func TestEventsCommand(t *testing.T) {
 // TestEventsUnderFaults drives the log on clusters that are hurt.
 func TestEventsUnderFaults(t *testing.T) {
 	needsTime(t)
+	t.Parallel()
 	for _, h := range []hurtRun{
 		{
 			name: "etcd: kill the leader", cluster: "etcd:3?memory=on", faults: []string{"kill leader at 1s for 2s"},

@@ -122,6 +122,7 @@ var eventsMutants = map[string]string{
 }
 
 func TestEventsMutants(t *testing.T) {
+	t.Parallel()
 	for name, finder := range eventsMutants {
 		for _, streams := range []uint64{2, 8} {
 			t.Run(fmt.Sprintf("%s %d streams", name, streams), func(t *testing.T) {

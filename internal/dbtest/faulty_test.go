@@ -102,6 +102,7 @@ var honest = map[string]string{
 // TestHonestMisbehaviour: whatever answers are lost, no database that keeps its promises
 // is accused, and every recorded outcome is what the end state says.
 func TestHonestMisbehaviour(t *testing.T) {
+	t.Parallel()
 	for engine, open := range embedded {
 		for _, w := range faultyWorkloads() {
 			for name, script := range honest {
@@ -257,6 +258,7 @@ func TestFaultyLoad(t *testing.T) {
 // TestSQLMutants plants the bugs of memory's mutants in the sessions of a SQL database,
 // and the check that is meant for each finds it.
 func TestSQLMutants(t *testing.T) {
+	t.Parallel()
 	checks := map[string]string{}
 	for _, m := range memory.Mutants() {
 		checks[m.Name] = m.Check

@@ -61,6 +61,7 @@ func (v kvVerdict) wantValid(t *testing.T, code int, complaints string) {
 // TestKVMutants: the planted bugs that can show on single records, each found by the
 // check that is meant for it.
 func TestKVMutants(t *testing.T) {
+	t.Parallel()
 	// On many records, of which few are written again, a lost commit stays visible.
 	seldom := []string{"--modify-share", "0", "--update-share", "0.5", "--distribution", "uniform", "--records", "20000"}
 	for _, c := range []struct {
@@ -118,6 +119,7 @@ func TestKVRefusals(t *testing.T) {
 // TestKVUnderNemesis: real clusters that lose their leader.
 func TestKVUnderNemesis(t *testing.T) {
 	needsTime(t)
+	t.Parallel()
 	for _, c := range []struct {
 		cluster, fault string
 		more           []string

@@ -64,7 +64,7 @@ func engines() []engine {
 		{"mariadb with snapshot isolation", false, onMariaDB("ON"),
 			bankCells(500, []string{"repeatable read"}, workload.Pipelined, workload.Interactive, workload.Procedure)},
 		{"etcd", false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
-		{"redis by script", false, onRedis("script"), slices.Concat(redis, kvOnRedisLanes())},
+		{"redis by script", false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},
 		{"redis by watch", false, onRedis("watch"), redis},
 	}
 }
@@ -72,6 +72,7 @@ func engines() []engine {
 // TestMatrix holds every database to every workload in each of its ways. The engines
 // run side by side, the cells of one engine one after the other.
 func TestMatrix(t *testing.T) {
+	t.Parallel()
 	for _, e := range engines() {
 		if testing.Short() && !e.short {
 			e.cells = slices.DeleteFunc(e.cells, func(c cell) bool { return !c.short || e.name != "postgres" })
@@ -353,9 +354,9 @@ func kvOnEtcd() []cell {
 	}
 }
 
-// kvOnRedisLanes has eight transactions under way on one connection at a time, without
+// kvOnSharedRedisConnections has eight transactions under way on one connection at a time, without
 // replicas and with one that must acknowledge each commit.
-func kvOnRedisLanes() (list []cell) {
+func kvOnSharedRedisConnections() (list []cell) {
 	for replicas, query := range []string{"?wait=0", "?wait=1"} {
 		list = append(list, cell{name: "kv in flight" + query, run: func(t *testing.T, _ opener) {
 			s := startRedis(t, 1+replicas, "no")

@@ -65,6 +65,7 @@ func seeds(n int) []int {
 // TestMutants: every planted bug, at one in a thousand, is found by the check
 // meant for it, for 20 seeds of 20.
 func TestMutants(t *testing.T) {
+	t.Parallel()
 	for _, m := range memory.Mutants() {
 		for _, seed := range seeds(20) {
 			t.Run(fmt.Sprintf("%s/seed=%d", m.Name, seed), func(t *testing.T) {
@@ -84,6 +85,7 @@ func TestMutants(t *testing.T) {
 // TestReference: the healthy reference stays valid for 200 seeds of 200, also
 // when it aborts at random and leaves clients in doubt.
 func TestReference(t *testing.T) {
+	t.Parallel()
 	for _, seed := range seeds(200) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			t.Parallel()
@@ -101,6 +103,7 @@ func TestReference(t *testing.T) {
 // TestReferenceUnderContention: the same with few accounts and popular ones, so
 // that many transactions meet.
 func TestReferenceUnderContention(t *testing.T) {
+	t.Parallel()
 	for _, seed := range seeds(10) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			t.Parallel()

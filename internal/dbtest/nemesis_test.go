@@ -108,6 +108,7 @@ func hurtRuns() []hurtRun {
 // and takes away itself.
 func TestNemesis(t *testing.T) {
 	needsTime(t)
+	t.Parallel()
 	for _, h := range hurtRuns() {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()

@@ -145,6 +145,7 @@ func TestTPCBLeavesForeignTables(t *testing.T) {
 
 // TestTPCBMutants: the planted bugs that transactions which all write can meet.
 func TestTPCBMutants(t *testing.T) {
+	t.Parallel()
 	for mutant, name := range map[string]string{
 		"lost-update": check.Serializable, "dirty-read": check.Serializable, "lost-ack": check.Durable, "ghost": check.NoGhost,
 		"double-apply": check.ExactlyOnce, "torn": check.Total, "false-ack-on-crash": check.Durable, "unknown-lies": check.NoGhost,
@@ -182,6 +183,7 @@ func tpcbProgram(t *testing.T, args ...string) (code int, r *report.Result, comp
 // TestTPCBUnderTheNemesis: the primary is killed while transactions commit. Those whose
 // answer was lost are decided by the end state, or with versions by a look-up.
 func TestTPCBUnderTheNemesis(t *testing.T) {
+	t.Parallel()
 	for _, versions := range []string{"--versions=false", "--versions=true"} {
 		t.Run(versions, func(t *testing.T) {
 			code, r, why := tpcbProgram(t, "--cluster", "postgres:2?memory=on", "--nemesis", "kill primary at 2s for 2s", "--duration", "5s",

@@ -2,11 +2,14 @@
 // state that the database was found in: the types, and the files they are kept
 // in. It is a leaf: it imports nothing but the standard library.
 //
-// Amounts and values are whole numbers of the header's unit. Times are nanoseconds since the run's start on one
-// monotonic clock.
+// Amounts and values are whole numbers of the header's unit. Times are nanoseconds
+// since the run's start on one monotonic clock.
 package history
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // ID names one transaction for ever: the run of pay against this database, the
 // client in that run, and the client's own sequence number. It stays below 2^63,
@@ -72,6 +75,13 @@ func (k Kind) ReadOnly() bool {
 	return false
 }
 
+// Background says that transactions of this kind run besides the measured clients, and
+// count for the checks alone.
+func (k Kind) Background() bool { return k == Audit }
+
+// KindReadOnly says of the kind with this name whether it is read-only.
+func KindReadOnly(name string) bool { return Kind(max(0, slices.Index(kindNames[:], name))).ReadOnly() }
+
 // Outcome says how a transaction ended. The zero value is unknown.
 type Outcome uint8
 
@@ -126,8 +136,8 @@ type Transaction struct {
 	Ops      []Op   // in the order they were done
 }
 
-// Op is what a transaction did to one object, such as an account or a record, and what it saw
-// there before. A transaction has at most one Op an object.
+// Op is what a transaction did to one object, such as an account or a record, and what
+// it saw there before. A transaction has at most one Op an object.
 type Op struct {
 	Object   uint64 // its number by the workload's formula
 	Write    bool   // it changed the object

@@ -42,22 +42,11 @@ func (r *Result) stored() *uint64 {
 	return &n
 }
 
-// reading are the names of the kinds of transaction that change nothing.
-var reading = func() map[string]bool {
-	names := map[string]bool{}
-	for kind := history.Transfer; kind <= history.Modify; kind++ {
-		if kind.ReadOnly() {
-			names[kind.String()] = true
-		}
-	}
-	return names
-}()
-
 // transferred counts what was committed after the warm-up and wrote: of the bank, what
 // moved money.
 func transferred(d *Drive) (n uint64) {
 	for kind, count := range d.Kinds {
-		if !reading[kind] {
+		if !history.KindReadOnly(kind) {
 			n += count
 		}
 	}

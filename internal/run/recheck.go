@@ -166,7 +166,7 @@ func Recall(ctx context.Context, dir string) (Facts, error) {
 		if read++; read%4096 == 0 && ctx.Err() != nil {
 			return f, fmt.Errorf("read the history of the run: %w", context.Cause(ctx))
 		}
-		if record.Outcome == history.Committed && record.Kind != history.Audit {
+		if record.Outcome == history.Committed && !record.Kind.Background() {
 			f.Committed++
 		}
 	}

@@ -104,7 +104,7 @@ type replay struct {
 }
 
 func (b *replay) add(tx *history.Transaction) error {
-	if tx.Kind == history.Audit {
+	if tx.Kind.Background() {
 		return nil
 	}
 	if err := b.line.Add(tx); err != nil {

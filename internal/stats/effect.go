@@ -141,7 +141,7 @@ func MeasureEffects(transactions func() iter.Seq2[history.Record, error], interv
 }
 
 func (c *commitTimeline) add(tx *history.Transaction) {
-	if tx.Kind == history.Audit || tx.Outcome != history.Committed || tx.End < 0 {
+	if tx.Kind.Background() || tx.Outcome != history.Committed || tx.End < 0 {
 		return
 	}
 	c.gaps.add(tx.End)
@@ -310,7 +310,7 @@ func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transaction
 			return err
 		}
 		tx := rec.Transaction
-		if tx.Kind == history.Audit {
+		if tx.Kind.Background() {
 			continue
 		}
 		at := time.Duration(tx.End)

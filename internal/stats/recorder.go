@@ -196,7 +196,7 @@ func NewEnded(from time.Duration) *Ended { return &Ended{From: from, Outcomes: n
 
 // Add counts tx.
 func (e *Ended) Add(tx *history.Transaction) {
-	if tx.Kind == history.Audit || time.Duration(tx.End) < e.From {
+	if tx.Kind.Background() || time.Duration(tx.End) < e.From {
 		return
 	}
 	switch tx.Outcome {

@@ -46,7 +46,7 @@ func NewTimeline() *Timeline { return &Timeline{gaps: commits{width: firstWidth}
 // Add counts one transaction. One that did not end within 60 days after the
 // run's start is an error: no run does that.
 func (t *Timeline) Add(tx *history.Transaction) error {
-	if tx.Kind == history.Audit {
+	if tx.Kind.Background() {
 		return nil
 	}
 	n := tx.End / int64(time.Second)

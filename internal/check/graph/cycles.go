@@ -56,18 +56,14 @@ func (g *Graph) broken() (isolation.Level, func() []Step) {
 				return steps
 			}
 			slices.Sort(parts[0])
-			return halve(spaced.restrict(parts[0]).instance(Rw), parts[0])
+			steps := outward(spaced.restrict(parts[0]).instance(Rw), parts[0])
+			for i := range steps { // a spaced graph has two nodes for each of g's
+				steps[i].From, steps[i].To = steps[i].From/2, steps[i].To/2
+			}
+			return steps
 		}
 	}
 	return isolation.Serializable, func() []Step { return g.instance(Rw) }
-}
-
-// halve maps a path of a spaced graph's component back to the graph's nodes.
-func halve(steps []Step, component []uint32) []Step {
-	for i := range steps {
-		steps[i].From, steps[i].To = component[steps[i].From]/2, component[steps[i].To]/2
-	}
-	return steps
 }
 
 // outward maps a path of a restricted graph back to the graph's nodes.
@@ -110,30 +106,33 @@ func (g *Graph) round(kind uint8) []Step {
 // shortest finds a short cycle that begins with an edge of the highest kind that
 // is at most first, and goes on over edges of at most rest; nil is none found.
 func (g *Graph) shortest(first, rest uint8) []Step {
-	var best []Step
-	tries, left := 0, mostVisits
+	tries, left := mostStarts, mostVisits
 	for kind := int(first); kind >= 0; kind-- {
-		for n := range g.nodes() {
-			for i := g.row[n]; i < g.row[n+1] && tries < mostStarts && left > 0; i++ {
-				if int(g.kind[i]) != kind {
-					continue
-				}
-				tries++
-				back, visits := g.path(g.to[i], uint32(n), rest, left)
-				left -= visits
-				if back != nil && (best == nil || len(back)+1 < len(best)) {
-					best = append([]Step{{uint32(n), g.to[i], g.kind[i]}}, back...)
-				}
-				if len(best) == 2 {
-					return best
-				}
-			}
-		}
-		if best != nil {
+		exactlyOne := first == Rw && rest == Wr // anti-dependency
+		if best := g.shortestFrom(uint8(kind), rest, &tries, &left); best != nil || exactlyOne {
 			return best
 		}
-		if first == Rw && rest == Wr {
-			return nil // asked for exactly one anti-dependency
+	}
+	return nil
+}
+
+// shortestFrom is shortest of one kind of first edge. It takes what it searches from
+// the edges that may still be tried and the nodes that may still be visited.
+func (g *Graph) shortestFrom(kind, rest uint8, tries, left *int) (best []Step) {
+	for n := range g.nodes() {
+		for i := g.row[n]; i < g.row[n+1] && *tries > 0 && *left > 0; i++ {
+			if g.kind[i] != kind {
+				continue
+			}
+			*tries--
+			back, visits := g.path(g.to[i], uint32(n), rest, *left)
+			*left -= visits
+			if back != nil && (best == nil || len(back)+1 < len(best)) {
+				best = append([]Step{{uint32(n), g.to[i], kind}}, back...)
+			}
+			if len(best) == 2 {
+				return best
+			}
 		}
 	}
 	return best

@@ -2,7 +2,11 @@
 // and which isolation level forbids it where they have none.
 package graph
 
-import "stroppy/internal/check"
+import (
+	"slices"
+
+	"stroppy/internal/check"
+)
 
 // Graph is a directed graph in compressed rows: the edges of node n are
 // to[row[n]:row[n+1]], with their kinds beside them.
@@ -240,11 +244,8 @@ func backtrack(came map[uint32]Step, from, to uint32) []Step {
 		s := came[n]
 		steps = append(steps, s)
 		if n = s.From; n == from {
-			break
+			slices.Reverse(steps)
+			return steps
 		}
 	}
-	for i, j := 0, len(steps)-1; i < j; i, j = i+1, j-1 {
-		steps[i], steps[j] = steps[j], steps[i]
-	}
-	return steps
 }

@@ -176,27 +176,13 @@ func (b *realTime) sort(list []event) {
 // shortestInTime finds a short cycle through real time, beginning with an edge
 // that is a dependency: an anti-dependency if there is one.
 func (g *Graph) shortestInTime() []Step {
-	var best []Step
 	for _, kind := range []uint8{Rw, Wr, Ww} {
-		tries, left := 0, mostVisits
-		for n := range g.nodes() {
-			for i := g.row[n]; i < g.row[n+1] && tries < mostStarts && left > 0; i++ {
-				if g.kind[i] != kind {
-					continue
-				}
-				tries++
-				back, visits := g.path(g.to[i], uint32(n), Rt, left)
-				left -= visits
-				if back != nil && (best == nil || len(back)+1 < len(best)) {
-					best = append([]Step{{uint32(n), g.to[i], kind}}, back...)
-				}
-			}
-		}
-		if best != nil {
+		tries, left := mostStarts, mostVisits
+		if best := g.shortestFrom(kind, Rt, &tries, &left); best != nil {
 			return best
 		}
 	}
-	return best
+	return nil
 }
 
 // collapse takes the barriers, which are the nodes from first on, out of a cycle

@@ -6,6 +6,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -44,7 +45,7 @@ func (a *auditor) Next(tx *history.Transaction) {
 
 // start forgets what an earlier try has seen.
 func (a *auditor) start(tx *history.Transaction) {
-	forget(tx)
+	workload.Forget(tx)
 	if a.whole() {
 		tx.Ops = tx.Ops[:0]
 		clear(a.seen)
@@ -59,10 +60,10 @@ func (a *auditor) add(tx *history.Transaction, key uint64, balance, version, las
 	case n >= a.accounts:
 	case a.whole():
 		tx.Ops = append(tx.Ops, history.Op{Object: n})
-		observe(&tx.Ops[len(tx.Ops)-1], balance, version, last)
+		workload.Observe(&tx.Ops[len(tx.Ops)-1], balance, version, last)
 		a.seen[n/64] |= 1 << (n % 64)
 	case len(tx.Ops) > 0 && n >= tx.Ops[0].Object && n-tx.Ops[0].Object < uint64(len(tx.Ops)):
-		observe(&tx.Ops[n-tx.Ops[0].Object], balance, version, last)
+		workload.Observe(&tx.Ops[n-tx.Ops[0].Object], balance, version, last)
 	}
 }
 

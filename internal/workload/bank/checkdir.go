@@ -6,7 +6,6 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/totals"
-	"stroppy/internal/isolation"
 	"stroppy/internal/money"
 	"stroppy/internal/workload/recording"
 )
@@ -18,32 +17,17 @@ const (
 	keyMode   = "mode"
 )
 
-// CheckDirs makes all checks of one run's directory, or of several runs against one
-// bank together: their histories are one, and the end state is the one of them all
-// that was downloaded last. Where none of them is sure to have been downloaded after
-// every run, what needs an end state is unknown. Directories of different banks are
-// an error.
-func CheckDirs(ctx context.Context, dirs []string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
-	r, err := recording.Open(dirs, Name)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	h := r.Header()
+// checks makes all checks of recorded runs.
+func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
+	h := recorded.Header
 	f := newFormula(h.Seed)
-	in := totals.AccountsInput{
-		Input: check.Input{Expect: expect, Name: f.name, OnViolation: tell, History: r.Sources()},
-		Words: sentenceWords(), Accounts: h.Accounts, Total: h.Total, Opening: f.opening,
-	}
-
+	in := totals.AccountsInput{Input: recorded.Input, Words: sentenceWords(), Accounts: h.Accounts, Total: h.Total, Opening: f.opening}
+	in.Name = f.name
 	for _, source := range in.History {
 		audits, err := strconv.ParseFloat(source.Header().Keys[keyAudits], 64)
 		if err == nil && audits > 0 {
 			in.Audited = append(in.Audited, source.Header().Run)
 		}
-	}
-	if in.End, in.Early, err = r.End(ctx); err != nil {
-		return nil, err
 	}
 	return totals.Accounts(ctx, in)
 }

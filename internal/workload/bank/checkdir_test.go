@@ -94,7 +94,7 @@ func (b *books) download(dir string) {
 
 func checkedDirs(t *testing.T, dirs ...string) (check.Status, map[string]check.Result) {
 	t.Helper()
-	results, err := CheckDirs(t.Context(), dirs, isolation.Serializable, nil)
+	results, err := Spec().Check(t.Context(), dirs, isolation.Serializable, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestClocksOfSeveral(t *testing.T) {
 func TestMixedRecordings(t *testing.T) {
 	b := newBooks(t)
 	first, again := b.run(1, 10, true, nil), b.run(1, 10, true, nil)
-	if _, err := CheckDirs(t.Context(), []string{first, again}, isolation.Serializable, nil); err == nil {
+	if _, err := Spec().Check(t.Context(), []string{first, again}, isolation.Serializable, nil); err == nil {
 		t.Error("two recordings of run 1 were checked together")
 	}
 }
@@ -201,7 +201,7 @@ func TestInterruptedCheckDirs(t *testing.T) {
 	b := newBooks(t)
 	dirs := []string{b.run(1, 6000, true, nil), b.run(2, 6000, true, nil)}
 	for n := 0; ; n++ {
-		results, err := CheckDirs(&asked{t.Context(), n}, dirs, isolation.Serializable, nil)
+		results, err := Spec().Check(&asked{t.Context(), n}, dirs, isolation.Serializable, nil)
 		if err == nil {
 			if n < 10 || check.Verdict(results) != check.Valid {
 				t.Errorf("asked %d times, verdict %v", n, check.Verdict(results))

@@ -2,12 +2,11 @@ package bank
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
-	"stroppy/internal/load"
+	"stroppy/internal/workload"
 )
 
 // kvClient runs one client's transactions on a session of its own. Its buffers
@@ -31,29 +30,10 @@ func newKVClient(h *chooser, s db.KVSession, guarded bool) *kvClient {
 	return c
 }
 
-// errVoid says that a look-up has closed a transfer's id, which is then never
-// used again.
-var errVoid = &db.Error{
-	Class: db.Aborted, Op: "transfer",
-	Err: errors.New("a look-up has closed the transfer's id"),
-}
-
 // Attempt implements load.Client.
 func (c *kvClient) Attempt(ctx context.Context, tx *history.Transaction) error {
-	forget(tx)
-	err := c.attempt(ctx, tx)
-	if err == nil {
-		return nil
-	}
-	if reason := rejection(err); reason != 0 {
-		forget(tx)
-		tx.Outcome, tx.Reason = history.Rejected, reason
-		return nil
-	}
-	if err == load.ErrAlreadyApplied || db.ClassOf(err) != db.Unknown {
-		forget(tx)
-	}
-	return err
+	workload.Forget(tx)
+	return ended(tx, c.attempt(ctx, tx))
 }
 
 func (c *kvClient) attempt(ctx context.Context, tx *history.Transaction) error {
@@ -64,17 +44,14 @@ func (c *kvClient) attempt(ctx context.Context, tx *history.Transaction) error {
 		return err
 	}
 	c.setKeys(tx.Ops)
-	putLedgerKey(c.entry, tx.ID)
+	workload.PutID(c.entry[len(ledgerPrefix):], tx.ID)
 	c.batch = append(append(c.batch[:0], c.keys[:len(tx.Ops)]...), c.entry)
 	if err := c.session.Read(ctx, c.batch, c.found[:len(c.batch)]); err != nil {
 		return err
 	}
 	if ledger := &c.found[len(tx.Ops)]; ledger.Found {
 		c.session.Rollback()
-		if isVoid(ledger.Value) {
-			return errVoid
-		}
-		return load.ErrAlreadyApplied
+		return workload.InLedger(ledger.Value)
 	}
 	reason, err := c.observe(tx)
 	if err != nil {
@@ -127,7 +104,7 @@ func (c *kvClient) observe(tx *history.Transaction) (history.Reason, error) {
 			c.session.Rollback()
 			return 0, valueError(c.keys[i], c.found[i].Value)
 		}
-		observe(&tx.Ops[i], a.balance, a.version, a.last)
+		workload.Observe(&tx.Ops[i], a.balance, a.version, a.last)
 	}
 	return reason, nil
 }
@@ -181,39 +158,15 @@ func (c *kvClient) inquire(ctx context.Context, tx *history.Transaction) error {
 }
 
 // ResolveUnknown implements load.Client.
-//
-// Merely to read the transfer's key would be wrong: its commit may still be
-// under way and succeed a moment later. So a key that is absent is written as a
-// tombstone, and both this and every commit of the transfer have read it as
-// absent: only one of them can succeed, and the answer stays true.
 func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
-	if tx.Kind == history.Inquiry { // it changes nothing, so it may as well not have been
+	if tx.Kind == history.Inquiry { // it changes nothing, so it counts as aborted
 		tx.Outcome = history.Aborted
 		return nil
 	}
-	if err := c.session.Begin(ctx, false); err != nil {
-		return err
-	}
-	putLedgerKey(c.entry, tx.ID)
+	workload.PutID(c.entry[len(ledgerPrefix):], tx.ID)
 	c.batch = append(c.batch[:0], c.entry)
 	c.setKeys(nil)
-	if err := c.session.Read(ctx, c.batch, c.found[:1]); err != nil {
-		return err
-	}
-	if entry := &c.found[0]; entry.Found {
-		tx.Outcome = history.Committed
-		if isVoid(entry.Value) {
-			tx.Outcome = history.Aborted
-		}
-		c.session.Rollback()
-		return nil
-	}
-	c.session.Set(c.entry, []byte{ledgerVoid})
-	if err := c.session.Commit(ctx); err != nil {
-		return err
-	}
-	tx.Outcome = history.Aborted
-	return nil
+	return workload.ResolveByKey(ctx, c.session, tx, c.batch, c.found[:1])
 }
 
 // Reset implements load.Client.

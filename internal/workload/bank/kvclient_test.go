@@ -9,6 +9,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 )
 
 // standInKV is a key-value session that finds the same value at each account
@@ -113,7 +114,7 @@ func TestKVOutcomes(t *testing.T) {
 		{name: "unavailable", session: standInKV{value: rich(), commit: class(db.Unavailable)}, err: class(db.Unavailable)},
 		{name: "unknown", session: standInKV{value: rich(), commit: class(db.Unknown)}, err: class(db.Unknown), observed: true},
 		{name: "applied", session: standInKV{value: rich(), ledger: db.Entry{Found: true, Value: []byte("L…")}}, already: true},
-		{name: "closed", session: standInKV{value: rich(), ledger: db.Entry{Found: true, Value: []byte{ledgerVoid}}}, err: class(db.Aborted)},
+		{name: "closed", session: standInKV{value: rich(), ledger: db.Entry{Found: true, Value: []byte{workload.Tombstone}}}, err: class(db.Aborted)},
 		{name: "damaged", session: standInKV{value: []byte("?")}, err: class(db.Fatal)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -142,7 +143,7 @@ func TestKVSettle(t *testing.T) {
 		sets    int
 	}{
 		{db.Entry{}, history.Aborted, 1},
-		{db.Entry{Found: true, Value: []byte{ledgerVoid}}, history.Aborted, 0},
+		{db.Entry{Found: true, Value: []byte{workload.Tombstone}}, history.Aborted, 0},
 		{db.Entry{Found: true, Value: appendLeg([]byte{ledgerLegs}, 1, 2, 3)}, history.Committed, 0},
 	} {
 		s := &standInKV{ledger: test.ledger, sets: map[string][]byte{}}
@@ -152,7 +153,7 @@ func TestKVSettle(t *testing.T) {
 			t.Errorf("%+v: %v, %v, %d writes", test.ledger, tx.Outcome, err, len(s.sets))
 		}
 		for _, value := range s.sets {
-			if !isVoid(value) {
+			if !workload.IsTombstone(value) {
 				t.Errorf("the tombstone is %q", value)
 			}
 		}
@@ -179,7 +180,7 @@ func TestKVAttemptAllocatesNothing(t *testing.T) {
 func FuzzKVCodec(f *testing.F) {
 	f.Add([]byte("BDFGXX2Z/00000000001"), rich())
 	f.Add([]byte("0002000200000003"), appendLeg([]byte{ledgerLegs}, 1, -2, 3))
-	f.Add([]byte(""), []byte{ledgerVoid})
+	f.Add([]byte(""), []byte{workload.Tombstone})
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		if n, ok := accountOf(key); ok {
 			full := append([]byte(accountPrefix), make([]byte, len(key))...)
@@ -187,9 +188,9 @@ func FuzzKVCodec(f *testing.F) {
 				t.Errorf("%q reads as %d, which is written as %q", key, n, full)
 			}
 		}
-		if id, ok := transferOf(key); ok {
+		if id, ok := workload.ParseID(key); ok {
 			full := append([]byte(ledgerPrefix), make([]byte, 16)...)
-			if putLedgerKey(full, id); string(full[len(ledgerPrefix):]) != string(key) {
+			if workload.PutID(full[len(ledgerPrefix):], id); string(full[len(ledgerPrefix):]) != string(key) {
 				t.Errorf("%q reads as %v, which is written as %q", key, id, full)
 			}
 		}
@@ -197,7 +198,7 @@ func FuzzKVCodec(f *testing.F) {
 			t.Errorf("%x does not survive", value)
 		}
 		n, ok := legCount(value)
-		if !ok || isVoid(value) {
+		if !ok || workload.IsTombstone(value) {
 			return
 		}
 		again := []byte{ledgerLegs}

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"stroppy/internal/db"
-	"stroppy/internal/history"
+	"stroppy/internal/workload"
 )
 
 // The keys of the bank in an ordered key-value store: an account's is the prefix,
@@ -17,7 +17,7 @@ const (
 
 	banDigits        = 11
 	accountKeyLength = len(accountPrefix) + bicLength + 1 + banDigits
-	ledgerKeyLength  = len(ledgerPrefix) + 16
+	ledgerKeyLength  = len(ledgerPrefix) + workload.IDLength
 )
 
 // An account's value is three signed 64-bit big-endian numbers.
@@ -88,36 +88,6 @@ func parseBAN(digits []byte) (int64, bool) {
 	return n, true
 }
 
-// putLedgerKey writes a transfer's key into dst, which is of ledgerKeyLength and
-// begins with the prefix already.
-func putLedgerKey(dst []byte, id history.ID) {
-	const hex = "0123456789abcdef"
-	dst = dst[len(ledgerPrefix):]
-	for i := 15; i >= 0; i-- {
-		dst[i] = hex[id&15]
-		id >>= 4
-	}
-}
-
-// transferOf reads a ledger's key without its prefix.
-func transferOf(text []byte) (history.ID, bool) {
-	if len(text) != 16 {
-		return 0, false
-	}
-	var id history.ID
-	for _, c := range text {
-		switch {
-		case c >= '0' && c <= '9':
-			id = id<<4 | history.ID(c-'0')
-		case c >= 'a' && c <= 'f':
-			id = id<<4 | history.ID(c-'a'+10)
-		default:
-			return 0, false
-		}
-	}
-	return id, true
-}
-
 // account is an account's value.
 type account struct{ balance, version, last int64 }
 
@@ -140,7 +110,6 @@ func parseAccount(value []byte) (account, bool) {
 // big-endian numbers.
 const (
 	ledgerLegs = 'L'
-	ledgerVoid = 'V' // a tombstone
 	legBytes   = bicLength + banDigits + 8 + 8
 )
 
@@ -152,9 +121,6 @@ func appendLeg(dst []byte, key uint64, amount, version int64) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(amount))
 	return binary.BigEndian.AppendUint64(dst, uint64(version))
 }
-
-// isVoid says that a ledger's value is a tombstone.
-func isVoid(value []byte) bool { return len(value) == 1 && value[0] == ledgerVoid }
 
 // legCount returns the number of legs of a ledger's value; false if it is none.
 func legCount(value []byte) (int, bool) {

@@ -98,8 +98,8 @@ func (e *endEntries) account(key, value []byte) error {
 
 func (e *endEntries) transfer(key, value []byte) error {
 	e.report.Row()
-	id, ok := transferOf(key)
-	if ok && isVoid(value) {
+	id, ok := workload.ParseID(key)
+	if ok && workload.IsTombstone(value) {
 		return e.end.Row(history.Row{Transaction: id, Mark: history.Tombstone})
 	}
 	legs, whole := legCount(value)

@@ -12,6 +12,7 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/money"
+	"stroppy/internal/workload"
 )
 
 // lateKV is a store of which the accounts and the ledger are scanned one after
@@ -52,7 +53,7 @@ func (l lateSession) Scan(_ context.Context, from, _ []byte, entry func(key, val
 	if string(from) == ledgerPrefix {
 		for id, value := range s.ledger {
 			key := append(make([]byte, 0, ledgerKeyLength), ledgerPrefix...)[:ledgerKeyLength]
-			putLedgerKey(key, id)
+			workload.PutID(key[len(ledgerPrefix):], id)
 			if err := entry(key, value); err != nil {
 				return err
 			}

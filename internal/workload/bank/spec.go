@@ -8,6 +8,7 @@ import (
 	"stroppy/internal/money"
 	"stroppy/internal/setting"
 	"stroppy/internal/workload"
+	"stroppy/internal/workload/recording"
 	"stroppy/internal/workload/sampling"
 )
 
@@ -21,7 +22,7 @@ func Spec() workload.Spec {
 			return &c
 		},
 		Loaded:  func(h history.Header) map[string]string { return map[string]string{"accounts": decimal(h.Accounts)} },
-		Check:   CheckDirs,
+		Check:   recording.Checker(Name, checks),
 		Checks:  Checks,
 		Objects: func(h history.Header) workload.Objects { return NamesOf(h) },
 		Format:  workload.FormatAmounts(money.Format),

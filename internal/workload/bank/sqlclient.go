@@ -2,11 +2,11 @@ package bank
 
 import (
 	"context"
-	"errors"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 )
 
 // sqlClient runs one client's transactions on a session of its own.
@@ -26,23 +26,29 @@ type sqlClient struct {
 
 // Attempt implements load.Client.
 func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error {
-	forget(tx)
+	workload.Forget(tx)
 	err := c.attempt(ctx, tx)
-	if err == nil {
-		return nil
-	}
-	if reason := rejection(err); reason != 0 {
-		forget(tx)
-		tx.Outcome, tx.Reason = history.Rejected, reason
-		return nil
-	}
 	if db.ConstraintOf(err) == db.UniqueKey {
 		// Only the ledger's key can be there already: the transfer is applied,
 		// or a look-up has closed its id.
 		err = load.ErrAlreadyApplied
 	}
-	if err == load.ErrAlreadyApplied || db.ClassOf(err) != db.Unknown {
-		forget(tx)
+	return ended(tx, err)
+}
+
+// ended is what a client returns after a try, which a constraint of the schema may have
+// refused.
+func ended(tx *history.Transaction, err error) error {
+	if err == nil {
+		return nil
+	}
+	reason := rejection(err)
+	if reason != 0 || err == load.ErrAlreadyApplied || db.ClassOf(err) != db.Unknown {
+		workload.Forget(tx)
+	}
+	if reason != 0 {
+		tx.Outcome, tx.Reason = history.Rejected, reason
+		return nil
 	}
 	return err
 }
@@ -59,15 +65,6 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 		return c.readWrite(ctx, tx, c.texts.readLocking)
 	default:
 		return c.readWrite(ctx, tx, c.texts.read)
-	}
-}
-
-// forget takes back what an earlier try has set.
-func forget(tx *history.Transaction) {
-	tx.Outcome, tx.Reason = history.Unknown, 0
-	for i := range tx.Ops {
-		op := &tx.Ops[i]
-		op.Observed, op.Version, op.Value, op.Writer = false, 0, 0, 0
 	}
 }
 
@@ -124,7 +121,7 @@ func (c *sqlClient) atomic(ctx context.Context, tx *history.Transaction) error {
 		}
 		if r := c.session.Result(c.results[i]); r != nil && r.Rows() == 1 {
 			after := r.Row(0)
-			observe(op, after[0].Int-op.Amount, after[1].Int-1, after[2].Int)
+			workload.Observe(op, after[0].Int-op.Amount, after[1].Int-1, after[2].Int)
 		}
 	}
 	return nil
@@ -198,7 +195,7 @@ func (c *sqlClient) readWrite(ctx context.Context, tx *history.Transaction, read
 			return c.reject(ctx, tx, history.NoSuchAccount)
 		}
 		before := r.Row(0)
-		observe(&tx.Ops[i], before[0].Int, before[1].Int, before[2].Int)
+		workload.Observe(&tx.Ops[i], before[0].Int, before[1].Int, before[2].Int)
 	}
 	if reason := c.formula.refusal(tx, false); reason != 0 {
 		return c.reject(ctx, tx, reason)
@@ -288,79 +285,19 @@ func (c *sqlClient) observeRows(r *db.Result, ops []history.Op) {
 		n := c.formula.number(key)
 		for j := range ops {
 			if ops[j].Object == n {
-				observe(&ops[j], row[2].Int, row[3].Int, row[4].Int)
+				workload.Observe(&ops[j], row[2].Int, row[3].Int, row[4].Int)
 			}
 		}
 	}
 }
 
-func observe(op *history.Op, balance, version, last int64) {
-	op.Observed, op.Value, op.Version, op.Writer = true, balance, uint64(version), history.ID(last)
-}
-
-// errNeither says that a look-up found neither the transfer nor the tombstone
-// that it had just written.
-var errNeither = &db.Error{
-	Class: db.Unknown, Op: "look up a transfer by its id",
-	Err: errors.New("the ledger has neither the transfer nor the tombstone that was written under its id just now"),
-}
-
 // ResolveUnknown implements load.Client.
-//
-// Merely to look whether the transfer is in the ledger would be wrong: the
-// server process that had the lost connection may still be committing, so that
-// a "no" can become a "yes" a moment later. So the look-up first takes the
-// transfer's own key with a tombstone. If the transfer is still under way, the
-// key makes one of the two wait for the other; once the insertion is over,
-// either the transfer is there or the tombstone keeps it out for ever.
 func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
-	if tx.Kind == history.Inquiry { // it changes nothing, so it may as well not have been
+	if tx.Kind == history.Inquiry { // it changes nothing, so it counts as aborted
 		tx.Outcome = history.Aborted
 		return nil
 	}
-	if err := c.close(ctx, tx.ID); err != nil {
-		return err
-	}
-	// A transaction of its own: under snapshot isolation the one above would not
-	// see a transfer that committed while it waited.
-	if err := c.session.Begin(ctx, true); err != nil {
-		return err
-	}
-	c.start().integer(int64(tx.ID))
-	result, err := c.session.Do(ctx, c.texts.legsOf, c.args)
-	if err != nil {
-		return err
-	}
-	if err := c.session.Commit(ctx); err != nil {
-		return err
-	}
-	r := c.session.Result(result)
-	if r == nil || r.Rows() == 0 {
-		return errNeither
-	}
-	tx.Outcome = history.Committed
-	for i := range r.Rows() {
-		if r.Row(i)[1].Null {
-			tx.Outcome = history.Aborted
-		}
-	}
-	return nil
-}
-
-// close puts a tombstone under an id unless the transfer is there.
-func (c *sqlClient) close(ctx context.Context, id history.ID) error {
-	if err := c.session.Begin(ctx, false); err != nil {
-		return err
-	}
-	c.start().integer(int64(id))
-	_, err := c.session.Do(ctx, c.texts.tombstone, c.args)
-	if err == nil {
-		err = c.session.Commit(ctx)
-	}
-	if db.ConstraintOf(err) == db.UniqueKey {
-		return nil // a dialect without DoNothing: it is there
-	}
-	return err
+	return workload.ResolveByRow(ctx, c.session, tx, c.texts.tombstone, c.texts.legsOf)
 }
 
 // Reset implements load.Client.

@@ -9,6 +9,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/money"
+	"stroppy/internal/workload"
 )
 
 // What a procedure answers: the transfer is done, or a rule of the bank refused
@@ -183,7 +184,7 @@ func (c *sqlClient) procedure(ctx context.Context, tx *history.Transaction) erro
 	}
 	for i := range tx.Ops {
 		if row := r.Row(i); !row[2].Null {
-			observe(&tx.Ops[i], row[1].Int, row[2].Int, row[3].Int)
+			workload.Observe(&tx.Ops[i], row[1].Int, row[2].Int, row[3].Int)
 		}
 	}
 	switch r.Row(0)[0].Int {

@@ -5,6 +5,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 )
 
 // appender makes the appends of one client. Which stream it appends to, and what, is
@@ -59,7 +60,7 @@ func (a *appender) Next(tx *history.Transaction) {
 
 // begin begins a try.
 func (a *appender) begin(tx *history.Transaction) {
-	forget(tx)
+	workload.Forget(tx)
 	if a.tried != 0 {
 		a.before = a.tried
 	}
@@ -85,12 +86,6 @@ func (a *appender) cut(value []byte, n uint64) ([]byte, bool) {
 func done(tx *history.Transaction, end uint64) {
 	tx.Outcome = history.Committed
 	tx.Ops[0].Observed, tx.Ops[0].Version = true, end
-}
-
-// forget takes back what an earlier try has set.
-func forget(tx *history.Transaction) {
-	tx.Outcome, tx.Reason = history.Unknown, 0
-	tx.Ops[0].Observed, tx.Ops[0].Version = false, 0
 }
 
 // errTaken says that another client has appended at the place first.

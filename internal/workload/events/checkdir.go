@@ -8,7 +8,6 @@ import (
 	"stroppy/internal/check"
 	"stroppy/internal/check/logs"
 	"stroppy/internal/history"
-	"stroppy/internal/isolation"
 	"stroppy/internal/workload/recording"
 )
 
@@ -21,23 +20,12 @@ const (
 	keyMode     = "mode"
 )
 
-// CheckDirs makes all checks of one run against a log, or of several together: their
-// histories are one, and the end state is the one of them all that was downloaded
-// last. It needs no database. A directory without a readable history, and directories
-// of different logs, are errors; an end state that is not there leaves unknown what
-// needs it. Violations are handed to tell as check.Input says; it may be nil.
-func CheckDirs(ctx context.Context, dirs []string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
-	r, err := recording.Open(dirs, Name)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	h := r.Header()
+// checks makes all checks of recorded runs.
+func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
+	h := recorded.Header
 	f, runs := newFormula(h.Seed), map[uint64]sent{}
-	in := logs.Input{
-		Input: check.Input{Expect: expect, Name: NamesOf(h).Name, OnViolation: tell, History: r.Sources()},
-		Words: sentenceWords(), Streams: h.Accounts,
-	}
+	in := logs.Input{Input: recorded.Input, Words: sentenceWords(), Streams: h.Accounts}
+	in.Name = NamesOf(h).Name
 	for _, source := range in.History {
 		h := source.Header()
 		s, err := sentBy(h)
@@ -49,9 +37,6 @@ func CheckDirs(ctx context.Context, dirs []string, expect isolation.Level, tell 
 	in.Batch = func(id history.ID) uint32 { return runs[id.Run()].batch }
 	in.Length = func(id history.ID, member uint32) int64 {
 		return int64(f.length(runs[id.Run()].size, id, member))
-	}
-	if in.End, in.Early, err = r.End(ctx); err != nil {
-		return nil, err
 	}
 	return logs.Check(ctx, in)
 }

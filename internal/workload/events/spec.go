@@ -8,6 +8,7 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/setting"
 	"stroppy/internal/workload"
+	"stroppy/internal/workload/recording"
 )
 
 // Spec is the log of events as the commands know it.
@@ -19,7 +20,7 @@ func Spec() workload.Spec {
 		Loaded: func(h history.Header) map[string]string {
 			return map[string]string{"streams": strconv.FormatUint(h.Accounts, 10)}
 		},
-		Check:   CheckDirs,
+		Check:   recording.Checker(Name, checks),
 		Checks:  Checks,
 		Tables:  Tables,
 		Objects: func(h history.Header) workload.Objects { return NamesOf(h) },

@@ -5,31 +5,14 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/registers"
-	"stroppy/internal/isolation"
 	"stroppy/internal/workload/recording"
 )
 
-// CheckDirs makes all checks of the recorded runs in dirs together, which are runs'
-// directories against the same records. It needs no database. A directory without a
-// readable history is an error; an end state that is not there, or not whole, leaves
-// unknown what needs it. Violations are handed to tell as check.Input says; it may
-// be nil.
-func CheckDirs(ctx context.Context, dirs []string, expect isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
-	r, err := recording.Open(dirs, Name)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	h := r.Header()
-	f := formulaOf(h)
-	in := registers.Input{
-		Input:   check.Input{Expect: expect, Name: f.name, OnViolation: tell, History: r.Sources()},
-		Records: h.Accounts, Place: f.place,
-	}
-
-	if in.End, in.Early, err = r.End(ctx); err != nil {
-		return nil, err
-	}
+// checks makes all checks of recorded runs.
+func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
+	f := formulaOf(recorded.Header)
+	in := registers.Input{Input: recorded.Input, Records: recorded.Header.Accounts, Place: f.place}
+	in.Name = f.name
 	return registers.Check(ctx, in)
 }
 

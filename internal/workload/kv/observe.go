@@ -2,18 +2,15 @@ package kv
 
 import (
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 )
 
 // forget takes back what an earlier try has set.
 func forget(tx *history.Transaction) {
-	tx.Outcome, tx.Reason = history.Unknown, 0
 	if tx.Kind == history.Scan {
 		tx.Ops = tx.Ops[:1]
 	}
-	for i := range tx.Ops {
-		op := &tx.Ops[i]
-		op.Observed, op.State, op.Value, op.Writer = false, 0, 0, 0
-	}
+	workload.Forget(tx)
 }
 
 // absent notes that there is no such record.

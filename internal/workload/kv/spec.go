@@ -8,6 +8,7 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/setting"
 	"stroppy/internal/workload"
+	"stroppy/internal/workload/recording"
 	"stroppy/internal/workload/sampling"
 )
 
@@ -21,7 +22,7 @@ func Spec() workload.Spec {
 			return &c
 		},
 		Loaded:  loaded,
-		Check:   CheckDirs,
+		Check:   recording.Checker(Name, checks),
 		Checks:  Checks,
 		Tables:  Tables,
 		Objects: func(h history.Header) workload.Objects { return NamesOf(h) },

@@ -14,10 +14,43 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
+	"stroppy/internal/isolation"
 )
 
-// Runs are runs' directories of one workload, open.
-type Runs struct{ list []recording }
+// Input is what a workload makes its checks from.
+type Input struct {
+	check.Input
+	Header history.Header // of the first recording: what it says of the data holds for all
+	Dir    string         // of the first recording
+}
+
+// Checker returns what makes all checks of recorded runs of a workload, as workload.Spec
+// has it: of one run's directory, or of several runs against the same data together.
+// Their histories are one, and the end state is the one of them all that was downloaded
+// last. Where none of them is sure to have been downloaded after every run, what needs an
+// end state is unknown.
+func Checker(
+	workload string, decide func(ctx context.Context, in Input) ([]check.Result, error),
+) func(context.Context, []string, isolation.Level, func(check.Violation)) ([]check.Result, error) {
+	return func(ctx context.Context, dirs []string, expect isolation.Level, report func(check.Violation)) ([]check.Result, error) {
+		r, err := open(dirs, workload)
+		if err != nil {
+			return nil, err
+		}
+		defer r.close()
+		in := Input{
+			Input:  check.Input{Expect: expect, OnViolation: report, History: r.sources()},
+			Header: r.list[0].Header(), Dir: dirs[0],
+		}
+		if in.End, in.Early, err = r.end(ctx); err != nil {
+			return nil, err
+		}
+		return decide(ctx, in)
+	}
+}
+
+// runs are runs' directories of one workload, open.
+type runs struct{ list []recording }
 
 // recording is one run's directory.
 type recording struct {
@@ -29,25 +62,25 @@ type recording struct {
 // folder is where a run's directory keeps the history and the end state.
 const folder = "history"
 
-// Open opens the recordings of a workload in runs' directories. A directory without
+// open opens the recordings of a workload in runs' directories. A directory without
 // a readable history, and directories of different data, are errors; an end state
 // that is not there is not.
-func Open(dirs []string, workload string) (*Runs, error) {
-	r := new(Runs)
+func open(dirs []string, workload string) (*runs, error) {
+	r := new(runs)
 	for _, dir := range dirs {
-		if err := r.open(dir, workload); err != nil {
-			r.Close()
+		if err := r.add(dir, workload); err != nil {
+			r.close()
 			return nil, err
 		}
 	}
 	for i := range r.list {
 		if err := r.list[i].plausible(); err != nil {
-			r.Close()
+			r.close()
 			return nil, err
 		}
 	}
 	if err := check.SameBank(dirs, r.headers()); err != nil {
-		r.Close()
+		r.close()
 		return nil, fmt.Errorf("check the recordings: %w", err)
 	}
 	return r, nil
@@ -65,7 +98,7 @@ func (r *recording) plausible() error {
 	return nil
 }
 
-func (r *Runs) open(dir, workload string) error {
+func (r *runs) add(dir, workload string) error {
 	folder := filepath.Join(dir, folder)
 	recorded, err := history.Open(folder)
 	if err != nil {
@@ -85,8 +118,8 @@ func (r *Runs) open(dir, workload string) error {
 	return nil
 }
 
-// Close closes the files; what Open gave is of no use after it.
-func (r *Runs) Close() {
+// close closes the files.
+func (r *runs) close() {
 	for _, one := range r.list {
 		_ = one.Close()
 		if one.end != nil {
@@ -95,7 +128,7 @@ func (r *Runs) Close() {
 	}
 }
 
-func (r *Runs) headers() []history.Header {
+func (r *runs) headers() []history.Header {
 	var list []history.Header
 	for _, one := range r.list {
 		list = append(list, one.Header())
@@ -103,12 +136,9 @@ func (r *Runs) headers() []history.Header {
 	return list
 }
 
-// Header is that of the first recording: what it says of the data holds for all.
-func (r *Runs) Header() history.Header { return r.list[0].Header() }
-
-// Sources are the recordings in which there is a run, or the only one. Among several,
+// sources are the recordings in which there is a run, or the only one. Among several,
 // places in their files are told with their directories.
-func (r *Runs) Sources() []check.Source {
+func (r *runs) sources() []check.Source {
 	var list []check.Source
 	for i := range r.list {
 		if one := &r.list[i]; check.Driven(one.Header()) || len(r.list) == 1 {
@@ -118,9 +148,9 @@ func (r *Runs) Sources() []check.Source {
 	return list
 }
 
-// End picks the end state that was downloaded last; nil if there is none. early are
+// end picks the end state that was downloaded last; nil if there is none. early are
 // the runs that are not known to have ended when it was downloaded.
-func (r *Runs) End(ctx context.Context) (end check.EndState, early []uint64, err error) {
+func (r *runs) end(ctx context.Context) (end check.EndState, early []uint64, err error) {
 	var last *state
 	for _, one := range r.list {
 		if one.end == nil {
@@ -181,7 +211,7 @@ func (s *state) sees(other *state) bool {
 
 // early returns the runs that are not known to have ended when this recording's
 // end state was downloaded. Its own run had.
-func (r *Runs) early(one recording) []uint64 {
+func (r *runs) early(one recording) []uint64 {
 	ended := check.Ended(one.Header())
 	if check.Driven(one.Header()) {
 		ended = append(ended, one.Header().Run)

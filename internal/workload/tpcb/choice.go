@@ -55,16 +55,3 @@ func (h *chooser) Next(tx *history.Transaction) {
 		history.Op{Object: b, Write: true, Amount: delta},
 	)
 }
-
-// forget takes back what an earlier try has set.
-func forget(tx *history.Transaction) {
-	tx.Outcome, tx.Reason = history.Unknown, 0
-	for i := range tx.Ops {
-		op := &tx.Ops[i]
-		op.Observed, op.Version, op.Value, op.Writer = false, 0, 0, 0
-	}
-}
-
-func observe(op *history.Op, balance, version, last int64) {
-	op.Observed, op.Value, op.Version, op.Writer = true, balance, uint64(version), history.ID(last)
-}

@@ -2,12 +2,12 @@ package tpcb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 )
 
 // kvClient runs one client's transactions on a session of its own. Its buffers are
@@ -32,13 +32,6 @@ func newKVClient(h *chooser, s db.KVSession, keeps bool) *kvClient {
 	return c
 }
 
-// errVoid says that a look-up has closed a transaction's id, which is then never
-// used again.
-var errVoid = &db.Error{
-	Class: db.Aborted, Op: "apply a transaction",
-	Err: errors.New("a look-up has closed the transaction's id"),
-}
-
 // read reads the rows of a transaction and, where there is a history, its entry.
 func (c *kvClient) read(ctx context.Context, tx *history.Transaction) error {
 	for i := range operations {
@@ -48,7 +41,7 @@ func (c *kvClient) read(ctx context.Context, tx *history.Transaction) error {
 	}
 	n := operations
 	if c.history {
-		putID(c.keys[operations][len(historyPrefix):], tx.ID)
+		workload.PutID(c.keys[operations][len(historyPrefix):], tx.ID)
 		n++
 	}
 	return c.session.Read(ctx, c.keys[:n], c.found[:n])
@@ -56,10 +49,10 @@ func (c *kvClient) read(ctx context.Context, tx *history.Transaction) error {
 
 // Attempt implements load.Client.
 func (c *kvClient) Attempt(ctx context.Context, tx *history.Transaction) error {
-	forget(tx)
+	workload.Forget(tx)
 	err := c.attempt(ctx, tx)
 	if err != nil && (err == load.ErrAlreadyApplied || db.ClassOf(err) != db.Unknown) {
-		forget(tx)
+		workload.Forget(tx)
 	}
 	return err
 }
@@ -73,10 +66,7 @@ func (c *kvClient) attempt(ctx context.Context, tx *history.Transaction) error {
 	}
 	if entry := &c.found[operations]; c.history && entry.Found {
 		c.session.Rollback()
-		if isVoid(entry.Value) {
-			return errVoid
-		}
-		return load.ErrAlreadyApplied
+		return workload.InLedger(entry.Value)
 	}
 	for i := range operations {
 		if !c.found[i].Found {
@@ -92,7 +82,7 @@ func (c *kvClient) attempt(ctx context.Context, tx *history.Transaction) error {
 				Err: fmt.Errorf("its value has %d bytes, which no transaction writes", len(c.found[i].Value)),
 			}
 		}
-		observe(&tx.Ops[i], v.balance, v.version, v.last)
+		workload.Observe(&tx.Ops[i], v.balance, v.version, v.last)
 	}
 	c.write(tx)
 	if err := c.session.Commit(ctx); err != nil {
@@ -120,37 +110,15 @@ func (c *kvClient) write(tx *history.Transaction) {
 	c.session.Set(c.keys[operations], c.value)
 }
 
-// ResolveUnknown implements load.Client. A key that is absent is written as a tombstone, and
-// both this and every commit of the transaction have read it as absent: only one of
-// them can succeed, and the answer stays true. Without a history there is no key, and
-// the outcome stays unknown.
+// ResolveUnknown implements load.Client. Without a history there is no key, and the
+// outcome stays unknown.
 func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
 	if !c.history {
 		tx.Outcome = history.Unknown
 		return nil
 	}
-	if err := c.session.Begin(ctx, false); err != nil {
-		return err
-	}
-	putID(c.keys[operations][len(historyPrefix):], tx.ID)
-	if err := c.session.Read(ctx, c.keys[operations:], c.found[operations:]); err != nil {
-		return err
-	}
-	if entry := &c.found[operations]; entry.Found {
-		tx.Outcome = history.Committed
-		if isVoid(entry.Value) {
-			tx.Outcome = history.Aborted
-		}
-		c.session.Rollback()
-		return nil
-	}
-	c.value = append(c.value[:0], entryVoid)
-	c.session.Set(c.keys[operations], c.value)
-	if err := c.session.Commit(ctx); err != nil {
-		return err
-	}
-	tx.Outcome = history.Aborted
-	return nil
+	workload.PutID(c.keys[operations][len(historyPrefix):], tx.ID)
+	return workload.ResolveByKey(ctx, c.session, tx, c.keys[operations:], c.found[operations:])
 }
 
 // Reset implements load.Client.

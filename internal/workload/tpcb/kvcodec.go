@@ -6,6 +6,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 )
 
 // The keys in an ordered key-value store: a row's is the prefix, the letter of its
@@ -19,7 +20,7 @@ const (
 
 	rowDigits        = 13 // as many as maxRows has
 	rowKeyLength     = len(rowPrefix) + 1 + rowDigits
-	historyKeyLength = len(historyPrefix) + idDigits
+	historyKeyLength = len(historyPrefix) + workload.IDLength
 )
 
 const kindLetters = "bta" // of branch, teller, account
@@ -96,7 +97,6 @@ func parseValue(b []byte) (value, bool) {
 // the versions that it made of the three.
 const (
 	entryApplied = 'T'
-	entryVoid    = 'V' // a tombstone
 	entryNumbers = 7
 )
 
@@ -107,8 +107,6 @@ func appendEntry(dst []byte, p *posting) []byte {
 	}
 	return dst
 }
-
-func isVoid(b []byte) bool { return len(b) == 1 && b[0] == entryVoid }
 
 func parseEntry(id history.ID, b []byte) (posting, bool) {
 	if len(b) != 1+8*entryNumbers || b[0] != entryApplied {

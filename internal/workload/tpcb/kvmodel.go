@@ -60,11 +60,11 @@ func (m *kvModel) prepare(ctx context.Context, run uint64) error {
 	if m.config.History {
 		return nil
 	}
-	key := append([]byte(barePrefix), make([]byte, idDigits)...)
-	putID(key[len(barePrefix):], history.ID(run))
+	key := append([]byte(barePrefix), make([]byte, workload.IDLength)...)
+	workload.PutID(key[len(barePrefix):], history.ID(run))
 	return m.With(ctx, func(s db.KVSession) error {
 		return dataset.Write(ctx, s, func() error {
-			s.Set(key, []byte{entryVoid})
+			s.Set(key, []byte{workload.Tombstone})
 			return nil
 		})
 	})
@@ -92,7 +92,7 @@ func (m *kvModel) endState(ctx context.Context, e *endRows) error {
 			return fmt.Errorf("download the rows: %w", err)
 		}
 		err = dataset.Scan(ctx, s, barePrefix, func(key, _ []byte) error {
-			run, ok := parseID(key)
+			run, ok := workload.ParseID(key)
 			if !ok {
 				return e.end.Unexpected(fmt.Sprintf("a mark %q, which no run makes", key))
 			}
@@ -102,8 +102,8 @@ func (m *kvModel) endState(ctx context.Context, e *endRows) error {
 			return fmt.Errorf("download the marks of runs: %w", err)
 		}
 		err = dataset.Scan(ctx, s, historyPrefix, func(key, b []byte) error {
-			id, ok := parseID(key)
-			if ok && isVoid(b) {
+			id, ok := workload.ParseID(key)
+			if ok && workload.IsTombstone(b) {
 				return e.void(id)
 			}
 			p, whole := parseEntry(id, b)

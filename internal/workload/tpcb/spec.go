@@ -10,6 +10,7 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/setting"
 	"stroppy/internal/workload"
+	"stroppy/internal/workload/recording"
 	"stroppy/internal/workload/sampling"
 )
 
@@ -23,7 +24,7 @@ func Spec() workload.Spec {
 			return &c
 		},
 		Loaded:  loaded,
-		Check:   CheckDirs,
+		Check:   recording.Checker(Name, checks),
 		Checks:  Checks,
 		Objects: func(h history.Header) workload.Objects { return NamesOf(h) },
 		Format:  workload.FormatAmounts(func(n int64) string { return strconv.FormatInt(n, 10) }),

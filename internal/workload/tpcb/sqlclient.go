@@ -2,11 +2,11 @@ package tpcb
 
 import (
 	"context"
-	"errors"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
+	"stroppy/internal/workload"
 )
 
 // sqlClient runs one client's transactions on a session of its own.
@@ -35,7 +35,7 @@ func (c *sqlClient) calling(p *db.Procedure, d *db.Dialect) *sqlClient {
 
 // Attempt implements load.Client.
 func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error {
-	forget(tx)
+	workload.Forget(tx)
 	err := c.attempt(ctx, tx)
 	if err == nil {
 		tx.Outcome = history.Committed
@@ -78,9 +78,9 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 		}
 		op, after := &tx.Ops[i], r.Row(0)
 		if c.texts.versions {
-			observe(op, after[0].Int-op.Amount, after[1].Int-1, after[2].Int)
+			workload.Observe(op, after[0].Int-op.Amount, after[1].Int-1, after[2].Int)
 		} else {
-			observe(op, after[0].Int-op.Amount, 0, 0)
+			workload.Observe(op, after[0].Int-op.Amount, 0, 0)
 		}
 	}
 	return nil
@@ -150,13 +150,6 @@ func (c *sqlClient) addVersioned(ctx context.Context, tx *history.Transaction) e
 	return err
 }
 
-// errNeither says that a look-up found neither the transaction nor the tombstone
-// that it had just written.
-var errNeither = &db.Error{
-	Class: db.Unknown, Op: "look up a transaction by its id",
-	Err: errors.New("the history has neither the transaction nor the tombstone that was written under its id just now"),
-}
-
 // ResolveUnknown implements load.Client. In pgbench's own history no look-up is right for
 // ever, as the package says: the outcome stays unknown, and the end state tells.
 // Where the id is a key, the look-up takes it with a tombstone, unless the
@@ -166,45 +159,7 @@ func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction)
 		tx.Outcome = history.Unknown
 		return nil
 	}
-	if err := c.close(ctx, tx.ID); err != nil {
-		return err
-	}
-	// A transaction of its own: under snapshot isolation the one above would not see
-	// what committed while it waited.
-	if err := c.session.Begin(ctx, true); err != nil {
-		return err
-	}
-	result, err := c.integers(ctx, c.texts.find, int64(tx.ID))
-	if err != nil {
-		return err
-	}
-	if err := c.session.Commit(ctx); err != nil {
-		return err
-	}
-	r := c.session.Result(result)
-	if r == nil || r.Rows() != 1 {
-		return errNeither
-	}
-	tx.Outcome = history.Committed
-	if r.Row(0)[0].Null {
-		tx.Outcome = history.Aborted
-	}
-	return nil
-}
-
-// close puts a tombstone under an id unless the transaction is there.
-func (c *sqlClient) close(ctx context.Context, id history.ID) error {
-	if err := c.session.Begin(ctx, false); err != nil {
-		return err
-	}
-	_, err := c.integers(ctx, c.texts.tombstone, int64(id))
-	if err == nil {
-		err = c.session.Commit(ctx)
-	}
-	if db.ConstraintOf(err) == db.UniqueKey {
-		return nil // a dialect without DoNothing: it is there
-	}
-	return err
+	return workload.ResolveByRow(ctx, c.session, tx, c.texts.tombstone, c.texts.find)
 }
 
 // Reset implements load.Client.

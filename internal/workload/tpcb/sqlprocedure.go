@@ -6,6 +6,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 )
 
 // The statements of the procedure are those of the transaction; it returns the
@@ -64,7 +65,7 @@ func (c *sqlClient) callProcedure(ctx context.Context, tx *history.Transaction) 
 	c.args[3], c.args[4] = db.Value{Int: amount}, db.Value{Text: c.filler[:]}
 	result, err := c.caller.Call(ctx, c.procedure, c.args[:5])
 	if err == nil && result.Rows() == 1 && !result.Row(0)[0].Null {
-		observe(&tx.Ops[opAccount], result.Row(0)[0].Int-amount, 0, 0)
+		workload.Observe(&tx.Ops[opAccount], result.Row(0)[0].Int-amount, 0, 0)
 	}
 	return err
 }

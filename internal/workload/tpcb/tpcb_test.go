@@ -256,7 +256,7 @@ func TestKeyValueCodec(t *testing.T) {
 	if got, ok := parseEntry(9, appendEntry(nil, &p)); !ok || got != p {
 		t.Errorf("%v came back as %v", p, got)
 	}
-	if _, ok := parseEntry(9, []byte{entryVoid}); ok || !isVoid([]byte{entryVoid}) {
+	if _, ok := parseEntry(9, []byte{workload.Tombstone}); ok || !workload.IsTombstone([]byte{workload.Tombstone}) {
 		t.Error("a tombstone is an entry")
 	}
 }

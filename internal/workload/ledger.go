@@ -1,0 +1,146 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+)
+
+// Forget takes back what an earlier try has set.
+func Forget(tx *history.Transaction) {
+	tx.Outcome, tx.Reason = history.Unknown, 0
+	for i := range tx.Ops {
+		op := &tx.Ops[i]
+		op.Observed, op.State, op.Version, op.Value, op.Writer = false, 0, 0, 0, 0
+	}
+}
+
+// Observe notes what a transaction saw of an object.
+func Observe(op *history.Op, value, version, writer int64) {
+	op.Observed, op.Value, op.Version, op.Writer = true, value, uint64(version), history.ID(writer)
+}
+
+// IDLength is the length of an id as text: sixteen hexadecimal digits.
+const IDLength = 16
+
+// PutID writes an id into dst, which has IDLength.
+func PutID(dst []byte, id history.ID) {
+	const hex = "0123456789abcdef"
+	for i := IDLength - 1; i >= 0; i-- {
+		dst[i] = hex[id&15]
+		id >>= 4
+	}
+}
+
+// ParseID is the inverse of PutID; false if no transaction has the id.
+func ParseID(text []byte) (history.ID, bool) {
+	if len(text) != IDLength {
+		return 0, false
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' && c < 'a' || c > 'f' {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseUint(string(text), 16, 63)
+	return history.ID(n), err == nil && n != 0
+}
+
+// A ledger keeps each transaction under its id, in a key or in rows with a unique key. A
+// look-up of a transaction whose outcome is unknown writes a tombstone under its id.
+//
+// Merely to read would be wrong: the commit may still be under way and succeed a moment
+// later. A tombstone and the transaction cannot both be there, so the answer stays true.
+const Tombstone = 'V'
+
+// IsTombstone says that a key of the ledger has a tombstone.
+func IsTombstone(value []byte) bool { return len(value) == 1 && value[0] == Tombstone }
+
+var (
+	// errClosed says that the id of a transaction is closed and must not be used again.
+	errClosed = &db.Error{
+		Class: db.Aborted, Op: "apply a transaction",
+		Err: errors.New("a look-up has closed the transaction's id"),
+	}
+	errNeither = &db.Error{
+		Class: db.Unknown, Op: "look up a transaction by its id",
+		Err: errors.New("the database has neither the transaction nor the tombstone that was written under its id just now"),
+	}
+)
+
+// InLedger is the error of a try that found its own key in the ledger, with a value.
+func InLedger(value []byte) error {
+	if IsTombstone(value) {
+		return errClosed
+	}
+	return load.ErrAlreadyApplied
+}
+
+// ResolveByKey looks up tx by its key in the ledger, the only one of keys. found has room
+// for it. The tombstone and every commit of tx have read the key as absent, so that only
+// one of them can succeed.
+func ResolveByKey(ctx context.Context, s db.KVSession, tx *history.Transaction, keys [][]byte, found []db.Entry) error {
+	if err := s.Begin(ctx, false); err != nil {
+		return err
+	}
+	if err := s.Read(ctx, keys, found); err != nil {
+		return err
+	}
+	if found[0].Found {
+		tx.Outcome = history.Committed
+		if IsTombstone(found[0].Value) {
+			tx.Outcome = history.Aborted
+		}
+		s.Rollback()
+		return nil
+	}
+	s.Set(keys[0], []byte{Tombstone})
+	if err := s.Commit(ctx); err != nil {
+		return err
+	}
+	tx.Outcome = history.Aborted
+	return nil
+}
+
+// ResolveByRow looks up tx by its rows in the ledger. tombstone inserts one under an id,
+// and find reads the rows of an id, whose last column is NULL in a tombstone. If tx is
+// still under way, the unique key makes one of the two wait for the other.
+func ResolveByRow(ctx context.Context, s db.SQLSession, tx *history.Transaction, tombstone, find *db.Statement) error {
+	id := []db.Value{{Int: int64(tx.ID)}}
+	_, err := inTransaction(ctx, s, false, tombstone, id)
+	if err != nil && db.ConstraintOf(err) != db.UniqueKey { // of a dialect without DoNothing: it is there
+		return err
+	}
+	// A transaction of its own: under snapshot isolation the one above would not see
+	// what committed while it waited.
+	result, err := inTransaction(ctx, s, true, find, id)
+	if err != nil {
+		return err
+	}
+	r := s.Result(result)
+	if r == nil || r.Rows() == 0 {
+		return errNeither
+	}
+	tx.Outcome = history.Committed
+	for i := range r.Rows() {
+		if row := r.Row(i); row[len(row)-1].Null {
+			tx.Outcome = history.Aborted
+		}
+	}
+	return nil
+}
+
+// inTransaction runs a transaction of one statement.
+func inTransaction(ctx context.Context, s db.SQLSession, readOnly bool, statement *db.Statement, args []db.Value) (result int, err error) {
+	if err := s.Begin(ctx, readOnly); err != nil {
+		return 0, err
+	}
+	if result, err = s.Do(ctx, statement, args); err != nil {
+		return 0, err
+	}
+	return result, s.Commit(ctx)
+}

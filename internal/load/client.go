@@ -6,6 +6,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"stroppy/internal/history"
@@ -48,10 +49,4 @@ type Background struct {
 // transaction's own ID in the ledger although every earlier try was reported as
 // surely not applied. The transaction is then recorded as Aborted, which is what
 // the database said, so that the check no-ghost can name the lie.
-var ErrAlreadyApplied error = alreadyApplied{}
-
-type alreadyApplied struct{}
-
-func (alreadyApplied) Error() string {
-	return "the transaction is in the ledger although the database had reported it as not applied"
-}
+var ErrAlreadyApplied = errors.New("the transaction is in the ledger although the database had reported it as not applied")

@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -25,11 +26,7 @@ const (
 
 // ErrUnreachable ends a load phase whose database was gone for longer than
 // Options.GiveUp.
-var ErrUnreachable error = unreachable{}
-
-type unreachable struct{}
-
-func (unreachable) Error() string { return "no client could reach the database" }
+var ErrUnreachable = errors.New("no client could reach the database")
 
 // Driver runs the clients once.
 type Driver struct {
@@ -52,8 +49,8 @@ type Driver struct {
 
 	ended chan struct{} // closed when Options.Ended has returned; nil before it is called
 
-	requestAbort func() // closes abortAsked, once
-	abortAsked   <-chan struct{}
+	abortAsked   context.Context // done once Abort was called
+	requestAbort context.CancelFunc
 
 	sheds sheds
 
@@ -64,9 +61,8 @@ type Driver struct {
 
 // New returns a driver for one Run, which is what reports wrong options.
 func New(options Options) *Driver {
-	abortAsked := make(chan struct{})
-	d := &Driver{options: options, precise: true, stoppedAt: math.MaxInt64, poll: watchEvery,
-		abortAsked: abortAsked, requestAbort: sync.OnceFunc(func() { close(abortAsked) })}
+	d := &Driver{options: options, precise: true, stoppedAt: math.MaxInt64, poll: watchEvery}
+	d.abortAsked, d.requestAbort = context.WithCancel(context.Background())
 	for i, c := range options.Clients {
 		d.workers = append(d.workers, newWorker(d, i, c, 0))
 	}
@@ -188,7 +184,7 @@ func start(workers []*worker) <-chan struct{} {
 func (d *Driver) watch(workers <-chan struct{}, t timers) {
 	ticker := time.NewTicker(d.poll)
 	defer ticker.Stop()
-	stopping, abortAsked, ended := d.stopping.Done(), d.abortAsked, d.ended
+	stopping, abortAsked, ended := d.stopping.Done(), d.abortAsked.Done(), d.ended
 	contact := contact{at: d.clock()}
 	for {
 		select {
@@ -298,8 +294,7 @@ func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result
 		if w.queue != nil {
 			w.last = stopped - 1
 			w.admit()
-			left, early := w.queue.unsent(d.warm(), stopped, r.Unsent)
-			w.queue.waits(d.warm(), stopped, &r.Never)
+			left, early := w.queue.unsent(d.warm(), stopped, r)
 			shed := w.counters.shed.Load()
 			if !w.warm {
 				w.early = shed

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -78,6 +79,7 @@ type Options struct {
 }
 
 func (o *Options) validate() error {
+	_, ends := o.Plan.Length() // then a count of transactions might never be due
 	switch {
 	case len(o.Clients) == 0:
 		return errors.New("generate load: no clients: at least one is needed")
@@ -97,7 +99,7 @@ func (o *Options) validate() error {
 		return errors.New("generate load: clients that think have no rate, and a rate leaves no time to think: set one of them")
 	case o.MaxBacklog < 0:
 		return fmt.Errorf("generate load: a backlog of %d: take 0 for %d", o.MaxBacklog, DefaultBacklog)
-	case o.endless():
+	case ends && o.Count > 0:
 		return errors.New("generate load: the stages of the rate end, so that a count might never be done: leave out the last one's time")
 	case o.Retries < 0:
 		return fmt.Errorf("generate load: %d retries: take 0 for none", o.Retries)
@@ -110,27 +112,12 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// endless reports whether a count of transactions might never be due.
-func (o *Options) endless() bool {
-	_, bounded := o.Plan.Length()
-	return bounded && o.Count > 0
-}
-
 // paced reports whether clients wait for the time at which work is due.
 func (o *Options) paced() bool { return !o.Plan.Closed() || o.Think > 0 }
 
 // room is how many transactions may be due and not sent at one client.
 func (o *Options) room(i int) int {
-	most := o.MaxBacklog
-	if most == 0 {
-		most = DefaultBacklog
-	}
-	n := len(o.Clients)
-	room := most / n
-	if i < most%n {
-		room++
-	}
-	return max(room, 1)
+	return int(max(part(uint64(cmp.Or(o.MaxBacklog, DefaultBacklog)), len(o.Clients), i), 1))
 }
 
 // share is how many of the transactions client i does.
@@ -138,9 +125,14 @@ func (o *Options) share(i int) uint64 {
 	if o.Count == 0 {
 		return math.MaxUint64
 	}
-	n := uint64(len(o.Clients))
-	if uint64(i) < o.Count%n {
-		return o.Count/n + 1
+	return part(o.Count, len(o.Clients), i)
+}
+
+// part is the i-th of n parts of a number, which differ by one at most.
+func part(all uint64, n, i int) uint64 {
+	share := all / uint64(n)
+	if uint64(i) < all%uint64(n) {
+		share++
 	}
-	return o.Count / n
+	return share
 }

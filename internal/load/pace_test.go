@@ -52,9 +52,9 @@ func TestQueueEqualsNaiveQueue(t *testing.T) {
 			} else if len(arrivals) > 0 {
 				first = arrivals[0]
 			}
-			byDue := make([]uint64, 10)
+			result := &Result{Unsent: make([]uint64, 10)}
 			middle := int64(begin) + r.Int64N(now-begin+1)
-			left, early := q.unsent(middle, never, byDue)
+			left, early := q.unsent(middle, never, result)
 			if shed != wantShed || q.first() != first || q.size != len(waiting) || left+early != uint64(len(waiting)) || early != before(waiting, middle) {
 				t.Fatalf("round %d at %d: %d wait, %d shed, first %d; want %d, %d, %d", round, now, q.size, shed, q.first(), len(waiting), wantShed, first)
 			}

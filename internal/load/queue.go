@@ -108,16 +108,6 @@ func (q *queue) take() {
 	q.size--
 }
 
-// waits adds for those that were due from the clock from on how long they had
-// waited when the load phase stopped.
-func (q *queue) waits(from, stopped int64, never *stats.Waits) {
-	for i := range q.size {
-		if due := q.due[(q.head+i)%len(q.due)]; due >= from && due < stopped {
-			never.Add(time.Duration(stopped-due), 1)
-		}
-	}
-}
-
 // sheds are the transactions that found no room, of all clients, by the second
 // of the clock in which that was seen. It is a lock's business only while the
 // database is too slow.
@@ -145,20 +135,21 @@ func (s *sheds) waits(stopped int64, never *stats.Waits) {
 }
 
 // unsent counts those that wait and were due before stopped into the second of
-// their due time, and returns how many were due from warm on, and before. They have
-// been admitted before.
-func (q *queue) unsent(warm, stopped int64, byDue []uint64) (n, early uint64) {
+// their due time, and returns how many were due from warm on, and before. Of the
+// former it adds how long they had waited. They have been admitted before.
+func (q *queue) unsent(warm, stopped int64, r *Result) (n, early uint64) {
 	for i := range q.size {
 		due := q.due[(q.head+i)%len(q.due)]
 		if due >= stopped {
 			continue
 		}
-		byDue[due/int64(time.Second)]++
-		if due >= warm {
-			n++
-		} else {
+		r.Unsent[due/int64(time.Second)]++
+		if due < warm {
 			early++
+			continue
 		}
+		n++
+		r.Never.Add(time.Duration(stopped-due), 1)
 	}
 	return n, early
 }

@@ -91,7 +91,7 @@ func parseStage(words []string) (s stage, err error) {
 	}
 	s.length, err = time.ParseDuration(words[2])
 	if err != nil || s.length <= 0 || s.length > MaxLength {
-		return s, fmt.Errorf("after 'for' comes a time with its unit that is longer than 0 and at most a year, such as 30s, and not %q", clip(words[2]))
+		return s, fmt.Errorf("after 'for' comes a time with its unit that is longer than 0 and at most a year, such as 30s, and not %.40q", words[2])
 	}
 	return s, nil
 }
@@ -260,11 +260,4 @@ func brief(d time.Duration) string {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return text
-}
-
-func clip(s string) string {
-	if runes := []rune(s); len(runes) > 40 {
-		return string(runes[:40]) + "…"
-	}
-	return s
 }

@@ -156,7 +156,7 @@ func ratioRow(against, name string, r stats.Ratio) ComparisonRatio {
 	if r.Ratio.Known() {
 		row.Low, row.High = &r.Ratio.Low, &r.Ratio.High
 		row.Text += fmt.Sprintf(" (%.3f to %.3f)", r.Ratio.Low, r.Ratio.High)
-		row.Difference, row.Shown = r.Difference.String(), r.Difference != stats.DifferenceNone
+		row.Difference, row.Shown = string(r.Difference), r.Difference != stats.DifferenceNone
 	}
 	return row
 }

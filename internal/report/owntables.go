@@ -31,9 +31,7 @@ func (t *text) tables() {
 			t.out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 		}
 		for _, note := range table.Notes {
-			for _, part := range wrap(note, width-2) {
-				t.out.WriteString("  " + part + "\n")
-			}
+			t.hang("", 2, note)
 		}
 	}
 }

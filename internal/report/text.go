@@ -73,14 +73,8 @@ func (t *text) head(title string) { t.out.WriteString("\n" + t.paint(bold, title
 // line writes a name and its value, which is wrapped under itself.
 func (t *text) line(name, value string) {
 	const column = 16
-	if value == "" {
-		return
-	}
-	for i, part := range wrap(value, width-column-2) {
-		if i > 0 {
-			name = ""
-		}
-		t.out.WriteString(strings.TrimRight(fmt.Sprintf("  %-*s%s", column, name, part), " ") + "\n")
+	if value != "" {
+		t.hang(fmt.Sprintf("  %-*s", column, name), column+2, value)
 	}
 }
 
@@ -88,8 +82,8 @@ func (t *text) verdict() {
 	r := t.r
 	t.out.WriteString(t.status(r.Verdict, strings.ToUpper(r.Verdict)) + "  " +
 		t.paint(bold, clean(strings.TrimSpace(r.Workload+" on "+databaseOf(r)))) + "\n")
-	for _, part := range wrap(r.Reason, width-2) {
-		t.out.WriteString("  " + part + "\n")
+	if r.Reason != "" {
+		t.hang("", 2, r.Reason)
 	}
 }
 

@@ -18,29 +18,16 @@ type Sample struct {
 	Latency map[string]float64
 }
 
-// Difference says whether two sides differ. The zero Difference is unknown.
-type Difference uint8
+// Difference says whether two sides differ, as a table has it.
+type Difference string
 
 // Whether B differs from A.
 const (
-	DifferenceUnknown Difference = iota
-	DifferenceNone               // none was shown; that does not prove that there is none
-	DifferenceHigher             // B's figure is higher
-	DifferenceLower              // B's figure is lower
+	DifferenceUnknown Difference = ""
+	DifferenceNone    Difference = "no difference shown" // that does not prove that there is none
+	DifferenceHigher  Difference = "higher"              // the measurement of B is higher
+	DifferenceLower   Difference = "lower"
 )
-
-// String returns a word for a table.
-func (d Difference) String() string {
-	switch d {
-	case DifferenceNone:
-		return "no difference shown"
-	case DifferenceHigher:
-		return "higher"
-	case DifferenceLower:
-		return "lower"
-	}
-	return "unknown"
-}
 
 // Ratio compares one figure of two sides.
 type Ratio struct {

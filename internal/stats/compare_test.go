@@ -149,7 +149,7 @@ func TestCompareSays(t *testing.T) {
 	if got := Compare(run(2), run(2), 1.5).TPS; got.Ratio.Known() || got.Difference != DifferenceUnknown {
 		t.Errorf("confidence of 1.5: %+v", got)
 	}
-	if got := DifferenceNone.String(); got != "no difference shown" {
+	if got := DifferenceNone; got != "no difference shown" {
 		t.Error(got)
 	}
 }

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"gonum.org/v1/gonum/stat"
@@ -76,7 +77,7 @@ func MeanInterval(values []float64, confidence float64) Interval {
 	if variance > 0 {
 		i.Effective = min(i.Effective, stat.Variance(values, nil)/variance)
 	}
-	if least(values) >= 0 {
+	if slices.Min(values) >= 0 {
 		i.Low = max(i.Low, 0)
 	}
 	return i
@@ -139,14 +140,6 @@ func neighbours(values []float64) float64 {
 // confidence reaches to either side.
 func quantileT(confidence, freedom float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile((1 + confidence) / 2)
-}
-
-func least(values []float64) float64 {
-	smallest := math.Inf(1)
-	for _, v := range values {
-		smallest = min(smallest, v)
-	}
-	return smallest
 }
 
 // Throughput returns the committed transactions of each whole second from from

@@ -82,6 +82,5 @@ func flatLatency(sorted []Step) float64 {
 	for _, s := range sorted[:max(2, len(sorted)/3)] {
 		low = append(low, s.Latency)
 	}
-	slices.Sort(low)
-	return (low[(len(low)-1)/2] + low[len(low)/2]) / 2
+	return median(low)
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"stroppy/internal/history"
 )
 
@@ -185,23 +187,17 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 // (included) to to (excluded): their mean, their median (the mean of the middle
 // two where they are even in number) and the most. A second that the series does
 // not have counts as one in which nothing committed. No seconds give zeros.
-func TPS(series []Second, from, to int) (mean, median, most float64) {
-	n := to - from
-	if n <= 0 {
+func TPS(series []Second, from, to int) (mean, middle, most float64) {
+	committed := Throughput(series, from, to, nil)
+	if len(committed) == 0 {
 		return 0, 0, 0
 	}
-	committed := make([]uint64, n)
-	var sum uint64
-	for _, s := range series {
-		if s.Second >= from && s.Second < to {
-			committed[s.Second-from] += s.Committed
-			sum += s.Committed
-		}
-	}
-	slices.Sort(committed)
-	median = float64(committed[n/2])
-	if n%2 == 0 {
-		median = (float64(committed[n/2-1]) + float64(committed[n/2])) / 2
-	}
-	return float64(sum) / float64(n), median, float64(committed[n-1])
+	return stat.Mean(committed, nil), median(committed), slices.Max(committed)
+}
+
+// median returns the mean of the middle two of an even number of values; it sorts them.
+// There is one at least.
+func median(values []float64) float64 {
+	slices.Sort(values)
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }

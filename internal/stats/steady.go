@@ -85,7 +85,7 @@ func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) St
 	if n < leastSteady {
 		return Steadiness{State: SteadyUnknown, Detail: fmt.Sprintf("steady state not assessed: needs %d s without faults (this run: %d s)", leastSteady, n)}
 	}
-	if least(values) == 0 && stat.Mean(values, nil) == 0 {
+	if slices.Min(values) == 0 && stat.Mean(values, nil) == 0 {
 		return Steadiness{State: SteadyUnknown, Detail: "steady state not assessed: nothing was committed"}
 	}
 	cut, late := warming(values)
@@ -170,7 +170,7 @@ func trend(values []float64) float64 {
 	return change
 }
 
-// senSlope returns the median of the slopes between all pairs. P. K. Sen, JASA
+// senSlope returns the median of the slopes between all pairs of two or more. P. K. Sen, JASA
 // 63, 1968, https://doi.org/10.1080/01621459.1968.10480934
 func senSlope(y []float64) float64 {
 	slopes := make([]float64, 0, len(y)*(len(y)-1)/2)
@@ -179,11 +179,7 @@ func senSlope(y []float64) float64 {
 			slopes = append(slopes, (y[j]-y[i])/float64(j-i))
 		}
 	}
-	if len(slopes) == 0 {
-		return 0
-	}
-	slices.Sort(slopes)
-	return (slopes[(len(slopes)-1)/2] + slopes[len(slopes)/2]) / 2
+	return median(slopes)
 }
 
 // trendProbability returns how probable a Mann-Kendall statistic at least this
@@ -202,7 +198,11 @@ func trendProbability(y []float64) float64 {
 		}
 	}
 	variance := n * (n - 1) * (2*n + 5)
-	for _, t := range ties(y) {
+	groups := map[float64]float64{} // how many values are equal
+	for _, v := range y {
+		groups[v]++
+	}
+	for _, t := range groups {
 		variance -= t * (t - 1) * (2*t + 5)
 	}
 	variance *= rankCorrection(y) / 18
@@ -262,23 +262,6 @@ func ranked(y []float64) []float64 {
 		i = j
 	}
 	return ranks
-}
-
-// ties returns how many values each group of equal ones has.
-func ties(y []float64) []float64 {
-	sorted := slices.Sorted(slices.Values(y))
-	var groups []float64
-	for i := 0; i < len(sorted); {
-		j := i
-		for j < len(sorted) && sorted[j] == sorted[i] {
-			j++
-		}
-		if j-i > 1 {
-			groups = append(groups, float64(j-i))
-		}
-		i = j
-	}
-	return groups
 }
 
 // strayLevel returns the part of the values whose mean is furthest from the

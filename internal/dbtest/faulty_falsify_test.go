@@ -3,7 +3,9 @@ package dbtest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"stroppy/internal/db"
@@ -23,8 +25,14 @@ func (s *sqlSession) falsifyCommit(ctx context.Context) (answered bool, err erro
 		s.rollback(ctx)
 		return true, aborted()
 	}
-	fault := s.draw(ctx, Commit, LostAck, Ghost, Torn, DoubleApply, PhantomMoney, Swap, DirtyRead)
-	if fault == "" {
+	fault := s.draw(ctx, Commit, LostAck, Ghost, Torn, DoubleApply, PhantomMoney, Swap, DirtyRead, UnknownLies, FalseAck)
+	switch {
+	case fault == FalseAck:
+		s.d.crash.Store(lostInCrash)
+		fallthrough
+	case s.d.crash.Add(-1) >= 0:
+		fault = FalseAck
+	case fault == "":
 		return false, nil
 	}
 	if err := s.SQLSession.Flush(ctx); err != nil { // which makes the results that the client is told
@@ -37,6 +45,12 @@ func (s *sqlSession) falsifyCommit(ctx context.Context) (answered bool, err erro
 		}
 		s.in.count(fault)
 		return true, aborted()
+	case UnknownLies:
+		if s.denied != nil {
+			return false, nil
+		}
+		s.denied = slices.Clone(s.calls)
+		return true, s.lost(ctx, Commit)
 	case DirtyRead:
 		id, ok := s.id()
 		if !ok || !s.d.dirty.offer(s.calls) {
@@ -61,6 +75,59 @@ func (s *sqlSession) falsifyCommit(ctx context.Context) (answered bool, err erro
 
 func aborted() error { return &db.Error{Class: db.Aborted, Op: string(Commit), Err: errInjected} }
 
+// lostInCrash is how many acknowledged commits in a row a crash loses.
+const lostInCrash = 5
+
+// lookedUp lets a transaction of unknown outcome happen once its look-up is over, which
+// has inserted a tombstone under its id and read it back.
+func (s *sqlSession) lookedUp(ctx context.Context) {
+	if s.writes() {
+		s.tombstone = slices.Clone(s.calls)
+		return
+	}
+	if i := slices.IndexFunc(s.tombstone, call.inserts); i >= 0 {
+		words := strings.FieldsFunc(s.tombstone[i].statement.SQL, func(r rune) bool { return strings.ContainsRune(" ,()", r) })
+		take := &db.Statement{
+			SQL: fmt.Sprintf("DELETE FROM %s WHERE %s = ?", words[2], words[3]), Params: s.tombstone[i].statement.Params[:1],
+		}
+		removed := call{statement: take, args: s.tombstone[i].args[:1]}
+		if err := s.replay(ctx, append([]call{removed}, s.denied...)); err == nil {
+			s.in.count(UnknownLies)
+			s.d.past.committed()
+		}
+	}
+	s.denied, s.tombstone = nil, nil
+}
+
+// overdraw commits a transaction that a CHECK has refused, on a connection that does
+// not look at them, and keeps its results.
+func (s *sqlSession) overdraw(ctx context.Context, calls []call) error {
+	results := map[int]*db.Result{}
+	err := s.elsewhere(ctx, func(session db.SQLSession) error {
+		// SQLite obeys it when it is prepared.
+		if _, err := session.Do(ctx, &db.Statement{SQL: "PRAGMA ignore_check_constraints=ON"}, nil); err != nil {
+			return err
+		}
+		for _, c := range calls {
+			r, err := ask(ctx, session, c)
+			if err != nil {
+				return err
+			}
+			results[c.result] = r
+		}
+		return session.Commit(ctx)
+	})
+	if s.spare != nil {
+		_ = s.spare.Close()
+		s.spare = nil
+	}
+	if err == nil {
+		s.falsified = results
+		s.in.count(Overdraft)
+	}
+	return err
+}
+
 // id returns what a transaction inserts first, which tells its tries from others.
 func (s *sqlSession) id() (int64, bool) {
 	i := slices.IndexFunc(s.calls, call.inserts)
@@ -79,7 +146,7 @@ func (s *sqlSession) instead(fault Fault) ([]call, bool) {
 			updates = append(updates, i)
 		}
 	}
-	if fault == LostAck {
+	if fault == LostAck || fault == FalseAck {
 		return nil, true
 	}
 	if len(updates) < 2 {

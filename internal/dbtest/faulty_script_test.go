@@ -39,6 +39,9 @@ const (
 	ReadSkew     Fault = "read-skew"
 	LostUpdate   Fault = "lost-update"
 	WriteSkew    Fault = "write-skew"
+	Overdraft    Fault = "overdraft"          // of SQL
+	UnknownLies  Fault = "unknown-lies"       // of SQL
+	FalseAck     Fault = "false-ack-on-crash" // of SQL
 )
 
 // Step is a step of the protocol of a session.
@@ -64,6 +67,7 @@ var places = map[Fault][]Step{
 	Late:   {Commit},
 
 	LostAck: {Commit}, Ghost: {Commit}, Torn: {Commit}, DoubleApply: {Commit}, PhantomMoney: {Commit}, Swap: {Commit},
+	Overdraft: {Commit}, UnknownLies: {Commit}, FalseAck: {Commit},
 	DirtyRead: {Commit}, LostUpdate: {Read}, WriteSkew: {Read}, StaleRead: {Read}, ReadSkew: {Read},
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"stroppy/internal/db"
 )
@@ -14,6 +15,7 @@ type sqlDatabase struct {
 	in    *Injector
 	past  past
 	dirty dirty
+	crash atomic.Int64 // commits yet to be lost
 }
 
 // Close closes the database inside too.
@@ -72,6 +74,9 @@ type sqlSession struct {
 	calls    []call
 	asked    int // calls whose results the client has asked for
 	spare    db.SQLSession
+
+	denied    []call // of unknown outcome, and applied after its look-up
+	tombstone []call // of that look-up
 
 	late  []call
 	early bool // it arrives before the look-up
@@ -178,8 +183,14 @@ func (s *sqlSession) Commit(ctx context.Context) error {
 		}
 	}
 	err := s.commit(ctx, func() error { return s.SQLSession.Commit(ctx) })
+	if db.ConstraintOf(err) == db.CheckFailed && s.draw(ctx, Commit, Overdraft) != "" {
+		err = s.overdraw(ctx, s.calls)
+	}
 	if err != nil {
 		return err
+	}
+	if s.denied != nil {
+		s.lookedUp(ctx)
 	}
 	if s.writes() {
 		s.d.past.committed()

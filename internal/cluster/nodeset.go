@@ -25,6 +25,8 @@ type Member interface {
 	LocalNode
 	// Log is the file with the server's output.
 	Log() string
+	// URL is the address of the node alone.
+	URL() string
 	// Erase ends the node for good and removes all that was made for it.
 	Erase() error
 
@@ -267,6 +269,56 @@ func (f *NodeSet[N]) Node(number int) (n N, err error) {
 		}
 	}
 	return n, fmt.Errorf("%s has no node %d", f.name, number)
+}
+
+// NodeURL is the address of a node alone; empty if there is none.
+func (f *NodeSet[N]) NodeURL(number int) string {
+	n, err := f.Node(number)
+	if err != nil {
+		return ""
+	}
+	return n.URL()
+}
+
+// Move hands the lead over to a node by move.
+func (f *NodeSet[N]) Move(to int, move func(N) error) error {
+	n, err := f.Node(to)
+	if err == nil {
+		err = move(n)
+	}
+	if err != nil {
+		return fmt.Errorf("move the lead of %s to node %d: %w", f.name, to, err)
+	}
+	return nil
+}
+
+// ReplaceWhen replaces a node, in a Change, when expendable says that its data are of
+// no need, not before: until then they may be the only copy.
+func (f *NodeSet[N]) ReplaceWhen(ctx context.Context, n N, expendable, replace func(ctx context.Context) error) error {
+	done, err := f.Change(ctx)
+	if err == nil {
+		defer done()
+		err = Retry(ctx, func() error { return expendable(ctx) })
+	}
+	if err != nil {
+		return fmt.Errorf("replace %s: %w", n.Name(), err)
+	}
+	return replace(ctx)
+}
+
+// ReplaceVoter is ReplaceWhen for a node that a majority of voters has to take in
+// again, as answers says of each.
+func (f *NodeSet[N]) ReplaceVoter(ctx context.Context, n N, voters int, answers func(context.Context, N) bool, replace func(ctx context.Context) error) error {
+	if nodes := len(f.List()); nodes < 3 {
+		return fmt.Errorf("replace %s: a cluster of %d has no majority without it to take it in again: take 3 nodes or more", n.Name(), nodes)
+	}
+	return f.ReplaceWhen(ctx, n, func(ctx context.Context) error {
+		answered := len(slices.DeleteFunc(f.Others(n), func(m N) bool { return !answers(ctx, m) }))
+		if most := voters/2 + 1; answered < most {
+			return fmt.Errorf("%d nodes answer without it, and %d of %d are needed to take it in again", answered, most, voters)
+		}
+		return nil
+	}, replace)
 }
 
 // Leaving returns a node that is to be removed, which must not be the last one.

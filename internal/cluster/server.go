@@ -153,6 +153,8 @@ func (s *Server) Renew(ctx context.Context, needed func() bool) error {
 // Restart starts the server on its data, unless it runs, and returns when it
 // answers.
 func (s *Server) Restart(ctx context.Context) error {
+	ctx, cancel := s.Bound(ctx)
+	defer cancel()
 	s.life.Lock()
 	defer s.life.Unlock()
 	return s.start(ctx)
@@ -284,6 +286,11 @@ func (s *Server) Close() error {
 	return errors.Join(s.kill(), s.removeFaultFS(), s.removeClock())
 }
 
+// Erase is Close, and removes the data and the log.
+func (s *Server) Erase() error {
+	return errors.Join(s.Close(), os.RemoveAll(s.dir), os.RemoveAll(s.log))
+}
+
 // Terminate shuts the server down in good order; one that takes longer than its
 // patience is killed, and the error says so.
 func (s *Server) Terminate(ctx context.Context) error {
@@ -404,6 +411,8 @@ func (s *Server) Paused() bool {
 // Replace kills the server, empties its data folder, and lets it join again, on a
 // disk that has no fault any more.
 func (s *Server) Replace(ctx context.Context) error {
+	ctx, cancel := s.Bound(ctx)
+	defer cancel()
 	s.life.Lock()
 	defer s.life.Unlock()
 	if s.program.Join == nil {

@@ -79,12 +79,8 @@ func (c *Cluster) URL() string {
 	return "dqlite://" + c.Addresses(func(n *node) string { return n.address }) + "/" + Database
 }
 
-// NodeURL is the address of a copy of what node i holds; empty if there is none.
-func (c *Cluster) NodeURL(i int) string {
-	n, err := c.Node(i)
-	if err != nil {
-		return ""
-	}
+// URL is the address of a copy of what the node holds.
+func (n *node) URL() string {
 	return (&url.URL{Scheme: "dqlite", Host: n.address, Path: "/" + Database, RawQuery: "read=node"}).String()
 }
 
@@ -154,9 +150,8 @@ func (c *Cluster) at(address string) (*node, error) {
 
 // MoveLeader gives the lead to a node that votes.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
-	n, err := c.Node(to)
-	if err == nil {
-		err = cluster.Retry(ctx, func() error {
+	return c.Move(to, func(n *node) error {
+		return cluster.Retry(ctx, func() error {
 			return c.ask(ctx, func(ctx context.Context, leader *client.Client) error {
 				if info, err := leader.Leader(ctx); err != nil || info.Address == n.address {
 					return err
@@ -171,11 +166,7 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 				return errors.New("the lead has just been handed over") // it is seen in the next look
 			})
 		})
-	}
-	if err != nil {
-		return fmt.Errorf("move the lead of the dqlite cluster to node %d: %w", to, err)
-	}
-	return nil
+	})
 }
 
 // memberAt returns the member of the cluster that has an address.

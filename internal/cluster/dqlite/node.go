@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strconv"
 	"syscall"
@@ -94,45 +93,16 @@ func (n *node) ready(ctx context.Context) error {
 	})
 }
 
-// Restart starts the node on its own data, unless it runs, and returns when it knows
-// a leader.
-func (n *node) Restart(ctx context.Context) error {
-	ctx, cancel := n.Bound(ctx)
-	defer cancel()
-	return n.Server.Restart(ctx)
-}
-
 // Replace kills the node, takes its data away, and lets it join as a new member at the
 // old address. The data go when a majority answers without it, not before.
 func (n *node) Replace(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()
-	if nodes := len(n.cluster.List()); nodes < 3 {
-		return fmt.Errorf("replace %s: a cluster of %d has no majority without it to take it in again: take 3 nodes or more", n.Name(), nodes)
+	answers := func(ctx context.Context, m *node) bool {
+		_, err := m.seesLeader(ctx)
+		return err == nil && m.Awake()
 	}
-	done, err := n.cluster.Change(ctx)
-	if err != nil {
-		return fmt.Errorf("replace %s: %w", n.Name(), err)
-	}
-	defer done()
-	if err := cluster.Retry(ctx, func() error { return n.expendable(ctx) }); err != nil {
-		return fmt.Errorf("replace %s: %w", n.Name(), err)
-	}
-	return n.Server.Replace(ctx)
-}
-
-// expendable is nil when a majority of voters answers without the node.
-func (n *node) expendable(ctx context.Context) error {
-	answered := 0
-	for _, m := range n.cluster.Others(n) {
-		if _, err := m.seesLeader(ctx); m.Awake() && err == nil {
-			answered++
-		}
-	}
-	if most := n.cluster.voters()/2 + 1; answered < most {
-		return fmt.Errorf("%d nodes answer without it, and %d are needed to take it in again", answered, most)
-	}
-	return nil
+	return n.cluster.ReplaceVoter(ctx, n, n.cluster.voters(), answers, n.Server.Replace)
 }
 
 // join removes the member that the node was, whose vote and log are gone.
@@ -156,9 +126,4 @@ func (n *node) join(ctx context.Context) error {
 		}
 		return nil
 	})
-}
-
-// Erase ends the node for good and removes what was made for it.
-func (n *node) Erase() error {
-	return errors.Join(n.Server.Close(), os.RemoveAll(n.Dir()), os.RemoveAll(n.Log()))
 }

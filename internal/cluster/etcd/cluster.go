@@ -125,11 +125,5 @@ func (c *Cluster) Endpoints() []string {
 // was opened before a node was added does not know that node.
 func (c *Cluster) URL() string { return "etcd://" + strings.Join(c.Endpoints(), ",") }
 
-// NodeURL is the address of node i alone; empty if there is none.
-func (c *Cluster) NodeURL(i int) string {
-	n, err := c.Node(i)
-	if err != nil {
-		return ""
-	}
-	return "etcd://" + n.client
-}
+// URL is the address of the node alone.
+func (n *node) URL() string { return "etcd://" + n.client }

@@ -71,12 +71,11 @@ func (c *Cluster) named(ctx context.Context) *node {
 
 // MoveLeader hands the lead over to a node, unless it leads already.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
-	target, err := c.Node(to)
-	if err == nil && !target.Awake() {
-		err = fmt.Errorf("%s does not run", target.Name())
-	}
-	if err == nil {
-		err = cluster.Retry(ctx, func() error {
+	return c.Move(to, func(target *node) error {
+		if !target.Awake() {
+			return fmt.Errorf("%s does not run", target.Name())
+		}
+		return cluster.Retry(ctx, func() error {
 			leader, err := c.leader(ctx)
 			if err != nil || leader == target {
 				return err
@@ -85,11 +84,7 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 				map[string]string{"targetID": fmt.Sprint(target.id.Load())}, nil)
 			return errors.Join(fmt.Errorf("%s leads", leader.Name()), err)
 		})
-	}
-	if err != nil {
-		return fmt.Errorf("move the lead of the etcd cluster to node %d: %w", to, err)
-	}
-	return nil
+	})
 }
 
 // WaitHealthy returns when all nodes, and none else, are members, name the same
@@ -163,9 +158,7 @@ func (c *Cluster) add(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	lived, cancel := n.Bound(ctx)
-	defer cancel()
-	if err := n.Server.Restart(lived); err != nil {
+	if err := n.Server.Restart(ctx); err != nil {
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
 		defer cancel()
 		return 0, errors.Join(err, c.remove(undo, n.Number()))

@@ -2,9 +2,7 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -122,36 +120,9 @@ func (n *node) Restart(ctx context.Context) error {
 func (n *node) Replace(ctx context.Context) error {
 	ctx, cancel := n.Bound(ctx)
 	defer cancel()
-	if nodes := len(n.cluster.List()); nodes < 3 {
-		return fmt.Errorf("replace %s: a cluster of %d has no majority without it to take it in again: take 3 nodes or more", n.Name(), nodes)
-	}
-	done, err := n.cluster.Change(ctx)
-	if err != nil {
-		return fmt.Errorf("replace %s: %w", n.Name(), err)
-	}
-	defer done()
-	if err := cluster.Retry(ctx, func() error { return n.expendable(ctx) }); err != nil {
-		return fmt.Errorf("replace %s: %w", n.Name(), err)
-	}
-	n.joined.Store(false)
-	return n.Server.Replace(ctx)
-}
-
-// expendable is nil when a majority answers without the node.
-func (n *node) expendable(ctx context.Context) error {
-	nodes, answered := n.cluster.List(), 0
-	for _, m := range nodes {
-		if m != n && m.Awake() && m.read(ctx) == nil {
-			answered++
-		}
-	}
-	if most := len(nodes)/2 + 1; answered < most {
-		return fmt.Errorf("%d nodes answer without it, and %d of %d are needed to take it in again", answered, most, len(nodes))
-	}
-	return nil
-}
-
-// Erase ends the node for good and removes what was made for it.
-func (n *node) Erase() error {
-	return errors.Join(n.Server.Close(), os.RemoveAll(n.Dir()), os.RemoveAll(n.Log()))
+	answers := func(ctx context.Context, m *node) bool { return m.Awake() && m.read(ctx) == nil }
+	return n.cluster.ReplaceVoter(ctx, n, len(n.cluster.List()), answers, func(ctx context.Context) error {
+		n.joined.Store(false)
+		return n.Server.Replace(ctx)
+	})
 }

@@ -155,23 +155,17 @@ func (c *Cluster) start(ctx context.Context, kind string, o cluster.Options) (er
 
 // URL is the address of all nodes; a client's sessions begin with different ones.
 func (c *Cluster) URL() string {
-	u := c.url(c.Addresses(func(n *node) string { return n.address }))
+	u := urlOf(c.Addresses(func(n *node) string { return n.address }))
 	if len(c.List()) > 1 {
 		u.RawQuery = "spread=true"
 	}
 	return u.String()
 }
 
-// NodeURL is the address of node i alone; empty if there is none.
-func (c *Cluster) NodeURL(i int) string {
-	n, err := c.Node(i)
-	if err != nil {
-		return ""
-	}
-	return c.url(n.address).String()
-}
+// URL is the address of the node alone.
+func (n *node) URL() string { return urlOf(n.address).String() }
 
-func (c *Cluster) url(host string) *url.URL {
+func urlOf(host string) *url.URL {
 	return &url.URL{Scheme: "mysql", User: url.User(Superuser), Host: host, Path: "/" + Database}
 }
 

@@ -14,8 +14,6 @@ import (
 
 func (s *Server) data() string { return filepath.Join(s.Dir(), "data") }
 
-func (s *Server) options() string { return filepath.Join(s.Dir(), "server.cnf") }
-
 // scratch is the folder of temporary tables. A server that starts takes away all
 // that it finds in its own, so that no two may share one.
 func (s *Server) scratch() string { return filepath.Join(s.Dir(), "tmp") }
@@ -23,12 +21,13 @@ func (s *Server) scratch() string { return filepath.Join(s.Dir(), "tmp") }
 // mark is a file that says that the data were made to the end.
 const mark = "made"
 
-// prepare makes the option file and the data.
+// prepare makes the data, and the flags of which the caller's settings come last.
 func (s *Server) prepare(ctx context.Context, install string, settings map[string]string) error {
-	if err := os.MkdirAll(s.scratch(), 0o700); err != nil {
-		return err
+	s.flags = append(serverFlags(s.data(), s.scratch(), "127.0.0.1", s.Port()), "--innodb-log-file-size="+logFileSize)
+	for name, value := range settings {
+		s.flags = append(s.flags, "--"+strings.ReplaceAll(name, "_", "-")+"="+value)
 	}
-	if err := errors.Join(s.User().Give(s.scratch()), s.configure(settings)); err != nil || s.Made() {
+	if err := errors.Join(os.MkdirAll(s.scratch(), 0o700), s.User().Give(s.scratch())); err != nil || s.Made() {
 		return err
 	}
 	cmd := s.User().Command(ctx, s.Dir(), install, installFlags(s.data(), s.scratch(), "--innodb-log-file-size="+logFileSize)...)
@@ -78,29 +77,16 @@ func (c *Cluster) initialize(ctx context.Context, n *node) error {
 // logFileSize is the redo log's: enough for tests, and a sixth of the default.
 const logFileSize = "16M"
 
-// configure writes the option file, the caller's settings over ours.
-func (s *Server) configure(settings map[string]string) error {
-	all := map[string]string{
-		"datadir":              s.data(),
-		"bind-address":         "127.0.0.1",
-		"port":                 strconv.Itoa(s.Port()),
-		"socket":               "server.sock", // below datadir, where the server goes: a long path would not fit into a socket's name
-		"pid-file":             "server.pid",
-		"tmpdir":               s.scratch(),
-		"skip-name-resolve":    "ON",
-		"innodb-log-file-size": logFileSize,
-		"max-connect-errors":   "4294967295", // faults break connections, and 100 of them would lock this machine out
+// serverFlags are those that every server has at every start.
+func serverFlags(data, scratch string, host string, port int) []string {
+	return []string{
+		"--no-defaults", "--datadir=" + data, "--tmpdir=" + scratch, "--bind-address=" + host, "--port=" + strconv.Itoa(port),
+		"--socket=server.sock", // below datadir, where the server goes: a long path would not fit into a socket's name
+		"--pid-file=server.pid",
+		"--skip-name-resolve",
+		"--max-connect-errors=4294967295", // faults break connections, and 100 of them would lock this machine out
 	}
-	for name, value := range settings {
-		all[strings.ReplaceAll(name, "_", "-")] = value
-	}
-	text := cluster.SettingLines(all, func(name, value string) string { return name + ` = "` + escapes.Replace(value) + `"` })
-	return os.WriteFile(s.options(), []byte("[mariadbd]\n"+text), 0o644)
 }
-
-// escapes are those that an option file knows
-// (https://mariadb.com/docs/server/server-management/install-and-upgrade-mariadb/configuring-mariadb/configuring-mariadb-with-option-files).
-var escapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 // complaints returns the lines of mariadb-install-db's output that say why it
 // failed; its last lines only say where to ask.

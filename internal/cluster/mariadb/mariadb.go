@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/url"
 	"os/exec"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	client "github.com/go-sql-driver/mysql"
 
 	"stroppy/internal/cluster"
 )
@@ -35,7 +36,10 @@ var users = []string{"nobody", "mysql"}
 
 // Server is a MariaDB server. Its methods may be called from several
 // goroutines.
-type Server struct{ *cluster.Standalone }
+type Server struct {
+	*cluster.Standalone
+	flags []string
+}
 
 // Bin returns the path of one of MariaDB's programs, such as mariadb, the
 // client. If there is none the error is a cluster.MissingError.
@@ -57,10 +61,10 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		},
 		Program: cluster.Program{
 			Command: func(context.Context) (*exec.Cmd, error) {
-				return s.User().Command(context.Background(), s.Dir(), programs.server, "--defaults-file="+s.options()), nil
+				return s.User().Command(context.Background(), s.Dir(), programs.server, s.flags...), nil
 			},
 			Ready: func(ctx context.Context) error {
-				return cluster.Retry(ctx, func() error { return s.greets(ctx) })
+				return cluster.Retry(ctx, func() error { return s.answers(ctx) })
 			},
 			// SIGTERM is the shutdown in good order
 			// (https://mariadb.com/docs/server/server-management/starting-and-stopping-mariadb/mariadbd-options).
@@ -76,30 +80,16 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// greetLimit bounds the wait for one greeting: the kernel takes connections for
-// a server that does not look at them yet.
-const greetLimit = 250 * time.Millisecond
-
-// greets is nil when the server sends its greeting, which it does once it has
-// recovered and takes connections: a packet that begins with the protocol's
-// version, 10 (https://mariadb.com/docs/server/reference/clientserver-protocol/1-connecting/connection).
-func (s *Server) greets(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, greetLimit)
-	defer cancel()
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, "tcp4", s.address())
+// answers is nil when the server takes connections, whomever it lets in.
+func (s *Server) answers(ctx context.Context) error {
+	db, err := open(s.address(), askLimit)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return err
-		}
-	}
-	var head [5]byte // the length of the packet in three bytes, its number, and the version
-	if _, err = io.ReadFull(conn, head[:]); err == nil && head[4] != 10 {
-		err = fmt.Errorf("its greeting has the version %d", head[4])
+	defer db.Close()
+	err = db.PingContext(ctx)
+	if _, refused := errors.AsType[*client.MySQLError](err); refused {
+		return nil
 	}
 	return err
 }
@@ -121,11 +111,11 @@ func (s *Server) URLFor(user, password, database string) string {
 // SQL runs statements as the superuser by MariaDB's own client and returns what
 // they print, one row a line with tabs between the columns.
 func (s *Server) SQL(ctx context.Context, statements string) (string, error) {
-	client, err := Bin("mariadb")
+	program, err := Bin("mariadb")
 	if err != nil {
 		return "", err
 	}
-	cmd := s.User().Command(ctx, s.Dir(), client, "--no-defaults", "--batch", "--skip-column-names", "--protocol=tcp",
+	cmd := s.User().Command(ctx, s.Dir(), program, "--no-defaults", "--batch", "--skip-column-names", "--protocol=tcp",
 		"--host=127.0.0.1", "--port="+strconv.Itoa(s.Port()), "--user="+Superuser, "--execute="+statements)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -4,11 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -78,18 +76,7 @@ func (n *node) server(more ...string) *exec.Cmd {
 // flags are those that the server has at every start, the caller's after ours.
 func (n *node) flags() []string {
 	at := netip.MustParseAddrPort(n.address)
-	flags := []string{
-		"--no-defaults",
-		"--datadir=" + n.Dir(),
-		"--tmpdir=" + n.scratch,
-		"--bind-address=" + at.Addr().String(),
-		"--port=" + strconv.Itoa(int(at.Port())),
-		"--socket=server.sock", // below datadir, where the server goes: a long path would not fit into a socket's name
-		"--pid-file=server.pid",
-		"--skip-name-resolve",
-		"--max-connect-errors=4294967295", // faults break connections, and 100 of them would lock this machine out
-		"--max-connections=500",
-	}
+	flags := append(serverFlags(n.Dir(), n.scratch, at.Addr().String(), int(at.Port())), "--max-connections=500")
 	if n.cluster.galera() {
 		flags = append(flags, n.galeraFlags()...)
 	}
@@ -171,18 +158,12 @@ func (n *node) Replace(ctx context.Context) error {
 	if !n.cluster.galera() {
 		return n.Server.Replace(ctx)
 	}
-	changed, err := n.cluster.Change(ctx)
-	if err != nil {
-		return fmt.Errorf("replace %s: %w", n.Name(), err)
-	}
-	defer changed()
-	if err := retry(ctx, func() error { return n.expendable(ctx) }); err != nil {
-		return fmt.Errorf("replace %s: %w", n.Name(), err)
-	}
-	n.cluster.Mu.Lock()
-	n.known = &position{} // nobody shall look into a folder that is being emptied
-	n.cluster.Mu.Unlock()
-	return n.Server.Replace(ctx)
+	return n.cluster.ReplaceWhen(ctx, n, n.expendable, func(ctx context.Context) error {
+		n.cluster.Mu.Lock()
+		n.known = &position{} // nobody shall look into a folder that is being emptied
+		n.cluster.Mu.Unlock()
+		return n.Server.Replace(ctx)
+	})
 }
 
 // expendable is nil when another node is synchronized in a primary component.
@@ -233,5 +214,5 @@ func (n *node) Erase() error {
 		return err
 	}
 	defer n.cluster.forming.Release()
-	return errors.Join(n.Close(), n.db.Close(), os.RemoveAll(n.Dir()), os.RemoveAll(n.scratch), os.RemoveAll(n.Log()))
+	return errors.Join(n.Server.Erase(), n.db.Close(), os.RemoveAll(n.scratch))
 }

@@ -175,15 +175,6 @@ func (c *Cluster) URL() string {
 	return u.String()
 }
 
-// NodeURL is the address of node i alone; empty if there is none.
-func (c *Cluster) NodeURL(i int) string {
-	n, err := c.Node(i)
-	if err != nil {
-		return ""
-	}
-	return n.url()
-}
-
 // Erase ends the node for good and removes what was made for it.
 func (n *node) Erase() error {
 	err := n.Close()

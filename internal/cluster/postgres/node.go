@@ -109,7 +109,8 @@ func (n *node) address() string { return n.endpoint.String() }
 
 func (n *node) port() string { return strconv.Itoa(int(n.endpoint.Port())) }
 
-func (n *node) url() string {
+// URL is the address of the node alone.
+func (n *node) URL() string {
 	u := url.URL{
 		Scheme: "postgres", User: url.User(Superuser), Host: n.address(), Path: "/" + Superuser,
 		RawQuery: "sslmode=disable&connect_timeout=1",

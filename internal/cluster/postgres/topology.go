@@ -148,20 +148,16 @@ func (c *Cluster) sound(ctx context.Context, n, p *node, v *view, target int64) 
 // former primary comes back as a standby on its own data. It waits until the
 // standby follows closely.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
-	n, err := c.Node(to)
-	if err == nil {
-		err = cluster.Retry(ctx, func() error { return c.close(ctx, n) })
-	}
-	if err == nil {
-		if err = c.Roles.Acquire(ctx); err == nil {
-			defer c.Roles.Release()
-			err = c.handOver(ctx, n)
+	return c.Move(to, func(n *node) error {
+		if err := cluster.Retry(ctx, func() error { return c.close(ctx, n) }); err != nil {
+			return err
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("move the lead of the PostgreSQL cluster to node %d: %w", to, err)
-	}
-	return nil
+		if err := c.Roles.Acquire(ctx); err != nil {
+			return err
+		}
+		defer c.Roles.Release()
+		return c.handOver(ctx, n)
+	})
 }
 
 // close says why a standby cannot take the lead over now; nil if it can, or has

@@ -82,12 +82,5 @@ func (c *Cluster) URL() string {
 	return url
 }
 
-// NodeURL is the address of node i alone, which is read whatever its role is;
-// empty if there is none.
-func (c *Cluster) NodeURL(i int) string {
-	m, err := c.Node(i)
-	if err != nil {
-		return ""
-	}
-	return "redis://" + m.address() + "/0?read=any"
-}
+// URL is the address of the node alone, which is read whatever its role is.
+func (m *member) URL() string { return "redis://" + m.address() + "/0?read=any" }

@@ -169,7 +169,7 @@ func TestOne(t *testing.T) {
 	k.One(t, func(t *testing.T, c cluster.Local) {
 		n := c.Nodes()[0].(*member)
 		for name, want := range map[string]string{"maxmemory": "104857600", "appendfsync": "everysec", "appendonly": "yes"} {
-			if got, err := n.orders.ask(t.Context(), "CONFIG", "GET", name); err != nil || got != name+"\n"+want {
+			if got, err := n.orders.bound.ConfigGet(t.Context(), name).Result(); err != nil || got[name] != want {
 				t.Errorf("%s is %q, %v", name, got, err)
 			}
 		}

@@ -1,13 +1,15 @@
 package redis
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"stroppy/internal/cluster"
 )
@@ -20,7 +22,8 @@ type session struct {
 	turn    cluster.Lock
 
 	conn   net.Conn // nil while there is none
-	reader *bufio.Reader
+	client *goredis.Client
+	bound  *goredis.Conn // the client's only connection, which is conn
 }
 
 func newSession(address string, limit time.Duration) *session {
@@ -31,7 +34,7 @@ func newSession(address string, limit time.Duration) *session {
 // earlier questions were answered may be of a server that has ended since: then
 // the command is sent once more, over a new one, so it must be one that does no
 // harm when it is executed twice.
-func (s *session) ask(ctx context.Context, words ...string) (string, error) {
+func (s *session) ask(ctx context.Context, words ...any) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	if err := s.turn.Acquire(ctx); err != nil {
@@ -44,42 +47,59 @@ func (s *session) ask(ctx context.Context, words ...string) (string, error) {
 		text, err = s.try(ctx, words)
 	}
 	if err != nil {
-		return "", fmt.Errorf("%s on %s: %w", strings.Join(words, " "), s.address, err)
+		return "", fmt.Errorf("%s on %s: %w", strings.TrimSpace(fmt.Sprintln(words...)), s.address, err)
 	}
 	return text, nil
 }
 
-func (s *session) try(ctx context.Context, words []string) (string, error) {
+func (s *session) try(ctx context.Context, words []any) (string, error) {
 	if s.conn == nil {
-		var dialer net.Dialer
-		conn, err := dialer.DialContext(ctx, "tcp", s.address)
-		if err != nil {
+		if err := s.connect(ctx); err != nil {
 			return "", err
 		}
-		s.conn, s.reader = conn, bufio.NewReader(conn)
 	}
-	text, err := converse(ctx, s.conn, s.reader, words)
+	// Whoever gives up does not wait for the limit.
+	conn := s.conn
+	release := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer release()
+	text, err := s.bound.Do(ctx, words...).Text()
 	if err != nil && !refused(err) {
 		s.drop()
 	}
 	return text, err
 }
 
+// connect makes the connection here and not in the library, which would log what goes
+// wrong and wait after it.
+func (s *session) connect(ctx context.Context) error {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", s.address)
+	if err != nil {
+		return err
+	}
+	// The end of the connection takes back what was sent and not received, so that
+	// no command of ours arrives after a cut is healed, when it is wrong.
+	if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	s.conn = conn
+	s.client = goredis.NewClient(&goredis.Options{
+		Dialer:     func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+		MaxRetries: -1, DialerRetries: 1, PoolSize: 1, PipelinePoolSize: -1, ConnMaxIdleTime: -1,
+		ReadTimeout: s.limit, WriteTimeout: s.limit, ContextTimeoutEnabled: true,
+		// Nothing arrives unasked.
+		Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	s.bound = s.client.EphemeralConn()
+	return nil
+}
+
 // drop closes the connection; the turn is held.
 func (s *session) drop() {
 	if s.conn != nil {
-		abandon(s.conn)
+		_ = errors.Join(s.bound.Close(), s.client.Close(), s.conn.Close()) // what was answered is known
 		s.conn = nil
 	}
-}
-
-// abandon closes a connection and takes back what was sent and not received, so
-// that no command of ours arrives after a cut is healed, when it is wrong.
-func abandon(conn net.Conn) {
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = conn.Close()
 }
 
 func (s *session) close() {
@@ -89,31 +109,8 @@ func (s *session) close() {
 	}
 }
 
-// converse sends one command over a connection and reads the reply.
-func converse(ctx context.Context, conn net.Conn, r *bufio.Reader, words []string) (string, error) {
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := conn.SetDeadline(deadline); err != nil {
-			return "", err
-		}
-	}
-	// Whoever gives up does not wait for the deadline.
-	release := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer release()
-	var request strings.Builder
-	command(&request, words...)
-	if _, err := conn.Write([]byte(request.String())); err != nil {
-		return "", err
-	}
-	return reply(r)
-}
-
-// refusal is an error that the server answered.
-type refusal string
-
-func (r refusal) Error() string { return string(r) }
-
 // refused tells that the server has answered, though with an error.
 func refused(err error) bool {
-	_, ok := errors.AsType[refusal](err)
+	_, ok := errors.AsType[goredis.Error](err)
 	return ok
 }

@@ -106,20 +106,15 @@ func (c *Cluster) sound(ctx context.Context, m, p *member, goal view) error {
 // takes no writes until the replica has everything, becomes a replica, and tells
 // the other to lead.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
-	m, err := c.Node(to)
-	if err == nil {
-		err = cluster.Retry(ctx, func() error {
+	return c.Move(to, func(m *member) error {
+		return cluster.Retry(ctx, func() error {
 			if err := c.Roles.Acquire(ctx); err != nil {
 				return err
 			}
 			defer c.Roles.Release()
 			return c.handOver(ctx, m)
 		})
-	}
-	if err != nil {
-		return fmt.Errorf("move the lead of the Redis cluster to node %d: %w", to, err)
-	}
-	return nil
+	})
 }
 
 // succeed hands the lead of m over, if it has it, to the replica that has most.

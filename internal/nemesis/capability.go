@@ -97,10 +97,21 @@ type Resizer interface {
 	Remove(ctx context.Context, node int) error
 }
 
-// has says that a node does not have a capability.
-func has[C any](n cluster.Node, not string) error {
+// What each says of a node that does not have a capability.
+func kills(n cluster.Node) error    { return has[Killer](n, "killed") }
+func stops(n cluster.Node) error    { return has[Terminator](n, "shut down in good order") }
+func restarts(n cluster.Node) error { return has[Restarter](n, "started again") }
+func replaces(n cluster.Node) error { return has[Replacer](n, "replaced") }
+func pauses(n cluster.Node) error   { return has[Pauser](n, "paused") }
+
+func has[C any](n cluster.Node, what string) error {
 	if _, ok := n.(C); !ok {
-		return errors.New(not)
+		return errors.New("this kind of node cannot be " + what)
 	}
 	return nil
+}
+
+// both joins what two say of a node.
+func both(a, b func(cluster.Node) error) func(cluster.Node) error {
+	return func(n cluster.Node) error { return errors.Join(a(n), b(n)) }
 }

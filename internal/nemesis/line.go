@@ -29,7 +29,7 @@ func (l *line) run(ctx context.Context) {
 		effect := l.fault.choose(k, rng)
 		record := Injection{Line: l.index + 1, Fault: effect.String(), Scheduled: int64(due)}
 		if late := time.Duration(l.clock()) - due; k > 0 && late > l.bounds.late {
-			l.leave(record, fmt.Sprintf("the one before it was not over until %s", short((due+late).Round(time.Millisecond))))
+			l.end(record, skipError(fmt.Sprintf("the one before it was not over until %s", short((due+late).Round(time.Millisecond)))))
 			continue
 		}
 		if !l.injectWhenDue(ctx, effect, record, rng) {
@@ -62,7 +62,7 @@ func (l *line) injectWhenDue(ctx context.Context, e effect, record Injection, rn
 	}
 	leader, err := watch.leader(e.needsLeader(), l.bounds.leader)
 	if err != nil {
-		l.fail(record, err)
+		l.end(record, err)
 		return ctx.Err() == nil
 	}
 	if late := time.Duration(l.clock()) - due; late > l.bounds.late {
@@ -73,7 +73,7 @@ func (l *line) injectWhenDue(ctx context.Context, e effect, record Injection, rn
 	i, err := l.open(e, record, c)
 	if i == nil {
 		if err != nil {
-			l.explain(record, err)
+			l.end(record, err)
 			return true
 		}
 		l.unreached(record)
@@ -192,37 +192,23 @@ func (l *line) sleep(ctx context.Context, until time.Duration) bool {
 	}
 }
 
-// leave reports that an injection was left out.
-func (l *line) leave(record Injection, why string) {
-	record.Skipped = why
-	record.Over = true
-	l.reported = true
-	l.report(record)
-}
-
-// fail reports that an injection could not be made.
-func (l *line) fail(record Injection, err error) {
-	record.Err = err.Error()
-	record.Over = true
-	l.reported = true
-	l.report(record)
-}
-
-// explain reports that no injection could be planned.
-func (l *line) explain(record Injection, err error) {
-	var skip skipError
-	if errors.As(err, &skip) {
-		l.leave(record, skip.Error())
-		return
+// end reports an injection that was not made: left out, or failed.
+func (l *line) end(record Injection, why error) {
+	if skip, ok := errors.AsType[skipError](why); ok {
+		record.Skipped = skip.Error()
+	} else {
+		record.Err = why.Error()
 	}
-	l.fail(record, err)
+	record.Over = true
+	l.reported = true
+	l.report(record)
 }
 
 // unreached reports a line that the drive left no time for: what the script
 // asked for was never done.
 func (l *line) unreached(record Injection) {
 	if !l.reported {
-		l.fail(record, fmt.Errorf("the drive ended at %s, before its time, %s: drive for longer or inject it earlier",
+		l.end(record, fmt.Errorf("the drive ended at %s, before its time, %s: drive for longer or inject it earlier",
 			short(time.Duration(l.clock()).Round(time.Millisecond)), short(time.Duration(record.Scheduled))))
 	}
 }

@@ -26,28 +26,81 @@ var (
 	errUnmoving = errors.New("this kind of cluster cannot hand its lead over in good order; kill leader makes it find a new one")
 )
 
-// adding lets a new node join.
-type adding struct{}
+// shapeFault is a fault of the cluster's shape.
+type shapeFault struct {
+	word   string
+	target target // of remove and move
+	named  bool   // the text says to whom the lead moves
+}
 
-func parseAdd(r *reader) (effect, error) { return adding{}, r.must("node", "add node") }
+// shapeKind is what the faults of the shape differ in.
+type shapeKind struct {
+	params   func(*shapeFault, *reader) error
+	heals    healing
+	possible func(shapeFault, *state) error
+	plan     func(shapeFault, *state, situation) (*injection, error)
+	reshapes bool // nodes come, go or restart: no two of these at a time
+}
 
-func (adding) String() string { return "add node" }
+func shapeKinds() map[string]shapeKind {
+	return map[string]shapeKind{
+		add:     {params: readAdd, heals: healIfAsked, possible: shapeFault.canResize, plan: shapeFault.add, reshapes: true},
+		remove:  {params: readRemove, heals: healIfAsked, possible: shapeFault.canRemove, plan: shapeFault.remove, reshapes: true},
+		move:    {params: readMove, heals: healNever, possible: shapeFault.canMove, plan: shapeFault.move},
+		rolling: {params: readNothing, heals: healNever, possible: shapeFault.canRestart, plan: shapeFault.restart, reshapes: true},
+	}
+}
 
-func (adding) needsLeader() bool { return false }
+func parseShapeFault(word string) func(*reader) (effect, error) {
+	return func(r *reader) (effect, error) {
+		f := shapeFault{word: word}
+		err := f.kind().params(&f, r)
+		return f, err
+	}
+}
 
-func (adding) heals() healing { return healIfAsked }
+func (f shapeFault) kind() shapeKind { return shapeKinds()[f.word] }
 
-func (adding) possible(s *state) error {
+func (f shapeFault) String() string {
+	switch {
+	case f.word == add:
+		return "add node"
+	case f.word == remove:
+		return remove + " " + f.target.String()
+	case f.named:
+		return "move leader to " + f.target.String()
+	case f.word == move:
+		return "move leader"
+	}
+	return f.word
+}
+
+func (f shapeFault) needsLeader() bool { return f.word == move || f.target.needsLeader() }
+
+func (f shapeFault) heals() healing { return f.kind().heals }
+
+func (f shapeFault) possible(s *state) error { return f.kind().possible(f, s) }
+
+func (f shapeFault) plan(s *state, c situation) (*injection, error) {
+	if f.kind().reshapes && s.claimed(anyNode, partMember) {
+		return nil, errReshaping
+	}
+	return f.kind().plan(f, s, c)
+}
+
+func readNothing(*shapeFault, *reader) error { return nil }
+
+func readAdd(_ *shapeFault, r *reader) error { return r.must("node", "add node") }
+
+func (shapeFault) canResize(s *state) error {
 	if _, ok := s.cluster.(Resizer); !ok {
 		return errFixed
 	}
 	return nil
 }
 
-func (adding) plan(s *state, c situation) (*injection, error) {
-	if s.claimed(anyNode, partMember) {
-		return nil, errReshaping
-	}
+// add lets a new node join.
+func (shapeFault) add(s *state, c situation) (*injection, error) {
 	resizer := s.cluster.(Resizer)
 	i := &injection{target: "a new node", claims: []claim{{anyNode, partMember}}, stage: stageReshape}
 	i.inject = func(ctx context.Context) (e cluster.Effect, err error) {
@@ -88,48 +141,37 @@ func (s *state) left(number int) (string, error) {
 	return nodeName(number) + " left", nil
 }
 
-// removing takes a node out of the cluster.
-type removing struct{ target target }
-
-func parseRemove(r *reader) (effect, error) {
-	t, err := r.target()
-	if err == nil && slices.Contains([]string{followers, standbys, majority, minority, all}, t.word) {
-		err = fmt.Errorf("%s are several nodes: remove takes one at a time", t)
+func readRemove(f *shapeFault, r *reader) (err error) {
+	f.target, err = r.target()
+	if err == nil && slices.Contains([]string{followers, standbys, majority, minority, all}, f.target.word) {
+		err = fmt.Errorf("%s are several nodes: remove takes one at a time", f.target)
 	}
-	return removing{t}, err
+	return err
 }
 
-func (e removing) String() string { return remove + " " + e.target.String() }
-
-func (e removing) needsLeader() bool { return e.target.needsLeader() }
-
-func (removing) heals() healing { return healIfAsked }
-
-func (e removing) possible(s *state) error {
-	if _, ok := s.cluster.(Resizer); !ok {
-		return errFixed
+func (f shapeFault) canRemove(s *state) error {
+	if err := f.canResize(s); err != nil {
+		return err
 	}
 	if len(s.cluster.Nodes()) < 2 && !s.grows {
 		return errors.New("the only node of a cluster cannot be removed")
 	}
-	return e.target.possible(s)
+	return f.target.possible(s)
 }
 
-func (e removing) plan(s *state, c situation) (*injection, error) {
-	if s.claimed(anyNode, partMember) {
-		return nil, errReshaping
-	}
+// remove takes a node out of the cluster.
+func (f shapeFault) remove(s *state, c situation) (*injection, error) {
 	if len(s.cluster.Nodes()) < 2 {
 		return nil, skipError("it is the last node of the cluster")
 	}
-	nodes, err := e.target.choose(s, c)
+	nodes, err := f.target.choose(s, c)
 	if err != nil {
 		return nil, err
 	}
 	if nodes, err = s.unclaimed(nodes, errDown, partLife); err != nil {
 		return nil, err
 	}
-	if err := s.keepMajority(e.target, numbers(nodes)); err != nil {
+	if err := s.keepMajority(f.target, numbers(nodes)); err != nil {
 		return nil, err
 	}
 	resizer, n := s.cluster.(Resizer), nodes[0]
@@ -159,49 +201,34 @@ func (e removing) plan(s *state, c situation) (*injection, error) {
 	return i, nil
 }
 
-// moving hands the lead over.
-type moving struct {
-	to    target
-	names bool // the text says to whom
-}
-
-func parseMove(r *reader) (effect, error) {
+func readMove(f *shapeFault, r *reader) (err error) {
 	if err := r.must("leader", "move leader, or move leader to n1"); err != nil {
-		return nil, err
+		return err
 	}
-	if !r.word("to") {
-		return moving{to: target{word: follower}}, nil
+	if f.named = r.word("to"); !f.named {
+		f.target = target{word: follower}
+		return nil
 	}
-	t, err := r.target()
-	if err == nil && t.word != "" && t.word != follower && t.word != standby {
+	f.target, err = r.target()
+	if t := f.target; err == nil && t.word != "" && t.word != follower && t.word != standby {
 		err = fmt.Errorf("the lead cannot be moved to %s: name a node or a follower", t)
 	}
-	return moving{to: t, names: true}, err
+	return err
 }
 
-func (e moving) String() string {
-	if e.names {
-		return "move leader to " + e.to.String()
-	}
-	return "move leader"
-}
-
-func (moving) needsLeader() bool { return true }
-
-func (moving) heals() healing { return healNever }
-
-func (e moving) possible(s *state) error {
+func (f shapeFault) canMove(s *state) error {
 	if _, ok := s.cluster.(Mover); !ok {
 		return errUnmoving
 	}
 	if !s.leads {
 		return errEquals
 	}
-	return e.to.possible(s)
+	return f.target.possible(s)
 }
 
-func (e moving) plan(s *state, c situation) (*injection, error) {
-	nodes, err := e.to.choose(s, c)
+// move hands the lead over.
+func (f shapeFault) move(s *state, c situation) (*injection, error) {
+	nodes, err := f.target.choose(s, c)
 	if err != nil {
 		return nil, err
 	}
@@ -231,30 +258,17 @@ func (e moving) plan(s *state, c situation) (*injection, error) {
 	return &injection{target: nodeName(c.leader) + c.leads() + " to " + nodes[0].Name(), inject: inject}, nil
 }
 
-// turning restarts one node after the other.
-type turning struct{}
-
-func parseRolling(*reader) (effect, error) { return turning{}, nil }
-
-func (turning) String() string { return rolling }
-
-func (turning) needsLeader() bool { return false }
-
-func (turning) heals() healing { return healNever }
-
-func (turning) possible(s *state) error {
+func (shapeFault) canRestart(s *state) error {
 	for _, n := range s.cluster.Nodes() {
-		if err := stoppable(n); err != nil {
+		if err := both(stops, restarts)(n); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (turning) plan(s *state, c situation) (*injection, error) {
-	if s.claimed(anyNode, partMember) {
-		return nil, errReshaping
-	}
+// restart restarts one node after the other.
+func (shapeFault) restart(s *state, c situation) (*injection, error) {
 	nodes := slices.Clone(s.cluster.Nodes())
 	for _, n := range nodes {
 		if !n.Running() || s.claimed(n.Number(), partLife) || s.claimed(n.Number(), partPause) {

@@ -94,8 +94,7 @@ func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 		}
 		for _, e := range f.effects {
 			needed = needed || e.needsLeader()
-			_, grows := e.(adding)
-			s.grows = s.grows || grows
+			s.grows = s.grows || e == effect(shapeFault{word: add})
 		}
 	}
 	if err := s.askLeader(needed); err != nil {

@@ -11,26 +11,6 @@ import (
 	"stroppy/internal/cluster"
 )
 
-func killable(n cluster.Node) error {
-	return errors.Join(has[Killer](n, "this kind of node cannot be killed"), restartable(n))
-}
-
-func stoppable(n cluster.Node) error {
-	return errors.Join(has[Terminator](n, "this kind of node cannot be shut down in good order"), restartable(n))
-}
-
-func restartable(n cluster.Node) error {
-	return has[Restarter](n, "this kind of node cannot be started again")
-}
-
-func replaceable(n cluster.Node) error {
-	return errors.Join(has[Killer](n, "this kind of node cannot be killed"), has[Replacer](n, "this kind of node cannot be replaced"))
-}
-
-func pausable(n cluster.Node) error {
-	return has[Pauser](n, "this kind of node cannot be paused")
-}
-
 func layered(n cluster.Node) error {
 	d, ok := n.(Disk)
 	if !ok {
@@ -39,7 +19,7 @@ func layered(n cluster.Node) error {
 	if err := d.Layered(); err != nil {
 		return fmt.Errorf("the data of %s have no file system of ours under them: %w", n.Name(), err)
 	}
-	return killable(n)
+	return errors.Join(kills(n), restarts(n))
 }
 
 func steerable(n cluster.Node) error {

@@ -32,18 +32,22 @@ const (
 	leastPerCall   = 5 * time.Millisecond // less cannot be told from a busy machine
 )
 
-// nodeFault is a fault of nodes.
+// nodeFault is a fault of nodes or of their links.
 type nodeFault struct {
 	word   string
 	target target
-	by     time.Duration // how much longer a call takes, or how far a clock jumps
-	rate   float64       // of a clock
+	// What its kind reads of these, and zero otherwise.
+	by      time.Duration // how much longer a call or a packet takes, or how far a clock jumps
+	varies  time.Duration // the delay of a packet
+	rate    float64       // of a clock
+	percent float64       // of packets that get lost
+	bytes   int64         // a second, of a link
 }
 
 // nodeKind is what the faults of nodes differ in.
 type nodeKind struct {
 	params func(*nodeFault, *reader) error // reads what follows the target; nil: nothing does
-	able   func(cluster.Node) error        // says why the fault can never be done to a node
+	able   func(cluster.Node) error        // says why the fault can never be done to a node; nil: it is one of links
 	inject func(context.Context, nodeFault, *state, cluster.Node) (cluster.Effect, error)
 
 	running bool   // it is done only to nodes that run
@@ -57,14 +61,19 @@ type nodeKind struct {
 func nodeKinds() map[string]nodeKind {
 	down, frozen := []part{partLife}, []part{partLife, partPause}
 	return map[string]nodeKind{
-		kill:         {able: killable, inject: injectKill, running: true, lost: true, blocked: down, claims: partLife, stage: stageStart},
-		stop:         {able: stoppable, inject: injectStop, running: true, lost: true, blocked: down, claims: partLife, stage: stageStart},
-		replace:      {able: replaceable, inject: injectReplace, running: true, lost: true, blocked: down, claims: partLife, stage: stageStart, heals: healAtOnce},
+		kill:         {able: both(kills, restarts), inject: injectKill, running: true, lost: true, blocked: down, claims: partLife, stage: stageStart},
+		stop:         {able: both(stops, restarts), inject: injectStop, running: true, lost: true, blocked: down, claims: partLife, stage: stageStart},
+		replace:      {able: both(kills, replaces), inject: injectReplace, running: true, lost: true, blocked: down, claims: partLife, stage: stageStart, heals: healAtOnce},
 		loseUnsynced: {able: layered, inject: injectLoss, running: true, lost: true, blocked: down, claims: partLife, stage: stageStart},
-		pause:        {able: pausable, inject: injectPause, running: true, lost: true, blocked: frozen, claims: partPause, stage: stageStart},
+		pause:        {able: pauses, inject: injectPause, running: true, lost: true, blocked: frozen, claims: partPause, stage: stageStart},
 		diskFull:     {able: layered, inject: injectFull, lost: true, blocked: down, claims: partDisk, stage: stageRelease},
 		slowDisk:     {able: layered, inject: injectSlowDisk, params: readPerCall, blocked: down, claims: partDisk, stage: stageRelease},
 		clock:        {able: steerable, inject: injectClock, params: readClock, blocked: frozen, claims: partClock, stage: stageRelease},
+		// One link can have several faults, but what each of them does could not be told
+		// apart.
+		slow:  {params: readDelay, claims: partLink, stage: stageRelease},
+		lossy: {params: readLoss, claims: partLink, stage: stageRelease},
+		limit: {params: readRate, claims: partLink, stage: stageRelease},
 	}
 }
 
@@ -125,6 +134,13 @@ func (f nodeFault) String() string {
 		text += " by " + short(f.by)
 	case f.rate != 0:
 		text += " at rate " + decimal(f.rate)
+	case f.percent != 0:
+		text += " by " + decimal(f.percent) + "%"
+	case f.bytes != 0:
+		text += " to " + rateText(f.bytes)
+	}
+	if f.varies != 0 {
+		text += " varying " + short(f.varies)
 	}
 	return text
 }
@@ -135,15 +151,27 @@ func (f nodeFault) needsLeader() bool { return f.target.needsLeader() }
 
 func (f nodeFault) possible(s *state) error {
 	nodes := s.cluster.Nodes()
-	for _, n := range nodes {
-		if err := f.kind().able(n); err != nil {
-			return err
-		}
+	if err := f.able(s, nodes); err != nil {
+		return err
 	}
 	if f.word == replace && len(nodes) < 2 && !s.grows {
 		return errors.New("a cluster of one node has nobody to take the data from: kill it instead, or start more nodes")
 	}
 	return f.target.possible(s)
+}
+
+// able says why the fault can never be done to one of the nodes.
+func (f nodeFault) able(s *state, nodes []cluster.Node) error {
+	able := f.kind().able
+	if able == nil {
+		return s.hasLinks()
+	}
+	for _, n := range nodes {
+		if err := able(n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f nodeFault) plan(s *state, c situation) (*injection, error) {
@@ -167,10 +195,8 @@ func (f nodeFault) plan(s *state, c situation) (*injection, error) {
 			return nil, skipError(down + " is not running, and it was no fault of the script that ended it")
 		}
 	}
-	for _, n := range nodes { // one that came since the start
-		if err := k.able(n); err != nil {
-			return nil, err
-		}
+	if err := f.able(s, nodes); err != nil { // of one that came since the start
+		return nil, err
 	}
 	i := &injection{target: c.titles(nodes), claims: claimEach(nodes, k.claims), stage: k.stage}
 	if k.lost {
@@ -179,7 +205,11 @@ func (f nodeFault) plan(s *state, c situation) (*injection, error) {
 			return nil, err
 		}
 	}
+	seed := c.rng.Uint64()
 	i.inject = func(ctx context.Context) (cluster.Effect, error) {
+		if k.inject == nil {
+			return injectLink(ctx, f, s, nodes, seed)
+		}
 		return onEach(nodes, func(n cluster.Node) (cluster.Effect, error) { return k.inject(ctx, f, s, n) })
 	}
 	return i, nil

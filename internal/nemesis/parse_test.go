@@ -231,11 +231,11 @@ func anyEffect(rng *rand.Rand) effect {
 			splitting{shape: client, target: to, way: one(bothWays, outbound, inbound)}, splitting{target: target{node: 3}, way: one(bothWays, outbound, inbound)}}[rng.IntN(5)]
 	case 2:
 		delay := span(time.Millisecond, 10*time.Second)
-		return linkFault{word: slow, target: to, delay: delay, varies: delay / time.Duration(2+rng.IntN(9))}
+		return nodeFault{word: slow, target: to, by: delay, varies: delay / time.Duration(2+rng.IntN(9))}
 	case 3:
-		return linkFault{word: lossy, target: to, percent: leastLoss + rng.Float64()*90}
+		return nodeFault{word: lossy, target: to, percent: leastLoss + rng.Float64()*90}
 	case 4:
-		return linkFault{word: limit, target: to, rate: leastRate + rng.Int64N(mostRate-leastRate)}
+		return nodeFault{word: limit, target: to, bytes: leastRate + rng.Int64N(mostRate-leastRate)}
 	case 5:
 		return nodeFault{word: clock, target: to, by: span(leastJump, maxTime) * time.Duration(1-2*rng.IntN(2))}
 	case 6:
@@ -245,7 +245,7 @@ func anyEffect(rng *rand.Rand) effect {
 	case 8:
 		return nodeFault{word: one(diskFull, loseUnsynced), target: to}
 	case 9:
-		return []effect{adding{}, turning{}, removing{target{word: random}}, moving{to: target{word: follower}}, moving{to: target{node: 2}, names: true}}[rng.IntN(5)]
+		return []effect{shapeFault{word: add}, shapeFault{word: rolling}, shapeFault{word: remove, target: target{word: random}}, shapeFault{word: move, target: target{word: follower}}, shapeFault{word: move, target: target{node: 2}, named: true}}[rng.IntN(5)]
 	default:
 		if rng.IntN(2) == 0 {
 			return command{inject: text()}

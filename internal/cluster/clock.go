@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -22,7 +23,6 @@ import (
 // the process, and runs 1.05 times as fast since. The monotonic clock stays as it
 // is, and so do the times of files.
 type steering struct {
-	started   bool      // the server has been started, so that why is known
 	why       error     // it is not steered
 	since     time.Time // of the server's process
 	deviation deviation
@@ -65,7 +65,7 @@ func (s *Server) preload(cmd *exec.Cmd) error {
 	library, why := steerable(cmd.Path)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.started, s.why = true, why
+	s.why = why
 	if why != nil {
 		return nil // a fault of the clock will say so
 	}
@@ -90,11 +90,7 @@ func steerable(program string) (library string, why error) {
 	if _, err := buildinfo.ReadFile(program); err == nil {
 		return "", fmt.Errorf("%s is written in Go, whose programs ask the kernel for the time, and no library in between", program)
 	}
-	dynamic := false
-	for _, p := range file.Progs {
-		dynamic = dynamic || p.Type == elf.PT_INTERP
-	}
-	if !dynamic {
+	if !slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		return "", fmt.Errorf("%s is linked statically, so that no library can come between it and the clock", program)
 	}
 	const name = "libfaketimeMT.so.1"
@@ -133,7 +129,7 @@ func (s *Server) Steered() error {
 		return s.why
 	case s.program.Now == nil:
 		return errors.New("nobody can ask this kind of server what time it is, so nobody could see what becomes of its clock")
-	case !s.started:
+	case s.since.IsZero():
 		return errors.New("it has never been started")
 	}
 	return nil
@@ -178,10 +174,7 @@ func (s *Server) removeClock() error {
 	if !s.program.Clock {
 		return nil
 	}
-	if err := os.Remove(s.clockFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return nil
+	return os.RemoveAll(s.clockFile())
 }
 
 // clockwork is a clock that can be changed and read.

@@ -66,10 +66,7 @@ func (l *faultFS) prepare(record *Record) error {
 	if err := record.Add(MountLeftover(l.point)); err != nil {
 		return fmt.Errorf("the nodes' data have to be in a temporary folder for that: %w", err)
 	}
-	if err := os.MkdirAll(l.point, 0o700); err != nil {
-		return err
-	}
-	if err := os.Mkdir(l.store, 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(l.point, 0o700), os.Mkdir(l.store, 0o700)); err != nil {
 		return err
 	}
 	if err := os.Rename(l.point, l.data()); err != nil {
@@ -95,27 +92,19 @@ func (l *faultFS) start(record *Record) error {
 	if len(os.Args) > 1 && os.Args[1] == FaultFSCommand {
 		return errors.New("a process that is to serve a file system starts another one: the program does not know its argument " + FaultFSCommand)
 	}
-	questions, ask, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	answers, answer, err := os.Pipe()
-	if err != nil {
-		return errors.Join(err, questions.Close(), ask.Close())
-	}
 	cmd := exec.Command(program, FaultFSCommand)
-	cmd.Stdin, cmd.Stdout = questions, answer
+	ask, errAsk := cmd.StdinPipe()
+	answers, errAnswer := cmd.StdoutPipe()
 	log, err := os.OpenFile(l.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err == nil {
-		cmd.Stderr = log
-		l.process, err = StartProcess(cmd, syscall.SIGTERM)
-		err = errors.Join(err, log.Close())
-	}
-	err = errors.Join(err, questions.Close(), answer.Close())
-	l.client = jsonrpc.NewClient(pipes{answers, ask})
-	if err != nil {
+	if err = errors.Join(errAsk, errAnswer, err); err != nil {
 		return err
 	}
+	defer log.Close()
+	cmd.Stderr = log
+	if l.process, err = StartProcess(cmd, syscall.SIGTERM); err != nil {
+		return err
+	}
+	l.client = jsonrpc.NewClient(pipes{answers, ask})
 	return record.Add(ProcessLeftover(l.process))
 }
 
@@ -167,13 +156,15 @@ func (l *faultFS) close() error {
 		if l.gone() == nil {
 			err = l.call(context.Background(), "Unmount", struct{}{})
 		}
-		err = errors.Join(err, l.client.Close(), l.process.Kill())
+		_ = l.client.Close() // closed already where the process has ended
+		err = errors.Join(err, l.process.Kill())
 	}
-	if _, errClear := MountLeftover(l.point).clear(); errClear != nil {
+	_, errClear := MountLeftover(l.point).clear()
+	if errClear == nil {
+		errClear = os.Remove(l.point)
+	}
+	if errClear != nil {
 		return errors.Join(err, errClear)
-	}
-	if errRemove := os.Remove(l.point); errRemove != nil {
-		return errors.Join(err, errRemove)
 	}
 	return errors.Join(err, os.Rename(l.data(), l.point), os.RemoveAll(l.store))
 }
@@ -181,11 +172,15 @@ func (l *faultFS) close() error {
 // errNoFaultFS is what a node without a file system of ours says.
 var errNoFaultFS = errors.New("its cluster was started without one: start it with layer=on, as in postgres:1?layer=on")
 
+func (s *Server) currentFaultFS() *faultFS {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.faultFS
+}
+
 // disk returns the file system under the node's data.
 func (s *Server) disk() (*faultFS, error) {
-	s.mu.Lock()
-	l := s.faultFS
-	s.mu.Unlock()
+	l := s.currentFaultFS()
 	if l == nil {
 		return nil, errNoFaultFS
 	}
@@ -198,20 +193,14 @@ func (s *Server) mountFaultFS(ctx context.Context) error {
 	if !s.program.FaultFS {
 		return nil
 	}
-	s.mu.Lock()
-	l := s.faultFS
-	s.mu.Unlock()
-	if l != nil {
+	if l := s.currentFaultFS(); l != nil {
 		return l.gone()
 	}
 	l, err := newFaultFS(ctx, s.host.network.record, s.dir)
-	if err != nil {
-		return err
-	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.faultFS = l
-	s.mu.Unlock()
-	return nil
+	return err
 }
 
 // Layered says why there is no file system of ours under the node's data, nil if
@@ -224,21 +213,17 @@ func (s *Server) Layered() error {
 // Fill lets what needs room on the node's disk fail with ENOSPC: writes that make
 // a file longer, and new names.
 func (s *Server) Fill(ctx context.Context) (heal func() error, err error) {
-	if err := s.ask(ctx, "fill the disk of", "Fill", true); err != nil {
-		return nil, err
-	}
-	return func() error { return s.ask(context.Background(), "give room back to the disk of", "Fill", false) }, nil
+	heal = func() error { return s.ask(context.Background(), "give room back to the disk of", "Fill", false) }
+	return heal, s.ask(ctx, "fill the disk of", "Fill", true)
 }
 
 // Slow lets every call to the node's disk take so much longer. What the kernel has
 // in memory is read as fast as ever.
 func (s *Server) Slow(ctx context.Context, perCall time.Duration) (heal func() error, err error) {
-	if err := s.ask(ctx, "slow down the disk of", "Slow", perCall); err != nil {
-		return nil, err
-	}
-	return func() error {
+	heal = func() error {
 		return s.ask(context.Background(), "give its speed back to the disk of", "Slow", time.Duration(0))
-	}, nil
+	}
+	return heal, s.ask(ctx, "slow down the disk of", "Slow", perCall)
 }
 
 // LoseUnsynced throws away what was written to the node's data and not synced, as
@@ -284,13 +269,13 @@ func (s *Server) renewDisk(ctx context.Context) error {
 
 // removeFaultFS takes the file system away.
 func (s *Server) removeFaultFS() error {
-	s.mu.Lock()
-	l := s.faultFS
-	s.faultFS = nil
-	s.mu.Unlock()
+	l := s.currentFaultFS()
 	if l == nil {
 		return nil
 	}
+	s.mu.Lock()
+	s.faultFS = nil
+	s.mu.Unlock()
 	return l.close()
 }
 
@@ -319,23 +304,20 @@ func (s *Server) SlowDisk(ctx context.Context, perCall time.Duration) (Effect, e
 
 func fillDisk(ctx context.Context, s storage) (Effect, error) {
 	heal, err := s.Fill(ctx)
-	if err != nil {
-		return Effect{}, err
-	}
-	return diskEffect(s, heal, func() (bool, string, error) { return seenFull(s) })
+	return diskEffect(s, heal, err, func() (bool, string, error) { return seenFull(s) })
 }
 
 func slowDisk(ctx context.Context, s storage, perCall time.Duration) (Effect, error) {
 	heal, err := s.Slow(ctx, perCall)
+	return diskEffect(s, heal, err, func() (bool, string, error) { return seenSlow(s, perCall) })
+}
+
+// diskEffect verifies a fault and its heal by what faulty sees of the node's data.
+func diskEffect(s storage, heal func() error, err error, faulty func() (bool, string, error)) (Effect, error) {
 	if err != nil {
 		return Effect{}, err
 	}
-	return diskEffect(s, heal, func() (bool, string, error) { return seenSlow(s, perCall) })
-}
-
-// diskEffect verifies a fault and its heal by a look at the node's data.
-func diskEffect(s storage, heal func() error, faulty func() (bool, string, error)) (Effect, error) {
-	look := func(want bool) (string, error) {
+	verify := func(want bool) (string, error) {
 		is, seen, err := faulty()
 		if err == nil && is != want {
 			err = fmt.Errorf("the disk of %s: %s", s.Name(), seen)
@@ -346,11 +328,10 @@ func diskEffect(s storage, heal func() error, faulty func() (bool, string, error
 		if err := until(ctx, heal); err != nil {
 			return "", err
 		}
-		err = until(ctx, func() (err error) { seen, err = look(false); return err })
+		err = until(ctx, func() (err error) { seen, err = verify(false); return err })
 		return seen, err
 	}}
-	var err error
-	e.Seen, err = look(true)
+	e.Seen, err = verify(true)
 	return e, err
 }
 

@@ -41,12 +41,12 @@ func (n *namespaces) filter(cuts []Cut, losses map[int]float64) error {
 		})
 	}
 	for _, cut := range cuts {
-		when := append(addressAt(sourceOffset, n.addrOf(cut.From)), addressAt(destinationOffset, n.addrOf(cut.To))...)
+		when := append(addressAt(sourceOffset, n.addr(cut.From)), addressAt(destinationOffset, n.addr(cut.To))...)
 		drop("cut "+endpointName(cut.From)+" to "+endpointName(cut.To), when...)
 	}
 	for host, loss := range losses {
 		for _, offset := range []uint32{sourceOffset, destinationOffset} {
-			drop(fmt.Sprintf("loss %s %v", endpointName(host), loss), append(addressAt(offset, n.addrOf(host)), atRandom(loss)...)...)
+			drop(fmt.Sprintf("loss %s %v", endpointName(host), loss), append(addressAt(offset, n.addr(host)), atRandom(loss)...)...)
 		}
 	}
 	if err := c.Flush(); err != nil {

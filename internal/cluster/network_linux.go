@@ -80,20 +80,17 @@ func (n *namespaces) build() (err error) {
 	if n.home, err = netns.GetFromPath("/proc/thread-self/ns/net"); err != nil {
 		return fmt.Errorf("look at this program's network namespace: %w", err)
 	}
-	if n.id, err = freeID(); err != nil {
-		return err
-	}
+	n.id = randomName()
 	if n.switchNS, err = n.newNamespace("the switch", false); err != nil {
 		return err
 	}
 	links := n.switchNS.links
-	if err := links.LinkAdd(&netlink.Bridge{LinkAttrs: named(bridgeName)}); err != nil {
-		return fmt.Errorf("make a bridge: %w", err)
+	if err = links.LinkAdd(&netlink.Bridge{LinkAttrs: named(bridgeName)}); err == nil {
+		if n.bridge, err = links.LinkByName(bridgeName); err == nil {
+			err = links.LinkSetUp(n.bridge)
+		}
 	}
-	if n.bridge, err = links.LinkByName(bridgeName); err != nil {
-		return fmt.Errorf("make a bridge: %w", err)
-	}
-	if err := links.LinkSetUp(n.bridge); err != nil {
+	if err != nil {
 		return fmt.Errorf("make a bridge: %w", err)
 	}
 	if err := n.attach(clientPort, portIndex+clientLast, n.homeName(), n.home); err != nil {
@@ -118,17 +115,6 @@ func (n *namespaces) build() (err error) {
 // homeName is this program's own link, in at most 15 characters.
 func (n *namespaces) homeName() string { return ourPrefix + n.id }
 
-// freeID returns an id of which no link bears the name.
-func freeID() (string, error) {
-	for range 100 {
-		id := randomName()
-		if _, err := net.InterfaceByName(ourPrefix + id); err != nil {
-			return id, nil
-		}
-	}
-	return "", errors.New("look for a free name for a link: 100 names were all taken")
-}
-
 func named(name string) netlink.LinkAttrs {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = name
@@ -139,10 +125,9 @@ func named(name string) netlink.LinkAttrs {
 // speaks IPv6, which no rule here would cut.
 func (n *namespaces) newNamespace(name string, keep bool) (namespace, error) {
 	p := namespace{name: name, ns: netns.None()}
-	comeHome := func() error { return netns.Set(n.home) }
 	err := onThread(func() (leave func() error, err error) {
 		p.ns, err = netns.New() // the thread that makes it is in it
-		return comeHome, err
+		return n.comeHome, err
 	}, func() (err error) {
 		err = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
 		if errors.Is(err, os.ErrNotExist) {
@@ -156,18 +141,16 @@ func (n *namespaces) newNamespace(name string, keep bool) (namespace, error) {
 	if err == nil {
 		p.links, err = netlink.NewHandleAt(p.ns, unix.NETLINK_ROUTE)
 	}
-	var lo netlink.Link
 	if err == nil {
-		lo, err = p.links.LinkByName("lo")
-	}
-	if err == nil {
-		err = p.links.LinkSetUp(lo)
+		err = setUp(end{p.links, "lo"})
 	}
 	if err != nil {
 		return p, errors.Join(fmt.Errorf("make a network namespace for %s: %w", p.name, err), p.close())
 	}
 	return p, nil
 }
+
+func (n *namespaces) comeHome() error { return netns.Set(n.home) }
 
 // close ends all processes in the namespace; the kernel ends the namespace with all
 // links in it when nothing uses it any more. It may be called again after an error.
@@ -262,7 +245,7 @@ func (n *namespaces) addHost(number int) (netip.Addr, error) {
 
 // wire gives a host its link and its address.
 func (n *namespaces) wire(p namespace, number int) (netip.Addr, error) {
-	addr := n.addrOf(number)
+	addr := n.addr(number)
 	if err := n.attach(portName(number), portIndex+number, hostLink, p.ns); err != nil {
 		return addr, err
 	}
@@ -283,8 +266,8 @@ func addressOf(addr netip.Addr, subnet netip.Prefix) *netlink.Addr {
 	return &netlink.Addr{IPNet: &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(subnet.Bits(), 32)}}
 }
 
-// addrOf is the address of a host, or of this program, by number.
-func (n *namespaces) addrOf(number int) netip.Addr {
+// addr is the address of a host, or of this program, by number.
+func (n *namespaces) addr(number int) netip.Addr {
 	bytes := n.subnet.Addr().As4()
 	bytes[3] = byte(number + 1)
 	if number == Client {
@@ -292,8 +275,6 @@ func (n *namespaces) addrOf(number int) netip.Addr {
 	}
 	return netip.AddrFrom4(bytes)
 }
-
-func (n *namespaces) addr(number int) netip.Addr { return n.addrOf(number) }
 
 // inside keeps the namespaces from being closed until leave: so no process is
 // started in one that close has emptied already.
@@ -313,7 +294,7 @@ func (n *namespaces) inside(number int) (leave func() error, err error) {
 	}
 	return func() error {
 		defer n.mu.RUnlock()
-		if err := netns.Set(n.home); err != nil {
+		if err := n.comeHome(); err != nil {
 			return fmt.Errorf("leave the network namespace of %s: %w", endpointName(number), err)
 		}
 		return nil
@@ -322,8 +303,7 @@ func (n *namespaces) inside(number int) (leave func() error, err error) {
 
 // within runs f on a thread in a namespace.
 func (n *namespaces) within(ns netns.NsHandle, f func() error) error {
-	comeHome := func() error { return netns.Set(n.home) }
-	return onThread(func() (func() error, error) { return comeHome, netns.Set(ns) }, f)
+	return onThread(func() (func() error, error) { return n.comeHome, netns.Set(ns) }, f)
 }
 
 // close may be called again after an error.

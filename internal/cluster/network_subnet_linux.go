@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -26,18 +27,17 @@ func takeSubnet(links *netlink.Handle, link netlink.Link) (netip.Prefix, error) 
 		bytes := subnet.Addr().As4()
 		bytes[3] = clientLast
 		address := addressOf(netip.AddrFrom4(bytes), subnet)
-		if err := links.AddrAdd(link, address); err != nil {
-			return netip.Prefix{}, fmt.Errorf("take the addresses %s: %w", subnet, err)
+		if err = links.AddrAdd(link, address); err == nil {
+			used, err = usedSubnets(links, link) // another program may have taken the same ones since
 		}
-		// Another program may have taken the same ones since they were looked at.
-		if used, err = usedSubnets(links, link); err != nil {
-			return netip.Prefix{}, err
-		}
-		if !overlaps(used, subnet) {
+		if err == nil && !slices.ContainsFunc(used, subnet.Overlaps) {
 			return subnet, nil
 		}
-		if err := links.AddrDel(link, address); err != nil {
-			return netip.Prefix{}, fmt.Errorf("give the addresses %s back: %w", subnet, err)
+		if err == nil {
+			err = links.AddrDel(link, address)
+		}
+		if err != nil {
+			return netip.Prefix{}, fmt.Errorf("take the addresses %s: %w", subnet, err)
 		}
 	}
 	return netip.Prefix{}, errors.New("look for free network addresses: others took the same ones ten times, try again")
@@ -49,7 +49,7 @@ func freeSubnet(used []netip.Prefix) (netip.Prefix, error) {
 	for _, first := range [][2]byte{{10, 213}, {198, 18}, {198, 19}} {
 		for _, third := range rand.Perm(256) {
 			subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{first[0], first[1], byte(third), 0}), 24)
-			if !overlaps(used, subnet) {
+			if !slices.ContainsFunc(used, subnet.Overlaps) {
 				return subnet, nil
 			}
 		}
@@ -57,21 +57,12 @@ func freeSubnet(used []netip.Prefix) (netip.Prefix, error) {
 	return netip.Prefix{}, errors.New("look for free network addresses: this machine has addresses or routes for all of 10.213.0.0/16 and 198.18.0.0/15")
 }
 
-func overlaps(used []netip.Prefix, subnet netip.Prefix) bool {
-	for _, u := range used {
-		if u.Overlaps(subnet) {
-			return true
-		}
-	}
-	return false
-}
-
 // usedSubnets lists the addresses and routes of this machine but for those of
 // one link. Default routes, whole or in halves, are to anywhere and do not count.
 func usedSubnets(links *netlink.Handle, except netlink.Link) ([]netip.Prefix, error) {
 	var used []netip.Prefix
-	add := func(network *net.IPNet) {
-		if network == nil {
+	add := func(index int, network *net.IPNet) {
+		if index == except.Attrs().Index || network == nil {
 			return
 		}
 		addr, ok := netip.AddrFromSlice(network.IP)
@@ -85,18 +76,14 @@ func usedSubnets(links *netlink.Handle, except netlink.Link) ([]netip.Prefix, er
 		return nil, fmt.Errorf("list the addresses of this machine: %w", err)
 	}
 	for _, a := range addrs {
-		if a.LinkIndex != except.Attrs().Index {
-			add(a.IPNet)
-		}
+		add(a.LinkIndex, a.IPNet)
 	}
 	routes, err := links.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return nil, fmt.Errorf("list the routes of this machine: %w", err)
 	}
 	for _, r := range routes {
-		if r.LinkIndex != except.Attrs().Index {
-			add(r.Dst)
-		}
+		add(r.LinkIndex, r.Dst)
 	}
 	return used, nil
 }

@@ -34,8 +34,7 @@ func StartProcess(cmd *exec.Cmd, death syscall.Signal) (*Process, error) {
 }
 
 // startProcess is StartProcess from a thread that enter has put in another
-// place, such as a network namespace, which the process inherits; leave takes
-// the thread back.
+// namespace, which the process inherits; leave takes the thread back.
 func startProcess(cmd *exec.Cmd, death syscall.Signal, enter func() (leave func() error, err error)) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,9 +56,8 @@ type Server struct {
 
 	life    sync.Mutex // held while the process is started or ended
 	mu      sync.Mutex
-	process *Process // nil while it is down
-	paused  bool
-	frozen  []processID // what Pause has stopped; nil after Resume
+	process *Process    // nil while it is down
+	frozen  []processID // what Pause has stopped; nil: it is not paused
 	faultFS *faultFS    // nil if there is none, and before the first start
 	steering
 }
@@ -182,10 +182,7 @@ func (s *Server) start(ctx context.Context) error {
 		if try == startTries || ctx.Err() != nil || s.Running() {
 			return fmt.Errorf("start %s: %w%s", s.Name(), errors.Join(err, s.kill()), s.tail())
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
+		_ = Sleep(ctx, 50*time.Millisecond)
 	}
 }
 
@@ -215,7 +212,7 @@ func (s *Server) startOnce(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	s.process, s.paused = process, false
+	s.process, s.frozen = process, nil
 	s.mu.Unlock()
 	defer s.forgetShared(process.PID())
 	ready, stop := context.WithCancelCause(ctx)
@@ -243,11 +240,10 @@ func orCleanExit(err error) error {
 
 // tail is the end of the log, to be added to an error.
 func (s *Server) tail() string {
-	text, err := os.ReadFile(s.log)
-	if err != nil || len(text) == 0 {
-		return ""
+	if text, _ := os.ReadFile(s.log); len(text) > 0 {
+		return "; its log ends: " + LastLines(text)
 	}
-	return "; its log ends: " + LastLines(text)
+	return ""
 }
 
 // LastLines returns the end of a program's output, enough to see why it failed.
@@ -267,7 +263,7 @@ func (s *Server) Kill() error {
 func (s *Server) kill() error {
 	s.mu.Lock()
 	p := s.process
-	s.process, s.paused = nil, false
+	s.process, s.frozen = nil, nil
 	s.mu.Unlock()
 	if p == nil {
 		return nil
@@ -354,8 +350,8 @@ func (s *Server) Pause() error {
 		return fmt.Errorf("pause %s: %w", s.Name(), err)
 	}
 	s.mu.Lock()
-	s.paused, s.frozen = true, frozen
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	s.frozen = frozen
 	return nil
 }
 
@@ -384,9 +380,9 @@ func (s *Server) Resume() error {
 }
 
 func (s *Server) resume(p *Process) error {
-	frozen := s.stopped()
 	s.mu.Lock()
-	s.paused, s.frozen = false, nil
+	frozen := s.frozen
+	s.frozen = nil
 	s.mu.Unlock()
 	err := p.Resume()
 	if err == nil {
@@ -403,9 +399,7 @@ func (s *Server) Awake() bool { return s.Running() && !s.Paused() }
 
 // Paused says that Pause was called and Resume was not.
 func (s *Server) Paused() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.paused
+	return s.stopped() != nil
 }
 
 // Replace kills the server, empties its data folder, and lets it join again, on a
@@ -428,13 +422,12 @@ func (s *Server) Replace(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("replace %s: take its data away: %w", s.Name(), err)
 	}
-	if err := s.program.Join(ctx); err != nil {
-		return fmt.Errorf("replace %s: %w", s.Name(), err)
+	err = s.program.Join(ctx)
+	if err == nil && s.Layered() == nil { // what a node starts with counts as synced
+		err = s.Sync()
 	}
-	if s.Layered() == nil { // what a node starts with counts as synced
-		if err := s.Sync(); err != nil {
-			return fmt.Errorf("replace %s: %w", s.Name(), err)
-		}
+	if err != nil {
+		return fmt.Errorf("replace %s: %w", s.Name(), err)
 	}
 	return s.start(ctx)
 }
@@ -443,16 +436,14 @@ func (s *Server) Replace(ctx context.Context) error {
 // mount.
 func (s *Server) empty() error {
 	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-		return err
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
 	}
 	for _, e := range entries {
-		if err := os.RemoveAll(s.dir + "/" + e.Name()); err != nil {
-			return err
-		}
+		err = errors.Join(err, os.RemoveAll(filepath.Join(s.dir, e.Name())))
+	}
+	if err != nil {
+		return err
 	}
 	if left, err := os.ReadDir(s.dir); err != nil || len(left) > 0 {
 		return errors.Join(fmt.Errorf("%d files are left in %s", len(left), s.dir), err)

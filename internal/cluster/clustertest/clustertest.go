@@ -145,17 +145,3 @@ func Succeeds(t testing.TB, c cluster.Local, n cluster.LocalNode) cluster.LocalN
 	}))
 	return leader
 }
-
-// all does something to all nodes at once.
-func all(c cluster.Local, do func(cluster.LocalNode) error) error {
-	nodes := cluster.LocalNodes(c)
-	errs := make(chan error, len(nodes))
-	for _, n := range nodes {
-		go func() { errs <- do(n) }()
-	}
-	var err error
-	for range nodes {
-		err = errors.Join(err, <-errs)
-	}
-	return err
-}

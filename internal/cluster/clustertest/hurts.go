@@ -52,46 +52,87 @@ type scene struct {
 	ctx    context.Context
 }
 
+// injection is one fault of a cluster, in which clients pay, and its heal.
+type injection struct {
+	name  string
+	moves bool // the lead
+	do    func(*scene)
+}
+
+var injections = []injection{
+	{"kill the leader", true, func(s *scene) {
+		Must(s, s.leader.Kill())
+		Must(s, s.leader.Kill()) // of a dead node
+		s.goOn()
+		s.down(s.leader)
+		Must(s, s.leader.Restart(s.ctx))
+	}},
+	{"pause the leader", true, func(s *scene) {
+		Must(s, s.leader.Pause())
+		s.goOn()
+		Must(s, s.leader.Resume())
+		if !s.leader.Running() {
+			s.Error("a node that was resumed is down")
+		}
+	}},
+	{"pause the leader for a moment", false, func(s *scene) {
+		Must(s, s.leader.Pause())
+		Must(s, cluster.Sleep(s.ctx, 300*time.Millisecond))
+		Must(s, s.leader.Resume())
+	}},
+	{"stop the leader", true, func(s *scene) {
+		Must(s, s.leader.Terminate(s.ctx))
+		s.goOn()
+		s.down(s.leader)
+		Must(s, s.leader.Restart(s.ctx))
+	}},
+	{"kill a follower", false, func(s *scene) {
+		Must(s, s.others[0].Kill())
+		s.p.GoOn(20)
+		s.down(s.others[0])
+		Must(s, s.others[0].Restart(s.ctx))
+	}},
+	{"pause a follower", false, func(s *scene) {
+		Must(s, s.others[0].Pause())
+		s.p.GoOn(20)
+		Must(s, s.others[0].Resume())
+	}},
+	{"move the lead", true, (*scene).moveLead},
+	{"replace a follower", false, func(s *scene) { s.replace(s.others[0]) }},
+	{"replace the leader", true, func(s *scene) { s.replace(s.leader) }},
+	{"kill all and restart", false, func(s *scene) {
+		s.all(cluster.LocalNode.Kill)
+		s.all(func(n cluster.LocalNode) error { return n.Restart(s.ctx) })
+	}},
+	{"stop all and restart", false, func(s *scene) {
+		s.all(func(n cluster.LocalNode) error { return n.Terminate(s.ctx) })
+		s.all(func(n cluster.LocalNode) error { return n.Restart(s.ctx) })
+	}},
+	{"cut a follower off", false, func(s *scene) { s.cut(s.others[0].Number(), s.without(s.others[0])...) }},
+	{"cut the leader off", false, func(s *scene) { s.cut(s.leader.Number(), s.without(s.leader)...) }},
+	{cutClients, true, func(s *scene) { s.cut(cluster.Client, s.leader.Number()) }},
+}
+
+const cutClients = "cut the clients off the leader"
+
 // Hurt does everything to one cluster, each time with clients that pay. Where all
 // nodes are equal, what is done to the first one stands for a follower too.
 func (k Kind) Hurt(t *testing.T, c cluster.Local) {
 	_, err := c.Leader(Within(t, Patience))
 	equal := errors.Is(err, cluster.ErrNoLeader)
-	for _, hurt := range []struct {
-		name  string
-		moves bool // the lead
-		do    func(*scene)
-	}{
-		{"kill the leader", true, (*scene).killLeader},
-		{"pause the leader", true, (*scene).pauseLeader},
-		{"pause the leader for a moment", false, (*scene).pauseBriefly},
-		{"stop the leader", true, (*scene).stopLeader},
-		{"kill a follower", false, (*scene).killFollower},
-		{"pause a follower", false, (*scene).pauseFollower},
-		{"move the lead", true, (*scene).moveLead},
-		{"replace a follower", false, (*scene).replaceFollower},
-		{"replace the leader", true, (*scene).replaceLeader},
-		{"kill all and restart", false, (*scene).killAll},
-		{"stop all and restart", false, (*scene).stopAll},
-		{"cut a follower off", false, (*scene).cutFollower},
-		{"cut the leader off", false, (*scene).cutLeader},
-		{"cut the clients off the leader", true, (*scene).cutClients},
-	} {
-		if equal && (strings.Contains(hurt.name, "a follower") || hurt.name == "move the lead") {
+	for _, i := range injections {
+		if equal && (strings.Contains(i.name, "a follower") || i.name == "move the lead") || k.LeaderOnly && i.name == cutClients {
 			continue
 		}
-		if k.LeaderOnly && hurt.name == "cut the clients off the leader" {
-			continue
-		}
-		if !t.Run(hurt.name, func(t *testing.T) {
+		if !t.Run(i.name, func(t *testing.T) {
 			s := &scene{TB: t, c: c, p: k.Pay(t, c), ctx: Within(t, Patience)}
 			s.leader, s.others = Leader(t, c)
-			hurt.do(s)
+			i.do(s)
 			s.p.GoOn(20)
-			if lost := s.p.End(hurt.name); lost > 0 && !slices.Contains(k.Loses, hurt.name) {
+			if lost := s.p.End(i.name); lost > 0 && !slices.Contains(k.Loses, i.name) {
 				t.Errorf("%d acknowledged payments are lost", lost)
 			}
-			if now, _ := Leader(t, c); k.Supervised && (now != s.leader) != hurt.moves {
+			if now, _ := Leader(t, c); k.Supervised && (now != s.leader) != i.moves {
 				t.Errorf("%s leads, and %s did before", now.Name(), s.leader.Name())
 			}
 		}) {
@@ -131,49 +172,6 @@ func (s *scene) goOn() {
 	s.p.GoOn(20)
 }
 
-func (s *scene) killLeader() {
-	Must(s, s.leader.Kill())
-	Must(s, s.leader.Kill()) // of a dead node
-	s.goOn()
-	s.down(s.leader)
-	Must(s, s.leader.Restart(s.ctx))
-}
-
-func (s *scene) pauseLeader() {
-	Must(s, s.leader.Pause())
-	s.goOn()
-	Must(s, s.leader.Resume())
-	if !s.leader.Running() {
-		s.Error("a node that was resumed is down")
-	}
-}
-
-func (s *scene) pauseBriefly() {
-	Must(s, s.leader.Pause())
-	Must(s, cluster.Sleep(s.ctx, 300*time.Millisecond))
-	Must(s, s.leader.Resume())
-}
-
-func (s *scene) stopLeader() {
-	Must(s, s.leader.Terminate(s.ctx))
-	s.goOn()
-	s.down(s.leader)
-	Must(s, s.leader.Restart(s.ctx))
-}
-
-func (s *scene) killFollower() {
-	Must(s, s.others[0].Kill())
-	s.p.GoOn(20)
-	s.down(s.others[0])
-	Must(s, s.others[0].Restart(s.ctx))
-}
-
-func (s *scene) pauseFollower() {
-	Must(s, s.others[0].Pause())
-	s.p.GoOn(20)
-	Must(s, s.others[0].Resume())
-}
-
 func (s *scene) moveLead() {
 	mover := s.c.(cluster.Mover)
 	for range 2 { // the second one changes nothing
@@ -198,41 +196,36 @@ func (s *scene) replace(n cluster.LocalNode) {
 	}
 }
 
-func (s *scene) replaceFollower() { s.replace(s.others[0]) }
-
-func (s *scene) replaceLeader() { s.replace(s.leader) }
-
-func (s *scene) killAll() {
-	Must(s, all(s.c, cluster.LocalNode.Kill))
-	Must(s, all(s.c, func(n cluster.LocalNode) error { return n.Restart(s.ctx) }))
+// all does something to all nodes at once.
+func (s *scene) all(do func(cluster.LocalNode) error) {
+	s.Helper()
+	nodes := cluster.LocalNodes(s.c)
+	errs := make(chan error, len(nodes))
+	for _, n := range nodes {
+		go func() { errs <- do(n) }()
+	}
+	var err error
+	for range nodes {
+		err = errors.Join(err, <-errs)
+	}
+	Must(s, err)
 }
 
-func (s *scene) stopAll() {
-	Must(s, all(s.c, func(n cluster.LocalNode) error { return n.Terminate(s.ctx) }))
-	Must(s, all(s.c, func(n cluster.LocalNode) error { return n.Restart(s.ctx) }))
+// cut cuts a place off from others, and payments go on.
+func (s *scene) cut(place int, others ...int) {
+	heal := Cut(s, s.c, place, others...)
+	s.p.GoOn(50)
+	heal()
 }
 
-// cut cuts a node off from all other nodes, and payments go on.
-func (s *scene) cut(n cluster.LocalNode) {
-	var others []int
+// without lists the nodes but for one.
+func (s *scene) without(n cluster.LocalNode) (others []int) {
 	for _, m := range cluster.LocalNodes(s.c) {
 		if m != n {
 			others = append(others, m.Number())
 		}
 	}
-	heal := Cut(s, s.c, n.Number(), others...)
-	s.p.GoOn(50)
-	heal()
-}
-
-func (s *scene) cutFollower() { s.cut(s.others[0]) }
-
-func (s *scene) cutLeader() { s.cut(s.leader) }
-
-func (s *scene) cutClients() {
-	heal := Cut(s, s.c, cluster.Client, s.leader.Number())
-	s.p.GoOn(50)
-	heal()
+	return others
 }
 
 // Resize lets a cluster grow and shrink while clients pay. The node that came last

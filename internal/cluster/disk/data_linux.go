@@ -111,28 +111,23 @@ func (v *volume) restore(in *inode) (err error) {
 
 // Open opens a file. The kernel has seen to permissions, and truncates by itself.
 func (v *volume) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	in, ok := v.node(input.NodeId)
-	if !ok {
-		return fuse.ENOENT
-	}
-	return v.opened(in, input.Flags, out)
+	return v.onNode(cancel, &input.InHeader, func(in *inode) error { return v.opened(in, input.Flags, out) })
 }
 
 // opened makes the handle of a file.
-func (v *volume) opened(in *inode, flags uint32, out *fuse.OpenOut) fuse.Status {
+func (v *volume) opened(in *inode, flags uint32, out *fuse.OpenOut) error {
 	in.mu.Lock()
 	err := in.acquire()
 	in.mu.Unlock()
 	if err != nil {
-		return fuse.ToStatus(err)
+		return err
 	}
 	out.Fh = v.open(&handle{
 		inode: in, writes: flags&unix.O_ACCMODE != unix.O_RDONLY,
 		synced: flags&unix.O_DSYNC != 0, // a part of O_SYNC
 	})
 	out.OpenFlags = fuse.FOPEN_KEEP_CACHE
-	return fuse.OK
+	return nil
 }
 
 // Release closes a file.
@@ -148,41 +143,39 @@ func (v *volume) Release(_ <-chan struct{}, input *fuse.ReleaseIn) {
 }
 
 // Read reads from a file.
-func (v *volume) Read(cancel <-chan struct{}, input *fuse.ReadIn, buffer []byte) (fuse.ReadResult, fuse.Status) {
-	v.wait(cancel, &input.InHeader)
-	h, ok := v.handle(input.Fh)
-	if !ok {
-		return nil, fuse.EBADF
-	}
-	n, err := unix.Pread(h.io, buffer, int64(input.Offset))
-	if err != nil {
-		return nil, fuse.ToStatus(err)
-	}
-	return fuse.ReadResultData(buffer[:n]), fuse.OK
+func (v *volume) Read(cancel <-chan struct{}, input *fuse.ReadIn, buffer []byte) (result fuse.ReadResult, status fuse.Status) {
+	status = v.onHandle(cancel, &input.InHeader, input.Fh, func(h *handle) error {
+		n, err := unix.Pread(h.io, buffer, int64(input.Offset))
+		if err == nil {
+			result = fuse.ReadResultData(buffer[:n])
+		}
+		return err
+	})
+	return result, status
 }
 
 // Write writes to a file. The kernel gives the place also where the file was
 // opened with O_APPEND.
-func (v *volume) Write(cancel <-chan struct{}, input *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
-	// What was written by a memory map nobody waits for, but for the end of a
-	// process, which on other file systems does not wait.
-	if input.WriteFlags&fuse.WRITE_CACHE == 0 {
-		v.wait(cancel, &input.InHeader)
+func (v *volume) Write(cancel <-chan struct{}, input *fuse.WriteIn, data []byte) (written uint32, status fuse.Status) {
+	caller := &input.InHeader
+	if input.WriteFlags&fuse.WRITE_CACHE != 0 {
+		// What was written by a memory map nobody waits for, but for the end of a
+		// process, which on other file systems does not wait.
+		caller = nil
 	}
-	h, ok := v.handle(input.Fh)
-	if !ok {
-		return 0, fuse.EBADF
-	}
-	v.gate.RLock()
-	defer v.gate.RUnlock()
-	n, err := v.write(h, int64(input.Offset), data)
-	if err == nil && h.synced {
-		err = v.sync(h.inode, true)
-	}
-	if err != nil {
-		return 0, fuse.ToStatus(err)
-	}
-	return uint32(n), fuse.OK
+	status = v.onHandle(cancel, caller, input.Fh, func(h *handle) error {
+		v.gate.RLock()
+		defer v.gate.RUnlock()
+		n, err := v.write(h, int64(input.Offset), data)
+		if err == nil && h.synced {
+			err = v.sync(h.inode, true)
+		}
+		if err == nil {
+			written = uint32(n)
+		}
+		return err
+	})
+	return written, status
 }
 
 func (v *volume) write(h *handle, off int64, data []byte) (int, error) {
@@ -255,63 +248,53 @@ const onlyData = 1
 
 // Fsync makes a file safe.
 func (v *volume) Fsync(cancel <-chan struct{}, input *fuse.FsyncIn) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	h, ok := v.handle(input.Fh)
-	if !ok {
-		return fuse.EBADF
-	}
-	v.gate.RLock()
-	defer v.gate.RUnlock()
-	return fuse.ToStatus(v.sync(h.inode, input.FsyncFlags&onlyData != 0))
+	return v.onHandle(cancel, &input.InHeader, input.Fh, func(h *handle) error {
+		v.gate.RLock()
+		defer v.gate.RUnlock()
+		return v.sync(h.inode, input.FsyncFlags&onlyData != 0)
+	})
 }
 
 // Fallocate gives room to a file, or takes it away from its middle.
 func (v *volume) Fallocate(cancel <-chan struct{}, input *fuse.FallocateIn) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	h, ok := v.handle(input.Fh)
-	if !ok {
-		return fuse.EBADF
-	}
-	var changed int64
-	switch input.Mode &^ unix.FALLOC_FL_KEEP_SIZE {
-	case 0:
-		if v.full.Load() {
-			return fuse.Status(unix.ENOSPC)
+	return v.onHandle(cancel, &input.InHeader, input.Fh, func(h *handle) error {
+		var changed int64
+		switch input.Mode &^ unix.FALLOC_FL_KEEP_SIZE {
+		case 0:
+			if v.full.Load() {
+				return unix.ENOSPC
+			}
+		case unix.FALLOC_FL_PUNCH_HOLE, unix.FALLOC_FL_ZERO_RANGE:
+			changed = int64(input.Length)
+		default:
+			return unix.EOPNOTSUPP
 		}
-	case unix.FALLOC_FL_PUNCH_HOLE, unix.FALLOC_FL_ZERO_RANGE:
-		changed = int64(input.Length)
-	default:
-		return fuse.Status(unix.EOPNOTSUPP)
-	}
-	v.gate.RLock()
-	defer v.gate.RUnlock()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	off := int64(input.Offset)
-	if input.Mode&unix.FALLOC_FL_KEEP_SIZE == 0 {
-		if err := v.room(h.inode, off+int64(input.Length)); err != nil {
-			return fuse.ToStatus(err)
+		v.gate.RLock()
+		defer v.gate.RUnlock()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		off := int64(input.Offset)
+		if input.Mode&unix.FALLOC_FL_KEEP_SIZE == 0 {
+			if err := v.room(h.inode, off+int64(input.Length)); err != nil {
+				return err
+			}
 		}
-	}
-	err := v.protect(h.inode, off, changed)
-	if err == nil {
-		err = unix.Fallocate(h.io, input.Mode, off, int64(input.Length))
-	}
-	return fuse.ToStatus(err)
+		if err := v.protect(h.inode, off, changed); err != nil {
+			return err
+		}
+		return unix.Fallocate(h.io, input.Mode, off, int64(input.Length))
+	})
 }
 
 // Lseek finds data and holes.
 func (v *volume) Lseek(cancel <-chan struct{}, input *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	h, ok := v.handle(input.Fh)
-	if !ok {
-		return fuse.EBADF
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	at, err := unix.Seek(h.io, int64(input.Offset), int(input.Whence))
-	out.Offset = uint64(at)
-	return fuse.ToStatus(err)
+	return v.onHandle(cancel, &input.InHeader, input.Fh, func(h *handle) error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		at, err := unix.Seek(h.io, int64(input.Offset), int(input.Whence))
+		out.Offset = uint64(at)
+		return err
+	})
 }
 
 // truncate changes the size of a file; the caller holds names.

@@ -17,53 +17,50 @@ type directory struct {
 
 // OpenDir opens a folder.
 func (v *volume) OpenDir(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	in, ok := v.node(input.NodeId)
-	if !ok {
-		return fuse.ENOENT
-	}
-	fd, err := unix.Openat(in.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fuse.ToStatus(err)
-	}
-	stream, status := fs.NewLoopbackDirStreamFd(fd)
-	if status != 0 {
-		unix.Close(fd)
-		return fuse.Status(status)
-	}
-	out.Fh = v.open(&handle{inode: in, list: &directory{stream: stream, fd: fd}})
-	return fuse.OK
+	return v.onNode(cancel, &input.InHeader, func(in *inode) error {
+		fd, err := unix.Openat(in.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		stream, errno := fs.NewLoopbackDirStreamFd(fd)
+		if errno != 0 {
+			unix.Close(fd)
+			return errno
+		}
+		out.Fh = v.open(&handle{inode: in, list: &directory{stream: stream, fd: fd}})
+		return nil
+	})
 }
 
 // ReadDir lists a folder from a place in it. The kernel asks for one part after
 // the other, one at a time.
 func (v *volume) ReadDir(cancel <-chan struct{}, input *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	h, ok := v.handle(input.Fh)
-	if !ok || h.list == nil {
-		return fuse.EBADF
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	list := h.list
-	if seeker, ok := list.stream.(fs.FileSeekdirer); ok && list.at != input.Offset {
-		if status := seeker.Seekdir(context.Background(), input.Offset); status != 0 {
-			return fuse.Status(status)
+	return v.onHandle(cancel, &input.InHeader, input.Fh, func(h *handle) error {
+		if h.list == nil {
+			return unix.EBADF
 		}
-		list.at = input.Offset
-	}
-	for list.stream.HasNext() {
-		e, status := list.stream.Next()
-		if status != 0 {
-			return fuse.Status(status)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		list := h.list
+		if seeker, ok := list.stream.(fs.FileSeekdirer); ok && list.at != input.Offset {
+			if errno := seeker.Seekdir(context.Background(), input.Offset); errno != 0 {
+				return errno
+			}
+			list.at = input.Offset
 		}
-		if !out.AddDirEntry(e) {
-			list.at = ^uint64(0) // one was taken that did not fit
-			break
+		for list.stream.HasNext() {
+			e, errno := list.stream.Next()
+			if errno != 0 {
+				return errno
+			}
+			if !out.AddDirEntry(e) {
+				list.at = ^uint64(0) // one was taken that did not fit
+				break
+			}
+			list.at = e.Off
 		}
-		list.at = e.Off
-	}
-	return fuse.OK
+		return nil
+	})
 }
 
 // ReleaseDir closes a folder.
@@ -78,20 +75,20 @@ func (v *volume) ReleaseDir(input *fuse.ReleaseIn) {
 
 // FsyncDir makes a folder's names safe.
 func (v *volume) FsyncDir(cancel <-chan struct{}, input *fuse.FsyncIn) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	h, ok := v.handle(input.Fh)
-	if !ok || h.list == nil {
-		return fuse.EBADF
-	}
-	v.gate.RLock()
-	defer v.gate.RUnlock()
-	v.names.Lock()
-	upTo := h.changed
-	v.names.Unlock()
-	if err := unix.Fsync(h.list.fd); err != nil {
-		return fuse.ToStatus(err)
-	}
-	v.names.Lock()
-	defer v.names.Unlock()
-	return fuse.ToStatus(v.settle(upTo))
+	return v.onHandle(cancel, &input.InHeader, input.Fh, func(h *handle) error {
+		if h.list == nil {
+			return unix.EBADF
+		}
+		v.gate.RLock()
+		defer v.gate.RUnlock()
+		v.names.Lock()
+		upTo := h.changed
+		v.names.Unlock()
+		if err := unix.Fsync(h.list.fd); err != nil {
+			return err
+		}
+		v.names.Lock()
+		defer v.names.Unlock()
+		return v.settle(upTo)
+	})
 }

@@ -12,45 +12,36 @@ import (
 // Lookup answers what is behind a name. What is not there the kernel asks for
 // again each time.
 func (v *volume) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
-	v.wait(cancel, header)
-	parent, ok := v.node(header.NodeId)
-	if !ok {
-		return fuse.ENOENT
-	}
-	v.names.Lock()
-	in, err := v.take(parent, name)
-	v.names.Unlock()
-	if err != nil {
-		return fuse.ToStatus(err)
-	}
-	return v.entry(in, out)
+	return v.onNode(cancel, header, func(parent *inode) error {
+		v.names.Lock()
+		in, err := v.take(parent, name)
+		v.names.Unlock()
+		if err != nil {
+			return err
+		}
+		return v.entry(in, out)
+	})
 }
 
 // GetAttr answers the attributes of a file.
 func (v *volume) GetAttr(cancel <-chan struct{}, input *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	in, ok := v.node(input.NodeId)
-	if !ok {
-		return fuse.ENOENT
-	}
-	out.SetTimeout(cached)
-	return fuse.ToStatus(in.attributes(&out.Attr))
+	return v.onNode(cancel, &input.InHeader, func(in *inode) error {
+		out.SetTimeout(cached)
+		return in.attributes(&out.Attr)
+	})
 }
 
 // SetAttr changes the size, the mode, the owner and the times of a file.
 func (v *volume) SetAttr(cancel <-chan struct{}, input *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	in, ok := v.node(input.NodeId)
-	if !ok {
-		return fuse.ENOENT
-	}
-	v.gate.RLock()
-	defer v.gate.RUnlock()
-	if err := v.setAttributes(in, input); err != nil {
-		return fuse.ToStatus(err)
-	}
-	out.SetTimeout(cached)
-	return fuse.ToStatus(in.attributes(&out.Attr))
+	return v.onNode(cancel, &input.InHeader, func(in *inode) error {
+		v.gate.RLock()
+		defer v.gate.RUnlock()
+		if err := v.setAttributes(in, input); err != nil {
+			return err
+		}
+		out.SetTimeout(cached)
+		return in.attributes(&out.Attr)
+	})
 }
 
 func (v *volume) setAttributes(in *inode, input *fuse.SetAttrIn) error {
@@ -97,12 +88,8 @@ func (v *volume) setAttributes(in *inode, input *fuse.SetAttrIn) error {
 
 // make makes a name by create, and its file the caller's, and records it. The
 // inode that it returns has a reference for the kernel.
-func (v *volume) make(header *fuse.InHeader, name string, create func(parent int) error) (*inode, error) {
-	parent, ok := v.node(header.NodeId)
-	switch {
-	case !ok:
-		return nil, unix.ENOENT
-	case v.full.Load():
+func (v *volume) make(parent *inode, caller *fuse.InHeader, name string, create func(parent int) error) (*inode, error) {
+	if v.full.Load() {
 		return nil, unix.ENOSPC
 	}
 	v.gate.RLock()
@@ -115,7 +102,7 @@ func (v *volume) make(header *fuse.InHeader, name string, create func(parent int
 	in, err := v.take(parent, name)
 	isFolder := false
 	if err == nil {
-		isFolder, err = v.born(in, parent, header)
+		isFolder, err = v.born(in, parent, caller)
 	}
 	undo := func() error {
 		if isFolder {
@@ -154,93 +141,88 @@ func (v *volume) born(in, parent *inode, caller *fuse.InHeader) (isFolder bool, 
 
 // Create makes a file and opens it.
 func (v *volume) Create(cancel <-chan struct{}, input *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	in, err := v.make(&input.InHeader, name, func(parent int) error {
-		return unix.Mknodat(parent, name, unix.S_IFREG|input.Mode&0o7777, 0)
+	return v.onNode(cancel, &input.InHeader, func(parent *inode) error {
+		in, err := v.make(parent, &input.InHeader, name, func(parent int) error {
+			return unix.Mknodat(parent, name, unix.S_IFREG|input.Mode&0o7777, 0)
+		})
+		if err != nil {
+			return err
+		}
+		if err := v.entry(in, &out.EntryOut); err != nil {
+			return err
+		}
+		if err = v.opened(in, input.Flags, &out.OpenOut); err != nil {
+			v.release(in, 1)
+		}
+		return err
 	})
-	if err != nil {
-		return fuse.ToStatus(err)
-	}
-	if status := v.entry(in, &out.EntryOut); !status.Ok() {
-		return status
-	}
-	status := v.opened(in, input.Flags, &out.OpenOut)
-	if !status.Ok() {
-		v.release(in, 1)
-	}
-	return status
 }
 
 // Mknod makes a file, a pipe or a socket.
 func (v *volume) Mknod(cancel <-chan struct{}, input *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	return v.made(&input.InHeader, name, out, func(parent int) error {
+	return v.made(cancel, &input.InHeader, name, out, func(parent int) error {
 		return unix.Mknodat(parent, name, input.Mode, int(input.Rdev))
 	})
 }
 
 // Mkdir makes a folder.
 func (v *volume) Mkdir(cancel <-chan struct{}, input *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	return v.made(&input.InHeader, name, out, func(parent int) error { return unix.Mkdirat(parent, name, input.Mode&0o7777) })
+	return v.made(cancel, &input.InHeader, name, out, func(parent int) error { return unix.Mkdirat(parent, name, input.Mode&0o7777) })
 }
 
 // Symlink makes a symbolic link.
 func (v *volume) Symlink(cancel <-chan struct{}, header *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
-	v.wait(cancel, header)
-	return v.made(header, name, out, func(parent int) error { return unix.Symlinkat(target, parent, name) })
+	return v.made(cancel, header, name, out, func(parent int) error { return unix.Symlinkat(target, parent, name) })
 }
 
-func (v *volume) made(header *fuse.InHeader, name string, out *fuse.EntryOut, create func(parent int) error) fuse.Status {
-	in, err := v.make(header, name, create)
-	if err != nil {
-		return fuse.ToStatus(err)
-	}
-	return v.entry(in, out)
+func (v *volume) made(
+	cancel <-chan struct{}, header *fuse.InHeader, name string, out *fuse.EntryOut, create func(parent int) error,
+) fuse.Status {
+	return v.onNode(cancel, header, func(parent *inode) error {
+		in, err := v.make(parent, header, name, create)
+		if err != nil {
+			return err
+		}
+		return v.entry(in, out)
+	})
 }
 
 // Link gives a file one more name.
 func (v *volume) Link(cancel <-chan struct{}, input *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	parent, ok := v.node(input.NodeId)
-	in, known := v.node(input.Oldnodeid)
-	switch {
-	case !ok || !known:
-		return fuse.ENOENT
-	case v.full.Load():
-		return fuse.Status(unix.ENOSPC)
-	}
-	v.gate.RLock()
-	defer v.gate.RUnlock()
-	v.names.Lock()
-	defer v.names.Unlock()
-	if err := unix.Linkat(unix.AT_FDCWD, in.path(), parent.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
-		return fuse.ToStatus(err)
-	}
-	v.record(change{touched: []*inode{parent, in}, names: []place{{parent, name}}, undo: func() error {
-		return unix.Unlinkat(parent.fd, name, 0)
-	}})
-	v.keep(in)
-	return v.entry(in, out)
+	return v.onNode(cancel, &input.InHeader, func(parent *inode) error {
+		in, known := v.node(input.Oldnodeid)
+		switch {
+		case !known:
+			return unix.ENOENT
+		case v.full.Load():
+			return unix.ENOSPC
+		}
+		v.gate.RLock()
+		defer v.gate.RUnlock()
+		v.names.Lock()
+		defer v.names.Unlock()
+		if err := unix.Linkat(unix.AT_FDCWD, in.path(), parent.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
+			return err
+		}
+		v.record(change{touched: []*inode{parent, in}, names: []place{{parent, name}}, undo: func() error {
+			return unix.Unlinkat(parent.fd, name, 0)
+		}})
+		v.keep(in)
+		return v.entry(in, out)
+	})
 }
 
 // Unlink takes a name of a file away.
 func (v *volume) Unlink(cancel <-chan struct{}, header *fuse.InHeader, name string) fuse.Status {
-	v.wait(cancel, header)
-	return fuse.ToStatus(v.remove(header, name))
+	return v.onNode(cancel, header, func(parent *inode) error { return v.remove(parent, name) })
 }
 
 // Rmdir removes an empty folder.
 func (v *volume) Rmdir(cancel <-chan struct{}, header *fuse.InHeader, name string) fuse.Status {
-	v.wait(cancel, header)
-	return fuse.ToStatus(v.remove(header, name))
+	return v.Unlink(cancel, header, name)
 }
 
-func (v *volume) remove(header *fuse.InHeader, name string) error {
-	parent, ok := v.node(header.NodeId)
-	if !ok {
-		return unix.ENOENT
-	}
+func (v *volume) remove(parent *inode, name string) error {
 	v.gate.RLock()
 	defer v.gate.RUnlock()
 	v.names.Lock()
@@ -285,20 +267,20 @@ func (in *inode) mayGo() error {
 
 // Rename moves a name, over another one perhaps, or exchanges two.
 func (v *volume) Rename(cancel <-chan struct{}, input *fuse.RenameIn, oldName, newName string) fuse.Status {
-	v.wait(cancel, &input.InHeader)
-	from, ok := v.node(input.NodeId)
-	to, known := v.node(input.Newdir)
-	if !ok || !known {
-		return fuse.ENOENT
-	}
-	if input.Flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0 {
-		return fuse.EINVAL
-	}
-	v.gate.RLock()
-	defer v.gate.RUnlock()
-	v.names.Lock()
-	defer v.names.Unlock()
-	return fuse.ToStatus(v.rename(place{from, oldName}, place{to, newName}, uint(input.Flags)))
+	return v.onNode(cancel, &input.InHeader, func(from *inode) error {
+		to, known := v.node(input.Newdir)
+		switch {
+		case !known:
+			return unix.ENOENT
+		case input.Flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0:
+			return unix.EINVAL
+		}
+		v.gate.RLock()
+		defer v.gate.RUnlock()
+		v.names.Lock()
+		defer v.names.Unlock()
+		return v.rename(place{from, oldName}, place{to, newName}, uint(input.Flags))
+	})
 }
 
 func (v *volume) rename(from, to place, flags uint) error {
@@ -351,18 +333,14 @@ func (v *volume) rename(from, to place, flags uint) error {
 }
 
 // Readlink answers where a symbolic link leads.
-func (v *volume) Readlink(cancel <-chan struct{}, header *fuse.InHeader) ([]byte, fuse.Status) {
-	v.wait(cancel, header)
-	in, ok := v.node(header.NodeId)
-	if !ok {
-		return nil, fuse.ENOENT
-	}
-	target := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(in.fd, "", target)
-	if err != nil {
-		return nil, fuse.ToStatus(err)
-	}
-	return target[:n], fuse.OK
+func (v *volume) Readlink(cancel <-chan struct{}, header *fuse.InHeader) (target []byte, status fuse.Status) {
+	status = v.onNode(cancel, header, func(in *inode) error {
+		buffer := make([]byte, unix.PathMax)
+		n, err := unix.Readlinkat(in.fd, "", buffer)
+		target = buffer[:max(n, 0)]
+		return err
+	})
+	return target, status
 }
 
 // StatFs answers how much room there is.

@@ -211,6 +211,29 @@ func (v *volume) closed(number uint64) (*handle, bool) {
 	return h, ok
 }
 
+// onNode does what a call asks of a node, once a slow disk has let it through.
+func (v *volume) onNode(cancel <-chan struct{}, header *fuse.InHeader, do func(*inode) error) fuse.Status {
+	v.wait(cancel, header)
+	in, ok := v.node(header.NodeId)
+	if !ok {
+		return fuse.ENOENT
+	}
+	return fuse.ToStatus(do(in))
+}
+
+// onHandle does what a call asks of an open file or folder, once a slow disk has let
+// it through. A call without a header does not wait.
+func (v *volume) onHandle(cancel <-chan struct{}, header *fuse.InHeader, number uint64, do func(*handle) error) fuse.Status {
+	if header != nil {
+		v.wait(cancel, header)
+	}
+	h, ok := v.handle(number)
+	if !ok {
+		return fuse.EBADF
+	}
+	return fuse.ToStatus(do(h))
+}
+
 // path leads to the file of an inode whatever its name is now.
 func (in *inode) path() string { return fmt.Sprintf("/proc/self/fd/%d", in.fd) }
 
@@ -231,13 +254,13 @@ func (in *inode) attributes(out *fuse.Attr) error {
 }
 
 // entry answers with a node, to which the kernel has one more reference then.
-func (v *volume) entry(in *inode, out *fuse.EntryOut) fuse.Status {
+func (v *volume) entry(in *inode, out *fuse.EntryOut) error {
 	if err := in.attributes(&out.Attr); err != nil {
 		v.release(in, 1)
-		return fuse.ToStatus(err)
+		return err
 	}
 	out.NodeId, out.Generation = in.id, 1
 	out.SetEntryTimeout(cached)
 	out.SetAttrTimeout(cached)
-	return fuse.OK
+	return nil
 }

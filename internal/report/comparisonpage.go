@@ -96,7 +96,7 @@ func ComparisonPage(w io.Writer, sides []Side, dir, command string) error {
 func NewComparisonData(sides []Side, dir, command string) *ComparisonData {
 	first := sides[0].Runs[0].Result
 	d := &ComparisonData{
-		Shape: PageShape, Workload: first.Workload, Database: distinct(allRuns(sides), databaseOf), Started: day(first.StartedAt), Command: command,
+		Shape: PageShape, Workload: first.Workload, Database: distinct(allRuns(sides), databaseOf), Started: DayText(first.StartedAt), Command: command,
 		Notes: comparisonNotes(sides), Figures: []PageFigure{}, Facts: []PageFact{}, Differs: differences(sides),
 		Ratios: []ComparisonRatio{}, Timeline: comparisonTimeline(sides), Runs: runsTable(sides, dir),
 		Made: strings.TrimSpace("stroppy " + strings.TrimPrefix(first.Stroppy, "stroppy ")),
@@ -292,10 +292,10 @@ func runsTable(sides []Side, dir string) PageTable {
 		for _, run := range sides[i].Runs {
 			d := run.Result.Drive
 			r := cellsOf(filepath.Base(run.Dir), letter(i), orNotKnown(run.Result.Verdict),
-				perhaps(d.throughput().Mean, rate),
-				perhaps(d.Latency.of("p50"), ms),
-				perhaps(d.Latency.of("p99"), ms),
-				perhaps(d.Latency.of("max"), ms))
+				perhaps(d.throughput().Mean, RateText),
+				perhaps(d.Latency.of("p50"), LatencyText),
+				perhaps(d.Latency.of("p99"), LatencyText),
+				perhaps(d.Latency.of("max"), LatencyText))
 			r.Page = pageFrom(dir, run.Dir)
 			switch run.Result.Verdict {
 			case "valid":

@@ -59,7 +59,7 @@ func TestFootprintIsDividedByTransfers(t *testing.T) {
 	if one != "0.1112" || three != one {
 		t.Errorf("table 1 has %s million transfers, and table 3 %s", one, three)
 	}
-	if each := column(t, tables[2], "bytes per transfer"); each != rate(45_600_000/float64(transfers)) {
+	if each := column(t, tables[2], "bytes per transfer"); each != RateText(45_600_000/float64(transfers)) {
 		t.Errorf("table 3 has %s bytes per transfer", each)
 	}
 	var out strings.Builder

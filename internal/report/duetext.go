@@ -55,7 +55,7 @@ func (d *Drive) committedCells(l *Latency) []string {
 	lost, due := d.lost()
 	var cells []string
 	for _, f := range l.figures() {
-		cell := ms(f.value)
+		cell := LatencyText(f.value)
 		if d.Outcomes[allDue] != nil && float64(lost) > (1-f.share)*float64(due) {
 			cell += lacking
 		}
@@ -68,7 +68,7 @@ func (d *Drive) committedCells(l *Latency) []string {
 func (d *Drive) outcomeCells(name string, l *Latency) []string {
 	var cells []string
 	for _, f := range l.figures() {
-		cell := ms(f.value)
+		cell := LatencyText(f.value)
 		if name == allDue && slices.Contains(d.DueAtLeast, f.key) {
 			cell = "≥" + cell
 		}

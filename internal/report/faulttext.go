@@ -30,9 +30,9 @@ func (t *text) faults() {
 		t.faultNote(f.lateText())
 		t.faultNote(f.Verified)
 		if f.P99Before != nil && f.P99During != nil {
-			note := fmt.Sprintf("p99 %s ms before, %s ms during", ms(*f.P99Before), ms(*f.P99During))
+			note := fmt.Sprintf("p99 %s ms before, %s ms during", LatencyText(*f.P99Before), LatencyText(*f.P99During))
 			if f.P99After != nil {
-				note += fmt.Sprintf(", %s ms after", ms(*f.P99After))
+				note += fmt.Sprintf(", %s ms after", LatencyText(*f.P99After))
 			}
 			t.faultNote(note)
 		}
@@ -44,9 +44,9 @@ func (t *text) faults() {
 		}
 	}
 	if d := t.r.Degradation; d != nil {
-		how := fmt.Sprintf("%s tps before the first fault, %s after the last heal: %.1f %% less", rate(d.FirstTPS), rate(d.LastTPS), 100*d.Loss())
+		how := fmt.Sprintf("%s tps before the first fault, %s after the last heal: %.1f %% less", RateText(d.FirstTPS), RateText(d.LastTPS), 100*d.Loss())
 		if d.Loss() < 0 {
-			how = fmt.Sprintf("%s tps before the first fault, %s after the last heal: none", rate(d.FirstTPS), rate(d.LastTPS))
+			how = fmt.Sprintf("%s tps before the first fault, %s after the last heal: none", RateText(d.FirstTPS), RateText(d.LastTPS))
 		}
 		t.line("degradation", how)
 	}

@@ -85,8 +85,8 @@ func times(n int) string {
 	return group(uint64(max(n, 0))) + " times"
 }
 
-// rate writes a number a second: whole from 100 on.
-func rate(x float64) string {
+// RateText writes a number a second: whole from 100 on.
+func RateText(x float64) string {
 	if x >= 100 && x < math.MaxInt64 {
 		return group(uint64(math.Round(x)))
 	}
@@ -97,11 +97,11 @@ func optional(x *float64) string {
 	if x == nil {
 		return "-"
 	}
-	return rate(*x)
+	return RateText(*x)
 }
 
-// ms writes milliseconds with what digits they have.
-func ms(x float64) string {
+// LatencyText writes milliseconds with what digits they have.
+func LatencyText(x float64) string {
 	switch {
 	case x >= 100 && x < math.MaxInt64:
 		return group(uint64(math.Round(x)))
@@ -134,15 +134,3 @@ func some(names []string, limit int) string {
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
 }
-
-// RateText writes a number a second as every page does.
-func RateText(x float64) string { return rate(x) }
-
-// LatencyText writes milliseconds as every page does.
-func LatencyText(x float64) string { return ms(x) }
-
-// DayText writes the day of a time in RFC 3339; empty where that is none.
-func DayText(text string) string { return day(text) }
-
-// StartText writes a time in RFC 3339 for people.
-func StartText(text string) string { return started(text) }

@@ -44,7 +44,7 @@ func (d *Drive) loopText() string {
 	case strings.Contains(d.RatePlan, " for "):
 		text = "open loop at " + clean(d.RatePlan) + " per second"
 	default:
-		text = "open loop at " + rate(d.Rate) + "/s"
+		text = "open loop at " + RateText(d.Rate) + "/s"
 	}
 	if d.Arrival == "poisson" {
 		text += ", Poisson arrivals"
@@ -81,7 +81,7 @@ func (d *Drive) backlogText(c *Client) string {
 	if !d.behind() {
 		return "due, but not started when the load phase ended"
 	}
-	asked := rate(d.Rate) + "/s"
+	asked := RateText(d.Rate) + "/s"
 	if strings.Contains(d.RatePlan, " for ") {
 		asked = clean(d.RatePlan)
 	}
@@ -107,7 +107,7 @@ func (d *Drive) pacingText() string {
 	if d.Pacing == nil {
 		return ""
 	}
-	return fmt.Sprintf("the tool's own delay from due to sent: p50 %s ms, p99 %s ms, max %s ms", ms(d.Pacing.P50), ms(d.Pacing.P99), ms(d.Pacing.Max))
+	return fmt.Sprintf("the tool's own delay from due to sent: p50 %s ms, p99 %s ms, max %s ms", LatencyText(d.Pacing.P50), LatencyText(d.Pacing.P99), LatencyText(d.Pacing.Max))
 }
 
 // clippedText warns of times that the percentiles do not have as they are.

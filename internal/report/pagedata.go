@@ -98,7 +98,7 @@ func NewPageData(in Input) *PageData {
 	r := in.Result
 	d := &PageData{
 		Shape: PageShape, Live: in.Live, Workload: r.Workload, Database: databaseOf(r),
-		Started: day(r.StartedAt), Verdict: r.Verdict, Reason: r.Reason, Command: r.Command,
+		Started: DayText(r.StartedAt), Verdict: r.Verdict, Reason: r.Reason, Command: r.Command,
 		Notes: notes(r, in.Live), Figures: figures(r), Facts: facts(r),
 		Timeline: timeline(in), Histogram: histogram(r.Drive),
 		Latency: latencyTables(r.Drive), Outcomes: outcomeTables(r.Drive), Checks: pageChecks(r.Checks),
@@ -154,7 +154,7 @@ func facts(r *Result) []PageFact {
 		{"Load phase", driveFact(r.Drive)},
 		{"Faults", faultsFact(r)},
 		{"Seed", seedFact(r.Seed)},
-		{"Started", started(r.StartedAt)},
+		{"Started", StartText(r.StartedAt)},
 		{"Machine", orNotKnown(r.Machine)},
 		{"Times", orNotKnown(phases(r.Phases, lasting))},
 	}
@@ -206,7 +206,7 @@ func driveFact(d *Drive) string {
 	case d.RatePlan != "":
 		parts = append(parts, "open loop at "+d.RatePlan+" per second")
 	default:
-		parts = append(parts, "open loop at "+rate(d.Rate)+" per second")
+		parts = append(parts, "open loop at "+RateText(d.Rate)+" per second")
 	}
 	if d.Arrival != "" && open(d) {
 		parts = append(parts, d.Arrival+" arrivals")
@@ -241,7 +241,8 @@ func faultsFact(r *Result) string {
 	return fmt.Sprintf("%d of %d injected", injected, len(r.Faults))
 }
 
-func started(text string) string {
+// StartText writes a time in RFC 3339 for people.
+func StartText(text string) string {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return orNotKnown(text)
@@ -249,8 +250,8 @@ func started(text string) string {
 	return at.UTC().Format("2 January 2006, 15:04:05 UTC")
 }
 
-// day is the day of a start; empty where it is not known.
-func day(text string) string {
+// DayText is the day of a start; empty where it is not known.
+func DayText(text string) string {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		return ""

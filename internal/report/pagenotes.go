@@ -27,7 +27,7 @@ func notes(r *Result, live bool) []PageNote {
 		}
 		n.drive(d, r.Client)
 		if p := d.Pacing; p != nil && p.P99 > pacingLimit && bottleneck == "" {
-			n.warn(fmt.Sprintf("The client sent late by itself: of the transactions whose client was free, 1 %% left more than %s ms after they were due.", ms(p.P99)))
+			n.warn(fmt.Sprintf("The client sent late by itself: of the transactions whose client was free, 1 %% left more than %s ms after they were due.", LatencyText(p.P99)))
 		}
 	case !live:
 		n.note("There was no load phase, so there are no measurements.")
@@ -35,7 +35,7 @@ func notes(r *Result, live bool) []PageNote {
 	n.faults(r)
 	if d := r.Degradation; d != nil && d.Loss() > 0 {
 		n.note(fmt.Sprintf("After the last fault the throughput was %.1f %% less than before the first: %s against %s per second.",
-			100*d.Loss(), rate(d.LastTPS), rate(d.FirstTPS)))
+			100*d.Loss(), RateText(d.LastTPS), RateText(d.FirstTPS)))
 	}
 	return n.all()
 }
@@ -124,12 +124,12 @@ func throughputFigure(d *Drive) PageFigure {
 	f := PageFigure{Name: "Throughput, mean", Value: NotKnown, Below: []string{}}
 	if t := d.TPS; t != nil {
 		if t.Mean != nil {
-			f.Value, f.Unit = rate(*t.Mean), "/s"
+			f.Value, f.Unit = RateText(*t.Mean), "/s"
 		}
-		f.Below = append(f.Below, "median "+perhaps(t.Median, rate), "best second "+perhaps(t.Max, rate))
+		f.Below = append(f.Below, "median "+perhaps(t.Median, RateText), "best second "+perhaps(t.Max, RateText))
 	}
 	if i := d.Interval; i != nil {
-		f.Below = append(f.Below, fmt.Sprintf("%.4g %% interval %s to %s", 100*i.Confidence, rate(i.Low), rate(i.High)))
+		f.Below = append(f.Below, fmt.Sprintf("%.4g %% interval %s to %s", 100*i.Confidence, RateText(i.Low), RateText(i.High)))
 	} else {
 		f.Below = append(f.Below, "confidence interval "+NotKnown)
 	}
@@ -139,8 +139,8 @@ func throughputFigure(d *Drive) PageFigure {
 func latencyFigure(d *Drive) PageFigure {
 	f := PageFigure{Name: "Latency, 99 %", Value: NotKnown, Below: []string{}}
 	if l := d.Latency; l != nil {
-		f.Value, f.Unit = ms(l.P99), "ms"
-		f.Below = append(f.Below, "median "+ms(l.P50), "99.9 % "+ms(l.P999), "max "+ms(l.Max))
+		f.Value, f.Unit = LatencyText(l.P99), "ms"
+		f.Below = append(f.Below, "median "+LatencyText(l.P50), "99.9 % "+LatencyText(l.P999), "max "+LatencyText(l.Max))
 		f.Below = append(f.Below, "from the intended start time")
 	}
 	return f

@@ -171,8 +171,8 @@ func faultRow(f Fault) PageRow {
 		below = append(below, "back is not known: "+f.Uncompared)
 	}
 	return PageRow{Below: below, Cells: append(lead, healed, perhaps(f.OutageSeconds, outageText(lasting)), back,
-		measured(f.TPSBefore, rate), measured(f.TPSDuring, rate), measured(f.TPSAfter, rate),
-		measured(f.P99Before, ms), measured(f.P99During, ms), measured(f.P99After, ms), group(f.Unknown))}
+		measured(f.TPSBefore, RateText), measured(f.TPSDuring, RateText), measured(f.TPSAfter, RateText),
+		measured(f.P99Before, LatencyText), measured(f.P99During, LatencyText), measured(f.P99After, LatencyText), group(f.Unknown))}
 }
 
 // measured writes a number that there may have been no time to measure.
@@ -228,7 +228,7 @@ func studyTables(r *Result) []PageTable {
 	if d := r.Drive; d != nil {
 		clients, transfers = group(uint64(max(d.Clients, 0))), millions(float64(transferred(d)))
 		if d.TPS != nil {
-			tps = perhaps(d.TPS.Mean, rate)
+			tps = perhaps(d.TPS.Mean, RateText)
 		}
 		if l := d.Latency; l != nil {
 			cells := d.committedCells(l)
@@ -248,7 +248,7 @@ func studyTables(r *Result) []PageTable {
 	if n := r.FootprintTransfers; n != nil {
 		stored = millions(float64(*n))
 	}
-	each := perhaps(r.FootprintPerTransfer, rate)
+	each := perhaps(r.FootprintPerTransfer, RateText)
 	three.Rows = append(three.Rows, cellsOf(vendor, accounts, stored, footprint, each))
 	tables := []PageTable{one, two, three}
 	for i := range tables {
@@ -275,7 +275,7 @@ func short4(x float64) string {
 	case x == 0:
 		return "0"
 	case x >= 1000:
-		return rate(x)
+		return RateText(x)
 	case x < 1e-6:
 		return "< 0.000001"
 	}

@@ -13,7 +13,7 @@ func (t *text) certainty() {
 	d := t.r.Drive
 	if i := d.Interval; i != nil {
 		t.line("interval", fmt.Sprintf("%.0f %% confidence interval of the mean %s to %s; effective sample size %.0f",
-			100*i.Confidence, rate(i.Low), rate(i.High), i.Effective))
+			100*i.Confidence, RateText(i.Low), RateText(i.High), i.Effective))
 	}
 	if s := d.Steady; s != nil && s.State != stats.SteadyUnknown {
 		t.line("steadiness", s.Detail)

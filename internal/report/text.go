@@ -129,7 +129,7 @@ func loadLine(l *Load) string {
 	}
 	s += " in " + seconds(*l.Seconds)
 	if l.RowsPerSecond != nil {
-		s += ", " + rate(*l.RowsPerSecond) + " rows/s"
+		s += ", " + RateText(*l.RowsPerSecond) + " rows/s"
 	}
 	return s
 }

@@ -147,7 +147,7 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	}
 	defer recorded.Close()
 	line, done, all := stats.NewTimeline(), stats.NewEnded(warmup), stats.NewEnded(0)
-	if err := line.Read(all.Counting(done.Counting(recorded.Transactions()))); err != nil {
+	if err := line.Read(recorded.Transactions(), done, all); err != nil {
 		return err
 	}
 	counted(c.result.Drive, &done.Outcomes)

@@ -181,27 +181,24 @@ func compareSides(a, b side, name string, confidence float64) Ratio {
 // variation returns the variance of the logarithm of the ratio of both sides'
 // means, its degrees of freedom, 0 where it is not known, and what it allows for.
 func variation(a, b side) (variance, freedom float64, kind string) {
+	na, nb := float64(len(a.runs)), float64(len(b.runs))
+	if (na == 1) != (nb == 1) {
+		single, several, names := a, b, [2]string{"A", "B"}
+		if nb == 1 {
+			single, several, names = b, a, [2]string{"B", "A"}
+		}
+		variance, freedom, ok := several.relative()
+		if !ok {
+			return 0, 0, ""
+		}
+		if within, _, ok := single.relative(); ok {
+			variance = max(variance, within)
+		}
+		return variance + variance/float64(len(several.runs)), freedom,
+			fmt.Sprintf("the interval takes the one run of %s to vary as the runs of %s do", names[0], names[1])
+	}
 	va, fa, oka := a.relative()
 	vb, fb, okb := b.relative()
-	na, nb := float64(len(a.runs)), float64(len(b.runs))
-	if na == 1 && nb > 1 {
-		if !okb {
-			return 0, 0, ""
-		}
-		if oka {
-			vb = max(va, vb)
-		}
-		return vb + vb/nb, fb, "the interval takes the one run of A to vary as the runs of B do"
-	}
-	if nb == 1 && na > 1 {
-		if !oka {
-			return 0, 0, ""
-		}
-		if okb {
-			va = max(va, vb)
-		}
-		return va/na + va, fa, "the interval takes the one run of B to vary as the runs of A do"
-	}
 	if !oka || !okb {
 		return 0, 0, ""
 	}

@@ -55,7 +55,7 @@ type Effect struct {
 	// before the injection, and 50 ms at least; 0 where there is no such time.
 	Noise time.Duration
 	// Outage is Longest where it is longer than Noise, and else empty: a pause that
-	// the database makes without a fault too is not told as one.
+	// the database makes without a fault too is not reported as one.
 	Outage Gap
 
 	// Recovered is when the throughput was back for good. A second has fallen that
@@ -114,14 +114,14 @@ type baseline struct {
 }
 
 // MeasureEffects reads a recorded history twice and reports what each fault did.
-// The load phase's figures go from from to to, since the run's start; intervals are in
+// The measured part goes from from to to, since the run's start; intervals are in
 // the order of their injection. What ran in the background does not count.
 func MeasureEffects(transactions func() iter.Seq2[history.Record, error], intervals []FaultInterval, from, to time.Duration) (Effects, error) {
 	if len(intervals) == 0 {
 		return Effects{}, nil
 	}
 	if to >= maxSeconds*time.Second || from < 0 {
-		return Effects{}, fmt.Errorf("measure the effects of the faults: a drive from %v to %v is none that was ever made", from, to)
+		return Effects{}, fmt.Errorf("measure the effects of the faults: a load phase from %v to %v is none that was ever made", from, to)
 	}
 	c := &commitTimeline{from: from, to: to, gaps: commits{width: firstWidth}, steps: make([]uint32, to/step+2)}
 	for rec, err := range transactions() {
@@ -158,7 +158,7 @@ func (c *commitTimeline) until(i int, intervals []FaultInterval) time.Duration {
 	return max(c.to, intervals[i].At)
 }
 
-// effect tells the times of one fault's effect. The faults before it are done.
+// effect finds the times of one fault's effect. The faults before it are done.
 func (c *commitTimeline) effect(e *Effect, i int, intervals []FaultInterval) {
 	s, until := intervals[i], c.until(i, intervals)
 	c.lastHeal = max(c.lastHeal, s.Healed)
@@ -301,9 +301,9 @@ func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transaction
 	}
 	slices.Sort(ends)
 	ends = slices.Compact(ends)
-	stretches := make([]stretch, len(ends)) // each from its end to the next one
+	stretches := make([]counts, len(ends)) // latencies of what was committed from each end to the next one
 	for i := range stretches {
-		stretches[i].latencies.precision = threeDigits
+		stretches[i].precision = threeDigits
 	}
 	for rec, err := range transactions {
 		if err != nil {
@@ -321,7 +321,7 @@ func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transaction
 			continue
 		}
 		if i := sort.Search(len(ends), func(i int) bool { return ends[i] > at }) - 1; i >= 0 {
-			stretches[i].add(min(max(tx.End-tx.Due, 0), highest))
+			stretches[i].add(threeDigits.index(min(max(tx.End-tx.Due, 0), highest)))
 		}
 	}
 	dense := make([]uint64, threeDigits.size())
@@ -329,26 +329,16 @@ func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transaction
 		clear(dense)
 		from, _ := slices.BinarySearch(ends, p.From)
 		for i := from; ends[i] < p.To; i++ {
-			p.Committed += stretches[i].committed
-			stretches[i].latencies.addTo(dense)
+			stretches[i].addTo(dense)
+		}
+		for _, n := range dense {
+			p.Committed += n
 		}
 		if p.Committed > 0 {
 			p.P99 = time.Duration(threeDigits.quantile(dense, 0.99, p.Committed))
 		}
 	}
 	return nil
-}
-
-// stretch is what was committed in a part of a load phase in which no phase begins or
-// ends.
-type stretch struct {
-	committed uint64
-	latencies counts
-}
-
-func (s *stretch) add(latency int64) {
-	s.committed++
-	s.latencies.add(threeDigits.index(latency))
 }
 
 // doubt counts a transaction whose outcome its client had to ask for, or never

@@ -8,7 +8,6 @@
 package stats
 
 import (
-	"iter"
 	"math/bits"
 	"time"
 
@@ -209,20 +208,6 @@ func (e *Ended) Add(tx *history.Transaction) {
 		e.Aborted++
 	default:
 		e.Unknown++
-	}
-}
-
-// Counting passes transactions on and adds each of them.
-func (e *Ended) Counting(transactions iter.Seq2[history.Record, error]) iter.Seq2[history.Record, error] {
-	return func(yield func(history.Record, error) bool) {
-		for rec, err := range transactions {
-			if err == nil {
-				e.Add(rec.Transaction)
-			}
-			if !yield(rec, err) {
-				return
-			}
-		}
 	}
 }
 

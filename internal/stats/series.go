@@ -107,7 +107,7 @@ func (t *Timeline) waitFrom(n, more int64) {
 // ended.
 func (t *Timeline) AddUnsent(byDue []uint64) error {
 	if len(byDue) > maxSeconds {
-		return fmt.Errorf("make the series of the run: a drive of %d seconds is none that was ever made", len(byDue))
+		return fmt.Errorf("make the series of the run: a load phase of %d seconds is none that was ever made", len(byDue))
 	}
 	var all int64
 	for n, count := range byDue {
@@ -152,12 +152,15 @@ func (t *Timeline) Series() []Second {
 // database that never commits again is reported as out until then.
 func (t *Timeline) LongestGapUntil(end time.Duration) Gap { return t.gaps.longestWithin(0, end, end) }
 
-// Read gathers all transactions of a recorded history. After an error it holds
-// what came before.
-func (t *Timeline) Read(transactions iter.Seq2[history.Record, error]) error {
+// Read gathers all transactions of a recorded history, and adds them to the counts too.
+// After an error it holds what came before.
+func (t *Timeline) Read(transactions iter.Seq2[history.Record, error], counts ...*Ended) error {
 	for rec, err := range transactions {
 		if err != nil {
 			return err
+		}
+		for _, e := range counts {
+			e.Add(rec.Transaction)
 		}
 		if err := t.Add(rec.Transaction); err != nil {
 			return err

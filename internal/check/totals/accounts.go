@@ -29,23 +29,31 @@ type AccountsInput struct {
 // that could not be decided without it; it is told in the check's detail. The
 // only error that Accounts returns wraps the cause for which the context ended.
 func Accounts(ctx context.Context, in AccountsInput) ([]check.Result, error) {
-	b := newAccounts(ctx, in, 0)
-	results := b.results()
+	return decided(in.Input, func(input check.Input, early uint64) (*balances, []check.Result) {
+		in.Input = input
+		b := newAccounts(ctx, in, early)
+		return b, b.results()
+	})
+}
+
+// decided makes checks, and makes them again without the end state where it shows that a
+// run went on after it was downloaded.
+func decided(in check.Input, results func(in check.Input, early uint64) (*balances, []check.Result)) ([]check.Result, error) {
+	b, made := results(in, 0)
 	if !b.Watch.Ask() && b.Unended != 0 {
 		in.End = nil
-		b = newAccounts(ctx, in, b.Unended)
-		results = b.results()
+		b, made = results(in, b.Unended)
 	}
 	if b.Watch.Ask() {
 		return nil, fmt.Errorf("check the history: %w", b.Watch.Err)
 	}
-	return results, nil
+	return made, nil
 }
 
 // results makes the checks; they are worth nothing once the watch has ended.
 func (b *balances) results() []check.Result {
 	problem := b.read()
-	if b.Watch.Ask() || b.Input.End != nil && b.Unended != 0 {
+	if b.ended() {
 		return nil
 	}
 	results := []check.Result{
@@ -98,12 +106,15 @@ func (b *balances) read() error {
 			b.Damage = err
 			return err
 		}
-		if b.Unended != 0 && b.Input.End != nil || b.Watch.Ask() {
+		if b.ended() {
 			return nil
 		}
 	}
 	return nil
 }
+
+// ended says that the work is to end, or to begin again without the end state.
+func (b *balances) ended() bool { return b.Watch.Ask() || b.Unended != 0 && b.Input.End != nil }
 
 // findEarly looks for a run that may have gone on after the end state was
 // downloaded: the ledger lacks one of its transfers that was applied, or may have
@@ -125,27 +136,24 @@ func (b *balances) findEarly() {
 	}
 }
 
-func (b *balances) readTransactions() error {
+func (b *balances) readTransactions() (problem error) {
 	b.slots.init(b.accounts)
 	for number, source := range b.Input.History {
 		b.AddSource(number, source)
-		for rec, err := range source.Transactions() {
-			if err != nil {
-				return fmt.Errorf("the history could not be read: %w", err)
-			}
-			if b.Watch.Ended() {
-				return b.Watch.Err
-			}
+		for rec := range check.Each(&b.Watch, "the history", source.Transactions(), &problem) {
 			if err := b.Txns.Add(rec.Transaction, number); err != nil {
 				return err
 			}
 			b.noteWrites(rec.Transaction)
-			if rec.Kind == history.Audit && rec.Outcome == history.Committed {
+			switch {
+			case rec.Kind == history.Audit && rec.Outcome == history.Committed:
 				b.noteAudit(rec.Transaction)
-			}
-			if rec.Outcome == history.Rejected && rec.Reason == history.NoSuchAccount {
+			case rec.Outcome == history.Rejected && rec.Reason == history.NoSuchAccount:
 				b.noteAbsence(rec.Transaction)
 			}
+		}
+		if problem != nil {
+			return problem
 		}
 	}
 	return nil

@@ -10,16 +10,53 @@ import (
 	"stroppy/internal/money"
 )
 
-// accountsMissing says what is wrong with the set of accounts; empty if nothing.
-func (b *balances) accountsMissing() string {
-	var identity uint64
+// finding is the transactions that show one kind of violation.
+type finding struct {
+	said string // of them, after their number
+	ids  []history.ID
+}
+
+// find notes that a transaction shows a violation of a check.
+func (b *balances) find(f *finding, check string, id history.ID, what string) {
+	f.ids = append(f.ids, id)
+	b.Report(check, "", id, "", what)
+}
+
+// judge makes a result invalid by findings, and by what is told besides with the
+// witnesses that the result has; false if there is neither.
+func (b *balances) judge(r *check.Result, told []string, findings ...*finding) bool {
+	var lines []string
+	var witness []history.ID
+	for _, f := range findings {
+		if len(f.ids) > 0 {
+			lines = append(lines, fmt.Sprintf("%s %s: %s.", check.Plural(len(f.ids), b.Words.One), f.said, check.IDs(f.ids)))
+			witness = append(witness, check.First(f.ids)...)
+		}
+	}
+	if len(lines)+len(told) == 0 {
+		return false
+	}
+	r.Status, r.Detail = check.Invalid, strings.Join(append(lines, told...), "\n")
+	r.Witness = append(witness, r.Witness...)
+	return true
+}
+
+// wholeIdentity is the identity of all objects that the load made; false if the watch
+// has ended.
+func (b *balances) wholeIdentity() (identity uint64, known bool) {
 	for n := range b.accounts {
 		if b.Watch.Ended() {
-			return ""
+			return 0, false
 		}
 		identity += check.Mix(n + 1)
 	}
-	if b.end.accounts == b.accounts && b.end.identity == identity {
+	return identity, true
+}
+
+// accountsMissing says what is wrong with the set of accounts; empty if nothing.
+func (b *balances) accountsMissing() string {
+	identity, known := b.wholeIdentity()
+	if !known || b.end.accounts == b.accounts && b.end.identity == identity {
 		return ""
 	}
 	if b.end.accounts == b.accounts {
@@ -129,12 +166,7 @@ func (b *balances) ledger() check.Result {
 	if more := len(b.chain.forks) - check.Shown; more > 0 {
 		told = append(told, check.Others(more, "version was made by two "+w.One+"s.", "versions were made by two "+w.One+"s."))
 	}
-	if odd := b.oddBooks(&r); odd != "" {
-		told = append(told, odd)
-	}
-	if len(told) > 0 {
-		r.Status = check.Invalid
-		r.Detail = strings.Join(told, "\n")
+	if b.judge(&r, append(told, b.oddBooks(&r)...)) {
 		return r
 	}
 	r.Status = check.Valid
@@ -145,9 +177,8 @@ func (b *balances) ledger() check.Result {
 // oddBooks tells what else does not fit between accounts and ledger: an account
 // whose last transfer is not the one that the ledger has, and balances that were
 // read on the way.
-func (b *balances) oddBooks(r *check.Result) string {
+func (b *balances) oddBooks(r *check.Result) (told []string) {
 	w := b.Words
-	var told []string
 	for _, a := range b.end.odd {
 		b.Report(check.Ledger, "", a.Writer, b.NameToReport(a.N), fmt.Sprintf("is named as the one that made its last version, %d, and the %s has no such %s", a.Version, w.Book, w.Part))
 	}
@@ -177,7 +208,7 @@ func (b *balances) oddBooks(r *check.Result) string {
 			b.IDOf(o.reader), w.Amount(o.balance), o.version, b.NameInSentence(o.account), w.Book))
 		r.Witness = append(r.Witness, b.IDOf(o.reader))
 	}
-	return strings.Join(told, "\n")
+	return told
 }
 
 func (b *balances) wrongAccount(w wrongAccount) string {
@@ -204,13 +235,14 @@ func (b *balances) durable() check.Result {
 		return r
 	}
 	committed := 0
-	var missing, partly, other []history.ID
+	missing := &finding{said: "acknowledged and lost"}
+	partly := &finding{said: "whose " + w.Part + "s in the " + w.Book + " are not those that were acknowledged"}
+	other := &finding{said: "of unknown outcome whose " + w.Part + "s in the " + w.Book + " are not those that were sent"}
 	for i := range b.Txns.List {
 		t := &b.Txns.List[i]
 		if t.Outcome == history.Unknown && t.Source != check.FromLedger && t.Seen > 0 {
 			if t.Seen != t.Want || t.Found != t.Sent {
-				other = append(other, t.ID)
-				b.Report(check.Durable, "", t.ID, "", "is of unknown outcome, and its "+w.Part+"s in the "+w.Book+" are not those that were sent")
+				b.find(other, check.Durable, t.ID, "is of unknown outcome, and its "+w.Part+"s in the "+w.Book+" are not those that were sent")
 			}
 			continue
 		}
@@ -220,37 +252,24 @@ func (b *balances) durable() check.Result {
 		committed++
 		switch {
 		case t.Seen == 0:
-			missing = append(missing, t.ID)
-			b.Report(check.Durable, "", t.ID, "", "was acknowledged and is not in the "+w.Book)
+			b.find(missing, check.Durable, t.ID, "was acknowledged and is not in the "+w.Book)
 		case t.Seen < t.Want || t.Flags&check.Repeated == 0 && t.Found != t.Sent:
-			partly = append(partly, t.ID)
-			b.Report(check.Durable, "", t.ID, "", "was acknowledged, and its "+w.Part+"s in the "+w.Book+" are not those that were sent")
+			b.find(partly, check.Durable, t.ID, "was acknowledged, and its "+w.Part+"s in the "+w.Book+" are not those that were sent")
 		}
 	}
-	if len(missing)+len(partly)+len(other)+b.absents == 0 {
-		r.Status = check.Valid
-		r.Detail = fmt.Sprintf("%s acknowledged, all in the %s with the %ss that were sent.", check.Plural(committed, w.One), w.Book, w.Part)
-		if committed == 0 {
-			r.Detail = "No " + w.One + " was acknowledged, so that none can be missing."
-		}
-		return r
-	}
-	r.Status = check.Invalid
 	var told []string
-	if len(missing) > 0 {
-		told = append(told, fmt.Sprintf("%s acknowledged and lost: %s.", check.Plural(len(missing), w.One), check.IDs(missing)))
-	}
-	if len(partly) > 0 {
-		told = append(told, fmt.Sprintf("%s whose %ss in the %s are not those that were acknowledged: %s.", check.Plural(len(partly), w.One), w.Part, w.Book, check.IDs(partly)))
-	}
-	if len(other) > 0 {
-		told = append(told, fmt.Sprintf("%s of unknown outcome whose %ss in the %s are not those that were sent: %s.", check.Plural(len(other), w.One), w.Part, w.Book, check.IDs(other)))
-	}
 	if b.absents > 0 {
 		told = append(told, fmt.Sprintf("%s did not find an account that the load had made: %s.", check.Plural(b.absents, "transaction"), check.Joined(check.Texts(b.absent), b.absents)))
+		r.Witness = b.absent
 	}
-	r.Detail = strings.Join(told, "\n")
-	r.Witness = slices.Concat(check.First(missing), check.First(partly), check.First(other), b.absent)
+	if b.judge(&r, told, missing, partly, other) {
+		return r
+	}
+	r.Status = check.Valid
+	r.Detail = fmt.Sprintf("%s acknowledged, all in the %s with the %ss that were sent.", check.Plural(committed, w.One), w.Book, w.Part)
+	if committed == 0 {
+		r.Detail = "No " + w.One + " was acknowledged, so that none can be missing."
+	}
 	return r
 }
 
@@ -260,56 +279,47 @@ func (b *balances) noGhost() check.Result {
 	if stop {
 		return r
 	}
-	var ghosts, never, voids []history.ID
-	foreign := b.Foreign()
+	ghosts := &finding{said: "reported as not applied, yet in the " + w.Book}
+	voids := &finding{said: "closed by a look-up that found nothing, yet applied later"}
+	never := &finding{said: "in the " + w.Book + " that no client ever sent"}
+	foreign, complete := b.Foreign(), b.Complete()
 	for i := range b.Txns.List {
 		t := &b.Txns.List[i]
 		switch {
 		case t.Seen == 0:
 		case t.Source == check.FromLedger && !b.Txns.Covers(t.ID.Run()):
 		case t.Source == check.FromLedger:
-			never = append(never, t.ID)
-			if b.Complete() {
-				b.Report(check.NoGhost, "", t.ID, "", "is in the "+w.Book+", and no client ever sent it")
+			if complete {
+				b.find(never, check.NoGhost, t.ID, "is in the "+w.Book+", and no client ever sent it")
+			} else { // whether it was sent is not known
+				r.Witness = append(r.Witness, t.ID)
 			}
 		case t.Flags&check.Tombstone != 0:
-			voids = append(voids, t.ID)
-			b.Report(check.NoGhost, "", t.ID, "", "was closed by a look-up that found nothing, and was applied later")
+			b.find(voids, check.NoGhost, t.ID, "was closed by a look-up that found nothing, and was applied later")
 		case t.Outcome == history.Aborted || t.Outcome == history.Rejected:
-			ghosts = append(ghosts, t.ID)
-			b.Report(check.NoGhost, "", t.ID, "", "was "+t.Outcome.String()+", and is in the "+w.Book)
+			b.find(ghosts, check.NoGhost, t.ID, "was "+t.Outcome.String()+", and is in the "+w.Book)
 		}
 	}
-	var told []string
-	if len(ghosts) > 0 {
-		told = append(told, fmt.Sprintf("%s reported as not applied, yet in the %s: %s.", check.Plural(len(ghosts), w.One), w.Book, check.IDs(ghosts)))
+	r.Witness = check.First(r.Witness)
+	if b.judge(&r, nil, ghosts, voids, never) {
+		return r
 	}
-	if len(voids) > 0 {
-		told = append(told, fmt.Sprintf("%s closed by a look-up that found nothing, yet applied later: %s.", check.Plural(len(voids), w.One), check.IDs(voids)))
-	}
-	if len(never) > 0 && b.Complete() {
-		told = append(told, fmt.Sprintf("%s in the %s that no client ever sent: %s.", check.Plural(len(never), w.One), w.Book, check.IDs(never)))
-	}
-	r.Witness = append(append(check.First(ghosts), check.First(voids)...), check.First(never)...)
+	r.Witness = nil
 	switch {
-	case len(told) > 0:
-		r.Status = check.Invalid
-		r.Detail = strings.Join(told, "\n")
 	case len(b.Input.History) == 0:
-		r.Detail = "Not decided: there is no history of what was sent; give the run directory of pay."
+		r.Detail = nothingSent
 	case foreign != "":
 		r.Detail = "Not decided: " + foreign + "."
-	case !b.Complete():
+	case !complete:
 		r.Detail = "Not decided: the recording was cut off, so what was sent last is not known."
 	default:
 		r.Status = check.Valid
 		r.Detail = "Nothing rejected or aborted is in the " + w.Book + ", and all that is there was sent."
 	}
-	if r.Status != check.Invalid {
-		r.Witness = nil
-	}
 	return r
 }
+
+const nothingSent = "Not decided: there is no history of what was sent; give the run directory of pay."
 
 func (b *balances) exactlyOnce() check.Result {
 	w := b.Words
@@ -317,16 +327,11 @@ func (b *balances) exactlyOnce() check.Result {
 	if stop {
 		return r
 	}
-	var told []string
-	if len(b.end.twice) > 0 {
-		var twice []history.ID
-		for _, t := range b.end.twice {
-			twice = append(twice, b.IDOf(t))
-			b.Report(check.ExactlyOnce, "", b.IDOf(t), "", "has a "+w.Part+" twice in the "+w.Book)
-		}
-		told = append(told, fmt.Sprintf("%s with a %s twice in the %s: %s.", check.Plural(len(twice), w.One), w.Part, w.Book, check.IDs(twice)))
-		r.Witness = append(r.Witness, check.First(twice)...)
+	twice := &finding{said: "with a " + w.Part + " twice in the " + w.Book}
+	for _, t := range b.end.twice {
+		b.find(twice, check.ExactlyOnce, b.IDOf(t), "has a "+w.Part+" twice in the "+w.Book)
 	}
+	var told []string
 	seen := map[history.ID]uint64{} // on which account
 	tell := func(account, version uint64, last history.ID) {
 		t, ok := b.Txns.Find(last)
@@ -356,11 +361,9 @@ func (b *balances) exactlyOnce() check.Result {
 		told = append(told, check.Others(more, w.One+" was applied twice.", w.One+"s were applied twice."))
 	}
 	switch {
-	case len(told) > 0:
-		r.Status = check.Invalid
-		r.Detail = strings.Join(told, "\n")
+	case b.judge(&r, told, twice):
 	case len(b.Input.History) == 0:
-		r.Detail = "Not decided: there is no history of what was sent; give the run directory of pay."
+		r.Detail = nothingSent
 	default:
 		r.Status = check.Valid
 		r.Detail = "No " + w.One + " was applied twice."
@@ -394,9 +397,7 @@ func (b *balances) audits(o *order) check.Result {
 		}
 	}
 	switch {
-	case len(told) > 0:
-		r.Status = check.Invalid
-		r.Detail = strings.Join(told, "\n")
+	case b.judge(&r, told):
 	case b.Damage != nil:
 		r.Detail = fmt.Sprintf("Not decided: %v.", b.Damage)
 	case !r.Required:

@@ -37,20 +37,14 @@ type wrongAccount struct {
 }
 
 // eachLeg hands over the ledger of the end state, if there is one.
-func (b *balances) eachLeg(take func(leg history.Row)) error {
+func (b *balances) eachLeg(take func(leg history.Row)) (problem error) {
 	if b.Input.End == nil {
 		return nil
 	}
-	for leg, err := range b.Input.End.Rows() {
-		if err != nil {
-			return fmt.Errorf("the end state's %s could not be read: %w", b.Words.Book, err)
-		}
-		if b.Watch.Ended() {
-			return b.Watch.Err
-		}
+	for leg := range check.Each(&b.Watch, "the end state's "+b.Words.Book, b.Input.End.Rows(), &problem) {
 		take(leg)
 	}
-	return nil
+	return problem
 }
 
 func (b *balances) readLedger() error {
@@ -93,17 +87,11 @@ func (b *balances) readLedger() error {
 }
 
 // readAccounts holds every end balance against the formula and the ledger.
-func (b *balances) readAccounts() error {
+func (b *balances) readAccounts() (problem error) {
 	if b.Input.End == nil {
 		return nil
 	}
-	for a, err := range b.Input.End.Objects() {
-		if err != nil {
-			return fmt.Errorf("the end state's accounts could not be read: %w", err)
-		}
-		if b.Watch.Ended() {
-			return b.Watch.Err
-		}
+	for a := range check.Each(&b.Watch, "the end state's accounts", b.Input.End.Objects(), &problem) {
 		b.end.accounts++
 		b.end.identity += check.Mix(a.N + 1)
 		b.end.sum.Add(a.Value)
@@ -139,7 +127,7 @@ func (b *balances) readAccounts() error {
 			}
 		}
 	}
-	return nil
+	return problem
 }
 
 // madeAfter says that the ledger has a leg that made a later version than this.

@@ -42,17 +42,11 @@ type Group struct {
 // the end state. Errors are as those of
 // Accounts.
 func Groups(ctx context.Context, in GroupsInput) ([]check.Result, error) {
-	t := newGroups(ctx, in, 0)
-	results := t.results()
-	if !t.balances.Watch.Ask() && t.balances.Unended != 0 {
-		in.End = nil
-		t = newGroups(ctx, in, t.balances.Unended)
-		results = t.results()
-	}
-	if t.balances.Watch.Ask() {
-		return nil, fmt.Errorf("check the history: %w", t.balances.Watch.Err)
-	}
-	return results, nil
+	return decided(in.Input, func(input check.Input, early uint64) (*balances, []check.Result) {
+		in.Input = input
+		t := newGroups(ctx, in, early)
+		return t.balances, t.results()
+	})
 }
 
 // groups is the material of all checks of rows in groups. What it has in common with
@@ -166,7 +160,7 @@ func (t *groups) results() []check.Result {
 			break
 		}
 		problem = step()
-		if t.balances.Unended != 0 && t.balances.Input.End != nil || t.balances.Watch.Ask() {
+		if t.balances.ended() {
 			return nil
 		}
 	}
@@ -187,7 +181,7 @@ func (t *groups) results() []check.Result {
 // versions are its accounts, but for the sum of all balances.
 func (t *groups) versioned() []check.Result {
 	all := t.balances.results()
-	if t.balances.Unended != 0 && t.balances.Input.End != nil || t.balances.Watch.Ask() {
+	if t.balances.ended() {
 		return nil
 	}
 	results := []check.Result{t.total()}
@@ -231,29 +225,20 @@ func (t *groups) allBare() bool {
 }
 
 // addUp reads the end state once, for the sums.
-func (t *groups) addUp() error {
+func (t *groups) addUp() (problem error) {
 	if t.in.End == nil {
 		return nil
 	}
 	b, s := t.balances, &t.sums
-	for a, err := range t.in.End.Objects() {
-		if err != nil {
-			return fmt.Errorf("the end state's rows could not be read: %w", err)
-		}
-		if b.Watch.Ended() {
-			return b.Watch.Err
-		}
+	for a := range check.Each(&b.Watch, "the end state's rows", t.in.End.Objects(), &problem) {
 		if k := t.kind(a.N); k < len(t.in.Groups) {
 			s.end[k] += a.Value
 		}
 	}
-	for leg, err := range t.in.End.Rows() {
-		if err != nil {
-			return fmt.Errorf("the end state's history could not be read: %w", err)
-		}
-		if b.Watch.Ended() {
-			return b.Watch.Err
-		}
+	if problem != nil {
+		return problem
+	}
+	for leg := range t.eachRow(&problem) {
 		switch k := t.kind(leg.Object); {
 		case leg.Mark == history.Unkept:
 			s.bare = append(s.bare, leg.Transaction.Run())
@@ -269,12 +254,17 @@ func (t *groups) addUp() error {
 			}
 		}
 	}
-	return nil
+	return problem
+}
+
+// eachRow yields the history of the end state, as check.Each does.
+func (t *groups) eachRow(problem *error) iter.Seq[history.Row] {
+	return check.Each(&t.balances.Watch, "the end state's history", t.in.End.Rows(), problem)
 }
 
 // bareRuns adds what was acknowledged by runs that kept no history to what their rows
 // are to hold.
-func (t *groups) bareRuns() error {
+func (t *groups) bareRuns() (problem error) {
 	b := t.balances
 	for i := range b.Txns.List {
 		if x := &b.Txns.List[i]; x.Source != check.FromLedger && slices.Contains(t.in.Bare, x.ID.Run()) {
@@ -289,14 +279,11 @@ func (t *groups) bareRuns() error {
 		if !source.Complete() {
 			t.cut = run
 		}
-		for rec, err := range source.Transactions() {
-			if err != nil {
-				return fmt.Errorf("the history could not be read: %w", err)
-			}
-			if b.Watch.Ended() {
-				return b.Watch.Err
-			}
+		for rec := range check.Each(&b.Watch, "the history", source.Transactions(), &problem) {
 			t.bare(rec.Transaction)
+		}
+		if problem != nil {
+			return problem
 		}
 	}
 	return nil
@@ -328,27 +315,20 @@ func (t *groups) bare(tx *history.Transaction) {
 
 // somebodyElse adds openings, and what others have written into the history, to what
 // their rows are to hold.
-func (t *groups) somebodyElse() error {
+func (t *groups) somebodyElse() (problem error) {
 	if t.in.End == nil {
 		return nil
 	}
-	for leg, err := range t.in.End.Rows() {
-		if err != nil {
-			return fmt.Errorf("the end state's history could not be read: %w", err)
-		}
-		if t.balances.Watch.Ended() {
-			return t.balances.Watch.Err
-		}
-		if leg.Transaction != 0 {
-			continue
-		}
-		if leg.Object >= t.balances.accounts {
+	for leg := range t.eachRow(&problem) {
+		switch {
+		case leg.Transaction != 0:
+		case leg.Object >= t.balances.accounts:
 			t.balances.end.strange++
-			continue
+		default:
+			t.balances.slots.touch(leg.Object).sum += leg.Amount
 		}
-		t.balances.slots.touch(leg.Object).sum += leg.Amount
 	}
-	return nil
+	return problem
 }
 
 // missingRuns are the runs that kept no history and are not given.

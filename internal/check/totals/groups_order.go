@@ -49,15 +49,12 @@ func (t *groups) order() []check.Result {
 	serializable := check.Result{Name: check.Serializable, Required: true}
 	strict := check.Result{Name: check.Strict, Required: t.in.Expect >= isolation.StrictSerializable}
 	if why := t.unordered(); why != "" {
-		serializable.Detail, strict.Detail = "Not decided: "+why+".", "Not decided: "+why+"."
-		return []check.Result{serializable, strict}
+		serializable.Detail = "Not decided: " + why + "."
+		strict.Detail = serializable.Detail
+	} else if found := t.walk(); t.balances.Damage == nil { // else Settle says why
+		t.judgeSerializable(&serializable, found)
+		t.judgeStrict(&strict, found)
 	}
-	found := t.walk()
-	if t.balances.Damage != nil {
-		return []check.Result{serializable, strict} // settle says why
-	}
-	t.tellSerializable(&serializable, found)
-	t.tellStrict(&strict, found)
 	return []check.Result{serializable, strict}
 }
 
@@ -147,19 +144,13 @@ func (t *groups) walk() *paths {
 
 // openings finds what accounts held before the transactions that are given: by their
 // openings, and by what others had done before.
-func (t *groups) openings(of map[uint32]int64) error {
-	for leg, err := range t.in.End.Rows() {
-		if err != nil {
-			return fmt.Errorf("the end state's history could not be read: %w", err)
-		}
-		if t.balances.Watch.Ended() {
-			return t.balances.Watch.Err
-		}
+func (t *groups) openings(of map[uint32]int64) (problem error) {
+	for leg := range t.eachRow(&problem) {
 		if leg.Transaction == 0 && t.kind(leg.Object) == len(t.in.Groups)-1 {
 			of[rowIndex(&t.balances.slots, leg.Object)] += leg.Amount
 		}
 	}
-	return nil
+	return problem
 }
 
 // account looks for the trail of one account, whose transactions come in the order of
@@ -209,20 +200,25 @@ func (f *paths) account(list []transition, opening int64, loose bool) {
 	}
 }
 
-func (t *groups) tellSerializable(r *check.Result, f *paths) {
+// show makes transactions the witnesses of a violation; detail of the first is reported.
+func (t *groups) show(r *check.Result, list []transition, says func(e transition, id history.ID, account string) (what, detail string)) {
+	for _, e := range list {
+		id, account := t.balances.IDOf(e.txn), t.in.Name(t.balances.slots.list[e.row].n)
+		what, detail := says(e, id, account)
+		t.balances.Report(r.Name, "", id, account, what)
+		r.Witness, r.Detail = append(r.Witness, id), cmp.Or(r.Detail, detail)
+	}
+}
+
+func (t *groups) judgeSerializable(r *check.Result, f *paths) {
 	switch {
 	case f.breaks > 0:
 		r.Status = check.Invalid
 		r.Required = t.in.Expect >= isolation.Serializable || t.in.Expect == isolation.Unknown
-		for _, e := range f.broken {
-			id, account := t.balances.IDOf(e.txn), t.in.Name(t.balances.slots.list[e.row].n)
-			what := fmt.Sprintf("read the balance %d of %s and added %d", e.before, account, e.amount)
-			t.balances.Report(check.Serializable, "", id, account, what)
-			r.Witness = append(r.Witness, id)
-			if r.Detail == "" {
-				r.Detail = fmt.Sprintf("%v %s, and no order of that account's transactions explains it%s", id, what, check.Times(f.breaks))
-			}
-		}
+		t.show(r, f.broken, func(e transition, id history.ID, account string) (what, detail string) {
+			what = fmt.Sprintf("read the balance %d of %s and added %d", e.before, account, e.amount)
+			return what, fmt.Sprintf("%v %s, and no order of that account's transactions explains it%s", id, what, check.Times(f.breaks))
+		})
 	case f.unsure > 0:
 		r.Detail = fmt.Sprintf("Not decided: which transactions were applied to %s is not known, or there are too many orders of them to try.", check.Plural(f.unsure, "account"))
 	default:
@@ -231,7 +227,7 @@ func (t *groups) tellSerializable(r *check.Result, f *paths) {
 	}
 }
 
-func (t *groups) tellStrict(r *check.Result, f *paths) {
+func (t *groups) judgeStrict(r *check.Result, f *paths) {
 	switch {
 	case f.breaks > 0:
 		r.Status = check.Invalid
@@ -240,14 +236,10 @@ func (t *groups) tellStrict(r *check.Result, f *paths) {
 		r.Detail = fmt.Sprintf("Not decided: the runs are on %d clocks that nobody has compared.", f.clocks)
 	case f.lates > 0:
 		r.Status = check.Invalid
-		for _, e := range f.late {
-			id, account := t.balances.IDOf(e.txn), t.in.Name(t.balances.slots.list[e.row].n)
-			t.balances.Report(check.Strict, "", id, account, "is one of the transactions on this account of which no order agrees with real time")
-			r.Witness = append(r.Witness, id)
-			if r.Detail == "" {
-				r.Detail = fmt.Sprintf("No order of the transactions on %s explains what they read and agrees with real time%s", account, check.Times(f.lates))
-			}
-		}
+		t.show(r, f.late, func(_ transition, _ history.ID, account string) (what, detail string) {
+			return "is one of the transactions on this account of which no order agrees with real time",
+				fmt.Sprintf("No order of the transactions on %s explains what they read and agrees with real time%s", account, check.Times(f.lates))
+		})
 	case f.unsureT > 0:
 		r.Detail = fmt.Sprintf("Not decided: the order on %s could not be told from what was read; --versions tells it.", check.Plural(f.unsureT, "account"))
 	default:

@@ -8,18 +8,12 @@ import (
 )
 
 // readRows holds every end balance against what its row is to hold.
-func (t *groups) readRows() error {
+func (t *groups) readRows() (problem error) {
 	b := t.balances
 	if t.in.End == nil {
 		return nil
 	}
-	for a, err := range t.in.End.Objects() {
-		if err != nil {
-			return fmt.Errorf("the end state's rows could not be read: %w", err)
-		}
-		if b.Watch.Ended() {
-			return b.Watch.Err
-		}
+	for a := range check.Each(&b.Watch, "the end state's rows", t.in.End.Objects(), &problem) {
 		t.rows++
 		t.identity += check.Mix(a.N + 1)
 		want, loose := int64(0), false
@@ -45,7 +39,7 @@ func (t *groups) readRows() error {
 			t.wrong = append(t.wrong, w)
 		}
 	}
-	return nil
+	return problem
 }
 
 func (t *groups) tellWrong(w wrongRow) string {
@@ -55,14 +49,10 @@ func (t *groups) tellWrong(w wrongRow) string {
 
 // rowsMissing says what is wrong with the set of rows; empty if nothing.
 func (t *groups) rowsMissing() string {
-	var identity uint64
-	for n := range t.balances.accounts {
-		if t.balances.Watch.Ended() {
-			return ""
-		}
-		identity += check.Mix(n + 1)
-	}
+	identity, known := t.balances.wholeIdentity()
 	switch {
+	case !known:
+		return ""
 	case t.rows != t.balances.accounts:
 		return fmt.Sprintf("The load made %s, and the end state has %d.", check.Plural(t.balances.accounts, "row"), t.rows)
 	case t.identity != identity:

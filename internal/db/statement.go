@@ -31,6 +31,17 @@ func (w *StatementWriter) Param(t Type) *StatementWriter {
 	return w
 }
 
+// Params adds the next parameters as a list.
+func (w *StatementWriter) Params(list ...Type) *StatementWriter {
+	for i, t := range list {
+		if i > 0 {
+			w.Text(", ")
+		}
+		w.Param(t)
+	}
+	return w
+}
+
 // End returns the statement; columns are those of the rows it returns.
 func (w *StatementWriter) End(columns ...Type) *Statement {
 	return &Statement{SQL: w.sql.String(), Params: w.params, Columns: columns}

@@ -135,8 +135,7 @@ func (t *texts) transfers(d *db.Dialect) {
 
 	row := func() *db.StatementWriter {
 		return d.Write("INSERT INTO ", tableLedger, " (transfer, leg, bic, ban, amount, version) VALUES (").
-			Param(db.Integer).Text(", ").Param(db.Integer).Text(", ").
-			Param(db.Text).Text(", ").Param(db.Integer).Text(", ").Param(db.Decimal).Text(", ")
+			Params(db.Integer, db.Integer, db.Text, db.Integer, db.Decimal).Text(", ")
 	}
 	t.ledgerRelative = key(row().Text("(SELECT version FROM ", tableAccount, " WHERE ")).Text("))").End()
 	t.ledgerAbsolute = row().Param(db.Integer).Text(")").End()

@@ -35,7 +35,7 @@ func NewSQL(kind Kind, database db.SQL, table string) *SQL {
 			"\tvalue " + d.TextType(32) + " NOT NULL\n)" + d.TableOptions,
 		read:    d.Write("SELECT name, value FROM ", kind.Table).End(db.Text, db.Text),
 		clear:   d.Write("DELETE FROM ", kind.Table).End(),
-		insert:  d.Write("INSERT INTO ", kind.Table, " (name, value) VALUES (").Param(db.Text).Text(", ").Param(db.Text).Text(")").End(),
+		insert:  d.Write("INSERT INTO ", kind.Table, " (name, value) VALUES (").Params(db.Text, db.Text).Text(")").End(),
 		set:     update().End(),
 		compare: update().Text(" AND value = ").Param(db.Text).End(),
 	}
@@ -206,18 +206,12 @@ func NewInsert(d *db.Dialect, table, columns string, types []db.Type, rows int) 
 	statement := func(rows int) *db.Statement {
 		w := d.Write("INSERT INTO ", table, " (", columns, ") VALUES ")
 		for i := range rows {
-			for j, of := range types {
-				separator := ", "
-				switch {
-				case j == 0 && i == 0:
-					separator = "("
-				case j == 0:
-					separator = "), ("
-				}
-				w.Text(separator).Param(of)
+			if i > 0 {
+				w.Text(", ")
 			}
+			w.Text("(").Params(types...).Text(")")
 		}
-		return w.Text(")").End()
+		return w.End()
 	}
 	return Insert{statement(1), statement(rows), uint64(rows)}
 }

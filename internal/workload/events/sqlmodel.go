@@ -60,9 +60,8 @@ func (m *sqlModel) statements(d *db.Dialect) {
 	m.end = d.Write("SELECT MAX(place) FROM ", table, " WHERE stream = ").Param(db.Integer).End(db.Integer)
 	m.who = d.Write("SELECT writer, CASE WHEN body IS NULL THEN 1 ELSE 0 END FROM ", table, " WHERE stream = ").Param(db.Integer).
 		Text(" AND place = ").Param(db.Integer).Text(" AND piece = 0").End(db.Integer, db.Integer)
-	m.insert = d.Write(into).Param(db.Integer).Text(", ").Param(db.Integer).Text(", ").Param(db.Integer).Text(", ").
-		Param(db.Integer).Text(", ").Param(db.Integer).Text(", ").Param(db.Text).Text(")").End()
-	m.tombstone = d.Write(into).Param(db.Integer).Text(", ").Param(db.Integer).Text(", 0, ").Param(db.Integer).
+	m.insert = d.Write(into).Params(db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Text).Text(")").End()
+	m.tombstone = d.Write(into).Params(db.Integer, db.Integer).Text(", 0, ").Param(db.Integer).
 		Text(", 0, NULL)", d.DoNothing).End()
 	m.all = d.Write("SELECT stream, place, piece, writer, member, body FROM ", table, " ORDER BY stream, place, piece").
 		End(db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Text)

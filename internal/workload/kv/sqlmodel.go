@@ -40,7 +40,7 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 	columns := keyColumn + ", " + valueColumn
 	m.read = d.Write("SELECT ", valueColumn, " FROM ", table, " WHERE ", keyColumn, " = ").Param(db.Text).End(db.Text)
 	m.update = d.Write("UPDATE ", table, " SET ", valueColumn, " = ").Param(db.Text).Text(" WHERE ", keyColumn, " = ").Param(db.Text).End()
-	m.insert = d.Write("INSERT INTO ", table, " (", columns, ") VALUES (").Param(db.Text).Text(", ").Param(db.Text).Text(")").End()
+	m.insert = d.Write("INSERT INTO ", table, " (", columns, ") VALUES (").Params(db.Text, db.Text).Text(")").End()
 	m.inserts = dataset.NewInsert(d, table, columns, []db.Type{db.Text, db.Text}, insertRows)
 	m.scan = d.Write("SELECT ", columns, " FROM ", table, " WHERE ", keyColumn, " >= ").Param(db.Text).
 		Text(" ORDER BY ", keyColumn, " LIMIT ").Param(db.Integer).End(db.Text, db.Text)

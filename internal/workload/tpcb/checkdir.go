@@ -13,17 +13,18 @@ import (
 // checks makes all checks of recorded runs.
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	h := recorded.Header
-	s, ok := sizeOf(h)
-	if !ok {
+	f, err := sizeFacts(h.Keys, h.Accounts)
+	if err != nil {
 		return nil, fmt.Errorf("check %s: its header does not say how many branches, tellers and accounts there are: it is damaged", recorded.Dir)
 	}
+	s := f.size
 	in := totals.GroupsInput{
 		Input: recorded.Input, Words: sentenceWords(),
 		Groups:   []totals.Group{{Name: "branches", Rows: s.branches}, {Name: "tellers", Rows: s.tellers}, {Name: "accounts", Rows: s.accounts}},
-		Versions: h.Keys[keyVersions] == strconv.FormatBool(true),
+		Versions: h.Keys[factVersions] == strconv.FormatBool(true),
 	}
 	in.Name = s.name
-	in.Strangers, _ = strconv.ParseUint(h.Keys[keyStrangers], 10, 64)
+	in.Strangers, _ = strconv.ParseUint(h.Keys[factStrangers], 10, 64)
 	for _, source := range in.History {
 		if header := source.Header(); check.Driven(header) && header.Keys[keyHistory] == strconv.FormatBool(false) {
 			in.Bare = append(in.Bare, header.Run)

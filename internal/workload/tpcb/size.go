@@ -99,8 +99,11 @@ type Names struct{ size size }
 
 // NamesOf returns the names of the rows that a history is of.
 func NamesOf(h history.Header) *Names {
-	s, _ := sizeOf(h) // of a header that says nothing every row is unknown
-	return &Names{s}
+	f, err := sizeFacts(h.Keys, h.Accounts)
+	if err != nil {
+		return new(Names) // of a header that says nothing every row is unknown
+	}
+	return &Names{f.size}
 }
 
 // Name returns row n as reports show it, such as "account 17".

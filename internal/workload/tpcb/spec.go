@@ -33,10 +33,10 @@ func Spec() workload.Spec {
 
 // loaded returns scale and ratio of the data that a recording is of.
 func loaded(h history.Header) map[string]string {
-	if _, ok := sizeOf(h); !ok {
+	if _, err := sizeFacts(h.Keys, h.Accounts); err != nil {
 		return nil
 	}
-	return map[string]string{"scale": h.Keys[keyScale], "ratio": h.Keys[keyRatio]}
+	return map[string]string{"scale": h.Keys[factScale], "ratio": h.Keys[factRatio]}
 }
 
 // Settings implements workload.Config.

@@ -179,8 +179,8 @@ func (t *texts) transaction(d *db.Dialect) {
 func (t *texts) histories(d *db.Dialect) {
 	insert := "INSERT INTO " + t.tables.history
 	if !t.versions {
-		t.insert = d.Write(insert, " (tid, bid, aid, delta, mtime, filler) VALUES (").Param(db.Integer).Text(", ").Param(db.Integer).
-			Text(", ").Param(db.Integer).Text(", ").Param(db.Integer).Text(", CURRENT_TIMESTAMP, ").Param(db.Text).Text(")").End()
+		t.insert = d.Write(insert, " (tid, bid, aid, delta, mtime, filler) VALUES (").
+			Params(db.Integer, db.Integer, db.Integer, db.Integer).Text(", CURRENT_TIMESTAMP, ").Param(db.Text).Text(")").End()
 		t.postings = &db.Statement{
 			SQL:     "SELECT aid, tid, bid, delta, filler FROM " + t.tables.history,
 			Columns: []db.Type{db.Integer, db.Integer, db.Integer, db.Integer, db.Text},
@@ -190,8 +190,8 @@ func (t *texts) histories(d *db.Dialect) {
 	version := func(w *db.StatementWriter, k kind) *db.StatementWriter {
 		return w.Text(", (SELECT version FROM ", t.tables.of(k), " WHERE ", columns[k].id, " = ").Param(db.Integer).Text(")")
 	}
-	w := d.Write(insert, " (transfer, tid, bid, aid, delta, mtime, aversion, tversion, bversion) VALUES (").Param(db.Integer).
-		Text(", ").Param(db.Integer).Text(", ").Param(db.Integer).Text(", ").Param(db.Integer).Text(", ").Param(db.Integer).Text(", CURRENT_TIMESTAMP")
+	w := d.Write(insert, " (transfer, tid, bid, aid, delta, mtime, aversion, tversion, bversion) VALUES (").
+		Params(db.Integer, db.Integer, db.Integer, db.Integer, db.Integer).Text(", CURRENT_TIMESTAMP")
 	t.insert = version(version(version(w, account), teller), branch).Text(")").End()
 	t.tombstone = d.Write(insert, " (transfer) VALUES (").Param(db.Integer).Text(")", d.DoNothing).End()
 	t.find = d.Write("SELECT tid FROM ", t.tables.history, " WHERE transfer = ").Param(db.Integer).End(db.Integer)

@@ -53,20 +53,26 @@ func factsOf(m *dataset.Metadata) (f facts, err error) {
 		}
 		return dataKind.Altered(name, m.Facts[name])
 	}
-	scale, e1 := strconv.ParseUint(m.Facts[factScale], 10, 64)
-	ratio, ok := parseRatio(m.Facts[factRatio])
-	versions, e2 := strconv.ParseBool(m.Facts[factVersions])
-	strangers, e3 := strconv.ParseUint(m.Facts[factStrangers], 10, 64)
-	adopted, e4 := strconv.ParseBool(m.Facts[factAdopted])
-	if err := cmp.Or(wrong(factScale, e1), wrong(factVersions, e2), wrong(factStrangers, e3), wrong(factAdopted, e4)); err != nil {
-		return f, err
+	versions, e1 := strconv.ParseBool(m.Facts[factVersions])
+	strangers, e2 := strconv.ParseUint(m.Facts[factStrangers], 10, 64)
+	adopted, e3 := strconv.ParseBool(m.Facts[factAdopted])
+	f, e4 := sizeFacts(m.Facts, m.Size)
+	f.versions, f.strangers, f.adopted = versions, strangers, adopted
+	return f, cmp.Or(wrong(factVersions, e1), wrong(factStrangers, e2), wrong(factAdopted, e3), e4)
+}
+
+// sizeFacts reads how many rows there are from metadata or from a header; there must be
+// rows in all. The error names what makes no sense.
+func sizeFacts(of map[string]string, rows uint64) (f facts, err error) {
+	if f.scale, err = strconv.ParseUint(of[factScale], 10, 64); err != nil {
+		return f, dataKind.Altered(factScale, of[factScale])
 	}
-	c := Config{Scale: scale, Ratio: ratio}
-	s, err := c.size()
-	if !ok || err != nil || s.rows() != m.Size {
-		return f, dataKind.Altered(factRatio, m.Facts[factRatio])
+	ratio, ok := parseRatio(of[factRatio])
+	f.ratio = ratio
+	if f.size, err = (&Config{Scale: f.scale, Ratio: ratio}).size(); !ok || err != nil || f.size.rows() != rows {
+		return f, dataKind.Altered(factRatio, of[factRatio])
 	}
-	return facts{size: s, scale: scale, ratio: ratio, versions: versions, strangers: strangers, adopted: adopted}, nil
+	return f, nil
 }
 
 // wanted are the facts of the load that is asked for.

@@ -19,7 +19,7 @@ type TPCB struct {
 	*dataset.Set
 	config Config
 	model  model
-	facts  facts // what Attach or AttachReadOnly found
+	facts  facts // that Attach or AttachReadOnly found
 }
 
 var _ workload.Workload = (*TPCB)(nil)
@@ -81,46 +81,18 @@ func (t *TPCB) ForNode(database db.Database) (workload.Workload, error) {
 	return other, other.Adopt(t.Set)
 }
 
-// What the header of a history keeps beside the run's numbers.
+// What the header of a history keeps besides the facts of the data.
 const (
-	keyScale    = "scale"
-	keyRatio    = "ratio"
-	keyVersions = "versions"
-	keyHistory  = "history"
-	keyMode     = "mode"
-	// keyStrangers is how many rows of the history were somebody else's when the
-	// data were first driven.
-	keyStrangers = "strangers"
+	keyHistory = "history"
+	keyMode    = "mode"
 )
 
 // Header is what the history must keep for the checks; valid after Attach.
 func (t *TPCB) Header() history.Header {
-	f := &t.facts
-	return t.Complete(history.Header{
-		Kinds:  history.Kinds(history.Profile),
-		Object: "row",
-		Unit:   "number",
-		Keys: map[string]string{
-			keyScale:     strconv.FormatUint(f.scale, 10),
-			keyRatio:     ratioText(f.ratio),
-			keyVersions:  strconv.FormatBool(f.versions),
-			keyHistory:   strconv.FormatBool(t.config.History),
-			keyMode:      t.config.Mode,
-			keyStrangers: strconv.FormatUint(f.strangers, 10),
-		},
-	})
-}
-
-// sizeOf reads the rows from a header; false if it does not say.
-func sizeOf(h history.Header) (size, bool) {
-	scale, err := strconv.ParseUint(h.Keys[keyScale], 10, 64)
-	ratio, ok := parseRatio(h.Keys[keyRatio])
-	if err != nil || !ok {
-		return size{}, false
-	}
-	c := Config{Scale: scale, Ratio: ratio}
-	s, err := c.size()
-	return s, err == nil && s.rows() == h.Accounts
+	keys := t.facts.metadata()
+	delete(keys, factAdopted)
+	keys[keyHistory], keys[keyMode] = strconv.FormatBool(t.config.History), t.config.Mode
+	return t.Complete(history.Header{Kinds: history.Kinds(history.Profile), Object: "row", Unit: "number", Keys: keys})
 }
 
 // Client opens client i; valid after Attach.

@@ -1,8 +1,7 @@
 // Package etcd starts real etcd clusters on this machine.
 //
 // It needs the etcd server's binary (3.4 or later), which the Debian package
-// etcd-server brings, and speaks to it over the JSON gateway of its client port:
-// https://etcd.io/docs/v3.4/dev-guide/api_grpc_gateway/.
+// etcd-server brings.
 package etcd
 
 import (

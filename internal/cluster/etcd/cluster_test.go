@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 )
@@ -23,7 +25,10 @@ import (
 type teller struct{ *node }
 
 func (t teller) Pay(ctx context.Context, id string) error {
-	return t.ask(ctx, 2*time.Second, "/v3/kv/put", map[string][]byte{"key": []byte("paid/" + id), "value": []byte("x")}, nil)
+	return t.ask(ctx, 2*time.Second, func(ctx context.Context, c *clientv3.Client) error {
+		_, err := c.Put(ctx, "paid/"+id, "x")
+		return err
+	})
 }
 
 func (teller) Close() {}
@@ -44,14 +49,17 @@ func kind() clustertest.Kind {
 			if err != nil {
 				return nil, err
 			}
-			var answer struct{ KVs []struct{ Key, Value []byte } }
-			question := map[string]any{"key": []byte("paid/"), "range_end": []byte("paid0")}
-			err = n.ask(ctx, 10*time.Second, "/v3/kv/range", question, &answer)
 			held := map[string]string{}
-			for _, kv := range answer.KVs {
-				held[strings.TrimPrefix(string(kv.Key), "paid/")] = string(kv.Value)
-			}
-			return held, err
+			return held, n.ask(ctx, 10*time.Second, func(ctx context.Context, c *clientv3.Client) error {
+				answer, err := c.Get(ctx, "paid/", clientv3.WithPrefix())
+				if err != nil {
+					return err
+				}
+				for _, kv := range answer.Kvs {
+					held[strings.TrimPrefix(string(kv.Key), "paid/")] = string(kv.Value)
+				}
+				return nil
+			})
 		},
 	}
 }

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"stroppy/internal/cluster"
 )
 
@@ -42,21 +45,21 @@ func (c *Cluster) named(ctx context.Context) *node {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	nodes := c.List()
-	answers := make(chan status, len(nodes))
+	type lead struct{ member, term uint64 }
+	answers := make(chan lead, len(nodes))
 	for _, n := range nodes {
 		go func() {
 			s, err := n.status(ctx)
 			if err != nil {
-				s.Leader = 0
+				answers <- lead{}
+				return
 			}
-			answers <- s
+			answers <- lead{s.Leader, s.RaftTerm}
 		}()
 	}
-	type lead struct{ member, term number }
 	votes := map[lead]int{}
 	for range nodes {
-		s := <-answers
-		l := lead{s.Leader, s.Term}
+		l := <-answers
 		if votes[l]++; l.member == 0 || votes[l] <= len(nodes)/2 {
 			continue
 		}
@@ -80,8 +83,10 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 			if err != nil || leader == target {
 				return err
 			}
-			err = leader.ask(ctx, changeTimeout, "/v3/maintenance/transfer-leadership",
-				map[string]string{"targetID": fmt.Sprint(target.id.Load())}, nil)
+			err = leader.ask(ctx, changeTimeout, func(ctx context.Context, c *clientv3.Client) error {
+				_, err := c.MoveLeader(ctx, target.id.Load())
+				return err
+			})
 			return errors.Join(fmt.Errorf("%s leads", leader.Name()), err)
 		})
 	})
@@ -96,13 +101,13 @@ func (c *Cluster) WaitHealthy(ctx context.Context) error {
 
 func (c *Cluster) checkHealthy(ctx context.Context) error {
 	nodes := c.List()
-	var committed, leader number
+	var committed, leader uint64
 	for _, n := range nodes {
 		s, err := n.status(ctx)
 		if err != nil {
 			return fmt.Errorf("ask %s for its status: %w", n.Name(), err)
 		}
-		committed, leader = max(committed, s.Index), s.Leader
+		committed, leader = max(committed, s.RaftIndex), s.Leader
 	}
 	for _, n := range nodes {
 		if err := n.read(ctx); err != nil {
@@ -116,23 +121,23 @@ func (c *Cluster) checkHealthy(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return fmt.Errorf("ask %s for the members: %w", n.Name(), err)
-		case len(s.Problems) > 0:
-			return fmt.Errorf("%s reports %q", n.Name(), s.Problems)
+		case len(s.Errors) > 0:
+			return fmt.Errorf("%s reports %q", n.Name(), s.Errors)
 		case s.Leader != leader || leader == 0:
 			return fmt.Errorf("%s names the leader %x and the last node %x", n.Name(), s.Leader, leader)
-		case s.Applied < committed:
-			return fmt.Errorf("%s has applied %d of %d entries", n.Name(), s.Applied, committed)
-		case !areMembers(members, nodes):
-			return fmt.Errorf("%s lists the members %+v", n.Name(), members)
+		case s.RaftAppliedIndex < committed:
+			return fmt.Errorf("%s has applied %d of %d entries", n.Name(), s.RaftAppliedIndex, committed)
+		case !areMembers(members.Members, nodes):
+			return fmt.Errorf("%s lists the members %+v", n.Name(), members.Members)
 		}
 	}
 	return nil
 }
 
 // areMembers says that the members are the nodes, each started and with a vote.
-func areMembers(members []member, nodes []*node) bool {
+func areMembers(members []*etcdserverpb.Member, nodes []*node) bool {
 	return len(members) == len(nodes) && !slices.ContainsFunc(nodes, func(n *node) bool {
-		return !slices.ContainsFunc(members, func(m member) bool {
+		return !slices.ContainsFunc(members, func(m *etcdserverpb.Member) bool {
 			return m.Name == n.Name() && m.ID == n.id.Load() && !m.IsLearner
 		})
 	})
@@ -199,7 +204,10 @@ func (n *node) join(ctx context.Context) error {
 		if err := n.expel(ctx, via); err != nil {
 			return err
 		}
-		return via.ask(ctx, changeTimeout, "/v3/cluster/member/add", map[string][]string{"peerURLs": {"http://" + n.peer}}, nil)
+		return via.ask(ctx, changeTimeout, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.MemberAdd(ctx, []string{"http://" + n.peer})
+			return err
+		})
 	})
 	if err != nil {
 		return fmt.Errorf("join the etcd cluster: %w", err)
@@ -238,11 +246,14 @@ func (n *node) expel(ctx context.Context, via *node) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range members {
+	for _, m := range members.Members {
 		if m.Name != n.Name() && !slices.Contains(m.PeerURLs, "http://"+n.peer) {
 			continue
 		}
-		err := via.ask(ctx, changeTimeout, "/v3/cluster/member/remove", map[string]string{"ID": fmt.Sprint(m.ID)}, nil)
+		err := via.ask(ctx, changeTimeout, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.MemberRemove(ctx, m.ID)
+			return err
+		})
 		if err != nil {
 			return err
 		}

@@ -93,7 +93,7 @@ func (n *node) ready(ctx context.Context) error {
 		}
 		s, err := n.status(ctx)
 		if err == nil {
-			n.id.Store(s.Header.MemberID)
+			n.id.Store(s.Header.MemberId)
 		}
 		return err
 	})

@@ -40,8 +40,7 @@ type Failover[N Replica] struct {
 	waitingNoted string // why there was nobody to promote, as noted last; the supervisor's own
 
 	// Guarded by Mu.
-	events   []Event
-	listener func(Event)
+	events []Event
 }
 
 // NewFailover describes a cluster as NewNodeSet does. replicaName is what a node is called
@@ -284,15 +283,6 @@ func (s *Failover[N]) Events() []Event {
 	return slices.Clone(s.events)
 }
 
-// OnEvent has f called with every event from here on, one at a time and in order,
-// in place of an f that was given before. f must return at once and must not call
-// the cluster.
-func (s *Failover[N]) OnEvent(f func(Event)) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.listener = f
-}
-
 // Note records an event, unless it is the last one again.
 func (s *Failover[N]) Note(format string, args ...any) {
 	s.Mu.Lock()
@@ -302,9 +292,6 @@ func (s *Failover[N]) Note(format string, args ...any) {
 		return
 	}
 	s.events = append(s.events, e)
-	if s.listener != nil {
-		s.listener(e)
-	}
 }
 
 // NoteWaiting notes, once, why nobody is promoted. The supervisor alone calls it.

@@ -12,9 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -78,12 +76,9 @@ func (p *Pooler) configure(o *Options, settings map[string]string) error {
 		"ignore_startup_parameters": "extra_float_digits",
 	}
 	maps.Copy(all, settings)
-	var text strings.Builder
-	fmt.Fprintf(&text, "[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\n", o.Server.Addr(), o.Server.Port(), o.User)
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(&text, "%s = %s\n", key, all[key])
-	}
-	if err := os.WriteFile(p.config(), []byte(text.String()), 0o644); err != nil {
+	text := fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\n", o.Server.Addr(), o.Server.Port(), o.User) +
+		cluster.SettingLines(all, func(name, value string) string { return name + " = " + value })
+	if err := os.WriteFile(p.config(), []byte(text), 0o644); err != nil {
 		return err
 	}
 	return p.User().Give(p.config())

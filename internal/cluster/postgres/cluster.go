@@ -13,9 +13,8 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Cluster is a running primary with its standbys and their supervisor. Each of its
-// Nodes has also a method Fenced() bool. Whoever holds its Roles decides also on
-// which standby the primary waits.
+// Cluster is a running primary with its standbys and their supervisor. Whoever
+// holds its Roles decides also on which standby the primary waits.
 type Cluster struct {
 	*cluster.Failover[*node]
 	params    params

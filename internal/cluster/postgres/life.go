@@ -32,9 +32,6 @@ func (n *node) StartPrimary(ctx context.Context) error {
 	if n.Running() {
 		return nil
 	}
-	n.cluster.Mu.Lock()
-	n.fenced = false
-	n.cluster.Mu.Unlock()
 	if err := n.configure(); err != nil {
 		return err
 	}
@@ -93,14 +90,6 @@ func (n *node) rejoin(ctx context.Context) error {
 func (n *node) Replace(ctx context.Context) error {
 	c := n.cluster
 	return c.ReplaceNode(ctx, n, func(context.Context) error { return c.expendable(n) }, n.rejoin)
-}
-
-// Fenced says that the supervisor ended the node when it led and did not answer,
-// and that it has not come back since.
-func (n *node) Fenced() bool {
-	n.cluster.Mu.Lock()
-	defer n.cluster.Mu.Unlock()
-	return n.fenced
 }
 
 // signalFile is there in the data of a server that starts as a standby.

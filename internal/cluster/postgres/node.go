@@ -46,9 +46,8 @@ type node struct {
 
 // state is what the cluster knows and wants of a node.
 type state struct {
-	fenced bool   // the supervisor ended it, and it has not come back since
 	stale  bool   // its data may hold what the primary never had: they must not be used again
-	cut    bool   // its receiver was stopped by StopReceiver
+	cut    bool   // its receiver was stopped on purpose
 	names  string // its synchronous_standby_names
 	source *node  // whom its configuration names as the primary; nil: nobody
 	untold bool   // its server has not been told yet
@@ -175,7 +174,7 @@ func (n *node) join(ctx context.Context) error {
 		c.Mu.Unlock()
 		return fmt.Errorf("%s does not lead any more, so the copy of its data is of no use", p.Name())
 	}
-	n.stale, n.fenced, n.names = false, false, c.alone()
+	n.stale, n.names = false, c.alone()
 	c.aim(n)
 	n.untold = false // the server reads it when it starts
 	c.Mu.Unlock()

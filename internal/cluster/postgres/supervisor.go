@@ -70,9 +70,6 @@ func (c *Cluster) failOver(ctx context.Context, p *node, why string) {
 		c.NoteWaiting("%s cannot be fenced, so nobody is promoted: %v", p.Name(), err)
 		return
 	}
-	c.Mu.Lock()
-	p.fenced = true
-	c.Mu.Unlock()
 	// What they answer now is final: nobody sends them anything any more.
 	chosen, position := c.farthest(ctx, c.candidates(p))
 	if chosen == nil {

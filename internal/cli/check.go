@@ -116,11 +116,8 @@ func (a *app) checkRuns(config *config, paths []string, headers []history.Header
 			return usagef("run %d was promised %s and run %d %s: give the level that both are held to with --expect", one.Run, run.Promised(one), h.Run, run.Promised(h))
 		}
 	}
-	path := config.Out
-	if path == "" {
-		path = run.Unused(run.DefaultPath(runsRoot, time.Now(), "check", "runs"))
-	}
-	if err := run.Vacant(path); err != nil {
+	path, err := config.vacant(time.Now(), "check", "runs")
+	if err != nil {
 		return err
 	}
 	words := []string{"stroppy check"}
@@ -161,11 +158,8 @@ func (a *app) checkDatabase(config *config) error {
 	if err != nil {
 		return err
 	}
-	path := config.Out
-	if path == "" {
-		path = run.Unused(run.DefaultPath(runsRoot, time.Now(), "check", d.scheme))
-	}
-	if err := run.Vacant(path); err != nil {
+	path, err := config.vacant(time.Now(), "check", d.scheme)
+	if err != nil {
 		return err
 	}
 	return a.check(config, run.Options{Dir: &run.Directory{Path: path}, Fresh: true}, history.Header{})

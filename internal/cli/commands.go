@@ -190,12 +190,9 @@ func discard(dir *run.Directory, worthless ...string) (removed bool, err error) 
 // is refused before anything is made; SQLite's default place is in the directory
 // itself.
 func (a *app) place(ctx context.Context, config *config, started time.Time) (*run.Directory, db.Database, error) {
-	path := config.Out
-	if path == "" {
-		scheme, _, _ := strings.Cut(config.runDatabase(""), ":")
-		path = run.Unused(run.DefaultPath(runsRoot, started, config.Workload, scheme))
-	}
-	if err := run.Vacant(path); err != nil {
+	scheme, _, _ := strings.Cut(config.runDatabase(""), ":")
+	path, err := config.vacant(started, config.Workload, scheme)
+	if err != nil {
 		return nil, nil, err
 	}
 	if config.DB == "" && config.live == "" {
@@ -220,6 +217,16 @@ func (a *app) place(ctx context.Context, config *config, started time.Time) (*ru
 	}
 	dir, err := run.NewDirectory(path)
 	return dir, database, errors.Join(err, closeAfter(err, database))
+}
+
+// vacant is the path of the new directory that the configuration names, or of one
+// named after its start, what is done and the database.
+func (c *config) vacant(started time.Time, what, database string) (string, error) {
+	path := c.Out
+	if path == "" {
+		path = run.Unused(run.DefaultPath(runsRoot, started, what, database))
+	}
+	return path, run.Vacant(path)
 }
 
 // closeAfter closes what an error has made useless.

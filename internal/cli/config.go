@@ -146,7 +146,7 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 				a.keepSecret(s.Value)
 				database = s
 			case "nemesis":
-				a.keepCommands(s.Value)
+				a.hide(scenario.CommandScrubber(s.Value))
 			}
 		}
 	}
@@ -177,15 +177,11 @@ func toPaste(what, command string) string {
 
 // keepSecret takes the secrets of this URL out of everything that is shown from
 // now on.
-func (a *app) keepSecret(url string) {
-	before, more := a.scrub, scenario.Scrubber(url, a.getenv("PGPASSWORD"))
-	a.scrub = func(text string) string { return more(before(text)) }
-}
+func (a *app) keepSecret(url string) { a.hide(scenario.Scrubber(url, a.getenv("PGPASSWORD"))) }
 
-// keepCommands takes the secrets in the commands of these faults out of
-// everything that is shown from now on.
-func (a *app) keepCommands(script string) {
-	before, more := a.scrub, scenario.CommandScrubber(script)
+// hide has a function change everything that is shown from now on.
+func (a *app) hide(more func(string) string) {
+	before := a.scrub
 	a.scrub = func(text string) string { return more(before(text)) }
 }
 

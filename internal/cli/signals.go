@@ -14,11 +14,8 @@ import (
 	"stroppy/internal/run"
 )
 
-var errInterrupted error = interrupted{}
-
-type interrupted struct{}
-
-func (interrupted) Error() string { return "interrupted: " + recordsLeft }
+// errInterrupted is the cause of a call that a person ended.
+var errInterrupted = errors.New("interrupted: " + recordsLeft)
 
 // What is there after a call that a person ended.
 const (

@@ -31,11 +31,7 @@ type Directory struct {
 }
 
 // ErrNotEmpty says that the directory asked for holds something already.
-var ErrNotEmpty error = notEmpty{}
-
-type notEmpty struct{}
-
-func (notEmpty) Error() string { return "it is not empty" }
+var ErrNotEmpty = errors.New("it is not empty")
 
 // UnusableError says that a directory cannot hold what is to be put there, and that
 // another one can: the call was wrong, not the run.

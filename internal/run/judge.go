@@ -116,19 +116,20 @@ func reason(results []check.Result, verdict check.Status, committed uint64, expe
 			names = append(names, result.Name)
 		}
 	}
-	switch {
-	case verdict == check.Invalid && len(names) == 1:
-		return fmt.Sprintf("The check %s found a violation (claim: %s).", names[0], expect)
-	case verdict == check.Invalid:
-		return fmt.Sprintf("The checks %s found violations (claim: %s).", sentence(names), expect)
-	case verdict == check.Valid:
-		return fmt.Sprintf("%s over %s: the database kept what %s promises%s.", holding(names), transactions(committed), expect, beyond(results))
-	case len(names) == 1:
-		return fmt.Sprintf("The check %s could not be decided (claim: %s)%s.", names[0], expect, cause(results))
-	case len(names) > 1:
-		return fmt.Sprintf("The checks %s could not be decided (claim: %s)%s.", sentence(names), expect, cause(results))
+	if len(names) == 0 {
+		return "No check was made."
 	}
-	return "No check was made."
+	which, found := "The check "+names[0], "a violation"
+	if len(names) > 1 {
+		which, found = "The checks "+sentence(names), "violations"
+	}
+	switch verdict {
+	case check.Invalid:
+		return fmt.Sprintf("%s found %s (claim: %s).", which, found, expect)
+	case check.Valid:
+		return fmt.Sprintf("%s over %s: the database kept what %s promises%s.", holding(names), transactions(committed), expect, beyond(results))
+	}
+	return fmt.Sprintf("%s could not be decided (claim: %s)%s.", which, expect, cause(results))
 }
 
 // beyond says which violations were found that the claim does not forbid, to

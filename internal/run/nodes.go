@@ -52,43 +52,36 @@ func readNodes(dir string) (*nodesRecord, error) {
 	return n, nil
 }
 
-// compareNodes downloads the end state from every node and keeps how it differs
-// from the one that was downloaded from the cluster.
-func (c *conductor) compareNodes(ctx context.Context) error { return c.compare(ctx, 1) }
-
 // How often, and how long after each other, nodes that differ are read again.
 const (
 	compareTries = 3
 	compareAgain = time.Second
 )
 
-func (c *conductor) compare(ctx context.Context, try int) error {
-	if c.o.Nemesis == nil {
+// compareNodes downloads the end state from every node and keeps how it differs
+// from the one that was downloaded from the cluster.
+func (c *conductor) compareNodes(ctx context.Context) error {
+	switch {
+	case c.o.Nemesis == nil:
 		return nil
+	case c.o.Nodes == nil:
+		return c.keepNodes(new(nodesRecord))
 	}
-	var record nodesRecord
-	if c.o.Nodes != nil {
-		c.enter("nodes")
-		defer c.leave()
-		end, err := history.OpenEnd(c.o.Dir.History())
+	for try := 1; ; try++ {
+		record, err := c.readEveryNode(ctx)
 		if err != nil {
-			return err
-		}
-		err = c.readEveryNode(ctx, end, &record)
-		if err := errors.Join(err, end.Close()); err != nil {
 			return err
 		}
 		// A transfer that its client had given up may commit between two of the
 		// downloads: only what stays different is different.
-		if try < compareTries && check.SameReplicas(record.Whole, record.Nodes).Status == check.Invalid {
-			time.Sleep(compareAgain)
-			if err := c.download(ctx); err != nil {
-				return err
-			}
-			return c.compare(ctx, try+1)
+		if try == compareTries || check.SameReplicas(record.Whole, record.Nodes).Status != check.Invalid {
+			return c.keepNodes(record)
+		}
+		time.Sleep(compareAgain)
+		if err := c.download(ctx); err != nil {
+			return err
 		}
 	}
-	return c.keepNodes(&record)
 }
 
 // keepNodes writes nodes.json.
@@ -118,21 +111,29 @@ func (n *nodesRecord) allNodes(names []string) []check.Replica {
 	return all
 }
 
-func (c *conductor) readEveryNode(ctx context.Context, whole *history.End, record *nodesRecord) (err error) {
+func (c *conductor) readEveryNode(ctx context.Context) (record *nodesRecord, err error) {
+	c.enter("nodes")
+	defer c.leave()
+	whole, err := history.OpenEnd(c.o.Dir.History())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, whole.Close()) }()
+	record = new(nodesRecord)
 	if record.Whole, err = check.DigestOf(whole); err != nil {
-		return err
+		return nil, err
 	}
 	for _, node := range c.o.Nodes() {
 		replica := check.Replica{Node: node.Name}
 		if err := c.compareNode(ctx, node, whole, record.Whole, &replica); err != nil {
 			if ctx.Err() != nil {
-				return fmt.Errorf("read %s: %w", node.Name, context.Cause(ctx))
+				return nil, fmt.Errorf("read %s: %w", node.Name, context.Cause(ctx))
 			}
 			replica.Error = c.o.Scrub(err.Error())
 		}
 		record.Nodes = append(record.Nodes, replica)
 	}
-	return nil
+	return record, nil
 }
 
 func (c *conductor) compareNode(ctx context.Context, node Node, whole *history.End, digest check.Digest, replica *check.Replica) (err error) {

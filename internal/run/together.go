@@ -43,19 +43,18 @@ func (c *conductor) together(ctx context.Context) error {
 // qualified is the reason of the verdict on several runs, with what is to be
 // known of single ones before it.
 func qualified(runs []*conductor, verdict, text string) string {
-	var all, cut, lacking, early []string
-	for _, one := range runs {
-		all = append(all, one.number())
-		if !one.facts.Complete {
-			cut = append(cut, one.number())
+	those := func(with func(r *conductor) bool) (numbers []string) {
+		for _, r := range runs {
+			if with(r) {
+				numbers = append(numbers, r.number())
+			}
 		}
-		if one.unreadable != "" {
-			lacking = append(lacking, one.number())
-		}
-		if d := one.result.Drive; d != nil && d.Interrupted {
-			early = append(early, one.number())
-		}
+		return numbers
 	}
+	all := those(func(*conductor) bool { return true })
+	cut := those(func(r *conductor) bool { return !r.facts.Complete })
+	lacking := those(func(r *conductor) bool { return r.unreadable != "" })
+	early := those(func(r *conductor) bool { return r.result.Drive != nil && r.result.Drive.Interrupted })
 	switch {
 	case verdict == "invalid" || len(cut) == 0:
 	case len(runs) == 1:

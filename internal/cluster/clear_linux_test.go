@@ -49,7 +49,7 @@ func ownNetwork(text string) error {
 			return err
 		}
 		made.PIDs = append(made.PIDs, p.PID())
-		if err := p.Poll(context.Background(), func() bool { return os.Remove(ready) == nil }); err != nil {
+		if err := poll(context.Background(), func() bool { return os.Remove(ready) == nil }); err != nil {
 			return err
 		}
 	}

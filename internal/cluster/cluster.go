@@ -27,7 +27,7 @@ import (
 type Cluster interface {
 	// URL is the address of the whole cluster as --db takes it.
 	URL() string
-	// NodeURL is the address of node i alone, for a look at what it holds.
+	// NodeURL is the address of node i alone, to read what it holds.
 	NodeURL(i int) string
 	// Nodes are the nodes that belong to the cluster now, dead ones included.
 	Nodes() []Node

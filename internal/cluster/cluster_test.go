@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -46,6 +47,16 @@ func TestFreePort(t *testing.T) {
 	}
 }
 
+// poll waits until ready says so.
+func poll(ctx context.Context, ready func() bool) error {
+	return Retry(ctx, func() error {
+		if !ready() {
+			return errors.New("it is not ready")
+		}
+		return nil
+	})
+}
+
 // TestKillTakesTheTree kills a shell whose grandchild has left its process group
 // and ignores every signal that can be ignored.
 func TestKillTakesTheTree(t *testing.T) {
@@ -55,7 +66,7 @@ func TestKillTakesTheTree(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = p.Poll(t.Context(), func() bool {
+		err = poll(t.Context(), func() bool {
 			children, err := childrenOf([]int{p.PID()})
 			if err != nil || len(children) == 0 {
 				return false

@@ -213,7 +213,7 @@ func (s *Failover[N]) CheckUp(n N) error {
 const crashLimit = 2 * time.Minute
 
 // AwaitReturn deals with a lost primary that nobody may replace: it is waited for, which
-// lament tells, and started on its own data if it ended by itself.
+// noteWaiting reports, and started on its own data if it ended by itself.
 func (s *Failover[N]) AwaitReturn(ctx context.Context, p N, noteWaiting func()) {
 	w := p.supervised()
 	s.Mu.Lock()

@@ -60,7 +60,7 @@ type linkFault struct {
 }
 
 // Cut drops all packets that go the ways of cuts, those of established
-// connections too; nobody is told that they are dropped. A way that several
+// connections too; no sender is notified. A way that several
 // faults cut stays cut until the last of them is healed. heal may be called
 // again, and needs to be when it fails.
 func (n *Network) Cut(ctx context.Context, cuts []Cut) (heal func() error, err error) {

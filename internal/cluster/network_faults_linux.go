@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lossUnits is how finely a share of lost packets can be told.
+// lossUnits is the resolution of a share of lost packets.
 const lossUnits = 1_000_000
 
 // filter puts the rules on the bridge's way from port to port, where all packets

@@ -88,19 +88,6 @@ func (p *Process) Signal(signal syscall.Signal) error {
 	return err
 }
 
-// Wait waits until the process has ended, at most for the given time, and tells
-// whether it has.
-func (p *Process) Wait(limit time.Duration) bool {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-p.done:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
 // Pause stops the process and its descendants where they are, and returns when
 // they were seen to be stopped. Connections stay open meanwhile.
 func (p *Process) Pause() error {
@@ -310,26 +297,6 @@ func readStat(pid int) (stat, error) {
 		return stat{}, fmt.Errorf("read the state of process %d: %w", pid, err)
 	}
 	return stat{state: string(fields[0]), parent: parent, start: string(fields[19])}, nil
-}
-
-// Poll calls ready every few milliseconds until it answers true, the process
-// ends, or ctx does.
-func (p *Process) Poll(ctx context.Context, ready func() bool) error {
-	ticker := time.NewTicker(5 * time.Millisecond)
-	defer ticker.Stop()
-	for !ready() {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-p.done:
-			if p.err != nil {
-				return p.err
-			}
-			return errors.New("it ended at once")
-		case <-ticker.C:
-		}
-	}
-	return nil
 }
 
 // outputGrace is how long the output of a command is read on that ended and left

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // StandaloneOptions say how a single server is made. The zero value is a server with
@@ -148,13 +147,4 @@ func (s *Standalone) Restart(ctx context.Context) error {
 		return fmt.Errorf("restart %s: %w", s.name, err)
 	}
 	return nil
-}
-
-// Signal sends a signal to the server; what says what for.
-func (s *Standalone) Signal(what string, signal syscall.Signal) error {
-	p := s.current()
-	if p == nil {
-		return fmt.Errorf("%s %s: it is not running", what, s.name)
-	}
-	return p.Signal(signal)
 }

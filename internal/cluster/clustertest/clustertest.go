@@ -94,8 +94,8 @@ func (k Kind) Start(t testing.TB, o cluster.Options) cluster.Local {
 	Need(t, k.Engine, err)
 	t.Logf("%d nodes up in %v (loopback: %q)", o.Nodes, time.Since(began).Round(time.Millisecond), c.Network().Loopback())
 	t.Cleanup(func() {
-		if told, ok := c.(interface{ Events() []cluster.Event }); ok {
-			for _, e := range told.Events() {
+		if supervised, ok := c.(interface{ Events() []cluster.Event }); ok {
+			for _, e := range supervised.Events() {
 				t.Logf("%8.3fs %s", e.Time.Sub(began).Seconds(), e.Text)
 			}
 		}

@@ -14,9 +14,9 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// One does to a cluster of one node what it has to stand, and stops it. look, which
-// may be nil, sees it at first.
-func (k Kind) One(t *testing.T, look func(t *testing.T, c cluster.Local)) {
+// One does to a cluster of one node what it has to stand, and stops it. check, which
+// may be nil, is called first.
+func (k Kind) One(t *testing.T, check func(t *testing.T, c cluster.Local)) {
 	dir := OpenDir(t)
 	c := k.Start(t, cluster.Options{Nodes: 1, Dir: dir, Loopback: true, Params: k.Params})
 	n, ctx := cluster.LocalNodes(c)[0], Within(t, Patience)
@@ -26,8 +26,8 @@ func (k Kind) One(t *testing.T, look func(t *testing.T, c cluster.Local)) {
 	if c.NodeURL(0) == "" || c.NodeURL(1) != "" {
 		t.Errorf("the URLs of node 0 and 1 are %q and %q", c.NodeURL(0), c.NodeURL(1))
 	}
-	if look != nil {
-		look(t, c)
+	if check != nil {
+		check(t, c)
 	}
 	p := k.Pay(t, c)
 	if err := n.Replace(ctx); err == nil || !n.Running() {

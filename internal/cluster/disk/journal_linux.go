@@ -110,10 +110,10 @@ func (v *volume) lose() error {
 	v.gate.Unlock()
 	// The kernel may need an answer from here before it forgets, so nothing is held.
 	for _, p := range stale {
-		v.told(v.kernel.EntryNotify(p.parent.id, p.name))
+		v.forgotten(v.kernel.EntryNotify(p.parent.id, p.name))
 	}
 	for _, in := range known {
-		v.told(v.kernel.InodeNotify(in.id, 0, 0))
+		v.forgotten(v.kernel.InodeNotify(in.id, 0, 0))
 	}
 	return err
 }
@@ -170,9 +170,9 @@ func (v *volume) known() []*inode {
 	return list
 }
 
-// told looks at what the kernel answered when it was to forget something; it need
+// forgotten checks what the kernel answered when it was to forget something; it need
 // not have known it.
-func (v *volume) told(status fuse.Status) {
+func (v *volume) forgotten(status fuse.Status) {
 	if !status.Ok() && status != fuse.ENOENT {
 		log.Printf("the kernel was to forget what it knows of a file: %v", status)
 	}

@@ -80,8 +80,6 @@ func (s *pageStore) drop(at slot) {
 	s.mu.Unlock()
 }
 
-func (s *pageStore) close() error { return s.file.Close() }
-
 // image is the safe content of a file that has been changed since: its size, and
 // those of its pages that were overwritten or cut off.
 type image struct {

@@ -14,7 +14,7 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer store.close()
+	defer store.file.Close()
 	page := func(n int64) []byte { return bytes.Repeat([]byte{byte(n)}, pageSize) }
 	content := newImage(10*pageSize - 5)
 	fill := func() {

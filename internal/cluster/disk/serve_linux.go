@@ -31,7 +31,7 @@ type service struct {
 }
 
 // Serve serves one file system, which control has mounted, until control ends or
-// this process is told to. Then it takes the mount away.
+// this process is sent a signal to end. Then it removes the mount.
 func Serve(control io.ReadWriteCloser) error {
 	unix.Umask(0) // callers' masks come with their calls
 	// Every file that the kernel remembers is held open. Where the limit cannot be
@@ -45,15 +45,15 @@ func Serve(control io.ReadWriteCloser) error {
 	if err := server.RegisterName(cluster.FaultFSService, s); err != nil {
 		return fmt.Errorf("serve a file system: %w", err)
 	}
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	ended := make(chan struct{})
 	go func() {
 		server.ServeCodec(jsonrpc.NewServerCodec(control))
 		close(ended)
 	}()
 	select {
-	case <-told:
+	case <-signals:
 	case <-ended:
 	}
 	return s.Unmount(struct{}{}, nil)

@@ -28,9 +28,9 @@ func (v *volume) setSlow(perCall time.Duration) {
 	}
 }
 
-// killedLook is how often it is looked whether a caller that was signalled has
+// killedPoll is how often it is checked whether a caller that was signalled has
 // been killed.
-const killedLook = 10 * time.Millisecond
+const killedPoll = 10 * time.Millisecond
 
 // wait is what a call to a slow disk does first. It waits on for a caller that
 // was sent a signal, as a disk does, but not for one that was killed, which cannot
@@ -42,7 +42,7 @@ func (v *volume) wait(cancel <-chan struct{}, caller *fuse.InHeader) {
 	}
 	timer := time.NewTimer(s.perCall)
 	defer timer.Stop()
-	var look <-chan time.Time
+	var poll <-chan time.Time
 	for {
 		select {
 		case <-timer.C:
@@ -51,10 +51,10 @@ func (v *volume) wait(cancel <-chan struct{}, caller *fuse.InHeader) {
 			return
 		case <-cancel:
 			cancel = nil // the kernel does not tell of a second signal
-			ticker := time.NewTicker(killedLook)
+			ticker := time.NewTicker(killedPoll)
 			defer ticker.Stop()
-			look = ticker.C
-		case <-look:
+			poll = ticker.C
+		case <-poll:
 			if killed(caller.Pid) {
 				return
 			}

@@ -6,7 +6,7 @@ import (
 )
 
 // Standard is this process's standard input and output as one connection, over
-// which it is told what to serve.
+// which it receives what to serve.
 type Standard struct{}
 
 // Read reads standard input.

@@ -13,7 +13,7 @@ import (
 )
 
 // cached is how long the kernel may keep what it knows of names and attributes.
-// All changes go through it, and what a loss changes it is told.
+// All changes go through it, and it is notified of what a loss changes.
 const cached = time.Hour
 
 // volume is the file system. Where several of its locks are held they were taken

@@ -87,6 +87,3 @@ func (s *Server) URLFor(user, password, database string) string {
 	}
 	return u.String()
 }
-
-// Reload makes the server read its configuration again.
-func (s *Server) Reload() error { return s.Signal("reload", syscall.SIGHUP) }

@@ -102,12 +102,31 @@ func (n *node) start(ctx context.Context, follows int) error {
 	if err != nil {
 		return err
 	}
-	if err := process.Poll(ctx, func() bool { return n.answers(ctx) }); err != nil {
+	if err := n.awaitAnswer(ctx, process); err != nil {
 		text, _ := os.ReadFile(n.log())
 		return errors.Join(fmt.Errorf("start the Redis server in %s: it did not become ready: %w: %s", n.dir, err, cluster.LastLines(text)), process.Kill())
 	}
 	n.process, n.paused = process, false
 	return nil
+}
+
+// awaitAnswer returns when the server has loaded its data, or its process has ended.
+func (n *node) awaitAnswer(ctx context.Context, process *cluster.Process) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-process.Done():
+			cancel(errors.New("it ended at once"))
+		case <-ctx.Done():
+		}
+	}()
+	return cluster.Retry(ctx, func() error {
+		if !n.answers(ctx) {
+			return errors.New("it does not answer")
+		}
+		return nil
+	})
 }
 
 // answers tells that the server has loaded its data.
@@ -180,7 +199,10 @@ func (n *node) shutdown() error {
 	if err := errors.Join(n.process.Resume(), n.process.Signal(syscall.SIGTERM)); err != nil {
 		return err
 	}
-	n.process.Wait(stopLimit)
+	select {
+	case <-n.process.Done():
+	case <-time.After(stopLimit):
+	}
 	return nil
 }
 

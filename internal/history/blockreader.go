@@ -227,14 +227,33 @@ func (s *blockSource) end() place {
 	if s.complete {
 		return atFooter
 	}
+	p, _ := s.walk(func(blockRead) error { return nil })
+	return p
+}
+
+// walk hands over every whole block without its payload, until the first error, and
+// tells how the walk ended.
+func (s *blockSource) walk(do func(b blockRead) error) (place, error) {
 	raw := make([]byte, blockHeadSize)
 	for offset := s.first; ; {
 		p, h, err := s.at(offset, raw)
 		if err != nil || p != atBlock {
-			return p
+			return p, err
+		}
+		if err := do(blockRead{head: h, offset: offset}); err != nil {
+			return p, err
 		}
 		offset += blockHeadSize + int64(h.length)
 	}
+}
+
+// readPayload fills in a block's payload and verifies its checksum.
+func (s *blockSource) readPayload(b blockRead) error {
+	err := s.read(b.payload, b.offset+blockHeadSize)
+	if err == nil && checksum(b.payload) != b.sum {
+		err = s.damaged(b.offset, "the checksum of the block is wrong")
+	}
+	return err
 }
 
 // blockRead is one block as blocks yields it.
@@ -267,16 +286,13 @@ func (s *blockSource) blocks() iter.Seq2[blockRead, error] {
 			if int(h.length) > cap(payload) {
 				payload = make([]byte, h.length)
 			}
-			payload = payload[:h.length]
-			if err = s.read(payload, offset+blockHeadSize); err == nil && checksum(payload) != h.sum {
-				err = s.damaged(offset, "the checksum of the block is wrong")
-			}
-			if err != nil {
+			b := blockRead{head: h, offset: offset, payload: payload[:h.length]}
+			if err := s.readPayload(b); err != nil {
 				yield(blockRead{offset: offset}, err)
 				return
 			}
 			seen.add(raw, h.records)
-			if !yield(blockRead{head: h, offset: offset, payload: payload}, nil) {
+			if !yield(b, nil) {
 				return
 			}
 			offset += blockHeadSize + int64(h.length)

@@ -281,3 +281,21 @@ func FuzzPayload(f *testing.F) {
 		}
 	})
 }
+
+// TestClaims: a header that claims more than IDs can hold is refused at once.
+func TestClaims(t *testing.T) {
+	for want, change := range map[string]func(h *Header){
+		"claims 1099511627776 clients": func(h *Header) { h.Clients = 1 << 40 },
+		"claims -1 clients":            func(h *Header) { h.Clients = -1 },
+		"of run 1099511627776":         func(h *Header) { h.Run = 1 << 40 },
+	} {
+		dir, h := t.TempDir(), testHeader
+		change(&h)
+		w, err := Create(dir, h, 1)
+		must(t, err)
+		must(t, w.Close())
+		if _, err := Open(dir); !errors.Is(err, errDamaged) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}

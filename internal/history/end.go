@@ -97,18 +97,8 @@ func CreateEnd(dir string) (*EndWriter, error) {
 
 // Object keeps one object, in any order.
 func (w *EndWriter) Object(a Object) error {
-	if err := w.accounts.room(endRow); err != nil {
-		return err
-	}
-	if w.accounts.records == 0 {
-		w.account = Object{}
-	}
-	n := len(w.accounts.data)
-	w.accounts.data = w.accounts.data[:putAccount(w.accounts.data[:endBlock], n, a, w.account)]
-	w.accounts.records++
-	w.account = a
 	w.versions += a.Version
-	return nil
+	return addRow(&w.accounts, a, &w.account, putAccount)
 }
 
 // Books returns the sum of the versions of all accounts kept so far and the
@@ -132,20 +122,10 @@ func (w *EndWriter) Restart() error {
 
 // Row keeps one row of the ledger, in any order.
 func (w *EndWriter) Row(l Row) error {
-	if err := w.legs.room(endRow); err != nil {
-		return err
-	}
-	if w.legs.records == 0 {
-		w.leg = Row{}
-	}
-	n := len(w.legs.data)
-	w.legs.data = w.legs.data[:putLeg(w.legs.data[:endBlock], n, l, w.leg)]
-	w.legs.records++
-	w.leg = l
 	if l.Mark == 0 {
 		w.entries++
 	}
-	return nil
+	return addRow(&w.legs, l, &w.leg, putLeg)
 }
 
 // Unexpected keeps, in words, something found in the database that the workload
@@ -183,10 +163,7 @@ func (w *EndWriter) Close() error {
 	// beside them belongs to them.
 	accounts, legs := filepath.Join(w.dir, accountsFile), filepath.Join(w.dir, ledgerFile)
 	err := os.Remove(accounts)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	if err == nil {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		err = os.Rename(legs+partSuffix, legs)
 	}
 	if err == nil {
@@ -221,7 +198,7 @@ func (w *EndWriter) finish() error {
 	if err := w.legs.flush(rowBlock); err != nil {
 		return err
 	}
-	return errors.Join(w.accounts.finish(), w.legs.finish())
+	return errors.Join(w.accounts.out.finish(), w.legs.out.finish())
 }
 
 // Abandon ends a download that failed: nothing of it stays, and an earlier end
@@ -244,12 +221,23 @@ func (w *EndWriter) Abandon() error {
 	return errors.Join(errs...)
 }
 
-// room makes sure that n more bytes fit.
-func (r *rowWriter) room(n int) error {
-	if len(r.data)+n > endBlock {
-		return r.flush(rowBlock)
+// addRow adds a row, which is put relative to the last one of the block.
+func addRow[T any](r *rowWriter, row T, last *T, put func(b []byte, i int, row, last T) int) error {
+	if r.out.err != nil {
+		return r.out.err
 	}
-	return r.out.err
+	if len(r.data)+endRow > endBlock {
+		if err := r.flush(rowBlock); err != nil {
+			return err
+		}
+	}
+	if r.records == 0 {
+		*last = *new(T)
+	}
+	r.data = r.data[:put(r.data[:endBlock], len(r.data), row, *last)]
+	r.records++
+	*last = row
+	return nil
 }
 
 func (r *rowWriter) flush(kind uint32) error {
@@ -261,8 +249,6 @@ func (r *rowWriter) flush(kind uint32) error {
 	r.data, r.records = r.data[:blockHeadSize], 0
 	return err
 }
-
-func (r *rowWriter) finish() error { return r.out.finish() }
 
 // End is the end state that a database was found in. Its methods may be called
 // by several goroutines at once.
@@ -393,32 +379,22 @@ func rows[T any](s *blockSource, take func(*decoder, T) T) iter.Seq2[T, error] {
 	}
 }
 
-// readStrangers walks over the heads of the accounts' blocks, and reads only
-// those with strangers.
+// readStrangers reads only those of the accounts' blocks that have strangers.
 func (e *End) readStrangers() error {
-	raw := make([]byte, blockHeadSize)
-	for offset := e.accounts.first; ; {
-		p, h, err := e.accounts.at(offset, raw)
-		if err != nil || p != atBlock {
+	_, err := e.accounts.walk(func(b blockRead) error {
+		if b.client != strangerBlock {
+			return nil
+		}
+		b.payload = make([]byte, b.length)
+		if err := e.accounts.readPayload(b); err != nil {
 			return err
 		}
-		if h.client == strangerBlock {
-			b := blockRead{head: h, offset: offset, payload: make([]byte, h.length)}
-			if err := e.accounts.read(b.payload, offset+blockHeadSize); err != nil {
-				return err
-			}
-			if err := e.takeStrangers(b); err != nil {
-				return err
-			}
-		}
-		offset += blockHeadSize + int64(h.length)
-	}
+		return e.takeStrangers(b)
+	})
+	return err
 }
 
 func (e *End) takeStrangers(b blockRead) error {
-	if checksum(b.payload) != b.sum {
-		return e.accounts.damaged(b.offset, "the checksum of the block is wrong")
-	}
 	d := decoder{b: b.payload}
 	for i := range int(b.records) {
 		n := d.unsigned()

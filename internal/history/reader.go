@@ -24,11 +24,25 @@ func Open(dir string) (*Reader, error) {
 		return nil, err
 	}
 	r := &Reader{source: s, file: f, end: s.end()}
-	if err := s.unmarshal(&r.header); err != nil {
+	if err = s.unmarshal(&r.header); err == nil {
+		err = r.plausible()
+	}
+	if err != nil {
 		_ = f.Close()
 		return nil, err
 	}
 	return r, nil
+}
+
+// plausible refuses a header that claims what no ID can hold.
+func (r *Reader) plausible() error {
+	switch h := &r.header; {
+	case h.Clients < 0 || h.Clients > 1<<ClientBits:
+		return r.source.damaged(preambleSize, fmt.Sprintf("its description claims %d clients, and a run has at most %d", h.Clients, 1<<ClientBits))
+	case h.Run >= 1<<RunBits:
+		return r.source.damaged(preambleSize, fmt.Sprintf("its description claims to be of run %d, and the last one is %d", h.Run, 1<<RunBits-1))
+	}
+	return nil
 }
 
 // Header returns what the history says about its run.

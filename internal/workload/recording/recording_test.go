@@ -2,6 +2,7 @@ package recording
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"stroppy/internal/check"
@@ -54,6 +55,39 @@ func TestAfter(t *testing.T) {
 	} {
 		if !test.later.after(test.sooner) || test.sooner.after(test.later) {
 			t.Errorf("%s: the later one is not known", test.name)
+		}
+	}
+}
+
+// TestClaims: a header that claims many more accounts than the end state has rows is
+// refused at once, and one of a database that lost rows is not.
+func TestClaims(t *testing.T) {
+	for _, test := range []struct {
+		accounts uint64
+		refused  bool
+	}{{1 << 40, true}, {1000, false}} {
+		dir := t.TempDir()
+		recorded := filepath.Join(dir, folder)
+		w, err := history.Create(recorded, history.Header{Workload: "bank", Run: 1, Accounts: test.accounts}, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		end, err := history.CreateEnd(recorded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := end.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r, err := open([]string{dir}, "bank")
+		if err == nil {
+			r.close()
+		}
+		if refused := err != nil && strings.Contains(err.Error(), "one of the two is damaged"); refused != test.refused || refused != (err != nil) {
+			t.Errorf("%d accounts and an empty end state: %v", test.accounts, err)
 		}
 	}
 }

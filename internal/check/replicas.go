@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -74,12 +75,7 @@ func Difference(one, other EndState, name func(n uint64) string) (string, error)
 		}
 		delete(held, a.N)
 	}
-	missing := make([]uint64, 0, len(held))
-	for n := range held {
-		missing = append(missing, n)
-	}
-	slices.Sort(missing)
-	for _, n := range missing {
+	for _, n := range slices.Sorted(maps.Keys(held)) {
 		tell("%s is missing on this node", name(n))
 	}
 	return Joined(told, different), nil

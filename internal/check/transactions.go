@@ -3,6 +3,7 @@ package check
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"stroppy/internal/history"
 )
@@ -129,14 +130,7 @@ func (t *Transactions) Find(id history.ID) (uint32, bool) {
 }
 
 // Covers says that the histories given include this run.
-func (t *Transactions) Covers(run uint64) bool {
-	for _, r := range t.Runs {
-		if r == run {
-			return true
-		}
-	}
-	return false
-}
+func (t *Transactions) Covers(run uint64) bool { return slices.Contains(t.Runs, run) }
 
 // Hash mixes a leg so that a sum of hashes tells sets of legs apart: the
 // finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) over both numbers.

@@ -55,17 +55,70 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 	}
 	op := &tx.Ops[0]
 	c.formula.putKey(c.key, c.formula.place(op.Object))
+	if tx.Kind == history.Modify {
+		if writes, err := c.beforeUpdate(ctx, tx, op); err != nil || !writes {
+			return err
+		}
+	}
+	result, err := c.last(ctx, tx, op)
+	if err != nil {
+		return err
+	}
+	if err := c.session.Commit(ctx); err != nil {
+		return err
+	}
+	tx.Outcome = history.Committed
+	switch r := c.session.Result(result); {
+	case tx.Kind == history.Get:
+		c.take(op, result)
+	case tx.Kind == history.Insert:
+		absent(op)
+	case tx.Kind == history.Scan:
+		c.scan.start(tx)
+		for i := range r.Rows() {
+			c.scan.add(r.Row(i)[0].Text, r.Row(i)[1].Text)
+		}
+	case r == nil || r.Affected == 0: // an update of nothing
+		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+		absent(op)
+	}
+	return nil
+}
+
+// last adds the last statement of a transaction, which of all but one kind is the only
+// one.
+func (c *sqlClient) last(ctx context.Context, tx *history.Transaction, op *history.Op) (result int, err error) {
 	switch tx.Kind {
 	case history.Get:
-		return c.get(ctx, tx, op)
-	case history.Put:
-		return c.put(ctx, tx, op)
+		return c.text(c.key).do(ctx, c.model.read)
 	case history.Insert:
-		return c.add(ctx, tx, op)
+		return c.text(c.key).text(c.newValue(tx, op)).do(ctx, c.model.insert)
 	case history.Scan:
-		return c.scanFrom(ctx, tx)
+		return c.text(c.key).integer(op.Amount).do(ctx, c.model.scan)
 	}
-	return c.modify(ctx, tx, op)
+	return c.text(c.newValue(tx, op)).text(c.key).do(ctx, c.model.update)
+}
+
+// beforeUpdate reads the record that is then written, without a lock: whether another
+// may write in between is for the isolation to say. Where there is no record it ends
+// the transaction.
+func (c *sqlClient) beforeUpdate(ctx context.Context, tx *history.Transaction, op *history.Op) (writes bool, err error) {
+	result, err := c.text(c.key).do(ctx, c.model.read)
+	if err != nil {
+		return false, err
+	}
+	if err := c.session.Flush(ctx); err != nil {
+		return false, err
+	}
+	c.take(op, result)
+	if op.State == history.Absent {
+		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+		return false, c.session.Commit(ctx)
+	}
+	if own(op, tx.ID) {
+		return false, errors.Join(c.session.Rollback(ctx), load.ErrAlreadyApplied)
+	}
+	return true, nil
 }
 
 // text and integer add an argument of the next statement.
@@ -86,19 +139,6 @@ func (c *sqlClient) do(ctx context.Context, s *db.Statement) (result int, err er
 	return result, err
 }
 
-func (c *sqlClient) get(ctx context.Context, tx *history.Transaction, op *history.Op) error {
-	result, err := c.text(c.key).do(ctx, c.model.read)
-	if err != nil {
-		return err
-	}
-	if err := c.session.Commit(ctx); err != nil {
-		return err
-	}
-	tx.Outcome = history.Committed
-	c.take(op, result)
-	return nil
-}
-
 // take notes what the statement that reads one record has brought.
 func (c *sqlClient) take(op *history.Op, result int) {
 	if r := c.session.Result(result); r != nil && r.Rows() > 0 {
@@ -112,84 +152,6 @@ func (c *sqlClient) take(op *history.Op, result int) {
 func (c *sqlClient) newValue(tx *history.Transaction, op *history.Op) []byte {
 	c.value = c.formula.appendValue(c.value[:0], op.Object, tx.ID, op.Writer, int(op.Amount))
 	return c.value
-}
-
-func (c *sqlClient) put(ctx context.Context, tx *history.Transaction, op *history.Op) error {
-	result, err := c.text(c.newValue(tx, op)).text(c.key).do(ctx, c.model.update)
-	if err != nil {
-		return err
-	}
-	if err := c.session.Commit(ctx); err != nil {
-		return err
-	}
-	c.ended(tx, op, result)
-	return nil
-}
-
-// ended notes how a transaction ended whose last statement was an update.
-func (c *sqlClient) ended(tx *history.Transaction, op *history.Op, result int) {
-	tx.Outcome = history.Committed
-	if r := c.session.Result(result); r == nil || r.Affected == 0 {
-		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
-		absent(op)
-	}
-}
-
-func (c *sqlClient) add(ctx context.Context, tx *history.Transaction, op *history.Op) error {
-	if _, err := c.text(c.key).text(c.newValue(tx, op)).do(ctx, c.model.insert); err != nil {
-		return err
-	}
-	if err := c.session.Commit(ctx); err != nil {
-		return err
-	}
-	tx.Outcome = history.Committed
-	absent(op)
-	return nil
-}
-
-// modify reads without a lock and then writes: whether another may write in between
-// is for the isolation to say.
-func (c *sqlClient) modify(ctx context.Context, tx *history.Transaction, op *history.Op) error {
-	result, err := c.text(c.key).do(ctx, c.model.read)
-	if err != nil {
-		return err
-	}
-	if err := c.session.Flush(ctx); err != nil {
-		return err
-	}
-	c.take(op, result)
-	if op.State == history.Absent {
-		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
-		return c.session.Commit(ctx)
-	}
-	if own(op, tx.ID) {
-		return errors.Join(c.session.Rollback(ctx), load.ErrAlreadyApplied)
-	}
-	if result, err = c.text(c.newValue(tx, op)).text(c.key).do(ctx, c.model.update); err != nil {
-		return err
-	}
-	if err := c.session.Commit(ctx); err != nil {
-		return err
-	}
-	c.ended(tx, op, result)
-	return nil
-}
-
-func (c *sqlClient) scanFrom(ctx context.Context, tx *history.Transaction) error {
-	result, err := c.text(c.key).integer(tx.Ops[0].Amount).do(ctx, c.model.scan)
-	if err != nil {
-		return err
-	}
-	if err := c.session.Commit(ctx); err != nil {
-		return err
-	}
-	tx.Outcome = history.Committed
-	c.scan.start(tx)
-	r := c.session.Result(result)
-	for i := range r.Rows() {
-		c.scan.add(r.Row(i)[0].Text, r.Row(i)[1].Text)
-	}
-	return nil
 }
 
 // ResolveUnknown implements load.Client. As of a key-value store, a write that is not seen

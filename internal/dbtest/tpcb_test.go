@@ -140,7 +140,7 @@ func TestTPCBOnNoop(t *testing.T) {
 	r := newTrial(t, noop.Open(), newTPCB(t, noop.Open(), c), "")
 	r.attach(t)
 	r.drive(t, 1000)
-	if n := r.driven.Figures.Committed; n != 1000 {
+	if n := r.driven.Measurements.Committed; n != 1000 {
 		t.Errorf("%d of 1000 transactions were committed", n)
 	}
 }

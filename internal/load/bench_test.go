@@ -85,9 +85,9 @@ func BenchmarkOpenLoop(b *testing.B) {
 		b.Run(fmt.Sprintf("clients=%d/rate=%.0f", c.clients, c.rate), func(b *testing.B) {
 			b.ReportAllocs()
 			r := drive(b, Options{Count: uint64(b.N), Plan: constant(c.rate)}, c.clients)
-			b.ReportMetric(float64(r.Figures.Pacing.P50.Nanoseconds()), "pacing-p50-ns")
-			b.ReportMetric(float64(r.Figures.Pacing.P99.Nanoseconds()), "pacing-p99-ns")
-			b.ReportMetric(float64(r.Figures.Latency.P99.Nanoseconds()), "p99-ns")
+			b.ReportMetric(float64(r.Measurements.Pacing.P50.Nanoseconds()), "pacing-p50-ns")
+			b.ReportMetric(float64(r.Measurements.Pacing.P99.Nanoseconds()), "pacing-p99-ns")
+			b.ReportMetric(float64(r.Measurements.Latency.P99.Nanoseconds()), "p99-ns")
 			b.ReportMetric(r.CPUSeconds*1e9/float64(b.N), "cpu-ns/op")
 		})
 	}

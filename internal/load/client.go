@@ -38,7 +38,7 @@ type Client interface {
 }
 
 // Background is a client that runs one transaction each interval beside the
-// others and does not count in the figures. It runs one at least, unless the load phase is
+// others and does not count in the measurements. It runs one at least, unless the load phase is
 // ended before: the first outlasts the clients until it meets no conflict any more.
 type Background struct {
 	Client Client

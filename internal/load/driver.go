@@ -78,7 +78,7 @@ func New(options Options) *Driver {
 // stays away. Running transactions finish, and everything done is recorded. The
 // clients stay open.
 //
-// A cancelled ctx is no error: Result.Interrupted tells. With an error the
+// A cancelled ctx is no error: Result.Interrupted says so. With an error the
 // result holds what was measured until then; it is nil only for wrong options.
 func (d *Driver) Run(ctx context.Context) (*Result, error) {
 	if err := d.options.validate(); err != nil {
@@ -108,7 +108,7 @@ func (d *Driver) Run(ctx context.Context) (*Result, error) {
 // run are recorded as unknown. Any goroutine may call it at any time.
 func (d *Driver) Abort() { d.requestAbort() }
 
-// warm is the clock from which the figures count.
+// warm is the clock from which the measurements count.
 func (d *Driver) warm() int64 { return d.begin + int64(d.options.Warmup) }
 
 func (d *Driver) clock() int64 { return int64(time.Since(d.options.Start)) }
@@ -302,10 +302,10 @@ func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result
 			r.Backlog, r.Shed, r.WarmupUnsent = r.Backlog+left, r.Shed+shed-w.early, r.WarmupUnsent+early+w.early
 		}
 		known, cut = max(known, w.known), cut || w.cut
-		recorders = append(recorders, w.figures)
+		recorders = append(recorders, w.recorder)
 	}
 	d.sheds.waits(stopped, &r.Never)
-	r.Figures = stats.Merge(recorders...)
+	r.Measurements = stats.Merge(recorders...)
 	r.Elapsed = max(0, time.Duration(known-d.begin)-d.options.Warmup)
 	r.Interrupted = cut && d.failure == nil && ctx.Err() != nil
 	return r, d.failure

@@ -20,7 +20,7 @@ type Options struct {
 	// Clients run the transactions; client i records as history client i.
 	Clients []Client
 	// Background clients run beside. The i-th records as history client
-	// len(Clients)+i, does not count in the figures, and stops with the load phase.
+	// len(Clients)+i, does not count in the measurements, and stops with the load phase.
 	Background []Background
 
 	// Plan is the rate over the load phase. The zero Plan is a closed loop: a client's

@@ -85,7 +85,7 @@ func TestStagesAndRamps(t *testing.T) {
 		if want := []int{100, 100, 300, 300, 0, 150, 250, 0, 0, 0}; !slices.Equal(perSecond, want) {
 			t.Errorf("arrivals each second: %v, want %v", perSecond, want)
 		}
-		if p := r.Figures.Pacing; p.Count < 1100 || p.P99 > time.Millisecond {
+		if p := r.Measurements.Pacing; p.Count < 1100 || p.P99 > time.Millisecond {
 			t.Errorf("pacing of %d: %+v", p.Count, p)
 		}
 	})
@@ -217,10 +217,10 @@ func TestRateHoldsThroughReconnects(t *testing.T) {
 		if late < 750 {
 			t.Errorf("%d transactions are late", late)
 		}
-		if p := r.Figures.Pacing; p.P99 > time.Millisecond || p.Count > 3300 {
+		if p := r.Measurements.Pacing; p.P99 > time.Millisecond || p.Count > 3300 {
 			t.Errorf("waiting for a server counts as the tool's own error: %d, %+v", p.Count, p)
 		}
-		if l := r.Figures.Latency; l.Count != 4000 || l.Max < 1500*time.Millisecond {
+		if l := r.Measurements.Latency; l.Count != 4000 || l.Max < 1500*time.Millisecond {
 			t.Errorf("latency of %d: %+v", l.Count, l)
 		}
 	})
@@ -240,7 +240,7 @@ func TestThink(t *testing.T) {
 			}
 			next[tx.ID.Client()] = tx.End + 1e9
 		}
-		if p := r.Figures.Pacing; p.Count != 16 || p.Max != 0 {
+		if p := r.Measurements.Pacing; p.Count != 16 || p.Max != 0 {
 			t.Errorf("pacing of %d: %+v", p.Count, p)
 		}
 	})

@@ -20,9 +20,9 @@ type Result struct {
 	// after that, with the last such answer: all that committed did so within it. A
 	// transaction that this program gave up, because its grace or its patience was at
 	// an end, moves it by nothing.
-	Elapsed time.Duration
-	Figures *stats.Figures
-	Never   stats.Waits // what was due after the warm-up and never sent: Backlog and Shed
+	Elapsed      time.Duration
+	Measurements *stats.Measurements
+	Never        stats.Waits // what was due after the warm-up and never sent: Backlog and Shed
 
 	Conflicts    uint64       // tries that ended as db.Aborted, warm-up included
 	Retries      uint64       // tries made because of a conflict, warm-up included; those after a lost server do not count

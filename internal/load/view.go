@@ -147,7 +147,7 @@ func (d *Driver) Second() (stats.Second, bool) {
 	return stats.Second{}, false
 }
 
-// sample takes the figures of each whole second until the function that it
+// sample takes the measurements of each whole second until the function that it
 // returns is called.
 func (d *Driver) sample() (end func()) {
 	ended, gone := make(chan struct{}), make(chan struct{})

@@ -74,8 +74,8 @@ func TestSecondsOfARunningDrive(t *testing.T) {
 			}
 		}
 		last, ok := d.driver.Second()
-		if total := d.driver.Latencies().Count(); !ok || total != r.Figures.Committed || committed > total || total-committed > 200 || last.Second < 6 {
-			t.Errorf("%d latencies of %d committed, %d in seconds, the last %+v", total, r.Figures.Committed, committed, last)
+		if total := d.driver.Latencies().Count(); !ok || total != r.Measurements.Committed || committed > total || total-committed > 200 || last.Second < 6 {
+			t.Errorf("%d latencies of %d committed, %d in seconds, the last %+v", total, r.Measurements.Committed, committed, last)
 		}
 	})
 }

@@ -16,18 +16,18 @@ import (
 type worker struct {
 	_ [128]byte // nothing of another worker on a cache line, nor on the one prefetched with it
 
-	driver  *Driver
-	client  Client
-	number  int // of the history client
-	every   time.Duration
-	log     *history.ClientWriter
-	figures *stats.Recorder // nil in the background
-	random  *rand.Rand
-	timer   *time.Timer
-	alarm   *alarm       // nil where pacing needs none
-	queue   *queue       // of an open loop
-	pauses  *pace.Pauses // of a closed loop whose clients think
-	errors  errorCounts
+	driver   *Driver
+	client   Client
+	number   int // of the history client
+	every    time.Duration
+	log      *history.ClientWriter
+	recorder *stats.Recorder // nil in the background
+	random   *rand.Rand
+	timer    *time.Timer
+	alarm    *alarm       // nil where pacing needs none
+	queue    *queue       // of an open loop
+	pauses   *pace.Pauses // of a closed loop whose clients think
+	errors   errorCounts
 
 	// The driver's contexts, each through a child of its own, so that a database
 	// library that registers with its context for every call locks nothing that
@@ -41,7 +41,7 @@ type worker struct {
 	tx      history.Transaction
 	last    int64  // the latest reading of the clock
 	answer  int64  // clock when the database last answered this transaction; 0 before
-	known   int64  // the same of the latest transaction whose outcome it told
+	known   int64  // the same of the latest transaction whose outcome it reported
 	share   uint64 // transactions to do
 	sent    uint64 // transactions done
 	next    int64  // when a background transaction is due, or one after a pause
@@ -65,7 +65,7 @@ func newWorker(d *Driver, number int, c Client, every time.Duration) *worker {
 	w.share = math.MaxUint64
 	if every == 0 {
 		w.share = d.options.share(number)
-		w.figures = stats.NewRecorder()
+		w.recorder = stats.NewRecorder()
 	}
 	return w
 }
@@ -236,9 +236,9 @@ func (w *worker) record() {
 	if tx.Outcome != history.Unknown {
 		w.known = max(w.known, w.answer)
 	}
-	w.figures.Record(tx)
+	w.recorder.Record(tx)
 	if w.queue != nil || w.pauses != nil {
-		w.figures.RecordSent(tx, w.free)
+		w.recorder.RecordSent(tx, w.free)
 	}
 	if w.pauses != nil {
 		w.next = tx.End + int64(w.pauses.Next())

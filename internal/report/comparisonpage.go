@@ -44,7 +44,7 @@ type ComparisonData struct {
 	Made     string             `json:"made"`
 }
 
-// ComparisonRatio is one figure of one side against that of the first. What is
+// ComparisonRatio is one measurement of one side against that of the first. What is
 // not known is null.
 type ComparisonRatio struct {
 	Against    string   `json:"against"` // such as B against A
@@ -69,7 +69,7 @@ type ComparisonTimeline struct {
 type ComparisonLine struct {
 	Side  int        `json:"side"`
 	Label string     `json:"label"`
-	TPS   []*float64 `json:"tps"` // null where the run was not driven
+	TPS   []*float64 `json:"tps"` // null where the run had no load phase
 }
 
 // ComparisonPage writes a comparison as one HTML file that needs nothing else.

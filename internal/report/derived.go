@@ -6,7 +6,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// derive brings those figures into line that are made of others: the client's largest
+// derive brings those measurements into line that are made of others: the client's largest
 // memory, and what the footprint is divided by.
 func (r *Result) derive() {
 	if c := r.Client; c != nil && r.SampledRSS > 0 && (c.MaxRSSBytes == nil || *c.MaxRSSBytes < r.SampledRSS) {
@@ -23,9 +23,9 @@ func (r *Result) derive() {
 	}
 }
 
-// stored counts what FootprintTransfers is of, as far as the other figures tell it; nil
+// stored counts what FootprintTransfers is of, as far as the other measurements say; nil
 // where they do not: those by kind leave out the warm-up. Where nothing but what wrote
-// was committed after it, the footprint over all that was committed tells the number.
+// was committed after it, the footprint over all that was committed gives the number.
 func (r *Result) stored() *uint64 {
 	d := r.Drive
 	if d == nil || r.FootprintBytes == nil {

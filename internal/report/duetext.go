@@ -9,14 +9,14 @@ import (
 // allDue is the key in Drive.Outcomes of all that was due.
 const allDue = "all"
 
-// lacking marks a figure of the committed transactions that would be another one
+// lacking marks a measurement of the committed transactions that would be another one
 // if all that was due had been answered.
 const lacking = "*"
 
-// figures are those of a Latency by their keys in result.json, with the share of
+// measurements are those of a Latency by their keys in result.json, with the share of
 // the transactions that each describes: all of them for max. The mean is taken
 // like p99, because few transactions move it little.
-func (l *Latency) figures() []describing {
+func (l *Latency) measurements() []describing {
 	return []describing{
 		{"mean", 0.99, l.Mean}, {"p50", 0.50, l.P50}, {"p90", 0.90, l.P90}, {"p95", 0.95, l.P95},
 		{"p99", 0.99, l.P99}, {"p999", 0.999, l.P999}, {"max", 1, l.Max},
@@ -34,7 +34,7 @@ func (l *Latency) of(key string) *float64 {
 	if l == nil {
 		return nil
 	}
-	for _, f := range l.figures() {
+	for _, f := range l.measurements() {
 		if f.key == key {
 			return &f.value
 		}
@@ -49,12 +49,12 @@ func (d *Drive) lost() (lost, due uint64) {
 	return lost, lost + d.Committed + d.Rejected.total()
 }
 
-// committedCells writes figures of the committed transactions, and marks those
+// committedCells writes measurements of the committed transactions, and marks those
 // whose share leaves no room for what was lost.
 func (d *Drive) committedCells(l *Latency) []string {
 	lost, due := d.lost()
 	var cells []string
-	for _, f := range l.figures() {
+	for _, f := range l.measurements() {
 		cell := LatencyText(f.value)
 		if d.Outcomes[allDue] != nil && float64(lost) > (1-f.share)*float64(due) {
 			cell += lacking
@@ -64,10 +64,10 @@ func (d *Drive) committedCells(l *Latency) []string {
 	return cells
 }
 
-// outcomeCells writes figures of one outcome, and says which are lower bounds.
+// outcomeCells writes measurements of one outcome, and says which are lower bounds.
 func (d *Drive) outcomeCells(name string, l *Latency) []string {
 	var cells []string
-	for _, f := range l.figures() {
+	for _, f := range l.measurements() {
 		cell := LatencyText(f.value)
 		if name == allDue && slices.Contains(d.DueAtLeast, f.key) {
 			cell = "≥" + cell
@@ -77,7 +77,7 @@ func (d *Drive) outcomeCells(name string, l *Latency) []string {
 	return cells
 }
 
-// lackingText says what the figures of the committed transactions leave out.
+// lackingText says what the measurements of the committed transactions leave out.
 func (d *Drive) lackingText() string {
 	lost, due := d.lost()
 	if lost == 0 || d.Outcomes[allDue] == nil {

@@ -10,13 +10,13 @@ import (
 // to any.
 const behindShare = 0.1
 
-// unmeasuredText is what the figures of an Unmeasured load phase must not be read without.
+// unmeasuredText is what the measurements of an Unmeasured load phase must not be read without.
 const unmeasuredText = "Nothing was measured: all transactions ended within the warm-up, which no measurement includes."
 
 // Unmeasured says that the load phase has had a warm-up and nothing after it.
 func (d *Drive) Unmeasured() bool { return d.Seconds <= 0 && d.WarmupSeconds > 0 }
 
-// lengthText reports how many clients drove for how long; write writes seconds.
+// lengthText reports how many clients ran for how long; write writes seconds.
 func (d *Drive) lengthText(write func(float64) string) string {
 	text := counted(uint64(max(d.Clients, 0)), "client")
 	switch {

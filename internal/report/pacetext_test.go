@@ -25,7 +25,7 @@ func TestPageAndTextAgreeWhoFollowed(t *testing.T) {
 		for _, why := range []string{"", "it used both processors"} {
 			c := &Client{Bottleneck: why}
 			n := &noted{}
-			n.drive(&d, c)
+			n.loadPhase(&d, c)
 			warned := ""
 			for _, w := range n.warnings {
 				if who, _, found := strings.Cut(w.Text, " did not follow the rate"); found {

@@ -27,7 +27,7 @@ type PageData struct {
 	Started   string         `json:"started"`  // the day
 	Verdict   string         `json:"verdict"`  // valid, invalid or unknown
 	Reason    string         `json:"reason"`
-	Notes     []PageNote     `json:"notes"`    // what a reader must know before the figures
+	Notes     []PageNote     `json:"notes"`    // what a reader must know before the measurements
 	Figures   []PageFigure   `json:"figures"`  // the few that matter most
 	Facts     []PageFact     `json:"facts"`    // what was run
 	Command   string         `json:"command"`  // repeats the run
@@ -43,7 +43,7 @@ type PageData struct {
 	Made      string         `json:"made"`    // by which program
 }
 
-// PageNote is a sentence that the figures must not be read without.
+// PageNote is a sentence that the measurements must not be read without.
 type PageNote struct {
 	Kind string `json:"kind"` // warning or note
 	Text string `json:"text"`
@@ -64,7 +64,7 @@ type PageFact struct {
 }
 
 // PageTable is a table as it is shown. An empty cell says that there is nothing
-// to tell.
+// to show.
 type PageTable struct {
 	Title    string    `json:"title"`
 	Note     string    `json:"note"`
@@ -135,7 +135,7 @@ func (a *Anomaly) text() string {
 	return fmt.Sprintf("%s: found %s, forbidden from %s upwards.", a.Name, times(a.Count), a.Forbidden)
 }
 
-// facts tell what was run. All are there in every report, known or not.
+// facts say what was run. All are there in every report, known or not.
 func facts(r *Result) []PageFact {
 	claim, expect := NotKnown, NotKnown
 	if c := r.Claim; c != nil {

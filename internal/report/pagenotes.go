@@ -10,7 +10,7 @@ import (
 // know of it.
 const pacingLimit = 1
 
-// notes are what the figures must not be read without: warnings first.
+// notes are what the measurements must not be read without: warnings first.
 func notes(r *Result, live bool) []PageNote {
 	n := &noted{}
 	if !r.Finished && !live {
@@ -25,7 +25,7 @@ func notes(r *Result, live bool) []PageNote {
 		if d.Unmeasured() && !live {
 			n.warn(unmeasuredText)
 		}
-		n.drive(d, r.Client)
+		n.loadPhase(d, r.Client)
 		if p := d.Pacing; p != nil && p.P99 > pacingLimit && bottleneck == "" {
 			n.warn(fmt.Sprintf("The client sent late by itself: of the transactions whose client was free, 1 %% left more than %s ms after they were due.", LatencyText(p.P99)))
 		}
@@ -48,7 +48,7 @@ func (n *noted) note(text string) { n.others = append(n.others, PageNote{"note",
 // all are the warnings and then the others.
 func (n *noted) all() []PageNote { return append(append([]PageNote{}, n.warnings...), n.others...) }
 
-func (n *noted) drive(d *Drive, c *Client) {
+func (n *noted) loadPhase(d *Drive, c *Client) {
 	if d.Interrupted {
 		n.warn("The user ended the run early.")
 	}

@@ -132,7 +132,7 @@ func kinds(by map[string]uint64) string {
 	return strings.Join(parts, " · ")
 }
 
-// faultTables tell of each fault how the database took it.
+// faultTables show of each fault how the database took it.
 func faultTables(r *Result) []PageTable {
 	if len(r.Faults) == 0 {
 		return []PageTable{}
@@ -185,7 +185,7 @@ func measured(x *float64, write func(float64) string) string {
 
 func atText(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 
-// costTables tell what the load phase took from the machines.
+// costTables show what the load phase took from the machines.
 func costTables(r *Result) []PageTable {
 	t := table("", "Processor time is user and system time during the load phase.", []int{0}, "", "processor time", "largest memory")
 	client := Client{}

@@ -37,7 +37,7 @@ type Result struct {
 	Database        string `json:"database"`
 	DatabaseVersion string `json:"database_version"`
 	Seed            uint64 `json:"seed"`
-	LoadID          string `json:"load_id"` // of the load that was driven; empty where it has none
+	LoadID          string `json:"load_id"` // of the data that the load phase used; empty where it has none
 
 	// Identity names the run's history; null before it was begun and of a check of several.
 	Identity *history.Identity `json:"identity"`
@@ -77,7 +77,7 @@ type Result struct {
 	Phases      []Phase   `json:"phases"`
 	Command     string    `json:"command"` // repeats the run
 	Stroppy     string    `json:"stroppy_version"`
-	Machine     string    `json:"machine"` // what drove: system, architecture, processors
+	Machine     string    `json:"machine"` // of the clients: system, architecture, processors
 }
 
 // Violations is the file in the run's directory that has a line for each
@@ -87,7 +87,7 @@ type Violations struct {
 	Lines uint64 `json:"lines"`
 }
 
-// Table is what a workload adds to the report: figures of its own, as people read
+// Table is what a workload adds to the report: measurements of its own, as people read
 // them.
 type Table struct {
 	Title   string     `json:"title"`
@@ -97,7 +97,7 @@ type Table struct {
 }
 
 // Load is what the load came to. Its times are null when what an earlier load
-// had left was driven.
+// had left was used.
 type Load struct {
 	Accounts      uint64   `json:"accounts"`
 	Things        string   `json:"things,omitempty"` // what accounts counts, where they are none
@@ -107,7 +107,7 @@ type Load struct {
 	Resumed       uint64   `json:"resumed"` // accounts that an interrupted load had left
 }
 
-// Drive is what the load phase came to. The figures leave the warm-up out.
+// Drive is what the load phase came to. The measurements leave the warm-up out.
 type Drive struct {
 	Clients   int         `json:"clients"`
 	Seconds   float64     `json:"seconds"`
@@ -140,8 +140,8 @@ type Drive struct {
 	MaxBacklog   uint64              `json:"max_backlog"`             // the most that were due and not sent at the end of a second
 	Pacing       *Latency            `json:"pacing_ms"`               // from due to sent where the client was free: the tool's own error
 	Outcomes     map[string]*Latency `json:"latency_by_outcome_ms"`   // committed, retried (those of them that took more than one try), rejected, aborted, unknown; from when it was due. all is all that was due: unknown ones until they were given up, and what was never sent until the load phase ended
-	Rebuilt      bool                `json:"rebuilt"`                 // from the recorded transactions alone, because the run ended before it wrote its figures: conflicts, reconnects, errors, backlog, shed, and what the load phase cost are not known
-	DueAtLeast   []string            `json:"all_at_least"`            // those figures of latency_by_outcome_ms.all, by their keys, that are lower bounds, because of work that never ended
+	Rebuilt      bool                `json:"rebuilt"`                 // from the recorded transactions alone, because the run ended before it wrote its measurements: conflicts, reconnects, errors, backlog, shed, and what the load phase cost are not known
+	DueAtLeast   []string            `json:"all_at_least"`            // those measurements of latency_by_outcome_ms.all, by their keys, that are lower bounds, because of work that never ended
 	Interval     *stats.Interval     `json:"tps_interval"`            // of the mean throughput
 	Steady       *stats.Steadiness   `json:"steady"`
 	Histogram    *Histogram          `json:"latency_histogram"` // of committed transactions, from when they were due
@@ -272,7 +272,7 @@ type Injection struct {
 }
 
 // Fault is an injection and how the database took it, which is measured when the
-// drive is over. What is measured is null where there was nothing to measure.
+// load phase is over. What is measured is null where there was nothing to measure.
 type Fault struct {
 	Injection
 	OutageSeconds    *float64 `json:"outage_s"` // the longest time without a commit, from the injection at the earliest; 0 where it is within the noise
@@ -326,7 +326,7 @@ type Client struct {
 	CPUSeconds  *float64 `json:"cpu_seconds"` // user and system, during the load phase
 	MaxRSSBytes *int64   `json:"max_rss_bytes"`
 	Threads     *float64 `json:"threads,omitempty"` // that could run this program's code at once, chosen in the warm-up or the first two seconds; a whole number (a mean in older recordings)
-	Bottleneck  string   `json:"bottleneck"`        // why the figures are this client's rather than the database's; empty where nothing says so
+	Bottleneck  string   `json:"bottleneck"`        // why the measurements are this client's rather than the database's; empty where nothing says so
 }
 
 // Server is what one server of the database cost during the load phase.
@@ -394,7 +394,7 @@ func names(ids []history.ID) []string {
 	return list
 }
 
-// JSON returns the result as result.json holds it, and brings the figures into line
+// JSON returns the result as result.json holds it, and brings the measurements into line
 // that are made of others.
 func (r *Result) JSON() ([]byte, error) {
 	r.derive()

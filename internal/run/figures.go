@@ -13,7 +13,7 @@ import (
 // figures writes what a drive came to into the result; took is how long it was, its
 // warm-up included.
 func (c *conductor) figures(options *load.Options, l *load.Result, took time.Duration) {
-	f := l.Figures
+	f := l.Measurements
 	d := drove(l, warmed(options.Warmup, l.Elapsed, took))
 	d.Clients, d.Style = len(options.Clients), c.o.Workload.Header().Keys
 	d.Retries, d.Conflicts, d.Reconnects, d.Backlog, d.Interrupted = l.Retries, l.Conflicts, l.Reconnects, l.Backlog, l.Interrupted
@@ -45,7 +45,7 @@ func warmed(asked, measured, took time.Duration) time.Duration {
 // what was due after the warm-up; where there was one, counted puts right what is
 // told by the end of the transactions.
 func drove(l *load.Result, warmup time.Duration) *report.Drive {
-	f := l.Figures
+	f := l.Measurements
 	d := &report.Drive{
 		Seconds: l.Elapsed.Seconds(), WarmupSeconds: warmup.Seconds(),
 		Retries: f.Retries,
@@ -79,7 +79,7 @@ func counted(d *report.Drive, e *stats.Outcomes) {
 }
 
 // latencies writes the distributions of latency.
-func latencies(d *report.Drive, f *stats.Figures, never *stats.Waits) {
+func latencies(d *report.Drive, f *stats.Measurements, never *stats.Waits) {
 	due := f.Due(never)
 	d.DueAtLeast = due.AtLeast
 	d.Histogram, d.ServiceTimes = report.NewHistogram(f.Latency.Buckets()), report.NewHistogram(f.Service.Buckets())
@@ -96,8 +96,8 @@ func latencies(d *report.Drive, f *stats.Figures, never *stats.Waits) {
 
 // pacing writes how fast the drive was asked to be, and how far it was that.
 func pacing(d *report.Drive, options *load.Options, l *load.Result) {
-	d.ThinkSeconds, d.Shed, d.Clipped = options.Think.Seconds(), l.Shed, l.Figures.Clipped
-	d.Pacing, d.WarmupUnsent = latency(&l.Figures.Pacing), l.WarmupUnsent
+	d.ThinkSeconds, d.Shed, d.Clipped = options.Think.Seconds(), l.Shed, l.Measurements.Clipped
+	d.Pacing, d.WarmupUnsent = latency(&l.Measurements.Pacing), l.WarmupUnsent
 	if options.Plan.Closed() {
 		if options.Think > 0 {
 			d.Arrival = options.Arrival.String()

@@ -41,7 +41,7 @@ func overloaded(t *testing.T, end time.Duration) (*conductor, *load.Result) {
 	if err := errors.Join(w.Client(0).Flush(), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	return newConductor(Options{Dir: &Directory{Path: dir}}), &load.Result{Elapsed: end - warmup, Figures: stats.Merge(recorder)}
+	return newConductor(Options{Dir: &Directory{Path: dir}}), &load.Result{Elapsed: end - warmup, Measurements: stats.Merge(recorder)}
 }
 
 // TestOverloadAfterAWarmUp: where what was due in the warm-up fills the measured
@@ -51,8 +51,8 @@ func TestOverloadAfterAWarmUp(t *testing.T) {
 	c, l := overloaded(t, 4*time.Second)
 	d := drove(l, warmup)
 	c.result.Drive = d
-	if l.Figures.Committed > 1 {
-		t.Fatalf("%d that were due after the warm-up were done", l.Figures.Committed)
+	if l.Measurements.Committed > 1 {
+		t.Fatalf("%d that were due after the warm-up were done", l.Measurements.Committed)
 	}
 	if err := c.series(warmup, nil); err != nil {
 		t.Fatal(err)

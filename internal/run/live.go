@@ -52,6 +52,6 @@ func (c *conductor) asked(options *load.Options) *report.Drive {
 		Clients: len(options.Clients), WarmupSeconds: options.Warmup.Seconds(), Style: c.o.Workload.Header().Keys,
 		TPS: &report.Throughput{}, Kinds: map[string]uint64{}, Errors: []report.ErrorCount{},
 	}
-	pacing(d, options, &load.Result{Figures: new(stats.Figures)})
+	pacing(d, options, &load.Result{Measurements: new(stats.Measurements)})
 	return d
 }

@@ -151,7 +151,7 @@ func (b *replay) drive(scenario []report.Setting) *report.Drive {
 		end = max(end, min(whole, b.ended))
 	}
 	f := stats.Merge(b.recorder)
-	l := &load.Result{Elapsed: max(0, end-warmup), Figures: f}
+	l := &load.Result{Elapsed: max(0, end-warmup), Measurements: f}
 	d := drove(l, warmed(warmup, l.Elapsed, b.ended))
 	d.Rebuilt, d.ThinkSeconds = true, max(span("think-time"), span("think")).Seconds()
 	if plan := asked["rate"]; plan != "" && plan != "0" {

@@ -29,9 +29,9 @@ const (
 	DifferenceLower   Difference = "lower"
 )
 
-// Ratio compares one figure of two sides.
+// Ratio compares one measurement of two sides.
 type Ratio struct {
-	A, B       *float64 // the mean over each side's runs; nil where a run has no such figure
+	A, B       *float64 // the mean over each side's runs; nil where a run has no such measurement
 	Ratio      Interval // of B to A; Value is 0 where A is 0 or a side is not known
 	Difference Difference
 	Detail     string // one sentence: what the interval allows for, or why there is none
@@ -80,16 +80,16 @@ func Compare(a, b []Sample, confidence float64) Comparison {
 	return c
 }
 
-// side is one figure of the runs of one side.
+// side is one measurement of the runs of one side.
 type side struct {
-	runs    []float64 // the figure of each run
-	missing bool      // there is no run, or one without the figure
-	// within is the mean, over the runs, of the variance of a run's figure that
+	runs    []float64 // the measurement of each run
+	missing bool      // there is no run, or one without the measurement
+	// within is the mean, over the runs, of the variance of a run's measurement that
 	// shows within the run, with its degrees of freedom; known is false where it
 	// is not.
 	within, freedom float64
 	known           bool
-	// resolution is how exactly a run's figure is known, as a part of it.
+	// resolution is how exactly a run's measurement is known, as a part of it.
 	resolution float64
 }
 
@@ -115,16 +115,16 @@ func throughputSide(samples []Sample) side {
 func latencySide(samples []Sample, name string) side {
 	s := side{missing: len(samples) == 0, resolution: latencyResolution}
 	for _, sample := range samples {
-		figure, found := sample.Latency[name]
+		value, found := sample.Latency[name]
 		s.missing = s.missing || !found
 		if found {
-			s.runs = append(s.runs, figure)
+			s.runs = append(s.runs, value)
 		}
 	}
 	return s
 }
 
-// mean returns the mean over the runs, nil where a run lacks the figure.
+// mean returns the mean over the runs, nil where a run lacks the measurement.
 func (s side) mean() *float64 {
 	if s.missing {
 		return nil
@@ -133,7 +133,7 @@ func (s side) mean() *float64 {
 	return &mean
 }
 
-// relative returns the variance of a run's figure, divided by the square of the
+// relative returns the variance of a run's measurement, divided by the square of the
 // mean, and its degrees of freedom; ok is false where it is not known.
 func (s side) relative() (variance, freedom float64, ok bool) {
 	mean := stat.Mean(s.runs, nil)
@@ -149,7 +149,7 @@ func (s side) relative() (variance, freedom float64, ok bool) {
 	return variance, float64(len(s.runs) - 1), s.known || variance > 0
 }
 
-// compareSides compares one figure of both sides.
+// compareSides compares one measurement of both sides.
 func compareSides(a, b side, name string, confidence float64) Ratio {
 	r := Ratio{A: a.mean(), B: b.mean()}
 	if r.A == nil || r.B == nil {

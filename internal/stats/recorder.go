@@ -1,9 +1,9 @@
-// Package stats turns recorded transactions into figures: latency
+// Package stats turns recorded transactions into measurements: latency
 // distributions, outcomes, and their course over time.
 //
 // Latency is End-Due, so that it counts from when the work was due, whether or
 // not a client could begin then (no coordinated omission); service time is
-// End-Sent. The figures are those of committed transactions unless they say
+// End-Sent. The measurements are those of committed transactions unless they say
 // otherwise, so that work which was refused or given up flatters none of them.
 package stats
 
@@ -18,7 +18,7 @@ import (
 // counts in slot 0, as unknown.
 const slots = 16
 
-// Recorder takes the figures of one client. One goroutine uses it at a time. A
+// Recorder takes the measurements of one client. One goroutine uses it at a time. A
 // new one takes next to nothing and grows with the spread of its latencies, to
 // about 20 kB; see counts for why.
 type Recorder struct {
@@ -181,7 +181,7 @@ func noOutcomes() Outcomes {
 
 // Ended counts what was done in the measured part of a load phase: the transactions
 // that ended From or later, since the run's start, whenever they were due. A
-// throughput is made of it, and not of Figures, whose transactions were due then:
+// throughput is made of it, and not of Measurements, whose transactions were due then:
 // where more is due than is done, those of the warm-up fill the measured part,
 // and what was due in it may never come to its turn. The seconds of a Series count
 // the same way. What ran in the background does not count.
@@ -211,9 +211,9 @@ func (e *Ended) Add(tx *history.Transaction) {
 	}
 }
 
-// Figures are those of all clients together, without the transactions that were
+// Measurements are those of all clients together, without the transactions that were
 // due in the warm-up.
-type Figures struct {
+type Measurements struct {
 	Outcomes
 	Retries uint64 // attempts beyond the first, of all transactions
 
@@ -263,8 +263,8 @@ func (s *Summary) Buckets() []Bucket {
 
 // Merge adds up the recorders of a run, after their clients have ended. A nil
 // recorder counts nothing.
-func Merge(recorders ...*Recorder) *Figures {
-	f := &Figures{Outcomes: noOutcomes()}
+func Merge(recorders ...*Recorder) *Measurements {
+	f := &Measurements{Outcomes: noOutcomes()}
 	var latency, service distribution
 	var others [otherTimes]distribution
 	for _, r := range recorders {
@@ -287,8 +287,8 @@ func Merge(recorders ...*Recorder) *Figures {
 	return f
 }
 
-// count adds a client's numbers to the figures.
-func (f *Figures) count(r *Recorder) {
+// count adds a client's numbers to the measurements.
+func (f *Measurements) count(r *Recorder) {
 	f.Committed += r.committed
 	f.Aborted += r.aborted
 	f.Unknown += r.unknown

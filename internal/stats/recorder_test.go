@@ -110,7 +110,7 @@ func equalCounts(want []int64, got []uint64) bool {
 func TestMergedRecordersEqualNaiveFigures(t *testing.T) {
 	r := newRandom(1)
 	for round := range 25 {
-		want := Figures{Outcomes: noOutcomes()}
+		want := Measurements{Outcomes: noOutcomes()}
 		var latency, service, retried, rejected, aborted, unknown, paced []int64
 		recorders := []*Recorder{nil}
 		outside := func(v int64) {

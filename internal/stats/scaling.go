@@ -28,7 +28,7 @@ type Scaling struct {
 	// PeakN is the N of the highest throughput, √((1-σ)/κ) and 1 at least, and
 	// PeakX that throughput. Both are 0 where κ is 0: then there is no peak.
 	PeakN, PeakX float64
-	// Extrapolated tells that the peak lies beyond every N that was measured.
+	// Extrapolated says that the peak lies beyond every N that was measured.
 	Extrapolated bool
 	// Limit is what the throughput approaches without a peak, λ/σ; 0 where there
 	// is a peak, or no limit because σ is 0 too.
@@ -82,7 +82,7 @@ func (s Scaling) At(n float64) float64 {
 
 // FitScaling fits the law to the sizes by least squares of X, with σ and κ held
 // at 0 or above. It takes four different N: through three points three
-// coefficients pass exactly, so that nothing would tell how good they are.
+// coefficients pass exactly, so that nothing would show how good they are.
 //
 // An interval is where the sum of squares, with that coefficient held and the
 // others fitted again within their bounds, stays below the minimum times

@@ -54,7 +54,7 @@ func (in *Injector) Wrap(database db.Database) db.Database {
 		}
 		return own
 	case db.KV:
-		own := &kvDatabase{KV: d, in: in}
+		own := &kvDatabase{KV: d, in: in, first: map[string][]byte{}}
 		if c, ok := database.(db.Constrainer); ok {
 			return constrainedKV{own, c}
 		}

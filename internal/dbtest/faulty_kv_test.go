@@ -3,19 +3,54 @@ package dbtest
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"sync"
 
 	"stroppy/internal/db"
 )
 
 type kvDatabase struct {
 	db.KV
-	in *Injector
+	in     *Injector
+	spaces []db.Keyspace // if the database enforces constraints itself
+
+	mu    sync.Mutex
+	first map[string][]byte // what each key was first given, for reads that are stale
 }
 
 // constrainedKV is one that enforces constraints itself.
 type constrainedKV struct {
 	*kvDatabase
-	db.Constrainer
+	inner db.Constrainer
+}
+
+// Constrain implements db.Constrainer.
+func (d constrainedKV) Constrain(spaces []db.Keyspace) error {
+	d.spaces = spaces
+	return d.inner.Constrain(spaces)
+}
+
+// keep notes what keys were first given.
+func (d *kvDatabase) keep(writes []write) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, w := range writes {
+		if _, known := d.first[string(w.key)]; !known && !w.remove {
+			d.first[string(w.key)] = bytes.Clone(w.value)
+		}
+	}
+}
+
+// money returns the bytes of a number in a value that must not become negative.
+func (d *kvDatabase) money(w write) []byte {
+	for _, space := range d.spaces {
+		for _, c := range space.Columns {
+			if c.NonNegative && bytes.HasPrefix(w.key, space.Prefix) && len(w.value) >= c.Offset+8 {
+				return w.value[c.Offset : c.Offset+8]
+			}
+		}
+	}
+	return nil
 }
 
 // KVSession implements db.KV.
@@ -36,7 +71,10 @@ type kvSession struct {
 	d       *kvDatabase
 	options db.SessionOptions
 	writes  []write
+	before  []write // of the commit before
 	late    *lateCommit
+
+	readOnly bool
 }
 
 // write is a Set, or with remove a Delete.
@@ -52,7 +90,7 @@ type lateCommit struct {
 }
 
 func (s *kvSession) Begin(ctx context.Context, readOnly bool) error {
-	s.writes = s.writes[:0]
+	s.writes, s.readOnly = s.writes[:0], readOnly
 	if s.late != nil && s.late.early && !s.broken {
 		s.arrive(ctx)
 	}
@@ -67,7 +105,19 @@ func (s *kvSession) arrive(ctx context.Context) {
 }
 
 func (s *kvSession) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
-	return s.do(ctx, Read, func() error { return s.KVSession.Read(ctx, keys, out) })
+	err := s.do(ctx, Read, func() error { return s.KVSession.Read(ctx, keys, out) })
+	if err == nil && s.readOnly && s.draw(ctx, Read, StaleRead) != "" {
+		s.d.mu.Lock()
+		defer s.d.mu.Unlock()
+		for i, key := range keys {
+			if old, known := s.d.first[string(key)]; known && out[i].Found && !bytes.Equal(old, out[i].Value) {
+				out[i].Value = bytes.Clone(old)
+				s.in.count(StaleRead)
+				break
+			}
+		}
+	}
+	return err
 }
 
 func (s *kvSession) Set(key, value []byte) {
@@ -97,7 +147,7 @@ func (s *kvSession) send(ctx context.Context) error {
 
 func (s *kvSession) Commit(ctx context.Context) error {
 	if !s.broken && len(s.writes) > 0 && !s.resolving {
-		switch fault := s.draw(ctx, Commit, Late, LostAck, Ghost, Torn); fault {
+		switch fault := s.draw(ctx, Commit, Late, LostAck, Ghost, Torn, DoubleApply, PhantomMoney); fault {
 		case Late:
 			return s.delayed(ctx)
 		case LostAck:
@@ -110,6 +160,16 @@ func (s *kvSession) Commit(ctx context.Context) error {
 			}
 			s.in.count(fault)
 			return &db.Error{Class: db.Aborted, Op: string(Commit), Err: errInjected}
+		case DoubleApply:
+			return s.again(ctx)
+		case PhantomMoney:
+			for _, w := range s.writes {
+				if money := s.d.money(w); money != nil {
+					binary.BigEndian.PutUint64(money, binary.BigEndian.Uint64(money)+1+s.random.Uint64N(100))
+					s.in.count(fault)
+					break
+				}
+			}
 		case Torn:
 			if len(s.writes) > 1 {
 				s.in.count(fault)
@@ -119,10 +179,30 @@ func (s *kvSession) Commit(ctx context.Context) error {
 		}
 	}
 	err := s.commit(ctx, func() error { return s.send(ctx) })
-	if err == nil && s.late != nil {
+	if err != nil {
+		return err
+	}
+	if s.late != nil {
 		s.arrive(ctx)
 	}
-	return err
+	s.d.keep(s.writes)
+	s.before = append([]write(nil), s.writes...)
+	return nil
+}
+
+// again commits, and then once more what the commit before this one had written.
+func (s *kvSession) again(ctx context.Context) error {
+	if err := s.send(ctx); err != nil || len(s.before) == 0 {
+		return err
+	}
+	if err := s.KVSession.Begin(ctx, false); err != nil {
+		return nil // the commit stands
+	}
+	s.writes = s.before
+	if s.send(ctx) == nil {
+		s.in.count(DoubleApply)
+	}
+	return nil
 }
 
 // delayed leaves the commit under way on the session inside, which Reset replaces.

@@ -1,4 +1,4 @@
-// Package totals holds balances against the ledger of what changed them: accounts that carry
+// Package totals checks balances against the ledger of what changed them: accounts that carry
 // versions, and rows in groups whose sums grow alike.
 package totals
 

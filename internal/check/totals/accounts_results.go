@@ -130,21 +130,26 @@ func (b *balances) nonNegative() check.Result {
 	return r
 }
 
+// unexpected reports the rows that nobody made, and says which they are.
+func (b *balances) unexpected(end check.EndState) (told []string) {
+	rows := end.Unexpected()
+	for _, row := range rows {
+		b.Report(check.Ledger, "", 0, "", row)
+	}
+	if n := len(rows); n > 0 {
+		told = append(told, fmt.Sprintf("%s that no load and no client made: %s.", check.Plural(n, "row"), check.Joined(rows[:min(check.Shown, n)], n)))
+	}
+	return told
+}
+
 func (b *balances) ledger() check.Result {
 	w := b.Words
 	r, stop := b.NeedEndAlone(check.Ledger)
 	if stop {
 		return r
 	}
-	var told []string
-	if strangers := b.Input.End.Unexpected(); len(strangers) > 0 {
-		told = append(told, fmt.Sprintf("%s that no load and no client made: %s.", check.Plural(len(strangers), "row"),
-			check.Joined(strangers[:min(check.Shown, len(strangers))], len(strangers))))
-	}
-	for _, row := range b.Input.End.Unexpected() {
-		b.Report(check.Ledger, "", 0, "", row)
-	}
-	b.tellForks(check.Ledger, "")
+	told := b.unexpected(b.Input.End)
+	b.reportForks(check.Ledger, "")
 	if b.end.strange > 0 {
 		told = append(told, fmt.Sprintf("%s on accounts that no load made.", check.Plural(b.end.strange, w.Book+" "+w.Part)))
 	}

@@ -12,8 +12,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// tell turns what was found into anomalies, told in words.
-func (o *order) tell() {
+// explainAll turns what was found into anomalies with their sentences.
+func (o *order) explainAll() {
 	o.fetch()
 	o.lostUpdates()
 	reads := &o.b.reads
@@ -42,7 +42,7 @@ func (o *order) tell() {
 		if forbidden == isolation.StrictSerializable {
 			broken = check.Strict
 		}
-		o.tellCycle(broken, name, steps)
+		o.reportCycle(broken, name, steps)
 		if broken == check.Strict {
 			o.realtime = merge(o.realtime, a)
 		} else {
@@ -99,7 +99,7 @@ func (o *order) lostUpdates() {
 	if len(forks) == 0 {
 		return
 	}
-	o.b.tellForks(check.Serializable, lostUpdateName)
+	o.b.reportForks(check.Serializable, lostUpdateName)
 	f := forks[0]
 	s, version := o.b.slotAt(f.pos)
 	a := check.Anomaly{

@@ -195,7 +195,7 @@ func (b *balances) explain(t uint32, s *slot, op *history.Op, writer uint32) {
 			b.odd(&b.reads.dirty, check.Serializable, dirtyRead, odd)
 		}
 	case b.reads.searched == mostSearches: // each of which was a violation
-		b.tellOdd(check.Serializable, "odd read", odd)
+		b.reportOdd(check.Serializable, "odd read", odd)
 	default:
 		if ledger {
 			b.reads.searched++
@@ -233,7 +233,7 @@ const mostSearches = 10 * mostOdd
 // odd keeps a bounded number of instances, because a violation is told by a few,
 // and hands over all.
 func (b *balances) odd(list *[]oddRead, check, anomaly string, odd oddRead) {
-	b.tellOdd(check, anomaly, odd)
+	b.reportOdd(check, anomaly, odd)
 	if len(*list) < mostOdd {
 		*list = append(*list, odd)
 	}

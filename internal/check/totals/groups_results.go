@@ -29,7 +29,7 @@ func (t *groups) readRows() (problem error) {
 		}
 		w := wrongRow{a, want}
 		if b.Input.OnViolation != nil {
-			b.Report(check.Ledger, "", 0, b.Input.Name(a.N), t.tellWrong(w))
+			b.Report(check.Ledger, "", 0, b.Input.Name(a.N), t.describe(w))
 		}
 		// Those that nothing explains come first.
 		if !loose && t.vague > 0 && len(t.wrong) == check.Shown {
@@ -42,7 +42,7 @@ func (t *groups) readRows() (problem error) {
 	return problem
 }
 
-func (t *groups) tellWrong(w wrongRow) string {
+func (t *groups) describe(w wrongRow) string {
 	return fmt.Sprintf("%s holds %d, and its opening and the amounts that it got make %d (%+d off).",
 		t.in.Name(w.row.N), w.row.Value, w.want, w.row.Value-w.want)
 }
@@ -112,7 +112,7 @@ func (t *groups) ledger() check.Result {
 	case sure > 0 && excuse == "":
 		r.Status = check.Invalid
 		for _, w := range t.wrong {
-			told = append(told, t.tellWrong(w))
+			told = append(told, t.describe(w))
 		}
 		if more := t.wrongs - len(t.wrong); more > 0 {
 			told = append(told, check.Others(more, "row does not hold what it should.", "rows do not hold what they should."))
@@ -133,15 +133,7 @@ func (t *groups) ledger() check.Result {
 
 // ledgerTold tells of rows that nobody made, or that are gone, whatever they hold.
 func (t *groups) ledgerTold() []string {
-	var told []string
-	strangers := t.in.End.Unexpected()
-	if len(strangers) > 0 {
-		told = append(told, fmt.Sprintf("%s that no load and no client made: %s.", check.Plural(len(strangers), "row"),
-			check.Joined(strangers[:min(check.Shown, len(strangers))], len(strangers))))
-	}
-	for _, row := range strangers {
-		t.balances.Report(check.Ledger, "", 0, "", row)
-	}
+	told := t.balances.unexpected(t.in.End)
 	if n := t.balances.end.strange; n > 0 {
 		told = append(told, fmt.Sprintf("%s of the history on %s that no load made.", check.Plural(n, "amount"), t.names("or")))
 	}

@@ -35,14 +35,14 @@ func (b *balances) order() *order {
 	}
 	full := graph.New(len(b.Txns.List), b.edges, &b.Watch)
 	if !full.Acyclic() {
-		o.cycles = full.Cycles(b.tellGroup)
+		o.cycles = full.Cycles(b.reportGroup)
 		o.torn = b.tornAudits()
 	}
 	if len(o.cycles) == 0 {
-		o.cycles = graph.Contradictions(&b.Evidence, b.edges, b.tellGroup)
+		o.cycles = graph.Contradictions(&b.Evidence, b.edges, b.reportGroup)
 	}
 	if !b.Watch.Ask() {
-		o.tell()
+		o.explainAll()
 	}
 	return o
 }

@@ -8,8 +8,8 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// tellForks hands over all versions that two transfers made.
-func (b *balances) tellForks(check, anomaly string) {
+// reportForks reports all versions that two transfers made.
+func (b *balances) reportForks(check, anomaly string) {
 	if b.Input.OnViolation == nil {
 		return
 	}
@@ -21,9 +21,9 @@ func (b *balances) tellForks(check, anomaly string) {
 	}
 }
 
-// tellOdd hands over a read that no order explains: its reader, and the transfer
+// reportOdd reports a read that no order explains: its reader, and the transfer
 // that it saw as the last one.
-func (b *balances) tellOdd(check, anomaly string, odd oddRead) {
+func (b *balances) reportOdd(check, anomaly string, odd oddRead) {
 	if b.Input.OnViolation == nil {
 		return
 	}
@@ -35,8 +35,8 @@ func (b *balances) tellOdd(check, anomaly string, odd oddRead) {
 	}
 }
 
-// tellCycle hands over every transaction of a cycle.
-func (o *order) tellCycle(check, anomaly string, steps []graph.Step) {
+// reportCycle reports every transaction of a cycle.
+func (o *order) reportCycle(check, anomaly string, steps []graph.Step) {
 	if o.b.Input.OnViolation == nil {
 		return
 	}
@@ -49,9 +49,9 @@ func (o *order) tellCycle(check, anomaly string, steps []graph.Step) {
 	}
 }
 
-// tellGroup hands over the transactions of a component of which no single cycle
+// reportGroup reports the transactions of a component of which no single cycle
 // is told, because there are so many of its level.
-func (b *balances) tellGroup(level isolation.Level, component []uint32) {
+func (b *balances) reportGroup(level isolation.Level, component []uint32) {
 	if b.Input.OnViolation == nil {
 		return
 	}

@@ -143,7 +143,7 @@ func (q *SQL) Begin(ctx context.Context, m Metadata) error {
 	})
 }
 
-// write adds the statements that write the note of a load that starts.
+// write adds the statements that write the metadata of a load that starts.
 func (q *SQL) write(ctx context.Context, s db.SQLSession, m Metadata) error {
 	if _, err := s.Do(ctx, q.clear, nil); err != nil {
 		return err

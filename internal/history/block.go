@@ -13,7 +13,7 @@ import (
 )
 
 // The frame that all files of this package share: a preamble, blocks and a
-// footer, as docs/history-format.md tells it. All numbers are little-endian and
+// footer, as docs/history-format.md describes it. All numbers are little-endian and
 // all checksums are CRC-32C (Castagnoli, RFC 3720 appendix B.4).
 const (
 	formatVersion = 2
@@ -206,7 +206,7 @@ func (b *blockFile) explain(err error) error { return explain(b.doing, b.path, e
 func explain(doing, path string, err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
-		err = at.Err // the path is told already
+		err = at.Err // the path is named already
 	}
 	advice := "see to that file and its disk, then repeat the run"
 	switch {

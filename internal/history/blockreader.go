@@ -177,7 +177,7 @@ const (
 	atCut                 // a block that the file's end cuts off
 )
 
-// at tells what is at offset, and of a block its head, raw as well.
+// at says what is at offset, and of a block its head, raw as well.
 func (s *blockSource) at(offset int64, raw []byte) (place, head, error) {
 	left := s.size - offset
 	if left == 0 {
@@ -221,8 +221,8 @@ func (s *blockSource) at(offset int64, raw []byte) (place, head, error) {
 	return atCut, h, nil
 }
 
-// end walks over the heads of the blocks and tells how the file ends. Damage
-// is left for blocks to tell.
+// end walks over the heads of the blocks and says how the file ends. Damage
+// is left for blocks to report.
 func (s *blockSource) end() place {
 	if s.complete {
 		return atFooter
@@ -232,7 +232,7 @@ func (s *blockSource) end() place {
 }
 
 // walk hands over every whole block without its payload, until the first error, and
-// tells how the walk ended.
+// says how the walk ended.
 func (s *blockSource) walk(do func(b blockRead) error) (place, error) {
 	raw := make([]byte, blockHeadSize)
 	for offset := s.first; ; {

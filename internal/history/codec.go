@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// The encoding of records within a block, as docs/history-format.md tells it.
+// The encoding of records within a block, as docs/history-format.md describes it.
 // All differences are taken modulo 2^64, so that no value is beyond it.
 
 // Bits of a record's first two bytes. The second byte is there when more is set.

@@ -24,14 +24,14 @@ const keeping = "keep the end state"
 // the block holds.
 const (
 	rowBlock uint32 = iota
-	strangerBlock
+	unexpectedBlock
 )
 
-// A database that holds more strangers than maxStrangers, or longer ones than
-// maxStranger bytes, is told wrong well enough by these.
+// A database that holds more unexpected rows than maxUnexpected, or longer ones than
+// maxUnexpectedText bytes, is shown to be wrong well enough by these.
 const (
-	maxStrangers = 1000
-	maxStranger  = 1000
+	maxUnexpected     = 1000
+	maxUnexpectedText = 1000
 )
 
 // endBlock is the size of an end state's block, endRow the most that one row takes.
@@ -44,14 +44,14 @@ const (
 // goroutine. Nothing is in place before Close: a download that was cut off
 // leaves none.
 type EndWriter struct {
-	dir       string
-	accounts  rowWriter
-	legs      rowWriter
-	account   Object // the last one
-	leg       Row
-	strangers []string
-	more      int // strangers beyond maxStrangers
-	closed    bool
+	dir        string
+	accounts   rowWriter
+	legs       rowWriter
+	account    Object // the last one
+	leg        Row
+	unexpected []string
+	more       int // unexpected rows beyond maxUnexpected
+	closed     bool
 
 	versions, entries uint64 // see Books
 }
@@ -132,18 +132,18 @@ func (w *EndWriter) Row(l Row) error {
 // never put there, such as an account with a key that no number has. The first
 // thousand are kept; of the others only how many they are.
 func (w *EndWriter) Unexpected(text string) error {
-	if len(w.strangers) == maxStrangers {
+	if len(w.unexpected) == maxUnexpected {
 		w.more++
 		return nil
 	}
-	if len(text) > maxStranger {
-		cut := maxStranger
+	if len(text) > maxUnexpectedText {
+		cut := maxUnexpectedText
 		for cut > 0 && !utf8.RuneStart(text[cut]) {
 			cut--
 		}
 		text = text[:cut] + "…"
 	}
-	w.strangers = append(w.strangers, text)
+	w.unexpected = append(w.unexpected, text)
 	return nil
 }
 
@@ -180,11 +180,11 @@ func (w *EndWriter) finish() error {
 		return err
 	}
 	if w.more > 0 {
-		w.strangers = append(w.strangers, fmt.Sprintf("… and %d more", w.more))
+		w.unexpected = append(w.unexpected, fmt.Sprintf("… and %d more", w.more))
 	}
-	for _, text := range w.strangers {
+	for _, text := range w.unexpected {
 		if len(w.accounts.data)+len(text)+binary.MaxVarintLen64 > endBlock {
-			if err := w.accounts.flush(strangerBlock); err != nil {
+			if err := w.accounts.flush(unexpectedBlock); err != nil {
 				return err
 			}
 		}
@@ -192,7 +192,7 @@ func (w *EndWriter) finish() error {
 		w.accounts.data = append(w.accounts.data, text...)
 		w.accounts.records++
 	}
-	if err := w.accounts.flush(strangerBlock); err != nil {
+	if err := w.accounts.flush(unexpectedBlock); err != nil {
 		return err
 	}
 	if err := w.legs.flush(rowBlock); err != nil {
@@ -255,7 +255,7 @@ func (r *rowWriter) flush(kind uint32) error {
 type End struct {
 	accounts, legs *blockSource
 	files          []*os.File
-	strangers      []string
+	unexpected     []string
 }
 
 // OpenEnd opens the end state in dir, a run's history folder. Where none was
@@ -274,7 +274,7 @@ func OpenEnd(dir string) (*End, error) {
 		err = e.belongs(dir)
 	}
 	if err == nil {
-		err = e.readStrangers()
+		err = e.readUnexpected()
 	}
 	if err != nil {
 		_ = e.Close()
@@ -327,7 +327,7 @@ func (e *End) open(path string, c contents) (*blockSource, error) {
 
 // Unexpected returns what was found in the database that the workload never put
 // there, in words.
-func (e *End) Unexpected() []string { return e.strangers }
+func (e *End) Unexpected() []string { return e.unexpected }
 
 // Count is how many objects were kept, and unexpected rows beside them.
 func (e *End) Count() uint64 { return e.accounts.footer.records }
@@ -379,29 +379,29 @@ func rows[T any](s *blockSource, take func(*decoder, T) T) iter.Seq2[T, error] {
 	}
 }
 
-// readStrangers reads only those of the accounts' blocks that have strangers.
-func (e *End) readStrangers() error {
+// readUnexpected reads only those of the accounts' blocks that have unexpected rows.
+func (e *End) readUnexpected() error {
 	_, err := e.accounts.walk(func(b blockRead) error {
-		if b.client != strangerBlock {
+		if b.client != unexpectedBlock {
 			return nil
 		}
 		b.payload = make([]byte, b.length)
 		if err := e.accounts.readPayload(b); err != nil {
 			return err
 		}
-		return e.takeStrangers(b)
+		return e.takeUnexpected(b)
 	})
 	return err
 }
 
-func (e *End) takeStrangers(b blockRead) error {
+func (e *End) takeUnexpected(b blockRead) error {
 	d := decoder{b: b.payload}
 	for i := range int(b.records) {
 		n := d.unsigned()
 		if d.bad || n > uint64(d.left()) {
 			return e.accounts.wrongRecord(b, i)
 		}
-		e.strangers = append(e.strangers, string(d.b[d.i:][:n]))
+		e.unexpected = append(e.unexpected, string(d.b[d.i:][:n]))
 		d.i += int(n)
 	}
 	if d.left() > 0 {

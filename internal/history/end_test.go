@@ -25,7 +25,7 @@ func all[Row any](rows iter.Seq2[Row, error]) (got []Row, err error) {
 }
 
 // keep writes an end state of n accounts and 2n legs.
-func keep(t testing.TB, dir string, n int, strangers ...string) (as []Object, ls []Row) {
+func keep(t testing.TB, dir string, n int, unexpected ...string) (as []Object, ls []Row) {
 	t.Helper()
 	w, err := CreateEnd(dir)
 	must(t, err)
@@ -40,7 +40,7 @@ func keep(t testing.TB, dir string, n int, strangers ...string) (as []Object, ls
 			ls = append(ls, l)
 		}
 	}
-	for _, text := range strangers {
+	for _, text := range unexpected {
 		must(t, w.Unexpected(text))
 	}
 	must(t, w.Close())
@@ -62,7 +62,7 @@ func TestEndStateComesBack(t *testing.T) {
 				t.Errorf("%d accounts: the rows are not those that were kept", n)
 			}
 			if got := e.Unexpected(); !slices.Equal(got, []string{"an account nobody made", ""}) {
-				t.Errorf("strangers: %q", got)
+				t.Errorf("unexpected: %q", got)
 			}
 			must(t, e.Close())
 		}
@@ -72,7 +72,7 @@ func TestEndStateComesBack(t *testing.T) {
 func TestManyStrangersAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	var texts []string
-	for i := range maxStrangers + 5 {
+	for i := range maxUnexpected + 5 {
 		texts = append(texts, fmt.Sprint(i, strings.Repeat("ä", i)))
 	}
 	keep(t, dir, 10, texts...)
@@ -80,11 +80,11 @@ func TestManyStrangersAreCounted(t *testing.T) {
 	must(t, err)
 	defer e.Close()
 	got := e.Unexpected()
-	if len(got) != maxStrangers+1 || got[maxStrangers] != "… and 5 more" || got[7] != texts[7] {
-		t.Fatalf("%d strangers, the last %q", len(got), got[len(got)-1])
+	if len(got) != maxUnexpected+1 || got[maxUnexpected] != "… and 5 more" || got[7] != texts[7] {
+		t.Fatalf("%d unexpected, the last %q", len(got), got[len(got)-1])
 	}
-	if long := got[999]; len(long) > maxStranger+len("…") || !strings.HasPrefix(texts[999], strings.TrimSuffix(long, "…")) {
-		t.Errorf("a long stranger: %q", long)
+	if long := got[999]; len(long) > maxUnexpectedText+len("…") || !strings.HasPrefix(texts[999], strings.TrimSuffix(long, "…")) {
+		t.Errorf("a long unexpected row: %q", long)
 	}
 }
 
@@ -168,7 +168,7 @@ func endOf(t testing.TB, dir string, a, l []byte) (accounts []Object, legs []Row
 
 func endFiles(t testing.TB) (accounts, legs []byte) {
 	dir := t.TempDir()
-	keep(t, dir, 6, "a stranger")
+	keep(t, dir, 6, "an unexpected row")
 	accounts, err := os.ReadFile(filepath.Join(dir, accountsFile))
 	must(t, err)
 	legs, err = os.ReadFile(filepath.Join(dir, ledgerFile))
@@ -218,7 +218,7 @@ func FuzzEnd(f *testing.F) {
 // FuzzEndPayload puts any rows behind right checksums.
 func FuzzEndPayload(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 0}, uint32(1), rowBlock)
-	f.Add([]byte{1, 'x'}, uint32(1), strangerBlock)
+	f.Add([]byte{1, 'x'}, uint32(1), unexpectedBlock)
 	f.Fuzz(func(t *testing.T, payload []byte, records, kind uint32) {
 		var files [2][]byte
 		for i, c := range []contents{accounts, ledger} {

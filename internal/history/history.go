@@ -86,7 +86,7 @@ func KindReadOnly(name string) bool { return Kind(max(0, slices.Index(kindNames[
 type Outcome uint8
 
 const (
-	Unknown   Outcome = iota // may have been applied: nobody could tell
+	Unknown   Outcome = iota // may have been applied: nobody could say
 	Committed                // the database acknowledged it, or a look-up found it
 	Rejected                 // refused by a rule of the bank: surely not applied
 	Aborted                  // surely not applied

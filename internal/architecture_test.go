@@ -218,6 +218,42 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// namesDatabase are the files that still name a database besides its folders and the
+// registry in cli: what a URL of one may show, and the examples of a help text or of a
+// message.
+var namesDatabase = []string{"cli/clustercommand.go", "cli/databases.go", "cli/sweep.go", "cluster/faultfs.go", "scenario/redact.go", "scenario/scenario.go", "scenario/settings.go"}
+
+// TestDatabasesAreNamedOnce holds that generic code knows no database: the folders of
+// its driver and of its clusters name it, and the registry.
+func TestDatabasesAreNamedOnce(t *testing.T) {
+	name := regexp.MustCompile(`(?i)postgres|sqlite|etcd|mysql|mariadb|galera|dqlite|redis|noop|pgbouncer`)
+	own := regexp.MustCompile(`^(db|cluster)/[a-z]+/|^dbtest/`)
+	named := map[string]bool{}
+	each(t, ".", func(path string, _ []byte, file *ast.File, set *token.FileSet) {
+		if own.MatchString(path) {
+			return
+		}
+		imported := map[token.Pos]bool{}
+		for _, i := range file.Imports {
+			imported[i.Path.Pos()] = true
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if text, ok := n.(*ast.BasicLit); ok && text.Kind == token.STRING && !imported[text.Pos()] && name.MatchString(text.Value) {
+				named[path] = true
+				if !slices.Contains(namesDatabase, path) {
+					t.Errorf("%s names the database of %s: databases are named in their folders and in cli/databases.go", set.Position(text.Pos()), text.Value)
+				}
+			}
+			return true
+		})
+	})
+	for _, path := range namesDatabase {
+		if !named[path] {
+			t.Errorf("%s names no database any more: take it from the list of exceptions", path)
+		}
+	}
+}
+
 // TestWorkloadsNameNoDatabase holds that the source of a workload is for all
 // databases of its model.
 func TestWorkloadsNameNoDatabase(t *testing.T) {

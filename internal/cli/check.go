@@ -154,11 +154,11 @@ func (a *app) checkDatabase(config *config) error {
 	if err := config.mustExist(config.DB); err != nil {
 		return err
 	}
-	d, err := driverOf(config.DB)
+	kind, err := databaseOf(config.DB)
 	if err != nil {
 		return err
 	}
-	path, err := config.vacant(time.Now(), "check", d.scheme)
+	path, err := config.vacant(time.Now(), "check", kind.schemes[0])
 	if err != nil {
 		return err
 	}

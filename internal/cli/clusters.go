@@ -9,11 +9,6 @@ import (
 	"strings"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/dqlite"
-	"stroppy/internal/cluster/etcd"
-	"stroppy/internal/cluster/mariadb"
-	"stroppy/internal/cluster/postgres"
-	"stroppy/internal/cluster/redis"
 	"stroppy/internal/scenario"
 )
 
@@ -26,25 +21,11 @@ type clusterKind struct {
 	start func(ctx context.Context, o cluster.Options) (cluster.Cluster, error)
 }
 
-func clusterKinds() []clusterKind {
-	return []clusterKind{
-		{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcd.Start)},
-		{"dqlite", "dqlite:N  dqlite, SQLite replicated by Raft; in a build with the tag dqlite", 3, 9, starter(dqlite.Start)},
-		{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
-		{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
-		{"postgres", "postgres:N[?sync=off&fsync=off]  a PostgreSQL primary with synchronous standbys and automatic fail-over", 1, 5, starter(postgres.StartCluster)},
-		{"redis", "redis:N[?appendfsync=always&wait=1]  a Redis primary with asynchronous replicas and automatic fail-over", 2, 5, starter(redis.StartCluster)},
+func clusterKinds() (kinds []clusterKind) {
+	for _, d := range databases() {
+		kinds = append(kinds, d.clusters...)
 	}
-}
-
-func starter[C cluster.Cluster](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Cluster, error) {
-	return func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) {
-		c, err := start(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		return c, nil
-	}
+	return kinds
 }
 
 // parseCluster reads KIND[:N][?PARAMS]. The parameters memory (data in

@@ -10,7 +10,6 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -136,7 +135,7 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 			Duration: config.Duration, Count: config.Count, Warmup: config.Warmup,
 			Retries: config.Retries, GiveUp: config.GiveUp, Seed: config.Seed, Alone: true,
 		},
-		Embedded: slices.Contains([]string{"sqlite", "memory", "noop"}, strings.ToLower(strings.SplitN(config.runDatabase(dir.Path), ":", 2)[0])),
+		Embedded: embedded(config.runDatabase(dir.Path)),
 		Stroppy:  version(), Plan: config.Plan, Command: command, Unchecked: unchecked(command),
 		Progress: s, Interrupt: s.interrupt, Scrub: a.scrub,
 	}

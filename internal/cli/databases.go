@@ -8,8 +8,17 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
+	"stroppy/internal/cluster"
+	dqlitecluster "stroppy/internal/cluster/dqlite"
+	etcdcluster "stroppy/internal/cluster/etcd"
+	"stroppy/internal/cluster/mariadb"
+	postgrescluster "stroppy/internal/cluster/postgres"
+	rediscluster "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
 	"stroppy/internal/db/dqlite"
 	"stroppy/internal/db/etcd"
@@ -24,31 +33,59 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// driver is one kind of database.
-type driver struct {
-	scheme string
-	about  string
-	open   func(ctx context.Context, url string) (db.Database, error)
+// database is what this program knows of one kind of database.
+type database struct {
+	schemes  []string // of its URL; the first is the one to use
+	about    string
+	port     string // of a server whose address has none
+	embedded bool   // it runs in this process
+	open     func(ctx context.Context, url string) (db.Database, error)
+	clusters []clusterKind
+	servant  *cobra.Command // what this program is when a cluster starts it as a node
 }
 
-func drivers() []driver {
-	return []driver{
-		{"sqlite", "sqlite:PATH  embedded, durable; the default, in the run's own directory", opener(sqlite.Open)},
-		{"postgres", "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas", opener(postgres.Open)},
-		{"postgresql", "", opener(postgres.Open)},
-		{"etcd", "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas", opener(etcd.Open)},
-		{"dqlite", "dqlite://HOST:PORT,HOST:PORT[/DATABASE]  dqlite, SQLite replicated by Raft; in a build with the tag dqlite", dqlite.Open},
-		{"mysql", "mysql://USER:PASSWORD@HOST:PORT/DATABASE  MySQL, MariaDB and Galera; several hosts with commas", opener(mysql.Open)},
-		{"redis", "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N]  Redis 7 or later; a primary and its replicas with commas", opener(redis.Open)},
-		{"rediss", "", opener(redis.Open)},
-		{"memory", "memory:[?mutant=NAME&rate=R]  the strictly serializable reference in this process, with a bug planted if asked", opener(func(_ context.Context, url string) (*memory.Database, error) { return memory.Open(url) })},
-		{"noop", "noop:  answers at once and keeps nothing; measures stroppy itself", opener(func(_ context.Context, url string) (*noop.Database, error) {
-			if url != "noop:" {
-				return nil, &db.Error{Class: db.Fatal, Op: "open noop", Err: errors.New("the address is noop: with nothing behind it")}
-			}
-			return noop.Open(), nil
-		})},
+// databases is the registry: a database is a folder in internal/db, one in
+// internal/cluster where this program can start it, and an entry here.
+func databases() []database {
+	return []database{
+		{schemes: []string{ownScheme}, about: "sqlite:PATH  embedded, durable; the default, in the run's own directory",
+			embedded: true, open: opener(sqlite.Open)},
+		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
+			port: "5432", open: opener(postgres.Open), clusters: []clusterKind{
+				{"postgres", "postgres:N[?sync=off&fsync=off]  a PostgreSQL primary with synchronous standbys and automatic fail-over", 1, 5, starter(postgrescluster.StartCluster)},
+			}},
+		{schemes: []string{"etcd"}, about: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",
+			port: "2379", open: opener(etcd.Open), clusters: []clusterKind{
+				{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcdcluster.Start)},
+			}},
+		{schemes: []string{"dqlite"}, about: "dqlite://HOST:PORT,HOST:PORT[/DATABASE]  dqlite, SQLite replicated by Raft; in a build with the tag dqlite",
+			open: dqlite.Open, clusters: []clusterKind{
+				{"dqlite", "dqlite:N  dqlite, SQLite replicated by Raft; in a build with the tag dqlite", 3, 9, starter(dqlitecluster.Start)},
+			}, servant: servant(dqlitecluster.NodeCommand, "Be a node of dqlite", dqlitecluster.Serve)},
+		{schemes: []string{"mysql"}, about: "mysql://USER:PASSWORD@HOST:PORT/DATABASE  MySQL, MariaDB and Galera; several hosts with commas",
+			port: "3306", open: opener(mysql.Open), clusters: []clusterKind{
+				{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
+				{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
+			}},
+		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N]  Redis 7 or later; a primary and its replicas with commas",
+			port: "6379", open: opener(redis.Open), clusters: []clusterKind{
+				{"redis", "redis:N[?appendfsync=always&wait=1]  a Redis primary with asynchronous replicas and automatic fail-over", 2, 5, starter(rediscluster.StartCluster)},
+			}},
+		{schemes: []string{"memory"}, about: "memory:[?mutant=NAME&rate=R]  the strictly serializable reference in this process, with a bug planted if asked",
+			embedded: true, open: opener(func(_ context.Context, url string) (*memory.Database, error) { return memory.Open(url) })},
+		{schemes: []string{"noop"}, about: "noop:  answers at once and keeps nothing; measures stroppy itself",
+			embedded: true, open: opener(openNoop)},
 	}
+}
+
+// ownScheme is that of the embedded database in a run's directory.
+const ownScheme = "sqlite"
+
+func openNoop(_ context.Context, url string) (*noop.Database, error) {
+	if url != "noop:" {
+		return nil, &db.Error{Class: db.Fatal, Op: "open noop", Err: errors.New("the address is noop: with nothing behind it")}
+	}
+	return noop.Open(), nil
 }
 
 func opener[D db.Database](open func(context.Context, string) (D, error)) func(context.Context, string) (db.Database, error) {
@@ -61,14 +98,24 @@ func opener[D db.Database](open func(context.Context, string) (D, error)) func(c
 	}
 }
 
+func starter[C cluster.Cluster](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Cluster, error) {
+	return func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) {
+		c, err := start(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
+}
+
 // openDatabase opens a database by URL. An address that cannot be right is an
 // error of usage; a database that cannot be reached is not.
 func openDatabase(ctx context.Context, url string) (db.Database, error) {
-	d, err := driverOf(url)
+	kind, err := databaseOf(url)
 	if err != nil {
 		return nil, err
 	}
-	database, err := d.open(ctx, url)
+	database, err := kind.open(ctx, url)
 	var e *db.Error
 	if errors.As(err, &e) && e.Class == db.Fatal && (e.Code == "" || e.Code == "url") {
 		return nil, &exitError{exitUsage, err}
@@ -76,22 +123,28 @@ func openDatabase(ctx context.Context, url string) (db.Database, error) {
 	return database, err
 }
 
-// driverOf finds the driver by the scheme. Of an address that has none or an
-// unknown one nothing else is told: what may be shown of it is known to its driver.
-func driverOf(url string) (driver, error) {
+// databaseOf finds a database by the scheme of its URL. Nothing else of a URL with
+// an unknown scheme or none is shown: only its driver knows what may be.
+func databaseOf(url string) (database, error) {
 	scheme, _, found := strings.Cut(url, ":")
 	found = found && isScheme.MatchString(scheme)
 	var schemes []string
-	for _, d := range drivers() {
-		if found && d.scheme == strings.ToLower(scheme) {
+	for _, d := range databases() {
+		if found && slices.Contains(d.schemes, strings.ToLower(scheme)) {
 			return d, nil
 		}
-		schemes = append(schemes, d.scheme)
+		schemes = append(schemes, d.schemes...)
 	}
 	if !found {
-		return driver{}, usagef("the database's URL has no scheme: it begins with one of %s:", strings.Join(schemes, ":, "))
+		return database{}, usagef("the database's URL has no scheme: it begins with one of %s:", strings.Join(schemes, ":, "))
 	}
-	return driver{}, usagef("no database is known by the scheme %s:, and the nearest scheme is %s:", scheme, scenario.Nearest(scheme, schemes))
+	return database{}, usagef("no database is known by the scheme %s:, and the nearest scheme is %s:", scheme, scenario.Nearest(scheme, schemes))
+}
+
+// embedded says whether the database of a URL runs in this process.
+func embedded(url string) bool {
+	kind, err := databaseOf(url)
+	return err == nil && kind.embedded
 }
 
 // isScheme matches what RFC 3986, section 3.1, calls a scheme.
@@ -112,7 +165,7 @@ func (c *config) defaultFile() string { return c.Workload + ".db" }
 
 // mustExist refuses an SQLite file that is not there, which opening would make.
 func (c *config) mustExist(url string) error {
-	path, ok := strings.CutPrefix(url, "sqlite:")
+	path, ok := strings.CutPrefix(url, ownScheme+":")
 	if !ok {
 		return nil
 	}
@@ -140,7 +193,7 @@ func (c *config) runDatabase(dir string) string {
 	case c.DB != "":
 		return c.DB
 	}
-	return "sqlite:" + filepath.Join(dir, c.defaultFile())
+	return ownScheme + ":" + filepath.Join(dir, c.defaultFile())
 }
 
 // stepDatabase is runDatabase for the steps that have no directory in common.
@@ -148,7 +201,7 @@ func (c *config) stepDatabase() string {
 	if c.DB != "" {
 		return c.DB
 	}
-	return "sqlite:" + c.defaultFile()
+	return ownScheme + ":" + c.defaultFile()
 }
 
 // exitCode says how the program ends after an error.

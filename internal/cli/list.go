@@ -19,7 +19,7 @@ func list(kind string, kinds []string) (lines []string, err error) {
 		}
 		return lines, nil
 	case "databases":
-		return databases(), nil
+		return databaseLines(), nil
 	case "clusters":
 		return clusterLines(), nil
 	case "faults":
@@ -50,11 +50,8 @@ func about(list [][2]string) (lines []string) {
 	return lines
 }
 
-func databases() (lines []string) {
-	for _, d := range drivers() {
-		if d.about == "" {
-			continue
-		}
+func databaseLines() (lines []string) {
+	for _, d := range databases() {
 		url, about, _ := strings.Cut(d.about, "  ")
 		lines = append(lines, fmt.Sprintf("%-46s %s", url, about))
 	}

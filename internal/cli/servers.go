@@ -8,11 +8,6 @@ import (
 	"stroppy/internal/resource"
 )
 
-// defaultPorts are those of the databases whose address may leave the port out.
-var defaultPorts = map[string]string{
-	"postgres": "5432", "postgresql": "5432", "mysql": "3306", "mariadb": "3306", "etcd": "2379", "redis": "6379",
-}
-
 // listeners are the servers of a database's address that run on this machine,
 // so that what they cost can be told. One that runs elsewhere, or that this user
 // may not look at, is left out.
@@ -29,8 +24,9 @@ func listeners(database string) []resource.Group {
 // addresses are the HOST:PORT of a database's address, of which there may be
 // several with commas between them.
 func addresses(database string) []string {
-	scheme, rest, ok := strings.Cut(database, "://")
-	if !ok {
+	_, rest, ok := strings.Cut(database, "://")
+	kind, err := databaseOf(database)
+	if !ok || err != nil {
 		return nil
 	}
 	authority, _, _ := strings.Cut(rest, "/")
@@ -43,7 +39,7 @@ func addresses(database string) []string {
 		u := url.URL{Host: host}
 		port := u.Port()
 		if port == "" {
-			port = defaultPorts[scheme]
+			port = kind.port
 		}
 		if u.Hostname() != "" && port != "" {
 			list = append(list, net.JoinHostPort(u.Hostname(), port))

@@ -72,123 +72,123 @@ type stream struct {
 
 // own makes the stream the owner until its transaction ends, or refuses it because the
 // connection that it knows is gone.
-func (l *stream) own(op string) error {
-	if l.owns {
+func (s *stream) own(op string) error {
+	if s.owns {
 		return nil
 	}
-	l.handle.Acquire()
-	if l.link == nil || l.link != l.sharedConn.link {
-		l.link, l.state = nil, idle
-		l.handle.Release()
+	s.handle.Acquire()
+	if s.link == nil || s.link != s.sharedConn.link {
+		s.link, s.state = nil, idle
+		s.handle.Release()
 		return &db.Error{Class: db.Unavailable, Op: op, Err: errBroken}
 	}
-	l.owns = true
+	s.owns = true
 	return nil
 }
 
 // ended hands the sharedConn on when the owner's transaction is over, with the connection
 // if the transaction has left one.
-func (l *stream) ended() {
-	if l.owns && l.state == idle {
-		l.owns = false
-		if l.link == nil {
-			l.sharedConn.link = nil
+func (s *stream) ended() {
+	if s.owns && s.state == idle {
+		s.owns = false
+		if s.link == nil {
+			s.sharedConn.link = nil
 		}
-		l.handle.Release()
+		s.handle.Release()
 	}
 }
 
-func (l *stream) Do(ctx context.Context, statement *db.Statement, args []db.Value) (int, error) {
-	if l.state != idle && l.link != nil && len(args) == len(statement.Params) {
-		p, err := l.preparedOf(ctx, statement)
+func (s *stream) Do(ctx context.Context, statement *db.Statement, args []db.Value) (int, error) {
+	if s.state != idle && s.link != nil && len(args) == len(statement.Params) {
+		p, err := s.preparedOf(ctx, statement)
 		if err != nil {
 			return 0, err
 		}
-		l.out = p.append(l.out, args)
-		l.pending, l.results = append(l.pending, p), append(l.results, db.Result{})
-		return len(l.pending) - 1, nil
+		s.out = p.append(s.out, args)
+		s.pending, s.results = append(s.pending, p), append(s.results, db.Result{})
+		return len(s.pending) - 1, nil
 	}
-	n, err := l.session.Do(ctx, statement, args) // which says what is wrong
-	l.ended()
+	n, err := s.session.Do(ctx, statement, args) // which says what is wrong
+	s.ended()
 	return n, err
 }
 
 // preparedOf returns a statement of the stream's connection. The connection's own list
 // is for the owner alone.
-func (l *stream) preparedOf(ctx context.Context, statement *db.Statement) (*prepared, error) {
-	if l.of != l.link {
-		l.of = l.link
-		clear(l.statements)
+func (s *stream) preparedOf(ctx context.Context, statement *db.Statement) (*prepared, error) {
+	if s.of != s.link {
+		s.of = s.link
+		clear(s.statements)
 	}
-	if p := l.statements[statement]; p != nil {
+	if p := s.statements[statement]; p != nil {
 		return p, nil
 	}
-	if err := l.own(l.opExecute); err != nil {
+	if err := s.own(s.opExecute); err != nil {
 		return nil, err
 	}
-	p := l.session.statements[statement]
+	p := s.session.statements[statement]
 	if p == nil {
 		var err *db.Error
-		if p, err = l.prepare(ctx, statement); err != nil {
-			e := l.fail(ctx, err)
-			l.ended()
+		if p, err = s.prepare(ctx, statement); err != nil {
+			e := s.fail(ctx, err)
+			s.ended()
 			return nil, e
 		}
 	}
-	l.statements[statement] = p
-	if l.state == queued { // the server knows nothing of it yet
-		l.owns = false
-		l.handle.Release()
+	s.statements[statement] = p
+	if s.state == queued { // the server knows nothing of it yet
+		s.owns = false
+		s.handle.Release()
 	}
 	return p, nil
 }
 
-func (l *stream) Flush(ctx context.Context) error {
-	if l.state == queued && l.ready < len(l.pending) {
-		if err := l.own(l.opExecute); err != nil {
+func (s *stream) Flush(ctx context.Context) error {
+	if s.state == queued && s.ready < len(s.pending) {
+		if err := s.own(s.opExecute); err != nil {
 			return err
 		}
 	}
-	err := l.session.Flush(ctx)
-	l.ended()
+	err := s.session.Flush(ctx)
+	s.ended()
 	return err
 }
 
-func (l *stream) Commit(ctx context.Context) error {
-	if l.state != queued || len(l.pending) == 0 {
-		err := l.session.Commit(ctx)
-		l.ended()
+func (s *stream) Commit(ctx context.Context) error {
+	if s.state != queued || len(s.pending) == 0 {
+		err := s.session.Commit(ctx)
+		s.ended()
 		return err
 	}
-	if !l.implicit || len(l.out) >= largeWrite/2 {
-		if err := l.own(l.opExecute); err != nil {
+	if !s.implicit || len(s.out) >= largeWrite/2 {
+		if err := s.own(s.opExecute); err != nil {
 			return err
 		}
-		err := l.session.Commit(ctx)
-		l.ended()
+		err := s.session.Commit(ctx)
+		s.ended()
 		return err
 	}
 	if ctx.Err() != nil {
-		l.state = idle
-		return &db.Error{Class: db.Aborted, Op: l.opCommit, Err: context.Cause(ctx)}
+		s.state = idle
+		return &db.Error{Class: db.Aborted, Op: s.opCommit, Err: context.Cause(ctx)}
 	}
-	l.out = append(l.out, syncAll...)
-	l.message, l.x = l.out[len(l.controls.begin):], exchange{op: l.opCommit, phase: committing, want: 'I'}
-	l.handle.Send()
-	return l.end()
+	s.out = append(s.out, syncAll...)
+	s.message, s.x = s.out[len(s.controls.begin):], exchange{op: s.opCommit, phase: committing, want: 'I'}
+	s.handle.Send()
+	return s.end()
 }
 
 // end returns how the transaction ended.
-func (l *stream) end() error {
-	l.state = idle
-	l.out = append(l.out[:0], l.controls.begin...)
-	err := l.err
-	l.err = nil
+func (s *stream) end() error {
+	s.state = idle
+	s.out = append(s.out[:0], s.controls.begin...)
+	err := s.err
+	s.err = nil
 	if err == nil {
 		return nil
 	}
 	if class := db.ClassOf(err); class == db.Unknown || class == db.Unavailable {
-		l.link = nil // until Reset
+		s.link = nil // until Reset
 	}
 	return err
 }
@@ -257,53 +257,53 @@ func (t *sharedConn) exchange(batch []*stream) {
 // errOpen is why a connection is given up that has been left in a transaction.
 var errOpen = errors.New("the server has left a transaction open")
 
-func (l *stream) Rollback(ctx context.Context) error {
-	err := l.session.Rollback(ctx)
-	l.ended()
+func (s *stream) Rollback(ctx context.Context) error {
+	err := s.session.Rollback(ctx)
+	s.ended()
 	return err
 }
 
 // Query implements db.SQLSession. It has the connection to itself.
-func (l *stream) Query(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) error {
-	if err := l.own(l.opQuery); err != nil {
+func (s *stream) Query(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) error {
+	if err := s.own(s.opQuery); err != nil {
 		return err
 	}
-	err := l.session.Query(ctx, statement, args, row)
-	l.ended()
+	err := s.session.Query(ctx, statement, args, row)
+	s.ended()
 	return err
 }
 
 // Reset implements db.SQLSession: the first stream that comes opens the connection, and
 // the others find it.
-func (l *stream) Reset(ctx context.Context) error {
-	if l.owns {
-		l.drop()
-		l.ended()
+func (s *stream) Reset(ctx context.Context) error {
+	if s.owns {
+		s.drop()
+		s.ended()
 	}
-	l.handle.Acquire()
-	defer l.handle.Release()
-	l.state = idle
-	t := l.sharedConn
+	s.handle.Acquire()
+	defer s.handle.Release()
+	s.state = idle
+	t := s.sharedConn
 	if t.link == nil {
-		made, err := l.database.connect(ctx, l.options.Isolation)
+		made, err := s.database.connect(ctx, s.options.Isolation)
 		if err != nil {
 			return err
 		}
 		t.link = made
 	}
-	l.link = t.link
+	s.link = t.link
 	return nil
 }
 
 // Close implements db.SQLSession: the last stream closes the connection.
-func (l *stream) Close() error {
-	if l.owns {
-		l.drop()
-		l.ended()
+func (s *stream) Close() error {
+	if s.owns {
+		s.drop()
+		s.ended()
 	}
-	l.handle.Acquire()
-	defer l.handle.Release()
-	t := l.sharedConn
+	s.handle.Acquire()
+	defer s.handle.Release()
+	t := s.sharedConn
 	if t.streams--; t.streams == 0 {
 		if t.link != nil {
 			t.link.terminate()
@@ -311,6 +311,6 @@ func (l *stream) Close() error {
 		}
 		t.end()
 	}
-	l.link, l.state = nil, idle
+	s.link, s.state = nil, idle
 	return nil
 }

@@ -90,9 +90,9 @@ type stream struct {
 var errGone = errors.New("it ended under another transaction that shared it")
 
 // share has the request sent with those of other streams, by one of them.
-func (l *stream) share() error {
-	l.handle.Send()
-	return l.err
+func (s *stream) share() error {
+	s.handle.Send()
+	return s.err
 }
 
 // takes puts every stream into the batch: the server reads on while nobody reads its
@@ -172,19 +172,19 @@ func allRead(replies []reply) bool {
 // Reset implements db.KVSession: the first stream that comes opens the connection, and
 // the others find it. A connection that answers, and leads to the primary, stays, for
 // other streams have transactions on it; all that was sent on it has been answered.
-func (l *stream) Reset(ctx context.Context) error {
-	if l.closed {
-		return l.usable()
+func (s *stream) Reset(ctx context.Context) error {
+	if s.closed {
+		return s.usable()
 	}
-	l.clear()
-	l.broken = true
-	l.handle.Acquire()
-	defer l.handle.Release()
-	t := l.sharedConn
+	s.clear()
+	s.broken = true
+	s.handle.Acquire()
+	defer s.handle.Release()
+	t := s.sharedConn
 	if err := ctx.Err(); err != nil {
-		return unreachable(l.link.node, err)
+		return unreachable(s.link.node, err)
 	}
-	if t.link == l.link && !t.db.serves(ctx, t.link) {
+	if t.link == s.link && !t.db.serves(ctx, t.link) {
 		t.link.close()
 		t.link = nil
 	}
@@ -195,7 +195,7 @@ func (l *stream) Reset(ctx context.Context) error {
 		}
 		t.link = made
 	}
-	l.link, l.broken = t.link, false
+	s.link, s.broken = t.link, false
 	return nil
 }
 
@@ -213,15 +213,15 @@ func (d *Database) serves(ctx context.Context, l *link) bool {
 }
 
 // Close implements db.KVSession: the last stream closes the connection.
-func (l *stream) Close() error {
-	if l.closed {
+func (s *stream) Close() error {
+	if s.closed {
 		return nil
 	}
-	l.clear()
-	l.closed = true
-	l.handle.Acquire()
-	defer l.handle.Release()
-	t := l.sharedConn
+	s.clear()
+	s.closed = true
+	s.handle.Acquire()
+	defer s.handle.Release()
+	t := s.sharedConn
 	if t.streams--; t.streams == 0 && t.link != nil {
 		t.link.close()
 		t.link = nil

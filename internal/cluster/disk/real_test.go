@@ -69,7 +69,12 @@ func startKind[C cluster.Local](t testing.TB, engine string, start func(context.
 
 func connect(t testing.TB, c cluster.Local) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), c.URL())
+	config, err := pgx.ParseConfig(c.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.ConnectTimeout = time.Minute // the address says a second, which a busy machine may take
+	conn, err := pgx.ConnectConfig(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,9 +123,7 @@ func opFlags(op *Op, sum int64) (flags byte) {
 	} else if op.Version|uint64(op.Value)|uint64(op.Writer) != 0 {
 		flags |= opValues
 	}
-	if op.State != 0 {
-		flags |= byte(op.State) << opState
-	}
+	flags |= byte(op.State) << opState
 	switch {
 	case op.Amount == 0:
 	case op.Amount == -sum:

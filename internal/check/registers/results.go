@@ -15,7 +15,7 @@ type findings struct{ check.Findings }
 // add counts one violation, which tx shows; what says it in words where they are
 // wanted. Others take part in it.
 func (f *findings) add(k *checker, name, anomaly string, tx history.ID, n uint64, what func() string, others ...history.ID) {
-	if len(f.Told) == check.Shown && k.in.OnViolation == nil {
+	if len(f.Texts) == check.Shown && k.in.OnViolation == nil {
 		f.Count++
 		return
 	}

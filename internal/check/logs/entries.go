@@ -40,7 +40,7 @@ func (e *checker) readLog() (problem error) {
 		return problem
 	}
 	for _, row := range e.in.End.Unexpected() {
-		e.strange.Add(row, 0)
+		e.found[strange].Add(row)
 		e.Report(Whole, "", 0, "", row)
 	}
 	e.findLate()
@@ -56,7 +56,7 @@ func (e *checker) step(leg history.Row) error {
 		}
 		*s = streamWalk{begun: true, stream: leg.Object, latest: map[uint64]uint64{}, tries: map[uint16]lateness{}}
 		if leg.Object >= e.in.Streams {
-			e.note(Continuous, &e.absent, leg.Transaction, leg.Object, fmt.Sprintf("%s, which no load made, has entries", e.in.Name(leg.Object)), "stands in a stream that no load made")
+			e.note(absent, leg.Transaction, leg.Object, fmt.Sprintf("%s, which no load made, has entries", e.in.Name(leg.Object)), "stands in a stream that no load made")
 		}
 	}
 	name := e.in.Name(leg.Object)
@@ -64,13 +64,13 @@ func (e *checker) step(leg history.Row) error {
 	case leg.Version < s.place:
 		return fmt.Errorf("the end state's log has place %d of %s after place %d: it is damaged", leg.Version, name, s.place)
 	case leg.Version == s.place:
-		e.note(Continuous, &e.shared, leg.Transaction, leg.Object, fmt.Sprintf("place %d of %s has two entries", leg.Version, name),
+		e.note(shared, leg.Transaction, leg.Object, fmt.Sprintf("place %d of %s has two entries", leg.Version, name),
 			fmt.Sprintf("stands at place %d, where another entry stands too", leg.Version))
 	case leg.Version == s.place+2:
-		e.note(Continuous, &e.holes, leg.Transaction, leg.Object, fmt.Sprintf("place %d of %s is empty", s.place+1, name),
+		e.note(holes, leg.Transaction, leg.Object, fmt.Sprintf("place %d of %s is empty", s.place+1, name),
 			fmt.Sprintf("stands at place %d, and the place before it is empty", leg.Version))
 	case leg.Version > s.place+2:
-		e.note(Continuous, &e.holes, leg.Transaction, leg.Object, fmt.Sprintf("places %d to %d of %s are empty", s.place+1, leg.Version-1, name),
+		e.note(holes, leg.Transaction, leg.Object, fmt.Sprintf("places %d to %d of %s are empty", s.place+1, leg.Version-1, name),
 			fmt.Sprintf("stands at place %d, and the %d places before it are empty", leg.Version, leg.Version-1-s.place))
 	}
 	s.place = leg.Version
@@ -91,25 +91,25 @@ func (e *checker) entry(leg history.Row) {
 		t.Flags |= check.Tombstone
 		e.voids++
 		if t.Source == check.FromLedger && e.Txns.Covers(leg.Transaction.Run()) {
-			e.find(check.NoGhost, &e.never, i, "has a tombstone in the log, and no client ever sent it")
+			e.find(never, i, "has a tombstone in the log, and no client ever sent it")
 		}
 		return
 	}
 	begins := p.next == 0 && e.odd[i] == nil
 	switch {
 	case leg.Number < p.next || e.odd[i][leg.Number]:
-		e.find(check.ExactlyOnce, &e.twice, i, fmt.Sprintf("has its event %d in the log twice", leg.Number))
+		e.find(twice, i, "has its event %d in the log twice", leg.Number)
 		return
 	case leg.Number > p.next:
 		if e.odd[i] == nil {
 			e.odd[i] = map[uint32]bool{}
 		}
 		e.odd[i][leg.Number] = true
-		e.find(Order, &e.apart, i, fmt.Sprintf("has its event %d at place %d, and event %d not before it", leg.Number, leg.Version, p.next))
+		e.find(apart, i, "has its event %d at place %d, and event %d not before it", leg.Number, leg.Version, p.next)
 	default:
 		before := e.stream.previous
 		if p.next > 0 && (before.Transaction != leg.Transaction || before.Number != leg.Number-1 || before.Mark == history.Tombstone || before.Object != leg.Object || before.Version != leg.Version-1) {
-			e.find(Order, &e.apart, i, fmt.Sprintf("has its event %d at place %d, and event %d is not right before it", leg.Number, leg.Version, leg.Number-1))
+			e.find(apart, i, "has its event %d at place %d, and event %d is not right before it", leg.Number, leg.Version, leg.Number-1)
 		}
 		for p.next++; e.odd[i][p.next]; {
 			p.next++
@@ -131,18 +131,18 @@ func (e *checker) entry(leg history.Row) {
 func (e *checker) hold(i uint32, leg history.Row) {
 	t, p := &e.Txns.List[i], &e.places[i]
 	if batch := e.in.Batch(t.ID); leg.Number >= batch {
-		e.find(check.NoGhost, &e.never, i, fmt.Sprintf("has an event %d in the log, and was sent with %d", leg.Number, batch))
+		e.find(never, i, "has an event %d in the log, and was sent with %d", leg.Number, batch)
 		return
 	}
 	if want := e.in.Length(t.ID, leg.Number); leg.State != history.Broken && leg.Amount != want {
 		p.broken = true
-		e.find(Whole, &e.lengths, i, fmt.Sprintf("has its event %d in the log with %d bytes, and sent it with %d", leg.Number, leg.Amount, want))
+		e.find(lengths, i, "has its event %d in the log with %d bytes, and sent it with %d", leg.Number, leg.Amount, want)
 	}
 	switch {
 	case leg.Object != p.stream:
-		e.find(Order, &e.elsewhere, i, fmt.Sprintf("was sent to %s, and has its event %d in %s", e.in.Name(p.stream), leg.Number, e.in.Name(leg.Object)))
+		e.find(elsewhere, i, "was sent to %s, and has its event %d in %s", e.in.Name(p.stream), leg.Number, e.in.Name(leg.Object))
 	case p.told != 0 && leg.Version != p.told+uint64(leg.Number):
-		e.find(Order, &e.elsewhere, i, fmt.Sprintf("was told that its event %d stands at place %d, and it stands at %d", leg.Number, p.told+uint64(leg.Number), leg.Version))
+		e.find(elsewhere, i, "was told that its event %d stands at place %d, and it stands at %d", leg.Number, p.told+uint64(leg.Number), leg.Version)
 	}
 }
 
@@ -152,13 +152,13 @@ func (e *checker) follow(i uint32) {
 	t, s := &e.Txns.List[i], &e.stream
 	client, sequence := uint64(t.ID)>>history.SequenceBits, t.ID.Sequence()
 	if later := s.latest[client]; sequence < later {
-		e.find(Order, &e.client, i, fmt.Sprintf("stands behind %v of the same client, which was sent after it", history.ID(client<<history.SequenceBits|later)))
+		e.find(behindOwn, i, "stands behind %v of the same client, which was sent after it", history.ID(client<<history.SequenceBits|later))
 	} else {
 		s.latest[client] = sequence
 	}
 	late, ok := s.tries[t.Source]
 	if ok && t.End < late.try {
-		e.find(Order, &e.rt, i, fmt.Sprintf("was acknowledged before %v began, and stands behind it", e.IDOf(late.by)))
+		e.find(behindLater, i, "was acknowledged before %v began, and stands behind it", e.IDOf(late.by))
 	}
 	if !ok || t.Try > late.try {
 		s.tries[t.Source] = lateness{t.Try, i}

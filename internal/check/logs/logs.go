@@ -59,14 +59,8 @@ type checker struct {
 	last                      map[uint64]uint64 // the last place of each stream in the log
 	odd                       map[uint32]map[uint32]bool
 	stream                    streamWalk
-	latest                    map[*check.Findings]history.ID // the last transaction of each that find was given
-
-	lost, partly, broken         check.Findings // durable
-	ghosts, closed, never        check.Findings // no-ghost
-	twice                        check.Findings // exactly-once
-	strange, lengths, torn       check.Findings // whole
-	elsewhere, apart, client, rt check.Findings // order
-	holes, ends, absent, shared  check.Findings // continuous
+	found                     [kinds]check.Findings
+	latest                    [kinds]history.ID // the last transaction of each that find was given
 }
 
 // place is where an append stands in the log.
@@ -79,7 +73,7 @@ type place struct {
 
 func newChecker(ctx context.Context, in Input, early uint64) *checker {
 	ev := check.Evidence{Input: in.Input, Words: in.Words, Watch: check.Watch{Ctx: ctx}, Unended: early}
-	return &checker{Evidence: ev, in: in, last: map[uint64]uint64{}, odd: map[uint32]map[uint32]bool{}}
+	return &checker{Evidence: ev, in: in, last: map[uint64]uint64{}, odd: map[uint32]map[uint32]bool{}, found: noFindings()}
 }
 
 // results makes the checks; they are worth nothing once the watch has ended.
@@ -89,10 +83,7 @@ func (e *checker) results() []check.Result {
 		return nil
 	}
 	e.Damage = problem
-	var results []check.Result
-	for _, r := range e.rules() {
-		results = append(results, e.decide(r))
-	}
+	results := e.decide()
 	e.Settle(results, problem)
 	check.Locate(e.in.History, &e.Watch, results)
 	return results
@@ -153,25 +144,25 @@ func (e *checker) judge(i uint32) {
 	there := p.next > 0 || e.odd[i] != nil
 	if t.Source == check.FromLedger {
 		if there && e.Txns.Covers(t.ID.Run()) {
-			e.find(check.NoGhost, &e.never, i, "is in the log, and no client ever sent it")
+			e.find(never, i, "is in the log, and no client ever sent it")
 		}
 		return
 	}
 	batch := e.in.Batch(t.ID)
 	whole := p.next >= batch
 	if there && t.Flags&check.Tombstone != 0 {
-		e.find(check.NoGhost, &e.closed, i, "was closed by a look-up that found its place free, and was applied later")
+		e.find(closed, i, "was closed by a look-up that found its place free, and was applied later")
 	}
 	switch t.Outcome {
 	case history.Committed:
 		e.commits++
 		switch {
 		case !there:
-			e.find(check.Durable, &e.lost, i, "was acknowledged and is not in the log")
+			e.find(lost, i, "was acknowledged and is not in the log")
 		case !whole:
-			e.find(check.Durable, &e.partly, i, "was acknowledged, and some of its events are not in the log")
+			e.find(partly, i, "was acknowledged, and some of its events are not in the log")
 		case p.broken:
-			e.find(check.Durable, &e.broken, i, "was acknowledged, and an event of it is not whole")
+			e.find(broken, i, "was acknowledged, and an event of it is not whole")
 		}
 		return
 	case history.Unknown:
@@ -181,11 +172,11 @@ func (e *checker) judge(i uint32) {
 		}
 	default:
 		if there && t.Flags&check.Tombstone == 0 {
-			e.find(check.NoGhost, &e.ghosts, i, "was "+t.Outcome.String()+", and is in the log")
+			e.find(ghosts, i, "was %v, and is in the log", t.Outcome)
 		}
 	}
 	if there && !whole {
-		e.find(Whole, &e.torn, i, fmt.Sprintf("is in the log with only some of its %d events", batch))
+		e.find(torn, i, "is in the log with only some of its %d events", batch)
 	}
 }
 
@@ -198,11 +189,11 @@ func (e *checker) readEnds() (problem error) {
 	for a := range check.Each(&e.Watch, "the end state's streams", e.in.End.Objects(), &problem) {
 		switch {
 		case a.N >= e.in.Streams:
-			e.note(Continuous, &e.absent, a.Writer, a.N, fmt.Sprintf("%s, which no load made, is there", e.in.Name(a.N)), "is the last in a stream that no load made")
+			e.note(absent, a.Writer, a.N, fmt.Sprintf("%s, which no load made, is there", e.in.Name(a.N)), "is the last in a stream that no load made")
 		case seen[a.N]:
-			e.note(Continuous, &e.ends, a.Writer, a.N, fmt.Sprintf("%s has two ends", e.in.Name(a.N)), "is the last of a stream that has two ends")
+			e.note(ends, a.Writer, a.N, fmt.Sprintf("%s has two ends", e.in.Name(a.N)), "is the last of a stream that has two ends")
 		case a.Version != e.last[a.N]:
-			e.note(Continuous, &e.ends, a.Writer, a.N, fmt.Sprintf("%s ends at %d by its own account, and its last entry is at %d", e.in.Name(a.N), a.Version, e.last[a.N]),
+			e.note(ends, a.Writer, a.N, fmt.Sprintf("%s ends at %d by its own account, and its last entry is at %d", e.in.Name(a.N), a.Version, e.last[a.N]),
 				fmt.Sprintf("is named as the writer of place %d, the last of its stream, whose last entry is at %d", a.Version, e.last[a.N]))
 		}
 		seen[a.N] = true
@@ -215,7 +206,7 @@ func (e *checker) readEnds() (problem error) {
 			return e.Watch.Err
 		}
 		if !seen[n] {
-			e.note(Continuous, &e.absent, 0, n, fmt.Sprintf("%s, which the load made, is gone", e.in.Name(n)), "was made by the load and is gone")
+			e.note(absent, 0, n, fmt.Sprintf("%s, which the load made, is gone", e.in.Name(n)), "was made by the load and is gone")
 		}
 	}
 	return nil

@@ -2,126 +2,122 @@ package logs
 
 import (
 	"fmt"
-	"strings"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
 
-// find notes that an append shows a violation of a check. An append is counted once in
-// a row, however many of its events show it.
-func (e *checker) find(name string, f *check.Findings, i uint32, what string) {
-	id := e.Txns.List[i].ID
-	e.Report(name, "", id, e.NameToReport(e.places[i].stream), what)
-	if e.latest == nil {
-		e.latest = map[*check.Findings]history.ID{}
+// kind is a kind of violations, as noFindings says them.
+type kind int
+
+const (
+	lost kind = iota
+	partly
+	broken
+	ghosts
+	closed
+	never
+	twice
+	strange
+	lengths
+	torn
+	elsewhere
+	apart
+	behindOwn
+	behindLater
+	holes
+	shared
+	ends
+	absent
+	kinds
+)
+
+func noFindings() [kinds]check.Findings {
+	return [kinds]check.Findings{
+		lost:        {Check: check.Durable, Noun: "append", Title: "%s acknowledged and lost"},
+		partly:      {Check: check.Durable, Noun: "append", Title: "%s acknowledged and lost in part"},
+		broken:      {Check: check.Durable, Noun: "append", Title: "%s acknowledged and spoilt"},
+		ghosts:      {Check: check.NoGhost, Noun: "append", Title: "%s reported as not applied, yet in the log"},
+		closed:      {Check: check.NoGhost, Noun: "append", Title: "%s closed by a look-up, yet applied later"},
+		never:       {Check: check.NoGhost, Noun: "append", Title: "%s in the log that no client ever sent"},
+		twice:       {Check: check.ExactlyOnce, Noun: "append", Title: "%s applied twice"},
+		strange:     {Check: Whole, Noun: "entry", Title: "%s not as anybody wrote it"},
+		lengths:     {Check: Whole, Noun: "append", Title: "%s with events of another length"},
+		torn:        {Check: Whole, Noun: "append", Title: "%s applied in part"},
+		elsewhere:   {Check: Order, Noun: "append", Title: "%s at another place than was acknowledged"},
+		apart:       {Check: Order, Noun: "append", Title: "%s whose events do not stand together in their order"},
+		behindOwn:   {Check: Order, Noun: "append", Title: "%s behind a later one of the same client"},
+		behindLater: {Check: Order, Noun: "append", Title: "%s behind one that began only after it was acknowledged"},
+		holes:       {Check: Continuous, Noun: "hole", Title: "%s"},
+		shared:      {Check: Continuous, Noun: "place", Title: "%s with two entries"},
+		ends:        {Check: Continuous, Noun: "stream", Title: "%s whose end is not where it should be"},
+		absent:      {Check: Continuous, Noun: "stream", Title: "%s not as the load made them"},
 	}
-	if latest, found := e.latest[f]; !found || latest != id {
+}
+
+// find notes that an append shows a violation. An append is counted once in a row,
+// however many of its events show it.
+func (e *checker) find(of kind, i uint32, format string, args ...any) {
+	f, id, what := &e.found[of], e.Txns.List[i].ID, fmt.Sprintf(format, args...)
+	e.Report(f.Check, "", id, e.NameToReport(e.places[i].stream), what)
+	if f.Count == 0 || e.latest[of] != id {
 		f.Add(fmt.Sprintf("%v %s", id, what), id)
 	}
-	e.latest[f] = id
+	e.latest[of] = id
 }
 
 // note is find for what is shown by a stream. There may be no append.
-func (e *checker) note(name string, f *check.Findings, id history.ID, stream uint64, label, what string) {
-	e.Report(name, "", id, e.NameToReport(stream), what)
-	f.Add(label, id)
+func (e *checker) note(of kind, id history.ID, stream uint64, label, what string) {
+	e.Report(e.found[of].Check, "", id, e.NameToReport(stream), what)
+	e.found[of].Add(label, id)
 }
 
-// rule is how one check is decided: it is invalid where one of its kinds was found.
-type rule struct {
-	name       string
-	stateAlone bool   // the end state alone decides it
-	history    string // what a history would tell that it needs; empty: it needs none
-	covered    bool   // it is valid only if the histories of all runs in the log are given
-	complete   bool   // it is valid only if no history was cut off
-	kinds      []kind
-	valid      string
-}
-
-// kind is a kind of findings with its words; the title has the counted noun in it.
-type kind struct {
-	*check.Findings
-	noun, title string
-}
-
-func (e *checker) rules() []rule {
-	never := &e.never
-	if !e.Complete() {
-		never = new(check.Findings) // what was sent last is not known
+// decide makes the results of all checks, in their order. Continuous is not required
+// where dirty reads are allowed: an append then may stand behind one that it has seen
+// and that was rolled back.
+func (e *checker) decide() []check.Result {
+	if !e.Complete() { // what was sent last is not known
+		e.found[never] = check.Findings{}
 	}
 	entries := int(e.entries)
-	return []rule{
-		{name: check.Durable, history: "acknowledged", kinds: []kind{
-			{&e.lost, "append", "%s acknowledged and lost"},
-			{&e.partly, "append", "%s acknowledged and lost in part"},
-			{&e.broken, "append", "%s acknowledged and spoilt"},
-		}, valid: e.allThere()},
-		{name: check.NoGhost, history: "sent", covered: true, complete: true, kinds: []kind{
-			{&e.ghosts, "append", "%s reported as not applied, yet in the log"},
-			{&e.closed, "append", "%s closed by a look-up, yet applied later"},
-			{never, "append", "%s in the log that no client ever sent"},
-		}, valid: "Nothing aborted is in the log, and all that is there was sent." + e.tombstones()},
-		{name: check.ExactlyOnce, kinds: []kind{
-			{&e.twice, "append", "%s applied twice"},
-		}, valid: "No event is in the log twice."},
-		{name: Whole, stateAlone: true, covered: true, kinds: []kind{
-			{&e.strange, "entry", "%s not as anybody wrote it"},
-			{&e.lengths, "append", "%s with events of another length"},
-			{&e.torn, "append", "%s applied in part"},
-		}, valid: fmt.Sprintf("%s read back: their checksums are right, and their bytes are those that their writers made.", check.Plural(entries-int(e.voids), "event"))},
-		{name: Order, history: "acknowledged", covered: true, kinds: []kind{
-			{&e.elsewhere, "append", "%s at another place than was acknowledged"},
-			{&e.apart, "append", "%s whose events do not stand together in their order"},
-			{&e.client, "append", "%s behind a later one of the same client"},
-			{&e.rt, "append", "%s behind one that began only after it was acknowledged"},
-		}, valid: "All batches stand together, where their writers were told, and in the order in which they were acknowledged."},
-		{name: Continuous, stateAlone: true, kinds: []kind{
-			{&e.holes, "hole", "%s"},
-			{&e.shared, "place", "%s with two entries"},
-			{&e.ends, "stream", "%s whose end is not where it should be"},
-			{&e.absent, "stream", "%s not as the load made them"},
-		}, valid: fmt.Sprintf("%s of %s, and no hole before the end of any.", check.Plural(entries, "entry"), check.Plural(e.in.Streams, "stream"))},
-	}
-}
-
-// decide makes the result of a check. Continuous is not required where dirty reads are
-// allowed: an append then may stand behind one that it has seen and that was rolled
-// back.
-func (e *checker) decide(rule rule) check.Result {
-	r, stop := e.NeedEnd(rule.name)
-	r.StateAlone = rule.stateAlone
-	r.Required = rule.name != Continuous || e.in.Expect != isolation.ReadUncommitted
-	if stop {
-		return r
-	}
-	var lines []string
-	for _, k := range rule.kinds {
-		if k.Count > 0 {
-			lines = append(lines, fmt.Sprintf(k.title, check.Plural(k.Count, k.noun))+": "+k.String()+".")
-			r.Witness = append(r.Witness, k.IDs...)
+	var results []check.Result
+	for _, rule := range []struct {
+		name       string
+		stateAlone bool   // the end state alone decides it
+		history    string // what a history would say that it needs; empty: it needs none
+		covered    bool   // it is valid only if the histories of all runs in the log are given
+		valid      string
+	}{
+		{check.Durable, false, "acknowledged", false, e.allThere()},
+		{check.NoGhost, false, "sent", true, "Nothing aborted is in the log, and all that is there was sent." + e.tombstones()},
+		{check.ExactlyOnce, false, "", false, "No event is in the log twice."},
+		{Whole, true, "", true, check.Plural(entries-int(e.voids), "event") +
+			" read back: their checksums are right, and their bytes are those that their writers made."},
+		{Order, false, "acknowledged", true, "All batches stand together, where their writers were told, and in the order in which they were acknowledged."},
+		{Continuous, true, "", false, fmt.Sprintf("%s of %s, and no hole before the end of any.",
+			check.Plural(entries, "entry"), check.Plural(e.in.Streams, "stream"))},
+	} {
+		r, stop := e.NeedEnd(rule.name)
+		r.StateAlone = rule.stateAlone
+		r.Required = rule.name != Continuous || e.in.Expect != isolation.ReadUncommitted
+		why := ""
+		switch {
+		case rule.history != "" && len(e.in.History) == 0:
+			why = "there is no history of what was " + rule.history + "; give the run's directory"
+		// What a run sent whose recording is not given, in batches of how many events,
+		// and where it was told that they stand, nobody knows.
+		case rule.covered && e.Foreign() != "":
+			why = e.Foreign()
+		case rule.name == check.NoGhost && !e.Complete():
+			why = "the recording was cut off, so what was sent last is not known"
 		}
+		if !stop {
+			r = r.Decide(e.found[:], why, rule.valid)
+		}
+		results = append(results, r)
 	}
-	why := ""
-	switch {
-	case len(lines) > 0:
-		r.Status, r.Detail = check.Invalid, strings.Join(lines, "\n")
-		return r
-	case rule.history != "" && len(e.in.History) == 0:
-		why = "there is no history of what was " + rule.history + "; give the run's directory"
-	// What a run sent whose recording is not given, in batches of how many events,
-	// and where it was told that they stand, nobody knows.
-	case rule.covered && e.Foreign() != "":
-		why = e.Foreign()
-	case rule.complete && !e.Complete():
-		why = "the recording was cut off, so what was sent last is not known"
-	default:
-		r.Status, r.Detail = check.Valid, rule.valid
-		return r
-	}
-	r.Detail = "Not decided: " + why + "."
-	return r
+	return results
 }
 
 // allThere says that no acknowledged append is missing, and what became of the unknown.

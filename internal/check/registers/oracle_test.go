@@ -8,9 +8,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"stroppy/internal/check"
 	"stroppy/internal/history"
-	"stroppy/internal/isolation"
 )
 
 // erratic is a short history on two records, one of which the load made: what is read
@@ -220,8 +218,7 @@ func TestKVAgainstTheDefinitions(t *testing.T) {
 	for i := range 20_000 {
 		s := erratic(rng, 3+rng.IntN(9), rng.Float64())
 		o := definitions{s}
-		k := &checker{in: s.input(), watch: check.Watch{Ctx: t.Context()}}
-		k.in.Expect = isolation.StrictSerializable
+		k := newChecker(t.Context(), s.input())
 		if err := k.read(); err != nil {
 			t.Fatal(err)
 		}
@@ -230,24 +227,24 @@ func TestKVAgainstTheDefinitions(t *testing.T) {
 			want := o.linearizable(n)
 			counts[fmt.Sprintf("linearizable %v", want)]++
 			if got := !k.keys[key].broken; got != want {
-				t.Fatalf("history %d: record %d is linearizable: %v, and porcupine says %v\n%s\n%s", i, n, got, want, k.disordered.text(), storeText(s))
+				t.Fatalf("history %d: record %d is linearizable: %v, and porcupine says %v\n%s\n%s", i, n, got, want, k.found[disordered].String(), storeText(s))
 			}
 			lost := o.vanished(n)
 			counts[fmt.Sprintf("lost %v", lost)]++
 		}
-		vanished := 0
+		records := 0
 		for _, n := range []uint64{0, numberOfInsert(0)} {
 			if o.vanished(n) {
-				vanished++
+				records++
 			}
 		}
-		if vanished != k.vanished.Count {
-			t.Fatalf("history %d: %d records have lost a write, and by the definition %d: %s\n%s", i, k.vanished.Count, vanished, k.vanished.text(), storeText(s))
+		if records != k.found[vanished].Count {
+			t.Fatalf("history %d: %d records have lost a write, and by the definition %d: %s\n%s", i, k.found[vanished].Count, records, k.found[vanished].String(), storeText(s))
 		}
 		want := o.stale()
 		counts[fmt.Sprintf("stale %v", want > 0)]++
-		if k.stale.Count != want {
-			t.Fatalf("history %d: %d stale reads, and by the definition %d: %s\n%s", i, k.stale.Count, want, k.stale.text(), storeText(s))
+		if k.found[stale].Count != want {
+			t.Fatalf("history %d: %d stale reads, and by the definition %d: %s\n%s", i, k.found[stale].Count, want, k.found[stale].String(), storeText(s))
 		}
 	}
 	for name, n := range counts {

@@ -2,7 +2,6 @@ package registers
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"stroppy/internal/history"
@@ -34,15 +33,13 @@ type zone struct {
 func (k *checker) findDisorder(g int) {
 	var o ordering
 	for i := range k.keys {
-		if k.watch.Ended() {
+		if k.Watch.Ended() {
 			return
 		}
 		if a, b, why := o.order(k, &k.keys[i], g); why != "" {
 			k.keys[i].broken = true
 			n := k.writes[k.keys[i].from].n
-			k.disordered.add(k, Linearizable, "", cmp.Or(b, a), n, func() string {
-				return fmt.Sprintf("of %s %s", k.in.Name(n), fmt.Sprintf(why, k.writer(a), k.writer(b)))
-			}, a)
+			k.find(disordered, n, []history.ID{cmp.Or(b, a), a}, "of %[3]v "+why, writer(a), writer(b), k.name(n))
 		}
 	}
 }
@@ -88,7 +85,7 @@ func (o *ordering) order(k *checker, key *register, g int) (a, b history.ID, why
 		for j := int32(i); j >= 0; j = o.next[j] {
 			w := &list[j]
 			placed++
-			if !z.take(w, w.id == 0 || k.clocks[w.source].group == g) {
+			if !z.take(w, k.timed(w, g)) {
 				return before, w.id, whyWithin
 			}
 			before = w.id
@@ -124,7 +121,7 @@ func (o *ordering) link(k *checker, key *register) (a, b history.ID, ok bool) {
 		}
 		p := k.writeIn(key, w.previous)
 		if p == nil || !p.applied() {
-			continue // of a run that is not given, or told by the check values
+			continue // of a run that is not given, or reported by the check values
 		}
 		at, _ := slices.BinarySearchFunc(list, p.id, func(w write, id history.ID) int { return cmp.Compare(w.id, id) })
 		if o.next[at] >= 0 {

@@ -2,7 +2,6 @@ package registers
 
 import (
 	"cmp"
-	"fmt"
 	"iter"
 	"slices"
 
@@ -10,79 +9,91 @@ import (
 	"stroppy/internal/history"
 )
 
-// readGroup goes through what was read: of all histories the first time, when every
-// value is held against its writer, and of those of group g each time, for the times
-// at which a value was seen.
-func (k *checker) readGroup(g int, p *places) (problem error) {
-	for i := range k.writes {
-		k.writes[i].readsEnd, k.writes[i].readsStart = never, always
-	}
-	for number, source := range k.in.History {
-		inGroup := k.clocks[number].group == g
-		if g > 0 && !inGroup {
-			continue
-		}
-		for tx := range k.answered(source, &problem) {
-			for i := range tx.Ops {
-				if op := &tx.Ops[i]; op.Observed {
-					k.observe(number, tx, op, g == 0, inGroup)
-				}
-			}
-			if tx.Kind == history.Scan && tx.Outcome == history.Committed {
-				p.scan(number, tx, g)
-			}
-		}
-		if problem != nil {
-			return problem
-		}
-	}
-	return nil
+// reading is a transaction whose client learned what the database had seen.
+type reading struct {
+	*history.Transaction
+	group        int
+	began, ended int64 // on the clock of its group
+	judge        bool  // what it saw is to be checked against who wrote it
+	timed        bool  // when it saw that is to be noted
 }
 
-// answered yields the transactions whose clients learned what the database had seen,
-// until the first error, which it puts into problem.
-func (k *checker) answered(source check.Source, problem *error) iter.Seq[*history.Transaction] {
-	return func(yield func(*history.Transaction) bool) {
-		for rec := range check.Each(&k.watch, "the history", source.Transactions(), problem) {
-			answered := rec.Outcome == history.Committed || rec.Outcome == history.Rejected
-			if answered && !yield(rec.Transaction) {
+// readings yields those of group g, and with judge those of all histories, until the
+// first error, which it puts into problem.
+func (k *checker) readings(g int, judge bool, problem *error) iter.Seq[*reading] {
+	return func(yield func(*reading) bool) {
+		for number, source := range k.in.History {
+			r := reading{group: k.shifts[number].group, judge: judge}
+			if r.timed = r.group == g; !r.timed && !judge {
+				continue
+			}
+			for rec := range check.Each(&k.Watch, "the history", source.Transactions(), problem) {
+				if rec.Outcome != history.Committed && rec.Outcome != history.Rejected {
+					continue
+				}
+				r.Transaction, r.began, r.ended = rec.Transaction, k.start(number, rec.Try), k.stop(number, rec.End)
+				if !yield(&r) {
+					return
+				}
+			}
+			if *problem != nil {
 				return
 			}
 		}
 	}
 }
 
-// observe holds one value against its writer, and notes when it was seen.
-func (k *checker) observe(source int, tx *history.Transaction, op *history.Op, judge, timed bool) {
-	if judge {
-		k.reads++
+// readGroup goes through what was read: of all histories the first time, when every
+// value is checked against its writer, and of those of group g each time, for the times
+// at which a value was seen.
+func (k *checker) readGroup(g int) (problem error) {
+	for i := range k.writes {
+		k.writes[i].readsEnd, k.writes[i].readsStart = never, always
 	}
-	if op.State == history.Broken || op.State == history.Foreign {
-		if judge {
-			k.broken(tx, op)
+	for r := range k.readings(g, g == 0, &problem) {
+		for i := range r.Ops {
+			if op := &r.Ops[i]; op.Observed {
+				k.observe(r, op)
+			}
 		}
-		return
+		if r.Kind == history.Scan && r.Outcome == history.Committed {
+			k.scan(r)
+		}
 	}
-	if op.State == history.Absent {
-		k.nothing(source, tx, op, judge, timed)
-		return
-	}
-	who, _, w := k.writerOf(op.Object, op.Writer)
-	if judge {
-		k.judge(source, tx, op, who, w)
-	}
-	if timed && w != nil && !w.refused() {
-		k.seen(w, source, tx)
-	}
+	return problem
 }
 
-func (k *checker) seen(w *write, source int, tx *history.Transaction) {
-	w.seen(k.start(source, tx.Try), k.stop(source, tx.End), k.clocks[source].group == k.clocks[w.source].group)
+// observe checks one value against its writer, and notes when it was seen.
+func (k *checker) observe(r *reading, op *history.Op) {
+	if r.judge {
+		k.reads++
+	}
+	w := (*write)(nil)
+	switch op.State {
+	case history.Broken, history.Foreign:
+	case history.Absent:
+		// No state of the database lacks a record of the load, and one of an insert is
+		// not there before.
+		if key := k.keyOf(op.Object); key != nil && !k.loaded(op.Object) {
+			w = &k.of(key)[0]
+		}
+	default:
+		var who origin
+		if who, _, w = k.writerOf(op.Object, op.Writer); r.judge {
+			k.judge(r, op, who, w)
+		}
+	}
+	if r.judge {
+		k.judgeState(r, op)
+	}
+	if r.timed && w != nil && !w.refused() {
+		w.seen(r.began, r.ended, k.timed(w, r.group))
+	}
 }
 
 // seen notes when a value was seen; timed says that this can be compared with the
 // write's own times. One that was seen before its write began, which the check values
-// tells too, says nothing of when that was applied.
+// reports too, says nothing of when that was applied.
 func (w *write) seen(began, ended int64, timed bool) {
 	if timed && ended < w.try {
 		w.early = true
@@ -104,70 +115,47 @@ func (k *checker) proveUnknown(g int) {
 					break
 				}
 				began := int64(always)
-				if k.clocks[w.source].group == g {
+				if k.timed(w, g) {
 					began = w.try
 				}
 				before := p.readsEnd
-				p.seen(began, w.readsEnd, p.id == 0 || k.clocks[p.source].group == g)
+				p.seen(began, w.readsEnd, k.timed(p, g))
 				if p.readsEnd == before {
 					break
 				}
 				w = p
 			}
 		}
-		if k.watch.Ended() {
+		if k.Watch.Ended() {
 			return
 		}
 	}
 }
 
-func (k *checker) broken(tx *history.Transaction, op *history.Op) {
-	if op.State == history.Foreign {
-		k.wrongRead.add(k, Values, "", tx.ID, op.Object, func() string {
-			return fmt.Sprintf("%v found a key that neither the load nor a transaction makes", tx.ID)
-		})
-		return
-	}
-	id, bytes := tx.ID, op.Value
-	k.wrongRead.add(k, Values, "", id, op.Object, func() string {
-		return fmt.Sprintf("%v read a value of %d bytes in %s that is not as anybody wrote it", id, bytes, k.in.Name(op.Object))
-	})
-}
-
-// nothing is a read that found no record: no state of the database lacks one of the
-// load, and one of an insert is not there before.
-func (k *checker) nothing(source int, tx *history.Transaction, op *history.Op, judge, timed bool) {
-	if k.loaded(op.Object) {
-		if judge && tx.Kind != history.Scan { // a scan's are the check scans'
-			k.wrongRead.add(k, Values, "", tx.ID, op.Object, func() string {
-				return fmt.Sprintf("%v found no record %s, which the load had made", tx.ID, k.in.Name(op.Object))
-			})
-		}
-		return
-	}
-	if key := k.keyOf(op.Object); timed && key != nil {
-		k.seen(&k.of(key)[0], source, tx)
+// judgeState says what is wrong with what is no value that somebody wrote.
+func (k *checker) judgeState(r *reading, op *history.Op) {
+	n, by := op.Object, []history.ID{r.ID}
+	switch {
+	case op.State == history.Foreign:
+		k.find(wrongRead, n, by, "%v found a key that neither the load nor a transaction makes", r.ID)
+	case op.State == history.Broken:
+		k.find(wrongRead, n, by, "%v read a value of %d bytes in %v that is not as anybody wrote it", r.ID, op.Value, k.name(n))
+	case op.State == history.Absent && k.loaded(n) && r.Kind != history.Scan: // a scan's are the check scans'
+		k.find(wrongRead, n, by, "%v found no record %v, which the load had made", r.ID, k.name(n))
 	}
 }
 
 // judge says what is wrong with a value that is whole.
-func (k *checker) judge(source int, tx *history.Transaction, op *history.Op, who origin, w *write) {
-	k.lookups[who]++
-	id, n, last := tx.ID, op.Object, op.Writer
+func (k *checker) judge(r *reading, op *history.Op, who origin, w *write) {
+	n, by := op.Object, op.Writer
 	switch {
 	case who == nobody:
-		k.wrongRead.add(k, Values, "", id, n, func() string {
-			return fmt.Sprintf("%v read a value of %s in %s, which never wrote there", id, k.writer(last), k.in.Name(n))
-		})
+		k.find(wrongRead, n, []history.ID{r.ID}, "%v read a value of %v in %v, which never wrote there", r.ID, writer(by), k.name(n))
 	case who != sent:
 	case w.refused():
-		k.dirtyRead.add(k, Values, "dirty read (G1a)", id, n, func() string {
-			return fmt.Sprintf("%v read the value of %v in %s, which was reported as not applied", id, last, k.in.Name(n))
-		}, last)
-	case k.clocks[source].group == k.clocks[w.source].group && k.stop(source, tx.End) < w.try:
-		k.dirtyRead.add(k, Values, "dirty read (G1a)", id, n, func() string {
-			return fmt.Sprintf("%v had read the value of %v in %s before the try of it began that was not refused", id, last, k.in.Name(n))
-		}, last)
+		k.find(dirtyRead, n, []history.ID{r.ID, by}, "%v read the value of %v in %v, which was reported as not applied", r.ID, by, k.name(n))
+	case k.timed(w, r.group) && r.ended < w.try:
+		k.find(dirtyRead, n, []history.ID{r.ID, by}, "%v had read the value of %v in %v before the try of it began that was not refused", r.ID, by, k.name(n))
 	}
 }
 
@@ -185,23 +173,15 @@ func (k *checker) findStale(g int) (problem error) {
 	if len(overtakers) == 0 {
 		return nil
 	}
-	for number, source := range k.in.History {
-		if k.clocks[number].group != g {
-			continue
-		}
-		for tx := range k.answered(source, &problem) {
-			for i := range tx.Ops {
-				op := &tx.Ops[i]
-				if list := overtakers[op.Object]; op.Observed && len(list) > 0 {
-					k.judgeAge(number, tx, op, list)
-				}
+	for r := range k.readings(g, false, &problem) {
+		for i := range r.Ops {
+			op := &r.Ops[i]
+			if list := overtakers[op.Object]; op.Observed && len(list) > 0 {
+				k.judgeAge(r, op, list)
 			}
 		}
-		if problem != nil {
-			return problem
-		}
 	}
-	return nil
+	return problem
 }
 
 // overtaker is a write that was applied by a time, and the one that began last of
@@ -215,7 +195,7 @@ func (k *checker) overtakersOf(key *register, g int) []overtaker {
 	var list []overtaker
 	writes := k.of(key)
 	for i := range writes {
-		if w := &writes[i]; w.id != 0 && w.applied() && k.clocks[w.source].group == g {
+		if w := &writes[i]; w.id != 0 && w.applied() && k.timed(w, g) {
 			list = append(list, overtaker{w.known(), w.try, w.id})
 		}
 	}
@@ -229,35 +209,29 @@ func (k *checker) overtakersOf(key *register, g int) []overtaker {
 }
 
 // judgeAge says whether a read was of a value that had been overtaken.
-func (k *checker) judgeAge(source int, tx *history.Transaction, op *history.Op, list []overtaker) {
+func (k *checker) judgeAge(r *reading, op *history.Op, list []overtaker) {
+	n := op.Object
 	var w *write
 	switch {
-	case op.State == history.Absent && !k.loaded(op.Object):
-		w = &k.of(k.keyOf(op.Object))[0]
+	case op.State == history.Absent && !k.loaded(n):
+		w = &k.of(k.keyOf(n))[0]
 	case op.State == history.Whole:
-		_, _, w = k.writerOf(op.Object, op.Writer)
+		_, _, w = k.writerOf(n, op.Writer)
 	}
-	if w == nil || w.refused() {
-		return
-	}
-	began := k.start(source, tx.Try)
-	i, _ := slices.BinarySearchFunc(list, began, func(o overtaker, at int64) int { return cmp.Compare(o.known, at) })
-	if i == 0 {
+	i, _ := slices.BinarySearchFunc(list, r.began, func(o overtaker, at int64) int { return cmp.Compare(o.known, at) })
+	if w == nil || w.refused() || i == 0 {
 		return
 	}
 	known := w.readsEnd
-	if k.clocks[w.source].group == k.clocks[source].group || w.id == 0 {
+	if k.timed(w, r.group) {
 		known = w.known()
 	}
 	if by := list[i-1]; by.try > known {
-		id, n, last, state := tx.ID, op.Object, op.Writer, op.State
-		k.stale.add(k, Fresh, "stale read", id, n, func() string {
-			what := "the value of " + k.writer(last)
-			if state == history.Absent {
-				what = "that there is no record"
-			}
-			return fmt.Sprintf("%v read %s in %s, although %v began after that and was applied %.3g ms before the read began",
-				id, what, k.in.Name(n), by.id, float64(began-by.known)/1e6)
-		}, by.id)
+		what := "that there is no record"
+		if op.State == history.Whole {
+			what = "the value of " + writer(op.Writer).String()
+		}
+		k.find(stale, n, []history.ID{r.ID, by.id}, "%v read %s in %v, although %v began after that and was applied %.3g ms before the read began",
+			r.ID, what, k.name(n), by.id, float64(r.began-by.known)/1e6)
 	}
 }

@@ -2,106 +2,139 @@ package registers
 
 import (
 	"fmt"
-	"strings"
+	"maps"
+	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
 
-// findings are the violations of one kind; text is how a result has them.
-type findings struct{ check.Findings }
+// kind is a kind of violations.
+type kind int
 
-// add counts one violation, which tx shows; what says it in words where they are
-// wanted. Others take part in it.
-func (f *findings) add(k *checker, name, anomaly string, tx history.ID, n uint64, what func() string, others ...history.ID) {
-	if len(f.Texts) == check.Shown && k.in.OnViolation == nil {
+const (
+	wrongRead  kind = iota // values that nobody wrote
+	dirtyRead              // values of transactions that were refused
+	stale                  // values that had been replaced
+	lost                   // updates
+	hole                   // scans that lack a record of the load, or are out of order
+	staleScan              // scans that lack an insert that had been acknowledged
+	disordered             // records without an order
+	vanished               // acknowledged writes that are not in the end state
+	ghosts                 // values in the end state that nobody wrote, or who was refused
+	kinds
+)
+
+func noFindings() [kinds]check.Findings {
+	return [kinds]check.Findings{
+		wrongRead:  {Check: Values},
+		dirtyRead:  {Check: Values, Anomaly: "dirty read (G1a)", Forbidden: isolation.ReadCommitted},
+		stale:      {Check: Fresh, Anomaly: "stale read", Forbidden: isolation.StrictSerializable},
+		lost:       {Check: NoLostUpdate, Anomaly: "lost update (P4)", Forbidden: isolation.SnapshotIsolation},
+		hole:       {Check: Scans},
+		staleScan:  {Check: Scans, Anomaly: "stale scan", Forbidden: isolation.StrictSerializable},
+		disordered: {Check: Linearizable},
+		vanished:   {Check: check.Durable},
+		ghosts:     {Check: check.NoGhost},
+	}
+}
+
+// find counts a violation that shows in record n. The first of the transactions, if there
+// are any, shows it, and the others take part in it.
+func (k *checker) find(of kind, n uint64, by []history.ID, format string, args ...any) {
+	f := &k.found[of]
+	if f.Full() && k.in.OnViolation == nil {
 		f.Count++
 		return
 	}
-	text := what()
-	f.Add(text, append([]history.ID{tx}, others...)...)
-	if k.in.OnViolation != nil {
-		k.in.OnViolation(check.Violation{Check: name, Anomaly: anomaly, Transaction: tx, Account: k.in.Name(n), What: text})
+	text := fmt.Sprintf(format, args...)
+	f.Add(text, by...)
+	k.Report(f.Check, f.Anomaly, append(by, 0)[0], k.NameToReport(n), text)
+}
+
+// record is a record in a sentence, which is made only where the sentence is.
+type record struct {
+	k *checker
+	n uint64
+}
+
+func (r record) String() string { return r.k.in.Name(r.n) }
+
+func (k *checker) name(n uint64) record { return record{k, n} }
+
+// writer is who wrote a value, in a sentence.
+type writer history.ID
+
+func (w writer) String() string {
+	if w == 0 {
+		return "the load"
 	}
+	return history.ID(w).String()
 }
 
-func (f *findings) text() string { return check.Capital(f.String()) + "." }
-
-// judged makes a result of what was found; without anything it is valid.
-func judged(name, valid string, required bool, found ...*findings) check.Result {
-	r := check.Result{Name: name, Status: check.Valid, Required: required, Detail: valid}
-	var told []string
-	for _, f := range found {
-		if f.Count == 0 {
-			continue
-		}
-		r.Status = check.Invalid
-		told = append(told, f.text())
-		r.Witness = append(r.Witness, f.IDs...)
+// results makes the results of all checks, in their order.
+func (k *checker) results(problem error) []check.Result {
+	// The verdict counts what the claim forbids, and where nobody knows what is claimed,
+	// what serializable forbids.
+	strict := k.in.Expect >= isolation.StrictSerializable
+	promised := func(level isolation.Level) bool {
+		return k.in.Expect >= level || k.in.Expect == isolation.Unknown
 	}
-	if r.Status == check.Invalid {
-		r.Detail = strings.Join(told, "\n")
-	}
-	return r
-}
-
-// named adds to a result what its violations are called.
-func named(r check.Result, name string, forbidden isolation.Level, f *findings) check.Result {
-	if f.Count > 0 {
-		r.Anomalies = append(r.Anomalies, check.Anomaly{Name: name, Forbidden: forbidden, Count: f.Count, Detail: f.text(), Witness: check.Distinct(f.IDs)})
-	}
-	return r
-}
-
-// promises says that the claim forbids what a level forbids; where nobody knows what
-// is claimed, it does.
-func (k *checker) promises(level isolation.Level) bool {
-	return k.in.Expect >= level || k.in.Expect == isolation.Unknown
-}
-
-func (k *checker) values() check.Result {
-	required := k.wrongRead.Count > 0 || k.promises(isolation.ReadCommitted) || k.dirtyRead.Count == 0
-	r := judged(Values, fmt.Sprintf("%s, each as the load or a transaction had written it.", check.Plural(k.reads, "value")+" read"), required, &k.wrongRead, &k.dirtyRead)
-	return named(r, "dirty read (G1a)", isolation.ReadCommitted, &k.dirtyRead)
-}
-
-// strict says that the verdict counts what only real time forbids.
-func (k *checker) strict() bool { return k.in.Expect >= isolation.StrictSerializable }
-
-func (k *checker) fresh() check.Result {
-	r := judged(Fresh, "No read returned what an acknowledged write had replaced before.", k.strict(), &k.stale)
-	return named(r, "stale read", isolation.StrictSerializable, &k.stale)
-}
-
-func (k *checker) noLostUpdate() check.Result {
-	valid := "No transaction both read and wrote a record."
+	only := func(weak, other kind) bool { return k.found[weak].Count > 0 && k.found[other].Count == 0 }
+	updates, scans := "No transaction both read and wrote a record.", "No scan was made."
 	if k.updates > 0 {
-		valid = fmt.Sprintf("%s both read and wrote a record, no two in the place of one value.", check.Plural(k.updates, "transaction"))
+		updates = check.Plural(k.updates, "transaction") + " both read and wrote a record, no two in the place of one value."
 	}
-	r := judged(NoLostUpdate, valid, k.promises(isolation.SnapshotIsolation), &k.lost)
-	return named(r, "lost update (P4)", isolation.SnapshotIsolation, &k.lost)
-}
-
-func (k *checker) scanned() check.Result {
-	required := k.strict() || k.hole.Count > 0 || k.staleScan.Count == 0
-	valid := "No scan was made."
 	if k.scans > 0 {
-		valid = fmt.Sprintf("%s, each in order and with all that was there.", check.Plural(k.scans, "scan"))
+		scans = check.Plural(k.scans, "scan") + ", each in order and with all that was there."
 	}
-	r := judged(Scans, valid, required, &k.hole, &k.staleScan)
-	return named(r, "stale scan", isolation.StrictSerializable, &k.staleScan)
+	ends := check.Plural(k.ends, "record")
+	var list []check.Result
+	for _, rule := range []struct {
+		name     string
+		required bool
+		valid    string
+	}{
+		{Values, promised(isolation.ReadCommitted) || !only(dirtyRead, wrongRead),
+			check.Plural(k.reads, "value") + " read, each as the load or a transaction had written it."},
+		{Fresh, strict, "No read returned what an acknowledged write had replaced before."},
+		{NoLostUpdate, promised(isolation.SnapshotIsolation), updates},
+		{Scans, strict || !only(staleScan, hole), scans},
+		{Linearizable, strict,
+			"Of " + check.Plural(len(k.keys), "record") + " written the reads and writes of each have an order that agrees with real time."},
+		{check.Durable, true, ends + ", each with a value that the last acknowledged write allows."},
+		{check.NoGhost, true, fmt.Sprintf("All values in %s are of the load or of one of %s that nobody refused.", ends, check.Plural(k.writers, "write"))},
+	} {
+		r := check.Result{Name: rule.name, Required: rule.required}.Decide(k.found[:], k.undecided(rule.name, problem), rule.valid)
+		r.Witness = check.Distinct(r.Witness)
+		list = append(list, r)
+	}
+	return list
 }
 
-func (k *checker) linearizable() check.Result {
-	return judged(Linearizable, fmt.Sprintf("Of %s written the reads and writes of each have an order that agrees with real time.", check.Plural(uint64(len(k.keys)), "record")),
-		k.strict(), &k.disordered)
-}
-
-func (k *checker) durable() check.Result {
-	return judged(check.Durable, fmt.Sprintf("%s, each with a value that the last acknowledged write allows.", check.Plural(k.ends, "record")), true, &k.vanished)
-}
-
-func (k *checker) noGhost() check.Result {
-	return judged(check.NoGhost, fmt.Sprintf("All values in %s are of the load or of one of %s that nobody refused.", check.Plural(k.ends, "record"), check.Plural(k.writers, "write")), true, &k.ghosts)
+// undecided says why a check that found nothing is not valid; empty if it is.
+func (k *checker) undecided(name string, problem error) string {
+	switch {
+	case problem != nil:
+		return problem.Error()
+	case len(k.in.History) == 0:
+		return "there is no history of what the clients saw; give the run's directory"
+	case (name == check.Durable || name == check.NoGhost) && k.in.End == nil:
+		return k.WhyNoEnd()
+	case !k.Complete():
+		return "the recording was cut off, so what the last transactions did and saw is not known"
+	case name == Scans && k.in.Records > mostPlaces && k.scanned != nil:
+		return fmt.Sprintf("whether scans are complete is not looked at where the load made more than %d records", mostPlaces)
+	case name == Scans:
+		return ""
+	case len(k.foreign) == 1:
+		return fmt.Sprintf("values were seen of run %d, whose history was not given: give its directory too", slices.Collect(maps.Keys(k.foreign))[0])
+	case len(k.foreign) > 1:
+		first := slices.Min(slices.Collect(maps.Keys(k.foreign)))
+		return fmt.Sprintf("values were seen of %d runs whose histories were not given, the first of them run %d: give their directories too", len(k.foreign), first)
+	case k.groups > 1 && (name == Fresh || name == Linearizable):
+		return fmt.Sprintf("within each run nothing contradicts it, but the runs are on %d clocks that nobody has compared", k.groups)
+	}
+	return ""
 }

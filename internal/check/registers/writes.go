@@ -15,7 +15,7 @@ const mostWrites = 1 << 31
 // readWrites notes every transaction that writes.
 func (k *checker) readWrites() (problem error) {
 	for number, source := range k.in.History {
-		for rec := range check.Each(&k.watch, "the history", source.Transactions(), &problem) {
+		for rec := range check.Each(&k.Watch, "the history", source.Transactions(), &problem) {
 			if len(rec.Ops) == 0 || !rec.Ops[0].Write {
 				continue
 			}
@@ -41,6 +41,9 @@ func (k *checker) writeOf(source int, tx *history.Transaction) write {
 	switch tx.Outcome {
 	case history.Committed:
 		w.end = k.stop(source, tx.End)
+		if tx.Kind == history.Modify {
+			k.updates++
+		}
 	case history.Aborted:
 		w.try = k.start(source, tx.Sent) // if it was applied after all, nobody knows by which try
 	}
@@ -51,9 +54,6 @@ func (k *checker) writeOf(source int, tx *history.Transaction) write {
 	case tx.Kind == history.Insert && op.State == history.Absent:
 		w.rmw = true
 	}
-	if tx.Kind == history.Modify && tx.Outcome == history.Committed {
-		k.updates++
-	}
 	return w
 }
 
@@ -61,7 +61,7 @@ func (k *checker) writeOf(source int, tx *history.Transaction) write {
 // entry, which is what was there before, and makes the index.
 func (k *checker) layOut() {
 	slices.SortFunc(k.writes, func(a, b write) int {
-		if k.watch.Ended() {
+		if k.Watch.Ended() {
 			return 0
 		}
 		if c := cmp.Compare(a.n, b.n); c != 0 {
@@ -78,6 +78,7 @@ func (k *checker) layOut() {
 	from := len(k.writes)
 	k.writes = slices.Grow(k.writes, records)[:from+records]
 	k.keys = make([]register, records)
+	k.index = make(map[uint64]uint32, records)
 	to := len(k.writes)
 	for key := records - 1; key >= 0; key-- {
 		n, last := k.writes[from-1].n, to
@@ -89,48 +90,13 @@ func (k *checker) layOut() {
 		to--
 		k.writes[to] = write{n: n, try: always, end: always, readsEnd: never, readsStart: always, outcome: history.Committed}
 		k.keys[key] = register{from: uint32(to), to: uint32(last)}
+		k.index[n] = uint32(key)
 	}
-	k.index = newIndex(len(k.keys))
-	for i := range k.keys {
-		k.index.add(k.writes[k.keys[i].from].n, uint32(i))
-	}
-}
-
-// index finds the key of a record: an open hash table, at most half full.
-type index struct {
-	numbers []uint64
-	keys    []uint32 // plus 1; 0 is free
-	mask    uint64
-}
-
-func newIndex(keys int) index {
-	size := 2
-	for size < 2*keys {
-		size *= 2
-	}
-	return index{numbers: make([]uint64, size), keys: make([]uint32, size), mask: uint64(size - 1)}
-}
-
-func (x *index) add(n uint64, key uint32) {
-	i := check.Mix(n+1) & x.mask
-	for x.keys[i] != 0 {
-		i = (i + 1) & x.mask
-	}
-	x.numbers[i], x.keys[i] = n, key+1
-}
-
-func (x *index) find(n uint64) (key uint32, ok bool) {
-	for i := check.Mix(n+1) & x.mask; x.keys[i] != 0; i = (i + 1) & x.mask {
-		if x.numbers[i] == n {
-			return x.keys[i] - 1, true
-		}
-	}
-	return 0, false
 }
 
 // keyOf returns the key of a record that somebody wrote or tried to; nil if nobody.
 func (k *checker) keyOf(n uint64) *register {
-	if i, ok := k.index.find(n); ok {
+	if i, ok := k.index[n]; ok {
 		return &k.keys[i]
 	}
 	return nil
@@ -156,42 +122,30 @@ func (k *checker) loaded(n uint64) bool { return n < k.in.Records }
 type origin uint8
 
 const (
-	initial   origin = iota // the load; of an insert's record: nobody yet
-	sent                    // a transaction of the histories, to this record
-	elsewhere               // a run whose history was not given
-	missing                 // a transaction that the recording may lack
+	initial origin = iota // the load; of an insert's record: nobody yet
+	sent                  // a transaction of the histories, to this record
+	unknown               // a run whose history was not given, or one that the recording may lack
 	nobody
 )
 
-// lookups counts what was asked for.
-type lookups [nobody + 1]uint64
-
 // writerOf says who wrote a value of record n; the key and the write are nil where
 // they are not known.
-func (k *checker) writerOf(n uint64, id history.ID) (origin, *register, *write) {
-	key := k.keyOf(n)
-	if key != nil {
-		if w := k.writeIn(key, id); w != nil {
-			if id == 0 && !k.loaded(n) {
-				return nobody, key, nil // the load wrote no such record
-			}
-			if id == 0 {
-				return initial, key, w
-			}
-			return sent, key, w
-		}
+func (k *checker) writerOf(n uint64, id history.ID) (who origin, key *register, w *write) {
+	if key = k.keyOf(n); key != nil {
+		w = k.writeIn(key, id)
 	}
-	complete, covered := k.covered[id.Run()]
-	switch {
+	switch run := id.Run(); {
 	case id == 0 && k.loaded(n):
-		return initial, key, nil
+		return initial, key, w
 	case id == 0:
-		return nobody, key, nil
-	case !covered:
-		k.foreignRuns[id.Run()] = true
-		return elsewhere, key, nil
-	case !complete:
-		return missing, key, nil
+		return nobody, key, nil // the load wrote no such record
+	case w != nil:
+		return sent, key, w
+	case !k.Txns.Covers(run):
+		k.foreign[run] = true
+		return unknown, key, nil
+	case !k.Recorded(run):
+		return unknown, key, nil
 	}
 	return nobody, key, nil
 }
@@ -201,7 +155,7 @@ func (k *checker) writerOf(n uint64, id history.ID) (origin, *register, *write) 
 func (k *checker) findLostUpdates() {
 	var updates []*write
 	for i := range k.keys {
-		if k.watch.Ended() {
+		if k.Watch.Ended() {
 			return
 		}
 		updates = updates[:0]
@@ -216,18 +170,9 @@ func (k *checker) findLostUpdates() {
 		})
 		for j := 1; j < len(updates); j++ {
 			if a, b := updates[j-1], updates[j]; a.previous == b.previous {
-				k.lost.add(k, NoLostUpdate, "lost update", b.id, b.n, func() string {
-					return fmt.Sprintf("%v and %v both read the value of %s in %s, and both wrote in its place", a.id, b.id, k.writer(b.previous), k.in.Name(b.n))
-				}, a.id)
+				k.find(lost, b.n, []history.ID{b.id, a.id}, "%v and %v both read the value of %v in %v, and both wrote in its place",
+					a.id, b.id, writer(b.previous), k.name(b.n))
 			}
 		}
 	}
-}
-
-// writer is who wrote a value, in words.
-func (k *checker) writer(id history.ID) string {
-	if id == 0 {
-		return "the load"
-	}
-	return id.String()
 }

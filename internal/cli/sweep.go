@@ -255,7 +255,7 @@ func (w *sweeping) keep() error {
 // sweepPage makes the page of a sweep. One that could not be made is told and
 // changes no verdict.
 func (a *app) sweepPage(b *sweep.Book, dir string) {
-	if _, err := sweep.SavePage(b, dir, onwards(b, dir)); err != nil {
+	if err := sweep.SavePage(b, dir, onwards(b, dir)); err != nil {
 		fmt.Fprintln(a.stderr, a.scrub(err.Error())+": `stroppy report` makes it again")
 	}
 }
@@ -279,8 +279,7 @@ func (a *app) reportSweep(dir string, asJSON bool) error {
 	if err := a.printSweep(book, dir, asJSON); err != nil {
 		return err
 	}
-	_, err = sweep.SavePage(book, dir, onwards(book, dir))
-	return err
+	return sweep.SavePage(book, dir, onwards(book, dir))
 }
 
 func (a *app) printSweep(b *sweep.Book, dir string, asJSON bool) error {

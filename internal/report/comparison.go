@@ -9,16 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"stroppy/internal/stats"
 )
 
 // compareConfidence is that of the intervals of a comparison.
 const compareConfidence = 0.95
-
-// seriesFile is where a run keeps its series.
-const seriesFile = "series.csv"
 
 // Side is one side of a comparison: a run, or repeated runs of one scenario.
 type Side struct {
@@ -78,12 +74,7 @@ func (d *ComparisonData) text(w io.Writer) error {
 		}
 	}
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, strings.Join(d.Table.Columns, "\t")+"\t")
-	for _, row := range d.Table.Rows {
-		fmt.Fprintln(t, strings.Join(row.Cells, "\t")+"\t")
-	}
-	if err := t.Flush(); err != nil {
+	if err := d.Table.WriteText(w); err != nil {
 		return err
 	}
 	against := ""

@@ -1,15 +1,12 @@
 package report
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
 	"math"
-	"net/url"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"stroppy/internal/stats"
 )
@@ -23,25 +20,15 @@ const (
 	mostPoints = 600
 )
 
-// ComparisonData is everything that the page of a comparison shows.
+// ComparisonData is what the page of a comparison shows. The database is those of all
+// sides, the verdict the worst of all runs, and the facts are the sides.
 type ComparisonData struct {
-	Shape    int                `json:"shape"`
-	Title    string             `json:"title"`
-	Workload string             `json:"workload"`
-	Database string             `json:"database"` // those of all sides
-	Started  string             `json:"started"`
-	Verdict  string             `json:"verdict"` // the worst of all runs
-	Reason   string             `json:"reason"`
-	Notes    []PageNote         `json:"notes"`
-	Figures  []PageFigure       `json:"figures"`
-	Facts    []PageFact         `json:"facts"` // the sides
-	Command  string             `json:"command"`
+	Head
 	Differs  []PageFact         `json:"differs"` // what the sides do not have in common
 	Table    PageTable          `json:"table"`
 	Ratios   []ComparisonRatio  `json:"ratios"`
 	Timeline ComparisonTimeline `json:"timeline"`
 	Runs     PageTable          `json:"runs"`
-	Made     string             `json:"made"`
 }
 
 // ComparisonRatio is one measurement of one side against that of the first. What is
@@ -80,12 +67,8 @@ func ComparisonPage(w io.Writer, sides []Side, dir, command string) error {
 		return err
 	}
 	data := NewComparisonData(sides, dir, command)
-	var plain bytes.Buffer
-	if err := data.text(&plain); err != nil {
-		return fmt.Errorf("write the page of the comparison: %w", err)
-	}
-	sheet := Sheet{Title: data.Title, Data: data, Plain: plain.String(), Scripts: []string{"comparison.js"}}
-	if err := sheet.Write(w); err != nil {
+	sheet := Sheet{Title: data.Title, Data: data, Scripts: []string{"comparison.js"}}
+	if err := sheet.Write(w, data.text); err != nil {
 		return fmt.Errorf("write the page of the comparison: %w", err)
 	}
 	return nil
@@ -96,24 +79,23 @@ func ComparisonPage(w io.Writer, sides []Side, dir, command string) error {
 func NewComparisonData(sides []Side, dir, command string) *ComparisonData {
 	first := sides[0].Runs[0].Result
 	d := &ComparisonData{
-		Shape: PageShape, Workload: first.Workload, Database: distinct(allRuns(sides), databaseOf), Started: DayText(first.StartedAt), Command: command,
-		Notes: comparisonNotes(sides), Figures: []PageFigure{}, Facts: []PageFact{}, Differs: differences(sides),
-		Ratios: []ComparisonRatio{}, Timeline: comparisonTimeline(sides), Runs: runsTable(sides, dir),
-		Made: strings.TrimSpace("stroppy " + strings.TrimPrefix(first.Stroppy, "stroppy ")),
+		Head:    NewHead(first.Workload, distinct(allRuns(sides), databaseOf), first.StartedAt, command, first.Stroppy),
+		Differs: differences(sides), Ratios: []ComparisonRatio{}, Timeline: comparisonTimeline(sides), Runs: runsTable(sides, dir),
 	}
-	d.Verdict, d.Reason = comparisonVerdict(sides)
-	d.Title = fmt.Sprintf("%s: comparison of %d sides, %s", word(d.Verdict), len(sides), orNotKnown(d.Workload))
+	d.Notes = comparisonNotes(sides)
+	d.Verdict, d.Reason = Together("run", baseNames(allRuns(sides)), verdictsOf(allRuns(sides)))
+	d.Title = fmt.Sprintf("%s: comparison of %d sides, %s", Capital(d.Verdict), len(sides), OrNotKnown(d.Workload))
 	d.Table = table("", "Means over the runs of each side.", []int{0}, "")
 	for i := range sides {
 		d.Table.Columns = append(d.Table.Columns, letter(i))
 		d.Facts = append(d.Facts, PageFact{Name: letter(i), Value: describe(&sides[i])})
 	}
 	for _, f := range comparedFigures {
-		r := cellsOf(f.name)
+		cells := []string{f.name}
 		for i := range sides {
-			r.Cells = append(r.Cells, meanOf(&sides[i], f.of))
+			cells = append(cells, meanOf(&sides[i], f.of))
 		}
-		d.Table.Rows = append(d.Table.Rows, r)
+		d.Table.Add(cells...)
 	}
 	for i := 1; i < len(sides); i++ {
 		d.against(i, stats.Compare(samples(&sides[0]), samples(&sides[i]), compareConfidence))
@@ -169,57 +151,48 @@ func allRuns(sides []Side) (runs []Recorded) {
 	return runs
 }
 
-// comparisonVerdict is the worst of all runs.
-func comparisonVerdict(sides []Side) (verdict, reason string) {
-	var invalid, unknown []string
-	runs := allRuns(sides)
+func baseNames(runs []Recorded) (names []string) {
 	for _, r := range runs {
-		switch r.Result.Verdict {
-		case "valid":
-		case "invalid":
-			invalid = append(invalid, filepath.Base(r.Dir))
-		default:
-			unknown = append(unknown, filepath.Base(r.Dir))
-		}
+		names = append(names, filepath.Base(r.Dir))
 	}
-	of := counted(uint64(len(runs)), "run")
-	switch {
-	case len(invalid) > 0:
-		return "invalid", fmt.Sprintf("A check found a violation in %d of %s: %s.", len(invalid), of, some(invalid, 10))
-	case len(unknown) > 0:
-		return "unknown", fmt.Sprintf("A check could not be decided, or none was made, in %d of %s: %s.", len(unknown), of, some(unknown, 10))
+	return names
+}
+
+func verdictsOf(runs []Recorded) (verdicts []string) {
+	for _, r := range runs {
+		verdicts = append(verdicts, r.Result.Verdict)
 	}
-	return "valid", fmt.Sprintf("No check found a violation in any of %s.", of)
+	return verdicts
 }
 
 func comparisonNotes(sides []Side) []PageNote {
-	n := &noted{}
+	n := &Notes{}
 	alone := false
 	for i := range sides {
 		var verdicts, unsteady []string
 		for _, r := range sides[i].Runs {
 			if r.Result.Verdict != "valid" {
-				verdicts = append(verdicts, filepath.Base(r.Dir)+" is "+orNotKnown(r.Result.Verdict))
+				verdicts = append(verdicts, filepath.Base(r.Dir)+" is "+OrNotKnown(r.Result.Verdict))
 			}
 			if s := r.Result.Drive.Steady; s != nil && s.State == stats.Unsteady {
 				unsteady = append(unsteady, filepath.Base(r.Dir))
 			}
 		}
 		if len(verdicts) > 0 {
-			n.warn(fmt.Sprintf("%s: %s. Its measurements are not those of a database that keeps its promise.", letter(i), some(verdicts, 10)))
+			n.Warn("%s: %s. Its measurements are not those of a database that keeps its promise.", letter(i), some(verdicts, 10))
 		}
 		if len(unsteady) > 0 {
-			n.warn(fmt.Sprintf("%s: no steady state in %s.", letter(i), some(unsteady, 10)))
+			n.Warn("%s: no steady state in %s.", letter(i), some(unsteady, 10))
 		}
 		alone = alone || len(sides[i].Runs) == 1
 	}
 	if alone {
-		n.note("One run of a side does not show the variation between runs. `stroppy compare --repeat` makes several, alternately.")
+		n.Note("One run of a side does not show the variation between runs. `stroppy compare --repeat` makes several, alternately.")
 	}
 	if len(sides) > 2 {
-		n.note("Each interval holds at 95 % by itself: of twenty, one leaves out the true ratio by chance.")
+		n.Note("Each interval holds at 95 %% by itself: of twenty, one leaves out the true ratio by chance.")
 	}
-	return n.all()
+	return n.All()
 }
 
 // comparisonTimeline lays the runs over each other, from the start of each.
@@ -288,39 +261,16 @@ func bucketed(r Recorded, width, n int) []*float64 {
 
 func runsTable(sides []Side, dir string) PageTable {
 	t := table("", "The first column leads to the report of the run.", []int{0, 1, 2}, "run", "side", "verdict", "TPS mean", "p50 ms", "p99 ms", "max ms")
-	for i := range sides {
-		for _, run := range sides[i].Runs {
-			d := run.Result.Drive
-			r := cellsOf(filepath.Base(run.Dir), letter(i), orNotKnown(run.Result.Verdict),
-				perhaps(d.throughput().Mean, RateText),
-				perhaps(d.Latency.of("p50"), LatencyText),
-				perhaps(d.Latency.of("p99"), LatencyText),
-				perhaps(d.Latency.of("max"), LatencyText))
-			r.Page = pageFrom(dir, run.Dir)
-			switch run.Result.Verdict {
-			case "valid":
-			case "invalid":
-				r.Mark = "invalid"
-			default:
-				r.Mark = "unknown"
+	for i, side := range sides {
+		for _, run := range side.Runs {
+			d, verdict := run.Result.Drive, run.Result.Verdict
+			cells := []string{filepath.Base(run.Dir), letter(i), OrNotKnown(verdict), Perhaps(d.throughput().Mean, RateText)}
+			for _, key := range []string{"p50", "p99", "max"} {
+				cells = append(cells, Perhaps(d.Latency.of(key), LatencyText))
 			}
-			t.Rows = append(t.Rows, r)
+			t.Rows = append(t.Rows, PageRow{Cells: cells, Page: PageFrom(dir, run.Dir), Mark: VerdictMark(verdict)})
 		}
 	}
 	slices.SortStableFunc(t.Rows, func(a, b PageRow) int { return cmp.Compare(a.Cells[0], b.Cells[0]) })
 	return t
-}
-
-// pageFrom is the address of a run's page, seen from a page in dir; empty where
-// there is no way from one to the other.
-func pageFrom(dir, run string) string {
-	rel, err := filepath.Rel(dir, run)
-	if err != nil {
-		return ""
-	}
-	parts := strings.Split(filepath.ToSlash(rel), "/")
-	for i, p := range parts {
-		parts[i] = url.PathEscape(p)
-	}
-	return "./" + strings.Join(parts, "/") + "/" + PageName
 }

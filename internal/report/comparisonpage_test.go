@@ -126,7 +126,7 @@ func TestPageFrom(t *testing.T) {
 	for run, want := range map[string]string{
 		"c/01-a": "./01-a/report.html", "other/01-a": "./../other/01-a/report.html", "/etc": "", "c/a b": "./a%20b/report.html", "c/javascript:x": "./javascript:x/report.html",
 	} {
-		if got := pageFrom("c", run); got != want {
+		if got := PageFrom("c", run); got != want {
 			t.Errorf("%s is linked as %q, want %q", run, got, want)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// column returns the cell of a table's one row under a heading.
-func column(t *testing.T, table PageTable, heading string) string {
+// cellUnder returns the cell of a table's one row under a heading.
+func cellUnder(t *testing.T, table PageTable, heading string) string {
 	t.Helper()
 	for i, c := range table.Columns {
 		if c == heading {
@@ -55,11 +55,11 @@ func TestFootprintIsDividedByTransfers(t *testing.T) {
 		t.Errorf("footprint_transfers is %v", n)
 	}
 	tables := studyTables(r)
-	one, three := column(t, tables[0], "transfers, millions"), column(t, tables[2], "transfers, millions")
+	one, three := cellUnder(t, tables[0], "transfers, millions"), cellUnder(t, tables[2], "transfers, millions")
 	if one != "0.1112" || three != one {
 		t.Errorf("table 1 has %s million transfers, and table 3 %s", one, three)
 	}
-	if each := column(t, tables[2], "bytes per transfer"); each != RateText(45_600_000/float64(transfers)) {
+	if each := cellUnder(t, tables[2], "bytes per transfer"); each != RateText(45_600_000/float64(transfers)) {
 		t.Errorf("table 3 has %s bytes per transfer", each)
 	}
 	var out strings.Builder

@@ -45,16 +45,6 @@ func wrap(text string, columns int) []string {
 	return lines
 }
 
-// row writes one line of a table: a name and right-aligned columns.
-func row(name string, columns ...string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "  %-12s", name)
-	for _, c := range columns {
-		fmt.Fprintf(&b, "%11s", c)
-	}
-	return strings.TrimRight(b.String(), " ") + "\n"
-}
-
 // group writes a number with a comma between thousands.
 func group(n uint64) string {
 	digits := fmt.Sprint(n)
@@ -68,7 +58,8 @@ func group(n uint64) string {
 	return b.String()
 }
 
-func counted(n uint64, noun string) string {
+// Counted writes a number of things.
+func Counted(n uint64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -13,12 +13,15 @@ const behindShare = 0.1
 // unmeasuredText is what the measurements of an Unmeasured load phase must not be read without.
 const unmeasuredText = "Nothing was measured: all transactions ended within the warm-up, which no measurement includes."
 
+// rebuiltText says what is not known of a load phase that was rebuilt.
+const rebuiltText = "The run ended before it wrote its measurements; these are from the recorded transactions. Errors, conflicts, reconnects, what was never sent, and the cost of the load phase are not known."
+
 // Unmeasured says that the load phase has had a warm-up and nothing after it.
 func (d *Drive) Unmeasured() bool { return d.Seconds <= 0 && d.WarmupSeconds > 0 }
 
 // lengthText reports how many clients ran for how long; write writes seconds.
 func (d *Drive) lengthText(write func(float64) string) string {
-	text := counted(uint64(max(d.Clients, 0)), "client")
+	text := Counted(uint64(max(d.Clients, 0)), "client")
 	switch {
 	case d.Unmeasured():
 		return text + " for " + write(d.WarmupSeconds) + " of warm-up, and nothing measured"

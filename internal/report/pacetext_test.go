@@ -24,7 +24,7 @@ func TestPageAndTextAgreeWhoFollowed(t *testing.T) {
 	} {
 		for _, why := range []string{"", "it used both processors"} {
 			c := &Client{Bottleneck: why}
-			n := &noted{}
+			n := &Notes{}
 			n.loadPhase(&d, c)
 			warned := ""
 			for _, w := range n.warnings {

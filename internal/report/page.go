@@ -1,39 +1,240 @@
 package report
 
 import (
-	"bytes"
+	"cmp"
 	"fmt"
 	"io"
-
-	"stroppy/internal/stats"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
-// PageName is the page's name in the run's directory.
-const PageName = "report.html"
+// PageShape is the version of the data of all pages.
+const PageShape = 1
 
-// Input is what a page is made from.
-type Input struct {
-	Result    *Result
-	Seconds   []stats.Second
-	Resources []Resource
-	Live      bool // the run is still going on: the page asks for LiveData each second
+// NotKnown is what a page shows for what nobody measured.
+const NotKnown = "not known"
+
+// none is the cell of what does not apply.
+const none = "–"
+
+// Head is what the data of every page begins with. All of a page is in its own words:
+// numbers of tables are text already, numbers of charts are numbers.
+type Head struct {
+	Shape    int          `json:"shape"`
+	Title    string       `json:"title"`
+	Workload string       `json:"workload"`
+	Database string       `json:"database"` // with its version
+	Started  string       `json:"started"`  // the day
+	Verdict  string       `json:"verdict"`  // valid, invalid, unknown, running or unfinished
+	Reason   string       `json:"reason"`
+	Notes    []PageNote   `json:"notes"`   // what a reader must know before the measurements
+	Figures  []PageFigure `json:"figures"` // the few that matter most
+	Facts    []PageFact   `json:"facts"`   // what was run
+	Command  string       `json:"command"` // repeats it
+	Made     string       `json:"made"`    // by which program
 }
 
-// LiveData is the address, beside that of a live page, at which it asks for its
-// data: PageData as JSON.
-const LiveData = "data.json"
+// NewHead is the head of what was started at a time in RFC 3339 by a version of stroppy.
+func NewHead(workload, database, startedAt, command, stroppy string) Head {
+	h := Head{Shape: PageShape, Workload: workload, Database: database, Command: command, Figures: []PageFigure{}, Facts: []PageFact{}}
+	if at, err := time.Parse(time.RFC3339, startedAt); err == nil {
+		h.Started = at.UTC().Format("2 January 2006")
+	}
+	h.Made = strings.TrimSpace("stroppy " + strings.TrimPrefix(stroppy, "stroppy "))
+	return h
+}
 
-// Page writes a run as one HTML file that needs nothing else: it opens without a
-// network. It is a function of the input alone.
-func Page(w io.Writer, in Input) error {
-	data := NewPageData(in)
-	var plain bytes.Buffer
-	if err := Text(&plain, in.Result, Options{}); err != nil {
-		return fmt.Errorf("write the page of the run: %w", err)
+// PageNote is a sentence that the measurements must not be read without.
+type PageNote struct {
+	Kind string `json:"kind"` // warning or note
+	Text string `json:"text"`
+}
+
+// Notes gathers those of a page.
+type Notes struct{ warnings, others []PageNote }
+
+// Warn adds a warning.
+func (n *Notes) Warn(format string, args ...any) {
+	n.warnings = append(n.warnings, PageNote{"warning", fmt.Sprintf(format, args...)})
+}
+
+// Note adds what is no warning.
+func (n *Notes) Note(format string, args ...any) {
+	n.others = append(n.others, PageNote{"note", fmt.Sprintf(format, args...)})
+}
+
+// All are the warnings and then the others.
+func (n *Notes) All() []PageNote { return append(append([]PageNote{}, n.warnings...), n.others...) }
+
+// PageFigure is one number in large type.
+type PageFigure struct {
+	Name  string   `json:"name"`
+	Value string   `json:"value"`
+	Unit  string   `json:"unit"`
+	Below []string `json:"below"`
+}
+
+// PageFact is a name and what is known of it.
+type PageFact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// PageTable is a table as it is shown. An empty cell says that there is nothing
+// to show.
+type PageTable struct {
+	Title    string    `json:"title"`
+	Note     string    `json:"note"`
+	Columns  []string  `json:"columns"`
+	Text     []int     `json:"text_columns"` // by index: those that are no numbers
+	Rows     []PageRow `json:"rows"`
+	Markdown string    `json:"markdown"` // the same to be copied; empty: not offered
+}
+
+// PageRow is one row of a table, with what is reported below it.
+type PageRow struct {
+	Cells []string `json:"cells"`
+	Below []string `json:"below,omitempty"`
+	Page  string   `json:"page,omitempty"` // the address, beside this page's, of another that its first cell leads to
+	Mark  string   `json:"mark,omitempty"` // the icon before it: invalid, unknown or warning
+}
+
+// table makes a table; text are the indexes of the columns that are no numbers.
+func table(title, note string, text []int, columns ...string) PageTable {
+	return PageTable{Title: title, Note: note, Columns: columns, Text: text, Rows: []PageRow{}}
+}
+
+// Add adds a row.
+func (t *PageTable) Add(cells ...string) { t.Rows = append(t.Rows, PageRow{Cells: cells}) }
+
+// WriteText writes the columns and rows for a terminal.
+func (t *PageTable) WriteText(w io.Writer) error {
+	aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(aligned, strings.Join(t.Columns, "\t")+"\t")
+	for _, row := range t.Rows {
+		fmt.Fprintln(aligned, strings.Join(row.Cells, "\t")+"\t")
 	}
-	sheet := Sheet{Title: data.Title, Data: data, Plain: plain.String(), Scripts: []string{"page.js"}, Live: data.Live}
-	if err := sheet.Write(w); err != nil {
-		return fmt.Errorf("write the page of the run: %w", err)
+	return aligned.Flush()
+}
+
+// markdown writes a table as GitHub reads it
+// (https://github.github.com/gfm/#tables-extension-).
+func (t *PageTable) markdown() string {
+	var b strings.Builder
+	line := func(cells []string) {
+		for _, c := range cells {
+			b.WriteString("| " + strings.ReplaceAll(strings.ReplaceAll(clean(c), `\`, `\\`), "|", `\|`) + " ")
+		}
+		b.WriteString("|\n")
 	}
-	return nil
+	line(t.Columns)
+	for i := range t.Columns {
+		if slices.Contains(t.Text, i) {
+			b.WriteString("| :-- ")
+		} else {
+			b.WriteString("| --: ")
+		}
+	}
+	b.WriteString("|\n")
+	for _, r := range t.Rows {
+		line(r.Cells)
+	}
+	return b.String()
+}
+
+// OrNotKnown is the text where there is one.
+func OrNotKnown(s string) string { return cmp.Or(s, NotKnown) }
+
+// Perhaps writes a number that may not be known.
+func Perhaps(x *float64, write func(float64) string) string {
+	if x == nil {
+		return NotKnown
+	}
+	return write(*x)
+}
+
+// Capital is a text with a capital letter.
+func Capital(s string) string {
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
+}
+
+// Sentence is a detail with a capital letter and an end.
+func Sentence(detail string) string { return Capital(withPeriod(detail)) }
+
+// withPeriod is a detail with an end.
+func withPeriod(s string) string { return strings.TrimSuffix(s, ".") + "." }
+
+// StartText writes a time in RFC 3339 for people.
+func StartText(text string) string {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return OrNotKnown(text)
+	}
+	return at.UTC().Format("2 January 2006, 15:04:05 UTC")
+}
+
+// Named are the runs of one verdict, of which verdicts has one for each name. One that
+// is none counts as unknown.
+func Named(verdict string, names, verdicts []string) (list []string) {
+	for i, v := range verdicts {
+		if v != "valid" && v != "invalid" {
+			v = "unknown"
+		}
+		if v == verdict {
+			list = append(list, names[i])
+		}
+	}
+	return list
+}
+
+// Together is the worst verdict of several runs, which noun names.
+func Together(noun string, names, verdicts []string) (verdict, reason string) {
+	of := Counted(uint64(len(names)), noun)
+	if bad := Named("invalid", names, verdicts); len(bad) > 0 {
+		return "invalid", fmt.Sprintf("A check found a violation in %d of %s: %s.", len(bad), of, some(bad, 10))
+	}
+	if open := Named("unknown", names, verdicts); len(open) > 0 {
+		return "unknown", fmt.Sprintf("A check could not be decided, or none was made, in %d of %s: %s.", len(open), of, some(open, 10))
+	}
+	return "valid", fmt.Sprintf("No check found a violation in any of %s.", of)
+}
+
+// VerdictMark is the icon of a verdict; a valid one has none.
+func VerdictMark(verdict string) string {
+	switch verdict {
+	case "valid":
+		return ""
+	case "invalid":
+		return "invalid"
+	}
+	return "unknown"
+}
+
+// PageFrom is the address of a run's page, seen from a page in dir; empty where
+// there is no way from one to the other.
+func PageFrom(dir, run string) string {
+	rel, err := filepath.Rel(dir, run)
+	if err != nil {
+		return ""
+	}
+	parts := strings.Split(filepath.ToSlash(rel), "/")
+	for i, p := range parts {
+		parts[i] = url.PathEscape(p)
+	}
+	return "./" + strings.Join(parts, "/") + "/" + PageName
+}
+
+// SeedText writes a seed; no run has the seed 0.
+func SeedText(seed uint64) string {
+	if seed == 0 {
+		return NotKnown
+	}
+	return fmt.Sprint(seed)
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -302,7 +303,7 @@ func TestHistogramKeepsCounts(t *testing.T) {
 // TestMarkdown holds that a cell cannot make a column.
 func TestMarkdown(t *testing.T) {
 	table := table("", "", []int{0}, "a|b", "c")
-	table.Rows = append(table.Rows, cellsOf("x|y\nz", `1\2`))
+	table.Add("x|y\nz", `1\2`)
 	want := "| a\\|b | c |\n| :-- | --: |\n| x\\|y z | 1\\\\2 |\n"
 	if got := table.markdown(); got != want {
 		t.Errorf("got\n%s want\n%s", got, want)
@@ -314,7 +315,7 @@ func TestMarkdown(t *testing.T) {
 func TestSeriesRoundTrip(t *testing.T) {
 	want := synthetic(50, 100, 10, 5)
 	var text bytes.Buffer
-	if err := stats.WriteSeries(&text, want); err != nil {
+	if err := WriteSeries(&text, want); err != nil {
 		t.Fatal(err)
 	}
 	got, err := ReadSeries(&text)
@@ -337,6 +338,25 @@ func TestSeriesRoundTrip(t *testing.T) {
 		} else if text := err.Error(); !strings.Contains(text, "series.csv") || strings.ContainsAny(text, "\n\x00") || strings.Contains(text, "strconv") {
 			t.Errorf("of %q is said %q", bad, text)
 		}
+	}
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("no room") }
+
+func TestWriteSeries(t *testing.T) {
+	var b bytes.Buffer
+	series := []stats.Second{{Second: 0, Committed: 1, Rejected: 2, Aborted: 3, Unknown: 4, P50: 1500 * time.Microsecond, P99: time.Second, Max: 1234567, Waiting: 5}, {Second: 1}}
+	if err := WriteSeries(&b, series); err != nil {
+		t.Fatal(err)
+	}
+	want := "second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms,waiting\n0,1,2,3,4,1.500,1000.000,1.235,5\n1,0,0,0,0,0.000,0.000,0.000,0\n"
+	if b.String() != want {
+		t.Errorf("got %q", b.String())
+	}
+	if err := WriteSeries(failing{}, series); err == nil {
+		t.Error("a full disk gave no error")
 	}
 }
 

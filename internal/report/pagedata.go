@@ -3,34 +3,18 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
-	"time"
+
+	"stroppy/internal/stats"
 )
 
-// PageShape is the version of PageData.
-const PageShape = 1
-
-// NotKnown is what the page shows for what nobody measured.
-const NotKnown = "not known"
-
-// PageData is everything that the page shows, in the page's own words: numbers
-// of tables are text already, numbers of charts are numbers. A live page is given
-// a new one each second.
+// PageData is what the page of a run shows. A live page is given a new one each second.
 type PageData struct {
-	Shape     int            `json:"shape"`
+	Head
 	Live      bool           `json:"live"`
-	Title     string         `json:"title"`
-	Workload  string         `json:"workload"`
-	Database  string         `json:"database"` // with its version
-	Started   string         `json:"started"`  // the day
-	Verdict   string         `json:"verdict"`  // valid, invalid or unknown
-	Reason    string         `json:"reason"`
-	Notes     []PageNote     `json:"notes"`    // what a reader must know before the measurements
-	Figures   []PageFigure   `json:"figures"`  // the few that matter most
-	Facts     []PageFact     `json:"facts"`    // what was run
-	Command   string         `json:"command"`  // repeats the run
 	Timeline  *PageTimeline  `json:"timeline"` // null where there is none
 	Histogram *PageHistogram `json:"histogram"`
 	Latency   []PageTable    `json:"latency"`
@@ -40,46 +24,6 @@ type PageData struct {
 	Cost      []PageTable    `json:"cost"`
 	Study     []PageTable    `json:"study"`   // as the Stroppy study prints them
 	Details   []PageTable    `json:"details"` // configuration
-	Made      string         `json:"made"`    // by which program
-}
-
-// PageNote is a sentence that the measurements must not be read without.
-type PageNote struct {
-	Kind string `json:"kind"` // warning or note
-	Text string `json:"text"`
-}
-
-// PageFigure is one number in large type.
-type PageFigure struct {
-	Name  string   `json:"name"`
-	Value string   `json:"value"`
-	Unit  string   `json:"unit"`
-	Below []string `json:"below"`
-}
-
-// PageFact is a name and what is known of it.
-type PageFact struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
-// PageTable is a table as it is shown. An empty cell says that there is nothing
-// to show.
-type PageTable struct {
-	Title    string    `json:"title"`
-	Note     string    `json:"note"`
-	Columns  []string  `json:"columns"`
-	Text     []int     `json:"text_columns"` // by index: those that are no numbers
-	Rows     []PageRow `json:"rows"`
-	Markdown string    `json:"markdown"` // the same to be copied; empty: not offered
-}
-
-// PageRow is one row of a table, with what is reported below it.
-type PageRow struct {
-	Cells []string `json:"cells"`
-	Below []string `json:"below,omitempty"`
-	Page  string   `json:"page,omitempty"` // the address, beside this page's, of another that its first cell leads to
-	Mark  string   `json:"mark,omitempty"` // the icon before it: invalid, unknown or warning
 }
 
 // PageCheck is what a check found.
@@ -93,34 +37,48 @@ type PageCheck struct {
 	Where     []string `json:"where"`
 }
 
+// Input is what a page is made from.
+type Input struct {
+	Result    *Result
+	Seconds   []stats.Second
+	Resources []Resource
+	Live      bool // the run is still going on: the page asks for LiveData each second
+}
+
+// LiveData is the address, beside that of a live page, at which it asks for its
+// data: PageData as JSON.
+const LiveData = "data.json"
+
+// PageName is the page's name in the run's directory.
+const PageName = "report.html"
+
+// Page writes a run as one HTML file that needs nothing else: it opens without a
+// network. It is a function of the input alone.
+func Page(w io.Writer, in Input) error {
+	data := NewPageData(in)
+	sheet := Sheet{Title: data.Title, Data: data, Live: data.Live, Scripts: []string{"page.js"}}
+	if err := sheet.Write(w, func(w io.Writer) error { return Text(w, in.Result, Options{}) }); err != nil {
+		return fmt.Errorf("write the page of the run: %w", err)
+	}
+	return nil
+}
+
 // NewPageData puts a run into the form of the page.
 func NewPageData(in Input) *PageData {
 	r := in.Result
 	d := &PageData{
-		Shape: PageShape, Live: in.Live, Workload: r.Workload, Database: databaseOf(r),
-		Started: DayText(r.StartedAt), Verdict: r.Verdict, Reason: r.Reason, Command: r.Command,
-		Notes: notes(r, in.Live), Figures: figures(r), Facts: facts(r),
+		Head: NewHead(r.Workload, databaseOf(r), r.StartedAt, r.Command, r.Stroppy), Live: in.Live,
 		Timeline: timeline(in), Histogram: histogram(r.Drive),
 		Latency: latencyTables(r.Drive), Outcomes: outcomeTables(r.Drive), Checks: pageChecks(r.Checks),
 		Faults: append(faultTables(r), eventTables(r)...), Cost: costTables(r), Study: studyTables(r), Details: detailTables(r),
-		Made: strings.TrimSpace("stroppy " + strings.TrimPrefix(r.Stroppy, "stroppy ")),
 	}
+	d.Verdict, d.Reason, d.Notes, d.Figures, d.Facts = r.Verdict, r.Reason, notes(r, in.Live), figures(r), facts(r)
 	if in.Live {
 		d.Verdict, d.Reason = "running", "The run is going on. Nothing is decided before its end."
 	}
-	d.Title = strings.TrimSpace(fmt.Sprintf("%s: %s on %s", word(d.Verdict), orNotKnown(d.Workload), orNotKnown(d.Database)))
+	d.Title = strings.TrimSpace(fmt.Sprintf("%s: %s on %s", Capital(cmp.Or(d.Verdict, "unknown")), OrNotKnown(d.Workload), OrNotKnown(d.Database)))
 	return d
 }
-
-// word is a verdict with a capital letter.
-func word(verdict string) string {
-	if verdict == "" {
-		return "Unknown"
-	}
-	return strings.ToUpper(verdict[:1]) + verdict[1:]
-}
-
-func orNotKnown(s string) string { return cmp.Or(s, NotKnown) }
 
 // claimText says what the database claims.
 func (r *Result) claimText() string {
@@ -150,20 +108,20 @@ func facts(r *Result) []PageFact {
 		{"Cluster", clusterFact(r)},
 		{"Isolation", claim},
 		{"Checked against", expect},
-		{loaded(r.Load), orNotKnown(loadLine(r.Load))},
+		{loaded(r.Load), OrNotKnown(loadLine(r.Load))},
 		{"Load phase", driveFact(r.Drive)},
 		{"Faults", faultsFact(r)},
-		{"Seed", seedFact(r.Seed)},
+		{"Seed", SeedText(r.Seed)},
 		{"Started", StartText(r.StartedAt)},
-		{"Machine", orNotKnown(r.Machine)},
-		{"Times", orNotKnown(phases(r.Phases, lasting))},
+		{"Machine", OrNotKnown(r.Machine)},
+		{"Times", OrNotKnown(phases(r.Phases, lasting))},
 	}
 }
 
 // joined puts a point between what is there.
 func joined(parts ...string) string {
 	there := slices.DeleteFunc(parts, func(p string) bool { return p == "" })
-	return orNotKnown(strings.Join(there, " · "))
+	return OrNotKnown(strings.Join(there, " · "))
 }
 
 func style(d *Drive) string {
@@ -220,14 +178,6 @@ func driveFact(d *Drive) string {
 // open says whether work was due at a rate, whatever became of the work before.
 func open(d *Drive) bool { return d.Rate > 0 || d.RatePlan != "" }
 
-// seedFact writes a seed; no run has the seed 0.
-func seedFact(seed uint64) string {
-	if seed == 0 {
-		return NotKnown
-	}
-	return fmt.Sprint(seed)
-}
-
 func faultsFact(r *Result) string {
 	if len(r.Faults) == 0 {
 		return "none"
@@ -239,24 +189,6 @@ func faultsFact(r *Result) string {
 		}
 	}
 	return fmt.Sprintf("%d of %d injected", injected, len(r.Faults))
-}
-
-// StartText writes a time in RFC 3339 for people.
-func StartText(text string) string {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return orNotKnown(text)
-	}
-	return at.UTC().Format("2 January 2006, 15:04:05 UTC")
-}
-
-// DayText is the day of a start; empty where it is not known.
-func DayText(text string) string {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return ""
-	}
-	return at.UTC().Format("2 January 2006")
 }
 
 func phases(list []Phase, write func(float64) string) string {
@@ -324,8 +256,8 @@ func pageCheck(c Check) PageCheck {
 
 // loaded names the line that says what was loaded.
 func loaded(l *Load) string {
-	if l == nil || l.Things == "" {
+	if l == nil {
 		return "Accounts"
 	}
-	return strings.ToUpper(l.Things[:1]) + l.Things[1:]
+	return Capital(cmp.Or(l.Things, "accounts"))
 }

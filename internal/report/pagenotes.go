@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 
 	"stroppy/internal/stats"
@@ -12,76 +13,68 @@ const pacingLimit = 1
 
 // notes are what the measurements must not be read without: warnings first.
 func notes(r *Result, live bool) []PageNote {
-	n := &noted{}
+	n := &Notes{}
 	if !r.Finished && !live {
-		n.warn("The run was cut off before its end: this is what was recorded until then.")
+		n.Warn("The run was cut off before its end: this is what was recorded until then.")
 	}
 	bottleneck := r.Client.bottleneck()
 	if bottleneck != "" {
-		n.warn("The client was the bottleneck, so the measurements may be its own rather than the database's: " + sentenceEnd(bottleneck))
+		n.Warn("The client was the bottleneck, so the measurements may be its own rather than the database's: %s", withPeriod(bottleneck))
 	}
 	switch d := r.Drive; {
 	case d != nil:
 		if d.Unmeasured() && !live {
-			n.warn(unmeasuredText)
+			n.Warn(unmeasuredText)
 		}
 		n.loadPhase(d, r.Client)
 		if p := d.Pacing; p != nil && p.P99 > pacingLimit && bottleneck == "" {
-			n.warn(fmt.Sprintf("The client sent late by itself: of the transactions whose client was free, 1 %% left more than %s ms after they were due.", LatencyText(p.P99)))
+			n.Warn("The client sent late by itself: of the transactions whose client was free, 1 %% left more than %s ms after they were due.", LatencyText(p.P99))
 		}
 	case !live:
-		n.note("There was no load phase, so there are no measurements.")
+		n.Note("There was no load phase, so there are no measurements.")
 	}
-	n.faults(r)
+	for _, f := range r.Faults {
+		for _, trouble := range labelled("not injected: ", f.Error, "not healed: ", f.HealError) {
+			n.Warn("The fault %s at %s was %s", f.Fault, lasting(f.AtSeconds), withPeriod(trouble))
+		}
+	}
 	if d := r.Degradation; d != nil && d.Loss() > 0 {
-		n.note(fmt.Sprintf("After the last fault the throughput was %.1f %% less than before the first: %s against %s per second.",
-			100*d.Loss(), RateText(d.LastTPS), RateText(d.FirstTPS)))
+		n.Note("After the last fault the throughput was %.1f %% less than before the first: %s against %s per second.",
+			100*d.Loss(), RateText(d.LastTPS), RateText(d.FirstTPS))
 	}
-	return n.all()
+	return n.All()
 }
 
-type noted struct{ warnings, others []PageNote }
-
-func (n *noted) warn(text string) { n.warnings = append(n.warnings, PageNote{"warning", text}) }
-func (n *noted) note(text string) { n.others = append(n.others, PageNote{"note", text}) }
-
-// all are the warnings and then the others.
-func (n *noted) all() []PageNote { return append(append([]PageNote{}, n.warnings...), n.others...) }
-
-func (n *noted) loadPhase(d *Drive, c *Client) {
+func (n *Notes) loadPhase(d *Drive, c *Client) {
 	if d.Interrupted {
-		n.warn("The user ended the run early.")
+		n.Warn("The user ended the run early.")
 	}
-	if s := d.Steady; s != nil && s.State == stats.Unsteady {
-		what := "There is no steady state."
-		if s.Detail != "" {
-			what = word(sentenceEnd(s.Detail))
-		}
-		n.warn(what + " So the mean throughput depends on when the run ended.")
-	}
-	if s := d.Steady; s != nil && s.State != stats.Steady && s.State != stats.Unsteady && s.Detail != "" {
-		n.note(word(sentenceEnd(s.Detail)))
+	switch s := d.Steady; {
+	case s == nil || s.State == stats.Steady:
+	case s.State == stats.Unsteady:
+		n.Warn("%s So the mean throughput depends on when the run ended.", Sentence(cmp.Or(s.Detail, "there is no steady state")))
+	case s.Detail != "":
+		n.Note("%s", Sentence(s.Detail))
 	}
 	if d.Shed > 0 {
-		n.warn(counted(d.Shed, "transaction") + " came due while the queue of late work was full and " + were(d.Shed) +
-			" never sent. The latencies do not include them.")
+		n.Warn("%s came due while the queue of late work was full and %s never sent. The latencies do not include them.", Counted(d.Shed, "transaction"), were(d.Shed))
 	}
-	late := fmt.Sprintf("%s %s due and not yet sent when the load phase ended. The latencies do not include them.", counted(d.Backlog, "transaction"), were(d.Backlog))
+	const late = "%s %s due and not yet sent when the load phase ended. The latencies do not include them."
 	switch {
 	case d.Backlog > 0 && d.behind():
-		n.warn(follower(c) + " did not follow the rate: " + late)
+		n.Warn("%s did not follow the rate: "+late, follower(c), Counted(d.Backlog, "transaction"), were(d.Backlog))
 	case d.Backlog > 0:
-		n.note(late)
+		n.Note(late, Counted(d.Backlog, "transaction"), were(d.Backlog))
 	}
 	if d.Unknown > 0 {
 		them := "them"
 		if d.Unknown == 1 {
 			them = "it"
 		}
-		n.note(fmt.Sprintf("%s ended in doubt: nobody could learn whether the database applied %s.", counted(d.Unknown, "transaction"), them))
+		n.Note("%s ended in doubt: nobody could learn whether the database applied %s.", Counted(d.Unknown, "transaction"), them)
 	}
 	if d.Retries > 0 && d.Outcomes["retried"] == nil {
-		n.note("Some transactions were tried again. What they took is in the latencies of what committed; by itself it is not known.")
+		n.Note("Some transactions were tried again. What they took is in the latencies of what committed; by itself it is not known.")
 	}
 }
 
@@ -91,21 +84,6 @@ func were(n uint64) string {
 		return "was"
 	}
 	return "were"
-}
-
-func (n *noted) faults(r *Result) {
-	for _, f := range r.Faults {
-		for _, trouble := range labelled("not injected: ", f.Error, "not healed: ", f.HealError) {
-			n.warn(fmt.Sprintf("The fault %s at %s was %s", f.Fault, lasting(f.AtSeconds), sentenceEnd(trouble)))
-		}
-	}
-}
-
-func sentenceEnd(s string) string {
-	if s == "" || s[len(s)-1] == '.' {
-		return s
-	}
-	return s + "."
 }
 
 // figures are the few numbers in large type. Each is there in every report.
@@ -126,7 +104,7 @@ func throughputFigure(d *Drive) PageFigure {
 		if t.Mean != nil {
 			f.Value, f.Unit = RateText(*t.Mean), "/s"
 		}
-		f.Below = append(f.Below, "median "+perhaps(t.Median, RateText), "best second "+perhaps(t.Max, RateText))
+		f.Below = append(f.Below, "median "+Perhaps(t.Median, RateText), "best second "+Perhaps(t.Max, RateText))
 	}
 	if i := d.Interval; i != nil {
 		f.Below = append(f.Below, fmt.Sprintf("%.4g %% interval %s to %s", 100*i.Confidence, RateText(i.Low), RateText(i.High)))
@@ -191,12 +169,4 @@ func outageFigure(faults []Fault) *PageFigure {
 	}
 	value, unit := outageText(lasting)(*worst.OutageSeconds), ""
 	return &PageFigure{Name: "Worst outage", Value: value, Unit: unit, Below: []string{worst.Fault + " at " + lasting(worst.AtSeconds), back}}
-}
-
-// perhaps writes a number that may not be known.
-func perhaps(x *float64, write func(float64) string) string {
-	if x == nil {
-		return NotKnown
-	}
-	return write(*x)
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,16 +12,6 @@ import (
 // bank is the workload whose study has three tables of its own.
 const bank = "bank"
 
-// none is the cell of what does not apply.
-const none = "–"
-
-func cellsOf(cells ...string) PageRow { return PageRow{Cells: cells} }
-
-// table makes a table; its first columns up to text are no numbers.
-func table(title, note string, text []int, columns ...string) PageTable {
-	return PageTable{Title: title, Note: note, Columns: columns, Text: text, Rows: []PageRow{}}
-}
-
 // latencyTables are the percentiles, from each of the clocks and by outcome.
 func latencyTables(d *Drive) []PageTable {
 	if d == nil {
@@ -28,23 +19,20 @@ func latencyTables(d *Drive) []PageTable {
 	}
 	columns := []string{"ms", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "max"}
 	clocks := table("Percentiles", "Of committed transactions, in milliseconds. Since due is measured from the intended start time and includes the wait for a free client; since sent does not.", []int{0}, columns...)
-	clocks.Rows = append(clocks.Rows, latencyRow("since due", d.Latency, d.committedCells), latencyRow("since sent", d.Service, d.committedCells))
+	clocks.Add(d.Latency.cells("since due", d.committedText)...)
+	clocks.Add(d.Service.cells("since sent", d.committedText)...)
 	if text := d.lackingText(); text != "" {
 		clocks.Note += " " + lacking + ": " + text
 	}
 	if open(d) {
-		clocks.Rows = append(clocks.Rows, latencyRow("pacing error", d.Pacing, plainCells))
+		clocks.Add(d.Pacing.cells("pacing error", measurement.text)...)
 		clocks.Note += " The pacing error is how long after it was due a transaction was sent although its client was free."
 	}
 	tables := []PageTable{clocks}
 	if len(d.Outcomes) > 0 {
 		by := table("Latency by outcome", "Since due, in milliseconds. Retried transactions committed after a conflict.", []int{0}, columns...)
 		for _, name := range outcomeNames(d.Outcomes) {
-			shown := name
-			if name == allDue {
-				shown = "all due"
-			}
-			by.Rows = append(by.Rows, latencyRow(shown, d.Outcomes[name], func(l *Latency) []string { return d.outcomeCells(name, l) }))
+			by.Add(d.outcomeCells(name)...)
 		}
 		tables = append(tables, by)
 	}
@@ -54,29 +42,9 @@ func latencyTables(d *Drive) []PageTable {
 // outcomeNames lists the names in their usual order, and then any other.
 func outcomeNames(by map[string]*Latency) []string {
 	usual := []string{"committed", "retried", "rejected", "aborted", "unknown", allDue}
-	var names []string
-	for _, name := range usual {
-		if _, there := by[name]; there {
-			names = append(names, name)
-		}
-	}
-	var others []string
-	for name := range by {
-		if !slices.Contains(usual, name) {
-			others = append(others, name)
-		}
-	}
-	slices.Sort(others)
-	return append(names, others...)
-}
-
-func plainCells(l *Latency) []string { return new(Drive).committedCells(l) }
-
-func latencyRow(name string, l *Latency, cells func(*Latency) []string) PageRow {
-	if l == nil {
-		return cellsOf(name, NotKnown, none, none, none, none, none, none)
-	}
-	return PageRow{Cells: append([]string{name}, cells(l)...)}
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(by)), func(name string) bool { return slices.Contains(usual, name) })
+	there := slices.DeleteFunc(usual, func(name string) bool { _, there := by[name]; return !there })
+	return append(there, others...)
 }
 
 // outcomeTables count what became of the transactions, and what went wrong.
@@ -87,21 +55,21 @@ func outcomeTables(d *Drive) []PageTable {
 	rejected, all := d.Rejected.total(), d.ended()
 	t := table("", "", []int{0, 3}, "outcome", "transactions", "share", "of these")
 	add := func(name string, n uint64, what string) {
-		t.Rows = append(t.Rows, cellsOf(name, group(n), share(n, all), what))
+		t.Add(name, group(n), share(n, all), what)
 	}
 	add("committed", d.Committed, kinds(d.Kinds))
 	add("rejected", rejected, d.Rejected.reasons())
 	add("aborted", d.Aborted, fmt.Sprintf("given up; of all, conflicts %s and retries %s", group(d.Conflicts), group(d.Retries)))
 	add("unknown", d.Unknown, fmt.Sprintf("in doubt to the end; reconnects %s", group(d.Reconnects)))
 	if open(d) {
-		t.Rows = append(t.Rows, cellsOf("not sent", group(d.Backlog+d.Shed), none,
-			fmt.Sprintf("waiting at the end %s · shed %s · most waiting %s", group(d.Backlog), group(d.Shed), group(max(d.MaxBacklog, d.Backlog)))))
+		t.Add("not sent", group(d.Backlog+d.Shed), none,
+			fmt.Sprintf("waiting at the end %s · shed %s · most waiting %s", group(d.Backlog), group(d.Shed), group(max(d.MaxBacklog, d.Backlog))))
 	}
 	tables := []PageTable{t}
 	if len(d.Errors) > 0 {
 		e := table("Errors that the database reported", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
 		for _, x := range d.Errors {
-			e.Rows = append(e.Rows, cellsOf(x.Class, orNone(x.Code), orNone(x.Op), group(x.Count), x.Example))
+			e.Add(x.Class, orNone(x.Code), orNone(x.Op), group(x.Count), x.Example)
 		}
 		tables = append(tables, e)
 	}
@@ -170,7 +138,7 @@ func faultRow(f Fault) PageRow {
 	if f.Uncompared != "" {
 		below = append(below, "back is not known: "+f.Uncompared)
 	}
-	return PageRow{Below: below, Cells: append(lead, healed, perhaps(f.OutageSeconds, outageText(lasting)), back,
+	return PageRow{Below: below, Cells: append(lead, healed, Perhaps(f.OutageSeconds, outageText(lasting)), back,
 		measured(f.TPSBefore, RateText), measured(f.TPSDuring, RateText), measured(f.TPSAfter, RateText),
 		measured(f.P99Before, LatencyText), measured(f.P99During, LatencyText), measured(f.P99After, LatencyText), group(f.Unknown))}
 }
@@ -192,31 +160,51 @@ func costTables(r *Result) []PageTable {
 	if r.Client != nil {
 		client = *r.Client
 	}
-	t.Rows = append(t.Rows, costRow("client (stroppy)", client.CPUSeconds, client.MaxRSSBytes))
-	for _, s := range r.Servers {
-		t.Rows = append(t.Rows, costRow(s.Name, s.CPUSeconds, s.MaxRSSBytes))
+	servers := r.Servers
+	if len(servers) == 0 {
+		servers = []Server{{Name: "servers"}}
 	}
-	if len(r.Servers) == 0 {
-		t.Rows = append(t.Rows, costRow("servers", nil, nil))
+	for _, s := range append([]Server{{"client (stroppy)", client.CPUSeconds, client.MaxRSSBytes}}, servers...) {
+		memory := NotKnown
+		if s.MaxRSSBytes != nil {
+			memory = bytesText(*s.MaxRSSBytes)
+		}
+		t.Add(s.Name, Perhaps(s.CPUSeconds, func(s float64) string { return fmt.Sprintf("%.2f s", s) }), memory)
 	}
 	return []PageTable{t}
 }
 
-func costRow(name string, cpu *float64, rss *int64) PageRow {
-	memory := NotKnown
-	if rss != nil {
-		memory = bytesText(*rss)
+// eventTables are what the cluster's supervisor did by itself.
+func eventTables(r *Result) []PageTable {
+	if len(r.ClusterEvents) == 0 {
+		return nil
 	}
-	return cellsOf(name, perhaps(cpu, func(s float64) string { return fmt.Sprintf("%.2f s", s) }), memory)
+	t := table("Cluster events", "", []int{1}, "second", "event")
+	for i, e := range r.ClusterEvents {
+		if i == mostEvents {
+			t.Note = fmt.Sprintf("And %d more, in %s.", len(r.ClusterEvents)-i, FileName)
+			break
+		}
+		t.Add(fmt.Sprintf("%.2f", e.AtSeconds), clean(e.Text))
+	}
+	return []PageTable{t}
 }
 
 // studyTables are the tables of the study that the workload comes from: those that
 // the workload adds, or of the bank the tables 1 to 3 of the Stroppy study.
 func studyTables(r *Result) []PageTable {
+	tables := []PageTable{}
 	if r.Workload != bank && r.Workload != "" {
-		return ownTables(r)
+		for _, own := range r.Tables {
+			t := table(own.Title, strings.Join(own.Notes, " "), []int{0}, own.Columns...)
+			for _, row := range own.Rows {
+				t.Add(row...)
+			}
+			tables = append(tables, t)
+		}
+		return tables
 	}
-	vendor := orNotKnown(r.Database)
+	vendor := OrNotKnown(r.Database)
 	if len(r.Faults) > 0 {
 		vendor += "+chaos"
 	}
@@ -228,17 +216,17 @@ func studyTables(r *Result) []PageTable {
 	if d := r.Drive; d != nil {
 		clients, transfers = group(uint64(max(d.Clients, 0))), millions(float64(transferred(d)))
 		if d.TPS != nil {
-			tps = perhaps(d.TPS.Mean, RateText)
+			tps = Perhaps(d.TPS.Mean, RateText)
 		}
 		if l := d.Latency; l != nil {
-			cells := d.committedCells(l)
-			mean, highest, p99 = cells[0], cells[6], cells[4]
+			cells := l.cells("", d.committedText)
+			mean, p99, highest = cells[1], cells[5], cells[7]
 		}
 	}
 	one := table("Table 1: a consolidated result", "Transfers are those committed after the warm-up. TPS are all committed transactions a second, inquiries too.", []int{0}, "vendor", "nodes", "clients", "accounts, millions", "transfers, millions", "TPS")
-	one.Rows = append(one.Rows, cellsOf(vendor, nodes, clients, accounts, transfers, tps))
+	one.Add(vendor, nodes, clients, accounts, transfers, tps)
 	two := table("Table 2: latency", "Of all committed transactions that were due after the warm-up, inquiries too.", []int{0}, "vendor", "latency, ms (average)", "latency, ms (max)", "latency, ms 99 % percentile")
-	two.Rows = append(two.Rows, cellsOf(vendor, mean, highest, p99))
+	two.Add(vendor, mean, highest, p99)
 	three := table("Table 3: disk footprint", "Transfers are all that this run committed, in the warm-up too, and no inquiries. The bytes per transfer are the whole footprint, accounts included, divided by them.", []int{0},
 		"vendor", "accounts, millions", "transfers, millions", "disk footprint at test end, GB", "bytes per transfer")
 	footprint, stored := NotKnown, NotKnown
@@ -248,9 +236,9 @@ func studyTables(r *Result) []PageTable {
 	if n := r.FootprintTransfers; n != nil {
 		stored = millions(float64(*n))
 	}
-	each := perhaps(r.FootprintPerTransfer, RateText)
-	three.Rows = append(three.Rows, cellsOf(vendor, accounts, stored, footprint, each))
-	tables := []PageTable{one, two, three}
+	each := Perhaps(r.FootprintPerTransfer, RateText)
+	three.Add(vendor, accounts, stored, footprint, each)
+	tables = append(tables, one, two, three)
 	for i := range tables {
 		tables[i].Markdown = tables[i].markdown()
 	}
@@ -286,31 +274,6 @@ func short4(x float64) string {
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
-// markdown writes a table as GitHub reads it
-// (https://github.github.com/gfm/#tables-extension-).
-func (t *PageTable) markdown() string {
-	var b strings.Builder
-	line := func(cells []string) {
-		for _, c := range cells {
-			b.WriteString("| " + strings.ReplaceAll(strings.ReplaceAll(clean(c), `\`, `\\`), "|", `\|`) + " ")
-		}
-		b.WriteString("|\n")
-	}
-	line(t.Columns)
-	for i := range t.Columns {
-		if slices.Contains(t.Text, i) {
-			b.WriteString("| :-- ")
-		} else {
-			b.WriteString("| --: ")
-		}
-	}
-	b.WriteString("|\n")
-	for _, r := range t.Rows {
-		line(r.Cells)
-	}
-	return b.String()
-}
-
 // detailTables are the configuration in full.
 func detailTables(r *Result) []PageTable {
 	tables := []PageTable{}
@@ -323,7 +286,7 @@ func detailTables(r *Result) []PageTable {
 		}
 		t := table(s.title, "", []int{0, 1}, "name", "value")
 		for _, x := range s.list {
-			t.Rows = append(t.Rows, cellsOf(x.Name, x.Value))
+			t.Add(x.Name, x.Value)
 		}
 		tables = append(tables, t)
 	}

@@ -26,7 +26,7 @@ func TestResourcesRoundTrip(t *testing.T) {
 
 func TestReadResourcesRefuses(t *testing.T) {
 	for _, wrong := range []string{"1,2,3,4\n", "x,1,1,1,1\n", "-1,1,1,1,1\n", "1,NaN,1,1,1\n", "1,-1,1,1,1\n", "1,1,1.5,1,1\n", "1,1,1,1,-2\n", "\"1,1\n"} {
-		rows, err := ReadResources(strings.NewReader(resourcesHeader + "\n" + wrong))
+		rows, err := ReadResources(strings.NewReader(strings.Join(header(resourceColumns), ",") + "\n" + wrong))
 		if err == nil {
 			t.Errorf("%q was read as %+v", wrong, rows)
 		} else if text := err.Error(); !strings.Contains(text, "resources.csv") || strings.Contains(text, "\n") {
@@ -36,7 +36,7 @@ func TestReadResourcesRefuses(t *testing.T) {
 }
 
 func FuzzReadResources(f *testing.F) {
-	f.Add(resourcesHeader + "\n0,0.100,1,,\n")
+	f.Add(strings.Join(header(resourceColumns), ",") + "\n0,0.100,1,,\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		rows, err := ReadResources(strings.NewReader(text))
 		if err != nil {

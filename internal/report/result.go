@@ -7,9 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -411,22 +408,11 @@ func (r *Result) JSON() ([]byte, error) {
 // Read reads the result in a run's directory. Where there is none, the error is
 // an fs.ErrNotExist.
 func Read(dir string) (*Result, error) {
-	path := filepath.Join(dir, FileName)
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the result of the run in %s: %w", dir, err)
+	r, err := ReadFile(dir, FileName, "result of the run", maxFile, Parse)
+	if err == nil {
+		r.derive()
 	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the result of the run in %s: %w", dir, err)
-	}
-	r, err := Parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	r.derive()
-	return r, nil
+	return r, err
 }
 
 // NewerError says that a result has a schema that this program does not know: a
@@ -440,9 +426,6 @@ func (e NewerError) Error() string {
 // Parse reads result.json. Keys that it does not know are left out; a schema
 // that it does not know is refused.
 func Parse(data []byte) (*Result, error) {
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("it is larger than %d bytes: that is no result of stroppy", maxFile)
-	}
 	var head struct {
 		Schema int `json:"schema"`
 	}

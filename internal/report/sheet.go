@@ -18,7 +18,6 @@ import (
 type Sheet struct {
 	Title   string
 	Data    any      // becomes JSON, which the script reads
-	Plain   string   // the same as text, for a browser without scripts
 	Scripts []string // the page's own, of the folder assets
 	Live    bool     // the script may ask where the page came from for newer data
 }
@@ -33,9 +32,14 @@ var (
 	shared = []string{"uPlot.iife.min.js", "charts.js", "parts.js"}
 )
 
-// Write writes the file. Nothing in the data can end the script that it stands
-// in, and the file's own policy lets nothing run but its scripts.
-func (s *Sheet) Write(w io.Writer) error {
+// Write writes the file, with the same as text for a browser without scripts. Nothing
+// in the data can end the script that it stands in, and the file's own policy lets
+// nothing run but its scripts.
+func (s *Sheet) Write(w io.Writer, text func(io.Writer) error) error {
+	var plain strings.Builder
+	if err := text(&plain); err != nil {
+		return err
+	}
 	encoded, err := json.Marshal(s.Data) // it escapes <, > and &
 	if err != nil {
 		return err
@@ -64,7 +68,7 @@ func (s *Sheet) Write(w io.Writer) error {
 		"<style>" + style.String() + "</style>\n</head>\n<body>\n",
 		asset("icons.svg"),
 		"<main id=\"page\"></main>\n",
-		"<noscript><main><pre class=\"plain\">" + html.EscapeString(s.Plain) + "</pre></main></noscript>\n",
+		"<noscript><main><pre class=\"plain\">" + html.EscapeString(plain.String()) + "</pre></main></noscript>\n",
 		"<script type=\"application/json\" id=\"data\">", string(encoded), "</script>\n",
 		tags.String(),
 		"</body>\n</html>\n",

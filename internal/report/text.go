@@ -6,6 +6,9 @@ import (
 	"math"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"stroppy/internal/stats"
 )
 
 // width is the number of columns that the text fills.
@@ -78,6 +81,15 @@ func (t *text) line(name, value string) {
 	}
 }
 
+// row writes a name and right-aligned columns.
+func (t *text) row(cells ...string) {
+	line := fmt.Sprintf("  %-12s", cells[0])
+	for _, c := range cells[1:] {
+		line += fmt.Sprintf("%11s", c)
+	}
+	t.out.WriteString(strings.TrimRight(line, " ") + "\n")
+}
+
 func (t *text) verdict() {
 	r := t.r
 	t.out.WriteString(t.status(r.Verdict, strings.ToUpper(r.Verdict)) + "  " +
@@ -114,7 +126,7 @@ func loadLine(l *Load) string {
 	if l == nil {
 		return ""
 	}
-	s := counted(l.Accounts, "account")
+	s := Counted(l.Accounts, "account")
 	if l.Things != "" {
 		s = group(l.Accounts) + " " + l.Things
 	}
@@ -151,6 +163,7 @@ func (t *text) driveLine() string {
 	return strings.Join(parts, " · ")
 }
 
+// throughput writes the load phase's throughput and latencies.
 func (t *text) throughput() {
 	d := t.r.Drive
 	if d == nil {
@@ -158,17 +171,35 @@ func (t *text) throughput() {
 	}
 	if p := d.TPS; p != nil {
 		t.head("Throughput, committed transactions per second")
-		t.out.WriteString(row("", "mean", "median", "max"))
-		t.out.WriteString(row("", optional(p.Mean), optional(p.Median), optional(p.Max)))
-		t.certainty()
+		t.row("", "mean", "median", "max")
+		t.row("", optional(p.Mean), optional(p.Median), optional(p.Max))
+		if i := d.Interval; i != nil {
+			t.line("interval", fmt.Sprintf("%.0f %% confidence interval of the mean %s to %s; effective sample size %.0f",
+				100*i.Confidence, RateText(i.Low), RateText(i.High), i.Effective))
+		}
+		if s := d.Steady; s != nil && s.State != stats.SteadyUnknown {
+			t.line("steadiness", s.Detail)
+		}
+		if why := t.r.Client.bottleneck(); why != "" {
+			t.line("bottleneck", "the client: "+why)
+		}
 	}
 	if d.Latency == nil && d.Outcomes[allDue] == nil {
 		return
 	}
 	t.head("Latency of committed transactions, milliseconds")
-	t.out.WriteString(row("", "mean", "p50", "p90", "p95", "p99", "p99.9", "max"))
-	t.clocks()
-	t.byOutcome()
+	t.row("", "mean", "p50", "p90", "p95", "p99", "p99.9", "max")
+	if d.Latency != nil {
+		t.row(d.Latency.cells("since due", d.committedText)...)
+	}
+	if d.Service != nil {
+		t.row(d.Service.cells("since sent", d.committedText)...)
+	}
+	for _, name := range []string{"retried", "rejected", "aborted", "unknown", allDue} {
+		if d.Outcomes[name] != nil && (name != allDue || d.lackingText() != "") {
+			t.row(d.outcomeCells(name)...)
+		}
+	}
 	t.line(lacking, d.lackingText())
 	t.line("pacing", d.pacingText())
 	t.line("clipped", d.clippedText())
@@ -206,6 +237,53 @@ func (t *text) count(name string, n uint64, more string) {
 	t.hang(fmt.Sprintf("  %-12s%13s   ", name, group(n)), 30, more)
 }
 
+// tables writes what the workload adds, in columns.
+func (t *text) tables() {
+	for _, table := range t.r.Tables {
+		t.head(clean(table.Title))
+		widths := make([]int, len(table.Columns))
+		rows := append([][]string{table.Columns}, table.Rows...)
+		for _, row := range rows {
+			for i, cell := range row[:min(len(row), len(widths))] {
+				widths[i] = max(widths[i], utf8.RuneCountInString(clean(cell)))
+			}
+		}
+		for _, row := range rows {
+			var line strings.Builder
+			for i, cell := range row[:min(len(row), len(widths))] {
+				width := widths[i]
+				if i == 0 {
+					width = -width // at the left
+				}
+				fmt.Fprintf(&line, "  %*s", width, clean(cell))
+			}
+			t.out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+		}
+		for _, note := range table.Notes {
+			t.hang("", 2, note)
+		}
+	}
+}
+
+// mostEvents bounds what of a supervisor's work is shown; result.json has all.
+const mostEvents = 40
+
+// events reports what the cluster's supervisor did by itself.
+func (t *text) events() {
+	list := t.r.ClusterEvents
+	if len(list) == 0 {
+		return
+	}
+	t.head("Cluster events")
+	for i, e := range list {
+		if i == mostEvents {
+			t.line("", fmt.Sprintf("… and %d more, in %s", len(list)-i, FileName))
+			return
+		}
+		t.line(fmt.Sprintf("%.2f s", e.AtSeconds), e.Text)
+	}
+}
+
 func (t *text) checks() {
 	t.head("Checks")
 	if len(t.r.Checks) == 0 {
@@ -216,7 +294,7 @@ func (t *text) checks() {
 		t.check(c)
 	}
 	if v := t.r.Violations; v != nil {
-		t.line("all witnesses", fmt.Sprintf("%s, %s; `stroppy history RUN_DIR ID` shows a transaction", v.File, counted(v.Lines, "line")))
+		t.line("all witnesses", fmt.Sprintf("%s, %s; `stroppy history RUN_DIR ID` shows a transaction", v.File, Counted(v.Lines, "line")))
 	}
 }
 
@@ -293,7 +371,7 @@ func (t *text) cost() {
 				s += fmt.Sprintf(", %.1f µs a transaction", *c.CPUSeconds/float64(done)*1e6)
 			}
 			if c.Threads != nil {
-				s += fmt.Sprintf(", on %s", counted(uint64(math.Round(*c.Threads)), "thread"))
+				s += fmt.Sprintf(", on %s", Counted(uint64(math.Round(*c.Threads)), "thread"))
 			}
 			parts = append(parts, "client CPU", s)
 		}
@@ -309,6 +387,27 @@ func (t *text) cost() {
 	for i := 0; i+1 < len(parts); i += 2 {
 		t.line(parts[i], parts[i+1])
 	}
+}
+
+// servers are the lines of what the database's own processes cost.
+func servers(list []Server) []string {
+	var cpu, rss []string
+	for _, s := range list {
+		if s.CPUSeconds != nil {
+			cpu = append(cpu, fmt.Sprintf("%s %.2f s", clean(s.Name), *s.CPUSeconds))
+		}
+		if s.MaxRSSBytes != nil {
+			rss = append(rss, clean(s.Name)+" "+bytesText(*s.MaxRSSBytes))
+		}
+	}
+	var lines []string
+	if len(cpu) > 0 {
+		lines = append(lines, "server CPU", strings.Join(cpu, " · "))
+	}
+	if len(rss) > 0 {
+		lines = append(lines, "server memory", strings.Join(rss, " · ")+" at most")
+	}
+	return lines
 }
 
 func (t *text) files(dir string) {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"stroppy/internal/report"
 )
 
 // The names of the files in a run's directory, beside result.json.
@@ -177,25 +179,11 @@ func (d *Directory) Append(name string, line []byte) error {
 }
 
 // WriteFrom is Write for what is made while it is written.
-func (d *Directory) WriteFrom(name string, write func(io.Writer) error) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("write %s: %w", filepath.Join(d.Path, name), err)
-		}
-	}()
-	file, err := os.CreateTemp(d.Path, "."+name+"-*")
-	if err != nil {
-		return err
+func (d *Directory) WriteFrom(name string, write func(io.Writer) error) error {
+	if err := report.WriteFile(d.Path, name, write); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Join(d.Path, name), err)
 	}
-	defer os.Remove(file.Name()) // after the rename there is none
-	if err := write(file); err != nil {
-		file.Close()
-		return err
-	}
-	if err := errors.Join(file.Chmod(0o644), file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), filepath.Join(d.Path, name))
+	return nil
 }
 
 // Close closes the log.

@@ -156,7 +156,7 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 		return err
 	}
 	c.timeline = timeline(c.result.Drive, line, warmup)
-	return c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return stats.WriteSeries(w, c.timeline) })
+	return c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return report.WriteSeries(w, c.timeline) })
 }
 
 // wrote counts the committed transactions that have left something behind.

@@ -38,7 +38,7 @@ func (c *conductor) recompute() error {
 	if err := c.rebuild(); err != nil || c.timeline == nil {
 		return err
 	}
-	if err := c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return stats.WriteSeries(w, c.timeline) }); err != nil {
+	if err := c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return report.WriteSeries(w, c.timeline) }); err != nil {
 		c.log.Warn("the series of the run could not be kept", "error", err)
 	}
 	return nil

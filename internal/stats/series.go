@@ -1,9 +1,7 @@
 package stats
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"time"
@@ -168,23 +166,6 @@ func (t *Timeline) Read(transactions iter.Seq2[history.Record, error], counts ..
 	}
 	return nil
 }
-
-// WriteSeries writes the seconds as CSV (RFC 4180, but lines end in a single
-// newline) with a header line; latencies are in milliseconds.
-func WriteSeries(w io.Writer, series []Second) error {
-	b := bufio.NewWriter(w)
-	_, _ = b.WriteString("second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms,waiting\n")
-	for _, s := range series {
-		_, _ = fmt.Fprintf(b, "%d,%d,%d,%d,%d,%.3f,%.3f,%.3f,%d\n", s.Second, s.Committed, s.Rejected, s.Aborted, s.Unknown,
-			ms(s.P50), ms(s.P99), ms(s.Max), s.Waiting)
-	}
-	if err := b.Flush(); err != nil { // it returns every earlier error
-		return fmt.Errorf("write the series of the run: %w", err)
-	}
-	return nil
-}
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // TPS returns the committed transactions a second over the whole seconds from
 // (included) to to (excluded): their mean, their median (the mean of the middle

@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"bytes"
 	"errors"
 	"iter"
 	"math/rand/v2"
@@ -241,25 +240,6 @@ func TestTPS(t *testing.T) {
 		if mean, median, most := TPS(series, c.from, c.to); mean != c.mean || median != c.median || most != c.most {
 			t.Errorf("from %d to %d: got %v, %v, %v, want %+v", c.from, c.to, mean, median, most, c)
 		}
-	}
-}
-
-type failing struct{}
-
-func (failing) Write([]byte) (int, error) { return 0, errors.New("no room") }
-
-func TestWriteSeries(t *testing.T) {
-	var b bytes.Buffer
-	series := []Second{{Second: 0, Committed: 1, Rejected: 2, Aborted: 3, Unknown: 4, P50: 1500 * time.Microsecond, P99: time.Second, Max: 1234567, Waiting: 5}, {Second: 1}}
-	if err := WriteSeries(&b, series); err != nil {
-		t.Fatal(err)
-	}
-	want := "second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms,waiting\n0,1,2,3,4,1.500,1000.000,1.235,5\n1,0,0,0,0,0.000,0.000,0.000,0\n"
-	if b.String() != want {
-		t.Errorf("got %q", b.String())
-	}
-	if err := WriteSeries(failing{}, series); err == nil {
-		t.Error("a full disk gave no error")
 	}
 }
 

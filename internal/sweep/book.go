@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
+
+	"stroppy/internal/report"
 )
 
 // FileName is the book's name in the directory of the sweep.
@@ -59,28 +59,9 @@ func (b *Book) Resume(dir string) (*Book, error) {
 
 // Read reads the book in a sweep's directory. Where there is none the error is
 // an fs.ErrNotExist.
-func Read(dir string) (*Book, error) {
-	path := filepath.Join(dir, FileName)
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the sweep in %s: %w", dir, err)
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read the sweep in %s: %w", dir, err)
-	}
-	b, err := parse(data)
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return b, nil
-}
+func Read(dir string) (*Book, error) { return report.ReadFile(dir, FileName, "sweep", maxFile, parse) }
 
 func parse(data []byte) (*Book, error) {
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("it is larger than %d bytes: that is no sweep of stroppy", maxFile)
-	}
 	b := new(Book)
 	if err := json.Unmarshal(data, b); err != nil {
 		return nil, fmt.Errorf("it is no sweep of stroppy: %w", err)
@@ -94,43 +75,22 @@ func parse(data []byte) (*Book, error) {
 	if _, err := Parse(b.Over); err != nil {
 		return nil, fmt.Errorf("it does not fit schema %d: %w", Schema, err)
 	}
-	for i := range b.Points {
-		b.Points[i].unzero()
-	}
 	return b, nil
 }
 
 // Save puts the book in place at once: nobody ever sees half of it.
-func (b *Book) Save(dir string) (err error) {
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("keep the sweep in %s: %w", dir, err)
-		}
-	}()
+func (b *Book) Save(dir string) error {
 	b.Schema = Schema
 	if b.Points == nil {
 		b.Points = []Point{}
 	}
-	data, err := json.MarshalIndent(b, "", "  ")
-	if err != nil {
-		return err
-	}
-	return put(dir, FileName, func(w io.Writer) error {
-		_, err := w.Write(append(data, '\n'))
-		return err
+	err := report.WriteFile(dir, FileName, func(w io.Writer) error {
+		encoder := json.NewEncoder(w)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(b)
 	})
-}
-
-// put writes a file and puts it in place at once.
-func put(dir, name string, write func(io.Writer) error) error {
-	file, err := os.CreateTemp(dir, "."+name+"-*")
 	if err != nil {
-		return err
+		return fmt.Errorf("keep the sweep in %s: %w", dir, err)
 	}
-	defer os.Remove(file.Name()) // after the rename there is none
-	err = write(file)
-	if err = errors.Join(err, file.Chmod(0o644), file.Sync(), file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), filepath.Join(dir, name))
+	return nil
 }

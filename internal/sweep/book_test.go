@@ -34,8 +34,7 @@ func TestBook(t *testing.T) {
 	}
 }
 
-// TestUnknownIsKeptAsNull: what a step does not measure is null in the book, and what
-// earlier versions wrote as 0 for it is read so.
+// TestUnknownIsKeptAsNull: what a step does not measure is null in the book.
 func TestUnknownIsKeptAsNull(t *testing.T) {
 	dir := t.TempDir()
 	b := &Book{Over: "clients=1,2", Points: []Point{
@@ -57,22 +56,6 @@ func TestUnknownIsKeptAsNull(t *testing.T) {
 	}
 	if again, err := Read(dir); err != nil || !reflect.DeepEqual(again, b) {
 		t.Errorf("kept is %+v, %v; want %+v", again, err, b)
-	}
-	const nothing = `"latency_mean_ms":0,"latency_p50_ms":0,"latency_p99_ms":0,"latency_p999_ms":0,"latency_max_ms":0`
-	for old, want := range map[string]Point{
-		`"tps":5,"tps_low":0,"tps_high":0,"tps_median":0,"tps_best":0`:                              {TPS: new(5.0)},
-		`"tps":0,"tps_low":null,"tps_high":null,"tps_median":null,"tps_best":null,` + nothing:       {},
-		`"tps":0,"tps_low":null,"tps_high":null,"tps_median":0,"tps_best":0,` + nothing:             {TPS: new(0.0), Median: new(0.0), Best: new(0.0)},
-		`"tps":0,"tps_low":null,"tps_high":null,"tps_median":null,"tps_best":null`:                  {TPS: new(0.0)}, // as this version writes it
-		`"tps":5,"latency_mean_ms":1.5,"latency_p50_ms":1,"latency_p99_ms":2,"latency_p999_ms":2.5`: {TPS: new(5.0), MeanMS: new(1.5), P50MS: new(1.0), P99MS: new(2.0), P999MS: new(2.5)},
-	} {
-		read, err := parse([]byte(`{"schema":1,"over":"clients=1","points":[{"value":1,` + old + `}]}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want.Value = 1; !reflect.DeepEqual(read.Points[0], want) {
-			t.Errorf("%s is read as %+v", old, read.Points[0])
-		}
 	}
 }
 

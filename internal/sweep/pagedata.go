@@ -2,8 +2,8 @@ package sweep
 
 import (
 	"fmt"
+	"io"
 	"math"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,31 +12,41 @@ import (
 	"stroppy/internal/stats"
 )
 
-// PageShape is the version of PageData.
-const PageShape = 1
+// PageName is the page's name in the directory of the sweep.
+const PageName = "sweep.html"
 
-// PageData is everything that the page of a sweep shows.
+// Page writes the sweep in the directory dir as one HTML file that needs nothing
+// else. again is the command that repeats it, or goes on with one that is not
+// finished.
+func Page(w io.Writer, b *Book, dir, again string) error {
+	data, err := NewPageData(b, again)
+	if err != nil {
+		return err
+	}
+	sheet := report.Sheet{Title: data.Title, Data: data, Scripts: []string{"sweepcharts.js", "sweep.js"}}
+	return sheet.Write(w, func(w io.Writer) error { return Text(w, b, dir) })
+}
+
+// SavePage makes the page in the sweep's directory, and puts it in place at once.
+func SavePage(b *Book, dir, again string) error {
+	if err := report.WriteFile(dir, PageName, func(w io.Writer) error { return Page(w, b, dir, again) }); err != nil {
+		return fmt.Errorf("make the page of the sweep in %s: %w", dir, err)
+	}
+	return nil
+}
+
+// PageData is what the page of a sweep shows. The verdict is that of all steps, and
+// unfinished where there are more to come.
 type PageData struct {
-	Shape        int                 `json:"shape"`
-	Title        string              `json:"title"`
-	Workload     string              `json:"workload"`
-	Database     string              `json:"database"`
-	Started      string              `json:"started"` // the day
-	Verdict      string              `json:"verdict"` // of all steps: valid, invalid, unknown or unfinished
-	Reason       string              `json:"reason"`
-	Notes        []report.PageNote   `json:"notes"`
-	Figures      []report.PageFigure `json:"figures"`
-	Facts        []report.PageFact   `json:"facts"`
-	Command      string              `json:"command"`
-	Axis         Axis                `json:"axis"`
-	Steps        []PageStep          `json:"steps"` // ascending; the maximum rate is last
-	Knee         *PageKnee           `json:"knee"`  // null where none was found
-	Law          *PageLaw            `json:"law"`   // null where it was not fitted
-	Findings     []string            `json:"findings"`
-	Coefficients []report.PageTable  `json:"coefficients"`
-	Table        report.PageTable    `json:"table"`
-	Settings     string              `json:"settings"` // of every step
-	Made         string              `json:"made"`
+	report.Head
+	Axis         Axis               `json:"axis"`
+	Steps        []PageStep         `json:"steps"` // ascending; the maximum rate is last
+	Knee         *PageKnee          `json:"knee"`  // null where none was found
+	Law          *PageLaw           `json:"law"`   // null where it was not fitted
+	Findings     []string           `json:"findings"`
+	Coefficients []report.PageTable `json:"coefficients"`
+	Table        report.PageTable   `json:"table"`
+	Settings     string             `json:"settings"` // of every step
 }
 
 // PageStep is one step of the charts. What is not known is null.
@@ -85,12 +95,12 @@ func NewPageData(b *Book, again string) (*PageData, error) {
 	}
 	points := ascending(b.Points, spec.Axis)
 	d := &PageData{
-		Shape: PageShape, Workload: b.Workload, Database: b.Database, Started: report.DayText(b.StartedAt), Command: again,
-		Axis: spec.Axis, Notes: notes(spec.Axis, points), Facts: facts(b, spec), Steps: []PageStep{},
-		Findings: []string{}, Coefficients: []report.PageTable{}, Settings: b.Scenario, Made: strings.TrimSpace("stroppy " + strings.TrimPrefix(b.Stroppy, "stroppy ")),
+		Head: report.NewHead(b.Workload, b.Database, b.StartedAt, again, b.Stroppy),
+		Axis: spec.Axis, Steps: []PageStep{}, Findings: []string{}, Coefficients: []report.PageTable{}, Settings: b.Scenario,
 	}
+	d.Notes, d.Facts = notes(spec.Axis, points), facts(b, spec)
 	d.Verdict, d.Reason = verdict(b, spec.Axis, points)
-	d.Title = fmt.Sprintf("%s: sweep of %s over %s", upper(d.Verdict), orNotKnown(b.Workload), spec.Axis)
+	d.Title = fmt.Sprintf("%s: sweep of %s over %s", report.Capital(d.Verdict), report.OrNotKnown(b.Workload), spec.Axis)
 	for _, p := range points {
 		d.Steps = append(d.Steps, pageStep(p, spec.Axis))
 	}
@@ -125,7 +135,7 @@ func above0(ms *float64) *float64 {
 // ofRate adds what a sweep over the rate tells.
 func (d *PageData) ofRate(points []Point) {
 	k := knee(points)
-	d.Findings = append(d.Findings, sentence(k.Detail))
+	d.Findings = append(d.Findings, report.Sentence(k.Detail))
 	d.Figures = rateFigures(points, k)
 	d.Table = stepTable(Rate, points, nil)
 	if at := slices.IndexFunc(points, func(p Point) bool { return p.Value == k.Step.Offered }); k.Found && at >= 0 && points[at].TPS != nil {
@@ -143,7 +153,7 @@ func (d *PageData) ofSize(axis Axis, points []Point) {
 		d.Table = stepTable(axis, points, nil)
 		return
 	}
-	d.Findings = append(d.Findings, sentence(fit.Detail))
+	d.Findings = append(d.Findings, report.Sentence(fit.Detail))
 	d.Figures = sizeFigures(axis, known, &fit)
 	d.Table = stepTable(axis, points, efficiencies(known, fit))
 	d.Coefficients = []report.PageTable{lawTable(fit)}
@@ -205,18 +215,8 @@ func efficiencies(points []Point, fit stats.Scaling) map[float64]float64 {
 
 // verdict is that of all steps together. An unfinished sweep is never valid.
 func verdict(b *Book, axis Axis, points []Point) (verdict, reason string) {
-	invalid, unknown := named(axis, points, "invalid"), named(axis, points, "unknown")
-	switch {
-	case len(invalid) > 0:
-		verdict = "invalid"
-		reason = fmt.Sprintf("A check found a violation in %d of %s: %s.", len(invalid), steps(len(points)), strings.Join(invalid, ", "))
-	case len(points) == 0:
+	if verdict, reason = report.Together("step", names(axis, points), verdicts(points)); len(points) == 0 {
 		verdict, reason = "unknown", "No step was run."
-	case len(unknown) > 0:
-		verdict = "unknown"
-		reason = fmt.Sprintf("A check could not be decided, or none was made, in %d of %s: %s.", len(unknown), steps(len(points)), strings.Join(unknown, ", "))
-	default:
-		verdict, reason = "valid", fmt.Sprintf("No check found a violation in any of %s.", steps(len(points)))
 	}
 	if !b.Finished {
 		reason += " The sweep is not finished: it goes on, or was cut off."
@@ -227,17 +227,17 @@ func verdict(b *Book, axis Axis, points []Point) (verdict, reason string) {
 	return verdict, reason
 }
 
-// named lists the steps of a verdict. A verdict that is none counts as unknown.
-func named(axis Axis, points []Point, verdict string) []string {
-	var list []string
+func verdicts(points []Point) (list []string) {
 	for _, p := range points {
-		of := p.Verdict
-		if of != "valid" && of != "invalid" {
-			of = "unknown"
-		}
-		if of == verdict {
-			list = append(list, step(axis, p.Value))
-		}
+		list = append(list, p.Verdict)
+	}
+	return list
+}
+
+// names are those of the steps.
+func names(axis Axis, points []Point) (list []string) {
+	for _, p := range points {
+		list = append(list, step(axis, p.Value))
 	}
 	return list
 }
@@ -250,49 +250,29 @@ func step(axis Axis, value float64) string {
 	return fmt.Sprintf("%s %s", axis, label(axis, value))
 }
 
-func steps(n int) string {
-	if n == 1 {
-		return "1 step"
-	}
-	return fmt.Sprintf("%d steps", n)
-}
-
 // link is the address of a step's report, beside the sweep's page; empty where
 // the book names no folder of the sweep.
 func link(dir string) string {
 	if dir == "" || dir == "." || !filepath.IsLocal(dir) || filepath.Base(dir) != dir {
 		return ""
 	}
-	return "./" + url.PathEscape(dir) + "/" + report.PageName
+	return report.PageFrom("", dir)
 }
-
-func orNotKnown(s string) string {
-	if s == "" {
-		return report.NotKnown
-	}
-	return s
-}
-
-func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // facts tell what was swept.
 func facts(b *Book, spec Spec) []report.PageFact {
-	seed := report.NotKnown
-	if b.Seed != 0 {
-		seed = fmt.Sprint(b.Seed)
-	}
-	done := steps(len(b.Points)) + " done"
+	done := report.Counted(uint64(len(b.Points)), "step") + " done"
 	if !b.Finished {
 		done += ", not finished"
 	}
 	return []report.PageFact{
-		{Name: "Workload", Value: orNotKnown(b.Workload)},
-		{Name: "Database", Value: orNotKnown(b.Database)},
+		{Name: "Workload", Value: report.OrNotKnown(b.Workload)},
+		{Name: "Database", Value: report.OrNotKnown(b.Database)},
 		{Name: "Swept", Value: swept(b, spec)},
 		{Name: "Steps", Value: done + "; each is a whole run with a report of its own"},
-		{Name: "Seed", Value: seed},
+		{Name: "Seed", Value: report.SeedText(b.Seed)},
 		{Name: "Started", Value: report.StartText(b.StartedAt)},
-		{Name: "Machine", Value: orNotKnown(b.Machine)},
+		{Name: "Machine", Value: report.OrNotKnown(b.Machine)},
 	}
 }
 
@@ -311,5 +291,5 @@ func swept(b *Book, spec Spec) string {
 		parts = append(parts, label(spec.Axis, v))
 	}
 	unit := map[Axis]string{Rate: "rate: %s transactions a second", Clients: "clients: %s", Nodes: "nodes of the cluster: %s"}[spec.Axis]
-	return fmt.Sprintf(unit, orNotKnown(strings.Join(parts, ", ")))
+	return fmt.Sprintf(unit, report.OrNotKnown(strings.Join(parts, ", ")))
 }

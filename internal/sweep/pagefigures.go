@@ -2,54 +2,40 @@ package sweep
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"stroppy/internal/report"
 	"stroppy/internal/stats"
 )
 
-// notes are what the figures must not be read without.
+// notes are what the measurements must not be read without.
 func notes(axis Axis, points []Point) []report.PageNote {
-	list := []report.PageNote{}
-	warn := func(format string, args ...any) {
-		list = append(list, report.PageNote{Kind: "warning", Text: fmt.Sprintf(format, args...)})
+	n := &report.Notes{}
+	of := func(is func(Point) bool) []string {
+		return names(axis, slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return !is(p) }))
 	}
-	if invalid := named(axis, points, "invalid"); len(invalid) > 0 {
-		warn("Invalid: %s. The database broke its promise there, so those measurements, and the conclusions from all steps, say nothing about its speed.", strings.Join(invalid, ", "))
-	}
-	if unknown := named(axis, points, "unknown"); len(unknown) > 0 {
-		warn("Not decided: %s. Whether the database kept its promise there is unknown.", strings.Join(unknown, ", "))
-	}
-	var unsteady, unmeasured, idle, behind []string
-	for _, p := range points {
-		name := step(axis, p.Value)
-		if p.Unsteady {
-			unsteady = append(unsteady, name)
-		}
-		switch {
-		case p.TPS == nil:
-			unmeasured = append(unmeasured, name)
-		case !above(p.TPS):
-			idle = append(idle, name)
-		}
-		if axis == Rate && p.behind() {
-			behind = append(behind, name)
+	for _, kind := range []struct {
+		add   func(format string, args ...any)
+		text  string
+		steps []string
+	}{
+		{n.Warn, "Invalid: %s. The database broke its promise there, so those measurements, and the conclusions from all steps, say nothing about its speed.",
+			of(func(p Point) bool { return p.Verdict == "invalid" })},
+		{n.Warn, "Not decided: %s. Whether the database kept its promise there is unknown.",
+			of(func(p Point) bool { return p.Verdict != "valid" && p.Verdict != "invalid" })},
+		{n.Warn, "No steady state: %s. The mean throughput of these steps depends on when they ended.", of(func(p Point) bool { return p.Unsteady })},
+		{n.Warn, "No time was measured: %s. The throughput there is not known, as where the work ends within the warm-up.",
+			of(func(p Point) bool { return p.TPS == nil })},
+		{n.Warn, "Nothing was committed in what was measured: %s.", of(func(p Point) bool { return p.TPS != nil && !above(p.TPS) })},
+		{n.Note, "The database did not keep up: %s. The latencies there depend on the length of the step, because work piled up.",
+			of(func(p Point) bool { return axis == Rate && p.behind() })},
+	} {
+		if len(kind.steps) > 0 {
+			kind.add(kind.text, strings.Join(kind.steps, ", "))
 		}
 	}
-	if len(unsteady) > 0 {
-		warn("No steady state: %s. The mean throughput of these steps depends on when they ended.", strings.Join(unsteady, ", "))
-	}
-	if len(unmeasured) > 0 {
-		warn("No time was measured: %s. The throughput there is not known, as where the work ends within the warm-up.", strings.Join(unmeasured, ", "))
-	}
-	if len(idle) > 0 {
-		warn("Nothing was committed in what was measured: %s.", strings.Join(idle, ", "))
-	}
-	if len(behind) > 0 {
-		list = append(list, report.PageNote{Kind: "note", Text: fmt.Sprintf(
-			"The database did not keep up: %s. The latencies there depend on the length of the step, because work piled up.", strings.Join(behind, ", "))})
-	}
-	return list
+	return n.All()
 }
 
 func rateFigures(points []Point, k stats.Knee) []report.PageFigure {
@@ -66,10 +52,10 @@ func rateFigures(points []Point, k stats.Knee) []report.PageFigure {
 	for _, p := range points {
 		switch {
 		case p.Value == 0:
-			if full.Value = rateText(p.TPS); p.TPS != nil {
+			if full.Value = report.Perhaps(p.TPS, report.RateText); p.TPS != nil {
 				full.Unit = "/s"
 			}
-			full.Below = []string{"median " + rateText(p.Median), "best second " + rateText(p.Best), "99 % latency " + latencyText(p.P99MS)}
+			full.Below = []string{"median " + report.Perhaps(p.Median, report.RateText), "best second " + report.Perhaps(p.Best, report.RateText), "99 % latency " + latencyText(p.P99MS)}
 		case p.Kept(): // ascending, so that the last one stays
 			kept.Value, kept.Unit = report.RateText(p.Value), "/s"
 			kept.Below = []string{"99 % latency " + latencyText(p.P99MS), "99.9 % " + latencyText(p.P999MS)}
@@ -86,7 +72,7 @@ func sizeFigures(axis Axis, points []Point, fit *stats.Scaling) []report.PageFig
 		if *p.TPS > highest {
 			highest = *p.TPS
 			best.Value, best.Unit = report.RateText(highest), "/s"
-			best.Below = []string{"with " + label(axis, p.Value) + " " + string(axis), "95 % interval " + pageInterval(p), "best second " + rateText(p.Best)}
+			best.Below = []string{"with " + label(axis, p.Value) + " " + string(axis), "95 % interval " + pageInterval(p), "best second " + report.Perhaps(p.Best, report.RateText)}
 		}
 	}
 	if fit == nil {
@@ -147,7 +133,7 @@ func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report
 	}
 	for _, p := range points {
 		r := report.PageRow{Page: link(p.Dir), Mark: rowMark(axis, p), Cells: []string{
-			label(axis, p.Value), verdictText(axis, p), rateText(p.TPS), pageInterval(p), rateText(p.Median), rateText(p.Best),
+			label(axis, p.Value), verdictText(axis, p), report.Perhaps(p.TPS, report.RateText), pageInterval(p), report.Perhaps(p.Median, report.RateText), report.Perhaps(p.Best, report.RateText),
 		}}
 		if efficiency != nil {
 			share, known := efficiency[p.Value]
@@ -167,15 +153,10 @@ func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report
 }
 
 func rowMark(axis Axis, p Point) string {
-	switch {
-	case p.Verdict == "invalid":
-		return "invalid"
-	case p.Verdict != "valid":
-		return "unknown"
-	case p.Unsteady, axis == Rate && p.behind():
+	if p.Verdict == "valid" && (p.Unsteady || axis == Rate && p.behind()) {
 		return "warning"
 	}
-	return ""
+	return report.VerdictMark(p.Verdict)
 }
 
 func verdictText(axis Axis, p Point) string {
@@ -183,7 +164,7 @@ func verdictText(axis Axis, p Point) string {
 	if p.Verdict == "invalid" {
 		text = "INVALID"
 	}
-	text = orNotKnown(text)
+	text = report.OrNotKnown(text)
 	if p.Unsteady {
 		text += ", unsteady"
 	}
@@ -198,14 +179,6 @@ func pageInterval(p Point) string {
 		return report.NotKnown
 	}
 	return report.RateText(*p.Low) + " to " + report.RateText(*p.High)
-}
-
-// rateText writes a throughput that may not be known.
-func rateText(x *float64) string {
-	if x == nil {
-		return report.NotKnown
-	}
-	return report.RateText(*x)
 }
 
 // latencyText writes a latency, which may not be known.

@@ -148,26 +148,6 @@ type Point struct {
 	Unsteady bool     `json:"unsteady"`
 }
 
-// unzero takes back what earlier versions wrote as 0 where it was not known: an
-// interval without an upper end, a best second of steps that committed, latencies,
-// and with them the throughput of steps without a whole second.
-func (p *Point) unzero() {
-	if p.Low == nil || p.High == nil || *p.High == 0 {
-		p.Low, p.High = nil, nil
-	}
-	if p.Best != nil && *p.Best == 0 && above(p.TPS) {
-		p.Median, p.Best = nil, nil
-	}
-	if p.MeanMS != nil && *p.MeanMS == 0 && p.Best == nil && !above(p.TPS) {
-		p.TPS = nil
-	}
-	for _, ms := range []**float64{&p.MeanMS, &p.P50MS, &p.P99MS, &p.P999MS, &p.MaxMS} {
-		if !above(*ms) {
-			*ms = nil
-		}
-	}
-}
-
 // above says that a figure is known and above 0.
 func above(x *float64) bool { return x != nil && *x > 0 }
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
+	"stroppy/internal/report"
 	"stroppy/internal/stats"
 )
 
@@ -60,16 +60,13 @@ func offered(p Point, axis Axis) float64 {
 
 // table writes the table of the page, with the verdict as its last column.
 func table(w io.Writer, axis Axis, points []Point) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	steps := stepTable(axis, points, nil)
-	rows := [][]string{steps.Columns}
-	for _, r := range steps.Rows {
-		rows = append(rows, r.Cells)
+	t := stepTable(axis, points, nil)
+	reordered := func(cells []string) []string { return slices.Concat(cells[:1], cells[2:], cells[1:2]) }
+	t.Columns = reordered(t.Columns)
+	for i := range t.Rows {
+		t.Rows[i].Cells = reordered(t.Rows[i].Cells)
 	}
-	for _, cells := range rows {
-		fmt.Fprintln(t, strings.Join(slices.Concat(cells[:1], cells[2:], cells[1:2]), "\t")+"\t")
-	}
-	if err := t.Flush(); err != nil {
+	if err := t.WriteText(w); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(w, "\nLatencies (50 % to max) in milliseconds, from the intended start time.")
@@ -86,7 +83,7 @@ func label(axis Axis, value float64) string {
 // findings are the sentences about all steps together.
 func findings(axis Axis, points []Point) []string {
 	if axis == Rate {
-		return []string{sentence(knee(points).Detail)}
+		return []string{report.Sentence(knee(points).Detail)}
 	}
 	points = measured(points)
 	fit, err := scaling(points)
@@ -96,7 +93,7 @@ func findings(axis Axis, points []Point) []string {
 	lines := []string{
 		fmt.Sprintf("Universal Scalability Law, X(N) = λN/(1+σ(N-1)+κN(N-1)), 95 %% intervals:\n  λ %s a second of one\n  σ %s contention\n  κ %s coherence\n  R² %.4f, residual standard error %.0f a second",
 			coefficient(fit.Lambda), coefficient(fit.Sigma), coefficient(fit.Kappa), fit.R2, fit.ResidualError),
-		sentence(fit.Detail),
+		report.Sentence(fit.Detail),
 	}
 	efficiency := "Efficiency:"
 	for i, p := range points {
@@ -152,15 +149,3 @@ func coefficient(i stats.Interval) string {
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
-
-// sentence is a detail with a capital letter and an end.
-func sentence(detail string) string {
-	if detail == "" {
-		return ""
-	}
-	first := detail[:1]
-	if first >= "a" && first <= "z" {
-		first = string(first[0] - 'a' + 'A')
-	}
-	return first + detail[1:] + "."
-}

@@ -1,0 +1,109 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// allDue is the key in Drive.Outcomes of all that was due.
+const allDue = "all"
+
+// lacking marks a measurement of the committed transactions that would be another one
+// if all that was due had been answered.
+const lacking = "*"
+
+// measurements are those of a Latency, with the share of the transactions that each
+// describes: all of them for max. The mean is taken like p99, because few transactions
+// move it little.
+func (l *Latency) measurements() []measurement {
+	return []measurement{
+		{"mean", 0.99, l.Mean}, {"p50", 0.50, l.P50}, {"p90", 0.90, l.P90}, {"p95", 0.95, l.P95},
+		{"p99", 0.99, l.P99}, {"p999", 0.999, l.P999}, {"max", 1, l.Max},
+	}
+}
+
+type measurement struct {
+	key   string // in result.json
+	share float64
+	value float64 // in milliseconds
+}
+
+func (m measurement) text() string { return LatencyText(m.value) }
+
+// of is the measurement of a key; nil where it is not known.
+func (l *Latency) of(key string) *float64 {
+	if l == nil {
+		return nil
+	}
+	for _, m := range l.measurements() {
+		if m.key == key {
+			return &m.value
+		}
+	}
+	return nil
+}
+
+// cells are a name and the measurements as write has them.
+func (l *Latency) cells(name string, write func(measurement) string) []string {
+	if l == nil {
+		return []string{name, NotKnown, none, none, none, none, none, none}
+	}
+	cells := []string{name}
+	for _, m := range l.measurements() {
+		cells = append(cells, write(m))
+	}
+	return cells
+}
+
+// lost counts what was due and was neither committed nor refused by a rule of the
+// bank, and what was due in all.
+func (d *Drive) lost() (lost, due uint64) {
+	lost = d.Aborted + d.Unknown + d.Backlog + d.Shed
+	return lost, lost + d.Committed + d.Rejected.total()
+}
+
+// committedText writes a measurement of the committed transactions, and marks one whose
+// share leaves no room for what was lost.
+func (d *Drive) committedText(m measurement) string {
+	if lost, due := d.lost(); d.Outcomes[allDue] != nil && float64(lost) > (1-m.share)*float64(due) {
+		return m.text() + lacking
+	}
+	return m.text()
+}
+
+// outcomeCells are the measurements of one outcome, and say which are lower bounds.
+func (d *Drive) outcomeCells(name string) []string {
+	if name != allDue {
+		return d.Outcomes[name].cells(name, measurement.text)
+	}
+	return d.Outcomes[name].cells("all due", func(m measurement) string {
+		if slices.Contains(d.DueAtLeast, m.key) {
+			return "≥" + m.text()
+		}
+		return m.text()
+	})
+}
+
+// lackingText says what the measurements of the committed transactions leave out.
+func (d *Drive) lackingText() string {
+	lost, due := d.lost()
+	if lost == 0 || d.Outcomes[allDue] == nil {
+		return ""
+	}
+	var parts []string
+	for _, p := range []struct {
+		n    uint64
+		what string
+	}{{d.Aborted, "aborted"}, {d.Unknown, "in doubt"}, {d.Backlog, "not sent before the end"}, {d.Shed, "shed"}} {
+		if p.n > 0 {
+			parts = append(parts, group(p.n)+" "+p.what)
+		}
+	}
+	text := fmt.Sprintf("%s of the transactions that were due were not done (%s), and the figures of committed ones leave them out; all due counts them with the time that they had taken or waited",
+		strings.Replace(share(lost, due), "< ", "less than ", 1), strings.Join(parts, ", "))
+	if len(d.DueAtLeast) > 0 {
+		text += ", which for some is a lower bound (≥)"
+	}
+	return text + "."
+}

@@ -45,8 +45,7 @@ func read(t *testing.T, r *Result) *Result {
 func TestFootprintIsDividedByTransfers(t *testing.T) {
 	const transfers = 110_000 + 1234
 	r := driven(base("valid", "It is so."))
-	all := 45_600_000 / float64(123_456)
-	r.FootprintPerTransfer = &all // as a run of an earlier version divided it
+	r.FootprintTransfers = number(uint64(transfers))
 	r = read(t, r)
 	if each := r.FootprintPerTransfer; each == nil || math.Abs(*each*transfers-45_600_000) > 1 {
 		t.Errorf("footprint_bytes_per_transfer is %v", each)
@@ -68,44 +67,30 @@ func TestFootprintIsDividedByTransfers(t *testing.T) {
 	}
 }
 
-// TestFootprintAfterAWarmUp holds that the transfers of the warm-up count where they
-// are known, and that nothing is reported where they are not.
-func TestFootprintAfterAWarmUp(t *testing.T) {
+// TestFootprintForEachTransfer holds that nothing is divided where the transfers or the
+// footprint are not known.
+func TestFootprintForEachTransfer(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		bend  func(r *Result)
-		count any
+		name      string
+		transfers *uint64
+		footprint *int64
+		each      any
 	}{
-		{"told by the run", func(r *Result) { r.FootprintTransfers = number(uint64(150_000)) }, 150_000},
-		{"nothing but transfers", func(r *Result) {
-			r.Drive.Kinds, r.FootprintPerTransfer = map[string]uint64{"transfer": 123_456}, number(45_600_000/200_000.0)
-		}, 200_000},
-		{"inquiries among them", func(r *Result) { r.FootprintPerTransfer = number(45_600_000 / 200_000.0) }, nil},
-		{"nothing of the drive is known", func(r *Result) { r.Drive = nil }, nil},
-		{"no transfer", func(r *Result) { r.Drive.WarmupSeconds, r.Drive.Kinds = 0, map[string]uint64{"inquiry": 5} }, 0},
-		{"no footprint", func(r *Result) { r.Drive.WarmupSeconds, r.FootprintBytes = 0, nil }, nil},
-		{"another workload", func(r *Result) {
-			r.Workload, r.Drive.WarmupSeconds, r.Drive.Kinds = "kv", 0, map[string]uint64{"read": 9, "scan": 1, "update": 3, "read-modify-write": 1}
-		}, 4},
+		{"both known", number(uint64(150_000)), number(int64(45_600_000)), 304},
+		{"no transfer", number(uint64(0)), number(int64(45_600_000)), nil},
+		{"transfers not known", nil, number(int64(45_600_000)), nil},
+		{"no footprint", number(uint64(150_000)), nil, nil},
 	} {
 		r := driven(base("valid", "It is so."))
-		r.Drive.WarmupSeconds = 5
-		c.bend(r)
+		r.FootprintTransfers, r.FootprintBytes, r.FootprintPerTransfer = c.transfers, c.footprint, number(1.0)
 		for range 2 { // what was read and written again says the same
 			r = read(t, r)
 			var got any
-			if n := r.FootprintTransfers; n != nil {
-				got = int(*n)
+			if each := r.FootprintPerTransfer; each != nil {
+				got = int(*each)
 			}
-			if got != c.count {
-				t.Errorf("%s: %v transfers, and %v were stored", c.name, got, c.count)
-			}
-			if n, known := c.count.(int); known && n > 0 && r.FootprintBytes != nil {
-				if each := r.FootprintPerTransfer; each == nil || math.Abs(*each*float64(n)-45_600_000) > 1 {
-					t.Errorf("%s: footprint_bytes_per_transfer is %v", c.name, each)
-				}
-			} else if r.FootprintPerTransfer != nil {
-				t.Errorf("%s: footprint_bytes_per_transfer is %v", c.name, *r.FootprintPerTransfer)
+			if got != c.each {
+				t.Errorf("%s: footprint_bytes_per_transfer is %v, want %v", c.name, got, c.each)
 			}
 		}
 	}

@@ -144,8 +144,7 @@ const CheckServer = "check the address, and whether a server runs there"
 
 // ClassOf returns the class of any error; one that is no *Error is Unknown.
 func ClassOf(err error) Class {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Class
 	}
 	return Unknown
@@ -153,8 +152,7 @@ func ClassOf(err error) Class {
 
 // ConstraintOf returns the kind of constraint that err names; 0 if none.
 func ConstraintOf(err error) ConstraintKind {
-	var e *Error
-	if errors.As(err, &e) && e.Class == Constraint {
+	if e, ok := errors.AsType[*Error](err); ok && e.Class == Constraint {
 		return e.Constraint
 	}
 	return 0

@@ -38,7 +38,7 @@ func Listener(address string) (Group, bool) {
 	if first == 0 {
 		return Group{}, false
 	}
-	return Group{Name: address, PIDs: func() []int { return family(first) }}, true
+	return Group{Name: address, PIDs: (&family{root: first}).pids}, true
 }
 
 // local says whether a host is this machine. Addresses of other network
@@ -66,27 +66,36 @@ func local(host string) bool {
 }
 
 // family is a process and its descendants.
-func family(pid int32) []int {
-	children := map[int32][]int32{}
-	pids, err := process.Pids()
+type family struct {
+	root int32
+	// parents has those of all processes of the machine that were there at the last
+	// look: to read each of them anew at every sample cost more than the samples.
+	parents map[int32]int32
+}
+
+// pids returns the processes of the family as they are now.
+func (f *family) pids() []int {
+	all := []int{int(f.root)}
+	now, err := process.Pids()
 	if err != nil {
-		return []int{int(pid)}
+		return all
 	}
-	for _, p := range pids {
-		one := process.Process{Pid: p}
-		if parent, err := one.Ppid(); err == nil {
-			children[parent] = append(children[parent], p)
-		}
-	}
-	all := []int{int(pid)}
-	for next := []int32{pid}; len(next) > 0; {
-		var after []int32
-		for _, p := range next {
-			for _, child := range children[p] {
-				all, after = append(all, int(child)), append(after, child)
+	parents, children := make(map[int32]int32, len(now)), map[int32][]int32{}
+	for _, p := range now {
+		parent, known := f.parents[p]
+		if !known {
+			one := process.Process{Pid: p}
+			if parent, err = one.Ppid(); err != nil {
+				continue
 			}
 		}
-		next = after
+		parents[p], children[parent] = parent, append(children[parent], p)
+	}
+	f.parents = parents
+	for i := 0; i < len(all); i++ {
+		for _, child := range children[int32(all[i])] {
+			all = append(all, int(child))
+		}
 	}
 	return all
 }

@@ -40,18 +40,18 @@ func openMemory(t testing.TB, url string) *memory.Database {
 	return d
 }
 
-func client(t testing.TB, w *Workload) *kvClient {
+func clientOf(t testing.TB, w *Workload) *client {
 	t.Helper()
 	c, err := w.Client(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	return c.(*kvClient)
+	return c.(*client)
 }
 
 // attempt tries one transaction of a kind on a record.
-func (c *kvClient) try(t testing.TB, kind history.Kind, n uint64, amount int64) *history.Transaction {
+func (c *client) try(t testing.TB, kind history.Kind, n uint64, amount int64) *history.Transaction {
 	t.Helper()
 	c.sequence++
 	tx := &history.Transaction{
@@ -66,7 +66,7 @@ func (c *kvClient) try(t testing.TB, kind history.Kind, n uint64, amount int64) 
 
 // TestEachKind: what each kind of transaction sees and leaves.
 func TestEachKind(t *testing.T) {
-	c := client(t, opened(t, openMemory(t, "memory:"), mixed()))
+	c := clientOf(t, opened(t, openMemory(t, "memory:"), mixed()))
 	sees := func(what string, op history.Op, state history.State, last history.ID) {
 		t.Helper()
 		if !op.Observed || op.State != state || op.Writer != last {
@@ -99,7 +99,7 @@ func TestScansBringWhatFollows(t *testing.T) {
 		config := mixed()
 		config.Records = records
 		w := opened(t, openMemory(t, "memory:"), config)
-		c := client(t, w)
+		c := clientOf(t, w)
 		var order []uint64
 		for n := range records {
 			order = append(order, n)
@@ -146,7 +146,7 @@ func TestScansBringWhatFollows(t *testing.T) {
 
 // TestSettle: what an unknown write becomes, by what is there.
 func TestSettle(t *testing.T) {
-	c := client(t, opened(t, openMemory(t, "memory:"), mixed()))
+	c := clientOf(t, opened(t, openMemory(t, "memory:"), mixed()))
 	put := c.try(t, history.Put, 5, 64)
 	for _, s := range []struct {
 		name string
@@ -183,20 +183,21 @@ func (b *bent) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
 // TestBrokenValuesAreRecorded: a value that is not whole is told, and does not end the
 // run.
 func TestBrokenValuesAreRecorded(t *testing.T) {
-	c := client(t, opened(t, openMemory(t, "memory:"), mixed()))
-	healthy := c.session
+	c := clientOf(t, opened(t, openMemory(t, "memory:"), mixed()))
+	store := c.session.(*kvSession)
+	healthy := store.KVSession
 	for name, bend := range map[string]func(v []byte) []byte{
 		"a flipped bit": func(v []byte) []byte { v[len(v)-1] ^= 1; return v },
 		"cut short":     func(v []byte) []byte { return v[:len(v)-1] },
 		"empty":         func([]byte) []byte { return nil },
 		"zeros":         func(v []byte) []byte { clear(v); return v },
 	} {
-		c.session = &bent{healthy, bend}
+		store.KVSession = &bent{healthy, bend}
 		if tx := c.try(t, history.Get, 5, 0); tx.Outcome != history.Committed || tx.Ops[0].State != history.Broken {
 			t.Errorf("%s: %v saw %+v", name, tx.Outcome, tx.Ops[0])
 		}
 	}
-	c.session = healthy
+	store.KVSession = healthy
 }
 
 // TestAttachRefusesOtherRecords: another seed, size or shape is refused in a sentence,
@@ -239,7 +240,7 @@ func TestAttachRefusesOtherRecords(t *testing.T) {
 func TestAttemptAllocatesNothing(t *testing.T) {
 	config := mixed()
 	w := opened(t, noop.Open(), config)
-	c := client(t, w)
+	c := clientOf(t, w)
 	tx := history.Transaction{Ops: make([]history.Op, 0, 64)}
 	if n := testing.AllocsPerRun(2000, func() {
 		c.Next(&tx)
@@ -253,7 +254,7 @@ func TestAttemptAllocatesNothing(t *testing.T) {
 func TestEndState(t *testing.T) {
 	d := openMemory(t, "memory:")
 	w := opened(t, d, mixed())
-	c := client(t, w)
+	c := clientOf(t, w)
 	put := c.try(t, history.Put, 5, 64)
 	s, err := d.KVSession(t.Context(), db.SessionOptions{})
 	if err != nil {
@@ -311,7 +312,7 @@ func BenchmarkAttempt(b *testing.B) {
 	config := mixed()
 	config.Reads, config.Updates, config.Inserts, config.Scans, config.Modifies = 0.9, 0.1, 0, 0, 0
 	config.ValueLow, config.ValueHigh = 1024, 1024
-	c := client(b, opened(b, noop.Open(), config))
+	c := clientOf(b, opened(b, noop.Open(), config))
 	tx := history.Transaction{Ops: make([]history.Op, 0, 64)}
 	b.ReportAllocs()
 	for b.Loop() {

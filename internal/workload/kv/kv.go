@@ -30,7 +30,9 @@ var _ workload.Workload = (*Workload)(nil)
 // model is the workload written for one data model.
 type model interface {
 	dataset.Store
-	client(ctx context.Context, h *chooser, i int) (load.Client, error)
+	// session opens the next client's session. Those that share a connection are opened
+	// one after the other.
+	session(ctx context.Context, f *formula) (session, error)
 	endState(ctx context.Context, e *endRecords) error
 }
 
@@ -75,13 +77,16 @@ func (w *Workload) Header() history.Header {
 	})
 }
 
-// Client opens client i; valid after Attach. Clients whose transactions share a
-// connection are opened one after the other.
+// Client opens client i; valid after Attach.
 func (w *Workload) Client(ctx context.Context, i int) (load.Client, error) {
 	if err := w.CheckClient(i); err != nil {
 		return nil, err
 	}
-	return w.model.client(ctx, w.chooser(i), i)
+	s, err := w.model.session(ctx, w.formula)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(newChooser(&w.config, w.formula, w.Size(), w.Run(), uint64(i)), s), nil
 }
 
 // EndState downloads all records, what they say of themselves in place of their
@@ -94,11 +99,6 @@ func (w *Workload) EndState(ctx context.Context, end *history.EndWriter, progres
 		}
 		return struct{}{}, true, nil
 	})
-}
-
-// chooser makes the transactions of client i.
-func (w *Workload) chooser(i int) *chooser {
-	return newChooser(&w.config, w.formula, w.Size(), w.Run(), uint64(i))
 }
 
 // endRecords turns records into the end state.

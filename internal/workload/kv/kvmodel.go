@@ -2,30 +2,26 @@ package kv
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"stroppy/internal/db"
-	"stroppy/internal/load"
-	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
 // kvModel is the workload on an ordered key-value store.
 type kvModel struct {
 	*dataset.KV
-	config  *Config
-	loading func() *formula // of what a load makes
-	lanes   lanes[db.KVSession]
+	loading func() *formula                             // of what a load makes
+	next    func(context.Context) (db.KVSession, error) // opens the next client's session
 }
 
 func newKVModel(database db.KV, c *Config) (*kvModel, error) {
-	if _, several := database.(db.Multiplexer[db.KVSession]); c.InFlight > 1 && !several {
-		return nil, inFlightError(c.InFlight)
-	}
-	m := &kvModel{config: c}
+	m := &kvModel{}
 	m.loading = sync.OnceValue(func() *formula { return newFormula(c.Seed, c.shape()) })
 	var err error
+	if m.next, err = sessions(c, database, database.KVSession); err != nil {
+		return nil, err
+	}
 	if m.KV, err = dataset.NewKV(kind, database, dataset.Keys{
 		Prefixes: []string{prefix}, Spaces: c.space(), Facts: facts, Put: m.put,
 	}); err != nil {
@@ -33,10 +29,6 @@ func newKVModel(database db.KV, c *Config) (*kvModel, error) {
 	}
 	m.Writes = c.loadWrites(database.Limits())
 	return m, nil
-}
-
-func inFlightError(n int) error {
-	return fmt.Errorf("in-flight is %d, and the library of this database has one transaction under way on a connection: leave it out, and take more clients", n)
 }
 
 // space describes the records. Their last bytes are named a column that means
@@ -57,22 +49,12 @@ func (m *kvModel) put(s db.KVSession, _ dataset.Metadata, from, to uint64) {
 	}
 }
 
-func (m *kvModel) client(ctx context.Context, h *chooser, _ int) (load.Client, error) {
-	s, err := m.session(ctx)
+func (m *kvModel) session(ctx context.Context, f *formula) (session, error) {
+	s, err := m.next(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return newKVClient(h, s), nil
-}
-
-func (m *kvModel) session(ctx context.Context) (db.KVSession, error) {
-	o := workload.SessionOptions(m.config.Isolation, m.config.Mode)
-	if m.config.InFlight <= 1 {
-		return m.Database.KVSession(ctx, o)
-	}
-	return m.lanes.next(func() ([]db.KVSession, error) {
-		return m.Database.(db.Multiplexer[db.KVSession]).Streams(ctx, m.config.InFlight, o)
-	})
+	return newKVSession(s, f), nil
 }
 
 func (m *kvModel) endState(ctx context.Context, e *endRecords) error {

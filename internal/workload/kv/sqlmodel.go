@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"stroppy/internal/db"
-	"stroppy/internal/load"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
@@ -22,20 +21,21 @@ const (
 type sqlModel struct {
 	*dataset.SQL
 	config *Config
-	lanes  lanes[db.SQLSession]
+	next   func(context.Context) (db.SQLSession, error) // opens the next client's session
 
 	read, update, insert, scan, all *db.Statement
 	inserts                         dataset.Insert // of a load without BulkLoader
 }
 
 func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
-	if _, several := database.(db.Multiplexer[db.SQLSession]); c.InFlight > 1 && !several {
-		return nil, inFlightError(c.InFlight)
+	next, err := sessions(c, database, database.Session)
+	if err != nil {
+		return nil, err
 	}
 	if c.InFlight > 1 && c.Mode == workload.Interactive {
 		return nil, fmt.Errorf("in-flight is %d, and mode interactive waits for each statement: take mode pipelined, or leave in-flight out", c.InFlight)
 	}
-	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c}
+	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c, next: next}
 	d := m.Dialect
 	columns := keyColumn + ", " + valueColumn
 	m.read = d.Write("SELECT ", valueColumn, " FROM ", table, " WHERE ", keyColumn, " = ").Param(db.Text).End(db.Text)
@@ -127,22 +127,12 @@ func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, f *formula, rec
 	})
 }
 
-func (m *sqlModel) client(ctx context.Context, h *chooser, _ int) (load.Client, error) {
-	s, err := m.session(ctx)
+func (m *sqlModel) session(ctx context.Context, _ *formula) (session, error) {
+	s, err := m.next(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return newSQLClient(h, m, s), nil
-}
-
-func (m *sqlModel) session(ctx context.Context) (db.SQLSession, error) {
-	o := workload.SessionOptions(m.config.Isolation, m.config.Mode)
-	if m.config.InFlight <= 1 {
-		return m.Database.Session(ctx, o)
-	}
-	return m.lanes.next(func() ([]db.SQLSession, error) {
-		return m.Database.(db.Multiplexer[db.SQLSession]).Streams(ctx, m.config.InFlight, o)
-	})
+	return &sqlSession{SQLSession: s, model: m, args: make([]db.Value, 0, 2)}, nil
 }
 
 func (m *sqlModel) endState(ctx context.Context, e *endRecords) error {

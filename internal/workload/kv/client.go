@@ -1,0 +1,189 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+)
+
+// client runs the transactions of one client on a session of its own. Its buffers are
+// used again by the next.
+type client struct {
+	*chooser
+	session
+
+	key, value []byte // of the record that is read or written
+	scanned    scanned
+}
+
+var _ load.Client = (*client)(nil)
+
+// session is a session of either data model.
+type session interface {
+	// transact carries out a transaction and commits it. The outcome is set where it is
+	// not committed.
+	transact(ctx context.Context, c *client, tx *history.Transaction) error
+	// look reads a record in a transaction of its own.
+	look(ctx context.Context, c *client, op *history.Op) error
+
+	Reset(ctx context.Context) error
+	Close() error
+}
+
+func newClient(h *chooser, s session) *client {
+	key := h.formula.newKey
+	return &client{chooser: h, session: s, key: key(), scanned: scanned{formula: h.formula, scratch: key()}}
+}
+
+// Attempt implements load.Client.
+func (c *client) Attempt(ctx context.Context, tx *history.Transaction) error {
+	forget(tx)
+	c.setKey(tx.Ops[0].Object)
+	err := c.transact(ctx, c, tx)
+	if err == nil {
+		if tx.Outcome == history.Unknown {
+			tx.Outcome = history.Committed
+		}
+		return nil
+	}
+	if db.ConstraintOf(err) == db.UniqueKey {
+		err = load.ErrAlreadyApplied // nobody else inserts this key
+	}
+	if errors.Is(err, load.ErrAlreadyApplied) || db.ClassOf(err) != db.Unknown {
+		forget(tx)
+	}
+	return err
+}
+
+func (c *client) setKey(n uint64) { c.formula.putKey(c.key, c.formula.place(n)) }
+
+// newValue makes the value that a transaction writes.
+func (c *client) newValue(tx *history.Transaction) []byte {
+	op := &tx.Ops[0]
+	c.value = c.formula.appendValue(c.value[:0], op.Object, tx.ID, op.Writer, int(op.Amount))
+	return c.value
+}
+
+// mayWrite says whether a transaction writes after it has read its record. Without an
+// error the transaction is rejected if it does not.
+func mayWrite(tx *history.Transaction) (bool, error) {
+	op := &tx.Ops[0]
+	switch {
+	case tx.Kind == history.Insert && op.State != history.Absent || own(op, tx.ID):
+		// A client's own value, or anything at a key that nobody else inserts, is of a
+		// try that was reported as not applied.
+		return false, load.ErrAlreadyApplied
+	case tx.Kind == history.Modify && op.State == history.Absent:
+		reject(tx)
+		return false, nil
+	}
+	return true, nil
+}
+
+func reject(tx *history.Transaction) {
+	tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+}
+
+// ResolveUnknown implements load.Client. A write is blind, so nothing closes it for ever:
+// if its value is there it was applied, and if another is there it may have been
+// overwritten, or may still come. It stays unknown then, and the checks let it take
+// effect at any later time.
+func (c *client) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
+	if tx.Kind.ReadOnly() { // it changes nothing, so it may as well not have been
+		tx.Outcome = history.Aborted
+		return nil
+	}
+	op := tx.Ops[0]
+	c.setKey(op.Object)
+	if err := c.look(ctx, c, &op); err != nil {
+		return err
+	}
+	if own(&op, tx.ID) {
+		tx.Outcome = history.Committed
+	}
+	return nil
+}
+
+// forget takes back what an earlier try has set.
+func forget(tx *history.Transaction) {
+	if tx.Kind == history.Scan {
+		tx.Ops = tx.Ops[:1]
+	}
+	workload.Forget(tx)
+}
+
+// absent notes that there is no such record.
+func absent(op *history.Op) {
+	op.Observed, op.State, op.Value, op.Writer = true, history.Absent, 0, 0
+}
+
+// observe notes what a record's value says of itself: who wrote it and whether it is
+// whole.
+func (f *formula) observe(op *history.Op, value []byte) {
+	writer, whole := f.parse(value, op.Object)
+	op.Observed, op.State, op.Value, op.Writer = true, history.Broken, int64(len(value)), writer
+	if whole {
+		op.State = history.Whole
+	}
+}
+
+// own says that a record was last written by this transaction.
+func own(op *history.Op, id history.ID) bool { return op.State == history.Whole && op.Writer == id }
+
+// scanned takes the records that a scan brings. The first operation is where the scan
+// starts: whether there is a record at that very key.
+type scanned struct {
+	formula *formula
+	tx      *history.Transaction
+	left    int64 // records that are still asked for
+	scratch []byte
+}
+
+func (s *scanned) start(tx *history.Transaction) {
+	s.tx, s.left = tx, tx.Ops[0].Amount
+	absent(&tx.Ops[0])
+}
+
+// add notes one record.
+func (s *scanned) add(key, value []byte) {
+	s.left--
+	n, ok := s.formula.number(key, s.scratch)
+	switch {
+	case !ok:
+		s.tx.Ops = append(s.tx.Ops, history.Op{Observed: true, State: history.Foreign, Value: int64(len(value))})
+	case len(s.tx.Ops) == 1 && s.tx.Ops[0].State == history.Absent && n == s.tx.Ops[0].Object:
+		s.formula.observe(&s.tx.Ops[0], value)
+	default:
+		op := history.Op{Object: n}
+		s.formula.observe(&op, value)
+		s.tx.Ops = append(s.tx.Ops, op)
+	}
+}
+
+// sessions returns what opens the sessions of one client after the other: each by
+// itself, or with in-flight several on one connection.
+func sessions[S any](c *Config, database db.Database, open func(context.Context, db.SessionOptions) (S, error)) (func(context.Context) (S, error), error) {
+	o := workload.SessionOptions(c.Isolation, c.Mode)
+	if c.InFlight <= 1 {
+		return func(ctx context.Context) (S, error) { return open(ctx, o) }, nil
+	}
+	shared, ok := database.(db.Multiplexer[S])
+	if !ok {
+		return nil, fmt.Errorf("in-flight is %d, and the library of this database has one transaction under way on a connection: leave it out, and take more clients", c.InFlight)
+	}
+	var left []S // of the connection that was opened last
+	return func(ctx context.Context) (s S, err error) {
+		if len(left) == 0 {
+			if left, err = shared.Streams(ctx, c.InFlight, o); err != nil {
+				return s, err
+			}
+		}
+		s, left = left[0], left[1:]
+		return s, nil
+	}, nil
+}

@@ -3,7 +3,6 @@ package workload
 import (
 	"context"
 	"errors"
-	"strconv"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
@@ -28,26 +27,12 @@ func Observe(op *history.Op, value, version, writer int64) {
 const IDLength = 16
 
 // PutID writes an id into dst, which has IDLength.
-func PutID(dst []byte, id history.ID) {
-	const hex = "0123456789abcdef"
-	for i := IDLength - 1; i >= 0; i-- {
-		dst[i] = hex[id&15]
-		id >>= 4
-	}
-}
+func PutID(dst []byte, id history.ID) { Hex.Put(dst[:IDLength], uint64(id)) }
 
 // ParseID is the inverse of PutID; false if no transaction has the id.
 func ParseID(text []byte) (history.ID, bool) {
-	if len(text) != IDLength {
-		return 0, false
-	}
-	for _, c := range text {
-		if c < '0' || c > '9' && c < 'a' || c > 'f' {
-			return 0, false
-		}
-	}
-	n, err := strconv.ParseUint(string(text), 16, 63)
-	return history.ID(n), err == nil && n != 0
+	n, ok := Hex.Parse(text)
+	return history.ID(n), ok && len(text) == IDLength && n != 0 && n < 1<<63
 }
 
 // A ledger keeps each transaction under its id, in a key or in rows with a unique key. A

@@ -5,6 +5,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 )
 
 // The keys of the log in an ordered key-value store, all numbers in hexadecimal
@@ -56,34 +57,13 @@ func tailSpace() []db.Keyspace {
 }
 
 func appendTailKey(b []byte, stream uint64) []byte {
-	return appendHex(append(b, tailPrefix...), stream, streamDigits)
+	return workload.Hex.Append(append(b, tailPrefix...), stream, streamDigits)
 }
 
 func appendEntryKey(b []byte, stream, place, piece uint64) []byte {
-	b = appendHex(append(b, entryPrefix...), stream, streamDigits)
-	b = appendHex(append(b, '/'), place, placeDigits)
-	return appendHex(append(b, '/'), piece, pieceDigits)
-}
-
-func appendHex(b []byte, n uint64, digits int) []byte {
-	for i := digits - 1; i >= 0; i-- {
-		b = append(b, "0123456789abcdef"[n>>(4*i)&15])
-	}
-	return b
-}
-
-func parseHex(b []byte) (n uint64, ok bool) {
-	for _, c := range b {
-		switch {
-		case c >= '0' && c <= '9':
-			n = n<<4 | uint64(c-'0')
-		case c >= 'a' && c <= 'f':
-			n = n<<4 | uint64(c-'a'+10)
-		default:
-			return 0, false
-		}
-	}
-	return n, len(b) > 0
+	b = workload.Hex.Append(append(b, entryPrefix...), stream, streamDigits)
+	b = workload.Hex.Append(append(b, '/'), place, placeDigits)
+	return workload.Hex.Append(append(b, '/'), piece, pieceDigits)
 }
 
 func appendTail(b []byte, place uint64, writer history.ID) []byte {
@@ -120,8 +100,8 @@ func parseEntryKey(b []byte, p *piece) bool {
 		return false
 	}
 	var ok [3]bool
-	p.stream, ok[0] = parseHex(b[:streamDigits])
-	p.place, ok[1] = parseHex(b[place : place+placeDigits])
-	p.number, ok[2] = parseHex(b[number:])
+	p.stream, ok[0] = workload.Hex.Parse(b[:streamDigits])
+	p.place, ok[1] = workload.Hex.Parse(b[place : place+placeDigits])
+	p.number, ok[2] = workload.Hex.Parse(b[number:])
 	return ok == [3]bool{true, true, true}
 }

@@ -81,7 +81,7 @@ func (m *kvModel) download(ctx context.Context, r *reader, report *dataset.Progr
 		}
 		r.agrees = true
 		err = dataset.Scan(ctx, s, tailPrefix, func(key, value []byte) error {
-			stream, known := parseHex(key)
+			stream, known := workload.Hex.Parse(key)
 			place, writer, ok := parseTail(value)
 			if !known || len(key) != streamDigits || !ok {
 				return r.stranger("a key %q with %d bytes, which nobody writes", tailPrefix+string(key), len(value))

@@ -7,6 +7,7 @@ import (
 	"math/bits"
 
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/sampling"
 )
 
@@ -27,9 +28,6 @@ const (
 	// leastValue is the shortest value, in bytes: a head, and a word of its own.
 	leastValue = headLength + 8
 )
-
-// zero is the character of six bits that are 0.
-const zero = '0'
 
 // formula makes the values of a log.
 type formula struct {
@@ -55,13 +53,13 @@ func (f *formula) length(size Size, id history.ID, member uint32) uint64 {
 // appendValue appends an event's value of that length, which is at least leastValue.
 func (f *formula) appendValue(b []byte, id history.ID, member uint32, length uint64) []byte {
 	from := len(b)
-	b = appendDigits(b, uint64(id), idDigits)
-	b = appendDigits(b, uint64(member), memberDigits)
-	b = appendDigits(b, length, lengthDigits)
-	b = appendDigits(b, 0, sumDigits)
+	b = workload.Base64.Append(b, uint64(id), idDigits)
+	b = workload.Base64.Append(b, uint64(member), memberDigits)
+	b = workload.Base64.Append(b, length, lengthDigits)
+	b = workload.Base64.Append(b, 0, sumDigits)
 	b = appendBody(b, f.base(id, member), length-headLength)
 	value := b[from:]
-	appendDigits(value[:sumAt], uint64(f.sum(value)), sumDigits)
+	workload.Base64.Put(value[sumAt:headLength], uint64(f.sum(value)))
 	return b
 }
 
@@ -74,7 +72,7 @@ const words = 0x9e3779b97f4a7c15
 
 // appendBody appends random characters of six bits each.
 func appendBody(b []byte, base, length uint64) []byte {
-	const six, zeros = 0x3f3f3f3f3f3f3f3f, 0x0101010101010101 * zero
+	const six, zeros = 0x3f3f3f3f3f3f3f3f, 0x0101010101010101 * '0'
 	for ; length >= 8; length -= 8 {
 		b = binary.LittleEndian.AppendUint64(b, sampling.Mix(base)&six+zeros)
 		base += words
@@ -87,24 +85,6 @@ func appendBody(b []byte, base, length uint64) []byte {
 	return b
 }
 
-func appendDigits(b []byte, n uint64, digits int) []byte {
-	for i := digits - 1; i >= 0; i-- {
-		b = append(b, zero+byte(n>>(6*i)&63))
-	}
-	return b
-}
-
-// parseDigits is the inverse of appendDigits; false of what it has not written.
-func parseDigits(b []byte) (n uint64, ok bool) {
-	for _, c := range b {
-		if c < zero || c > zero+63 || n >= 1<<58 {
-			return 0, false
-		}
-		n = n<<6 | uint64(c-zero)
-	}
-	return n, true
-}
-
 // fault says what is wrong with a value that stands where event member of
 // transaction id should; empty if it is that event, whole and byte for byte.
 // scratch is used for the value as it should be, and returned.
@@ -112,10 +92,10 @@ func (f *formula) fault(value []byte, id history.ID, member uint32, scratch []by
 	if len(value) < leastValue {
 		return fmt.Sprintf("it has %d bytes, fewer than any event", len(value)), scratch
 	}
-	writer, ok1 := parseDigits(value[:memberAt])
-	number, ok2 := parseDigits(value[memberAt:lengthAt])
-	length, ok3 := parseDigits(value[lengthAt:sumAt])
-	sum, ok4 := parseDigits(value[sumAt:headLength])
+	writer, ok1 := workload.Base64.Parse(value[:memberAt])
+	number, ok2 := workload.Base64.Parse(value[memberAt:lengthAt])
+	length, ok3 := workload.Base64.Parse(value[lengthAt:sumAt])
+	sum, ok4 := workload.Base64.Parse(value[sumAt:headLength])
 	switch {
 	case !ok1 || !ok2 || !ok3 || !ok4:
 		return "its first bytes are not those of an event", scratch

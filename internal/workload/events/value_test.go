@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 )
 
 func TestValuesAreWholeAndSayWhoseTheyAre(t *testing.T) {
@@ -108,7 +109,7 @@ func TestAForgedChecksumDoesNotHelp(t *testing.T) {
 	f := newFormula(3)
 	value := f.appendValue(nil, 9, 0, 100)
 	value[50] ^= 1
-	appendDigits(value[:sumAt], uint64(f.sum(value)), sumDigits)
+	workload.Base64.Put(value[sumAt:headLength], uint64(f.sum(value)))
 	if wrong, _ := f.fault(value, 9, 0, nil); !strings.Contains(wrong, "its bytes are not those") {
 		t.Errorf("it says %q", wrong)
 	}
@@ -136,12 +137,12 @@ func TestLengthsFillTheirRange(t *testing.T) {
 
 func TestDigits(t *testing.T) {
 	for _, n := range []uint64{0, 1, 63, 64, 1<<63 - 1, 1 << 62} {
-		if back, ok := parseDigits(appendDigits(nil, n, idDigits)); !ok || back != n {
+		if back, ok := workload.Base64.Parse(workload.Base64.Append(nil, n, idDigits)); !ok || back != n {
 			t.Errorf("%d comes back as %d, %v", n, back, ok)
 		}
 	}
 	for _, text := range []string{"/", "0p", "ooooooooooo"} {
-		if n, ok := parseDigits([]byte(text)); ok {
+		if n, ok := workload.Base64.Parse([]byte(text)); ok {
 			t.Errorf("%q is %d", text, n)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/sampling"
 )
 
@@ -23,8 +24,6 @@ const (
 // letters are in the same order for every collation of text.
 const (
 	prefix      = "kv/"
-	digits      = "0123456789abcdefghijklmnopqrstuv"
-	digitBits   = 5
 	placeDigits = 13
 	keyHead     = len(prefix) + placeDigits
 	tailDigits  = 12 // of one 64-bit hash
@@ -85,45 +84,14 @@ func numberOf(run, i uint64) uint64 { return run<<indexBits | i }
 // place returns where record n stands in the order of the keys.
 func (f *formula) place(n uint64) uint64 { return f.places.Forward(n) }
 
-// put writes a number as so many digits, the highest first.
-func put(b []byte, n uint64, count int) {
-	for i := count - 1; i >= 0; i-- {
-		b[i] = digits[n&(1<<digitBits-1)]
-		n >>= digitBits
-	}
-}
-
-// value is a digit's value; 0xff for what is none.
-func value(c byte) uint64 {
-	switch {
-	case c >= '0' && c <= '9':
-		return uint64(c - '0')
-	case c >= 'a' && c <= 'v':
-		return uint64(c-'a') + 10
-	}
-	return 0xff
-}
-
-// take is the inverse of put; false if not all are digits.
-func take(b []byte) (n uint64, ok bool) {
-	for _, c := range b {
-		d := value(c)
-		if d == 0xff {
-			return 0, false
-		}
-		n = n<<digitBits | d
-	}
-	return n, true
-}
-
 // putKey writes the key of the record at a place into key, which has the length of
 // one and begins with the prefix.
 func (f *formula) putKey(key []byte, place uint64) {
-	put(key[len(prefix):keyHead], place, placeDigits)
+	workload.Base32.Put(key[len(prefix):keyHead], place)
 	hash := place
 	for at := keyHead; at < len(key); at += tailDigits {
 		hash = sampling.Mix(hash)
-		put(key[at:min(at+tailDigits, len(key))], hash, min(tailDigits, len(key)-at))
+		workload.Base32.Put(key[at:min(at+tailDigits, len(key))], hash)
 	}
 }
 
@@ -138,7 +106,7 @@ func (f *formula) number(key, scratch []byte) (uint64, bool) {
 	if len(key) != f.keySize || string(key[:len(prefix)]) != prefix {
 		return 0, false
 	}
-	place, ok := take(key[len(prefix):keyHead])
+	place, ok := workload.Base32.Parse(key[len(prefix):keyHead])
 	if !ok || place >= 1<<placeBits {
 		return 0, false
 	}
@@ -161,10 +129,10 @@ func (f *formula) size(n uint64, writer history.ID) int {
 func (f *formula) appendValue(b []byte, n uint64, writer, previous history.ID, size int) []byte {
 	from := len(b)
 	var head [fillerAt]byte
-	put(head[writerAt:previousAt], uint64(writer), 13)
-	put(head[previousAt:numberAt], uint64(previous), 13)
-	put(head[numberAt:lengthAt], n, 13)
-	put(head[lengthAt:sumAt], uint64(size), 5)
+	workload.Base32.Put(head[writerAt:previousAt], uint64(writer))
+	workload.Base32.Put(head[previousAt:numberAt], uint64(previous))
+	workload.Base32.Put(head[numberAt:lengthAt], n)
+	workload.Base32.Put(head[lengthAt:sumAt], uint64(size))
 	b = append(b, head[:]...)
 	at := int(sampling.Mix(n^sampling.Mix(uint64(writer))) & (fillerSize - 1))
 	for left := size - fillerAt; left > 0; at = 0 {
@@ -173,7 +141,7 @@ func (f *formula) appendValue(b []byte, n uint64, writer, previous history.ID, s
 		left -= len(part)
 	}
 	whole := b[from:]
-	put(whole[sumAt:fillerAt], uint64(f.sum(whole)), 7)
+	workload.Base32.Put(whole[sumAt:fillerAt], uint64(f.sum(whole)))
 	return b
 }
 
@@ -187,14 +155,14 @@ func (f *formula) parse(v []byte, n uint64) (writer history.ID, whole bool) {
 	if len(v) < fillerAt {
 		return 0, false
 	}
-	id, ok := take(v[writerAt:previousAt])
+	id, ok := workload.Base32.Parse(v[writerAt:previousAt])
 	if !ok || id >= 1<<63 {
 		return 0, false
 	}
 	writer = history.ID(id)
-	number, ok1 := take(v[numberAt:lengthAt])
-	length, ok2 := take(v[lengthAt:sumAt])
-	sum, ok3 := take(v[sumAt:fillerAt])
+	number, ok1 := workload.Base32.Parse(v[numberAt:lengthAt])
+	length, ok2 := workload.Base32.Parse(v[lengthAt:sumAt])
+	sum, ok3 := workload.Base32.Parse(v[sumAt:fillerAt])
 	whole = ok1 && ok2 && ok3 && number == n && length == uint64(len(v)) && sum == uint64(f.sum(v))
 	return writer, whole
 }

@@ -64,7 +64,11 @@ func Open(url string) (*Database, error) {
 	if o.mutant != "" {
 		m := mutation{store: s, shots: &shots{random: random, rate: o.rate}}
 		d.shots = m.shots
-		d.engine = plant(o.mutant, m, o.n)
+		for _, mutant := range Mutants() {
+			if mutant.Name == o.mutant {
+				d.engine = mutant.plant(m, o.n)
+			}
+		}
 	}
 	if o.unknown > 0 || o.abort > 0 {
 		d.engine = &noise{engine: d.engine, random: random, unknown: o.unknown, abort: o.abort}

@@ -14,6 +14,8 @@ type Mutant struct {
 	Name  string // as the parameter mutant takes it
 	Bug   string // the bug, and a real one of its kind where one is documented
 	Check string // the check that is meant to find it
+	// plant builds it around a store; n is the parameter of crashMutant.
+	plant func(m mutation, n int) engine
 }
 
 const crashMutant = "false-ack-on-crash"
@@ -21,47 +23,33 @@ const crashMutant = "false-ack-on-crash"
 // Mutants returns all mutants, those that break isolation first.
 func Mutants() []Mutant {
 	return []Mutant{
-		{"lost-update", "two transactions change the same version, and one change is gone: TiDB 2.1.7 when it retried transactions by itself (Jepsen, 2019)", "serializable"},
-		{"dirty-read", "a reader sees what an aborted transaction wrote: VoltDB 6.3 under a partition (Jepsen, 2016)", "serializable"},
-		{"read-skew", "a reader sees one half of a transaction: MySQL 8.0.34 at REPEATABLE READ (Jepsen, 2023)", "serializable"},
-		{"write-skew", "two transactions each read what the other then changes: PostgreSQL 12.3 at SERIALIZABLE (Jepsen, 2020)", "serializable"},
-		{"long-fork", "two readers see two independent writes in opposite orders: Amazon RDS for PostgreSQL 17.4, Multi-AZ cluster (Jepsen, 2025)", "serializable"},
-		{"stale-read", "a reader gets an old snapshot although newer commits were acknowledged long before: VoltDB 6.3, from a replica cut off (Jepsen, 2016)", "strict"},
-		{"lost-ack", "a commit is acknowledged and never applied: MongoDB 2.4.3, which reported success upon a network error (Jepsen, 2013)", "durable"},
-		{"ghost", "a commit is applied and reported as aborted", "no-ghost"},
-		{"double-apply", "a commit is applied twice: MongoDB's retryable writes after a rollback (SERVER-55305)", "exactly-once"},
-		{"torn", "one record of a commit is not written, all others are", "total"},
-		{"phantom-money", "an amount changes with no transaction", "total"},
-		{"swap", "money moves between two accounts with no transaction: the sum stays right", "ledger"},
-		{"overdraft", "a commit that a constraint forbids is applied: MySQL before 8.0.16, which read CHECK and ignored it", "non-negative"},
-		{crashMutant, "the last acknowledged commits vanish, as from a log that was never synced: PostgreSQL before 11.2, which took a second fsync after a failed one for success", "durable"},
-		{"unknown-lies", "a commit of unknown outcome is looked up, found absent, and applied after all", "no-ghost"},
+		{"lost-update", "two transactions change the same version, and one change is gone: TiDB 2.1.7 when it retried transactions by itself (Jepsen, 2019)", "serializable",
+			func(m mutation, _ int) engine { return &lostUpdate{m} }},
+		{"dirty-read", "a reader sees what an aborted transaction wrote: VoltDB 6.3 under a partition (Jepsen, 2016)", "serializable",
+			func(m mutation, _ int) engine { return &dirtyRead{mutation: m} }},
+		{"read-skew", "a reader sees one half of a transaction: MySQL 8.0.34 at REPEATABLE READ (Jepsen, 2023)", "serializable",
+			func(m mutation, _ int) engine { return &readSkew{m} }},
+		{"write-skew", "two transactions each read what the other then changes: PostgreSQL 12.3 at SERIALIZABLE (Jepsen, 2020)", "serializable",
+			func(m mutation, _ int) engine { return &writeSkew{newJournaled(m)} }},
+		{"long-fork", "two readers see two independent writes in opposite orders: Amazon RDS for PostgreSQL 17.4, Multi-AZ cluster (Jepsen, 2025)", "serializable",
+			func(m mutation, _ int) engine { return &longFork{journaled: newJournaled(m)} }},
+		{"stale-read", "a reader gets an old snapshot although newer commits were acknowledged long before: VoltDB 6.3, from a replica cut off (Jepsen, 2016)", "strict",
+			func(m mutation, _ int) engine { return &staleRead{m} }},
+		{"lost-ack", "a commit is acknowledged and never applied: MongoDB 2.4.3, which reported success upon a network error (Jepsen, 2013)", "durable", strikes(lostAck)},
+		{"ghost", "a commit is applied and reported as aborted", "no-ghost", strikes(ghost)},
+		{"double-apply", "a commit is applied twice: MongoDB's retryable writes after a rollback (SERVER-55305)", "exactly-once", strikes(doubleApply)},
+		{"torn", "one record of a commit is not written, all others are", "total", strikes(torn)},
+		{"phantom-money", "an amount changes with no transaction", "total", strikes(phantomMoney)},
+		{"swap", "money moves between two accounts with no transaction: the sum stays right", "ledger", strikes(swap)},
+		{"overdraft", "a commit that a constraint forbids is applied: MySQL before 8.0.16, which read CHECK and ignored it", "non-negative",
+			func(m mutation, _ int) engine { return &overdraft{m} }},
+		{crashMutant, "the last acknowledged commits vanish, as from a log that was never synced: PostgreSQL before 11.2, which took a second fsync after a failed one for success", "durable",
+			func(m mutation, n int) engine { return &commitMutant{m, (&crash{mutation: m, n: n}).apply} }},
+		{"unknown-lies", "a commit of unknown outcome is looked up, found absent, and applied after all", "no-ghost",
+			func(m mutation, _ int) engine {
+				return &commitMutant{m, (&unknownLies{mutation: m, kept: make(map[string]*unanswered)}).apply}
+			}},
 	}
-}
-
-// plant builds the mutant of that name, which is one of Mutants, around a store.
-func plant(name string, m mutation, n int) engine {
-	switch name {
-	case "lost-update":
-		return &lostUpdate{mutation: m, stale: make(map[*transaction]string)}
-	case "dirty-read":
-		return &dirtyRead{mutation: m, readers: make(map[*transaction]*leak)}
-	case "read-skew":
-		return &readSkew{m}
-	case "write-skew":
-		return &writeSkew{mutation: m, journal: newJournal(), skewed: make(map[*transaction]skew)}
-	case "long-fork":
-		return &longFork{mutation: m, journal: newJournal()}
-	case "stale-read":
-		return &staleRead{m}
-	case "overdraft":
-		return &overdraft{m}
-	case crashMutant:
-		return &crash{mutation: m, n: n}
-	case "unknown-lies":
-		return &unknownLies{mutation: m, kept: make(map[string]*unanswered)}
-	}
-	return &commitMutant{mutation: m, strike: strikes()[name]}
 }
 
 // shots counts what a mutant may do and has done. A shot is armed by a transfer,
@@ -88,6 +76,19 @@ type mutation struct {
 	*shots
 }
 
+// lie is what a mutant has shown to a transaction with a shot that it took: a hit if
+// the transaction commits.
+type lie struct {
+	stands func() bool // the commit shows the mutant's bug and no other
+	missed func()      // the transaction ended otherwise
+}
+
+// deceive takes a shot for what tx was shown.
+func (m mutation) deceive(tx *transaction, stands func() bool) {
+	m.take()
+	tx.lie = &lie{stands, m.giveBack}
+}
+
 // arm is called for each tried commit. Only those that change existing records
 // arm a shot, so that no load is spoilt and the rate is one of transfers.
 func (m mutation) arm(tx *transaction) {
@@ -96,10 +97,30 @@ func (m mutation) arm(tx *transaction) {
 	}
 }
 
-// commit is the healthy commit of a mutant that lies in its reads only.
+// commit is the healthy commit, or that of a transaction that was shown a lie.
 func (m mutation) commit(tx *transaction) error {
 	m.arm(tx)
-	return m.store.commit(tx)
+	l := tx.lie
+	if l == nil {
+		return m.store.commit(tx)
+	}
+	err := error(errConflict)
+	if l.stands() {
+		err = m.store.commit(tx)
+	}
+	if tx.lie = nil; err != nil {
+		l.missed()
+		return err
+	}
+	m.hit()
+	return nil
+}
+
+func (m mutation) forget(tx *transaction) {
+	if l := tx.lie; l != nil {
+		tx.lie = nil
+		l.missed()
+	}
 }
 
 // update is a write that changes an existing record.

@@ -6,44 +6,42 @@ import (
 	"stroppy/internal/db"
 )
 
-// commitMutant spoils single commits: what is applied, or what is answered.
+// commitMutant spoils commits that the store would do: instead applies them or
+// not, and says what to answer.
 type commitMutant struct {
 	mutation
-	strike strike
-}
-
-// strike changes the writes of a transaction that the store would commit, and
-// says what to answer. Without an opportunity it changes nothing and says false.
-type strike func(m mutation, tx *transaction, updates []update) (ok bool, answer error)
-
-func strikes() map[string]strike {
-	return map[string]strike{
-		"lost-ack":      lostAck,
-		"ghost":         ghost,
-		"double-apply":  doubleApply,
-		"torn":          torn,
-		"phantom-money": phantomMoney,
-		"swap":          swap,
-	}
+	instead func(tx *transaction) error
 }
 
 func (m *commitMutant) commit(tx *transaction) error {
 	m.arm(tx)
-	if m.armed == 0 || len(tx.writes) == 0 {
-		return m.store.commit(tx)
+	if len(tx.writes) == 0 {
+		return nil
 	}
 	if err := m.check(tx); err != nil {
 		return err
 	}
-	var answer error
-	if updates := m.updates(tx); len(updates) > 0 {
-		var ok bool
-		if ok, answer = m.strike(m.mutation, tx, updates); ok {
-			m.fire()
-		}
+	return m.instead(tx)
+}
+
+// strike changes the writes of a transaction before they are applied, and says what
+// to answer. Without an opportunity it changes nothing and says false.
+type strike func(m mutation, tx *transaction, updates []update) (ok bool, answer error)
+
+// strikes makes the mutant that strikes with each shot.
+func strikes(s strike) func(mutation, int) engine {
+	return func(m mutation, _ int) engine {
+		return &commitMutant{m, func(tx *transaction) (answer error) {
+			if updates := m.updates(tx); m.armed > 0 && len(updates) > 0 {
+				var ok bool
+				if ok, answer = s(m, tx, updates); ok {
+					m.fire()
+				}
+			}
+			m.apply(tx)
+			return answer
+		}}
 	}
-	m.apply(tx)
-	return answer
 }
 
 func lostAck(_ mutation, tx *transaction, _ []update) (bool, error) {

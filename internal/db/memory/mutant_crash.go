@@ -22,19 +22,12 @@ type change struct {
 	before version
 }
 
-func (m *crash) commit(tx *transaction) error {
-	m.arm(tx)
-	if len(tx.writes) == 0 {
-		return m.store.commit(tx)
-	}
-	if err := m.check(tx); err != nil {
-		return err
-	}
+func (m *crash) apply(tx *transaction) error {
 	entry := logged{update: m.isUpdate(tx)}
 	for _, w := range tx.writes {
 		entry.before = append(entry.before, change{w.key, m.latest(w.key)})
 	}
-	m.apply(tx)
+	m.store.apply(tx)
 	entry.commit = tx.number
 	if len(m.log) == m.n {
 		m.log = slices.Delete(m.log, 0, 1)
@@ -81,17 +74,10 @@ type unanswered struct {
 // maxKept bounds how many transactions wait for a look-up.
 const maxKept = 256
 
-func (m *unknownLies) commit(tx *transaction) error {
-	m.arm(tx)
-	if len(tx.writes) == 0 {
-		return m.store.commit(tx)
-	}
-	if err := m.check(tx); err != nil {
-		return err
-	}
+func (m *unknownLies) apply(tx *transaction) error {
 	if u := m.lookedUp(tx); u != nil {
 		lookUp := !m.isUpdate(tx)
-		m.apply(tx)
+		m.store.apply(tx)
 		for _, key := range u.own {
 			delete(m.kept, key)
 		}
@@ -113,7 +99,7 @@ func (m *unknownLies) commit(tx *transaction) error {
 		m.take()
 		return errUnknown
 	}
-	m.apply(tx)
+	m.store.apply(tx)
 	return nil
 }
 
@@ -146,6 +132,6 @@ func (m *unknownLies) applyLate(u *unanswered) bool {
 	if m.constrain(&late) != nil {
 		return false
 	}
-	m.apply(&late)
+	m.store.apply(&late)
 	return true
 }

@@ -14,8 +14,7 @@ import (
 // moved on.
 type dirtyRead struct {
 	mutation
-	leaks   []*leak
-	readers map[*transaction]*leak
+	leaks []*leak
 }
 
 // leak is the writes of one aborted transaction.
@@ -55,7 +54,7 @@ func (m *dirtyRead) read(tx *transaction, keys [][]byte, out []db.Entry) error {
 		}
 		if len(l.seen) > 0 {
 			l.read = true
-			m.readers[tx] = l
+			tx.lie = &lie{stands: func() bool { return l.stands(tx) }, missed: func() { m.offer(l) }}
 			return nil
 		}
 	}
@@ -63,11 +62,11 @@ func (m *dirtyRead) read(tx *transaction, keys [][]byte, out []db.Entry) error {
 }
 
 func (m *dirtyRead) commit(tx *transaction) error {
-	m.arm(tx)
 	m.sweep()
-	if l, reader := m.readers[tx]; reader {
-		return m.commitReader(tx, l)
+	if tx.lie != nil {
+		return m.mutation.commit(tx)
 	}
+	m.arm(tx)
 	if l := m.from(tx); l != nil {
 		if l.refused++; l.refused > maxRefused {
 			m.drop(l)
@@ -87,30 +86,14 @@ func (m *dirtyRead) commit(tx *transaction) error {
 	return m.store.commit(tx)
 }
 
-// commitReader lets a reader commit that only reads, or that writes one of the
-// records it saw dirty: else its reads could be those of a later, honest try.
-func (m *dirtyRead) commitReader(tx *transaction, l *leak) error {
-	onTop := slices.ContainsFunc(l.seen, tx.has)
-	err := error(errConflict)
-	if len(tx.writes) == 0 && tx.readOnly || onTop {
-		err = m.store.commit(tx)
-	}
-	if err != nil {
-		m.forget(tx)
-		return err
-	}
-	delete(m.readers, tx)
-	m.hit()
-	return nil
+// stands lets a reader commit that only reads, or that writes one of the records it
+// saw dirty: else its reads could be those of a later, honest try.
+func (l *leak) stands(reader *transaction) bool {
+	return len(reader.writes) == 0 && reader.readOnly || slices.ContainsFunc(l.seen, reader.has)
 }
 
-// forget offers the leak to the next reader.
-func (m *dirtyRead) forget(tx *transaction) {
-	l, reader := m.readers[tx]
-	if !reader {
-		return
-	}
-	delete(m.readers, tx)
+// offer gives the leak to the next reader, because its own has not committed.
+func (m *dirtyRead) offer(l *leak) {
 	if slices.Contains(m.leaks, l) {
 		l.read = false
 	} else {

@@ -103,9 +103,8 @@ func (m *staleRead) oldSnapshot(keys [][]byte) (uint64, bool) {
 
 // longFork shows two readers two independent writes in opposite orders.
 type longFork struct {
-	mutation
-	journal *journal
-	forks   []fork // the first reader has come
+	*journaled
+	forks []fork // the first reader has come
 }
 
 // fork keeps both versions of both keys as they were when the first reader came.
@@ -121,14 +120,6 @@ const (
 	forkWidth = 8
 	maxForks  = 256
 )
-
-func (m *longFork) commit(tx *transaction) error {
-	err := m.mutation.commit(tx)
-	if err == nil {
-		m.journal.add(tx)
-	}
-	return err
-}
 
 func (m *longFork) read(tx *transaction, keys [][]byte, out []db.Entry) error {
 	first := tx.readOnly && !tx.started
@@ -166,7 +157,7 @@ func (m *longFork) fork(keys [][]byte) (f fork, y int, ok bool) {
 			return before, after, t, false
 		}
 		after = r.latest()
-		t, ok = m.journal.of(after.commit)
+		t, ok = m.commits[after.commit]
 		return before, after, t, ok && after.value != nil
 	}
 	for i := range keys {
@@ -189,8 +180,9 @@ func place(keys [][]byte, key string) int {
 	return slices.IndexFunc(keys, func(k []byte) bool { return string(k) == key })
 }
 
-// journal remembers which keys the last commits read and wrote.
-type journal struct {
+// journaled is a mutation that remembers which keys the last commits read and wrote.
+type journaled struct {
+	mutation
 	commits map[uint64]footprint
 	order   []uint64 // a ring of the numbers kept
 	next    int
@@ -202,14 +194,16 @@ type footprint struct{ reads, writes []string }
 // journalLength bounds a journal; older commits are no opportunity.
 const journalLength = 1 << 14
 
-func newJournal() *journal {
-	return &journal{commits: make(map[uint64]footprint), order: make([]uint64, journalLength)}
+func newJournaled(m mutation) *journaled {
+	return &journaled{mutation: m, commits: make(map[uint64]footprint), order: make([]uint64, journalLength)}
 }
 
-// add remembers an applied transaction.
-func (j *journal) add(tx *transaction) {
-	if len(tx.writes) == 0 {
-		return
+// commit remembers what is applied, unless it was shown a lie.
+func (j *journaled) commit(tx *transaction) error {
+	deceived := tx.lie != nil
+	err := j.mutation.commit(tx)
+	if err != nil || deceived || len(tx.writes) == 0 {
+		return err
 	}
 	var f footprint
 	for _, r := range tx.reads {
@@ -221,29 +215,11 @@ func (j *journal) add(tx *transaction) {
 	delete(j.commits, j.order[j.next])
 	j.commits[tx.number], j.order[j.next] = f, tx.number
 	j.next = (j.next + 1) % len(j.order)
+	return nil
 }
-
-func (j *journal) of(commit uint64) (footprint, bool) {
-	f, ok := j.commits[commit]
-	return f, ok
-}
-
-// drop forgets a commit.
-func (j *journal) drop(commit uint64) { delete(j.commits, commit) }
 
 // meets tells whether two commits touch a common key.
 func (f footprint) meets(g footprint) bool {
 	touches := func(key string) bool { return slices.Contains(g.reads, key) || slices.Contains(g.writes, key) }
 	return slices.ContainsFunc(f.reads, touches) || slices.ContainsFunc(f.writes, touches)
-}
-
-// readOnlyKeys returns the keys that the commit read and did not write.
-func (f footprint) readOnlyKeys() []string {
-	var out []string
-	for _, key := range f.reads {
-		if !slices.Contains(f.writes, key) {
-			out = append(out, key)
-		}
-	}
-	return out
 }

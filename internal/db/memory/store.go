@@ -60,6 +60,7 @@ type transaction struct {
 	reads    []read // of one that may write
 	writes   []write
 	number   uint64 // of its commit, once it is applied
+	lie      *lie   // a mutant's; the store has none
 }
 
 // read says which version a transaction has seen: the one of commit seen, and 0

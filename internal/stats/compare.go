@@ -2,8 +2,8 @@ package stats
 
 import (
 	"fmt"
-	"maps"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
 )
@@ -48,34 +48,23 @@ const throughput = "throughput"
 // Compare compares two sides of one or more runs each, at the confidence.
 //
 // With repeats the run is the unit: the interval comes from how much the runs of
-// one side differ, which holds what varies within a run as well (T. Kalibera and
-// R. Jones, "Rigorous benchmarking in reasonable time", ISMM 2013,
-// https://doi.org/10.1145/2464157.2464160). The variation between runs is never
-// taken to be smaller than what MeanInterval finds within them, because two runs
-// may be alike by chance. Of one run of each only what varies within it is known,
-// and only of the throughput: that interval leaves out what varies from run to
-// run, and says so. Where one side has one run, it is taken to vary as the other
-// side's runs do.
+// one side differ (T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable
+// time", ISMM 2013, https://doi.org/10.1145/2464157.2464160), and never from less than
+// MeanInterval finds within them, because two runs may be alike by chance. Of one run
+// of each side only what varies within it is known, and only of the throughput. A
+// single run of one side is taken to vary as the other side's runs do.
 //
 // The interval is that of the logarithm of the ratio, by the delta method, with
 // Student's t and the degrees of freedom of B. L. Welch (Biometrika 34, 1947,
-// https://doi.org/10.1093/biomet/34.1-2.28), so that A to B and B to A say the
-// same. Runs are not paired, though they may have been made alternately: what drifts
-// over the whole makes the interval wider, whereas pairs would halve the degrees
-// of freedom, of which few repeats leave too few.
+// https://doi.org/10.1093/biomet/34.1-2.28), so that A to B and B to A say the same.
+// Runs are not paired: pairs would halve the few degrees of freedom.
 func Compare(a, b []Sample, confidence float64) Comparison {
 	c := Comparison{Latency: map[string]Ratio{}}
 	c.TPS = compareSides(throughputSide(a), throughputSide(b), throughput, confidence)
-	names := map[string]bool{}
-	for _, runs := range [][]Sample{a, b} {
-		for _, run := range runs {
-			for name := range maps.Keys(run.Latency) {
-				names[name] = true
-			}
+	for _, run := range slices.Concat(a, b) {
+		for name := range run.Latency {
+			c.Latency[name] = compareSides(latencySide(a, name), latencySide(b, name), name, confidence)
 		}
-	}
-	for name := range names {
-		c.Latency[name] = compareSides(latencySide(a, name), latencySide(b, name), name, confidence)
 	}
 	return c
 }

@@ -16,9 +16,8 @@ type Interval struct {
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
 	Confidence float64 `json:"confidence"` // such as 0.95; 0: not known
-	// Effective is the effective sample size: as many independent seconds would give
-	// the mean as exactly. It is never more than there were, and 0 where the estimate
-	// is no mean of seconds.
+	// Effective is how many independent seconds would give the mean as exactly; 0 where
+	// the estimate is no mean of seconds.
 	Effective float64 `json:"effective_seconds"`
 }
 
@@ -32,17 +31,11 @@ const (
 	// leastSeconds is the shortest series that gets an interval: two seconds in
 	// each of five batches.
 	leastSeconds = 10
-	// mostBatches and leastBatches: more than 30 batches add next to nothing,
-	// fewer than eight cost much width. B. Schmeiser, "Batch size effects in the
-	// analysis of simulation output", Operations Research 30(3), 1982,
-	// https://doi.org/10.1287/opre.30.3.556
+	// More than 30 batches add next to nothing, fewer than eight cost much width.
+	// B. Schmeiser, Operations Research 30(3), 1982, https://doi.org/10.1287/opre.30.3.556
 	mostBatches, leastBatches = 30, 8
-	// independent is the correlation of neighbouring batches up to which no
-	// longer batches are tried.
-	independent = 0.2
-	// mostCorrelation bounds the correction for what correlation is left; it is
-	// estimated from few batches, and the correction grows without bound near 1.
-	mostCorrelation = 0.7
+	independent               = 0.2 // the correlation up to which no longer batches are tried
+	mostCorrelation           = 0.7 // bounds the correction, which grows without bound near 1
 )
 
 // MeanInterval returns the mean of a series of equal times, such as the commits
@@ -53,20 +46,16 @@ const (
 // The method is that of batch means: the series is cut into batches of equal
 // length, long enough that neighbouring batches hardly know of each other, and
 // Student's t is taken over their means (A. M. Law, Simulation Modeling and
-// Analysis, 5th ed., 9.5.3). It needs no model of the correlation, so that slow
-// drifts below fast noise are allowed for as well, and a reader can redo it by
-// hand. It begins with 30 batches and makes them longer while neighbouring ones
-// are correlated by more than 0.2, down to eight of them. The estimate of that
-// correlation is corrected for its bias in short series (F. H. C. Marriott and
-// J. A. Pope, Biometrika 41, 1954, https://doi.org/10.1093/biomet/41.3-4.390).
-// What correlation is left widens the interval as in a first-order
-// autoregression. It is never narrower than independent seconds would make it.
+// Analysis, 5th ed., 9.5.3). It needs no model of the correlation. It begins with 30
+// batches and makes them longer while neighbouring ones are correlated by more than
+// 0.2, down to eight of them. The estimate of that correlation is corrected for its
+// bias in short series (F. H. C. Marriott and J. A. Pope, Biometrika 41, 1954,
+// https://doi.org/10.1093/biomet/41.3-4.390). What is left of it widens the interval
+// as in a first-order autoregression.
 //
-// How often a 95 % interval holds the truth was measured on autoregressive
-// series (TestMeanIntervalCoverage): 92 % to 98.5 % where the effective sample
-// size is 30 or more, at least 90 % where it is 15, at least 84 %
-// where it is worth three, and less below, where no method can know from the
-// series alone how slowly it varies.
+// TestMeanIntervalCoverage measures how often a 95 % interval holds the truth: 92 % to
+// 98.5 % where the effective sample size is 30 or more, and at least 84 % where it is
+// three. Below, no method can know from the series alone how slowly it varies.
 func MeanInterval(values []float64, confidence float64) Interval {
 	mean, variance, freedom, ok := meanError(values)
 	if !ok || confidence <= 0 || confidence >= 1 {

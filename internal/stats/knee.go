@@ -22,12 +22,9 @@ type Knee struct {
 }
 
 const (
-	// bend is how many times the flat latency the latency beyond the knee is.
-	bend = 2
-	// kept is the part of the offered rate below which a step did not keep up.
-	kept = 0.95
-	// leastSteps is the fewest steps that a knee is looked for in.
-	leastSteps = 4
+	bend       = 2    // the latency beyond the knee is more than so many times the flat one
+	kept       = 0.95 // the part of the offered rate below which a step did not keep up
+	leastSteps = 4    // in which a knee is looked for
 )
 
 // FindKnee names the knee of a throughput-latency curve by a stated rule: it is
@@ -38,12 +35,9 @@ const (
 // neither end.
 //
 // Twice the latency of an idle single queue is where it is at half its capacity
-// and its power, throughput by latency, is greatest (L. Kleinrock, "Power and deterministic rules of thumb
-// for probabilistic problems in computer communications", ICC 1979). A rule by
-// curvature, such as Kneedle's, is not used: a hyperbola has no knee of its own,
-// its sharpest place depends on how the axes are scaled, that is, on how far
-// beyond saturation the sweep went. N. J. Gunther, "Mind your knees and queues",
-// MeasureIT 7.08, 2009,
+// and its power, throughput by latency, is greatest (L. Kleinrock, ICC 1979). A rule
+// by curvature is not used: where a hyperbola bends most depends on how far beyond
+// saturation the sweep went. N. J. Gunther, MeasureIT 7.08, 2009,
 // https://www.cmg.org/2023/06/measureit-issue-7-08-mind-your-knees-and-queues/
 //
 // Steps without an offered rate, such as the fire-hose at the start of a sweep,

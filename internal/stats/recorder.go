@@ -28,11 +28,9 @@ type Recorder struct {
 
 	// In a closed loop latency and service time nearly always fall into the same
 	// bucket; such pairs are counted once, in both.
-	both, latency, service     counts
-	latencyExact, serviceExact exact
-
-	others [otherTimes]timed
-	_      [64]byte // the next recorder is on another cache line
+	both  counts
+	times [timeKinds]timed
+	_     [64]byte // the next recorder is on another cache line
 }
 
 // timed is one distribution of durations.
@@ -41,22 +39,23 @@ type timed struct {
 	exact
 }
 
-// What is timed beside the committed transactions.
+// What is timed.
 const (
-	timesRetried  = iota // committed, but not at the first try
-	timesRejected        // from due to end; so are the next two
+	timesLatency = iota // of committed transactions, from due to end
+	timesService        // of the same from sent to end
+	timesRetried        // committed, but not at the first try; from due to end, as the next three
+	timesRejected
 	timesAborted
 	timesUnknown
 	timesPaced // from due to sent, where the client was free when it was due
-	otherTimes
+	timeKinds
 )
 
 // NewRecorder returns a Recorder with nothing in it.
 func NewRecorder() *Recorder {
-	c := counts{precision: threeDigits}
-	r := &Recorder{both: c, latency: c, service: c}
-	for i := range r.others {
-		r.others[i].counts = c
+	r := &Recorder{both: counts{precision: threeDigits}}
+	for i := range r.times {
+		r.times[i].precision = threeDigits
 	}
 	return r
 }
@@ -75,18 +74,18 @@ func (r *Recorder) Record(tx *history.Transaction) {
 	case history.Committed:
 		r.committed++
 		r.kinds[slot(uint8(tx.Kind))]++
-		r.latencyExact.add(tx.End - tx.Due)
-		r.serviceExact.add(tx.End - tx.Sent)
+		r.times[timesLatency].exact.add(tx.End - tx.Due)
+		r.times[timesService].exact.add(tx.End - tx.Sent)
 		latency := threeDigits.index(r.clip(tx.End - tx.Due))
 		service := threeDigits.index(r.clip(tx.End - tx.Sent))
 		if latency == service {
 			r.both.add(latency)
 		} else {
-			r.latency.add(latency)
-			r.service.add(service)
+			r.times[timesLatency].counts.add(latency)
+			r.times[timesService].counts.add(service)
 		}
 		if tx.Attempts > 1 {
-			r.others[timesRetried].record(tx.End-tx.Due, latency)
+			r.times[timesRetried].record(tx.End-tx.Due, latency)
 		}
 	case history.Rejected:
 		r.rejected[slot(uint8(tx.Reason))]++
@@ -110,7 +109,7 @@ func (r *Recorder) RecordSent(tx *history.Transaction, free bool) {
 }
 
 func (r *Recorder) time(what int, ns int64) {
-	r.others[what].record(ns, threeDigits.index(r.clip(ns)))
+	r.times[what].record(ns, threeDigits.index(r.clip(ns)))
 }
 
 func (t *timed) record(ns int64, index int) {
@@ -179,12 +178,11 @@ func noOutcomes() Outcomes {
 	return Outcomes{Rejected: make(map[history.Reason]uint64), ByKind: make(map[history.Kind]uint64)}
 }
 
-// Ended counts what was done in the measured part of a load phase: the transactions
-// that ended From or later, since the run's start, whenever they were due. A
-// throughput is made of it, and not of Measurements, whose transactions were due then:
-// where more is due than is done, those of the warm-up fill the measured part,
-// and what was due in it may never come to its turn. The seconds of a Series count
-// the same way. What ran in the background does not count.
+// Ended counts the transactions that ended From or later, since the run's start,
+// whenever they were due. A throughput is made of it, as the seconds of a Series are,
+// and not of Measurements, whose transactions were due then: where more is due than is
+// done, those of the warm-up fill the measured part, and what was due in it may never
+// come to its turn. What ran in the background does not count.
 type Ended struct {
 	From time.Duration
 	Outcomes
@@ -220,13 +218,13 @@ type Measurements struct {
 	Latency         Summary // of committed ones, from when they were due
 	Service         Summary // of committed ones, from when they were sent
 	LatencyRetried  Summary // of those committed ones that needed more than one try, from when they were due
-	LatencyRejected Summary // of rejected ones, from when they were due
-	LatencyAborted  Summary // of aborted ones, from when they were due
-	LatencyUnknown  Summary // of unknown ones, from when they were due until they were given up
+	LatencyRejected Summary // from when they were due, as the next two
+	LatencyAborted  Summary
+	LatencyUnknown  Summary // until they were given up
 
 	// Pacing is from due to sent where the client was free when the transaction
-	// was due: the error of the tool's own pacing, over all outcomes. It is empty in
-	// a closed loop without pauses, where a transaction is due when it is sent.
+	// was due: the tool's own error, over all outcomes. It is empty in a closed loop
+	// without pauses.
 	Pacing Summary
 
 	// Clipped counts the values that lie outside the histograms' range of up to
@@ -265,43 +263,32 @@ func (s *Summary) Buckets() []Bucket {
 // recorder counts nothing.
 func Merge(recorders ...*Recorder) *Measurements {
 	f := &Measurements{Outcomes: noOutcomes()}
-	var latency, service distribution
-	var others [otherTimes]distribution
+	var all [timeKinds]distribution
 	for _, r := range recorders {
 		if r == nil {
 			continue
 		}
-		f.count(r)
-		latency.merge(r.latencyExact)
-		latency.addCounts(&r.both, &r.latency)
-		service.merge(r.serviceExact)
-		service.addCounts(&r.both, &r.service)
-		for i := range r.others {
-			others[i].merge(r.others[i].exact)
-			others[i].addCounts(&r.others[i].counts)
+		f.Committed, f.Aborted, f.Unknown = f.Committed+r.committed, f.Aborted+r.aborted, f.Unknown+r.unknown
+		f.Retries, f.Clipped = f.Retries+r.retries, f.Clipped+r.clipped
+		for i := range slots {
+			if n := r.rejected[i]; n > 0 {
+				f.Rejected[history.Reason(i)] += n
+			}
+			if n := r.kinds[i]; n > 0 {
+				f.ByKind[history.Kind(i)] += n
+			}
 		}
+		for i := range all {
+			all[i].merge(r.times[i].exact)
+			all[i].addCounts(&r.times[i].counts)
+		}
+		all[timesLatency].addCounts(&r.both)
+		all[timesService].addCounts(&r.both)
 	}
-	f.Latency, f.Service, f.Pacing = latency.summary(), service.summary(), others[timesPaced].summary()
-	f.LatencyRetried, f.LatencyRejected = others[timesRetried].summary(), others[timesRejected].summary()
-	f.LatencyAborted, f.LatencyUnknown = others[timesAborted].summary(), others[timesUnknown].summary()
+	for i, into := range [timeKinds]*Summary{&f.Latency, &f.Service, &f.LatencyRetried, &f.LatencyRejected, &f.LatencyAborted, &f.LatencyUnknown, &f.Pacing} {
+		*into = all[i].summary()
+	}
 	return f
-}
-
-// count adds a client's numbers to the measurements.
-func (f *Measurements) count(r *Recorder) {
-	f.Committed += r.committed
-	f.Aborted += r.aborted
-	f.Unknown += r.unknown
-	f.Retries += r.retries
-	f.Clipped += r.clipped
-	for i := range slots {
-		if n := r.rejected[i]; n > 0 {
-			f.Rejected[history.Reason(i)] += n
-		}
-		if n := r.kinds[i]; n > 0 {
-			f.ByKind[history.Kind(i)] += n
-		}
-	}
 }
 
 // distribution is one of all clients.
@@ -328,11 +315,9 @@ func (d *distribution) add(ns int64, n uint64) {
 	d.merge(exact{count: n, max: ns, hi: hi, lo: lo})
 }
 
-func (d *distribution) addCounts(all ...*counts) {
-	for _, c := range all {
-		if !c.empty() {
-			c.addTo(d.counting())
-		}
+func (d *distribution) addCounts(c *counts) {
+	if !c.empty() {
+		c.addTo(d.counting())
 	}
 }
 

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -30,18 +31,15 @@ type Steadiness struct {
 const (
 	// leastSteady is the fewest seconds without a fault that are assessed.
 	leastSteady = 30
-	// mserBatch is the length of a batch in MSER-5, and mserBatches how many are
-	// aimed at where the load phase is short or long.
+	// mserBatch is the length of a batch in MSER-5, of which there are at least and at most so many.
 	mserBatch, leastMSER, mostMSER = 5, 20, 360
 	// mostWarming is the part of the run that may pass before the steady state.
 	mostWarming = 1. / 3
-	// trendBatches is how many batches the load phase is cut into for the test of its
-	// trend: neighbours in 15 batches hardly know of each other, whereas among
-	// single seconds the corrected test still finds too many trends.
+	// trendBatches are those of the test of a trend: neighbours in 15 batches hardly
+	// know of each other; among single seconds the test finds too many trends.
 	trendBatches = 15
-	// trendChance is how rarely a load phase without a trend may be reported to have one;
-	// trendSize is the change over the load phase, as a part of the mean, below which
-	// a trend does not matter.
+	// trendChance is how rarely a trend may be found where there is none; trendSize is
+	// the change, as a part of the mean, below which a trend does not matter.
 	trendChance, trendSize = 0.01, 0.05
 	// levelSize is how far the mean of a quarter may be from that of the whole,
 	// and levelNoise how many standard errors of its seconds' noise it must be.
@@ -50,71 +48,67 @@ const (
 	leastPart = 10
 	// mostUncertain is how exactly the mean must be known for steady to be said.
 	mostUncertain = 0.10
-	// shownDifference is how many standard errors the start must differ by to be
-	// distinguished from the rest.
-	shownDifference = 3
+	// The start differs from the rest by more than so many standard errors, and this part.
+	shownDifference, leastDifference = 3, 0.02
 )
 
 // MeasureSteadiness assesses whether the throughput is in a steady state over the
-// seconds from from (included) to to (excluded), and from when on. Seconds that a fault interval touches
-// are left out, because a database is slower under a fault. A run whose rate was
-// meant to change must not be assessed as a whole.
+// seconds from from (included) to to (excluded), and from when on. Seconds that a fault
+// interval touches are left out. A run whose rate was meant to change must not be
+// assessed as a whole.
 //
 // It is steady when all of this holds, over at least 30 seconds:
 //   - the start that MSER-5 cuts off is at most a third of it. MSER takes the cut
-//     that makes the rest's mean most exact: it minimises the sum of the squares
-//     of what remains, divided by the square of how many remain (K. P. White, "An
-//     effective truncation heuristic for bias reduction in simulation output",
-//     Simulation 69(6), 1997, https://doi.org/10.1177/003754979706900601; with
-//     batches of five, Spratt 1998). A start is cut off only where its mean
-//     differs from the rest's by more than three standard errors and 2 %;
+//     that makes the rest's mean most exact (K. P. White, Simulation 69(6), 1997,
+//     https://doi.org/10.1177/003754979706900601; batches of five, Spratt 1998). It
+//     counts only where its mean differs by more than three standard errors and 2 %;
 //   - the rest has no trend: over the means of 15 batches the Mann-Kendall test,
-//     its variance corrected for autocorrelation (K. H. Hamed and A. R. Rao, Journal of Hydrology 204, 1998,
-//     https://doi.org/10.1016/S0022-1694(97)00125-X), does not find one at 1 %, or
-//     Sen's slope makes less than 5 % of the mean over the rest;
+//     corrected for autocorrelation (K. H. Hamed and A. R. Rao, Journal of Hydrology
+//     204, 1998, https://doi.org/10.1016/S0022-1694(97)00125-X), does not find one at
+//     1 %, or Sen's slope makes less than 5 % of the mean over the rest;
 //   - the rest does not change its level: no quarter's mean is 10 % from the
 //     whole's, unless the noise of single seconds explains it;
 //   - the mean is known to 10 % with 95 % confidence; see MeanInterval.
 //
-// A swing that comes again many times within the load phase does not make it
-// unsteady, because the mean is well defined; the sentence reports how much single
-// seconds vary.
+// A swing that comes again many times does not make it unsteady: the mean is well
+// defined, and the sentence reports how much single seconds vary.
 func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) Steadiness {
 	values, seconds := quiet(series, from, to, faults)
-	n := len(values)
-	if n < leastSteady {
-		return Steadiness{State: SteadyUnknown, Detail: fmt.Sprintf("steady state not assessed: needs %d s without faults (this run: %d s)", leastSteady, n)}
+	answer := func(state SteadyState, format string, args ...any) Steadiness {
+		return Steadiness{State: state, Detail: fmt.Sprintf(format, args...)}
 	}
-	if slices.Min(values) == 0 && stat.Mean(values, nil) == 0 {
-		return Steadiness{State: SteadyUnknown, Detail: "steady state not assessed: nothing was committed"}
+	switch n := len(values); {
+	case n < leastSteady:
+		return answer(SteadyUnknown, "steady state not assessed: needs %d s without faults (this run: %d s)", leastSteady, n)
+	case slices.Max(values) == 0:
+		return answer(SteadyUnknown, "steady state not assessed: nothing was committed")
 	}
 	cut, late := warming(values)
-	rest := values[cut:]
+	rest, restSeconds := values[cut:], seconds[cut:]
 	if late {
-		rest = values
+		rest, restSeconds = values, seconds
 	}
 	whole := stat.Mean(rest, nil)
-	if trend(rest) != 0 {
-		return Steadiness{State: Unsteady, Detail: describe(rest, seconds[n-len(rest):])}
+	level, at, length := strayLevel(rest)
+	_, left := bestStep(rest)
+	switch {
+	case trend(rest) != 0, length > 0 && left < stat.Variance(rest, nil)*float64(len(rest)-1)/2:
+		return answer(Unsteady, "no steady state: the throughput %s", describe(rest, restSeconds))
+	case length > 0:
+		return answer(Unsteady, "no steady state: the throughput was %s from second %d to %d and %s over the run",
+			rate(level), restSeconds[at], restSeconds[at+length-1], rate(whole))
+	case late:
+		return answer(Unsteady, "steady state only from second %d on, after more than a third of the run: %s before, %s after; use a longer warm-up or run",
+			seconds[cut], rate(stat.Mean(values[:cut], nil)), rate(stat.Mean(values[cut:], nil)))
 	}
-	if level, at, length := strayLevel(rest); length > 0 {
-		if _, left := bestStep(rest); left < stat.Variance(rest, nil)*float64(len(rest)-1)/2 {
-			return Steadiness{State: Unsteady, Detail: describe(rest, seconds[n-len(rest):])}
-		}
-		return Steadiness{State: Unsteady, Detail: fmt.Sprintf("no steady state: the throughput was %s from second %d to %d and %s over the run",
-			rate(level), seconds[n-len(rest)+at], seconds[n-len(rest)+at+length-1], rate(whole))}
-	}
-	if late {
-		return Steadiness{State: Unsteady, Detail: fmt.Sprintf("steady state only from second %d on, after more than a third of the run: %s before, %s after; use a longer warm-up or run",
-			seconds[cut], rate(stat.Mean(values[:cut], nil)), rate(stat.Mean(values[cut:], nil)))}
-	}
-	spread := stat.StdDev(rest, nil) / whole
 	i := MeanInterval(rest, 0.95)
 	if half := (i.High - i.Low) / 2 / whole; !i.Known() || half > mostUncertain {
-		return Steadiness{State: SteadyUnknown, Detail: fmt.Sprintf("steady state not assessed: the throughput varies much and slowly, so that its mean is known to ±%.0f %% only; use a longer run", 100*half)}
+		return answer(SteadyUnknown, "steady state not assessed: the throughput varies much and slowly, so that its mean is known to ±%.0f %% only; use a longer run", 100*half)
 	}
-	return Steadiness{State: Steady, From: seconds[cut], Detail: fmt.Sprintf("steady state from second %d on, at %s; standard deviation of single seconds %.1f %%",
-		seconds[cut], rate(whole), 100*spread)}
+	steady := answer(Steady, "steady state from second %d on, at %s; standard deviation of single seconds %.1f %%",
+		seconds[cut], rate(whole), 100*stat.StdDev(rest, nil)/whole)
+	steady.From = seconds[cut]
+	return steady
 }
 
 // warming returns how many values belong to the start that is unlike the rest;
@@ -129,11 +123,9 @@ func warming(values []float64) (cut int, late bool) {
 		return 0, false
 	}
 	start, after := stat.Mean(values[:cut], nil), stat.Mean(values[cut:], nil)
-	// The spread of the rest, of Effective independent seconds, scaled to the
-	// length of the start.
 	_, variance, _, ok := meanError(values[cut:])
-	variance *= 1 + float64(n-cut)/float64(cut)
-	if gap := math.Abs(start - after); !ok || gap <= 0.02*after || gap <= shownDifference*math.Sqrt(variance) {
+	variance *= 1 + float64(n-cut)/float64(cut) // that of the rest, scaled to the length of the start
+	if gap := math.Abs(start - after); !ok || gap <= leastDifference*after || gap <= shownDifference*math.Sqrt(variance) {
 		return 0, false
 	}
 	return cut, float64(cut) > mostWarming*float64(n)
@@ -144,10 +136,8 @@ func mser(batches []float64) (cut int) {
 	n := len(batches)
 	best := math.Inf(1)
 	var sum, squares float64
-	// Around the last batch, so that large equal values do not cancel.
-	last := batches[n-1]
 	for d := n - 1; d >= 0; d-- {
-		v := batches[d] - last
+		v := batches[d] - batches[n-1] // so that large equal values do not cancel
 		sum += v
 		squares += v * v
 		if kept := float64(n - d); d <= n/2 {
@@ -170,8 +160,8 @@ func trend(values []float64) float64 {
 	return change
 }
 
-// senSlope returns the median of the slopes between all pairs of two or more. P. K. Sen, JASA
-// 63, 1968, https://doi.org/10.1080/01621459.1968.10480934
+// senSlope returns the median of the slopes between all pairs of two or more.
+// P. K. Sen, JASA 63, 1968, https://doi.org/10.1080/01621459.1968.10480934
 func senSlope(y []float64) float64 {
 	slopes := make([]float64, 0, len(y)*(len(y)-1)/2)
 	for i := range y {
@@ -188,13 +178,8 @@ func trendProbability(y []float64) float64 {
 	n := float64(len(y))
 	var s float64
 	for i := range y {
-		for j := i + 1; j < len(y); j++ {
-			switch {
-			case y[j] > y[i]:
-				s++
-			case y[j] < y[i]:
-				s--
-			}
+		for _, later := range y[i+1:] {
+			s += float64(cmp.Compare(later, y[i]))
 		}
 	}
 	variance := n * (n - 1) * (2*n + 5)
@@ -215,8 +200,7 @@ func trendProbability(y []float64) float64 {
 
 // rankCorrection returns n/n* of Hamed and Rao: by how much the autocorrelation
 // of the ranks, of the values without their trend, makes the variance of the
-// statistic larger. Only correlations significant at 5 % count. It is never below
-// 1: values that balance each other do not make a trend surer.
+// statistic larger, and 1 at least. Only correlations significant at 5 % count.
 func rankCorrection(y []float64) float64 {
 	slope := senSlope(y)
 	free := make([]float64, len(y))
@@ -245,21 +229,12 @@ func rankCorrection(y []float64) float64 {
 
 // ranked returns the rank of each value, equal ones sharing their mean rank.
 func ranked(y []float64) []float64 {
-	order := make([]int, len(y))
-	for i := range order {
-		order[i] = i
-	}
-	sort.SliceStable(order, func(a, b int) bool { return y[order[a]] < y[order[b]] })
+	sorted := slices.Sorted(slices.Values(y))
 	ranks := make([]float64, len(y))
-	for i := 0; i < len(order); {
-		j := i
-		for j < len(order) && y[order[j]] == y[order[i]] {
-			j++
-		}
-		for _, at := range order[i:j] {
-			ranks[at] = float64(i+j-1)/2 + 1
-		}
-		i = j
+	for i, v := range y {
+		below := sort.SearchFloat64s(sorted, v)
+		through := sort.Search(len(y), func(i int) bool { return sorted[i] > v })
+		ranks[i] = float64(below+through+1) / 2
 	}
 	return ranks
 }
@@ -269,9 +244,8 @@ func ranked(y []float64) []float64 {
 func strayLevel(values []float64) (level float64, at, length int) {
 	parts := min(4, len(values)/leastPart)
 	whole := stat.Mean(values, nil)
-	// Noise from one second to the next: slow changes hardly add to it. J. von
-	// Neumann and others, Annals of Mathematical Statistics 12, 1941,
-	// https://doi.org/10.1214/aoms/1177731746
+	// Noise from one second to the next, to which slow changes hardly add: J. von Neumann
+	// and others, Annals of Mathematical Statistics 12, 1941, https://doi.org/10.1214/aoms/1177731746
 	var noise float64
 	for i := 1; i < len(values); i++ {
 		noise += (values[i] - values[i-1]) * (values[i] - values[i-1])
@@ -289,7 +263,7 @@ func strayLevel(values []float64) (level float64, at, length int) {
 	return level, at, length
 }
 
-// describe reports a change as what fits it better: a step or a slow change.
+// describe says how values changed, as what fits it better: a step or a slow change.
 func describe(values []float64, seconds []int) string {
 	n := len(values)
 	x := make([]float64, n)
@@ -307,10 +281,10 @@ func describe(values []float64, seconds []int) string {
 		word = "rose"
 	}
 	if step < line {
-		return fmt.Sprintf("no steady state: the throughput %s at about second %d from %s to %s",
+		return fmt.Sprintf("%s at about second %d from %s to %s",
 			word, seconds[at], rate(stat.Mean(values[:at], nil)), rate(stat.Mean(values[at:], nil)))
 	}
-	return fmt.Sprintf("no steady state: the throughput %s from about %s at second %d to %s at second %d",
+	return fmt.Sprintf("%s from about %s at second %d to %s at second %d",
 		word, rate(intercept), seconds[0], rate(max(0, intercept+slope*float64(n-1))), seconds[n-1])
 }
 

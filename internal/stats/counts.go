@@ -5,24 +5,19 @@ import (
 	"time"
 )
 
-// The range of every histogram, in nanoseconds.
+// The range of every histogram, in nanoseconds. Values below 2^unit share one count
+// (HdrHistogram's unit magnitude of a microsecond).
 const (
 	lowest  = 1_000             // a microsecond
 	highest = 3_600_000_000_000 // an hour
+	unit    = 9
 )
 
-// unit is HdrHistogram's unit magnitude for lowest: values below 2^unit ns share
-// one count.
-const unit = 9
-
-// pageSize is the number of counts in a page: one cache line.
-const pageSize = 64
-
-// chunkPages is the number of pages made at a time.
-const chunkPages = 8
-
-// maxFew is the number of values from which on they are counted in pages.
-const maxFew = 512
+const (
+	pageSize   = 64  // counts in a page: one cache line
+	chunkPages = 8   // pages that are made at a time
+	maxFew     = 512 // values, from which on they are counted in pages
+)
 
 // precision is a number of significant decimal digits, as HdrHistogram's magnitude
 // of half the sub-buckets.
@@ -98,12 +93,11 @@ func rank(q float64, n uint64) uint64 {
 // counts is a sparse form of an HdrHistogram with the same buckets, from which
 // the dense one is made without loss.
 //
-// A dense histogram over an hour with three digits takes 24,576 counts of eight
-// bytes, 196 kB, and a recorder needs several of them: 10,000 clients in one
-// process would take gigabytes. A client's latencies lie in some thousands of
-// neighbouring buckets, most of which it meets less than 256 times. So the first
-// values are only listed; then counts are single bytes, in pages made at first
-// use, and each 256th recording in one bucket is carried into a map. Once its
+// A dense histogram over an hour with three digits takes 196 kB, and a recorder needs
+// several of them: 10,000 clients would take gigabytes. A client's latencies lie in
+// some thousands of neighbouring buckets, most of which it meets less than 256 times.
+// So the first values are only listed; then counts are single bytes, in pages made at
+// first use, and each 256th recording in one bucket is carried into a map. Once its
 // pages exist, recording allocates nothing.
 type counts struct {
 	precision

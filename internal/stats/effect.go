@@ -34,38 +34,34 @@ func (p Phase) TPS() float64 {
 
 // Effect is how the database took one fault.
 //
-// A fault's span goes from its injection to the next one, or to the end of the
-// load phase. Undisturbed is what of the load phase lies before the first fault, and after
-// a fault from when it is healed and the throughput is back.
+// A fault's span goes from its injection to the next one, or to the end of the load
+// phase. Undisturbed is the load phase before the first fault, and after a fault from
+// when it is healed and the throughput is back.
 type Effect struct {
 	// Before is the undisturbed time that ends with the injection, ten seconds of
 	// it at most; empty if that is less than a second, or nothing was committed in
 	// it. Where the throughput was not back from an earlier fault it is the time since
-	// the last heal, and nothing is compared with it. During is from the injection to the heal. After is the rest of the span
-	// from when all is healed and the throughput is back; where it is not back,
-	// from the heal.
+	// the last heal, and nothing is compared with it. During is from the injection to
+	// the heal. After is the rest of the span from when all is healed and the
+	// throughput is back; where it is not back, from the heal.
 	Before, During, After Phase
 
 	// Longest is the longest time with no commit that began in the span, from the
-	// injection at the earliest and to its true end; a database that never commits
-	// again has it to the end of the load phase. One that the next injection finds no
-	// longer than the noise belongs to that fault, and counts from there.
+	// injection at the earliest and to its true end, or that of the load phase. One
+	// that the next injection finds no longer than the noise belongs to that fault.
 	Longest Gap
 	// Noise is twice the longest time between two commits in the undisturbed time
 	// before the injection, and 50 ms at least; 0 where there is no such time.
 	Noise time.Duration
-	// Outage is Longest where it is longer than Noise, and else empty: a pause that
-	// the database makes without a fault too is not reported as one.
+	// Outage is Longest where it is longer than Noise, and else empty.
 	Outage Gap
 
 	// Recovered is when the throughput was back for good. A second has fallen that
-	// begins in the span and has less than 90 % of the slowest second of all
-	// undisturbed time before.
-	// The throughput is back with the first second after the last of the fallen
-	// ones that has 90 % of the mean of Before, or with its first commit if the
-	// second begins in a gap longer than Noise. It is the injection where no second
-	// has fallen, and -1 where it was not back within the span, or Uncompared says
-	// why it cannot be known.
+	// begins in the span and has less than 90 % of the slowest undisturbed second
+	// before. The throughput is back with the first second after the last fallen one
+	// that has 90 % of the mean of Before, or with its first commit if that second
+	// begins in a gap longer than Noise. It is the injection where no second has
+	// fallen, and -1 where it was not back within the span, or cannot be known.
 	Recovered time.Duration
 	// Uncompared says why the throughput could not be compared; empty if it was.
 	Uncompared string
@@ -344,10 +340,7 @@ func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transaction
 // doubt counts a transaction whose outcome its client had to ask for, or never
 // learned, to the fault in whose time it ended.
 func (c *commitTimeline) doubt(faults []Effect, intervals []FaultInterval, at time.Duration, tx *history.Transaction) {
-	i, found := slices.BinarySearchFunc(intervals, at, func(s FaultInterval, at time.Duration) int { return int(s.At - at) })
-	if !found {
-		i--
-	}
+	i := sort.Search(len(intervals), func(i int) bool { return intervals[i].At > at }) - 1
 	if i < 0 {
 		return
 	}

@@ -2,16 +2,16 @@ package stats
 
 import (
 	"iter"
+	"slices"
 	"time"
 )
 
 // Gap is a time in which nothing committed, between two commits. Its ends are
 // since the run's start. The zero Gap is that of less than two commits.
 //
-// A Gap of at least the resolution is exact to the nanosecond; a shorter one
-// says that nowhere was nothing committed for as long as the resolution. The
-// resolution is a millisecond in a run of up to 35 minutes, and twice that each
-// time the run is twice as long.
+// A Gap of at least the resolution is exact to the nanosecond; a shorter one says
+// that there is none as long as the resolution, which is a millisecond in a run of up
+// to 35 minutes, and twice that each time the run is twice as long.
 type Gap struct{ From, To time.Duration }
 
 // Length returns how long the gap is.
@@ -41,8 +41,8 @@ func (c *commits) add(t int64) {
 		c.widen()
 	}
 	n := int(t / c.width)
-	if n >= len(c.cells) {
-		c.grow(n + 1)
+	if more := n + 1 - len(c.cells); more > 0 {
+		c.cells = slices.Grow(c.cells, more)[:n+1]
 	}
 	at := uint32(t-int64(n)*c.width) + 1
 	cell := &c.cells[n]
@@ -52,19 +52,9 @@ func (c *commits) add(t int64) {
 	cell.last = max(cell.last, at)
 }
 
-func (c *commits) grow(n int) {
-	if n > cap(c.cells) {
-		cells := make([]cell, len(c.cells), min(n+n/4+1000, maxCells))
-		copy(cells, c.cells)
-		c.cells = cells
-	}
-	c.cells = c.cells[:n]
-}
-
 // widen joins each two neighbouring cells.
 func (c *commits) widen() {
-	for i := range c.cells {
-		half := c.cells[i]
+	for i, half := range c.cells {
 		if i%2 == 0 {
 			c.cells[i/2] = half
 			continue

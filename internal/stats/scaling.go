@@ -89,8 +89,7 @@ func (s Scaling) At(n float64) float64 {
 // 1+F/(points-3), F being the quantile of the F distribution with 1 and points-3
 // degrees of freedom (profile likelihood; D. M. Bates and D. G. Watts, Nonlinear
 // Regression Analysis and Its Applications, Wiley 1988, ch. 6,
-// https://doi.org/10.1002/9780470316757). Unlike those from standard errors they
-// respect the bounds and the curve's shape. One without an upper end is not known.
+// https://doi.org/10.1002/9780470316757). One without an upper end is not known.
 func FitScaling(sizes []Size, confidence float64) (Scaling, error) {
 	if err := checkSizes(sizes); err != nil {
 		return Scaling{}, err
@@ -100,10 +99,7 @@ func FitScaling(sizes []Size, confidence float64) (Scaling, error) {
 	}
 	// With the throughput as parts of the highest one, sums of squares are
 	// comparable to 1.
-	unit := 0.0
-	for _, s := range sizes {
-		unit = max(unit, s.X)
-	}
+	unit := slices.MaxFunc(sizes, func(a, b Size) int { return cmp.Compare(a.X, b.X) }).X
 	scaled := make([]Size, len(sizes))
 	for i, s := range sizes {
 		scaled[i] = Size{s.N, s.X / unit}
@@ -148,8 +144,7 @@ func checkSizes(sizes []Size) error {
 // peak sets what follows from the coefficients; most is the largest N measured.
 func (s *Scaling) peak(most float64) {
 	if s.Kappa.Value > 0 {
-		s.PeakN = math.Sqrt(max(0, 1-s.Sigma.Value) / s.Kappa.Value)
-		s.PeakN = max(1, s.PeakN)
+		s.PeakN = max(1, math.Sqrt(max(0, 1-s.Sigma.Value)/s.Kappa.Value))
 		s.PeakX = s.At(s.PeakN)
 		s.Extrapolated = s.PeakN > most
 		s.Detail = fmt.Sprintf("the throughput peaks at N = %.4g with %s", s.PeakN, rate(s.PeakX))
@@ -251,9 +246,8 @@ func levenberg(sizes []Size, c coefficients, free [3]bool) (coefficients, float6
 		improvement = 1e-12
 	)
 	damping := 1e-3
-	normal, right := normalEquations(sizes, c, which)
 	for range iterations {
-		next, solved := dampedStep(c, which, normal, right, damping)
+		next, solved := dampedStep(sizes, c, which, damping)
 		left, valid := residue(sizes, next)
 		if !solved || !valid || left >= squares {
 			if damping *= 10; damping > stiffest {
@@ -267,36 +261,29 @@ func levenberg(sizes []Size, c coefficients, free [3]bool) (coefficients, float6
 			break
 		}
 		damping = max(damping/10, 1e-12)
-		normal, right = normalEquations(sizes, c, which)
 	}
 	return c, squares, true
 }
 
-// normalEquations returns JᵀJ and Jᵀr of the coefficients which.
-func normalEquations(sizes []Size, c coefficients, which []int) (*mat.SymDense, *mat.VecDense) {
-	normal, right := mat.NewSymDense(len(which), nil), mat.NewVecDense(len(which), nil)
-	for _, s := range sizes {
-		g, d := c.gradient(s.N), s.X-c.at(s.N)
+// dampedStep returns the coefficients after one step of those in which.
+func dampedStep(sizes []Size, c coefficients, which []int, damping float64) (coefficients, bool) {
+	slopes, left := mat.NewDense(len(sizes), len(which), nil), mat.NewVecDense(len(sizes), nil)
+	for row, s := range sizes {
+		left.SetVec(row, s.X-c.at(s.N))
+		gradient := c.gradient(s.N)
 		for i, a := range which {
-			right.SetVec(i, right.AtVec(i)+g[a]*d)
-			for j, b := range which[i:] {
-				normal.SetSym(i, i+j, normal.At(i, i+j)+g[a]*g[b])
-			}
+			slopes.Set(row, i, gradient[a])
 		}
 	}
-	return normal, right
-}
-
-// dampedStep returns the coefficients after one step.
-func dampedStep(c coefficients, which []int, normal *mat.SymDense, right *mat.VecDense, damping float64) (coefficients, bool) {
-	damped := mat.NewSymDense(len(which), nil)
-	damped.CopySym(normal)
-	for i := range which {
-		damped.SetSym(i, i, normal.At(i, i)*(1+damping))
-	}
+	var normal mat.SymDense
+	var right, step mat.VecDense
 	var cholesky mat.Cholesky
-	var step mat.VecDense
-	if !cholesky.Factorize(damped) || cholesky.SolveVecTo(&step, right) != nil {
+	normal.SymOuterK(1, slopes.T())
+	right.MulVec(slopes.T(), left)
+	for i := range which {
+		normal.SetSym(i, i, normal.At(i, i)*(1+damping))
+	}
+	if !cholesky.Factorize(&normal) || cholesky.SolveVecTo(&step, &right) != nil {
 		return c, false
 	}
 	for i, a := range which {

@@ -37,8 +37,8 @@ type Client interface {
 	Close() error
 }
 
-// Background is a client that runs one transaction each interval beside the
-// others and does not count in the measurements. It runs one at least, unless the load phase is
+// Background is a client that runs one transaction each interval during the load phase
+// and does not count in the measurements. It runs one at least, unless the load phase is
 // ended before: the first outlasts the clients until it meets no conflict any more.
 type Background struct {
 	Client Client

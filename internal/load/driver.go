@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"stroppy/internal/history"
 	"stroppy/internal/stats"
 )
 
@@ -47,7 +46,8 @@ type Driver struct {
 	stopping, stoppingBackground, aborting context.Context
 	stop, stopBackground, abort            context.CancelFunc
 
-	ended chan struct{} // closed when Options.Ended has returned; nil before it is called
+	timers struct{ end, grace *time.Timer } // for the end of the load phase, and of the grace
+	ended  chan struct{}                    // closed when Options.Ended has returned; nil before it is called
 
 	abortAsked   context.Context // done once Abort was called
 	requestAbort context.CancelFunc
@@ -116,12 +116,9 @@ func (d *Driver) clock() int64 { return int64(time.Since(d.options.Start)) }
 // runWorkers runs all workers and returns the clock when the last client ended.
 func (d *Driver) runWorkers() (finish int64) {
 	clients := len(d.options.Clients)
-	timers := timers{end: stopped(), grace: stopped()}
-	defer timers.end.Stop()
-	defer timers.grace.Stop()
-	if d.options.Duration > 0 {
-		timers.end.Reset(time.Duration(d.end - d.clock()))
-	}
+	d.timers.end, d.timers.grace = time.NewTimer(time.Duration(d.end-d.clock())), time.NewTimer(math.MaxInt64)
+	defer d.timers.end.Stop()
+	defer d.timers.grace.Stop()
 	d.view.begin(d)
 	endSampling := d.sample()
 	defer endSampling()
@@ -132,7 +129,7 @@ func (d *Driver) runWorkers() (finish int64) {
 		defer func() { d.threads = restore() }()
 	}
 	background := start(d.workers[clients:])
-	d.watch(start(d.workers[:clients]), timers)
+	d.watch(start(d.workers[:clients]))
 	finish = d.clock()
 	d.view.stop(finish)
 	if d.stopping.Err() != nil {
@@ -140,25 +137,19 @@ func (d *Driver) runWorkers() (finish int64) {
 	}
 	d.over()
 	d.stopBackground()
-	d.watch(background, timers)
+	d.watch(background)
 	<-d.ended
 	return finish
 }
-
-// timers are for what comes by itself: the load phase's end, and that of the grace.
-type timers struct{ end, grace *time.Timer }
-
-func stopped() *time.Timer { return time.NewTimer(time.Duration(math.MaxInt64)) }
 
 // over calls Options.Ended, once, when nothing new is started any more.
 func (d *Driver) over() {
 	if d.ended != nil {
 		return
 	}
-	ended := make(chan struct{})
-	d.ended = ended
+	d.ended = make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(d.ended)
 		if f := d.options.Ended; f != nil {
 			f()
 		}
@@ -181,7 +172,7 @@ func start(workers []*worker) <-chan struct{} {
 
 // watch returns when the workers have ended, and sees in the meantime that they do
 // when they must.
-func (d *Driver) watch(workers <-chan struct{}, t timers) {
+func (d *Driver) watch(workers <-chan struct{}) {
 	ticker := time.NewTicker(d.poll)
 	defer ticker.Stop()
 	stopping, abortAsked, ended := d.stopping.Done(), d.abortAsked.Done(), d.ended
@@ -195,17 +186,17 @@ func (d *Driver) watch(workers <-chan struct{}, t timers) {
 			d.markStopped()
 			d.over()
 			ended = d.ended
-		case <-t.end.C:
+		case <-d.timers.end.C:
 			d.over()
 			ended = d.ended
 		case <-ended:
 			ended = nil
-			t.grace.Reset(grace)
+			d.timers.grace.Reset(grace)
 		case <-abortAsked:
 			abortAsked = nil
 			d.stop()
 			d.abort()
-		case <-t.grace.C:
+		case <-d.timers.grace.C:
 			d.stop()
 			d.abort()
 		case <-ticker.C:
@@ -286,11 +277,9 @@ func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result
 	r.Unsent = make([]uint64, max(stopped-1, 0)/int64(time.Second)+1)
 	known, cut := stopped, false
 	var recorders []*stats.Recorder
+	c := d.Live()
+	r.Conflicts, r.Retries, r.Reconnects, r.Unresolved = c.Conflicts, c.Retries, c.Reconnects, c.Unknown
 	for _, w := range d.workers[:len(d.options.Clients)] {
-		r.Conflicts += w.counters.conflicts.Load()
-		r.Retries += w.counters.retries.Load()
-		r.Reconnects += w.counters.reconnects.Load()
-		r.Unresolved += w.counters.outcomes[history.Unknown].Load()
 		if w.queue != nil {
 			w.last = stopped - 1
 			w.admit()

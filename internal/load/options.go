@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"stroppy/internal/history"
@@ -19,16 +20,14 @@ const DefaultBacklog = 1_000_000
 type Options struct {
 	// Clients run the transactions; client i records as history client i.
 	Clients []Client
-	// Background clients run beside. The i-th records as history client
-	// len(Clients)+i, does not count in the measurements, and stops with the load phase.
+	// The i-th of the Background records as history client len(Clients)+i.
 	Background []Background
 
 	// Plan is the rate over the load phase. The zero Plan is a closed loop: a client's
 	// next transaction is due when its last one ended, or a pause of Think after
-	// that. Otherwise the loop is open: each client has arrivals of its own, which
-	// are a function of Plan, Arrival, Seed, the number of clients and its own
-	// (see pace.NewArrivals). One that is late is still done, its latency counted
-	// from when it was due.
+	// that. Otherwise the loop is open: each client has arrivals of its own (see
+	// pace.NewArrivals). One that is late is still done, its latency counted from when
+	// it was due.
 	Plan    pace.Plan
 	Arrival pace.Arrival // of an open loop; also how the pauses are distributed
 	Think   time.Duration
@@ -63,15 +62,13 @@ type Options struct {
 	// History takes the record of every transaction. It is not closed.
 	History *history.Writer
 
-	// Ended is called once when nothing new is started any more, because the time
-	// has passed, the count is done or the load phase was ended. What hurts the database
-	// stops there: the grace in which running transactions may learn their outcome
-	// begins when it returns, and Run does not return before. Nil is nothing to do.
+	// Ended, which may be nil, is called once when nothing new is started any more. What
+	// hurts the database stops there: the grace in which running transactions may learn
+	// their outcome begins when it returns, and Run does not return before.
 	Ended func()
 
 	// Alone says that this process does nothing else of weight, so that the number of
-	// its threads is chosen for the clients in the warm-up or the first two seconds.
-	// No other Driver may run in the process in the meantime.
+	// its threads is chosen for the clients. No other Driver may run in it meanwhile.
 	Alone bool
 
 	// Start is the zero of all times in the history, as time.Now returned it.
@@ -80,33 +77,25 @@ type Options struct {
 
 func (o *Options) validate() error {
 	_, ends := o.Plan.Length() // then a count of transactions might never be due
-	switch {
-	case len(o.Clients) == 0:
-		return errors.New("generate load: no clients: at least one is needed")
-	case o.History == nil:
-		return errors.New("generate load: no history to record the transactions in")
-	case o.Start.IsZero():
-		return errors.New("generate load: the start of the run's clock is not set")
-	case o.Duration < 0 || o.Warmup < 0 || o.GiveUp < 0:
-		return errors.New("generate load: duration, warm-up and the time to give up must not be negative")
-	case (o.Duration > 0) == (o.Count > 0):
-		return errors.New("generate load: set either a duration or a count of transactions, and not both")
-	case o.Duration > 0 && o.Warmup >= o.Duration:
-		return fmt.Errorf("generate load: a warm-up of %v leaves nothing to measure of %v: take a shorter one", o.Warmup, o.Duration)
-	case o.Think < 0:
-		return fmt.Errorf("generate load: a pause of %v: take 0 for none", o.Think)
-	case o.Think > 0 && !o.Plan.Closed():
-		return errors.New("generate load: clients that think have no rate, and a rate leaves no time to think: set one of them")
-	case o.MaxBacklog < 0:
-		return fmt.Errorf("generate load: a backlog of %d: take 0 for %d", o.MaxBacklog, DefaultBacklog)
-	case ends && o.Count > 0:
-		return errors.New("generate load: the stages of the rate end, so that a count might never be done: leave out the last one's time")
-	case o.Retries < 0:
-		return fmt.Errorf("generate load: %d retries: take 0 for none", o.Retries)
-	}
-	for i, b := range o.Background {
-		if b.Every <= 0 {
-			return fmt.Errorf("generate load: background client %d has no interval", i)
+	for _, rule := range []struct {
+		broken bool
+		reason string
+	}{
+		{len(o.Clients) == 0, "no clients: at least one is needed"},
+		{o.History == nil, "no history to record the transactions in"},
+		{o.Start.IsZero(), "the start of the run's clock is not set"},
+		{o.Duration < 0 || o.Warmup < 0 || o.GiveUp < 0, "duration, warm-up and the time to give up must not be negative"},
+		{(o.Duration > 0) == (o.Count > 0), "set either a duration or a count of transactions, and not both"},
+		{o.Duration > 0 && o.Warmup >= o.Duration, fmt.Sprintf("a warm-up of %v leaves nothing to measure of %v: take a shorter one", o.Warmup, o.Duration)},
+		{o.Think < 0, fmt.Sprintf("a pause of %v: take 0 for none", o.Think)},
+		{o.Think > 0 && !o.Plan.Closed(), "clients that think have no rate, and a rate leaves no time to think: set one of them"},
+		{o.MaxBacklog < 0, fmt.Sprintf("a backlog of %d: take 0 for %d", o.MaxBacklog, DefaultBacklog)},
+		{ends && o.Count > 0, "the stages of the rate end, so that a count might never be done: leave out the last one's time"},
+		{o.Retries < 0, fmt.Sprintf("%d retries: take 0 for none", o.Retries)},
+		{slices.ContainsFunc(o.Background, func(b Background) bool { return b.Every <= 0 }), "a background client has no interval"},
+	} {
+		if rule.broken {
+			return errors.New("generate load: " + rule.reason)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package load
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -14,12 +15,9 @@ import (
 
 // Result is what a load phase came to. Background clients count in Errors alone.
 type Result struct {
-	// Elapsed is the time of the measured part. It begins with the end of the
-	// warm-up. It ends when no new transaction was started any more, or, where a
-	// transaction that had been started before learned its outcome from the database
-	// after that, with the last such answer: all that committed did so within it. A
-	// transaction that this program gave up, because its grace or its patience was at
-	// an end, moves it by nothing.
+	// Elapsed is the time of the measured part: from the end of the warm-up until no new
+	// transaction was started any more, or until the database's last answer to one that
+	// had been started before. What this program gave up moves it by nothing.
 	Elapsed      time.Duration
 	Measurements *stats.Measurements
 	Never        stats.Waits // what was due after the warm-up and never sent: Backlog and Shed
@@ -94,10 +92,7 @@ type errorKind struct {
 
 // classify is db.ClassOf with what else the loop needs to know.
 func classify(err error) (kind errorKind, final bool) {
-	e, ok := err.(*db.Error)
-	if !ok {
-		e, ok = errors.AsType[*db.Error](err)
-	}
+	e, ok := errors.AsType[*db.Error](err)
 	if !ok {
 		return errorKind{class: db.Unknown}, false
 	}
@@ -116,24 +111,18 @@ func (m errorCounts) add(kind errorKind, err error) {
 }
 
 func mergeErrors(all []*worker) []ErrorCount {
-	merged := errorCounts{}
+	merged := map[errorKind]ErrorCount{}
 	for _, w := range all {
 		for kind, c := range w.errors {
-			if m := merged[kind]; m != nil {
-				m.Count += c.Count
-				continue
+			sum := *c
+			if earlier, there := merged[kind]; there {
+				sum = earlier
+				sum.Count += c.Count
 			}
-			first := *c
-			merged[kind] = &first
+			merged[kind] = sum
 		}
 	}
-	list := make([]ErrorCount, 0, len(merged))
-	for _, c := range merged {
-		list = append(list, *c)
-	}
-	slices.SortFunc(list, func(a, b ErrorCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class),
-			cmp.Compare(a.Code, b.Code), cmp.Compare(a.Op, b.Op))
+	return slices.SortedFunc(maps.Values(merged), func(a, b ErrorCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Class, b.Class), cmp.Compare(a.Code, b.Code), cmp.Compare(a.Op, b.Op))
 	})
-	return list
 }

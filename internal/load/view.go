@@ -1,6 +1,7 @@
 package load
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -116,24 +117,18 @@ func (d *Driver) Latencies() *stats.Reading {
 	return r
 }
 
-// Seconds returns the whole seconds of the load phase from the given one on that have
-// passed, ascending: what the clients did in each, the warm-up included, and how
-// many transactions waited at its end. The seconds are those since
-// Options.Start. Only the last hour is kept. Any goroutine may call it at any
-// time.
+// Seconds returns the whole seconds of the load phase, counted from Options.Start, from
+// the given one on that have passed, ascending: what the clients did in each, the
+// warm-up included, and how many transactions waited at its end. Only the last hour is
+// kept. Any goroutine may call it at any time.
 //
-// They are read from the running clients when a second has passed, some
-// milliseconds late on a busy machine, so that a transaction that ends there may
-// count in the next one. Percentiles and Max are the upper end of a bucket of two
-// digits. The series of the recorded history has them exactly.
+// They are read from the running clients when a second has passed, some milliseconds
+// late on a busy machine, and to two digits; the series of the history is exact.
 func (d *Driver) Seconds(from int) []stats.Second {
 	d.view.mu.Lock()
 	defer d.view.mu.Unlock()
-	kept := d.view.seconds
-	for len(kept) > 0 && kept[0].Second < from {
-		kept = kept[1:]
-	}
-	return append([]stats.Second(nil), kept...)
+	first, _ := slices.BinarySearchFunc(d.view.seconds, from, func(s stats.Second, from int) int { return s.Second - from })
+	return slices.Clone(d.view.seconds[first:])
 }
 
 // Second returns the last whole second, as Seconds does; false before one has
@@ -150,30 +145,22 @@ func (d *Driver) Second() (stats.Second, bool) {
 // sample takes the measurements of each whole second until the function that it
 // returns is called.
 func (d *Driver) sample() (end func()) {
-	ended, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
-		timer := time.NewTimer(d.untilSecond())
-		defer timer.Stop()
+	ended := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() {
 		for {
 			select {
 			case <-ended:
 				return
-			case <-timer.C:
+			case <-time.After(time.Second - time.Duration(d.clock())%time.Second): // the clock's next whole second
 				d.takeSecond()
-				timer.Reset(d.untilSecond())
 			}
 		}
-	}()
+	})
 	return func() {
 		close(ended)
-		<-gone
+		group.Wait()
 	}
-}
-
-// untilSecond is the time until the run's clock comes to the next whole second.
-func (d *Driver) untilSecond() time.Duration {
-	return time.Second - time.Duration(d.clock())%time.Second
 }
 
 // takeSecond adds the second that has just passed. If the machine stood still for
@@ -195,9 +182,8 @@ func (d *Driver) takeSecond() {
 		s.P50, s.P99, s.Max = since.Quantile(0.50), since.Quantile(0.99), since.Quantile(1)
 		v.held = *held
 	}
-	if len(v.seconds) == keptSeconds {
-		v.seconds = append(v.seconds[:0:0], v.seconds[1:]...)
+	if v.seconds = append(v.seconds, s); len(v.seconds) > keptSeconds {
+		v.seconds = v.seconds[1:]
 	}
-	v.seconds = append(v.seconds, s)
 	v.last = now
 }

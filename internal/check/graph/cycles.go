@@ -2,7 +2,6 @@ package graph
 
 import (
 	"math"
-	"slices"
 
 	"stroppy/internal/isolation"
 )
@@ -20,15 +19,12 @@ const (
 // picks instances: of each level a few, in the smallest components. The components
 // of which none is picked are handed to group.
 func (g *Graph) Cycles(group func(level isolation.Level, component []uint32)) [][]Step {
-	inner := g.Components()
-	slices.SortFunc(inner, func(a, b []uint32) int { return len(a) - len(b) })
 	picked := map[isolation.Level]int{}
 	var found [][]Step
-	for _, component := range inner {
+	for _, component := range g.Components() {
 		if g.w.Ended() {
 			break
 		}
-		slices.Sort(component)
 		level, find := g.restrict(component).broken()
 		if picked[level]++; picked[level] > mostComponents {
 			group(level, component)
@@ -45,17 +41,15 @@ func (g *Graph) broken() (isolation.Level, func() []Step) {
 	for kind, level := range []isolation.Level{Ww: isolation.ReadUncommitted, Wr: isolation.ReadCommitted} {
 		narrow := g.only(uint8(kind))
 		if parts := narrow.Components(); len(parts) > 0 {
-			slices.Sort(parts[0])
 			return level, func() []Step { return outward(narrow.restrict(parts[0]).instance(uint8(kind)), parts[0]) }
 		}
 	}
 	spaced := g.spaced()
 	if parts := spaced.Components(); len(parts) > 0 {
 		return isolation.SnapshotIsolation, func() []Step {
-			if steps := g.shortest(Rw, Wr); steps != nil {
+			if steps := g.shortest(Rw, Wr); steps != nil { // with exactly one anti-dependency
 				return steps
 			}
-			slices.Sort(parts[0])
 			steps := outward(spaced.restrict(parts[0]).instance(Rw), parts[0])
 			for i := range steps { // a spaced graph has two nodes for each of g's
 				steps[i].From, steps[i].To = steps[i].From/2, steps[i].To/2
@@ -89,14 +83,9 @@ func (g *Graph) instance(kind uint8) []Step {
 func (g *Graph) round(kind uint8) []Step {
 	var first Step
 	farthest := int64(math.MinInt64)
-	for n := range g.nodes() {
-		for i := g.row[n]; i < g.row[n+1]; i++ {
-			if g.w.Ended() {
-				return []Step{first}
-			}
-			if back := int64(n) - int64(g.to[i]); g.kind[i] <= kind && back > farthest {
-				first, farthest = Step{uint32(n), g.to[i], g.kind[i]}, back
-			}
+	for s := range g.edges {
+		if back := int64(s.From) - int64(s.To); s.Kind <= kind && back > farthest {
+			first, farthest = s, back
 		}
 	}
 	steps, _ := g.path(first.To, first.From, Rt, math.MaxInt)
@@ -105,33 +94,24 @@ func (g *Graph) round(kind uint8) []Step {
 
 // shortest finds a short cycle that begins with an edge of the highest kind that
 // is at most first, and goes on over edges of at most rest; nil is none found.
-func (g *Graph) shortest(first, rest uint8) []Step {
-	tries, left := mostStarts, mostVisits
-	for kind := int(first); kind >= 0; kind-- {
-		exactlyOne := first == Rw && rest == Wr // anti-dependency
-		if best := g.shortestFrom(uint8(kind), rest, &tries, &left); best != nil || exactlyOne {
-			return best
-		}
+func (g *Graph) shortest(first, rest uint8) (best []Step) {
+	least := 0
+	if rest < first {
+		least = int(first) // no other edge of a cycle is of that kind
 	}
-	return nil
-}
-
-// shortestFrom is shortest of one kind of first edge. It takes what it searches from
-// the edges that may still be tried and the nodes that may still be visited.
-func (g *Graph) shortestFrom(kind, rest uint8, tries, left *int) (best []Step) {
-	for n := range g.nodes() {
-		for i := g.row[n]; i < g.row[n+1] && *tries > 0 && *left > 0; i++ {
-			if g.kind[i] != kind {
+	for kind := int(first); kind >= least && best == nil; kind-- {
+		tries, left := mostStarts, mostVisits
+		for s := range g.edges {
+			if int(s.Kind) != kind {
 				continue
 			}
-			*tries--
-			back, visits := g.path(g.to[i], uint32(n), rest, *left)
-			*left -= visits
-			if back != nil && (best == nil || len(back)+1 < len(best)) {
-				best = append([]Step{{uint32(n), g.to[i], kind}}, back...)
+			if tries--; tries < 0 || left <= 0 || len(best) == 2 {
+				break
 			}
-			if len(best) == 2 {
-				return best
+			back, visited := g.path(s.To, s.From, rest, left)
+			left -= visited
+			if back != nil && (best == nil || len(back)+1 < len(best)) {
+				best = append([]Step{s}, back...)
 			}
 		}
 	}

@@ -3,13 +3,43 @@
 package graph
 
 import (
+	"cmp"
 	"slices"
 
 	"stroppy/internal/check"
 )
 
+// The kinds of edges of the dependency graph, and of real time.
+const (
+	Ww uint8 = iota // the second overwrote the version that the first made
+	Wr              // the second read a version that the first made
+	Rw              // the first read a version that the second overwrote
+	Rt              // the first ended before the second began
+)
+
+// Edges are the dependencies found, as three parallel arrays.
+type Edges struct {
+	From, To []uint32
+	Kind     []uint8
+}
+
+func (e *Edges) Add(from, to uint32, kind uint8) {
+	if from == to || from == check.None || to == check.None {
+		return
+	}
+	e.From = append(e.From, from)
+	e.To = append(e.To, to)
+	e.Kind = append(e.Kind, kind)
+}
+
+// Step is one edge of a path.
+type Step struct {
+	From, To uint32
+	Kind     uint8
+}
+
 // Graph is a directed graph in compressed rows: the edges of node n are
-// to[row[n]:row[n+1]], with their kinds beside them.
+// to[row[n]:row[n+1]], with their kinds in the same places.
 type Graph struct {
 	row  []uint32
 	to   []uint32
@@ -18,6 +48,17 @@ type Graph struct {
 }
 
 func (g *Graph) nodes() int { return len(g.row) - 1 }
+
+// edges yields all edges until the watch ends.
+func (g *Graph) edges(yield func(Step) bool) {
+	for n := range g.nodes() {
+		for i := g.row[n]; i < g.row[n+1]; i++ {
+			if g.w.Ended() || !yield(Step{uint32(n), g.to[i], g.kind[i]}) {
+				return
+			}
+		}
+	}
+}
 
 // New builds the rows by a counting sort: linear in nodes and edges.
 func New(nodes int, e Edges, w *check.Watch) *Graph {
@@ -71,8 +112,9 @@ func (g *Graph) Acyclic() bool {
 	return taken == g.nodes()
 }
 
-// Components returns the strongly connected components with more than one node:
-// those that hold every cycle (Tarjan, 1972, without recursion).
+// Components returns the strongly connected components with more than one node, the
+// smallest first, each in order: those that hold every cycle (Tarjan, 1972, without
+// recursion).
 func (g *Graph) Components() [][]uint32 {
 	t := tarjan{
 		g: g, index: make([]uint32, g.nodes()), low: make([]uint32, g.nodes()), on: make([]bool, g.nodes()),
@@ -85,6 +127,7 @@ func (g *Graph) Components() [][]uint32 {
 			t.visit(uint32(n))
 		}
 	}
+	slices.SortStableFunc(t.found, func(a, b []uint32) int { return cmp.Compare(len(a), len(b)) })
 	return t.found
 }
 
@@ -145,7 +188,9 @@ func (t *tarjan) leave(n uint32) {
 		t.on[m] = false
 	}
 	if len(t.stack)-first > 1 {
-		t.found = append(t.found, append([]uint32(nil), t.stack[first:]...))
+		component := slices.Clone(t.stack[first:])
+		slices.Sort(component)
+		t.found = append(t.found, component)
 	}
 	t.stack = t.stack[:first]
 }
@@ -153,11 +198,9 @@ func (t *tarjan) leave(n uint32) {
 // only returns the graph of the edges whose kind is at most the given one.
 func (g *Graph) only(kind uint8) *Graph {
 	var e Edges
-	for n := range g.nodes() {
-		for i := g.row[n]; i < g.row[n+1] && !g.w.Ended(); i++ {
-			if g.kind[i] <= kind {
-				e.Add(uint32(n), g.to[i], g.kind[i])
-			}
+	for s := range g.edges {
+		if s.Kind <= kind {
+			e.Add(s.From, s.To, s.Kind)
 		}
 	}
 	return New(g.nodes(), e, g.w)
@@ -172,17 +215,13 @@ func (g *Graph) only(kind uint8) *Graph {
 // when this graph has none.
 func (g *Graph) spaced() *Graph {
 	var e Edges
-	for n := range g.nodes() {
-		from := uint32(n)
-		for i := g.row[n]; i < g.row[n+1] && !g.w.Ended(); i++ {
-			to := g.to[i]
-			if g.kind[i] == Rw {
-				e.Add(2*from, 2*to+1, Rw)
-				continue
-			}
-			e.Add(2*from, 2*to, g.kind[i])
-			e.Add(2*from+1, 2*to, g.kind[i])
+	for s := range g.edges {
+		if s.Kind == Rw {
+			e.Add(2*s.From, 2*s.To+1, Rw)
+			continue
 		}
+		e.Add(2*s.From, 2*s.To, s.Kind)
+		e.Add(2*s.From+1, 2*s.To, s.Kind)
 	}
 	return New(2*g.nodes(), e, g.w)
 }
@@ -205,16 +244,10 @@ func (g *Graph) restrict(component []uint32) *Graph {
 	return New(len(component), e, g.w)
 }
 
-// Step is one edge of a path.
-type Step struct {
-	From, To uint32
-	Kind     uint8
-}
-
 // path finds a shortest path from one node to another over edges of at most the
 // given kind, by breadth. The nodes visited, whose number it returns too, are
 // bounded; nil is none found.
-func (g *Graph) path(from, to uint32, kind uint8, bound int) ([]Step, int) {
+func (g *Graph) path(from, to uint32, kind uint8, bound int) (steps []Step, visited int) {
 	came := map[uint32]Step{}
 	queue := []uint32{from}
 	for len(queue) > 0 && len(came) < bound && !g.w.Ended() {
@@ -222,30 +255,19 @@ func (g *Graph) path(from, to uint32, kind uint8, bound int) ([]Step, int) {
 		queue = queue[1:]
 		for i := g.row[n]; i < g.row[n+1]; i++ {
 			m := g.to[i]
-			if g.kind[i] > kind {
-				continue
-			}
-			if _, ok := came[m]; ok {
+			if _, ok := came[m]; ok || g.kind[i] > kind {
 				continue
 			}
 			came[m] = Step{n, m, g.kind[i]}
-			if m == to {
-				return backtrack(came, from, to), len(came)
-			}
 			queue = append(queue, m)
 		}
-	}
-	return nil, len(came)
-}
-
-func backtrack(came map[uint32]Step, from, to uint32) []Step {
-	var steps []Step
-	for n := to; ; {
-		s := came[n]
-		steps = append(steps, s)
-		if n = s.From; n == from {
+		if _, ok := came[to]; ok {
+			for n := to; len(steps) == 0 || n != from; n = came[n].From {
+				steps = append(steps, came[n])
+			}
 			slices.Reverse(steps)
-			return steps
+			break
 		}
 	}
+	return steps, len(came)
 }

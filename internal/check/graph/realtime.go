@@ -27,19 +27,11 @@ func Contradictions(ev *check.Evidence, dependencies Edges, group func(level iso
 	}
 	b := &realTime{ev}
 	nodes := len(ev.Txns.List)
-	for source := range ev.Input.History {
-		starts, ends := b.events(func(other uint16) bool { return other == uint16(source) })
-		nodes = b.barriers(starts, ends, nodes, &e)
+	for own := range ev.Input.History {
+		nodes = b.barriers(nodes, &e, func(source uint16) (check.Clock, bool) { return check.Clock{}, int(source) == own })
 	}
-	for _, clock := range b.shared() {
-		starts, ends := b.events(func(source uint16) bool { return b.Clocks[source].ID == clock })
-		for i := range starts {
-			starts[i].at += b.Clocks[b.Txns.List[starts[i].t].Source].From
-		}
-		for i := range ends {
-			ends[i].at += b.Clocks[b.Txns.List[ends[i].t].Source].To
-		}
-		nodes = b.barriers(starts, ends, nodes, &e)
+	for _, id := range b.shared() {
+		nodes = b.barriers(nodes, &e, func(source uint16) (check.Clock, bool) { return b.Clocks[source], b.Clocks[source].ID == id })
 	}
 	g := New(nodes, e, &ev.Watch)
 	if g.Acyclic() {
@@ -53,10 +45,8 @@ type realTime struct{ *check.Evidence }
 
 // cycles picks cycles of a graph with barriers, as graph.cycles does.
 func (b *realTime) cycles(g *Graph, group func(level isolation.Level, component []uint32)) [][]Step {
-	components := g.Components()
-	slices.SortFunc(components, func(a, c []uint32) int { return len(a) - len(c) })
 	var found [][]Step
-	for n, component := range components {
+	for n, component := range g.Components() {
 		if b.Watch.Ended() {
 			break
 		}
@@ -64,11 +54,10 @@ func (b *realTime) cycles(g *Graph, group func(level isolation.Level, component 
 			group(isolation.StrictSerializable, component)
 			continue
 		}
-		slices.Sort(component)
 		sub := g.restrict(component)
 		steps := b.inversion(sub, component)
 		if steps == nil {
-			if steps = sub.shortestInTime(); steps == nil {
+			if steps = sub.shortest(Rw, Rt); steps == nil {
 				steps = sub.round(Rw)
 			}
 			steps = collapse(outward(steps, component), uint32(len(b.Txns.List)))
@@ -84,16 +73,14 @@ func (b *realTime) cycles(g *Graph, group func(level isolation.Level, component 
 func (b *realTime) inversion(g *Graph, component []uint32) []Step {
 	var steps []Step
 	worst := int64(0)
-	for n, from := range component {
-		for i := g.row[n]; i < g.row[n+1]; i++ {
-			to := component[g.to[i]]
-			if g.kind[i] == Rt {
-				continue
-			}
-			if late := b.Between(to, from); late > worst && b.Txns.List[to].Answered() {
-				worst = late
-				steps = []Step{{from, to, g.kind[i]}, {to, from, Rt}}
-			}
+	for s := range g.edges {
+		from, to := component[s.From], component[s.To]
+		if s.Kind == Rt {
+			continue
+		}
+		if late := b.Between(to, from); late > worst && b.Txns.List[to].Answered() {
+			worst = late
+			steps = []Step{{from, to, s.Kind}, {to, from, Rt}}
 		}
 	}
 	return steps
@@ -117,43 +104,40 @@ type event struct {
 	at int64 // ns
 }
 
-// events returns when the transactions of some histories began and ended, in the
-// times of their histories. A transaction whose outcome never reached its client
-// has no end.
-func (b *realTime) events(of func(source uint16) bool) (starts, ends []event) {
+// barriers adds the chain of barriers of some histories, and returns the new number of
+// nodes. of says which they are, and what their times are moved by. A transaction whose
+// outcome never reached its client has no end.
+func (b *realTime) barriers(nodes int, e *Edges, of func(source uint16) (check.Clock, bool)) int {
+	var starts, ends []event
 	for i := range b.Txns.List {
 		t := &b.Txns.List[i]
 		if b.Watch.Ended() {
-			break
+			return nodes
 		}
-		if t.Source == check.FromLedger || !t.Counts() || !of(t.Source) {
+		if t.Source == check.FromLedger || !t.Counts() {
 			continue
 		}
-		starts = append(starts, event{uint32(i), t.Try})
-		if t.Answered() {
-			ends = append(ends, event{uint32(i), t.End})
+		if clock, ok := of(t.Source); ok {
+			starts = append(starts, event{uint32(i), t.Try + clock.From})
+			if t.Answered() {
+				ends = append(ends, event{uint32(i), t.End + clock.To})
+			}
 		}
 	}
-	return starts, ends
-}
-
-// barriers adds a chain of barriers and returns the new number of nodes.
-func (b *realTime) barriers(starts, ends []event, nodes int, e *Edges) int {
 	b.sort(starts)
 	b.sort(ends)
-	barrier, done := check.None, 0
+	barrier := check.None
 	for _, start := range starts {
 		if b.Watch.Ended() {
 			break
 		}
 		// Ended at the very instant at which the other began: at the same time.
-		if done < len(ends) && ends[done].at < start.at {
+		if len(ends) > 0 && ends[0].at < start.at {
 			next := uint32(nodes)
 			nodes++
 			e.Add(barrier, next, Rt)
-			for done < len(ends) && ends[done].at < start.at {
-				e.Add(ends[done].t, next, Rt)
-				done++
+			for ; len(ends) > 0 && ends[0].at < start.at; ends = ends[1:] {
+				e.Add(ends[0].t, next, Rt)
 			}
 			barrier = next
 		}
@@ -171,18 +155,6 @@ func (b *realTime) sort(list []event) {
 		}
 		return cmp.Compare(x.at, y.at)
 	})
-}
-
-// shortestInTime finds a short cycle through real time, beginning with an edge
-// that is a dependency: an anti-dependency if there is one.
-func (g *Graph) shortestInTime() []Step {
-	for _, kind := range []uint8{Rw, Wr, Ww} {
-		tries, left := mostStarts, mostVisits
-		if best := g.shortestFrom(kind, Rt, &tries, &left); best != nil {
-			return best
-		}
-	}
-	return nil
 }
 
 // collapse takes the barriers, which are the nodes from first on, out of a cycle

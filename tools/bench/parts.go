@@ -1,0 +1,236 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"stroppy/internal/cluster/pgbouncer"
+	"stroppy/internal/cluster/postgres"
+)
+
+// transfersOnly takes everything but plain transfers out of the mix, so that
+// figures are a transfer's.
+var transfersOnly = []string{"--seed=1", "--payroll-share=0", "--two-account-share=0", "--read-only-share=0", "--audits=0", "--clients=16"}
+
+// posix is PostgreSQL's own choice on Linux, which Start changes for servers that are
+// killed: with mmap, parallel sorts share their memory through the disk.
+var posix = map[string]string{"dynamic_shared_memory_type": "posix"}
+
+// harness measures the tool itself: transactions against noop: with history and
+// histograms on.
+func (s *suite) harness() error {
+	r, err := s.drive("bank", append(transfersOnly, "--db=noop:")...)
+	if err != nil {
+		return err
+	}
+	s.row("noop: transfers a second", "%.0f", r.speed().rate, 0, "≥ 1000000 on two cores")
+	s.row("noop: CPU a transfer", "%.2f µs", r.speed().cost, 0, "")
+	return nil
+}
+
+// memory measures what 50 million accounts cost while transfers run on them.
+func (s *suite) memory() error {
+	for _, zipfian := range []string{"--zipfian=false", "--zipfian=true"} {
+		r, err := s.drive("bank", "--seed=1", "--db=noop:", "--accounts=50000000", "--clients=16", zipfian, "--audits=1", "--no-load")
+		if err != nil {
+			return err
+		}
+		s.row("noop: memory with 50,000,000 accounts, "+zipfian[2:], "%.0f MB", float64(r.Client.RSS)/1e6, 0, "< 200 MB")
+	}
+	return nil
+}
+
+// bank measures the load of a million accounts and transfers in each mode beside
+// pgbench's TPC-B.
+func (s *suite) bank() error {
+	return s.serve(postgres.Options{Settings: posix}, func(s *server) error {
+		a, b, err := s.loads(s.timed(s.stroppy, "pop", "--db="+s.URL(), "--accounts=1000000", "--seed=1"),
+			s.timed(s.pgbench, "-i", "-s", "10", "-q", s.URL()))
+		if err != nil {
+			return err
+		}
+		s.row("postgres: load 1,000,000 accounts (pgbench -i -s 10)", "%.2f s", a, b, "≤ 1.00")
+		all, modes := []contender{s.theirs("pgbench", "-c", "16", "-j", "2")}, []string{"pipelined", "interactive", "procedure"}
+		for _, mode := range modes {
+			all = append(all, s.ours(mode, "bank", append(slices.Clone(transfersOnly), "--mode="+mode)...))
+		}
+		reached, err := s.contest(1, all, nil, nil)
+		if err != nil {
+			return err
+		}
+		for i, mode := range modes {
+			ours, peer := reached[mode], reached["pgbench"]
+			s.row("postgres: client CPU a transfer, 16 clients, "+mode, "%.1f µs", ours.cost, peer.cost, []string{"≤ 30 µs", "", ""}[i])
+			s.row("postgres: transfers a second, "+mode+" (pgbench: TPC-B)", "%.0f", ours.rate, peer.rate, "")
+		}
+		return nil
+	})
+}
+
+// What both sides run: pgbench's ten branches, for which eight clients wait now and
+// then.
+const (
+	tpcbScale   = 10
+	tpcbRows    = tpcbScale * (1 + 10 + 100_000)
+	tpcbClients = "--clients=8"
+	tpcbTurns   = 5
+)
+
+// tpcbModes are the modes with what is wanted of them.
+var tpcbModes = []struct{ name, rate, cpu string }{
+	{"pipelined", "≥ 1.50", "≤ 0.60"}, {"interactive", "≥ 1.00", "≤ 1.70"}, {"procedure", "", ""},
+}
+
+// tpcb measures the transaction of TPC-B beside pgbench on the same tables: the load,
+// then each mode, on a disk, for which both wait much of the time, and in memory, where
+// what remains is what each side costs.
+func (s *suite) tpcb() error {
+	onDisk := s.serve(postgres.Options{Settings: posix}, func(s *server) error {
+		if err := s.tpcbLoads(); err != nil {
+			return err
+		}
+		return s.tpcbModes("disk")
+	})
+	if onDisk != nil {
+		return onDisk
+	}
+	return s.serve(postgres.Options{Dir: "/dev/shm", Settings: posix}, func(s *server) error { return s.tpcbModes("memory") })
+}
+
+// tpcbModes compares each mode with pgbench at its default of one thread, and prints
+// what it reaches with two.
+func (s *server) tpcbModes(medium string) error {
+	all := []contender{s.theirs("1", "-c", "8", "-j", "1"), s.theirs("2", "-c", "8", "-j", "2")}
+	for _, mode := range tpcbModes {
+		all = append(all, s.ours(mode.name, "tpcb", tpcbClients, "--mode="+mode.name))
+	}
+	reached, err := s.contest(tpcbTurns, all, s.tpcbFresh, s.settle)
+	if err != nil {
+		return err
+	}
+	for _, mode := range tpcbModes {
+		name, ours, peer := fmt.Sprintf("tpcb: %s, 8 clients, %s", medium, mode.name), reached[mode.name], reached["1"]
+		s.row(name+": transactions a second", "%.0f", ours.rate, peer.rate, mode.rate)
+		s.row(name+": client CPU a transaction", "%.1f µs", ours.cost, peer.cost, mode.cpu)
+	}
+	s.row(fmt.Sprintf("tpcb: %s: transactions a second of pgbench -j 2", medium), "%.0f", 0, reached["2"].rate, "")
+	return nil
+}
+
+// tpcbLoad loads the tables anew, runs one transaction on them, and returns the seconds
+// that the load took.
+func (s *server) tpcbLoad() (float64, error) {
+	r, err := s.runWorkload("tpcb", "--db="+s.URL(), tpcbClients, "--scale="+strconv.Itoa(tpcbScale), "--seed=1", "--count=1")
+	if err != nil {
+		return 0, err
+	}
+	return r.Load.Seconds, nil
+}
+
+// tpcbFresh loads the tables anew, with what is to be written to the disk written.
+func (s *server) tpcbFresh() error {
+	if _, err := s.tpcbLoad(); err != nil {
+		return err
+	}
+	return s.settle()
+}
+
+// tpcbLoads measures both loads, each into a database of its own.
+func (s *server) tpcbLoads() error {
+	if err := s.sql("CREATE DATABASE pgbench"); err != nil {
+		return err
+	}
+	peer := s.URLFor(postgres.Superuser, "", "pgbench")
+	a, b, err := s.loads(s.tpcbLoad, s.timed(s.pgbench, "-i", "-q", "-s", strconv.Itoa(tpcbScale), peer))
+	if err != nil {
+		return err
+	}
+	s.row(fmt.Sprintf("tpcb: load, rows a second (pgbench -i -s %d)", tpcbScale), "%.0f", tpcbRows/a, tpcbRows/b, "≥ 0.90")
+	return nil
+}
+
+// kv measures the key-value workload: alone, and reads of single rows beside those of
+// pgbench -S on as many rows, each about as long: one after another on each connection,
+// and with several under way on each, which pgbench does not have.
+func (s *suite) kv() error {
+	r, err := s.drive("kv", "--db=noop:", "--clients=2")
+	if err != nil {
+		return err
+	}
+	s.row("kv: noop: operations a second, 90 % reads", "%.0f", r.speed().rate, 0, "≥ 1500000 on two cores")
+	s.row("kv: noop: CPU an operation", "%.2f µs", r.speed().cost, 0, "")
+
+	// All rows of both stay in memory, so that neither side reads more pages.
+	return s.serve(postgres.Options{Settings: map[string]string{"shared_buffers": "640MB"}}, func(s *server) error {
+		_, initialized := s.timed(s.pgbench, "-i", "-q", "-s", "10", s.URL())()
+		if initialized != nil {
+			return initialized
+		}
+		if _, err := s.runWorkload("kv", "--records=1000000", "--key-size=16", "--value-size=84", "--seed=1", "--db="+s.URL(), "--count=1"); err != nil {
+			return err
+		}
+		// pgbench -i has vacuumed its tables.
+		if err := errors.Join(s.sql("VACUUM ANALYZE stroppy_kv"), s.settle()); err != nil {
+			return err
+		}
+		reads := func(name, inFlight string) contender {
+			return s.ours(name, "kv", "--read-share=1", "--update-share=0", "--clients=8", "--in-flight="+inFlight)
+		}
+		names := []string{"", ", 16 in flight on each"}
+		reached, err := s.contest(3, []contender{s.theirs("pgbench", "-S", "-c", "8", "-j", "2"), reads(names[0], "1"), reads(names[1], "16")}, nil, nil)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			ours, peer := reached[name], reached["pgbench"]
+			s.row("kv: postgres: 8 connections"+name+": reads a second (pgbench -S)", "%.0f", ours.rate, peer.rate, "≥ 1.00")
+			s.row("kv: postgres: 8 connections"+name+": client CPU a read", "%.1f µs", ours.cost, peer.cost, "")
+		}
+		return nil
+	})
+}
+
+// connections measures what a connection costs the process that holds 10,000: ours and
+// pgbench's, each with all of them to a pooler, which has 20 sessions of the server.
+func (s *suite) connections() error {
+	return s.serve(postgres.Options{}, func(s *server) error {
+		const count = 10_000
+		pooler, err := pgbouncer.Start(s.ctx, pgbouncer.Options{
+			Server: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(s.Port())), User: postgres.Superuser,
+			Settings: map[string]string{"pool_mode": "transaction", "max_client_conn": strconv.Itoa(2 * count), "listen_backlog": "4096"},
+		})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = pooler.Stop() }()
+		if err := s.tpcbFresh(); err != nil {
+			return err
+		}
+		// So long that each connection has a transaction or two.
+		long := max(s.seconds, 10*time.Second)
+		ours, err := s.runWorkload("tpcb", "--db="+pooler.URL(postgres.Superuser, postgres.Superuser, "prepare=false&answer_timeout=1m"),
+			"--no-load", "--clients="+strconv.Itoa(count), "--duration="+long.String())
+		if err != nil {
+			return err
+		}
+		peer := exec.CommandContext(s.ctx, s.pgbench, "-n", "-c", strconv.Itoa(count), "-j", "2", "-M", "extended", "-T", strconv.Itoa(int(long.Seconds())),
+			pooler.URL(postgres.Superuser, postgres.Superuser, ""))
+		if _, err := run(peer); err != nil {
+			return err
+		}
+		used, ok := peer.ProcessState.SysUsage().(*syscall.Rusage)
+		if !ok {
+			return fmt.Errorf("this system does not say how much memory pgbench took")
+		}
+		s.row("connections: 10,000 in one process: memory of the process for each", "%.1f KiB",
+			float64(ours.Client.RSS)/count/(1<<10), float64(used.Maxrss)/count, "< 30 kB")
+		s.row("connections: transactions a second through the pooler", "%.0f", ours.speed().rate, 0, "")
+		return nil
+	})
+}

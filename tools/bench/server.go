@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"time"
+
+	"stroppy/internal/cluster/postgres"
+)
+
+// server is a PostgreSQL server on which both sides are measured alternately.
+type server struct {
+	*suite
+	*postgres.Server
+	pgbench, psql string
+}
+
+// serve starts a server, hands it to measure and stops it.
+func (s *suite) serve(options postgres.Options, measure func(*server) error) error {
+	pgbench, err := postgres.PGBin("pgbench")
+	if err != nil {
+		return err
+	}
+	psql, err := postgres.PGBin("psql")
+	if err != nil {
+		return err
+	}
+	started, err := postgres.Start(s.ctx, options)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = started.Stop() }()
+	return measure(&server{s, started, pgbench, psql})
+}
+
+// sql runs one statement.
+func (s *server) sql(statement string) error {
+	_, err := run(exec.CommandContext(s.ctx, s.psql, "-XAtq", "-c", statement, s.URL()))
+	return err
+}
+
+// settle writes what is to be written to the disk, so that nobody pays for the other's
+// pages.
+func (s *server) settle() error {
+	if err := s.sql("CHECKPOINT"); err != nil {
+		return err
+	}
+	_, err := run(exec.CommandContext(s.ctx, "sync"))
+	return err
+}
+
+// peer runs pgbench for as long as a measurement takes.
+func (s *server) peer(args ...string) (speed, error) {
+	cmd := exec.CommandContext(s.ctx, s.pgbench, append(args, "-n", "-M", "prepared", "-T", strconv.Itoa(int(s.seconds.Seconds())), s.URL())...)
+	text, err := run(cmd)
+	if err != nil {
+		return speed{}, err
+	}
+	number := func(before string, after byte) (float64, error) {
+		_, rest, ok := bytes.Cut(text, []byte(before))
+		if end := bytes.IndexByte(rest, after); ok && end > 0 {
+			return strconv.ParseFloat(string(rest[:end]), 64)
+		}
+		return 0, fmt.Errorf("pgbench printed no %q: %s", before, text)
+	}
+	tps, err := number("tps = ", ' ')
+	if err != nil {
+		return speed{}, err
+	}
+	count, err := number("actually processed: ", '\n')
+	if err != nil {
+		return speed{}, err
+	}
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return speed{rate: tps, cost: used.Seconds() * 1e6 / count}, nil
+}
+
+// contender is one side, or one way of it.
+type contender struct {
+	name  string
+	drive func() (speed, error)
+}
+
+// ours runs a workload on what is loaded.
+func (s *server) ours(name, workload string, args ...string) contender {
+	return contender{name, func() (speed, error) {
+		r, err := s.drive(workload, append(args, "--db="+s.URL(), "--no-load")...)
+		if err != nil {
+			return speed{}, err
+		}
+		return r.speed(), nil
+	}}
+}
+
+// theirs runs pgbench.
+func (s *server) theirs(name string, args ...string) contender {
+	return contender{name, func() (speed, error) { return s.peer(args...) }}
+}
+
+// contest measures the contenders alternately and returns the medians of each. Who is
+// first is another one in each turn, because tables grow. before begins a turn and
+// between follows each measurement, unless they are nil.
+func (s *server) contest(turns int, all []contender, before, between func() error) (map[string]speed, error) {
+	rates, costs := map[string][]float64{}, map[string][]float64{}
+	for turn := range turns {
+		if before != nil {
+			if err := before(); err != nil {
+				return nil, err
+			}
+		}
+		for i := range all {
+			c := all[(i+turn)%len(all)]
+			reached, err := c.drive()
+			if err == nil && between != nil {
+				err = between()
+			}
+			if err != nil {
+				return nil, err
+			}
+			rates[c.name], costs[c.name] = append(rates[c.name], reached.rate), append(costs[c.name], reached.cost)
+		}
+	}
+	medians := map[string]speed{}
+	for _, c := range all {
+		medians[c.name] = speed{median(rates[c.name]), median(costs[c.name])}
+	}
+	return medians, nil
+}
+
+// loads measures both loads alternately, A B B A, because what a load finds of the one
+// before, such as recycled WAL, shall come to both alike. It returns the medians.
+func (s *server) loads(ours, theirs func() (seconds float64, err error)) (a, b float64, err error) {
+	sides := []func() (float64, error){theirs, ours}
+	times := make([][]float64, len(sides))
+	for turn := range s.repeats {
+		for i := range sides {
+			side := (i + turn) % len(sides)
+			if err := s.settle(); err != nil {
+				return 0, 0, err
+			}
+			seconds, err := sides[side]()
+			if err != nil {
+				return 0, 0, err
+			}
+			times[side] = append(times[side], seconds)
+		}
+	}
+	return median(times[1]), median(times[0]), nil
+}
+
+// timed returns the seconds that a command takes.
+func (s *server) timed(name string, args ...string) func() (float64, error) {
+	return func() (float64, error) {
+		start := time.Now()
+		_, err := run(exec.CommandContext(s.ctx, name, args...))
+		return time.Since(start).Seconds(), err
+	}
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}

@@ -18,7 +18,12 @@ type exchange struct {
 	phase      phase
 	begin, end bool // BEGIN comes first, COMMIT last
 	control    int  // answers awaited of statements that are not the caller's
-	want       byte // the state that ReadyForQuery must tell
+	want       byte // the state that ReadyForQuery must report; 0: any
+
+	// What belongs to no transaction has no results.
+	aside bool
+	rows  func(row [][]byte) error // takes the rows, which may come at any time
+	types []uint32                 // of the columns that the server has described
 
 	next       int             // the result that arrives
 	start      int             // where its values begin
@@ -31,7 +36,7 @@ type exchange struct {
 // roundTrip sends messages and reads the answers into the session's results.
 func (s *session) roundTrip(ctx context.Context, x *exchange, out []byte) *db.Error {
 	x.next, x.start = s.ready, len(s.values)
-	if err := s.arm(ctx, true); err != nil {
+	if err := s.arm(ctx, x.rows == nil); err != nil {
 		return lost(x.op, err, before) // nothing was sent
 	}
 	if n, err := s.request(out); err != nil {
@@ -58,7 +63,11 @@ func (s *session) receive(x *exchange, last bool) (judged *db.Error, cut error) 
 		}
 		switch m := message.(type) {
 		case *pgproto3.DataRow:
-			s.row(x, m.Values)
+			if x.rows == nil {
+				s.row(x, m.Values)
+			} else if err := x.rows(m.Values); err != nil { // the rest of the rows is not waited for, so that the connection ends
+				return &db.Error{Class: db.Unknown, Op: x.op, Err: err}, nil
+			}
 		case *pgproto3.CommandComplete:
 			s.complete(x, m.CommandTag)
 		case *pgproto3.EmptyQueryResponse:
@@ -83,6 +92,11 @@ func (s *session) receive(x *exchange, last bool) (judged *db.Error, cut error) 
 func (f *Flavor) other(x *exchange, message pgproto3.BackendMessage) error {
 	switch m := message.(type) {
 	case *pgproto3.ParseComplete, *pgproto3.BindComplete, *pgproto3.ParameterStatus, *pgproto3.NotificationResponse:
+	case *pgproto3.ParameterDescription, *pgproto3.NoData:
+	case *pgproto3.RowDescription:
+		for _, f := range m.Fields {
+			x.types = append(x.types, f.DataTypeOID)
+		}
 	case *pgproto3.ErrorResponse:
 		if x.reported == nil || m.SeverityUnlocalized == "FATAL" {
 			x.reported = pgconn.ErrorResponseToPgError(m)
@@ -127,6 +141,7 @@ func decodeRow(columns []decoder, row [][]byte, values []db.Value, arena []byte)
 // complete ends the statement whose answer arrives.
 func (s *session) complete(x *exchange, tag []byte) {
 	switch {
+	case x.aside:
 	case x.begin:
 		x.begin = false
 		x.control--
@@ -161,10 +176,14 @@ func (s *session) settle(x *exchange) *db.Error {
 		return &db.Error{Class: db.Unknown, Final: true, Op: x.op, Err: x.warning}
 	case x.reported != nil:
 		err := s.database.flavor.reported(x.op, x.reported, x.phase, false)
-		if err.Class == db.Fatal && x.next < len(s.pending) {
+		if err.Class == db.Fatal && !x.aside && x.next < len(s.pending) {
 			err.Op = "execute " + db.Shorten(s.pending[x.next].statement.SQL)
 		}
 		return err
+	case x.aside && x.want != 0 && s.status != x.want:
+		return lost(x.op, errors.New("the statement has left a transaction open"), x.phase)
+	case x.aside:
+		return nil
 	case x.unreadable != nil && x.phase == committing:
 		return lost(x.op, fmt.Errorf("the result of a statement cannot be read: %w", x.unreadable), committing)
 	case x.unreadable != nil:

@@ -59,7 +59,11 @@ func TestPooled(t *testing.T) {
 			}
 			group.Go(func() {
 				for range each {
-					if err := touchAt(t, w, s, isolation, int64(i)); err != nil {
+					err := touchAt(t, w, s, isolation, int64(i))
+					for isolation == "serializable" && db.ClassOf(err) == db.Aborted { // rows of one page can look dependent
+						err = touchAt(t, w, s, isolation, int64(i))
+					}
+					if err != nil {
 						t.Errorf("%s: %v", isolation, err)
 						return
 					}
@@ -111,7 +115,7 @@ func TestPooledStreams(t *testing.T) {
 	reader := sqltest.Session(t, d, db.Interactive, "")
 	before := bank.Balance(t, reader, 0)
 	streams := openStreams(t, d, 8)
-	together(streams, func(i int, l *stream) {
+	together(streams, func(i int, l *session) {
 		for range 50 {
 			if err := sqltest.Transact(t.Context(), l, false, false, bank.Touch(int64(i), 1)); err != nil {
 				t.Error(err)

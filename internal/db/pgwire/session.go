@@ -28,7 +28,8 @@ func operationsOn(product string) *operations {
 	}
 }
 
-// session is one connection and at most one transaction on it.
+// session is one connection, or a stream of one that several share, and at most one
+// transaction on it.
 type session struct {
 	database *Database
 	*operations
@@ -37,9 +38,10 @@ type session struct {
 	controls controls
 	implicit bool // what is committed in one round trip needs no BEGIN
 
-	*link          // nil while the session is broken
-	state    state // of the transaction
-	readOnly bool  // of the transaction
+	*link            // nil while the session is broken
+	stream   *stream // nil where the connection is the session's own
+	state    state   // of the transaction
+	readOnly bool    // of the transaction
 
 	out     []byte      // messages to be sent, after a place for BEGIN
 	pending []*prepared // the statement of each result
@@ -86,34 +88,47 @@ func (d *Database) session(options db.SessionOptions) *session {
 	return s
 }
 
-// Reset drops the connection and opens a new one.
+// Reset drops the connection and opens a new one. Of streams the first that comes opens
+// it, and the others find it.
 func (s *session) Reset(ctx context.Context) error {
 	s.drop()
-	l, err := s.database.connect(ctx, s.options.Isolation)
-	if err != nil {
-		return err
+	to := &s.link
+	if s.stream != nil {
+		s.stream.handle.Acquire()
+		defer s.stream.handle.Release()
+		to = &s.stream.conn.link
 	}
-	s.link = l
+	if *to == nil {
+		made, err := s.database.connect(ctx, s.options.Isolation)
+		if err != nil {
+			return err
+		}
+		*to = made
+	}
+	s.link = *to
 	return nil
 }
 
-// Close ends the session.
+// Close ends the session. The last stream closes the connection.
 func (s *session) Close() error {
-	if s.link != nil {
+	switch {
+	case s.stream != nil:
+		s.leave()
+	case s.link != nil:
 		s.terminate()
-		s.link = nil
 	}
-	s.state = idle
+	s.link, s.state = nil, idle
 	return nil
 }
 
-// drop gives the connection up, and with it the transaction.
+// drop gives up the connection, if it is the session's own now, and the transaction.
 func (s *session) drop() {
-	if s.link != nil {
+	if s.link != nil && s.owns() {
 		s.close()
 		s.link = nil
 	}
 	s.state = idle
+	s.release()
 }
 
 // errBroken is the answer of a session that was not Reset.
@@ -146,12 +161,10 @@ func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Val
 	case len(args) != len(statement.Params):
 		return 0, s.fail(ctx, db.Fatalf(s.opExecute, "%s has %d parameters, not %d", db.Shorten(statement.SQL), len(statement.Params), len(args)))
 	}
-	p := s.statements[statement]
-	if p == nil {
-		var err *db.Error
-		if p, err = s.prepare(ctx, statement); err != nil {
-			return 0, s.fail(ctx, err)
-		}
+	p, err := s.preparedFor(ctx, statement)
+	s.release()
+	if err != nil {
+		return 0, err
 	}
 	s.out = p.append(s.out, args)
 	i := len(s.pending)
@@ -178,6 +191,9 @@ func (s *session) Flush(ctx context.Context) error {
 	case s.ready == len(s.pending):
 		return nil
 	}
+	if err := s.acquire(s.opExecute); err != nil {
+		return err
+	}
 	return s.run(ctx, exchange{op: s.opExecute, phase: before, begin: s.state == queued})
 }
 
@@ -193,6 +209,12 @@ func (s *session) Commit(ctx context.Context) error {
 		s.state = idle
 		return nil
 	}
+	if s.stream != nil && s.implicit && len(s.out) < largeWrite/2 {
+		return s.commitTogether(ctx)
+	}
+	if err := s.acquire(s.opCommit); err != nil {
+		return err
+	}
 	explicit := !s.implicit
 	return s.run(ctx, exchange{op: s.opCommit, phase: committing, begin: explicit, end: explicit})
 }
@@ -203,11 +225,13 @@ func (s *session) Rollback(ctx context.Context) error {
 		return nil
 	}
 	s.state = idle
-	if err := s.undo(ctx); err != nil {
-		s.drop()
-		return err
+	err := s.undo(ctx)
+	if err == nil {
+		s.release()
+		return nil
 	}
-	return nil
+	s.drop()
+	return err
 }
 
 // undo sends ROLLBACK.
@@ -226,6 +250,7 @@ func (s *session) undo(ctx context.Context) *db.Error {
 func (s *session) fail(ctx context.Context, err *db.Error) error {
 	s.state = idle
 	switch {
+	case !s.owns(): // no part of the transaction has reached the server
 	case err.Class == db.Unknown || err.Class == db.Unavailable:
 		s.drop()
 	case s.link != nil && s.status != 'I':
@@ -233,6 +258,7 @@ func (s *session) fail(ctx context.Context, err *db.Error) error {
 			s.drop() // the transaction is over all the same, and Begin will say that the session is broken
 		}
 	}
+	s.release()
 	return err
 }
 
@@ -264,6 +290,7 @@ func (s *session) run(ctx context.Context, x exchange) error {
 	s.state = open
 	if x.phase == committing {
 		s.state = idle
+		s.release()
 	}
 	return nil
 }

@@ -32,17 +32,16 @@ func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions
 	for range n {
 		s := d.session(first.(*session).options)
 		s.link = t.link
-		l := &stream{session: s, sharedConn: t, of: t.link, statements: map[*db.Statement]*prepared{}}
-		l.handle = t.Stream(l)
-		list = append(list, l)
+		s.stream = &stream{conn: t, handle: t.Stream(s), of: t.link, statements: map[*db.Statement]*prepared{}}
+		list = append(list, s)
 	}
 	return list, nil
 }
 
-// sharedConn is the connection that streams share. Whoever owns it may use link and streams, and
-// nobody else.
+// sharedConn is a connection that streams share. Whoever owns it may use link and
+// streams, and nobody else.
 type sharedConn struct {
-	*wire.Multiplexer[*stream]
+	*wire.Multiplexer[*session]
 
 	// What streams send together ends with this and not with the context of one of them,
 	// for an end of that would be the end of all: a stream waits for its answer, or for
@@ -55,135 +54,93 @@ type sharedConn struct {
 	out     []byte // of the batch
 }
 
-// stream is one session of a sharedConn.
+// stream is what a session has of a connection that it shares.
 type stream struct {
-	*session
-	sharedConn *sharedConn
-	handle     *wire.Stream[*stream]
+	conn   *sharedConn
+	handle *wire.Stream[*session]
 
 	of         *link // where the statements below are prepared
 	statements map[*db.Statement]*prepared
-	owns       bool // the sharedConn, while a transaction is open on it
+	owned      bool // the connection, while a transaction is open on it
 
 	message []byte // what is to be sent, in session.out
 	x       exchange
 	err     error // how the transaction ended
 }
 
-// own makes the stream the owner until its transaction ends, or refuses it because the
-// connection that it knows is gone.
-func (s *stream) own(op string) error {
-	if s.owns {
+// owns says that nobody else uses the session's connection now.
+func (s *session) owns() bool { return s.stream == nil || s.stream.owned }
+
+// acquire makes the session the owner of its connection until release, or refuses it
+// because the connection that it knows is gone.
+func (s *session) acquire(op string) error {
+	if s.owns() {
 		return nil
 	}
-	s.handle.Acquire()
-	if s.link == nil || s.link != s.sharedConn.link {
+	s.stream.handle.Acquire()
+	if s.link == nil || s.link != s.stream.conn.link {
 		s.link, s.state = nil, idle
-		s.handle.Release()
+		s.stream.handle.Release()
 		return &db.Error{Class: db.Unavailable, Op: op, Err: errBroken}
 	}
-	s.owns = true
+	s.stream.owned = true
 	return nil
 }
 
-// ended hands the sharedConn on when the owner's transaction is over, with the connection
-// if the transaction has left one.
-func (s *stream) ended() {
-	if s.owns && s.state == idle {
-		s.owns = false
+// release hands a shared connection on unless the server has a transaction of the
+// session open, with the link if there still is one.
+func (s *session) release() {
+	if t := s.stream; t != nil && t.owned && s.state != open {
+		t.owned = false
 		if s.link == nil {
-			s.sharedConn.link = nil
+			t.conn.link = nil
 		}
-		s.handle.Release()
+		t.handle.Release()
 	}
 }
 
-func (s *stream) Do(ctx context.Context, statement *db.Statement, args []db.Value) (int, error) {
-	if s.state != idle && s.link != nil && len(args) == len(statement.Params) {
-		p, err := s.preparedOf(ctx, statement)
-		if err != nil {
-			return 0, err
+// preparedFor returns a statement that is prepared on the session's connection. A
+// stream has a list of its own, because the connection's is for the owner alone.
+func (s *session) preparedFor(ctx context.Context, statement *db.Statement) (*prepared, error) {
+	known := s.link.statements
+	if t := s.stream; t != nil {
+		if t.of != s.link {
+			t.of = s.link
+			clear(t.statements)
 		}
-		s.out = p.append(s.out, args)
-		s.pending, s.results = append(s.pending, p), append(s.results, db.Result{})
-		return len(s.pending) - 1, nil
+		known = t.statements
 	}
-	n, err := s.session.Do(ctx, statement, args) // which says what is wrong
-	s.ended()
-	return n, err
-}
-
-// preparedOf returns a statement of the stream's connection. The connection's own list
-// is for the owner alone.
-func (s *stream) preparedOf(ctx context.Context, statement *db.Statement) (*prepared, error) {
-	if s.of != s.link {
-		s.of = s.link
-		clear(s.statements)
-	}
-	if p := s.statements[statement]; p != nil {
+	if p := known[statement]; p != nil {
 		return p, nil
 	}
-	if err := s.own(s.opExecute); err != nil {
+	if err := s.acquire(s.opExecute); err != nil {
 		return nil, err
 	}
-	p := s.session.statements[statement]
+	p := s.link.statements[statement]
 	if p == nil {
 		var err *db.Error
 		if p, err = s.prepare(ctx, statement); err != nil {
-			e := s.fail(ctx, err)
-			s.ended()
-			return nil, e
+			return nil, s.fail(ctx, err)
 		}
 	}
-	s.statements[statement] = p
-	if s.state == queued { // the server knows nothing of it yet
-		s.owns = false
-		s.handle.Release()
-	}
+	known[statement] = p
 	return p, nil
 }
 
-func (s *stream) Flush(ctx context.Context) error {
-	if s.state == queued && s.ready < len(s.pending) {
-		if err := s.own(s.opExecute); err != nil {
-			return err
-		}
-	}
-	err := s.session.Flush(ctx)
-	s.ended()
-	return err
-}
-
-func (s *stream) Commit(ctx context.Context) error {
-	if s.state != queued || len(s.pending) == 0 {
-		err := s.session.Commit(ctx)
-		s.ended()
-		return err
-	}
-	if !s.implicit || len(s.out) >= largeWrite/2 {
-		if err := s.own(s.opExecute); err != nil {
-			return err
-		}
-		err := s.session.Commit(ctx)
-		s.ended()
-		return err
-	}
+// commitTogether commits a transaction of which the server knows nothing in one
+// exchange with those of other streams.
+func (s *session) commitTogether(ctx context.Context) error {
+	s.state = idle
 	if ctx.Err() != nil {
-		s.state = idle
 		return &db.Error{Class: db.Aborted, Op: s.opCommit, Err: context.Cause(ctx)}
 	}
 	s.out = append(s.out, syncAll...)
-	s.message, s.x = s.out[len(s.controls.begin):], exchange{op: s.opCommit, phase: committing, want: 'I'}
-	s.handle.Send()
-	return s.end()
-}
-
-// end returns how the transaction ended.
-func (s *stream) end() error {
-	s.state = idle
+	t := s.stream
+	t.message, t.x = s.out[len(s.controls.begin):], exchange{op: s.opCommit, phase: committing, want: 'I'}
+	t.handle.Send()
 	s.out = append(s.out[:0], s.controls.begin...)
-	err := s.err
-	s.err = nil
+	err := t.err
+	t.err = nil
 	if err == nil {
 		return nil
 	}
@@ -193,14 +150,14 @@ func (s *stream) end() error {
 	return err
 }
 
-// takes puts a stream into the batch: as much as the buffers of the sockets surely hold. A
-// message alone is shorter than that.
-func (t *sharedConn) takes(l *stream) bool {
+// takes puts a session's transaction into the batch: as much as the buffers of the
+// sockets surely hold. A message alone is shorter than that.
+func (t *sharedConn) takes(s *session) bool {
 	switch {
-	case l.link == nil || l.link != t.link:
-		l.err = lost(l.opCommit, errBroken, before)
-	case len(t.out)+len(l.message) < largeWrite:
-		t.out = append(t.out, l.message...)
+	case s.link == nil || s.link != t.link:
+		s.stream.err = lost(s.opCommit, errBroken, before)
+	case len(t.out)+len(s.stream.message) < largeWrite:
+		t.out = append(t.out, s.stream.message...)
 	default:
 		return false
 	}
@@ -208,11 +165,11 @@ func (t *sharedConn) takes(l *stream) bool {
 }
 
 // exchange sends what the batch has to send and gives every transaction of it its end.
-func (t *sharedConn) exchange(batch []*stream) {
+func (t *sharedConn) exchange(batch []*session) {
 	defer func() { t.out = t.out[:0] }()
 	last := -1
-	for i, other := range batch {
-		if other.err == nil {
+	for i, s := range batch {
+		if s.stream.err == nil {
 			last = i
 		}
 	}
@@ -227,26 +184,27 @@ func (t *sharedConn) exchange(batch []*stream) {
 			at = committing
 		}
 	}
-	for i, other := range batch {
-		if other.err != nil {
+	for i, s := range batch {
+		x := &s.stream.x
+		if s.stream.err != nil {
 			continue
 		}
-		other.x.phase = at
+		x.phase = at
 		if cut == nil {
 			var judged *db.Error
-			judged, cut = other.receive(&other.x, i == last)
+			judged, cut = s.receive(x, i == last)
 			if cut == nil && t.link.status != 'I' {
 				cut = errOpen // the next transaction would be part of this one
 			}
 			if judged != nil {
-				other.err = judged
+				s.stream.err = judged
 				continue
 			}
 			if cut == nil {
 				continue
 			}
 		}
-		other.err = other.interrupted(t.context, &other.x, cut)
+		s.stream.err = s.interrupted(t.context, x, cut)
 	}
 	if cut != nil {
 		t.link.close()
@@ -257,53 +215,12 @@ func (t *sharedConn) exchange(batch []*stream) {
 // errOpen is why a connection is given up that has been left in a transaction.
 var errOpen = errors.New("the server has left a transaction open")
 
-func (s *stream) Rollback(ctx context.Context) error {
-	err := s.session.Rollback(ctx)
-	s.ended()
-	return err
-}
-
-// Query implements db.SQLSession. It has the connection to itself.
-func (s *stream) Query(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) error {
-	if err := s.own(s.opQuery); err != nil {
-		return err
-	}
-	err := s.session.Query(ctx, statement, args, row)
-	s.ended()
-	return err
-}
-
-// Reset implements db.SQLSession: the first stream that comes opens the connection, and
-// the others find it.
-func (s *stream) Reset(ctx context.Context) error {
-	if s.owns {
-		s.drop()
-		s.ended()
-	}
-	s.handle.Acquire()
-	defer s.handle.Release()
-	s.state = idle
-	t := s.sharedConn
-	if t.link == nil {
-		made, err := s.database.connect(ctx, s.options.Isolation)
-		if err != nil {
-			return err
-		}
-		t.link = made
-	}
-	s.link = t.link
-	return nil
-}
-
-// Close implements db.SQLSession: the last stream closes the connection.
-func (s *stream) Close() error {
-	if s.owns {
-		s.drop()
-		s.ended()
-	}
-	s.handle.Acquire()
-	defer s.handle.Release()
-	t := s.sharedConn
+// leave takes a stream from its connection, which the last one closes.
+func (s *session) leave() {
+	s.drop()
+	s.stream.handle.Acquire()
+	defer s.stream.handle.Release()
+	t := s.stream.conn
 	if t.streams--; t.streams == 0 {
 		if t.link != nil {
 			t.link.terminate()
@@ -311,6 +228,4 @@ func (s *stream) Close() error {
 		}
 		t.end()
 	}
-	s.link, s.state = nil, idle
-	return nil
 }

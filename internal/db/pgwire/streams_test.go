@@ -14,15 +14,15 @@ import (
 	"stroppy/internal/db/sqltest"
 )
 
-func openStreams(t testing.TB, d *Database, n int) []*stream {
+func openStreams(t testing.TB, d *Database, n int) []*session {
 	t.Helper()
 	sessions, err := d.Streams(t.Context(), n, db.SessionOptions{Mode: db.Pipelined})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []*stream
+	var list []*session
 	for _, s := range sessions {
-		list = append(list, s.(*stream))
+		list = append(list, s.(*session))
 		t.Cleanup(func() {
 			if err := s.Close(); err != nil {
 				t.Error(err)
@@ -33,7 +33,7 @@ func openStreams(t testing.TB, d *Database, n int) []*stream {
 }
 
 // together runs one function a stream, all at once.
-func together(streams []*stream, do func(i int, l *stream)) {
+func together(streams []*session, do func(i int, l *session)) {
 	var group sync.WaitGroup
 	for i, l := range streams {
 		group.Go(func() { do(i, l) })
@@ -58,7 +58,7 @@ func TestStreamsAreTransactionsOfTheirOwn(t *testing.T) {
 				want[i] = bank.Balance(t, reader, int64(i))
 			}
 			var mu sync.Mutex
-			together(streams, func(i int, l *stream) {
+			together(streams, func(i int, l *session) {
 				rng := rand.New(rand.NewPCG(uint64(i), 1))
 				one, two := int64(i), int64(count+i) // the stream's own accounts
 				for range 300 {
@@ -133,19 +133,19 @@ func TestStreamsTravelTogether(t *testing.T) {
 	d := openFresh(t)
 	bank.Make(t, d, 16)
 	streams := openStreams(t, d, 16)
-	together(streams, func(i int, l *stream) { // prepares the statement
+	together(streams, func(i int, l *session) { // prepares the statement
 		if err := sqltest.Transact(t.Context(), l, true, false, bank.See(int64(i))); err != nil {
 			t.Error(err)
 		}
 	})
-	sharedConn := streams[0].sharedConn
+	sharedConn := streams[0].stream.conn
 	r := &recorder{Conn: sharedConn.link.Conn}
 	sharedConn.link.Conn = r
-	streams[0].handle.Acquire()
+	streams[0].stream.handle.Acquire()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		together(streams[1:], func(i int, l *stream) {
+		together(streams[1:], func(i int, l *session) {
 			if err := sqltest.Transact(t.Context(), l, true, false, bank.See(int64(i))); err != nil {
 				t.Error(err)
 			}
@@ -154,7 +154,7 @@ func TestStreamsTravelTogether(t *testing.T) {
 	for sharedConn.Queued() < len(streams)-1 {
 		time.Sleep(time.Millisecond)
 	}
-	streams[0].handle.Release()
+	streams[0].stream.handle.Release()
 	<-done
 	if want := strings.TrimSuffix(strings.Repeat("s1 S ", len(streams)-1), " "); r.take() != want {
 		t.Errorf("%d transactions that waited together were not sent as %q", len(streams)-1, want)
@@ -182,7 +182,7 @@ func TestStreamsSurviveTheirConnection(t *testing.T) {
 			}
 		}
 	})
-	together(streams, func(i int, l *stream) {
+	together(streams, func(i int, l *session) {
 		for n := 0; !done.Load(); n++ {
 			err := sqltest.Transact(t.Context(), l, false, n%5 == 0, bank.Touch(int64(i), 1))
 			switch class := db.ClassOf(err); {

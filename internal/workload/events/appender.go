@@ -16,7 +16,7 @@ type appender struct {
 	formula  formula
 	size     Size
 	batch    int
-	fragment uint64
+	fragment int
 
 	run, client, sequence uint64
 	streams               uint64
@@ -33,7 +33,7 @@ type appender struct {
 func newAppender(c *Config, f formula, streams, run, client uint64) *appender {
 	clients := uint64(c.Clients)
 	a := &appender{
-		formula: f, size: c.Size, batch: c.Batch, fragment: c.Fragment,
+		formula: f, size: c.Size, batch: c.Batch, fragment: int(c.Fragment),
 		run: run, client: client, streams: streams, first: client % streams, step: clients, own: 1,
 		shared: streams < clients,
 	}
@@ -73,13 +73,12 @@ func (a *appender) make(id history.ID, member uint32) []byte {
 	return a.value
 }
 
-// cut returns piece n of a value, and whether there is one.
-func (a *appender) cut(value []byte, n uint64) ([]byte, bool) {
-	from := n * a.fragment
-	if from >= uint64(len(value)) {
-		return nil, false
+// unsent ends an append of which nothing was sent that could be applied.
+func (a *appender) unsent(tx *history.Transaction) bool {
+	if a.tried == 0 {
+		tx.Outcome = history.Aborted
 	}
-	return value[from:min(from+a.fragment, uint64(len(value)))], true
+	return a.tried == 0
 }
 
 // done notes that the append was applied behind the place end.

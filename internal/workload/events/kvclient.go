@@ -3,6 +3,7 @@ package events
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
@@ -12,7 +13,7 @@ import (
 // kvClient appends on a session of its own. Its buffers are made once.
 type kvClient struct {
 	*appender
-	session db.KVSession
+	db.KVSession
 
 	tail, at, entry []byte    // keys: of the stream's end, of a place that is read, of a piece that is written
 	keys            [2][]byte // of one Read
@@ -25,7 +26,7 @@ var _ load.Client = (*kvClient)(nil)
 
 func newKVClient(a *appender, s db.KVSession) *kvClient {
 	return &kvClient{
-		appender: a, session: s,
+		appender: a, KVSession: s,
 		tail: make([]byte, 0, tailKeyLength), at: make([]byte, 0, entryKeyLength), entry: make([]byte, 0, entryKeyLength),
 		end: make([]byte, 0, tailValue),
 	}
@@ -34,7 +35,7 @@ func newKVClient(a *appender, s db.KVSession) *kvClient {
 // Attempt implements load.Client.
 func (c *kvClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 	c.begin(tx)
-	if err := c.session.Begin(ctx, false); err != nil {
+	if err := c.Begin(ctx, false); err != nil {
 		return err
 	}
 	op := &tx.Ops[0]
@@ -42,31 +43,32 @@ func (c *kvClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 	if err != nil {
 		return err
 	}
-	if there.Found {
-		if p, ok := parsePiece(there.Value); ok && p.writer == tx.ID && !p.void {
-			c.session.Rollback()
-			return load.ErrAlreadyApplied
-		}
+	if isEvent(there, tx.ID) {
+		c.Rollback()
+		return load.ErrAlreadyApplied
 	}
 	c.tried = end + 1
 	for member := range uint32(c.batch) {
-		value := c.make(tx.ID, member)
-		for n := uint64(0); ; n++ {
-			body, ok := c.cut(value, n)
-			if !ok {
-				break
-			}
+		n := uint64(0)
+		for body := range slices.Chunk(c.make(tx.ID, member), c.fragment) {
 			c.entry = appendEntryKey(c.entry[:0], op.Object, c.tried+uint64(member), n)
 			c.part = append(appendPiece(c.part[:0], kindEvent, tx.ID, member), body...)
-			c.session.Set(c.entry, c.part)
+			c.Set(c.entry, c.part)
+			n++
 		}
 	}
 	c.setEnd(end+uint64(c.batch), tx.ID)
-	if err := c.session.Commit(ctx); err != nil {
+	if err := c.Commit(ctx); err != nil {
 		return err
 	}
 	done(tx, end)
 	return nil
+}
+
+// isEvent says that an entry is an event of a transaction.
+func isEvent(e db.Entry, id history.ID) bool {
+	p, ok := parsePiece(e.Value)
+	return e.Found && ok && p.writer == id && !p.void
 }
 
 // look reads the end of a stream, and what is at one of its places; 0 is none. With
@@ -80,7 +82,7 @@ func (c *kvClient) look(ctx context.Context, stream, place uint64) (end uint64, 
 		c.at = appendEntryKey(c.at[:0], stream, place, 0)
 		c.keys[1], n = c.at, 2
 	}
-	if err := c.session.Read(ctx, c.keys[:n], c.found[:n]); err != nil {
+	if err := c.Read(ctx, c.keys[:n], c.found[:n]); err != nil {
 		return 0, db.Entry{}, err
 	}
 	if n == 2 {
@@ -91,7 +93,7 @@ func (c *kvClient) look(ctx context.Context, stream, place uint64) (end uint64, 
 	}
 	end, _, ok := parseTail(c.found[0].Value)
 	if !ok {
-		c.session.Rollback()
+		c.Rollback()
 		return 0, db.Entry{}, &db.Error{
 			Class: db.Fatal, Op: fmt.Sprintf("read %s", c.tail),
 			Err: fmt.Errorf("its value has %d bytes or is negative, which no append writes", len(c.found[0].Value)),
@@ -102,18 +104,17 @@ func (c *kvClient) look(ctx context.Context, stream, place uint64) (end uint64, 
 
 func (c *kvClient) setEnd(place uint64, writer history.ID) {
 	c.end = appendTail(c.end[:0], place, writer)
-	c.session.Set(c.tail, c.end)
+	c.Set(c.tail, c.end)
 }
 
 // ResolveUnknown implements load.Client, as the package's comment says. The tombstone always
 // writes the stream's end, which every try of the append has read: only one of the
 // two can commit.
 func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
-	if c.tried == 0 { // nothing was sent that could be applied
-		tx.Outcome = history.Aborted
+	if c.unsent(tx) {
 		return nil
 	}
-	if err := c.session.Begin(ctx, false); err != nil {
+	if err := c.Begin(ctx, false); err != nil {
 		return err
 	}
 	stream := tx.Ops[0].Object
@@ -123,28 +124,22 @@ func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) 
 	}
 	if there.Found {
 		tx.Outcome = history.Aborted
-		if p, ok := parsePiece(there.Value); ok && p.writer == tx.ID && !p.void {
+		if isEvent(there, tx.ID) {
 			done(tx, c.tried-1)
 		}
-		c.session.Rollback()
+		c.Rollback()
 		return nil
 	}
 	c.part = appendPiece(c.part[:0], kindVoid, tx.ID, 0)
-	c.session.Set(c.at, c.part)
+	c.Set(c.at, c.part)
 	last := tx.ID
 	if end >= c.tried { // somebody is behind a place that nobody has: the checks tell
 		_, last, _ = parseTail(c.found[0].Value)
 	}
 	c.setEnd(max(end, c.tried), last)
-	if err := c.session.Commit(ctx); err != nil {
+	if err := c.Commit(ctx); err != nil {
 		return err
 	}
 	tx.Outcome = history.Aborted
 	return nil
 }
-
-// Reset implements load.Client.
-func (c *kvClient) Reset(ctx context.Context) error { return c.session.Reset(ctx) }
-
-// Close implements load.Client.
-func (c *kvClient) Close() error { return c.session.Close() }

@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"slices"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
@@ -11,9 +12,9 @@ import (
 // sqlClient appends on a session of its own.
 type sqlClient struct {
 	*appender
-	model   *sqlModel
-	session db.SQLSession
-	args    [6]db.Value
+	db.SQLSession
+	model *sqlModel
+	args  [6]db.Value
 
 	// ends are the last places of its own streams, plus 1; 0 is not known. Of
 	// shared ones nothing is kept.
@@ -37,7 +38,7 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 }
 
 func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
-	if err := c.session.Begin(ctx, false); err != nil {
+	if err := c.Begin(ctx, false); err != nil {
 		return err
 	}
 	op := &tx.Ops[0]
@@ -51,18 +52,16 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 	}
 	c.tried = end // the place behind the last one
 	for member := range c.batch {
-		value := c.make(tx.ID, uint32(member))
-		for n := uint64(0); ; n++ {
-			body, ok := c.cut(value, n)
-			if !ok {
-				break
-			}
-			if err := c.insert(ctx, op.Object, c.tried+uint64(member), n, tx.ID, member, body); err != nil {
+		n := int64(0)
+		for body := range slices.Chunk(c.make(tx.ID, uint32(member)), c.fragment) {
+			c.args = [...]db.Value{{Int: int64(op.Object)}, {Int: int64(c.tried) + int64(member)}, {Int: n}, {Int: int64(tx.ID)}, {Int: int64(member)}, {Text: body}}
+			if _, err := c.Do(ctx, c.model.insert, c.args[:]); err != nil {
 				return err
 			}
+			n++
 		}
 	}
-	if err := c.session.Commit(ctx); err != nil {
+	if err := c.Commit(ctx); err != nil {
 		return err
 	}
 	done(tx, c.tried-1)
@@ -72,39 +71,33 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 	return nil
 }
 
-func (c *sqlClient) insert(ctx context.Context, stream, place, n uint64, id history.ID, member int, body []byte) error {
-	c.args = [...]db.Value{{Int: int64(stream)}, {Int: int64(place)}, {Int: int64(n)}, {Int: int64(id)}, {Int: int64(member)}, {Text: body}}
-	_, err := c.session.Do(ctx, c.model.insert, c.args[:])
-	return err
-}
-
 // look reads the last place of a stream, and of a new try whether the one before was
 // applied after all.
 func (c *sqlClient) look(ctx context.Context, id history.ID, stream uint64) (end uint64, err error) {
 	c.args[0] = db.Value{Int: int64(stream)}
-	last, err := c.session.Do(ctx, c.model.end, c.args[:1])
+	last, err := c.Do(ctx, c.model.end, c.args[:1])
 	if err != nil {
 		return 0, err
 	}
 	who := -1
 	if c.before != 0 {
 		c.args[1] = db.Value{Int: int64(c.before)}
-		if who, err = c.session.Do(ctx, c.model.who, c.args[:2]); err != nil {
+		if who, err = c.Do(ctx, c.model.who, c.args[:2]); err != nil {
 			return 0, err
 		}
 	}
-	if err := c.session.Flush(ctx); err != nil {
+	if err := c.Flush(ctx); err != nil {
 		return 0, err
 	}
 	if who >= 0 {
-		if r := c.session.Result(who); r != nil && r.Rows() > 0 && history.ID(r.Row(0)[0].Int) == id {
-			if err := c.session.Rollback(ctx); err != nil {
+		if r := c.Result(who); r != nil && r.Rows() > 0 && history.ID(r.Row(0)[0].Int) == id {
+			if err := c.Rollback(ctx); err != nil {
 				return 0, err
 			}
 			return 0, load.ErrAlreadyApplied
 		}
 	}
-	if r := c.session.Result(last); r != nil && r.Rows() > 0 && !r.Row(0)[0].Null {
+	if r := c.Result(last); r != nil && r.Rows() > 0 && !r.Row(0)[0].Null {
 		end = uint64(r.Row(0)[0].Int)
 	}
 	return end, nil
@@ -118,8 +111,7 @@ func (c *sqlClient) lose(tx *history.Transaction) { c.ends[c.slot(tx.Ops[0].Obje
 
 // ResolveUnknown implements load.Client, as the package's comment says.
 func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
-	if c.tried == 0 { // nothing was sent that could be applied
-		tx.Outcome = history.Aborted
+	if c.unsent(tx) {
 		return nil
 	}
 	if err := c.take(ctx, tx); err != nil {
@@ -127,18 +119,18 @@ func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction)
 	}
 	// A transaction of its own: under snapshot isolation the one above would not
 	// see an append that committed while it waited.
-	if err := c.session.Begin(ctx, true); err != nil {
+	if err := c.Begin(ctx, true); err != nil {
 		return err
 	}
 	c.args[0], c.args[1] = db.Value{Int: int64(tx.Ops[0].Object)}, db.Value{Int: int64(c.tried)}
-	who, err := c.session.Do(ctx, c.model.who, c.args[:2])
+	who, err := c.Do(ctx, c.model.who, c.args[:2])
 	if err != nil {
 		return err
 	}
-	if err := c.session.Commit(ctx); err != nil {
+	if err := c.Commit(ctx); err != nil {
 		return err
 	}
-	r := c.session.Result(who)
+	r := c.Result(who)
 	switch {
 	case r == nil || r.Rows() == 0:
 		return errNobody
@@ -152,22 +144,16 @@ func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction)
 
 // take puts a tombstone at the place that was tried, unless somebody has it.
 func (c *sqlClient) take(ctx context.Context, tx *history.Transaction) error {
-	if err := c.session.Begin(ctx, false); err != nil {
+	if err := c.Begin(ctx, false); err != nil {
 		return err
 	}
 	c.args[0], c.args[1], c.args[2] = db.Value{Int: int64(tx.Ops[0].Object)}, db.Value{Int: int64(c.tried)}, db.Value{Int: int64(tx.ID)}
-	_, err := c.session.Do(ctx, c.model.tombstone, c.args[:3])
+	_, err := c.Do(ctx, c.model.tombstone, c.args[:3])
 	if err == nil {
-		err = c.session.Commit(ctx)
+		err = c.Commit(ctx)
 	}
 	if db.ConstraintOf(err) == db.UniqueKey {
 		return nil // a dialect without DoNothing: somebody has it
 	}
 	return err
 }
-
-// Reset implements load.Client.
-func (c *sqlClient) Reset(ctx context.Context) error { return c.session.Reset(ctx) }
-
-// Close implements load.Client.
-func (c *sqlClient) Close() error { return c.session.Close() }

@@ -90,7 +90,7 @@ func (m *sqlModel) client(ctx context.Context, a *appender) (load.Client, error)
 	if err != nil {
 		return nil, err
 	}
-	return &sqlClient{appender: a, model: m, session: s, ends: make([]uint64, a.own)}, nil
+	return &sqlClient{appender: a, SQLSession: s, model: m, ends: make([]uint64, a.own)}, nil
 }
 
 // download reads everything in one statement, so that it comes from one snapshot.

@@ -22,15 +22,14 @@ type Input struct {
 	// state was downloaded. It is used only if it shows itself that they had.
 	Early []uint64
 
-	// Tell is handed every transaction that shows a violation, in no order. What
-	// it is handed of a check that is not invalid in the end is to be thrown away.
-	// Nil: nobody asks.
+	// OnViolation is called for every transaction that shows a violation, in no order.
+	// What it is given of a check that is not invalid in the end does not count. It may
+	// be nil.
 	OnViolation func(Violation)
 }
 
-// Words are what a workload calls a transaction that leaves something, what keeps it,
-// and a part of it there; what stands before the name of what is written, where the
-// name alone does not say that; and how a balance is written.
+// Words are what a workload calls a transaction that leaves something, what keeps it and
+// a part of it there, what stands before an object's name, and how a value is written.
 type Words struct {
 	One, Book, Part, Before string
 	Amount                  func(int64) string
@@ -63,12 +62,8 @@ func (e *Evidence) Settle(results []Result, problem error) {
 	for i := range results {
 		r := &results[i]
 		r.Witness = Distinct(r.Witness)
-		if problem != nil && r.Status == Valid {
-			r.Status = Unknown
-			r.Detail = ""
-		}
-		if problem != nil && r.Status == Unknown && r.Detail == "" {
-			r.Detail = fmt.Sprintf("Not decided: %v.", problem)
+		if problem != nil && (r.Status == Valid || r.Status == Unknown && r.Detail == "") {
+			r.Status, r.Detail = Unknown, fmt.Sprintf("Not decided: %v.", problem)
 		}
 		if r.Status == Unknown && r.Name != Strict && r.Name != Audits {
 			r.Required = true
@@ -76,14 +71,11 @@ func (e *Evidence) Settle(results []Result, problem error) {
 	}
 }
 
-// WhyNoEnd says why there is no end state to check, where there is none.
-func (e *Evidence) WhyNoEnd() string { return WhyNoEnd(e.Unended) }
-
-// WhyNoEnd says why there is no end state to check: that it may have been downloaded
-// before a run had ended, if one is given.
-func WhyNoEnd(unended uint64) string {
-	if unended != 0 {
-		return fmt.Sprintf("run %d is not known to have ended before the end state was downloaded; give --db to download it now", unended)
+// WhyNoEnd says why there is no end state to check: it was not downloaded, or perhaps
+// before a run had ended.
+func (e *Evidence) WhyNoEnd() string {
+	if e.Unended != 0 {
+		return fmt.Sprintf("run %d is not known to have ended before the end state was downloaded; give --db to download it now", e.Unended)
 	}
 	return "the end state was not downloaded; give --db"
 }
@@ -94,15 +86,13 @@ func (e *Evidence) NeedEnd(name string) (Result, bool) {
 	switch {
 	case e.Input.End == nil:
 		r.Detail = "Not decided: " + e.WhyNoEnd() + "."
-		return r, true
 	case e.Damage != nil:
 		r.Detail = fmt.Sprintf("Not decided: %v.", e.Damage)
-		return r, true
 	}
-	return r, false
+	return r, r.Detail != ""
 }
 
-// NeedEndAlone is endless of a check that the end state alone decides.
+// NeedEndAlone is NeedEnd of a check that the end state alone decides.
 func (e *Evidence) NeedEndAlone(name string) (Result, bool) {
 	r, stop := e.NeedEnd(name)
 	r.StateAlone = true
@@ -111,11 +101,9 @@ func (e *Evidence) NeedEndAlone(name string) (Result, bool) {
 
 // Complete says that every history was closed, so that what is not in it was
 // never sent.
-func (e *Evidence) Complete() bool { return e.Input.Complete() }
-
-// Complete says that every history was closed.
-func (in *Input) Complete() bool {
-	return len(in.History) > 0 && !slices.ContainsFunc(in.History, func(s Source) bool { return !s.Complete() })
+func (e *Evidence) Complete() bool {
+	list := e.Input.History
+	return len(list) > 0 && !slices.ContainsFunc(list, func(s Source) bool { return !s.Complete() })
 }
 
 // Recorded says that all that a run sent is in the histories given.
@@ -138,22 +126,18 @@ func (e *Evidence) Foreign() string {
 			runs[t.ID.Run()] = true
 		}
 	}
-	var list []string
-	for _, run := range slices.Sorted(maps.Keys(runs)) {
-		list = append(list, strconv.FormatUint(run, 10))
-	}
+	list := slices.Sorted(maps.Keys(runs))
+	has := fmt.Sprintf("the %s has %s of", e.Words.Book, Plural(count, e.Words.One))
 	switch len(list) {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf("the %s has %s of run %s, whose history was not given: give its directory too", e.Words.Book, Plural(count, e.Words.One), list[0])
+		return fmt.Sprintf("%s run %d, whose history was not given: give its directory too", has, list[0])
 	}
-	return fmt.Sprintf("the %s has %s of the runs %s, whose histories were not given: give their directories too",
-		e.Words.Book, Plural(count, e.Words.One), Joined(list[:min(Shown, len(list))], len(list)))
+	return has + " the runs " + Several(list) + ", whose histories were not given: give their directories too"
 }
 
-// CountClocks is the number of clocks on which the histories are that have a place in
-// the order.
+// CountClocks counts the clocks of the histories that have a place in the order.
 func (e *Evidence) CountClocks() int {
 	seen, clocks := make([]bool, len(e.Input.History)), map[string]bool{}
 	for i := range e.Txns.List {
@@ -190,15 +174,14 @@ func (e *Evidence) IDOf(t uint32) history.ID {
 	return e.Txns.List[t].ID
 }
 
-// Report hands over a violation, while it is being found. One that is handed
-// over counts only if its check is invalid in the end.
+// Report hands over a violation to who asks for them.
 func (e *Evidence) Report(check, anomaly string, id history.ID, account, what string) {
 	if e.Input.OnViolation != nil {
 		e.Input.OnViolation(Violation{check, anomaly, id, account, what})
 	}
 }
 
-// NameToReport is the name of an object that somebody asks for.
+// NameToReport names an object where somebody asks for violations.
 func (e *Evidence) NameToReport(n uint64) string {
 	if e.Input.OnViolation == nil {
 		return ""

@@ -24,6 +24,19 @@ func (s Status) String() string { return statusNames[s] }
 // MarshalText carries a status through JSON by name.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
+// The names of the checks, in the order in which they are reported.
+const (
+	Total        = "total"
+	NonNegative  = "non-negative"
+	Ledger       = "ledger"
+	Durable      = "durable"
+	NoGhost      = "no-ghost"
+	ExactlyOnce  = "exactly-once"
+	Serializable = "serializable"
+	Strict       = "strict"
+	Audits       = "audits"
+)
+
 // Result is what one check found.
 type Result struct {
 	Name   string // as DESIGN names it: total, ledger, serializable …
@@ -46,6 +59,16 @@ type Anomaly struct {
 	Count     int             // how often it was found, as far as the search went
 	Detail    string          // one instance told in words
 	Witness   []history.ID
+}
+
+// Violation is one transaction that shows a violation. Of some there is no
+// transaction, but an account alone.
+type Violation struct {
+	Check       string
+	Anomaly     string     // of serializable and strict
+	Transaction history.ID // 0: none
+	Account     string     // as people know it; empty: none
+	What        string     // in words
 }
 
 // Verdict is the worst of the results that are Required: invalid before unknown

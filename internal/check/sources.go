@@ -55,10 +55,8 @@ func Locate(sources []Source, w *Watch, results []Result) {
 		if missing == 0 {
 			break
 		}
-		for rec, err := range source.Transactions() {
-			if err != nil || w.Ended() {
-				break
-			}
+		var damage error // the checks have reported it
+		for rec := range Each(w, "the history", source.Transactions(), &damage) {
 			if _, ok := wanted[rec.ID]; ok {
 				wanted[rec.ID] = rec.Ref
 				if missing--; missing == 0 {

@@ -30,17 +30,15 @@ func Others(n int, one, many string) string {
 	return fmt.Sprintf("%d more %s", n, many)
 }
 
-func Texts(ids []history.ID) []string {
-	var list []string
-	for _, id := range ids {
-		list = append(list, id.String())
+func Texts[T any](list []T) []string {
+	var texts []string
+	for _, v := range list {
+		texts = append(texts, fmt.Sprint(v))
 	}
-	return list
+	return texts
 }
 
-func First(all []history.ID) []history.ID {
-	return append([]history.ID(nil), all[:min(Shown, len(all))]...)
-}
+func First(all []history.ID) []history.ID { return slices.Clone(all[:min(Shown, len(all))]) }
 
 // Joined lists some of all.
 func Joined(list []string, all int) string {
@@ -51,8 +49,8 @@ func Joined(list []string, all int) string {
 	return text
 }
 
-// IDs lists the first few of many transactions.
-func IDs(all []history.ID) string { return Joined(Texts(First(all)), len(all)) }
+// Several lists the first few of many.
+func Several[T any](all []T) string { return Joined(Texts(all[:min(Shown, len(all))]), len(all)) }
 
 // Plural counts a noun; one ending in y takes -ies.
 func Plural[N int | uint64 | uint32](n N, noun string) string {

@@ -82,23 +82,20 @@ func (t *Transactions) Add(tx *history.Transaction, source int) error {
 			n.Sent += Hash(op.Object, op.Amount)
 		}
 	}
-	t.index(tx.ID, uint32(len(t.List)))
+	t.index(tx.ID)
 	t.List = append(t.List, n)
 	return nil
 }
 
 // AddFromLedger makes an entry for a transfer that no given history has.
 func (t *Transactions) AddFromLedger(id history.ID) uint32 {
-	i := uint32(len(t.List))
-	if t.sparse == nil {
-		t.sparse = map[history.ID]uint32{}
-	}
-	t.sparse[id] = i
+	t.indexSparse(id)
 	t.List = append(t.List, Transaction{ID: id, Source: FromLedger})
-	return i
+	return uint32(len(t.List) - 1)
 }
 
-func (t *Transactions) index(id history.ID, i uint32) {
+// index notes that the next of the list has an id.
+func (t *Transactions) index(id history.ID) {
 	key, sequence := uint64(id)>>history.SequenceBits, id.Sequence()
 	c := t.clients[key]
 	if c == nil {
@@ -109,13 +106,17 @@ func (t *Transactions) index(id history.ID, i uint32) {
 		t.clients[key] = c
 	}
 	if sequence == c.first+uint64(len(c.at)) {
-		c.at = append(c.at, i)
+		c.at = append(c.at, uint32(len(t.List)))
 		return
 	}
+	t.indexSparse(id)
+}
+
+func (t *Transactions) indexSparse(id history.ID) {
 	if t.sparse == nil {
 		t.sparse = map[history.ID]uint32{}
 	}
-	t.sparse[id] = i
+	t.sparse[id] = uint32(len(t.List))
 }
 
 // Find returns the transaction of an id.

@@ -29,7 +29,7 @@ func (b *balances) judge(r *check.Result, told []string, findings ...*finding) b
 	var witness []history.ID
 	for _, f := range findings {
 		if len(f.ids) > 0 {
-			lines = append(lines, fmt.Sprintf("%s %s: %s.", check.Plural(len(f.ids), b.Words.One), f.said, check.IDs(f.ids)))
+			lines = append(lines, fmt.Sprintf("%s %s: %s.", check.Plural(len(f.ids), b.Words.One), f.said, check.Several(f.ids)))
 			witness = append(witness, check.First(f.ids)...)
 		}
 	}

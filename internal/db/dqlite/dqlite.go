@@ -4,8 +4,9 @@ package dqlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,9 +23,9 @@ import (
 type Database struct {
 	config config
 	driver *driver.Driver
-	// writers lets one session of this process write at a time. dqlite refuses a
+	// sessions are SQLite's: one of this process writes at a time, for dqlite refuses a
 	// second writer at once, and does not let it wait.
-	writers chan struct{}
+	sessions *sqlite.Sessions
 }
 
 var (
@@ -51,7 +52,8 @@ func Open(ctx context.Context, url string) (db.Database, error) {
 		return nil, &db.Error{Class: db.Fatal, Op: "open dqlite", Err: err}
 	}
 	quiet := func(client.LogLevel, string, ...any) {} // what it would log is in the errors
-	d := &Database{config: c, writers: make(chan struct{}, 1)}
+	d := &Database{config: c}
+	d.sessions = sqlite.NewSessions(d.connect, math.MaxInt64)
 	d.driver, err = driver.New(store, driver.WithLogFunc(quiet), driver.WithAttemptTimeout(max(c.timeout/3, time.Millisecond)),
 		driver.WithConnectionBackoffFactor(10*time.Millisecond), driver.WithConnectionBackoffCap(100*time.Millisecond))
 	if err != nil {
@@ -61,18 +63,19 @@ func Open(ctx context.Context, url string) (db.Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	return d, conn.Close()
+	conn.Close()
+	return d, nil
 }
 
 // connect finds the leader and connects to it.
-func (d *Database) connect(ctx context.Context) (*driver.Conn, error) {
+func (d *Database) connect(ctx context.Context) (sqlite.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, d.config.timeout)
 	defer cancel()
 	connector, err := d.driver.OpenConnector(d.config.database)
 	if err == nil {
-		conn, errConnect := connector.Connect(limited)
+		made, errConnect := connector.Connect(limited)
 		if errConnect == nil {
-			return conn.(*driver.Conn), nil
+			return &conn{Conn: made.(*driver.Conn), timeout: d.config.timeout, prepared: map[*db.Statement]*driver.Stmt{}}, nil
 		}
 		err = errConnect
 	}
@@ -103,42 +106,27 @@ func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Clai
 // Limits implements db.Database: SQLite's own are beyond what any workload writes.
 func (d *Database) Limits() db.Limits { return db.Limits{} }
 
-// Session implements db.SQL. Every statement is a round trip in either mode, because
-// a dqlite server takes one request of a connection at a time.
+// Session implements db.SQL.
 func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
 	if _, err := d.Claim(options.Isolation); err != nil {
 		return nil, err
 	}
-	if options.Mode != db.Pipelined && options.Mode != db.Interactive {
-		return nil, db.Fatalf("open a session", "no mode has the number %d", options.Mode)
-	}
-	conn, err := d.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &session{d: d, conn: conn, prepared: map[*db.Statement]*driver.Stmt{}}, nil
-}
-
-// lend lends a session of its own.
-func (d *Database) lend(ctx context.Context, use func(*session) error) error {
-	conn, err := d.connect(ctx)
-	if err != nil {
-		return err
-	}
-	s := &session{d: d, conn: conn, prepared: map[*db.Statement]*driver.Stmt{}}
-	return errors.Join(use(s), s.Close())
+	return d.sessions.Open(ctx, options.Mode)
 }
 
 // Info implements db.Database.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	info := db.Info{Name: "dqlite"}
-	err := d.lend(ctx, func(s *session) error {
-		return s.Query(ctx, &db.Statement{SQL: "SELECT sqlite_version()", Columns: []db.Type{db.Text}}, nil, func(row []db.Value) error {
-			info.Version = "SQLite " + string(row[0].Text)
-			return nil
-		})
-	})
+	s, err := d.sessions.Open(ctx, db.Interactive)
 	if err != nil {
+		return info, err
+	}
+	defer s.Close()
+	version := &db.Statement{SQL: "SELECT sqlite_version()", Columns: []db.Type{db.Text}}
+	if err := s.Query(ctx, version, nil, func(row []db.Value) error {
+		info.Version = "SQLite " + string(row[0].Text)
+		return nil
+	}); err != nil {
 		return info, err
 	}
 	limited, cancel := context.WithTimeout(ctx, d.config.timeout)
@@ -160,14 +148,11 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, nil
 }
 
-// Exec implements db.SQL.
+// Exec implements db.SQL. The statement is a transaction of its own.
 func (d *Database) Exec(ctx context.Context, statement string) error {
-	return d.lend(ctx, func(s *session) error {
-		if err := s.enter(ctx); err != nil {
-			return err
-		}
-		defer s.leave()
-		return s.exec(ctx, "run "+db.Shorten(statement), statement, beforeCommit)
+	return d.sessions.Transact(ctx, func(s db.SQLSession, _ sqlite.Conn) error {
+		_, err := s.Do(ctx, &db.Statement{SQL: statement}, nil)
+		return err
 	})
 }
 
@@ -177,54 +162,30 @@ const maxParams = driver.MaxTupleParams
 // BulkLoad implements db.BulkLoader: one transaction, which dqlite replicates when it
 // commits, of statements with as many rows as their parameters allow.
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
-	columns := len(load.Columns)
-	if columns == 0 || columns != len(load.Types) || columns > maxParams {
-		return 0, db.Fatalf("load the table "+load.Table, "it has %d columns and %d types", columns, len(load.Types))
+	if len(load.Columns) > maxParams {
+		return 0, db.Fatalf("load the table "+load.Table, "it has %d columns, and a statement at most %d parameters", len(load.Columns), maxParams)
 	}
-	err = d.lend(ctx, func(s *session) error {
-		if err := s.Begin(ctx, false); err != nil {
-			return err
-		}
-		for _, sql := range load.Before {
-			if err := s.exec(ctx, "run "+db.Shorten(sql), sql, beforeCommit); err != nil {
-				return err
-			}
-		}
-		if rows, err = s.insertAll(ctx, load); err != nil {
-			return err
-		}
-		for _, sql := range load.After {
-			if err := s.exec(ctx, "run "+db.Shorten(sql), sql, beforeCommit); err != nil {
-				return err
-			}
-		}
-		return s.Commit(ctx)
-	})
-	if err != nil {
-		return 0, err
-	}
-	return rows, nil
+	return d.sessions.Load(ctx, load, func(s db.SQLSession, _ sqlite.Conn) (int64, error) { return insertAll(ctx, s, load) })
 }
 
 // insertAll inserts every row that load.Next gives.
-func (s *session) insertAll(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
+func insertAll(ctx context.Context, s db.SQLSession, load db.BulkLoad) (rows int64, err error) {
 	row := make([]db.Value, len(load.Columns))
 	most := maxParams / len(row)
 	insert := func(count int) *db.Statement {
-		group := "(" + strings.TrimSuffix(strings.Repeat("?, ", len(row)), ", ") + ")"
-		statement := &db.Statement{SQL: "INSERT INTO " + load.Table + " (" + strings.Join(load.Columns, ", ") + ") VALUES " +
-			strings.TrimSuffix(strings.Repeat(group+", ", count), ", ")}
-		for range count {
-			statement.Params = append(statement.Params, load.Types...)
+		group := "(?" + strings.Repeat(", ?", len(row)-1) + ")"
+		return &db.Statement{
+			SQL: "INSERT INTO " + load.Table + " (" + strings.Join(load.Columns, ", ") + ") VALUES " +
+				group + strings.Repeat(", "+group, count-1),
+			Params: slices.Repeat(load.Types, count),
 		}
-		return statement
 	}
 	full := insert(most)
 	var args []db.Value
 	for more := true; more; {
 		if more = load.Next(row); more {
 			for _, v := range row {
-				v.Text = append([]byte(nil), v.Text...)
+				v.Text = slices.Clone(v.Text)
 				args = append(args, v)
 			}
 			rows++
@@ -237,7 +198,7 @@ func (s *session) insertAll(ctx context.Context, load db.BulkLoad) (rows int64, 
 			if _, err := s.Do(ctx, statement, args); err != nil {
 				return 0, err
 			}
-			s.results, s.values, args = s.results[:0], s.values[:0], args[:0]
+			args = args[:0]
 		}
 	}
 	return rows, nil

@@ -15,21 +15,13 @@ import (
 	"stroppy/internal/db/sqlite"
 )
 
-// phase says whether COMMIT was running when an error arose.
-type phase uint8
-
-const (
-	beforeCommit phase = iota
-	atCommit
-)
-
 // kinds are the kinds of constraints by how SQLite's message begins, for dqlite gives
 // the primary code alone in places.
 var kinds = map[string]db.ConstraintKind{
 	"CHECK": db.CheckFailed, "NOT NULL": db.NotNull, "FOREIGN KEY": db.ForeignKey, "UNIQUE": db.UniqueKey,
 }
 
-// failure makes the error of a call that ended with err. What SQLite's codes mean is
+// failure makes the error of a call, which may have been COMMIT, that ended with err. What SQLite's codes mean is
 // the same as in package sqlite: nothing is replicated before COMMIT
 // (https://canonical.com/dqlite/docs/explanation/replication), and BUSY comes before
 // anything is.
@@ -38,11 +30,11 @@ var kinds = map[string]db.ConstraintKind{
 // the client reports as a bad connection, as it does of one that broke: before COMMIT
 // the transaction is lost, at COMMIT a later leader may have it
 // (https://canonical.com/dqlite/docs/explanation/faq, the outcomes of a write).
-func failure(op string, err error, at phase) *db.Error {
+func (c *conn) failure(op string, err error, committing bool) *db.Error {
 	var said driver.Error
 	if !errors.As(err, &said) {
 		e := &db.Error{Class: db.Unavailable, Op: op, Err: fmt.Errorf("the connection to the leader broke, or it leads no more: %w", err)}
-		if at == atCommit {
+		if c.broken = true; committing {
 			e.Class = db.Unknown
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -50,7 +42,7 @@ func failure(op string, err error, at phase) *db.Error {
 		}
 		return e
 	}
-	e := sqlite.ErrorOf(said.Code&0xff, at == atCommit) // of the primary code
+	e := sqlite.ErrorOf(said.Code&0xff, committing) // of the primary code
 	e.Op, e.Err = op, errors.New(said.Message)
 	if e.Class != db.Constraint {
 		return e

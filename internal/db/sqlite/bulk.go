@@ -22,46 +22,19 @@ const (
 // of six columns a second where this loads 376,000, because SQLite runs its
 // rows through a coroutine.
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (int64, error) {
-	if len(load.Columns) == 0 || len(load.Columns) != len(load.Types) {
-		return 0, db.Fatalf("load the table "+load.Table, "it has %d columns and %d types", len(load.Columns), len(load.Types))
-	}
-	if err := d.writers.enter(ctx, stoppedTimer(), d.options.busyTimeout); err != nil {
-		return 0, err
-	}
-	defer d.writers.leave()
-	c, err := d.connect(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer c.close()
-	if err := c.setCache(max(loadCacheKiB, d.options.cacheKiB)); err != nil {
-		return 0, err
-	}
-	var rows int64
-	err = c.transact(func() error {
-		for _, sql := range load.Before {
-			if err := c.exec(sql); err != nil {
-				return err
-			}
+	rows, err := d.sessions.Load(ctx, load, func(_ db.SQLSession, c Conn) (int64, error) {
+		own := c.(*conn)
+		if err := own.setCache(max(loadCacheKiB, d.options.cacheKiB)); err != nil {
+			return 0, err
 		}
-		var err error
-		if rows, err = c.insertAll(ctx, load); err != nil {
-			return err
-		}
-		for _, sql := range load.After {
-			if err := c.exec(sql); err != nil {
-				return err
-			}
-		}
-		return nil
+		return own.insertAll(ctx, load)
 	})
-	if err != nil {
-		return 0, err
+	if err == nil {
+		// The rows are durable in the WAL; emptying it now spares the first
+		// transactions that work, and whether that succeeds changes nothing for them.
+		_ = d.withAdmin(ctx, (*conn).checkpoint)
 	}
-	// The rows are durable in the WAL; emptying it now spares the first
-	// transactions that work, and whether that succeeds changes nothing for them.
-	_ = c.checkpoint()
-	return rows, nil
+	return rows, err
 }
 
 // insertAll inserts every row that load.Next gives.

@@ -9,6 +9,8 @@ import (
 	"modernc.org/libc"
 	"modernc.org/libc/sys/types"
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"stroppy/internal/db"
 )
 
 // conn is one connection: a thin layer over SQLite's C interface, which
@@ -35,6 +37,9 @@ type conn struct {
 	progress func(*libc.TLS, uintptr) int32
 
 	begin, beginImmediate, commit, rollback *stmt
+
+	prepared map[*db.Statement]*stmt
+	row      []db.Value // of the statement that runs
 }
 
 const (
@@ -47,7 +52,7 @@ const (
 // openConn opens the file at path. It sets nothing but the callbacks.
 func openConn(ctx context.Context, path string, flags int32, timeout time.Duration) (*conn, error) {
 	const op = "open the SQLite database"
-	c := &conn{tls: libc.NewTLS(), ctx: ctx, timeout: timeout}
+	c := &conn{tls: libc.NewTLS(), ctx: ctx, timeout: timeout, prepared: make(map[*db.Statement]*stmt)}
 	c.busy, c.progress = c.onBusy, c.onProgress
 	if c.out = libc.Xcalloc(c.tls, 2, types.Size_t(pointerSize)); c.out == 0 {
 		c.close()
@@ -87,9 +92,11 @@ func openConn(ctx context.Context, path string, flags int32, timeout time.Durati
 }
 
 // close ends the connection and with it the transaction that is open on it.
-// Statements must have been closed, those of the connection itself excepted.
 // It returns SQLite's result code.
 func (c *conn) close() int32 {
+	for _, s := range c.prepared {
+		s.close()
+	}
 	for _, s := range []*stmt{c.begin, c.beginImmediate, c.commit, c.rollback} {
 		if s != nil {
 			s.close()
@@ -118,17 +125,34 @@ func (c *conn) simple(s *stmt) int32 {
 	return code
 }
 
-// end runs COMMIT and returns its result code.
-func (c *conn) end() int32 {
-	c.committing = true
-	code := c.simple(c.commit)
-	c.committing = false
-	return code
+// Begin implements Conn. A writer begins IMMEDIATE, so that its snapshot is never
+// found outdated (SQLITE_BUSY_SNAPSHOT); a reader begins DEFERRED, which waits for
+// nobody and reads one snapshot from its first read on.
+func (c *conn) Begin(ctx context.Context, readOnly bool) error {
+	c.ctx = ctx
+	begin := c.begin
+	if !readOnly {
+		begin = c.beginImmediate
+	}
+	if code := c.simple(begin); code != sqlite3.SQLITE_OK {
+		return c.failed(opBegin, code, beforeCommit)
+	}
+	return nil
 }
 
-// undo rolls back whatever transaction is open, whatever the context says, and
-// reports whether the connection is fit for another.
-func (c *conn) undo() bool {
+// Commit implements Conn.
+func (c *conn) Commit(ctx context.Context) error {
+	c.ctx, c.committing = ctx, true
+	code := c.simple(c.commit)
+	c.committing = false
+	if code != sqlite3.SQLITE_OK {
+		return c.failed(opCommit, code, atCommit)
+	}
+	return nil
+}
+
+// Undo implements Conn.
+func (c *conn) Undo() bool {
 	if c.inTransaction() {
 		ctx := c.ctx
 		c.ctx = context.Background()
@@ -136,6 +160,70 @@ func (c *conn) undo() bool {
 		c.ctx = ctx
 	}
 	return !c.inTransaction()
+}
+
+// Close implements Conn.
+func (c *conn) Close() { c.close() }
+
+// Reads implements Conn.
+func (c *conn) Reads(ctx context.Context, statement *db.Statement) (bool, error) {
+	p, err := c.ready(ctx, statement)
+	return err == nil && p.readOnly, err
+}
+
+// ready prepares a statement, once in the life of the connection.
+func (c *conn) ready(ctx context.Context, statement *db.Statement) (p *stmt, err error) {
+	c.ctx = ctx
+	if err := ctx.Err(); err != nil {
+		return nil, cancelled("run "+db.Shorten(statement.SQL), err)
+	}
+	if p = c.prepared[statement]; p == nil {
+		if p, err = c.prepareTyped(statement); err == nil {
+			c.prepared[statement] = p
+		}
+	}
+	return p, err
+}
+
+// Run implements Conn.
+func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) (affected int64, err error) {
+	p, err := c.ready(ctx, statement)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(args) != len(statement.Params):
+		return 0, db.Fatalf("run "+db.Shorten(statement.SQL), "%d arguments are given for %d parameters", len(args), len(statement.Params))
+	}
+	if code := p.bind(statement.Params, args); code != sqlite3.SQLITE_OK {
+		return 0, c.failed("bind the arguments of "+db.Shorten(statement.SQL), code, beforeCommit)
+	}
+	defer p.reset()
+	before := c.totalChanges()
+	rows := int64(0)
+	code := p.step()
+	for ; code == sqlite3.SQLITE_ROW; code = p.step() {
+		rows++
+		c.row = c.row[:0]
+		for i, t := range statement.Columns {
+			v, err := p.column(i, t)
+			if err != nil {
+				return 0, db.Fatalf("read the result of "+db.Shorten(statement.SQL), "%w", err)
+			}
+			c.row = append(c.row, v)
+		}
+		if err := row(c.row); err != nil {
+			return 0, err
+		}
+	}
+	switch {
+	case code != sqlite3.SQLITE_DONE:
+		return 0, c.failed("run "+db.Shorten(statement.SQL), code, beforeCommit)
+	case p.readOnly:
+		return rows, nil
+	case c.totalChanges() != before:
+		return c.changes(), nil
+	}
+	return 0, nil
 }
 
 func (c *conn) inTransaction() bool { return sqlite3.Xsqlite3_get_autocommit(c.tls, c.db) == 0 }

@@ -34,7 +34,7 @@ func (c *conn) text(sql string) (string, error) {
 		rows++
 	}
 	if code != sqlite3.SQLITE_DONE {
-		return "", c.failed("run "+brief(sql), code, c.phaseOf(s))
+		return "", c.failed("run "+db.Shorten(sql), code, c.phaseOf(s))
 	}
 	return first, nil
 }
@@ -46,27 +46,6 @@ func (c *conn) phaseOf(s *stmt) phase {
 		return beforeCommit
 	}
 	return atCommit
-}
-
-// transact runs work in a write transaction; the caller has the queue's place.
-func (c *conn) transact(work func() error) error {
-	if code := c.simple(c.beginImmediate); code != sqlite3.SQLITE_OK {
-		return c.failed(opBegin, code, beforeCommit)
-	}
-	if err := work(); err != nil {
-		c.undo()
-		return err
-	}
-	if err := c.ctx.Err(); err != nil {
-		c.undo()
-		return cancelled(opCommit, err)
-	}
-	if code := c.end(); code != sqlite3.SQLITE_OK {
-		err := c.failed(opCommit, code, atCommit)
-		c.undo()
-		return err
-	}
-	return nil
 }
 
 // checkpoint writes the WAL into the database and empties it, unless another

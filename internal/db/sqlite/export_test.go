@@ -9,7 +9,7 @@ import (
 // LimitPages makes the disk of a session's connection full at so many pages
 // more than the database has.
 func LimitPages(s db.SQLSession, more int) error {
-	c := s.(*session).c
+	c := s.(*session).c.(*conn)
 	have, err := c.text("PRAGMA page_count")
 	if err != nil {
 		return err

@@ -5,10 +5,98 @@ import (
 	"errors"
 	"time"
 
-	sqlite3 "modernc.org/sqlite/lib"
-
 	"stroppy/internal/db"
 )
+
+// Conn is one connection as a session uses it. Its errors are *db.Error.
+type Conn interface {
+	// Begin begins a transaction. One that may write has the write lock from then on.
+	Begin(ctx context.Context, readOnly bool) error
+
+	// Reads tells whether a statement changes nothing.
+	Reads(ctx context.Context, statement *db.Statement) (bool, error)
+
+	// Run runs a statement to its end. Its rows are valid while row has them; an error
+	// of row's own ends it and is returned as it is.
+	Run(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) (affected int64, err error)
+
+	Commit(ctx context.Context) error
+
+	// Undo rolls back whatever transaction is open, even if the context of the last call
+	// has ended, and tells whether the connection is fit for another.
+	Undo() bool
+
+	Close()
+}
+
+// Sessions opens the sessions of one database, of which one writes at a time.
+type Sessions struct {
+	connect  func(context.Context) (Conn, error)
+	writers  queue
+	patience time.Duration // the longest wait in the queue of writers
+}
+
+// NewSessions returns the sessions of a database to which connect connects.
+func NewSessions(connect func(context.Context) (Conn, error), patience time.Duration) *Sessions {
+	return &Sessions{connect, newQueue(), patience}
+}
+
+// Open opens a session whose statements travel as mode says.
+func (a *Sessions) Open(ctx context.Context, mode db.Mode) (db.SQLSession, error) {
+	if mode != db.Pipelined && mode != db.Interactive {
+		return nil, db.Fatalf("open a session", "no mode has the number %d", mode)
+	}
+	c, err := a.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{of: a, c: c, pipelined: mode == db.Pipelined, timer: stoppedTimer()}
+	s.row = s.keep
+	return s, nil
+}
+
+// Transact runs work in a write transaction on a session and connection of its own.
+func (a *Sessions) Transact(ctx context.Context, work func(s db.SQLSession, c Conn) error) error {
+	s, err := a.Open(ctx, db.Interactive)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if err := s.Begin(ctx, false); err != nil {
+		return err
+	}
+	if err := work(s, s.(*session).c); err != nil {
+		return err
+	}
+	return s.Commit(ctx)
+}
+
+// Load does load in one transaction, in which insert inserts the rows.
+func (a *Sessions) Load(ctx context.Context, load db.BulkLoad, insert func(s db.SQLSession, c Conn) (int64, error)) (rows int64, err error) {
+	if len(load.Columns) == 0 || len(load.Columns) != len(load.Types) {
+		return 0, db.Fatalf("load the table "+load.Table, "it has %d columns and %d types", len(load.Columns), len(load.Types))
+	}
+	err = a.Transact(ctx, func(s db.SQLSession, c Conn) error {
+		for _, sql := range load.Before {
+			if _, err := s.Do(ctx, &db.Statement{SQL: sql}, nil); err != nil {
+				return err
+			}
+		}
+		if rows, err = insert(s, c); err != nil {
+			return err
+		}
+		for _, sql := range load.After {
+			if _, err := s.Do(ctx, &db.Statement{SQL: sql}, nil); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return rows, nil
+}
 
 // session is one connection and at most one transaction on it.
 //
@@ -17,14 +105,13 @@ import (
 // for no result before its end holds the write lock for its statements and the
 // COMMIT alone, not for whatever its client does between them.
 type session struct {
-	d         *Database
-	c         *conn // nil: broken until Reset
+	of        *Sessions
+	c         Conn // nil: broken until Reset
 	pipelined bool
-	prepared  map[*db.Statement]*stmt
 	timer     *time.Timer // of the wait in the queue
 
 	open     bool // between Begin and its end
-	started  bool // BEGIN has run
+	started  bool // the connection has begun
 	writing  bool // this session has the queue's place
 	readOnly bool
 
@@ -37,6 +124,7 @@ type session struct {
 	numbers int         // results that are promised
 	values  []db.Value  // of the results' rows
 	texts   []byte
+	row     func([]db.Value) error // keep
 }
 
 // call is a statement that waits for Flush or Commit.
@@ -79,27 +167,22 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	return s.start(ctx)
 }
 
-// start runs BEGIN unless it has run. A writer begins IMMEDIATE, so that it has
-// the write lock before it reads anything and never finds its snapshot outdated
-// (SQLITE_BUSY_SNAPSHOT); a reader begins DEFERRED, which waits for nobody and
-// reads one snapshot from its first read on.
+// start begins on the connection unless it has begun.
 func (s *session) start(ctx context.Context) error {
-	s.c.ctx = ctx
 	if s.started {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
 		return s.fail(cancelled(opBegin, err))
 	}
-	begin := s.c.begin
 	if !s.readOnly {
-		if err := s.d.writers.enter(ctx, s.timer, s.d.options.busyTimeout); err != nil {
+		if err := s.of.writers.enter(ctx, s.timer, s.of.patience); err != nil {
 			return s.fail(err)
 		}
-		s.writing, begin = true, s.c.beginImmediate
+		s.writing = true
 	}
-	if code := s.c.simple(begin); code != sqlite3.SQLITE_OK {
-		return s.fail(s.c.failed(opBegin, code, beforeCommit))
+	if err := s.c.Begin(ctx, s.readOnly); err != nil {
+		return s.fail(err)
 	}
 	s.started = true
 	return nil
@@ -109,9 +192,9 @@ func (s *session) start(ctx context.Context) error {
 func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Value) (int, error) {
 	switch {
 	case s.c == nil:
-		return 0, broken("run " + brief(statement.SQL))
+		return 0, broken("run " + db.Shorten(statement.SQL))
 	case !s.open:
-		return 0, misuse("run "+brief(statement.SQL), errIdle)
+		return 0, misuse("run "+db.Shorten(statement.SQL), errIdle)
 	}
 	number := s.numbers
 	if !s.pipelined {
@@ -187,9 +270,8 @@ func (s *session) Commit(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return s.fail(cancelled(opCommit, err))
 	}
-	s.c.ctx = ctx
-	if code := s.c.end(); code != sqlite3.SQLITE_OK {
-		return s.fail(s.c.failed(opCommit, code, atCommit))
+	if err := s.c.Commit(ctx); err != nil {
+		return s.fail(err)
 	}
 	s.finish()
 	return nil
@@ -204,74 +286,32 @@ func (s *session) Rollback(context.Context) error {
 	return nil
 }
 
-// run executes one statement of the transaction that has started and keeps its
-// result.
+// run runs one statement of the transaction that has started and keeps its result.
 func (s *session) run(ctx context.Context, statement *db.Statement, args []db.Value) error {
-	p, err := s.ready(ctx, statement, args)
+	if s.readOnly {
+		reads, err := s.c.Reads(ctx, statement)
+		if err == nil && !reads {
+			err = db.Fatalf("run "+db.Shorten(statement.SQL), "it writes, but the transaction was begun as read-only")
+		}
+		if err != nil {
+			return s.fail(err)
+		}
+	}
+	first := len(s.values)
+	affected, err := s.c.Run(ctx, statement, args, s.row)
 	if err != nil {
 		return s.fail(err)
 	}
-	if s.readOnly && !p.readOnly {
-		return s.fail(db.Fatalf("run "+brief(statement.SQL), "it writes, but the transaction was begun as read-only"))
-	}
-	first := len(s.values)
-	before := s.c.totalChanges()
-	code := p.step()
-	for ; code == sqlite3.SQLITE_ROW; code = p.step() {
-		if err := s.keep(p, statement.Columns); err != nil {
-			p.reset()
-			return s.fail(db.Fatalf("read the result of "+brief(statement.SQL), "%w", err))
-		}
-	}
-	if code != sqlite3.SQLITE_DONE {
-		err := s.c.failed("run "+brief(statement.SQL), code, beforeCommit)
-		p.reset()
-		return s.fail(err)
-	}
-	p.reset()
-	r := db.Result{Columns: p.columns, Values: s.values[first:len(s.values):len(s.values)]}
-	switch {
-	case p.readOnly:
-		r.Affected = int64(r.Rows())
-	case s.c.totalChanges() != before:
-		r.Affected = s.c.changes()
-	}
-	s.results = append(s.results[:s.done], r)
+	s.results = append(s.results[:s.done], db.Result{
+		Affected: affected, Columns: len(statement.Columns), Values: s.values[first:len(s.values):len(s.values)],
+	})
 	s.done++
 	return nil
 }
 
-// ready prepares a statement, once in the life of the connection, and binds its
-// arguments.
-func (s *session) ready(ctx context.Context, statement *db.Statement, args []db.Value) (*stmt, error) {
-	s.c.ctx = ctx
-	if err := ctx.Err(); err != nil {
-		return nil, cancelled("run "+brief(statement.SQL), err)
-	}
-	if len(args) != len(statement.Params) {
-		return nil, db.Fatalf("run "+brief(statement.SQL), "%d arguments are given for %d parameters", len(args), len(statement.Params))
-	}
-	p := s.prepared[statement]
-	if p == nil {
-		var err error
-		if p, err = s.c.prepareTyped(statement); err != nil {
-			return nil, err
-		}
-		s.prepared[statement] = p
-	}
-	if code := p.bind(statement.Params, args); code != sqlite3.SQLITE_OK {
-		return nil, s.c.failed("bind the arguments of "+brief(statement.SQL), code, beforeCommit)
-	}
-	return p, nil
-}
-
-// keep copies the row at hand to the results.
-func (s *session) keep(p *stmt, columns []db.Type) error {
-	for i, t := range columns {
-		var v db.Value
-		if err := p.column(i, t, &v); err != nil {
-			return err
-		}
+// keep copies a row to the results.
+func (s *session) keep(row []db.Value) error {
+	for _, v := range row {
 		if len(v.Text) > 0 {
 			at := len(s.texts)
 			s.texts = append(s.texts, v.Text...)
@@ -280,6 +320,46 @@ func (s *session) keep(p *stmt, columns []db.Type) error {
 		s.values = append(s.values, v)
 	}
 	return nil
+}
+
+// Query implements db.SQLSession. A statement that reads is a read transaction
+// of its own: it holds one snapshot while it hands out the rows, and writers go
+// on beside it. A statement that writes, such as INSERT … RETURNING, is a write
+// transaction: if it fails, row may have seen rows of what was rolled back.
+func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) error {
+	op := "run " + db.Shorten(statement.SQL)
+	switch {
+	case s.c == nil:
+		return broken(op)
+	case s.open:
+		s.abandon()
+		return misuse(op, errOpen)
+	}
+	reads, err := s.c.Reads(ctx, statement)
+	if err != nil {
+		return s.fail(err)
+	}
+	if !reads {
+		s.open, s.readOnly = true, false
+		if err := s.start(ctx); err != nil {
+			return err
+		}
+	}
+	var stopped error // by row, which says nothing of this session
+	_, err = s.c.Run(ctx, statement, args, func(r []db.Value) error {
+		stopped = row(r)
+		return stopped
+	})
+	switch {
+	case stopped != nil:
+		s.abandon()
+		return stopped
+	case err != nil:
+		return s.fail(err)
+	case reads:
+		return nil
+	}
+	return s.Commit(ctx)
 }
 
 // fail ends the transaction because of err and returns err. If the connection
@@ -301,7 +381,7 @@ func (s *session) fail(err error) error {
 // abandon rolls the transaction back, lets the next writer in and reports
 // whether the connection is fit for another transaction; if not, it is dropped.
 func (s *session) abandon() bool {
-	fit := s.c.undo()
+	fit := s.c.Undo()
 	s.finish()
 	if !fit {
 		s.drop()
@@ -315,7 +395,7 @@ func (s *session) finish() {
 	s.unqueue()
 	if s.writing {
 		s.writing = false
-		s.d.writers.leave()
+		s.of.writers.leave()
 	}
 }
 
@@ -324,18 +404,14 @@ func (s *session) drop() {
 	if s.c == nil {
 		return
 	}
-	for _, p := range s.prepared {
-		p.close()
-	}
-	clear(s.prepared)
-	s.c.close()
+	s.c.Close()
 	s.c = nil
 }
 
 // Reset implements db.SQLSession.
 func (s *session) Reset(ctx context.Context) error {
 	s.end()
-	c, err := s.d.connect(ctx)
+	c, err := s.of.connect(ctx)
 	if err != nil {
 		return err
 	}

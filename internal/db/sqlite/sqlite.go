@@ -37,8 +37,8 @@ const checkpointPages = 1000
 // Database is an open SQLite database. It satisfies db.SQL, db.BulkLoader and
 // db.Footprinter.
 type Database struct {
-	options options
-	writers queue
+	options  options
+	sessions *Sessions
 
 	mu    sync.Mutex // guards admin
 	admin *conn      // for Info and Exec; nil once closed
@@ -57,7 +57,8 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	if err != nil {
 		return nil, &db.Error{Class: db.Fatal, Op: "read the address of the SQLite database", Err: err}
 	}
-	d := &Database{options: o, writers: newQueue()}
+	d := &Database{options: o}
+	d.sessions = NewSessions(func(ctx context.Context) (Conn, error) { return d.connect(ctx) }, o.busyTimeout)
 	if err := checkPlace(o.path); err != nil {
 		return nil, &db.Error{Class: db.Fatal, Op: d.opOpen(), Err: err}
 	}
@@ -233,17 +234,7 @@ func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.S
 	if _, err := d.Claim(options.Isolation); err != nil {
 		return nil, err
 	}
-	if options.Mode != db.Pipelined && options.Mode != db.Interactive {
-		return nil, db.Fatalf("open a session", "no mode has the number %d", options.Mode)
-	}
-	c, err := d.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &session{
-		d: d, c: c, pipelined: options.Mode == db.Pipelined,
-		prepared: make(map[*db.Statement]*stmt), timer: stoppedTimer(),
-	}, nil
+	return d.sessions.Open(ctx, options.Mode)
 }
 
 // Info implements db.Database. The settings are what SQLite reports of a
@@ -291,17 +282,18 @@ func (d *Database) withAdmin(ctx context.Context, use func(*conn) error) error {
 // Exec implements db.SQL. What SQLite does not allow in a transaction, VACUUM
 // and PRAGMA, runs by itself; everything else is committed as a transaction.
 func (d *Database) Exec(ctx context.Context, statement string) error {
-	if err := d.writers.enter(ctx, stoppedTimer(), d.options.busyTimeout); err != nil {
-		return err
-	}
-	defer d.writers.leave()
-	return d.withAdmin(ctx, func(c *conn) error {
-		switch first, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(statement)), " "); first {
-		case "VACUUM", "PRAGMA":
-			return c.exec(statement)
+	switch first, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(statement)), " "); first {
+	case "VACUUM", "PRAGMA":
+		if err := d.sessions.writers.enter(ctx, stoppedTimer(), d.options.busyTimeout); err != nil {
+			return err
 		}
-		return c.transact(func() error { return c.exec(statement) })
-	})
+		defer d.sessions.writers.leave()
+		return d.withAdmin(ctx, func(c *conn) error { return c.exec(statement) })
+	}
+	if err := d.withAdmin(ctx, func(*conn) error { return nil }); err != nil {
+		return err // closed
+	}
+	return d.sessions.Transact(ctx, func(_ db.SQLSession, c Conn) error { return c.(*conn).exec(statement) })
 }
 
 // Footprint implements db.Footprinter: the database file and what is not yet

@@ -24,7 +24,7 @@ type stmt struct {
 
 // prepare compiles sql, which is one statement.
 func (c *conn) prepare(sql string) (*stmt, error) {
-	op := "prepare " + brief(sql)
+	op := "prepare " + db.Shorten(sql)
 	text, err := libc.CString(sql)
 	if err != nil {
 		return nil, failure(c.ctx, op, sqlite3.SQLITE_NOMEM, "out of memory", beforeCommit)
@@ -55,7 +55,7 @@ func (c *conn) prepareTyped(statement *db.Statement) (*stmt, error) {
 	if err != nil {
 		return nil, err
 	}
-	op := "prepare " + brief(statement.SQL)
+	op := "prepare " + db.Shorten(statement.SQL)
 	switch {
 	case s.columns != len(statement.Columns):
 		err = db.Fatalf(op, "it returns %d columns where %d are declared", s.columns, len(statement.Columns))
@@ -142,9 +142,8 @@ func (s *stmt) reset() { sqlite3.Xsqlite3_reset(s.c.tls, s.p) }
 // valid until the next step. A value of another type than declared is an
 // error, because SQLite would convert it silently: money must not pass through
 // a floating point number.
-func (s *stmt) column(i int, t db.Type, v *db.Value) error {
+func (s *stmt) column(i int, t db.Type) (v db.Value, err error) {
 	tls, n := s.c.tls, int32(i)
-	*v = db.Value{}
 	switch kind := sqlite3.Xsqlite3_column_type(tls, s.p, n); {
 	case kind == sqlite3.SQLITE_NULL:
 		v.Null = true
@@ -154,9 +153,9 @@ func (s *stmt) column(i int, t db.Type, v *db.Value) error {
 		p := sqlite3.Xsqlite3_column_text(tls, s.p, n)
 		v.Text = libc.GoBytes(p, int(sqlite3.Xsqlite3_column_bytes(tls, s.p, n)))
 	default:
-		return fmt.Errorf("column %d holds %s where %s is declared", i+1, kindName(kind), typeName(t))
+		err = fmt.Errorf("column %d holds %s where %s is declared", i+1, kindName(kind), typeName(t))
 	}
-	return nil
+	return v, err
 }
 
 func kindName(kind int32) string {
@@ -176,14 +175,4 @@ func typeName(t db.Type) string {
 		return "a text"
 	}
 	return "an integer"
-}
-
-// brief shortens a statement for an error's text.
-func brief(sql string) string {
-	const most = 80
-	sql = strings.Join(strings.Fields(sql), " ")
-	if len(sql) > most {
-		sql = strings.ToValidUTF8(sql[:most], "") + "…"
-	}
-	return sql
 }

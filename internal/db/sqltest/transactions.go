@@ -68,6 +68,7 @@ func misuse(t *testing.T, s db.SQLSession, b *Bank) {
 	}
 	drivertest.Must(t, s.Begin(ctx, false))
 	WantError(t, "Begin twice", s.Begin(ctx, false), db.Fatal, "")
+	drivertest.Must(t, errors.Join(s.Rollback(ctx), s.Begin(ctx, false)))
 	WantError(t, "Query in a transaction", s.Query(ctx, x.S, x.Args, nil), db.Fatal, "")
 	if err := errors.Join(s.Rollback(ctx), s.Close()); err != nil {
 		t.Error(err)

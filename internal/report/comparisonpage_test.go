@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
-
-	"stroppy/internal/report/pagetest"
 )
 
 // comparisons are those that the page is tested with; their directory is c.
@@ -135,7 +133,7 @@ func TestPageFrom(t *testing.T) {
 // TestComparisonInABrowser opens every page as a file, in light and dark, wide
 // and on a phone.
 func TestComparisonInABrowser(t *testing.T) {
-	b := pagetest.Open(t)
+	b := OpenBrowser(t)
 	for name, sides := range comparisons() {
 		text := comparisonPage(t, sides)
 		if n := bytes.Count(text, []byte("</script>")); n != 2+len(shared) {
@@ -150,9 +148,9 @@ func TestComparisonInABrowser(t *testing.T) {
 			name, scheme string
 			width        int64
 		}{{"light", "light", 1200}, {"dark", "dark", 1200}, {"phone", "light", 360}} {
-			b.Do(t, chromedp.EmulateViewport(view.width, 900), pagetest.Scheme(view.scheme), chromedp.Navigate("file://"+path))
+			b.Do(t, chromedp.EmulateViewport(view.width, 900), Scheme(view.scheme), chromedp.Navigate("file://"+path))
 			s := b.Look(t)
-			dots := pagetest.Get(t, b, chromedp.Evaluate[int](`document.querySelectorAll(".ratios .dot").length`))
+			dots := Ask(t, b, chromedp.Evaluate[int](`document.querySelectorAll(".ratios .dot").length`))
 			where := name + " " + view.name
 			b.Quiet(t, where)
 			if s.Wide > 0 || s.Title != want.Title || !strings.EqualFold(s.Verdict, want.Verdict) {

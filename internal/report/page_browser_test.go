@@ -13,8 +13,6 @@ import (
 
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
-
-	"stroppy/internal/report/pagetest"
 )
 
 // charts are those that a page must have.
@@ -35,7 +33,7 @@ func chartsOf(name string) []string {
 // TestPageInABrowser opens every page as a file, in light and dark, wide and on a
 // phone, and prints it.
 func TestPageInABrowser(t *testing.T) {
-	b := pagetest.Open(t)
+	b := OpenBrowser(t)
 	for name, in := range pages() {
 		path := filepath.Join(t.TempDir(), name+".html")
 		if err := os.WriteFile(path, render(t, in), 0o644); err != nil {
@@ -46,7 +44,7 @@ func TestPageInABrowser(t *testing.T) {
 			name, scheme string
 			width        int64
 		}{{"light", "light", 1200}, {"dark", "dark", 1200}, {"phone", "light", 360}} {
-			b.Do(t, chromedp.EmulateViewport(view.width, 900), pagetest.Scheme(view.scheme), chromedp.Navigate("file://"+path))
+			b.Do(t, chromedp.EmulateViewport(view.width, 900), Scheme(view.scheme), chromedp.Navigate("file://"+path))
 			s := b.Look(t)
 			where := name + " " + view.name
 			b.Quiet(t, where)
@@ -79,15 +77,15 @@ func TestPageInABrowser(t *testing.T) {
 // TestPagePrints holds that a page is printed in light colours with its charts,
 // and is itself again after that.
 func TestPagePrints(t *testing.T) {
-	b := pagetest.Open(t)
+	b := OpenBrowser(t)
 	path := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(path, render(t, pages()["invalid"]), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b.Do(t, chromedp.EmulateViewport(1200, 900), pagetest.Scheme("dark"), chromedp.Navigate("file://"+path), pagetest.Settle(),
+	b.Do(t, chromedp.EmulateViewport(1200, 900), Scheme("dark"), chromedp.Navigate("file://"+path), Settle(),
 		chromedp.Evaluate[chromedp.Void](`window.printed = []; window.addEventListener("beforeprint", () => printed.push(getComputedStyle(document.documentElement).getPropertyValue("--paper").trim()))`))
-	pdf := pagetest.Get(t, b, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4), chromedp.PDFPreferCSSPageSize()))
-	papers := pagetest.Get(t, b, chromedp.Evaluate[[]string](`window.printed`))
+	pdf := Ask(t, b, chromedp.PrintToPDF(chromedp.PDFPaper(chromedp.PaperA4), chromedp.PDFPreferCSSPageSize()))
+	papers := Ask(t, b, chromedp.Evaluate[[]string](`window.printed`))
 	s := b.Look(t)
 	b.Quiet(t, "print")
 	if len(pdf) < 20_000 || !strings.HasPrefix(string(pdf), "%PDF") || len(papers) != 1 || papers[0] != "#ffffff" {
@@ -96,8 +94,8 @@ func TestPagePrints(t *testing.T) {
 	if s.Background != "rgb(20, 23, 27)" || s.Charts["throughput"].Pixels < 500 {
 		t.Errorf("after printing the background is %s and the charts are %v", s.Background, s.Charts)
 	}
-	if *pagetest.Screenshots != "" {
-		if err := os.WriteFile(filepath.Join(*pagetest.Screenshots, "print.pdf"), pdf, 0o644); err != nil {
+	if *Screenshots != "" {
+		if err := os.WriteFile(filepath.Join(*Screenshots, "print.pdf"), pdf, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,19 +104,19 @@ func TestPagePrints(t *testing.T) {
 // TestPageAnswers uses the page as a person does: hovers, switches a toggle,
 // copies the command.
 func TestPageAnswers(t *testing.T) {
-	b := pagetest.Open(t)
+	b := OpenBrowser(t)
 	path := filepath.Join(t.TempDir(), "page.html")
 	in := pages()["hour"]
 	if err := os.WriteFile(path, render(t, in), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b.Do(t, chromedp.EmulateViewport(1200, 900), pagetest.Scheme("light"), chromedp.Navigate("file://"+path), pagetest.Settle(),
+	b.Do(t, chromedp.EmulateViewport(1200, 900), Scheme("light"), chromedp.Navigate("file://"+path), Settle(),
 		chromedp.Evaluate[chromedp.Void](`(() => {
 			const over = document.querySelector('[data-chart="throughput"] .u-over'), r = over.getBoundingClientRect();
 			over.dispatchEvent(new MouseEvent("mouseenter", { clientX: r.left + 300, clientY: r.top + 50 }));
 			over.dispatchEvent(new MouseEvent("mousemove", { clientX: r.left + 300, clientY: r.top + 50, bubbles: true }));
-		})()`), pagetest.Settle())
-	text := func(script string) string { return pagetest.Get(t, b, chromedp.Evaluate[string](script)) }
+		})()`), Settle())
+	text := func(script string) string { return Ask(t, b, chromedp.Evaluate[string](script)) }
 	legend := text(`[...document.querySelectorAll('[data-chart="throughput"] .legend, [data-chart="latency"] .legend')].map((e) => e.innerText).join(" | ")`)
 	both := text(`document.querySelector("#latency input").click(), document.querySelector('[data-chart="histogram"] .legend').innerText`)
 	button, selected := text(`document.querySelector(".command button").innerText`), text(`document.querySelector(".command code").innerText`)
@@ -137,25 +135,25 @@ func TestPageAnswers(t *testing.T) {
 // TestPageZooms holds that a drag on one chart zooms all charts over time, and
 // that a double click goes back.
 func TestPageZooms(t *testing.T) {
-	b := pagetest.Open(t)
+	b := OpenBrowser(t)
 	path := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(path, render(t, pages()["hour"]), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b.Do(t, chromedp.EmulateViewport(1200, 900), chromedp.Navigate("file://"+path), pagetest.Settle())
-	place := pagetest.Get(t, b, chromedp.Evaluate[struct{ X, Y float64 }](`(() => {
+	b.Do(t, chromedp.EmulateViewport(1200, 900), chromedp.Navigate("file://"+path), Settle())
+	place := Ask(t, b, chromedp.Evaluate[struct{ X, Y float64 }](`(() => {
 		const over = document.querySelector('[data-chart="throughput"] .u-over');
 		over.scrollIntoView({ block: "center" });
 		const r = over.getBoundingClientRect();
 		return { X: r.left + 100, Y: r.top + 60 };
 	})()`))
 	other := chromedp.Evaluate[string](`document.querySelector('[data-chart="latency"] canvas').toDataURL()`)
-	whole := pagetest.Get(t, b, other)
-	b.Do(t, chromedp.DragAndDropXY(place.X, place.Y, place.X+200, place.Y, 5), pagetest.Settle())
-	zoomed := pagetest.Get(t, b, other)
+	whole := Ask(t, b, other)
+	b.Do(t, chromedp.DragAndDropXY(place.X, place.Y, place.X+200, place.Y, 5), Settle())
+	zoomed := Ask(t, b, other)
 	b.Do(t, chromedp.MouseClickXY(place.X, place.Y, func(p *input.DispatchMouseEventParams) { p.ClickCount = 1 }),
-		chromedp.MouseClickXY(place.X, place.Y, func(p *input.DispatchMouseEventParams) { p.ClickCount = 2 }), pagetest.Settle())
-	back := pagetest.Get(t, b, other)
+		chromedp.MouseClickXY(place.X, place.Y, func(p *input.DispatchMouseEventParams) { p.ClickCount = 2 }), Settle())
+	back := Ask(t, b, other)
 	b.Quiet(t, "zoom")
 	if zoomed == whole {
 		t.Error("a drag on the throughput does not zoom the latency")
@@ -168,20 +166,20 @@ func TestPageZooms(t *testing.T) {
 // TestPageOpensFast holds that an hour's page is parsed and drawn within the two
 // seconds that a person waits, on a machine that does other things too.
 func TestPageOpensFast(t *testing.T) {
-	b := pagetest.Open(t)
+	b := OpenBrowser(t)
 	path := filepath.Join(t.TempDir(), "page.html")
 	if err := os.WriteFile(path, render(t, pages()["hour"]), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b.Do(t, chromedp.EmulateViewport(1200, 900), chromedp.Navigate("file://"+path), pagetest.Settle())
-	took := pagetest.Get(t, b, chromedp.Evaluate[float64](`performance.getEntriesByType("navigation")[0].loadEventEnd`))
+	b.Do(t, chromedp.EmulateViewport(1200, 900), chromedp.Navigate("file://"+path), Settle())
+	took := Ask(t, b, chromedp.Evaluate[float64](`performance.getEntriesByType("navigation")[0].loadEventEnd`))
 	t.Logf("the page of an hour was loaded and drawn in %.0f ms", took)
 }
 
 // TestLivePageFollows holds that a live page shows newer data, draws it without
 // being made again, and stops when the run is over.
 func TestLivePageFollows(t *testing.T) {
-	b := pagetest.Open(t)
+	b := OpenBrowser(t)
 	var mu sync.Mutex
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -202,10 +200,10 @@ func TestLivePageFollows(t *testing.T) {
 		_ = Page(w, in)
 	}))
 	defer server.Close()
-	b.Do(t, chromedp.EmulateViewport(1200, 900), chromedp.Navigate(server.URL), pagetest.Settle())
-	first := pagetest.Get(t, b, chromedp.Evaluate[string](`window.plot = document.querySelector('[data-chart="throughput"] canvas'), document.querySelector("h1").innerText`))
-	pagetest.Get(t, b, chromedp.Poll[bool](`document.querySelector("h1").innerText.toLowerCase() === "invalid"`, chromedp.WithPollingTimeout(time.Minute)))
-	last := pagetest.Get(t, b, chromedp.Evaluate[string](`document.querySelector("h1").innerText + (window.plot.isConnected ? " same chart" : " other chart")`))
+	b.Do(t, chromedp.EmulateViewport(1200, 900), chromedp.Navigate(server.URL), Settle())
+	first := Ask(t, b, chromedp.Evaluate[string](`window.plot = document.querySelector('[data-chart="throughput"] canvas'), document.querySelector("h1").innerText`))
+	Ask(t, b, chromedp.Poll[bool](`document.querySelector("h1").innerText.toLowerCase() === "invalid"`, chromedp.WithPollingTimeout(time.Minute)))
+	last := Ask(t, b, chromedp.Evaluate[string](`document.querySelector("h1").innerText + (window.plot.isConnected ? " same chart" : " other chart")`))
 	b.Quiet(t, "live")
 	if !strings.EqualFold(first, "running") || !strings.EqualFold(last, "invalid same chart") {
 		t.Errorf("first %q, then %q", first, last)

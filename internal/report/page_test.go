@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/net/html"
 
-	"stroppy/internal/report/pagetest"
 	"stroppy/internal/stats"
 )
 
@@ -132,7 +131,7 @@ func render(t *testing.T, in Input) []byte {
 // TestPageData holds the page's JSON, whose shape a live page depends on.
 func TestPageData(t *testing.T) {
 	for _, name := range []string{"empty", "nothing", "second", "invalid"} {
-		pagetest.Golden(t, name, NewPageData(pages()[name]), *update, "timeline", "histogram")
+		golden(t, name, NewPageData(pages()[name]), "timeline", "histogram")
 	}
 }
 

@@ -1,6 +1,4 @@
-// Package pagetest looks at pages in a headless Chromium, for the tests of those
-// who make them.
-package pagetest
+package report
 
 import (
 	"context"
@@ -31,8 +29,8 @@ type Browser struct {
 	complaints []string
 }
 
-// Open starts a browser for a test, and skips the test where there is none.
-func Open(t *testing.T) *Browser {
+// OpenBrowser starts a browser for a test, and skips the test where there is none.
+func OpenBrowser(t *testing.T) *Browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
@@ -79,8 +77,8 @@ func (b *Browser) Do(t *testing.T, actions ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// Get returns what an action finds.
-func Get[T any](t *testing.T, b *Browser, action chromedp.Action[T]) T {
+// Ask returns what an action finds.
+func Ask[T any](t *testing.T, b *Browser, action chromedp.Action[T]) T {
 	t.Helper()
 	found, err := chromedp.Run(b.Context, action)
 	if err != nil {
@@ -106,7 +104,7 @@ func (b *Browser) Picture(t *testing.T, name string) {
 	if *Screenshots == "" {
 		return
 	}
-	if err := os.WriteFile(filepath.Join(*Screenshots, name+".png"), Get(t, b, chromedp.FullScreenshot(100)), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(*Screenshots, name+".png"), Ask(t, b, chromedp.FullScreenshot(100)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -160,5 +158,5 @@ type Seen struct {
 func (b *Browser) Look(t *testing.T) Seen {
 	t.Helper()
 	b.Do(t, Settle())
-	return Get(t, b, chromedp.Evaluate[Seen](drawn))
+	return Ask(t, b, chromedp.Evaluate[Seen](drawn))
 }

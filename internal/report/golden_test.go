@@ -1,4 +1,4 @@
-package pagetest
+package report
 
 import (
 	"bytes"
@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// Golden holds a page's data against the file testdata/NAME.page.json, which update
+// golden holds a page's data against the file testdata/NAME.page.json, which update
 // writes again. What a script goes through is a list, be it empty: only the parts
 // named may be null.
-func Golden(t *testing.T, name string, data any, update bool, null ...string) {
+func golden(t *testing.T, name string, data any, null ...string) {
 	t.Helper()
 	got, err := json.MarshalIndent(data, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join("testdata", name+".page.json")
-	if update {
+	if *update {
 		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,8 @@
-package sweep
+package report_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,11 +10,39 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"stroppy/internal/report/pagetest"
+	"stroppy/internal/report"
+	"stroppy/internal/sweep"
 )
 
-// chartsOf are those that a page must have.
-func chartsOf(name string) []string {
+// books are the sweeps that the tests of package sweep make their pages of.
+func books(t *testing.T) (books map[string]*sweep.Book) {
+	t.Helper()
+	text, err := os.ReadFile("../sweep/testdata/books.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &books); err != nil {
+		t.Fatal(err)
+	}
+	return books
+}
+
+// page writes the page of a sweep into a file.
+func page(t *testing.T, name string, b *sweep.Book) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), name+".html")
+	var out bytes.Buffer
+	if err := sweep.Page(&out, b, "runs/curve", "stroppy sweep --db 'postgres://bank@[::1]/bank' --seed 7 --over "+b.Over); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// sweepCharts are those that a page must have.
+func sweepCharts(name string) []string {
 	switch {
 	case name == "begun":
 		return nil
@@ -22,21 +52,21 @@ func chartsOf(name string) []string {
 	return []string{"scaling", "latency"}
 }
 
-// TestPageInABrowser opens every page as a file, in light and dark, wide and on a
+// TestSweepPageInABrowser opens every page as a file, in light and dark, wide and on a
 // phone.
-func TestPageInABrowser(t *testing.T) {
-	b := pagetest.Open(t)
-	for name, book := range books() {
-		path := filepath.Join(t.TempDir(), name+".html")
-		if err := os.WriteFile(path, render(t, book), 0o644); err != nil {
+func TestSweepPageInABrowser(t *testing.T) {
+	b := report.OpenBrowser(t)
+	for name, book := range books(t) {
+		path := page(t, name, book)
+		want, err := sweep.NewPageData(book, "")
+		if err != nil {
 			t.Fatal(err)
 		}
-		want := data(t, book)
 		for _, view := range []struct {
 			name, scheme string
 			width        int64
 		}{{"light", "light", 1200}, {"dark", "dark", 1200}, {"phone", "light", 360}} {
-			b.Do(t, chromedp.EmulateViewport(view.width, 900), pagetest.Scheme(view.scheme), chromedp.Navigate("file://"+path))
+			b.Do(t, chromedp.EmulateViewport(view.width, 900), report.Scheme(view.scheme), chromedp.Navigate("file://"+path))
 			s := b.Look(t)
 			where := name + " " + view.name
 			b.Quiet(t, where)
@@ -51,10 +81,10 @@ func TestPageInABrowser(t *testing.T) {
 					t.Errorf("%s: the text has %q: %s", where, bad, s.Text)
 				}
 			}
-			if len(s.Charts) != len(chartsOf(name)) {
-				t.Errorf("%s: the charts are %v, want %v", where, s.Charts, chartsOf(name))
+			if len(s.Charts) != len(sweepCharts(name)) {
+				t.Errorf("%s: the charts are %v, want %v", where, s.Charts, sweepCharts(name))
 			}
-			for _, chart := range chartsOf(name) {
+			for _, chart := range sweepCharts(name) {
 				if c := s.Charts[chart]; name != "nothing" && (c.Pixels < 500 || c.Colours < 3) {
 					t.Errorf("%s: the chart %s has %d pixels in %d colours", where, chart, c.Pixels, c.Colours)
 				}
@@ -64,10 +94,10 @@ func TestPageInABrowser(t *testing.T) {
 	}
 }
 
-// TestPageShowsInvalidSteps: an invalid step is red in its chart and in its row,
+// TestSweepPageShowsInvalidSteps: an invalid step is red in its chart and in its row,
 // which leads to its report, and no valid sweep has that red.
-func TestPageShowsInvalidSteps(t *testing.T) {
-	b := pagetest.Open(t)
+func TestSweepPageShowsInvalidSteps(t *testing.T) {
+	b := report.OpenBrowser(t)
 	const red = `(() => {
 		const canvas = document.querySelector("figure.chart canvas"), d = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
 		let n = 0;
@@ -83,12 +113,9 @@ func TestPageShowsInvalidSteps(t *testing.T) {
 		"clients": {0, "", 7}, "rate": {0, "", 10},
 		"invalid": {30, "./08-clients/report.html", 5}, "rate-invalid": {30, "./rate-8000/report.html", 6},
 	} {
-		path := filepath.Join(t.TempDir(), name+".html")
-		if err := os.WriteFile(path, render(t, books()[name]), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		b.Do(t, chromedp.EmulateViewport(1200, 900), pagetest.Scheme("light"), chromedp.Navigate("file://"+path), pagetest.Settle())
-		got := pagetest.Get(t, b, chromedp.Evaluate[found](red))
+		path := page(t, name, books(t)[name])
+		b.Do(t, chromedp.EmulateViewport(1200, 900), report.Scheme("light"), chromedp.Navigate("file://"+path), report.Settle())
+		got := report.Ask(t, b, chromedp.Evaluate[found](red))
 		b.Quiet(t, name)
 		if (want.N == 0) != (got.N == 0) || got.N < want.N || got.Rows != want.Rows || got.Links != want.Links {
 			t.Errorf("%s shows %+v, want at least %+v", name, got, want)
@@ -96,22 +123,19 @@ func TestPageShowsInvalidSteps(t *testing.T) {
 	}
 }
 
-// TestPageAnswers: under the pointer the legend tells the step, and the law there.
-func TestPageAnswers(t *testing.T) {
-	b := pagetest.Open(t)
+// TestSweepPageAnswers: under the pointer the legend tells the step, and the law there.
+func TestSweepPageAnswers(t *testing.T) {
+	b := report.OpenBrowser(t)
 	for name, want := range map[string][]string{
 		"clients": {"64 clients", "scalability law", "ideal"}, "rate": {"did ", "99.9 %"},
 	} {
-		path := filepath.Join(t.TempDir(), name+".html")
-		if err := os.WriteFile(path, render(t, books()[name]), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		b.Do(t, chromedp.EmulateViewport(1200, 900), chromedp.Navigate("file://"+path), pagetest.Settle(), chromedp.Evaluate[chromedp.Void](`(() => {
+		path := page(t, name, books(t)[name])
+		b.Do(t, chromedp.EmulateViewport(1200, 900), chromedp.Navigate("file://"+path), report.Settle(), chromedp.Evaluate[chromedp.Void](`(() => {
 			const over = document.querySelector(".u-over"), r = over.getBoundingClientRect();
 			over.dispatchEvent(new MouseEvent("mouseenter", { clientX: r.right - 200, clientY: r.top + 50 }));
 			over.dispatchEvent(new MouseEvent("mousemove", { clientX: r.right - 200, clientY: r.top + 50, bubbles: true }));
-		})()`), pagetest.Settle())
-		legend := pagetest.Get(t, b, chromedp.Evaluate[string](`document.querySelector(".legend").innerText`))
+		})()`), report.Settle())
+		legend := report.Ask(t, b, chromedp.Evaluate[string](`document.querySelector(".legend").innerText`))
 		b.Quiet(t, name)
 		for _, part := range want {
 			if !strings.Contains(legend, part) || strings.Contains(legend, "none") {

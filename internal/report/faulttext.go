@@ -26,29 +26,25 @@ func (t *text) faults() {
 		line := fmt.Sprintf(columns, seconds(f.AtSeconds), short(clean(f.Fault), 28), outage, back,
 			optional(f.TPSBefore), optional(f.TPSDuring), optional(f.TPSAfter), doubt)
 		t.out.WriteString(strings.TrimRight(line, " \n") + "\n")
-		t.faultNote(f.Target)
-		t.faultNote(f.lateText())
-		t.faultNote(f.Verified)
+		notes := []string{f.Target, f.lateText(), f.Verified}
 		if f.P99Before != nil && f.P99During != nil {
 			note := fmt.Sprintf("p99 %s ms before, %s ms during", LatencyText(*f.P99Before), LatencyText(*f.P99During))
 			if f.P99After != nil {
 				note += fmt.Sprintf(", %s ms after", LatencyText(*f.P99After))
 			}
-			t.faultNote(note)
+			notes = append(notes, note)
 		}
 		if f.Uncompared != "" && f.OutageSeconds != nil {
-			t.faultNote("back in is not known: " + f.Uncompared)
+			notes = append(notes, "back in is not known: "+f.Uncompared)
 		}
-		for _, trouble := range f.troubles() {
-			t.faultNote(trouble)
-		}
+		t.faultNotes(append(notes, f.troubles()...))
 	}
 	if d := t.r.Degradation; d != nil {
-		how := fmt.Sprintf("%s tps before the first fault, %s after the last heal: %.1f %% less", RateText(d.FirstTPS), RateText(d.LastTPS), 100*d.Loss())
-		if d.Loss() < 0 {
-			how = fmt.Sprintf("%s tps before the first fault, %s after the last heal: none", RateText(d.FirstTPS), RateText(d.LastTPS))
+		how := "none"
+		if d.Loss() >= 0 {
+			how = fmt.Sprintf("%.1f %% less", 100*d.Loss())
 		}
-		t.line("degradation", how)
+		t.line("degradation", fmt.Sprintf("%s tps before the first fault, %s after the last heal: %s", RateText(d.FirstTPS), RateText(d.LastTPS), how))
 	}
 }
 
@@ -104,14 +100,13 @@ func (f *Fault) lateText() string {
 	return text
 }
 
-// faultNote writes a faint line below a fault.
-func (t *text) faultNote(note string) {
+// faultNotes writes faint lines below a fault.
+func (t *text) faultNotes(notes []string) {
 	const indent = 11
-	if note == "" {
-		return
-	}
-	for _, part := range wrap(note, width-indent) {
-		t.out.WriteString(strings.Repeat(" ", indent) + t.paint(faint, part) + "\n")
+	for _, note := range notes {
+		for _, part := range wrap(note, width-indent) {
+			t.out.WriteString(strings.Repeat(" ", indent) + t.paint(faint, part) + "\n")
+		}
 	}
 }
 

@@ -48,14 +48,10 @@ func wrap(text string, columns int) []string {
 // group writes a number with a comma between thousands.
 func group(n uint64) string {
 	digits := fmt.Sprint(n)
-	var b strings.Builder
-	for i, d := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
 	}
-	return b.String()
+	return digits
 }
 
 // Counted writes a number of things.
@@ -105,17 +101,14 @@ func LatencyText(x float64) string {
 }
 
 func bytesText(n int64) string {
-	x := float64(n)
-	for _, unit := range []string{"bytes", "kB", "MB", "GB"} {
-		if x < 1000 {
-			if unit == "bytes" {
-				return fmt.Sprintf("%.0f %s", x, unit)
-			}
-			return fmt.Sprintf("%.3g %s", x, unit)
-		}
+	if n < 1000 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	x, units := float64(n)/1000, []string{"kB", "MB", "GB", "TB"}
+	for ; x >= 1000 && len(units) > 1; units = units[1:] {
 		x /= 1000
 	}
-	return fmt.Sprintf("%.3g TB", x)
+	return fmt.Sprintf("%.3g %s", x, units[0])
 }
 
 // some lists the first so many names and says how many are left.

@@ -33,27 +33,23 @@ func (d *Drive) lengthText(write func(float64) string) string {
 
 // loopText reports how the load phase was paced.
 func (d *Drive) loopText() string {
-	var text string
+	text, poisson := "open loop at "+RateText(d.Rate)+"/s", ", Poisson arrivals"
 	switch {
-	case d.Rate <= 0 && d.RatePlan == "":
-		if d.ThinkSeconds <= 0 {
-			return "closed loop"
-		}
-		text = "closed loop, " + seconds(d.ThinkSeconds) + " between two transactions of a client"
-		if d.Arrival == "poisson" {
-			text += " in the mean"
-		}
-		return text
-	case strings.Contains(d.RatePlan, " for "):
+	case !open(d) && d.ThinkSeconds <= 0:
+		return "closed loop"
+	case !open(d):
+		text, poisson = "closed loop, "+seconds(d.ThinkSeconds)+" between two transactions of a client", " in the mean"
+	case d.staged():
 		text = "open loop at " + clean(d.RatePlan) + " per second"
-	default:
-		text = "open loop at " + RateText(d.Rate) + "/s"
 	}
 	if d.Arrival == "poisson" {
-		text += ", Poisson arrivals"
+		text += poisson
 	}
 	return text
 }
+
+// staged says that the rate was not one all the time.
+func (d *Drive) staged() bool { return strings.Contains(d.RatePlan, " for ") }
 
 // behind reports whether the load phase did not follow the rate that was asked for: more
 // was left at its end than a short pause leaves and than the clients were about to
@@ -85,7 +81,7 @@ func (d *Drive) backlogText(c *Client) string {
 		return "due, but not started when the load phase ended"
 	}
 	asked := RateText(d.Rate) + "/s"
-	if strings.Contains(d.RatePlan, " for ") {
+	if d.staged() {
 		asked = clean(d.RatePlan)
 	}
 	text := fmt.Sprintf("%s could not follow the rate of %s: %s due and not started when the load phase ended", follower(c), asked, wereCount(d.Backlog))
@@ -98,12 +94,7 @@ func (d *Drive) backlogText(c *Client) string {
 	return text + "."
 }
 
-func wereCount(n uint64) string {
-	if n == 1 {
-		return "1 was"
-	}
-	return group(n) + " were"
-}
+func wereCount(n uint64) string { return group(n) + " " + were(n) }
 
 // pacingText reports how precisely transactions were sent when they were due.
 func (d *Drive) pacingText() string {

@@ -128,13 +128,7 @@ func style(d *Drive) string {
 	if d == nil {
 		return ""
 	}
-	var parts []string
-	for _, key := range []string{"update", "mode"} {
-		if value := d.Style[key]; value != "" {
-			parts = append(parts, key+" "+value)
-		}
-	}
-	return strings.Join(parts, " · ")
+	return strings.Join(labelled("update ", d.Style["update"], "mode ", d.Style["mode"]), " · ")
 }
 
 func settingOf(settings []Setting, name string) string {
@@ -157,17 +151,12 @@ func driveFact(d *Drive) string {
 	if d == nil {
 		return "there was no load phase"
 	}
-	parts := []string{d.lengthText(lasting)}
-	switch {
-	case !open(d):
-		parts = append(parts, "closed loop: each client sends when the last answer is there")
-	case d.RatePlan != "":
-		parts = append(parts, "open loop at "+d.RatePlan+" per second")
-	default:
-		parts = append(parts, "open loop at "+RateText(d.Rate)+" per second")
-	}
-	if d.Arrival != "" && open(d) {
-		parts = append(parts, d.Arrival+" arrivals")
+	parts := []string{d.lengthText(lasting), "closed loop: each client sends when the last answer is there"}
+	if open(d) {
+		parts[1] = "open loop at " + cmp.Or(d.RatePlan, RateText(d.Rate)) + " per second"
+		if d.Arrival != "" {
+			parts = append(parts, d.Arrival+" arrivals")
+		}
 	}
 	if d.ThinkSeconds > 0 {
 		parts = append(parts, lasting(d.ThinkSeconds)+" of think time")
@@ -206,29 +195,26 @@ func lasting(s float64) string {
 	}
 	whole := int64(math.Round(s))
 	h, m, rest := whole/3600, whole/60%60, whole%60
-	switch {
-	case h > 0 && m == 0:
-		return fmt.Sprintf("%d h", h)
-	case h > 0:
-		return fmt.Sprintf("%d h %d min", h, m)
-	case rest == 0:
-		return fmt.Sprintf("%d min", m)
+	text := fmt.Sprintf("%d h %d min", h, m)
+	if h == 0 {
+		text = fmt.Sprintf("%d min %d s", m, rest)
 	}
-	return fmt.Sprintf("%d min %d s", m, rest)
+	return strings.TrimSuffix(strings.TrimSuffix(text, " 0 s"), " 0 min")
 }
 
 // pageChecks are the checks: those that the verdict counts first, and of them
 // what was found first.
 func pageChecks(checks []Check) []PageCheck {
-	list := []PageCheck{}
-	for _, required := range []bool{true, false} {
-		for _, status := range []string{"invalid", "unknown", "valid"} {
-			for _, c := range checks {
-				if c.Status == status && c.Required == required {
-					list = append(list, pageCheck(c))
-				}
-			}
+	order := func(c Check) int {
+		place := slices.Index([]string{"invalid", "unknown", "valid"}, c.Status)
+		if !c.Required {
+			place += 3
 		}
+		return place
+	}
+	list := []PageCheck{}
+	for _, c := range slices.SortedStableFunc(slices.Values(checks), func(a, b Check) int { return order(a) - order(b) }) {
+		list = append(list, pageCheck(c))
 	}
 	return list
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 )
@@ -36,27 +37,21 @@ func histogram(d *Drive) *PageHistogram {
 		return nil
 	}
 	due := bins(d.Histogram)
+	used := slices.Collect(maps.Keys(due))
 	var sent map[int]float64
 	if d.ServiceTimes != nil {
 		sent = bins(d.ServiceTimes)
+		used = slices.AppendSeq(used, maps.Keys(sent))
 	}
-	first, last := math.MaxInt, math.MinInt
-	for _, all := range []map[int]float64{due, sent} {
-		for i := range all {
-			first, last = min(first, i), max(last, i)
-		}
-	}
-	if first > last {
+	if len(used) == 0 {
 		return nil
 	}
-	h := &PageHistogram{Edges: []num{}, Due: []num{}, Sent: []num{}, Marks: []Mark{}}
-	for i := first; i <= last+1; i++ {
-		h.Edges = append(h.Edges, num(edge(i)/1000))
-		if i <= last {
-			h.Due = append(h.Due, num(due[i]))
-			if sent != nil {
-				h.Sent = append(h.Sent, num(sent[i]))
-			}
+	first, last := slices.Min(used), slices.Max(used)
+	h := &PageHistogram{Edges: []num{num(edge(first) / 1000)}, Due: []num{}, Sent: []num{}, Marks: []Mark{}}
+	for i := first; i <= last; i++ {
+		h.Edges, h.Due = append(h.Edges, num(edge(i+1)/1000)), append(h.Due, num(due[i]))
+		if sent != nil {
+			h.Sent = append(h.Sent, num(sent[i]))
 		}
 	}
 	if l := d.Latency; l != nil {
@@ -90,8 +85,7 @@ func bins(h *Histogram) map[int]float64 {
 			continue
 		}
 		for i := from; i <= to; i++ {
-			covered := min(upper, edge(i+1)) - max(lower, edge(i))
-			if covered > 0 {
+			if covered := min(upper, edge(i+1)) - max(lower, edge(i)); covered > 0 {
 				out[i] += count * covered / (upper - lower)
 			}
 		}

@@ -3,7 +3,9 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"stroppy/internal/stats"
@@ -78,11 +80,11 @@ func (n num) MarshalJSON() ([]byte, error) {
 
 // timeline is the run second by second; nil where no second is known.
 func timeline(in Input) *PageTimeline {
-	n := 0
+	known := 0
 	for _, s := range in.Seconds {
-		n = max(n, s.Second+1)
+		known = max(known, s.Second+1)
 	}
-	known := n
+	n := known
 	for _, r := range in.Resources {
 		if r.Second <= mostSecond {
 			n = max(n, r.Second+1)
@@ -91,7 +93,7 @@ func timeline(in Input) *PageTimeline {
 	if n == 0 {
 		return nil
 	}
-	c := &PageTimeline{End: float64(n), Bucket: 1, Bands: []Band{}}
+	c := &PageTimeline{End: float64(n), Bucket: 1, At: make([]num, n), Columns: newColumns(n), Bands: []Band{}}
 	whole := n
 	if d := in.Result.Drive; d != nil {
 		c.Warmup, c.Open = d.WarmupSeconds, open(d)
@@ -105,14 +107,11 @@ func timeline(in Input) *PageTimeline {
 			c.End = max(end, float64(whole))
 		}
 	}
-	columns := newColumns(n)
-	columns.seconds(in.Seconds, known, whole)
-	columns.resources(in.Resources)
-	c.At = make([]num, n)
+	c.Columns.seconds(in.Seconds, known, whole)
+	c.Columns.resources(in.Resources)
 	for i := range c.At {
 		c.At[i] = num(i) + 0.5
 	}
-	c.Columns = columns
 	if whole < known {
 		c.Note = "The load phase did not fill its last second, whose counts are left out."
 	}
@@ -125,10 +124,7 @@ func timeline(in Input) *PageTimeline {
 
 func newColumns(n int) (c Columns) {
 	for _, column := range c.all() {
-		*column = make([]num, n)
-		for i := range *column {
-			(*column)[i] = num(math.NaN())
-		}
+		*column = slices.Repeat([]num{num(math.NaN())}, n)
 	}
 	return c
 }
@@ -144,20 +140,17 @@ func (c *Columns) all() []*[]num {
 // nothing ended. The counts of a second that the load phase did not fill would look
 // like a fall, and are left out.
 func (c *Columns) seconds(series []stats.Second, known, whole int) {
-	for i := range min(known, whole) {
-		c.Committed[i], c.Rejected[i], c.Aborted[i], c.Unknown[i], c.Waiting[i] = 0, 0, 0, 0, 0
+	for _, counts := range [][]num{c.Committed, c.Rejected, c.Aborted, c.Unknown, c.Waiting} {
+		clear(counts[:min(known, whole)])
 	}
 	ms := func(d time.Duration) num { return num(float64(d) / float64(time.Millisecond)) }
 	for _, s := range series {
 		i := s.Second
-		if i < 0 {
-			continue
-		}
-		if i < whole {
+		if i >= 0 && i < whole {
 			c.Committed[i], c.Rejected[i], c.Aborted[i], c.Unknown[i] = num(s.Committed), num(s.Rejected), num(s.Aborted), num(s.Unknown)
 			c.Waiting[i] = num(s.Waiting)
 		}
-		if s.Committed > 0 {
+		if i >= 0 && s.Committed > 0 {
 			c.P50[i], c.P99[i], c.Max[i] = ms(s.P50), ms(s.P99), ms(s.Max)
 		}
 	}
@@ -196,35 +189,23 @@ func (c *PageTimeline) decimate() {
 		at = append(at, num(float64(from)+width/4), num(float64(from)+width*3/4))
 	}
 	c.At = at
-	note := fmt.Sprintf("Of each %d seconds the lowest and the highest are drawn; series.csv has every second.", c.Bucket)
-	if c.Note != "" {
-		note = c.Note + " " + note
-	}
-	c.Note = note
+	c.Note = strings.TrimSpace(c.Note + fmt.Sprintf(" Of each %d seconds the lowest and the highest are drawn; series.csv has every second.", c.Bucket))
 }
 
-// extremes returns two numbers for each bucket.
+// extremes returns two numbers for each bucket; NaN where none is known.
 func extremes(column []num, bucket int) []num {
 	var out []num
-	for from := 0; from < len(column); from += bucket {
-		low, high := -1, -1
-		for i := from; i < min(from+bucket, len(column)); i++ {
-			x := column[i]
-			switch {
-			case x != x: // not known
-			case low < 0:
-				low, high = i, i
-			case x < column[low]:
+	for part := range slices.Chunk(column, bucket) {
+		low, high := 0, 0
+		for i, x := range part {
+			if !(part[low] <= x) && x == x { // NaN is less than any
 				low = i
-			case x > column[high]:
+			}
+			if !(part[high] >= x) && x == x {
 				high = i
 			}
 		}
-		if low < 0 {
-			out = append(out, num(math.NaN()), num(math.NaN()))
-			continue
-		}
-		out = append(out, column[min(low, high)], column[max(low, high)])
+		out = append(out, part[min(low, high)], part[max(low, high)])
 	}
 	return out
 }

@@ -116,7 +116,7 @@ func (t *text) what() {
 		}
 	}
 	t.line("data", loadLine(r.Load))
-	t.line("load phase", t.driveLine())
+	t.line("load phase", driveLine(r.Drive))
 	t.line("seed", fmt.Sprint(r.Seed))
 	t.line("machine", r.Machine)
 	t.line("times", phases(r.Phases, seconds))
@@ -146,21 +146,15 @@ func loadLine(l *Load) string {
 	return s
 }
 
-func (t *text) driveLine() string {
-	d := t.r.Drive
+func driveLine(d *Drive) string {
 	if d == nil {
 		return ""
 	}
-	parts := []string{d.lengthText(seconds), d.loopText()}
-	for _, key := range []string{"update", "mode"} {
-		if style := d.Style[key]; style != "" {
-			parts = append(parts, style)
-		}
-	}
+	parts := []string{d.lengthText(seconds), d.loopText(), d.Style["update"], d.Style["mode"]}
 	if d.Interrupted {
 		parts = append(parts, "ended early by the user")
 	}
-	return strings.Join(parts, " · ")
+	return joined(parts...)
 }
 
 // throughput writes the load phase's throughput and latencies.

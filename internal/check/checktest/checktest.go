@@ -2,7 +2,6 @@
 package checktest
 
 import (
-	"context"
 	"iter"
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -63,23 +62,4 @@ func ByName(results []check.Result) map[string]check.Result {
 		m[r.Name] = r
 	}
 	return m
-}
-
-// Patient is a context that ends when it has been asked so many times.
-type Patient struct {
-	context.Context
-	Left, Asked int
-	Note        func()
-}
-
-func (p *Patient) Err() error {
-	p.Asked++
-	if p.Note != nil {
-		p.Note()
-	}
-	if p.Left == 0 {
-		return context.Canceled
-	}
-	p.Left--
-	return nil
 }

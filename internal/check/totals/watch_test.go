@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"stroppy/internal/check"
-	"stroppy/internal/check/checktest"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 )
@@ -37,23 +36,23 @@ func worlds() map[string]*world {
 func TestEndedAnywhere(t *testing.T) {
 	for name, w := range worlds() {
 		in := w.input(isolation.StrictSerializable)
-		whole := &checktest.Patient{Context: t.Context(), Left: 1 << 30}
+		whole := &patient{Context: t.Context(), left: 1 << 30}
 		results, err := Accounts(whole, in)
 		if err != nil || len(results) != len(accountChecks) {
 			t.Fatalf("%s: %v", name, err)
 		}
-		for n := 0; n < whole.Asked; n += 1 + n/30 {
-			p := &checktest.Patient{Context: t.Context(), Left: n}
+		for n := 0; n < whole.asked; n += 1 + n/30 {
+			p := &patient{Context: t.Context(), left: n}
 			results, err := Accounts(p, in)
 			if !errors.Is(err, context.Canceled) || results != nil {
-				t.Fatalf("%s, ended when asked %d of %d times: %d results and %v", name, n, whole.Asked, len(results), err)
+				t.Fatalf("%s, ended when asked %d of %d times: %d results and %v", name, n, whole.asked, len(results), err)
 			}
-			if p.Asked > n+2 { // once to learn that it ended, once for the cause
-				t.Fatalf("%s, ended when asked %d of %d times: it was asked %d times", name, n, whole.Asked, p.Asked)
+			if p.asked > n+2 { // once to learn that it ended, once for the cause
+				t.Fatalf("%s, ended when asked %d of %d times: it was asked %d times", name, n, whole.asked, p.asked)
 			}
 		}
-		if whole.Asked < 20 {
-			t.Errorf("%s: the context was asked %d times only", name, whole.Asked)
+		if whole.asked < 20 {
+			t.Errorf("%s: the context was asked %d times only", name, whole.asked)
 		}
 	}
 }
@@ -63,8 +62,8 @@ func TestEndedAnywhere(t *testing.T) {
 func TestAskedOften(t *testing.T) {
 	w := busy(8, 60, 60_000)
 	read, before, most, after := 0, 0, 0, 0
-	p := &checktest.Patient{Context: t.Context(), Left: 1 << 30}
-	p.Note = func() {
+	p := &patient{Context: t.Context(), left: 1 << 30}
+	p.note = func() {
 		most = max(most, read-before)
 		if after++; read > before {
 			after = 0
@@ -127,4 +126,23 @@ func (s stopping) Transactions() iter.Seq2[history.Record, error] {
 			}
 		}
 	}
+}
+
+// patient is a context that ends when it has been asked so many times.
+type patient struct {
+	context.Context
+	left, asked int
+	note        func()
+}
+
+func (p *patient) Err() error {
+	p.asked++
+	if p.note != nil {
+		p.note()
+	}
+	if p.left == 0 {
+		return context.Canceled
+	}
+	p.left--
+	return nil
 }

@@ -64,7 +64,7 @@ func (m *kvModel) download(ctx context.Context, r *reader, report *dataset.Progr
 		err = dataset.Scan(ctx, s, entryPrefix, func(key, value []byte) error {
 			p, ok := parsePiece(value)
 			if !ok || !parseEntryKey(key, &p) || p.place == 0 {
-				return r.stranger("a key %q with %d bytes, which nobody writes", entryPrefix+string(key), len(value))
+				return r.unexpected("a key %q with %d bytes, which nobody writes", entryPrefix+string(key), len(value))
 			}
 			if p.number == 0 {
 				if entries++; entries%progressRows == 0 {
@@ -84,7 +84,7 @@ func (m *kvModel) download(ctx context.Context, r *reader, report *dataset.Progr
 			stream, known := workload.Hex.Parse(key)
 			place, writer, ok := parseTail(value)
 			if !known || len(key) != streamDigits || !ok {
-				return r.stranger("a key %q with %d bytes, which nobody writes", tailPrefix+string(key), len(value))
+				return r.unexpected("a key %q with %d bytes, which nobody writes", tailPrefix+string(key), len(value))
 			}
 			return r.tail(stream, place, writer)
 		})

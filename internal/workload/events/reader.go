@@ -3,6 +3,7 @@ package events
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
@@ -114,23 +115,19 @@ func (r *reader) note(stream, place uint64, writer history.ID) {
 	}
 }
 
-// stranger keeps what no load and no client made.
-func (r *reader) stranger(format string, args ...any) error {
+// unexpected keeps what no load and no client made.
+func (r *reader) unexpected(format string, args ...any) error {
 	return r.end.Unexpected(fmt.Sprintf(format, args...))
 }
 
 // row takes the next row of a SQL database.
 func (r *reader) row(row []db.Value) error {
-	for _, v := range row[:5] {
-		if v.Null || v.Int < 0 {
-			return r.stranger("a row of stream %d, place %d, piece %d, writer %d and member %d, which nobody writes", row[0].Int, row[1].Int, row[2].Int, row[3].Int, row[4].Int)
-		}
-	}
 	p := piece{
 		stream: uint64(row[0].Int), place: uint64(row[1].Int), number: uint64(row[2].Int),
 		writer: history.ID(row[3].Int), member: uint32(row[4].Int), void: row[5].Null, body: row[5].Text,
 	}
 	switch {
+	case slices.ContainsFunc(row[:5], func(v db.Value) bool { return v.Null || v.Int < 0 }):
 	case p.place > 0 && row[4].Int <= math.MaxUint32:
 		return r.add(p)
 	case p.place == 0 && p.number == 0 && p.writer == 0 && p.void:
@@ -141,7 +138,7 @@ func (r *reader) row(row []db.Value) error {
 		r.note(p.stream, 0, 0)
 		return nil
 	}
-	return r.stranger("a row of stream %d, place %d, piece %d, writer %d and member %d, which nobody writes", row[0].Int, row[1].Int, row[2].Int, row[3].Int, row[4].Int)
+	return r.unexpected("a row of stream %d, place %d, piece %d, writer %d and member %d, which nobody writes", row[0].Int, row[1].Int, row[2].Int, row[3].Int, row[4].Int)
 }
 
 // closeRows ends the entries of a SQL database, where a stream ends with its last

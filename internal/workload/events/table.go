@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"stroppy/internal/check"
 	"stroppy/internal/history"
 	"stroppy/internal/workload"
 )
@@ -45,20 +46,13 @@ func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
 		return nil, err
 	}
 	t := took{least: math.MaxInt64, from: math.MaxInt64}
-	read := 0
-	for record, err := range recorded.Transactions() {
-		if err != nil {
-			return nil, err
-		}
-		if read++; read%4096 == 0 && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+	for record := range check.Each(&check.Watch{Ctx: ctx}, "the history", recorded.Transactions(), &err) {
 		if record.Outcome == history.Committed && !record.Warmup {
 			t.add(record.Transaction)
 		}
 	}
-	if t.commits == 0 {
-		return nil, nil
+	if err != nil || t.commits == 0 {
+		return nil, err
 	}
 	return []workload.Table{t.times(run), t.rates(run)}, nil
 }

@@ -1,9 +1,11 @@
 package kv
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
+	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/workload"
 )
@@ -76,10 +78,7 @@ func (c *Config) check() error {
 	default:
 		return fmt.Errorf("mode %s is not one of this workload, whose transactions are of one statement or two: take pipelined or interactive", c.Mode)
 	}
-	if err := c.Validate(); err != nil {
-		return err
-	}
-	return c.checkSizes()
+	return cmp.Or(c.Validate(), c.checkSizes())
 }
 
 // Validate implements workload.Config.
@@ -100,4 +99,31 @@ func (c *Config) checkSizes() error {
 		return fmt.Errorf("value-size is %d..%d: take %d to %d bytes, the lower number first", c.ValueLow, c.ValueHigh, leastValue, mostValue)
 	}
 	return nil
+}
+
+// checkValues says in one sentence whether a database cannot hold values as large as
+// asked for.
+func (c *Config) checkValues(database db.Database) error {
+	l := database.Limits()
+	most := uint64(l.Value)
+	if commit := uint64(l.Commit); commit > c.KeySize {
+		most = min(most, commit-c.KeySize)
+	}
+	if l.Value > 0 && c.ValueHigh > most {
+		return fmt.Errorf("value-size is up to %d bytes, and this database takes values of at most %d here: take a smaller one", c.ValueHigh, most)
+	}
+	return nil
+}
+
+// entryBytes is what a store may add to a key and a value in a request.
+const entryBytes = 64
+
+// loadWrites returns how many writes a transaction of a load has: as many records as
+// fit into one commit, and how far the load has come.
+func (c *Config) loadWrites(l db.Limits) int {
+	if l.Commit == 0 {
+		return l.Writes
+	}
+	records := uint64(l.Commit) / (c.KeySize + c.ValueHigh + entryBytes)
+	return min(l.Writes, int(max(records, 2)))
 }

@@ -21,8 +21,8 @@ func NamesOf(h history.Header) *Names {
 // formulaOf returns the formula of the records that a history is of. Of a header that
 // says no sizes it still knows places.
 func formulaOf(h history.Header) *formula {
-	s, _, ok := shapeOf(h.Keys)
-	if !ok {
+	s, err := shapeOf(h.Keys)
+	if err != nil {
 		s = shape{leastKey, leastValue, leastValue}
 	}
 	return newFormula(h.Seed, s)

@@ -1,8 +1,11 @@
 package kv
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
@@ -33,8 +36,8 @@ func Spec() workload.Spec {
 // loaded returns how many records a recording is of, and the sizes of their keys and
 // values.
 func loaded(h history.Header) map[string]string {
-	s, _, ok := shapeOf(h.Keys)
-	if !ok {
+	s, err := shapeOf(h.Keys)
+	if err != nil {
 		return nil
 	}
 	return map[string]string{"records": decimal(h.Accounts), "key-size": decimal(s.key), "value-size": setting.Range(s.low, s.high)}
@@ -55,19 +58,14 @@ func format() workload.Format {
 	}
 	return workload.Format{
 		Operation: func(op *history.Op) string {
-			text := ""
+			var parts []string
 			if op.Write {
-				text = fmt.Sprintf("write %d bytes", op.Amount)
+				parts = append(parts, fmt.Sprintf("write %d bytes", op.Amount))
 			}
-			switch {
-			case op.Observed && op.Write:
-				return text + ", saw " + found(op.State, op.Value, op.Writer)
-			case op.Observed:
-				return "saw " + found(op.State, op.Value, op.Writer)
-			case op.Write:
-				return text
+			if op.Observed {
+				parts = append(parts, "saw "+found(op.State, op.Value, op.Writer))
 			}
-			return "not seen"
+			return cmp.Or(strings.Join(parts, ", "), "not seen")
 		},
 		Row: func(history.Row) string { return "" },
 		End: func(a history.Object) string { return " " + found(a.State, a.Value, a.Writer) },
@@ -96,14 +94,14 @@ func presets() []preset {
 }
 
 func (c *Config) takePreset(name string) error {
-	for _, p := range presets() {
-		if p.name == name {
-			c.Preset, c.Distribution = name, p.distribution
-			c.Reads, c.Updates, c.Inserts, c.Scans, c.Modifies = p.reads, p.updates, p.inserts, p.scans, p.modifies
-			return nil
-		}
+	i := slices.IndexFunc(presets(), func(p preset) bool { return p.name == name })
+	if i < 0 {
+		return errors.New("it must be ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f")
 	}
-	return errors.New("it must be ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f")
+	p := presets()[i]
+	c.Preset, c.Distribution = name, p.distribution
+	c.Reads, c.Updates, c.Inserts, c.Scans, c.Modifies = p.reads, p.updates, p.inserts, p.scans, p.modifies
+	return nil
 }
 
 // Settings implements workload.Config.

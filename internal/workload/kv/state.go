@@ -27,44 +27,39 @@ func factsOf(s shape) map[string]string {
 	return map[string]string{factKeySize: decimal(s.key), factValueLow: decimal(s.low), factValueHigh: decimal(s.high)}
 }
 
-// shapeOf is the inverse of factsOf; the name of what makes no sense comes with
-// false.
-func shapeOf(facts map[string]string) (s shape, wrong string, ok bool) {
-	for _, fact := range []struct {
-		name        string
-		least, most uint64
-		to          *uint64
-	}{
-		{factKeySize, leastKey, mostKey, &s.key}, {factValueLow, leastValue, mostValue, &s.low}, {factValueHigh, leastValue, mostValue, &s.high},
-	} {
-		n, err := strconv.ParseUint(facts[fact.name], 10, 64)
-		if err != nil || n < fact.least || n > fact.most {
-			return s, fact.name, false
+// shapeOf is the inverse of factsOf.
+func shapeOf(facts map[string]string) (s shape, err error) {
+	number := func(name string, least, most uint64) uint64 {
+		n, failed := strconv.ParseUint(facts[name], 10, 64)
+		if (failed != nil || n < least || n > most) && err == nil {
+			err = kind.Altered(name, facts[name])
 		}
-		*fact.to = n
+		return n
 	}
-	return s, factValueHigh, s.low <= s.high
+	s.key = number(factKeySize, leastKey, mostKey)
+	s.low = number(factValueLow, leastValue, mostValue)
+	s.high = number(factValueHigh, max(s.low, leastValue), mostValue)
+	return s, err
 }
 
 func (c *Config) shape() shape { return shape{c.KeySize, c.ValueLow, c.ValueHigh} }
 
 // take takes over what the database says about the records in it.
 func (w *Workload) take(m *dataset.Metadata) error {
-	s, wrong, ok := shapeOf(m.Facts)
-	if !ok {
-		return kind.Altered(wrong, m.Facts[wrong])
+	s, err := shapeOf(m.Facts)
+	if err == nil {
+		w.shape, w.formula = s, newFormula(m.Seed, s)
 	}
-	w.shape, w.formula = s, newFormula(m.Seed, s)
-	return nil
+	return err
 }
 
 // fits says whether the records that were found can be used as configured.
 func (w *Workload) fits(m *dataset.Metadata) error {
-	s, wrong, ok := shapeOf(m.Facts)
+	s, err := shapeOf(m.Facts)
 	c := &w.config
 	switch {
-	case !ok:
-		return kind.Altered(wrong, m.Facts[wrong])
+	case err != nil:
+		return err
 	case c.KeySize != 0 && c.KeySize != s.key:
 		return dataset.MismatchErrorf("the %s in this database has keys of %d bytes, and %d are asked for: leave the size out, or run `%s`", kind.Noun, s.key, c.KeySize, kind.Make)
 	case c.ValueHigh != 0 && (c.ValueLow != s.low || c.ValueHigh != s.high):

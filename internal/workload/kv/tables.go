@@ -9,6 +9,7 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
+	"stroppy/internal/check"
 	"stroppy/internal/history"
 	"stroppy/internal/workload"
 )
@@ -34,16 +35,10 @@ func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
 	}
 	defer recorded.Close()
 	keySize := uint64(formulaOf(recorded.Header()).keySize)
-	kinds := []history.Kind{history.Get, history.Put, history.Insert, history.Scan, history.Modify}
 	var of [history.Modify + 1]ofKind
-	begin, end, records := int64(-1), int64(0), 0
-	for rec, err := range recorded.Transactions() {
-		if err != nil {
-			return nil, fmt.Errorf("add up the transactions of each kind: %w", err)
-		}
-		if records++; records%4096 == 0 && ctx.Err() != nil {
-			return nil, fmt.Errorf("add up the transactions of each kind: %w", context.Cause(ctx))
-		}
+	begin, end := int64(-1), int64(0)
+	var problem error
+	for rec := range check.Each(&check.Watch{Ctx: ctx}, "the history", recorded.Transactions(), &problem) {
 		if rec.Warmup || rec.Kind < history.Get || rec.Kind > history.Modify {
 			continue
 		}
@@ -55,6 +50,9 @@ func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
 			of[rec.Kind].add(rec.Transaction, keySize)
 		}
 	}
+	if problem != nil {
+		return nil, fmt.Errorf("add up the transactions of each kind: %w", problem)
+	}
 	if end <= begin {
 		return nil, nil
 	}
@@ -65,9 +63,9 @@ func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
 		Notes: []string{fmt.Sprintf("Per second of the %.4g s from when the first counted transaction was due to the last answer. "+
 			"Latency counts from when a transaction was due. Bytes are those of keys and values of committed transactions; 1 MB is 1,000,000 bytes.", seconds)},
 	}
-	for _, kind := range kinds {
+	for kind := range of { // the kinds before Get have none
 		if k := &of[kind]; k.count > 0 {
-			table.Rows = append(table.Rows, k.row(kind.String(), seconds))
+			table.Rows = append(table.Rows, k.row(history.Kind(kind).String(), seconds))
 		}
 	}
 	return []workload.Table{table}, nil

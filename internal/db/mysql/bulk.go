@@ -78,7 +78,7 @@ func (c *control) has(table string) (bool, error) {
 func (d *Database) step(ctx context.Context, c *control, statement string) error {
 	sent := c.out
 	if _, err := c.exec(statement); err != nil {
-		return c.failure(ctx, d.op("execute "+db.Shorten(statement)), d.server.product, err, before, sent)
+		return c.failure(ctx, d.op("execute "+db.Shorten(statement)), err, before, sent)
 	}
 	return nil
 }
@@ -92,7 +92,7 @@ func (d *Database) fill(ctx context.Context, c *control, op string, load *db.Bul
 	var taken int64
 	var err error
 	if d.server.on("local_infile") {
-		taken, err = c.loadData(op, d.server.product, load, source)
+		taken, err = c.loadData(op, load, source)
 	} else {
 		taken, err = c.insert(load, source)
 	}
@@ -105,7 +105,7 @@ func (d *Database) fill(ctx context.Context, c *control, op string, load *db.Bul
 	c.phase = committing
 	sent := c.out
 	if _, err := c.exec("COMMIT"); err != nil {
-		return 0, c.failure(ctx, op, d.server.product, err, committing, sent)
+		return 0, c.failure(ctx, op, err, committing, sent)
 	}
 	c.phase = before
 	return taken, nil
@@ -118,7 +118,7 @@ var loads atomic.Int64
 // loadData sends the rows as a file. For a file of the client the server makes
 // warnings of what would be errors, so none may be there
 // (https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-error-handling).
-func (c *control) loadData(op string, maker product, load *db.BulkLoad, source *rowSource) (int64, error) {
+func (c *control) loadData(op string, load *db.BulkLoad, source *rowSource) (int64, error) {
 	name := "stroppy" + strconv.FormatInt(loads.Add(1), 10)
 	client.RegisterReaderHandler(name, func() io.Reader { return source })
 	defer client.DeregisterReaderHandler(name)
@@ -133,7 +133,7 @@ func (c *control) loadData(op string, maker product, load *db.BulkLoad, source *
 	}
 	warnings, err := c.table("SHOW WARNINGS LIMIT 1")
 	if err == nil && len(warnings) > 0 {
-		err = warned(op, maker, warnings[0])
+		err = warned(op, c.product, warnings[0])
 	}
 	return taken, err
 }

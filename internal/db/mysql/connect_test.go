@@ -343,7 +343,7 @@ func TestTally(t *testing.T) {
 	if s.tally.Type().Elem().Kind().String() != "int64" {
 		t.Errorf("the list holds %v", s.tally.Type())
 	}
-	rows, err := s.rows("SELECT 1; UPDATE accounts SET version = 7 WHERE ban < 3; SELECT 2; DELETE FROM ledger; SELECT nothing; SELECT 3")
+	rows, err := s.query("SELECT 1; UPDATE accounts SET version = 7 WHERE ban < 3; SELECT 2; DELETE FROM ledger; SELECT nothing; SELECT 3")
 	if err != nil {
 		t.Fatal(err)
 	}

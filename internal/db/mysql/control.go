@@ -39,7 +39,7 @@ func (d *Database) control(ctx context.Context, op string, do func(*control) err
 		if errors.As(err, &own) {
 			return own
 		}
-		return l.failure(guarded, op, d.server.product, err, c.phase, out)
+		return l.failure(guarded, op, err, c.phase, out)
 	}
 	return nil
 }

@@ -25,37 +25,45 @@ func (s *session) execute(ctx context.Context, p *prepared, args []db.Value) *db
 	if err := s.arm(ctx, true); err != nil {
 		return lost(s.op("execute a statement"), err, before)
 	}
-	sent := s.out
-	err := s.prepare(p)
-	if err == nil {
-		err = s.executePrepared(p, args)
-	}
+	start := len(s.values)
+	affected, err := s.one(ctx, "execute a statement", before, p, args, &s.rowBuffer, nil)
 	if err != nil {
-		return s.explain(ctx, p, err, sent)
+		return err
 	}
+	r := &s.results[s.ready]
+	r.Affected = affected
+	s.settle(r, p, start)
 	s.ready++
 	return nil
 }
 
-// explain is the error of one statement.
-func (s *session) explain(ctx context.Context, p *prepared, err error, sent int64) *db.Error {
-	var bad unreadable
-	if errors.As(err, &bad) {
-		return db.Fatalf(s.op("execute "+db.Shorten(p.statement.SQL)), "%w", bad.err)
+// one runs a prepared statement, which an error of class Fatal names. Its rows go to
+// the buffer as read says. The connection is armed.
+func (s *session) one(ctx context.Context, what string, at phase, p *prepared, args []db.Value, b *rowBuffer, row func([]db.Value) error) (int64, *db.Error) {
+	sent := s.out
+	affected, err := int64(0), s.prepare(p)
+	if err != nil {
+		at = before
+	} else {
+		sent = s.out
+		affected, err = p.run(args, b, row)
 	}
-	own := s.failure(ctx, s.op("execute a statement"), s.database.server.product, err, before, sent)
+	var bad unreadable
+	var stopped rowError
+	switch {
+	case err == nil:
+		return affected, nil
+	case errors.As(err, &stopped): // the rest of the rows is not waited for, so that the connection ends
+		return 0, &db.Error{Class: db.Unknown, Op: s.op(what), Err: stopped.error}
+	case errors.As(err, &bad):
+		return 0, db.Fatalf(s.op("execute "+db.Shorten(p.statement.SQL)), "%w", bad.err)
+	}
+	own := s.failure(ctx, s.op(what), err, at, sent)
 	if own.Class == db.Fatal {
 		own.Op = s.op("execute " + db.Shorten(p.statement.SQL))
 	}
-	return own
+	return 0, own
 }
-
-// unreadable is an answer of the server that this driver cannot read.
-type unreadable struct{ err error }
-
-func (u unreadable) Error() string { return u.err.Error() }
-
-func errColumns(got, want int) error { return fmt.Errorf("it returns %d columns, not %d", got, want) }
 
 // prepare makes the server's form of a statement, once a connection.
 func (s *session) prepare(p *prepared) (err error) {
@@ -65,27 +73,25 @@ func (s *session) prepare(p *prepared) (err error) {
 	return err
 }
 
-func (s *session) executePrepared(p *prepared, args []db.Value) error {
-	r := &s.results[s.ready]
+// run executes the server's form and returns how many rows a statement without rows
+// has affected.
+func (p *prepared) run(args []db.Value, b *rowBuffer, row func([]db.Value) error) (int64, error) {
 	if len(p.statement.Columns) == 0 {
 		done, err := p.handle.(driver.StmtExecContext).ExecContext(never, p.bind(args))
 		if err != nil {
-			return err
+			return 0, err
 		}
-		r.Affected, err = done.RowsAffected()
-		return err
+		return done.RowsAffected()
 	}
 	rows, err := p.handle.(driver.StmtQueryContext).QueryContext(never, p.bind(args))
 	if err != nil {
-		return err
+		return 0, err
 	}
-	start := len(s.values)
-	err = s.keep(rows, p.statement.Columns)
-	if e := rows.Close(); err == nil {
-		err = e
+	err = b.read(rows, p.statement.Columns, row)
+	if _, stopped := err.(rowError); !stopped {
+		err = cmp.Or(err, rows.Close())
 	}
-	s.settle(r, p, start)
-	return err
+	return 0, err
 }
 
 // settle makes a result of the values from start on.
@@ -94,35 +100,6 @@ func (s *session) settle(r *db.Result, p *prepared, start int) {
 	r.Values = s.values[start:len(s.values):len(s.values)]
 	if r.Columns > 0 {
 		r.Affected = int64(r.Rows())
-	}
-}
-
-// keep keeps the rows of one result set. All are read even if one cannot be, so
-// that the connection can go on.
-func (s *session) keep(rows driver.Rows, types []db.Type) error {
-	n := len(rows.Columns())
-	var bad error
-	if n != len(types) {
-		bad = unreadable{errColumns(n, len(types))}
-	}
-	if cap(s.columns) < n {
-		s.columns = make([]driver.Value, n)
-	}
-	row := s.columns[:n]
-	for {
-		switch err := rows.Next(row); {
-		case errors.Is(err, io.EOF):
-			return bad
-		case err != nil:
-			return err
-		}
-		if bad != nil {
-			continue
-		}
-		var err error
-		if s.values, s.arena, err = appendRow(types, row, s.values, s.arena); err != nil {
-			bad = unreadable{err}
-		}
 	}
 }
 
@@ -164,7 +141,7 @@ func (s *session) send(ctx context.Context, what string, at phase) *db.Error {
 			at = before // the server has not come to COMMIT
 		}
 	}
-	own := s.failure(ctx, s.op(what), s.database.server.product, err, at, sent)
+	own := s.failure(ctx, s.op(what), err, at, sent)
 	if own.Class == db.Fatal && i >= 0 && i < len(x.batch) {
 		own.Op = s.op("execute " + db.Shorten(x.batch[i].statement.SQL))
 	}
@@ -215,7 +192,7 @@ var (
 // there is none. The library passes over the answers without rows.
 func (x *packet) next() (err error) {
 	if x.sets == nil {
-		if x.sets, err = x.rows(string(x.text)); err == nil && len(x.sets.Columns()) == 0 {
+		if x.sets, err = x.query(string(x.text)); err == nil && len(x.sets.Columns()) == 0 {
 			err = errUnanswered
 		}
 		return err
@@ -322,7 +299,7 @@ func (x *packet) take(p *prepared, place int, last bool, r *db.Result) error {
 				continue
 			}
 		}
-		err = x.keep(x.sets, p.statement.Columns)
+		err = x.read(x.sets, p.statement.Columns, nil)
 		if _, ok := err.(unreadable); err != nil && !ok {
 			return err
 		}

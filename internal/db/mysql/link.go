@@ -22,6 +22,7 @@ type link struct {
 	*counted
 	conn     driver.Conn
 	host     int
+	product  product
 	used     time.Time // when it was last known to work
 	prepared map[*db.Statement]*prepared
 	tally    reflect.Value // see newTally
@@ -52,9 +53,9 @@ func (l *link) exec(text string) (driver.Result, error) {
 	return l.conn.(driver.ExecerContext).ExecContext(never, text, nil)
 }
 
-// rows runs a text of one or more statements and returns the first of the results
+// query runs a text of one or more statements and returns the first of the results
 // that have rows.
-func (l *link) rows(text string) (driver.Rows, error) {
+func (l *link) query(text string) (driver.Rows, error) {
 	return l.conn.(driver.QueryerContext).QueryContext(never, text, nil)
 }
 
@@ -141,7 +142,7 @@ func (d *Database) dial(ctx context.Context, op string, host int) (*link, *db.Er
 	if err != nil {
 		return nil, connectError(ctx, op, d.server.product, err)
 	}
-	l := &link{counted: w, conn: conn, host: host, used: time.Now(), prepared: make(map[*db.Statement]*prepared)}
+	l := &link{counted: w, conn: conn, host: host, product: d.server.product, used: time.Now(), prepared: make(map[*db.Statement]*prepared)}
 	if l.tally, err = newTally(conn); err != nil {
 		l.end()
 		return nil, db.Fatalf(op, "%w", err)
@@ -156,12 +157,12 @@ func (d *Database) prepareLink(ctx context.Context, op, isolation string, l *lin
 	}
 	if len(d.address.hosts) > 1 {
 		if err := l.takesWrites(d.server.galera); err != nil {
-			return l.failure(ctx, op, d.server.product, err, before, l.out)
+			return l.failure(ctx, op, err, before, l.out)
 		}
 	}
 	if isolation != "" {
 		if _, err := l.exec("SET SESSION TRANSACTION ISOLATION LEVEL " + strings.ToUpper(isolation)); err != nil {
-			return l.failure(ctx, op, d.server.product, err, before, l.out)
+			return l.failure(ctx, op, err, before, l.out)
 		}
 	}
 	return nil
@@ -228,7 +229,7 @@ func (l *link) row(text string) ([]string, error) {
 
 // table runs a query and returns its rows as text; NULL is empty.
 func (l *link) table(text string) ([][]string, error) {
-	rows, err := l.rows(text)
+	rows, err := l.query(text)
 	if err != nil {
 		return nil, err
 	}
@@ -259,10 +260,10 @@ func (l *link) table(text string) ([][]string, error) {
 // failure is the error for what a call of the library ended with. out is how many
 // bytes had been sent before the call: if no more were, nothing can have been
 // done.
-func (l *link) failure(ctx context.Context, op string, p product, err error, at phase, out int64) *db.Error {
+func (l *link) failure(ctx context.Context, op string, err error, at phase, out int64) *db.Error {
 	var e *client.MySQLError
 	if errors.As(err, &e) {
-		return reported(op, p, e, at)
+		return reported(op, l.product, e, at)
 	}
 	if l.out == out {
 		at = before

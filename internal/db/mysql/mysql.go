@@ -116,6 +116,14 @@ func Open(ctx context.Context, url string) (*Database, error) {
 // Close has nothing to close: sessions are closed by whoever opened them.
 func (d *Database) Close() error { return nil }
 
+// maxText leaves room for other columns in a row, which has at most 65,535 bytes as
+// declared, a VARCHAR with its whole length
+// (https://dev.mysql.com/doc/refman/8.4/en/column-count-limit.html).
+const maxText = 65_000
+
+// Limits implements db.Database.
+func (*Database) Limits() db.Limits { return db.Limits{Value: maxText} }
+
 // Dialect is that of InnoDB. Text is compared byte by byte, as Stroppy's keys are
 // made to be.
 func (d *Database) Dialect() *db.Dialect {

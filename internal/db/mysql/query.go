@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 
 	"stroppy/internal/db"
@@ -31,7 +32,10 @@ func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.
 	}
 	guarded, release := s.database.guard(ctx, s.link.host)
 	defer release()
-	if err := s.stream(guarded, p, args, row); err != nil {
+	if err := s.arm(guarded, false); err != nil {
+		return s.fail(ctx, lost(s.op(what), err, before))
+	}
+	if _, err := s.one(guarded, what, committing, p, args, new(rowBuffer), row); err != nil {
 		return s.fail(ctx, err)
 	}
 	s.Disarm()
@@ -41,71 +45,61 @@ func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.
 // rowError is an error of the function that takes the rows.
 type rowError struct{ error }
 
-func (s *session) stream(ctx context.Context, p *prepared, args []db.Value, row func([]db.Value) error) *db.Error {
-	op := s.op("query")
-	if err := s.arm(ctx, false); err != nil {
-		return lost(op, err, before)
-	}
-	if err := s.prepare(p); err != nil {
-		return s.explain(ctx, p, err, s.out)
-	}
-	sent := s.out
-	err := s.streamRows(p, args, row)
-	var bad unreadable
-	var stopped rowError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &stopped): // the rest of the rows is not waited for, so that the connection ends
-		return &db.Error{Class: db.Unknown, Op: op, Err: stopped.error}
-	case errors.As(err, &bad):
-		return db.Fatalf(s.op("execute "+db.Shorten(p.statement.SQL)), "%w", bad.err)
-	}
-	return s.failure(ctx, op, s.database.server.product, err, committing, sent)
+// unreadable is an answer of the server that this driver cannot read.
+type unreadable struct{ err error }
+
+func (u unreadable) Error() string { return u.err.Error() }
+
+// rowBuffer holds rows that were read.
+type rowBuffer struct {
+	values  []db.Value     // row by row
+	arena   []byte         // behind the values
+	columns []driver.Value // of the row that arrives
 }
 
-func (s *session) streamRows(p *prepared, args []db.Value, row func([]db.Value) error) error {
-	if len(p.statement.Columns) == 0 {
-		_, err := p.handle.(driver.StmtExecContext).ExecContext(never, p.bind(args))
-		return err
-	}
-	rows, err := p.handle.(driver.StmtQueryContext).QueryContext(never, p.bind(args))
-	if err != nil {
-		return err
-	}
-	err = s.each(rows, p.statement.Columns, row)
-	var stopped rowError
-	if errors.As(err, &stopped) {
-		return err
-	}
-	if e := rows.Close(); err == nil {
-		err = e
-	}
-	return err
-}
-
-// each hands the rows on. After one that cannot be read the others are not.
-func (s *session) each(rows driver.Rows, types []db.Type, row func([]db.Value) error) error {
+// read reads the rows of one result set: keeps them all, or only hands each on to row
+// unless that is nil. The caller closes rows.
+func (b *rowBuffer) read(rows driver.Rows, types []db.Type, row func([]db.Value) error) error {
 	n := len(rows.Columns())
 	if n != len(types) {
-		return unreadable{errColumns(n, len(types))}
+		return unreadable{fmt.Errorf("it returns %d columns, not %d", n, len(types))}
 	}
-	columns := make([]driver.Value, n)
-	var values []db.Value
-	var text []byte
+	if cap(b.columns) < n {
+		b.columns = make([]driver.Value, n)
+	}
 	for {
-		switch err := rows.Next(columns); {
+		switch err := rows.Next(b.columns[:n]); {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
 			return err
 		}
-		var err error
-		if values, text, err = appendRow(types, columns, values[:0], text[:0]); err != nil {
+		if err := b.append(types, b.columns[:n]); err != nil {
 			return unreadable{err}
 		}
-		if err := row(values); err != nil {
+		if row == nil {
+			continue
+		}
+		if err := row(b.values); err != nil {
 			return rowError{err}
 		}
+		b.values, b.arena = b.values[:0], b.arena[:0]
 	}
+}
+
+// append adds the columns of a row to the values.
+func (b *rowBuffer) append(types []db.Type, row []driver.Value) error {
+	for i, t := range types {
+		v, text, err := decode(t, row[i])
+		if err != nil {
+			return fmt.Errorf("column %d: %w", i+1, err)
+		}
+		if text != nil {
+			start := len(b.arena)
+			b.arena = append(b.arena, text...)
+			v.Text = b.arena[start:len(b.arena):len(b.arena)]
+		}
+		b.values = append(b.values, v)
+	}
+	return nil
 }

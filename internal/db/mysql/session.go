@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 
 	"stroppy/internal/db"
@@ -31,16 +30,14 @@ type session struct {
 	state    state // of the transaction
 	readOnly bool  // of the transaction
 
-	queue   []byte         // the texts of the statements that were not sent
-	ends    []int          // where each of them ends in queue
-	text    []byte         // of the packet that is sent
-	places  []int          // of its statements' answers
-	pending []*prepared    // the statement of each result
-	ready   int            // results that are available
-	results []db.Result    // as many as pending
-	values  []db.Value     // behind the results
-	arena   []byte         // behind the values
-	columns []driver.Value // of the row that arrives
+	queue     []byte      // the texts of the statements that were not sent
+	ends      []int       // where each of them ends in queue
+	text      []byte      // of the packet that is sent
+	places    []int       // of its statements' answers
+	pending   []*prepared // the statement of each result
+	ready     int         // results that are available
+	results   []db.Result // as many as pending
+	rowBuffer             // behind the results
 }
 
 // Session opens a connection and sets its isolation.
@@ -173,7 +170,7 @@ func (s *session) say(ctx context.Context, what, text string, at phase) error {
 	sent := s.out
 	s.state = open
 	if _, err := s.exec(text); err != nil {
-		return s.fail(ctx, s.failure(ctx, s.op(what), s.database.server.product, err, at, sent))
+		return s.fail(ctx, s.failure(ctx, s.op(what), err, at, sent))
 	}
 	if at == committing {
 		s.state = idle
@@ -282,7 +279,7 @@ func (s *session) undo(ctx context.Context) *db.Error {
 		return lost(s.op("roll back"), err, before)
 	}
 	if _, err := s.exec("ROLLBACK"); err != nil {
-		return s.failure(ctx, s.op("roll back"), s.database.server.product, err, before, s.out)
+		return s.failure(ctx, s.op("roll back"), err, before, s.out)
 	}
 	return nil
 }

@@ -108,23 +108,6 @@ func appendLiteral(dst []byte, t db.Type, v *db.Value) []byte {
 	return append(dst, '\'')
 }
 
-// appendRow appends the columns of a row to values, and their text to arena.
-func appendRow(types []db.Type, row []driver.Value, values []db.Value, arena []byte) ([]db.Value, []byte, error) {
-	for i, t := range types {
-		v, text, err := decode(t, row[i])
-		if err != nil {
-			return values, arena, fmt.Errorf("column %d: %w", i+1, err)
-		}
-		if text != nil {
-			start := len(arena)
-			arena = append(arena, text...)
-			v.Text = arena[start:len(arena):len(arena)]
-		}
-		values = append(values, v)
-	}
-	return values, arena, nil
-}
-
 // decode reads one column. The library gives integers as such and everything else
 // as text, which is valid until the next row.
 func decode(t db.Type, column driver.Value) (v db.Value, text []byte, err error) {

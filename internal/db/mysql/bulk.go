@@ -11,15 +11,13 @@ import (
 	client "github.com/go-sql-driver/mysql"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 	"stroppy/internal/money"
 )
 
-const (
-	bulkChunk = 64 << 10 // about how many bytes of rows are made at once
-	// insertBytes is about how long an INSERT is where LOAD DATA LOCAL is not
-	// allowed, below the smallest max_allowed_packet of a default server, 4 MiB.
-	insertBytes = 1 << 20
-)
+// insertBytes is about how long an INSERT is where LOAD DATA LOCAL is not
+// allowed, below the smallest max_allowed_packet of a default server, 4 MiB.
+const insertBytes = 1 << 20
 
 // BulkLoad loads rows with LOAD DATA LOCAL INFILE, or with long INSERTs where the
 // server does not allow that, in one transaction.
@@ -88,7 +86,7 @@ func (d *Database) fill(ctx context.Context, c *control, op string, load *db.Bul
 	if err := d.step(ctx, c, "START TRANSACTION READ WRITE"); err != nil {
 		return 0, err
 	}
-	source := &rowSource{load: load, row: make([]db.Value, len(load.Columns))}
+	source := &wire.Rows{Load: load, Append: appendRow(load.Types)}
 	var taken int64
 	var err error
 	if d.server.on("local_infile") {
@@ -99,8 +97,8 @@ func (d *Database) fill(ctx context.Context, c *control, op string, load *db.Bul
 	switch {
 	case err != nil:
 		return 0, err
-	case taken != source.rows:
-		return 0, db.Fatalf(op, "the server took %d of %d rows", taken, source.rows)
+	case taken != source.Count:
+		return 0, db.Fatalf(op, "the server took %d of %d rows", taken, source.Count)
 	}
 	c.phase = committing
 	sent := c.out
@@ -118,7 +116,7 @@ var loads atomic.Int64
 // loadData sends the rows as a file. For a file of the client the server makes
 // warnings of what would be errors, so none may be there
 // (https://dev.mysql.com/doc/refman/8.4/en/load-data.html#load-data-error-handling).
-func (c *control) loadData(op string, load *db.BulkLoad, source *rowSource) (int64, error) {
+func (c *control) loadData(op string, load *db.BulkLoad, source *wire.Rows) (int64, error) {
 	name := "stroppy" + strconv.FormatInt(loads.Add(1), 10)
 	client.RegisterReaderHandler(name, func() io.Reader { return source })
 	defer client.DeregisterReaderHandler(name)
@@ -152,19 +150,20 @@ func warned(op string, maker product, warning []string) error {
 }
 
 // insert sends the rows in INSERTs.
-func (c *control) insert(load *db.BulkLoad, source *rowSource) (taken int64, err error) {
+func (c *control) insert(load *db.BulkLoad, source *wire.Rows) (taken int64, err error) {
 	head := "INSERT INTO " + load.Table + " (" + strings.Join(load.Columns, ", ") + ") VALUES "
 	text := []byte(head)
 	for more := true; more; {
-		more = source.step()
-		if more {
-			text = append(text, '(')
-			for i, t := range load.Types {
-				if i > 0 {
-					text = append(text, ',')
-				}
-				text = appendLiteral(text, t, &source.row[i])
+		row := source.Next()
+		more = row != nil
+		for i := range row {
+			before := byte(',')
+			if i == 0 {
+				before = '('
 			}
+			text = appendLiteral(append(text, before), load.Types[i], &row[i])
+		}
+		if more {
 			text = append(text, "),"...)
 		}
 		if len(text) > len(head) && (!more || len(text) >= insertBytes) {
@@ -183,70 +182,35 @@ func (c *control) insert(load *db.BulkLoad, source *rowSource) (taken int64, err
 	return taken, nil
 }
 
-// rowSource is an io.Reader of rows as LOAD DATA reads them: tabs between the
+// appendRow returns what writes a row as LOAD DATA reads it: tabs between the
 // columns and a line feed after each row, with a backslash before any of these
 // and before itself, and \N for NULL.
-type rowSource struct {
-	load *db.BulkLoad
-	row  []db.Value
-	rows int64 // made so far
-
-	buf   []byte // made and not yet read from its place at
-	at    int
-	ended bool
-}
-
-// step makes the next row; false at the end.
-func (s *rowSource) step() bool {
-	clear(s.row)
-	if s.ended || !s.load.Next(s.row) {
-		s.ended = true
-		return false
-	}
-	s.rows++
-	return true
-}
-
-// Read implements io.Reader.
-func (s *rowSource) Read(p []byte) (int, error) {
-	if s.at == len(s.buf) {
-		s.buf, s.at = s.buf[:0], 0
-		for len(s.buf) < bulkChunk && s.step() {
-			s.appendRow()
-		}
-		if len(s.buf) == 0 {
-			return 0, io.EOF
-		}
-	}
-	n := copy(p, s.buf[s.at:])
-	s.at += n
-	return n, nil
-}
-
-func (s *rowSource) appendRow() {
-	for i, t := range s.load.Types {
-		if i > 0 {
-			s.buf = append(s.buf, '\t')
-		}
-		switch v := &s.row[i]; {
-		case v.Null:
-			s.buf = append(s.buf, `\N`...)
-		case t == db.Integer:
-			s.buf = strconv.AppendInt(s.buf, v.Int, 10)
-		case t == db.Decimal:
-			s.buf = money.Append(s.buf, v.Int)
-		default:
-			for _, c := range v.Text {
-				switch c {
-				case '\\', '\t', '\n', 0:
-					s.buf = append(s.buf, '\\')
-					if c == 0 {
-						c = '0'
+func appendRow(types []db.Type) func([]byte, []db.Value) ([]byte, error) {
+	return func(dst []byte, row []db.Value) ([]byte, error) {
+		for i, t := range types {
+			if i > 0 {
+				dst = append(dst, '\t')
+			}
+			switch v := &row[i]; {
+			case v.Null:
+				dst = append(dst, `\N`...)
+			case t == db.Integer:
+				dst = strconv.AppendInt(dst, v.Int, 10)
+			case t == db.Decimal:
+				dst = money.Append(dst, v.Int)
+			default:
+				for _, c := range v.Text {
+					switch c {
+					case '\\', '\t', '\n', 0:
+						dst = append(dst, '\\')
+						if c == 0 {
+							c = '0'
+						}
 					}
+					dst = append(dst, c)
 				}
-				s.buf = append(s.buf, c)
 			}
 		}
+		return append(dst, '\n'), nil
 	}
-	s.buf = append(s.buf, '\n')
 }

@@ -4,17 +4,13 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math"
 	"strings"
-	"sync"
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/pgwire"
+	"stroppy/internal/db/wire"
 )
-
-// copyChunk is about how many bytes of rows are made at once.
-const copyChunk = 64 << 10
 
 // roomToSort lets the rest of the transaction build its indexes in memory: the
 // default of 64 MB is too little for a million keys, and sorting them through
@@ -38,20 +34,20 @@ func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, 
 		if err != nil {
 			return err
 		}
-		source, err := newRowSource(ctx, c, &load)
+		source, err := rowsOf(ctx, c, &load)
 		if err != nil {
 			return err
 		}
 		tag, err := c.Conn.CopyFrom(ctx, source, copyStatement(&load, options))
-		source.stop()
-		if source.err != nil {
-			return db.Fatalf(op, "%w", source.err)
+		source.Stop()
+		if source.Err != nil {
+			return db.Fatalf(op, "%w", source.Err)
 		}
 		if err != nil {
 			return err
 		}
-		if rows = tag.RowsAffected(); rows != source.rows {
-			return db.Fatalf(op, "the server took %d of %d rows", rows, source.rows)
+		if rows = tag.RowsAffected(); rows != source.Count {
+			return db.Fatalf(op, "the server took %d of %d rows", rows, source.Count)
 		}
 		if err := c.Run(ctx, append([]string{roomToSort}, load.After...)...); err != nil {
 			return err
@@ -77,17 +73,22 @@ func freeze(ctx context.Context, c *pgwire.Control, load *db.BulkLoad) (string, 
 	if len(load.Before) == 0 {
 		return plain, nil
 	}
-	none := &rowSource{next: func([]db.Value) bool { return false }}
-	_, err := c.Conn.CopyFrom(ctx, none, copyStatement(load, frozen))
+	_, err := c.Conn.CopyFrom(ctx, strings.NewReader(copyHeader+copyTrailer), copyStatement(load, frozen))
 	if !pgwire.Refused(err) {
 		return frozen, err
 	}
 	return plain, c.Run(ctx, append([]string{"ROLLBACK", "BEGIN"}, load.Before...)...)
 }
 
-// newRowSource returns the rows as COPY reads them. COPY converts nothing in binary
+// The binary format of COPY (PostgreSQL documentation, COPY, "Binary Format").
+const (
+	copyHeader  = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" // signature, flags, no extension
+	copyTrailer = "\xff\xff"
+)
+
+// rowsOf returns the rows as COPY reads them. COPY converts nothing in binary
 // format, so the types of the columns are asked for.
-func newRowSource(ctx context.Context, c *pgwire.Control, load *db.BulkLoad) (*rowSource, error) {
+func rowsOf(ctx context.Context, c *pgwire.Control, load *db.BulkLoad) (*wire.Rows, error) {
 	if len(load.Columns) != len(load.Types) {
 		return nil, fmt.Errorf("%d columns but %d types", len(load.Columns), len(load.Types))
 	}
@@ -96,15 +97,24 @@ func newRowSource(ctx context.Context, c *pgwire.Control, load *db.BulkLoad) (*r
 	if err != nil {
 		return nil, err
 	}
-	s := &rowSource{next: load.Next, row: make([]db.Value, len(load.Types)), columns: make([]column, len(load.Types))}
+	columns := make([]column, len(load.Types))
 	for i, f := range described.Fields {
-		s.columns[i] = column{name: load.Columns[i], wire: load.Types[i]}
-		if !s.columns[i].fits(f.DataTypeOID) {
+		columns[i] = column{name: load.Columns[i], wire: load.Types[i]}
+		if !columns[i].fits(f.DataTypeOID) {
 			return nil, db.Fatalf("load the table "+load.Table, "the column %s has the type with OID %d, which its values do not fit",
 				load.Columns[i], f.DataTypeOID)
 		}
 	}
-	return s, nil
+	return &wire.Rows{Load: load, Header: copyHeader, Trailer: copyTrailer, Append: func(dst []byte, row []db.Value) ([]byte, error) {
+		dst = binary.BigEndian.AppendUint16(dst, uint16(len(columns)))
+		for i := range columns {
+			var err error
+			if dst, err = columns[i].append(dst, &row[i]); err != nil {
+				return dst, err
+			}
+		}
+		return dst, nil
+	}}, nil
 }
 
 // column says how the values of a column are written.
@@ -138,78 +148,4 @@ func (c *column) append(dst []byte, v *db.Value) ([]byte, error) {
 		return binary.BigEndian.AppendUint16(append(dst, 0, 0, 0, 2), uint16(v.Int)), nil
 	}
 	return dst, fmt.Errorf("%d does not fit the column %s of %d bytes", v.Int, c.name, c.size)
-}
-
-// rowSource is an io.Reader of rows in the binary format of COPY (PostgreSQL
-// documentation, COPY, "Binary Format").
-type rowSource struct {
-	next    func([]db.Value) bool
-	row     []db.Value
-	columns []column
-
-	// CopyFrom reads in a goroutine of its own, which it does not wait for when
-	// it is cancelled.
-	mu      sync.Mutex
-	stopped bool
-
-	rows   int64
-	err    error
-	buf    []byte // made and not yet read from its place at
-	at     int
-	opened bool
-	ended  bool
-}
-
-const (
-	copyHeader  = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00" // signature, flags, no extension
-	copyTrailer = "\xff\xff"
-)
-
-// stop lets nobody read any more, so that no row is asked for after BulkLoad.
-func (s *rowSource) stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stopped = true
-}
-
-func (s *rowSource) Read(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return 0, io.EOF
-	}
-	if s.at == len(s.buf) {
-		if s.err != nil {
-			return 0, s.err
-		}
-		if s.ended {
-			return 0, io.EOF
-		}
-		s.fill()
-	}
-	n := copy(p, s.buf[s.at:])
-	s.at += n
-	return n, nil
-}
-
-// fill makes the next chunk.
-func (s *rowSource) fill() {
-	s.buf, s.at = s.buf[:0], 0
-	if !s.opened {
-		s.buf, s.opened = append(s.buf, copyHeader...), true
-	}
-	for len(s.buf) < copyChunk {
-		clear(s.row)
-		if !s.next(s.row) {
-			s.buf, s.ended = append(s.buf, copyTrailer...), true
-			return
-		}
-		s.buf = binary.BigEndian.AppendUint16(s.buf, uint16(len(s.columns)))
-		for i := range s.columns {
-			if s.buf, s.err = s.columns[i].append(s.buf, &s.row[i]); s.err != nil {
-				return
-			}
-		}
-		s.rows++
-	}
 }

@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"io"
+	"sync"
+
+	"stroppy/internal/db"
+)
+
+// rowsChunk is about how many bytes of rows are made at once.
+const rowsChunk = 64 << 10
+
+// Rows are the rows of a bulk load, which Read gives as a server takes them.
+type Rows struct {
+	Load            *db.BulkLoad
+	Append          func(dst []byte, row []db.Value) ([]byte, error) // writes one row
+	Header, Trailer string
+
+	Count int64 // rows made so far
+	Err   error // of Append; no row follows it
+
+	// A library may read in a goroutine of its own, which it does not wait for when
+	// it is cancelled.
+	mu     sync.Mutex
+	row    []db.Value
+	opened bool
+	ended  bool
+	buf    []byte // made and not yet read from its place at
+	at     int
+}
+
+// Next makes the next row, which is valid until the next call; nil at the end.
+func (r *Rows) Next() []db.Value {
+	if r.row == nil {
+		r.row = make([]db.Value, len(r.Load.Types))
+	}
+	clear(r.row)
+	if r.ended || !r.Load.Next(r.row) {
+		r.ended = true
+		return nil
+	}
+	r.Count++
+	return r.row
+}
+
+// Stop ends the rows, so that none is asked for any more.
+func (r *Rows) Stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opened, r.ended, r.buf, r.at = true, true, nil, 0
+}
+
+// Read implements io.Reader.
+func (r *Rows) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.at == len(r.buf) {
+		r.fill()
+	}
+	switch {
+	case r.at < len(r.buf):
+	case r.Err != nil:
+		return 0, r.Err
+	default:
+		return 0, io.EOF
+	}
+	n := copy(p, r.buf[r.at:])
+	r.at += n
+	return n, nil
+}
+
+// fill makes the next chunk, which is empty at the end.
+func (r *Rows) fill() {
+	r.buf, r.at = r.buf[:0], 0
+	if !r.opened {
+		r.buf, r.opened = append(r.buf, r.Header...), true
+	}
+	for !r.ended && len(r.buf) < rowsChunk {
+		row := r.Next()
+		if row == nil {
+			r.buf = append(r.buf, r.Trailer...)
+			return
+		}
+		if r.buf, r.Err = r.Append(r.buf, row); r.Err != nil {
+			r.ended = true
+		}
+	}
+}

@@ -263,11 +263,12 @@ func TestSQLMutants(t *testing.T) {
 	for _, m := range memory.Mutants() {
 		checks[m.Name] = m.Check
 	}
-	for _, m := range []struct {
+	type mutant struct {
 		fault Fault
 		step  Step
 		style string
-	}{
+	}
+	for _, m := range mutants([]mutant{
 		{LostAck, Commit, bank.Atomic},
 		{Ghost, Commit, bank.Atomic},
 		{Torn, Commit, bank.Atomic},
@@ -282,7 +283,7 @@ func TestSQLMutants(t *testing.T) {
 		{ReadSkew, Read, bank.Atomic},
 		{LostUpdate, Read, bank.RMW},
 		{WriteSkew, Read, bank.RMW},
-	} {
+	}...) {
 		for _, seed := range seeds(3) {
 			t.Run(fmt.Sprintf("%s/seed=%d", m.fault, seed), func(t *testing.T) {
 				t.Parallel()

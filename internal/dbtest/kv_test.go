@@ -64,11 +64,12 @@ func TestKVMutants(t *testing.T) {
 	t.Parallel()
 	// On many records, of which few are written again, a lost commit stays visible.
 	seldom := []string{"--modify-share", "0", "--update-share", "0.5", "--distribution", "uniform", "--records", "20000"}
-	for _, c := range []struct {
+	type mutant struct {
 		mutant string
 		args   []string
 		checks []string // at least one of them
-	}{
+	}
+	for _, c := range mutants([]mutant{
 		{"lost-update", nil, []string{registers.NoLostUpdate}},
 		{"stale-read", nil, []string{registers.Fresh}},
 		{"stale-read", nil, []string{registers.Linearizable}},
@@ -76,7 +77,7 @@ func TestKVMutants(t *testing.T) {
 		{"lost-ack", nil, []string{registers.Fresh}},
 		{"false-ack-on-crash", seldom, []string{check.Durable}},
 		{"ghost", []string{"--retries", "0"}, []string{check.NoGhost, registers.Values}},
-	} {
+	}...) {
 		for _, seed := range seeds(2) {
 			t.Run(fmt.Sprintf("%s/%s/seed=%d", c.mutant, c.checks[0], seed), func(t *testing.T) {
 				url := fmt.Sprintf("memory:?mutant=%s&rate=0.002&seed=%d", c.mutant, seed)

@@ -1,7 +1,9 @@
 package live
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -231,9 +233,8 @@ func TestPrometheus(t *testing.T) {
 				}
 			}
 			for where, expression := range expressions(t) {
-				values, histograms, err := query(t, address, variables.Replace(expression))
-				if err != nil || len(values)+histograms == 0 {
-					t.Errorf("%s: %s\ngives nothing: %v", where, expression, err)
+				if err := answered(t, address, variables.Replace(expression)); err != nil {
+					t.Errorf("%s: %s\n%v", where, expression, err)
 				}
 			}
 			_, histograms, err := query(t, address, "stroppy_transaction_duration_seconds")
@@ -267,5 +268,20 @@ func checkQuantile(t *testing.T, address string, q, width float64, all []time.Du
 	}
 	if off := math.Abs(math.Log(values[0] / truth)); off > math.Log(width)+0.02 {
 		t.Errorf("the quantile %v is %v, want %v", q, values[0], truth)
+	}
+}
+
+// answered waits until Prometheus has a value for an expression: on a busy machine a scrape
+// is late.
+func answered(t *testing.T, address, expression string) error {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		values, histograms, err := query(t, address, expression)
+		if err == nil && len(values)+histograms > 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("it gives nothing: %w", cmp.Or(err, errors.New("no series")))
+		}
 	}
 }

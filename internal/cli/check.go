@@ -220,7 +220,7 @@ func (a *app) check(config *config, o run.Options, recorded history.Header) erro
 		defer dir.Close()
 		o.Dir = dir
 	}
-	o.Expect, o.Isolation, o.DatabaseURL = config.Expect, config.Isolation, scenario.Redact(config.DB)
+	o.Plan, o.DatabaseURL = config.Plan, scenario.Redact(config.DB)
 	o.Spec, o.Progress, o.Scrub, o.Stroppy = spec, s.progress, a.scrub, version()
 	result, err := run.Check(s.ctx, o)
 	s.stop()

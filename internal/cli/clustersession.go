@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"stroppy/internal/nemesis"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
-	"stroppy/internal/scenario"
 	"stroppy/internal/workload"
 )
 
@@ -89,21 +87,16 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 		o.Settings = append(o.Settings, report.Setting{
 			Name: "supervisor", Value: "stroppy's own, which fails over when the node that leads does not answer for the cluster's parameter timeout, 1s unless given",
 		})
-		o.Events = func() []run.Event {
-			var list []run.Event
+		o.Events = func(since time.Time) (list []report.Event) {
 			for _, e := range supervised.Events() {
-				list = append(list, run.Event(e))
+				if at := e.Time.Sub(since); at >= 0 { // before that the cluster came up
+					list = append(list, report.Event{AtSeconds: at.Seconds(), Text: e.Text})
+				}
 			}
 			return list
 		}
 	}
 	o.Nemesis = &faultRunner{nemesis: r.nemesis}
-	var script []string
-	for _, fault := range config.Script {
-		script = append(script, fault.String())
-	}
-	o.Script, _ = scenario.RedactScript(strings.Join(script, "\n"))
-	o.Budget = run.Budget{MaxOutage: config.MaxOutage, MaxDegradation: config.MaxDegradation}
 	if len(r.cluster.Nodes()) > 1 {
 		o.Nodes = func() []run.Node { return r.nodes(w) }
 	}

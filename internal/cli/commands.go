@@ -17,7 +17,6 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/live"
-	"stroppy/internal/load"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
@@ -117,32 +116,21 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	if err != nil {
 		return nil, "", &exitError{exitUsage, s.abandon(err, dir, database, config.ownFiles())}
 	}
-	spec, err := workloads().Find(config.Workload)
-	if err != nil {
-		return nil, "", &exitError{exitUsage, s.abandon(err, dir, database, config.ownFiles())}
-	}
 	workload.OnOverwrite(func(what string) { s.note("%s", what) })
 	s.named(dir.Path)
 	if config.Seed != 0 {
 		s.note("seed %d", config.Seed)
 	}
+	url := config.runDatabase(dir.Path)
 	options := run.Options{
-		Spec: spec, Workload: workload, Database: database, Dir: dir, Steps: steps,
-		DatabaseURL: scenario.Redact(config.runDatabase(dir.Path)), Isolation: config.Isolation, Expect: config.Expect,
-		Seed: config.Seed,
-		Drive: load.Options{
-			Plan: config.Rate, Arrival: config.Arrivals(), Think: config.Think, MaxBacklog: int(config.MaxBacklog),
-			Duration: config.Duration, Count: config.Count, Warmup: config.Warmup,
-			Retries: config.Retries, GiveUp: config.GiveUp, Seed: config.Seed, Alone: true,
-		},
-		Embedded: embedded(config.runDatabase(dir.Path)),
-		Stroppy:  version(), Plan: config.Plan, Command: command, Unchecked: unchecked(command),
+		Spec: config.spec(), Workload: workload, Database: database, Dir: dir, Steps: steps,
+		Plan: config.Plan, DatabaseURL: scenario.Redact(url), Embedded: embedded(url),
+		Stroppy: version(), Command: command, Unchecked: unchecked(command),
 		Progress: s, Interrupt: s.interrupt, Scrub: a.scrub,
 	}
 	cluster.complete(&options, config, workload)
 	result, err = run.Run(s.ctx, options)
-	var unsaved *run.UnsavedError
-	if err != nil && !errors.As(err, &unsaved) {
+	if err != nil && !errors.As(err, new(*run.UnsavedError)) {
 		s.stop()
 		return nil, dir.Path, s.abandon(err, dir, database, config.ownFiles())
 	}

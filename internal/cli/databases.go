@@ -170,18 +170,14 @@ func (c *config) mustExist(url string) error {
 		return nil
 	}
 	path, _, _ = strings.Cut(path, "?")
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		spec, err := workloads().Find(c.Workload)
-		if err != nil {
-			return err
-		}
-		load := "stroppy run " + c.Workload
-		if spec.Steps {
-			load = "stroppy pop"
-		}
-		return &exitError{exitFailed, fmt.Errorf("there is no %s in %s, which does not exist: run `%s` first, or name the database with --db", spec.Data, url, load)}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return nil
+	spec, load := c.spec(), "stroppy run "+c.Workload
+	if spec.Steps {
+		load = "stroppy pop"
+	}
+	return &exitError{exitFailed, fmt.Errorf("there is no %s in %s, which does not exist: run `%s` first, or name the database with --db", spec.Data, url, load)}
 }
 
 // runDatabase returns the URL of the run's database: that of the cluster that

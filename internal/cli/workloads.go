@@ -36,12 +36,17 @@ func (c *config) options(loads bool) workload.Options {
 	return o
 }
 
+// spec is the configuration's workload, which was checked with its settings.
+func (c *config) spec() workload.Spec {
+	spec, _ := workloads().Find(c.Workload)
+	return spec
+}
+
 // inSteps refuses a workload, which a variable or a file has named, that cannot be
 // loaded, driven and checked by single commands.
 func (c *config) inSteps(command string) error {
-	spec, err := workloads().Find(c.Workload)
-	if err != nil || spec.Steps {
-		return err
+	if c.spec().Steps {
+		return nil
 	}
 	return usagef("`stroppy %s` is a step of the bank test, and the workload is %s: `stroppy run %s` loads, drives and checks it", command, c.Workload, c.Workload)
 }

@@ -20,14 +20,14 @@ const PhaseDrive = "drive"
 const changeEvery = time.Second
 
 // Feed is what is known of the current run. It is a run.Observer; all of its
-// methods may be called by any goroutine.
+// methods may be called by any goroutine, and of a nil feed they do nothing.
 type Feed struct {
-	mu     sync.Mutex
-	now    Snapshot
-	told   time.Time // when the progress of the phase last counted as a change
-	latest run.State // of the load phase
-	next   int       // the second of the load phase that was not seen yet
-	warm   bool      // the warm-up is over
+	mu      sync.Mutex
+	now     Snapshot
+	changed time.Time // when the progress of the phase last counted as a change
+	latest  run.State // of the load phase
+	next    int       // the second of the load phase that was not seen yet
+	warm    bool      // the warm-up is over
 }
 
 // Snapshot is a run at one time. It is never changed: what it points to belongs
@@ -71,90 +71,89 @@ func (f *Feed) Snapshot() Snapshot {
 	return f.now
 }
 
-// change makes the next version; f.mu is held.
-func (f *Feed) change() { f.now.Version++ }
+// update makes the next version.
+func (f *Feed) update(change func(now *Snapshot)) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(&f.now)
+	f.now.Version++
+}
 
 // Fresh begins another run, of which nothing is known yet.
 func (f *Feed) Fresh() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.now, f.told, f.latest, f.next, f.warm = Snapshot{Version: f.now.Version}, time.Time{}, run.State{}, 0, false
-	f.change()
+	f.update(func(now *Snapshot) {
+		*now = Snapshot{Version: now.Version}
+		f.changed, f.latest, f.next, f.warm = time.Time{}, run.State{}, 0, false
+	})
 }
 
-// Named tells the name of the run's directory.
-func (f *Feed) Named(name string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.now.Run = name
-	f.change()
-}
+// Named sets the name of the run's directory.
+func (f *Feed) Named(name string) { f.update(func(now *Snapshot) { now.Run = name }) }
 
 // Begin names the phase that begins.
 func (f *Feed) Begin(phase string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := &f.now
-	if n.Phase == PhaseDrive && f.latest.Drive != nil { // it is over
-		f.take(f.latest.Drive.Seconds(f.next))
-	}
-	if n.Phase = phase; !slices.Contains(n.Phases, phase) {
-		n.Phases = append(slices.Clip(n.Phases), phase)
-	}
-	if phase == PhaseDrive {
-		n.Began = time.Now()
-	}
-	if n.State.Drive == nil { // what the load phase came to is not forgotten
-		n.State = run.State{}
-	}
-	f.change()
+	f.update(func(now *Snapshot) {
+		if now.Phase == PhaseDrive && f.latest.Drive != nil { // it is over
+			f.take(f.latest.Drive.Seconds(f.next))
+		}
+		if now.Phase = phase; !slices.Contains(now.Phases, phase) {
+			now.Phases = append(slices.Clip(now.Phases), phase)
+		}
+		if phase == PhaseDrive {
+			now.Began = time.Now()
+		}
+		if now.State.Drive == nil { // the measurements of the load phase stay
+			now.State = run.State{}
+		}
+	})
 }
 
 // Known keeps what is known of the result.
-func (f *Feed) Known(r *report.Result) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.now.Result = r
-	f.change()
-}
+func (f *Feed) Known(r *report.Result) { f.update(func(now *Snapshot) { now.Result = r }) }
 
-// Fault keeps a fault, and forgets what was said of it before.
+// Fault keeps a fault in place of what was known of it before.
 func (f *Feed) Fault(fault report.Fault) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := &f.now
-	n.Faults = slices.Clone(n.Faults)
-	if at := slices.IndexFunc(n.Faults, func(other report.Fault) bool { return other.Number == fault.Number }); at >= 0 {
-		n.Faults[at] = fault
-	} else {
-		n.Faults = append(n.Faults, fault)
-	}
-	f.change()
+	f.update(func(now *Snapshot) {
+		now.Faults = slices.Clone(now.Faults)
+		if at := slices.IndexFunc(now.Faults, func(other report.Fault) bool { return other.Number == fault.Number }); at >= 0 {
+			now.Faults[at] = fault
+		} else {
+			now.Faults = append(now.Faults, fault)
+		}
+	})
 }
 
-// Show keeps how far the phase is. Of a load phase it looks when a whole second has
+// Show keeps how far the phase is. The load phase is read when a whole second has
 // passed, and no more often.
 func (f *Feed) Show(s run.State) {
+	if f == nil {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s.Drive != nil {
 		f.latest = s
 		if fresh := s.Drive.Seconds(f.next); len(fresh) > 0 || f.now.State.Drive == nil {
 			f.take(fresh)
+			f.now.Version++
 		}
 		return
 	}
 	if f.now.State.Drive == nil {
 		f.now.State = s
 	}
-	if now := time.Now(); now.Sub(f.told) >= changeEvery {
-		f.told = now
-		f.change()
+	if now := time.Now(); now.Sub(f.changed) >= changeEvery {
+		f.changed = now
+		f.now.Version++
 	}
 }
 
 // take takes the latest state of the load phase and the seconds that have passed
-// since it was looked at last.
+// since the last time, and notes once what the warm-up has done, which is known to a
+// second.
 func (f *Feed) take(fresh []stats.Second) {
 	n := &f.now
 	n.State, n.Latencies = f.latest, f.latest.Drive.Latencies()
@@ -163,19 +162,11 @@ func (f *Feed) take(fresh []stats.Second) {
 		n.Seconds = append(n.Seconds, fresh...)
 		f.next = fresh[len(fresh)-1].Second + 1
 	}
-	f.warmedUp()
-	f.change()
-}
-
-// warmedUp notes once what the warm-up has done. That is known to a second.
-func (f *Feed) warmedUp() {
-	n := &f.now
 	if f.warm || n.Result == nil || n.Result.Drive == nil || n.State.Elapsed.Seconds() < n.Result.Drive.WarmupSeconds {
 		return
 	}
 	f.warm = true
-	if n.Result.Drive.WarmupSeconds > 0 {
-		c := n.State.Counters
+	if c := n.State.Counters; n.Result.Drive.WarmupSeconds > 0 {
 		n.Warmup = Warmup{c.Committed, c.Rejected, c.Aborted, c.Unknown, n.Latencies}
 	}
 }
@@ -183,32 +174,13 @@ func (f *Feed) warmedUp() {
 // End sets the result of the finished run, from its directory, and further notes for
 // the reader.
 func (f *Feed) End(in report.Input, notes ...string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	in.Live = false
-	f.now.Final, f.now.Notes = &in, notes
-	f.change()
+	f.update(func(now *Snapshot) { now.Final, now.Notes = &in, notes })
 }
 
 // Break reports why there is no result, and that none will come.
-func (f *Feed) Break(why string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.now.Broken = why
-	f.change()
-}
+func (f *Feed) Break(why string) { f.update(func(now *Snapshot) { now.Broken = why }) }
 
-// Active are the faults that have been injected and not healed.
-func (s *Snapshot) Active() []report.Fault {
-	var list []report.Fault
-	for _, f := range s.Faults {
-		if active(f) {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
-// active says that a fault does its work. One that could not be healed does so to
-// the end; what could not be injected, or was left out, never did.
-func active(f report.Fault) bool { return f.Error == "" && f.Skipped == "" && f.HealedSeconds == nil }
+// Active says that a fault is in effect. One that could not be healed is so to
+// the end; what could not be injected, or was left out, never was.
+func Active(f report.Fault) bool { return f.Error == "" && f.Skipped == "" && f.HealedSeconds == nil }

@@ -3,12 +3,15 @@ package live
 import (
 	"math"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	dto "github.com/prometheus/client_model/go"
 
+	"stroppy/internal/run"
 	"stroppy/internal/stats"
 )
 
@@ -16,67 +19,61 @@ import (
 // Source: https://prometheus.io/docs/specs/native_histograms/#schema
 const schema = 3
 
-// steps are the upper ends of the classic buckets within one power of ten; they
-// go from 10 µs to 100 s.
-var steps = []float64{1, 1.5, 2, 3, 5, 7}
-
-const (
-	leastPower = -5
-	mostPower  = 2
-)
-
-// bounds returns the upper ends of the classic buckets in seconds, ascending.
-func bounds() (list []float64) {
-	for power := leastPower; power < mostPower; power++ {
-		for _, step := range steps {
-			list = append(list, rounded(step*math.Pow10(power)))
-		}
-	}
-	return append(list, math.Pow10(mostPower))
+// edges are the upper ends of the classic buckets in seconds, ascending from 10 µs.
+var edges = []float64{
+	1e-5, 1.5e-5, 2e-5, 3e-5, 5e-5, 7e-5, 1e-4, 1.5e-4, 2e-4, 3e-4, 5e-4, 7e-4,
+	1e-3, 1.5e-3, 2e-3, 3e-3, 5e-3, 7e-3, 1e-2, 1.5e-2, 2e-2, 3e-2, 5e-2, 7e-2,
+	0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100,
 }
-
-// rounded takes away what multiplication adds behind the last digit.
-func rounded(x float64) float64 { return math.Round(x*1e7) / 1e7 }
 
 // labels are on everything that is said of a run.
 var labels = []string{"workload", "database", "run"}
 
-// metrics turns the feed's snapshots into metrics. It looks at the snapshot
-// alone, so that how often it is asked costs the clients nothing.
+// metrics turns the feed's snapshots into metrics. It reads the snapshot alone, so
+// that how often it is asked costs the clients nothing.
 type metrics struct {
-	feed *Feed
+	feed    *Feed
+	numbers []*prometheus.Desc
 
-	transactions, retries, conflicts, reconnects, shed *prometheus.Desc
-	backlog, clients, reconnecting, fault, phase       *prometheus.Desc
-	duration                                           *prometheus.Desc
+	transactions, fault, phase, duration *prometheus.Desc
+}
+
+// numbers are the metrics of the load phase that are single numbers; what is counted
+// ends in _total.
+var numbers = []struct {
+	name, help string
+	value      func(s *run.State) uint64
+}{
+	{"retries_total", "New tries of a transaction after a conflict.", func(s *run.State) uint64 { return s.Counters.Retries }},
+	{"conflicts_total", "Tries that the database aborted.", func(s *run.State) uint64 { return s.Counters.Conflicts }},
+	{"reconnects_total", "Sessions opened in place of a lost one.", func(s *run.State) uint64 { return s.Counters.Reconnects }},
+	{"shed_total", "Transactions that came due while the queue of late work was full, and are never sent.", func(s *run.State) uint64 { return s.Counters.Shed }},
+	{"backlog", "Transactions that are due and not sent.", func(s *run.State) uint64 { return s.Counters.Backlog }},
+	{"clients", "Clients that run transactions.", func(s *run.State) uint64 { return uint64(s.Clients) }},
+	{"clients_reconnecting", "Clients that have lost the database and had no answer since.", func(s *run.State) uint64 { return uint64(s.Counters.Reconnecting) }},
 }
 
 func newMetrics(feed *Feed) *metrics {
-	desc := func(name, help string, more ...string) *prometheus.Desc {
-		return prometheus.NewDesc("stroppy_"+name, help, append(more, labels...), nil)
+	desc := func(name, help string, own ...string) *prometheus.Desc {
+		return prometheus.NewDesc("stroppy_"+name, help, append(own, labels...), nil)
 	}
-	return &metrics{
+	m := &metrics{
 		feed:         feed,
 		transactions: desc("transactions_total", "Transactions of the load phase that ended, the warm-up included, by outcome.", "outcome"),
-		retries:      desc("retries_total", "New tries of a transaction after a conflict."),
-		conflicts:    desc("conflicts_total", "Tries that the database aborted."),
-		reconnects:   desc("reconnects_total", "Sessions opened in place of a lost one."),
-		shed:         desc("shed_total", "Transactions that came due while the queue of late work was full, and are never sent."),
-		backlog:      desc("backlog", "Transactions that are due and not sent."),
-		clients:      desc("clients", "Clients that run transactions."),
-		reconnecting: desc("clients_reconnecting", "Clients that have lost the database and had no answer since."),
 		fault:        desc("fault_active", "1 while a fault is in effect; 0 when it was healed.", "fault", "target"),
 		phase:        desc("phase", "1 for what the run does now; 0 for what it has done.", "phase"),
 		duration: desc("transaction_duration_seconds",
 			"Time from when a transaction was due until it was known to be committed. The sum is taken from the middle of narrow buckets and right to 1 %."),
 	}
+	for _, n := range numbers {
+		m.numbers = append(m.numbers, desc(n.name, n.help))
+	}
+	return m
 }
 
 // Describe sends what Collect may collect.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{
-		m.transactions, m.retries, m.conflicts, m.reconnects, m.shed, m.backlog, m.clients, m.reconnecting, m.fault, m.phase, m.duration,
-	} {
+	for _, d := range slices.Concat(m.numbers, []*prometheus.Desc{m.transactions, m.fault, m.phase, m.duration}) {
 		to <- d
 	}
 }
@@ -89,54 +86,44 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	common := []string{s.Result.Workload, s.Result.Database, s.Run}
-	send := func(d *prometheus.Desc, kind prometheus.ValueType, value float64, own ...string) {
-		to <- prometheus.MustNewConstMetric(d, kind, value, append(own, common...)...)
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, value uint64, own ...string) {
+		to <- prometheus.MustNewConstMetric(d, kind, float64(value), append(own, common...)...)
 	}
 	for _, phase := range s.Phases {
 		send(m.phase, prometheus.GaugeValue, truth(phase == s.Phase), phase)
 	}
-	for of, active := range effects(&s) {
-		send(m.fault, prometheus.GaugeValue, truth(active), of.fault, of.target)
+	// A script may bring the same fault to the same nodes again and again.
+	active := map[[2]string]bool{}
+	for _, f := range s.Faults {
+		if of := [2]string{f.Fault, f.Target}; f.Error == "" && f.Skipped == "" {
+			active[of] = active[of] || Active(f)
+		}
+	}
+	for of, now := range active {
+		send(m.fault, prometheus.GaugeValue, truth(now), of[0], of[1])
 	}
 	if s.State.Drive == nil {
 		return
 	}
 	c := s.State.Counters
 	for outcome, n := range map[string]uint64{"committed": c.Committed, "rejected": c.Rejected, "aborted": c.Aborted, "unknown": c.Unknown} {
-		send(m.transactions, prometheus.CounterValue, float64(n), outcome)
+		send(m.transactions, prometheus.CounterValue, n, outcome)
 	}
-	send(m.retries, prometheus.CounterValue, float64(c.Retries))
-	send(m.conflicts, prometheus.CounterValue, float64(c.Conflicts))
-	send(m.reconnects, prometheus.CounterValue, float64(c.Reconnects))
-	send(m.shed, prometheus.CounterValue, float64(c.Shed))
-	send(m.backlog, prometheus.GaugeValue, float64(c.Backlog))
-	send(m.clients, prometheus.GaugeValue, float64(s.State.Clients))
-	send(m.reconnecting, prometheus.GaugeValue, float64(c.Reconnecting))
+	for i, n := range numbers {
+		kind := prometheus.GaugeValue
+		if strings.HasSuffix(n.name, "_total") {
+			kind = prometheus.CounterValue
+		}
+		send(m.numbers[i], kind, n.value(&s.State))
+	}
 	to <- newHistogram(m.duration, s.Latencies, s.Began, common)
 }
 
-func truth(b bool) float64 {
+func truth(b bool) uint64 {
 	if b {
 		return 1
 	}
 	return 0
-}
-
-// suffering is a fault and the nodes that it came to. A script may bring the
-// same one again and again.
-type suffering struct{ fault, target string }
-
-// effects says which faults are in effect, of all that ever were.
-func effects(s *Snapshot) map[suffering]bool {
-	all := map[suffering]bool{}
-	for _, f := range s.Faults {
-		if f.Error != "" || f.Skipped != "" {
-			continue
-		}
-		of := suffering{f.Fault, f.Target}
-		all[of] = all[of] || active(f)
-	}
-	return all
 }
 
 // histogram is one metric with classic and native buckets.
@@ -149,23 +136,22 @@ type histogram struct {
 // as a whole in one bucket of the metric, so that what a bound says is right to
 // 1 % of the bound. It began to count then.
 func newHistogram(d *prometheus.Desc, r *stats.Reading, began time.Time, values []string) prometheus.Metric {
-	edges := bounds()
 	classic := make(map[float64]uint64, len(edges))
 	native := map[int]int64{}
 	buckets := r.Buckets()
 	var count uint64
 	next := 0
-	for _, b := range buckets {
-		for next < len(edges) && b.Upper.Seconds() > edges[next]*(1+1e-9) {
+	reach := func(upper float64) {
+		for ; next < len(edges) && upper > edges[next]*(1+1e-9); next++ {
 			classic[edges[next]] = count
-			next++
 		}
+	}
+	for _, b := range buckets {
+		reach(b.Upper.Seconds())
 		count += b.Count
 		native[nativeIndex(middle(b))] += int64(b.Count)
 	}
-	for ; next < len(edges); next++ {
-		classic[edges[next]] = count
-	}
+	reach(math.Inf(1))
 	total := sum(buckets)
 	return &histogram{
 		prometheus.MustNewConstHistogram(d, count, total, classic, values...),

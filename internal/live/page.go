@@ -9,11 +9,6 @@ import (
 	"stroppy/internal/stats"
 )
 
-// The quantiles of a report.Latency below its largest value.
-const (
-	q50, q90, q95, q99, q999 = 0.50, 0.90, 0.95, 0.99, 0.999
-)
-
 // input is what the report's page is made from.
 func (s *Snapshot) input() report.Input {
 	if s.Final != nil {
@@ -85,8 +80,7 @@ func (s *Snapshot) drive() *report.Drive {
 	d.Outcomes = map[string]*report.Latency{}
 	d.TPS = &report.Throughput{}
 	if elapsed > 0 {
-		mean := float64(d.Committed) / elapsed
-		d.TPS.Mean = &mean
+		d.TPS.Mean = new(float64(d.Committed) / elapsed)
 	}
 	from, to := int(d.WarmupSeconds+1-1e-9), int(s.State.Elapsed/time.Second)
 	if to > from {
@@ -116,29 +110,29 @@ func latency(r *stats.Reading) (*report.Latency, *report.Histogram) {
 	ms := func(q float64) float64 { return float64(r.Quantile(q)) / float64(time.Millisecond) }
 	return &report.Latency{
 		Mean: sum(r.Buckets()) / float64(r.Count()) * 1e3,
-		P50:  ms(q50), P90: ms(q90), P95: ms(q95), P99: ms(q99), P999: ms(q999), Max: ms(1),
+		P50:  ms(0.5), P90: ms(0.9), P95: ms(0.95), P99: ms(0.99), P999: ms(0.999), Max: ms(1),
 	}, report.NewHistogram(r.Buckets())
 }
 
 // reason says what is being done.
 func (s *Snapshot) reason() string {
-	const undecided = " Nothing is decided before its end."
-	st := s.State
-	switch {
-	case finished(s.Result):
+	if finished(s.Result) {
 		return fmt.Sprintf("The run came to %s: %s What comes next is on its way.", strings.ToUpper(s.Result.Verdict), s.Result.Reason)
-	case s.Phase == "":
-		return "The run is about to begin." + undecided
-	case s.Phase == PhaseDrive && st.Of > 0 && st.Elapsed >= st.Of:
-		return "It waits for the last transactions." + undecided
-	case s.Phase == PhaseDrive && st.Of > 0:
-		return fmt.Sprintf("The load phase takes another %s.", max(0, st.Of-st.Elapsed).Round(time.Second)) + undecided
-	case s.Phase == PhaseDrive && st.Total > 0:
-		return fmt.Sprintf("Load phase: %d of %d transactions are done.", st.Done, st.Total) + undecided
-	case st.Drive == nil && st.Total > 0:
-		return fmt.Sprintf("Its phase is %s: %d of %d.", s.Phase, st.Done, st.Total) + undecided
 	}
-	return fmt.Sprintf("Its phase is %s.", s.Phase) + undecided
+	st, text := s.State, fmt.Sprintf("Its phase is %s.", s.Phase)
+	switch driving := s.Phase == PhaseDrive; {
+	case s.Phase == "":
+		text = "The run is about to begin."
+	case driving && st.Of > 0 && st.Elapsed >= st.Of:
+		text = "It waits for the last transactions."
+	case driving && st.Of > 0:
+		text = fmt.Sprintf("The load phase takes another %s.", (st.Of - st.Elapsed).Round(time.Second))
+	case driving && st.Total > 0:
+		text = fmt.Sprintf("Load phase: %d of %d transactions are done.", st.Done, st.Total)
+	case st.Drive == nil && st.Total > 0:
+		text = fmt.Sprintf("Its phase is %s: %d of %d.", s.Phase, st.Done, st.Total)
+	}
+	return text + " Nothing is decided before its end."
 }
 
 // warnings are what is wrong just now.
@@ -147,8 +141,10 @@ func (s *Snapshot) warnings() []report.PageNote {
 	warn := func(format string, args ...any) {
 		notes = append(notes, report.PageNote{Kind: "warning", Text: fmt.Sprintf(format, args...)})
 	}
-	for _, f := range s.Active() {
-		warn("The fault %s is in effect on %s since %.1f s.", f.Fault, f.Target, f.AtSeconds)
+	for _, f := range s.Faults {
+		if Active(f) {
+			warn("The fault %s is in effect on %s since %.1f s.", f.Fault, f.Target, f.AtSeconds)
+		}
 	}
 	if !s.driving() {
 		return notes
@@ -169,23 +165,19 @@ func (s *Snapshot) warnings() []report.PageNote {
 // outcomes count what became of the transactions, the warm-up included.
 func (s *Snapshot) outcomes() []report.PageTable {
 	c := s.State.Counters
-	t := report.PageTable{
-		Note: "So far, the warm-up included.", Columns: []string{"outcome", "transactions", "of these"}, Text: []int{0, 2}, Rows: []report.PageRow{},
+	row := func(name string, n uint64, format string, args ...any) report.PageRow {
+		return report.PageRow{Cells: []string{name, fmt.Sprint(n), fmt.Sprintf(format, args...)}}
 	}
-	for _, row := range []struct {
-		name  string
-		n     uint64
-		below string
-	}{
-		{"committed", c.Committed, ""},
-		{"rejected", c.Rejected, "by a rule of the bank"},
-		{"aborted", c.Aborted, fmt.Sprintf("given up; of all, conflicts %d and retries %d", c.Conflicts, c.Retries)},
-		{"unknown", c.Unknown, fmt.Sprintf("in doubt; reconnects %d", c.Reconnects)},
-		{"not sent", c.Backlog + c.Shed, fmt.Sprintf("waiting %d · shed %d", c.Backlog, c.Shed)},
-	} {
-		t.Rows = append(t.Rows, report.PageRow{Cells: []string{row.name, fmt.Sprint(row.n), row.below}})
-	}
-	return []report.PageTable{t}
+	return []report.PageTable{{
+		Note: "So far, the warm-up included.", Columns: []string{"outcome", "transactions", "of these"}, Text: []int{0, 2},
+		Rows: []report.PageRow{
+			row("committed", c.Committed, ""),
+			row("rejected", c.Rejected, "by a rule of the bank"),
+			row("aborted", c.Aborted, "given up; of all, conflicts %d and retries %d", c.Conflicts, c.Retries),
+			row("unknown", c.Unknown, "in doubt; reconnects %d", c.Reconnects),
+			row("not sent", c.Backlog+c.Shed, "waiting %d · shed %d", c.Backlog, c.Shed),
+		},
+	}}
 }
 
 // finished says that the verdict, such as it is, has been reached.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -107,10 +108,10 @@ func NewDirectory(path string) (*Directory, error) {
 		return nil, Unusable(path, err)
 	}
 	d, err := open(path, os.O_EXCL)
-	switch {
-	case errors.Is(err, fs.ErrExist): // another process was faster
+	if errors.Is(err, fs.ErrExist) { // another process was faster
 		return nil, errors.Join(Vacant(path), err)
-	case err != nil:
+	}
+	if err != nil {
 		return nil, Unusable(path, err)
 	}
 	return d, nil
@@ -121,13 +122,8 @@ func NewDirectory(path string) (*Directory, error) {
 func (d *Directory) Discard(worthless ...string) (removed bool, err error) {
 	trivial := append(worthless, LogFile, FaultsFile, ScenarioFile)
 	entries, err := os.ReadDir(d.Path)
-	if err != nil {
+	if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return !slices.Contains(trivial, e.Name()) }) {
 		return false, err
-	}
-	for _, entry := range entries {
-		if !slices.Contains(trivial, entry.Name()) {
-			return false, nil
-		}
 	}
 	err = os.RemoveAll(d.Path)
 	return err == nil, err
@@ -135,13 +131,6 @@ func (d *Directory) Discard(worthless ...string) (removed bool, err error) {
 
 // OpenDirectory opens the directory of an earlier run, to check it again.
 func OpenDirectory(path string) (*Directory, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("open the run's directory: %w", err)
-	case !info.IsDir():
-		return nil, fmt.Errorf("open the run's directory: %s is a file", path)
-	}
 	d, err := open(path, 0)
 	if errors.Is(err, fs.ErrPermission) { // a run can be checked where nothing can be written
 		return &Directory{Path: path}, nil
@@ -166,6 +155,15 @@ func (d *Directory) Write(name string, data []byte) error {
 		_, err := w.Write(data)
 		return err
 	})
+}
+
+// writeJSON is Write for a value as indented JSON.
+func (d *Directory) writeJSON(name string, value any) error {
+	data, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Join(d.Path, name), err)
+	}
+	return d.Write(name, append(data, '\n'))
 }
 
 // Append adds a line to a file, which is made if it is not there.

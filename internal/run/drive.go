@@ -5,49 +5,38 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
+	"stroppy/internal/check"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
 )
 
-// showEvery is how often progress is told during a drive.
+// showEvery is how often progress is shown during the load phase.
 const showEvery = 250 * time.Millisecond
 
-// drive opens the clients and the history, drives, and closes both again.
+// drive opens the clients and the history, generates the load, and closes both again.
 func (c *conductor) drive(ctx context.Context) (err error) {
 	c.enter("connect")
-	options := c.o.Drive
+	options := c.loadOptions()
 	defer func() { err = errors.Join(err, closeClients(&options)) }()
 	if err := c.connect(ctx, &options); err != nil {
 		return err
 	}
-	clients := len(options.Clients) + len(options.Background)
 	options.Start = time.Now()
 	c.zero = options.Start
-	header := c.o.Workload.Header()
-	header.Clients, header.Started, header.Database = len(options.Clients), options.Start.UnixNano(), c.result.Database
-	header.Keys = withClock(withKey(header.Keys, keyExpect, c.o.Expect.String()), options.Start)
-	if c.o.Nemesis != nil {
-		header.Keys = withKey(header.Keys, keyNemesis, c.o.Script)
-		if c.o.Nodes != nil {
-			var names []string
-			for _, node := range c.o.Nodes() {
-				names = append(names, node.Name)
-			}
-			header.Keys = withKey(header.Keys, keyNodes, strings.Join(names, " "))
-		}
-	}
-	header = withBudget(header, c.o.Budget)
-	writer, err := history.Create(c.o.Dir.History(), header, clients)
+	header := c.header(len(options.Clients), c.driveKeys())
+	writer, err := history.Create(c.o.Dir.History(), header, len(options.Clients)+len(options.Background))
 	if err != nil {
 		return err
 	}
 	c.started = true
-	if err := c.identify(); err != nil {
-		return errors.Join(err, writer.Close())
+	err = c.identify()
+	if err == nil {
+		err = c.save() // what a run that is cut off leaves to read
 	}
-	if err := c.save(); err != nil { // what a run that is cut off leaves to read
+	if err != nil {
 		return errors.Join(err, writer.Close())
 	}
 	options.History = writer
@@ -69,7 +58,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	if result == nil {
 		return err
 	}
-	c.figures(&options, result, took)
+	c.measurements(&options, result, took)
 	c.enter("figures")
 	defer c.leave()
 	if err = errors.Join(err, c.series(options.Warmup, result.Unsent), c.effects()); err != nil {
@@ -80,6 +69,55 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	d := c.result.Drive
 	c.result.Client.Bottleneck = bottleneck(result.CPUSeconds, d.WarmupSeconds+d.Seconds, result.Threads, d.Pacing, c.o.Embedded)
 	return ctx.Err()
+}
+
+// loadOptions are the plan's, without clients, history and start.
+func (c *conductor) loadOptions() load.Options {
+	p := &c.o.Plan
+	return load.Options{
+		Plan: p.Rate, Arrival: p.Arrivals(), Think: p.Think, MaxBacklog: int(p.MaxBacklog),
+		Duration: p.Duration, Count: p.Count, Warmup: p.Warmup,
+		Retries: p.Retries, GiveUp: p.GiveUp, Seed: p.Seed, Alone: true,
+	}
+}
+
+// driveKeys are what a later check has to know of the run.
+func (c *conductor) driveKeys() map[string]string {
+	keys := map[string]string{}
+	if clock, ok := clockAt(c.zero); ok {
+		keys[check.KeyClock] = clock.String()
+	}
+	if c.o.Nemesis != nil {
+		keys[keyNemesis] = c.o.Plan.ShownScript()
+		if c.o.Nodes != nil {
+			var names []string
+			for _, node := range c.o.Nodes() {
+				names = append(names, node.Name)
+			}
+			keys[keyNodes] = strings.Join(names, " ")
+		}
+	}
+	if most := c.o.Plan.MaxOutage; most > 0 {
+		keys[keyMaxOutage] = most.String()
+	}
+	if most := c.o.Plan.MaxDegradation; most > 0 {
+		keys[keyMaxDegradation] = fmt.Sprint(most)
+	}
+	return keys
+}
+
+// header is that of a history which begins now, with the workload's keys and these.
+func (c *conductor) header(clients int, keys map[string]string) history.Header {
+	h := c.o.Workload.Header()
+	h.Clients, h.Started, h.Database = clients, time.Now().UnixNano(), c.result.Database
+	keys[keyExpect] = c.expect.String()
+	for name, value := range h.Keys {
+		if _, ours := keys[name]; !ours {
+			keys[name] = value
+		}
+	}
+	h.Keys = keys
+	return h
 }
 
 func (c *conductor) connect(ctx context.Context, options *load.Options) error {
@@ -110,13 +148,21 @@ func closeClients(options *load.Options) error {
 	return all
 }
 
-// watch runs the driver and tells the progress. An interrupt ends the drive and
+// watch runs the driver and shows the progress. An interrupt ends the load phase and
 // nothing else; the end of ctx ends it at once.
 func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load.Options) (*load.Result, error) {
 	driving, stop := context.WithCancel(ctx)
 	defer stop()
-	ended := make(chan struct{})
-	watched := make(chan struct{})
+	release := context.AfterFunc(ctx, driver.Abort)
+	defer release()
+	go func() {
+		select {
+		case <-driving.Done():
+		case <-c.o.Interrupt:
+			c.log.Warn("the load phase is ended early by a person")
+			stop()
+		}
+	}()
 	show := func() {
 		live := driver.Live()
 		state := State{
@@ -129,30 +175,32 @@ func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load
 		}
 		c.o.Progress.Show(state)
 	}
-	go func() {
-		defer close(watched)
-		ticker := time.NewTicker(showEvery)
+	endShowing := Every(showEvery, show)
+	result, err := driver.Run(driving)
+	endShowing()
+	show()
+	return result, err
+}
+
+// Every calls f again and again until the function that it returns is called, which
+// waits for a call that is under way.
+func Every(interval time.Duration, f func()) (end func()) {
+	ended := make(chan struct{})
+	var calls sync.WaitGroup
+	calls.Go(func() {
+		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
-		interrupt, everything := c.o.Interrupt, ctx.Done()
 		for {
 			select {
 			case <-ended:
 				return
-			case <-interrupt:
-				interrupt = nil
-				c.log.Warn("the drive is ended early by a person")
-				stop()
-			case <-everything:
-				everything = nil
-				driver.Abort()
 			case <-ticker.C:
-				show()
+				f()
 			}
 		}
-	}()
-	result, err := driver.Run(driving)
-	close(ended)
-	<-watched
-	show()
-	return result, err
+	})
+	return func() {
+		close(ended)
+		calls.Wait()
+	}
 }

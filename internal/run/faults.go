@@ -30,57 +30,48 @@ func Checks() [][2]string {
 	}
 }
 
-// effects measures what the recorded faults did and writes it into the result.
-func (c *conductor) effects() error { return measureFaults(c.o.Dir, c.result) }
-
-// measureFaults measures what the faults recorded in the directory did, and writes
-// them into the result, which has the length of the drive.
-func measureFaults(dir *Directory, r *report.Result) error {
-	kept, err := readFaults(dir.Path)
+// effects measures what the recorded faults did and writes it into the result, which
+// has the length of the load phase.
+func (c *conductor) effects() error {
+	kept, err := readFaults(c.o.Dir.Path)
 	if err != nil {
 		return err
 	}
-	faults := kept.faults
-	r.Faults = append([]report.Fault{}, faults...)
-	r.Degradation = nil
+	r := c.result
+	r.Faults, r.Degradation = append([]report.Fault{}, kept.faults...), nil
 	d := r.Drive
-	if len(faults) == 0 || d == nil {
+	if len(r.Faults) == 0 || d == nil {
 		return nil
 	}
 	from := seconds(d.WarmupSeconds)
 	to := from + seconds(d.Seconds)
 	var intervals []stats.FaultInterval
-	var measured []int
-	for i, f := range faults {
-		if f.Skipped != "" || f.Error != "" {
-			continue
-		}
+	var measured []*report.Fault
+	for i := range r.Faults {
+		f := &r.Faults[i]
 		s := stats.FaultInterval{At: seconds(f.AtSeconds), Healed: to}
 		if f.HealedSeconds != nil {
 			s.Healed = min(seconds(*f.HealedSeconds), to)
 		}
-		if s.At < to {
-			intervals = append(intervals, s)
-			measured = append(measured, i)
+		if f.Skipped == "" && f.Error == "" && s.At < to {
+			intervals, measured = append(intervals, s), append(measured, f)
 		}
 	}
-	recorded, err := history.Open(dir.History())
+	recorded, err := history.Open(c.o.Dir.History())
 	if err != nil {
 		return err
 	}
 	defer recorded.Close()
-	read := func() iter.Seq2[history.Record, error] {
-		if d.Rebuilt {
-			return readable(recorded)
-		}
-		return recorded.Transactions()
+	read := recorded.Transactions
+	if d.Rebuilt {
+		read = func() iter.Seq2[history.Record, error] { return readable(recorded) }
 	}
 	e, err := stats.MeasureEffects(read, intervals, from, to)
 	if err != nil {
 		return fmt.Errorf("measure the effects of the faults: %w", err)
 	}
-	for n, i := range measured {
-		describe(&r.Faults[i], &e.Faults[n])
+	for n, f := range measured {
+		describe(f, &e.Faults[n])
 	}
 	if longEnough(e.First) && longEnough(e.Last) && e.First.Committed > 0 {
 		r.Degradation = &report.Degradation{FirstTPS: e.First.TPS(), LastTPS: e.Last.TPS()}
@@ -98,30 +89,26 @@ const leastPhase = 100 * time.Millisecond
 
 // describe writes a measured effect into a fault.
 func describe(f *report.Fault, e *stats.Effect) {
-	number := func(d time.Duration) *float64 { return known(d.Seconds()) }
-	outage, longest := e.Outage.Length().Seconds(), e.Longest.Length().Seconds()
-	f.OutageSeconds, f.LongestGap, f.NoiseSeconds, f.Uncompared = &outage, &longest, number(e.Noise), e.Uncompared
-	if outage > 0 {
-		f.OutageAtSeconds = number(e.Outage.From)
+	f.OutageSeconds, f.LongestGap = new(e.Outage.Length().Seconds()), new(e.Longest.Length().Seconds())
+	f.NoiseSeconds, f.Uncompared = known(e.Noise.Seconds()), e.Uncompared
+	if *f.OutageSeconds > 0 {
+		f.OutageAtSeconds = known(e.Outage.From.Seconds())
 	}
 	if e.Recovered >= 0 {
-		after := max(0, (e.Recovered - seconds(f.AtSeconds)).Seconds())
-		f.RecoveredSeconds = &after
+		f.RecoveredSeconds = new(max(0, (e.Recovered - seconds(f.AtSeconds)).Seconds()))
 	}
-	phase := func(p stats.Phase, tps, p99 **float64) {
+	phase := func(p stats.Phase) (tps, p99 *float64) {
 		if p.To-p.From < leastPhase {
-			return
+			return nil, nil
 		}
-		rate := p.TPS()
-		*tps = &rate
 		if p.Committed > 0 {
-			ms := float64(p.P99) / float64(time.Millisecond)
-			*p99 = &ms
+			p99 = new(float64(p.P99) / float64(time.Millisecond))
 		}
+		return new(p.TPS()), p99
 	}
-	phase(e.Before, &f.TPSBefore, &f.P99Before)
-	phase(e.During, &f.TPSDuring, &f.P99During)
-	phase(e.After, &f.TPSAfter, &f.P99After)
+	f.TPSBefore, f.P99Before = phase(e.Before)
+	f.TPSDuring, f.P99During = phase(e.During)
+	f.TPSAfter, f.P99After = phase(e.After)
 	f.Unknown, f.FoundCommitted, f.FoundAborted = e.Unknown, e.FoundCommitted, e.FoundAborted
 }
 
@@ -174,18 +161,20 @@ func faultsDone(faults []report.Fault, problems []string, ended bool) check.Resu
 	var failed []string
 	done, skipped := 0, 0
 	for _, f := range faults {
-		name := fmt.Sprintf("%s at %.3g s", f.Fault, f.AtSeconds)
+		fail := func(what string) {
+			failed = append(failed, fmt.Sprintf("%s at %.3g s %s.", f.Fault, f.AtSeconds, what))
+		}
 		switch {
 		case f.Error != "":
-			failed = append(failed, fmt.Sprintf("%s was not injected: %s.", name, f.Error))
+			fail("was not injected: " + f.Error)
 		case f.HealError != "":
-			failed = append(failed, fmt.Sprintf("%s was not healed: %s.", name, f.HealError))
+			fail("was not healed: " + f.HealError)
 		case f.Skipped != "":
 			skipped++
 		case f.HealedSeconds == nil:
-			failed = append(failed, fmt.Sprintf("%s is not known to have been healed.", name))
+			fail("is not known to have been healed")
 		case f.Verified == "":
-			failed = append(failed, fmt.Sprintf("%s was injected, but its effect was not observed.", name))
+			fail("was injected, but its effect was not observed")
 		default:
 			done++
 		}
@@ -208,33 +197,38 @@ func faultsDone(faults []report.Fault, problems []string, ended bool) check.Resu
 	return r
 }
 
-// outages holds every fault's outage against the limit. Where the database makes
+// mostNamed bounds how many faults a check's detail names.
+const mostNamed = 8
+
+// outages compares every fault's outage with the limit. Where the database makes
 // pauses beyond the limit without a fault, those within a fault's span are not
 // known to be its doing.
 func outages(faults []report.Fault, most time.Duration) check.Result {
 	r := check.Result{Name: checkMaxOutage, Required: true}
 	measured, longest := 0, 0.0
-	var told, unsure []string
+	var over, unsure []string
 	for _, f := range faults {
 		if f.OutageSeconds == nil {
 			continue
 		}
 		measured++
-		longest = max(longest, *f.OutageSeconds)
-		if gap := f.LongestGap; gap != nil && f.NoiseSeconds != nil && *f.OutageSeconds == 0 && *gap > most.Seconds() && len(unsure) < 8 {
+		outage := *f.OutageSeconds
+		longest = max(longest, outage)
+		if gap := f.LongestGap; gap != nil && f.NoiseSeconds != nil && outage == 0 && *gap > most.Seconds() {
 			unsure = append(unsure, fmt.Sprintf("After %s at %.3g s nothing was committed for %.3g s, and at most %v is allowed; but by the pauses that the database made before it without a fault, one of up to %.3g s says nothing.", f.Fault, f.AtSeconds, *gap, most, *f.NoiseSeconds))
 		}
-		if *f.OutageSeconds > most.Seconds() && len(told) < 8 {
-			told = append(told, fmt.Sprintf("%s on %s at %.3g s: nothing was committed for %.3g s, and at most %v is allowed.", f.Fault, f.Target, f.AtSeconds, *f.OutageSeconds, most))
+		if outage > most.Seconds() {
+			over = append(over, fmt.Sprintf("%s on %s at %.3g s: nothing was committed for %.3g s, and at most %v is allowed.", f.Fault, f.Target, f.AtSeconds, outage, most))
 		}
 	}
+	lines := func(list []string) string { return strings.Join(list[:min(len(list), mostNamed)], "\n") }
 	switch {
-	case len(told) > 0:
-		r.Status, r.Detail = check.Invalid, strings.Join(told, "\n")
+	case len(over) > 0:
+		r.Status, r.Detail = check.Invalid, lines(over)
 	case measured == 0:
 		r.Detail = "Not decided: no fault's outage was measured."
 	case len(unsure) > 0:
-		r.Detail = "Not decided: " + strings.Join(unsure, "\n")
+		r.Detail = "Not decided: " + lines(unsure)
 	default:
 		r.Status, r.Detail = check.Valid, fmt.Sprintf("The longest outage of %d faults is %.3g s.", measured, longest)
 	}

@@ -10,22 +10,21 @@ import (
 	"stroppy/internal/stats"
 )
 
-// figures writes what a drive came to into the result; took is how long it was, its
-// warm-up included.
-func (c *conductor) figures(options *load.Options, l *load.Result, took time.Duration) {
-	f := l.Measurements
+// measurements writes what a load phase came to into the result; took is how long it
+// was, its warm-up included.
+func (c *conductor) measurements(options *load.Options, l *load.Result, took time.Duration) {
 	d := drove(l, warmed(options.Warmup, l.Elapsed, took))
 	d.Clients, d.Style = len(options.Clients), c.o.Workload.Header().Keys
 	d.Retries, d.Conflicts, d.Reconnects, d.Backlog, d.Interrupted = l.Retries, l.Conflicts, l.Reconnects, l.Backlog, l.Interrupted
 	pacing(d, options, l)
-	if f.Clipped > 0 {
-		c.log.Warn("times longer than an hour count as an hour in the percentiles; mean and max have them as they are", "count", f.Clipped)
+	if d.Clipped > 0 {
+		c.log.Warn("times longer than an hour count as an hour in the percentiles; mean and max have them as they are", "count", d.Clipped)
 	}
 	for _, e := range l.Errors {
 		d.Errors = append(d.Errors, report.ErrorCount{
 			Class: e.Class.String(), Code: e.Code, Op: e.Op, Count: e.Count, Example: c.o.Scrub(e.Example),
 		})
-		c.log.Info("errors of the drive", "class", e.Class, "code", e.Code, "op", e.Op, "count", e.Count, "example", e.Example)
+		c.log.Info("errors of the load phase", "class", e.Class, "code", e.Code, "op", e.Op, "count", e.Count, "example", e.Example)
 	}
 	c.result.Drive = d
 	c.result.Client = &report.Client{CPUSeconds: known(l.CPUSeconds), MaxRSSBytes: known(l.MaxRSSBytes), Threads: known(float64(l.Threads))}
@@ -41,29 +40,29 @@ func warmed(asked, measured, took time.Duration) time.Duration {
 	return min(asked, took)
 }
 
-// drove is the drive as far as its recorded transactions tell. Its counts are of
+// drove is the load phase as far as its recorded transactions tell. Its counts are of
 // what was due after the warm-up; where there was one, counted puts right what is
-// told by the end of the transactions.
+// known by the end of the transactions.
 func drove(l *load.Result, warmup time.Duration) *report.Drive {
 	f := l.Measurements
+	due := f.Due(&l.Never)
 	d := &report.Drive{
 		Seconds: l.Elapsed.Seconds(), WarmupSeconds: warmup.Seconds(),
 		Retries: f.Retries,
 		TPS:     &report.Throughput{}, Latency: latency(&f.Latency), Service: latency(&f.Service), Clipped: f.Clipped,
-		Errors: []report.ErrorCount{},
+		Errors: []report.ErrorCount{}, DueAtLeast: due.AtLeast, Outcomes: map[string]*report.Latency{},
+		Histogram: report.NewHistogram(f.Latency.Buckets()), ServiceTimes: report.NewHistogram(f.Service.Buckets()),
 	}
-	latencies(d, f, &l.Never)
+	for name, s := range map[string]*stats.Summary{
+		"committed": &f.Latency, "retried": &f.LatencyRetried, "rejected": &f.LatencyRejected,
+		"aborted": &f.LatencyAborted, "unknown": &f.LatencyUnknown, "all": &due.Summary,
+	} {
+		if s.Count > 0 {
+			d.Outcomes[name] = latency(s)
+		}
+	}
 	counted(d, &f.Outcomes)
 	return d
-}
-
-// mean is nil of a time without length.
-func mean(committed uint64, seconds float64) *float64 {
-	if seconds <= 0 {
-		return nil
-	}
-	tps := float64(committed) / seconds
-	return &tps
 }
 
 // counted writes the outcomes, the committed ones by kind, and the mean throughput,
@@ -75,22 +74,8 @@ func counted(d *report.Drive, e *stats.Outcomes) {
 	for kind, n := range e.ByKind {
 		d.Kinds[kind.String()] = n
 	}
-	d.TPS.Mean = mean(e.Committed, d.Seconds)
-}
-
-// latencies writes the distributions of latency.
-func latencies(d *report.Drive, f *stats.Measurements, never *stats.Waits) {
-	due := f.Due(never)
-	d.DueAtLeast = due.AtLeast
-	d.Histogram, d.ServiceTimes = report.NewHistogram(f.Latency.Buckets()), report.NewHistogram(f.Service.Buckets())
-	d.Outcomes = map[string]*report.Latency{}
-	for name, s := range map[string]*stats.Summary{
-		"committed": &f.Latency, "retried": &f.LatencyRetried, "rejected": &f.LatencyRejected,
-		"aborted": &f.LatencyAborted, "unknown": &f.LatencyUnknown, "all": &due.Summary,
-	} {
-		if s.Count > 0 {
-			d.Outcomes[name] = latency(s)
-		}
+	if d.TPS.Mean = nil; d.Seconds > 0 {
+		d.TPS.Mean = new(float64(e.Committed) / d.Seconds)
 	}
 }
 
@@ -118,12 +103,12 @@ func pacing(d *report.Drive, options *load.Options, l *load.Result) {
 	}
 }
 
-// known is nil where a platform or a run has not told.
-func known[N int64 | float64](n N) *N {
-	if n == 0 {
+// known is nil where a platform, a run or a check has not said.
+func known[V comparable](v V) *V {
+	if v == *new(V) {
 		return nil
 	}
-	return &n
+	return &v
 }
 
 func latency(s *stats.Summary) *report.Latency {
@@ -136,10 +121,10 @@ func latency(s *stats.Summary) *report.Latency {
 	}
 }
 
-// series reads the recorded history for the timeline of the drive: series.csv, what
-// was done after the warm-up, the throughput of the whole seconds, the longest
-// queue and the longest gap. unsent
-// is what waited and was never sent, as load.Result has it.
+// series reads the recorded history for the timeline of the load phase: series.csv,
+// what was done after the warm-up, the throughput of the whole seconds, the longest
+// queue and the longest gap. unsent is what waited and was never sent, as load.Result
+// has it.
 func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	recorded, err := history.Open(c.o.Dir.History())
 	if err != nil {
@@ -151,23 +136,21 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 		return err
 	}
 	counted(c.result.Drive, &done.Outcomes)
-	c.result.FootprintTransfers = wrote(all)
+	c.result.FootprintTransfers = new(uint64(0)) // those that have left something behind
+	for kind, count := range all.ByKind {
+		if !kind.ReadOnly() {
+			*c.result.FootprintTransfers += count
+		}
+	}
 	if err := line.AddUnsent(unsent); err != nil {
 		return err
 	}
 	c.timeline = timeline(c.result.Drive, line, warmup)
-	return c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return report.WriteSeries(w, c.timeline) })
+	return c.writeSeries()
 }
 
-// wrote counts the committed transactions that have left something behind.
-func wrote(e *stats.Ended) *uint64 {
-	n := uint64(0)
-	for kind, count := range e.ByKind {
-		if !kind.ReadOnly() {
-			n += count
-		}
-	}
-	return &n
+func (c *conductor) writeSeries() error {
+	return c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return report.WriteSeries(w, c.timeline) })
 }
 
 // timeline returns the drive second by second, and writes what is read from it.

@@ -38,38 +38,30 @@ func ReadResult(dir string) (*report.Result, error) {
 // SameRun returns an error that names a file of the directory which is of another run
 // than the history beside it. The result may be nil.
 func SameRun(dir string, r *report.Result) error {
-	d := Directory{Path: dir}
-	run, err := history.IdentityIn(d.History())
+	run, err := history.IdentityIn((&Directory{Path: dir}).History())
 	if err != nil || run == (history.Identity{}) {
 		return err
-	}
-	check := func(name string, owner *history.Identity) error {
-		if owner == nil || *owner == run {
-			return nil
-		}
-		return fmt.Errorf("read the run in %s: %s is of %s and the history beside it is of %s: put the files of one run together", dir, name, owner, run)
-	}
-	if r != nil {
-		if err := check(report.FileName, r.Identity); err != nil {
-			return err
-		}
 	}
 	nodes, err := readNodes(dir)
 	if err != nil {
 		return err
 	}
-	if nodes != nil {
-		if err := check(NodesFile, nodes.Identity); err != nil {
-			return err
-		}
-	}
 	faults, err := readFaults(dir)
 	if err != nil {
 		return err
 	}
-	for i := range faults.owners {
-		if err := check(FaultsFile, &faults.owners[i]); err != nil {
-			return err
+	owners := map[string][]history.Identity{FaultsFile: faults.owners}
+	if r != nil && r.Identity != nil {
+		owners[report.FileName] = []history.Identity{*r.Identity}
+	}
+	if nodes != nil && nodes.Identity != nil {
+		owners[NodesFile] = []history.Identity{*nodes.Identity}
+	}
+	for _, name := range []string{report.FileName, NodesFile, FaultsFile} {
+		for _, owner := range owners[name] {
+			if owner != run {
+				return fmt.Errorf("read the run in %s: %s is of %s and the history beside it is of %s: put the files of one run together", dir, name, owner, run)
+			}
 		}
 	}
 	return nil
@@ -125,12 +117,13 @@ func readFaults(dir string) (faultLines, error) {
 // there were so many of them, each line of the script came to one at least, and
 // their numbers have no gap.
 func unlikeScript(faults []report.Fault, script string, ended bool, nodes *nodesRecord) (problems []string) {
-	lines := slices.DeleteFunc(strings.Split(script, "\n"), func(line string) bool { return line == "" })
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	lines := strings.FieldsFunc(script, func(r rune) bool { return r == '\n' })
 	came := make([]bool, len(lines))
 	for _, f := range faults {
 		if f.Line < 1 || f.Line > len(lines) ||
 			!strings.Contains(lines[f.Line-1], f.Fault) && !scenario.Masked(lines[f.Line-1]) && !scenario.Masked(f.Fault) {
-			problems = append(problems, fmt.Sprintf("Fault %d in %s, %s, is none of the script.", f.Number, FaultsFile, f.Fault))
+			problem("Fault %d in %s, %s, is none of the script.", f.Number, FaultsFile, f.Fault)
 			continue
 		}
 		came[f.Line-1] = true
@@ -139,16 +132,17 @@ func unlikeScript(faults []report.Fault, script string, ended bool, nodes *nodes
 		return problems
 	}
 	if nodes == nil {
-		return append(problems, NodesFile+" is missing, so that how many faults there were is not known.")
+		problem("%s is missing, so that how many faults there were is not known.", NodesFile)
+		return problems
 	}
 	for n := range nodes.Faults {
 		if !slices.ContainsFunc(faults, func(f report.Fault) bool { return f.Number == n+1 }) {
-			problems = append(problems, fmt.Sprintf("Fault %d of %d is missing from %s.", n+1, nodes.Faults, FaultsFile))
+			problem("Fault %d of %d is missing from %s.", n+1, nodes.Faults, FaultsFile)
 		}
 	}
 	for i, line := range lines {
 		if !came[i] {
-			problems = append(problems, fmt.Sprintf("The fault %q of the script is missing from %s.", line, FaultsFile))
+			problem("The fault %q of the script is missing from %s.", line, FaultsFile)
 		}
 	}
 	return problems

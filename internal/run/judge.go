@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 	"strings"
 
 	"stroppy/internal/check"
@@ -17,11 +19,11 @@ import (
 // the result.
 func (c *conductor) judge(ctx context.Context) error {
 	r := c.result
-	if !c.o.Steps.Check {
+	switch {
+	case !c.o.Steps.Check:
 		r.Reason = endedEarly(r.Drive) + c.o.Unchecked
 		return nil
-	}
-	if v, ok := c.o.Database.(db.Volatile); ok && v.Volatile() {
+	case c.volatile():
 		r.Reason = endedEarly(r.Drive) + fmt.Sprintf("%s keeps nothing, so that there is no end state to check.", r.Database)
 		return nil
 	}
@@ -39,6 +41,12 @@ func (c *conductor) judge(ctx context.Context) error {
 	}, func(reason string) string { return endedEarly(r.Drive) + reason })
 }
 
+// volatile says that the database keeps nothing.
+func (c *conductor) volatile() bool {
+	v, ok := c.o.Database.(db.Volatile)
+	return ok && v.Volatile()
+}
+
 // verify makes the checks of the workload on the recordings in dirs, which add
 // completes, and writes the verdict and its reason, as qualify words it, into the
 // result.
@@ -48,7 +56,7 @@ func (c *conductor) verify(ctx context.Context, dirs []string, committed uint64,
 	defer c.leave()
 	found := violations{dir: c.o.Dir.Path}
 	defer found.discard()
-	results, err := c.o.Spec.Check(ctx, dirs, c.o.Expect, found.add)
+	results, err := c.o.Spec.Check(ctx, dirs, c.expect, found.add)
 	if err == nil && ctx.Err() != nil {
 		err = fmt.Errorf("check the run: %w", context.Cause(ctx))
 	}
@@ -58,9 +66,12 @@ func (c *conductor) verify(ctx context.Context, dirs []string, committed uint64,
 	if err != nil {
 		return err
 	}
-	decide(c.result, results, committed, c.o.Expect)
-	c.keep(&found, results)
+	decide(c.result, results, committed, c.expect)
 	c.result.Reason = qualify(c.result.Reason)
+	c.result.Violations, err = found.keep(results)
+	if !errors.Is(err, fs.ErrPermission) { // where nothing can be written, a check goes without
+		c.unkept = err
+	}
 	return nil
 }
 
@@ -109,6 +120,7 @@ func decide(r *report.Result, results []check.Result, committed uint64, expect i
 	r.Verdict = verdict.String()
 }
 
+// reason is the sentence of a verdict that the required checks came to.
 func reason(results []check.Result, verdict check.Status, committed uint64, expect isolation.Level) string {
 	var names []string
 	for _, result := range results {
@@ -119,15 +131,15 @@ func reason(results []check.Result, verdict check.Status, committed uint64, expe
 	if len(names) == 0 {
 		return "No check was made."
 	}
-	which, found := "The check "+names[0], "a violation"
+	which, found, hold := "The check "+names[0], "a violation", "The one required check, "+names[0]+", holds"
 	if len(names) > 1 {
-		which, found = "The checks "+sentence(names), "violations"
+		which, found, hold = "The checks "+sentence(names), "violations", fmt.Sprintf("All %d required checks hold", len(names))
 	}
 	switch verdict {
 	case check.Invalid:
 		return fmt.Sprintf("%s found %s (claim: %s).", which, found, expect)
 	case check.Valid:
-		return fmt.Sprintf("%s over %s: the database kept what %s promises%s.", holding(names), transactions(committed), expect, beyond(results))
+		return fmt.Sprintf("%s over %s: the database kept what %s promises%s.", hold, transactions(committed), expect, beyond(results))
 	}
 	return fmt.Sprintf("%s could not be decided (claim: %s)%s.", which, expect, cause(results))
 }
@@ -135,30 +147,29 @@ func reason(results []check.Result, verdict check.Status, committed uint64, expe
 // beyond says which violations were found that the claim does not forbid, to
 // stand in a sentence after what was kept; empty where there is none.
 func beyond(results []check.Result) string {
-	broken := map[string]bool{}
+	var serializable, strict bool
 	var others []string
 	for _, r := range results {
-		if r.Required || r.Status != check.Invalid {
-			continue
-		}
-		if broken[r.Name] = true; r.Name != check.Serializable && r.Name != check.Strict {
-			others = append(others, r.Name)
+		switch {
+		case r.Required || r.Status != check.Invalid:
+		case r.Name == check.Serializable:
+			serializable = true
+		case r.Name == check.Strict:
+			strict = true
+		default:
+			others = append(others, "failed the check "+r.Name)
 		}
 	}
-	var told []string
 	switch {
-	case broken[check.Serializable]:
-		told = append(told, "was not serializable")
-	case broken[check.Strict]:
-		told = append(told, "was not strictly serializable")
+	case serializable:
+		others = slices.Insert(others, 0, "was not serializable")
+	case strict:
+		others = slices.Insert(others, 0, "was not strictly serializable")
 	}
-	for _, name := range others {
-		told = append(told, "failed the check "+name)
-	}
-	if len(told) == 0 {
+	if len(others) == 0 {
 		return ""
 	}
-	return ", and " + strings.Join(told, " and ") + " (for information: nothing that was claimed forbids it)"
+	return ", and " + strings.Join(others, " and ") + " (for information: nothing that was claimed forbids it)"
 }
 
 // endedEarly says that a person ended the drive, or that it ended before anything
@@ -176,14 +187,6 @@ func endedEarly(d *report.Drive) string {
 		return ""
 	}
 	return fmt.Sprintf("The user ended the run early, after %.3g s. ", d.WarmupSeconds+d.Seconds)
-}
-
-// holding says that the required checks of these names hold.
-func holding(names []string) string {
-	if len(names) == 1 {
-		return fmt.Sprintf("The one required check, %s, holds", names[0])
-	}
-	return fmt.Sprintf("All %d required checks hold", len(names))
 }
 
 func transactions(committed uint64) string {

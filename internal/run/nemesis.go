@@ -7,34 +7,26 @@ import (
 	"sync"
 	"time"
 
-	"stroppy/internal/history"
 	"stroppy/internal/report"
 )
 
-// Nemesis injects faults into the database during the drive.
+// Nemesis injects faults into the database during the load phase.
 type Nemesis interface {
 	// Run injects faults until ctx ends, and then heals what is not healed yet,
-	// however long that takes. clock is the time since the run's start. note is
-	// told each fault when it was injected and again when it was healed; it may
-	// be called by several goroutines.
+	// however long that takes. clock is the time since the run's start. note gets
+	// each fault when it was injected and again when it was healed; it may be
+	// called by several goroutines.
 	Run(ctx context.Context, clock func() time.Duration, note func(report.Fault))
 	// Whole returns when the database itself says that all its nodes are there
 	// and have caught up.
 	Whole(ctx context.Context) error
 }
 
-// Budget are the limits on what faults may do to a run; what is zero is not
-// limited.
-type Budget struct {
-	MaxOutage      time.Duration // without a commit, of each fault
-	MaxDegradation float64       // share of the throughput that may be lost from the first fault-free part to the last
-}
-
 // wholeLimit bounds the time that a database may take to become whole after the
 // last heal.
 const wholeLimit = 3 * time.Minute
 
-// runNemesis runs the nemesis beside the drive. The function it returns ends the
+// runNemesis runs the nemesis beside the load. The function it returns ends the
 // injections and waits until all is healed; it may be called again.
 func (c *conductor) runNemesis(ctx context.Context, start time.Time) (end func() error) {
 	if c.o.Nemesis == nil {
@@ -42,16 +34,15 @@ func (c *conductor) runNemesis(ctx context.Context, start time.Time) (end func()
 	}
 	injecting, stop := context.WithCancel(ctx)
 	log := &faultLog{conductor: c}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var running sync.WaitGroup
+	running.Go(func() {
 		c.o.Nemesis.Run(injecting, func() time.Duration { return time.Since(start) }, log.note)
-	}()
-	return sync.OnceValue(func() error {
-		stop()
-		<-done
-		return log.err
 	})
+	return func() error {
+		stop()
+		running.Wait()
+		return log.err
+	}
 }
 
 // faultLog keeps faults.jsonl: a line when a fault was injected, and another
@@ -82,8 +73,8 @@ func (l *faultLog) note(f report.Fault) {
 	}
 }
 
-// heal waits until the database is whole again and looks at every node. That it
-// is not becomes a part of the verdict, not an error of the run.
+// heal waits until the database is whole again. That it is not becomes a part of the
+// verdict, not an error of the run.
 func (c *conductor) heal(ctx context.Context) error {
 	if c.o.Nemesis == nil {
 		return nil
@@ -102,13 +93,15 @@ func (c *conductor) heal(ctx context.Context) error {
 	return c.keepNodes(&nodesRecord{})
 }
 
-// withBudget writes the limits into the header, so that a later check knows them.
-func withBudget(h history.Header, b Budget) history.Header {
-	if b.MaxOutage > 0 {
-		h.Keys = withKey(h.Keys, keyMaxOutage, b.MaxOutage.String())
+// clusterEvents puts what the cluster's supervisor did since the load began into the
+// result and into the log: an outage ends when it has acted, and a fail-over that
+// nobody asked for must not go unseen.
+func (c *conductor) clusterEvents() {
+	if c.o.Events == nil {
+		return
 	}
-	if b.MaxDegradation > 0 {
-		h.Keys = withKey(h.Keys, keyMaxDegradation, fmt.Sprint(b.MaxDegradation))
+	c.result.ClusterEvents = append([]report.Event{}, c.o.Events(c.zero)...)
+	for _, e := range c.result.ClusterEvents {
+		c.log.Info("the cluster", "at", e.AtSeconds, "event", e.Text)
 	}
-	return h
 }

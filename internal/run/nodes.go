@@ -39,14 +39,14 @@ type nodesRecord struct {
 func readNodes(dir string) (*nodesRecord, error) {
 	path := filepath.Join(dir, NodesFile)
 	data, err := os.ReadFile(path)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		return nil, fmt.Errorf("read what the nodes held: %w", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
 	n := new(nodesRecord)
-	if err := json.Unmarshal(data, n); err != nil {
+	if err == nil {
+		err = json.Unmarshal(data, n)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read what the nodes held: %s: %w", path, err)
 	}
 	return n, nil
@@ -87,11 +87,7 @@ func (c *conductor) compareNodes(ctx context.Context) error {
 // keepNodes writes nodes.json.
 func (c *conductor) keepNodes(record *nodesRecord) error {
 	record.Identity, record.Faults, record.Error = c.result.Identity, c.faultCount, c.unwhole
-	data, err := json.MarshalIndent(record, "", "  ")
-	if err != nil {
-		return fmt.Errorf("record what the nodes held: %w", err)
-	}
-	return c.o.Dir.Write(NodesFile, append(data, '\n'))
+	return c.o.Dir.writeJSON(NodesFile, record)
 }
 
 // allNodes are the nodes of the record, and as not read those of the recorded names
@@ -99,7 +95,7 @@ func (c *conductor) keepNodes(record *nodesRecord) error {
 func (n *nodesRecord) allNodes(names []string) []check.Replica {
 	all := slices.Clone(n.Nodes)
 	for i := range all {
-		if at := slices.Index(names, all[i].Node); at < 0 {
+		if !slices.Contains(names, all[i].Node) {
 			all[i].Error = "it is no node of the cluster as it was recorded"
 		}
 	}

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"stroppy/internal/check"
-	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/report"
@@ -28,28 +26,14 @@ const (
 	keyMaxDegradation = "max-degradation"
 )
 
-func withKey(keys map[string]string, key, value string) map[string]string {
-	keys = maps.Clone(keys)
-	if keys == nil {
-		keys = map[string]string{}
-	}
-	keys[key] = value
-	return keys
-}
-
-// withClock adds the clock on which a run's times are, where it is known.
-func withClock(keys map[string]string, start time.Time) map[string]string {
-	if clock, ok := clockAt(start); ok {
-		return withKey(keys, check.KeyClock, clock.String())
-	}
-	return keys
-}
-
 // Promised returns the level that the verdict on a recorded run is about, as it
 // was recorded; empty where it was not.
 func Promised(h history.Header) string { return h.Keys[keyExpect] }
 
-// Check holds recorded runs against what they promised, or what a database holds, and
+// unreadableSuffix ends the name of a result.json that could not be read.
+const unreadableSuffix = ".unreadable"
+
+// Check checks recorded runs against what they promised, or what a database holds, and
 // writes the verdict into the result.json of Dir; where that fails the error is an
 // *UnsavedError and the result is whole. The answer depends on the directories alone.
 func Check(ctx context.Context, o Options) (*report.Result, error) {
@@ -58,37 +42,20 @@ func Check(ctx context.Context, o Options) (*report.Result, error) {
 	if len(o.Runs) > 0 {
 		check = c.together
 	}
-	err := check(ctx)
-	if err != nil {
+	if err := check(ctx); err != nil {
 		err = c.scrubbed(err)
 		c.log.Error("check failed", "error", err)
 		return c.result, err
 	}
 	c.log.Info("checked", "verdict", c.result.Verdict, "reason", c.result.Reason)
-	if err := errors.Join(c.unkept, c.setAside(), c.save()); err != nil && !errors.Is(err, fs.ErrPermission) {
+	err := c.unkept
+	if name := filepath.Join(c.o.Dir.Path, report.FileName); c.unreadable != "" { // it is kept beside the new one
+		err = errors.Join(err, os.Rename(name, name+unreadableSuffix))
+	}
+	if err := errors.Join(err, c.save()); err != nil && !errors.Is(err, fs.ErrPermission) {
 		return c.result, &UnsavedError{err}
 	}
 	return c.result, nil
-}
-
-// setAside keeps a result that could not be read beside the new one.
-func (c *conductor) setAside() error {
-	if c.unreadable == "" {
-		return nil
-	}
-	name := filepath.Join(c.o.Dir.Path, report.FileName)
-	return os.Rename(name, name+unreadableSuffix)
-}
-
-// unreadableSuffix ends the name of a result.json that could not be read.
-const unreadableSuffix = ".unreadable"
-
-// lackingResult says that the history alone was there, where it was.
-func (c *conductor) lackingResult() string {
-	if c.unreadable == "" {
-		return ""
-	}
-	return fmt.Sprintf("The result that was there could not be read (%s), and the check went by the recorded history. ", c.unreadable)
 }
 
 // recheck checks the run in the directory, or what the database holds.
@@ -106,7 +73,7 @@ func (c *conductor) recheck(ctx context.Context) error {
 	if err := c.recall(ctx); err != nil {
 		return err
 	}
-	if c.o.Expect == isolation.Unknown {
+	if c.expect == isolation.Unknown {
 		return fmt.Errorf("check %s: it does not say which level was promised: give it with --expect", c.o.Dir.Path)
 	}
 	if c.o.Workload != nil && !c.o.Fresh {
@@ -131,38 +98,38 @@ func (c *conductor) recheck(ctx context.Context) error {
 		case c.result.Verdict == "invalid":
 		case !c.facts.Driven:
 			reason = fmt.Sprintf("Only what the database holds was checked (claim: %s), and not what was acknowledged: "+
-				"give the run directory of pay, as in `stroppy check RUN_DIR --db URL`.", c.o.Expect)
+				"give the run directory of pay, as in `stroppy check RUN_DIR --db URL`.", c.expect)
 		case !c.facts.Complete:
 			reason = cutOff + reason
 		}
-		return c.lackingResult() + endedEarly(c.result.Drive) + reason
+		reason = endedEarly(c.result.Drive) + reason
+		if c.unreadable != "" {
+			reason = fmt.Sprintf("The result that was there could not be read (%s), and the check went by the recorded history. ", c.unreadable) + reason
+		}
+		return reason
 	})
 }
 
 const cutOff = "The run was cut off, so not all that it sent is recorded. "
 
-// Facts are what a recorded history says about itself.
-type Facts struct {
+// facts are what a recorded history says about itself.
+type facts struct {
 	Header    history.Header
-	Driven    bool   // there was a drive
+	Driven    bool   // there was a load phase
 	Complete  bool   // the history was closed
 	Committed uint64 // audits and the warm-up included
 }
 
-// Recall reads a run's history folder.
-func Recall(ctx context.Context, dir string) (Facts, error) {
+// readFacts reads a run's history folder.
+func readFacts(ctx context.Context, dir string) (facts, error) {
 	recorded, err := history.Open(dir)
 	if err != nil {
-		return Facts{}, err
+		return facts{}, err
 	}
 	defer recorded.Close()
-	f := Facts{Header: recorded.Header(), Complete: recorded.Complete()}
-	f.Driven = check.Driven(f.Header)
+	f := facts{Header: recorded.Header(), Complete: recorded.Complete(), Driven: check.Driven(recorded.Header())}
 	read := 0
-	for record, err := range recorded.Transactions() {
-		if err != nil {
-			break // the check tells of it
-		}
+	for record := range readable(recorded) {
 		if read++; read%4096 == 0 && ctx.Err() != nil {
 			return f, fmt.Errorf("read the history of the run: %w", context.Cause(ctx))
 		}
@@ -200,7 +167,7 @@ func (c *conductor) recall(ctx context.Context) error {
 	if err := SameRun(c.o.Dir.Path, before); err != nil {
 		return err
 	}
-	if c.facts, err = Recall(ctx, c.o.Dir.History()); err == nil {
+	if c.facts, err = readFacts(ctx, c.o.Dir.History()); err == nil {
 		err = c.identify()
 	}
 	if err != nil {
@@ -215,18 +182,15 @@ func (c *conductor) recall(ctx context.Context) error {
 		r.Workload, r.Database, r.DatabaseURL, r.Seed = h.Workload, h.Database, "", h.Seed
 		r.StartedAt = time.Unix(0, h.Started).UTC().Format(time.RFC3339)
 	}
-	// The history's header has a checksum, and result.json has none.
-	promised := h.Keys[keyExpect]
-	if promised == "" && r.Claim != nil {
-		promised = r.Claim.Expect
-	}
-	if c.o.Expect == isolation.Unknown {
-		if c.o.Expect, err = isolation.Parse(promised); err != nil {
-			c.o.Expect = isolation.Unknown // refused where it is needed
+	if c.expect == isolation.Unknown { // the history's header has a checksum, and result.json has none
+		promised := Promised(h)
+		if promised == "" && r.Claim != nil {
+			promised = r.Claim.Expect
 		}
+		c.expect, _ = isolation.Parse(promised) // an unknown one is refused where it is needed
 	}
-	if r.Claim != nil && c.o.Expect != isolation.Unknown {
-		r.Claim.Expect = c.o.Expect.String()
+	if r.Claim != nil && c.expect != isolation.Unknown {
+		r.Claim.Expect = c.expect.String()
 	}
 	return nil
 }
@@ -259,27 +223,25 @@ type ReloadedError struct{ problem string }
 
 func (e *ReloadedError) Error() string { return e.problem }
 
-func reloadedErrorf(format string, args ...any) error {
-	return &ReloadedError{fmt.Sprintf(format, args...)}
-}
-
 // sameLoad says whether the run of a recording was against the bank that a
 // database holds, as it is now. Of two banks without a load id only the run
 // numbers tell, which grow until a bank is loaded anew.
 func sameLoad(recorded, now history.Header) error {
+	const lost = "either it is another database than the one that was driven, and --db must name that one, or it was loaded anew since, and what was recorded is gone"
 	data, _ := check.DataOf(recorded)
+	var problem string
 	switch last := now.Run - 1; {
 	case recorded.Seed != now.Seed || recorded.Accounts != now.Accounts:
-		return reloadedErrorf("this is the recording of run %d of a %s of size %d and seed %d, and that in this database has %d and seed %d: "+
-			"either it is another database than the one that was driven, and --db must name that one, or it was loaded anew since, and what was recorded is gone",
-			recorded.Run, data, recorded.Accounts, recorded.Seed, now.Accounts, now.Seed)
+		problem = fmt.Sprintf(" of size %d and seed %d, and that in this database has %d and seed %d: %s",
+			recorded.Accounts, recorded.Seed, now.Accounts, now.Seed, lost)
 	case recorded.LoadID != now.LoadID:
-		return reloadedErrorf("this is the recording of run %d of a %s, and that in this database, which has the same seed and size, is of another load: "+
-			"either it is another database than the one that was driven, and --db must name that one, or it was loaded anew since, and what was recorded is gone", recorded.Run, data)
+		problem = ", and that in this database, which has the same seed and size, is of another load: " + lost
 	case check.Driven(recorded) && recorded.Run > last:
-		return reloadedErrorf("this is the recording of run %d of a %s, and that in this database has had %d so far: it was loaded anew since, and what was recorded is gone", recorded.Run, data, last)
+		problem = fmt.Sprintf(", and that in this database has had %d so far: it was loaded anew since, and what was recorded is gone", last)
+	default:
+		return nil
 	}
-	return nil
+	return &ReloadedError{fmt.Sprintf("this is the recording of run %d of a %s%s", recorded.Run, data, problem)}
 }
 
 // attachReadOnly finds the bank that the runs were driven against.
@@ -293,7 +255,7 @@ func (c *conductor) attachReadOnly(ctx context.Context, runs []history.Header) e
 	if c.result.Load == nil {
 		c.result.Load = Loaded(loaded)
 	}
-	if v, ok := c.o.Database.(db.Volatile); ok && v.Volatile() {
+	if c.volatile() {
 		return nil
 	}
 	now := c.o.Workload.Header()
@@ -309,13 +271,11 @@ func (c *conductor) attachReadOnly(ctx context.Context, runs []history.Header) e
 // empty records that nothing was driven into this directory, and which runs had
 // ended before the end state in it was downloaded.
 func (c *conductor) empty(ended []string) error {
-	header := c.o.Workload.Header()
-	header.Database, header.Started, header.Clients = c.result.Database, time.Now().UnixNano(), 0
-	header.Keys = withKey(withKey(header.Keys, keyExpect, c.o.Expect.String()), check.KeyDrive, check.DriveNone)
+	keys := map[string]string{check.KeyDrive: check.DriveNone}
 	if len(ended) > 0 {
-		header.Keys = withKey(header.Keys, check.KeyEnded, strings.Join(ended, " "))
+		keys[check.KeyEnded] = strings.Join(ended, " ")
 	}
-	writer, err := history.Create(c.o.Dir.History(), header, 1)
+	writer, err := history.Create(c.o.Dir.History(), c.header(0, keys), 1)
 	if err != nil {
 		return err
 	}

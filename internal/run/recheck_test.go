@@ -158,7 +158,7 @@ func TestPromisesThatDiffer(t *testing.T) {
 	if _, err := Check(t.Context(), o); err == nil || !strings.Contains(err.Error(), "--expect") {
 		t.Errorf("serializable and read-committed: %v", err)
 	}
-	o.Expect = isolation.ReadCommitted
+	o.Plan.Expect = isolation.ReadCommitted
 	if r, err := Check(t.Context(), o); err != nil || r.Verdict != "valid" {
 		t.Errorf("with --expect: %v, %s", err, r.Verdict)
 	}

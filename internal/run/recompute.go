@@ -3,7 +3,6 @@ package run
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"maps"
@@ -32,13 +31,13 @@ func Recompute(dir string, r *report.Result) ([]stats.Second, error) {
 	return c.timeline, nil
 }
 
-// recompute is Recompute, and leaves series.csv beside the figures where the
+// recompute is Recompute, and leaves series.csv beside the measurements where the
 // directory can be written to: the verdict does not wait for it.
 func (c *conductor) recompute() error {
 	if err := c.rebuild(); err != nil || c.timeline == nil {
 		return err
 	}
-	if err := c.o.Dir.WriteFrom(SeriesFile, func(w io.Writer) error { return report.WriteSeries(w, c.timeline) }); err != nil {
+	if err := c.writeSeries(); err != nil {
 		c.log.Warn("the series of the run could not be kept", "error", err)
 	}
 	return nil

@@ -173,15 +173,17 @@ func TestDegradationNeedsNoRecovery(t *testing.T) {
 	f := good()
 	f.AtSeconds, f.HealedSeconds = 3, at(3.1)
 	dir := cutRun(t, f)
-	r := &report.Result{Drive: &report.Drive{WarmupSeconds: 1, Seconds: 6}} // it ends within the outage
-	if err := measureFaults(&Directory{Path: dir}, r); err != nil {
+	c := newConductor(Options{Dir: &Directory{Path: dir}})
+	r := c.result
+	r.Drive = &report.Drive{WarmupSeconds: 1, Seconds: 6} // it ends within the outage
+	if err := c.effects(); err != nil {
 		t.Fatal(err)
 	}
 	if r.Degradation == nil || r.Degradation.Loss() < 0.4 || r.Faults[0].RecoveredSeconds != nil {
 		t.Errorf("%+v, %+v", r.Degradation, r.Faults[0])
 	}
 	r.Drive.Seconds = 2.5
-	if err := measureFaults(&Directory{Path: dir}, r); err != nil || r.Degradation != nil {
+	if err := c.effects(); err != nil || r.Degradation != nil {
 		t.Errorf("less than a second after the heal: %+v, %v", r.Degradation, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"sync"
 	"time"
 
 	"stroppy/internal/report"
@@ -24,29 +23,15 @@ const (
 )
 
 // resourceUsage measures client and servers until the function that it returns is
-// called, which puts the figures into the result and ResourcesFile in place.
+// called, which puts the measurements into the result and ResourcesFile in place.
 func (c *conductor) resourceUsage(start time.Time) func() error {
-	groups := append([]resource.Group{resource.Self()}, c.o.Servers...)
-	meter := resource.New(time.Since(start), groups...)
+	meter := resource.New(time.Since(start), append([]resource.Group{resource.Self()}, c.o.Servers...)...)
 	var samples []resource.Sample
-	ended := make(chan struct{})
-	var ending sync.WaitGroup
-	ending.Go(func() {
-		ticker := time.NewTicker(meterEvery)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ended:
-				samples = append(samples, meter.Sample(time.Since(start)))
-				return
-			case <-ticker.C:
-				samples = append(samples, meter.Sample(time.Since(start)))
-			}
-		}
-	})
+	sample := func() { samples = append(samples, meter.Sample(time.Since(start))) }
+	endSampling := Every(meterEvery, sample)
 	return func() error {
-		close(ended)
-		ending.Wait()
+		endSampling()
+		sample()
 		totals := meter.Totals()
 		c.result.SampledRSS = totals[0].MaxRSS
 		for _, t := range totals[1:] {

@@ -40,16 +40,12 @@ type Options struct {
 	Dir      *Directory
 	Steps    Steps
 
-	DatabaseURL string          // as it may be shown
-	Isolation   string          // as the database names it; empty is its own default
-	Expect      isolation.Level // unknown: what the database claims
-	Seed        uint64          // for what no earlier load has decided
-	Drive       load.Options    // without Clients, Background, History and Start
-	Stroppy     string          // the version of this program
+	Plan        scenario.Plan
+	DatabaseURL string // as it may be shown
+	Stroppy     string // the version of this program
 
-	// Plan is what is carried out, and Command the name of the command that does; of a
-	// check of Runs it is the whole command that repeats it.
-	Plan    scenario.Plan
+	// Command is the name of the command that carries out Plan; of a check of Runs it
+	// is the whole command that repeats it.
 	Command string
 	// Runs are the directories of runs against one bank, of different numbers, to
 	// be checked together, and of end states of it. Dir is a new one then, and
@@ -61,18 +57,15 @@ type Options struct {
 	// Unchecked is the verdict's reason where no check is asked for.
 	Unchecked string
 
-	// Nemesis hurts the database beside the drive; nil: nobody does. Script is
-	// its text, a line a fault.
+	// Nemesis injects the plan's faults; nil: there is none.
 	Nemesis Nemesis
-	Script  string
-	Budget  Budget
 	// Nodes are those of the cluster that is driven, once it is whole; nil: the
-	// database is not looked at node by node. It is asked for after Attach.
+	// database is not read node by node. It is asked for after Attach.
 	Nodes func() []Node
-	// Events are what the cluster's supervisor has done so far, the oldest first;
-	// nil where there is none.
-	Events func() []Event
-	// Settings are told beside those of the database, such as who fails over.
+	// Events are what the cluster's supervisor has done by itself since then, such as
+	// a fail-over, the oldest first; nil where there is none.
+	Events func(since time.Time) []report.Event
+	// Settings are shown beside those of the database, such as who fails over.
 	Settings []report.Setting
 	// Servers are the database's own processes, where they run on this machine.
 	Servers []resource.Group
@@ -80,7 +73,7 @@ type Options struct {
 	Embedded bool
 
 	Progress Progress
-	// Interrupt, once closed, ends the drive early; the run goes on with what
+	// Interrupt, once closed, ends the load phase early; the run goes on with what
 	// was done. It may be nil.
 	Interrupt <-chan struct{}
 	// Scrub takes secrets out of a text that may hold some, such as an error.
@@ -114,7 +107,7 @@ type State struct {
 func Run(ctx context.Context, o Options) (*report.Result, error) {
 	c := newConductor(o)
 	c.result.Workload = o.Spec.Name
-	c.log.Info("run begins", "workload", o.Spec.Name, "database", o.DatabaseURL, "seed", o.Seed, "stroppy", o.Stroppy)
+	c.log.Info("run begins", "workload", o.Spec.Name, "database", o.DatabaseURL, "seed", o.Plan.Seed, "stroppy", o.Stroppy)
 	err := c.conduct(ctx)
 	if err != nil {
 		err = c.scrubbed(err)
@@ -151,8 +144,9 @@ type conductor struct {
 	o       Options
 	log     *slog.Logger
 	result  *report.Result
-	started bool      // the drive has begun, so that there is something to tell
-	begin   time.Time // of the phase
+	expect  isolation.Level // unknown until the database or the recording says what was promised
+	started bool            // the drive has begun, so that there is something to tell
+	begin   time.Time       // of the phase
 	phase   string
 	untimed bool // what is done now is no part of the run itself
 
@@ -164,7 +158,7 @@ type conductor struct {
 	unreadable string         // why the result of the run that is checked could not be read
 	unkept     error          // why the violations could not be written
 	judging    bool           // the run itself is judged, not a recording of it
-	facts      Facts          // of the run that is checked
+	facts      facts          // of the run that is checked
 	checks     []check.Result // on its faults and its nodes, where it is one of several
 }
 
@@ -173,11 +167,11 @@ func newConductor(o Options) *conductor {
 		o.Scrub = func(s string) string { return s }
 	}
 	return &conductor{
-		o:   o,
+		o: o, expect: o.Plan.Expect,
 		log: o.Dir.logger(o.Scrub),
 		result: &report.Result{
 			Schema: report.Schema, Verdict: "unknown", Reason: "The run was cut off before its end.",
-			DatabaseURL: o.DatabaseURL, Seed: o.Seed,
+			DatabaseURL: o.DatabaseURL, Seed: o.Plan.Seed,
 			StartedAt: time.Now().UTC().Format(time.RFC3339),
 			Checks:    []report.Check{}, Faults: []report.Fault{}, Settings: []report.Setting{}, Phases: []report.Phase{}, Servers: []report.Server{},
 			Scenario: []report.Setting{}, Stroppy: o.Stroppy,
@@ -244,7 +238,7 @@ func (c *conductor) describe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	claim, err := c.o.Database.Claim(c.o.Isolation)
+	claim, err := c.o.Database.Claim(c.o.Plan.Isolation)
 	if err != nil {
 		return err
 	}
@@ -254,13 +248,13 @@ func (c *conductor) describe(ctx context.Context) error {
 		r.Settings = append(r.Settings, report.Setting(s))
 	}
 	r.Settings = append(r.Settings, c.o.Settings...)
-	if c.o.Expect == isolation.Unknown {
-		c.o.Expect = claim.Level
+	if c.expect == isolation.Unknown {
+		c.expect = claim.Level
 	}
 	r.Claim = &report.Claim{
-		Isolation: claim.Isolation, Level: claim.Level.String(), Source: claim.Source, Expect: c.o.Expect.String(),
+		Isolation: claim.Isolation, Level: claim.Level.String(), Source: claim.Source, Expect: c.expect.String(),
 	}
-	c.log.Info("database", "name", info.Name, "version", info.Version, "isolation", claim.Isolation, "claims", claim.Level, "expect", c.o.Expect)
+	c.log.Info("database", "name", info.Name, "version", info.Version, "isolation", claim.Isolation, "claims", claim.Level, "expect", c.expect)
 	return c.o.Dir.Write(FaultsFile, nil)
 }
 

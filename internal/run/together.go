@@ -80,19 +80,19 @@ func qualified(runs []*conductor, verdict, text string) string {
 func (c *conductor) readRuns(ctx context.Context) ([]*conductor, error) {
 	var runs []*conductor
 	for _, path := range c.o.Runs {
-		one := newConductor(Options{Dir: &Directory{Path: path}, Expect: c.o.Expect, Scrub: c.o.Scrub})
+		one := newConductor(Options{Dir: &Directory{Path: path}, Plan: c.o.Plan, Scrub: c.o.Scrub})
 		if err := one.recall(ctx); err != nil {
 			return nil, err
 		}
 		if !one.facts.Driven {
 			continue
 		}
-		if one.o.Expect == isolation.Unknown {
+		if one.expect == isolation.Unknown {
 			return nil, fmt.Errorf("check %s: it does not say which level was promised: give it with --expect", path)
 		}
-		if len(runs) > 0 && runs[0].o.Expect != one.o.Expect {
+		if len(runs) > 0 && runs[0].expect != one.expect {
 			return nil, fmt.Errorf("check %s together with others: the one was promised %s and others %s: give the level that all are held to with --expect",
-				path, one.o.Expect, runs[0].o.Expect)
+				path, one.expect, runs[0].expect)
 		}
 		err := one.effects()
 		if err == nil {
@@ -114,7 +114,7 @@ func (c *conductor) readRuns(ctx context.Context) ([]*conductor, error) {
 // describes them is that of the last one.
 func (c *conductor) summarize(runs []*conductor) {
 	last := runs[len(runs)-1]
-	c.o.Expect = last.o.Expect
+	c.expect = last.expect
 	r, h := c.result, last.facts.Header
 	r.Workload, r.Database, r.DatabaseVersion, r.Seed, r.LoadID = h.Workload, h.Database, last.result.DatabaseVersion, h.Seed, h.LoadID
 	r.Settings, r.Claim, r.Command, r.Finished, r.Machine = last.result.Settings, last.result.Claim, c.o.Command, true, last.result.Machine

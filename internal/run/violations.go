@@ -55,22 +55,14 @@ func (v *violations) add(found check.Violation) {
 		s = &spool{file: file, out: bufio.NewWriterSize(file, 1<<16)}
 		v.spools[found.Check] = s
 	}
-	line := violationLine{Check: found.Check, Anomaly: present(found.Anomaly), Account: present(found.Account), What: found.What}
+	line := violationLine{Check: found.Check, Anomaly: known(found.Anomaly), Account: known(found.Account), What: found.What}
 	if found.Transaction != 0 {
-		id := found.Transaction.String()
-		line.Transaction = &id
+		line.Transaction = new(found.Transaction.String())
 	}
 	s.lines++
 	encoder := json.NewEncoder(s.out)
 	encoder.SetEscapeHTML(false)
 	v.err = encoder.Encode(line)
-}
-
-func present(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
 }
 
 // discard removes the hidden files.
@@ -103,14 +95,13 @@ func (v *violations) keep(results []check.Result) (*report.Violations, error) {
 	if v.err != nil {
 		return nil, v.err
 	}
-	if len(list) == 0 {
-		err := os.Remove(filepath.Join(v.dir, ViolationsFile))
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return nil, err
-	}
 	d := Directory{Path: v.dir}
+	if len(list) == 0 {
+		if err := os.Remove(filepath.Join(v.dir, ViolationsFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		return nil, nil
+	}
 	err := d.WriteFrom(ViolationsFile, func(w io.Writer) error {
 		for _, s := range list {
 			if err := s.out.Flush(); err != nil {
@@ -129,14 +120,4 @@ func (v *violations) keep(results []check.Result) (*report.Violations, error) {
 		return nil, err
 	}
 	return kept, nil
-}
-
-// keep writes the violations into the run's directory. Where nothing can be
-// written, a check goes without.
-func (c *conductor) keep(found *violations, results []check.Result) {
-	kept, err := found.keep(results)
-	if err != nil && !errors.Is(err, fs.ErrPermission) {
-		c.unkept = err
-	}
-	c.result.Violations = kept
 }

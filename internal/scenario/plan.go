@@ -80,6 +80,16 @@ func parseScript(text string) (script nemesis.Script, err error) {
 	return script, nil
 }
 
+// ShownScript is the text of the faults, a line each, without secrets.
+func (p *Plan) ShownScript() string {
+	var lines []string
+	for _, fault := range p.Script {
+		lines = append(lines, fault.String())
+	}
+	shown, _ := RedactScript(strings.Join(lines, "\n"))
+	return shown
+}
+
 // Attached returns the plan with what the database turned out to hold.
 func (p Plan) Attached(spec workload.Spec, h history.Header) (Plan, error) {
 	var err error

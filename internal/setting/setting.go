@@ -40,8 +40,7 @@ type Setting struct {
 	Data  bool // it describes what is loaded; where an earlier load is attached to, 0 takes what is there
 	First bool // it is set before the others of its layer, which change what it has set
 
-	// Aliases are further names of the same setting.
-	Aliases []Alias
+	Aliases []Alias // further names
 
 	// Set reads the value. Its error completes the sentence "NAME is VALUE: …".
 	Set func(text string) error
@@ -58,8 +57,8 @@ type Setting struct {
 type Alias struct {
 	Name string
 	Help string // of an alias that the help shows; empty for an old name
-	// Values translates a value of a switch, such as true; nil: the value is the
-	// setting's own.
+	// Values has the setting's value for true and for false of a switch; nil: the
+	// value is the setting's own.
 	Values map[string]string
 	// Says is what the alias and the setting both say, in a sentence about a file or
 	// a command that gives both; empty: the same.
@@ -71,11 +70,7 @@ func (a *Alias) Translate(text string) (string, error) {
 	if a.Values == nil {
 		return text, nil
 	}
-	value, ok := a.Values[text]
-	if !ok {
-		return "", errors.New("it must be true or false")
-	}
-	return value, nil
+	return a.Values[text], trueOrFalse(text)
 }
 
 // Switch says that the setting is on or off, so that its flag needs no value.
@@ -169,67 +164,58 @@ func Number(v float64) string {
 	return fmt.Sprintf("%g", v)
 }
 
+// Of is a setting of any type, which parse reads and format writes.
+func Of[T any](to *T, name, value, help string, parse func(string) (T, error), format func(T) string) Setting {
+	return Setting{Name: name, Help: help, Value: value,
+		Set: func(t string) (err error) { *to, err = parse(t); return err },
+		Get: func() string { return format(*to) },
+	}
+}
+
 // Text is any text.
 func Text(to *string, name, value, help string) Setting {
-	return Setting{Name: name, Help: help, Value: value,
-		Set: func(t string) error { *to = t; return nil },
-		Get: func() string { return *to },
-	}
+	same := func(t string) string { return t }
+	return Of(to, name, value, help, func(t string) (string, error) { return t, nil }, same)
 }
 
 // Lines is a text of any number of lines, of which empty ones do not count.
 func Lines(to *string, name, value, help string) Setting {
-	s := Text(to, name, value, help)
-	s.Lines = true
-	s.Set = func(t string) error {
-		var kept []string
-		for line := range strings.Lines(t) {
-			if line = strings.TrimSpace(line); line != "" {
-				kept = append(kept, line)
-			}
+	s := Of(to, name, value, help, func(t string) (string, error) {
+		kept := strings.FieldsFunc(t, func(r rune) bool { return r == '\n' })
+		for i := range kept {
+			kept[i] = strings.TrimSpace(kept[i])
 		}
-		*to = strings.Join(kept, "\n")
-		return nil
-	}
+		return strings.Join(slices.DeleteFunc(kept, func(line string) bool { return line == "" }), "\n"), nil
+	}, strings.Clone)
+	s.Lines = true
 	return s
 }
 
 // Whole is a whole number of at most 64 bits.
 func Whole(to *uint64, name, help string) Setting {
-	return Setting{Name: name, Help: help, Value: "N",
-		Set: func(t string) (err error) { *to, err = ParseWhole(t); return err },
-		Get: func() string { return strconv.FormatUint(*to, 10) },
-	}
+	return Of(to, name, "N", help, ParseWhole, func(n uint64) string { return strconv.FormatUint(n, 10) })
 }
 
 // Small is a whole number of at most 31 bits.
 func Small(to *int, name, help string) Setting {
-	return Setting{Name: name, Help: help, Value: "N",
-		Set: func(t string) error {
-			n, err := ParseWhole(t)
-			if err == nil && n > math.MaxInt32 {
-				err = fmt.Errorf("it may be at most %d", math.MaxInt32)
-			}
-			*to = int(n & math.MaxInt32)
-			return err
-		},
-		Get: func() string { return strconv.Itoa(*to) },
-	}
+	return Of(to, name, "N", help, func(t string) (int, error) {
+		n, err := ParseWhole(t)
+		if err == nil && n > math.MaxInt32 {
+			err = fmt.Errorf("it may be at most %d", math.MaxInt32)
+		}
+		return int(n & math.MaxInt32), err
+	}, strconv.Itoa)
 }
 
 // Real is a number.
 func Real(to *float64, name, help string) Setting {
-	return Setting{Name: name, Help: help, Value: "X",
-		Set: func(t string) error {
-			x, err := strconv.ParseFloat(t, 64)
-			if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-				return errors.New("it must be a number, such as 0.5")
-			}
-			*to = x
-			return nil
-		},
-		Get: func() string { return strconv.FormatFloat(*to, 'g', -1, 64) },
-	}
+	return Of(to, name, "X", help, func(t string) (float64, error) {
+		x, err := strconv.ParseFloat(t, 64)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return *to, errors.New("it must be a number, such as 0.5")
+		}
+		return x, nil
+	}, func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) })
 }
 
 // Share is a number from 0 to 1, which may be written in per cent.
@@ -252,16 +238,14 @@ func Share(to *float64, name, help string) Setting {
 
 // Switch is on or off.
 func Switch(to *bool, name, help string) Setting {
-	return Setting{Name: name, Help: help,
-		Set: func(t string) error {
-			if t != "true" && t != "false" {
-				return errors.New("it must be true or false")
-			}
-			*to = t == "true"
-			return nil
-		},
-		Get: func() string { return strconv.FormatBool(*to) },
+	return Of(to, name, "", help, func(t string) (bool, error) { return t == "true", trueOrFalse(t) }, strconv.FormatBool)
+}
+
+func trueOrFalse(text string) error {
+	if text != "true" && text != "false" {
+		return errors.New("it must be true or false")
 	}
+	return nil
 }
 
 // maxDuration bounds every time.
@@ -269,26 +253,23 @@ const maxDuration = 365 * 24 * time.Hour
 
 // Duration is a time with its unit, of at most a year.
 func Duration(to *time.Duration, name, help string) Setting {
-	return Setting{Name: name, Help: help, Value: "TIME",
-		Set: func(t string) error {
-			d, err := time.ParseDuration(t)
-			switch {
-			case err != nil:
-				return errors.New("it must be a time with its unit, such as 10s or 1m30s")
-			case d < 0:
-				return errors.New("a time cannot be negative")
-			}
-			*to = d
+	s := Of(to, name, "TIME", help, func(t string) (time.Duration, error) {
+		d, err := time.ParseDuration(t)
+		switch {
+		case err != nil:
+			return *to, errors.New("it must be a time with its unit, such as 10s or 1m30s")
+		case d < 0:
+			return *to, errors.New("a time cannot be negative")
+		}
+		return d, nil
+	}, time.Duration.String)
+	s.Check = func() error {
+		if *to >= 0 && *to <= maxDuration {
 			return nil
-		},
-		Get: func() string { return to.String() },
-		Check: func() error {
-			if *to >= 0 && *to <= maxDuration {
-				return nil
-			}
-			return fmt.Errorf("%s is %v: it must be from 0s to %v", name, *to, maxDuration)
-		},
+		}
+		return fmt.Errorf("%s is %v: it must be from 0s to %v", name, *to, maxDuration)
 	}
+	return s
 }
 
 // Bytes is a number of bytes, or a range from which each is drawn, within bounds.

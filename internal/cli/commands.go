@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/db"
-	"stroppy/internal/live"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
@@ -98,7 +97,7 @@ func (a *app) drive(command string, config *config, steps run.Steps) error {
 // what of it could not be kept.
 func (a *app) conduct(s *session, command string, config *config, steps run.Steps) (result *report.Result, path string, err error) {
 	started := time.Now()
-	s.watching((*live.Feed).Fresh)
+	s.feed.Fresh()
 	own := *config
 	config = &own
 	cluster, err := a.openCluster(s, config)

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,48 +24,41 @@ type part struct {
 // there is room for, then in brief, and then without the lightest.
 func fit(lead string, parts []part, width int) string {
 	texts := make([]string, len(parts))
+	lightest := make([]int, len(parts)) // first
 	for i, p := range parts {
-		texts[i] = p.full
+		texts[i], lightest[i] = p.full, i
 	}
+	slices.SortStableFunc(lightest, func(a, b int) int { return parts[a].weight - parts[b].weight })
 	line := func() string {
-		var there []string
-		for _, t := range texts {
-			if t != "" {
-				there = append(there, t)
-			}
-		}
+		there := slices.DeleteFunc(slices.Clone(texts), func(t string) bool { return t == "" })
 		return strings.TrimRight(lead+" "+strings.Join(there, " · "), " ")
 	}
 	for _, shorten := range []func(part) string{func(p part) string { return p.brief }, func(part) string { return "" }} {
-		for done := make([]bool, len(parts)); utf8.RuneCountInString(line()) > width; {
-			lightest := -1
-			for i, p := range parts {
-				if !done[i] && (lightest < 0 || p.weight < parts[lightest].weight) {
-					lightest = i
-				}
+		for _, i := range lightest {
+			if utf8.RuneCountInString(line()) > width {
+				texts[i] = shorten(parts[i])
 			}
-			if lightest < 0 {
-				break
-			}
-			done[lightest], texts[lightest] = true, shorten(parts[lightest])
 		}
 	}
-	if runes := []rune(line()); len(runes) > width {
-		return string(runes[:max(width, 0)])
-	}
-	return line()
+	runes := []rune(line())
+	return string(runes[:min(len(runes), max(width, 0))])
 }
 
-// driveParts tell of a drive, in the order in which they are shown. rate is what
-// it committed a second of late; latencies are those of its last whole second.
+// driveParts are what is known of a load phase, in the order in which they are shown.
+// rate is what it committed a second of late; latencies are those of its last whole
+// second.
 func driveParts(s run.State, rate float64, faults []report.Fault, elapsed time.Duration) []part {
 	var parts []part
 	add := func(weight int, full, brief string) { parts = append(parts, part{full, brief, weight}) }
+	count := func(n uint64, weight int, full, brief string) {
+		if n > 0 {
+			add(weight, si(float64(n))+" "+full, si(float64(n))+" "+brief)
+		}
+	}
 	if left, known := left(s, elapsed); known {
 		text := left.Round(time.Second).String()
 		add(90, text+" left", text)
 	}
-	c := s.Counters
 	add(80, si(rate)+"/s", si(rate)+"/s")
 	if s.Second != nil && s.Second.Committed > 0 {
 		p50, p99, most := ms(s.Second.P50), ms(s.Second.P99), ms(s.Second.Max)
@@ -73,25 +67,16 @@ func driveParts(s run.State, rate float64, faults []report.Fault, elapsed time.D
 	if text := faultText(faults); text != "" {
 		add(85, text, text)
 	}
+	c := s.Counters
 	if c.Reconnecting > 0 {
 		add(70, fmt.Sprintf("%d of %d clients reconnecting", c.Reconnecting, s.Clients), fmt.Sprintf("%d/%d lost", c.Reconnecting, s.Clients))
 	}
-	if c.Backlog > 0 {
-		add(50, si(float64(c.Backlog))+" waiting", si(float64(c.Backlog))+" late")
-	}
-	if c.Shed > 0 {
-		add(55, si(float64(c.Shed))+" shed", si(float64(c.Shed))+" shed")
-	}
+	count(c.Backlog, 50, "waiting", "late")
+	count(c.Shed, 55, "shed", "shed")
 	add(30, si(float64(c.Committed))+" committed", si(float64(c.Committed))+" ok")
-	for _, o := range []struct {
-		n           uint64
-		full, brief string
-		weight      int
-	}{{c.Rejected, "rejected", "rej", 10}, {c.Aborted, "aborted", "abr", 20}, {c.Unknown, "unknown", "unk", 40}} {
-		if o.n > 0 {
-			add(o.weight, si(float64(o.n))+" "+o.full, si(float64(o.n))+" "+o.brief)
-		}
-	}
+	count(c.Rejected, 10, "rejected", "rej")
+	count(c.Aborted, 20, "aborted", "abr")
+	count(c.Unknown, 40, "unknown", "unk")
 	return parts
 }
 
@@ -130,23 +115,22 @@ func si(x float64) string {
 
 // digits writes a number from 1 on with three digits.
 func digits(x float64) string {
-	switch {
-	case x < 9.995:
-		return strconv.FormatFloat(x, 'f', 2, 64)
-	case x < 99.95:
-		return strconv.FormatFloat(x, 'f', 1, 64)
+	decimals := 0
+	if x < 9.995 {
+		decimals = 2
+	} else if x < 99.95 {
+		decimals = 1
 	}
-	return strconv.FormatFloat(x, 'f', 0, 64)
+	return strconv.FormatFloat(x, 'f', decimals, 64)
 }
 
 // ms writes a time in milliseconds with two digits, and whole ones from ten on.
 func ms(d time.Duration) string {
-	x := float64(d) / float64(time.Millisecond)
-	switch {
-	case x >= 9.95:
-		return strconv.FormatFloat(x, 'f', 0, 64)
-	case x >= 0.995:
-		return strconv.FormatFloat(x, 'f', 1, 64)
+	x, decimals := float64(d)/float64(time.Millisecond), 0
+	if x < 0.995 {
+		decimals = 2
+	} else if x < 9.95 {
+		decimals = 1
 	}
-	return strconv.FormatFloat(x, 'f', 2, 64)
+	return strconv.FormatFloat(x, 'f', decimals, 64)
 }

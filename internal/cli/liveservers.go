@@ -70,10 +70,10 @@ func wantedServers(c *config) (list []wantedServer, err error) {
 func (l *liveServers) open(note func(format string, args ...any)) {
 	for _, s := range l.servers {
 		l.serving.Go(s.Serve)
-		if o := s.Options(); o.Page {
+		if s.Page {
 			note("live report on http://%s/", s.Address())
 		}
-		if o := s.Options(); o.Metrics {
+		if s.Metrics {
 			note("metrics on http://%s/metrics", s.Address())
 		}
 		if !s.Loopback() {

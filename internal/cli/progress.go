@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/term"
 
+	"stroppy/internal/live"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 )
@@ -30,6 +31,7 @@ type progress struct {
 	out      io.Writer
 	terminal bool
 	width    func() int // of the terminal, in characters
+	end      func()     // ends the drawing
 
 	mu     sync.Mutex
 	phase  string
@@ -38,8 +40,6 @@ type progress struct {
 	last   sample         // at the last line
 	faults []report.Fault // that are in effect, in the order in which they were injected
 	drawn  string         // the line that stands on the terminal, unfinished
-	ended  chan struct{}
-	ending sync.WaitGroup
 }
 
 type sample struct {
@@ -48,23 +48,12 @@ type sample struct {
 }
 
 func newProgress(out io.Writer, terminal bool) *progress {
-	p := &progress{out: out, terminal: terminal, width: func() int { return widthOf(out) }, ended: make(chan struct{})}
+	p := &progress{out: out, terminal: terminal, width: func() int { return widthOf(out) }}
 	every := lineEvery
 	if terminal {
 		every = redrawEvery
 	}
-	p.ending.Go(func() {
-		ticker := time.NewTicker(every)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-p.ended:
-				return
-			case now := <-ticker.C:
-				p.draw(now)
-			}
-		}
-	})
+	p.end = run.Every(every, func() { p.draw(time.Now()) })
 	return p
 }
 
@@ -97,9 +86,15 @@ func (p *progress) Show(s run.State) {
 	p.state = s
 }
 
-// Fault tells a fault that was injected, and again when it was healed.
+// Fault shows a fault that was injected, and again when it was healed, and keeps
+// which are in effect.
 func (p *progress) Fault(f report.Fault) {
-	p.suffer(f)
+	p.mu.Lock()
+	p.faults = slices.DeleteFunc(p.faults, func(other report.Fault) bool { return other.Number == f.Number })
+	if live.Active(f) {
+		p.faults = append(p.faults, f)
+	}
+	p.mu.Unlock()
 	switch {
 	case f.Error != "":
 		p.note("fault %d at %.1f s: %s was not injected: %s", f.Number, f.AtSeconds, f.Fault, f.Error)
@@ -111,16 +106,6 @@ func (p *progress) Fault(f report.Fault) {
 		p.note("fault %d at %.1f s: healed", f.Number, *f.HealedSeconds)
 	default:
 		p.note("fault %d at %.1f s: %s: %s", f.Number, f.AtSeconds, f.Fault, f.Target)
-	}
-}
-
-// suffer keeps which faults are in effect.
-func (p *progress) suffer(f report.Fault) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.faults = slices.DeleteFunc(p.faults, func(other report.Fault) bool { return other.Number == f.Number })
-	if f.Error == "" && f.Skipped == "" && f.HealedSeconds == nil {
-		p.faults = append(p.faults, f)
 	}
 }
 
@@ -144,8 +129,7 @@ func (p *progress) note(format string, args ...any) {
 
 // close ends the drawing and leaves a clean line.
 func (p *progress) close() {
-	close(p.ended)
-	p.ending.Wait()
+	p.end()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.erase()
@@ -169,25 +153,25 @@ func (p *progress) draw(now time.Time) {
 	if p.phase == "" {
 		return
 	}
-	if !p.terminal {
-		fmt.Fprintln(p.out, p.line(now, math.MaxInt))
-		p.last = sample{now, counted(p.state)}
-		return
+	width := math.MaxInt
+	if p.terminal {
+		width = p.width() - 1 // a full last column would make some terminals go on to the next line
 	}
-	// A full last column would make some terminals go on to the next line.
-	line := p.line(now, p.width()-1)
+	line := p.line(now, width)
 	p.last = sample{now, counted(p.state)}
-	if line == p.drawn {
-		return
+	switch {
+	case !p.terminal:
+		fmt.Fprintln(p.out, line)
+	case line != p.drawn:
+		fmt.Fprint(p.out, "\r"+line+"\x1b[K")
+		p.drawn = line
 	}
-	fmt.Fprint(p.out, "\r"+line+"\x1b[K")
-	p.drawn = line
 }
 
-// line tells phase, rate, done of total, time left, and of a drive what it comes
+// line has phase, rate, done of total, time left, and of a load phase what it comes
 // to, in at most so many characters.
 func (p *progress) line(now time.Time, width int) string {
-	s := p.state
+	s, elapsed := p.state, now.Sub(p.began)
 	lead := fmt.Sprintf("%-9s", p.phase)
 	if width <= usualWidth {
 		lead = p.phase
@@ -200,23 +184,23 @@ func (p *progress) line(now time.Time, width int) string {
 		if s.Second != nil && p.terminal { // between two plain lines there were several
 			rate = float64(s.Second.Committed)
 		}
-		return fit(lead, driveParts(s, rate, p.faults, now.Sub(p.began)), width)
+		return fit(lead, driveParts(s, rate, p.faults, elapsed), width)
 	}
-	var parts []part
-	add := func(weight int, text string) { parts = append(parts, part{text, text, weight}) }
+	done := elapsed.Round(time.Second / 10).String()
 	switch {
 	case s.Total > 0:
-		add(3, fmt.Sprintf("%d of %d", s.Done, s.Total))
+		done = fmt.Sprintf("%d of %d", s.Done, s.Total)
 	case s.Done > 0:
-		add(3, fmt.Sprintf("%d done", s.Done))
-	default:
-		add(3, now.Sub(p.began).Round(time.Second/10).String())
+		done = fmt.Sprintf("%d done", s.Done)
 	}
+	parts := []part{{done, done, 3}}
 	if s.Done > 0 {
-		add(1, fmt.Sprintf("%.0f/s", rate))
+		text := fmt.Sprintf("%.0f/s", rate)
+		parts = append(parts, part{text, text, 1})
 	}
-	if left, known := left(s, now.Sub(p.began)); known {
-		add(2, left.Round(time.Second).String()+" left")
+	if left, known := left(s, elapsed); known {
+		text := left.Round(time.Second).String() + " left"
+		parts = append(parts, part{text, text, 2})
 	}
 	return fit(lead, parts, width)
 }

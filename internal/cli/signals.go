@@ -38,57 +38,51 @@ func (e *interruption) Unwrap() error { return e.err }
 // passes on what it gets to the person and to those who watch from outside.
 type session struct {
 	ctx       context.Context
-	interrupt chan struct{} // closed by the first signal during the drive
+	interrupt chan struct{} // closed by the first signal during the load phase
 	*progress
-	live *liveServers // nil: nobody watches from outside
+	feed *live.Feed // nil: nobody watches from outside
 	stop func()
-}
-
-// watching has the feed of those who watch from outside, if anybody does.
-func (s *session) watching(do func(*live.Feed)) {
-	if s.live != nil {
-		do(s.live.feed)
-	}
 }
 
 // Begin names the phase that begins.
 func (s *session) Begin(phase string) {
 	s.progress.Begin(phase)
-	s.watching(func(f *live.Feed) { f.Begin(phase) })
+	s.feed.Begin(phase)
 }
 
 // Show keeps how far the phase is.
 func (s *session) Show(state run.State) {
 	s.progress.Show(state)
-	s.watching(func(f *live.Feed) { f.Show(state) })
+	s.feed.Show(state)
 }
 
 // Fault shows a fault that was injected, and again when it was healed.
 func (s *session) Fault(fault report.Fault) {
 	s.progress.Fault(fault)
-	s.watching(func(f *live.Feed) { f.Fault(fault) })
+	s.feed.Fault(fault)
 }
 
 // Known keeps what is known of the run's result.
-func (s *session) Known(r *report.Result) { s.watching(func(f *live.Feed) { f.Known(r) }) }
+func (s *session) Known(r *report.Result) { s.feed.Known(r) }
 
 // named shows in which directory the run is.
 func (s *session) named(dir string) {
 	s.note("run directory %s", dir)
-	s.watching(func(f *live.Feed) { f.Named(filepath.Base(dir)) })
+	s.feed.Named(filepath.Base(dir))
 }
 
 // watched is begin for what can be watched from outside.
 func (a *app) watched(l *liveServers) *session {
 	s := a.begin()
-	if s.live = l; l != nil {
+	if l != nil {
+		s.feed = l.feed
 		l.open(s.note)
 	}
 	return s
 }
 
 // begin starts a session: the first SIGINT, SIGTERM or SIGHUP (a terminal that was
-// closed) during the drive ends the drive and lets the check go on; any other
+// closed) during the load phase ends that phase and lets the check go on; any other
 // ends everything. That nobody reads what is printed any more is no reason to
 // leave a cluster behind, so that SIGPIPE ends nothing.
 func (a *app) begin() *session {
@@ -97,23 +91,24 @@ func (a *app) begin() *session {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	signal.Ignore(syscall.SIGPIPE)
+	next := func() bool {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-signals:
+			return true
+		}
+	}
 	go func() {
-		first := true
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-signals:
-			}
-			if first && s.current() == "drive" {
-				first = false
-				s.note("The load phase ends early and what it did is checked; once more ends everything.")
-				close(s.interrupt)
-				continue
-			}
+		came := next()
+		if came && s.current() == "drive" {
+			s.note("The load phase ends early and what it did is checked; once more ends everything.")
+			close(s.interrupt)
+			came = next()
+		}
+		if came {
 			signal.Stop(signals) // one more ends the process
 			cancel(errInterrupted)
-			return
 		}
 	}()
 	s.stop = sync.OnceFunc(func() {

@@ -96,7 +96,7 @@ func driven() (*Feed, *standIn) {
 // scrape asks the server as Prometheus does, and parses the answer.
 func scrape(t *testing.T, feed *Feed, accept string) map[string]*dto.MetricFamily {
 	t.Helper()
-	server := httptest.NewServer((&Server{feed: feed, options: Options{Metrics: true, Version: "v0"}}).handler())
+	server := httptest.NewServer((&Server{feed: feed, Options: Options{Metrics: true, Version: "v0"}}).handler())
 	defer server.Close()
 	request, err := http.NewRequest(http.MethodGet, server.URL+"/metrics", nil)
 	if err != nil {

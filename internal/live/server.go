@@ -2,6 +2,7 @@ package live
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -47,8 +48,8 @@ type Options struct {
 
 // Server shows a feed over HTTP until it is closed.
 type Server struct {
+	Options
 	feed     *Feed
-	options  Options
 	listener net.Listener
 	http     http.Server
 	named    string // the host that a person has named; empty where any name will do
@@ -71,33 +72,30 @@ func Address(text string) (string, error) {
 			return "", fmt.Errorf("%q is no address: give a port such as 8080, or HOST:PORT such as 127.0.0.1:8080", text)
 		}
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strings.ContainsAny(host, "/ ") {
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || strings.ContainsAny(host, "/ ") {
 		return "", fmt.Errorf("%q is no address: give a port from 0 to 65535, or HOST:PORT such as 127.0.0.1:8080", text)
-	} else {
-		port = strconv.FormatUint(n, 10)
 	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	return net.JoinHostPort(host, port), nil
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), strconv.FormatUint(n, 10)), nil
 }
 
 // Listen takes the address, which must be one that Address returned, and serves
 // nothing before Serve is called.
 func Listen(feed *Feed, address string, o Options) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		switch {
-		case errors.Is(err, syscall.EADDRINUSE):
-			return nil, fmt.Errorf("listen on %s: the port is in use: name another one, or 0 for any that is free", address)
-		case errors.Is(err, syscall.EACCES):
-			return nil, fmt.Errorf("listen on %s: the system does not allow it: name a port from 1024 on", address)
-		case errors.Is(err, syscall.EADDRNOTAVAIL):
-			return nil, fmt.Errorf("listen on %s: that is no address of this machine: name one of its own, or a port alone", address)
+	for code, why := range map[syscall.Errno]string{
+		syscall.EADDRINUSE:    "the port is in use: name another one, or 0 for any that is free",
+		syscall.EACCES:        "the system does not allow it: name a port from 1024 on",
+		syscall.EADDRNOTAVAIL: "that is no address of this machine: name one of its own, or a port alone",
+	} {
+		if errors.Is(err, code) {
+			return nil, fmt.Errorf("listen on %s: %s", address, why)
 		}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: name another address", address, err)
 	}
-	s := &Server{feed: feed, options: o, listener: netutil.LimitListener(listener, maxConnections), started: strconv.FormatInt(time.Now().UnixNano(), 36)}
+	s := &Server{feed: feed, Options: o, listener: netutil.LimitListener(listener, maxConnections), started: strconv.FormatInt(time.Now().UnixNano(), 36)}
 	if host, _, err := net.SplitHostPort(address); err == nil && s.Loopback() {
 		s.named = host
 	}
@@ -110,9 +108,6 @@ func Listen(feed *Feed, address string, o Options) (*Server, error) {
 
 // Serve answers until the server is closed.
 func (s *Server) Serve() { _ = s.http.Serve(s.listener) } // it always ends with an error: that it was closed
-
-// Options are what the server shows.
-func (s *Server) Options() Options { return s.options }
 
 // Address is the one that is listened on, with its port.
 func (s *Server) Address() string { return s.listener.Addr().String() }
@@ -141,25 +136,25 @@ func (s *Server) end() {
 
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
-	if s.options.Page {
+	if s.Page {
 		mux.HandleFunc("/{$}", s.page)
 		mux.HandleFunc("/"+report.LiveData, s.answerData)
 		// A browser asks for it by itself, and would complain of a 404.
 		mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	}
-	if s.options.Metrics {
-		mux.Handle("/metrics", promhttp.HandlerFor(registry(s.feed, s.options.Version), promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	if s.Metrics {
+		mux.Handle("/metrics", promhttp.HandlerFor(registry(s.feed, s.Version), promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		h.Set("X-Content-Type-Options", "nosniff")
-		h.Set("X-Frame-Options", "DENY")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cross-Origin-Opener-Policy", "same-origin")
-		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		// The page says by itself what it may do.
-		h.Set("Content-Security-Policy", "frame-ancestors 'none'")
-		h.Set("Cache-Control", "no-cache")
+		for name, value := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+			"Content-Security-Policy": "frame-ancestors 'none'", // the page says by itself what it may do
+			"Cache-Control":           "no-cache",
+		} {
+			h.Set(name, value)
+		}
 		switch {
 		case !s.knows(r.Host):
 			http.Error(w, "This server is not known by that name.", http.StatusMisdirectedRequest)

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"cmp"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -85,25 +87,24 @@ func forms(value string) []string {
 // CommandScrubber returns a function that takes the secrets of a script's
 // commands out of any text.
 func CommandScrubber(script string) func(string) string {
-	var pairs [][2]string
+	masks := map[string]string{}
 	for _, p := range plantedIn(script) {
 		name := script[p.from:p.at]
-		pairs = append(pairs, [2]string{script[p.from:p.to], name + hidden})
+		masks[script[p.from:p.to]] = name + hidden
 		for _, value := range p.values {
 			if value == "" || value == hidden {
 				continue
 			}
-			pairs = append(pairs, [2]string{name + value, name + hidden})
+			masks[name+value] = name + hidden
 			if len(value) >= leastAlone {
-				pairs = append(pairs, [2]string{value, hidden})
+				masks[value] = hidden
 			}
 		}
 	}
 	// The longest first, so that no part of one is left where another begins it.
-	slices.SortStableFunc(pairs, func(x, y [2]string) int { return len(y[0]) - len(x[0]) })
 	var list []string
-	for _, pair := range pairs {
-		list = append(list, pair[0], pair[1])
+	for _, text := range slices.SortedFunc(maps.Keys(masks), func(x, y string) int { return cmp.Or(len(y)-len(x), cmp.Compare(x, y)) }) {
+		list = append(list, text, masks[text])
 	}
 	return strings.NewReplacer(list...).Replace
 }

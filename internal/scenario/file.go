@@ -98,35 +98,30 @@ func (s *Scenario) YAML() []byte {
 	var out bytes.Buffer
 	out.WriteString("# The effective configuration of a run of stroppy; `stroppy run --scenario FILE` repeats it.\n")
 	for _, k := range s.Settings() {
-		value := k.Get()
+		value, removed := k.Get(), false
 		if k.Local || value == "" {
 			continue
 		}
-		if k.Name == "db" {
-			bare, removed := WithoutSecrets(value)
-			if removed {
+		switch k.Name {
+		case "db":
+			if value, removed = WithoutSecrets(value); removed {
 				out.WriteString("# The password is not kept: give it in PGPASSWORD, or the whole URL in STROPPY_DB.\n")
 			}
-			if bare == "" {
-				continue
-			}
-			value = bare
-		}
-		if k.Name == "nemesis" {
-			shown, removed := RedactScript(value)
-			if removed {
+		case "nemesis":
+			if value, removed = RedactScript(value); removed {
 				out.WriteString("# Secrets in commands are not kept: put each back where " + hidden + " stands, or name a variable there, as in PGPASSWORD=$PGPASSWORD.\n")
 			}
-			value = shown
 		}
-		if k.Lines {
+		switch {
+		case value == "":
+		case k.Lines:
 			fmt.Fprintf(&out, "%s:\n", k.Name)
 			for line := range strings.SplitSeq(value, "\n") {
 				fmt.Fprintf(&out, "  - %s\n", scalar(line))
 			}
-			continue
+		default:
+			fmt.Fprintf(&out, "%s: %s\n", k.Name, scalar(value))
 		}
-		fmt.Fprintf(&out, "%s: %s\n", k.Name, scalar(value))
 	}
 	return out.Bytes()
 }

@@ -38,18 +38,19 @@ type Set map[string]bool
 // Merge builds a checked scenario from layers of settings, the weakest first.
 // A layer that names count takes back a duration of a weaker layer, and the
 // other way round; where none names either, a rate whose stages all have their
-// times says how long the run is, or the workload does. It also returns which settings were named at all.
+// times says how long the run is, or the workload does. It also returns which
+// settings were named at all.
 func (w Workloads) Merge(layers ...[]Setting) (Scenario, Set, error) {
-	m, err := w.merging(layers)
-	if err != nil {
-		return m.s, m.named, err
-	}
+	m, err := w.begin(layers)
 	for _, layer := range layers {
-		if err := m.take(layer); err != nil {
-			return m.s, m.named, err
+		if err == nil {
+			err = m.take(layer)
 		}
 	}
 	s := &m.s
+	if err != nil {
+		return *s, m.named, err
+	}
 	if !m.named["count"] && !m.named["duration"] {
 		s.lastLong()
 	}
@@ -86,24 +87,22 @@ type merging struct {
 	clashes   map[string]error // a layer says two things about a setting
 }
 
-// merging begins with the defaults of the workload that the strongest layer names.
-func (w Workloads) merging(layers [][]Setting) (*merging, error) {
+// begin begins with the defaults of the workload that the strongest layer names.
+func (w Workloads) begin(layers [][]Setting) (*merging, error) {
 	m := &merging{workloads: w, keys: w.Keys(), s: w.Default(), named: Set{}, sources: map[string]string{}, clashes: map[string]error{}}
 	name := m.s.Workload
-	for _, layer := range layers {
-		for _, one := range layer {
-			if one.Key == "workload" {
-				name = one.Value
-			}
+	for _, one := range slices.Concat(layers...) {
+		if one.Key == "workload" {
+			name = one.Value
 		}
 	}
-	if err := w.among(name); err != nil {
-		return m, err
-	}
 	spec, err := w.Find(name)
+	if err != nil {
+		return m, fmt.Errorf("workload is %q: it must be %s", name, setting.Or(w.Names()))
+	}
 	m.s = w.of(spec)
 	m.settings = m.s.Settings()
-	return m, err
+	return m, nil
 }
 
 // take sets what a layer names.
@@ -114,8 +113,8 @@ func (m *merging) take(layer []Setting) error {
 		return err
 	}
 	for _, given := range layer {
-		i := slices.IndexFunc(m.settings, func(one setting.Setting) bool { return one.Name == given.Key })
-		if err := m.settings[i].Set(given.Value); err != nil {
+		one, _ := find(m.settings, given.Key)
+		if err := one.Set(given.Value); err != nil {
 			return fmt.Errorf("%s is %s: %w", given.Source, shown(given), err)
 		}
 		seen[given.Key], m.named[given.Key] = true, true
@@ -143,24 +142,29 @@ func (m *merging) resolve(layer []Setting) ([]Setting, error) {
 			return nil, fmt.Errorf("%s is a setting of %s, and the workload is %s: leave it out", clip(given.Source), setting.Or(key.Workloads), m.s.Workload)
 		}
 		one, alias := find(m.settings, given.Key)
-		if alias != nil {
-			var kept bool
+		kept := true
+		switch {
+		case alias != nil:
 			var err error
 			if given, kept, err = m.translate(given, one.Name, alias, layer); err != nil {
 				return nil, err
-			} else if !kept {
-				continue
 			}
-		} else if !hasAlias(layer, one) {
+		case !slices.ContainsFunc(one.Aliases, func(a setting.Alias) bool { return named(layer, a.Name) >= 0 }):
 			delete(m.clashes, given.Key)
 		}
-		if one.First {
+		switch {
+		case kept && one.First:
 			first = append(first, given)
-		} else {
+		case kept:
 			list = append(list, given)
 		}
 	}
 	return append(first, list...), nil
+}
+
+// named is where in a layer a key stands; -1: nowhere.
+func named(layer []Setting, key string) int {
+	return slices.IndexFunc(layer, func(s Setting) bool { return s.Key == key })
 }
 
 // translate turns an alias into the setting that it stands for. A switch that is off
@@ -171,7 +175,7 @@ func (m *merging) translate(given Setting, name string, alias *setting.Alias, la
 		return given, false, fmt.Errorf("%s is %s: %w", given.Source, shown(given), err)
 	}
 	delete(m.clashes, name)
-	i := slices.IndexFunc(layer, func(s Setting) bool { return s.Key == name })
+	i := named(layer, name)
 	switch {
 	case i < 0 || layer[i].Value == translated.Value:
 		return translated, true, nil
@@ -187,21 +191,16 @@ func (m *merging) translate(given Setting, name string, alias *setting.Alias, la
 	return translated, true, nil
 }
 
-func hasAlias(layer []Setting, one *setting.Setting) bool {
-	return slices.ContainsFunc(layer, func(s Setting) bool {
-		return slices.ContainsFunc(one.Aliases, func(a setting.Alias) bool { return a.Name == s.Key })
-	})
-}
-
 // find returns the setting of a name, and its alias if the name is one.
 func find(list []setting.Setting, name string) (*setting.Setting, *setting.Alias) {
 	for i := range list {
-		if list[i].Name == name {
-			return &list[i], nil
+		one := &list[i]
+		if one.Name == name {
+			return one, nil
 		}
-		for j := range list[i].Aliases {
-			if list[i].Aliases[j].Name == name {
-				return &list[i], &list[i].Aliases[j]
+		for j := range one.Aliases {
+			if one.Aliases[j].Name == name {
+				return one, &one.Aliases[j]
 			}
 		}
 	}
@@ -213,10 +212,8 @@ func find(list []setting.Setting, name string) (*setting.Setting, *setting.Alias
 // an earlier run does. What is in except is not asked about.
 func (w Workloads) Idle(s *Scenario, except []string, layers ...[]Setting) error {
 	sources := map[string]*Setting{}
-	for _, layer := range layers {
-		for i := range layer {
-			sources[layer[i].Key] = &layer[i]
-		}
+	for _, given := range slices.Concat(layers...) {
+		sources[given.Key] = &given
 	}
 	spec, err := w.Find(s.Workload)
 	if err != nil {
@@ -236,10 +233,10 @@ func (w Workloads) Idle(s *Scenario, except []string, layers ...[]Setting) error
 }
 
 func shown(s Setting) string {
-	if s.Key == "db" {
+	switch {
+	case s.Key == "db":
 		return Redact(s.Value)
-	}
-	if len(s.Value) > 60 {
+	case len(s.Value) > 60:
 		return fmt.Sprintf("%q…", s.Value[:60])
 	}
 	return fmt.Sprintf("%q", s.Value)

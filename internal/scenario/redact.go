@@ -2,8 +2,10 @@ package scenario
 
 import (
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // hidden stands where a secret was.
@@ -17,14 +19,16 @@ const unreadable = "(an address that could not be read)"
 // several hosts with ports. Where it cannot tell what is secret it shows the
 // scheme alone.
 func Redact(raw string) string {
-	if raw == "" {
-		return ""
-	}
 	a, ok := parseAddress(raw)
-	if !ok {
-		return a.opaque()
+	switch {
+	case raw == "":
+		return ""
+	case ok:
+		return a.String(hidden)
+	case a.scheme == "":
+		return unreadable
 	}
-	return a.String(hidden)
+	return a.scheme + ":" + hidden
 }
 
 // WithoutSecrets returns the URL with passwords taken out, and whether there
@@ -50,16 +54,14 @@ func Masked(text string) bool { return strings.Contains(text, hidden) }
 // address is a database's URL in parts, each as it was written.
 type address struct {
 	scheme  string
-	slashes bool // "//" followed the scheme
-	user    string
-	hosts   string
+	body    string // user and hosts behind "//", with a mask for the password
 	path    string
 	query   []parameter
 	secrets []string // every secret found, as written and decoded
 }
 
 type parameter struct {
-	text   string // key=value as written, or the key where secret
+	text   string // as written, up to the secret
 	secret bool
 }
 
@@ -74,65 +76,55 @@ var (
 // secrets are then all that could be one.
 func parseAddress(raw string) (a address, ok bool) {
 	scheme, rest, found := strings.Cut(raw, ":")
-	if !found || !isScheme(scheme) {
+	if !found || !isScheme.MatchString(scheme) {
 		a.secrets = guesses(raw)
 		return a, false
 	}
 	a.scheme = scheme
-	if strings.ContainsFunc(rest, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		a.secrets = guesses(rest)
-		return a, false
-	}
-	if body, slashes := strings.CutPrefix(rest, "//"); slashes {
-		a.slashes = true
-		rest, ok = a.authority(body)
-	} else {
-		path, _, _ := strings.Cut(rest, "?")
-		ok = slices.Contains(paths, scheme) || path == "" && slices.Contains(nameless, scheme)
-		if !ok {
-			a.secret(path)
-		}
+	if ok = !strings.ContainsFunc(rest, unicode.IsControl); ok {
+		rest, ok = a.authority(rest)
 	}
 	if !ok {
 		a.secrets = append(a.secrets, guesses(rest)...)
 		return a, false
 	}
 	path, query, asked := strings.Cut(rest, "?")
-	if a.slashes {
+	if a.body != "" {
 		path, _, _ = strings.Cut(path, "#")
 	}
 	a.path = path
 	return a, !asked || a.parameters(query)
 }
 
-// authority reads user, password and hosts. The password ends at the last @ of
-// all, so that one with unescaped characters is not shown in part.
-func (a *address) authority(body string) (rest string, ok bool) {
+// authority reads user, password and hosts, where "//" stands before them, and returns
+// the rest. The password ends at the last @ of all, so that one with unescaped
+// characters is not shown in part.
+func (a *address) authority(text string) (rest string, ok bool) {
+	body, slashes := strings.CutPrefix(text, "//")
+	if !slashes {
+		path, _, _ := strings.Cut(text, "?")
+		ok = slices.Contains(paths, a.scheme) || path == "" && slices.Contains(nameless, a.scheme)
+		if !ok {
+			a.secret(path)
+		}
+		return text, ok
+	}
+	a.body = "//"
 	if at := strings.LastIndexByte(body, '@'); at >= 0 {
 		user, password, has := strings.Cut(body[:at], ":")
 		if has {
 			a.secret(password)
+			user += ":" + hidden
 		}
 		if strings.ContainsAny(body[:at], "/?#") {
 			a.secrets = append(a.secrets, strings.FieldsFunc(password, func(r rune) bool { return strings.ContainsRune("/?#@:", r) })...)
 			return body, false
 		}
-		a.user, body = user+"@", body[at+1:]
-		if has {
-			a.user = user + ":" + hidden + "@"
-		}
+		a.body, body = "//"+user+"@", body[at+1:]
 	}
-	end := strings.IndexAny(body, "/?#")
-	if end < 0 {
-		end = len(body)
-	}
-	a.hosts = body[:end]
-	for host := range strings.SplitSeq(a.hosts, ",") {
-		if !isHost(host) {
-			return body, false
-		}
-	}
-	return body[end:], true
+	end := strings.IndexAny(body+"/", "/?#")
+	a.body += body[:end]
+	return body[end:], areHosts.MatchString(body[:end])
 }
 
 func (a *address) parameters(query string) bool {
@@ -141,19 +133,19 @@ func (a *address) parameters(query string) bool {
 	for piece := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
 		key, value, assigned := strings.Cut(piece, "=")
 		name, err := url.QueryUnescape(key)
-		if err != nil {
+		switch {
+		case err != nil:
 			a.secret(query)
 			return false
-		}
-		if assigned && !isSecret(name) {
+		case assigned && !isSecret(name):
 			a.query = append(a.query, parameter{text: piece})
-			continue
+		case assigned:
+			a.secret(value)
+			a.query = append(a.query, parameter{text: key + "=", secret: true})
+		default: // perhaps the rest of a password with an & in it
+			a.secret(piece)
+			a.query = append(a.query, parameter{secret: true})
 		}
-		if !assigned { // perhaps the rest of a password with an & in it
-			key, value = "", piece
-		}
-		a.secret(value)
-		a.query = append(a.query, parameter{text: key, secret: true})
 	}
 	return true
 }
@@ -171,38 +163,23 @@ func (a *address) secret(text string) {
 // String writes the address with each secret replaced by mask, or taken out
 // where mask is empty.
 func (a *address) String(mask string) string {
-	var b strings.Builder
-	b.WriteString(a.scheme + ":")
-	if a.slashes {
-		user := a.user
-		if mask == "" {
-			user = strings.Replace(user, ":"+hidden+"@", "@", 1)
-		}
-		b.WriteString("//" + user + a.hosts)
+	if mask == "" {
+		a.body = strings.Replace(a.body, ":"+hidden+"@", "@", 1)
 	}
-	b.WriteString(a.path)
-	mark := "?"
+	var query []string
 	for _, p := range a.query {
 		switch {
 		case !p.secret:
-			b.WriteString(mark + p.text)
-		case mask == "":
-			continue
-		case p.text == "":
-			b.WriteString(mark + mask)
-		default:
-			b.WriteString(mark + p.text + "=" + mask)
+			query = append(query, p.text)
+		case mask != "":
+			query = append(query, p.text+mask)
 		}
-		mark = "&"
 	}
-	return b.String()
-}
-
-func (a *address) opaque() string {
-	if a.scheme == "" {
-		return unreadable
+	shown := a.scheme + ":" + a.body + a.path
+	if len(query) > 0 {
+		shown += "?" + strings.Join(query, "&")
 	}
-	return a.scheme + ":" + hidden
+	return shown
 }
 
 // guesses returns the parts of an unreadable address that may be secret.
@@ -218,36 +195,14 @@ func guesses(text string) []string {
 	return found
 }
 
-func isScheme(s string) bool {
-	for i, r := range s {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
-		if !letter && (i == 0 || !(r >= '0' && r <= '9' || strings.ContainsRune("+-.", r))) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 20
-}
+// isScheme matches a scheme, and areHosts name, name:port and [address]:port, with
+// commas between them.
+var (
+	isScheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]{0,19}$`)
+	areHosts = regexp.MustCompile(`^(` + host + `(,` + host + `)*)?$`)
+)
 
-// isHost takes name, name:port and [address]:port.
-func isHost(s string) bool {
-	port := ""
-	if inner, bracketed := strings.CutPrefix(s, "["); bracketed {
-		ip, rest, closed := strings.Cut(inner, "]")
-		if !closed || strings.Trim(ip, "0123456789abcdefABCDEF:.%") != "" {
-			return false
-		}
-		if rest == "" {
-			return true
-		}
-		if rest[0] != ':' {
-			return false
-		}
-		port = rest[1:]
-	} else {
-		_, port, _ = strings.Cut(s, ":")
-	}
-	return strings.Trim(port, "0123456789") == ""
-}
+const host = `(\[[0-9a-fA-F:.%]*\](:[0-9]*)?|[^\[,:][^,:]*(:[0-9]*)?|(:[0-9]*)?)`
 
 // isSecret says whether the parameter of this name may hold a secret.
 func isSecret(name string) bool {

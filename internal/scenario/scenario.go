@@ -4,6 +4,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -76,10 +77,8 @@ func (w Workloads) Names() []string {
 // Find returns the workload of that name, which a recording may have from a newer
 // program.
 func (w Workloads) Find(name string) (workload.Spec, error) {
-	for _, spec := range w {
-		if spec.Name == name {
-			return spec, nil
-		}
+	if i := slices.Index(w.Names(), name); i >= 0 {
+		return w[i], nil
 	}
 	return workload.Spec{}, fmt.Errorf("this program has no workload %q: `stroppy list workloads` shows those that it has", name)
 }
@@ -110,15 +109,7 @@ func (s Scenario) With(values map[string]string) (Scenario, error) {
 
 // Validate says in one sentence what is wrong with the scenario, or nil.
 func (s *Scenario) Validate() error {
-	for _, check := range []func() error{
-		func() error { return setting.Check(s.Settings()) },
-		s.oneDatabase, s.howLong, s.howFast, s.Config.Validate,
-	} {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(setting.Check(s.Settings()), s.oneDatabase(), s.howLong(), s.howFast(), s.Config.Validate())
 }
 
 func (s *Scenario) howLong() error {
@@ -175,12 +166,4 @@ func (s *Scenario) oneDatabase() error {
 		return fmt.Errorf("max-outage and max-degradation are limits on what faults do, and there is none: give some with nemesis")
 	}
 	return nil
-}
-
-// among says in one sentence that a workload does not exist.
-func (w Workloads) among(name string) error {
-	if slices.Contains(w.Names(), name) {
-		return nil
-	}
-	return fmt.Errorf("workload is %q: it must be %s", name, setting.Or(w.Names()))
 }

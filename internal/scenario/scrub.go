@@ -146,11 +146,9 @@ func isQuote(b byte) bool { return b == '"' || b == '\'' || b == '`' }
 
 // nameBefore is the name that ends at text[end].
 func nameBefore(text string, end int) string {
-	from := end
-	for from > 0 && (alphanumeric(text[from-1]) || text[from-1] == '_' || text[from-1] == '-') {
-		from--
-	}
-	return text[from:end]
+	return text[strings.LastIndexFunc(text[:end], func(r rune) bool {
+		return r != '_' && r != '-' && r < utf8.RuneSelf && !alphanumeric(byte(r))
+	})+1 : end]
 }
 
 // at is a byte of the text, 0 outside it.
@@ -167,41 +165,30 @@ func alphanumeric(b byte) bool {
 
 // hasWord says that word stands in text with no letter or digit beside it.
 func hasWord(text, word string) bool {
-	for from := 0; ; from++ {
-		i := strings.Index(text[from:], word)
-		if i < 0 {
-			return false
-		}
-		from += i
-		if !alphanumeric(at(text, from-1)) && !alphanumeric(at(text, from+len(word))) {
+	for i := range text {
+		if strings.HasPrefix(text[i:], word) && !alphanumeric(at(text, i-1)) && !alphanumeric(at(text, i+len(word))) {
 			return true
 		}
 	}
+	return false
 }
 
 // distinctive says that no sentence holds the secret by chance: it is long, or it
 // mixes letters with digits, or has capitals within words as no name has them, or a
 // sign that words and numbers do not have.
 func distinctive(secret string) bool {
-	if len(secret) >= longAlone || len(secret) < leastAlone {
-		return len(secret) >= longAlone
+	switch {
+	case len(secret) < leastAlone:
+		return false
+	case len(secret) >= longAlone, sign.MatchString(secret):
+		return true
 	}
-	var letters, digits bool
-	capitals := 0 // after small letters: PostgreSQL has one
-	for i := range len(secret) {
-		switch b := secret[i]; {
-		case b >= '0' && b <= '9':
-			digits = true
-		case b >= 'a' && b <= 'z':
-			letters = true
-		case b >= 'A' && b <= 'Z':
-			letters = true
-			if before := at(secret, i-1); before >= 'a' && before <= 'z' {
-				capitals++
-			}
-		case strings.IndexByte(" .,:;-_/=()[]\"'`", b) < 0:
-			return true
-		}
-	}
-	return letters && digits || capitals > 1
+	// PostgreSQL has one capital within it.
+	return strings.ContainsAny(secret, "0123456789") && letter.MatchString(secret) || len(inner.FindAllString(secret, 2)) > 1
 }
+
+var (
+	sign   = regexp.MustCompile("[^a-zA-Z0-9 .,:;\\-_/=()\\[\\]\"'`]")
+	letter = regexp.MustCompile(`[a-zA-Z]`)
+	inner  = regexp.MustCompile(`[a-z][A-Z]`)
+)

@@ -1,9 +1,9 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"stroppy/internal/isolation"
 	"stroppy/internal/pace"
@@ -32,12 +32,11 @@ func (s *Scenario) Get(name string) string {
 	return ""
 }
 
-// unlessZero makes a setting of which 0 is no value: the other one says how long the
-// run is.
-func unlessZero[N uint64 | time.Duration](s setting.Setting, value *N) setting.Setting {
+// unlessZero makes a setting of which 0 is no value.
+func unlessZero[V comparable](s setting.Setting, value *V) setting.Setting {
 	get := s.Get
 	s.Get = func() string {
-		if *value == 0 {
+		if *value == *new(V) {
 			return ""
 		}
 		return get()
@@ -72,12 +71,9 @@ func (s *Scenario) general() []setting.Setting {
 		unlessZero(setting.Duration(&s.Duration, "duration", "length of the load phase"), &s.Duration).In(setting.Load),
 		s.count(),
 		setting.Duration(&s.Warmup, "warmup", "time before the measurement begins, part of the load phase").In(setting.Load),
-		{
-			Name: "rate", Value: "RATE", Group: setting.Load,
-			Help: "transactions per second, all clients together, such as 1000 or '1000 for 30s, 1000..5000 for 1m'; 0 sends as fast as answers come",
-			Set:  func(t string) (err error) { s.Rate, err = pace.Parse(t); return err },
-			Get:  func() string { return s.Rate.String() },
-		},
+		setting.Of(&s.Rate, "rate", "RATE",
+			"transactions per second, all clients together, such as 1000 or '1000 for 30s, 1000..5000 for 1m'; 0 sends as fast as answers come",
+			pace.Parse, pace.Plan.String).In(setting.Load),
 		setting.Text(&s.Arrival, "arrival", "NAME", "how transactions lie within the rate: uniform (the default), or poisson (Poisson arrivals)").In(setting.Load).OneOf(arrivals...),
 		setting.Duration(&s.Think, "think-time", "a client's pause between two transactions where no rate is given; its mean with --arrival poisson").In(setting.Load).Formerly("think"),
 		setting.Whole(&s.MaxBacklog, "max-backlog", "transactions of a rate that may be due and not sent; more are shed and counted").In(setting.Load).Between(1, maxBacklog).IdleIf(func() string {
@@ -88,27 +84,19 @@ func (s *Scenario) general() []setting.Setting {
 		}),
 		setting.Text(&s.Isolation, "isolation", "NAME", "isolation level as the database names it; its own default if not given").In(setting.Database),
 		setting.Text(&s.Mode, "mode", "MODE", "how statements travel: pipelined, interactive or procedure").In(setting.Database).OneOf(modes...),
-		{
-			Name: "expect", Value: "LEVEL", Group: setting.Proof,
-			Help: "the level that the verdict is about; what the database claims if not given",
-			Set: func(t string) error {
-				level, err := isolation.Parse(t)
-				if err != nil {
-					return fmt.Errorf("it must be read-uncommitted, read-committed, snapshot-isolation, serializable or strict-serializable")
-				}
-				s.Expect = level
-				return nil
-			},
-			Get: func() string {
-				if s.Expect == isolation.Unknown {
-					return ""
-				}
-				return s.Expect.String()
-			},
-		},
+		unlessZero(setting.Of(&s.Expect, "expect", "LEVEL", "the level that the verdict is about; what the database claims if not given",
+			parseLevel, isolation.Level.String), &s.Expect).In(setting.Proof),
 		setting.Small(&s.Retries, "retries", "new tries of a transaction that was aborted").In(setting.Load).Between(0, 1_000_000),
 		setting.Duration(&s.GiveUp, "unreachable-timeout", "end the run when no client has reached the database for so long").In(setting.Load).Formerly("give-up"),
 	}
+}
+
+func parseLevel(text string) (isolation.Level, error) {
+	level, err := isolation.Parse(text)
+	if err != nil {
+		err = errors.New("it must be read-uncommitted, read-committed, snapshot-isolation, serializable or strict-serializable")
+	}
+	return level, err
 }
 
 func (s *Scenario) closing() []setting.Setting {
@@ -134,30 +122,28 @@ type Key struct {
 // every workload has, and then those of each.
 func (w Workloads) Keys() []Key {
 	var keys []Key
-	add := func(one setting.Setting, name string, alias *setting.Alias, owner string) {
-		at := slices.IndexFunc(keys, func(k Key) bool { return k.Name == name })
-		if at < 0 {
-			at = len(keys)
-			keys = append(keys, Key{Name: name, Setting: one, Alias: alias})
-		}
-		if owner != "" && !slices.Contains(keys[at].Workloads, owner) {
-			keys[at].Workloads = append(keys[at].Workloads, owner)
-		}
-	}
-	all := func(list []setting.Setting, owner string) {
+	add := func(list []setting.Setting, owners ...string) {
 		for _, one := range list {
-			add(one, one.Name, nil, owner)
+			names := []Key{{Name: one.Name, Setting: one}}
 			for i := range one.Aliases {
-				add(one, one.Aliases[i].Name, &one.Aliases[i], owner)
+				names = append(names, Key{Name: one.Aliases[i].Name, Setting: one, Alias: &one.Aliases[i]})
+			}
+			for _, key := range names {
+				at := slices.IndexFunc(keys, func(k Key) bool { return k.Name == key.Name })
+				if at < 0 {
+					at = len(keys)
+					keys = append(keys, key)
+				}
+				keys[at].Workloads = append(keys[at].Workloads, owners...)
 			}
 		}
 	}
 	general := w.Default()
-	all(general.general(), "")
+	add(general.general())
 	for _, spec := range w {
-		all(spec.Config().Settings(), spec.Name)
+		add(spec.Config().Settings(), spec.Name)
 	}
-	all(general.closing(), "")
+	add(general.closing())
 	return keys
 }
 
@@ -173,10 +159,10 @@ func (k *Key) Switch() bool { return k.Setting.Switch() || k.Alias != nil && k.A
 func (k *Key) Variable() string { return setting.Variable(Prefix, k.Name) }
 
 func (w Workloads) known(name string) (Key, bool) {
-	for _, k := range w.Keys() {
-		if k.Name == name {
-			return k, true
-		}
+	keys := w.Keys()
+	i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == name })
+	if i < 0 {
+		return Key{}, false
 	}
-	return Key{}, false
+	return keys[i], true
 }

@@ -28,7 +28,7 @@ const runsRoot = "stroppy-runs"
 func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{Use: "run [WORKLOAD]", Short: "Load data, generate load, check and report", Args: oneWorkload}
 	read := a.settings(c, func(k scenario.Key) bool { return k.Name != "workload" })
-	a.groupedHelp(c)
+	groupedHelp(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		config, err := read(args)
 		if err != nil {
@@ -48,11 +48,11 @@ func (a *app) payCommand() *cobra.Command {
 		if err == nil {
 			err = config.inSteps("pay")
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			config.DB = config.stepDatabase()
+			err = config.mustExist(config.DB)
 		}
-		config.DB = config.stepDatabase()
-		if err := config.mustExist(config.DB); err != nil {
+		if err != nil {
 			return err
 		}
 		return a.drive("pay", &config, run.Steps{Drive: true})
@@ -124,8 +124,11 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 	options := run.Options{
 		Spec: config.spec(), Workload: workload, Database: database, Dir: dir, Steps: steps,
 		Plan: config.Plan, DatabaseURL: scenario.Redact(url), Embedded: embedded(url),
-		Stroppy: version(), Command: command, Unchecked: unchecked(command),
+		Stroppy: version(), Command: command, Unchecked: "Nothing was checked, as asked.",
 		Progress: s, Interrupt: s.interrupt, Scrub: a.scrub,
+	}
+	if command == "pay" {
+		options.Unchecked = "The run is recorded and not checked yet: `stroppy check` does that."
 	}
 	cluster.complete(&options, config, workload)
 	result, err = run.Run(s.ctx, options)
@@ -140,19 +143,18 @@ func (a *app) conduct(s *session, command string, config *config, steps run.Step
 }
 
 // abandon gives up a run that could not be carried out, with its own database where
-// it has one, if nothing was recorded. It returns what to tell.
+// it has one, if nothing was recorded. It returns the error to report.
 func (s *session) abandon(err error, dir *run.Directory, database db.Database, own []string) error {
 	_ = database.Close() // nothing is written into the directory any more
 	removed, failed := discard(dir, own...)
-	left := recordsLeft
-	if removed {
-		left = nothingLeft
-		var stopped *dataset.StoppedError
-		if len(own) > 0 && errors.As(err, &stopped) {
-			err = fmt.Errorf("load the run's own database, which is removed again: %w", stopped.Err)
-		}
+	if !removed {
+		return errors.Join(s.cause(err, recordsLeft), failed)
 	}
-	return errors.Join(s.cause(err, left), failed)
+	var stopped *dataset.StoppedError
+	if len(own) > 0 && errors.As(err, &stopped) {
+		err = fmt.Errorf("load the run's own database, which is removed again: %w", stopped.Err)
+	}
+	return errors.Join(s.cause(err, nothingLeft), failed)
 }
 
 // loadAgain tells how to go on with a load that stopped: its seed may have been drawn.
@@ -175,34 +177,35 @@ func discard(dir *run.Directory, worthless ...string) (removed bool, err error) 
 // place opens the database and makes the run's directory. What can be refused
 // is refused before anything is made; SQLite's default place is in the directory
 // itself.
-func (a *app) place(ctx context.Context, config *config, started time.Time) (*run.Directory, db.Database, error) {
+func (a *app) place(ctx context.Context, config *config, started time.Time) (dir *run.Directory, database db.Database, err error) {
+	own := config.DB == "" && config.live == ""
 	scheme, _, _ := strings.Cut(config.runDatabase(""), ":")
 	path, err := config.vacant(started, config.Workload, scheme)
-	if err != nil {
-		return nil, nil, err
+	switch {
+	case err != nil:
+	case config.NoLoad && own:
+		err = usagef("--no-load drives what is loaded, and the default database is a new one: name one with --db")
+	case config.NoLoad:
+		err = config.mustExist(config.DB)
 	}
-	if config.DB == "" && config.live == "" {
-		if config.NoLoad {
-			return nil, nil, usagef("--no-load drives what is loaded, and the default database is a new one: name one with --db")
-		}
-		dir, err := run.NewDirectory(path)
-		if err != nil {
-			return nil, nil, err
-		}
-		database, err := openDatabase(ctx, config.runDatabase(path))
-		return dir, database, errors.Join(err, closeAfter(err, dir))
+	if err == nil && own {
+		dir, err = run.NewDirectory(path)
 	}
-	if config.NoLoad {
-		if err := config.mustExist(config.DB); err != nil {
-			return nil, nil, err
-		}
+	if err == nil {
+		database, err = openDatabase(ctx, config.runDatabase(path))
 	}
-	database, err := openDatabase(ctx, config.runDatabase(path))
-	if err != nil {
-		return nil, nil, err
+	if err == nil && !own {
+		dir, err = run.NewDirectory(path)
 	}
-	dir, err := run.NewDirectory(path)
-	return dir, database, errors.Join(err, closeAfter(err, database))
+	switch {
+	case err == nil:
+		return dir, database, nil
+	case dir != nil:
+		err = errors.Join(err, dir.Close())
+	case database != nil:
+		err = errors.Join(err, database.Close())
+	}
+	return nil, nil, err
 }
 
 // vacant is the path of the new directory that the configuration names, or of one
@@ -213,21 +216,6 @@ func (c *config) vacant(started time.Time, what, database string) (string, error
 		path = run.Unused(run.DefaultPath(runsRoot, started, what, database))
 	}
 	return path, run.Vacant(path)
-}
-
-// closeAfter closes what an error has made useless.
-func closeAfter(err error, c interface{ Close() error }) error {
-	if err == nil {
-		return nil
-	}
-	return c.Close()
-}
-
-func unchecked(command string) string {
-	if command == "pay" {
-		return "The run is recorded and not checked yet: `stroppy check` does that."
-	}
-	return "Nothing was checked, as asked."
 }
 
 func isVolatile(database db.Database) bool {
@@ -297,13 +285,13 @@ func (a *app) popCommand() *cobra.Command {
 		if err == nil {
 			err = config.inSteps("pop")
 		}
+		if err == nil {
+			err = a.drawSeed(&config, true)
+		}
 		if err != nil {
 			return err
 		}
 		config.DB = config.stepDatabase()
-		if err := a.drawSeed(&config, true); err != nil {
-			return err
-		}
 		return a.pop(&config)
 	}
 	return c
@@ -342,47 +330,54 @@ func (a *app) pop(config *config) error {
 }
 
 func (a *app) reportCommand() *cobra.Command {
-	c := &cobra.Command{Use: "report RUN_DIR…", Short: "Show the report of a run or a sweep again, and make its page again; compare several runs", Args: func(c *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usagef("`%s` shows a run, or compares several: name their directories", c.CommandPath())
-		}
-		return nil
-	}}
+	c := &cobra.Command{
+		Use: "report RUN_DIR…", Short: "Show the report of a run or a sweep again, and make its page again; compare several runs",
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("`%s` shows a run, or compares several: name their directories", c.CommandPath())
+			}
+			return nil
+		},
+	}
 	asJSON := c.Flags().Bool("json", false, "print result.json instead")
 	out := c.Flags().String("out", "", "of several runs: put a page of their comparison into this `DIR`, which must not hold anything yet")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := noneEmpty(c); err != nil {
 			return err
 		}
-		if len(args) == 1 && *out != "" {
+		switch {
+		case len(args) == 1 && *out != "":
 			return usagef("--out is where the page of a comparison goes, and one run was named: its page is made in its own directory")
-		}
-		if len(args) > 1 {
-			if *asJSON {
-				return usagef("--json prints the result of one run, and %d were named", len(args))
-			}
+		case len(args) > 1 && *asJSON:
+			return usagef("--json prints the result of one run, and %d were named", len(args))
+		case len(args) > 1:
 			return a.compareRuns(args, *out)
 		}
-		if err := mustBeDirectory(args[0]); err != nil {
-			return err
-		}
-		if holdsBook(args[0]) {
-			return a.reportSweep(args[0], *asJSON)
-		}
-		result, err := run.ReadResult(args[0])
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return usagef("%s is no run's directory: it has no %s", args[0], report.FileName)
-		case err != nil:
-			return err
-		}
-		if _, err := run.Recompute(args[0], result); err != nil {
-			fmt.Fprintln(a.stderr, a.scrub(err.Error()))
-		}
-		if err := a.print(result, args[0], *asJSON); err != nil {
-			return err
-		}
-		return a.pageAgain(args[0], *asJSON)
+		return a.report(args[0], *asJSON)
 	}
 	return c
+}
+
+// report shows a run or a sweep again, and makes its page again.
+func (a *app) report(dir string, asJSON bool) error {
+	if err := mustBeDirectory(dir); err != nil {
+		return err
+	}
+	if holdsBook(dir) {
+		return a.reportSweep(dir, asJSON)
+	}
+	result, err := run.ReadResult(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usagef("%s is no run's directory: it has no %s", dir, report.FileName)
+	case err != nil:
+		return err
+	}
+	if _, err := run.Recompute(dir, result); err != nil {
+		fmt.Fprintln(a.stderr, a.scrub(err.Error()))
+	}
+	if err := a.print(result, dir, asJSON); err != nil {
+		return err
+	}
+	return a.pageAgain(dir, asJSON)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,15 +28,6 @@ type keyFlag struct {
 	text  string
 	given bool
 	empty bool // so it was given, or one of its lines
-}
-
-// flagOf returns the flag of a key.
-func flagOf(key scenario.Key) *keyFlag {
-	f := &keyFlag{key: key}
-	if key.Alias == nil {
-		f.text = key.Get()
-	}
-	return f
 }
 
 func (f *keyFlag) String() string { return f.text }
@@ -66,12 +58,9 @@ func (f *keyFlag) Type() string {
 func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args []string, idle ...string) (config, error) {
 	var flags []*keyFlag
 	for _, key := range workloads().Keys() {
-		if !has(key) {
-			continue
+		if has(key) {
+			flags = append(flags, addFlag(c.Flags(), key, key.Help))
 		}
-		f := flagOf(key)
-		flags = append(flags, f)
-		addFlag(c.Flags(), f, key.Help)
 	}
 	file := c.Flags().String("scenario", "", "read settings from a YAML `FILE`, such as scenario.yaml of an earlier run")
 	c.Flags().SortFlags = false
@@ -92,11 +81,17 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 	}
 }
 
-func addFlag(flags *pflag.FlagSet, f *keyFlag, help string) {
-	flag := flags.VarPF(f, f.key.Name, "", help)
-	if f.key.Switch() {
+// addFlag adds the flag of a key.
+func addFlag(flags *pflag.FlagSet, key scenario.Key, help string) *keyFlag {
+	f := &keyFlag{key: key}
+	if key.Alias == nil {
+		f.text = key.Get()
+	}
+	flag := flags.VarPF(f, key.Name, "", help)
+	if key.Switch() {
 		flag.NoOptDefVal = "true"
 	}
+	return f
 }
 
 // keys returns what says of a key that it is one of these.
@@ -123,31 +118,30 @@ func noneEmpty(c *cobra.Command) (err error) {
 
 // configure merges file, variables and flags. It refuses settings that nothing reads,
 // but for those in idle.
-func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (config, error) {
+func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (c config, err error) {
+	defer func() {
+		if err != nil {
+			err = &exitError{exitUsage, err}
+		}
+	}()
 	variables, named, err := workloads().Environment(a.environ)
 	if err != nil {
-		return config{}, &exitError{exitUsage, err}
-	}
-	if file == "" {
-		file = named
+		return c, err
 	}
 	var written []scenario.Setting
-	if file != "" {
+	if file = cmp.Or(file, named); file != "" {
 		if written, err = readScenario(file); err != nil {
-			return config{}, &exitError{exitUsage, err}
+			return c, err
 		}
 	}
-	var c config
 	var database scenario.Setting // that counts: of the strongest layer
-	for _, layer := range [][]scenario.Setting{written, variables, flags} {
-		for _, s := range layer {
-			switch s.Key {
-			case "db":
-				a.keepSecret(s.Value)
-				database = s
-			case "nemesis":
-				a.hide(scenario.CommandScrubber(s.Value))
-			}
+	for _, s := range slices.Concat(written, variables, flags) {
+		switch s.Key {
+		case "db":
+			a.keepSecret(s.Value)
+			database = s
+		case "nemesis":
+			a.hide(scenario.CommandScrubber(s.Value))
 		}
 	}
 	merged, given, err := workloads().Merge(written, variables, flags)
@@ -157,14 +151,11 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 	if err == nil {
 		c.Plan, err = merged.Plan(given)
 	}
-	if err != nil {
-		return c, &exitError{exitUsage, err}
-	}
-	if scenario.RobbedURL(c.DB) {
-		return c, usagef("%s is %s, with xxxxx where a password was taken out: put it back", database.Source, scenario.Redact(c.DB))
+	if err == nil && scenario.RobbedURL(c.DB) {
+		err = fmt.Errorf("%s is %s, with xxxxx where a password was taken out: put it back", database.Source, scenario.Redact(c.DB))
 	}
 	c.FromVariable = database.Source == scenario.DatabaseVariable
-	return c, nil
+	return c, err
 }
 
 // toPaste writes a command for a person to paste, behind what it is for.
@@ -187,14 +178,14 @@ func (a *app) hide(more func(string) string) {
 
 func readScenario(path string) ([]scenario.Setting, error) {
 	file, err := os.Open(path)
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("read the scenario %s: there is no such file", path)
-		}
-		return nil, fmt.Errorf("read the scenario: %w", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the scenario %s: there is no such file", path)
 	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, scenario.MaxFile+1))
+	var data []byte
+	if err == nil {
+		defer file.Close()
+		data, err = io.ReadAll(io.LimitReader(file, scenario.MaxFile+1))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the scenario: %w", err)
 	}

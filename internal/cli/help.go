@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,62 +21,56 @@ func inSteps(k scenario.Key) bool {
 
 // groupedHelp lets a command show the flags of its workload, which is its argument, in
 // groups.
-func (a *app) groupedHelp(c *cobra.Command) {
+func groupedHelp(c *cobra.Command) {
 	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		name := workloads()[0].Name
-		if args := c.Flags().Args(); len(args) > 0 && slices.Contains(workloads().Names(), args[0]) {
-			name = args[0]
+		list := workloads()
+		spec, err := list.Find(cmp.Or(c.Flags().Arg(0), list[0].Name))
+		if err != nil {
+			spec = list[0]
 		}
-		fmt.Fprint(c.OutOrStdout(), helpOf(c, name))
+		fmt.Fprint(c.OutOrStdout(), helpOf(c, list, spec))
 	})
 }
 
 // helpOf is the help of a command for a workload.
-func helpOf(c *cobra.Command, name string) string {
+func helpOf(c *cobra.Command, list scenario.Workloads, spec workload.Spec) string {
+	s, _, err := list.Merge([]scenario.Setting{{Key: "workload", Value: spec.Name}})
+	if err != nil {
+		return err.Error()
+	}
 	var out strings.Builder
-	list := workloads()
-	spec, err := list.Find(name)
-	if err != nil {
-		return err.Error()
-	}
-	about := c.Long
-	if about == "" {
-		about = c.Short
-	}
-	fmt.Fprintf(&out, "%s\n\nUsage:\n  %s\n\nThe workload %s: %s.\n", about, c.UseLine(), spec.Name, spec.About)
-	others := slices.DeleteFunc(list.Names(), func(other string) bool { return other == name })
+	others := slices.DeleteFunc(list.Names(), func(other string) bool { return other == spec.Name })
+	fmt.Fprintf(&out, "%s\n\nUsage:\n  %s\n\nThe workload %s: %s.\n", cmp.Or(c.Long, c.Short), c.UseLine(), spec.Name, spec.About)
 	fmt.Fprintf(&out, "The settings of %s are shown by `%s WORKLOAD --help`.\n", setting.Or(others), c.CommandPath())
-
-	shown := map[string]bool{}
-	s, _, err := list.Merge([]scenario.Setting{{Key: "workload", Value: name}})
-	if err != nil {
-		return err.Error()
-	}
-	for _, group := range setting.Groups() {
+	show := func(group string, add func(*pflag.FlagSet)) {
 		flags := pflag.NewFlagSet(c.Name(), pflag.ContinueOnError)
 		flags.SortFlags = false
-		for _, one := range s.Settings() {
-			if one.Group != group || c.Flags().Lookup(one.Name) == nil {
-				continue
-			}
-			addFlag(flags, flagOf(scenario.Key{Name: one.Name, Setting: one}), one.Help)
-			for i := range one.Aliases {
-				if alias := &one.Aliases[i]; alias.Help != "" {
-					addFlag(flags, flagOf(scenario.Key{Name: alias.Name, Setting: one, Alias: alias}), alias.Help)
-				}
-			}
-		}
-		if flags.HasFlags() {
+		if add(flags); flags.HasFlags() {
 			fmt.Fprintf(&out, "\n%s:\n%s", group, flags.FlagUsages())
 		}
-		flags.VisitAll(func(f *pflag.Flag) { shown[f.Name] = true })
 	}
-	rest := pflag.NewFlagSet(c.Name(), pflag.ContinueOnError)
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if _, ofSetting := f.Value.(*keyFlag); !ofSetting && !shown[f.Name] {
-			rest.AddFlag(f)
-		}
+	for _, group := range setting.Groups() {
+		show(string(group), func(flags *pflag.FlagSet) {
+			for _, one := range s.Settings() {
+				if one.Group != group || c.Flags().Lookup(one.Name) == nil {
+					continue
+				}
+				addFlag(flags, scenario.Key{Name: one.Name, Setting: one}, one.Help)
+				for i := range one.Aliases {
+					if alias := &one.Aliases[i]; alias.Help != "" {
+						addFlag(flags, scenario.Key{Name: alias.Name, Setting: one, Alias: alias}, alias.Help)
+					}
+				}
+			}
+		})
+	}
+	show("Other", func(flags *pflag.FlagSet) {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			if _, ofSetting := f.Value.(*keyFlag); !ofSetting {
+				flags.AddFlag(f)
+			}
+		})
+		flags.SortFlags = true
 	})
-	fmt.Fprintf(&out, "\nOther:\n%s", rest.FlagUsages())
 	return out.String()
 }

@@ -3,8 +3,10 @@ package events
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"stroppy/internal/db"
+	"stroppy/internal/history"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
@@ -94,4 +96,138 @@ func (m *kvModel) download(ctx context.Context, r *reader, report *dataset.Progr
 		report.Done(report.Total)
 		return nil
 	})
+}
+
+// kvClient appends on a session of its own. Its buffers are made once.
+type kvClient struct {
+	*appender
+	db.KVSession
+
+	tail, at, entry []byte    // keys: of the stream's end, of a place that is read, of a piece that is written
+	keys            [2][]byte // of one Read
+	found           [2]db.Entry
+	end             []byte // the value of the stream's end
+	part            []byte // the value of a piece
+}
+
+var _ load.Client = (*kvClient)(nil)
+
+func newKVClient(a *appender, s db.KVSession) *kvClient {
+	return &kvClient{
+		appender: a, KVSession: s,
+		tail: make([]byte, 0, tailKeyLength), at: make([]byte, 0, entryKeyLength), entry: make([]byte, 0, entryKeyLength),
+		end: make([]byte, 0, tailValue),
+	}
+}
+
+// Attempt implements load.Client.
+func (c *kvClient) Attempt(ctx context.Context, tx *history.Transaction) error {
+	c.begin(tx)
+	if err := c.Begin(ctx, false); err != nil {
+		return err
+	}
+	op := &tx.Ops[0]
+	end, there, err := c.look(ctx, op.Object, c.before)
+	if err != nil {
+		return err
+	}
+	if isEvent(there, tx.ID) {
+		c.Rollback()
+		return load.ErrAlreadyApplied
+	}
+	c.tried = end + 1
+	for member := range uint32(c.batch) {
+		n := uint64(0)
+		for body := range slices.Chunk(c.make(tx.ID, member), c.fragment) {
+			c.entry = appendEntryKey(c.entry[:0], op.Object, c.tried+uint64(member), n)
+			c.part = append(appendPiece(c.part[:0], kindEvent, tx.ID, member), body...)
+			c.Set(c.entry, c.part)
+			n++
+		}
+	}
+	c.setEnd(end+uint64(c.batch), tx.ID)
+	if err := c.Commit(ctx); err != nil {
+		return err
+	}
+	done(tx, end)
+	return nil
+}
+
+// isEvent says that an entry is an event of a transaction.
+func isEvent(e db.Entry, id history.ID) bool {
+	p, ok := parsePiece(e.Value)
+	return e.Found && ok && p.writer == id && !p.void
+}
+
+// look reads the end of a stream, and what is at one of its places; 0 is none. With
+// an error the transaction is given up. A stream whose end is not there has none of
+// its entries left, either: what comes now begins anew, and the checks tell.
+func (c *kvClient) look(ctx context.Context, stream, place uint64) (end uint64, there db.Entry, err error) {
+	c.tail = appendTailKey(c.tail[:0], stream)
+	c.keys[0] = c.tail
+	n := 1
+	if place != 0 {
+		c.at = appendEntryKey(c.at[:0], stream, place, 0)
+		c.keys[1], n = c.at, 2
+	}
+	if err := c.Read(ctx, c.keys[:n], c.found[:n]); err != nil {
+		return 0, db.Entry{}, err
+	}
+	if n == 2 {
+		there = c.found[1]
+	}
+	if !c.found[0].Found {
+		return 0, there, nil
+	}
+	end, _, ok := parseTail(c.found[0].Value)
+	if !ok {
+		c.Rollback()
+		return 0, db.Entry{}, &db.Error{
+			Class: db.Fatal, Op: fmt.Sprintf("read %s", c.tail),
+			Err: fmt.Errorf("its value has %d bytes or is negative, which no append writes", len(c.found[0].Value)),
+		}
+	}
+	return end, there, nil
+}
+
+func (c *kvClient) setEnd(place uint64, writer history.ID) {
+	c.end = appendTail(c.end[:0], place, writer)
+	c.Set(c.tail, c.end)
+}
+
+// ResolveUnknown implements load.Client, as the package's comment says. The tombstone always
+// writes the stream's end, which every try of the append has read: only one of the
+// two can commit.
+func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
+	if c.unsent(tx) {
+		return nil
+	}
+	if err := c.Begin(ctx, false); err != nil {
+		return err
+	}
+	stream := tx.Ops[0].Object
+	end, there, err := c.look(ctx, stream, c.tried)
+	if err != nil {
+		return err
+	}
+	if there.Found {
+		tx.Outcome = history.Aborted
+		if isEvent(there, tx.ID) {
+			done(tx, c.tried-1)
+		}
+		c.Rollback()
+		return nil
+	}
+	c.part = appendPiece(c.part[:0], kindVoid, tx.ID, 0)
+	c.Set(c.at, c.part)
+	last := tx.ID
+	if end >= c.tried { // somebody is behind a place that nobody has: the checks tell
+		_, last, _ = parseTail(c.found[0].Value)
+	}
+	c.setEnd(max(end, c.tried), last)
+	if err := c.Commit(ctx); err != nil {
+		return err
+	}
+	tx.Outcome = history.Aborted
+	return nil
 }

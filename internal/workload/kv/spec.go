@@ -2,11 +2,14 @@ package kv
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"stroppy/internal/check"
+	"stroppy/internal/check/registers"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/setting"
@@ -167,4 +170,62 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 		k.ValueLow, k.ValueHigh = 0, 0
 	}
 	return New(database, k)
+}
+
+// checks makes all checks of recorded runs.
+func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
+	f := formulaOf(recorded.Header)
+	in := registers.Input{Input: recorded.Input, Records: recorded.Header.Accounts, Place: f.place}
+	in.Name = f.name
+	return registers.Check(ctx, in)
+}
+
+// Checks says in one line what each check holds, in the order in which they are reported.
+func Checks() [][2]string {
+	return [][2]string{
+		{registers.Values, "every read returned, whole, what the load or a transaction that was not refused had written to that record"},
+		{registers.Fresh, "no read returned a value that an acknowledged write had replaced before the read began"},
+		{registers.NoLostUpdate, "no two transactions that read and write one record had read the same value of it"},
+		{registers.Scans, "every scan returned its records in order, and none was missing that was there"},
+		{registers.Linearizable, "the reads and writes of each record have an order that agrees with real time"},
+		{check.Durable, "every record of the load and of an acknowledged insert is there, with the value of the last acknowledged write, of one beside it or of an unknown one"},
+		{check.NoGhost, "nothing is there that no transaction wrote, or one that was refused"},
+	}
+}
+
+// Names are the records of a recording as people know them.
+type Names struct {
+	formula *formula
+	records uint64
+}
+
+// NamesOf returns the names of the records that a history is of.
+func NamesOf(h history.Header) *Names {
+	return &Names{formula: formulaOf(h), records: h.Accounts}
+}
+
+// formulaOf returns the formula of the records that a history is of. Of a header that
+// says no sizes it still knows places.
+func formulaOf(h history.Header) *formula {
+	s, err := shapeOf(h.Keys)
+	if err != nil {
+		s = shape{leastKey, leastValue, leastValue}
+	}
+	return newFormula(h.Seed, s)
+}
+
+// Name returns record n as reports show it.
+func (a *Names) Name(n uint64) string { return a.formula.name(n) }
+
+// Number is the inverse of Name. What stands after the key can be left out.
+func (a *Names) Number(name string) (uint64, error) {
+	key, _, _ := strings.Cut(name, " ")
+	n, ok := a.formula.number([]byte(key), a.formula.newKey())
+	if !ok {
+		return 0, fmt.Errorf("%q is no key of these records: one looks like %s", name, strings.Fields(a.Name(0))[0])
+	}
+	if n < MaxRecords && n >= a.records {
+		return 0, fmt.Errorf("%s is none of the %d records that were loaded", key, a.records)
+	}
+	return n, nil
 }

@@ -40,13 +40,7 @@ type stage struct {
 
 // Constant returns the plan of one rate for the whole load phase; 0 is a closed loop.
 func Constant(rate float64) (Plan, error) {
-	if err := inRange(rate); err != nil {
-		return Plan{}, err
-	}
-	if rate == 0 {
-		return Plan{}, nil
-	}
-	return build([]stage{{from: rate, to: rate}})
+	return Parse(number(rate))
 }
 
 // Parse reads a plan: stages with commas between, each RATE, RATE for TIME, or
@@ -207,9 +201,7 @@ func (p Plan) Expected(t time.Duration) float64 {
 // has the arrivals 0 ≤ x < Expected(Length).
 //
 // The time in a ramp from a to b over T is the root of a·t + (b-a)/(2T)·t² = x,
-// written so that nothing cancels: t = 2x / (a + √(a² + 2·x·(b-a)/T)); see
-// Goldberg, "What Every Computer Scientist Should Know About Floating-Point
-// Arithmetic", ACM Computing Surveys 23(1), 1991, section 1.4.
+// written so that nothing cancels: t = 2x / (a + √(a² + 2·x·(b-a)/T)).
 func (p Plan) When(x float64) (time.Duration, bool) {
 	if p.Closed() || x < 0 {
 		return 0, false
@@ -227,10 +219,10 @@ func (p Plan) When(x float64) (time.Duration, bool) {
 		seconds = 2 * x / (s.from + math.Sqrt(max(0, s.from*s.from+2*x*s.slope())))
 	}
 	t := seconds * 1e9
-	if t >= float64(math.MaxInt64-s.begin) {
+	switch {
+	case t >= float64(math.MaxInt64-s.begin):
 		return 0, false
-	}
-	if s.length > 0 {
+	case s.length > 0:
 		return s.begin + min(time.Duration(t), s.length-1), true
 	}
 	return s.begin + time.Duration(t), true
@@ -252,12 +244,6 @@ func number(rate float64) string { return strconv.FormatFloat(rate, 'f', -1, 64)
 
 // brief writes a time without its parts that are zero: 1m and not 1m0s.
 func brief(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
+	short := strings.NewReplacer("h0m0s", "h", "m0s", "m")
+	return short.Replace(d.String())
 }

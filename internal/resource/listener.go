@@ -2,6 +2,7 @@ package resource
 
 import (
 	"net"
+	"slices"
 	"strconv"
 
 	psnet "github.com/shirou/gopsutil/v4/net"
@@ -44,25 +45,17 @@ func Listener(address string) (Group, bool) {
 // local says whether a host is this machine. Addresses of other network
 // namespaces are not.
 func local(host string) bool {
-	ips, err := net.LookupIP(host)
-	if err != nil {
-		return false
-	}
+	ips, unknown := net.LookupIP(host)
 	own, err := net.InterfaceAddrs()
-	if err != nil {
+	if unknown != nil || err != nil {
 		return false
 	}
-	for _, ip := range ips {
-		if ip.IsLoopback() {
-			return true
-		}
-		for _, a := range own {
-			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(ips, func(ip net.IP) bool {
+		return ip.IsLoopback() || slices.ContainsFunc(own, func(a net.Addr) bool {
+			n, ok := a.(*net.IPNet)
+			return ok && n.IP.Equal(ip)
+		})
+	})
 }
 
 // family is a process and its descendants.

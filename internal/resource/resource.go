@@ -58,21 +58,18 @@ type Meter struct {
 	totals []Total
 }
 
+// used is what one process has used.
 type used struct {
-	started int64   // ms since the epoch: a number may be given to another process later
-	cpu     float64 // s
+	started          int64   // ms since the epoch: a number may be given to another process later
+	cpu              float64 // s
+	resident, shared int64   // bytes now
 }
 
 // New returns a meter whose first interval begins at now.
 func New(now time.Duration, groups ...Group) *Meter {
 	m := &Meter{groups: groups, at: now}
 	for _, g := range groups {
-		processes := map[int]used{}
-		for _, pid := range g.PIDs() {
-			if u, _, ok := look(pid); ok {
-				processes[pid] = u
-			}
-		}
+		_, processes := measure(g.PIDs(), nil)
 		m.last, m.totals = append(m.last, processes), append(m.totals, Total{Name: g.Name})
 	}
 	return m
@@ -102,8 +99,8 @@ func measure(pids []int, last map[int]used) (Usage, map[int]used) {
 	var shared int64
 	processes := make(map[int]used, len(pids))
 	for _, pid := range pids {
-		u, memory, ok := look(pid)
-		if !ok {
+		u, err := look(pid)
+		if err != nil { // it has ended, or nobody may look at it
 			continue
 		}
 		usage.Known = true
@@ -112,8 +109,8 @@ func measure(pids []int, last map[int]used) (Usage, map[int]used) {
 			before = used{}
 		}
 		usage.CPU += max(0, u.cpu-before.cpu)
-		usage.RSS += memory.own
-		shared = max(shared, memory.shared)
+		usage.RSS += max(0, u.resident-u.shared)
+		shared = max(shared, u.shared)
 		processes[pid] = u
 	}
 	usage.RSS += shared
@@ -127,22 +124,17 @@ func another(before, now used) bool {
 	return now.cpu < before.cpu || now.started-before.started > clockSet || before.started-now.started > clockSet
 }
 
-type memory struct{ own, shared int64 } // bytes
-
-// look reads one process; false: it has ended, or nobody may look at it.
-func look(pid int) (used, memory, bool) {
+// look reads one process.
+func look(pid int) (used, error) {
 	p := process.Process{Pid: int32(pid)}
 	started, err := p.CreateTime()
 	if err != nil {
-		return used{}, memory{}, false
+		return used{}, err
 	}
 	times, err := p.Times()
 	if err != nil {
-		return used{}, memory{}, false
+		return used{}, err
 	}
 	resident, shared, err := residentMemory(&p)
-	if err != nil {
-		return used{}, memory{}, false
-	}
-	return used{started: started, cpu: times.User + times.System}, memory{own: max(0, resident-shared), shared: shared}, true
+	return used{started, times.User + times.System, resident, shared}, err
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"stroppy/internal/report"
@@ -147,15 +148,18 @@ func (d *PageData) ofRate(points []Point) {
 func (d *PageData) ofSize(axis Axis, points []Point) {
 	known := measured(points)
 	fit, err := scaling(known)
+	d.Figures = sizeFigures(axis, known, fit)
 	if err != nil {
 		d.Findings = append(d.Findings, unfitted(err))
-		d.Figures = sizeFigures(axis, known, nil)
 		d.Table = stepTable(axis, points, nil)
 		return
 	}
+	efficiency := map[float64]float64{}
+	for i, p := range known {
+		efficiency[p.Value] = fit.Efficiency[i]
+	}
 	d.Findings = append(d.Findings, report.Sentence(fit.Detail))
-	d.Figures = sizeFigures(axis, known, &fit)
-	d.Table = stepTable(axis, points, efficiencies(known, fit))
+	d.Table = stepTable(axis, points, efficiency)
 	d.Coefficients = []report.PageTable{lawTable(fit)}
 	d.Law = law(known, fit)
 }
@@ -194,23 +198,11 @@ func law(points []Point, fit stats.Scaling) *PageLaw {
 
 // digits keeps five of a number, which is finer than any screen.
 func digits(x float64) float64 {
-	if x == 0 {
-		return 0
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 5, 64), 64)
+	if err != nil {
+		return x
 	}
-	scale := math.Pow(10, math.Floor(math.Log10(math.Abs(x)))-4)
-	if scale < 1 { // its inverse is exact where it is not
-		inverse := math.Round(1 / scale)
-		return math.Round(x*inverse) / inverse
-	}
-	return math.Round(x/scale) * scale
-}
-
-func efficiencies(points []Point, fit stats.Scaling) map[float64]float64 {
-	of := map[float64]float64{}
-	for i, p := range points {
-		of[p.Value] = fit.Efficiency[i]
-	}
-	return of
+	return rounded
 }
 
 // verdict is that of all steps together. An unfinished sweep is never valid.
@@ -280,15 +272,14 @@ func swept(b *Book, spec Spec) string {
 	if spec.Axis == Rate && len(spec.Values) == 0 {
 		return "the rate by its profile: the maximum rate, then steps down by tenths of it, below 70 % by half, refined near the knee"
 	}
-	values := slices.Clone(spec.Values)
-	if len(values) == 0 {
-		for _, p := range ascending(b.Points, spec.Axis) {
-			values = append(values, p.Value)
-		}
-	}
 	var parts []string
-	for _, v := range values {
+	for _, v := range spec.Values {
 		parts = append(parts, label(spec.Axis, v))
+	}
+	if len(parts) == 0 {
+		for _, p := range ascending(b.Points, spec.Axis) {
+			parts = append(parts, label(spec.Axis, p.Value))
+		}
 	}
 	unit := map[Axis]string{Rate: "rate: %s transactions a second", Clients: "clients: %s", Nodes: "nodes of the cluster: %s"}[spec.Axis]
 	return fmt.Sprintf(unit, report.OrNotKnown(strings.Join(parts, ", ")))

@@ -64,18 +64,20 @@ func rateFigures(points []Point, k stats.Knee) []report.PageFigure {
 	return []report.PageFigure{at, full, kept}
 }
 
-// sizeFigures are of steps whose throughput is known; fit is nil where there is none.
-func sizeFigures(axis Axis, points []Point, fit *stats.Scaling) []report.PageFigure {
+// sizeFigures are of steps whose throughput is known; the fit has no efficiency where
+// there is none.
+func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigure {
 	best := report.PageFigure{Name: "Highest throughput", Value: report.NotKnown, Below: []string{}}
 	highest := 0.0
+	with := func(p Point) string { return "with " + label(axis, p.Value) + " " + string(axis) }
 	for _, p := range points {
 		if *p.TPS > highest {
 			highest = *p.TPS
 			best.Value, best.Unit = report.RateText(highest), "/s"
-			best.Below = []string{"with " + label(axis, p.Value) + " " + string(axis), "95 % interval " + pageInterval(p), "best second " + report.Perhaps(p.Best, report.RateText)}
+			best.Below = []string{with(p), "95 % interval " + pageInterval(p), "best second " + report.Perhaps(p.Best, report.RateText)}
 		}
 	}
-	if fit == nil {
+	if len(fit.Efficiency) == 0 {
 		return []report.PageFigure{best}
 	}
 	peak := report.PageFigure{Name: "Peak of the fitted model", Value: "none", Below: []string{}}
@@ -89,9 +91,9 @@ func sizeFigures(axis Axis, points []Point, fit *stats.Scaling) []report.PageFig
 	case fit.Limit > 0:
 		peak.Below = append(peak.Below, "approaches "+report.RateText(fit.Limit)+" /s")
 	}
-	last := len(points) - 1
+	last := points[len(points)-1]
 	return []report.PageFigure{best, peak,
-		{Name: "Efficiency", Value: percent(fit.Efficiency[last]), Below: []string{"with " + label(axis, points[last].Value) + " " + string(axis), "of " + label(axis, points[last].Value) + " times one"}},
+		{Name: "Efficiency", Value: percent(fit.Efficiency[len(points)-1]), Below: []string{with(last), "of " + label(axis, last.Value) + " times one"}},
 		{Name: "R²", Value: fmt.Sprintf("%.4f", fit.R2), Below: []string{"residual standard error " + report.RateText(fit.ResidualError) + " /s"}},
 	}
 }
@@ -160,11 +162,10 @@ func rowMark(axis Axis, p Point) string {
 }
 
 func verdictText(axis Axis, p Point) string {
-	text := p.Verdict
+	text := report.OrNotKnown(p.Verdict)
 	if p.Verdict == "invalid" {
 		text = "INVALID"
 	}
-	text = report.OrNotKnown(text)
 	if p.Unsteady {
 		text += ", unsteady"
 	}

@@ -79,8 +79,5 @@ func rounded(v float64) float64 {
 		return 0
 	}
 	scale := math.Pow(10, math.Floor(math.Log10(v))-2)
-	if scale < 1 {
-		return math.Max(1, math.Round(v/scale)*scale)
-	}
-	return math.Round(v/scale) * scale
+	return max(1, math.Round(v/scale)*scale)
 }

@@ -180,7 +180,7 @@ func (s Spec) Next(done []Point, fallback []float64) (float64, bool) {
 		values = fallback
 	}
 	for _, v := range values {
-		if !slices.ContainsFunc(done, func(p Point) bool { return p.Value == v }) {
+		if !has(done, v) {
 			return v, true
 		}
 	}

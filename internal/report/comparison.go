@@ -101,15 +101,13 @@ func sameKind(sides []Side) error {
 		return &CompareError{"there is one only: name two or more"}
 	}
 	first := sides[0].Runs[0]
-	for _, s := range sides {
-		for _, r := range s.Runs {
-			switch {
-			case r.Result.Workload != first.Result.Workload:
-				return &CompareError{fmt.Sprintf("%s ran %s and %s ran %s, whose measurements mean different things",
-					first.Dir, first.Result.Workload, r.Dir, r.Result.Workload)}
-			case r.Result.Drive == nil:
-				return &CompareError{fmt.Sprintf("%s had no load phase: it has no measurements", r.Dir)}
-			}
+	for _, r := range allRuns(sides) {
+		switch {
+		case r.Result.Workload != first.Result.Workload:
+			return &CompareError{fmt.Sprintf("%s ran %s and %s ran %s, whose measurements mean different things",
+				first.Dir, first.Result.Workload, r.Dir, r.Result.Workload)}
+		case r.Result.Drive == nil:
+			return &CompareError{fmt.Sprintf("%s had no load phase: it has no measurements", r.Dir)}
 		}
 	}
 	return nil
@@ -195,17 +193,15 @@ func across(sides []Side, of func(*Result) string) string {
 // settingNames are the settings of all sides that could make a difference. The
 // seed is meant to differ, and the accounts are reported from the load.
 func settingNames(sides []Side, of func(*Result) []Setting) []string {
-	var names []string
-	for _, side := range sides {
-		for _, run := range side.Runs {
-			for _, s := range of(run.Result) {
-				if !slices.Contains(names, s.Name) && s.Name != "seed" && s.Name != "accounts" {
-					names = append(names, s.Name)
-				}
+	names := []string{"seed", "accounts"}
+	for _, run := range allRuns(sides) {
+		for _, s := range of(run.Result) {
+			if !slices.Contains(names, s.Name) {
+				names = append(names, s.Name)
 			}
 		}
 	}
-	return names
+	return names[2:]
 }
 
 func settingText(settings []Setting, name string) string {
@@ -245,9 +241,9 @@ var comparedFigures = []struct {
 	{"latency p99 ms", func(d *Drive) *float64 { return d.Latency.of("p99") }},
 	{"latency p99.9 ms", func(d *Drive) *float64 { return d.Latency.of("p999") }},
 	{"latency max ms", func(d *Drive) *float64 { return d.Latency.of("max") }},
-	{"committed", func(d *Drive) *float64 { return countOf(d.Committed) }},
-	{"aborted or unknown", func(d *Drive) *float64 { return countOf(d.Aborted + d.Unknown) }},
-	{"due and never sent", func(d *Drive) *float64 { return countOf(d.Backlog + d.Shed) }},
+	{"committed", func(d *Drive) *float64 { return new(float64(d.Committed)) }},
+	{"aborted or unknown", func(d *Drive) *float64 { return new(float64(d.Aborted + d.Unknown)) }},
+	{"due and never sent", func(d *Drive) *float64 { return new(float64(d.Backlog + d.Shed)) }},
 	// Of everything that was due, what never ended with at least the time that it waited:
 	// a side that does less of its work is not faster.
 	{"all due: p99 ms", func(d *Drive) *float64 { return d.Outcomes[allDue].of("p99") }},
@@ -259,11 +255,6 @@ func (d *Drive) throughput() Throughput {
 		return Throughput{}
 	}
 	return *d.TPS
-}
-
-func countOf(n uint64) *float64 {
-	v := float64(n)
-	return &v
 }
 
 // meanOf is the mean over the runs of a side; it is not known unless it is known

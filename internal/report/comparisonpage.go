@@ -83,7 +83,7 @@ func NewComparisonData(sides []Side, dir, command string) *ComparisonData {
 		Differs: differences(sides), Ratios: []ComparisonRatio{}, Timeline: comparisonTimeline(sides), Runs: runsTable(sides, dir),
 	}
 	d.Notes = comparisonNotes(sides)
-	d.Verdict, d.Reason = Together("run", baseNames(allRuns(sides)), verdictsOf(allRuns(sides)))
+	d.Verdict, d.Reason = Together("run", judged(allRuns(sides)))
 	d.Title = fmt.Sprintf("%s: comparison of %d sides, %s", Capital(d.Verdict), len(sides), OrNotKnown(d.Workload))
 	d.Table = table("", "Means over the runs of each side.", []int{0}, "")
 	for i := range sides {
@@ -107,16 +107,15 @@ func NewComparisonData(sides []Side, dir, command string) *ComparisonData {
 func (d *ComparisonData) against(side int, c stats.Comparison) {
 	names := letter(side) + " against " + letter(0)
 	f := PageFigure{Name: "Throughput, " + names, Value: NotKnown, Below: []string{}}
-	if c.TPS.Ratio.Known() {
-		f.Value = "no difference shown"
-		if c.TPS.Difference != stats.DifferenceNone {
-			f.Value, f.Unit = fmt.Sprintf("%.3f", c.TPS.Ratio.Value), "times"
-		} else {
-			f.Below = append(f.Below, fmt.Sprintf("ratio %.3f", c.TPS.Ratio.Value))
-		}
-		f.Below = append(f.Below, fmt.Sprintf("95 %% interval %.3f to %.3f", c.TPS.Ratio.Low, c.TPS.Ratio.High))
-	} else if c.TPS.Ratio.Value > 0 {
-		f.Below = append(f.Below, fmt.Sprintf("ratio %.3f, without an interval", c.TPS.Ratio.Value))
+	ratio := c.TPS.Ratio
+	interval := fmt.Sprintf("95 %% interval %.3f to %.3f", ratio.Low, ratio.High)
+	switch {
+	case ratio.Known() && c.TPS.Difference != stats.DifferenceNone:
+		f.Value, f.Unit, f.Below = fmt.Sprintf("%.3f", ratio.Value), "times", []string{interval}
+	case ratio.Known():
+		f.Value, f.Below = "no difference shown", []string{fmt.Sprintf("ratio %.3f", ratio.Value), interval}
+	case ratio.Value > 0:
+		f.Below = append(f.Below, fmt.Sprintf("ratio %.3f, without an interval", ratio.Value))
 	}
 	if c.TPS.Detail != "" {
 		f.Below = append(f.Below, c.TPS.Detail)
@@ -151,18 +150,11 @@ func allRuns(sides []Side) (runs []Recorded) {
 	return runs
 }
 
-func baseNames(runs []Recorded) (names []string) {
+func judged(runs []Recorded) (list []Judged) {
 	for _, r := range runs {
-		names = append(names, filepath.Base(r.Dir))
+		list = append(list, Judged{filepath.Base(r.Dir), r.Result.Verdict})
 	}
-	return names
-}
-
-func verdictsOf(runs []Recorded) (verdicts []string) {
-	for _, r := range runs {
-		verdicts = append(verdicts, r.Result.Verdict)
-	}
-	return verdicts
+	return list
 }
 
 func comparisonNotes(sides []Side) []PageNote {
@@ -240,20 +232,13 @@ func drivenSeconds(r Recorded) int {
 
 func bucketed(r Recorded, width, n int) []*float64 {
 	means := make([]*float64, n)
-	counts := make([]float64, n)
+	sums, counts := make([]float64, n), make([]float64, n)
 	until := drivenSeconds(r)
 	for _, s := range r.Series[:until] {
 		if b := s.Second / width; s.Second < until && b < n {
-			if means[b] == nil {
-				means[b] = new(float64)
-			}
-			*means[b] += float64(s.Committed)
+			sums[b] += float64(s.Committed)
 			counts[b]++
-		}
-	}
-	for i, m := range means {
-		if m != nil {
-			*m = math.Round(*m / counts[i])
+			means[b] = new(math.Round(sums[b] / counts[b]))
 		}
 	}
 	return means

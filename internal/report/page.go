@@ -180,27 +180,21 @@ func StartText(text string) string {
 	return at.UTC().Format("2 January 2006, 15:04:05 UTC")
 }
 
-// Named are the runs of one verdict, of which verdicts has one for each name. One that
-// is none counts as unknown.
-func Named(verdict string, names, verdicts []string) (list []string) {
-	for i, v := range verdicts {
-		if v != "valid" && v != "invalid" {
-			v = "unknown"
-		}
-		if v == verdict {
-			list = append(list, names[i])
-		}
-	}
-	return list
-}
+// Judged is a run and its verdict. A verdict that is none counts as unknown.
+type Judged struct{ Name, Verdict string }
 
 // Together is the worst verdict of several runs, which noun names.
-func Together(noun string, names, verdicts []string) (verdict, reason string) {
-	of := Counted(uint64(len(names)), noun)
-	if bad := Named("invalid", names, verdicts); len(bad) > 0 {
+func Together(noun string, runs []Judged) (verdict, reason string) {
+	by := map[string][]string{}
+	for _, r := range runs {
+		mark := VerdictMark(r.Verdict)
+		by[mark] = append(by[mark], r.Name)
+	}
+	of := Counted(uint64(len(runs)), noun)
+	if bad := by["invalid"]; len(bad) > 0 {
 		return "invalid", fmt.Sprintf("A check found a violation in %d of %s: %s.", len(bad), of, some(bad, 10))
 	}
-	if open := Named("unknown", names, verdicts); len(open) > 0 {
+	if open := by["unknown"]; len(open) > 0 {
 		return "unknown", fmt.Sprintf("A check could not be decided, or none was made, in %d of %s: %s.", len(open), of, some(open, 10))
 	}
 	return "valid", fmt.Sprintf("No check found a violation in any of %s.", of)

@@ -207,7 +207,11 @@ func digits(x float64) float64 {
 
 // verdict is that of all steps together. An unfinished sweep is never valid.
 func verdict(b *Book, axis Axis, points []Point) (verdict, reason string) {
-	if verdict, reason = report.Together("step", names(axis, points), verdicts(points)); len(points) == 0 {
+	var judged []report.Judged
+	for _, p := range points {
+		judged = append(judged, report.Judged{Name: step(axis, p.Value), Verdict: p.Verdict})
+	}
+	if verdict, reason = report.Together("step", judged); len(points) == 0 {
 		verdict, reason = "unknown", "No step was run."
 	}
 	if !b.Finished {
@@ -217,21 +221,6 @@ func verdict(b *Book, axis Axis, points []Point) (verdict, reason string) {
 		}
 	}
 	return verdict, reason
-}
-
-func verdicts(points []Point) (list []string) {
-	for _, p := range points {
-		list = append(list, p.Verdict)
-	}
-	return list
-}
-
-// names are those of the steps.
-func names(axis Axis, points []Point) (list []string) {
-	for _, p := range points {
-		list = append(list, step(axis, p.Value))
-	}
-	return list
 }
 
 // step names one step.

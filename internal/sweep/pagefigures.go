@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"stroppy/internal/report"
@@ -12,8 +11,13 @@ import (
 // notes are what the measurements must not be read without.
 func notes(axis Axis, points []Point) []report.PageNote {
 	n := &report.Notes{}
-	of := func(is func(Point) bool) []string {
-		return names(axis, slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return !is(p) }))
+	of := func(is func(Point) bool) (names []string) {
+		for _, p := range points {
+			if is(p) {
+				names = append(names, step(axis, p.Value))
+			}
+		}
+		return names
 	}
 	for _, kind := range []struct {
 		add   func(format string, args ...any)

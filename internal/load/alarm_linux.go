@@ -8,10 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// alarm wakes its goroutine precisely. The runtime's own timers are rounded to
-// the millisecond of epoll_wait(2) when nothing else wakes it, which is more than
-// many a transaction takes; a timerfd(2) wakes the poller itself, some 50 µs late,
-// at the same cost.
+// alarm wakes its goroutine precisely. The runtime's own timers are rounded to the
+// millisecond of epoll_wait(2); a timerfd(2) wakes the poller itself, some 50 µs late.
 type alarm struct {
 	file *os.File
 	fd   int // of file, to set the timer; valid until close

@@ -1,7 +1,6 @@
 // Package load is the load generator: it decides when each transaction is due, tries
-// it until its outcome is known or the retries are used up, times it, and
-// records it. It knows neither workloads nor databases; the errors it sees are
-// classified by db.ClassOf.
+// it until its outcome is known or the retries are used up, times it, and records it.
+// It knows neither workloads nor databases.
 package load
 
 import (

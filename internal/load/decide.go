@@ -114,8 +114,7 @@ func (w *worker) unknown(final bool) {
 	}
 }
 
-// resolve looks the transaction up until there is an answer. Where there is none
-// in time, the outcome stays unknown.
+// resolve looks the transaction up until there is an answer, or the time is over.
 func (w *worker) resolve() {
 	ctx, cancel := context.WithTimeout(w.aborting, resolveLimit)
 	defer cancel()

@@ -12,15 +12,11 @@ import (
 )
 
 const (
-	// grace is how long running transactions may take to learn their outcome
-	// after no new ones are started and Options.Ended has returned; then their calls
-	// are cancelled.
-	grace = 10 * time.Second
-	// resolveLimit bounds the look-up of one transaction.
-	resolveLimit = 30 * time.Second
-	// watchEvery is how often the load phase looks at the history's and the clients'
-	// health.
-	watchEvery = 100 * time.Millisecond
+	// grace is how long running transactions may take to learn their outcome after no
+	// new ones are started and Options.Ended has returned; then they are cancelled.
+	grace        = 10 * time.Second
+	resolveLimit = 30 * time.Second       // of the look-up of one transaction
+	watchEvery   = 100 * time.Millisecond // for the health of the history and the clients
 )
 
 // ErrUnreachable ends a load phase whose database was gone for longer than
@@ -73,13 +69,10 @@ func New(options Options) *Driver {
 }
 
 // Run runs the clients until the duration has passed or the count is done, ctx is
-// cancelled, or something fails that no new try can help: a db.Fatal error, a
-// constraint that the client did not expect, the history, or a database that
-// stays away. Running transactions finish, and everything done is recorded. The
-// clients stay open.
-//
-// A cancelled ctx is no error: Result.Interrupted says so. With an error the
-// result holds what was measured until then; it is nil only for wrong options.
+// cancelled, or something fails that no new try can help. Running transactions finish,
+// everything done is recorded, and the clients stay open. A cancelled ctx is no error:
+// Result.Interrupted says so. With an error the result holds what was measured until
+// then; it is nil only for wrong options.
 func (d *Driver) Run(ctx context.Context) (*Result, error) {
 	if err := d.options.validate(); err != nil {
 		return nil, err
@@ -238,11 +231,11 @@ type contact struct {
 }
 
 func (d *Driver) checkHealth(c *contact) {
-	if err := d.options.History.Err(); err != nil {
+	switch err := d.options.History.Err(); {
+	case err != nil:
 		d.failNow(err)
 		return
-	}
-	if d.options.GiveUp == 0 || d.ended != nil { // after the load phase's end nothing is waited for but the grace
+	case d.options.GiveUp == 0 || d.ended != nil: // after the load phase's end nothing is waited for but the grace
 		return
 	}
 	now := d.clock()

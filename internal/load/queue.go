@@ -40,8 +40,7 @@ func (s *source) set(due time.Duration, ok bool) {
 
 // advance goes on to the arrival after next.
 func (s *source) advance() {
-	s.left--
-	if s.left == 0 {
+	if s.left--; s.left == 0 {
 		s.next = never
 		return
 	}
@@ -109,8 +108,7 @@ func (q *queue) take() {
 }
 
 // sheds are the transactions that found no room, of all clients, by the second
-// of the clock in which that was seen. It is a lock's business only while the
-// database is too slow.
+// of the clock in which that was seen. The lock is taken only while there are some.
 type sheds struct {
 	mu       sync.Mutex
 	bySecond []uint64
@@ -120,9 +118,7 @@ func (s *sheds) add(now int64, n uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	second := int(now / int64(time.Second))
-	if second >= len(s.bySecond) {
-		s.bySecond = append(s.bySecond, make([]uint64, second+1-len(s.bySecond))...)
-	}
+	s.bySecond = append(s.bySecond, make([]uint64, max(0, second+1-len(s.bySecond)))...)
 	s.bySecond[second] += n
 }
 

@@ -13,8 +13,8 @@ import (
 // on: an hour of them.
 const keptSeconds = 3600
 
-// view is a running load phase as others see it. The clients know nothing of it: what
-// they count is read where it stands, so that a client that hangs hides nothing.
+// view is a running load phase as others see it. What clients count is read where it
+// stands, so that a client that hangs hides nothing.
 type view struct {
 	mu      sync.Mutex
 	started bool
@@ -55,12 +55,8 @@ func (v *view) stop(at int64) {
 }
 
 // queued returns how many transactions are due and not sent, and how many were
-// shed. A client that hangs has not looked at its arrivals yet: what it will find
-// is counted here.
+// shed, with what a client that hangs will find.
 func (v *view) queued(d *Driver) (backlog, shed uint64) {
-	if len(v.arrived) == 0 {
-		return 0, 0
-	}
 	now := min(d.clock(), v.stopped)
 	for i := range v.arrived {
 		// What has arrived is read last, so that it is never less than what was sent.
@@ -131,15 +127,14 @@ func (d *Driver) Seconds(from int) []stats.Second {
 	return slices.Clone(d.view.seconds[first:])
 }
 
-// Second returns the last whole second, as Seconds does; false before one has
-// passed.
-func (d *Driver) Second() (stats.Second, bool) {
+// Second returns the last whole second, as Seconds does; false before one has passed.
+func (d *Driver) Second() (s stats.Second, passed bool) {
 	d.view.mu.Lock()
 	defer d.view.mu.Unlock()
 	if n := len(d.view.seconds); n > 0 {
 		return d.view.seconds[n-1], true
 	}
-	return stats.Second{}, false
+	return s, false
 }
 
 // sample takes the measurements of each whole second until the function that it

@@ -34,8 +34,8 @@ type worker struct {
 	// another client locks.
 	stopping, aborting context.Context
 
-	// In which a transaction may be begun, and repeated after a conflict: stopping. The first
-	// of a background client outlasts the others, so that a short load phase has one, too.
+	// In which a transaction may be begun, and repeated after a conflict: stopping, but the
+	// driver's for the first of a background client, so that a short load phase has one.
 	open context.Context
 
 	tx      history.Transaction
@@ -60,9 +60,8 @@ type worker struct {
 }
 
 func newWorker(d *Driver, number int, c Client, every time.Duration) *worker {
-	w := &worker{driver: d, client: c, number: number, every: every, errors: errorCounts{}}
-	w.random = rand.New(rand.NewPCG(d.options.Seed, uint64(number)))
-	w.share = math.MaxUint64
+	random := rand.New(rand.NewPCG(d.options.Seed, uint64(number)))
+	w := &worker{driver: d, client: c, number: number, every: every, random: random, share: math.MaxUint64, errors: errorCounts{}}
 	if every == 0 {
 		w.share = d.options.share(number)
 		w.recorder = stats.NewRecorder()
@@ -90,16 +89,14 @@ func (w *worker) run() {
 	var cancel context.CancelFunc
 	w.aborting, cancel = context.WithCancel(d.aborting)
 	defer cancel()
-	stopping := d.stopping
 	if w.every > 0 {
-		stopping = d.stoppingBackground
-	}
-	w.stopping, cancel = context.WithCancel(stopping)
-	defer cancel()
-	w.open = w.stopping
-	if w.every > 0 {
+		w.stopping, cancel = context.WithCancel(d.stoppingBackground)
 		w.open = d.stopping
+	} else {
+		w.stopping, cancel = context.WithCancel(d.stopping)
+		w.open = w.stopping
 	}
+	defer cancel()
 
 	w.log = d.options.History.Client(w.number)
 	defer w.flush()
@@ -124,10 +121,9 @@ func (w *worker) run() {
 // start makes the next transaction ready and returns when it is to be sent, or
 // false when no more is. It sets all of the transaction that is not the client's.
 //
-// In a closed loop a transaction is due when the last one ended, and is sent at
-// once: one reading of the clock is the End of the one and Due, Sent and Try of
-// the other, so that choosing and recording count as part of what follows. Due
-// equals Sent there, unless a lost session had to be replaced first.
+// In a closed loop one reading of the clock is the End of one transaction and Due, Sent
+// and Try of the next, so that choosing and recording count as part of what follows.
+// Due equals Sent there, unless a lost session had to be replaced first.
 func (w *worker) start() bool {
 	if w.sent == w.share {
 		return false
@@ -151,8 +147,7 @@ func (w *worker) start() bool {
 	w.tx = history.Transaction{Ops: w.tx.Ops[:0]}
 	w.client.Next(&w.tx)
 	w.free = due >= w.last
-	if due > w.last && !w.wait(due) {
-		w.cut = true
+	if w.cut = due > w.last && !w.wait(due); w.cut {
 		return false
 	}
 	w.sent++

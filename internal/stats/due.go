@@ -9,10 +9,9 @@ type Waits struct{ all distribution }
 // Add counts n of them that had waited as long or longer.
 func (w *Waits) Add(atLeast time.Duration, n uint64) { w.all.add(max(int64(atLeast), 0), n) }
 
-// Due is the distribution of all that was due, from when it was due: committed,
-// rejected and aborted transactions until then, unknown ones until they were
-// given up, and those that were never sent until the load phase ended. Of the last two
-// only a lower bound is known.
+// Due is the distribution of all that was due, from when it was due until its end.
+// Unknown ones end when they were given up, and those that were never sent with the load
+// phase: of these two only a lower bound is known.
 type Due struct {
 	Summary
 	AtLeast []string // those that are lower bounds of mean, p50, p90, p95, p99, p999 and max

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -19,9 +20,8 @@ type Live struct {
 // livePage takes eight cache lines. Only the one goroutine that adds stores.
 type livePage [pageSize]atomic.Uint64
 
-// Add counts one duration in nanoseconds; one outside of the histograms' range
-// counts as the nearest end of it. It allocates nothing but the page of
-// neighbouring durations, when the first of them comes.
+// Add counts one duration in nanoseconds, at the nearest end of the histograms' range.
+// It allocates nothing but the page of neighbouring durations.
 func (l *Live) Add(ns int64) {
 	at := uint(twoDigits.index(min(max(ns, 0), highest)))
 	page := l.pages[at/pageSize].Load()
@@ -58,7 +58,7 @@ func (r *Reading) Read(l *Live) {
 
 // Since returns what came after an earlier reading of the same distributions.
 func (r *Reading) Since(earlier *Reading) *Reading {
-	d := &Reading{counts: append([]uint64(nil), r.counts...)}
+	d := &Reading{counts: slices.Clone(r.counts)}
 	for i, n := range earlier.counts {
 		d.counts[i] -= n
 	}

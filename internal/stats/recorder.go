@@ -1,10 +1,9 @@
 // Package stats turns recorded transactions into measurements: latency
 // distributions, outcomes, and their course over time.
 //
-// Latency is End-Due, so that it counts from when the work was due, whether or
-// not a client could begin then (no coordinated omission); service time is
-// End-Sent. The measurements are those of committed transactions unless they say
-// otherwise, so that work which was refused or given up flatters none of them.
+// Latency is End-Due, from when the work was due (no coordinated omission); service
+// time is End-Sent. The measurements are those of committed transactions unless they
+// say otherwise.
 package stats
 
 import (
@@ -232,11 +231,10 @@ type Measurements struct {
 	Clipped uint64
 }
 
-// Summary describes a distribution of durations. Mean (rounded down to a
-// nanosecond) and Max are exact. A percentile is the nearest-rank one: the
-// smallest value that at least so many per cent do not exceed. It is reported as the
-// upper end of its histogram bucket, at most a thousandth or half a microsecond
-// too high, and never above Max. Without values all are zero.
+// Summary describes a distribution of durations. Mean (rounded down to a nanosecond)
+// and Max are exact. A percentile is the nearest-rank one, as the upper end of its
+// bucket: at most a thousandth or half a microsecond too high, and never above Max.
+// Without values all are zero.
 type Summary struct {
 	Count                               uint64
 	Mean, P50, P90, P95, P99, P999, Max time.Duration

@@ -53,7 +53,7 @@ func (s *session) Commit(ctx context.Context) error {
 			return db.Fatalf(op, "the driver needs the key %s for itself", key)
 		}
 	}
-	*s.wrote() = false
+	s.wrote = false
 	if s.db.config.watch {
 		return s.commitWatched(ctx)
 	}
@@ -62,18 +62,10 @@ func (s *session) Commit(ctx context.Context) error {
 
 // phase says how far a commit got whose connection failed.
 func (s *session) phase() phase {
-	if *s.wrote() {
+	if s.wrote {
 		return sent
 	}
 	return unsent
-}
-
-// wrote is whether any of the commit was written.
-func (s *session) wrote() *bool {
-	if s.stream != nil {
-		return &s.stream.wrote
-	}
-	return &s.link.wire.wrote
 }
 
 // known tells that key is in the index if the transaction's comparisons hold.
@@ -179,35 +171,24 @@ func (s *session) eval(ctx context.Context, sc script, fill func(*words), role, 
 // was read was written since it is watched.
 func (s *session) commitWatched(ctx context.Context) error {
 	const op = "commit"
-	var batch [9]goredis.Cmder
-	commands := batch[:0]
+	q := s.ask(false, s.db.config.wait > 0)
 	if s.watching && len(s.reads) == 0 { // for an earlier transaction, which was given up
-		commands = append(commands, goredis.NewStatusCmd(ctx, "unwatch"))
+		q.commands = append(q.commands, goredis.NewStatusCmd(ctx, "unwatch"))
 	}
-	first := len(commands)
-	commands = append(commands, goredis.NewStatusCmd(ctx, "multi"))
-	commands = s.queue(ctx, commands)
+	first := len(q.commands)
+	q.commands = s.queue(ctx, append(q.commands, goredis.NewStatusCmd(ctx, "multi")))
 	exec := goredis.NewCmd(ctx, "exec")
-	commands = append(commands, exec)
-	var wait *goredis.IntCmd
-	if s.db.config.wait > 0 {
-		wait = s.db.config.waitCommand(ctx)
-		commands = append(commands, wait)
-	}
-	err := s.link.run(ctx, commands...)
+	q.commands = append(q.commands, exec)
 	s.watching = false
-	if err != nil {
+	if err := s.run(ctx); err != nil {
 		return s.fail(op, err, s.phase())
 	}
-	if err := commands[first].Err(); err != nil {
+	if err := q.commands[first].Err(); err != nil {
 		// No transaction was begun, so the server has executed what follows as it
 		// came.
 		return s.uncertain("MULTI", "it refused to begin the transaction: %w", err)
 	}
-	queued := commands[first+1 : len(commands)-1]
-	if wait != nil {
-		queued = queued[:len(queued)-1]
-	}
+	queued := q.commands[first+1 : len(q.commands)-1]
 	switch err := exec.Err(); {
 	case errors.Is(err, goredis.Nil):
 		return errConflict
@@ -218,7 +199,7 @@ func (s *session) commitWatched(ctx context.Context) error {
 		// errors of single commands as if they were its own.
 		return s.uncertain("EXEC", "a command failed in the middle of the transaction, which Redis does not take back: %w", err)
 	}
-	return s.executed(exec, len(queued), wait)
+	return s.executed(exec, len(queued), q.wait)
 }
 
 // queue adds the commands of the transaction, of which the count is the first.

@@ -17,11 +17,11 @@ func Hold(stream db.KVSession) (release func()) {
 }
 
 // Stream is a session of a connection that several share.
-type Stream = stream
+type Stream = session
 
 // AwaitQueue returns when so many streams wait for their requests to be sent.
 func AwaitQueue(stream db.KVSession, requests int) {
-	t := stream.(*Stream).sharedConn
+	t := stream.(*Stream).of
 	for t.Queued() < requests {
 		time.Sleep(time.Millisecond)
 	}
@@ -36,7 +36,7 @@ type Recorder struct {
 
 // Record puts a recorder into the connection of streams, which nobody may be using.
 func Record(stream db.KVSession) *Recorder {
-	w := stream.(*Stream).sharedConn.link.wire
+	w := stream.(*Stream).of.link.wire
 	r := &Recorder{Conn: w.Conn}
 	w.Conn = r
 	return r
@@ -58,4 +58,4 @@ func (r *Recorder) Take() []string {
 }
 
 // Break ends the connection of streams, which nobody may be using, on our side.
-func Break(stream db.KVSession) error { return stream.(*Stream).sharedConn.link.wire.Close() }
+func Break(stream db.KVSession) error { return stream.(*Stream).of.link.wire.Close() }

@@ -134,19 +134,6 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 	return claim, nil
 }
 
-// KVSession opens a session, which has a connection of its own to the primary.
-// options.Mode means nothing to Redis.
-func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db.KVSession, error) {
-	if _, err := d.Claim(options.Isolation); err != nil {
-		return nil, err
-	}
-	l, err := d.primary(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &session{db: d, link: l, page: firstPage}, nil
-}
-
 // primary returns a link to the primary: to the server that was it the last time
 // for any session, if it still is, so that all sessions agree where two servers
 // say that they are; and otherwise to the only other one.

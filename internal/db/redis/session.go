@@ -8,14 +8,17 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/optimistic"
+	"stroppy/internal/db/wire"
 )
 
-// session is a db.KVSession on one connection. All that it keeps for a
+// session is a db.KVSession, on a connection of its own or one of several. All that it keeps for a
 // transaction is used again by the next.
 type session struct {
 	db     *Database
-	link   *link
-	stream *stream // what it is of a connection that it shares; nil: it has link to itself
+	of     *sharedConn
+	handle *wire.Stream[*session]
+	link   *link // that it knows
+	wrote  bool  // some of its commit may have been written
 	broken bool
 	closed bool
 	open   bool
@@ -40,6 +43,8 @@ type session struct {
 
 // request is what a session sends at once: commands, and questions behind them.
 type request struct {
+	ctx      context.Context
+	err      error // why it was not sent to the connection that the session knows
 	commands           []goredis.Cmder
 	asksRole, asksWait bool
 	role               *goredis.Cmd    // what it was answered, if it asked
@@ -201,23 +206,21 @@ func (s *session) ask(role, wait bool) *request {
 	return &s.request
 }
 
-// run sends the request and reads the answers. Its error is of the connection, and so
-// may be that of any command or question.
+// run has the request sent, with those of other sessions of the connection, by one of
+// them. Its error is of the connection; what the server answers to each command is in
+// the command, and may be no answer in a question.
 func (s *session) run(ctx context.Context) error {
-	if s.stream != nil {
-		return s.stream.share()
+	s.request.ctx = ctx
+	s.handle.Send()
+	if s.request.err != nil {
+		return s.request.err
 	}
-	q := &s.request
-	commands := q.commands
-	if q.asksRole {
-		q.role = goredis.NewCmd(ctx, "role")
-		commands = append(commands, q.role)
+	for _, c := range s.request.commands {
+		if err := c.Err(); !answered(err) {
+			return err
+		}
 	}
-	if q.asksWait {
-		q.wait = s.db.config.waitCommand(ctx)
-		commands = append(commands, q.wait)
-	}
-	return s.link.run(ctx, commands...)
+	return nil
 }
 
 // still refuses what was read unless the request was answered that the server may be
@@ -254,30 +257,6 @@ func (s *session) lose(e *db.Error) error {
 // Rollback forgets the transaction; what is watched for it is forgotten with the
 // next Read.
 func (s *session) Rollback() { s.clear() }
-
-// Reset drops the connection and opens one to the primary.
-func (s *session) Reset(ctx context.Context) error {
-	if s.closed {
-		return s.usable()
-	}
-	s.clear()
-	s.link.close()
-	s.broken, s.watching = true, false
-	l, err := s.db.primary(ctx)
-	if err != nil {
-		return err
-	}
-	s.link, s.broken = l, false
-	return nil
-}
-
-// Close ends the session and its connection.
-func (s *session) Close() error {
-	s.clear()
-	s.closed = true
-	s.link.close()
-	return nil
-}
 
 // words are the words of one command. Those that are added are handed to the
 // library by pointers that are used again, because a slice in an interface would

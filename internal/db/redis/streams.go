@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"slices"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -30,6 +31,22 @@ func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions
 	if d.config.watch {
 		return nil, db.Fatalf(opConnect, "with commit=watch a transaction needs its connection for itself, because what is watched belongs to the connection: take commit=script, or leave in-flight out")
 	}
+	return d.open(ctx, n, options)
+}
+
+// KVSession opens a session, which has a connection of its own to the primary.
+// options.Mode means nothing to Redis.
+func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db.KVSession, error) {
+	list, err := d.open(ctx, 1, options)
+	if err != nil {
+		return nil, err
+	}
+	list[0].(*session).of.own = true
+	return list[0], nil
+}
+
+// open opens n sessions on one connection.
+func (d *Database) open(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
 	if _, err := d.Claim(options.Isolation); err != nil {
 		return nil, err
 	}
@@ -37,26 +54,27 @@ func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions
 	if err != nil {
 		return nil, err
 	}
-	t := &sharedConn{db: d, link: made, streams: n}
+	t := &sharedConn{db: d, link: made, sessions: n}
 	t.Multiplexer = wire.NewMultiplexer(t.takes, t.exchange)
 	var list []db.KVSession
 	for range n {
-		l := &stream{session: &session{db: d, link: made, page: firstPage}, sharedConn: t}
-		l.stream, l.handle = l, t.Stream(l)
-		list = append(list, l)
+		s := &session{db: d, link: made, page: firstPage, of: t}
+		s.handle = t.Stream(s)
+		list = append(list, s)
 	}
 	return list, nil
 }
 
-// sharedConn is the connection that streams share. Whoever owns it may use the rest, and
+// sharedConn is the connection of sessions. Whoever owns it may use the rest, and
 // nobody else.
 type sharedConn struct {
-	*wire.Multiplexer[*stream]
-	db *Database
+	*wire.Multiplexer[*session]
+	db  *Database
+	own bool // of one session, whose contexts count
 
-	streams int     // not closed
-	link    *link   // nil while the connection is broken
-	replies []reply // to all commands of the batch, and to the questions behind them
+	sessions int     // not closed
+	link     *link   // nil while the connection is broken
+	replies  []reply // to all commands of the batch, and to the questions behind them
 }
 
 // reply is a command and whether the server has answered it. Of a connection that
@@ -76,28 +94,12 @@ func (r *reply) SetErr(err error) {
 	r.Cmder.SetErr(err)
 }
 
-// stream is one session of a sharedConn. What it sends goes through share.
-type stream struct {
-	*session
-	sharedConn *sharedConn
-	handle     *wire.Stream[*stream]
-
-	wrote bool  // some of its commit may have been written
-	err   error // why its request was not sent to the connection that it knows
-}
-
-// errGone is what a stream is told whose connection has ended since it used it last.
+// errGone is what a session is told whose connection has ended since it used it last.
 var errGone = errors.New("it ended under another transaction that shared it")
-
-// share has the request sent with those of other streams, by one of them.
-func (s *stream) share() error {
-	s.handle.Send()
-	return s.err
-}
 
 // takes puts every stream into the batch: the server reads on while nobody reads its
 // answers, so that what is sent together has no bound but the number of streams.
-func (*sharedConn) takes(*stream) bool { return true }
+func (*sharedConn) takes(*session) bool { return true }
 
 // exchange sends the requests of the batch, and gives each command and question its
 // answer, or the error that kept it away.
@@ -109,29 +111,32 @@ func (*sharedConn) takes(*stream) bool { return true }
 // behind it, of which there is nothing; one behind each commit would have every commit
 // wait for the replicas of those before it, one after the other. Where too few replicas
 // answer, it leaves every commit of the batch unknown, even one that they have.
-func (t *sharedConn) exchange(batch []*stream) {
-	background := context.Background()
+func (t *sharedConn) exchange(batch []*session) {
+	ctx := context.Background()
+	if t.own {
+		ctx = batch[0].request.ctx
+	}
 	var role *goredis.Cmd
 	var wait *goredis.IntCmd
 	t.replies = t.replies[:0]
-	for _, l := range batch {
-		if l.err = nil; l.link != t.link {
-			l.err = errGone
+	for _, s := range batch {
+		q := &s.request
+		if s.link != t.link {
+			q.err = errGone
 			continue
 		}
-		q := &l.request
 		for _, c := range q.commands {
 			t.replies = append(t.replies, reply{Cmder: c})
 		}
 		if q.asksRole {
 			if role == nil {
-				role = goredis.NewCmd(background, "role")
+				role = goredis.NewCmd(ctx, "role")
 			}
 			q.role = role
 		}
 		if q.asksWait {
 			if wait == nil {
-				wait = t.db.config.waitCommand(background)
+				wait = t.db.config.waitCommand(ctx)
 			}
 			q.wait = wait
 		}
@@ -148,45 +153,34 @@ func (t *sharedConn) exchange(batch []*stream) {
 	t.link.wire.wrote = false
 	pipe := t.link.conn.Pipeline()
 	for i := range t.replies {
-		_ = pipe.Process(background, &t.replies[i]) // only queues it
+		_ = pipe.Process(ctx, &t.replies[i]) // only queues it
 	}
-	_, _ = pipe.Exec(background) // every command has its own error
-	for _, l := range batch {
-		l.wrote = l.wrote || l.err == nil && t.link.wire.wrote
+	_, _ = pipe.Exec(ctx) // every command has its own error
+	for _, s := range batch {
+		s.wrote = s.wrote || s.request.err == nil && t.link.wire.wrote
 	}
-	if !allRead(t.replies) {
-		t.link.close()
-		t.link = nil
+	if slices.ContainsFunc(t.replies, func(r reply) bool { return !r.read }) {
+		t.drop()
 	}
 }
 
-func allRead(replies []reply) bool {
-	for i := range replies {
-		if !replies[i].read {
-			return false
-		}
-	}
-	return true
-}
-
-// Reset implements db.KVSession: the first stream that comes opens the connection, and
-// the others find it. A connection that answers, and leads to the primary, stays, for
-// other streams have transactions on it; all that was sent on it has been answered.
-func (s *stream) Reset(ctx context.Context) error {
+// Reset implements db.KVSession: the first session that comes opens the connection, and
+// the others find it. A shared connection that answers, and leads to the primary, stays,
+// for others have transactions on it; all that was sent on it has been answered.
+func (s *session) Reset(ctx context.Context) error {
 	if s.closed {
 		return s.usable()
 	}
 	s.clear()
-	s.broken = true
+	s.broken, s.watching = true, false
 	s.handle.Acquire()
 	defer s.handle.Release()
-	t := s.sharedConn
+	t := s.of
 	if err := ctx.Err(); err != nil {
 		return unreachable(s.link.node, err)
 	}
-	if t.link == s.link && !t.db.serves(ctx, t.link) {
-		t.link.close()
-		t.link = nil
+	if t.link == s.link && (t.own || !t.db.serves(ctx, t.link)) {
+		t.drop()
 	}
 	if t.link == nil {
 		made, err := t.db.primary(ctx)
@@ -197,6 +191,14 @@ func (s *stream) Reset(ctx context.Context) error {
 	}
 	s.link, s.broken = t.link, false
 	return nil
+}
+
+// drop closes the connection, if there is one.
+func (t *sharedConn) drop() {
+	if t.link != nil {
+		t.link.close()
+		t.link = nil
+	}
 }
 
 // serves tells that the server of a link answers, and is the primary on which all
@@ -212,8 +214,8 @@ func (d *Database) serves(ctx context.Context, l *link) bool {
 	return agreed && l.run(ctx, role) == nil && role.Err() == nil && d.config.stays(role)
 }
 
-// Close implements db.KVSession: the last stream closes the connection.
-func (s *stream) Close() error {
+// Close implements db.KVSession: the last session closes the connection.
+func (s *session) Close() error {
 	if s.closed {
 		return nil
 	}
@@ -221,10 +223,8 @@ func (s *stream) Close() error {
 	s.closed = true
 	s.handle.Acquire()
 	defer s.handle.Release()
-	t := s.sharedConn
-	if t.streams--; t.streams == 0 && t.link != nil {
-		t.link.close()
-		t.link = nil
+	if s.of.sessions--; s.of.sessions == 0 {
+		s.of.drop()
 	}
 	return nil
 }

@@ -43,8 +43,8 @@ type session struct {
 
 // request is what a session sends at once: commands, and questions behind them.
 type request struct {
-	ctx      context.Context
-	err      error // why it was not sent to the connection that the session knows
+	ctx                context.Context
+	err                error // why it was not sent to the connection that the session knows
 	commands           []goredis.Cmder
 	asksRole, asksWait bool
 	role               *goredis.Cmd    // what it was answered, if it asked

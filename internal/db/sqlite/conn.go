@@ -36,8 +36,6 @@ type conn struct {
 	busy     func(*libc.TLS, uintptr, int32) int32
 	progress func(*libc.TLS, uintptr) int32
 
-	begin, beginImmediate, commit, rollback *stmt
-
 	prepared map[*db.Statement]*stmt
 	row      []db.Value // of the statement that runs
 }
@@ -74,20 +72,6 @@ func openConn(ctx context.Context, path string, flags int32, timeout time.Durati
 	}
 	sqlite3.Xsqlite3_busy_handler(c.tls, c.db, funcPointer(c.busy), 0)
 	sqlite3.Xsqlite3_progress_handler(c.tls, c.db, progressOps, funcPointer(c.progress), 0)
-	for _, s := range []struct {
-		to  **stmt
-		sql string
-	}{
-		{&c.begin, "BEGIN DEFERRED"},
-		{&c.beginImmediate, "BEGIN IMMEDIATE"},
-		{&c.commit, "COMMIT"},
-		{&c.rollback, "ROLLBACK"},
-	} {
-		if *s.to, err = c.prepare(s.sql); err != nil {
-			c.close()
-			return nil, err
-		}
-	}
 	return c, nil
 }
 
@@ -96,11 +80,6 @@ func openConn(ctx context.Context, path string, flags int32, timeout time.Durati
 func (c *conn) close() int32 {
 	for _, s := range c.prepared {
 		s.close()
-	}
-	for _, s := range []*stmt{c.begin, c.beginImmediate, c.commit, c.rollback} {
-		if s != nil {
-			s.close()
-		}
 	}
 	code := int32(sqlite3.SQLITE_OK)
 	if c.db != 0 {
@@ -115,14 +94,26 @@ func (c *conn) close() int32 {
 	return code
 }
 
-// simple runs a statement of the connection itself, such as COMMIT.
-func (c *conn) simple(s *stmt) int32 {
+// The statements of the connection itself.
+var (
+	beginDeferred  = &db.Statement{SQL: "BEGIN DEFERRED"}
+	beginImmediate = &db.Statement{SQL: "BEGIN IMMEDIATE"}
+	commit         = &db.Statement{SQL: "COMMIT"}
+	rollback       = &db.Statement{SQL: "ROLLBACK"}
+)
+
+// simple runs one of them.
+func (c *conn) simple(op string, statement *db.Statement, at phase) error {
+	s, err := c.ready(statement)
+	if err != nil {
+		return err
+	}
 	code := s.step()
 	s.reset()
-	if code == sqlite3.SQLITE_DONE || code == sqlite3.SQLITE_ROW {
-		return sqlite3.SQLITE_OK
+	if code != sqlite3.SQLITE_DONE {
+		return c.failed(op, code, at)
 	}
-	return code
+	return nil
 }
 
 // Begin implements Conn. A writer begins IMMEDIATE, so that its snapshot is never
@@ -130,25 +121,18 @@ func (c *conn) simple(s *stmt) int32 {
 // nobody and reads one snapshot from its first read on.
 func (c *conn) Begin(ctx context.Context, readOnly bool) error {
 	c.ctx = ctx
-	begin := c.begin
+	begin := beginDeferred
 	if !readOnly {
-		begin = c.beginImmediate
+		begin = beginImmediate
 	}
-	if code := c.simple(begin); code != sqlite3.SQLITE_OK {
-		return c.failed(opBegin, code, beforeCommit)
-	}
-	return nil
+	return c.simple(opBegin, begin, beforeCommit)
 }
 
 // Commit implements Conn.
 func (c *conn) Commit(ctx context.Context) error {
 	c.ctx, c.committing = ctx, true
-	code := c.simple(c.commit)
-	c.committing = false
-	if code != sqlite3.SQLITE_OK {
-		return c.failed(opCommit, code, atCommit)
-	}
-	return nil
+	defer func() { c.committing = false }()
+	return c.simple(opCommit, commit, atCommit)
 }
 
 // Undo implements Conn.
@@ -156,7 +140,7 @@ func (c *conn) Undo() bool {
 	if c.inTransaction() {
 		ctx := c.ctx
 		c.ctx = context.Background()
-		c.simple(c.rollback)
+		_ = c.simple("roll back", rollback, beforeCommit) // what counts is whether one is open
 		c.ctx = ctx
 	}
 	return !c.inTransaction()
@@ -167,16 +151,13 @@ func (c *conn) Close() { c.close() }
 
 // Reads implements Conn.
 func (c *conn) Reads(ctx context.Context, statement *db.Statement) (bool, error) {
-	p, err := c.ready(ctx, statement)
+	c.ctx = ctx
+	p, err := c.ready(statement)
 	return err == nil && p.readOnly, err
 }
 
 // ready prepares a statement, once in the life of the connection.
-func (c *conn) ready(ctx context.Context, statement *db.Statement) (p *stmt, err error) {
-	c.ctx = ctx
-	if err := ctx.Err(); err != nil {
-		return nil, cancelled("run "+db.Shorten(statement.SQL), err)
-	}
+func (c *conn) ready(statement *db.Statement) (p *stmt, err error) {
 	if p = c.prepared[statement]; p == nil {
 		if p, err = c.prepareTyped(statement); err == nil {
 			c.prepared[statement] = p
@@ -187,7 +168,11 @@ func (c *conn) ready(ctx context.Context, statement *db.Statement) (p *stmt, err
 
 // Run implements Conn.
 func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) (affected int64, err error) {
-	p, err := c.ready(ctx, statement)
+	c.ctx = ctx
+	if err := ctx.Err(); err != nil {
+		return 0, cancelled("run "+db.Shorten(statement.SQL), err)
+	}
+	p, err := c.ready(statement)
 	switch {
 	case err != nil:
 		return 0, err

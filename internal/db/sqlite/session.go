@@ -77,25 +77,30 @@ func (a *Sessions) Load(ctx context.Context, load db.BulkLoad, insert func(s db.
 		return 0, db.Fatalf("load the table "+load.Table, "it has %d columns and %d types", len(load.Columns), len(load.Types))
 	}
 	err = a.Transact(ctx, func(s db.SQLSession, c Conn) error {
-		for _, sql := range load.Before {
-			if _, err := s.Do(ctx, &db.Statement{SQL: sql}, nil); err != nil {
-				return err
-			}
-		}
-		if rows, err = insert(s, c); err != nil {
+		if err := execute(ctx, s, load.Before); err != nil {
 			return err
 		}
-		for _, sql := range load.After {
-			if _, err := s.Do(ctx, &db.Statement{SQL: sql}, nil); err != nil {
-				return err
+		if rows, err = insert(s, c); err != nil {
+			if e, ok := errors.AsType[*db.Error](err); ok {
+				e.Op = "load the table " + load.Table
 			}
+			return err
 		}
-		return nil
+		return execute(ctx, s, load.After)
 	})
 	if err != nil {
 		return 0, err
 	}
 	return rows, nil
+}
+
+func execute(ctx context.Context, s db.SQLSession, statements []string) error {
+	for _, text := range statements {
+		if _, err := s.Do(ctx, &db.Statement{SQL: text}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // session is one connection and at most one transaction on it.

@@ -196,12 +196,5 @@ func (c *SQLCaller) Call(ctx context.Context, procedure *Procedure, args []Value
 
 // call returns the statement that calls a procedure.
 func (d *Dialect) call(p *Procedure) *Statement {
-	w := d.Write(d.Procedures.Call, p.Name, "(")
-	for i, t := range p.Params {
-		if i > 0 {
-			w.Text(", ")
-		}
-		w.Param(t)
-	}
-	return w.Text(")").End(p.Columns...)
+	return d.Write(d.Procedures.Call, p.Name, "(").Params(p.Params...).Text(")").End(p.Columns...)
 }

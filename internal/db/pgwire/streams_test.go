@@ -261,3 +261,42 @@ func TestStreamsAllocateNothing(t *testing.T) {
 		t.Errorf("%v allocations a transaction", n)
 	}
 }
+
+// TestMisusedStream: a call that a stream must not make harms neither the transaction of
+// another stream nor its own.
+func TestMisusedStream(t *testing.T) {
+	d, ctx := openFresh(t), t.Context()
+	bank.Make(t, d, 2)
+	streams := openStreams(t, d, 2)
+	a, b := streams[0], streams[1]
+	see, touch := bank.See(1), bank.Touch(1, 1)
+	if err := a.Begin(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqltest.Do(ctx, a, bank.Touch(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Begin(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	_, err := b.Do(ctx, touch.S, touch.Args[:1])
+	sqltest.WantError(t, "too few arguments beside an open transaction", err, db.Fatal, "")
+	if err := a.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Begin(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Do(ctx, touch.S, touch.Args); err != nil {
+		t.Fatal(err)
+	}
+	sqltest.WantError(t, "a query in a transaction", b.Query(ctx, see.S, see.Args, nil), db.Fatal, "")
+	if err := b.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for account := range int64(2) {
+		if cents := bank.Balance(t, a, account); cents != sqltest.Opening+1 {
+			t.Errorf("account %d has %d", account, cents)
+		}
+	}
+}

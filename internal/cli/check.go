@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -111,8 +112,9 @@ func (a *app) checkRuns(config *config, paths []string, headers []history.Header
 	if len(driven) == 0 {
 		return usagef("%s: these directories hold end states alone, and no run", strings.Join(paths, ", "))
 	}
+	one := driven[0]
 	for _, h := range driven {
-		if one := driven[0]; config.Expect == isolation.Unknown && run.Promised(h) != run.Promised(one) {
+		if config.Expect == isolation.Unknown && run.Promised(h) != run.Promised(one) {
 			return usagef("run %d was promised %s and run %d %s: give the level that both are held to with --expect", one.Run, run.Promised(one), h.Run, run.Promised(h))
 		}
 	}
@@ -120,18 +122,14 @@ func (a *app) checkRuns(config *config, paths []string, headers []history.Header
 	if err != nil {
 		return err
 	}
-	words := []string{"stroppy check"}
-	for _, path := range paths {
-		words = append(words, scenario.Quote(path))
-	}
+	command := "stroppy check" + quoted(paths)
 	if config.DB != "" { // whose end state is there then
-		words = append(words, scenario.Quote(path))
+		command += quoted([]string{path})
 	}
 	if config.Expect != isolation.Unknown {
-		words = append(words, "--expect", config.Expect.String())
+		command += " --expect " + config.Expect.String()
 	}
-	o := run.Options{Dir: &run.Directory{Path: path}, Runs: paths, Command: strings.Join(words, " ")}
-	return a.check(config, o, driven[0])
+	return a.check(config, run.Options{Dir: &run.Directory{Path: path}, Runs: paths, Command: command}, one)
 }
 
 // mustBeDirectory refuses what no run can have left.
@@ -165,13 +163,10 @@ func (a *app) checkDatabase(config *config) error {
 	return a.check(config, run.Options{Dir: &run.Directory{Path: path}, Fresh: true}, history.Header{})
 }
 
-// recorded makes the workload of a recording on a database: whatever it holds is held
-// against the recording. One that keeps nothing holds what was recorded.
-func (c *config) recorded(database db.Database, h history.Header) (workload.Workload, error) {
-	spec, err := workloads().Find(c.Workload)
-	if err != nil {
-		return nil, err
-	}
+// recorded makes the workload of a recording on a database: whatever it holds is
+// checked against the recording. One that keeps nothing holds what was recorded.
+func (c *config) recorded(database db.Database, h history.Header) (w workload.Workload, err error) {
+	spec := c.spec()
 	held := config{Plan: scenario.Plan{Scenario: c.Scenario}}
 	held.Config = spec.Config()
 	if isVolatile(database) {
@@ -184,9 +179,7 @@ func (c *config) recorded(database db.Database, h history.Header) (workload.Work
 
 // check opens the database if one is named, and checks.
 func (a *app) check(config *config, o run.Options, recorded history.Header) error {
-	if recorded.Workload != "" {
-		config.Workload = recorded.Workload
-	}
+	config.Workload = cmp.Or(recorded.Workload, config.Workload)
 	spec, err := workloads().Find(config.Workload)
 	if err != nil {
 		return err
@@ -206,11 +199,10 @@ func (a *app) check(config *config, o run.Options, recorded history.Header) erro
 			return s.cause(err, left)
 		}
 		defer database.Close()
-		workload, err := config.recorded(database, recorded)
-		if err != nil {
+		if o.Workload, err = config.recorded(database, recorded); err != nil {
 			return &exitError{exitUsage, err}
 		}
-		o.Workload, o.Database = workload, database
+		o.Database = database
 	}
 	if made {
 		dir, err := run.NewDirectory(o.Dir.Path)
@@ -224,13 +216,11 @@ func (a *app) check(config *config, o run.Options, recorded history.Header) erro
 	o.Spec, o.Progress, o.Scrub, o.Stroppy = spec, s.progress, a.scrub, version()
 	result, err := run.Check(s.ctx, o)
 	s.stop()
-	var unsaved *run.UnsavedError
-	var reloaded *run.ReloadedError
-	if errors.As(err, &reloaded) {
+	if errors.As(err, new(*run.ReloadedError)) {
 		err = &exitError{exitUsage, err}
 	}
 	switch {
-	case errors.As(err, &unsaved): // the verdict stands all the same
+	case errors.As(err, new(*run.UnsavedError)): // the verdict stands all the same
 		s.note("%s", a.scrub(err.Error()))
 	case err != nil && made:
 		_, failed := discard(o.Dir)

@@ -53,6 +53,7 @@ func (a *app) compareCommand() *cobra.Command {
 // comparing is one comparison on its way.
 type comparing struct {
 	app     *app
+	files   []string // the scenarios
 	configs []config
 	sides   []report.Side
 	rounds  int
@@ -61,14 +62,13 @@ type comparing struct {
 }
 
 func (a *app) compare(files []string, rounds int, out string) error {
-	c := &comparing{app: a, rounds: rounds, asked: true}
+	c := &comparing{app: a, files: files, rounds: rounds, asked: true}
 	for _, file := range files {
 		if err := c.add(file); err != nil {
 			return err
 		}
 	}
-	c.dir = out
-	if c.dir == "" {
+	if c.dir = out; out == "" {
 		c.dir = run.Unused(filepath.Join(runsRoot, time.Now().Format("20060102-150405")+"-compare"))
 	}
 	if err := run.Vacant(c.dir); err != nil {
@@ -78,9 +78,9 @@ func (a *app) compare(files []string, rounds int, out string) error {
 		return run.Unusable(c.dir, err)
 	}
 	defer os.Remove(c.dir) // one that holds something stays
-	err := c.run(files)
+	err := c.run()
 	if err == nil {
-		err = c.tell(files)
+		err = c.report()
 	}
 	var found verdicts
 	for _, side := range c.sides {
@@ -91,35 +91,38 @@ func (a *app) compare(files []string, rounds int, out string) error {
 	return found.with(err, c.asked)
 }
 
-// tell prints the comparison and makes its page.
-func (c *comparing) tell(files []string) error {
+// report prints the comparison and makes its page.
+func (c *comparing) report() error {
 	if err := c.app.printComparison(c.sides); err != nil {
 		return err
 	}
-	command := fmt.Sprintf("stroppy compare --repeat %d", c.rounds)
-	for _, file := range files {
-		command += " " + scenario.Quote(file)
-	}
+	command := fmt.Sprintf("stroppy compare --repeat %d%s", c.rounds, quoted(c.files))
 	if err := c.app.comparisonPage(c.sides, c.dir, command); err != nil {
 		return fmt.Errorf("%w: the runs are kept in %s, and `stroppy report` compares them", err, c.dir)
 	}
 	return nil
 }
 
+// quoted are words of a command, with a space before each.
+func quoted(words []string) (text string) {
+	for _, word := range words {
+		text += " " + scenario.Quote(word)
+	}
+	return text
+}
+
 // add takes up a scenario.
 func (c *comparing) add(file string) error {
 	config, err := c.app.configure(nil, file)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if len(c.configs) > 0 && config.Workload != c.configs[0].Workload {
+	case len(c.configs) > 0 && config.Workload != c.configs[0].Workload:
 		return usagef("compare the runs: %s runs %s and %s runs %s, whose measurements mean different things",
-			c.sides[0].Name, c.configs[0].Workload, file, config.Workload)
-	}
-	if config.NoLoad {
+			c.files[0], c.configs[0].Workload, file, config.Workload)
+	case config.NoLoad:
 		return usagef("%s drives what is loaded, and what one run leaves is not what the other began with: take no-load out", file)
-	}
-	if config.Serve != "" || config.Metrics != "" {
+	case config.Serve != "" || config.Metrics != "":
 		return usagef("%s, or a variable, asks for serve or metrics, and a comparison shows nothing live: leave them out", file)
 	}
 	if err := c.app.drawSeed(&config, true); err != nil {
@@ -132,35 +135,26 @@ func (c *comparing) add(file string) error {
 }
 
 // run carries out all rounds.
-func (c *comparing) run(files []string) error {
+func (c *comparing) run() error {
 	s := c.app.begin()
 	defer s.stop()
 	s.note("directory of the comparison %s", c.dir)
 	for round := range c.rounds {
-		for i := range c.configs {
-			s.note("round %d of %d: %s", round+1, c.rounds, files[i])
-			if err := c.one(s, round, i); err != nil {
+		for i, config := range c.configs {
+			s.note("round %d of %d: %s", round+1, c.rounds, c.files[i])
+			config.Seed = c.configs[0].Seed + uint64(round)
+			config.Out = filepath.Join(c.dir, fmt.Sprintf("%02d-%c", round+1, 'a'+rune(i)))
+			_, path, err := c.app.next(s, &config)
+			if err != nil {
 				return err
 			}
+			recorded, err := report.ReadRecorded(path)
+			if err != nil {
+				return err
+			}
+			c.sides[i].Runs = append(c.sides[i].Runs, recorded)
 		}
 	}
-	return nil
-}
-
-// one carries out a side's run of one round.
-func (c *comparing) one(s *session, round, side int) error {
-	config := c.configs[side]
-	config.Seed = c.configs[0].Seed + uint64(round)
-	config.Out = filepath.Join(c.dir, fmt.Sprintf("%02d-%c", round+1, 'a'+rune(side)))
-	_, path, err := c.app.next(s, &config)
-	if err != nil {
-		return err
-	}
-	recorded, err := report.ReadRecorded(path)
-	if err != nil {
-		return err
-	}
-	c.sides[side].Runs = append(c.sides[side].Runs, recorded)
 	return nil
 }
 
@@ -168,7 +162,6 @@ func (c *comparing) one(s *session, round, side int) error {
 // that in the directory out; none where that is empty.
 func (a *app) compareRuns(dirs []string, out string) error {
 	var sides []report.Side
-	command := "stroppy report"
 	if out != "" {
 		if err := run.Vacant(out); err != nil {
 			return err
@@ -189,15 +182,15 @@ func (a *app) compareRuns(dirs []string, out string) error {
 			return err
 		}
 		sides = append(sides, report.Side{Name: dir, Runs: []report.Recorded{recorded}})
-		command += " " + scenario.Quote(dir)
 	}
 	if err := a.printComparison(sides); err != nil || out == "" {
 		return err
 	}
-	if err := os.MkdirAll(out, 0o777); err != nil {
-		return run.Unusable(out, err)
+	err := os.MkdirAll(out, 0o777)
+	if err == nil {
+		err = a.comparisonPage(sides, out, "stroppy report"+quoted(dirs))
 	}
-	if err := a.comparisonPage(sides, out, command); err != nil {
+	if err != nil {
 		return run.Unusable(out, err)
 	}
 	return nil

@@ -8,12 +8,14 @@ import (
 	"stroppy/internal/run"
 )
 
+// again says how to make a page that could not be made.
+const again = ": `stroppy report` makes it again"
+
 // page makes report.html in a run's directory, below its text report. A page that
-// could not be made is told and changes no verdict: `stroppy report` makes it
-// again.
+// could not be made is reported and changes no verdict.
 func (a *app) page(dir string, asJSON bool) {
 	if err := a.pageAgain(dir, asJSON); err != nil {
-		fmt.Fprintln(a.stderr, a.scrub(err.Error())+": `stroppy report` makes it again")
+		fmt.Fprintln(a.stderr, a.scrub(err.Error())+again)
 	}
 }
 

@@ -95,11 +95,7 @@ func (a *app) sweep(config *config, spec sweep.Spec, arrival string) error {
 	if n := len(w.book.Points); n > 0 {
 		s.note("%d steps were done before", n)
 	}
-	for {
-		value, more := spec.Next(w.book.Points, w.fallback)
-		if !more {
-			break
-		}
+	for value, more := spec.Next(w.book.Points, w.fallback); more; value, more = spec.Next(w.book.Points, w.fallback) {
 		if err := w.step(s, value); err != nil {
 			s.stop()
 			fmt.Fprintln(a.stderr, toPaste("go on", onwards(w.book, w.dir)))
@@ -107,7 +103,7 @@ func (a *app) sweep(config *config, spec sweep.Spec, arrival string) error {
 			if len(w.book.Points) > 0 && !config.JSON {
 				err = errors.Join(err, a.printSweep(w.book, w.dir, false))
 			}
-			return w.verdicts().with(err, true)
+			return w.verdicts(err, true)
 		}
 	}
 	s.stop()
@@ -121,16 +117,16 @@ func (a *app) sweep(config *config, spec sweep.Spec, arrival string) error {
 	if err := a.printSweep(w.book, w.dir, config.JSON); err != nil {
 		return err
 	}
-	return w.verdicts().with(nil, !config.NoCheck)
+	return w.verdicts(nil, !config.NoCheck)
 }
 
-// verdicts are those of the steps.
-func (w *sweeping) verdicts() *verdicts {
+// verdicts is the error of the steps that ended with err.
+func (w *sweeping) verdicts(err error, asked bool) error {
 	var v verdicts
 	for _, p := range w.book.Points {
 		v.add(p.Dir, p.Verdict)
 	}
-	return &v
+	return v.with(err, asked)
 }
 
 // allowed refuses what the sweep itself would have to change, and steps that no
@@ -171,37 +167,38 @@ func (w *sweeping) axis() error {
 		}
 		w.fallback = []float64{1, 2, 4, 8, 16, 32, 64}
 	case sweep.Nodes:
-		kind, nodes := clusterNodes(c.Cluster)
+		kind, nodes, _ := clusterNodes(c.Cluster)
 		if kind == "" {
 			return usagef("a sweep over nodes starts a cluster of each size: name its kind with --cluster, such as --cluster etcd:5")
 		}
-		for n := 1; n <= nodes; n++ {
-			w.fallback = append(w.fallback, float64(n))
+		for n := range nodes {
+			w.fallback = append(w.fallback, float64(n+1))
 		}
 	}
 	return nil
 }
 
-// clusterNodes returns the parts of a cluster's text.
-func clusterNodes(text string) (kind string, nodes int) {
-	name, _, _ := strings.Cut(text, "?")
-	kind, count, _ := strings.Cut(name, ":")
+// clusterNodes returns the parts of a cluster's text; the parameters begin with their
+// question mark.
+func clusterNodes(text string) (kind string, nodes int, params string) {
+	if at := strings.Index(text, "?"); at >= 0 {
+		text, params = text[:at], text[at:]
+	}
+	kind, count, _ := strings.Cut(text, ":")
 	nodes, _ = strconv.Atoi(count)
-	return kind, max(1, nodes)
+	return kind, max(1, nodes), params
 }
 
 // open makes the sweep's directory, or finds there what was done before, and
 // keeps others out of it.
 func (w *sweeping) open() (unlock func(), err error) {
-	c := w.config
-	now := time.Now()
-	w.dir = c.Out
-	if w.dir == "" {
-		scheme, _, _ := strings.Cut(c.runDatabase(""), ":")
-		if c.Cluster != "" {
-			scheme, _ = clusterNodes(c.Cluster)
+	c, now := w.config, time.Now()
+	if w.dir = c.Out; w.dir == "" {
+		database, _, _ := clusterNodes(c.Cluster)
+		if database == "" {
+			database, _, _ = strings.Cut(c.runDatabase(""), ":")
 		}
-		w.dir = run.Unused(run.DefaultPath(runsRoot, now, c.Workload+"-sweep", scheme))
+		w.dir = run.Unused(run.DefaultPath(runsRoot, now, c.Workload+"-sweep", database))
 	}
 	entries, err := os.ReadDir(w.dir)
 	switch {
@@ -210,23 +207,21 @@ func (w *sweeping) open() (unlock func(), err error) {
 	case len(entries) > 0 && !holdsBook(w.dir):
 		return nil, usagef("make the sweep's directory: %s is not empty and holds no sweep: name another with --out", w.dir)
 	}
-	seed := c.Seed
 	fresh := &sweep.Book{
 		Workload: c.Workload, Over: w.spec.String(), Scenario: w.shared(), StartedAt: now.UTC().Format(time.RFC3339),
 	}
 	if w.book, err = fresh.Resume(w.dir); err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
-	if seed != 0 && w.book.Seed != 0 && seed != w.book.Seed {
-		return nil, usagef("go on with the sweep in %s: its seed is %d and not %d", w.dir, w.book.Seed, seed)
+	switch b := w.book; {
+	case c.Seed != 0 && b.Seed != 0 && c.Seed != b.Seed:
+		return nil, usagef("go on with the sweep in %s: its seed is %d and not %d", w.dir, b.Seed, c.Seed)
+	case len(b.Points) > 0 && b.Stroppy != version():
+		return nil, usagef("go on with the sweep in %s: its steps were made by stroppy %s and this is %s: take another directory", w.dir, b.Stroppy, version())
 	}
-	if c.Seed = max(seed, w.book.Seed); c.Seed == 0 {
-		if err := w.app.drawSeed(c, true); err != nil {
-			return nil, err
-		}
-	}
-	if len(w.book.Points) > 0 && w.book.Stroppy != version() {
-		return nil, usagef("go on with the sweep in %s: its steps were made by stroppy %s and this is %s: take another directory", w.dir, w.book.Stroppy, version())
+	c.Seed = max(c.Seed, w.book.Seed)
+	if err := w.app.drawSeed(c, true); err != nil {
+		return nil, err
 	}
 	w.book.Seed, w.book.Finished = c.Seed, false
 	w.book.Command, w.book.Stroppy = w.again(), version()
@@ -243,21 +238,16 @@ func (w *sweeping) open() (unlock func(), err error) {
 	return unlock, nil
 }
 
-// keep puts the book and its page in place.
+// keep puts the book and its page in place. A page that could not be made is
+// reported and changes no verdict.
 func (w *sweeping) keep() error {
 	if err := w.book.Save(w.dir); err != nil {
 		return err
 	}
-	w.app.sweepPage(w.book, w.dir)
-	return nil
-}
-
-// sweepPage makes the page of a sweep. One that could not be made is told and
-// changes no verdict.
-func (a *app) sweepPage(b *sweep.Book, dir string) {
-	if err := sweep.SavePage(b, dir, onwards(b, dir)); err != nil {
-		fmt.Fprintln(a.stderr, a.scrub(err.Error())+": `stroppy report` makes it again")
+	if err := sweep.SavePage(w.book, w.dir, onwards(w.book, w.dir)); err != nil {
+		fmt.Fprintln(w.app.stderr, w.app.scrub(err.Error())+again)
 	}
+	return nil
 }
 
 // onwards is the command that repeats a sweep, or goes on with one that is not
@@ -309,13 +299,8 @@ func (w *sweeping) shared() string {
 
 // resized is the cluster's text with another number of nodes.
 func resized(text string, nodes int) string {
-	name, params, given := strings.Cut(text, "?")
-	kind, _, _ := strings.Cut(name, ":")
-	resized := kind + ":" + strconv.Itoa(nodes)
-	if given {
-		resized += "?" + params
-	}
-	return resized
+	kind, _, params := clusterNodes(text)
+	return kind + ":" + strconv.Itoa(nodes) + params
 }
 
 // with is the configuration at a value of the axis.
@@ -346,18 +331,6 @@ func (w *sweeping) with(value float64) (config, error) {
 	return c, nil
 }
 
-// at is the configuration of the next step.
-func (w *sweeping) at(value float64) (config, error) {
-	c, err := w.with(value)
-	if err != nil {
-		return c, err
-	}
-	name := fmt.Sprintf("%02d-%s-%s", len(w.book.Points)+1, w.spec.Axis, w.label(value))
-	c.Out = run.Unused(filepath.Join(w.dir, name)) // a step that was cut off stays beside
-	c.JSON = false
-	return c, nil
-}
-
 // label is a step's value for people.
 func (w *sweeping) label(value float64) string {
 	if w.spec.Axis == sweep.Rate && value == 0 {
@@ -368,22 +341,25 @@ func (w *sweeping) label(value float64) string {
 
 // step carries out one run and keeps what it came to.
 func (w *sweeping) step(s *session, value float64) error {
-	c, err := w.at(value)
+	c, err := w.with(value)
 	if err != nil {
 		return err
 	}
-	s.note("step %d: %s %s", len(w.book.Points)+1, w.spec.Axis, w.label(value))
+	b, number := w.book, len(w.book.Points)+1
+	name := fmt.Sprintf("%02d-%s-%s", number, w.spec.Axis, w.label(value))
+	c.Out, c.JSON = run.Unused(filepath.Join(w.dir, name)), false // a step that was cut off stays beside
+	s.note("step %d: %s %s", number, w.spec.Axis, w.label(value))
 	result, dir, err := w.app.next(s, &c)
 	if result == nil {
 		return err
 	}
 	database := strings.TrimSpace(result.Database + " " + result.DatabaseVersion)
-	if len(w.book.Points) > 0 && (w.book.Database != database || w.book.Machine != result.Machine) {
+	if number > 1 && (b.Database != database || b.Machine != result.Machine) {
 		return usagef("the steps before were made with %s on %s, and this one with %s on %s: take another directory",
-			w.book.Database, w.book.Machine, database, result.Machine)
+			b.Database, b.Machine, database, result.Machine)
 	}
-	w.book.Database, w.book.Machine = database, result.Machine
-	w.book.Points = append(w.book.Points, point(value, filepath.Base(dir), result))
+	b.Database, b.Machine = database, result.Machine
+	b.Points = append(b.Points, point(value, filepath.Base(dir), result))
 	return errors.Join(err, w.keep())
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -61,21 +60,15 @@ func (a *app) clusterCommand() *cobra.Command {
 // held returns the clusters that were left running.
 func held() ([]cluster.RecordInfo, error) {
 	all, err := cluster.Records()
-	if err != nil {
-		return nil, err
+	list := slices.DeleteFunc(all, func(r cluster.RecordInfo) bool { return !r.Alive || !strings.HasPrefix(r.Kind, heldPrefix) })
+	for i := range list {
+		list[i].Kind = strings.TrimPrefix(list[i].Kind, heldPrefix)
 	}
-	var list []cluster.RecordInfo
-	for _, r := range all {
-		if r.Alive && strings.HasPrefix(r.Kind, heldPrefix) {
-			r.Kind = strings.TrimPrefix(r.Kind, heldPrefix)
-			list = append(list, r)
-		}
-	}
-	return list, nil
+	return list, err
 }
 
 // clusterUp starts this program once more, which holds the cluster until it is
-// told to stop, and returns when the cluster answers.
+// stopped, and returns when the cluster answers.
 func (a *app) clusterUp(text string) error {
 	if _, _, err := parseCluster(text); err != nil {
 		return err
@@ -89,22 +82,40 @@ func (a *app) clusterUp(text string) error {
 			return usagef("%s is up already, at %s: take it down first with `stroppy cluster down %s`", text, r.URL, text)
 		}
 	}
+	line, err := startHolder(text)
+	var exit *exitError
+	switch {
+	case err == nil:
+		_, err = fmt.Fprint(a.stdout, line)
+		return err
+	case errors.As(err, &exit):
+		return err
+	}
+	return fmt.Errorf("start %s: %w", text, err)
+}
+
+// startHolder starts the process that holds a cluster, and returns the line with its
+// URL once it is up.
+func startHolder(text string) (line string, err error) {
 	program, err := exec.LookPath(os.Args[0])
 	if err != nil {
-		return fmt.Errorf("start %s: find this program: %w", text, err)
+		return "", fmt.Errorf("find this program: %w", err)
 	}
 	cmd := exec.Command(program, "cluster", "hold", text)
 	cmd.SysProcAttr = detached()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return fmt.Errorf("start %s: %w", text, err)
+		return "", err
 	}
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
+	why := func() string {
+		return strings.TrimSpace(strings.TrimPrefix(lastLine(complaints.String()), "stroppy: "))
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start %s: %w", text, err)
+		return "", err
 	}
 	// The process that holds the cluster is in a session of its own, and gets no signal
 	// from the terminal.
@@ -112,31 +123,22 @@ func (a *app) clusterUp(text string) error {
 		stop()                                  // one more signal ends this process
 		_ = cmd.Process.Signal(syscall.SIGTERM) // one that has ended is no error
 	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if !release() {
-		_ = cmd.Wait()
-		return heldNoMore(text, complaints.String())
+	line, err = bufio.NewReader(out).ReadString('\n')
+	interrupted := !release()
+	if !interrupted && err == nil {
+		return line, nil
 	}
-	if err != nil {
-		exit := cmd.Wait()
-		var code *exec.ExitError
-		errors.As(exit, &code)
-		why := strings.TrimSpace(strings.TrimPrefix(lastLine(complaints.String()), "stroppy: "))
-		if code == nil || why == "" {
-			return fmt.Errorf("start %s: the program that was to hold it ended without a word", text)
-		}
-		return &exitError{code.ExitCode(), errors.New(why)}
+	exit := cmd.Wait()
+	var code *exec.ExitError
+	switch said := why(); {
+	case interrupted && said != "":
+		return "", fmt.Errorf("interrupted; the program that was to hold it ended with: %s", said)
+	case interrupted:
+		return "", errors.New("interrupted, and stopped again")
+	case errors.As(exit, &code) && said != "":
+		return "", &exitError{code.ExitCode(), errors.New(said)}
 	}
-	_, err = fmt.Fprint(a.stdout, line)
-	return err
-}
-
-// heldNoMore is the error of `cluster up` that a person ended.
-func heldNoMore(text, complaints string) error {
-	if said := strings.TrimPrefix(lastLine(complaints), "stroppy: "); said != "" {
-		return fmt.Errorf("start %s: interrupted; the program that was to hold it ended with: %s", text, said)
-	}
-	return fmt.Errorf("start %s: interrupted, and stopped again", text)
+	return "", errors.New("the program that was to hold it ended without a word")
 }
 
 func lastLine(text string) string {
@@ -147,7 +149,7 @@ func lastLine(text string) string {
 // clusterHold starts a cluster, prints its URL, and stops it at a signal, or at
 // once where nobody reads the URL. A closed pipe is no reason to leave the
 // cluster behind, so that SIGPIPE ends nothing.
-func (a *app) clusterHold(text string) error {
+func (a *app) clusterHold(text string) (err error) {
 	kind, options, err := parseCluster(text)
 	if err != nil {
 		return err
@@ -163,19 +165,20 @@ func (a *app) clusterHold(text string) error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, record.Close()) }()
 	c, err := startCluster(ctx, kind, options)
 	if err != nil {
-		return errors.Join(err, record.Close())
+		return err
 	}
+	defer func() { err = errors.Join(err, c.Stop()) }() // before the record is closed
 	if err := record.SetURL(scenario.Redact(c.URL())); err != nil {
-		return errors.Join(err, c.Stop(), record.Close())
+		return err
 	}
 	if _, err := fmt.Fprintln(a.stdout, c.URL()); err != nil {
-		err = fmt.Errorf("tell where %s is, to `stroppy cluster up`: %w; the cluster was stopped again", text, err)
-		return errors.Join(err, c.Stop(), record.Close())
+		return fmt.Errorf("tell where %s is, to `stroppy cluster up`: %w; the cluster was stopped again", text, err)
 	}
 	<-ctx.Done()
-	return errors.Join(c.Stop(), record.Close())
+	return nil
 }
 
 func (a *app) clusterStatus() error {
@@ -183,7 +186,7 @@ func (a *app) clusterStatus() error {
 	if err != nil {
 		return err
 	}
-	dead, err := abandoned()
+	records, err := cluster.Records()
 	if err != nil {
 		return err
 	}
@@ -197,20 +200,13 @@ func (a *app) clusterStatus() error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	for _, r := range dead {
-		fmt.Fprintf(a.stdout, "%s of process %d, which was killed, left %d things behind: the next run of stroppy clears them\n",
-			r.Kind, r.PID, len(r.Made))
+	for _, r := range records {
+		if !r.Alive && len(r.Made) > 0 {
+			fmt.Fprintf(a.stdout, "%s of process %d, which was killed, left %d things behind: the next run of stroppy clears them\n",
+				r.Kind, r.PID, len(r.Made))
+		}
 	}
 	return nil
-}
-
-// abandoned are the records of programs that were killed.
-func abandoned() ([]cluster.RecordInfo, error) {
-	records, err := cluster.Records()
-	if err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(records, func(r cluster.RecordInfo) bool { return r.Alive || len(r.Made) == 0 }), nil
 }
 
 // clusterDown stops the cluster of this name, and clears away what a crash has
@@ -222,16 +218,15 @@ func (a *app) clusterDown(text string) error {
 	}
 	var names []string
 	for _, r := range list {
-		if r.Kind != text && !strings.HasPrefix(r.Kind, text+":") {
-			names = append(names, r.Kind)
-			continue
+		if r.Kind == text || strings.HasPrefix(r.Kind, text+":") {
+			if err := r.Signal(syscall.SIGTERM); err != nil {
+				return err
+			}
+			return a.waitDown(r)
 		}
-		if err := r.Signal(syscall.SIGTERM); err != nil {
-			return err
-		}
-		return a.waitDown(r)
+		names = append(names, r.Kind)
 	}
-	if err := a.clearLeftovers(context.Background(), a.stderr); err != nil {
+	if err := a.clearLeftovers(context.Background()); err != nil {
 		return err
 	}
 	if len(names) == 0 {
@@ -246,11 +241,7 @@ func (a *app) waitDown(r cluster.RecordInfo) error {
 		if err != nil {
 			return err
 		}
-		gone := true
-		for _, other := range list {
-			gone = gone && other.PID != r.PID
-		}
-		if gone {
+		if !slices.ContainsFunc(list, func(other cluster.RecordInfo) bool { return other.PID == r.PID }) {
 			_, err := fmt.Fprintf(a.stdout, "%s is down\n", r.Kind)
 			return err
 		}
@@ -259,10 +250,10 @@ func (a *app) waitDown(r cluster.RecordInfo) error {
 }
 
 // clearLeftovers takes away what an earlier stroppy that was killed has left.
-func (a *app) clearLeftovers(ctx context.Context, to io.Writer) error {
+func (a *app) clearLeftovers(ctx context.Context) error {
 	cleared, err := cluster.Clear(ctx)
 	for _, line := range cleared {
-		fmt.Fprintln(to, "cleared:", line)
+		fmt.Fprintln(a.stderr, "cleared:", line)
 	}
 	return err
 }

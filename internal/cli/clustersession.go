@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +26,7 @@ type clusterSession struct {
 // the database of the configuration. Nil: it names none.
 func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 	if config.Cluster == "" {
-		if err := a.clearLeftovers(s.ctx, a.stderr); err != nil {
+		if err := a.clearLeftovers(s.ctx); err != nil {
 			s.note("%v", err) // this run needs nothing of it
 		}
 		return nil, nil
@@ -39,7 +40,7 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 	}
 	options.FaultFS = options.FaultFS || config.Script.NeedsLayer()
 	options.Clock = config.Script.NeedsClock()
-	if err := a.clearLeftovers(s.ctx, a.stderr); err != nil {
+	if err := a.clearLeftovers(s.ctx); err != nil {
 		return nil, err
 	}
 	s.Begin("cluster")
@@ -143,12 +144,8 @@ func (t *faultRunner) Whole(ctx context.Context) error { return t.nemesis.Heal(c
 func (t *faultRunner) fault(i nemesis.Injection) report.Fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	number := 0
-	for n, other := range t.seen {
-		if other.Line == i.Line && other.Scheduled == i.Scheduled {
-			number = n + 1
-		}
-	}
+	same := func(other nemesis.Injection) bool { return other.Line == i.Line && other.Scheduled == i.Scheduled }
+	number := slices.IndexFunc(t.seen, same) + 1
 	if number == 0 {
 		t.seen = append(t.seen, i)
 		number = len(t.seen)
@@ -158,18 +155,17 @@ func (t *faultRunner) fault(i nemesis.Injection) report.Fault {
 		Number: number, Line: i.Line, Fault: i.Fault, Target: i.Target, ScheduledSeconds: seconds(i.Scheduled), AtSeconds: seconds(i.Injected),
 		Verified: i.Verified, Error: i.Err, HealError: i.HealErr, Skipped: i.Skipped, Late: i.Late,
 	}
-	for to, at := range map[**float64]int64{&f.InEffectSeconds: i.InEffect, &f.HealingSeconds: i.Healing} {
-		if at > 0 {
-			s := seconds(at)
-			*to = &s
-		}
+	if i.InEffect > 0 {
+		f.InEffectSeconds = new(seconds(i.InEffect))
+	}
+	if i.Healing > 0 {
+		f.HealingSeconds = new(seconds(i.Healing))
 	}
 	if i.Injected == 0 {
 		f.AtSeconds = f.ScheduledSeconds
 	}
 	if i.Over && i.HealErr == "" && i.Err == "" && i.Skipped == "" {
-		healed := seconds(max(i.Healed, i.InEffect, i.Injected))
-		f.HealedSeconds = &healed
+		f.HealedSeconds = new(seconds(max(i.Healed, i.InEffect, i.Injected)))
 	}
 	return report.Fault{Injection: f}
 }

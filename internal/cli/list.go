@@ -17,16 +17,14 @@ func list(kind string, kinds []string) (lines []string, err error) {
 		for _, w := range workloads() {
 			lines = append(lines, w.Name+"  "+w.About)
 		}
-		return lines, nil
 	case "databases":
-		return databaseLines(), nil
+		lines = databaseLines()
 	case "clusters":
-		return clusterLines(), nil
+		lines = clusterLines()
 	case "faults":
 		for _, f := range nemesis.List() {
 			lines = append(lines, fmt.Sprintf("%s\n      %s", f[0], f[1]))
 		}
-		return lines, nil
 	case "checks":
 		for i, w := range workloads() {
 			if i > 0 {
@@ -37,9 +35,10 @@ func list(kind string, kinds []string) (lines []string, err error) {
 				lines = append(lines, about(run.Checks())...)
 			}
 		}
-		return lines, nil
+	default:
+		err = usagef("%q cannot be listed; the nearest is %s", kind, scenario.Nearest(kind, kinds))
 	}
-	return nil, usagef("%q cannot be listed; the nearest is %s", kind, scenario.Nearest(kind, kinds))
+	return lines, err
 }
 
 // about writes names with what they mean.

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -79,6 +80,7 @@ func (a *app) root() *cobra.Command {
 			"`stroppy run bank` does the whole job on an embedded database.",
 		SilenceUsage: true, SilenceErrors: true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.AddCommand(a.runCommand(), a.popCommand(), a.payCommand(), a.checkCommand(), a.historyCommand(), a.clusterCommand(), a.reportCommand(), a.sweepCommand(), a.compareCommand(), a.listCommand(), a.versionCommand())
 	root.AddCommand(servants()...)
@@ -93,7 +95,6 @@ func (a *app) root() *cobra.Command {
 		}
 		return usagef("%q is no command of stroppy; the nearest is %s", args[0], scenario.Nearest(args[0], names))
 	}
-	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	return root
 }
 
@@ -119,10 +120,7 @@ func version() string {
 			v = s.Value
 		}
 	}
-	if v == "" {
-		return "(devel)"
-	}
-	return v
+	return cmp.Or(v, "(devel)")
 }
 
 // flagError names the nearest flag where one does not exist, or the commands

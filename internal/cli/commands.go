@@ -34,7 +34,7 @@ func (a *app) runCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.drive("run", &config, run.Steps{Load: !config.NoLoad, Drive: true, Check: !config.NoCheck})
+		return a.drive("run", &config, run.Steps{Load: !config.NoLoad, Check: !config.NoCheck})
 	}
 	return c
 }
@@ -55,7 +55,7 @@ func (a *app) payCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.drive("pay", &config, run.Steps{Drive: true})
+		return a.drive("pay", &config, run.Steps{})
 	}
 	return c
 }

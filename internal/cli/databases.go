@@ -89,23 +89,11 @@ func openNoop(_ context.Context, url string) (*noop.Database, error) {
 }
 
 func opener[D db.Database](open func(context.Context, string) (D, error)) func(context.Context, string) (db.Database, error) {
-	return func(ctx context.Context, url string) (db.Database, error) {
-		d, err := open(ctx, url)
-		if err != nil {
-			return nil, err
-		}
-		return d, nil
-	}
+	return func(ctx context.Context, url string) (db.Database, error) { return open(ctx, url) }
 }
 
 func starter[C cluster.Cluster](start func(context.Context, cluster.Options) (C, error)) func(context.Context, cluster.Options) (cluster.Cluster, error) {
-	return func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) {
-		c, err := start(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		return c, nil
-	}
+	return func(ctx context.Context, o cluster.Options) (cluster.Cluster, error) { return start(ctx, o) }
 }
 
 // openDatabase opens a database by URL. An address that cannot be right is an
@@ -116,11 +104,14 @@ func openDatabase(ctx context.Context, url string) (db.Database, error) {
 		return nil, err
 	}
 	database, err := kind.open(ctx, url)
+	if err == nil {
+		return database, nil
+	}
 	var e *db.Error
 	if errors.As(err, &e) && e.Class == db.Fatal && (e.Code == "" || e.Code == "url") {
-		return nil, &exitError{exitUsage, err}
+		err = &exitError{exitUsage, err}
 	}
-	return database, err
+	return nil, err
 }
 
 // databaseOf finds a database by the scheme of its URL. Nothing else of a URL with
@@ -203,12 +194,10 @@ func (c *config) stepDatabase() string {
 // exitCode says how the program ends after an error.
 func exitCode(err error) int {
 	var exit *exitError
-	var mismatch *dataset.MismatchError
-	var unusable *run.UnusableError
 	switch {
 	case errors.As(err, &exit):
 		return exit.code
-	case errors.As(err, &mismatch), errors.As(err, &unusable):
+	case errors.As(err, new(*dataset.MismatchError)), errors.As(err, new(*run.UnusableError)):
 		return exitUsage
 	}
 	return exitFailed

@@ -17,7 +17,7 @@ import (
 // hurtState is a drive in which everything that a line can tell has happened.
 func hurtState() run.State {
 	return run.State{
-		Done: 1_234_567, Committed: 1_230_000, Elapsed: 12 * time.Second, Of: time.Minute, Transactional: true, Reconnecting: 3, Clients: 16,
+		Done: 1_234_567, Elapsed: 12 * time.Second, Of: time.Minute, Clients: 16,
 		Counters: load.Counters{Done: 1_234_567, Committed: 1_230_000, Rejected: 4321, Aborted: 17, Unknown: 2, Reconnecting: 3, Backlog: 1200, Shed: 40},
 		Second:   &stats.Second{Second: 11, Committed: 12_345, P50: 812 * time.Microsecond, P99: 2400 * time.Microsecond, Max: 14 * time.Millisecond},
 		Drive:    load.New(load.Options{}),
@@ -27,7 +27,7 @@ func hurtState() run.State {
 func TestLine(t *testing.T) {
 	fault := report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader at 4s for 3s", Target: "n0", AtSeconds: 4}}
 	calm := hurtState()
-	calm.Reconnecting, calm.Counters = 0, load.Counters{Done: 1_234_567, Committed: 1_230_000, Rejected: 4321}
+	calm.Counters = load.Counters{Done: 1_234_567, Committed: 1_230_000, Rejected: 4321}
 	for _, c := range []struct {
 		name   string
 		width  int
@@ -61,7 +61,7 @@ func TestLineFits(t *testing.T) {
 	fault := report.Fault{Injection: report.Injection{Fault: strings.Repeat("very long fault ", 10)}}
 	for width := range 200 {
 		for _, faults := range [][]report.Fault{nil, {fault}, {{Injection: report.Injection{Fault: "kill n0\x1b[2J"}}, {Injection: report.Injection{Fault: "pause\nn1"}}}} {
-			for _, s := range []run.State{hurtState(), {}, {Done: 5, Total: 10}, {Transactional: true}} {
+			for _, s := range []run.State{hurtState(), {}, {Done: 5, Total: 10}, {Drive: load.New(load.Options{})}} {
 				p := &progress{terminal: true, phase: "drive", state: s, faults: faults}
 				line := p.line(time.Now(), width)
 				if n := utf8.RuneCountInString(line); n > width {

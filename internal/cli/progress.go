@@ -109,6 +109,9 @@ func (p *progress) Fault(f report.Fault) {
 	}
 }
 
+// Known has nothing to show.
+func (p *progress) Known(*report.Result) {}
+
 // current returns the phase.
 func (p *progress) current() string {
 	p.mu.Lock()
@@ -180,7 +183,7 @@ func (p *progress) line(now time.Time, width int) string {
 	if took := now.Sub(p.last.at).Seconds(); took > 0 && counted(s) >= p.last.done {
 		rate = float64(counted(s)-p.last.done) / took
 	}
-	if s.Transactional {
+	if s.Drive != nil {
 		if s.Second != nil && p.terminal { // between two plain lines there were several
 			rate = float64(s.Second.Committed)
 		}
@@ -205,10 +208,10 @@ func (p *progress) line(now time.Time, width int) string {
 	return fit(lead, parts, width)
 }
 
-// counted is what the rate of a phase is of: in a drive, what was committed.
+// counted is what the rate of a phase is of: in a load phase, what was committed.
 func counted(s run.State) uint64 {
-	if s.Transactional {
-		return s.Committed
+	if s.Drive != nil {
+		return s.Counters.Committed
 	}
 	return s.Done
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"net"
 	"net/url"
 	"strings"
@@ -31,28 +32,14 @@ func addresses(database string) []string {
 	}
 	authority, _, _ := strings.Cut(rest, "/")
 	authority, _, _ = strings.Cut(authority, "?")
-	if _, hosts, ok := cutLast(authority, "@"); ok {
-		authority = hosts
-	}
 	var list []string
-	for host := range strings.SplitSeq(authority, ",") {
+	for host := range strings.SplitSeq(authority[strings.LastIndex(authority, "@")+1:], ",") {
 		u := url.URL{Host: host}
-		port := u.Port()
-		if port == "" {
-			port = kind.port
-		}
-		if u.Hostname() != "" && port != "" {
+		if port := cmp.Or(u.Port(), kind.port); u.Hostname() != "" && port != "" {
 			list = append(list, net.JoinHostPort(u.Hostname(), port))
 		}
 	}
 	return list
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
 }
 
 // servers are the nodes of the cluster that are processes of this machine.

@@ -13,7 +13,7 @@ import (
 // next carries out one of several runs, and makes its page. Without a result the
 // error ends them all.
 func (a *app) next(s *session, config *config) (result *report.Result, dir string, err error) {
-	result, dir, err = a.conduct(s, "run", config, run.Steps{Load: true, Drive: true, Check: !config.NoCheck})
+	result, dir, err = a.conduct(s, "run", config, run.Steps{Load: true, Check: !config.NoCheck})
 	switch {
 	case result == nil:
 	case result.Drive == nil || result.Drive.Interrupted || context.Cause(s.ctx) != nil:

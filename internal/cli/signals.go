@@ -34,7 +34,7 @@ type interruption struct {
 func (e *interruption) Error() string { return "interrupted: " + e.left }
 func (e *interruption) Unwrap() error { return e.err }
 
-// session is a call that a person can end while it runs. It is a run.Observer: it
+// session is a call that a person can end while it runs. It is a run.Progress: it
 // passes on what it gets to the person and to those who watch from outside.
 type session struct {
 	ctx       context.Context

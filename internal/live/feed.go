@@ -19,7 +19,7 @@ const PhaseDrive = "drive"
 // changeEvery is how often what a phase says of its progress counts as a change.
 const changeEvery = time.Second
 
-// Feed is what is known of the current run. It is a run.Observer; all of its
+// Feed is what is known of the current run. It is a run.Progress; all of its
 // methods may be called by any goroutine, and of a nil feed they do nothing.
 type Feed struct {
 	mu      sync.Mutex

@@ -56,8 +56,8 @@ func (d *standIn) state() run.State {
 	second := d.seconds[len(d.seconds)-1]
 	n := uint64(len(d.all))
 	return run.State{
-		Done: n + 60, Elapsed: time.Duration(len(d.seconds)) * time.Second, Of: time.Minute, Transactional: true, Committed: n,
-		Reconnecting: 2, Clients: 16, Second: &second, Drive: d,
+		Done: n + 60, Elapsed: time.Duration(len(d.seconds)) * time.Second, Of: time.Minute,
+		Clients: 16, Second: &second, Drive: d,
 		Counters: load.Counters{
 			Done: n + 60, Committed: n, Rejected: 10, Aborted: 20, Unknown: 30, Conflicts: 40, Retries: 35, Reconnects: 7, Reconnecting: 2, Backlog: 9, Shed: 4,
 		},

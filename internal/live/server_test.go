@@ -176,12 +176,12 @@ func TestEnd(t *testing.T) {
 	d.live.Add(1e6)
 	d.all = append(d.all, time.Millisecond)
 	feed.Show(d.state()) // no whole second has passed
-	if now := feed.Snapshot(); now.State.Committed != 15000 {
-		t.Errorf("within a second it looks again: %d", now.State.Committed)
+	if now := feed.Snapshot(); now.State.Counters.Committed != 15000 {
+		t.Errorf("within a second it looks again: %d", now.State.Counters.Committed)
 	}
 	feed.Begin("figures")
-	if now := feed.Snapshot(); now.State.Committed != 15001 || now.Latencies.Count() != 15001 {
-		t.Errorf("the drive ended with %d, and %d latencies", now.State.Committed, now.Latencies.Count())
+	if now := feed.Snapshot(); now.State.Counters.Committed != 15001 || now.Latencies.Count() != 15001 {
+		t.Errorf("the drive ended with %d, and %d latencies", now.State.Counters.Committed, now.Latencies.Count())
 	}
 	r := known(0)
 	r.Verdict, r.Reason, r.Finished = "valid", "All is well.", true

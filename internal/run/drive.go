@@ -166,9 +166,8 @@ func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load
 	show := func() {
 		live := driver.Live()
 		state := State{
-			Done: live.Done, Total: options.Count, Elapsed: time.Since(c.begin), Of: options.Duration, Transactional: true,
-			Committed: live.Committed, Reconnecting: live.Reconnecting, Clients: len(options.Clients),
-			Counters: live, Drive: driver,
+			Done: live.Done, Total: options.Count, Elapsed: time.Since(c.begin), Of: options.Duration,
+			Drive: driver, Clients: len(options.Clients), Counters: live,
 		}
 		if second, ok := driver.Second(); ok {
 			state.Second = &second

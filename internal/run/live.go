@@ -6,30 +6,16 @@ import (
 	"stroppy/internal/stats"
 )
 
-// Observer is a Progress that wants to know what is known of a run while it goes
-// on. Only a run has one, a check has none.
-type Observer interface {
-	Progress
-	// Known is told the result as far as it is known, at the beginning of each
-	// phase and after the last one. Nobody changes r any more. While the drive
-	// goes on r.Drive says what was asked for and counts nothing; State has that.
-	Known(r *report.Result)
-}
-
-// Drive is a running drive for those who look on, as load.Driver describes it.
-// Any goroutine may call its methods, also when the drive is over.
+// Drive is a running load phase, as load.Driver describes it. Any goroutine may call
+// its methods, also when it is over.
 type Drive interface {
 	Seconds(from int) []stats.Second
 	Latencies() *stats.Reading
 }
 
-// publish gives an observer what is known; driven is what of the drive is known
-// while it goes on.
+// publish shows what is known; driven is what of the load phase is known while it
+// goes on.
 func (c *conductor) publish(driven *report.Drive) {
-	observer, ok := c.o.Progress.(Observer)
-	if !ok {
-		return
-	}
 	// The result as its readers will have it, and nothing of it shared.
 	data, err := c.result.JSON()
 	var known *report.Result
@@ -37,13 +23,13 @@ func (c *conductor) publish(driven *report.Drive) {
 		known, err = report.Parse(data)
 	}
 	if err != nil {
-		c.log.Warn("what is known could not be told to those who look on", "error", err)
+		c.log.Warn("what is known could not be shown", "error", err)
 		return
 	}
 	if driven != nil {
 		known.Drive = driven
 	}
-	observer.Known(known)
+	c.o.Progress.Known(known)
 }
 
 // asked is the drive before anything was done.

@@ -20,9 +20,10 @@ import (
 // silent is the progress that nobody looks at.
 type silent struct{}
 
-func (silent) Begin(string)       {}
-func (silent) Show(State)         {}
-func (silent) Fault(report.Fault) {}
+func (silent) Begin(string)         {}
+func (silent) Show(State)           {}
+func (silent) Fault(report.Fault)   {}
+func (silent) Known(*report.Result) {}
 
 // recording makes a run's directory with so many committed transfers; bend may
 // change the header.

@@ -22,12 +22,11 @@ import (
 	"stroppy/internal/workload"
 )
 
-// Steps are the parts of a run that are asked for. What is loaded is always
-// attached to before it is driven.
+// Steps are the parts of a run that are asked for beside the load phase. What is
+// loaded is always attached to before.
 type Steps struct {
 	Load  bool
-	Drive bool
-	Check bool // download the end state and hold it against the history
+	Check bool // download the end state and check the history with it
 }
 
 // Options are one run, or the check of what was recorded before: of that, a Workload
@@ -80,26 +79,28 @@ type Options struct {
 	Scrub func(string) string
 }
 
-// Progress is told how far a run is. Its methods may be called by several
+// Progress is shown how far a run or a check is. Its methods may be called by several
 // goroutines at once.
 type Progress interface {
 	Begin(phase string)
 	Show(State)
 	Fault(report.Fault) // injected, and later healed
+	// Known gets the result as far as it is known, at the beginning of each phase and
+	// after the last one. Nobody changes r any more. During the load phase r.Drive
+	// says what was asked for and counts nothing; State has that.
+	Known(r *report.Result)
 }
 
 // State is how far one phase is. What is zero is not known.
 type State struct {
-	Done, Total   uint64
-	Elapsed, Of   time.Duration
-	Reconnecting  int // clients that have lost the database
-	Clients       int
-	Committed     uint64
-	Transactional bool // Done counts transactions; what follows is known then
+	Done, Total uint64
+	Elapsed, Of time.Duration
 
-	Counters load.Counters
-	Second   *stats.Second // the last whole one of the drive; nil before it
+	// Of the load phase, where Drive is set and Done counts transactions.
 	Drive    Drive
+	Clients  int
+	Counters load.Counters
+	Second   *stats.Second // the last whole one; nil before it
 }
 
 // Run carries the run out. With an error the result holds what was known until
@@ -181,29 +182,25 @@ func newConductor(o Options) *conductor {
 }
 
 func (c *conductor) conduct(ctx context.Context) error {
-	if err := c.describe(ctx); err != nil {
-		return err
+	err := c.describe(ctx)
+	if err == nil && c.o.Steps.Load {
+		err = c.load(ctx)
 	}
-	if c.o.Steps.Load {
-		if err := c.load(ctx); err != nil {
-			return err
-		}
+	if err == nil {
+		err = c.attach(ctx)
 	}
-	if !c.o.Steps.Drive {
-		return nil
-	}
-	if err := c.attach(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := c.drive(ctx); err != nil {
 		return errors.Join(c.replaced(ctx), err)
 	}
-	err := c.heal(ctx)
+	err = c.heal(ctx)
 	c.clusterEvents()
-	if err != nil {
-		return err
+	if err == nil {
+		err = c.replaced(ctx)
 	}
-	if err := c.replaced(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	c.footprint(ctx)
@@ -359,13 +356,7 @@ func (c *conductor) save() error {
 }
 
 // scrubbed is err without secrets; what it wraps stays reachable.
-func (c *conductor) scrubbed(err error) error {
-	text := c.o.Scrub(err.Error())
-	if text == err.Error() {
-		return err
-	}
-	return &scrubbedError{text, err}
-}
+func (c *conductor) scrubbed(err error) error { return &scrubbedError{c.o.Scrub(err.Error()), err} }
 
 type scrubbedError struct {
 	text string

@@ -28,9 +28,8 @@ func clusterKinds() (kinds []clusterKind) {
 	return kinds
 }
 
-// parseCluster reads KIND[:N][?PARAMS]. The parameters memory (data in
-// /dev/shm), loopback (no network namespaces) and layer (a file system that can
-// fail under every node's data) are those of any kind; the others are the kind's.
+// parseCluster reads KIND[:N][?PARAMS]. The parameters memory, loopback and layer are
+// those of any kind (see clusterLines); the others are the kind's.
 func parseCluster(text string) (clusterKind, cluster.Options, error) {
 	var o cluster.Options
 	name, query, _ := strings.Cut(text, "?")

@@ -174,9 +174,8 @@ func discard(dir *run.Directory, worthless ...string) (removed bool, err error) 
 	return removed, err
 }
 
-// place opens the database and makes the run's directory. What can be refused
-// is refused before anything is made; SQLite's default place is in the directory
-// itself.
+// place opens the database and makes the run's directory, where SQLite's default file
+// is. What can be refused is refused before anything is made.
 func (a *app) place(ctx context.Context, config *config, started time.Time) (dir *run.Directory, database db.Database, err error) {
 	own := config.DB == "" && config.live == ""
 	scheme, _, _ := strings.Cut(config.runDatabase(""), ":")

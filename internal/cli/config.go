@@ -100,8 +100,7 @@ func keys(names ...string) func(scenario.Key) bool {
 }
 
 // noneEmpty refuses a flag that was given nothing, as from a variable of a script
-// that is not set: what was meant is not what a call without the flag does. An empty
-// db is refused by the scenario, wherever it comes from.
+// that is not set. An empty db is refused by the scenario, wherever it comes from.
 func noneEmpty(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
 		empty := f.Value.String() == ""

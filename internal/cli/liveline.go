@@ -45,8 +45,7 @@ func fit(lead string, parts []part, width int) string {
 }
 
 // driveParts are what is known of a load phase, in the order in which they are shown.
-// rate is what it committed a second of late; latencies are those of its last whole
-// second.
+// rate is what it committed a second of late.
 func driveParts(s run.State, rate float64, faults []report.Fault, elapsed time.Duration) []part {
 	var parts []part
 	add := func(weight int, full, brief string) { parts = append(parts, part{full, brief, weight}) }

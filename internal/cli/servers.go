@@ -9,9 +9,8 @@ import (
 	"stroppy/internal/resource"
 )
 
-// listeners are the servers of a database's address that run on this machine,
-// so that what they cost can be told. One that runs elsewhere, or that this user
-// may not look at, is left out.
+// listeners are the servers of a database's address that run on this machine and
+// that this user may measure.
 func listeners(database string) []resource.Group {
 	var groups []resource.Group
 	for _, address := range addresses(database) {

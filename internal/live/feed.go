@@ -1,6 +1,5 @@
-// Package live shows a running run: as the report's page in a browser,
-// and as metrics for Prometheus. A Feed gets the state of the run, and any number of
-// readers look at the feed. Watching a run does not affect the measurement.
+// Package live shows a running run: as the report's page in a browser, and as metrics
+// for Prometheus, both from a Feed. Watching a run does not affect the measurement.
 package live
 
 import (
@@ -151,9 +150,8 @@ func (f *Feed) Show(s run.State) {
 	}
 }
 
-// take takes the latest state of the load phase and the seconds that have passed
-// since the last time, and notes once what the warm-up has done, which is known to a
-// second.
+// take takes the latest state of the load phase and its fresh seconds, and notes once
+// what the warm-up has done, which is known to a second.
 func (f *Feed) take(fresh []stats.Second) {
 	n := &f.now
 	n.State, n.Latencies = f.latest, f.latest.Drive.Latencies()

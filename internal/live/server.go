@@ -167,9 +167,8 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// knows says whether a reader may call the server so. One that only this machine
-// can reach goes by its address or the name that a person gave it: a page of
-// another site that had its own name lead here must not read it.
+// knows says whether a reader may call the server so. A page of another site whose
+// name leads to this machine must not read what only this machine can reach.
 func (s *Server) knows(host string) bool {
 	if s.named == "" {
 		return true

@@ -19,9 +19,8 @@ const (
 	clockFile = "/proc/self/ns/time"
 )
 
-// clockAt returns on which clock start is, and where: time.Time takes its
-// monotonic part from CLOCK_MONOTONIC on Linux (runtime.nanotime). False where
-// this machine does not tell.
+// clockAt returns on which clock start is, and where, if this machine says so: time.Time
+// takes its monotonic part from CLOCK_MONOTONIC on Linux (runtime.nanotime).
 func clockAt(start time.Time) (check.Clock, bool) {
 	boot, err := os.ReadFile(bootFile)
 	if err != nil {

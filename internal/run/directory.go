@@ -53,9 +53,8 @@ func (e *UnusableError) Error() string {
 
 func (e *UnusableError) Unwrap() error { return e.Err }
 
-// Unusable is the error of a directory that could not be looked into, made or written
-// to: an *UnusableError if that is because of which one it is, and none such if it is
-// the machine that failed, as with a full disk.
+// Unusable is the error of a directory that could not be read, made or written to: an
+// *UnusableError, unless it is the machine that failed, as with a full disk.
 func Unusable(path string, err error) error {
 	for _, reason := range []error{ErrNotEmpty, fs.ErrPermission, fs.ErrExist, fs.ErrNotExist, syscall.EROFS, syscall.ENOTDIR, syscall.ENAMETOOLONG, syscall.ELOOP, syscall.EINVAL} {
 		if errors.Is(err, reason) {
@@ -71,9 +70,8 @@ func DefaultPath(root string, started time.Time, workload, database string) stri
 	return filepath.Join(root, fmt.Sprintf("%s-%s-%s", started.Format("20060102-150405"), workload, database))
 }
 
-// Vacant says whether path can become a run's directory: it does not exist or
-// is an empty directory. Otherwise the error is that of Unusable; it wraps
-// ErrNotEmpty where something is there.
+// Vacant returns the error of Unusable, which may wrap ErrNotEmpty, unless path does
+// not exist or is an empty directory.
 func Vacant(path string) error {
 	entries, err := os.ReadDir(path)
 	switch {

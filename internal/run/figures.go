@@ -41,8 +41,7 @@ func warmed(asked, measured, took time.Duration) time.Duration {
 }
 
 // drove is the load phase as far as its recorded transactions tell. Its counts are of
-// what was due after the warm-up; where there was one, counted puts right what is
-// known by the end of the transactions.
+// what was due after the warm-up; counted replaces them by what ended after it.
 func drove(l *load.Result, warmup time.Duration) *report.Drive {
 	f := l.Measurements
 	due := f.Due(&l.Never)
@@ -121,10 +120,8 @@ func latency(s *stats.Summary) *report.Latency {
 	}
 }
 
-// series reads the recorded history for the timeline of the load phase: series.csv,
-// what was done after the warm-up, the throughput of the whole seconds, the longest
-// queue and the longest gap. unsent is what waited and was never sent, as load.Result
-// has it.
+// series reads the recorded history for series.csv and what is measured by it. unsent
+// is what waited and was never sent, as load.Result has it.
 func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	recorded, err := history.Open(c.o.Dir.History())
 	if err != nil {

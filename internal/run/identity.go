@@ -113,9 +113,7 @@ func readFaults(dir string) (faultLines, error) {
 }
 
 // unlikeScript says in sentences what of the recorded faults the script, a line a
-// fault, does not have. Of a run that ended, it also says which are missing:
-// there were so many of them, each line of the script came to one at least, and
-// their numbers have no gap.
+// fault, does not have, and of a run that ended also which are missing.
 func unlikeScript(faults []report.Fault, script string, ended bool, nodes *nodesRecord) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	lines := strings.FieldsFunc(script, func(r rune) bool { return r == '\n' })

@@ -47,9 +47,8 @@ func (c *conductor) volatile() bool {
 	return ok && v.Volatile()
 }
 
-// verify makes the checks of the workload on the recordings in dirs, which add
-// completes, and writes the verdict and its reason, as qualify words it, into the
-// result.
+// verify makes the checks of the workload on the recordings in dirs, completed by add,
+// and writes the verdict and its reason, worded by qualify, into the result.
 func (c *conductor) verify(ctx context.Context, dirs []string, committed uint64,
 	add func([]check.Result) ([]check.Result, error), qualify func(reason string) string) error {
 	c.enter("check")
@@ -172,9 +171,8 @@ func beyond(results []check.Result) string {
 	return ", and " + strings.Join(others, " and ") + " (for information: nothing that was claimed forbids it)"
 }
 
-// endedEarly says that a person ended the drive, or that it ended before anything
-// was measured, to stand before the reason; empty where neither is so. There may be
-// no drive.
+// endedEarly says, before the reason, that a person ended the load phase or that nothing
+// was measured; empty where neither is so. There may be no load phase.
 func endedEarly(d *report.Drive) string {
 	switch {
 	case d == nil:

@@ -33,9 +33,9 @@ func Promised(h history.Header) string { return h.Keys[keyExpect] }
 // unreadableSuffix ends the name of a result.json that could not be read.
 const unreadableSuffix = ".unreadable"
 
-// Check checks recorded runs against what they promised, or what a database holds, and
-// writes the verdict into the result.json of Dir; where that fails the error is an
-// *UnsavedError and the result is whole. The answer depends on the directories alone.
+// Check checks recorded runs, or what a database holds, and writes the verdict into the
+// result.json of Dir; where that fails the error is an *UnsavedError and the result is
+// whole. The answer depends on the directories alone.
 func Check(ctx context.Context, o Options) (*report.Result, error) {
 	c := newConductor(o)
 	check := c.recheck
@@ -223,9 +223,8 @@ type ReloadedError struct{ problem string }
 
 func (e *ReloadedError) Error() string { return e.problem }
 
-// sameLoad says whether the run of a recording was against the bank that a
-// database holds, as it is now. Of two banks without a load id only the run
-// numbers tell, which grow until a bank is loaded anew.
+// sameLoad refuses a recording of another bank than the one that the database holds.
+// Without load ids only the run numbers tell, which grow until a bank is loaded anew.
 func sameLoad(recorded, now history.Header) error {
 	const lost = "either it is another database than the one that was driven, and --db must name that one, or it was loaded anew since, and what was recorded is gone"
 	data, _ := check.DataOf(recorded)

@@ -17,11 +17,10 @@ import (
 	"stroppy/internal/stats"
 )
 
-// Recompute finds the figures of a drive again whose run ended before it could
-// write them, from what is recorded in the run's directory, and writes them into
-// the result: the drive, the faults and the degradation. It returns the timeline of
-// the drive, and changes no file. A result that has figures stays as it is, and so
-// does one whose drive left no transaction; the timeline is nil then.
+// Recompute writes into the result the measurements of a run that ended before it could
+// do so, from what is recorded in its directory, and returns the timeline. It changes no
+// file. A result with measurements and one without transactions stay as they are; the
+// timeline is nil then.
 func Recompute(dir string, r *report.Result) ([]stats.Second, error) {
 	c := newConductor(Options{Dir: &Directory{Path: dir}})
 	c.result = r
@@ -91,7 +90,7 @@ func readable(recorded *history.Reader) iter.Seq2[history.Record, error] {
 	}
 }
 
-// replay gathers the figures of a recorded drive.
+// replay gathers the measurements of a recorded load phase.
 type replay struct {
 	recorder *stats.Recorder
 	line     *stats.Timeline
@@ -112,13 +111,10 @@ func (b *replay) add(tx *history.Transaction) error {
 	b.recorder.Record(tx)
 	b.any = true
 	due, end := time.Duration(tx.Due), time.Duration(tx.End)
-	switch {
-	case tx.Warmup:
+	if tx.Warmup {
 		b.warm = max(b.warm, due)
-	case b.measured == 0:
+	} else if b.measured == 0 || due < b.measured {
 		b.measured = due
-	default:
-		b.measured = min(b.measured, due)
 	}
 	b.ended = max(b.ended, end)
 	if tx.Outcome == history.Committed || tx.Outcome == history.Rejected || tx.LookedUp {

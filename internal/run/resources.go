@@ -65,23 +65,22 @@ func resources(samples []resource.Sample) []report.Resource {
 
 // sum adds up groups; nothing is known unless one of them is.
 func sum(groups []resource.Usage, took float64) (cpu *float64, rss *int64) {
-	var all resource.Usage
 	for _, g := range groups {
-		if g.Known {
-			all.Known, all.CPU, all.RSS = true, all.CPU+g.CPU, all.RSS+g.RSS
+		if !g.Known {
+			continue
 		}
+		if cpu == nil {
+			cpu, rss = new(float64), new(int64)
+		}
+		*cpu += g.CPU / took
+		*rss += g.RSS
 	}
-	if !all.Known {
-		return nil, nil
-	}
-	busy := all.CPU / took
-	return &busy, &all.RSS
+	return cpu, rss
 }
 
 // bottleneck says why the measurements may be the client's own rather than the
 // database's, or nothing. threads is how many the client had; 0 is all processors.
-// Where the database is embedded its work is done by this process too, so that busy
-// processors say nothing against the client.
+// Busy processors of a client with an embedded database may be the database's.
 func bottleneck(cpuSeconds, seconds float64, threads int, pacing *report.Latency, embedded bool) string {
 	processors := runtime.GOMAXPROCS(0)
 	if threads == 0 {

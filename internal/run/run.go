@@ -46,9 +46,8 @@ type Options struct {
 	// Command is the name of the command that carries out Plan; of a check of Runs it
 	// is the whole command that repeats it.
 	Command string
-	// Runs are the directories of runs against one bank, of different numbers, to
-	// be checked together, and of end states of it. Dir is a new one then, and
-	// holds the end state that is downloaded. None: the run in Dir is checked.
+	// Runs are the directories of runs against one bank, and of end states of it, to be
+	// checked together into the new Dir. None: the run in Dir is checked.
 	Runs []string
 	// Fresh says of a check that Dir is new: there is no history, only what the
 	// database holds.

@@ -11,14 +11,10 @@ import (
 // confidence is that of the interval of the mean throughput.
 const confidence = 0.95
 
-// steadyState estimates how exactly the mean throughput is known, and whether it
-// is in a steady state; timeline is the load phase second by second. The interval is over all
-// seconds. For the rest, those in which a fault did its work do not count, and of
-// a rate that was meant to change neither is asked.
-//
-// Where there are ten whole seconds or more, the mean is that of them, as the
-// median and the interval are, so that it is the middle of its interval. Where
-// there are fewer it is all that was committed over all of the time.
+// steadyState estimates how exactly the mean throughput is known, over all seconds, and
+// whether it is in a steady state, without the seconds of faults. Of a rate that was
+// meant to change neither is asked. Where there are ten whole seconds or more, the mean
+// becomes that of them, so that it is the middle of its interval.
 func (c *conductor) steadyState(timeline []stats.Second, fixed bool) {
 	d := c.result.Drive
 	if d.Rebuilt && d.WarmupSeconds > 0 && d.Seconds > 0 {
@@ -40,7 +36,7 @@ func (c *conductor) steadyState(timeline []stats.Second, fixed bool) {
 	d.Steady = &s
 }
 
-// recount counts a rebuilt drive by the ends of its transactions, which takes a
+// recount counts a rebuilt load phase by the ends of its transactions, which takes a
 // second pass: when its warm-up ended is known only after the first.
 func (c *conductor) recount(d *report.Drive) {
 	recorded, err := history.Open(c.o.Dir.History())

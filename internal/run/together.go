@@ -16,7 +16,7 @@ import (
 
 func (c *conductor) number() string { return strconv.FormatUint(c.facts.Header.Run, 10) }
 
-// together holds several runs against one bank as if they were one. What is
+// together checks several runs against one bank as if they were one. What is
 // measured of a run stays in its own directory.
 func (c *conductor) together(ctx context.Context) error {
 	runs, err := c.readRuns(ctx)
@@ -43,34 +43,30 @@ func (c *conductor) together(ctx context.Context) error {
 // qualified is the reason of the verdict on several runs, with what is to be
 // known of single ones before it.
 func qualified(runs []*conductor, verdict, text string) string {
-	those := func(with func(r *conductor) bool) (numbers []string) {
+	// before puts a sentence about the runs that are so, if there are any, before the
+	// text; %s in it stands for them.
+	before := func(so func(r *conductor) bool, words string) {
+		var numbers []string
 		for _, r := range runs {
-			if with(r) {
+			if so(r) {
 				numbers = append(numbers, r.number())
 			}
 		}
-		return numbers
+		if len(numbers) > 0 {
+			text = strings.Replace(words, "%s", numbered(numbers), 1) + text
+		}
 	}
-	all := those(func(*conductor) bool { return true })
-	cut := those(func(r *conductor) bool { return !r.facts.Complete })
-	lacking := those(func(r *conductor) bool { return r.unreadable != "" })
-	early := those(func(r *conductor) bool { return r.result.Drive != nil && r.result.Drive.Interrupted })
-	switch {
-	case verdict == "invalid" || len(cut) == 0:
-	case len(runs) == 1:
-		text = cutOff + text
-	default:
-		text = fmt.Sprintf("Of what %s sent not all is recorded, because it was cut off. %s", numbered(cut), text)
+	cut := "Of what %s sent not all is recorded, because it was cut off. "
+	if len(runs) == 1 {
+		cut = cutOff
 	}
-	if len(lacking) > 0 {
-		text = fmt.Sprintf("The result of %s could not be read, and the check went by the recorded history. %s", numbered(lacking), text)
-	}
-	if len(early) > 0 {
-		text = fmt.Sprintf("The user ended the run of %s early. %s", numbered(early), text)
-	}
+	before(func(r *conductor) bool { return !r.facts.Complete && verdict != "invalid" }, cut)
+	before(func(r *conductor) bool { return r.unreadable != "" }, "The result of %s could not be read, and the check went by the recorded history. ")
+	before(func(r *conductor) bool { return r.result.Drive != nil && r.result.Drive.Interrupted }, "The user ended the run of %s early. ")
 	if len(runs) > 1 {
 		data, _ := check.DataOf(runs[0].facts.Header)
-		text = fmt.Sprintf("%s against one %s, checked together. %s", upper(numbered(all)), data, text)
+		before(func(*conductor) bool { return true }, "%s against one "+data+", checked together. ")
+		text = strings.ToUpper(text[:1]) + text[1:]
 	}
 	return text
 }
@@ -166,5 +162,3 @@ func numbered(numbers []string) string {
 	}
 	return "runs " + sentence(numbers)
 }
-
-func upper(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

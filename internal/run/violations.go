@@ -13,9 +13,8 @@ import (
 	"stroppy/internal/report"
 )
 
-// violations gathers what checks find while they find it, in one hidden file a
-// check, because only in the end it is known which checks are invalid. The zero
-// value with a directory is ready; nothing is made before the first violation.
+// violations gathers what checks find, in one hidden file a check, because only in the
+// end it is known which checks are invalid. The zero value with a directory is ready.
 type violations struct {
 	dir    string // the run's
 	spools map[string]*spool

@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// leastAlone is how long a secret of a command must be to be taken out where it
-// stands alone: a shorter one is a part of too many words, and is taken out only
-// where its name stands before it.
+// leastAlone is how long a secret of a command must be to be taken out where its name
+// does not stand before it: a shorter one is a part of too many words.
 const leastAlone = 4
 
 // assignment finds NAME=value, --name=value and --name value, as they stand in a
@@ -109,9 +108,8 @@ func CommandScrubber(script string) func(string) string {
 	return strings.NewReplacer(list...).Replace
 }
 
-// RedactScript returns the faults as they may be shown, and whether a secret was
-// in them. The longest text that holds one is replaced, so that what is shown
-// may be no fault that can be carried out.
+// RedactScript returns the faults as they may be shown, which may be no faults that can
+// be carried out, and whether a secret was in them.
 func RedactScript(script string) (shown string, removed bool) {
 	shown = CommandScrubber(script)(script)
 	return shown, shown != script

@@ -64,8 +64,7 @@ func (w Workloads) Merge(layers ...[]Setting) (Scenario, Set, error) {
 }
 
 // lastLong says how long a run is where nobody has: as long as its rate, as many
-// transactions as the workload says, or what is there by default. Faults need a time
-// to come in.
+// transactions as the workload says (unless faults need time), or the default.
 func (s *Scenario) lastLong() {
 	length, bounded := s.Rate.Length()
 	switch count := s.Config.DefaultCount(); {

@@ -13,8 +13,7 @@ import (
 )
 
 // Plan is what one run carries out: a scenario in which nothing is left open but the
-// seed and what the database has loaded. A plan is not changed; Attached returns
-// another one.
+// seed and what the database has loaded. Nobody changes it.
 type Plan struct {
 	Scenario
 	Named  Set            // settings that a flag, a variable or a file named
@@ -158,9 +157,8 @@ func (p *Plan) flag(one *setting.Setting, value string) (words []string) {
 	return words
 }
 
-// Address is the database's URL as a word of a command that a person pastes. A
-// password is never in it: the variable that has it stands for the URL, and where none
-// has, a mask for the password, which every command refuses until it is put back.
+// Address is the database's URL as a word of a command to paste. In place of a password
+// there is the variable that has the URL, or a mask that every command refuses.
 func (p *Plan) Address() string {
 	shown := Redact(p.DB)
 	if p.FromVariable && shown != p.DB {

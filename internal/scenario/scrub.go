@@ -21,10 +21,9 @@ const longAlone = 20
 //     @, in quotes, after the = of a name that is secret, between two marks of a URL.
 //
 // A secret that is a word or a number, or is short, stays where it is a part of a
-// sentence: the sentence says the same whatever the secret is, and a mask in it would
-// spell the secret. So does one that the shown URL contains anyway, such as one that
-// equals the user's name, but for the place of the password itself. A secret is found
-// as it was written, decoded, percent-encoded, and as Go quotes it.
+// sentence, because a mask in it would spell the secret. So does one that the shown URL
+// contains anyway, but for the place of the password itself. A secret is found as it
+// was written, decoded, percent-encoded, and as Go quotes it.
 func Scrubber(raw string, others ...string) func(string) string {
 	a, _ := parseAddress(raw)
 	s := scrubber{raw: raw, shown: Redact(raw)}

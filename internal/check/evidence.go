@@ -196,7 +196,7 @@ func (e *Evidence) NameInSentence(n uint64) string { return e.Words.Before + e.I
 func Capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 // Between returns how long after the end of a transaction another began, in
-// nanoseconds and at least that; 0 where nobody can tell or they overlap.
+// nanoseconds and at least that; 0 where they overlap or that is not known.
 func (e *Evidence) Between(ended, began uint32) int64 {
 	t, u := &e.Txns.List[ended], &e.Txns.List[began]
 	switch {

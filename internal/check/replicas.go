@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,9 +46,10 @@ func accountHash(a history.Object) uint64 {
 	return Mix(Mix(Mix(a.N+1)^uint64(a.Value)) ^ uint64(a.State)<<60 ^ Hash(a.Version, int64(a.Writer)))
 }
 
-// Difference tells in words how the end state of one node differs from another;
-// empty where it does not. It keeps the accounts of the first in memory.
+// Difference says how the end state of one node differs from another; empty where it does
+// not. It keeps the objects of the first in memory.
 func Difference(one, other EndState, name func(n uint64) string) (string, error) {
+	var found []string
 	held := map[uint64]history.Object{}
 	for a, err := range one.Objects() {
 		if err != nil {
@@ -55,11 +57,10 @@ func Difference(one, other EndState, name func(n uint64) string) (string, error)
 		}
 		held[a.N] = a
 	}
-	var told []string
 	different := 0
-	tell := func(format string, args ...any) {
+	add := func(format string, args ...any) {
 		if different++; different <= Shown {
-			told = append(told, fmt.Sprintf(format, args...))
+			found = append(found, fmt.Sprintf(format, args...))
 		}
 	}
 	for a, err := range other.Objects() {
@@ -69,16 +70,16 @@ func Difference(one, other EndState, name func(n uint64) string) (string, error)
 		b, ok := held[a.N]
 		switch {
 		case !ok:
-			tell("%s is there on this node alone", name(a.N))
+			add("%s is there on this node alone", name(a.N))
 		case a != b:
-			tell("%s has %s at version %d here and %s at version %d there", name(a.N), money.Format(a.Value), a.Version, money.Format(b.Value), b.Version)
+			add("%s has %s at version %d here and %s at version %d there", name(a.N), money.Format(a.Value), a.Version, money.Format(b.Value), b.Version)
 		}
 		delete(held, a.N)
 	}
 	for _, n := range slices.Sorted(maps.Keys(held)) {
-		tell("%s is missing on this node", name(n))
+		add("%s is missing on this node", name(n))
 	}
-	return Joined(told, different), nil
+	return Joined(found, different), nil
 }
 
 // Replica is what one node of a cluster held after the last heal.
@@ -89,11 +90,11 @@ type Replica struct {
 	Difference string `json:"difference,omitempty"` // from what was downloaded from the whole cluster
 }
 
-// Replicas is the name of the check of that name.
+// Replicas is the check of what each node held.
 const Replicas = "replicas"
 
-// SameReplicas holds what every node of a cluster held against the end state
-// that all other checks look at.
+// SameReplicas checks what every node of a cluster held against the end state that all
+// other checks use.
 func SameReplicas(whole Digest, nodes []Replica) Result {
 	r := Result{Name: Replicas, Required: true, Status: Valid}
 	var wrong, unread []string
@@ -102,12 +103,9 @@ func SameReplicas(whole Digest, nodes []Replica) Result {
 		case n.Error != "":
 			unread = append(unread, fmt.Sprintf("%s could not be read: %s.", n.Node, n.Error))
 		case n.Digest != whole:
-			how := n.Difference
-			if how == "" {
-				how = fmt.Sprintf("%s and %s of another content, where the cluster has %d and %d",
-					Plural(n.Digest.Accounts, "row"), Plural(n.Digest.Legs, "ledger leg"), whole.Accounts, whole.Legs)
-			}
-			wrong = append(wrong, fmt.Sprintf("%s holds another state: %s.", n.Node, how))
+			counts := fmt.Sprintf("%s and %s of another content, where the cluster has %d and %d",
+				Plural(n.Digest.Accounts, "row"), Plural(n.Digest.Legs, "ledger leg"), whole.Accounts, whole.Legs)
+			wrong = append(wrong, fmt.Sprintf("%s holds another state: %s.", n.Node, cmp.Or(n.Difference, counts)))
 		}
 	}
 	switch {

@@ -60,7 +60,7 @@ type Anomaly struct {
 	Name      string          // Adya's or the field's term: lost update, read skew, write skew, long fork …
 	Forbidden isolation.Level // the weakest level that forbids it
 	Count     int             // how often it was found, as far as the search went
-	Detail    string          // one instance told in words
+	Detail    string          // one instance in words
 	Witness   []history.ID
 }
 

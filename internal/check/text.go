@@ -8,7 +8,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// Shown is how many instances of one violation a check keeps to tell.
+// Shown is how many instances of one violation a check reports.
 const Shown = 8
 
 // Distinct takes repetitions out of a short list, and what is no transaction.
@@ -22,12 +22,12 @@ func Distinct(ids []history.ID) []history.ID {
 	return list
 }
 
-// Others tells of what else there is of a kind that was told before.
+// Others counts what else there is of a kind.
 func Others(n int, one, many string) string {
-	if n == 1 {
-		return "1 more " + one
+	if n != 1 {
+		one = many
 	}
-	return fmt.Sprintf("%d more %s", n, many)
+	return fmt.Sprintf("%d more %s", n, one)
 }
 
 func Texts[T any](list []T) []string {
@@ -63,7 +63,7 @@ func Plural[N int | uint64 | uint32](n N, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Times ends a sentence that tells the first of n of a kind.
+// Times ends a sentence about the first of n of a kind.
 func Times(n int) string {
 	switch n {
 	case 1:

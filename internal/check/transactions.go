@@ -34,8 +34,7 @@ const (
 
 const FromLedger = ^uint16(0)
 
-// Applied says that its writes happened: it was acknowledged, or the ledger has
-// it whatever its client was told.
+// Applied says that its writes happened: it was acknowledged, or the ledger has it.
 func (t *Transaction) Applied() bool { return t.Outcome == history.Committed || t.Seen > 0 }
 
 // Counts says that it takes a place in the order: its writes happened, or it was
@@ -133,12 +132,12 @@ func (t *Transactions) Find(id history.ID) (uint32, bool) {
 // Covers says that the histories given include this run.
 func (t *Transactions) Covers(run uint64) bool { return slices.Contains(t.Runs, run) }
 
-// Hash mixes a leg so that a sum of hashes tells sets of legs apart: the
-// finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) over both numbers.
+// Hash mixes a leg so that sums of hashes are equal for equal sets of legs alone.
 func Hash(account uint64, amount int64) uint64 {
 	return Mix(Mix(account+0x9e3779b97f4a7c15) ^ uint64(amount))
 }
 
+// Mix is the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 func Mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb

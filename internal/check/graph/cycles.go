@@ -8,7 +8,7 @@ import (
 
 // The bounds of the search for short instances. Whether there is a cycle at all,
 // and of which level, is decided exactly before it, and where no short one is
-// found a long one is told.
+// found a long one is reported.
 const (
 	mostComponents = 64 // of one level
 	mostStarts     = 256

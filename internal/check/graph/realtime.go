@@ -40,7 +40,7 @@ func Contradictions(ev *check.Evidence, dependencies Edges, group func(level iso
 	return b.cycles(g, group)
 }
 
-// realTime adds to evidence what is told by times.
+// realTime adds to evidence what follows from times.
 type realTime struct{ *check.Evidence }
 
 // cycles picks cycles of a graph with barriers, as graph.cycles does.

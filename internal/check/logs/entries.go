@@ -127,7 +127,7 @@ func (e *checker) entry(leg history.Row) {
 	}
 }
 
-// hold holds an entry against what its client sent, and was told.
+// hold checks an entry against what its client sent and saw.
 func (e *checker) hold(i uint32, leg history.Row) {
 	t, p := &e.Txns.List[i], &e.places[i]
 	if batch := e.in.Batch(t.ID); leg.Number >= batch {
@@ -141,8 +141,8 @@ func (e *checker) hold(i uint32, leg history.Row) {
 	switch {
 	case leg.Object != p.stream:
 		e.find(elsewhere, i, "was sent to %s, and has its event %d in %s", e.in.Name(p.stream), leg.Number, e.in.Name(leg.Object))
-	case p.told != 0 && leg.Version != p.told+uint64(leg.Number):
-		e.find(elsewhere, i, "was told that its event %d stands at place %d, and it stands at %d", leg.Number, p.told+uint64(leg.Number), leg.Version)
+	case p.seen != 0 && leg.Version != p.seen+uint64(leg.Number):
+		e.find(elsewhere, i, "was told that its event %d stands at place %d, and it stands at %d", leg.Number, p.seen+uint64(leg.Number), leg.Version)
 	}
 }
 

@@ -9,12 +9,11 @@ import (
 	"stroppy/internal/history"
 )
 
-// Input is all that the checks of a log of events look at. An append is a
-// transaction with one operation: its account is the stream, its version, where it was
-// observed, the place behind which its events stand. A leg of the end state is an
-// entry: its account is the stream, its version the place, from 1, its amount the
-// length in bytes, its state whether it is whole; legs come in the order of streams and
-// places. An account is a stream, its version the place at which it ends.
+// Input is all that the checks of a log of events look at. Objects are streams. An append
+// is a transaction with one operation, whose Version, where it was observed, is the place
+// behind which its events stand. A row of the end state is an entry: its Version is the
+// place, from 1, its Amount the length in bytes, its State whether it is whole. Rows come
+// in the order of streams and places. An object's Version is the place at which it ends.
 type Input struct {
 	check.Input
 	Words   check.Words
@@ -30,10 +29,9 @@ const (
 	Whole      = "whole"
 )
 
-// Check makes all checks of a log of events. It takes time linear in the history and
-// the log, and memory linear in the history. An error in reading either makes unknown
-// what could not be decided without it. The only error that Events returns wraps the
-// cause for which the context ended.
+// Check makes all checks, in time linear in the history and the log, and memory linear in
+// the history. An error in reading either makes unknown what cannot be decided without it.
+// The only error that Check returns wraps the cause for which the context ended.
 func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	e := newChecker(ctx, in, 0)
 	results := e.results()
@@ -66,7 +64,7 @@ type checker struct {
 // place is where an append stands in the log.
 type place struct {
 	stream uint64
-	told   uint64 // where its first event stands by what its client saw; 0: it saw nothing
+	seen   uint64 // where its first event stands by what its client saw; 0: it saw nothing
 	next   uint32 // events 0 … next-1 are there
 	broken bool   // one of them is not whole
 }
@@ -114,7 +112,7 @@ func (e *checker) readAppends() (problem error) {
 			op := &rec.Ops[0]
 			p := place{stream: op.Object}
 			if op.Observed {
-				p.told = op.Version + 1
+				p.seen = op.Version + 1
 			}
 			e.places = append(e.places, p)
 		}

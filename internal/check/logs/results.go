@@ -106,7 +106,7 @@ func (e *checker) decide() []check.Result {
 		case rule.history != "" && len(e.in.History) == 0:
 			why = "there is no history of what was " + rule.history + "; give the run's directory"
 		// What a run sent whose recording is not given, in batches of how many events,
-		// and where it was told that they stand, nobody knows.
+		// and where its clients saw them, is not known.
 		case rule.covered && e.Foreign() != "":
 			why = e.Foreign()
 		case rule.name == check.NoGhost && !e.Complete():

@@ -18,7 +18,7 @@ type zone struct {
 
 // findDisorder decides for every record whether its reads and writes have an order in
 // which each read returns the value written last before it and which agrees with real
-// time, as far as group g's clock tells it.
+// time, as far as group g's clock shows it.
 //
 // Every value says who wrote it, which makes this easy where it is hard in general
 // (Gibbons and Korach, Testing Shared Memories, SIAM J. Comput. 26(4), 1997). What

@@ -28,13 +28,11 @@ const (
 	Linearizable = "linearizable"
 )
 
-// Check makes all checks of records that are read and written by key. It takes memory
-// linear in the writes, 64 bytes each, and in the records that were written, about 120
-// each; a read takes none. Where there were scans the records of the load take 8 bytes
-// each, too. The time is that of reading the history twice, and once more where a record
-// is not linearizable, and of sorting the writes. An error in reading makes every check
-// unknown that could not be decided without what it hides. The only error that Check
-// returns wraps the cause for which the context ended.
+// Check makes all checks. It takes 64 bytes of memory a write, about 120 a record that was
+// written, and with scans 8 a record of the load; it reads the history twice, and once more
+// where a record is not linearizable. An error in reading makes unknown what cannot be
+// decided without the rest. The only error that Check returns wraps the cause for which
+// the context ended.
 func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	if len(in.Early) > 0 {
 		in.End = nil
@@ -80,7 +78,7 @@ type write struct {
 	n          uint64
 	id         history.ID // 0: what was there before the runs
 	previous   history.ID // whose value a rmw had read
-	try, end   int64      // ns on the clock of its group; end is never where nobody was told
+	try, end   int64      // ns on the clock of its group; end is never where there was no answer
 	readsEnd   int64      // when the first read that returned it ended; never: none did
 	readsStart int64      // when the last read that returned it began; always: none did
 	source     uint16
@@ -99,7 +97,7 @@ const (
 // known is when the write had surely been applied.
 func (w *write) known() int64 { return min(w.end, w.readsEnd) }
 
-// refused says that its client was told that it was not applied.
+// refused says that it was reported as not applied.
 func (w *write) refused() bool {
 	return w.outcome == history.Aborted || w.outcome == history.Rejected
 }

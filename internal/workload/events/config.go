@@ -6,7 +6,7 @@ import (
 	"stroppy/internal/db"
 )
 
-// Config is how the log is loaded and driven.
+// Config is what a log has and what is appended to it.
 type Config struct {
 	Clients   int
 	Seed      uint64 // 0: that of the log in the database

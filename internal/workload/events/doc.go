@@ -21,20 +21,18 @@
 //
 // # What became of an append that nobody answered
 //
-// Merely to look whether its events are there would be wrong: it may still be on its
-// way. But an append can only be applied at the place that its client had tried,
-// and only while that place is free: in SQL the primary key sees to that, in a
-// key-value store the stream's end, which the append has read and everybody who
-// appends writes. So the look-up takes that very place for itself, with a tombstone,
-// and then reads who has it:
+// To look whether its events are there is not enough: it may still be on its way. But it
+// can only be applied at the place that its client had tried, while that place is free:
+// by the primary key in SQL, and in a key-value store by the stream's end, which every
+// append reads and writes. So the look-up takes the place with a tombstone, and then reads
+// who has it:
 //
 //   - the tombstone: the append can never be applied any more. It is aborted.
 //   - the append itself: it was applied, all of its batch at once. It is committed.
 //   - another client's: the place is gone, so it can never be applied. It is aborted.
 //
-// The answer stays true whatever is still on its way. A tombstone is an entry like
-// others, void: the log has no hole where it stands, and whoever appends next does so
-// behind it. Earlier tries of the same append need no look-up: the database has said
-// that they were not applied. To hold it to that, each new try reads the place of the
-// try before, and says so if its own events are there.
+// The answer stays true whatever is still on its way. A tombstone is a void entry: the
+// log has no hole where it stands, and the next append stands behind it. Earlier tries need
+// no look-up: the database has said that they were not applied. To check that, each new
+// try reads the place of the try before, and reports its own events there.
 package events

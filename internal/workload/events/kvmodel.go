@@ -161,7 +161,7 @@ func isEvent(e db.Entry, id history.ID) bool {
 
 // look reads the end of a stream, and what is at one of its places; 0 is none. With
 // an error the transaction is given up. A stream whose end is not there has none of
-// its entries left, either: what comes now begins anew, and the checks tell.
+// its entries left, either: what comes now begins anew, and the checks report it.
 func (c *kvClient) look(ctx context.Context, stream, place uint64) (end uint64, there db.Entry, err error) {
 	c.tail = appendTailKey(c.tail[:0], stream)
 	c.keys[0] = c.tail
@@ -221,7 +221,7 @@ func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) 
 	c.part = appendPiece(c.part[:0], kindVoid, tx.ID, 0)
 	c.Set(c.at, c.part)
 	last := tx.ID
-	if end >= c.tried { // somebody is behind a place that nobody has: the checks tell
+	if end >= c.tried { // somebody is behind a place that nobody has: the checks report it
 		_, last, _ = parseTail(c.found[0].Value)
 	}
 	c.setEnd(max(end, c.tried), last)

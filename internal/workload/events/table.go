@@ -33,8 +33,7 @@ func (t *took) add(tx *history.Transaction) {
 	}
 }
 
-// Tables returns what the committed appends of the run in dir took, the warm-up left
-// out, as its history tells.
+// Tables returns what the committed appends of the run in dir took, without its warm-up.
 func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
 	recorded, err := history.Open(filepath.Join(dir, "history"))
 	if err != nil {
@@ -57,8 +56,7 @@ func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
 	return []workload.Table{t.times(run), t.rates(run)}, nil
 }
 
-// times are the figures of one event and of one commit. Those of an event are those
-// of its commit divided by one and the same number, the batch.
+// times are the measurements of one commit, and the same divided by the batch.
 func (t *took) times(run sent) workload.Table {
 	batch := float64(run.batch)
 	row := func(name string, count uint64, divisor float64) []string {
@@ -82,7 +80,7 @@ func (t *took) times(run sent) workload.Table {
 	return table
 }
 
-// rates are the figures of all clients together.
+// rates are the measurements of all clients together.
 func (t *took) rates(run sent) workload.Table {
 	seconds := float64(max(t.to-t.from, 1)) / 1e9
 	rate := func(n float64) string { return strconv.FormatFloat(n/seconds, 'f', 1, 64) }

@@ -94,7 +94,8 @@ func (w *Workload) Client(ctx context.Context, i int) (load.Client, error) {
 // values, as dataset.Download does: a record agrees with itself.
 func (w *Workload) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
 	return dataset.Download(ctx, w.Set, end.Restart, func() (struct{}, bool, error) {
-		e := newEndRecords(w.formula, end, &dataset.Progress{Report: progress, Total: w.Size()})
+		e := &endRecords{formula: w.formula, end: end, scratch: w.formula.newKey()}
+		e.progress = dataset.Progress{Report: progress, Total: w.Size()}
 		if err := w.model.endState(ctx, e); err != nil {
 			return struct{}{}, false, fmt.Errorf("download the records: %w", err)
 		}
@@ -106,12 +107,8 @@ func (w *Workload) EndState(ctx context.Context, end *history.EndWriter, progres
 type endRecords struct {
 	formula  *formula
 	end      *history.EndWriter
-	progress *dataset.Progress
+	progress dataset.Progress
 	scratch  []byte
-}
-
-func newEndRecords(f *formula, end *history.EndWriter, progress *dataset.Progress) *endRecords {
-	return &endRecords{formula: f, end: end, progress: progress, scratch: f.newKey()}
 }
 
 func (e *endRecords) add(key, value []byte) error {

@@ -24,10 +24,10 @@ type ofKind struct {
 
 const (
 	mostLatency = int64(24 * time.Hour)
-	figures     = 3 // of a histogram: an error of at most 0.1 %
+	digits      = 3 // of a histogram: an error of at most 0.1 %
 )
 
-// Tables are the figures of each kind of transaction in the recorded run in dir.
+// Tables are the measurements of each kind of transaction in the recorded run in dir.
 func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
 	recorded, err := history.Open(filepath.Join(dir, "history"))
 	if err != nil {
@@ -73,7 +73,7 @@ func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
 
 func (k *ofKind) add(tx *history.Transaction, keySize uint64) {
 	if k.latency == nil {
-		k.latency = hdrhistogram.New(1, mostLatency, figures)
+		k.latency = hdrhistogram.New(1, mostLatency, digits)
 	}
 	k.count++
 	_ = k.latency.RecordValue(min(max(tx.End-tx.Due, 1), mostLatency)) // within its bounds it has no error

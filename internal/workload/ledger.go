@@ -92,22 +92,14 @@ func ResolveByKey(ctx context.Context, s db.KVSession, tx *history.Transaction, 
 }
 
 // ResolveByRow looks up tx by its rows in the ledger. tombstone inserts one under an id,
-// and find reads the rows of an id, whose last column is NULL in a tombstone. If tx is
-// still under way, the unique key makes one of the two wait for the other.
+// and find reads the rows of an id, whose last column is NULL in a tombstone.
 func ResolveByRow(ctx context.Context, s db.SQLSession, tx *history.Transaction, tombstone, find *db.Statement) error {
 	id := []db.Value{{Int: int64(tx.ID)}}
-	_, err := inTransaction(ctx, s, false, tombstone, id)
-	if err != nil && db.ConstraintOf(err) != db.UniqueKey { // of a dialect without DoNothing: it is there
-		return err
-	}
-	// A transaction of its own: under snapshot isolation the one above would not see
-	// what committed while it waited.
-	result, err := inTransaction(ctx, s, true, find, id)
+	r, err := TakeRow(ctx, s, tombstone, id, find, id)
 	if err != nil {
 		return err
 	}
-	r := s.Result(result)
-	if r == nil || r.Rows() == 0 {
+	if r.Rows() == 0 {
 		return errNeither
 	}
 	tx.Outcome = history.Committed
@@ -117,6 +109,28 @@ func ResolveByRow(ctx context.Context, s db.SQLSession, tx *history.Transaction,
 		}
 	}
 	return nil
+}
+
+// TakeRow inserts a tombstone with these values unless another row has its unique key,
+// and returns what find reads then: who has the key. If the transaction that is looked up
+// is still under way, the key makes one of the two wait for the other.
+func TakeRow(
+	ctx context.Context, s db.SQLSession, tombstone *db.Statement, values []db.Value, find *db.Statement, key []db.Value,
+) (*db.Result, error) {
+	_, err := inTransaction(ctx, s, false, tombstone, values)
+	if err != nil && db.ConstraintOf(err) != db.UniqueKey { // of a dialect without DoNothing: it is there
+		return nil, err
+	}
+	// A transaction of its own: under snapshot isolation the one above would not see
+	// what committed while it waited.
+	result, err := inTransaction(ctx, s, true, find, key)
+	if err != nil {
+		return nil, err
+	}
+	if r := s.Result(result); r != nil {
+		return r, nil
+	}
+	return new(db.Result), nil
 }
 
 // inTransaction runs a transaction of one statement.

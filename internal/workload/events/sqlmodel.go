@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,7 +22,7 @@ type sqlModel struct {
 	*dataset.SQL
 	config *Config
 
-	create, drop string
+	create string
 
 	origin    *db.Statement // makes a stream
 	end       *db.Statement // the last place of a stream
@@ -51,12 +52,6 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 		"\tmember " + d.IntegerType + " NOT NULL,\n" +
 		"\tbody " + d.TextType(longest) + ",\n" +
 		"\tPRIMARY KEY (stream, place, piece)\n)" + d.TableOptions
-	m.drop = "DROP TABLE IF EXISTS " + table
-	m.statements(d)
-	return m, nil
-}
-
-func (m *sqlModel) statements(d *db.Dialect) {
 	const into = "INSERT INTO " + table + " (stream, place, piece, writer, member, body) VALUES ("
 	m.origin = d.Write(into).Param(db.Integer).Text(", 0, 0, 0, 0, NULL)").End()
 	m.end = d.Write("SELECT MAX(place) FROM ", table, " WHERE stream = ").Param(db.Integer).End(db.Integer)
@@ -67,12 +62,13 @@ func (m *sqlModel) statements(d *db.Dialect) {
 		Text(", 0, NULL)", d.DoNothing).End()
 	m.all = d.Write("SELECT stream, place, piece, writer, member, body FROM ", table, " ORDER BY stream, place, piece").
 		End(db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Text)
+	return m, nil
 }
 
 // Fill implements dataset.Store. It makes the table and the streams' origins.
 func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(done uint64)) error {
 	if n.Rows == 0 {
-		if err := m.Each(ctx, m.drop, m.create); err != nil {
+		if err := m.Each(ctx, "DROP TABLE IF EXISTS "+table, m.create); err != nil {
 			return err
 		}
 	}
@@ -200,18 +196,18 @@ func (c *sqlClient) look(ctx context.Context, id history.ID, stream uint64) (end
 	if err := c.Flush(ctx); err != nil {
 		return 0, err
 	}
-	if who >= 0 {
-		if r := c.Result(who); r != nil && r.Rows() > 0 && history.ID(r.Row(0)[0].Int) == id {
-			if err := c.Rollback(ctx); err != nil {
-				return 0, err
-			}
-			return 0, load.ErrAlreadyApplied
-		}
+	if who >= 0 && wrote(c.Result(who), id) {
+		return 0, cmp.Or(c.Rollback(ctx), load.ErrAlreadyApplied)
 	}
 	if r := c.Result(last); r != nil && r.Rows() > 0 && !r.Row(0)[0].Null {
 		end = uint64(r.Row(0)[0].Int)
 	}
 	return end, nil
+}
+
+// wrote says that what was read of a place is an event of a transaction.
+func wrote(r *db.Result, id history.ID) bool {
+	return r != nil && r.Rows() > 0 && history.ID(r.Row(0)[0].Int) == id && r.Row(0)[1].Int == 0
 }
 
 // slot is where the end of one of its streams is kept.
@@ -225,46 +221,17 @@ func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction)
 	if c.unsent(tx) {
 		return nil
 	}
-	if err := c.take(ctx, tx); err != nil {
-		return err
-	}
-	// A transaction of its own: under snapshot isolation the one above would not
-	// see an append that committed while it waited.
-	if err := c.Begin(ctx, true); err != nil {
-		return err
-	}
-	c.args[0], c.args[1] = db.Value{Int: int64(tx.Ops[0].Object)}, db.Value{Int: int64(c.tried)}
-	who, err := c.Do(ctx, c.model.who, c.args[:2])
-	if err != nil {
-		return err
-	}
-	if err := c.Commit(ctx); err != nil {
-		return err
-	}
-	r := c.Result(who)
+	at := []db.Value{{Int: int64(tx.Ops[0].Object)}, {Int: int64(c.tried)}, {Int: int64(tx.ID)}}
+	r, err := workload.TakeRow(ctx, c.SQLSession, c.model.tombstone, at, c.model.who, at[:2])
 	switch {
-	case r == nil || r.Rows() == 0:
+	case err != nil:
+		return err
+	case r.Rows() == 0:
 		return errNobody
-	case history.ID(r.Row(0)[0].Int) == tx.ID && r.Row(0)[1].Int == 0:
+	case wrote(r, tx.ID):
 		done(tx, c.tried-1)
 	default:
 		tx.Outcome = history.Aborted
 	}
 	return nil
-}
-
-// take puts a tombstone at the place that was tried, unless somebody has it.
-func (c *sqlClient) take(ctx context.Context, tx *history.Transaction) error {
-	if err := c.Begin(ctx, false); err != nil {
-		return err
-	}
-	c.args[0], c.args[1], c.args[2] = db.Value{Int: int64(tx.Ops[0].Object)}, db.Value{Int: int64(c.tried)}, db.Value{Int: int64(tx.ID)}
-	_, err := c.Do(ctx, c.model.tombstone, c.args[:3])
-	if err == nil {
-		err = c.Commit(ctx)
-	}
-	if db.ConstraintOf(err) == db.UniqueKey {
-		return nil // a dialect without DoNothing: somebody has it
-	}
-	return err
 }

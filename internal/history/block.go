@@ -59,11 +59,11 @@ func startSums(preamble uint32) sums {
 	return sums{running: crc32.Update(0, castagnoli, binary.LittleEndian.AppendUint32(nil, preamble))}
 }
 
-// add counts one block; head is its sealed head.
-func (s *sums) add(head []byte, records uint32) {
+// add counts one block; check is the checksum of its head.
+func (s *sums) add(check, records uint32) {
 	s.blocks++
 	s.records += uint64(records)
-	s.running = crc32.Update(s.running, castagnoli, head[20:24])
+	s.running = crc32.Update(s.running, castagnoli, binary.LittleEndian.AppendUint32(nil, check))
 }
 
 func (s *sums) footer() []byte {
@@ -154,7 +154,7 @@ func (b *blockFile) block(block []byte, records uint32) error {
 	if err := b.write(block); err != nil {
 		return err
 	}
-	b.sums.add(block, records)
+	b.sums.add(binary.LittleEndian.Uint32(block[20:]), records)
 	return nil
 }
 

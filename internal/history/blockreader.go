@@ -165,6 +165,7 @@ func (s *blockSource) read(b []byte, offset int64) error {
 // head is the head of one block.
 type head struct {
 	client, length, records, sum uint32
+	check                        uint32 // the checksum of the head itself
 }
 
 // Where a walk over the blocks stands.
@@ -209,6 +210,7 @@ func (s *blockSource) at(offset int64, raw []byte) (place, head, error) {
 		length:  binary.LittleEndian.Uint32(raw[8:]),
 		records: binary.LittleEndian.Uint32(raw[12:]),
 		sum:     binary.LittleEndian.Uint32(raw[16:]),
+		check:   binary.LittleEndian.Uint32(raw[20:]),
 	}
 	switch {
 	case h.length > maxPayload:
@@ -227,21 +229,21 @@ func (s *blockSource) end() place {
 	if s.complete {
 		return atFooter
 	}
-	p, _ := s.walk(func(blockRead) error { return nil })
+	p, _, _ := s.walk(func(blockRead) error { return nil })
 	return p
 }
 
 // walk hands over every whole block without its payload, until the first error, and
-// says how the walk ended.
-func (s *blockSource) walk(do func(b blockRead) error) (place, error) {
+// says how and where the walk ended.
+func (s *blockSource) walk(do func(b blockRead) error) (p place, offset int64, err error) {
 	raw := make([]byte, blockHeadSize)
-	for offset := s.first; ; {
+	for offset = s.first; ; {
 		p, h, err := s.at(offset, raw)
-		if err != nil || p != atBlock {
-			return p, err
+		if err == nil && p == atBlock {
+			err = do(blockRead{head: h, offset: offset})
 		}
-		if err := do(blockRead{head: h, offset: offset}); err != nil {
-			return p, err
+		if err != nil || p != atBlock {
+			return p, offset, err
 		}
 		offset += blockHeadSize + int64(h.length)
 	}
@@ -267,35 +269,27 @@ type blockRead struct {
 // or does not hold what its footer says.
 func (s *blockSource) blocks() iter.Seq2[blockRead, error] {
 	return func(yield func(blockRead, error) bool) {
-		raw := make([]byte, blockHeadSize)
 		var payload []byte
-		seen := startSums(s.preamble)
-		for offset := s.first; ; {
-			p, h, err := s.at(offset, raw)
-			if err == nil && p == atFooter && seen != s.footer {
-				err = s.damaged(offset, fmt.Sprintf("it holds %d records in %d blocks, and not the %d records in %d blocks that were written",
-					seen.records, seen.blocks, s.footer.records, s.footer.blocks))
+		seen, stopped := startSums(s.preamble), errors.New("the reader has enough")
+		p, offset, err := s.walk(func(b blockRead) error {
+			if int(b.length) > cap(payload) {
+				payload = make([]byte, b.length)
 			}
-			if err != nil {
-				yield(blockRead{offset: offset}, err)
-				return
-			}
-			if p != atBlock {
-				return
-			}
-			if int(h.length) > cap(payload) {
-				payload = make([]byte, h.length)
-			}
-			b := blockRead{head: h, offset: offset, payload: payload[:h.length]}
+			b.payload = payload[:b.length]
 			if err := s.readPayload(b); err != nil {
-				yield(blockRead{offset: offset}, err)
-				return
+				return err
 			}
-			seen.add(raw, h.records)
-			if !yield(b, nil) {
-				return
+			if seen.add(b.check, b.records); !yield(b, nil) {
+				return stopped
 			}
-			offset += blockHeadSize + int64(h.length)
+			return nil
+		})
+		if err == nil && p == atFooter && seen != s.footer {
+			err = s.damaged(offset, fmt.Sprintf("it holds %d records in %d blocks, and not the %d records in %d blocks that were written",
+				seen.records, seen.blocks, s.footer.records, s.footer.blocks))
+		}
+		if err != nil && err != stopped {
+			yield(blockRead{offset: offset}, err)
 		}
 	}
 }

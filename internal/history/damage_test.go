@@ -167,7 +167,7 @@ func forge(payload []byte, records uint32) []byte {
 	sums := startSums(sum)
 	block := append(make([]byte, blockHeadSize), payload...)
 	sealBlock(block, 0, records)
-	sums.add(block, records)
+	sums.add(binary.LittleEndian.Uint32(block[20:]), records)
 	return append(append(file, block...), sums.footer()...)
 }
 

@@ -381,7 +381,7 @@ func rows[T any](s *blockSource, take func(*decoder, T) T) iter.Seq2[T, error] {
 
 // readUnexpected reads only those of the accounts' blocks that have unexpected rows.
 func (e *End) readUnexpected() error {
-	_, err := e.accounts.walk(func(b blockRead) error {
+	_, _, err := e.accounts.walk(func(b blockRead) error {
 		if b.client != unexpectedBlock {
 			return nil
 		}

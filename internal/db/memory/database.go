@@ -90,37 +90,34 @@ func (d *Database) Fired() int {
 // taken for one of the reference.
 func (d *Database) Info(context.Context) (db.Info, error) {
 	o := d.options
-	info := db.Info{Name: "memory", Version: "1", Settings: []db.Setting{
-		{Name: "durability", Value: "none, all is lost when the process ends"},
-		{Name: "seed", Value: fmt.Sprint(o.seed)},
-	}}
-	add := func(name string, value any) {
-		info.Settings = append(info.Settings, db.Setting{Name: name, Value: fmt.Sprint(value)})
-	}
-	if o.mutant != "" {
-		add("mutant", o.mutant)
-		add("rate", o.rate)
-	}
-	if o.mutant == crashMutant {
-		add("n", o.n)
-	}
-	if o.unknown > 0 {
-		add("unknown", o.unknown)
-	}
-	if o.abort > 0 {
-		add("abort", o.abort)
+	info := db.Info{Name: "memory", Version: "1"}
+	for _, s := range []struct {
+		name  string
+		value any
+		set   bool
+	}{
+		{"durability", "none, all is lost when the process ends", true},
+		{"seed", o.seed, true},
+		{"mutant", o.mutant, o.mutant != ""},
+		{"rate", o.rate, o.mutant != ""},
+		{"n", o.n, o.mutant == crashMutant},
+		{"unknown", o.unknown, o.unknown > 0},
+		{"abort", o.abort, o.abort > 0},
+	} {
+		if s.set {
+			info.Settings = append(info.Settings, db.Setting{Name: s.name, Value: fmt.Sprint(s.value)})
+		}
 	}
 	return info, nil
 }
 
-// Claim knows one isolation. A mutant claims it too: that is its lie.
-func (d *Database) Claim(name string) (db.Claim, error) {
-	if name != "" && name != Isolation {
-		return db.Claim{}, &db.Error{Class: db.Fatal, Code: "isolation", Op: "choose the isolation",
-			Err: fmt.Errorf("memory: has no isolation %q: its only one is %q", name, Isolation)}
-	}
-	return db.Claim{Isolation: Isolation, Level: isolation.StrictSerializable, Source: "internal/db/memory/store.go"}, nil
+var isolations = db.Isolations{
+	Product: "memory:", Source: "internal/db/memory/store.go",
+	Levels: []db.NamedLevel{{Name: Isolation, Level: isolation.StrictSerializable}},
 }
+
+// Claim knows one isolation. A mutant claims it too: that is its lie.
+func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
 
 // Constrain declares the columns of values; it replaces what was declared before
 // and does not look at what is stored already.

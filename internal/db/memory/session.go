@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"stroppy/internal/db"
 )
@@ -41,11 +40,11 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 // Read copies what it finds, so that nobody but the store holds its values.
 func (s *session) Read(_ context.Context, keys [][]byte, out []db.Entry) error {
 	if !s.open {
-		return misuse("read", "no transaction is open: call Begin first")
+		return db.Fatalf("read", "no transaction is open: call Begin first")
 	}
 	if len(out) < len(keys) {
 		s.Rollback()
-		return misuse("read", fmt.Sprintf("%d keys do not fit into %d entries", len(keys), len(out)))
+		return db.Fatalf("read", "%d keys do not fit into %d entries", len(keys), len(out))
 	}
 	d := s.database
 	d.store.mu.Lock()
@@ -87,16 +86,16 @@ func (s *session) Delete(key []byte) {
 
 func (s *session) Commit(ctx context.Context) error {
 	if !s.open {
-		return misuse("commit", "no transaction is open: call Begin first")
+		return db.Fatalf("commit", "no transaction is open: call Begin first")
 	}
 	var refusal error
 	switch err := ctx.Err(); {
 	case err != nil:
 		refusal = cancelled("commit", err)
 	case s.tx.readOnly && len(s.tx.writes) > 0:
-		refusal = misuse("commit", "the transaction was begun as read-only and writes")
+		refusal = db.Fatalf("commit", "the transaction was begun as read-only and writes")
 	case len(s.tx.writes) > maxWrites:
-		refusal = misuse("commit", fmt.Sprintf("the transaction has %d writes, %d more than it may have", len(s.tx.writes), len(s.tx.writes)-maxWrites))
+		refusal = db.Fatalf("commit", "the transaction has %d writes, %d more than it may have", len(s.tx.writes), len(s.tx.writes)-maxWrites)
 	}
 	if refusal != nil {
 		s.Rollback()
@@ -165,16 +164,12 @@ func (s *session) Close() error {
 func (s *session) usable(op string) error {
 	switch {
 	case s.closed:
-		return misuse(op, "the session is closed: open a new one")
+		return db.Fatalf(op, "the session is closed: open a new one")
 	case s.broken:
 		return &db.Error{Class: db.Unavailable, Code: "reset-needed", Op: op,
 			Err: errors.New("the outcome of the last commit was unknown: reset the session first")}
 	}
 	return nil
-}
-
-func misuse(op, text string) error {
-	return &db.Error{Class: db.Fatal, Code: "misuse", Op: op, Err: errors.New(text)}
 }
 
 // cancelled says that a context ended before anything was done.

@@ -1,10 +1,11 @@
 package memory
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
 
 	"stroppy/internal/db"
@@ -155,8 +156,7 @@ func (s *store) constrain(tx *transaction) error {
 		}
 		for _, c := range space.Columns {
 			if len(w.value) < c.Offset+8 {
-				return &db.Error{Class: db.Fatal, Code: "short-value", Op: "commit",
-					Err: fmt.Errorf("the value of key %q has %d bytes, too few for column %s at %d", w.key, len(w.value), c.Name, c.Offset)}
+				return db.Fatalf("commit", "the value of key %q has %d bytes, too few for column %s at %d", w.key, len(w.value), c.Name, c.Offset)
 			}
 			if n := number(w.value, c); c.NonNegative && n < 0 {
 				return &db.Error{Class: db.Constraint, Constraint: db.CheckFailed, Code: "check", Op: "commit",
@@ -261,8 +261,7 @@ func checkSpaces(spaces []db.Keyspace) error {
 	for _, space := range spaces {
 		for _, c := range space.Columns {
 			if c.Offset < 0 {
-				return &db.Error{Class: db.Fatal, Code: "bad-column", Op: "constrain",
-					Err: fmt.Errorf("column %s of the keys %q begins at byte %d, before the value", c.Name, space.Prefix, c.Offset)}
+				return db.Fatalf("constrain", "column %s of the keys %q begins at byte %d, before the value", c.Name, space.Prefix, c.Offset)
 			}
 		}
 	}
@@ -274,8 +273,8 @@ func cloneSpaces(spaces []db.Keyspace) []db.Keyspace {
 	out := make([]db.Keyspace, len(spaces))
 	for i, space := range spaces {
 		out[i] = db.Keyspace{
-			Prefix:  []byte(strings.Clone(string(space.Prefix))),
-			Columns: append([]db.Column(nil), space.Columns...),
+			Prefix:  bytes.Clone(space.Prefix),
+			Columns: slices.Clone(space.Columns),
 		}
 	}
 	return out

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -85,11 +84,7 @@ func (d *Database) Constrain(spaces []db.Keyspace) error {
 		length := 0
 		for _, c := range s.Columns {
 			if c.Offset < 0 {
-				return &db.Error{
-					Class: db.Fatal,
-					Op:    "declare a keyspace to noop",
-					Err:   fmt.Errorf("column %q of prefix %q begins before its value", c.Name, s.Prefix),
-				}
+				return db.Fatalf("declare a keyspace to noop", "column %q of prefix %q begins before its value", c.Name, s.Prefix)
 			}
 			length = max(length, c.Offset+8)
 		}
@@ -129,7 +124,7 @@ func (s *session) Begin(context.Context, bool) error {
 
 func (s *session) Read(_ context.Context, keys [][]byte, out []db.Entry) error {
 	if len(out) < len(keys) {
-		return &db.Error{Class: db.Fatal, Op: "read", Err: fmt.Errorf("%d keys and room for %d values", len(keys), len(out))}
+		return db.Fatalf("read", "%d keys and room for %d values", len(keys), len(out))
 	}
 	for i, key := range keys {
 		out[i] = s.find(key)

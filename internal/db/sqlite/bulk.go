@@ -39,7 +39,7 @@ func (c *conn) insertAll(ctx context.Context, load db.BulkLoad) (rows int64, err
 	}
 	insert := &db.Statement{
 		SQL: "INSERT INTO " + quote(load.Table) + " (" + strings.Join(names, ", ") + ") VALUES (" +
-			parameterList(len(names)) + ")",
+			"?" + strings.Repeat(", ?", len(names)-1) + ")",
 		Params: load.Types,
 	}
 	row := make([]db.Value, len(load.Columns))

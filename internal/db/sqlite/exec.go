@@ -74,15 +74,3 @@ func (c *conn) totalChanges() int64 { return sqlite3.Xsqlite3_total_changes64(c.
 
 // quote spells a name as an SQL identifier.
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
-
-// parameterList returns "?1, ?2, … ?n".
-func parameterList(n int) string {
-	var b strings.Builder
-	for i := range n {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString("?" + strconv.Itoa(i+1))
-	}
-	return b.String()
-}

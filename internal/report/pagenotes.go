@@ -86,65 +86,48 @@ func were(n uint64) string {
 	return "were"
 }
 
-// figures are the few numbers in large type. Each is there in every report.
+// figures are the few numbers in large type. All but the last are there in every report.
 func figures(r *Result) []PageFigure {
-	if r.Drive == nil {
+	d := r.Drive
+	if d == nil {
 		return []PageFigure{}
 	}
-	list := []PageFigure{throughputFigure(r.Drive), latencyFigure(r.Drive), outcomeFigure(r.Drive), steadyFigure(r.Drive)}
+	throughput := PageFigure{Name: "Throughput, mean", Value: Perhaps(d.throughput().Mean, RateText), Below: []string{}}
+	if t := d.TPS; t != nil {
+		if t.Mean != nil {
+			throughput.Unit = "/s"
+		}
+		throughput.Below = append(throughput.Below, "median "+Perhaps(t.Median, RateText), "best second "+Perhaps(t.Max, RateText))
+	}
+	interval := "confidence interval " + NotKnown
+	if i := d.Interval; i != nil {
+		interval = fmt.Sprintf("%.4g %% interval %s to %s", 100*i.Confidence, RateText(i.Low), RateText(i.High))
+	}
+	throughput.Below = append(throughput.Below, interval)
+
+	latency := PageFigure{Name: "Latency, 99 %", Value: NotKnown, Below: []string{}}
+	if l := d.Latency; l != nil {
+		latency.Value, latency.Unit = LatencyText(l.P99), "ms"
+		latency.Below = []string{"median " + LatencyText(l.P50), "99.9 % " + LatencyText(l.P999), "max " + LatencyText(l.Max), "from the intended start time"}
+	}
+	outcomes := PageFigure{Name: "Committed", Value: group(d.Committed), Below: []string{
+		group(d.Rejected.total()) + " rejected", group(d.Aborted) + " aborted", group(d.Unknown) + " in doubt",
+	}}
+	steadiness := PageFigure{Name: "Steadiness", Value: NotKnown, Below: []string{}}
+	if s := d.Steady; s != nil && (s.State == stats.Steady || s.State == stats.Unsteady) {
+		steadiness.Value = string(s.State)
+		if s.State == stats.Steady {
+			steadiness.Below = append(steadiness.Below, fmt.Sprintf("from second %d of the run", s.From))
+		}
+	}
+	if o := d.Outage; o != nil {
+		steadiness.Below = append(steadiness.Below, "longest gap without a commit "+lasting(o.Seconds))
+	}
+	list := []PageFigure{throughput, latency, outcomes, steadiness}
 	if f := outageFigure(r.Faults); f != nil {
 		list = append(list, *f)
 	}
 	return list
-}
-
-func throughputFigure(d *Drive) PageFigure {
-	f := PageFigure{Name: "Throughput, mean", Value: NotKnown, Below: []string{}}
-	if t := d.TPS; t != nil {
-		if t.Mean != nil {
-			f.Value, f.Unit = RateText(*t.Mean), "/s"
-		}
-		f.Below = append(f.Below, "median "+Perhaps(t.Median, RateText), "best second "+Perhaps(t.Max, RateText))
-	}
-	if i := d.Interval; i != nil {
-		f.Below = append(f.Below, fmt.Sprintf("%.4g %% interval %s to %s", 100*i.Confidence, RateText(i.Low), RateText(i.High)))
-	} else {
-		f.Below = append(f.Below, "confidence interval "+NotKnown)
-	}
-	return f
-}
-
-func latencyFigure(d *Drive) PageFigure {
-	f := PageFigure{Name: "Latency, 99 %", Value: NotKnown, Below: []string{}}
-	if l := d.Latency; l != nil {
-		f.Value, f.Unit = LatencyText(l.P99), "ms"
-		f.Below = append(f.Below, "median "+LatencyText(l.P50), "99.9 % "+LatencyText(l.P999), "max "+LatencyText(l.Max))
-		f.Below = append(f.Below, "from the intended start time")
-	}
-	return f
-}
-
-func outcomeFigure(d *Drive) PageFigure {
-	rejected := d.Rejected.total()
-	return PageFigure{Name: "Committed", Value: group(d.Committed), Unit: "", Below: []string{
-		group(rejected) + " rejected", group(d.Aborted) + " aborted", group(d.Unknown) + " in doubt",
-	}}
-}
-
-func steadyFigure(d *Drive) PageFigure {
-	f := PageFigure{Name: "Steadiness", Value: NotKnown, Below: []string{}}
-	if s := d.Steady; s != nil {
-		switch s.State {
-		case stats.Steady:
-			f.Value, f.Below = "steady", append(f.Below, "from second "+fmt.Sprint(s.From)+" of the run")
-		case stats.Unsteady:
-			f.Value = "unsteady"
-		}
-	}
-	if o := d.Outage; o != nil {
-		f.Below = append(f.Below, "longest gap without a commit "+lasting(o.Seconds))
-	}
-	return f
 }
 
 // outageFigure is the worst outage by a fault; nil where none was measured.
@@ -167,6 +150,5 @@ func outageFigure(faults []Fault) *PageFigure {
 	case worst.RecoveredSeconds != nil:
 		back = "throughput back after " + lasting(*worst.RecoveredSeconds)
 	}
-	value, unit := outageText(lasting)(*worst.OutageSeconds), ""
-	return &PageFigure{Name: "Worst outage", Value: value, Unit: unit, Below: []string{worst.Fault + " at " + lasting(worst.AtSeconds), back}}
+	return &PageFigure{Name: "Worst outage", Value: outageText(lasting)(*worst.OutageSeconds), Below: []string{worst.Fault + " at " + lasting(worst.AtSeconds), back}}
 }

@@ -223,12 +223,6 @@ func studyTables(r *Result) []PageTable {
 			mean, p99, highest = cells[1], cells[5], cells[7]
 		}
 	}
-	one := table("Table 1: a consolidated result", "Transfers are those committed after the warm-up. TPS are all committed transactions a second, inquiries too.", []int{0}, "vendor", "nodes", "clients", "accounts, millions", "transfers, millions", "TPS")
-	one.Add(vendor, nodes, clients, accounts, transfers, tps)
-	two := table("Table 2: latency", "Of all committed transactions that were due after the warm-up, inquiries too.", []int{0}, "vendor", "latency, ms (average)", "latency, ms (max)", "latency, ms 99 % percentile")
-	two.Add(vendor, mean, highest, p99)
-	three := table("Table 3: disk footprint", "Transfers are all that this run committed, in the warm-up too, and no inquiries. The bytes per transfer are the whole footprint, accounts included, divided by them.", []int{0},
-		"vendor", "accounts, millions", "transfers, millions", "disk footprint at test end, GB", "bytes per transfer")
 	footprint, stored := NotKnown, NotKnown
 	if r.FootprintBytes != nil {
 		footprint = short4(float64(*r.FootprintBytes) / 1e9)
@@ -236,12 +230,21 @@ func studyTables(r *Result) []PageTable {
 	if n := r.FootprintTransfers; n != nil {
 		stored = millions(float64(*n))
 	}
-	each := Perhaps(r.FootprintPerTransfer, RateText)
-	three.Add(vendor, accounts, stored, footprint, each)
-	tables = append(tables, one, two, three)
-	for i := range tables {
-		tables[i].Markdown = tables[i].markdown()
+	study := func(title, note string, columns []string, cells ...string) {
+		t := table(title, note, []int{0}, columns...)
+		t.Add(cells...)
+		t.Markdown = t.markdown()
+		tables = append(tables, t)
 	}
+	study("Table 1: a consolidated result", "Transfers are those committed after the warm-up. TPS are all committed transactions a second, inquiries too.",
+		[]string{"vendor", "nodes", "clients", "accounts, millions", "transfers, millions", "TPS"},
+		vendor, nodes, clients, accounts, transfers, tps)
+	study("Table 2: latency", "Of all committed transactions that were due after the warm-up, inquiries too.",
+		[]string{"vendor", "latency, ms (average)", "latency, ms (max)", "latency, ms 99 % percentile"},
+		vendor, mean, highest, p99)
+	study("Table 3: disk footprint", "Transfers are all that this run committed, in the warm-up too, and no inquiries. The bytes per transfer are the whole footprint, accounts included, divided by them.",
+		[]string{"vendor", "accounts, millions", "transfers, millions", "disk footprint at test end, GB", "bytes per transfer"},
+		vendor, accounts, stored, footprint, Perhaps(r.FootprintPerTransfer, RateText))
 	return tables
 }
 

@@ -348,60 +348,49 @@ func (t *text) errors() {
 	}
 }
 
+// cost writes what the database keeps, and what client and servers took.
 func (t *text) cost() {
 	r := t.r
-	var parts []string
+	footprint, cpu, memory := "", "", ""
 	if r.FootprintBytes != nil {
-		footprint := bytesText(*r.FootprintBytes) + " in the database"
+		footprint = bytesText(*r.FootprintBytes) + " in the database"
 		if each, n := r.FootprintPerTransfer, r.FootprintTransfers; each != nil && n != nil {
 			footprint += fmt.Sprintf(", %.0f bytes a committed %s (%s of them)", *each, writer(r.Workload), group(*n))
 		}
-		parts = append(parts, "footprint", footprint)
 	}
-	if c := r.Client; c != nil {
-		if c.CPUSeconds != nil && r.Drive != nil {
-			s := fmt.Sprintf("%.2f s in the load phase", *c.CPUSeconds)
-			if done := r.Drive.ended(); done > 0 && r.Drive.WarmupSeconds == 0 {
-				s += fmt.Sprintf(", %.1f µs a transaction", *c.CPUSeconds/float64(done)*1e6)
-			}
-			if c.Threads != nil {
-				s += fmt.Sprintf(", on %s", Counted(uint64(math.Round(*c.Threads)), "thread"))
-			}
-			parts = append(parts, "client CPU", s)
+	if c := r.Client; c != nil && c.CPUSeconds != nil && r.Drive != nil {
+		cpu = fmt.Sprintf("%.2f s in the load phase", *c.CPUSeconds)
+		if done := r.Drive.ended(); done > 0 && r.Drive.WarmupSeconds == 0 {
+			cpu += fmt.Sprintf(", %.1f µs a transaction", *c.CPUSeconds/float64(done)*1e6)
 		}
-		if c.MaxRSSBytes != nil {
-			parts = append(parts, "client memory", bytesText(*c.MaxRSSBytes)+" at most")
+		if c.Threads != nil {
+			cpu += fmt.Sprintf(", on %s", Counted(uint64(math.Round(*c.Threads)), "thread"))
 		}
 	}
-	parts = append(parts, servers(r.Servers)...)
-	if len(parts) == 0 {
+	if c := r.Client; c != nil && c.MaxRSSBytes != nil {
+		memory = bytesText(*c.MaxRSSBytes) + " at most"
+	}
+	var serverCPU, serverMemory []string
+	for _, s := range r.Servers {
+		if s.CPUSeconds != nil {
+			serverCPU = append(serverCPU, fmt.Sprintf("%s %.2f s", clean(s.Name), *s.CPUSeconds))
+		}
+		if s.MaxRSSBytes != nil {
+			serverMemory = append(serverMemory, clean(s.Name)+" "+bytesText(*s.MaxRSSBytes))
+		}
+	}
+	if len(serverMemory) > 0 {
+		serverMemory[len(serverMemory)-1] += " at most"
+	}
+	if footprint+cpu+memory == "" && len(serverCPU)+len(serverMemory) == 0 {
 		return
 	}
 	t.head("Cost")
-	for i := 0; i+1 < len(parts); i += 2 {
-		t.line(parts[i], parts[i+1])
-	}
-}
-
-// servers are the lines of what the database's own processes cost.
-func servers(list []Server) []string {
-	var cpu, rss []string
-	for _, s := range list {
-		if s.CPUSeconds != nil {
-			cpu = append(cpu, fmt.Sprintf("%s %.2f s", clean(s.Name), *s.CPUSeconds))
-		}
-		if s.MaxRSSBytes != nil {
-			rss = append(rss, clean(s.Name)+" "+bytesText(*s.MaxRSSBytes))
-		}
-	}
-	var lines []string
-	if len(cpu) > 0 {
-		lines = append(lines, "server CPU", strings.Join(cpu, " · "))
-	}
-	if len(rss) > 0 {
-		lines = append(lines, "server memory", strings.Join(rss, " · ")+" at most")
-	}
-	return lines
+	t.line("footprint", footprint)
+	t.line("client CPU", cpu)
+	t.line("client memory", memory)
+	t.line("server CPU", strings.Join(serverCPU, " · "))
+	t.line("server memory", strings.Join(serverMemory, " · "))
 }
 
 func (t *text) files(dir string) {

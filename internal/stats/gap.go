@@ -22,10 +22,9 @@ const (
 	maxCells   = 1 << 21
 )
 
-// commits keeps the first and the last commit of each cell of time. This finds
-// a gap of a cell's width or more exactly, in whatever order the commits come,
-// because such a gap lies between the last commit of one cell and the first of
-// another; the idea is that of the linear-time maximum gap (Gonzalez 1975).
+// commits keeps the first and the last commit of each cell of time. This finds a gap
+// of a cell's width or more exactly, in whatever order the commits come, because it
+// lies between two cells (the linear-time maximum gap, Gonzalez 1975).
 type commits struct {
 	width int64 // ns, of a cell
 	cells []cell
@@ -89,18 +88,15 @@ func (c *commits) longestWithin(from, until, end time.Duration) (g Gap) {
 // longestOf returns the length of the longest gap between two commits that lies
 // in one of the phases, which are in order.
 func (c *commits) longestOf(phases []Phase) (longest time.Duration) {
-	known := false
+	first := true // the gap before the first commit
 	for from, to := range c.between(0) {
 		for len(phases) > 0 && phases[0].To < to {
 			phases = phases[1:]
 		}
-		if len(phases) == 0 {
-			break
-		}
-		if known && from >= phases[0].From {
+		if !first && len(phases) > 0 && from >= phases[0].From {
 			longest = max(longest, to-from)
 		}
-		known = true
+		first = false
 	}
 	return longest
 }

@@ -23,10 +23,9 @@ type Second struct {
 // maxSeconds is the longest run that a series is made of, 60 days.
 const maxSeconds = 60 * 24 * 60 * 60
 
-// Timeline gathers the course of a run from its transactions, in any order, in
-// one pass. It takes about 2 kB for each second of the run, and at most 16 MB
-// for the gaps. Audits, which run beside the measured clients, do not count;
-// the warm-up does.
+// Timeline gathers the course of a run from its transactions, in any order, in one
+// pass. It takes about 2 kB for each second of the run, and at most 16 MB for the gaps.
+// What ran in the background does not count; the warm-up does.
 type Timeline struct {
 	seconds []*bin // nil where nothing ended
 	gaps    commits
@@ -99,10 +98,9 @@ func (t *Timeline) waitFrom(n, more int64) {
 	t.waiting[n] += more
 }
 
-// AddUnsent counts transactions that were due and never sent, which no history
-// holds: byDue has their number by the second in which they were due. They wait
-// from then to the last second of byDue, which is the one in which the load phase
-// ended.
+// AddUnsent counts transactions that were due and never sent, which no history holds,
+// by the second in which they were due. They wait to the last second of byDue, in which
+// the load phase ended.
 func (t *Timeline) AddUnsent(byDue []uint64) error {
 	if len(byDue) > maxSeconds {
 		return fmt.Errorf("make the series of the run: a load phase of %d seconds is none that was ever made", len(byDue))
@@ -146,8 +144,7 @@ func (t *Timeline) Series() []Second {
 }
 
 // LongestGapUntil returns the longest time in which nothing committed; see Gap. The
-// run's start and the end of its load phase are ends of a gap as well, so that a
-// database that never commits again is reported as out until then.
+// run's start and the end of its load phase are ends of a gap as well.
 func (t *Timeline) LongestGapUntil(end time.Duration) Gap { return t.gaps.longestWithin(0, end, end) }
 
 // Read gathers all transactions of a recorded history, and adds them to the counts too.

@@ -37,7 +37,7 @@ type Member interface {
 // them, and the end of it all. A kind's cluster embeds one. Create it with
 // NewNodeSet.
 type NodeSet[N Member] struct {
-	// User is whom the servers run as, set before Open.
+	// User is whom the servers run as.
 	User User
 	// Life ends with the cluster.
 	Life context.Context
@@ -77,22 +77,47 @@ func NewNodeSet[N Member](name string, found func(ctx context.Context, number in
 // startAttempts bounds the tries to start a cluster.
 const startAttempts = 3
 
-// Launch describes a cluster and starts it. A port that was free when it was
-// chosen may be taken when the server binds it: then taken stands in the start's
-// error or in a node's log, and all is made anew. what begins the error.
-func Launch[C interface {
+// Kind is what Launch knows of a kind of cluster.
+type Kind struct {
+	Name      string   // as in --cluster NAME:N
+	PortTaken string   // what a server says when somebody else has its port
+	Users     []string // of whom the first that exists runs servers that refuse root; none: the caller does
+	Product   string   // the servers' name where there are Users
+}
+
+// launched is a cluster with a NodeSet inside.
+type launched interface {
+	URL() string
+	WaitHealthy(ctx context.Context) error
 	Stop() error
+	open(ctx context.Context, k Kind, o Options) error
+	announce(url string) error
 	logged(text string) bool
-}](ctx context.Context, what, taken string, describe func() C, start func(C) error) (C, error) {
+}
+
+// Launch describes a cluster, makes its nodes, starts their servers by start, and
+// returns when all is healthy. An error leaves nothing behind. A port that was free
+// when it was chosen may be taken when the server binds it: then all is made anew.
+func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() C, start func(C) error) (none C, err error) {
+	if o.Nodes < 1 {
+		return none, fmt.Errorf("start %s: %d nodes asked for, at least 1 is needed", k.Name, o.Nodes)
+	}
 	for attempt := 1; ; attempt++ {
 		c := describe()
-		err := start(c)
+		if err = c.open(ctx, k, o); err == nil {
+			err = start(c)
+		}
+		if err == nil {
+			err = c.WaitHealthy(ctx)
+		}
+		if err == nil {
+			err = c.announce(c.URL())
+		}
 		if err == nil {
 			return c, nil
 		}
-		again := attempt < startAttempts && ctx.Err() == nil && (strings.Contains(err.Error(), taken) || c.logged(taken))
-		if err = fmt.Errorf("%s: %w", what, errors.Join(err, c.Stop())); !again {
-			var none C
+		again := attempt < startAttempts && ctx.Err() == nil && (strings.Contains(err.Error(), k.PortTaken) || c.logged(k.PortTaken))
+		if err = fmt.Errorf("start %s:%d: %w", k.Name, o.Nodes, errors.Join(err, c.Stop())); !again {
 			return none, err
 		}
 	}
@@ -106,11 +131,16 @@ func (f *NodeSet[N]) logged(text string) bool {
 	})
 }
 
-// Open makes the cluster's folder, its hosts, and a node on each, none of which it
-// starts. kind is what the record of it all says, as in etcd.
-func (f *NodeSet[N]) Open(ctx context.Context, kind string, o Options) (err error) {
+// open makes the cluster's folder, its hosts, and a node on each, none of which it
+// starts.
+func (f *NodeSet[N]) open(ctx context.Context, k Kind, o Options) (err error) {
 	f.options = o
-	if f.record, err = NewRecord(fmt.Sprintf("%s:%d", kind, o.Nodes)); err != nil {
+	if len(k.Users) > 0 {
+		if f.User, err = UserFor(k.Product, k.Users...); err != nil {
+			return err
+		}
+	}
+	if f.record, err = NewRecord(fmt.Sprintf("%s:%d", k.Name, o.Nodes)); err != nil {
 		return err
 	}
 	if o.Dir == "" {
@@ -355,8 +385,8 @@ func (f *NodeSet[N]) Addresses(of func(N) string) string {
 // Network joins the nodes.
 func (f *NodeSet[N]) Network() *Network { return f.network }
 
-// Announce records where the cluster answers.
-func (f *NodeSet[N]) Announce(url string) error { return f.record.SetURL(url) }
+// announce records where the cluster answers.
+func (f *NodeSet[N]) announce(url string) error { return f.record.SetURL(url) }
 
 // AwaitHealthy calls whole until it finds nothing wrong.
 func (f *NodeSet[N]) AwaitHealthy(ctx context.Context, whole func() error) error {

@@ -38,29 +38,23 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	for name := range o.Params {
 		return nil, &cluster.ParamError{Param: name, Reason: "dqlite has none"}
 	}
-	switch {
-	case o.Nodes < 1:
-		return nil, fmt.Errorf("start a dqlite cluster: %d nodes asked for, at least 1 is needed", o.Nodes)
-	case o.FaultFS:
+	if o.FaultFS {
 		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are not for dqlite, whose writes go to the kernel asynchronously"}
 	}
 	program, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("start a dqlite cluster: find this program, which is to be its nodes: %w", err)
 	}
-	return cluster.Launch(ctx, fmt.Sprintf("start a dqlite cluster of %d nodes", o.Nodes), "address already in use",
+	return cluster.Launch(ctx, cluster.Kind{Name: "dqlite", PortTaken: "address already in use"}, o,
 		func() *Cluster {
 			c := &Cluster{program: program}
 			c.NodeSet = cluster.NewNodeSet("the dqlite cluster", c.newNode)
 			return c
 		},
-		func(c *Cluster) error { return c.start(ctx, o) })
+		func(c *Cluster) error { return c.start(ctx) })
 }
 
-func (c *Cluster) start(ctx context.Context, o cluster.Options) error {
-	if err := c.Open(ctx, "dqlite", o); err != nil {
-		return err
-	}
+func (c *Cluster) start(ctx context.Context) error {
 	if err := c.List()[0].Restart(ctx); err != nil {
 		return err
 	}
@@ -68,10 +62,7 @@ func (c *Cluster) start(ctx context.Context, o cluster.Options) error {
 		return err
 	}
 	c.formed.Store(true)
-	if err := c.WaitHealthy(ctx); err != nil {
-		return err
-	}
-	return c.Announce(c.URL())
+	return nil
 }
 
 // URL is the address of all nodes.

@@ -40,23 +40,20 @@ var (
 // where etcd is not installed.
 func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	flags, err := flagsOf(o.Params)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case o.Nodes < 1:
-		return nil, fmt.Errorf("start an etcd cluster: %d nodes asked for, at least 1 is needed", o.Nodes)
 	}
 	binary, err := cluster.Find("etcd", "etcd-server")
 	if err != nil {
 		return nil, err
 	}
-	return cluster.Launch(ctx, fmt.Sprintf("start an etcd cluster of %d nodes", o.Nodes), "address already in use",
+	return cluster.Launch(ctx, cluster.Kind{Name: "etcd", PortTaken: "address already in use"}, o,
 		func() *Cluster {
 			c := &Cluster{binary: binary, flags: flags}
 			c.NodeSet = cluster.NewNodeSet("the etcd cluster", c.newNode)
 			return c
 		},
-		func(c *Cluster) error { return c.start(ctx, o) })
+		func(c *Cluster) error { return c.start(ctx) })
 }
 
 // decided are the flags that Start gives itself, by which the nodes find each
@@ -83,21 +80,10 @@ func flagsOf(params url.Values) ([]string, error) {
 	return flags, nil
 }
 
-func (c *Cluster) start(ctx context.Context, o cluster.Options) error {
-	if err := c.Open(ctx, "etcd", o); err != nil {
-		return err
-	}
+// start starts all nodes at once, because none answers before a majority runs. The
+// error is that of the node that failed first.
+func (c *Cluster) start(ctx context.Context) error {
 	c.token = fmt.Sprintf("stroppy-%d-%s", os.Getpid(), c.List()[0].peer)
-	if err := c.restartAll(ctx); err != nil {
-		return err
-	}
-	c.formed.Store(true)
-	return c.Announce(c.URL())
-}
-
-// restartAll starts all nodes at once, because none answers before a majority
-// runs. The error is that of the node that failed first.
-func (c *Cluster) restartAll(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var (
@@ -112,6 +98,7 @@ func (c *Cluster) restartAll(ctx context.Context) error {
 		}
 		return err
 	})
+	c.formed.Store(first == nil)
 	return first
 }
 

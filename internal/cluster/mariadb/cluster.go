@@ -97,14 +97,11 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 //	timeout=2s       how long a silent node is waited for until the others
 //	                 suspect it; Galera's own is 5s, in which nobody commits
 func StartGalera(ctx context.Context, o cluster.Options) (*Cluster, error) {
-	if o.Nodes < 1 {
-		return nil, fmt.Errorf("start a Galera cluster: %d nodes asked for, at least 1 is needed", o.Nodes)
-	}
 	return launch(ctx, o, "galera")
 }
 
 func launch(ctx context.Context, o cluster.Options, kind string) (*Cluster, error) {
-	name, galera := fmt.Sprintf("%s:%d", kind, o.Nodes), kind == "galera"
+	galera := kind == "galera"
 	params, err := parseParams(o.Params, galera)
 	switch {
 	case err != nil:
@@ -116,41 +113,32 @@ func launch(ctx context.Context, o cluster.Options, kind string) (*Cluster, erro
 	if err != nil {
 		return nil, err
 	}
-	return cluster.Launch(ctx, "start "+name, "Address already in use",
+	return cluster.Launch(ctx, cluster.Kind{Name: kind, PortTaken: "Address already in use", Product: product, Users: users}, o,
 		func() *Cluster {
 			c := &Cluster{params: params, programs: programs, forming: cluster.NewLock()}
-			c.NodeSet = cluster.NewNodeSet(name, c.newNode)
+			c.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", kind, o.Nodes), c.newNode)
 			return c
 		},
-		func(c *Cluster) error { return c.start(ctx, kind, o) })
+		func(c *Cluster) error { return c.start(ctx) })
 }
 
 func (c *Cluster) galera() bool { return c.programs.provider != "" }
 
-func (c *Cluster) start(ctx context.Context, kind string, o cluster.Options) (err error) {
-	if c.User, err = cluster.UserFor(product, users...); err != nil {
-		return err
-	}
-	if err = c.Open(ctx, kind, o); err != nil {
-		return err
-	}
+func (c *Cluster) start(ctx context.Context) error {
 	nodes := c.List()
-	if err = c.initialize(ctx, nodes[0]); err != nil {
+	if err := c.initialize(ctx, nodes[0]); err != nil {
 		return err
 	}
 	// One after another: a node that gives its data away does nothing else meanwhile.
 	for _, n := range nodes {
-		if err = n.Restart(ctx); err != nil {
+		if err := n.Restart(ctx); err != nil {
 			return err
 		}
 	}
 	c.Mu.Lock()
 	c.formed = true
 	c.Mu.Unlock()
-	if err = c.WaitHealthy(ctx); err != nil {
-		return err
-	}
-	return c.Announce(c.URL())
+	return nil
 }
 
 // URL is the address of all nodes; a client's sessions begin with different ones.

@@ -67,40 +67,21 @@ func findPrograms() (p programs, err error) {
 //	                 synchronous_commit takes the meaning from sync=on
 func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	params, err := parseParams(o.Params)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case o.Nodes < 1:
-		return nil, fmt.Errorf("start a PostgreSQL cluster: %d nodes asked for, at least 1 is needed", o.Nodes)
 	}
 	programs, err := findPrograms()
 	if err != nil {
 		return nil, err
 	}
-	return cluster.Launch(ctx, fmt.Sprintf("start a PostgreSQL cluster of %d nodes", o.Nodes), "could not create any TCP/IP sockets",
+	kind := cluster.Kind{Name: "postgres", PortTaken: "could not create any TCP/IP sockets", Product: product, Users: users}
+	return cluster.Launch(ctx, kind, o,
 		func() *Cluster {
 			c := &Cluster{params: params, programs: programs}
 			c.Failover = cluster.NewFailover("the PostgreSQL cluster", "standby", c.newNode)
 			return c
 		},
-		func(c *Cluster) error { return c.start(ctx, o) })
-}
-
-func (c *Cluster) start(ctx context.Context, o cluster.Options) (err error) {
-	if c.User, err = cluster.UserFor(product, users...); err != nil {
-		return err
-	}
-	if err = c.Open(ctx, "postgres", o); err != nil {
-		return err
-	}
-	if err = c.startAll(ctx); err != nil {
-		return err
-	}
-	c.Supervise(glance, c.step)
-	if err = c.WaitHealthy(ctx); err != nil {
-		return err
-	}
-	return c.Announce(c.URL())
+		func(c *Cluster) error { return c.start(ctx) })
 }
 
 // sockets makes the folder for the Unix socket of a node, which is its own one
@@ -120,14 +101,15 @@ func (c *Cluster) sockets(number int) (string, error) {
 	return dir, c.MakeFolder(dir, number, 0o755)
 }
 
-// startAll makes the data of all nodes from those of the first and starts them.
-func (c *Cluster) startAll(ctx context.Context) error {
+// start makes the data of all nodes from those of the first, and starts them and the
+// supervisor.
+func (c *Cluster) start(ctx context.Context) error {
 	first := c.List()[0]
 	c.Primary = first
 	if err := initialize(ctx, c.programs.initdb, first.Dir(), c.User); err != nil {
 		return err
 	}
-	return errors.Join(
+	err := errors.Join(
 		c.Each(func(n *node) error {
 			if n == first {
 				return nil
@@ -144,6 +126,10 @@ func (c *Cluster) startAll(ctx context.Context) error {
 			}
 			return n.follow(ctx)
 		}))
+	if err == nil {
+		c.Supervise(glance, c.step)
+	}
+	return err
 }
 
 // Watch begins to watch the health of the node.

@@ -33,9 +33,6 @@ var (
 //	timeout=1s          how long a server that does not answer is waited for
 //	set.NAME=VALUE      any other setting of Redis, on all nodes
 func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
-	if o.Nodes < 1 {
-		return nil, fmt.Errorf("start a Redis cluster: %d nodes asked for, at least 1 is needed", o.Nodes)
-	}
 	params, err := parseParams(o.Params, o.Nodes)
 	if err != nil {
 		return nil, err
@@ -44,19 +41,16 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return cluster.Launch(ctx, fmt.Sprintf("start a Redis cluster of %d nodes", o.Nodes), portTaken,
+	return cluster.Launch(ctx, cluster.Kind{Name: "redis", PortTaken: "Address already in use"}, o,
 		func() *Cluster {
 			c := &Cluster{params: params, program: program}
 			c.Failover = cluster.NewFailover("the Redis cluster", "replica", c.newMember)
 			return c
 		},
-		func(c *Cluster) error { return c.start(ctx, o) })
+		func(c *Cluster) error { return c.start(ctx) })
 }
 
-func (c *Cluster) start(ctx context.Context, o cluster.Options) error {
-	if err := c.Open(ctx, "redis", o); err != nil {
-		return err
-	}
+func (c *Cluster) start(ctx context.Context) error {
 	members := c.List()
 	c.Primary = members[0]
 	if err := c.Each(func(m *member) error { return m.Restart(ctx) }); err != nil {
@@ -66,10 +60,7 @@ func (c *Cluster) start(ctx context.Context, o cluster.Options) error {
 		m.Watch()
 	}
 	c.Supervise(glance, c.step)
-	if err := c.WaitHealthy(ctx); err != nil {
-		return err
-	}
-	return c.Announce(c.URL())
+	return nil
 }
 
 // URL names all nodes; the driver finds the primary among them. One that was

@@ -19,9 +19,6 @@ import (
 // standardPort is Redis's.
 const standardPort = 6379
 
-// portTaken is what Redis logs when somebody else has its port.
-const portTaken = "Address already in use"
-
 // patience bounds a shutdown in good order, in which a primary lets replicas that
 // lag catch up for shutdown-timeout, 10 s if it is not set.
 const patience = 15 * time.Second

@@ -51,15 +51,14 @@ func Main(args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
 
 // reasons returns the lines of an error, each once: the first is what went
 // wrong, and what follows went wrong because of it.
-func (a *app) reasons(err error) []string {
-	var lines []string
+func (a *app) reasons(err error) (lines []string) {
 	for line := range strings.FieldsFuncSeq(a.scrub(err.Error()), func(r rune) bool { return r == '\n' || r == '\r' }) {
 		if !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}
 	}
 	if len(lines) == 0 {
-		return []string{"it failed and did not say why"}
+		lines = []string{"it failed and did not say why"}
 	}
 	return lines
 }
@@ -134,21 +133,22 @@ func flagError(c *cobra.Command, err error) error {
 	if !errors.As(err, &missing) {
 		return &exitError{exitUsage, err}
 	}
-	dashes, name := "--", missing.GetSpecifiedName()
+	name := missing.GetSpecifiedName()
+	given := "--" + name
 	if letters := missing.GetSpecifiedShortnames(); letters != "" { // as in -clients
-		dashes, name = "-", letters
+		name, given = letters, "-"+letters
 	}
 	var names, owners []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	for _, other := range c.Root().Commands() {
-		if other.Flags().Lookup(name) != nil && c.Flags().Lookup(name) == nil {
+		if other.Flags().Lookup(name) != nil && !slices.Contains(names, name) {
 			owners = append(owners, "`"+other.CommandPath()+"`")
 		}
 	}
 	if len(owners) > 0 {
-		return usagef("%s%s is no flag of `%s`, but of %s", dashes, name, c.CommandPath(), strings.Join(owners, " and "))
+		return usagef("%s is no flag of `%s`, but of %s", given, c.CommandPath(), strings.Join(owners, " and "))
 	}
-	return usagef("%s%s is no flag of `%s`; the nearest is --%s", dashes, name, c.CommandPath(), scenario.Nearest(name, names))
+	return usagef("%s is no flag of `%s`; the nearest is --%s", given, c.CommandPath(), scenario.Nearest(name, names))
 }
 
 func noArguments(c *cobra.Command, args []string) error {
@@ -171,13 +171,13 @@ func usagef(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
 
-func (a *app) getenv(name string) string {
-	for _, entry := range slices.Backward(a.environ) {
-		if key, value, _ := strings.Cut(entry, "="); key == name {
-			return value
+func (a *app) getenv(name string) (value string) {
+	for _, entry := range a.environ {
+		if text, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = text // the last one counts
 		}
 	}
-	return ""
+	return value
 }
 
 // terminal says whether w is a terminal that understands control sequences.

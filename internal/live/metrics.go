@@ -179,22 +179,8 @@ func (h *histogram) Write(to *dto.Metric) error {
 // 2^((index-1)/2^schema) to 2^(index/2^schema), its upper end included.
 func nativeIndex(x float64) int { return int(math.Ceil(math.Log2(x) * (1 << schema))) }
 
-// The width of a bucket of an HdrHistogram with two significant digits from a
-// microsecond: half a microsecond at first, and later a power of two that is at
-// most this part of its value (http://hdrhistogram.org).
-const (
-	narrowest = 512 * time.Nanosecond
-	parts     = 128
-)
-
 // middle is that of a bucket in seconds.
-func middle(b stats.Bucket) float64 {
-	width := narrowest
-	for b.Upper-width >= width*2*parts {
-		width *= 2
-	}
-	return (b.Upper - width/2).Seconds()
-}
+func middle(b stats.Bucket) float64 { return (b.Lower + b.Upper).Seconds() / 2 }
 
 // sum is that of all durations in seconds, as if each were the middle of its
 // bucket.

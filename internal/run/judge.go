@@ -94,13 +94,23 @@ func (c *conductor) gather(ctx context.Context) error {
 func (c *conductor) download(ctx context.Context) error {
 	c.enter("download")
 	defer c.leave()
-	end, err := history.CreateEnd(c.o.Dir.History())
+	err := keepEnd(c.o.Dir.History(), func(end *history.EndWriter) error {
+		return c.o.Workload.EndState(ctx, end, func(done, total uint64) { c.o.Progress.Show(State{Done: done, Total: total}) })
+	})
+	if err != nil {
+		return fmt.Errorf("download the end state: %w", err)
+	}
+	return nil
+}
+
+// keepEnd puts an end state into a directory; none where download fails.
+func keepEnd(dir string, download func(*history.EndWriter) error) error {
+	end, err := history.CreateEnd(dir)
 	if err != nil {
 		return err
 	}
-	err = c.o.Workload.EndState(ctx, end, func(done, total uint64) { c.o.Progress.Show(State{Done: done, Total: total}) })
-	if err != nil {
-		return errors.Join(fmt.Errorf("download the end state: %w", err), end.Abandon())
+	if err := download(end); err != nil {
+		return errors.Join(err, end.Abandon())
 	}
 	return end.Close()
 }

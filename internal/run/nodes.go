@@ -18,8 +18,8 @@ import (
 // NodesFile keeps what every node of a cluster held after the last heal.
 const NodesFile = "nodes.json"
 
-// Node is one node of the cluster that is driven, to be looked at by itself
-// after the last heal.
+// Node is one node of the cluster that is driven, to be read by itself after the last
+// heal.
 type Node struct {
 	Name string
 	// EndState downloads what this node alone holds.
@@ -138,14 +138,7 @@ func (c *conductor) compareNode(ctx context.Context, node Node, whole *history.E
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	writer, err := history.CreateEnd(dir)
-	if err != nil {
-		return err
-	}
-	if err := node.EndState(ctx, writer); err != nil {
-		return errors.Join(err, writer.Abandon())
-	}
-	if err := writer.Close(); err != nil {
+	if err := keepEnd(dir, func(end *history.EndWriter) error { return node.EndState(ctx, end) }); err != nil {
 		return err
 	}
 	end, err := history.OpenEnd(dir)

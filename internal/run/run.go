@@ -285,18 +285,18 @@ func (c *conductor) attach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.result.Load == nil {
-		c.result.Load = Loaded(loaded)
+	r, header := c.result, c.o.Workload.Header()
+	if r.Load == nil {
+		r.Load = Loaded(loaded)
 	}
-	header := c.o.Workload.Header()
 	plan, err := c.o.Plan.Attached(c.o.Spec, header)
 	if err != nil {
 		return err
 	}
-	c.result.Seed, c.result.LoadID, c.result.Command = header.Seed, header.LoadID, plan.Command(c.o.Command)
+	r.Seed, r.LoadID, r.Command = header.Seed, header.LoadID, plan.Command(c.o.Command)
 	plan.NoLoad, plan.NoCheck = !c.o.Steps.Load, !c.o.Steps.Check // the same as a run of these parts
 	for _, s := range plan.Shown() {
-		c.result.Scenario = append(c.result.Scenario, report.Setting{Name: s[0], Value: s[1]})
+		r.Scenario = append(r.Scenario, report.Setting{Name: s[0], Value: s[1]})
 	}
 	return c.o.Dir.Write(ScenarioFile, plan.YAML())
 }
@@ -316,20 +316,18 @@ func (c *conductor) replaced(ctx context.Context) error {
 }
 
 func (c *conductor) footprint(ctx context.Context) {
-	f, ok := c.o.Database.(db.Footprinter)
-	if !ok {
-		return
+	if f, ok := c.o.Database.(db.Footprinter); ok {
+		bytes, err := f.Footprint(ctx)
+		if err != nil {
+			c.log.Warn("the footprint could not be read", "error", err)
+			return
+		}
+		c.result.FootprintBytes = &bytes
 	}
-	bytes, err := f.Footprint(ctx)
-	if err != nil {
-		c.log.Warn("the footprint could not be read", "error", err)
-		return
-	}
-	c.result.FootprintBytes = &bytes
 }
 
-// tables has a workload add its tables. A figure that cannot be made is no reason to
-// lose a verdict.
+// tables has a workload add its tables. One that cannot be made is no reason to lose
+// a verdict.
 func (c *conductor) tables(ctx context.Context) {
 	if c.o.Spec.Tables == nil {
 		return
@@ -364,3 +362,39 @@ type scrubbedError struct {
 
 func (e *scrubbedError) Error() string { return e.text }
 func (e *scrubbedError) Unwrap() error { return e.err }
+
+// Drive is a running load phase, as load.Driver describes it. Any goroutine may call
+// its methods, also when it is over.
+type Drive interface {
+	Seconds(from int) []stats.Second
+	Latencies() *stats.Reading
+}
+
+// publish shows what is known; driven is what of the load phase is known while it
+// goes on.
+func (c *conductor) publish(driven *report.Drive) {
+	// The result as its readers will have it, and nothing of it shared.
+	data, err := c.result.JSON()
+	var known *report.Result
+	if err == nil {
+		known, err = report.Parse(data)
+	}
+	if err != nil {
+		c.log.Warn("what is known could not be shown", "error", err)
+		return
+	}
+	if driven != nil {
+		known.Drive = driven
+	}
+	c.o.Progress.Known(known)
+}
+
+// asked is the drive before anything was done.
+func (c *conductor) asked(options *load.Options) *report.Drive {
+	d := &report.Drive{
+		Clients: len(options.Clients), WarmupSeconds: options.Warmup.Seconds(), Style: c.o.Workload.Header().Keys,
+		TPS: &report.Throughput{}, Kinds: map[string]uint64{}, Errors: []report.ErrorCount{},
+	}
+	pacing(d, options, &load.Result{Measurements: new(stats.Measurements)})
+	return d
+}

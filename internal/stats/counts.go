@@ -65,15 +65,15 @@ func (p precision) quantile(dense []uint64, q float64, total uint64) int64 {
 
 // Bucket is a range of durations and how many fell into it.
 type Bucket struct {
-	Upper time.Duration // its end, which belongs to the next one
-	Count uint64
+	Lower, Upper time.Duration // its end belongs to the next one
+	Count        uint64
 }
 
 // buckets returns those of the dense histogram that are not empty, ascending.
 func (p precision) buckets(dense []uint64) (list []Bucket) {
 	for index, count := range dense {
 		if count > 0 {
-			list = append(list, Bucket{Upper: time.Duration(p.value(index + 1)), Count: count})
+			list = append(list, Bucket{Lower: time.Duration(p.value(index)), Upper: time.Duration(p.value(index + 1)), Count: count})
 		}
 	}
 	return list

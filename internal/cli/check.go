@@ -82,9 +82,8 @@ func headersOf(paths []string) ([]history.Header, error) {
 	return headers, nil
 }
 
-// checkRun checks the run in path. With a database the end state is downloaded
-// into it, if there is none: one that is there is evidence, and what the database
-// holds today is no better.
+// checkRun checks the run in path. With a database the end state is downloaded into it,
+// unless there is one, which is better evidence than what the database holds today.
 func (a *app) checkRun(config *config, path string, header history.Header) error {
 	if len(check.Ended(header)) > 0 {
 		return usagef("%s holds the end state of runs that were checked together: name their directories, too", path)

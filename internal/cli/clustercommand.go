@@ -21,8 +21,7 @@ import (
 	"stroppy/internal/scenario"
 )
 
-// heldPrefix begins the kind of a record whose cluster stays up after the
-// command that started it.
+// heldPrefix begins the kind of a record whose cluster outlives its command.
 const heldPrefix = "up "
 
 // downLimit bounds how long a cluster may take to go.
@@ -94,8 +93,7 @@ func (a *app) clusterUp(text string) error {
 	return fmt.Errorf("start %s: %w", text, err)
 }
 
-// startHolder starts the process that holds a cluster, and returns the line with its
-// URL once it is up.
+// startHolder starts the process that holds a cluster, and returns its line with the URL.
 func startHolder(text string) (line string, err error) {
 	program, err := exec.LookPath(os.Args[0])
 	if err != nil {
@@ -117,8 +115,7 @@ func startHolder(text string) (line string, err error) {
 	if err := cmd.Start(); err != nil {
 		return "", err
 	}
-	// The process that holds the cluster is in a session of its own, and gets no signal
-	// from the terminal.
+	// The holder is in a session of its own, and gets no signal from the terminal.
 	release := context.AfterFunc(ctx, func() {
 		stop()                                  // one more signal ends this process
 		_ = cmd.Process.Signal(syscall.SIGTERM) // one that has ended is no error
@@ -209,8 +206,7 @@ func (a *app) clusterStatus() error {
 	return nil
 }
 
-// clusterDown stops the cluster of this name, and clears away what a crash has
-// left.
+// clusterDown stops the cluster of this name, and clears away what a crash left.
 func (a *app) clusterDown(text string) error {
 	list, err := held()
 	if err != nil {

@@ -73,8 +73,7 @@ func parseCluster(text string) (clusterKind, cluster.Options, error) {
 	return kind, o, nil
 }
 
-// startCluster starts a cluster. A parameter that the kind does not know is an
-// error of usage.
+// startCluster starts a cluster. An unknown parameter is an error of usage.
 func startCluster(ctx context.Context, kind clusterKind, o cluster.Options) (cluster.Cluster, error) {
 	c, err := kind.start(ctx, o)
 	var param *cluster.ParamError

@@ -144,8 +144,7 @@ func (t *faultRunner) Run(ctx context.Context, clock func() time.Duration, note 
 // Whole waits until the cluster says that it is.
 func (t *faultRunner) Whole(ctx context.Context) error { return t.nemesis.Heal(ctx) }
 
-// fault turns an injection into its form in the result. The two notes of one
-// injection get the same number.
+// fault is an injection's form in the result. Both notes of one get the same number.
 func (t *faultRunner) fault(i nemesis.Injection) report.Fault {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -175,8 +174,7 @@ func (t *faultRunner) fault(i nemesis.Injection) report.Fault {
 	return report.Fault{Injection: f}
 }
 
-// listeners are the servers of a database's address that run on this machine and
-// that this user may measure.
+// listeners are the servers of a database's address that this process may measure.
 func listeners(database string) []resource.Group {
 	var groups []resource.Group
 	for _, address := range addresses(database) {
@@ -187,8 +185,7 @@ func listeners(database string) []resource.Group {
 	return groups
 }
 
-// addresses are the HOST:PORT of a database's address, of which there may be
-// several with commas between them.
+// addresses are the HOST:PORT of a database's address, with commas between them.
 func addresses(database string) []string {
 	_, rest, ok := strings.Cut(database, "://")
 	kind, err := databaseOf(database)

@@ -92,9 +92,8 @@ func (a *app) drive(command string, config *config, steps run.Steps) error {
 	return err
 }
 
-// conduct carries out one run, for which the session shows the progress. Without
-// a result there is no verdict and the error says why; with one the error says
-// what of it could not be kept.
+// conduct carries out one run, shown by the session. Without a result the error says why;
+// with one it says what could not be kept.
 func (a *app) conduct(s *session, command string, config *config, steps run.Steps) (result *report.Result, path string, err error) {
 	started := time.Now()
 	s.feed.Fresh()
@@ -392,8 +391,7 @@ func (a *app) page(dir string, asJSON bool) {
 	}
 }
 
-// pageAgain is page for the command that was asked for it: a page that could not be
-// made is its error.
+// pageAgain is page for the command that was asked for it, whose error it returns.
 func (a *app) pageAgain(dir string, asJSON bool) error {
 	path, err := run.WritePage(dir)
 	var damaged *report.FileError

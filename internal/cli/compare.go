@@ -18,8 +18,7 @@ import (
 	"stroppy/internal/scenario"
 )
 
-// The bounds of one comparison: its rounds, and its sides, which have a letter
-// each.
+// The bounds of one comparison: its rounds, and its sides, which are named by letters.
 const (
 	mostRepeats = 1000
 	mostSides   = 26
@@ -217,8 +216,7 @@ func (a *app) comparisonPage(sides []report.Side, dir, command string) error {
 	return err
 }
 
-// next carries out one of several runs, and makes its page. Without a result the
-// error ends them all.
+// next carries out one of several runs. Without a result the error ends them all.
 func (a *app) next(s *session, config *config) (result *report.Result, dir string, err error) {
 	result, dir, err = a.conduct(s, "run", config, run.Steps{Load: true, Check: !config.NoCheck})
 	switch {

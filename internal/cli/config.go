@@ -115,8 +115,7 @@ func noneEmpty(c *cobra.Command) (err error) {
 	return err
 }
 
-// configure merges file, variables and flags. It refuses settings that nothing reads,
-// but for those in idle.
+// configure merges file, variables and flags. Nothing may be left unread but idle.
 func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (c config, err error) {
 	defer func() {
 		if err != nil {
@@ -165,8 +164,7 @@ func toPaste(what, command string) string {
 	return what + " with: " + command
 }
 
-// keepSecret takes the secrets of this URL out of everything that is shown from
-// now on.
+// keepSecret takes the URL's secrets out of everything that is shown from now on.
 func (a *app) keepSecret(url string) { a.hide(scenario.Scrubber(url, a.getenv("PGPASSWORD"))) }
 
 // hide has a function change everything that is shown from now on.

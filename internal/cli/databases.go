@@ -142,8 +142,7 @@ func embedded(url string) bool {
 // isScheme matches what RFC 3986, section 3.1, calls a scheme.
 var isScheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]*$`)
 
-// ownFiles are those of a database that is the run's own, in its directory; none if
-// another was named.
+// ownFiles are those of the run's own database; none if another was named.
 func (c *config) ownFiles() []string {
 	if c.DB != "" || c.live != "" {
 		return nil

@@ -19,8 +19,7 @@ func inSteps(k scenario.Key) bool {
 	return slices.ContainsFunc(workloads(), func(w workload.Spec) bool { return w.Steps && k.Of(w.Name) })
 }
 
-// groupedHelp lets a command show the flags of its workload, which is its argument, in
-// groups.
+// groupedHelp lets a command show the flags of the workload in its argument, in groups.
 func groupedHelp(c *cobra.Command) {
 	c.SetHelpFunc(func(c *cobra.Command, _ []string) {
 		list := workloads()

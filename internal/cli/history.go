@@ -177,8 +177,7 @@ func (l *lookup) asked(id history.ID) bool {
 	return ok
 }
 
-// showEnd writes the rows of the ledger, in the order of the ids and legs, and
-// the account that was asked for.
+// showEnd writes the rows of the ledger by id and leg, and the account asked for.
 func (l *lookup) showEnd() error {
 	var legs []history.Row
 	for leg, err := range l.end.Rows() {

@@ -13,8 +13,7 @@ import (
 	"stroppy/internal/run"
 )
 
-// part is a piece of the line that tells how far a run is: in full, and for
-// where there is little room.
+// part is a piece of the progress line, in full and for where there is little room.
 type part struct {
 	full, brief string
 	weight      int // the lightest part gives way first

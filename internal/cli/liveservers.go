@@ -11,8 +11,7 @@ import (
 	"stroppy/internal/scenario"
 )
 
-// liveServers show runs while they go on to those who watch from outside. Nil shows
-// nothing.
+// liveServers show runs to those who watch from outside. Nil shows nothing.
 type liveServers struct {
 	feed    *live.Feed
 	servers []*live.Server
@@ -44,8 +43,7 @@ type wantedServer struct {
 	options       live.Options
 }
 
-// wantedServers are one for the page and one for the metrics, or one for both
-// where both have one address.
+// wantedServers are one for the page and one for the metrics, or one for both.
 func wantedServers(c *config) (list []wantedServer, err error) {
 	for _, w := range []wantedServer{
 		{"serve", c.Serve, live.Options{Page: true, Version: version()}},

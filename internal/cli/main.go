@@ -122,8 +122,7 @@ func version() string {
 	return cmp.Or(v, "(devel)")
 }
 
-// flagError names the nearest flag where one does not exist, or the commands
-// that have it.
+// flagError names the nearest flag of one that does not exist, or whose flag it is.
 func flagError(c *cobra.Command, err error) error {
 	var wrong *pflag.InvalidValueError
 	if errors.As(err, &wrong) && wrong.GetFlag().Value.Type() == "bool" { // of settings the error is a sentence already
@@ -186,6 +185,5 @@ func (a *app) terminal(w io.Writer) bool {
 	return ok && isatty.IsTerminal(file.Fd()) && a.getenv("TERM") != "dumb"
 }
 
-// colors says whether w takes colours; NO_COLOR (https://no-color.org) forbids
-// them.
+// colors says whether w takes colours, which NO_COLOR forbids (https://no-color.org).
 func (a *app) colors(w io.Writer) bool { return a.terminal(w) && a.getenv("NO_COLOR") == "" }

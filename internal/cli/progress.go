@@ -57,8 +57,7 @@ func newProgress(out io.Writer, terminal bool) *progress {
 	return p
 }
 
-// widthOf is how many characters a line of the terminal holds. A person may
-// change it at any time.
+// widthOf is how many characters a line of the terminal holds now.
 func widthOf(out io.Writer) int {
 	if file, ok := out.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width > 0 {
@@ -86,8 +85,7 @@ func (p *progress) Show(s run.State) {
 	p.state = s
 }
 
-// Fault shows a fault that was injected, and again when it was healed, and keeps
-// which are in effect.
+// Fault shows a fault that was injected or healed, and keeps which are in effect.
 func (p *progress) Fault(f report.Fault) {
 	p.mu.Lock()
 	p.faults = slices.DeleteFunc(p.faults, func(other report.Fault) bool { return other.Number == f.Number })
@@ -171,8 +169,7 @@ func (p *progress) draw(now time.Time) {
 	}
 }
 
-// line has phase, rate, done of total, time left, and of a load phase what it comes
-// to, in at most so many characters.
+// line is what is known of the phase, in at most so many characters.
 func (p *progress) line(now time.Time, width int) string {
 	s, elapsed := p.state, now.Sub(p.began)
 	lead := fmt.Sprintf("%-9s", p.phase)
@@ -216,8 +213,7 @@ func counted(s run.State) uint64 {
 	return s.Done
 }
 
-// left is the time until the phase ends: what is left of its duration, or of its
-// work at the pace so far.
+// left is what is left of the phase's duration, or of its work at the pace so far.
 func left(s run.State, elapsed time.Duration) (time.Duration, bool) {
 	switch {
 	case s.Of > 0:

@@ -120,8 +120,7 @@ func (a *app) begin() *session {
 	return s
 }
 
-// cause replaces the error of a call that a person ended, and tells what is left of
-// it.
+// cause replaces the error of a call that a person ended by what is left of it.
 func (s *session) cause(err error, left string) error {
 	if err != nil && errors.Is(context.Cause(s.ctx), errInterrupted) {
 		return &exitError{exitFailed, &interruption{left, err}}

@@ -129,8 +129,7 @@ func (w *sweeping) verdicts(err error, asked bool) error {
 	return v.with(err, asked)
 }
 
-// allowed refuses what the sweep itself would have to change, and steps that no
-// run could take.
+// allowed refuses what the sweep changes itself, and steps that no run could take.
 func (w *sweeping) allowed() error {
 	if w.config.NoLoad {
 		return usagef("every step of a sweep loads its own accounts: leave no-load out")
@@ -178,8 +177,7 @@ func (w *sweeping) axis() error {
 	return nil
 }
 
-// clusterNodes returns the parts of a cluster's text; the parameters begin with their
-// question mark.
+// clusterNodes returns the parts of a cluster's text, ?params with its question mark.
 func clusterNodes(text string) (kind string, nodes int, params string) {
 	if at := strings.Index(text, "?"); at >= 0 {
 		text, params = text[:at], text[at:]
@@ -189,8 +187,7 @@ func clusterNodes(text string) (kind string, nodes int, params string) {
 	return kind, max(1, nodes), params
 }
 
-// open makes the sweep's directory, or finds there what was done before, and
-// keeps others out of it.
+// open makes the sweep's directory or goes on with it, and keeps others out of it.
 func (w *sweeping) open() (unlock func(), err error) {
 	c, now := w.config, time.Now()
 	if w.dir = c.Out; w.dir == "" {
@@ -238,8 +235,7 @@ func (w *sweeping) open() (unlock func(), err error) {
 	return unlock, nil
 }
 
-// keep puts the book and its page in place. A page that could not be made is
-// reported and changes no verdict.
+// keep puts the book and its page in place. Without a page the verdict stands.
 func (w *sweeping) keep() error {
 	if err := w.book.Save(w.dir); err != nil {
 		return err
@@ -259,8 +255,7 @@ func onwards(b *sweep.Book, dir string) string {
 	return b.Command + " --out " + scenario.Quote(dir)
 }
 
-// reportSweep tells a sweep again, and makes its page again: one that could not be
-// made is its error.
+// reportSweep shows a sweep and makes its page again.
 func (a *app) reportSweep(dir string, asJSON bool) error {
 	book, err := sweep.Read(dir)
 	if err != nil {

@@ -4,8 +4,7 @@ package cli
 
 import "syscall"
 
-// lockDirectory keeps nobody out: this system has no lock that ends with its
-// process.
+// lockDirectory keeps nobody out: here no lock ends with its process.
 func lockDirectory(string) (unlock func(), err error) { return func() {}, nil }
 
 // detached has nothing to do where there are no sessions.

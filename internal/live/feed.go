@@ -29,8 +29,7 @@ type Feed struct {
 	warm    bool      // the warm-up is over
 }
 
-// Snapshot is a run at one time. It is never changed: what it points to belongs
-// to all who have it.
+// Snapshot is a run at one time. Neither it nor what it points to is changed.
 type Snapshot struct {
 	Version uint64 // grows with every change
 	Run     string // the name of the run's directory
@@ -50,8 +49,7 @@ type Snapshot struct {
 	Broken string        // why nothing more will come, where there is no result
 }
 
-// Warmup is what was there when the warm-up ended. It does not count in the
-// figures.
+// Warmup is what was there when the warm-up ended, which is not measured.
 type Warmup struct {
 	Committed, Rejected, Aborted, Unknown uint64
 	Latencies                             *stats.Reading
@@ -125,8 +123,7 @@ func (f *Feed) Fault(fault report.Fault) {
 	})
 }
 
-// Show keeps how far the phase is. The load phase is read when a whole second has
-// passed, and no more often.
+// Show keeps how far the phase is. The load phase is read once a second.
 func (f *Feed) Show(s run.State) {
 	if f == nil {
 		return
@@ -169,8 +166,7 @@ func (f *Feed) take(fresh []stats.Second) {
 	}
 }
 
-// End sets the result of the finished run, from its directory, and further notes for
-// the reader.
+// End sets the result from the finished run's directory, with notes for the reader.
 func (f *Feed) End(in report.Input, notes ...string) {
 	in.Live = false
 	f.update(func(now *Snapshot) { now.Final, now.Notes = &in, notes })

@@ -38,8 +38,7 @@ type metrics struct {
 	transactions, fault, phase, duration *prometheus.Desc
 }
 
-// numbers are the metrics of the load phase that are single numbers; what is counted
-// ends in _total.
+// numbers are the load phase's metrics of a single number; counters end in _total.
 var numbers = []struct {
 	name, help string
 	value      func(s *run.State) uint64
@@ -78,8 +77,7 @@ func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect sends what is known of the run. Before it is known which database is
-// driven that is nothing.
+// Collect sends what is known of the run: nothing before its database is known.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	s := m.feed.Snapshot()
 	if s.Result == nil || s.Result.Database == "" || s.Run == "" {
@@ -182,8 +180,7 @@ func nativeIndex(x float64) int { return int(math.Ceil(math.Log2(x) * (1 << sche
 // middle is that of a bucket in seconds.
 func middle(b stats.Bucket) float64 { return (b.Lower + b.Upper).Seconds() / 2 }
 
-// sum is that of all durations in seconds, as if each were the middle of its
-// bucket.
+// sum is that of all durations in seconds, as if each were in its bucket's middle.
 func sum(buckets []stats.Bucket) (total float64) {
 	for _, b := range buckets {
 		total += middle(b) * float64(b.Count)

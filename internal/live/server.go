@@ -35,8 +35,7 @@ const (
 	idleTime       = time.Minute
 )
 
-// lingering is how long the end is shown to those who look at the page: their
-// browsers ask each second.
+// lingering is how long the end is shown to browsers, which ask each second.
 const lingering = 2500 * time.Millisecond
 
 // Options say what a server shows.
@@ -79,8 +78,7 @@ func Address(text string) (string, error) {
 	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), strconv.FormatUint(n, 10)), nil
 }
 
-// Listen takes the address, which must be one that Address returned, and serves
-// nothing before Serve is called.
+// Listen takes an address as Address returns it, and serves nothing before Serve.
 func Listen(feed *Feed, address string, o Options) (*Server, error) {
 	listener, err := net.Listen("tcp", address)
 	for code, why := range map[syscall.Errno]string{

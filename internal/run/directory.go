@@ -64,14 +64,12 @@ func Unusable(path string, err error) error {
 	return fmt.Errorf("make the run's directory: %w", err)
 }
 
-// DefaultPath names the directory of a run under root after its start, its
-// workload and the database.
+// DefaultPath names a run's directory after its start, its workload and the database.
 func DefaultPath(root string, started time.Time, workload, database string) string {
 	return filepath.Join(root, fmt.Sprintf("%s-%s-%s", started.Format("20060102-150405"), workload, database))
 }
 
-// Vacant returns the error of Unusable, which may wrap ErrNotEmpty, unless path does
-// not exist or is an empty directory.
+// Vacant returns the error of Unusable unless path does not exist or is empty.
 func Vacant(path string) error {
 	entries, err := os.ReadDir(path)
 	switch {
@@ -85,8 +83,7 @@ func Vacant(path string) error {
 	return nil
 }
 
-// Unused returns path, or path with the first number after it, of which nothing
-// is there yet.
+// Unused returns path, or path with the first number, of which nothing is there yet.
 func Unused(path string) string {
 	for i, try := 2, path; ; i++ {
 		if _, err := os.Lstat(try); err != nil {

@@ -181,8 +181,7 @@ func (c *conductor) watch(ctx context.Context, driver *load.Driver, options load
 	return result, err
 }
 
-// Every calls f again and again until the function that it returns is called, which
-// waits for a call that is under way.
+// Every calls f at each interval until end is called, which waits for a call under way.
 func Every(interval time.Duration, f func()) (end func()) {
 	ended := make(chan struct{})
 	var calls sync.WaitGroup

@@ -30,8 +30,7 @@ func Checks() [][2]string {
 	}
 }
 
-// effects measures what the recorded faults did and writes it into the result, which
-// has the length of the load phase.
+// effects measures what the recorded faults did to the load phase of the result.
 func (c *conductor) effects() error {
 	kept, err := readFaults(c.o.Dir.Path)
 	if err != nil {

@@ -25,8 +25,7 @@ func (c *conductor) identify() error {
 	return err
 }
 
-// ReadResult reads the result of the run in dir. It refuses a directory whose files
-// are of different runs.
+// ReadResult reads the result in dir, and refuses files of different runs.
 func ReadResult(dir string) (*report.Result, error) {
 	r, err := report.Read(dir)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// judge downloads the end state, makes the checks and writes the verdict into
-// the result.
+// judge downloads the end state, makes the checks and writes the verdict.
 func (c *conductor) judge(ctx context.Context) error {
 	r := c.result
 	switch {

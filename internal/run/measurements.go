@@ -10,8 +10,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-// measurements writes what a load phase came to into the result; took is how long it
-// was, its warm-up included.
+// measurements writes what a load phase that took so long came to into the result.
 func (c *conductor) measurements(options *load.Options, l *load.Result, took time.Duration) {
 	d := drove(l, warmed(options.Warmup, l.Elapsed, took))
 	d.Clients, d.Style = len(options.Clients), c.o.Workload.Header().Keys
@@ -214,8 +213,7 @@ func (c *conductor) recount(d *report.Drive) {
 	counted(d, &done.Outcomes)
 }
 
-// whole returns the whole seconds of the measured part, since the run's start:
-// from from to before to.
+// whole returns the whole measured seconds since the run's start: from to before to.
 func whole(warmup time.Duration, measured float64) (from, to int) {
 	return int((warmup + time.Second - 1) / time.Second), int(warmup.Seconds() + measured)
 }

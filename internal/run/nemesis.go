@@ -17,13 +17,11 @@ type Nemesis interface {
 	// each fault when it was injected and again when it was healed; it may be
 	// called by several goroutines.
 	Run(ctx context.Context, clock func() time.Duration, note func(report.Fault))
-	// Whole returns when the database itself says that all its nodes are there
-	// and have caught up.
+	// Whole returns when the database says that all its nodes are there and caught up.
 	Whole(ctx context.Context) error
 }
 
-// wholeLimit bounds the time that a database may take to become whole after the
-// last heal.
+// wholeLimit bounds how long a database may take to become whole after the last heal.
 const wholeLimit = 3 * time.Minute
 
 // runNemesis runs the nemesis beside the load. The function it returns ends the
@@ -45,8 +43,7 @@ func (c *conductor) runNemesis(ctx context.Context, start time.Time) (end func()
 	}
 }
 
-// faultLog keeps faults.jsonl: a line when a fault was injected, and another
-// when it was healed.
+// faultLog keeps faults.jsonl: a line for each injection and one for its heal.
 type faultLog struct {
 	conductor *conductor
 	mu        sync.Mutex
@@ -73,8 +70,7 @@ func (l *faultLog) note(f report.Fault) {
 	}
 }
 
-// heal waits until the database is whole again. That it is not becomes a part of the
-// verdict, not an error of the run.
+// heal waits until the database is whole. That it is not is a part of the verdict.
 func (c *conductor) heal(ctx context.Context) error {
 	if c.o.Nemesis == nil {
 		return nil

@@ -18,8 +18,7 @@ import (
 // NodesFile keeps what every node of a cluster held after the last heal.
 const NodesFile = "nodes.json"
 
-// Node is one node of the cluster that is driven, to be read by itself after the last
-// heal.
+// Node is one node of the cluster that is driven, to be read by itself at the end.
 type Node struct {
 	Name string
 	// EndState downloads what this node alone holds.

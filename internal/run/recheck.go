@@ -217,8 +217,7 @@ func (c *conductor) fetch(ctx context.Context, runs []*conductor) error {
 	return c.download(ctx)
 }
 
-// ReloadedError says that the database holds another bank than the one that was
-// driven, or another load of it.
+// ReloadedError says that the database does not hold the load that was driven.
 type ReloadedError struct{ problem string }
 
 func (e *ReloadedError) Error() string { return e.problem }

@@ -78,8 +78,7 @@ func (c *conductor) rebuild() error {
 	return nil
 }
 
-// readable are the transactions of a history up to where it was cut off or is
-// damaged. The check tells of that.
+// readable are the transactions of a history up to where it is cut off or damaged.
 func readable(recorded *history.Reader) iter.Seq2[history.Record, error] {
 	return func(yield func(history.Record, error) bool) {
 		for rec, err := range recorded.Transactions() {

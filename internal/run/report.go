@@ -25,8 +25,7 @@ func WritePage(dir string) (string, error) {
 	return filepath.Join(dir, report.PageName), nil
 }
 
-// PageInput reads what the page is made from. A run that was cut off, or that
-// only checked, has no series.
+// PageInput reads what the page is made from. Not every run has a series.
 func PageInput(dir string) (in report.Input, err error) {
 	if in.Result, err = ReadResult(dir); err != nil {
 		return in, err

@@ -29,9 +29,8 @@ type Steps struct {
 	Check bool // download the end state and check the history with it
 }
 
-// Options are one run, or the check of what was recorded before: of that, a Workload
-// and a Database are there to download the end state; without them the one that the
-// directories hold is used.
+// Options are one run, or the check of what was recorded, whose end state is downloaded
+// if there are a Workload and a Database.
 type Options struct {
 	Spec     workload.Spec
 	Workload workload.Workload
@@ -49,8 +48,7 @@ type Options struct {
 	// Runs are the directories of runs against one bank, and of end states of it, to be
 	// checked together into the new Dir. None: the run in Dir is checked.
 	Runs []string
-	// Fresh says of a check that Dir is new: there is no history, only what the
-	// database holds.
+	// Fresh says of a check that Dir is new and there is no history.
 	Fresh bool
 	// Unchecked is the verdict's reason where no check is asked for.
 	Unchecked string
@@ -71,15 +69,13 @@ type Options struct {
 	Embedded bool
 
 	Progress Progress
-	// Interrupt, once closed, ends the load phase early; the run goes on with what
-	// was done. It may be nil.
+	// Interrupt, once closed, ends the load phase early. It may be nil.
 	Interrupt <-chan struct{}
 	// Scrub takes secrets out of a text that may hold some, such as an error.
 	Scrub func(string) string
 }
 
-// Progress is shown how far a run or a check is. Its methods may be called by several
-// goroutines at once.
+// Progress is shown how far a run or a check is. Several goroutines may call it at once.
 type Progress interface {
 	Begin(phase string)
 	Show(State)
@@ -129,8 +125,7 @@ func Run(ctx context.Context, o Options) (*report.Result, error) {
 	return c.result, nil
 }
 
-// UnsavedError says that a verdict was reached and could not be written into
-// result.json.
+// UnsavedError says that a verdict could not be written into result.json.
 type UnsavedError struct{ Err error }
 
 func (e *UnsavedError) Error() string {
@@ -301,8 +296,7 @@ func (c *conductor) attach(ctx context.Context) error {
 	return c.o.Dir.Write(ScenarioFile, plan.YAML())
 }
 
-// replacedWait bounds how long a database that does not answer is asked whether
-// it still holds what was driven.
+// replacedWait bounds how long a database is asked whether it holds what was driven.
 const replacedWait = 5 * time.Second
 
 // replaced returns an error if what was driven is known to have been loaded anew.
@@ -326,8 +320,7 @@ func (c *conductor) footprint(ctx context.Context) {
 	}
 }
 
-// tables has a workload add its tables. One that cannot be made is no reason to lose
-// a verdict.
+// tables has a workload add its tables, without which the verdict stands.
 func (c *conductor) tables(ctx context.Context) {
 	if c.o.Spec.Tables == nil {
 		return
@@ -363,15 +356,13 @@ type scrubbedError struct {
 func (e *scrubbedError) Error() string { return e.text }
 func (e *scrubbedError) Unwrap() error { return e.err }
 
-// Drive is a running load phase, as load.Driver describes it. Any goroutine may call
-// its methods, also when it is over.
+// Drive is a running or finished load phase (load.Driver), for any goroutine.
 type Drive interface {
 	Seconds(from int) []stats.Second
 	Latencies() *stats.Reading
 }
 
-// publish shows what is known; driven is what of the load phase is known while it
-// goes on.
+// publish shows what is known; driven is the load phase while it goes on.
 func (c *conductor) publish(driven *report.Drive) {
 	// The result as its readers will have it, and nothing of it shared.
 	data, err := c.result.JSON()

@@ -40,11 +40,9 @@ func (c *conductor) together(ctx context.Context) error {
 	}, func(reason string) string { return qualified(runs, c.result.Verdict, reason) })
 }
 
-// qualified is the reason of the verdict on several runs, with what is to be
-// known of single ones before it.
+// qualified is the reason of the verdict on several runs, behind what is to be known.
 func qualified(runs []*conductor, verdict, text string) string {
-	// before puts a sentence about the runs that are so, if there are any, before the
-	// text; %s in it stands for them.
+	// before puts words about the runs that are so, for whom %s stands, before the text.
 	before := func(so func(r *conductor) bool, words string) {
 		var numbers []string
 		for _, r := range runs {
@@ -131,8 +129,7 @@ func (c *conductor) summarize(runs []*conductor) {
 	r.StartedAt = time.Unix(0, first).UTC().Format(time.RFC3339)
 }
 
-// faultsOf makes one check of each name of those that the runs have of their
-// faults: it is as bad as the worst.
+// faultsOf joins the runs' checks of their faults by name: each is as bad as the worst.
 func faultsOf(runs []*conductor) []check.Result {
 	var all []check.Result
 	for _, r := range runs {

@@ -83,8 +83,7 @@ func forms(value string) []string {
 	return list
 }
 
-// CommandScrubber returns a function that takes the secrets of a script's
-// commands out of any text.
+// CommandScrubber returns what takes the secrets of a script's commands out of a text.
 func CommandScrubber(script string) func(string) string {
 	masks := map[string]string{}
 	for _, p := range plantedIn(script) {
@@ -115,8 +114,7 @@ func RedactScript(script string) (shown string, removed bool) {
 	return shown, shown != script
 }
 
-// Robbed says whether a fault is one of which RedactScript took a secret that
-// nobody has put back.
+// Robbed says whether RedactScript took a secret of the fault that nobody put back.
 func Robbed(fault string) bool {
 	return slices.ContainsFunc(plantedIn(fault), func(p planted) bool { return slices.Contains(p.values, hidden) })
 }

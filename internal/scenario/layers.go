@@ -14,8 +14,7 @@ import (
 // Prefix begins the name of every environment variable that sets a key.
 const Prefix = "STROPPY_"
 
-// testPrefix begins the variables that name servers to the project's own tests;
-// they are no keys.
+// testPrefix begins the variables of the project's own tests, which are no keys.
 const testPrefix = Prefix + "TEST_"
 
 // FileVariable names the scenario file, as --scenario does.
@@ -258,8 +257,7 @@ func (w Workloads) Unknown(source, key string) error {
 	return fmt.Errorf("%s is no setting of stroppy; the nearest is %s", clip(source), near)
 }
 
-// Nearest returns the name with the smallest edit distance to name; the first
-// of several.
+// Nearest returns the first name with the smallest edit distance to name.
 func Nearest(name string, names []string) string {
 	return slices.MinFunc(names, func(a, b string) int {
 		return levenshtein.ComputeDistance(clip(name), a) - levenshtein.ComputeDistance(clip(name), b)

@@ -18,8 +18,7 @@ type Plan struct {
 	Scenario
 	Named  Set            // settings that a flag, a variable or a file named
 	Script nemesis.Script // the faults
-	// Extended says that the run lasts longer than by default, so that its faults have
-	// time to come.
+	// Extended says that the run lasts longer than by default, for its faults.
 	Extended bool
 	// FromVariable says that the database's URL is that of STROPPY_DB.
 	FromVariable bool
@@ -124,8 +123,7 @@ func (p *Plan) Shown() [][2]string {
 	return list
 }
 
-// Command returns the command that repeats this call: what was named, and the seed,
-// without anything secret.
+// Command returns the command that repeats this call, with the seed and no secret.
 func (p *Plan) Command(command string) string {
 	words := []string{"stroppy", command}
 	if command == "run" || command == "sweep" {

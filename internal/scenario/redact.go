@@ -41,8 +41,7 @@ func WithoutSecrets(raw string) (bare string, removed bool) {
 	return a.String(""), len(a.secrets) > 0
 }
 
-// RobbedURL says whether a secret of the URL is the mask that Redact puts there, which
-// nobody has replaced by the secret.
+// RobbedURL says whether the mask of Redact stands for a secret of the URL.
 func RobbedURL(raw string) bool {
 	a, _ := parseAddress(raw)
 	return slices.Contains(a.secrets, hidden)
@@ -160,8 +159,7 @@ func (a *address) secret(text string) {
 	}
 }
 
-// String writes the address with each secret replaced by mask, or taken out
-// where mask is empty.
+// String writes the address with mask for each secret, or without them if it is empty.
 func (a *address) String(mask string) string {
 	if mask == "" {
 		a.body = strings.Replace(a.body, ":"+hidden+"@", "@", 1)
@@ -195,8 +193,7 @@ func guesses(text string) []string {
 	return found
 }
 
-// isScheme matches a scheme, and areHosts name, name:port and [address]:port, with
-// commas between them.
+// isScheme matches a scheme, areHosts HOST, HOST:PORT and [ADDRESS]:PORT with commas.
 var (
 	isScheme = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9+.-]{0,19}$`)
 	areHosts = regexp.MustCompile(`^(` + host + `(,` + host + `)*)?$`)

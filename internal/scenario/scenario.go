@@ -16,16 +16,14 @@ import (
 	"stroppy/internal/workload"
 )
 
-// The bounds of a scenario. The clients' bound is what a transaction's id has
-// room for, less one for the auditor.
+// The bounds of a scenario. A transaction's id has room for one client more, the auditor.
 const (
 	MaxClients = 1<<17 - 2
 	maxBacklog = 1_000_000_000
 	MaxCount   = math.MaxInt64
 )
 
-// Scenario is the whole configuration of a run. What has it may copy it; With makes
-// one that differs.
+// Scenario is the whole configuration of a run. With makes one that differs.
 type Scenario struct {
 	Workload string
 	Config   workload.Config // the workload's own settings, which nobody changes
@@ -74,8 +72,7 @@ func (w Workloads) Names() []string {
 	return names
 }
 
-// Find returns the workload of that name, which a recording may have from a newer
-// program.
+// Find returns the workload of that name. A recording may be of a newer program's.
 func (w Workloads) Find(name string) (workload.Spec, error) {
 	if i := slices.Index(w.Names(), name); i >= 0 {
 		return w[i], nil

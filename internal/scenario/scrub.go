@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// longAlone is how long a secret must be that no sentence holds it by chance,
-// whatever it is made of.
+// longAlone is how long a secret must be that no sentence holds it by chance.
 const longAlone = 20
 
 // Scrubber returns a function that takes the secrets of the URL, and the others
@@ -114,8 +113,7 @@ func (s *scrubber) at(text string, i int) (from, to string) {
 	return "", ""
 }
 
-// marks are what stands between the parts of a URL, but for the commas and points
-// that sentences have, too.
+// marks stand between the parts of a URL, and not in sentences as commas and points do.
 const marks = ":/?#@&"
 
 // placed says that a value stands in text[i:], where the secret was found.

@@ -16,8 +16,7 @@ var (
 	arrivals = []string{pace.Uniform.String(), pace.Poisson.String()}
 )
 
-// Settings returns all settings of the scenario, bound to it, in the order in which
-// files and help show them.
+// Settings returns all settings, bound to the scenario, in the order of files and help.
 func (s *Scenario) Settings() []setting.Setting {
 	return slices.Concat(s.general(), s.Config.Settings(), s.closing())
 }

@@ -57,8 +57,7 @@ type Setting struct {
 type Alias struct {
 	Name string
 	Help string // of an alias that the help shows; empty for an old name
-	// Values has the setting's value for true and for false of a switch; nil: the
-	// value is the setting's own.
+	// Values are the setting's values for true and false of a switch; nil: its own.
 	Values map[string]string
 	// Says is what the alias and the setting both say, in a sentence about a file or
 	// a command that gives both; empty: the same.

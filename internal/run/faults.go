@@ -234,15 +234,15 @@ func outages(faults []report.Fault, most time.Duration) check.Result {
 	return r
 }
 
-// degradation holds the throughput at the end against that at the beginning.
+// degradation compares the throughput at the end with that at the beginning.
 func degradation(d *report.Degradation, most float64) check.Result {
 	r := check.Result{Name: checkMaxDegradation, Required: true}
 	if d == nil {
 		r.Detail = "Not decided: before the first fault or after the last heal there was less than a second to compare."
 		return r
 	}
-	r.Detail = fmt.Sprintf("Before the first fault %.4g transactions a second were committed, after the last heal %.4g.", d.FirstTPS, d.LastTPS)
 	r.Status = check.Valid
+	r.Detail = fmt.Sprintf("Before the first fault %.4g transactions a second were committed, after the last heal %.4g.", d.FirstTPS, d.LastTPS)
 	if d.Loss() > most {
 		r.Status = check.Invalid
 		r.Detail += fmt.Sprintf(" That is %.3g %% less, and at most %.3g %% is allowed.", 100*d.Loss(), 100*most)

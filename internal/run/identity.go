@@ -80,16 +80,15 @@ type faultLines struct {
 }
 
 // readFaults reads the faults of a recorded run; none where there is no file.
-func readFaults(dir string) (faultLines, error) {
-	var read faultLines
+func readFaults(dir string) (read faultLines, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, FaultsFile))
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return read, nil
-		}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return read, fmt.Errorf("read the faults of the run: %w", err)
 	}
 	n := 0
+	damaged := func(how string) {
+		read.damaged = append(read.damaged, fmt.Sprintf("Line %d of %s %s.", n, FaultsFile, how))
+	}
 	for line := range bytes.Lines(data) {
 		n++
 		var one faultLine
@@ -97,10 +96,10 @@ func readFaults(dir string) (faultLines, error) {
 		case err != nil && !bytes.HasSuffix(line, []byte("\n")):
 			continue // the run was cut off in the middle of this line
 		case err != nil || one.Number < 1:
-			read.damaged = append(read.damaged, fmt.Sprintf("Line %d of %s is no fault.", n, FaultsFile))
+			damaged("is no fault")
 			continue
 		case one.Identity == nil:
-			read.damaged = append(read.damaged, fmt.Sprintf("Line %d of %s does not name its run.", n, FaultsFile))
+			damaged("does not name its run")
 		case !slices.Contains(read.owners, *one.Identity):
 			read.owners = append(read.owners, *one.Identity)
 		}

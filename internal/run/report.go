@@ -19,10 +19,7 @@ func WritePage(dir string) (string, error) {
 		return "", fmt.Errorf("make the page of the run in %s: %w", dir, err)
 	}
 	d := Directory{Path: dir}
-	if err := d.WriteFrom(report.PageName, func(w io.Writer) error { return report.Page(w, in) }); err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, report.PageName), nil
+	return filepath.Join(dir, report.PageName), d.WriteFrom(report.PageName, func(w io.Writer) error { return report.Page(w, in) })
 }
 
 // PageInput reads what the page is made from. Not every run has a series.

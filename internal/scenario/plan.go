@@ -8,7 +8,6 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/nemesis"
 	"stroppy/internal/pace"
-	"stroppy/internal/setting"
 	"stroppy/internal/workload"
 )
 
@@ -108,19 +107,22 @@ func (p *Plan) Arrivals() pace.Arrival {
 func (p *Plan) Shown() [][2]string {
 	var list [][2]string
 	for _, one := range p.Settings() {
-		value := one.Get()
-		if one.Local || value == "" {
-			continue
+		if value := bare(one.Name, one.Get()); !one.Local && value != "" {
+			list = append(list, [2]string{one.Name, value})
 		}
-		switch one.Name {
-		case "db":
-			value = Redact(value)
-		case "nemesis":
-			value, _ = RedactScript(value)
-		}
-		list = append(list, [2]string{one.Name, value})
 	}
 	return list
+}
+
+// bare is a setting's value as it may be shown.
+func bare(name, value string) string {
+	switch name {
+	case "db":
+		value = Redact(value)
+	case "nemesis":
+		value, _ = RedactScript(value)
+	}
+	return value
 }
 
 // Command returns the command that repeats this call, with the seed and no secret.
@@ -130,29 +132,21 @@ func (p *Plan) Command(command string) string {
 		words = append(words, p.Workload)
 	}
 	for _, one := range p.Settings() {
-		value := one.Get()
+		value, flag := bare(one.Name, one.Get()), "--"+one.Name
 		known := p.Named[one.Name] || one.Name == "seed" && p.Seed != 0
-		if one.Local || !known || value == "" || one.Name == "workload" || one.Idle != nil && one.Idle() != "" {
-			continue
+		switch {
+		case one.Local || !known || value == "" || one.Name == "workload" || one.Idle != nil && one.Idle() != "":
+		case one.Name == "db":
+			words = append(words, flag, p.Address())
+		case one.Switch():
+			words = append(words, flag+"="+value)
+		default:
+			for line := range strings.SplitSeq(value, "\n") {
+				words = append(words, flag, Quote(line))
+			}
 		}
-		words = append(words, p.flag(&one, value)...)
 	}
 	return strings.Join(words, " ")
-}
-
-func (p *Plan) flag(one *setting.Setting, value string) (words []string) {
-	switch {
-	case one.Name == "db":
-		return []string{"--db", p.Address()}
-	case one.Name == "nemesis":
-		value, _ = RedactScript(value)
-	case one.Switch():
-		return []string{"--" + one.Name + "=" + value}
-	}
-	for line := range strings.SplitSeq(value, "\n") {
-		words = append(words, "--"+one.Name, Quote(line))
-	}
-	return words
 }
 
 // Address is the database's URL as a word of a command to paste. In place of a password

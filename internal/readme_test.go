@@ -22,8 +22,13 @@ import (
 // another place.
 const buildCommand = "CGO_ENABLED=0 go build -o stroppy ./cmd/stroppy"
 
-// brief is appended to a run that does not say how long it is.
-const brief = " --duration 1s"
+// What is appended to a command, so that the tests neither last long nor take all that the
+// machine has.
+const (
+	brief    = " --duration 1s"    // to a run that does not say how long it is
+	step     = " --duration 500ms" // to a sweep that does
+	moderate = " --rate 300"       // to a closed loop on a cluster
+)
 
 // held are the commands that the documents name and that are not run here, each
 // with what holds it in place of that.
@@ -233,6 +238,7 @@ var (
 	outFolder  = regexp.MustCompile(`--out (\S+)`)
 	drives     = regexp.MustCompile(`^stroppy (run|pay)\b`)
 	bounded    = regexp.MustCompile(`--(duration|count|help)\b`)
+	paced      = regexp.MustCompile(`--(rate|think|think-time|scenario|help|count)\b`)
 	goRunStart = "go run ./cmd/stroppy"
 )
 
@@ -252,8 +258,15 @@ func (sh *shell) try(t *testing.T, c command) {
 	case strings.ContainsAny(quoted.ReplaceAllString(text, ""), "|&;<>`$?*\"\\"):
 		t.Fatalf("%q: in the documents stands one plain command a line, with single quotes around special characters", c.text)
 	}
-	if drives.MatchString(call) && !bounded.MatchString(call) {
+	drive := drives.MatchString(call)
+	if drive && !bounded.MatchString(call) {
 		call += brief
+	}
+	if strings.HasPrefix(call, "stroppy sweep ") && strings.Contains(call, " --duration ") {
+		call += step
+	}
+	if drive && strings.Contains(call, " --cluster ") && !paced.MatchString(call) {
+		call += moderate
 	}
 	for folder, reason := range sh.skipped {
 		if strings.Contains(call, folder) {
@@ -353,8 +366,8 @@ func tryScenario(t *testing.T, sh *shell, path string, head []string) {
 		line += " --db '" + address + "'"
 	case "cluster": // its faults take longer than a brief run
 		line += " --clients 4"
-		if strings.Contains(short, "--nemesis") && !scenarioRate.MatchString(text) { // a closed loop takes all that the machine has
-			line += " --rate 300"
+		if strings.Contains(short, "--nemesis") && !scenarioRate.MatchString(text) {
+			line += moderate
 		}
 	}
 	code, stdout, stderr := sh.run(t, line)

@@ -90,9 +90,9 @@ type launched interface {
 	URL() string
 	WaitHealthy(ctx context.Context) error
 	Stop() error
-	open(ctx context.Context, k Kind, o Options) error
-	announce(url string) error
-	logged(text string) bool
+	Open(ctx context.Context, k Kind, o Options) error
+	Announce(url string) error
+	Logged(text string) bool
 }
 
 // Launch describes a cluster, makes its nodes, starts their servers by start, and
@@ -104,36 +104,36 @@ func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() 
 	}
 	for attempt := 1; ; attempt++ {
 		c := describe()
-		if err = c.open(ctx, k, o); err == nil {
+		if err = c.Open(ctx, k, o); err == nil {
 			err = start(c)
 		}
 		if err == nil {
 			err = c.WaitHealthy(ctx)
 		}
 		if err == nil {
-			err = c.announce(c.URL())
+			err = c.Announce(c.URL())
 		}
 		if err == nil {
 			return c, nil
 		}
-		again := attempt < startAttempts && ctx.Err() == nil && (strings.Contains(err.Error(), k.PortTaken) || c.logged(k.PortTaken))
+		again := attempt < startAttempts && ctx.Err() == nil && (strings.Contains(err.Error(), k.PortTaken) || c.Logged(k.PortTaken))
 		if err = fmt.Errorf("start %s:%d: %w", k.Name, o.Nodes, errors.Join(err, c.Stop())); !again {
 			return none, err
 		}
 	}
 }
 
-// logged tells whether a node's log has a text.
-func (f *NodeSet[N]) logged(text string) bool {
+// Logged reports whether a node's log has a text.
+func (f *NodeSet[N]) Logged(text string) bool {
 	return slices.ContainsFunc(f.List(), func(n N) bool {
 		log, err := os.ReadFile(n.Log())
 		return err == nil && strings.Contains(string(log), text)
 	})
 }
 
-// open makes the cluster's folder, its hosts, and a node on each, none of which it
+// Open makes the cluster's folder, its hosts, and a node on each, none of which it
 // starts.
-func (f *NodeSet[N]) open(ctx context.Context, k Kind, o Options) (err error) {
+func (f *NodeSet[N]) Open(ctx context.Context, k Kind, o Options) (err error) {
 	f.options = o
 	if len(k.Users) > 0 {
 		if f.User, err = UserFor(k.Product, k.Users...); err != nil {
@@ -385,8 +385,8 @@ func (f *NodeSet[N]) Addresses(of func(N) string) string {
 // Network joins the nodes.
 func (f *NodeSet[N]) Network() *Network { return f.network }
 
-// announce records where the cluster answers.
-func (f *NodeSet[N]) announce(url string) error { return f.record.SetURL(url) }
+// Announce records where the cluster answers.
+func (f *NodeSet[N]) Announce(url string) error { return f.record.SetURL(url) }
 
 // AwaitHealthy calls whole until it finds nothing wrong.
 func (f *NodeSet[N]) AwaitHealthy(ctx context.Context, whole func() error) error {

@@ -249,9 +249,10 @@ func Frozen(t *testing.T, server Server, d db.SQL, b *Bank, impatient func(db.SQ
 // Slow: no time-out ends what the server still works on outside a transaction.
 // slow takes a few tenths of a second; impatient is as for Frozen.
 func Slow(t *testing.T, d db.SQL, slow *db.Statement, impatient func(db.SQLSession, time.Duration)) {
+	const limit = 100 * time.Millisecond // less than slow takes, and enough to prepare it
 	s := Session(t, d, db.Pipelined, "")
-	impatient(nil, 20*time.Millisecond)
-	impatient(s, 20*time.Millisecond)
+	impatient(nil, limit)
+	impatient(s, limit)
 	if err := s.Query(t.Context(), slow, nil, func([]db.Value) error { return nil }); err != nil {
 		t.Error(err)
 	}

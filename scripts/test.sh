@@ -33,8 +33,9 @@ racy="./internal/dbtest ./internal/run ./internal/live ./internal/load ./interna
 	./internal/history ./internal/stats ./internal/resource ./internal/workload/... ./internal/db/..."
 
 # Calculations in one goroutine, in which that detector can find nothing.
-sequential='Coverage$|TestNaiveIntervalFails|TestSteadinessFalseAlarms|TestLongestGapOfLongRuns|TestOnlyAnHourIsKept'
-sequential="$sequential|TestKeyOrder|TestKeysDoNotCollideAndInvert|TestZipfAgainstExactProbabilities|TestInterruptedCheckDirs"
+sequential='^(TestFitScalingCoverage|TestCompareCoverage|TestMeanIntervalCoverage|TestNaiveIntervalFails'
+sequential="$sequential|TestSteadinessFalseAlarms|TestLongestGapOfLongRuns|TestOnlyAnHourIsKept|TestKeyOrder"
+sequential="$sequential|TestKeysDoNotCollideAndInvert|TestZipfAgainstExactProbabilities|TestInterruptedCheckDirs)\$"
 
 command -v go >/dev/null || { echo "test.sh: install Go 1.26 or newer first: there is no go on PATH" >&2; exit 3; }
 

@@ -89,6 +89,7 @@ func openNoop(_ context.Context, url string) (*noop.Database, error) {
 	return noop.Open(), nil
 }
 
+// opener and starter hand on values of a concrete type, which count only without an error.
 func opener[D db.Database](open func(context.Context, string) (D, error)) func(context.Context, string) (db.Database, error) {
 	return func(ctx context.Context, url string) (db.Database, error) { return open(ctx, url) }
 }

@@ -9,16 +9,15 @@ import (
 	"testing"
 )
 
-// golden holds a page's data against the file testdata/NAME.page.json, which update
-// writes again. What a script goes through is a list, be it empty: only the parts
-// named may be null.
+// golden compares a page's data with testdata/NAME.json, which -update writes again. What
+// a script goes through is a list, even if it is empty: only the parts named may be null.
 func golden(t *testing.T, name string, data any, null ...string) {
 	t.Helper()
 	got, err := json.MarshalIndent(data, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join("testdata", name+".page.json")
+	file := filepath.Join("testdata", name+".json")
 	if *update {
 		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
 			t.Fatal(err)

@@ -21,10 +21,10 @@ var kinds = map[string]db.ConstraintKind{
 	"CHECK": db.CheckFailed, "NOT NULL": db.NotNull, "FOREIGN KEY": db.ForeignKey, "UNIQUE": db.UniqueKey,
 }
 
-// failure makes the error of a call, which may have been COMMIT, that ended with err. What SQLite's codes mean is
-// the same as in package sqlite: nothing is replicated before COMMIT
-// (https://canonical.com/dqlite/docs/explanation/replication), and BUSY comes before
-// anything is.
+// failure makes the error of a call, which may have been COMMIT, that ended with err.
+// What SQLite's codes mean is the same as in package sqlite: nothing is replicated before
+// COMMIT (https://canonical.com/dqlite/docs/explanation/replication), and BUSY comes
+// before anything is.
 //
 // That the node leads no more (SQLITE_IOERR_NOT_LEADER, SQLITE_IOERR_LEADERSHIP_LOST)
 // the client reports as a bad connection, as it does of one that broke: before COMMIT

@@ -11,8 +11,8 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// session is a db.KVSession, on a connection of its own or one of several. All that it keeps for a
-// transaction is used again by the next.
+// session is a db.KVSession, on a connection of its own or one of several. All that it
+// keeps for a transaction is used again by the next.
 type session struct {
 	db     *Database
 	of     *sharedConn

@@ -196,5 +196,5 @@ func (c *SQLCaller) Call(ctx context.Context, procedure *Procedure, args []Value
 
 // call returns the statement that calls a procedure.
 func (d *Dialect) call(p *Procedure) *Statement {
-	return d.Write(d.Procedures.Call, p.Name, "(").Params(p.Params...).Text(")").End(p.Columns...)
+	return d.Statement(d.Procedures.Call+p.Name+Row(p.Params...), p.Columns...)
 }

@@ -1,48 +1,36 @@
 package db
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
-// StatementWriter builds one statement in a dialect: every parameter gets the next
-// placeholder, so that one used twice is given twice, as dialects without numbers
-// need it.
-type StatementWriter struct {
-	dialect *Dialect
-	sql     strings.Builder
-	params  []Type
-}
+// parameter is how a statement is written with a parameter of a type.
+var parameter = regexp.MustCompile(`\{(integer|decimal|text)\}`)
 
-// Write begins a statement.
-func (d *Dialect) Write(parts ...string) *StatementWriter {
-	return (&StatementWriter{dialect: d}).Text(parts...)
-}
-
-// Text adds SQL as it stands.
-func (w *StatementWriter) Text(parts ...string) *StatementWriter {
-	for _, p := range parts {
-		w.sql.WriteString(p)
-	}
-	return w
-}
-
-// Param adds the next parameter.
-func (w *StatementWriter) Param(t Type) *StatementWriter {
-	w.params = append(w.params, t)
-	w.sql.WriteString(w.dialect.Placeholder(len(w.params)))
-	return w
-}
-
-// Params adds the next parameters as a list.
-func (w *StatementWriter) Params(list ...Type) *StatementWriter {
-	for i, t := range list {
-		if i > 0 {
-			w.Text(", ")
+// Statement makes a statement from SQL in which {integer}, {decimal} and {text} are
+// parameters: each gets the next placeholder, so that a value used twice is given twice,
+// as dialects without numbered placeholders need it. columns are those of its rows.
+func (d *Dialect) Statement(sql string, columns ...Type) *Statement {
+	s := &Statement{Columns: columns}
+	s.SQL = parameter.ReplaceAllStringFunc(sql, func(name string) string {
+		for t := range typeNames {
+			if typeNames[t] == name {
+				s.Params = append(s.Params, Type(t))
+			}
 		}
-		w.Param(t)
-	}
-	return w
+		return d.Placeholder(len(s.Params))
+	})
+	return s
 }
 
-// End returns the statement; columns are those of the rows it returns.
-func (w *StatementWriter) End(columns ...Type) *Statement {
-	return &Statement{SQL: w.sql.String(), Params: w.params, Columns: columns}
+var typeNames = [...]string{Integer: "{integer}", Decimal: "{decimal}", Text: "{text}"}
+
+// Row is a list of parameters in brackets, as Statement takes it.
+func Row(types ...Type) string {
+	var names []string
+	for _, t := range types {
+		names = append(names, typeNames[t])
+	}
+	return "(" + strings.Join(names, ", ") + ")"
 }

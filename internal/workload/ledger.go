@@ -23,6 +23,44 @@ func Observe(op *history.Op, value, version, writer int64) {
 	op.Observed, op.Value, op.Version, op.Writer = true, value, uint64(version), history.ID(writer)
 }
 
+// Ended is what a client returns after a try that ended with err. A constraint of the
+// schema that stands for a rule of the workload rejects the transaction. Unless it may
+// have been applied, what it has seen is taken back.
+func Ended(tx *history.Transaction, err error) error {
+	if err == nil {
+		return nil
+	}
+	reason := rejection(err)
+	if reason != 0 || err == load.ErrAlreadyApplied || db.ClassOf(err) != db.Unknown {
+		Forget(tx)
+	}
+	if reason != 0 {
+		tx.Outcome, tx.Reason = history.Rejected, reason
+		return nil
+	}
+	return err
+}
+
+// rejection is the rule that a constraint stands for; 0 if err is something else.
+func rejection(err error) history.Reason {
+	switch db.ConstraintOf(err) {
+	case db.CheckFailed:
+		return history.InsufficientFunds
+	case db.NotNull, db.ForeignKey:
+		return history.NoSuchAccount
+	}
+	return 0
+}
+
+// ResolvedWithoutLookUp says that a transaction changes nothing: whatever became of it,
+// it counts as aborted.
+func ResolvedWithoutLookUp(tx *history.Transaction) bool {
+	if tx.Kind.ReadOnly() {
+		tx.Outcome = history.Aborted
+	}
+	return tx.Kind.ReadOnly()
+}
+
 // IDLength is the length of an id as text: sixteen hexadecimal digits.
 const IDLength = 16
 
@@ -63,32 +101,6 @@ func InLedger(value []byte) error {
 		return errClosed
 	}
 	return load.ErrAlreadyApplied
-}
-
-// ResolveByKey looks up tx by its key in the ledger, the only one of keys. found has room
-// for it. The tombstone and every commit of tx have read the key as absent, so that only
-// one of them can succeed.
-func ResolveByKey(ctx context.Context, s db.KVSession, tx *history.Transaction, keys [][]byte, found []db.Entry) error {
-	if err := s.Begin(ctx, false); err != nil {
-		return err
-	}
-	if err := s.Read(ctx, keys, found); err != nil {
-		return err
-	}
-	if found[0].Found {
-		tx.Outcome = history.Committed
-		if IsTombstone(found[0].Value) {
-			tx.Outcome = history.Aborted
-		}
-		s.Rollback()
-		return nil
-	}
-	s.Set(keys[0], []byte{Tombstone})
-	if err := s.Commit(ctx); err != nil {
-		return err
-	}
-	tx.Outcome = history.Aborted
-	return nil
 }
 
 // ResolveByRow looks up tx by its rows in the ledger. tombstone inserts one under an id,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+	"strings"
 
 	"stroppy/internal/workload/sampling"
 )
@@ -91,9 +92,7 @@ func (f *formula) name(n uint64) string {
 		return fmt.Sprintf("account %d, which no formula makes", n)
 	}
 	key := f.key(n)
-	var bic [bicLength]byte
-	putBIC(&bic, key)
-	return fmt.Sprintf("%s/%011d (account %d)", bic[:], ban(key), n)
+	return fmt.Sprintf("%s/%011d (account %d)", appendBIC(nil, key), ban(key), n)
 }
 
 // bicLength is the length of a BIC without branch, ISO 9362: four letters of
@@ -108,14 +107,11 @@ const bicLetters = "BDFGKLMN"
 // none of these banks exists.
 const bicPlace = "XX2Z"
 
-// putBIC writes the BIC of a key.
-func putBIC(bic *[bicLength]byte, key uint64) {
+// appendBIC appends the BIC of a key.
+func appendBIC(dst []byte, key uint64) []byte {
 	bank := key >> banBits
-	bic[0] = bicLetters[bank>>9&7]
-	bic[1] = bicLetters[bank>>6&7]
-	bic[2] = bicLetters[bank>>3&7]
-	bic[3] = bicLetters[bank&7]
-	copy(bic[4:], bicPlace)
+	dst = append(dst, bicLetters[bank>>9&7], bicLetters[bank>>6&7], bicLetters[bank>>3&7], bicLetters[bank&7])
+	return append(dst, bicPlace...)
 }
 
 // ban returns the account number within its bank, below 68,719,476,736.
@@ -129,12 +125,7 @@ func keyOf(bic []byte, number int64) (uint64, bool) {
 	}
 	var bank uint64
 	for _, letter := range bic[:4] {
-		digit := -1
-		for i := range len(bicLetters) {
-			if bicLetters[i] == letter {
-				digit = i
-			}
-		}
+		digit := strings.IndexByte(bicLetters, letter)
 		if digit < 0 {
 			return 0, false
 		}

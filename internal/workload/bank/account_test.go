@@ -56,20 +56,18 @@ func TestKeyTextInvertsAndSortsAsItsNumber(t *testing.T) {
 	}
 	slices.Sort(keys)
 	for i, key := range keys {
-		var bic [bicLength]byte
-		putBIC(&bic, key)
-		if back, ok := keyOf(bic[:], int64(ban(key))); !ok || back != key {
-			t.Fatalf("key %d is %s/%d and reads as %d, %v", key, bic[:], ban(key), back, ok)
+		bic := appendBIC(nil, key)
+		if back, ok := keyOf(bic, int64(ban(key))); !ok || back != key {
+			t.Fatalf("key %d is %s/%d and reads as %d, %v", key, bic, ban(key), back, ok)
 		}
-		text := fmt.Appendf(nil, "%s/%011d", bic[:], ban(key))
+		text := fmt.Appendf(nil, "%s/%011d", bic, ban(key))
 		if back, ok := accountOf(text); !ok || back != key {
 			t.Fatalf("%s reads as %d, %v, want %d", text, back, ok, key)
 		}
 		if i > 0 && (bytes.Compare(textBefore, text) < 0) != (before < key) {
 			t.Fatalf("%s and %s are not in the order of %d and %d", textBefore, text, before, key)
 		}
-		full := append([]byte(accountPrefix), make([]byte, accountKeyLength-len(accountPrefix))...)
-		putAccountKey(full, key)
+		full := appendAccountKey(nil, key)
 		if want := accountPrefix + string(text); string(full) != want {
 			t.Fatalf("the key-value key is %s, want %s", full, want)
 		}
@@ -94,18 +92,17 @@ func TestKeyOfRefusesWhatNoFormulaMakes(t *testing.T) {
 func TestBICHasTheShapeOfISO9362(t *testing.T) {
 	seen := map[string]bool{}
 	for bank := range uint64(4096) {
-		var bic [bicLength]byte
-		putBIC(&bic, bank<<banBits)
+		bic := appendBIC(nil, bank<<banBits)
 		for i, c := range bic {
 			letter, digit := c >= 'A' && c <= 'Z', c >= '0' && c <= '9'
 			if !letter && (i < 6 || !digit) {
-				t.Fatalf("%s has %q at %d", bic[:], c, i)
+				t.Fatalf("%s has %q at %d", bic, c, i)
 			}
 		}
 		if country := string(bic[4:6]); country < "XA" || country > "XZ" {
-			t.Fatalf("%s is of the country %s, which is not user-assigned", bic[:], country)
+			t.Fatalf("%s is of the country %s, which is not user-assigned", bic, country)
 		}
-		seen[string(bic[:])] = true
+		seen[string(bic)] = true
 	}
 	if len(seen) != 4096 {
 		t.Errorf("4096 banks have %d BICs", len(seen))

@@ -46,12 +46,12 @@ var _ workload.Workload = (*Bank)(nil)
 type model interface {
 	dataset.Store
 
-	// prepare makes what the clients need besides the data.
-	prepare(ctx context.Context) error
+	// DefineProcedure makes the stored procedure that transfers are calls of, if they are.
+	DefineProcedure(ctx context.Context) error
 
-	client(ctx context.Context, b *Bank, i int) (load.Client, error)
-	auditor(ctx context.Context, b *Bank) (load.Client, error)
-	endState(ctx context.Context, b *Bank, end *history.EndWriter, progress func(done, total uint64)) error
+	client(ctx context.Context, h *chooser) (load.Client, error)
+	audits(ctx context.Context) (auditSession, error)
+	download(ctx context.Context, e *endRows) error
 }
 
 // New binds the bank to a database of any model that it is written for.
@@ -66,7 +66,7 @@ func New(database db.Database, c Config) (*Bank, error) {
 		KV:  func(d db.KV) (model, error) { return newKVModel(d, &b.config) },
 	}, dataset.Expected{
 		Clients: c.Clients, Isolation: c.Isolation, Seed: c.Seed, Size: c.Accounts,
-		Facts: b.facts, Fits: b.fits, Take: b.take, Prepare: b.prepare,
+		Facts: b.facts, Fits: b.fits, Take: b.take, Prepare: func(ctx context.Context) error { return b.model.DefineProcedure(ctx) },
 	})
 	return b, err
 }
@@ -93,8 +93,6 @@ func (b *Bank) take(m *dataset.Metadata) (err error) {
 	b.total, err = money.Parse(m.Facts[factTotal])
 	return err
 }
-
-func (b *Bank) prepare(ctx context.Context) error { return b.model.prepare(ctx) }
 
 // fits says whether the bank that was found can be used as this one is configured.
 func (b *Bank) fits(m *dataset.Metadata) error {
@@ -128,7 +126,7 @@ func (b *Bank) Client(ctx context.Context, i int) (load.Client, error) {
 	if err := b.CheckClient(i); err != nil {
 		return nil, err
 	}
-	return b.model.client(ctx, b, i)
+	return b.model.client(ctx, b.chooser(i))
 }
 
 // Background returns the auditor, if audits are asked for; valid after Attach.
@@ -140,11 +138,11 @@ func (b *Bank) Background(ctx context.Context) ([]load.Background, error) {
 	if b.Run() == 0 {
 		return nil, fmt.Errorf("open the auditor of the bank: it is not attached yet")
 	}
-	auditor, err := b.model.auditor(ctx, b)
+	s, err := b.model.audits(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return []load.Background{{Client: auditor, Every: b.config.auditEvery()}}, nil
+	return []load.Background{{Client: newAuditor(b, s), Every: b.config.auditEvery()}}, nil
 }
 
 // EndState downloads all accounts and the ledger, as dataset.Download does: the versions
@@ -152,7 +150,7 @@ func (b *Bank) Background(ctx context.Context) ([]load.Background, error) {
 func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
 	type found struct{ versions, legs uint64 }
 	return dataset.Download(ctx, b.Set, end.Restart, func() (found, bool, error) {
-		err := b.model.endState(ctx, b, end, progress)
+		err := b.model.download(ctx, &endRows{&b.formula, b.Size(), end, dataset.Progress{Report: progress, Total: b.Size()}})
 		versions, legs := end.Books()
 		return found{versions, legs}, versions == legs, err
 	})

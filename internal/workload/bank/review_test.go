@@ -23,7 +23,7 @@ type lateKV struct {
 	database
 	late     int // transfers still to come
 	formula  formula
-	accounts [8]account
+	accounts [8]workload.State
 	ledger   map[history.ID][]byte
 	scans    int
 	total    int64
@@ -52,7 +52,7 @@ func (l lateSession) Scan(_ context.Context, from, _ []byte, entry func(key, val
 	s := l.store
 	if string(from) == ledgerPrefix {
 		for id, value := range s.ledger {
-			key := append(make([]byte, 0, ledgerKeyLength), ledgerPrefix...)[:ledgerKeyLength]
+			key := append([]byte(ledgerPrefix), make([]byte, workload.IDLength)...)
 			workload.PutID(key[len(ledgerPrefix):], id)
 			if err := entry(key, value); err != nil {
 				return err
@@ -73,12 +73,11 @@ func (l lateSession) Scan(_ context.Context, from, _ []byte, entry func(key, val
 	}
 	s.scans++
 	for n, a := range s.accounts {
-		key := append(make([]byte, 0, accountKeyLength), accountPrefix...)[:accountKeyLength]
-		putAccountKey(key, s.formula.key(uint64(n)))
+		key := appendAccountKey(nil, s.formula.key(uint64(n)))
 		if s.hidden > 0 && uint64(n) == s.hidden {
-			a.version++
+			a.Version++
 		}
-		if err := entry(key, appendAccount(nil, a)); err != nil {
+		if err := entry(key, a.Append(nil)); err != nil {
 			return err
 		}
 	}
@@ -94,8 +93,8 @@ func (s *lateKV) transfer(id history.ID) {
 	value := []byte{ledgerLegs}
 	for n, amount := range []int64{-1, 1} {
 		a := &s.accounts[n]
-		*a = account{a.balance + amount, a.version + 1, int64(id)}
-		value = appendLeg(value, s.formula.key(uint64(n)), amount, a.version)
+		*a = workload.State{Balance: a.Balance + amount, Version: a.Version + 1, Last: int64(id)}
+		value = legOf(value, s.formula.key(uint64(n)), amount, a.Version)
 	}
 	s.ledger[id] = bytes.Clone(value)
 }
@@ -109,8 +108,8 @@ func downloaded(t *testing.T, s *lateKV) (map[string]check.Result, error) {
 	s.formula, s.ledger = newFormula(7), map[history.ID][]byte{}
 	var total int64
 	for n := range s.accounts {
-		s.accounts[n].balance = s.formula.opening(uint64(n))
-		total += s.accounts[n].balance
+		s.accounts[n].Balance = s.formula.opening(uint64(n))
+		total += s.accounts[n].Balance
 	}
 	b, err := New(s, c)
 	if err != nil {

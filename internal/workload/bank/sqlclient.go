@@ -7,22 +7,38 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
+	"stroppy/internal/workload/dataset"
 )
 
 // sqlClient runs one client's transactions on a session of its own.
 type sqlClient struct {
 	*chooser
-	session db.SQLSession
-	texts   *texts
-	style   string
-	caller  db.Caller // of the stored procedure; nil in the other modes
+	db.SQLSession
+	texts *texts
+	style string
+	call  dataset.Call // of the stored procedure; nil in the other modes
 
-	transfer *db.Procedure
-
+	keys    []sqlKey   // of the operations' accounts
 	args    []db.Value // of the statement being added
-	arena   []byte     // their texts
+	lists   []byte     // of the call
 	results []int      // of each operation's statement
 }
+
+// sqlKey is the key of an account in its table.
+type sqlKey struct {
+	bic [bicLength]byte
+	ban int64
+}
+
+func (k *sqlKey) set(key uint64) {
+	appendBIC(k.bic[:0], key)
+	k.ban = int64(ban(key))
+}
+
+// values are the arguments that pick the account; valid until the next set.
+func (k *sqlKey) values() (bic, ban db.Value) { return db.Value{Text: k.bic[:]}, integer(k.ban) }
+
+func integer(n int64) db.Value { return db.Value{Int: n} }
 
 // Attempt implements load.Client.
 func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error {
@@ -33,32 +49,25 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 		// or a look-up has closed its id.
 		err = load.ErrAlreadyApplied
 	}
-	return ended(tx, err)
-}
-
-// ended is what a client returns after a try, which a constraint of the schema may have
-// refused.
-func ended(tx *history.Transaction, err error) error {
-	if err == nil {
-		return nil
-	}
-	reason := rejection(err)
-	if reason != 0 || err == load.ErrAlreadyApplied || db.ClassOf(err) != db.Unknown {
-		workload.Forget(tx)
-	}
-	if reason != 0 {
-		tx.Outcome, tx.Reason = history.Rejected, reason
-		return nil
-	}
-	return err
+	return workload.Ended(tx, err)
 }
 
 func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error {
+	c.keys, c.results = c.keys[:0], c.results[:0]
+	for i := range tx.Ops {
+		var key sqlKey
+		key.set(c.formula.key(tx.Ops[i].Object))
+		c.keys, c.results = append(c.keys, key), append(c.results, 0)
+	}
+	if c.call != nil && tx.Kind != history.Inquiry {
+		return c.procedure(ctx, tx)
+	}
+	if err := c.Begin(ctx, tx.Kind == history.Inquiry); err != nil {
+		return err
+	}
 	switch {
 	case tx.Kind == history.Inquiry:
 		return c.inquire(ctx, tx)
-	case c.caller != nil:
-		return c.procedure(ctx, tx)
 	case c.style == Atomic:
 		return c.atomic(ctx, tx)
 	case c.style == Locked:
@@ -68,16 +77,10 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 	}
 }
 
-// rejection returns the rule of the bank that a constraint of the schema stands
-// for; 0 if err is something else.
-func rejection(err error) history.Reason {
-	switch db.ConstraintOf(err) {
-	case db.CheckFailed:
-		return history.InsufficientFunds
-	case db.NotNull, db.ForeignKey:
-		return history.NoSuchAccount
-	}
-	return 0
+// do adds a statement to the transaction.
+func (c *sqlClient) do(ctx context.Context, s *db.Statement, args ...db.Value) (result int, err error) {
+	c.args = append(c.args[:0], args...)
+	return c.Do(ctx, s, c.args)
 }
 
 // atomic changes each balance by a relative update and lets the schema refuse
@@ -85,41 +88,30 @@ func rejection(err error) history.Reason {
 // result before its end, so that it takes one round trip where statements can
 // be pipelined.
 func (c *sqlClient) atomic(ctx context.Context, tx *history.Transaction) error {
-	if err := c.session.Begin(ctx, false); err != nil {
-		return err
-	}
 	if tx.Kind == history.Joint {
-		reason, err := c.readJoint(ctx, tx)
+		// What is read is what the decision rests on, so it is what the transaction has
+		// observed, whatever the updates find afterwards.
+		missing, err := c.readPair(ctx, tx, c.Flush)
 		if err != nil {
 			return err
+		}
+		reason := history.NoSuchAccount
+		if !missing {
+			reason = c.formula.refusal(tx, true)
 		}
 		if reason != 0 {
 			return c.reject(ctx, tx, reason)
 		}
 	}
-	c.results = c.results[:0]
-	leg := int64(0)
-	for i := range tx.Ops {
-		op := &tx.Ops[i]
-		if !op.Write {
-			c.results = append(c.results, -1)
-			continue
-		}
-		if err := c.addRelative(ctx, tx.ID, op, leg); err != nil {
-			return err
-		}
-		leg++
-	}
-	if err := c.session.Commit(ctx); err != nil {
+	if err := c.write(ctx, tx, c.addRelative); err != nil {
 		return err
 	}
-	tx.Outcome = history.Committed
 	for i := range tx.Ops {
 		op := &tx.Ops[i]
 		if op.Observed || !op.Write {
 			continue
 		}
-		if r := c.session.Result(c.results[i]); r != nil && r.Rows() == 1 {
+		if r := c.Result(c.results[i]); r != nil && r.Rows() == 1 {
 			after := r.Row(0)
 			workload.Observe(op, after[0].Int-op.Amount, after[1].Int-1, after[2].Int)
 		}
@@ -127,70 +119,88 @@ func (c *sqlClient) atomic(ctx context.Context, tx *history.Transaction) error {
 	return nil
 }
 
-// addRelative adds the statements of one leg.
-func (c *sqlClient) addRelative(ctx context.Context, id history.ID, op *history.Op, leg int64) error {
-	c.start().integer(op.Amount).integer(int64(id))
-	c.key(op.Object)
-	result, err := c.session.Do(ctx, c.texts.update, c.args)
-	if err != nil {
+// write adds each leg by its number and commits.
+func (c *sqlClient) write(
+	ctx context.Context, tx *history.Transaction, add func(ctx context.Context, tx *history.Transaction, i int, leg int64) error,
+) error {
+	leg := int64(0)
+	for i := range tx.Ops {
+		if !tx.Ops[i].Write {
+			continue
+		}
+		if err := add(ctx, tx, i, leg); err != nil {
+			return err
+		}
+		leg++
+	}
+	if err := c.Commit(ctx); err != nil {
+		return err
+	}
+	tx.Outcome = history.Committed
+	return nil
+}
+
+// addRelative adds the statements of the leg of operation i.
+func (c *sqlClient) addRelative(ctx context.Context, tx *history.Transaction, i int, leg int64) (err error) {
+	id, amount := integer(int64(tx.ID)), integer(tx.Ops[i].Amount)
+	bic, ban := c.keys[i].values()
+	if c.results[i], err = c.do(ctx, c.texts.update, amount, id, bic, ban); err != nil {
 		return err
 	}
 	if c.texts.readBack != nil {
-		c.start().key(op.Object)
-		if result, err = c.session.Do(ctx, c.texts.readBack, c.args); err != nil {
+		if c.results[i], err = c.do(ctx, c.texts.readBack, bic, ban); err != nil {
 			return err
 		}
 	}
-	c.results = append(c.results, result)
-	c.start().integer(int64(id)).integer(leg)
-	c.key(op.Object).integer(op.Amount).key(op.Object)
-	_, err = c.session.Do(ctx, c.texts.ledgerRelative, c.args)
+	_, err = c.do(ctx, c.texts.ledgerRelative, id, integer(leg), bic, ban, amount, bic, ban)
 	return err
 }
 
-// readJoint reads the payer and its sibling in one statement and applies the
-// rule over both. What it reads is what the decision rests on, so it is what
-// the transaction has observed, whatever the updates find afterwards.
-func (c *sqlClient) readJoint(ctx context.Context, tx *history.Transaction) (history.Reason, error) {
-	payer, other := jointOps(tx)
-	if payer == nil || other == nil {
-		return history.NoSuchAccount, nil
+// readPair reads the accounts that are not credited, which are two, in one statement, so
+// that even an isolation that gives each statement its own snapshot shows them as they
+// were together. get makes the result available. missing says that one is not there.
+func (c *sqlClient) readPair(ctx context.Context, tx *history.Transaction, get func(context.Context) error) (missing bool, err error) {
+	c.args = c.args[:0]
+	for i := range tx.Ops {
+		if tx.Ops[i].Amount <= 0 {
+			bic, ban := c.keys[i].values()
+			c.args = append(c.args, bic, ban)
+		}
 	}
-	c.start().key(payer.Object).key(other.Object)
-	result, err := c.session.Do(ctx, c.texts.readPair, c.args)
+	result, err := c.Do(ctx, c.texts.readPair, c.args)
+	if err == nil {
+		err = get(ctx)
+	}
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	if err := c.session.Flush(ctx); err != nil {
-		return 0, err
+	r := c.Result(result)
+	for i := range tx.Ops {
+		op, key := &tx.Ops[i], &c.keys[i]
+		for j := 0; r != nil && j < r.Rows(); j++ {
+			if row := r.Row(j); string(row[0].Text) == string(key.bic[:]) && row[1].Int == key.ban {
+				workload.Observe(op, row[2].Int, row[3].Int, row[4].Int)
+			}
+		}
+		missing = missing || op.Amount <= 0 && !op.Observed
 	}
-	c.observeRows(c.session.Result(result), tx.Ops)
-	if !payer.Observed || !other.Observed {
-		return history.NoSuchAccount, nil
-	}
-	return c.formula.refusal(tx, true), nil
+	return missing, nil
 }
 
 // readWrite reads all accounts, decides, and writes absolute values. Whether
 // the reads lock is all that tells locked from rmw.
-func (c *sqlClient) readWrite(ctx context.Context, tx *history.Transaction, read *db.Statement) error {
-	if err := c.session.Begin(ctx, false); err != nil {
-		return err
-	}
-	c.results = c.results[:0]
+func (c *sqlClient) readWrite(ctx context.Context, tx *history.Transaction, read *db.Statement) (err error) {
 	for i := range tx.Ops {
-		c.start().key(tx.Ops[i].Object)
-		result, err := c.session.Do(ctx, read, c.args)
-		if err != nil {
+		bic, ban := c.keys[i].values()
+		if c.results[i], err = c.do(ctx, read, bic, ban); err != nil {
 			return err
 		}
-		c.results = append(c.results, result)
 	}
-	if err := c.session.Flush(ctx); err != nil {
+	if err := c.Flush(ctx); err != nil {
 		return err
 	}
 	for i := range tx.Ops {
-		r := c.session.Result(c.results[i])
+		r := c.Result(c.results[i])
 		if r == nil || r.Rows() == 0 {
 			return c.reject(ctx, tx, history.NoSuchAccount)
 		}
@@ -200,35 +210,17 @@ func (c *sqlClient) readWrite(ctx context.Context, tx *history.Transaction, read
 	if reason := c.formula.refusal(tx, false); reason != 0 {
 		return c.reject(ctx, tx, reason)
 	}
-	leg := int64(0)
-	for i := range tx.Ops {
-		op := &tx.Ops[i]
-		if !op.Write {
-			continue
-		}
-		if err := c.addAbsolute(ctx, tx.ID, op, leg); err != nil {
-			return err
-		}
-		leg++
-	}
-	if err := c.session.Commit(ctx); err != nil {
-		return err
-	}
-	tx.Outcome = history.Committed
-	return nil
+	return c.write(ctx, tx, c.addAbsolute)
 }
 
-// addAbsolute adds the statements of one leg whose account was read.
-func (c *sqlClient) addAbsolute(ctx context.Context, id history.ID, op *history.Op, leg int64) error {
-	version := int64(op.Version) + 1
-	c.start().integer(op.Value + op.Amount).integer(version).integer(int64(op.Writer)).integer(int64(id))
-	c.key(op.Object)
-	if _, err := c.session.Do(ctx, c.texts.write, c.args); err != nil {
+// addAbsolute adds the statements of the leg of operation i, whose account was read.
+func (c *sqlClient) addAbsolute(ctx context.Context, tx *history.Transaction, i int, leg int64) error {
+	op, id, version := &tx.Ops[i], integer(int64(tx.ID)), integer(int64(tx.Ops[i].Version)+1)
+	bic, ban := c.keys[i].values()
+	if _, err := c.do(ctx, c.texts.write, integer(op.Value+op.Amount), version, integer(int64(op.Writer)), id, bic, ban); err != nil {
 		return err
 	}
-	c.start().integer(int64(id)).integer(leg)
-	c.key(op.Object).integer(op.Amount).integer(version)
-	_, err := c.session.Do(ctx, c.texts.ledgerAbsolute, c.args)
+	_, err := c.do(ctx, c.texts.ledgerAbsolute, id, integer(leg), bic, ban, integer(op.Amount), version)
 	return err
 }
 
@@ -236,99 +228,91 @@ func (c *sqlClient) addAbsolute(ctx context.Context, id history.ID, op *history.
 // rather than rolls back: what a transaction has read is sure only once it has
 // committed, and the refusal rests on it.
 func (c *sqlClient) reject(ctx context.Context, tx *history.Transaction, reason history.Reason) error {
-	if err := c.session.Commit(ctx); err != nil {
+	if err := c.Commit(ctx); err != nil {
 		return err
 	}
 	tx.Outcome, tx.Reason = history.Rejected, reason
 	return nil
 }
 
-// inquire reads its accounts in one statement, so that even an isolation that
-// gives each statement its own snapshot shows them as they were together.
 func (c *sqlClient) inquire(ctx context.Context, tx *history.Transaction) error {
-	if err := c.session.Begin(ctx, true); err != nil {
+	missing, err := c.readPair(ctx, tx, c.Commit)
+	switch {
+	case err != nil:
 		return err
-	}
-	c.start()
-	for i := range tx.Ops {
-		c.key(tx.Ops[i].Object)
-	}
-	result, err := c.session.Do(ctx, c.texts.readPair, c.args)
-	if err != nil {
-		return err
-	}
-	if err := c.session.Commit(ctx); err != nil {
-		return err
-	}
-	c.observeRows(c.session.Result(result), tx.Ops)
-	tx.Outcome = history.Committed
-	for i := range tx.Ops {
-		if !tx.Ops[i].Observed {
-			tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
-		}
+	case missing:
+		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+	default:
+		tx.Outcome = history.Committed
 	}
 	return nil
 }
 
-// observeRows gives rows with their keys, in whatever order, to the operations
-// on their accounts.
-func (c *sqlClient) observeRows(r *db.Result, ops []history.Op) {
-	if r == nil {
-		return
-	}
-	for i := range r.Rows() {
-		row := r.Row(i)
-		key, ok := keyOf(row[0].Text, row[1].Int)
-		if !ok {
-			continue
-		}
-		n := c.formula.number(key)
-		for j := range ops {
-			if ops[j].Object == n {
-				workload.Observe(&ops[j], row[2].Int, row[3].Int, row[4].Int)
-			}
-		}
-	}
-}
-
 // ResolveUnknown implements load.Client.
 func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
-	if tx.Kind == history.Inquiry { // it changes nothing, so it counts as aborted
-		tx.Outcome = history.Aborted
+	if workload.ResolvedWithoutLookUp(tx) {
 		return nil
 	}
-	return workload.ResolveByRow(ctx, c.session, tx, c.texts.tombstone, c.texts.legsOf)
+	return workload.ResolveByRow(ctx, c.SQLSession, tx, c.texts.tombstone, c.texts.legsOf)
 }
 
-// Reset implements load.Client.
-func (c *sqlClient) Reset(ctx context.Context) error { return c.session.Reset(ctx) }
-
-// Close implements load.Client.
-func (c *sqlClient) Close() error { return c.session.Close() }
-
-// start, integer and key build the arguments of one statement.
-func (c *sqlClient) start() *sqlClient {
-	c.args, c.arena = c.args[:0], c.arena[:0]
-	return c
+// sqlAudits reads accounts of a SQL database, in an isolation in which the statements of
+// a transaction read one snapshot.
+type sqlAudits struct {
+	db.SQLSession
+	texts   *texts
+	args    []db.Value
+	keys    [auditChunk]sqlKey
+	results []int
 }
 
-func (c *sqlClient) integer(n int64) *sqlClient {
-	c.args = append(c.args, db.Value{Int: n})
-	return c
+// all is one statement and thereby one snapshot at any isolation.
+func (s *sqlAudits) all(ctx context.Context, a *auditor, tx *history.Transaction) error {
+	return s.Query(ctx, s.texts.inKeyOrder, nil, func(row []db.Value) error {
+		a.addRow(tx, row)
+		return nil
+	})
 }
 
-func (c *sqlClient) key(account uint64) *sqlClient {
-	key := c.formula.key(account)
-	var bic [bicLength]byte
-	putBIC(&bic, key)
-	from := len(c.arena)
-	c.arena = append(c.arena, bic[:]...)
-	return c.text(from).integer(int64(ban(key)))
+func (a *auditor) addRow(tx *history.Transaction, row []db.Value) {
+	if key, ok := keyOf(row[0].Text, row[1].Int); ok {
+		a.add(tx, key, stateOf(row[2:]))
+	}
 }
 
-// text adds what the arena has from there on as one argument. Should the arena
-// move later, the argument keeps what it had.
-func (c *sqlClient) text(from int) *sqlClient {
-	c.args = append(c.args, db.Value{Text: c.arena[from:len(c.arena):len(c.arena)]})
-	return c
+// stateOf reads the columns of an account behind its key.
+func stateOf(row []db.Value) workload.State {
+	return workload.State{Balance: row[0].Int, Version: row[1].Int, Last: row[2].Int}
+}
+
+// sample reads the accounts in statements of auditChunk keys each; the last
+// one repeats its last key.
+func (s *sqlAudits) sample(ctx context.Context, a *auditor, tx *history.Transaction) error {
+	if err := s.Begin(ctx, true); err != nil {
+		return err
+	}
+	s.results = s.results[:0]
+	for from := 0; from < len(tx.Ops); from += auditChunk {
+		s.args = s.args[:0]
+		for i := range s.keys {
+			s.keys[i].set(a.formula.key(tx.Ops[min(from+i, len(tx.Ops)-1)].Object))
+			bic, ban := s.keys[i].values()
+			s.args = append(s.args, bic, ban)
+		}
+		result, err := s.Do(ctx, s.texts.readKeys, s.args)
+		if err != nil {
+			return err
+		}
+		s.results = append(s.results, result)
+	}
+	if err := s.Commit(ctx); err != nil {
+		return err
+	}
+	for _, result := range s.results {
+		r := s.Result(result)
+		for i := range r.Rows() {
+			a.addRow(tx, r.Row(i))
+		}
+	}
+	return nil
 }

@@ -15,7 +15,7 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 	if bulk, ok := m.Database.(db.BulkLoader); ok && n.Rows == 0 {
 		return m.bulk(ctx, bulk, &f, n.Size, progress)
 	}
-	before := []string{m.texts.dropLedger, m.texts.dropAccount, m.texts.createAccount}
+	before := []string{dropLedger, dropAccount, m.texts.createAccount}
 	if n.Rows > 0 {
 		before = before[:1] // an interrupted load may have come as far as the ledger
 	}
@@ -24,10 +24,8 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 	}
 	err := m.Batches(ctx, n, batchRows, progress, func(s db.SQLSession, from, to uint64) error {
 		return m.texts.insert.Add(ctx, s, from, to, func(values []db.Value, n uint64) []db.Value {
-			var bic [bicLength]byte
 			key := f.key(n)
-			putBIC(&bic, key)
-			return append(values, db.Value{Text: bic[:]}, db.Value{Int: int64(ban(key))}, db.Value{Int: f.opening(n)})
+			return append(values, db.Value{Text: appendBIC(nil, key)}, integer(int64(ban(key))), integer(f.opening(n)))
 		})
 	})
 	if err != nil {
@@ -35,6 +33,11 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 	}
 	return m.Each(ctx, m.texts.createLedger)
 }
+
+const (
+	dropLedger  = "DROP TABLE IF EXISTS " + tableLedger
+	dropAccount = "DROP TABLE IF EXISTS " + tableAccount
+)
 
 // batchRows is how many accounts one transaction of a load without BulkLoader makes.
 const batchRows = 100 * insertRows
@@ -47,9 +50,9 @@ func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, f *formula, acc
 		order.window()
 	}()
 	defer func() { <-drawn }()
-	var bic [bicLength]byte
+	bic := make([]byte, 0, bicLength)
 	return dataset.Bulk(ctx, bulk, db.BulkLoad{
-		Before:  []string{m.texts.dropLedger, m.texts.dropAccount, m.texts.createBare},
+		Before:  []string{dropLedger, dropAccount, m.texts.createBare},
 		Table:   tableAccount,
 		Columns: accountColumns(),
 		Types:   accountTypes(),
@@ -57,7 +60,6 @@ func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, f *formula, acc
 	}, accounts, progress, func(_ uint64, row []db.Value) {
 		<-drawn
 		n, key, _ := order.take()
-		putBIC(&bic, key)
-		row[0].Text, row[1].Int, row[2].Int = bic[:], int64(ban(key)), f.opening(n)
+		row[0].Text, row[1].Int, row[2].Int = appendBIC(bic, key), int64(ban(key)), f.opening(n)
 	})
 }

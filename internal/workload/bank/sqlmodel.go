@@ -16,11 +16,9 @@ import (
 // sqlModel is the bank on a SQL database.
 type sqlModel struct {
 	*dataset.SQL
-	config   *Config
-	texts    *texts
-	audits   string        // the isolation of the auditor's session
-	transfer *db.Procedure // nil but in mode procedure
-	calls    db.Procedures // that runs it
+	config         *Config
+	texts          *texts
+	auditIsolation string
 }
 
 // newSQLModel fills in what the configuration leaves to the data model.
@@ -30,52 +28,47 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &sqlModel{SQL: dataset.NewSQL(kind, database, tableAccount), config: c, audits: c.Isolation}
-	d := m.Dialect
-	m.texts = newTexts(d)
+	d := database.Dialect()
+	m := &sqlModel{SQL: dataset.NewSQL(kind, database, tableAccount), config: c, texts: newTexts(d), auditIsolation: c.Isolation}
 	if claim.Level < isolation.SnapshotIsolation && d.Snapshot != "" {
-		m.audits = d.Snapshot
+		m.auditIsolation = d.Snapshot
 	}
 	if c.Mode == workload.Procedure {
-		m.transfer = newProcedure(d, c.Update)
-		if m.calls, err = db.ProceduresOf(database, m.transfer); err != nil {
-			return nil, fmt.Errorf("choose the mode procedure: %w: take pipelined or interactive", err)
-		}
+		err = m.UseProcedure(newProcedure(d, c.Update))
 	}
-	return m, nil
+	return m, err
 }
 
-// prepare defines the stored procedure.
-func (m *sqlModel) prepare(ctx context.Context) error {
-	if m.transfer == nil {
-		return nil
-	}
-	return m.calls.Define(ctx, m.transfer)
-}
-
-func (m *sqlModel) client(ctx context.Context, b *Bank, i int) (load.Client, error) {
+func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
 	if err != nil {
 		return nil, err
 	}
-	c := &sqlClient{chooser: b.chooser(i), session: s, texts: m.texts, style: m.config.Update, transfer: m.transfer}
-	if m.transfer != nil {
-		c.caller = m.Dialect.NewCaller(s)
-	}
-	return c, nil
+	return &sqlClient{chooser: h, SQLSession: s, texts: m.texts, style: m.config.Update, call: m.Caller(s)}, nil
 }
 
-// endState takes the accounts and then the ledger, each in one statement.
+func (m *sqlModel) audits(ctx context.Context) (auditSession, error) {
+	s, err := m.Database.Session(ctx, workload.SessionOptions(m.auditIsolation, workload.Pipelined))
+	return &sqlAudits{SQLSession: s, texts: m.texts}, err
+}
+
+// download takes the accounts and then the ledger, each in one statement.
 // Nothing runs on the bank at that time, so that they need no common snapshot.
-func (m *sqlModel) endState(ctx context.Context, b *Bank, end *history.EndWriter, progress func(done, total uint64)) error {
+func (m *sqlModel) download(ctx context.Context, e *endRows) error {
 	return m.With(ctx, func(s db.SQLSession) error {
-		legs, err := dataset.Number(ctx, s, m.texts.countLegs)
+		legs, err := dataset.Number(ctx, s, dataset.CountRows(tableLedger))
 		if err != nil {
 			return fmt.Errorf("count the ledger: %w", err)
 		}
-		e := newEndRows(b, end, progress)
 		e.report.Total += legs
-		if err := s.Query(ctx, m.texts.allAccounts, nil, e.account); err != nil {
+		err = s.Query(ctx, m.texts.allAccounts, nil, func(row []db.Value) error {
+			key, ok := keyOf(row[0].Text, row[1].Int)
+			if made, err := e.account(key, ok, stateOf(row[2:])); made {
+				return err
+			}
+			return e.end.Unexpected(fmt.Sprintf("an account %q/%011d, which the load did not make", row[0].Text, row[1].Int))
+		})
+		if err != nil {
 			return fmt.Errorf("download the accounts: %w", err)
 		}
 		if err := s.Query(ctx, m.texts.allLegs, nil, e.leg); err != nil {
@@ -85,7 +78,7 @@ func (m *sqlModel) endState(ctx context.Context, b *Bank, end *history.EndWriter
 	})
 }
 
-// endRows turns rows into the end state.
+// endRows turns what a database holds into the end state.
 type endRows struct {
 	formula  *formula
 	accounts uint64
@@ -93,21 +86,17 @@ type endRows struct {
 	report   dataset.Progress
 }
 
-func newEndRows(b *Bank, end *history.EndWriter, progress func(done, total uint64)) *endRows {
-	return &endRows{&b.formula, b.Size(), end, dataset.Progress{Report: progress, Total: b.Size()}}
-}
-
-func (e *endRows) account(row []db.Value) error {
+// account keeps one account; made is false if the load has not made it.
+func (e *endRows) account(key uint64, known bool, s workload.State) (made bool, err error) {
 	e.report.Row()
-	key, ok := keyOf(row[0].Text, row[1].Int)
-	if n := e.formula.number(key); ok && n < e.accounts {
-		return e.end.Object(history.Object{
-			N: n, Value: row[2].Int, Version: uint64(row[3].Int), Writer: history.ID(row[4].Int),
-		})
+	n := e.formula.number(key)
+	if !known || n >= e.accounts {
+		return false, nil
 	}
-	return e.end.Unexpected(fmt.Sprintf("an account %q/%011d, which the load did not make", row[0].Text, row[1].Int))
+	return true, e.end.Object(s.Object(n))
 }
 
+// leg keeps a row of the ledger.
 func (e *endRows) leg(row []db.Value) error {
 	e.report.Row()
 	l := history.Row{

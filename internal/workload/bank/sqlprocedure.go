@@ -175,7 +175,7 @@ var errAnswer = &db.Error{
 
 // procedure runs the transaction as one call.
 func (c *sqlClient) procedure(ctx context.Context, tx *history.Transaction) error {
-	r, err := c.caller.Call(ctx, c.transfer, c.callArgs(tx))
+	r, err := c.call(ctx, c.callArgs(tx))
 	if err != nil {
 		return err
 	}
@@ -202,29 +202,26 @@ func (c *sqlClient) procedure(ctx context.Context, tx *history.Transaction) erro
 
 // callArgs builds the arguments of a call.
 func (c *sqlClient) callArgs(tx *history.Transaction) []db.Value {
-	c.start().integer(int64(tx.ID))
-	list := func(item func(op *history.Op)) {
-		from := len(c.arena)
+	c.args = append(c.args[:0], integer(int64(tx.ID)))
+	c.lists = c.lists[:0]
+	list := func(add func(dst []byte, i int) []byte) {
+		from := len(c.lists)
 		for i := range tx.Ops {
 			if i > 0 {
-				c.arena = append(c.arena, ',')
+				c.lists = append(c.lists, ',')
 			}
-			item(&tx.Ops[i])
+			c.lists = add(c.lists, i)
 		}
-		c.text(from)
+		// Should the lists move later, the argument keeps what it had.
+		c.args = append(c.args, db.Value{Text: c.lists[from:len(c.lists):len(c.lists)]})
 	}
-	list(func(op *history.Op) {
-		var bic [bicLength]byte
-		putBIC(&bic, c.formula.key(op.Object))
-		c.arena = append(c.arena, bic[:]...)
-	})
-	list(func(op *history.Op) {
-		c.arena = strconv.AppendUint(c.arena, ban(c.formula.key(op.Object)), 10)
-	})
-	list(func(op *history.Op) { c.arena = money.Append(c.arena, op.Amount) })
+	list(func(dst []byte, i int) []byte { return append(dst, c.keys[i].bic[:]...) })
+	list(func(dst []byte, i int) []byte { return strconv.AppendInt(dst, c.keys[i].ban, 10) })
+	list(func(dst []byte, i int) []byte { return money.Append(dst, tx.Ops[i].Amount) })
 	atLeast := int64(0)
 	if payer, _ := jointOps(tx); tx.Kind == history.Joint && payer != nil {
 		atLeast = c.formula.floor(payer.Object)
 	}
-	return c.integer(atLeast).args
+	c.args = append(c.args, integer(atLeast))
+	return c.args
 }

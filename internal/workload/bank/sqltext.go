@@ -19,8 +19,6 @@ type texts struct {
 	createBare    string   // as it is loaded in bulk: without what completes adds
 	completes     []string // ALTER TABLE … ADD what the database can add to a filled table
 	createLedger  string
-	dropAccount   string
-	dropLedger    string
 
 	// The parts of a transfer.
 	update         *db.Statement // relative, returning what it made if the dialect can
@@ -40,7 +38,6 @@ type texts struct {
 	allAccounts *db.Statement
 	inKeyOrder  *db.Statement // the same, sorted
 	allLegs     *db.Statement
-	countLegs   *db.Statement
 
 	insert dataset.Insert // accounts
 }
@@ -51,11 +48,6 @@ const (
 	// insertRows is how many accounts one INSERT takes where there is no bulk load.
 	insertRows = 100
 )
-
-// key writes the condition that picks one account.
-func key(w *db.StatementWriter) *db.StatementWriter {
-	return w.Text("bic = ").Param(db.Text).Text(" AND ban = ").Param(db.Integer)
-}
 
 // The columns that most statements return.
 var (
@@ -68,115 +60,83 @@ func accountColumns() []string { return []string{"bic", "ban", "balance"} }
 
 func accountTypes() []db.Type { return []db.Type{db.Text, db.Integer, db.Decimal} }
 
-const rowList = "bic, ban, balance, version, last_transfer"
+// The parts that statements have in common.
+const (
+	byKey    = " WHERE bic = {text} AND ban = {integer}"
+	allRows  = "SELECT bic, ban, balance, version, last_transfer FROM " + tableAccount
+	oneState = "SELECT balance, version, last_transfer FROM " + tableAccount + byKey
+	made     = "balance, version, previous_transfer"
+	newLeg   = "INSERT INTO " + tableLedger + " (transfer, leg, bic, ban, amount, version) VALUES ({integer}, "
+	legOfKey = newLeg + "{integer}, {text}, {integer}, {decimal}, "
+)
 
 func newTexts(d *db.Dialect) *texts {
-	t := &texts{}
+	t := &texts{
+		ledgerRelative: d.Statement(legOfKey + "(SELECT version FROM " + tableAccount + byKey + "))"),
+		ledgerAbsolute: d.Statement(legOfKey + "{integer})"),
+		read:           d.Statement(oneState, stateColumns...),
+		readLocking:    d.Statement(oneState+d.ForUpdate, stateColumns...),
+		readPair:       readAccounts(d, 2),
+		write: d.Statement("UPDATE " + tableAccount + " SET balance = {decimal}, version = {integer}," +
+			" previous_transfer = {integer}, last_transfer = {integer}" + byKey),
+
+		tombstone: d.Statement(newLeg + "0, NULL, NULL, 0, 0)" + d.DoNothing),
+		legsOf:    d.Statement("SELECT leg, bic FROM "+tableLedger+" WHERE transfer = {integer}", db.Integer, db.Text),
+
+		readKeys:    readAccounts(d, auditChunk),
+		allAccounts: d.Statement(allRows, rowColumns...),
+		inKeyOrder:  d.Statement(allRows+" ORDER BY ban, bic", rowColumns...),
+		allLegs: d.Statement("SELECT transfer, leg, bic, ban, amount, version FROM "+tableLedger,
+			db.Integer, db.Integer, db.Text, db.Integer, db.Decimal, db.Integer),
+
+		insert: dataset.NewInsert(d, tableAccount, strings.Join(accountColumns(), ", "), accountTypes(), insertRows),
+	}
+	update := "UPDATE " + tableAccount + " SET balance = balance + {decimal}, version = version + 1," +
+		" previous_transfer = last_transfer, last_transfer = {integer}" + byKey
+	if d.Returning {
+		t.update = d.Statement(update+" RETURNING "+made, stateColumns...)
+	} else {
+		t.update = d.Statement(update)
+		t.readBack = d.Statement("SELECT "+made+" FROM "+tableAccount+byKey, stateColumns...)
+	}
 	t.tables(d)
-	t.transfers(d)
-	t.ledger(d)
-	t.whole(d)
-	t.insert = dataset.NewInsert(d, tableAccount, strings.Join(accountColumns(), ", "), accountTypes(), insertRows)
 	return t
 }
 
+// readAccounts reads n accounts by their keys in one statement.
+func readAccounts(d *db.Dialect, n int) *db.Statement {
+	const one = "(bic = {text} AND ban = {integer})"
+	return d.Statement(allRows+" WHERE "+one+strings.Repeat(" OR "+one, n-1), rowColumns...)
+}
+
 func (t *texts) tables(d *db.Dialect) {
+	types := strings.NewReplacer("INTEGER_TYPE", d.IntegerType, "DECIMAL_TYPE", d.DecimalType, "BIC_TYPE", d.TextType(bicLength))
+	table := func(name string, lines ...string) string {
+		return types.Replace("CREATE TABLE " + name + " (\n\t" + strings.Join(lines, ",\n\t") + "\n)" + d.TableOptions)
+	}
 	// The number before the bank: it tells nearly all accounts apart, and whole
 	// numbers compare faster than text, in the index and while it is built.
 	const key = "PRIMARY KEY (ban, bic)"
-	integer, decimal, bic := d.IntegerType, d.DecimalType, d.TextType(bicLength)
+	loaded := []string{"ban INTEGER_TYPE NOT NULL", "bic BIC_TYPE NOT NULL", "balance DECIMAL_TYPE NOT NULL CHECK (balance >= 0)"}
 	// The columns of one width come last, so that none of them pads the next where a
 	// database aligns them. They are the ones that a load leaves at their defaults.
-	start := "CREATE TABLE " + tableAccount + " (\n" +
-		"\tban " + integer + " NOT NULL,\n" +
-		"\tbic " + bic + " NOT NULL,\n" +
-		"\tbalance " + decimal + " NOT NULL CHECK (balance >= 0)"
-	add, bare := "", start
-	for _, name := range []string{"version", "last_transfer", "previous_transfer"} {
-		column := name + " " + integer + " DEFAULT 0 NOT NULL"
-		start += ",\n\t" + column
-		add += ", ADD " + column
-	}
-	t.createAccount = start + ",\n\t" + key + "\n)" + d.TableOptions
-	alter := "ALTER TABLE " + tableAccount
+	const starting = " INTEGER_TYPE DEFAULT 0 NOT NULL"
+	later := []string{"version" + starting, "last_transfer" + starting, "previous_transfer" + starting}
+	columns := append(loaded, later...)
+	t.createAccount = table(tableAccount, append(columns, key)...)
+	alter := "ALTER TABLE " + tableAccount + " ADD "
 	switch {
 	case d.AddConstraint && d.AddColumn:
-		t.createBare = bare + "\n)" + d.TableOptions
-		t.completes = []string{alter + " ADD " + key, alter + add[1:]}
+		t.createBare = table(tableAccount, loaded...)
+		t.completes = []string{alter + key, types.Replace(alter + strings.Join(later, ", ADD "))}
 	case d.AddConstraint:
-		t.createBare = start + "\n)" + d.TableOptions
-		t.completes = []string{alter + " ADD " + key}
+		t.createBare = table(tableAccount, columns...)
+		t.completes = []string{alter + key}
 	default:
 		t.createBare = t.createAccount
 	}
-	t.createLedger = "CREATE TABLE " + tableLedger + " (\n" +
-		"\ttransfer " + integer + " NOT NULL,\n" +
-		"\tleg " + integer + " NOT NULL,\n" +
-		"\tversion " + integer + " NOT NULL,\n" +
-		"\tban " + integer + ",\n" +
-		"\tbic " + bic + ",\n" +
-		"\tamount " + decimal + " NOT NULL,\n" +
-		"\tPRIMARY KEY (transfer, leg),\n" +
-		"\tFOREIGN KEY (ban, bic) REFERENCES " + tableAccount + " (ban, bic)\n)" + d.TableOptions
-	t.dropAccount = "DROP TABLE IF EXISTS " + tableAccount
-	t.dropLedger = "DROP TABLE IF EXISTS " + tableLedger
-}
-
-func (t *texts) transfers(d *db.Dialect) {
-	w := d.Write("UPDATE ", tableAccount, " SET balance = balance + ").Param(db.Decimal).
-		Text(", version = version + 1, previous_transfer = last_transfer, last_transfer = ").Param(db.Integer).
-		Text(" WHERE ")
-	if key(w); d.Returning {
-		t.update = w.Text(" RETURNING balance, version, previous_transfer").End(stateColumns...)
-	} else {
-		t.update = w.End()
-		t.readBack = key(d.Write("SELECT balance, version, previous_transfer FROM ", tableAccount, " WHERE ")).End(stateColumns...)
-	}
-
-	row := func() *db.StatementWriter {
-		return d.Write("INSERT INTO ", tableLedger, " (transfer, leg, bic, ban, amount, version) VALUES (").
-			Params(db.Integer, db.Integer, db.Text, db.Integer, db.Decimal).Text(", ")
-	}
-	t.ledgerRelative = key(row().Text("(SELECT version FROM ", tableAccount, " WHERE ")).Text("))").End()
-	t.ledgerAbsolute = row().Param(db.Integer).Text(")").End()
-
-	state := "SELECT balance, version, last_transfer FROM " + tableAccount + " WHERE "
-	t.read = key(d.Write(state)).End(stateColumns...)
-	t.readLocking = key(d.Write(state)).Text(d.ForUpdate).End(stateColumns...)
-	t.readPair = t.keys(d, 2)
-	t.write = key(d.Write("UPDATE ", tableAccount, " SET balance = ").Param(db.Decimal).
-		Text(", version = ").Param(db.Integer).Text(", previous_transfer = ").Param(db.Integer).
-		Text(", last_transfer = ").Param(db.Integer).Text(" WHERE ")).End()
-}
-
-// keys reads n accounts by their keys in one statement.
-func (t *texts) keys(d *db.Dialect, n int) *db.Statement {
-	w := d.Write("SELECT ", rowList, " FROM ", tableAccount, " WHERE ")
-	for i := range n {
-		if i > 0 {
-			w.Text(" OR ")
-		}
-		key(w.Text("(")).Text(")")
-	}
-	return w.End(rowColumns...)
-}
-
-func (t *texts) ledger(d *db.Dialect) {
-	t.tombstone = d.Write("INSERT INTO ", tableLedger,
-		" (transfer, leg, bic, ban, amount, version) VALUES (").Param(db.Integer).
-		Text(", 0, NULL, NULL, 0, 0)", d.DoNothing).End()
-	t.legsOf = d.Write("SELECT leg, bic FROM ", tableLedger, " WHERE transfer = ").
-		Param(db.Integer).End(db.Integer, db.Text)
-}
-
-func (t *texts) whole(d *db.Dialect) {
-	all := "SELECT " + rowList + " FROM " + tableAccount
-	t.readKeys = t.keys(d, auditChunk)
-	t.allAccounts = &db.Statement{SQL: all, Columns: rowColumns}
-	t.inKeyOrder = &db.Statement{SQL: all + " ORDER BY ban, bic", Columns: rowColumns}
-	t.allLegs = &db.Statement{
-		SQL:     "SELECT transfer, leg, bic, ban, amount, version FROM " + tableLedger,
-		Columns: []db.Type{db.Integer, db.Integer, db.Text, db.Integer, db.Decimal, db.Integer},
-	}
-	t.countLegs = dataset.CountRows(tableLedger)
+	t.createLedger = table(tableLedger,
+		"transfer INTEGER_TYPE NOT NULL", "leg INTEGER_TYPE NOT NULL", "version INTEGER_TYPE NOT NULL",
+		"ban INTEGER_TYPE", "bic BIC_TYPE", "amount DECIMAL_TYPE NOT NULL",
+		"PRIMARY KEY (transfer, leg)", "FOREIGN KEY (ban, bic) REFERENCES "+tableAccount+" (ban, bic)")
 }

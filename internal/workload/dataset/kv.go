@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"stroppy/internal/db"
+	"stroppy/internal/workload"
 )
 
 const (
@@ -70,6 +71,14 @@ func NewKV(kind Kind, database db.KV, keys Keys) (*KV, error) {
 	return k, nil
 }
 
+// KVMode is the mode of transactions in a key-value store, or why there is none.
+func KVMode(mode string) (string, error) {
+	if mode == workload.Procedure {
+		return "", fmt.Errorf("mode procedure needs SQL: take pipelined or interactive")
+	}
+	return cmp.Or(mode, workload.Pipelined), nil
+}
+
 func (k *KV) key(name string) []byte { return []byte(k.kind.Prefix + name) }
 
 // partName is the name under which part i of the load keeps how many of its things
@@ -86,6 +95,13 @@ func part(size uint64, i int) (from, to uint64) {
 // With lends a session for something that is no client's transaction.
 func (k *KV) With(ctx context.Context, use func(s db.KVSession) error) error {
 	return with(ctx, k.Database.KVSession, use)
+}
+
+// Change carries out one transaction that writes, repeated as by Retry.
+func (k *KV) Change(ctx context.Context, change func(s db.KVSession) error) error {
+	return k.With(ctx, func(s db.KVSession) error {
+		return Write(ctx, s, func() error { return change(s) })
+	})
 }
 
 // with lends a session of either data model.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"stroppy/internal/db"
 )
@@ -18,6 +19,9 @@ type SQL struct {
 	Table    string        // of the things
 	kind     Kind
 
+	procedure  *db.Procedure // that is a transaction; nil but in mode procedure
+	procedures db.Procedures // that runs it
+
 	create                            string
 	read, clear, insert, set, compare *db.Statement
 }
@@ -25,19 +29,17 @@ type SQL struct {
 // NewSQL returns the store of a kind; the table has a row a thing.
 func NewSQL(kind Kind, database db.SQL, table string) *SQL {
 	d := database.Dialect()
-	update := func() *db.StatementWriter {
-		return d.Write("UPDATE ", kind.Table, " SET value = ").Param(db.Text).Text(" WHERE name = ").Param(db.Text)
-	}
+	update := "UPDATE " + kind.Table + " SET value = {text} WHERE name = {text}"
 	return &SQL{
 		Database: database, Dialect: d, kind: kind, Table: table, Count: CountRows(table),
 		create: "CREATE TABLE IF NOT EXISTS " + kind.Table + " (\n" +
 			"\tname " + d.TextType(16) + " NOT NULL PRIMARY KEY,\n" +
 			"\tvalue " + d.TextType(32) + " NOT NULL\n)" + d.TableOptions,
-		read:    d.Write("SELECT name, value FROM ", kind.Table).End(db.Text, db.Text),
-		clear:   d.Write("DELETE FROM ", kind.Table).End(),
-		insert:  d.Write("INSERT INTO ", kind.Table, " (name, value) VALUES (").Params(db.Text, db.Text).Text(")").End(),
-		set:     update().End(),
-		compare: update().Text(" AND value = ").Param(db.Text).End(),
+		read:    d.Statement("SELECT name, value FROM "+kind.Table, db.Text, db.Text),
+		clear:   d.Statement("DELETE FROM " + kind.Table),
+		insert:  d.Statement("INSERT INTO " + kind.Table + " (name, value) VALUES ({text}, {text})"),
+		set:     d.Statement(update),
+		compare: d.Statement(update + " AND value = {text}"),
 	}
 }
 
@@ -75,6 +77,37 @@ func (q *SQL) Exists(ctx context.Context, table string) (bool, error) {
 // With lends a session for something that is no client's transaction.
 func (q *SQL) With(ctx context.Context, use func(s db.SQLSession) error) error {
 	return with(ctx, q.Database.Session, use)
+}
+
+// Call runs a procedure as one transaction.
+type Call func(ctx context.Context, args []db.Value) (*db.Result, error)
+
+// UseProcedure makes the transactions calls of a procedure.
+func (q *SQL) UseProcedure(p *db.Procedure) (err error) {
+	q.procedure = p
+	if q.procedures, err = db.ProceduresOf(q.Database, p); err != nil {
+		return fmt.Errorf("choose the mode procedure: %w: take pipelined or interactive", err)
+	}
+	return nil
+}
+
+// DefineProcedure makes the procedure that is used, if there is one.
+func (q *SQL) DefineProcedure(ctx context.Context) error {
+	if q.procedure == nil {
+		return nil
+	}
+	return q.procedures.Define(ctx, q.procedure)
+}
+
+// Caller calls the procedure that is used on a session; nil if there is none.
+func (q *SQL) Caller(s db.SQLSession) Call {
+	if q.procedure == nil {
+		return nil
+	}
+	caller := q.Dialect.NewCaller(s)
+	return func(ctx context.Context, args []db.Value) (*db.Result, error) {
+		return caller.Call(ctx, q.procedure, args)
+	}
 }
 
 // Transact runs add's statements as one transaction.
@@ -203,17 +236,8 @@ type Insert struct {
 
 // NewInsert inserts into columns of a table, up to rows with one statement.
 func NewInsert(d *db.Dialect, table, columns string, types []db.Type, rows int) Insert {
-	statement := func(rows int) *db.Statement {
-		w := d.Write("INSERT INTO ", table, " (", columns, ") VALUES ")
-		for i := range rows {
-			if i > 0 {
-				w.Text(", ")
-			}
-			w.Text("(").Params(types...).Text(")")
-		}
-		return w.End()
-	}
-	return Insert{statement(1), statement(rows), uint64(rows)}
+	one := "INSERT INTO " + table + " (" + columns + ") VALUES " + db.Row(types...)
+	return Insert{d.Statement(one), d.Statement(one + strings.Repeat(", "+db.Row(types...), rows-1)), uint64(rows)}
 }
 
 // Add adds the statements that insert the rows from ≤ n < to. row appends the values of

@@ -53,15 +53,14 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 		"\tbody " + d.TextType(longest) + ",\n" +
 		"\tPRIMARY KEY (stream, place, piece)\n)" + d.TableOptions
 	const into = "INSERT INTO " + table + " (stream, place, piece, writer, member, body) VALUES ("
-	m.origin = d.Write(into).Param(db.Integer).Text(", 0, 0, 0, 0, NULL)").End()
-	m.end = d.Write("SELECT MAX(place) FROM ", table, " WHERE stream = ").Param(db.Integer).End(db.Integer)
-	m.who = d.Write("SELECT writer, CASE WHEN body IS NULL THEN 1 ELSE 0 END FROM ", table, " WHERE stream = ").Param(db.Integer).
-		Text(" AND place = ").Param(db.Integer).Text(" AND piece = 0").End(db.Integer, db.Integer)
-	m.insert = d.Write(into).Params(db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Text).Text(")").End()
-	m.tombstone = d.Write(into).Params(db.Integer, db.Integer).Text(", 0, ").Param(db.Integer).
-		Text(", 0, NULL)", d.DoNothing).End()
-	m.all = d.Write("SELECT stream, place, piece, writer, member, body FROM ", table, " ORDER BY stream, place, piece").
-		End(db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Text)
+	m.origin = d.Statement(into + "{integer}, 0, 0, 0, 0, NULL)")
+	m.end = d.Statement("SELECT MAX(place) FROM "+table+" WHERE stream = {integer}", db.Integer)
+	m.who = d.Statement("SELECT writer, CASE WHEN body IS NULL THEN 1 ELSE 0 END FROM "+table+
+		" WHERE stream = {integer} AND place = {integer} AND piece = 0", db.Integer, db.Integer)
+	m.insert = d.Statement(into + "{integer}, {integer}, {integer}, {integer}, {integer}, {text})")
+	m.tombstone = d.Statement(into + "{integer}, {integer}, 0, {integer}, 0, NULL)" + d.DoNothing)
+	m.all = d.Statement("SELECT stream, place, piece, writer, member, body FROM "+table+" ORDER BY stream, place, piece",
+		db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Text)
 	return m, nil
 }
 

@@ -40,13 +40,13 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c, next: next}
 	d := m.Dialect
 	columns := keyColumn + ", " + valueColumn
-	m.read = d.Write("SELECT ", valueColumn, " FROM ", table, " WHERE ", keyColumn, " = ").Param(db.Text).End(db.Text)
-	m.update = d.Write("UPDATE ", table, " SET ", valueColumn, " = ").Param(db.Text).Text(" WHERE ", keyColumn, " = ").Param(db.Text).End()
-	m.insert = d.Write("INSERT INTO ", table, " (", columns, ") VALUES (").Params(db.Text, db.Text).Text(")").End()
+	m.read = d.Statement("SELECT "+valueColumn+" FROM "+table+" WHERE "+keyColumn+" = {text}", db.Text)
+	m.update = d.Statement("UPDATE " + table + " SET " + valueColumn + " = {text} WHERE " + keyColumn + " = {text}")
+	m.insert = d.Statement("INSERT INTO " + table + " (" + columns + ") VALUES ({text}, {text})")
 	m.inserts = dataset.NewInsert(d, table, columns, []db.Type{db.Text, db.Text}, insertRows)
-	m.scan = d.Write("SELECT ", columns, " FROM ", table, " WHERE ", keyColumn, " >= ").Param(db.Text).
-		Text(" ORDER BY ", keyColumn, " LIMIT ").Param(db.Integer).End(db.Text, db.Text)
-	m.all = d.Write("SELECT ", columns, " FROM ", table).End(db.Text, db.Text)
+	all := "SELECT " + columns + " FROM " + table
+	m.scan = d.Statement(all+" WHERE "+keyColumn+" >= {text} ORDER BY "+keyColumn+" LIMIT {integer}", db.Text, db.Text)
+	m.all = d.Statement(all, db.Text, db.Text)
 	return m, nil
 }
 

@@ -26,6 +26,9 @@ const (
 	operations
 )
 
+// kindOf is the kind of the row of an operation.
+func kindOf(op int) kind { return account - kind(op) }
+
 func newChooser(c *Config, s size, seed, run, client uint64) *chooser {
 	h := &chooser{size: s, run: run, client: client, source: sampling.NewSource(seed, run, client)}
 	if c.Zipfian {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"stroppy/internal/history"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -30,14 +31,14 @@ type endRows struct {
 }
 
 // row keeps one row of the three tables.
-func (e *endRows) row(k kind, id, balance, version, last int64) error {
+func (e *endRows) row(k kind, id int64, s workload.State) error {
 	e.report.Row()
 	n, ok := e.size.number(k, id)
 	if !ok {
 		return e.end.Unexpected(fmt.Sprintf("a row %s %d, which the load did not make", kindNames[k], id))
 	}
-	e.books.moved[k] += balance
-	return e.end.Object(history.Object{N: n, Value: balance, Version: uint64(version), Writer: history.ID(last)})
+	e.books.moved[k] += s.Balance
+	return e.end.Object(s.Object(n))
 }
 
 // opening keeps what row n held when the data were first driven, beyond what the
@@ -57,37 +58,32 @@ func (e *endRows) bareRun(run uint64) error {
 	return e.end.Row(history.Row{Transaction: history.NewID(run, 0, 0), Mark: history.Unkept})
 }
 
-// void keeps the tombstone of a transaction.
-func (e *endRows) void(id history.ID) error {
+// tombstone keeps that of a transaction.
+func (e *endRows) tombstone(id history.ID) error {
 	e.report.Row()
 	return e.end.Row(history.Row{Transaction: id, Mark: history.Tombstone})
 }
 
 // posting is one row of the history.
 type posting struct {
-	id                         history.ID // 0: somebody else's
-	account, teller, branch    int64      // ids
-	delta                      int64
-	accountV, tellerV, branchV int64 // the versions that it made
+	id             history.ID // 0: somebody else's
+	rows, versions [operations]int64
+	delta          int64
 }
 
 // posting keeps one row of the history as three legs.
 func (e *endRows) posting(p posting) error {
 	e.report.Row()
 	e.books.history += p.delta
-	for i, leg := range [...]struct {
-		kind    kind
-		id      int64
-		version int64
-	}{{account, p.account, p.accountV}, {teller, p.teller, p.tellerV}, {branch, p.branch, p.branchV}} {
-		n, ok := e.size.number(leg.kind, leg.id)
-		if !ok {
-			if err := e.end.Unexpected(fmt.Sprintf("a row of the history of transaction %v on %s %d, which the load did not make", p.id, kindNames[leg.kind], leg.id)); err != nil {
-				return err
-			}
-			continue
+	for i, id := range p.rows {
+		k := kindOf(i)
+		n, ok := e.size.number(k, id)
+		var err error
+		if ok {
+			err = e.end.Row(history.Row{Transaction: p.id, Number: uint32(i), Object: n, Amount: p.delta, Version: uint64(p.versions[i])})
+		} else {
+			err = e.end.Unexpected(fmt.Sprintf("a row of the history of transaction %v on %s %d, which the load did not make", p.id, kindNames[k], id))
 		}
-		err := e.end.Row(history.Row{Transaction: p.id, Number: uint32(i), Object: n, Amount: p.delta, Version: uint64(leg.version)})
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func (m *sqlModel) adopt(ctx context.Context, seed uint64) error {
 	if err := m.Begin(ctx, n); err != nil {
 		return fmt.Errorf("write metadata beside the tables of pgbench: %w", err)
 	}
-	for _, statement := range []string{"DROP TABLE IF EXISTS " + tableOpening, own.opening, takeOpenings(own, s)} {
+	for _, statement := range []string{"DROP TABLE IF EXISTS " + tableOpening, own.createOpening(), takeOpenings(own, s)} {
 		if err := m.Database.Exec(ctx, statement); err != nil {
 			return fmt.Errorf("write down what the rows of pgbench hold: %w", err)
 		}
@@ -60,7 +60,7 @@ func (m *sqlModel) measure(ctx context.Context, own *texts) (size, error) {
 			c := columns[k]
 			count := &db.Statement{
 				SQL: fmt.Sprintf("SELECT COUNT(*), COALESCE(MIN(%s), 0), COALESCE(MAX(%s), 0), COUNT(%s) FROM %s",
-					c.id, c.id, c.balance, own.tables.of(kind(k))),
+					c.id, c.id, c.balance, own.of[k].name),
 				Columns: []db.Type{db.Integer, db.Integer, db.Integer, db.Integer},
 			}
 			var rows, first, last, balances int64
@@ -73,7 +73,7 @@ func (m *sqlModel) measure(ctx context.Context, own *texts) (size, error) {
 			}
 			if rows < 1 || first != 1 || last != rows || balances != rows {
 				return dataset.StateErrorf("the table %s has %d rows with ids from %d to %d, of which %d have a balance: it is not as pgbench makes it, with ids that follow each other from 1",
-					own.tables.of(kind(k)), rows, first, last, balances)
+					own.of[k].name, rows, first, last, balances)
 			}
 			*to = uint64(rows)
 		}
@@ -90,7 +90,7 @@ func (m *sqlModel) measure(ctx context.Context, own *texts) (size, error) {
 // last run of this program that left rows there.
 func (m *sqlModel) postings(ctx context.Context, own *texts) (strangers, last uint64, err error) {
 	query := &db.Statement{
-		SQL:     "SELECT COUNT(*), COUNT(filler), MAX(filler) FROM " + own.tables.history,
+		SQL:     "SELECT COUNT(*), COUNT(filler), MAX(filler) FROM " + own.history,
 		Columns: []db.Type{db.Integer, db.Integer, db.Text},
 	}
 	err = m.With(ctx, func(s db.SQLSession) error {
@@ -114,8 +114,8 @@ func takeOpenings(own *texts, s size) string {
 	text, union := "", ""
 	for k, first := range [noKind]uint64{0, s.branches, s.branches + s.tellers} {
 		balance := columns[k].balance
-		text += union + part(kind(k), first, balance, " WHERE "+balance+" <> 0", own.tables.of(kind(k))) +
-			" UNION ALL " + part(kind(k), first, "-delta", "", own.tables.history)
+		text += union + part(kind(k), first, balance, " WHERE "+balance+" <> 0", own.of[k].name) +
+			" UNION ALL " + part(kind(k), first, "-delta", "", own.history)
 		union = " UNION ALL "
 	}
 	return "INSERT INTO " + tableOpening + " (place, balance) SELECT place, SUM(balance) FROM (" + text + ") AS moved GROUP BY place HAVING SUM(balance) <> 0"

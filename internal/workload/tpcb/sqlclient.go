@@ -1,41 +1,58 @@
 package tpcb
 
 import (
+	"bytes"
 	"context"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
+	"stroppy/internal/workload/dataset"
 )
+
+// fillerLength is that of an id as text: the letter s and sixteen hexadecimal
+// digits, of the 22 characters of the history's filler.
+const fillerLength = 1 + workload.IDLength
+
+func putFiller(dst *[fillerLength]byte, id history.ID) {
+	dst[0] = 's'
+	workload.PutID(dst[1:], id)
+}
+
+// parseFiller reads an id from a filler, which databases fill up with spaces.
+func parseFiller(text []byte) (history.ID, bool) {
+	text = trimmed(text)
+	if len(text) != fillerLength || text[0] != 's' {
+		return 0, false
+	}
+	return workload.ParseID(text[1:])
+}
+
+func trimmed(text []byte) []byte { return bytes.TrimRight(text, " ") }
 
 // sqlClient runs one client's transactions on a session of its own.
 type sqlClient struct {
 	*chooser
-	session db.SQLSession
-	texts   *texts
-	history bool
-	caller  db.Caller // of the stored procedure; nil in the other modes
+	db.SQLSession
+	texts *texts
+	keeps bool         // a history
+	call  dataset.Call // of the stored procedure; nil in the other modes
 
-	procedure *db.Procedure
-	args      [11]db.Value // of the statement being added
-	filler    [fillerLength]byte
-	results   [operations]int // of what each operation made; -1: not told
-}
-
-func newSQLClient(h *chooser, s db.SQLSession, t *texts, keeps bool) *sqlClient {
-	return &sqlClient{chooser: h, session: s, texts: t, history: keeps}
-}
-
-// calling makes the client run its transactions as calls of the procedure.
-func (c *sqlClient) calling(p *db.Procedure, d *db.Dialect) *sqlClient {
-	c.procedure, c.caller = p, d.NewCaller(c.session)
-	return c
+	args    []db.Value // of the statement being added
+	ids     [operations]db.Value
+	filler  [fillerLength]byte
+	results [operations]int // of what each operation made
 }
 
 // Attempt implements load.Client.
 func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 	workload.Forget(tx)
+	for i := range operations {
+		_, id := c.size.place(tx.Ops[i].Object)
+		c.ids[i] = db.Value{Int: int64(id)}
+	}
+	putFiller(&c.filler, tx.ID)
 	err := c.attempt(ctx, tx)
 	if err == nil {
 		tx.Outcome = history.Committed
@@ -50,31 +67,22 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 }
 
 func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error {
-	if c.caller != nil {
+	if c.call != nil {
 		return c.callProcedure(ctx, tx)
 	}
-	if err := c.session.Begin(ctx, false); err != nil {
+	if err := c.Begin(ctx, false); err != nil {
 		return err
 	}
-	var err error
-	if c.texts.versions {
-		err = c.addVersioned(ctx, tx)
-	} else {
-		err = c.addPlain(ctx, tx)
-	}
-	if err != nil {
+	if err := c.add(ctx, tx); err != nil {
 		return err
 	}
-	if err := c.session.Commit(ctx); err != nil {
+	if err := c.Commit(ctx); err != nil {
 		return err
 	}
 	for i, result := range c.results {
-		if result < 0 {
-			continue
-		}
-		r := c.session.Result(result)
+		r := c.Result(result)
 		if r == nil || r.Rows() != 1 || r.Row(0)[0].Null {
-			continue // no such row: the end state tells of it
+			continue // not read, or no such row: the end state tells of it
 		}
 		op, after := &tx.Ops[i], r.Row(0)
 		if c.texts.versions {
@@ -86,67 +94,48 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 	return nil
 }
 
-// id returns the id of the row of an operation in its table.
-func (c *sqlClient) id(op *history.Op) int64 {
-	_, id := c.size.place(op.Object)
-	return int64(id)
+// do adds a statement to the transaction.
+func (c *sqlClient) do(ctx context.Context, s *db.Statement, args ...db.Value) (result int, err error) {
+	c.args = append(c.args[:0], args...)
+	return c.Do(ctx, s, c.args)
 }
 
-// integers adds a statement with whole numbers for its first arguments.
-func (c *sqlClient) integers(ctx context.Context, s *db.Statement, numbers ...int64) (int, error) {
-	for i, n := range numbers {
-		c.args[i] = db.Value{Int: n}
-	}
-	return c.session.Do(ctx, s, c.args[:len(numbers)])
-}
-
-// addPlain adds the statements of pgbench's tpcb-like transaction.
-func (c *sqlClient) addPlain(ctx context.Context, tx *history.Transaction) error {
-	aid, tid, bid := c.id(&tx.Ops[opAccount]), c.id(&tx.Ops[opTeller]), c.id(&tx.Ops[opBranch])
-	delta := tx.Ops[opAccount].Amount
-	c.results = [operations]int{-1, -1, -1}
-	if _, err := c.integers(ctx, c.texts.updateAccount, delta, aid); err != nil {
-		return err
-	}
-	var err error
-	if c.results[opAccount], err = c.integers(ctx, c.texts.readAccount, aid); err != nil {
-		return err
-	}
-	if _, err := c.integers(ctx, c.texts.updateTeller, delta, tid); err != nil {
-		return err
-	}
-	if _, err := c.integers(ctx, c.texts.updateBranch, delta, bid); err != nil {
-		return err
-	}
-	if !c.history {
-		return nil
-	}
-	putFiller(&c.filler, tx.ID)
-	c.args[0], c.args[1], c.args[2] = db.Value{Int: tid}, db.Value{Int: bid}, db.Value{Int: aid}
-	c.args[3], c.args[4] = db.Value{Int: delta}, db.Value{Text: c.filler[:]}
-	_, err = c.session.Do(ctx, c.texts.insert, c.args[:5])
-	return err
-}
-
-// addVersioned adds the same for rows with versions.
-func (c *sqlClient) addVersioned(ctx context.Context, tx *history.Transaction) error {
-	t := c.texts
-	for i, s := range [operations]struct{ update, read *db.Statement }{
-		opAccount: {t.updateAccount, t.readAccount}, opTeller: {t.updateTeller, t.readTeller}, opBranch: {t.updateBranch, t.readBranch},
-	} {
-		op := &tx.Ops[i]
-		id := c.id(op)
-		result, err := c.integers(ctx, s.update, op.Amount, int64(tx.ID), id)
-		if err == nil && s.read != nil {
-			result, err = c.integers(ctx, s.read, id)
+// add adds the statements of pgbench's tpcb-like transaction; with versions they also
+// count.
+func (c *sqlClient) add(ctx context.Context, tx *history.Transaction) (err error) {
+	id, delta := db.Value{Int: int64(tx.ID)}, db.Value{Int: tx.Ops[opAccount].Amount}
+	for i, row := range c.ids {
+		t := &c.texts.of[kindOf(i)]
+		if c.texts.versions {
+			c.results[i], err = c.do(ctx, t.update, delta, id, row)
+		} else {
+			c.results[i], err = c.do(ctx, t.update, delta, row)
+		}
+		if err == nil && t.read != nil {
+			c.results[i], err = c.do(ctx, t.read, row)
 		}
 		if err != nil {
 			return err
 		}
-		c.results[i] = result
 	}
-	aid, tid, bid := c.id(&tx.Ops[opAccount]), c.id(&tx.Ops[opTeller]), c.id(&tx.Ops[opBranch])
-	_, err := c.integers(ctx, t.insert, int64(tx.ID), tid, bid, aid, tx.Ops[opAccount].Amount, aid, tid, bid)
+	aid, tid, bid := c.ids[opAccount], c.ids[opTeller], c.ids[opBranch]
+	switch {
+	case c.texts.versions:
+		_, err = c.do(ctx, c.texts.insert, id, tid, bid, aid, delta, aid, tid, bid)
+	case c.keeps:
+		_, err = c.do(ctx, c.texts.insert, tid, bid, aid, delta, db.Value{Text: c.filler[:]})
+	}
+	return err
+}
+
+// callProcedure runs the transaction as one call.
+func (c *sqlClient) callProcedure(ctx context.Context, tx *history.Transaction) error {
+	amount := tx.Ops[opAccount].Amount
+	c.args = append(c.args[:0], c.ids[opAccount], c.ids[opTeller], c.ids[opBranch], db.Value{Int: amount}, db.Value{Text: c.filler[:]})
+	result, err := c.call(ctx, c.args)
+	if err == nil && result.Rows() == 1 && !result.Row(0)[0].Null {
+		workload.Observe(&tx.Ops[opAccount], result.Row(0)[0].Int-amount, 0, 0)
+	}
 	return err
 }
 
@@ -159,11 +148,5 @@ func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction)
 		tx.Outcome = history.Unknown
 		return nil
 	}
-	return workload.ResolveByRow(ctx, c.session, tx, c.texts.tombstone, c.texts.find)
+	return workload.ResolveByRow(ctx, c.SQLSession, tx, c.texts.tombstone, c.texts.find)
 }
-
-// Reset implements load.Client.
-func (c *sqlClient) Reset(ctx context.Context) error { return c.session.Reset(ctx) }
-
-// Close implements load.Client.
-func (c *sqlClient) Close() error { return c.session.Close() }

@@ -2,7 +2,6 @@ package tpcb
 
 import (
 	"context"
-	"slices"
 
 	"stroppy/internal/db"
 	"stroppy/internal/workload/dataset"
@@ -11,7 +10,11 @@ import (
 // Fill implements dataset.Store. It clears away what an earlier load has left, unless it goes on with it, and
 // makes the rows and an empty history. Balances begin at zero, as with pgbench.
 func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(done uint64)) error {
-	t := m.texts
+	t, history := m.texts, m.texts.createHistory(m.size)
+	var creates, keys []string
+	for k := branch; k < noKind; k++ {
+		creates, keys = append(creates, t.create(k, m.size)), append(keys, t.addKey(k)...)
+	}
 	if n.Rows == 0 {
 		drops := append(t.drops(), "DROP TABLE IF EXISTS "+tableOpening)
 		if m.replaced != nil {
@@ -20,16 +23,13 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 		if err := m.Each(ctx, drops...); err != nil {
 			return err
 		}
-	}
-	bulk, ok := m.Database.(db.BulkLoader)
-	if ok && n.Rows == 0 {
-		if err := m.bulk(ctx, bulk, progress); err != nil {
-			return err
+		if bulk, ok := m.Database.(db.BulkLoader); ok {
+			if err := m.bulk(ctx, bulk, creates, progress); err != nil {
+				return err
+			}
+			return m.Each(ctx, history)
 		}
-		return m.Each(ctx, t.history)
-	}
-	if n.Rows == 0 {
-		if err := m.Each(ctx, t.create[:]...); err != nil {
+		if err := m.Each(ctx, creates...); err != nil {
 			return err
 		}
 	}
@@ -39,27 +39,23 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 	}
 	// An interrupted load may have come as far as the history, and then the keys are
 	// there too.
-	after := []string{"DROP TABLE IF EXISTS " + t.tables.history, t.history}
-	if n.Rows < n.Size {
-		after = append(slices.DeleteFunc(slices.Clone(t.addKey[:]), func(key string) bool { return key == "" }), after...)
+	if n.Rows == n.Size {
+		keys = nil
 	}
-	return m.Each(ctx, after...)
+	return m.Each(ctx, append(keys, t.drops()[0], history)...)
 }
 
 // bulk loads each table with one bulk load.
-func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, progress func(done uint64)) error {
+func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, creates []string, progress func(done uint64)) error {
 	from := uint64(0)
 	for k, count := range [noKind]uint64{m.size.branches, m.size.tellers, m.size.accounts} {
 		c := columns[k]
 		load := db.BulkLoad{
-			Before: []string{m.texts.create[k]}, Table: m.texts.tables.of(kind(k)),
+			Before: creates[k : k+1], Table: m.texts.of[k].name, After: m.texts.addKey(kind(k)),
 			Columns: []string{c.id, c.balance, "filler"}, Types: []db.Type{db.Integer, db.Integer, db.Text},
 		}
 		if c.bid != "" {
 			load.Columns, load.Types = append(load.Columns, "bid"), append(load.Types, db.Integer)
-		}
-		if key := m.texts.addKey[k]; key != "" {
-			load.After = []string{key}
 		}
 		err := dataset.Bulk(ctx, bulk, load, count, func(done uint64) { progress(from + done) }, func(n uint64, row []db.Value) {
 			m.row(row, from+n)
@@ -110,7 +106,7 @@ func (m *sqlModel) batch(ctx context.Context, s db.SQLSession, from, to uint64) 
 		if k == branch {
 			args = []db.Value{row[0], row[2]}
 		}
-		if _, err := s.Do(ctx, m.texts.load[k], args); err != nil {
+		if _, err := s.Do(ctx, m.texts.of[k].load, args); err != nil {
 			return err
 		}
 	}

@@ -16,10 +16,8 @@ import (
 type sqlModel struct {
 	*dataset.SQL
 	config   *Config
-	texts    *texts        // of the form that is loaded, or was found
-	call     *db.Procedure // that is the transaction; nil in the other modes
-	calls    db.Procedures // that runs it
-	replaced *texts        // of another form, which a load is to clear away; nil: none
+	texts    *texts // of the form that is loaded, or was found
+	replaced *texts // of another form, which a load is to clear away; nil: none
 	size     size
 }
 
@@ -27,20 +25,15 @@ type sqlModel struct {
 func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 	c.Mode = cmp.Or(c.Mode, workload.Pipelined)
 	m := &sqlModel{SQL: dataset.NewSQL(dataKind, database, ""), config: c}
-	d := m.Dialect
-	m.use(newTexts(d, c.Versions))
+	m.use(newTexts(m.Dialect, c.Versions))
 	if c.Mode == workload.Procedure {
-		var err error
-		m.call = newProcedure(d, c.History)
-		if m.calls, err = db.ProceduresOf(database, m.call); err != nil {
-			return nil, fmt.Errorf("choose the mode procedure: %w: take pipelined or interactive", err)
-		}
+		return m, m.UseProcedure(newProcedure(m.Dialect, c.History))
 	}
 	return m, nil
 }
 
 // use chooses the statements of one form of the data.
-func (m *sqlModel) use(t *texts) { m.texts, m.Table, m.Count = t, t.tables.accounts, t.count }
+func (m *sqlModel) use(t *texts) { m.texts, m.Table, m.Count = t, t.of[account].name, t.count }
 
 func (m *sqlModel) replaces(was *facts) {
 	if was.versions != m.texts.versions {
@@ -54,9 +47,8 @@ func (m *sqlModel) take(f *facts) error {
 		m.use(newTexts(m.Dialect, f.versions))
 	}
 	m.size = f.size
-	m.texts.fit(m.Dialect, f.size)
 	switch {
-	case f.versions && m.call != nil:
+	case f.versions && m.config.Mode == workload.Procedure:
 		return errVersionsProcedure
 	case f.versions && !m.config.History:
 		return errVersionsHistory
@@ -67,15 +59,10 @@ func (m *sqlModel) take(f *facts) error {
 // prepare makes the stored procedure, which may be of an older program, and marks a
 // run that keeps no history.
 func (m *sqlModel) prepare(ctx context.Context, run uint64) error {
-	if m.call != nil {
-		if err := m.calls.Define(ctx, m.call); err != nil {
-			return err
-		}
+	if err := m.DefineProcedure(ctx); err != nil || m.config.History {
+		return err
 	}
-	if m.config.History {
-		return nil
-	}
-	if err := m.Database.Exec(ctx, m.texts.opening); err != nil {
+	if err := m.Database.Exec(ctx, m.texts.createOpening()); err != nil {
 		return err
 	}
 	return m.With(ctx, func(s db.SQLSession) error {
@@ -91,31 +78,29 @@ func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) 
 	if err != nil {
 		return nil, err
 	}
-	c := newSQLClient(h, s, m.texts, m.config.History)
-	if m.call != nil {
-		c.calling(m.call, m.Dialect)
-	}
-	return c, nil
+	return &sqlClient{chooser: h, SQLSession: s, texts: m.texts, keeps: m.config.History, call: m.Caller(s)}, nil
 }
 
 // endState reads each table in one statement. Nothing runs on them at that time, so
 // that they need no common snapshot.
 func (m *sqlModel) endState(ctx context.Context, e *endRows) error {
 	return m.With(ctx, func(s db.SQLSession) error {
-		postings, err := dataset.Number(ctx, s, dataset.CountRows(m.texts.tables.history))
+		postings, err := dataset.Number(ctx, s, dataset.CountRows(m.texts.history))
 		if err != nil {
 			return fmt.Errorf("count the history: %w", err)
 		}
 		e.report.Total += postings
 		for k := branch; k < noKind; k++ {
-			err := s.Query(ctx, m.texts.rows[k], nil, func(row []db.Value) error {
+			t := &m.texts.of[k]
+			err := s.Query(ctx, t.rows, nil, func(row []db.Value) error {
+				state := workload.State{Balance: row[1].Int}
 				if m.texts.versions {
-					return e.row(k, row[0].Int, row[1].Int, row[2].Int, row[3].Int)
+					state.Version, state.Last = row[2].Int, row[3].Int
 				}
-				return e.row(k, row[0].Int, row[1].Int, 0, 0)
+				return e.row(k, row[0].Int, state)
 			})
 			if err != nil {
-				return fmt.Errorf("download the table %s: %w", m.texts.tables.of(k), err)
+				return fmt.Errorf("download the table %s: %w", t.name, err)
 			}
 		}
 		if err := m.downloadOpenings(ctx, s, e); err != nil {
@@ -154,7 +139,7 @@ func keepPosting(e *endRows, row []db.Value) error {
 			return e.end.Unexpected("a row of the history without an account, a teller, a branch or an amount, which no transaction writes")
 		}
 	}
-	p := posting{account: row[0].Int, teller: row[1].Int, branch: row[2].Int, delta: row[3].Int}
+	p := posting{rows: [operations]int64{row[0].Int, row[1].Int, row[2].Int}, delta: row[3].Int}
 	if !row[4].Null {
 		id, ok := parseFiller(row[4].Text)
 		if !ok && len(trimmed(row[4].Text)) > 0 {
@@ -169,10 +154,10 @@ func keepPosting(e *endRows, row []db.Value) error {
 func keepVersioned(e *endRows, row []db.Value) error {
 	id := history.ID(row[4].Int)
 	if row[1].Null {
-		return e.void(id)
+		return e.tombstone(id)
 	}
 	return e.posting(posting{
-		id: id, account: row[0].Int, teller: row[1].Int, branch: row[2].Int, delta: row[3].Int,
-		accountV: row[5].Int, tellerV: row[6].Int, branchV: row[7].Int,
+		id: id, rows: [operations]int64{row[0].Int, row[1].Int, row[2].Int}, delta: row[3].Int,
+		versions: [operations]int64{row[5].Int, row[6].Int, row[7].Int},
 	})
 }

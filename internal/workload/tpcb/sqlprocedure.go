@@ -1,12 +1,9 @@
 package tpcb
 
 import (
-	"context"
 	"strings"
 
 	"stroppy/internal/db"
-	"stroppy/internal/history"
-	"stroppy/internal/workload"
 )
 
 // The statements of the procedure are those of the transaction; it returns the
@@ -53,19 +50,4 @@ func newProcedure(d *db.Dialect, keeps bool) *db.Procedure {
 	return db.NewProcedure("stroppy_tpcb",
 		[]db.Type{db.Integer, db.Integer, db.Integer, db.Integer, db.Text}, []db.Type{db.Integer},
 		map[db.Language]string{db.PLpgSQL: r.Replace(procedurePLpgSQL), db.PSM: r.Replace(procedurePSM)})
-}
-
-// callProcedure runs the transaction as one call.
-func (c *sqlClient) callProcedure(ctx context.Context, tx *history.Transaction) error {
-	putFiller(&c.filler, tx.ID)
-	for i, op := range [...]int{opAccount, opTeller, opBranch} {
-		c.args[i] = db.Value{Int: c.id(&tx.Ops[op])}
-	}
-	amount := tx.Ops[opAccount].Amount
-	c.args[3], c.args[4] = db.Value{Int: amount}, db.Value{Text: c.filler[:]}
-	result, err := c.caller.Call(ctx, c.procedure, c.args[:5])
-	if err == nil && result.Rows() == 1 && !result.Row(0)[0].Null {
-		workload.Observe(&tx.Ops[opAccount], result.Row(0)[0].Int-amount, 0, 0)
-	}
-	return err
 }

@@ -2,19 +2,17 @@ package tpcb
 
 import (
 	"cmp"
+	"fmt"
 	"math"
-	"strconv"
+	"strings"
 
 	"stroppy/internal/db"
 )
 
-// tables are the names of the tables of one form of the data.
-type tables struct{ branches, tellers, accounts, history string }
-
-// pgbench's own tables, and ours whose rows have versions.
-var (
-	plainTables     = tables{"pgbench_branches", "pgbench_tellers", "pgbench_accounts", "pgbench_history"}
-	versionedTables = tables{"stroppy_tpcb_branches", "stroppy_tpcb_tellers", "stroppy_tpcb_accounts", "stroppy_tpcb_history"}
+// Before the names of the tables: pgbench's own, and ours whose rows have versions.
+const (
+	plainPrefix     = "pgbench_"
+	versionedPrefix = "stroppy_tpcb_"
 )
 
 // tableOpening holds what rows held before they were first driven, beyond what the
@@ -22,216 +20,205 @@ var (
 // number below zero.
 const tableOpening = "stroppy_tpcb_opening"
 
-// statements are those of a transaction in the order in which pgbench has them.
-type statements struct {
-	updateAccount *db.Statement
-	readAccount   *db.Statement
-	updateTeller  *db.Statement
-	readTeller    *db.Statement // with versions, where UPDATE does not return what it made; else nil
-	updateBranch  *db.Statement
-	readBranch    *db.Statement
-	insert        *db.Statement // the row of the history
-}
-
 // texts are the SQL of one form of the data in one dialect, made once.
 type texts struct {
-	tables   tables
+	dialect  *db.Dialect
 	versions bool
+	of       [noKind]tableTexts
 
-	create  [noKind]string // with the primary key, unless addKey is there
-	addKey  [noKind]string // ALTER TABLE … ADD, after the load; empty where a key cannot be added
-	history string         // CREATE TABLE
-	opening string         // CREATE TABLE IF NOT EXISTS
-
-	statements
+	history   string // the table
+	insert    *db.Statement
+	postings  *db.Statement
 	tombstone *db.Statement // with versions
 	find      *db.Statement // with versions: teller ids under an id of the history; NULL is a tombstone
 
-	load     [noKind]*db.Statement // one row
-	count    *db.Statement         // rows of all three tables
-	rows     [noKind]*db.Statement // id, balance and, with versions, version and last transaction
-	postings *db.Statement
+	count    *db.Statement // rows of all three tables
 	openings *db.Statement
 	bare     *db.Statement // marks a run that keeps no history
+}
+
+// tableTexts are those of one of the three tables.
+type tableTexts struct {
+	name         string
+	update, read *db.Statement // of a transaction; read is nil where it needs none
+	load         *db.Statement // one row
+	rows         *db.Statement // id, balance and, with versions, version and last transaction
 }
 
 // columns of the three tables: the id, the branch where there is one, the balance,
 // and the width of what fills the row up to 100 bytes (TPC-B, clause 3.2).
 var columns = [noKind]struct {
-	id, bid, balance string
-	filler           int
+	table, id, bid, balance string
+	filler                  int
 }{
-	branch:  {"bid", "", "bbalance", 88},
-	teller:  {"tid", "bid", "tbalance", 84},
-	account: {"aid", "bid", "abalance", 84},
+	branch:  {"branches", "bid", "", "bbalance", 88},
+	teller:  {"tellers", "tid", "bid", "tbalance", 84},
+	account: {"accounts", "aid", "bid", "abalance", 84},
 }
 
-func (t *tables) of(k kind) string { return [...]string{t.branches, t.tellers, t.accounts}[k] }
+func newTexts(d *db.Dialect, versions bool) *texts {
+	prefix := plainPrefix
+	if versions {
+		prefix = versionedPrefix
+	}
+	t := &texts{
+		dialect: d, versions: versions, history: prefix + "history",
+		openings: d.Statement("SELECT place, balance FROM "+tableOpening, db.Integer, db.Integer),
+		bare:     d.Statement("INSERT INTO " + tableOpening + " (place, balance) VALUES ({integer}, 0)"),
+	}
+	all := "SELECT 0"
+	for k := branch; k < noKind; k++ {
+		t.of[k] = t.table(k, prefix+columns[k].table)
+		all += " + (SELECT COUNT(*) FROM " + t.of[k].name + ")"
+	}
+	t.count = d.Statement(all, db.Integer)
+	t.histories()
+	return t
+}
+
+// table makes pgbench's statements of one table; with versions each also counts.
+func (t *texts) table(k kind, name string) tableTexts {
+	c, d := columns[k], t.dialect
+	made, kept := []string{c.balance}, []string{c.id, c.balance}
+	update := fmt.Sprintf("UPDATE %s SET %s = %s + {integer}", name, c.balance, c.balance)
+	if t.versions {
+		made, kept = append(made, "version", "previous_transfer"), append(kept, "version", "last_transfer")
+		update += ", version = version + 1, previous_transfer = last_transfer, last_transfer = {integer}"
+	}
+	list := func(names []string) string { return strings.Join(names, ", ") }
+	types := func(names []string) []db.Type { // all of them are whole numbers
+		return []db.Type{db.Integer, db.Integer, db.Integer, db.Integer}[:len(names)]
+	}
+	byID := " WHERE " + c.id + " = {integer}"
+	bid, value := "", ""
+	if c.bid != "" {
+		bid, value = ", "+c.bid, ", {integer}"
+	}
+	texts := tableTexts{
+		name:   name,
+		update: d.Statement(update + byID),
+		read:   d.Statement("SELECT "+list(made)+" FROM "+name+byID, types(made)...),
+		load:   d.Statement("INSERT INTO " + name + " (" + c.id + bid + ", " + c.balance + ", filler) VALUES ({integer}" + value + ", 0, {text})"),
+		rows:   d.Statement("SELECT "+list(kept)+" FROM "+name, types(kept)...),
+	}
+	switch {
+	case k == account:
+	case !t.versions:
+		texts.read = nil
+	case d.Returning:
+		texts.update, texts.read = d.Statement(update+byID+" RETURNING "+list(made), types(made)...), nil
+	}
+	return texts
+}
+
+// histories makes the statements on the history.
+func (t *texts) histories() {
+	const integer = db.Integer
+	d, insert, from := t.dialect, "INSERT INTO "+t.history, " FROM "+t.history
+	if !t.versions {
+		t.insert = d.Statement(insert + " (tid, bid, aid, delta, mtime, filler) VALUES" +
+			" ({integer}, {integer}, {integer}, {integer}, CURRENT_TIMESTAMP, {text})")
+		t.postings = d.Statement("SELECT aid, tid, bid, delta, filler"+from, integer, integer, integer, integer, db.Text)
+		return
+	}
+	versions := ""
+	for _, k := range []kind{account, teller, branch} {
+		versions += ", (SELECT version FROM " + t.of[k].name + " WHERE " + columns[k].id + " = {integer})"
+	}
+	t.insert = d.Statement(insert + " (transfer, tid, bid, aid, delta, mtime, aversion, tversion, bversion) VALUES" +
+		" ({integer}, {integer}, {integer}, {integer}, {integer}, CURRENT_TIMESTAMP" + versions + ")")
+	t.tombstone = d.Statement(insert + " (transfer) VALUES ({integer})" + d.DoNothing)
+	t.find = d.Statement("SELECT tid"+from+" WHERE transfer = {integer}", integer)
+	t.postings = d.Statement("SELECT aid, tid, bid, delta, transfer, aversion, tversion, bversion"+from,
+		integer, integer, integer, integer, integer, integer, integer, integer)
+}
 
 // smallInteger is a signed integer of four bytes in every dialect.
 const smallInteger = "INTEGER"
 
-func newTexts(d *db.Dialect, versions bool) *texts {
-	t := &texts{tables: plainTables, versions: versions}
-	if versions {
-		t.tables = versionedTables
-	}
-	t.creates(d, smallInteger)
-	t.transaction(d)
-	t.histories(d)
-	t.whole(d)
-	return t
-}
-
-// fit chooses the type of the ids of accounts, as pgbench does.
-func (t *texts) fit(d *db.Dialect, s size) {
-	integer := smallInteger
-	if s.accounts > math.MaxInt32 {
-		integer = d.IntegerType
-	}
-	t.creates(d, integer)
-}
-
-func (t *texts) creates(d *db.Dialect, aid string) {
-	fixed, moment := func(length int) string { return "CHAR(" + strconv.Itoa(length) + ")" }, cmp.Or(d.TimestampType, "TIMESTAMP")
-	if d.CharType != nil {
-		fixed = d.CharType
-	}
-	for k := branch; k < noKind; k++ {
-		c, table := columns[k], t.tables.of(k)
-		integer := smallInteger
-		if k == account {
-			integer = aid
-		}
-		text := "CREATE TABLE " + table + " (\n\t" + c.id + " " + integer + " NOT NULL"
-		key := "PRIMARY KEY (" + c.id + ")"
-		t.addKey[k] = ""
-		if d.AddConstraint {
-			t.addKey[k] = "ALTER TABLE " + table + " ADD " + key
-		} else {
-			text += " PRIMARY KEY"
-		}
-		if c.bid != "" {
-			text += ",\n\tbid " + smallInteger
-		}
-		text += ",\n\t" + c.balance + " " + smallInteger
-		if t.versions {
-			for _, name := range []string{"version", "last_transfer", "previous_transfer"} {
-				text += ",\n\t" + name + " " + d.IntegerType + " DEFAULT 0 NOT NULL"
-			}
-		}
-		t.create[k] = text + ",\n\tfiller " + fixed(c.filler) + "\n)" + d.TableOptions
-	}
-	ids := "tid " + smallInteger + ",\n\tbid " + smallInteger + ",\n\taid " + aid + ",\n\tdelta " + smallInteger + ",\n\tmtime " + moment + " NULL"
-	if t.versions {
-		ids = "transfer " + d.IntegerType + " NOT NULL PRIMARY KEY,\n\t" + ids
-		for _, name := range []string{"aversion", "tversion", "bversion"} {
-			ids += ",\n\t" + name + " " + d.IntegerType + " DEFAULT 0 NOT NULL"
-		}
-	} else {
-		ids += ",\n\tfiller " + fixed(historyFiller)
-	}
-	t.history = "CREATE TABLE " + t.tables.history + " (\n\t" + ids + "\n)" + d.TableOptions
-	t.opening = "CREATE TABLE IF NOT EXISTS " + tableOpening + " (\n\tplace " + d.IntegerType + " NOT NULL PRIMARY KEY,\n\tbalance " + d.IntegerType + " NOT NULL\n)" + d.TableOptions
-}
-
 // historyFiller is the width of the history's filler.
 const historyFiller = 22
 
-// transaction makes pgbench's statements; with versions each also counts.
-func (t *texts) transaction(d *db.Dialect) {
-	update := func(k kind) *db.StatementWriter {
-		c := columns[k]
-		w := d.Write("UPDATE ", t.tables.of(k), " SET ", c.balance, " = ", c.balance, " + ").Param(db.Integer)
-		if t.versions {
-			w.Text(", version = version + 1, previous_transfer = last_transfer, last_transfer = ").Param(db.Integer)
-		}
-		return w.Text(" WHERE ", c.id, " = ").Param(db.Integer)
+// accountID is the type of the ids of so many accounts, as pgbench chooses it.
+func (t *texts) accountID(accounts uint64) string {
+	if accounts > math.MaxInt32 {
+		return t.dialect.IntegerType
 	}
-	seen := []db.Type{db.Integer}
+	return smallInteger
+}
+
+func (t *texts) fixed(length int) string {
+	if t.dialect.CharType != nil {
+		return t.dialect.CharType(length)
+	}
+	return fmt.Sprintf("CHAR(%d)", length)
+}
+
+// started are columns of numbers that begin with 0.
+func (t *texts) started(names ...string) (list []string) {
+	for _, name := range names {
+		list = append(list, name+" "+t.dialect.IntegerType+" DEFAULT 0 NOT NULL")
+	}
+	return list
+}
+
+func (t *texts) createTable(name string, columns []string) string {
+	return "CREATE TABLE " + name + " (\n\t" + strings.Join(columns, ",\n\t") + "\n)" + t.dialect.TableOptions
+}
+
+// create makes one of the three tables for data of a size: with its primary key, unless
+// addKey adds it.
+func (t *texts) create(k kind, s size) string {
+	c, integer, key := columns[k], smallInteger, ""
+	if k == account {
+		integer = t.accountID(s.accounts)
+	}
+	if t.addKey(k) == nil {
+		key = " PRIMARY KEY"
+	}
+	list := []string{c.id + " " + integer + " NOT NULL" + key}
+	if c.bid != "" {
+		list = append(list, c.bid+" "+smallInteger)
+	}
+	list = append(list, c.balance+" "+smallInteger)
 	if t.versions {
-		seen = []db.Type{db.Integer, db.Integer, db.Integer}
+		list = append(list, t.started("version", "last_transfer", "previous_transfer")...)
 	}
-	made := func(k kind) string {
-		if t.versions {
-			return columns[k].balance + ", version, previous_transfer"
-		}
-		return columns[k].balance
-	}
-	read := func(k kind) *db.Statement {
-		return d.Write("SELECT ", made(k), " FROM ", t.tables.of(k), " WHERE ", columns[k].id, " = ").Param(db.Integer).End(seen...)
-	}
-	both := func(k kind) (change, after *db.Statement) {
-		switch {
-		case !t.versions:
-			return update(k).End(), nil
-		case d.Returning:
-			return update(k).Text(" RETURNING ", made(k)).End(seen...), nil
-		}
-		return update(k).End(), read(k)
-	}
-	t.updateAccount, t.readAccount = update(account).End(), read(account)
-	t.updateTeller, t.readTeller = both(teller)
-	t.updateBranch, t.readBranch = both(branch)
+	return t.createTable(t.of[k].name, append(list, "filler "+t.fixed(c.filler)))
 }
 
-// histories makes the statements on the history.
-func (t *texts) histories(d *db.Dialect) {
-	insert := "INSERT INTO " + t.tables.history
+// addKey adds the primary key after the load; nil where a key cannot be added.
+func (t *texts) addKey(k kind) []string {
+	if !t.dialect.AddConstraint {
+		return nil
+	}
+	return []string{"ALTER TABLE " + t.of[k].name + " ADD PRIMARY KEY (" + columns[k].id + ")"}
+}
+
+// createHistory makes the history of data of a size.
+func (t *texts) createHistory(s size) string {
+	list := []string{
+		"tid " + smallInteger, "bid " + smallInteger, "aid " + t.accountID(s.accounts), "delta " + smallInteger,
+		"mtime " + cmp.Or(t.dialect.TimestampType, "TIMESTAMP") + " NULL",
+	}
 	if !t.versions {
-		t.insert = d.Write(insert, " (tid, bid, aid, delta, mtime, filler) VALUES (").
-			Params(db.Integer, db.Integer, db.Integer, db.Integer).Text(", CURRENT_TIMESTAMP, ").Param(db.Text).Text(")").End()
-		t.postings = &db.Statement{
-			SQL:     "SELECT aid, tid, bid, delta, filler FROM " + t.tables.history,
-			Columns: []db.Type{db.Integer, db.Integer, db.Integer, db.Integer, db.Text},
-		}
-		return
+		return t.createTable(t.history, append(list, "filler "+t.fixed(historyFiller)))
 	}
-	version := func(w *db.StatementWriter, k kind) *db.StatementWriter {
-		return w.Text(", (SELECT version FROM ", t.tables.of(k), " WHERE ", columns[k].id, " = ").Param(db.Integer).Text(")")
-	}
-	w := d.Write(insert, " (transfer, tid, bid, aid, delta, mtime, aversion, tversion, bversion) VALUES (").
-		Params(db.Integer, db.Integer, db.Integer, db.Integer, db.Integer).Text(", CURRENT_TIMESTAMP")
-	t.insert = version(version(version(w, account), teller), branch).Text(")").End()
-	t.tombstone = d.Write(insert, " (transfer) VALUES (").Param(db.Integer).Text(")", d.DoNothing).End()
-	t.find = d.Write("SELECT tid FROM ", t.tables.history, " WHERE transfer = ").Param(db.Integer).End(db.Integer)
-	t.postings = &db.Statement{
-		SQL:     "SELECT aid, tid, bid, delta, transfer, aversion, tversion, bversion FROM " + t.tables.history,
-		Columns: []db.Type{db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Integer},
-	}
+	list = append([]string{"transfer " + t.dialect.IntegerType + " NOT NULL PRIMARY KEY"}, list...)
+	return t.createTable(t.history, append(list, t.started("aversion", "tversion", "bversion")...))
 }
 
-// whole makes the statements of the load and of the download.
-func (t *texts) whole(d *db.Dialect) {
-	all := "SELECT 0"
-	for k := branch; k < noKind; k++ {
-		c, table := columns[k], t.tables.of(k)
-		w := d.Write("INSERT INTO ", table, " (", c.id)
-		if c.bid != "" {
-			w.Text(", bid")
-		}
-		w.Text(", ", c.balance, ", filler) VALUES (").Param(db.Integer)
-		if c.bid != "" {
-			w.Text(", ").Param(db.Integer)
-		}
-		t.load[k] = w.Text(", 0, ").Param(db.Text).Text(")").End()
-		list, types := c.id+", "+c.balance, []db.Type{db.Integer, db.Integer}
-		if t.versions {
-			list, types = list+", version, last_transfer", append(types, db.Integer, db.Integer)
-		}
-		t.rows[k] = &db.Statement{SQL: "SELECT " + list + " FROM " + table, Columns: types}
-		all += " + (SELECT COUNT(*) FROM " + table + ")"
-	}
-	t.count = &db.Statement{SQL: all, Columns: []db.Type{db.Integer}}
-	t.openings = &db.Statement{SQL: "SELECT place, balance FROM " + tableOpening, Columns: []db.Type{db.Integer, db.Integer}}
-	t.bare = d.Write("INSERT INTO ", tableOpening, " (place, balance) VALUES (").Param(db.Integer).Text(", 0)").End()
+// createOpening makes the table of the openings, if it is not there.
+func (t *texts) createOpening() string {
+	return "CREATE TABLE IF NOT EXISTS " + tableOpening + " (\n\tplace " + t.dialect.IntegerType +
+		" NOT NULL PRIMARY KEY,\n\tbalance " + t.dialect.IntegerType + " NOT NULL\n)" + t.dialect.TableOptions
 }
 
 // drops are the statements that remove the tables of this form.
 func (t *texts) drops() []string {
-	var list []string
-	for _, table := range []string{t.tables.history, t.tables.accounts, t.tables.tellers, t.tables.branches} {
-		list = append(list, "DROP TABLE IF EXISTS "+table)
+	list := []string{"DROP TABLE IF EXISTS " + t.history}
+	for _, k := range []kind{account, teller, branch} {
+		list = append(list, "DROP TABLE IF EXISTS "+t.of[k].name)
 	}
 	return list
 }

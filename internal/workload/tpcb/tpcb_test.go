@@ -62,18 +62,27 @@ func dialect() *db.Dialect {
 // ways are the clients that a test or a benchmark tries, by name.
 func ways() map[string]load.Client {
 	s := size{branches: 10, tellers: 100, accounts: 1_000_000}
-	row := func(n int) *nothing { return &nothing{results: []db.Result{{Columns: n, Values: make([]db.Value, n)}}} }
+	d := dialect()
+	client := func(h *chooser, columns int, t *texts, keeps bool) *sqlClient {
+		s := &nothing{results: []db.Result{{Columns: columns, Values: make([]db.Value, columns)}}}
+		return &sqlClient{chooser: h, SQLSession: s, texts: t, keeps: keeps}
+	}
 	choose := func(zipfian bool) *chooser {
 		return newChooser(&Config{Zipfian: zipfian, ZipfExponent: 0.99}, s, 1, 1, 0)
 	}
-	plain, versioned := newTexts(dialect(), false), newTexts(dialect(), true)
+	plain, versioned := newTexts(d, false), newTexts(d, true)
+	calling, procedure := client(choose(false), 1, plain, true), newProcedure(d, true)
+	caller := d.NewCaller(calling.SQLSession)
+	calling.call = func(ctx context.Context, args []db.Value) (*db.Result, error) {
+		return caller.Call(ctx, procedure, args)
+	}
 	return map[string]load.Client{
-		"plain":     newSQLClient(choose(false), row(1), plain, true),
-		"bare":      newSQLClient(choose(false), row(1), plain, false),
-		"zipfian":   newSQLClient(choose(true), row(1), plain, true),
-		"versions":  newSQLClient(choose(false), row(3), versioned, true),
-		"procedure": newSQLClient(choose(false), row(1), plain, true).calling(newProcedure(dialect(), true), dialect()),
-		"key-value": newKVClient(choose(false), &nothingKV{nothing{found: appendValue(nil, value{})}}, true),
+		"plain":     client(choose(false), 1, plain, true),
+		"bare":      client(choose(false), 1, plain, false),
+		"zipfian":   client(choose(true), 1, plain, true),
+		"versions":  client(choose(false), 3, versioned, true),
+		"procedure": calling,
+		"key-value": workload.NewKVClient(&nothingKV{nothing{found: workload.State{}.Append(nil)}}, choose(false), historyPrefix),
 	}
 }
 
@@ -228,11 +237,11 @@ func TestFiller(t *testing.T) {
 }
 
 func TestKeyValueCodec(t *testing.T) {
-	key := newRowKey()
+	var key []byte
 	last := ""
 	for _, k := range []kind{account, branch, teller} {
 		for _, id := range []uint64{1, 9, 10, 99_999, 1 << 31, maxRows} {
-			putRowKey(key, k, id)
+			key = appendRowKey(key[:0], k, id)
 			gotK, gotID, ok := parseRowKey(key[len(rowPrefix):])
 			if !ok || gotK != k || gotID != int64(id) {
 				t.Errorf("%s is %v %d", key, gotK, gotID)
@@ -248,12 +257,14 @@ func TestKeyValueCodec(t *testing.T) {
 			t.Errorf("%q is a row's key", text)
 		}
 	}
-	v := value{-5, 1 << 40, 77}
-	if got, ok := parseValue(appendValue(nil, v)); !ok || got != v {
+	v := workload.State{Balance: -5, Version: 1 << 40, Last: 77}
+	if got, ok := workload.ParseState(v.Append(nil)); !ok || got != v {
 		t.Errorf("%v came back as %v", v, got)
 	}
-	p := posting{id: 9, account: 1, teller: 2, branch: 3, delta: -4, accountV: 5, tellerV: 6, branchV: 7}
-	if got, ok := parseEntry(9, appendEntry(nil, &p)); !ok || got != p {
+	p := posting{id: 9, rows: [operations]int64{1, 2, 3}, delta: -4, versions: [operations]int64{5, 6, 7}}
+	h := &chooser{size: size{branches: 5, tellers: 5, accounts: 5}}
+	tx := history.Transaction{Ops: []history.Op{{Object: 10, Amount: -4, Version: 4}, {Object: 6, Version: 5}, {Object: 2, Version: 6}}}
+	if got, ok := parseEntry(9, h.AppendEntry(nil, &tx, nil)); !ok || got != p {
 		t.Errorf("%v came back as %v", p, got)
 	}
 	if _, ok := parseEntry(9, []byte{workload.Tombstone}); ok || !workload.IsTombstone([]byte{workload.Tombstone}) {

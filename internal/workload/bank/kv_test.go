@@ -50,7 +50,16 @@ func (s *standInKV) Scan(context.Context, []byte, []byte, func(key, value []byte
 func (s *standInKV) Reset(context.Context) error { return nil }
 func (s *standInKV) Close() error                { return nil }
 
-func rich() []byte { return appendAccount(nil, account{balance: 1 << 40, version: 5, last: 77}) }
+func rich() []byte { return workload.State{Balance: 1 << 40, Version: 5, Last: 77}.Append(nil) }
+
+func newKVClient(h *chooser, s db.KVSession, guarded bool) *workload.KVClient {
+	return workload.NewKVClient(s, &kvLogic{h, guarded}, ledgerPrefix)
+}
+
+// legOf is a leg as it stands in a ledger's value.
+func legOf(dst []byte, key uint64, amount, version int64) []byte {
+	return appendLeg(dst, appendAccountKey(nil, key), amount, version)
+}
 
 func transferTx(id history.ID, payer, payee uint64, amount int64) *history.Transaction {
 	return &history.Transaction{ID: id, Kind: history.Transfer, Ops: []history.Op{leg(payer, -amount), leg(payee, amount)}}
@@ -59,7 +68,8 @@ func transferTx(id history.ID, payer, payee uint64, amount int64) *history.Trans
 func TestKVTransferWritesAccountsAndLedger(t *testing.T) {
 	c := testConfig()
 	s := &standInKV{value: rich(), sets: map[string][]byte{}}
-	client := newKVClient(testChooser(c, 0), s, false)
+	chooser := testChooser(c, 0)
+	client := newKVClient(chooser, s, false)
 	tx := transferTx(history.NewID(1, 2, 3), 10, 20, 500)
 	if err := client.Attempt(t.Context(), tx); err != nil || tx.Outcome != history.Committed {
 		t.Fatalf("%v, %v", tx.Outcome, err)
@@ -68,11 +78,9 @@ func TestKVTransferWritesAccountsAndLedger(t *testing.T) {
 		if !op.Observed || op.Version != 5 || op.Value != 1<<40 || op.Writer != 77 {
 			t.Errorf("operation %d is %+v", i, op)
 		}
-		key := make([]byte, accountKeyLength)
-		copy(key, accountPrefix)
-		putAccountKey(key, client.formula.key(op.Object))
-		a, ok := parseAccount(s.sets[string(key)])
-		if want := (account{1<<40 + op.Amount, 6, int64(tx.ID)}); !ok || a != want {
+		key := appendAccountKey(nil, chooser.formula.key(op.Object))
+		a, ok := workload.ParseState(s.sets[string(key)])
+		if want := (workload.State{Balance: 1<<40 + op.Amount, Version: 6, Last: int64(tx.ID)}); !ok || a != want {
 			t.Errorf("%s holds %+v, want %+v", key, a, want)
 		}
 	}
@@ -82,8 +90,8 @@ func TestKVTransferWritesAccountsAndLedger(t *testing.T) {
 	}
 	for i, op := range tx.Ops {
 		key, amount, version, ok := legAt(entry, i)
-		if !ok || client.formula.number(key) != op.Object || amount != op.Amount || version != 6 {
-			t.Errorf("leg %d is %d %d %d, %v", i, client.formula.number(key), amount, version, ok)
+		if !ok || chooser.formula.number(key) != op.Object || amount != op.Amount || version != 6 {
+			t.Errorf("leg %d is %d %d %d, %v", i, chooser.formula.number(key), amount, version, ok)
 		}
 	}
 }
@@ -93,7 +101,7 @@ func TestKVOutcomes(t *testing.T) {
 		return &db.Error{Class: db.Constraint, Constraint: k, Err: errors.New("refused")}
 	}
 	class := func(c db.Class) error { return &db.Error{Class: c, Err: errors.New("failed")} }
-	poor := appendAccount(nil, account{balance: 499})
+	poor := workload.State{Balance: 499}.Append(nil)
 	for _, test := range []struct {
 		name     string
 		session  standInKV
@@ -144,7 +152,7 @@ func TestKVSettle(t *testing.T) {
 	}{
 		{db.Entry{}, history.Aborted, 1},
 		{db.Entry{Found: true, Value: []byte{workload.Tombstone}}, history.Aborted, 0},
-		{db.Entry{Found: true, Value: appendLeg([]byte{ledgerLegs}, 1, 2, 3)}, history.Committed, 0},
+		{db.Entry{Found: true, Value: legOf([]byte{ledgerLegs}, 1, 2, 3)}, history.Committed, 0},
 	} {
 		s := &standInKV{ledger: test.ledger, sets: map[string][]byte{}}
 		client := newKVClient(testChooser(testConfig(), 0), s, false)
@@ -179,12 +187,11 @@ func TestKVAttemptAllocatesNothing(t *testing.T) {
 
 func FuzzKVCodec(f *testing.F) {
 	f.Add([]byte("BDFGXX2Z/00000000001"), rich())
-	f.Add([]byte("0002000200000003"), appendLeg([]byte{ledgerLegs}, 1, -2, 3))
+	f.Add([]byte("0002000200000003"), legOf([]byte{ledgerLegs}, 1, -2, 3))
 	f.Add([]byte(""), []byte{workload.Tombstone})
 	f.Fuzz(func(t *testing.T, key, value []byte) {
 		if n, ok := accountOf(key); ok {
-			full := append([]byte(accountPrefix), make([]byte, len(key))...)
-			if putAccountKey(full, n); string(full[len(accountPrefix):]) != string(key) {
+			if full := appendAccountKey(nil, n); string(full[len(accountPrefix):]) != string(key) {
 				t.Errorf("%q reads as %d, which is written as %q", key, n, full)
 			}
 		}
@@ -194,7 +201,7 @@ func FuzzKVCodec(f *testing.F) {
 				t.Errorf("%q reads as %v, which is written as %q", key, id, full)
 			}
 		}
-		if a, ok := parseAccount(value); ok && !bytes.Equal(appendAccount(nil, a), value) {
+		if s, ok := workload.ParseState(value); ok && !bytes.Equal(s.Append(nil), value) {
 			t.Errorf("%x does not survive", value)
 		}
 		n, ok := legCount(value)
@@ -207,7 +214,7 @@ func FuzzKVCodec(f *testing.F) {
 			if !ok {
 				return
 			}
-			again = appendLeg(again, key, amount, version)
+			again = legOf(again, key, amount, version)
 		}
 		if !bytes.Equal(again, value) {
 			t.Errorf("%x does not survive", value)

@@ -77,8 +77,7 @@ type balances struct {
 	chain     chain
 	end       endFacts
 	audit     auditFacts
-	absent    []history.ID // the first few that were refused because an account of the load was not found
-	absents   int
+	absent    few[history.ID] // refused because an account of the load was not found
 	reads     readFacts
 	edges     graph.Edges
 }
@@ -94,9 +93,9 @@ func newAccounts(ctx context.Context, in AccountsInput, early uint64) *balances 
 type auditFacts struct {
 	whole, sampled int
 	runs           map[uint64]bool // that completed an audit
-	wrong          []uint32        // whole audits whose sum is not the total
+	wrong          []history.ID    // whole audits whose sum is not the total
 	wrongSum       int64           // what the first of them saw, cents
-	missing        []uint32        // audits that did not find an account
+	missing        []history.ID    // audits that did not find an account
 }
 
 func (b *balances) read() error {
@@ -184,16 +183,14 @@ func (b *balances) noteAbsence(tx *history.Transaction) {
 		}
 	}
 	b.Report(check.Durable, "", tx.ID, "", "did not find an account that the load had made")
-	if b.absents++; len(b.absent) < check.Shown {
-		b.absent = append(b.absent, tx.ID)
-	}
+	b.absent.add(tx.ID)
 }
 
 // noteAudit keeps what an audit saw. One that saw an account twice has more
 // operations than there are accounts.
 func (b *balances) noteAudit(tx *history.Transaction) {
 	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Observed && op.Object < b.accounts }) {
-		b.audit.missing = append(b.audit.missing, uint32(len(b.Txns.List)-1))
+		b.audit.missing = append(b.audit.missing, tx.ID)
 	}
 	if b.audit.runs == nil {
 		b.audit.runs = map[uint64]bool{}
@@ -213,6 +210,6 @@ func (b *balances) noteAudit(tx *history.Transaction) {
 		if len(b.audit.wrong) == 0 {
 			b.audit.wrongSum = sum.Low()
 		}
-		b.audit.wrong = append(b.audit.wrong, uint32(len(b.Txns.List)-1))
+		b.audit.wrong = append(b.audit.wrong, tx.ID)
 	}
 }

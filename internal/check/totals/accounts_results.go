@@ -1,6 +1,7 @@
 package totals
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,59 +11,96 @@ import (
 	"stroppy/internal/money"
 )
 
-// finding is the transactions that show one kind of violation.
+// few is the first few of many.
+type few[T any] struct {
+	first []T
+	count int
+}
+
+func (f *few[T]) add(v T) {
+	if f.count++; len(f.first) < check.Shown {
+		f.first = append(f.first, v)
+	}
+}
+
+// list writes them in a sentence.
+func (f *few[T]) list(text func(T) string) string {
+	var list []string
+	for _, v := range f.first {
+		list = append(list, text(v))
+	}
+	return check.Joined(list, f.count)
+}
+
+// verdict is what is said of the violations of one check, and the transactions that show
+// them.
+type verdict struct {
+	lines   []string
+	witness []history.ID
+}
+
+func (v *verdict) add(line string, witness ...history.ID) {
+	v.lines, v.witness = append(v.lines, line), append(v.witness, witness...)
+}
+
+// more says how many others there are than those that were added.
+func (v *verdict) more(n int, one, many string) {
+	if n > 0 {
+		v.add(check.Others(n, one, many))
+	}
+}
+
+// decide returns a result that the violations make invalid; without any it is not
+// decided for the reason why, and without one valid with those words.
+func (v *verdict) decide(r check.Result, why, valid string) check.Result {
+	switch {
+	case len(v.lines) > 0:
+		r.Status, r.Detail, r.Witness = check.Invalid, strings.Join(v.lines, "\n"), v.witness
+	case why != "":
+		r.Detail = "Not decided: " + why + "."
+	default:
+		r.Status, r.Detail = check.Valid, valid
+	}
+	return r
+}
+
+// finding is the transactions that show one kind of violation of a check.
 type finding struct {
-	said string // of them, after their number
-	ids  []history.ID
+	check, said string // said of them, after their number
+	ids         []history.ID
 }
 
-// find notes that a transaction shows a violation of a check.
-func (b *balances) find(f *finding, check string, id history.ID, what string) {
+// show notes that a transaction shows a violation, which what says of it.
+func (b *balances) show(f *finding, id history.ID, what string) {
 	f.ids = append(f.ids, id)
-	b.Report(check, "", id, "", what)
+	b.Report(f.check, "", id, "", what)
 }
 
-// judge makes a result invalid by findings, and by what is told besides with the
-// witnesses that the result has; false if there is neither.
-func (b *balances) judge(r *check.Result, told []string, findings ...*finding) bool {
-	var lines []string
-	var witness []history.ID
+func (b *balances) addFindings(v *verdict, findings ...*finding) {
 	for _, f := range findings {
-		if len(f.ids) > 0 {
-			lines = append(lines, fmt.Sprintf("%s %s: %s.", check.Plural(len(f.ids), b.Words.One), f.said, check.Several(f.ids)))
-			witness = append(witness, check.First(f.ids)...)
+		if n := len(f.ids); n > 0 {
+			v.add(fmt.Sprintf("%s %s: %s.", check.Plural(n, b.Words.One), f.said, check.Several(f.ids)), check.First(f.ids)...)
 		}
 	}
-	if len(lines)+len(told) == 0 {
-		return false
-	}
-	r.Status, r.Detail = check.Invalid, strings.Join(append(lines, told...), "\n")
-	r.Witness = append(witness, r.Witness...)
-	return true
 }
 
-// wholeIdentity is the identity of all objects that the load made; false if the watch
-// has ended.
-func (b *balances) wholeIdentity() (identity uint64, known bool) {
+// missingObjects says what is wrong with the set of objects of the end state; empty if
+// nothing.
+func (b *balances) missingObjects(noun string) string {
+	var identity uint64
 	for n := range b.accounts {
 		if b.Watch.Ended() {
-			return 0, false
+			return ""
 		}
 		identity += check.Mix(n + 1)
 	}
-	return identity, true
-}
-
-// accountsMissing says what is wrong with the set of accounts; empty if nothing.
-func (b *balances) accountsMissing() string {
-	identity, known := b.wholeIdentity()
-	if !known || b.end.accounts == b.accounts && b.end.identity == identity {
-		return ""
+	switch {
+	case b.end.accounts != b.accounts:
+		return fmt.Sprintf("The load made %s, and the end state has %d.", check.Plural(b.accounts, noun), b.end.accounts)
+	case b.end.identity != identity:
+		return fmt.Sprintf("The end state has %s, as many as the load made, but not the same ones.", check.Plural(b.end.accounts, noun))
 	}
-	if b.end.accounts == b.accounts {
-		return fmt.Sprintf("The end state has %s, as many as the load made, but not the same ones. ", check.Plural(b.end.accounts, "account"))
-	}
-	return fmt.Sprintf("The load made %s, and the end state has %d. ", check.Plural(b.accounts, "account"), b.end.accounts)
+	return ""
 }
 
 func (b *balances) total() check.Result {
@@ -70,29 +108,30 @@ func (b *balances) total() check.Result {
 	if stop {
 		return r
 	}
-	missing := b.accountsMissing()
-	if b.end.sum.Equals(b.canonical) && missing == "" {
-		r.Status = check.Valid
-		r.Detail = fmt.Sprintf("The balances of %s add up to %s, as at the load.", check.Plural(b.end.accounts, "account"), money.Format(b.canonical))
+	var said []string
+	if missing := b.missingObjects("account"); missing != "" {
+		said = append(said, missing)
+	}
+	canonical, difference := money.Format(b.canonical), b.end.sum
+	difference.Add(-b.canonical)
+	switch cents := difference.Low(); {
+	case b.end.sum.Equals(b.canonical):
+	case !b.end.sum.Fits() || !difference.Fits():
+		said = append(said, fmt.Sprintf("The balances add up to more cents than 64 bits hold, and at the load to %s.", canonical))
+	default:
+		verb := "made"
+		if cents < 0 {
+			verb, cents = "lost", -cents
+		}
+		said = append(said, fmt.Sprintf("The balances add up to %s, and at the load to %s: %s was %s.",
+			money.Format(b.end.sum.Low()), canonical, money.Format(cents), verb))
+	}
+	if len(said) > 0 {
+		r.Status, r.Detail = check.Invalid, strings.Join(said, " ")
 		return r
 	}
-	r.Status = check.Invalid
-	r.Detail = missing
-	if !b.end.sum.Equals(b.canonical) {
-		difference := b.end.sum
-		difference.Add(-b.canonical)
-		if b.end.sum.Fits() && difference.Fits() {
-			verb := "made"
-			cents := difference.Low()
-			if cents < 0 {
-				verb, cents = "lost", -cents
-			}
-			r.Detail += fmt.Sprintf("The balances add up to %s, and at the load to %s: %s was %s.",
-				money.Format(b.end.sum.Low()), money.Format(b.canonical), money.Format(cents), verb)
-		} else {
-			r.Detail += fmt.Sprintf("The balances add up to more cents than 64 bits hold, and at the load to %s.", money.Format(b.canonical))
-		}
-	}
+	r.Status = check.Valid
+	r.Detail = fmt.Sprintf("The balances of %s add up to %s, as at the load.", check.Plural(b.end.accounts, "account"), canonical)
 	return r
 }
 
@@ -101,45 +140,34 @@ func (b *balances) nonNegative() check.Result {
 	if stop {
 		return r
 	}
-	if b.end.negatives+b.chain.overdrafts == 0 {
-		r.Status = check.Valid
-		r.Detail = "No balance is below zero, and by the ledger none ever was."
-		return r
+	var found verdict
+	if ended := &b.end.negative; ended.count > 0 {
+		found.add(fmt.Sprintf("%s below zero in the end: %s.", check.Plural(ended.count, "balance"), ended.list(func(a history.Object) string {
+			found.witness = append(found.witness, a.Writer)
+			return fmt.Sprintf("account %s holds %s after transfer %v", b.Input.Name(a.N), money.Format(a.Value), a.Writer)
+		})))
 	}
-	r.Status = check.Invalid
-	var told, list []string
-	for _, a := range b.end.negative {
-		list = append(list, fmt.Sprintf("account %s holds %s after transfer %v", b.Input.Name(a.N), money.Format(a.Value), a.Writer))
-		r.Witness = append(r.Witness, a.Writer)
+	if before := &b.chain.overdrawn; before.count > 0 {
+		list := before.list(func(p uint32) string {
+			s, version := b.slotAt(p)
+			id := b.IDOf(b.chain.writer[p])
+			found.witness = append(found.witness, id)
+			return fmt.Sprintf("account %s held %s at version %d, made by transfer %v", b.Input.Name(s.n), money.Format(b.chain.balance[p]), version, id)
+		})
+		found.add(fmt.Sprintf("%s below zero for a time, as opening balance and ledger tell: %s.", check.Plural(before.count, "balance"), list))
 	}
-	if len(list) > 0 {
-		told = append(told, fmt.Sprintf("%s below zero in the end: %s.", check.Plural(b.end.negatives, "balance"), check.Joined(list, b.end.negatives)))
-	}
-	list = nil
-	for _, p := range b.chain.overdrawn {
-		s, version := b.slotAt(p)
-		id := b.IDOf(b.chain.writer[p])
-		list = append(list, fmt.Sprintf("account %s held %s at version %d, made by transfer %v", b.Input.Name(s.n), money.Format(b.chain.balance[p]), version, id))
-		r.Witness = append(r.Witness, id)
-	}
-	if len(list) > 0 {
-		told = append(told, fmt.Sprintf("%s below zero for a time, as opening balance and ledger tell: %s.",
-			check.Plural(b.chain.overdrafts, "balance"), check.Joined(list, b.chain.overdrafts)))
-	}
-	r.Detail = strings.Join(told, "\n")
-	return r
+	return found.decide(r, "", "No balance is below zero, and by the ledger none ever was.")
 }
 
-// unexpected reports the rows that nobody made, and says which they are.
-func (b *balances) unexpected(end check.EndState) (told []string) {
+// addUnexpected reports the rows that nobody made, and says which they are.
+func (b *balances) addUnexpected(v *verdict, end check.EndState) {
 	rows := end.Unexpected()
 	for _, row := range rows {
 		b.Report(check.Ledger, "", 0, "", row)
 	}
 	if n := len(rows); n > 0 {
-		told = append(told, fmt.Sprintf("%s that no load and no client made: %s.", check.Plural(n, "row"), check.Joined(rows[:min(check.Shown, n)], n)))
+		v.add(fmt.Sprintf("%s that no load and no client made: %s.", check.Plural(n, "row"), check.Joined(rows[:min(check.Shown, n)], n)))
 	}
-	return told
 }
 
 func (b *balances) ledger() check.Result {
@@ -148,72 +176,58 @@ func (b *balances) ledger() check.Result {
 	if stop {
 		return r
 	}
-	told := b.unexpected(b.Input.End)
+	var found verdict
+	b.addUnexpected(&found, b.Input.End)
 	b.reportForks(check.Ledger, "")
 	if b.end.strange > 0 {
-		told = append(told, fmt.Sprintf("%s on accounts that no load made.", check.Plural(b.end.strange, w.Book+" "+w.Part)))
+		found.add(fmt.Sprintf("%s on accounts that no load made.", check.Plural(b.end.strange, w.Book+" "+w.Part)))
 	}
-	for _, wrong := range b.end.wrong {
-		told = append(told, b.wrongAccount(wrong))
-		if wrong.account.Writer != 0 {
-			r.Witness = append(r.Witness, wrong.account.Writer)
-		}
+	for _, wrong := range b.end.wrong.first {
+		found.add(b.wrongAccount(wrong), wrong.account.Writer)
 	}
-	if more := b.end.wrongs - len(b.end.wrong); more > 0 {
-		told = append(told, check.Others(more, "account has books that do not close.", "accounts have books that do not close."))
-	}
+	found.more(b.end.wrong.count-len(b.end.wrong.first), "account has books that do not close.", "accounts have books that do not close.")
 	for _, f := range b.chain.forks[:min(len(b.chain.forks), check.Shown)] {
 		s, version := b.slotAt(f.pos)
-		told = append(told, fmt.Sprintf("Lost update: %ss %v and %v both made version %d of %s.",
-			w.One, b.IDOf(f.first), b.IDOf(f.second), version, b.NameInSentence(s.n)))
-		r.Witness = append(r.Witness, b.IDOf(f.first), b.IDOf(f.second))
+		first, second := b.IDOf(f.first), b.IDOf(f.second)
+		found.add(fmt.Sprintf("Lost update: %ss %v and %v both made version %d of %s.", w.One, first, second, version, b.NameInSentence(s.n)), first, second)
 	}
-	if more := len(b.chain.forks) - check.Shown; more > 0 {
-		told = append(told, check.Others(more, "version was made by two "+w.One+"s.", "versions were made by two "+w.One+"s."))
-	}
-	if b.judge(&r, append(told, b.oddBooks(&r)...)) {
-		return r
-	}
-	r.Status = check.Valid
-	r.Detail = fmt.Sprintf("The books of %s were held against the %s, and all close.", check.Plural(b.end.accounts, "account"), w.Book)
-	return r
+	found.more(len(b.chain.forks)-check.Shown, "version was made by two "+w.One+"s.", "versions were made by two "+w.One+"s.")
+	b.addOddBooks(&found)
+	return found.decide(r, "", fmt.Sprintf("The books of %s were held against the %s, and all close.", check.Plural(b.end.accounts, "account"), w.Book))
 }
 
-// oddBooks tells what else does not fit between accounts and ledger: an account
+// addOddBooks adds what else does not fit between accounts and ledger: an account
 // whose last transfer is not the one that the ledger has, and balances that were
 // read on the way.
-func (b *balances) oddBooks(r *check.Result) (told []string) {
+func (b *balances) addOddBooks(found *verdict) {
 	w := b.Words
-	for _, a := range b.end.odd {
-		b.Report(check.Ledger, "", a.Writer, b.NameToReport(a.N), fmt.Sprintf("is named as the one that made its last version, %d, and the %s has no such %s", a.Version, w.Book, w.Part))
+	noSuchLeg := func(version uint64) string {
+		return fmt.Sprintf("as the one that made its last version, %d, and the %s has no such %s", version, w.Book, w.Part)
 	}
-	if n := len(b.end.odd); n > 0 {
-		a := b.end.odd[0]
-		told = append(told, fmt.Sprintf("%s names %s %v as the one that made its last version, %d, and the %s has no such %s%s",
-			check.Capital(b.NameInSentence(a.N)), w.One, a.Writer, a.Version, w.Book, w.Part, check.Times(n)))
-		r.Witness = append(r.Witness, a.Writer)
+	for i, a := range b.end.odd {
+		b.Report(check.Ledger, "", a.Writer, b.NameToReport(a.N), "is named "+noSuchLeg(a.Version))
+		if i == 0 {
+			found.add(fmt.Sprintf("%s names %s %v %s%s", check.Capital(b.NameInSentence(a.N)), w.One, a.Writer, noSuchLeg(a.Version), check.Times(len(b.end.odd))), a.Writer)
+		}
 	}
-	if n := b.end.beyonds; n > 0 {
-		a := b.end.beyond
-		told = append(told, fmt.Sprintf("%s ended at version %d, and the %s has a %s that made a later version of it%s",
-			check.Capital(b.NameInSentence(a.N)), a.Version, w.Book, w.Part, check.Times(n)))
-		r.Witness = append(r.Witness, a.Writer)
+	if n := b.end.beyond.count; n > 0 {
+		a := b.end.beyond.first[0]
+		found.add(fmt.Sprintf("%s ended at version %d, and the %s has a %s that made a later version of it%s",
+			check.Capital(b.NameInSentence(a.N)), a.Version, w.Book, w.Part, check.Times(n)), a.Writer)
 	}
-	for _, t := range b.chain.outside {
-		b.Report(check.Ledger, "", b.IDOf(t), "", "has a "+w.Book+" "+w.Part+" with a version that its account cannot have had")
+	const outside = "with a version that its account cannot have had"
+	for i, t := range b.chain.outside {
+		id, has := b.IDOf(t), "has a "+w.Book+" "+w.Part+" "+outside
+		b.Report(check.Ledger, "", id, "", has)
+		if i == 0 {
+			found.add(fmt.Sprintf("%s %v %s%s", check.Capital(w.One), id, has, check.Times(len(b.chain.outside))), id)
+		}
 	}
-	if n := len(b.chain.outside); n > 0 {
-		told = append(told, fmt.Sprintf("%s %v has a %s %s with a version that its account cannot have had%s",
-			check.Capital(w.One), b.IDOf(b.chain.outside[0]), w.Book, w.Part, check.Times(n)))
-		r.Witness = append(r.Witness, b.IDOf(b.chain.outside[0]))
-	}
-	if n := len(b.reads.balance); n > 0 {
+	if len(b.reads.balance) > 0 {
 		o := b.reads.balance[0]
-		told = append(told, fmt.Sprintf("It showed before the end: transaction %v read balance %s at version %d of %s, which the %s does not explain.",
-			b.IDOf(o.reader), w.Amount(o.balance), o.version, b.NameInSentence(o.account), w.Book))
-		r.Witness = append(r.Witness, b.IDOf(o.reader))
+		found.add(fmt.Sprintf("It showed before the end: transaction %v read balance %s at version %d of %s, which the %s does not explain.",
+			b.IDOf(o.reader), w.Amount(o.balance), o.version, b.NameInSentence(o.account), w.Book), b.IDOf(o.reader))
 	}
-	return told
 }
 
 func (b *balances) wrongAccount(w wrongAccount) string {
@@ -235,96 +249,83 @@ func (b *balances) durable() check.Result {
 	if stop {
 		return r
 	}
-	if len(b.Input.History) == 0 {
-		r.Detail = "Not decided: there is no history of what was acknowledged; give the run directory of pay."
-		return r
-	}
+	legs := w.Part + "s in the " + w.Book + " are not those that were "
+	missing := &finding{check: check.Durable, said: "acknowledged and lost"}
+	partly := &finding{check: check.Durable, said: "whose " + legs + "acknowledged"}
+	other := &finding{check: check.Durable, said: "of unknown outcome whose " + legs + "sent"}
 	committed := 0
-	missing := &finding{said: "acknowledged and lost"}
-	partly := &finding{said: "whose " + w.Part + "s in the " + w.Book + " are not those that were acknowledged"}
-	other := &finding{said: "of unknown outcome whose " + w.Part + "s in the " + w.Book + " are not those that were sent"}
 	for i := range b.Txns.List {
 		t := &b.Txns.List[i]
-		if t.Outcome == history.Unknown && t.Source != check.FromLedger && t.Seen > 0 {
+		switch {
+		case t.Outcome == history.Unknown && t.Source != check.FromLedger && t.Seen > 0:
 			if t.Seen != t.Want || t.Found != t.Sent {
-				b.find(other, check.Durable, t.ID, "is of unknown outcome, and its "+w.Part+"s in the "+w.Book+" are not those that were sent")
+				b.show(other, t.ID, "is of unknown outcome, and its "+legs+"sent")
 			}
 			continue
-		}
-		if t.Outcome != history.Committed || t.Want == 0 {
+		case t.Outcome != history.Committed || t.Want == 0:
 			continue
+		case t.Seen == 0:
+			b.show(missing, t.ID, "was acknowledged and is not in the "+w.Book)
+		case t.Seen < t.Want || t.Flags&check.Repeated == 0 && t.Found != t.Sent:
+			b.show(partly, t.ID, "was acknowledged, and its "+legs+"sent")
 		}
 		committed++
-		switch {
-		case t.Seen == 0:
-			b.find(missing, check.Durable, t.ID, "was acknowledged and is not in the "+w.Book)
-		case t.Seen < t.Want || t.Flags&check.Repeated == 0 && t.Found != t.Sent:
-			b.find(partly, check.Durable, t.ID, "was acknowledged, and its "+w.Part+"s in the "+w.Book+" are not those that were sent")
-		}
 	}
-	var told []string
-	if b.absents > 0 {
-		told = append(told, fmt.Sprintf("%s did not find an account that the load had made: %s.", check.Plural(b.absents, "transaction"), check.Joined(check.Texts(b.absent), b.absents)))
-		r.Witness = b.absent
+	var found verdict
+	b.addFindings(&found, missing, partly, other)
+	if absent := &b.absent; absent.count > 0 {
+		found.add(fmt.Sprintf("%s did not find an account that the load had made: %s.",
+			check.Plural(absent.count, "transaction"), absent.list(history.ID.String)), absent.first...)
 	}
-	if b.judge(&r, told, missing, partly, other) {
-		return r
-	}
-	r.Status = check.Valid
-	r.Detail = fmt.Sprintf("%s acknowledged, all in the %s with the %ss that were sent.", check.Plural(committed, w.One), w.Book, w.Part)
+	valid := fmt.Sprintf("%s acknowledged, all in the %s with the %ss that were sent.", check.Plural(committed, w.One), w.Book, w.Part)
 	if committed == 0 {
-		r.Detail = "No " + w.One + " was acknowledged, so that none can be missing."
+		valid = "No " + w.One + " was acknowledged, so that none can be missing."
 	}
-	return r
+	return found.decide(r, b.noHistory("acknowledged"), valid)
 }
 
 func (b *balances) noGhost() check.Result {
-	w := b.Words
 	r, stop := b.NeedEnd(check.NoGhost)
 	if stop {
 		return r
 	}
-	ghosts := &finding{said: "reported as not applied, yet in the " + w.Book}
-	voids := &finding{said: "closed by a look-up that found nothing, yet applied later"}
-	never := &finding{said: "in the " + w.Book + " that no client ever sent"}
-	foreign, complete := b.Foreign(), b.Complete()
+	in, complete := "in the "+b.Words.Book, b.Complete()
+	ghosts := &finding{check: check.NoGhost, said: "reported as not applied, yet " + in}
+	closed := &finding{check: check.NoGhost, said: "closed by a look-up that found nothing, yet applied later"}
+	never := &finding{check: check.NoGhost, said: in + " that no client ever sent"}
+	var unsure []history.ID // whether it was sent is not known
 	for i := range b.Txns.List {
 		t := &b.Txns.List[i]
 		switch {
 		case t.Seen == 0:
 		case t.Source == check.FromLedger && !b.Txns.Covers(t.ID.Run()):
+		case t.Source == check.FromLedger && complete:
+			b.show(never, t.ID, "is "+in+", and no client ever sent it")
 		case t.Source == check.FromLedger:
-			if complete {
-				b.find(never, check.NoGhost, t.ID, "is in the "+w.Book+", and no client ever sent it")
-			} else { // whether it was sent is not known
-				r.Witness = append(r.Witness, t.ID)
-			}
+			unsure = append(unsure, t.ID)
 		case t.Flags&check.Tombstone != 0:
-			b.find(voids, check.NoGhost, t.ID, "was closed by a look-up that found nothing, and was applied later")
+			b.show(closed, t.ID, "was closed by a look-up that found nothing, and was applied later")
 		case t.Outcome == history.Aborted || t.Outcome == history.Rejected:
-			b.find(ghosts, check.NoGhost, t.ID, "was "+t.Outcome.String()+", and is in the "+w.Book)
+			b.show(ghosts, t.ID, "was "+t.Outcome.String()+", and is "+in)
 		}
 	}
-	r.Witness = check.First(r.Witness)
-	if b.judge(&r, nil, ghosts, voids, never) {
-		return r
+	var found verdict
+	b.addFindings(&found, ghosts, closed, never)
+	found.witness = append(found.witness, check.First(unsure)...)
+	why := cmp.Or(b.noHistory("sent"), b.Foreign())
+	if why == "" && !complete {
+		why = "the recording was cut off, so what was sent last is not known"
 	}
-	r.Witness = nil
-	switch {
-	case len(b.Input.History) == 0:
-		r.Detail = nothingSent
-	case foreign != "":
-		r.Detail = "Not decided: " + foreign + "."
-	case !complete:
-		r.Detail = "Not decided: the recording was cut off, so what was sent last is not known."
-	default:
-		r.Status = check.Valid
-		r.Detail = "Nothing rejected or aborted is in the " + w.Book + ", and all that is there was sent."
-	}
-	return r
+	return found.decide(r, why, "Nothing rejected or aborted is "+in+", and all that is there was sent.")
 }
 
-const nothingSent = "Not decided: there is no history of what was sent; give the run directory of pay."
+// noHistory says that nothing is known of what clients did; empty if there is a history.
+func (b *balances) noHistory(did string) string {
+	if len(b.Input.History) > 0 {
+		return ""
+	}
+	return "there is no history of what was " + did + "; give the run directory of pay"
+}
 
 func (b *balances) exactlyOnce() check.Result {
 	w := b.Words
@@ -332,95 +333,79 @@ func (b *balances) exactlyOnce() check.Result {
 	if stop {
 		return r
 	}
-	twice := &finding{said: "with a " + w.Part + " twice in the " + w.Book}
+	in := "a " + w.Part + " twice in the " + w.Book
+	twice := &finding{check: check.ExactlyOnce, said: "with " + in}
 	for _, t := range b.end.twice {
-		b.find(twice, check.ExactlyOnce, b.IDOf(t), "has a "+w.Part+" twice in the "+w.Book)
+		b.show(twice, b.IDOf(t), "has "+in)
 	}
-	var told []string
-	seen := map[history.ID]uint64{} // on which account
-	tell := func(account, version uint64, last history.ID) {
+	var found verdict
+	b.addFindings(&found, twice)
+	seen := map[history.ID]bool{}
+	look := func(account, version uint64, last history.ID) {
 		t, ok := b.Txns.Find(last)
 		s := b.slots.find(account)
-		if _, told := seen[last]; !ok || s == nil || told {
+		if !ok || s == nil || seen[last] {
 			return
 		}
-		if made := b.versionOf(s, t); made != 0 && uint64(made) < version {
-			seen[last] = account
-			if len(seen) <= check.Shown {
-				told = append(told, fmt.Sprintf("%s %v made version %d of %s, and was seen as the maker of version %d too: it was applied twice.",
-					check.Capital(w.One), last, made, b.NameInSentence(account), version))
-				r.Witness = append(r.Witness, last)
-			}
+		made := b.versionOf(s, t)
+		if made == 0 || uint64(made) >= version {
+			return
+		}
+		seen[last] = true
+		b.Report(check.ExactlyOnce, "", last, b.NameToReport(account), "was applied twice")
+		if len(seen) <= check.Shown {
+			found.add(fmt.Sprintf("%s %v made version %d of %s, and was seen as the maker of version %d too: it was applied twice.",
+				check.Capital(w.One), last, made, b.NameInSentence(account), version), last)
 		}
 	}
 	for _, o := range b.reads.twice {
-		tell(o.account, o.version, o.last)
+		look(o.account, o.version, o.last)
 	}
 	for _, a := range b.end.odd {
-		tell(a.N, a.Version, a.Writer)
+		look(a.N, a.Version, a.Writer)
 	}
-	for last, at := range seen {
-		b.Report(check.ExactlyOnce, "", last, b.NameToReport(at), "was applied twice")
-	}
-	if more := len(seen) - check.Shown; more > 0 {
-		told = append(told, check.Others(more, w.One+" was applied twice.", w.One+"s were applied twice."))
-	}
-	switch {
-	case b.judge(&r, told, twice):
-	case len(b.Input.History) == 0:
-		r.Detail = nothingSent
-	default:
-		r.Status = check.Valid
-		r.Detail = "No " + w.One + " was applied twice."
-	}
-	return r
+	found.more(len(seen)-check.Shown, w.One+" was applied twice.", w.One+"s were applied twice.")
+	return found.decide(r, b.noHistory("sent"), "No "+w.One+" was applied twice.")
 }
 
 func (b *balances) audits(o *order) check.Result {
 	r := check.Result{Name: check.Audits, Required: len(b.audited) > 0}
-	a, torn := &b.audit, o.torn
-	var told []string
-	if len(a.wrong) > 0 {
-		told = append(told, fmt.Sprintf("%d of %s saw another total; the first, %v, saw %s in place of %s.",
-			len(a.wrong), check.Plural(a.whole, "whole audit"), b.IDOf(a.wrong[0]), money.Format(a.wrongSum), money.Format(b.canonical)))
+	a := &b.audit
+	var found verdict
+	if n := len(a.wrong); n > 0 {
+		found.add(fmt.Sprintf("%d of %s saw another total; the first, %v, saw %s in place of %s.",
+			n, check.Plural(a.whole, "whole audit"), a.wrong[0], money.Format(a.wrongSum), money.Format(b.canonical)), a.wrong...)
 	}
-	if len(torn) > 0 {
-		told = append(told, fmt.Sprintf("%s saw no consistent cut; the first is %v.", check.Plural(len(torn), "audit"), b.IDOf(torn[0])))
-	}
-	if len(a.missing) > 0 {
-		told = append(told, fmt.Sprintf("%s did not find an account that the load had made; the first is %v.", check.Plural(len(a.missing), "audit"), b.IDOf(a.missing[0])))
-	}
-	for _, t := range torn {
-		b.Report(check.Audits, "", b.IDOf(t), "", "saw no consistent cut")
-	}
-	for _, t := range a.missing {
-		b.Report(check.Audits, "", b.IDOf(t), "", "did not find an account that the load had made")
-	}
-	for _, t := range slices.Concat(a.wrong, torn, a.missing) {
-		if len(r.Witness) < check.Shown {
-			r.Witness = append(r.Witness, b.IDOf(t))
+	for _, audits := range []struct {
+		what string
+		ids  []history.ID
+	}{{"saw no consistent cut", o.torn}, {"did not find an account that the load had made", a.missing}} {
+		for _, id := range audits.ids {
+			b.Report(check.Audits, "", id, "", audits.what)
+		}
+		if n := len(audits.ids); n > 0 {
+			found.add(fmt.Sprintf("%s %s; the first is %v.", check.Plural(n, "audit"), audits.what, audits.ids[0]), audits.ids...)
 		}
 	}
+	found.witness = found.witness[:min(check.Shown, len(found.witness))]
+	why := ""
 	switch {
-	case b.judge(&r, told):
 	case b.Damage != nil:
-		r.Detail = fmt.Sprintf("Not decided: %v.", b.Damage)
-	case !r.Required:
+		why = b.Damage.Error()
+	case !r.Required && len(found.lines) == 0:
 		r.Detail = "No audits were asked for."
+		return r
 	case slices.ContainsFunc(b.audited, func(run uint64) bool { return !a.runs[run] }):
-		r.Detail = "Not decided: no audit was completed."
+		why = "no audit was completed"
 		if len(b.audited) > 1 {
-			r.Detail = "Not decided: in one of the runs no audit was completed."
+			why = "in one of the runs no audit was completed"
 		}
-	default:
-		r.Status = check.Valid
-		r.Detail = a.told()
 	}
-	return r
+	return found.decide(r, why, a.String())
 }
 
-// told says what audits saw that all saw what they should have.
-func (a *auditFacts) told() string {
+// String says what audits saw that all saw what they should have.
+func (a *auditFacts) String() string {
 	switch {
 	case a.sampled == 0:
 		return fmt.Sprintf("%s saw exactly the total, and a consistent cut.", check.Plural(a.whole, "whole audit"))

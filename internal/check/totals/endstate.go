@@ -10,22 +10,19 @@ import (
 
 // endFacts are what the end state says by itself.
 type endFacts struct {
-	accounts  uint64
-	identity  uint64 // sum of the hashes of all account numbers: which accounts are there
-	sum       check.Sum
-	negative  []history.Object // the first few
-	negatives int
-	wrong     []wrongAccount // the first few accounts whose books do not close
-	wrongs    int
-	twice     []uint32 // transfers of which the ledger has a leg twice
-	strange   int      // legs of accounts that no load made
+	accounts uint64
+	identity uint64 // sum of the hashes of all account numbers: which accounts are there
+	sum      check.Sum
+	negative few[history.Object]
+	wrong    few[wrongAccount] // accounts whose books do not close
+	twice    []uint32          // transfers of which the ledger has a leg twice
+	strange  int               // legs of accounts that no load made
 	// odd are accounts that carry another last transfer than the ledger has for
 	// their version.
 	odd []history.Object
-	// beyond is the first account whose books close, but of which a later version
-	// than its last was made.
-	beyond  history.Object
-	beyonds int
+	// beyond are accounts whose books close, but of which a later version than their
+	// last was made.
+	beyond few[history.Object]
 }
 
 // wrongAccount is an account whose opening balance and ledger legs do not make
@@ -96,35 +93,28 @@ func (b *balances) readAccounts() (problem error) {
 		b.end.identity += check.Mix(a.N + 1)
 		b.end.sum.Add(a.Value)
 		if a.Value < 0 {
-			b.end.negatives++
 			b.Report(check.NonNegative, "", a.Writer, b.NameToReport(a.N), "left "+money.Format(a.Value)+" in the end")
-			if len(b.end.negative) < check.Shown {
-				b.end.negative = append(b.end.negative, a)
-			}
+			b.end.negative.add(a)
 		}
 		want, legs := b.opening(a.N), uint32(0)
-		if s := b.slots.find(a.N); s != nil {
+		s := b.slots.find(a.N)
+		if s != nil {
 			want, legs = want+s.sum, s.legs
 			b.lastOf(s, a)
 			if a.Value == want && a.Version == uint64(legs) && b.madeAfter(s, legs) {
 				b.Report(check.Ledger, "", a.Writer, b.NameToReport(a.N), fmt.Sprintf("made the last version, %d, and the %s has a %s that made a later one", a.Version, b.Words.Book, b.Words.Part))
-				if b.end.beyonds++; b.end.beyonds == 1 {
-					b.end.beyond = a
-				}
+				b.end.beyond.add(a)
 			}
 		}
 		if a.Value != want || a.Version != uint64(legs) {
-			b.end.wrongs++
-			if s := b.slots.find(a.N); s != nil {
+			if s != nil {
 				s.broken = true
 			}
 			wrong := wrongAccount{account: a, want: want, legs: legs}
 			if b.Input.OnViolation != nil {
 				b.Report(check.Ledger, "", a.Writer, b.Input.Name(a.N), b.wrongAccount(wrong))
 			}
-			if len(b.end.wrong) < check.Shown {
-				b.end.wrong = append(b.end.wrong, wrong)
-			}
+			b.end.wrong.add(wrong)
 		}
 	}
 	return problem
@@ -142,13 +132,13 @@ func (b *balances) madeAfter(s *slot, version uint32) bool {
 
 // lastOf compares the last transfer that an account carries with the ledger's.
 func (b *balances) lastOf(s *slot, a history.Object) {
-	if a.Version > uint64(s.length) {
-		b.end.odd = append(b.end.odd, a)
+	if a.Version == 0 && a.Writer == 0 {
 		return
 	}
-	w := b.chain.writer[s.base+uint32(a.Version)]
-	if a.Version == 0 && a.Writer == 0 || w != check.None && b.Txns.List[w].ID == a.Writer {
-		return
+	if a.Version <= uint64(s.length) {
+		if w := b.chain.writer[s.base+uint32(a.Version)]; w != check.None && b.Txns.List[w].ID == a.Writer {
+			return
+		}
 	}
 	b.end.odd = append(b.end.odd, a)
 }

@@ -57,20 +57,12 @@ type groups struct {
 	balances *balances
 	sums     groupSums
 
-	loose    []history.ID // the first few of unknown outcome that were to leave no row in the history
-	looses   int
-	cut      uint64 // a run that kept no history, and of which not all is recorded; 0 is none
-	rows     uint64 // of the end state
-	identity uint64
-	wrong    []wrongRow // the first few whose books do not close
-	wrongs   int
-	vague    int // of them, those that a transaction of unknown outcome may explain
-}
+	before map[uint64]int64 // by row of the last group: what others have given it
+	loose  few[history.ID]  // of unknown outcome that were to leave no row in the history
+	cut    uint64           // a run that kept no history, and of which not all is recorded; 0 is none
 
-// wrongRow is a row that does not hold what it should.
-type wrongRow struct {
-	row  history.Object
-	want int64
+	wrong few[wrongAccount] // rows that do not hold what they should
+	vague few[wrongAccount] // the same where a transaction of unknown outcome may explain it
 }
 
 // groupSums are what the end state adds up to.
@@ -102,7 +94,8 @@ func newGroups(ctx context.Context, in GroupsInput, early uint64) *groups {
 			}
 		}
 	}
-	return &groups{in: in, balances: b, sums: groupSums{end: make([]int64, len(in.Groups)), opening: make([]int64, len(in.Groups))}}
+	sums := groupSums{end: make([]int64, len(in.Groups)), opening: make([]int64, len(in.Groups))}
+	return &groups{in: in, balances: b, sums: sums, before: map[uint64]int64{}}
 }
 
 // ownLegs is an end state without the legs that no transaction of ours has made.
@@ -147,48 +140,45 @@ func (t *groups) names(and string) string {
 
 // results makes the checks; they are worth nothing once the watch has ended.
 func (t *groups) results() []check.Result {
+	b := t.balances
 	problem := t.addUp()
-	if problem != nil {
-		t.balances.Damage = problem
-	}
-	versions := t.in.Versions && len(t.in.Bare)+len(t.sums.bare) == 0
-	if versions {
+	b.Damage = problem
+	if t.in.Versions && len(t.in.Bare)+len(t.sums.bare) == 0 {
 		return t.versioned()
 	}
-	for _, step := range []func() error{t.balances.readTransactions, t.balances.readLedger, t.bareRuns, t.somebodyElse, t.readRows} {
+	for _, step := range []func() error{b.readTransactions, b.readLedger, t.bareRuns, t.somebodyElse, t.readRows} {
 		if problem != nil {
 			break
 		}
 		problem = step()
-		if t.balances.ended() {
+		if b.ended() {
 			return nil
 		}
 	}
-	if problem != nil {
-		t.balances.Damage = problem
-	}
+	b.Damage = problem
 	results := []check.Result{t.total(), t.ledger()}
 	if !t.allBare() {
-		results = append(results, t.balances.durable(), t.balances.noGhost(), t.balances.exactlyOnce())
+		results = append(results, b.durable(), b.noGhost(), b.exactlyOnce())
 	}
 	results = append(results, t.order()...)
-	t.balances.Settle(results, problem)
-	check.Locate(t.balances.Input.History, &t.balances.Watch, results)
+	b.Settle(results, problem)
+	check.Locate(b.Input.History, &b.Watch, results)
 	return results
 }
 
 // versioned takes from the checks of accounts those that mean the same here: rows with
 // versions are its accounts, but for the sum of all balances.
 func (t *groups) versioned() []check.Result {
-	all := t.balances.results()
-	if t.balances.ended() {
+	b := t.balances
+	all := b.results()
+	if b.ended() {
 		return nil
 	}
-	results := []check.Result{t.total()}
-	problem := t.balances.Damage
+	problem := b.Damage
 	if problem == nil {
 		problem = t.readRows()
 	}
+	results := []check.Result{t.total()}
 	for _, r := range all {
 		if r.Name == check.Ledger && problem == nil {
 			r = t.versionedLedger(r)
@@ -197,8 +187,8 @@ func (t *groups) versioned() []check.Result {
 			results = append(results, r)
 		}
 	}
-	t.balances.Settle(results[:2], problem) // total, and the first of those of accounts, ledger
-	check.Locate(t.balances.Input.History, &t.balances.Watch, results)
+	b.Settle(results[:2], problem) // total, and the first of those of accounts, ledger
+	check.Locate(b.Input.History, &b.Watch, results)
 	return results
 }
 
@@ -224,20 +214,12 @@ func (t *groups) allBare() bool {
 	return driven > 0 && driven == len(t.in.Bare)
 }
 
-// addUp reads the end state once, for the sums.
+// addUp reads the history of the end state once, for the sums.
 func (t *groups) addUp() (problem error) {
 	if t.in.End == nil {
 		return nil
 	}
-	b, s := t.balances, &t.sums
-	for a := range check.Each(&b.Watch, "the end state's rows", t.in.End.Objects(), &problem) {
-		if k := t.kind(a.N); k < len(t.in.Groups) {
-			s.end[k] += a.Value
-		}
-	}
-	if problem != nil {
-		return problem
-	}
+	s := &t.sums
 	for leg := range t.eachRow(&problem) {
 		switch k := t.kind(leg.Object); {
 		case leg.Mark == history.Unkept:
@@ -292,9 +274,7 @@ func (t *groups) bareRuns() (problem error) {
 func (t *groups) bare(tx *history.Transaction) {
 	switch tx.Outcome {
 	case history.Unknown:
-		if t.looses++; len(t.loose) < check.Shown {
-			t.loose = append(t.loose, tx.ID)
-		}
+		t.loose.add(tx.ID)
 		for i := range tx.Ops {
 			if n := tx.Ops[i].Object; n < t.balances.accounts {
 				t.balances.slots.touch(n).broken = true
@@ -326,21 +306,12 @@ func (t *groups) somebodyElse() (problem error) {
 			t.balances.end.strange++
 		default:
 			t.balances.slots.touch(leg.Object).sum += leg.Amount
+			if t.kind(leg.Object) == len(t.in.Groups)-1 {
+				t.before[leg.Object] += leg.Amount
+			}
 		}
 	}
 	return problem
-}
-
-// missingRuns are the runs that kept no history and are not given.
-func (t *groups) missingRuns() []uint64 {
-	var list []uint64
-	for _, run := range t.sums.bare {
-		if !slices.Contains(t.in.Bare, run) {
-			list = append(list, run)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
 }
 
 // hole says why balances prove nothing even if they fit; empty if they do.
@@ -349,8 +320,9 @@ func (t *groups) hole() string {
 	if s := t.sums.strangers; s < t.in.Strangers {
 		list = append(list, fmt.Sprintf("the history lacks %s of somebody else that were there when it was first driven: somebody has emptied it", check.Plural(t.in.Strangers-s, "row")))
 	}
-	if runs := t.missingRuns(); len(runs) > 0 {
-		list = append(list, fmt.Sprintf("run %d kept no history and its recording was not given: give its directory too", runs[0]))
+	missing := slices.DeleteFunc(slices.Clone(t.sums.bare), func(run uint64) bool { return slices.Contains(t.in.Bare, run) })
+	if len(missing) > 0 {
+		list = append(list, fmt.Sprintf("run %d kept no history and its recording was not given: give its directory too", slices.Min(missing)))
 	}
 	if t.cut != 0 {
 		list = append(list, fmt.Sprintf("run %d kept no history and its recording was cut off", t.cut))

@@ -23,7 +23,7 @@ import (
 
 // transition is one transaction on its account.
 type transition struct {
-	row    uint32 // slot of the account
+	row    uint64 // the account
 	txn    uint32
 	known  bool  // before was read
 	before int64 // balance
@@ -34,14 +34,11 @@ type transition struct {
 
 // paths are what was found of the accounts.
 type paths struct {
-	broken  []transition // of the first few accounts without a trail, a transaction that shows it
-	breaks  int
-	late    []transition // of the first few without one that agrees with real time
-	lates   int
-	unsure  int // accounts whose order could not be decided
-	unsureT int // accounts whose real-time order could not be decided
-	count   int // transactions
-	clocks  int
+	broken  few[transition] // of the accounts without a trail, a transaction that shows it
+	late    few[transition] // of those without one that agrees with real time
+	unsure  int             // accounts whose order could not be decided
+	unsureT int             // accounts whose real-time order could not be decided
+	count   int             // transactions
 }
 
 // order makes the checks serializable and strict of rows without versions.
@@ -52,8 +49,7 @@ func (t *groups) order() []check.Result {
 		serializable.Detail = "Not decided: " + why + "."
 		strict.Detail = serializable.Detail
 	} else if found := t.walk(); t.balances.Damage == nil { // else Settle says why
-		t.judgeSerializable(&serializable, found)
-		t.judgeStrict(&strict, found)
+		serializable, strict = t.judgeSerializable(serializable, found), t.judgeStrict(strict, found)
 	}
 	return []check.Result{serializable, strict}
 }
@@ -72,7 +68,7 @@ func (t *groups) unordered() string {
 		return b.Foreign()
 	case t.hole() != "" || t.somebodyAt() != "":
 		return cmp.Or(t.hole(), t.somebodyAt())
-	case t.wrongs > 0 && t.excuse() != "":
+	case t.wrong.count+t.vague.count > 0 && t.excuse() != "":
 		return t.excuse()
 	case !b.Complete():
 		return "the recording was cut off, so what was read last is not known"
@@ -91,7 +87,7 @@ func (t *groups) edges() []transition {
 		}
 		op := &tx.Ops[0]
 		e := transition{
-			row: rowIndex(&b.slots, op.Object), txn: n, known: op.Observed && tx.Outcome == history.Committed,
+			row: op.Object, txn: n, known: op.Observed && tx.Outcome == history.Committed,
 			before: op.Value, amount: op.Amount, begin: x.Try, end: x.End,
 		}
 		clock := b.Clocks[x.Source]
@@ -113,44 +109,20 @@ func (t *groups) edges() []transition {
 	return list
 }
 
-// rowIndex returns the place of a row among the slots.
-func rowIndex(s *slots, n uint64) uint32 {
-	s.touch(n)
-	if s.dense != nil {
-		return s.dense[n] - 1
-	}
-	return s.sparse[n] - 1
-}
-
 // walk looks for a trail of every account.
 func (t *groups) walk() *paths {
 	list := t.edges()
-	found := &paths{count: len(list), clocks: t.balances.CountClocks()}
-	opening := make(map[uint32]int64)
-	if t.balances.Damage == nil {
-		t.balances.Damage = t.openings(opening)
-	}
+	found := &paths{count: len(list)}
 	for len(list) > 0 && !t.balances.Watch.Ended() {
-		n := 1
-		for n < len(list) && list[n].row == list[0].row {
+		row, n := list[0].row, 1
+		for n < len(list) && list[n].row == row {
 			n++
 		}
-		slot := &t.balances.slots.list[list[0].row]
-		found.account(list[:n], opening[list[0].row], slot.broken)
+		slot := t.balances.slots.find(row)
+		found.account(list[:n], t.before[row], slot != nil && slot.broken)
 		list = list[n:]
 	}
 	return found
-}
-
-// openings finds what accounts held before the transactions that are given: by their
-// openings, and by what others had done before.
-func (t *groups) openings(of map[uint32]int64) (problem error) {
-	for leg := range t.eachRow(&problem) {
-		if leg.Transaction == 0 && t.kind(leg.Object) == len(t.in.Groups)-1 {
-			of[rowIndex(&t.balances.slots, leg.Object)] += leg.Amount
-		}
-	}
-	return problem
 }
 
 // account looks for the trail of one account, whose transactions come in the order of
@@ -161,25 +133,17 @@ func (f *paths) account(list []transition, opening int64, loose bool) {
 		f.unsureT++
 		return
 	}
-	unseen := 0
-	for i := range list {
-		if !list[i].known {
-			unseen++
-		}
-	}
 	s := search{list: list, at: opening}
 	switch s.run() {
 	case searchFound:
 		return
 	case searchFailed:
-		if f.lates++; len(f.late) < check.Shown {
-			f.late = append(f.late, list[len(list)-1])
-		}
+		f.late.add(list[len(list)-1])
 	case searchGaveUp:
 		f.unsureT++
 	}
 	odd, ok := list[len(list)-1], true
-	if unseen == 0 {
+	if !slices.ContainsFunc(list, func(e transition) bool { return !e.known }) {
 		odd, ok = eulerian(list, opening)
 	} else {
 		for i := range list {
@@ -194,56 +158,54 @@ func (f *paths) account(list []transition, opening int64, loose bool) {
 		}
 	}
 	if !ok {
-		if f.breaks++; len(f.broken) < check.Shown {
-			f.broken = append(f.broken, odd)
+		f.broken.add(odd)
+	}
+}
+
+// show returns the verdict on violations of a check that transactions show: what each did
+// is reported, and of the first it is said how it shows one.
+func (t *groups) show(name string, of *few[transition], says func(e transition, id history.ID, account string) (what, said string)) (found verdict) {
+	for i, e := range of.first {
+		id, account := t.balances.IDOf(e.txn), t.in.Name(e.row)
+		what, said := says(e, id, account)
+		t.balances.Report(name, "", id, account, what)
+		if i == 0 {
+			found.add(said + check.Times(of.count))
 		}
+		found.witness = append(found.witness, id)
 	}
+	return found
 }
 
-// show makes transactions the witnesses of a violation; detail of the first is reported.
-func (t *groups) show(r *check.Result, list []transition, says func(e transition, id history.ID, account string) (what, detail string)) {
-	for _, e := range list {
-		id, account := t.balances.IDOf(e.txn), t.in.Name(t.balances.slots.list[e.row].n)
-		what, detail := says(e, id, account)
-		t.balances.Report(r.Name, "", id, account, what)
-		r.Witness, r.Detail = append(r.Witness, id), cmp.Or(r.Detail, detail)
-	}
-}
-
-func (t *groups) judgeSerializable(r *check.Result, f *paths) {
-	switch {
-	case f.breaks > 0:
-		r.Status = check.Invalid
+func (t *groups) judgeSerializable(r check.Result, f *paths) check.Result {
+	found := t.show(r.Name, &f.broken, func(e transition, id history.ID, account string) (what, said string) {
+		what = fmt.Sprintf("read the balance %d of %s and added %d", e.before, account, e.amount)
+		return what, fmt.Sprintf("%v %s, and no order of that account's transactions explains it", id, what)
+	})
+	why := ""
+	if f.broken.count > 0 {
 		r.Required = t.in.Expect >= isolation.Serializable || t.in.Expect == isolation.Unknown
-		t.show(r, f.broken, func(e transition, id history.ID, account string) (what, detail string) {
-			what = fmt.Sprintf("read the balance %d of %s and added %d", e.before, account, e.amount)
-			return what, fmt.Sprintf("%v %s, and no order of that account's transactions explains it%s", id, what, check.Times(f.breaks))
-		})
-	case f.unsure > 0:
-		r.Detail = fmt.Sprintf("Not decided: which transactions were applied to %s is not known, or there are too many orders of them to try.", check.Plural(f.unsure, "account"))
-	default:
-		r.Status = check.Valid
-		r.Detail = fmt.Sprintf("An order of %s explains every balance that was read.", check.Plural(f.count, "committed transaction"))
+	} else if f.unsure > 0 {
+		why = fmt.Sprintf("which transactions were applied to %s is not known, or there are too many orders of them to try", check.Plural(f.unsure, "account"))
 	}
+	return found.decide(r, why, fmt.Sprintf("An order of %s explains every balance that was read.", check.Plural(f.count, "committed transaction")))
 }
 
-func (t *groups) judgeStrict(r *check.Result, f *paths) {
+func (t *groups) judgeStrict(r check.Result, f *paths) check.Result {
+	var found verdict
+	why, clocks := "", t.balances.CountClocks()
 	switch {
-	case f.breaks > 0:
-		r.Status = check.Invalid
-		r.Detail = "Not serializable, and so not strictly serializable either: see the check serializable."
-	case f.clocks > 1:
-		r.Detail = fmt.Sprintf("Not decided: the runs are on %d clocks that nobody has compared.", f.clocks)
-	case f.lates > 0:
-		r.Status = check.Invalid
-		t.show(r, f.late, func(_ transition, _ history.ID, account string) (what, detail string) {
+	case f.broken.count > 0:
+		found.add("Not serializable, and so not strictly serializable either: see the check serializable.")
+	case clocks > 1:
+		why = fmt.Sprintf("the runs are on %d clocks that nobody has compared", clocks)
+	case f.late.count > 0:
+		found = t.show(r.Name, &f.late, func(_ transition, _ history.ID, account string) (what, said string) {
 			return "is one of the transactions on this account of which no order agrees with real time",
-				fmt.Sprintf("No order of the transactions on %s explains what they read and agrees with real time%s", account, check.Times(f.lates))
+				fmt.Sprintf("No order of the transactions on %s explains what they read and agrees with real time", account)
 		})
 	case f.unsureT > 0:
-		r.Detail = fmt.Sprintf("Not decided: the order on %s could not be told from what was read; --versions tells it.", check.Plural(f.unsureT, "account"))
-	default:
-		r.Status = check.Valid
-		r.Detail = "The order of all transactions agrees with real time."
+		why = fmt.Sprintf("the order on %s could not be told from what was read; --versions tells it", check.Plural(f.unsureT, "account"))
 	}
+	return found.decide(r, why, "The order of all transactions agrees with real time.")
 }

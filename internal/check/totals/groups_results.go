@@ -1,10 +1,13 @@
 package totals
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
 	"stroppy/internal/check"
+	"stroppy/internal/history"
 )
 
 // readRows holds every end balance against what its row is to hold.
@@ -13,52 +16,34 @@ func (t *groups) readRows() (problem error) {
 	if t.in.End == nil {
 		return nil
 	}
+	b.end.accounts, b.end.identity = 0, 0
 	for a := range check.Each(&b.Watch, "the end state's rows", t.in.End.Objects(), &problem) {
-		t.rows++
-		t.identity += check.Mix(a.N + 1)
-		want, loose := int64(0), false
-		if s := b.slots.find(a.N); s != nil {
-			want, loose = s.sum, s.broken && t.looses > 0
+		b.end.accounts++
+		b.end.identity += check.Mix(a.N + 1)
+		if k := t.kind(a.N); k < len(t.in.Groups) {
+			t.sums.end[k] += a.Value
 		}
-		if a.Value == want {
+		wrong, list := wrongAccount{account: a}, &t.wrong
+		if s := b.slots.find(a.N); s != nil {
+			wrong.want = s.sum
+			if s.broken && t.loose.count > 0 {
+				list = &t.vague
+			}
+		}
+		if a.Value == wrong.want {
 			continue
 		}
-		t.wrongs++
-		if loose {
-			t.vague++
-		}
-		w := wrongRow{a, want}
 		if b.Input.OnViolation != nil {
-			b.Report(check.Ledger, "", 0, b.Input.Name(a.N), t.describe(w))
+			b.Report(check.Ledger, "", 0, b.Input.Name(a.N), t.describe(wrong))
 		}
-		// Those that nothing explains come first.
-		if !loose && t.vague > 0 && len(t.wrong) == check.Shown {
-			t.wrong = t.wrong[:check.Shown-1]
-		}
-		if len(t.wrong) < check.Shown {
-			t.wrong = append(t.wrong, w)
-		}
+		list.add(wrong)
 	}
 	return problem
 }
 
-func (t *groups) describe(w wrongRow) string {
+func (t *groups) describe(w wrongAccount) string {
 	return fmt.Sprintf("%s holds %d, and its opening and the amounts that it got make %d (%+d off).",
-		t.in.Name(w.row.N), w.row.Value, w.want, w.row.Value-w.want)
-}
-
-// rowsMissing says what is wrong with the set of rows; empty if nothing.
-func (t *groups) rowsMissing() string {
-	identity, known := t.balances.wholeIdentity()
-	switch {
-	case !known:
-		return ""
-	case t.rows != t.balances.accounts:
-		return fmt.Sprintf("The load made %s, and the end state has %d.", check.Plural(t.balances.accounts, "row"), t.rows)
-	case t.identity != identity:
-		return fmt.Sprintf("The end state has %s, as many as the load made, but not the same ones.", check.Plural(t.rows, "row"))
-	}
-	return ""
+		t.in.Name(w.account.N), w.account.Value, w.want, w.account.Value-w.want)
 }
 
 func (t *groups) total() check.Result {
@@ -66,81 +51,67 @@ func (t *groups) total() check.Result {
 	if stop {
 		return r
 	}
-	moved := make([]int64, len(t.in.Groups))
-	for k := range moved {
-		moved[k] = t.sums.end[k] - t.sums.opening[k]
-	}
 	amounts, whole := t.sums.history+t.sums.acknowledged, true
-	for _, m := range moved {
-		whole = whole && m == amounts
+	var grew []string
+	for k, g := range slices.Backward(t.in.Groups) {
+		moved := t.sums.end[k] - t.sums.opening[k]
+		whole = whole && moved == amounts
+		grew = append(grew, fmt.Sprintf("the balances of the %s grew by %d", g.Name, moved))
 	}
-	excuse := t.excuse()
+	var found verdict
+	why := cmp.Or(t.excuse(), t.undecidedLoose())
 	switch {
-	case whole && t.looses == 0 && t.hole() == "":
-		r.Status = check.Valid
-		r.Detail = fmt.Sprintf("The balances of %s each grew by %d, the sum of all committed amounts.", t.names("and"), amounts)
-	case excuse != "":
-		r.Detail = "Not decided: " + excuse + "."
-	case t.looses > 0:
-		r.Detail = "Not decided: " + t.looseText() + "."
-	default:
-		r.Status = check.Invalid
-		var list []string
-		for k, g := range slices.Backward(t.in.Groups) {
-			list = append(list, fmt.Sprintf("the balances of the %s grew by %d", g.Name, moved[k]))
-		}
-		r.Detail = fmt.Sprintf("The amounts of all committed transactions add up to %d, and %s.", amounts, strings.Join(list, ", "))
+	case whole && t.loose.count == 0 && t.hole() == "":
+		why = ""
+	case why == "":
+		found.add(fmt.Sprintf("The amounts of all committed transactions add up to %d, and %s.", amounts, strings.Join(grew, ", ")))
 	}
-	return r
+	return found.decide(r, why, fmt.Sprintf("The balances of %s each grew by %d, the sum of all committed amounts.", t.names("and"), amounts))
 }
 
-func (t *groups) looseText() string {
-	return fmt.Sprintf("%s of unknown outcome, and without a history nothing tells whether it was applied: %s", check.Plural(t.looses, "transaction"), check.Joined(check.Texts(t.loose), t.looses))
+// undecidedLoose says that transactions leave nothing by which to know whether they were
+// applied; empty if none do.
+func (t *groups) undecidedLoose() string {
+	if t.loose.count == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of unknown outcome, and without a history nothing tells whether it was applied: %s",
+		check.Plural(t.loose.count, "transaction"), t.loose.list(history.ID.String))
 }
 
 func (t *groups) ledger() check.Result {
-	r, stop := t.balances.NeedEndAlone(check.Ledger)
+	b := t.balances
+	r, stop := b.NeedEndAlone(check.Ledger)
 	if stop {
 		return r
 	}
-	told, excuse := t.ledgerTold(), t.excuse()
-	sure := t.wrongs - t.vague
-	switch {
-	case len(told) > 0:
-		r.Status = check.Invalid
-		r.Detail = strings.Join(told, "\n")
-	case sure > 0 && excuse == "":
-		r.Status = check.Invalid
-		for _, w := range t.wrong {
-			told = append(told, t.describe(w))
-		}
-		if more := t.wrongs - len(t.wrong); more > 0 {
-			told = append(told, check.Others(more, "row does not hold what it should.", "rows do not hold what they should."))
-		}
-		r.Detail = strings.Join(told, "\n")
-	case t.wrongs > 0 && excuse != "":
-		r.Detail = "Not decided: " + excuse + "."
-	case t.looses > 0:
-		r.Detail = "Not decided: " + t.looseText() + "."
-	case t.hole() != "":
-		r.Detail = "Not decided: " + t.hole() + "."
-	default:
-		r.Status = check.Valid
-		r.Detail = t.ledgerHolds()
+	var found verdict
+	b.addUnexpected(&found, t.in.End)
+	if b.end.strange > 0 {
+		found.add(fmt.Sprintf("%s of the history on %s that no load made.", check.Plural(b.end.strange, "amount"), t.names("or")))
 	}
-	return r
+	if missing := b.missingObjects("row"); missing != "" {
+		found.add(missing)
+	}
+	why := cmp.Or(t.undecidedLoose(), t.hole())
+	if t.wrong.count+t.vague.count > 0 {
+		why = cmp.Or(t.excuse(), why)
+		if len(found.lines) == 0 && t.wrong.count > 0 && t.excuse() == "" {
+			t.addWrong(&found)
+		}
+	}
+	return found.decide(r, why, t.ledgerHolds())
 }
 
-// ledgerTold tells of rows that nobody made, or that are gone, whatever they hold.
-func (t *groups) ledgerTold() []string {
-	told := t.balances.unexpected(t.in.End)
-	if n := t.balances.end.strange; n > 0 {
-		told = append(told, fmt.Sprintf("%s of the history on %s that no load made.", check.Plural(n, "amount"), t.names("or")))
+// addWrong adds the rows that do not hold what they should, first those that nothing
+// explains.
+func (t *groups) addWrong(found *verdict) {
+	list := slices.Concat(t.wrong.first, t.vague.first)
+	list = list[:min(len(list), check.Shown)]
+	for _, w := range list {
+		found.add(t.describe(w))
 	}
-	if missing := t.rowsMissing(); missing != "" {
-		told = append(told, missing)
-	}
-	return told
+	found.more(t.wrong.count+t.vague.count-len(list), "row does not hold what it should.", "rows do not hold what they should.")
 }
 
 func (t *groups) ledgerHolds() string {
@@ -151,7 +122,7 @@ func (t *groups) ledgerHolds() string {
 	case len(t.in.Bare) > 0:
 		against = "the history, and what was acknowledged by runs that kept none"
 	}
-	text := fmt.Sprintf("The balances of %s were held against %s, and all fit.", check.Plural(t.rows, "row"), against)
+	text := fmt.Sprintf("The balances of %s were held against %s, and all fit.", check.Plural(t.balances.end.accounts, "row"), against)
 	if n := t.sums.strangers; n > 0 {
 		text += fmt.Sprintf(" Among the amounts are those of %s of somebody else.", check.Plural(n, "row"))
 	}

@@ -17,7 +17,7 @@ type order struct {
 	undecided string             // why no order can be called valid; empty if it can
 	anomalies []check.Anomaly    // without real time, the weakest level's first
 	realtime  []check.Anomaly    // with real time only
-	torn      []uint32           // audits that saw no consistent cut
+	torn      []history.ID       // audits that saw no consistent cut
 	cycles    [][]graph.Step     // found so far, to be told: each must come before the next, the last before the first
 	records   map[uint32]*record // what the transactions of the cycles did
 }
@@ -84,7 +84,7 @@ func (b *balances) whyUndecided() string {
 // has written and not committed, and commit before it. An audit between the two
 // commits sees the reader without the writer, and that is a consistent cut.
 // Writes over writes stay: a dirty write is forbidden at every level.
-func (b *balances) tornAudits() []uint32 {
+func (b *balances) tornAudits() []history.ID {
 	var e graph.Edges
 	audit := func(t uint32) bool { return b.Txns.List[t].Kind == history.Audit }
 	for i, kind := range b.edges.Kind {
@@ -105,7 +105,11 @@ func (b *balances) tornAudits() []uint32 {
 		}
 	}
 	slices.Sort(torn)
-	return torn
+	var ids []history.ID
+	for _, t := range torn {
+		ids = append(ids, b.IDOf(t))
+	}
+	return ids
 }
 
 // serializable is the check of that name.

@@ -314,9 +314,9 @@ func TestOneAndMany(t *testing.T) {
 		check.Others(1, "transfer was applied twice.", "transfers were applied twice."): "1 more transfer was applied twice.",
 		check.Others(2, "transfer was applied twice.", "transfers were applied twice."): "2 more transfers were applied twice.",
 		check.Plural(uint64(1), "dependency"):                                           "1 dependency", check.Plural(uint64(0), "dependency"): "0 dependencies",
-		(&auditFacts{whole: 1}).told():             "1 whole audit saw exactly the total, and a consistent cut.",
-		(&auditFacts{sampled: 1}).told():           "1 sampled audit saw a consistent cut.",
-		(&auditFacts{whole: 2, sampled: 1}).told(): "2 whole audits saw exactly the total, and with 1 sampled one a consistent cut.",
+		(&auditFacts{whole: 1}).String():             "1 whole audit saw exactly the total, and a consistent cut.",
+		(&auditFacts{sampled: 1}).String():           "1 sampled audit saw a consistent cut.",
+		(&auditFacts{whole: 2, sampled: 1}).String(): "2 whole audits saw exactly the total, and with 1 sampled one a consistent cut.",
 	} {
 		if got != want {
 			t.Errorf("%q is not %q", got, want)

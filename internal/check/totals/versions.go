@@ -3,6 +3,8 @@ package totals
 import (
 	"fmt"
 	"math"
+	"slices"
+	"sort"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -83,8 +85,7 @@ type chain struct {
 	forkAt  map[uint32][]fork
 	outside []uint32 // transactions whose leg has a version beyond every bound
 
-	overdrawn  []uint32 // the first few versions but the last at which a balance was below zero
-	overdrafts int
+	overdrawn few[uint32] // versions but the last at which a balance was below zero
 }
 
 const unknownBalance = math.MinInt64
@@ -159,15 +160,8 @@ func (b *balances) placeLedger() error {
 // placeUnledgered puts the acknowledged transfers that the ledger does not have
 // where their clients saw them, then replays the balances.
 func (b *balances) placeUnledgered() error {
-	missing := false
-	for i := range b.Txns.List {
-		t := &b.Txns.List[i]
-		if t.Outcome == history.Committed && t.Want > 0 && t.Seen == 0 {
-			missing = true
-			break
-		}
-	}
-	if missing {
+	missing := func(t check.Transaction) bool { return t.Outcome == history.Committed && t.Want > 0 && t.Seen == 0 }
+	if slices.ContainsFunc(b.Txns.List, missing) {
 		if err := b.Each(func(t uint32, tx *history.Transaction) {
 			if n := &b.Txns.List[t]; n.Outcome != history.Committed || n.Seen > 0 {
 				return
@@ -225,9 +219,7 @@ func (b *balances) replay() {
 			b.chain.balance[p] = balance
 			if balance < 0 && p < s.base+s.length {
 				b.Report(check.NonNegative, "", b.IDOf(b.chain.writer[p]), b.NameToReport(s.n), fmt.Sprintf("left %s at version %d", money.Format(balance), p-s.base))
-				if b.chain.overdrafts++; len(b.chain.overdrawn) < check.Shown {
-					b.chain.overdrawn = append(b.chain.overdrawn, p)
-				}
+				b.chain.overdrawn.add(p)
 			}
 		}
 	}
@@ -235,15 +227,7 @@ func (b *balances) replay() {
 
 // slotAt returns the account that a position belongs to, and the version there.
 func (b *balances) slotAt(p uint32) (*slot, uint32) {
-	lo, hi := 0, len(b.slots.list)
-	for hi-lo > 1 {
-		mid := (lo + hi) / 2
-		if b.slots.list[mid].base <= p {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	s := &b.slots.list[lo]
+	behind := sort.Search(len(b.slots.list), func(i int) bool { return b.slots.list[i].base > p })
+	s := &b.slots.list[behind-1]
 	return s, p - s.base
 }

@@ -2,6 +2,7 @@ package totals
 
 import (
 	"fmt"
+	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/graph"
@@ -10,13 +11,10 @@ import (
 
 // reportForks reports all versions that two transfers made.
 func (b *balances) reportForks(check, anomaly string) {
-	if b.Input.OnViolation == nil {
-		return
-	}
 	for _, f := range b.chain.forks {
 		s, version := b.slotAt(f.pos)
 		for _, t := range [...][2]uint32{{f.first, f.second}, {f.second, f.first}} {
-			b.Report(check, anomaly, b.IDOf(t[0]), b.Input.Name(s.n), fmt.Sprintf("made version %d, and %v made it too", version, b.IDOf(t[1])))
+			b.Report(check, anomaly, b.IDOf(t[0]), b.NameToReport(s.n), fmt.Sprintf("made version %d, and %v made it too", version, b.IDOf(t[1])))
 		}
 	}
 }
@@ -24,10 +22,7 @@ func (b *balances) reportForks(check, anomaly string) {
 // reportOdd reports a read that no order explains: its reader, and the transfer
 // that it saw as the last one.
 func (b *balances) reportOdd(check, anomaly string, odd oddRead) {
-	if b.Input.OnViolation == nil {
-		return
-	}
-	account := b.Input.Name(odd.account)
+	account := b.NameToReport(odd.account)
 	b.Report(check, anomaly, b.IDOf(odd.reader), account,
 		fmt.Sprintf("read version %d with the balance %s as made by %v", odd.version, b.Words.Amount(odd.balance), odd.last))
 	if odd.last != 0 {
@@ -37,13 +32,10 @@ func (b *balances) reportOdd(check, anomaly string, odd oddRead) {
 
 // reportCycle reports every transaction of a cycle.
 func (o *order) reportCycle(check, anomaly string, steps []graph.Step) {
-	if o.b.Input.OnViolation == nil {
-		return
-	}
 	for _, s := range steps {
 		account := ""
 		if n, _, ok := o.meeting(s); ok && s.Kind != graph.Rt {
-			account = o.b.Input.Name(n)
+			account = o.b.NameToReport(n)
 		}
 		o.b.Report(check, anomaly, o.b.IDOf(s.From), account, o.clause(s))
 	}
@@ -59,16 +51,9 @@ func (b *balances) reportGroup(level isolation.Level, component []uint32) {
 	if level == isolation.StrictSerializable {
 		name = check.Strict
 	}
-	members := 0
-	for _, t := range component {
-		if int(t) < len(b.Txns.List) { // else a barrier
-			members++
-		}
-	}
-	for _, t := range component {
-		if int(t) < len(b.Txns.List) {
-			b.Report(name, "cycle that is forbidden from "+level.String(), b.IDOf(t), "",
-				fmt.Sprintf("is one of %d transactions of which each must come before every other", members))
-		}
+	members := slices.DeleteFunc(slices.Clone(component), func(t uint32) bool { return int(t) >= len(b.Txns.List) }) // barriers
+	for _, t := range members {
+		b.Report(name, "cycle that is forbidden from "+level.String(), b.IDOf(t), "",
+			fmt.Sprintf("is one of %d transactions of which each must come before every other", len(members)))
 	}
 }

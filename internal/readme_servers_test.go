@@ -60,7 +60,7 @@ func (s *servers) address(t *testing.T, document string) (address, missing strin
 
 // startPostgres starts a server that has a user bank and its database bank.
 func (s *servers) startPostgres(ctx context.Context) (err error) {
-	s.postgres, err = postgres.Start(ctx, postgres.Options{Settings: map[string]string{"fsync": "off"}})
+	s.postgres, err = postgres.Start(ctx, cluster.Alone(map[string]string{"fsync": "off"}))
 	if err != nil {
 		return err
 	}

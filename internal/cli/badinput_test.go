@@ -29,7 +29,7 @@ func startPostgres(t *testing.T) *postgres.Server {
 	if testing.Short() {
 		t.Skip("starts a server")
 	}
-	server, err := postgres.Start(t.Context(), postgres.Options{Settings: map[string]string{"fsync": "off"}})
+	server, err := postgres.Start(t.Context(), cluster.Alone(map[string]string{"fsync": "off"}))
 	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
 		t.Skipf("skipped engine: postgres: install the Debian package %s", missing.Package)
 	}
@@ -93,7 +93,7 @@ func TestBadInputOnPostgreSQL(t *testing.T) {
 func testPassword(t *testing.T, server *postgres.Server, name string) {
 	const secret = "Tr0ub4dor-3"
 	execute(t, server.URL(), "SET password_encryption = 'scram-sha-256'; ALTER ROLE payer PASSWORD '"+secret+"'", "ALTER DATABASE "+name+" OWNER TO payer")
-	hba := filepath.Join(server.Dir(), "data", "pg_hba.conf")
+	hba := filepath.Join(filepath.Dir(server.Dir()), "pg_hba.conf")
 	rules := read(t, hba)
 	if err := os.WriteFile(hba, []byte("host all payer 127.0.0.1/32 scram-sha-256\n"+rules), 0o600); err != nil {
 		t.Fatal(err)

@@ -3,7 +3,7 @@
 // one kind of server. This package holds what they share: finding programs, a
 // free port, and processes that leave nothing behind; a NodeSet, which every kind's
 // cluster stands on; a Failover, for kinds in which a supervisor gives the lead of
-// a lost primary to another node; a Standalone, for single servers. What every kind
+// a lost primary to another node; Alone, for a single server. What every kind
 // has to stand is in clustertest.
 package cluster
 
@@ -134,6 +134,15 @@ type Options struct {
 	// Params are what stands behind the question mark of --cluster KIND:N?….
 	// A kind refuses those that it does not know.
 	Params url.Values
+}
+
+// Alone are the options of one server on 127.0.0.1 with settings of its own.
+func Alone(settings map[string]string) Options {
+	o := Options{Nodes: 1, Loopback: true, Params: url.Values{}}
+	for name, value := range settings {
+		o.Params.Set(paramSet+name, value)
+	}
+	return o
 }
 
 // MissingError says that a program that a server needs is not on this machine,

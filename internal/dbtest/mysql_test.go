@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/db/mysql"
 	"stroppy/internal/workload"
@@ -16,15 +17,15 @@ import (
 // given and without waiting for disks. It must not be killed: see startMariaDBIn.
 func startMariaDB(t *testing.T, settings map[string]string) *mariadb.Server {
 	t.Helper()
-	return startMariaDBIn(t, memoryFolder(), settings)
+	return startMariaDBIn(t, true, settings)
 }
 
-// startMariaDBIn is startMariaDB with the data in a folder of dir. One in memory is not
+// startMariaDBIn is startMariaDB with the data in memory or not. One in memory is not
 // for a server that is killed. InnoDB takes a log in /dev/shm for one in persistent
 // memory and maps it, and a commit then does not wait for what other threads have yet
 // to write before it in the log (log_write_up_to of MariaDB 10.11): of 25 servers so
 // killed two had lost acknowledged transfers, of 25 with their data on the disk none.
-func startMariaDBIn(t *testing.T, dir string, settings map[string]string) *mariadb.Server {
+func startMariaDBIn(t *testing.T, inMemory bool, settings map[string]string) *mariadb.Server {
 	t.Helper()
 	needsTime(t)
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
@@ -33,7 +34,9 @@ func startMariaDBIn(t *testing.T, dir string, settings map[string]string) *maria
 	for name, value := range settings {
 		all[name] = value
 	}
-	s, err := mariadb.Start(ctx, mariadb.Options{Dir: dir, Settings: all})
+	alone := cluster.Alone(all)
+	alone.InMemory = inMemory
+	s, err := mariadb.Start(ctx, alone)
 	return served(t, "mariadb", s, err)
 }
 
@@ -53,7 +56,7 @@ func openMariaDB(t *testing.T, s *mariadb.Server, name string) *mysql.Database {
 func TestBankOutlivesKilledMariaDB(t *testing.T) {
 	for _, mode := range []string{workload.Pipelined, workload.Interactive, workload.Procedure} {
 		t.Run(mode, func(t *testing.T) {
-			s := startMariaDBIn(t, "", nil)
+			s := startMariaDBIn(t, false, nil)
 			d := openMariaDB(t, s, "hurt")
 			ctx, cancel := context.WithCancel(t.Context())
 			hurt := make(chan error, 1)

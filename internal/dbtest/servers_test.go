@@ -114,14 +114,6 @@ func needsTime(t *testing.T) {
 
 const startLimit = 3 * time.Minute
 
-// memoryFolder is a folder whose fsync costs nothing, where there is one.
-func memoryFolder() string {
-	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
-		return "/dev/shm"
-	}
-	return ""
-}
-
 // postgresServer returns the shared PostgreSQL server.
 func postgresServer(t *testing.T) *postgrescluster.Server {
 	t.Helper()
@@ -133,7 +125,9 @@ func postgresServer(t *testing.T) *postgrescluster.Server {
 	if shared.postgres == nil && shared.postgresErr == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 		defer cancel()
-		shared.postgres, shared.postgresErr = postgrescluster.Start(ctx, postgrescluster.Options{Dir: memoryFolder()})
+		alone := cluster.Alone(nil)
+		alone.InMemory = true
+		shared.postgres, shared.postgresErr = postgrescluster.Start(ctx, alone)
 	}
 	skipMissing(t, "postgres", shared.postgresErr)
 	return shared.postgres

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/pgbouncer"
 	"stroppy/internal/cluster/postgres"
 )
@@ -49,7 +50,7 @@ func (s *suite) memory() error {
 // bank measures the load of a million accounts and transfers in each mode beside
 // pgbench's TPC-B.
 func (s *suite) bank() error {
-	return s.serve(postgres.Options{Settings: posix}, func(s *server) error {
+	return s.serve(cluster.Alone(posix), func(s *server) error {
 		a, b, err := s.loads(s.timed(s.stroppy, "pop", "--db="+s.URL(), "--accounts=1000000", "--seed=1"),
 			s.timed(s.pgbench, "-i", "-s", "10", "-q", s.URL()))
 		if err != nil {
@@ -91,7 +92,7 @@ var tpcbModes = []struct{ name, rate, cpu string }{
 // then each mode, on a disk, for which both wait much of the time, and in memory, where
 // what remains is what each side costs.
 func (s *suite) tpcb() error {
-	onDisk := s.serve(postgres.Options{Settings: posix}, func(s *server) error {
+	onDisk := s.serve(cluster.Alone(posix), func(s *server) error {
 		if err := s.tpcbLoads(); err != nil {
 			return err
 		}
@@ -100,7 +101,9 @@ func (s *suite) tpcb() error {
 	if onDisk != nil {
 		return onDisk
 	}
-	return s.serve(postgres.Options{Dir: "/dev/shm", Settings: posix}, func(s *server) error { return s.tpcbModes("memory") })
+	inMemory := cluster.Alone(posix)
+	inMemory.InMemory = true
+	return s.serve(inMemory, func(s *server) error { return s.tpcbModes("memory") })
 }
 
 // tpcbModes compares each mode with pgbench at its default of one thread, and prints
@@ -167,7 +170,7 @@ func (s *suite) kv() error {
 	s.row("kv: noop: CPU an operation", "%.2f µs", r.speed().cost, 0, "")
 
 	// All rows of both stay in memory, so that neither side reads more pages.
-	return s.serve(postgres.Options{Settings: map[string]string{"shared_buffers": "640MB"}}, func(s *server) error {
+	return s.serve(cluster.Alone(map[string]string{"shared_buffers": "640MB"}), func(s *server) error {
 		_, initialized := s.timed(s.pgbench, "-i", "-q", "-s", "10", s.URL())()
 		if initialized != nil {
 			return initialized
@@ -199,7 +202,7 @@ func (s *suite) kv() error {
 // connections measures what a connection costs the process that holds 10,000: ours and
 // pgbench's, each with all of them to a pooler, which has 20 sessions of the server.
 func (s *suite) connections() error {
-	return s.serve(postgres.Options{}, func(s *server) error {
+	return s.serve(cluster.Alone(nil), func(s *server) error {
 		const count = 10_000
 		pooler, err := pgbouncer.Start(s.ctx, pgbouncer.Options{
 			Server: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(s.Port())), User: postgres.Superuser,

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/postgres"
 )
 
@@ -19,7 +20,7 @@ type server struct {
 }
 
 // serve starts a server, hands it to measure and stops it.
-func (s *suite) serve(options postgres.Options, measure func(*server) error) error {
+func (s *suite) serve(options cluster.Options, measure func(*server) error) error {
 	pgbench, err := postgres.PGBin("pgbench")
 	if err != nil {
 		return err

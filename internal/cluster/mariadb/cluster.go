@@ -87,7 +87,11 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	if o.Nodes != 1 {
 		return nil, fmt.Errorf("start a MariaDB server: %d nodes asked for, and it is always 1: take galera:%d for more", o.Nodes, max(o.Nodes, 3))
 	}
-	return launch(ctx, o, "mariadb")
+	params, err := parseParams(o.Params, false)
+	if err != nil {
+		return nil, err
+	}
+	return launch(ctx, o, "mariadb", params)
 }
 
 // StartGalera starts MariaDB servers with Galera and returns when every node is
@@ -97,19 +101,18 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 //	timeout=2s       how long a silent node is waited for until the others
 //	                 suspect it; Galera's own is 5s, in which nobody commits
 func StartGalera(ctx context.Context, o cluster.Options) (*Cluster, error) {
-	return launch(ctx, o, "galera")
-}
-
-func launch(ctx context.Context, o cluster.Options, kind string) (*Cluster, error) {
-	galera := kind == "galera"
-	params, err := parseParams(o.Params, galera)
+	params, err := parseParams(o.Params, true)
 	switch {
 	case err != nil:
 		return nil, err
-	case galera && o.FaultFS:
+	case o.FaultFS:
 		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are for mariadb:1, because a node that a full disk has thrown out of a Galera cluster does not come back by itself"}
 	}
-	programs, err := findPrograms(galera)
+	return launch(ctx, o, "galera", params)
+}
+
+func launch(ctx context.Context, o cluster.Options, kind string, params params) (*Cluster, error) {
+	programs, err := findPrograms(kind == "galera")
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package mariadb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,32 +10,6 @@ import (
 
 	"stroppy/internal/cluster"
 )
-
-func (s *Server) data() string { return filepath.Join(s.Dir(), "data") }
-
-// scratch is the folder of temporary tables. A server that starts takes away all
-// that it finds in its own, so that no two may share one.
-func (s *Server) scratch() string { return filepath.Join(s.Dir(), "tmp") }
-
-// mark is a file that says that the data were made to the end.
-const mark = "made"
-
-// prepare makes the data, and the flags of which the caller's settings come last.
-func (s *Server) prepare(ctx context.Context, install string, settings map[string]string) error {
-	s.flags = append(serverFlags(s.data(), s.scratch(), "127.0.0.1", s.Port()), "--innodb-log-file-size="+logFileSize)
-	for name, value := range settings {
-		s.flags = append(s.flags, "--"+strings.ReplaceAll(name, "_", "-")+"="+value)
-	}
-	if err := errors.Join(os.MkdirAll(s.scratch(), 0o700), s.User().Give(s.scratch())); err != nil || s.Made() {
-		return err
-	}
-	cmd := s.User().Command(ctx, s.Dir(), install, installFlags(s.data(), s.scratch(), "--innodb-log-file-size="+logFileSize)...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("mariadb-install-db: %w: %s", err, complaints(out))
-	}
-	// What came before the script's last step may lack a table of rights.
-	return os.WriteFile(filepath.Join(s.Dir(), mark), nil, 0o644)
-}
 
 // installFlags are those of mariadb-install-db, for a superuser without a
 // password.
@@ -73,9 +46,6 @@ func (c *Cluster) initialize(ctx context.Context, n *node) error {
 	}
 	return os.Remove(file)
 }
-
-// logFileSize is the redo log's: enough for tests, and a sixth of the default.
-const logFileSize = "16M"
 
 // serverFlags are those that every server has at every start.
 func serverFlags(data, scratch string, host string, port int) []string {

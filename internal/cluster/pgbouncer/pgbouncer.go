@@ -4,6 +4,7 @@ package pgbouncer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -25,63 +26,76 @@ type Options struct {
 	Server netip.AddrPort // the PostgreSQL server
 	User   string         // as whom all clients work there, without a password
 
-	Dir string // as in cluster.StandaloneOptions
-
 	// Settings go into the section [pgbouncer], as in {"pool_mode": "transaction"}
 	// (PgBouncer documentation, "Configuration").
 	Settings map[string]string
 }
 
 // Pooler is a running PgBouncer. Its methods may be called from several goroutines.
-type Pooler struct{ *cluster.Standalone }
+type Pooler struct {
+	*cluster.Server
+	user cluster.User
+	port int
+}
 
-const (
-	product  = "PgBouncer"
-	patience = 5 * time.Second // for SIGTERM, which drops all connections
-	name     = "pgbouncer.ini"
-)
+const patience = 5 * time.Second // for SIGTERM, which drops all connections
 
 // Start makes a pooler and returns when it answers. If it is not installed the error
 // is a cluster.MissingError.
-func Start(ctx context.Context, o Options) (*Pooler, error) {
+func Start(ctx context.Context, o Options) (p *Pooler, err error) {
 	program, err := cluster.Find("pgbouncer", "pgbouncer", "/usr/sbin")
 	if err != nil {
 		return nil, err
 	}
-	p := &Pooler{}
-	p.Standalone = &cluster.Standalone{
-		Product: product, Users: []string{"nobody"}, Mark: name,
-		Prepare: func(_ context.Context, settings map[string]string) error { return p.configure(&o, settings) },
-		Program: cluster.Program{
-			Command: func(context.Context) (*exec.Cmd, error) {
-				return p.User().Command(context.Background(), p.Dir(), program, p.config()), nil
-			},
-			Ready: p.ready,
-			Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
-		},
-	}
-	if err := p.Make(ctx, cluster.StandaloneOptions{Dir: o.Dir, Settings: o.Settings}, "stroppy-pgbouncer-"); err != nil {
+	p = &Pooler{}
+	if p.user, err = cluster.UserFor("PgBouncer", "nobody"); err != nil {
 		return nil, err
+	}
+	if p.port, err = cluster.FreePort(ctx); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "stroppy-pgbouncer-")
+	if err != nil {
+		return nil, err
+	}
+	p.Server = cluster.NewServer(0, nil, dir, filepath.Join(dir, "server.log"), cluster.Program{
+		Command: func(context.Context) (*exec.Cmd, error) {
+			return p.user.Command(context.Background(), dir, program, p.config()), nil
+		},
+		Ready: p.ready,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
+	})
+	if err = p.user.Give(dir); err == nil {
+		err = p.configure(&o)
+	}
+	if err == nil {
+		err = p.Restart(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start PgBouncer in %s: %w", dir, err), p.Stop())
 	}
 	return p, nil
 }
 
-func (p *Pooler) config() string { return filepath.Join(p.Dir(), name) }
+// Stop ends the pooler and removes its folder.
+func (p *Pooler) Stop() error { return p.Erase() }
 
-func (p *Pooler) configure(o *Options, settings map[string]string) error {
+func (p *Pooler) config() string { return filepath.Join(p.Dir(), "pgbouncer.ini") }
+
+func (p *Pooler) configure(o *Options) error {
 	all := map[string]string{
-		"listen_addr": "127.0.0.1", "listen_port": strconv.Itoa(p.Port()), "unix_socket_dir": "",
+		"listen_addr": "127.0.0.1", "listen_port": strconv.Itoa(p.port), "unix_socket_dir": "",
 		"auth_type": "any", // the user's name is not asked for, for User is everybody's
 		// What clients of PostgreSQL send at their start and a pooler does not know.
 		"ignore_startup_parameters": "extra_float_digits",
 	}
-	maps.Copy(all, settings)
+	maps.Copy(all, o.Settings)
 	text := fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\n", o.Server.Addr(), o.Server.Port(), o.User) +
 		cluster.SettingLines(all, func(name, value string) string { return name + " = " + value })
 	if err := os.WriteFile(p.config(), []byte(text), 0o644); err != nil {
 		return err
 	}
-	return p.User().Give(p.config())
+	return p.user.Give(p.config())
 }
 
 // ready returns nil once the pooler takes connections.
@@ -97,7 +111,7 @@ func (p *Pooler) ready(ctx context.Context) error {
 }
 
 // Address is where the pooler listens.
-func (p *Pooler) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Port())) }
+func (p *Pooler) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)) }
 
 // URL is the address of a database for a user. parameters may be empty.
 func (p *Pooler) URL(user, database, parameters string) string {

@@ -81,7 +81,7 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 	if n.sockets, err = c.sockets(number); err != nil {
 		return err
 	}
-	if err = os.WriteFile(n.hba(), c.hbaText(), 0o644); err != nil {
+	if err = errors.Join(os.WriteFile(n.hba(), c.hbaText(), 0o644), c.User.Give(n.hba())); err != nil {
 		return fmt.Errorf("say who may connect to n%d: %w", number, err)
 	}
 	n.SupervisedNode = c.NewSupervisedNode(n, c.NewServer(number, host, filepath.Join(n.folder, "data"), filepath.Join(n.folder, "server.log"), cluster.Program{

@@ -3,16 +3,9 @@ package postgres
 import (
 	"context"
 	"net/url"
-	"os/exec"
-	"strconv"
-	"syscall"
-	"time"
 
 	"stroppy/internal/cluster"
 )
-
-// Options say how a server is made.
-type Options = cluster.StandaloneOptions
 
 // Superuser is the superuser of every server, which needs no password.
 const Superuser = "postgres"
@@ -20,19 +13,15 @@ const Superuser = "postgres"
 const (
 	product       = "PostgreSQL"
 	debianPackage = "postgresql"
-	stopLimit     = 20 * time.Second // for a fast shutdown, which writes a checkpoint
-	maxSocketPath = 90               // sun_path of unix(7) has 108 bytes, and the socket's name needs some
+	maxSocketPath = 90 // sun_path of unix(7) has 108 bytes, and the socket's name needs some
 )
 
 // users are those of whom one runs the servers, which refuse root.
 var users = []string{"nobody", "postgres"}
 
-// Server is a PostgreSQL server. Its methods may be called from several
-// goroutines.
-type Server struct {
-	*cluster.Standalone
-	postmaster *exec.Cmd // started last
-}
+// Server is the one node of a cluster, as cluster.Alone describes it. Its methods may
+// be called from several goroutines.
+type Server struct{ *node }
 
 // PGBin returns the path of one of PostgreSQL's programs, such as pgbench: the
 // newest version that is installed. If there is none the error is a
@@ -41,37 +30,34 @@ func PGBin(name string) (string, error) {
 	return cluster.Find(name, debianPackage, "/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin")
 }
 
-// Start makes a server and returns when it answers.
-func Start(ctx context.Context, o Options) (*Server, error) {
-	initdb, err := PGBin("initdb")
+// Start is StartCluster for a server alone. Its synchronous_commit is PostgreSQL's own
+// unless the options say otherwise.
+func Start(ctx context.Context, o cluster.Options) (*Server, error) {
+	const name = "set.synchronous_commit"
+	if !o.Params.Has(name) {
+		o.Params.Set(name, "on")
+	}
+	c, err := StartCluster(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	postgres, err := PGBin("postgres")
-	if err != nil {
-		return nil, err
-	}
-	s := &Server{}
-	s.Standalone = &cluster.Standalone{
-		Product: product, Users: users, Mark: "data",
-		Prepare: func(ctx context.Context, settings map[string]string) error { return s.prepare(ctx, initdb, settings) },
-		Clean:   func() error { return releaseMemory(s.data()) },
-		Program: cluster.Program{
-			Command: func(context.Context) (*exec.Cmd, error) {
-				s.postmaster = s.User().Command(context.Background(), s.Dir(), postgres, "-D", s.data())
-				return s.postmaster, nil
-			},
-			Ready: s.ready,
-			// SIGQUIT is the immediate shutdown, in which the postmaster takes its
-			// children along; SIGINT is the fast one, which ends all sessions.
-			Death: syscall.SIGQUIT, Shutdown: syscall.SIGINT, Patience: stopLimit,
-		},
-	}
-	if err := s.Make(ctx, o, "stroppy-postgres-"); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return &Server{c.List()[0]}, nil
 }
+
+// Stop ends the server and removes all that was made for it.
+func (s *Server) Stop() error { return s.cluster.Stop() }
+
+// Restart shuts the server down in good order if it runs, and starts it again with the
+// same data.
+func (s *Server) Restart(ctx context.Context) error {
+	if err := s.Terminate(ctx); err != nil {
+		return err
+	}
+	return s.node.Restart(ctx)
+}
+
+// Port is the server's TCP port on 127.0.0.1.
+func (s *Server) Port() int { return int(s.endpoint.Port()) }
 
 // URL is the address of the database postgres for the superuser.
 func (s *Server) URL() string { return s.URLFor(Superuser, "", Superuser) }
@@ -79,7 +65,7 @@ func (s *Server) URL() string { return s.URLFor(Superuser, "", Superuser) }
 // URLFor is the address of a database for a user; an empty password is left out.
 func (s *Server) URLFor(user, password, database string) string {
 	u := url.URL{
-		Scheme: "postgres", User: url.User(user), Host: "127.0.0.1:" + strconv.Itoa(s.Port()),
+		Scheme: "postgres", User: url.User(user), Host: s.address(),
 		Path: "/" + database, RawQuery: "sslmode=disable",
 	}
 	if password != "" {

@@ -23,7 +23,7 @@ var servers = drivertest.Servers[*mariadb.Server]{
 	Launch: func(ctx context.Context, settings map[string]string) (*mariadb.Server, error) {
 		all := map[string]string{"innodb-flush-log-at-trx-commit": "2", "innodb-buffer-pool-size": "32M", "innodb-flush-method": "nosync"}
 		maps.Copy(all, settings)
-		return mariadb.Start(ctx, mariadb.Options{Settings: all})
+		return mariadb.Start(ctx, cluster.Alone(all))
 	},
 	Missing: func(err error) string {
 		if missing := new(cluster.MissingError); errors.As(err, missing) {

@@ -5,12 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"stroppy/internal/cluster"
+	server "stroppy/internal/cluster/postgres"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"
@@ -196,12 +196,13 @@ func TestIsolationOfStatementsTogether(t *testing.T) {
 
 // TestStandby sends transactions to a server in recovery.
 func TestStandby(t *testing.T) {
-	pg := start(t, nil)
-	d := drivertest.Open(t, openURL, pg.URL())
-	bank.Make(t, d, 2)
-	drivertest.Must(t, os.WriteFile(filepath.Join(pg.Dir(), "data", "standby.signal"), nil, 0o600))
-	drivertest.Must(t, pg.Restart(t.Context()))
-	if d = drivertest.Open(t, openURL, pg.URL()); !d.implicit {
+	start(t, nil) // skips without PostgreSQL
+	c, err := server.StartCluster(t.Context(), cluster.Options{Nodes: 2, Loopback: true})
+	drivertest.Must(t, err)
+	t.Cleanup(func() { drivertest.Must(t, c.Stop()) })
+	bank.Make(t, drivertest.Open(t, openURL, c.NodeURL(0)), 2)
+	d := drivertest.Open(t, openURL, c.NodeURL(1))
+	if !d.implicit {
 		t.Error("a standby is said not to keep what stands before one Sync in one transaction")
 	}
 	eachWay(t, func(t *testing.T, w way) {
@@ -301,7 +302,7 @@ func TestConnectionLostAtTheEnd(t *testing.T) {
 func settled(t *testing.T, ctx context.Context, observer *session) {
 	t.Helper()
 	others := &db.Statement{
-		SQL:     `SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()`,
+		SQL:     `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`,
 		Columns: []db.Type{db.Integer},
 	}
 	for n := int64(1); n > 0; time.Sleep(time.Millisecond) {

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"testing"
 
+	"stroppy/internal/cluster"
 	server "stroppy/internal/cluster/postgres"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
@@ -103,7 +104,7 @@ func TestBulkLoadIsAllOrNothing(t *testing.T) {
 // their primary key, and runs pgbench beside it on the same server.
 func BenchmarkBulkLoad(b *testing.B) {
 	const accounts = 1_000_000
-	pg, err := server.Start(b.Context(), server.Options{})
+	pg, err := server.Start(b.Context(), cluster.Alone(nil))
 	if err != nil {
 		b.Skip("skipped engine: postgres: " + err.Error())
 	}

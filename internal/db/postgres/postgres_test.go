@@ -22,7 +22,7 @@ var servers = drivertest.Servers[*server.Server]{
 	Launch: func(ctx context.Context, settings map[string]string) (*server.Server, error) {
 		all := map[string]string{"fsync": "off"}
 		maps.Copy(all, settings)
-		return server.Start(ctx, server.Options{Settings: all})
+		return server.Start(ctx, cluster.Alone(all))
 	},
 	Missing: func(err error) string {
 		if missing := new(cluster.MissingError); errors.As(err, missing) {

@@ -32,7 +32,7 @@ type single interface {
 // engine is a database whose servers also run without a cluster.
 type engine struct {
 	name    string
-	startIn func(ctx context.Context, o cluster.StandaloneOptions) (single, error)
+	startIn func(ctx context.Context, o cluster.Options) (single, error)
 	sql     func(t testing.TB, s single, statements string) string
 	// The statement ask returns set with these settings, and unset without them.
 	settings        map[string]string
@@ -46,7 +46,7 @@ type engine struct {
 var engines = []engine{
 	{
 		name: "postgres",
-		startIn: func(ctx context.Context, o cluster.StandaloneOptions) (single, error) {
+		startIn: func(ctx context.Context, o cluster.Options) (single, error) {
 			s, err := postgres.Start(ctx, o)
 			if err != nil {
 				return nil, err
@@ -71,7 +71,7 @@ var engines = []engine{
 	},
 	{
 		name: "mariadb",
-		startIn: func(ctx context.Context, o cluster.StandaloneOptions) (single, error) {
+		startIn: func(ctx context.Context, o cluster.Options) (single, error) {
 			s, err := mariadb.Start(ctx, o)
 			if err != nil {
 				return nil, err
@@ -91,13 +91,12 @@ var engines = []engine{
 	},
 }
 
-// TestStandalone holds what a single server has to stand.
-func TestStandalone(t *testing.T) {
+// TestAlone holds what a single server has to stand.
+func TestAlone(t *testing.T) {
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Run("life", e.life)
 			t.Run("pause and stop", e.pauseAndStop)
-			t.Run("a folder is kept", e.keeps)
 			t.Run("refusals", e.refuses)
 		})
 	}
@@ -110,9 +109,15 @@ func TestCrashLeavesNothing(t *testing.T) {
 	}
 }
 
+func inFolder(dir string, settings map[string]string) cluster.Options {
+	o := cluster.Alone(settings)
+	o.Dir = dir
+	return o
+}
+
 func (e engine) start(t *testing.T, dir string, settings map[string]string) single {
 	t.Helper()
-	s, err := e.startIn(t.Context(), cluster.StandaloneOptions{Dir: dir, Settings: settings})
+	s, err := e.startIn(t.Context(), inFolder(dir, settings))
 	Need(t, e.name, err)
 	t.Cleanup(func() {
 		if err := s.Stop(); err != nil {
@@ -171,7 +176,7 @@ func (e engine) life(t *testing.T) {
 }
 
 func (e engine) pauseAndStop(t *testing.T) {
-	s := e.start(t, "/dev/shm", nil)
+	s := e.start(t, "", nil)
 	Must(t, s.Pause())
 	conn, err := net.Dial("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port())))
 	Must(t, err)
@@ -200,21 +205,10 @@ func (e engine) pauseAndStop(t *testing.T) {
 	}
 }
 
-func (e engine) keeps(t *testing.T) {
-	dir := filepath.Join(OpenDir(t), "server")
-	s := e.start(t, dir, e.settings)
-	e.sql(t, s, "CREATE TABLE t (n int)")
-	Must(t, s.Stop())
-	again := e.start(t, dir, nil)
-	if got := e.sql(t, again, "SELECT count(*) FROM t") + " " + e.sql(t, again, e.ask); got != "0 "+e.unset {
-		t.Errorf("after a second start: %s, want 0 %s", got, e.unset)
-	}
-}
-
 func (e engine) refuses(t *testing.T) {
 	refused := func(what, dir string, settings map[string]string, says string) {
 		t.Helper()
-		s, err := e.startIn(t.Context(), cluster.StandaloneOptions{Dir: dir, Settings: settings})
+		s, err := e.startIn(t.Context(), inFolder(dir, settings))
 		if err == nil {
 			Must(t, s.Stop())
 		}
@@ -225,9 +219,9 @@ func (e engine) refuses(t *testing.T) {
 			t.Errorf("%s: %v, want %q", what, err, says)
 		}
 	}
-	dir := t.TempDir()
-	Must(t, os.WriteFile(filepath.Join(dir, "precious"), nil, 0o600))
-	refused("a folder with other files", dir, nil, "not empty")
+	dir := OpenDir(t)
+	Must(t, os.WriteFile(filepath.Join(dir, "n0"), nil, 0o600))
+	refused("a folder with a node of somebody else", dir, nil, "take another folder")
 	refused("a setting that does not exist", "", map[string]string{e.wrong: "1"}, e.wrongName)
 	closed := OpenDir(t)
 	Must(t, os.Chmod(closed, 0o700))
@@ -236,7 +230,7 @@ func (e engine) refuses(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.startIn(ctx, cluster.StandaloneOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := e.startIn(ctx, cluster.Alone(nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled start: %v", err)
 	}
 }
@@ -245,7 +239,7 @@ func (e engine) refuses(t *testing.T) {
 func (e engine) crash(t *testing.T) {
 	const marker = "STROPPY_TEST_CRASH_DIR"
 	if dir := os.Getenv(marker); dir != "" {
-		_, err := e.startIn(t.Context(), cluster.StandaloneOptions{Dir: dir})
+		_, err := e.startIn(t.Context(), inFolder(dir, nil))
 		Must(t, err)
 		Must(t, syscall.Kill(os.Getpid(), syscall.SIGKILL))
 		select {}

@@ -47,7 +47,7 @@ func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, f *formula, acc
 	drawn := make(chan struct{})
 	go func() { // while the database makes the tables
 		defer close(drawn)
-		order.window()
+		order.sort()
 	}()
 	defer func() { <-drawn }()
 	bic := make([]byte, 0, bicLength)

@@ -62,9 +62,8 @@ type Store interface {
 	// Begin writes the metadata of a load that starts, and clears away what an earlier
 	// load has left.
 	Begin(ctx context.Context, m Metadata) error
-	// Resumable returns how many things an interrupted load of the same data has
-	// left that can be kept.
-	Resumable(ctx context.Context, m Metadata) (uint64, error)
+	// Rows counts the things that are there.
+	Rows(ctx context.Context) (uint64, error)
 	// Fill makes the things that are not there yet.
 	Fill(ctx context.Context, m Metadata, progress func(done uint64)) error
 	// Finish writes that the data are loaded, if the metadata are still those of m's
@@ -206,11 +205,9 @@ func (s *Set) Load(ctx context.Context, progress func(done, total uint64)) (none
 	if err != nil {
 		return none, err
 	}
-	kept := uint64(0)
-	if s.interrupted(m, facts) {
-		if kept, err = s.store.Resumable(ctx, m); err != nil {
-			return none, err
-		}
+	kept, err := s.resumable(ctx, m, facts)
+	if err != nil {
+		return none, err
 	}
 	if kept == 0 {
 		s.reportOverwrite(m)
@@ -254,10 +251,20 @@ func (e *StoppedError) Error() string {
 
 func (e *StoppedError) Unwrap() error { return e.Err }
 
-// interrupted says that m is of an interrupted load of the data that are asked for.
-func (s *Set) interrupted(m Metadata, facts map[string]string) bool {
-	return m.Problem == nil && m.Schema == s.kind.Schema && m.State == stateLoading &&
+// resumable returns how many things of m can be kept, which must be of an interrupted load
+// of the data that are asked for. The count that was committed with them is trusted only
+// if it is what is there.
+func (s *Set) resumable(ctx context.Context, m Metadata, facts map[string]string) (uint64, error) {
+	interrupted := m.Problem == nil && m.Schema == s.kind.Schema && m.State == stateLoading &&
 		m.Seed == s.expected.Seed && m.Size == s.expected.Size && maps.Equal(m.Facts, facts)
+	if !interrupted || m.Rows == 0 || m.Rows > m.Size {
+		return 0, nil
+	}
+	rows, err := s.store.Rows(ctx)
+	if rows != m.Rows {
+		rows = 0
+	}
+	return rows, err
 }
 
 // mayLoad refuses to touch what this program did not make.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"stroppy/internal/db"
 	"stroppy/internal/workload"
 )
@@ -150,13 +152,16 @@ func (k *KV) Read(ctx context.Context) (Metadata, error) {
 		return Metadata{}, err
 	}
 	var rows uint64
-	for i := range loaders {
-		n, _ := strconv.ParseUint(values[partName(i)], 10, 64) // 0 if it is none: Resumable counts
-		rows += n
+	var parts [loaders]uint64
+	for i := range parts {
+		parts[i], _ = strconv.ParseUint(values[partName(i)], 10, 64) // 0 if it is none: the things are counted
+		rows += parts[i]
 		delete(values, partName(i))
 	}
 	values[nameRows] = strconv.FormatUint(rows, 10)
-	return k.kind.parse(values), nil
+	m := k.kind.parse(values)
+	m.parts = parts
+	return m, nil
 }
 
 // errFound ends a scan that has found as much as it was to find.
@@ -166,7 +171,7 @@ var errFound = errors.New("found")
 func (k *KV) Foreign(ctx context.Context) (string, error) {
 	var what string
 	err := k.With(ctx, func(s db.KVSession) error {
-		for _, prefix := range slices.Concat(k.keys.Prefixes, []string{k.kind.Prefix}) {
+		for _, prefix := range append(slices.Clone(k.keys.Prefixes), k.kind.Prefix) {
 			err := Scan(ctx, s, prefix, func(key, _ []byte) error {
 				what = fmt.Sprintf("this database has a key %q", prefix+string(key))
 				return errFound
@@ -196,15 +201,10 @@ func (k *KV) Begin(ctx context.Context, m Metadata) error {
 			}
 			return nil
 		})
-		if err != nil {
-			return err
+		for i := len(k.keys.Prefixes) - 1; i >= 0 && err == nil; i-- {
+			err = k.clear(ctx, s, k.keys.Prefixes[i])
 		}
-		for _, prefix := range slices.Backward(k.keys.Prefixes) {
-			if err := k.clear(ctx, s, prefix); err != nil {
-				return err
-			}
-		}
-		return nil
+		return err
 	})
 }
 
@@ -234,81 +234,65 @@ func Retry(ctx context.Context, s db.KVSession, transaction func() error) error 
 	}
 }
 
-// clear deletes all keys with a prefix, in transactions of a session of its own.
-// It scans for some keys, and scans again when they are deleted: not every store
-// can go on with the scan of one snapshot when it has been written to.
+// clear deletes all keys with a prefix. It scans for some keys, and scans again when they
+// are deleted: not every store can go on with the scan of one snapshot when it has been
+// written to.
 func (k *KV) clear(ctx context.Context, s db.KVSession, prefix string) error {
-	return k.With(ctx, func(deleting db.KVSession) error {
-		for {
-			var keys [][]byte
-			scanned := Scan(ctx, s, prefix, func(key, _ []byte) error {
-				if keys = append(keys, append([]byte(prefix), key...)); len(keys) == clearKeys {
-					return errFound
+	for {
+		var keys [][]byte
+		scanned := Scan(ctx, s, prefix, func(key, _ []byte) error {
+			if keys = append(keys, append([]byte(prefix), key...)); len(keys) == clearKeys {
+				return errFound
+			}
+			return nil
+		})
+		if scanned != nil && !errors.Is(scanned, errFound) {
+			return scanned
+		}
+		for batch := range slices.Chunk(keys, min(k.Writes, maxBatch)) {
+			err := Write(ctx, s, func() error {
+				for _, key := range batch {
+					s.Delete(key)
 				}
 				return nil
 			})
-			if scanned != nil && !errors.Is(scanned, errFound) {
-				return scanned
-			}
-			for batch := range slices.Chunk(keys, min(k.Writes, maxBatch)) {
-				err := Write(ctx, deleting, func() error {
-					for _, key := range batch {
-						deleting.Delete(key)
-					}
-					return nil
-				})
-				if err != nil {
-					return err
-				}
-			}
-			if scanned == nil {
-				return nil
+			if err != nil {
+				return err
 			}
 		}
-	})
+		if scanned == nil {
+			return nil
+		}
+	}
 }
 
-// Resumable implements Store.
-func (k *KV) Resumable(ctx context.Context, m Metadata) (uint64, error) {
-	return m.resumable(func() (rows uint64, err error) {
-		err = k.With(ctx, func(s db.KVSession) error {
-			return Scan(ctx, s, k.keys.Prefixes[0], func(_, _ []byte) error {
-				rows++
-				return nil
-			})
+// Rows implements Store.
+func (k *KV) Rows(ctx context.Context) (rows uint64, err error) {
+	err = k.With(ctx, func(s db.KVSession) error {
+		return Scan(ctx, s, k.keys.Prefixes[0], func(_, _ []byte) error {
+			rows++
+			return nil
 		})
-		return rows, err
 	})
+	return rows, err
 }
 
 // Fill implements Store. It loads all parts at once.
 func (k *KV) Fill(ctx context.Context, m Metadata, progress func(done uint64)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var (
-		mu    sync.Mutex
-		first error
-		group sync.WaitGroup
-	)
+	group, ctx := errgroup.WithContext(ctx)
+	var mu sync.Mutex
 	done := m.Rows
 	for i := range loaders {
-		group.Go(func() {
-			err := k.fillPart(ctx, m, i, func(rows uint64) {
+		group.Go(func() error {
+			return k.fillPart(ctx, m, i, func(rows uint64) {
 				mu.Lock()
 				defer mu.Unlock()
 				done += rows
 				progress(done)
 			})
-			if err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				first = cmp.Or(first, err)
-				cancel()
-			}
 		})
 	}
-	group.Wait()
-	return first
+	return group.Wait()
 }
 
 // fillPart makes the things of one part that are not there yet, in transactions
@@ -317,11 +301,7 @@ func (k *KV) fillPart(ctx context.Context, m Metadata, i int, made func(rows uin
 	from, to := part(m.Size, i)
 	batch := uint64(min(k.Writes-1, maxBatch))
 	return k.With(ctx, func(s db.KVSession) error {
-		done, err := k.partDone(ctx, s, i)
-		if err != nil {
-			return err
-		}
-		for at := from + done; at < to; {
+		for at := from + m.parts[i]; at < to; {
 			if ctx.Err() != nil { // not every store looks, as one that answers at once
 				return context.Cause(ctx)
 			}
@@ -341,24 +321,7 @@ func (k *KV) fillPart(ctx context.Context, m Metadata, i int, made func(rows uin
 	})
 }
 
-// partDone reads how many things of a part are there.
-func (k *KV) partDone(ctx context.Context, s db.KVSession, i int) (done uint64, err error) {
-	var found db.Entry
-	err = Retry(ctx, s, func() (err error) {
-		if err := s.Begin(ctx, true); err != nil {
-			return err
-		}
-		defer s.Rollback()
-		found, err = k.read(ctx, s, partName(i))
-		return err
-	})
-	if err != nil || !found.Found {
-		return 0, err
-	}
-	return strconv.ParseUint(string(found.Value), 10, 64)
-}
-
-// read reads one name of the metadata.
+// read reads one name of the metadata in the open transaction.
 func (k *KV) read(ctx context.Context, s db.KVSession, name string) (db.Entry, error) {
 	var found [1]db.Entry
 	err := s.Read(ctx, [][]byte{k.key(name)}, found[:])
@@ -367,19 +330,17 @@ func (k *KV) read(ctx context.Context, s db.KVSession, name string) (db.Entry, e
 
 // Finish implements Store.
 func (k *KV) Finish(ctx context.Context, m Metadata) error {
-	return k.With(ctx, func(s db.KVSession) error {
-		return Write(ctx, s, func() error {
-			found, err := k.read(ctx, s, nameLoad)
-			if err != nil {
-				return err
-			}
-			if found.Found && string(found.Value) != m.Load {
-				s.Rollback()
-				return k.kind.overtaken()
-			}
-			s.Set(k.key(nameState), []byte(stateLoaded))
-			return nil
-		})
+	return k.Change(ctx, func(s db.KVSession) error {
+		found, err := k.read(ctx, s, nameLoad)
+		switch {
+		case err != nil:
+			return err
+		case found.Found && string(found.Value) != m.Load:
+			s.Rollback()
+			return k.kind.overtaken()
+		}
+		s.Set(k.key(nameState), []byte(stateLoaded))
+		return nil
 	})
 }
 
@@ -390,10 +351,10 @@ func (k *KV) NextRun(ctx context.Context, m Metadata) error {
 			return err
 		}
 		found, err := k.read(ctx, s, nameRun)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if string(found.Value) != strconv.FormatUint(m.Run, 10) {
+		case string(found.Value) != strconv.FormatUint(m.Run, 10):
 			s.Rollback()
 			return errRunTaken
 		}

@@ -32,6 +32,7 @@ type Metadata struct {
 	Size    uint64
 	Run     uint64            // how many runs have begun
 	Rows    uint64            // of an interrupted load: the things that are there
+	parts   [loaders]uint64   // the same of each part of a load of a key-value store
 	Facts   map[string]string // what the workload adds
 	Unread  error             // why nothing could be read, if that is not sure to be because nothing is there
 	Problem error             // a *StateError: what is written there makes no sense
@@ -97,19 +98,6 @@ func (k *Kind) starting(m Metadata) [][2]string {
 		list = append(list, [2]string{name, value})
 	}
 	return list
-}
-
-// resumable trusts the count of things that was committed with them, and only if it is
-// what count finds.
-func (m *Metadata) resumable(count func() (uint64, error)) (uint64, error) {
-	if m.Rows == 0 {
-		return 0, nil
-	}
-	rows, err := count()
-	if err != nil || rows != m.Rows || rows > m.Size {
-		return 0, err
-	}
-	return rows, nil
 }
 
 // readable says that this program understands what the data are made of.

@@ -68,8 +68,7 @@ func (q *SQL) Exists(ctx context.Context, table string) (bool, error) {
 		return err
 	})
 	if db.ClassOf(err) == db.Fatal {
-		_, err = q.Database.Info(ctx) // whether it can be reached with these credentials
-		return false, err
+		return false, q.reach(ctx)
 	}
 	return err == nil, err
 }
@@ -122,6 +121,13 @@ func Transact(ctx context.Context, s db.SQLSession, add func() error) error {
 	return s.Commit(ctx)
 }
 
+// Change carries out one transaction.
+func (q *SQL) Change(ctx context.Context, add func(s db.SQLSession) error) error {
+	return q.With(ctx, func(s db.SQLSession) error {
+		return Transact(ctx, s, func() error { return add(s) })
+	})
+}
+
 // Each runs statements without parameters, each by itself.
 func (q *SQL) Each(ctx context.Context, statements ...string) error {
 	for _, statement := range statements {
@@ -141,8 +147,7 @@ func (q *SQL) Read(ctx context.Context) (Metadata, error) {
 			return nil
 		})
 	})
-	var e *db.Error
-	if errors.As(err, &e) && e.Class == db.Fatal && q.answers(ctx) {
+	if err != nil && db.ClassOf(err) == db.Fatal && q.reach(ctx) == nil {
 		// A statement that the server refuses although it answers: there is no
 		// such table, or it may not be read, and then making it will say so.
 		return Metadata{Unread: err}, nil
@@ -150,10 +155,10 @@ func (q *SQL) Read(ctx context.Context) (Metadata, error) {
 	return q.kind.parse(values), err
 }
 
-// answers says whether the server can be reached with these credentials.
-func (q *SQL) answers(ctx context.Context) bool {
+// reach returns why the server cannot be reached with these credentials.
+func (q *SQL) reach(ctx context.Context) error {
 	_, err := q.Database.Info(ctx)
-	return err == nil
+	return err
 }
 
 // Foreign implements Store.
@@ -171,34 +176,31 @@ func (q *SQL) Begin(ctx context.Context, m Metadata) error {
 	if err := q.Database.Exec(ctx, q.create); err != nil {
 		return err
 	}
-	return q.With(ctx, func(s db.SQLSession) error {
-		return Transact(ctx, s, func() error { return q.write(ctx, s, m) })
-	})
-}
-
-// write adds the statements that write the metadata of a load that starts.
-func (q *SQL) write(ctx context.Context, s db.SQLSession, m Metadata) error {
-	if _, err := s.Do(ctx, q.clear, nil); err != nil {
-		return err
-	}
-	for _, row := range q.kind.starting(m) {
-		args := []db.Value{{Text: []byte(row[0])}, {Text: []byte(row[1])}}
-		if _, err := s.Do(ctx, q.insert, args); err != nil {
-			return err
+	return q.Change(ctx, func(s db.SQLSession) error {
+		_, err := s.Do(ctx, q.clear, nil)
+		for _, row := range q.kind.starting(m) {
+			if err == nil {
+				_, err = s.Do(ctx, q.insert, texts(row[:]...))
+			}
 		}
-	}
-	return nil
+		return err
+	})
 }
 
-// Resumable implements Store. A bulk load is all or nothing, so it leaves none.
-func (q *SQL) Resumable(ctx context.Context, m Metadata) (uint64, error) {
-	return m.resumable(func() (rows uint64, err error) {
-		err = q.With(ctx, func(s db.SQLSession) error {
-			rows, err = Number(ctx, s, q.Count)
-			return err
-		})
-		return rows, err
+// Rows implements Store. A bulk load is all or nothing, so it leaves none.
+func (q *SQL) Rows(ctx context.Context) (rows uint64, err error) {
+	err = q.With(ctx, func(s db.SQLSession) error {
+		rows, err = Number(ctx, s, q.Count)
+		return err
 	})
+	return rows, err
+}
+
+func texts(list ...string) (values []db.Value) {
+	for _, text := range list {
+		values = append(values, db.Value{Text: []byte(text)})
+	}
+	return values
 }
 
 // Bulk loads a table of size rows in one bulk load; row fills in row n.
@@ -271,7 +273,8 @@ func (q *SQL) Batches(ctx context.Context, m Metadata, size uint64, progress fun
 				if err := add(s, from, to); err != nil {
 					return err
 				}
-				return q.put(ctx, s, nameRows, strconv.FormatUint(to, 10))
+				_, err := s.Do(ctx, q.set, texts(strconv.FormatUint(to, 10), nameRows))
+				return err
 			})
 			if err != nil {
 				return err
@@ -283,33 +286,27 @@ func (q *SQL) Batches(ctx context.Context, m Metadata, size uint64, progress fun
 	})
 }
 
-func (q *SQL) put(ctx context.Context, s db.SQLSession, name, value string) error {
-	_, err := s.Do(ctx, q.set, []db.Value{{Text: []byte(value)}, {Text: []byte(name)}})
-	return err
-}
-
 // Finish implements Store.
 func (q *SQL) Finish(ctx context.Context, m Metadata) error {
-	return q.With(ctx, func(s db.SQLSession) error {
-		return Transact(ctx, s, func() error {
-			// Written first, so that a load that begins meanwhile is waited for and seen.
-			if err := q.put(ctx, s, nameState, stateLoaded); err != nil {
-				return err
+	return q.Change(ctx, func(s db.SQLSession) error {
+		// Written first, so that a load that begins meanwhile is waited for and seen.
+		_, err := s.Do(ctx, q.set, texts(stateLoaded, nameState))
+		note := 0
+		if err == nil {
+			note, err = s.Do(ctx, q.read, nil)
+		}
+		if err == nil {
+			err = s.Flush(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		for i, rows := 0, s.Result(note); i < rows.Rows(); i++ {
+			if row := rows.Row(i); string(row[0].Text) == nameLoad && string(row[1].Text) != m.Load {
+				return q.kind.overtaken()
 			}
-			note, err := s.Do(ctx, q.read, nil)
-			if err == nil {
-				err = s.Flush(ctx)
-			}
-			if err != nil {
-				return err
-			}
-			for i, rows := 0, s.Result(note); i < rows.Rows(); i++ {
-				if row := rows.Row(i); string(row[0].Text) == nameLoad && string(row[1].Text) != m.Load {
-					return q.kind.overtaken()
-				}
-			}
-			return nil
-		})
+		}
+		return nil
 	})
 }
 
@@ -322,8 +319,7 @@ func (q *SQL) NextRun(ctx context.Context, m Metadata) error {
 		var result int
 		err := Transact(ctx, s, func() (err error) {
 			was, is := strconv.FormatUint(m.Run, 10), strconv.FormatUint(m.Run+1, 10)
-			result, err = s.Do(ctx, q.compare,
-				[]db.Value{{Text: []byte(is)}, {Text: []byte(nameRun)}, {Text: []byte(was)}})
+			result, err = s.Do(ctx, q.compare, texts(is, nameRun, was))
 			return err
 		})
 		if err == nil && s.Result(result).Affected != 1 {

@@ -65,11 +65,9 @@ func (m *sqlModel) prepare(ctx context.Context, run uint64) error {
 	if err := m.Database.Exec(ctx, m.texts.createOpening()); err != nil {
 		return err
 	}
-	return m.With(ctx, func(s db.SQLSession) error {
-		return dataset.Transact(ctx, s, func() error {
-			_, err := s.Do(ctx, m.texts.bare, []db.Value{{Int: -int64(run)}})
-			return err
-		})
+	return m.Change(ctx, func(s db.SQLSession) error {
+		_, err := s.Do(ctx, m.texts.bare, []db.Value{{Int: -int64(run)}})
+		return err
 	})
 }
 

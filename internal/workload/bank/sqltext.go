@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"stroppy/internal/db"
-	"stroppy/internal/workload/dataset"
 )
 
 // The tables of the bank.
@@ -15,10 +14,9 @@ const (
 
 // texts are the SQL of the bank in one dialect, made once.
 type texts struct {
-	createAccount string   // with its primary key
-	createBare    string   // as it is loaded in bulk: without what completes adds
-	completes     []string // ALTER TABLE … ADD what the database can add to a filled table
-	createLedger  string
+	createBare   string   // the accounts as they are loaded: without what completes adds
+	completes    []string // ALTER TABLE … ADD what the database can add to a filled table
+	createLedger string
 
 	// The parts of a transfer.
 	update         *db.Statement // relative, returning what it made if the dialect can
@@ -38,27 +36,16 @@ type texts struct {
 	allAccounts *db.Statement
 	inKeyOrder  *db.Statement // the same, sorted
 	allLegs     *db.Statement
-
-	insert dataset.Insert // accounts
 }
 
-const (
-	// auditChunk is how many accounts a sampled audit reads with one statement.
-	auditChunk = 100
-	// insertRows is how many accounts one INSERT takes where there is no bulk load.
-	insertRows = 100
-)
+// auditChunk is how many accounts a sampled audit reads with one statement.
+const auditChunk = 100
 
 // The columns that most statements return.
 var (
 	stateColumns = []db.Type{db.Decimal, db.Integer, db.Integer}
 	rowColumns   = []db.Type{db.Text, db.Integer, db.Decimal, db.Integer, db.Integer}
 )
-
-// accountColumns are those that a load fills in.
-func accountColumns() []string { return []string{"bic", "ban", "balance"} }
-
-func accountTypes() []db.Type { return []db.Type{db.Text, db.Integer, db.Decimal} }
 
 // The parts that statements have in common.
 const (
@@ -88,8 +75,6 @@ func newTexts(d *db.Dialect) *texts {
 		inKeyOrder:  d.Statement(allRows+" ORDER BY ban, bic", rowColumns...),
 		allLegs: d.Statement("SELECT transfer, leg, bic, ban, amount, version FROM "+tableLedger,
 			db.Integer, db.Integer, db.Text, db.Integer, db.Decimal, db.Integer),
-
-		insert: dataset.NewInsert(d, tableAccount, strings.Join(accountColumns(), ", "), accountTypes(), insertRows),
 	}
 	update := "UPDATE " + tableAccount + " SET balance = balance + {decimal}, version = version + 1," +
 		" previous_transfer = last_transfer, last_transfer = {integer}" + byKey
@@ -123,7 +108,6 @@ func (t *texts) tables(d *db.Dialect) {
 	const starting = " INTEGER_TYPE DEFAULT 0 NOT NULL"
 	later := []string{"version" + starting, "last_transfer" + starting, "previous_transfer" + starting}
 	columns := append(loaded, later...)
-	t.createAccount = table(tableAccount, append(columns, key)...)
 	alter := "ALTER TABLE " + tableAccount + " ADD "
 	switch {
 	case d.AddConstraint && d.AddColumn:
@@ -133,7 +117,7 @@ func (t *texts) tables(d *db.Dialect) {
 		t.createBare = table(tableAccount, columns...)
 		t.completes = []string{alter + key}
 	default:
-		t.createBare = t.createAccount
+		t.createBare = table(tableAccount, append(columns, key)...)
 	}
 	t.createLedger = table(tableLedger,
 		"transfer INTEGER_TYPE NOT NULL", "leg INTEGER_TYPE NOT NULL", "version INTEGER_TYPE NOT NULL",

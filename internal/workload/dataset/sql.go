@@ -15,15 +15,14 @@ import (
 type SQL struct {
 	Database db.SQL
 	Dialect  *db.Dialect
-	Count    *db.Statement // counts the things that a load in batches has made
-	Table    string        // of the things
+	Table    string // of the things
 	kind     Kind
 
 	procedure  *db.Procedure // that is a transaction; nil but in mode procedure
 	procedures db.Procedures // that runs it
 
-	create                            string
-	read, clear, insert, set, compare *db.Statement
+	create                           string
+	read, clear, write, set, compare *db.Statement
 }
 
 // NewSQL returns the store of a kind; the table has a row a thing.
@@ -31,25 +30,21 @@ func NewSQL(kind Kind, database db.SQL, table string) *SQL {
 	d := database.Dialect()
 	update := "UPDATE " + kind.Table + " SET value = {text} WHERE name = {text}"
 	return &SQL{
-		Database: database, Dialect: d, kind: kind, Table: table, Count: CountRows(table),
+		Database: database, Dialect: d, kind: kind, Table: table,
 		create: "CREATE TABLE IF NOT EXISTS " + kind.Table + " (\n" +
 			"\tname " + d.TextType(16) + " NOT NULL PRIMARY KEY,\n" +
 			"\tvalue " + d.TextType(32) + " NOT NULL\n)" + d.TableOptions,
 		read:    d.Statement("SELECT name, value FROM "+kind.Table, db.Text, db.Text),
 		clear:   d.Statement("DELETE FROM " + kind.Table),
-		insert:  d.Statement("INSERT INTO " + kind.Table + " (name, value) VALUES ({text}, {text})"),
+		write:   d.Statement("INSERT INTO " + kind.Table + " (name, value) VALUES ({text}, {text})"),
 		set:     d.Statement(update),
 		compare: d.Statement(update + " AND value = {text}"),
 	}
 }
 
-// CountRows is the statement that counts the rows of a table, or those that where picks.
-func CountRows(table string, where ...string) *db.Statement {
-	sql := "SELECT COUNT(*) FROM " + table
-	if len(where) > 0 {
-		sql += " WHERE " + where[0]
-	}
-	return &db.Statement{SQL: sql, Columns: []db.Type{db.Integer}}
+// CountRows is the statement that counts the rows of a table.
+func CountRows(table string) *db.Statement {
+	return &db.Statement{SQL: "SELECT COUNT(*) FROM " + table, Columns: []db.Type{db.Integer}}
 }
 
 // Number runs a statement that returns one whole number.
@@ -64,7 +59,7 @@ func Number(ctx context.Context, s db.SQLSession, statement *db.Statement) (n ui
 // Exists says whether the server has a table; it fails if that cannot be known.
 func (q *SQL) Exists(ctx context.Context, table string) (bool, error) {
 	err := q.With(ctx, func(s db.SQLSession) error {
-		_, err := Number(ctx, s, CountRows(table, "1 = 0"))
+		_, err := Number(ctx, s, CountRows(table+" WHERE 1 = 0"))
 		return err
 	})
 	if db.ClassOf(err) == db.Fatal {
@@ -180,21 +175,15 @@ func (q *SQL) Begin(ctx context.Context, m Metadata) error {
 		_, err := s.Do(ctx, q.clear, nil)
 		for _, row := range q.kind.starting(m) {
 			if err == nil {
-				_, err = s.Do(ctx, q.insert, texts(row[:]...))
+				_, err = s.Do(ctx, q.write, texts(row[:]...))
 			}
 		}
 		return err
 	})
 }
 
-// Rows implements Store. A bulk load is all or nothing, so it leaves none.
-func (q *SQL) Rows(ctx context.Context) (rows uint64, err error) {
-	err = q.With(ctx, func(s db.SQLSession) error {
-		rows, err = Number(ctx, s, q.Count)
-		return err
-	})
-	return rows, err
-}
+// Rows implements Store. What a load that failed has left is loaded anew.
+func (q *SQL) Rows(context.Context) (uint64, error) { return 0, nil }
 
 func texts(list ...string) (values []db.Value) {
 	for _, text := range list {
@@ -203,10 +192,10 @@ func texts(list ...string) (values []db.Value) {
 	return values
 }
 
-// Bulk loads a table of size rows in one bulk load; row fills in row n.
-func Bulk(
-	ctx context.Context, bulk db.BulkLoader, load db.BulkLoad, size uint64,
-	progress func(done uint64), row func(n uint64, values []db.Value),
+// Bulk loads a table of size rows, in one bulk load where the database has that; row
+// fills in row n.
+func (q *SQL) Bulk(
+	ctx context.Context, load db.BulkLoad, size uint64, progress func(done uint64), row func(n uint64, values []db.Value),
 ) error {
 	done := uint64(0)
 	load.Next = func(values []db.Value) bool {
@@ -219,7 +208,11 @@ func Bulk(
 		}
 		return true
 	}
-	rows, err := bulk.BulkLoad(ctx, load)
+	insert := q.insert
+	if bulk, ok := q.Database.(db.BulkLoader); ok {
+		insert = bulk.BulkLoad
+	}
+	rows, err := insert(ctx, load)
 	switch {
 	case err != nil:
 		return err
@@ -230,60 +223,41 @@ func Bulk(
 	return nil
 }
 
-// Insert inserts rows into a table, many with one statement.
-type Insert struct {
-	one, many *db.Statement
-	rows      uint64 // of many
-}
+// batchRows is how many rows one transaction of insert makes.
+const batchRows = 10_000
 
-// NewInsert inserts into columns of a table, up to rows with one statement.
-func NewInsert(d *db.Dialect, table, columns string, types []db.Type, rows int) Insert {
-	one := "INSERT INTO " + table + " (" + columns + ") VALUES " + db.Row(types...)
-	return Insert{d.Statement(one), d.Statement(one + strings.Repeat(", "+db.Row(types...), rows-1)), uint64(rows)}
-}
-
-// Add adds the statements that insert the rows from ≤ n < to. row appends the values of
-// row n, whose texts must stay as they are.
-func (i *Insert) Add(ctx context.Context, s db.SQLSession, from, to uint64, row func(values []db.Value, n uint64) []db.Value) error {
-	var values []db.Value
-	for from < to {
-		statement, rows := i.many, i.rows
-		if to-from < rows {
-			statement, rows = i.one, 1
-		}
-		values = values[:0]
-		for n := from; n < from+rows; n++ {
-			values = row(values, n)
-		}
-		if _, err := s.Do(ctx, statement, values); err != nil {
-			return err
-		}
-		from += rows
+// insert is BulkLoad by statements. Where it fails it leaves what it has committed.
+func (q *SQL) insert(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
+	if err := q.Each(ctx, load.Before...); err != nil {
+		return 0, err
 	}
-	return nil
-}
-
-// Batches makes things in transactions of size, from m.Rows on: each of them also
-// writes how far the load has come.
-func (q *SQL) Batches(ctx context.Context, m Metadata, size uint64, progress func(done uint64), add func(s db.SQLSession, from, to uint64) error) error {
-	return q.With(ctx, func(s db.SQLSession) error {
-		for from := m.Rows; from < m.Size; {
-			to := min(from+size, m.Size)
-			err := Transact(ctx, s, func() error {
-				if err := add(s, from, to); err != nil {
+	one := q.Dialect.Statement("INSERT INTO " + load.Table + " (" + strings.Join(load.Columns, ", ") + ") VALUES " + db.Row(load.Types...))
+	row := make([]db.Value, len(load.Types))
+	err = q.With(ctx, func(s db.SQLSession) error {
+		batch := func() error {
+			for range batchRows {
+				if !load.Next(row) {
+					return nil
+				}
+				if _, err := s.Do(ctx, one, row); err != nil {
 					return err
 				}
-				_, err := s.Do(ctx, q.set, texts(strconv.FormatUint(to, 10), nameRows))
-				return err
-			})
-			if err != nil {
+				rows++
+			}
+			return nil
+		}
+		for before := int64(-1); rows != before; {
+			before = rows
+			if err := Transact(ctx, s, batch); err != nil {
 				return err
 			}
-			from = to
-			progress(to)
 		}
 		return nil
 	})
+	if err != nil {
+		return rows, err
+	}
+	return rows, q.Each(ctx, load.After...)
 }
 
 // Finish implements Store.

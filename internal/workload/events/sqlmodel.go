@@ -24,7 +24,6 @@ type sqlModel struct {
 
 	create string
 
-	origin    *db.Statement // makes a stream
 	end       *db.Statement // the last place of a stream
 	who       *db.Statement // the writer at a place, and whether it is void
 	insert    *db.Statement // one piece
@@ -43,7 +42,6 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 	}
 	d := database.Dialect()
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c}
-	m.Count = dataset.CountRows(table, "place = 0")
 	m.create = "CREATE TABLE " + table + " (\n" +
 		"\tstream " + d.IntegerType + " NOT NULL,\n" +
 		"\tplace " + d.IntegerType + " NOT NULL,\n" +
@@ -53,7 +51,6 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 		"\tbody " + d.TextType(longest) + ",\n" +
 		"\tPRIMARY KEY (stream, place, piece)\n)" + d.TableOptions
 	const into = "INSERT INTO " + table + " (stream, place, piece, writer, member, body) VALUES ("
-	m.origin = d.Statement(into + "{integer}, 0, 0, 0, 0, NULL)")
 	m.end = d.Statement("SELECT MAX(place) FROM "+table+" WHERE stream = {integer}", db.Integer)
 	m.who = d.Statement("SELECT writer, CASE WHEN body IS NULL THEN 1 ELSE 0 END FROM "+table+
 		" WHERE stream = {integer} AND place = {integer} AND piece = 0", db.Integer, db.Integer)
@@ -66,19 +63,13 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 
 // Fill implements dataset.Store. It makes the table and the streams' origins.
 func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(done uint64)) error {
-	if n.Rows == 0 {
-		if err := m.Each(ctx, "DROP TABLE IF EXISTS "+table, m.create); err != nil {
-			return err
-		}
-	}
-	const batch = 1000
-	return m.Batches(ctx, n, batch, progress, func(s db.SQLSession, from, to uint64) error {
-		for stream := from; stream < to; stream++ {
-			if _, err := s.Do(ctx, m.origin, []db.Value{{Int: int64(stream)}}); err != nil {
-				return err
-			}
-		}
-		return nil
+	return m.Bulk(ctx, db.BulkLoad{
+		Before:  []string{"DROP TABLE IF EXISTS " + table, m.create},
+		Table:   table,
+		Columns: []string{"stream", "place", "piece", "writer", "member", "body"},
+		Types:   []db.Type{db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Text},
+	}, n.Size, progress, func(stream uint64, row []db.Value) {
+		row[0].Int, row[5].Null = int64(stream), true
 	})
 }
 

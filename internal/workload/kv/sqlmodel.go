@@ -26,7 +26,6 @@ type sqlModel struct {
 	next   func(context.Context) (db.SQLSession, error) // opens the next client's session
 
 	read, update, insert, scan, all *db.Statement
-	inserts                         dataset.Insert // of a load without BulkLoader
 }
 
 func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
@@ -43,7 +42,6 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 	m.read = d.Statement("SELECT "+valueColumn+" FROM "+table+" WHERE "+keyColumn+" = {text}", db.Text)
 	m.update = d.Statement("UPDATE " + table + " SET " + valueColumn + " = {text} WHERE " + keyColumn + " = {text}")
 	m.insert = d.Statement("INSERT INTO " + table + " (" + columns + ") VALUES ({text}, {text})")
-	m.inserts = dataset.NewInsert(d, table, columns, []db.Type{db.Text, db.Text}, insertRows)
 	all := "SELECT " + columns + " FROM " + table
 	m.scan = d.Statement(all+" WHERE "+keyColumn+" >= {text} ORDER BY "+keyColumn+" LIMIT {integer}", db.Text, db.Text)
 	m.all = d.Statement(all, db.Text, db.Text)
@@ -51,9 +49,7 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 }
 
 const (
-	insertRows = 50              // of one statement of a load without BulkLoader
-	batchRows  = 20 * insertRows // of one of its transactions
-	sortRows   = 1 << 24         // records that a bulk load puts into the order of their keys, 8 bytes each
+	sortRows   = 1 << 24 // records that a bulk load puts into the order of their keys, 8 bytes each
 	dropTable  = "DROP TABLE IF EXISTS " + table
 	primaryKey = "PRIMARY KEY (" + keyColumn + ")"
 )
@@ -69,33 +65,14 @@ func (m *sqlModel) create(s shape, keyed bool) string {
 	return text + "\n)" + m.Dialect.TableOptions
 }
 
-// Fill implements dataset.Store. It clears away what an earlier load has left, unless it goes on with it, and
-// makes the records.
-func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(done uint64)) error {
-	s := m.config.shape()
-	f := newFormula(n.Seed, s)
-	if bulk, ok := m.Database.(db.BulkLoader); ok && n.Rows == 0 {
-		return m.bulk(ctx, bulk, f, n.Size, progress)
-	}
-	if n.Rows == 0 {
-		if err := m.Each(ctx, dropTable, m.create(s, true)); err != nil {
-			return err
-		}
-	}
-	return m.Batches(ctx, n, batchRows, progress, func(s db.SQLSession, from, to uint64) error {
-		return m.inserts.Add(ctx, s, from, to, func(values []db.Value, n uint64) []db.Value {
-			key := f.newKey()
-			f.putKey(key, f.place(n))
-			return append(values, db.Value{Text: key}, db.Value{Text: f.appendValue(nil, n, 0, 0, f.size(n, 0))})
-		})
-	})
-}
-
-// bulk loads all records in one transaction. Where the table has its key from the
+// Fill implements dataset.Store. It clears away what an earlier load has left and makes
+// the records. Where the table has its key from the
 // beginning they come in the order of their keys, which makes its tree from left to
 // right; else in that of their numbers, so that neighbours by key are none on the
 // disk, as after a long life.
-func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, f *formula, records uint64, progress func(done uint64)) error {
+func (m *sqlModel) Fill(ctx context.Context, loaded dataset.Metadata, progress func(done uint64)) error {
+	shape, records := m.config.shape(), loaded.Size
+	f := newFormula(loaded.Seed, shape)
 	var after []string
 	if m.Dialect.AddConstraint {
 		after = []string{"ALTER TABLE " + table + " ADD " + primaryKey}
@@ -109,8 +86,8 @@ func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, f *formula, rec
 		slices.Sort(places)
 	}
 	key, value := f.newKey(), []byte(nil)
-	return dataset.Bulk(ctx, bulk, db.BulkLoad{
-		Before:  []string{dropTable, m.create(m.config.shape(), !m.Dialect.AddConstraint)},
+	return m.Bulk(ctx, db.BulkLoad{
+		Before:  []string{dropTable, m.create(shape, !m.Dialect.AddConstraint)},
 		Table:   table,
 		Columns: []string{keyColumn, valueColumn},
 		Types:   []db.Type{db.Text, db.Text},

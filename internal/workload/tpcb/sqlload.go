@@ -7,65 +7,33 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// Fill implements dataset.Store. It clears away what an earlier load has left, unless it goes on with it, and
-// makes the rows and an empty history. Balances begin at zero, as with pgbench.
-func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(done uint64)) error {
-	t, history := m.texts, m.texts.createHistory(m.size)
-	var creates, keys []string
-	for k := branch; k < noKind; k++ {
-		creates, keys = append(creates, t.create(k, m.size)), append(keys, t.addKey(k)...)
+// Fill implements dataset.Store. It clears away what an earlier load has left and makes
+// the rows and an empty history. Balances begin at zero, as with pgbench.
+func (m *sqlModel) Fill(ctx context.Context, _ dataset.Metadata, progress func(done uint64)) error {
+	t, from := m.texts, uint64(0)
+	drops := append(t.drops(), "DROP TABLE IF EXISTS "+tableOpening)
+	if m.replaced != nil {
+		drops = append(drops, m.replaced.drops()...)
 	}
-	if n.Rows == 0 {
-		drops := append(t.drops(), "DROP TABLE IF EXISTS "+tableOpening)
-		if m.replaced != nil {
-			drops = append(drops, m.replaced.drops()...)
-		}
-		if err := m.Each(ctx, drops...); err != nil {
-			return err
-		}
-		if bulk, ok := m.Database.(db.BulkLoader); ok {
-			if err := m.bulk(ctx, bulk, creates, progress); err != nil {
-				return err
-			}
-			return m.Each(ctx, history)
-		}
-		if err := m.Each(ctx, creates...); err != nil {
-			return err
-		}
-	}
-	err := m.Batches(ctx, n, batchRows, progress, func(s db.SQLSession, from, to uint64) error { return m.batch(ctx, s, from, to) })
-	if err != nil {
+	if err := m.Each(ctx, drops...); err != nil {
 		return err
 	}
-	// An interrupted load may have come as far as the history, and then the keys are
-	// there too.
-	if n.Rows == n.Size {
-		keys = nil
-	}
-	return m.Each(ctx, append(keys, t.drops()[0], history)...)
-}
-
-// bulk loads each table with one bulk load.
-func (m *sqlModel) bulk(ctx context.Context, bulk db.BulkLoader, creates []string, progress func(done uint64)) error {
-	from := uint64(0)
 	for k, count := range [noKind]uint64{m.size.branches, m.size.tellers, m.size.accounts} {
 		c := columns[k]
 		load := db.BulkLoad{
-			Before: creates[k : k+1], Table: m.texts.of[k].name, After: m.texts.addKey(kind(k)),
+			Before: []string{t.create(kind(k), m.size)}, Table: t.of[k].name, After: t.addKey(kind(k)),
 			Columns: []string{c.id, c.balance, "filler"}, Types: []db.Type{db.Integer, db.Integer, db.Text},
 		}
 		if c.bid != "" {
 			load.Columns, load.Types = append(load.Columns, "bid"), append(load.Types, db.Integer)
 		}
-		err := dataset.Bulk(ctx, bulk, load, count, func(done uint64) { progress(from + done) }, func(n uint64, row []db.Value) {
-			m.row(row, from+n)
-		})
+		err := m.Bulk(ctx, load, count, func(done uint64) { progress(from + done) }, func(n uint64, row []db.Value) { m.row(row, from+n) })
 		if err != nil {
 			return err
 		}
 		from += count
 	}
-	return nil
+	return m.Each(ctx, t.createHistory(m.size))
 }
 
 // row fills in row n: id, balance, filler and, of tellers and accounts, the branch
@@ -92,23 +60,3 @@ var empty = []byte{}
 // scale is how many branches the tellers and the accounts are shared out to: as many
 // as there are, or fewer where there are fewer of them than branches.
 func (m *sqlModel) scale() uint64 { return min(m.size.branches, m.size.tellers, m.size.accounts) }
-
-// batchRows is how many rows one transaction of a load without BulkLoader makes.
-const batchRows = 10_000
-
-// batch adds the statements that make the rows from ≤ n < to.
-func (m *sqlModel) batch(ctx context.Context, s db.SQLSession, from, to uint64) error {
-	var row [4]db.Value
-	for n := from; n < to; n++ {
-		m.row(row[:], n)
-		k, _ := m.size.place(n)
-		args := []db.Value{row[0], row[3], row[2]}
-		if k == branch {
-			args = []db.Value{row[0], row[2]}
-		}
-		if _, err := s.Do(ctx, m.texts.of[k].load, args); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -33,7 +33,7 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 }
 
 // use chooses the statements of one form of the data.
-func (m *sqlModel) use(t *texts) { m.texts, m.Table, m.Count = t, t.of[account].name, t.count }
+func (m *sqlModel) use(t *texts) { m.texts, m.Table = t, t.of[account].name }
 
 func (m *sqlModel) replaces(was *facts) {
 	if was.versions != m.texts.versions {

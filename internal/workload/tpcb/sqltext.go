@@ -32,7 +32,6 @@ type texts struct {
 	tombstone *db.Statement // with versions
 	find      *db.Statement // with versions: teller ids under an id of the history; NULL is a tombstone
 
-	count    *db.Statement // rows of all three tables
 	openings *db.Statement
 	bare     *db.Statement // marks a run that keeps no history
 }
@@ -41,7 +40,6 @@ type texts struct {
 type tableTexts struct {
 	name         string
 	update, read *db.Statement // of a transaction; read is nil where it needs none
-	load         *db.Statement // one row
 	rows         *db.Statement // id, balance and, with versions, version and last transaction
 }
 
@@ -66,12 +64,9 @@ func newTexts(d *db.Dialect, versions bool) *texts {
 		openings: d.Statement("SELECT place, balance FROM "+tableOpening, db.Integer, db.Integer),
 		bare:     d.Statement("INSERT INTO " + tableOpening + " (place, balance) VALUES ({integer}, 0)"),
 	}
-	all := "SELECT 0"
 	for k := branch; k < noKind; k++ {
 		t.of[k] = t.table(k, prefix+columns[k].table)
-		all += " + (SELECT COUNT(*) FROM " + t.of[k].name + ")"
 	}
-	t.count = d.Statement(all, db.Integer)
 	t.histories()
 	return t
 }
@@ -90,15 +85,10 @@ func (t *texts) table(k kind, name string) tableTexts {
 		return []db.Type{db.Integer, db.Integer, db.Integer, db.Integer}[:len(names)]
 	}
 	byID := " WHERE " + c.id + " = {integer}"
-	bid, value := "", ""
-	if c.bid != "" {
-		bid, value = ", "+c.bid, ", {integer}"
-	}
 	texts := tableTexts{
 		name:   name,
 		update: d.Statement(update + byID),
 		read:   d.Statement("SELECT "+list(made)+" FROM "+name+byID, types(made)...),
-		load:   d.Statement("INSERT INTO " + name + " (" + c.id + bid + ", " + c.balance + ", filler) VALUES ({integer}" + value + ", 0, {text})"),
 		rows:   d.Statement("SELECT "+list(kept)+" FROM "+name, types(kept)...),
 	}
 	switch {

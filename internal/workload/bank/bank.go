@@ -66,7 +66,7 @@ func New(database db.Database, c Config) (*Bank, error) {
 		KV:  func(d db.KV) (model, error) { return newKVModel(d, &b.config) },
 	}, dataset.Expected{
 		Clients: c.Clients, Isolation: c.Isolation, Seed: c.Seed, Size: c.Accounts,
-		Facts: b.facts, Fits: b.fits, Take: b.take, Prepare: func(ctx context.Context) error { return b.model.DefineProcedure(ctx) },
+		Facts: b.facts, Take: b.take, Prepare: func(ctx context.Context) error { return b.model.DefineProcedure(ctx) },
 	})
 	return b, err
 }
@@ -87,16 +87,10 @@ func (b *Bank) facts(ctx context.Context) (map[string]string, error) {
 	return map[string]string{factTotal: money.Format(total)}, err
 }
 
-// take takes over what the database says about the bank in it.
+// take takes over the bank that was found, if it can be used as this one is configured.
 func (b *Bank) take(m *dataset.Metadata) (err error) {
 	b.formula = newFormula(m.Seed)
-	b.total, err = money.Parse(m.Facts[factTotal])
-	return err
-}
-
-// fits says whether the bank that was found can be used as this one is configured.
-func (b *Bank) fits(m *dataset.Metadata) error {
-	if _, err := money.Parse(m.Facts[factTotal]); err != nil {
+	if b.total, err = money.Parse(m.Facts[factTotal]); err != nil {
 		return kind.Altered(factTotal, m.Facts[factTotal])
 	}
 	if err := b.config.checkAccounts(m.Size); err != nil {

@@ -12,16 +12,12 @@ import (
 // seed, the run, the client's number and how often it was asked, on nothing
 // else. It allocates nothing once the slice of operations has its size.
 type chooser struct {
+	config   *Config
 	formula  formula
 	accounts uint64
 	source   sampling.Source
-	skewed   *sampling.Skewed // nil: uniform
-
-	payroll, joint, inquiry float64 // cumulative shares
-	large                   float64
-	payees                  int
-	randomOrder             bool
-	byKey                   func(a, b history.Op) int
+	choice   sampling.Choice // of the accounts
+	byKey    func(a, b history.Op) int
 
 	run, client, sequence uint64
 	payer, payee          uint64 // of the previous transfer
@@ -31,16 +27,9 @@ type chooser struct {
 // newChooser needs an attached bank's formula and number of accounts.
 func newChooser(c *Config, f formula, accounts, run, client uint64) *chooser {
 	h := &chooser{
-		formula: f, accounts: accounts, run: run, client: client,
-		payroll: c.PayrollShare, large: c.LargeShare,
-		payees: c.PayrollLegs, randomOrder: c.LockOrder == RandomOrder,
-	}
-	h.joint = h.payroll + c.JointShare
-	h.inquiry = h.joint + c.InquiryShare
-	h.source = sampling.NewSource(f.seed, run, client)
-	if c.Zipfian {
-		skewed := sampling.NewSkewed(accounts, c.ZipfExponent, f.seed)
-		h.skewed = &skewed
+		config: c, formula: f, accounts: accounts, run: run, client: client,
+		source: sampling.NewSource(f.seed, run, client),
+		choice: sampling.NewChoice(accounts, c.Zipfian, c.ZipfExponent, f.seed),
 	}
 	h.byKey = func(a, b history.Op) int {
 		return cmp.Compare(h.formula.key(a.Object), h.formula.key(b.Object))
@@ -52,12 +41,13 @@ func newChooser(c *Config, f formula, accounts, run, client uint64) *chooser {
 func (h *chooser) Next(tx *history.Transaction) {
 	h.sequence++
 	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Ops: tx.Ops[:0]}
+	c := h.config
 	switch u := h.source.Unit(); {
-	case u < h.payroll:
+	case u < c.PayrollShare:
 		h.preparePayroll(tx)
-	case u < h.joint:
+	case u < c.PayrollShare+c.JointShare:
 		h.prepareJoint(tx)
-	case u < h.inquiry:
+	case u < c.PayrollShare+c.JointShare+c.InquiryShare:
 		h.prepareInquiry(tx)
 	default:
 		h.prepareTransfer(tx)
@@ -92,9 +82,9 @@ func (h *chooser) preparePayroll(tx *history.Transaction) {
 	tx.Kind = history.Payroll
 	tx.Ops = append(tx.Ops, leg(payer, 0))
 	var sum int64
-	for range h.payees {
+	for range h.config.PayrollLegs {
 		payee := h.account()
-		for h.has(tx.Ops, payee) {
+		for slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return op.Object == payee }) {
 			if payee++; payee == h.accounts {
 				payee = 0
 			}
@@ -104,15 +94,6 @@ func (h *chooser) preparePayroll(tx *history.Transaction) {
 		tx.Ops = append(tx.Ops, leg(payee, amount))
 	}
 	tx.Ops[0].Amount = -sum
-}
-
-func (h *chooser) has(ops []history.Op, n uint64) bool {
-	for i := range ops {
-		if ops[i].Object == n {
-			return true
-		}
-	}
-	return false
 }
 
 // prepareInquiry reads a pair, or both ends of the client's previous transfer,
@@ -134,7 +115,7 @@ func leg(account uint64, amount int64) history.Op {
 // amount returns what a payer is asked for: mostly little, now and then once to
 // twice what it opened with, which it may not have.
 func (h *chooser) amount(payer uint64) int64 {
-	if h.large > 0 && h.source.Unit() < h.large {
+	if large := h.config.LargeShare; large > 0 && h.source.Unit() < large {
 		opening := h.formula.opening(payer)
 		return opening + int64(h.source.Below(uint64(opening)+1))
 	}
@@ -148,12 +129,7 @@ func (h *chooser) small(n uint64) int64 {
 }
 
 // account draws an account.
-func (h *chooser) account() uint64 {
-	if h.skewed == nil {
-		return h.source.Below(h.accounts)
-	}
-	return h.skewed.Draw(&h.source)
-}
+func (h *chooser) account() uint64 { return h.choice.Draw(&h.source) }
 
 // redraws is how often a skewed choice is repeated before a uniform one takes
 // its place: with a large exponent nearly every draw is the same account.
@@ -177,7 +153,7 @@ func (h *chooser) accountBut(a, b uint64) uint64 {
 // that lock as they go cannot deadlock; or at random, so that they can.
 func (h *chooser) order(ops []history.Op) {
 	switch {
-	case h.randomOrder:
+	case h.config.LockOrder == RandomOrder:
 		for i := len(ops) - 1; i > 0; i-- {
 			j := int(h.source.Below(uint64(i) + 1))
 			ops[i], ops[j] = ops[j], ops[i]

@@ -40,13 +40,11 @@ type Expected struct {
 	Clients    int
 	Isolation  string // as the database names it
 	Seed, Size uint64 // zero where whatever the database holds is right
-	AnySize    bool   // Fits compares the sizes
+	AnySize    bool   // Take compares the sizes
 
 	// Facts are what a load writes into the metadata besides what every load does.
 	Facts func(ctx context.Context) (map[string]string, error)
-	// Fits says why data that were loaded do not fit the run.
-	Fits func(m *Metadata) error
-	// Take takes over what was found.
+	// Take takes over what was found, or says why it does not fit the run.
 	Take func(m *Metadata) error
 	// Prepare makes what the clients of this run need besides the data.
 	Prepare func(ctx context.Context) error
@@ -162,14 +160,6 @@ func (s *Set) Adopt(other *Set) error {
 	}
 	s.found, s.run = other.found, other.run
 	s.found.Load = "" // a node that holds other data is reported as wrong
-	return s.takeOver()
-}
-
-// takeOver lets the workload take over what was found.
-func (s *Set) takeOver() error {
-	if s.expected.Take == nil {
-		return nil
-	}
 	return s.expected.Take(&s.found)
 }
 
@@ -323,11 +313,10 @@ func (s *Set) Attach(ctx context.Context) (workload.Loaded, error) {
 			return workload.Loaded{}, err
 		}
 		if err = s.store.NextRun(ctx, m); err == nil {
-			loaded, err := s.attach(m, "driven")
-			if err == nil && s.expected.Prepare != nil {
-				err = s.expected.Prepare(ctx)
+			if s.expected.Prepare == nil {
+				return s.attach(m, "driven"), nil
 			}
-			return loaded, err
+			return s.attach(m, "driven"), s.expected.Prepare(ctx)
 		}
 		// A number taken without knowing it is only skipped.
 		again := db.ClassOf(err) == db.Aborted || db.ClassOf(err) == db.Unknown
@@ -350,9 +339,9 @@ func (s *Set) readFitting(ctx context.Context) (Metadata, error) {
 }
 
 // attach takes over what the database says about the data in it.
-func (s *Set) attach(m Metadata, doing string) (workload.Loaded, error) {
+func (s *Set) attach(m Metadata, doing string) workload.Loaded {
 	s.found, s.run, s.doing = m, m.Run+1, doing
-	return s.loaded(&m), s.takeOver()
+	return s.loaded(&m)
 }
 
 // AttachReadOnly finds the data as Attach does, and only reads. The run number that it
@@ -365,7 +354,7 @@ func (s *Set) AttachReadOnly(ctx context.Context) (workload.Loaded, error) {
 	if err != nil {
 		return workload.Loaded{}, err
 	}
-	return s.attach(m, "downloaded")
+	return s.attach(m, "downloaded"), nil
 }
 
 // attachVolatile attaches to a database that keeps nothing: the data are what the
@@ -380,12 +369,11 @@ func (s *Set) attachVolatile(ctx context.Context) (workload.Loaded, error) {
 		return workload.Loaded{}, err
 	}
 	before := min(s.run, maxRun-1)
-	return s.attach(Metadata{
-		Found: true, Schema: s.kind.Schema, State: stateLoaded, Seed: w.Seed, Size: w.Size, Run: before, Facts: facts,
-	}, "")
+	m := Metadata{Found: true, Schema: s.kind.Schema, State: stateLoaded, Seed: w.Seed, Size: w.Size, Run: before, Facts: facts}
+	return s.attach(m, ""), w.Take(&m)
 }
 
-// fits says whether data can be used as they are asked for.
+// fits takes over data, or says why they cannot be used as they are asked for.
 func (s *Set) fits(m *Metadata) error {
 	noun, things, remake := s.kind.Noun, s.kind.Things, s.kind.Make
 	w := &s.expected
@@ -406,10 +394,8 @@ func (s *Set) fits(m *Metadata) error {
 		return MismatchErrorf("the %s in this database has %d %s, and %d are asked for: leave the number out, or run `%s`", noun, m.Size, things, w.Size, remake)
 	case m.Run >= maxRun:
 		return StateErrorf("all %d run numbers of this %s are used: run `%s` to load it anew", maxRun, noun, remake)
-	case w.Fits == nil:
-		return nil
 	}
-	return w.Fits(m)
+	return w.Take(m)
 }
 
 // CheckUnchanged returns a *StateError if the data in the database are now of another

@@ -17,8 +17,8 @@ type chooser struct {
 	formula *formula
 	records uint64 // of the load
 	source  sampling.Source
-	skewed  *sampling.Skewed // nil where not zipfian
-	ranks   *sampling.Zipf   // nil where not latest
+	choice  sampling.Choice
+	ranks   *sampling.Zipf // nil where not latest
 
 	read, update, insert, scan float64 // cumulative shares
 	scanLength                 uint64
@@ -48,12 +48,8 @@ func newChooser(c *Config, f *formula, records, run, client uint64) *chooser {
 			h.read = 1
 		}
 	}
-	switch {
-	case records < 2:
-	case c.Distribution == Zipfian:
-		skewed := sampling.NewSkewed(records, c.ZipfExponent, f.seed)
-		h.skewed = &skewed
-	case c.Distribution == Latest:
+	h.choice = sampling.NewChoice(records, c.Distribution == Zipfian, c.ZipfExponent, f.seed)
+	if records > 1 && c.Distribution == Latest {
 		ranks := sampling.NewZipf(records, c.ZipfExponent)
 		h.ranks = &ranks
 	}
@@ -106,15 +102,12 @@ func (h *chooser) ofInsert(i uint64) uint64 {
 
 // record chooses a record.
 func (h *chooser) record() uint64 {
-	switch {
-	case h.skewed != nil:
-		return h.skewed.Draw(&h.source)
-	case h.ranks != nil:
-		back := h.ranks.Rank(&h.source) - 1
-		if back < h.inserted {
-			return h.ofInsert(h.inserted - 1 - back)
-		}
-		return h.records - 1 - (back - h.inserted)
+	if h.ranks == nil {
+		return h.choice.Draw(&h.source)
 	}
-	return h.source.Below(h.records)
+	back := h.ranks.Rank(&h.source) - 1
+	if back < h.inserted {
+		return h.ofInsert(h.inserted - 1 - back)
+	}
+	return h.records - 1 - (back - h.inserted)
 }

@@ -53,7 +53,7 @@ func New(database db.Database, c Config) (*Workload, error) {
 	}, dataset.Expected{
 		Clients: c.Clients(), Isolation: c.Isolation, Seed: c.Seed, Size: c.Records,
 		Facts: func(context.Context) (map[string]string, error) { return factsOf(c.shape()), nil },
-		Fits:  w.fits, Take: w.take,
+		Take:  w.take,
 	})
 	return w, err
 }
@@ -163,17 +163,8 @@ func shapeOf(facts map[string]string) (s shape, err error) {
 
 func (c *Config) shape() shape { return shape{c.KeySize, c.ValueLow, c.ValueHigh} }
 
-// take takes over what the database says about the records in it.
+// take takes over the records that were found, if they can be used as configured.
 func (w *Workload) take(m *dataset.Metadata) error {
-	s, err := shapeOf(m.Facts)
-	if err == nil {
-		w.shape, w.formula = s, newFormula(m.Seed, s)
-	}
-	return err
-}
-
-// fits says whether the records that were found can be used as configured.
-func (w *Workload) fits(m *dataset.Metadata) error {
 	s, err := shapeOf(m.Facts)
 	c := &w.config
 	switch {
@@ -184,5 +175,6 @@ func (w *Workload) fits(m *dataset.Metadata) error {
 	case c.ValueHigh != 0 && (c.ValueLow != s.low || c.ValueHigh != s.high):
 		return dataset.MismatchErrorf("the %s in this database has values of %d..%d bytes, and %d..%d are asked for: leave the size out, or run `%s`", kind.Noun, s.low, s.high, c.ValueLow, c.ValueHigh, kind.Make)
 	}
+	w.shape, w.formula = s, newFormula(m.Seed, s)
 	return nil
 }

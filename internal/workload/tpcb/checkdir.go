@@ -11,20 +11,19 @@ import (
 )
 
 // checks makes all checks of recorded runs.
-func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
-	h := recorded.Header
-	f, err := sizeFacts(h.Keys, h.Accounts)
+func checks(ctx context.Context, input recording.Input) ([]check.Result, error) {
+	f, err := recorded(input.Header)
 	if err != nil {
-		return nil, fmt.Errorf("check %s: its header does not say how many branches, tellers and accounts there are: it is damaged", recorded.Dir)
+		return nil, fmt.Errorf("check %s: its header does not say how many branches, tellers and accounts there are: it is damaged", input.Dir)
 	}
-	s := f.size
 	in := totals.GroupsInput{
-		Input: recorded.Input, Words: sentenceWords(),
-		Groups:   []totals.Group{{Name: "branches", Rows: s.branches}, {Name: "tellers", Rows: s.tellers}, {Name: "accounts", Rows: s.accounts}},
-		Versions: h.Keys[factVersions] == strconv.FormatBool(true),
+		Input: input.Input, Words: sentenceWords(),
+		Versions: f.versions, Strangers: f.strangers,
 	}
-	in.Name = s.name
-	in.Strangers, _ = strconv.ParseUint(h.Keys[factStrangers], 10, 64)
+	for k, rows := range f.size {
+		in.Groups = append(in.Groups, totals.Group{Name: columns[k].table, Rows: rows})
+	}
+	in.Name = f.size.name
 	for _, source := range in.History {
 		if header := source.Header(); check.Driven(header) && header.Keys[keyHistory] == strconv.FormatBool(false) {
 			in.Bare = append(in.Bare, header.Run)

@@ -14,7 +14,7 @@ const maxDelta = 5000
 type chooser struct {
 	size                  size
 	source                sampling.Source
-	skewed                *sampling.Skewed // of the accounts; nil: uniform
+	accounts              sampling.Choice
 	run, client, sequence uint64
 }
 
@@ -30,12 +30,10 @@ const (
 func kindOf(op int) kind { return account - kind(op) }
 
 func newChooser(c *Config, s size, seed, run, client uint64) *chooser {
-	h := &chooser{size: s, run: run, client: client, source: sampling.NewSource(seed, run, client)}
-	if c.Zipfian {
-		skewed := sampling.NewSkewed(s.accounts, c.ZipfExponent, seed)
-		h.skewed = &skewed
+	return &chooser{
+		size: s, run: run, client: client, source: sampling.NewSource(seed, run, client),
+		accounts: sampling.NewChoice(s[account], c.Zipfian, c.ZipfExponent, seed),
 	}
-	return h
 }
 
 // Next fills in the client's next transaction: account, teller and branch are
@@ -43,18 +41,13 @@ func newChooser(c *Config, s size, seed, run, client uint64) *chooser {
 func (h *chooser) Next(tx *history.Transaction) {
 	h.sequence++
 	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Kind: history.Profile, Ops: tx.Ops[:0]}
-	var a uint64
-	if h.skewed == nil {
-		a = h.source.Below(h.size.accounts)
-	} else {
-		a = h.skewed.Draw(&h.source)
-	}
-	b := h.source.Below(h.size.branches)
-	t := h.source.Below(h.size.tellers)
+	a := h.accounts.Draw(&h.source)
+	b := h.source.Below(h.size[branch])
+	t := h.source.Below(h.size[teller])
 	delta := int64(h.source.Below(2*maxDelta+1)) - maxDelta
 	tx.Ops = append(tx.Ops,
-		history.Op{Object: h.size.branches + h.size.tellers + a, Write: true, Amount: delta},
-		history.Op{Object: h.size.branches + t, Write: true, Amount: delta},
+		history.Op{Object: h.size[branch] + h.size[teller] + a, Write: true, Amount: delta},
+		history.Op{Object: h.size[branch] + t, Write: true, Amount: delta},
 		history.Op{Object: b, Write: true, Amount: delta},
 	)
 }

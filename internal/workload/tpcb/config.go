@@ -3,6 +3,7 @@ package tpcb
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"stroppy/internal/history"
 	"stroppy/internal/workload"
@@ -13,7 +14,7 @@ type Config struct {
 	// Scale, Ratio and Seed make the data. Zero is right only where an earlier load
 	// is attached to: whatever the database holds.
 	Scale uint64
-	Ratio [3]uint64 // branches, tellers and accounts of one scale
+	Ratio [noKind]uint64 // branches, tellers and accounts of one scale
 	Seed  uint64
 
 	Clients   int
@@ -34,7 +35,7 @@ type Config struct {
 // DefaultConfig is what runs without being asked: pgbench's ratio. Seed and Clients
 // are the caller's.
 func DefaultConfig() Config {
-	return Config{Scale: 1, Ratio: [3]uint64{1, 10, 100_000}, History: true, ZipfExponent: 0.99}
+	return Config{Scale: 1, Ratio: [noKind]uint64{1, 10, 100_000}, History: true, ZipfExponent: 0.99}
 }
 
 // check says in one sentence what is wrong with a configuration, whatever the
@@ -49,7 +50,7 @@ func (c *Config) check() error {
 	if c.Versions && !c.AnyRows && !c.History {
 		return errVersionsHistory
 	}
-	if c.Scale == 0 && c.Ratio == [3]uint64{} {
+	if c.Scale == 0 && c.Ratio == [noKind]uint64{} {
 		return nil
 	}
 	_, err := c.size()
@@ -65,19 +66,18 @@ var (
 const maxRows = 1 << 40
 
 // size returns the rows that are asked for, of which there must be some.
-func (c *Config) size() (size, error) {
-	if c.Scale == 0 || c.Ratio[0] == 0 || c.Ratio[1] == 0 || c.Ratio[2] == 0 {
-		return size{}, fmt.Errorf("scale is %d and ratio %s: each number must be 1 or more", c.Scale, ratioText(c.Ratio))
-	}
-	var s size
-	for i, to := range []*uint64{&s.branches, &s.tellers, &s.accounts} {
-		if c.Ratio[i] > math.MaxInt32 || c.Scale > maxRows/c.Ratio[i] {
-			return size{}, fmt.Errorf("scale %d with ratio %s is more than %d rows: take less", c.Scale, ratioText(c.Ratio), uint64(maxRows))
+func (c *Config) size() (s size, err error) {
+	for k, rows := range c.Ratio {
+		switch {
+		case c.Scale == 0 || slices.Contains(c.Ratio[:], 0):
+			return s, fmt.Errorf("scale is %d and ratio %s: each number must be 1 or more", c.Scale, ratioText(c.Ratio))
+		case rows > math.MaxInt32 || c.Scale > maxRows/rows:
+			return s, fmt.Errorf("scale %d with ratio %s is more than %d rows: take less", c.Scale, ratioText(c.Ratio), uint64(maxRows))
 		}
-		*to = c.Scale * c.Ratio[i]
+		s[k] = c.Scale * rows
 	}
-	if s.branches > math.MaxInt32 || s.tellers > math.MaxInt32 {
-		return size{}, fmt.Errorf("scale %d with ratio %s has more branches or tellers than their numbers of 4 bytes tell apart: take less", c.Scale, ratioText(c.Ratio))
+	if s[branch] > math.MaxInt32 || s[teller] > math.MaxInt32 {
+		return s, fmt.Errorf("scale %d with ratio %s has more branches or tellers than their numbers of 4 bytes tell apart: take less", c.Scale, ratioText(c.Ratio))
 	}
 	return s, nil
 }

@@ -107,7 +107,7 @@ func newKVModel(database db.KV, c *Config) (m *kvModel, err error) {
 
 // putRows sets the keys of the rows from ≤ n < to.
 func putRows(s db.KVSession, m dataset.Metadata, from, to uint64) {
-	f, err := factsOf(&m)
+	f, err := factsOf(m.Facts, m.Size)
 	if err != nil {
 		return // Load has made the metadata from what was asked for: they are right
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
@@ -23,17 +22,20 @@ func Spec() workload.Spec {
 			c := DefaultConfig()
 			return &c
 		},
-		Loaded:  loaded,
-		Check:   recording.Checker(Name, checks),
-		Checks:  Checks,
-		Objects: func(h history.Header) workload.Objects { return NamesOf(h) },
-		Format:  workload.FormatAmounts(func(n int64) string { return strconv.FormatInt(n, 10) }),
+		Loaded: loaded,
+		Check:  recording.Checker(Name, checks),
+		Checks: Checks,
+		Objects: func(h history.Header) workload.Objects {
+			f, _ := recorded(h) // of a header that says nothing every row is unknown
+			return &Names{f.size}
+		},
+		Format: workload.FormatAmounts(func(n int64) string { return strconv.FormatInt(n, 10) }),
 	}
 }
 
 // loaded returns scale and ratio of the data that a recording is of.
 func loaded(h history.Header) map[string]string {
-	if _, err := sizeFacts(h.Keys, h.Accounts); err != nil {
+	if _, err := recorded(h); err != nil {
 		return nil
 	}
 	return map[string]string{"scale": h.Keys[factScale], "ratio": h.Keys[factRatio]}
@@ -57,19 +59,11 @@ func (c *Config) ratio() setting.Setting {
 	return setting.Setting{
 		Name: "ratio", Value: "B:T:A", Help: "branches, tellers and accounts of one scale",
 		Set: func(t string) error {
-			parts := strings.Split(t, ":")
-			var list [3]uint64
-			for i := range list {
-				n, err := uint64(0), error(nil)
-				if len(parts) == len(list) {
-					n, err = setting.ParseWhole(parts[i])
-				}
-				if err != nil || n == 0 || n > math.MaxInt32 {
-					return fmt.Errorf("it must be three numbers from 1 to %d, such as 1:10:100000", math.MaxInt32)
-				}
-				list[i] = n
+			ratio, ok := parseRatio(t)
+			if !ok {
+				return fmt.Errorf("it must be three numbers from 1 to %d, such as 1:10:100000", math.MaxInt32)
 			}
-			c.Ratio = list
+			c.Ratio = ratio
 			return nil
 		},
 		Get: func() string { return ratioText(c.Ratio) },
@@ -94,7 +88,7 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 	t.Clients, t.Seed, t.Isolation, t.Mode = o.Clients, o.Seed, o.Isolation, o.Mode
 	t.AnyRows = !o.Given("versions")
 	if !o.Given("scale") && !o.Given("ratio") {
-		t.Scale, t.Ratio = 0, [3]uint64{}
+		t.Scale, t.Ratio = 0, [noKind]uint64{}
 	}
 	return New(database, t)
 }

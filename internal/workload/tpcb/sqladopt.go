@@ -56,7 +56,7 @@ func (m *sqlModel) adopt(ctx context.Context, seed uint64) error {
 func (m *sqlModel) measure(ctx context.Context, own *texts) (size, error) {
 	var s size
 	err := m.With(ctx, func(session db.SQLSession) error {
-		for k, to := range []*uint64{&s.branches, &s.tellers, &s.accounts} {
+		for k := range s {
 			c := columns[k]
 			count := &db.Statement{
 				SQL: fmt.Sprintf("SELECT COUNT(*), COALESCE(MIN(%s), 0), COALESCE(MAX(%s), 0), COUNT(%s) FROM %s",
@@ -75,7 +75,7 @@ func (m *sqlModel) measure(ctx context.Context, own *texts) (size, error) {
 				return dataset.StateErrorf("the table %s has %d rows with ids from %d to %d, of which %d have a balance: it is not as pgbench makes it, with ids that follow each other from 1",
 					own.of[k].name, rows, first, last, balances)
 			}
-			*to = uint64(rows)
+			s[k] = uint64(rows)
 		}
 		return nil
 	})
@@ -112,11 +112,13 @@ func takeOpenings(own *texts, s size) string {
 		return "SELECT " + columns[k].id + " + " + strconv.FormatInt(int64(first)-1, 10) + " AS place, " + value + " AS balance FROM " + table + where
 	}
 	text, union := "", ""
-	for k, first := range [noKind]uint64{0, s.branches, s.branches + s.tellers} {
+	first := uint64(0)
+	for k, rows := range s {
 		balance := columns[k].balance
 		text += union + part(kind(k), first, balance, " WHERE "+balance+" <> 0", own.of[k].name) +
 			" UNION ALL " + part(kind(k), first, "-delta", "", own.history)
 		union = " UNION ALL "
+		first += rows
 	}
 	return "INSERT INTO " + tableOpening + " (place, balance) SELECT place, SUM(balance) FROM (" + text + ") AS moved GROUP BY place HAVING SUM(balance) <> 0"
 }

@@ -2,6 +2,7 @@ package tpcb
 
 import (
 	"context"
+	"slices"
 
 	"stroppy/internal/db"
 	"stroppy/internal/workload/dataset"
@@ -18,7 +19,7 @@ func (m *sqlModel) Fill(ctx context.Context, _ dataset.Metadata, progress func(d
 	if err := m.Each(ctx, drops...); err != nil {
 		return err
 	}
-	for k, count := range [noKind]uint64{m.size.branches, m.size.tellers, m.size.accounts} {
+	for k, count := range m.size {
 		c := columns[k]
 		load := db.BulkLoad{
 			Before: []string{t.create(kind(k), m.size)}, Table: t.of[k].name, After: t.addKey(kind(k)),
@@ -47,10 +48,10 @@ func (m *sqlModel) row(row []db.Value, n uint64) {
 		row[2].Null = true
 	case teller:
 		row[2].Null = true
-		row[3].Int = int64((id-1)/(m.size.tellers/m.scale()) + 1)
+		row[3].Int = int64((id-1)/(m.size[teller]/m.scale()) + 1)
 	case account:
 		row[2].Text, row[2].Null = empty, false
-		row[3].Int = int64((id-1)/(m.size.accounts/m.scale()) + 1)
+		row[3].Int = int64((id-1)/(m.size[account]/m.scale()) + 1)
 	}
 }
 
@@ -59,4 +60,4 @@ var empty = []byte{}
 
 // scale is how many branches the tellers and the accounts are shared out to: as many
 // as there are, or fewer where there are fewer of them than branches.
-func (m *sqlModel) scale() uint64 { return min(m.size.branches, m.size.tellers, m.size.accounts) }
+func (m *sqlModel) scale() uint64 { return slices.Min(m.size[:]) }

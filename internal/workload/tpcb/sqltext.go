@@ -161,7 +161,7 @@ func (t *texts) createTable(name string, columns []string) string {
 func (t *texts) create(k kind, s size) string {
 	c, integer, key := columns[k], smallInteger, ""
 	if k == account {
-		integer = t.accountID(s.accounts)
+		integer = t.accountID(s[account])
 	}
 	if t.addKey(k) == nil {
 		key = " PRIMARY KEY"
@@ -188,7 +188,7 @@ func (t *texts) addKey(k kind) []string {
 // createHistory makes the history of data of a size.
 func (t *texts) createHistory(s size) string {
 	list := []string{
-		"tid " + smallInteger, "bid " + smallInteger, "aid " + t.accountID(s.accounts), "delta " + smallInteger,
+		"tid " + smallInteger, "bid " + smallInteger, "aid " + t.accountID(s[account]), "delta " + smallInteger,
 		"mtime " + cmp.Or(t.dialect.TimestampType, "TIMESTAMP") + " NULL",
 	}
 	if !t.versions {

@@ -3,8 +3,10 @@ package tpcb
 import (
 	"cmp"
 	"context"
+	"maps"
 	"strconv"
 
+	"stroppy/internal/history"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
@@ -29,7 +31,7 @@ const (
 type facts struct {
 	size      size
 	scale     uint64
-	ratio     [3]uint64
+	ratio     [noKind]uint64
 	versions  bool
 	strangers uint64
 	adopted   bool
@@ -45,34 +47,37 @@ func (f *facts) metadata() map[string]string {
 	}
 }
 
-// factsOf reads metadata. The error names what makes no sense.
-func factsOf(m *dataset.Metadata) (f facts, err error) {
-	wrong := func(name string, err error) error {
-		if err == nil {
-			return nil
+// factsOf reads metadata of data with so many rows in all. The error names what makes no
+// sense.
+func factsOf(of map[string]string, rows uint64) (f facts, err error) {
+	check := func(name string, right bool) {
+		if !right && err == nil {
+			err = dataKind.Altered(name, of[name])
 		}
-		return dataKind.Altered(name, m.Facts[name])
 	}
-	versions, e1 := strconv.ParseBool(m.Facts[factVersions])
-	strangers, e2 := strconv.ParseUint(m.Facts[factStrangers], 10, 64)
-	adopted, e3 := strconv.ParseBool(m.Facts[factAdopted])
-	f, e4 := sizeFacts(m.Facts, m.Size)
-	f.versions, f.strangers, f.adopted = versions, strangers, adopted
-	return f, cmp.Or(wrong(factVersions, e1), wrong(factStrangers, e2), wrong(factAdopted, e3), e4)
+	number := func(name string) uint64 {
+		n, err := strconv.ParseUint(of[name], 10, 64)
+		check(name, err == nil)
+		return n
+	}
+	truth := func(name string) bool {
+		b, err := strconv.ParseBool(of[name])
+		check(name, err == nil)
+		return b
+	}
+	f.versions, f.strangers, f.adopted, f.scale = truth(factVersions), number(factStrangers), truth(factAdopted), number(factScale)
+	ratio, ok := parseRatio(of[factRatio])
+	s, wrong := (&Config{Scale: f.scale, Ratio: ratio}).size()
+	check(factRatio, ok && wrong == nil && s.rows() == rows)
+	f.ratio, f.size = ratio, s
+	return f, err
 }
 
-// sizeFacts reads how many rows there are from metadata or from a header; there must be
-// rows in all. The error names what makes no sense.
-func sizeFacts(of map[string]string, rows uint64) (f facts, err error) {
-	if f.scale, err = strconv.ParseUint(of[factScale], 10, 64); err != nil {
-		return f, dataKind.Altered(factScale, of[factScale])
-	}
-	ratio, ok := parseRatio(of[factRatio])
-	f.ratio = ratio
-	if f.size, err = (&Config{Scale: f.scale, Ratio: ratio}).size(); !ok || err != nil || f.size.rows() != rows {
-		return f, dataKind.Altered(factRatio, of[factRatio])
-	}
-	return f, nil
+// recorded returns the facts of the data that a history is of.
+func recorded(h history.Header) (facts, error) {
+	of := map[string]string{factAdopted: strconv.FormatBool(false)} // which no header has
+	maps.Copy(of, h.Keys)
+	return factsOf(of, h.Accounts)
 }
 
 // wanted are the facts of the load that is asked for.
@@ -105,7 +110,7 @@ func (t *TPCB) replaces(ctx context.Context) error {
 	if err != nil || !m.Found {
 		return err
 	}
-	was, err := factsOf(&m)
+	was, err := factsOf(m.Facts, m.Size)
 	if err != nil {
 		return nil // metadata that make no sense are replaced with their data
 	}
@@ -131,18 +136,10 @@ func (t *TPCB) Attach(ctx context.Context) (workload.Loaded, error) {
 // where none is asked for.
 const adoptedSeed = 1
 
-// take takes over what the database says about the data in it.
-func (t *TPCB) take(m *dataset.Metadata) (err error) {
-	if t.facts, err = factsOf(m); err != nil {
-		return err
-	}
-	return t.model.take(&t.facts)
-}
-
-// fits says whether the data that were found can be used as this one is
+// take takes over the data that were found, if they can be used as this one is
 // configured.
-func (t *TPCB) fits(m *dataset.Metadata) error {
-	f, err := factsOf(m)
+func (t *TPCB) take(m *dataset.Metadata) error {
+	f, err := factsOf(m.Facts, m.Size)
 	if err != nil {
 		return err
 	}
@@ -150,9 +147,10 @@ func (t *TPCB) fits(m *dataset.Metadata) error {
 	switch want, e := t.wanted(); {
 	case c.Scale != 0 && e == nil && f.size != want.size:
 		return dataset.MismatchErrorf("the tpcb data in this database have %d branches, %d tellers and %d accounts, and %d, %d and %d are asked for: leave scale and ratio out, or run `%s`",
-			f.size.branches, f.size.tellers, f.size.accounts, want.size.branches, want.size.tellers, want.size.accounts, dataKind.Make)
+			f.size[branch], f.size[teller], f.size[account], want.size[branch], want.size[teller], want.size[account], dataKind.Make)
 	case !c.AnyRows && f.versions != c.Versions:
 		return dataset.MismatchErrorf("the tpcb data in this database were loaded with versions=%t, and versions=%t is asked for: leave versions out, or run `%s`", f.versions, c.Versions, dataKind.Make)
 	}
-	return nil
+	t.facts = f
+	return t.model.take(&t.facts)
 }

@@ -61,7 +61,7 @@ func dialect() *db.Dialect {
 
 // ways are the clients that a test or a benchmark tries, by name.
 func ways() map[string]load.Client {
-	s := size{branches: 10, tellers: 100, accounts: 1_000_000}
+	s := size{10, 100, 1_000_000}
 	d := dialect()
 	client := func(h *chooser, columns int, t *texts, keeps bool) *sqlClient {
 		s := &nothing{results: []db.Result{{Columns: columns, Values: make([]db.Value, columns)}}}
@@ -119,7 +119,7 @@ func BenchmarkTransaction(b *testing.B) {
 // TestChoice: pgbench's ranges, each row of its own kind, the same again from the same
 // seed, and as often the one as the other.
 func TestChoice(t *testing.T) {
-	s := size{branches: 3, tellers: 7, accounts: 50}
+	s := size{3, 7, 50}
 	a, b := newChooser(&Config{}, s, 5, 1, 2), newChooser(&Config{}, s, 5, 1, 2)
 	var x, y history.Transaction
 	seen, deltas := map[uint64]int{}, map[int64]int{}
@@ -147,7 +147,7 @@ func TestChoice(t *testing.T) {
 		deltas[x.Ops[0].Amount]++
 	}
 	for n := range s.rows() {
-		count := map[kind]uint64{branch: s.branches, teller: s.tellers, account: s.accounts}
+		count := map[kind]uint64{branch: s[branch], teller: s[teller], account: s[account]}
 		k, _ := s.place(n)
 		if mean := draws / int(count[k]); seen[n] < mean*8/10 || seen[n] > mean*12/10 {
 			t.Errorf("%s was drawn %d times, and the mean is %d", s.name(n), seen[n], mean)
@@ -164,7 +164,7 @@ func TestChoice(t *testing.T) {
 }
 
 func TestSize(t *testing.T) {
-	s := size{branches: 2, tellers: 20, accounts: 200_000}
+	s := size{2, 20, 200_000}
 	names := &Names{s}
 	for n, name := range map[uint64]string{0: "branch 1", 1: "branch 2", 2: "teller 1", 21: "teller 20", 22: "account 1", 200_021: "account 200000"} {
 		if got := names.Name(n); got != name {
@@ -262,7 +262,7 @@ func TestKeyValueCodec(t *testing.T) {
 		t.Errorf("%v came back as %v", v, got)
 	}
 	p := posting{id: 9, rows: [operations]int64{1, 2, 3}, delta: -4, versions: [operations]int64{5, 6, 7}}
-	h := &chooser{size: size{branches: 5, tellers: 5, accounts: 5}}
+	h := &chooser{size: size{5, 5, 5}}
 	tx := history.Transaction{Ops: []history.Op{{Object: 10, Amount: -4, Version: 4}, {Object: 6, Version: 5}, {Object: 2, Version: 6}}}
 	if got, ok := parseEntry(9, h.AppendEntry(nil, &tx, nil)); !ok || got != p {
 		t.Errorf("%v came back as %v", p, got)

@@ -11,11 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// Longest is the longest time that a parameter may be.
-const Longest = time.Hour
 
 // Style is how the URLs of one database are written.
 type Style struct {
@@ -50,31 +46,41 @@ func Unescaped(rest string) bool {
 	return end >= 0 && strings.Contains(rest[end:], "@")
 }
 
-// Whole is an error if text, which stands behind SCHEME://, is Unescaped.
-func (s *Style) Whole(text string) error {
+// URL is what stands in a URL between SCHEME:// and the parameters.
+type URL struct {
+	Account        bool // an @ stands before the servers
+	User, Password string
+	Servers        []string // host:port
+	Path           string   // after the first /
+}
+
+// Parse reads what stands behind SCHEME://, of which the parameters go to options.
+func (s *Style) Parse(text string, options Options) (u URL, err error) {
 	if Unescaped(text) {
-		return s.Errorf("%w", &UnescapedError{s.Form})
+		return u, s.Errorf("%w", &UnescapedError{s.Form})
 	}
-	return nil
-}
-
-// Authority takes what stands before the last @ of text, which has one, as user and
-// password, either of which may be empty, and returns the rest.
-func (s *Style) Authority(text string) (user, password, rest string, err error) {
-	at := strings.LastIndexByte(text, '@')
-	userinfo, rest := text[:at], text[at+1:]
-	user, password, _ = strings.Cut(userinfo, ":")
-	for _, part := range []*string{&user, &password} {
-		if *part, err = url.PathUnescape(*part); err != nil {
-			return "", "", rest, s.Errorf("the user or the password has a %% that begins no escape: write %%25 for a %%")
+	text, query, _ := strings.Cut(text, "?")
+	servers, path, _ := strings.Cut(text, "/")
+	u.Path = path
+	if at := strings.LastIndexByte(servers, '@'); at >= 0 {
+		u.Account = true
+		u.User, u.Password, _ = strings.Cut(servers[:at], ":")
+		for _, part := range []*string{&u.User, &u.Password} {
+			if *part, err = url.PathUnescape(*part); err != nil {
+				return u, s.Errorf("the user or the password has a %% that begins no escape: write %%25 for a %%")
+			}
 		}
+		servers = servers[at+1:]
 	}
-	return user, password, rest, nil
+	if u.Servers, err = s.servers(servers); err != nil {
+		return u, err
+	}
+	return u, s.Read(query, options)
 }
 
-// Servers reads a list of servers with commas between them and completes each
+// servers reads a list of servers with commas between them and completes each
 // with the port: host:port.
-func (s *Style) Servers(list string) ([]string, error) {
+func (s *Style) servers(list string) ([]string, error) {
 	var all []string
 	for text := range strings.SplitSeq(list, ",") {
 		server, err := s.complete(text)
@@ -107,36 +113,4 @@ func (s *Style) complete(text string) (string, error) {
 		return "", s.Errorf("%q is no host: write %s", text, s.Form)
 	}
 	return net.JoinHostPort(host, port), nil
-}
-
-// Parameters reads what stands after the question mark: known names, each at most
-// once.
-func (s *Style) Parameters(query string, known []string) (url.Values, error) {
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return nil, s.Errorf("its query is malformed: write name=value&name=value, with a %% in a value as %%25")
-	}
-	for name, given := range values {
-		if !slices.Contains(known, name) {
-			return nil, s.Errorf("no parameter is called %q: the known ones are %s", name, strings.Join(known, ", "))
-		}
-		if len(given) > 1 {
-			return nil, s.Errorf("the parameter %s is given %d times", name, len(given))
-		}
-	}
-	return values, nil
-}
-
-// Duration reads a parameter that is a time from least to Longest, if it is given.
-func (s *Style) Duration(values url.Values, name string, least time.Duration, to *time.Duration) error {
-	if !values.Has(name) {
-		return nil
-	}
-	value := values.Get(name)
-	d, err := time.ParseDuration(value)
-	if err != nil || d < least || d > Longest {
-		return s.Errorf("%s=%s is no time from %v to %v, such as 3s", name, value, least, Longest)
-	}
-	*to = d
-	return nil
 }

@@ -2,7 +2,8 @@ package address
 
 import (
 	"errors"
-	"net/url"
+	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +18,7 @@ func TestServers(t *testing.T) {
 		"h1,h2:1,10.0.0.3":    {"h1:77", "h2:1", "10.0.0.3:77"},
 		"[::1],[::2]:7,[::3]": {"[::1]:77", "[::2]:7", "[::3]:77"},
 	} {
-		if got, err := style.Servers(list); err != nil || !slices.Equal(got, want) {
+		if got, err := style.servers(list); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s gives %v, %v", list, got, err)
 		}
 	}
@@ -25,23 +26,27 @@ func TestServers(t *testing.T) {
 		"": "no host: write bank://", "h1,": "no host", "h1,h1:77": "the teller h1:77 is named twice", "h1:0": "port of the teller",
 		"h1:http": "port", "::1": "brackets", "h1/db": "no host", "a b": "no host", "h1:1:2": "brackets",
 	} {
-		_, err := style.Servers(list)
+		_, err := style.servers(list)
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "read the Bank URL: ") {
 			t.Errorf("%q gives %v, which does not say %q", list, err, says)
 		}
 	}
 }
 
-func TestAuthority(t *testing.T) {
-	for text, want := range map[string][3]string{
-		"u:p%40%3A@h1,h2": {"u", "p@:", "h1,h2"}, ":p@@h": {"", "p@", "h"}, "u@h": {"u", "", "h"}, "@h": {"", "", "h"}, "u:a:b@h": {"u", "a:b", "h"},
+func TestAccount(t *testing.T) {
+	for text, want := range map[string]URL{
+		"u:p%40%3A@h1,h2": {true, "u", "p@:", []string{"h1:77", "h2:77"}, ""},
+		":p@@h/d/e":       {true, "", "p@", []string{"h:77"}, "d/e"},
+		"u@h/":            {true, "u", "", []string{"h:77"}, ""},
+		"@h":              {true, "", "", []string{"h:77"}, ""},
+		"u:a:b@h":         {true, "u", "a:b", []string{"h:77"}, ""},
+		"h":               {false, "", "", []string{"h:77"}, ""},
 	} {
-		user, password, rest, err := style.Authority(text)
-		if got := [3]string{user, password, rest}; err != nil || got != want {
-			t.Errorf("%s gives %q, %v", text, got, err)
+		if got, err := style.Parse(text, nil); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s gives %+v, %v", text, got, err)
 		}
 	}
-	_, _, _, err := style.Authority("u:secr%et@h")
+	_, err := style.Parse("u:secr%et@h", nil)
 	if err == nil || !strings.Contains(err.Error(), "%25") || strings.Contains(err.Error(), "secr") {
 		t.Errorf("a bad escape gives %v", err)
 	}
@@ -49,10 +54,10 @@ func TestAuthority(t *testing.T) {
 
 func TestUnescaped(t *testing.T) {
 	for text, want := range map[string]bool{
-		"h": false, "u:p@h": false, "u:p@h/d?a=b": false, "u:p@@h": false, "u:p@h/d?a=%40": false, "": false,
+		"h": false, "u:p@h": false, "u:p@h/d?a=b": false, "u:p@@h": false, "u:p@h/d?a=%40": false, "h/": false,
 		"u:p/w@h": true, "u:p?w@h": true, "u:p#w@h": true, "h/d@": true, "h?a=@": true, "u:p@h/d?a=b@c": true,
 	} {
-		err := style.Whole(text)
+		_, err := style.Parse(text, Options{"a": Text(new(string))})
 		if Unescaped(text) != want || (err != nil) != want {
 			t.Errorf("%s: %v, %v", text, Unescaped(text), err)
 		}
@@ -65,32 +70,37 @@ func TestUnescaped(t *testing.T) {
 	}
 }
 
-func TestParameters(t *testing.T) {
-	known := []string{"a", "b"}
-	if values, err := style.Parameters("a=1&b=", known); err != nil || values.Get("a") != "1" || !values.Has("b") {
-		t.Errorf("%v, %v", values, err)
+func TestOptions(t *testing.T) {
+	got := struct {
+		text, word string
+		time       time.Duration
+		yes        bool
+		number     uint64
+		share      float64
+	}{time: 7}
+	options := Options{
+		"text": Text(&got.text), "word": Word(&got.word, "on", "off"), "time": Time(&got.time, time.Millisecond),
+		"choice": Choice(&got.yes, "no", "yes"), "number": Number(&got.number, "number of things", 2, math.MaxUint64), "share": Share(&got.share),
 	}
-	for query, says := range map[string]string{"c=1": "known ones are a, b", "a=1&a=2": "2 times", "%zz": "malformed"} {
-		if _, err := style.Parameters(query, known); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s gives %v", query, err)
-		}
+	if err := style.Read("", options); err != nil || got.time != 7 {
+		t.Errorf("%+v, %v", got, err)
 	}
-}
-
-func TestDuration(t *testing.T) {
-	for value, want := range map[string]time.Duration{"": 7, "1ms": time.Millisecond, "1h": time.Hour} {
-		values, got := url.Values{}, time.Duration(7)
-		if value != "" {
-			values.Set("t", value)
-		}
-		if err := style.Duration(values, "t", time.Millisecond, &got); err != nil || got != want {
-			t.Errorf("%q gives %v, %v", value, got, err)
-		}
+	if err := style.Read("text=a%26b&word=OFF&time=1h&choice=yes&number=18446744073709551615&share=1", options); err != nil ||
+		got.text != "a&b" || got.word != "off" || got.time != time.Hour || !got.yes || got.number != math.MaxUint64 || got.share != 1 {
+		t.Errorf("%+v, %v", got, err)
 	}
-	for _, value := range []string{"", "0s", "-1s", "999us", "61m", "3"} {
-		got := time.Duration(7)
-		if err := style.Duration(url.Values{"t": {value}}, "t", time.Millisecond, &got); err == nil || got != 7 {
-			t.Errorf("%q gives %v, %v", value, got, err)
+	if err := style.Read("choice=no&time=1ms", options); err != nil || got.yes || got.time != time.Millisecond {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for query, says := range map[string]string{
+		"txet=1": "the nearest is text, and the known ones are choice, number, share, text, time, word", "text=1&text=2": "2 times", "%zz": "malformed",
+		"choice=": "neither no, the default, nor yes", "word=of": "take one of on, off",
+		"number=1": "is no number of things from 2 to 18446744073709551615", "number=-2": "number of things", "number=18446744073709551616": "number of things",
+		"share=2": "from 0 to 1", "share=NaN": "from 0 to 1", "share=-1": "from 0 to 1", "share=x": "from 0 to 1",
+		"time=": "no time", "time=0s": "no time", "time=-1s": "no time", "time=999us": "no time", "time=61m": "no time", "time=3": "no time",
+	} {
+		if err := style.Read(query, options); err == nil || !strings.Contains(err.Error(), says) || got.time != time.Millisecond {
+			t.Errorf("%s gives %v, which does not say %q", query, err, says)
 		}
 	}
 }

@@ -11,6 +11,7 @@
 package dqlite
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -42,32 +43,27 @@ func parseURL(text string) (config, error) {
 	if !ok {
 		return c, style.Errorf("it does not begin with dqlite://")
 	}
-	if err := style.Whole(rest); err != nil {
-		return c, err
-	}
-	rest, query, _ := strings.Cut(rest, "?")
-	if strings.Contains(rest, "@") {
+	u, err := style.Parse(rest, address.Options{
+		"read": func(value string) error {
+			if c.copy = true; value != "node" {
+				return errors.New("is not read=node, which reads from the address of one node alone")
+			}
+			return nil
+		},
+		"timeout": address.Time(&c.timeout, time.Millisecond),
+	})
+	c.nodes = u.Servers
+	switch {
+	case u.Account:
 		return c, style.Errorf("dqlite knows no users and no passwords: write %s", style.Form)
-	}
-	servers, database, _ := strings.Cut(rest, "/")
-	if database != "" {
-		if strings.Trim(database, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "" {
-			return c, style.Errorf("%q is no name of a database: it has letters, digits, and the marks _ - .", database)
-		}
-		c.database = database
-	}
-	var err error
-	if c.nodes, err = style.Servers(servers); err != nil {
+	case err != nil:
 		return c, err
+	case strings.Trim(u.Path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") != "":
+		return c, style.Errorf("%q is no name of a database: it has letters, digits, and the marks _ - .", u.Path)
+	case c.copy && len(c.nodes) > 1:
+		return c, style.Errorf("read=node, which reads from one node alone, stands behind the address of one node")
+	case u.Path != "":
+		c.database = u.Path
 	}
-	values, err := style.Parameters(query, []string{"timeout", "read"})
-	if err != nil {
-		return c, err
-	}
-	if values.Has("read") {
-		if c.copy = true; values.Get("read") != "node" || len(c.nodes) != 1 {
-			return c, style.Errorf("read=node, which reads from one node alone, stands behind the address of one node")
-		}
-	}
-	return c, style.Duration(values, "timeout", time.Millisecond, &c.timeout)
+	return c, nil
 }

@@ -33,34 +33,18 @@ func parseURL(text string) (config, error) {
 	if !ok {
 		return c, errors.New("read the database URL: it does not begin with etcd://")
 	}
-	err := style.Whole(rest)
-	if err != nil {
+	u, err := style.Parse(rest, address.Options{
+		"reads":   address.Choice(&c.stale, "linearizable", "serializable"),
+		"timeout": address.Time(&c.timeout, 1),
+	})
+	c.nodes, c.user, c.password = u.Servers, u.User, u.Password
+	switch {
+	case err != nil:
 		return c, err
+	case u.Account && (c.user == "" || c.password == ""):
+		return c, style.Errorf("before the @ stand a user and a password, user:password@")
+	case u.Path != "":
+		return c, style.Errorf("nothing stands after the hosts: write %s", style.Form)
 	}
-	rest, query, _ := strings.Cut(rest, "?")
-	if strings.Contains(rest, "@") {
-		if c.user, c.password, rest, err = style.Authority(rest); err != nil {
-			return c, err
-		}
-		if c.user == "" || c.password == "" {
-			return c, style.Errorf("before the @ stand a user and a password, user:password@")
-		}
-	}
-	if c.nodes, err = style.Servers(strings.TrimSuffix(rest, "/")); err != nil {
-		return c, err
-	}
-	values, err := style.Parameters(query, []string{"reads", "timeout"})
-	if err != nil {
-		return c, err
-	}
-	if values.Has("reads") {
-		switch value := values.Get("reads"); value {
-		case "linearizable":
-		case "serializable":
-			c.stale = true
-		default:
-			return c, style.Errorf("reads=%s is neither linearizable, the default, nor serializable, which may be stale", value)
-		}
-	}
-	return c, style.Duration(values, "timeout", 1, &c.timeout)
+	return c, nil
 }

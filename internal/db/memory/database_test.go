@@ -32,8 +32,8 @@ func TestParse(t *testing.T) {
 		"sqlite:x":                      "is of another database",
 		"memory:secret":                 "nothing but ? and parameters may follow memory:",
 		"memory:me:secret@h?n=1":        "nothing but ? and parameters may follow memory:",
-		"memory:?n=%secret":             "cannot be read",
-		"memory:?mutant=":               "there is no mutant",
+		"memory:?n=%secret":             "malformed",
+		"memory:?mutant=":               "is no mutant",
 		"memory:?mutant=lost-updates":   "the nearest is lost-update,",
 		"memory:?mutant=rubbish":        "unknown-lies",
 		"memory:?mutnat=torn":           "the nearest is mutant,",
@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 		"memory:?n=0":                   "whole number from 1",
 		"memory:?n=10001":               "whole number from 1",
 		"memory:?seed=1&seed=2":         "given 2 times",
-		"memory:?mutant=torn;rate=0.01": "cannot be read",
+		"memory:?mutant=torn;rate=0.01": "malformed",
 	} {
 		_, err := Open(url)
 		if err == nil || !strings.Contains(err.Error(), text) || strings.Contains(err.Error(), "secret") || db.ClassOf(err) != db.Fatal {

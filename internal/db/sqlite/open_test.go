@@ -29,7 +29,7 @@ func TestOpenRefuses(t *testing.T) {
 		short:                     "is no SQLite database",
 		"/dev/null":               "no regular file",
 		":memory:":                "use memory:",
-		dir + "/x.db?sync=full":   "take one of synchronous, journal, busy_timeout, cache_size",
+		dir + "/x.db?sync=full":   "the known ones are busy_timeout, cache_size, journal, synchronous",
 		dir + "/x.db?journal=off": "take one of wal, delete",
 	} {
 		_, err := sqlite.Open(t.Context(), "sqlite:"+path)

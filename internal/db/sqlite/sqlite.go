@@ -55,7 +55,7 @@ var (
 func Open(ctx context.Context, url string) (*Database, error) {
 	o, err := parseURL(url)
 	if err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: "read the address of the SQLite database", Err: err}
+		return nil, &db.Error{Class: db.Fatal, Op: "open SQLite", Err: err}
 	}
 	d := &Database{options: o}
 	d.sessions = NewSessions(func(ctx context.Context) (Conn, error) { return d.connect(ctx) }, o.busyTimeout)

@@ -3,24 +3,11 @@ package sqlite
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
-)
 
-const scheme = "sqlite:"
-
-// The parameters, and the values of the two that take one of several words. With
-// journal=delete the default is synchronous=extra, because there full does not
-// sync the directory after the journal was deleted, so that a power loss right
-// after a commit can undo it: https://www.sqlite.org/pragma.html#pragma_synchronous
-var (
-	journalWords     = []string{"wal", "delete"}
-	synchronousWords = []string{"extra", "full", "normal", "off"}
-	parameterNames   = []string{"synchronous", "journal", "busy_timeout", "cache_size"}
+	"stroppy/internal/db/address"
 )
 
 const (
@@ -38,29 +25,32 @@ type options struct {
 	cacheKiB    int64         // page cache of each connection
 }
 
-// parseURL reads sqlite:PATH[?parameter=value&…]. The path is taken as it is,
-// up to the first question mark; the parameters are encoded as in any URL.
+// style is how the parameters of an SQLite URL are written.
+var style = address.Style{Product: "SQLite"}
+
+// parseURL reads sqlite:PATH[?parameter=value&…]. The path is taken as it is, up to
+// the first question mark. With journal=delete the default is synchronous=extra,
+// because there full does not sync the directory after the journal was deleted, so
+// that a power loss right after a commit can undo it:
+// https://www.sqlite.org/pragma.html#pragma_synchronous
 func parseURL(text string) (options, error) {
 	o := options{journal: "wal", busyTimeout: defaultBusyTimeout, cacheKiB: defaultCacheKiB}
-	rest, ok := strings.CutPrefix(text, scheme)
+	rest, ok := strings.CutPrefix(text, "sqlite:")
 	if !ok {
-		return o, fmt.Errorf("the address %q does not start with %q", text, scheme)
+		return o, fmt.Errorf("the address %q does not start with %q", text, "sqlite:")
 	}
 	path, query, _ := strings.Cut(rest, "?")
 	if err := checkName(path); err != nil {
 		return o, err
 	}
-	values, err := url.ParseQuery(query)
+	err := style.Read(query, address.Options{
+		"synchronous":  address.Word(&o.synchronous, "extra", "full", "normal", "off"),
+		"journal":      address.Word(&o.journal, "wal", "delete"),
+		"busy_timeout": address.Time(&o.busyTimeout, 0),
+		"cache_size":   address.Number(&o.cacheKiB, "number of KiB", 1, maxCacheKiB),
+	})
 	if err != nil {
-		return o, fmt.Errorf("the parameters %q cannot be read (%v): write them as name=value&name=value", query, err)
-	}
-	for name, v := range values {
-		if len(v) > 1 {
-			return o, fmt.Errorf("the parameter %s is given %d times: give it once", name, len(v))
-		}
-		if err := o.set(name, v[0]); err != nil {
-			return o, err
-		}
+		return o, err
 	}
 	if o.synchronous == "" {
 		o.synchronous = "full"
@@ -89,38 +79,5 @@ func checkName(path string) error {
 	case strings.ContainsRune(path, 0):
 		return errors.New("the path holds a zero byte: no file can be called so")
 	}
-	return nil
-}
-
-func (o *options) set(name, value string) error {
-	switch name {
-	case "synchronous":
-		return word(name, value, synchronousWords, &o.synchronous)
-	case "journal":
-		return word(name, value, journalWords, &o.journal)
-	case "busy_timeout":
-		d, err := time.ParseDuration(value)
-		if err != nil || d < 0 {
-			return fmt.Errorf("the parameter busy_timeout is %q: give a duration such as 10s or 500ms", value)
-		}
-		o.busyTimeout = d
-	case "cache_size":
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || n < 1 || n > maxCacheKiB {
-			return fmt.Errorf("the parameter cache_size is %q: give a number of KiB from 1 to %d", value, maxCacheKiB)
-		}
-		o.cacheKiB = n
-	default:
-		return fmt.Errorf("no parameter is called %q: take one of %s", name, strings.Join(parameterNames, ", "))
-	}
-	return nil
-}
-
-func word(name, value string, known []string, to *string) error {
-	value = strings.ToLower(value)
-	if !slices.Contains(known, value) {
-		return fmt.Errorf("the parameter %s is %q: take one of %s", name, value, strings.Join(known, ", "))
-	}
-	*to = value
 	return nil
 }

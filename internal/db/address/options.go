@@ -1,0 +1,118 @@
+package address
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agnivade/levenshtein"
+)
+
+// Longest is the longest time that a parameter may be.
+const Longest = time.Hour
+
+// Option reads the value of a parameter. Its error continues the sentence "name=value".
+type Option func(value string) error
+
+// Options are the parameters that a URL may have.
+type Options map[string]Option
+
+// Read reads what stands after the question mark: known names, each at most once.
+func (s *Style) Read(query string, options Options) error {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return s.Errorf("its query is malformed: write name=value&name=value, with a %% in a value as %%25")
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		read, known := options[name]
+		switch given := values[name]; {
+		case !known:
+			all := slices.Sorted(maps.Keys(options))
+			return s.Errorf("no parameter is called %q: the nearest is %s, and the known ones are %s", name, Nearest(name, all), strings.Join(all, ", "))
+		case len(given) > 1:
+			return s.Errorf("the parameter %s is given %d times: give it once", name, len(given))
+		default:
+			if err := read(given[0]); err != nil {
+				return s.Errorf("%s=%s %w", name, given[0], err)
+			}
+		}
+	}
+	return nil
+}
+
+// Nearest returns the one of the known names that is spelt most like name.
+func Nearest(name string, known []string) string {
+	return slices.MinFunc(known, func(a, b string) int {
+		return levenshtein.ComputeDistance(name, a) - levenshtein.ComputeDistance(name, b)
+	})
+}
+
+// Text takes any value.
+func Text(to *string) Option {
+	return func(value string) error {
+		*to = value
+		return nil
+	}
+}
+
+// Time is a time from least to Longest.
+func Time(to *time.Duration, least time.Duration) Option {
+	return func(value string) error {
+		d, err := time.ParseDuration(value)
+		if err != nil || d < least || d > Longest {
+			return fmt.Errorf("is no time from %v to %v, such as 3s", least, Longest)
+		}
+		*to = d
+		return nil
+	}
+}
+
+// Choice is one of two words, of which no is the default.
+func Choice(to *bool, no, yes string) Option {
+	return func(value string) error {
+		if value != no && value != yes {
+			return fmt.Errorf("is neither %s, the default, nor %s", no, yes)
+		}
+		*to = value == yes
+		return nil
+	}
+}
+
+// Word is one of the words, in lower or upper case.
+func Word(to *string, words ...string) Option {
+	return func(value string) error {
+		if *to = strings.ToLower(value); !slices.Contains(words, *to) {
+			return fmt.Errorf("is not known: take one of %s", strings.Join(words, ", "))
+		}
+		return nil
+	}
+}
+
+// Number is a whole number from least to most, which counts what.
+func Number[T int | int64 | uint64](to *T, what string, least, most T) Option {
+	return func(value string) error {
+		n, err := strconv.ParseUint(value, 10, 64)
+		if err != nil || n < uint64(least) || n > uint64(most) {
+			return fmt.Errorf("is no %s from %d to %d", what, least, most)
+		}
+		*to = T(n)
+		return nil
+	}
+}
+
+// Share is a number from 0 to 1.
+func Share(to *float64) Option {
+	return func(value string) error {
+		share, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(share >= 0 && share <= 1) {
+			return errors.New("is no number from 0 to 1")
+		}
+		*to = share
+		return nil
+	}
+}

@@ -69,23 +69,20 @@ func (b *balances) results() []check.Result {
 // balances is the material of all checks, gathered in two passes over the files.
 type balances struct {
 	check.Evidence
-	accounts  uint64
-	canonical int64 // the total, cents
-	opening   func(n uint64) int64
-	audited   []uint64
-	slots     slots
-	chain     chain
-	end       endFacts
-	audit     auditFacts
-	absent    few[history.ID] // refused because an account of the load was not found
-	reads     readFacts
-	edges     graph.Edges
+	in     AccountsInput
+	slots  slots
+	chain  chain
+	end    endFacts
+	audit  auditFacts
+	absent few[history.ID] // refused because an account of the load was not found
+	reads  readFacts
+	edges  graph.Edges
 }
 
 func newAccounts(ctx context.Context, in AccountsInput, early uint64) *balances {
 	return &balances{
 		Evidence: check.Evidence{Input: in.Input, Words: in.Words, Watch: check.Watch{Ctx: ctx}, Unended: early},
-		accounts: in.Accounts, canonical: in.Total, opening: in.Opening, audited: in.Audited,
+		in:       in,
 	}
 }
 
@@ -136,7 +133,7 @@ func (b *balances) findEarly() {
 }
 
 func (b *balances) readTransactions() (problem error) {
-	b.slots.init(b.accounts)
+	b.slots.init(b.in.Accounts)
 	for number, source := range b.Input.History {
 		b.AddSource(number, source)
 		for rec := range check.Each(&b.Watch, "the history", source.Transactions(), &problem) {
@@ -164,7 +161,7 @@ func (b *balances) noteWrites(tx *history.Transaction) {
 		return
 	}
 	for i := range tx.Ops {
-		if op := &tx.Ops[i]; op.Write && op.Object < b.accounts {
+		if op := &tx.Ops[i]; op.Write && op.Object < b.in.Accounts {
 			s := b.slots.touch(op.Object)
 			s.writes++
 			if op.Observed {
@@ -178,7 +175,7 @@ func (b *balances) noteWrites(tx *history.Transaction) {
 // the load had made them all.
 func (b *balances) noteAbsence(tx *history.Transaction) {
 	for i := range tx.Ops {
-		if tx.Ops[i].Object >= b.accounts {
+		if tx.Ops[i].Object >= b.in.Accounts {
 			return
 		}
 	}
@@ -189,14 +186,14 @@ func (b *balances) noteAbsence(tx *history.Transaction) {
 // noteAudit keeps what an audit saw. One that saw an account twice has more
 // operations than there are accounts.
 func (b *balances) noteAudit(tx *history.Transaction) {
-	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Observed && op.Object < b.accounts }) {
+	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Observed && op.Object < b.in.Accounts }) {
 		b.audit.missing = append(b.audit.missing, tx.ID)
 	}
 	if b.audit.runs == nil {
 		b.audit.runs = map[uint64]bool{}
 	}
 	b.audit.runs[tx.ID.Run()] = true
-	if uint64(len(tx.Ops)) < b.accounts {
+	if uint64(len(tx.Ops)) < b.in.Accounts {
 		b.audit.sampled++
 		return
 	}
@@ -205,8 +202,8 @@ func (b *balances) noteAudit(tx *history.Transaction) {
 	for i := range tx.Ops {
 		sum.Add(tx.Ops[i].Value)
 	}
-	if !sum.Equals(b.canonical) {
-		b.Report(check.Audits, "", tx.ID, "", fmt.Sprintf("saw %s in place of %s", money.Format(sum.Low()), money.Format(b.canonical)))
+	if !sum.Equals(b.in.Total) {
+		b.Report(check.Audits, "", tx.ID, "", fmt.Sprintf("saw %s in place of %s", money.Format(sum.Low()), money.Format(b.in.Total)))
 		if len(b.audit.wrong) == 0 {
 			b.audit.wrongSum = sum.Low()
 		}

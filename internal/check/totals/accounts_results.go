@@ -88,15 +88,15 @@ func (b *balances) addFindings(v *verdict, findings ...*finding) {
 // nothing.
 func (b *balances) missingObjects(noun string) string {
 	var identity uint64
-	for n := range b.accounts {
+	for n := range b.in.Accounts {
 		if b.Watch.Ended() {
 			return ""
 		}
 		identity += check.Mix(n + 1)
 	}
 	switch {
-	case b.end.accounts != b.accounts:
-		return fmt.Sprintf("The load made %s, and the end state has %d.", check.Plural(b.accounts, noun), b.end.accounts)
+	case b.end.accounts != b.in.Accounts:
+		return fmt.Sprintf("The load made %s, and the end state has %d.", check.Plural(b.in.Accounts, noun), b.end.accounts)
 	case b.end.identity != identity:
 		return fmt.Sprintf("The end state has %s, as many as the load made, but not the same ones.", check.Plural(b.end.accounts, noun))
 	}
@@ -112,10 +112,10 @@ func (b *balances) total() check.Result {
 	if missing := b.missingObjects("account"); missing != "" {
 		said = append(said, missing)
 	}
-	canonical, difference := money.Format(b.canonical), b.end.sum
-	difference.Add(-b.canonical)
+	canonical, difference := money.Format(b.in.Total), b.end.sum
+	difference.Add(-b.in.Total)
 	switch cents := difference.Low(); {
-	case b.end.sum.Equals(b.canonical):
+	case b.end.sum.Equals(b.in.Total):
 	case !b.end.sum.Fits() || !difference.Fits():
 		said = append(said, fmt.Sprintf("The balances add up to more cents than 64 bits hold, and at the load to %s.", canonical))
 	default:
@@ -369,12 +369,12 @@ func (b *balances) exactlyOnce() check.Result {
 }
 
 func (b *balances) audits(o *order) check.Result {
-	r := check.Result{Name: check.Audits, Required: len(b.audited) > 0}
+	r := check.Result{Name: check.Audits, Required: len(b.in.Audited) > 0}
 	a := &b.audit
 	var found verdict
 	if n := len(a.wrong); n > 0 {
 		found.add(fmt.Sprintf("%d of %s saw another total; the first, %v, saw %s in place of %s.",
-			n, check.Plural(a.whole, "whole audit"), a.wrong[0], money.Format(a.wrongSum), money.Format(b.canonical)), a.wrong...)
+			n, check.Plural(a.whole, "whole audit"), a.wrong[0], money.Format(a.wrongSum), money.Format(b.in.Total)), a.wrong...)
 	}
 	for _, audits := range []struct {
 		what string
@@ -395,9 +395,9 @@ func (b *balances) audits(o *order) check.Result {
 	case !r.Required && len(found.lines) == 0:
 		r.Detail = "No audits were asked for."
 		return r
-	case slices.ContainsFunc(b.audited, func(run uint64) bool { return !a.runs[run] }):
+	case slices.ContainsFunc(b.in.Audited, func(run uint64) bool { return !a.runs[run] }):
 		why = "no audit was completed"
-		if len(b.audited) > 1 {
+		if len(b.in.Audited) > 1 {
 			why = "in one of the runs no audit was completed"
 		}
 	}

@@ -16,18 +16,19 @@ import (
 func (o *order) explainAll() {
 	o.fetch()
 	o.lostUpdates()
-	reads := &o.b.reads
+	reads, w := &o.b.reads, &o.b.Words
+	version := func(r oddRead) string {
+		return fmt.Sprintf("version %d of %s", r.version, o.b.NameInSentence(r.account))
+	}
 	o.oddReads(dirtyRead, reads.dirty, func(r oddRead) string {
-		return fmt.Sprintf("%s read version %d of %s as made by %v, which %s",
-			o.who(r.reader), r.version, o.b.NameInSentence(r.account), r.last, o.fate(r))
+		return fmt.Sprintf("%s as made by %v, which %s", version(r), r.last, o.fate(r))
 	})
 	o.oddReads(garbageRead, reads.garbage, func(r oddRead) string {
-		return fmt.Sprintf("%s read balance %s at version %d of %s, where opening balance and %s make %s: no transaction ever wrote that",
-			o.who(r.reader), o.b.Words.Amount(r.balance), r.version, o.b.NameInSentence(r.account), o.b.Words.Book, o.b.Words.Amount(r.want))
+		return fmt.Sprintf("balance %s at %s, where opening balance and %s make %s: no transaction ever wrote that",
+			w.Amount(r.balance), version(r), w.Book, w.Amount(r.want))
 	})
 	o.oddReads(nobodysRead, reads.unknown, func(r oddRead) string {
-		return fmt.Sprintf("%s read version %d of %s as made by %v, a %s that no client sent",
-			o.who(r.reader), r.version, o.b.NameInSentence(r.account), r.last, o.b.Words.One)
+		return fmt.Sprintf("%s as made by %v, a %s that no client sent", version(r), r.last, w.One)
 	})
 	for _, steps := range o.cycles {
 		if o.isLostUpdate(steps) {
@@ -36,37 +37,24 @@ func (o *order) explainAll() {
 		name, forbidden := graph.Classify(steps)
 		a := check.Anomaly{Name: name, Forbidden: forbidden, Count: 1, Detail: o.story(steps)}
 		for _, s := range steps[:min(len(steps), mostWitnesses)] {
-			a.Witness = append(a.Witness, o.b.Txns.List[s.From].ID)
+			a.Witness = append(a.Witness, o.b.IDOf(s.From))
 		}
-		broken := check.Serializable
+		broken, list := check.Serializable, &o.anomalies
 		if forbidden == isolation.StrictSerializable {
-			broken = check.Strict
+			broken, list = check.Strict, &o.realtime
 		}
 		o.reportCycle(broken, name, steps)
-		if broken == check.Strict {
-			o.realtime = merge(o.realtime, a)
+		if same := slices.IndexFunc(*list, func(b check.Anomaly) bool { return b.Name == name }); same >= 0 {
+			(*list)[same].Count++ // the first one, which is the shortest, is told
 		} else {
-			o.anomalies = merge(o.anomalies, a)
+			*list = append(*list, a)
 		}
 	}
-	byLevel := func(a, b check.Anomaly) int { return int(a.Forbidden) - int(b.Forbidden) }
-	slices.SortStableFunc(o.anomalies, byLevel)
+	slices.SortStableFunc(o.anomalies, func(a, b check.Anomaly) int { return int(a.Forbidden) - int(b.Forbidden) })
 }
 
 // mostWitnesses bounds what is told of one long cycle.
 const mostWitnesses = 4 * check.Shown
-
-// merge counts an anomaly to those of its name; the first one, which is the
-// shortest, is told.
-func merge(list []check.Anomaly, a check.Anomaly) []check.Anomaly {
-	for i := range list {
-		if list[i].Name == a.Name {
-			list[i].Count += a.Count
-			return list
-		}
-	}
-	return append(list, a)
-}
 
 // fetch reads the transactions of the cycles from the history again, because
 // what they did to which account is not kept.
@@ -124,15 +112,18 @@ func (o *order) isLostUpdate(steps []graph.Step) bool {
 	})
 }
 
-// oddReads adds an anomaly for reads that no order explains.
-func (o *order) oddReads(name string, list []oddRead, detail func(oddRead) string) {
+// oddReads adds an anomaly for reads that no order explains; what says of one what it read.
+func (o *order) oddReads(name string, list []oddRead, what func(oddRead) string) {
 	if len(list) == 0 {
 		return
 	}
-	a := check.Anomaly{Name: name, Forbidden: isolation.ReadCommitted, Count: len(list), Detail: detail(list[0]) + check.Times(len(list))}
+	first := list[0]
+	detail := fmt.Sprintf("%s read %s", o.who(first.reader), what(first))
+	times := check.Times(len(list))
 	if len(list) == mostOdd {
-		a.Detail = detail(list[0]) + fmt.Sprintf(". There are at least %d more of this kind.", mostOdd-1)
+		times = fmt.Sprintf(". There are at least %d more of this kind.", mostOdd-1)
 	}
+	a := check.Anomaly{Name: name, Forbidden: isolation.ReadCommitted, Count: len(list), Detail: detail + times}
 	for _, r := range list[:min(len(list), check.Shown)] {
 		if a.Witness = append(a.Witness, o.b.IDOf(r.reader)); r.last != 0 {
 			a.Witness = append(a.Witness, r.last)
@@ -196,26 +187,20 @@ func (o *order) story(steps []graph.Step) string {
 
 func (o *order) clause(s graph.Step) string {
 	from, to := o.who(s.From), o.who(s.To)
-	if s.Kind == graph.Rt {
+	later, earlier, did, had := to, from, "read", "had made"
+	switch s.Kind {
+	case graph.Rt:
 		return fmt.Sprintf("%s had ended %v before %s began", from, time.Duration(o.b.Between(s.From, s.To)), to)
+	case graph.Rw:
+		later, earlier, had = from, to, "overwrote"
+	case graph.Ww:
+		did = "overwrote"
 	}
 	where, version, ok := o.meeting(s)
-	switch {
-	case !ok && s.Kind == graph.Rw:
-		return fmt.Sprintf("%s read what %s overwrote", from, to)
-	case !ok && s.Kind == graph.Wr:
-		return fmt.Sprintf("%s read what %s had written", to, from)
-	case !ok:
-		return fmt.Sprintf("%s overwrote what %s had written", to, from)
+	if !ok {
+		return fmt.Sprintf("%s %s what %s %s", later, did, earlier, strings.Replace(had, "made", "written", 1))
 	}
-	account := o.b.NameInSentence(where)
-	switch s.Kind {
-	case graph.Rw:
-		return fmt.Sprintf("%s read version %d of %s, which %s overwrote", from, version, account, to)
-	case graph.Wr:
-		return fmt.Sprintf("%s read version %d of %s, which %s had made", to, version, account, from)
-	}
-	return fmt.Sprintf("%s overwrote version %d of %s, which %s had made", to, version, account, from)
+	return fmt.Sprintf("%s %s version %d of %s, which %s %s", later, did, version, o.b.NameInSentence(where), earlier, had)
 }
 
 // meeting finds the account at which two transactions depend on each other, and

@@ -60,7 +60,7 @@ func (b *balances) relate() error {
 			return
 		}
 		for i := range tx.Ops {
-			if op := &tx.Ops[i]; op.Observed && op.Object < b.accounts {
+			if op := &tx.Ops[i]; op.Observed && op.Object < b.in.Accounts {
 				b.relateRead(t, op, &lineage)
 			}
 		}
@@ -113,7 +113,7 @@ func (b *balances) relateRead(t uint32, op *history.Op, forks *versionChains) {
 	s := b.slots.find(op.Object)
 	if s == nil {
 		s = &slot{n: op.Object, base: math.MaxUint32}
-		if op.Version != 0 || op.Writer != 0 || op.Value != b.opening(op.Object) {
+		if op.Version != 0 || op.Writer != 0 || op.Value != b.in.Opening(op.Object) {
 			b.explain(t, s, op, check.None)
 		}
 		return

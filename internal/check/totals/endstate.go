@@ -66,7 +66,7 @@ func (b *balances) readLedger() error {
 			n.Flags |= check.Repeated
 			b.end.twice = append(b.end.twice, t)
 		}
-		if leg.Object >= b.accounts {
+		if leg.Object >= b.in.Accounts {
 			b.end.strange++
 			b.Report(check.Ledger, "", leg.Transaction, b.NameToReport(leg.Object), "has a "+b.Words.Book+" "+b.Words.Part+" on an account that no load made")
 			return
@@ -96,7 +96,7 @@ func (b *balances) readAccounts() (problem error) {
 			b.Report(check.NonNegative, "", a.Writer, b.NameToReport(a.N), "left "+money.Format(a.Value)+" in the end")
 			b.end.negative.add(a)
 		}
-		want, legs := b.opening(a.N), uint32(0)
+		want, legs := b.in.Opening(a.N), uint32(0)
 		s := b.slots.find(a.N)
 		if s != nil {
 			want, legs = want+s.sum, s.legs

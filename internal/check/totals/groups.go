@@ -276,7 +276,7 @@ func (t *groups) bare(tx *history.Transaction) {
 	case history.Unknown:
 		t.loose.add(tx.ID)
 		for i := range tx.Ops {
-			if n := tx.Ops[i].Object; n < t.balances.accounts {
+			if n := tx.Ops[i].Object; n < t.balances.in.Accounts {
 				t.balances.slots.touch(n).broken = true
 			}
 		}
@@ -286,7 +286,7 @@ func (t *groups) bare(tx *history.Transaction) {
 			if i == 0 {
 				t.sums.acknowledged += op.Amount
 			}
-			if op.Object < t.balances.accounts {
+			if op.Object < t.balances.in.Accounts {
 				t.balances.slots.touch(op.Object).sum += op.Amount
 			}
 		}
@@ -302,7 +302,7 @@ func (t *groups) somebodyElse() (problem error) {
 	for leg := range t.eachRow(&problem) {
 		switch {
 		case leg.Transaction != 0:
-		case leg.Object >= t.balances.accounts:
+		case leg.Object >= t.balances.in.Accounts:
 			t.balances.end.strange++
 		default:
 			t.balances.slots.touch(leg.Object).sum += leg.Amount

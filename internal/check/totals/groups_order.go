@@ -82,7 +82,7 @@ func (t *groups) edges() []transition {
 	apart := b.CountClocks() > 1 // then times say nothing
 	err := b.Each(func(n uint32, tx *history.Transaction) {
 		x := &b.Txns.List[n]
-		if !x.Applied() || len(tx.Ops) == 0 || tx.Ops[0].Object >= b.accounts {
+		if !x.Applied() || len(tx.Ops) == 0 || tx.Ops[0].Object >= b.in.Accounts {
 			return
 		}
 		op := &tx.Ops[0]

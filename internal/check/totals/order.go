@@ -3,7 +3,6 @@ package totals
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/graph"
@@ -115,47 +114,29 @@ func (b *balances) tornAudits() []history.ID {
 // serializable is the check of that name.
 func (o *order) serializable(claim isolation.Level) check.Result {
 	r := check.Result{Name: check.Serializable, Required: true, Anomalies: o.anomalies}
-	if len(o.anomalies) == 0 {
-		if o.undecided != "" {
-			r.Detail = "Not decided: " + o.undecided + "."
-			return r
-		}
-		r.Status = check.Valid
-		r.Detail = fmt.Sprintf("%s, %s, no cycle.", check.Plural(o.b.applied(), "committed transaction"), check.Plural(len(o.b.edges.To), "dependency"))
-		return r
+	if len(o.anomalies) > 0 {
+		r.Required = claim >= isolation.Serializable || claim == isolation.Unknown
 	}
-	r.Status = check.Invalid
-	r.Required = claim >= isolation.Serializable || claim == isolation.Unknown
 	for _, a := range o.anomalies {
 		r.Required = r.Required || a.Forbidden <= claim
 	}
-	r.Detail = sentences(o.anomalies)
-	r.Witness = witnesses(o.anomalies)
-	return r
+	return sentences(o.anomalies).decide(r, o.undecided, fmt.Sprintf("%s, %s, no cycle.",
+		check.Plural(o.b.applied(), "committed transaction"), check.Plural(len(o.b.edges.To), "dependency")))
 }
 
 // strict is the check of that name.
 func (o *order) strict(claim isolation.Level) check.Result {
 	r := check.Result{Name: check.Strict, Required: claim >= isolation.StrictSerializable, Anomalies: o.realtime}
-	switch {
-	case len(o.anomalies) > 0:
-		r.Status = check.Invalid
-		r.Detail = "Not serializable, and so not strictly serializable either: see the check serializable."
-		r.Witness = witnesses(o.anomalies)
-	case len(o.realtime) > 0:
-		r.Status = check.Invalid
-		r.Detail = sentences(o.realtime)
-		r.Witness = witnesses(o.realtime)
-	case o.undecided != "":
-		r.Detail = "Not decided: " + o.undecided + "."
-	case o.b.CountClocks() > 1:
-		r.Detail = fmt.Sprintf("Not decided: within each run the order of all transactions agrees with real time, but the runs are on %d clocks "+
-			"that nobody has compared, so whether a transaction of one run had ended before one of another began is not known.", o.b.CountClocks())
-	default:
-		r.Status = check.Valid
-		r.Detail = "The order of all transactions agrees with real time."
+	found, why := sentences(o.realtime), o.undecided
+	if len(o.anomalies) > 0 {
+		found = sentences(o.anomalies)
+		found.lines = []string{"Not serializable, and so not strictly serializable either: see the check serializable."}
 	}
-	return r
+	if clocks := o.b.CountClocks(); why == "" && clocks > 1 {
+		why = fmt.Sprintf("within each run the order of all transactions agrees with real time, but the runs are on %d clocks "+
+			"that nobody has compared, so whether a transaction of one run had ended before one of another began is not known", clocks)
+	}
+	return found.decide(r, why, "The order of all transactions agrees with real time.")
 }
 
 func (b *balances) applied() int {
@@ -169,22 +150,12 @@ func (b *balances) applied() int {
 }
 
 // sentences tells the anomalies, one paragraph each.
-func sentences(anomalies []check.Anomaly) string {
-	var text []string
+func sentences(anomalies []check.Anomaly) *verdict {
+	found := new(verdict)
 	for _, a := range anomalies {
-		text = append(text, fmt.Sprintf("%s%s: %s", strings.ToUpper(a.Name[:1]), a.Name[1:], a.Detail))
+		found.add(check.Capital(a.Name)+": "+a.Detail, a.Witness...)
 	}
-	return strings.Join(text, "\n")
-}
-
-func witnesses(anomalies []check.Anomaly) []history.ID {
-	var ids []history.ID
-	for _, a := range anomalies {
-		for _, id := range a.Witness {
-			if !slices.Contains(ids, id) && len(ids) < 4*check.Shown {
-				ids = append(ids, id)
-			}
-		}
-	}
-	return ids
+	found.witness = check.Distinct(found.witness)
+	found.witness = found.witness[:min(len(found.witness), mostWitnesses)]
+	return found
 }

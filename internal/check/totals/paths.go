@@ -1,8 +1,6 @@
 package totals
 
-import (
-	"slices"
-)
+import "slices"
 
 // What a search for a trail came to.
 type searched uint8
@@ -110,46 +108,40 @@ func (s *search) back() int {
 // every edge hangs together with the first balance. Where they do not, odd is an edge
 // that shows it.
 func eulerian(list []transition, opening int64) (odd transition, ok bool) {
+	degree := map[int64]int{} // of the balances: how much more often each is left than reached
+	joined := map[int64]int64{}
+	root := func(v int64) int64 { // of the balances that hang together
+		for {
+			next, ok := joined[v]
+			if !ok {
+				return v
+			}
+			if after, ok := joined[next]; ok {
+				joined[v] = after
+			}
+			v = next
+		}
+	}
 	balance := opening
 	for i := range list {
+		from, to := list[i].before, list[i].before+list[i].amount
 		balance += list[i].amount
-	}
-	index := map[int64]int{}
-	var degree, parent []int // of the balances: how much more often it is left than reached; what it hangs together with
-	place := func(v int64) int {
-		i, known := index[v]
-		if !known {
-			i = len(parent)
-			index[v] = i
-			degree, parent = append(degree, 0), append(parent, i)
-		}
-		return i
-	}
-	root := func(i int) int {
-		for parent[i] != i {
-			parent[i] = parent[parent[i]]
-			i = parent[i]
-		}
-		return i
-	}
-	start := place(opening)
-	degree[start]-- // reached by the load
-	degree[place(balance)]++
-	for i := range list {
-		from, to := place(list[i].before), place(list[i].before+list[i].amount)
 		degree[from]++
 		degree[to]--
-		parent[root(from)] = root(to)
+		if a, b := root(from), root(to); a != b {
+			joined[a] = b
+		}
 	}
+	degree[opening]-- // reached by the load
+	degree[balance]++
 	wrong := slices.IndexFunc(list, func(e transition) bool {
-		from := place(e.before)
-		return degree[from] != 0 || degree[place(e.before+e.amount)] != 0 || root(from) != root(start)
+		return degree[e.before] != 0 || degree[e.before+e.amount] != 0 || root(e.before) != root(opening)
 	})
 	if wrong < 0 {
 		return transition{}, true
 	}
 	// The one that left a balance more often than it was reached tells most.
-	if left := slices.IndexFunc(list, func(e transition) bool { return degree[place(e.before)] > 0 }); left >= 0 {
+	if left := slices.IndexFunc(list, func(e transition) bool { return degree[e.before] > 0 }); left >= 0 {
 		wrong = left
 	}
 	return list[wrong], false

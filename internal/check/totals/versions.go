@@ -149,7 +149,7 @@ func (b *balances) place(s *slot, version uint64, amount int64, t uint32) {
 // placeLedger puts every ledger leg at its version.
 func (b *balances) placeLedger() error {
 	return b.eachLeg(func(leg history.Row) {
-		if leg.Mark == history.Tombstone || leg.Object >= b.accounts {
+		if leg.Mark == history.Tombstone || leg.Object >= b.in.Accounts {
 			return
 		}
 		t, _ := b.Txns.Find(leg.Transaction)
@@ -167,7 +167,7 @@ func (b *balances) placeUnledgered() error {
 				return
 			}
 			for i := range tx.Ops {
-				if op := &tx.Ops[i]; op.Write && op.Observed && op.Object < b.accounts {
+				if op := &tx.Ops[i]; op.Write && op.Observed && op.Object < b.in.Accounts {
 					b.placeOwn(b.slots.touch(op.Object), op, t)
 				}
 			}
@@ -200,7 +200,7 @@ func (b *balances) placeOwn(s *slot, op *history.Op, t uint32) {
 func (b *balances) replay() {
 	for i := range b.slots.list {
 		s := &b.slots.list[i]
-		balance := b.opening(s.n)
+		balance := b.in.Opening(s.n)
 		b.chain.balance[s.base] = balance
 		known := true
 		for p := s.base + 1; p <= s.base+s.length && !b.Watch.Ended(); p++ {

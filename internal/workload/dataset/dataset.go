@@ -44,6 +44,8 @@ type Expected struct {
 
 	// Facts are what a load writes into the metadata besides what every load does.
 	Facts func(ctx context.Context) (map[string]string, error)
+	// Replace sees what the database holds before a load, or says why it must stay.
+	Replace func(m *Metadata) error
 	// Take takes over what was found, or says why it does not fit the run.
 	Take func(m *Metadata) error
 	// Prepare makes what the clients of this run need besides the data.
@@ -259,10 +261,12 @@ func (s *Set) resumable(ctx context.Context, m Metadata, facts map[string]string
 
 // mayLoad refuses to touch what this program did not make.
 func (s *Set) mayLoad(ctx context.Context, m Metadata) error {
-	if m.Found {
-		if !s.readable(&m) {
-			return s.schemaError(m)
-		}
+	switch {
+	case m.Found && !s.readable(&m):
+		return s.schemaError(m)
+	case m.Found && s.expected.Replace != nil:
+		return s.expected.Replace(&m)
+	case m.Found:
 		return nil
 	}
 	what, err := s.store.Foreign(ctx)

@@ -65,23 +65,27 @@ const folder = "history"
 // open opens the recordings of a workload in runs' directories. A directory without
 // a readable history, and directories of different data, are errors; an end state
 // that is not there is not.
-func open(dirs []string, workload string) (*runs, error) {
-	r := new(runs)
+func open(dirs []string, workload string) (r *runs, err error) {
+	r = new(runs)
+	defer func() {
+		if err != nil {
+			r.close()
+		}
+	}()
+	var headers []history.Header
 	for _, dir := range dirs {
 		if err := r.add(dir, workload); err != nil {
-			r.close()
-			return nil, err
+			return r, err
 		}
+		headers = append(headers, r.list[len(r.list)-1].Header())
 	}
 	for i := range r.list {
 		if err := r.list[i].plausible(); err != nil {
-			r.close()
-			return nil, err
+			return r, err
 		}
 	}
-	if err := check.SameBank(dirs, r.headers()); err != nil {
-		r.close()
-		return nil, fmt.Errorf("check the recordings: %w", err)
+	if err := check.SameBank(dirs, headers); err != nil {
+		return r, fmt.Errorf("check the recordings: %w", err)
 	}
 	return r, nil
 }
@@ -109,13 +113,11 @@ func (r *runs) add(dir, workload string) error {
 		return fmt.Errorf("check %s: its history is of the workload %q, not of %s", dir, w, workload)
 	}
 	end, err := history.OpenEnd(folder)
-	switch {
-	case err == nil:
-		r.list[len(r.list)-1].end = end
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return nil
+	r.list[len(r.list)-1].end = end
+	return err
 }
 
 // close closes the files.
@@ -128,21 +130,15 @@ func (r *runs) close() {
 	}
 }
 
-func (r *runs) headers() []history.Header {
-	var list []history.Header
-	for _, one := range r.list {
-		list = append(list, one.Header())
-	}
-	return list
-}
-
 // sources are the recordings in which there is a run, or the only one. Among several,
 // places in their files are told with their directories.
-func (r *runs) sources() []check.Source {
-	var list []check.Source
-	for i := range r.list {
-		if one := &r.list[i]; check.Driven(one.Header()) || len(r.list) == 1 {
-			list = append(list, one.source(len(r.list) > 1))
+func (r *runs) sources() (list []check.Source) {
+	if len(r.list) == 1 {
+		return []check.Source{r.list[0].Reader}
+	}
+	for _, one := range r.list {
+		if check.Driven(one.Header()) {
+			list = append(list, placed{one.Reader, one.dir})
 		}
 	}
 	return list
@@ -156,11 +152,13 @@ func (r *runs) end(ctx context.Context) (end check.EndState, early []uint64, err
 		if one.end == nil {
 			continue
 		}
-		rows, err := rowsOf(ctx, one.end, len(r.list) > 1)
-		if err != nil {
-			return nil, nil, err
+		s := &state{recording: one, early: r.early(one)}
+		if len(r.list) > 1 {
+			if s.rows, err = one.rows(ctx); err != nil {
+				return nil, nil, err
+			}
 		}
-		if s := (&state{one, r.early(one), rows}); last == nil || s.after(last) {
+		if last == nil || s.after(last) {
 			last = s
 		}
 	}
@@ -225,14 +223,10 @@ func (r *runs) early(one recording) []uint64 {
 	return runs
 }
 
-// rowsOf counts the rows of a ledger, if there is another to compare it with. A
-// damaged one counts as far as it can be read; the checks tell of the damage.
-func rowsOf(ctx context.Context, end *history.End, compared bool) (uint64, error) {
-	rows := uint64(0)
-	if !compared {
-		return 0, nil
-	}
-	for _, err := range end.Rows() {
+// rows counts the rows of a ledger. A damaged one counts as far as it can be read; the
+// checks tell of the damage.
+func (r *recording) rows(ctx context.Context) (rows uint64, err error) {
+	for _, err := range r.end.Rows() {
 		if err != nil {
 			break
 		}
@@ -243,15 +237,7 @@ func rowsOf(ctx context.Context, end *history.End, compared bool) (uint64, error
 	return rows, nil
 }
 
-// source is the recording as the checks read it. Among several, places in its
-// files are told with its directory.
-func (r *recording) source(several bool) check.Source {
-	if several {
-		return placed{r.Reader, r.dir}
-	}
-	return r.Reader
-}
-
+// placed is a recording that tells places in its files with its directory.
 type placed struct {
 	*history.Reader
 	dir string

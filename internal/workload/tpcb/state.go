@@ -86,38 +86,17 @@ func (t *TPCB) wanted() (facts, error) {
 	return facts{size: s, scale: t.config.Scale, ratio: t.config.Ratio, versions: t.config.Versions}, err
 }
 
-// Load implements workload.Workload.
-func (t *TPCB) Load(ctx context.Context, progress func(done, total uint64)) (none workload.Loaded, err error) {
-	f, err := t.wanted()
-	if err != nil {
-		return none, err
-	}
-	if !t.Volatile() {
-		if err := t.replaces(ctx); err != nil {
-			return none, err
-		}
-	}
-	if err := t.model.take(&f); err != nil {
-		return none, err
-	}
-	return t.Set.Load(ctx, progress)
-}
-
-// replaces sees what the database holds before a load: tables that somebody else made
+// replace sees what the database holds before a load: tables that somebody else made
 // stay.
-func (t *TPCB) replaces(ctx context.Context) error {
-	m, err := t.model.Read(ctx)
-	if err != nil || !m.Found {
-		return err
-	}
+func (t *TPCB) replace(m *dataset.Metadata) error {
 	was, err := factsOf(m.Facts, m.Size)
-	if err != nil {
-		return nil // metadata that make no sense are replaced with their data
-	}
-	if was.adopted {
+	switch {
+	case err != nil: // metadata that make no sense are replaced with their data
+	case was.adopted:
 		return dataset.StateErrorf("the tables of tpcb in this database were not made by this program: drive them as they are with --no-load, remove them, or use another database")
+	default:
+		t.model.replaces(&was)
 	}
-	t.model.replaces(&was)
 	return nil
 }
 

@@ -54,7 +54,7 @@ func New(database db.Database, c Config) (*TPCB, error) {
 			f, err := t.wanted()
 			return f.metadata(), err
 		},
-		Take:    t.take,
+		Replace: t.replace, Take: t.take,
 		Prepare: func(ctx context.Context) error { return t.model.prepare(ctx, t.Run()) },
 	}
 	if c.Scale != 0 {

@@ -52,7 +52,7 @@ func faultyWorkloads() []faultyWorkload {
 		{"kv", func(t *testing.T, database db.Database) workload.Workload {
 			w, err := kv.New(database, kv.Config{
 				Records: 300, Seed: 7, KeySize: 24, ValueLow: 100, ValueHigh: 100, Connections: 8, InFlight: 1,
-				Reads: 0.3, Updates: 0.2, Inserts: 0.1, Scans: 0.1, Modifies: 0.3, ScanLength: 20,
+				Mix: kv.Mix{Reads: 0.3, Updates: 0.2, Inserts: 0.1, Scans: 0.1, Modifies: 0.3}, ScanLength: 20,
 			})
 			if err != nil {
 				t.Fatal(err)

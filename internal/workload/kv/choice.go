@@ -20,10 +20,16 @@ type chooser struct {
 	choice  sampling.Choice
 	ranks   *sampling.Zipf // nil where not latest
 
-	read, update, insert, scan float64 // cumulative shares
-	scanLength                 uint64
+	mix        []upTo // whose last takes what rounding leaves
+	scanLength uint64
 
 	run, client, clients, sequence, inserted uint64
+}
+
+// upTo is the kind of the draws that the kinds before it leave below its sum.
+type upTo struct {
+	sum  float64
+	kind history.Kind
 }
 
 // newChooser needs what was attached to.
@@ -32,20 +38,10 @@ func newChooser(c *Config, f *formula, records, run, client uint64) *chooser {
 		formula: f, records: records, source: sampling.NewSource(f.seed, run, client), scanLength: c.ScanLength,
 		run: run, client: client, clients: uint64(c.Clients()),
 	}
-	h.read = c.Reads
-	h.update = h.read + c.Updates
-	h.insert = h.update + c.Inserts
-	h.scan = h.insert + c.Scans
-	if c.Modifies == 0 { // the shares may add up to a little less than 1
-		switch {
-		case c.Scans > 0:
-			h.scan = 1
-		case c.Inserts > 0:
-			h.insert = 1
-		case c.Updates > 0:
-			h.update = 1
-		default:
-			h.read = 1
+	sum := 0.0
+	for i, share := range [...]float64{c.Reads, c.Updates, c.Inserts, c.Scans, c.Modifies} {
+		if sum += share; share > 0 {
+			h.mix = append(h.mix, upTo{sum, kinds[i]})
 		}
 	}
 	h.choice = sampling.NewChoice(records, c.Distribution == Zipfian, c.ZipfExponent, f.seed)
@@ -60,21 +56,15 @@ func newChooser(c *Config, f *formula, records, run, client uint64) *chooser {
 func (h *chooser) Next(tx *history.Transaction) {
 	h.sequence++
 	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Ops: tx.Ops[:0]}
-	op := history.Op{}
-	switch u := h.source.Unit(); {
-	case u < h.read:
-		tx.Kind = history.Get
-	case u < h.update:
-		tx.Kind, op.Write = history.Put, true
-	case u < h.insert:
-		tx.Kind, op.Write = history.Insert, true
-	case u < h.scan:
-		tx.Kind = history.Scan
-	default:
-		tx.Kind, op.Write = history.Modify, true
+	drawn, left := h.source.Unit(), h.mix
+	for len(left) > 1 && drawn >= left[0].sum {
+		left = left[1:]
 	}
-	if tx.Kind == history.Insert {
-		op.Object = h.nextInsert()
+	tx.Kind = left[0].kind
+	op := history.Op{Write: !tx.Kind.ReadOnly()}
+	if tx.Kind == history.Insert { // each client has every so-manieth
+		op.Object = h.ofInsert(h.inserted)
+		h.inserted++
 	} else {
 		op.Object = h.record()
 	}
@@ -85,14 +75,6 @@ func (h *chooser) Next(tx *history.Transaction) {
 		op.Amount = 1 + int64(h.source.Below(h.scanLength))
 	}
 	tx.Ops = append(tx.Ops, op)
-}
-
-// nextInsert returns the number of the record that the client inserts next: each
-// client has every so-manieth.
-func (h *chooser) nextInsert() uint64 {
-	n := h.ofInsert(h.inserted)
-	h.inserted++
-	return n
 }
 
 // ofInsert returns the number of the client's insert i.

@@ -28,9 +28,6 @@ type session interface {
 	// transact carries out a transaction and commits it. The outcome is set where it is
 	// not committed.
 	transact(ctx context.Context, c *client, tx *history.Transaction) error
-	// look reads a record in a transaction of its own.
-	look(ctx context.Context, c *client, op *history.Op) error
-
 	Reset(ctx context.Context) error
 	Close() error
 }
@@ -79,14 +76,10 @@ func mayWrite(tx *history.Transaction) (bool, error) {
 		// try that was reported as not applied.
 		return false, load.ErrAlreadyApplied
 	case tx.Kind == history.Modify && op.State == history.Absent:
-		reject(tx)
+		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
 		return false, nil
 	}
 	return true, nil
-}
-
-func reject(tx *history.Transaction) {
-	tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
 }
 
 // ResolveUnknown implements load.Client. A write is blind, so nothing closes it for ever:
@@ -98,12 +91,12 @@ func (c *client) ResolveUnknown(ctx context.Context, tx *history.Transaction) er
 		tx.Outcome = history.Aborted
 		return nil
 	}
-	op := tx.Ops[0]
-	c.setKey(op.Object)
-	if err := c.look(ctx, c, &op); err != nil {
+	look := history.Transaction{Kind: history.Get, Ops: []history.Op{{Object: tx.Ops[0].Object}}}
+	c.setKey(look.Ops[0].Object)
+	if err := c.transact(ctx, c, &look); err != nil {
 		return err
 	}
-	if own(&op, tx.ID) {
+	if own(&look.Ops[0], tx.ID) {
 		tx.Outcome = history.Committed
 	}
 	return nil
@@ -117,18 +110,13 @@ func forget(tx *history.Transaction) {
 	workload.Forget(tx)
 }
 
-// absent notes that there is no such record.
-func absent(op *history.Op) {
+// observe notes whether there is a record, and what its value says of itself: who wrote
+// it and whether it is whole.
+func (f *formula) observe(op *history.Op, found bool, value []byte) {
 	op.Observed, op.State, op.Value, op.Writer = true, history.Absent, 0, 0
-}
-
-// observe notes what a record's value says of itself: who wrote it and whether it is
-// whole.
-func (f *formula) observe(op *history.Op, value []byte) {
-	writer, whole := f.parse(value, op.Object)
-	op.Observed, op.State, op.Value, op.Writer = true, history.Broken, int64(len(value)), writer
-	if whole {
-		op.State = history.Whole
+	if found {
+		op.Value = int64(len(value))
+		op.Writer, op.State = f.parse(value, op.Object)
 	}
 }
 
@@ -146,7 +134,7 @@ type scanned struct {
 
 func (s *scanned) start(tx *history.Transaction) {
 	s.tx, s.left = tx, tx.Ops[0].Amount
-	absent(&tx.Ops[0])
+	s.formula.observe(&tx.Ops[0], false, nil)
 }
 
 // add notes one record.
@@ -157,10 +145,10 @@ func (s *scanned) add(key, value []byte) {
 	case !ok:
 		s.tx.Ops = append(s.tx.Ops, history.Op{Observed: true, State: history.Foreign, Value: int64(len(value))})
 	case len(s.tx.Ops) == 1 && s.tx.Ops[0].State == history.Absent && n == s.tx.Ops[0].Object:
-		s.formula.observe(&s.tx.Ops[0], value)
+		s.formula.observe(&s.tx.Ops[0], true, value)
 	default:
 		op := history.Op{Object: n}
-		s.formula.observe(&op, value)
+		s.formula.observe(&op, true, value)
 		s.tx.Ops = append(s.tx.Ops, op)
 	}
 }

@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 
@@ -33,22 +32,26 @@ type Config struct {
 	Mode        string // empty is pipelined
 	Isolation   string // as the database names it; empty is its own default
 
-	// The shares of all transactions, which add up to 1.
-	Reads, Updates, Inserts, Scans, Modifies float64
+	Mix
+	Preset string // whose mix it is; empty: 90 % reads
 
 	ScanLength   uint64 // records; a scan asks for 1 to as many
-	Distribution string // empty is uniform
 	ZipfExponent float64
+}
 
-	Preset string // whose mix the shares are; empty: 90 % reads
+// Mix is what the transactions are, and which records they choose.
+type Mix struct {
+	Reads, Updates, Inserts, Scans, Modifies float64 // shares, which add up to 1
+
+	Distribution string // empty is uniform
 }
 
 // DefaultConfig is what runs without being asked; Seed and Connections are the
 // caller's.
 func DefaultConfig() Config {
 	return Config{
-		Records: 100_000, KeySize: 32, ValueLow: 1024, ValueHigh: 1024, Reads: 0.9, Updates: 0.1,
-		ScanLength: 100, Distribution: Uniform, ZipfExponent: 0.99, InFlight: 1,
+		Records: 100_000, KeySize: 32, ValueLow: 1024, ValueHigh: 1024,
+		Mix: Mix{Reads: 0.9, Updates: 0.1, Distribution: Uniform}, ScanLength: 100, ZipfExponent: 0.99, InFlight: 1,
 	}
 }
 
@@ -78,25 +81,13 @@ func (c *Config) check() error {
 	default:
 		return fmt.Errorf("mode %s is not one of this workload, whose transactions are of one statement or two: take pipelined or interactive", c.Mode)
 	}
-	return cmp.Or(c.Validate(), c.checkSizes())
+	return c.Validate()
 }
 
 // Validate implements workload.Config.
 func (c *Config) Validate() error {
 	if sum := c.Reads + c.Updates + c.Inserts + c.Scans + c.Modifies; math.Abs(sum-1) > 1e-9 {
 		return fmt.Errorf("read-share, update-share, insert-share, scan-share and modify-share are %.4g together: they are all transactions, so they must add up to 1", sum)
-	}
-	return nil
-}
-
-func (c *Config) checkSizes() error {
-	switch {
-	case c.Records > MaxRecords:
-		return fmt.Errorf("records is %d: take 1 to %d", c.Records, uint64(MaxRecords))
-	case c.KeySize != 0 && (c.KeySize < leastKey || c.KeySize > mostKey):
-		return fmt.Errorf("key-size is %d: take %d to %d bytes", c.KeySize, leastKey, mostKey)
-	case c.ValueLow > c.ValueHigh || c.ValueHigh > mostValue || c.ValueHigh != 0 && c.ValueLow < leastValue:
-		return fmt.Errorf("value-size is %d..%d: take %d to %d bytes, the lower number first", c.ValueLow, c.ValueHigh, leastValue, mostValue)
 	}
 	return nil
 }

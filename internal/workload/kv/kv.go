@@ -28,6 +28,9 @@ type Workload struct {
 
 var _ workload.Workload = (*Workload)(nil)
 
+// kinds are those of all transactions, in the order of their shares.
+var kinds = []history.Kind{history.Get, history.Put, history.Insert, history.Scan, history.Modify}
+
 // model is the workload written for one data model.
 type model interface {
 	dataset.Store
@@ -70,7 +73,7 @@ func (w *Workload) ForNode(database db.Database) (workload.Workload, error) {
 // Header is what the history must keep for the checks; valid after Attach.
 func (w *Workload) Header() history.Header {
 	return w.Complete(history.Header{
-		Kinds:   history.Kinds(history.Get, history.Put, history.Insert, history.Scan, history.Modify),
+		Kinds:   history.Kinds(kinds...),
 		Reasons: history.Reasons(history.NoSuchAccount),
 		Object:  "record",
 		Unit:    "bytes",
@@ -117,11 +120,7 @@ func (e *endRecords) add(key, value []byte) error {
 	if !ok {
 		return e.end.Unexpected(fmt.Sprintf("a key %q with a value of %d bytes, which neither the load nor a transaction makes", key, len(value)))
 	}
-	writer, whole := e.formula.parse(value, n)
-	state := history.Broken
-	if whole {
-		state = history.Whole
-	}
+	writer, state := e.formula.parse(value, n)
 	return e.end.Object(history.Object{N: n, Value: int64(len(value)), State: state, Writer: writer})
 }
 
@@ -131,19 +130,14 @@ var kind = dataset.Kind{
 	Table: "stroppy_kv_meta", Prefix: "stroppy-kv/meta/",
 }
 
-// What the metadata of the records keep besides what all metadata have.
-const (
-	factKeySize   = "key_size"   // bytes
-	factValueLow  = "value_low"  // bytes
-	factValueHigh = "value_high" // bytes
-	facts         = 3
-)
+// facts is how many facts the metadata of the records keep besides what all metadata have.
+const facts = 3
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// factsOf returns what the metadata of records of this shape keep.
+// factsOf returns what the metadata of records of this shape keep, in bytes.
 func factsOf(s shape) map[string]string {
-	return map[string]string{factKeySize: decimal(s.key), factValueLow: decimal(s.low), factValueHigh: decimal(s.high)}
+	return map[string]string{"key_size": decimal(s.key), "value_low": decimal(s.low), "value_high": decimal(s.high)}
 }
 
 // shapeOf is the inverse of factsOf.
@@ -155,9 +149,9 @@ func shapeOf(facts map[string]string) (s shape, err error) {
 		}
 		return n
 	}
-	s.key = number(factKeySize, leastKey, mostKey)
-	s.low = number(factValueLow, leastValue, mostValue)
-	s.high = number(factValueHigh, max(s.low, leastValue), mostValue)
+	s.key = number("key_size", leastKey, mostKey)
+	s.low = number("value_low", leastValue, mostValue)
+	s.high = number("value_high", max(s.low, leastValue), mostValue)
 	return s, err
 }
 

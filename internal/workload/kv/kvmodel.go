@@ -57,7 +57,9 @@ func (m *kvModel) session(ctx context.Context, f *formula) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newKVSession(s, f), nil
+	k := &kvSession{KVSession: s, from: f.newKey(), to: f.newKey()}
+	k.entry = k.add
+	return k, nil
 }
 
 func (m *kvModel) endState(ctx context.Context, e *endRecords) error {
@@ -81,12 +83,6 @@ type kvSession struct {
 	entry    func(key, value []byte) error // takes a record of its scan
 }
 
-func newKVSession(s db.KVSession, f *formula) *kvSession {
-	k := &kvSession{KVSession: s, from: f.newKey(), to: f.newKey()}
-	k.entry = k.add
-	return k
-}
-
 func (s *kvSession) transact(ctx context.Context, c *client, tx *history.Transaction) error {
 	if tx.Kind == history.Scan {
 		return s.scan(ctx, c, tx)
@@ -96,9 +92,11 @@ func (s *kvSession) transact(ctx context.Context, c *client, tx *history.Transac
 	}
 	op := &tx.Ops[0]
 	if tx.Kind != history.Put {
-		if err := s.read(ctx, c, op); err != nil {
+		s.keys[0] = c.key
+		if err := s.Read(ctx, s.keys[:], s.found[:]); err != nil {
 			return err
 		}
+		c.formula.observe(op, s.found[0].Found, s.found[0].Value)
 	}
 	if op.Write {
 		if writes, err := mayWrite(tx); !writes {
@@ -106,30 +104,6 @@ func (s *kvSession) transact(ctx context.Context, c *client, tx *history.Transac
 			return err
 		}
 		s.Set(c.key, c.newValue(tx))
-	}
-	return s.Commit(ctx)
-}
-
-// read reads the record whose key is set.
-func (s *kvSession) read(ctx context.Context, c *client, op *history.Op) error {
-	s.keys[0] = c.key
-	if err := s.Read(ctx, s.keys[:], s.found[:]); err != nil {
-		return err
-	}
-	if s.found[0].Found {
-		c.formula.observe(op, s.found[0].Value)
-	} else {
-		absent(op)
-	}
-	return nil
-}
-
-func (s *kvSession) look(ctx context.Context, c *client, op *history.Op) error {
-	if err := s.Begin(ctx, true); err != nil {
-		return err
-	}
-	if err := s.read(ctx, c, op); err != nil {
-		return err
 	}
 	return s.Commit(ctx)
 }

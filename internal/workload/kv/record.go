@@ -149,26 +149,27 @@ func (f *formula) sum(v []byte) uint32 {
 	return crc32.Update(crc32.Checksum(v[:sumAt], f.sums), f.sums, v[fillerAt:])
 }
 
-// parse returns who wrote a value of record n. It is whole if every byte is as it
-// was written, and written to this record.
-func (f *formula) parse(v []byte, n uint64) (writer history.ID, whole bool) {
+// parse returns who wrote a value of record n. It is Whole if every byte is as it
+// was written, and written to this record, and else Broken.
+func (f *formula) parse(v []byte, n uint64) (writer history.ID, state history.State) {
 	if len(v) < fillerAt {
-		return 0, false
+		return 0, history.Broken
 	}
 	id, ok := workload.Base32.Parse(v[writerAt:previousAt])
 	if !ok || id >= 1<<63 {
-		return 0, false
+		return 0, history.Broken
 	}
-	writer = history.ID(id)
 	number, ok1 := workload.Base32.Parse(v[numberAt:lengthAt])
 	length, ok2 := workload.Base32.Parse(v[lengthAt:sumAt])
 	sum, ok3 := workload.Base32.Parse(v[sumAt:fillerAt])
-	whole = ok1 && ok2 && ok3 && number == n && length == uint64(len(v)) && sum == uint64(f.sum(v))
-	return writer, whole
+	if ok1 && ok2 && ok3 && number == n && length == uint64(len(v)) && sum == uint64(f.sum(v)) {
+		return history.ID(id), history.Whole
+	}
+	return history.ID(id), history.Broken
 }
 
-// name returns record n as reports show it.
-func (f *formula) name(n uint64) string {
+// Name returns record n as reports show it.
+func (f *formula) Name(n uint64) string {
 	if n >= 1<<placeBits {
 		return "a record that no formula makes"
 	}

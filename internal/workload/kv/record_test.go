@@ -103,22 +103,22 @@ func TestValuesTellTheirWriter(t *testing.T) {
 			if i := slices.IndexFunc(v, func(c byte) bool { return c <= ' ' || c > '~' }); i >= 0 {
 				t.Fatalf("byte %d of a value is %q, which is no printable ASCII", i, v[i])
 			}
-			if got, whole := f.parse(v, n); got != writer || !whole {
-				t.Fatalf("a value of %v is taken for one of %v, whole %v", writer, got, whole)
+			if got, state := f.parse(v, n); got != writer || state != history.Whole {
+				t.Fatalf("a value of %v is taken for one of %v, in state %v", writer, got, state)
 			}
-			if _, whole := f.parse(v, n^1); whole {
+			if _, state := f.parse(v, n^1); state == history.Whole {
 				t.Error("a value of one record is taken for one of another")
 			}
 			for range 10 {
 				at := rng.IntN(len(v))
 				bent := bytes.Clone(v)
 				bent[at] ^= 1 << rng.IntN(7)
-				if _, whole := f.parse(bent, n); whole {
+				if _, state := f.parse(bent, n); state == history.Whole {
 					t.Errorf("a value whose byte %d of %d is changed is taken for whole", at, len(v))
 				}
 			}
 			for _, cut := range [][]byte{nil, v[:10], v[:len(v)-1], append(bytes.Clone(v), 'x'), make([]byte, len(v))} {
-				if _, whole := f.parse(cut, n); whole {
+				if _, state := f.parse(cut, n); state == history.Whole {
 					t.Errorf("%d bytes of a value of %d are taken for whole", len(cut), len(v))
 				}
 			}
@@ -167,7 +167,7 @@ func BenchmarkValue(b *testing.B) {
 	var v []byte
 	for i := range b.N {
 		v = f.appendValue(v[:0], uint64(i), history.NewID(1, 1, uint64(i+1)), 0, 1024)
-		if _, whole := f.parse(v, uint64(i)); !whole {
+		if _, whole := f.parse(v, uint64(i)); whole != history.Whole {
 			b.Fatal("not whole")
 		}
 	}

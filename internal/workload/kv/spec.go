@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"stroppy/internal/check"
@@ -75,35 +74,27 @@ func format() workload.Format {
 	}
 }
 
-// preset is a mix. Those of YCSB are its core workloads as
-// https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads gives them, and their
+// presets are the mixes of YCSB's core workloads, as
+// https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads gives them, by their
 // properties: readproportion, updateproportion, insertproportion, scanproportion,
-// readmodifywriteproportion, requestdistribution, maxscanlength.
-type preset struct {
-	name                                     string
-	reads, updates, inserts, scans, modifies float64
-	distribution                             string
-}
-
-func presets() []preset {
-	return []preset{
-		{"ycsb-a", 0.5, 0.5, 0, 0, 0, Zipfian},
-		{"ycsb-b", 0.95, 0.05, 0, 0, 0, Zipfian},
-		{"ycsb-c", 1, 0, 0, 0, 0, Zipfian},
-		{"ycsb-d", 0.95, 0, 0.05, 0, 0, Latest},
-		{"ycsb-e", 0, 0, 0.05, 0.95, 0, Zipfian},
-		{"ycsb-f", 0.5, 0, 0, 0, 0.5, Zipfian},
+// readmodifywriteproportion, requestdistribution.
+func presets() map[string]Mix {
+	return map[string]Mix{
+		"ycsb-a": {0.5, 0.5, 0, 0, 0, Zipfian},
+		"ycsb-b": {0.95, 0.05, 0, 0, 0, Zipfian},
+		"ycsb-c": {1, 0, 0, 0, 0, Zipfian},
+		"ycsb-d": {0.95, 0, 0.05, 0, 0, Latest},
+		"ycsb-e": {0, 0, 0.05, 0.95, 0, Zipfian},
+		"ycsb-f": {0.5, 0, 0, 0, 0.5, Zipfian},
 	}
 }
 
 func (c *Config) takePreset(name string) error {
-	i := slices.IndexFunc(presets(), func(p preset) bool { return p.name == name })
-	if i < 0 {
+	mix, ok := presets()[name]
+	if !ok {
 		return errors.New("it must be ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f")
 	}
-	p := presets()[i]
-	c.Preset, c.Distribution = name, p.distribution
-	c.Reads, c.Updates, c.Inserts, c.Scans, c.Modifies = p.reads, p.updates, p.inserts, p.scans, p.modifies
+	c.Preset, c.Mix = name, mix
 	return nil
 }
 
@@ -176,7 +167,7 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	f := formulaOf(recorded.Header)
 	in := registers.Input{Input: recorded.Input, Records: recorded.Header.Accounts, Place: f.place}
-	in.Name = f.name
+	in.Name = f.Name
 	return registers.Check(ctx, in)
 }
 
@@ -195,14 +186,12 @@ func Checks() [][2]string {
 
 // Names are the records of a recording as people know them.
 type Names struct {
-	formula *formula
+	*formula
 	records uint64
 }
 
 // NamesOf returns the names of the records that a history is of.
-func NamesOf(h history.Header) *Names {
-	return &Names{formula: formulaOf(h), records: h.Accounts}
-}
+func NamesOf(h history.Header) *Names { return &Names{formulaOf(h), h.Accounts} }
 
 // formulaOf returns the formula of the records that a history is of. Of a header that
 // says no sizes it still knows places.
@@ -214,13 +203,10 @@ func formulaOf(h history.Header) *formula {
 	return newFormula(h.Seed, s)
 }
 
-// Name returns record n as reports show it.
-func (a *Names) Name(n uint64) string { return a.formula.name(n) }
-
 // Number is the inverse of Name. What stands after the key can be left out.
 func (a *Names) Number(name string) (uint64, error) {
 	key, _, _ := strings.Cut(name, " ")
-	n, ok := a.formula.number([]byte(key), a.formula.newKey())
+	n, ok := a.number([]byte(key), a.newKey())
 	if !ok {
 		return 0, fmt.Errorf("%q is no key of these records: one looks like %s", name, strings.Fields(a.Name(0))[0])
 	}

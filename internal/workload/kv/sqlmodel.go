@@ -12,11 +12,12 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// The table, whose columns are named so that no dialect has to quote them.
+// The columns are named so that no dialect has to quote them.
 const (
-	table       = "stroppy_kv"
-	keyColumn   = "record_key"
-	valueColumn = "record_value"
+	table      = "stroppy_kv"
+	primaryKey = "PRIMARY KEY (record_key)"
+	// sortRows is how many records a load puts into the order of their keys, 8 bytes each.
+	sortRows = 1 << 24
 )
 
 // sqlModel is the workload on a SQL database.
@@ -38,69 +39,47 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 	}
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c, next: next}
 	d := m.Dialect
-	columns := keyColumn + ", " + valueColumn
-	m.read = d.Statement("SELECT "+valueColumn+" FROM "+table+" WHERE "+keyColumn+" = {text}", db.Text)
-	m.update = d.Statement("UPDATE " + table + " SET " + valueColumn + " = {text} WHERE " + keyColumn + " = {text}")
-	m.insert = d.Statement("INSERT INTO " + table + " (" + columns + ") VALUES ({text}, {text})")
-	all := "SELECT " + columns + " FROM " + table
-	m.scan = d.Statement(all+" WHERE "+keyColumn+" >= {text} ORDER BY "+keyColumn+" LIMIT {integer}", db.Text, db.Text)
-	m.all = d.Statement(all, db.Text, db.Text)
+	m.read = d.Statement("SELECT record_value FROM stroppy_kv WHERE record_key = {text}", db.Text)
+	m.update = d.Statement("UPDATE stroppy_kv SET record_value = {text} WHERE record_key = {text}")
+	m.insert = d.Statement("INSERT INTO stroppy_kv (record_key, record_value) VALUES ({text}, {text})")
+	m.all = d.Statement("SELECT record_key, record_value FROM stroppy_kv", db.Text, db.Text)
+	m.scan = d.Statement(m.all.SQL+" WHERE record_key >= {text} ORDER BY record_key LIMIT {integer}", db.Text, db.Text)
 	return m, nil
 }
 
-const (
-	sortRows   = 1 << 24 // records that a bulk load puts into the order of their keys, 8 bytes each
-	dropTable  = "DROP TABLE IF EXISTS " + table
-	primaryKey = "PRIMARY KEY (" + keyColumn + ")"
-)
-
-// create returns the statement that makes the table, with its key or without.
-func (m *sqlModel) create(s shape, keyed bool) string {
-	text := "CREATE TABLE " + table + " (\n" +
-		"\t" + keyColumn + " " + m.Dialect.TextType(int(s.key)) + " NOT NULL,\n" +
-		"\t" + valueColumn + " " + m.Dialect.TextType(int(s.high)) + " NOT NULL"
-	if keyed {
-		text += ",\n\t" + primaryKey
-	}
-	return text + "\n)" + m.Dialect.TableOptions
-}
-
 // Fill implements dataset.Store. It clears away what an earlier load has left and makes
-// the records. Where the table has its key from the
-// beginning they come in the order of their keys, which makes its tree from left to
-// right; else in that of their numbers, so that neighbours by key are none on the
-// disk, as after a long life.
+// the records. Where the table has its key from the beginning they come in the order of
+// their keys, which makes its tree from left to right; else in that of their numbers, so
+// that neighbours by key are none on the disk, as after a long life.
 func (m *sqlModel) Fill(ctx context.Context, loaded dataset.Metadata, progress func(done uint64)) error {
 	shape, records := m.config.shape(), loaded.Size
 	f := newFormula(loaded.Seed, shape)
 	var after []string
-	if m.Dialect.AddConstraint {
-		after = []string{"ALTER TABLE " + table + " ADD " + primaryKey}
-	}
 	var places []uint64 // in order; nil: by number
-	if !m.Dialect.AddConstraint && records <= sortRows {
+	keyed := ",\n\t" + primaryKey
+	if m.Dialect.AddConstraint {
+		after, keyed = []string{"ALTER TABLE " + table + " ADD " + primaryKey}, ""
+	} else if records <= sortRows {
 		places = make([]uint64, records)
 		for n := range records {
 			places[n] = f.place(n)
 		}
 		slices.Sort(places)
 	}
+	create := fmt.Sprintf("CREATE TABLE %s (\n\trecord_key %s NOT NULL,\n\trecord_value %s NOT NULL%s\n)%s",
+		table, m.Dialect.TextType(int(shape.key)), m.Dialect.TextType(int(shape.high)), keyed, m.Dialect.TableOptions)
 	key, value := f.newKey(), []byte(nil)
 	return m.Bulk(ctx, db.BulkLoad{
-		Before:  []string{dropTable, m.create(shape, !m.Dialect.AddConstraint)},
+		Before:  []string{"DROP TABLE IF EXISTS " + table, create},
 		Table:   table,
-		Columns: []string{keyColumn, valueColumn},
+		Columns: []string{"record_key", "record_value"},
 		Types:   []db.Type{db.Text, db.Text},
 		After:   after,
 	}, records, progress, func(n uint64, row []db.Value) {
-		place := uint64(0)
 		if places != nil {
-			place = places[n]
-			n = f.places.Backward(place)
-		} else {
-			place = f.place(n)
+			n = f.places.Backward(places[n])
 		}
-		f.putKey(key, place)
+		f.putKey(key, f.place(n))
 		value = f.appendValue(value[:0], n, 0, 0, f.size(n, 0))
 		row[0].Text, row[1].Text = key, value
 	})
@@ -149,15 +128,15 @@ func (s *sqlSession) transact(ctx context.Context, c *client, tx *history.Transa
 	case tx.Kind == history.Get:
 		s.take(c, op, result)
 	case tx.Kind == history.Insert:
-		absent(op)
+		c.formula.observe(op, false, nil)
 	case tx.Kind == history.Scan:
 		c.scanned.start(tx)
 		for i := range r.Rows() {
 			c.scanned.add(r.Row(i)[0].Text, r.Row(i)[1].Text)
 		}
 	case r == nil || r.Affected == 0: // an update of nothing
-		reject(tx)
-		absent(op)
+		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+		c.formula.observe(op, false, nil)
 	}
 	return nil
 }
@@ -208,23 +187,8 @@ func (s *sqlSession) do(ctx context.Context, statement *db.Statement, args ...db
 // take notes what the statement that reads one record has brought.
 func (s *sqlSession) take(c *client, op *history.Op, result int) {
 	if r := s.Result(result); r != nil && r.Rows() > 0 {
-		c.formula.observe(op, r.Row(0)[0].Text)
+		c.formula.observe(op, true, r.Row(0)[0].Text)
 		return
 	}
-	absent(op)
-}
-
-func (s *sqlSession) look(ctx context.Context, c *client, op *history.Op) error {
-	if err := s.Begin(ctx, true); err != nil {
-		return err
-	}
-	result, err := s.do(ctx, s.model.read, db.Value{Text: c.key})
-	if err != nil {
-		return err
-	}
-	if err := s.Commit(ctx); err != nil {
-		return err
-	}
-	s.take(c, op, result)
-	return nil
+	c.formula.observe(op, false, nil)
 }

@@ -131,14 +131,17 @@ type Options struct {
 	// Clock lets the clock of every node be steered, where its program allows it.
 	// It costs speed.
 	Clock bool
+	// Unsupervised leaves a node down that has ended by itself.
+	Unsupervised bool
 	// Params are what stands behind the question mark of --cluster KIND:N?….
 	// A kind refuses those that it does not know.
 	Params url.Values
 }
 
-// Alone are the options of one server on 127.0.0.1 with settings of its own.
+// Alone are the options of one server on 127.0.0.1 with settings of its own, of which
+// nobody asks anything.
 func Alone(settings map[string]string) Options {
-	o := Options{Nodes: 1, Loopback: true, Params: url.Values{}}
+	o := Options{Nodes: 1, Loopback: true, Unsupervised: true, Params: url.Values{}}
 	for name, value := range settings {
 		o.Params.Set(paramSet+name, value)
 	}

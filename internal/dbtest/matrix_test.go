@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"stroppy/internal/check"
@@ -25,6 +26,7 @@ import (
 type engine struct {
 	name  string
 	short bool // needs no server, so that all its cells are short tests
+	apart bool // each cell has a database of its own, so that they run side by side
 	start func(t *testing.T) opener
 	cells []cell
 }
@@ -46,31 +48,31 @@ func engines() []engine {
 	hurt := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(true)}, kvOnMemory())
 	redis := slices.Concat(bankSamples(1000, 120), []cell{bankContention(), tpcbOnKeys(false), kvCell("", 4000)}, eventsCells(300))
 	return []engine{
-		{"memory", true, onMemory("memory:"), keys},
-		{"memory with lost answers", true, onMemory("memory:?unknown=0.05&abort=0.05"), hurt},
-		{"sqlite", true, onSQLite, slices.Concat(
+		{"memory", true, false, onMemory("memory:"), keys},
+		{"memory with lost answers", true, false, onMemory("memory:?unknown=0.05&abort=0.05"), hurt},
+		{"sqlite", true, true, onSQLite, slices.Concat(
 			bankCells(600, []string{""}, workload.Pipelined, workload.Interactive),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive), tpcbWithoutNote(), kvCell("", 3000)}, eventsCells(300))},
-		{"postgres", false, onPostgres, slices.Concat(
+		{"postgres", false, true, onPostgres, slices.Concat(
 			bankCells(500, []string{"read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbAt("repeatable read"), tpcbAt("serializable")},
 			kvOnPostgres(), eventsCells(300), eventsAt("read committed", "repeatable read", "serializable"))},
-		{"postgres behind pgbouncer", false, onPooler, slices.Concat(
+		{"postgres behind pgbouncer", false, false, onPooler, slices.Concat(
 			bankBehindPooler(), []cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure)})},
-		{"mariadb", false, onMariaDB("OFF"), slices.Concat(
+		{"mariadb", false, true, onMariaDB("OFF"), slices.Concat(
 			bankCells(500, []string{"read uncommitted", "read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbWithoutNote()},
 			[]cell{kvCell("read committed", 3000), kvCell("repeatable read", 3000), kvCell("serializable", 3000)}, eventsCells(300))},
-		{"mariadb with snapshot isolation", false, onMariaDB("ON"),
+		{"mariadb with snapshot isolation", false, true, onMariaDB("ON"),
 			bankCells(500, []string{"repeatable read"}, workload.Pipelined, workload.Interactive, workload.Procedure)},
-		{"etcd", false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
-		{"redis by script", false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},
-		{"redis by watch", false, onRedis("watch"), redis},
+		{"etcd", false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
+		{"redis by script", false, false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},
+		{"redis by watch", false, false, onRedis("watch"), redis},
 	}
 }
 
 // TestMatrix holds every database to every workload in each of its ways. The engines
-// run side by side, the cells of one engine one after the other.
+// run side by side, and so do the cells that do not share a database.
 func TestMatrix(t *testing.T) {
 	t.Parallel()
 	for _, e := range engines() {
@@ -84,7 +86,12 @@ func TestMatrix(t *testing.T) {
 			t.Parallel()
 			open := e.start(t)
 			for _, c := range e.cells {
-				t.Run(strings.Join(strings.Fields(c.name), " "), func(t *testing.T) { c.run(t, open) })
+				t.Run(strings.Join(strings.Fields(c.name), " "), func(t *testing.T) {
+					if e.apart {
+						t.Parallel()
+					}
+					c.run(t, open)
+				})
 			}
 		})
 	}
@@ -140,10 +147,10 @@ func openPooled(t *testing.T, p *pgbouncer.Pooler, direct string) (database db.D
 
 func onMariaDB(snapshot string) func(t *testing.T) opener {
 	return func(t *testing.T) opener {
-		s, databases := startMariaDB(t, map[string]string{"innodb-snapshot-isolation": snapshot}), 0
+		s := startMariaDB(t, map[string]string{"innodb-snapshot-isolation": snapshot})
+		var databases atomic.Int64
 		return func(t *testing.T) (db.Database, string) {
-			databases++
-			name := fmt.Sprintf("d%d", databases)
+			name := fmt.Sprintf("d%d", databases.Add(1))
 			return openMariaDB(t, s, name), s.URLFor(mariadb.Superuser, "", name)
 		}
 	}

@@ -54,6 +54,7 @@ func openMariaDB(t *testing.T, s *mariadb.Server, name string) *mysql.Database {
 // on it. Commits that were under way are looked up on the server that comes back. Nobody
 // only reads, for a reader may be shown what a crash takes back: see docs/databases.md.
 func TestBankOutlivesKilledMariaDB(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{workload.Pipelined, workload.Interactive, workload.Procedure} {
 		t.Run(mode, func(t *testing.T) {
 			s := startMariaDBIn(t, false, nil)

@@ -13,6 +13,7 @@ import (
 // through it. The server goes on with what it was given, and what became of it is
 // looked up.
 func TestBankOutlivesKilledPooler(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{workload.Pipelined, workload.Interactive} {
 		t.Run(mode, func(t *testing.T) {
 			p, direct := startPooler(t), newPostgresDatabase(t)

@@ -44,6 +44,7 @@ func openRedis(t *testing.T, url string) *redis.Database {
 // has, and a sample that is more than the Reads of other stores take, beside
 // writers; then another bank takes the place of this one.
 func TestAuditsOfManyAccountsOnRedis(t *testing.T) {
+	t.Parallel()
 	s := startRedis(t, 1, "no")
 	d := openRedis(t, s.URL())
 	for _, sample := range []uint64{0, 5000} {

@@ -177,6 +177,7 @@ func pgbench(t *testing.T, args ...string) {
 // TestPgbenchAndTPCB: pgbench drives what this program has loaded, and this program
 // what `pgbench -i` has loaded, before and after pgbench has driven it.
 func TestPgbenchAndTPCB(t *testing.T) {
+	t.Parallel()
 	drives := func(t *testing.T, url string) {
 		for _, protocol := range []string{"simple", "prepared"} {
 			pgbench(t, "-n", "-b", "tpcb-like", "-c", "4", "-t", "50", "-M", protocol, url)

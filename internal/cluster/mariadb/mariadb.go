@@ -39,7 +39,8 @@ func Bin(name string) (string, error) {
 func Start(ctx context.Context, o cluster.Options) (*Server, error) {
 	p := params{flags: []string{"--innodb-log-file-size=16M"}} // enough for tests, and a sixth of the default
 	for name := range o.Params {
-		p.flags = append(p.flags, "--"+strings.TrimPrefix(name, "set.")+"="+o.Params.Get(name))
+		setting := strings.ReplaceAll(strings.TrimPrefix(name, "set."), "_", "-")
+		p.flags = append(p.flags, "--"+setting+"="+o.Params.Get(name))
 	}
 	c, err := launch(ctx, o, "mariadb", p)
 	if err != nil {

@@ -120,13 +120,15 @@ func (c *Cluster) start(ctx context.Context) error {
 			return nil
 		}),
 		c.Each(func(n *node) error {
-			n.Watch()
+			if !c.Options().Unsupervised {
+				n.Watch()
+			}
 			if n == first {
 				return n.StartPrimary(ctx)
 			}
 			return n.follow(ctx)
 		}))
-	if err == nil {
+	if err == nil && !c.Options().Unsupervised {
 		c.Supervise(glance, c.step)
 	}
 	return err

@@ -5,7 +5,11 @@ import (
 	"stroppy/internal/history"
 )
 
-// readEnd checks every record of the end state against who can have written it.
+// window is how many records of the load are looked for in one pass, a bit each.
+const window = 1 << 33
+
+// readEnd checks every record of the end state against who can have written it, and that
+// it has all records of the load.
 func (k *checker) readEnd() (problem error) {
 	if k.in.End == nil {
 		return nil
@@ -13,27 +17,33 @@ func (k *checker) readEnd() (problem error) {
 	for _, text := range k.in.End.Unexpected() {
 		k.find(ghosts, ^uint64(0), nil, "the end state has %s", text)
 	}
-	loaded, identity := uint64(0), uint64(0)
-	for a := range check.Each(&k.Watch, "the end state", k.in.End.Objects(), &problem) {
-		k.ends++
-		if k.loaded(a.N) {
-			loaded++
-			identity += check.Mix(a.N + 1)
+	loaded := uint64(0)
+	for from := uint64(0); from == 0 || from < k.in.Records && !k.found[vanished].Full(); from += window {
+		there := make([]uint64, (min(window, k.in.Records-from)+63)/64)
+		for a := range check.Each(&k.Watch, "the end state", k.in.End.Objects(), &problem) {
+			if k.loaded(a.N) && a.N-from < window {
+				there[(a.N-from)/64] |= 1 << ((a.N - from) % 64)
+				loaded++
+			}
+			if from == 0 {
+				k.ends++
+				k.judgeEnd(a)
+			}
 		}
-		k.judgeEnd(a)
-	}
-	if problem != nil {
-		return problem
-	}
-	want := uint64(0)
-	for n := range k.in.Records {
-		want += check.Mix(n + 1)
-		if k.Watch.Ended() {
-			return k.Watch.Err
+		if problem != nil {
+			return problem
+		}
+		for n := from; n < min(from+window, k.in.Records) && !k.found[vanished].Full(); n++ {
+			if there[(n-from)/64]&(1<<((n-from)%64)) == 0 {
+				k.find(vanished, n, nil, "in the end there is no %v, which the load had made", k.name(n))
+			}
+			if k.Watch.Ended() {
+				return k.Watch.Err
+			}
 		}
 	}
-	if loaded != k.in.Records || identity != want {
-		return k.findMissing(loaded)
+	if loaded > k.in.Records {
+		k.find(vanished, 0, nil, "in the end there are %d records of the load, which made %d", loaded, k.in.Records)
 	}
 	return nil
 }
@@ -59,34 +69,6 @@ func (k *checker) judgeEnd(a history.Object) {
 	}
 }
 
-// window is how many records findMissing looks at in one go, a bit each.
-const window = 1 << 30
-
-// findMissing names the first records of the load that the end state lacks.
-func (k *checker) findMissing(found uint64) (problem error) {
-	enough := func() bool { return k.found[vanished].Count >= check.Shown }
-	for from := uint64(0); from < k.in.Records && !enough(); from += window {
-		there := make([]uint64, (min(window, k.in.Records-from)+63)/64)
-		for a := range check.Each(&k.Watch, "the end state", k.in.End.Objects(), &problem) {
-			if k.loaded(a.N) && a.N-from < window {
-				there[(a.N-from)/64] |= 1 << ((a.N - from) % 64)
-			}
-		}
-		if problem != nil {
-			return problem
-		}
-		for n := from; n < min(from+window, k.in.Records) && !enough(); n++ {
-			if there[(n-from)/64]&(1<<((n-from)%64)) == 0 {
-				k.find(vanished, n, nil, "in the end there is no %v, which the load had made", k.name(n))
-			}
-		}
-	}
-	if found > k.in.Records {
-		k.find(vanished, 0, nil, "in the end there are %d records of the load, which made %d", found, k.in.Records)
-	}
-	return nil
-}
-
 // findVanished looks for acknowledged writes that are not in the end state although
 // nothing can have come after them: what is there in their place had surely been
 // applied before they began. Of those of a record it reports the one that began last.
@@ -109,10 +91,7 @@ func (k *checker) findVanished(g int) {
 			if w == nil || w.refused() {
 				continue // reported already, or of a run that is not given
 			}
-			known = w.readsEnd
-			if k.timed(w, g) {
-				known = w.known()
-			}
+			known = k.known(w, g)
 		}
 		var last *write
 		count := 0

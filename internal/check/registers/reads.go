@@ -23,7 +23,7 @@ type reading struct {
 func (k *checker) readings(g int, judge bool, problem *error) iter.Seq[*reading] {
 	return func(yield func(*reading) bool) {
 		for number, source := range k.in.History {
-			r := reading{group: k.shifts[number].group, judge: judge}
+			r := reading{group: k.group[number], judge: judge}
 			if r.timed = r.group == g; !r.timed && !judge {
 				continue
 			}
@@ -50,7 +50,7 @@ func (k *checker) readGroup(g int) (problem error) {
 	for i := range k.writes {
 		k.writes[i].readsEnd, k.writes[i].readsStart = never, always
 	}
-	for r := range k.readings(g, g == 0, &problem) {
+	for r := range k.readings(g, g == k.groups[0], &problem) {
 		for i := range r.Ops {
 			if op := &r.Ops[i]; op.Observed {
 				k.observe(r, op)
@@ -65,10 +65,18 @@ func (k *checker) readGroup(g int) (problem error) {
 
 // observe checks one value against its writer, and notes when it was seen.
 func (k *checker) observe(r *reading, op *history.Op) {
+	who, w := k.sourceOf(op)
 	if r.judge {
 		k.reads++
+		k.judge(r, op, who, w)
 	}
-	w := (*write)(nil)
+	if r.timed && w != nil && !w.refused() {
+		w.seen(r.began, r.ended, k.timed(w, r.group))
+	}
+}
+
+// sourceOf says who wrote what an operation saw; the write is nil where it is not known.
+func (k *checker) sourceOf(op *history.Op) (who origin, w *write) {
 	switch op.State {
 	case history.Broken, history.Foreign:
 	case history.Absent:
@@ -78,17 +86,9 @@ func (k *checker) observe(r *reading, op *history.Op) {
 			w = &k.of(key)[0]
 		}
 	default:
-		var who origin
-		if who, _, w = k.writerOf(op.Object, op.Writer); r.judge {
-			k.judge(r, op, who, w)
-		}
+		who, _, w = k.writerOf(op.Object, op.Writer)
 	}
-	if r.judge {
-		k.judgeState(r, op)
-	}
-	if r.timed && w != nil && !w.refused() {
-		w.seen(r.began, r.ended, k.timed(w, r.group))
-	}
+	return who, w
 }
 
 // seen notes when a value was seen; timed says that this can be compared with the
@@ -132,30 +132,27 @@ func (k *checker) proveUnknown(g int) {
 	}
 }
 
-// judgeState says what is wrong with what is no value that somebody wrote.
-func (k *checker) judgeState(r *reading, op *history.Op) {
-	n, by := op.Object, []history.ID{r.ID}
-	switch {
-	case op.State == history.Foreign:
-		k.find(wrongRead, n, by, "%v found a key that neither the load nor a transaction makes", r.ID)
-	case op.State == history.Broken:
-		k.find(wrongRead, n, by, "%v read a value of %d bytes in %v that is not as anybody wrote it", r.ID, op.Value, k.name(n))
-	case op.State == history.Absent && k.loaded(n) && r.Kind != history.Scan: // a scan's are the check scans'
-		k.find(wrongRead, n, by, "%v found no record %v, which the load had made", r.ID, k.name(n))
-	}
-}
-
-// judge says what is wrong with a value that is whole.
+// judge says what is wrong with what an operation saw.
 func (k *checker) judge(r *reading, op *history.Op, who origin, w *write) {
 	n, by := op.Object, op.Writer
+	wrong := func(format string, args ...any) { k.find(wrongRead, n, []history.ID{r.ID}, format, args...) }
+	dirty := func(format string) { k.find(dirtyRead, n, []history.ID{r.ID, by}, format, r.ID, by, k.name(n)) }
 	switch {
+	case op.State == history.Foreign:
+		wrong("%v found a key that neither the load nor a transaction makes", r.ID)
+	case op.State == history.Broken:
+		wrong("%v read a value of %d bytes in %v that is not as anybody wrote it", r.ID, op.Value, k.name(n))
+	case op.State == history.Absent:
+		if k.loaded(n) && r.Kind != history.Scan { // a scan's are the check scans'
+			wrong("%v found no record %v, which the load had made", r.ID, k.name(n))
+		}
 	case who == nobody:
-		k.find(wrongRead, n, []history.ID{r.ID}, "%v read a value of %v in %v, which never wrote there", r.ID, writer(by), k.name(n))
+		wrong("%v read a value of %v in %v, which never wrote there", r.ID, writer(by), k.name(n))
 	case who != sent:
 	case w.refused():
-		k.find(dirtyRead, n, []history.ID{r.ID, by}, "%v read the value of %v in %v, which was reported as not applied", r.ID, by, k.name(n))
+		dirty("%v read the value of %v in %v, which was reported as not applied")
 	case k.timed(w, r.group) && r.ended < w.try:
-		k.find(dirtyRead, n, []history.ID{r.ID, by}, "%v had read the value of %v in %v before the try of it began that was not refused", r.ID, by, k.name(n))
+		dirty("%v had read the value of %v in %v before the try of it began that was not refused")
 	}
 }
 
@@ -196,7 +193,7 @@ func (k *checker) overtakersOf(key *register, g int) []overtaker {
 	writes := k.of(key)
 	for i := range writes {
 		if w := &writes[i]; w.id != 0 && w.applied() && k.timed(w, g) {
-			list = append(list, overtaker{w.known(), w.try, w.id})
+			list = append(list, overtaker{k.known(w, g), w.try, w.id})
 		}
 	}
 	slices.SortFunc(list, func(a, b overtaker) int { return cmp.Compare(a.known, b.known) })
@@ -211,22 +208,12 @@ func (k *checker) overtakersOf(key *register, g int) []overtaker {
 // judgeAge says whether a read was of a value that had been overtaken.
 func (k *checker) judgeAge(r *reading, op *history.Op, list []overtaker) {
 	n := op.Object
-	var w *write
-	switch {
-	case op.State == history.Absent && !k.loaded(n):
-		w = &k.of(k.keyOf(n))[0]
-	case op.State == history.Whole:
-		_, _, w = k.writerOf(n, op.Writer)
-	}
+	_, w := k.sourceOf(op)
 	i, _ := slices.BinarySearchFunc(list, r.began, func(o overtaker, at int64) int { return cmp.Compare(o.known, at) })
 	if w == nil || w.refused() || i == 0 {
 		return
 	}
-	known := w.readsEnd
-	if k.timed(w, r.group) {
-		known = w.known()
-	}
-	if by := list[i-1]; by.try > known {
+	if by := list[i-1]; by.try > k.known(w, r.group) {
 		what := "that there is no record"
 		if op.State == history.Whole {
 			what = "the value of " + writer(op.Writer).String()

@@ -5,6 +5,7 @@ package registers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"stroppy/internal/check"
 	"stroppy/internal/history"
@@ -15,8 +16,9 @@ import (
 // its length in bytes.
 type Input struct {
 	check.Input
-	Records uint64                // that the load made: those with the numbers below it
-	Place   func(n uint64) uint64 // where record n stands in the order of the keys
+	Records uint64                    // that the load made: those with the numbers below it
+	Place   func(n uint64) uint64     // where record n stands in the order of the keys
+	At      func(place uint64) uint64 // the inverse of Place
 }
 
 // The names of the checks of registers, beside Durable and NoGhost.
@@ -51,8 +53,8 @@ type checker struct {
 	check.Evidence
 	in      Input
 	found   [kinds]check.Findings
-	shifts  []clockShift      // of the histories
-	groups  int               // of histories on one clock
+	group   []int             // of each history: the first one that is on the same clock
+	groups  []int             // all of these
 	writes  []write           // by record and id; the first of each record is what was there before the runs
 	keys    []register        // the records that were written, in the order of writes
 	index   map[uint64]uint32 // of a record in keys
@@ -66,7 +68,7 @@ type checker struct {
 }
 
 func newChecker(ctx context.Context, in Input) *checker {
-	k := &checker{Evidence: check.Evidence{Input: in.Input, Watch: check.Watch{Ctx: ctx}}, in: in, found: noFindings(), foreign: map[uint64]bool{}}
+	k := &checker{Evidence: check.Evidence{Input: in.Input, Watch: check.Watch{Ctx: ctx}}, in: in, found: noFindings(), index: map[uint64]uint32{}, foreign: map[uint64]bool{}}
 	if len(in.Early) > 0 {
 		k.Unended = in.Early[0]
 	}
@@ -94,9 +96,6 @@ const (
 	never  = 1<<63 - 1
 )
 
-// known is when the write had surely been applied.
-func (w *write) known() int64 { return min(w.end, w.readsEnd) }
-
 // refused says that it was reported as not applied.
 func (w *write) refused() bool {
 	return w.outcome == history.Aborted || w.outcome == history.Rejected
@@ -115,42 +114,42 @@ type register struct {
 	broken   bool          // it is not linearizable
 }
 
-// clockShift is what is added to a history's times so that those of all histories on
-// one clock can be compared.
-type clockShift struct {
-	group    int
-	from, to int64 // ns, of beginnings and of ends
-}
-
 // groupClocks finds the histories that are on one clock. One that shares its clock
 // with none keeps its own times, which are exact.
 func (k *checker) groupClocks() {
-	count, group := map[string]int{}, map[string]int{}
 	for i, source := range k.in.History {
 		k.AddSource(i, source)
-		id := k.Clocks[i].ID
-		if count[id]++; count[id] == 1 {
-			group[id] = k.groups
-			k.groups++
-		}
 	}
-	for _, c := range k.Clocks {
-		shift := clockShift{group: group[c.ID]}
-		if count[c.ID] > 1 {
-			shift.from, shift.to = c.From, c.To
+	for i := range k.Clocks {
+		same := func(c check.Clock) bool { return c.ID == k.Clocks[i].ID }
+		first := slices.IndexFunc(k.Clocks, same)
+		k.group = append(k.group, first)
+		if first < i {
+			continue
 		}
-		k.shifts = append(k.shifts, shift)
+		k.groups = append(k.groups, i)
+		if !slices.ContainsFunc(k.Clocks[i+1:], same) {
+			k.Clocks[i].From, k.Clocks[i].To = 0, 0
+		}
 	}
 }
 
 // start and stop put a history's time onto the clock of its group.
-func (k *checker) start(source int, at int64) int64 { return at + k.shifts[source].from }
-func (k *checker) stop(source int, at int64) int64  { return at + k.shifts[source].to }
+func (k *checker) start(source int, at int64) int64 { return at + k.Clocks[source].From }
+func (k *checker) stop(source int, at int64) int64  { return at + k.Clocks[source].To }
 
 // timed says that the times of a write can be compared with those of a group. What was
 // there before the runs was there before all times.
 func (k *checker) timed(w *write, group int) bool {
-	return w.id == 0 || k.shifts[w.source].group == group
+	return w.id == 0 || k.group[w.source] == group
+}
+
+// known is when, on the clock of a group, a write had surely been applied.
+func (k *checker) known(w *write, group int) int64 {
+	if k.timed(w, group) {
+		return min(w.end, w.readsEnd)
+	}
+	return w.readsEnd
 }
 
 // read gathers everything. What it has gathered until an error counts.
@@ -165,7 +164,7 @@ func (k *checker) read() (problem error) {
 	k.layOut()
 	note(k.readEnd())
 	k.findLostUpdates()
-	for g := range k.groups {
+	for _, g := range k.groups {
 		note(k.readGroup(g))
 		if k.Watch.Ended() {
 			return k.Watch.Err

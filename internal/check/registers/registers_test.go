@@ -42,7 +42,7 @@ func (s *store) input() Input {
 			Expect: isolation.StrictSerializable, Name: func(n uint64) string { return fmt.Sprintf("key %d", n) },
 			History: []check.Source{&s.History}, End: &s.End,
 		},
-		Records: s.loaded, Place: func(n uint64) uint64 { return n },
+		Records: s.loaded, Place: func(n uint64) uint64 { return n }, At: func(place uint64) uint64 { return place },
 	}
 
 }

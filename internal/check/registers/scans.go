@@ -91,7 +91,8 @@ func (k *checker) scan(r *reading) {
 func (k *checker) gap(r *reading, from, to uint64) {
 	p := k.scanned
 	if i, _ := slices.BinarySearch(p.loaded, from); r.judge && i < len(p.loaded) && p.loaded[i] <= to {
-		k.find(hole, 0, []history.ID{r.ID}, "%v lacks %v, which the load had made", r.ID, placeName{k, p.loaded[i]})
+		n := k.in.At(p.loaded[i])
+		k.find(hole, n, []history.ID{r.ID}, "%v lacks %v, which the load had made", r.ID, k.name(n))
 	}
 	if !r.timed {
 		return
@@ -104,19 +105,4 @@ func (k *checker) gap(r *reading, from, to uint64) {
 			return
 		}
 	}
-}
-
-// placeName is the load's record at a place, in a sentence.
-type placeName struct {
-	k     *checker
-	place uint64
-}
-
-func (p placeName) String() string {
-	for n := range p.k.in.Records {
-		if p.k.in.Place(n) == p.place {
-			return p.k.in.Name(n)
-		}
-	}
-	return p.k.in.Name(0)
 }

@@ -12,18 +12,26 @@ import (
 // mostWrites is how many writes the checks can number.
 const mostWrites = 1 << 31
 
-// readWrites notes every transaction that writes.
+// readWrites notes every transaction that writes, and of each record that is written what
+// was there before.
 func (k *checker) readWrites() (problem error) {
 	for number, source := range k.in.History {
 		for rec := range check.Each(&k.Watch, "the history", source.Transactions(), &problem) {
 			if len(rec.Ops) == 0 || !rec.Ops[0].Write {
 				continue
 			}
-			if len(k.writes) == mostWrites {
+			if k.writers == mostWrites {
 				return fmt.Errorf("the history has more than %d writes, which is more than one check takes", uint32(mostWrites))
 			}
 			k.writers++
-			k.writes = append(k.writes, k.writeOf(number, rec.Transaction))
+			w := k.writeOf(number, rec.Transaction)
+			if _, ok := k.index[w.n]; !ok {
+				k.index[w.n] = 0 // layOut numbers the records
+				k.writes = append(k.writes, write{
+					n: w.n, try: always, end: always, readsEnd: never, readsStart: always, outcome: history.Committed,
+				})
+			}
+			k.writes = append(k.writes, w)
 		}
 		if problem != nil {
 			return problem
@@ -57,40 +65,22 @@ func (k *checker) writeOf(source int, tx *history.Transaction) write {
 	return w
 }
 
-// layOut puts the writes in order, gives each record that was written its first
-// entry, which is what was there before, and makes the index.
+// layOut puts the writes in order and numbers the records that were written.
 func (k *checker) layOut() {
 	slices.SortFunc(k.writes, func(a, b write) int {
 		if k.Watch.Ended() {
 			return 0
 		}
-		if c := cmp.Compare(a.n, b.n); c != 0 {
-			return c
-		}
-		return cmp.Compare(a.id, b.id)
+		return cmp.Or(cmp.Compare(a.n, b.n), cmp.Compare(a.id, b.id))
 	})
-	records := 0
+	k.keys = make([]register, 0, len(k.index))
 	for i := range k.writes {
-		if i == 0 || k.writes[i].n != k.writes[i-1].n {
-			records++
+		n := k.writes[i].n
+		if i == 0 || n != k.writes[i-1].n {
+			k.index[n] = uint32(len(k.keys))
+			k.keys = append(k.keys, register{from: uint32(i)})
 		}
-	}
-	from := len(k.writes)
-	k.writes = slices.Grow(k.writes, records)[:from+records]
-	k.keys = make([]register, records)
-	k.index = make(map[uint64]uint32, records)
-	to := len(k.writes)
-	for key := records - 1; key >= 0; key-- {
-		n, last := k.writes[from-1].n, to
-		for from > 0 && k.writes[from-1].n == n {
-			from--
-			to--
-			k.writes[to] = k.writes[from]
-		}
-		to--
-		k.writes[to] = write{n: n, try: always, end: always, readsEnd: never, readsStart: always, outcome: history.Committed}
-		k.keys[key] = register{from: uint32(to), to: uint32(last)}
-		k.index[n] = uint32(key)
+		k.keys[len(k.keys)-1].to = uint32(i + 1)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 )
 
@@ -96,10 +95,11 @@ func (s *blockSource) open(want contents) error {
 		return fmt.Errorf("%s in %s: this is no file of Stroppy's: name the directory of a run", s.doing, s.path)
 	}
 	if len(start) >= 12 {
-		if v := binary.LittleEndian.Uint32(start[8:]); v > formatVersion {
+		switch v := binary.LittleEndian.Uint32(start[8:]); {
+		case v > formatVersion:
 			return fmt.Errorf("%s in %s: it is in format %d and this Stroppy knows formats up to %d: use a newer Stroppy", s.doing, s.path, v, formatVersion)
-		} else if v != 0 && v < formatVersion {
-			return fmt.Errorf("%s in %s: it is in format %d, which this Stroppy does not read any more: use the Stroppy that recorded it", s.doing, s.path, v)
+		case v < formatVersion:
+			return fmt.Errorf("%s in %s: it is in format %d, which this Stroppy does not read: use the Stroppy that recorded it", s.doing, s.path, v)
 		}
 	}
 	if len(start) < preambleSize {
@@ -122,9 +122,6 @@ func (s *blockSource) open(want contents) error {
 	}
 	if got := contents(binary.LittleEndian.Uint32(start[12:])); got != want {
 		return fmt.Errorf("%s in %s: it holds %s where %s were expected: put the files of the run back in their places", s.doing, s.path, got, want)
-	}
-	if v := binary.LittleEndian.Uint32(start[8:]); v == 0 {
-		return s.damaged(0, "it is in format 0, which never was")
 	}
 	s.first = preambleSize + length
 	return nil
@@ -258,38 +255,52 @@ func (s *blockSource) readPayload(b blockRead) error {
 	return err
 }
 
-// blockRead is one block as blocks yields it.
+// blockRead is one block as each hands it over.
 type blockRead struct {
 	head
 	offset  int64
 	payload []byte // valid until the next step
 }
 
-// blocks yields every whole block, and at last an error if the file was damaged
-// or does not hold what its footer says.
-func (s *blockSource) blocks() iter.Seq2[blockRead, error] {
-	return func(yield func(blockRead, error) bool) {
-		var payload []byte
-		seen, stopped := startSums(s.preamble), errors.New("the reader has enough")
-		p, offset, err := s.walk(func(b blockRead) error {
-			if int(b.length) > cap(payload) {
-				payload = make([]byte, b.length)
-			}
-			b.payload = payload[:b.length]
-			if err := s.readPayload(b); err != nil {
-				return err
-			}
-			if seen.add(b.check, b.records); !yield(b, nil) {
-				return stopped
-			}
-			return nil
-		})
-		if err == nil && p == atFooter && seen != s.footer {
-			err = s.damaged(offset, fmt.Sprintf("it holds %d records in %d blocks, and not the %d records in %d blocks that were written",
-				seen.records, seen.blocks, s.footer.records, s.footer.blocks))
+// errEnough ends a loop over blocks or records; nothing is wrong with the file.
+var errEnough = errors.New("the reader has enough")
+
+// each hands over every whole block, until the first error. It returns this error and
+// where the block starts; it is an error too that the file was damaged or does not
+// hold what its footer says.
+func (s *blockSource) each(do func(b blockRead) error) (offset int64, err error) {
+	var payload []byte
+	seen := startSums(s.preamble)
+	p, offset, err := s.walk(func(b blockRead) error {
+		if int(b.length) > cap(payload) {
+			payload = make([]byte, b.length)
 		}
-		if err != nil && err != stopped {
-			yield(blockRead{offset: offset}, err)
+		b.payload = payload[:b.length]
+		if err := s.readPayload(b); err != nil {
+			return err
+		}
+		seen.add(b.check, b.records)
+		return do(b)
+	})
+	if err == nil && p == atFooter && seen != s.footer {
+		err = s.damaged(offset, fmt.Sprintf("it holds %d records in %d blocks, and not the %d records in %d blocks that were written",
+			seen.records, seen.blocks, s.footer.records, s.footer.blocks))
+	}
+	return offset, err
+}
+
+// records has every record of a block taken from its payload, until take returns false.
+func (s *blockSource) records(b blockRead, take func(d *decoder, record int) bool) error {
+	d := decoder{b: b.payload}
+	for i := range int(b.records) {
+		if more := take(&d, i); d.bad {
+			return s.damaged(b.offset, fmt.Sprintf("record %d of the block's %d cannot be understood", i, b.records))
+		} else if !more {
+			return errEnough
 		}
 	}
+	if d.left() > 0 {
+		return s.damaged(b.offset, fmt.Sprintf("the block holds more than its %d records", b.records))
+	}
+	return nil
 }

@@ -289,21 +289,18 @@ func (e *End) belongs(dir string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", readingEnd, err)
 	}
-	var first Identity
-	for i, s := range []*blockSource{e.accounts, e.legs} {
-		var owner Identity
-		if err := s.unmarshal(&owner); err != nil {
-			return err
-		}
-		if i == 0 {
-			first = owner
-		}
-		switch {
-		case owner != first:
-			return fmt.Errorf("%s in %s: it is of %s and the accounts beside it are of %s: put the files of one run together", readingEnd, s.path, owner, first)
-		case run != Identity{} && owner != run:
-			return fmt.Errorf("%s in %s: it is of %s and the history beside it is of %s: put the files of one run together", readingEnd, s.path, owner, run)
-		}
+	var accounts, legs Identity
+	if err := errors.Join(e.accounts.unmarshal(&accounts), e.legs.unmarshal(&legs)); err != nil {
+		return err
+	}
+	mixed := func(s *blockSource, owner Identity, other string, of Identity) error {
+		return fmt.Errorf("%s in %s: it is of %s and the %s of %s: put the files of one run together", readingEnd, s.path, owner, other, of)
+	}
+	switch {
+	case legs != accounts:
+		return mixed(e.legs, legs, "accounts beside it are", accounts)
+	case run != Identity{} && accounts != run:
+		return mixed(e.accounts, accounts, "history beside it is", run)
 	}
 	return nil
 }
@@ -352,29 +349,18 @@ func (e *End) Rows() iter.Seq2[Row, error] { return rows(e.legs, (*decoder).leg)
 // rows yields the rows of a file; take takes one, relative to the one before.
 func rows[T any](s *blockSource, take func(*decoder, T) T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		var none T
-		for b, err := range s.blocks() {
-			if err != nil {
-				yield(none, err)
-				return
-			}
+		_, err := s.each(func(b blockRead) error {
 			if b.client != rowBlock {
-				continue
+				return nil
 			}
-			d, row := decoder{b: b.payload}, none
-			for i := range int(b.records) {
-				if row = take(&d, row); d.bad {
-					yield(none, s.wrongRecord(b, i))
-					return
-				}
-				if !yield(row, nil) {
-					return
-				}
-			}
-			if d.left() > 0 {
-				yield(none, s.wrongCount(b))
-				return
-			}
+			var row T
+			return s.records(b, func(d *decoder, _ int) bool {
+				row = take(d, row)
+				return d.bad || yield(row, nil)
+			})
+		})
+		if err != nil && err != errEnough {
+			yield(*new(T), err)
 		}
 	}
 }
@@ -389,25 +375,12 @@ func (e *End) readUnexpected() error {
 		if err := e.accounts.readPayload(b); err != nil {
 			return err
 		}
-		return e.takeUnexpected(b)
+		return e.accounts.records(b, func(d *decoder, _ int) bool {
+			e.unexpected = append(e.unexpected, d.text())
+			return true
+		})
 	})
 	return err
-}
-
-func (e *End) takeUnexpected(b blockRead) error {
-	d := decoder{b: b.payload}
-	for i := range int(b.records) {
-		n := d.unsigned()
-		if d.bad || n > uint64(d.left()) {
-			return e.accounts.wrongRecord(b, i)
-		}
-		e.unexpected = append(e.unexpected, string(d.b[d.i:][:n]))
-		d.i += int(n)
-	}
-	if d.left() > 0 {
-		return e.accounts.wrongCount(b)
-	}
-	return nil
 }
 
 func putAccount(b []byte, i int, a, last Object) int {

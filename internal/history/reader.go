@@ -65,37 +65,21 @@ func (r *Reader) Close() error { return r.file.Close() }
 // it yields an error, whose Record has no Transaction, and ends. It may be
 // ranged over several times.
 func (r *Reader) Transactions() iter.Seq2[Record, error] {
-	file := filepath.ToSlash(filepath.Join(folder, transactionsFile))
 	return func(yield func(Record, error) bool) {
 		var tx Transaction
-		for b, err := range r.source.blocks() {
-			ref := Ref{File: file, Offset: b.offset}
-			if err != nil {
-				yield(Record{Ref: ref}, err)
-				return
-			}
-			d, c := decoder{b: b.payload}, context{}
-			for ref.Record = range int(b.records) {
-				if err := d.transaction(&tx, &c); err != nil {
-					yield(Record{Ref: ref}, r.source.wrongRecord(b, ref.Record))
-					return
-				}
-				if !yield(Record{Transaction: &tx, Ref: ref}, nil) {
-					return
-				}
-			}
-			if d.left() > 0 {
-				yield(Record{Ref: ref}, r.source.wrongCount(b))
-				return
-			}
+		ref := Ref{File: filepath.ToSlash(filepath.Join(folder, transactionsFile))}
+		offset, err := r.source.each(func(b blockRead) error {
+			var c context
+			ref.Offset = b.offset
+			return r.source.records(b, func(d *decoder, i int) bool {
+				ref.Record = i
+				d.transaction(&tx, &c)
+				return d.bad || yield(Record{Transaction: &tx, Ref: ref}, nil)
+			})
+		})
+		if err != nil && err != errEnough {
+			ref.Offset = offset
+			yield(Record{Ref: ref}, err)
 		}
 	}
-}
-
-func (s *blockSource) wrongRecord(b blockRead, record int) error {
-	return s.damaged(b.offset, fmt.Sprintf("record %d of the block's %d cannot be understood", record, b.records))
-}
-
-func (s *blockSource) wrongCount(b blockRead) error {
-	return s.damaged(b.offset, fmt.Sprintf("the block holds more than its %d records", b.records))
 }

@@ -11,18 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"stroppy/internal/db"
-)
-
-// phase says how far a call could have got when it failed.
-type phase uint8
-
-const (
-	// reading: the call changes nothing, whatever became of it.
-	reading phase = iota
-	// unsent: a commit for which gRPC never opened a stream to a server.
-	unsent
-	// sent: a commit of which the server may have got all.
-	sent
+	"stroppy/internal/db/optimistic"
 )
 
 // refusal is an answer of etcd's that says for sure that the request was not
@@ -98,7 +87,7 @@ const tooLarge = "grpc: received message larger than max"
 // https://etcd.io/docs/v3.4/learning/api_guarantees/: the client may be
 // uncertain about the status of an operation). Such an error ends a read for
 // sure, and leaves a commit unknown once it was sent.
-func classify(err error, at phase) (class db.Class, code, text string) {
+func classify(err error, at optimistic.Phase) (class db.Class, code, text string) {
 	text = rpctypes.ErrorDesc(err)
 	for _, r := range refusals {
 		if text == rpctypes.ErrorDesc(r.err) {
@@ -117,11 +106,8 @@ func classify(err error, at phase) (class db.Class, code, text string) {
 		return db.Fatal, code, text + ": " + takeLess
 	case grpcCode == codes.Unimplemented:
 		return db.Fatal, code, text + ": the server is no etcd of version 3"
-	case at == sent:
-		return db.Unknown, code, text
-	default:
-		return db.Unavailable, code, text
 	}
+	return at.Class(), code, text
 }
 
 // codeOf returns the gRPC code of an error of the client's, of a call or of a
@@ -141,23 +127,10 @@ func codeOf(err error) (codes.Code, bool) {
 }
 
 // failure makes the error of a call to a node.
-func failure(op, node string, err error, at phase) *db.Error {
+func failure(op, node string, err error, at optimistic.Phase) *db.Error {
 	class, code, text := classify(err, at)
 	return &db.Error{
 		Class: class, Code: code, Op: op,
 		Err: db.Told{Text: fmt.Sprintf("etcd node %s: %s", node, text), Cause: err},
 	}
-}
-
-// errConflict is what a commit gives whose comparisons did not hold. It is one
-// value because conflicts are frequent and each would be allocated.
-var errConflict error = &db.Error{
-	Class: db.Aborted, Op: "commit",
-	Err: errors.New("a key was changed by another transaction after this one had read it"),
-}
-
-// errBroken is what a session gives that must be Reset first.
-var errBroken error = &db.Error{
-	Class: db.Unavailable, Op: "use the session",
-	Err: errors.New("its node did not answer the last call: reset the session first"),
 }

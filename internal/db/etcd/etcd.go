@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -145,7 +146,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	}
 	statuses := d.statuses(ctx)
 	if len(statuses) == 0 {
-		return db.Info{}, &db.Error{Class: db.Unavailable, Op: "ask for the status", Err: fmt.Errorf("none of %d etcd nodes answers", len(d.nodes))}
+		return db.Info{}, d.silent("ask for the status")
 	}
 	info := db.Info{Name: "etcd", Version: versions(statuses)}
 	add := func(name, format string, args ...any) {
@@ -160,11 +161,11 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	if quota := statuses[0].GetDbSizeQuota(); quota > 0 {
 		add("quota-backend-bytes", "%d", quota)
 	}
+	reads := "linearizable"
 	if d.config.stale {
-		add("reads", "serializable: from the member asked, may be stale")
-	} else {
-		add("reads", "linearizable")
+		reads = "serializable: from the member asked, may be stale"
 	}
+	add("reads", "%s", reads)
 	add("timeout of a call", "%v", d.config.timeout)
 	add("durability", "a commit is acknowledged when a majority of the members has it in its log; whether they fsync (--unsafe-no-fsync) etcd tells no client")
 	return info, nil
@@ -173,10 +174,8 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 // versions returns the servers' versions, as a rule one.
 func versions(statuses []*pb.StatusResponse) string {
 	var all []string
-	seen := map[string]bool{}
 	for _, s := range statuses {
-		if v := s.GetVersion(); !seen[v] {
-			seen[v] = true
+		if v := s.GetVersion(); !slices.Contains(all, v) {
 			all = append(all, v)
 		}
 	}
@@ -224,6 +223,10 @@ func membersOf(ctx context.Context, l *link, c config) (string, bool) {
 	return fmt.Sprintf("%d: %s", len(names), strings.Join(names, ", ")), true
 }
 
+func (d *Database) silent(op string) error {
+	return &db.Error{Class: db.Unavailable, Op: op, Err: fmt.Errorf("none of %d etcd nodes answers", len(d.nodes))}
+}
+
 // Footprint returns the size of the leader's database file, free pages included:
 // one copy of the data. The other members keep as much each, and every member
 // keeps its log beside it. While no node that leads answers, the largest file
@@ -237,7 +240,7 @@ func (d *Database) Footprint(ctx context.Context) (int64, error) {
 		largest = max(largest, s.GetDbSize())
 	}
 	if largest == 0 {
-		return 0, &db.Error{Class: db.Unavailable, Op: "ask for the size of the database", Err: fmt.Errorf("none of %d etcd nodes answers", len(d.nodes))}
+		return 0, d.silent("ask for the size of the database")
 	}
 	return largest, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
+	"stroppy/internal/db/optimistic"
 )
 
 // fakeServer is a stand-in for an etcd member that answers as the test says: it
@@ -178,7 +179,7 @@ func TestServerGone(t *testing.T) {
 			t.Fatalf("the connection stays %v", state)
 		}
 	}
-	s.broken = false // as a session that shares the connection and was idle
+	s.Broken = false // as a session that shares the connection and was idle
 	err = s.commitOne(t.Context())
 	if db.ClassOf(err) != db.Unavailable || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("nobody listens: class %v: %v", db.ClassOf(err), err)
@@ -208,7 +209,7 @@ func TestCommitCancelled(t *testing.T) {
 	if err := s.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.commitOne(ctx); db.ClassOf(err) != db.Unavailable {
+	if err := s.commitOne(ctx); db.ClassOf(err) != db.Aborted {
 		t.Errorf("cancelled before committing: class %v: %v", db.ClassOf(err), err)
 	}
 	if server.commits.Load() != 1 {
@@ -232,7 +233,7 @@ func TestNodesOfTwoClusters(t *testing.T) {
 }
 
 func TestFailureKeepsItsCause(t *testing.T) {
-	err := failure("read", "h1:1", context.DeadlineExceeded, reading)
+	err := failure("read", "h1:1", context.DeadlineExceeded, optimistic.Reading)
 	if !errors.Is(err, context.DeadlineExceeded) || err.Code != "DeadlineExceeded" || !strings.Contains(err.Error(), "h1:1") {
 		t.Errorf("%v, code %q", err, err.Code)
 	}

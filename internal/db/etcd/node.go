@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/optimistic"
 )
 
 const (
@@ -111,16 +112,13 @@ func leaderless(err error) bool {
 func (l *link) awaitLeader(ctx context.Context, first error) (*pb.RangeResponse, error) {
 	for ctx.Err() == nil {
 		answer, err := l.probe(ctx)
-		switch {
-		case err == nil:
-			return answer, nil
-		case leaderless(err):
-			first = err
-		case ctx.Err() == nil && !late(err):
-			return nil, err
-		default:
-			return nil, first
+		if err == nil || ctx.Err() == nil && !late(err) && !leaderless(err) {
+			return answer, err
 		}
+		if !leaderless(err) {
+			break
+		}
+		first = err
 	}
 	return nil, first
 }
@@ -129,7 +127,7 @@ const opConnect = "connect to etcd"
 
 // unreachable makes the error of a node to which there is no connection.
 func (n *node) unreachable(err error) *db.Error {
-	e := failure(opConnect, n.address, err, reading)
+	e := failure(opConnect, n.address, err, optimistic.Reading)
 	if e.Class != db.Unavailable {
 		return e
 	}

@@ -6,6 +6,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/optimistic"
 )
 
 const (
@@ -26,8 +27,8 @@ const (
 // first key, an empty to the end of all keys. An error of entry's own ends the
 // scan and is returned as it is.
 func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
-	if s.broken {
-		return errBroken
+	if err := s.Usable(); err != nil {
+		return err
 	}
 	request := &pb.RangeRequest{Key: []byte{0}, RangeEnd: []byte{0}, Limit: firstPage}
 	if len(from) > 0 {
@@ -39,7 +40,7 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 	for {
 		answer, err := s.page(ctx, request)
 		if err != nil {
-			return s.fail("scan", err, reading)
+			return s.fail("scan", err, optimistic.Reading)
 		}
 		size := 0
 		for _, kv := range answer.GetKvs() {

@@ -15,14 +15,12 @@ import (
 // session is a db.KVSession on one node of the cluster. All that it keeps for a
 // transaction, the requests included, is used again by the next.
 type session struct {
-	db     *Database
-	mode   mode
-	home   int   // the node's number
-	link   *link // to the last node that answered
-	broken bool
-	open   bool
+	optimistic.Session
+	db   *Database
+	mode mode
+	home int   // the node's number
+	link *link // to the last node that answered
 
-	readOnly bool
 	revision int64 // of the snapshot; 0 before the first Read
 	reads    []readKey
 	writes   optimistic.Set // and the bytes of reads
@@ -71,17 +69,13 @@ func (d *Database) open(ctx context.Context, options db.SessionOptions, number i
 }
 
 // Begin starts a transaction; nothing is sent.
-func (s *session) Begin(_ context.Context, readOnly bool) error {
-	if s.broken {
-		return errBroken
-	}
+func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	s.clear()
-	s.open, s.readOnly = true, readOnly
-	return nil
+	return s.Start(ctx, readOnly)
 }
 
 func (s *session) clear() {
-	s.open, s.revision = false, 0
+	s.Open, s.revision = false, 0
 	s.reads = s.reads[:0]
 	s.writes.Clear()
 }
@@ -89,73 +83,52 @@ func (s *session) clear() {
 // Read reads up to 128 keys in one round trip, which is the server's limit for
 // one request; more take more, all at the revision of the first.
 func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
-	const op = "read"
-	switch {
-	case s.broken:
-		return errBroken
-	case !s.open:
-		return db.Fatalf(op, "no transaction is open: begin one first")
-	case len(keys) != len(out):
-		s.open = false
-		return db.Fatalf(op, "%d keys and %d places for their values", len(keys), len(out))
+	if err := s.CheckRead(ctx, keys, out); err != nil {
+		return err
 	}
 	for first := 0; first < len(keys); first += maxOperations {
 		last := min(first+maxOperations, len(keys))
-		var err error
-		if last-first == 1 {
-			err = s.readOne(ctx, keys[first], &out[first])
-		} else {
-			err = s.readSeveral(ctx, keys[first:last], out[first:last])
-		}
-		if err != nil {
-			return s.fail(op, err, reading)
+		if err := s.readAtOnce(ctx, keys[first:last], out[first:last]); err != nil {
+			return s.fail("read", err, optimistic.Reading)
 		}
 	}
 	return nil
-}
-
-// readContext is the context of a read. At a revision that this very member has
-// served before, nothing can have changed, so neither it nor the leader need be
-// asked whether they still are what they were.
-func (s *session) readContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	if !s.local() {
-		ctx = requireLeader(ctx)
-	}
-	return context.WithTimeout(ctx, s.db.config.timeout)
 }
 
 // local tells that the member may answer a read from its own state.
 func (s *session) local() bool { return s.db.config.stale || s.revision != 0 }
 
-func (s *session) readOne(ctx context.Context, key []byte, out *db.Entry) error {
-	ctx, cancel := s.readContext(ctx)
+// readAtOnce reads the keys by one request. At a revision that this very member has
+// served before, nothing can have changed, so neither it nor the leader need be
+// asked whether they still are what they were.
+func (s *session) readAtOnce(ctx context.Context, keys [][]byte, out []db.Entry) error {
+	if !s.local() {
+		ctx = requireLeader(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.db.config.timeout)
 	defer cancel()
-	request := &s.requests.single
-	request.Key, request.Revision, request.Serializable = key, s.revision, s.local()
-	answer, err := s.link.kv.Range(ctx, request)
-	if err != nil {
+	if len(keys) == 1 {
+		request := &s.requests.single
+		request.Key, request.Revision, request.Serializable = keys[0], s.revision, s.local()
+		answer, err := s.link.kv.Range(ctx, request)
+		if err == nil {
+			err = s.fix(answer.GetHeader())
+		}
+		if err == nil {
+			s.found(keys[0], answer, &out[0])
+		}
 		return err
 	}
-	if err := s.fix(answer.GetHeader()); err != nil {
-		return err
-	}
-	s.found(key, answer, out)
-	return nil
-}
-
-func (s *session) readSeveral(ctx context.Context, keys [][]byte, out []db.Entry) error {
-	ctx, cancel := s.readContext(ctx)
-	defer cancel()
 	answer, err := s.link.kv.Txn(ctx, s.requests.read(keys, s.revision, s.local()))
-	if err != nil {
-		return err
-	}
-	if err := s.fix(answer.GetHeader()); err != nil {
-		return err
+	if err == nil {
+		err = s.fix(answer.GetHeader())
 	}
 	answers := answer.GetResponses()
-	if len(answers) != len(keys) {
-		return fmt.Errorf("the server answered %d of %d reads", len(answers), len(keys))
+	if err == nil && len(answers) != len(keys) {
+		err = fmt.Errorf("the server answered %d of %d reads", len(answers), len(keys))
+	}
+	if err != nil {
+		return err
 	}
 	for i, a := range answers {
 		s.found(keys[i], a.GetResponseRange(), &out[i])
@@ -165,10 +138,10 @@ func (s *session) readSeveral(ctx context.Context, keys [][]byte, out []db.Entry
 
 // fix takes the snapshot's revision from the first answer.
 func (s *session) fix(header *pb.ResponseHeader) error {
-	if s.revision != 0 {
-		return nil
+	if s.revision == 0 {
+		s.revision = header.GetRevision()
 	}
-	if s.revision = header.GetRevision(); s.revision <= 0 {
+	if s.revision <= 0 {
 		return fmt.Errorf("the server answered without a revision")
 	}
 	return nil
@@ -181,7 +154,7 @@ func (s *session) found(key []byte, answer *pb.RangeResponse, out *db.Entry) {
 		*out = db.Entry{Value: kvs[0].GetValue(), Found: true}
 		modRevision = kvs[0].GetModRevision()
 	}
-	if !s.readOnly && s.mode != compareNone {
+	if !s.ReadOnly && s.mode != compareNone {
 		s.reads = append(s.reads, readKey{key: s.writes.Copy(key), modRevision: modRevision})
 	}
 }
@@ -196,19 +169,9 @@ func (s *session) Delete(key []byte) { s.writes.Remove(key) }
 // transaction that wrote nothing has nothing to send: all it read is of one
 // revision, and that revision was the newest during its first Read.
 func (s *session) Commit(ctx context.Context) error {
-	const op = "commit"
-	switch {
-	case s.broken:
-		return errBroken
-	case !s.open:
-		return db.Fatalf(op, "no transaction is open: begin one first")
-	}
-	s.open = false
-	if len(s.writes.All()) == 0 {
-		return nil
-	}
-	if s.readOnly {
-		return db.Fatalf(op, "a read-only transaction has %d writes", len(s.writes.All()))
+	writes := len(s.writes.All())
+	if err := s.CheckCommit(ctx, writes, maxOperations); err != nil || writes == 0 {
+		return err
 	}
 	request, err := s.requests.commit(s)
 	if err != nil {
@@ -223,24 +186,21 @@ func (s *session) Commit(ctx context.Context) error {
 		// (grpc-go rpc_util.go, PeerCallOption.after), and repeats by itself only
 		// what the server says it has not processed (RFC 9113, 8.7). So no peer
 		// means that no server has seen the commit.
-		at := sent
+		at := optimistic.Sent
 		if s.peer.Addr == nil {
-			at = unsent
+			at = optimistic.Unsent
 		}
-		return s.fail(op, err, at)
+		return s.fail("commit", err, at)
 	}
 	if !answer.GetSucceeded() {
-		return errConflict
+		return optimistic.ErrConflict
 	}
 	return nil
 }
 
 // fail ends the transaction.
-func (s *session) fail(op string, err error, at phase) error {
-	e := failure(op, s.link.node.address, err, at)
-	s.open = false
-	s.broken = e.Class == db.Unknown || e.Class == db.Unavailable
-	return e
+func (s *session) fail(op string, err error, at optimistic.Phase) error {
+	return s.Lose(failure(op, s.link.node.address, err, at))
 }
 
 // Rollback forgets the transaction; etcd never knew it.
@@ -249,19 +209,22 @@ func (s *session) Rollback() { s.clear() }
 // Reset moves to the next node that answers, trying each once and its own last.
 // The connection it leaves is shared with other sessions and mends itself.
 func (s *session) Reset(ctx context.Context) error {
+	if s.Closed {
+		return s.Usable()
+	}
 	s.clear()
-	s.broken = true
+	s.Broken = true
 	l, home, err := connectAny(ctx, s.db.nodes, (s.home+1)%len(s.db.nodes))
 	if err != nil {
 		return err
 	}
-	s.link, s.home, s.broken = l, home, false
+	s.link, s.home, s.Broken = l, home, false
 	return nil
 }
 
 // Close ends the session; the connection stays with the Database.
 func (s *session) Close() error {
 	s.clear()
-	s.broken = true
+	s.Closed = true
 	return nil
 }

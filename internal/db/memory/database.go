@@ -37,7 +37,7 @@ var (
 
 // engine is what sessions talk to: the store, or a mutant around it. Its methods
 // are called with the store's mutex held, and commit or forget ends every
-// transaction of which read was called.
+// transaction of which read was called; forget may be called once more.
 type engine interface {
 	read(tx *transaction, keys [][]byte, out []db.Entry) error
 	commit(tx *transaction) error

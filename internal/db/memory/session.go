@@ -2,9 +2,9 @@ package memory
 
 import (
 	"context"
-	"errors"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/optimistic"
 )
 
 // maxWrites bounds how long one commit keeps the mutex.
@@ -12,11 +12,9 @@ const maxWrites = 1000
 
 // session is one client of a Database.
 type session struct {
+	optimistic.Session
 	database *Database
 	tx       transaction
-	open     bool // a transaction is open
-	broken   bool // the last commit was unknown: Reset comes first
-	closed   bool
 	values   []byte // what the open transaction has read
 }
 
@@ -24,27 +22,22 @@ var _ db.KVSession = (*session)(nil)
 
 // Begin starts a transaction; one that is still open is given up.
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
-	if err := s.usable("begin"); err != nil {
+	if s.Open {
+		s.Rollback()
+	}
+	if err := s.Start(ctx, readOnly); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return cancelled("begin", err)
-	}
-	s.Rollback()
 	s.tx.begin(readOnly)
 	s.values = s.values[:0]
-	s.open = true
 	return nil
 }
 
 // Read copies what it finds, so that nobody but the store holds its values.
-func (s *session) Read(_ context.Context, keys [][]byte, out []db.Entry) error {
-	if !s.open {
-		return db.Fatalf("read", "no transaction is open: call Begin first")
-	}
-	if len(out) < len(keys) {
+func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
+	if err := s.CheckRead(ctx, keys, out); err != nil {
 		s.Rollback()
-		return db.Fatalf("read", "%d keys do not fit into %d entries", len(keys), len(out))
+		return err
 	}
 	d := s.database
 	d.store.mu.Lock()
@@ -54,7 +47,7 @@ func (s *session) Read(_ context.Context, keys [][]byte, out []db.Entry) error {
 	}
 	d.store.mu.Unlock()
 	if err != nil {
-		s.open = false
+		s.Open = false
 		return err
 	}
 	for i := range keys {
@@ -69,7 +62,7 @@ func (s *session) Read(_ context.Context, keys [][]byte, out []db.Entry) error {
 }
 
 func (s *session) Set(key, value []byte) {
-	if !s.open {
+	if !s.Open {
 		return
 	}
 	kept := make([]byte, len(value))
@@ -78,43 +71,27 @@ func (s *session) Set(key, value []byte) {
 }
 
 func (s *session) Delete(key []byte) {
-	if !s.open {
+	if !s.Open {
 		return
 	}
 	s.tx.writes = append(s.tx.writes, write{string(key), nil})
 }
 
 func (s *session) Commit(ctx context.Context) error {
-	if !s.open {
-		return db.Fatalf("commit", "no transaction is open: call Begin first")
-	}
-	var refusal error
-	switch err := ctx.Err(); {
-	case err != nil:
-		refusal = cancelled("commit", err)
-	case s.tx.readOnly && len(s.tx.writes) > 0:
-		refusal = db.Fatalf("commit", "the transaction was begun as read-only and writes")
-	case len(s.tx.writes) > maxWrites:
-		refusal = db.Fatalf("commit", "the transaction has %d writes, %d more than it may have", len(s.tx.writes), len(s.tx.writes)-maxWrites)
-	}
-	if refusal != nil {
+	if err := s.CheckCommit(ctx, len(s.tx.writes), maxWrites); err != nil {
 		s.Rollback()
-		return refusal
+		return err
 	}
 	d := s.database
 	d.store.mu.Lock()
 	err := d.engine.commit(&s.tx)
 	d.store.mu.Unlock()
-	s.open = false
-	s.broken = err != nil && db.ClassOf(err) == db.Unknown
+	s.Broken = err != nil && db.ClassOf(err) == db.Unknown
 	return err
 }
 
 func (s *session) Rollback() {
-	if !s.open {
-		return
-	}
-	s.open = false
+	s.Open = false
 	d := s.database
 	d.store.mu.Lock()
 	d.engine.forget(&s.tx)
@@ -124,7 +101,7 @@ func (s *session) Rollback() {
 // Scan collects what it hands out in one go under the mutex, and calls entry
 // without it.
 func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
-	if err := s.usable("scan"); err != nil {
+	if err := s.Usable(); err != nil {
 		return err
 	}
 	d := s.database
@@ -134,7 +111,7 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 	var key, value []byte
 	for i := range keys {
 		if i%1024 == 0 && ctx.Err() != nil {
-			return cancelled("scan", ctx.Err())
+			return optimistic.Cancelled("scan", ctx.Err())
 		}
 		key = append(key[:0], keys[i]...)
 		value = append(value[:0], values[i]...)
@@ -146,33 +123,16 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 }
 
 func (s *session) Reset(context.Context) error {
-	if s.closed {
-		return s.usable("reset")
+	if s.Closed {
+		return s.Usable()
 	}
 	s.Rollback()
-	s.broken = false
+	s.Broken = false
 	return nil
 }
 
 func (s *session) Close() error {
 	s.Rollback()
-	s.closed = true
+	s.Closed = true
 	return nil
-}
-
-// usable refuses a session that is closed, or that must be Reset first.
-func (s *session) usable(op string) error {
-	switch {
-	case s.closed:
-		return db.Fatalf(op, "the session is closed: open a new one")
-	case s.broken:
-		return &db.Error{Class: db.Unavailable, Code: "reset-needed", Op: op,
-			Err: errors.New("the outcome of the last commit was unknown: reset the session first")}
-	}
-	return nil
-}
-
-// cancelled says that a context ended before anything was done.
-func cancelled(op string, err error) error {
-	return &db.Error{Class: db.Aborted, Code: "cancelled", Op: op, Err: err}
 }

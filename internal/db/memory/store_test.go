@@ -85,7 +85,7 @@ func randomClient(t *testing.T, s *session, clock *atomic.Int64, random *rand.Ra
 		if e, ok := randomTransaction(t, s, clock, random); ok {
 			events = append(events, e)
 		}
-		if s.broken {
+		if s.Broken {
 			if err := s.Reset(ctx); err != nil {
 				t.Error(err)
 			}

@@ -1,5 +1,6 @@
-// Package optimistic is what a driver keeps of a transaction until it commits: its
-// writes, of which the last of each key counts, and copies of bytes.
+// Package optimistic is what the drivers of key-value stores share: the state of a
+// session, and what it keeps of a transaction until it commits, which is its writes,
+// of which the last of each key counts, and copies of bytes.
 package optimistic
 
 import "bytes"

@@ -11,6 +11,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/optimistic"
 )
 
 //go:embed commit.lua
@@ -34,19 +35,12 @@ func newScript(source string) script {
 // moment within its time.
 func (s *session) Commit(ctx context.Context) error {
 	const op = "commit"
-	if err := s.ready(ctx, op); err != nil {
+	writes := len(s.writes.All())
+	if err := s.CheckCommit(ctx, writes, maxWrites); err != nil || writes == 0 {
 		return err
 	}
-	s.open = false
-	switch {
-	case len(s.writes.All()) == 0:
-		return nil
-	case s.db.config.any:
+	if s.db.config.any {
 		return db.Fatalf(op, "the URL says read=any, which is for reading only: take read=any out to write to the primary")
-	case s.readOnly:
-		return db.Fatalf(op, "a read-only transaction has %d writes", len(s.writes.All()))
-	case len(s.writes.All()) > maxWrites:
-		return db.Fatalf(op, "%d writes in a transaction, of which it may have %d: take smaller batches", len(s.writes.All()), maxWrites)
 	}
 	for i := range s.writes.All() {
 		if key := string(s.writes.All()[i].Key); key == indexKey || key == countKey {
@@ -61,11 +55,11 @@ func (s *session) Commit(ctx context.Context) error {
 }
 
 // phase says how far a commit got whose connection failed.
-func (s *session) phase() phase {
+func (s *session) phase() optimistic.Phase {
 	if s.wrote {
-		return sent
+		return optimistic.Sent
 	}
-	return unsent
+	return optimistic.Unsent
 }
 
 // known tells that key is in the index if the transaction's comparisons hold.
@@ -117,7 +111,7 @@ func (s *session) commitScript(ctx context.Context) error {
 	case int64(1):
 		return s.acknowledged(s.request.wait)
 	case int64(0):
-		return errConflict
+		return optimistic.ErrConflict
 	default:
 		return s.uncertain("", "the commit script answered %v", answer)
 	}
@@ -191,9 +185,9 @@ func (s *session) commitWatched(ctx context.Context) error {
 	queued := q.commands[first+1 : len(q.commands)-1]
 	switch err := exec.Err(); {
 	case errors.Is(err, goredis.Nil):
-		return errConflict
+		return optimistic.ErrConflict
 	case err != nil && strings.HasPrefix(err.Error(), "EXECABORT"):
-		return s.fail(op, whyDiscarded(err, queued), unsent)
+		return s.fail(op, whyDiscarded(err, queued), optimistic.Unsent)
 	case err != nil:
 		// EXEC as a whole is refused with EXECABORT alone; the library hands on some
 		// errors of single commands as if they were its own.

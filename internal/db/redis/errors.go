@@ -10,18 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"stroppy/internal/db"
-)
-
-// phase says how far a call could have got when it failed.
-type phase uint8
-
-const (
-	// reading: the call changes nothing, whatever became of it.
-	reading phase = iota
-	// unsent: a commit of which no byte was written.
-	unsent
-	// sent: a commit of which the server may have got all.
-	sent
+	"stroppy/internal/db/optimistic"
 )
 
 // refusal is an answer of Redis that says for sure that the command, script or
@@ -105,14 +94,14 @@ const discarded = "EXECABORT Transaction discarded because of: "
 // connection that broke, an error of a command in the middle of a script or a
 // transaction, which Redis does not roll back. Such an error ends a read for
 // sure, and leaves a commit unknown once it was sent.
-func classify(err error, at phase) (class db.Class, code, text string) {
+func classify(err error, at optimistic.Phase) (class db.Class, code, text string) {
 	answer, ok := errors.AsType[goredis.Error](err)
 	if !ok || errors.Is(err, goredis.Nil) {
 		return lost(err, at)
 	}
 	text = answer.Error()
 	code, _, _ = strings.Cut(text, " ")
-	if at == sent && strings.Contains(text, raised) {
+	if at == optimistic.Sent && strings.Contains(text, raised) {
 		return db.Unknown, code, text + ": Redis does not take back what the script had written"
 	}
 	reason := strings.TrimPrefix(text, discarded)
@@ -128,19 +117,13 @@ func classify(err error, at phase) (class db.Class, code, text string) {
 	switch {
 	case strings.HasPrefix(text, "EXECABORT "):
 		return db.Aborted, code, text
-	case at == sent:
-		return db.Unknown, code, text
-	default:
-		return db.Unavailable, code, text
 	}
+	return at.Class(), code, text
 }
 
 // lost is classify for what is no answer of the server's.
-func lost(err error, at phase) (class db.Class, code, text string) {
-	class = db.Unavailable
-	if at == sent {
-		class = db.Unknown
-	}
+func lost(err error, at optimistic.Phase) (class db.Class, code, text string) {
+	class = at.Class()
 	var network net.Error
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -154,7 +137,7 @@ func lost(err error, at phase) (class db.Class, code, text string) {
 }
 
 // failure makes the error of a call to a server.
-func failure(op, node string, err error, at phase) *db.Error {
+func failure(op, node string, err error, at optimistic.Phase) *db.Error {
 	class, code, text := classify(err, at)
 	return &db.Error{
 		Class: class, Code: code, Op: op,
@@ -164,7 +147,7 @@ func failure(op, node string, err error, at phase) *db.Error {
 
 // unreachable makes the error of a server to which no connection was made.
 func unreachable(node string, err error) *db.Error {
-	e := failure(opConnect, node, err, reading)
+	e := failure(opConnect, node, err, optimistic.Reading)
 	if _, said := errors.AsType[goredis.Error](err); !said && e.Class == db.Unavailable && !errors.Is(err, context.Canceled) {
 		e.Err = db.Told{Text: e.Err.Error() + ": " + db.CheckServer, Cause: err}
 	}
@@ -176,26 +159,9 @@ func unavailable(op, format string, args ...any) *db.Error {
 	return &db.Error{Class: db.Unavailable, Op: op, Err: fmt.Errorf(format, args...)}
 }
 
-// Errors that are frequent are one value, because each would be allocated.
-var (
-	// errConflict is what a commit gives whose keys were changed.
-	errConflict error = &db.Error{
-		Class: db.Aborted, Op: "commit",
-		Err: errors.New("a key was changed by another transaction after this one had read it"),
-	}
-	// errMoved is what a later Read of a transaction gives.
-	errMoved error = &db.Error{
-		Class: db.Aborted, Op: "read",
-		Err: errors.New("a key was changed by another transaction between two reads of this one"),
-	}
-	// errBroken is what a session gives that must be Reset first.
-	errBroken error = &db.Error{
-		Class: db.Unavailable, Op: "use the session",
-		Err: errors.New("its server did not answer the last call: reset the session first"),
-	}
-)
-
-// cancelled is what a call gives whose context had ended before it was sent.
-func cancelled(op string, err error) *db.Error {
-	return &db.Error{Class: db.Aborted, Code: "cancelled", Op: op, Err: err}
+// errMoved is what a later Read of a transaction gives. It is one value because it is
+// frequent and each would be allocated.
+var errMoved error = &db.Error{
+	Class: db.Aborted, Op: "read",
+	Err: errors.New("a key was changed by another transaction between two reads of this one"),
 }

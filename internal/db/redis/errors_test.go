@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/optimistic"
 )
 
 // answer stands for an error reply of the server's, as the library makes it.
@@ -66,12 +67,12 @@ func TestClassify(t *testing.T) {
 		{"ERR EXEC without MULTI", db.Unknown, "ERR"},
 	} {
 		for _, err := range []error{answer(test.text), fmt.Errorf("failed to authenticate: %w", answer(test.text))} {
-			class, code, text := classify(err, sent)
+			class, code, text := classify(err, optimistic.Sent)
 			if class != test.sent || code != test.code || !strings.HasPrefix(text, test.text) {
 				t.Errorf("%s: class %v, code %s, text %q, want %v and %s", test.text, class, code, text, test.sent, test.code)
 			}
 		}
-		if class, _, _ := classify(answer(test.text), reading); class == db.Unknown || test.sent != db.Unknown && class != test.sent {
+		if class, _, _ := classify(answer(test.text), optimistic.Reading); class == db.Unknown || test.sent != db.Unknown && class != test.sent {
 			t.Errorf("%s: class %v for what only reads", test.text, class)
 		}
 	}
@@ -79,7 +80,7 @@ func TestClassify(t *testing.T) {
 		io.EOF: "connection", errors.New("redis: Conn is in a bad state"): "connection",
 		os.ErrDeadlineExceeded: "timeout", context.DeadlineExceeded: "timeout", context.Canceled: "cancelled",
 	} {
-		for at, want := range map[phase]db.Class{reading: db.Unavailable, unsent: db.Unavailable, sent: db.Unknown} {
+		for at, want := range map[optimistic.Phase]db.Class{optimistic.Reading: db.Unavailable, optimistic.Unsent: db.Unavailable, optimistic.Sent: db.Unknown} {
 			if class, got, _ := classify(err, at); class != want || got != code {
 				t.Errorf("%v at phase %d: class %v, code %s, want %v and %s", err, at, class, got, want, code)
 			}

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/optimistic"
 )
 
 // configured are the server's settings that a reader must know, in the order in
@@ -28,11 +30,8 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	defer l.close()
 	about := goredis.NewStringCmd(ctx, "info")
 	settings := goredis.NewMapStringStringCmd(ctx, append([]any{"config", "get"}, configured...)...)
-	if err := l.run(ctx, about, settings); err != nil {
-		return db.Info{}, failure(op, l.node, err, reading)
-	}
-	if err := about.Err(); err != nil {
-		return db.Info{}, failure(op, l.node, err, reading)
+	if err := cmp.Or(l.run(ctx, about, settings), about.Err()); err != nil {
+		return db.Info{}, failure(op, l.node, err, optimistic.Reading)
 	}
 	told := pairs(about.Val())
 	info := db.Info{Name: "Redis", Version: told["redis_version"]}
@@ -132,7 +131,7 @@ func (d *Database) Footprint(ctx context.Context) (int64, error) {
 	defer l.close()
 	about := goredis.NewStringCmd(ctx, "info", "persistence")
 	if err := errors.Join(l.run(ctx, about), about.Err()); err != nil {
-		return 0, failure(op, l.node, err, reading)
+		return 0, failure(op, l.node, err, optimistic.Reading)
 	}
 	told := pairs(about.Val())
 	if told["aof_enabled"] != "1" {

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -146,10 +147,7 @@ func (l *link) inspect(ctx context.Context, c *config) error {
 		// Without the right to MULTI what follows it would be executed one by one.
 		questions = append(questions, goredis.NewStatusCmd(ctx, "multi"), goredis.NewStatusCmd(ctx, "discard"))
 	}
-	if err := l.run(ctx, questions...); err != nil {
-		return unreachable(l.node, err)
-	}
-	if err := hello.Err(); err != nil {
+	if err := cmp.Or(l.run(ctx, questions...), hello.Err()); err != nil {
 		return unreachable(l.node, err)
 	}
 	if err := l.suits(hello); err != nil {
@@ -196,13 +194,11 @@ func (l *link) suits(hello *goredis.Cmd) error {
 	return nil
 }
 
-// stays tells, by an answer to ROLE, that the server may be read yet.
-func (c *config) stays(role *goredis.Cmd) bool { return c.any || isPrimary(role) }
-
-// isPrimary reads the answer to ROLE, which begins with a word.
-func isPrimary(role *goredis.Cmd) bool {
+// stays tells, by an answer to ROLE, which begins with a word, that the server may be
+// read yet.
+func (c *config) stays(role *goredis.Cmd) bool {
 	answer, _ := role.Val().([]any)
-	return len(answer) > 0 && answer[0] == "master"
+	return c.any || len(answer) > 0 && answer[0] == "master"
 }
 
 // run sends commands together and reads their answers, one a command. Its error
@@ -219,14 +215,13 @@ func (l *link) run(ctx context.Context, commands ...goredis.Cmder) error {
 	}
 	marked := false
 	for _, c := range commands {
-		if err := c.Err(); !answered(err) {
-			return err
-		} else if err != nil {
-			marked = true
+		if !answered(c.Err()) {
+			return c.Err()
 		}
+		marked = marked || c.Err() != nil
 	}
-	if !marked { // the handshake was refused, which marks no command
-		return err
+	if !marked {
+		return err // the handshake was refused, which marks no command
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/optimistic"
 )
 
 // TestWireKnowsWhatLeft: a commit of which nothing was written was surely not
@@ -13,7 +14,7 @@ func TestWireKnowsWhatLeft(t *testing.T) {
 	here, there := net.Pipe()
 	s, w := &session{}, &watched{Conn: here}
 	there.Close()
-	if _, err := w.Write([]byte("ab")); err == nil || w.wrote || s.phase() != unsent {
+	if _, err := w.Write([]byte("ab")); err == nil || w.wrote || s.phase() != optimistic.Unsent {
 		t.Errorf("a write to a closed connection: %v, phase %d", err, s.phase())
 	}
 	here, there = net.Pipe()
@@ -27,11 +28,11 @@ func TestWireKnowsWhatLeft(t *testing.T) {
 		there.Close()
 	}()
 	_, err := w.Write([]byte("ab"))
-	if s.wrote = w.wrote; err == nil || s.phase() != sent {
+	if s.wrote = w.wrote; err == nil || s.phase() != optimistic.Sent {
 		t.Errorf("a write that was cut: %v, phase %d", err, s.phase())
 	}
 	<-taken
-	for at, want := range map[phase]db.Class{unsent: db.Unavailable, sent: db.Unknown} {
+	for at, want := range map[optimistic.Phase]db.Class{optimistic.Unsent: db.Unavailable, optimistic.Sent: db.Unknown} {
 		if class := failure("commit", "h", net.ErrClosed, at).Class; class != want {
 			t.Errorf("phase %d: %v", at, class)
 		}

@@ -198,9 +198,9 @@ func (d *Database) survey(ctx context.Context, except int, why error) (*link, er
 		d.current = primaries[0]
 		return links[d.current], nil
 	}
-	names := make([]string, len(primaries))
-	for i, number := range primaries {
-		names[i] = d.config.nodes[number]
+	var names []string
+	for _, number := range primaries {
+		names = append(names, d.config.nodes[number])
 		links[number].close()
 	}
 	return nil, unavailable(opConnect, "the Redis servers %s each say that they are the primary: make all but one of them its replicas", strings.Join(names, " and "))
@@ -214,9 +214,9 @@ func (d *Database) noPrimary(errs []error) error {
 			return err
 		}
 	}
-	texts := make([]string, len(errs))
-	for i, err := range errs {
-		texts[i] = err.Error()
+	var texts []string
+	for _, err := range errs {
+		texts = append(texts, err.Error())
 	}
 	return unavailable(opConnect, "none of the %d Redis servers is a primary that answers: %w", len(errs),
 		db.Told{Text: strings.Join(texts, "; "), Cause: errors.Join(errs...)})

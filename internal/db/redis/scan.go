@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/optimistic"
 )
 
 const (
@@ -31,7 +32,7 @@ const (
 // driver's back, is no entry.
 func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
 	const op = "scan"
-	if err := s.usable(); err != nil {
+	if err := s.Usable(); err != nil {
 		return err
 	}
 	start, end := []byte{'-'}, []byte{'+'}
@@ -46,7 +47,7 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 	var key, value []byte
 	for page := 0; ; page++ {
 		if err := ctx.Err(); err != nil {
-			return cancelled(op, err)
+			return optimistic.Cancelled(op, err)
 		}
 		answer, err := s.readPage(ctx, start, end, size)
 		if err != nil {
@@ -92,22 +93,20 @@ func (s *session) readPage(ctx context.Context, start, end []byte, size int) (pa
 	}
 	cmd, err := s.eval(ctx, s.db.scan, fill, true, false)
 	if err != nil {
-		return page{}, s.fail(op, err, reading)
+		return page{}, s.fail(op, err, optimistic.Reading)
 	}
 	if err := s.still(op); err != nil {
 		return page{}, err
 	}
 	answer, _ := cmd.Val().([]any)
-	if len(answer) < 3 || len(answer)%2 == 0 {
-		return page{}, s.fail(op, errors.New("the scan script answered something else than a page"), reading)
+	if len(answer) >= 3 && len(answer)%2 == 1 {
+		members, whole := answer[1].(int64)
+		last, named := answer[2].(string)
+		if whole && named {
+			return page{count: answer[0], members: members, last: last, pairs: answer[3:]}, nil
+		}
 	}
-	p := page{count: answer[0], pairs: answer[3:]}
-	var whole, named bool
-	p.members, whole = answer[1].(int64)
-	if p.last, named = answer[2].(string); !whole || !named {
-		return page{}, s.fail(op, errors.New("the scan script answered something else than a page"), reading)
-	}
-	return p, nil
+	return page{}, s.fail(op, errors.New("the scan script answered something else than a page"), optimistic.Reading)
 }
 
 var _ db.KVSession = (*session)(nil)

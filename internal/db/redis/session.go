@@ -14,16 +14,13 @@ import (
 // session is a db.KVSession, on a connection of its own or one of several. All that it
 // keeps for a transaction is used again by the next.
 type session struct {
+	optimistic.Session
 	db     *Database
 	of     *sharedConn
 	handle *wire.Stream[*session]
 	link   *link // that it knows
 	wrote  bool  // some of its commit may have been written
-	broken bool
-	closed bool
-	open   bool
 
-	readOnly bool
 	watching bool // the server watches keys for this connection
 	// unproved: a commit of this session may have been applied without having
 	// reached the replicas that wait asks for. Until a later one is known to have
@@ -58,48 +55,15 @@ type readKey struct {
 
 // Begin starts a transaction; nothing is sent.
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
-	if err := s.usable(); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
-		return cancelled("begin", err)
-	}
 	s.clear()
 	s.values = s.values[:0]
-	s.open, s.readOnly = true, readOnly
-	return nil
-}
-
-func (s *session) usable() error {
-	switch {
-	case s.closed:
-		return db.Fatalf("use the session", "it is closed: open a new one")
-	case s.broken:
-		return errBroken
-	}
-	return nil
+	return s.Start(ctx, readOnly)
 }
 
 func (s *session) clear() {
-	s.open = false
+	s.Open = false
 	s.reads = s.reads[:0]
 	s.writes.Clear()
-}
-
-// ready refuses a call for which no transaction is open, or whose context has
-// ended.
-func (s *session) ready(ctx context.Context, op string) error {
-	if err := s.usable(); err != nil {
-		return err
-	}
-	if !s.open {
-		return db.Fatalf(op, "no transaction is open: begin one first")
-	}
-	if err := ctx.Err(); err != nil {
-		s.open = false
-		return cancelled(op, err)
-	}
-	return nil
 }
 
 // Read reads all keys by one MGET and thereby at one moment. A later Read of the
@@ -107,16 +71,8 @@ func (s *session) ready(ctx context.Context, op string) error {
 // changed meanwhile there is no one snapshot of both, and the error's class is
 // Aborted.
 func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
-	const op = "read"
-	if err := s.ready(ctx, op); err != nil {
+	if err := s.CheckRead(ctx, keys, out); err != nil || len(keys) == 0 {
 		return err
-	}
-	if len(keys) != len(out) {
-		s.open = false
-		return db.Fatalf(op, "%d keys and %d places for their values", len(keys), len(out))
-	}
-	if len(keys) == 0 {
-		return nil
 	}
 	values, err := s.fetch(ctx, keys)
 	if err != nil {
@@ -125,7 +81,7 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 	earlier := len(s.reads)
 	for i, r := range s.reads {
 		if value, found := values[i].(string); found != r.found || value != string(r.value) {
-			s.open = false
+			s.Open = false
 			return errMoved
 		}
 	}
@@ -155,7 +111,7 @@ func (s *session) fetch(ctx context.Context, keys [][]byte) ([]any, error) {
 		q.commands = append(q.commands, goredis.NewStatusCmd(ctx, "unwatch"))
 		s.watching = false
 	}
-	if s.db.config.watch && !s.readOnly {
+	if s.db.config.watch && !s.ReadOnly {
 		s.more.reset("watch")
 		s.more.add(keys...)
 		q.commands = append(q.commands, goredis.NewStatusCmd(ctx, s.more.all...))
@@ -174,11 +130,11 @@ func (s *session) fetch(ctx context.Context, keys [][]byte) ([]any, error) {
 		q.commands = append(q.commands, goredis.NewIntCmd(ctx, "incr", countKey))
 	}
 	if err := s.run(ctx); err != nil {
-		return nil, s.fail(op, err, reading)
+		return nil, s.fail(op, err, optimistic.Reading)
 	}
 	for _, c := range q.commands {
 		if err := c.Err(); err != nil {
-			return nil, s.fail(op, err, reading)
+			return nil, s.fail(op, err, optimistic.Reading)
 		}
 	}
 	if err := s.still(op); err != nil {
@@ -186,7 +142,7 @@ func (s *session) fetch(ctx context.Context, keys [][]byte) ([]any, error) {
 	}
 	if s.unproved {
 		if err := q.wait.Err(); err != nil {
-			return nil, s.fail(op, err, reading)
+			return nil, s.fail(op, err, optimistic.Reading)
 		}
 		if n := q.wait.Val(); n < int64(s.db.config.wait) {
 			return nil, s.lose(unavailable(op, "after a commit of unknown outcome, %d of %d replicas of the Redis server %s have what is read now",
@@ -195,7 +151,7 @@ func (s *session) fetch(ctx context.Context, keys [][]byte) ([]any, error) {
 	}
 	values := get.Val()
 	if len(values) != len(s.reads)+len(keys) {
-		return nil, s.fail(op, errors.New("the server answered with another number of values than there were keys"), reading)
+		return nil, s.fail(op, errors.New("the server answered with another number of values than there were keys"), optimistic.Reading)
 	}
 	return values, nil
 }
@@ -227,7 +183,7 @@ func (s *session) run(ctx context.Context) error {
 // read yet.
 func (s *session) still(op string) error {
 	if err := s.request.role.Err(); err != nil {
-		return s.fail(op, err, reading)
+		return s.fail(op, err, optimistic.Reading)
 	}
 	if !s.db.config.stays(s.request.role) {
 		return s.lose(unavailable(op, "the Redis server %s is no primary any more", s.link.node))
@@ -242,16 +198,14 @@ func (s *session) Set(key, value []byte) { s.writes.Put(key, value) }
 func (s *session) Delete(key []byte) { s.writes.Remove(key) }
 
 // fail ends the transaction because of an error of the connection or an answer.
-func (s *session) fail(op string, err error, at phase) error {
+func (s *session) fail(op string, err error, at optimistic.Phase) error {
 	return s.lose(failure(op, s.link.node, err, at))
 }
 
 // lose ends the transaction, and the session if its connection is of no more use.
 func (s *session) lose(e *db.Error) error {
-	s.open = false
-	s.broken = e.Class == db.Unknown || e.Class == db.Unavailable
 	s.unproved = s.unproved || e.Class == db.Unknown && s.db.config.wait > 0
-	return e
+	return s.Lose(e)
 }
 
 // Rollback forgets the transaction; what is watched for it is forgotten with the

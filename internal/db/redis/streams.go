@@ -168,11 +168,11 @@ func (t *sharedConn) exchange(batch []*session) {
 // the others find it. A shared connection that answers, and leads to the primary, stays,
 // for others have transactions on it; all that was sent on it has been answered.
 func (s *session) Reset(ctx context.Context) error {
-	if s.closed {
-		return s.usable()
+	if s.Closed {
+		return s.Usable()
 	}
 	s.clear()
-	s.broken, s.watching = true, false
+	s.Broken, s.watching = true, false
 	s.handle.Acquire()
 	defer s.handle.Release()
 	t := s.of
@@ -189,7 +189,7 @@ func (s *session) Reset(ctx context.Context) error {
 		}
 		t.link = made
 	}
-	s.link, s.broken = t.link, false
+	s.link, s.Broken = t.link, false
 	return nil
 }
 
@@ -216,11 +216,11 @@ func (d *Database) serves(ctx context.Context, l *link) bool {
 
 // Close implements db.KVSession: the last session closes the connection.
 func (s *session) Close() error {
-	if s.closed {
+	if s.Closed {
 		return nil
 	}
 	s.clear()
-	s.closed = true
+	s.Closed = true
 	s.handle.Acquire()
 	defer s.handle.Release()
 	if s.of.sessions--; s.of.sessions == 0 {

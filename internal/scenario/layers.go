@@ -9,6 +9,7 @@ import (
 	"github.com/agnivade/levenshtein"
 
 	"stroppy/internal/setting"
+	"stroppy/internal/workload"
 )
 
 // Prefix begins the name of every environment variable that sets a key.
@@ -66,11 +67,12 @@ func (w Workloads) Merge(layers ...[]Setting) (Scenario, Set, error) {
 // transactions as the workload says (unless faults need time), or the default.
 func (s *Scenario) lastLong() {
 	length, bounded := s.Rate.Length()
-	switch count := s.Config.DefaultCount(); {
+	counted, ok := s.Config.(workload.Counted)
+	switch {
 	case bounded:
 		s.Duration = length
-	case count > 0 && s.Nemesis == "":
-		s.Duration, s.Count = 0, count
+	case ok && counted.DefaultCount() > 0 && s.Nemesis == "":
+		s.Duration, s.Count = 0, counted.DefaultCount()
 	}
 }
 

@@ -93,7 +93,7 @@ func (w Workloads) of(spec workload.Spec) Scenario {
 
 // With returns the scenario with these settings of the workload, by their names.
 func (s Scenario) With(values map[string]string) (Scenario, error) {
-	s.Config = s.Config.Clone()
+	s.Config = workload.Clone(s.Config)
 	for _, one := range s.Config.Settings() {
 		if value, ok := values[one.Name]; ok {
 			if err := one.Set(value); err != nil {

@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"stroppy/internal/check"
 	"stroppy/internal/db"
@@ -47,13 +48,19 @@ type Config interface {
 	Settings() []setting.Setting
 	// Validate says in one sentence what is wrong between several settings.
 	Validate() error
-	// DefaultCount is how many transactions run where nobody says how many, or how
-	// long; 0 leaves it to the default duration.
-	DefaultCount() uint64
-	// Clone returns a copy that shares nothing with the Config.
-	Clone() Config
 	// New binds the workload to an open database. It does not change the Config.
 	New(database db.Database, o Options) (Workload, error)
+}
+
+// Counted is satisfied by a Config whose runs have a default number of transactions
+// where nobody says how many, or how long. The others have a default duration.
+type Counted interface{ DefaultCount() uint64 }
+
+// Clone returns a copy of the settings.
+func Clone(c Config) Config {
+	copied := reflect.New(reflect.TypeOf(c).Elem())
+	copied.Elem().Set(reflect.ValueOf(c).Elem())
+	return copied.Interface().(Config)
 }
 
 // Options are what a run says to every workload.

@@ -103,11 +103,7 @@ func (b *balances) missingObjects(noun string) string {
 	return ""
 }
 
-func (b *balances) total() check.Result {
-	r, stop := b.NeedEndAlone(check.Total)
-	if stop {
-		return r
-	}
+func (b *balances) total(r check.Result) check.Result {
 	var said []string
 	if missing := b.missingObjects("account"); missing != "" {
 		said = append(said, missing)
@@ -135,11 +131,7 @@ func (b *balances) total() check.Result {
 	return r
 }
 
-func (b *balances) nonNegative() check.Result {
-	r, stop := b.NeedEndAlone(check.NonNegative)
-	if stop {
-		return r
-	}
+func (b *balances) nonNegative(r check.Result) check.Result {
 	var found verdict
 	if ended := &b.end.negative; ended.count > 0 {
 		found.add(fmt.Sprintf("%s below zero in the end: %s.", check.Plural(ended.count, "balance"), ended.list(func(a history.Object) string {
@@ -170,12 +162,8 @@ func (b *balances) addUnexpected(v *verdict, end check.EndState) {
 	}
 }
 
-func (b *balances) ledger() check.Result {
+func (b *balances) ledger(r check.Result) check.Result {
 	w := b.Words
-	r, stop := b.NeedEndAlone(check.Ledger)
-	if stop {
-		return r
-	}
 	var found verdict
 	b.addUnexpected(&found, b.Input.End)
 	b.reportForks(check.Ledger, "")
@@ -243,12 +231,8 @@ func (b *balances) wrongAccount(w wrongAccount) string {
 	return text + "."
 }
 
-func (b *balances) durable() check.Result {
+func (b *balances) durable(r check.Result) check.Result {
 	w := b.Words
-	r, stop := b.NeedEnd(check.Durable)
-	if stop {
-		return r
-	}
 	legs := w.Part + "s in the " + w.Book + " are not those that were "
 	missing := &finding{check: check.Durable, said: "acknowledged and lost"}
 	partly := &finding{check: check.Durable, said: "whose " + legs + "acknowledged"}
@@ -284,11 +268,7 @@ func (b *balances) durable() check.Result {
 	return found.decide(r, b.noHistory("acknowledged"), valid)
 }
 
-func (b *balances) noGhost() check.Result {
-	r, stop := b.NeedEnd(check.NoGhost)
-	if stop {
-		return r
-	}
+func (b *balances) noGhost(r check.Result) check.Result {
 	in, complete := "in the "+b.Words.Book, b.Complete()
 	ghosts := &finding{check: check.NoGhost, said: "reported as not applied, yet " + in}
 	closed := &finding{check: check.NoGhost, said: "closed by a look-up that found nothing, yet applied later"}
@@ -327,12 +307,8 @@ func (b *balances) noHistory(did string) string {
 	return "there is no history of what was " + did + "; give the run directory of pay"
 }
 
-func (b *balances) exactlyOnce() check.Result {
+func (b *balances) exactlyOnce(r check.Result) check.Result {
 	w := b.Words
-	r, stop := b.NeedEnd(check.ExactlyOnce)
-	if stop {
-		return r
-	}
 	in := "a " + w.Part + " twice in the " + w.Book
 	twice := &finding{check: check.ExactlyOnce, said: "with " + in}
 	for _, t := range b.end.twice {

@@ -32,7 +32,7 @@ func (o *order) explainAll() {
 	})
 	for _, steps := range o.cycles {
 		if o.isLostUpdate(steps) {
-			continue // told already, with all its kind
+			continue // reported already, with all its kind
 		}
 		name, forbidden := graph.Classify(steps)
 		a := check.Anomaly{Name: name, Forbidden: forbidden, Count: 1, Detail: o.story(steps)}
@@ -45,7 +45,7 @@ func (o *order) explainAll() {
 		}
 		o.reportCycle(broken, name, steps)
 		if same := slices.IndexFunc(*list, func(b check.Anomaly) bool { return b.Name == name }); same >= 0 {
-			(*list)[same].Count++ // the first one, which is the shortest, is told
+			(*list)[same].Count++ // the first one, which is the shortest, is reported
 		} else {
 			*list = append(*list, a)
 		}
@@ -53,7 +53,7 @@ func (o *order) explainAll() {
 	slices.SortStableFunc(o.anomalies, func(a, b check.Anomaly) int { return int(a.Forbidden) - int(b.Forbidden) })
 }
 
-// mostWitnesses bounds what is told of one long cycle.
+// mostWitnesses bounds what is said of one long cycle.
 const mostWitnesses = 4 * check.Shown
 
 // fetch reads the transactions of the cycles from the history again, because
@@ -69,7 +69,7 @@ func (o *order) fetch() {
 		return
 	}
 	// A reading error was reported by the first pass; what is missing here is
-	// told in fewer words.
+	// reported in fewer words.
 	_ = o.b.Each(func(t uint32, tx *history.Transaction) {
 		if r := o.records[t]; r != nil {
 			r.Transaction, r.known = *tx, true
@@ -81,7 +81,7 @@ func (o *order) fetch() {
 // lostUpdateName is the anomaly of a version that two transfers both made.
 const lostUpdateName = "lost update (P4)"
 
-// lostUpdates tells the versions that two transfers both made.
+// lostUpdates reports the versions that two transfers both made.
 func (o *order) lostUpdates() {
 	forks := o.b.chain.forks
 	if len(forks) == 0 {
@@ -172,7 +172,7 @@ func (o *order) who(t uint32) string {
 	return fmt.Sprintf("%v %v", n.Kind, n.ID)
 }
 
-// story tells a cycle, a clause each step.
+// story describes a cycle, a clause each step.
 func (o *order) story(steps []graph.Step) string {
 	clauses := make([]string, 0, len(steps))
 	for i, s := range steps {

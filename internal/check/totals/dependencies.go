@@ -42,7 +42,7 @@ type oddRead struct {
 // relate finds the dependencies between all transactions that were applied or,
 // on what they had read, refused:
 // write-write from the chain of versions, the others from what was read. Where
-// the versions of an account fork, only what was read tells an order.
+// the versions of an account fork, only what was read gives an order.
 func (b *balances) relate() error {
 	for _, f := range b.chain.forks {
 		s, _ := b.slotAt(f.pos)
@@ -230,7 +230,7 @@ const mostOdd = 1000
 // that is wrong everywhere must not take the square of the time.
 const mostSearches = 10 * mostOdd
 
-// odd keeps a bounded number of instances, because a violation is told by a few,
+// odd keeps a bounded number of instances, because a violation is shown by a few,
 // and hands over all.
 func (b *balances) odd(list *[]oddRead, check, anomaly string, odd oddRead) {
 	b.reportOdd(check, anomaly, odd)

@@ -21,7 +21,7 @@ import (
 // The legs of the end state: a row of the history is one for each group, numbered from
 // 0, from the last group to the first, under the id of its transaction; that of
 // somebody else's is 0. One marked as an opening is what a row held when the data
-// were first driven, beyond what the history tells; a row without one opened with 0.
+// were first driven, beyond what the history says; a row without one opened with 0.
 // One marked as unkept says that its run kept no history.
 type GroupsInput struct {
 	check.Input
@@ -156,9 +156,10 @@ func (t *groups) results() []check.Result {
 		}
 	}
 	b.Damage = problem
-	results := []check.Result{t.total(), t.ledger()}
+	results := []check.Result{decide(b.NeedEndAlone, check.Total, t.total), decide(b.NeedEndAlone, check.Ledger, t.ledger)}
 	if !t.allBare() {
-		results = append(results, b.durable(), b.noGhost(), b.exactlyOnce())
+		results = append(results, decide(b.NeedEnd, check.Durable, b.durable),
+			decide(b.NeedEnd, check.NoGhost, b.noGhost), decide(b.NeedEnd, check.ExactlyOnce, b.exactlyOnce))
 	}
 	results = append(results, t.order()...)
 	b.Settle(results, problem)
@@ -178,7 +179,7 @@ func (t *groups) versioned() []check.Result {
 	if problem == nil {
 		problem = t.readRows()
 	}
-	results := []check.Result{t.total()}
+	results := []check.Result{decide(b.NeedEndAlone, check.Total, t.total)}
 	for _, r := range all {
 		if r.Name == check.Ledger && problem == nil {
 			r = t.versionedLedger(r)
@@ -193,9 +194,9 @@ func (t *groups) versioned() []check.Result {
 }
 
 // versionedLedger is the check of accounts of that name, which looks at versions too, unless
-// the balances alone tell the same: of those the other speaks as of money.
+// the balances alone show the same: the other speaks of those as of money.
 func (t *groups) versionedLedger(r check.Result) check.Result {
-	own := t.ledger()
+	own := decide(t.balances.NeedEndAlone, check.Ledger, t.ledger)
 	if own.Status != check.Invalid && own.Status != r.Status {
 		return r
 	}

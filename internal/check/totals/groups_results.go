@@ -46,11 +46,7 @@ func (t *groups) describe(w wrongAccount) string {
 		t.in.Name(w.account.N), w.account.Value, w.want, w.account.Value-w.want)
 }
 
-func (t *groups) total() check.Result {
-	r, stop := t.balances.NeedEndAlone(check.Total)
-	if stop {
-		return r
-	}
+func (t *groups) total(r check.Result) check.Result {
 	amounts, whole := t.sums.history+t.sums.acknowledged, true
 	var grew []string
 	for k, g := range slices.Backward(t.in.Groups) {
@@ -79,12 +75,8 @@ func (t *groups) undecidedLoose() string {
 		check.Plural(t.loose.count, "transaction"), t.loose.list(history.ID.String))
 }
 
-func (t *groups) ledger() check.Result {
+func (t *groups) ledger(r check.Result) check.Result {
 	b := t.balances
-	r, stop := b.NeedEndAlone(check.Ledger)
-	if stop {
-		return r
-	}
 	var found verdict
 	b.addUnexpected(&found, t.in.End)
 	if b.end.strange > 0 {

@@ -17,7 +17,7 @@ type order struct {
 	anomalies []check.Anomaly    // without real time, the weakest level's first
 	realtime  []check.Anomaly    // with real time only
 	torn      []history.ID       // audits that saw no consistent cut
-	cycles    [][]graph.Step     // found so far, to be told: each must come before the next, the last before the first
+	cycles    [][]graph.Step     // found so far: each must come before the next, the last before the first
 	records   map[uint32]*record // what the transactions of the cycles did
 }
 
@@ -149,7 +149,7 @@ func (b *balances) applied() int {
 	return n
 }
 
-// sentences tells the anomalies, one paragraph each.
+// sentences describes the anomalies, one paragraph each.
 func sentences(anomalies []check.Anomaly) *verdict {
 	found := new(verdict)
 	for _, a := range anomalies {

@@ -140,7 +140,7 @@ func eulerian(list []transition, opening int64) (odd transition, ok bool) {
 	if wrong < 0 {
 		return transition{}, true
 	}
-	// The one that left a balance more often than it was reached tells most.
+	// The one that left a balance more often than it was reached shows most.
 	if left := slices.IndexFunc(list, func(e transition) bool { return degree[e.before] > 0 }); left >= 0 {
 		wrong = left
 	}

@@ -42,7 +42,7 @@ func (o *order) reportCycle(check, anomaly string, steps []graph.Step) {
 }
 
 // reportGroup reports the transactions of a component of which no single cycle
-// is told, because there are so many of its level.
+// is reported, because there are so many of its level.
 func (b *balances) reportGroup(level isolation.Level, component []uint32) {
 	if b.Input.OnViolation == nil {
 		return

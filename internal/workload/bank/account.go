@@ -16,7 +16,7 @@ import (
 const (
 	keyBits = 48
 	banBits = 36
-	// MaxAccounts is the number of accounts that the formula can tell apart.
+	// MaxAccounts is the number of accounts that the formula can distinguish.
 	MaxAccounts = 1 << keyBits
 	// corporateEvery: each hundredth account belongs to a company.
 	corporateEvery  = 100

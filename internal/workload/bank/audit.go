@@ -79,7 +79,7 @@ func (a *auditor) start(tx *history.Transaction) {
 }
 
 // add notes one account. One that no formula makes is left to the end state,
-// which tells of it.
+// which shows it.
 func (a *auditor) add(tx *history.Transaction, key uint64, s workload.State) {
 	n := a.formula.number(key)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/workload/recording"
 )
 
-// What the header of a history keeps beside the run's numbers.
+// What the header of a history keeps besides the run's numbers.
 const (
 	keyAudits = "audits" // a second
 	keyUpdate = "update"

@@ -97,7 +97,7 @@ func (h *chooser) preparePayroll(tx *history.Transaction) {
 }
 
 // prepareInquiry reads a pair, or both ends of the client's previous transfer,
-// which shows whether a client sees what it was told.
+// which shows whether a client sees what was reported to it.
 func (h *chooser) prepareInquiry(tx *history.Transaction) {
 	tx.Kind = history.Inquiry
 	a, b := h.payer, h.payee

@@ -1,6 +1,6 @@
 // Package bank is the bank workload: accounts with exact money, transfers
 // between them in several styles, payrolls, joint transfers, inquiries, and
-// audits beside them. Its logic is written once for SQL and once for ordered
+// audits that run in the background. Its logic is written once for SQL and once for ordered
 // key-value stores; it names no database.
 //
 // Accounts are made by formula (account.go), transactions by a seeded choice

@@ -49,15 +49,6 @@ func (c *Config) Settings() []setting.Setting {
 	return append(list, sampling.Settings(&c.Zipfian, &c.ZipfExponent)...)
 }
 
-// DefaultCount implements workload.Config.
-func (c *Config) DefaultCount() uint64 { return 0 }
-
-// Clone implements workload.Config.
-func (c *Config) Clone() workload.Config {
-	d := *c
-	return &d
-}
-
 // New implements workload.Config.
 func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
 	b := *c

@@ -188,7 +188,7 @@ func (c *sqlClient) readPair(ctx context.Context, tx *history.Transaction, get f
 }
 
 // readWrite reads all accounts, decides, and writes absolute values. Whether
-// the reads lock is all that tells locked from rmw.
+// the reads lock is all that distinguishes locked from rmw.
 func (c *sqlClient) readWrite(ctx context.Context, tx *history.Transaction, read *db.Statement) (err error) {
 	for i := range tx.Ops {
 		bic, ban := c.keys[i].values()

@@ -99,7 +99,7 @@ func (t *texts) tables(d *db.Dialect) {
 	table := func(name string, lines ...string) string {
 		return types.Replace("CREATE TABLE " + name + " (\n\t" + strings.Join(lines, ",\n\t") + "\n)" + d.TableOptions)
 	}
-	// The number before the bank: it tells nearly all accounts apart, and whole
+	// The number before the bank: it distinguishes nearly all accounts, and whole
 	// numbers compare faster than text, in the index and while it is built.
 	const key = "PRIMARY KEY (ban, bic)"
 	loaded := []string{"ban INTEGER_TYPE NOT NULL", "bic BIC_TYPE NOT NULL", "balance DECIMAL_TYPE NOT NULL CHECK (balance >= 0)"}

@@ -110,7 +110,7 @@ func Transact(ctx context.Context, s db.SQLSession, add func() error) error {
 		return err
 	}
 	if err := add(); err != nil {
-		_ = s.Rollback(ctx) // the first error is the one to tell
+		_ = s.Rollback(ctx) // the first error is the one to report
 		return err
 	}
 	return s.Commit(ctx)

@@ -67,16 +67,10 @@ func (c *Config) Settings() []setting.Setting {
 // long: as many as in the study that the workload repeats.
 const defaultEvents = 4096
 
-// DefaultCount implements workload.Config.
+// DefaultCount implements workload.Counted.
 func (c *Config) DefaultCount() uint64 {
 	batch := uint64(max(c.Batch, 1))
 	return (defaultEvents + batch - 1) / batch
-}
-
-// Clone implements workload.Config.
-func (c *Config) Clone() workload.Config {
-	d := *c
-	return &d
 }
 
 // New implements workload.Config.

@@ -131,7 +131,7 @@ func (r *runs) close() {
 }
 
 // sources are the recordings in which there is a run, or the only one. Among several,
-// places in their files are told with their directories.
+// places in their files are named with their directories.
 func (r *runs) sources() (list []check.Source) {
 	if len(r.list) == 1 {
 		return []check.Source{r.list[0].Reader}
@@ -168,17 +168,17 @@ func (r *runs) end(ctx context.Context) (end check.EndState, early []uint64, err
 	return last.end, last.early, nil
 }
 
-// state is an end state and what tells when it was downloaded.
+// state is an end state and what shows when it was downloaded.
 type state struct {
 	recording
 	early []uint64
 	rows  uint64
 }
 
-// after says that s was downloaded after other, as far as it can be told. A check
+// after says that s was downloaded after other, as far as that is known. A check
 // that downloads one names the runs that had ended before, and what it found is never
 // set aside for what they had found themselves: a database that has lost rows since is
-// to be held against what it has now. Of states that say nothing of each other it is
+// to be checked against what it has now. Of states that say nothing of each other it is
 // the one that is later than all runs, then the one with the most rows, because a
 // ledger only grows. A wrong choice there, as among states of a database that loses
 // rows, shows in a run that it does not cover, and leaves the checks unknown.
@@ -192,7 +192,7 @@ func (s *state) after(other *state) bool {
 	a, b := s.Header(), other.Header()
 	if !check.Driven(a) && !check.Driven(b) {
 		// Of a check the run's number is the one that no run had taken when it looked, by
-		// what the database said: more than the clocks of two machines tell.
+		// what the database said: more than the clocks of two machines show.
 		if a.LoadID != "" && a.Run != b.Run {
 			return a.Run > b.Run
 		}
@@ -224,7 +224,7 @@ func (r *runs) early(one recording) []uint64 {
 }
 
 // rows counts the rows of a ledger. A damaged one counts as far as it can be read; the
-// checks tell of the damage.
+// checks report the damage.
 func (r *recording) rows(ctx context.Context) (rows uint64, err error) {
 	for _, err := range r.end.Rows() {
 		if err != nil {
@@ -237,7 +237,7 @@ func (r *recording) rows(ctx context.Context) (rows uint64, err error) {
 	return rows, nil
 }
 
-// placed is a recording that tells places in its files with its directory.
+// placed is a recording that names places in its files with its directory.
 type placed struct {
 	*history.Reader
 	dir string

@@ -20,8 +20,8 @@
 // is a key of its own; there a look-up writes a tombstone under it, and is right for
 // ever.
 //
-// Without the history nothing tells whether a lost transaction was applied. The
-// balances are then held against what was acknowledged, and as soon as one outcome
+// Without the history nothing shows whether a lost transaction was applied. The
+// balances are then checked against what was acknowledged, and as soon as one outcome
 // is unknown that comparison is unknown too.
 //
 // # Data that others have made

@@ -42,7 +42,7 @@ func (e *endRows) row(k kind, id int64, s workload.State) error {
 }
 
 // opening keeps what row n held when the data were first driven, beyond what the
-// history tells.
+// history says.
 func (e *endRows) opening(n uint64, balance int64) error {
 	k, _ := e.size.place(n)
 	if k == noKind {

@@ -73,15 +73,6 @@ func (c *Config) ratio() setting.Setting {
 // Validate implements workload.Config.
 func (c *Config) Validate() error { return nil }
 
-// DefaultCount implements workload.Config.
-func (c *Config) DefaultCount() uint64 { return 0 }
-
-// Clone implements workload.Config.
-func (c *Config) Clone() workload.Config {
-	d := *c
-	return &d
-}
-
 // New implements workload.Config.
 func (c *Config) New(database db.Database, o workload.Options) (workload.Workload, error) {
 	t := *c

@@ -16,7 +16,7 @@ import (
 const stateAdopting = "loading"
 
 // adopt writes the metadata of pgbench's tables that are there without: how many
-// rows they have, and what those held beyond what the history tells. Tables of
+// rows they have, and what those held beyond what the history says. Tables of
 // another form stay without, and then there is nothing to attach to.
 func (m *sqlModel) adopt(ctx context.Context, seed uint64) error {
 	n, err := m.Read(ctx)

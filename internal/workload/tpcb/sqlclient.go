@@ -82,7 +82,7 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 	for i, result := range c.results {
 		r := c.Result(result)
 		if r == nil || r.Rows() != 1 || r.Row(0)[0].Null {
-			continue // not read, or no such row: the end state tells of it
+			continue // not read, or no such row: the end state shows it
 		}
 		op, after := &tx.Ops[i], r.Row(0)
 		if c.texts.versions {
@@ -140,7 +140,7 @@ func (c *sqlClient) callProcedure(ctx context.Context, tx *history.Transaction) 
 }
 
 // ResolveUnknown implements load.Client. In pgbench's own history no look-up is right for
-// ever, as the package says: the outcome stays unknown, and the end state tells.
+// ever, as the package says: the outcome stays unknown, and the end state decides.
 // Where the id is a key, the look-up takes it with a tombstone, unless the
 // transaction has it.
 func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {

@@ -12,10 +12,12 @@ import (
 // the rows and an empty history. Balances begin at zero, as with pgbench.
 func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(done uint64)) error {
 	f, err := factsOf(n.Facts, n.Size)
+	if err == nil {
+		err = m.take(&f)
+	}
 	if err != nil {
 		return err
 	}
-	m.size = f.size
 	t, from := m.texts, uint64(0)
 	drops := append(t.drops(), "DROP TABLE IF EXISTS "+tableOpening)
 	if m.replaced != nil {

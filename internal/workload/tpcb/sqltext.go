@@ -16,7 +16,7 @@ const (
 )
 
 // tableOpening holds what rows held before they were first driven, beyond what the
-// history tells; and for each run that kept no history a row whose place is its
+// history says; and for each run that kept no history a row whose place is its
 // number below zero.
 const tableOpening = "stroppy_tpcb_opening"
 

@@ -190,13 +190,26 @@ func (s *kvSession) Commit(ctx context.Context) error {
 	return nil
 }
 
-// again commits, and then once more what the commit before this one had written.
+// again commits, and then once more what the commit before this one had written, unless
+// that changes nothing.
 func (s *kvSession) again(ctx context.Context) error {
 	if err := s.send(ctx); err != nil || len(s.before) == 0 {
 		return err
 	}
 	if err := s.KVSession.Begin(ctx, false); err != nil {
 		return nil // the commit stands
+	}
+	keys, found := make([][]byte, len(s.before)), make([]db.Entry, len(s.before))
+	for i, w := range s.before {
+		keys[i] = w.key
+	}
+	err, changed := s.KVSession.Read(ctx, keys, found), false
+	for i, w := range s.before {
+		changed = changed || !w.remove && !bytes.Equal(w.value, found[i].Value)
+	}
+	if err != nil || !changed {
+		s.KVSession.Rollback()
+		return nil
 	}
 	s.writes = s.before
 	if s.send(ctx) == nil {

@@ -329,8 +329,8 @@ func TestFalsifiedKeyValueStore(t *testing.T) {
 		DoubleApply: check.Ledger, PhantomMoney: check.Total, StaleRead: check.Strict,
 	} {
 		t.Run(string(fault), func(t *testing.T) {
-			in, database, _ := wrapped(t, openMemory(t, "memory:"), fmt.Sprintf("seed 1; %s %s %g", fault, places[fault][0], map[Step]float64{Commit: 0.02, Read: 0.3}[places[fault][0]]))
-			r := driveFaulty(t, in, database, newBank(t, database, nil), 2000)
+			in, database, _ := wrapped(t, openMemory(t, "memory:"), fmt.Sprintf("seed 1; %s %s %g", fault, places[fault][0], map[Step]float64{Commit: 0.1, Read: 0.3}[places[fault][0]]))
+			r := driveFaulty(t, in, database, newBank(t, database, nil), 8000)
 			t.Logf("%d times", in.Fired(fault))
 			if result := r.status(name); in.Fired(fault) == 0 || result.Status != check.Invalid {
 				t.Errorf("%d times, and %s is %v: %s", in.Fired(fault), name, result.Status, result.Detail)

@@ -58,14 +58,14 @@ func hurtRuns() []hurtRun {
 		},
 		{
 			name: "PostgreSQL loses power", cluster: "postgres:1",
-			faults: []string{"lose-unsynced n0 at 4s for 500ms"},
-			args:   []string{"--duration", "8s"},
+			faults: []string{"lose-unsynced n0 at 4s for 2s"},
+			args:   []string{"--duration", "10s"},
 			outage: true,
 		},
 		{
 			name: "PostgreSQL without fsync loses power", cluster: "postgres:1?fsync=off",
-			faults: []string{"lose-unsynced n0 at 4s for 500ms"},
-			args:   []string{"--duration", "8s"},
+			faults: []string{"lose-unsynced n0 at 4s for 2s"},
+			args:   []string{"--duration", "10s"},
 			code:   1, invalid: "durable",
 			outage: true,
 		},
@@ -73,13 +73,13 @@ func hurtRuns() []hurtRun {
 			// Who only reads may be shown what a power cut takes back: see
 			// docs/databases.md.
 			name: "MariaDB loses power", cluster: "mariadb:1",
-			faults: []string{"lose-unsynced n0 at 4s for 500ms"},
+			faults: []string{"lose-unsynced n0 at 4s for 2s"},
 			args:   []string{"--duration", "10s", "--audits", "0", "--read-only-share", "0"},
 			outage: true,
 		},
 		{
 			name: "MariaDB without a flush at commit loses power", cluster: "mariadb:1?flush=0",
-			faults: []string{"lose-unsynced n0 at 4s for 500ms"},
+			faults: []string{"lose-unsynced n0 at 4s for 2s"},
 			args:   []string{"--duration", "10s"},
 			code:   1, invalid: "durable",
 			outage: true,

@@ -269,7 +269,7 @@ func TestWorkloadsNameNoDatabase(t *testing.T) {
 
 // namesWorkload are the files that still name a workload besides its folder and the
 // registry, or a database of the same name.
-var namesWorkload = []string{"check/recordings.go", "cluster/dqlite/doc.go", "cluster/mariadb/cluster.go", "db/dqlite/url.go", "report/derived.go", "report/pagetables.go"}
+var namesWorkload = []string{"cluster/dqlite/doc.go", "cluster/mariadb/cluster.go", "db/dqlite/url.go", "report/derived.go", "report/pagetables.go"}
 
 // TestWorkloadsAreNamedOnce holds that generic code knows no workload: its name is a
 // string in its own folder alone.
@@ -298,6 +298,24 @@ func TestWorkloadsAreNamedOnce(t *testing.T) {
 			}
 			return true
 		})
+	})
+}
+
+// TestWorkloadsAreNoExamples holds that generic code does not speak of a workload, not
+// in a comment or a sentence either. A name that is also a data model's or a plain word
+// says nothing there.
+func TestWorkloadsAreNoExamples(t *testing.T) {
+	name := regexp.MustCompile(`(?i)\b(bank|banks|tpcb)\b`)
+	own := regexp.MustCompile(`^(workload/(bank|tpcb)|cli|dbtest|db/sqltest)/`)
+	each(t, ".", func(path string, data []byte, _ *ast.File, _ *token.FileSet) {
+		if own.MatchString(path) || slices.Contains(namesWorkload, path) {
+			return
+		}
+		for i, line := range bytes.Split(data, []byte("\n")) {
+			if found := name.Find(line); found != nil {
+				t.Errorf("%s:%d speaks of the workload %s", path, i+1, found)
+			}
+		}
 	})
 }
 

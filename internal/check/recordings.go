@@ -60,31 +60,22 @@ func Ended(h history.Header) []uint64 {
 	return runs
 }
 
-// DataOf names what a recording is of, one and several.
-func DataOf(h history.Header) (one, several string) {
-	if h.Workload == "bank" || h.Workload == "" {
-		return "bank", "banks"
-	}
-	return "set of " + h.Workload + " data", "sets of " + h.Workload + " data"
-}
-
-// SameBank says why recordings cannot be checked together, if they cannot: they
-// are of different banks or loads, or two are of one run. Two banks of which
+// SameData says why recordings cannot be checked together, if they cannot: they
+// are of different data sets or loads, or two are of one run. Two data sets of which
 // neither has a load id look the same if they were loaded alike.
-func SameBank(paths []string, headers []history.Header) error {
+func SameData(paths []string, headers []history.Header) error {
 	for i, h := range headers {
 		first := headers[0]
-		one, several := DataOf(first)
 		switch {
 		case h.Workload != first.Workload:
-			return fmt.Errorf("%s is of the workload %s and %s of %s: recordings are checked together if they are of the same %s", paths[0], first.Workload, paths[i], h.Workload, one)
+			return fmt.Errorf("%s is of the workload %s and %s of %s: recordings are checked together if they are of the same data set", paths[0], first.Workload, paths[i], h.Workload)
 		case h.Seed != first.Seed || h.Accounts != first.Accounts || h.Total != first.Total:
-			return fmt.Errorf("%s and %s are of different %s: one was loaded with seed %d and %d accounts, the other with seed %d and %d",
-				paths[0], paths[i], several, first.Seed, first.Accounts, h.Seed, h.Accounts)
+			return fmt.Errorf("%s and %s are of different data sets: one was loaded with seed %d and size %d, the other with seed %d and %d",
+				paths[0], paths[i], first.Seed, first.Accounts, h.Seed, h.Accounts)
 		case h.LoadID != first.LoadID:
-			return fmt.Errorf("%s and %s are of different loads of one %s, loaded anew between them: check them one by one", paths[0], paths[i], one)
+			return fmt.Errorf("%s and %s are of different loads of one data set, loaded anew between them: check them one by one", paths[0], paths[i])
 		case h.Database != first.Database:
-			return fmt.Errorf("%s was recorded on %s and %s on %s: recordings are checked together if they are of the same %s", paths[0], first.Database, paths[i], h.Database, one)
+			return fmt.Errorf("%s was recorded on %s and %s on %s: recordings are checked together if they are of the same data set", paths[0], first.Database, paths[i], h.Database)
 		}
 		same := func(other history.Header) bool { return Driven(other) && other.Run == h.Run }
 		if n := slices.IndexFunc(headers[:i], same); Driven(h) && n >= 0 {

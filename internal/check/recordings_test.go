@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSameBank: what is not of one bank is not checked together.
-func TestSameBank(t *testing.T) {
+// TestSameData: what is not of one data set is not checked together.
+func TestSameData(t *testing.T) {
 	one := history.Header{Workload: "bank", Run: 1, LoadID: "A", Seed: 5, Accounts: 10, Total: 7, Database: "SQLite"}
 	for name, tc := range map[string]struct {
 		bend func(h *history.Header)
@@ -16,8 +16,8 @@ func TestSameBank(t *testing.T) {
 		"alike":        {func(*history.Header) {}, ""},
 		"end state":    {func(h *history.Header) { h.Run, h.Keys = 1, map[string]string{KeyDrive: DriveNone} }, ""},
 		"same run":     {func(h *history.Header) { h.Run = 1 }, "both of run 1"},
-		"seed":         {func(h *history.Header) { h.Seed = 6 }, "different banks"},
-		"accounts":     {func(h *history.Header) { h.Accounts = 11 }, "different banks"},
+		"seed":         {func(h *history.Header) { h.Seed = 6 }, "different data sets"},
+		"accounts":     {func(h *history.Header) { h.Accounts = 11 }, "different data sets"},
 		"load":         {func(h *history.Header) { h.LoadID = "B" }, "different loads"},
 		"older":        {func(h *history.Header) { h.LoadID = "" }, "different loads"},
 		"database":     {func(h *history.Header) { h.Database = "etcd" }, "recorded on SQLite"},
@@ -26,7 +26,7 @@ func TestSameBank(t *testing.T) {
 		other := one
 		other.Run = 2
 		tc.bend(&other)
-		err := SameBank([]string{"a", "b"}, []history.Header{one, other})
+		err := SameData([]string{"a", "b"}, []history.Header{one, other})
 		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: %v", name, err)
 		}

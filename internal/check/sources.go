@@ -87,7 +87,7 @@ const WatchEvery = 1 << 12
 
 // Ended counts a step of the work and says whether the work is to end. What was
 // worked out until then is worth nothing: whoever sees it returns whatever is safe
-// to return, and Bank returns the cause.
+// to return, and Check returns the cause.
 func (w *Watch) Ended() bool {
 	if w.steps++; w.steps%WatchEvery == 0 {
 		return w.Ask()

@@ -104,7 +104,7 @@ func (a *app) checkRun(config *config, path string, header history.Header) error
 
 // checkRuns checks several runs together, into a directory of its own.
 func (a *app) checkRuns(config *config, paths []string, headers []history.Header) error {
-	if err := check.SameBank(paths, headers); err != nil {
+	if err := check.SameData(paths, headers); err != nil {
 		return &exitError{exitUsage, err}
 	}
 	driven := slices.DeleteFunc(slices.Clone(headers), func(h history.Header) bool { return !check.Driven(h) })

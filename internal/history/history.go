@@ -88,7 +88,7 @@ type Outcome uint8
 const (
 	Unknown   Outcome = iota // may have been applied: nobody could say
 	Committed                // the database acknowledged it, or a look-up found it
-	Rejected                 // refused by a rule of the bank: surely not applied
+	Rejected                 // refused by a rule of the workload: surely not applied
 	Aborted                  // surely not applied
 )
 
@@ -96,7 +96,7 @@ var outcomeNames = [...]string{"unknown", "committed", "rejected", "aborted"}
 
 func (o Outcome) String() string { return name(outcomeNames[:], int(o)) }
 
-// Reason says which rule of the bank rejected a transaction.
+// Reason says which rule of the workload rejected a transaction.
 type Reason uint8
 
 const (

@@ -74,7 +74,7 @@ func (s *Snapshot) drive() *report.Drive {
 	}
 	d.Seconds = elapsed
 	d.Committed, d.Aborted, d.Unknown = c.Committed-w.Committed, c.Aborted-w.Aborted, c.Unknown-w.Unknown
-	// Which rule of the bank rejected them is known at the end.
+	// Which rule of the workload rejected them is known at the end.
 	d.Rejected.Unsplit = c.Rejected - w.Rejected
 	d.Conflicts, d.Reconnects = c.Conflicts, c.Reconnects // retries are among the outcomes: what they took is not known yet
 	d.Outcomes = map[string]*report.Latency{}
@@ -172,7 +172,7 @@ func (s *Snapshot) outcomes() []report.PageTable {
 		Note: "So far, the warm-up included.", Columns: []string{"outcome", "transactions", "of these"}, Text: []int{0, 2},
 		Rows: []report.PageRow{
 			row("committed", c.Committed, ""),
-			row("rejected", c.Rejected, "by a rule of the bank"),
+			row("rejected", c.Rejected, "by a rule of the workload"),
 			row("aborted", c.Aborted, "given up; of all, conflicts %d and retries %d", c.Conflicts, c.Retries),
 			row("unknown", c.Unknown, "in doubt; reconnects %d", c.Reconnects),
 			row("not sent", c.Backlog+c.Shed, "waiting %d · shed %d", c.Backlog, c.Shed),

@@ -3,7 +3,7 @@
 // Everywhere in Stroppy an amount of money is a signed 64-bit number of whole
 // cents. Floating point never touches it. The largest amount, 92 233 720 368
 // 547 758.07, is a thousand times what a thousand million accounts hold at the
-// bank's opening balances.
+// accounts' opening balances.
 package money
 
 import (

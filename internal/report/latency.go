@@ -57,7 +57,7 @@ func (l *Latency) cells(name string, write func(measurement) string) []string {
 }
 
 // lost counts what was due and was neither committed nor refused by a rule of the
-// bank, and what was due in all.
+// workload, and what was due in all.
 func (d *Drive) lost() (lost, due uint64) {
 	lost = d.Aborted + d.Unknown + d.Backlog + d.Shed
 	return lost, lost + d.Committed + d.Rejected.total()

@@ -51,8 +51,8 @@ type Result struct {
 	// known. The system's own maximum may be below it, and Client has the larger.
 	SampledRSS int64 `json:"-"`
 
-	// FootprintTransfers are the committed transfers, of other workloads than the bank
-	// the committed transactions that wrote; the warm-up's are among them.
+	// FootprintTransfers are the committed transactions that wrote; the warm-up's are
+	// among them.
 	FootprintTransfers *uint64 `json:"footprint_transfers"`
 
 	// FootprintPerTransfer is FootprintBytes over FootprintTransfers, in bytes.
@@ -164,7 +164,7 @@ func NewHistogram(buckets []stats.Bucket) *Histogram {
 	return h
 }
 
-// Rejected counts the transactions that a rule of the bank refused.
+// Rejected counts the transactions that a rule of the workload refused.
 type Rejected struct {
 	InsufficientFunds uint64 `json:"insufficient_funds"`
 	NoSuchAccount     uint64 `json:"no_such_account"`
@@ -177,7 +177,7 @@ func (r Rejected) total() uint64 { return r.InsufficientFunds + r.NoSuchAccount 
 // ended counts the transactions by their outcomes.
 func (d *Drive) ended() uint64 { return d.Committed + d.Rejected.total() + d.Aborted + d.Unknown }
 
-// reasons are the rules of the bank that rejected some; empty where none did, as in
+// reasons are the rules of the workload that rejected some; empty where none did, as in
 // every other workload.
 func (r Rejected) reasons() string {
 	if r.total() == 0 {

@@ -222,11 +222,10 @@ type ReloadedError struct{ problem string }
 
 func (e *ReloadedError) Error() string { return e.problem }
 
-// sameLoad refuses a recording of another bank than the one that the database holds.
-// Without load ids only the run numbers tell, which grow until a bank is loaded anew.
+// sameLoad refuses a recording of another data set than the one that the database holds.
+// Without load ids only the run numbers tell, which grow until a data set is loaded anew.
 func sameLoad(recorded, now history.Header) error {
 	const lost = "either it is another database than the one that was driven, and --db must name that one, or it was loaded anew since, and what was recorded is gone"
-	data, _ := check.DataOf(recorded)
 	var problem string
 	switch last := now.Run - 1; {
 	case recorded.Seed != now.Seed || recorded.Accounts != now.Accounts:
@@ -239,10 +238,10 @@ func sameLoad(recorded, now history.Header) error {
 	default:
 		return nil
 	}
-	return &ReloadedError{fmt.Sprintf("this is the recording of run %d of a %s%s", recorded.Run, data, problem)}
+	return &ReloadedError{fmt.Sprintf("this is the recording of run %d of a data set%s", recorded.Run, problem)}
 }
 
-// attachReadOnly finds the bank that the runs were driven against.
+// attachReadOnly finds the data set that the runs were driven against.
 func (c *conductor) attachReadOnly(ctx context.Context, runs []history.Header) error {
 	c.enter("attach")
 	loaded, err := c.o.Workload.AttachReadOnly(ctx)

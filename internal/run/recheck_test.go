@@ -128,7 +128,7 @@ func TestTogetherIsNoBetterThanItsRuns(t *testing.T) {
 		verdict string
 		says    string
 	}{
-		{"both sound", nil, [2]int{5, 6}, false, "valid", "Runs 1 and 2 against one bank, checked together. The one required check, total, holds over 11 committed transactions"},
+		{"both sound", nil, [2]int{5, 6}, false, "valid", "Runs 1 and 2 against one data set, checked together. The one required check, total, holds over 11 committed transactions"},
 		{"nothing committed", nil, [2]int{0, 0}, false, "unknown", "Nothing was committed"},
 		{"faults of one not known", func(h *history.Header) { h.Keys[keyNemesis] = "kill leader at 1s" }, [2]int{5, 6}, false, "unknown", "The check faults could not be decided"},
 		{"nodes of one not read", func(h *history.Header) { h.Keys[keyNodes] = "compared" }, [2]int{5, 6}, false, "unknown", "The check replicas could not be decided"},

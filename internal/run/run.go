@@ -45,7 +45,7 @@ type Options struct {
 	// Command is the name of the command that carries out Plan; of a check of Runs it
 	// is the whole command that repeats it.
 	Command string
-	// Runs are the directories of runs against one bank, and of end states of it, to be
+	// Runs are the directories of runs against one data set, and of end states of it, to be
 	// checked together into the new Dir. None: the run in Dir is checked.
 	Runs []string
 	// Fresh says of a check that Dir is new and there is no history.

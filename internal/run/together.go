@@ -16,7 +16,7 @@ import (
 
 func (c *conductor) number() string { return strconv.FormatUint(c.facts.Header.Run, 10) }
 
-// together checks several runs against one bank as if they were one. What is
+// together checks several runs against one data set as if they were one. What is
 // measured of a run stays in its own directory.
 func (c *conductor) together(ctx context.Context) error {
 	runs, err := c.readRuns(ctx)
@@ -62,8 +62,7 @@ func qualified(runs []*conductor, verdict, text string) string {
 	before(func(r *conductor) bool { return r.unreadable != "" }, "The result of %s could not be read, and the check went by the recorded history. ")
 	before(func(r *conductor) bool { return r.result.Drive != nil && r.result.Drive.Interrupted }, "The user ended the run of %s early. ")
 	if len(runs) > 1 {
-		data, _ := check.DataOf(runs[0].facts.Header)
-		before(func(*conductor) bool { return true }, "%s against one "+data+", checked together. ")
+		before(func(*conductor) bool { return true }, "%s against one data set, checked together. ")
 		text = strings.ToUpper(text[:1]) + text[1:]
 	}
 	return text

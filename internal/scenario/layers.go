@@ -24,7 +24,7 @@ const FileVariable = Prefix + "SCENARIO"
 // Setting is one key with its value as text, and where it was said.
 type Setting struct {
 	Key, Value string
-	Source     string // for errors, such as "--count" or "bank.yaml line 3: count"
+	Source     string // for errors, such as "--count" or "night.yaml line 3: count"
 }
 
 // filed says that a file named the setting, and neither a flag nor a variable.

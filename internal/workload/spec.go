@@ -17,7 +17,7 @@ import (
 type Spec struct {
 	Name  string // in commands, histories and results
 	About string // one line
-	Data  string // what is loaded, in a sentence, such as "bank"
+	Data  string // what is loaded, in a sentence, such as "kv data"
 	// Steps says that pop loads it, pay drives it and check checks it, each by itself.
 	Steps bool
 

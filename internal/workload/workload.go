@@ -33,7 +33,7 @@ type Workload interface {
 	// Client opens client i; valid after Attach.
 	Client(ctx context.Context, i int) (load.Client, error)
 
-	// Background returns clients that run besides and are not measured, such as the bank's auditor; valid after Attach.
+	// Background returns clients that run besides and are not measured, such as an auditor; valid after Attach.
 	Background(ctx context.Context) ([]load.Background, error)
 
 	// CheckUnchanged returns an error for the user if the initial data were loaded anew

@@ -23,7 +23,7 @@ import (
 // Kind is one workload's kind of data, and how people call it.
 type Kind struct {
 	Workload string // its name
-	Noun     string // what the data are together, such as "bank"
+	Noun     string // what the data are together, such as "log of events"
 	Things   string // what their size counts, such as "accounts"; the metadata keep the size under this name
 	Unit     string // the same where it is reported; empty: Things
 	Make     string // the command that loads them

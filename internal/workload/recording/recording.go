@@ -84,7 +84,7 @@ func open(dirs []string, workload string) (r *runs, err error) {
 			return r, err
 		}
 	}
-	if err := check.SameBank(dirs, headers); err != nil {
+	if err := check.SameData(dirs, headers); err != nil {
 		return r, fmt.Errorf("check the recordings: %w", err)
 	}
 	return r, nil

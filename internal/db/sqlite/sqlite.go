@@ -5,7 +5,7 @@
 //	synchronous    full (the default with journal=wal), extra (the default with
 //	               journal=delete), normal or off: what is on disk when COMMIT returns
 //	journal        wal (the default) or delete
-//	busy_timeout   the longest wait for the write lock, such as 500ms; 10s by default
+//	busy_timeout   the longest wait for the write lock, such as 500ms; 10s by default, 1h at most
 //	cache_size     page cache of each connection in KiB; 8192 by default
 //
 // SQLite has one writer at a time. The writers of this process queue for its

@@ -57,7 +57,7 @@ func TestConflicts(t *testing.T) {
 			t.Errorf("half a transaction was committed: %d, then %d", before, after)
 		}
 
-		slow := drivertest.Open(t, Open, url+"?max_statement_time=0.05")
+		slow := drivertest.Open(t, Open, url+"?max_statement_time=0.5")
 		s := newSession(t, slow, mode, "")
 		sleep := sqltest.With(&db.Statement{SQL: "SELECT SLEEP(600)", Columns: []db.Type{db.Integer}}, nil)
 		sqltest.WantError(t, "max_statement_time", sqltest.Transact(ctx, s, false, false, bank.Touch(0, 1), sleep), db.Aborted, "1969")

@@ -170,11 +170,8 @@ func (l *lookup) show(notes io.Writer) error {
 }
 
 func (l *lookup) asked(id history.ID) bool {
-	if l.wanted == nil {
-		return true
-	}
 	_, ok := slices.BinarySearch(l.wanted, id)
-	return ok
+	return ok || l.wanted == nil
 }
 
 // showEnd writes the rows of the ledger by id and leg, and the account asked for.

@@ -105,30 +105,20 @@ func si(x float64) string {
 		name string
 	}{{1e9, "G"}, {1e6, "M"}, {1e3, "k"}} {
 		if x >= unit.size*0.9995 {
-			return digits(x/unit.size) + unit.name
+			return digits(x/unit.size, 3) + unit.name
 		}
 	}
 	return strconv.FormatFloat(math.Round(x), 'f', -1, 64)
 }
 
-// digits writes a number from 1 on with three digits.
-func digits(x float64) string {
-	decimals := 0
-	if x < 9.995 {
-		decimals = 2
-	} else if x < 99.95 {
-		decimals = 1
-	}
-	return strconv.FormatFloat(x, 'f', decimals, 64)
-}
-
 // ms writes a time in milliseconds with two digits, and whole ones from ten on.
-func ms(d time.Duration) string {
-	x, decimals := float64(d)/float64(time.Millisecond), 0
-	if x < 0.995 {
-		decimals = 2
-	} else if x < 9.95 {
-		decimals = 1
+func ms(d time.Duration) string { return digits(float64(d)/float64(time.Millisecond), 2) }
+
+// digits writes a number with n digits and all of its whole ones, at most two of them decimals.
+func digits(x float64, n int) string {
+	decimals := 2
+	for decimals > 0 && x >= math.Pow10(n-decimals)-math.Pow10(-decimals)/2 {
+		decimals--
 	}
 	return strconv.FormatFloat(x, 'f', decimals, 64)
 }

@@ -30,12 +30,15 @@ func PGBin(name string) (string, error) {
 	return cluster.Find(name, debianPackage, "/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin")
 }
 
-// Start is StartCluster for a server alone. Its synchronous_commit is PostgreSQL's own
-// unless the options say otherwise.
+// Start is StartCluster for a server alone. What a cluster sets for its standbys is as
+// PostgreSQL itself has it, unless the options say otherwise.
 func Start(ctx context.Context, o cluster.Options) (*Server, error) {
-	const name = "set.synchronous_commit"
-	if !o.Params.Has(name) {
-		o.Params.Set(name, "on")
+	for name, value := range map[string]string{
+		"synchronous_commit": "on", "wal_keep_size": "0", "hot_standby_feedback": "off", "max_connections": "100",
+	} {
+		if name = "set." + name; !o.Params.Has(name) {
+			o.Params.Set(name, value)
+		}
 	}
 	c, err := StartCluster(ctx, o)
 	if err != nil {

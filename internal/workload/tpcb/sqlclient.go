@@ -94,37 +94,41 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 	return nil
 }
 
-// do adds a statement to the transaction.
-func (c *sqlClient) do(ctx context.Context, s *db.Statement, args ...db.Value) (result int, err error) {
-	c.args = append(c.args[:0], args...)
-	return c.Do(ctx, s, c.args)
-}
-
 // add adds the statements of pgbench's tpcb-like transaction; with versions they also
-// count.
+// count. Arguments are appended one list at a time, for copies of them would need a
+// larger stack for each of ten thousand clients.
 func (c *sqlClient) add(ctx context.Context, tx *history.Transaction) (err error) {
-	id, delta := db.Value{Int: int64(tx.ID)}, db.Value{Int: tx.Ops[opAccount].Amount}
-	for i, row := range c.ids {
+	delta := db.Value{Int: tx.Ops[opAccount].Amount}
+	for i := range c.ids {
 		t := &c.texts.of[kindOf(i)]
+		c.args = append(c.args[:0], delta)
 		if c.texts.versions {
-			c.results[i], err = c.do(ctx, t.update, delta, id, row)
-		} else {
-			c.results[i], err = c.do(ctx, t.update, delta, row)
+			c.args = append(c.args, db.Value{Int: int64(tx.ID)})
 		}
+		c.args = append(c.args, c.ids[i])
+		c.results[i], err = c.Do(ctx, t.update, c.args)
 		if err == nil && t.read != nil {
-			c.results[i], err = c.do(ctx, t.read, row)
+			c.args = append(c.args[:0], c.ids[i])
+			c.results[i], err = c.Do(ctx, t.read, c.args)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	aid, tid, bid := c.ids[opAccount], c.ids[opTeller], c.ids[opBranch]
-	switch {
-	case c.texts.versions:
-		_, err = c.do(ctx, c.texts.insert, id, tid, bid, aid, delta, aid, tid, bid)
-	case c.keeps:
-		_, err = c.do(ctx, c.texts.insert, tid, bid, aid, delta, db.Value{Text: c.filler[:]})
+	if !c.texts.versions && !c.keeps {
+		return nil
 	}
+	c.args = c.args[:0]
+	if c.texts.versions {
+		c.args = append(c.args, db.Value{Int: int64(tx.ID)})
+	}
+	c.args = append(c.args, c.ids[opTeller], c.ids[opBranch], c.ids[opAccount], delta)
+	if c.texts.versions {
+		c.args = append(c.args, c.ids[opAccount], c.ids[opTeller], c.ids[opBranch])
+	} else {
+		c.args = append(c.args, db.Value{Text: c.filler[:]})
+	}
+	_, err = c.Do(ctx, c.texts.insert, c.args)
 	return err
 }
 

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"stroppy/internal/cluster"
@@ -102,7 +100,7 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 			return list
 		}
 	}
-	o.Nemesis = &faultRunner{nemesis: r.nemesis}
+	o.Nemesis = faultRunner{r.nemesis}
 	if len(r.cluster.Nodes()) > 1 {
 		o.Nodes = func() []run.Node { return r.nodes(w) }
 	}
@@ -130,48 +128,32 @@ func (r *clusterSession) nodes(w workload.Workload) []run.Node {
 }
 
 // faultRunner is a nemesis as a run knows it.
-type faultRunner struct {
-	nemesis *nemesis.Nemesis
-	mu      sync.Mutex
-	seen    []nemesis.Injection // by their number, from 1
-}
+type faultRunner struct{ *nemesis.Nemesis }
 
 // Run carries out the script until ctx ends, and heals.
-func (t *faultRunner) Run(ctx context.Context, clock func() time.Duration, note func(report.Fault)) {
-	t.nemesis.Run(ctx, func() int64 { return int64(clock()) }, func(i nemesis.Injection) { note(t.fault(i)) })
+func (t faultRunner) Run(ctx context.Context, clock func() time.Duration, note func(report.Fault)) {
+	t.Nemesis.Run(ctx, func() int64 { return int64(clock()) }, func(i nemesis.Injection) { note(reported(i)) })
 }
 
 // Whole waits until the cluster says that it is.
-func (t *faultRunner) Whole(ctx context.Context) error { return t.nemesis.Heal(ctx) }
+func (t faultRunner) Whole(ctx context.Context) error { return t.Heal(ctx) }
 
-// fault is an injection's form in the result. Both notes of one get the same number.
-func (t *faultRunner) fault(i nemesis.Injection) report.Fault {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	same := func(other nemesis.Injection) bool { return other.Line == i.Line && other.Scheduled == i.Scheduled }
-	number := slices.IndexFunc(t.seen, same) + 1
-	if number == 0 {
-		t.seen = append(t.seen, i)
-		number = len(t.seen)
-	}
+// reported is an injection's form in the result.
+func reported(i nemesis.Injection) report.Fault {
 	seconds := func(ns int64) float64 { return float64(ns) / 1e9 }
-	f := report.Injection{
-		Number: number, Line: i.Line, Fault: i.Fault, Target: i.Target, ScheduledSeconds: seconds(i.Scheduled), AtSeconds: seconds(i.Injected),
-		Verified: i.Verified, Error: i.Err, HealError: i.HealErr, Skipped: i.Skipped, Late: i.Late,
+	when := func(happened bool, ns int64) *float64 {
+		if !happened {
+			return nil
+		}
+		return new(seconds(ns))
 	}
-	if i.InEffect > 0 {
-		f.InEffectSeconds = new(seconds(i.InEffect))
-	}
-	if i.Healing > 0 {
-		f.HealingSeconds = new(seconds(i.Healing))
-	}
-	if i.Injected == 0 {
-		f.AtSeconds = f.ScheduledSeconds
-	}
-	if i.Over && i.HealErr == "" && i.Err == "" && i.Skipped == "" {
-		f.HealedSeconds = new(seconds(max(i.Healed, i.InEffect, i.Injected)))
-	}
-	return report.Fault{Injection: f}
+	return report.Fault{Injection: report.Injection{
+		Number: i.Number, Line: i.Line, Fault: i.Fault, Target: i.Target,
+		ScheduledSeconds: seconds(i.Scheduled), AtSeconds: seconds(cmp.Or(i.Injected, i.Scheduled)),
+		InEffectSeconds: when(i.InEffect > 0, i.InEffect), HealingSeconds: when(i.Healing > 0, i.Healing),
+		HealedSeconds: when(i.Over && !i.Failed() && i.Skipped == "", max(i.Healed, i.InEffect, i.Injected)),
+		Verified:      i.Verified, Error: i.Err, HealError: i.HealErr, Skipped: i.Skipped, Late: i.Late,
+	}}
 }
 
 // listeners are the servers of a database's address that this process may measure.

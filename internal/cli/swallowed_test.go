@@ -49,7 +49,7 @@ func TestSwallowedFault(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	var last report.Fault
-	(&faultRunner{nemesis: n}).Run(ctx, func() time.Duration { return time.Since(began) }, func(f report.Fault) {
+	faultRunner{n}.Run(ctx, func() time.Duration { return time.Since(began) }, func(f report.Fault) {
 		last = f
 		if f.HealingSeconds != nil {
 			cancel()

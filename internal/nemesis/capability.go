@@ -9,9 +9,9 @@ import (
 )
 
 // Cluster is what is injected into: nodes, and the database's own word of which of
-// them leads and whether all is well. A cluster.Cluster is one. What its nodes and
-// itself can suffer are the capabilities below; each call returns nil only when its
-// effect was seen.
+// them leads and whether all is well. A cluster.Cluster is one. What can be done to its
+// nodes and to itself are the capabilities below, cluster.Mover and cluster.Resizer;
+// each call returns nil only when its effect was seen.
 type Cluster interface {
 	Nodes() []cluster.Node
 	// Leader returns the number of the node that takes the writes, or
@@ -22,32 +22,31 @@ type Cluster interface {
 	WaitHealthy(ctx context.Context) error
 }
 
-// Killer ends a node as a crash does.
-type Killer interface{ Kill() error }
-
-// Terminator shuts a node down in good order.
-type Terminator interface {
-	Terminate(ctx context.Context) error
-}
-
-// Restarter starts a node that is down, on its own data, and returns when it
-// answers.
-type Restarter interface {
-	Restart(ctx context.Context) error
-}
-
-// Replacer takes a node's data away and lets it join again empty; it returns when
-// the node answers.
-type Replacer interface {
-	Replace(ctx context.Context) error
-}
-
-// Pauser stops a node where it is and lets it go on.
-type Pauser interface {
-	Pause() error
-	StillPaused() error // why it goes on although nobody has resumed it
-	Resume() error      // of a node that was ended meanwhile it is no error
-}
+// What a node may be able to suffer.
+type (
+	// Killer ends a node as a crash does.
+	Killer interface{ Kill() error }
+	// Terminator shuts a node down in good order.
+	Terminator interface {
+		Terminate(ctx context.Context) error
+	}
+	// Restarter starts a node that is down, on its own data, and returns when it
+	// answers.
+	Restarter interface {
+		Restart(ctx context.Context) error
+	}
+	// Replacer takes a node's data away and lets it join again empty; it returns when
+	// the node answers.
+	Replacer interface {
+		Replace(ctx context.Context) error
+	}
+	// Pauser stops a node where it is and lets it go on.
+	Pauser interface {
+		Pause() error
+		StillPaused() error // why it goes on although nobody has resumed it
+		Resume() error      // of a node that was ended meanwhile it is no error
+	}
+)
 
 // Disk is a node whose disk can have faults.
 type Disk interface {
@@ -86,32 +85,34 @@ type Network interface {
 	Degrade(ctx context.Context, nodes []int, link cluster.Link) (cluster.Effect, error)
 }
 
-// Mover is a Cluster that can hand the lead over in good order.
-type Mover interface {
-	MoveLeader(ctx context.Context, to int) error
-}
+// able says why nodes of a cluster can never suffer a fault, nil if they can.
+type able func(s *state, nodes []cluster.Node) error
 
-// Resizer is a Cluster that can grow and shrink while it works.
-type Resizer interface {
-	Add(ctx context.Context) (int, error)
-	Remove(ctx context.Context, node int) error
-}
-
-// What each says of a node that does not have a capability.
-func kills(n cluster.Node) error    { return has[Killer](n, "killed") }
-func stops(n cluster.Node) error    { return has[Terminator](n, "shut down in good order") }
-func restarts(n cluster.Node) error { return has[Restarter](n, "started again") }
-func replaces(n cluster.Node) error { return has[Replacer](n, "replaced") }
-func pauses(n cluster.Node) error   { return has[Pauser](n, "paused") }
-
-func has[C any](n cluster.Node, what string) error {
-	if _, ok := n.(C); !ok {
-		return errors.New("this kind of node cannot be " + what)
+// has says it of nodes without a capability.
+func has[C any](what string) able {
+	return func(_ *state, nodes []cluster.Node) error {
+		for _, n := range nodes {
+			if _, ok := n.(C); !ok {
+				return errors.New("this kind of node cannot be " + what)
+			}
+		}
+		return nil
 	}
-	return nil
 }
 
-// both joins what two say of a node.
-func both(a, b func(cluster.Node) error) func(cluster.Node) error {
-	return func(n cluster.Node) error { return errors.Join(a(n), b(n)) }
+// is says it of a cluster without a capability.
+func is[C any](otherwise string) able {
+	return func(s *state, _ []cluster.Node) error {
+		if _, ok := s.cluster.(C); !ok {
+			return errors.New(otherwise)
+		}
+		return nil
+	}
+}
+
+// both joins what two say.
+func both(a, b able) able {
+	return func(s *state, nodes []cluster.Node) error {
+		return errors.Join(a(s, nodes), b(s, nodes))
+	}
 }

@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"sync/atomic"
 	"time"
+
+	"stroppy/internal/cluster"
 )
 
 // line carries out one line of the script, one injection after the other.
@@ -22,7 +23,7 @@ func (l *line) run(ctx context.Context) {
 	for k := 0; ; k++ {
 		// Every injection has chance of its own: what came before does not change it.
 		rng := rand.New(rand.NewPCG(l.rng.Uint64(), l.rng.Uint64()))
-		due, ok := l.fault.when.due(k, rng)
+		due, ok := l.fault.due(k, rng)
 		if !ok {
 			return
 		}
@@ -47,20 +48,22 @@ func (f Fault) choose(k int, rng *rand.Rand) effect {
 }
 
 // injectWhenDue injects one effect when it is due and heals it when its time has come.
-// It returns false when the drive has ended.
+// It returns false when the load phase has ended.
 func (l *line) injectWhenDue(ctx context.Context, e effect, record Injection, rng *rand.Rand) bool {
 	due := time.Duration(record.Scheduled)
 	if !l.sleep(ctx, due-l.bounds.ahead) {
 		l.unreached(record)
 		return false
 	}
-	watch := l.watchLeader(ctx)
-	defer watch.stop()
+	asking, stop := context.WithCancel(ctx)
+	defer stop()
+	answers := l.watchLeader(asking)
 	if !l.sleep(ctx, due) {
 		l.unreached(record)
 		return false
 	}
-	leader, err := watch.leader(e.needsLeader(), l.bounds.leader)
+	last, err := latest(ctx, answers, e.needsLeader() && l.state.leads, l.bounds.leader)
+	stop()
 	if err != nil {
 		l.end(record, err)
 		return ctx.Err() == nil
@@ -69,13 +72,13 @@ func (l *line) injectWhenDue(ctx context.Context, e effect, record Injection, rn
 		record.Late = "it waited until a node led"
 	}
 	c := situation{rng: rng, drive: ctx}
-	c.leader, c.age = l.leads(ctx, leader)
+	c.leader, c.age = l.leads(ctx, last)
 	i, err := l.open(e, record, c)
-	if i == nil {
-		if err != nil {
-			l.end(record, err)
-			return true
-		}
+	switch {
+	case err != nil:
+		l.end(record, err)
+		return true
+	case i == nil:
 		l.unreached(record)
 		return false
 	}
@@ -107,14 +110,17 @@ func (l *line) open(e effect, record Injection, c situation) (*injection, error)
 	if s.closed {
 		return nil, nil
 	}
-	i, err := e.plan(s, c)
+	plan := e.kind().plan
+	if plan == nil {
+		plan = planNodes
+	}
+	i, err := plan(e, s, c)
 	if err != nil {
 		return nil, err
 	}
 	record.Target = i.target
-	i.record = record
-	i.settled = make(chan struct{})
-	i.record.Injected = l.clock()
+	record.Injected = l.clock()
+	i.record, i.settled = record, make(chan struct{})
 	s.injections = append(s.injections, i)
 	return i, nil
 }
@@ -134,41 +140,32 @@ func (l *line) inject(i *injection) {
 }
 
 // close heals the injection when its time has come, or leaves it to the end of the
-// drive; then it returns false.
+// load phase; then it returns false.
 func (l *line) close(ctx context.Context, i *injection, h healing) bool {
 	failed := i.record.Err != ""
-	lasts := l.fault.when.duration()
-	if h != healAlways {
-		lasts = l.fault.when.lasts
+	lasts := l.fault.when.lasts
+	if h == healAlways {
+		lasts = l.fault.when.duration()
 	}
-	switch {
-	case i.effect.Heal == nil, !failed && (h == healNever || h == healIfAsked && lasts == 0):
-		i.healing.Store(true)
-		l.state.remove(i)
+	nothing := i.effect.Heal == nil || !failed && (h == healNever || h == healIfAsked && lasts == 0)
+	if !nothing && !failed {
+		l.report(&i.record)
+	}
+	if nothing || failed || h == healAtOnce && lasts == 0 {
+		i.healing.Store(true) // before anybody else may heal it
 		close(i.settled)
-		l.over(i)
-		return ctx.Err() == nil
-	case failed, h == healAtOnce && lasts == 0:
-		if !failed {
-			l.report(i.record)
-		}
-		ours := i.healing.CompareAndSwap(false, true)
-		close(i.settled)
-		if ours {
+		if nothing {
+			l.over(i, true)
+		} else {
 			l.heal(i)
 		}
 		return ctx.Err() == nil
 	}
-	l.report(i.record)
 	end := time.Duration(i.record.Injected) + lasts
 	close(i.settled)
-	if lasts == 0 {
-		<-ctx.Done()
-		return false
-	}
-	// Between the end of the sleep and the heal the drive may end: then whoever
+	// Between the end of the sleep and the heal the load phase may end: then whoever
 	// comes first heals.
-	if !l.sleep(ctx, end) || !i.healing.CompareAndSwap(false, true) {
+	if lasts == 0 || !l.sleep(ctx, end) || !i.healing.CompareAndSwap(false, true) {
 		return false
 	}
 	l.heal(i)
@@ -177,19 +174,7 @@ func (l *line) close(ctx context.Context, i *injection, h healing) bool {
 
 // sleep waits until a time of the run's clock; false: ctx ended first.
 func (l *line) sleep(ctx context.Context, until time.Duration) bool {
-	for {
-		left := until - time.Duration(l.clock())
-		if left <= 0 {
-			return ctx.Err() == nil
-		}
-		timer := time.NewTimer(left)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return false
-		case <-timer.C:
-		}
-	}
+	return cluster.Sleep(ctx, until-time.Duration(l.clock())) == nil && ctx.Err() == nil
 }
 
 // end reports an injection that was not made: left out, or failed.
@@ -201,25 +186,16 @@ func (l *line) end(record Injection, why error) {
 	}
 	record.Over = true
 	l.reported = true
-	l.report(record)
+	l.report(&record)
 }
 
-// unreached reports a line that the drive left no time for: what the script
+// unreached reports a line that the load phase left no time for: what the script
 // asked for was never done.
 func (l *line) unreached(record Injection) {
 	if !l.reported {
 		l.end(record, fmt.Errorf("the drive ended at %s, before its time, %s: drive for longer or inject it earlier",
 			short(time.Duration(l.clock()).Round(time.Millisecond)), short(time.Duration(record.Scheduled))))
 	}
-}
-
-// leaderWatch learns who leads shortly before an injection, so that the injection need
-// not wait for it.
-type leaderWatch struct {
-	stop  context.CancelFunc
-	first chan struct{} // closed with the first answer
-	done  chan struct{} // closed when it asks no more
-	last  atomic.Pointer[answer]
 }
 
 // answer is which node led, -1 if none is known to, at some time since it was asked.
@@ -231,47 +207,46 @@ type answer struct {
 // askAgain is how long it rests between two questions.
 const askAgain = 100 * time.Millisecond
 
-// watchLeader begins to ask. Its answer is at most as old as one question and a rest.
-func (l *line) watchLeader(ctx context.Context) *leaderWatch {
-	w := &leaderWatch{first: make(chan struct{}), done: make(chan struct{})}
-	w.last.Store(&answer{leader: -1})
-	ctx, w.stop = context.WithCancel(ctx)
-	if !l.state.leads {
-		close(w.first)
-		return w
+// watchLeader asks who leads until ctx ends, so that an injection need not wait for it.
+// The channel has the latest answer, which is at most as old as one question and a rest.
+func (l *line) watchLeader(ctx context.Context) <-chan answer {
+	answers := make(chan answer, 1)
+	if l.state.leads {
+		go func() {
+			for ctx.Err() == nil {
+				asked := l.clock()
+				if leader, err := l.state.cluster.Leader(ctx); err == nil {
+					select {
+					case <-answers:
+					default:
+					}
+					answers <- answer{leader, asked}
+				}
+				_ = cluster.Sleep(ctx, askAgain) // the loop sees the end
+			}
+		}()
 	}
-	go func() {
-		defer close(w.done)
-		for ctx.Err() == nil {
-			asked := l.clock()
-			if leader, err := l.state.cluster.Leader(ctx); err == nil && w.last.Swap(&answer{leader, asked}).leader < 0 {
-				close(w.first)
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(askAgain):
-			}
-		}
-	}()
-	return w
+	return answers
 }
 
-// leader returns the latest answer, which is none if it is not needed or the nodes
-// are equal. Where it is needed it waits for the first one, so long.
-func (w *leaderWatch) leader(needed bool, within time.Duration) (answer, error) {
-	if needed {
-		timer := time.NewTimer(within)
-		defer timer.Stop()
-		select {
-		case <-w.first:
-		case <-w.done:
-			if w.last.Load().leader < 0 {
-				return answer{}, errors.New("no node led when it was due, and none did until the drive ended")
-			}
-		case <-timer.C:
-			return answer{}, fmt.Errorf("no node led when it was due, and none within %s after", short(within))
-		}
+// latest returns the latest answer, which may be none if it is not needed. Where it is
+// needed it waits for the first one, so long.
+func latest(ctx context.Context, answers <-chan answer, needed bool, within time.Duration) (answer, error) {
+	none := answer{leader: -1}
+	select {
+	case last := <-answers:
+		return last, nil
+	default:
 	}
-	w.stop()
-	return *w.last.Load(), nil
+	if !needed {
+		return none, nil
+	}
+	select {
+	case last := <-answers:
+		return last, nil
+	case <-ctx.Done():
+		return none, errors.New("no node led when it was due, and none did until the drive ended")
+	case <-time.After(within):
+		return none, fmt.Errorf("no node led when it was due, and none within %s after", short(within))
+	}
 }

@@ -56,6 +56,7 @@ type Nemesis struct {
 	clock func() int64
 	notes sync.Mutex // held while note runs
 	note  func(Injection)
+	noted int // injections, each of which is noted twice at most
 }
 
 // bounds are how long things may take.
@@ -94,7 +95,7 @@ func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 		}
 		for _, e := range f.effects {
 			needed = needed || e.needsLeader()
-			s.grows = s.grows || e == effect(shapeFault{word: add})
+			s.grows = s.grows || e.word == add
 		}
 	}
 	if err := s.askLeader(needed); err != nil {
@@ -134,7 +135,7 @@ func (n *Nemesis) Run(ctx context.Context, clock func() int64, note func(Injecti
 	n.clock, n.note = clock, note
 	if n.script.NeedsLayer() {
 		if err := n.state.syncDisks(); err != nil {
-			n.report(Injection{Fault: "prepare the disks", Scheduled: clock(), Err: err.Error(), Over: true})
+			n.report(&Injection{Fault: "prepare the disks", Scheduled: clock(), Err: err.Error(), Over: true})
 		}
 	}
 	var lines sync.WaitGroup
@@ -170,10 +171,14 @@ func (n *Nemesis) Heal(ctx context.Context) error {
 	return nil
 }
 
-func (n *Nemesis) report(i Injection) {
+func (n *Nemesis) report(i *Injection) {
 	n.notes.Lock()
 	defer n.notes.Unlock()
-	n.note(i)
+	if i.Number == 0 {
+		n.noted++
+		i.Number = n.noted
+	}
+	n.note(*i)
 }
 
 // finish heals what the lines have left, once no injection is under way.
@@ -214,14 +219,14 @@ func (n *Nemesis) heal(i *injection) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), n.bounds.heal)
 	defer cancel()
-	if seen, err := i.effect.Heal(ctx); err != nil {
+	seen, err := i.effect.Heal(ctx)
+	if err != nil {
 		r.HealErr = err.Error()
 	} else {
 		r.Healed = n.clock()
 		r.Verified = join(r.Verified, seen)
-		n.state.remove(i)
 	}
-	n.over(i)
+	n.over(i, err == nil)
 }
 
 func join(seen, healed string) string {
@@ -231,9 +236,13 @@ func join(seen, healed string) string {
 	return seen + "; " + healed
 }
 
-func (n *Nemesis) over(i *injection) {
+// over reports that nothing follows. What was not healed keeps what it has claimed.
+func (n *Nemesis) over(i *injection, healed bool) {
+	if healed {
+		n.state.drop(i)
+	}
 	i.record.Over = true
-	n.report(i.record)
+	n.report(&i.record)
 }
 
 // line makes the runner of one line of the script, with its own source of chance.

@@ -300,11 +300,11 @@ func TestSides(t *testing.T) {
 			n := c.nemesis(1)
 			for seed := range uint64(20) {
 				for _, text := range []string{"partition leader", "partition follower", "partition majority", "partition minority", "partition all", "partition halves", "partition ring", "partition bridge"} {
-					s := must(t, text).effects[0].(splitting)
+					s := must(t, text).effects[0]
 					if s.possible(n.state) != nil {
 						continue
 					}
-					got, err := s.sides(n.state, situation{rng: rand.New(rand.NewPCG(seed, 1)), leader: c.leader, drive: context.Background()})
+					got, err := s.split(n.state, situation{rng: rand.New(rand.NewPCG(seed, 1)), leader: c.leader, drive: context.Background()})
 					if err != nil {
 						t.Fatalf("%s of %d: %v", text, size, err)
 					}
@@ -317,12 +317,12 @@ func TestSides(t *testing.T) {
 
 // checkSides holds what each shape promises, by the sizes of what a node reaches
 // in one step, itself included.
-func (c *standIns) checkSides(s splitting, got sides) {
-	size := len(c.nodes)
+func (c *standIns) checkSides(s effect, got sides) {
+	size, cuts := len(c.nodes), got.cuts()
 	reach := make([][]int, size)
 	for a := range size {
 		for b := range size {
-			if !slices.Contains(got.cuts, cluster.Cut{From: a, To: b}) {
+			if !slices.Contains(cuts, cluster.Cut{From: a, To: b}) {
 				reach[a] = append(reach[a], b)
 			}
 		}
@@ -330,13 +330,13 @@ func (c *standIns) checkSides(s splitting, got sides) {
 	sees := func(node, least, most int) {
 		c.t.Helper()
 		if r := len(reach[node]); r < least || r > most {
-			c.t.Errorf("%s of %d nodes: n%d reaches %v, want %d to %d of them (%s)", s, size, node, reach[node], least, most, got.title)
+			c.t.Errorf("%s of %d nodes: n%d reaches %v, want %d to %d of them (%s)", s, size, node, reach[node], least, most, got.title())
 		}
 	}
 	quorum := size/2 + 1
 	whole := 0
 	for node := range size {
-		switch s.shape + s.target.word {
+		switch s.shape + string(s.target) {
 		case leader:
 			if node == c.leader {
 				sees(node, 1, 1)
@@ -392,13 +392,13 @@ func TestOneWay(t *testing.T) {
 			"partition n0":                         "n0 (leader) | n1, n2 [{0 1} {1 0} {0 2} {2 0}]",
 			"partition n0 one-way":                 "n0 (leader) ← n1, n2 [{0 1} {0 2}]",
 			"partition n0 one-way in":              "n0 (leader) → n1, n2 [{1 0} {2 0}]",
-			"partition client from n1":             "client | n1 [{1 -1} {-1 1}]",
+			"partition client from n1":             "client | n1 [{-1 1} {1 -1}]",
 			"partition client from n1 one-way":     "client → n1 [{1 -1}]",
 			"partition client from n1 one-way in":  "client ← n1 [{-1 1}]",
 			"partition client from all one-way in": "client ← n0 (leader), n1, n2 [{-1 0} {-1 1} {-1 2}]",
 		} {
-			got, err := must(t, text).effects[0].(splitting).sides(n.state, situation{rng: rand.New(rand.NewPCG(1, 1)), leader: 0})
-			if is := fmt.Sprint(got.title, " ", got.cuts); err != nil || is != want {
+			got, err := must(t, text).effects[0].split(n.state, situation{rng: rand.New(rand.NewPCG(1, 1)), leader: 0})
+			if is := fmt.Sprint(got.title(), " ", got.cuts()); err != nil || is != want {
 				t.Errorf("%s: %s, %v, want %s", text, is, err, want)
 			}
 		}

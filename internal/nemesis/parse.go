@@ -1,13 +1,15 @@
 package nemesis
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/agnivade/levenshtein"
@@ -31,17 +33,16 @@ func Parse(text string) (Fault, error) {
 }
 
 func parse(text string) (f Fault, err error) {
-	r := &reader{}
-	if r.tokens, err = tokens(text); err != nil {
+	r, err := tokens(text)
+	if err != nil {
 		return f, err
 	}
-	first, ok := r.peek()
-	if !ok {
-		return f, fmt.Errorf("it is empty: write FAULT TARGET [at T | every T] [for T] [jitter T], such as kill leader every 20s for 10s")
-	}
-	if first.is(mix) || first.is(cycle) {
+	switch first := r.peek(); first {
+	case "":
+		return f, errors.New("it is empty: write FAULT TARGET [at T | every T] [for T] [jitter T], such as kill leader every 20s for 10s")
+	case mix, cycle:
 		err = f.parseList(r)
-	} else {
+	default:
 		err = f.parseOne(r)
 	}
 	if err != nil {
@@ -64,11 +65,11 @@ func (f *Fault) parseOne(r *reader) error {
 
 // parseList reads mix and cycle: one schedule for several faults.
 func (f *Fault) parseList(r *reader) error {
-	f.order = r.take().text
+	f.order = r.take()
 	if err := f.when.parse(r); err != nil {
 		return err
 	}
-	if !r.mark(":") {
+	if !r.word(":") {
 		return fmt.Errorf("after %s and its schedule a colon must stand, and then the faults, as in %s", f.order, listExample(f.order))
 	}
 	for {
@@ -77,10 +78,10 @@ func (f *Fault) parseList(r *reader) error {
 			return err
 		}
 		f.effects = append(f.effects, e)
-		if t, ok := r.peek(); ok && slices.Contains(scheduleWords(), t.text) && !t.quoted {
-			return fmt.Errorf("%q belongs before the colon: the faults of one %s share its schedule", t.text, f.order)
+		if t := r.peek(); slices.Contains(scheduleWords(), t) {
+			return fmt.Errorf("%q belongs before the colon: the faults of one %s share its schedule", t, f.order)
 		}
-		if !r.mark("|") {
+		if !r.word("|") {
 			return r.end("word that may follow here", "|")
 		}
 	}
@@ -90,154 +91,123 @@ func listExample(order string) string {
 	return order + " every 20s for 5s: kill random | pause leader"
 }
 
-// token is a word, a mark (":" or "|"), or what stood between quotes.
-type token struct {
-	text   string
-	quoted bool
-	mark   bool
-}
+// reader gives out the tokens of a line in their order: words, the marks : and |, and
+// commands in single quotes, which they keep.
+type reader struct{ rest []string }
 
-func (t token) is(word string) bool { return t.text == word && !t.quoted && !t.mark }
+// tokenForm is a command, the quote that closes it, a mark, or a word. A doubled quote
+// inside a command stands for one.
+var tokenForm = regexp.MustCompile(`'(?:[^']|'')*('?)|[:|]|[^\s\v\x{85}\pZ:|']+`)
 
-// tokens takes a text apart. Single quotes hold a command together; a doubled
-// one inside them stands for one.
-func tokens(text string) ([]token, error) {
+func tokens(text string) (*reader, error) {
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return nil, errors.New("it is not text in UTF-8")
 	}
-	var list []token
-	for {
-		text = strings.TrimLeftFunc(text, unicode.IsSpace)
-		switch {
-		case text == "":
-			return list, nil
-		case text[0] == ':' || text[0] == '|':
-			list, text = append(list, token{text: text[:1], mark: true}), text[1:]
-		case text[0] == '\'':
-			quoted, rest, err := unquote(text[1:])
-			if err != nil {
-				return nil, err
-			}
-			list, text = append(list, token{text: quoted, quoted: true}), rest
-		default:
-			end := strings.IndexFunc(text, func(c rune) bool { return unicode.IsSpace(c) || strings.ContainsRune(":|'", c) })
-			if end < 0 {
-				end = len(text)
-			}
-			list, text = append(list, token{text: text[:end]}), text[end:]
+	r := &reader{}
+	for _, found := range tokenForm.FindAllStringSubmatch(text, -1) {
+		if quoted(found[0]) && found[1] == "" {
+			return nil, errors.New("a quoted command does not end: close it with a single quote, and double a quote inside it")
 		}
+		r.rest = append(r.rest, found[0])
 	}
+	return r, nil
 }
 
-// unquote reads up to the closing quote.
-func unquote(text string) (quoted, rest string, err error) {
-	var b strings.Builder
-	for {
-		before, after, closed := strings.Cut(text, "'")
-		b.WriteString(before)
-		if !closed {
-			return "", "", errors.New("a quoted command does not end: close it with a single quote, and double a quote inside it")
-		}
-		if text = after; !strings.HasPrefix(after, "'") {
-			return b.String(), after, nil
-		}
-		b.WriteByte('\'')
-		text = after[1:]
-	}
-}
+func quoted(token string) bool { return strings.HasPrefix(token, "'") }
 
 func quote(command string) string { return "'" + strings.ReplaceAll(command, "'", "''") + "'" }
 
-// reader gives out the tokens of a line in their order.
-type reader struct {
-	tokens []token
-	next   int
+func unquote(token string) string { return strings.ReplaceAll(token[1:len(token)-1], "''", "'") }
+
+// peek returns the next token, an empty one at the end.
+func (r *reader) peek() string {
+	if len(r.rest) == 0 {
+		return ""
+	}
+	return r.rest[0]
 }
 
-func (r *reader) peek() (token, bool) {
-	if r.next == len(r.tokens) {
-		return token{}, false
-	}
-	return r.tokens[r.next], true
-}
-
-// take returns the next token, an empty one at the end.
-func (r *reader) take() token {
-	t, ok := r.peek()
-	if ok {
-		r.next++
-	}
+func (r *reader) take() string {
+	t := r.peek()
+	r.rest = r.rest[min(1, len(r.rest)):]
 	return t
 }
 
-// word takes the next token if it is this word.
+// argument takes the next token but a mark; empty: there is none.
+func (r *reader) argument() string {
+	if t := r.peek(); t == ":" || t == "|" {
+		return ""
+	}
+	return r.take()
+}
+
+// word takes the next token if it is this one.
 func (r *reader) word(word string) bool {
-	if t, ok := r.peek(); !ok || !t.is(word) {
-		return false
+	found := r.peek() == word
+	if found {
+		r.take()
 	}
-	r.next++
-	return true
+	return found
 }
 
-func (r *reader) mark(mark string) bool {
-	if t, ok := r.peek(); !ok || !t.mark || t.text != mark {
-		return false
+// must takes the next tokens, which must be these words.
+func (r *reader) must(usage string, words ...string) error {
+	for _, word := range words {
+		switch t := r.peek(); {
+		case r.word(word):
+		case t == "":
+			return fmt.Errorf("%q is missing: write %s", word, usage)
+		default:
+			return fmt.Errorf("%q stands where %q is expected: write %s", clip(t), word, usage)
+		}
 	}
-	r.next++
-	return true
-}
-
-// must takes the next token, which must be this word.
-func (r *reader) must(word, usage string) error {
-	if r.word(word) {
-		return nil
-	}
-	t, ok := r.peek()
-	if !ok {
-		return fmt.Errorf("%q is missing: write %s", word, usage)
-	}
-	return fmt.Errorf("%q stands where %q is expected: write %s", clip(t.text), word, usage)
+	return nil
 }
 
 // end complains of anything that is left.
 func (r *reader) end(what string, known ...string) error {
-	if t, ok := r.peek(); ok {
+	if t := r.peek(); t != "" {
 		return unknown(t, what, known)
 	}
 	return nil
 }
 
-func (r *reader) effect() (effect, error) {
-	t := r.take()
-	for _, f := range forms() {
-		if t.is(f.word) {
-			return f.parse(r)
-		}
-	}
-	if t.text == "" && !t.quoted {
-		return nil, errors.New("a fault is missing: after : and | one must stand")
-	}
+func (r *reader) effect() (e effect, err error) {
 	words := []string{mix, cycle}
-	for _, f := range forms() {
-		words = append(words, f.word)
+	t := r.take()
+	for _, k := range kinds() {
+		if words = append(words, k.word); t != k.word {
+			continue
+		}
+		e.word = k.word
+		if k.plan == nil {
+			e.target, err = r.target()
+		}
+		if err == nil && k.read != nil {
+			err = k.read(&e, r)
+		}
+		return e, err
 	}
-	return nil, unknown(t, "fault", words)
+	if t == "" {
+		return e, errors.New("a fault is missing: after : and | one must stand")
+	}
+	return e, unknown(t, "fault", words)
 }
 
 // target reads one; further are words that the fault knows besides.
 func (r *reader) target(further ...string) (target, error) {
-	t, ok := r.peek()
-	if !ok || t.mark {
-		return target{}, fmt.Errorf("it names no target: write a node such as n0, or one of %s", strings.Join(append(further, targetWords()...), ", "))
+	switch t := r.argument(); {
+	case t == "":
+		return "", fmt.Errorf("it names no target: write a node such as n0, or one of %s", strings.Join(append(further, targetWords()...), ", "))
+	case slices.Contains(targetWords(), t):
+		return target(t), nil
+	default:
+		number, err := strconv.ParseUint(strings.TrimPrefix(t, "n"), 10, 16) // n0 or 0
+		if err != nil {
+			return "", unknown(t, "target", append(targetWords(), further...))
+		}
+		return target(nodeName(int(number))), nil
 	}
-	r.next++
-	if !t.quoted && slices.Contains(targetWords(), t.text) {
-		return target{word: t.text}, nil
-	}
-	if number, ok := parseNode(t.text); ok && !t.quoted {
-		return target{node: number}, nil
-	}
-	return target{}, unknown(t, "target", append(targetWords(), further...))
 }
 
 // maxTime keeps sums of times far from an overflow.
@@ -259,16 +229,15 @@ func (r *reader) span(after string, least time.Duration) (time.Duration, error) 
 
 // duration reads a time of any sign.
 func (r *reader) duration(after string) (time.Duration, error) {
-	t, ok := r.peek()
-	if !ok || t.mark {
+	t := r.argument()
+	if t == "" {
 		return 0, fmt.Errorf("after %q a time is missing, such as 10s or 2m", after)
 	}
-	r.next++
-	d, err := time.ParseDuration(t.text)
+	d, err := time.ParseDuration(t)
 	switch {
-	case err != nil || t.quoted:
-		return 0, fmt.Errorf("%q after %q is no time: write it as 500ms, 10s, 2m or 1h", clip(t.text), after)
-	case d > maxTime || d < -maxTime:
+	case err != nil:
+		return 0, fmt.Errorf("%q after %q is no time: write it as 500ms, 10s, 2m or 1h", clip(t), after)
+	case d.Abs() > maxTime:
 		return 0, fmt.Errorf("the time after %q is %s: the most is %s", after, short(d), short(maxTime))
 	}
 	return d, nil
@@ -298,15 +267,145 @@ func number(text, unit string) (float64, bool) {
 
 func decimal(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
+// What the links, clocks and disks can be made, so that it can be seen.
+const (
+	mostDelay      = 30 * time.Second
+	leastLoss      = 0.1 // percent
+	mostLoss       = 99.0
+	leastRate      = 4000       // bytes a second
+	mostRate       = 50_000_000 // above it one machine's own speed would be the limit
+	leastJump      = 100 * time.Millisecond
+	leastDrift     = 0.01 // a rate this near to 1 cannot be seen in a few seconds
+	mostDrift      = 100.0
+	defaultPerCall = 100 * time.Millisecond
+	leastPerCall   = 5 * time.Millisecond // less cannot be told from a busy machine
+)
+
+func readDelay(e *effect, r *reader) (err error) {
+	if err = r.must("slow TARGET by 50ms", "by"); err != nil {
+		return err
+	}
+	if e.by, err = r.span("by", time.Millisecond); err != nil {
+		return err
+	}
+	if r.word("varying") {
+		if e.varies, err = r.span("varying", time.Microsecond); err != nil {
+			return err
+		}
+	}
+	switch {
+	case e.by+e.varies > mostDelay:
+		return fmt.Errorf("a link can be slowed by %s at most, what it varies by included", short(mostDelay))
+	case e.varies > e.by/2:
+		return fmt.Errorf("a delay of %s may vary by half of that at most, not by %s", short(e.by), short(e.varies))
+	}
+	return nil
+}
+
+func readLoss(e *effect, r *reader) error {
+	if err := r.must("lossy TARGET by 5%", "by"); err != nil {
+		return err
+	}
+	t := r.take()
+	var ok bool
+	if e.percent, ok = number(t, "%"); !ok {
+		return fmt.Errorf("%q is no share of packets: write it as 5%%", clip(t))
+	}
+	if e.percent < leastLoss || e.percent > mostLoss {
+		return fmt.Errorf("a loss of %s%% is out of bounds: it must be between %s%% and %s%%; for all packets take partition", decimal(e.percent), decimal(leastLoss), decimal(mostLoss))
+	}
+	return nil
+}
+
+// units of a bandwidth, the largest first.
+var units = []struct {
+	name  string
+	bytes int64
+}{{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}, {"B/s", 1}}
+
+func readRate(e *effect, r *reader) error {
+	if err := r.must("limit TARGET to 1MB/s", "to"); err != nil {
+		return err
+	}
+	t := r.take()
+	for _, u := range units {
+		n, ok := number(t, u.name)
+		if !ok {
+			continue
+		}
+		bytes := math.Round(n * float64(u.bytes))
+		if bytes < leastRate || bytes > mostRate {
+			return fmt.Errorf("a limit of %s is out of bounds: it must be between %s and %s", clip(t), rateText(leastRate), rateText(mostRate))
+		}
+		e.bytes = int64(bytes)
+		return nil
+	}
+	return fmt.Errorf("%q is no bandwidth: write it as 500kB/s or 1MB/s", clip(t))
+}
+
+func rateText(rate int64) string {
+	for _, u := range units {
+		if rate%u.bytes == 0 {
+			return strconv.FormatInt(rate/u.bytes, 10) + u.name
+		}
+	}
+	return ""
+}
+
+func readClock(e *effect, r *reader) (err error) {
+	if r.word("by") {
+		if e.by, err = r.duration("by"); err == nil && e.by.Abs() < leastJump {
+			err = fmt.Errorf("a jump by %s is too little to be seen: the least is %s, forward or back", short(e.by), short(leastJump))
+		}
+		return err
+	}
+	if err := r.must("clock TARGET by 10s, or clock TARGET at rate 1.05", "at", "rate"); err != nil {
+		return err
+	}
+	t := r.take()
+	rate, ok := number(t, "")
+	switch {
+	case !ok:
+		return fmt.Errorf("%q is no rate of a clock: write it as 1.05 or 0.5", clip(t))
+	case rate < leastDrift || rate > mostDrift || math.Abs(rate-1) < leastDrift:
+		return fmt.Errorf("a clock at rate %s is out of bounds: it must be between %s and %s, and differ from 1 by %s at least", decimal(rate), decimal(leastDrift), decimal(mostDrift), decimal(leastDrift))
+	}
+	e.rate = rate
+	return nil
+}
+
+func readPerCall(e *effect, r *reader) (err error) {
+	e.by = defaultPerCall
+	if r.word("by") {
+		e.by, err = r.span("by", leastPerCall)
+	}
+	return err
+}
+
+func readCommand(e *effect, r *reader) error {
+	for _, text := range []*string{&e.inject, &e.heal} {
+		if !quoted(r.peek()) {
+			break
+		}
+		if *text = unquote(r.take()); strings.TrimSpace(*text) == "" {
+			return errors.New("a command of exec is empty")
+		}
+	}
+	if e.inject == "" {
+		return errors.New("exec takes a command in single quotes, and another that heals if there is one, as in exec 'tc qdisc add …' 'tc qdisc del …'")
+	}
+	return nil
+}
+
 // unknown says that a word means nothing here, and which known one is nearest.
-func unknown(t token, what string, known []string) error {
-	if t.quoted {
-		return fmt.Errorf("the quoted %s stands where a %s is expected; only exec takes quoted commands", clip(quote(t.text)), what)
+func unknown(t, what string, known []string) error {
+	if quoted(t) {
+		return fmt.Errorf("the quoted %s stands where a %s is expected; only exec takes quoted commands", clip(t), what)
 	}
 	near := slices.MinFunc(known, func(a, b string) int {
-		return levenshtein.ComputeDistance(clip(t.text), a) - levenshtein.ComputeDistance(clip(t.text), b)
+		return cmp.Compare(levenshtein.ComputeDistance(clip(t), a), levenshtein.ComputeDistance(clip(t), b))
 	})
-	return fmt.Errorf("%q is no %s; the nearest is %s", clip(t.text), what, near)
+	return fmt.Errorf("%q is no %s; the nearest is %s", clip(t), what, near)
 }
 
 // clip bounds what is repeated of a text that somebody else wrote.

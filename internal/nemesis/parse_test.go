@@ -178,7 +178,7 @@ func TestRoundTrip(t *testing.T) {
 			seen[strings.Fields(e.String())[0]] = true
 		}
 	}
-	for _, f := range forms() {
+	for _, f := range kinds() {
 		if !seen[f.word] {
 			t.Errorf("no %s was made", f.word)
 		}
@@ -209,9 +209,9 @@ func anyFault(rng *rand.Rand) Fault {
 
 func anyEffect(rng *rand.Rand) effect {
 	one := func(words ...string) string { return words[rng.IntN(len(words))] }
-	to := target{word: one(targetWords()...)}
+	to := target(one(targetWords()...))
 	if rng.IntN(3) == 0 {
-		to = target{node: rng.IntN(9)}
+		to = target(nodeName(rng.IntN(9)))
 	}
 	span := func(least, most time.Duration) time.Duration {
 		return least + time.Duration(rng.Int64N(int64(most-least)))
@@ -225,32 +225,32 @@ func anyEffect(rng *rand.Rand) effect {
 	}
 	switch rng.IntN(11) {
 	case 0:
-		return nodeFault{word: one(kill, stop, pause, replace), target: to}
+		return effect{word: one(kill, stop, pause, replace), target: to}
 	case 1:
-		return []effect{splitting{shape: ring}, splitting{shape: bridge}, splitting{shape: halves, way: one(bothWays, outbound)},
-			splitting{shape: client, target: to, way: one(bothWays, outbound, inbound)}, splitting{target: target{node: 3}, way: one(bothWays, outbound, inbound)}}[rng.IntN(5)]
+		return []effect{{word: partition, shape: ring}, effect{word: partition, shape: bridge}, effect{word: partition, shape: halves, way: one(bothWays, outbound)},
+			effect{word: partition, shape: client, target: to, way: one(bothWays, outbound, inbound)}, effect{word: partition, target: "n3", way: one(bothWays, outbound, inbound)}}[rng.IntN(5)]
 	case 2:
 		delay := span(time.Millisecond, 10*time.Second)
-		return nodeFault{word: slow, target: to, by: delay, varies: delay / time.Duration(2+rng.IntN(9))}
+		return effect{word: slow, target: to, by: delay, varies: delay / time.Duration(2+rng.IntN(9))}
 	case 3:
-		return nodeFault{word: lossy, target: to, percent: leastLoss + rng.Float64()*90}
+		return effect{word: lossy, target: to, percent: leastLoss + rng.Float64()*90}
 	case 4:
-		return nodeFault{word: limit, target: to, bytes: leastRate + rng.Int64N(mostRate-leastRate)}
+		return effect{word: limit, target: to, bytes: leastRate + rng.Int64N(mostRate-leastRate)}
 	case 5:
-		return nodeFault{word: clock, target: to, by: span(leastJump, maxTime) * time.Duration(1-2*rng.IntN(2))}
+		return effect{word: clock, target: to, by: span(leastJump, maxTime) * time.Duration(1-2*rng.IntN(2))}
 	case 6:
-		return nodeFault{word: clock, target: to, rate: 1.5 + rng.Float64()}
+		return effect{word: clock, target: to, rate: 1.5 + rng.Float64()}
 	case 7:
-		return nodeFault{word: slowDisk, target: to, by: span(leastPerCall, time.Minute)}
+		return effect{word: slowDisk, target: to, by: span(leastPerCall, time.Minute)}
 	case 8:
-		return nodeFault{word: one(diskFull, loseUnsynced), target: to}
+		return effect{word: one(diskFull, loseUnsynced), target: to}
 	case 9:
-		return []effect{shapeFault{word: add}, shapeFault{word: rolling}, shapeFault{word: remove, target: target{word: random}}, shapeFault{word: move, target: target{word: follower}}, shapeFault{word: move, target: target{node: 2}, named: true}}[rng.IntN(5)]
+		return []effect{{word: add}, effect{word: rolling}, effect{word: remove, target: random}, effect{word: move}, effect{word: move, target: "n2"}}[rng.IntN(5)]
 	default:
 		if rng.IntN(2) == 0 {
-			return command{inject: text()}
+			return effect{word: execute, inject: text()}
 		}
-		return command{inject: text(), heal: text()}
+		return effect{word: execute, inject: text(), heal: text()}
 	}
 }
 
@@ -285,7 +285,7 @@ func TestList(t *testing.T) {
 			}
 		}
 	}
-	for _, f := range forms() {
+	for _, f := range kinds() {
 		if !strings.HasPrefix(f.usage, f.word) {
 			t.Errorf("the usage %q does not begin with %s", f.usage, f.word)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -25,46 +26,37 @@ const leastEvery = 100 * time.Millisecond
 
 func scheduleWords() []string { return []string{"at", "every", "for", "jitter"} }
 
+// times are those that the words name, in their order.
+func (s *schedule) times() []*time.Duration {
+	return []*time.Duration{&s.at, &s.every, &s.lasts, &s.jitter}
+}
+
 // parse reads the words of a schedule in any order, each at most once.
-func (s *schedule) parse(r *reader) error {
+func (s *schedule) parse(r *reader) (err error) {
 	for {
-		t, ok := r.peek()
-		if !ok {
+		word := r.peek()
+		i := slices.Index(scheduleWords(), word)
+		if i < 0 {
 			return nil
 		}
-		var field *time.Duration
-		least := time.Millisecond
-		switch {
-		case t.is("at"):
-			field = &s.at
-		case t.is("every"):
-			field, least = &s.every, leastEvery
-		case t.is("for"):
-			field = &s.lasts
-		case t.is("jitter"):
-			field = &s.jitter
-		default:
-			return nil
+		to, least := s.times()[i], time.Millisecond
+		if *to != 0 {
+			return fmt.Errorf("%q stands twice", word)
 		}
-		if *field != 0 {
-			return fmt.Errorf("%q stands twice", t.text)
+		if to == &s.every {
+			least = leastEvery
 		}
-		r.next++
-		d, err := r.span(t.text, least)
-		if err != nil {
+		r.take()
+		if *to, err = r.span(word, least); err != nil {
 			return err
 		}
-		*field = d
 	}
 }
 
 func (s schedule) String() (text string) {
-	for _, part := range []struct {
-		word string
-		d    time.Duration
-	}{{"at", s.at}, {"every", s.every}, {"for", s.lasts}, {"jitter", s.jitter}} {
-		if part.d != 0 {
-			text += " " + part.word + " " + short(part.d)
+	for i, d := range s.times() {
+		if *d != 0 {
+			text += " " + scheduleWords()[i] + " " + short(*d)
 		}
 	}
 	return text
@@ -105,21 +97,15 @@ func (s schedule) check() error {
 
 // due returns the time of the k-th injection, from 0; not ok when there is none.
 // It takes the same from rng for every k.
-func (s schedule) due(k int, rng *rand.Rand) (at time.Duration, ok bool) {
-	if s.jitter > 0 {
-		at = time.Duration(rng.Int64N(int64(s.jitter)))
+func (f Fault) due(k int, rng *rand.Rand) (at time.Duration, ok bool) {
+	if f.when.jitter > 0 {
+		at = time.Duration(rng.Int64N(int64(f.when.jitter)))
 	}
-	switch {
-	case s.every != 0:
-		return at + time.Duration(k+1)*s.every, true
-	case s.at != 0:
-		return at + s.at, k == 0
-	}
-	return at + defaultAt, k == 0
+	return at + time.Duration(k+1)*f.First(), k == 0 || f.when.every != 0
 }
 
 // duration returns how long a fault lasts that must be healed; zero: until the
-// drive ends. One that comes again is healed half way to the next at the latest,
+// load phase ends. One that comes again is healed half way to the next at the latest,
 // for a node that is down cannot be ended again.
 func (s schedule) duration() time.Duration {
 	if s.lasts == 0 && s.every != 0 {

@@ -196,7 +196,7 @@ func TestMix(t *testing.T) {
 
 // TestJitter holds that the times are spread over the jitter and keep apart.
 func TestJitter(t *testing.T) {
-	s := must(t, "pause n0 every 10s for 5s jitter 4s").when
+	s := must(t, "pause n0 every 10s for 5s jitter 4s")
 	rng := rand.New(rand.NewPCG(1, 2))
 	least, most := time.Hour, time.Duration(0)
 	for k := range 1000 {

@@ -16,7 +16,7 @@ type situation struct {
 	rng    *rand.Rand
 	leader int             // the number of the node that leads, -1 where it is not known
 	age    time.Duration   // so long ago it was known to lead; 0 where it was asked for this injection
-	drive  context.Context // ends with the drive
+	drive  context.Context // ends with the load phase
 }
 
 // part is what of a node a fault changes. Several faults may change different
@@ -27,7 +27,7 @@ const (
 	partLife   part = "life"   // its processes are ended and started
 	partPause  part = "pause"  // its processes are stopped where they are
 	partSide   part = "side"   // whom it reaches
-	partLink   part = "link"   // how fast
+	partLink   part = "link"   // how fast; what several faults of one link do could not be told apart
 	partDisk   part = "disk"   // its data
 	partClock  part = "clock"  // what time it sees
 	partMember part = "member" // whether it belongs to the cluster
@@ -47,7 +47,7 @@ type injection struct {
 	target string // the nodes, for a person
 	claims []claim
 	lost   []int // nodes on which the cluster cannot count meanwhile
-	stage  stage // when it is healed at the end of the drive
+	stage  stage // when it is healed at the end of the load phase
 	// inject does it and sees its effect. It is called once. Beside an error the
 	// effect heals what was done all the same.
 	inject func(context.Context) (cluster.Effect, error)
@@ -56,10 +56,37 @@ type injection struct {
 	effect  cluster.Effect
 	settled chan struct{} // closed when it is known whether the injection succeeded
 	healing atomic.Bool   // somebody heals it, or has
-	over    bool          // guarded by the state
 }
 
-// stage orders the heals at the end of the drive.
+// Injection is one fault that was done, or was to be done, to the cluster. Times
+// are nanoseconds since the run's start on the run's monotonic clock; zero means
+// that it did not happen.
+type Injection struct {
+	Number    int    // from 1, in the order in which they were reported first
+	Line      int    // of the script, from 1
+	Fault     string // the text of what was done, without its schedule
+	Target    string // the nodes that were chosen, such as "n1 (leader)"
+	Scheduled int64  // when it was due
+	Injected  int64  // when it was begun
+	InEffect  int64  // when its effect had been seen
+	Healing   int64  // when its heal was begun
+	Healed    int64  // when the end of its effect had been seen
+	Late      string // why it was begun later than scheduled, where that is known
+	Verified  string // how the effect was seen, and how its end
+	Err       string // why it could not be injected, or its effect was not seen
+	HealErr   string // why it could not be healed, or the end of its effect was not seen
+	Skipped   string // why it was left out although nothing is broken
+
+	// Over says that nothing follows. An injection is reported when it is in effect,
+	// and again, changed, when it is over.
+	Over bool
+}
+
+// Failed tells whether the fault could not be injected or healed. One that was
+// skipped has not failed.
+func (i Injection) Failed() bool { return i.Err != "" || i.HealErr != "" }
+
+// stage orders the heals at the end of the load phase.
 type stage int
 
 const (
@@ -76,30 +103,25 @@ type state struct {
 	grows   bool    // the script adds nodes
 
 	mu         sync.Mutex
-	closed     bool         // the drive has ended: nothing is injected any more
+	closed     bool         // the load phase has ended: nothing is injected any more
 	injections []*injection // in their order; those that are over are taken out
 }
 
-// node returns the node of a number, nil if it is not in the cluster.
-func (s *state) node(number int) cluster.Node {
-	for _, n := range s.cluster.Nodes() {
-		if n.Number() == number {
-			return n
-		}
-	}
-	return nil
-}
+// faulty tells whether a fault that is not over is as asked.
+func (s *state) faulty(so func(*injection) bool) bool { return slices.ContainsFunc(s.injections, so) }
 
-// claimed tells whether a fault has claimed this part of the node.
-func (s *state) claimed(node int, p part) bool {
-	return slices.ContainsFunc(s.injections, func(i *injection) bool { return !i.over && slices.Contains(i.claims, claim{node, p}) })
+// claimed tells whether a fault has claimed one of these parts of the node.
+func (s *state) claimed(node int, parts ...part) bool {
+	return s.faulty(func(i *injection) bool {
+		return slices.ContainsFunc(i.claims, func(c claim) bool { return c.node == node && slices.Contains(parts, c.part) })
+	})
 }
 
 // untouched returns the nodes that run and that have no fault.
 func (s *state) untouched(nodes []cluster.Node) []cluster.Node {
-	return slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool {
-		return !n.Running() || slices.ContainsFunc(s.injections, func(i *injection) bool {
-			return !i.over && slices.ContainsFunc(i.claims, func(c claim) bool { return c.node == n.Number() })
+	return without(nodes, func(n cluster.Node) bool {
+		return !n.Running() || s.faulty(func(i *injection) bool {
+			return slices.ContainsFunc(i.claims, func(c claim) bool { return c.node == n.Number() })
 		})
 	})
 }
@@ -107,23 +129,12 @@ func (s *state) untouched(nodes []cluster.Node) []cluster.Node {
 // keepMajority refuses a choice by chance that, with what earlier faults have
 // taken, leaves no majority. A fault that comes alone may take all that it names.
 func (s *state) keepMajority(t target, further []int) error {
-	if !t.byChance() {
-		return nil
-	}
 	nodes := s.cluster.Nodes()
-	before, after := 0, 0
-	for _, n := range nodes {
-		lost := !n.Running() || slices.ContainsFunc(s.injections, func(i *injection) bool {
-			return !i.over && slices.Contains(i.lost, n.Number())
-		})
-		if lost {
-			before++
-		}
-		if lost || slices.Contains(further, n.Number()) {
-			after++
-		}
-	}
-	if before > 0 && after > (len(nodes)-1)/2 {
+	left := without(nodes, func(n cluster.Node) bool {
+		return !n.Running() || s.faulty(func(i *injection) bool { return slices.Contains(i.lost, n.Number()) })
+	})
+	after := without(left, func(n cluster.Node) bool { return slices.Contains(further, n.Number()) })
+	if t.byChance() && len(left) < len(nodes) && len(after) <= len(nodes)/2 {
 		return errMajority
 	}
 	return nil
@@ -132,28 +143,24 @@ func (s *state) keepMajority(t target, further []int) error {
 // unclaimed leaves out the nodes of which another fault has claimed one of the
 // parts; the error says that none remains.
 func (s *state) unclaimed(nodes []cluster.Node, why error, parts ...part) ([]cluster.Node, error) {
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool {
-		return slices.ContainsFunc(parts, func(p part) bool { return s.claimed(n.Number(), p) })
-	})
+	nodes = without(nodes, func(n cluster.Node) bool { return s.claimed(n.Number(), parts...) })
 	if len(nodes) == 0 {
 		return nil, why
 	}
 	return nodes, nil
 }
 
-// claimEach claims one part of several nodes.
-func claimEach(nodes []cluster.Node, p part) []claim {
-	list := make([]claim, len(nodes))
-	for i, n := range nodes {
-		list[i] = claim{n.Number(), p}
+// claimEach claims one part of several nodes, and the further claims.
+func claimEach(nodes []int, p part, further ...claim) (claims []claim) {
+	for _, n := range nodes {
+		claims = append(claims, claim{n, p})
 	}
-	return list
+	return append(claims, further...)
 }
 
-// remove takes out an injection that is over.
-func (s *state) remove(i *injection) {
+// drop takes out an injection that is over.
+func (s *state) drop(i *injection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i.over = true
 	s.injections = slices.DeleteFunc(s.injections, func(other *injection) bool { return other == i })
 }

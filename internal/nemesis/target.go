@@ -12,12 +12,9 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// target says which nodes a fault is done to: one of the words below, or the
-// node of a number.
-type target struct {
-	word string // empty: the node of this number
-	node int
-}
+// target says which nodes a fault is done to: one of the words below, or the name of
+// a node. Empty: no node is named.
+type target string
 
 // The words for targets. Databases name the roles differently, and a fault
 // prints the word that it was given.
@@ -38,45 +35,35 @@ func targetWords() []string {
 	return []string{random, leader, primary, follower, standby, followers, standbys, majority, minority, all}
 }
 
-func (t target) String() string {
-	if t.word == "" {
-		return nodeName(t.node)
+// role is the target, or the word of which it is a synonym.
+func (t target) role() target {
+	switch t {
+	case primary:
+		return leader
+	case standby:
+		return follower
+	case standbys:
+		return followers
 	}
-	return t.word
+	return t
 }
 
 func nodeName(number int) string { return "n" + strconv.Itoa(number) }
 
-// parseNode reads n0 or 0.
-func parseNode(word string) (number int, ok bool) {
-	n, err := strconv.ParseUint(strings.TrimPrefix(word, "n"), 10, 16)
-	return int(n), err == nil
-}
-
 // needsLeader tells whether the nodes cannot be chosen without knowing who
 // leads.
 func (t target) needsLeader() bool {
-	switch t.word {
-	case leader, primary, follower, standby, followers, standbys:
-		return true
-	}
-	return false
+	return slices.Contains([]target{leader, follower, followers}, t.role())
 }
 
 // byChance tells whether it is chance, and not the script, that names the nodes.
 // Then a choice must not add to earlier faults so that the majority is lost.
 func (t target) byChance() bool {
-	switch t.word {
-	case random, follower, standby, minority:
-		return true
-	}
-	return false
+	return slices.Contains([]target{random, follower, minority}, t.role())
 }
 
 var (
 	errEquals    = errors.New("the nodes of this cluster are equal: none of them leads; name a node or take random")
-	errTwo       = errors.New("it needs a cluster of two nodes at least")
-	errThree     = errors.New("it needs a cluster of three nodes at least: of fewer none can be spared")
 	errAllHurt   = skipError("every node that it may choose has a fault already")
 	errMajority  = skipError("with the nodes that are lost already it would take away the majority")
 	errDown      = skipError("it is down already by another fault of the script")
@@ -91,58 +78,55 @@ func (e skipError) Error() string { return string(e) }
 
 // possible says why the target can never be found in this cluster.
 func (t target) possible(s *state) error {
-	nodes := s.cluster.Nodes()
 	if t.needsLeader() && !s.leads {
 		return errEquals
 	}
-	switch t.word {
-	case "":
-		if !s.grows && s.node(t.node) == nil {
-			return fmt.Errorf("the cluster has no node %s; it has %s", t, names(nodes))
-		}
-	case follower, standby, followers, standbys:
+	nodes := s.cluster.Nodes()
+	switch t.role() {
+	case "", random, leader, majority, all:
+	case follower, followers:
 		if len(nodes) < 2 {
-			return errTwo
+			return errors.New("it needs a cluster of two nodes at least")
 		}
 	case minority:
 		if len(nodes) < 3 {
-			return errThree
+			return errors.New("it needs a cluster of three nodes at least: of fewer none can be spared")
+		}
+	default:
+		if !s.grows && !slices.Contains(names(nodes), string(t)) {
+			return fmt.Errorf("the cluster has no node %s; it has %s", t, joined(names(nodes)))
 		}
 	}
 	return nil
 }
 
 // choose names the nodes, in order of their numbers.
-func (t target) choose(s *state, c situation) ([]cluster.Node, error) {
+func (t target) choose(s *state, c situation) (chosen []cluster.Node, err error) {
 	nodes := s.cluster.Nodes()
-	led := slices.IndexFunc(nodes, func(n cluster.Node) bool { return n.Number() == c.leader })
-	var chosen []cluster.Node
-	switch t.word {
-	case "":
-		n := s.node(t.node)
-		if n == nil {
-			return nil, fmt.Errorf("the cluster has no node %s any more; it has %s", t, names(nodes))
-		}
-		chosen = []cluster.Node{n}
+	led, rest := c.divide(nodes)
+	switch t.role() {
 	case random:
 		chosen = pick(c.rng, s.untouched(nodes), 1)
-	case leader, primary:
-		if led < 0 {
-			return nil, fmt.Errorf("the cluster named %s as its leader, which is none of its nodes %s", nodeName(c.leader), names(nodes))
+	case leader:
+		if len(led) == 0 {
+			return nil, fmt.Errorf("the cluster named %s as its leader, which is none of its nodes %s", nodeName(c.leader), joined(names(nodes)))
 		}
-		chosen = nodes[led : led+1]
-	case follower, standby:
-		chosen = pick(c.rng, s.untouched(without(nodes, led)), 1)
-	case followers, standbys:
-		chosen = without(nodes, led)
+		chosen = led
+	case follower:
+		chosen = pick(c.rng, s.untouched(rest), 1)
+	case followers:
+		chosen = rest
 	case majority:
 		chosen = pick(c.rng, nodes, len(nodes)/2+1)
 	case minority:
-		if candidates := s.untouched(nodes); len(candidates) >= (len(nodes)-1)/2 {
-			chosen = pick(c.rng, candidates, (len(nodes)-1)/2)
-		}
+		return s.spare(c, nodes, nodes)
 	case all:
-		chosen = slices.Clone(nodes)
+		chosen = nodes
+	default:
+		chosen = without(nodes, func(n cluster.Node) bool { return n.Name() != string(t) })
+		if len(chosen) == 0 {
+			return nil, fmt.Errorf("the cluster has no node %s any more; it has %s", t, joined(names(nodes)))
+		}
 	}
 	if len(chosen) == 0 {
 		return nil, errAllHurt
@@ -150,53 +134,64 @@ func (t target) choose(s *state, c situation) ([]cluster.Node, error) {
 	return chosen, nil
 }
 
+// spare picks a minority of all nodes from some of them.
+func (s *state) spare(c situation, all, some []cluster.Node) ([]cluster.Node, error) {
+	count, candidates := (len(all)-1)/2, s.untouched(some)
+	if count == 0 || len(candidates) < count {
+		return nil, errAllHurt
+	}
+	return pick(c.rng, candidates, count), nil
+}
+
 // pick takes so many of the nodes at random and returns them in their order; all
 // if there are fewer.
-func pick(rng *rand.Rand, nodes []cluster.Node, count int) []cluster.Node {
+func pick(rng *rand.Rand, nodes []cluster.Node, count int) (picked []cluster.Node) {
 	order := rng.Perm(len(nodes))
 	order = order[:min(count, len(order))]
 	slices.Sort(order)
-	var picked []cluster.Node
 	for _, i := range order {
 		picked = append(picked, nodes[i])
 	}
 	return picked
 }
 
-// without returns the nodes but the one at an index, which may be -1.
-func without(nodes []cluster.Node, index int) []cluster.Node {
-	if index < 0 {
-		return slices.Clone(nodes)
-	}
-	return slices.Delete(slices.Clone(nodes), index, index+1)
+// divide returns the node that leads, if it is known, and the others.
+func (c situation) divide(nodes []cluster.Node) (led, rest []cluster.Node) {
+	leads := func(n cluster.Node) bool { return n.Number() == c.leader }
+	return without(nodes, func(n cluster.Node) bool { return !leads(n) }), without(nodes, leads)
 }
 
-func numbers(nodes []cluster.Node) []int {
-	list := make([]int, len(nodes))
-	for i, n := range nodes {
-		list[i] = n.Number()
-	}
-	return list
+// without returns the nodes of which something is not so.
+func without(nodes []cluster.Node, so func(cluster.Node) bool) []cluster.Node {
+	return slices.DeleteFunc(slices.Clone(nodes), so)
 }
 
-func names(nodes []cluster.Node) string {
-	list := make([]string, len(nodes))
-	for i, n := range nodes {
-		list[i] = n.Name()
-	}
-	return strings.Join(list, ", ")
+// others returns the nodes that are not in the group.
+func others(nodes, group []cluster.Node) []cluster.Node {
+	return without(nodes, func(n cluster.Node) bool { return slices.Contains(numbers(group), n.Number()) })
 }
+
+// list is what of gives of each node.
+func list[T any](nodes []cluster.Node, of func(cluster.Node) T) []T {
+	all := make([]T, len(nodes))
+	for i, n := range nodes {
+		all[i] = of(n)
+	}
+	return all
+}
+
+func numbers(nodes []cluster.Node) []int  { return list(nodes, cluster.Node.Number) }
+func names(nodes []cluster.Node) []string { return list(nodes, cluster.Node.Name) }
+func joined(texts []string) string        { return strings.Join(texts, ", ") }
 
 // titles names the nodes, and says which of them leads where that is known.
 func (c situation) titles(nodes []cluster.Node) string {
-	list := make([]string, len(nodes))
-	for i, n := range nodes {
-		list[i] = n.Name()
+	return joined(list(nodes, func(n cluster.Node) string {
 		if n.Number() == c.leader {
-			list[i] += c.leads()
+			return n.Name() + c.leads()
 		}
-	}
-	return strings.Join(list, ", ")
+		return n.Name()
+	}))
 }
 
 // leads says of the node that leads that it does, and since when that is not sure.

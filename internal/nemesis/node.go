@@ -1,0 +1,300 @@
+package nemesis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// planNodes plans a fault that is done to each of its nodes, or to their links.
+func planNodes(e effect, s *state, c situation) (*injection, error) {
+	k := e.kind()
+	ends := k.claims == partLife || k.claims == partPause
+	nodes, err := e.target.choose(s, c)
+	if err != nil {
+		return nil, err
+	}
+	if nodes, err = s.unclaimed(nodes, errDown, blocking(k.claims)...); err != nil {
+		return nil, err
+	}
+	if nodes, err = s.unclaimed(nodes, errSamePart, k.claims); err != nil {
+		return nil, err
+	}
+	if ends {
+		// A node that no fault ended is one that crashed, or that its cluster takes
+		// down and up by itself. Whether it comes back is seen at the end.
+		down := joined(names(nodes))
+		nodes = without(nodes, func(n cluster.Node) bool { return !n.Running() })
+		if len(nodes) == 0 {
+			return nil, skipError(down + " is not running, and it was no fault of the script that ended it")
+		}
+	}
+	if err := k.able(s, nodes); err != nil { // of one that came since the start
+		return nil, err
+	}
+	i := &injection{target: c.titles(nodes), claims: claimEach(numbers(nodes), k.claims), stage: stageRelease}
+	if ends {
+		i.stage = stageStart
+	}
+	if ends || k.lost {
+		i.lost = numbers(nodes)
+		if err := s.keepMajority(e.target, i.lost); err != nil {
+			return nil, err
+		}
+	}
+	seed := c.rng.Uint64()
+	i.inject = func(ctx context.Context) (cluster.Effect, error) {
+		if k.claims == partLink {
+			link := cluster.Link{Delay: e.by, Jitter: e.varies, Loss: e.percent / 100, Bandwidth: e.bytes, Seed: seed}
+			return s.net.Degrade(ctx, numbers(nodes), link)
+		}
+		return onEach(nodes, func(n cluster.Node) (cluster.Effect, error) { return k.inject(ctx, e, s, n) })
+	}
+	return i, nil
+}
+
+// blocking are the parts of a node of which another fault must not have claimed one,
+// for one that claims p.
+func blocking(p part) []part {
+	switch p {
+	case partLife, partDisk:
+		return []part{partLife}
+	case partPause, partClock:
+		return []part{partLife, partPause}
+	}
+	return nil
+}
+
+// onEach makes one effect of that on each node, all at once.
+func onEach(nodes []cluster.Node, inject func(cluster.Node) (cluster.Effect, error)) (cluster.Effect, error) {
+	effects := make([]cluster.Effect, len(nodes))
+	seen, err := each(nodes, func(at int, n cluster.Node) (seen string, err error) {
+		effects[at], err = inject(n)
+		return effects[at].Seen, err
+	})
+	return cluster.Effect{
+		Seen: seen,
+		Still: func() error {
+			for _, e := range effects {
+				if e.Still == nil {
+					continue
+				}
+				if err := e.Still(); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		Heal: func(ctx context.Context) (string, error) {
+			return each(nodes, func(at int, _ cluster.Node) (string, error) {
+				if heal := effects[at].Heal; heal != nil {
+					return heal(ctx)
+				}
+				return "", nil
+			})
+		},
+	}, err
+}
+
+// each calls do for all nodes at once, by their index, and joins what they return.
+func each(nodes []cluster.Node, do func(int, cluster.Node) (string, error)) (string, error) {
+	texts, errs := make([]string, len(nodes)), make([]error, len(nodes))
+	var group sync.WaitGroup
+	for i, n := range nodes {
+		group.Go(func() { texts[i], errs[i] = do(i, n) })
+	}
+	group.Wait()
+	return joined(texts), errors.Join(errs...)
+}
+
+// hasLinks says why the links of this cluster cannot have faults.
+func hasLinks(s *state, _ []cluster.Node) error {
+	if s.net == nil {
+		return errors.New("nothing can cut, slow or lose what its nodes send")
+	}
+	if why := s.net.Loopback(); why != "" {
+		return fmt.Errorf("its nodes have no addresses of their own, so nothing between them can be cut, slowed or lost: %s; run as root, without asking for loopback", why)
+	}
+	return nil
+}
+
+func layered(_ *state, nodes []cluster.Node) error {
+	for _, n := range nodes {
+		d, ok := n.(Disk)
+		if !ok {
+			return errors.New("this kind of node cannot have a file system of ours under its data")
+		}
+		if err := d.Layered(); err != nil {
+			return fmt.Errorf("the data of %s have no file system of ours under them: %w", n.Name(), err)
+		}
+	}
+	return nil
+}
+
+func steerable(_ *state, nodes []cluster.Node) error {
+	for _, n := range nodes {
+		c, ok := n.(Clock)
+		if !ok {
+			return errors.New("nothing can steer the clocks of this kind of node")
+		}
+		if err := c.Steered(); err != nil {
+			return fmt.Errorf("the clock of %s cannot be steered: %w", n.Name(), err)
+		}
+	}
+	return nil
+}
+
+func injectKill(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+	return down(ctx, n, n.(Killer).Kill)
+}
+
+func injectStop(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+	return down(ctx, n, func() error { return n.(Terminator).Terminate(ctx) })
+}
+
+// down is the effect of a node that end has ended; its heal starts the node again.
+func down(ctx context.Context, n cluster.Node, end func() error) (cluster.Effect, error) {
+	e := cluster.Effect{
+		Seen:  n.Name() + " down",
+		Still: func() error { return isDown(n, "%s did not stay down: something else started it before its time") },
+		Heal:  func(ctx context.Context) (string, error) { return up(ctx, n, n.(Restarter).Restart, " up again") },
+	}
+	if err := end(); err != nil {
+		return e, err
+	}
+	return e, until(ctx, seenWithin, func() error { return isDown(n, "%s was ended and is running yet") })
+}
+
+// isDown is nil if the node does not run, and else says of it what is wrong.
+func isDown(n cluster.Node, wrong string) error {
+	if n.Running() {
+		return fmt.Errorf(wrong, n.Name())
+	}
+	return nil
+}
+
+// up starts a node and sees that it runs.
+func up(ctx context.Context, n cluster.Node, start func(context.Context) error, seen string) (string, error) {
+	if err := start(ctx); err != nil {
+		return "", err
+	}
+	return n.Name() + seen, until(ctx, seenWithin, func() error {
+		if !n.Running() {
+			return fmt.Errorf("%s was started and does not run", n.Name())
+		}
+		return nil
+	})
+}
+
+func injectReplace(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+	e, err := down(ctx, n, n.(Killer).Kill)
+	e.Heal = func(ctx context.Context) (string, error) {
+		return up(ctx, n, n.(Replacer).Replace, " up on an empty folder")
+	}
+	return e, err
+}
+
+// injectLoss ends a node so that what it did not sync is lost.
+func injectLoss(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+	e, err := down(ctx, n, n.(Killer).Kill)
+	if err != nil {
+		return e, err
+	}
+	if err := n.(Disk).LoseUnsynced(); err != nil {
+		return e, fmt.Errorf("lose what %s did not sync: %w", n.Name(), err)
+	}
+	e.Seen += ", an unsynced file lost"
+	return e, nil
+}
+
+func injectPause(_ context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+	p := n.(Pauser)
+	return cluster.Effect{
+		Seen:  n.Name() + " stopped where it is",
+		Still: p.StillPaused,
+		Heal: func(context.Context) (string, error) {
+			if err := p.Resume(); err != nil {
+				return "", err
+			}
+			if !n.Running() {
+				return n.Name() + " ended meanwhile", nil
+			}
+			return n.Name() + " goes on", nil
+		},
+	}, p.Pause()
+}
+
+func injectSlowDisk(ctx context.Context, e effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+	return n.(Disk).SlowDisk(ctx, e.by)
+}
+
+func injectClock(ctx context.Context, e effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+	if e.by != 0 {
+		return n.(Clock).JumpClock(ctx, e.by)
+	}
+	return n.(Clock).DriftClock(ctx, e.rate)
+}
+
+// injectFull fills a disk. Its heal starts the node again if that has ended by
+// itself, as some do where there is no space.
+func injectFull(ctx context.Context, _ effect, s *state, n cluster.Node) (cluster.Effect, error) {
+	e, err := n.(Disk).FillDisk(ctx)
+	empty := e.Heal
+	if empty == nil {
+		return e, err
+	}
+	e.Heal = func(ctx context.Context) (string, error) {
+		seen, err := empty(ctx)
+		s.mu.Lock()
+		claimed := s.claimed(n.Number(), partLife)
+		s.mu.Unlock()
+		if err != nil || n.Running() || claimed {
+			return seen, err
+		}
+		again, err := up(ctx, n, n.(Restarter).Restart, " up again")
+		if err != nil {
+			err = fmt.Errorf("start %s, which had ended on a full disk: %w", n.Name(), err)
+		}
+		return join(seen, again), err
+	}
+	return e, err
+}
+
+func planCommand(e effect, _ *state, _ situation) (*injection, error) {
+	run := func(ctx context.Context, text string) (string, error) {
+		if err := cluster.Shell(ctx, text); err != nil {
+			return "", fmt.Errorf("run the command %s: %w", quote(text), err)
+		}
+		return "exit code 0", nil
+	}
+	return &injection{target: "a command", inject: func(ctx context.Context) (done cluster.Effect, err error) {
+		if e.heal != "" {
+			done.Heal = func(ctx context.Context) (string, error) { return run(ctx, e.heal) }
+		}
+		done.Seen, err = run(ctx, e.inject)
+		return done, err
+	}}, nil
+}
+
+// How long and how often an effect is looked for that comes by itself.
+const (
+	seenWithin = 2 * time.Second
+	pollEvery  = 5 * time.Millisecond
+)
+
+// until calls seen until it returns nil, at most for so long; the error is the
+// last that it returned.
+func until(ctx context.Context, limit time.Duration, seen func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		err := seen()
+		if err == nil || cluster.Sleep(ctx, pollEvery) != nil {
+			return err
+		}
+	}
+}

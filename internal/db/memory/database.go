@@ -25,7 +25,7 @@ type Database struct {
 	options options
 	store   *store
 	engine  engine
-	shots   *shots // of the mutant; nil without one
+	mutant  *mutation // nil without one
 }
 
 var (
@@ -62,13 +62,8 @@ func Open(url string) (*Database, error) {
 	d := &Database{options: o, store: s, engine: s}
 	random := rand.New(rand.NewPCG(o.seed, 0x9e3779b97f4a7c15))
 	if o.mutant != "" {
-		m := mutation{store: s, shots: &shots{random: random, rate: o.rate}}
-		d.shots = m.shots
-		for _, mutant := range Mutants() {
-			if mutant.Name == o.mutant {
-				d.engine = mutant.plant(m, o.n)
-			}
-		}
+		d.mutant = o.mutate(s, random)
+		d.engine = d.mutant
 	}
 	if o.unknown > 0 || o.abort > 0 {
 		d.engine = &noise{engine: d.engine, random: random, unknown: o.unknown, abort: o.abort}
@@ -78,12 +73,12 @@ func Open(url string) (*Database, error) {
 
 // Fired returns how many shots of the mutant have had their effect.
 func (d *Database) Fired() int {
-	if d.shots == nil {
+	if d.mutant == nil {
 		return 0
 	}
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
-	return d.shots.fired
+	return d.mutant.fired
 }
 
 // Info tells how the store was opened, so that no report of a mutant can be

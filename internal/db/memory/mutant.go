@@ -14,8 +14,7 @@ type Mutant struct {
 	Name  string // as the parameter mutant takes it
 	Bug   string // the bug, and a real one of its kind where one is documented
 	Check string // the check that is meant to find it
-	// plant builds it around a store; n is the parameter of crashMutant.
-	plant func(m mutation, n int) engine
+	plant func(*mutation)
 }
 
 const crashMutant = "false-ack-on-crash"
@@ -23,88 +22,123 @@ const crashMutant = "false-ack-on-crash"
 // Mutants returns all mutants, those that break isolation first.
 func Mutants() []Mutant {
 	return []Mutant{
-		{"lost-update", "two transactions change the same version, and one change is gone: TiDB 2.1.7 when it retried transactions by itself (Jepsen, 2019)", "serializable",
-			func(m mutation, _ int) engine { return &lostUpdate{m} }},
-		{"dirty-read", "a reader sees what an aborted transaction wrote: VoltDB 6.3 under a partition (Jepsen, 2016)", "serializable",
-			func(m mutation, _ int) engine { return &dirtyRead{mutation: m} }},
-		{"read-skew", "a reader sees one half of a transaction: MySQL 8.0.34 at REPEATABLE READ (Jepsen, 2023)", "serializable",
-			func(m mutation, _ int) engine { return &readSkew{m} }},
-		{"write-skew", "two transactions each read what the other then changes: PostgreSQL 12.3 at SERIALIZABLE (Jepsen, 2020)", "serializable",
-			func(m mutation, _ int) engine { return &writeSkew{newJournaled(m)} }},
-		{"long-fork", "two readers see two independent writes in opposite orders: Amazon RDS for PostgreSQL 17.4, Multi-AZ cluster (Jepsen, 2025)", "serializable",
-			func(m mutation, _ int) engine { return &longFork{journaled: newJournaled(m)} }},
-		{"stale-read", "a reader gets an old snapshot although newer commits were acknowledged long before: VoltDB 6.3, from a replica cut off (Jepsen, 2016)", "strict",
-			func(m mutation, _ int) engine { return &staleRead{m} }},
+		{"lost-update", "two transactions change the same version, and one change is gone: TiDB 2.1.7 when it retried transactions by itself (Jepsen, 2019)", "serializable", lostUpdate},
+		{"dirty-read", "a reader sees what an aborted transaction wrote: VoltDB 6.3 under a partition (Jepsen, 2016)", "serializable", dirtyRead},
+		{"read-skew", "a reader sees one half of a transaction: MySQL 8.0.34 at REPEATABLE READ (Jepsen, 2023)", "serializable", readSkew},
+		{"write-skew", "two transactions each read what the other then changes: PostgreSQL 12.3 at SERIALIZABLE (Jepsen, 2020)", "serializable", writeSkew},
+		{"long-fork", "two readers see two independent writes in opposite orders: Amazon RDS for PostgreSQL 17.4, Multi-AZ cluster (Jepsen, 2025)", "serializable", longFork},
+		{"stale-read", "a reader gets an old snapshot although newer commits were acknowledged long before: VoltDB 6.3, from a replica cut off (Jepsen, 2016)", "strict", staleRead},
 		{"lost-ack", "a commit is acknowledged and never applied: MongoDB 2.4.3, which reported success upon a network error (Jepsen, 2013)", "durable", strikes(lostAck)},
-		{"ghost", "a commit is applied and reported as aborted", "no-ghost", strikes(ghost)},
-		{"double-apply", "a commit is applied twice: MongoDB's retryable writes after a rollback (SERVER-55305)", "exactly-once", strikes(doubleApply)},
+		{"ghost", "a commit is applied and reported as aborted", "no-ghost", ghost},
+		{"double-apply", "a commit is applied twice: MongoDB's retryable writes after a rollback (SERVER-55305)", "exactly-once", doubleApply},
 		{"torn", "one record of a commit is not written, all others are", "total", strikes(torn)},
 		{"phantom-money", "an amount changes with no transaction", "total", strikes(phantomMoney)},
 		{"swap", "money moves between two accounts with no transaction: the sum stays right", "ledger", strikes(swap)},
-		{"overdraft", "a commit that a constraint forbids is applied: MySQL before 8.0.16, which read CHECK and ignored it", "non-negative",
-			func(m mutation, _ int) engine { return &overdraft{m} }},
-		{crashMutant, "the last acknowledged commits vanish, as from a log that was never synced: PostgreSQL before 11.2, which took a second fsync after a failed one for success", "durable",
-			func(m mutation, n int) engine { return &commitMutant{m, (&crash{mutation: m, n: n}).apply} }},
-		{"unknown-lies", "a commit of unknown outcome is looked up, found absent, and applied after all", "no-ghost",
-			func(m mutation, _ int) engine {
-				return &commitMutant{m, (&unknownLies{mutation: m, kept: make(map[string]*unanswered)}).apply}
-			}},
+		{"overdraft", "a commit that a constraint forbids is applied: MySQL before 8.0.16, which read CHECK and ignored it", "non-negative", overdraft},
+		{crashMutant, "the last acknowledged commits vanish, as from a log that was never synced: PostgreSQL before 11.2, which took a second fsync after a failed one for success", "durable", crash},
+		{"unknown-lies", "a commit of unknown outcome is looked up, found absent, and applied after all", "no-ghost", unknownLies},
 	}
 }
 
-// shots counts what a mutant may do and has done. A shot is armed by a transfer,
-// with the probability rate, and fired at the next opportunity. It is guarded by
-// the store's mutex.
-type shots struct {
-	random *rand.Rand
-	rate   float64
-	armed  int
-	fired  int
-}
-
-// fire has the effect at once.
-func (s *shots) fire() { s.armed--; s.fired++ }
-
-// take begins what is only known later to have an effect; hit or giveBack ends it.
-func (s *shots) take()     { s.armed-- }
-func (s *shots) hit()      { s.fired++ }
-func (s *shots) giveBack() { s.armed++ }
-
-// mutation is the common part of all mutants: a healthy store and the shots.
+// mutation is a healthy store with one bug around it. Its fields are guarded by the
+// store's mutex.
 type mutation struct {
 	*store
-	*shots
+	random *rand.Rand
+	rate   float64
+	n      int // of the mutant false-ack-on-crash
+
+	// A shot is armed by a transfer, with the probability rate, and fired at the next
+	// opportunity. One whose effect is not certain yet is neither.
+	armed, fired int
+
+	// The bug is in one or two of these.
+	show  func(tx *transaction, keys [][]byte, out []db.Entry) error // called after a transaction's first read
+	check func(*transaction) error                                   // in place of the store's
+	apply func(*transaction, []update) error                         // in place of the store's
+
+	commits map[uint64]footprint // the last ones, by number
+	order   []uint64             // a ring of the numbers kept
+	next    int
+	scratch []update
 }
 
-// lie is what a mutant has shown to a transaction with a shot that it took: a hit if
-// the transaction commits.
+// footprint is the keys that one commit read and wrote.
+type footprint struct{ reads, writes []string }
+
+// journalLength is how many commits are remembered; older ones are no opportunity.
+const journalLength = 1 << 14
+
+func (o *options) mutate(s *store, random *rand.Rand) *mutation {
+	m := &mutation{store: s, random: random, rate: o.rate, n: o.n, commits: make(map[uint64]footprint), order: make([]uint64, journalLength)}
+	m.check = s.check
+	m.apply = func(tx *transaction, _ []update) error { s.apply(tx); return nil }
+	for _, mutant := range Mutants() {
+		if mutant.Name == o.mutant {
+			mutant.plant(m)
+		}
+	}
+	return m
+}
+
+func (m *mutation) read(tx *transaction, keys [][]byte, out []db.Entry) error {
+	first := !tx.started
+	if err := m.store.read(tx, keys, out); err != nil || !first || m.show == nil {
+		return err
+	}
+	return m.show(tx, keys, out)
+}
+
+// commit arms a shot for some of the transactions that change existing records, so that
+// no load is spoilt and the rate is one of transfers.
+func (m *mutation) commit(tx *transaction) error {
+	updates := m.updates(tx)
+	if len(updates) > 0 && m.random.Float64() < m.rate {
+		m.armed++
+	}
+	if tx.lie != nil {
+		return m.deceived(tx)
+	}
+	if len(tx.writes) == 0 {
+		return nil
+	}
+	if err := m.check(tx); err != nil {
+		return err
+	}
+	if err := m.apply(tx, updates); err != nil {
+		return err
+	}
+	var f footprint
+	for _, r := range tx.reads {
+		f.reads = append(f.reads, r.key)
+	}
+	for _, w := range tx.writes {
+		f.writes = append(f.writes, w.key)
+	}
+	delete(m.commits, m.order[m.next])
+	m.commits[tx.number], m.order[m.next] = f, tx.number
+	m.next = (m.next + 1) % len(m.order)
+	return nil
+}
+
+func (m *mutation) fire() { m.armed--; m.fired++ }
+
+// lie is what a transaction was shown with a shot that was taken for it: a hit if the
+// transaction commits.
 type lie struct {
 	stands func() bool // the commit shows the mutant's bug and no other
 	missed func()      // the transaction ended otherwise
 }
 
 // deceive takes a shot for what tx was shown.
-func (m mutation) deceive(tx *transaction, stands func() bool) {
-	m.take()
-	tx.lie = &lie{stands, m.giveBack}
+func (m *mutation) deceive(tx *transaction, stands func() bool) {
+	m.armed--
+	tx.lie = &lie{stands, func() { m.armed++ }}
 }
 
-// arm is called for each tried commit. Only those that change existing records
-// arm a shot, so that no load is spoilt and the rate is one of transfers.
-func (m mutation) arm(tx *transaction) {
-	if len(tx.writes) > 0 && m.random.Float64() < m.rate && m.isUpdate(tx) {
-		m.armed++
-	}
-}
-
-// commit is the healthy commit, or that of a transaction that was shown a lie.
-func (m mutation) commit(tx *transaction) error {
-	m.arm(tx)
-	l := tx.lie
-	if l == nil {
-		return m.store.commit(tx)
-	}
-	err := error(errConflict)
+// deceived commits a transaction that was shown a lie.
+func (m *mutation) deceived(tx *transaction) error {
+	l, err := tx.lie, error(errConflict)
 	if l.stands() {
 		err = m.store.commit(tx)
 	}
@@ -112,11 +146,11 @@ func (m mutation) commit(tx *transaction) error {
 		l.missed()
 		return err
 	}
-	m.hit()
+	m.fired++
 	return nil
 }
 
-func (m mutation) forget(tx *transaction) {
+func (m *mutation) forget(tx *transaction) {
 	if l := tx.lie; l != nil {
 		tx.lie = nil
 		l.missed()
@@ -130,43 +164,38 @@ type update struct {
 	old   []byte
 }
 
-// updates returns the writes of tx that change existing records.
-func (m mutation) updates(tx *transaction) []update {
-	var out []update
+// updates returns the writes of tx that change existing records, until the next call.
+func (m *mutation) updates(tx *transaction) []update {
+	m.scratch = m.scratch[:0]
 	for i, w := range tx.writes {
 		old, space := m.latest(w.key).value, m.space(w.key)
 		if w.value != nil && old != nil && m.isRecord(w.key) && fits(space, old) {
-			out = append(out, update{i, space, old})
+			m.scratch = append(m.scratch, update{i, space, old})
 		}
 	}
-	return out
-}
-
-func (m mutation) isUpdate(tx *transaction) bool {
-	return slices.ContainsFunc(tx.writes, func(w write) bool {
-		return w.value != nil && m.isRecord(w.key) && m.latest(w.key).value != nil
-	})
+	return m.scratch
 }
 
 // isRecord tells whether a mutant may spoil the key: all those that a keyspace
 // describes, or all keys where none was declared.
-func (m mutation) isRecord(key string) bool { return len(m.spaces) == 0 || m.space(key) != nil }
+func (m *mutation) isRecord(key string) bool { return len(m.spaces) == 0 || m.space(key) != nil }
 
-// recordAt returns the record at a key that a mutant may spoil; nil if there is
-// none.
-func (m mutation) recordAt(key string) *record {
-	if r, known := m.records[key]; known && m.isRecord(key) {
-		return r
+// change returns what a commit, or with 0 the newest one, made of a record that a mutant
+// may spoil, if both versions are kept and differ.
+func (m *mutation) change(key string, commit uint64) (before, after version, ok bool) {
+	r, known := m.records[key]
+	if !known || !m.isRecord(key) {
+		return before, after, false
 	}
-	return nil
-}
-
-// before returns the version before the one at i, if it is kept and shows.
-func (r *record) before(i int) (version, bool) {
-	if i < 1 || r.versions[i-1].value == nil || bytes.Equal(r.versions[i-1].value, r.versions[i].value) {
-		return version{}, false
+	i := len(r.versions) - 1
+	for commit > 0 && i > 0 && r.versions[i].commit != commit {
+		i--
 	}
-	return r.versions[i-1], true
+	if i < 1 {
+		return before, after, false
+	}
+	before, after = r.versions[i-1], r.versions[i]
+	return before, after, before.value != nil && after.value != nil && !bytes.Equal(before.value, after.value)
 }
 
 // has tells whether any of the writes is to the key.
@@ -175,7 +204,7 @@ func (tx *transaction) has(key string) bool {
 }
 
 // created returns the keys that the transaction read as absent and wrote.
-func (m mutation) created(tx *transaction) []string {
+func (m *mutation) created(tx *transaction) []string {
 	var out []string
 	for _, r := range tx.reads {
 		if tx.has(r.key) && m.latest(r.key).value == nil {
@@ -185,11 +214,11 @@ func (m mutation) created(tx *transaction) []string {
 	return out
 }
 
-// accept makes validation take the read of a key as it would be now.
-func (m mutation) accept(tx *transaction, key string) {
+// accept makes validation take the reads of the keys that want picks as they would be now.
+func (m *mutation) accept(tx *transaction, want func(key string) bool) {
 	for i := range tx.reads {
-		if tx.reads[i].key == key {
-			tx.reads[i].seen = m.latest(key).commit
+		if r := &tx.reads[i]; want(r.key) {
+			r.seen = m.latest(r.key).commit
 		}
 	}
 }
@@ -199,13 +228,7 @@ func columns(space *db.Keyspace, want func(db.Column) bool) []db.Column {
 	if space == nil {
 		return nil
 	}
-	var out []db.Column
-	for _, c := range space.Columns {
-		if want(c) {
-			out = append(out, c)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(space.Columns), func(c db.Column) bool { return !want(c) })
 }
 
 // fits tells whether a value is long enough for its columns: one that was there
@@ -219,4 +242,9 @@ func nonNegative(c db.Column) bool { return c.NonNegative }
 
 func setNumber(value []byte, c db.Column, n int64) {
 	binary.BigEndian.PutUint64(value[c.Offset:], uint64(n))
+}
+
+// place returns where key is in keys; -1 if nowhere.
+func place(keys [][]byte, key string) int {
+	return slices.IndexFunc(keys, func(k []byte) bool { return string(k) == key })
 }

@@ -6,139 +6,211 @@ import (
 	"stroppy/internal/db"
 )
 
-// commitMutant spoils commits that the store would do: instead applies them or
-// not, and says what to answer.
-type commitMutant struct {
-	mutation
-	instead func(tx *transaction) error
-}
+// The mutants here spoil commits.
 
-func (m *commitMutant) commit(tx *transaction) error {
-	m.arm(tx)
-	if len(tx.writes) == 0 {
-		return nil
-	}
-	if err := m.check(tx); err != nil {
-		return err
-	}
-	return m.instead(tx)
-}
-
-// strike changes the writes of a transaction before they are applied, and says what
-// to answer. Without an opportunity it changes nothing and says false.
-type strike func(m mutation, tx *transaction, updates []update) (ok bool, answer error)
-
-// strikes makes the mutant that strikes with each shot.
-func strikes(s strike) func(mutation, int) engine {
-	return func(m mutation, _ int) engine {
-		return &commitMutant{m, func(tx *transaction) (answer error) {
-			if updates := m.updates(tx); m.armed > 0 && len(updates) > 0 {
-				var ok bool
-				if ok, answer = s(m, tx, updates); ok {
-					m.fire()
-				}
+// strikes makes the mutant whose strike changes the writes of a transaction before they
+// are applied. Without an opportunity a strike changes nothing and says false.
+func strikes(strike func(m *mutation, tx *transaction, updates []update) bool) func(*mutation) {
+	return func(m *mutation) {
+		m.apply = func(tx *transaction, updates []update) error {
+			if m.armed > 0 && len(updates) > 0 && strike(m, tx, updates) {
+				m.fire()
 			}
-			m.apply(tx)
-			return answer
-		}}
+			m.store.apply(tx)
+			return nil
+		}
 	}
 }
 
-func lostAck(_ mutation, tx *transaction, _ []update) (bool, error) {
+func lostAck(_ *mutation, tx *transaction, _ []update) bool {
 	tx.writes = tx.writes[:0]
-	return true, nil
-}
-
-func ghost(mutation, *transaction, []update) (bool, error) { return true, errConflict }
-
-// doubleApply moves every Additive column by twice its change, if no NonNegative
-// one becomes negative by it.
-func doubleApply(_ mutation, tx *transaction, updates []update) (bool, error) {
-	doubled := make([][]byte, len(updates))
-	for i, u := range updates {
-		value := tx.writes[u.write].value
-		twice := slices.Clone(value)
-		for _, c := range columns(u.space, additive) {
-			n := 2*number(value, c) - number(u.old, c)
-			if c.NonNegative && n < 0 {
-				return false, nil
-			}
-			setNumber(twice, c, n)
-		}
-		if slices.Equal(twice, value) {
-			return false, nil
-		}
-		doubled[i] = twice
-	}
-	for i, u := range updates {
-		tx.writes[u.write].value = doubled[i]
-	}
-	return true, nil
+	return true
 }
 
 // torn leaves out one record, one whose money changes where money is declared.
-func torn(m mutation, tx *transaction, updates []update) (bool, error) {
-	if len(tx.writes) < 2 {
-		return false, nil
-	}
+func torn(m *mutation, tx *transaction, updates []update) bool {
 	updates = slices.DeleteFunc(updates, func(u update) bool {
 		money := columns(u.space, nonNegative)
 		return len(money) > 0 && !slices.ContainsFunc(money, func(c db.Column) bool {
 			return number(u.old, c) != number(tx.writes[u.write].value, c)
 		})
 	})
-	if len(updates) == 0 {
-		return false, nil
+	if len(tx.writes) < 2 || len(updates) == 0 {
+		return false
 	}
 	i := updates[m.random.IntN(len(updates))].write
 	tx.writes = slices.Delete(tx.writes, i, i+1)
-	return true, nil
+	return true
 }
 
 // phantomMoney adds some cents to a written record. It only ever adds, so that no
 // two shots cancel each other in the total.
-func phantomMoney(m mutation, tx *transaction, updates []update) (bool, error) {
+func phantomMoney(m *mutation, tx *transaction, updates []update) bool {
 	u := updates[m.random.IntN(len(updates))]
 	money := columns(u.space, nonNegative)
 	if len(money) == 0 {
-		return false, nil
+		return false
 	}
 	value := tx.writes[u.write].value
 	setNumber(value, money[0], number(value, money[0])+1+m.random.Int64N(100))
-	return true, nil
+	return true
 }
 
 // swap moves some cents from one written record to another.
-func swap(m mutation, tx *transaction, updates []update) (bool, error) {
-	if len(updates) < 2 {
-		return false, nil
-	}
+func swap(m *mutation, tx *transaction, updates []update) bool {
 	i := m.random.IntN(len(updates))
 	from, to := updates[i], updates[(i+1)%len(updates)]
 	source, sink := columns(from.space, nonNegative), columns(to.space, nonNegative)
 	down, up := tx.writes[from.write], tx.writes[to.write]
 	if len(source) == 0 || len(sink) == 0 || down.key == up.key {
-		return false, nil
+		return false
 	}
 	cents := min(1+m.random.Int64N(100), number(down.value, source[0]))
 	if cents < 1 {
-		return false, nil
+		return false
 	}
 	setNumber(down.value, source[0], number(down.value, source[0])-cents)
 	setNumber(up.value, sink[0], number(up.value, sink[0])+cents)
-	return true, nil
+	return true
+}
+
+func ghost(m *mutation) {
+	m.apply = func(tx *transaction, updates []update) error {
+		m.store.apply(tx)
+		if m.armed > 0 && len(updates) > 0 {
+			m.fire()
+			return errConflict
+		}
+		return nil
+	}
 }
 
 // overdraft applies commits that make a NonNegative column negative.
-type overdraft struct{ mutation }
+func overdraft(m *mutation) {
+	m.check = func(tx *transaction) error {
+		err := m.store.check(tx)
+		if m.armed > 0 && db.ConstraintOf(err) == db.CheckFailed && len(m.updates(tx)) > 0 {
+			m.fire()
+			return nil
+		}
+		return err
+	}
+}
 
-func (m *overdraft) commit(tx *transaction) error {
-	m.arm(tx)
-	err := m.store.commit(tx)
-	if m.armed > 0 && db.ConstraintOf(err) == db.CheckFailed && m.isUpdate(tx) {
-		m.fire()
-		m.apply(tx)
+// doubleApply moves every Additive column by twice its change, if no NonNegative
+// one becomes negative by it.
+func doubleApply(m *mutation) {
+	m.apply = func(tx *transaction, updates []update) error {
+		late := m.keep(tx)
+		m.store.apply(tx)
+		if m.armed > 0 && len(updates) > 0 && m.applyLate(late, true) {
+			m.fire()
+		}
 		return nil
 	}
-	return err
+}
+
+// crash loses the last n acknowledged commits, none of them of a load, as a log that was
+// never synced.
+func crash(m *mutation) {
+	var log []kept // the last n commits, newest last
+	m.apply = func(tx *transaction, updates []update) error {
+		if len(log) == m.n {
+			log = slices.Delete(log, 0, 1)
+		}
+		if log = append(log, m.keep(tx)); len(updates) == 0 {
+			log = log[:0]
+		}
+		m.store.apply(tx)
+		if m.armed == 0 || len(log) < m.n {
+			return nil
+		}
+		var undo transaction
+		for _, k := range slices.Backward(log) {
+			for i, w := range k.writes {
+				undo.writes = append(undo.writes, write{w.key, k.before[i]})
+			}
+		}
+		m.store.apply(&undo)
+		log = log[:0]
+		m.fire()
+		return nil
+	}
+}
+
+// unknownLies answers a commit with unknown and applies it only after a look-up
+// has found it absent and closed its id.
+func unknownLies(m *mutation) {
+	waiting := make(map[string]*kept) // by the keys that tell which transaction it is
+	m.apply = func(tx *transaction, updates []update) error {
+		own := m.created(tx)
+		if i := slices.IndexFunc(tx.writes, func(w write) bool { return waiting[w.key] != nil }); i >= 0 {
+			late := waiting[tx.writes[i].key]
+			m.store.apply(tx)
+			for _, key := range late.own {
+				delete(waiting, key)
+			}
+			if len(updates) == 0 && m.applyLate(*late, false) {
+				m.fired++
+			} else {
+				m.armed++
+			}
+			return nil
+		}
+		if m.armed == 0 || len(updates) == 0 || len(own) == 0 || len(waiting) >= maxWaiting {
+			m.store.apply(tx)
+			return nil
+		}
+		late := m.keep(tx)
+		late.own = own
+		for _, key := range own {
+			waiting[key] = &late
+		}
+		m.armed--
+		return errUnknown
+	}
+}
+
+// maxWaiting bounds how many transactions wait for a look-up.
+const maxWaiting = 256
+
+// kept is the writes of a transaction and what was there before them; nil if nothing was.
+type kept struct {
+	own    []string // the keys that it had read as absent and wrote
+	writes []write
+	before [][]byte
+}
+
+func (m *mutation) keep(tx *transaction) kept {
+	k := kept{writes: slices.Clone(tx.writes)}
+	for _, w := range tx.writes {
+		k.before = append(k.before, m.latest(w.key).value)
+	}
+	return k
+}
+
+// applyLate applies writes now. Additive columns move by as much as they had been meant
+// to. It says false, and applies nothing, if that is forbidden, or with moving set if a
+// record would stay as it is.
+func (m *mutation) applyLate(k kept, moving bool) bool {
+	late := transaction{writes: k.writes}
+	for i, w := range late.writes {
+		now, space := m.latest(w.key).value, m.space(w.key)
+		if k.before[i] == nil || now == nil || w.value == nil || !fits(space, k.before[i]) || !fits(space, now) {
+			continue
+		}
+		rebased := slices.Clone(w.value)
+		for _, c := range columns(space, additive) {
+			setNumber(rebased, c, number(now, c)+number(w.value, c)-number(k.before[i], c))
+		}
+		if moving && m.isRecord(w.key) && slices.Equal(rebased, now) {
+			return false
+		}
+		late.writes[i].value = rebased
+	}
+	if m.constrain(&late) != nil {
+		return false
+	}
+	m.store.apply(&late)
+	return true
 }

@@ -1,117 +1,212 @@
 package memory
 
 import (
-	"bytes"
 	"slices"
 
 	"stroppy/internal/db"
 )
 
-// The mutants here lie to read-only transactions; what is stored stays right.
+// The mutants here lie to transactions about what is stored. What is stored stays right,
+// but for what a writer makes of a lie.
 
-// readSkew shows a reader one half of a transaction.
-type readSkew struct{ mutation }
-
-func (m *readSkew) read(tx *transaction, keys [][]byte, out []db.Entry) error {
-	if err := m.store.read(tx, keys, out); err != nil {
-		return err
-	}
-	if !tx.readOnly || m.armed == 0 {
+// lostUpdate gives a writer an old version of one key and does not validate it. A
+// transaction that does not write this key would be another anomaly than this one.
+func lostUpdate(m *mutation) {
+	m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
+		if tx.readOnly || m.armed == 0 {
+			return nil
+		}
+		for _, i := range m.random.Perm(len(keys)) {
+			key := string(keys[i])
+			if old, _, ok := m.change(key, 0); ok {
+				out[i], tx.reads[i].seen = old.entry(), old.commit
+				m.deceive(tx, func() bool {
+					m.accept(tx, func(k string) bool { return k == key })
+					return tx.has(key)
+				})
+				return nil
+			}
+		}
 		return nil
 	}
-	x, y, after, before, ok := m.halves(keys)
-	if ok {
-		out[x], out[y] = after.entry(), before.entry()
-		m.fire()
-	}
-	return nil
 }
 
-// halves finds the newest commit that wrote two of the keys, x and y: x as it
-// left it and y as it was before.
-func (m *readSkew) halves(keys [][]byte) (x, y int, after, before version, ok bool) {
-	type place struct {
-		key int
-		v   version
+// leak is the writes of one aborted transaction.
+type leak struct {
+	values  map[string][]byte // of the existing records that it wrote
+	base    map[string]uint64 // the commit that they were at
+	own     []string          // the keys that it had read as absent and wrote: they tell who it is
+	read    bool              // by its one reader, who may be under way
+	seen    []string          // the records that the reader saw
+	refused int
+}
+
+// maxRefused bounds how often a leak refuses the transaction that it came from.
+const maxRefused = 1000
+
+// dirtyRead shows the writes of an aborted transaction to one reader.
+//
+// The aborted transaction is tried again under its own ledger key, and a try that
+// found all as it was would commit just what the reader has seen: nothing dirty
+// would remain. So its tries are refused until a record that the reader saw, or any
+// as long as there is no reader, has moved on.
+func dirtyRead(m *mutation) {
+	var leaks []*leak
+	sweep := func() {
+		leaks = slices.DeleteFunc(leaks, func(l *leak) bool {
+			over := l.refused > maxRefused
+			for key, commit := range l.base {
+				over = over || (!l.read || slices.Contains(l.seen, key)) && m.latest(key).commit != commit
+			}
+			if over && !l.read {
+				m.armed++
+			}
+			return over
+		})
 	}
-	first := make(map[uint64]place)
-	for i, key := range keys {
-		r := m.recordAt(string(key))
-		if r == nil {
-			continue
+	m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
+		sweep()
+		if slices.ContainsFunc(leaks, func(l *leak) bool {
+			return slices.ContainsFunc(l.own, func(own string) bool { return place(keys, own) >= 0 })
+		}) {
+			return nil
 		}
-		for j := len(r.versions) - 1; j >= 0; j-- {
-			v := r.versions[j]
-			other, seen := first[v.commit]
-			if !seen {
-				if v.value != nil {
-					first[v.commit] = place{i, v}
+		for _, l := range leaks {
+			for i, key := range keys {
+				if value, ok := l.values[string(key)]; ok && !l.read {
+					out[i] = db.Entry{Value: value, Found: true}
+					l.seen = append(l.seen, string(key))
 				}
+			}
+			if len(l.seen) > 0 && !l.read {
+				l.read = true
+				// Of a writer that writes nothing it saw dirty, the reads could be those of a
+				// later, honest try.
+				stands := func() bool { return tx.readOnly || slices.ContainsFunc(l.seen, tx.has) }
+				tx.lie = &lie{stands, func() {
+					m.armed++
+					leaks = slices.DeleteFunc(leaks, func(other *leak) bool { return other == l })
+				}}
+				return nil
+			}
+		}
+		return nil
+	}
+	m.apply = func(tx *transaction, updates []update) error {
+		sweep()
+		for _, l := range leaks {
+			if slices.ContainsFunc(l.own, tx.has) {
+				l.refused++
+				return errConflict
+			}
+		}
+		if own := m.created(tx); m.armed > 0 && len(updates) > 0 && len(own) > 0 {
+			l := &leak{values: make(map[string][]byte), base: make(map[string]uint64), own: own}
+			for _, u := range updates {
+				w := tx.writes[u.write]
+				l.values[w.key], l.base[w.key] = w.value, m.latest(w.key).commit
+			}
+			leaks = append(leaks, l)
+			m.armed--
+			return errConflict
+		}
+		m.store.apply(tx)
+		return nil
+	}
+}
+
+// readSkew shows a reader one half of a transaction: one of the keys as the transaction
+// left it, and another as it was before.
+func readSkew(m *mutation) {
+	m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
+		if !tx.readOnly || m.armed == 0 {
+			return nil
+		}
+		places := make(map[string]int, len(keys))
+		for i, key := range keys {
+			places[string(key)] = i
+		}
+		for i, key := range keys {
+			_, half, ok := m.change(string(key), 0)
+			if !ok {
 				continue
 			}
-			old, shows := r.before(j)
-			if shows && other.key != i && (!ok || v.commit > after.commit) {
-				x, y, after, before, ok = other.key, i, other.v, old, true
+			for _, other := range m.commits[half.commit].writes {
+				j, asked := places[other]
+				if old, _, ok := m.change(other, half.commit); ok && asked && j != i {
+					out[j] = old.entry()
+					m.fire()
+					return nil
+				}
 			}
 		}
+		return nil
 	}
-	return x, y, after, before, ok
+}
+
+// writeSkew gives a writer snapshot isolation in place of serializability: the snapshot
+// before an earlier writer, and validation of what it writes only. The earlier one read
+// what the later must write, and wrote what the later must not write.
+func writeSkew(m *mutation) {
+	m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
+		if tx.readOnly || m.armed == 0 {
+			return nil
+		}
+		newest, wrote := m.newest(keys)
+		earlier := m.commits[newest]
+		read := slices.DeleteFunc(slices.Clone(earlier.reads), func(k string) bool {
+			return slices.Contains(earlier.writes, k) || place(keys, k) < 0
+		})
+		if _, _, ok := m.change(wrote, 0); !ok || len(read) == 0 {
+			return nil
+		}
+		delete(m.commits, newest) // its one chance: after a conflict it would fail again
+		m.deceive(tx, func() bool {
+			m.accept(tx, func(key string) bool { return !tx.has(key) })
+			return !slices.ContainsFunc(earlier.writes, tx.has) && slices.ContainsFunc(read, tx.has)
+		})
+		return m.readBefore(newest, tx, keys, out)
+	}
+}
+
+// newest returns the newest commit that wrote one of the keys, and the key.
+func (m *mutation) newest(keys [][]byte) (commit uint64, wrote string) {
+	for _, key := range keys {
+		if v := m.latest(string(key)); v.commit > commit {
+			commit, wrote = v.commit, string(key)
+		}
+	}
+	return commit, wrote
+}
+
+// readBefore reads again, at the snapshot before a commit.
+func (m *mutation) readBefore(commit uint64, tx *transaction, keys [][]byte, out []db.Entry) error {
+	tx.snapshot, tx.reads = commit-1, tx.reads[:0]
+	return m.store.read(tx, keys, out)
 }
 
 // staleAge is how many commits ago the change that a stale read hides was made,
 // at least: enough for its client to have got the acknowledgement.
 const staleAge = 200
 
-// staleRead shows a reader a consistent snapshot that is too old.
-type staleRead struct{ mutation }
-
-func (m *staleRead) read(tx *transaction, keys [][]byte, out []db.Entry) error {
-	if tx.readOnly && !tx.started && m.armed > 0 {
-		if snapshot, ok := m.oldSnapshot(keys); ok {
-			tx.snapshot, tx.started = snapshot, true
-			m.fire()
+// staleRead shows a reader a consistent snapshot that is too old: the one just before the
+// newest change among the keys.
+func staleRead(m *mutation) {
+	m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
+		newest, key := m.newest(keys)
+		if _, _, shows := m.change(key, 0); !shows || !tx.readOnly || m.armed == 0 || m.store.commits-newest < staleAge {
+			return nil
 		}
+		m.fire()
+		return m.readBefore(newest, tx, keys, out)
 	}
-	return m.store.read(tx, keys, out)
 }
 
-// oldSnapshot returns the one just before the newest change among the keys.
-func (m *staleRead) oldSnapshot(keys [][]byte) (uint64, bool) {
-	newest, shows := uint64(0), false
-	for _, key := range keys {
-		if v := m.latest(string(key)); v.commit > newest {
-			newest = v.commit
-			r := m.recordAt(string(key))
-			shows = false
-			if r != nil {
-				_, shows = r.before(len(r.versions) - 1)
-			}
-		}
-	}
-	if !shows || m.commits-newest < staleAge {
-		return 0, false
-	}
-	for _, key := range keys {
-		if r := m.records[string(key)]; r != nil {
-			if _, kept := r.at(newest - 1); !kept {
-				return 0, false
-			}
-		}
-	}
-	return newest - 1, true
-}
-
-// longFork shows two readers two independent writes in opposite orders.
-type longFork struct {
-	*journaled
-	forks []fork // the first reader has come
-}
-
-// fork keeps both versions of both keys as they were when the first reader came.
+// fork is two keys whose newest changes have nothing to do with each other. Its first
+// reader has seen that of x and not that of y.
 type fork struct {
 	x, y            string
-	xBefore, xAfter version
-	yBefore, yAfter version
+	xBefore, yAfter version
 }
 
 // forkWidth is how many of a reader's keys are tried for a fork, and maxForks how
@@ -121,105 +216,44 @@ const (
 	maxForks  = 256
 )
 
-func (m *longFork) read(tx *transaction, keys [][]byte, out []db.Entry) error {
-	first := tx.readOnly && !tx.started
-	if err := m.store.read(tx, keys, out); err != nil || !first {
-		return err
-	}
-	for i, f := range m.forks {
-		x, y := place(keys, f.x), place(keys, f.y)
-		if x >= 0 && y >= 0 {
-			out[x], out[y] = f.xBefore.entry(), f.yAfter.entry()
-			m.forks = slices.Delete(m.forks, i, i+1)
-			m.hit()
+// longFork shows two readers two independent writes in opposite orders.
+func longFork(m *mutation) {
+	var forks []fork
+	m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
+		if !tx.readOnly {
 			return nil
 		}
-	}
-	if m.armed == 0 || len(m.forks) == maxForks {
-		return nil
-	}
-	if f, y, ok := m.fork(keys[:min(len(keys), forkWidth)]); ok {
-		out[y] = f.yBefore.entry()
-		m.forks = append(m.forks, f)
-		m.take()
-	}
-	return nil
-}
-
-// fork finds two keys whose latest changes have nothing to do with each other.
-func (m *longFork) fork(keys [][]byte) (f fork, y int, ok bool) {
-	latest := func(key []byte) (before, after version, t footprint, ok bool) {
-		r := m.recordAt(string(key))
-		if r == nil || len(r.versions) == 0 {
-			return before, after, t, false
-		}
-		if before, ok = r.before(len(r.versions) - 1); !ok {
-			return before, after, t, false
-		}
-		after = r.latest()
-		t, ok = m.commits[after.commit]
-		return before, after, t, ok && after.value != nil
-	}
-	for i := range keys {
-		xBefore, xAfter, tx, ok := latest(keys[i])
-		if !ok {
-			continue
-		}
-		for j := range keys {
-			yBefore, yAfter, ty, ok := latest(keys[j])
-			if ok && !bytes.Equal(keys[i], keys[j]) && !tx.meets(ty) {
-				return fork{string(keys[i]), string(keys[j]), xBefore, xAfter, yBefore, yAfter}, j, true
+		for i, f := range forks {
+			x, y := place(keys, f.x), place(keys, f.y)
+			if x >= 0 && y >= 0 {
+				out[x], out[y] = f.xBefore.entry(), f.yAfter.entry()
+				forks = slices.Delete(forks, i, i+1)
+				m.fired++
+				return nil
 			}
 		}
+		if m.armed == 0 || len(forks) == maxForks {
+			return nil
+		}
+		for _, x := range keys[:min(len(keys), forkWidth)] {
+			for j, y := range keys[:min(len(keys), forkWidth)] {
+				xBefore, xAfter, xShows := m.change(string(x), 0)
+				yBefore, yAfter, yShows := m.change(string(y), 0)
+				if xShows && yShows && !m.meet(xAfter.commit, yAfter.commit) {
+					out[j] = yBefore.entry()
+					forks = append(forks, fork{string(x), string(y), xBefore, yAfter})
+					m.armed--
+					return nil
+				}
+			}
+		}
+		return nil
 	}
-	return f, 0, false
 }
 
-// place returns where key is in keys; -1 if nowhere.
-func place(keys [][]byte, key string) int {
-	return slices.IndexFunc(keys, func(k []byte) bool { return string(k) == key })
-}
-
-// journaled is a mutation that remembers which keys the last commits read and wrote.
-type journaled struct {
-	mutation
-	commits map[uint64]footprint
-	order   []uint64 // a ring of the numbers kept
-	next    int
-}
-
-// footprint is the keys that one commit read and wrote.
-type footprint struct{ reads, writes []string }
-
-// journalLength bounds a journal; older commits are no opportunity.
-const journalLength = 1 << 14
-
-func newJournaled(m mutation) *journaled {
-	return &journaled{mutation: m, commits: make(map[uint64]footprint), order: make([]uint64, journalLength)}
-}
-
-// commit remembers what is applied, unless it was shown a lie.
-func (j *journaled) commit(tx *transaction) error {
-	deceived := tx.lie != nil
-	err := j.mutation.commit(tx)
-	if err != nil || deceived || len(tx.writes) == 0 {
-		return err
-	}
-	var f footprint
-	for _, r := range tx.reads {
-		f.reads = append(f.reads, r.key)
-	}
-	for _, w := range tx.writes {
-		f.writes = append(f.writes, w.key)
-	}
-	delete(j.commits, j.order[j.next])
-	j.commits[tx.number], j.order[j.next] = f, tx.number
-	j.next = (j.next + 1) % len(j.order)
-	return nil
-}
-
-// meets tells whether two commits touch a common key.
-func (f footprint) meets(g footprint) bool {
+// meet tells whether two commits touch a common key, or one is not remembered.
+func (m *mutation) meet(a, b uint64) bool {
+	f, g := m.commits[a], m.commits[b]
 	touches := func(key string) bool { return slices.Contains(g.reads, key) || slices.Contains(g.writes, key) }
-	return slices.ContainsFunc(f.reads, touches) || slices.ContainsFunc(f.writes, touches)
+	return f.writes == nil || g.writes == nil || slices.ContainsFunc(f.reads, touches) || slices.ContainsFunc(f.writes, touches)
 }

@@ -48,63 +48,58 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 
 // sums is what the footer holds: it makes a block that is missing, doubled or
-// moved show. running is the checksum of the preamble's checksum and of the
+// moved show. Running is the checksum of the preamble's checksum and of the
 // heads' checksums, in order.
 type sums struct {
-	blocks, records uint64
-	running         uint32
+	Blocks, Records uint64
+	Running         uint32
 }
 
 func startSums(preamble uint32) sums {
-	return sums{running: crc32.Update(0, castagnoli, binary.LittleEndian.AppendUint32(nil, preamble))}
+	return sums{Running: crc32.Update(0, castagnoli, binary.LittleEndian.AppendUint32(nil, preamble))}
 }
 
 // add counts one block; check is the checksum of its head.
 func (s *sums) add(check, records uint32) {
-	s.blocks++
-	s.records += uint64(records)
-	s.running = crc32.Update(s.running, castagnoli, binary.LittleEndian.AppendUint32(nil, check))
+	s.Blocks++
+	s.Records += uint64(records)
+	s.Running = crc32.Update(s.Running, castagnoli, binary.LittleEndian.AppendUint32(nil, check))
 }
 
 func (s *sums) footer() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, footerMagic)
-	b = binary.LittleEndian.AppendUint64(b, s.blocks)
-	b = binary.LittleEndian.AppendUint64(b, s.records)
-	b = binary.LittleEndian.AppendUint32(b, s.running)
+	b, _ = binary.Append(b, binary.LittleEndian, s) // of a fixed size, which cannot fail
 	return binary.LittleEndian.AppendUint32(b, checksum(b))
 }
 
 // parseFooter reads a footer; ok is false where b is none.
 func parseFooter(b []byte) (s sums, ok bool) {
-	if len(b) != footerSize || binary.LittleEndian.Uint32(b) != footerMagic ||
-		binary.LittleEndian.Uint32(b[24:]) != checksum(b[:24]) {
-		return sums{}, false
+	ok = len(b) == footerSize && binary.LittleEndian.Uint32(b) == footerMagic && binary.LittleEndian.Uint32(b[24:]) == checksum(b[:24])
+	if ok {
+		_, _ = binary.Decode(b[4:], binary.LittleEndian, &s)
 	}
-	return sums{
-		blocks:  binary.LittleEndian.Uint64(b[4:]),
-		records: binary.LittleEndian.Uint64(b[12:]),
-		running: binary.LittleEndian.Uint32(b[20:]),
-	}, true
+	return s, ok
+}
+
+// head is the head of one block.
+type head struct {
+	Magic, Client, Length, Records uint32
+
+	Sum   uint32 // of the payload
+	Check uint32 // the checksum of the head itself
 }
 
 // sealBlock fills in the head, the first blockHeadSize bytes of block, over the
 // payload behind it.
 func sealBlock(block []byte, client, records uint32) {
 	payload := block[blockHeadSize:]
-	binary.LittleEndian.PutUint32(block[0:], blockMagic)
-	binary.LittleEndian.PutUint32(block[4:], client)
-	binary.LittleEndian.PutUint32(block[8:], uint32(len(payload)))
-	binary.LittleEndian.PutUint32(block[12:], records)
-	binary.LittleEndian.PutUint32(block[16:], checksum(payload))
+	_, _ = binary.Encode(block, binary.LittleEndian, []uint32{blockMagic, client, uint32(len(payload)), records, checksum(payload)})
 	binary.LittleEndian.PutUint32(block[20:], checksum(block[:20]))
 }
 
 // preamble returns the start of a file and its checksum.
 func preamble(c contents, header []byte) ([]byte, uint32) {
-	b := append([]byte(nil), fileMagic...)
-	b = binary.LittleEndian.AppendUint32(b, formatVersion)
-	b = binary.LittleEndian.AppendUint32(b, uint32(c))
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(header)))
+	b, _ := binary.Append([]byte(fileMagic), binary.LittleEndian, []uint32{formatVersion, uint32(c), uint32(len(header))})
 	sum := crc32.Update(checksum(b), castagnoli, header)
 	b = binary.LittleEndian.AppendUint32(b, sum)
 	return append(b, header...), sum
@@ -142,7 +137,7 @@ func startFile(f file, doing, path string, c contents, header any) (*blockFile, 
 	}
 	b := &blockFile{doing: doing, path: path, f: f}
 	if err != nil {
-		return nil, b.explain(err)
+		return nil, explain(doing, path, err)
 	}
 	start, sum := preamble(c, text)
 	b.sums = startSums(sum)
@@ -167,9 +162,11 @@ func (b *blockFile) write(p []byte) error {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
-		b.err = b.explain(err)
-		if n > 0 {
-			b.cut()
+		b.err = explain(b.doing, b.path, err)
+		// What was written of a block that did not fit is taken away. Where that fails,
+		// readers find the last block cut off, which they know how to ignore.
+		if n > 0 && b.f.Truncate(b.size) == nil {
+			_, _ = b.f.Seek(b.size, io.SeekStart)
 		}
 		return b.err
 	}
@@ -177,32 +174,22 @@ func (b *blockFile) write(p []byte) error {
 	return nil
 }
 
-// cut takes away what was written of a block that did not fit. Where that
-// fails, readers find the last block cut off, which they know how to ignore.
-func (b *blockFile) cut() {
-	if b.f.Truncate(b.size) == nil {
-		_, _ = b.f.Seek(b.size, io.SeekStart)
-	}
-}
-
 // finish writes the footer, makes the file durable and closes it.
 func (b *blockFile) finish() error {
 	err := b.write(b.sums.footer())
 	if err == nil {
 		if err = b.f.Sync(); err != nil {
-			err = b.explain(err)
+			err = explain(b.doing, b.path, err)
 			b.err = err
 		}
 	}
-	if cerr := b.f.Close(); cerr != nil && err == nil {
-		err = b.explain(cerr)
+	if errClose := b.f.Close(); errClose != nil && err == nil {
+		err = explain(b.doing, b.path, errClose)
 	}
 	return err
 }
 
 // explain says what was being done, to what, and what to do about it.
-func (b *blockFile) explain(err error) error { return explain(b.doing, b.path, err) }
-
 func explain(doing, path string, err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

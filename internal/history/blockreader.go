@@ -26,25 +26,32 @@ type blockSource struct {
 	added    error  // says what stands behind the footer of a file that was complete
 }
 
-// openSource opens a file of the given contents and reads its preamble. The
-// caller closes what it returns.
-func openSource(doing, path string, want contents) (*blockSource, *os.File, error) {
+// openSource opens a file of the given contents and reads its preamble.
+func openSource(doing, path string, want contents) (*blockSource, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fmt.Errorf("%s: %w: name the directory of a run that was recorded", doing, err)
+		return nil, fmt.Errorf("%s: %w: name the directory of a run that was recorded", doing, err)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", doing, err)
+		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
 	info, err := f.Stat()
 	if err == nil {
 		var s *blockSource
 		if s, err = newSource(doing, path, f, info.Size(), want); err == nil {
-			return s, f, nil
+			return s, nil
 		}
 	}
 	_ = f.Close()
-	return nil, nil, err
+	return nil, err
+}
+
+// close closes the file; a source that was never opened has none.
+func (s *blockSource) close() error {
+	if s == nil {
+		return nil
+	}
+	return s.r.(*os.File).Close()
 }
 
 func newSource(doing, path string, r io.ReaderAt, size int64, want contents) (*blockSource, error) {
@@ -159,12 +166,6 @@ func (s *blockSource) read(b []byte, offset int64) error {
 	}
 }
 
-// head is the head of one block.
-type head struct {
-	client, length, records, sum uint32
-	check                        uint32 // the checksum of the head itself
-}
-
 // Where a walk over the blocks stands.
 type place int
 
@@ -175,49 +176,42 @@ const (
 	atCut                 // a block that the file's end cuts off
 )
 
-// at says what is at offset, and of a block its head, raw as well.
-func (s *blockSource) at(offset int64, raw []byte) (place, head, error) {
+// at says what is at offset, and of a block its head.
+func (s *blockSource) at(offset int64) (p place, h head, err error) {
 	left := s.size - offset
-	if left == 0 {
-		return atEnd, head{}, nil
-	}
-	if s.complete && left == footerSize {
-		return atFooter, head{}, nil
-	}
-	if left < blockHeadSize && !s.complete {
-		return atCut, head{}, nil
-	}
-	if err := s.read(raw[:min(left, blockHeadSize)], offset); err != nil {
-		return 0, head{}, err
-	}
-	switch magic := binary.LittleEndian.Uint32(raw); {
-	case magic == footerMagic && left < footerSize && !s.complete:
-		return atCut, head{}, nil
-	case magic == footerMagic && s.added != nil:
-		return 0, head{}, s.added
-	case magic == footerMagic:
-		return 0, head{}, s.damaged(offset, "its closing part is wrong, or something was added behind it")
-	case magic != blockMagic:
-		return 0, head{}, s.damaged(offset, "no block starts there")
-	case left < blockHeadSize || binary.LittleEndian.Uint32(raw[20:]) != checksum(raw[:20]):
-		return 0, head{}, s.damaged(offset, "the checksum of the block's head is wrong")
-	}
-	h := head{
-		client:  binary.LittleEndian.Uint32(raw[4:]),
-		length:  binary.LittleEndian.Uint32(raw[8:]),
-		records: binary.LittleEndian.Uint32(raw[12:]),
-		sum:     binary.LittleEndian.Uint32(raw[16:]),
-		check:   binary.LittleEndian.Uint32(raw[20:]),
-	}
 	switch {
-	case h.length > maxPayload:
-		return 0, head{}, s.damaged(offset, "the block is impossibly long")
-	case int64(h.length) <= left-blockHeadSize:
-		return atBlock, h, nil
-	case s.complete:
-		return 0, head{}, s.damaged(offset, "the block is longer than the file")
+	case left == 0:
+		return atEnd, h, nil
+	case s.complete && left == footerSize:
+		return atFooter, h, nil
+	case left < blockHeadSize && !s.complete:
+		return atCut, h, nil
 	}
-	return atCut, h, nil
+	raw := make([]byte, blockHeadSize)
+	if err := s.read(raw[:min(left, blockHeadSize)], offset); err != nil {
+		return p, h, err
+	}
+	_, _ = binary.Decode(raw, binary.LittleEndian, &h)
+	what := "the block is longer than the file"
+	switch {
+	case h.Magic == footerMagic && left < footerSize && !s.complete:
+		return atCut, h, nil
+	case h.Magic == footerMagic && s.added != nil:
+		return p, h, s.added
+	case h.Magic == footerMagic:
+		what = "its closing part is wrong, or something was added behind it"
+	case h.Magic != blockMagic:
+		what = "no block starts there"
+	case left < blockHeadSize || h.Check != checksum(raw[:20]):
+		what = "the checksum of the block's head is wrong"
+	case h.Length > maxPayload:
+		what = "the block is impossibly long"
+	case int64(h.Length) <= left-blockHeadSize:
+		return atBlock, h, nil
+	case !s.complete:
+		return atCut, h, nil
+	}
+	return p, h, s.damaged(offset, what)
 }
 
 // end walks over the heads of the blocks and says how the file ends. Damage
@@ -233,23 +227,22 @@ func (s *blockSource) end() place {
 // walk hands over every whole block without its payload, until the first error, and
 // says how and where the walk ended.
 func (s *blockSource) walk(do func(b blockRead) error) (p place, offset int64, err error) {
-	raw := make([]byte, blockHeadSize)
 	for offset = s.first; ; {
-		p, h, err := s.at(offset, raw)
+		p, h, err := s.at(offset)
 		if err == nil && p == atBlock {
 			err = do(blockRead{head: h, offset: offset})
 		}
 		if err != nil || p != atBlock {
 			return p, offset, err
 		}
-		offset += blockHeadSize + int64(h.length)
+		offset += blockHeadSize + int64(h.Length)
 	}
 }
 
 // readPayload fills in a block's payload and verifies its checksum.
 func (s *blockSource) readPayload(b blockRead) error {
 	err := s.read(b.payload, b.offset+blockHeadSize)
-	if err == nil && checksum(b.payload) != b.sum {
+	if err == nil && checksum(b.payload) != b.Sum {
 		err = s.damaged(b.offset, "the checksum of the block is wrong")
 	}
 	return err
@@ -272,19 +265,19 @@ func (s *blockSource) each(do func(b blockRead) error) (offset int64, err error)
 	var payload []byte
 	seen := startSums(s.preamble)
 	p, offset, err := s.walk(func(b blockRead) error {
-		if int(b.length) > cap(payload) {
-			payload = make([]byte, b.length)
+		if int(b.Length) > cap(payload) {
+			payload = make([]byte, b.Length)
 		}
-		b.payload = payload[:b.length]
+		b.payload = payload[:b.Length]
 		if err := s.readPayload(b); err != nil {
 			return err
 		}
-		seen.add(b.check, b.records)
+		seen.add(b.Check, b.Records)
 		return do(b)
 	})
 	if err == nil && p == atFooter && seen != s.footer {
 		err = s.damaged(offset, fmt.Sprintf("it holds %d records in %d blocks, and not the %d records in %d blocks that were written",
-			seen.records, seen.blocks, s.footer.records, s.footer.blocks))
+			seen.Records, seen.Blocks, s.footer.Records, s.footer.Blocks))
 	}
 	return offset, err
 }
@@ -292,15 +285,15 @@ func (s *blockSource) each(do func(b blockRead) error) (offset int64, err error)
 // records has every record of a block taken from its payload, until take returns false.
 func (s *blockSource) records(b blockRead, take func(d *decoder, record int) bool) error {
 	d := decoder{b: b.payload}
-	for i := range int(b.records) {
+	for i := range int(b.Records) {
 		if more := take(&d, i); d.bad {
-			return s.damaged(b.offset, fmt.Sprintf("record %d of the block's %d cannot be understood", i, b.records))
+			return s.damaged(b.offset, fmt.Sprintf("record %d of the block's %d cannot be understood", i, b.Records))
 		} else if !more {
 			return errEnough
 		}
 	}
 	if d.left() > 0 {
-		return s.damaged(b.offset, fmt.Sprintf("the block holds more than its %d records", b.records))
+		return s.damaged(b.offset, fmt.Sprintf("the block holds more than its %d records", b.Records))
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"unicode/utf8"
+	"strings"
 )
 
 // The names of the files of an end state within the history folder.
@@ -137,11 +137,7 @@ func (w *EndWriter) Unexpected(text string) error {
 		return nil
 	}
 	if len(text) > maxUnexpectedText {
-		cut := maxUnexpectedText
-		for cut > 0 && !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut] + "…"
+		text = strings.ToValidUTF8(text[:maxUnexpectedText], "") + "…"
 	}
 	w.unexpected = append(w.unexpected, text)
 	return nil
@@ -254,7 +250,6 @@ func (r *rowWriter) flush(kind uint32) error {
 // by several goroutines at once.
 type End struct {
 	accounts, legs *blockSource
-	files          []*os.File
 	unexpected     []string
 }
 
@@ -263,8 +258,8 @@ type End struct {
 func OpenEnd(dir string) (*End, error) {
 	e := new(End)
 	var err error
-	if e.accounts, err = e.open(filepath.Join(dir, accountsFile), accounts); err == nil {
-		if e.legs, err = e.open(filepath.Join(dir, ledgerFile), ledger); errors.Is(err, fs.ErrNotExist) {
+	if e.accounts, err = openWhole(filepath.Join(dir, accountsFile), accounts); err == nil {
+		if e.legs, err = openWhole(filepath.Join(dir, ledgerFile), ledger); errors.Is(err, fs.ErrNotExist) {
 			// The accounts are there, so this is not "none was downloaded".
 			err = fmt.Errorf("%s: the ledger %s that belongs to the accounts is missing: download the end state again",
 				readingEnd, filepath.Join(dir, ledgerFile))
@@ -307,19 +302,15 @@ func (e *End) belongs(dir string) error {
 
 const readingEnd = "read the end state"
 
-func (e *End) open(path string, c contents) (*blockSource, error) {
-	s, f, err := openSource(readingEnd, path, c)
-	if err != nil {
-		return nil, err
+// openWhole opens one file of an end state, which must be complete.
+func openWhole(path string, c contents) (*blockSource, error) {
+	s, err := openSource(readingEnd, path, c)
+	if err == nil && s.added != nil {
+		err = s.added
+	} else if err == nil && !s.complete {
+		err = fmt.Errorf("%s in %s: it is not whole: %w, or its last part is missing: download the end state again", readingEnd, path, errDamaged)
 	}
-	e.files = append(e.files, f)
-	if s.added != nil {
-		return nil, s.added
-	}
-	if !s.complete {
-		return nil, fmt.Errorf("%s in %s: it is not whole: %w, or its last part is missing: download the end state again", readingEnd, path, errDamaged)
-	}
-	return s, nil
+	return s, err
 }
 
 // Unexpected returns what was found in the database that the workload never put
@@ -327,16 +318,10 @@ func (e *End) open(path string, c contents) (*blockSource, error) {
 func (e *End) Unexpected() []string { return e.unexpected }
 
 // Count is how many objects were kept, and unexpected rows beside them.
-func (e *End) Count() uint64 { return e.accounts.footer.records }
+func (e *End) Count() uint64 { return e.accounts.footer.Records }
 
 // Close closes the files.
-func (e *End) Close() error {
-	var errs []error
-	for _, f := range e.files {
-		errs = append(errs, f.Close())
-	}
-	return errors.Join(errs...)
-}
+func (e *End) Close() error { return errors.Join(e.accounts.close(), e.legs.close()) }
 
 // Objects yields every object, in the order they were kept. At the first
 // damage it yields an error and ends. It may be ranged over several times.
@@ -350,7 +335,7 @@ func (e *End) Rows() iter.Seq2[Row, error] { return rows(e.legs, (*decoder).leg)
 func rows[T any](s *blockSource, take func(*decoder, T) T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		_, err := s.each(func(b blockRead) error {
-			if b.client != rowBlock {
+			if b.Client != rowBlock {
 				return nil
 			}
 			var row T
@@ -368,10 +353,10 @@ func rows[T any](s *blockSource, take func(*decoder, T) T) iter.Seq2[T, error] {
 // readUnexpected reads only those of the accounts' blocks that have unexpected rows.
 func (e *End) readUnexpected() error {
 	_, _, err := e.accounts.walk(func(b blockRead) error {
-		if b.client != unexpectedBlock {
+		if b.Client != unexpectedBlock {
 			return nil
 		}
-		b.payload = make([]byte, b.length)
+		b.payload = make([]byte, b.Length)
 		if err := e.accounts.readPayload(b); err != nil {
 			return err
 		}

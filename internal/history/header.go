@@ -84,14 +84,14 @@ func (i Identity) String() string {
 
 // IdentityIn is that of the history in dir; the zero one where there is none.
 func IdentityIn(dir string) (Identity, error) {
-	s, f, err := openSource("read the history", filepath.Join(dir, transactionsFile), transactions)
+	s, err := openSource("read the history", filepath.Join(dir, transactionsFile), transactions)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Identity{}, nil
 	}
 	if err != nil {
 		return Identity{}, err
 	}
-	defer f.Close()
+	defer s.close()
 	var h Header
 	if err := s.unmarshal(&h); err != nil {
 		return Identity{}, err

@@ -3,7 +3,6 @@ package history
 import (
 	"fmt"
 	"iter"
-	"os"
 	"path/filepath"
 )
 
@@ -11,7 +10,6 @@ import (
 // goroutines at once.
 type Reader struct {
 	source *blockSource
-	file   *os.File
 	header Header
 	end    place
 }
@@ -19,16 +17,16 @@ type Reader struct {
 // Open opens the history in dir, a run's history folder. Where there is none,
 // the error is an fs.ErrNotExist.
 func Open(dir string) (*Reader, error) {
-	s, f, err := openSource("read the history", filepath.Join(dir, transactionsFile), transactions)
+	s, err := openSource("read the history", filepath.Join(dir, transactionsFile), transactions)
 	if err != nil {
 		return nil, err
 	}
-	r := &Reader{source: s, file: f, end: s.end()}
+	r := &Reader{source: s, end: s.end()}
 	if err = s.unmarshal(&r.header); err == nil {
 		err = r.plausible()
 	}
 	if err != nil {
-		_ = f.Close()
+		_ = s.close()
 		return nil, err
 	}
 	return r, nil
@@ -53,11 +51,8 @@ func (r *Reader) Header() Header { return r.header }
 // clients.
 func (r *Reader) Complete() bool { return r.end == atFooter || r.source.added != nil }
 
-// Truncated reports whether the last block was cut off, and is ignored.
-func (r *Reader) Truncated() bool { return r.end == atCut }
-
 // Close closes the file.
-func (r *Reader) Close() error { return r.file.Close() }
+func (r *Reader) Close() error { return r.source.close() }
 
 // Transactions yields every recorded transaction: those of one client in its
 // order, those of different clients only roughly in the order of time. The

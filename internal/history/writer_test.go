@@ -89,8 +89,8 @@ func TestHistoryGivesBackWhatClientsRecorded(t *testing.T) {
 	h, err := Open(dir)
 	must(t, err)
 	defer h.Close()
-	if !reflect.DeepEqual(h.Header(), testHeader) || !h.Complete() || h.Truncated() {
-		t.Fatalf("header %+v, complete %v, truncated %v", h.Header(), h.Complete(), h.Truncated())
+	if !reflect.DeepEqual(h.Header(), testHeader) || !h.Complete() || (h.end == atCut) {
+		t.Fatalf("header %+v, complete %v, truncated %v", h.Header(), h.Complete(), (h.end == atCut))
 	}
 	for range 2 { // it may be ranged over several times
 		next := make([]int, len(clients))
@@ -277,8 +277,8 @@ func TestAFullDiskLeavesWholeBlocks(t *testing.T) {
 		must(t, err)
 		got, _, err := read(h)
 		must(t, err)
-		if h.Complete() || h.Truncated() != noTrunc || len(got) == 0 {
-			t.Errorf("complete %v, truncated %v, %d records", h.Complete(), h.Truncated(), len(got))
+		if h.Complete() || (h.end == atCut) != noTrunc || len(got) == 0 {
+			t.Errorf("complete %v, truncated %v, %d records", h.Complete(), (h.end == atCut), len(got))
 		}
 		for i := range got {
 			if !equal(got[i], txs[i%len(txs)]) {

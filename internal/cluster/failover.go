@@ -12,8 +12,8 @@ import (
 // follow it. Its kind embeds a SupervisedNode.
 type Replica interface {
 	Member
-	// Watch begins to watch the node.
-	Watch()
+	// Answers asks the node, which runs, whether it lives. It is asked all the time.
+	Answers(ctx context.Context) bool
 	// CheckPrimary says why the node does not take writes; nil if it does.
 	CheckPrimary(ctx context.Context) error
 	// StartPrimary starts the node as the primary on its own data, unless it runs. The
@@ -34,6 +34,8 @@ type Failover[N Replica] struct {
 	Roles Lock
 	// Primary is the node that leads, or that is about to; guarded by Mu.
 	Primary N
+	// Patience is how long a node that does not answer is waited for.
+	Patience time.Duration
 
 	replicaName  string // what the other nodes are called, such as standby
 	supervise    bool   // has begun
@@ -45,8 +47,8 @@ type Failover[N Replica] struct {
 
 // NewFailover describes a cluster as NewNodeSet does. replicaName is what a node is called
 // that is not the primary, such as standby.
-func NewFailover[N Replica](name, replicaName string, found func(ctx context.Context, number int, host *Host) (N, error)) *Failover[N] {
-	return &Failover[N]{NodeSet: NewNodeSet(name, found), Roles: NewLock(), replicaName: replicaName}
+func NewFailover[N Replica](name, replicaName string, patience time.Duration, found func(ctx context.Context, number int, host *Host) (N, error)) *Failover[N] {
+	return &Failover[N]{NodeSet: NewNodeSet(name, found), Roles: NewLock(), Patience: patience, replicaName: replicaName}
 }
 
 // NewSupervisedNode wraps a node's server. A node that comes once the supervisor
@@ -59,10 +61,19 @@ func (s *Failover[N]) NewSupervisedNode(n N, server *Server) *SupervisedNode {
 	return w
 }
 
-// Supervise begins to call step every so often until the cluster is stopped. While
-// somebody else holds the roles, as for a switch-over, it does nothing.
+// AskEvery is the time between two questions for a node's health.
+const AskEvery = 100 * time.Millisecond
+
+// Supervise begins to watch the nodes and to call step every so often until the cluster
+// is stopped, unless the options say otherwise. While somebody else holds the roles, as
+// for a switch-over, it does nothing.
 func (s *Failover[N]) Supervise(every time.Duration, step func(ctx context.Context)) {
-	s.supervise = true
+	if s.supervise = !s.options.Unsupervised; !s.supervise {
+		return
+	}
+	for _, n := range s.List() {
+		s.watch(n)
+	}
 	s.Tasks.Go(func() {
 		for Sleep(s.Life, every) == nil {
 			if s.Roles.Try() {
@@ -71,6 +82,33 @@ func (s *Failover[N]) Supervise(every time.Duration, step func(ctx context.Conte
 			}
 		}
 	})
+}
+
+// watch asks a node all the time whether it lives.
+func (s *Failover[N]) watch(n N) {
+	w := n.supervised()
+	s.Tasks.Go(func() {
+		for Sleep(w.being, AskEvery) == nil {
+			if !n.Running() {
+				w.Answered()
+				continue
+			}
+			if w.Asked(); n.Answers(w.being) {
+				w.Answered()
+			}
+		}
+	})
+}
+
+// Lost says why a node cannot lead any more; empty if it can.
+func (s *Failover[N]) Lost(n N) string {
+	switch {
+	case !n.Running():
+		return "its process is gone"
+	case n.supervised().Silence() >= s.Patience:
+		return fmt.Sprintf("it has not answered for %v", s.Patience)
+	}
+	return ""
 }
 
 // Leading is the node that leads, or that is about to.
@@ -135,49 +173,29 @@ func (s *Failover[N]) ReplaceNode(ctx context.Context, n N, free, rejoin func(ct
 	return nil
 }
 
-// Add makes one more host and a node on it. Clients that were opened before do not
-// know it.
+// Add makes one more host and a node on it.
 func (s *Failover[N]) Add(ctx context.Context) (int, error) {
-	n, err := s.join(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("add a node to %s: %w", s.name, err)
-	}
-	return n.Number(), nil
-}
-
-func (s *Failover[N]) join(ctx context.Context) (n N, err error) {
-	done, err := s.Change(ctx)
-	if err != nil {
-		return n, err
-	}
-	n, err = s.Grow(ctx)
-	if err == nil {
-		n.Watch()
-	}
-	done()
-	if err == nil {
-		if err = n.Restart(ctx); err != nil {
-			err = errors.Join(err, s.Drop(n))
+	return s.AddNode(ctx, func(ctx context.Context, n N) error {
+		if s.supervise {
+			s.watch(n)
 		}
-	}
-	return n, err
+		return n.Restart(ctx)
+	}, func(context.Context, N) error { return nil })
 }
 
 // RemoveNode takes a node out of the cluster, shuts it down and removes its data. free
 // sees to it that the node does not lead, nor ever will, and that its data are of
 // no need.
-func (s *Failover[N]) RemoveNode(ctx context.Context, number int, free func(n N) error) error {
-	n, err := s.Leaving(number)
-	if err == nil {
-		err = free(n)
-	}
-	if err == nil {
-		err = errors.Join(n.supervised().Server.Terminate(ctx), s.Drop(n))
-	}
-	if err != nil {
-		return fmt.Errorf("remove node %d of %s: %w", number, s.name, err)
-	}
-	return nil
+func (s *Failover[N]) RemoveNode(ctx context.Context, number int, free func(context.Context, N) error) error {
+	var ended error // which keeps nobody from removing it
+	err := s.NodeSet.RemoveNode(ctx, number, func(ctx context.Context, n N) error {
+		if err := free(ctx, n); err != nil {
+			return err
+		}
+		ended = n.supervised().Server.Terminate(ctx)
+		return nil
+	})
+	return errors.Join(err, ended)
 }
 
 // restore brings a node up in the role that is its own; Busy is held.

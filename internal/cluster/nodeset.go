@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 var (
@@ -240,13 +241,63 @@ func (f *NodeSet[N]) Change(ctx context.Context) (done func(), err error) {
 	return f.changing.Release, nil
 }
 
-// Grow makes one more host and a node on it, in a Change.
-func (f *NodeSet[N]) Grow(ctx context.Context) (n N, err error) {
+// AddNode makes one more host and a node on it, which start brings up, in a Change.
+// Clients that were opened before do not know it. After an error undo takes back what
+// start did.
+func (f *NodeSet[N]) AddNode(ctx context.Context, start, undo func(context.Context, N) error) (number int, err error) {
+	fail := func(err error) (int, error) { return 0, fmt.Errorf("add a node to %s: %w", f.name, err) }
+	done, err := f.Change(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	defer done()
 	host, err := f.network.Add(ctx)
 	if err != nil {
-		return n, err
+		return fail(err)
 	}
-	return f.enlist(ctx, host)
+	n, err := f.enlist(ctx, host)
+	if err != nil {
+		return fail(err)
+	}
+	if err := start(ctx, n); err != nil {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+		defer cancel()
+		return fail(errors.Join(err, undo(limited, n), f.Drop(n)))
+	}
+	return n.Number(), nil
+}
+
+// undoLimit bounds what is done for a node that could not be added.
+const undoLimit = 10 * time.Second
+
+// RemoveNode takes a node out of the cluster by leave, ends it and removes its data, in a
+// Change. The last one stays.
+func (f *NodeSet[N]) RemoveNode(ctx context.Context, number int, leave func(context.Context, N) error) error {
+	done, err := f.Change(ctx)
+	if err == nil {
+		defer done()
+		err = f.removeNode(ctx, number, leave)
+	}
+	if err != nil {
+		return fmt.Errorf("remove node %d of %s: %w", number, f.name, err)
+	}
+	return nil
+}
+
+func (f *NodeSet[N]) removeNode(ctx context.Context, number int, leave func(context.Context, N) error) error {
+	n, err := f.Node(number)
+	if err != nil {
+		return err
+	}
+	if len(f.List()) == 1 {
+		return errors.New("it is the last one")
+	}
+	ctx, cancel := bound(ctx, f.Life)
+	defer cancel()
+	if err := leave(ctx, n); err != nil {
+		return err
+	}
+	return f.Drop(n)
 }
 
 func (f *NodeSet[N]) enlist(ctx context.Context, host *Host) (N, error) {
@@ -349,15 +400,6 @@ func (f *NodeSet[N]) ReplaceVoter(ctx context.Context, n N, voters int, answers 
 		}
 		return nil
 	}, replace)
-}
-
-// Leaving returns a node that is to be removed, which must not be the last one.
-func (f *NodeSet[N]) Leaving(number int) (N, error) {
-	n, err := f.Node(number)
-	if err == nil && len(f.List()) == 1 {
-		err = errors.New("it is the last one")
-	}
-	return n, err
 }
 
 // Each does something to all nodes at once.

@@ -45,6 +45,8 @@ func (p Params) Read(values url.Values) error {
 		var err error
 		setting, isSetting := strings.CutPrefix(name, paramSet)
 		switch take := p.Known[name]; {
+		case len(values[name]) != 1:
+			err = fmt.Errorf("it is given %d times: give it once", len(values[name]))
 		case isSetting:
 			err = p.Set(setting, values.Get(name))
 		case take != nil:

@@ -34,6 +34,7 @@ const (
 // Failover.NewSupervisedNode.
 type SupervisedNode struct {
 	*Server
+	health
 	// Busy is held while the server is started, rejoined or replaced.
 	Busy Lock
 	// Held is guarded by the cluster's Mu, as is what follows.

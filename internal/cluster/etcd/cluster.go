@@ -6,6 +6,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -62,22 +63,18 @@ var decided = []string{"name", "data-dir", "wal-dir", "config-file", "listen-", 
 
 // flagsOf turns the parameters into flags of etcd. The error is a
 // *cluster.ParamError.
-func flagsOf(params url.Values) ([]string, error) {
-	var flags []string
-	for name, values := range params {
-		flag, ok := strings.CutPrefix(name, "set.")
-		if !ok {
-			return nil, &cluster.ParamError{Param: name, Reason: "etcd has none of this name: take set.FLAG=VALUE for a flag of etcd's, such as set.snapshot-count=1000"}
-		}
-		if slices.ContainsFunc(decided, func(own string) bool { return strings.HasPrefix(flag, own) }) {
-			return nil, &cluster.ParamError{Param: name, Reason: "the cluster sets this flag itself, to find its nodes and their data"}
-		}
-		for _, v := range values {
-			flags = append(flags, "--"+flag+"="+v)
-		}
-	}
-	slices.Sort(flags)
-	return flags, nil
+func flagsOf(params url.Values) (flags []string, err error) {
+	err = cluster.Params{
+		Unknown: "etcd has none of this name: take set.FLAG=VALUE for a flag of etcd's, such as set.snapshot-count=1000",
+		Set: func(flag, value string) error {
+			if slices.ContainsFunc(decided, func(own string) bool { return strings.HasPrefix(flag, own) }) {
+				return errors.New("the cluster sets this flag itself, to find its nodes and their data")
+			}
+			flags = append(flags, "--"+flag+"="+value)
+			return nil
+		},
+	}.Read(params)
+	return flags, err
 }
 
 // start starts all nodes at once, because none answers before a majority runs. The

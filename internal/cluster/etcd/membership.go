@@ -5,16 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"stroppy/internal/cluster"
 )
-
-// undoLimit bounds the removal of a node that could not be added.
-const undoLimit = 10 * time.Second
 
 // Leader returns the number of the node that a majority of the nodes names as
 // the leader of one term. While there is none, or it is dead or paused, Leader
@@ -143,59 +139,19 @@ func areMembers(members []*etcdserverpb.Member, nodes []*node) bool {
 	})
 }
 
-// Add makes one more host and a node on it that joins the cluster. Clients that
-// were opened before do not know it.
+// Add makes one more host and a node on it that joins the cluster.
 func (c *Cluster) Add(ctx context.Context) (int, error) {
-	number, err := c.add(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("add a node to the etcd cluster: %w", err)
-	}
-	return number, nil
-}
-
-func (c *Cluster) add(ctx context.Context) (int, error) {
-	done, err := c.Change(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer done()
-	n, err := c.Grow(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if err := n.Server.Restart(ctx); err != nil {
-		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
-		defer cancel()
-		return 0, errors.Join(err, c.remove(undo, n.Number()))
-	}
-	return n.Number(), nil
+	return c.AddNode(ctx, func(ctx context.Context, n *node) error { return n.Server.Restart(ctx) }, c.leave)
 }
 
 // Remove takes a node out of the cluster, ends it and removes its data. The
 // membership goes first: a node that stays behind would disturb elections.
 func (c *Cluster) Remove(ctx context.Context, number int) error {
-	done, err := c.Change(ctx)
-	if err == nil {
-		err = c.remove(ctx, number)
-		done()
-	}
-	if err != nil {
-		return fmt.Errorf("remove node %d of the etcd cluster: %w", number, err)
-	}
-	return nil
+	return c.RemoveNode(ctx, number, c.leave)
 }
 
-func (c *Cluster) remove(ctx context.Context, number int) error {
-	n, err := c.Leaving(number)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := n.Bound(ctx)
-	defer cancel()
-	if err := n.change(ctx, func(via *node) error { return n.expel(ctx, via) }); err != nil {
-		return err
-	}
-	return c.Drop(n)
+func (c *Cluster) leave(ctx context.Context, n *node) error {
+	return n.change(ctx, func(via *node) error { return n.expel(ctx, via) })
 }
 
 // join makes the node, whose folder must be empty, a new member.

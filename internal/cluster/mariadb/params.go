@@ -34,11 +34,6 @@ var ownSettings = []string{
 // parseParams reads the parameters. The error is a *cluster.ParamError.
 func parseParams(values url.Values, galera bool) (params, error) {
 	var p params
-	for name, all := range values {
-		if len(all) != 1 {
-			return p, &cluster.ParamError{Param: name, Reason: fmt.Sprintf("it is given %d times: give it once", len(all))}
-		}
-	}
 	known := map[string]func(string) error{
 		"snapshot": p.oneOf("--innodb-snapshot-isolation=", "on", "off"),
 		"flush":    p.oneOf("--innodb-flush-log-at-trx-commit=", "0", "1", "2"),

@@ -18,8 +18,8 @@ import (
 type Cluster struct {
 	*cluster.Failover[*node]
 	params    params
-	programs  programs
-	socketDir string // the cluster's folder, unless its path is too long for sockets
+	programs  map[string]string // their paths
+	socketDir string            // the cluster's folder, unless its path is too long for sockets
 
 	// Guarded by Mu, as is each node's state.
 	standby    *node // on which the primary was told to wait; nil: on nobody
@@ -36,19 +36,15 @@ var (
 	_ cluster.LocalNode = (*node)(nil)
 )
 
-// programs are the paths of PostgreSQL's programs.
-type programs struct{ initdb, postgres, basebackup, isready, controldata string }
-
-func findPrograms() (p programs, err error) {
-	for name, path := range map[string]*string{
-		"initdb": &p.initdb, "postgres": &p.postgres, "pg_basebackup": &p.basebackup,
-		"pg_isready": &p.isready, "pg_controldata": &p.controldata,
-	} {
-		if *path, err = PGBin(name); err != nil {
-			return p, err
+// findPrograms returns the paths of PostgreSQL's programs.
+func findPrograms() (_ map[string]string, err error) {
+	programs := map[string]string{"initdb": "", "postgres": "", "pg_basebackup": "", "pg_isready": "", "pg_controldata": ""}
+	for name := range programs {
+		if programs[name], err = PGBin(name); err != nil {
+			return nil, err
 		}
 	}
-	return p, nil
+	return programs, nil
 }
 
 // StartCluster starts a primary, node 0, and its standbys, and returns when all
@@ -78,7 +74,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	return cluster.Launch(ctx, kind, o,
 		func() *Cluster {
 			c := &Cluster{params: params, programs: programs}
-			c.Failover = cluster.NewFailover("the PostgreSQL cluster", "standby", c.newNode)
+			c.Failover = cluster.NewFailover("the PostgreSQL cluster", "standby", params.patience, c.newNode)
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx) })
@@ -106,37 +102,32 @@ func (c *Cluster) sockets(number int) (string, error) {
 func (c *Cluster) start(ctx context.Context) error {
 	first := c.List()[0]
 	c.Primary = first
-	if err := initialize(ctx, c.programs.initdb, first.Dir(), c.User); err != nil {
-		return err
+	initdb := c.User.Command(ctx, first.folder, c.programs["initdb"], "-D", first.Dir(), "-U", Superuser, "-A", "trust",
+		"--no-sync", "--data-checksums", "--locale=C", "--encoding=UTF8")
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, cluster.LastLines(out))
 	}
-	err := errors.Join(
-		c.Each(func(n *node) error {
-			if n == first {
-				return nil
-			}
-			if out, err := exec.CommandContext(ctx, "cp", "-a", first.Dir(), n.Dir()).CombinedOutput(); err != nil {
-				return fmt.Errorf("copy the first data to %s: %w: %s", n.Name(), err, cluster.LastLines(out))
-			}
+	err := c.Each(func(n *node) error {
+		if n == first {
 			return nil
-		}),
-		c.Each(func(n *node) error {
-			if !c.Options().Unsupervised {
-				n.Watch()
-			}
+		}
+		if out, err := exec.CommandContext(ctx, "cp", "-a", first.Dir(), n.Dir()).CombinedOutput(); err != nil {
+			return fmt.Errorf("copy the first data to %s: %w: %s", n.Name(), err, cluster.LastLines(out))
+		}
+		return nil
+	})
+	if err == nil {
+		err = c.Each(func(n *node) error {
 			if n == first {
 				return n.StartPrimary(ctx)
 			}
 			return n.follow(ctx)
-		}))
-	if err == nil && !c.Options().Unsupervised {
+		})
+	}
+	if err == nil {
 		c.Supervise(glance, c.step)
 	}
 	return err
-}
-
-// Watch begins to watch the health of the node.
-func (n *node) Watch() {
-	n.cluster.Tasks.Go(func() { n.health.watch(n.Life(), n.Running) })
 }
 
 // hbaText trusts the cluster's own network, in which there is nobody else.
@@ -167,5 +158,6 @@ func (n *node) Erase() error {
 	err := n.Close()
 	n.orders.close()
 	n.waiter.close()
+	n.over.close()
 	return errors.Join(err, releaseMemory(n.Dir()), os.RemoveAll(n.folder), os.RemoveAll(n.sockets))
 }

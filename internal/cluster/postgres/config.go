@@ -4,9 +4,52 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
+
+	"stroppy/internal/cluster"
 )
+
+// params are what a cluster can be told behind its question mark.
+type params struct {
+	synchronous bool          // sync: the primary waits for a standby
+	strict      bool          // strict: it waits even when there is none
+	patience    time.Duration // timeout: how long a silent server is waited for
+	settings    map[string]string
+}
+
+// ownSettings are those by which a cluster finds its nodes and their roles.
+var ownSettings = []string{
+	"config_file", "data_directory", "hba_file", "hot_standby", "ident_file", "listen_addresses", "port",
+	"primary_conninfo", "primary_slot_name", "recovery_target", "recovery_target_timeline", "synchronous_standby_names",
+	"unix_socket_directories",
+}
+
+// parseParams reads the parameters. The error is a *cluster.ParamError.
+func parseParams(values url.Values) (params, error) {
+	p := params{synchronous: true, patience: time.Second, settings: map[string]string{}}
+	var fsync bool
+	err := cluster.Params{
+		Kind: "PostgreSQL's cluster",
+		Known: map[string]func(string) error{
+			"sync":   cluster.OnOff(&p.synchronous),
+			"strict": cluster.OnOff(&p.strict),
+			"fsync": func(value string) error {
+				p.settings["fsync"] = value
+				return cluster.OnOff(&fsync)(value)
+			},
+			"timeout": cluster.Silence(&p.patience),
+		},
+		Set: cluster.Settings(product, "_.", ownSettings, p.settings),
+	}.Read(values)
+	if err == nil && p.strict && !p.synchronous {
+		err = &cluster.ParamError{Param: "strict", Reason: "a primary that waits for no standby cannot be strict about it: leave out sync=off"}
+	}
+	return p, err
+}
 
 func (n *node) conf() string { return filepath.Join(n.folder, "postgresql.conf") }
 
@@ -45,23 +88,28 @@ func (n *node) configure() error {
 		all["primary_conninfo"] = source.conninfo(n.Name())
 	}
 	maps.Copy(all, c.params.settings)
-	text := "include " + quoted(filepath.Join(n.Dir(), "postgresql.conf")) + "\n" + settingsText(all)
+	text := "include " + quoted(filepath.Join(n.Dir(), "postgresql.conf")) + "\n" +
+		cluster.SettingLines(all, func(name, value string) string { return name + " = " + quoted(value) })
 	draft := n.conf() + ".new"
-	if err := os.WriteFile(draft, []byte(text), 0o644); err != nil {
-		return fmt.Errorf("configure %s: %w", n.Name(), err)
+	err := os.WriteFile(draft, []byte(text), 0o644)
+	if err == nil {
+		err = os.Rename(draft, n.conf())
 	}
-	if err := os.Rename(draft, n.conf()); err != nil {
+	if err != nil {
 		return fmt.Errorf("configure %s: %w", n.Name(), err)
 	}
 	return nil
 }
+
+// quoted is a value of postgresql.conf.
+func quoted(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }
 
 // reconfigure is configure for a running server.
 func (n *node) reconfigure(ctx context.Context) error {
 	if err := n.configure(); err != nil {
 		return err
 	}
-	if _, err := n.orders.ask(ctx, "SELECT pg_reload_conf()"); err != nil {
+	if err := n.orders.ask(ctx, "SELECT pg_reload_conf()"); err != nil {
 		return fmt.Errorf("have %s read its configuration again: %w", n.Name(), err)
 	}
 	return nil

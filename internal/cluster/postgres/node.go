@@ -39,7 +39,7 @@ type node struct {
 
 	orders *session // by the Unix socket, as somebody on the machine would: no fault of the network is in its way
 	waiter *session // the same, whose commits wait for the standby
-	health *health  // over the network, as a client
+	over   *session // the network, as a client
 
 	state // guarded by the cluster's Mu
 }
@@ -93,14 +93,14 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 	}))
 	n.stale = n.Held == cluster.Joining
 	n.names = c.alone()
-	if n.orders, err = newSession(n.sockets, n.endpoint.Port(), "local", orderLimit); err != nil {
+	port := n.endpoint.Port()
+	if n.orders, err = newSession(n.sockets, port, "local", orderLimit); err != nil {
 		return err
 	}
-	if n.waiter, err = newSession(n.sockets, n.endpoint.Port(), "remote_apply", orderLimit); err != nil {
+	if n.waiter, err = newSession(n.sockets, port, "remote_apply", orderLimit); err != nil {
 		return err
 	}
-	over, err := newSession(host.Addr().String(), n.endpoint.Port(), "local", c.params.patience)
-	n.health = &health{session: over}
+	n.over, err = newSession(host.Addr().String(), port, "local", c.params.patience)
 	return err
 }
 
@@ -122,28 +122,20 @@ func (n *node) URL() string {
 // not synced changes a role.
 func (n *node) command(context.Context) (*exec.Cmd, error) {
 	c := n.cluster
-	return c.User.Command(context.Background(), n.folder, c.programs.postgres, "-D", n.Dir(),
+	return c.User.Command(context.Background(), n.folder, c.programs["postgres"], "-D", n.Dir(),
 		"-c", "config_file="+n.conf(), "-c", "hba_file="+n.hba()), nil
 }
 
 // now is the time that the server says it is.
 func (n *node) now(ctx context.Context) (time.Time, error) {
-	rows, err := n.orders.ask(ctx, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
-	if err != nil {
-		return time.Time{}, err
-	}
-	micros, err := strconv.ParseInt(rows[0][0], 10, 64)
-	return time.UnixMicro(micros), err
+	return one[time.Time](ctx, n.orders, "SELECT clock_timestamp()")
 }
 
 // ready returns when the server answers queries.
 func (n *node) ready(ctx context.Context) error {
-	err := cluster.Retry(ctx, func() error {
-		_, err := n.orders.ask(ctx, "SELECT")
-		return err
-	})
+	err := cluster.Retry(ctx, func() error { return n.orders.ask(ctx, "SELECT") })
 	if err == nil {
-		n.health.reset()
+		n.Answered()
 	}
 	return err
 }
@@ -163,7 +155,7 @@ func (n *node) join(ctx context.Context) error {
 		return err
 	}
 	args := []string{"-D", n.Dir(), "-d", p.conninfo("backup_for_" + n.Name()), "-X", "stream", "-c", "fast", "--no-sync"}
-	if _, err := n.run(ctx, c.programs.basebackup, args...); err != nil {
+	if _, err := n.run(ctx, c.programs["pg_basebackup"], args...); err != nil {
 		return fmt.Errorf("copy the data of %s: %w", p.Name(), err)
 	}
 	if err := n.markStandby(); err != nil {
@@ -200,4 +192,110 @@ func (n *node) run(ctx context.Context, program string, args ...string) (string,
 		return "", fmt.Errorf("%s: %w: %s", filepath.Base(program), err, cluster.LastLines(out.Bytes()))
 	}
 	return out.String(), nil
+}
+
+// StartReplica starts the node, unless it runs, on its own data as a standby, and one that
+// was fenced on a new copy of the primary's.
+func (n *node) StartReplica(ctx context.Context) (done bool, err error) {
+	n.cluster.Mu.Lock()
+	stale := n.stale
+	n.cluster.Mu.Unlock()
+	switch {
+	case stale:
+		return false, n.rejoin(ctx)
+	case n.Running():
+		return true, nil
+	default:
+		return false, n.follow(ctx)
+	}
+}
+
+// StartPrimary starts the primary on its own data, unless it runs; the roles are held.
+func (n *node) StartPrimary(ctx context.Context) error {
+	if n.Running() {
+		return nil
+	}
+	if err := n.configure(); err != nil {
+		return err
+	}
+	return n.Server.Restart(ctx)
+}
+
+// follow starts the node on its own data as a standby of the present primary,
+// which need not run.
+func (n *node) follow(ctx context.Context) error {
+	c := n.cluster
+	c.Mu.Lock()
+	n.names = c.alone()
+	c.aim(n)
+	c.Mu.Unlock()
+	if err := n.markStandby(); err != nil {
+		return err
+	}
+	if err := n.configure(); err != nil {
+		return err
+	}
+	c.Mu.Lock()
+	n.untold = false // the server reads it when it starts
+	c.Mu.Unlock()
+	return n.Server.Restart(ctx)
+}
+
+// rejoin takes the node's data away and gives it a copy of the primary's, as
+// soon as there is a primary that answers; Busy is held. That the data go is
+// noted first, so that nobody relies on them.
+func (n *node) rejoin(ctx context.Context) error {
+	c := n.cluster
+	if err := c.condemn(ctx, n); err != nil {
+		return err
+	}
+	for {
+		err := c.AwaitPrimary(ctx, n)
+		if err == nil {
+			err = errors.Join(n.Server.Kill(), releaseMemory(n.Dir()))
+		}
+		if err == nil {
+			if err = n.Server.Replace(ctx); err == nil {
+				c.Note("%s has a new copy of the data of %s and follows it", n.Name(), c.Leading().Name())
+				return nil
+			}
+		}
+		if waited := cluster.Sleep(ctx, 200*time.Millisecond); waited != nil {
+			return errors.Join(waited, err)
+		}
+	}
+}
+
+// Replace kills the node, takes its data away, and lets it join again with a
+// copy of the primary's. A node that leads is replaced when the supervisor has
+// promoted another; one whose data nobody else has is not: that is an error, and
+// it comes back on its data.
+func (n *node) Replace(ctx context.Context) error {
+	c := n.cluster
+	return c.ReplaceNode(ctx, n, func(context.Context) error { return c.expendable(n) }, n.rejoin)
+}
+
+// signalFile is there in the data of a server that starts as a standby.
+const signalFile = "standby.signal"
+
+// markStandby makes the server start as a standby. The file is synced: it has to
+// be there when what was not is lost.
+func (n *node) markStandby() error {
+	path := filepath.Join(n.Dir(), signalFile)
+	err := os.WriteFile(path, nil, 0o600)
+	if err == nil {
+		err = errors.Join(n.cluster.User.Give(path), syncPath(path), syncPath(n.Dir()))
+	}
+	if err != nil {
+		return fmt.Errorf("make %s a standby: %w", n.Name(), err)
+	}
+	return nil
+}
+
+func syncPath(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }

@@ -55,8 +55,8 @@ func (c *Cluster) setReceiver(ctx context.Context, number int, cut bool) error {
 		return err
 	}
 	return cluster.Retry(ctx, func() error {
-		rows, err := n.orders.ask(ctx, "SELECT FROM pg_stat_wal_receiver")
-		if err == nil && len(rows) > 0 {
+		receives, err := one[bool](ctx, n.orders, "SELECT EXISTS (SELECT FROM pg_stat_wal_receiver)")
+		if err == nil && receives {
 			err = fmt.Errorf("%s receives yet", n.Name())
 		}
 		return err

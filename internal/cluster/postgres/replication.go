@@ -3,8 +3,10 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strconv"
+	"sync"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"stroppy/internal/cluster"
 )
@@ -26,39 +28,32 @@ type view struct {
 }
 
 // view asks the primary for its standbys.
-func (c *Cluster) view(ctx context.Context, p *node) (*view, error) {
-	rows, err := p.orders.ask(ctx, `
-		SELECT me.recovering, me.flushed, coalesce(r.application_name, ''), coalesce(r.state = 'streaming', false),
-			coalesce(r.sync_priority, 0), coalesce(r.replay_lsn - '0/0', 0)::bigint, current_setting('synchronous_standby_names')
-		FROM (SELECT pg_is_in_recovery() AS recovering,
-			CASE WHEN pg_is_in_recovery() THEN 0 ELSE pg_current_wal_flush_lsn() - '0/0' END::bigint AS flushed) me
-		LEFT JOIN pg_stat_replication r ON true`)
+func (c *Cluster) view(ctx context.Context, p *node) (v *view, err error) {
+	err = p.orders.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		v = &view{standbys: map[string]standing{}}
+		var name string
+		var s standing
+		rows, _ := conn.Query(ctx, `
+			SELECT me.recovering, me.flushed, current_setting('synchronous_standby_names'), coalesce(r.application_name, ''),
+				coalesce(r.state = 'streaming', false), coalesce(r.sync_priority, 0), coalesce(r.replay_lsn - '0/0', 0)::bigint
+			FROM (SELECT pg_is_in_recovery() AS recovering,
+				CASE WHEN pg_is_in_recovery() THEN 0 ELSE pg_current_wal_flush_lsn() - '0/0' END::bigint AS flushed) me
+			LEFT JOIN pg_stat_replication r ON true`) // its error is that of the rows
+		_, err := pgx.ForEachRow(rows, []any{&v.recovering, &v.flushed, &v.names, &name, &s.streaming, &s.priority, &s.replayed}, func() error {
+			// A connection that broke unseen may be there beside its successor. What it
+			// says of the priority counts too.
+			if earlier, twice := v.standbys[name]; twice {
+				s.streaming = s.streaming || earlier.streaming
+				s.replayed = max(s.replayed, earlier.replayed)
+				v.others = v.others || s.priority != earlier.priority
+			}
+			v.standbys[name] = s
+			return nil
+		})
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("ask %s for its standbys: %w", p.Name(), err)
-	}
-	v := &view{standbys: map[string]standing{}}
-	for _, row := range rows {
-		v.recovering, v.names = row[0] == "t", row[6]
-		var s standing
-		s.streaming = row[3] == "t"
-		if v.flushed, err = strconv.ParseInt(row[1], 10, 64); err == nil {
-			if s.priority, err = strconv.Atoi(row[4]); err == nil {
-				s.replayed, err = strconv.ParseInt(row[5], 10, 64)
-			}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read what %s says of its standbys: %w", p.Name(), err)
-		}
-		// A connection that broke unseen may be there beside its successor. What it
-		// says of the priority counts too.
-		if earlier, twice := v.standbys[row[2]]; twice {
-			s.streaming = s.streaming || earlier.streaming
-			s.replayed = max(s.replayed, earlier.replayed)
-			if s.priority != earlier.priority {
-				v.others = true
-			}
-		}
-		v.standbys[row[2]] = s
 	}
 	return v, nil
 }
@@ -112,7 +107,7 @@ func (c *Cluster) observe(n, p *node, v *view, now time.Time) {
 // unfit says why the primary must not wait for a standby any longer; empty if it
 // may.
 func (c *Cluster) unfit(n *node, now time.Time) string {
-	if why := n.lost(); why != "" {
+	if why := c.Lost(n); why != "" {
 		return why
 	}
 	c.Mu.Lock()
@@ -178,8 +173,7 @@ func (c *Cluster) settled(ctx context.Context, p *node, v *view) bool {
 	if c.params.strict {
 		return true
 	}
-	_, err := p.waiter.ask(ctx, commit)
-	return err == nil
+	return p.waiter.ask(ctx, commit) == nil
 }
 
 // nearby is how far behind a standby may be when the primary begins to wait for it:
@@ -190,7 +184,7 @@ const nearby = 16 << 20
 func (c *Cluster) fittest(p *node, v *view, now time.Time) (best *node) {
 	for _, n := range c.List() {
 		s := v.standbys[n.Name()]
-		if n == p || !s.streaming || v.flushed-s.replayed > nearby || n.health.silence() >= askEvery || n.Paused() || c.unfit(n, now) != "" {
+		if n == p || !s.streaming || v.flushed-s.replayed > nearby || n.Silence() >= cluster.AskEvery || n.Paused() || c.unfit(n, now) != "" {
 			continue
 		}
 		if best == nil || s.replayed > v.standbys[best.Name()].replayed {
@@ -247,11 +241,7 @@ func (c *Cluster) admit(ctx context.Context, p, n *node, v *view) {
 		if !c.commitsWait(ctx, p) {
 			return
 		}
-		rows, err := p.orders.ask(ctx, "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
-		if err != nil {
-			return
-		}
-		at, err := strconv.ParseInt(rows[0][0], 10, 64)
+		at, err := one[int64](ctx, p.orders, "SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint")
 		if err != nil {
 			return
 		}
@@ -271,28 +261,21 @@ func (c *Cluster) admit(ctx context.Context, p, n *node, v *view) {
 
 // commitsWait tells that a commit on the primary was seen waiting for a standby.
 // It makes commits of its own, and looks; not to have seen one proves nothing.
-func (c *Cluster) commitsWait(ctx context.Context, p *node) bool {
+func (c *Cluster) commitsWait(ctx context.Context, p *node) (seen bool) {
 	ctx, cancel := context.WithTimeout(ctx, orderLimit)
+	var err error
+	var group sync.WaitGroup
+	group.Go(func() {
+		for ctx.Err() == nil && p.waiter.ask(ctx, commit) == nil {
+		}
+	})
+	defer group.Wait()
 	defer cancel()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			if _, err := p.waiter.ask(ctx, commit); err != nil {
-				return
-			}
-		}
-	}()
-	seen := false
 	for ctx.Err() == nil && !seen {
-		rows, err := p.orders.ask(ctx, "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' LIMIT 1")
-		if err != nil {
-			break
+		if seen, err = one[bool](ctx, p.orders, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep')"); err != nil {
+			return false
 		}
-		seen = len(rows) > 0
 	}
-	cancel()
-	<-done
 	return seen
 }
 
@@ -341,7 +324,7 @@ func (c *Cluster) tell(ctx context.Context, n *node) error {
 // direct has a running standby follow the primary, and gives it new data if it
 // cannot.
 func (c *Cluster) direct(ctx context.Context, n, p *node) {
-	if n.lost() != "" || n.Paused() || n.health.silence() >= askEvery {
+	if c.Lost(n) != "" || n.Paused() || n.Silence() >= cluster.AskEvery {
 		return
 	}
 	c.Mu.Lock()
@@ -375,7 +358,7 @@ func (c *Cluster) rescue(n, p *node) {
 	defer end()
 	var last int64
 	for range rescueLooks {
-		_, reached := n.run(ctx, c.programs.isready, "-q", "-t", "1", "-h", p.Host().Addr().String(), "-p", p.port())
+		_, reached := n.run(ctx, c.programs["pg_isready"], "-q", "-t", "1", "-h", p.Host().Addr().String(), "-p", p.port())
 		at, err := n.position(ctx)
 		c.Mu.Lock()
 		needed := c.Primary == p && !n.parted.IsZero() && !n.cut

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"stroppy/internal/cluster"
@@ -30,7 +29,7 @@ type supervision struct {
 // done then; the roles are held.
 func (c *Cluster) step(ctx context.Context) {
 	p := c.Leading()
-	if why := p.lost(); why != "" {
+	if why := c.Lost(p); why != "" {
 		if c.noticedAt.IsZero() {
 			c.noticedAt = time.Now()
 			c.Note("%s, which leads, is lost: %s", p.Name(), why)
@@ -45,17 +44,6 @@ func (c *Cluster) step(ctx context.Context) {
 		}
 	}
 	c.RestartLost(func(n *node) bool { return n.stale || !n.Running() })
-}
-
-// lost says why a node cannot lead any more; empty if it can.
-func (n *node) lost() string {
-	switch silence := n.health.silence(); {
-	case !n.Running():
-		return "its process is gone"
-	case silence >= n.cluster.params.patience:
-		return fmt.Sprintf("it has not answered for %v", n.cluster.params.patience)
-	}
-	return ""
 }
 
 // failOver gives the lead of a lost primary to a standby, if there is one that
@@ -125,7 +113,7 @@ func (c *Cluster) candidates(p *node) []*node {
 	}
 	nodes = slices.DeleteFunc(nodes, func(n *node) bool { return n == p || n.stale || n.streamed != p && !c.params.synchronous })
 	c.Mu.Unlock()
-	return slices.DeleteFunc(nodes, func(n *node) bool { return n.lost() != "" || n.Paused() })
+	return slices.DeleteFunc(nodes, func(n *node) bool { return c.Lost(n) != "" || n.Paused() })
 }
 
 // farthest returns the node that has most of the log, received or replayed, and
@@ -142,11 +130,7 @@ func (c *Cluster) farthest(ctx context.Context, nodes []*node) (best *node, posi
 
 // position is how far a standby has the log, in bytes.
 func (n *node) position(ctx context.Context) (int64, error) {
-	rows, err := n.orders.ask(ctx, "SELECT (coalesce(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0') - '0/0')::bigint")
-	if err != nil {
-		return 0, fmt.Errorf("ask %s how far it has the log: %w", n.Name(), err)
-	}
-	return strconv.ParseInt(rows[0][0], 10, 64)
+	return one[int64](ctx, n.orders, "SELECT (coalesce(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0') - '0/0')::bigint")
 }
 
 // setPrimary makes n the primary in the records, before it is told: from here on it
@@ -168,27 +152,25 @@ func (c *Cluster) setPrimary(n, former *node) {
 func (n *node) promote(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, promoteLimit)
 	defer cancel()
-	if _, err := n.orders.ask(ctx, "SELECT pg_promote(false)"); err != nil {
+	if err := n.orders.ask(ctx, "SELECT pg_promote(false)"); err != nil {
 		return fmt.Errorf("promote %s: %w", n.Name(), err)
 	}
-	for {
+	return cluster.RetryEvery(ctx, 5*time.Millisecond, func() error {
 		recovering, err := n.recovering(ctx)
-		if err == nil && !recovering {
-			return nil
+		if err == nil && recovering {
+			err = fmt.Errorf("promote %s: it is a standby yet", n.Name())
 		}
-		if waited := cluster.Sleep(ctx, 5*time.Millisecond); waited != nil {
-			return fmt.Errorf("promote %s: it is a standby yet: %w", n.Name(), waited)
-		}
-	}
+		return err
+	})
 }
 
 // recovering says that a server is a standby, or a primary to be.
 func (n *node) recovering(ctx context.Context) (bool, error) {
-	rows, err := n.orders.ask(ctx, "SELECT pg_is_in_recovery()")
+	recovering, err := one[bool](ctx, n.orders, "SELECT pg_is_in_recovery()")
 	if err != nil {
 		return false, fmt.Errorf("ask %s for its role: %w", n.Name(), err)
 	}
-	return rows[0][0] == "t", nil
+	return recovering, nil
 }
 
 // noteWaitingFor tells why a lost primary is waited for.

@@ -123,11 +123,11 @@ func (c *Cluster) sound(ctx context.Context, n, p *node, v *view, target int64) 
 		return err
 	}
 	defer over.close()
-	rows, err := over.ask(ctx, "SELECT pg_is_in_recovery()")
+	recovering, err := one[bool](ctx, over, "SELECT pg_is_in_recovery()")
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s does not answer over the network: %w", n.Name(), err)
-	case (rows[0][0] == "f") != (n == p):
+	case recovering == (n == p):
 		return fmt.Errorf("%s has not the role that is its own yet", n.Name())
 	case n == p:
 		return nil
@@ -171,7 +171,7 @@ func (c *Cluster) close(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
-	if s := v.standbys[n.Name()]; n.lost() != "" || n.Paused() || !s.streaming || v.flushed-s.replayed > nearby {
+	if s := v.standbys[n.Name()]; c.Lost(n) != "" || n.Paused() || !s.streaming || v.flushed-s.replayed > nearby {
 		return fmt.Errorf("%s does not follow %s closely", n.Name(), p.Name())
 	}
 	return nil
@@ -191,7 +191,7 @@ func (c *Cluster) handOver(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
-	_, err = long.ask(ctx, "CHECKPOINT")
+	err = long.ask(ctx, "CHECKPOINT")
 	long.close()
 	if err != nil {
 		return fmt.Errorf("make a checkpoint on %s: %w", p.Name(), err)
@@ -247,7 +247,7 @@ func (c *Cluster) demote(ctx context.Context, p *node) error {
 func (p *node) drained(ctx context.Context, n *node) error {
 	ctx, cancel := context.WithTimeout(ctx, replayLimit)
 	defer cancel()
-	out, err := p.run(ctx, p.cluster.programs.controldata, p.Dir())
+	out, err := p.run(ctx, p.cluster.programs["pg_controldata"], p.Dir())
 	if err != nil {
 		return err
 	}
@@ -261,8 +261,8 @@ func (p *node) drained(ctx context.Context, n *node) error {
 		return fmt.Errorf("%s was not shut down in good order: it is %q", p.Name(), facts["Database cluster state"])
 	}
 	return cluster.Retry(ctx, func() error {
-		rows, err := n.orders.ask(ctx, "SELECT pg_last_wal_replay_lsn() > '"+end+"'")
-		if err == nil && rows[0][0] != "t" {
+		all, err := one[bool](ctx, n.orders, "SELECT pg_last_wal_replay_lsn() > '"+end+"'")
+		if err == nil && !all {
 			err = fmt.Errorf("%s has not replayed the end of the log of %s at %s", n.Name(), p.Name(), end)
 		}
 		return err
@@ -272,7 +272,7 @@ func (p *node) drained(ctx context.Context, n *node) error {
 // Remove takes a node out of the cluster, shuts it down and removes its data. One
 // that leads hands the lead over first.
 func (c *Cluster) Remove(ctx context.Context, number int) error {
-	return c.RemoveNode(ctx, number, func(n *node) error {
+	return c.RemoveNode(ctx, number, func(ctx context.Context, n *node) error {
 		if c.Leading() == n {
 			if err := cluster.Retry(ctx, func() error { return c.succeed(ctx, n) }); err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,18 +40,16 @@ type member struct {
 	health *session // asks all the time whether the server lives
 	orders *session // for all else
 
-	state // guarded by the cluster's Mu
+	leading atomic.Bool // it is being started as the primary
+	state               // guarded by the cluster's Mu
 }
 
 // state is what the cluster knows of a node.
 type state struct {
-	leading bool // it is being started as the primary
-
 	// What is known of the server's present process.
-	lives     int       // how many processes there were
-	unheard   time.Time // when the first question was asked that has no answer; zero if all have
-	seen      view      // what it said last
-	following *member   // the primary all of whose data it has had, and then followed; nil: none
+	lives     int     // how many processes there were
+	seen      view    // what it said last
+	following *member // the primary all of whose data it has had, and then followed; nil: none
 }
 
 var errLeads = errors.New("it has come to lead meanwhile")
@@ -105,7 +104,13 @@ func (m *member) configure() error {
 		// The address is one that this machine alone can reach.
 		"protected-mode": "no",
 	})
-	if err := os.WriteFile(m.conf(), []byte(settingsText(all)), 0o600); err != nil {
+	text := cluster.SettingLines(all, func(name, value string) string {
+		if value == "" {
+			value = `""`
+		}
+		return name + " " + value
+	})
+	if err := os.WriteFile(m.conf(), []byte(text), 0o600); err != nil {
 		return fmt.Errorf("configure %s: %w", m.Name(), err)
 	}
 	return nil
@@ -123,14 +128,16 @@ func (m *member) command(context.Context) (*exec.Cmd, error) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	args := []string{m.conf()}
-	if !m.leading {
+	if !m.leading.Load() {
 		if c.Primary == m {
 			return nil, errLeads
 		}
 		args = append(args, "--replicaof", c.Primary.host(), c.Primary.port())
 	}
 	m.lives++
-	m.unheard, m.seen, m.following = time.Now(), view{}, nil
+	m.seen, m.following = view{}, nil
+	m.Answered() // so that what comes is asked of the new process
+	m.Asked()
 	cmd := exec.Command(c.program, args...)
 	cmd.Dir = m.folder
 	return cmd, nil
@@ -146,9 +153,7 @@ func (m *member) ready(ctx context.Context) error {
 		return err
 	})
 	if err == nil {
-		m.cluster.Mu.Lock()
-		m.unheard = time.Time{}
-		m.cluster.Mu.Unlock()
+		m.Answered()
 	}
 	return err
 }
@@ -165,4 +170,55 @@ func (m *member) Erase() error {
 	m.health.close()
 	m.orders.close()
 	return errors.Join(err, os.RemoveAll(m.folder))
+}
+
+// handOverLimit bounds what is done for a primary, in good order, before it is
+// replaced all the same.
+const handOverLimit = 5 * time.Second
+
+// StartReplica starts the node, unless it runs, as a replica of the primary, from which it
+// takes what it has not, or everything.
+func (m *member) StartReplica(ctx context.Context) (done bool, err error) {
+	if err = m.Server.Restart(ctx); errors.Is(err, errLeads) {
+		return false, nil
+	}
+	return true, err
+}
+
+// StartPrimary starts the node that leads, on its own data, as the primary; the roles are
+// held.
+func (m *member) StartPrimary(ctx context.Context) error {
+	m.leading.Store(true)
+	defer m.leading.Store(false)
+	return m.Server.Restart(ctx)
+}
+
+// Replace kills the node, takes its data away, and lets it join again, empty, as
+// a replica. A node that leads hands the lead over in good order first, if it can;
+// one that is dead is replaced when the supervisor has promoted another. One whose
+// data nobody else has is not replaced: that is an error, and it comes back on its
+// data.
+func (m *member) Replace(ctx context.Context) error {
+	c := m.cluster
+	free := func(ctx context.Context) error {
+		if err := c.expendable(m); err != nil || c.Leading() != m || !m.Awake() {
+			return err
+		}
+		limited, cancel := context.WithTimeout(ctx, handOverLimit)
+		defer cancel()
+		moved := cluster.Retry(limited, func() error { return c.succeed(limited, m) })
+		if moved != nil {
+			c.Note("%s, which is to be replaced, did not hand the lead over: %v", m.Name(), moved)
+			if c.params.failOver {
+				moved = nil
+			}
+		}
+		return moved
+	}
+	return c.ReplaceNode(ctx, m, free, func(ctx context.Context) error {
+		if err := c.AwaitPrimary(ctx, m); err != nil {
+			return err
+		}
+		return m.Server.Replace(ctx)
+	})
 }

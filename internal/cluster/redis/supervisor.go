@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -12,53 +11,33 @@ import (
 const (
 	// glance is the time between two looks at whether the primary is lost.
 	glance = 50 * time.Millisecond
-	// lookEvery is the time between two questions to a server.
-	lookEvery = 100 * time.Millisecond
 	// drainLimit bounds how long a replica may read what a dead primary had sent.
 	// It ends earlier when the replica sees that the connection has ended, which a
 	// replica that is cut off does not.
 	drainLimit = 300 * time.Millisecond
 )
 
-// Watch begins to ask the node all the time what it is, and to tell it whom to
-// follow if that has changed.
-func (m *member) Watch() {
-	m.cluster.Tasks.Go(func() {
-		for cluster.Sleep(m.Life(), lookEvery) == nil {
-			if m.Running() {
-				m.attend(m.Life())
-			}
-		}
-	})
-}
-
-func (m *member) attend(ctx context.Context) {
+// Answers asks the node what it is, and tells it whom to follow if that has changed.
+func (m *member) Answers(ctx context.Context) bool {
 	c := m.cluster
 	c.Mu.Lock()
 	life := m.lives
-	if m.unheard.IsZero() {
-		m.unheard = time.Now()
-	}
 	c.Mu.Unlock()
 	v, err := look(ctx, m.health)
-	if err != nil && !refused(err) {
-		return
-	}
 	c.Mu.Lock()
-	if m.lives != life {
-		c.Mu.Unlock()
-		return // it was started anew meanwhile
-	}
-	m.unheard = time.Time{}
-	p := c.Primary
-	if err == nil {
+	same := m.lives == life // it was not started anew meanwhile
+	if p := c.Primary; same && err == nil {
 		if m.seen = v; v.up && v.follows(p.address()) {
 			m.following = p
 		}
 	}
 	c.Mu.Unlock()
-	if err != nil || m.right(v) || !c.Roles.Try() {
-		return
+	if !same || err != nil {
+		return same && refused(err)
+	}
+	m.Answered() // telling may take a while
+	if m.right(v) || !c.Roles.Try() {
+		return true
 	}
 	defer c.Roles.Release()
 	if !m.right(v) {
@@ -66,6 +45,7 @@ func (m *member) attend(ctx context.Context) {
 			c.Note("%s could not be told whom to follow: %v", m.Name(), err)
 		}
 	}
+	return true
 }
 
 // right tells that a node has the role that is its own.
@@ -90,7 +70,7 @@ func (m *member) tell(ctx context.Context) error {
 // roles are held.
 func (c *Cluster) step(ctx context.Context) {
 	p := c.Leading()
-	switch why := p.lost(); {
+	switch why := c.Lost(p); {
 	case why == "":
 		c.PrimaryAnswers()
 	case c.params.failOver && len(c.candidates(p)) > 0:
@@ -99,19 +79,6 @@ func (c *Cluster) step(ctx context.Context) {
 		c.AwaitReturn(ctx, p, func() { c.NoteWaiting("nobody can be promoted in place of %s, which is waited for", p.Name()) })
 	}
 	c.RestartLost(func(m *member) bool { return !m.Running() })
-}
-
-// lost says why a node cannot lead any more; empty if it can.
-func (m *member) lost() string {
-	if !m.Running() {
-		return "its process is gone"
-	}
-	m.cluster.Mu.Lock()
-	defer m.cluster.Mu.Unlock()
-	if limit := m.cluster.params.patience; !m.unheard.IsZero() && time.Since(m.unheard) >= limit {
-		return fmt.Sprintf("it has not answered for %v", limit)
-	}
-	return ""
 }
 
 // failOver gives the lead of a lost primary to a replica. The primary is ended
@@ -143,7 +110,7 @@ func (c *Cluster) candidates(p *member) (found []*member) {
 		c.Mu.Lock()
 		may := m != p && m.Held == cluster.Unheld && m.following == p && !m.seen.syncing
 		c.Mu.Unlock()
-		if may && m.lost() == "" {
+		if may && c.Lost(m) == "" {
 			found = append(found, m)
 		}
 	}

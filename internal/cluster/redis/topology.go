@@ -192,7 +192,7 @@ func (c *Cluster) handOver(ctx context.Context, m *member) error {
 // Remove takes a node out of the cluster, shuts it down and removes its data. One
 // that leads hands the lead over first.
 func (c *Cluster) Remove(ctx context.Context, number int) error {
-	return c.RemoveNode(ctx, number, func(m *member) error {
+	return c.RemoveNode(ctx, number, func(ctx context.Context, m *member) error {
 		return cluster.Retry(ctx, func() error { return c.dethrone(ctx, m) })
 	})
 }

@@ -218,7 +218,7 @@ func (s *Failover[N]) restore(ctx context.Context, n N) error {
 
 // CheckUp says what is wrong with a node that is to be up; nil if nothing is.
 func (s *Failover[N]) CheckUp(n N) error {
-	switch held := n.supervised().holder(); {
+	switch held := n.supervised().Holder(); {
 	case held != Unheld:
 		return fmt.Errorf("%s is %s", n.Name(), held)
 	case !n.Running():

@@ -1,11 +1,13 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -199,6 +201,26 @@ func (h *Host) Start(cmd *exec.Cmd, death syscall.Signal) (*Process, error) {
 		return nil, errors.Join(err, p.Kill())
 	}
 	return p, nil
+}
+
+// Run runs a command on the host to its end and returns what it wrote, whose end is in
+// the error.
+func (h *Host) Run(ctx context.Context, cmd *exec.Cmd) (string, error) {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	p, err := h.Start(cmd, syscall.SIGKILL)
+	if err != nil {
+		return "", err
+	}
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		return "", errors.Join(context.Cause(ctx), p.Kill())
+	}
+	if err := p.Err(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, LastLines(out.Bytes()))
+	}
+	return out.String(), nil
 }
 
 // Port returns the port on which a server of this host is to listen: the

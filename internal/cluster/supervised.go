@@ -65,8 +65,8 @@ func (w *SupervisedNode) Hold(by Hold) {
 	}
 }
 
-// holder returns who holds the node.
-func (w *SupervisedNode) holder() Hold {
+// Holder returns who holds the node.
+func (w *SupervisedNode) Holder() Hold {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.Held
@@ -157,7 +157,7 @@ func (w *SupervisedNode) Pause() error {
 // Resume undoes Pause. A node that was ended meanwhile joins again, and Resume
 // returns when it answers.
 func (w *SupervisedNode) Resume() error {
-	held := w.holder()
+	held := w.Holder()
 	if err := w.Server.Resume(); err != nil || held != Paused {
 		return err
 	}

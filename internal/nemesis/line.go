@@ -13,7 +13,7 @@ import (
 // line carries out one line of the script, one injection after the other.
 type line struct {
 	*Nemesis
-	index    int
+	number   int // from 1
 	fault    Fault
 	rng      *rand.Rand
 	reported bool // something was reported of this line
@@ -28,12 +28,13 @@ func (l *line) run(ctx context.Context) {
 			return
 		}
 		effect := l.fault.choose(k, rng)
-		record := Injection{Line: l.index + 1, Fault: effect.String(), Scheduled: int64(due)}
-		if late := time.Duration(l.clock()) - due; k > 0 && late > l.bounds.late {
+		record := Injection{Line: l.number, Fault: effect.String(), Scheduled: int64(due)}
+		if late := time.Duration(l.clock()) - due; k > 0 && late > l.late {
 			l.end(record, skipError(fmt.Sprintf("the one before it was not over until %s", short((due+late).Round(time.Millisecond)))))
 			continue
 		}
 		if !l.injectWhenDue(ctx, effect, record, rng) {
+			l.unreached(record)
 			return
 		}
 	}
@@ -51,24 +52,22 @@ func (f Fault) choose(k int, rng *rand.Rand) effect {
 // It returns false when the load phase has ended.
 func (l *line) injectWhenDue(ctx context.Context, e effect, record Injection, rng *rand.Rand) bool {
 	due := time.Duration(record.Scheduled)
-	if !l.sleep(ctx, due-l.bounds.ahead) {
-		l.unreached(record)
+	if !l.sleep(ctx, due-askAhead) {
 		return false
 	}
 	asking, stop := context.WithCancel(ctx)
 	defer stop()
 	answers := l.watchLeader(asking)
 	if !l.sleep(ctx, due) {
-		l.unreached(record)
 		return false
 	}
-	last, err := latest(ctx, answers, e.needsLeader() && l.state.leads, l.bounds.leader)
+	last, err := latest(ctx, answers, e.needsLeader() && l.state.leads)
 	stop()
 	if err != nil {
 		l.end(record, err)
 		return ctx.Err() == nil
 	}
-	if late := time.Duration(l.clock()) - due; late > l.bounds.late {
+	if late := time.Duration(l.clock()) - due; late > l.late {
 		record.Late = "it waited until a node led"
 	}
 	c := situation{rng: rng, drive: ctx}
@@ -79,7 +78,6 @@ func (l *line) injectWhenDue(ctx context.Context, e effect, record Injection, rn
 		l.end(record, err)
 		return true
 	case i == nil:
-		l.unreached(record)
 		return false
 	}
 	l.reported = true
@@ -93,7 +91,7 @@ func (l *line) leads(ctx context.Context, last answer) (leader int, age time.Dur
 	if last.leader < 0 {
 		return -1, 0
 	}
-	limited, cancel := context.WithTimeout(ctx, l.bounds.sure)
+	limited, cancel := context.WithTimeout(ctx, askAgain)
 	defer cancel()
 	if now, err := l.state.cluster.Leader(limited); err == nil {
 		return now, 0
@@ -128,7 +126,7 @@ func (l *line) open(e effect, record Injection, c situation) (*injection, error)
 // inject does what was planned. It goes on when the drive ends, so that it is
 // known what there is to heal.
 func (l *line) inject(i *injection) {
-	ctx, cancel := context.WithTimeout(context.Background(), l.bounds.inject)
+	ctx, cancel := context.WithTimeout(context.Background(), injectLimit)
 	defer cancel()
 	var err error
 	if i.effect, err = i.inject(ctx); err != nil {
@@ -204,11 +202,10 @@ type answer struct {
 	asked  int64 // of the run's clock
 }
 
-// askAgain is how long it rests between two questions.
-const askAgain = 100 * time.Millisecond
+const askEvery = 100 * time.Millisecond
 
 // watchLeader asks who leads until ctx ends, so that an injection need not wait for it.
-// The channel has the latest answer, which is at most as old as one question and a rest.
+// The channel has the latest answer, which is at most as old as one question and askEvery.
 func (l *line) watchLeader(ctx context.Context) <-chan answer {
 	answers := make(chan answer, 1)
 	if l.state.leads {
@@ -222,7 +219,7 @@ func (l *line) watchLeader(ctx context.Context) <-chan answer {
 					}
 					answers <- answer{leader, asked}
 				}
-				_ = cluster.Sleep(ctx, askAgain) // the loop sees the end
+				_ = cluster.Sleep(ctx, askEvery) // the loop sees the end
 			}
 		}()
 	}
@@ -230,8 +227,8 @@ func (l *line) watchLeader(ctx context.Context) <-chan answer {
 }
 
 // latest returns the latest answer, which may be none if it is not needed. Where it is
-// needed it waits for the first one, so long.
-func latest(ctx context.Context, answers <-chan answer, needed bool, within time.Duration) (answer, error) {
+// needed it waits for the first one.
+func latest(ctx context.Context, answers <-chan answer, needed bool) (answer, error) {
 	none := answer{leader: -1}
 	select {
 	case last := <-answers:
@@ -246,7 +243,7 @@ func latest(ctx context.Context, answers <-chan answer, needed bool, within time
 		return last, nil
 	case <-ctx.Done():
 		return none, errors.New("no node led when it was due, and none did until the drive ended")
-	case <-time.After(within):
-		return none, fmt.Errorf("no node led when it was due, and none within %s after", short(within))
+	case <-time.After(awaitLeader):
+		return none, fmt.Errorf("no node led when it was due, and none within %s after", short(awaitLeader))
 	}
 }

@@ -108,7 +108,7 @@ func planRemove(e effect, s *state, c situation) (*injection, error) {
 			return seen, err
 		}
 		done.Seen += ", " + n.Name() + " down"
-		return done, until(ctx, seenWithin, func() error { return isDown(n, "%s was removed and is running yet") })
+		return done, until(ctx, seenWithin, check(n, false, "%s was removed and is running yet"))
 	}
 	return i, nil
 }

@@ -51,7 +51,7 @@ type Nemesis struct {
 	state  *state
 	script Script
 	seed   uint64
-	bounds bounds
+	late   time.Duration // lateLimit
 
 	clock func() int64
 	notes sync.Mutex // held while note runs
@@ -59,29 +59,16 @@ type Nemesis struct {
 	noted int // injections, each of which is noted twice at most
 }
 
-// bounds are how long things may take.
-type bounds struct {
-	ahead  time.Duration // so long before an injection the cluster is asked who leads
-	leader time.Duration // an injection waits so long for a leader
-	sure   time.Duration // and so long for the answer, when it is due, whether it leads still
-	inject time.Duration
-	heal   time.Duration
-	late   time.Duration // an injection that cannot begin within this of its time is left out
-}
-
-func usualBounds() bounds {
-	return bounds{
-		ahead:  500 * time.Millisecond,
-		leader: 10 * time.Second,
-		sure:   80 * time.Millisecond, // so that it is not late for that alone
-		inject: 2 * time.Minute,       // a rolling restart takes its time
-		heal:   2 * time.Minute,       // so does a server that replays its log
-		late:   100 * time.Millisecond,
-	}
-}
-
-// askAtStart bounds the question, before anything begins, whether nodes lead.
-const askAtStart = 5 * time.Second
+// How long things may take.
+const (
+	askAtStart  = 5 * time.Second        // the question, before anything begins, whether nodes lead
+	askAhead    = 500 * time.Millisecond // so long before an injection the cluster is asked who leads
+	awaitLeader = 10 * time.Second       // an injection waits so long for a leader
+	askAgain    = 80 * time.Millisecond  // and so long for the answer, when it is due, whether it leads still; it is not late for that alone
+	injectLimit = 2 * time.Minute        // a rolling restart takes its time
+	healLimit   = 2 * time.Minute        // so does a server that replays its log
+	lateLimit   = 100 * time.Millisecond // an injection that cannot begin within this of its time is left out
+)
 
 // New makes the nemesis that carries out a script; net joins the nodes and may be
 // nil. It refuses at once what this cluster can never suffer; the error says which
@@ -108,7 +95,7 @@ func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 			}
 		}
 	}
-	return &Nemesis{state: s, script: script, seed: seed, bounds: usualBounds()}, nil
+	return &Nemesis{state: s, script: script, seed: seed, late: lateLimit}, nil
 }
 
 // askLeader learns whether the nodes of this cluster have a leader.
@@ -139,8 +126,9 @@ func (n *Nemesis) Run(ctx context.Context, clock func() int64, note func(Injecti
 		}
 	}
 	var lines sync.WaitGroup
-	for i := range n.script {
-		l := n.line(i)
+	for i, f := range n.script {
+		const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio: spreads small numbers
+		l := &line{Nemesis: n, number: i + 1, fault: f, rng: rand.New(rand.NewPCG(n.seed, golden*uint64(i+1)))}
 		lines.Go(func() { l.run(ctx) })
 	}
 	<-ctx.Done()
@@ -217,7 +205,7 @@ func (n *Nemesis) heal(i *injection) {
 			r.Err = err.Error()
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), n.bounds.heal)
+	ctx, cancel := context.WithTimeout(context.Background(), healLimit)
 	defer cancel()
 	seen, err := i.effect.Heal(ctx)
 	if err != nil {
@@ -243,15 +231,4 @@ func (n *Nemesis) over(i *injection, healed bool) {
 	}
 	i.record.Over = true
 	n.report(&i.record)
-}
-
-// line makes the runner of one line of the script, with its own source of chance.
-func (n *Nemesis) line(index int) *line {
-	const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio: spreads small numbers
-	return &line{
-		Nemesis: n,
-		index:   index,
-		fault:   n.script[index],
-		rng:     rand.New(rand.NewPCG(n.seed, golden*uint64(index+1))),
-	}
 }

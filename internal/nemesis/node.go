@@ -160,21 +160,13 @@ func injectStop(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluste
 func down(ctx context.Context, n cluster.Node, end func() error) (cluster.Effect, error) {
 	e := cluster.Effect{
 		Seen:  n.Name() + " down",
-		Still: func() error { return isDown(n, "%s did not stay down: something else started it before its time") },
+		Still: check(n, false, "%s did not stay down: something else started it before its time"),
 		Heal:  func(ctx context.Context) (string, error) { return up(ctx, n, n.(Restarter).Restart, " up again") },
 	}
 	if err := end(); err != nil {
 		return e, err
 	}
-	return e, until(ctx, seenWithin, func() error { return isDown(n, "%s was ended and is running yet") })
-}
-
-// isDown is nil if the node does not run, and else says of it what is wrong.
-func isDown(n cluster.Node, wrong string) error {
-	if n.Running() {
-		return fmt.Errorf(wrong, n.Name())
-	}
-	return nil
+	return e, until(ctx, seenWithin, check(n, false, "%s was ended and is running yet"))
 }
 
 // up starts a node and sees that it runs.
@@ -182,12 +174,17 @@ func up(ctx context.Context, n cluster.Node, start func(context.Context) error, 
 	if err := start(ctx); err != nil {
 		return "", err
 	}
-	return n.Name() + seen, until(ctx, seenWithin, func() error {
-		if !n.Running() {
-			return fmt.Errorf("%s was started and does not run", n.Name())
+	return n.Name() + seen, until(ctx, seenWithin, check(n, true, "%s was started and does not run"))
+}
+
+// check says what is wrong with a node unless it runs, or does not, as it should.
+func check(n cluster.Node, running bool, wrong string) func() error {
+	return func() error {
+		if n.Running() != running {
+			return fmt.Errorf(wrong, n.Name())
 		}
 		return nil
-	})
+	}
 }
 
 func injectReplace(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {

@@ -289,7 +289,7 @@ func TestReal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.bounds.late = time.Hour // on a busy machine, too, each fault has its turn
+	n.late = time.Hour // on a busy machine, too, each fault has its turn
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	began := time.Now()

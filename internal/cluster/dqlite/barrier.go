@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"fmt"
 
 	"github.com/canonical/go-dqlite/client"
@@ -38,12 +39,8 @@ func (c *Cluster) catchUp(ctx context.Context) error {
 }
 
 func (c *Cluster) write(ctx context.Context, mark string) error {
-	store := client.NewInmemNodeStore()
-	var nodes []client.NodeInfo
-	for _, n := range c.List() {
-		nodes = append(nodes, client.NodeInfo{Address: n.address})
-	}
-	if err := store.Set(ctx, nodes); err != nil {
+	store, err := c.store(ctx, func(*node) bool { return true })
+	if err != nil {
 		return err
 	}
 	d, err := driver.New(store, driver.WithLogFunc(quiet))
@@ -54,16 +51,13 @@ func (c *Cluster) write(ctx context.Context, mark string) error {
 	if err != nil {
 		return err
 	}
-	conn, err := connector.Connect(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
+	db := sql.OpenDB(connector)
+	defer db.Close()
 	for _, statement := range []string{
 		"CREATE TABLE IF NOT EXISTS barrier (id INTEGER PRIMARY KEY, mark TEXT)",
 		"INSERT OR REPLACE INTO barrier VALUES (1, '" + mark + "')",
 	} {
-		if _, err := conn.(*driver.Conn).ExecContext(ctx, statement, nil); err != nil {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
 			return err
 		}
 	}

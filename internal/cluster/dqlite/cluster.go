@@ -81,29 +81,31 @@ const askLimit = 2 * time.Second
 // quiet leaves what the client would log to the errors.
 func quiet(client.LogLevel, string, ...any) {}
 
-// leader connects to the leader, which is looked for among some nodes.
-func (c *Cluster) leader(ctx context.Context, among []*node) (*client.Client, error) {
-	var running []client.NodeInfo
-	for _, n := range among {
-		if n.Awake() {
-			running = append(running, client.NodeInfo{Address: n.address})
+// store holds the addresses of the nodes that count.
+func (c *Cluster) store(ctx context.Context, counts func(*node) bool) (client.NodeStore, error) {
+	var found []client.NodeInfo
+	for _, n := range c.List() {
+		if counts(n) {
+			found = append(found, client.NodeInfo{Address: n.address})
 		}
 	}
-	if len(running) == 0 {
+	if len(found) == 0 {
 		return nil, errors.New("no node runs")
 	}
 	store := client.NewInmemNodeStore()
-	if err := store.Set(ctx, running); err != nil {
-		return nil, err
-	}
-	return client.FindLeader(ctx, store, client.WithLogFunc(quiet))
+	return store, store.Set(ctx, found)
 }
 
-// ask connects to the leader and asks it something.
+// ask connects to the leader, which is looked for among the nodes that run, and asks it
+// something.
 func (c *Cluster) ask(ctx context.Context, question func(ctx context.Context, leader *client.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
-	leader, err := c.leader(ctx, c.List())
+	var leader *client.Client
+	store, err := c.store(ctx, (*node).Awake)
+	if err == nil {
+		leader, err = client.FindLeader(ctx, store, client.WithLogFunc(quiet))
+	}
 	if err != nil {
 		return fmt.Errorf("find the leader of the dqlite cluster: %w", err)
 	}
@@ -160,18 +162,19 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	})
 }
 
+// errNoMember is what memberAt gives where there is none.
+var errNoMember = errors.New("the cluster has no such member")
+
 // memberAt returns the member of the cluster that has an address.
 func memberAt(ctx context.Context, leader *client.Client, address string) (client.NodeInfo, error) {
 	members, err := leader.Cluster(ctx)
 	if err != nil {
 		return client.NodeInfo{}, err
 	}
-	for _, m := range members {
-		if m.Address == address {
-			return m, nil
-		}
+	if i := slices.IndexFunc(members, func(m client.NodeInfo) bool { return m.Address == address }); i >= 0 {
+		return members[i], nil
 	}
-	return client.NodeInfo{}, fmt.Errorf("the cluster has no member at %s", address)
+	return client.NodeInfo{}, fmt.Errorf("%w at %s", errNoMember, address)
 }
 
 // WaitHealthy returns when all nodes run, are members, name the same leader and have

@@ -108,22 +108,15 @@ func (n *node) Replace(ctx context.Context) error {
 // join removes the member that the node was, whose vote and log are gone.
 func (n *node) join(ctx context.Context) error {
 	return cluster.Retry(ctx, func() error {
-		limited, cancel := context.WithTimeout(ctx, askLimit)
-		defer cancel()
-		leader, err := n.cluster.leader(limited, n.cluster.Others(n))
-		if err != nil {
-			return err
-		}
-		defer leader.Close()
-		members, err := leader.Cluster(limited)
-		if err != nil {
-			return err
-		}
-		for _, m := range members {
-			if m.Address == n.address {
-				return leader.Remove(limited, m.ID)
+		return n.cluster.ask(ctx, func(ctx context.Context, leader *client.Client) error {
+			member, err := memberAt(ctx, leader, n.address)
+			if errors.Is(err, errNoMember) {
+				return nil
 			}
-		}
-		return nil
+			if err == nil {
+				err = leader.Remove(ctx, member.ID)
+			}
+			return err
+		})
 	})
 }

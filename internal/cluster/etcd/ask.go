@@ -17,30 +17,25 @@ const (
 )
 
 // status is what the node says of itself.
-func (n *node) status(ctx context.Context) (s *clientv3.StatusResponse, err error) {
-	err = n.ask(ctx, askTimeout, func(ctx context.Context, c *clientv3.Client) error {
-		s, err = c.Status(ctx, n.client)
-		return err
+func (n *node) status(ctx context.Context) (*clientv3.StatusResponse, error) {
+	return ask(ctx, n, askTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
+		return c.Status(ctx, n.client)
 	})
-	return s, err
 }
 
 // members returns the list as the node knows it, which may be old.
-func (n *node) members(ctx context.Context) (list *clientv3.MemberListResponse, err error) {
-	err = n.ask(ctx, askTimeout, func(ctx context.Context, c *clientv3.Client) error {
-		list, err = c.MemberList(ctx, clientv3.WithSerializable())
-		return err
+func (n *node) members(ctx context.Context) (*clientv3.MemberListResponse, error) {
+	return ask(ctx, n, askTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberListResponse, error) {
+		return c.MemberList(ctx, clientv3.WithSerializable())
 	})
-	return list, err
 }
 
 // read makes a linearizable read: the node answers when it has applied what the
 // cluster had committed before. A read without the right to it is answered after
 // that too (server/etcdserver/v3_server.go, Range).
 func (n *node) read(ctx context.Context) error {
-	err := n.ask(ctx, askTimeout, func(ctx context.Context, c *clientv3.Client) error {
-		_, err := c.Get(ctx, "\x00", clientv3.WithCountOnly())
-		return err
+	_, err := ask(ctx, n, askTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+		return c.Get(ctx, "\x00", clientv3.WithCountOnly())
 	})
 	if errors.Is(err, rpctypes.ErrUserEmpty) {
 		return nil
@@ -50,16 +45,16 @@ func (n *node) read(ctx context.Context) error {
 
 // ask asks the node once, on a connection of the question's own, so that none
 // outlives the process at its other end.
-func (n *node) ask(ctx context.Context, limit time.Duration, question func(context.Context, *clientv3.Client) error) error {
+func ask[T any](ctx context.Context, n *node, limit time.Duration, question func(context.Context, *clientv3.Client) (T, error)) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{n.client}, MaxUnaryRetries: 1, Logger: zap.NewNop()})
 	if err != nil {
-		return err
+		return answer, err
 	}
 	defer c.Close()
-	if err := question(ctx, c); err != nil {
-		return fmt.Errorf("ask %s: %w", n.Name(), err)
+	if answer, err = question(ctx, c); err != nil {
+		return answer, fmt.Errorf("ask %s: %w", n.Name(), err)
 	}
-	return nil
+	return answer, nil
 }

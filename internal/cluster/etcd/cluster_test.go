@@ -25,10 +25,10 @@ import (
 type teller struct{ *node }
 
 func (t teller) Pay(ctx context.Context, id string) error {
-	return t.ask(ctx, 2*time.Second, func(ctx context.Context, c *clientv3.Client) error {
-		_, err := c.Put(ctx, "paid/"+id, "x")
-		return err
+	_, err := ask(ctx, t.node, 2*time.Second, func(ctx context.Context, c *clientv3.Client) (*clientv3.PutResponse, error) {
+		return c.Put(ctx, "paid/"+id, "x")
 	})
+	return err
 }
 
 func (teller) Close() {}
@@ -50,16 +50,16 @@ func kind() clustertest.Kind {
 				return nil, err
 			}
 			held := map[string]string{}
-			return held, n.ask(ctx, 10*time.Second, func(ctx context.Context, c *clientv3.Client) error {
-				answer, err := c.Get(ctx, "paid/", clientv3.WithPrefix())
-				if err != nil {
-					return err
-				}
-				for _, kv := range answer.Kvs {
-					held[strings.TrimPrefix(string(kv.Key), "paid/")] = string(kv.Value)
-				}
-				return nil
+			answer, err := ask(ctx, n, 10*time.Second, func(ctx context.Context, c *clientv3.Client) (*clientv3.GetResponse, error) {
+				return c.Get(ctx, "paid/", clientv3.WithPrefix())
 			})
+			if err != nil {
+				return nil, err
+			}
+			for _, kv := range answer.Kvs {
+				held[strings.TrimPrefix(string(kv.Key), "paid/")] = string(kv.Value)
+			}
+			return held, nil
 		},
 	}
 }

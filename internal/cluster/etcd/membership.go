@@ -15,25 +15,19 @@ import (
 // Leader returns the number of the node that a majority of the nodes names as
 // the leader of one term. While there is none, or it is dead or paused, Leader
 // waits until ctx ends.
-func (c *Cluster) Leader(ctx context.Context) (int, error) {
-	n, err := c.leader(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return n.Number(), nil
-}
-
-func (c *Cluster) leader(ctx context.Context) (leader *node, err error) {
+func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 	err = cluster.Retry(ctx, func() error {
-		if leader = c.named(ctx); leader == nil {
+		leader := c.named(ctx)
+		if leader == nil {
 			return errors.New("no running node leads")
 		}
+		number = leader.Number()
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("find the leader of the etcd cluster: %w", err)
+		return 0, fmt.Errorf("find the leader of the etcd cluster: %w", err)
 	}
-	return leader, nil
+	return number, nil
 }
 
 // named asks all nodes once, and waits for no more answers than it needs.
@@ -45,12 +39,11 @@ func (c *Cluster) named(ctx context.Context) *node {
 	answers := make(chan lead, len(nodes))
 	for _, n := range nodes {
 		go func() {
-			s, err := n.status(ctx)
-			if err != nil {
+			if s, err := n.status(ctx); err == nil {
+				answers <- lead{s.Leader, s.RaftTerm}
+			} else {
 				answers <- lead{}
-				return
 			}
-			answers <- lead{s.Leader, s.RaftTerm}
 		}()
 	}
 	votes := map[lead]int{}
@@ -75,13 +68,15 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 			return fmt.Errorf("%s does not run", target.Name())
 		}
 		return cluster.Retry(ctx, func() error {
-			leader, err := c.leader(ctx)
-			if err != nil || leader == target {
-				return err
+			leader := c.named(ctx)
+			if leader == nil {
+				return errors.New("no running node leads")
 			}
-			err = leader.ask(ctx, changeTimeout, func(ctx context.Context, c *clientv3.Client) error {
-				_, err := c.MoveLeader(ctx, target.id.Load())
-				return err
+			if leader == target {
+				return nil
+			}
+			_, err := ask(ctx, leader, changeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MoveLeaderResponse, error) {
+				return c.MoveLeader(ctx, target.id.Load())
 			})
 			return errors.Join(fmt.Errorf("%s leads", leader.Name()), err)
 		})
@@ -160,10 +155,10 @@ func (n *node) join(ctx context.Context) error {
 		if err := n.expel(ctx, via); err != nil {
 			return err
 		}
-		return via.ask(ctx, changeTimeout, func(ctx context.Context, c *clientv3.Client) error {
-			_, err := c.MemberAdd(ctx, []string{"http://" + n.peer})
-			return err
+		_, err := ask(ctx, via, changeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberAddResponse, error) {
+			return c.MemberAdd(ctx, []string{"http://" + n.peer})
 		})
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("join the etcd cluster: %w", err)
@@ -206,9 +201,8 @@ func (n *node) expel(ctx context.Context, via *node) error {
 		if m.Name != n.Name() && !slices.Contains(m.PeerURLs, "http://"+n.peer) {
 			continue
 		}
-		err := via.ask(ctx, changeTimeout, func(ctx context.Context, c *clientv3.Client) error {
-			_, err := c.MemberRemove(ctx, m.ID)
-			return err
+		_, err := ask(ctx, via, changeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberRemoveResponse, error) {
+			return c.MemberRemove(ctx, m.ID)
 		})
 		if err != nil {
 			return err

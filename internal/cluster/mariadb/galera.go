@@ -1,7 +1,6 @@
 package mariadb
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"stroppy/internal/cluster"
@@ -342,21 +340,13 @@ func (n *node) recover(ctx context.Context) (position, error) {
 		return position{}, nil
 	}
 	if string(seqno[1]) == "-1" {
-		cmd := n.server("--wsrep-recover")
-		var out bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		process, err := n.Host().Start(cmd, syscall.SIGKILL)
+		out, err := n.Host().Run(ctx, n.server("--wsrep-recover"))
+		found := recovered.FindSubmatch([]byte(out))
+		if err == nil && found == nil {
+			err = errors.New(cluster.LastLines([]byte(out)))
+		}
 		if err != nil {
 			return fail(err)
-		}
-		select {
-		case <-process.Done():
-		case <-ctx.Done():
-			return fail(errors.Join(context.Cause(ctx), process.Kill()))
-		}
-		found := recovered.FindSubmatch(out.Bytes())
-		if err := process.Err(); err != nil || found == nil {
-			return fail(fmt.Errorf("%v: %s", err, cluster.LastLines(out.Bytes())))
 		}
 		if history, seqno = found, found[1:]; string(history[1]) == noHistory {
 			return position{}, nil

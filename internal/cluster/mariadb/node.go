@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -76,7 +77,15 @@ func (n *node) server(more ...string) *exec.Cmd {
 // flags are those that the server has at every start, the caller's after ours.
 func (n *node) flags() []string {
 	at := netip.MustParseAddrPort(n.address)
-	flags := append(serverFlags(n.Dir(), n.scratch, at.Addr().String(), int(at.Port())), "--max-connections=500")
+	flags := []string{
+		"--no-defaults", "--datadir=" + n.Dir(), "--tmpdir=" + n.scratch,
+		"--bind-address=" + at.Addr().String(), "--port=" + strconv.Itoa(int(at.Port())),
+		"--socket=server.sock", // below datadir, where the server goes: a long path would not fit into a socket's name
+		"--pid-file=server.pid",
+		"--skip-name-resolve",
+		"--max-connect-errors=4294967295", // faults break connections, and 100 of them would lock this machine out
+		"--max-connections=500",
+	}
 	if n.cluster.galera() {
 		flags = append(flags, n.galeraFlags()...)
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"stroppy/internal/cluster"
 )
@@ -26,7 +27,9 @@ type Cluster struct {
 	registered bool  // the standby has all that was acknowledged and that will be
 	barrier    int64 // what the standby has to replay to be registered; 0 before that is known
 
-	supervision // of the supervisor alone
+	// The supervisor's own.
+	reviewed  time.Time // when the last review ended
+	noticedAt time.Time // when the loss of the primary was seen
 }
 
 var (

@@ -56,12 +56,20 @@ func (n *node) conf() string { return filepath.Join(n.folder, "postgresql.conf")
 // hba is the file that says who may connect.
 func (n *node) hba() string { return filepath.Join(n.folder, "pg_hba.conf") }
 
-// configure writes the server's configuration as names and source say. A running
-// server has to be told to read it.
-func (n *node) configure() error {
+// configure writes the configuration with which the server starts: as a standby it
+// follows the present primary, unless its receiver was stopped.
+func (n *node) configure() error { return n.apply(func() error { return nil }) }
+
+// reconfigure is configure for a running server.
+func (n *node) reconfigure(ctx context.Context) error {
+	return n.apply(func() error { return n.orders.ask(ctx, "SELECT pg_reload_conf()") })
+}
+
+// apply writes the configuration and has the server read it by read.
+func (n *node) apply(read func() error) error {
 	c := n.cluster
 	c.Mu.Lock()
-	names, source := n.names, n.source
+	names, source := c.waitsFor(n), c.source(n)
 	c.Mu.Unlock()
 	all := map[string]string{
 		"listen_addresses":             n.Host().Addr().String(),
@@ -95,25 +103,40 @@ func (n *node) configure() error {
 	if err == nil {
 		err = os.Rename(draft, n.conf())
 	}
+	if err == nil {
+		err = read()
+	}
 	if err != nil {
 		return fmt.Errorf("configure %s: %w", n.Name(), err)
 	}
+	c.Mu.Lock()
+	n.told = source
+	c.Mu.Unlock()
 	return nil
+}
+
+// waitsFor is the synchronous_standby_names of a node; Mu is held. A primary that waits
+// for none of the nodes waits for ever if it is strict.
+func (c *Cluster) waitsFor(n *node) string {
+	switch {
+	case n == c.Primary && c.standby != nil:
+		return "FIRST 1 (" + c.standby.Name() + ")"
+	case c.params.strict:
+		return "FIRST 1 (nobody)"
+	}
+	return ""
+}
+
+// source is whom a node has to follow, nil for nobody; Mu is held.
+func (c *Cluster) source(n *node) *node {
+	if n.cut || n == c.Primary {
+		return nil
+	}
+	return c.Primary
 }
 
 // quoted is a value of postgresql.conf.
 func quoted(value string) string { return "'" + strings.ReplaceAll(value, "'", "''") + "'" }
-
-// reconfigure is configure for a running server.
-func (n *node) reconfigure(ctx context.Context) error {
-	if err := n.configure(); err != nil {
-		return err
-	}
-	if err := n.orders.ask(ctx, "SELECT pg_reload_conf()"); err != nil {
-		return fmt.Errorf("have %s read its configuration again: %w", n.Name(), err)
-	}
-	return nil
-}
 
 // conninfo is how a standby of this name reaches the node.
 func (n *node) conninfo(standby string) string {

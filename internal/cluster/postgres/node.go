@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,11 +45,9 @@ type node struct {
 
 // state is what the cluster knows and wants of a node.
 type state struct {
-	stale  bool   // its data may hold what the primary never had: they must not be used again
-	cut    bool   // its receiver was stopped on purpose
-	names  string // its synchronous_standby_names
-	source *node  // whom its configuration names as the primary; nil: nobody
-	untold bool   // its server has not been told yet
+	stale bool  // its data may hold what the primary never had: they must not be used again
+	cut   bool  // its receiver was stopped on purpose
+	told  *node // whom its server was told to follow; nil: nobody
 
 	// What the primary said of it as a standby.
 	streamed *node     // the primary to which it was connected last
@@ -92,7 +89,6 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 		FaultFS: c.Options().FaultFS, Clock: c.Options().Clock, Now: n.now,
 	}))
 	n.stale = n.Held == cluster.Joining
-	n.names = c.alone()
 	port := n.endpoint.Port()
 	if n.orders, err = newSession(n.sockets, port, "local", orderLimit); err != nil {
 		return err
@@ -155,7 +151,7 @@ func (n *node) join(ctx context.Context) error {
 		return err
 	}
 	args := []string{"-D", n.Dir(), "-d", p.conninfo("backup_for_" + n.Name()), "-X", "stream", "-c", "fast", "--no-sync"}
-	if _, err := n.run(ctx, c.programs["pg_basebackup"], args...); err != nil {
+	if _, err := n.run(ctx, "pg_basebackup", args...); err != nil {
 		return fmt.Errorf("copy the data of %s: %w", p.Name(), err)
 	}
 	if err := n.markStandby(); err != nil {
@@ -166,32 +162,16 @@ func (n *node) join(ctx context.Context) error {
 		c.Mu.Unlock()
 		return fmt.Errorf("%s does not lead any more, so the copy of its data is of no use", p.Name())
 	}
-	n.stale, n.names = false, c.alone()
-	c.aim(n)
-	n.untold = false // the server reads it when it starts
+	n.stale = false
 	c.Mu.Unlock()
 	return n.configure()
 }
 
 // run runs a program on the node's host to its end and returns its output.
 func (n *node) run(ctx context.Context, program string, args ...string) (string, error) {
-	var out bytes.Buffer
-	cmd := n.cluster.User.Command(context.Background(), n.folder, program, args...)
+	cmd := n.cluster.User.Command(context.Background(), n.folder, n.cluster.programs[program], args...)
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")} // no variable of libpq's
-	cmd.Stdout, cmd.Stderr = &out, &out
-	p, err := n.Host().Start(cmd, syscall.SIGKILL)
-	if err != nil {
-		return "", err
-	}
-	select {
-	case <-p.Done():
-	case <-ctx.Done():
-		return "", errors.Join(context.Cause(ctx), p.Kill())
-	}
-	if err := p.Err(); err != nil {
-		return "", fmt.Errorf("%s: %w: %s", filepath.Base(program), err, cluster.LastLines(out.Bytes()))
-	}
-	return out.String(), nil
+	return n.Host().Run(ctx, cmd)
 }
 
 // StartReplica starts the node, unless it runs, on its own data as a standby, and one that
@@ -224,21 +204,14 @@ func (n *node) StartPrimary(ctx context.Context) error {
 // follow starts the node on its own data as a standby of the present primary,
 // which need not run.
 func (n *node) follow(ctx context.Context) error {
-	c := n.cluster
-	c.Mu.Lock()
-	n.names = c.alone()
-	c.aim(n)
-	c.Mu.Unlock()
-	if err := n.markStandby(); err != nil {
-		return err
+	err := n.markStandby()
+	if err == nil {
+		err = n.configure()
 	}
-	if err := n.configure(); err != nil {
-		return err
+	if err == nil {
+		err = n.Server.Restart(ctx)
 	}
-	c.Mu.Lock()
-	n.untold = false // the server reads it when it starts
-	c.Mu.Unlock()
-	return n.Server.Restart(ctx)
+	return err
 }
 
 // rejoin takes the node's data away and gives it a copy of the primary's, as
@@ -249,21 +222,19 @@ func (n *node) rejoin(ctx context.Context) error {
 	if err := c.condemn(ctx, n); err != nil {
 		return err
 	}
-	for {
-		err := c.AwaitPrimary(ctx, n)
-		if err == nil {
-			err = errors.Join(n.Server.Kill(), releaseMemory(n.Dir()))
+	err := cluster.RetryEvery(ctx, 200*time.Millisecond, func() error {
+		if err := c.AwaitPrimary(ctx, n); err != nil {
+			return err
 		}
-		if err == nil {
-			if err = n.Server.Replace(ctx); err == nil {
-				c.Note("%s has a new copy of the data of %s and follows it", n.Name(), c.Leading().Name())
-				return nil
-			}
+		if err := errors.Join(n.Server.Kill(), releaseMemory(n.Dir())); err != nil {
+			return err
 		}
-		if waited := cluster.Sleep(ctx, 200*time.Millisecond); waited != nil {
-			return errors.Join(waited, err)
-		}
+		return n.Server.Replace(ctx)
+	})
+	if err == nil {
+		c.Note("%s has a new copy of the data of %s and follows it", n.Name(), c.Leading().Name())
 	}
+	return err
 }
 
 // Replace kills the node, takes its data away, and lets it join again with a

@@ -51,7 +51,7 @@ func (c *Cluster) setReceiver(ctx context.Context, number int, cut bool) error {
 	case !n.Awake():
 		return nil // it comes back so
 	}
-	if err := c.tell(ctx, n); err != nil || !cut {
+	if err := n.reconfigure(ctx); err != nil || !cut {
 		return err
 	}
 	return cluster.Retry(ctx, func() error {

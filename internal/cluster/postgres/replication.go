@@ -133,7 +133,7 @@ func (c *Cluster) unfit(n *node, now time.Time) string {
 // taken for satisfied when one of them has nothing.
 func (c *Cluster) keepSynchronous(ctx context.Context, p *node, v *view, now time.Time) {
 	c.Mu.Lock()
-	n, registered, names := c.standby, c.registered, p.names
+	n, registered, names := c.standby, c.registered, c.waitsFor(p)
 	c.Mu.Unlock()
 	if v.names != names {
 		// It was not told, or not understood; its state below is of no use.
@@ -180,27 +180,23 @@ func (c *Cluster) settled(ctx context.Context, p *node, v *view) bool {
 // a segment of the log, which is replayed in a fraction of a second.
 const nearby = 16 << 20
 
+// closely says that a standby follows the primary and lacks little.
+func (c *Cluster) closely(n *node, v *view) bool {
+	s := v.standbys[n.Name()]
+	return c.Lost(n) == "" && !n.Paused() && s.streaming && v.flushed-s.replayed <= nearby
+}
+
 // fittest is the standby that has replayed most.
 func (c *Cluster) fittest(p *node, v *view, now time.Time) (best *node) {
 	for _, n := range c.List() {
-		s := v.standbys[n.Name()]
-		if n == p || !s.streaming || v.flushed-s.replayed > nearby || n.Silence() >= cluster.AskEvery || n.Paused() || c.unfit(n, now) != "" {
+		if n == p || !c.closely(n, v) || n.Silence() >= cluster.AskEvery || c.unfit(n, now) != "" {
 			continue
 		}
-		if best == nil || s.replayed > v.standbys[best.Name()].replayed {
+		if best == nil || v.standbys[n.Name()].replayed > v.standbys[best.Name()].replayed {
 			best = n
 		}
 	}
 	return best
-}
-
-// alone is the synchronous_standby_names of a primary that waits for none of the
-// nodes.
-func (c *Cluster) alone() string {
-	if c.params.strict {
-		return "FIRST 1 (nobody)"
-	}
-	return ""
 }
 
 // appoint tells the primary to wait for a standby. It is not registered yet.
@@ -208,7 +204,6 @@ func (c *Cluster) appoint(ctx context.Context, p, n *node, now time.Time) {
 	c.Mu.Lock()
 	c.standby, c.registered, c.barrier = n, false, 0
 	n.advanced = now
-	p.names = "FIRST 1 (" + n.Name() + ")"
 	c.Mu.Unlock()
 	if err := p.reconfigure(ctx); err != nil {
 		c.dismiss(ctx, p, err.Error())
@@ -285,7 +280,6 @@ func (c *Cluster) dismiss(ctx context.Context, p *node, why string) {
 	c.Mu.Lock()
 	n, was := c.standby, c.registered
 	c.standby, c.registered, c.barrier = nil, false, 0
-	p.names = c.alone()
 	c.Mu.Unlock()
 	err := p.reconfigure(ctx)
 	if was {
@@ -300,27 +294,6 @@ func (c *Cluster) dismiss(ctx context.Context, p *node, why string) {
 	}
 }
 
-// aim sets whom a node's configuration is to name as the primary; c.mu is held.
-func (c *Cluster) aim(n *node) {
-	n.source, n.untold = c.Primary, true
-	if n.cut {
-		n.source = nil
-	}
-}
-
-// tell has a running standby follow whom its configuration is to name.
-func (c *Cluster) tell(ctx context.Context, n *node) error {
-	c.Mu.Lock()
-	c.aim(n)
-	source := n.source
-	c.Mu.Unlock()
-	err := n.reconfigure(ctx)
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	n.untold = n.untold && (err != nil || n.source != source)
-	return err
-}
-
 // direct has a running standby follow the primary, and gives it new data if it
 // cannot.
 func (c *Cluster) direct(ctx context.Context, n, p *node) {
@@ -328,12 +301,12 @@ func (c *Cluster) direct(ctx context.Context, n, p *node) {
 		return
 	}
 	c.Mu.Lock()
-	told := !n.untold && (n.source == p || n.cut && n.source == nil)
+	told := n.told == c.source(n)
 	idle := n.Idle() && !n.cut && !n.stale
 	stuck := !n.parted.IsZero() && time.Since(n.parted) >= c.params.patience
 	c.Mu.Unlock()
 	if !told {
-		if c.tell(ctx, n) == nil { // else it is tried again at the next review
+		if n.reconfigure(ctx) == nil { // else it is tried again at the next review
 			c.Note("%s was told to follow %s", n.Name(), p.Name())
 		}
 		return
@@ -358,7 +331,7 @@ func (c *Cluster) rescue(n, p *node) {
 	defer end()
 	var last int64
 	for range rescueLooks {
-		_, reached := n.run(ctx, c.programs["pg_isready"], "-q", "-t", "1", "-h", p.Host().Addr().String(), "-p", p.port())
+		_, reached := n.run(ctx, "pg_isready", "-q", "-t", "1", "-h", p.Host().Addr().String(), "-p", p.port())
 		at, err := n.position(ctx)
 		c.Mu.Lock()
 		needed := c.Primary == p && !n.parted.IsZero() && !n.cut

@@ -19,12 +19,6 @@ const (
 	promoteLimit = 5 * time.Second
 )
 
-// supervision is what the supervisor keeps for itself.
-type supervision struct {
-	reviewed  time.Time // when the last review ended
-	noticedAt time.Time // when the loss of the primary was seen
-}
-
 // step looks whether the primary is lost and who follows it, and does what is to be
 // done then; the roles are held.
 func (c *Cluster) step(ctx context.Context) {

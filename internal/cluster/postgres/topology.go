@@ -171,7 +171,7 @@ func (c *Cluster) close(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
-	if s := v.standbys[n.Name()]; c.Lost(n) != "" || n.Paused() || !s.streaming || v.flushed-s.replayed > nearby {
+	if !c.closely(n, v) {
 		return fmt.Errorf("%s does not follow %s closely", n.Name(), p.Name())
 	}
 	return nil
@@ -202,7 +202,10 @@ func (c *Cluster) handOver(ctx context.Context, n *node) error {
 		err = p.drained(ctx, n)
 	}
 	if err != nil {
-		return errors.Join(err, c.takeBack(ctx, p))
+		if p.Holder() == cluster.Unheld { // nobody has ended it on purpose
+			err = errors.Join(err, p.StartPrimary(context.WithoutCancel(ctx)))
+		}
+		return err
 	}
 	c.setPrimary(n, nil)
 	if err := n.promote(ctx); err != nil {
@@ -212,26 +215,11 @@ func (c *Cluster) handOver(ctx context.Context, n *node) error {
 	return c.demote(ctx, p)
 }
 
-// takeBack starts a primary again whose lead could not be handed over, unless
-// somebody has ended it on purpose.
-func (c *Cluster) takeBack(ctx context.Context, p *node) error {
-	c.Mu.Lock()
-	held := p.Held
-	c.Mu.Unlock()
-	if held != cluster.Unheld {
-		return nil
-	}
-	return p.StartPrimary(context.WithoutCancel(ctx))
-}
-
 // demote starts a former primary, which was shut down in good order and whose
 // log the present one has to its end, as a standby on its own data; the roles
 // are held.
 func (c *Cluster) demote(ctx context.Context, p *node) error {
-	c.Mu.Lock()
-	held := p.Held
-	c.Mu.Unlock()
-	if held != cluster.Unheld {
+	if p.Holder() != cluster.Unheld {
 		return nil // it comes back when it is restarted
 	}
 	err := p.follow(ctx)
@@ -247,7 +235,7 @@ func (c *Cluster) demote(ctx context.Context, p *node) error {
 func (p *node) drained(ctx context.Context, n *node) error {
 	ctx, cancel := context.WithTimeout(ctx, replayLimit)
 	defer cancel()
-	out, err := p.run(ctx, p.cluster.programs["pg_controldata"], p.Dir())
+	out, err := p.run(ctx, "pg_controldata", p.Dir())
 	if err != nil {
 		return err
 	}

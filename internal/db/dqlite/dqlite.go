@@ -172,15 +172,7 @@ func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, 
 func insertAll(ctx context.Context, s db.SQLSession, load db.BulkLoad) (rows int64, err error) {
 	row := make([]db.Value, len(load.Columns))
 	most := maxParams / len(row)
-	insert := func(count int) *db.Statement {
-		group := "(?" + strings.Repeat(", ?", len(row)-1) + ")"
-		return &db.Statement{
-			SQL: "INSERT INTO " + load.Table + " (" + strings.Join(load.Columns, ", ") + ") VALUES " +
-				group + strings.Repeat(", "+group, count-1),
-			Params: slices.Repeat(load.Types, count),
-		}
-	}
-	full := insert(most)
+	full := sqlite.Insert(load, most)
 	var args []db.Value
 	for more := true; more; {
 		if more = load.Next(row); more {
@@ -193,7 +185,7 @@ func insertAll(ctx context.Context, s db.SQLSession, load db.BulkLoad) (rows int
 		if count := len(args) / len(row); count == most || !more && count > 0 {
 			statement := full
 			if count < most {
-				statement = insert(count)
+				statement = sqlite.Insert(load, count)
 			}
 			if _, err := s.Do(ctx, statement, args); err != nil {
 				return 0, err

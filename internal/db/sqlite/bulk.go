@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"stroppy/internal/db"
@@ -31,17 +32,23 @@ func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (int64, error
 	return rows, err
 }
 
+// Insert is the statement that inserts so many rows of a load.
+func Insert(load db.BulkLoad, rows int) *db.Statement {
+	quote := func(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+	var names []string
+	for _, n := range load.Columns {
+		names = append(names, quote(n))
+	}
+	row := "(?" + strings.Repeat(", ?", len(names)-1) + ")"
+	return &db.Statement{
+		SQL:    "INSERT INTO " + quote(load.Table) + " (" + strings.Join(names, ", ") + ") VALUES " + row + strings.Repeat(", "+row, rows-1),
+		Params: slices.Repeat(load.Types, rows),
+	}
+}
+
 // insertAll inserts every row that load.Next gives.
 func (c *conn) insertAll(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
-	names := make([]string, len(load.Columns))
-	for i, n := range load.Columns {
-		names[i] = quote(n)
-	}
-	insert := &db.Statement{
-		SQL: "INSERT INTO " + quote(load.Table) + " (" + strings.Join(names, ", ") + ") VALUES (" +
-			"?" + strings.Repeat(", ?", len(names)-1) + ")",
-		Params: load.Types,
-	}
+	insert := Insert(load, 1)
 	row := make([]db.Value, len(load.Columns))
 	for load.Next(row) {
 		if _, err := c.Run(ctx, insert, row, nil); err != nil {

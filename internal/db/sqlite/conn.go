@@ -3,6 +3,9 @@ package sqlite
 import (
 	"context"
 	"encoding/binary"
+	"errors"
+	"strconv"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -52,23 +55,19 @@ func openConn(ctx context.Context, path string, flags int32, timeout time.Durati
 	const op = "open the SQLite database"
 	c := &conn{tls: libc.NewTLS(), ctx: ctx, timeout: timeout, prepared: make(map[*db.Statement]*stmt)}
 	c.busy, c.progress = c.onBusy, c.onProgress
-	if c.out = libc.Xcalloc(c.tls, 2, types.Size_t(pointerSize)); c.out == 0 {
-		c.close()
-		return nil, failure(ctx, op, sqlite3.SQLITE_NOMEM, "out of memory", beforeCommit)
-	}
+	c.out = libc.Xcalloc(c.tls, 2, types.Size_t(pointerSize))
 	name, err := libc.CString(path)
-	if err != nil {
+	if err != nil || c.out == 0 {
 		c.close()
-		return nil, failure(ctx, op, sqlite3.SQLITE_NOMEM, "out of memory", beforeCommit)
+		return nil, failure(ctx, op, sqlite3.SQLITE_NOMEM, "out of memory", false)
 	}
 	flags |= sqlite3.SQLITE_OPEN_READWRITE | sqlite3.SQLITE_OPEN_NOMUTEX | sqlite3.SQLITE_OPEN_EXRESCODE
 	code := sqlite3.Xsqlite3_open_v2(c.tls, name, c.out, flags, 0)
 	libc.Xfree(c.tls, name)
 	c.db = pointerAt(c.out)
 	if code != sqlite3.SQLITE_OK {
-		err := failure(ctx, op, code, c.message(code), beforeCommit)
-		c.close()
-		return nil, err
+		defer c.close()
+		return nil, c.failed(op, code)
 	}
 	sqlite3.Xsqlite3_busy_handler(c.tls, c.db, funcPointer(c.busy), 0)
 	sqlite3.Xsqlite3_progress_handler(c.tls, c.db, progressOps, funcPointer(c.progress), 0)
@@ -81,15 +80,8 @@ func (c *conn) close() int32 {
 	for _, s := range c.prepared {
 		s.close()
 	}
-	code := int32(sqlite3.SQLITE_OK)
-	if c.db != 0 {
-		code = sqlite3.Xsqlite3_close_v2(c.tls, c.db)
-		c.db = 0
-	}
-	if c.out != 0 {
-		libc.Xfree(c.tls, c.out)
-		c.out = 0
-	}
+	code := sqlite3.Xsqlite3_close_v2(c.tls, c.db) // of 0 too
+	libc.Xfree(c.tls, c.out)
 	c.tls.Close()
 	return code
 }
@@ -103,7 +95,8 @@ var (
 )
 
 // simple runs one of them.
-func (c *conn) simple(op string, statement *db.Statement, at phase) error {
+func (c *conn) simple(ctx context.Context, op string, statement *db.Statement) error {
+	c.ctx = ctx
 	s, err := c.ready(statement)
 	if err != nil {
 		return err
@@ -111,7 +104,7 @@ func (c *conn) simple(op string, statement *db.Statement, at phase) error {
 	code := s.step()
 	s.reset()
 	if code != sqlite3.SQLITE_DONE {
-		return c.failed(op, code, at)
+		return c.failed(op, code)
 	}
 	return nil
 }
@@ -120,28 +113,23 @@ func (c *conn) simple(op string, statement *db.Statement, at phase) error {
 // found outdated (SQLITE_BUSY_SNAPSHOT); a reader begins DEFERRED, which waits for
 // nobody and reads one snapshot from its first read on.
 func (c *conn) Begin(ctx context.Context, readOnly bool) error {
-	c.ctx = ctx
-	begin := beginDeferred
-	if !readOnly {
-		begin = beginImmediate
+	if readOnly {
+		return c.simple(ctx, opBegin, beginDeferred)
 	}
-	return c.simple(opBegin, begin, beforeCommit)
+	return c.simple(ctx, opBegin, beginImmediate)
 }
 
 // Commit implements Conn.
 func (c *conn) Commit(ctx context.Context) error {
-	c.ctx, c.committing = ctx, true
+	c.committing = true
 	defer func() { c.committing = false }()
-	return c.simple(opCommit, commit, atCommit)
+	return c.simple(ctx, opCommit, commit)
 }
 
 // Undo implements Conn.
 func (c *conn) Undo() bool {
 	if c.inTransaction() {
-		ctx := c.ctx
-		c.ctx = context.Background()
-		_ = c.simple("roll back", rollback, beforeCommit) // what counts is whether one is open
-		c.ctx = ctx
+		_ = c.simple(context.Background(), "roll back", rollback) // what counts is whether one is open
 	}
 	return !c.inTransaction()
 }
@@ -159,7 +147,11 @@ func (c *conn) Reads(ctx context.Context, statement *db.Statement) (bool, error)
 // ready prepares a statement, once in the life of the connection.
 func (c *conn) ready(statement *db.Statement) (p *stmt, err error) {
 	if p = c.prepared[statement]; p == nil {
-		if p, err = c.prepareTyped(statement); err == nil {
+		if p, err = c.prepare(statement.SQL); err == nil {
+			if err = p.suits(statement); err != nil {
+				p.close()
+				return nil, err
+			}
 			c.prepared[statement] = p
 		}
 	}
@@ -180,10 +172,10 @@ func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value
 		return 0, db.Fatalf("run "+db.Shorten(statement.SQL), "%d arguments are given for %d parameters", len(args), len(statement.Params))
 	}
 	if code := p.bind(statement.Params, args); code != sqlite3.SQLITE_OK {
-		return 0, c.failed("bind the arguments of "+db.Shorten(statement.SQL), code, beforeCommit)
+		return 0, c.failed("bind the arguments of "+db.Shorten(statement.SQL), code)
 	}
 	defer p.reset()
-	before := c.totalChanges()
+	before := sqlite3.Xsqlite3_total_changes64(c.tls, c.db)
 	rows := int64(0)
 	code := p.step()
 	for ; code == sqlite3.SQLITE_ROW; code = p.step() {
@@ -202,11 +194,11 @@ func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value
 	}
 	switch {
 	case code != sqlite3.SQLITE_DONE:
-		return 0, c.failed("run "+db.Shorten(statement.SQL), code, beforeCommit)
+		return 0, c.failed("run "+db.Shorten(statement.SQL), code)
 	case p.readOnly:
 		return rows, nil
-	case c.totalChanges() != before:
-		return c.changes(), nil
+	case sqlite3.Xsqlite3_total_changes64(c.tls, c.db) != before:
+		return sqlite3.Xsqlite3_changes64(c.tls, c.db), nil
 	}
 	return 0, nil
 }
@@ -222,8 +214,52 @@ func (c *conn) message(code int32) string {
 }
 
 // failed makes the error of a call on c that ended with code.
-func (c *conn) failed(op string, code int32, at phase) error {
-	return failure(c.ctx, op, code, c.message(code), at)
+func (c *conn) failed(op string, code int32) error {
+	return failure(c.ctx, op, code, c.message(code), c.committing)
+}
+
+// exec runs one statement without parameters to its end.
+func (c *conn) exec(sql string) error {
+	_, err := c.text(sql)
+	return err
+}
+
+// text runs one statement without parameters to its end and returns the first
+// column of its first row as text; empty if there is none. A statement that writes and is
+// not in a transaction commits itself.
+func (c *conn) text(sql string) (first string, err error) {
+	s, err := c.prepare(sql)
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	commits := !s.readOnly && !c.inTransaction()
+	code := s.step()
+	if code == sqlite3.SQLITE_ROW && s.columns > 0 {
+		first = libc.GoString(sqlite3.Xsqlite3_column_text(c.tls, s.p, 0))
+	}
+	for code == sqlite3.SQLITE_ROW {
+		code = s.step()
+	}
+	if code != sqlite3.SQLITE_DONE {
+		return "", failure(c.ctx, "run "+db.Shorten(sql), code, c.message(code), commits)
+	}
+	return first, nil
+}
+
+// checkpoint writes the WAL into the database and empties it, unless another
+// connection is in the way. Without a WAL it does nothing.
+func (c *conn) checkpoint() error {
+	err := c.exec("PRAGMA wal_checkpoint(TRUNCATE)")
+	if e, ok := errors.AsType[*db.Error](err); ok && (strings.HasPrefix(e.Code, "SQLITE_BUSY") || strings.HasPrefix(e.Code, "SQLITE_LOCKED")) {
+		return nil
+	}
+	return err
+}
+
+// setCache sets the size of the connection's page cache.
+func (c *conn) setCache(kib int64) error {
+	return c.exec("PRAGMA cache_size=-" + strconv.FormatInt(kib, 10))
 }
 
 // onBusy is SQLite's busy handler: it is called for the n-th time, from 0, when

@@ -10,15 +10,6 @@ import (
 	"stroppy/internal/db"
 )
 
-// phase says how far a transaction had come when its error arose. Only one
-// thing matters: whether COMMIT was running.
-type phase uint8
-
-const (
-	beforeCommit phase = iota
-	atCommit
-)
-
 // meaning is what one result code says about the transaction that it ended.
 type meaning struct {
 	code             int32
@@ -131,10 +122,10 @@ func ErrorOf(code int, committing bool) *db.Error {
 	return e
 }
 
-// failure makes the error of a call that ended with code; message is SQLite's
-// own. If the context ended the call, the context's error is told instead.
-func failure(ctx context.Context, op string, code int32, message string, at phase) *db.Error {
-	e := ErrorOf(int(code), at == atCommit)
+// failure makes the error of a call that ended with code, while COMMIT was running or
+// before; message is SQLite's own. If the context ended the call, the error is the context's.
+func failure(ctx context.Context, op string, code int32, message string, committing bool) *db.Error {
+	e := ErrorOf(int(code), committing)
 	e.Op, e.Err = op, errors.New(message)
 	if primary := code & 0xff; primary == sqlite3.SQLITE_INTERRUPT || primary == sqlite3.SQLITE_BUSY {
 		if err := ctx.Err(); err != nil {

@@ -32,10 +32,10 @@ func TestMeanings(t *testing.T) {
 		{sqlite3.SQLITE_ERROR, db.Fatal, db.Unknown, 0, "SQLITE_ERROR"},
 		{99, db.Fatal, db.Unknown, 0, "SQLite 99"},
 	} {
-		for at, class := range map[phase]db.Class{beforeCommit: test.before, atCommit: test.atCommit} {
+		for at, class := range map[bool]db.Class{false: test.before, true: test.atCommit} {
 			e := failure(t.Context(), "try", test.code, "text", at)
 			if e.Class != class || e.Code != test.name || e.Class == db.Constraint && e.Constraint != test.kind {
-				t.Errorf("code %d, phase %d: got %v, %d, %s; want %v, %d, %s", test.code, at, e.Class, e.Constraint, e.Code, class, test.kind, test.name)
+				t.Errorf("code %d, committing %v: got %v, %d, %s; want %v, %d, %s", test.code, at, e.Class, e.Constraint, e.Code, class, test.kind, test.name)
 			}
 		}
 	}
@@ -64,10 +64,10 @@ func TestCommitIsUnknownUnlessProved(t *testing.T) {
 func TestFailureTellsTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if e := failure(ctx, "try", sqlite3.SQLITE_INTERRUPT, "interrupted", beforeCommit); !errors.Is(e, context.Canceled) || e.Class != db.Aborted {
+	if e := failure(ctx, "try", sqlite3.SQLITE_INTERRUPT, "interrupted", false); !errors.Is(e, context.Canceled) || e.Class != db.Aborted {
 		t.Errorf("got %v, %v", e.Class, e)
 	}
-	if e := failure(ctx, "try", sqlite3.SQLITE_IOERR, "disk I/O error", atCommit); errors.Is(e, context.Canceled) || e.Class != db.Unknown {
+	if e := failure(ctx, "try", sqlite3.SQLITE_IOERR, "disk I/O error", true); errors.Is(e, context.Canceled) || e.Class != db.Unknown {
 		t.Errorf("got %v, %v", e.Class, e)
 	}
 }

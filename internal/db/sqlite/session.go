@@ -126,7 +126,6 @@ type session struct {
 
 	results []db.Result // of the transaction, in order of Do
 	done    int         // results that are available
-	numbers int         // results that are promised
 	values  []db.Value  // of the results' rows
 	texts   []byte
 	row     func([]db.Value) error // keep
@@ -149,22 +148,29 @@ const (
 	opCommit = "commit"
 )
 
-func broken(op string) error { return &db.Error{Class: db.Unavailable, Op: op, Err: errBroken} }
-func misuse(op string, err error) error {
-	return &db.Error{Class: db.Fatal, Op: op, Err: err}
+// usable refuses a call, of a statement or none, that asks for an open transaction, or
+// for none.
+func (s *session) usable(op, statement string, open bool) error {
+	e := &db.Error{Class: db.Fatal, Op: op, Err: errIdle}
+	switch {
+	case s.c == nil:
+		e.Class, e.Err = db.Unavailable, errBroken
+	case s.open == open:
+		return nil
+	case s.open:
+		s.abandon()
+		e.Err = errOpen
+	}
+	e.Op += db.Shorten(statement)
+	return e
 }
 
 // Begin implements db.SQLSession.
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
-	switch {
-	case s.c == nil:
-		return broken(opBegin)
-	case s.open:
-		s.abandon()
-		return misuse(opBegin, errOpen)
+	if err := s.usable(opBegin, "", false); err != nil {
+		return err
 	}
-	s.values, s.texts = s.values[:0], s.texts[:0]
-	s.done, s.numbers = 0, 0
+	s.values, s.texts, s.done = s.values[:0], s.texts[:0], 0
 	s.open, s.readOnly = true, readOnly
 	if s.pipelined {
 		return nil
@@ -195,43 +201,35 @@ func (s *session) start(ctx context.Context) error {
 
 // Do implements db.SQLSession.
 func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Value) (int, error) {
-	switch {
-	case s.c == nil:
-		return 0, broken("run " + db.Shorten(statement.SQL))
-	case !s.open:
-		return 0, misuse("run "+db.Shorten(statement.SQL), errIdle)
+	if err := s.usable("run ", statement.SQL, true); err != nil {
+		return 0, err
 	}
-	number := s.numbers
+	number := s.done + len(s.queued)
 	if !s.pipelined {
-		if err := s.run(ctx, statement, args); err != nil {
-			return 0, err
-		}
-		s.numbers++
-		return number, nil
+		return number, s.run(ctx, statement, args)
 	}
 	from := len(s.args)
 	for _, a := range args {
-		if len(a.Text) > 0 {
-			at := len(s.argTexts)
-			s.argTexts = append(s.argTexts, a.Text...)
-			a.Text = s.argTexts[at:len(s.argTexts):len(s.argTexts)]
-		}
-		s.args = append(s.args, a)
+		s.args = append(s.args, copied(a, &s.argTexts))
 	}
 	s.queued = append(s.queued, call{statement, from, len(s.args)})
-	s.numbers++
 	return number, nil
+}
+
+// copied returns a value whose text, if it has one, is in texts.
+func copied(v db.Value, texts *[]byte) db.Value {
+	if len(v.Text) > 0 {
+		at := len(*texts)
+		*texts = append(*texts, v.Text...)
+		v.Text = (*texts)[at:len(*texts):len(*texts)]
+	}
+	return v
 }
 
 // Flush implements db.SQLSession.
 func (s *session) Flush(ctx context.Context) error {
-	switch {
-	case s.c == nil:
-		return broken("flush")
-	case !s.open:
-		return misuse("flush", errIdle)
-	case len(s.queued) == 0:
-		return nil
+	if err := s.usable("flush", "", true); err != nil || len(s.queued) == 0 {
+		return err
 	}
 	if err := s.start(ctx); err != nil {
 		return err
@@ -259,11 +257,8 @@ func (s *session) Result(i int) *db.Result {
 
 // Commit implements db.SQLSession.
 func (s *session) Commit(ctx context.Context) error {
-	switch {
-	case s.c == nil:
-		return broken(opCommit)
-	case !s.open:
-		return misuse(opCommit, errIdle)
+	if err := s.usable(opCommit, "", true); err != nil {
+		return err
 	}
 	if err := s.Flush(ctx); err != nil {
 		return err
@@ -317,12 +312,7 @@ func (s *session) run(ctx context.Context, statement *db.Statement, args []db.Va
 // keep copies a row to the results.
 func (s *session) keep(row []db.Value) error {
 	for _, v := range row {
-		if len(v.Text) > 0 {
-			at := len(s.texts)
-			s.texts = append(s.texts, v.Text...)
-			v.Text = s.texts[at:len(s.texts):len(s.texts)]
-		}
-		s.values = append(s.values, v)
+		s.values = append(s.values, copied(v, &s.texts))
 	}
 	return nil
 }
@@ -332,13 +322,8 @@ func (s *session) keep(row []db.Value) error {
 // on beside it. A statement that writes, such as INSERT … RETURNING, is a write
 // transaction: if it fails, row may have seen rows of what was rolled back.
 func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) error {
-	op := "run " + db.Shorten(statement.SQL)
-	switch {
-	case s.c == nil:
-		return broken(op)
-	case s.open:
-		s.abandon()
-		return misuse(op, errOpen)
+	if err := s.usable("run ", statement.SQL, false); err != nil {
+		return err
 	}
 	reads, err := s.c.Reads(ctx, statement)
 	if err != nil {
@@ -371,13 +356,9 @@ func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.
 // is no longer fit, or nobody knows what became of a COMMIT, it is dropped.
 func (s *session) fail(err error) error {
 	fit := s.abandon()
-	var e *db.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	if e.Class == db.Unknown {
+	if e, ok := errors.AsType[*db.Error](err); ok && e.Class == db.Unknown {
 		s.drop()
-	} else if !fit {
+	} else if ok && !fit {
 		e.Class = db.Unavailable
 	}
 	return err
@@ -406,33 +387,27 @@ func (s *session) finish() {
 
 // drop closes the connection; the session is broken until Reset.
 func (s *session) drop() {
-	if s.c == nil {
-		return
+	if s.c != nil {
+		s.c.Close()
+		s.c = nil
 	}
-	s.c.Close()
-	s.c = nil
 }
 
 // Reset implements db.SQLSession.
 func (s *session) Reset(ctx context.Context) error {
-	s.end()
+	_ = s.Close()
 	c, err := s.of.connect(ctx)
-	if err != nil {
-		return err
+	if err == nil {
+		s.c = c
 	}
-	s.c = c
-	return nil
+	return err
 }
 
 // Close implements db.SQLSession.
 func (s *session) Close() error {
-	s.end()
-	return nil
-}
-
-func (s *session) end() {
 	if s.c != nil && s.open {
 		s.abandon()
 	}
 	s.drop()
+	return nil
 }

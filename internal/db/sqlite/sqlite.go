@@ -76,27 +76,24 @@ func (d *Database) opOpen() string { return "open the SQLite database " + d.opti
 // (https://www.sqlite.org/howtocorrupt.html#_posix_advisory_locks_canceled_by_a_separate_thread_doing_close_).
 func checkPlace(path string) error {
 	dir := filepath.Dir(path)
-	switch info, err := os.Stat(dir); {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("the directory %s does not exist: create it or name another", dir)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("the directory %s may not be entered by this user", dir)
-	case err != nil:
-		return err
-	case !info.IsDir():
-		return fmt.Errorf("%s is no directory", dir)
-	}
-	switch info, err := os.Stat(path); {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("the directory %s may not be entered by this user", dir)
-	case err != nil:
-		return err
-	case info.IsDir():
-		return fmt.Errorf("%s is a directory: name a file in it", path)
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no regular file", path)
+	for _, name := range []string{dir, path} {
+		info, err := os.Stat(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && name == path:
+			return nil
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("the directory %s does not exist: create it or name another", dir)
+		case errors.Is(err, fs.ErrPermission):
+			return fmt.Errorf("the directory %s may not be entered by this user", dir)
+		case err != nil:
+			return err
+		case name == dir && !info.IsDir():
+			return fmt.Errorf("%s is no directory", dir)
+		case name == path && info.IsDir():
+			return fmt.Errorf("%s is a directory: name a file in it", path)
+		case name == path && !info.Mode().IsRegular():
+			return fmt.Errorf("%s is no regular file", path)
+		}
 	}
 	return nil
 }
@@ -112,7 +109,7 @@ func (d *Database) openFirst(ctx context.Context) (*conn, error) {
 	if err == nil && mode != d.options.journal {
 		err = db.Fatalf("", "the journal stayed %s where %s was asked for: the file system may not have the locks or the shared memory that it needs", mode, d.options.journal)
 	}
-	if err == nil && c.readOnlyFile() {
+	if err == nil && sqlite3.Xsqlite3_db_readonly(c.tls, c.db, 0) == 1 {
 		err = db.Fatalf("", "this user may read the file but not write it")
 	}
 	if err == nil {
@@ -128,25 +125,26 @@ func (d *Database) openFirst(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// explain puts the path into an error of Open, and plain words for the codes
-// that a wrong path ends with.
+// explained is what to do about the codes that a wrong path ends with.
+var explained = []struct{ code, text string }{
+	{"SQLITE_NOTADB", "the file is no SQLite database: name another"},
+	{"SQLITE_CORRUPT", "the file is a damaged SQLite database: restore or remove it"},
+	{"SQLITE_CANTOPEN", "this user may not open the file, or not make files in its directory: change their permissions"},
+	{"SQLITE_PERM", "this user may not open the file, or not make files in its directory: change their permissions"},
+	{"SQLITE_READONLY", "this user may read the file or its directory but not write there: change their permissions"},
+}
+
+// explain puts the path and plain words into an error of Open.
 func (d *Database) explain(err error) error {
-	var e *db.Error
-	if !errors.As(err, &e) {
-		return err
+	if e, ok := errors.AsType[*db.Error](err); ok {
+		e.Op = d.opOpen()
+		for _, known := range explained {
+			if strings.HasPrefix(e.Code, known.code) {
+				e.Err = errors.New(known.text)
+			}
+		}
 	}
-	e.Op = d.opOpen()
-	switch code, _, _ := strings.Cut(e.Code, " "); {
-	case strings.HasPrefix(code, "SQLITE_NOTADB"):
-		e.Err = errors.New("the file is no SQLite database: name another")
-	case strings.HasPrefix(code, "SQLITE_CORRUPT"):
-		e.Err = errors.New("the file is a damaged SQLite database: restore or remove it")
-	case strings.HasPrefix(code, "SQLITE_CANTOPEN"), strings.HasPrefix(code, "SQLITE_PERM"):
-		e.Err = errors.New("this user may not open the file, or not make files in its directory: change their permissions")
-	case strings.HasPrefix(code, "SQLITE_READONLY"):
-		e.Err = errors.New("this user may read the file or its directory but not write there: change their permissions")
-	}
-	return e
+	return err
 }
 
 // configure sets what belongs to a connection.
@@ -174,18 +172,11 @@ func (d *Database) connect(ctx context.Context) (*conn, error) {
 		}
 		c.close()
 	}
-	return nil, d.unreachable(err)
-}
-
-// unreachable makes a connection that could not be opened Unavailable: the file
-// was there before, so it may be there again.
-func (d *Database) unreachable(err error) error {
 	err = d.explain(err)
-	var e *db.Error
-	if errors.As(err, &e) {
-		e.Class = db.Unavailable
+	if e, ok := errors.AsType[*db.Error](err); ok {
+		e.Class = db.Unavailable // the file was there before, so it may be there again
 	}
-	return err
+	return nil, err
 }
 
 // Dialect implements db.SQL.
@@ -249,7 +240,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 				return err
 			}
 			if name == "synchronous" {
-				value = synchronousName(value)
+				value += map[string]string{"0": " (off)", "1": " (normal)", "2": " (full)", "3": " (extra)"}[value]
 			}
 			info.Settings = append(info.Settings, db.Setting{Name: name, Value: value})
 		}
@@ -257,15 +248,6 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	})
 	info.Settings = append(info.Settings, db.Setting{Name: "busy_timeout", Value: d.options.busyTimeout.String()})
 	return info, err
-}
-
-// synchronousName adds its name to the number that PRAGMA synchronous reports.
-func synchronousName(number string) string {
-	names := [...]string{"off", "normal", "full", "extra"}
-	if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(names) {
-		return number + " (" + names[i] + ")"
-	}
-	return number
 }
 
 // withAdmin lends the connection that belongs to no session.
@@ -279,21 +261,13 @@ func (d *Database) withAdmin(ctx context.Context, use func(*conn) error) error {
 	return use(d.admin)
 }
 
-// Exec implements db.SQL. What SQLite does not allow in a transaction, VACUUM
-// and PRAGMA, runs by itself; everything else is committed as a transaction.
+// Exec implements db.SQL. The statement commits itself.
 func (d *Database) Exec(ctx context.Context, statement string) error {
-	switch first, _, _ := strings.Cut(strings.ToUpper(strings.TrimSpace(statement)), " "); first {
-	case "VACUUM", "PRAGMA":
-		if err := d.sessions.writers.enter(ctx, stoppedTimer(), d.options.busyTimeout); err != nil {
-			return err
-		}
-		defer d.sessions.writers.leave()
-		return d.withAdmin(ctx, func(c *conn) error { return c.exec(statement) })
+	if err := d.sessions.writers.enter(ctx, stoppedTimer(), d.options.busyTimeout); err != nil {
+		return err
 	}
-	if err := d.withAdmin(ctx, func(*conn) error { return nil }); err != nil {
-		return err // closed
-	}
-	return d.sessions.Transact(ctx, func(_ db.SQLSession, c Conn) error { return c.(*conn).exec(statement) })
+	defer d.sessions.writers.leave()
+	return d.withAdmin(ctx, func(c *conn) error { return c.exec(statement) })
 }
 
 // Footprint implements db.Footprinter: the database file and what is not yet
@@ -326,7 +300,7 @@ func (d *Database) Close() error {
 	c.ctx, c.timeout = context.Background(), 0 // whoever is in the way is not waited for
 	err := c.checkpoint()
 	if code := c.close(); code != sqlite3.SQLITE_OK && err == nil {
-		err = failure(c.ctx, "close the SQLite database "+d.options.path, code, "it could not be closed", beforeCommit)
+		err = failure(c.ctx, "close the SQLite database "+d.options.path, code, "it could not be closed", false)
 	}
 	return err
 }

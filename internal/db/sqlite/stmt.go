@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"modernc.org/libc"
@@ -27,13 +28,13 @@ func (c *conn) prepare(sql string) (*stmt, error) {
 	op := "prepare " + db.Shorten(sql)
 	text, err := libc.CString(sql)
 	if err != nil {
-		return nil, failure(c.ctx, op, sqlite3.SQLITE_NOMEM, "out of memory", beforeCommit)
+		return nil, failure(c.ctx, op, sqlite3.SQLITE_NOMEM, "out of memory", false)
 	}
 	defer libc.Xfree(c.tls, text)
 	tail := c.out + pointerSize
 	code := sqlite3.Xsqlite3_prepare_v3(c.tls, c.db, text, -1, sqlite3.SQLITE_PREPARE_PERSISTENT, c.out, tail)
 	if code != sqlite3.SQLITE_OK {
-		return nil, c.failed(op, code, beforeCommit)
+		return nil, failure(c.ctx, op, code, c.message(code), false)
 	}
 	s := &stmt{c: c, p: pointerAt(c.out)}
 	if s.p == 0 {
@@ -49,39 +50,26 @@ func (c *conn) prepare(sql string) (*stmt, error) {
 	return s, nil
 }
 
-// prepareTyped compiles a statement and holds its text against its types.
-func (c *conn) prepareTyped(statement *db.Statement) (*stmt, error) {
-	s, err := c.prepare(statement.SQL)
-	if err != nil {
-		return nil, err
-	}
+// suits checks the text of a statement against its types.
+func (s *stmt) suits(statement *db.Statement) error {
 	op := "prepare " + db.Shorten(statement.SQL)
 	switch {
 	case s.columns != len(statement.Columns):
-		err = db.Fatalf(op, "it returns %d columns where %d are declared", s.columns, len(statement.Columns))
+		return db.Fatalf(op, "it returns %d columns where %d are declared", s.columns, len(statement.Columns))
 	case s.params != len(statement.Params):
-		err = db.Fatalf(op, "it takes %d parameters where %d are declared", s.params, len(statement.Params))
+		return db.Fatalf(op, "it takes %d parameters where %d are declared", s.params, len(statement.Params))
 	}
-	for _, list := range [][]db.Type{statement.Params, statement.Columns} {
-		for _, t := range list {
-			if t < db.Integer || t > db.Text {
-				err = db.Fatalf(op, "no type has the number %d", t)
-			}
+	for _, t := range slices.Concat(statement.Params, statement.Columns) {
+		if t < db.Integer || t > db.Text {
+			return db.Fatalf(op, "no type has the number %d", t)
 		}
 	}
-	if err != nil {
-		s.close()
-		return nil, err
-	}
-	return s, nil
+	return nil
 }
 
 func (s *stmt) close() {
 	sqlite3.Xsqlite3_finalize(s.c.tls, s.p)
-	if s.room != 0 {
-		libc.Xfree(s.c.tls, s.room)
-		s.room = 0
-	}
+	libc.Xfree(s.c.tls, s.room) // of 0 too
 }
 
 // bind gives the statement its arguments; it must have been reset. The texts
@@ -124,9 +112,7 @@ func (s *stmt) grow(n int) bool {
 	if n < s.roomSize || n == 0 && s.room != 0 {
 		return true
 	}
-	if s.room != 0 {
-		libc.Xfree(s.c.tls, s.room)
-	}
+	libc.Xfree(s.c.tls, s.room)
 	s.roomSize = 2*n + 16
 	s.room = libc.Xmalloc(s.c.tls, types.Size_t(s.roomSize))
 	return s.room != 0
@@ -153,26 +139,17 @@ func (s *stmt) column(i int, t db.Type) (v db.Value, err error) {
 		p := sqlite3.Xsqlite3_column_text(tls, s.p, n)
 		v.Text = libc.GoBytes(p, int(sqlite3.Xsqlite3_column_bytes(tls, s.p, n)))
 	default:
-		err = fmt.Errorf("column %d holds %s where %s is declared", i+1, kindName(kind), typeName(t))
+		declared := kinds[sqlite3.SQLITE_INTEGER]
+		if t == db.Text {
+			declared = kinds[sqlite3.SQLITE_TEXT]
+		}
+		err = fmt.Errorf("column %d holds %s where %s is declared", i+1, kinds[kind], declared)
 	}
 	return v, err
 }
 
-func kindName(kind int32) string {
-	switch kind {
-	case sqlite3.SQLITE_INTEGER:
-		return "an integer"
-	case sqlite3.SQLITE_FLOAT:
-		return "a floating point number"
-	case sqlite3.SQLITE_TEXT:
-		return "a text"
-	}
-	return "a blob"
-}
-
-func typeName(t db.Type) string {
-	if t == db.Text {
-		return "a text"
-	}
-	return "an integer"
+// kinds are the types of SQLite's values, for errors.
+var kinds = [...]string{
+	sqlite3.SQLITE_INTEGER: "an integer", sqlite3.SQLITE_FLOAT: "a floating point number",
+	sqlite3.SQLITE_TEXT: "a text", sqlite3.SQLITE_BLOB: "a blob",
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 )
 
@@ -38,13 +39,11 @@ type Writer struct {
 	clients []ClientWriter
 	size    int         // of a block's buffer
 	blocks  chan *block // to the goroutine
-	free    chan *block // from the goroutine
+	free    sync.Pool   // of blocks
 	stop    chan struct{}
 	done    chan struct{}
 	out     *blockFile
 	failure *failure
-	made    atomic.Int64 // buffers that exist, at most limit
-	limit   int64
 	closed  bool
 	result  error
 }
@@ -54,9 +53,8 @@ type block struct {
 	data    []byte // head and payload
 	client  uint32
 	records uint32
-	single  bool // it holds one record of its own size, and is not used again
 
-	_ [88]byte // 128 in all: no two of them on one cache line
+	_ [96]byte // 128 in all: no two of them on one cache line
 }
 
 // failure holds the first error. It lives apart from all that is written
@@ -112,10 +110,10 @@ func create(f file, path string, h Header, clients int) (*Writer, error) {
 		failure: new(failure),
 	}
 	// Every client has one buffer, and all may hand theirs over at once. Few
-	// clients get more, so that a disk may pause; they are made when needed.
-	w.limit = int64(max(2*clients+16, 2*fillBudget/w.size))
-	w.blocks = make(chan *block, w.limit)
-	w.free = make(chan *block, w.limit)
+	// clients get more, so that a disk may pause; they are made when needed. A client
+	// waits when the disk is so slow that the channel is full.
+	w.blocks = make(chan *block, max(2*clients+16, 2*fillBudget/w.size)-clients)
+	w.free.New = func() any { return &block{data: make([]byte, 0, w.size)} }
 	for i := range w.clients {
 		w.clients[i].w, w.clients[i].number = w, uint32(i)
 	}
@@ -190,28 +188,8 @@ func (w *Writer) put(b *block) {
 			w.failure.set(err)
 		}
 	}
-	if !b.single {
-		w.free <- b // never blocks: no more buffers exist than it has room for
-	}
-}
-
-// take returns an empty buffer, or nil once the history is closed. It waits only
-// when the disk is so slow that limit blocks are waiting for it.
-func (w *Writer) take() *block {
-	select {
-	case b := <-w.free:
-		return b
-	default:
-	}
-	if w.made.Add(1) <= w.limit {
-		return &block{data: make([]byte, 0, w.size)}
-	}
-	w.made.Add(-1)
-	select {
-	case b := <-w.free:
-		return b
-	case <-w.done:
-		return nil
+	if cap(b.data) == w.size { // it was not made for one large record
+		w.free.Put(b)
 	}
 }
 
@@ -245,9 +223,7 @@ func (c *ClientWriter) Append(tx *Transaction) error {
 			return err
 		}
 	}
-	if err := c.begin(tx); err != nil {
-		return err
-	}
+	c.begin(tx)
 	c.block.data = appendTransaction(c.block.data, tx, &c.context)
 	c.block.records++
 	if tx.End-c.first > maxAge {
@@ -257,21 +233,18 @@ func (c *ClientWriter) Append(tx *Transaction) error {
 }
 
 // begin makes sure that there is a block, whose first record is tx if it is new.
-func (c *ClientWriter) begin(tx *Transaction) error {
+func (c *ClientWriter) begin(tx *Transaction) {
 	if c.block != nil && c.block.records > 0 {
-		return nil
+		return
 	}
 	if c.block == nil {
-		if c.block = c.w.take(); c.block == nil {
-			return c.closed()
-		}
+		c.block = c.w.free.Get().(*block)
 	}
 	c.block.data = c.block.data[:blockHeadSize]
 	c.block.client, c.block.records = c.number, 0
 	c.context = context{}
 	c.first = tx.End
 	c.holds.Store(true)
-	return nil
 }
 
 // appendLarge records a transaction that may not fit a block: where it does fit
@@ -289,14 +262,12 @@ func (c *ClientWriter) appendLarge(tx *Transaction) error {
 		return err
 	}
 	if len(c.scratch) <= c.w.size {
-		if err := c.begin(tx); err != nil {
-			return err
-		}
+		c.begin(tx)
 		c.block.data = append(c.block.data[:0], c.scratch...)
 		c.block.records, c.context = 1, alone
 		return nil
 	}
-	large := &block{data: append([]byte(nil), c.scratch...), client: c.number, records: 1, single: true}
+	large := &block{data: append([]byte(nil), c.scratch...), client: c.number, records: 1}
 	c.holds.Store(true)
 	return c.send(large)
 }

@@ -37,6 +37,11 @@ type Info struct {
 	Settings []Setting // what a reader must know to trust the figures: durability above all
 }
 
+// Add adds a setting, whose value is formatted.
+func (i *Info) Add(name, format string, args ...any) {
+	i.Settings = append(i.Settings, Setting{Name: name, Value: fmt.Sprintf(format, args...)})
+}
+
 // Setting is one setting of a server and its value.
 type Setting struct{ Name, Value string }
 

@@ -148,38 +148,25 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	if len(statuses) == 0 {
 		return db.Info{}, d.silent("ask for the status")
 	}
-	info := db.Info{Name: "etcd", Version: versions(statuses)}
-	add := func(name, format string, args ...any) {
-		info.Settings = append(info.Settings, db.Setting{Name: name, Value: fmt.Sprintf(format, args...)})
+	var versions []string // as a rule one
+	for _, s := range statuses {
+		versions = append(versions, s.GetVersion())
 	}
-	add("nodes", "%d in the URL, %d answered", len(d.nodes), len(statuses))
-	add("cluster id", "%x", statuses[0].GetHeader().GetClusterId())
-	if members, ok := membersOf(ctx, l, d.config); ok {
-		add("members", "%s", members)
+	slices.Sort(versions)
+	info := db.Info{Name: "etcd", Version: strings.Join(slices.Compact(versions), ", ")}
+	info.Add("nodes", "%d in the URL, %d answered", len(d.nodes), len(statuses))
+	info.Add("cluster id", "%x", statuses[0].GetHeader().GetClusterId())
+	if members := d.members(ctx, l); len(members) > 0 {
+		info.Add("members", "%d: %s", len(members), strings.Join(members, ", "))
 	}
 	// Servers from 3.6 on tell their quota; 0 is what an older one says.
 	if quota := statuses[0].GetDbSizeQuota(); quota > 0 {
-		add("quota-backend-bytes", "%d", quota)
+		info.Add("quota-backend-bytes", "%d", quota)
 	}
-	reads := "linearizable"
-	if d.config.stale {
-		reads = "serializable: from the member asked, may be stale"
-	}
-	add("reads", "%s", reads)
-	add("timeout of a call", "%v", d.config.timeout)
-	add("durability", "a commit is acknowledged when a majority of the members has it in its log; whether they fsync (--unsafe-no-fsync) etcd tells no client")
+	info.Add("reads", "%s", map[bool]string{false: "linearizable", true: "serializable: from the member asked, may be stale"}[d.config.stale])
+	info.Add("timeout of a call", "%v", d.config.timeout)
+	info.Add("durability", "a commit is acknowledged when a majority of the members has it in its log; whether they fsync (--unsafe-no-fsync) etcd tells no client")
 	return info, nil
-}
-
-// versions returns the servers' versions, as a rule one.
-func versions(statuses []*pb.StatusResponse) string {
-	var all []string
-	for _, s := range statuses {
-		if v := s.GetVersion(); !slices.Contains(all, v) {
-			all = append(all, v)
-		}
-	}
-	return strings.Join(all, ", ")
 }
 
 // statuses asks every node; one that does not answer is left out.
@@ -203,16 +190,12 @@ func (n *node) status(ctx context.Context) (*pb.StatusResponse, error) {
 	return pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{})
 }
 
-// membersOf lists the members as the cluster knows them; a server that does not
-// answer or a user who may not ask gets no list.
-func membersOf(ctx context.Context, l *link, c config) (string, bool) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+// members are those that the cluster knows; a server that does not answer or a user
+// who may not ask gets none.
+func (d *Database) members(ctx context.Context, l *link) (names []string) {
+	ctx, cancel := context.WithTimeout(ctx, d.config.timeout)
 	defer cancel()
-	answer, err := pb.NewClusterClient(l.conn).MemberList(ctx, &pb.MemberListRequest{})
-	if err != nil || len(answer.GetMembers()) == 0 {
-		return "", false
-	}
-	var names []string
+	answer, _ := pb.NewClusterClient(l.conn).MemberList(ctx, &pb.MemberListRequest{})
 	for _, m := range answer.GetMembers() {
 		name := m.GetName()
 		if m.GetIsLearner() {
@@ -220,7 +203,7 @@ func membersOf(ctx context.Context, l *link, c config) (string, bool) {
 		}
 		names = append(names, name)
 	}
-	return fmt.Sprintf("%d: %s", len(names), strings.Join(names, ", ")), true
+	return names
 }
 
 func (d *Database) silent(op string) error {

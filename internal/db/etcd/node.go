@@ -74,20 +74,32 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 		return nil, n.unreachable(err)
 	}
 	l := &link{node: n, conn: conn, kv: pb.NewKVClient(conn)}
-	answer, err := l.probe(requireLeader(ctx))
-	if err != nil && n.unreachable(err).Class == db.Aborted {
-		answer, err = l.probe(requireLeader(ctx)) // the token was old, and the client has a new one now
-	}
-	if leaderless(err) {
-		answer, err = l.awaitLeader(ctx, err)
-	}
-	switch {
-	case err == nil:
-		return l, n.sameCluster(answer.GetHeader().GetClusterId())
-	case rpctypes.ErrorDesc(err) == rpctypes.ErrorDesc(rpctypes.ErrGRPCPermissionDenied):
-		return l, nil // it answered; which keys the user may use is not for us to guess
-	default:
-		return nil, n.unreachable(err)
+	again, asked, leaderless := false, requireLeader(ctx), error(nil)
+	for {
+		answer, err := l.probe(asked)
+		text := rpctypes.ErrorDesc(err)
+		switch {
+		case err == nil:
+			return l, n.sameCluster(answer.GetHeader().GetClusterId())
+		case text == rpctypes.ErrorDesc(rpctypes.ErrGRPCPermissionDenied):
+			return l, nil // it answered; which keys the user may use is not for us to guess
+		case text == rpctypes.ErrorDesc(rpctypes.ErrGRPCNoLeader), text == rpctypes.ErrorDesc(rpctypes.ErrGRPCLeaderChanged):
+			// The member works, and its cluster is between two leaders. Without the header it
+			// holds a read until there is one, and answers it then, or says that the leader
+			// has changed (v3_server.go, linearizableReadLoop).
+			leaderless, asked = err, ctx
+		case leaderless != nil && (ctx.Err() != nil || late(err)):
+			// None was elected in time: the earlier answer says more than the end of the time.
+			return nil, n.unreachable(leaderless)
+		case leaderless == nil && !again && n.unreachable(err).Class == db.Aborted:
+			again = true // the token was old, and the client has a new one now
+			continue
+		default:
+			return nil, n.unreachable(err)
+		}
+		if ctx.Err() != nil {
+			return nil, n.unreachable(leaderless)
+		}
 	}
 }
 
@@ -96,31 +108,6 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 func late(err error) bool {
 	code, _ := codeOf(err)
 	return code == codes.DeadlineExceeded || rpctypes.ErrorDesc(err) == context.DeadlineExceeded.Error()
-}
-
-// leaderless tells that a member works and its cluster is between two leaders.
-func leaderless(err error) bool {
-	text := rpctypes.ErrorDesc(err)
-	return err != nil && (text == rpctypes.ErrorDesc(rpctypes.ErrGRPCNoLeader) || text == rpctypes.ErrorDesc(rpctypes.ErrGRPCLeaderChanged))
-}
-
-// awaitLeader returns when the member has a leader again. Without the header a
-// member holds a read until there is one, and answers it then, or says that the
-// leader has changed (v3_server.go, linearizableReadLoop). If none is elected in
-// time the error is the one that the member gave first, for it says more than the
-// end of the time.
-func (l *link) awaitLeader(ctx context.Context, first error) (*pb.RangeResponse, error) {
-	for ctx.Err() == nil {
-		answer, err := l.probe(ctx)
-		if err == nil || ctx.Err() == nil && !late(err) && !leaderless(err) {
-			return answer, err
-		}
-		if !leaderless(err) {
-			break
-		}
-		first = err
-	}
-	return nil, first
 }
 
 const opConnect = "connect to etcd"
@@ -245,25 +232,20 @@ func connectAny(ctx context.Context, nodes []*node, first int) (*link, int, erro
 			case db.ClassOf(a.err) == db.Fatal:
 				return nil, 0, a.err
 			}
-			if failed++; failed == len(nodes) || failed == asked && ctx.Err() != nil {
-				return nil, 0, noneAnswers(failed, a.err)
+			failed++
+			if done := failed == len(nodes) || failed == asked && ctx.Err() != nil; done && failed > 1 {
+				return nil, 0, &db.Error{
+					Class: db.Unavailable, Op: opConnect,
+					Err: fmt.Errorf("none of %d etcd nodes answers, the last try: %w", failed, a.err),
+				}
+			} else if done {
+				return nil, 0, a.err
 			}
 		case <-late.C:
 		}
 		if asked < len(nodes) && ctx.Err() == nil {
 			ask()
 		}
-	}
-}
-
-// noneAnswers makes the error of all nodes that were asked.
-func noneAnswers(asked int, last error) error {
-	if asked == 1 {
-		return last
-	}
-	return &db.Error{
-		Class: db.Unavailable, Op: opConnect,
-		Err: fmt.Errorf("none of %d etcd nodes answers, the last try: %w", asked, last),
 	}
 }
 

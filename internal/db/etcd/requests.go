@@ -12,7 +12,6 @@ import (
 // requests are a session's messages. gRPC has encoded a message when a call
 // returns, however it ended, so the next call may fill it anew.
 type requests struct {
-	single   pb.RangeRequest
 	readTxn  pb.TxnRequest
 	ranges   []*pb.RequestOp
 	writeTxn pb.TxnRequest
@@ -44,7 +43,7 @@ func (r *requests) commit(s *session) (*pb.TxnRequest, error) {
 		compares++
 	}
 	if s.mode == compareAll && s.revision != 0 {
-		for _, w := range s.writes.All() {
+		for _, w := range s.Writes.All() {
 			if !slices.ContainsFunc(s.reads, func(r readKey) bool { return bytes.Equal(r.key, w.Key) }) {
 				// Unchanged since the snapshot, as stm.go's wset.cmps asks.
 				r.compare(compares, w.Key, pb.Compare_LESS, s.revision+1)
@@ -57,7 +56,7 @@ func (r *requests) commit(s *session) (*pb.TxnRequest, error) {
 	}
 	r.ops = r.ops[:0]
 	puts, deletes := 0, 0
-	for _, w := range s.writes.All() {
+	for _, w := range s.Writes.All() {
 		if w.Remove {
 			op := slot(&r.deletes, deletes, func() *pb.RequestOp {
 				return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{}}}

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -23,7 +24,6 @@ type session struct {
 
 	revision int64 // of the snapshot; 0 before the first Read
 	reads    []readKey
-	writes   optimistic.Set // and the bytes of reads
 
 	requests requests
 	peer     peer.Peer // set by gRPC when it has opened a stream for the commit
@@ -77,7 +77,7 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 func (s *session) clear() {
 	s.Open, s.revision = false, 0
 	s.reads = s.reads[:0]
-	s.writes.Clear()
+	s.Writes.Clear()
 }
 
 // Read reads up to 128 keys in one round trip, which is the server's limit for
@@ -107,24 +107,17 @@ func (s *session) readAtOnce(ctx context.Context, keys [][]byte, out []db.Entry)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.db.config.timeout)
 	defer cancel()
+	request := s.requests.read(keys, s.revision, s.local())
 	if len(keys) == 1 {
-		request := &s.requests.single
-		request.Key, request.Revision, request.Serializable = keys[0], s.revision, s.local()
-		answer, err := s.link.kv.Range(ctx, request)
-		if err == nil {
-			err = s.fix(answer.GetHeader())
-		}
-		if err == nil {
+		answer, err := s.link.kv.Range(ctx, request.Success[0].GetRequestRange())
+		if err = s.fix(answer.GetHeader(), err); err == nil {
 			s.found(keys[0], answer, &out[0])
 		}
 		return err
 	}
-	answer, err := s.link.kv.Txn(ctx, s.requests.read(keys, s.revision, s.local()))
-	if err == nil {
-		err = s.fix(answer.GetHeader())
-	}
+	answer, err := s.link.kv.Txn(ctx, request)
 	answers := answer.GetResponses()
-	if err == nil && len(answers) != len(keys) {
+	if err = s.fix(answer.GetHeader(), err); err == nil && len(answers) != len(keys) {
 		err = fmt.Errorf("the server answered %d of %d reads", len(answers), len(keys))
 	}
 	if err != nil {
@@ -136,15 +129,14 @@ func (s *session) readAtOnce(ctx context.Context, keys [][]byte, out []db.Entry)
 	return nil
 }
 
-// fix takes the snapshot's revision from the first answer.
-func (s *session) fix(header *pb.ResponseHeader) error {
-	if s.revision == 0 {
-		s.revision = header.GetRevision()
+// fix takes the snapshot's revision from the first answer, if there is one.
+func (s *session) fix(header *pb.ResponseHeader, err error) error {
+	if s.revision == 0 && err == nil {
+		if s.revision = header.GetRevision(); s.revision <= 0 {
+			return errors.New("the server answered without a revision")
+		}
 	}
-	if s.revision <= 0 {
-		return fmt.Errorf("the server answered without a revision")
-	}
-	return nil
+	return err
 }
 
 func (s *session) found(key []byte, answer *pb.RangeResponse, out *db.Entry) {
@@ -155,21 +147,15 @@ func (s *session) found(key []byte, answer *pb.RangeResponse, out *db.Entry) {
 		modRevision = kvs[0].GetModRevision()
 	}
 	if !s.ReadOnly && s.mode != compareNone {
-		s.reads = append(s.reads, readKey{key: s.writes.Copy(key), modRevision: modRevision})
+		s.reads = append(s.reads, readKey{key: s.Writes.Copy(key), modRevision: modRevision})
 	}
 }
-
-// Set remembers a write, of which etcd takes but one of each key in a request.
-func (s *session) Set(key, value []byte) { s.writes.Put(key, value) }
-
-// Delete remembers a removal; the last write of a key counts.
-func (s *session) Delete(key []byte) { s.writes.Remove(key) }
 
 // Commit sends the comparisons and the writes as one request, once. A
 // transaction that wrote nothing has nothing to send: all it read is of one
 // revision, and that revision was the newest during its first Read.
 func (s *session) Commit(ctx context.Context) error {
-	writes := len(s.writes.All())
+	writes := len(s.Writes.All())
 	if err := s.CheckCommit(ctx, writes, maxOperations); err != nil || writes == 0 {
 		return err
 	}

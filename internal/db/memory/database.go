@@ -9,7 +9,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 
 	"stroppy/internal/db"
@@ -86,22 +85,20 @@ func (d *Database) Fired() int {
 func (d *Database) Info(context.Context) (db.Info, error) {
 	o := d.options
 	info := db.Info{Name: "memory", Version: "1"}
-	for _, s := range []struct {
-		name  string
-		value any
-		set   bool
-	}{
-		{"durability", "none, all is lost when the process ends", true},
-		{"seed", o.seed, true},
-		{"mutant", o.mutant, o.mutant != ""},
-		{"rate", o.rate, o.mutant != ""},
-		{"n", o.n, o.mutant == crashMutant},
-		{"unknown", o.unknown, o.unknown > 0},
-		{"abort", o.abort, o.abort > 0},
-	} {
-		if s.set {
-			info.Settings = append(info.Settings, db.Setting{Name: s.name, Value: fmt.Sprint(s.value)})
-		}
+	info.Add("durability", "none, all is lost when the process ends")
+	info.Add("seed", "%d", o.seed)
+	if o.mutant != "" {
+		info.Add("mutant", "%s", o.mutant)
+		info.Add("rate", "%v", o.rate)
+	}
+	if o.mutant == crashMutant {
+		info.Add("n", "%d", o.n)
+	}
+	if o.unknown > 0 {
+		info.Add("unknown", "%v", o.unknown)
+	}
+	if o.abort > 0 {
+		info.Add("abort", "%v", o.abort)
 	}
 	return info, nil
 }

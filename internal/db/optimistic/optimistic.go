@@ -3,7 +3,10 @@
 // of which the last of each key counts, and copies of bytes.
 package optimistic
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Write is one write of a transaction.
 type Write struct {
@@ -11,21 +14,15 @@ type Write struct {
 	Remove     bool
 }
 
-// many is from how many on the writes are looked up by a map.
-const many = 16
-
 // Set is the writes of one transaction after another. Its memory is used again.
 type Set struct {
 	writes []Write
-	places map[string]int // in writes, by key; used when they are many
+	order  []int // places in writes, in the order of their keys
 	arena  []byte
 }
 
 // Clear forgets everything, copies included.
-func (s *Set) Clear() {
-	s.writes, s.arena = s.writes[:0], s.arena[:0]
-	clear(s.places)
-}
+func (s *Set) Clear() { s.writes, s.order, s.arena = s.writes[:0], s.order[:0], s.arena[:0] }
 
 // All returns the writes, which belong to the set.
 func (s *Set) All() []Write { return s.writes }
@@ -54,26 +51,10 @@ func (s *Set) Remove(key []byte) {
 
 // write returns the write of key.
 func (s *Set) write(key []byte) *Write {
-	if len(s.writes) < many {
-		for i := range s.writes {
-			if bytes.Equal(s.writes[i].Key, key) {
-				return &s.writes[i]
-			}
-		}
-	} else {
-		if len(s.places) == 0 {
-			if s.places == nil {
-				s.places = make(map[string]int)
-			}
-			for i := range s.writes {
-				s.places[string(s.writes[i].Key)] = i
-			}
-		}
-		if i, there := s.places[string(key)]; there {
-			return &s.writes[i]
-		}
-		s.places[string(key)] = len(s.writes)
+	i, found := slices.BinarySearchFunc(s.order, key, func(place int, key []byte) int { return bytes.Compare(s.writes[place].Key, key) })
+	if !found {
+		s.order = slices.Insert(s.order, i, len(s.writes))
+		s.writes = append(s.writes, Write{Key: s.Copy(key)})
 	}
-	s.writes = append(s.writes, Write{Key: s.Copy(key)})
-	return &s.writes[len(s.writes)-1]
+	return &s.writes[s.order[i]]
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 )
 
+const many = 16 // writes of a transaction
+
 // TestLikeAMap holds the set against a map, through few writes and many, with
 // everything used again.
 func TestLikeAMap(t *testing.T) {

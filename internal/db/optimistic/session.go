@@ -28,7 +28,14 @@ func (p Phase) Class() db.Class {
 type Session struct {
 	Open, ReadOnly bool // of the transaction
 	Broken, Closed bool
+	Writes         Set // and copies of bytes that last as long
 }
+
+// Set remembers a write; the last one of a key counts.
+func (s *Session) Set(key, value []byte) { s.Writes.Put(key, value) }
+
+// Delete remembers a removal; the last write of a key counts.
+func (s *Session) Delete(key []byte) { s.Writes.Remove(key) }
 
 // Errors that are frequent are one value, because each would be allocated.
 var (

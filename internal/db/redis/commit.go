@@ -35,15 +35,15 @@ func newScript(source string) script {
 // moment within its time.
 func (s *session) Commit(ctx context.Context) error {
 	const op = "commit"
-	writes := len(s.writes.All())
+	writes := len(s.Writes.All())
 	if err := s.CheckCommit(ctx, writes, maxWrites); err != nil || writes == 0 {
 		return err
 	}
 	if s.db.config.any {
 		return db.Fatalf(op, "the URL says read=any, which is for reading only: take read=any out to write to the primary")
 	}
-	for i := range s.writes.All() {
-		if key := string(s.writes.All()[i].Key); key == indexKey || key == countKey {
+	for i := range s.Writes.All() {
+		if key := string(s.Writes.All()[i].Key); key == indexKey || key == countKey {
 			return db.Fatalf(op, "the driver needs the key %s for itself", key)
 		}
 	}
@@ -77,29 +77,29 @@ func (s *session) known(key []byte) bool {
 func (s *session) commitScript(ctx context.Context) error {
 	const op = "commit"
 	fill := func(w *words) {
-		w.all = append(w.all, 2+len(s.reads)+len(s.writes.All()), indexKey, countKey)
+		w.all = append(w.all, 2+len(s.reads)+len(s.Writes.All()), indexKey, countKey)
 		for i := range s.reads {
 			w.add(s.reads[i].key)
 		}
-		for i := range s.writes.All() {
-			w.add(s.writes.All()[i].Key)
+		for i := range s.Writes.All() {
+			w.add(s.Writes.All()[i].Key)
 		}
 		w.all = append(w.all, len(s.reads))
 		for i := range s.reads {
 			if r := &s.reads[i]; r.found {
-				w.add(s.writes.Copy(same, r.value))
+				w.add(s.Writes.Copy(same, r.value))
 			} else {
 				w.add(absent)
 			}
 		}
-		for i := range s.writes.All() {
-			switch wr := &s.writes.All()[i]; {
+		for i := range s.Writes.All() {
+			switch wr := &s.Writes.All()[i]; {
 			case wr.Remove:
 				w.add(absent)
 			case s.known(wr.Key):
-				w.add(s.writes.Copy(same, wr.Value))
+				w.add(s.Writes.Copy(same, wr.Value))
 			default:
-				w.add(s.writes.Copy(added, wr.Value))
+				w.add(s.Writes.Copy(added, wr.Value))
 			}
 		}
 	}
@@ -134,29 +134,19 @@ var (
 )
 
 // eval runs a script by its digest, with questions behind it, and where the server
-// does not know it, which it says before it begins, loads it and runs it again.
+// does not know it, which it says before it begins, by its text.
 func (s *session) eval(ctx context.Context, sc script, fill func(*words), role, wait bool) (*goredis.Cmd, error) {
-	s.words.reset("evalsha", sc.digest)
-	fill(&s.words)
-	for again := false; ; again = true {
+	for name, script := "evalsha", sc.digest; ; name, script = "eval", sc.source {
+		s.words.reset(name, script)
+		fill(&s.words)
 		answer := goredis.NewCmd(ctx, s.words.all...)
 		q := s.ask(role, wait)
 		q.commands = append(q.commands, answer)
 		if err := s.run(ctx); err != nil {
 			return nil, err
 		}
-		err := answer.Err()
-		if err == nil || again || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
+		if err := answer.Err(); err == nil || name == "eval" || !strings.HasPrefix(err.Error(), "NOSCRIPT") {
 			return answer, err
-		}
-		load := goredis.NewStringCmd(ctx, "script", "load", sc.source)
-		q = s.ask(false, false)
-		q.commands = append(q.commands, load)
-		if err := s.run(ctx); err != nil {
-			return nil, err
-		}
-		if err := load.Err(); err != nil {
-			return nil, err
 		}
 	}
 }
@@ -187,13 +177,34 @@ func (s *session) commitWatched(ctx context.Context) error {
 	case errors.Is(err, goredis.Nil):
 		return optimistic.ErrConflict
 	case err != nil && strings.HasPrefix(err.Error(), "EXECABORT"):
-		return s.fail(op, whyDiscarded(err, queued), optimistic.Unsent)
+		for _, c := range queued { // EXEC does not repeat the error of a command that was not queued
+			if c.Err() != nil {
+				return s.fail(op, c.Err(), optimistic.Unsent)
+			}
+		}
+		return s.fail(op, err, optimistic.Unsent)
 	case err != nil:
 		// EXEC as a whole is refused with EXECABORT alone; the library hands on some
 		// errors of single commands as if they were its own.
-		return s.uncertain("EXEC", "a command failed in the middle of the transaction, which Redis does not take back: %w", err)
+		return s.torn(err)
 	}
-	return s.executed(exec, len(queued), q.wait)
+	// EXEC gives one answer a command. An error among them is of one command alone, and
+	// the others were executed:
+	// https://redis.io/docs/latest/develop/using-commands/transactions/.
+	answers, _ := exec.Val().([]any)
+	for _, answer := range answers {
+		if err, failed := answer.(error); failed {
+			return s.torn(err)
+		}
+	}
+	if len(answers) != len(queued) {
+		return s.uncertain("EXEC", "EXEC answered %d of %d commands", len(answers), len(queued))
+	}
+	return s.acknowledged(q.wait)
+}
+
+func (s *session) torn(err error) error {
+	return s.uncertain("EXEC", "a command failed in the middle of the transaction, which Redis does not take back: %w", err)
 }
 
 // queue adds the commands of the transaction, of which the count is the first.
@@ -205,8 +216,8 @@ func (s *session) queue(ctx context.Context, commands []goredis.Cmder) []goredis
 	adds.reset("zadd", indexKey)
 	deletes.reset("del")
 	removes.reset("zrem", indexKey)
-	for i := range s.writes.All() {
-		w := &s.writes.All()[i]
+	for i := range s.Writes.All() {
+		w := &s.Writes.All()[i]
 		if w.Remove {
 			deletes.add(w.Key)
 			removes.add(w.Key)
@@ -224,33 +235,6 @@ func (s *session) queue(ctx context.Context, commands []goredis.Cmder) []goredis
 		}
 	}
 	return commands
-}
-
-// whyDiscarded returns the error of the first command that was not queued, which
-// EXEC does not repeat; otherwise the error of EXEC.
-func whyDiscarded(exec error, queued []goredis.Cmder) error {
-	for _, c := range queued {
-		if err := c.Err(); err != nil {
-			return err
-		}
-	}
-	return exec
-}
-
-// executed looks at what EXEC answered: one answer a command. An error among
-// them is of one command alone, and the others were executed:
-// https://redis.io/docs/latest/develop/using-commands/transactions/.
-func (s *session) executed(exec *goredis.Cmd, commands int, wait *goredis.IntCmd) error {
-	answers, _ := exec.Val().([]any)
-	for _, answer := range answers {
-		if err, failed := answer.(error); failed {
-			return s.uncertain("EXEC", "a command failed in the middle of the transaction, which Redis does not take back: %w", err)
-		}
-	}
-	if len(answers) != commands {
-		return s.uncertain("EXEC", "EXEC answered %d of %d commands", len(answers), commands)
-	}
-	return s.acknowledged(wait)
 }
 
 // waitCommand is WAIT, which answers how many replicas have what this connection

@@ -95,9 +95,17 @@ const discarded = "EXECABORT Transaction discarded because of: "
 // transaction, which Redis does not roll back. Such an error ends a read for
 // sure, and leaves a commit unknown once it was sent.
 func classify(err error, at optimistic.Phase) (class db.Class, code, text string) {
+	class = at.Class()
 	answer, ok := errors.AsType[goredis.Error](err)
 	if !ok || errors.Is(err, goredis.Nil) {
-		return lost(err, at)
+		network, ok := errors.AsType[net.Error](err)
+		switch {
+		case errors.Is(err, context.Canceled):
+			return class, "cancelled", fmt.Sprintf("no connection: %v", err)
+		case errors.Is(err, context.DeadlineExceeded), ok && network.Timeout():
+			return class, "timeout", fmt.Sprintf("no answer in time: %v", err)
+		}
+		return class, "connection", fmt.Sprintf("no connection: %v", err)
 	}
 	text = answer.Error()
 	code, _, _ = strings.Cut(text, " ")
@@ -114,26 +122,10 @@ func classify(err error, at optimistic.Phase) (class db.Class, code, text string
 			return r.class, code, text
 		}
 	}
-	switch {
-	case strings.HasPrefix(text, "EXECABORT "):
-		return db.Aborted, code, text
+	if strings.HasPrefix(text, "EXECABORT ") {
+		class = db.Aborted
 	}
-	return at.Class(), code, text
-}
-
-// lost is classify for what is no answer of the server's.
-func lost(err error, at optimistic.Phase) (class db.Class, code, text string) {
-	class = at.Class()
-	var network net.Error
-	switch {
-	case errors.Is(err, context.Canceled):
-		code = "cancelled"
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
-		return class, "timeout", fmt.Sprintf("no answer in time: %v", err)
-	default:
-		code = "connection"
-	}
-	return class, code, fmt.Sprintf("no connection: %v", err)
+	return class, code, text
 }
 
 // failure makes the error of a call to a server.

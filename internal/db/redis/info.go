@@ -38,24 +38,25 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	if version := told["valkey_version"]; version != "" {
 		info.Name, info.Version = "Valkey", version
 	}
-	add := func(name, format string, args ...any) {
-		info.Settings = append(info.Settings, db.Setting{Name: name, Value: fmt.Sprintf(format, args...)})
-	}
 	if settings.Err() != nil { // many who rent servers out refuse CONFIG
-		add("configuration", "not told: the server refuses CONFIG GET")
-		add("appendonly", "%s", map[string]string{"1": "yes", "0": "no"}[told["aof_enabled"]])
-		add("maxmemory-policy", "%s", told["maxmemory_policy"])
+		info.Add("configuration", "not told: the server refuses CONFIG GET")
+		info.Add("appendonly", "%s", map[string]string{"1": "yes", "0": "no"}[told["aof_enabled"]])
+		info.Add("maxmemory-policy", "%s", told["maxmemory_policy"])
 	}
 	for _, name := range configured {
 		if value, ok := settings.Val()[name.(string)]; ok {
-			add(name.(string), "%s", remark(name.(string), value))
+			info.Add(name.(string), "%s", remark(name.(string), value))
 		}
 	}
-	add("servers", "%d in the URL, the primary is %s", len(d.config.nodes), l.node)
-	add("replicas", "%s", replicas(told))
-	add("commit", "%s", d.config.way())
-	add("wait", "%s", d.config.waiting())
-	add("timeout of a call", "%v", d.config.timeout)
+	info.Add("servers", "%d in the URL, the primary is %s", len(d.config.nodes), l.node)
+	info.Add("replicas", "%s", replicas(told))
+	info.Add("commit", "%s", map[bool]string{false: "one script", true: "WATCH, MULTI … EXEC"}[d.config.watch])
+	if d.config.wait == 0 {
+		info.Add("wait", "a commit is acknowledged by the primary alone")
+	} else {
+		info.Add("wait", "a commit is acknowledged by %d replicas, which have %v", d.config.wait, d.config.waitFor)
+	}
+	info.Add("timeout of a call", "%v", d.config.timeout)
 	return info, nil
 }
 
@@ -74,21 +75,6 @@ func remark(name, value string) string {
 		return value + ": when memory runs out the server deletes data, and money with it"
 	}
 	return value
-}
-
-// way says in words how transactions are committed.
-func (c *config) way() string {
-	if c.watch {
-		return "WATCH, MULTI … EXEC"
-	}
-	return "one script"
-}
-
-func (c *config) waiting() string {
-	if c.wait == 0 {
-		return "a commit is acknowledged by the primary alone"
-	}
-	return fmt.Sprintf("a commit is acknowledged by %d replicas, which have %v", c.wait, c.waitFor)
 }
 
 // pairs reads what INFO answers: name:value on lines of their own.

@@ -42,71 +42,59 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 	if len(to) > 0 {
 		end = append([]byte{'('}, to...)
 	}
-	size := s.page
-	var count any
+	fill := func(w *words) {
+		w.all = append(w.all, 2, indexKey, countKey)
+		w.add(start, end)
+		w.all = append(w.all, s.page)
+	}
+	var first []any
 	var key, value []byte
-	for page := 0; ; page++ {
+	for {
 		if err := ctx.Err(); err != nil {
 			return optimistic.Cancelled(op, err)
 		}
-		answer, err := s.readPage(ctx, start, end, size)
+		cmd, err := s.eval(ctx, s.db.scan, fill, true, false)
 		if err != nil {
+			return s.fail(op, err, optimistic.Reading)
+		}
+		if err := s.still(op); err != nil {
 			return err
 		}
-		if page == 0 {
-			count = answer.count
+		// The page is the count of commits, as text or nil before the first one; how many
+		// members of the index it has, and the last of them; and keys and their values, in turn.
+		page, _ := cmd.Val().([]any)
+		if len(page) < 3 || len(page)%2 == 0 {
+			return s.fail(op, errNoPage, optimistic.Reading)
 		}
-		if answer.count != count {
+		members, counted := page[1].(int64)
+		last, named := page[2].(string)
+		if !counted || !named {
+			return s.fail(op, errNoPage, optimistic.Reading)
+		}
+		if first == nil {
+			first = page
+		}
+		if page[0] != first[0] {
+			size := s.page
 			s.page = min(s.page*pageGrowth, longestPage)
 			return &db.Error{Class: db.Aborted, Code: "torn", Op: op, Err: fmt.Errorf(
 				"a commit came between two pages of %d entries, so they are not of one snapshot: let the writers stop, or read fewer entries", size)}
 		}
-		for i := 0; i < len(answer.pairs); i += 2 {
-			k, _ := answer.pairs[i].(string)
-			v, _ := answer.pairs[i+1].(string)
+		for i := 3; i < len(page); i += 2 {
+			k, _ := page[i].(string)
+			v, _ := page[i+1].(string)
 			key, value = append(key[:0], k...), append(value[:0], v...)
 			if err := entry(key, value); err != nil {
 				return err
 			}
 		}
-		if answer.members < int64(size) {
+		if members < int64(s.page) {
 			return nil
 		}
-		start = append(append(start[:0], '('), answer.last...)
+		start = append(append(start[:0], '('), last...)
 	}
 }
 
-// page is what scan.lua answers.
-type page struct {
-	count   any   // of commits, as text; nil before the first
-	members int64 // of the index
-	last    string
-	pairs   []any // a key and its value, in turn
-}
-
-func (s *session) readPage(ctx context.Context, start, end []byte, size int) (page, error) {
-	const op = "scan"
-	fill := func(w *words) {
-		w.all = append(w.all, 2, indexKey, countKey)
-		w.add(start, end)
-		w.all = append(w.all, size)
-	}
-	cmd, err := s.eval(ctx, s.db.scan, fill, true, false)
-	if err != nil {
-		return page{}, s.fail(op, err, optimistic.Reading)
-	}
-	if err := s.still(op); err != nil {
-		return page{}, err
-	}
-	answer, _ := cmd.Val().([]any)
-	if len(answer) >= 3 && len(answer)%2 == 1 {
-		members, whole := answer[1].(int64)
-		last, named := answer[2].(string)
-		if whole && named {
-			return page{count: answer[0], members: members, last: last, pairs: answer[3:]}, nil
-		}
-	}
-	return page{}, s.fail(op, errors.New("the scan script answered something else than a page"), optimistic.Reading)
-}
+var errNoPage = errors.New("the scan script answered something else than a page")
 
 var _ db.KVSession = (*session)(nil)

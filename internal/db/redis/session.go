@@ -28,8 +28,7 @@ type session struct {
 	unproved bool
 
 	reads  []readKey
-	writes optimistic.Set // and the bytes of reads
-	values []byte         // the bytes that Read has handed out
+	values []byte // the bytes that Read has handed out
 
 	page int // entries of a scan's first page
 
@@ -63,7 +62,7 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 func (s *session) clear() {
 	s.Open = false
 	s.reads = s.reads[:0]
-	s.writes.Clear()
+	s.Writes.Clear()
 }
 
 // Read reads all keys by one MGET and thereby at one moment. A later Read of the
@@ -88,7 +87,7 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 	for i, value := range values[earlier:] {
 		text, found := value.(string)
 		out[i] = db.Entry{Found: found}
-		r := readKey{key: s.writes.Copy(keys[i]), found: found}
+		r := readKey{key: s.Writes.Copy(keys[i]), found: found}
 		if found {
 			start := len(s.values)
 			s.values = append(s.values, text...)
@@ -190,12 +189,6 @@ func (s *session) still(op string) error {
 	}
 	return nil
 }
-
-// Set remembers a write; the last one of a key counts.
-func (s *session) Set(key, value []byte) { s.writes.Put(key, value) }
-
-// Delete remembers a removal; the last write of a key counts.
-func (s *session) Delete(key []byte) { s.writes.Remove(key) }
 
 // fail ends the transaction because of an error of the connection or an answer.
 func (s *session) fail(op string, err error, at optimistic.Phase) error {

@@ -242,11 +242,11 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 			if name == "synchronous" {
 				value += map[string]string{"0": " (off)", "1": " (normal)", "2": " (full)", "3": " (extra)"}[value]
 			}
-			info.Settings = append(info.Settings, db.Setting{Name: name, Value: value})
+			info.Add(name, "%s", value)
 		}
 		return nil
 	})
-	info.Settings = append(info.Settings, db.Setting{Name: "busy_timeout", Value: d.options.busyTimeout.String()})
+	info.Add("busy_timeout", "%v", d.options.busyTimeout)
 	return info, err
 }
 

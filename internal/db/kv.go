@@ -76,7 +76,7 @@ type Column struct {
 }
 
 // Constrainer is satisfied by a key-value store that enforces constraints
-// itself. It is asked once, before the load.
+// itself. It is asked once, before the load, and keeps the list.
 type Constrainer interface {
 	Constrain(spaces []Keyspace) error
 }

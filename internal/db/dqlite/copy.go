@@ -24,8 +24,9 @@ type nodeCopy struct {
 
 // openCopy downloads the files of the database from one node, which need not lead.
 func openCopy(ctx context.Context, c config) (_ db.Database, err error) {
-	op := "read what the dqlite node " + c.nodes[0] + " holds"
-	unavailable := func(err error) error { return &db.Error{Class: db.Unavailable, Op: op, Err: err} }
+	unavailable := func(err error) error {
+		return &db.Error{Class: db.Unavailable, Op: "read what the dqlite node " + c.nodes[0] + " holds", Err: err}
+	}
 	limited, cancel := context.WithTimeout(ctx, 20*c.timeout) // a copy is large
 	defer cancel()
 	node, err := client.New(limited, c.nodes[0])
@@ -42,11 +43,14 @@ func openCopy(ctx context.Context, c config) (_ db.Database, err error) {
 		return nil, unavailable(err)
 	}
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(n.dir, filepath.Base(f.Name)), f.Data, 0o600); err != nil {
-			return nil, unavailable(errors.Join(err, os.RemoveAll(n.dir)))
+		if errWrite := os.WriteFile(filepath.Join(n.dir, filepath.Base(f.Name)), f.Data, 0o600); errWrite != nil && err == nil {
+			err = unavailable(errWrite)
 		}
 	}
-	if n.SQL, err = sqlite.Open(ctx, "sqlite:"+filepath.Join(n.dir, c.database)); err != nil {
+	if err == nil {
+		n.SQL, err = sqlite.Open(ctx, "sqlite:"+filepath.Join(n.dir, c.database))
+	}
+	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(n.dir))
 	}
 	return n, nil

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -150,50 +149,13 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 
 // Exec implements db.SQL. The statement is a transaction of its own.
 func (d *Database) Exec(ctx context.Context, statement string) error {
-	return d.sessions.Transact(ctx, func(s db.SQLSession, _ sqlite.Conn) error {
-		_, err := s.Do(ctx, &db.Statement{SQL: statement}, nil)
-		return err
-	})
+	return d.sessions.Exec(ctx, statement)
 }
-
-// maxParams is how many parameters one statement may have in dqlite's protocol.
-const maxParams = driver.MaxTupleParams
 
 // BulkLoad implements db.BulkLoader: one transaction, which dqlite replicates when it
-// commits, of statements with as many rows as their parameters allow.
+// commits, of statements with as many rows as the parameters of its protocol allow.
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
-	if len(load.Columns) > maxParams {
-		return 0, db.Fatalf("load the table "+load.Table, "it has %d columns, and a statement at most %d parameters", len(load.Columns), maxParams)
-	}
-	return d.sessions.Load(ctx, load, func(s db.SQLSession, _ sqlite.Conn) (int64, error) { return insertAll(ctx, s, load) })
-}
-
-// insertAll inserts every row that load.Next gives.
-func insertAll(ctx context.Context, s db.SQLSession, load db.BulkLoad) (rows int64, err error) {
-	row := make([]db.Value, len(load.Columns))
-	most := maxParams / len(row)
-	full := sqlite.Insert(load, most)
-	var args []db.Value
-	for more := true; more; {
-		if more = load.Next(row); more {
-			for _, v := range row {
-				v.Text = slices.Clone(v.Text)
-				args = append(args, v)
-			}
-			rows++
-		}
-		if count := len(args) / len(row); count == most || !more && count > 0 {
-			statement := full
-			if count < most {
-				statement = sqlite.Insert(load, count)
-			}
-			if _, err := s.Do(ctx, statement, args); err != nil {
-				return 0, err
-			}
-			args = args[:0]
-		}
-	}
-	return rows, nil
+	return d.sessions.Load(ctx, load, driver.MaxTupleParams, func(sqlite.Conn) error { return nil })
 }
 
 // Close implements db.Database. Sessions have connections of their own.

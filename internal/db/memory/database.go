@@ -119,7 +119,7 @@ func (d *Database) Constrain(spaces []db.Keyspace) error {
 	}
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
-	d.store.spaces = cloneSpaces(spaces)
+	d.store.spaces = spaces
 	return nil
 }
 

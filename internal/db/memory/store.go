@@ -1,11 +1,9 @@
 package memory
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"stroppy/internal/db"
@@ -266,16 +264,4 @@ func checkSpaces(spaces []db.Keyspace) error {
 		}
 	}
 	return nil
-}
-
-// cloneSpaces copies what a caller may change later.
-func cloneSpaces(spaces []db.Keyspace) []db.Keyspace {
-	out := make([]db.Keyspace, len(spaces))
-	for i, space := range spaces {
-		out[i] = db.Keyspace{
-			Prefix:  bytes.Clone(space.Prefix),
-			Columns: slices.Clone(space.Columns),
-		}
-	}
-	return out
 }

@@ -55,8 +55,8 @@ func (a *Sessions) Open(ctx context.Context, mode db.Mode) (db.SQLSession, error
 	return s, nil
 }
 
-// Transact runs work in a write transaction on a session and connection of its own.
-func (a *Sessions) Transact(ctx context.Context, work func(s db.SQLSession, c Conn) error) error {
+// transact runs work in a write transaction on a session and connection of its own.
+func (a *Sessions) transact(ctx context.Context, work func(s db.SQLSession, c Conn) error) error {
 	s, err := a.Open(ctx, db.Interactive)
 	if err != nil {
 		return err
@@ -71,27 +71,9 @@ func (a *Sessions) Transact(ctx context.Context, work func(s db.SQLSession, c Co
 	return s.Commit(ctx)
 }
 
-// Load does load in one transaction, in which insert inserts the rows.
-func (a *Sessions) Load(ctx context.Context, load db.BulkLoad, insert func(s db.SQLSession, c Conn) (int64, error)) (rows int64, err error) {
-	if len(load.Columns) == 0 || len(load.Columns) != len(load.Types) {
-		return 0, db.Fatalf("load the table "+load.Table, "it has %d columns and %d types", len(load.Columns), len(load.Types))
-	}
-	err = a.Transact(ctx, func(s db.SQLSession, c Conn) error {
-		if err := execute(ctx, s, load.Before); err != nil {
-			return err
-		}
-		if rows, err = insert(s, c); err != nil {
-			if e, ok := errors.AsType[*db.Error](err); ok {
-				e.Op = "load the table " + load.Table
-			}
-			return err
-		}
-		return execute(ctx, s, load.After)
-	})
-	if err != nil {
-		return 0, err
-	}
-	return rows, nil
+// Exec runs a statement without parameters in a transaction of its own.
+func (a *Sessions) Exec(ctx context.Context, statement string) error {
+	return a.transact(ctx, func(s db.SQLSession, _ Conn) error { return execute(ctx, s, []string{statement}) })
 }
 
 func execute(ctx context.Context, s db.SQLSession, statements []string) error {

@@ -111,44 +111,25 @@ func appendTransaction(b []byte, tx *Transaction, c *context) []byte {
 }
 
 // opFlags returns the first byte of op; sum is that of the amounts before it.
-func opFlags(op *Op, sum int64) (flags byte) {
-	if op.Write {
-		flags |= opWrite
+func opFlags(op *Op, sum int64) byte {
+	values := op.Observed || op.Version|uint64(op.Value)|uint64(op.Writer) != 0
+	balances := op.Amount == -sum && op.Amount != 0
+	return bit(op.Write, opWrite) | bit(op.Observed, opObserved) | bit(values, opValues) |
+		bit(balances, opBalances) | bit(!balances && op.Amount != 0, opAmount) | byte(op.State)<<opState
+}
+
+// bit is a flag if it is set.
+func bit(set bool, flag byte) byte {
+	if set {
+		return flag
 	}
-	if op.Observed {
-		flags |= opObserved | opValues
-	} else if op.Version|uint64(op.Value)|uint64(op.Writer) != 0 {
-		flags |= opValues
-	}
-	flags |= byte(op.State) << opState
-	switch {
-	case op.Amount == 0:
-	case op.Amount == -sum:
-		flags |= opBalances
-	default:
-		flags |= opAmount
-	}
-	return flags
+	return 0
 }
 
 // putKind writes everything of tx that is neither id, time nor operation.
 func putKind(b []byte, i int, tx *Transaction) int {
-	var second byte
-	if tx.LookedUp {
-		second |= moreLookedUp
-	}
-	if tx.Warmup {
-		second |= moreWarmup
-	}
-	if tx.Reason != 0 {
-		second |= moreReason
-	}
-	if tx.Attempts != 1 {
-		second |= moreAttempts
-	}
-	if tx.Kind > kindMask || tx.Outcome > outcomeMask {
-		second |= moreEscape
-	}
+	second := bit(tx.LookedUp, moreLookedUp) | bit(tx.Warmup, moreWarmup) | bit(tx.Reason != 0, moreReason) |
+		bit(tx.Attempts != 1, moreAttempts) | bit(tx.Kind > kindMask || tx.Outcome > outcomeMask, moreEscape)
 	b[i] = byte(tx.Kind)&kindMask | byte(tx.Outcome)&outcomeMask<<outcomeShift
 	if second == 0 {
 		return i + 1

@@ -55,7 +55,7 @@ type engine interface {
 func Open(url string) (*Database, error) {
 	o, err := parse(url)
 	if err != nil {
-		return nil, err
+		return nil, &db.Error{Class: db.Fatal, Code: "url", Op: "open the database in memory", Err: err}
 	}
 	s := newStore()
 	d := &Database{options: o, store: s, engine: s}

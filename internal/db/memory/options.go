@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"stroppy/internal/db"
 	"stroppy/internal/db/address"
 )
 
@@ -27,14 +26,6 @@ const maxN = 10_000
 // mark, or parameters that cannot be read: it may be a password that was meant for
 // another database.
 func parse(text string) (options, error) {
-	o, err := parseOptions(text)
-	if err != nil {
-		err = &db.Error{Class: db.Fatal, Code: "url", Op: "open the database in memory", Err: err}
-	}
-	return o, err
-}
-
-func parseOptions(text string) (options, error) {
 	o := options{rate: 0.001, seed: 1, n: 5}
 	rest, ok := strings.CutPrefix(text, "memory:")
 	if !ok {

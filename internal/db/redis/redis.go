@@ -144,22 +144,21 @@ func (d *Database) primary(ctx context.Context) (*link, error) {
 	if closed {
 		return nil, db.Fatalf(opConnect, "the database is closed")
 	}
-	l, err := dial(ctx, &d.config, d.config.nodes[current])
-	switch {
-	case err == nil && l.primary:
-		return l, nil
-	case err == nil:
-		l.close()
-		err = notPrimary(l.node)
-	}
-	if db.ClassOf(err) == db.Fatal || len(d.config.nodes) == 1 {
-		return nil, err
+	l, err := d.dialPrimary(ctx, d.config.nodes[current])
+	if err == nil || db.ClassOf(err) == db.Fatal || len(d.config.nodes) == 1 {
+		return l, err
 	}
 	return d.survey(ctx, current, err)
 }
 
-func notPrimary(node string) *db.Error {
-	return unavailable(opConnect, "the Redis server %s is a replica: promote it, or name its primary too", node)
+// dialPrimary connects to a server, which must be the primary.
+func (d *Database) dialPrimary(ctx context.Context, node string) (*link, error) {
+	l, err := dial(ctx, &d.config, node)
+	if err != nil || l.primary {
+		return l, err
+	}
+	l.close()
+	return nil, unavailable(opConnect, "the Redis server %s is a replica: promote it, or name its primary too", node)
 }
 
 // nobody is no server's number.
@@ -174,50 +173,38 @@ func (d *Database) survey(ctx context.Context, except int, why error) (*link, er
 	var group sync.WaitGroup
 	for i, node := range d.config.nodes {
 		if errs[i] = why; i != except {
-			group.Go(func() { links[i], errs[i] = dial(ctx, &d.config, node) })
+			group.Go(func() { links[i], errs[i] = d.dialPrimary(ctx, node) })
 		}
 	}
 	group.Wait()
-	var primaries []int
+	var primaries, texts []string
+	found := nobody
 	for i, l := range links {
-		switch {
-		case l == nil:
-		case l.primary:
-			primaries = append(primaries, i)
-		default:
-			errs[i] = notPrimary(l.node)
-			l.close()
+		if l == nil {
+			texts = append(texts, errs[i].Error())
+			continue
 		}
+		found, primaries = i, append(primaries, l.node)
 	}
 	switch len(primaries) {
-	case 0:
-		return nil, d.noPrimary(errs)
 	case 1:
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.current = primaries[0]
-		return links[d.current], nil
+		d.current = found
+		return links[found], nil
+	case 0:
+		for _, err := range errs { // one that no new try can help stands for all
+			if len(errs) == 1 || db.ClassOf(err) == db.Fatal {
+				return nil, err
+			}
+		}
+		return nil, unavailable(opConnect, "none of the %d Redis servers is a primary that answers: %w", len(errs),
+			db.Told{Text: strings.Join(texts, "; "), Cause: errors.Join(errs...)})
 	}
-	var names []string
-	for _, number := range primaries {
-		names = append(names, d.config.nodes[number])
-		links[number].close()
-	}
-	return nil, unavailable(opConnect, "the Redis servers %s each say that they are the primary: make all but one of them its replicas", strings.Join(names, " and "))
-}
-
-// noPrimary makes one error of what each server said. One that no new try can
-// help stands for all.
-func (d *Database) noPrimary(errs []error) error {
-	for _, err := range errs {
-		if len(errs) == 1 || db.ClassOf(err) == db.Fatal {
-			return err
+	for _, l := range links {
+		if l != nil {
+			l.close()
 		}
 	}
-	var texts []string
-	for _, err := range errs {
-		texts = append(texts, err.Error())
-	}
-	return unavailable(opConnect, "none of the %d Redis servers is a primary that answers: %w", len(errs),
-		db.Told{Text: strings.Join(texts, "; "), Cause: errors.Join(errs...)})
+	return nil, unavailable(opConnect, "the Redis servers %s each say that they are the primary: make all but one of them its replicas", strings.Join(primaries, " and "))
 }

@@ -28,6 +28,12 @@ type Replica interface {
 
 // Failover is a NodeSet with a primary, and a supervisor that sees to it that
 // there is one. A kind's cluster embeds one. Create it with NewFailover.
+//
+// Patroni and Sentinel need more processes, and cannot know whether a primary that they
+// do not reach is dead: they wait for its lease to end, or have two primaries for a
+// while. Here one program owns all processes. It ends the old primary with SIGKILL and
+// has seen it gone before it promotes another, so the only wait is the time-out after
+// which a silent primary is given up.
 type Failover[N Replica] struct {
 	*NodeSet[N]
 	// Roles is held while it is decided, and made true, who leads.

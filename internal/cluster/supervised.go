@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -34,7 +35,7 @@ const (
 // Failover.NewSupervisedNode.
 type SupervisedNode struct {
 	*Server
-	health
+	unheard atomic.Pointer[time.Time] // when the first question was asked that has no answer; nil if all have
 	// Busy is held while the server is started, rejoined or replaced.
 	Busy Lock
 	// Held is guarded by the cluster's Mu, as is what follows.
@@ -49,6 +50,23 @@ type SupervisedNode struct {
 func (w *SupervisedNode) supervised() *SupervisedNode { return w }
 
 var _ interface{ supervised() *SupervisedNode } = (*SupervisedNode)(nil) // as a Replica has to
+
+// Asked notes that the node is asked over the network, as clients do, whether it lives.
+func (w *SupervisedNode) Asked() {
+	now := time.Now()
+	w.unheard.CompareAndSwap(nil, &now)
+}
+
+// Answered notes that the node has answered.
+func (w *SupervisedNode) Answered() { w.unheard.Store(nil) }
+
+// Silence is how long the node has not answered, zero if it has.
+func (w *SupervisedNode) Silence() time.Duration {
+	if since := w.unheard.Load(); since != nil {
+		return time.Since(*since)
+	}
+	return 0
+}
 
 // Idle says that nobody holds the node and nothing is being done to it; the
 // cluster's Mu is held.

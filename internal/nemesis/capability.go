@@ -3,6 +3,7 @@ package nemesis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"stroppy/internal/cluster"
@@ -90,10 +91,20 @@ type able func(s *state, nodes []cluster.Node) error
 
 // has says it of nodes without a capability.
 func has[C any](what string) able {
+	return fit("this kind of node cannot be "+what, "%s: %w", func(C) error { return nil })
+}
+
+// fit says none of nodes without a capability, and wrong of one that says by why that it
+// cannot.
+func fit[C any](none, wrong string, why func(C) error) able {
 	return func(_ *state, nodes []cluster.Node) error {
 		for _, n := range nodes {
-			if _, ok := n.(C); !ok {
-				return errors.New("this kind of node cannot be " + what)
+			c, ok := n.(C)
+			if !ok {
+				return errors.New(none)
+			}
+			if err := why(c); err != nil {
+				return fmt.Errorf(wrong, n.Name(), err)
 			}
 		}
 		return nil

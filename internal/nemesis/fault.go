@@ -98,6 +98,9 @@ func kinds() []kind {
 	kills, stops, restarts := has[Killer]("killed"), has[Terminator]("shut down in good order"), has[Restarter]("started again")
 	resizes := is[cluster.Resizer]("this kind of cluster cannot grow or shrink while it works")
 	moves := is[cluster.Mover]("this kind of cluster cannot hand its lead over in good order; kill leader makes it find a new one")
+	steers := fit("nothing can steer the clocks of this kind of node", "the clock of %s cannot be steered: %w", Clock.Steered)
+	layered := fit("this kind of node cannot have a file system of ours under its data", "the data of %s have no file system of ours under them: %w", Disk.Layered)
+	disk := both(layered, both(kills, restarts))
 	anything := func(*state, []cluster.Node) error { return nil }
 	return []kind{
 		{word: kill, usage: "kill TARGET", about: "SIGKILL to all processes of the node at once; healed by a restart on its data",
@@ -121,13 +124,13 @@ func kinds() []kind {
 		{word: limit, usage: "limit TARGET to N[k|M|G]B/s", about: "let no more bytes a second through to and from the node",
 			read: readRate, able: hasLinks, claims: partLink},
 		{word: clock, usage: "clock TARGET by T | at rate F", about: "the node's processes see a clock that jumped by T, which may be negative, or that runs F times as fast",
-			read: readClock, able: steerable, claims: partClock, inject: injectClock},
+			read: readClock, able: steers, claims: partClock, inject: injectClock},
 		{word: diskFull, usage: "disk-full TARGET", about: "writes to the node's data fail: no space left on device",
-			able: both(layered, both(kills, restarts)), claims: partDisk, lost: true, inject: injectFull},
+			able: disk, claims: partDisk, lost: true, inject: injectFull},
 		{word: slowDisk, usage: "slow-disk TARGET [by T]", about: "each call to the node's data folder takes T longer, 100ms if it does not say",
-			read: readPerCall, able: both(layered, both(kills, restarts)), claims: partDisk, inject: injectSlowDisk},
+			read: readPerCall, able: disk, claims: partDisk, inject: injectSlowDisk},
 		{word: loseUnsynced, usage: "lose-unsynced TARGET", about: "cut the power: kill the node, and what it did not fsync is gone; healed by a restart",
-			able: both(layered, both(kills, restarts)), claims: partLife, inject: injectLoss},
+			able: disk, claims: partLife, inject: injectLoss},
 		{word: add, usage: "add node", about: "a new empty node joins; with `for` it leaves again",
 			read: readAdd, able: resizes, plan: planAdd, heals: healIfAsked},
 		{word: remove, usage: "remove TARGET", about: "the node leaves the cluster for good; with `for` a new one joins afterwards",

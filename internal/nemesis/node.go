@@ -122,32 +122,6 @@ func hasLinks(s *state, _ []cluster.Node) error {
 	return nil
 }
 
-func layered(_ *state, nodes []cluster.Node) error {
-	for _, n := range nodes {
-		d, ok := n.(Disk)
-		if !ok {
-			return errors.New("this kind of node cannot have a file system of ours under its data")
-		}
-		if err := d.Layered(); err != nil {
-			return fmt.Errorf("the data of %s have no file system of ours under them: %w", n.Name(), err)
-		}
-	}
-	return nil
-}
-
-func steerable(_ *state, nodes []cluster.Node) error {
-	for _, n := range nodes {
-		c, ok := n.(Clock)
-		if !ok {
-			return errors.New("nothing can steer the clocks of this kind of node")
-		}
-		if err := c.Steered(); err != nil {
-			return fmt.Errorf("the clock of %s cannot be steered: %w", n.Name(), err)
-		}
-	}
-	return nil
-}
-
 func injectKill(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
 	return down(ctx, n, n.(Killer).Kill)
 }

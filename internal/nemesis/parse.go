@@ -246,11 +246,10 @@ func (r *reader) duration(after string) (time.Duration, error) {
 // short prints a time without the zeros that time.Duration appends.
 func short(d time.Duration) string {
 	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
+	for _, end := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, end) {
+			text = text[:len(text)-2]
+		}
 	}
 	return text
 }

@@ -117,15 +117,23 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	})
 }
 
-// succeed hands the lead of m over, if it has it, to the replica that has most.
-func (c *Cluster) succeed(ctx context.Context, m *member) error {
+// succeed hands the lead of m over, if it has it, to the replica that has most, and calls
+// then while nobody else can give it to m again.
+func (c *Cluster) succeed(ctx context.Context, m *member, then func()) error {
 	if err := c.Roles.Acquire(ctx); err != nil {
 		return err
 	}
 	defer c.Roles.Release()
-	if c.Leading() != m {
-		return nil
+	if c.Leading() == m {
+		if err := c.handOverToBest(ctx, m); err != nil {
+			return err
+		}
 	}
+	then()
+	return nil
+}
+
+func (c *Cluster) handOverToBest(ctx context.Context, m *member) error {
 	var next *member
 	var most view
 	for _, n := range c.candidates(m) {
@@ -193,22 +201,6 @@ func (c *Cluster) handOver(ctx context.Context, m *member) error {
 // that leads hands the lead over first.
 func (c *Cluster) Remove(ctx context.Context, number int) error {
 	return c.RemoveNode(ctx, number, func(ctx context.Context, m *member) error {
-		return cluster.Retry(ctx, func() error { return c.dethrone(ctx, m) })
+		return cluster.Retry(ctx, func() error { return c.succeed(ctx, m, func() { m.Hold(cluster.Stopped) }) })
 	})
-}
-
-// dethrone sees to it that m does not lead, nor ever will.
-func (c *Cluster) dethrone(ctx context.Context, m *member) error {
-	if err := c.succeed(ctx, m); err != nil {
-		return err
-	}
-	if err := c.Roles.Acquire(ctx); err != nil {
-		return err
-	}
-	defer c.Roles.Release()
-	if c.Leading() == m {
-		return fmt.Errorf("%s has come to lead again", m.Name())
-	}
-	m.Hold(cluster.Stopped)
-	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"database/sql/driver"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,20 +14,21 @@ import (
 	"stroppy/internal/db"
 )
 
-// meaning is what one error number says about the transaction that it ended:
-// before COMMIT was sent, and once it was.
+// meaning is what errors say about the transaction that they ended: before COMMIT was
+// sent, and once it was.
 type meaning struct {
-	number           uint16
 	before, atCommit db.Class
 	kind             db.ConstraintKind
-	only             product // the product that has this number; 0 for both
+	only             product  // the product that has these numbers; 0 for both
+	states           []string // the first two characters of SQLSTATEs (ISO/IEC 9075-2, table 38)
+	numbers          []uint16
 }
 
 // meanings is the table of the servers' error numbers. Names and texts are in
 // https://dev.mysql.com/doc/mysql-errors/8.4/en/server-error-reference.html and
 // https://mariadb.com/docs/server/reference/error-codes/mariadb-error-code-reference;
 // MariaDB and MySQL share the numbers below 1900. A number that is not here means
-// what the class of its SQLSTATE means, see states.
+// what the class of its SQLSTATE means.
 //
 // An error leaves the transaction open unless it is a deadlock: InnoDB undoes
 // only the statement (https://dev.mysql.com/doc/refman/8.4/en/innodb-error-handling.html;
@@ -50,90 +52,60 @@ type meaning struct {
 // A full disk is Aborted before COMMIT: space can come back, so a later try may
 // succeed, and the run shall show the outage rather than end with it.
 var meanings = [...]meaning{
-	{number: 1213, before: db.Aborted, atCommit: db.Aborted},                // ER_LOCK_DEADLOCK
-	{number: 1205, before: db.Aborted, atCommit: db.Aborted},                // ER_LOCK_WAIT_TIMEOUT
-	{number: 1020, before: db.Aborted, atCommit: db.Aborted},                // ER_CHECKREAD
-	{number: 1206, before: db.Aborted, atCommit: db.Aborted},                // ER_LOCK_TABLE_FULL: InnoDB rolls all back
-	{number: 1568, before: db.Aborted, atCommit: db.Unknown},                // ER_CANT_CHANGE_TX_CHARACTERISTICS
-	{number: 1412, before: db.Aborted, atCommit: db.Unknown},                // ER_TABLE_DEF_CHANGED: since the snapshot was taken
-	{number: 1615, before: db.Aborted, atCommit: db.Unknown},                // ER_NEED_REPREPARE
-	{number: 1637, before: db.Aborted, atCommit: db.Unknown},                // ER_TOO_MANY_CONCURRENT_TRXS
-	{number: 1317, before: db.Aborted, atCommit: db.Unknown},                // ER_QUERY_INTERRUPTED
-	{number: 1969, before: db.Aborted, atCommit: db.Unknown, only: mariaDB}, // ER_STATEMENT_TIMEOUT: max_statement_time
-	{number: 3024, before: db.Aborted, atCommit: db.Unknown, only: mySQL},   // ER_QUERY_TIMEOUT: max_execution_time
-	{number: 3572, before: db.Aborted, atCommit: db.Unknown, only: mySQL},   // ER_LOCK_NOWAIT
-	{number: 3101, before: db.Aborted, atCommit: db.Aborted, only: mySQL},   // ER_TRANSACTION_ROLLBACK_DURING_COMMIT
-	{number: 3100, before: db.Aborted, atCommit: db.Unknown, only: mySQL},   // ER_RUN_HOOK_ERROR
-	{number: 1180, before: db.Aborted, atCommit: db.Unknown},                // ER_ERROR_DURING_COMMIT
-	{number: 1026, before: db.Aborted, atCommit: db.Unknown},                // ER_ERROR_ON_WRITE
-	{number: 1021, before: db.Aborted, atCommit: db.Unknown},                // ER_DISK_FULL
-	{number: 1114, before: db.Aborted, atCommit: db.Unknown},                // ER_RECORD_FILE_FULL
-	{number: 1030, before: db.Aborted, atCommit: db.Unknown},                // ER_GET_ERRNO: an error of the storage engine
-	{number: 1037, before: db.Aborted, atCommit: db.Unknown},                // ER_OUTOFMEMORY
-	{number: 1038, before: db.Aborted, atCommit: db.Unknown},                // ER_OUT_OF_SORTMEMORY
-	{number: 1041, before: db.Aborted, atCommit: db.Unknown},                // ER_OUT_OF_RESOURCES
+	{before: db.Aborted, atCommit: db.Aborted, states: []string{"40"}, numbers: []uint16{ // transaction rollback
+		1213 /* ER_LOCK_DEADLOCK */, 1205 /* ER_LOCK_WAIT_TIMEOUT */, 1020, /* ER_CHECKREAD */
+		1206, // ER_LOCK_TABLE_FULL: InnoDB rolls all back
+	}},
+	{before: db.Aborted, atCommit: db.Aborted, only: mySQL, numbers: []uint16{3101 /* ER_TRANSACTION_ROLLBACK_DURING_COMMIT */}},
+	{before: db.Aborted, atCommit: db.Unknown, numbers: []uint16{
+		1568 /* ER_CANT_CHANGE_TX_CHARACTERISTICS */, 1412 /* ER_TABLE_DEF_CHANGED, since the snapshot */, 1615, /* ER_NEED_REPREPARE */
+		1637 /* ER_TOO_MANY_CONCURRENT_TRXS */, 1317 /* ER_QUERY_INTERRUPTED */, 1180, /* ER_ERROR_DURING_COMMIT */
+		1026 /* ER_ERROR_ON_WRITE */, 1021 /* ER_DISK_FULL */, 1114 /* ER_RECORD_FILE_FULL */, 1030, /* ER_GET_ERRNO, of the engine */
+		1037 /* ER_OUTOFMEMORY */, 1038 /* ER_OUT_OF_SORTMEMORY */, 1041, /* ER_OUT_OF_RESOURCES */
+	}},
+	{before: db.Aborted, atCommit: db.Unknown, only: mariaDB, numbers: []uint16{1969 /* ER_STATEMENT_TIMEOUT: max_statement_time */}},
+	{before: db.Aborted, atCommit: db.Unknown, only: mySQL, numbers: []uint16{
+		3024 /* ER_QUERY_TIMEOUT: max_execution_time */, 3572 /* ER_LOCK_NOWAIT */, 3100, /* ER_RUN_HOOK_ERROR */
+	}},
 
-	{number: 1062, before: db.Constraint, atCommit: db.Constraint, kind: db.UniqueKey},                  // ER_DUP_ENTRY
-	{number: 1586, before: db.Constraint, atCommit: db.Constraint, kind: db.UniqueKey},                  // ER_DUP_ENTRY_WITH_KEY_NAME
-	{number: 1022, before: db.Constraint, atCommit: db.Constraint, kind: db.UniqueKey},                  // ER_DUP_KEY
-	{number: 1452, before: db.Constraint, atCommit: db.Constraint, kind: db.ForeignKey},                 // ER_NO_REFERENCED_ROW_2
-	{number: 1216, before: db.Constraint, atCommit: db.Constraint, kind: db.ForeignKey},                 // ER_NO_REFERENCED_ROW
-	{number: 1451, before: db.Constraint, atCommit: db.Constraint, kind: db.ForeignKey},                 // ER_ROW_IS_REFERENCED_2
-	{number: 1217, before: db.Constraint, atCommit: db.Constraint, kind: db.ForeignKey},                 // ER_ROW_IS_REFERENCED
-	{number: 1048, before: db.Constraint, atCommit: db.Constraint, kind: db.NotNull},                    // ER_BAD_NULL_ERROR
-	{number: 1364, before: db.Constraint, atCommit: db.Constraint, kind: db.NotNull},                    // ER_NO_DEFAULT_FOR_FIELD
-	{number: 1263, before: db.Constraint, atCommit: db.Constraint, kind: db.NotNull},                    // ER_WARN_NULL_TO_NOTNULL, a warning of LOAD DATA
-	{number: 4025, before: db.Constraint, atCommit: db.Constraint, kind: db.CheckFailed, only: mariaDB}, // ER_CONSTRAINT_FAILED
-	{number: 3819, before: db.Constraint, atCommit: db.Constraint, kind: db.CheckFailed, only: mySQL},   // ER_CHECK_CONSTRAINT_VIOLATED
+	{before: db.Constraint, atCommit: db.Constraint, states: []string{"23"}}, // integrity constraint violation
+	{before: db.Constraint, atCommit: db.Constraint, kind: db.UniqueKey, numbers: []uint16{
+		1062 /* ER_DUP_ENTRY */, 1586 /* ER_DUP_ENTRY_WITH_KEY_NAME */, 1022, /* ER_DUP_KEY */
+	}},
+	{before: db.Constraint, atCommit: db.Constraint, kind: db.ForeignKey, numbers: []uint16{
+		1452 /* ER_NO_REFERENCED_ROW_2 */, 1216 /* ER_NO_REFERENCED_ROW */, 1451 /* ER_ROW_IS_REFERENCED_2 */, 1217, /* ER_ROW_IS_REFERENCED */
+	}},
+	{before: db.Constraint, atCommit: db.Constraint, kind: db.NotNull, numbers: []uint16{
+		1048 /* ER_BAD_NULL_ERROR */, 1364 /* ER_NO_DEFAULT_FOR_FIELD */, 1263, /* ER_WARN_NULL_TO_NOTNULL, a warning of LOAD DATA */
+	}},
+	{before: db.Constraint, atCommit: db.Constraint, kind: db.CheckFailed, only: mariaDB, numbers: []uint16{4025 /* ER_CONSTRAINT_FAILED */}},
+	{before: db.Constraint, atCommit: db.Constraint, kind: db.CheckFailed, only: mySQL, numbers: []uint16{3819 /* ER_CHECK_CONSTRAINT_VIOLATED */}},
 
-	{number: 1047, before: db.Unavailable, atCommit: db.Unavailable},            // ER_UNKNOWN_COM_ERROR: "WSREP has not yet prepared node for application use"
-	{number: 1290, before: db.Unavailable, atCommit: db.Unavailable},            // ER_OPTION_PREVENTS_STATEMENT: --read-only; a new connection may find the primary
-	{number: 1836, before: db.Unavailable, atCommit: db.Unavailable},            // ER_READ_ONLY_MODE
-	{number: 1053, before: db.Unavailable, atCommit: db.Unknown},                // ER_SERVER_SHUTDOWN
-	{number: 1077, before: db.Unavailable, atCommit: db.Unknown},                // ER_NORMAL_SHUTDOWN
-	{number: 1927, before: db.Unavailable, atCommit: db.Unknown, only: mariaDB}, // ER_CONNECTION_KILLED
-	{number: 4031, before: db.Unavailable, atCommit: db.Unknown, only: mySQL},   // ER_CLIENT_INTERACTION_TIMEOUT
-	{number: 1152, before: db.Unavailable, atCommit: db.Unknown},                // ER_ABORTING_CONNECTION
-	{number: 1184, before: db.Unavailable, atCommit: db.Unknown},                // ER_NEW_ABORTING_CONNECTION
-	{number: 1158, before: db.Unavailable, atCommit: db.Unknown},                // ER_NET_READ_ERROR
-	{number: 1159, before: db.Unavailable, atCommit: db.Unknown},                // ER_NET_READ_INTERRUPTED
-	{number: 1160, before: db.Unavailable, atCommit: db.Unknown},                // ER_NET_ERROR_ON_WRITE
-	{number: 1161, before: db.Unavailable, atCommit: db.Unknown},                // ER_NET_WRITE_INTERRUPTED
-	{number: 2006, before: db.Unavailable, atCommit: db.Unknown},                // CR_SERVER_GONE_ERROR, from a proxy
-	{number: 2013, before: db.Unavailable, atCommit: db.Unknown},                // CR_SERVER_LOST, from a proxy
-	{number: 1040, before: db.Unavailable, atCommit: db.Unknown},                // ER_CON_COUNT_ERROR
-	{number: 1203, before: db.Unavailable, atCommit: db.Unknown},                // ER_TOO_MANY_USER_CONNECTIONS
-	{number: 1226, before: db.Unavailable, atCommit: db.Unknown},                // ER_USER_LIMIT_REACHED
-	{number: 1129, before: db.Unavailable, atCommit: db.Unknown},                // ER_HOST_IS_BLOCKED: until FLUSH HOSTS
-	{number: 1135, before: db.Unavailable, atCommit: db.Unknown},                // ER_CANT_CREATE_THREAD
+	{before: db.Unavailable, atCommit: db.Unavailable, numbers: []uint16{
+		1047, // ER_UNKNOWN_COM_ERROR: "WSREP has not yet prepared node for application use"
+		1290, // ER_OPTION_PREVENTS_STATEMENT: --read-only; a new connection may find the primary
+		1836, // ER_READ_ONLY_MODE
+	}},
+	{before: db.Unavailable, atCommit: db.Unknown, states: []string{"08"}, numbers: []uint16{ // connection exception
+		1053 /* ER_SERVER_SHUTDOWN */, 1077 /* ER_NORMAL_SHUTDOWN */, 1152 /* ER_ABORTING_CONNECTION */, 1184, /* ER_NEW_ABORTING_CONNECTION */
+		1158 /* ER_NET_READ_ERROR */, 1159 /* ER_NET_READ_INTERRUPTED */, 1160 /* ER_NET_ERROR_ON_WRITE */, 1161, /* ER_NET_WRITE_INTERRUPTED */
+		2006 /* CR_SERVER_GONE_ERROR, from a proxy */, 2013, /* CR_SERVER_LOST, from a proxy */
+		1040 /* ER_CON_COUNT_ERROR */, 1203 /* ER_TOO_MANY_USER_CONNECTIONS */, 1226, /* ER_USER_LIMIT_REACHED */
+		1129 /* ER_HOST_IS_BLOCKED, until FLUSH HOSTS */, 1135, /* ER_CANT_CREATE_THREAD */
+	}},
+	{before: db.Unavailable, atCommit: db.Unknown, only: mariaDB, numbers: []uint16{1927 /* ER_CONNECTION_KILLED */}},
+	{before: db.Unavailable, atCommit: db.Unknown, only: mySQL, numbers: []uint16{4031 /* ER_CLIENT_INTERACTION_TIMEOUT */}},
 
-	{number: 1045, before: db.Fatal, atCommit: db.Fatal},              // ER_ACCESS_DENIED_ERROR
-	{number: 1044, before: db.Fatal, atCommit: db.Fatal},              // ER_DBACCESS_DENIED_ERROR
-	{number: 1049, before: db.Fatal, atCommit: db.Fatal},              // ER_BAD_DB_ERROR
-	{number: 1130, before: db.Fatal, atCommit: db.Fatal},              // ER_HOST_NOT_PRIVILEGED
-	{number: 1153, before: db.Fatal, atCommit: db.Fatal},              // ER_NET_PACKET_TOO_LARGE: it was not read
-	{number: 1193, before: db.Fatal, atCommit: db.Fatal},              // ER_UNKNOWN_SYSTEM_VARIABLE
-	{number: 1231, before: db.Fatal, atCommit: db.Fatal},              // ER_WRONG_VALUE_FOR_VAR
-	{number: 1792, before: db.Fatal, atCommit: db.Fatal},              // ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION
-	{number: 1366, before: db.Fatal, atCommit: db.Fatal},              // ER_TRUNCATED_WRONG_VALUE_FOR_FIELD
-	{number: 1698, before: db.Fatal, atCommit: db.Fatal},              // ER_ACCESS_DENIED_NO_PASSWORD_ERROR
-	{number: 1820, before: db.Fatal, atCommit: db.Fatal},              // ER_MUST_CHANGE_PASSWORD
-	{number: 3159, before: db.Fatal, atCommit: db.Fatal, only: mySQL}, // ER_SECURE_TRANSPORT_REQUIRED
-}
-
-// states gives the meaning of the numbers that are not in the table by the class
-// of their SQLSTATE, its first two characters (ISO/IEC 9075-2, table 38; which
-// number has which is in the references above).
-var states = map[string]meaning{
-	"08": {before: db.Unavailable, atCommit: db.Unknown},   // connection exception
-	"0A": {before: db.Fatal, atCommit: db.Fatal},           // feature not supported
-	"21": {before: db.Fatal, atCommit: db.Fatal},           // cardinality violation
-	"22": {before: db.Fatal, atCommit: db.Fatal},           // data exception: 1264, 1406, 1690
-	"23": {before: db.Constraint, atCommit: db.Constraint}, // integrity constraint violation
-	"25": {before: db.Fatal, atCommit: db.Fatal},           // invalid transaction state
-	"28": {before: db.Fatal, atCommit: db.Fatal},           // invalid authorization
-	"40": {before: db.Aborted, atCommit: db.Aborted},       // transaction rollback
-	"42": {before: db.Fatal, atCommit: db.Fatal},           // syntax error or access rule violation: 1064, 1142, 1146, 1305
+	{before: db.Fatal, atCommit: db.Fatal, states: []string{
+		"0A", "21", "22", // feature not supported, cardinality violation, data exception (1264, 1406, 1690)
+		"25", "28", "42", // invalid transaction state, invalid authorization, syntax error or access rule violation (1064, 1142, 1146, 1305)
+	}, numbers: []uint16{
+		1045 /* ER_ACCESS_DENIED_ERROR */, 1044 /* ER_DBACCESS_DENIED_ERROR */, 1049 /* ER_BAD_DB_ERROR */, 1130, /* ER_HOST_NOT_PRIVILEGED */
+		1153 /* ER_NET_PACKET_TOO_LARGE, which was not read */, 1193 /* ER_UNKNOWN_SYSTEM_VARIABLE */, 1231, /* ER_WRONG_VALUE_FOR_VAR */
+		1792 /* ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION */, 1366, /* ER_TRUNCATED_WRONG_VALUE_FOR_FIELD */
+		1698 /* ER_ACCESS_DENIED_NO_PASSWORD_ERROR */, 1820, /* ER_MUST_CHANGE_PASSWORD */
+	}},
+	{before: db.Fatal, atCommit: db.Fatal, only: mySQL, numbers: []uint16{3159 /* ER_SECURE_TRANSPORT_REQUIRED */}},
 }
 
 // phase says how far the transaction had gone when an error came.
@@ -147,16 +119,15 @@ const (
 
 // classify gives the meaning of an error that a server reported.
 func classify(p product, number uint16, state string, at phase) (db.Class, db.ConstraintKind) {
-	m := meaning{before: db.Fatal, atCommit: db.Unknown}
-	if len(state) == 5 {
-		if s, known := states[state[:2]]; known {
-			m = s
-		}
-	}
+	m := &meaning{before: db.Fatal, atCommit: db.Unknown}
 	for i := range meanings {
-		if meanings[i].number == number && (meanings[i].only == 0 || meanings[i].only == p) {
-			m = meanings[i]
+		row := &meanings[i]
+		if slices.Contains(row.numbers, number) && (row.only == 0 || row.only == p) {
+			m = row
 			break
+		}
+		if len(state) == 5 && slices.Contains(row.states, state[:2]) {
+			m = row
 		}
 	}
 	if at == committing {
@@ -182,32 +153,28 @@ func (e serverError) Error() string {
 
 func (e serverError) Unwrap() error { return e.MySQLError }
 
-// advice says what to do about an error; empty where nothing can be said in
-// general.
-func advice(number uint16) string {
-	switch number {
-	case 1045, 1698:
-		return "check the user and the password in the URL"
-	case 1044, 1142, 1143, 1227, 1370:
-		return "give this user the right, or take another user"
-	case 1049:
-		return "make it, or name another in the URL"
-	case 1040, 1203, 1226:
-		return "take fewer clients, or raise max_connections"
-	case 1129:
-		return "run FLUSH HOSTS on it"
-	case 1193, 1231:
-		return "check the parameters in the URL"
-	case 1153:
-		return "raise max_allowed_packet"
-	}
-	return ""
+// advice says what to do about errors of which something can be said in general.
+var advice = map[uint16]string{
+	1045: checkUser, 1698: checkUser,
+	1044: giveRight, 1142: giveRight, 1143: giveRight, 1227: giveRight, 1370: giveRight,
+	1040: fewerClients, 1203: fewerClients, 1226: fewerClients,
+	1193: checkParameters, 1231: checkParameters,
+	1049: "make it, or name another in the URL",
+	1129: "run FLUSH HOSTS on it",
+	1153: "raise max_allowed_packet",
 }
+
+const (
+	checkUser       = "check the user and the password in the URL"
+	giveRight       = "give this user the right, or take another user"
+	fewerClients    = "take fewer clients, or raise max_connections"
+	checkParameters = "check the parameters in the URL"
+)
 
 // reported is the error for something that the server reported.
 func reported(op string, p product, e *client.MySQLError, at phase) *db.Error {
 	class, kind := classify(p, e.Number, string(e.SQLState[:]), at)
-	return &db.Error{Class: class, Constraint: kind, Code: strconv.Itoa(int(e.Number)), Op: op, Err: serverError{e, advice(e.Number)}}
+	return &db.Error{Class: class, Constraint: kind, Code: strconv.Itoa(int(e.Number)), Op: op, Err: serverError{e, advice[e.Number]}}
 }
 
 // lost is the error for a connection that ended or did not answer.

@@ -73,15 +73,17 @@ func TestClassify(t *testing.T) {
 func TestTable(t *testing.T) {
 	seen := map[uint16]bool{}
 	for _, m := range meanings {
-		if seen[m.number] {
-			t.Errorf("%d is there twice", m.number)
-		}
-		seen[m.number] = true
-		if (m.before == db.Constraint) != (m.kind != 0) {
-			t.Errorf("%d: class %v, kind %v", m.number, m.before, m.kind)
+		for _, number := range m.numbers {
+			if seen[number] {
+				t.Errorf("%d is there twice", number)
+			}
+			seen[number] = true
+			if (m.before == db.Constraint) != (m.kind != 0) {
+				t.Errorf("%d: class %v, kind %v", number, m.before, m.kind)
+			}
 		}
 		if m.before == db.Unknown || m.atCommit != db.Unknown && m.atCommit != m.before {
-			t.Errorf("%d: %v before COMMIT, %v at it", m.number, m.before, m.atCommit)
+			t.Errorf("%v: %v before COMMIT, %v at it", m.numbers, m.before, m.atCommit)
 		}
 	}
 	for number, kind := range map[uint16]db.ConstraintKind{4025: db.CheckFailed, 1048: db.NotNull, 1452: db.ForeignKey, 1062: db.UniqueKey} {

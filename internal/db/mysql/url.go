@@ -1,12 +1,10 @@
 package mysql
 
 import (
-	"fmt"
+	"errors"
 	"maps"
-	"net"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,11 +21,9 @@ const (
 	// answerTimeout is how long a transaction waits for an answer if the URL does
 	// not say, so that a frozen server does not hang a client for ever.
 	answerTimeout = 10 * time.Second
-	usualPort     = "3306"
 )
 
-// unescaped says how a URL is written.
-var unescaped = &addresses.UnescapedError{Form: scheme + "USER:PASSWORD@HOST:PORT/DATABASE"}
+var style = addresses.Style{Product: "database", Server: "host", Port: "3306", Form: scheme + "USER:PASSWORD@HOST:PORT/DATABASE"}
 
 // address is what a URL says.
 type address struct {
@@ -41,9 +37,6 @@ type address struct {
 // library's would change what this driver relies on, such as multiStatements, or
 // let a server read this machine's files.
 var parameters = []string{"allowCleartextPasswords", "compress", "tls"}
-
-// ours are the URL's parameters that this driver takes itself.
-var ours = []string{"answer_timeout", "spread", "timeout"}
 
 // settings are the session variables that this driver's statements rely on, as
 // https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables
@@ -68,140 +61,91 @@ func lockWait(answer time.Duration) string {
 var variable = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // parseURL reads mysql://user:password@host:port,host2:port2/database?name=value.
-// Nothing of a URL that cannot be read is in the error, for it may be a piece of
-// the password.
 func parseURL(text string) (*address, error) {
-	const op = "read the database URL"
+	a, err := readURL(text)
+	if err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: "read the database URL", Err: errors.Unwrap(err)}
+	}
+	return a, nil
+}
+
+func readURL(text string) (*address, error) {
 	rest, ok := strings.CutPrefix(text, scheme)
 	if !ok {
-		return nil, db.Fatalf(op, "it does not begin with %s", scheme)
+		return nil, style.Errorf("it does not begin with %s", scheme)
 	}
-	authority, path, slash := strings.Cut(rest, "/")
-	database, query, _ := strings.Cut(path, "?")
-	if !slash || database == "" || strings.ContainsAny(authority, "?#") || strings.ContainsAny(database, "@/#") || hostsIn(query) {
-		return nil, db.Fatalf(op, "%w", unescaped)
+	rest, query, _ := strings.Cut(rest, "?")
+	unescaped := &addresses.UnescapedError{Form: style.Form}
+	// A / and a ? in the password leave the hosts and the database in what was taken for
+	// the parameters. A variable's value may have an @.
+	if _, after, found := strings.Cut(query, "@"); found && strings.Contains(after, "/") {
+		return nil, style.Errorf("%w", unescaped)
 	}
-	user, hosts, found := cutLast(authority, "@")
-	if !found {
-		return nil, db.Fatalf(op, "it names no user: %w", unescaped)
+	u, err := style.Parse(rest, nil)
+	if err != nil {
+		return nil, err
 	}
-	name, password, _ := strings.Cut(user, ":")
-	config := client.NewConfig()
-	for _, part := range []struct {
-		to   *string
-		text string
-	}{{&config.User, name}, {&config.Passwd, password}, {&config.DBName, database}} {
-		var err error
-		if *part.to, err = url.PathUnescape(part.text); err != nil {
-			return nil, db.Fatalf(op, "a %% in it is not followed by two digits: %w", unescaped)
-		}
+	database, err := url.PathUnescape(u.Path)
+	switch {
+	case !u.Account:
+		return nil, style.Errorf("it names no user: %w", unescaped)
+	case err != nil || u.Path == "" || strings.ContainsAny(u.Path, "/#"):
+		return nil, style.Errorf("%w", unescaped)
 	}
 	a := &address{connect: connectTimeout, answer: answerTimeout}
-	config, err := a.parameters(config, query)
+	config, err := a.configure(query)
 	if err != nil {
-		return nil, &db.Error{Class: db.Fatal, Op: op, Err: err}
+		return nil, err
 	}
-	for host := range strings.SplitSeq(hosts, ",") {
+	config.User, config.Passwd, config.DBName = u.User, u.Password, database
+	for _, host := range u.Servers {
 		c := config.Clone()
-		if c.Addr, err = hostPort(host); err != nil {
-			return nil, &db.Error{Class: db.Fatal, Op: op, Err: err}
-		}
+		c.Addr = host
 		a.hosts = append(a.hosts, c)
 	}
 	return a, nil
 }
 
-// hostsIn says that the hosts and the database stand in what was taken for the
-// parameters, because of a / and a ? in the password. A variable's value may have an @.
-func hostsIn(query string) bool {
-	_, after, found := strings.Cut(query, "@")
-	return found && strings.Contains(after, "/")
-}
-
-// cutLast cuts around the last separator, because a password may hold one.
-func cutLast(s, separator string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, separator); i >= 0 {
-		return s[:i], s[i+len(separator):], true
+// configure makes a configuration of what a query says and of what is always so.
+func (a *address) configure(query string) (*client.Config, error) {
+	options := addresses.Options{
+		"answer_timeout": addresses.Time(&a.answer, time.Millisecond),
+		"timeout":        addresses.Time(&a.connect, time.Millisecond),
+		"spread":         addresses.Choice(&a.spread, "false", "true"),
 	}
-	return "", s, false
-}
-
-// hostPort completes an address by the usual port. A host of colons is an IPv6
-// address in brackets.
-func hostPort(host string) (string, error) {
-	name, port, err := net.SplitHostPort(host)
-	if err != nil {
-		name, port, err = net.SplitHostPort(host + ":" + usualPort)
-	}
-	if err != nil || name == "" || port == "" {
-		return "", fmt.Errorf("%q is no host: write host:port, with an IPv6 address in brackets", host)
-	}
-	return net.JoinHostPort(name, port), nil
-}
-
-// parameters adds to a configuration what a query says and what is always so.
-func (a *address) parameters(base *client.Config, query string) (*client.Config, error) {
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return nil, fmt.Errorf("its parameters cannot be read: write them as name=value&name=value")
-	}
-	var library []string
-	variables := maps.Clone(settings)
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		value := values.Get(name)
-		switch {
-		case len(values[name]) > 1:
-			return nil, fmt.Errorf("its parameter %s is given %d times: give it once", name, len(values[name]))
-		case slices.Contains(ours, name):
-			if err := a.set(name, value); err != nil {
-				return nil, err
-			}
-		case slices.Contains(parameters, name):
-			library = append(library, name+"="+url.QueryEscape(value))
-		case variable.MatchString(name):
-			variables[name] = value
-		default:
-			return nil, fmt.Errorf("no parameter is called %q: take one of %s, or a session variable of the server",
-				name, strings.Join(slices.Concat(ours, parameters), ", "))
+	library := url.Values{}
+	for _, name := range parameters {
+		options[name] = func(value string) error {
+			library.Set(name, value)
+			return nil
 		}
+	}
+	variables := maps.Clone(settings)
+	values, _ := url.ParseQuery(query) // its error is that of Read
+	for name := range values {
+		if options[name] == nil && variable.MatchString(name) {
+			options[name] = func(value string) error {
+				variables[name] = value
+				return nil
+			}
+		}
+	}
+	if err := style.Read(query, options); err != nil {
+		return nil, err
 	}
 	if _, given := variables["innodb_lock_wait_timeout"]; !given {
 		variables["innodb_lock_wait_timeout"] = lockWait(a.answer)
 	}
-	config, err := client.ParseDSN("/?" + strings.Join(library, "&"))
+	config, err := client.ParseDSN("/?" + library.Encode())
 	if err != nil {
-		return nil, fmt.Errorf("its parameters cannot be used: %w", err)
+		return nil, style.Errorf("its parameters cannot be used: %w", err)
 	}
-	config.User, config.Passwd, config.DBName = base.User, base.Passwd, base.DBName
 	config.Params = variables
 	config.Logger = &client.NopLogger{} // what it would log is in the errors
 	config.ClientFoundRows = true       // an UPDATE that changes nothing has found its row
 	config.MultiStatements = true
 	config.MaxAllowedPacket = 0 // asks the server for its own
 	return config, nil
-}
-
-func (a *address) set(name, value string) (err error) {
-	switch name {
-	case "answer_timeout":
-		return limit(name, value, &a.answer)
-	case "timeout":
-		return limit(name, value, &a.connect)
-	case "spread":
-		if value != "true" && value != "false" {
-			return fmt.Errorf("its parameter spread is %q: take true or false", value)
-		}
-		a.spread = value == "true"
-	}
-	return nil
-}
-
-// limit reads a parameter that is a time.
-func limit(name, value string, to *time.Duration) (err error) {
-	if *to, err = time.ParseDuration(value); err != nil || *to <= 0 {
-		return fmt.Errorf("its parameter %s is %q: give a duration such as 5s", name, value)
-	}
-	return nil
 }
 
 // where names the hosts, for errors.

@@ -27,7 +27,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -57,10 +56,9 @@ type Flavor struct {
 	// default_transaction_isolation.
 	Isolations db.Isolations
 
-	// Codes gives the meaning of SQLSTATE codes that differ from the rest of their
-	// class, and Classes that of the others by their first two characters.
-	Codes   map[string]Meaning
-	Classes map[string]db.Class
+	// Codes are the SQLSTATE codes of each meaning, and the first two characters of those
+	// that are not among them.
+	Codes map[Meaning][]string
 
 	// Warning says whether a notice that came while a commit was under way takes its
 	// success away, and why; nil: none does.
@@ -165,22 +163,17 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 	}
 	config.DialFunc = wire.Dial
 	d := &Database{flavor: flavor, operations: operationsOn(flavor.Name), config: config, where: hosts(config), timeout: answerTimeout}
-	ours := func(name string) (text string, given bool) {
-		text, given = config.RuntimeParams[name]
+	ours := address.Options{
+		"answer_timeout": address.Time(&d.timeout, time.Millisecond),
+		"prepare":        address.Choice(&d.stateless, "true", "false"),
+	}
+	for name, read := range ours {
+		if text, given := config.RuntimeParams[name]; given {
+			if err := read(text); err != nil {
+				return nil, db.Fatalf(op, "%s=%s %w", name, text, err)
+			}
+		}
 		delete(config.RuntimeParams, name) // the others go to the server
-		return text, given
-	}
-	if text, given := ours("answer_timeout"); given {
-		if d.timeout, err = time.ParseDuration(text); err != nil || d.timeout <= 0 {
-			return nil, db.Fatalf(op, "answer_timeout=%s is no time: write one such as 10s", text)
-		}
-	}
-	if text, given := ours("prepare"); given {
-		prepare, err := strconv.ParseBool(text)
-		if err != nil {
-			return nil, db.Fatalf(op, "prepare=%s is neither true nor false", text)
-		}
-		d.stateless = !prepare
 	}
 	return d, nil
 }

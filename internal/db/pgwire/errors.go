@@ -31,9 +31,9 @@ const (
 // PANIC once the commit record is written (src/backend/access/transam/xact.c,
 // RecordTransactionCommit is a critical section).
 func (f *Flavor) classify(code string, p phase, ended bool) Meaning {
-	m, known := f.Codes[code]
+	m, known := f.meaning(code)
 	if !known && len(code) == 5 {
-		m.Class, known = f.Classes[code[:2]]
+		m, known = f.meaning(code[:2])
 	}
 	switch {
 	case !known && p == committing:
@@ -51,6 +51,16 @@ func (f *Flavor) classify(code string, p phase, ended bool) Meaning {
 		return Meaning{Class: db.Unavailable}
 	}
 	return m
+}
+
+// meaning finds a code, or the first two characters of one, in the flavor's table.
+func (f *Flavor) meaning(code string) (Meaning, bool) {
+	for m, codes := range f.Codes {
+		if slices.Contains(codes, code) {
+			return m, true
+		}
+	}
+	return Meaning{}, false
 }
 
 // serverError is an error that the server reported, in its own words, and what

@@ -57,7 +57,6 @@ func Flavor() *pgwire.Flavor {
 			},
 		},
 		Codes:   codes,
-		Classes: classes,
 		Warning: warning,
 		Product: product,
 		Settings: []string{"fsync", "synchronous_commit", "full_page_writes", "synchronous_standby_names",

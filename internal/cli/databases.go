@@ -207,7 +207,7 @@ func exitCode(err error) int {
 // servants are what this program is when a cluster of it starts it once more.
 func servants() []*cobra.Command {
 	list := []*cobra.Command{
-		servant(cluster.FaultFSCommand, "Serve the file system under a node's data", func([]string) error { return disk.Serve(disk.Standard{}) }),
+		servant(cluster.FaultFSCommand, "Serve the file system under a node's data", func([]string) error { return disk.Serve() }),
 	}
 	for _, d := range databases() {
 		if d.servant != nil {

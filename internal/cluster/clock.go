@@ -275,25 +275,18 @@ func offsetOf(ctx context.Context, c clockwork) (offset, error) {
 // healed heals a clock and sees that it is where it was before the fault: nearer
 // than half of least.
 func (before offset) healed(c clockwork, heal func() error, least time.Duration) func(context.Context) (string, error) {
-	return func(ctx context.Context) (seen string, err error) {
-		if err := until(ctx, heal); err != nil {
-			return "", err
-		}
+	return healing(seenWithin, heal, func(ctx context.Context) (string, error) {
 		if !c.Awake() {
 			return "the server, which is down or paused, goes on with a right clock", nil
 		}
-		err = until(ctx, func() error {
-			now, err := offsetOf(ctx, c)
-			if err != nil {
-				return err
-			}
-			wrong := now.ahead - before.ahead
-			if wrong.Abs() > least/2+now.sure+before.sure {
-				return fmt.Errorf("the clock of %s is wrong by %s after its heal", c.Name(), wrong.Round(time.Millisecond))
-			}
-			seen = "clock right to " + wrong.Abs().Round(time.Millisecond).String()
-			return nil
-		})
-		return seen, err
-	}
+		now, err := offsetOf(ctx, c)
+		if err != nil {
+			return "", err
+		}
+		wrong := now.ahead - before.ahead
+		if wrong.Abs() > least/2+now.sure+before.sure {
+			return "", fmt.Errorf("the clock of %s is wrong by %s after its heal", c.Name(), wrong.Round(time.Millisecond))
+		}
+		return "clock right to " + wrong.Abs().Round(time.Millisecond).String(), nil
+	})
 }

@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 // Cluster is a running database of one or more nodes. Its
@@ -101,6 +102,18 @@ type Effect struct {
 	// Heal undoes the fault, sees that its effect has ended, and says how. It may be
 	// called again when it fails. Nil: there is nothing to undo.
 	Heal func(ctx context.Context) (seen string, err error)
+}
+
+// healing is the Heal of an Effect: it undoes the fault and sees within a limit that
+// its effect has ended.
+func healing(limit time.Duration, heal func() error, ended func(context.Context) (string, error)) func(context.Context) (string, error) {
+	return func(ctx context.Context) (seen string, err error) {
+		if err := until(ctx, heal); err != nil {
+			return "", err
+		}
+		err = untilFor(ctx, limit, func() (err error) { seen, err = ended(ctx); return err })
+		return seen, err
+	}
 }
 
 // Mover is a cluster that can hand the lead over in good order.

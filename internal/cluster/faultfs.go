@@ -15,9 +15,8 @@ import (
 )
 
 // FaultFSCommand is the argument with which this program is started to serve the
-// file system of a FaultFS. It has to call disk.Serve then, with its standard input
-// and output; so has the test program of a package that starts clusters with
-// Options.FaultFS.
+// file system of a FaultFS. It has to call disk.Serve then; so has the test program of
+// a package that starts clusters with Options.FaultFS.
 const FaultFSCommand = "disk-layer"
 
 // FaultFSService is the name of the service that a fault file system's process offers.
@@ -104,19 +103,20 @@ func (l *faultFS) start(record *Record) error {
 	if l.process, err = StartProcess(cmd, syscall.SIGTERM); err != nil {
 		return err
 	}
-	l.client = jsonrpc.NewClient(pipes{answers, ask})
+	l.client = jsonrpc.NewClient(Pipes{answers, ask})
 	return record.Add(ProcessLeftover(l.process))
 }
 
-// pipes are the ends of two pipes.
-type pipes struct {
+// Pipes are the ends of two pipes as one connection.
+type Pipes struct {
 	io.ReadCloser
-	out io.WriteCloser
+	Out io.WriteCloser
 }
 
-func (p pipes) Write(b []byte) (int, error) { return p.out.Write(b) }
+func (p Pipes) Write(b []byte) (int, error) { return p.Out.Write(b) }
 
-func (p pipes) Close() error { return errors.Join(p.out.Close(), p.ReadCloser.Close()) }
+// Close closes both.
+func (p Pipes) Close() error { return errors.Join(p.Out.Close(), p.ReadCloser.Close()) }
 
 // call asks the process for something.
 func (l *faultFS) call(ctx context.Context, what string, args any) error {
@@ -172,42 +172,28 @@ func (l *faultFS) close() error {
 // errNoFaultFS is what a node without a file system of ours says.
 var errNoFaultFS = errors.New("its cluster was started without one: start it with layer=on, as in postgres:1?layer=on")
 
-func (s *Server) currentFaultFS() *faultFS {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.faultFS
-}
-
-// disk returns the file system under the node's data.
-func (s *Server) disk() (*faultFS, error) {
-	l := s.currentFaultFS()
-	if l == nil {
-		return nil, errNoFaultFS
-	}
-	return l, l.gone()
-}
-
 // mountFaultFS puts the file system under the node's data, if there has to be one,
 // before the first start; life is held.
 func (s *Server) mountFaultFS(ctx context.Context) error {
 	if !s.program.FaultFS {
 		return nil
 	}
-	if l := s.currentFaultFS(); l != nil {
+	if l := s.faultFS.Load(); l != nil {
 		return l.gone()
 	}
 	l, err := newFaultFS(ctx, s.host.network.record, s.dir)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.faultFS = l
+	s.faultFS.Store(l)
 	return err
 }
 
 // Layered says why there is no file system of ours under the node's data, nil if
 // there is.
 func (s *Server) Layered() error {
-	_, err := s.disk()
-	return err
+	l := s.faultFS.Load()
+	if l == nil {
+		return errNoFaultFS
+	}
+	return l.gone()
 }
 
 // Fill lets what needs room on the node's disk fail with ENOSPC: writes that make
@@ -248,9 +234,9 @@ func (s *Server) Sync() error {
 
 // ask asks for something of the disk; what says it, before the node's name.
 func (s *Server) ask(ctx context.Context, what, method string, args any) error {
-	l, err := s.disk()
+	err := s.Layered()
 	if err == nil {
-		err = l.call(ctx, method, args)
+		err = s.faultFS.Load().call(ctx, method, args)
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", what, s.Name(), err)
@@ -269,14 +255,10 @@ func (s *Server) renewDisk(ctx context.Context) error {
 
 // removeFaultFS takes the file system away.
 func (s *Server) removeFaultFS() error {
-	l := s.currentFaultFS()
-	if l == nil {
-		return nil
+	if l := s.faultFS.Swap(nil); l != nil {
+		return l.close()
 	}
-	s.mu.Lock()
-	s.faultFS = nil
-	s.mu.Unlock()
-	return l.close()
+	return nil
 }
 
 // storage is a node's data on a disk that can have faults.
@@ -324,13 +306,7 @@ func diskEffect(s storage, heal func() error, err error, faulty func() (bool, st
 		}
 		return seen, err
 	}
-	e := Effect{Heal: func(ctx context.Context) (seen string, err error) {
-		if err := until(ctx, heal); err != nil {
-			return "", err
-		}
-		err = until(ctx, func() (err error) { seen, err = verify(false); return err })
-		return seen, err
-	}}
+	e := Effect{Heal: healing(seenWithin, heal, func(context.Context) (string, error) { return verify(false) })}
 	e.Seen, err = verify(true)
 	return e, err
 }

@@ -124,7 +124,7 @@ func (n *Network) Add(ctx context.Context) (*Host, error) {
 	if n.closed {
 		return nil, errors.New("add a host to the network: it is closed")
 	}
-	h := &Host{network: n, number: len(n.hosts), addr: netip.AddrFrom4([4]byte{127, 0, 0, 1})}
+	h := &Host{network: n, number: len(n.hosts), addr: loopbackAddr}
 	if n.backend != nil {
 		addr, err := n.backend.addHost(h.number)
 		if err != nil {
@@ -162,6 +162,11 @@ func (n *Network) usable(places ...int) error {
 	if n.backend == nil {
 		return fmt.Errorf("the nodes share 127.0.0.1, where nothing can be cut or slowed: %s", n.loopback)
 	}
+	return n.known(places...)
+}
+
+// known says which of these places is not there; n.mu is held.
+func (n *Network) known(places ...int) error {
 	if n.closed {
 		return errors.New("the network is closed")
 	}
@@ -172,6 +177,9 @@ func (n *Network) usable(places ...int) error {
 	}
 	return nil
 }
+
+// loopbackAddr is the address of all hosts without namespaces.
+var loopbackAddr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // Host is the place of one node: an address and how processes are started there.
 type Host struct {

@@ -219,20 +219,13 @@ func partition(ctx context.Context, w wires, cuts []Cut) (Effect, error) {
 		return Effect{}, err
 	}
 	e := Effect{Seen: ways(len(cuts)) + " cut: no packet came through"}
-	e.Heal = func(ctx context.Context) (seen string, err error) {
-		if err := until(ctx, mend); err != nil {
-			return "", err
+	e.Heal = healing(seenWithin, mend, func(ctx context.Context) (string, error) {
+		open := w.open(cuts)
+		if len(open) == 0 {
+			return "its ways are cut by another fault yet", nil
 		}
-		err = until(ctx, func() error {
-			open := w.open(cuts)
-			seen = ways(len(open)) + " open again"
-			if len(open) == 0 {
-				seen = "its ways are cut by another fault yet"
-			}
-			return reaches(ctx, w, open, true)
-		})
-		return seen, err
-	}
+		return ways(len(open)) + " open again", reaches(ctx, w, open, true)
+	})
 	return e, reaches(ctx, w, cuts, false)
 }
 
@@ -265,25 +258,22 @@ func reaches(ctx context.Context, w wires, cuts []Cut, open bool) error {
 }
 
 func degrade(ctx context.Context, w wires, hosts []int, link Link) (Effect, error) {
-	heals := make([]func() error, len(hosts))
-	var errs []error
-	for i, host := range hosts {
-		heal, err := w.Shape(ctx, host, link)
-		heals[i], errs = heal, append(errs, err)
+	var heals []func() error
+	var err error
+	for _, host := range hosts {
+		heal, errOne := w.Shape(ctx, host, link)
+		if errOne == nil {
+			heals = append(heals, heal)
+		}
+		err = errors.Join(err, errOne)
 	}
-	e := Effect{Heal: func(ctx context.Context) (seen string, err error) {
+	mend := func() (err error) {
 		for _, heal := range heals {
-			if heal != nil {
-				err = errors.Join(err, until(ctx, heal))
-			}
+			err = errors.Join(err, heal())
 		}
-		if err != nil {
-			return "", err
-		}
-		err = untilFor(ctx, linkWithin, func() (err error) { seen, err = measure(ctx, w, hosts, link, false); return err })
-		return seen, err
-	}}
-	err := errors.Join(errs...)
+		return err
+	}
+	e := Effect{Heal: healing(linkWithin, mend, func(ctx context.Context) (string, error) { return measure(ctx, w, hosts, link, false) })}
 	if err == nil {
 		e.Seen, err = measure(ctx, w, hosts, link, true)
 	}

@@ -140,15 +140,12 @@ func (p *probe) echo() {
 
 // Throughput measures how many bytes a second one TCP connection carries from
 // one place to another within the given period.
-func (n *Network) Throughput(ctx context.Context, from, to int, period time.Duration) (int64, error) {
-	rate, err := n.throughput(ctx, from, to, period)
-	if err != nil {
-		return 0, fmt.Errorf("measure the throughput from %s to %s: %w", endpointName(from), endpointName(to), err)
-	}
-	return rate, nil
-}
-
-func (n *Network) throughput(ctx context.Context, from, to int, period time.Duration) (int64, error) {
+func (n *Network) Throughput(ctx context.Context, from, to int, period time.Duration) (rate int64, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("measure the throughput from %s to %s: %w", endpointName(from), endpointName(to), err)
+		}
+	}()
 	source, sink, _, err := n.endpoints(from, to)
 	if err != nil {
 		return 0, err
@@ -212,23 +209,17 @@ type probe struct {
 func (n *Network) endpoints(from, to int) (source, sink netip.Addr, delay time.Duration, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.closed {
-		return source, sink, 0, errors.New("the network is closed")
+	if err := n.known(from, to); err != nil {
+		return source, sink, 0, err
 	}
-	addrs := [2]netip.Addr{}
-	for i, place := range []int{from, to} {
-		switch {
-		case place < Client || place >= len(n.hosts):
-			return source, sink, 0, fmt.Errorf("the network has no host n%d, only n0 to n%d", place, len(n.hosts)-1)
-		case n.backend == nil:
-			addrs[i] = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-		default:
-			addrs[i] = n.backend.addr(place)
-		}
-		link := n.effective()[place]
+	source, sink = loopbackAddr, loopbackAddr
+	if n.backend != nil {
+		source, sink = n.backend.addr(from), n.backend.addr(to)
+	}
+	for _, link := range []Link{n.effective()[from], n.effective()[to]} {
 		delay += link.Delay + link.Jitter
 	}
-	return addrs[0], addrs[1], delay, nil
+	return source, sink, delay, nil
 }
 
 func (n *Network) probe(ctx context.Context, from, to int) (*probe, error) {

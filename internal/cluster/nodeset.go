@@ -88,11 +88,9 @@ type Kind struct {
 
 // launched is a cluster with a NodeSet inside.
 type launched interface {
-	URL() string
 	WaitHealthy(ctx context.Context) error
 	Stop() error
 	Open(ctx context.Context, k Kind, o Options) error
-	Announce(url string) error
 	Logged(text string) bool
 }
 
@@ -110,9 +108,6 @@ func Launch[C launched](ctx context.Context, k Kind, o Options, describe func() 
 		}
 		if err == nil {
 			err = c.WaitHealthy(ctx)
-		}
-		if err == nil {
-			err = c.Announce(c.URL())
 		}
 		if err == nil {
 			return c, nil
@@ -427,9 +422,6 @@ func (f *NodeSet[N]) Addresses(of func(N) string) string {
 // Network joins the nodes.
 func (f *NodeSet[N]) Network() *Network { return f.network }
 
-// Announce records where the cluster answers.
-func (f *NodeSet[N]) Announce(url string) error { return f.record.SetURL(url) }
-
 // AwaitHealthy calls whole until it finds nothing wrong.
 func (f *NodeSet[N]) AwaitHealthy(ctx context.Context, whole func() error) error {
 	if err := Retry(ctx, whole); err != nil {
@@ -466,13 +458,9 @@ func (f *NodeSet[N]) Stop() error {
 // bound returns a context that ends also when life does, with its cause.
 func bound(ctx, life context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	give := func() { cancel(context.Cause(life)) }
 	if life.Err() != nil {
-		give()
+		cancel(context.Cause(life)) // at once, not some time later
 	}
-	release := context.AfterFunc(life, give)
-	return ctx, func() {
-		release()
-		cancel(nil)
-	}
+	release := context.AfterFunc(life, func() { cancel(context.Cause(life)) })
+	return ctx, func() { release(); cancel(nil) }
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -58,8 +59,9 @@ type Server struct {
 	mu      sync.Mutex
 	process *Process    // nil while it is down
 	frozen  []processID // what Pause has stopped; nil: it is not paused
-	faultFS *faultFS    // nil if there is none, and before the first start
 	steering
+
+	faultFS atomic.Pointer[faultFS] // nil if there is none, and before the first start
 }
 
 // NewServer describes the server of node number. dir holds its data and log is
@@ -398,9 +400,7 @@ func (s *Server) resume(p *Process) error {
 func (s *Server) Awake() bool { return s.Running() && !s.Paused() }
 
 // Paused says that Pause was called and Resume was not.
-func (s *Server) Paused() bool {
-	return s.stopped() != nil
-}
+func (s *Server) Paused() bool { return s.stopped() != nil }
 
 // Replace kills the server, empties its data folder, and lets it join again, on a
 // disk that has no fault any more.

@@ -36,7 +36,7 @@ var shared *servers
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == cluster.FaultFSCommand { // this program, started to serve a node's disk
-		if err := disk.Serve(disk.Standard{}); err != nil {
+		if err := disk.Serve(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

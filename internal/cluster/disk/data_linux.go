@@ -286,19 +286,10 @@ func (v *volume) Fallocate(cancel <-chan struct{}, input *fuse.FallocateIn) fuse
 	})
 }
 
-// Lseek finds data and holes.
-func (v *volume) Lseek(cancel <-chan struct{}, input *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
-	return v.onHandle(cancel, &input.InHeader, input.Fh, func(h *handle) error {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		at, err := unix.Seek(h.io, int64(input.Offset), int(input.Whence))
-		out.Offset = uint64(at)
-		return err
-	})
-}
-
-// truncate changes the size of a file; the caller holds names.
+// truncate changes the size of a file.
 func (v *volume) truncate(in *inode, size int64) error {
+	v.names.Lock()
+	defer v.names.Unlock()
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if err := in.acquire(); err != nil {

@@ -2,12 +2,9 @@
 
 package disk
 
-import (
-	"errors"
-	"io"
-)
+import "errors"
 
 // Serve is for Linux alone.
-func Serve(io.ReadWriteCloser) error {
+func Serve() error {
 	return errors.New("put a file system under the data of a node: that needs FUSE on Linux")
 }

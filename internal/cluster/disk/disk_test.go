@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
 		case cluster.FaultFSCommand:
-			if err := Serve(Standard{}); err != nil {
+			if err := Serve(); err != nil {
 				os.Stderr.WriteString(err.Error() + "\n")
 				os.Exit(1)
 			}

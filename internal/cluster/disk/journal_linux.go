@@ -40,6 +40,16 @@ func (v *volume) record(c change) {
 	v.journal = append(v.journal, c)
 }
 
+// changing lets one change of names go on, until done.
+func (v *volume) changing() (done func()) {
+	v.gate.RLock()
+	v.names.Lock()
+	return func() {
+		v.names.Unlock()
+		v.gate.RUnlock()
+	}
+}
+
 // settle makes the journal safe up to a change; the caller holds names.
 func (v *volume) settle(upTo uint64) (err error) {
 	done := 0
@@ -75,10 +85,7 @@ func (v *volume) bury(p place, in *inode) (unbury, rot func() error, err error) 
 		return err
 	}
 	rot = func() error {
-		err := unix.Unlinkat(v.grave, plot, 0)
-		if errors.Is(err, unix.EISDIR) {
-			err = unix.Unlinkat(v.grave, plot, unix.AT_REMOVEDIR)
-		}
+		err := unlink(v.grave, plot)
 		if err == nil {
 			in.buried.Add(-1)
 		}

@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -46,23 +47,19 @@ func (v *volume) SetAttr(cancel <-chan struct{}, input *fuse.SetAttrIn, out *fus
 
 func (v *volume) setAttributes(in *inode, input *fuse.SetAttrIn) error {
 	if size, ok := input.GetSize(); ok {
-		v.names.Lock()
-		err := v.truncate(in, int64(size))
-		v.names.Unlock()
-		if err != nil {
+		if err := v.truncate(in, int64(size)); err != nil {
 			return err
 		}
 	}
-	uid, setUID := input.GetUID()
-	gid, setGID := input.GetGID()
-	if setUID || setGID {
-		if !setUID {
-			uid = ^uint32(0)
-		}
-		if !setGID {
-			gid = ^uint32(0)
-		}
-		if err := unix.Fchownat(in.fd, "", int(int32(uid)), int(int32(gid)), unix.AT_EMPTY_PATH); err != nil {
+	owner := [2]int{-1, -1} // which chown(2) leaves as they are
+	if uid, ok := input.GetUID(); ok {
+		owner[0] = int(uid)
+	}
+	if gid, ok := input.GetGID(); ok {
+		owner[1] = int(gid)
+	}
+	if owner != [2]int{-1, -1} {
+		if err := unix.Fchownat(in.fd, "", owner[0], owner[1], unix.AT_EMPTY_PATH); err != nil {
 			return err
 		}
 	}
@@ -71,16 +68,11 @@ func (v *volume) setAttributes(in *inode, input *fuse.SetAttrIn) error {
 			return err
 		}
 	}
-	access, setAccess := input.GetATime()
-	modified, setModified := input.GetMTime()
-	if !setAccess && !setModified {
-		return nil
-	}
 	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Nsec: unix.UTIME_OMIT}}
-	if setAccess {
+	if access, ok := input.GetATime(); ok {
 		times[0] = unix.NsecToTimespec(access.UnixNano())
 	}
-	if setModified {
+	if modified, ok := input.GetMTime(); ok {
 		times[1] = unix.NsecToTimespec(modified.UnixNano())
 	}
 	return unix.UtimesNanoAt(in.fd, "", times, unix.AT_EMPTY_PATH)
@@ -92,24 +84,15 @@ func (v *volume) make(parent *inode, caller *fuse.InHeader, name string, create 
 	if v.full.Load() {
 		return nil, unix.ENOSPC
 	}
-	v.gate.RLock()
-	defer v.gate.RUnlock()
-	v.names.Lock()
-	defer v.names.Unlock()
+	defer v.changing()()
 	if err := create(parent.fd); err != nil {
 		return nil, err
 	}
 	in, err := v.take(parent, name)
-	isFolder := false
 	if err == nil {
-		isFolder, err = v.born(in, parent, caller)
+		err = v.born(in, parent, caller)
 	}
-	undo := func() error {
-		if isFolder {
-			return unix.Unlinkat(parent.fd, name, unix.AT_REMOVEDIR)
-		}
-		return unix.Unlinkat(parent.fd, name, 0)
-	}
+	undo := func() error { return unlink(parent.fd, name) }
 	if err != nil {
 		return nil, errors.Join(err, undo())
 	}
@@ -119,24 +102,33 @@ func (v *volume) make(parent *inode, caller *fuse.InHeader, name string, create 
 }
 
 // born gives what was made to the caller.
-func (v *volume) born(in, parent *inode, caller *fuse.InHeader) (isFolder bool, err error) {
-	var st, above unix.Stat_t
-	if err := errors.Join(unix.Fstat(in.fd, &st), unix.Fstat(parent.fd, &above)); err != nil {
-		return false, err
-	}
+func (v *volume) born(in, parent *inode, caller *fuse.InHeader) error {
 	if v.chown {
+		var above unix.Stat_t
+		if err := unix.Fstat(parent.fd, &above); err != nil {
+			return err
+		}
 		gid := caller.Gid
 		if above.Mode&unix.S_ISGID != 0 {
 			gid = above.Gid
 		}
 		if err := unix.Fchownat(in.fd, "", int(caller.Uid), int(gid), unix.AT_EMPTY_PATH); err != nil {
-			return false, err
+			return err
 		}
 	}
 	in.mu.Lock()
 	in.dirty = true
 	in.mu.Unlock()
-	return st.Mode&unix.S_IFMT == unix.S_IFDIR, nil
+	return nil
+}
+
+// unlink removes a name of a file or of an empty folder.
+func unlink(folder int, name string) error {
+	err := unix.Unlinkat(folder, name, 0)
+	if errors.Is(err, unix.EISDIR) {
+		err = unix.Unlinkat(folder, name, unix.AT_REMOVEDIR)
+	}
+	return err
 }
 
 // Create makes a file and opens it.
@@ -197,16 +189,12 @@ func (v *volume) Link(cancel <-chan struct{}, input *fuse.LinkIn, name string, o
 		case v.full.Load():
 			return unix.ENOSPC
 		}
-		v.gate.RLock()
-		defer v.gate.RUnlock()
-		v.names.Lock()
-		defer v.names.Unlock()
+		defer v.changing()()
 		if err := unix.Linkat(unix.AT_FDCWD, in.path(), parent.fd, name, unix.AT_SYMLINK_FOLLOW); err != nil {
 			return err
 		}
-		v.record(change{touched: []*inode{parent, in}, names: []place{{parent, name}}, undo: func() error {
-			return unix.Unlinkat(parent.fd, name, 0)
-		}})
+		undo := func() error { return unlink(parent.fd, name) }
+		v.record(change{touched: []*inode{parent, in}, names: []place{{parent, name}}, undo: undo})
 		v.keep(in)
 		return v.entry(in, out)
 	})
@@ -223,10 +211,7 @@ func (v *volume) Rmdir(cancel <-chan struct{}, header *fuse.InHeader, name strin
 }
 
 func (v *volume) remove(parent *inode, name string) error {
-	v.gate.RLock()
-	defer v.gate.RUnlock()
-	v.names.Lock()
-	defer v.names.Unlock()
+	defer v.changing()()
 	in, err := v.take(parent, name)
 	if err != nil {
 		return err
@@ -255,14 +240,10 @@ func (in *inode) mayGo() error {
 		return err
 	}
 	defer folder.Close()
-	_, err = folder.ReadDir(1)
-	if err == nil {
-		return unix.ENOTEMPTY
-	}
-	if errors.Is(err, io.EOF) {
+	if _, err = folder.ReadDir(1); errors.Is(err, io.EOF) {
 		return nil
 	}
-	return err
+	return cmp.Or(err, error(unix.ENOTEMPTY))
 }
 
 // Rename moves a name, over another one perhaps, or exchanges two.
@@ -275,10 +256,7 @@ func (v *volume) Rename(cancel <-chan struct{}, input *fuse.RenameIn, oldName, n
 		case input.Flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0:
 			return unix.EINVAL
 		}
-		v.gate.RLock()
-		defer v.gate.RUnlock()
-		v.names.Lock()
-		defer v.names.Unlock()
+		defer v.changing()()
 		return v.rename(place{from, oldName}, place{to, newName}, uint(input.Flags))
 	})
 }
@@ -300,15 +278,9 @@ func (v *volume) rename(from, to place, flags uint) error {
 		defer v.release(target, 1)
 		c.touched = append(c.touched, target)
 	}
-	back := func() error { return unix.Renameat(to.parent.fd, to.name, from.parent.fd, from.name) }
+	unbury := func() error { return nil }
 	switch {
-	case flags&unix.RENAME_EXCHANGE != 0:
-		swap := func() error {
-			return unix.Renameat2(from.parent.fd, from.name, to.parent.fd, to.name, unix.RENAME_EXCHANGE)
-		}
-		err, c.undo = swap(), swap
-	case target == nil:
-		err, c.undo = unix.Renameat(from.parent.fd, from.name, to.parent.fd, to.name), back
+	case flags&unix.RENAME_EXCHANGE != 0, target == nil:
 	case flags&unix.RENAME_NOREPLACE != 0:
 		return unix.EEXIST
 	case target == moved:
@@ -317,19 +289,19 @@ func (v *volume) rename(from, to place, flags uint) error {
 		if err := target.mayGo(); err != nil {
 			return err
 		}
-		var unbury func() error
 		if unbury, c.settle, err = v.bury(to, target); err != nil {
 			return err
 		}
-		c.undo = func() error { return errors.Join(back(), unbury()) }
-		if err = unix.Renameat(from.parent.fd, from.name, to.parent.fd, to.name); err != nil {
-			return errors.Join(err, unbury())
-		}
 	}
-	if err == nil {
-		v.record(c)
+	exchange := flags & unix.RENAME_EXCHANGE
+	if err := unix.Renameat2(from.parent.fd, from.name, to.parent.fd, to.name, exchange); err != nil {
+		return errors.Join(err, unbury())
 	}
-	return err
+	c.undo = func() error {
+		return errors.Join(unix.Renameat2(to.parent.fd, to.name, from.parent.fd, from.name, exchange), unbury())
+	}
+	v.record(c)
+	return nil
 }
 
 // Readlink answers where a symbolic link leads.

@@ -3,7 +3,6 @@ package disk
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"net/rpc"
 	"net/rpc/jsonrpc"
@@ -23,16 +22,17 @@ import (
 const mostFiles = 1 << 20
 
 // service is what a program can ask of the file system that it has started. Its
-// exported methods are those of net/rpc; what they do is said at cluster.Layer.
+// exported methods are those of net/rpc; what they do is said at cluster.Server.
 type service struct {
 	mu     sync.Mutex
 	point  string // where it is mounted; empty: nowhere
 	volume *volume
 }
 
-// Serve serves one file system, which control has mounted, until control ends or
-// this process is sent a signal to end. Then it removes the mount.
-func Serve(control io.ReadWriteCloser) error {
+// Serve serves one file system, which is mounted by a call over this process's standard
+// input and output, until the input ends or this process is sent a signal to end. Then
+// it removes the mount.
+func Serve() error {
 	unix.Umask(0) // callers' masks come with their calls
 	// Every file that the kernel remembers is held open. Where the limit cannot be
 	// raised, calls fail with EMFILE once it is reached.
@@ -49,7 +49,7 @@ func Serve(control io.ReadWriteCloser) error {
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
 	ended := make(chan struct{})
 	go func() {
-		server.ServeCodec(jsonrpc.NewServerCodec(control))
+		server.ServeCodec(jsonrpc.NewServerCodec(cluster.Pipes{ReadCloser: os.Stdin, Out: os.Stdout}))
 		close(ended)
 	}()
 	select {
@@ -108,48 +108,29 @@ func (s *service) Unmount(struct{}, *struct{}) error {
 	return nil
 }
 
-// mounted returns the volume.
-func (s *service) mounted() (*volume, error) {
+// mounted asks something of the volume.
+func (s *service) mounted(ask func(v *volume) error) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.point == "" {
-		return nil, errors.New("the file system is not mounted")
+	v, mounted := s.volume, s.point != ""
+	s.mu.Unlock()
+	if !mounted {
+		return errors.New("the file system is not mounted")
 	}
-	return s.volume, nil
+	return ask(v)
 }
 
 // Lose throws away what is not safe.
-func (s *service) Lose(struct{}, *struct{}) error {
-	v, err := s.mounted()
-	if err != nil {
-		return err
-	}
-	return v.lose()
-}
+func (s *service) Lose(struct{}, *struct{}) error { return s.mounted((*volume).lose) }
 
 // Sync makes all that is there safe.
-func (s *service) Sync(struct{}, *struct{}) error {
-	v, err := s.mounted()
-	if err != nil {
-		return err
-	}
-	return v.syncAll()
-}
+func (s *service) Sync(struct{}, *struct{}) error { return s.mounted((*volume).syncAll) }
 
 // Fill makes the disk full, or gives it room again.
 func (s *service) Fill(full bool, _ *struct{}) error {
-	v, err := s.mounted()
-	if err == nil {
-		v.full.Store(full)
-	}
-	return err
+	return s.mounted(func(v *volume) error { v.full.Store(full); return nil })
 }
 
 // Slow makes each call take so much longer.
 func (s *service) Slow(perCall time.Duration, _ *struct{}) error {
-	v, err := s.mounted()
-	if err == nil {
-		v.setSlow(perCall)
-	}
-	return err
+	return s.mounted(func(v *volume) error { v.setSlow(perCall); return nil })
 }

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"errors"
 	"os"
 	"testing"
 
@@ -14,7 +13,7 @@ import (
 // it is started again.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == cluster.FaultFSCommand {
-		if err := disk.Serve(streams{}); err != nil {
+		if err := disk.Serve(); err != nil {
 			os.Stderr.WriteString(err.Error() + "\n")
 			os.Exit(1)
 		}
@@ -22,13 +21,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-// streams are this process's standard input and output.
-type streams struct{}
-
-func (streams) Read(b []byte) (int, error)  { return os.Stdin.Read(b) }
-func (streams) Write(b []byte) (int, error) { return os.Stdout.Write(b) }
-func (streams) Close() error                { return errors.Join(os.Stdin.Close(), os.Stdout.Close()) }
 
 // TestPowerCut loses what was not synced: nothing that was acknowledged with
 // appendfsync=always, and something without.

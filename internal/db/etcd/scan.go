@@ -38,7 +38,12 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 		request.RangeEnd = to
 	}
 	for {
-		answer, err := s.page(ctx, request)
+		limited, cancel := context.WithTimeout(ctx, pagePatience*s.db.config.timeout)
+		if !request.Serializable {
+			limited = requireLeader(limited)
+		}
+		answer, err := s.link.kv.Range(limited, request)
+		cancel()
 		if err != nil {
 			return s.fail("scan", err, optimistic.Reading)
 		}
@@ -60,15 +65,6 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 		request.Limit = int64(min(longestPage, max(1, pageBytes/max(1, size/read))))
 		request.Key = append(append(request.Key[:0], answer.GetKvs()[read-1].GetKey()...), 0)
 	}
-}
-
-func (s *session) page(ctx context.Context, request *pb.RangeRequest) (*pb.RangeResponse, error) {
-	if !request.Serializable {
-		ctx = requireLeader(ctx)
-	}
-	ctx, cancel := context.WithTimeout(ctx, pagePatience*s.db.config.timeout)
-	defer cancel()
-	return s.link.kv.Range(ctx, request)
 }
 
 var _ db.KVSession = (*session)(nil)

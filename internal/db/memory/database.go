@@ -9,6 +9,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 
 	"stroppy/internal/db"
@@ -22,6 +23,7 @@ const Isolation = "strict serializable"
 // lives as long as it does, and every Open makes a new one.
 type Database struct {
 	options options
+	random  *rand.Rand // of all that is random; guarded by the store's mutex
 	store   *store
 	engine  engine
 	mutant  *mutation // nil without one
@@ -58,16 +60,41 @@ func Open(url string) (*Database, error) {
 		return nil, &db.Error{Class: db.Fatal, Code: "url", Op: "open the database in memory", Err: err}
 	}
 	s := newStore()
-	d := &Database{options: o, store: s, engine: s}
-	random := rand.New(rand.NewPCG(o.seed, 0x9e3779b97f4a7c15))
+	d := &Database{options: o, store: s, engine: s, random: rand.New(rand.NewPCG(o.seed, 0x9e3779b97f4a7c15))}
 	if o.mutant != "" {
-		d.mutant = o.mutate(s, random)
+		d.mutant = o.mutate(s, d.random)
 		d.engine = d.mutant
 	}
-	if o.unknown > 0 || o.abort > 0 {
-		d.engine = &noise{engine: d.engine, random: random, unknown: o.unknown, abort: o.abort}
-	}
 	return d, nil
+}
+
+var (
+	errRefused = &db.Error{Class: db.Aborted, Code: "refused", Op: "commit",
+		Err: errors.New("the transaction was refused at random, as the address asks for")}
+	errUnknown = &db.Error{Class: db.Unknown, Code: "lost", Op: "commit",
+		Err: errors.New("the answer was lost: the transaction may have been applied")}
+)
+
+// commit does what honest databases do on bad days: they refuse transactions that
+// another try commits, and lose their answers. It breaks no promise: whether a
+// transaction whose answer is lost was applied never changes afterwards.
+func (d *Database) commit(tx *transaction) error {
+	if len(tx.writes) == 0 || d.options.unknown+d.options.abort == 0 {
+		return d.engine.commit(tx)
+	}
+	if d.random.Float64() < d.options.abort {
+		d.engine.forget(tx)
+		return errRefused
+	}
+	lost := d.random.Float64() < d.options.unknown
+	if lost && d.random.IntN(2) == 0 {
+		d.engine.forget(tx)
+		return errUnknown
+	}
+	if err := d.engine.commit(tx); err != nil || !lost {
+		return err
+	}
+	return errUnknown
 }
 
 // Fired returns how many shots of the mutant have had their effect.

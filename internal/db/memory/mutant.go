@@ -223,25 +223,32 @@ func (m *mutation) accept(tx *transaction, want func(key string) bool) {
 	}
 }
 
-// columns returns the columns of a keyspace that want picks, none of no keyspace.
-func columns(space *db.Keyspace, want func(db.Column) bool) []db.Column {
+// columns are those of a keyspace, none of no keyspace.
+func columns(space *db.Keyspace) []db.Column {
 	if space == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(space.Columns), func(c db.Column) bool { return !want(c) })
+	return space.Columns
+}
+
+// money returns the first column that must not be negative.
+func money(space *db.Keyspace) (db.Column, bool) {
+	for _, c := range columns(space) {
+		if c.NonNegative {
+			return c, true
+		}
+	}
+	return db.Column{}, false
 }
 
 // fits tells whether a value is long enough for its columns: one that was there
 // before they were declared may not be.
 func fits(space *db.Keyspace, value []byte) bool {
-	return space == nil || !slices.ContainsFunc(space.Columns, func(c db.Column) bool { return len(value) < c.Offset+8 })
+	return !slices.ContainsFunc(columns(space), func(c db.Column) bool { return len(value) < c.Offset+8 })
 }
 
-func additive(c db.Column) bool    { return c.Additive }
-func nonNegative(c db.Column) bool { return c.NonNegative }
-
-func setNumber(value []byte, c db.Column, n int64) {
-	binary.BigEndian.PutUint64(value[c.Offset:], uint64(n))
+func add(value []byte, c db.Column, n int64) {
+	binary.BigEndian.PutUint64(value[c.Offset:], uint64(number(value, c)+n))
 }
 
 // place returns where key is in keys; -1 if nowhere.

@@ -30,10 +30,8 @@ func lostAck(_ *mutation, tx *transaction, _ []update) bool {
 // torn leaves out one record, one whose money changes where money is declared.
 func torn(m *mutation, tx *transaction, updates []update) bool {
 	updates = slices.DeleteFunc(updates, func(u update) bool {
-		money := columns(u.space, nonNegative)
-		return len(money) > 0 && !slices.ContainsFunc(money, func(c db.Column) bool {
-			return number(u.old, c) != number(tx.writes[u.write].value, c)
-		})
+		c, ok := money(u.space)
+		return ok && number(u.old, c) == number(tx.writes[u.write].value, c)
 	})
 	if len(tx.writes) < 2 || len(updates) == 0 {
 		return false
@@ -47,30 +45,26 @@ func torn(m *mutation, tx *transaction, updates []update) bool {
 // two shots cancel each other in the total.
 func phantomMoney(m *mutation, tx *transaction, updates []update) bool {
 	u := updates[m.random.IntN(len(updates))]
-	money := columns(u.space, nonNegative)
-	if len(money) == 0 {
-		return false
+	c, ok := money(u.space)
+	if ok {
+		add(tx.writes[u.write].value, c, 1+m.random.Int64N(100))
 	}
-	value := tx.writes[u.write].value
-	setNumber(value, money[0], number(value, money[0])+1+m.random.Int64N(100))
-	return true
+	return ok
 }
 
 // swap moves some cents from one written record to another.
 func swap(m *mutation, tx *transaction, updates []update) bool {
 	i := m.random.IntN(len(updates))
 	from, to := updates[i], updates[(i+1)%len(updates)]
-	source, sink := columns(from.space, nonNegative), columns(to.space, nonNegative)
+	source, pays := money(from.space)
+	sink, takes := money(to.space)
 	down, up := tx.writes[from.write], tx.writes[to.write]
-	if len(source) == 0 || len(sink) == 0 || down.key == up.key {
+	if !pays || !takes || down.key == up.key || number(down.value, source) < 1 {
 		return false
 	}
-	cents := min(1+m.random.Int64N(100), number(down.value, source[0]))
-	if cents < 1 {
-		return false
-	}
-	setNumber(down.value, source[0], number(down.value, source[0])-cents)
-	setNumber(up.value, sink[0], number(up.value, sink[0])+cents)
+	cents := min(1+m.random.Int64N(100), number(down.value, source))
+	add(down.value, source, -cents)
+	add(up.value, sink, cents)
 	return true
 }
 
@@ -199,14 +193,15 @@ func (m *mutation) applyLate(k kept, moving bool) bool {
 		if k.before[i] == nil || now == nil || w.value == nil || !fits(space, k.before[i]) || !fits(space, now) {
 			continue
 		}
-		rebased := slices.Clone(w.value)
-		for _, c := range columns(space, additive) {
-			setNumber(rebased, c, number(now, c)+number(w.value, c)-number(k.before[i], c))
+		late.writes[i].value = slices.Clone(w.value)
+		for _, c := range columns(space) {
+			if c.Additive {
+				add(late.writes[i].value, c, number(now, c)-number(k.before[i], c))
+			}
 		}
-		if moving && m.isRecord(w.key) && slices.Equal(rebased, now) {
+		if moving && m.isRecord(w.key) && slices.Equal(late.writes[i].value, now) {
 			return false
 		}
-		late.writes[i].value = rebased
 	}
 	if m.constrain(&late) != nil {
 		return false

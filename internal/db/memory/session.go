@@ -61,20 +61,13 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 	return nil
 }
 
-func (s *session) Set(key, value []byte) {
-	if !s.Open {
-		return
-	}
-	kept := make([]byte, len(value))
-	copy(kept, value)
-	s.tx.writes = append(s.tx.writes, write{string(key), kept})
-}
+func (s *session) Set(key, value []byte) { s.write(key, append([]byte{}, value...)) }
+func (s *session) Delete(key []byte)     { s.write(key, nil) }
 
-func (s *session) Delete(key []byte) {
-	if !s.Open {
-		return
+func (s *session) write(key, value []byte) {
+	if s.Open {
+		s.tx.writes = append(s.tx.writes, write{string(key), value})
 	}
-	s.tx.writes = append(s.tx.writes, write{string(key), nil})
 }
 
 func (s *session) Commit(ctx context.Context) error {
@@ -84,7 +77,7 @@ func (s *session) Commit(ctx context.Context) error {
 	}
 	d := s.database
 	d.store.mu.Lock()
-	err := d.engine.commit(&s.tx)
+	err := d.commit(&s.tx)
 	d.store.mu.Unlock()
 	s.Broken = err != nil && db.ClassOf(err) == db.Unknown
 	return err

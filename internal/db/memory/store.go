@@ -148,11 +148,10 @@ func (s *store) validate(tx *transaction) error {
 // constrain refuses a transaction that would make a NonNegative column negative.
 func (s *store) constrain(tx *transaction) error {
 	for _, w := range tx.writes {
-		space := s.space(w.key)
-		if w.value == nil || space == nil {
+		if w.value == nil {
 			continue
 		}
-		for _, c := range space.Columns {
+		for _, c := range columns(s.space(w.key)) {
 			if len(w.value) < c.Offset+8 {
 				return db.Fatalf("commit", "the value of key %q has %d bytes, too few for column %s at %d", w.key, len(w.value), c.Name, c.Offset)
 			}

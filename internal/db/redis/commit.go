@@ -237,12 +237,6 @@ func (s *session) queue(ctx context.Context, commands []goredis.Cmder) []goredis
 	return commands
 }
 
-// waitCommand is WAIT, which answers how many replicas have what this connection
-// has written: https://redis.io/docs/latest/commands/wait/.
-func (c *config) waitCommand(ctx context.Context) *goredis.IntCmd {
-	return goredis.NewIntCmd(ctx, "wait", c.wait, c.waitFor.Milliseconds())
-}
-
 // acknowledged ends a commit that the primary has applied. With too few replicas
 // it is of unknown outcome: it stands unless the primary is lost.
 func (s *session) acknowledged(wait *goredis.IntCmd) error {

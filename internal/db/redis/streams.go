@@ -136,7 +136,7 @@ func (t *sharedConn) exchange(batch []*session) {
 		}
 		if q.asksWait {
 			if wait == nil {
-				wait = t.db.config.waitCommand(ctx)
+				wait = goredis.NewIntCmd(ctx, "wait", t.db.config.wait, t.db.config.waitFor.Milliseconds())
 			}
 			q.wait = wait
 		}

@@ -234,7 +234,7 @@ func (c *conn) text(sql string) (first string, err error) {
 	defer s.close()
 	commits := !s.readOnly && !c.inTransaction()
 	code := s.step()
-	if code == sqlite3.SQLITE_ROW && s.columns > 0 {
+	if code == sqlite3.SQLITE_ROW {
 		first = libc.GoString(sqlite3.Xsqlite3_column_text(c.tls, s.p, 0))
 	}
 	for code == sqlite3.SQLITE_ROW {

@@ -17,8 +17,6 @@ type stmt struct {
 	c        *conn
 	p        uintptr // sqlite3_stmt*
 	readOnly bool
-	columns  int
-	params   int
 	room     uintptr // SQLite's memory for the texts of the parameters
 	roomSize int
 }
@@ -45,19 +43,17 @@ func (c *conn) prepare(sql string) (*stmt, error) {
 		return nil, db.Fatalf(op, "the text holds more than one statement: run them one by one")
 	}
 	s.readOnly = sqlite3.Xsqlite3_stmt_readonly(c.tls, s.p) != 0
-	s.columns = int(sqlite3.Xsqlite3_column_count(c.tls, s.p))
-	s.params = int(sqlite3.Xsqlite3_bind_parameter_count(c.tls, s.p))
 	return s, nil
 }
 
 // suits checks the text of a statement against its types.
 func (s *stmt) suits(statement *db.Statement) error {
 	op := "prepare " + db.Shorten(statement.SQL)
-	switch {
-	case s.columns != len(statement.Columns):
-		return db.Fatalf(op, "it returns %d columns where %d are declared", s.columns, len(statement.Columns))
-	case s.params != len(statement.Params):
-		return db.Fatalf(op, "it takes %d parameters where %d are declared", s.params, len(statement.Params))
+	if n := int(sqlite3.Xsqlite3_column_count(s.c.tls, s.p)); n != len(statement.Columns) {
+		return db.Fatalf(op, "it returns %d columns where %d are declared", n, len(statement.Columns))
+	}
+	if n := int(sqlite3.Xsqlite3_bind_parameter_count(s.c.tls, s.p)); n != len(statement.Params) {
+		return db.Fatalf(op, "it takes %d parameters where %d are declared", n, len(statement.Params))
 	}
 	for _, t := range slices.Concat(statement.Params, statement.Columns) {
 		if t < db.Integer || t > db.Text {

@@ -179,10 +179,8 @@ func (w *EndWriter) finish() error {
 		w.unexpected = append(w.unexpected, fmt.Sprintf("… and %d more", w.more))
 	}
 	for _, text := range w.unexpected {
-		if len(w.accounts.data)+len(text)+binary.MaxVarintLen64 > endBlock {
-			if err := w.accounts.flush(unexpectedBlock); err != nil {
-				return err
-			}
+		if err := w.accounts.room(len(text)+binary.MaxVarintLen64, unexpectedBlock); err != nil {
+			return err
 		}
 		w.accounts.data = binary.AppendUvarint(w.accounts.data, uint64(len(text)))
 		w.accounts.data = append(w.accounts.data, text...)
@@ -219,13 +217,8 @@ func (w *EndWriter) Abandon() error {
 
 // addRow adds a row, which is put relative to the last one of the block.
 func addRow[T any](r *rowWriter, row T, last *T, put func(b []byte, i int, row, last T) int) error {
-	if r.out.err != nil {
-		return r.out.err
-	}
-	if len(r.data)+endRow > endBlock {
-		if err := r.flush(rowBlock); err != nil {
-			return err
-		}
+	if err := r.room(endRow, rowBlock); err != nil {
+		return err
 	}
 	if r.records == 0 {
 		*last = *new(T)
@@ -234,6 +227,14 @@ func addRow[T any](r *rowWriter, row T, last *T, put func(b []byte, i int, row, 
 	r.records++
 	*last = row
 	return nil
+}
+
+// room flushes unless so many bytes still fit into the block.
+func (r *rowWriter) room(bytes int, kind uint32) error {
+	if len(r.data)+bytes > endBlock {
+		return r.flush(kind)
+	}
+	return r.out.err
 }
 
 func (r *rowWriter) flush(kind uint32) error {

@@ -35,8 +35,7 @@ type Declared struct {
 }
 
 // Kinds declares kinds of transactions.
-func Kinds(kinds ...Kind) []Declared {
-	var list []Declared
+func Kinds(kinds ...Kind) (list []Declared) {
 	for _, k := range kinds {
 		list = append(list, Declared{uint8(k), k.String(), k.ReadOnly()})
 	}
@@ -44,8 +43,7 @@ func Kinds(kinds ...Kind) []Declared {
 }
 
 // Reasons declares reasons of rejections.
-func Reasons(reasons ...Reason) []Declared {
-	var list []Declared
+func Reasons(reasons ...Reason) (list []Declared) {
 	for _, r := range reasons {
 		list = append(list, Declared{Number: uint8(r), Name: r.String()})
 	}

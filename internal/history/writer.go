@@ -286,19 +286,14 @@ func (c *ClientWriter) Flush() error {
 func (c *ClientWriter) send(b *block) error {
 	select {
 	case <-c.w.stop:
-		return c.closed()
 	default:
+		select {
+		case c.w.blocks <- b:
+			c.holds.Store(false)
+			return c.w.failure.get()
+		case <-c.w.done:
+		}
 	}
-	select {
-	case c.w.blocks <- b:
-		c.holds.Store(false)
-		return c.w.failure.get()
-	case <-c.w.done:
-		return c.closed()
-	}
-}
-
-func (c *ClientWriter) closed() error {
 	if err := c.w.failure.get(); err != nil {
 		return err
 	}

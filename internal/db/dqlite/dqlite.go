@@ -6,7 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,13 +136,8 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	}
 	defer c.Close()
 	if nodes, err := c.Cluster(limited); err == nil {
-		voters := 0
-		for _, n := range nodes {
-			if n.Role == client.Voter {
-				voters++
-			}
-		}
-		info.Settings = []db.Setting{{Name: "nodes", Value: strconv.Itoa(len(nodes))}, {Name: "voters", Value: strconv.Itoa(voters)}}
+		info.Add("nodes", "%d", len(nodes))
+		info.Add("voters", "%d", len(slices.DeleteFunc(nodes, func(n client.NodeInfo) bool { return n.Role != client.Voter })))
 	}
 	return info, nil
 }

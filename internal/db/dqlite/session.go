@@ -183,6 +183,9 @@ func (c *conn) read(op string, columns []db.Type, rows sqldriver.Rows, row func(
 
 // value makes a column of a row a value of its type.
 func value(t db.Type, v any) (db.Value, error) {
+	if b, ok := v.([]byte); ok {
+		v = string(b)
+	}
 	switch v := v.(type) {
 	case nil:
 		return db.Value{Null: true}, nil
@@ -193,10 +196,6 @@ func value(t db.Type, v any) (db.Value, error) {
 	case string:
 		if t == db.Text {
 			return db.Value{Text: []byte(v)}, nil
-		}
-	case []byte:
-		if t == db.Text {
-			return db.Value{Text: append([]byte(nil), v...)}, nil
 		}
 	}
 	return db.Value{}, fmt.Errorf("there is a %T in a column of another type", v)

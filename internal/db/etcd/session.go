@@ -35,37 +35,34 @@ type readKey struct {
 	modRevision int64 // of its last change; 0 for an absent key
 }
 
-// KVSession opens a session on the next node in turn, or, if that does not
-// answer, on the first after it that does. options.Mode means nothing to etcd.
+// KVSession implements db.KV. options.Mode means nothing to etcd.
 func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db.KVSession, error) {
-	return d.open(ctx, options, d.nextNode())
+	list, err := d.Streams(ctx, 1, options)
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
 }
 
-// Streams implements db.Multiplexer: all n sessions begin on one node, and so on its one
-// connection, over which gRPC has any number of calls under way.
+// Streams implements db.Multiplexer: all n sessions begin on the next node in turn, or, if
+// that does not answer, on the first after it that does, and so on its one connection, over
+// which gRPC has any number of calls under way.
 func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
-	number := d.nextNode()
-	return db.Separate(ctx, n, options, func(ctx context.Context, options db.SessionOptions) (db.KVSession, error) {
-		return d.open(ctx, options, number)
-	})
-}
-
-// nextNode is the node whose turn it is.
-func (d *Database) nextNode() int { return int(d.sessions.Add(1)-1) % len(d.nodes) }
-
-// open opens a session on a node, or the first after it that answers.
-func (d *Database) open(ctx context.Context, options db.SessionOptions, number int) (db.KVSession, error) {
 	name, err := isolations.Name(options.Isolation)
 	if err != nil {
 		return nil, err
 	}
-	s := &session{db: d, mode: modes[name]}
-	s.options = []grpc.CallOption{grpc.Peer(&s.peer)}
-	s.link, s.home, err = connectAny(ctx, d.nodes, number)
-	if err != nil {
-		return nil, err
+	number := int(d.sessions.Add(1)-1) % len(d.nodes)
+	var list []db.KVSession
+	for range n {
+		s := &session{db: d, mode: modes[name]}
+		s.options = []grpc.CallOption{grpc.Peer(&s.peer)}
+		if s.link, s.home, err = connectAny(ctx, d.nodes, number); err != nil {
+			return nil, err
+		}
+		list = append(list, s)
 	}
-	return s, nil
+	return list, nil
 }
 
 // Begin starts a transaction; nothing is sent.

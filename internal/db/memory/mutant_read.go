@@ -36,8 +36,7 @@ type leak struct {
 	values  map[string][]byte // of the existing records that it wrote
 	base    map[string]uint64 // the commit that they were at
 	own     []string          // the keys that it had read as absent and wrote: they tell who it is
-	read    bool              // by its one reader, who may be under way
-	seen    []string          // the records that the reader saw
+	seen    []string          // the records that its one reader saw, who may be under way
 	refused int
 }
 
@@ -56,9 +55,9 @@ func dirtyRead(m *mutation) {
 		leaks = slices.DeleteFunc(leaks, func(l *leak) bool {
 			over := l.refused > maxRefused
 			for key, commit := range l.base {
-				over = over || (!l.read || slices.Contains(l.seen, key)) && m.latest(key).commit != commit
+				over = over || (l.seen == nil || slices.Contains(l.seen, key)) && m.latest(key).commit != commit
 			}
-			if over && !l.read {
+			if over && l.seen == nil {
 				m.armed++
 			}
 			return over
@@ -72,14 +71,16 @@ func dirtyRead(m *mutation) {
 			return nil
 		}
 		for _, l := range leaks {
+			if l.seen != nil {
+				continue
+			}
 			for i, key := range keys {
-				if value, ok := l.values[string(key)]; ok && !l.read {
+				if value, ok := l.values[string(key)]; ok {
 					out[i] = db.Entry{Value: value, Found: true}
 					l.seen = append(l.seen, string(key))
 				}
 			}
-			if len(l.seen) > 0 && !l.read {
-				l.read = true
+			if l.seen != nil {
 				// Of a writer that writes nothing it saw dirty, the reads could be those of a
 				// later, honest try.
 				stands := func() bool { return tx.readOnly || slices.ContainsFunc(l.seen, tx.has) }

@@ -127,18 +127,15 @@ func (s *session) Read(_ context.Context, keys [][]byte, out []db.Entry) error {
 		return db.Fatalf("read", "%d keys and room for %d values", len(keys), len(out))
 	}
 	for i, key := range keys {
-		out[i] = s.find(key)
-	}
-	return nil
-}
-
-func (s *session) find(key []byte) db.Entry {
-	for i := range *s.spaces {
-		if space := &(*s.spaces)[i]; bytes.HasPrefix(key, space.prefix) {
-			return db.Entry{Value: space.value, Found: true}
+		out[i] = db.Entry{}
+		for k := range *s.spaces {
+			if space := &(*s.spaces)[k]; bytes.HasPrefix(key, space.prefix) {
+				out[i] = db.Entry{Value: space.value, Found: true}
+				break
+			}
 		}
 	}
-	return db.Entry{}
+	return nil
 }
 
 func (*session) Set(_, _ []byte)              {}

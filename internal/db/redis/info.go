@@ -3,7 +3,6 @@ package redis
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -23,17 +22,11 @@ var configured = []any{
 // Info asks the primary what it is.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	const op = "ask for the settings"
-	l, err := d.primary(ctx)
+	settings := goredis.NewMapStringStringCmd(ctx, append([]any{"config", "get"}, configured...)...)
+	l, told, err := d.ask(ctx, op, settings)
 	if err != nil {
 		return db.Info{}, err
 	}
-	defer l.close()
-	about := goredis.NewStringCmd(ctx, "info")
-	settings := goredis.NewMapStringStringCmd(ctx, append([]any{"config", "get"}, configured...)...)
-	if err := cmp.Or(l.run(ctx, about, settings), about.Err()); err != nil {
-		return db.Info{}, failure(op, l.node, err, optimistic.Reading)
-	}
-	told := pairs(about.Val())
 	info := db.Info{Name: "Redis", Version: told["redis_version"]}
 	if version := told["valkey_version"]; version != "" {
 		info.Name, info.Version = "Valkey", version
@@ -60,6 +53,26 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, nil
 }
 
+// ask returns what the primary answers to INFO, to which it was asked some more.
+func (d *Database) ask(ctx context.Context, op string, more ...goredis.Cmder) (*link, map[string]string, error) {
+	l, err := d.primary(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer l.close()
+	about := goredis.NewStringCmd(ctx, "info")
+	if err := cmp.Or(l.run(ctx, append(more, about)...), about.Err()); err != nil {
+		return nil, nil, failure(op, l.node, err, optimistic.Reading)
+	}
+	found := map[string]string{} // name:value on lines of their own
+	for line := range strings.Lines(about.Val()) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			found[name] = value
+		}
+	}
+	return l, found, nil
+}
+
 // remark adds to a setting what it means for money.
 func remark(name, value string) string {
 	switch {
@@ -75,17 +88,6 @@ func remark(name, value string) string {
 		return value + ": when memory runs out the server deletes data, and money with it"
 	}
 	return value
-}
-
-// pairs reads what INFO answers: name:value on lines of their own.
-func pairs(text string) map[string]string {
-	found := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			found[name] = value
-		}
-	}
-	return found
 }
 
 // replicas tells of the replicas that are connected: slave0:ip=…,port=…,state=….
@@ -110,16 +112,10 @@ func replicas(told map[string]string) string {
 // does not tell the size of a snapshot.
 func (d *Database) Footprint(ctx context.Context) (int64, error) {
 	const op = "ask for the size on disk"
-	l, err := d.primary(ctx)
+	l, told, err := d.ask(ctx, op)
 	if err != nil {
 		return 0, err
 	}
-	defer l.close()
-	about := goredis.NewStringCmd(ctx, "info", "persistence")
-	if err := errors.Join(l.run(ctx, about), about.Err()); err != nil {
-		return 0, failure(op, l.node, err, optimistic.Reading)
-	}
-	told := pairs(about.Val())
 	if told["aof_enabled"] != "1" {
 		return 0, db.Fatalf(op, "the Redis server %s writes no append-only file, and does not tell the size of its snapshots", l.node)
 	}

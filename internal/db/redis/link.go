@@ -140,7 +140,7 @@ func connection(ctx context.Context, c *config, node string) (net.Conn, error) {
 
 // inspect asks what the server is, and whether it can do what a session needs.
 func (l *link) inspect(ctx context.Context, c *config) error {
-	hello, role := goredis.NewCmd(ctx, "hello"), goredis.NewCmd(ctx, "role")
+	hello, role := goredis.NewMapStringInterfaceCmd(ctx, "hello"), goredis.NewCmd(ctx, "role")
 	index, count := goredis.NewStatusCmd(ctx, "type", indexKey), goredis.NewStatusCmd(ctx, "type", countKey)
 	questions := []goredis.Cmder{hello, role, index, count}
 	if c.watch {
@@ -150,7 +150,7 @@ func (l *link) inspect(ctx context.Context, c *config) error {
 	if err := cmp.Or(l.run(ctx, questions...), hello.Err()); err != nil {
 		return unreachable(l.node, err)
 	}
-	if err := l.suits(hello); err != nil {
+	if err := l.suits(hello.Val()); err != nil {
 		return err
 	}
 	if err := role.Err(); err != nil {
@@ -172,24 +172,19 @@ func (l *link) inspect(ctx context.Context, c *config) error {
 	return nil
 }
 
-// suits refuses what is no server for this driver. HELLO answers pairs of a name
-// and a value: https://redis.io/docs/latest/commands/hello/.
-func (l *link) suits(hello *goredis.Cmd) error {
-	pairs, _ := hello.Val().([]any)
-	told := map[string]string{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		name, _ := pairs[i].(string)
-		told[name], _ = pairs[i+1].(string)
-	}
-	switch told["mode"] {
+// suits refuses what is no server for this driver, by its answer to HELLO:
+// https://redis.io/docs/latest/commands/hello/.
+func (l *link) suits(hello map[string]any) error {
+	switch hello["mode"] {
 	case "cluster":
 		return db.Fatalf(opConnect, "the Redis server %s is a node of a Redis Cluster: %s", l.node, noCluster)
 	case "sentinel":
 		return db.Fatalf(opConnect, "the Redis server %s is a Sentinel: name the servers that it watches", l.node)
 	}
-	major, _, _ := strings.Cut(told["version"], ".")
+	version, _ := hello["version"].(string)
+	major, _, _ := strings.Cut(version, ".")
 	if number, err := strconv.Atoi(major); err != nil || number < 7 {
-		return db.Fatalf(opConnect, "the Redis server %s is of version %q: the driver needs 7.0 or later, whose scripts are refused before they begin", l.node, told["version"])
+		return db.Fatalf(opConnect, "the Redis server %s is of version %q: the driver needs 7.0 or later, whose scripts are refused before they begin", l.node, version)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"strconv"
 	"strings"
@@ -293,9 +292,5 @@ func funcPointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
 
 // pointerAt reads a pointer from SQLite's memory.
 func pointerAt(p uintptr) uintptr {
-	b := libc.GoBytes(p, int(pointerSize))
-	if pointerSize == 4 {
-		return uintptr(binary.NativeEndian.Uint32(b))
-	}
-	return uintptr(binary.NativeEndian.Uint64(b))
+	return *(*uintptr)(unsafe.Pointer(&libc.GoBytes(p, int(pointerSize))[0]))
 }

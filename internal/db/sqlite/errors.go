@@ -95,29 +95,24 @@ var meanings = [...]meaning{
 	{sqlite3.SQLITE_ERROR, "SQLITE_ERROR", db.Fatal, db.Unknown, 0},
 }
 
-// meaningOf looks a result code up.
-func meaningOf(code int32) meaning {
-	primary := meaning{name: fmt.Sprintf("SQLite %d", code), before: db.Fatal, atCommit: db.Unknown}
-	for _, m := range meanings {
-		switch m.code {
-		case code:
-			return m
-		case code & 0xff:
-			primary = m
-			primary.name = fmt.Sprintf("%s (%d)", m.name, code)
-		}
-	}
-	return primary
-}
-
 // ErrorOf makes the error of a transaction that SQLite ended with a result code, while
 // COMMIT was running or before; Op and Err are the caller's to add. Package dqlite
 // shares it.
 func ErrorOf(code int, committing bool) *db.Error {
-	m := meaningOf(int32(code))
-	e := &db.Error{Class: m.before, Constraint: m.kind, Code: m.name}
+	found := meaning{name: fmt.Sprintf("SQLite %d", code), before: db.Fatal, atCommit: db.Unknown}
+	for _, m := range meanings {
+		if int(m.code) == code {
+			found = m
+			break
+		}
+		if int(m.code) == code&0xff {
+			found = m
+			found.name = fmt.Sprintf("%s (%d)", m.name, code)
+		}
+	}
+	e := &db.Error{Class: found.before, Constraint: found.kind, Code: found.name}
 	if committing {
-		e.Class = m.atCommit
+		e.Class = found.atCommit
 	}
 	return e
 }

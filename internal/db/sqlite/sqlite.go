@@ -202,7 +202,6 @@ func Dialect() *db.Dialect {
 		TableOptions:  " STRICT",
 		Returning:     true,
 		DoNothing:     " ON CONFLICT DO NOTHING",
-		AddConstraint: false,
 	}
 }
 

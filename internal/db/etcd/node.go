@@ -232,15 +232,14 @@ func connectAny(ctx context.Context, nodes []*node, first int) (*link, int, erro
 			case db.ClassOf(a.err) == db.Fatal:
 				return nil, 0, a.err
 			}
-			failed++
-			if done := failed == len(nodes) || failed == asked && ctx.Err() != nil; done && failed > 1 {
-				return nil, 0, &db.Error{
-					Class: db.Unavailable, Op: opConnect,
-					Err: fmt.Errorf("none of %d etcd nodes answers, the last try: %w", failed, a.err),
-				}
-			} else if done {
+			if failed++; failed < len(nodes) && (failed < asked || ctx.Err() == nil) {
+				break
+			}
+			if failed == 1 {
 				return nil, 0, a.err
 			}
+			err := fmt.Errorf("none of %d etcd nodes answers, the last try: %w", failed, a.err)
+			return nil, 0, &db.Error{Class: db.Unavailable, Op: opConnect, Err: err}
 		case <-late.C:
 		}
 		if asked < len(nodes) && ctx.Err() == nil {

@@ -26,7 +26,6 @@ type Database struct {
 	random  *rand.Rand // of all that is random; guarded by the store's mutex
 	store   *store
 	engine  engine
-	mutant  *mutation // nil without one
 }
 
 var (
@@ -51,7 +50,7 @@ type engine interface {
 //	mutant=NAME  plants the bug of that name; Mutants lists them
 //	rate=R       arms one shot of it in this share of all transfers (0.001)
 //	n=N          how many commits the mutant false-ack-on-crash loses (5)
-//	unknown=R    share of healthy commits whose outcome is not told (0)
+//	unknown=R    share of healthy commits whose answer is lost (0)
 //	abort=R      share of healthy commits that are refused at random (0)
 //	seed=S       of the one generator behind all of it (1)
 func Open(url string) (*Database, error) {
@@ -62,8 +61,7 @@ func Open(url string) (*Database, error) {
 	s := newStore()
 	d := &Database{options: o, store: s, engine: s, random: rand.New(rand.NewPCG(o.seed, 0x9e3779b97f4a7c15))}
 	if o.mutant != "" {
-		d.mutant = o.mutate(s, d.random)
-		d.engine = d.mutant
+		d.engine = o.mutate(s, d.random)
 	}
 	return d, nil
 }
@@ -99,15 +97,15 @@ func (d *Database) commit(tx *transaction) error {
 
 // Fired returns how many shots of the mutant have had their effect.
 func (d *Database) Fired() int {
-	if d.mutant == nil {
-		return 0
-	}
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()
-	return d.mutant.fired
+	if m, ok := d.engine.(*mutation); ok {
+		return m.fired
+	}
+	return 0
 }
 
-// Info tells how the store was opened, so that no report of a mutant can be
+// Info says how the store was opened, so that no report of a mutant can be
 // taken for one of the reference.
 func (d *Database) Info(context.Context) (db.Info, error) {
 	o := d.options

@@ -10,12 +10,12 @@ import (
 // maxWrites bounds how long one commit keeps the mutex.
 const maxWrites = 1000
 
-// session is one client of a Database.
+// session is one client of a Database. Its writes are in tx, and the copies of what the
+// open transaction has read in Writes.
 type session struct {
 	optimistic.Session
 	database *Database
 	tx       transaction
-	values   []byte // what the open transaction has read
 }
 
 var _ db.KVSession = (*session)(nil)
@@ -29,7 +29,7 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 		return err
 	}
 	s.tx.begin(readOnly)
-	s.values = s.values[:0]
+	s.Writes.Clear()
 	return nil
 }
 
@@ -43,22 +43,16 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 	d.store.mu.Lock()
 	err := d.engine.read(&s.tx, keys, out)
 	if err != nil {
+		s.Open = false
 		d.engine.forget(&s.tx)
 	}
 	d.store.mu.Unlock()
-	if err != nil {
-		s.Open = false
-		return err
-	}
 	for i := range keys {
-		if !out[i].Found {
-			continue
+		if err == nil && out[i].Found {
+			out[i].Value = s.Writes.Copy(out[i].Value)
 		}
-		start := len(s.values)
-		s.values = append(s.values, out[i].Value...)
-		out[i].Value = s.values[start:len(s.values):len(s.values)]
 	}
-	return nil
+	return err
 }
 
 func (s *session) Set(key, value []byte) { s.write(key, append([]byte{}, value...)) }

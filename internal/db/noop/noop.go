@@ -20,8 +20,6 @@ const (
 	// plenty is what the first column of every value holds: a balance that no
 	// transfer overdraws.
 	plenty = 1 << 40
-	// none is the only isolation.
-	none = "none"
 )
 
 // Database satisfies db.KV, db.Volatile and db.Constrainer.
@@ -59,7 +57,7 @@ func (*Database) Claim(name string) (db.Claim, error) {
 
 var isolations = db.Isolations{
 	Product: "noop", Source: "noop keeps nothing and so promises nothing",
-	Levels: []db.NamedLevel{{Name: none, Level: isolation.Unknown}},
+	Levels: []db.NamedLevel{{Name: "none", Level: isolation.Unknown}},
 }
 
 // Volatile is true: no end state of a run on it can be checked.

@@ -23,18 +23,18 @@ var configured = []any{
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	const op = "ask for the settings"
 	settings := goredis.NewMapStringStringCmd(ctx, append([]any{"config", "get"}, configured...)...)
-	l, told, err := d.ask(ctx, op, settings)
+	l, server, err := d.ask(ctx, op, settings)
 	if err != nil {
 		return db.Info{}, err
 	}
-	info := db.Info{Name: "Redis", Version: told["redis_version"]}
-	if version := told["valkey_version"]; version != "" {
+	info := db.Info{Name: "Redis", Version: server["redis_version"]}
+	if version := server["valkey_version"]; version != "" {
 		info.Name, info.Version = "Valkey", version
 	}
 	if settings.Err() != nil { // many who rent servers out refuse CONFIG
 		info.Add("configuration", "not told: the server refuses CONFIG GET")
-		info.Add("appendonly", "%s", map[string]string{"1": "yes", "0": "no"}[told["aof_enabled"]])
-		info.Add("maxmemory-policy", "%s", told["maxmemory_policy"])
+		info.Add("appendonly", "%s", map[string]string{"1": "yes", "0": "no"}[server["aof_enabled"]])
+		info.Add("maxmemory-policy", "%s", server["maxmemory_policy"])
 	}
 	for _, name := range configured {
 		if value, ok := settings.Val()[name.(string)]; ok {
@@ -42,7 +42,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 		}
 	}
 	info.Add("servers", "%d in the URL, the primary is %s", len(d.config.nodes), l.node)
-	info.Add("replicas", "%s", replicas(told))
+	info.Add("replicas", "%s", replicas(server))
 	info.Add("commit", "%s", map[bool]string{false: "one script", true: "WATCH, MULTI … EXEC"}[d.config.watch])
 	if d.config.wait == 0 {
 		info.Add("wait", "a commit is acknowledged by the primary alone")
@@ -91,15 +91,15 @@ func remark(name, value string) string {
 }
 
 // replicas tells of the replicas that are connected: slave0:ip=…,port=…,state=….
-func replicas(told map[string]string) string {
-	count, err := strconv.Atoi(told["connected_slaves"])
+func replicas(server map[string]string) string {
+	count, err := strconv.Atoi(server["connected_slaves"])
 	if err != nil || count == 0 {
 		return "none is connected"
 	}
 	var names []string
 	for i := range count {
 		fields := map[string]string{}
-		for field := range strings.SplitSeq(told[fmt.Sprintf("slave%d", i)], ",") {
+		for field := range strings.SplitSeq(server[fmt.Sprintf("slave%d", i)], ",") {
 			name, value, _ := strings.Cut(field, "=")
 			fields[name] = value
 		}
@@ -112,14 +112,14 @@ func replicas(told map[string]string) string {
 // does not tell the size of a snapshot.
 func (d *Database) Footprint(ctx context.Context) (int64, error) {
 	const op = "ask for the size on disk"
-	l, told, err := d.ask(ctx, op)
+	l, server, err := d.ask(ctx, op)
 	if err != nil {
 		return 0, err
 	}
-	if told["aof_enabled"] != "1" {
+	if server["aof_enabled"] != "1" {
 		return 0, db.Fatalf(op, "the Redis server %s writes no append-only file, and does not tell the size of its snapshots", l.node)
 	}
-	size, err := strconv.ParseInt(told["aof_current_size"], 10, 64)
+	size, err := strconv.ParseInt(server["aof_current_size"], 10, 64)
 	if err != nil {
 		return 0, db.Fatalf(op, "the Redis server %s tells no size of its append-only file: %w", l.node, err)
 	}

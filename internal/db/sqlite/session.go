@@ -133,17 +133,17 @@ const (
 // usable refuses a call, of a statement or none, that asks for an open transaction, or
 // for none.
 func (s *session) usable(op, statement string, open bool) error {
-	e := &db.Error{Class: db.Fatal, Op: op, Err: errIdle}
+	if s.c != nil && s.open == open {
+		return nil
+	}
+	e := &db.Error{Class: db.Fatal, Op: op + db.Shorten(statement), Err: errIdle}
 	switch {
 	case s.c == nil:
 		e.Class, e.Err = db.Unavailable, errBroken
-	case s.open == open:
-		return nil
 	case s.open:
 		s.abandon()
 		e.Err = errOpen
 	}
-	e.Op += db.Shorten(statement)
 	return e
 }
 

@@ -176,17 +176,15 @@ func (b *blockFile) write(p []byte) error {
 
 // finish writes the footer, makes the file durable and closes it.
 func (b *blockFile) finish() error {
-	err := b.write(b.sums.footer())
-	if err == nil {
-		if err = b.f.Sync(); err != nil {
-			err = explain(b.doing, b.path, err)
-			b.err = err
+	if b.write(b.sums.footer()) == nil {
+		if err := b.f.Sync(); err != nil {
+			b.err = explain(b.doing, b.path, err)
 		}
 	}
-	if errClose := b.f.Close(); errClose != nil && err == nil {
-		err = explain(b.doing, b.path, errClose)
+	if err := b.f.Close(); err != nil && b.err == nil {
+		b.err = explain(b.doing, b.path, err)
 	}
-	return err
+	return b.err
 }
 
 // explain says what was being done, to what, and what to do about it.

@@ -5,7 +5,6 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"stroppy/internal/db"
 	"stroppy/internal/db/optimistic"
 )
 
@@ -66,5 +65,3 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 		request.Key = append(append(request.Key[:0], answer.GetKvs()[read-1].GetKey()...), 0)
 	}
 }
-
-var _ db.KVSession = (*session)(nil)

@@ -96,5 +96,3 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 }
 
 var errNoPage = errors.New("the scan script answered something else than a page")
-
-var _ db.KVSession = (*session)(nil)

@@ -12,6 +12,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
+	"stroppy/internal/money"
 )
 
 // BenchmarkTransferPgconn is BenchmarkTransfer over pgconn.Pipeline and over
@@ -77,7 +78,7 @@ type pgTransfer struct {
 var (
 	updateFormats = []int16{1, 1, 0, 1}
 	legFormats    = []int16{1, 1, 0, 1, 1}
-	binaryResults = []int16{1}
+	textResults   = []int16{0}
 )
 
 func (x *pgTransfer) number(n int64) []byte {
@@ -106,7 +107,7 @@ func (x *pgTransfer) fill(id, from, to int64) {
 
 func drain(r *pgconn.ResultReader) error {
 	for r.NextRow() {
-		if _, err := parseNumeric(r.Values()[1]); err != nil {
+		if _, err := money.Parse(r.Values()[1]); err != nil {
 			return err
 		}
 	}
@@ -117,8 +118,8 @@ func drain(r *pgconn.ResultReader) error {
 func runPipeline(ctx context.Context, conn *pgconn.PgConn, x *pgTransfer) error {
 	p := conn.StartPipeline(ctx)
 	for i := range 2 {
-		p.SendQueryPrepared("u", x.args[2*i], updateFormats, binaryResults)
-		p.SendQueryPrepared("l", x.args[2*i+1], legFormats, binaryResults)
+		p.SendQueryPrepared("u", x.args[2*i], updateFormats, textResults)
+		p.SendQueryPrepared("l", x.args[2*i+1], legFormats, textResults)
 	}
 	if err := p.Sync(); err != nil {
 		return err
@@ -142,8 +143,8 @@ func runPipeline(ctx context.Context, conn *pgconn.PgConn, x *pgTransfer) error 
 func runBatch(ctx context.Context, conn *pgconn.PgConn, x *pgTransfer) error {
 	var batch pgconn.Batch
 	for i := range 2 {
-		batch.ExecPrepared("u", x.args[2*i], updateFormats, binaryResults)
-		batch.ExecPrepared("l", x.args[2*i+1], legFormats, binaryResults)
+		batch.ExecPrepared("u", x.args[2*i], updateFormats, textResults)
+		batch.ExecPrepared("l", x.args[2*i+1], legFormats, textResults)
 	}
 	results := conn.ExecBatch(ctx, &batch)
 	for results.NextResult() {

@@ -6,7 +6,10 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"strings"
 	"testing"
+
+	"stroppy/internal/db"
 )
 
 // exact reads the binary format by its definition, with numbers of any size.
@@ -40,77 +43,44 @@ func moneyValues() []int64 {
 	return values
 }
 
-func TestNumericRoundTrip(t *testing.T) {
+func TestAppendNumeric(t *testing.T) {
 	for _, cents := range moneyValues() {
 		src := appendNumeric(nil, cents)
 		if want := big.NewRat(cents, 100); exact(src).Cmp(want) != 0 {
 			t.Fatalf("appendNumeric(%d) = % x, which is %s", cents, src, exact(src).FloatString(6))
 		}
-		if got, err := parseNumeric(src); err != nil || got != cents {
-			t.Fatalf("parseNumeric(appendNumeric(%d)) = %d, %v", cents, got, err)
-		}
 	}
 }
 
-func numeric(weight int16, sign uint16, digits ...uint16) []byte {
-	src := binary.BigEndian.AppendUint16(nil, uint16(len(digits)))
-	src = binary.BigEndian.AppendUint16(src, uint16(weight))
-	src = binary.BigEndian.AppendUint16(src, sign)
-	src = binary.BigEndian.AppendUint16(src, 2)
-	for _, d := range digits {
-		src = binary.BigEndian.AppendUint16(src, d)
-	}
-	return src
-}
-
-func TestParseNumericRefuses(t *testing.T) {
-	for name, src := range map[string][]byte{
-		"nothing":                {},
-		"a short header":         {0, 0, 0, 0, 0, 0, 0},
-		"NaN":                    numeric(0, 0xC000),
-		"infinity":               numeric(0, 0xD000),
-		"minus infinity":         numeric(0, 0xF000),
-		"a tenth of a cent":      numeric(-1, 0, 10),
-		"a ten-thousandth cent":  numeric(-2, 0, 1),
-		"cents and a fraction":   numeric(0, 0, 1, 500, 1),
-		"a digit too large":      numeric(0, 0, 10_000),
-		"too few digits":         numeric(0, 0, 1, 2)[:10],
-		"one above the largest":  numeric(4, 0, 9, 2233, 7203, 6854, 7758, 800),
-		"one below the smallest": numeric(4, 0x4000, 9, 2233, 7203, 6854, 7758, 900),
-		"a huge weight":          numeric(32767, 0, 1),
+// TestNumericsThatAreNoMoney: what a server may write of a numeric is read exactly, or
+// refused. Package money's tests have more of it.
+func TestNumericsThatAreNoMoney(t *testing.T) {
+	for text, want := range map[string]struct{ cents, number int64 }{
+		"0": {0, 0}, "7.00": {700, 7}, "-12.0000": {-1200, -12}, "-92233720368547757.00": {math.MinInt64 + 108, -92233720368547757},
 	} {
-		if got, err := parseNumeric(src); err == nil {
-			t.Errorf("%s: parseNumeric = %d, want an error", name, got)
+		var cents, number db.Value
+		_, err := asNumeric.decode([]byte(text), &cents, nil)
+		_, failed := asNumericNumber.decode([]byte(text), &number, nil)
+		if err != nil || failed != nil || cents.Int != want.cents || number.Int != want.number {
+			t.Errorf("%s: %d cents, %v; %d, %v", text, cents.Int, err, number.Int, failed)
 		}
 	}
-	if got, err := parseNumeric(numeric(4, 0x4000, 9, 2233, 7203, 6854, 7758, 800)); err != nil || got != math.MinInt64 {
-		t.Errorf("the smallest: %d, %v", got, err)
-	}
-}
-
-func FuzzParseNumeric(f *testing.F) {
-	f.Add(numeric(0, 0, 1, 500))
-	f.Add(numeric(-1, 0x4000, 100))
-	f.Add(numeric(4, 0, 9, 2233, 7203, 6854, 7758, 700))
-	f.Add(numeric(3, 0, 0, 0, 0, 1, 0, 0))
-	f.Fuzz(func(t *testing.T, src []byte) {
-		cents, err := parseNumeric(src)
-		if err != nil {
-			return
-		}
-		if weight := int16(binary.BigEndian.Uint16(src[2:])); weight > 100 || weight < -100 {
-			if cents != 0 {
-				t.Fatalf("parseNumeric(% x) = %d", src, cents)
+	for _, text := range []string{"", "NaN", "Infinity", "-Infinity", "0.001", "0.0001", "1.0500001", "1e30",
+		"92233720368547758.08", "-92233720368547758.09", "1" + strings.Repeat("0", 131_071)} {
+		for _, how := range []decoder{asNumeric, asNumericNumber} {
+			var v db.Value
+			if _, err := how.decode([]byte(text), &v, nil); err == nil {
+				t.Errorf("%.40s: %d, want an error", text, v.Int)
 			}
-			return
 		}
-		if exact(src).Cmp(big.NewRat(cents, 100)) != 0 {
-			t.Fatalf("parseNumeric(% x) = %d cents, want %s", src, cents, exact(src))
-		}
-		if again, err := parseNumeric(appendNumeric(nil, cents)); err != nil || again != cents {
-			t.Fatalf("%d cents came back as %d, %v", cents, again, err)
-		}
-	})
+	}
+	var v db.Value
+	if _, err := asNumericNumber.decode([]byte("7.50"), &v, nil); err == nil {
+		t.Errorf("7.50 as a whole number: %d", v.Int)
+	}
+	if _, err := asNumeric.decode([]byte("-92233720368547758.08"), &v, nil); err != nil || v.Int != math.MinInt64 {
+		t.Errorf("the smallest: %d, %v", v.Int, err)
+	}
 }
 
 func FuzzAppendNumeric(f *testing.F) {

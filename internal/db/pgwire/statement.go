@@ -3,12 +3,14 @@ package pgwire
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"stroppy/internal/db"
+	"stroppy/internal/money"
 )
 
 // The messages of the extended query protocol that never change (PostgreSQL
@@ -81,8 +83,8 @@ const (
 	asText          decoder = iota // in text format
 	asInteger                      // a big-endian integer of its own length, bool included
 	asIntegerCents                 // such an integer is whole units, and cents are wanted
-	asNumeric                      // a numeric, and cents are wanted
-	asNumericNumber                // a numeric, and a whole number is wanted
+	asNumeric                      // a numeric in text format, and cents are wanted
+	asNumericNumber                // a numeric in text format, and a whole number is wanted
 )
 
 // prepared is a statement that the server has prepared, with all of its
@@ -138,7 +140,7 @@ func newPrepared(name string, s *db.Statement, fields []uint32) (*prepared, erro
 			return nil, fmt.Errorf("its column %d has the type with OID %d, which cannot be read exactly: add a cast", i+1, fields[i])
 		}
 		p.columns = append(p.columns, how)
-		p.formats = binary.BigEndian.AppendUint16(p.formats, binaryIf(how != asText))
+		p.formats = binary.BigEndian.AppendUint16(p.formats, binaryIf(how == asInteger || how == asIntegerCents))
 	}
 	p.formats = append(p.formats, execute...)
 	return p, nil
@@ -221,13 +223,13 @@ func (how decoder) decode(src []byte, v *db.Value, arena []byte) ([]byte, error)
 	case asIntegerCents:
 		v.Int, err = parseInteger(src)
 		if v.Int > math.MaxInt64/100 || v.Int < math.MinInt64/100 {
-			return arena, errTooMuchMoney
+			return arena, errors.New("read an integer as money: more than 64 bits of cents")
 		}
 		v.Int *= 100
 	case asNumeric:
-		v.Int, err = parseNumeric(src)
+		v.Int, err = money.Parse(src)
 	case asNumericNumber:
-		v.Int, err = parseNumeric(src)
+		v.Int, err = money.Parse(src)
 		if err == nil && v.Int%100 != 0 {
 			return arena, fmt.Errorf("read a numeric as a whole number: it has a fraction")
 		}

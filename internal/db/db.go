@@ -34,7 +34,7 @@ type Database interface {
 type Info struct {
 	Name     string    // the product, such as PostgreSQL
 	Version  string    // as the server reports it
-	Settings []Setting // what a reader must know to trust the figures: durability above all
+	Settings []Setting // what a reader must know to trust the measurements: durability above all
 }
 
 // Add adds a setting, whose value is formatted.

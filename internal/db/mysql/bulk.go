@@ -39,20 +39,13 @@ func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, 
 			return err
 		}
 		made = !was
-		for _, s := range load.Before {
-			if err := d.step(ctx, c, s); err != nil {
-				return err
-			}
+		if err := d.run(ctx, c, load.Before...); err != nil {
+			return err
 		}
 		if rows, err = d.fill(ctx, c, op, &load); err != nil {
 			return err
 		}
-		for _, s := range load.After {
-			if err := d.step(ctx, c, s); err != nil {
-				return err
-			}
-		}
-		return nil
+		return d.run(ctx, c, load.After...)
 	})
 	if err == nil {
 		return rows, nil
@@ -72,18 +65,20 @@ func (c *control) has(table string) (bool, error) {
 	return err == nil && row[0] != "0", err
 }
 
-// step runs one statement of a load, which its error names.
-func (d *Database) step(ctx context.Context, c *control, statement string) error {
-	sent := c.out
-	if _, err := c.exec(statement); err != nil {
-		return c.failure(ctx, d.op("execute "+db.Shorten(statement)), err, before, sent)
+// run runs statements of a load, which their errors name.
+func (d *Database) run(ctx context.Context, c *control, statements ...string) error {
+	for _, statement := range statements {
+		sent := c.out
+		if _, err := c.exec(statement); err != nil {
+			return c.failure(ctx, d.op("execute "+db.Shorten(statement)), err, before, sent)
+		}
 	}
 	return nil
 }
 
 // fill loads the rows in one transaction.
 func (d *Database) fill(ctx context.Context, c *control, op string, load *db.BulkLoad) (int64, error) {
-	if err := d.step(ctx, c, "START TRANSACTION READ WRITE"); err != nil {
+	if err := d.run(ctx, c, "START TRANSACTION READ WRITE"); err != nil {
 		return 0, err
 	}
 	source := &wire.Rows{Load: load, Append: appendRow(load.Types)}

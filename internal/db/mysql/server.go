@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"stroppy/internal/db"
@@ -31,7 +32,7 @@ type server struct {
 	status    map[string]string // of a Galera node
 }
 
-// shown are the variables that a reader must know to trust the figures:
+// shown are the variables that a reader must know to trust the measurements:
 // durability first, then what is written where, isolation, and sizes. Each server
 // has some of them.
 var shown = []string{
@@ -112,14 +113,9 @@ func (s *server) check() error {
 	if _, err := fmt.Sscanf(s.version, "%d.%d.%d", &version[0], &version[1], &version[2]); err != nil {
 		return fmt.Errorf("its version %q cannot be read", s.version)
 	}
-	for i := range version {
-		if version[i] > oldest[i] {
-			break
-		}
-		if version[i] < oldest[i] {
-			return fmt.Errorf("%s %s ignores CHECK constraints, which guard the balances: take version %d.%d.%d or later",
-				s.product, s.version, oldest[0], oldest[1], oldest[2])
-		}
+	if slices.Compare(version[:], oldest[:]) < 0 {
+		return fmt.Errorf("%s %s ignores CHECK constraints, which guard the balances: take version %d.%d.%d or later",
+			s.product, s.version, oldest[0], oldest[1], oldest[2])
 	}
 	return nil
 }

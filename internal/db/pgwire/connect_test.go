@@ -41,8 +41,8 @@ func TestURLs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := d.config; c.ConnectTimeout != 5*time.Second || d.timeout != want || hosts(c) != "h1:1,h2:2" || len(c.RuntimeParams) != 0 || d.stateless {
-			t.Errorf("%q: %v %v %v %v %v", parameter, hosts(c), c.ConnectTimeout, d.timeout, c.RuntimeParams, d.stateless)
+		if c := d.config; c.ConnectTimeout != 5*time.Second || d.timeout != want || d.where != "h1:1,h2:2" || len(c.RuntimeParams) != 0 || d.stateless {
+			t.Errorf("%q: %v %v %v %v %v", parameter, d.where, c.ConnectTimeout, d.timeout, c.RuntimeParams, d.stateless)
 		}
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgproto3"
-
 	"stroppy/internal/db/wire"
 )
 
@@ -87,8 +85,8 @@ func (b *connection) close() {
 
 // terminate ends the session in good order.
 func (b *connection) terminate() {
-	if message, err := (&pgproto3.Terminate{}).Encode(nil); err == nil && b.Conn.SetWriteDeadline(time.Now().Add(time.Second)) == nil {
-		_, _ = b.Conn.Write(message) // a courtesy: the server notices the end of the connection too
+	if b.Conn.SetWriteDeadline(time.Now().Add(time.Second)) == nil {
+		_, _ = b.Conn.Write([]byte(framed('X', ""))) // a courtesy: the server notices the end of the connection too
 	}
 	b.close()
 }

@@ -155,14 +155,15 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 		}
 		return nil, db.Fatalf(op, "%s", reason)
 	}
-	if slices.ContainsFunc(serversOf(config), func(host string) bool { return strings.LastIndexByte(host, '@') > 0 }) {
+	servers := serversOf(config)
+	if slices.ContainsFunc(servers, func(host string) bool { return strings.LastIndexByte(host, '@') > 0 }) {
 		return nil, db.Fatalf(op, "%w", unescaped) // written %40, or in the parameter host
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = connectTimeout
 	}
 	config.DialFunc = wire.Dial
-	d := &Database{flavor: flavor, operations: operationsOn(flavor.Name), config: config, where: hosts(config), timeout: answerTimeout}
+	d := &Database{flavor: flavor, operations: operationsOn(flavor.Name), config: config, where: strings.Join(servers, ","), timeout: answerTimeout}
 	ours := address.Options{
 		"answer_timeout": address.Time(&d.timeout, time.Millisecond),
 		"prepare":        address.Choice(&d.stateless, "true", "false"),
@@ -177,9 +178,6 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 	}
 	return d, nil
 }
-
-// hosts names the servers, for errors.
-func hosts(config *pgconn.Config) string { return strings.Join(serversOf(config), ",") }
 
 // serversOf returns host:port of each server, in the order of the URL.
 func serversOf(config *pgconn.Config) []string {
@@ -210,17 +208,17 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 // Info names the product and the settings on which durability turns.
 func (d *Database) Info(ctx context.Context) (info db.Info, err error) {
 	err = d.Control(ctx, "ask "+d.Where()+" for its version", func(ctx context.Context, c *Control) error {
-		row, err := c.Row(ctx, "SELECT version(), current_setting('server_version')")
+		query := "SELECT version(), current_setting('server_version')"
+		for _, name := range d.flavor.Settings {
+			query += ", current_setting('" + name + "', true)"
+		}
+		row, err := c.Row(ctx, query)
 		if err != nil {
 			return err
 		}
 		info.Name, info.Version = d.flavor.Product(row[0], row[1])
-		for _, name := range d.flavor.Settings {
-			row, err := c.Row(ctx, "SELECT current_setting('"+name+"', true)")
-			if err != nil {
-				return err
-			}
-			info.Settings = append(info.Settings, db.Setting{Name: name, Value: row[0]})
+		for i, name := range d.flavor.Settings {
+			info.Settings = append(info.Settings, db.Setting{Name: name, Value: row[2+i]})
 		}
 		return nil
 	})

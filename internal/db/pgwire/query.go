@@ -2,7 +2,6 @@ package pgwire
 
 import (
 	"context"
-	"slices"
 	"strconv"
 
 	"stroppy/internal/db"
@@ -17,15 +16,8 @@ func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepar
 		s.named++
 		name = "s" + strconv.Itoa(s.named)
 	}
-	parse, err := appendParse(nil, name, statement)
-	if err != nil {
-		return nil, db.Fatalf(x.op, "%w", err)
-	}
-	out, err := appendDescribe(slices.Clone(parse), name)
-	if err != nil {
-		return nil, db.Fatalf(x.op, "%w", err)
-	}
-	if err := s.roundTrip(ctx, &x, out); err != nil {
+	parse, describe := parseMessage(name, statement), framed('D', "S"+name+"\x00")
+	if err := s.roundTrip(ctx, &x, []byte(parse+describe+syncAll)); err != nil {
 		return nil, err
 	}
 	p, err := newPrepared(name, statement, x.types)

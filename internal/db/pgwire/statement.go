@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/jackc/pgx/v5/pgproto3"
-
 	"stroppy/internal/db"
 	"stroppy/internal/money"
 )
@@ -59,9 +57,19 @@ func wholeControls(isolation string) controls {
 	}
 }
 
-func runWhole(sql string) string {
-	const noTypes = "\x00\x00"
-	return framed('P', "\x00"+sql+"\x00"+noTypes) + runNamed("")
+func runWhole(sql string) string { return parseMessage("", &db.Statement{SQL: sql}) + runNamed("") }
+
+// parseMessage is the message that prepares a statement. Types of numbers are declared,
+// because they are sent in binary format; text takes whatever type the server infers.
+func parseMessage(name string, s *db.Statement) string {
+	body := append([]byte(name), 0)
+	body = append(append(body, s.SQL...), 0)
+	body = binary.BigEndian.AppendUint16(body, uint16(len(s.Params)))
+	oids := [...]uint32{db.Integer: OIDInt8, db.Decimal: OIDNumeric, db.Text: 0}
+	for _, t := range s.Params {
+		body = binary.BigEndian.AppendUint32(body, oids[t])
+	}
+	return framed('P', string(body))
 }
 
 // Object identifiers of types, from src/include/catalog/pg_type.dat.
@@ -91,32 +99,10 @@ const (
 // messages that do not depend on arguments.
 type prepared struct {
 	statement *db.Statement
-	parse     []byte // where it is sent whole each time
+	parse     string // where it is sent whole each time
 	bind      []byte // from the portal's name to the number of parameters
 	formats   []byte // of the results, and the Execute message
 	columns   []decoder
-}
-
-// appendParse appends the message that prepares a statement. Types of numbers
-// are declared, because they are sent in binary format; text takes whatever type
-// the server infers.
-func appendParse(dst []byte, name string, s *db.Statement) ([]byte, error) {
-	parse := pgproto3.Parse{Name: name, Query: s.SQL, ParameterOIDs: make([]uint32, len(s.Params))}
-	for i, t := range s.Params {
-		switch t {
-		case db.Integer:
-			parse.ParameterOIDs[i] = OIDInt8
-		case db.Decimal:
-			parse.ParameterOIDs[i] = OIDNumeric
-		}
-	}
-	return parse.Encode(dst)
-}
-
-// appendDescribe appends the messages that ask for the columns of a statement.
-func appendDescribe(dst []byte, name string) ([]byte, error) {
-	dst, err := (&pgproto3.Describe{ObjectType: 'S', Name: name}).Encode(dst)
-	return append(dst, syncAll...), err
 }
 
 // newPrepared builds the messages once the server has described the columns that

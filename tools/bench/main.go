@@ -1,5 +1,5 @@
 // Command bench measures Stroppy beside its peer, pgbench, in one run on one
-// real PostgreSQL server that it starts itself, and prints the figures with
+// real PostgreSQL server that it starts itself, and prints the measurements with
 // their ratios and with what the project wants to reach. It judges nothing: it
 // exits 0 whenever everything could be measured.
 package main
@@ -97,7 +97,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	return s.out.Flush()
 }
 
-// row prints a figure of one side or both, in the format of each; 0 is none.
+// row prints a measurement of one side or both, in the format of each; 0 is none.
 func (s *suite) row(figure, format string, ours, peer float64, wanted string) {
 	text := func(format string, value float64) string {
 		if value == 0 {

@@ -16,7 +16,7 @@ import (
 )
 
 // transfersOnly takes everything but plain transfers out of the mix, so that
-// figures are a transfer's.
+// measurements are a transfer's.
 var transfersOnly = []string{"--seed=1", "--payroll-share=0", "--two-account-share=0", "--read-only-share=0", "--audits=0", "--clients=16"}
 
 // posix is PostgreSQL's own choice on Linux, which Start changes for servers that are

@@ -13,7 +13,7 @@ import (
 type Account struct{ Servers, User, Password string }
 
 // Passwords holds of a driver that whatever two special characters a password has, its
-// URL is read right or refused, and neither the error nor the servers tell of it. URLs
+// URL is read right or refused, and neither the error nor the servers have a piece of it. URLs
 // end with each of ends after the servers. A password that has one of refused in it is
 // refused with the sentence that says how to write them.
 func Passwords(t *testing.T, scheme, servers string, ends []string, refused string, read func(url string) (Account, error)) {
@@ -24,23 +24,23 @@ func Passwords(t *testing.T, scheme, servers string, ends []string, refused stri
 			password := "s3cr3t" + string(first) + "w0rd" + string(second) + "x9y8"
 			for _, end := range ends {
 				a, err := read(scheme + "://u:" + password + "@" + servers + end)
-				told := a.Servers
+				shown := a.Servers
 				if err != nil {
-					told = err.Error()
+					shown = err.Error()
 				} else if decoded, err := url.PathUnescape(password); err != nil || a != (Account{servers, "u", decoded}) {
 					t.Errorf("%s: %+v, %v", password, a, err)
 				}
 				for _, piece := range []string{"s3cr3t", "w0rd", "x9y8"} {
-					if strings.Contains(told, piece) {
-						t.Errorf("%s: %q tells a piece of it", password, told)
+					if strings.Contains(shown, piece) {
+						t.Errorf("%s: %q has a piece of it", password, shown)
 					}
 				}
 				if !strings.ContainsAny(password, refused) {
 					continue
 				}
-				if unescaped := new(address.UnescapedError); !errors.As(err, &unescaped) || !strings.Contains(told, "%2F") ||
-					strings.Contains(refused, "@") && !strings.Contains(told, "%40") {
-					t.Errorf("%s gives %q, which does not say how to write it", password, told)
+				if unescaped := new(address.UnescapedError); !errors.As(err, &unescaped) || !strings.Contains(shown, "%2F") ||
+					strings.Contains(refused, "@") && !strings.Contains(shown, "%40") {
+					t.Errorf("%s gives %q, which does not say how to write it", password, shown)
 				}
 			}
 		}

@@ -91,7 +91,7 @@ func (s *server) isolation() (string, error) {
 			return isolations.Name(value)
 		}
 	}
-	return "", fmt.Errorf("it did not tell its default isolation")
+	return "", fmt.Errorf("it did not name its default isolation")
 }
 
 // keyless says that a table may be without a primary key until it is loaded. The

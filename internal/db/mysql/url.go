@@ -41,7 +41,7 @@ var parameters = []string{"allowCleartextPasswords", "compress", "tls"}
 // settings are the session variables that this driver's statements rely on, as
 // https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables
 // describes them. A URL may name others, and other values.
-// Beside them is innodb_lock_wait_timeout: see lockWait.
+// A further one is innodb_lock_wait_timeout: see lockWait.
 var settings = map[string]string{
 	"autocommit":         "1",
 	"completion_type":    "'NO_CHAIN'",
@@ -52,7 +52,7 @@ var settings = map[string]string{
 
 // lockWait is the seconds that a statement waits for a lock, of the time-out of its
 // answer: the wait shall end with the server's own error, which says that the
-// statement was surely not done, before this driver's patience does.
+// statement was surely not done, before this driver's deadline does.
 func lockWait(answer time.Duration) string {
 	return strconv.Itoa(max(1, int((answer * 4 / 5).Seconds())))
 }

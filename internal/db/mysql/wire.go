@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// socket lets the client library look whether the server has ended a connection at
+// socket lets the client library check whether the server has ended a connection at
 // rest.
 type socket interface {
 	net.Conn
@@ -17,7 +17,7 @@ type socket interface {
 }
 
 // counted is the connection below the client library, which knows what the library
-// does not tell: how many bytes went out, why the connection ended, and when to
+// does not show: how many bytes went out, why the connection ended, and when to
 // give up waiting. The library's own time-outs and its goroutine for contexts are
 // not used.
 type counted struct {

@@ -5,15 +5,15 @@ import (
 	"syscall"
 )
 
-// aliveness tells, without waiting, whether the server has ended a connection.
+// aliveness says, without waiting, whether the server has ended a connection.
 type aliveness struct {
 	raw   syscall.RawConn
-	look  func(fd uintptr) bool
+	check func(fd uintptr) bool
 	over  bool
 	first [1]byte
 }
 
-// newAliveness returns nil for a connection that cannot be looked at, such as one
+// newAliveness returns nil for a connection that cannot be checked, such as one
 // with TLS, whose first byte says nothing.
 func newAliveness(conn net.Conn) *aliveness {
 	c, ok := conn.(syscall.Conn)
@@ -25,7 +25,7 @@ func newAliveness(conn net.Conn) *aliveness {
 		return nil
 	}
 	p := &aliveness{raw: raw}
-	p.look = func(fd uintptr) bool {
+	p.check = func(fd uintptr) bool {
 		n, _, err := syscall.Recvfrom(int(fd), p.first[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		// An ErrorResponse that nobody asked for announces the end of the session.
 		p.over = err == nil && (n == 0 || p.first[0] == 'E') || err == syscall.ECONNRESET
@@ -36,5 +36,5 @@ func newAliveness(conn net.Conn) *aliveness {
 
 // ended says that the server has closed the connection or announced it.
 func (p *aliveness) ended() bool {
-	return p != nil && p.raw.Read(p.look) == nil && p.over
+	return p != nil && p.raw.Read(p.check) == nil && p.over
 }

@@ -65,7 +65,7 @@ func prepareSession(ctx context.Context, conn *pgconn.PgConn, isolation string) 
 }
 
 // enableWarnings lets a session whose client_min_messages is above warning, by its
-// URL or by a setting of its user, be told warnings again; others keep theirs.
+// URL or by a setting of its user, get warnings again; others keep theirs.
 const (
 	enableWarnings = "SELECT set_config('client_min_messages', 'warning', false)" + whereHidden
 	hidingSession  = "SELECT 1" + whereHidden
@@ -75,7 +75,7 @@ const (
 // errNoticesHidden is why no session is opened in which nothing can be left.
 var errNoticesHidden = errors.New("it hides warnings, and one of them takes the success from a commit: set client_min_messages to warning for this user")
 
-// EnableNotices makes the server tell its warnings on a connection, for there is one that
+// EnableNotices makes the server send its warnings on a connection, for there is one that
 // takes the success from a commit (see warning). A server that has not what this
 // needs is not PostgreSQL and has no such warning.
 //

@@ -24,7 +24,7 @@ type connection struct {
 	writing chan error // of a large write under way
 }
 
-// restTime is how long a connection must have been at rest to be looked at
+// restTime is how long a connection must have been at rest to be checked
 // before it is used. What is then sent on one that the server had ended before
 // would be lost in the network, and its outcome unknown without need.
 const restTime = 10 * time.Millisecond

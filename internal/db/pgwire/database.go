@@ -1,5 +1,5 @@
 // Package pgwire is a database of the SQL model that speaks PostgreSQL's extended
-// query protocol. What tells the servers of the protocol apart is a Flavor.
+// query protocol. How the servers of the protocol differ is a Flavor.
 //
 // # Protocol
 //

@@ -120,7 +120,7 @@ func (d *direct) RoundTrip(question []byte) (int, error) {
 	return 0, d.failed(&d.out, waited)
 }
 
-// put writes the question when the poller has been made ready to tell of what comes
+// put writes the question when the poller has been made ready to report what comes
 // from then on. It returns true where there is nothing to wait for: for the second
 // time, when the answer has begun, or because not all was written.
 func (d *direct) put(fd uintptr) bool {
@@ -131,7 +131,7 @@ func (d *direct) put(fd uintptr) bool {
 	return !d.asked
 }
 
-// failed is the error of a transfer as package net tells it. waited is what the
+// failed is the error of a transfer as package net reports it. waited is what the
 // poller said.
 func (d *direct) failed(t *transfer, waited error) error {
 	if waited != nil {

@@ -36,7 +36,7 @@ type Stream[L any] struct {
 	turn   chan turn
 }
 
-// turn is what a stream that waits is told.
+// turn is what a stream that waits receives.
 type turn uint8
 
 const (

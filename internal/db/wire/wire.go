@@ -12,14 +12,14 @@ import (
 )
 
 // UserTimeout is how long the other side's kernel may acknowledge nothing before the
-// connection ends with an error. It is told by the sockets alone and costs a call
+// connection ends with an error. The sockets alone measure it, which costs a call
 // nothing. A server that computes, or whose process is frozen, is not silent: its
 // kernel still answers, so that a statement outside a transaction may take any
 // time.
 const UserTimeout = 5 * time.Second
 
 // keepAlive asks a connection at rest, which has nothing to be acknowledged, so
-// that its silence is told in the same time.
+// that its silence is noticed in the same time.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: UserTimeout - 3*time.Second, Interval: time.Second, Count: 3}
 
 // Dial makes a connection that ends when the other side is silent, and that one

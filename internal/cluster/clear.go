@@ -111,18 +111,6 @@ func (l Leftover) clear() (was bool, err error) {
 // in the middle of a disk's work ends when that is done.
 const endPatience = 10 * time.Second
 
-// killTree ends a process and its descendants.
-func killTree(id processID) (bool, error) {
-	if !id.alive() {
-		return false, nil
-	}
-	tree, err := freeze(id)
-	for _, p := range tree {
-		err = errors.Join(err, p.signal(syscall.SIGKILL))
-	}
-	return true, errors.Join(err, untilFor(context.Background(), endPatience, func() error { return allGone(tree) }))
-}
-
 // removeFolder removes a folder with all that is in it, unless something is
 // still mounted there. Servers that are just being killed may write meanwhile.
 func removeFolder(path string) (bool, error) {

@@ -60,19 +60,14 @@ func newWire(portIndex int, tapName string, link Link) (*wire, error) {
 func (w *wire) start() error {
 	// close can stop a reader only where deadlines work.
 	err := errors.Join(w.port.SetReadDeadline(time.Time{}), w.tap.SetReadDeadline(time.Time{}))
-	if err != nil {
-		return fmt.Errorf("open the host's link: %w", err)
-	}
-	raw, err := w.port.SyscallConn()
-	if err != nil {
-		return fmt.Errorf("open the host's link: %w", err)
-	}
-	var errBind error
-	err = raw.Control(func(fd uintptr) {
+	raw, errRaw := w.port.SyscallConn()
+	if err = errors.Join(err, errRaw); err == nil {
 		all := binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL)
-		errBind = unix.Bind(int(fd), &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(all), Ifindex: w.index})
-	})
-	if err = errors.Join(err, errBind); err != nil {
+		address := unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(all), Ifindex: w.index}
+		errControl := raw.Control(func(fd uintptr) { err = unix.Bind(int(fd), &address) })
+		err = errors.Join(err, errControl)
+	}
+	if err != nil {
 		return fmt.Errorf("open the host's link: %w", err)
 	}
 	w.readers.Go(func() { w.in.carry(w.tap) })

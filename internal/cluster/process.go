@@ -116,13 +116,19 @@ func (p *Process) Resume() error {
 // Kill ends the process and all its descendants at once with SIGKILL, and
 // returns when the last of them is gone.
 func (p *Process) Kill() error {
-	tree, err := freeze(p.id())
-	err = errors.Join(err, p.Signal(syscall.SIGKILL))
-	for _, id := range tree {
-		err = errors.Join(err, id.signal(syscall.SIGKILL))
-	}
+	_, err := killTree(p.id())
+	err = errors.Join(err, p.Signal(syscall.SIGKILL)) // whatever /proc says
 	<-p.done
-	return errors.Join(err, gone(context.Background(), tree))
+	return err
+}
+
+// killTree ends a process and its descendants and says whether it was there.
+func killTree(id processID) (bool, error) {
+	tree, err := freeze(id)
+	for _, p := range tree {
+		err = errors.Join(err, p.signal(syscall.SIGKILL))
+	}
+	return len(tree) > 0, errors.Join(err, gone(tree))
 }
 
 // id names the process; the zero value names none.
@@ -157,13 +163,10 @@ func untilFor(ctx context.Context, limit time.Duration, seen func() error) error
 }
 
 // gone returns when none of the processes is there any more.
-func gone(ctx context.Context, processes []processID) error {
-	return untilFor(ctx, stopsWithin, func() error { return allGone(processes) })
-}
-
-// allGone says which of the processes is alive.
-func allGone(processes []processID) error {
-	return wrongState(processes, "is alive yet", func(byte) bool { return true })
+func gone(processes []processID) error {
+	return untilFor(context.Background(), stopsWithin, func() error {
+		return wrongState(processes, "is alive yet", func(byte) bool { return true })
+	})
 }
 
 // allStopped says which of the processes is alive and not stopped.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -317,17 +318,13 @@ func (s *Server) shutdown(ctx context.Context) (ended bool, err error) {
 	before := p.tree()
 	ctx, cancel := context.WithTimeout(ctx, s.program.Patience)
 	defer cancel()
-	var again <-chan time.Time
-	if s.program.Insist > 0 {
-		ticker := time.NewTicker(s.program.Insist)
-		defer ticker.Stop()
-		again = ticker.C
-	}
+	again := time.NewTicker(cmp.Or(s.program.Insist, time.Hour)) // an hour is never
+	defer again.Stop()
 	for {
 		select {
 		case <-p.Done():
-			return true, errors.Join(s.kill(), gone(context.Background(), before))
-		case <-again:
+			return true, errors.Join(s.kill(), gone(before))
+		case <-again.C:
 			if err := p.Signal(s.program.Shutdown); err != nil {
 				return false, errors.Join(err, s.kill())
 			}

@@ -45,7 +45,6 @@ type volume struct {
 	files   map[fileKey]*inode
 	handles map[uint64]*handle
 	given   uint64 // the last number of a node or a handle
-	writers int    // handles that can write
 }
 
 // fileKey tells a file of the store from any other, as long as it is held open.
@@ -182,19 +181,9 @@ func (v *volume) open(h *handle) uint64 {
 	v.tab.Lock()
 	defer v.tab.Unlock()
 	h.refs++
-	if h.writes {
-		v.writers++
-	}
 	v.given++
 	v.handles[v.given] = h
 	return v.given
-}
-
-func (v *volume) handle(number uint64) (*handle, bool) {
-	v.tab.RLock()
-	defer v.tab.RUnlock()
-	h, ok := v.handles[number]
-	return h, ok
 }
 
 // closed takes a handle away.
@@ -202,12 +191,7 @@ func (v *volume) closed(number uint64) (*handle, bool) {
 	v.tab.Lock()
 	defer v.tab.Unlock()
 	h, ok := v.handles[number]
-	if ok {
-		delete(v.handles, number)
-		if h.writes {
-			v.writers--
-		}
-	}
+	delete(v.handles, number)
 	return h, ok
 }
 
@@ -227,7 +211,9 @@ func (v *volume) onHandle(cancel <-chan struct{}, header *fuse.InHeader, number 
 	if header != nil {
 		v.wait(cancel, header)
 	}
-	h, ok := v.handle(number)
+	v.tab.RLock()
+	h, ok := v.handles[number]
+	v.tab.RUnlock()
 	if !ok {
 		return fuse.EBADF
 	}

@@ -53,7 +53,7 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 }
 
 func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error {
-	c.keys, c.results = c.keys[:0], c.results[:0]
+	c.keys, c.results, c.args = c.keys[:0], c.results[:0], c.args[:0]
 	for i := range tx.Ops {
 		var key sqlKey
 		key.set(c.formula.key(tx.Ops[i].Object))
@@ -77,10 +77,28 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 	}
 }
 
-// do adds a statement to the transaction.
-func (c *sqlClient) do(ctx context.Context, s *db.Statement, args ...db.Value) (result int, err error) {
-	c.args = append(c.args[:0], args...)
-	return c.Do(ctx, s, c.args)
+// addIntegers appends arguments in place, as addKey does. Lists of db.Value would need
+// a larger stack for each of ten thousand clients.
+func (c *sqlClient) addIntegers(values ...int64) {
+	for _, v := range values {
+		c.args = append(c.args, integer(v))
+	}
+}
+
+// addKey appends the key of the account of operation i. Inlined, its copies would be in
+// the frames of its callers, which last while the database answers.
+//
+//go:noinline
+func (c *sqlClient) addKey(i int) {
+	bic, ban := c.keys[i].values()
+	c.args = append(c.args, bic, ban)
+}
+
+// do adds a statement with the arguments appended since the last one.
+func (c *sqlClient) do(ctx context.Context, s *db.Statement) (result int, err error) {
+	result, err = c.Do(ctx, s, c.args)
+	c.args = c.args[:0]
+	return result, err
 }
 
 // atomic changes each balance by a relative update and lets the schema refuse
@@ -142,17 +160,23 @@ func (c *sqlClient) write(
 
 // addRelative adds the statements of the leg of operation i.
 func (c *sqlClient) addRelative(ctx context.Context, tx *history.Transaction, i int, leg int64) (err error) {
-	id, amount := integer(int64(tx.ID)), integer(tx.Ops[i].Amount)
-	bic, ban := c.keys[i].values()
-	if c.results[i], err = c.do(ctx, c.texts.update, amount, id, bic, ban); err != nil {
+	id, amount := int64(tx.ID), tx.Ops[i].Amount
+	c.addIntegers(amount, id)
+	c.addKey(i)
+	if c.results[i], err = c.do(ctx, c.texts.update); err != nil {
 		return err
 	}
 	if c.texts.readBack != nil {
-		if c.results[i], err = c.do(ctx, c.texts.readBack, bic, ban); err != nil {
+		c.addKey(i)
+		if c.results[i], err = c.do(ctx, c.texts.readBack); err != nil {
 			return err
 		}
 	}
-	_, err = c.do(ctx, c.texts.ledgerRelative, id, integer(leg), bic, ban, amount, bic, ban)
+	c.addIntegers(id, leg)
+	c.addKey(i)
+	c.addIntegers(amount)
+	c.addKey(i)
+	_, err = c.do(ctx, c.texts.ledgerRelative)
 	return err
 }
 
@@ -160,14 +184,12 @@ func (c *sqlClient) addRelative(ctx context.Context, tx *history.Transaction, i 
 // that even an isolation that gives each statement its own snapshot shows them as they
 // were together. get makes the result available. missing says that one is not there.
 func (c *sqlClient) readPair(ctx context.Context, tx *history.Transaction, get func(context.Context) error) (missing bool, err error) {
-	c.args = c.args[:0]
 	for i := range tx.Ops {
 		if tx.Ops[i].Amount <= 0 {
-			bic, ban := c.keys[i].values()
-			c.args = append(c.args, bic, ban)
+			c.addKey(i)
 		}
 	}
-	result, err := c.Do(ctx, c.texts.readPair, c.args)
+	result, err := c.do(ctx, c.texts.readPair)
 	if err == nil {
 		err = get(ctx)
 	}
@@ -191,8 +213,8 @@ func (c *sqlClient) readPair(ctx context.Context, tx *history.Transaction, get f
 // the reads lock is all that distinguishes locked from rmw.
 func (c *sqlClient) readWrite(ctx context.Context, tx *history.Transaction, read *db.Statement) (err error) {
 	for i := range tx.Ops {
-		bic, ban := c.keys[i].values()
-		if c.results[i], err = c.do(ctx, read, bic, ban); err != nil {
+		c.addKey(i)
+		if c.results[i], err = c.do(ctx, read); err != nil {
 			return err
 		}
 	}
@@ -215,12 +237,16 @@ func (c *sqlClient) readWrite(ctx context.Context, tx *history.Transaction, read
 
 // addAbsolute adds the statements of the leg of operation i, whose account was read.
 func (c *sqlClient) addAbsolute(ctx context.Context, tx *history.Transaction, i int, leg int64) error {
-	op, id, version := &tx.Ops[i], integer(int64(tx.ID)), integer(int64(tx.Ops[i].Version)+1)
-	bic, ban := c.keys[i].values()
-	if _, err := c.do(ctx, c.texts.write, integer(op.Value+op.Amount), version, integer(int64(op.Writer)), id, bic, ban); err != nil {
+	op, id, version := &tx.Ops[i], int64(tx.ID), int64(tx.Ops[i].Version)+1
+	c.addIntegers(op.Value+op.Amount, version, int64(op.Writer), id)
+	c.addKey(i)
+	if _, err := c.do(ctx, c.texts.write); err != nil {
 		return err
 	}
-	_, err := c.do(ctx, c.texts.ledgerAbsolute, id, integer(leg), bic, ban, integer(op.Amount), version)
+	c.addIntegers(id, leg)
+	c.addKey(i)
+	c.addIntegers(op.Amount, version)
+	_, err := c.do(ctx, c.texts.ledgerAbsolute)
 	return err
 }
 

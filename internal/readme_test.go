@@ -25,9 +25,10 @@ const buildCommand = "CGO_ENABLED=0 go build -o stroppy ./cmd/stroppy"
 // What is appended to a command, so that the tests neither last long nor take all that the
 // machine has.
 const (
-	brief    = " --duration 1s"    // to a run that does not say how long it is
+	brief    = " --duration 500ms" // to a run that does not say how long it is
+	longer   = " --duration 1s"    // to one that has to find something, or a cluster's
 	step     = " --duration 500ms" // to a sweep that does
-	moderate = " --rate 300"       // to a closed loop on a cluster
+	moderate = " --rate 100"       // to a closed loop on a cluster
 )
 
 // held are the commands that the documents name and that are not run here, each
@@ -260,7 +261,11 @@ func (sh *shell) try(t *testing.T, c command) {
 	}
 	drive := drives.MatchString(call)
 	if drive && !bounded.MatchString(call) {
-		call += brief
+		if c.code == 0 && !strings.Contains(call, " --cluster ") && !strings.Contains(call, " --warmup ") {
+			call += brief
+		} else {
+			call += longer
+		}
 	}
 	if strings.HasPrefix(call, "stroppy sweep ") && strings.Contains(call, " --duration ") {
 		call += step
@@ -352,7 +357,7 @@ func tryScenario(t *testing.T, sh *shell, path string, head []string) {
 	if other := scenarioWorkload.FindStringSubmatch(text); other != nil {
 		workload = other[1]
 	}
-	short := brief
+	short := longer
 	if head[3] != "" {
 		short = " " + head[3]
 	}

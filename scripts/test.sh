@@ -28,9 +28,12 @@ quick | lint)
 esac
 
 # What runs in several goroutines: the race detector watches its short tests, the
-# servers of other tests it would only slow down.
-racy="./internal/dbtest ./internal/run ./internal/live ./internal/load ./internal/nemesis ./internal/cluster
-	./internal/history ./internal/stats ./internal/resource ./internal/workload/... ./internal/db/..."
+# servers of other tests it would only slow down. All tests of the second list are
+# short, so that everything runs them under the race detector alone.
+racy="./internal/dbtest ./internal/history ./internal/stats ./internal/db/etcd ./internal/db/memory ./internal/db/redis"
+watched="./internal/run ./internal/live ./internal/load ./internal/nemesis ./internal/cluster ./internal/resource ./internal/workload/...
+	./internal/db ./internal/db/address ./internal/db/dqlite ./internal/db/mysql ./internal/db/noop ./internal/db/optimistic ./internal/db/pgwire
+	./internal/db/postgres ./internal/db/sqlite ./internal/db/wire"
 
 # Calculations in one goroutine, in which that detector can find nothing.
 sequential='^(TestFitScalingCoverage|TestCompareCoverage|TestMeanIntervalCoverage|TestNaiveIntervalFails'
@@ -125,8 +128,9 @@ flaky() {
 }
 
 # Pure Go, as the program is built by default. What one checkout has compiled serves
-# another, because no path is in it.
-export CGO_ENABLED=0 GOFLAGS="${GOFLAGS-} -trimpath"
+# another, because no path is in it. Programs are linked without what a debugger
+# needs, and collect garbage less often: both take time alone.
+export CGO_ENABLED=0 GOFLAGS="${GOFLAGS-} -trimpath -ldflags=-w" GOGC="${GOGC-400}"
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -152,15 +156,20 @@ elif [ $# -gt 0 ]; then # somebody asks for other tests
 	tests "./..." "$@"
 else
 	reruns=2
-	echo "== all tests"
+	unwatched=./...
+	if command -v gcc >/dev/null; then
+		# shellcheck disable=SC2086 # two lists
+		unwatched=$(go list ./... | grep -vxF "$(go list $watched)" | tr '\n' ' ')
+	fi
+	echo "== all tests but those that the race detector watches below"
 	# The longest come first, so that no processor waits for them in the end. Tests
 	# that wait for servers leave processors idle, hence -p and -parallel.
-	tests "./internal/dbtest ./internal ./internal/cli ./internal/cluster/... ./..." -count 1 -p 3 -parallel 4
+	tests "./internal/dbtest ./internal ./internal/cluster/mariadb ./internal/cluster/postgres ./internal/cli $unwatched" -count 1 -p 4 -parallel 4
 	if command -v gcc >/dev/null; then
-		echo "== short tests of what is concurrent, under the race detector"
+		echo "== tests of what is concurrent, under the race detector"
 		# SQLite's own code, translated from C, is neither watched nor has its pointers checked.
 		export CGO_ENABLED=1
-		tests "$racy" -race -count 1 -short -p 3 -parallel 4 -skip "$sequential" \
+		tests "$racy $watched" -race -count 1 -short -p 3 -parallel 4 -skip "$sequential" \
 			-gcflags='modernc.org/...=-d=checkptr=0' -gcflags='modernc.org/sqlite/lib=-d=checkptr=0 -race=false'
 	else
 		echo "test.sh: no gcc, so the race detector is off" >&2

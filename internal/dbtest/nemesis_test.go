@@ -26,7 +26,7 @@ type hurtRun struct {
 }
 
 // hurtRate is enough for a fault to meet many transactions.
-const hurtRate = "300"
+const hurtRate = "100"
 
 // hurtRuns are small forms of the runs in scenarios/.
 func hurtRuns() []hurtRun {
@@ -93,7 +93,7 @@ func hurtRuns() []hurtRun {
 		},
 		{
 			name: "Galera reads, computes, writes", cluster: "galera:3?memory=on",
-			args: []string{"--duration", "8s", "--update", "rmw", "--accounts", "50", "--rate", "0"},
+			args: []string{"--duration", "3s", "--update", "rmw", "--accounts", "50", "--rate", "0"},
 			code: 1, invalid: "ledger",
 		},
 		{

@@ -18,8 +18,12 @@ type Teller interface {
 	Close()
 }
 
-// tellers are how many clients pay.
-const tellers = 4
+// tellers are how many clients pay, each of which rests between two payments, so
+// that the machine has time for the nodes of a cluster.
+const (
+	tellers = 4
+	rest    = 2 * time.Millisecond
+)
 
 // Payments are clients that pay, each by a teller of its own that it makes anew
 // when something fails. No payment is sent twice.
@@ -85,6 +89,7 @@ func (p *Payments) client(ctx context.Context, i int) {
 		p.acked[id] = true
 		p.gap, p.last = max(p.gap, time.Since(p.last)), time.Now()
 		p.mu.Unlock()
+		_ = cluster.Sleep(ctx, rest)
 	}
 	if teller != nil {
 		teller.Close()

@@ -360,7 +360,7 @@ func TestNoInit(t *testing.T) {
 	})
 }
 
-// TestEnvironment holds that only cli is told the environment, and reads none
+// TestEnvironment holds that only cli gets the environment, and reads none
 // itself: Main is given it.
 func TestEnvironment(t *testing.T) {
 	each(t, ".", func(path string, _ []byte, file *ast.File, set *token.FileSet) {

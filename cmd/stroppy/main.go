@@ -1,4 +1,4 @@
-// Stroppy tells whether a transactional database can be trusted with money, and
+// Stroppy reports whether a transactional database can be trusted with money, and
 // how fast it is while it is being hurt.
 package main
 

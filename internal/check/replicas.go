@@ -93,7 +93,7 @@ type Replica struct {
 // Replicas is the check of what each node held.
 const Replicas = "replicas"
 
-// SameReplicas checks what every node of a cluster held against the end state that all
+// SameReplicas checks what every node of a cluster checked against the end state that all
 // other checks use.
 func SameReplicas(whole Digest, nodes []Replica) Result {
 	r := Result{Name: Replicas, Required: true, Status: Valid}

@@ -88,7 +88,7 @@ func TestBadInputOnPostgreSQL(t *testing.T) {
 	t.Run("restart", func(t *testing.T) { testRestart(t, server, owner(database(t))) })
 }
 
-// testPassword: a wrong password is told, and neither it nor the right one is
+// testPassword: a wrong password is reported, and neither it nor the right one is
 // ever shown or kept.
 func testPassword(t *testing.T, server *postgres.Server, name string) {
 	const secret = "Tr0ub4dor-3"

@@ -33,7 +33,7 @@ func alter(t *testing.T, path string, change func(data []byte) []byte) {
 	}
 }
 
-// TestDamagedRuns: what is not as it was written is told by file and place, and
+// TestDamagedRuns: what is not as it was written is reported by file and place, and
 // is never taken for a verdict.
 func TestDamagedRuns(t *testing.T) {
 	flip := func(data []byte) []byte { data[len(data)/2] ^= 0x10; return data }
@@ -73,7 +73,7 @@ func TestDamagedRuns(t *testing.T) {
 }
 
 // TestUnreadableResult: the history alone decides where the result cannot be read,
-// which is told first, and what was there is kept.
+// which is reported first, and what was there is kept.
 func TestUnreadableResult(t *testing.T) {
 	for what, change := range map[string]func(string) string{
 		`the verdict is "perfect"`: func(text string) string {
@@ -86,8 +86,8 @@ func TestUnreadableResult(t *testing.T) {
 		alter(t, path, func(data []byte) []byte { return []byte(change(string(data))) })
 		before := read(t, path)
 		code, stdout, stderr := call(t, "check", dir)
-		told := strings.Join(strings.Fields(stdout), " ")
-		if code != 0 || !strings.HasPrefix(stdout, "VALID") || !strings.Contains(told, what) || !strings.Contains(told, "went by the recorded history") {
+		reported := strings.Join(strings.Fields(stdout), " ")
+		if code != 0 || !strings.HasPrefix(stdout, "VALID") || !strings.Contains(reported, what) || !strings.Contains(reported, "went by the recorded history") {
 			t.Errorf("it ended with %d: %s%s", code, stderr, stdout)
 		}
 		if read(t, path+".unreadable") != before {
@@ -186,11 +186,11 @@ func TestFullDisk(t *testing.T) {
 	}
 	refused(t, code, 3, stderr, "record the history in small/run/history/transactions.bin: "+why)
 	if strings.Count(stderr, "record the history") != 1 {
-		t.Errorf("it is told more than once: %s", stderr)
+		t.Errorf("it is reported more than once: %s", stderr)
 	}
 	refused(t, code2, 4, file("err2"), "The run was cut off")
 	if mounted && !strings.Contains(file("err2"), "the verdict could not be kept: write small/run/result.json: ") {
-		t.Errorf("the check does not tell that it could not write: %s", file("err2"))
+		t.Errorf("the check does not report that it could not write: %s", file("err2"))
 	}
 	if !strings.HasPrefix(file("out2"), "UNKNOWN") {
 		t.Errorf("the check on the full disk prints %s", file("out2"))

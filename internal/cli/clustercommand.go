@@ -32,9 +32,9 @@ func (a *app) clusterCommand() *cobra.Command {
 		Use: "cluster up|status|down [KIND[:N]]", Short: "Start, show and stop a real database cluster on this machine",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("`%s` needs to be told what to do: up, status or down", c.CommandPath())
+				return usagef("`%s` takes one of up, status and down", c.CommandPath())
 			}
-			return usagef("%q is nothing that a cluster can be told; the nearest is %s", args[0], scenario.Nearest(args[0], []string{"up", "status", "down"}))
+			return usagef("%q is no command of a cluster; the nearest is %s", args[0], scenario.Nearest(args[0], []string{"up", "status", "down"}))
 		},
 	}
 	one := func(c *cobra.Command, args []string) error {
@@ -172,7 +172,7 @@ func (a *app) clusterHold(text string) (err error) {
 		return err
 	}
 	if _, err := fmt.Fprintln(a.stdout, c.URL()); err != nil {
-		return fmt.Errorf("tell where %s is, to `stroppy cluster up`: %w; the cluster was stopped again", text, err)
+		return fmt.Errorf("report the URL of %s to `stroppy cluster up`: %w; the cluster was stopped again", text, err)
 	}
 	<-ctx.Done()
 	return nil

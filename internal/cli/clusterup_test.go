@@ -33,7 +33,7 @@ func of(t *testing.T, state string) (found []string) {
 	return found
 }
 
-// TestClusterUpInterrupted: whatever ends `cluster up` before it has told where
+// TestClusterUpInterrupted: whatever ends `cluster up` before it has reported where
 // the cluster is, nothing of the cluster stays.
 func TestClusterUpInterrupted(t *testing.T) {
 	if testing.Short() {
@@ -74,8 +74,8 @@ func TestClusterUpInterrupted(t *testing.T) {
 			if len(left) > 0 {
 				t.Errorf("these processes are left: %s", strings.Join(left, "\n"))
 			}
-			if _, told := called(t, state, "cluster", "status"); told != fmt.Sprintln("No cluster is up.") {
-				t.Errorf("this is left: %s", told)
+			if _, reported := called(t, state, "cluster", "status"); reported != fmt.Sprintln("No cluster is up.") {
+				t.Errorf("this is left: %s", reported)
 			}
 		})
 	}

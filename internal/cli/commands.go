@@ -156,7 +156,7 @@ func (s *session) abandon(err error, dir *run.Directory, database db.Database, o
 	return errors.Join(s.cause(err, nothingLeft), failed)
 }
 
-// loadAgain tells how to go on with a load that stopped: its seed may have been drawn.
+// loadAgain reports how to go on with a load that stopped: its seed may have been drawn.
 func (a *app) loadAgain(config *config, command string, err error) {
 	if errors.As(err, new(*dataset.StoppedError)) {
 		fmt.Fprintln(a.stderr, toPaste("repeat", config.Command(command)))

@@ -28,7 +28,7 @@ func TestComparisonPageThatCannotBeWritten(t *testing.T) {
 		code, stdout, stderr := p.wait(t)
 		refused(t, code, c.code, stderr, c.says)
 		if !strings.Contains(stderr, c.also) || !strings.Contains(stdout, "B against A") || strings.Contains(stdout, "comparison.html") {
-			t.Errorf("%s: it printed %s and told %s", c.db, stdout, stderr)
+			t.Errorf("%s: it printed %s and reported %s", c.db, stdout, stderr)
 		}
 		for _, run := range []string{"01-a", "01-b"} {
 			if _, err := os.Stat(filepath.Join(p.dir, "c", run, "report.html")); err != nil {

@@ -17,7 +17,7 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// TestInterruptedLoad: a load that a person ends tells what is left of it, and nothing
+// TestInterruptedLoad: a load that a person ends reports what is left of it, and nothing
 // else is left.
 func TestInterruptedLoad(t *testing.T) {
 	for _, c := range []struct {
@@ -25,7 +25,7 @@ func TestInterruptedLoad(t *testing.T) {
 		args  []string
 		file  string // of the database
 		says  string
-		again string // the command that goes on, after its seed; empty: none is told
+		again string // the command that goes on, after its seed; empty: none is reported
 		left  string
 	}{
 		{"run's own", []string{"run"}, "stroppy-runs/*/bank.db", "interrupted: nothing was recorded", "", ""},
@@ -120,8 +120,8 @@ func testTwoLoads(t *testing.T, database db.Database, during bool, seed uint64) 
 		another()
 		_, err = first.Attach(t.Context())
 	}
-	told, ok := err.(*dataset.StateError)
-	if !ok || !strings.Contains(told.Problem, "another load of this database began before this one was done") || strings.Contains(told.Problem, "seed") {
+	reported, ok := err.(*dataset.StateError)
+	if !ok || !strings.Contains(reported.Problem, "another load of this database began before this one was done") || strings.Contains(reported.Problem, "seed") {
 		t.Errorf("the first load: %v", err)
 	}
 	if loaded, err := second.Attach(t.Context()); err != nil || loaded.Accounts != 500 {
@@ -154,6 +154,6 @@ func TestLoadOfALockedFile(t *testing.T) {
 	code, _, stderr := call(t, "pop", "--db", url+"?busy_timeout=50ms", "--accounts", "10")
 	refused(t, code, 3, stderr, "begin the load: ", "database is locked")
 	if strings.Contains(stderr, "with: ") {
-		t.Errorf("it tells to go on: %s", stderr)
+		t.Errorf("it says to go on: %s", stderr)
 	}
 }

@@ -159,7 +159,7 @@ func (l *lookup) show(notes io.Writer) error {
 		switch {
 		case l.found[id]:
 		case l.account != nil:
-			return usagef("%v did not touch %s, as far as %s tells", id, l.objects.Name(*l.account), l.path)
+			return usagef("%v did not touch %s by what %s has recorded", id, l.objects.Name(*l.account), l.path)
 		case l.end != nil:
 			return usagef("%v is neither among the transactions that %s has recorded nor in the ledger of its end state", id, l.path)
 		default:

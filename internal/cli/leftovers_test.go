@@ -22,7 +22,7 @@ func called(t *testing.T, state string, args ...string) (code int, out string) {
 	return cmd.ProcessState.ExitCode(), string(text)
 }
 
-// TestLeftovers: what a run with a cluster leaves behind when it is killed is told
+// TestLeftovers: what a run with a cluster leaves behind when it is killed is reported
 // by `cluster status` and cleared by the next run, whatever that drives. A run
 // whose terminal is closed leaves nothing.
 func TestLeftovers(t *testing.T) {
@@ -44,16 +44,16 @@ func TestLeftovers(t *testing.T) {
 			p.drives(t, "r")
 			p.signal(t, c.signal)
 			p.wait(t)
-			_, told := called(t, state, "cluster", "status")
-			if left := strings.Contains(told, "left") && strings.Contains(told, "etcd:1"); left != c.left {
-				t.Errorf("something is left: %v, want %v: %s", left, c.left, told)
+			_, reported := called(t, state, "cluster", "status")
+			if left := strings.Contains(reported, "left") && strings.Contains(reported, "etcd:1"); left != c.left {
+				t.Errorf("something is left: %v, want %v: %s", left, c.left, reported)
 			}
 			code, out := called(t, state, "run", "--db", "noop:", "--duration", "1s", "--clients", "1", "--no-check", "--out", filepath.Join(t.TempDir(), "r"))
 			if code != 0 || strings.Contains(out, "cleared:") != c.left {
 				t.Errorf("the next run ended with %d: %s", code, out)
 			}
-			if _, told := called(t, state, "cluster", "status"); strings.Contains(told, "etcd:1") {
-				t.Errorf("after the next run, this is left: %s", told)
+			if _, reported := called(t, state, "cluster", "status"); strings.Contains(reported, "etcd:1") {
+				t.Errorf("after the next run, this is left: %s", reported)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ import (
 
 var liveAddress = regexp.MustCompile(`(?m)^(live report|metrics) on (http://\S+)$`)
 
-// addresses waits until the process tells where it can be looked at.
+// addresses waits until the process reports where it can be looked at.
 func (p *process) addresses(t *testing.T, n int) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -104,7 +104,7 @@ func TestServe(t *testing.T) {
 	}
 	for _, name := range []string{"scenario.yaml", "result.json"} {
 		if text := read(t, filepath.Join(p.dir, "r", name)); strings.Contains(text, `"serve"`) || strings.Contains(text, "serve:") || strings.Contains(text, "metrics") {
-			t.Errorf("%s tells where it was looked at from: %s", name, text)
+			t.Errorf("%s reports where it was looked at from: %s", name, text)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(p.dir, "r", report.PageName)); err != nil {
@@ -131,7 +131,7 @@ func TestServeOfAFailure(t *testing.T) {
 	}
 }
 
-// TestServeRefuses: an address that cannot be had is told before anything is
+// TestServeRefuses: an address that cannot be had is reported before anything is
 // made or started.
 func TestServeRefuses(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -14,7 +14,7 @@ import (
 	"stroppy/internal/stats"
 )
 
-// hurtState is a drive in which everything that a line can tell has happened.
+// hurtState is a drive in which everything that a line can report has happened.
 func hurtState() run.State {
 	return run.State{
 		Done: 1_234_567, Elapsed: 12 * time.Second, Of: time.Minute, Clients: 16,
@@ -55,7 +55,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestLineFits holds that no line is longer than its room, whatever it tells,
+// TestLineFits holds that no line is longer than its room, whatever it reports,
 // and that none loses what matters most while there is room for it.
 func TestLineFits(t *testing.T) {
 	fault := report.Fault{Injection: report.Injection{Fault: strings.Repeat("very long fault ", 10)}}

@@ -73,7 +73,7 @@ type app struct {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "stroppy",
-		Short: "Tell whether a database can be trusted with money, and how fast it is",
+		Short: "Find out whether a database can be trusted with money, and how fast it is",
 		Long: "Stroppy moves money between accounts with many clients at once, records every transaction,\n" +
 			"and then proves from the records and the end state whether the database kept its promises.\n\n" +
 			"`stroppy run bank` does the whole job on an embedded database.",

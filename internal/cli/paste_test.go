@@ -19,7 +19,7 @@ func pasted(dir, command string, variables ...string) (code int, stderr string) 
 	cmd.Env = append(variables, "PATH="+os.Getenv("PATH"), "TMPDIR="+os.TempDir())
 	var said strings.Builder
 	cmd.Stderr = &said
-	_ = cmd.Run() // ProcessState tells how it ended
+	_ = cmd.Run() // ProcessState reports how it ended
 	return cmd.ProcessState.ExitCode(), said.String()
 }
 
@@ -34,7 +34,7 @@ func after(t *testing.T, text, what string) string {
 	return line
 }
 
-// testPaste: the commands that pay tells can be pasted. Where the password came in a
+// testPaste: the commands that pay reports can be pasted. Where the password came in a
 // flag it is put back first, and a command without it is refused with a sentence that
 // says so; where it came in the variable, nothing is to do.
 func testPaste(t *testing.T, url string) {

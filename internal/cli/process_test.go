@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// patience bounds what a test waits for, so that what hangs is told.
+// patience bounds what a test waits for, so that what hangs is reported.
 const patience = 3 * time.Minute
 
 // process is a stroppy that runs as a process of its own.
@@ -44,7 +44,7 @@ func start(t *testing.T, args ...string) *process {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = p.cmd.Wait() // ProcessState tells how it ended
+		_ = p.cmd.Wait() // ProcessState reports how it ended
 		files[0].Close()
 		files[1].Close()
 		close(p.ended)

@@ -22,7 +22,7 @@ const (
 	lineEvery   = 10 * time.Second
 )
 
-// usualWidth is that of a terminal that does not tell its own.
+// usualWidth is that of a terminal that does not report its own.
 const usualWidth = 80
 
 // progress shows a person how far a run is. On a terminal it redraws one line,

@@ -247,7 +247,7 @@ func (w *sweeping) keep() error {
 }
 
 // onwards is the command that repeats a sweep, or goes on with one that is not
-// finished; empty where its book does not tell.
+// finished; empty where its book does not have it.
 func onwards(b *sweep.Book, dir string) string {
 	if b.Command == "" || b.Finished {
 		return b.Command

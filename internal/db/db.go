@@ -56,7 +56,7 @@ type Claim struct {
 // can be checked: every check of a run on it is unknown. noop: is the one.
 type Volatile interface{ Volatile() bool }
 
-// Footprinter is satisfied by a database that can tell the bytes on disk that
+// Footprinter is satisfied by a database that can report the bytes on disk that
 // its data take, indexes and what is not yet vacuumed included.
 type Footprinter interface {
 	Footprint(ctx context.Context) (int64, error)
@@ -134,15 +134,15 @@ func Fatalf(op, format string, args ...any) *Error {
 	return &Error{Class: Fatal, Op: op, Err: fmt.Errorf(format, args...)}
 }
 
-// Told is an error in other words than its cause has, which errors.Is and errors.As
+// MessageError wraps Cause with a different message. errors.Is and errors.As
 // find all the same.
-type Told struct {
+type MessageError struct {
 	Text  string
 	Cause error
 }
 
-func (t Told) Error() string { return t.Text }
-func (t Told) Unwrap() error { return t.Cause }
+func (t MessageError) Error() string { return t.Text }
+func (t MessageError) Unwrap() error { return t.Cause }
 
 // CheckServer is what to do about a server that cannot be reached.
 const CheckServer = "check the address, and whether a server runs there"

@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// TestEveryLoadHasItsOwnID: two loads of the same seed and size are told apart,
+// TestEveryLoadHasItsOwnID: two loads of the same seed and size are distinguished,
 // and a bank that is replaced while somebody is attached to it is not downloaded
 // as if it were the one that was driven.
 func TestEveryLoadHasItsOwnID(t *testing.T) {
@@ -32,11 +32,11 @@ func TestEveryLoadHasItsOwnID(t *testing.T) {
 			t.Error(err)
 		}
 		again := newBank(t, database, nil)
-		var told []string
-		again.OnOverwrite(func(what string) { told = append(told, what) })
+		var reported []string
+		again.OnOverwrite(func(what string) { reported = append(reported, what) })
 		mustLoad(t, again)
-		if len(told) != 1 || !strings.Contains(told[0], "200 accounts") || !strings.Contains(told[0], "2 runs have begun") {
-			t.Errorf("of the bank that was replaced it says %q", told)
+		if len(reported) != 1 || !strings.Contains(reported[0], "200 accounts") || !strings.Contains(reported[0], "2 runs have begun") {
+			t.Errorf("of the bank that was replaced it says %q", reported)
 		}
 		if two := attach(again); two.LoadID == one.LoadID || two.Seed != one.Seed || two.Total != one.Total {
 			t.Errorf("the second load is %+v, the first %+v", two, one)

@@ -166,7 +166,7 @@ func TestEventsLookUpClosesThePlace(t *testing.T) {
 		three := prepared(second)
 		attempt(t, second, three)
 		if op := three.Ops[0]; !op.Observed || op.Version != uint64(c.Batch)+1 {
-			t.Errorf("the append behind the tombstone was told %+v", op)
+			t.Errorf("the append behind the tombstone was reported %+v", op)
 		}
 		wantLog(t, database, e, c, one, two, three)
 	})
@@ -192,7 +192,7 @@ func TestEventsLookUpFindsWhatWasApplied(t *testing.T) {
 		settled(t, first, one)
 		wantOutcome(t, one, history.Committed, 0)
 		if op := one.Ops[0]; !op.Observed || op.Version != 0 {
-			t.Errorf("the look-up told %+v", op)
+			t.Errorf("the look-up reported %+v", op)
 		}
 		l.armed = true
 		two := prepared(first)
@@ -234,10 +234,10 @@ func TestEventsLookUpWaits(t *testing.T) {
 			if err := client.Reset(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			told := make(chan error, 1)
-			go func() { told <- client.ResolveUnknown(t.Context(), tx) }()
+			reported := make(chan error, 1)
+			go func() { reported <- client.ResolveUnknown(t.Context(), tx) }()
 			select {
-			case err := <-told:
+			case err := <-reported:
 				t.Fatalf("the look-up did not wait: %v, %v", tx.Outcome, err)
 			case <-time.After(300 * time.Millisecond):
 			}
@@ -251,7 +251,7 @@ func TestEventsLookUpWaits(t *testing.T) {
 			if err := l.close(); err != nil {
 				t.Fatal(err)
 			}
-			if err := <-told; err != nil {
+			if err := <-reported; err != nil {
 				t.Fatal(err)
 			}
 			wantOutcome(t, tx, want, 0)

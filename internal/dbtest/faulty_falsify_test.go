@@ -35,7 +35,7 @@ func (s *sqlSession) falsifyCommit(ctx context.Context) (answered bool, err erro
 	case fault == "":
 		return false, nil
 	}
-	if err := s.SQLSession.Flush(ctx); err != nil { // which makes the results that the client is told
+	if err := s.SQLSession.Flush(ctx); err != nil { // which makes the results that the client gets
 		return true, err
 	}
 	switch fault {
@@ -128,7 +128,7 @@ func (s *sqlSession) overdraw(ctx context.Context, calls []call) error {
 	return err
 }
 
-// id returns what a transaction inserts first, which tells its tries from others.
+// id returns what a transaction inserts first, which distinguishes its tries from others.
 func (s *sqlSession) id() (int64, bool) {
 	i := slices.IndexFunc(s.calls, call.inserts)
 	if i < 0 || len(s.calls[i].args) == 0 || s.calls[i].args[0].Int == 0 {
@@ -180,12 +180,12 @@ func (c *call) add(cents int64) bool {
 	return true
 }
 
-// written tells whether the transaction writes what the statement has read.
+// written reports whether the transaction writes what the statement has read.
 func (s *sqlSession) written(read *call) bool {
 	return slices.ContainsFunc(s.calls, func(c call) bool { return c.updates() && c.names(read.args) })
 }
 
-// names tells whether the arguments have a key in one piece.
+// names reports whether the arguments have a key in one piece.
 func (c call) names(key []db.Value) bool {
 	for i := range c.args {
 		if i+len(key) <= len(c.args) && slices.EqualFunc(c.args[i:i+len(key)], key, sameValue) {

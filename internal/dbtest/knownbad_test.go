@@ -180,7 +180,7 @@ var interferences = []struct {
 }
 
 // TestInterferenceOnPostgres changes by hand what the bank wrote, while
-// transfers go on: the books tell, by account and transfer.
+// transfers go on: the books show it, by account and transfer.
 func TestInterferenceOnPostgres(t *testing.T) {
 	urls := make([]string, len(interferences))
 	for i := range urls {
@@ -309,7 +309,7 @@ func rewrite(t *testing.T, s db.KVSession, key string, change func(value []byte)
 }
 
 // TestLostUpdatesAreNamed: what read committed lets happen to read, compute and
-// write is told by name, with both transactions, the account and the versions.
+// write is reported by name, with both transactions, the account and the versions.
 func TestLostUpdatesAreNamed(t *testing.T) {
 	url, dir := newPostgresDatabase(t), filepath.Join(t.TempDir(), "run")
 	code, stdout, stderr := stroppy("run", "--db", url, "--json", "--out", dir, "--seed", "7", "--update", "rmw",
@@ -319,16 +319,16 @@ func TestLostUpdatesAreNamed(t *testing.T) {
 		t.Fatalf("ended with %d, %v: %s", code, err, stderr)
 	}
 	// Read committed does not forbid a lost update by its name; the books do.
-	told := regexp.MustCompile(`Lost update: transfers 1-\d+-\d+ and 1-\d+-\d+ both made version \d+ of account [A-Z0-9]{8}/\d{11} \(account \d+\)\.`)
+	reported := regexp.MustCompile(`Lost update: transfers 1-\d+-\d+ and 1-\d+-\d+ both made version \d+ of account [A-Z0-9]{8}/\d{11} \(account \d+\)\.`)
 	ledger := checkNamed(t, r, "ledger")
-	if ledger.Status != "invalid" || !ledger.Required || !told.MatchString(ledger.Detail) || len(ledger.Witness) < 2 {
+	if ledger.Status != "invalid" || !ledger.Required || !reported.MatchString(ledger.Detail) || len(ledger.Witness) < 2 {
 		t.Errorf("ledger: %+v", ledger)
 	}
 	if !strings.Contains(lastLine(stderr), "ledger") {
 		t.Errorf("the reason is %q", lastLine(stderr))
 	}
 
-	// The same recording, held against more.
+	// The same recording, checked against more.
 	code, stdout, _ = stroppy("check", dir, "--expect", "serializable", "--json")
 	if r, err = report.Parse([]byte(stdout)); err != nil || code != 1 {
 		t.Fatalf("check ended with %d, %v", code, err)
@@ -338,13 +338,13 @@ func TestLostUpdatesAreNamed(t *testing.T) {
 	if c.Status != "invalid" || !c.Required || i < 0 {
 		t.Fatalf("serializable: %+v", c)
 	}
-	told = regexp.MustCompile(`1-\d+-\d+ and .*1-\d+-\d+ both read version \d+ of account [A-Z0-9]{8}/\d{11} \(account \d+\) and both made version \d+ of it`)
+	reported = regexp.MustCompile(`1-\d+-\d+ and .*1-\d+-\d+ both read version \d+ of account [A-Z0-9]{8}/\d{11} \(account \d+\) and both made version \d+ of it`)
 	a := c.Anomalies[i]
-	if !told.MatchString(a.Detail) || a.Count == 0 || len(a.Witness) < 2 || a.Forbidden != "snapshot-isolation" {
+	if !reported.MatchString(a.Detail) || a.Count == 0 || len(a.Witness) < 2 || a.Forbidden != "snapshot-isolation" {
 		t.Errorf("the anomaly is %+v", a)
 	}
 	if len(c.Where) == 0 || c.Where[0].File != "history/transactions.bin" || c.Where[0].Offset == 0 {
-		t.Errorf("it is not told where the transactions are recorded: %+v", c.Where)
+		t.Errorf("it is not reported where the transactions are recorded: %+v", c.Where)
 	}
 }
 

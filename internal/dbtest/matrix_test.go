@@ -286,7 +286,7 @@ func tpcbWithoutNote() cell {
 }
 
 // tpcbOnKeys runs TPC-B on a store of keys, with and without its history. Where
-// answers are lost, only the history tells what was applied.
+// answers are lost, only the history reports what was applied.
 func tpcbOnKeys(losesAnswers bool) cell {
 	return cell{name: "tpcb", run: func(t *testing.T, open opener) {
 		d, _ := open(t)

@@ -112,7 +112,7 @@ func (p *pacedRun) due() uint64 {
 	return uint64(len(p.transactions)) + p.result.Drive.Backlog + p.result.Drive.Shed
 }
 
-// times returns the milliseconds that f tells of the transactions, sorted, where
+// times returns the milliseconds that f gives for the transactions, sorted, where
 // ok holds. The warm-up is left out.
 func (p *pacedRun) times(ok func(*history.Transaction) bool, f func(*history.Transaction) int64) (list []float64) {
 	for i := range p.transactions {
@@ -132,19 +132,19 @@ func ended(o history.Outcome) func(*history.Transaction) bool {
 	return func(tx *history.Transaction) bool { return tx.Outcome == o }
 }
 
-// compare holds figures against the sorted times of which they are told. The
+// compare holds measurements against the sorted times that they are reported for. The
 // percentile of a share q of n times is the ceil(q·n)-th; three significant
 // digits are stated, and half a microsecond below a millisecond.
 func compare(t *testing.T, what string, got *report.Latency, times []float64) {
 	t.Helper()
 	if len(times) == 0 {
 		if got != nil {
-			t.Errorf("%s: figures of nothing: %+v", what, got)
+			t.Errorf("%s: measurements of nothing: %+v", what, got)
 		}
 		return
 	}
 	if got == nil {
-		t.Fatalf("%s: no figures of %d transactions", what, len(times))
+		t.Fatalf("%s: no measurements of %d transactions", what, len(times))
 	}
 	sum := 0.0
 	for _, x := range times {
@@ -165,7 +165,7 @@ func compare(t *testing.T, what string, got *report.Latency, times []float64) {
 			within = max(c.want/1000, 512e-6)
 		}
 		if math.Abs(c.got-c.want) > within {
-			t.Errorf("%s: the %s of %d is told as %v ms and is %v ms", what, c.name, len(times), c.got, c.want)
+			t.Errorf("%s: the %s of %d is reported as %v ms and is %v ms", what, c.name, len(times), c.got, c.want)
 		}
 	}
 	t.Logf("%s: %d, p50 %.3f ms, p99 %.3f ms", what, len(times), got.P50, got.P99)
@@ -356,8 +356,8 @@ func TestARateThatIsTooHighIsTold(t *testing.T) {
 		t.Errorf("%d were due, %d shed, backlog %d, at most %d", p.due(), d.Shed, d.Backlog, d.MaxBacklog)
 	}
 	// Who could not follow is the client where the machine was too busy for both.
-	told := regexp.MustCompile(`(The database|This client) could not follow the rate of 100,000/s: 1[45]\d,\d{3} were due and not started when the load phase ended, (up to 150,000 waited at once, )?and `)
-	if !told.MatchString(p.text) {
-		t.Errorf("%v is missing in %s", told, p.text)
+	reported := regexp.MustCompile(`(The database|This client) could not follow the rate of 100,000/s: 1[45]\d,\d{3} were due and not started when the load phase ended, (up to 150,000 waited at once, )?and `)
+	if !reported.MatchString(p.text) {
+		t.Errorf("%v is missing in %s", reported, p.text)
 	}
 }

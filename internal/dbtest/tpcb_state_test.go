@@ -78,14 +78,14 @@ func TestTPCBRefusesWhatDoesNotFit(t *testing.T) {
 			if err := first.CheckUnchanged(t.Context()); err != nil {
 				t.Error(err)
 			}
-			var told string
+			var reported string
 			second := newTPCB(t, database, c)
-			second.OnOverwrite(func(what string) { told = what })
+			second.OnOverwrite(func(what string) { reported = what })
 			if _, err := second.Load(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
-			if !strings.Contains(told, "230 table rows") || !strings.Contains(told, "1 run has begun") {
-				t.Errorf("the load that replaces data told %q", told)
+			if !strings.Contains(reported, "230 table rows") || !strings.Contains(reported, "1 run has begun") {
+				t.Errorf("the load that replaces data reported %q", reported)
 			}
 			wantError[*dataset.StateError](t, first.CheckUnchanged(t.Context()))
 		})
@@ -164,17 +164,17 @@ func TestTPCBMutants(t *testing.T) {
 // tpcbProgram runs the whole program.
 func tpcbProgram(t *testing.T, args ...string) (code int, r *report.Result, complaints string) {
 	t.Helper()
-	var out, told bytes.Buffer
+	var out, reported bytes.Buffer
 	args = append([]string{"run", "tpcb", "--json", "--out", filepath.Join(t.TempDir(), "run")}, args...)
-	code = cli.Main(args, nil, strings.NewReader(""), &out, &told)
-	if why := told.String(); code == 3 && strings.Contains(why, "install the Debian package") || code == 2 && strings.Contains(why, "run as root") {
+	code = cli.Main(args, nil, strings.NewReader(""), &out, &reported)
+	if why := reported.String(); code == 3 && strings.Contains(why, "install the Debian package") || code == 2 && strings.Contains(why, "run as root") {
 		t.Skipf("skipped engine: %s", lastLine(why))
 	}
 	r, err := report.Parse(out.Bytes())
 	if err != nil {
-		t.Fatalf("exit code %d: %v\n%s", code, err, told.String())
+		t.Fatalf("exit code %d: %v\n%s", code, err, reported.String())
 	}
-	return code, r, told.String()
+	return code, r, reported.String()
 }
 
 // TestTPCBUnderTheNemesis: the primary is killed while transactions commit. Those whose

@@ -145,7 +145,7 @@ func TestTPCBOnNoop(t *testing.T) {
 	}
 }
 
-// TestTPCBAfterABareRun: a run that kept no history is told of by the database, so
+// TestTPCBAfterABareRun: a run that kept no history is reported by the database, so
 // that a later run knows why its rows hold more than their history says.
 func TestTPCBAfterABareRun(t *testing.T) {
 	for name, database := range map[string]db.Database{"sql": openSQLite(t), "key-value": openMemory(t, "memory:")} {

@@ -175,7 +175,7 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 		if n := len(families["stroppy_fault_active"].GetMetric()); n != 2 {
-			t.Errorf("%d faults are told; the one that was not injected is none", n)
+			t.Errorf("%d faults are reported; the one that was not injected is none", n)
 		}
 		for _, name := range []string{"go_goroutines", "process_cpu_seconds_total"} {
 			if families[name] == nil {

@@ -40,7 +40,7 @@ func (s *Snapshot) data() *report.PageData {
 	return d
 }
 
-// driving says that the figures are those of a load phase that is running.
+// driving says that the measurements are those of a load phase that is running.
 func (s *Snapshot) driving() bool {
 	return s.Phase == PhaseDrive && s.Result != nil && s.Result.Drive != nil
 }

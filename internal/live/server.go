@@ -52,7 +52,7 @@ type Server struct {
 	listener net.Listener
 	http     http.Server
 	named    string // the host that a person has named; empty where any name will do
-	started  string // tells this server's data from those of another one at the same address
+	started  string // distinguishes this server's data from those of another one at the same address
 	asked    atomic.Int64
 	close    sync.Once
 
@@ -191,7 +191,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(page.Bytes()))
 }
 
-// answerData tells a reader that nothing has changed, or what the page shows now.
+// answerData says to a reader that nothing has changed, or what the page shows now.
 func (s *Server) answerData(w http.ResponseWriter, r *http.Request) {
 	s.asked.Store(time.Now().UnixNano())
 	version, data, err := s.current(r)

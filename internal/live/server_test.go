@@ -129,7 +129,7 @@ func TestPageData(t *testing.T) {
 		t.Errorf("the timeline is %+v", data.Timeline)
 	}
 	if data.Histogram == nil || len(data.Figures) == 0 || data.Figures[0].Value == report.NotKnown {
-		t.Errorf("figures %+v", data.Figures)
+		t.Errorf("measurements %+v", data.Figures)
 	}
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -152,7 +152,7 @@ func TestPageData(t *testing.T) {
 	}
 }
 
-// TestWarmup: what the warm-up did is not in the figures.
+// TestWarmup: what the warm-up did is not in the measurements.
 func TestWarmup(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	f, d := NewFeed(), &standIn{}
@@ -265,6 +265,6 @@ func TestRejectionsUnsplit(t *testing.T) {
 		below = append(below, figure.Below...)
 	}
 	if want := fmt.Sprint(r.Unsplit, " rejected"); !slices.Contains(below, want) {
-		t.Errorf("the figures %q do not say %q", below, want)
+		t.Errorf("the measurements %q do not say %q", below, want)
 	}
 }

@@ -65,7 +65,7 @@ func TestComparisonData(t *testing.T) {
 func TestComparisonPageSays(t *testing.T) {
 	d := NewComparisonData(comparisons()["faster"], "c", "")
 	if b, c := d.Figures[0], d.Figures[1]; b.Value != "1.503" || c.Value != "no difference shown" || d.Verdict != "valid" {
-		t.Errorf("the figures are %+v and %+v, the verdict %s", b, c, d.Verdict)
+		t.Errorf("the measurements are %+v and %+v, the verdict %s", b, c, d.Verdict)
 	}
 	for _, r := range d.Ratios {
 		if r.Shown != (r.Low != nil && (*r.Low > 1 || *r.High < 1)) {

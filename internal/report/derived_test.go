@@ -100,13 +100,13 @@ func TestFootprintForEachTransfer(t *testing.T) {
 // any sample.
 func TestMemoryIsAtLeastThatOfASample(t *testing.T) {
 	for _, c := range []struct {
-		told    *int64
-		sampled int64
-		want    any
+		reported *int64
+		sampled  int64
+		want     any
 	}{
 		{number(int64(100)), 102, 102}, {number(int64(100)), 98, 100}, {nil, 98, 98}, {nil, 0, nil}, {number(int64(100)), 0, 100},
 	} {
-		r := &Result{Client: &Client{MaxRSSBytes: c.told}, SampledRSS: c.sampled}
+		r := &Result{Client: &Client{MaxRSSBytes: c.reported}, SampledRSS: c.sampled}
 		data, err := r.JSON()
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func TestMemoryIsAtLeastThatOfASample(t *testing.T) {
 			t.Fatal(err)
 		}
 		if fmt.Sprint(got.Client.Most) != fmt.Sprint(c.want) {
-			t.Errorf("%v of the system and %d of the samples make %v", c.told, c.sampled, got.Client.Most)
+			t.Errorf("%v of the system and %d of the samples make %v", c.reported, c.sampled, got.Client.Most)
 		}
 	}
 }

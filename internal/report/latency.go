@@ -100,7 +100,7 @@ func (d *Drive) lackingText() string {
 			parts = append(parts, group(p.n)+" "+p.what)
 		}
 	}
-	text := fmt.Sprintf("%s of the transactions that were due were not done (%s), and the figures of committed ones leave them out; all due counts them with the time that they had taken or waited",
+	text := fmt.Sprintf("%s of the transactions that were due were not done (%s), and the measurements of committed ones leave them out; all due counts them with the time that they had taken or waited",
 		strings.Replace(share(lost, due), "< ", "less than ", 1), strings.Join(parts, ", "))
 	if len(d.DueAtLeast) > 0 {
 		text += ", which for some is a lower bound (≥)"

@@ -32,12 +32,12 @@ func TestPageAndTextAgreeWhoFollowed(t *testing.T) {
 					warned = who
 				}
 			}
-			told, _, found := strings.Cut(d.backlogText(c), " could not follow the rate")
+			reported, _, found := strings.Cut(d.backlogText(c), " could not follow the rate")
 			if !found {
-				told = ""
+				reported = ""
 			}
-			if warned != told {
-				t.Errorf("%+v, bottleneck %q: the page blames %q, the text %q", d, why, warned, told)
+			if warned != reported {
+				t.Errorf("%+v, bottleneck %q: the page blames %q, the text %q", d, why, warned, reported)
 			}
 		}
 	}

@@ -122,10 +122,10 @@ func TestPageAnswers(t *testing.T) {
 	button, selected := text(`document.querySelector(".command button").innerText`), text(`document.querySelector(".command code").innerText`)
 	b.Quiet(t, "hour")
 	if !strings.Contains(legend, "second ") || !strings.Contains(legend, "10,") && !strings.Contains(legend, "9,") || strings.Count(legend, "99 %") != 1 {
-		t.Errorf("under the pointer the legends tell %q", legend)
+		t.Errorf("under the pointer the legends show %q", legend)
 	}
 	if !strings.Contains(both, "since sent") {
-		t.Errorf("with service time the legend tells %q", both)
+		t.Errorf("with service time the legend shows %q", both)
 	}
 	if button != "Copy" || selected != in.Result.Command {
 		t.Errorf("%q copies %q", button, selected)

@@ -71,7 +71,7 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 		if d.Unknown == 1 {
 			them = "it"
 		}
-		n.Note("%s ended in doubt: nobody could learn whether the database applied %s.", Counted(d.Unknown, "transaction"), them)
+		n.Note("%s ended in doubt: it is not known whether the database applied %s.", Counted(d.Unknown, "transaction"), them)
 	}
 	if d.Retries > 0 && d.Outcomes["retried"] == nil {
 		n.Note("Some transactions were tried again. What they took is in the latencies of what committed; by itself it is not known.")

@@ -123,7 +123,7 @@ func TestSweepPageShowsInvalidSteps(t *testing.T) {
 	}
 }
 
-// TestSweepPageAnswers: under the pointer the legend tells the step, and the law there.
+// TestSweepPageAnswers: under the pointer the legend shows the step, and the law there.
 func TestSweepPageAnswers(t *testing.T) {
 	b := report.OpenBrowser(t)
 	for name, want := range map[string][]string{
@@ -139,7 +139,7 @@ func TestSweepPageAnswers(t *testing.T) {
 		b.Quiet(t, name)
 		for _, part := range want {
 			if !strings.Contains(legend, part) || strings.Contains(legend, "none") {
-				t.Errorf("%s: the legend tells %q, want %q in it", name, legend, part)
+				t.Errorf("%s: the legend shows %q, want %q in it", name, legend, part)
 			}
 		}
 	}

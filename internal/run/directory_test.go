@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestUnusable: what another directory would mend is told from what it would not.
+// TestUnusable: what another directory would mend is distinguished from what it would not.
 func TestUnusable(t *testing.T) {
 	for err, want := range map[error]bool{
 		ErrNotEmpty: true, syscall.EACCES: true, syscall.EPERM: true, syscall.EROFS: true, syscall.ENOTDIR: true,

@@ -26,7 +26,7 @@ func Checks() [][2]string {
 		{checkFaults, "every fault of the script was injected, its effect was seen, and it was healed"},
 		{check.Replicas, "after the last heal every node of the cluster holds the same end state"},
 		{checkMaxOutage, "no fault stopped all commits for longer than --max-outage"},
-		{checkMaxDegradation, "the drive after the last heal is slower than before the first fault by --max-degradation at most"},
+		{checkMaxDegradation, "the throughput after the last heal is below that before the first fault by --max-degradation at most"},
 	}
 }
 
@@ -83,7 +83,7 @@ func longEnough(p stats.Phase) bool { return p.To-p.From >= time.Second }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// leastPhase is the shortest time of which a throughput is told.
+// leastPhase is the shortest time of which a throughput is reported.
 const leastPhase = 100 * time.Millisecond
 
 // describe writes a measured effect into a fault.
@@ -185,7 +185,7 @@ func faultsDone(faults []report.Fault, problems []string, ended bool) check.Resu
 	case done == 0:
 		r.Detail = fmt.Sprintf("Not decided: of the script no fault was injected in this run, and so many were skipped: %d.", skipped)
 	case !ended:
-		r.Detail = "Not decided: the run was cut off, so that nobody knows what was healed."
+		r.Detail = "Not decided: the run was cut off, so that it is not known what was healed."
 	default:
 		r.Status = check.Valid
 		r.Detail = fmt.Sprintf("Injected, seen by their effect, and healed: %d.", done)

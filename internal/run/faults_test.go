@@ -111,7 +111,7 @@ func TestReadFaults(t *testing.T) {
 	}
 }
 
-// TestReplicas: nodes that hold other rows are told apart whatever the order of
+// TestReplicas: nodes that hold other rows are distinguished whatever the order of
 // the rows, and one that could not be read is no success.
 func TestReplicas(t *testing.T) {
 	end := func(order []uint64, change int64) *history.End {
@@ -159,8 +159,8 @@ func TestReplicas(t *testing.T) {
 	}
 	name := func(uint64) string { return "account three" }
 	for e, want := range map[*history.End]string{other: "0.93 at version 3 here and 1.00 at version 3 there", fewer: "is missing on this node"} {
-		if told, err := check.Difference(whole, e, name); err != nil || !strings.Contains(told, want) {
-			t.Errorf("told %q, %v", told, err)
+		if reported, err := check.Difference(whole, e, name); err != nil || !strings.Contains(reported, want) {
+			t.Errorf("reported %q, %v", reported, err)
 		}
 	}
 	r := check.SameReplicas(digest(whole), []check.Replica{{Node: "n0", Digest: digest(same)}, {Node: "n1", Error: "refused"}})

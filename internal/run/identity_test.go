@@ -67,7 +67,7 @@ func replaceFile(t *testing.T, path string, change func(text string) string) {
 }
 
 // TestFilesOfAnotherRun: a file of another run is refused by its name, by check and by
-// report, and never held against a healthy database.
+// report, and never checked against a healthy database.
 func TestFilesOfAnotherRun(t *testing.T) {
 	if dir := troubled(t, 2); !strings.HasPrefix(checked(t, dir), "valid: ") {
 		t.Fatalf("files of one run: %s", checked(t, dir))

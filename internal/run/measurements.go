@@ -39,7 +39,7 @@ func warmed(asked, measured, took time.Duration) time.Duration {
 	return min(asked, took)
 }
 
-// drove is the load phase as far as its recorded transactions tell. Its counts are of
+// drove is the load phase as far as it is recorded. Its counts are of
 // what was due after the warm-up; counted replaces them by what ended after it.
 func drove(l *load.Result, warmup time.Duration) *report.Drive {
 	f := l.Measurements

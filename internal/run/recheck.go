@@ -223,7 +223,7 @@ type ReloadedError struct{ problem string }
 func (e *ReloadedError) Error() string { return e.problem }
 
 // sameLoad refuses a recording of another data set than the one that the database holds.
-// Without load ids only the run numbers tell, which grow until a data set is loaded anew.
+// Without load ids only the run numbers distinguish loads, which grow until a data set is loaded anew.
 func sameLoad(recorded, now history.Header) error {
 	const lost = "either it is another database than the one that was driven, and --db must name that one, or it was loaded anew since, and what was recorded is gone"
 	var problem string

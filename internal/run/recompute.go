@@ -25,7 +25,7 @@ func Recompute(dir string, r *report.Result) ([]stats.Second, error) {
 	c := newConductor(Options{Dir: &Directory{Path: dir}})
 	c.result = r
 	if err := c.rebuild(); err != nil {
-		return nil, fmt.Errorf("find the figures of the run in %s again: %w", dir, err)
+		return nil, fmt.Errorf("recompute the measurements of the run in %s: %w", dir, err)
 	}
 	return c.timeline, nil
 }
@@ -122,8 +122,8 @@ func (b *replay) add(tx *history.Transaction) error {
 	return nil
 }
 
-// drive makes the figures. What was asked of the drive is in the scenario. Where
-// that does not tell the warm-up, it ended between two transactions.
+// drive makes the measurements. What was asked of the drive is in the scenario. Where
+// that does not have the warm-up, it ended between two transactions.
 func (b *replay) drive(scenario []report.Setting) *report.Drive {
 	asked := map[string]string{}
 	for _, s := range scenario {
@@ -150,7 +150,7 @@ func (b *replay) drive(scenario []report.Setting) *report.Drive {
 	d.Rebuilt, d.ThinkSeconds = true, max(span("think-time"), span("think")).Seconds()
 	if plan := asked["rate"]; plan != "" && plan != "0" {
 		d.RatePlan, d.Arrival = plan, "uniform"
-		d.Rate, _ = strconv.ParseFloat(plan, 64)                                   // of a rate that changes only the plan is told
+		d.Rate, _ = strconv.ParseFloat(plan, 64)                                   // of a rate that changes only the plan is reported
 		d.DueAtLeast = []string{"mean", "p50", "p90", "p95", "p99", "p999", "max"} // what was never sent is not recorded
 	}
 	if asked["arrival"] != "" && (d.RatePlan != "" || d.ThinkSeconds > 0) {

@@ -53,7 +53,7 @@ func cutRun(t *testing.T, faults ...report.Fault) string {
 	return dir
 }
 
-// TestRecompute: the figures of a run that was killed are found in its recording.
+// TestRecompute: the measurements of a run that was killed are found in its recording.
 func TestRecompute(t *testing.T) {
 	dir := cutRun(t, good())
 	scenario := []report.Setting{{Name: "warmup", Value: "1s"}, {Name: "duration", Value: "10s"}}
@@ -85,7 +85,7 @@ func TestRecompute(t *testing.T) {
 	}
 	kept := &report.Result{Drive: &report.Drive{Committed: 3}}
 	if timeline, err := Recompute(dir, kept); err != nil || timeline != nil || kept.Drive.Committed != 3 {
-		t.Errorf("figures that were there: %+v, %v", kept.Drive, err)
+		t.Errorf("measurements that were there: %+v, %v", kept.Drive, err)
 	}
 	empty := new(report.Result)
 	if timeline, err := Recompute(recording(t, 1, 0, nil), empty); err != nil || timeline != nil || empty.Drive != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestWritePage holds that the page is a function of the run's directory, that
-// what is not there is not needed, and that what is broken is told.
+// what is not there is not needed, and that what is broken is reported.
 func TestWritePage(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := run.WritePage(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -46,7 +46,7 @@ func TestWritePage(t *testing.T) {
 	write(report.FileName, string(data))
 	bare := page()
 	if !bytes.Contains(bare, []byte("Nothing was driven.")) || !bytes.Equal(bare, page()) {
-		t.Error("the page of a result alone does not tell it, or is another each time")
+		t.Error("the page of a result alone does not say so, or is another each time")
 	}
 	write(run.SeriesFile, "second,committed,rejected,aborted,unknown,p50_ms,p99_ms,max_ms\n0,4242,0,0,0,1,2,3\n")
 	write(run.ResourcesFile, "second,client_cpu,client_rss_bytes,servers_cpu,servers_rss_bytes\n0,0.765,1000000,,\n")

@@ -16,7 +16,7 @@ const ResourcesFile = "resources.csv"
 // meterEvery is the length of an interval of ResourcesFile.
 const meterEvery = time.Second
 
-// The bounds from which on a run's figures may be its client's.
+// The bounds from which on a run's measurements may be its client's.
 const (
 	busyClient = 0.8                   // of the processors that this program may use
 	latePacing = 10 * time.Millisecond // 99th percentile, of a client that was free

@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/report"
 )
 
-// TestMemoryAtMost holds that what result.json tells as the client's most is no less
+// TestMemoryAtMost holds that what result.json reports as the client's most is no less
 // than any row of resources.csv, whatever the system says.
 func TestMemoryAtMost(t *testing.T) {
 	dir := t.TempDir()

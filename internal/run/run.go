@@ -140,7 +140,7 @@ type conductor struct {
 	log     *slog.Logger
 	result  *report.Result
 	expect  isolation.Level // unknown until the database or the recording says what was promised
-	started bool            // the drive has begun, so that there is something to tell
+	started bool            // the drive has begun, so that there is something to report
 	begin   time.Time       // of the phase
 	phase   string
 	untimed bool // what is done now is no part of the run itself

@@ -77,7 +77,7 @@ func TestViolationsOfInvalidChecksAlone(t *testing.T) {
 }
 
 // TestViolationsThatCannotBeKept: the verdict stands, and that they were not kept
-// is told.
+// is reported.
 func TestViolationsThatCannotBeKept(t *testing.T) {
 	dir := recording(t, 1, 10, nil)
 	if err := os.Mkdir(filepath.Join(dir, ViolationsFile), 0o777); err != nil {
@@ -92,7 +92,7 @@ func TestViolationsThatCannotBeKept(t *testing.T) {
 	}
 }
 
-// TestBeyondTheClaim: what was broken and not claimed is told in the first
+// TestBeyondTheClaim: what was broken and not claimed is reported in the first
 // sentence of a valid verdict.
 func TestBeyondTheClaim(t *testing.T) {
 	result := func(name string, status check.Status, required bool) check.Result {
@@ -115,7 +115,7 @@ func TestBeyondTheClaim(t *testing.T) {
 	}
 }
 
-// TestSameLoad: a recording is held against the load that it was made of.
+// TestSameLoad: a recording is checked against the load that it was made of.
 func TestSameLoad(t *testing.T) {
 	now := history.Header{LoadID: "A", Run: 5, Seed: 1, Accounts: 10} // four have been
 	for name, tc := range map[string]struct {

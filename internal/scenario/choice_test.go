@@ -37,7 +37,7 @@ func repeated(s *Scenario, named Set) []Setting {
 }
 
 // TestZipfianIsADistribution: of kv, the strongest layer that says how keys are
-// chosen decides, and the scenario tells it once.
+// chosen decides, and the scenario reports it once.
 func TestZipfianIsADistribution(t *testing.T) {
 	for _, c := range []struct{ file, flags, want string }{
 		{"", "", kv.Uniform},

@@ -18,7 +18,7 @@ const leastAlone = 4
 var assignment = regexp.MustCompile(`(?i)(["]?)(-{0,2})([a-z0-9_.-]*(?:pass|pwd|secret|token|credential|key)[a-z0-9_.-]*)(=|[ \t]+)` +
 	`(''[^']*''|"(?:\\.|[^"\\])*"|(?:\\.|[^\s'"\\;|&<>()])+)`)
 
-// reference is a value that the shell takes from elsewhere, which tells nothing.
+// reference is a value that the shell takes from elsewhere, which shows nothing.
 var reference = regexp.MustCompile(`^"?(\$\w+|\$\{\w+\}|\$\(.*)"?$`)
 
 // planted is a secret in a text.

@@ -16,7 +16,7 @@ const unreadable = "(an address that could not be read)"
 
 // Redact returns a database's URL as it may be shown: without passwords, be they
 // before the @ or in a parameter. It takes what net/url refuses too, such as
-// several hosts with ports. Where it cannot tell what is secret it shows the
+// several hosts with ports. Where it cannot distinguish what is secret it shows the
 // scheme alone.
 func Redact(raw string) string {
 	a, ok := parseAddress(raw)

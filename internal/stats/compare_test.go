@@ -144,7 +144,7 @@ func TestCompareSays(t *testing.T) {
 		return []Sample{one, one}
 	}
 	if got := Compare(equal(2), equal(2.004), 0.95).Latency["p99"]; got.Difference != DifferenceNone {
-		t.Errorf("repeats that differ by less than the histogram tells: %+v", got)
+		t.Errorf("repeats that differ by less than the histogram reports: %+v", got)
 	}
 	if got := Compare(run(2), run(2), 1.5).TPS; got.Ratio.Known() || got.Difference != DifferenceUnknown {
 		t.Errorf("confidence of 1.5: %+v", got)

@@ -70,7 +70,7 @@ func checkSummary(t *testing.T, what string, got Summary, values []int64) {
 	}
 	if len(values) == 0 {
 		if got.Mean != 0 || got.P999 != 0 {
-			t.Errorf("%s: figures of nothing: %+v", what, got)
+			t.Errorf("%s: measurements of nothing: %+v", what, got)
 		}
 		return
 	}

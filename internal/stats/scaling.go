@@ -136,7 +136,7 @@ func checkSizes(sizes []Size) error {
 		}
 	}
 	if len(different) < leastSizes {
-		return fmt.Errorf("fit the scalability law: %d different N are too few: its three coefficients pass exactly through three points, and only a fourth tells how good they are", len(different))
+		return fmt.Errorf("fit the scalability law: %d different N are too few: its three coefficients pass exactly through three points, and only a fourth shows how good they are", len(different))
 	}
 	return nil
 }

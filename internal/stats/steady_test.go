@@ -100,7 +100,7 @@ func TestSteadinessLeavesFaultsOut(t *testing.T) {
 }
 
 // TestSteadinessFalseAlarms: a load phase that is at rest, with neighbours alike, is
-// seldom told not to be; one that declines by a fifth seldom escapes.
+// seldom reported not to be; one that declines by a fifth seldom escapes.
 func TestSteadinessFalseAlarms(t *testing.T) {
 	const trials = 200
 	for _, c := range []struct {

@@ -133,7 +133,7 @@ func above0(ms *float64) *float64 {
 	return ms
 }
 
-// ofRate adds what a sweep over the rate tells.
+// ofRate adds what a sweep over the rate reports.
 func (d *PageData) ofRate(points []Point) {
 	k := knee(points)
 	d.Findings = append(d.Findings, report.Sentence(k.Detail))
@@ -144,7 +144,7 @@ func (d *PageData) ofRate(points []Point) {
 	}
 }
 
-// ofSize adds what a sweep over clients or nodes tells.
+// ofSize adds what a sweep over clients or nodes reports.
 func (d *PageData) ofSize(axis Axis, points []Point) {
 	known := measured(points)
 	fit, err := scaling(known)
@@ -240,7 +240,7 @@ func link(dir string) string {
 	return report.PageFrom("", dir)
 }
 
-// facts tell what was swept.
+// facts report what was swept.
 func facts(b *Book, spec Spec) []report.PageFact {
 	done := report.Counted(uint64(len(b.Points)), "step") + " done"
 	if !b.Finished {

@@ -156,7 +156,7 @@ func above(x *float64) bool { return x != nil && *x > 0 }
 const mostLeft = 0.01
 
 // Kept says whether the step did what was due: an open loop whose work piles up
-// tells the length of the run rather than a latency. What the workload refused was
+// reports the length of the run rather than a latency. What the workload refused was
 // done.
 func (p *Point) Kept() bool { return p.Value > 0 && above(p.TPS) && p.Left <= mostLeft }
 

@@ -17,7 +17,7 @@ import (
 const confidence = 0.95
 
 // Text writes the sweep for people: a table with a row a step, ascending, and
-// what the steps together tell.
+// what the steps together report.
 func Text(w io.Writer, b *Book, dir string) error {
 	spec, err := Parse(b.Over)
 	if err != nil {

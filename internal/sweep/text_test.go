@@ -31,7 +31,7 @@ func TestTextOfRates(t *testing.T) {
 		}
 	}
 	if strings.Index(got, "875") > strings.Index(got, "maximum") || strings.Contains(got, "interrupted") {
-		t.Errorf("the rows are not in the order of the rate, or it is told as interrupted:\n%s", got)
+		t.Errorf("the rows are not in the order of the rate, or it is reported as interrupted:\n%s", got)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestTextOfClients(t *testing.T) {
 		return Point{Value: n, TPS: new(1000.0), Verdict: "valid", P50MS: new(1.0), P99MS: new(2.0), P999MS: new(2.5), MaxMS: new(3.0)}
 	})
 	if strings.Count(short, "not known") != 3 || strings.Contains(short, "  0  ") {
-		t.Errorf("of a step without a whole second the text tells:\n%s", short)
+		t.Errorf("of a step without a whole second the text is:\n%s", short)
 	}
 	few := text(t, "clients=1,2", false, []float64{1, 2}, law)
 	for _, want := range []string{"was not fitted", "was interrupted"} {

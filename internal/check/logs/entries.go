@@ -142,7 +142,7 @@ func (e *checker) hold(i uint32, leg history.Row) {
 	case leg.Object != p.stream:
 		e.find(elsewhere, i, "was sent to %s, and has its event %d in %s", e.in.Name(p.stream), leg.Number, e.in.Name(leg.Object))
 	case p.seen != 0 && leg.Version != p.seen+uint64(leg.Number):
-		e.find(elsewhere, i, "was told that its event %d stands at place %d, and it stands at %d", leg.Number, p.seen+uint64(leg.Number), leg.Version)
+		e.find(elsewhere, i, "was acknowledged with its event %d at place %d, and it stands at %d", leg.Number, p.seen+uint64(leg.Number), leg.Version)
 	}
 }
 

@@ -19,20 +19,20 @@ import (
 // diary is a log of events in memory, as its clients recorded it and as it was
 // downloaded.
 type diary struct {
-	streams   uint64
-	batch     uint32
-	txns      []*history.Transaction
-	cut       bool // the recording was cut off
-	legs      []history.Row
-	ends      []history.Object
-	strangers []string
-	endless   bool
-	early     []uint64
+	streams    uint64
+	batch      uint32
+	txns       []*history.Transaction
+	cut        bool // the recording was cut off
+	legs       []history.Row
+	ends       []history.Object
+	unexpected []string
+	endless    bool
+	early      []uint64
 }
 
 func (d *diary) Header() history.Header { return history.Header{Run: 1} }
 func (d *diary) Complete() bool         { return !d.cut }
-func (d *diary) Unexpected() []string   { return d.strangers }
+func (d *diary) Unexpected() []string   { return d.unexpected }
 
 func (d *diary) Transactions() iter.Seq2[history.Record, error] {
 	return func(yield func(history.Record, error) bool) {
@@ -77,11 +77,11 @@ func (d *diary) check(t *testing.T) map[string]check.Result {
 		results[r.Name] = r
 	}
 	if len(results) != len(eventChecks) {
-		t.Fatalf("%d checks were made, and %d are told about", len(results), len(eventChecks))
+		t.Fatalf("%d checks were made, and %d are described", len(results), len(eventChecks))
 	}
 	for i, about := range eventChecks {
 		if list[i].Name != about {
-			t.Fatalf("check %d is %s, and %s is told about", i, list[i].Name, about)
+			t.Fatalf("check %d is %s, and %s is described", i, list[i].Name, about)
 		}
 	}
 	return results
@@ -168,9 +168,9 @@ func TestEventsMutants(t *testing.T) {
 				if !m.spoil(rng, d) {
 					continue
 				}
-				var told []check.Violation
+				var reported []check.Violation
 				in := d.input()
-				in.OnViolation = func(v check.Violation) { told = append(told, v) }
+				in.OnViolation = func(v check.Violation) { reported = append(reported, v) }
 				list, err := Check(context.Background(), in)
 				if err != nil {
 					t.Fatal(err)
@@ -179,7 +179,7 @@ func TestEventsMutants(t *testing.T) {
 				if r := list[i]; r.Status != check.Invalid || r.Detail == "" {
 					t.Fatalf("seed %d: %s is %v: %s", seed, m.check, r.Status, r.Detail)
 				}
-				if !slices.ContainsFunc(told, func(v check.Violation) bool { return v.Check == m.check }) {
+				if !slices.ContainsFunc(reported, func(v check.Violation) bool { return v.Check == m.check }) {
 					t.Errorf("seed %d: no violation of %s was handed over", seed, m.check)
 				}
 				killed++
@@ -227,7 +227,7 @@ func TestEventsAgainstTheOracle(t *testing.T) {
 	}
 }
 
-// TestEventsReadUncommitted holds that a hole is told and does not count where the
+// TestEventsReadUncommitted holds that a hole is reported and does not count where the
 // level allows to append behind what was never committed.
 func TestEventsReadUncommitted(t *testing.T) {
 	d := appended(rand.New(rand.NewPCG(1, 1)), 2, 1, 1, 20)
@@ -260,7 +260,7 @@ func TestEventsWithoutAnEndState(t *testing.T) {
 	}
 }
 
-// TestEventsOfACutRecording holds that what was lost is told all the same, and that
+// TestEventsOfACutRecording holds that what was lost is reported all the same, and that
 // what was perhaps sent and not recorded is no ghost.
 func TestEventsOfACutRecording(t *testing.T) {
 	d := appended(rand.New(rand.NewPCG(1, 1)), 1, 1, 2, 40)
@@ -303,7 +303,7 @@ func TestEventsOfAnEarlyDownload(t *testing.T) {
 
 // TestEventsOfAnotherRun holds that entries of a run whose recording was not given leave
 // unknown what they could contradict, and nothing else; and that what is wrong all the
-// same is told.
+// same is reported.
 func TestEventsOfAnotherRun(t *testing.T) {
 	both := func() *diary {
 		d := appended(rand.New(rand.NewPCG(1, 1)), 2, 1, 2, 20)

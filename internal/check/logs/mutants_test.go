@@ -110,12 +110,12 @@ func mutants() []mutant {
 		{"a value is cut short", check.Durable, func(rng *rand.Rand, d *diary) bool {
 			i, ok := d.pick(rng, anywhere)
 			if ok {
-				d.legs[i].Amount, d.legs[i].State, d.strangers = 0, history.Broken, append(d.strangers, "stream 0 has at place 1 what should be an event")
+				d.legs[i].Amount, d.legs[i].State, d.unexpected = 0, history.Broken, append(d.unexpected, "stream 0 has at place 1 what should be an event")
 			}
 			return ok
 		}},
 		{"a value that is not whole, of whoever", Whole, func(_ *rand.Rand, d *diary) bool {
-			d.strangers = append(d.strangers, "stream 0 has at place 1 what should be an event")
+			d.unexpected = append(d.unexpected, "stream 0 has at place 1 what should be an event")
 			return true
 		}},
 		{"a whole value of another length", Whole, func(rng *rand.Rand, d *diary) bool {
@@ -167,7 +167,7 @@ func mutants() []mutant {
 			}
 			return ok
 		}},
-		{"a client was told another place", Order, func(rng *rand.Rand, d *diary) bool {
+		{"a client was given another place", Order, func(rng *rand.Rand, d *diary) bool {
 			i, ok := d.pick(rng, anywhere)
 			if ok {
 				for _, tx := range d.txns {
@@ -197,7 +197,7 @@ func mutants() []mutant {
 	}
 }
 
-// reported lets the client of an append have been told something else.
+// reported lets the client of an append have been given something else.
 func (d *diary) reported(id history.ID, outcome history.Outcome) {
 	for _, tx := range d.txns {
 		if tx.ID == id {

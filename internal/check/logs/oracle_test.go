@@ -18,7 +18,7 @@ func oracle(d *diary) map[string]bool {
 	o.entries()
 	o.pairs()
 	o.places()
-	wrong[Whole] = wrong[Whole] || len(d.strangers) > 0
+	wrong[Whole] = wrong[Whole] || len(d.unexpected) > 0
 	return wrong
 }
 

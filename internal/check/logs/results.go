@@ -94,7 +94,7 @@ func (e *checker) decide() []check.Result {
 		{check.ExactlyOnce, false, "", false, "No event is in the log twice."},
 		{Whole, true, "", true, check.Plural(entries-int(e.voids), "event") +
 			" read back: their checksums are right, and their bytes are those that their writers made."},
-		{Order, false, "acknowledged", true, "All batches stand together, where their writers were told, and in the order in which they were acknowledged."},
+		{Order, false, "acknowledged", true, "All batches stand together, at the acknowledged places, and in the order in which they were acknowledged."},
 		{Continuous, true, "", false, fmt.Sprintf("%s of %s, and no hole before the end of any.",
 			check.Plural(entries, "entry"), check.Plural(e.in.Streams, "stream"))},
 	} {

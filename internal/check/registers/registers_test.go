@@ -152,7 +152,7 @@ func checkKV(t *testing.T, in Input) map[string]check.Result {
 			t.Errorf("%s is %v with the witnesses %v", r.Name, r.Status, r.Witness)
 		}
 		if r.Detail == "" {
-			t.Errorf("%s tells nothing", r.Name)
+			t.Errorf("%s reports nothing", r.Name)
 		}
 	}
 	return byName
@@ -264,10 +264,10 @@ func TestKVFindsEachLie(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := busyStore()
 			c.bend(s)
-			told := map[string]int{}
+			reported := map[string]int{}
 			in := s.input()
 			in.OnViolation = func(v check.Violation) {
-				told[v.Check]++
+				reported[v.Check]++
 				if v.What == "" || v.Account == "" {
 					t.Errorf("a violation says nothing: %+v", v)
 				}
@@ -277,8 +277,8 @@ func TestKVFindsEachLie(t *testing.T) {
 					t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
 				} else if bad && !r.Required {
 					t.Errorf("%s does not count at strict serializability", name)
-				} else if bad != (told[name] > 0) {
-					t.Errorf("%s is %v and %d violations were told", name, r.Status, told[name])
+				} else if bad != (reported[name] > 0) {
+					t.Errorf("%s is %v and %d violations were reported", name, r.Status, reported[name])
 				}
 			}
 		})

@@ -134,7 +134,7 @@ func (k *checker) undecided(name string, problem error) string {
 		first := slices.Min(slices.Collect(maps.Keys(k.foreign)))
 		return fmt.Sprintf("values were seen of %d runs whose histories were not given, the first of them run %d: give their directories too", len(k.foreign), first)
 	case len(k.groups) > 1 && (name == Fresh || name == Linearizable):
-		return fmt.Sprintf("within each run nothing contradicts it, but the runs are on %d clocks that nobody has compared", len(k.groups))
+		return fmt.Sprintf("within each run nothing contradicts it, but the runs are on %d clocks that were not compared", len(k.groups))
 	}
 	return ""
 }

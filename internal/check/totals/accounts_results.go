@@ -146,7 +146,7 @@ func (b *balances) nonNegative(r check.Result) check.Result {
 			found.witness = append(found.witness, id)
 			return fmt.Sprintf("account %s held %s at version %d, made by transfer %v", b.Input.Name(s.n), money.Format(b.chain.balance[p]), version, id)
 		})
-		found.add(fmt.Sprintf("%s below zero for a time, as opening balance and ledger tell: %s.", check.Plural(before.count, "balance"), list))
+		found.add(fmt.Sprintf("%s below zero for a time, by opening balance and ledger: %s.", check.Plural(before.count, "balance"), list))
 	}
 	return found.decide(r, "", "No balance is below zero, and by the ledger none ever was.")
 }
@@ -181,7 +181,7 @@ func (b *balances) ledger(r check.Result) check.Result {
 	}
 	found.more(len(b.chain.forks)-check.Shown, "version was made by two "+w.One+"s.", "versions were made by two "+w.One+"s.")
 	b.addOddBooks(&found)
-	return found.decide(r, "", fmt.Sprintf("The books of %s were held against the %s, and all close.", check.Plural(b.end.accounts, "account"), w.Book))
+	return found.decide(r, "", fmt.Sprintf("The books of %s were checked against the %s, and all close.", check.Plural(b.end.accounts, "account"), w.Book))
 }
 
 // addOddBooks adds what else does not fit between accounts and ledger: an account

@@ -25,11 +25,11 @@ import (
 // One marked as unkept says that its run kept no history.
 type GroupsInput struct {
 	check.Input
-	Words     check.Words
-	Groups    []Group
-	Versions  bool     // every row counts, and every leg has its version
-	Strangers uint64   // rows of somebody else that the history had when the data were first driven
-	Bare      []uint64 // runs given that kept no history
+	Words      check.Words
+	Groups     []Group
+	Versions   bool     // every row counts, and every leg has its version
+	Unexpected uint64   // rows of somebody else that the history had when the data were first driven
+	Bare       []uint64 // runs given that kept no history
 }
 
 // Group is some rows of one kind.
@@ -70,7 +70,7 @@ type groupSums struct {
 	end, opening []int64  // of each group
 	history      int64    // of the amounts of all rows of the history
 	acknowledged int64    // of the committed ones that were to leave none
-	strangers    uint64   // rows of the history that are somebody else's
+	unexpected   uint64   // rows of the history that are somebody else's
 	bare         []uint64 // runs that say that they kept no history
 }
 
@@ -233,7 +233,7 @@ func (t *groups) addUp() (problem error) {
 		case leg.Number == 0:
 			s.history += leg.Amount
 			if leg.Transaction == 0 {
-				s.strangers++
+				s.unexpected++
 			}
 		}
 	}
@@ -318,8 +318,8 @@ func (t *groups) somebodyElse() (problem error) {
 // hole says why balances prove nothing even if they fit; empty if they do.
 func (t *groups) hole() string {
 	var list []string
-	if s := t.sums.strangers; s < t.in.Strangers {
-		list = append(list, fmt.Sprintf("the history lacks %s of somebody else that were there when it was first driven: somebody has emptied it", check.Plural(t.in.Strangers-s, "row")))
+	if s := t.sums.unexpected; s < t.in.Unexpected {
+		list = append(list, fmt.Sprintf("the history lacks %s of somebody else that were there when it was first driven: somebody has emptied it", check.Plural(t.in.Unexpected-s, "row")))
 	}
 	missing := slices.DeleteFunc(slices.Clone(t.sums.bare), func(run uint64) bool { return slices.Contains(t.in.Bare, run) })
 	if len(missing) > 0 {
@@ -334,8 +334,8 @@ func (t *groups) hole() string {
 // somebodyAt says that somebody else worked on the tables while we may have; empty if
 // nobody did.
 func (t *groups) somebodyAt() string {
-	if s := t.sums.strangers; s > t.in.Strangers {
-		return fmt.Sprintf("the history has %s of somebody else, who worked on the same tables since they were first driven", check.Plural(s-t.in.Strangers, "row"))
+	if s := t.sums.unexpected; s > t.in.Unexpected {
+		return fmt.Sprintf("the history has %s of somebody else, who worked on the same tables since they were first driven", check.Plural(s-t.in.Unexpected, "row"))
 	}
 	return ""
 }

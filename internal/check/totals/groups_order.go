@@ -198,14 +198,14 @@ func (t *groups) judgeStrict(r check.Result, f *paths) check.Result {
 	case f.broken.count > 0:
 		found.add("Not serializable, and so not strictly serializable either: see the check serializable.")
 	case clocks > 1:
-		why = fmt.Sprintf("the runs are on %d clocks that nobody has compared", clocks)
+		why = fmt.Sprintf("the runs are on %d clocks that were not compared", clocks)
 	case f.late.count > 0:
 		found = t.show(r.Name, &f.late, func(_ transition, _ history.ID, account string) (what, said string) {
 			return "is one of the transactions on this account of which no order agrees with real time",
 				fmt.Sprintf("No order of the transactions on %s explains what they read and agrees with real time", account)
 		})
 	case f.unsureT > 0:
-		why = fmt.Sprintf("the order on %s could not be told from what was read; --versions tells it", check.Plural(f.unsureT, "account"))
+		why = fmt.Sprintf("the order on %s is not known from what was read; --versions records it", check.Plural(f.unsureT, "account"))
 	}
 	return found.decide(r, why, "The order of all transactions agrees with real time.")
 }

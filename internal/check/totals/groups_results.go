@@ -71,7 +71,7 @@ func (t *groups) undecidedLoose() string {
 	if t.loose.count == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s of unknown outcome, and without a history nothing tells whether it was applied: %s",
+	return fmt.Sprintf("%s of unknown outcome, and without a history it is not known whether it was applied: %s",
 		check.Plural(t.loose.count, "transaction"), t.loose.list(history.ID.String))
 }
 
@@ -110,12 +110,12 @@ func (t *groups) ledgerHolds() string {
 	against := "the history"
 	switch {
 	case t.allBare():
-		against = "what was acknowledged (no history was kept, by which a lost, a doubled and a foreign transaction could be told apart)"
+		against = "what was acknowledged (no history was kept, which would distinguish a lost, a doubled and a foreign transaction)"
 	case len(t.in.Bare) > 0:
 		against = "the history, and what was acknowledged by runs that kept none"
 	}
-	text := fmt.Sprintf("The balances of %s were held against %s, and all fit.", check.Plural(t.balances.end.accounts, "row"), against)
-	if n := t.sums.strangers; n > 0 {
+	text := fmt.Sprintf("The balances of %s were checked against %s, and all fit.", check.Plural(t.balances.end.accounts, "row"), against)
+	if n := t.sums.unexpected; n > 0 {
 		text += fmt.Sprintf(" Among the amounts are those of %s of somebody else.", check.Plural(n, "row"))
 	}
 	return text

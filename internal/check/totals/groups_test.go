@@ -301,7 +301,7 @@ func TestTPCBSpeaksOfTransactions(t *testing.T) {
 	}
 }
 
-// TestTPCBWithoutHistory: what was acknowledged is held against every row.
+// TestTPCBWithoutHistory: what was acknowledged is checked against every row.
 func TestTPCBWithoutHistory(t *testing.T) {
 	for seed := range uint64(20) {
 		c := newCounter(seed)
@@ -353,7 +353,7 @@ func TestTPCBWithoutHistory(t *testing.T) {
 	}
 }
 
-// TestTPCBUndecided: what cannot be known is told, and never valid.
+// TestTPCBUndecided: what cannot be known is reported, and never valid.
 func TestTPCBUndecided(t *testing.T) {
 	for name, bend := range map[string]func(c *counter, in *GroupsInput){
 		"no end state": func(_ *counter, in *GroupsInput) { in.End = nil },
@@ -361,7 +361,7 @@ func TestTPCBUndecided(t *testing.T) {
 		"a run without history whose recording is not given": func(c *counter, _ *GroupsInput) {
 			c.LedgerRows = append(c.LedgerRows, history.Row{Transaction: history.NewID(2, 0, 0), Mark: history.Unkept})
 		},
-		"somebody emptied the history": func(_ *counter, in *GroupsInput) { in.Strangers = 3 },
+		"somebody emptied the history": func(_ *counter, in *GroupsInput) { in.Unexpected = 3 },
 		"a foreign run": func(c *counter, _ *GroupsInput) {
 			tx := c.Txns[0]
 			tx.ID, tx.Ops = history.NewID(3, 0, 1), slices.Clone(tx.Ops)
@@ -397,7 +397,7 @@ func TestTPCBStrangers(t *testing.T) {
 	c.apply(&foreign, true)
 	c.drive(40, false)
 	in := c.input()
-	in.Strangers = 1
+	in.Unexpected = 1
 	for name, r := range tpcbChecked(t, in) {
 		if r.Status != check.Valid {
 			t.Errorf("%s is %v: %s", name, r.Status, r.Detail)
@@ -415,7 +415,7 @@ func TestTPCBStrangers(t *testing.T) {
 	if r := tpcbChecked(t, in)[check.Ledger]; r.Status != check.Unknown {
 		t.Errorf("ledger is %v although somebody else worked beside: %s", r.Status, r.Detail)
 	}
-	in.Strangers = 2
+	in.Unexpected = 2
 	if r := tpcbChecked(t, in)[check.Ledger]; r.Status != check.Invalid {
 		t.Errorf("ledger is %v although nobody else worked beside: %s", r.Status, r.Detail)
 	}

@@ -134,7 +134,7 @@ func (o *order) strict(claim isolation.Level) check.Result {
 	}
 	if clocks := o.b.CountClocks(); why == "" && clocks > 1 {
 		why = fmt.Sprintf("within each run the order of all transactions agrees with real time, but the runs are on %d clocks "+
-			"that nobody has compared, so whether a transaction of one run had ended before one of another began is not known", clocks)
+			"that were not compared, so whether a transaction of one run had ended before one of another began is not known", clocks)
 	}
 	return found.decide(r, why, "The order of all transactions agrees with real time.")
 }

@@ -40,7 +40,7 @@ func TestRefusedTransferOverwritesNothing(t *testing.T) {
 			t.Errorf("%v: it wrote nothing and is a witness: %s", outcome, r.Detail)
 		}
 		if !strings.Contains(r.Detail, "Lost update") {
-			t.Errorf("%v: the lost update is not told: %s", outcome, r.Detail)
+			t.Errorf("%v: the lost update is not reported: %s", outcome, r.Detail)
 		}
 	}
 }

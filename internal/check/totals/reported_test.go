@@ -18,14 +18,14 @@ func TestEveryWitnessIsHandedOver(t *testing.T) {
 			check string
 			id    history.ID
 		}
-		told := map[key]bool{}
+		reported := map[key]bool{}
 		in := w.input(isolation.StrictSerializable)
 		in.Audited = []uint64{1}
 		in.OnViolation = func(v check.Violation) {
 			if v.What == "" {
 				t.Errorf("%s: of %v of %s nothing is said", tc.name, v.Transaction, v.Check)
 			}
-			told[key{v.Check, v.Transaction}] = true
+			reported[key{v.Check, v.Transaction}] = true
 		}
 		for _, r := range checked(in) {
 			name := r.Name
@@ -33,7 +33,7 @@ func TestEveryWitnessIsHandedOver(t *testing.T) {
 				name = check.Serializable // which it repeats
 			}
 			for _, id := range r.Witness {
-				if r.Status == check.Invalid && !told[key{name, id}] {
+				if r.Status == check.Invalid && !reported[key{name, id}] {
 					t.Errorf("%s: %s names %v and has not handed it over: %s", tc.name, r.Name, id, r.Detail)
 				}
 			}
@@ -85,7 +85,7 @@ func TestNoViolationIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestGroupsWithoutACycle: of groups of which no cycle is told, the members are
+// TestGroupsWithoutACycle: of groups of which no cycle is reported, the members are
 // handed over.
 func TestGroupsWithoutACycle(t *testing.T) {
 	const pairs = 100

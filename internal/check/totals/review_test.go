@@ -160,8 +160,8 @@ func TestAuditsThatMissOrRepeat(t *testing.T) {
 	}
 }
 
-// TestLoadedAccountThatIsNotThere: the load made the account, so that whoever is
-// told that it does not exist was told wrong.
+// TestLoadedAccountThatIsNotThere: the load made the account, so that whoever was
+// answered that it does not exist got a wrong answer.
 func TestLoadedAccountThatIsNotThere(t *testing.T) {
 	w := newWorld(4)
 	w.transfer(0, 1, 10)

@@ -194,7 +194,7 @@ func TestClocksOfSomeAccuracy(t *testing.T) {
 			t.Errorf("a run that began between %d and %d: strict is %v: %s", tc.from, tc.to, r.Status, r.Detail)
 		}
 		if tc.want == check.Invalid && !strings.Contains(r.Detail, "had ended 400ns before") {
-			t.Errorf("told as %s", r.Detail)
+			t.Errorf("reported as %s", r.Detail)
 		}
 	}
 	for _, text := range []string{"", "boot", "boot 1", "boot 1 x", "boot 2 1", "boot 1 2 3"} {

@@ -111,7 +111,7 @@ func TestCauseIsTold(t *testing.T) {
 	}
 }
 
-// stopping tells of each transaction that is read.
+// stopping reports each transaction that is read.
 type stopping struct {
 	check.Source
 	each func()

@@ -27,7 +27,7 @@ func (s *Style) Errorf(format string, args ...any) error {
 }
 
 // UnescapedError says that a special character stands in a URL as it is, so that
-// nobody can tell where a name or password ends. Nothing of the URL is in it, and
+// it is not known where a name or password ends. Nothing of the URL is in it, and
 // its placeholders are in capitals: whoever takes a password out of a text shall
 // not find it in these words.
 type UnescapedError struct {

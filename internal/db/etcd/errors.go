@@ -131,6 +131,6 @@ func failure(op, node string, err error, at optimistic.Phase) *db.Error {
 	class, code, text := classify(err, at)
 	return &db.Error{
 		Class: class, Code: code, Op: op,
-		Err: db.Told{Text: fmt.Sprintf("etcd node %s: %s", node, text), Cause: err},
+		Err: db.MessageError{Text: fmt.Sprintf("etcd node %s: %s", node, text), Cause: err},
 	}
 }

@@ -122,7 +122,7 @@ func (n *node) unreachable(err error) *db.Error {
 	if late(err) || os.IsTimeout(err) {
 		text = fmt.Sprintf("etcd node %s: no answer in time", n.address)
 	}
-	e.Err = db.Told{Text: text + ": " + db.CheckServer, Cause: err}
+	e.Err = db.MessageError{Text: text + ": " + db.CheckServer, Cause: err}
 	return e
 }
 

@@ -73,7 +73,7 @@ func Put(t testing.TB, d db.KV, pairs ...string) {
 	Commit(t, s)
 }
 
-// AppendOnce writes key unless it is there; applied tells that it did.
+// AppendOnce writes key unless it is there; applied reports that it did.
 func AppendOnce(ctx context.Context, s db.KVSession, key []byte) (applied bool, err error) {
 	if err := s.Begin(ctx, false); err != nil {
 		return false, err
@@ -99,7 +99,7 @@ func ResetUntil(t testing.TB, s db.KVSession) {
 }
 
 // Refuses holds that parse refuses each URL with an error that says what stands
-// beside it, and that no error tells the password, which begins with "secr".
+// beside it, and that no error shows the password, which begins with "secr".
 func Refuses(t *testing.T, parse func(url string) error, says map[string]string) {
 	t.Helper()
 	for url, words := range says {
@@ -108,7 +108,7 @@ func Refuses(t *testing.T, parse func(url string) error, says map[string]string)
 			t.Errorf("%s gives the error %v, which does not say %q", url, err, words)
 		}
 		if err != nil && strings.Contains(err.Error(), "secr") {
-			t.Errorf("%s: the error tells the password: %v", url, err)
+			t.Errorf("%s: the error shows the password: %v", url, err)
 		}
 	}
 }

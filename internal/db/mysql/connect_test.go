@@ -363,7 +363,7 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// TestGalera: a cluster of one node is told from a plain server.
+// TestGalera: a cluster of one node is distinguished from a plain server.
 func TestGalera(t *testing.T) {
 	const library = "/usr/lib/galera/libgalera_smm.so"
 	if _, err := os.Stat(library); err != nil {

@@ -209,13 +209,13 @@ func connectError(ctx context.Context, op string, p product, err error) *db.Erro
 	case errors.As(err, &certificate):
 		return db.Fatalf(op, "%w: check tls in the URL", err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		err = db.Told{Text: "no answer in time: " + db.CheckServer, Cause: context.Cause(ctx)}
+		err = db.MessageError{Text: "no answer in time: " + db.CheckServer, Cause: context.Cause(ctx)}
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
 	case errors.Is(err, driver.ErrBadConn), errors.Is(err, client.ErrInvalidConn):
-		err = db.Told{Text: "the server ended the connection while it was being made", Cause: err}
+		err = db.MessageError{Text: "the server ended the connection while it was being made", Cause: err}
 	default:
-		err = db.Told{Text: err.Error() + ": " + db.CheckServer, Cause: err}
+		err = db.MessageError{Text: err.Error() + ": " + db.CheckServer, Cause: err}
 	}
 	return lost(op, err, connecting)
 }

@@ -115,7 +115,7 @@ func (d *Database) connect(ctx context.Context, op, isolation string, first int)
 		}
 	}
 	if len(failed) > 1 {
-		all.Err = db.Told{Text: strings.Join(texts, "; "), Cause: failed[0].Err}
+		all.Err = db.MessageError{Text: strings.Join(texts, "; "), Cause: failed[0].Err}
 	}
 	return nil, all
 }

@@ -99,7 +99,7 @@ func TestKilledInATransaction(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newSession(t, d, tc.mode, "")
 			err := killed(t, s, d, "KILL CONNECTION", func() error { return sqltest.Transact(t.Context(), s, false, tc.flush, tc.work...) })
-			// The server may tell before it hangs up, and then it has not come to COMMIT.
+			// The server may report before it hangs up, and then it has not come to COMMIT.
 			var own *db.Error
 			want := db.Unavailable
 			if errors.As(err, &own); own == nil || own.Code == "" && tc.mode == db.Pipelined && !tc.flush {

@@ -53,7 +53,7 @@ func (u unreadable) Error() string { return u.err.Error() }
 // rowBuffer holds rows that were read.
 type rowBuffer struct {
 	values  []db.Value     // row by row
-	arena   []byte         // behind the values
+	bytes   []byte         // behind the values
 	columns []driver.Value // of the row that arrives
 }
 
@@ -83,7 +83,7 @@ func (b *rowBuffer) read(rows driver.Rows, types []db.Type, row func([]db.Value)
 		if err := row(b.values); err != nil {
 			return rowError{err}
 		}
-		b.values, b.arena = b.values[:0], b.arena[:0]
+		b.values, b.bytes = b.values[:0], b.bytes[:0]
 	}
 }
 
@@ -95,9 +95,9 @@ func (b *rowBuffer) append(types []db.Type, row []driver.Value) error {
 			return fmt.Errorf("column %d: %w", i+1, err)
 		}
 		if text != nil {
-			start := len(b.arena)
-			b.arena = append(b.arena, text...)
-			v.Text = b.arena[start:len(b.arena):len(b.arena)]
+			start := len(b.bytes)
+			b.bytes = append(b.bytes, text...)
+			v.Text = b.bytes[start:len(b.bytes):len(b.bytes)]
 		}
 		b.values = append(b.values, v)
 	}

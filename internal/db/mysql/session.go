@@ -127,7 +127,7 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 		return err
 	}
 	s.pending, s.results = s.pending[:0], s.results[:0]
-	s.values, s.arena = s.values[:0], s.arena[:0]
+	s.values, s.bytes = s.values[:0], s.bytes[:0]
 	s.queue, s.ends = s.queue[:0], s.ends[:0]
 	s.ready = 0
 	s.state, s.readOnly = queued, readOnly

@@ -18,23 +18,23 @@ type Write struct {
 type Set struct {
 	writes []Write
 	order  []int // places in writes, in the order of their keys
-	arena  []byte
+	bytes  []byte
 }
 
 // Clear forgets everything, copies included.
-func (s *Set) Clear() { s.writes, s.order, s.arena = s.writes[:0], s.order[:0], s.arena[:0] }
+func (s *Set) Clear() { s.writes, s.order, s.bytes = s.writes[:0], s.order[:0], s.bytes[:0] }
 
 // All returns the writes, which belong to the set.
 func (s *Set) All() []Write { return s.writes }
 
-// Copy returns the parts joined, until Clear. When the arena grows, earlier copies
+// Copy returns the parts joined, until Clear. When the bytes grows, earlier copies
 // stay where they are.
 func (s *Set) Copy(parts ...[]byte) []byte {
-	start := len(s.arena)
+	start := len(s.bytes)
 	for _, p := range parts {
-		s.arena = append(s.arena, p...)
+		s.bytes = append(s.bytes, p...)
 	}
-	return s.arena[start:len(s.arena):len(s.arena)]
+	return s.bytes[start:len(s.bytes):len(s.bytes)]
 }
 
 // Put remembers a write; key and value are copied.

@@ -58,7 +58,7 @@ func TestNoPieceOfThePassword(t *testing.T) {
 	})
 }
 
-// TestServers: the hosts of a URL are those that are told, whatever stands before
+// TestServers: the hosts of a URL are those that are reported, whatever stands before
 // the @, and none has an @ in it.
 func TestServers(t *testing.T) {
 	for url, want := range map[string]string{

@@ -180,7 +180,7 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	if advice != "" {
 		text += ": " + advice
 	}
-	return &db.Error{Class: class, Op: op, Err: db.Told{Text: text, Cause: err}}
+	return &db.Error{Class: class, Op: op, Err: db.MessageError{Text: text, Cause: err}}
 }
 
 // attempts takes apart what pgconn joins: one error for each address, and under

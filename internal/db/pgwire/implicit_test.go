@@ -238,15 +238,15 @@ func TestTransactionLeftOpen(t *testing.T) {
 // cut is a connection that ends in its next write, of which it leaves a part out.
 type cut struct {
 	net.Conn
-	without int  // bytes at the end
-	told    bool // by an error of the write; otherwise the answer is lost
+	without  int  // bytes at the end
+	reported bool // by an error of the write; otherwise the answer is lost
 }
 
 var errCut = errors.New("cut")
 
 func (c *cut) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b[:max(0, len(b)-c.without)])
-	if err == nil && c.told {
+	if err == nil && c.reported {
 		err = errCut
 	}
 	return n, errors.Join(err, c.Conn.SetReadDeadline(time.Unix(1, 0)))
@@ -270,11 +270,11 @@ func TestConnectionLostAtTheEnd(t *testing.T) {
 				early = 0
 			}
 			for _, tc := range []struct {
-				name    string
-				without int
-				told    bool
-				class   db.Class
-				moved   int64
+				name     string
+				without  int
+				reported bool
+				class    db.Class
+				moved    int64
 			}{
 				{"before all", 1 << 20, true, db.Unavailable, 0},
 				{"before the Sync", len(syncAll), true, db.Unknown, early},
@@ -283,7 +283,7 @@ func TestConnectionLostAtTheEnd(t *testing.T) {
 			} {
 				s, before := w.session(t, d, ""), bank.Balance(t, observer, 0)
 				drivertest.Must(t, w.transact(ctx, s, bank.Touch(1, 1))) // prepares
-				s.Conn = &cut{s.Conn, tc.without, tc.told}
+				s.Conn = &cut{s.Conn, tc.without, tc.reported}
 				sqltest.WantError(t, tc.name, w.transact(ctx, s, bank.Touch(0, 1)), tc.class, "")
 				if s.link != nil {
 					t.Errorf("%s: the session goes on", tc.name)

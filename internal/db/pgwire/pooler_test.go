@@ -147,7 +147,7 @@ func TestPooledWrongly(t *testing.T) {
 }
 
 // TestPooledDeaf: where nothing can be left in a session, one that hides warnings is
-// refused, for a commit that no standby has is told by a warning.
+// refused, for a commit that no standby has is reported by a warning.
 func TestPooledDeaf(t *testing.T) {
 	server := start(t, nil)
 	direct := drivertest.Open(t, openURL, server.URL())

@@ -49,7 +49,7 @@ func answers(t testing.TB) (messages []pgproto3.BackendMessage, stream []byte) {
 }
 
 // TestReader holds that what arrives in pieces of any size is what was sent, and that
-// its end is told.
+// its end is reported.
 func TestReader(t *testing.T) {
 	messages, stream := answers(t)
 	for name, source := range map[string]io.Reader{
@@ -93,7 +93,7 @@ func pieces(stream []byte, size int) (list []io.Reader) {
 	return list
 }
 
-// TestReaderFails: what is cut, no message, or another error of the connection is told.
+// TestReaderFails: what is cut, no message, or another error of the connection is reported.
 func TestReaderFails(t *testing.T) {
 	gone := errors.New("gone")
 	row := encoded(t, &pgproto3.DataRow{Values: [][]byte{[]byte("value")}})

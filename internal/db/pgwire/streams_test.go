@@ -70,7 +70,7 @@ func TestStreamsAreTransactionsOfTheirOwn(t *testing.T) {
 							return
 						}
 						if r := l.Result(0); r.Rows() != 1 || r.Row(0)[1].Int != want[one]+cents {
-							t.Errorf("stream %d was told %+v, and its balance is %d", i, r, want[one]+cents)
+							t.Errorf("stream %d was given %+v, and its balance is %d", i, r, want[one]+cents)
 							return
 						}
 						want[one], want[two] = want[one]+cents, want[two]-cents
@@ -161,8 +161,8 @@ func TestStreamsTravelTogether(t *testing.T) {
 	}
 }
 
-// TestStreamsSurviveTheirConnection: when the server ends it, every stream is told, what
-// was under way is unknown, and what was told as applied is there.
+// TestStreamsSurviveTheirConnection: when the server ends it, every stream gets an error, what
+// was under way is unknown, and what was reported as applied is there.
 func TestStreamsSurviveTheirConnection(t *testing.T) {
 	d := openFresh(t)
 	const count = 8

@@ -82,7 +82,7 @@ func dialect() *db.Dialect {
 	}
 }
 
-// product tells a database that only speaks PostgreSQL's protocol by version(),
+// product distinguishes a database that only speaks PostgreSQL's protocol by version(),
 // as in "CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu, …)".
 func product(version, serverVersion string) (string, string) {
 	rest, ok := strings.CutPrefix(version, "CockroachDB")

@@ -133,7 +133,7 @@ func failure(op, node string, err error, at optimistic.Phase) *db.Error {
 	class, code, text := classify(err, at)
 	return &db.Error{
 		Class: class, Code: code, Op: op,
-		Err: db.Told{Text: fmt.Sprintf("the Redis server %s: %s", node, text), Cause: err},
+		Err: db.MessageError{Text: fmt.Sprintf("the Redis server %s: %s", node, text), Cause: err},
 	}
 }
 
@@ -141,7 +141,7 @@ func failure(op, node string, err error, at optimistic.Phase) *db.Error {
 func unreachable(node string, err error) *db.Error {
 	e := failure(opConnect, node, err, optimistic.Reading)
 	if _, said := errors.AsType[goredis.Error](err); !said && e.Class == db.Unavailable && !errors.Is(err, context.Canceled) {
-		e.Err = db.Told{Text: e.Err.Error() + ": " + db.CheckServer, Cause: err}
+		e.Err = db.MessageError{Text: e.Err.Error() + ": " + db.CheckServer, Cause: err}
 	}
 	return e
 }

@@ -265,7 +265,7 @@ func TestUnreachable(t *testing.T) {
 	_, err = redis.Open(t.Context(), "redis://me:hunter2@"+nobody)
 	expect(t, "nobody listens", err, db.Unavailable, nobody, "check the address, and whether a server runs there")
 	if strings.Contains(err.Error(), "hunter2") {
-		t.Errorf("the error tells the password: %v", err)
+		t.Errorf("the error shows the password: %v", err)
 	}
 	_, err = redis.Open(t.Context(), "redis://"+nobody+"?retries=3")
 	expect(t, "an unknown parameter", err, db.Fatal)

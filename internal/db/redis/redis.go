@@ -199,7 +199,7 @@ func (d *Database) survey(ctx context.Context, except int, why error) (*link, er
 			}
 		}
 		return nil, unavailable(opConnect, "none of the %d Redis servers is a primary that answers: %w", len(errs),
-			db.Told{Text: strings.Join(texts, "; "), Cause: errors.Join(errs...)})
+			db.MessageError{Text: strings.Join(texts, "; "), Cause: errors.Join(errs...)})
 	}
 	for _, l := range links {
 		if l != nil {

@@ -191,7 +191,7 @@ func TestAuthentication(t *testing.T) {
 		_, err := redis.Open(ctx, as(test.user))
 		expect(t, "open as "+test.user, err, db.Fatal, test.says)
 		if err != nil && strings.Contains(err.Error(), "hunter") {
-			t.Errorf("the error tells the password: %v", err)
+			t.Errorf("the error shows the password: %v", err)
 		}
 	}
 	_, err := redis.Open(ctx, "redis://"+c.Endpoints()[0])

@@ -317,7 +317,7 @@ func TestTLS(t *testing.T) {
 		_, err := redis.Open(t.Context(), test.url)
 		expect(t, "open "+test.url, err, db.Fatal, test.says)
 		if err != nil && strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("the error tells the password: %v", err)
+			t.Errorf("the error shows the password: %v", err)
 		}
 	}
 	_, err = redis.Open(t.Context(), strings.Replace(c.URL(), "redis://", "rediss://", 1))

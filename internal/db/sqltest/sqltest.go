@@ -150,7 +150,7 @@ func WantError(t testing.TB, what string, err error, class db.Class, code string
 	}
 	for part := range strings.SplitSeq(Secret, "-") {
 		if strings.Contains(err.Error(), part) {
-			t.Errorf("%s: the error tells the password: %v", what, err)
+			t.Errorf("%s: the error shows the password: %v", what, err)
 		}
 	}
 	if strings.Contains(err.Error(), "\n") {

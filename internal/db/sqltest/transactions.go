@@ -190,7 +190,7 @@ func Restarts(t *testing.T, server Server, d db.SQL, b *Bank) {
 	EachMode(t, func(t *testing.T, mode db.Mode) {
 		s, ctx := Session(t, d, mode, ""), t.Context()
 		for _, down := range []func(context.Context) error{
-			server.Restart, // in good order: the session is told
+			server.Restart, // in good order: the session gets a message
 			func(ctx context.Context) error { return errors.Join(server.Kill(), server.Restart(ctx)) },
 		} {
 			drivertest.Must(t, Transact(ctx, s, false, false, b.Touch(0, 1)))

@@ -61,7 +61,7 @@ func TestDirectEchoes(t *testing.T) {
 	}
 }
 
-// TestDirectFails holds that what ends a call is told as package net tells it.
+// TestDirectFails holds that what ends a call is reported as package net reports it.
 func TestDirectFails(t *testing.T) {
 	for _, test := range []struct {
 		name, op string
@@ -163,7 +163,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestAskFails tells what went out where no answer came.
+// TestAskFails reports what went out where no answer came.
 func TestAskFails(t *testing.T) {
 	question := []byte("?")
 	for _, test := range []struct {
@@ -196,7 +196,7 @@ func TestAskFails(t *testing.T) {
 }
 
 // TestAskEnds: an end that came before the question, or in place of its answer, wakes
-// the one who asks, and its next read tells.
+// the one who asks, and its next read reports.
 func TestAskEnds(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		ours, theirs := pair(t)

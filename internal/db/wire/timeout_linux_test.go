@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestUserTimeout holds that the kernel was told, and that the probes of a connection
+// TestUserTimeout holds that the option is set, and that the probes of a connection
 // at rest come before it gives up.
 func TestUserTimeout(t *testing.T) {
 	raw, err := silent(t).(*direct).SyscallConn()

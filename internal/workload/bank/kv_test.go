@@ -13,7 +13,7 @@ import (
 )
 
 // standInKV is a key-value session that finds the same value at each account
-// and nothing anywhere else, and fails as it is told.
+// and nothing anywhere else, and fails as it is reported.
 type standInKV struct {
 	value    []byte
 	ledger   db.Entry

@@ -27,7 +27,7 @@ type lateKV struct {
 	ledger   map[history.ID][]byte
 	scans    int
 	total    int64
-	hidden   uint64 // an account whose version is told wrong, for ever; 0 for none
+	hidden   uint64 // an account whose version is reported wrong, for ever; 0 for none
 }
 
 // database is the part of db.KV that does not matter here.

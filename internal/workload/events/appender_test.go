@@ -153,7 +153,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// TestTablesSayWhatTheyDivideBy holds the figures of a small run that can be reckoned
+// TestTablesSayWhatTheyDivideBy holds the values of a small run that can be computed
 // by head: batches of 4, of which one is of the warm-up and one was aborted.
 func TestTablesSayWhatTheyDivideBy(t *testing.T) {
 	dir := t.TempDir()

@@ -66,7 +66,7 @@ func (m *kvModel) download(ctx context.Context, r *reader, report *dataset.Progr
 		err = dataset.Scan(ctx, s, entryPrefix, func(key, value []byte) error {
 			p, ok := parsePiece(value)
 			if !ok || !parseEntryKey(key, &p) || p.place == 0 {
-				return r.unexpected("a key %q with %d bytes, which nobody writes", entryPrefix+string(key), len(value))
+				return r.unexpected("a key %q with %d bytes, which no client writes", entryPrefix+string(key), len(value))
 			}
 			if p.number == 0 {
 				if entries++; entries%progressRows == 0 {
@@ -86,7 +86,7 @@ func (m *kvModel) download(ctx context.Context, r *reader, report *dataset.Progr
 			stream, known := workload.Hex.Parse(key)
 			place, writer, ok := parseTail(value)
 			if !known || len(key) != streamDigits || !ok {
-				return r.unexpected("a key %q with %d bytes, which nobody writes", tailPrefix+string(key), len(value))
+				return r.unexpected("a key %q with %d bytes, which no client writes", tailPrefix+string(key), len(value))
 			}
 			return r.tail(stream, place, writer)
 		})

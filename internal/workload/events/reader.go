@@ -138,7 +138,7 @@ func (r *reader) row(row []db.Value) error {
 		r.note(p.stream, 0, 0)
 		return nil
 	}
-	return r.unexpected("a row of stream %d, place %d, piece %d, writer %d and member %d, which nobody writes", row[0].Int, row[1].Int, row[2].Int, row[3].Int, row[4].Int)
+	return r.unexpected("a row of stream %d, place %d, piece %d, writer %d and member %d, which no client writes", row[0].Int, row[1].Int, row[2].Int, row[3].Int, row[4].Int)
 }
 
 // closeRows ends the entries of a SQL database, where a stream ends with its last

@@ -33,7 +33,7 @@ func written(f *formula) []piece {
 }
 
 // read puts pieces together and returns what is kept of them.
-func read(t *testing.T, f *formula, pieces []piece) (legs []history.Row, strangers []string) {
+func read(t *testing.T, f *formula, pieces []piece) (legs []history.Row, unexpected []string) {
 	t.Helper()
 	dir := t.TempDir()
 	w, err := history.CreateEnd(dir)
@@ -68,9 +68,9 @@ func read(t *testing.T, f *formula, pieces []piece) (legs []history.Row, strange
 
 func TestReadingPutsPiecesTogether(t *testing.T) {
 	f := newFormula(5)
-	legs, strangers := read(t, &f, written(&f))
-	if len(legs) != 12 || len(strangers) != 0 {
-		t.Fatalf("%d entries and %q", len(legs), strangers)
+	legs, unexpected := read(t, &f, written(&f))
+	if len(legs) != 12 || len(unexpected) != 0 {
+		t.Fatalf("%d entries and %q", len(legs), unexpected)
 	}
 	for i, leg := range legs {
 		stream, place := uint64(i/6), uint64(i%6+1)
@@ -87,7 +87,7 @@ func TestReadingPutsPiecesTogether(t *testing.T) {
 	}
 }
 
-// TestReadingRefuses spoils the pieces of one event in each way. The event is told, it
+// TestReadingRefuses spoils the pieces of one event in each way. The event is reported, it
 // has no length, and all others are as they were.
 func TestReadingRefuses(t *testing.T) {
 	f := newFormula(5)
@@ -128,9 +128,9 @@ func TestReadingRefuses(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			legs, strangers := read(t, &f, spoil(slices.Clone(written(&f))))
-			if len(legs) != 12 || len(strangers) != 1 || !strings.Contains(strangers[0], what) {
-				t.Fatalf("%d entries and %q", len(legs), strangers)
+			legs, unexpected := read(t, &f, spoil(slices.Clone(written(&f))))
+			if len(legs) != 12 || len(unexpected) != 1 || !strings.Contains(unexpected[0], what) {
+				t.Fatalf("%d entries and %q", len(legs), unexpected)
 			}
 			for i, leg := range legs {
 				if broken := leg.State == history.Broken; broken != (i == 1) {

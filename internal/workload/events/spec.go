@@ -150,7 +150,7 @@ func Checks() [][2]string {
 		{check.NoGhost, "nothing aborted is in the log, and nothing there was never sent"},
 		{check.ExactlyOnce, "no event is in the log twice"},
 		{logs.Whole, "every entry is byte for byte what its writer made, and every batch is there as a whole or not at all"},
-		{logs.Order, "batches stand together, where their writers were told, and in the order in which they were acknowledged"},
+		{logs.Order, "batches stand together, at the acknowledged places, and in the order in which they were acknowledged"},
 		{logs.Continuous, "no stream has a hole before its end"},
 	}
 }

@@ -70,7 +70,7 @@ func (t *took) times(run sent) workload.Table {
 		Rows:    [][]string{row("event", t.commits*uint64(run.batch), batch), row("commit", t.commits, 1)},
 		Notes: []string{
 			"A commit's time is from when its first try was sent until its answer, all tries included.",
-			fmt.Sprintf("The average of a commit is the sum of the times of all %d commits divided by %d. All three figures of an event are those of a commit divided by %d, the events of one commit.", t.commits, t.commits, run.batch),
+			fmt.Sprintf("The average of a commit is the sum of the times of all %d commits divided by %d. All three values of an event are those of a commit divided by %d, the events of one commit.", t.commits, t.commits, run.batch),
 			"Counted are the commits that were acknowledged after the warm-up, those of all clients: times of different clients overlap, so that they do not add up to the time of the run.",
 		},
 	}

@@ -180,7 +180,7 @@ func (b *bent) Read(ctx context.Context, keys [][]byte, out []db.Entry) error {
 	return err
 }
 
-// TestBrokenValuesAreRecorded: a value that is not whole is told, and does not end the
+// TestBrokenValuesAreRecorded: a value that is not whole is reported, and does not end the
 // run.
 func TestBrokenValuesAreRecorded(t *testing.T) {
 	c := clientOf(t, opened(t, openMemory(t, "memory:"), mixed()))
@@ -304,7 +304,7 @@ func TestEndState(t *testing.T) {
 		}
 	}
 	if count != 1000 || len(got.Unexpected()) != 1 || !strings.Contains(got.Unexpected()[0], "who?") {
-		t.Errorf("%d records and the strangers %q", count, got.Unexpected())
+		t.Errorf("%d records and the unexpected %q", count, got.Unexpected())
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// TestTables: the figures of a recording made by hand, in which the warm-up and what
+// TestTables: the measurements of a recording made by hand, in which the warm-up and what
 // was not committed do not count.
 func TestTables(t *testing.T) {
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ func checks(ctx context.Context, input recording.Input) ([]check.Result, error) 
 	}
 	in := totals.GroupsInput{
 		Input: input.Input, Words: sentenceWords(),
-		Versions: f.versions, Strangers: f.strangers,
+		Versions: f.versions, Unexpected: f.unexpected,
 	}
 	for k, rows := range f.size {
 		in.Groups = append(in.Groups, totals.Group{Name: columns[k].table, Rows: rows})

@@ -59,7 +59,7 @@ func (c *Config) check() error {
 
 var (
 	errVersionsProcedure = fmt.Errorf("the procedure is written for pgbench's own rows: take pipelined or interactive with --versions")
-	errVersionsHistory   = fmt.Errorf("versions are told by the rows of the history: leave out --history=false or --versions")
+	errVersionsHistory   = fmt.Errorf("versions come from the rows of the history: leave out --history=false or --versions")
 )
 
 // maxRows bounds what is loaded, so that no sum of ids or rows overflows.
@@ -77,7 +77,7 @@ func (c *Config) size() (s size, err error) {
 		s[k] = c.Scale * rows
 	}
 	if s[branch] > math.MaxInt32 || s[teller] > math.MaxInt32 {
-		return s, fmt.Errorf("scale %d with ratio %s has more branches or tellers than their numbers of 4 bytes tell apart: take less", c.Scale, ratioText(c.Ratio))
+		return s, fmt.Errorf("scale %d with ratio %s has more branches or tellers than numbers of 4 bytes can distinguish: take less", c.Scale, ratioText(c.Ratio))
 	}
 	return s, nil
 }

@@ -28,11 +28,11 @@ func (m *sqlModel) adopt(ctx context.Context, seed uint64) error {
 	if err != nil || s.rows() == 0 {
 		return err
 	}
-	strangers, last, err := m.postings(ctx, own)
+	unexpected, last, err := m.postings(ctx, own)
 	if err != nil {
 		return err
 	}
-	f := facts{size: s, strangers: strangers, adopted: true}
+	f := facts{size: s, unexpected: unexpected, adopted: true}
 	f.scale, f.ratio = s.ratioOf()
 	n = dataset.Metadata{Found: true, Schema: dataKind.Schema, Load: rand.Text(), State: stateAdopting, Seed: seed, Size: s.rows(), Facts: f.metadata()}
 	if err := m.Begin(ctx, n); err != nil {
@@ -88,21 +88,21 @@ func (m *sqlModel) measure(ctx context.Context, own *texts) (size, error) {
 
 // postings counts the rows of the history that are somebody else's, and finds the
 // last run of this program that left rows there.
-func (m *sqlModel) postings(ctx context.Context, own *texts) (strangers, last uint64, err error) {
+func (m *sqlModel) postings(ctx context.Context, own *texts) (unexpected, last uint64, err error) {
 	query := &db.Statement{
 		SQL:     "SELECT COUNT(*), COUNT(filler), MAX(filler) FROM " + own.history,
 		Columns: []db.Type{db.Integer, db.Integer, db.Text},
 	}
 	err = m.With(ctx, func(s db.SQLSession) error {
 		return s.Query(ctx, query, nil, func(row []db.Value) error {
-			strangers = uint64(row[0].Int - row[1].Int)
+			unexpected = uint64(row[0].Int - row[1].Int)
 			if id, ok := parseFiller(row[2].Text); ok && !row[2].Null {
 				last = id.Run()
 			}
 			return nil
 		})
 	})
-	return strangers, last, err
+	return unexpected, last, err
 }
 
 // takeOpenings is one statement, and thereby one snapshot at any isolation: what

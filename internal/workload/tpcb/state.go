@@ -19,31 +19,31 @@ var dataKind = dataset.Kind{
 
 // What the metadata keep besides what all metadata have.
 const (
-	factScale     = "scale"
-	factRatio     = "ratio"
-	factVersions  = "versions"
-	factStrangers = "strangers" // rows of the history that were somebody else's when the metadata were written
-	factAdopted   = "adopted"   // somebody else made the tables
-	factCount     = 5
+	factScale      = "scale"
+	factRatio      = "ratio"
+	factVersions   = "versions"
+	factUnexpected = "strangers" // rows of the history that were somebody else's when the metadata were written
+	factAdopted    = "adopted"   // somebody else made the tables
+	factCount      = 5
 )
 
 // facts are what the metadata say of the data, besides what all metadata say.
 type facts struct {
-	size      size
-	scale     uint64
-	ratio     [noKind]uint64
-	versions  bool
-	strangers uint64
-	adopted   bool
+	size       size
+	scale      uint64
+	ratio      [noKind]uint64
+	versions   bool
+	unexpected uint64
+	adopted    bool
 }
 
 func (f *facts) metadata() map[string]string {
 	return map[string]string{
-		factScale:     strconv.FormatUint(f.scale, 10),
-		factRatio:     ratioText(f.ratio),
-		factVersions:  strconv.FormatBool(f.versions),
-		factStrangers: strconv.FormatUint(f.strangers, 10),
-		factAdopted:   strconv.FormatBool(f.adopted),
+		factScale:      strconv.FormatUint(f.scale, 10),
+		factRatio:      ratioText(f.ratio),
+		factVersions:   strconv.FormatBool(f.versions),
+		factUnexpected: strconv.FormatUint(f.unexpected, 10),
+		factAdopted:    strconv.FormatBool(f.adopted),
 	}
 }
 
@@ -65,7 +65,7 @@ func factsOf(of map[string]string, rows uint64) (f facts, err error) {
 		check(name, err == nil)
 		return b
 	}
-	f.versions, f.strangers, f.adopted, f.scale = truth(factVersions), number(factStrangers), truth(factAdopted), number(factScale)
+	f.versions, f.unexpected, f.adopted, f.scale = truth(factVersions), number(factUnexpected), truth(factAdopted), number(factScale)
 	ratio, ok := parseRatio(of[factRatio])
 	s, wrong := (&Config{Scale: f.scale, Ratio: ratio}).size()
 	check(factRatio, ok && wrong == nil && s.rows() == rows)

@@ -2,7 +2,7 @@
 # Tests the project with real database servers, which the tests start themselves.
 #
 #   scripts/test.sh          everything, as CI runs it: installs what is missing, runs
-#                            the linters, all tests, and those with goroutines again
+#                            the linters and all tests, those of what is concurrent
 #                            under the race detector
 #   scripts/test.sh quick    between two edits: gofmt, go vet and the short tests,
 #                            which install nothing and start PostgreSQL alone

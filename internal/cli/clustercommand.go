@@ -32,7 +32,7 @@ func (a *app) clusterCommand() *cobra.Command {
 		Use: "cluster up|status|down [KIND[:N]]", Short: "Start, show and stop a real database cluster on this machine",
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("`%s` takes one of up, status and down", c.CommandPath())
+				return usagef("`%s` takes one of up, status or down", c.CommandPath())
 			}
 			return usagef("%q is no command of a cluster; the nearest is %s", args[0], scenario.Nearest(args[0], []string{"up", "status", "down"}))
 		},

@@ -11,6 +11,7 @@ import (
 // retired are words that this project once used in a sense of its own, with the
 // terms to use. A word is added when it is gone.
 var retired = map[string]string{
+	"arena":      "bytes or cluster session",
 	"deed":       "operation",
 	"fabric":     "network backend",
 	"fleet":      "node set",
@@ -19,6 +20,7 @@ var retired = map[string]string{
 	"refigure":   "recompute",
 	"succession": "failover",
 	"troubled":   "in a fault interval",
+	"told":       "reported",
 	"trunk":      "shared connection",
 	"ward":       "supervised node",
 	"weave":      "build",

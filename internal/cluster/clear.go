@@ -133,7 +133,7 @@ func removeFolder(path string) (bool, error) {
 	return true, untilFor(context.Background(), endPatience, func() error { return os.RemoveAll(path) })
 }
 
-// unmount removes a mount even while it is in use, and tells whether it was there.
+// unmount removes a mount even while it is in use, and reports whether it was there.
 func unmount(path string) (bool, error) {
 	mounts, err := mountsBelow(path)
 	if err != nil || !slices.Contains(mounts, path) {

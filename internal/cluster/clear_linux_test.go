@@ -43,7 +43,7 @@ func ownNetwork(text string) error {
 		}
 	}
 	for i := range 2 {
-		// It does not heed the signals that tell of this program's end.
+		// It does not heed the signals that report of this program's end.
 		p, err := n.Host(i).Start(exec.Command("sh", "-c", `trap "" TERM HUP; echo >"$0"; sleep 1000 & wait`, ready), syscall.SIGTERM)
 		if err != nil {
 			return err
@@ -153,8 +153,8 @@ func TestClear(t *testing.T) {
 				if aliveNow(pid) {
 					t.Errorf("process %d was not cleared", pid)
 				}
-				if told := strings.Contains(strings.Join(lines, "\n"), "process "+strconv.Itoa(pid)); told != (kind == "loopback") {
-					t.Errorf("a line tells of process %d: %v", pid, told)
+				if reported := strings.Contains(strings.Join(lines, "\n"), "process "+strconv.Itoa(pid)); reported != (kind == "loopback") {
+					t.Errorf("a line names process %d: %v", pid, reported)
 				}
 			}
 			if _, err := os.Lstat(made.Folder); !errors.Is(err, os.ErrNotExist) {

@@ -186,7 +186,7 @@ type clockwork interface {
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// driftWithin bounds the time that it takes to tell the rate of a clock.
+// driftWithin bounds the time that it takes to measure the rate of a clock.
 const driftWithin = 10 * time.Second
 
 // JumpClock is Jump that asks the server what time it is: before it, after it, and
@@ -195,7 +195,7 @@ func (s *Server) JumpClock(ctx context.Context, by time.Duration) (Effect, error
 	return jumpClock(ctx, s, by)
 }
 
-// DriftClock is Rate that watches the server's time for long enough to tell its
+// DriftClock is Rate that watches the server's time for long enough to measure its
 // rate, and sees after the heal that the clock is right and stays so.
 func (s *Server) DriftClock(ctx context.Context, rate float64) (Effect, error) {
 	return driftClock(ctx, s, rate)

@@ -69,7 +69,7 @@ var ErrNoLeader = errors.New("the nodes of this cluster are equal: none of them 
 type Node interface {
 	Number() int
 	Name() string // n0, n1 …
-	// Running tells whether its server is there now, paused or not.
+	// Running reports whether its server is there now, paused or not.
 	Running() bool
 }
 
@@ -97,7 +97,7 @@ type LocalNode interface {
 type Effect struct {
 	Seen string // how it was seen
 	// Still says why the effect is not there any more although nobody has healed
-	// it. It answers at once; nil: nobody can tell.
+	// it. It answers at once; nil: it is not known.
 	Still func() error
 	// Heal undoes the fault, sees that its effect has ended, and says how. It may be
 	// called again when it fails. Nil: there is nothing to undo.

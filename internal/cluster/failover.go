@@ -264,7 +264,7 @@ func (s *Failover[N]) AwaitReturn(ctx context.Context, p N, noteWaiting func()) 
 	}
 }
 
-// RestartLost brings back the nodes that nobody holds and that need it, as needy tells
+// RestartLost brings back the nodes that nobody holds and that need it, as needy says
 // with Mu held.
 func (s *Failover[N]) RestartLost(needy func(N) bool) {
 	now := time.Now()

@@ -311,7 +311,7 @@ func diskEffect(s storage, heal func() error, err error, faulty func() (bool, st
 	return e, err
 }
 
-// seenFull tells whether a write to the node's data finds no space.
+// seenFull reports whether a write to the node's data finds no space.
 func seenFull(s storage) (bool, string, error) {
 	path := filepath.Join(s.Dir(), probeName)
 	err := os.WriteFile(path, make([]byte, probeSize), 0o600)
@@ -327,7 +327,7 @@ func seenFull(s storage) (bool, string, error) {
 	return false, "a write found space", nil
 }
 
-// seenSlow tells whether a call to the node's data takes its time. It makes a file,
+// seenSlow reports whether a call to the node's data takes its time. It makes a file,
 // which no cache above a file system answers.
 func seenSlow(s storage, perCall time.Duration) (bool, string, error) {
 	path := filepath.Join(s.Dir(), probeName)

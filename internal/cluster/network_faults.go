@@ -195,7 +195,7 @@ type wires interface {
 // What can be seen of a link.
 const (
 	measureRate = 300 * time.Millisecond
-	lossesSeen  = 60 // so many lost packets are waited for to tell a loss from chance
+	lossesSeen  = 60 // so many lost packets are waited for to distinguish a loss from chance
 	rateSlack   = 1.5
 	linkWithin  = 5 * time.Second // for a busy machine to show a healed link
 )
@@ -298,7 +298,7 @@ func measure(ctx context.Context, w wires, hosts []int, link Link, degraded bool
 	return strings.Join(texts, ", "), nil
 }
 
-// seen tells whether a host's link is at least as bad as asked, and what was
+// seen reports whether a host's link is at least as bad as asked, and what was
 // measured.
 func (l Link) seen(ctx context.Context, w wires, host int) (bool, string, error) {
 	switch {

@@ -66,7 +66,7 @@ func serveEcho(address string) error {
 }
 
 // needNamespaces skips a test where the user may not make network namespaces,
-// which it tells without the code under test.
+// which it reports without the code under test.
 func needNamespaces(t *testing.T) {
 	t.Helper()
 	refused := make(chan error)
@@ -342,7 +342,7 @@ func TestCut(t *testing.T) {
 }
 
 // TestCutHoldsConnections holds that a connection that was open before is cut
-// without being told, and goes on when the cut is healed.
+// without an order, and goes on when the cut is healed.
 func TestCutHoldsConnections(t *testing.T) {
 	n := newNamespaces(t, 2)
 	address, _ := echoOn(t, n.Host(0))

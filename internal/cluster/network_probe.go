@@ -26,7 +26,7 @@ const (
 	roundTrips = 5
 )
 
-// Reaches tells by effect whether packets get through from one place to another
+// Reaches reports by effect whether packets get through from one place to another
 // in this direction, whatever the other direction does: it sends datagrams to a
 // socket of its own there until one has come or patience has ended.
 func (n *Network) Reaches(ctx context.Context, from, to int) (bool, error) {
@@ -243,7 +243,7 @@ func (n *Network) probe(ctx context.Context, from, to int) (*probe, error) {
 	if err := n.at(to, listen(&p.to, sink)); err != nil {
 		return nil, errors.Join(err, p.from.Close())
 	}
-	// A first datagram the other way tells a firewall at the receiver, if there
+	// A first datagram the other way shows a firewall at the receiver, if there
 	// is one, that the receiver wants to hear from the sender.
 	if err := transmit(p.to, nil, p.from); err != nil {
 		p.close()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestPersist holds that the error tells why the context ended, and what was said
+// TestPersist holds that the error reports why the context ended, and what was said
 // before and not because of that.
 func TestPersist(t *testing.T) {
 	wrong, why := errors.New("wrong"), errors.New("enough")

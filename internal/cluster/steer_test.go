@@ -136,7 +136,7 @@ func TestSteerPostgres(t *testing.T) {
 }
 
 // aheadInSession asks in a session of its own, which sleeps before, and holds that
-// it sleeps for as long as it is told: the monotonic clock is not steered.
+// it sleeps for as long as it is reported: the monotonic clock is not steered.
 func aheadInSession(t *testing.T, c cluster.Local, sleep time.Duration) time.Duration {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.URL())

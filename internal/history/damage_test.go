@@ -110,7 +110,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 			t.Fatalf("byte %d: the error is %v", i/8, err)
 		}
 		if at := refs[len(refs)-1].Offset; at > int64(i/8) {
-			t.Fatalf("byte %d: the damage is told at %d, behind it", i/8, at)
+			t.Fatalf("byte %d: the damage is reported at %d, behind it", i/8, at)
 		}
 	}
 }

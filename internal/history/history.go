@@ -150,7 +150,7 @@ type Op struct {
 }
 
 // State says of a value what was found of it, where a workload's values can be
-// told from what nobody wrote.
+// distinguished from what nobody wrote.
 type State uint8
 
 const (

@@ -191,7 +191,7 @@ func sum(buckets []stats.Bucket) (total float64) {
 // registry holds everything that is exported.
 func registry(feed *Feed, version string) *prometheus.Registry {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "stroppy_build_info", Help: "1; its labels tell which program this is.",
+		Name: "stroppy_build_info", Help: "1; its labels say which program this is.",
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)

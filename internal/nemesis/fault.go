@@ -188,7 +188,7 @@ func (e effect) String() string {
 	return strings.Join(words, " ")
 }
 
-// needsLeader tells whether the nodes cannot be chosen without knowing who leads.
+// needsLeader reports whether the nodes cannot be chosen without knowing who leads.
 func (e effect) needsLeader() bool {
 	grouped := e.word == partition && e.shape == "" && (e.target == majority || e.target == minority)
 	return e.word == move || grouped || e.target.needsLeader()
@@ -252,11 +252,11 @@ func (f Fault) check() error {
 	return nil
 }
 
-// NeedsClock tells whether a fault of the script needs clocks that can be moved,
+// NeedsClock reports whether a fault of the script needs clocks that can be moved,
 // which a cluster must be started with.
 func (s Script) NeedsClock() bool { return s.has(clock) }
 
-// NeedsLayer tells whether a fault of the script needs a file system of ours
+// NeedsLayer reports whether a fault of the script needs a file system of ours
 // under the data of the nodes, which a cluster must be started with.
 func (s Script) NeedsLayer() bool { return s.has(diskFull, slowDisk, loseUnsynced) }
 

@@ -1,7 +1,7 @@
 // Package nemesis injects the faults of a script into a cluster, on schedule, and
 // heals them.
 //
-// A fault is a line of text such as "kill leader every 20s for 10s"; List tells
+// A fault is a line of text such as "kill leader every 20s for 10s"; List says
 // what may be said. Each injection is verified by its effect, and each heal by
 // the end of that effect; what could not be seen is an error of the injection
 // and never a success.

@@ -14,7 +14,7 @@ import (
 )
 
 // TestOverlap holds what becomes of faults that meet on one node. Each want is
-// the beginning of what is told of a line when all is over: "ok", or "skipped" or
+// the beginning of what is reported of a line when all is over: "ok", or "skipped" or
 // "error" and why.
 func TestOverlap(t *testing.T) {
 	for _, c := range []struct {
@@ -86,16 +86,16 @@ func TestLateRepetition(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {
 		// n0 answers only when another is back as well, which takes until 34s.
 		over := c.drive(49*time.Second, 1, "kill n0 every 10s for 5s", "kill n1 at 9s for 25s", "kill n2 at 9s for 30s")
-		var told []string
+		var reported []string
 		for _, i := range over {
-			told = append(told, fmt.Sprintf("%d %v %v", i.Line, time.Duration(i.Scheduled), i.Skipped != ""))
+			reported = append(reported, fmt.Sprintf("%d %v %v", i.Line, time.Duration(i.Scheduled), i.Skipped != ""))
 			if i.Failed() || i.Skipped != "" && !strings.Contains(i.Skipped, "was not over until 3") {
 				t.Errorf("%+v", i)
 			}
 		}
-		slices.Sort(told)
-		if want := []string{"1 10s false", "1 20s true", "1 30s true", "1 40s false", "2 9s false", "3 9s false"}; !slices.Equal(told, want) {
-			t.Errorf("told of %q", told)
+		slices.Sort(reported)
+		if want := []string{"1 10s false", "1 20s true", "1 30s true", "1 40s false", "2 9s false", "3 9s false"}; !slices.Equal(reported, want) {
+			t.Errorf("reported of %q", reported)
 		}
 	})
 }
@@ -146,7 +146,7 @@ func times(log []string, event string) (n int) {
 	return n
 }
 
-// TestFailures holds that what did not work is told, and that it is healed all
+// TestFailures holds that what did not work is reported, and that it is healed all
 // the same.
 func TestFailures(t *testing.T) {
 	for _, c := range []struct {

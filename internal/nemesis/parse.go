@@ -20,7 +20,7 @@ import (
 //	LINE     = FAULT SCHEDULE | ( "mix" | "cycle" ) SCHEDULE ":" FAULT { "|" FAULT }
 //	SCHEDULE = [ "at" T | "every" T ] [ "for" T ] [ "jitter" T ]
 //
-// List tells what a FAULT may be. What Parse returns prints back as a text that
+// List says what a FAULT may be. What Parse returns prints back as a text that
 // Parse reads as the same fault: the words of a schedule come in the order above,
 // times without their zeros (2m), nodes as n0, and what has a default with it. An
 // unknown word is an error that names the nearest known one.
@@ -277,7 +277,7 @@ const (
 	leastDrift     = 0.01 // a rate this near to 1 cannot be seen in a few seconds
 	mostDrift      = 100.0
 	defaultPerCall = 100 * time.Millisecond
-	leastPerCall   = 5 * time.Millisecond // less cannot be told from a busy machine
+	leastPerCall   = 5 * time.Millisecond // less cannot be distinguished from a busy machine
 )
 
 func readDelay(e *effect, r *reader) (err error) {

@@ -270,7 +270,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestList holds that all that can be written is told, and that each usage is a
+// TestList holds that all that can be written is reported, and that each usage is a
 // text that parses when its words are filled in.
 func TestList(t *testing.T) {
 	fill := strings.NewReplacer(" TARGET", " n0", "TARGET", "n0", "varying T", "varying 1ms", "every T", "every 5s", "by T | at rate F", "by 1s", " T", " 1s", "P%", "5%", "N[k|M|G]B/s", "5kB/s",

@@ -93,8 +93,8 @@ func TestSlowLeader(t *testing.T) {
 			well(t, i)
 			near(t, fmt.Sprintf("injected when a question takes %v", asking), i.Injected, 10*time.Second+late, 0)
 			near(t, "healed", i.Healed, 15*time.Second+late, 20*time.Millisecond)
-			if told := strings.Contains(i.Late, "until a node led"); told != (late > time.Second) {
-				t.Errorf("%v late, which is told as %q", late, i.Late)
+			if reported := strings.Contains(i.Late, "until a node led"); reported != (late > time.Second) {
+				t.Errorf("%v late, which is reported as %q", late, i.Late)
 			}
 			if sure := i.Target == "n0 (leader)"; sure != (asking < 80*time.Millisecond) || !sure && !strings.Contains(i.Target, "n0 (led ") {
 				t.Errorf("a question takes %v, and it came to %s", asking, i.Target)

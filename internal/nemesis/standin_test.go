@@ -224,7 +224,7 @@ func (c *standIns) MoveLeader(_ context.Context, to int) error {
 
 func (c *standIns) Loopback() string { return c.loop }
 
-// Partition and Degrade are as good as their word, unless they are told to fail.
+// Partition and Degrade are as good as their word, unless they have to fail.
 func (c *standIns) Partition(_ context.Context, cuts []cluster.Cut) (cluster.Effect, error) {
 	c.happened("cut %v", cuts)
 	if c.cutErr != nil {
@@ -296,7 +296,7 @@ func bubble(t *testing.T, count int, test func(t *testing.T, c *standIns)) {
 	synctest.Test(t, func(t *testing.T) { test(t, newStandIns(t, count)) })
 }
 
-// near tells whether a time of an injection is at most so much after another.
+// near reports whether a time of an injection is at most so much after another.
 func near(t *testing.T, what string, got int64, want, slack time.Duration) {
 	t.Helper()
 	if d := time.Duration(got) - want; d < 0 || d > slack {

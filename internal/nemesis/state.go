@@ -27,7 +27,7 @@ const (
 	partLife   part = "life"   // its processes are ended and started
 	partPause  part = "pause"  // its processes are stopped where they are
 	partSide   part = "side"   // whom it reaches
-	partLink   part = "link"   // how fast; what several faults of one link do could not be told apart
+	partLink   part = "link"   // how fast; what several faults of one link do could not be distinguished
 	partDisk   part = "disk"   // its data
 	partClock  part = "clock"  // what time it sees
 	partMember part = "member" // whether it belongs to the cluster
@@ -82,7 +82,7 @@ type Injection struct {
 	Over bool
 }
 
-// Failed tells whether the fault could not be injected or healed. One that was
+// Failed reports whether the fault could not be injected or healed. One that was
 // skipped has not failed.
 func (i Injection) Failed() bool { return i.Err != "" || i.HealErr != "" }
 
@@ -107,10 +107,10 @@ type state struct {
 	injections []*injection // in their order; those that are over are taken out
 }
 
-// faulty tells whether a fault that is not over is as asked.
+// faulty reports whether a fault that is not over is as asked.
 func (s *state) faulty(so func(*injection) bool) bool { return slices.ContainsFunc(s.injections, so) }
 
-// claimed tells whether a fault has claimed one of these parts of the node.
+// claimed reports whether a fault has claimed one of these parts of the node.
 func (s *state) claimed(node int, parts ...part) bool {
 	return s.faulty(func(i *injection) bool {
 		return slices.ContainsFunc(i.claims, func(c claim) bool { return c.node == node && slices.Contains(parts, c.part) })

@@ -12,7 +12,7 @@ import (
 )
 
 // steered is a stand-in that has a clock and a disk, whose effects are as good as
-// their word unless they are told to fail.
+// their word unless they have to fail.
 type steered struct {
 	*standIn
 	static, bare     error // why it cannot be steered or has no layer

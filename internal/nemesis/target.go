@@ -50,13 +50,13 @@ func (t target) role() target {
 
 func nodeName(number int) string { return "n" + strconv.Itoa(number) }
 
-// needsLeader tells whether the nodes cannot be chosen without knowing who
+// needsLeader reports whether the nodes cannot be chosen without knowing who
 // leads.
 func (t target) needsLeader() bool {
 	return slices.Contains([]target{leader, follower, followers}, t.role())
 }
 
-// byChance tells whether it is chance, and not the script, that names the nodes.
+// byChance reports whether it is chance, and not the script, that names the nodes.
 // Then a choice must not add to earlier faults so that the majority is lost.
 func (t target) byChance() bool {
 	return slices.Contains([]target{random, follower, minority}, t.role())

@@ -28,11 +28,11 @@ func lines(t *testing.T, dir string) []string {
 func TestViolationsOfInvalidChecksAlone(t *testing.T) {
 	dir := recording(t, 1, 10, nil)
 	o := checking(t, []string{dir}, nil)
-	o.Spec.Check = func(_ context.Context, _ []string, _ isolation.Level, tell func(check.Violation)) ([]check.Result, error) {
-		tell(check.Violation{Check: check.Ledger, What: "found before the file was seen to be damaged"})
+	o.Spec.Check = func(_ context.Context, _ []string, _ isolation.Level, report func(check.Violation)) ([]check.Result, error) {
+		report(check.Violation{Check: check.Ledger, What: "found before the file was seen to be damaged"})
 		for n := range uint64(10_000) {
-			tell(check.Violation{Check: check.Durable, Transaction: history.NewID(1, 0, n), What: "lost"})
-			tell(check.Violation{Check: check.Serializable, Anomaly: "a <b>", Transaction: history.NewID(1, 0, n), Account: "X/1", What: "w"})
+			report(check.Violation{Check: check.Durable, Transaction: history.NewID(1, 0, n), What: "lost"})
+			report(check.Violation{Check: check.Serializable, Anomaly: "a <b>", Transaction: history.NewID(1, 0, n), Account: "X/1", What: "w"})
 		}
 		return []check.Result{
 			{Name: check.Total, Status: check.Invalid, Required: true, Detail: "0.07 was made."},

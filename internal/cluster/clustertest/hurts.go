@@ -26,7 +26,7 @@ type Kind struct {
 	Teller func(ctx context.Context, c cluster.Local, i, try int) (Teller, error)
 	// Holds returns what a node holds, a payment under its number.
 	Holds func(ctx context.Context, c cluster.Local, node int) (map[string]string, error)
-	// Sound looks at all that a node holds; nil if the payments tell everything.
+	// Sound looks at all that a node holds; nil if the payments show everything.
 	Sound func(held map[string]string) error
 
 	// Mend does what an operator has to do where a node does not come back by itself

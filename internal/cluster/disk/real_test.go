@@ -32,7 +32,7 @@ type weak interface {
 	Slow(ctx context.Context, perCall time.Duration) (heal func() error, err error)
 }
 
-// startKind starts a cluster, of one node unless it is told more, on a file system of ours.
+// startKind starts a cluster, of one node unless it is given more, on a file system of ours.
 func startKind[C cluster.Local](t testing.TB, engine string, start func(context.Context, cluster.Options) (C, error), o cluster.Options) (C, weak) {
 	t.Helper()
 	needFUSE(t)

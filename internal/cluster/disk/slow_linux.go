@@ -50,7 +50,7 @@ func (v *volume) wait(cancel <-chan struct{}, caller *fuse.InHeader) {
 		case <-s.over:
 			return
 		case <-cancel:
-			cancel = nil // the kernel does not tell of a second signal
+			cancel = nil // the kernel does not report a second signal
 			ticker := time.NewTicker(killedPoll)
 			defer ticker.Stop()
 			poll = ticker.C
@@ -62,7 +62,7 @@ func (v *volume) wait(cancel <-chan struct{}, caller *fuse.InHeader) {
 	}
 }
 
-// killed tells whether SIGKILL is pending for a thread; see proc(5), SigPnd.
+// killed reports whether SIGKILL is pending for a thread; see proc(5), SigPnd.
 func killed(thread uint32) bool {
 	text, err := os.ReadFile("/proc/" + strconv.FormatUint(uint64(thread), 10) + "/status")
 	if err != nil {

@@ -47,7 +47,7 @@ type volume struct {
 	given   uint64 // the last number of a node or a handle
 }
 
-// fileKey tells a file of the store from any other, as long as it is held open.
+// fileKey distinguishes a file of the store from any other, as long as it is held open.
 type fileKey struct{ dev, ino uint64 }
 
 // inode is a file or folder.

@@ -231,11 +231,11 @@ func TestStartRefuses(t *testing.T) {
 // nodes must die with it.
 func TestParentDeath(t *testing.T) {
 	const marker = "STROPPY_ETCD_CLUSTER_CHILD"
-	told := func(dir string) string { return filepath.Join(dir, "endpoint") }
+	place := func(dir string) string { return filepath.Join(dir, "endpoint") }
 	if dir := os.Getenv(marker); dir != "" {
 		c, err := Start(t.Context(), cluster.Options{Nodes: 1, Dir: dir, Loopback: true})
 		clustertest.Must(t, err)
-		clustertest.Must(t, os.WriteFile(told(dir), []byte(c.Endpoints()[0]), 0o600))
+		clustertest.Must(t, os.WriteFile(place(dir), []byte(c.Endpoints()[0]), 0o600))
 		clustertest.Must(t, syscall.Kill(os.Getpid(), syscall.SIGKILL))
 		select {}
 	}
@@ -244,7 +244,7 @@ func TestParentDeath(t *testing.T) {
 	}
 	dir := t.TempDir()
 	clustertest.Orphan(t, marker+"="+dir)
-	endpoint, err := os.ReadFile(told(dir))
+	endpoint, err := os.ReadFile(place(dir))
 	clustertest.Must(t, err)
 	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.Patience), func() error {
 		conn, err := net.Dial("tcp", string(endpoint))

@@ -177,16 +177,16 @@ func (c *Cluster) initialize(ctx context.Context, n *node) error {
 // complaints returns the lines of mariadb-install-db's output that say why it
 // failed; its last lines only say where to ask.
 func complaints(output []byte) string {
-	var told []string
+	var lines []string
 	for line := range strings.Lines(string(output)) {
 		if l := strings.ToLower(line); strings.Contains(l, "error") || strings.Contains(l, "fail") || strings.Contains(l, "cannot") {
-			told = append(told, strings.TrimSpace(line))
+			lines = append(lines, strings.TrimSpace(line))
 		}
 	}
-	if len(told) == 0 {
+	if len(lines) == 0 {
 		return cluster.LastLines(output)
 	}
-	return strings.Join(told[:min(len(told), 10)], " | ")
+	return strings.Join(lines[:min(len(lines), 10)], " | ")
 }
 
 // URL is the address of all nodes; a client's sessions begin with different ones.

@@ -23,7 +23,7 @@ type position struct {
 
 func (p position) none() bool { return p.history == "" }
 
-// ahead tells whether data are newer than others.
+// ahead reports whether data are newer than others.
 func (p position) ahead(of position) bool {
 	return !p.none() && (of.none() || p.seqno > of.seqno)
 }
@@ -106,7 +106,7 @@ func (n *node) decide(ctx context.Context, own position) ([]string, error) {
 	return append(flags, "--wsrep-new-cluster"), nil
 }
 
-// forms tells whether node n has to form a group: none is left, and no other
+// forms reports whether node n has to form a group: none is left, and no other
 // node has newer data. It joins one that is left, and one of nodes that are
 // connected and have no less, which reform makes a group again.
 func (c *Cluster) forms(ctx context.Context, n *node, own position) (bool, error) {
@@ -139,7 +139,7 @@ type sight struct {
 	position position
 }
 
-// left tells that the node runs and has left its group, to which Galera does not
+// left reports whether the node runs and has left its group, to which Galera does not
 // bring it back.
 func (s sight) left() bool { return s.answers && !s.status.connected }
 
@@ -291,7 +291,7 @@ func (c *Cluster) renew(n *node) {
 // have to get all data from another one.
 const renewLimit = 5 * time.Minute
 
-// hasLeft tells whether the node says that it has left its group.
+// hasLeft reports whether the node says that it has left its group.
 func (n *node) hasLeft(ctx context.Context) bool {
 	if !n.cluster.galera() || !n.Awake() {
 		return false

@@ -12,7 +12,7 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// params are what a cluster can be told behind its question mark.
+// params are what a cluster takes behind its question mark.
 type params struct {
 	flags   []string      // of every server, sorted
 	suspect time.Duration // until a silent node is suspected to be dead; 0 for Galera's own time

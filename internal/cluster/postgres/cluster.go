@@ -23,7 +23,7 @@ type Cluster struct {
 	socketDir string            // the cluster's folder, unless its path is too long for sockets
 
 	// Guarded by Mu, as is each node's state.
-	standby    *node // on which the primary was told to wait; nil: on nobody
+	standby    *node // on which the primary has to wait; nil: on nobody
 	registered bool  // the standby has all that was acknowledged and that will be
 	barrier    int64 // what the standby has to replay to be registered; 0 before that is known
 
@@ -51,7 +51,7 @@ func findPrograms() (_ map[string]string, err error) {
 }
 
 // StartCluster starts a primary, node 0, and its standbys, and returns when all
-// have the same data and, unless it is told sync=off, the primary waits for a
+// have the same data and, unless sync=off is given, the primary waits for a
 // standby at every commit. An error leaves nothing behind; it is a
 // cluster.MissingError where PostgreSQL is not installed, and a
 // *cluster.ParamError for a parameter. The parameters are:

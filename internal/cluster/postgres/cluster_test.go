@@ -102,8 +102,8 @@ func roles(t *testing.T, c *Cluster) (primary, standby *node) {
 	return n.(*node), standby
 }
 
-// told waits for an event after another.
-func told(t *testing.T, c *Cluster, from int, part string) {
+// noted waits for an event after another.
+func noted(t *testing.T, c *Cluster, from int, part string) {
 	t.Helper()
 	err := cluster.Retry(clustertest.Within(t, clustertest.Patience), func() error {
 		for _, e := range c.Events()[from:] {

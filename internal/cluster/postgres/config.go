@@ -13,7 +13,7 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// params are what a cluster can be told behind its question mark.
+// params are what a cluster takes behind its question mark.
 type params struct {
 	synchronous bool          // sync: the primary waits for a standby
 	strict      bool          // strict: it waits even when there is none
@@ -110,7 +110,7 @@ func (n *node) apply(read func() error) error {
 		return fmt.Errorf("configure %s: %w", n.Name(), err)
 	}
 	c.Mu.Lock()
-	n.told = source
+	n.following = source
 	c.Mu.Unlock()
 	return nil
 }

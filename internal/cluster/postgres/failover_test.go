@@ -32,7 +32,7 @@ func testFence(t *testing.T, c *Cluster) {
 	if clustertest.Succeeds(t, c, primary) != standby {
 		t.Error("the standby does not lead")
 	}
-	told(t, c, before, primary.Name()+" was fenced")
+	noted(t, c, before, primary.Name()+" was fenced")
 	if primary.Running() {
 		t.Error("the former primary is not fenced")
 	}
@@ -52,7 +52,7 @@ func testGiveUp(t *testing.T, c *Cluster) {
 	primary, standby := roles(t, c)
 	p := kind().Pay(t, c)
 	heal := clustertest.Cut(t, c, primary.Number(), standby.Number())
-	told(t, c, len(c.Events()), standby.Name()+" is not waited for any more")
+	noted(t, c, len(c.Events()), standby.Name()+" is not waited for any more")
 	p.GoOn(20)
 	if c.Leading() != primary {
 		t.Error("the cut cost the lead")
@@ -85,7 +85,7 @@ func TestStalledStandbyIsNotPromoted(t *testing.T) {
 	clustertest.Must(t, c.StopReceiver(ctx, standby.Number()))
 	p.GoOn(200)
 	clustertest.Must(t, primary.Kill())
-	told(t, c, 0, "so "+primary.Name()+" is waited for")
+	noted(t, c, 0, "so "+primary.Name()+" is waited for")
 	clustertest.Must(t, cluster.Sleep(ctx, 1500*time.Millisecond))
 	if c.Leading() != primary {
 		t.Fatal("a standby that has not everything was promoted")
@@ -201,7 +201,7 @@ func TestStrict(t *testing.T) {
 	_, standby := roles(t, c)
 	mustExecute(t, c.URL(), table)
 	clustertest.Must(t, standby.Kill())
-	told(t, c, 0, "lets commits wait")
+	noted(t, c, 0, "lets commits wait")
 	limited, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if _, err := execute(limited, c.URL(), "INSERT INTO paid VALUES (1)"); err == nil {
@@ -222,7 +222,7 @@ func TestTriple(t *testing.T) {
 	clustertest.Must(t, primary.Kill())
 	second := clustertest.Succeeds(t, c, primary)
 	p.GoOn(20)
-	told(t, c, 0, second.Name()+" waits for")
+	noted(t, c, 0, second.Name()+" waits for")
 	clustertest.Must(t, second.Kill())
 	clustertest.Succeeds(t, c, second)
 	p.GoOn(20)
@@ -249,7 +249,7 @@ func TestDivergedStandby(t *testing.T) {
 	primary.stale = false
 	c.Mu.Unlock()
 	clustertest.Must(t, primary.Restart(ctx))
-	told(t, c, 0, "cannot follow it: it gets new data")
+	noted(t, c, 0, "cannot follow it: it gets new data")
 	clustertest.Must(t, c.WaitHealthy(ctx))
 	if rows := mustExecute(t, c.NodeURL(primary.Number()), "SELECT id FROM paid"); len(rows) != 0 {
 		t.Errorf("it holds yet what the primary never had: %s", rows)

@@ -45,9 +45,9 @@ type node struct {
 
 // state is what the cluster knows and wants of a node.
 type state struct {
-	stale bool  // its data may hold what the primary never had: they must not be used again
-	cut   bool  // its receiver was stopped on purpose
-	told  *node // whom its server was told to follow; nil: nobody
+	stale     bool  // its data may hold what the primary never had: they must not be used again
+	cut       bool  // its receiver was stopped on purpose
+	following *node // whom its server is configured to follow; nil: nobody
 
 	// What the primary said of it as a standby.
 	streamed *node     // the primary to which it was connected last

@@ -136,7 +136,7 @@ func (c *Cluster) keepSynchronous(ctx context.Context, p *node, v *view, now tim
 	n, registered, names := c.standby, c.registered, c.waitsFor(p)
 	c.Mu.Unlock()
 	if v.names != names {
-		// It was not told, or not understood; its state below is of no use.
+		// It was not reconfigured, or has not read it; its state below is of no use.
 		if err := p.reconfigure(ctx); err != nil {
 			c.Note("%v", err)
 		}
@@ -160,7 +160,7 @@ func (c *Cluster) keepSynchronous(ctx context.Context, p *node, v *view, now tim
 // commit is a transaction of the supervisor's own, which changes nothing.
 const commit = "SELECT pg_logical_emit_message(true, 'stroppy', '')"
 
-// settled tells that all of the primary has understood that it waits for nobody,
+// settled reports whether all of the primary has understood that it waits for nobody,
 // so that a commit that is seen waiting later waits for the next standby and not
 // for the last: no process that sends to a standby counts it as synchronous, and
 // with nobody to end its wait, a commit ended. A strict primary always waits.
@@ -199,7 +199,7 @@ func (c *Cluster) fittest(p *node, v *view, now time.Time) (best *node) {
 	return best
 }
 
-// appoint tells the primary to wait for a standby. It is not registered yet.
+// appoint has the primary wait for a standby. It is not registered yet.
 func (c *Cluster) appoint(ctx context.Context, p, n *node, now time.Time) {
 	c.Mu.Lock()
 	c.standby, c.registered, c.barrier = n, false, 0
@@ -210,7 +210,7 @@ func (c *Cluster) appoint(ctx context.Context, p, n *node, now time.Time) {
 	}
 }
 
-// admit registers the standby for which the primary was told to wait, once it is
+// admit registers the standby for which the primary has to wait, once it is
 // sure that every commit does, and that the standby has what was acknowledged
 // before. Three things are needed, because the processes of the primary learn of
 // the new setting one after another:
@@ -254,7 +254,7 @@ func (c *Cluster) admit(ctx context.Context, p, n *node, v *view) {
 	c.Note("%s waits for %s at every commit, so that it may be promoted", p.Name(), n.Name())
 }
 
-// commitsWait tells that a commit on the primary was seen waiting for a standby.
+// commitsWait reports whether a commit on the primary was seen waiting for a standby.
 // It makes commits of its own, and looks; not to have seen one proves nothing.
 func (c *Cluster) commitsWait(ctx context.Context, p *node) (seen bool) {
 	ctx, cancel := context.WithTimeout(ctx, orderLimit)
@@ -301,13 +301,13 @@ func (c *Cluster) direct(ctx context.Context, n, p *node) {
 		return
 	}
 	c.Mu.Lock()
-	told := n.told == c.source(n)
+	current := n.following == c.source(n)
 	idle := n.Idle() && !n.cut && !n.stale
 	stuck := !n.parted.IsZero() && time.Since(n.parted) >= c.params.patience
 	c.Mu.Unlock()
-	if !told {
+	if !current {
 		if n.reconfigure(ctx) == nil { // else it is tried again at the next review
-			c.Note("%s was told to follow %s", n.Name(), p.Name())
+			c.Note("%s was reconfigured to follow %s", n.Name(), p.Name())
 		}
 		return
 	}

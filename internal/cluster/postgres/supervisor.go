@@ -74,7 +74,7 @@ func (c *Cluster) failOver(ctx context.Context, p *node, why string) {
 
 // part finds the standbys that have more of a fenced primary's log than the node
 // that was promoted, up to a position: their data are of no use. What they answer is
-// final, for nobody has told them yet whom to follow.
+// final, for they are not configured yet to follow anybody.
 func (c *Cluster) part(ctx context.Context, p, chosen *node, position int64) {
 	for _, n := range c.Others(p) {
 		if n == chosen || !n.Awake() {
@@ -127,8 +127,8 @@ func (n *node) position(ctx context.Context) (int64, error) {
 	return one[int64](ctx, n.orders, "SELECT (coalesce(greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()), '0/0') - '0/0')::bigint")
 }
 
-// setPrimary makes n the primary in the records, before it is told: from here on it
-// may acknowledge what nobody else has, so nobody else is ever told instead. The
+// setPrimary makes n the primary in the records, before it is promoted: from here on it
+// may acknowledge what nobody else has, so nobody else is ever promoted instead. The
 // former primary's data are of no use, for they may hold what n never had, unless
 // that is nil.
 func (c *Cluster) setPrimary(n, former *node) {
@@ -142,7 +142,7 @@ func (c *Cluster) setPrimary(n, former *node) {
 	}
 }
 
-// promote tells a standby to lead and returns when it takes writes.
+// promote has a standby lead and returns when it takes writes.
 func (n *node) promote(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, promoteLimit)
 	defer cancel()
@@ -167,7 +167,7 @@ func (n *node) recovering(ctx context.Context) (bool, error) {
 	return recovering, nil
 }
 
-// noteWaitingFor tells why a lost primary is waited for.
+// noteWaitingFor notes why a lost primary is waited for.
 func (c *Cluster) noteWaitingFor(p *node) {
 	if len(c.List()) == 1 {
 		return

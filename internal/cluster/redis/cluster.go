@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// params are what a cluster can be told behind its question mark.
+// params are what a cluster takes behind its question mark.
 type params struct {
 	failOver bool          // failover: a lost primary is replaced
 	wait     int           // wait: for so many replicas the driver waits at each commit

@@ -58,7 +58,7 @@ func open(ctx context.Context, address string) (t teller, err error) {
 }
 
 // kind has a time-out that a busy machine keeps. What an asynchronous replica may
-// have missed when the primary goes without a warning is told, and no error.
+// have missed when the primary goes without a warning is reported, and no error.
 func kind() clustertest.Kind {
 	return clustertest.Kind{
 		Engine: "redis", Params: url.Values{"timeout": {"2s"}}, Supervised: true,

@@ -110,7 +110,7 @@ func (s *session) close() {
 	}
 }
 
-// refused tells that the server has answered, though with an error.
+// refused reports whether the server has answered, though with an error.
 func refused(err error) bool {
 	_, ok := errors.AsType[goredis.Error](err)
 	return ok
@@ -141,35 +141,35 @@ func look(ctx context.Context, s *session) (view, error) {
 // parseView reads the section Replication of INFO:
 // https://redis.io/docs/latest/commands/info/.
 func parseView(text string) (v view, err error) {
-	told := map[string]string{}
+	fields := map[string]string{}
 	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			told[name] = value
+			fields[name] = value
 		}
 	}
-	v.history = told["master_replid"]
-	offset := told["slave_repl_offset"]
-	switch told["role"] {
+	v.history = fields["master_replid"]
+	offset := fields["slave_repl_offset"]
+	switch fields["role"] {
 	case "master":
-		v.primary, offset = true, told["master_repl_offset"]
-		v.moving = told["master_failover_state"] != "no-failover"
+		v.primary, offset = true, fields["master_repl_offset"]
+		v.moving = fields["master_failover_state"] != "no-failover"
 	case "slave":
-		v.source = told["master_host"] + ":" + told["master_port"]
-		v.up = told["master_link_status"] == "up"
-		v.syncing = told["master_sync_in_progress"] != "0"
+		v.source = fields["master_host"] + ":" + fields["master_port"]
+		v.up = fields["master_link_status"] == "up"
+		v.syncing = fields["master_sync_in_progress"] != "0"
 	default:
-		return v, fmt.Errorf("the server names its role %q, which is neither master nor slave", told["role"])
+		return v, fmt.Errorf("the server names its role %q, which is neither master nor slave", fields["role"])
 	}
 	if v.offset, err = strconv.ParseInt(offset, 10, 64); err != nil || v.history == "" {
-		return v, fmt.Errorf("the server tells no replication ID and offset: %q and %q", v.history, offset)
+		return v, fmt.Errorf("the server reports no replication ID and offset: %q and %q", v.history, offset)
 	}
 	return v, nil
 }
 
-// follows tells that the server is a replica of the one with this address.
+// follows reports whether the server is a replica of the one with this address.
 func (v view) follows(address string) bool { return !v.primary && v.source == address }
 
-// before tells that v has less of a history than other. Whoever has that history
+// before reports whether v has less of a history than other. Whoever has that history
 // comes after those that have another, older one.
 func (v view) before(other view, history string) bool {
 	if mine, others := v.history == history, other.history == history; mine != others {

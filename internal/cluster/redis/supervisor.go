@@ -17,7 +17,7 @@ const (
 	drainLimit = 300 * time.Millisecond
 )
 
-// Answers asks the node what it is, and tells it whom to follow if that has changed.
+// Answers asks the node what it is, and directs it to its primary if that has changed.
 func (m *member) Answers(ctx context.Context) bool {
 	c := m.cluster
 	c.Mu.Lock()
@@ -41,14 +41,14 @@ func (m *member) Answers(ctx context.Context) bool {
 	}
 	defer c.Roles.Release()
 	if !m.right(v) {
-		if err := m.tell(ctx); err != nil {
-			c.Note("%s could not be told whom to follow: %v", m.Name(), err)
+		if err := m.assign(ctx); err != nil {
+			c.Note("%s could not be directed to its primary: %v", m.Name(), err)
 		}
 	}
 	return true
 }
 
-// right tells that a node has the role that is its own.
+// right reports whether a node has the role that is its own.
 func (m *member) right(v view) bool {
 	if p := m.cluster.Leading(); p != m {
 		return v.follows(p.address())
@@ -56,8 +56,8 @@ func (m *member) right(v view) bool {
 	return v.primary
 }
 
-// tell gives a running server the role that is its own; the roles are held.
-func (m *member) tell(ctx context.Context) error {
+// assign gives a running server the role that is its own; the roles are held.
+func (m *member) assign(ctx context.Context) error {
 	host, port := "NO", "ONE"
 	if p := m.cluster.Leading(); p != m {
 		host, port = p.host(), p.port()
@@ -96,9 +96,9 @@ func (c *Cluster) failOver(ctx context.Context, p *member, why string) {
 		return
 	}
 	c.setPrimary(chosen)
-	if err := chosen.tell(ctx); err != nil {
+	if err := chosen.assign(ctx); err != nil {
 		c.Note("%s does not take the lead of %s yet: %v", chosen.Name(), p.Name(), err)
-		return // it is told again
+		return // it is tried again
 	}
 	c.Note("%s leads in place of %s: %s; it took %v", chosen.Name(), p.Name(), why, time.Since(began).Round(time.Millisecond))
 }
@@ -154,8 +154,8 @@ func (m *member) drained(ctx context.Context) (view, error) {
 	}
 }
 
-// setPrimary makes m the primary in the records, before it is told: from here on it
-// may acknowledge what nobody else has, so nobody else is ever told instead.
+// setPrimary makes m the primary in the records, before it is promoted: from here on it
+// may acknowledge what nobody else has, so nobody else is ever promoted instead.
 func (c *Cluster) setPrimary(m *member) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()

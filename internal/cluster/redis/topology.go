@@ -103,7 +103,7 @@ func (c *Cluster) sound(ctx context.Context, m, p *member, goal view) error {
 }
 
 // MoveLeader hands the lead over in good order, by Redis's FAILOVER: the primary
-// takes no writes until the replica has everything, becomes a replica, and tells
+// takes no writes until the replica has everything, becomes a replica, and directs
 // the other to lead.
 func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	return c.Move(to, func(m *member) error {
@@ -191,7 +191,7 @@ func (c *Cluster) handOver(ctx context.Context, m *member) error {
 	err = p.Server.Kill()
 	if err == nil {
 		c.setPrimary(m)
-		err = m.tell(context.WithoutCancel(ctx))
+		err = m.assign(context.WithoutCancel(ctx))
 		c.Note("%s did not answer any more when it handed the lead over to %s, and was ended", p.Name(), m.Name())
 	}
 	return err

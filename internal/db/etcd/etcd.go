@@ -159,13 +159,13 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	if members := d.members(ctx, l); len(members) > 0 {
 		info.Add("members", "%d: %s", len(members), strings.Join(members, ", "))
 	}
-	// Servers from 3.6 on tell their quota; 0 is what an older one says.
+	// Servers from 3.6 on report their quota; 0 is what an older one says.
 	if quota := statuses[0].GetDbSizeQuota(); quota > 0 {
 		info.Add("quota-backend-bytes", "%d", quota)
 	}
 	info.Add("reads", "%s", map[bool]string{false: "linearizable", true: "serializable: from the member asked, may be stale"}[d.config.stale])
 	info.Add("timeout of a call", "%v", d.config.timeout)
-	info.Add("durability", "a commit is acknowledged when a majority of the members has it in its log; whether they fsync (--unsafe-no-fsync) etcd tells no client")
+	info.Add("durability", "a commit is acknowledged when a majority of the members has it in its log; whether they fsync (--unsafe-no-fsync) etcd reports to no client")
 	return info, nil
 }
 

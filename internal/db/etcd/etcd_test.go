@@ -409,7 +409,7 @@ func testDescription(t *testing.T, c *cluster.Cluster, d *etcd.Database) {
 	settings := fmt.Sprint(info.Settings)
 	for _, want := range []string{"3 in the URL, 3 answered", "3: n", "cluster id", "fsync", "linearizable"} {
 		if !strings.Contains(settings, want) {
-			t.Errorf("the settings %v do not tell %q", settings, want)
+			t.Errorf("the settings %v do not have %q", settings, want)
 		}
 	}
 	if size, err := d.Footprint(t.Context()); err != nil || size < 4096 {

@@ -42,7 +42,7 @@ const (
 type node struct {
 	address string
 	config  *config
-	cluster *atomic.Uint64 // the cluster's id, 0 until a node has told it; shared by all nodes
+	cluster *atomic.Uint64 // the cluster's id, 0 until a node has sent it; shared by all nodes
 
 	mu     sync.Mutex
 	client *clientv3.Client // nil until it is first asked for
@@ -61,7 +61,7 @@ type link struct {
 func (n *node) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, n.config.timeout))
 	defer cancel()
-	// A plain connection tells at once that nobody listens; gRPC would wait for
+	// A plain connection shows at once that nobody listens; gRPC would wait for
 	// its own back-off.
 	dialer := net.Dialer{}
 	plain, err := dialer.DialContext(ctx, "tcp", n.address)
@@ -103,7 +103,7 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 	}
 }
 
-// late tells that the time was up for a call, on our side or, which the server says
+// late reports whether the time was up for a call, on our side or, which the server says
 // with the code Unknown, on its own.
 func late(err error) bool {
 	code, _ := codeOf(err)

@@ -92,7 +92,7 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 	return nil
 }
 
-// local tells that the member may answer a read from its own state.
+// local reports whether the member may answer a read from its own state.
 func (s *session) local() bool { return s.db.config.stale || s.revision != 0 }
 
 // readAtOnce reads the keys by one request. At a revision that this very member has

@@ -176,7 +176,7 @@ func (m *mutation) updates(tx *transaction) []update {
 	return m.scratch
 }
 
-// isRecord tells whether a mutant may spoil the key: all those that a keyspace
+// isRecord reports whether a mutant may spoil the key: all those that a keyspace
 // describes, or all keys where none was declared.
 func (m *mutation) isRecord(key string) bool { return len(m.spaces) == 0 || m.space(key) != nil }
 
@@ -198,7 +198,7 @@ func (m *mutation) change(key string, commit uint64) (before, after version, ok 
 	return before, after, before.value != nil && after.value != nil && !bytes.Equal(before.value, after.value)
 }
 
-// has tells whether any of the writes is to the key.
+// has reports whether any of the writes is to the key.
 func (tx *transaction) has(key string) bool {
 	return slices.ContainsFunc(tx.writes, func(w write) bool { return w.key == key })
 }
@@ -241,7 +241,7 @@ func money(space *db.Keyspace) (db.Column, bool) {
 	return db.Column{}, false
 }
 
-// fits tells whether a value is long enough for its columns: one that was there
+// fits reports whether a value is long enough for its columns: one that was there
 // before they were declared may not be.
 func fits(space *db.Keyspace, value []byte) bool {
 	return !slices.ContainsFunc(columns(space), func(c db.Column) bool { return len(value) < c.Offset+8 })

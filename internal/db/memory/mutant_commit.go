@@ -135,7 +135,7 @@ func crash(m *mutation) {
 // unknownLies answers a commit with unknown and applies it only after a look-up
 // has found it absent and closed its id.
 func unknownLies(m *mutation) {
-	waiting := make(map[string]*kept) // by the keys that tell which transaction it is
+	waiting := make(map[string]*kept) // by the keys that show which transaction it is
 	m.apply = func(tx *transaction, updates []update) error {
 		own := m.created(tx)
 		if i := slices.IndexFunc(tx.writes, func(w write) bool { return waiting[w.key] != nil }); i >= 0 {

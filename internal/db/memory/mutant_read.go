@@ -35,7 +35,7 @@ func lostUpdate(m *mutation) {
 type leak struct {
 	values  map[string][]byte // of the existing records that it wrote
 	base    map[string]uint64 // the commit that they were at
-	own     []string          // the keys that it had read as absent and wrote: they tell who it is
+	own     []string          // the keys that it had read as absent and wrote: they show who it is
 	seen    []string          // the records that its one reader saw, who may be under way
 	refused int
 }
@@ -252,7 +252,7 @@ func longFork(m *mutation) {
 	}
 }
 
-// meet tells whether two commits touch a common key, or one is not remembered.
+// meet reports whether two commits touch a common key, or one is not remembered.
 func (m *mutation) meet(a, b uint64) bool {
 	f, g := m.commits[a], m.commits[b]
 	touches := func(key string) bool { return slices.Contains(g.reads, key) || slices.Contains(g.writes, key) }

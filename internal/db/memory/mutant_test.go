@@ -51,7 +51,7 @@ func (e *end) sums(found map[string]int) {
 	}
 }
 
-// outcomes compares what clients were told with the ledger.
+// outcomes compares what clients were reported with the ledger.
 func (e *end) outcomes(found map[string]int) {
 	for _, tx := range e.all {
 		legs, there := e.ledger[tx.id]
@@ -136,7 +136,7 @@ func (e *end) orders(found map[string]int) {
 	}
 }
 
-// halves tells whether a reader saw at x what a transfer left there, and at y
+// halves reports whether a reader saw at x what a transfer left there, and at y
 // what was before the same transfer.
 func halves(x, y leg, legs map[int64][]leg, writer int64) bool {
 	return slices.ContainsFunc(legs[writer], func(l leg) bool { return l.n == y.n && y.saw.version <= l.saw.version })

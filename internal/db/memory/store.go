@@ -123,7 +123,7 @@ func (s *store) commit(tx *transaction) error {
 	return nil
 }
 
-// forget is told that a transaction has ended without commit.
+// forget is called when a transaction has ended without commit.
 func (s *store) forget(*transaction) {}
 
 // check says whether the transaction may be applied now.

@@ -27,7 +27,7 @@ func (s *Set) Clear() { s.writes, s.order, s.bytes = s.writes[:0], s.order[:0], 
 // All returns the writes, which belong to the set.
 func (s *Set) All() []Write { return s.writes }
 
-// Copy returns the parts joined, until Clear. When the bytes grows, earlier copies
+// Copy returns the parts joined, until Clear. When bytes grows, earlier copies
 // stay where they are.
 func (s *Set) Copy(parts ...[]byte) []byte {
 	start := len(s.bytes)

@@ -71,7 +71,7 @@ func BenchmarkTransferPgconn(b *testing.B) {
 // pgTransfer is a transfer encoded as well as pgconn lets a caller do it.
 type pgTransfer struct {
 	conn  *pgconn.PgConn
-	arena []byte
+	texts []byte
 	args  [4][][]byte
 }
 
@@ -82,22 +82,22 @@ var (
 )
 
 func (x *pgTransfer) number(n int64) []byte {
-	start := len(x.arena)
-	x.arena = binary.BigEndian.AppendUint64(x.arena, uint64(n))
-	return x.arena[start:]
+	start := len(x.texts)
+	x.texts = binary.BigEndian.AppendUint64(x.texts, uint64(n))
+	return x.texts[start:]
 }
 
 func (x *pgTransfer) money(cents int64) []byte {
-	start := len(x.arena)
-	x.arena = appendNumeric(x.arena, cents)
-	return x.arena[start:]
+	start := len(x.texts)
+	x.texts = appendNumeric(x.texts, cents)
+	return x.texts[start:]
 }
 
 func (x *pgTransfer) fill(id, from, to int64) {
-	if x.arena == nil {
-		x.arena = make([]byte, 0, 1024)
+	if x.texts == nil {
+		x.texts = make([]byte, 0, 1024)
 	}
-	x.arena = x.arena[:0]
+	x.texts = x.texts[:0]
 	for i, account := range [...]int64{from, to} {
 		cents := int64(1 - 2*i)
 		x.args[2*i] = append(x.args[2*i][:0], x.money(cents), x.number(id), bic, x.number(account))

@@ -123,19 +123,19 @@ func (s *session) row(x *exchange, row [][]byte) {
 	s.values, s.text, x.unreadable = decodeRow(columns, row, s.values, s.text)
 }
 
-// decodeRow appends the columns of a row to values, and their text to arena.
-func decodeRow(columns []decoder, row [][]byte, values []db.Value, arena []byte) ([]db.Value, []byte, error) {
+// decodeRow appends the columns of a row to values, and their text to texts.
+func decodeRow(columns []decoder, row [][]byte, values []db.Value, texts []byte) ([]db.Value, []byte, error) {
 	if len(row) != len(columns) {
-		return values, arena, fmt.Errorf("a row has %d columns, not %d", len(row), len(columns))
+		return values, texts, fmt.Errorf("a row has %d columns, not %d", len(row), len(columns))
 	}
 	var err error
 	for i, how := range columns {
 		values = append(values, db.Value{})
-		if arena, err = how.decode(row[i], &values[len(values)-1], arena); err != nil {
-			return values, arena, err
+		if texts, err = how.decode(row[i], &values[len(values)-1], texts); err != nil {
+			return values, texts, err
 		}
 	}
-	return values, arena, nil
+	return values, texts, nil
 }
 
 // complete ends the statement whose answer arrives.

@@ -191,25 +191,25 @@ func AppendValue(dst []byte, t db.Type, v *db.Value) []byte {
 	return append(dst, v.Text...)
 }
 
-// decode reads one column. Text is appended to arena, which is returned.
-func (how decoder) decode(src []byte, v *db.Value, arena []byte) ([]byte, error) {
+// decode reads one column. Text is appended to texts, which is returned.
+func (how decoder) decode(src []byte, v *db.Value, texts []byte) ([]byte, error) {
 	*v = db.Value{}
 	if src == nil {
 		v.Null = true
-		return arena, nil
+		return texts, nil
 	}
 	var err error
 	switch how {
 	case asText:
-		start := len(arena)
-		arena = append(arena, src...)
-		v.Text = arena[start:len(arena):len(arena)]
+		start := len(texts)
+		texts = append(texts, src...)
+		v.Text = texts[start:len(texts):len(texts)]
 	case asInteger:
 		v.Int, err = parseInteger(src)
 	case asIntegerCents:
 		v.Int, err = parseInteger(src)
 		if v.Int > math.MaxInt64/100 || v.Int < math.MinInt64/100 {
-			return arena, errors.New("read an integer as money: more than 64 bits of cents")
+			return texts, errors.New("read an integer as money: more than 64 bits of cents")
 		}
 		v.Int *= 100
 	case asNumeric:
@@ -217,11 +217,11 @@ func (how decoder) decode(src []byte, v *db.Value, arena []byte) ([]byte, error)
 	case asNumericNumber:
 		v.Int, err = money.Parse(src)
 		if err == nil && v.Int%100 != 0 {
-			return arena, fmt.Errorf("read a numeric as a whole number: it has a fraction")
+			return texts, fmt.Errorf("read a numeric as a whole number: it has a fraction")
 		}
 		v.Int /= 100
 	}
-	return arena, err
+	return texts, err
 }
 
 func parseInteger(src []byte) (int64, error) {

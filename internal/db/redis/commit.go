@@ -62,7 +62,7 @@ func (s *session) phase() optimistic.Phase {
 	return optimistic.Unsent
 }
 
-// known tells that key is in the index if the transaction's comparisons hold.
+// known reports whether key is in the index if the transaction's comparisons hold.
 func (s *session) known(key []byte) bool {
 	const few = 32
 	for i := range s.reads[:min(few, len(s.reads))] {

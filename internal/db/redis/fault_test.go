@@ -118,7 +118,7 @@ func TestFailOver(t *testing.T) {
 	t.Logf("%v commits, %d of unknown outcome", known, unknown)
 	expectChains(t, d, known)
 
-	// A session of the demoted primary is told so by reads and by commits.
+	// A session of the demoted primary is reported so by reads and by commits.
 	reader, writer, scanner := newSession(t, d), newSession(t, d), newSession(t, d)
 	kvtest.Begin(t, writer)
 	kvtest.ExpectRead(t, writer, "-", "after")

@@ -32,7 +32,7 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 		info.Name, info.Version = "Valkey", version
 	}
 	if settings.Err() != nil { // many who rent servers out refuse CONFIG
-		info.Add("configuration", "not told: the server refuses CONFIG GET")
+		info.Add("configuration", "not known: the server refuses CONFIG GET")
 		info.Add("appendonly", "%s", map[string]string{"1": "yes", "0": "no"}[server["aof_enabled"]])
 		info.Add("maxmemory-policy", "%s", server["maxmemory_policy"])
 	}
@@ -90,7 +90,7 @@ func remark(name, value string) string {
 	return value
 }
 
-// replicas tells of the replicas that are connected: slave0:ip=…,port=…,state=….
+// replicas describes the replicas that are connected: slave0:ip=…,port=…,state=….
 func replicas(server map[string]string) string {
 	count, err := strconv.Atoi(server["connected_slaves"])
 	if err != nil || count == 0 {
@@ -109,7 +109,7 @@ func replicas(server map[string]string) string {
 }
 
 // Footprint returns the size of the append-only file, which has all data. Redis
-// does not tell the size of a snapshot.
+// does not report the size of a snapshot.
 func (d *Database) Footprint(ctx context.Context) (int64, error) {
 	const op = "ask for the size on disk"
 	l, server, err := d.ask(ctx, op)
@@ -117,11 +117,11 @@ func (d *Database) Footprint(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	if server["aof_enabled"] != "1" {
-		return 0, db.Fatalf(op, "the Redis server %s writes no append-only file, and does not tell the size of its snapshots", l.node)
+		return 0, db.Fatalf(op, "the Redis server %s writes no append-only file, and does not report the size of its snapshots", l.node)
 	}
 	size, err := strconv.ParseInt(server["aof_current_size"], 10, 64)
 	if err != nil {
-		return 0, db.Fatalf(op, "the Redis server %s tells no size of its append-only file: %w", l.node, err)
+		return 0, db.Fatalf(op, "the Redis server %s reports no size of its append-only file: %w", l.node, err)
 	}
 	return size, nil
 }

@@ -189,7 +189,7 @@ func (l *link) suits(hello map[string]any) error {
 	return nil
 }
 
-// stays tells, by an answer to ROLE, which begins with a word, that the server may be
+// stays reports by an answer to ROLE, which begins with a word, whether the server may be
 // read yet.
 func (c *config) stays(role *goredis.Cmd) bool {
 	answer, _ := role.Val().([]any)
@@ -221,7 +221,7 @@ func (l *link) run(ctx context.Context, commands ...goredis.Cmder) error {
 	return nil
 }
 
-// answered tells that an error, or none, is what the server said.
+// answered reports whether an error, or none, is what the server said.
 func answered(err error) bool {
 	_, ok := errors.AsType[goredis.Error](err)
 	return err == nil || ok

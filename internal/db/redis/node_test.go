@@ -129,7 +129,7 @@ func (n *node) awaitAnswer(ctx context.Context, process *cluster.Process) error 
 	})
 }
 
-// answers tells that the server has loaded its data.
+// answers reports whether the server has loaded its data.
 func (n *node) answers(ctx context.Context) bool {
 	answer, err := n.ask(ctx, "PING")
 	return err == nil && answer == "PONG"

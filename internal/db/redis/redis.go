@@ -70,7 +70,7 @@ var (
 // certificates to trust. commit says how a transaction is committed. With wait a
 // commit is a success only when so many replicas have acknowledged it. timeout is
 // of each call, to which a commit adds wait_timeout. With read=any the one server
-// is read whatever its role is, which tells what a replica holds, and nothing is
+// is read whatever its role is, which shows what a replica holds, and nothing is
 // written. A context that is cancelled is noticed before a call, its deadline also
 // during one.
 func Open(ctx context.Context, url string) (*Database, error) {

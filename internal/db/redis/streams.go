@@ -85,7 +85,7 @@ type reply struct {
 	read bool
 }
 
-// SetErr is how the library tells that it has read an answer, or why it has not.
+// SetErr is how the library says that it has read an answer, or why it has not.
 func (r *reply) SetErr(err error) {
 	if r.read {
 		return
@@ -94,7 +94,7 @@ func (r *reply) SetErr(err error) {
 	r.Cmder.SetErr(err)
 }
 
-// errGone is what a session is told whose connection has ended since it used it last.
+// errGone is what a session gets whose connection has ended since it used it last.
 var errGone = errors.New("it ended under another transaction that shared it")
 
 // takes puts every stream into the batch: the server reads on while nobody reads its
@@ -201,7 +201,7 @@ func (t *sharedConn) drop() {
 	}
 }
 
-// serves tells that the server of a link answers, and is the primary on which all
+// serves reports whether the server of a link answers, and is the primary on which all
 // sessions agree. It may take as long as a server is given when it is looked for, even
 // if ctx ends before, which is of one stream and the link is not.
 func (d *Database) serves(ctx context.Context, l *link) bool {

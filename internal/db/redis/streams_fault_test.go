@@ -55,7 +55,7 @@ func (h hangUp) serve(t *testing.T) (url string, connections *atomic.Int64) {
 // TestStreamsAreToldWhatIsKnown ends the connection under commits and reads that travel
 // together. What was answered is answered; of a commit that was not, it is known that
 // it was not applied only if nothing was written. The others of the connection are
-// told when they use it, and the first Reset opens it for all.
+// reported when they use it, and the first Reset opens it for all.
 func TestStreamsAreToldWhatIsKnown(t *testing.T) {
 	const streams, writers = 9, 6
 	for _, h := range []hangUp{
@@ -104,7 +104,7 @@ func TestStreamsAreToldWhatIsKnown(t *testing.T) {
 				unanswered = 0
 			}
 			if committed.Load() != int64(h.answered) || lost.Load() != int64(writers-h.answered) || unread.Load() != unanswered {
-				t.Errorf("%d commits are told as applied, %d are lost, and %d reads", committed.Load(), lost.Load(), unread.Load())
+				t.Errorf("%d commits are reported as applied, %d are lost, and %d reads", committed.Load(), lost.Load(), unread.Load())
 			}
 			expectOneReset(t, list, bystanders)
 			if n := connections.Load() - before; n != 1 {
@@ -114,20 +114,20 @@ func TestStreamsAreToldWhatIsKnown(t *testing.T) {
 	}
 }
 
-// expectOneReset resets streams that were told of the end of their connection, and two
-// that were not, which have transactions open: one of these is told before, and one
+// expectOneReset resets streams that were reported of the end of their connection, and two
+// that were not, which have transactions open: one of these is reported before, and one
 // together with what a stream sends on the new connection.
-func expectOneReset(t *testing.T, told, bystanders []db.KVSession) {
+func expectOneReset(t *testing.T, reported, bystanders []db.KVSession) {
 	t.Helper()
 	early, late := bystanders[0], bystanders[1]
 	expect(t, "a commit of a stream that had nothing under way", early.Commit(t.Context()), db.Unavailable, "another transaction")
-	expect(t, "a stream that was told", early.Begin(t.Context(), false), db.Unavailable, "reset")
+	expect(t, "a stream that was reported", early.Begin(t.Context(), false), db.Unavailable, "reset")
 	reset := func(_ int, l db.KVSession) {
 		if err := l.Reset(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
-	atOnce(slices.Concat(told, bystanders[:1]), reset)
+	atOnce(slices.Concat(reported, bystanders[:1]), reset)
 	kvtest.Begin(t, early)
 	early.Set([]byte("b"), nil)
 	together(bystanders, nil, func(i int, l db.KVSession) {
@@ -139,7 +139,7 @@ func expectOneReset(t *testing.T, told, bystanders []db.KVSession) {
 		}
 	})
 	reset(0, late)
-	atOnce(slices.Concat(told, bystanders), func(i int, l db.KVSession) {
+	atOnce(slices.Concat(reported, bystanders), func(i int, l db.KVSession) {
 		err := l.Begin(t.Context(), false)
 		l.Set(fmt.Append(nil, i), nil)
 		if err == nil {
@@ -166,8 +166,8 @@ func TestStreamsKilled(t *testing.T) {
 	expectChains(t, d, known)
 }
 
-// TestStreamsFailOver is TestFailOver with streams: the outcomes that are told with wait=1
-// are those of the replica, and the streams of a demoted primary are told so.
+// TestStreamsFailOver is TestFailOver with streams: the outcomes that are reported with wait=1
+// are those of the replica, and the streams of a demoted primary are reported so.
 func TestStreamsFailOver(t *testing.T) {
 	c := start(t, serverOptions{Nodes: 2})
 	d := drivertest.Open(t, redis.Open, c.URL()+"?timeout=2s&wait=1&wait_timeout=300ms")

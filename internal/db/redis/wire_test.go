@@ -68,12 +68,12 @@ func listen(t *testing.T, serve func(net.Conn)) string {
 type cut uint32
 
 const (
-	nowhere cut = iota
-	asking      // before it hands the next request on
-	told        // after it has, before it hands the answer back
+	nowhere  cut = iota
+	asking       // before it hands the next request on
+	reported     // after it has, before it hands the answer back
 )
 
-// proxy stands before a server and cuts one connection where it is told to.
+// proxy stands before a server and cuts one connection where it has to.
 type proxy struct {
 	address string
 	cut     atomic.Uint32
@@ -91,7 +91,7 @@ func startProxy(t *testing.T, server string) *proxy {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			p.forward(client, backend, told)
+			p.forward(client, backend, reported)
 		}()
 		p.forward(backend, client, asking)
 		backend.Close()
@@ -101,7 +101,7 @@ func startProxy(t *testing.T, server string) *proxy {
 	return p
 }
 
-// forward copies until it is told to cut here.
+// forward copies until it has to cut here.
 func (p *proxy) forward(to, from net.Conn, here cut) {
 	b := make([]byte, 64<<10)
 	for {
@@ -118,13 +118,13 @@ func (p *proxy) forward(to, from net.Conn, here cut) {
 }
 
 // TestLostAnswer cuts the connection under a commit: before the server has it,
-// and after. Both look alike, so both are unknown, and a look-up tells.
+// and after. Both look alike, so both are unknown, and a look-up reports.
 func TestLostAnswer(t *testing.T) {
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {
 		p := startProxy(t, c.Endpoints()[0])
 		d := drivertest.Open(t, redis.Open, strings.Replace(url, c.Endpoints()[0], p.address, 1))
 		kvtest.Put(t, d, "warm", "") // and the server knows the script
-		for where, want := range map[cut]string{asking: "-", told: "1"} {
+		for where, want := range map[cut]string{asking: "-", reported: "1"} {
 			key := fmt.Sprint("key", where)
 			s := newSession(t, d)
 			kvtest.Begin(t, s)
@@ -217,7 +217,7 @@ func TestWhatServersSay(t *testing.T) {
 		{"a Sentinel", map[string]string{"hello": "*4\r\n$7\r\nversion\r\n$5\r\n7.0.0\r\n$4\r\nmode\r\n$8\r\nsentinel"}, db.Fatal, "Sentinel"},
 		{"no Redis", map[string]string{"hello": "HTTP/1.1 400 Bad Request"}, db.Unavailable, "no connection"},
 		{"it loads", map[string]string{"hello": v7, "role": primary, "type": "-LOADING Redis is loading the dataset in memory"}, db.Unavailable, "LOADING"},
-		{"one that may not tell", map[string]string{"hello": v7, "role": "-NOPERM User x has no permissions to run the 'role' command"}, db.Fatal, "+role"},
+		{"one that may not say", map[string]string{"hello": v7, "role": "-NOPERM User x has no permissions to run the 'role' command"}, db.Fatal, "+role"},
 		{"a full one", map[string]string{"hello": "-ERR max number of clients reached"}, db.Unavailable, "maxclients"},
 		{"protected", map[string]string{"hello": "-DENIED Redis is running in protected mode"}, db.Fatal, "protected"},
 	} {

@@ -41,7 +41,7 @@ func TestMeanings(t *testing.T) {
 	}
 }
 
-// Of the codes in the table only those that are told before anything is made
+// Of the codes in the table only those that are reported before anything is made
 // durable may say for sure that a COMMIT was not applied.
 func TestCommitIsUnknownUnlessProved(t *testing.T) {
 	seen := map[int32]bool{}

@@ -13,7 +13,7 @@ type Conn interface {
 	// Begin begins a transaction. One that may write has the write lock from then on.
 	Begin(ctx context.Context, readOnly bool) error
 
-	// Reads tells whether a statement changes nothing.
+	// Reads reports whether a statement changes nothing.
 	Reads(ctx context.Context, statement *db.Statement) (bool, error)
 
 	// Run runs a statement to its end. Its rows are valid while row has them; an error
@@ -23,7 +23,7 @@ type Conn interface {
 	Commit(ctx context.Context) error
 
 	// Undo rolls back whatever transaction is open, even if the context of the last call
-	// has ended, and tells whether the connection is fit for another.
+	// has ended, and reports whether the connection is fit for another.
 	Undo() bool
 
 	Close()

@@ -32,7 +32,7 @@ func TestConstraints(t *testing.T) {
 		{"UPDATE a SET balance = balance - 101 WHERE n = 1", db.CheckFailed, "SQLITE_CONSTRAINT_CHECK"},
 		{"UPDATE a SET balance = NULL WHERE n = 1", db.NotNull, "SQLITE_CONSTRAINT_NOTNULL"},
 		{"UPDATE a SET bic = 'C' WHERE n = 1", db.ForeignKey, "SQLITE_CONSTRAINT_FOREIGNKEY"},
-		{"UPDATE a SET late = 'C' WHERE n = 1", db.ForeignKey, "SQLITE_CONSTRAINT_FOREIGNKEY"}, // told by COMMIT
+		{"UPDATE a SET late = 'C' WHERE n = 1", db.ForeignKey, "SQLITE_CONSTRAINT_FOREIGNKEY"}, // reported by COMMIT
 		{"INSERT INTO a VALUES (1, 'B', 'B', 'two', 0)", db.UniqueKey, "SQLITE_CONSTRAINT_PRIMARYKEY"},
 		{"INSERT INTO a VALUES (2, 'B', 'B', 'one', 0)", db.UniqueKey, "SQLITE_CONSTRAINT_UNIQUE"},
 		{"INSERT INTO k VALUES ('x', 1)", db.UniqueKey, "SQLITE_CONSTRAINT_PRIMARYKEY"},

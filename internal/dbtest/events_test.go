@@ -2,6 +2,8 @@ package dbtest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,7 +125,8 @@ var eventsMutants = map[string]string{
 
 func TestEventsMutants(t *testing.T) {
 	t.Parallel()
-	for name, finder := range eventsMutants {
+	for _, name := range cases(slices.Sorted(maps.Keys(eventsMutants))...) {
+		finder := eventsMutants[name]
 		for _, streams := range []uint64{2, 8} {
 			t.Run(fmt.Sprintf("%s %d streams", name, streams), func(t *testing.T) {
 				c := fewEvents()

@@ -2,6 +2,8 @@ package dbtest
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -268,7 +270,7 @@ func TestSQLMutants(t *testing.T) {
 		step  Step
 		style string
 	}
-	for _, m := range mutants([]mutant{
+	for _, m := range cases([]mutant{
 		{LostAck, Commit, bank.Atomic},
 		{Ghost, Commit, bank.Atomic},
 		{Torn, Commit, bank.Atomic},
@@ -324,10 +326,12 @@ func TestSQLMutants(t *testing.T) {
 // TestFalsifiedKeyValueStore: what needs no knowledge of the store is falsified in its
 // sessions too.
 func TestFalsifiedKeyValueStore(t *testing.T) {
-	for fault, name := range map[Fault]string{
+	want := map[Fault]string{
 		LostAck: check.Durable, Ghost: check.NoGhost, Torn: check.Ledger,
 		DoubleApply: check.Ledger, PhantomMoney: check.Total, StaleRead: check.Strict,
-	} {
+	}
+	for _, fault := range cases(slices.Sorted(maps.Keys(want))...) {
+		name := want[fault]
 		t.Run(string(fault), func(t *testing.T) {
 			in, database, _ := wrapped(t, openMemory(t, "memory:"), fmt.Sprintf("seed 1; %s %s %g", fault, places[fault][0], map[Step]float64{Commit: 0.1, Read: 0.3}[places[fault][0]]))
 			r := driveFaulty(t, in, database, newBank(t, database, nil), 8000)

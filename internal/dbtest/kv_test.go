@@ -69,7 +69,7 @@ func TestKVMutants(t *testing.T) {
 		args   []string
 		checks []string // at least one of them
 	}
-	for _, c := range mutants([]mutant{
+	for _, c := range cases([]mutant{
 		{"lost-update", nil, []string{registers.NoLostUpdate}},
 		{"stale-read", nil, []string{registers.Fresh}},
 		{"stale-read", nil, []string{registers.Linearizable}},

@@ -320,9 +320,13 @@ func kvCell(isolation string, count int, more ...string) cell {
 }
 
 func kvOnMemory() []cell {
+	count := 10_000
+	if raceEnabled {
+		count = 2000
+	}
 	return []cell{
-		kvCell("", 10_000), kvCell("", 10_000, "--distribution", "latest"), kvCell("", 10_000, "--in-flight", "4"),
-		kvCell("", 10_000, "--value-size", "64..3000", "--key-size", "16"),
+		kvCell("", count), kvCell("", count, "--distribution", "latest"), kvCell("", count, "--in-flight", "4"),
+		kvCell("", count, "--value-size", "64..3000", "--key-size", "16"),
 	}
 }
 

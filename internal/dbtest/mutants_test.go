@@ -62,9 +62,9 @@ func seeds(n int) []int {
 	return list
 }
 
-// mutants are what a test of mutants runs. Under the race detector one is enough, because
-// all run the same code beside the line that is wrong.
-func mutants[T any](list ...T) []T {
+// cases are what a test runs of cases that share their code but for a line. Under the
+// race detector, which looks for something else, one is enough.
+func cases[T any](list ...T) []T {
 	if raceEnabled {
 		return list[:1]
 	}
@@ -75,7 +75,7 @@ func mutants[T any](list ...T) []T {
 // meant for it, for 20 seeds of 20.
 func TestMutants(t *testing.T) {
 	t.Parallel()
-	for _, m := range mutants(memory.Mutants()...) {
+	for _, m := range cases(memory.Mutants()...) {
 		for _, seed := range seeds(20) {
 			t.Run(fmt.Sprintf("%s/seed=%d", m.Name, seed), func(t *testing.T) {
 				t.Parallel()

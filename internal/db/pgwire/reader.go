@@ -115,7 +115,7 @@ func (r *reader) need(n int) error {
 // never with what a length promises.
 func (r *reader) makeRoom(n int) {
 	full := r.to == len(r.buf)
-	if full || r.from == r.to || r.from+n > len(r.buf) {
+	if r.from > 0 && (full || r.from == r.to || r.from+n > len(r.buf)) {
 		r.to = copy(r.buf, r.buf[r.from:r.to])
 		r.from = 0
 	}

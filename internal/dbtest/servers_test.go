@@ -3,9 +3,11 @@ package dbtest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,6 +45,11 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	shared = &servers{}
+	flag.Parse()
+	if err := runMore(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	code := m.Run()
 	if err := shared.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -53,6 +60,17 @@ func TestMain(m *testing.M) {
 		code = max(code, 1)
 	}
 	os.Exit(code)
+}
+
+// runMore doubles how many tests run side by side: most of these wait for servers or
+// for time, and processors would be idle.
+func runMore() error {
+	parallel := flag.Lookup("test.parallel")
+	n, err := strconv.Atoi(parallel.Value.String())
+	if err != nil {
+		return err
+	}
+	return parallel.Value.Set(strconv.Itoa(2 * n))
 }
 
 func (s *servers) stop() error {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
+	"text/template"
 )
 
 // Procedures is the model of a database that runs stored procedures, which are
@@ -80,6 +83,25 @@ func NewProcedure(prefix string, params, columns []Type, texts map[Language]stri
 		p.Texts[language] = strings.ReplaceAll(text, procedureName, p.Name)
 	}
 	return p
+}
+
+// ReadProcedure is NewProcedure with the texts in the files NAME.plpgsql.sql and NAME.psm.sql. These are
+// templates (package text/template) of the dialect and of a variant of the procedure, and
+// part of the program: one that cannot be read is its mistake.
+func ReadProcedure(files fs.FS, name, prefix string, d *Dialect, variant string, params, columns []Type) *Procedure {
+	texts := map[Language]string{}
+	for _, language := range []Language{PLpgSQL, PSM} {
+		var text strings.Builder
+		err := template.Must(template.ParseFS(files, fmt.Sprintf("%s.%s.sql", name, path.Base(string(language))))).Execute(&text, struct {
+			*Dialect
+			Variant string
+		}{d, variant})
+		if err != nil {
+			panic(err)
+		}
+		texts[language] = strings.TrimSpace(text.String())
+	}
+	return NewProcedure(prefix, params, columns, texts)
 }
 
 // ProceduresOf returns the database as one of stored procedures, if it takes one of

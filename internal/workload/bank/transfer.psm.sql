@@ -1,39 +1,43 @@
-package bank
-
-import (
-	"fmt"
-	"strings"
-)
-
-// The procedures do what those in PL/pgSQL do, see there. A SELECT without INTO is a
-// result of the procedure: each account's row is a result of its own, and a session
-// joins the results of one call. The language has no
-// arrays, so the lists stay texts, of which TAKE_KEY takes the first account off
-// (next_bic, next_ban, next_amount) after REWIND; what was seen of the accounts is
-// such a list too, which TAKE_SEEN reads (b, v, l; NULL where nothing was read).
-const (
-	psmHead = `CREATE PROCEDURE IF NOT EXISTS PROCEDURE_NAME(
-	IN id INTEGER_TYPE, IN bics TEXT, IN bans TEXT, IN amounts TEXT, IN at_least DECIMAL_TYPE)
+{{- /* A transfer in SQL/PSM, which does what the one in PL/pgSQL does. A SELECT without INTO is
+a result of the procedure: each account's row is a result of its own, and a session joins
+the results of one call. The language has no arrays, so the lists stay texts, each item of
+which ends with a comma. "take key" takes the first account off (next_bic, next_ban,
+next_amount) after "rewind"; what was seen of the accounts is such a list too, which
+"take seen" reads (b, v, l; NULL where nothing was read). */ -}}
+{{define "take key" -}}
+SET next_bic = NULLIF(SUBSTRING(rest_bics FROM 1 FOR POSITION(',' IN rest_bics) - 1), ''); SET rest_bics = SUBSTRING(rest_bics FROM POSITION(',' IN rest_bics) + 1);
+SET next_ban = NULLIF(SUBSTRING(rest_bans FROM 1 FOR POSITION(',' IN rest_bans) - 1), ''); SET rest_bans = SUBSTRING(rest_bans FROM POSITION(',' IN rest_bans) + 1);
+SET next_amount = NULLIF(SUBSTRING(rest_amounts FROM 1 FOR POSITION(',' IN rest_amounts) - 1), ''); SET rest_amounts = SUBSTRING(rest_amounts FROM POSITION(',' IN rest_amounts) + 1);
+{{- end -}}
+{{define "take seen" -}}
+SET b = NULLIF(SUBSTRING(rest_seen FROM 1 FOR POSITION(',' IN rest_seen) - 1), ''); SET rest_seen = SUBSTRING(rest_seen FROM POSITION(',' IN rest_seen) + 1);
+SET v = NULLIF(SUBSTRING(rest_seen FROM 1 FOR POSITION(',' IN rest_seen) - 1), ''); SET rest_seen = SUBSTRING(rest_seen FROM POSITION(',' IN rest_seen) + 1);
+SET l = NULLIF(SUBSTRING(rest_seen FROM 1 FOR POSITION(',' IN rest_seen) - 1), ''); SET rest_seen = SUBSTRING(rest_seen FROM POSITION(',' IN rest_seen) + 1);
+{{- end -}}
+{{define "rewind" -}}
+SET rest_bics = CONCAT(bics, ','), rest_bans = CONCAT(bans, ','), rest_amounts = CONCAT(amounts, ','), rest_seen = seen;
+{{- end -}}
+CREATE PROCEDURE IF NOT EXISTS PROCEDURE_NAME(
+	IN id {{.IntegerType}}, IN bics TEXT, IN bans TEXT, IN amounts TEXT, IN at_least {{.DecimalType}})
 MODIFIES SQL DATA
 BEGIN
 	DECLARE rest_bics, rest_bans, rest_amounts, rest_seen TEXT;
 	DECLARE seen TEXT DEFAULT '';
-	DECLARE next_bic BIC_TYPE;
-	DECLARE next_ban INTEGER_TYPE;
-	DECLARE next_amount, b DECIMAL_TYPE;
-	DECLARE v, l INTEGER_TYPE;
-	DECLARE kept DECIMAL_TYPE DEFAULT 0;
-	DECLARE answer, leg_number INTEGER_TYPE DEFAULT 0;
-`
-
-	psmAtomic = `	DECLARE payer_bic, sibling_bic BIC_TYPE;
-	DECLARE payer_ban, sibling_ban, found INTEGER_TYPE;
-	DECLARE payer_amount, payer_b, sibling_b DECIMAL_TYPE;
-	DECLARE payer_v, payer_l, sibling_v, sibling_l INTEGER_TYPE;
+	DECLARE next_bic {{call .TextType 8}};
+	DECLARE next_ban {{.IntegerType}};
+	DECLARE next_amount, b {{.DecimalType}};
+	DECLARE v, l {{.IntegerType}};
+	DECLARE kept {{.DecimalType}} DEFAULT 0;
+	DECLARE answer, leg_number {{.IntegerType}} DEFAULT 0;
+{{- if eq .Variant "atomic"}}
+	DECLARE payer_bic, sibling_bic {{call .TextType 8}};
+	DECLARE payer_ban, sibling_ban, found {{.IntegerType}};
+	DECLARE payer_amount, payer_b, sibling_b {{.DecimalType}};
+	DECLARE payer_v, payer_l, sibling_v, sibling_l {{.IntegerType}};
 	IF at_least > 0 THEN
-		REWIND
+		{{template "rewind"}}
 		WHILE rest_bics <> '' DO
-			TAKE_KEY
+			{{template "take key"}}
 			IF next_amount < 0 THEN
 				SET payer_bic = next_bic, payer_ban = next_ban, payer_amount = next_amount;
 			ELSEIF next_amount = 0 THEN
@@ -56,9 +60,9 @@ BEGIN
 			SET answer = 1;
 		END IF;
 	END IF;
-	REWIND
+	{{template "rewind"}}
 	WHILE rest_bics <> '' DO
-		TAKE_KEY
+		{{template "take key"}}
 		SET b = NULL, v = NULL, l = NULL;
 		IF answer = 0 AND next_amount <> 0 THEN
 			UPDATE stroppy_account SET balance = balance + next_amount, version = version + 1,
@@ -77,14 +81,13 @@ BEGIN
 		END IF;
 		SET seen = CONCAT(seen, COALESCE(b, ''), ',', COALESCE(v, ''), ',', COALESCE(l, ''), ',');
 	END WHILE;
-`
-
-	psmReadWrite = `	REWIND
+{{- else}}
+	{{template "rewind"}}
 	WHILE rest_bics <> '' AND answer < 2 DO
-		TAKE_KEY
+		{{template "take key"}}
 		SET v = NULL;
 		SELECT a.balance, a.version, a.last_transfer INTO b, v, l FROM stroppy_account a
-			WHERE a.bic = next_bic AND a.ban = next_banLOCK;
+			WHERE a.bic = next_bic AND a.ban = next_ban{{if eq .Variant "locked"}}{{.ForUpdate}}{{end}};
 		IF v IS NULL THEN
 			SET answer = 2;
 		ELSE
@@ -101,10 +104,10 @@ BEGIN
 		SET answer = 1;
 	END IF;
 	IF answer = 0 THEN
-		REWIND
+		{{template "rewind"}}
 		WHILE rest_bics <> '' DO
-			TAKE_KEY
-			TAKE_SEEN
+			{{template "take key"}}
+			{{template "take seen"}}
 			IF next_amount <> 0 THEN
 				UPDATE stroppy_account SET balance = b + next_amount, version = v + 1,
 					previous_transfer = l, last_transfer = id
@@ -115,32 +118,14 @@ BEGIN
 			END IF;
 		END WHILE;
 	END IF;
-`
-
-	psmTail = `	REWIND
+{{- end}}
+	{{template "rewind"}}
 	WHILE rest_bics <> '' DO
-		TAKE_KEY
+		{{template "take key"}}
 		SET b = NULL, v = NULL, l = NULL;
 		IF rest_seen <> '' THEN
-			TAKE_SEEN
+			{{template "take seen"}}
 		END IF;
 		SELECT answer, b, v, l;
 	END WHILE;
-END`
-)
-
-// take sets a variable to the first item of a list, each of which ends with a
-// comma, and takes it off the list.
-func take(variable, list string) string {
-	return fmt.Sprintf("SET %s = NULLIF(SUBSTRING(%s FROM 1 FOR POSITION(',' IN %s) - 1), ''); ", variable, list, list) +
-		fmt.Sprintf("SET %s = SUBSTRING(%s FROM POSITION(',' IN %s) + 1);", list, list, list)
-}
-
-// psmLists replaces what the procedures do with lists.
-func psmLists() *strings.Replacer {
-	return strings.NewReplacer(
-		"TAKE_KEY", take("next_bic", "rest_bics")+" "+take("next_ban", "rest_bans")+" "+take("next_amount", "rest_amounts"),
-		"TAKE_SEEN", take("b", "rest_seen")+" "+take("v", "rest_seen")+" "+take("l", "rest_seen"),
-		"REWIND", "SET rest_bics = CONCAT(bics, ','), rest_bans = CONCAT(bans, ','), rest_amounts = CONCAT(amounts, ','), rest_seen = seen;",
-	)
-}
+END

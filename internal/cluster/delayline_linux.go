@@ -14,7 +14,7 @@ import (
 )
 
 // wire carries frames between a host's port and a device of its own on the
-// bridge, and holds each back for a while. Both ends give and take frames with
+// bridge, holds each back for a while, and drops some. Both ends give and take frames with
 // the header of virtio (struct virtio_net_hdr), so that what the sender left for
 // the network card to do (checksums, cutting large segments) is still left when
 // the frame goes on: see PACKET_VNET_HDR in packet(7) and IFF_VNET_HDR in the
@@ -35,6 +35,10 @@ const (
 	// maxHeld bounds the bytes that one direction holds back. More are dropped, as
 	// a router drops what its memory does not hold.
 	maxHeld = 64 << 20
+	// queueShare is how long a frame may wait for its turn on a narrow link before it
+	// is dropped, unless no more bytes than minQueue wait.
+	queueShare = 5 // of a second, that is 200 ms
+	minQueue   = 16 << 10
 	// The kernel's buffer for frames that were not read yet, in bytes.
 	portBuffer = 8 << 20
 
@@ -112,7 +116,7 @@ func openPort() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "packet socket"), nil
 }
 
-// set changes the delay of frames that come from now on.
+// set changes what becomes of the frames that come from now on.
 func (w *wire) set(link Link) {
 	w.in.link.Store(&link)
 	w.out.link.Store(&link)
@@ -125,7 +129,6 @@ func (w *wire) close() error {
 		return err
 	}
 	w.readers.Wait()
-	// A link that is narrow as well may take no more for a while.
 	limit := now.Add(time.Second)
 	if err := errors.Join(w.port.SetWriteDeadline(limit), w.tap.SetWriteDeadline(limit)); err != nil {
 		return err
@@ -141,6 +144,7 @@ type delayLine struct {
 	link    atomic.Pointer[Link]
 	random  *rand.Rand // of the reader alone
 	last    time.Time  // when the last frame is due; of the reader alone
+	free    time.Time  // when a narrow link has sent what was taken; of the reader alone
 	held    atomic.Int64
 	frames  chan frame
 	flush   chan struct{} // closed: nothing is held back any more
@@ -178,20 +182,34 @@ func (d *delayLine) carry(from *os.File) {
 	}
 }
 
-// take sets when a frame is due. Those of ARP, which ask for the address of a
-// neighbour's link, are not held back: between machines in different places,
-// which a delay stands for, there are none.
+// take sets when a frame is due, or drops it. Those of ARP, which ask for the address of
+// a neighbour's link, pass at once: between machines in different places, which a delay
+// stands for, there are none.
 func (d *delayLine) take(bytes []byte) {
 	if binary.BigEndian.Uint16(bytes[typeOffset:]) == unix.ETH_P_ARP {
 		d.write(bytes)
 		return
 	}
-	link := d.link.Load()
-	delay := link.Delay
-	if link.Jitter > 0 {
-		delay += time.Duration(d.random.Int64N(2*int64(link.Jitter)+1)) - link.Jitter
+	link, due := d.link.Load(), time.Now()
+	if link.Loss > 0 && d.random.Float64() < link.Loss {
+		return
 	}
-	due := time.Now().Add(delay)
+	if link.Bandwidth > 0 {
+		lasts := func(bytes int64) time.Duration {
+			return time.Duration(float64(bytes) / float64(link.Bandwidth) * float64(time.Second))
+		}
+		if wait := d.free.Sub(due); wait > lasts(max(minQueue, link.Bandwidth/queueShare)) {
+			return
+		} else if wait > 0 {
+			due = d.free
+		}
+		due = due.Add(lasts(int64(len(bytes) - virtioHeader)))
+		d.free = due
+	}
+	due = due.Add(link.Delay)
+	if link.Jitter > 0 {
+		due = due.Add(time.Duration(d.random.Int64N(2*int64(link.Jitter)+1)) - link.Jitter)
+	}
 	if due.Before(d.last) {
 		due = d.last
 	}

@@ -35,8 +35,8 @@ type backend interface {
 	// the host's (or of this program's own place, for Client) until leave.
 	inside(number int) (leave func() error, err error)
 	// filter replaces, in one step, the rules by which packets are dropped.
-	filter(cuts []Cut, losses map[int]float64) error
-	// shape sets the delay and the bandwidth of one host's link.
+	filter(cuts []Cut) error
+	// shape sets what one host's link is like; the zero Link is as it was made.
 	shape(number int, link Link) error
 	addr(number int) netip.Addr
 	close() error

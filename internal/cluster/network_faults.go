@@ -129,25 +129,18 @@ func (n *Network) inject(what, verb string, fault *linkFault) (heal func() error
 // apply brings the backend to what all faults together ask for where one of them came
 // or went.
 func (n *Network) apply(changed *linkFault) error {
-	cuts, losses := map[Cut]bool{}, map[int]float64{}
+	if changed.link != nil {
+		return n.backend.shape(changed.host, n.effective()[changed.host])
+	}
+	cuts := map[Cut]bool{}
 	for _, f := range n.faults {
 		for _, c := range f.cuts {
 			cuts[c] = true
 		}
 	}
-	links := n.effective()
-	for host, link := range links {
-		if link.Loss > 0 {
-			losses[host] = link.Loss
-		}
-	}
-	ordered := slices.SortedFunc(maps.Keys(cuts), func(a, b Cut) int {
+	return n.backend.filter(slices.SortedFunc(maps.Keys(cuts), func(a, b Cut) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
-	})
-	if err := n.backend.filter(ordered, losses); err != nil || changed.link == nil {
-		return err
-	}
-	return n.backend.shape(changed.host, links[changed.host])
+	}))
 }
 
 // effective is what the links are like under all faults together.

@@ -5,22 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
-
-// lossUnits is the resolution of a share of lost packets.
-const lossUnits = 1_000_000
 
 // filter puts the rules on the bridge's way from port to port, where all packets
 // between places pass. Neither a sender nor a receiver sees them: a packet that
 // is dropped on a sender's own way out would fail its call.
-func (n *namespaces) filter(cuts []Cut, losses map[int]float64) error {
-	if !n.filtered && len(cuts) == 0 && len(losses) == 0 {
+func (n *namespaces) filter(cuts []Cut) error {
+	if !n.filtered && len(cuts) == 0 {
 		return nil
 	}
 	c, err := nftables.New(nftables.WithNetNSFd(int(n.switchNS.ns)))
@@ -33,21 +30,13 @@ func (n *namespaces) filter(cuts []Cut, losses map[int]float64) error {
 		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter,
 	})
 	c.FlushChain(chain)
-	drop := func(comment string, when ...expr.Any) {
-		c.AddRule(&nftables.Rule{
-			Table: table, Chain: chain,
-			Exprs:    append(append(isIPv4(), when...), &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}),
-			UserData: userdata.AppendString(nil, userdata.TypeComment, comment),
-		})
-	}
 	for _, cut := range cuts {
-		when := append(addressAt(sourceOffset, n.addr(cut.From)), addressAt(destinationOffset, n.addr(cut.To))...)
-		drop("cut "+endpointName(cut.From)+" to "+endpointName(cut.To), when...)
-	}
-	for host, loss := range losses {
-		for _, offset := range []uint32{sourceOffset, destinationOffset} {
-			drop(fmt.Sprintf("loss %s %v", endpointName(host), loss), append(addressAt(offset, n.addr(host)), atRandom(loss)...)...)
-		}
+		comment := "cut " + endpointName(cut.From) + " to " + endpointName(cut.To)
+		c.AddRule(&nftables.Rule{
+			Table: table, Chain: chain, UserData: userdata.AppendString(nil, userdata.TypeComment, comment),
+			Exprs: slices.Concat(isIPv4(), addressAt(sourceOffset, n.addr(cut.From)), addressAt(destinationOffset, n.addr(cut.To)),
+				[]expr.Any{&expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}}),
+		})
 	}
 	if err := c.Flush(); err != nil {
 		return fmt.Errorf("set the rules of the kernel's packet filter nftables on a bridge: %w", err)
@@ -73,97 +62,27 @@ func addressAt(offset uint32, addr netip.Addr) []expr.Any {
 	}
 }
 
-// atRandom is true for a share of the packets. Less-than compares bytes, so the
-// number is brought to network order first.
-func atRandom(share float64) []expr.Any {
-	return []expr.Any{
-		&expr.Numgen{Register: 1, Modulus: lossUnits, Type: unix.NFT_NG_RANDOM},
-		&expr.Byteorder{SourceRegister: 1, DestRegister: 1, Op: expr.ByteorderHton, Len: 4, Size: 4},
-		&expr.Cmp{Op: expr.CmpOpLt, Register: 1, Data: binary.BigEndian.AppendUint32(nil, uint32(share*lossUnits+0.5))},
-	}
-}
-
 // shapedLink is what was done to one host's link.
 type shapedLink struct {
-	narrow   bool  // queues hold its bandwidth down
-	wire     *wire // holds packets back; nil without delay
+	wire     *wire // holds packets back and drops them; nil while the link is as it was made
 	detached bool  // the port was taken off the bridge
 }
 
-// shape sets the bandwidth by a queue of the kernel's at both ends, and the
-// delay by a wire of this program's own: the kernel's netem is missing from many
-// kernels, and its jitter changes the order of packets.
+// shape puts a wire of this program's own between a host's port and the bridge,
+// changes the one that is there, or takes it away. The kernel's netem is missing from
+// many kernels, and its jitter changes the order of packets. The packets of about a
+// millisecond are lost when a wire comes and when it goes.
 func (n *namespaces) shape(number int, link Link) error {
-	return errors.Join(n.narrow(number, link.Bandwidth), n.delay(number, link))
-}
-
-const (
-	// burstShare is how much of the bandwidth may go at once.
-	burstShare = 50 // of a second, that is 20 ms
-	// minBurst holds a packet of 1500 bytes with its frame, however it is rounded.
-	minBurst = 2048
-	// queueShare is how long a packet may wait before it is dropped.
-	queueShare = 5 // of a second, that is 200 ms
-	// minQueue holds ten full packets.
-	minQueue = 16 << 10
-)
-
-// narrow puts a token bucket, tc-tbf(8), on both ends of a host's link. Zero
-// takes it away.
-func (n *namespaces) narrow(number int, bandwidth int64) error {
-	if bandwidth == 0 && !n.links[number].narrow {
-		return nil
-	}
-	ends := []end{{n.switchNS.links, portName(number)}, {n.hosts[number].links, hostLink}}
-	n.links[number].narrow = true // at one end at least, if this fails
-	for _, end := range ends {
-		link, err := end.links.LinkByName(end.name)
-		if err != nil {
-			return fmt.Errorf("set the bandwidth: look at the link %s: %w", end.name, err)
-		}
-		root := netlink.QdiscAttrs{LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
-		if bandwidth == 0 {
-			err = end.links.QdiscDel(&netlink.Tbf{QdiscAttrs: root})
-			if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) {
-				err = nil // it was not there
-			}
-		} else {
-			burst := min(max(minBurst, bandwidth/burstShare), 64<<20)
-			err = end.links.QdiscReplace(&netlink.Tbf{
-				QdiscAttrs: root,
-				Rate:       uint64(bandwidth),
-				Buffer:     netlink.Xmittime(uint64(bandwidth), uint32(burst)),
-				Limit:      uint32(min(burst+max(minQueue, bandwidth/queueShare), 1<<30)),
-			})
-		}
-		if errors.Is(err, unix.ENOENT) {
-			err = fmt.Errorf("this kernel has no token bucket queue (module sch_tbf): %w", err)
-		}
-		if err != nil {
-			return fmt.Errorf("set the bandwidth: %w", err)
-		}
-	}
-	n.links[number].narrow = bandwidth > 0
-	return nil
-}
-
-// delay puts a wire between a host's port and the bridge, changes the one that
-// is there, or takes it away. The packets of about a millisecond are lost when
-// it comes and when it goes.
-func (n *namespaces) delay(number int, link Link) error {
 	l := &n.links[number]
 	switch {
-	case link.Delay == 0 && link.Jitter == 0:
-		if err := errors.Join(l.cutWire(), n.reattach(number)); err != nil {
-			return fmt.Errorf("take the delay away: %w", err)
-		}
-		return nil
+	case link == Link{}:
+		return errors.Join(l.cutWire(), n.reattach(number))
 	case l.wire != nil:
 		l.wire.set(link)
 		return nil
 	}
 	if err := n.newWire(number, link); err != nil {
-		return fmt.Errorf("set the delay: %w", errors.Join(err, l.cutWire(), n.reattach(number)))
+		return errors.Join(err, l.cutWire(), n.reattach(number))
 	}
 	return nil
 }

@@ -24,16 +24,3 @@ func transferred(d *Drive) (n uint64) {
 	}
 	return n
 }
-
-// writer is what a workload calls a transaction that writes.
-func writer(workload string) string {
-	switch workload {
-	case bank, "":
-		return "transfer"
-	case "events":
-		return "append"
-	case "kv":
-		return "write"
-	}
-	return "transaction"
-}

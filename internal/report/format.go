@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -80,13 +81,6 @@ func RateText(x float64) string {
 	return fmt.Sprintf("%.3g", x)
 }
 
-func optional(x *float64) string {
-	if x == nil {
-		return "-"
-	}
-	return RateText(*x)
-}
-
 // LatencyText writes milliseconds with what digits they have.
 func LatencyText(x float64) string {
 	switch {
@@ -117,4 +111,46 @@ func some(names []string, limit int) string {
 		return strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
+}
+
+// labelled puts each label before the text that follows it, where there is one.
+func labelled(pairs ...string) (list []string) {
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			list = append(list, pairs[i]+pairs[i+1])
+		}
+	}
+	return list
+}
+
+// joined puts a point between what is there.
+func joined(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " · ")
+}
+
+// short cuts a text to so many columns.
+func short(s string, columns int) string {
+	if runes := []rune(s); len(runes) > columns-1 {
+		return string(runes[:columns-2]) + "…"
+	}
+	return s
+}
+
+// seconds writes a time in the units that people say.
+func seconds(s float64) string {
+	switch {
+	case s > 0 && s < 0.001:
+		return "<1 ms"
+	case s > 0 && s < 0.9995:
+		return fmt.Sprintf("%.0f ms", s*1000)
+	case s < 120 || s >= 1e9:
+		return fmt.Sprintf("%.3g s", s)
+	}
+	whole := int64(math.Round(s))
+	h, m, rest := whole/3600, whole/60%60, whole%60
+	text := fmt.Sprintf("%d h %d min", h, m)
+	if h == 0 {
+		text = fmt.Sprintf("%d min %d s", m, rest)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(text, " 0 s"), " 0 min")
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -10,25 +11,35 @@ import (
 // to any.
 const behindShare = 0.1
 
-// unmeasuredText is what the measurements of an Unmeasured load phase must not be read without.
-const unmeasuredText = "Nothing was measured: all transactions ended within the warm-up, which no measurement includes."
-
-// rebuiltText says what is not known of a load phase that was rebuilt.
-const rebuiltText = "The run ended before it wrote its measurements; these are from the recorded transactions. Errors, conflicts, reconnects, what was never sent, and the cost of the load phase are not known."
+// What the measurements must not be read without.
+const (
+	unmeasuredText = "Nothing was measured: all transactions ended within the warm-up, which no measurement includes."
+	rebuiltText    = "The run ended before it wrote its measurements; these are from the recorded transactions. Errors, conflicts, reconnects, what was never sent, and the cost of the load phase are not known."
+	cutOffText     = "The run was cut off before its end: this is what was recorded until then."
+)
 
 // Unmeasured says that the load phase has had a warm-up and nothing after it.
 func (d *Drive) Unmeasured() bool { return d.Seconds <= 0 && d.WarmupSeconds > 0 }
 
-// lengthText reports how many clients ran for how long; write writes seconds.
-func (d *Drive) lengthText(write func(float64) string) string {
+// phaseText reports how many clients ran for how long, and how they were paced.
+func (d *Drive) phaseText() string {
+	early := ""
+	if d.Interrupted {
+		early = "ended early by the user"
+	}
+	return joined(d.lengthText(), d.loopText(), early)
+}
+
+// lengthText reports how many clients ran for how long.
+func (d *Drive) lengthText() string {
 	text := Counted(uint64(max(d.Clients, 0)), "client")
 	switch {
 	case d.Unmeasured():
-		return text + " for " + write(d.WarmupSeconds) + " of warm-up, and nothing measured"
+		return text + " for " + seconds(d.WarmupSeconds) + " of warm-up, and nothing measured"
 	case d.WarmupSeconds > 0:
-		return text + " for " + write(d.Seconds) + " after " + write(d.WarmupSeconds) + " of warm-up"
+		return text + " for " + seconds(d.Seconds) + " after " + seconds(d.WarmupSeconds) + " of warm-up"
 	}
-	return text + " for " + write(d.Seconds)
+	return text + " for " + seconds(d.Seconds)
 }
 
 // loopText reports how the load phase was paced.
@@ -36,7 +47,7 @@ func (d *Drive) loopText() string {
 	text, poisson := "open loop at "+RateText(d.Rate)+"/s", ", Poisson arrivals"
 	switch {
 	case !open(d) && d.ThinkSeconds <= 0:
-		return "closed loop"
+		return "closed loop: each client sends when the last answer is there"
 	case !open(d):
 		text, poisson = "closed loop, "+seconds(d.ThinkSeconds)+" between two transactions of a client", " in the mean"
 	case d.staged():
@@ -48,6 +59,9 @@ func (d *Drive) loopText() string {
 	return text
 }
 
+// open says whether work was due at a rate, whatever became of the work before.
+func open(d *Drive) bool { return d.Rate > 0 || d.RatePlan != "" }
+
 // staged says that the rate was not one all the time.
 func (d *Drive) staged() bool { return strings.Contains(d.RatePlan, " for ") }
 
@@ -58,33 +72,20 @@ func (d *Drive) behind() bool {
 	return d.Shed > 0 || float64(d.Backlog) > max(behindShare*d.Rate, float64(d.Clients))
 }
 
-// follower names who was too slow where a load phase is behind. c, which may be nil,
-// says whether that was the client itself.
-func follower(c *Client) string {
-	if c.bottleneck() != "" {
-		return "This client"
-	}
-	return "The database"
-}
-
-// bottleneck is why the client was it; empty where nothing says so.
-func (c *Client) bottleneck() string {
-	if c == nil {
-		return ""
-	}
-	return c.Bottleneck
-}
-
-// backlogText says what the backlog means.
+// backlogText says what the backlog means. c, which may be nil, says whether the client
+// itself was too slow.
 func (d *Drive) backlogText(c *Client) string {
 	if !d.behind() {
-		return "due, but not started when the load phase ended"
+		return wereCount(d.Backlog) + " due, but not started when the load phase ended."
 	}
-	asked := RateText(d.Rate) + "/s"
+	asked, follower := RateText(d.Rate)+"/s", "The database"
 	if d.staged() {
 		asked = clean(d.RatePlan)
 	}
-	text := fmt.Sprintf("%s could not follow the rate of %s: %s due and not started when the load phase ended", follower(c), asked, wereCount(d.Backlog))
+	if c.bottleneck() != "" {
+		follower = "This client"
+	}
+	text := fmt.Sprintf("%s could not follow the rate of %s: %s due and not started when the load phase ended", follower, asked, wereCount(d.Backlog))
 	if d.MaxBacklog > d.Backlog {
 		text += fmt.Sprintf(", up to %s waited at once", group(d.MaxBacklog))
 	}
@@ -94,14 +95,14 @@ func (d *Drive) backlogText(c *Client) string {
 	return text + "."
 }
 
-func wereCount(n uint64) string { return group(n) + " " + were(n) }
+// bottleneck is why the client was it; empty where nothing says so.
+func (c *Client) bottleneck() string { return cmp.Or(c, &Client{}).Bottleneck }
 
-// pacingText reports how precisely transactions were sent when they were due.
-func (d *Drive) pacingText() string {
-	if d.Pacing == nil {
-		return ""
+func wereCount(n uint64) string {
+	if n == 1 {
+		return "1 was"
 	}
-	return fmt.Sprintf("the tool's own delay from due to sent: p50 %s ms, p99 %s ms, max %s ms", LatencyText(d.Pacing.P50), LatencyText(d.Pacing.P99), LatencyText(d.Pacing.Max))
+	return group(n) + " were"
 }
 
 // clippedText warns of times that the percentiles do not have as they are.

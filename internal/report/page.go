@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -115,12 +114,30 @@ func (t *PageTable) Add(cells ...string) { t.Rows = append(t.Rows, PageRow{Cells
 
 // WriteText writes the columns and rows for a terminal.
 func (t *PageTable) WriteText(w io.Writer) error {
-	aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(aligned, strings.Join(t.Columns, "\t")+"\t")
+	widths := make([]int, len(t.Columns))
+	rows := [][]string{t.Columns}
 	for _, row := range t.Rows {
-		fmt.Fprintln(aligned, strings.Join(row.Cells, "\t")+"\t")
+		rows = append(rows, row.Cells[:min(len(row.Cells), len(widths))])
 	}
-	return aligned.Flush()
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(clean(cell)))
+		}
+	}
+	var out strings.Builder
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			width := widths[i]
+			if slices.Contains(t.Text, i) {
+				width = -width // at the left
+			}
+			line += fmt.Sprintf("  %*s", width, clean(cell))
+		}
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
 }
 
 // markdown writes a table as GitHub reads it

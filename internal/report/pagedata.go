@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strings"
 
@@ -80,55 +79,84 @@ func NewPageData(in Input) *PageData {
 	return d
 }
 
-// claimText says what the database claims.
+// claimText says what the database claims; empty where that is not known.
 func (r *Result) claimText() string {
-	c, claims := r.Claim, r.Claim.Level
-	if claims == "unknown" {
-		claims = "nothing"
+	c := r.Claim
+	if c == nil {
+		return ""
 	}
-	return fmt.Sprintf("%s, for which %s claims %s (%s)", c.Isolation, r.Database, claims, c.Source)
-}
-
-func (a *Anomaly) text() string {
-	return fmt.Sprintf("%s: found %s, forbidden from %s upwards.", a.Name, times(a.Count), a.Forbidden)
+	return fmt.Sprintf("%s, for which %s claims %s (%s)", c.Isolation, r.Database, strings.Replace(c.Level, "unknown", "nothing", 1), c.Source)
 }
 
 // facts say what was run. All are there in every report, known or not.
 func facts(r *Result) []PageFact {
-	claim, expect := NotKnown, NotKnown
+	cluster, expect, data := NotKnown+": stroppy did not start the database", "", "accounts"
+	if c := settingOf(r.Scenario, "cluster"); c != "" {
+		cluster = c + ", started on the client machine"
+	}
 	if c := r.Claim; c != nil {
-		claim, expect = r.claimText(), c.Expect
-		if c.Expect == c.Level {
+		if expect = c.Expect; c.Expect == c.Level {
 			expect += ", which is the claim"
 		}
 	}
-	return []PageFact{
-		{"Workload", joined(r.Workload, style(r.Drive))},
+	if r.Load != nil {
+		data = cmp.Or(r.Load.Things, data)
+	}
+	style, phase := "", "there was no load phase"
+	if d := r.Drive; d != nil {
+		style = joined(labelled("update ", d.Style["update"], "mode ", d.Style["mode"])...)
+		phase = d.phaseText()
+	}
+	list := []PageFact{
+		{"Workload", joined(r.Workload, style)},
 		{"Database", joined(databaseOf(r), r.DatabaseURL)},
-		{"Cluster", clusterFact(r)},
-		{"Isolation", claim},
+		{"Cluster", cluster},
+		{"Isolation", r.claimText()},
 		{"Checked against", expect},
-		{loaded(r.Load), OrNotKnown(loadLine(r.Load))},
-		{"Load phase", driveFact(r.Drive)},
-		{"Faults", faultsFact(r)},
+		{Capital(data), loadText(r.Load)},
+		{"Load phase", phase},
+		{"Faults", faultsText(r.Faults)},
 		{"Seed", SeedText(r.Seed)},
 		{"Started", StartText(r.StartedAt)},
-		{"Machine", OrNotKnown(r.Machine)},
-		{"Times", OrNotKnown(phases(r.Phases, lasting))},
+		{"Machine", r.Machine},
+		{"Times", phasesText(r.Phases)},
 	}
+	for i, f := range list {
+		list[i].Value = OrNotKnown(f.Value)
+	}
+	return list
 }
 
-// joined puts a point between what is there.
-func joined(parts ...string) string {
-	there := slices.DeleteFunc(parts, func(p string) bool { return p == "" })
-	return OrNotKnown(strings.Join(there, " · "))
+func phasesText(phases []Phase) string {
+	var parts []string
+	for _, p := range phases {
+		parts = append(parts, p.Name+" "+seconds(p.Seconds))
+	}
+	return joined(parts...)
 }
 
-func style(d *Drive) string {
-	if d == nil {
+func loadText(l *Load) string {
+	if l == nil {
 		return ""
 	}
-	return strings.Join(labelled("update ", d.Style["update"], "mode ", d.Style["mode"]), " · ")
+	s := Counted(l.Accounts, "account")
+	if l.Things != "" {
+		s = group(l.Accounts) + " " + l.Things
+	}
+	if l.Total != "" {
+		s += " holding " + l.Total
+	}
+	switch {
+	case l.Seconds == nil:
+		return s + ", loaded before"
+	case l.Resumed > 0:
+		s += fmt.Sprintf(", of which %s were there already", group(l.Resumed))
+	}
+	s += " in " + seconds(*l.Seconds)
+	if l.RowsPerSecond != nil {
+		s += ", " + RateText(*l.RowsPerSecond) + " rows/s"
+	}
+	return s
 }
 
 func settingOf(settings []Setting, name string) string {
@@ -140,66 +168,17 @@ func settingOf(settings []Setting, name string) string {
 	return ""
 }
 
-func clusterFact(r *Result) string {
-	if c := settingOf(r.Scenario, "cluster"); c != "" {
-		return c + ", started on the client machine"
-	}
-	return NotKnown + ": stroppy did not start the database"
-}
-
-func driveFact(d *Drive) string {
-	if d == nil {
-		return "there was no load phase"
-	}
-	parts := []string{d.lengthText(lasting), "closed loop: each client sends when the last answer is there"}
-	if open(d) {
-		parts[1] = "open loop at " + cmp.Or(d.RatePlan, RateText(d.Rate)) + " per second"
-		if d.Arrival != "" {
-			parts = append(parts, d.Arrival+" arrivals")
-		}
-	}
-	if d.ThinkSeconds > 0 {
-		parts = append(parts, lasting(d.ThinkSeconds)+" of think time")
-	}
-	return strings.Join(parts, " · ")
-}
-
-// open says whether work was due at a rate, whatever became of the work before.
-func open(d *Drive) bool { return d.Rate > 0 || d.RatePlan != "" }
-
-func faultsFact(r *Result) string {
-	if len(r.Faults) == 0 {
+func faultsText(faults []Fault) string {
+	if len(faults) == 0 {
 		return "none"
 	}
 	injected := 0
-	for _, f := range r.Faults {
+	for _, f := range faults {
 		if f.Error == "" && f.Skipped == "" {
 			injected++
 		}
 	}
-	return fmt.Sprintf("%d of %d injected", injected, len(r.Faults))
-}
-
-func phases(list []Phase, write func(float64) string) string {
-	var parts []string
-	for _, p := range list {
-		parts = append(parts, p.Name+" "+write(p.Seconds))
-	}
-	return strings.Join(parts, " · ")
-}
-
-// lasting writes a time in the units that people say.
-func lasting(s float64) string {
-	if s < 120 || s >= 1e9 {
-		return seconds(s)
-	}
-	whole := int64(math.Round(s))
-	h, m, rest := whole/3600, whole/60%60, whole%60
-	text := fmt.Sprintf("%d h %d min", h, m)
-	if h == 0 {
-		text = fmt.Sprintf("%d min %d s", m, rest)
-	}
-	return strings.TrimSuffix(strings.TrimSuffix(text, " 0 s"), " 0 min")
+	return fmt.Sprintf("%d of %d injected", injected, len(faults))
 }
 
 // pageChecks are the checks: those that the verdict counts first, and of them
@@ -225,7 +204,7 @@ func pageCheck(c Check) PageCheck {
 		Anomalies: []string{}, Witness: append([]string{}, c.Witness...), Where: []string{},
 	}
 	for _, a := range c.Anomalies {
-		s := a.text()
+		s := fmt.Sprintf("%s: found %s, forbidden from %s upwards.", a.Name, times(a.Count), a.Forbidden)
 		if a.Detail != "" && !strings.Contains(c.Detail, a.Detail) {
 			s += " " + a.Detail
 		}
@@ -235,15 +214,7 @@ func pageCheck(c Check) PageCheck {
 		p.Anomalies = append(p.Anomalies, s)
 	}
 	for _, w := range c.Where {
-		p.Where = append(p.Where, fmt.Sprintf("%s, block at %d, record %d", w.File, w.Offset, w.Record))
+		p.Where = append(p.Where, fmt.Sprintf("%s block at %d record %d", w.File, w.Offset, w.Record))
 	}
 	return p
-}
-
-// loaded names the line that says what was loaded.
-func loaded(l *Load) string {
-	if l == nil {
-		return "Accounts"
-	}
-	return Capital(cmp.Or(l.Things, "accounts"))
 }

@@ -15,7 +15,7 @@ const pacingLimit = 1
 func notes(r *Result, live bool) []PageNote {
 	n := &Notes{}
 	if !r.Finished && !live {
-		n.Warn("The run was cut off before its end: this is what was recorded until then.")
+		n.Warn(cutOffText)
 	}
 	bottleneck := r.Client.bottleneck()
 	if bottleneck != "" {
@@ -35,7 +35,7 @@ func notes(r *Result, live bool) []PageNote {
 	}
 	for _, f := range r.Faults {
 		for _, trouble := range labelled("not injected: ", f.Error, "not healed: ", f.HealError) {
-			n.Warn("The fault %s at %s was %s", f.Fault, lasting(f.AtSeconds), withPeriod(trouble))
+			n.Warn("The fault %s at %s was %s", f.Fault, seconds(f.AtSeconds), withPeriod(trouble))
 		}
 	}
 	if d := r.Degradation; d != nil && d.Loss() > 0 {
@@ -49,6 +49,9 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 	if d.Interrupted {
 		n.Warn("The user ended the run early.")
 	}
+	if d.Rebuilt {
+		n.Warn(rebuiltText)
+	}
 	switch s := d.Steady; {
 	case s == nil || s.State == stats.Steady:
 	case s.State == stats.Unsteady:
@@ -56,34 +59,22 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 	case s.Detail != "":
 		n.Note("%s", Sentence(s.Detail))
 	}
-	if d.Shed > 0 {
-		n.Warn("%s came due while the queue of late work was full and %s never sent. The latencies do not include them.", Counted(d.Shed, "transaction"), were(d.Shed))
-	}
-	const late = "%s %s due and not yet sent when the load phase ended. The latencies do not include them."
-	switch {
-	case d.Backlog > 0 && d.behind():
-		n.Warn("%s did not follow the rate: "+late, follower(c), Counted(d.Backlog, "transaction"), were(d.Backlog))
-	case d.Backlog > 0:
-		n.Note(late, Counted(d.Backlog, "transaction"), were(d.Backlog))
+	if d.Backlog > 0 || d.Shed > 0 {
+		add := n.Note
+		if d.behind() {
+			add = n.Warn
+		}
+		add("%s The latencies of committed transactions leave them out.", d.backlogText(c))
 	}
 	if d.Unknown > 0 {
-		them := "them"
-		if d.Unknown == 1 {
-			them = "it"
-		}
-		n.Note("%s ended in doubt: it is not known whether the database applied %s.", Counted(d.Unknown, "transaction"), them)
+		n.Note("%s ended in doubt: the database may or may not have applied the work.", Counted(d.Unknown, "transaction"))
 	}
 	if d.Retries > 0 && d.Outcomes["retried"] == nil {
 		n.Note("Some transactions were tried again. What they took is in the latencies of what committed; by itself it is not known.")
 	}
-}
-
-// were is the verb after so many.
-func were(n uint64) string {
-	if n == 1 {
-		return "was"
+	if text := d.clippedText(); text != "" {
+		n.Note("%s.", text)
 	}
-	return "were"
 }
 
 // figures are the few numbers in large type. All but the last are there in every report.
@@ -121,7 +112,7 @@ func figures(r *Result) []PageFigure {
 		}
 	}
 	if o := d.Outage; o != nil {
-		steadiness.Below = append(steadiness.Below, "longest gap without a commit "+lasting(o.Seconds))
+		steadiness.Below = append(steadiness.Below, "longest gap without a commit "+seconds(o.Seconds))
 	}
 	list := []PageFigure{throughput, latency, outcomes, steadiness}
 	if f := outageFigure(r.Faults); f != nil {
@@ -148,7 +139,7 @@ func outageFigure(faults []Fault) *PageFigure {
 	case worst.RecoveredSeconds != nil && *worst.RecoveredSeconds == 0:
 		back = "throughput did not fall"
 	case worst.RecoveredSeconds != nil:
-		back = "throughput back after " + lasting(*worst.RecoveredSeconds)
+		back = "throughput back after " + seconds(*worst.RecoveredSeconds)
 	}
-	return &PageFigure{Name: "Worst outage", Value: outageText(lasting)(*worst.OutageSeconds), Below: []string{worst.Fault + " at " + lasting(worst.AtSeconds), back}}
+	return &PageFigure{Name: "Worst outage", Value: outageText(*worst.OutageSeconds), Below: []string{worst.Fault + " at " + seconds(worst.AtSeconds), back}}
 }

@@ -12,6 +12,9 @@ import (
 // bank is the workload whose study has three tables of its own.
 const bank = "bank"
 
+// pacingError names the row of the tool's own delay.
+const pacingError = "pacing error"
+
 // latencyTables are the percentiles, from each of the clocks and by outcome.
 func latencyTables(d *Drive) []PageTable {
 	if d == nil {
@@ -25,7 +28,7 @@ func latencyTables(d *Drive) []PageTable {
 		clocks.Note += " " + lacking + ": " + text
 	}
 	if open(d) {
-		clocks.Add(d.Pacing.cells("pacing error", measurement.text)...)
+		clocks.Add(d.Pacing.cells(pacingError, measurement.text)...)
 		clocks.Note += " The pacing error is how long after it was due a transaction was sent although its client was free."
 	}
 	tables := []PageTable{clocks}
@@ -47,27 +50,45 @@ func outcomeNames(by map[string]*Latency) []string {
 	return append(there, others...)
 }
 
+// outcome is how many transactions ended in one way.
+type outcome struct {
+	name string
+	n    uint64
+	what string
+}
+
+func outcomeRows(d *Drive) []outcome {
+	aborted := fmt.Sprintf("given up; of all, conflicts %s and retries %s", group(d.Conflicts), group(d.Retries))
+	unknown := "in doubt to the end; reconnects " + group(d.Reconnects)
+	if d.Rebuilt {
+		aborted, unknown = "given up; tries beyond the first "+group(d.Retries), "in doubt to the end"
+	}
+	return []outcome{
+		{"committed", d.Committed, kinds(d.Kinds)},
+		{"rejected", d.Rejected.total(), d.Rejected.reasons()},
+		{"aborted", d.Aborted, aborted},
+		{"unknown", d.Unknown, unknown},
+	}
+}
+
+const errorsTitle = "Errors that the database reported"
+
 // outcomeTables count what became of the transactions, and what went wrong.
 func outcomeTables(d *Drive) []PageTable {
 	if d == nil {
 		return []PageTable{}
 	}
-	rejected, all := d.Rejected.total(), d.ended()
-	t := table("", "", []int{0, 3}, "outcome", "transactions", "share", "of these")
-	add := func(name string, n uint64, what string) {
-		t.Add(name, group(n), share(n, all), what)
+	t, all := table("", "", []int{0, 3}, "outcome", "transactions", "share", "of these"), d.ended()
+	for _, o := range outcomeRows(d) {
+		t.Add(o.name, group(o.n), share(o.n, all), o.what)
 	}
-	add("committed", d.Committed, kinds(d.Kinds))
-	add("rejected", rejected, d.Rejected.reasons())
-	add("aborted", d.Aborted, fmt.Sprintf("given up; of all, conflicts %s and retries %s", group(d.Conflicts), group(d.Retries)))
-	add("unknown", d.Unknown, fmt.Sprintf("in doubt to the end; reconnects %s", group(d.Reconnects)))
 	if open(d) {
 		t.Add("not sent", group(d.Backlog+d.Shed), none,
 			fmt.Sprintf("waiting at the end %s · shed %s · most waiting %s", group(d.Backlog), group(d.Shed), group(max(d.MaxBacklog, d.Backlog))))
 	}
 	tables := []PageTable{t}
 	if len(d.Errors) > 0 {
-		e := table("Errors that the database reported", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
+		e := table(errorsTitle, "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
 		for _, x := range d.Errors {
 			e.Add(x.Class, orNone(x.Code), orNone(x.Op), group(x.Count), x.Example)
 		}
@@ -133,14 +154,54 @@ func faultRow(f Fault) PageRow {
 		healed = "no"
 	}
 	if f.OutageSeconds != nil {
-		back = f.backText(lasting)
+		back = f.backText()
 	}
 	if f.Uncompared != "" {
 		below = append(below, "back is not known: "+f.Uncompared)
 	}
-	return PageRow{Below: below, Cells: append(lead, healed, Perhaps(f.OutageSeconds, outageText(lasting)), back,
+	return PageRow{Below: below, Cells: append(lead, healed, Perhaps(f.OutageSeconds, outageText), back,
 		measured(f.TPSBefore, RateText), measured(f.TPSDuring, RateText), measured(f.TPSAfter, RateText),
 		measured(f.P99Before, LatencyText), measured(f.P99During, LatencyText), measured(f.P99After, LatencyText), group(f.Unknown))}
+}
+
+// outageText writes an outage, of which there may be none.
+func outageText(s float64) string {
+	if s == 0 {
+		return "none"
+	}
+	return seconds(s)
+}
+
+// troubles are what did not come to be of a fault, and why.
+func (f *Fault) troubles() []string {
+	return labelled("not injected: ", f.Error, "not healed: ", f.HealError, "skipped: ", f.Skipped)
+}
+
+// backText says how long it took until the throughput was back.
+func (f *Fault) backText() string {
+	switch {
+	case f.RecoveredSeconds == nil && f.Uncompared != "":
+		return none
+	case f.RecoveredSeconds == nil:
+		return "never"
+	case *f.RecoveredSeconds == 0:
+		return "no fall"
+	}
+	return seconds(*f.RecoveredSeconds)
+}
+
+// lateText says by how much a fault came later than scheduled; empty where it is
+// not worth a word.
+func (f *Fault) lateText() string {
+	late := f.LateSeconds()
+	if late < lateFrom || f.Skipped != "" {
+		return ""
+	}
+	text := fmt.Sprintf("late: it was due at %s and came %s after that", seconds(f.ScheduledSeconds), seconds(late))
+	if f.Late != "" {
+		text += "; " + f.Late
+	}
+	return text
 }
 
 // measured writes a number that there may have been no time to measure.
@@ -155,11 +216,8 @@ func atText(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s"
 
 // costTables show what the load phase took from the machines.
 func costTables(r *Result) []PageTable {
+	client := cmp.Or(r.Client, &Client{})
 	t := table("", "Processor time is user and system time during the load phase.", []int{0}, "", "processor time", "largest memory")
-	client := Client{}
-	if r.Client != nil {
-		client = *r.Client
-	}
 	servers := r.Servers
 	if len(servers) == 0 {
 		servers = []Server{{Name: "servers"}}
@@ -173,6 +231,9 @@ func costTables(r *Result) []PageTable {
 	}
 	return []PageTable{t}
 }
+
+// mostEvents bounds what of a supervisor's work is shown; result.json has all.
+const mostEvents = 40
 
 // eventTables are what the cluster's supervisor did by itself.
 func eventTables(r *Result) []PageTable {
@@ -195,14 +256,7 @@ func eventTables(r *Result) []PageTable {
 func studyTables(r *Result) []PageTable {
 	tables := []PageTable{}
 	if r.Workload != bank && r.Workload != "" {
-		for _, own := range r.Tables {
-			t := table(own.Title, strings.Join(own.Notes, " "), []int{0}, own.Columns...)
-			for _, row := range own.Rows {
-				t.Add(row...)
-			}
-			tables = append(tables, t)
-		}
-		return tables
+		return ownTables(r)
 	}
 	vendor := OrNotKnown(r.Database)
 	if len(r.Faults) > 0 {
@@ -245,6 +299,19 @@ func studyTables(r *Result) []PageTable {
 	study("Table 3: disk footprint", "Transfers are all that this run committed, in the warm-up too, and no inquiries. The bytes per transfer are the whole footprint, accounts included, divided by them.",
 		[]string{"vendor", "accounts, millions", "transfers, millions", "disk footprint at test end, GB", "bytes per transfer"},
 		vendor, accounts, stored, footprint, Perhaps(r.FootprintPerTransfer, RateText))
+	return tables
+}
+
+// ownTables are those that the workload adds.
+func ownTables(r *Result) []PageTable {
+	tables := []PageTable{}
+	for _, own := range r.Tables {
+		t := table(own.Title, strings.Join(own.Notes, " "), []int{0}, own.Columns...)
+		for _, row := range own.Rows {
+			t.Add(row...)
+		}
+		tables = append(tables, t)
+	}
 	return tables
 }
 

@@ -1,12 +1,11 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"stroppy/internal/stats"
 )
@@ -23,11 +22,22 @@ type Options struct {
 // Text writes the report of a run: the verdict first.
 func Text(w io.Writer, r *Result, o Options) error {
 	t := &text{r: r, color: o.Color}
-	t.verdict()
+	t.out.WriteString(t.status(r.Verdict, strings.ToUpper(r.Verdict)) + "  " +
+		t.paint(bold, clean(strings.TrimSpace(r.Workload+" on "+databaseOf(r)))) + "\n")
+	if r.Reason != "" {
+		t.hang("", 2, r.Reason)
+	}
 	t.what()
-	t.throughput()
-	t.outcomes()
-	t.tables()
+	if r.Drive != nil {
+		t.throughput(r.Drive)
+		t.latencies(r.Drive)
+		t.outcomes(r.Drive)
+	}
+	for _, p := range ownTables(r) {
+		t.head(p.Title)
+		_ = p.WriteText(&t.out)
+		t.hang("", 2, p.Note)
+	}
 	t.faults()
 	t.events()
 	t.checks()
@@ -62,16 +72,10 @@ func (t *text) paint(color, s string) string {
 }
 
 func (t *text) status(status, shown string) string {
-	switch status {
-	case "valid":
-		return t.paint(green, shown)
-	case "invalid":
-		return t.paint(red, shown)
-	}
-	return t.paint(yellow, shown)
+	return t.paint(cmp.Or(map[string]string{"valid": green, "invalid": red}[status], yellow), shown)
 }
 
-func (t *text) head(title string) { t.out.WriteString("\n" + t.paint(bold, title) + "\n") }
+func (t *text) head(title string) { t.out.WriteString("\n" + t.paint(bold, clean(title)) + "\n") }
 
 // line writes a name and its value, which is wrapped under itself.
 func (t *text) line(name, value string) {
@@ -90,240 +94,6 @@ func (t *text) row(cells ...string) {
 	t.out.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 
-func (t *text) verdict() {
-	r := t.r
-	t.out.WriteString(t.status(r.Verdict, strings.ToUpper(r.Verdict)) + "  " +
-		t.paint(bold, clean(strings.TrimSpace(r.Workload+" on "+databaseOf(r)))) + "\n")
-	if r.Reason != "" {
-		t.hang("", 2, r.Reason)
-	}
-}
-
-func (t *text) what() {
-	r := t.r
-	t.head("Run")
-	t.line("started", r.StartedAt)
-	t.line("database", r.DatabaseURL)
-	var settings []string
-	for _, s := range r.Settings {
-		settings = append(settings, s.Name+" = "+s.Value)
-	}
-	t.line("settings", strings.Join(settings, " · "))
-	if c := r.Claim; c != nil {
-		t.line("isolation", r.claimText())
-		if c.Expect != c.Level {
-			t.line("expected", c.Expect+", which the verdict is about")
-		}
-	}
-	t.line("data", loadLine(r.Load))
-	t.line("load phase", driveLine(r.Drive))
-	t.line("seed", fmt.Sprint(r.Seed))
-	t.line("machine", r.Machine)
-	t.line("times", phases(r.Phases, seconds))
-}
-
-func loadLine(l *Load) string {
-	if l == nil {
-		return ""
-	}
-	s := Counted(l.Accounts, "account")
-	if l.Things != "" {
-		s = group(l.Accounts) + " " + l.Things
-	}
-	if l.Total != "" {
-		s += " holding " + l.Total
-	}
-	switch {
-	case l.Seconds == nil:
-		return s + ", loaded before"
-	case l.Resumed > 0:
-		s += fmt.Sprintf(", of which %s were there already", group(l.Resumed))
-	}
-	s += " in " + seconds(*l.Seconds)
-	if l.RowsPerSecond != nil {
-		s += ", " + RateText(*l.RowsPerSecond) + " rows/s"
-	}
-	return s
-}
-
-func driveLine(d *Drive) string {
-	if d == nil {
-		return ""
-	}
-	parts := []string{d.lengthText(seconds), d.loopText(), d.Style["update"], d.Style["mode"]}
-	if d.Interrupted {
-		parts = append(parts, "ended early by the user")
-	}
-	return joined(parts...)
-}
-
-// throughput writes the load phase's throughput and latencies.
-func (t *text) throughput() {
-	d := t.r.Drive
-	if d == nil {
-		return
-	}
-	if p := d.TPS; p != nil {
-		t.head("Throughput, committed transactions per second")
-		t.row("", "mean", "median", "max")
-		t.row("", optional(p.Mean), optional(p.Median), optional(p.Max))
-		if i := d.Interval; i != nil {
-			t.line("interval", fmt.Sprintf("%.0f %% confidence interval of the mean %s to %s; effective sample size %.0f",
-				100*i.Confidence, RateText(i.Low), RateText(i.High), i.Effective))
-		}
-		if s := d.Steady; s != nil && s.State != stats.SteadyUnknown {
-			t.line("steadiness", s.Detail)
-		}
-		if why := t.r.Client.bottleneck(); why != "" {
-			t.line("bottleneck", "the client: "+why)
-		}
-	}
-	if d.Latency == nil && d.Outcomes[allDue] == nil {
-		return
-	}
-	t.head("Latency of committed transactions, milliseconds")
-	t.row("", "mean", "p50", "p90", "p95", "p99", "p99.9", "max")
-	if d.Latency != nil {
-		t.row(d.Latency.cells("since due", d.committedText)...)
-	}
-	if d.Service != nil {
-		t.row(d.Service.cells("since sent", d.committedText)...)
-	}
-	for _, name := range []string{"retried", "rejected", "aborted", "unknown", allDue} {
-		if d.Outcomes[name] != nil && (name != allDue || d.lackingText() != "") {
-			t.row(d.outcomeCells(name)...)
-		}
-	}
-	t.line(lacking, d.lackingText())
-	t.line("pacing", d.pacingText())
-	t.line("clipped", d.clippedText())
-	if o := d.Outage; o != nil && o.Seconds >= 1 {
-		t.line("longest gap", fmt.Sprintf("%s without a commit, from second %.3g of the run", seconds(o.Seconds), o.AtSeconds))
-	}
-}
-
-func (t *text) outcomes() {
-	d := t.r.Drive
-	if d == nil {
-		return
-	}
-	t.head("Outcomes")
-	t.count("committed", d.Committed, kinds(d.Kinds))
-	t.count("rejected", d.Rejected.total(), d.Rejected.reasons())
-	if d.Rebuilt {
-		t.count("aborted", d.Aborted, "tries beyond the first "+group(d.Retries))
-		t.count("unknown", d.Unknown, "")
-		t.line("note", rebuiltText)
-		return
-	}
-	t.count("aborted", d.Aborted, fmt.Sprintf("conflicts %s · retries %s", group(d.Conflicts), group(d.Retries)))
-	t.count("unknown", d.Unknown, "reconnects "+group(d.Reconnects))
-	if d.Backlog > 0 || d.Shed > 0 {
-		t.count("backlog", d.Backlog, d.backlogText(t.r.Client))
-	}
-	if d.Unmeasured() {
-		t.line("note", unmeasuredText)
-	}
-}
-
-// count writes a name, a right-aligned number and what is in it.
-func (t *text) count(name string, n uint64, more string) {
-	t.hang(fmt.Sprintf("  %-12s%13s   ", name, group(n)), 30, more)
-}
-
-// tables writes what the workload adds, in columns.
-func (t *text) tables() {
-	for _, table := range t.r.Tables {
-		t.head(clean(table.Title))
-		widths := make([]int, len(table.Columns))
-		rows := append([][]string{table.Columns}, table.Rows...)
-		for _, row := range rows {
-			for i, cell := range row[:min(len(row), len(widths))] {
-				widths[i] = max(widths[i], utf8.RuneCountInString(clean(cell)))
-			}
-		}
-		for _, row := range rows {
-			var line strings.Builder
-			for i, cell := range row[:min(len(row), len(widths))] {
-				width := widths[i]
-				if i == 0 {
-					width = -width // at the left
-				}
-				fmt.Fprintf(&line, "  %*s", width, clean(cell))
-			}
-			t.out.WriteString(strings.TrimRight(line.String(), " ") + "\n")
-		}
-		for _, note := range table.Notes {
-			t.hang("", 2, note)
-		}
-	}
-}
-
-// mostEvents bounds what of a supervisor's work is shown; result.json has all.
-const mostEvents = 40
-
-// events reports what the cluster's supervisor did by itself.
-func (t *text) events() {
-	list := t.r.ClusterEvents
-	if len(list) == 0 {
-		return
-	}
-	t.head("Cluster events")
-	for i, e := range list {
-		if i == mostEvents {
-			t.line("", fmt.Sprintf("… and %d more, in %s", len(list)-i, FileName))
-			return
-		}
-		t.line(fmt.Sprintf("%.2f s", e.AtSeconds), e.Text)
-	}
-}
-
-func (t *text) checks() {
-	t.head("Checks")
-	if len(t.r.Checks) == 0 {
-		t.out.WriteString("  None was made.\n")
-		return
-	}
-	for _, c := range t.r.Checks {
-		t.check(c)
-	}
-	if v := t.r.Violations; v != nil {
-		t.line("all witnesses", fmt.Sprintf("%s, %s; `stroppy history RUN_DIR ID` shows a transaction", v.File, Counted(v.Lines, "line")))
-	}
-}
-
-func (t *text) check(c Check) {
-	const indent = 45
-	weight := "required"
-	if !c.Required {
-		weight = "for information"
-	}
-	shown := c.Status
-	if shown == "invalid" {
-		shown = "INVALID"
-	}
-	lead := fmt.Sprintf("  %-17s", clean(c.Name)) + t.status(c.Status, fmt.Sprintf("%-9s", shown)) + t.paint(faint, fmt.Sprintf("%-17s", weight))
-	if c.Status != "invalid" {
-		t.hang(lead, indent, c.Detail)
-		return
-	}
-	t.out.WriteString(strings.TrimRight(lead, " ") + "\n")
-	t.hang("", 6, c.Detail)
-	for _, a := range c.Anomalies {
-		t.hang("", 6, a.text())
-	}
-	if len(c.Witness) > 0 {
-		t.hang("", 6, "transactions: "+some(c.Witness, 20))
-	}
-	var places []string
-	for _, w := range c.Where {
-		places = append(places, fmt.Sprintf("%s block at %d record %d", w.File, w.Offset, w.Record))
-	}
-	if len(places) > 0 {
-		t.hang("", 6, "recorded in: "+strings.ReplaceAll(some(places, 6), ", ", "; "))
-	}
-}
-
 // hang writes lead and then detail, wrapped at the indent.
 func (t *text) hang(lead string, indent int, detail string) {
 	parts := wrap(detail, width-indent)
@@ -338,11 +108,170 @@ func (t *text) hang(lead string, indent int, detail string) {
 	}
 }
 
+func (t *text) what() {
+	r := t.r
+	var settings []string
+	for _, s := range r.Settings {
+		settings = append(settings, s.Name+" = "+s.Value)
+	}
+	expect, phase := "", ""
+	if c := r.Claim; c != nil && c.Expect != c.Level {
+		expect = c.Expect + ", which the verdict is about"
+	}
+	if d := r.Drive; d != nil {
+		phase = joined(d.phaseText(), d.Style["update"], d.Style["mode"])
+	}
+	t.head("Run")
+	for _, l := range [][2]string{
+		{"started", r.StartedAt}, {"database", r.DatabaseURL}, {"settings", strings.Join(settings, " · ")},
+		{"isolation", r.claimText()}, {"expected", expect}, {"data", loadText(r.Load)}, {"load phase", phase},
+		{"seed", fmt.Sprint(r.Seed)}, {"machine", r.Machine}, {"times", phasesText(r.Phases)},
+	} {
+		t.line(l[0], l[1])
+	}
+}
+
+func (t *text) throughput(d *Drive) {
+	if d.TPS == nil {
+		return
+	}
+	t.head("Throughput, committed transactions per second")
+	t.row("", "mean", "median", "max")
+	t.row("", measured(d.TPS.Mean, RateText), measured(d.TPS.Median, RateText), measured(d.TPS.Max, RateText))
+	if i := d.Interval; i != nil {
+		t.line("interval", fmt.Sprintf("%.0f %% confidence interval of the mean %s to %s; effective sample size %.0f",
+			100*i.Confidence, RateText(i.Low), RateText(i.High), i.Effective))
+	}
+	if s := d.Steady; s != nil && s.State != stats.SteadyUnknown {
+		t.line("steadiness", s.Detail)
+	}
+	if why := t.r.Client.bottleneck(); why != "" {
+		t.line("bottleneck", "the client: "+why)
+	}
+}
+
+func (t *text) latencies(d *Drive) {
+	if d.Latency == nil && d.Outcomes[allDue] == nil {
+		return
+	}
+	t.head("Latency of committed transactions, milliseconds")
+	t.row("", "mean", "p50", "p90", "p95", "p99", "p99.9", "max")
+	lacks := d.lackingText()
+	for _, p := range latencyTables(d) {
+		for _, row := range p.Rows {
+			name := row.Cells[0]
+			if row.Cells[1] != NotKnown && name != "committed" && name != pacingError && (name != "all due" || lacks != "") {
+				t.row(row.Cells...)
+			}
+		}
+	}
+	t.line(lacking, lacks)
+	if p := d.Pacing; p != nil {
+		t.line("pacing", fmt.Sprintf("the tool's own delay from due to sent: p50 %s ms, p99 %s ms, max %s ms", LatencyText(p.P50), LatencyText(p.P99), LatencyText(p.Max)))
+	}
+	t.line("clipped", d.clippedText())
+	if o := d.Outage; o != nil && o.Seconds >= 1 {
+		t.line("longest gap", fmt.Sprintf("%s without a commit, from second %.3g of the run", seconds(o.Seconds), o.AtSeconds))
+	}
+}
+
+func (t *text) outcomes(d *Drive) {
+	t.head("Outcomes")
+	for _, row := range outcomeRows(d) {
+		t.hang(fmt.Sprintf("  %-12s%13s   ", row.name, group(row.n)), 30, row.what)
+	}
+	if !d.Rebuilt && (d.Backlog > 0 || d.Shed > 0) {
+		t.hang(fmt.Sprintf("  %-12s%13s   ", "backlog", group(d.Backlog)), 30, d.backlogText(t.r.Client))
+	}
+	switch {
+	case d.Rebuilt:
+		t.line("note", rebuiltText)
+	case d.Unmeasured():
+		t.line("note", unmeasuredText)
+	}
+}
+
+// faults writes a line a fault: when, what, and how the database took it.
+func (t *text) faults() {
+	if len(t.r.Faults) == 0 {
+		return
+	}
+	t.head("Faults")
+	const columns = "  %7s  %-28s%9s%9s  %8s%8s%8s%10s\n"
+	fmt.Fprintf(&t.out, columns, "at", "", "outage", "back in", "tps", "", "", "in doubt")
+	t.out.WriteString(strings.TrimRight(fmt.Sprintf(columns, "", "", "", "", "before", "during", "after", ""), " \n") + "\n")
+	for _, f := range t.r.Faults {
+		row := faultRow(f)
+		c := row.Cells
+		fmt.Fprintf(&t.out, columns, c[2], short(clean(f.Fault), 28), c[4], c[5], c[6], c[7], c[8], c[12])
+		if c[9] != none {
+			row.Below = append(row.Below, fmt.Sprintf("p99 in ms %s before, %s during, %s after", c[9], c[10], c[11]))
+		}
+		for _, note := range row.Below {
+			const indent = 11
+			for _, part := range wrap(note, width-indent) {
+				t.out.WriteString(strings.Repeat(" ", indent) + t.paint(faint, part) + "\n")
+			}
+		}
+	}
+	if d := t.r.Degradation; d != nil {
+		how := "none"
+		if d.Loss() >= 0 {
+			how = fmt.Sprintf("%.1f %% less", 100*d.Loss())
+		}
+		t.line("degradation", fmt.Sprintf("%s tps before the first fault, %s after the last heal: %s", RateText(d.FirstTPS), RateText(d.LastTPS), how))
+	}
+}
+
+// events reports what the cluster's supervisor did by itself.
+func (t *text) events() {
+	for _, p := range eventTables(t.r) {
+		t.head(p.Title)
+		for _, row := range p.Rows {
+			t.line(row.Cells[0]+" s", row.Cells[1])
+		}
+		t.line("", p.Note)
+	}
+}
+
+func (t *text) checks() {
+	t.head("Checks")
+	if len(t.r.Checks) == 0 {
+		t.out.WriteString("  None was made.\n")
+	}
+	for _, c := range t.r.Checks {
+		t.check(pageCheck(c))
+	}
+	if v := t.r.Violations; v != nil {
+		t.line("all witnesses", fmt.Sprintf("%s, %s; `stroppy history RUN_DIR ID` shows a transaction", v.File, Counted(v.Lines, "line")))
+	}
+}
+
+func (t *text) check(c PageCheck) {
+	weight, shown := "required", c.Status
+	if !c.Required {
+		weight = "for information"
+	}
+	if shown == "invalid" {
+		shown = "INVALID"
+	}
+	lead := fmt.Sprintf("  %-17s", clean(c.Name)) + t.status(c.Status, fmt.Sprintf("%-9s", shown)) + t.paint(faint, fmt.Sprintf("%-17s", weight))
+	if c.Status != "invalid" {
+		t.hang(lead, 45, c.Detail)
+		return
+	}
+	t.out.WriteString(strings.TrimRight(lead, " ") + "\n")
+	evidence := append([]string{c.Detail}, c.Anomalies...)
+	for _, line := range append(evidence, labelled("transactions: ", some(c.Witness, 20), "recorded in: ", some(c.Where, 6))...) {
+		t.hang("", 6, line)
+	}
+}
+
 func (t *text) errors() {
 	if t.r.Drive == nil || len(t.r.Drive.Errors) == 0 {
 		return
 	}
-	t.head("Errors that the database reported")
+	t.head(errorsTitle)
 	for _, e := range t.r.Drive.Errors {
 		t.hang(fmt.Sprintf("  %12s  %-11s  %-10s  ", group(e.Count), clean(e.Class), clean(e.Code)), 40, e.Example)
 	}
@@ -350,37 +279,34 @@ func (t *text) errors() {
 
 // cost writes what the database keeps, and what client and servers took.
 func (t *text) cost() {
-	r := t.r
+	r, client := t.r, cmp.Or(t.r.Client, &Client{})
 	footprint, cpu, memory := "", "", ""
 	if r.FootprintBytes != nil {
 		footprint = bytesText(*r.FootprintBytes) + " in the database"
 		if each, n := r.FootprintPerTransfer, r.FootprintTransfers; each != nil && n != nil {
-			footprint += fmt.Sprintf(", %.0f bytes a committed %s (%s of them)", *each, writer(r.Workload), group(*n))
+			footprint += fmt.Sprintf(", %.0f bytes a committed transaction that wrote (%s of them)", *each, group(*n))
 		}
 	}
-	if c := r.Client; c != nil && c.CPUSeconds != nil && r.Drive != nil {
-		cpu = fmt.Sprintf("%.2f s in the load phase", *c.CPUSeconds)
-		if done := r.Drive.ended(); done > 0 && r.Drive.WarmupSeconds == 0 {
-			cpu += fmt.Sprintf(", %.1f µs a transaction", *c.CPUSeconds/float64(done)*1e6)
+	if d := r.Drive; d != nil && client.CPUSeconds != nil {
+		cpu = fmt.Sprintf("%.2f s in the load phase", *client.CPUSeconds)
+		if done := d.ended(); done > 0 && d.WarmupSeconds == 0 {
+			cpu += fmt.Sprintf(", %.1f µs a transaction", *client.CPUSeconds/float64(done)*1e6)
 		}
-		if c.Threads != nil {
-			cpu += fmt.Sprintf(", on %s", Counted(uint64(math.Round(*c.Threads)), "thread"))
+		if client.Threads != nil {
+			cpu += ", on " + Counted(uint64(math.Round(*client.Threads)), "thread")
 		}
 	}
-	if c := r.Client; c != nil && c.MaxRSSBytes != nil {
-		memory = bytesText(*c.MaxRSSBytes) + " at most"
+	if client.MaxRSSBytes != nil {
+		memory = bytesText(*client.MaxRSSBytes) + " at most"
 	}
 	var serverCPU, serverMemory []string
 	for _, s := range r.Servers {
 		if s.CPUSeconds != nil {
-			serverCPU = append(serverCPU, fmt.Sprintf("%s %.2f s", clean(s.Name), *s.CPUSeconds))
+			serverCPU = append(serverCPU, fmt.Sprintf("%s %.2f s", s.Name, *s.CPUSeconds))
 		}
 		if s.MaxRSSBytes != nil {
-			serverMemory = append(serverMemory, clean(s.Name)+" "+bytesText(*s.MaxRSSBytes))
+			serverMemory = append(serverMemory, s.Name+" "+bytesText(*s.MaxRSSBytes)+" at most")
 		}
-	}
-	if len(serverMemory) > 0 {
-		serverMemory[len(serverMemory)-1] += " at most"
 	}
 	if footprint+cpu+memory == "" && len(serverCPU)+len(serverMemory) == 0 {
 		return
@@ -400,18 +326,6 @@ func (t *text) files(dir string) {
 		t.out.WriteString("  " + fmt.Sprintf("%-16s", "repeat with") + clean(t.r.Command) + "\n")
 	}
 	if !t.r.Finished {
-		t.line("note", "The run was cut off before its end; what was recorded until then is there.")
+		t.line("note", cutOffText)
 	}
-}
-
-func seconds(s float64) string {
-	switch {
-	case s >= 120 && s < 1e9:
-		return time.Duration(s * float64(time.Second)).Round(time.Second).String()
-	case s > 0 && s < 0.001:
-		return "<1 ms"
-	case s > 0 && s < 0.9995:
-		return fmt.Sprintf("%.0f ms", s*1000)
-	}
-	return fmt.Sprintf("%.3g s", s)
 }

@@ -75,6 +75,7 @@ func wantOutcome(t *testing.T, tx *history.Transaction, outcome history.Outcome,
 }
 
 func TestEachKindObservesWhatWasBefore(t *testing.T) {
+	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
 		type state struct {
 			balance int64
@@ -107,6 +108,7 @@ func TestEachKindObservesWhatWasBefore(t *testing.T) {
 }
 
 func TestSettleTellsAndCloses(t *testing.T) {
+	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
 		for _, kind := range []history.Kind{history.Transfer, history.Payroll, history.Joint} {
 			done := next(t, c, kind)
@@ -142,6 +144,7 @@ func TestSettleTellsAndCloses(t *testing.T) {
 }
 
 func TestRulesOfTheBank(t *testing.T) {
+	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
 		for _, kind := range []history.Kind{history.Transfer, history.Payroll, history.Joint} {
 			poor := next(t, c, kind)
@@ -193,6 +196,7 @@ func richJoint(t *testing.T, c load.Client) (tx *history.Transaction, most int64
 }
 
 func TestJointTransferKeepsTheFloor(t *testing.T) {
+	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
 		tx, most := richJoint(t, c)
 		pay := func(amount int64) *history.Transaction {
@@ -215,6 +219,7 @@ func TestJointTransferKeepsTheFloor(t *testing.T) {
 }
 
 func TestCancelledAttemptIsNoSuccess(t *testing.T) {
+	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -15,6 +15,7 @@ import (
 // and a bank that is replaced while somebody is attached to it is not downloaded
 // as if it were the one that was driven.
 func TestEveryLoadHasItsOwnID(t *testing.T) {
+	t.Parallel()
 	forBanks(t, func(t *testing.T, database db.Database) {
 		first := newBank(t, database, nil)
 		mustLoad(t, first)
@@ -90,6 +91,7 @@ func rewriteMeta(t *testing.T, database db.Database, schema string) {
 // TestBankWithoutLoadID: a bank of the schema before is driven as it is, and one
 // that should have an id and has none is refused.
 func TestBankWithoutLoadID(t *testing.T) {
+	t.Parallel()
 	forBanks(t, func(t *testing.T, database db.Database) {
 		mustLoad(t, newBank(t, database, nil))
 		rewriteMeta(t, database, "1")

@@ -127,6 +127,7 @@ func mustLoad(t *testing.T, b *bank.Bank) {
 }
 
 func TestAttachTakesOneRunNumberAfterAnother(t *testing.T) {
+	t.Parallel()
 	forBanks(t, func(t *testing.T, database db.Database) {
 		mustLoad(t, newBank(t, database, nil))
 		for want := uint64(1); want <= 3; want++ {
@@ -145,6 +146,7 @@ func TestAttachTakesOneRunNumberAfterAnother(t *testing.T) {
 }
 
 func TestAttachRefusesWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
 	forBanks(t, func(t *testing.T, database db.Database) {
 		attach := func(change func(*bank.Config)) error {
 			_, err := newBank(t, database, change).Attach(t.Context())
@@ -165,6 +167,7 @@ func TestAttachRefusesWhatDoesNotFit(t *testing.T) {
 }
 
 func TestLoadReplacesABankOfItsOwn(t *testing.T) {
+	t.Parallel()
 	forBanks(t, func(t *testing.T, database db.Database) {
 		c := small()
 		c.Audits = 20
@@ -178,6 +181,7 @@ func TestLoadReplacesABankOfItsOwn(t *testing.T) {
 // TestInterruptedLoadIsRepeatedAndNeverUsed: half a load is refused. The next one begins
 // anew in a SQL database, and goes on in a key-value store.
 func TestInterruptedLoadIsRepeatedAndNeverUsed(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		commits int64
@@ -225,6 +229,7 @@ func TestInterruptedLoadIsRepeatedAndNeverUsed(t *testing.T) {
 }
 
 func TestInterruptedBulkLoadStartsAnew(t *testing.T) {
+	t.Parallel()
 	database, _ := openPostgres(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	many := func(c *bank.Config) { c.Accounts = 200_000 }
@@ -287,6 +292,7 @@ func wantOpeningBalances(t *testing.T, b *bank.Bank, accounts uint64) {
 }
 
 func TestLoadRefusesWhatSomebodyElseMade(t *testing.T) {
+	t.Parallel()
 	t.Run("table", func(t *testing.T) {
 		database, url := openPostgres(t)
 		psql(t, url, "CREATE TABLE stroppy_account (mine int); INSERT INTO stroppy_account VALUES (1)")
@@ -334,6 +340,7 @@ func TestLoadRefusesWhatSomebodyElseMade(t *testing.T) {
 }
 
 func TestAttachWithoutTheRightToRead(t *testing.T) {
+	t.Parallel()
 	database, url := openPostgres(t)
 	mustLoad(t, newBank(t, database, nil))
 	psql(t, url, "DROP ROLE IF EXISTS stranger; CREATE ROLE stranger LOGIN")

@@ -27,6 +27,7 @@ func eventsCommand(t *testing.T, args ...string) (code int, r *report.Result, di
 }
 
 func TestEventsCommand(t *testing.T) {
+	t.Parallel()
 	code, r, dir, complaints := eventsCommand(t, "--batch", "5", "--value-size", "100..300", "--clients", "4")
 	if code != 0 || r.Verdict != "valid" {
 		t.Fatalf("exit code %d: %s", code, complaints)

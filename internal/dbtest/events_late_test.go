@@ -96,7 +96,7 @@ func delayed(database db.Database, l *late) db.Database {
 // must not have begun anything on the server before.
 func eachLate(t *testing.T, test func(t *testing.T, database db.Database)) {
 	t.Run("memory", func(t *testing.T) { test(t, openMemory(t, "memory:")) })
-	t.Run("etcd", func(t *testing.T) { test(t, openEtcd(t)) })
+	t.Run("etcd", func(t *testing.T) { useEtcd(t); test(t, openEtcd(t)) })
 	t.Run("redis", func(t *testing.T) { test(t, openRedis(t, startRedis(t, 1, "no").URL())) })
 	t.Run("postgres", func(t *testing.T) { d, _ := openPostgres(t); test(t, d) })
 	t.Run("mariadb", func(t *testing.T) { test(t, openMariaDB(t, startMariaDB(t, nil), "events")) })
@@ -143,6 +143,7 @@ func settled(t *testing.T, c load.Client, tx *history.Transaction) {
 // TestEventsLookUpClosesThePlace: a look-up whose answer is "not applied" keeps an
 // append out for ever, even if its commit arrives later.
 func TestEventsLookUpClosesThePlace(t *testing.T) {
+	t.Parallel()
 	eachLate(t, func(t *testing.T, database db.Database) {
 		l := new(late)
 		e, c, first, second := twoClients(t, delayed(database, l))
@@ -175,6 +176,7 @@ func TestEventsLookUpClosesThePlace(t *testing.T) {
 // TestEventsLookUpFindsWhatWasApplied: of an append that was applied, or whose place
 // another has taken, the look-up says so.
 func TestEventsLookUpFindsWhatWasApplied(t *testing.T) {
+	t.Parallel()
 	eachLate(t, func(t *testing.T, database db.Database) {
 		l := new(late)
 		e, c, first, second := twoClients(t, delayed(database, l))
@@ -216,6 +218,7 @@ func TestEventsLookUpFindsWhatWasApplied(t *testing.T) {
 // TestEventsLookUpWaits: an append whose rows a server process has inserted already,
 // and neither committed nor taken back, lets the look-up wait until it does one of them.
 func TestEventsLookUpWaits(t *testing.T) {
+	t.Parallel()
 	test := func(t *testing.T, database db.Database) {
 		l := new(late)
 		delayed := delayed(database, l)
@@ -283,6 +286,7 @@ func interactiveLog(t *testing.T, database db.Database) (*events.Log, events.Con
 // TestEventsRetryFindsWhatWasApplied: a database that reports an append as aborted and
 // applies it is caught by the next try.
 func TestEventsRetryFindsWhatWasApplied(t *testing.T) {
+	t.Parallel()
 	for name, database := range map[string]db.Database{"memory": openMemory(t, "memory:"), "sqlite": openSQLite(t)} {
 		t.Run(name, func(t *testing.T) {
 			l := new(late)

@@ -65,6 +65,7 @@ func (r *trial) wantForeign(t *testing.T) {
 }
 
 func TestEventsOnNoop(t *testing.T) {
+	t.Parallel()
 	for name, change := range eventsWays() {
 		t.Run(name, func(t *testing.T) {
 			c := fewEvents()
@@ -83,6 +84,7 @@ func TestEventsOnNoop(t *testing.T) {
 // TestEventsUnderLostAnswers: a third of the answers is lost or refused, and the
 // look-ups leave no outcome open.
 func TestEventsUnderLostAnswers(t *testing.T) {
+	t.Parallel()
 	for _, streams := range []uint64{2, 8} {
 		c := fewEvents()
 		c.Streams = streams
@@ -150,6 +152,7 @@ func TestEventsMutants(t *testing.T) {
 // TestEventsOfSeveralRuns: a second run goes on where the first has ended, with other
 // batches and values, and both can be checked alone and together.
 func TestEventsOfSeveralRuns(t *testing.T) {
+	t.Parallel()
 	for _, open := range []func(t *testing.T) db.Database{
 		func(t *testing.T) db.Database { return openSQLite(t) },
 		func(t *testing.T) db.Database { return openMemory(t, "memory:") },
@@ -175,6 +178,7 @@ func TestEventsOfSeveralRuns(t *testing.T) {
 // TestEventsLimits: what a database cannot hold is split or refused before anything
 // is made.
 func TestEventsLimits(t *testing.T) {
+	t.Parallel()
 	c := fewEvents()
 	c.Fragment, c.Batch, c.Size, c.Clients, c.Streams = 0, 1, events.Size{Low: 200_000, High: 300_000}, 2, 2
 	t.Run("MariaDB splits", func(t *testing.T) {
@@ -188,6 +192,7 @@ func TestEventsLimits(t *testing.T) {
 		r.wantAllValid(t)
 	})
 	t.Run("etcd", func(t *testing.T) {
+		useEtcd(t)
 		d := openEtcd(t)
 		r := runEvents(t, d, c, 20)
 		r.wantAllValid(t)

@@ -61,6 +61,7 @@ func (s *counterSession) Close() error                { return nil }
 // TestProcedureCalls: a call is a commit, and after a lost one the session is of no
 // use until it is reset.
 func TestProcedureCalls(t *testing.T) {
+	t.Parallel()
 	for script, want := range map[string]struct {
 		class   db.Class
 		arrived int

@@ -152,6 +152,7 @@ func parseRule(words []string) (r Rule, err error) {
 }
 
 func TestScriptPrintsAndParsesBack(t *testing.T) {
+	t.Parallel()
 	for _, text := range []string{
 		"seed 0; cut commit 1",
 		"seed 18446744073709551615; lose begin 0.05; refuse statement 0.001; delay read 0.1 2ms; late commit 0.25",
@@ -168,6 +169,7 @@ func TestScriptPrintsAndParsesBack(t *testing.T) {
 }
 
 func TestScriptRefuses(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"seed x; cut commit 1":          "not a whole number",
 		"seed 1; cut commit":            "FAULT STEP RATE",

@@ -141,6 +141,7 @@ func TestHonestMisbehaviour(t *testing.T) {
 
 // TestHonestMisbehaviourOfProcedures: the same where a call is the transaction.
 func TestHonestMisbehaviourOfProcedures(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(t *testing.T, database db.Database) workload.Workload{
 		"bank": func(t *testing.T, database db.Database) workload.Workload {
 			return newBank(t, database, func(c *bank.Config) { c.Mode = workload.Procedure })
@@ -227,6 +228,7 @@ func (r *trial) wantOutcomes(t *testing.T) {
 
 // TestFaultyLoad: a load that was cut off is repeated until it ends, and then is whole.
 func TestFaultyLoad(t *testing.T) {
+	t.Parallel()
 	for engine, open := range embedded {
 		for _, w := range faultyWorkloads() {
 			t.Run(engine+"/"+w.name, func(t *testing.T) {
@@ -326,6 +328,7 @@ func TestSQLMutants(t *testing.T) {
 // TestFalsifiedKeyValueStore: what needs no knowledge of the store is falsified in its
 // sessions too.
 func TestFalsifiedKeyValueStore(t *testing.T) {
+	t.Parallel()
 	want := map[Fault]string{
 		LostAck: check.Durable, Ghost: check.NoGhost, Torn: check.Ledger,
 		DoubleApply: check.Ledger, PhantomMoney: check.Total, StaleRead: check.Strict,

@@ -182,6 +182,7 @@ var interferences = []struct {
 // TestInterferenceOnPostgres changes by hand what the bank wrote, while
 // transfers go on: the books show it, by account and transfer.
 func TestInterferenceOnPostgres(t *testing.T) {
+	t.Parallel()
 	urls := make([]string, len(interferences))
 	for i := range urls {
 		urls[i] = newPostgresDatabase(t)
@@ -215,6 +216,7 @@ func TestInterferenceOnPostgres(t *testing.T) {
 
 // TestInterferenceOnEtcd is the same on a store of keys and values.
 func TestInterferenceOnEtcd(t *testing.T) {
+	t.Parallel()
 	const accounts, ledger = "stroppy/account/", "stroppy/ledger/"
 	for _, test := range []struct {
 		name, prefix string
@@ -235,6 +237,7 @@ func TestInterferenceOnEtcd(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			useEtcd(t)
 			s, err := openEtcd(t).KVSession(t.Context(), db.SessionOptions{Mode: db.Pipelined})
 			if err != nil {
 				t.Fatal(err)
@@ -311,6 +314,7 @@ func rewrite(t *testing.T, s db.KVSession, key string, change func(value []byte)
 // TestLostUpdatesAreNamed: what read committed lets happen to read, compute and
 // write is reported by name, with both transactions, the account and the versions.
 func TestLostUpdatesAreNamed(t *testing.T) {
+	t.Parallel()
 	url, dir := newPostgresDatabase(t), filepath.Join(t.TempDir(), "run")
 	code, stdout, stderr := stroppy("run", "--db", url, "--json", "--out", dir, "--seed", "7", "--update", "rmw",
 		"--isolation", "read committed", "--accounts", "20", "--clients", "8", "--count", "3000")
@@ -356,6 +360,7 @@ func lastLine(text string) string {
 // TestSerializableUnderContention: at PostgreSQL's serializable the same style is
 // right, however much the transactions meet.
 func TestSerializableUnderContention(t *testing.T) {
+	t.Parallel()
 	for _, update := range []string{"atomic", "rmw"} {
 		t.Run(update, func(t *testing.T) {
 			code, stdout, stderr := stroppy("run", "--db", newPostgresDatabase(t), "--json", "--out", filepath.Join(t.TempDir(), "run"),

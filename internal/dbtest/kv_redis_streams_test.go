@@ -8,6 +8,7 @@ import (
 
 // TestKVRefusesSharedRedisConnectionsByWatch: a watched transaction needs its connection alone.
 func TestKVRefusesSharedRedisConnectionsByWatch(t *testing.T) {
+	t.Parallel()
 	s := startRedis(t, 1, "no")
 	code, _, why := kvOn(t, "--db", s.URL()+"?commit=watch", "--in-flight", "8", "--records", "300", "--count", "100")
 	if code != 3 || !strings.Contains(why, "take commit=script, or leave in-flight out") {
@@ -18,6 +19,7 @@ func TestKVRefusesSharedRedisConnectionsByWatch(t *testing.T) {
 // TestKVOnSharedRedisConnectionsUnderNemesis kills a server that syncs its file before it answers,
 // under transactions that travel together.
 func TestKVOnSharedRedisConnectionsUnderNemesis(t *testing.T) {
+	t.Parallel()
 	needsTime(t)
 	code, v, why := kvOn(t, slices.Concat([]string{
 		"--cluster", "redis:1?appendfsync=always&memory=on", "--nemesis", "kill primary at 2s for 1s", "--duration", "5s", "--in-flight", "8",

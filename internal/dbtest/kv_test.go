@@ -93,6 +93,7 @@ func TestKVMutants(t *testing.T) {
 
 // TestKVOnNoop: a database that keeps nothing is driven and not checked.
 func TestKVOnNoop(t *testing.T) {
+	t.Parallel()
 	code, v, why := kvOn(t, "--db", "noop:", "--no-check", "--count", "100000", "--in-flight", "2")
 	if code != 0 || v.Drive.Committed != 100_000 {
 		t.Errorf("exit code %d, %d transactions: %s", code, v.Drive.Committed, why)
@@ -101,6 +102,7 @@ func TestKVOnNoop(t *testing.T) {
 
 // TestKVRefusals: what cannot be done is said in one sentence, before anything is.
 func TestKVRefusals(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		args []string
 		want string

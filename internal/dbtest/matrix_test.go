@@ -157,6 +157,7 @@ func onMariaDB(snapshot string) func(t *testing.T) opener {
 }
 
 func onEtcd(t *testing.T) opener {
+	useEtcd(t)
 	openEtcd(t)
 	return func(t *testing.T) (db.Database, string) { return openEtcd(t), shared.etcd.URL() }
 }

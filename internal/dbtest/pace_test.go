@@ -289,8 +289,9 @@ func TestCoordinatedOmission(t *testing.T) {
 	byLatency, byService := above(p.times(anyone, latency)), above(p.times(anyone, service))
 	least := int((float64(to-from)/1e6 - late) / 1000 * rate)
 	t.Logf("stopped for %v: %d were due then; %d are late by latency (at least %d must be), %d by service time; most waiting %d", resumed.Sub(stopped), due, byLatency, least, byService, p.result.Drive.MaxBacklog)
-	if byLatency < least-1 || byLatency > 2*due {
-		t.Errorf("%d transactions are late, and at least %d must be", byLatency, least)
+	// Before the stop they were in time, however long a busy machine takes to catch up.
+	if byLatency < least-1 || byLatency > len(p.transactions)-rate {
+		t.Errorf("%d transactions of %d are late, and at least %d must be", byLatency, len(p.transactions), least)
 	}
 	if byService < clients || byService > byLatency/5 {
 		t.Errorf("%d transactions were served late, of %d clients", byService, clients)

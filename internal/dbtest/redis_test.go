@@ -70,6 +70,7 @@ func startBank(t *testing.T, database db.Database, c bank.Config) *trial {
 // TestBankOnKilledRedis kills a server that writes its file before it answers,
 // and starts it again, while the bank is driven: nothing is lost.
 func TestBankOnKilledRedis(t *testing.T) {
+	t.Parallel()
 	for _, way := range redisWays {
 		t.Run(way, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -118,6 +119,7 @@ func dropReplicas(ctx context.Context, address string) error {
 // were acknowledged and are gone, and because each is gone as a whole, the total
 // does not show it.
 func TestRedisLosesAcknowledgedTransfers(t *testing.T) {
+	t.Parallel()
 	for _, way := range redisWays {
 		t.Run(way, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -31,6 +31,7 @@ type servers struct {
 	etcd        *etcdcluster.Cluster
 	etcdErr     error
 	databases   atomic.Int64
+	etcdUse     sync.Mutex // held by the test that uses the cluster
 }
 
 // shared is set once by TestMain, before any test.
@@ -188,8 +189,14 @@ func openPostgresURL(t *testing.T, url string) *postgres.Database {
 	return opened(t, d, err)
 }
 
-// openEtcd opens the shared etcd cluster of three nodes. Its data are those of
-// the test before.
+// useEtcd has the shared etcd cluster for a test alone, until it ends.
+func useEtcd(t *testing.T) {
+	shared.etcdUse.Lock()
+	t.Cleanup(shared.etcdUse.Unlock)
+}
+
+// openEtcd opens the shared etcd cluster of three nodes, which the test uses alone. Its
+// data are those of the test before.
 func openEtcd(t *testing.T) *etcd.Database {
 	t.Helper()
 	needsTime(t)

@@ -20,6 +20,7 @@ import (
 // TestTPCBRepeatsALoad: a load that was cut off refuses to be driven, is repeated, and is
 // then as whole as any. In a key-value store it goes on where it ended.
 func TestTPCBRepeatsALoad(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(t *testing.T) db.Database{
 		"sql":          func(t *testing.T) db.Database { return noBulk{openSQLite(t)} },
 		"sql add keys": func(t *testing.T) db.Database { d, _ := openPostgres(t); return noBulk{d} },
@@ -50,6 +51,7 @@ func TestTPCBRepeatsALoad(t *testing.T) {
 
 // TestTPCBRefusesWhatDoesNotFit: other sizes, other rows, other tables.
 func TestTPCBRefusesWhatDoesNotFit(t *testing.T) {
+	t.Parallel()
 	for name, database := range map[string]db.Database{"sql": openSQLite(t), "key-value": openMemory(t, "memory:")} {
 		t.Run(name, func(t *testing.T) {
 			c := smallTPCB()
@@ -95,6 +97,7 @@ func TestTPCBRefusesWhatDoesNotFit(t *testing.T) {
 // TestTPCBChangesItsRows: a load with versions takes the place of one without, and the
 // other way round, and each is driven as it is where nobody asks for one of them.
 func TestTPCBChangesItsRows(t *testing.T) {
+	t.Parallel()
 	database, c := openSQLite(t), smallTPCB()
 	for _, versions := range []bool{false, true, false} {
 		c.Versions = versions
@@ -120,6 +123,7 @@ func TestTPCBChangesItsRows(t *testing.T) {
 // TestTPCBLeavesForeignTables: tables of pgbench's names that are not as pgbench makes
 // them are neither driven nor replaced.
 func TestTPCBLeavesForeignTables(t *testing.T) {
+	t.Parallel()
 	database := openSQLite(t)
 	for _, statement := range []string{
 		"CREATE TABLE pgbench_branches (bid INTEGER, bbalance INTEGER)", "CREATE TABLE pgbench_tellers (tid INTEGER, tbalance INTEGER)",

@@ -136,6 +136,7 @@ func wantUnknown(t *testing.T, results []check.Result, name string) {
 }
 
 func TestTPCBOnNoop(t *testing.T) {
+	t.Parallel()
 	c := smallTPCB()
 	r := newTrial(t, noop.Open(), newTPCB(t, noop.Open(), c), "")
 	r.attach(t)
@@ -148,6 +149,7 @@ func TestTPCBOnNoop(t *testing.T) {
 // TestTPCBAfterABareRun: a run that kept no history is reported by the database, so
 // that a later run knows why its rows hold more than their history says.
 func TestTPCBAfterABareRun(t *testing.T) {
+	t.Parallel()
 	for name, database := range map[string]db.Database{"sql": openSQLite(t), "key-value": openMemory(t, "memory:")} {
 		t.Run(name, func(t *testing.T) {
 			c := smallTPCB()

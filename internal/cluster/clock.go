@@ -135,16 +135,7 @@ func (s *Server) Steered() error {
 	return nil
 }
 
-// Jump puts the node's clock forward by a time, or back by a negative one.
-func (s *Server) Jump(_ context.Context, by time.Duration) (heal func() error, err error) {
-	return s.steer(deviation{ahead: by, from: time.Now()})
-}
-
-// Rate makes the node's clock run so many times as fast as it should, from now on.
-func (s *Server) Rate(_ context.Context, factor float64) (heal func() error, err error) {
-	return s.steer(deviation{from: time.Now(), drift: factor - 1})
-}
-
+// steer makes the node's clock deviate until heal.
 func (s *Server) steer(d deviation) (heal func() error, err error) {
 	if err := s.Steered(); err != nil {
 		return nil, fmt.Errorf("steer the clock of %s: %w", s.Name(), err)
@@ -181,37 +172,28 @@ func (s *Server) removeClock() error {
 type clockwork interface {
 	Name() string
 	Awake() bool
-	Jump(ctx context.Context, by time.Duration) (heal func() error, err error)
-	Rate(ctx context.Context, factor float64) (heal func() error, err error)
+	steer(d deviation) (heal func() error, err error)
 	Now(ctx context.Context) (time.Time, error)
 }
 
 // driftWithin bounds the time that it takes to measure the rate of a clock.
 const driftWithin = 10 * time.Second
 
-// JumpClock is Jump that asks the server what time it is: before it, after it, and
-// after the heal.
+// JumpClock puts the node's clock forward by a time, or back by a negative one, and
+// asks the server what time it is: before it, after it, and after the heal.
 func (s *Server) JumpClock(ctx context.Context, by time.Duration) (Effect, error) {
 	return jumpClock(ctx, s, by)
 }
 
-// DriftClock is Rate that watches the server's time for long enough to measure its
-// rate, and sees after the heal that the clock is right and stays so.
+// DriftClock makes the node's clock run so many times as fast as it should, from now on.
+// It watches the server's time for long enough to measure its rate, and sees after the
+// heal that the clock is right and stays so.
 func (s *Server) DriftClock(ctx context.Context, rate float64) (Effect, error) {
 	return driftClock(ctx, s, rate)
 }
 
 func jumpClock(ctx context.Context, c clockwork, by time.Duration) (Effect, error) {
-	before, err := offsetOf(ctx, c)
-	if err != nil {
-		return Effect{}, err
-	}
-	heal, err := c.Jump(ctx, by)
-	if err != nil {
-		return Effect{}, err
-	}
-	e := Effect{Heal: before.healed(c, heal, by.Abs())}
-	after, err := offsetOf(ctx, c)
+	e, before, after, err := deviate(ctx, c, deviation{ahead: by, from: time.Now()}, by.Abs())
 	if err != nil {
 		return e, err
 	}
@@ -224,16 +206,8 @@ func jumpClock(ctx context.Context, c clockwork, by time.Duration) (Effect, erro
 }
 
 func driftClock(ctx context.Context, c clockwork, rate float64) (Effect, error) {
-	before, err := offsetOf(ctx, c)
-	if err != nil {
-		return Effect{}, err
-	}
-	heal, err := c.Rate(ctx, rate)
-	if err != nil {
-		return Effect{}, err
-	}
-	e := Effect{Heal: before.healed(c, heal, time.Duration(math.Abs(rate-1)*float64(time.Second)))}
-	first, err := offsetOf(ctx, c)
+	least := time.Duration(math.Abs(rate-1) * float64(time.Second))
+	e, _, first, err := deviate(ctx, c, deviation{from: time.Now(), drift: rate - 1}, least)
 	if err != nil {
 		return e, err
 	}
@@ -254,6 +228,34 @@ func driftClock(ctx context.Context, c clockwork, rate float64) (Effect, error) 
 	return e, err
 }
 
+// deviate steers a clock and returns its offsets before and after. The heal of the
+// effect sees that the clock is where it was before: nearer than half of least.
+func deviate(ctx context.Context, c clockwork, d deviation, least time.Duration) (e Effect, before, after offset, err error) {
+	if before, err = offsetOf(ctx, c); err != nil {
+		return e, before, after, err
+	}
+	heal, err := c.steer(d)
+	if err != nil {
+		return e, before, after, err
+	}
+	e.Heal = healing(seenWithin, heal, func(ctx context.Context) (string, error) {
+		if !c.Awake() {
+			return "the server, which is down or paused, goes on with a right clock", nil
+		}
+		now, err := offsetOf(ctx, c)
+		if err != nil {
+			return "", err
+		}
+		wrong := now.ahead - before.ahead
+		if wrong.Abs() > least/2+now.sure+before.sure {
+			return "", fmt.Errorf("the clock of %s is wrong by %s after its heal", c.Name(), wrong.Round(time.Millisecond))
+		}
+		return "clock right to " + wrong.Abs().Round(time.Millisecond).String(), nil
+	})
+	after, err = offsetOf(ctx, c)
+	return e, before, after, err
+}
+
 // offset is how far a node's clock was ahead of this program's.
 type offset struct {
 	ahead time.Duration
@@ -270,23 +272,4 @@ func offsetOf(ctx context.Context, c clockwork) (offset, error) {
 	}
 	middle := asked.Add(took / 2)
 	return offset{ahead: now.Round(0).Sub(middle.Round(0)), sure: took / 2, at: middle}, nil
-}
-
-// healed heals a clock and sees that it is where it was before the fault: nearer
-// than half of least.
-func (before offset) healed(c clockwork, heal func() error, least time.Duration) func(context.Context) (string, error) {
-	return healing(seenWithin, heal, func(ctx context.Context) (string, error) {
-		if !c.Awake() {
-			return "the server, which is down or paused, goes on with a right clock", nil
-		}
-		now, err := offsetOf(ctx, c)
-		if err != nil {
-			return "", err
-		}
-		wrong := now.ahead - before.ahead
-		if wrong.Abs() > least/2+now.sure+before.sure {
-			return "", fmt.Errorf("the clock of %s is wrong by %s after its heal", c.Name(), wrong.Round(time.Millisecond))
-		}
-		return "clock right to " + wrong.Abs().Round(time.Millisecond).String(), nil
-	})
 }

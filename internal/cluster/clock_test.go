@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"context"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
@@ -72,4 +73,14 @@ func TestSteerable(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q in it", program, library, err, c.want)
 		}
 	}
+}
+
+// Jump is JumpClock that does not look at its effect.
+func (s *Server) Jump(_ context.Context, by time.Duration) (heal func() error, err error) {
+	return s.steer(deviation{ahead: by, from: time.Now()})
+}
+
+// Rate is DriftClock that does not look at its effect.
+func (s *Server) Rate(_ context.Context, factor float64) (heal func() error, err error) {
+	return s.steer(deviation{from: time.Now(), drift: factor - 1})
 }

@@ -15,40 +15,26 @@ import (
 
 // falseNode is a node whose clock and whose disk can have faults, or only pretend to.
 type falseNode struct {
-	dir    string
-	jumped time.Duration
-	rate   float64
-	since  time.Time // of the rate
-	numb   bool      // a change does nothing
-	stuck  bool      // a heal does nothing
-	down   bool
+	dir       string
+	deviation deviation
+	numb      bool // a change does nothing
+	stuck     bool // a heal does nothing
+	down      bool
 }
 
 func (n *falseNode) Name() string { return "n0" }
-func (n *falseNode) Dir() string  { return n.dir }
 func (n *falseNode) Awake() bool  { return !n.down }
 
-func (n *falseNode) Jump(_ context.Context, by time.Duration) (func() error, error) {
+func (n *falseNode) steer(d deviation) (func() error, error) {
 	if !n.numb {
-		n.jumped += by
+		n.deviation = d
 	}
-	return n.heal(func() { n.jumped = 0 }), nil
-}
-
-func (n *falseNode) Rate(_ context.Context, factor float64) (func() error, error) {
-	if !n.numb {
-		n.rate, n.since = factor, time.Now()
-	}
-	return n.heal(func() { n.rate = 0 }), nil
-}
-
-func (n *falseNode) heal(undo func()) func() error {
 	return func() error {
 		if !n.stuck {
-			undo()
+			n.deviation = deviation{}
 		}
 		return nil
-	}
+	}, nil
 }
 
 func (n *falseNode) Now(context.Context) (time.Time, error) {
@@ -56,25 +42,21 @@ func (n *falseNode) Now(context.Context) (time.Time, error) {
 		return time.Time{}, errors.New("nobody answers")
 	}
 	time.Sleep(2 * time.Millisecond) // a question takes time
-	now := time.Now().Add(n.jumped)
-	if n.rate != 0 {
-		now = now.Add(time.Duration((n.rate - 1) * float64(time.Since(n.since))))
-	}
-	return now, nil
+	now, d := time.Now(), n.deviation
+	return now.Add(d.ahead + time.Duration(d.drift*float64(now.Sub(d.from)))), nil
 }
 
-// Fill lets one file of the folder be a device that is always full.
-func (n *falseNode) Fill(context.Context) (func() error, error) {
-	path := filepath.Join(n.dir, probeName)
-	if n.numb {
-		return func() error { return nil }, nil
+// fill lets one file of the folder be a device that is always full, which is removed by
+// whoever looks.
+func (n *falseNode) fill() (Effect, error) {
+	var err error
+	if !n.numb {
+		err = os.Symlink("/dev/full", filepath.Join(n.dir, probeName))
 	}
-	return func() error { return nil }, os.Symlink("/dev/full", path) // which seenFull removes
+	return diskEffect("n0", n.dir, noHeal, err, seenFull)
 }
 
-func (n *falseNode) Slow(context.Context, time.Duration) (func() error, error) {
-	return func() error { return nil }, nil
-}
+func noHeal() error { return nil }
 
 // effects are what is done to a false node.
 func (n *falseNode) effects() map[string]func(context.Context) (Effect, error) {
@@ -85,8 +67,10 @@ func (n *falseNode) effects() map[string]func(context.Context) (Effect, error) {
 		"half":      func(ctx context.Context) (Effect, error) { return driftClock(ctx, n, 0.5) },
 		"nearly":    func(ctx context.Context) (Effect, error) { return driftClock(ctx, n, 0.98) },
 		"double":    func(ctx context.Context) (Effect, error) { return driftClock(ctx, n, 2) },
-		"fill":      func(ctx context.Context) (Effect, error) { return fillDisk(ctx, n) },
-		"slow":      func(ctx context.Context) (Effect, error) { return slowDisk(ctx, n, 100*time.Millisecond) },
+		"fill":      func(context.Context) (Effect, error) { return n.fill() },
+		"slow": func(context.Context) (Effect, error) {
+			return diskEffect("n0", n.dir, noHeal, nil, seenSlow(100*time.Millisecond))
+		},
 	}
 }
 
@@ -138,8 +122,8 @@ func TestClockOfTheDead(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.down = true
-	if seen, err := e.Heal(t.Context()); err != nil || n.jumped != 0 || !strings.Contains(seen, "goes on with a right clock") {
-		t.Errorf("%q, %v, ahead by %v", seen, err, n.jumped)
+	if seen, err := e.Heal(t.Context()); err != nil || n.deviation != (deviation{}) || !strings.Contains(seen, "goes on with a right clock") {
+		t.Errorf("%q, %v, %+v", seen, err, n.deviation)
 	}
 }
 

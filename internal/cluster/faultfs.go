@@ -199,17 +199,18 @@ func (s *Server) Layered() error {
 // Fill lets what needs room on the node's disk fail with ENOSPC: writes that make
 // a file longer, and new names.
 func (s *Server) Fill(ctx context.Context) (heal func() error, err error) {
-	heal = func() error { return s.ask(context.Background(), "give room back to the disk of", "Fill", false) }
-	return heal, s.ask(ctx, "fill the disk of", "Fill", true)
+	return s.diskFault(ctx, "fill the disk of", "Fill", true, false)
 }
 
 // Slow lets every call to the node's disk take so much longer. What the kernel has
 // in memory is read as fast as ever.
 func (s *Server) Slow(ctx context.Context, perCall time.Duration) (heal func() error, err error) {
-	heal = func() error {
-		return s.ask(context.Background(), "give its speed back to the disk of", "Slow", time.Duration(0))
-	}
-	return heal, s.ask(ctx, "slow down the disk of", "Slow", perCall)
+	return s.diskFault(ctx, "slow down the disk of", "Slow", perCall, time.Duration(0))
+}
+
+func (s *Server) diskFault(ctx context.Context, what, method string, on, off any) (heal func() error, err error) {
+	heal = func() error { return s.ask(context.Background(), "heal the disk of", method, off) }
+	return heal, s.ask(ctx, what, method, on)
 }
 
 // LoseUnsynced throws away what was written to the node's data and not synced, as
@@ -261,14 +262,6 @@ func (s *Server) removeFaultFS() error {
 	return nil
 }
 
-// storage is a node's data on a disk that can have faults.
-type storage interface {
-	Name() string
-	Dir() string
-	Fill(ctx context.Context) (heal func() error, err error)
-	Slow(ctx context.Context, perCall time.Duration) (heal func() error, err error)
-}
-
 const (
 	probeName = "stroppy-probe" // is written to a node's data to see what becomes of it
 	probeSize = 64 << 10
@@ -276,33 +269,30 @@ const (
 
 // FillDisk is Fill that sees by a write of its own to the node's data that there is
 // no space, and after the heal that there is.
-func (s *Server) FillDisk(ctx context.Context) (Effect, error) { return fillDisk(ctx, s) }
+func (s *Server) FillDisk(ctx context.Context) (Effect, error) {
+	heal, err := s.Fill(ctx)
+	return diskEffect(s.Name(), s.Dir(), heal, err, seenFull)
+}
 
 // SlowDisk is Slow that sees by a file of its own in the node's data how long a call
 // takes, and after the heal that it does not any more.
 func (s *Server) SlowDisk(ctx context.Context, perCall time.Duration) (Effect, error) {
-	return slowDisk(ctx, s, perCall)
-}
-
-func fillDisk(ctx context.Context, s storage) (Effect, error) {
-	heal, err := s.Fill(ctx)
-	return diskEffect(s, heal, err, func() (bool, string, error) { return seenFull(s) })
-}
-
-func slowDisk(ctx context.Context, s storage, perCall time.Duration) (Effect, error) {
 	heal, err := s.Slow(ctx, perCall)
-	return diskEffect(s, heal, err, func() (bool, string, error) { return seenSlow(s, perCall) })
+	return diskEffect(s.Name(), s.Dir(), heal, err, seenSlow(perCall))
 }
 
-// diskEffect verifies a fault and its heal by what faulty sees of the node's data.
-func diskEffect(s storage, heal func() error, err error, faulty func() (bool, string, error)) (Effect, error) {
+// diskEffect verifies a fault and its heal by what faulty sees of a file of ours in the
+// node's data.
+func diskEffect(name, dir string, heal func() error, err error, faulty func(path string) (bool, string, error)) (Effect, error) {
 	if err != nil {
 		return Effect{}, err
 	}
 	verify := func(want bool) (string, error) {
-		is, seen, err := faulty()
-		if err == nil && is != want {
-			err = fmt.Errorf("the disk of %s: %s", s.Name(), seen)
+		is, seen, err := faulty(filepath.Join(dir, probeName))
+		if err != nil {
+			err = fmt.Errorf("write to the data of %s to see the state of its disk: %w", name, err)
+		} else if is != want {
+			err = fmt.Errorf("the disk of %s: %s", name, seen)
 		}
 		return seen, err
 	}
@@ -311,33 +301,25 @@ func diskEffect(s storage, heal func() error, err error, faulty func() (bool, st
 	return e, err
 }
 
-// seenFull reports whether a write to the node's data finds no space.
-func seenFull(s storage) (bool, string, error) {
-	path := filepath.Join(s.Dir(), probeName)
+// seenFull reports whether a write finds no space.
+func seenFull(path string) (bool, string, error) {
 	err := os.WriteFile(path, make([]byte, probeSize), 0o600)
 	errRemove := os.Remove(path)
-	switch {
-	case errors.Is(err, syscall.ENOSPC):
+	if errors.Is(err, syscall.ENOSPC) {
 		return true, "a write found no space", nil
-	case err != nil:
-		return false, "", fmt.Errorf("write to the data of %s to see whether there is space: %w", s.Name(), err)
-	case errRemove != nil:
-		return false, "", fmt.Errorf("remove what was written to the data of %s to see whether there is space: %w", s.Name(), errRemove)
 	}
-	return false, "a write found space", nil
+	return false, "a write found space", errors.Join(err, errRemove)
 }
 
-// seenSlow reports whether a call to the node's data takes its time. It makes a file,
-// which no cache above a file system answers.
-func seenSlow(s storage, perCall time.Duration) (bool, string, error) {
-	path := filepath.Join(s.Dir(), probeName)
-	began := time.Now()
-	err := os.WriteFile(path, nil, 0o600)
-	took := time.Since(began)
-	if err = errors.Join(err, os.Remove(path)); err != nil {
-		return false, "", fmt.Errorf("write to the data of %s to see how slow they are: %w", s.Name(), err)
+// seenSlow reports whether a call takes its time. It makes a file, which no cache above
+// a file system answers.
+func seenSlow(perCall time.Duration) func(path string) (bool, string, error) {
+	return func(path string) (bool, string, error) {
+		began := time.Now()
+		err := os.WriteFile(path, nil, 0o600)
+		took := time.Since(began)
+		return took >= perCall, fmt.Sprintf("a file took %v", took.Round(time.Microsecond)), errors.Join(err, os.Remove(path))
 	}
-	return took >= perCall, fmt.Sprintf("a file took %v", took.Round(time.Microsecond)), nil
 }
 
 // losing calls lose, which throws away what was written and not synced, and holds

@@ -216,19 +216,24 @@ func (h *Host) Start(cmd *exec.Cmd, death syscall.Signal) (*Process, error) {
 func (h *Host) Run(ctx context.Context, cmd *exec.Cmd) (string, error) {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	p, err := h.Start(cmd, syscall.SIGKILL)
-	if err != nil {
-		return "", err
-	}
-	select {
-	case <-p.Done():
-	case <-ctx.Done():
-		return "", errors.Join(context.Cause(ctx), p.Kill())
-	}
-	if err := p.Err(); err != nil {
+	if err := h.run(ctx, cmd); err != nil {
 		return "", fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, LastLines(out.Bytes()))
 	}
 	return out.String(), nil
+}
+
+// run runs a command to its end, or kills it when ctx ends.
+func (h *Host) run(ctx context.Context, cmd *exec.Cmd) error {
+	p, err := h.Start(cmd, syscall.SIGKILL)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.Done():
+		return p.Err()
+	case <-ctx.Done():
+		return errors.Join(fmt.Errorf("it did not end in time and was killed: %w", context.Cause(ctx)), p.Kill())
+	}
 }
 
 // Port returns the port on which a server of this host is to listen: the

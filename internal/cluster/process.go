@@ -314,16 +314,7 @@ func Shell(ctx context.Context, text string) error {
 	var out tail
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = outputGrace
-	p, err := StartProcess(cmd, syscall.SIGKILL)
-	if err != nil {
-		return err
-	}
-	select {
-	case <-p.Done():
-		err = p.Err()
-	case <-ctx.Done():
-		err = errors.Join(errors.New("it did not end in time and was killed"), p.Kill())
-	}
+	err := (*Host)(nil).run(ctx, cmd)
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
 	}

@@ -83,8 +83,6 @@ func (s *Server) Bound(ctx context.Context) (context.Context, context.CancelFunc
 
 func (s *Server) retire(why error) { s.end(why) }
 
-var _ interface{ retire(why error) } = (*Server)(nil) // as a Member has to
-
 // Number is the node's number in its cluster.
 func (s *Server) Number() int { return s.number }
 

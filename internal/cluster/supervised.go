@@ -49,8 +49,6 @@ type SupervisedNode struct {
 
 func (w *SupervisedNode) supervised() *SupervisedNode { return w }
 
-var _ interface{ supervised() *SupervisedNode } = (*SupervisedNode)(nil) // as a Replica has to
-
 // Asked notes that the node is asked over the network, as clients do, whether it lives.
 func (w *SupervisedNode) Asked() {
 	now := time.Now()

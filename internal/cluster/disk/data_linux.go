@@ -7,24 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acquire opens the store's file for reading and writing; the caller holds mu.
-func (in *inode) acquire() error {
-	if in.opens == 0 {
-		fd, err := unix.Open(in.path(), unix.O_RDWR|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return err
-		}
-		in.io = fd
+// data returns the store's file, opened for reading and writing; the caller holds mu.
+func (in *inode) data() (fd int, err error) {
+	if in.io == 0 {
+		in.io, err = unix.Open(in.path(), unix.O_RDWR|unix.O_CLOEXEC, 0)
+		in.io = max(in.io, 0)
 	}
-	in.opens++
-	return nil
-}
-
-// yield undoes acquire; the caller holds mu.
-func (in *inode) yield() {
-	if in.opens--; in.opens == 0 {
-		unix.Close(in.io)
-	}
+	return in.io, err
 }
 
 func (in *inode) size() (int64, error) {
@@ -35,8 +24,7 @@ func (in *inode) size() (int64, error) {
 
 // protect keeps what is safe of a file before a range of it is changed: it makes
 // an image, if there is none, and takes those pages of the range into it that are
-// part of the safe content and have not changed yet. The caller holds in.mu and
-// has acquired the file.
+// part of the safe content and have not changed yet. The caller holds in.mu.
 func (v *volume) protect(in *inode, off, length int64) error {
 	if in.image == nil {
 		size, err := in.size()
@@ -51,18 +39,21 @@ func (v *volume) protect(in *inode, off, length int64) error {
 	if off >= end {
 		return nil
 	}
+	fd, err := in.data()
+	if err != nil {
+		return err
+	}
 	var page [pageSize]byte
 	for number := off / pageSize; number*pageSize < end; number++ {
-		if _, kept := in.image.pages[number]; kept {
+		if in.image.pages[number] {
 			continue
 		}
-		n, err := unix.Pread(in.io, page[:], number*pageSize)
+		n, err := unix.Pread(fd, page[:], number*pageSize)
 		if err != nil {
 			return err
 		}
 		clear(page[n:])
-		if in.image.pages[number], err = v.pages.put(page[:]); err != nil {
-			delete(in.image.pages, number)
+		if err := in.image.keep(v.store, number, page[:]); err != nil {
 			return err
 		}
 	}
@@ -74,7 +65,7 @@ func (v *volume) secure(in *inode) {
 	if in.image == nil {
 		return
 	}
-	in.image.drop(v.pages)
+	in.image.drop()
 	in.image = nil
 	in.epoch++
 	v.release(in, 1)
@@ -85,23 +76,23 @@ func (v *volume) restore(in *inode) (err error) {
 	if in.image == nil {
 		return nil
 	}
-	if err := in.acquire(); err != nil {
+	fd, err := in.data()
+	if err != nil {
 		return err
 	}
-	defer in.yield()
 	var page [pageSize]byte
-	for number, at := range in.image.pages {
-		if err := v.pages.get(at, page[:]); err != nil {
+	for number := range in.image.pages {
+		begin := number * pageSize
+		if _, err := in.image.file.ReadAt(page[:], begin); err != nil {
 			return err
 		}
-		begin := number * pageSize
 		if n := min(in.image.size-begin, pageSize); n > 0 {
-			if _, err := unix.Pwrite(in.io, page[:n], begin); err != nil {
+			if _, err := unix.Pwrite(fd, page[:n], begin); err != nil {
 				return err
 			}
 		}
 	}
-	if err := unix.Ftruncate(in.io, in.image.size); err != nil {
+	if err := unix.Ftruncate(fd, in.image.size); err != nil {
 		return err
 	}
 	v.secure(in)
@@ -116,7 +107,7 @@ func (v *volume) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.Open
 // opened makes the handle of a file.
 func (v *volume) opened(in *inode, flags uint32, out *fuse.OpenOut) error {
 	in.mu.Lock()
-	err := in.acquire()
+	_, err := in.data()
 	in.mu.Unlock()
 	if err != nil {
 		return err
@@ -131,14 +122,9 @@ func (v *volume) opened(in *inode, flags uint32, out *fuse.OpenOut) error {
 
 // Release closes a file.
 func (v *volume) Release(_ <-chan struct{}, input *fuse.ReleaseIn) {
-	h, ok := v.closed(input.Fh)
-	if !ok {
-		return
+	if h, ok := v.closed(input.Fh); ok {
+		v.release(h.inode, 1)
 	}
-	h.mu.Lock()
-	h.yield()
-	h.mu.Unlock()
-	v.release(h.inode, 1)
 }
 
 // Read reads from a file.
@@ -167,7 +153,7 @@ func (v *volume) Write(cancel <-chan struct{}, input *fuse.WriteIn, data []byte)
 		defer v.gate.RUnlock()
 		n, err := v.write(h, int64(input.Offset), data)
 		if err == nil && h.synced {
-			err = v.sync(h.inode, true)
+			err = v.syncFile(h.inode, true)
 		}
 		if err == nil {
 			written = uint32(n)
@@ -200,16 +186,16 @@ func (v *volume) room(in *inode, size int64) error {
 	return unix.ENOSPC
 }
 
-// sync makes the content of a file safe and with it the journal up to the last
-// change of the file that had returned before.
-func (v *volume) sync(in *inode, dataOnly bool) error {
+// sync makes a file or folder safe by flush, and with it the journal up to its last
+// change that had returned before.
+func (v *volume) sync(in *inode, dataOnly bool, flush func() error) error {
 	v.names.Lock()
 	upTo := in.changed
 	if dataOnly {
 		upTo = in.formed
 	}
 	v.names.Unlock()
-	if err := v.syncData(in, dataOnly); err != nil {
+	if err := flush(); err != nil {
 		return err
 	}
 	v.names.Lock()
@@ -217,29 +203,30 @@ func (v *volume) sync(in *inode, dataOnly bool) error {
 	return v.settle(upTo)
 }
 
-// syncData syncs the store's file, unless it was not written since the last time:
+// syncFile syncs the store's file, unless it was not written since the last time:
 // for a write with O_DSYNC, kernels call fsync too. Meanwhile nobody writes, so
 // that it is known what the sync was for.
-func (v *volume) syncData(in *inode, dataOnly bool) (err error) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	if in.dirty {
-		if err := in.acquire(); err != nil {
-			return err
+func (v *volume) syncFile(in *inode, dataOnly bool) error {
+	return v.sync(in, dataOnly, func() error {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		if in.dirty {
+			fd, err := in.data()
+			switch {
+			case err != nil:
+			case dataOnly:
+				err = unix.Fdatasync(fd)
+			default:
+				err = unix.Fsync(fd)
+			}
+			if err != nil {
+				return err
+			}
+			in.dirty = false
 		}
-		defer in.yield()
-		if dataOnly {
-			err = unix.Fdatasync(in.io)
-		} else {
-			err = unix.Fsync(in.io)
-		}
-		if err != nil {
-			return err
-		}
-		in.dirty = false
-	}
-	v.secure(in)
-	return nil
+		v.secure(in)
+		return nil
+	})
 }
 
 // onlyData is set in fsync's flags for fdatasync; FUSE_FSYNC_FDATASYNC.
@@ -250,7 +237,7 @@ func (v *volume) Fsync(cancel <-chan struct{}, input *fuse.FsyncIn) fuse.Status 
 	return v.onHandle(cancel, &input.InHeader, input.Fh, func(h *handle) error {
 		v.gate.RLock()
 		defer v.gate.RUnlock()
-		return v.sync(h.inode, input.FsyncFlags&onlyData != 0)
+		return v.syncFile(h.inode, input.FsyncFlags&onlyData != 0)
 	})
 }
 
@@ -291,10 +278,10 @@ func (v *volume) truncate(in *inode, size int64) error {
 	defer v.names.Unlock()
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if err := in.acquire(); err != nil {
+	fd, err := in.data()
+	if err != nil {
 		return err
 	}
-	defer in.yield()
 	before, err := in.size()
 	if err != nil || before == size {
 		return err
@@ -309,7 +296,7 @@ func (v *volume) truncate(in *inode, size int64) error {
 	if err := v.protect(in, size, max(cut-size, 0)); err != nil {
 		return err
 	}
-	if err := unix.Ftruncate(in.io, size); err != nil {
+	if err := unix.Ftruncate(fd, size); err != nil {
 		return err
 	}
 	if size >= cut {
@@ -320,7 +307,7 @@ func (v *volume) truncate(in *inode, size int64) error {
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		if in.image != nil && in.epoch == epoch { // else a later sync has made it safe
-			in.image.cut(size, v.pages)
+			in.image.cut(size)
 		}
 		return nil
 	}})

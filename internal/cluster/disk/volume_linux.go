@@ -21,8 +21,8 @@ const cached = time.Hour
 type volume struct {
 	fuse.RawFileSystem // answers what is not here with ENOSYS
 
-	pages  *pageStore
-	grave  int // descriptor of the folder for files that were unlinked, whose unlinking is not safe yet
+	store  string // the folder with data and grave, and with what was overwritten
+	grave  int    // descriptor of the folder for files that were unlinked, whose unlinking is not safe yet
 	root   *inode
 	chown  bool // what a caller makes is given to it
 	kernel *fuse.Server
@@ -63,8 +63,7 @@ type inode struct {
 	formed  uint64 // its creation or truncation
 
 	mu    sync.Mutex
-	io    int // opened for reading and writing while opens is not 0
-	opens int
+	io    int    // opened for reading and writing; 0 before that was needed
 	image *image // nil: all is safe
 	epoch int    // counts images
 	dirty bool   // the store's file was written since it was synced
@@ -74,14 +73,14 @@ type inode struct {
 type handle struct {
 	*inode
 	writes bool
-	synced bool       // O_SYNC or O_DSYNC
-	list   *directory // of a folder
+	synced bool // O_SYNC or O_DSYNC
+	folder int  // opened for reading; of a folder alone
 }
 
 // newVolume opens a store. Only the folder data in it is shown.
 func newVolume(store string) (v *volume, err error) {
 	v = &volume{
-		RawFileSystem: fuse.NewDefaultRawFileSystem(), chown: os.Geteuid() == 0,
+		RawFileSystem: fuse.NewDefaultRawFileSystem(), store: store, chown: os.Geteuid() == 0,
 		nodes: map[uint64]*inode{}, files: map[fileKey]*inode{}, handles: map[uint64]*handle{}, given: fuse.FUSE_ROOT_ID,
 	}
 	grave := filepath.Join(store, "grave")
@@ -105,8 +104,7 @@ func newVolume(store string) (v *volume, err error) {
 	}
 	v.root = &inode{id: fuse.FUSE_ROOT_ID, key: keyOf(&st), fd: fd, refs: 1}
 	v.nodes[v.root.id], v.files[v.root.key] = v.root, v.root
-	v.pages, err = newPageStore(store)
-	return v, err
+	return v, nil
 }
 
 func keyOf(st *unix.Stat_t) fileKey { return fileKey{uint64(st.Dev), st.Ino} }
@@ -167,6 +165,9 @@ func (v *volume) release(in *inode, count int64) {
 	delete(v.nodes, in.id)
 	delete(v.files, in.key)
 	unix.Close(in.fd)
+	if in.io != 0 {
+		unix.Close(in.io)
+	}
 }
 
 // Forget is called when the kernel has no use for a node any more.

@@ -134,43 +134,41 @@ func distinct(runs []Recorded, of func(*Result) string) string {
 
 func databaseOf(r *Result) string { return strings.TrimSpace(r.Database + " " + r.DatabaseVersion) }
 
-// differences are the things that sides should have in common to be compared.
-func differences(sides []Side) []PageFact {
-	lines := []PageFact{}
-	for _, d := range []struct {
-		name string
-		of   func(*Result) string
-	}{
-		{"verdict", func(r *Result) string { return r.Verdict }},
-		{"accounts", func(r *Result) string {
-			if r.Load == nil {
-				return NotKnown
-			}
-			return group(r.Load.Accounts)
-		}},
-		{"ended early by the user", func(r *Result) string { return fmt.Sprint(r.Drive.Interrupted) }},
-		{"measured seconds", func(r *Result) string { return fmt.Sprintf("%.0f", r.Drive.Seconds) }},
-		{"machine", func(r *Result) string { return r.Machine }},
-		{"stroppy", func(r *Result) string { return r.Stroppy }},
-		{"database", databaseOf},
-		{"checked against", func(r *Result) string {
-			if r.Claim == nil {
-				return NotKnown
-			}
-			return r.Claim.Expect
-		}},
-		{"faults", func(r *Result) string { return fmt.Sprint(len(r.Faults)) }},
-	} {
-		if line := across(sides, d.of); line != "" {
-			lines = append(lines, PageFact{d.name, line})
-		}
+// inCommon are what the runs of a comparison should have in common: what is known of the
+// run, its scenario, and what the database reported.
+func inCommon(r *Result) [3][]Setting {
+	accounts, expect := "", ""
+	if r.Load != nil {
+		accounts = group(r.Load.Accounts)
 	}
-	for _, of := range []func(*Result) []Setting{
-		func(r *Result) []Setting { return r.Scenario }, func(r *Result) []Setting { return r.Settings },
-	} {
-		for _, name := range settingNames(sides, of) {
-			if line := across(sides, func(r *Result) string { return settingText(of(r), name) }); line != "" {
-				lines = append(lines, PageFact{name, line})
+	if r.Claim != nil {
+		expect = r.Claim.Expect
+	}
+	return [3][]Setting{{
+		{"verdict", r.Verdict}, {"accounts", accounts}, {"ended early by the user", fmt.Sprint(r.Drive.Interrupted)},
+		{"measured seconds", fmt.Sprintf("%.0f", r.Drive.Seconds)}, {"machine", r.Machine}, {"stroppy", r.Stroppy},
+		{"database", databaseOf(r)}, {"checked against", expect}, {"faults", fmt.Sprint(len(r.Faults))},
+	}, r.Scenario, r.Settings}
+}
+
+// differences are the things that the sides do not have in common. The seed is meant to
+// differ, and the accounts are reported from the load.
+func differences(sides []Side) []Setting {
+	lines := []Setting{}
+	for i, missing := range []string{NotKnown, "default", "default"} {
+		var seen []string
+		if i > 0 {
+			seen = []string{"seed", "accounts"}
+		}
+		for _, run := range allRuns(sides) {
+			for _, s := range inCommon(run.Result)[i] {
+				if slices.Contains(seen, s.Name) {
+					continue
+				}
+				seen = append(seen, s.Name)
+				if line := across(sides, func(r *Result) string { return cmp.Or(settingOf(inCommon(r)[i], s.Name), missing) }); line != "" {
+					lines = append(lines, Setting{s.Name, line})
+				}
 			}
 		}
 	}
@@ -182,30 +180,12 @@ func differences(sides []Side) []PageFact {
 func across(sides []Side, of func(*Result) string) string {
 	var values []string
 	for i := range sides {
-		values = append(values, clean(distinct(sides[i].Runs, func(r *Result) string { return cmp.Or(of(r), NotKnown) })))
+		values = append(values, clean(distinct(sides[i].Runs, of)))
 	}
 	if len(slices.Compact(slices.Clone(values))) == 1 {
 		return ""
 	}
 	return strings.Join(values, " | ")
-}
-
-// settingNames are the settings of all sides that could make a difference. The
-// seed is meant to differ, and the accounts are reported from the load.
-func settingNames(sides []Side, of func(*Result) []Setting) []string {
-	names := []string{"seed", "accounts"}
-	for _, run := range allRuns(sides) {
-		for _, s := range of(run.Result) {
-			if !slices.Contains(names, s.Name) {
-				names = append(names, s.Name)
-			}
-		}
-	}
-	return names[2:]
-}
-
-func settingText(settings []Setting, name string) string {
-	return cmp.Or(settingOf(settings, name), "default")
 }
 
 // comparedLatencies are those whose ratio is shown, by their keys and names.

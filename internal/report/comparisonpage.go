@@ -24,7 +24,7 @@ const (
 // sides, the verdict the worst of all runs, and the facts are the sides.
 type ComparisonData struct {
 	Head
-	Differs  []PageFact         `json:"differs"` // what the sides do not have in common
+	Differs  []Setting          `json:"differs"` // what the sides do not have in common
 	Table    PageTable          `json:"table"`
 	Ratios   []ComparisonRatio  `json:"ratios"`
 	Timeline ComparisonTimeline `json:"timeline"`
@@ -83,12 +83,16 @@ func NewComparisonData(sides []Side, dir, command string) *ComparisonData {
 		Differs: differences(sides), Ratios: []ComparisonRatio{}, Timeline: comparisonTimeline(sides), Runs: runsTable(sides, dir),
 	}
 	d.Notes = comparisonNotes(sides)
-	d.Verdict, d.Reason = Together("run", judged(allRuns(sides)))
+	var judged []Judged
+	for _, r := range allRuns(sides) {
+		judged = append(judged, Judged{filepath.Base(r.Dir), r.Result.Verdict})
+	}
+	d.Verdict, d.Reason = Together("run", judged)
 	d.Title = fmt.Sprintf("%s: comparison of %d sides, %s", Capital(d.Verdict), len(sides), OrNotKnown(d.Workload))
 	d.Table = table("", "Means over the runs of each side.", []int{0}, "")
 	for i := range sides {
 		d.Table.Columns = append(d.Table.Columns, letter(i))
-		d.Facts = append(d.Facts, PageFact{Name: letter(i), Value: describe(&sides[i])})
+		d.Facts = append(d.Facts, Setting{Name: letter(i), Value: describe(&sides[i])})
 	}
 	for _, f := range comparedFigures {
 		cells := []string{f.name}
@@ -148,13 +152,6 @@ func allRuns(sides []Side) (runs []Recorded) {
 		runs = append(runs, s.Runs...)
 	}
 	return runs
-}
-
-func judged(runs []Recorded) (list []Judged) {
-	for _, r := range runs {
-		list = append(list, Judged{filepath.Base(r.Dir), r.Result.Verdict})
-	}
-	return list
 }
 
 func comparisonNotes(sides []Side) []PageNote {

@@ -40,31 +40,33 @@ func (e *FileError) Error() string {
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// column is one column of a file of rows.
+// column is one column of a file of rows: its name, and a pointer to what a row has of it.
+// That is an int for the second, a uint64 for a count, and a time.Duration for a latency;
+// a *float64 for processors and an *int64 for bytes are nil, and written as nothing, where
+// they are not known.
 type column[T any] struct {
-	name  string
-	write func(*T) string
-	read  func(row *T, text string) error
+	name string
+	of   func(*T) any
 }
 
 var seriesColumns = []column[stats.Second]{
-	secondColumn(func(s *stats.Second) *int { return &s.Second }),
-	countColumn("committed", func(s *stats.Second) *uint64 { return &s.Committed }),
-	countColumn("rejected", func(s *stats.Second) *uint64 { return &s.Rejected }),
-	countColumn("aborted", func(s *stats.Second) *uint64 { return &s.Aborted }),
-	countColumn("unknown", func(s *stats.Second) *uint64 { return &s.Unknown }),
-	latencyColumn("p50_ms", func(s *stats.Second) *time.Duration { return &s.P50 }),
-	latencyColumn("p99_ms", func(s *stats.Second) *time.Duration { return &s.P99 }),
-	latencyColumn("max_ms", func(s *stats.Second) *time.Duration { return &s.Max }),
-	countColumn("waiting", func(s *stats.Second) *uint64 { return &s.Waiting }),
+	{"second", func(row *stats.Second) any { return &row.Second }},
+	{"committed", func(row *stats.Second) any { return &row.Committed }},
+	{"rejected", func(row *stats.Second) any { return &row.Rejected }},
+	{"aborted", func(row *stats.Second) any { return &row.Aborted }},
+	{"unknown", func(row *stats.Second) any { return &row.Unknown }},
+	{"p50_ms", func(row *stats.Second) any { return &row.P50 }},
+	{"p99_ms", func(row *stats.Second) any { return &row.P99 }},
+	{"max_ms", func(row *stats.Second) any { return &row.Max }},
+	{"waiting", func(row *stats.Second) any { return &row.Waiting }},
 }
 
 var resourceColumns = []column[Resource]{
-	secondColumn(func(r *Resource) *int { return &r.Second }),
-	knownColumn("client_cpu", "%.3f", func(r *Resource) **float64 { return &r.ClientCPU }, parseProcessors),
-	knownColumn("client_rss_bytes", "%d", func(r *Resource) **int64 { return &r.ClientRSS }, parseBytes),
-	knownColumn("servers_cpu", "%.3f", func(r *Resource) **float64 { return &r.ServersCPU }, parseProcessors),
-	knownColumn("servers_rss_bytes", "%d", func(r *Resource) **int64 { return &r.ServersRSS }, parseBytes),
+	{"second", func(row *Resource) any { return &row.Second }},
+	{"client_cpu", func(row *Resource) any { return &row.ClientCPU }},
+	{"client_rss_bytes", func(row *Resource) any { return &row.ClientRSS }},
+	{"servers_cpu", func(row *Resource) any { return &row.ServersCPU }},
+	{"servers_rss_bytes", func(row *Resource) any { return &row.ServersRSS }},
 }
 
 // WriteSeries writes the seconds as CSV (RFC 4180, but lines end in a single
@@ -88,72 +90,54 @@ func ReadResources(r io.Reader) ([]Resource, error) {
 	return readRows(r, resourcesFile, resourceColumns, len(resourceColumns))
 }
 
-func secondColumn[T any](of func(*T) *int) column[T] {
-	return column[T]{"second", func(row *T) string { return strconv.Itoa(*of(row)) }, func(row *T, text string) error {
+func cellText(cell any) string {
+	switch x := cell.(type) {
+	case *int:
+		return strconv.Itoa(*x)
+	case *uint64:
+		return strconv.FormatUint(*x, 10)
+	case *time.Duration:
+		return fmt.Sprintf("%.3f", float64(*x)/float64(time.Millisecond))
+	case **float64:
+		if *x != nil {
+			return fmt.Sprintf("%.3f", **x)
+		}
+	case **int64:
+		if *x != nil {
+			return strconv.FormatInt(**x, 10)
+		}
+	}
+	return ""
+}
+
+// readCell reads what cellText wrote.
+func readCell(cell any, text string) error {
+	what, valid := "", true
+	switch x := cell.(type) {
+	case *int:
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || n > mostSecond {
-			return fmt.Errorf("%q is no second of a run", text)
+		what, valid, *x = "second of a run", err == nil && n >= 0 && n <= mostSecond, n
+	case *uint64:
+		n, err := strconv.ParseUint(text, 10, 64)
+		what, valid, *x = "number of transactions", err == nil, n
+	case *time.Duration:
+		ms, err := strconv.ParseFloat(text, 64)
+		what, valid, *x = "latency", err == nil && ms >= 0 && ms <= 1e12, time.Duration(math.Round(ms*float64(time.Millisecond)))
+	case **float64:
+		if text != "" {
+			n, err := strconv.ParseFloat(text, 64)
+			what, valid, *x = "number of processors", err == nil && n >= 0 && n <= 1e9, &n
 		}
-		*of(row) = n
-		return nil
-	}}
-}
-
-func countColumn[T any](name string, of func(*T) *uint64) column[T] {
-	return column[T]{name, func(row *T) string { return strconv.FormatUint(*of(row), 10) }, func(row *T, text string) (err error) {
-		if *of(row), err = strconv.ParseUint(text, 10, 64); err != nil {
-			return fmt.Errorf("%q is no number of transactions", text)
+	case **int64:
+		if text != "" {
+			n, err := strconv.ParseInt(text, 10, 64)
+			what, valid, *x = "number of bytes", err == nil && n >= 0, &n
 		}
-		return nil
-	}}
-}
-
-func latencyColumn[T any](name string, of func(*T) *time.Duration) column[T] {
-	write := func(row *T) string { return fmt.Sprintf("%.3f", float64(*of(row))/float64(time.Millisecond)) }
-	return column[T]{name, write, func(row *T, text string) error {
-		ms, err := parseUpTo(text, 1e12, "latency")
-		*of(row) = time.Duration(math.Round(ms * float64(time.Millisecond)))
-		return err
-	}}
-}
-
-// knownColumn is a column of numbers that may not be known; their text is empty then.
-func knownColumn[T any, N int64 | float64](name, format string, of func(*T) **N, parse func(string) (N, error)) column[T] {
-	write := func(row *T) string {
-		if *of(row) == nil {
-			return ""
-		}
-		return fmt.Sprintf(format, **of(row))
 	}
-	return column[T]{name, write, func(row *T, text string) error {
-		if text == "" {
-			return nil
-		}
-		v, err := parse(text)
-		*of(row) = &v
-		return err
-	}}
-}
-
-func parseProcessors(text string) (float64, error) {
-	return parseUpTo(text, 1e9, "number of processors")
-}
-
-func parseBytes(text string) (int64, error) {
-	v, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || v < 0 {
-		return 0, fmt.Errorf("%q is no number of bytes", text)
+	if !valid {
+		return fmt.Errorf("%q is no %s", text, what)
 	}
-	return v, nil
-}
-
-// parseUpTo reads a number from 0 to most.
-func parseUpTo(text string, most float64, what string) (float64, error) {
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(v >= 0 && v <= most) {
-		return 0, fmt.Errorf("%q is no %s", text, what)
-	}
-	return v, nil
+	return nil
 }
 
 func header[T any](columns []column[T]) (names []string) {
@@ -171,7 +155,7 @@ func writeRows[T any](w io.Writer, columns []column[T], rows []T) error {
 			if n > 0 {
 				_ = out.WriteByte(',')
 			}
-			_, _ = out.WriteString(c.write(&rows[i]))
+			_, _ = out.WriteString(cellText(c.of(&rows[i])))
 		}
 		_ = out.WriteByte('\n')
 	}
@@ -216,7 +200,7 @@ func readRows[T any](r io.Reader, name string, columns []column[T], needed int) 
 			if at[i] < 0 {
 				continue
 			}
-			if err := c.read(&row, fields[at[i]]); err != nil {
+			if err := readCell(c.of(&row), fields[at[i]]); err != nil {
 				return nil, broken(line, fmt.Errorf("column %s: %w", c.name, err))
 			}
 		}

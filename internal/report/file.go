@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -42,4 +43,49 @@ func WriteFile(dir, name string, write func(io.Writer) error) error {
 		return err
 	}
 	return os.Rename(file.Name(), filepath.Join(dir, name))
+}
+
+// NewerError says that a file has a schema that this program does not know: a
+// newer one wrote it, and what that means by it is not known here.
+type NewerError int
+
+func (e NewerError) Error() string {
+	return fmt.Sprintf("it has schema %d and this stroppy reads schema %d: take the newer stroppy that wrote it", int(e), Schema)
+}
+
+// Decode reads a JSON object that names its schema; what says what it is. Keys that it does
+// not know are left out; a schema that it does not know is refused.
+func Decode[T any](data []byte, what string) (*T, error) {
+	var head struct {
+		Schema int `json:"schema"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return nil, fmt.Errorf("it is no %s of stroppy: %s", what, misread(err))
+	}
+	switch {
+	case head.Schema > Schema:
+		return nil, NewerError(head.Schema)
+	case head.Schema < Schema:
+		return nil, fmt.Errorf("it names no schema that stroppy ever wrote, so it is no %s of stroppy", what)
+	}
+	read := new(T)
+	if err := json.Unmarshal(data, read); err != nil {
+		return nil, fmt.Errorf("it does not fit schema %d: %s", Schema, misread(err))
+	}
+	return read, nil
+}
+
+// misread says for a person why text could not be read as JSON of a kind.
+func misread(err error) string {
+	var broken *json.SyntaxError
+	var other *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &other) && other.Field == "":
+		return fmt.Sprintf("it holds one JSON %s, and no object with names", other.Value)
+	case errors.As(err, &other):
+		return fmt.Sprintf("its %s is a JSON %s, which does not belong there", other.Field, other.Value)
+	case errors.As(err, &broken):
+		return fmt.Sprintf("it is not whole, or no JSON, from byte %d on", broken.Offset)
+	}
+	return "it is no JSON"
 }

@@ -34,14 +34,14 @@ type Head struct {
 	Reason   string       `json:"reason"`
 	Notes    []PageNote   `json:"notes"`   // what a reader must know before the measurements
 	Figures  []PageFigure `json:"figures"` // the few that matter most
-	Facts    []PageFact   `json:"facts"`   // what was run
+	Facts    []Setting    `json:"facts"`   // what was run
 	Command  string       `json:"command"` // repeats it
 	Made     string       `json:"made"`    // by which program
 }
 
 // NewHead is the head of what was started at a time in RFC 3339 by a version of stroppy.
 func NewHead(workload, database, startedAt, command, stroppy string) Head {
-	h := Head{Shape: PageShape, Workload: workload, Database: database, Command: command, Figures: []PageFigure{}, Facts: []PageFact{}}
+	h := Head{Shape: PageShape, Workload: workload, Database: database, Command: command, Figures: []PageFigure{}, Facts: []Setting{}}
 	if at, err := time.Parse(time.RFC3339, startedAt); err == nil {
 		h.Started = at.UTC().Format("2 January 2006")
 	}
@@ -77,12 +77,6 @@ type PageFigure struct {
 	Value string   `json:"value"`
 	Unit  string   `json:"unit"`
 	Below []string `json:"below"`
-}
-
-// PageFact is a name and what is known of it.
-type PageFact struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
 }
 
 // PageTable is a table as it is shown. An empty cell says that there is nothing
@@ -169,9 +163,12 @@ func (t *PageTable) markdown() string {
 func OrNotKnown(s string) string { return cmp.Or(s, NotKnown) }
 
 // Perhaps writes a number that may not be known.
-func Perhaps(x *float64, write func(float64) string) string {
+func Perhaps[N any](x *N, write func(N) string) string { return textOr(NotKnown, x, write) }
+
+// textOr writes a number, or in its place what is shown where there is none.
+func textOr[N any](missing string, x *N, write func(N) string) string {
 	if x == nil {
-		return NotKnown
+		return missing
 	}
 	return write(*x)
 }

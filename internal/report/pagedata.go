@@ -89,7 +89,7 @@ func (r *Result) claimText() string {
 }
 
 // facts say what was run. All are there in every report, known or not.
-func facts(r *Result) []PageFact {
+func facts(r *Result) []Setting {
 	cluster, expect, data := NotKnown+": stroppy did not start the database", "", "accounts"
 	if c := settingOf(r.Scenario, "cluster"); c != "" {
 		cluster = c + ", started on the client machine"
@@ -107,7 +107,7 @@ func facts(r *Result) []PageFact {
 		style = joined(labelled("update ", d.Style["update"], "mode ", d.Style["mode"])...)
 		phase = d.phaseText()
 	}
-	list := []PageFact{
+	list := []Setting{
 		{"Workload", joined(r.Workload, style)},
 		{"Database", joined(databaseOf(r), r.DatabaseURL)},
 		{"Cluster", cluster},

@@ -160,8 +160,8 @@ func faultRow(f Fault) PageRow {
 		below = append(below, "back is not known: "+f.Uncompared)
 	}
 	return PageRow{Below: below, Cells: append(lead, healed, Perhaps(f.OutageSeconds, outageText), back,
-		measured(f.TPSBefore, RateText), measured(f.TPSDuring, RateText), measured(f.TPSAfter, RateText),
-		measured(f.P99Before, LatencyText), measured(f.P99During, LatencyText), measured(f.P99After, LatencyText), group(f.Unknown))}
+		textOr(none, f.TPSBefore, RateText), textOr(none, f.TPSDuring, RateText), textOr(none, f.TPSAfter, RateText),
+		textOr(none, f.P99Before, LatencyText), textOr(none, f.P99During, LatencyText), textOr(none, f.P99After, LatencyText), group(f.Unknown))}
 }
 
 // outageText writes an outage, of which there may be none.
@@ -204,14 +204,6 @@ func (f *Fault) lateText() string {
 	return text
 }
 
-// measured writes a number that there may have been no time to measure.
-func measured(x *float64, write func(float64) string) string {
-	if x == nil {
-		return none
-	}
-	return write(*x)
-}
-
 func atText(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 
 // costTables show what the load phase took from the machines.
@@ -223,11 +215,7 @@ func costTables(r *Result) []PageTable {
 		servers = []Server{{Name: "servers"}}
 	}
 	for _, s := range append([]Server{{"client (stroppy)", client.CPUSeconds, client.MaxRSSBytes}}, servers...) {
-		memory := NotKnown
-		if s.MaxRSSBytes != nil {
-			memory = bytesText(*s.MaxRSSBytes)
-		}
-		t.Add(s.Name, Perhaps(s.CPUSeconds, func(s float64) string { return fmt.Sprintf("%.2f s", s) }), memory)
+		t.Add(s.Name, Perhaps(s.CPUSeconds, func(s float64) string { return fmt.Sprintf("%.2f s", s) }), Perhaps(s.MaxRSSBytes, bytesText))
 	}
 	return []PageTable{t}
 }
@@ -258,47 +246,44 @@ func studyTables(r *Result) []PageTable {
 	if r.Workload != bank && r.Workload != "" {
 		return ownTables(r)
 	}
-	vendor := OrNotKnown(r.Database)
+	vendor, d, load := OrNotKnown(r.Database), cmp.Or(r.Drive, &Drive{}), cmp.Or(r.Load, &Load{})
 	if len(r.Faults) > 0 {
 		vendor += "+chaos"
 	}
-	nodes, clients, accounts, transfers, tps := nodeCount(r), NotKnown, NotKnown, NotKnown, NotKnown
-	mean, highest, p99 := NotKnown, NotKnown, NotKnown
+	clients, accounts, transfers, latency := NotKnown, NotKnown, NotKnown, d.Latency.cells("", d.committedText)
 	if r.Load != nil {
-		accounts = millions(float64(r.Load.Accounts))
+		accounts = millions(load.Accounts)
 	}
-	if d := r.Drive; d != nil {
-		clients, transfers = group(uint64(max(d.Clients, 0))), millions(float64(transferred(d)))
-		if d.TPS != nil {
-			tps = Perhaps(d.TPS.Mean, RateText)
+	if r.Drive != nil {
+		clients, transfers = group(uint64(max(d.Clients, 0))), millions(transferred(d))
+	}
+	if d.Latency == nil {
+		latency[5], latency[7] = NotKnown, NotKnown
+	}
+	for _, study := range []struct {
+		title, note string
+		cells       [][2]string // headings and what is below them
+	}{
+		{"Table 1: a consolidated result", "Transfers are those committed after the warm-up. TPS are all committed transactions a second, inquiries too.",
+			[][2]string{{"nodes", nodeCount(r)}, {"clients", clients}, {"accounts, millions", accounts}, {"transfers, millions", transfers}, {"TPS", Perhaps(d.throughput().Mean, RateText)}}},
+		{"Table 2: latency", "Of all committed transactions that were due after the warm-up, inquiries too.",
+			[][2]string{{"latency, ms (average)", latency[1]}, {"latency, ms (max)", latency[7]}, {"latency, ms 99 % percentile", latency[5]}}},
+		{"Table 3: disk footprint", "Transfers are all that this run committed, in the warm-up too, and no inquiries. The bytes per transfer are the whole footprint, accounts included, divided by them.",
+			[][2]string{
+				{"accounts, millions", accounts}, {"transfers, millions", Perhaps(r.FootprintTransfers, millions)},
+				{"disk footprint at test end, GB", Perhaps(r.FootprintBytes, func(n int64) string { return short4(float64(n) / 1e9) })},
+				{"bytes per transfer", Perhaps(r.FootprintPerTransfer, RateText)},
+			}},
+	} {
+		t := table(study.title, study.note, []int{0}, "vendor")
+		row := PageRow{Cells: []string{vendor}}
+		for _, c := range study.cells {
+			t.Columns, row.Cells = append(t.Columns, c[0]), append(row.Cells, c[1])
 		}
-		if l := d.Latency; l != nil {
-			cells := l.cells("", d.committedText)
-			mean, p99, highest = cells[1], cells[5], cells[7]
-		}
-	}
-	footprint, stored := NotKnown, NotKnown
-	if r.FootprintBytes != nil {
-		footprint = short4(float64(*r.FootprintBytes) / 1e9)
-	}
-	if n := r.FootprintTransfers; n != nil {
-		stored = millions(float64(*n))
-	}
-	study := func(title, note string, columns []string, cells ...string) {
-		t := table(title, note, []int{0}, columns...)
-		t.Add(cells...)
+		t.Rows = append(t.Rows, row)
 		t.Markdown = t.markdown()
 		tables = append(tables, t)
 	}
-	study("Table 1: a consolidated result", "Transfers are those committed after the warm-up. TPS are all committed transactions a second, inquiries too.",
-		[]string{"vendor", "nodes", "clients", "accounts, millions", "transfers, millions", "TPS"},
-		vendor, nodes, clients, accounts, transfers, tps)
-	study("Table 2: latency", "Of all committed transactions that were due after the warm-up, inquiries too.",
-		[]string{"vendor", "latency, ms (average)", "latency, ms (max)", "latency, ms 99 % percentile"},
-		vendor, mean, highest, p99)
-	study("Table 3: disk footprint", "Transfers are all that this run committed, in the warm-up too, and no inquiries. The bytes per transfer are the whole footprint, accounts included, divided by them.",
-		[]string{"vendor", "accounts, millions", "transfers, millions", "disk footprint at test end, GB", "bytes per transfer"},
-		vendor, accounts, stored, footprint, Perhaps(r.FootprintPerTransfer, RateText))
 	return tables
 }
 
@@ -325,7 +310,7 @@ func nodeCount(r *Result) string {
 	return NotKnown
 }
 
-func millions(n float64) string { return short4(n / 1e6) }
+func millions(n uint64) string { return short4(float64(n) / 1e6) }
 
 // short4 writes four digits without an exponent.
 func short4(x float64) string {

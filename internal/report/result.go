@@ -5,7 +5,6 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,8 +14,8 @@ import (
 	"stroppy/internal/stats"
 )
 
-// Schema is the version of result.json that this package writes and reads. Keys
-// may be added within a schema, never changed.
+// Schema is the version of result.json, and of sweep.json, that this program writes and
+// reads. Keys may be added within a schema, never changed.
 const Schema = 1
 
 // FileName is the result's name in the run's directory.
@@ -415,32 +414,11 @@ func Read(dir string) (*Result, error) {
 	return r, err
 }
 
-// NewerError says that a result has a schema that this program does not know: a
-// newer one wrote it, and what that means by it is not known here.
-type NewerError int
-
-func (e NewerError) Error() string {
-	return fmt.Sprintf("it has schema %d and this stroppy reads schema %d: take the newer stroppy that wrote it", int(e), Schema)
-}
-
-// Parse reads result.json. Keys that it does not know are left out; a schema
-// that it does not know is refused.
+// Parse reads result.json.
 func Parse(data []byte) (*Result, error) {
-	var head struct {
-		Schema int `json:"schema"`
-	}
-	if err := json.Unmarshal(data, &head); err != nil {
-		return nil, fmt.Errorf("it is no result of stroppy: %s", misread(err))
-	}
-	switch {
-	case head.Schema > Schema:
-		return nil, NewerError(head.Schema)
-	case head.Schema < Schema:
-		return nil, fmt.Errorf("it names no schema that stroppy ever wrote, so it is no result of stroppy")
-	}
-	r := new(Result)
-	if err := json.Unmarshal(data, r); err != nil {
-		return nil, fmt.Errorf("it does not fit schema %d: %s", Schema, misread(err))
+	r, err := Decode[Result](data, "result")
+	if err != nil {
+		return nil, err
 	}
 	if err := known("verdict", r.Verdict); err != nil {
 		return nil, err
@@ -451,21 +429,6 @@ func Parse(data []byte) (*Result, error) {
 		}
 	}
 	return r, nil
-}
-
-// misread says for a person why text could not be read as JSON of a kind.
-func misread(err error) string {
-	var broken *json.SyntaxError
-	var other *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &other) && other.Field == "":
-		return fmt.Sprintf("it holds one JSON %s, and no object with names", other.Value)
-	case errors.As(err, &other):
-		return fmt.Sprintf("its %s is a JSON %s, which does not belong there", other.Field, other.Value)
-	case errors.As(err, &broken):
-		return fmt.Sprintf("it is not whole, or no JSON, from byte %d on", broken.Offset)
-	}
-	return "it is no JSON"
 }
 
 func known(what, status string) error {

@@ -137,7 +137,7 @@ func (t *text) throughput(d *Drive) {
 	}
 	t.head("Throughput, committed transactions per second")
 	t.row("", "mean", "median", "max")
-	t.row("", measured(d.TPS.Mean, RateText), measured(d.TPS.Median, RateText), measured(d.TPS.Max, RateText))
+	t.row("", textOr(none, d.TPS.Mean, RateText), textOr(none, d.TPS.Median, RateText), textOr(none, d.TPS.Max, RateText))
 	if i := d.Interval; i != nil {
 		t.line("interval", fmt.Sprintf("%.0f %% confidence interval of the mean %s to %s; effective sample size %.0f",
 			100*i.Confidence, RateText(i.Low), RateText(i.High), i.Effective))

@@ -13,10 +13,6 @@ import (
 // FileName is the book's name in the directory of the sweep.
 const FileName = "sweep.json"
 
-// Schema is the version of sweep.json that this package writes and reads. Keys
-// may be added within a schema, never changed.
-const Schema = 1
-
 // maxFile is the largest sweep.json that is read, in bytes.
 const maxFile = 16 << 20
 
@@ -62,25 +58,19 @@ func (b *Book) Resume(dir string) (*Book, error) {
 func Read(dir string) (*Book, error) { return report.ReadFile(dir, FileName, "sweep", maxFile, parse) }
 
 func parse(data []byte) (*Book, error) {
-	b := new(Book)
-	if err := json.Unmarshal(data, b); err != nil {
-		return nil, fmt.Errorf("it is no sweep of stroppy: %w", err)
-	}
-	switch {
-	case b.Schema > Schema:
-		return nil, fmt.Errorf("it has schema %d and this stroppy reads schema %d: take the newer stroppy that wrote it", b.Schema, Schema)
-	case b.Schema < Schema:
-		return nil, errors.New("it names no schema that stroppy ever wrote, so it is no sweep of stroppy")
+	b, err := report.Decode[Book](data, "sweep")
+	if err != nil {
+		return nil, err
 	}
 	if _, err := Parse(b.Over); err != nil {
-		return nil, fmt.Errorf("it does not fit schema %d: %w", Schema, err)
+		return nil, fmt.Errorf("it does not fit schema %d: %w", report.Schema, err)
 	}
 	return b, nil
 }
 
 // Save puts the book in place at once: nobody ever sees half of it.
 func (b *Book) Save(dir string) error {
-	b.Schema = Schema
+	b.Schema = report.Schema
 	if b.Points == nil {
 		b.Points = []Point{}
 	}

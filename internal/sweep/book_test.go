@@ -65,7 +65,7 @@ func TestReadRefuses(t *testing.T) {
 		"{}":                          "no schema",
 		`{"schema":2,"over":"rate"}`:  "newer stroppy",
 		`{"schema":1,"over":"x"}`:     "rate, clients or nodes",
-		`{"schema":1,"points":"all"}`: "no sweep of stroppy",
+		`{"schema":1,"points":"all"}`: "does not fit schema 1: its points is a JSON string",
 	} {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, FileName), []byte(text), 0o600); err != nil {

@@ -55,7 +55,7 @@ func nothingOf(p Point) Point { return Point{Value: p.Value, Dir: p.Dir, Verdict
 func books() map[string]*Book {
 	book := func(over string, finished bool, points ...Point) *Book {
 		return &Book{
-			Schema: Schema, Workload: "bank", Database: "PostgreSQL 15.18", Over: over, Scenario: "workload: bank\nupdate: atomic\n", Seed: 7,
+			Schema: report.Schema, Workload: "bank", Database: "PostgreSQL 15.18", Over: over, Scenario: "workload: bank\nupdate: atomic\n", Seed: 7,
 			StartedAt: "2026-11-21T14:03:02Z", Finished: finished, Points: points, Machine: "2 processors, 8 GB, linux/amd64", Stroppy: "stroppy 1.0",
 		}
 	}

@@ -241,12 +241,12 @@ func link(dir string) string {
 }
 
 // facts report what was swept.
-func facts(b *Book, spec Spec) []report.PageFact {
+func facts(b *Book, spec Spec) []report.Setting {
 	done := report.Counted(uint64(len(b.Points)), "step") + " done"
 	if !b.Finished {
 		done += ", not finished"
 	}
-	return []report.PageFact{
+	return []report.Setting{
 		{Name: "Workload", Value: report.OrNotKnown(b.Workload)},
 		{Name: "Database", Value: report.OrNotKnown(b.Database)},
 		{Name: "Swept", Value: swept(b, spec)},

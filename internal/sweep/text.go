@@ -62,7 +62,7 @@ func offered(p Point, axis Axis) float64 {
 func table(w io.Writer, axis Axis, points []Point) error {
 	t := stepTable(axis, points, nil)
 	reordered := func(cells []string) []string { return slices.Concat(cells[:1], cells[2:], cells[1:2]) }
-	t.Columns = reordered(t.Columns)
+	t.Columns, t.Text = reordered(t.Columns), []int{len(t.Columns) - 1}
 	for i := range t.Rows {
 		t.Rows[i].Cells = reordered(t.Rows[i].Cells)
 	}

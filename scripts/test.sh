@@ -6,6 +6,7 @@
 #                            under the race detector
 #   scripts/test.sh quick    between two edits: gofmt, go vet and the short tests,
 #                            which install nothing and start PostgreSQL alone
+#   scripts/test.sh race     the short tests of what is concurrent, under the race detector
 #   scripts/test.sh lint     the linters alone
 #
 # Further arguments go to go test, such as -run TestName. A server that cannot be
@@ -21,7 +22,7 @@ GOVULNCHECK=golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
 tier=full
 case ${1-} in
-quick | lint)
+quick | lint | race)
 	tier=$1
 	shift
 	;;
@@ -133,46 +134,58 @@ flaky() {
 export CGO_ENABLED=0 GOFLAGS="${GOFLAGS-} -trimpath -ldflags=-w" GOGC="${GOGC-400}"
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+race= # the process group of the tests under the race detector
+trap 'rm -rf "$scratch"; [ -z "$race" ] || kill -- "-$race"' EXIT
+trap 'exit 130' INT TERM
 touch "$scratch/all" "$scratch/flaky"
 status=0 reruns=0
 
 [ $tier != full ] || install
-echo "== gofmt"
-unformatted=$(gofmt -l cmd internal tools)
-[ -z "$unformatted" ] || { echo "gofmt would change: $unformatted" >&2; exit 1; }
-echo "== go vet"
-go vet ./...
-
-[ $tier = quick ] || lint
+if [ $tier != race ]; then
+	echo "== gofmt"
+	unformatted=$(gofmt -l cmd internal tools)
+	[ -z "$unformatted" ] || { echo "gofmt would change: $unformatted" >&2; exit 1; }
+	echo "== go vet"
+	go vet ./...
+fi
+if [ $tier = full ] || [ $tier = lint ]; then
+	lint
+fi
 [ $tier != lint ] || exit 0
 
 if [ $tier = quick ]; then
 	echo "== short tests"
 	# The clusters have few tests without a server.
 	tests "./internal/cli ./internal/dbtest $(go list ./... | grep -v /cluster | tr '\n' ' ')" -short -p 3 "$@"
+elif [ $tier = race ]; then
+	echo "== tests of what is concurrent, under the race detector"
+	reruns=2
+	# SQLite's own code, translated from C, is neither watched nor has its pointers checked.
+	export CGO_ENABLED=1
+	tests "$racy $watched" -race -count 1 -short -p 2 -parallel 4 -skip "$sequential" \
+		-gcflags='modernc.org/...=-d=checkptr=0' -gcflags='modernc.org/sqlite/lib=-d=checkptr=0 -race=false' "$@"
 elif [ $# -gt 0 ]; then # somebody asks for other tests
 	echo "== go test"
 	tests "./..." "$@"
 else
 	reruns=2
 	unwatched=./...
-	if command -v gcc >/dev/null; then
+	if command -v gcc >/dev/null && command -v setsid >/dev/null; then
 		# shellcheck disable=SC2086 # two lists
 		unwatched=$(go list ./... | grep -vxF "$(go list $watched)" | tr '\n' ' ')
-	fi
-	echo "== all tests but those that the race detector watches below"
-	# The longest come first, so that no processor waits for them in the end. Tests
-	# that wait for servers leave processors idle, hence -p and -parallel.
-	tests "./internal/dbtest ./internal ./internal/cluster/mariadb ./internal/cluster/postgres ./internal/cli $unwatched" -count 1 -p 4 -parallel 4
-	if command -v gcc >/dev/null; then
-		echo "== tests of what is concurrent, under the race detector"
-		# SQLite's own code, translated from C, is neither watched nor has its pointers checked.
-		export CGO_ENABLED=1
-		tests "$racy $watched" -race -count 1 -short -p 3 -parallel 4 -skip "$sequential" \
-			-gcflags='modernc.org/...=-d=checkptr=0' -gcflags='modernc.org/sqlite/lib=-d=checkptr=0 -race=false'
+		# They calculate while the others wait for servers.
+		setsid ./scripts/test.sh race >"$scratch/race" 2>&1 &
+		race=$!
 	else
 		echo "test.sh: no gcc, so the race detector is off" >&2
+	fi
+	echo "== all tests but those that the race detector watches at the same time"
+	# The longest come first, so that no processor waits for them in the end.
+	tests "./internal/dbtest ./internal ./internal/cluster/mariadb ./internal/cluster/postgres ./internal/cli $unwatched" -count 1 -p 3 -parallel 4
+	if [ -n "$race" ]; then
+		wait "$race" || status=1
+		race=
+		cat "$scratch/race"
 	fi
 fi
 

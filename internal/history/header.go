@@ -99,9 +99,9 @@ func IdentityIn(dir string) (Identity, error) {
 
 // Ref says where in the files of a run a transaction is recorded.
 type Ref struct {
-	File   string // relative to the run's directory
-	Offset int64  // of the block in the file, in bytes
-	Record int    // within the block, from 0
+	File   string `json:"file"`   // relative to the run's directory
+	Offset int64  `json:"offset"` // of the block in the file, in bytes
+	Record int    `json:"record"` // within the block, from 0
 }
 
 // String returns the place as reports show it.

@@ -110,14 +110,13 @@ func NewComparisonData(sides []Side, dir, command string) *ComparisonData {
 // against adds the ratios of one side to the first.
 func (d *ComparisonData) against(side int, c stats.Comparison) {
 	names := letter(side) + " against " + letter(0)
-	f := PageFigure{Name: "Throughput, " + names, Value: NotKnown, Below: []string{}}
-	ratio := c.TPS.Ratio
+	f, ratio := Figure("Throughput, "+names, NotKnown, ""), c.TPS.Ratio
 	interval := fmt.Sprintf("95 %% interval %.3f to %.3f", ratio.Low, ratio.High)
 	switch {
 	case ratio.Known() && c.TPS.Difference != stats.DifferenceNone:
-		f.Value, f.Unit, f.Below = fmt.Sprintf("%.3f", ratio.Value), "times", []string{interval}
+		f = Figure(f.Name, fmt.Sprintf("%.3f", ratio.Value), "times", interval)
 	case ratio.Known():
-		f.Value, f.Below = "no difference shown", []string{fmt.Sprintf("ratio %.3f", ratio.Value), interval}
+		f = Figure(f.Name, "no difference shown", "", fmt.Sprintf("ratio %.3f", ratio.Value), interval)
 	case ratio.Value > 0:
 		f.Below = append(f.Below, fmt.Sprintf("ratio %.3f, without an interval", ratio.Value))
 	}

@@ -79,6 +79,14 @@ type PageFigure struct {
 	Below []string `json:"below"`
 }
 
+// Figure makes a number in large type, which has no unit where it is not known.
+func Figure(name, value, unit string, below ...string) PageFigure {
+	if value == NotKnown {
+		unit = ""
+	}
+	return PageFigure{Name: name, Value: value, Unit: unit, Below: append([]string{}, below...)}
+}
+
 // PageTable is a table as it is shown. An empty cell says that there is nothing
 // to show.
 type PageTable struct {

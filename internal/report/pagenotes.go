@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"stroppy/internal/stats"
 )
@@ -83,11 +84,8 @@ func figures(r *Result) []PageFigure {
 	if d == nil {
 		return []PageFigure{}
 	}
-	throughput := PageFigure{Name: "Throughput, mean", Value: Perhaps(d.throughput().Mean, RateText), Below: []string{}}
+	throughput := Figure("Throughput, mean", Perhaps(d.throughput().Mean, RateText), "/s")
 	if t := d.TPS; t != nil {
-		if t.Mean != nil {
-			throughput.Unit = "/s"
-		}
 		throughput.Below = append(throughput.Below, "median "+Perhaps(t.Median, RateText), "best second "+Perhaps(t.Max, RateText))
 	}
 	interval := "confidence interval " + NotKnown
@@ -95,17 +93,14 @@ func figures(r *Result) []PageFigure {
 		interval = fmt.Sprintf("%.4g %% interval %s to %s", 100*i.Confidence, RateText(i.Low), RateText(i.High))
 	}
 	throughput.Below = append(throughput.Below, interval)
-
-	latency := PageFigure{Name: "Latency, 99 %", Value: NotKnown, Below: []string{}}
+	latency := Figure("Latency, 99 %", NotKnown, "")
 	if l := d.Latency; l != nil {
-		latency.Value, latency.Unit = LatencyText(l.P99), "ms"
-		latency.Below = []string{"median " + LatencyText(l.P50), "99.9 % " + LatencyText(l.P999), "max " + LatencyText(l.Max), "from the intended start time"}
+		latency = Figure(latency.Name, LatencyText(l.P99), "ms",
+			"median "+LatencyText(l.P50), "99.9 % "+LatencyText(l.P999), "max "+LatencyText(l.Max), "from the intended start time")
 	}
-	outcomes := PageFigure{Name: "Committed", Value: group(d.Committed), Below: []string{
-		group(d.Rejected.total()) + " rejected", group(d.Aborted) + " aborted", group(d.Unknown) + " in doubt",
-	}}
-	steadiness := PageFigure{Name: "Steadiness", Value: NotKnown, Below: []string{}}
-	if s := d.Steady; s != nil && (s.State == stats.Steady || s.State == stats.Unsteady) {
+	outcomes := Figure("Committed", group(d.Committed), "", group(d.Rejected.total())+" rejected", group(d.Aborted)+" aborted", group(d.Unknown)+" in doubt")
+	steadiness := Figure("Steadiness", NotKnown, "")
+	if s := d.Steady; s != nil && s.State != stats.SteadyUnknown {
 		steadiness.Value = string(s.State)
 		if s.State == stats.Steady {
 			steadiness.Below = append(steadiness.Below, fmt.Sprintf("from second %d of the run", s.From))
@@ -114,24 +109,16 @@ func figures(r *Result) []PageFigure {
 	if o := d.Outage; o != nil {
 		steadiness.Below = append(steadiness.Below, "longest gap without a commit "+seconds(o.Seconds))
 	}
-	list := []PageFigure{throughput, latency, outcomes, steadiness}
-	if f := outageFigure(r.Faults); f != nil {
-		list = append(list, *f)
-	}
-	return list
+	return append([]PageFigure{throughput, latency, outcomes, steadiness}, outageFigure(r.Faults)...)
 }
 
-// outageFigure is the worst outage by a fault; nil where none was measured.
-func outageFigure(faults []Fault) *PageFigure {
-	var worst *Fault
-	for i, f := range faults {
-		if f.OutageSeconds != nil && (worst == nil || *f.OutageSeconds > *worst.OutageSeconds) {
-			worst = &faults[i]
-		}
-	}
-	if worst == nil {
+// outageFigure is the worst outage by a fault, where one was measured.
+func outageFigure(faults []Fault) []PageFigure {
+	faults = slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return f.OutageSeconds == nil })
+	if len(faults) == 0 {
 		return nil
 	}
+	worst := slices.MaxFunc(faults, func(a, b Fault) int { return cmp.Compare(*a.OutageSeconds, *b.OutageSeconds) })
 	back := "throughput not back before the next fault or the end"
 	switch {
 	case worst.Uncompared != "":
@@ -141,5 +128,5 @@ func outageFigure(faults []Fault) *PageFigure {
 	case worst.RecoveredSeconds != nil:
 		back = "throughput back after " + seconds(*worst.RecoveredSeconds)
 	}
-	return &PageFigure{Name: "Worst outage", Value: outageText(*worst.OutageSeconds), Below: []string{worst.Fault + " at " + seconds(worst.AtSeconds), back}}
+	return []PageFigure{Figure("Worst outage", outageText(*worst.OutageSeconds), "", worst.Fault+" at "+seconds(worst.AtSeconds), back)}
 }

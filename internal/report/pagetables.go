@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"stroppy/internal/history"
 )
 
 // bank is the workload whose study has three tables of its own.
@@ -215,7 +217,7 @@ func costTables(r *Result) []PageTable {
 		servers = []Server{{Name: "servers"}}
 	}
 	for _, s := range append([]Server{{"client (stroppy)", client.CPUSeconds, client.MaxRSSBytes}}, servers...) {
-		t.Add(s.Name, Perhaps(s.CPUSeconds, func(s float64) string { return fmt.Sprintf("%.2f s", s) }), Perhaps(s.MaxRSSBytes, bytesText))
+		t.Add(s.Name, Perhaps(s.CPUSeconds, cpuText), Perhaps(s.MaxRSSBytes, bytesText))
 	}
 	return []PageTable{t}
 }
@@ -346,4 +348,15 @@ func detailTables(r *Result) []PageTable {
 		tables = append(tables, t)
 	}
 	return tables
+}
+
+// transferred counts what was committed after the warm-up and wrote: of the bank, what
+// moved money.
+func transferred(d *Drive) (n uint64) {
+	for kind, count := range d.Kinds {
+		if !history.KindReadOnly(kind) {
+			n += count
+		}
+	}
+	return n
 }

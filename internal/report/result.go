@@ -222,13 +222,13 @@ type ErrorCount struct {
 
 // Check is what one check found.
 type Check struct {
-	Name      string    `json:"name"`
-	Status    string    `json:"status"` // valid, invalid or unknown
-	Detail    string    `json:"detail"`
-	Witness   []string  `json:"witness"` // transaction ids
-	Required  bool      `json:"required"`
-	Anomalies []Anomaly `json:"anomalies"`
-	Where     []Where   `json:"where"` // where the witnesses are recorded
+	Name      string        `json:"name"`
+	Status    string        `json:"status"` // valid, invalid or unknown
+	Detail    string        `json:"detail"`
+	Witness   []string      `json:"witness"` // transaction ids
+	Required  bool          `json:"required"`
+	Anomalies []Anomaly     `json:"anomalies"`
+	Where     []history.Ref `json:"where"` // where the witnesses are recorded
 }
 
 // Anomaly is one way in which the order of transactions went wrong.
@@ -238,13 +238,6 @@ type Anomaly struct {
 	Count     int      `json:"count"`
 	Detail    string   `json:"detail"`
 	Witness   []string `json:"witness"`
-}
-
-// Where is a place in the files of the run.
-type Where struct {
-	File   string `json:"file"`
-	Offset int64  `json:"offset"`
-	Record int    `json:"record"`
 }
 
 // Injection is one fault of the run's script as it was done, and a line of
@@ -367,15 +360,12 @@ func Checks(results []check.Result) []Check {
 	for _, r := range results {
 		c := Check{
 			Name: r.Name, Status: r.Status.String(), Detail: r.Detail, Required: r.Required,
-			Witness: names(r.Witness), Anomalies: []Anomaly{}, Where: []Where{},
+			Witness: names(r.Witness), Anomalies: []Anomaly{}, Where: append([]history.Ref{}, r.Where...),
 		}
 		for _, a := range r.Anomalies {
 			c.Anomalies = append(c.Anomalies, Anomaly{
 				Name: a.Name, Forbidden: a.Forbidden.String(), Count: a.Count, Detail: a.Detail, Witness: names(a.Witness),
 			})
-		}
-		for _, ref := range r.Where {
-			c.Where = append(c.Where, Where(ref))
 		}
 		list = append(list, c)
 	}
@@ -436,4 +426,16 @@ func known(what, status string) error {
 		return nil
 	}
 	return fmt.Errorf("the %s is %q, which is none of valid, invalid and unknown", what, status)
+}
+
+// derive brings those measurements into line that are made of others: the client's largest
+// memory, and the footprint for each transaction that wrote.
+func (r *Result) derive() {
+	if c := r.Client; c != nil && r.SampledRSS > 0 && (c.MaxRSSBytes == nil || *c.MaxRSSBytes < r.SampledRSS) {
+		c.MaxRSSBytes = new(r.SampledRSS)
+	}
+	r.FootprintPerTransfer = nil
+	if n := r.FootprintTransfers; n != nil && *n > 0 && r.FootprintBytes != nil {
+		r.FootprintPerTransfer = new(float64(*r.FootprintBytes) / float64(*n))
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"stroppy/internal/stats"
@@ -85,6 +86,17 @@ func (t *text) line(name, value string) {
 	}
 }
 
+// section writes names and values below a title; nothing where no value is known.
+func (t *text) section(title string, lines [][2]string) {
+	lines = slices.DeleteFunc(lines, func(l [2]string) bool { return l[1] == "" })
+	if len(lines) > 0 {
+		t.head(title)
+	}
+	for _, l := range lines {
+		t.line(l[0], l[1])
+	}
+}
+
 // row writes a name and right-aligned columns.
 func (t *text) row(cells ...string) {
 	line := fmt.Sprintf("  %-12s", cells[0])
@@ -121,14 +133,11 @@ func (t *text) what() {
 	if d := r.Drive; d != nil {
 		phase = joined(d.phaseText(), d.Style["update"], d.Style["mode"])
 	}
-	t.head("Run")
-	for _, l := range [][2]string{
+	t.section("Run", [][2]string{
 		{"started", r.StartedAt}, {"database", r.DatabaseURL}, {"settings", strings.Join(settings, " · ")},
 		{"isolation", r.claimText()}, {"expected", expect}, {"data", loadText(r.Load)}, {"load phase", phase},
 		{"seed", fmt.Sprint(r.Seed)}, {"machine", r.Machine}, {"times", phasesText(r.Phases)},
-	} {
-		t.line(l[0], l[1])
-	}
+	})
 }
 
 func (t *text) throughput(d *Drive) {
@@ -280,15 +289,16 @@ func (t *text) errors() {
 // cost writes what the database keeps, and what client and servers took.
 func (t *text) cost() {
 	r, client := t.r, cmp.Or(t.r.Client, &Client{})
-	footprint, cpu, memory := "", "", ""
-	if r.FootprintBytes != nil {
-		footprint = bytesText(*r.FootprintBytes) + " in the database"
+	footprint := textOr("", r.FootprintBytes, bytesText)
+	if footprint != "" {
+		footprint += " in the database"
 		if each, n := r.FootprintPerTransfer, r.FootprintTransfers; each != nil && n != nil {
 			footprint += fmt.Sprintf(", %.0f bytes a committed transaction that wrote (%s of them)", *each, group(*n))
 		}
 	}
+	cpu := ""
 	if d := r.Drive; d != nil && client.CPUSeconds != nil {
-		cpu = fmt.Sprintf("%.2f s in the load phase", *client.CPUSeconds)
+		cpu = cpuText(*client.CPUSeconds) + " in the load phase"
 		if done := d.ended(); done > 0 && d.WarmupSeconds == 0 {
 			cpu += fmt.Sprintf(", %.1f µs a transaction", *client.CPUSeconds/float64(done)*1e6)
 		}
@@ -296,28 +306,19 @@ func (t *text) cost() {
 			cpu += ", on " + Counted(uint64(math.Round(*client.Threads)), "thread")
 		}
 	}
-	if client.MaxRSSBytes != nil {
-		memory = bytesText(*client.MaxRSSBytes) + " at most"
-	}
+	mostText := func(n int64) string { return bytesText(n) + " at most" }
 	var serverCPU, serverMemory []string
 	for _, s := range r.Servers {
-		if s.CPUSeconds != nil {
-			serverCPU = append(serverCPU, fmt.Sprintf("%s %.2f s", s.Name, *s.CPUSeconds))
-		}
-		if s.MaxRSSBytes != nil {
-			serverMemory = append(serverMemory, s.Name+" "+bytesText(*s.MaxRSSBytes)+" at most")
-		}
+		serverCPU = append(serverCPU, labelled(s.Name+" ", textOr("", s.CPUSeconds, cpuText))...)
+		serverMemory = append(serverMemory, labelled(s.Name+" ", textOr("", s.MaxRSSBytes, mostText))...)
 	}
-	if footprint+cpu+memory == "" && len(serverCPU)+len(serverMemory) == 0 {
-		return
-	}
-	t.head("Cost")
-	t.line("footprint", footprint)
-	t.line("client CPU", cpu)
-	t.line("client memory", memory)
-	t.line("server CPU", strings.Join(serverCPU, " · "))
-	t.line("server memory", strings.Join(serverMemory, " · "))
+	t.section("Cost", [][2]string{
+		{"footprint", footprint}, {"client CPU", cpu}, {"client memory", textOr("", client.MaxRSSBytes, mostText)},
+		{"server CPU", strings.Join(serverCPU, " · ")}, {"server memory", strings.Join(serverMemory, " · ")},
+	})
 }
+
+func cpuText(s float64) string { return fmt.Sprintf("%.2f s", s) }
 
 func (t *text) files(dir string) {
 	t.head("Files")

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -94,7 +95,7 @@ func NewPageData(b *Book, again string) (*PageData, error) {
 	if err != nil {
 		return nil, err
 	}
-	points := ascending(b.Points, spec.Axis)
+	points := shown(b.Points, spec.Axis)
 	d := &PageData{
 		Head: report.NewHead(b.Workload, b.Database, b.StartedAt, again, b.Stroppy),
 		Axis: spec.Axis, Steps: []PageStep{}, Findings: []string{}, Coefficients: []report.PageTable{}, Settings: b.Scenario,
@@ -116,7 +117,7 @@ func NewPageData(b *Book, again string) (*PageData, error) {
 func pageStep(p Point, axis Axis) PageStep {
 	s := PageStep{
 		Value: p.Value, Label: label(axis, p.Value), Verdict: p.Verdict, TPS: p.TPS,
-		P50: above0(p.P50MS), P99: above0(p.P99MS), P999: above0(p.P999MS), Max: above0(p.MaxMS),
+		P50: p.P50MS, P99: p.P99MS, P999: p.P999MS, Max: p.MaxMS,
 		Full: axis == Rate && p.Value == 0, Kept: axis != Rate || p.Value > 0 && !p.behind(),
 	}
 	if p.Low != nil && p.High != nil {
@@ -125,12 +126,26 @@ func pageStep(p Point, axis Axis) PageStep {
 	return s
 }
 
-// above0 is a latency; none was measured where it is not above 0.
-func above0(ms *float64) *float64 {
-	if !above(ms) {
-		return nil
+// shown are the steps as the page has them: in the order of the axis, the maximum rate last,
+// and a latency that is not above 0 not known.
+func shown(points []Point, axis Axis) []Point {
+	offered := func(p Point) float64 {
+		if axis == Rate && p.Value == 0 {
+			return math.Inf(1)
+		}
+		return p.Value
 	}
-	return ms
+	points = slices.Clone(points)
+	slices.SortStableFunc(points, func(x, y Point) int { return cmp.Compare(offered(x), offered(y)) })
+	for i := range points {
+		p := &points[i]
+		for _, ms := range []**float64{&p.P50MS, &p.P99MS, &p.P999MS, &p.MaxMS} {
+			if !above(*ms) {
+				*ms = nil
+			}
+		}
+	}
+	return points
 }
 
 // ofRate adds what a sweep over the rate reports.
@@ -146,11 +161,11 @@ func (d *PageData) ofRate(points []Point) {
 
 // ofSize adds what a sweep over clients or nodes reports.
 func (d *PageData) ofSize(axis Axis, points []Point) {
-	known := measured(points)
+	known := slices.DeleteFunc(slices.Clone(points), func(p Point) bool { return p.TPS == nil })
 	fit, err := scaling(known)
 	d.Figures = sizeFigures(axis, known, fit)
 	if err != nil {
-		d.Findings = append(d.Findings, unfitted(err))
+		d.Findings = append(d.Findings, "The scalability law was not fitted: "+strings.TrimPrefix(err.Error(), "fit the scalability law: ")+".")
 		d.Table = stepTable(axis, points, nil)
 		return
 	}
@@ -223,14 +238,6 @@ func verdict(b *Book, axis Axis, points []Point) (verdict, reason string) {
 	return verdict, reason
 }
 
-// step names one step.
-func step(axis Axis, value float64) string {
-	if axis == Rate && value == 0 {
-		return "maximum rate"
-	}
-	return fmt.Sprintf("%s %s", axis, label(axis, value))
-}
-
 // link is the address of a step's report, beside the sweep's page; empty where
 // the book names no folder of the sweep.
 func link(dir string) string {
@@ -266,7 +273,7 @@ func swept(b *Book, spec Spec) string {
 		parts = append(parts, label(spec.Axis, v))
 	}
 	if len(parts) == 0 {
-		for _, p := range ascending(b.Points, spec.Axis) {
+		for _, p := range shown(b.Points, spec.Axis) {
 			parts = append(parts, label(spec.Axis, p.Value))
 		}
 	}

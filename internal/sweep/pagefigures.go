@@ -2,67 +2,108 @@ package sweep
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 
 	"stroppy/internal/report"
 	"stroppy/internal/stats"
 )
 
+// confidence is that of every interval of a sweep.
+const confidence = 0.95
+
+func label(axis Axis, value float64) string {
+	if axis == Rate && value == 0 {
+		return "maximum"
+	}
+	return strconv.FormatFloat(value, 'f', -1, 64)
+}
+
+// step names one step.
+func step(axis Axis, value float64) string {
+	if axis == Rate && value == 0 {
+		return "maximum rate"
+	}
+	return string(axis) + " " + label(axis, value)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+
+func knee(points []Point) stats.Knee {
+	var steps []stats.Step
+	for _, p := range points {
+		step := stats.Step{Offered: p.Value, Achieved: p.Value * (1 - p.Left)}
+		switch {
+		case above(p.P99MS):
+			step.Latency = *p.P99MS
+		case p.behind():
+			step.Latency = math.Inf(1) // nothing that was due was done
+		}
+		steps = append(steps, step)
+	}
+	return stats.FindKnee(steps)
+}
+
+// scaling fits the scalability law to steps whose throughput is known: one in which nothing
+// was committed belongs to the curve, too, and no curve of that shape goes through it.
+func scaling(points []Point) (stats.Scaling, error) {
+	var sizes []stats.Size
+	for _, p := range points {
+		if !above(p.TPS) {
+			return stats.Scaling{}, fmt.Errorf("at %s nothing was committed in what was measured, which no curve of its shape goes through", label(Clients, p.Value))
+		}
+		sizes = append(sizes, stats.Size{N: p.Value, X: *p.TPS})
+	}
+	return stats.FitScaling(sizes, confidence)
+}
+
 // notes are what the measurements must not be read without.
 func notes(axis Axis, points []Point) []report.PageNote {
 	n := &report.Notes{}
-	of := func(is func(Point) bool) (names []string) {
-		for _, p := range points {
-			if is(p) {
-				names = append(names, step(axis, p.Value))
+	for _, kind := range []struct {
+		add  func(format string, args ...any)
+		is   func(*Point) bool
+		text string
+	}{
+		{n.Warn, func(p *Point) bool { return p.Verdict == "invalid" },
+			"Invalid: %s. The database broke its promise there, so those measurements, and the conclusions from all steps, say nothing about its speed."},
+		{n.Warn, func(p *Point) bool { return p.Verdict != "valid" && p.Verdict != "invalid" },
+			"Not decided: %s. Whether the database kept its promise there is unknown."},
+		{n.Warn, func(p *Point) bool { return p.Unsteady }, "No steady state: %s. The mean throughput of these steps depends on when they ended."},
+		{n.Warn, func(p *Point) bool { return p.TPS == nil },
+			"No time was measured: %s. The throughput there is not known, as where the work ends within the warm-up."},
+		{n.Warn, func(p *Point) bool { return p.TPS != nil && !above(p.TPS) }, "Nothing was committed in what was measured: %s."},
+		{n.Note, func(p *Point) bool { return axis == Rate && p.behind() },
+			"The database did not keep up: %s. The latencies there depend on the length of the step, because work piled up."},
+	} {
+		var steps []string
+		for i := range points {
+			if kind.is(&points[i]) {
+				steps = append(steps, step(axis, points[i].Value))
 			}
 		}
-		return names
-	}
-	for _, kind := range []struct {
-		add   func(format string, args ...any)
-		text  string
-		steps []string
-	}{
-		{n.Warn, "Invalid: %s. The database broke its promise there, so those measurements, and the conclusions from all steps, say nothing about its speed.",
-			of(func(p Point) bool { return p.Verdict == "invalid" })},
-		{n.Warn, "Not decided: %s. Whether the database kept its promise there is unknown.",
-			of(func(p Point) bool { return p.Verdict != "valid" && p.Verdict != "invalid" })},
-		{n.Warn, "No steady state: %s. The mean throughput of these steps depends on when they ended.", of(func(p Point) bool { return p.Unsteady })},
-		{n.Warn, "No time was measured: %s. The throughput there is not known, as where the work ends within the warm-up.",
-			of(func(p Point) bool { return p.TPS == nil })},
-		{n.Warn, "Nothing was committed in what was measured: %s.", of(func(p Point) bool { return p.TPS != nil && !above(p.TPS) })},
-		{n.Note, "The database did not keep up: %s. The latencies there depend on the length of the step, because work piled up.",
-			of(func(p Point) bool { return axis == Rate && p.behind() })},
-	} {
-		if len(kind.steps) > 0 {
-			kind.add(kind.text, strings.Join(kind.steps, ", "))
+		if len(steps) > 0 {
+			kind.add(kind.text, strings.Join(steps, ", "))
 		}
 	}
 	return n.All()
 }
 
 func rateFigures(points []Point, k stats.Knee) []report.PageFigure {
-	at := report.PageFigure{Name: "Knee", Value: "none found", Below: []string{}}
+	at, full, kept := report.Figure("Knee", "none found", ""), report.Figure("Maximum rate", report.NotKnown, ""), report.Figure("Highest rate kept", report.NotKnown, "")
 	if k.Found {
-		at.Value, at.Unit = report.RateText(k.Step.Offered), "/s"
-		at.Below = append(at.Below, "99 % latency there "+report.LatencyText(k.Step.Latency)+" ms")
+		at = report.Figure(at.Name, report.RateText(k.Step.Offered), "/s", "99 % latency there "+report.LatencyText(k.Step.Latency)+" ms")
 	}
 	if k.Flat > 0 {
 		at.Below = append(at.Below, "at low rates "+report.LatencyText(k.Flat)+" ms")
 	}
-	full := report.PageFigure{Name: "Maximum rate", Value: report.NotKnown, Below: []string{}}
-	kept := report.PageFigure{Name: "Highest rate kept", Value: report.NotKnown, Below: []string{}}
 	for _, p := range points {
 		switch {
 		case p.Value == 0:
-			if full.Value = report.Perhaps(p.TPS, report.RateText); p.TPS != nil {
-				full.Unit = "/s"
-			}
-			full.Below = []string{"median " + report.Perhaps(p.Median, report.RateText), "best second " + report.Perhaps(p.Best, report.RateText), "99 % latency " + latencyText(p.P99MS)}
+			full = report.Figure(full.Name, rateText(p.TPS), "/s", "median "+rateText(p.Median), "best second "+rateText(p.Best), "99 % latency "+latencyText(p.P99MS))
 		case p.Kept(): // ascending, so that the last one stays
-			kept.Value, kept.Unit = report.RateText(p.Value), "/s"
-			kept.Below = []string{"99 % latency " + latencyText(p.P99MS), "99.9 % " + latencyText(p.P999MS)}
+			kept = report.Figure(kept.Name, report.RateText(p.Value), "/s", "99 % latency "+latencyText(p.P99MS), "99.9 % "+latencyText(p.P999MS))
 		}
 	}
 	return []report.PageFigure{at, full, kept}
@@ -71,34 +112,31 @@ func rateFigures(points []Point, k stats.Knee) []report.PageFigure {
 // sizeFigures are of steps whose throughput is known; the fit has no efficiency where
 // there is none.
 func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigure {
-	best := report.PageFigure{Name: "Highest throughput", Value: report.NotKnown, Below: []string{}}
-	highest := 0.0
+	best, highest := report.Figure("Highest throughput", report.NotKnown, ""), 0.0
 	with := func(p Point) string { return "with " + label(axis, p.Value) + " " + string(axis) }
 	for _, p := range points {
 		if *p.TPS > highest {
 			highest = *p.TPS
-			best.Value, best.Unit = report.RateText(highest), "/s"
-			best.Below = []string{with(p), "95 % interval " + pageInterval(p), "best second " + report.Perhaps(p.Best, report.RateText)}
+			best = report.Figure(best.Name, report.RateText(highest), "/s", with(p), "95 % interval "+pageInterval(p), "best second "+rateText(p.Best))
 		}
 	}
 	if len(fit.Efficiency) == 0 {
 		return []report.PageFigure{best}
 	}
-	peak := report.PageFigure{Name: "Peak of the fitted model", Value: "none", Below: []string{}}
+	peak := report.Figure("Peak of the fitted model", "none", "")
 	switch {
 	case fit.PeakN > 0:
-		peak.Value, peak.Unit = fmt.Sprintf("%.3g", fit.PeakN), string(axis)
-		peak.Below = append(peak.Below, report.RateText(fit.PeakX)+" /s")
+		peak = report.Figure(peak.Name, fmt.Sprintf("%.3g", fit.PeakN), string(axis), report.RateText(fit.PeakX)+" /s")
 		if fit.Extrapolated {
 			peak.Below = append(peak.Below, "a prediction beyond what was measured")
 		}
 	case fit.Limit > 0:
 		peak.Below = append(peak.Below, "approaches "+report.RateText(fit.Limit)+" /s")
 	}
-	last := points[len(points)-1]
+	last := len(points) - 1
 	return []report.PageFigure{best, peak,
-		{Name: "Efficiency", Value: percent(fit.Efficiency[len(points)-1]), Below: []string{with(last), "of " + label(axis, last.Value) + " times one"}},
-		{Name: "R²", Value: fmt.Sprintf("%.4f", fit.R2), Below: []string{"residual standard error " + report.RateText(fit.ResidualError) + " /s"}},
+		report.Figure("Efficiency", percent(fit.Efficiency[last]), "", with(points[last]), "of "+label(axis, points[last].Value)+" times one"),
+		report.Figure("R²", fmt.Sprintf("%.4f", fit.R2), "", "residual standard error "+report.RateText(fit.ResidualError)+" /s"),
 	}
 }
 
@@ -139,7 +177,7 @@ func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report
 	}
 	for _, p := range points {
 		r := report.PageRow{Page: link(p.Dir), Mark: rowMark(axis, p), Cells: []string{
-			label(axis, p.Value), verdictText(axis, p), report.Perhaps(p.TPS, report.RateText), pageInterval(p), report.Perhaps(p.Median, report.RateText), report.Perhaps(p.Best, report.RateText),
+			label(axis, p.Value), verdictText(axis, p), rateText(p.TPS), pageInterval(p), rateText(p.Median), rateText(p.Best),
 		}}
 		if efficiency != nil {
 			share, known := efficiency[p.Value]
@@ -148,7 +186,7 @@ func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report
 			}
 		}
 		for _, ms := range []*float64{p.P50MS, p.P99MS, p.P999MS, p.MaxMS} {
-			r.Cells = append(r.Cells, strings.TrimSuffix(latencyText(ms), " ms"))
+			r.Cells = append(r.Cells, report.Perhaps(ms, report.LatencyText))
 		}
 		if axis == Rate {
 			r.Cells = append(r.Cells, report.RateText(float64(p.Backlog)))
@@ -186,10 +224,8 @@ func pageInterval(p Point) string {
 	return report.RateText(*p.Low) + " to " + report.RateText(*p.High)
 }
 
-// latencyText writes a latency, which may not be known.
+func rateText(rate *float64) string { return report.Perhaps(rate, report.RateText) }
+
 func latencyText(ms *float64) string {
-	if !above(ms) {
-		return report.NotKnown
-	}
-	return report.LatencyText(*ms) + " ms"
+	return report.Perhaps(ms, func(ms float64) string { return report.LatencyText(ms) + " ms" })
 }

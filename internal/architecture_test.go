@@ -268,8 +268,8 @@ func TestWorkloadsNameNoDatabase(t *testing.T) {
 }
 
 // namesWorkload are the files that still name a workload besides its folder and the
-// registry, or a database of the same name.
-var namesWorkload = []string{"cluster/dqlite/doc.go", "cluster/mariadb/cluster.go", "db/dqlite/url.go", "report/derived.go", "report/pagetables.go"}
+// registry.
+var namesWorkload = []string{"report/pagetables.go"}
 
 // TestWorkloadsAreNamedOnce holds that generic code knows no workload: its name is a
 // string in its own folder alone.

@@ -11,4 +11,4 @@ package dqlite
 const NodeCommand = "dqlite-node"
 
 // Database is the database that the cluster's URL names.
-const Database = "bank"
+const Database = "stroppy"

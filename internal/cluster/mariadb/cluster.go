@@ -13,7 +13,7 @@ import (
 
 // Database is the database that StartCluster and StartGalera make, which the
 // cluster's URL names.
-const Database = "bank"
+const Database = "stroppy"
 
 // Cluster is one running MariaDB server, or several with Galera, all of which
 // take writes. A Restart of a Galera node returns when it is synchronized. Where

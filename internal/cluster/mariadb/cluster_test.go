@@ -19,7 +19,7 @@ import (
 type teller struct{ *sql.DB }
 
 func (t teller) Pay(ctx context.Context, id string) error {
-	_, err := t.ExecContext(ctx, "INSERT INTO bank.paid VALUES ("+id+")")
+	_, err := t.ExecContext(ctx, "INSERT INTO stroppy.paid VALUES ("+id+")")
 	return err
 }
 
@@ -30,7 +30,7 @@ func kind(start func(context.Context, cluster.Options) (*Cluster, error), params
 		Engine: "mariadb", Params: params,
 		Launch: clustertest.Launcher(start),
 		Prepare: func(ctx context.Context, c cluster.Local) error {
-			_, err := c.(*Cluster).List()[0].db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS bank.paid (id bigint PRIMARY KEY)")
+			_, err := c.(*Cluster).List()[0].db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS stroppy.paid (id bigint PRIMARY KEY)")
 			return err
 		},
 		Teller: func(ctx context.Context, c cluster.Local, i, try int) (clustertest.Teller, error) {
@@ -54,7 +54,7 @@ func kind(start func(context.Context, cluster.Options) (*Cluster, error), params
 			if err != nil {
 				return nil, err
 			}
-			rows, err := n.db.QueryContext(ctx, "SELECT id FROM bank.paid")
+			rows, err := n.db.QueryContext(ctx, "SELECT id FROM stroppy.paid")
 			if err != nil {
 				return nil, err
 			}
@@ -93,7 +93,7 @@ func TestOne(t *testing.T) {
 		if got := n.value(t, "SELECT CONCAT_WS(' ', @@innodb_snapshot_isolation, @@innodb_flush_log_at_trx_commit, @@sync_binlog)"); got != "ON 2 7" {
 			t.Errorf("the settings are %s", got)
 		}
-		if want := "mysql://root@" + n.address + "/bank"; c.URL() != want || c.NodeURL(0) != want {
+		if want := "mysql://root@" + n.address + "/stroppy"; c.URL() != want || c.NodeURL(0) != want {
 			t.Errorf("the URL is %s, want %s", c.URL(), want)
 		}
 		if _, err := c.Leader(t.Context()); !errors.Is(err, cluster.ErrNoLeader) {
@@ -124,7 +124,7 @@ func TestClock(t *testing.T) {
 func TestGalera(t *testing.T) {
 	c := galera().Start(t, cluster.Options{Nodes: 3}).(*Cluster)
 	nodes := c.List()
-	if !strings.HasSuffix(c.URL(), ","+nodes[2].address+"/bank?spread=true") {
+	if !strings.HasSuffix(c.URL(), ","+nodes[2].address+"/stroppy?spread=true") {
 		t.Errorf("the URL is %s", c.URL())
 	}
 	for i, n := range nodes {

@@ -22,7 +22,7 @@ const (
 	// defaultTimeout bounds one call. A leader that is frozen or cut off keeps its
 	// clients waiting for as long.
 	defaultTimeout  = 3 * time.Second
-	defaultDatabase = "bank"
+	defaultDatabase = "stroppy"
 )
 
 // config is what a URL says.

@@ -9,7 +9,7 @@ import (
 
 func TestURL(t *testing.T) {
 	for url, want := range map[string]config{
-		"dqlite://h1":                         {nodes: []string{"h1:9000"}, database: "bank", timeout: 3 * time.Second},
+		"dqlite://h1":                         {nodes: []string{"h1:9000"}, database: "stroppy", timeout: 3 * time.Second},
 		"dqlite://h1:1,h2:2/db?timeout=200ms": {nodes: []string{"h1:1", "h2:2"}, database: "db", timeout: 200 * time.Millisecond},
 		"dqlite://10.0.0.1:9000/b?read=node":  {nodes: []string{"10.0.0.1:9000"}, database: "b", timeout: 3 * time.Second, copy: true},
 	} {

@@ -26,6 +26,37 @@ type Replica interface {
 	supervised() *SupervisedNode
 }
 
+// FailoverKind is what a kind of cluster knows of its lead. The functions are called
+// while the roles are held.
+type FailoverKind[N Replica] struct {
+	Replica string        // what a node is called that is not the primary, such as standby
+	Timeout time.Duration // how long a node that does not answer is waited for
+	Every   time.Duration // between two looks at whether the primary is lost
+
+	// Candidates are the nodes that may be promoted in place of a lost primary, and that
+	// answer.
+	Candidates func(p N) []N
+	// Farthest is the candidate that has most of what a dead primary had; false: none
+	// answers.
+	Farthest func(ctx context.Context, p N) (n N, ok bool)
+	// Promote makes a node the primary in the records, and then lets it lead in place of
+	// one that is dead.
+	Promote func(ctx context.Context, p, n N) error
+	// WhyWaiting says why a lost primary is waited for; empty if nobody need know.
+	WhyWaiting func(p N) string
+	// Review looks at a primary that is not lost.
+	Review func(ctx context.Context, p N)
+	// NeedsRestart says that a node which nobody holds has to be brought back; Mu is held.
+	NeedsRestart func(N) bool
+
+	// Next is the node that is best to take the lead over from a primary that answers.
+	Next func(ctx context.Context, p N) (N, error)
+	// HandOver hands the lead over in good order, unless the node leads already.
+	HandOver func(ctx context.Context, to N) error
+	// Forgo notes that the data of a node that does not lead are taken away.
+	Forgo func(ctx context.Context, n N) error
+}
+
 // Failover is a NodeSet with a primary, and a supervisor that sees to it that
 // there is one. A kind's cluster embeds one. Create it with NewFailover.
 //
@@ -40,21 +71,21 @@ type Failover[N Replica] struct {
 	Roles Lock
 	// Primary is the node that leads, or that is about to; guarded by Mu.
 	Primary N
-	// Patience is how long a node that does not answer is waited for.
-	Patience time.Duration
 
-	replicaName  string // what the other nodes are called, such as standby
-	supervise    bool   // has begun
-	waitingNoted string // why there was nobody to promote, as noted last; the supervisor's own
+	kind      FailoverKind[N]
+	supervise bool // has begun
+
+	// The supervisor's own.
+	lostAt       time.Time // when the loss of the primary was seen; zero while it answers
+	waitingNoted string    // why there was nobody to promote, as noted last
 
 	// Guarded by Mu.
 	events []Event
 }
 
-// NewFailover describes a cluster as NewNodeSet does. replicaName is what a node is called
-// that is not the primary, such as standby.
-func NewFailover[N Replica](name, replicaName string, patience time.Duration, found func(ctx context.Context, number int, host *Host) (N, error)) *Failover[N] {
-	return &Failover[N]{NodeSet: NewNodeSet(name, found), Roles: NewLock(), Patience: patience, replicaName: replicaName}
+// NewFailover describes a cluster as NewNodeSet does.
+func NewFailover[N Replica](name string, kind FailoverKind[N], found func(ctx context.Context, number int, host *Host) (N, error)) *Failover[N] {
+	return &Failover[N]{NodeSet: NewNodeSet(name, found), Roles: NewLock(), kind: kind}
 }
 
 // NewSupervisedNode wraps a node's server. A node that comes once the supervisor
@@ -70,10 +101,10 @@ func (s *Failover[N]) NewSupervisedNode(n N, server *Server) *SupervisedNode {
 // AskEvery is the time between two questions for a node's health.
 const AskEvery = 100 * time.Millisecond
 
-// Supervise begins to watch the nodes and to call step every so often until the cluster
+// Supervise begins to watch the nodes, and to replace a lost primary, until the cluster
 // is stopped, unless the options say otherwise. While somebody else holds the roles, as
 // for a switch-over, it does nothing.
-func (s *Failover[N]) Supervise(every time.Duration, step func(ctx context.Context)) {
+func (s *Failover[N]) Supervise() {
 	if s.supervise = !s.options.Unsupervised; !s.supervise {
 		return
 	}
@@ -81,12 +112,92 @@ func (s *Failover[N]) Supervise(every time.Duration, step func(ctx context.Conte
 		s.watch(n)
 	}
 	s.Tasks.Go(func() {
-		for Sleep(s.Life, every) == nil {
+		for Sleep(s.Life, s.kind.Every) == nil {
 			if s.Roles.Try() {
-				step(s.Life)
+				s.step(s.Life)
 				s.Roles.Release()
 			}
 		}
+	})
+}
+
+// step looks whether the primary is lost, and does what is to be done then; the
+// roles are held.
+func (s *Failover[N]) step(ctx context.Context) {
+	p := s.Leading()
+	why := s.Lost(p)
+	if why != "" && s.lostAt.IsZero() {
+		s.lostAt = time.Now()
+		s.Note("%s, which leads, is lost: %s", p.Name(), why)
+	}
+	switch {
+	case why == "":
+		s.lostAt, s.waitingNoted = time.Time{}, ""
+		s.kind.Review(ctx, p)
+	case len(s.kind.Candidates(p)) > 0:
+		s.failOver(ctx, p)
+	default:
+		s.awaitReturn(ctx, p)
+	}
+	s.restartLost()
+}
+
+// failOver gives the lead of a lost primary to another node. The primary is ended
+// for sure before anything else: a server that does not answer this program may
+// answer others yet, and go on.
+func (s *Failover[N]) failOver(ctx context.Context, p N) {
+	if err := p.supervised().Server.Kill(); err != nil {
+		s.noteWaiting(fmt.Sprintf("%s cannot be fenced, so nobody is promoted: %v", p.Name(), err))
+		return
+	}
+	chosen, ok := s.kind.Farthest(ctx, p)
+	if !ok {
+		s.noteWaiting(fmt.Sprintf("%s was fenced, and no %s answers to be promoted", p.Name(), s.kind.Replica))
+		return
+	}
+	s.Note("%s was fenced; %s is promoted", p.Name(), chosen.Name())
+	if err := s.kind.Promote(ctx, p, chosen); err != nil {
+		s.Note("%s does not take the lead yet: %v", chosen.Name(), err)
+		return
+	}
+	s.Note("%s leads, %v after the loss of %s was seen", chosen.Name(), time.Since(s.lostAt).Round(time.Millisecond), p.Name())
+	s.lostAt = time.Time{}
+}
+
+// WithRoles calls do while nobody else decides who leads.
+func (s *Failover[N]) WithRoles(ctx context.Context, do func() error) error {
+	if err := s.Roles.Acquire(ctx); err != nil {
+		return err
+	}
+	defer s.Roles.Release()
+	return do()
+}
+
+// MoveLeader hands the lead over in good order, as soon as the node can take it.
+func (s *Failover[N]) MoveLeader(ctx context.Context, to int) error {
+	return s.Move(to, func(n N) error {
+		return Retry(ctx, func() error {
+			return s.WithRoles(ctx, func() error { return s.kind.HandOver(ctx, n) })
+		})
+	})
+}
+
+// Yield hands the lead of a node over, if it has it, to the one that is best, and calls
+// then while nobody can give it back.
+func (s *Failover[N]) Yield(ctx context.Context, n N, then func() error) error {
+	return Retry(ctx, func() error {
+		return s.WithRoles(ctx, func() error {
+			if s.Leading() == n {
+				next, err := s.kind.Next(ctx, n)
+				if err == nil {
+					err = s.kind.HandOver(ctx, next)
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return then()
+		})
 	})
 }
 
@@ -111,8 +222,8 @@ func (s *Failover[N]) Lost(n N) string {
 	switch {
 	case !n.Running():
 		return "its process is gone"
-	case n.supervised().Silence() >= s.Patience:
-		return fmt.Sprintf("it has not answered for %v", s.Patience)
+	case n.supervised().Silence() >= s.kind.Timeout:
+		return fmt.Sprintf("it has not answered for %v", s.kind.Timeout)
 	}
 	return ""
 }
@@ -159,7 +270,7 @@ func (s *Failover[N]) ReplaceNode(ctx context.Context, n N, free, rejoin func(ct
 	if err == nil {
 		err = errors.Join(w.Kill(), Retry(ctx, func() error {
 			if s.Leading() == n {
-				return fmt.Errorf("no %s could be promoted", s.replicaName)
+				return fmt.Errorf("no %s could be promoted", s.kind.Replica)
 			}
 			return nil
 		}))
@@ -189,17 +300,23 @@ func (s *Failover[N]) Add(ctx context.Context) (int, error) {
 	}, func(context.Context, N) error { return nil })
 }
 
-// RemoveNode takes a node out of the cluster, shuts it down and removes its data. free
-// sees to it that the node does not lead, nor ever will, and that its data are of
-// no need.
-func (s *Failover[N]) RemoveNode(ctx context.Context, number int, free func(context.Context, N) error) error {
+// Remove takes a node out of the cluster, shuts it down and removes its data. One
+// that leads hands the lead over first.
+func (s *Failover[N]) Remove(ctx context.Context, number int) error {
 	var ended error // which keeps nobody from removing it
-	err := s.NodeSet.RemoveNode(ctx, number, func(ctx context.Context, n N) error {
-		if err := free(ctx, n); err != nil {
+	err := s.RemoveNode(ctx, number, func(ctx context.Context, n N) error {
+		w := n.supervised()
+		err := s.Yield(ctx, n, func() error {
+			err := s.kind.Forgo(ctx, n)
+			if err == nil {
+				w.Hold(Stopped)
+			}
 			return err
+		})
+		if err == nil {
+			ended = w.Server.Terminate(ctx)
 		}
-		ended = n.supervised().Server.Terminate(ctx)
-		return nil
+		return err
 	})
 	return errors.Join(err, ended)
 }
@@ -207,15 +324,16 @@ func (s *Failover[N]) RemoveNode(ctx context.Context, number int, free func(cont
 // restore brings a node up in the role that is its own; Busy is held.
 func (s *Failover[N]) restore(ctx context.Context, n N) error {
 	for {
-		if err := s.Roles.Acquire(ctx); err != nil {
+		leads := false
+		err := s.WithRoles(ctx, func() error {
+			if leads = s.Leading() == n; leads {
+				return n.StartPrimary(ctx)
+			}
+			return nil
+		})
+		if leads || err != nil {
 			return err
 		}
-		if s.Leading() == n {
-			err := n.StartPrimary(ctx)
-			s.Roles.Release()
-			return err
-		}
-		s.Roles.Release()
 		if done, err := n.StartReplica(ctx); done || err != nil {
 			return err
 		}
@@ -236,15 +354,15 @@ func (s *Failover[N]) CheckUp(n N) error {
 // crashLimit bounds the return of a primary that ended by itself.
 const crashLimit = 2 * time.Minute
 
-// AwaitReturn deals with a lost primary that nobody may replace: it is waited for, which
-// noteWaiting reports, and started on its own data if it ended by itself.
-func (s *Failover[N]) AwaitReturn(ctx context.Context, p N, noteWaiting func()) {
+// awaitReturn deals with a lost primary that nobody may replace: it is waited for, and
+// started on its own data if it ended by itself.
+func (s *Failover[N]) awaitReturn(ctx context.Context, p N) {
 	w := p.supervised()
 	s.Mu.Lock()
 	held, early := w.Held, time.Now().Before(w.retryAt)
 	s.Mu.Unlock()
 	if p.Running() || held != Unheld || early {
-		noteWaiting()
+		s.noteWaiting(s.kind.WhyWaiting(p))
 		return
 	}
 	if !w.Busy.Try() {
@@ -264,15 +382,14 @@ func (s *Failover[N]) AwaitReturn(ctx context.Context, p N, noteWaiting func()) 
 	}
 }
 
-// RestartLost brings back the nodes that nobody holds and that need it, as needy says
-// with Mu held.
-func (s *Failover[N]) RestartLost(needy func(N) bool) {
+// restartLost brings back the nodes that nobody holds and that need it.
+func (s *Failover[N]) restartLost() {
 	now := time.Now()
 	s.Mu.Lock()
 	var down []N
 	for _, n := range s.nodes {
 		w := n.supervised()
-		if n != s.Primary && w.Idle() && now.After(w.retryAt) && needy(n) {
+		if n != s.Primary && w.Idle() && now.After(w.retryAt) && s.kind.NeedsRestart(n) {
 			w.retryAt = now.Add(retryAfter)
 			down = append(down, n)
 		}
@@ -318,13 +435,10 @@ func (s *Failover[N]) Note(format string, args ...any) {
 	s.events = append(s.events, e)
 }
 
-// NoteWaiting notes, once, why nobody is promoted. The supervisor alone calls it.
-func (s *Failover[N]) NoteWaiting(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); text != s.waitingNoted {
-		s.waitingNoted = text
-		s.Note("%s", text)
+// noteWaiting notes, once, why nobody is promoted.
+func (s *Failover[N]) noteWaiting(why string) {
+	if why != "" && why != s.waitingNoted {
+		s.waitingNoted = why
+		s.Note("%s", why)
 	}
 }
-
-// PrimaryAnswers notes that the primary is not lost. The supervisor alone calls it.
-func (s *Failover[N]) PrimaryAnswers() { s.waitingNoted = "" }

@@ -13,48 +13,33 @@ import (
 )
 
 // takeSubnet gives this program's link an address in a network of 256 addresses
-// that nothing on this machine uses, and returns that network.
+// that nothing on this machine uses, and returns that network. It is one of
+// 10.213.0.0/16 or else of 198.18.0.0/15, which is set aside for benchmarks of networks
+// (RFC 2544).
 func takeSubnet(links *netlink.Handle, link netlink.Link) (netip.Prefix, error) {
-	for range 10 {
-		used, err := usedSubnets(links, link)
-		if err != nil {
-			return netip.Prefix{}, err
-		}
-		subnet, err := freeSubnet(used)
-		if err != nil {
-			return netip.Prefix{}, err
-		}
-		bytes := subnet.Addr().As4()
-		bytes[3] = clientLast
-		address := addressOf(netip.AddrFrom4(bytes), subnet)
-		if err = links.AddrAdd(link, address); err == nil {
-			used, err = usedSubnets(links, link) // another program may have taken the same ones since
-		}
-		if err == nil && !slices.ContainsFunc(used, subnet.Overlaps) {
-			return subnet, nil
-		}
-		if err == nil {
-			err = links.AddrDel(link, address)
-		}
-		if err != nil {
-			return netip.Prefix{}, fmt.Errorf("take the addresses %s: %w", subnet, err)
-		}
-	}
-	return netip.Prefix{}, errors.New("look for free network addresses: others took the same ones ten times, try again")
-}
-
-// freeSubnet picks one of 10.213.0.0/16 or else of 198.18.0.0/15, which is set
-// aside for benchmarks of networks (RFC 2544).
-func freeSubnet(used []netip.Prefix) (netip.Prefix, error) {
+	used, err := usedSubnets(links, link)
 	for _, first := range [][2]byte{{10, 213}, {198, 18}, {198, 19}} {
 		for _, third := range rand.Perm(256) {
 			subnet := netip.PrefixFrom(netip.AddrFrom4([4]byte{first[0], first[1], byte(third), 0}), 24)
-			if !slices.ContainsFunc(used, subnet.Overlaps) {
+			if err != nil || slices.ContainsFunc(used, subnet.Overlaps) {
+				continue
+			}
+			address := addressOf(netip.AddrFrom4([4]byte{first[0], first[1], byte(third), clientLast}), subnet)
+			if err = links.AddrAdd(link, address); err == nil {
+				used, err = usedSubnets(links, link) // another program may have taken the same ones since
+			}
+			if err == nil && !slices.ContainsFunc(used, subnet.Overlaps) {
 				return subnet, nil
+			}
+			if err == nil {
+				err = links.AddrDel(link, address)
 			}
 		}
 	}
-	return netip.Prefix{}, errors.New("look for free network addresses: this machine has addresses or routes for all of 10.213.0.0/16 and 198.18.0.0/15")
+	if err == nil {
+		err = errors.New("this machine has addresses or routes for all of 10.213.0.0/16 and 198.18.0.0/15")
+	}
+	return netip.Prefix{}, fmt.Errorf("look for free network addresses: %w", err)
 }
 
 // usedSubnets lists the addresses and routes of this machine but for those of

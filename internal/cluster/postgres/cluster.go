@@ -28,8 +28,7 @@ type Cluster struct {
 	barrier    int64 // what the standby has to replay to be registered; 0 before that is known
 
 	// The supervisor's own.
-	reviewed  time.Time // when the last review ended
-	noticedAt time.Time // when the loss of the primary was seen
+	reviewed time.Time // when the last review ended
 }
 
 var (
@@ -77,7 +76,12 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	return cluster.Launch(ctx, kind, o,
 		func() *Cluster {
 			c := &Cluster{params: params, programs: programs}
-			c.Failover = cluster.NewFailover("the PostgreSQL cluster", "standby", params.patience, c.newNode)
+			c.Failover = cluster.NewFailover("the PostgreSQL cluster", cluster.FailoverKind[*node]{
+				Replica: "standby", Timeout: params.patience, Every: glance,
+				Candidates: c.candidates, Farthest: c.farthest, Promote: c.replace, WhyWaiting: c.whyWaiting, Review: c.review,
+				NeedsRestart: func(n *node) bool { return n.stale || !n.Running() },
+				Next:         c.next, HandOver: c.handOver, Forgo: c.forgo,
+			}, c.newNode)
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx) })
@@ -128,7 +132,7 @@ func (c *Cluster) start(ctx context.Context) error {
 		})
 	}
 	if err == nil {
-		c.Supervise(glance, c.step)
+		c.Supervise()
 	}
 	return err
 }

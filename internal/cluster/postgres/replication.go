@@ -58,8 +58,12 @@ func (c *Cluster) view(ctx context.Context, p *node) (v *view, err error) {
 	return v, nil
 }
 
-// review looks at the standbys and changes on whom the primary waits.
+// review looks, every so often, at the standbys and changes on whom the primary waits.
 func (c *Cluster) review(ctx context.Context, p *node) {
+	if time.Since(c.reviewed) < reviewEvery {
+		return
+	}
+	defer func() { c.reviewed = time.Now() }()
 	v, err := c.view(ctx, p)
 	if err != nil {
 		return // its health says whether it is lost

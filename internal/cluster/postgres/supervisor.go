@@ -19,62 +19,28 @@ const (
 	promoteLimit = 5 * time.Second
 )
 
-// step looks whether the primary is lost and who follows it, and does what is to be
-// done then; the roles are held.
-func (c *Cluster) step(ctx context.Context) {
-	p := c.Leading()
-	if why := c.Lost(p); why != "" {
-		if c.noticedAt.IsZero() {
-			c.noticedAt = time.Now()
-			c.Note("%s, which leads, is lost: %s", p.Name(), why)
-		}
-		c.failOver(ctx, p, why)
-	} else {
-		c.noticedAt = time.Time{}
-		c.PrimaryAnswers()
-		if time.Since(c.reviewed) >= reviewEvery {
-			c.review(ctx, p)
-			c.reviewed = time.Now()
-		}
+// replace has a standby lead in place of a primary that was fenced. What the standbys
+// answer is final: nobody sends them anything any more.
+func (c *Cluster) replace(ctx context.Context, p, chosen *node) error {
+	position, err := chosen.position(ctx)
+	if err != nil {
+		return err
 	}
-	c.RestartLost(func(n *node) bool { return n.stale || !n.Running() })
-}
-
-// failOver gives the lead of a lost primary to a standby, if there is one that
-// may have it. The primary is ended for sure before anything else: a server that
-// does not answer this program may answer others yet, and go on.
-func (c *Cluster) failOver(ctx context.Context, p *node, why string) {
-	if len(c.candidates(p)) == 0 {
-		c.AwaitReturn(ctx, p, func() { c.noteWaitingFor(p) })
-		return
-	}
-	if err := p.Server.Kill(); err != nil {
-		c.NoteWaiting("%s cannot be fenced, so nobody is promoted: %v", p.Name(), err)
-		return
-	}
-	// What they answer now is final: nobody sends them anything any more.
-	chosen, position := c.farthest(ctx, c.candidates(p))
-	if chosen == nil {
-		c.NoteWaiting("%s was fenced, and no standby answers to be promoted", p.Name())
-		return
-	}
-	c.Note("%s was fenced; %s, which has the log up to %X/%X, is promoted", p.Name(), chosen.Name(), position>>32, uint32(position))
+	c.Note("%s has the log up to %X/%X", chosen.Name(), position>>32, uint32(position))
 	c.setPrimary(chosen, p)
 	if err := p.markStandby(); err != nil {
 		c.Note("the data of %s, which was fenced, could not be marked: %v", p.Name(), err)
 	}
 	if err := chosen.promote(ctx); err != nil {
-		c.Note("%s does not take the lead yet: %v", chosen.Name(), err)
-		return
+		return err
 	}
-	c.Note("%s leads, %v after the loss of %s was seen", chosen.Name(), time.Since(c.noticedAt).Round(time.Millisecond), p.Name())
-	c.noticedAt = time.Time{}
 	c.part(ctx, p, chosen, position)
+	return nil
 }
 
 // part finds the standbys that have more of a fenced primary's log than the node
-// that was promoted, up to a position: their data are of no use. What they answer is
-// final, for they are not configured yet to follow anybody.
+// that was promoted, up to a position: their data are of no use. They are not configured
+// yet to follow anybody.
 func (c *Cluster) part(ctx context.Context, p, chosen *node, position int64) {
 	for _, n := range c.Others(p) {
 		if n == chosen || !n.Awake() {
@@ -110,16 +76,16 @@ func (c *Cluster) candidates(p *node) []*node {
 	return slices.DeleteFunc(nodes, func(n *node) bool { return c.Lost(n) != "" || n.Paused() })
 }
 
-// farthest returns the node that has most of the log, received or replayed, and
-// how far that is; nil if none answers.
-func (c *Cluster) farthest(ctx context.Context, nodes []*node) (best *node, position int64) {
-	for _, n := range nodes {
+// farthest returns the candidate that has most of the log, received or replayed.
+func (c *Cluster) farthest(ctx context.Context, p *node) (best *node, ok bool) {
+	var position int64
+	for _, n := range c.candidates(p) {
 		at, err := n.position(ctx)
 		if err == nil && (best == nil || at > position) {
 			best, position = n, at
 		}
 	}
-	return best, position
+	return best, best != nil
 }
 
 // position is how far a standby has the log, in bytes.
@@ -167,14 +133,14 @@ func (n *node) recovering(ctx context.Context) (bool, error) {
 	return recovering, nil
 }
 
-// noteWaitingFor notes why a lost primary is waited for.
-func (c *Cluster) noteWaitingFor(p *node) {
+// whyWaiting says why a lost primary is waited for.
+func (c *Cluster) whyWaiting(p *node) string {
 	if len(c.List()) == 1 {
-		return
+		return ""
 	}
 	has := "all that it acknowledged"
 	if !c.params.synchronous {
 		has = "followed it"
 	}
-	c.NoteWaiting("no standby that answers has %s, so %s is waited for", has, p.Name())
+	return fmt.Sprintf("no standby that answers has %s, so %s is waited for", has, p.Name())
 }

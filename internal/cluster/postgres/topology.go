@@ -48,12 +48,8 @@ func (c *Cluster) expendable(n *node) error {
 	return nil
 }
 
-// condemn notes that a node's data are taken away.
-func (c *Cluster) condemn(ctx context.Context, n *node) error {
-	if err := c.Roles.Acquire(ctx); err != nil {
-		return err
-	}
-	defer c.Roles.Release()
+// forgo notes that the data of a node are taken away; the roles are held.
+func (c *Cluster) forgo(ctx context.Context, n *node) error {
 	c.Mu.Lock()
 	p, waited := c.Primary, c.standby == n
 	if p != n {
@@ -143,26 +139,10 @@ func (c *Cluster) sound(ctx context.Context, n, p *node, v *view, target int64) 
 	return nil
 }
 
-// MoveLeader hands the lead over in good order: the primary is shut down, the
-// standby is promoted when it has replayed the very end of its log, and the
-// former primary comes back as a standby on its own data. It waits until the
-// standby follows closely.
-func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
-	return c.Move(to, func(n *node) error {
-		if err := cluster.Retry(ctx, func() error { return c.close(ctx, n) }); err != nil {
-			return err
-		}
-		if err := c.Roles.Acquire(ctx); err != nil {
-			return err
-		}
-		defer c.Roles.Release()
-		return c.handOver(ctx, n)
-	})
-}
-
-// close says why a standby cannot take the lead over now; nil if it can, or has
-// it.
-func (c *Cluster) close(ctx context.Context, n *node) error {
+// handOver hands the lead over in good order: the primary is shut down, the
+// standby, which has to follow it closely, is promoted when it has replayed the very end
+// of its log, and the former primary comes back as a standby on its own data.
+func (c *Cluster) handOver(ctx context.Context, n *node) error {
 	p := c.Leading()
 	if err := p.CheckPrimary(ctx); err != nil || p == n {
 		return err
@@ -173,18 +153,6 @@ func (c *Cluster) close(ctx context.Context, n *node) error {
 	}
 	if !c.closely(n, v) {
 		return fmt.Errorf("%s does not follow %s closely", n.Name(), p.Name())
-	}
-	return nil
-}
-
-// handOver is MoveLeader when the roles are held.
-func (c *Cluster) handOver(ctx context.Context, n *node) error {
-	p := c.Leading()
-	if p == n {
-		return nil
-	}
-	if err := c.close(ctx, n); err != nil {
-		return err
 	}
 	// The shutdown writes what is left since this checkpoint, which is little.
 	long, err := newSession(p.sockets, p.endpoint.Port(), "local", checkpointLimit)
@@ -257,39 +225,15 @@ func (p *node) drained(ctx context.Context, n *node) error {
 	})
 }
 
-// Remove takes a node out of the cluster, shuts it down and removes its data. One
-// that leads hands the lead over first.
-func (c *Cluster) Remove(ctx context.Context, number int) error {
-	return c.RemoveNode(ctx, number, func(ctx context.Context, n *node) error {
-		if c.Leading() == n {
-			if err := cluster.Retry(ctx, func() error { return c.succeed(ctx, n) }); err != nil {
-				return err
-			}
-		}
-		if err := c.condemn(ctx, n); err != nil {
-			return err
-		}
-		n.Hold(cluster.Stopped)
-		return nil
-	})
-}
-
-// succeed hands the lead of n over to the standby that follows it most closely.
-func (c *Cluster) succeed(ctx context.Context, n *node) error {
-	if err := c.Roles.Acquire(ctx); err != nil {
-		return err
-	}
-	defer c.Roles.Release()
-	if c.Leading() != n {
-		return nil
-	}
-	v, err := c.view(ctx, n)
+// next is the standby that follows the primary most closely.
+func (c *Cluster) next(ctx context.Context, p *node) (*node, error) {
+	v, err := c.view(ctx, p)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	heir := c.fittest(n, v, time.Now())
-	if heir == nil {
-		return fmt.Errorf("%s leads, and no standby follows it closely", n.Name())
+	n := c.fittest(p, v, time.Now())
+	if n == nil {
+		err = fmt.Errorf("%s leads, and no standby follows it closely", p.Name())
 	}
-	return c.handOver(ctx, heir)
+	return n, err
 }

@@ -97,7 +97,27 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	return cluster.Launch(ctx, cluster.Kind{Name: "redis", PortTaken: "Address already in use"}, o,
 		func() *Cluster {
 			c := &Cluster{params: params, program: program}
-			c.Failover = cluster.NewFailover("the Redis cluster", "replica", params.patience, c.newMember)
+			c.Failover = cluster.NewFailover("the Redis cluster", cluster.FailoverKind[*member]{
+				Replica: "replica", Timeout: params.patience, Every: glance,
+				Candidates: func(p *member) []*member {
+					if !params.failOver {
+						return nil
+					}
+					return c.candidates(p)
+				},
+				Farthest: c.farthest,
+				Promote: func(ctx context.Context, _, m *member) error {
+					c.setPrimary(m)
+					return m.assign(ctx)
+				},
+				WhyWaiting: func(p *member) string {
+					return fmt.Sprintf("nobody can be promoted in place of %s, which is waited for", p.Name())
+				},
+				Review:       func(context.Context, *member) {},
+				NeedsRestart: func(m *member) bool { return !m.Running() },
+				Next:         c.next, HandOver: c.handOver,
+				Forgo: func(context.Context, *member) error { return nil },
+			}, c.newMember)
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx) })
@@ -107,7 +127,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	c.Primary = c.List()[0]
 	err := c.Each(func(m *member) error { return m.Restart(ctx) })
 	if err == nil {
-		c.Supervise(glance, c.step)
+		c.Supervise()
 	}
 	return err
 }

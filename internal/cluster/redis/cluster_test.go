@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/clustertest"
 	"stroppy/internal/db"
@@ -168,9 +170,10 @@ func TestOne(t *testing.T) {
 	// With everysec a server whose disk is slow answers before it writes, and a kill loses that.
 	k.Params = url.Values{"set.maxmemory": {"100mb"}, "appendfsync": {"no"}}
 	k.One(t, func(t *testing.T, c cluster.Local) {
-		n := c.Nodes()[0].(*member)
+		client := goredis.NewClient(&goredis.Options{Addr: c.Nodes()[0].(*member).address()})
+		defer client.Close()
 		for name, want := range map[string]string{"maxmemory": "104857600", "appendfsync": "no", "appendonly": "yes"} {
-			if got, err := n.orders.bound.ConfigGet(t.Context(), name).Result(); err != nil || got[name] != want {
+			if got, err := client.ConfigGet(t.Context(), name).Result(); err != nil || got[name] != want {
 				t.Errorf("%s is %q, %v", name, got, err)
 			}
 		}

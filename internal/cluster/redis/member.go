@@ -206,7 +206,7 @@ func (m *member) Replace(ctx context.Context) error {
 		}
 		limited, cancel := context.WithTimeout(ctx, handOverLimit)
 		defer cancel()
-		moved := cluster.Retry(limited, func() error { return c.succeed(limited, m, func() {}) })
+		moved := c.Yield(limited, m, func() error { return nil })
 		if moved != nil {
 			c.Note("%s, which is to be replaced, did not hand the lead over: %v", m.Name(), moved)
 			if c.params.failOver {

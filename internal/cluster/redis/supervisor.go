@@ -66,43 +66,6 @@ func (m *member) assign(ctx context.Context) error {
 	return err
 }
 
-// step looks whether the primary is lost, and does what is to be done then; the
-// roles are held.
-func (c *Cluster) step(ctx context.Context) {
-	p := c.Leading()
-	switch why := c.Lost(p); {
-	case why == "":
-		c.PrimaryAnswers()
-	case c.params.failOver && len(c.candidates(p)) > 0:
-		c.failOver(ctx, p, why)
-	default:
-		c.AwaitReturn(ctx, p, func() { c.NoteWaiting("nobody can be promoted in place of %s, which is waited for", p.Name()) })
-	}
-	c.RestartLost(func(m *member) bool { return !m.Running() })
-}
-
-// failOver gives the lead of a lost primary to a replica. The primary is ended
-// for sure before anything else: a server that does not answer this program may
-// answer others yet, and go on.
-func (c *Cluster) failOver(ctx context.Context, p *member, why string) {
-	began := time.Now()
-	if err := p.Server.Kill(); err != nil {
-		c.NoteWaiting("%s cannot be ended, so nobody is promoted: %v", p.Name(), err)
-		return
-	}
-	chosen := c.farthest(ctx, p)
-	if chosen == nil {
-		c.NoteWaiting("%s was ended, for %s, and no replica answers to be promoted", p.Name(), why)
-		return
-	}
-	c.setPrimary(chosen)
-	if err := chosen.assign(ctx); err != nil {
-		c.Note("%s does not take the lead of %s yet: %v", chosen.Name(), p.Name(), err)
-		return // it is tried again
-	}
-	c.Note("%s leads in place of %s: %s; it took %v", chosen.Name(), p.Name(), why, time.Since(began).Round(time.Millisecond))
-}
-
 // candidates are the replicas that may be promoted in place of p: those that have
 // had all its data at some time, that answer, and that nobody is ending.
 func (c *Cluster) candidates(p *member) (found []*member) {
@@ -118,8 +81,8 @@ func (c *Cluster) candidates(p *member) (found []*member) {
 }
 
 // farthest returns the candidate with the highest replication offset, once each
-// has read what the dead primary had sent; nil if none answers.
-func (c *Cluster) farthest(ctx context.Context, p *member) (best *member) {
+// has read what the dead primary had sent.
+func (c *Cluster) farthest(ctx context.Context, p *member) (best *member, ok bool) {
 	c.Mu.Lock()
 	history := p.seen.history
 	c.Mu.Unlock()
@@ -138,7 +101,7 @@ func (c *Cluster) farthest(ctx context.Context, p *member) (best *member) {
 			best, most = m, views[i]
 		}
 	}
-	return best
+	return best, best != nil
 }
 
 // drained returns what a replica of a dead primary has in the end.

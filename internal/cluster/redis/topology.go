@@ -102,38 +102,8 @@ func (c *Cluster) sound(ctx context.Context, m, p *member, goal view) error {
 	return nil
 }
 
-// MoveLeader hands the lead over in good order, by Redis's FAILOVER: the primary
-// takes no writes until the replica has everything, becomes a replica, and directs
-// the other to lead.
-func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
-	return c.Move(to, func(m *member) error {
-		return cluster.Retry(ctx, func() error {
-			if err := c.Roles.Acquire(ctx); err != nil {
-				return err
-			}
-			defer c.Roles.Release()
-			return c.handOver(ctx, m)
-		})
-	})
-}
-
-// succeed hands the lead of m over, if it has it, to the replica that has most, and calls
-// then while nobody else can give it to m again.
-func (c *Cluster) succeed(ctx context.Context, m *member, then func()) error {
-	if err := c.Roles.Acquire(ctx); err != nil {
-		return err
-	}
-	defer c.Roles.Release()
-	if c.Leading() == m {
-		if err := c.handOverToBest(ctx, m); err != nil {
-			return err
-		}
-	}
-	then()
-	return nil
-}
-
-func (c *Cluster) handOverToBest(ctx context.Context, m *member) error {
+// next is the replica that has most.
+func (c *Cluster) next(_ context.Context, m *member) (*member, error) {
 	var next *member
 	var most view
 	for _, n := range c.candidates(m) {
@@ -145,14 +115,15 @@ func (c *Cluster) handOverToBest(ctx context.Context, m *member) error {
 		}
 	}
 	if next == nil {
-		return fmt.Errorf("%s leads, and no replica that answers has its data", m.Name())
+		return nil, fmt.Errorf("%s leads, and no replica that answers has its data", m.Name())
 	}
-	return c.handOver(ctx, next)
+	return next, nil
 }
 
-// handOver hands the lead over to m; the roles are held. After FAILOVER was sent,
-// m may become the primary at any moment, so the end is waited for, whatever
-// becomes of ctx.
+// handOver hands the lead over in good order, by Redis's FAILOVER: the primary takes no
+// writes until the replica has everything, becomes a replica, and directs the other to
+// lead. After FAILOVER was sent, m may become the primary at any moment, so the end is
+// waited for, whatever becomes of ctx.
 func (c *Cluster) handOver(ctx context.Context, m *member) error {
 	p := c.Leading()
 	if p == m {
@@ -195,12 +166,4 @@ func (c *Cluster) handOver(ctx context.Context, m *member) error {
 		c.Note("%s did not answer any more when it handed the lead over to %s, and was ended", p.Name(), m.Name())
 	}
 	return err
-}
-
-// Remove takes a node out of the cluster, shuts it down and removes its data. One
-// that leads hands the lead over first.
-func (c *Cluster) Remove(ctx context.Context, number int) error {
-	return c.RemoveNode(ctx, number, func(ctx context.Context, m *member) error {
-		return cluster.Retry(ctx, func() error { return c.succeed(ctx, m, func() { m.Hold(cluster.Stopped) }) })
-	})
 }

@@ -40,7 +40,7 @@ func Clear(ctx context.Context) ([]string, error) {
 			err = errors.Join(err, fmt.Errorf("clear what earlier runs left behind: %w", ctx.Err()))
 			break
 		}
-		lines, errOne := r.clear(r.owner.Boot == boot)
+		lines, errOne := r.clear(r.Boot == boot)
 		cleared = append(cleared, lines...)
 		if errOne == nil {
 			errOne = os.Remove(r.path)

@@ -161,6 +161,55 @@ func Alone(settings map[string]string) Options {
 	return o
 }
 
+// Single is a server alone: the one node of a cluster that Alone describes. Its methods
+// may be called from several goroutines.
+type Single struct {
+	LocalNode
+	address url.URL // of the database that its clients use, for its superuser
+	stop    func() error
+}
+
+// NewSingle is the one node of a cluster, whose clients use a database of it.
+func NewSingle(c Local, database string) (*Single, error) {
+	u, err := url.Parse(c.NodeURL(0))
+	if err != nil {
+		return nil, fmt.Errorf("read the address of the only node: %w", err)
+	}
+	u.Path = "/" + database
+	return &Single{LocalNodes(c)[0], *u, c.Stop}, nil
+}
+
+// Stop ends the server and removes all that was made for it.
+func (s *Single) Stop() error { return s.stop() }
+
+// Restart shuts the server down in good order if it runs, and starts it again with the
+// same data.
+func (s *Single) Restart(ctx context.Context) error {
+	if err := s.Terminate(ctx); err != nil {
+		return err
+	}
+	return s.LocalNode.Restart(ctx)
+}
+
+// Port is the server's TCP port on 127.0.0.1.
+func (s *Single) Port() int {
+	port, _ := strconv.Atoi(s.address.Port()) // which it was made with
+	return port
+}
+
+// URL is the address of the clients' database for the superuser.
+func (s *Single) URL() string { return s.address.String() }
+
+// URLFor is the address of a database for a user; an empty password is left out.
+func (s *Single) URLFor(user, password, database string) string {
+	u := s.address
+	u.User, u.Path = url.User(user), "/"+database
+	if password != "" {
+		u.User = url.UserPassword(user, password)
+	}
+	return u.String()
+}
+
 // MissingError says that a program that a server needs is not on this machine,
 // and which Debian package brings it.
 type MissingError struct {

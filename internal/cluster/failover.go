@@ -84,8 +84,10 @@ type Failover[N Replica] struct {
 }
 
 // NewFailover describes a cluster as NewNodeSet does.
-func NewFailover[N Replica](name string, kind FailoverKind[N], found func(ctx context.Context, number int, host *Host) (N, error)) *Failover[N] {
-	return &Failover[N]{NodeSet: NewNodeSet(name, found), Roles: NewLock(), kind: kind}
+func NewFailover[N Replica](
+	name string, kind FailoverKind[N], found func(ctx context.Context, number int, host *Host) (N, error), healthy func() func(ctx context.Context) error,
+) *Failover[N] {
+	return &Failover[N]{NodeSet: NewNodeSet(name, found, healthy), Roles: NewLock(), kind: kind}
 }
 
 // NewSupervisedNode wraps a node's server. A node that comes once the supervisor
@@ -105,7 +107,7 @@ const AskEvery = 100 * time.Millisecond
 // is stopped, unless the options say otherwise. While somebody else holds the roles, as
 // for a switch-over, it does nothing.
 func (s *Failover[N]) Supervise() {
-	if s.supervise = !s.options.Unsupervised; !s.supervise {
+	if s.supervise = !s.Options.Unsupervised; !s.supervise {
 		return
 	}
 	for _, n := range s.List() {

@@ -22,7 +22,7 @@ const (
 	// A probe that has not come after this and the link's own delay is lost. A
 	// packet crosses a bridge in microseconds; the rest is for a busy machine.
 	probePatience = 200 * time.Millisecond
-	// roundTrips is of how many round trips RoundTrip takes the median.
+	// roundTrips is of how many datagrams each way RoundTrip takes the median.
 	roundTrips = 5
 )
 
@@ -46,20 +46,21 @@ func (n *Network) Loss(ctx context.Context, from, to, count int) (float64, error
 	return 1 - float64(len(took))/float64(count), nil
 }
 
-// RoundTrip measures how long a datagram and its echo take between two places:
-// the median of a few. That none comes back is an error.
-func (n *Network) RoundTrip(ctx context.Context, from, to int) (time.Duration, error) {
-	took, err := n.send(ctx, "measure the round trip", from, to, datagrams{
-		wanted: roundTrips, most: roundTrips, burst: 1, pace: probePace, echo: true,
-	})
-	if err != nil {
-		return 0, err
+// RoundTrip measures how long a datagram takes from one place to another and one back:
+// the median of a few each way. That none comes is an error.
+func (n *Network) RoundTrip(ctx context.Context, from, to int) (sum time.Duration, err error) {
+	for _, way := range []Cut{{from, to}, {to, from}} {
+		took, err := n.send(ctx, "measure the round trip", way.From, way.To, datagrams{wanted: roundTrips, most: roundTrips, burst: 1, pace: probePace})
+		if err != nil {
+			return 0, err
+		}
+		if len(took) == 0 {
+			return 0, fmt.Errorf("measure the round trip from %s to %s: nothing came back in time", endpointName(from), endpointName(to))
+		}
+		slices.Sort(took)
+		sum += took[len(took)/2]
 	}
-	if len(took) == 0 {
-		return 0, fmt.Errorf("measure the round trip from %s to %s: nothing came back in time", endpointName(from), endpointName(to))
-	}
-	slices.Sort(took)
-	return took[len(took)/2], nil
+	return sum, nil
 }
 
 // datagrams say how to send, until so many as are wanted have come.
@@ -67,7 +68,6 @@ type datagrams struct {
 	wanted, most int           // most bounds those that are sent
 	burst        int           // so many are sent at once,
 	pace         time.Duration // and more when these have come or this time has passed
-	echo         bool          // each is sent back, and waited for where it was sent
 }
 
 // send sends datagrams and returns how long each took that came.
@@ -76,6 +76,7 @@ func (n *Network) send(ctx context.Context, what string, from, to int, d datagra
 	var took []time.Duration
 	if err == nil {
 		took, err = p.run(ctx, d)
+		p.close()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s from %s to %s: %w", what, endpointName(from), endpointName(to), err)
@@ -83,17 +84,8 @@ func (n *Network) send(ctx context.Context, what string, from, to int, d datagra
 	return took, nil
 }
 
-// run sends datagrams and closes the probe.
 func (p *probe) run(ctx context.Context, d datagrams) (took []time.Duration, err error) {
-	receiver, patience := p.to, probePatience+p.delay
-	echoed := make(chan struct{})
-	if d.echo {
-		receiver, patience = p.from, patience+p.delay
-		go func() { p.echo(); close(echoed) }()
-	} else {
-		close(echoed)
-	}
-	defer func() { p.close(); <-echoed }()
+	patience := probePatience + p.delay
 	const nonceSize = 16
 	text, buffer := make([]byte, nonceSize), make([]byte, 64)
 	rand.Read(text)      // never fails, see crypto/rand
@@ -109,9 +101,9 @@ func (p *probe) run(ctx context.Context, d datagrams) (took []time.Duration, err
 			}
 		}
 		for err = ctx.Err(); err == nil && len(took) < min(len(sent), d.wanted); {
-			_ = receiver.SetReadDeadline(time.Now().Add(d.pace))
+			_ = p.to.SetReadDeadline(time.Now().Add(d.pace))
 			var size int
-			if size, err = receiver.Read(buffer); err != nil || size != nonceSize+8 || string(buffer[:nonceSize]) != string(text) {
+			if size, err = p.to.Read(buffer); err != nil || size != nonceSize+8 || string(buffer[:nonceSize]) != string(text) {
 				continue
 			}
 			if i := binary.BigEndian.Uint64(buffer[nonceSize:]); i < uint64(len(sent)) && !sent[i].IsZero() {
@@ -124,18 +116,6 @@ func (p *probe) run(ctx context.Context, d datagrams) (took []time.Duration, err
 		}
 	}
 	return took, nil
-}
-
-// echo sends back what comes until the probe is closed.
-func (p *probe) echo() {
-	buffer := make([]byte, 64)
-	for {
-		size, err := p.to.Read(buffer)
-		if err != nil {
-			return
-		}
-		_ = transmit(p.to, buffer[:size], p.from) // what does not come back is counted as lost
-	}
 }
 
 // Throughput measures how many bytes a second one TCP connection carries from

@@ -48,11 +48,14 @@ type NodeSet[N Member] struct {
 	// moments only.
 	Mu sync.Mutex
 
-	name  string // in errors, as in "the etcd cluster"
-	found func(ctx context.Context, number int, host *Host) (N, error)
+	// Options are those with which the cluster was opened, and Dir is its folder.
+	Options Options
+	Dir     string
 
-	options Options
-	dir     string
+	name    string // in errors, as in "the etcd cluster"
+	found   func(ctx context.Context, number int, host *Host) (N, error)
+	healthy func() func(ctx context.Context) error
+
 	folders []string // that Stop removes
 	record  *Record  // of what a later start clears if this program is killed
 	network *Network
@@ -68,9 +71,12 @@ type NodeSet[N Member] struct {
 
 // NewNodeSet describes a cluster without nodes. name is what errors call it, as in
 // "the etcd cluster". found makes the folder of a node on a host and describes its
-// server; after an error nothing of the node is left.
-func NewNodeSet[N Member](name string, found func(ctx context.Context, number int, host *Host) (N, error)) *NodeSet[N] {
-	f := &NodeSet[N]{name: name, found: found, given: map[netip.AddrPort]bool{}, changing: NewLock()}
+// server; after an error nothing of the node is left. healthy begins a wait: what it
+// returns says why not all is well, and is asked until nothing is wrong.
+func NewNodeSet[N Member](
+	name string, found func(ctx context.Context, number int, host *Host) (N, error), healthy func() func(ctx context.Context) error,
+) *NodeSet[N] {
+	f := &NodeSet[N]{name: name, found: found, healthy: healthy, given: map[netip.AddrPort]bool{}, changing: NewLock()}
 	f.Life, f.end = context.WithCancelCause(context.Background())
 	return f
 }
@@ -130,7 +136,7 @@ func (f *NodeSet[N]) Logged(text string) bool {
 // Open makes the cluster's folder, its hosts, and a node on each, none of which it
 // starts.
 func (f *NodeSet[N]) Open(ctx context.Context, k Kind, o Options) (err error) {
-	f.options = o
+	f.Options = o
 	if len(k.Users) > 0 {
 		if f.User, err = UserFor(k.Product, k.Users...); err != nil {
 			return err
@@ -140,9 +146,9 @@ func (f *NodeSet[N]) Open(ctx context.Context, k Kind, o Options) (err error) {
 		return err
 	}
 	if o.Dir == "" {
-		f.dir, err = f.TempFolder(TempDir(o.InMemory))
-	} else if f.dir, err = filepath.Abs(o.Dir); err == nil {
-		err = os.MkdirAll(f.dir, 0o755)
+		f.Dir, err = f.TempFolder(TempDir(o.InMemory))
+	} else if f.Dir, err = filepath.Abs(o.Dir); err == nil {
+		err = os.MkdirAll(f.Dir, 0o755)
 	}
 	if err != nil {
 		return err
@@ -179,15 +185,9 @@ func (f *NodeSet[N]) TempFolder(parent string) (string, error) {
 	return path, err
 }
 
-// Options are those with which the cluster was opened.
-func (f *NodeSet[N]) Options() Options { return f.options }
-
-// Dir is the cluster's folder.
-func (f *NodeSet[N]) Dir() string { return f.dir }
-
 // Folder is the path for the folder of a node.
 func (f *NodeSet[N]) Folder(number int) string {
-	return filepath.Join(f.dir, fmt.Sprintf("n%d", number))
+	return filepath.Join(f.Dir, fmt.Sprintf("n%d", number))
 }
 
 // MakeFolder makes a node's folder and gives it to the servers' user.
@@ -422,9 +422,10 @@ func (f *NodeSet[N]) Addresses(of func(N) string) string {
 // Network joins the nodes.
 func (f *NodeSet[N]) Network() *Network { return f.network }
 
-// AwaitHealthy calls whole until it finds nothing wrong.
-func (f *NodeSet[N]) AwaitHealthy(ctx context.Context, whole func() error) error {
-	if err := Retry(ctx, whole); err != nil {
+// WaitHealthy returns when the database itself says that nothing is wrong.
+func (f *NodeSet[N]) WaitHealthy(ctx context.Context) error {
+	check := f.healthy()
+	if err := Retry(ctx, func() error { return check(ctx) }); err != nil {
 		return fmt.Errorf("wait until %s is healthy: %w", f.name, err)
 	}
 	return nil

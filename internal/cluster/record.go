@@ -244,13 +244,12 @@ func ownFolder(path string) os.FileInfo {
 type RecordInfo struct {
 	Kind  string
 	URL   string // where the cluster answers; empty until it does
-	PID   int    // of the program that made it
-	Alive bool   // that program runs
+	Alive bool   // the program that made it runs
 	Began time.Time
 	Made  []Leftover
 
+	owner // that program
 	path  string
-	owner owner
 }
 
 // Records lists the records of this user, the oldest first. Those of programs
@@ -286,7 +285,7 @@ func readRecords() (records []RecordInfo, damaged []string, err error) {
 			continue
 		}
 		info.path = path
-		if info.owner.Boot != self.Boot || info.owner.Space == self.Space {
+		if info.Boot != self.Boot || info.Space == self.Space {
 			info.Alive = locked(path)
 			records = append(records, info)
 		}
@@ -314,7 +313,7 @@ func parseRecord(text []byte) (RecordInfo, bool) {
 			break
 		}
 		if e.Owner != nil {
-			info.owner, info.PID, info.Kind, info.Began = *e.Owner, e.Owner.PID, e.Kind, e.Began
+			info.owner, info.Kind, info.Began = *e.Owner, e.Kind, e.Began
 		}
 		if e.URL != "" {
 			info.URL = e.URL

@@ -293,9 +293,14 @@ func (s *Server) Erase() error {
 func (s *Server) Terminate(ctx context.Context) error {
 	s.life.Lock()
 	defer s.life.Unlock()
-	ended, err := s.shutdown(ctx)
-	if err == nil && !ended {
-		err = fmt.Errorf("it did not end within %v of %v and was killed", s.program.Patience, s.program.Shutdown)
+	p := s.current()
+	if p == nil {
+		return nil
+	}
+	before := p.tree()
+	err := errors.Join(s.resume(p), s.shutdown(ctx, p))
+	if err = errors.Join(err, s.kill()); err == nil {
+		err = gone(before)
 	}
 	if err != nil {
 		return fmt.Errorf("terminate %s: %w", s.Name(), err)
@@ -303,31 +308,20 @@ func (s *Server) Terminate(ctx context.Context) error {
 	return nil
 }
 
-// shutdown ends the server in good order, or kills it if that takes too long; life is
-// held.
-func (s *Server) shutdown(ctx context.Context) (ended bool, err error) {
-	p := s.current()
-	if p == nil {
-		return true, nil
-	}
-	if err := errors.Join(s.resume(p), p.Signal(s.program.Shutdown)); err != nil {
-		return false, errors.Join(err, s.kill())
-	}
-	before := p.tree()
+// shutdown asks a process to end, and waits for it.
+func (s *Server) shutdown(ctx context.Context, p *Process) error {
 	ctx, cancel := context.WithTimeout(ctx, s.program.Patience)
 	defer cancel()
-	again := time.NewTicker(cmp.Or(s.program.Insist, time.Hour)) // an hour is never
-	defer again.Stop()
 	for {
+		if err := p.Signal(s.program.Shutdown); err != nil {
+			return err
+		}
 		select {
 		case <-p.Done():
-			return true, errors.Join(s.kill(), gone(before))
-		case <-again.C:
-			if err := p.Signal(s.program.Shutdown); err != nil {
-				return false, errors.Join(err, s.kill())
-			}
+			return nil
+		case <-time.After(cmp.Or(s.program.Insist, s.program.Patience)):
 		case <-ctx.Done():
-			return false, s.kill()
+			return fmt.Errorf("it did not end within %v of %v and was killed", s.program.Patience, s.program.Shutdown)
 		}
 	}
 }

@@ -88,6 +88,14 @@ func (w *SupervisedNode) Holder() Hold {
 	return w.Held
 }
 
+// swap notes who holds the node and returns who did before.
+func (w *SupervisedNode) swap(by Hold) (before Hold) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	before, w.Held = w.Held, by
+	return before
+}
+
 // release undoes a Hold, if it is that of by.
 func (w *SupervisedNode) release(by Hold) {
 	w.mu.Lock()
@@ -157,15 +165,10 @@ func (w *SupervisedNode) Terminate(ctx context.Context) error {
 // longer than the cluster's time-out is ended if another node may be promoted:
 // then it is down until Resume or Restart.
 func (w *SupervisedNode) Pause() error {
-	w.mu.Lock()
-	before := w.Held
-	w.Held = Paused
-	w.mu.Unlock()
+	before := w.swap(Paused)
 	err := w.Server.Pause()
 	if err != nil {
-		w.mu.Lock()
-		w.Held = before
-		w.mu.Unlock()
+		w.swap(before)
 	}
 	return err
 }

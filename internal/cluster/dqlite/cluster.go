@@ -48,7 +48,7 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	return cluster.Launch(ctx, cluster.Kind{Name: "dqlite", PortTaken: "address already in use"}, o,
 		func() *Cluster {
 			c := &Cluster{program: program}
-			c.NodeSet = cluster.NewNodeSet("the dqlite cluster", c.newNode)
+			c.NodeSet = cluster.NewNodeSet("the dqlite cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx) })
@@ -177,20 +177,18 @@ func memberAt(ctx context.Context, leader *client.Client, address string) (clien
 	return client.NodeInfo{}, fmt.Errorf("%w at %s", errNoMember, address)
 }
 
-// WaitHealthy returns when all nodes run, are members, name the same leader and have
+// checkHealthy is nil when all nodes run, are members, name the same leader and have
 // applied what was committed, and as many vote as can.
-func (c *Cluster) WaitHealthy(ctx context.Context) error {
-	return c.AwaitHealthy(ctx, func() error {
-		for _, n := range c.List() {
-			if !n.Awake() {
-				return fmt.Errorf("%s is down or paused", n.Name())
-			}
+func (c *Cluster) checkHealthy(ctx context.Context) error {
+	for _, n := range c.List() {
+		if !n.Awake() {
+			return fmt.Errorf("%s is down or paused", n.Name())
 		}
-		if err := c.ask(ctx, c.checkMembers); err != nil {
-			return err
-		}
-		return c.catchUp(ctx)
-	})
+	}
+	if err := c.ask(ctx, c.checkMembers); err != nil {
+		return err
+	}
+	return c.catchUp(ctx)
 }
 
 func (c *Cluster) checkMembers(ctx context.Context, leader *client.Client) error {
@@ -224,7 +222,7 @@ func (c *Cluster) checkMembers(ctx context.Context, leader *client.Client) error
 }
 
 // voters is how many nodes vote at most: an odd number from 3 on, as dqlite asks for.
-func (c *Cluster) voters() int { return max(3, (c.Options().Nodes-1)/2*2+1) }
+func (c *Cluster) voters() int { return max(3, (c.Options.Nodes-1)/2*2+1) }
 
 // addresses are those of nodes, with commas between.
 func addresses(nodes []*node) string {

@@ -42,7 +42,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	dir := c.Folder(number)
 	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience, Clock: c.Options().Clock,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience, Clock: c.Options.Clock,
 	})
 	return n, c.MakeFolder(dir, number, 0o700)
 }

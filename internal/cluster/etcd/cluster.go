@@ -51,7 +51,7 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	return cluster.Launch(ctx, cluster.Kind{Name: "etcd", PortTaken: "address already in use"}, o,
 		func() *Cluster {
 			c := &Cluster{binary: binary, flags: flags}
-			c.NodeSet = cluster.NewNodeSet("the etcd cluster", c.newNode)
+			c.NodeSet = cluster.NewNodeSet("the etcd cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx) })

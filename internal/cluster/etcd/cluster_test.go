@@ -197,7 +197,7 @@ func TestOne(t *testing.T) {
 // never comes.
 func TestStopEndsWaiting(t *testing.T) {
 	c := kind().Start(t, cluster.Options{Nodes: 3, Loopback: true}).(*Cluster)
-	nodes, dir := c.List(), c.Dir()
+	nodes, dir := c.List(), c.Dir
 	for _, n := range nodes {
 		clustertest.Must(t, n.Kill())
 	}

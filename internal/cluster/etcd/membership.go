@@ -83,13 +83,9 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 	})
 }
 
-// WaitHealthy returns when all nodes, and none else, are members, name the same
+// checkHealthy is nil when all nodes, and none else, are members, name the same
 // leader, have no alarm, and each answers a linearizable read and has applied
-// all that any of them knew to be committed when Whole asked first.
-func (c *Cluster) WaitHealthy(ctx context.Context) error {
-	return c.AwaitHealthy(ctx, func() error { return c.checkHealthy(ctx) })
-}
-
+// all that any of them knew to be committed at the beginning.
 func (c *Cluster) checkHealthy(ctx context.Context) error {
 	nodes := c.List()
 	var committed, leader uint64

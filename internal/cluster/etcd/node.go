@@ -41,7 +41,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
-		FaultFS: c.Options().FaultFS, Clock: c.Options().Clock,
+		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock,
 	})
 	return n, c.MakeFolder(dir, number, 0o700)
 }

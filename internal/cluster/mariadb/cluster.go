@@ -1,11 +1,13 @@
 package mariadb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"stroppy/internal/cluster"
@@ -65,14 +67,14 @@ func findPrograms(galera bool) (p programs, err error) {
 	}
 	// Galera's script hands the data to a node that joins by rsync, and sees by
 	// one of the others whether rsync listens.
-	if _, err = Bin("wsrep_sst_rsync"); err != nil {
-		return p, err
+	_, err = Bin("wsrep_sst_rsync")
+	if err == nil {
+		_, err = cluster.Find("rsync", "rsync")
 	}
-	if _, err = cluster.Find("rsync", "rsync"); err != nil {
-		return p, err
-	}
-	if _, err = cluster.Find("ss", "iproute2"); err != nil {
-		_, err = cluster.Find("lsof", "lsof")
+	if err == nil {
+		if _, err = cluster.Find("ss", "iproute2"); err != nil {
+			_, err = cluster.Find("lsof", "lsof")
+		}
 	}
 	return p, err
 }
@@ -121,7 +123,7 @@ func launch(ctx context.Context, o cluster.Options, kind string, params params) 
 	return cluster.Launch(ctx, cluster.Kind{Name: kind, PortTaken: "Address already in use", Product: product, Users: users}, o,
 		func() *Cluster {
 			c := &Cluster{params: params, programs: programs, forming: cluster.NewLock()}
-			c.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", kind, o.Nodes), c.newNode)
+			c.NodeSet = cluster.NewNodeSet(fmt.Sprintf("%s:%d", kind, o.Nodes), c.newNode, func() func(context.Context) error { return c.checkHealthy })
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx) })
@@ -166,28 +168,18 @@ func (c *Cluster) initialize(ctx context.Context, n *node) error {
 	if err := os.WriteFile(file, []byte(strings.Join(statements, ";\n")+";\n"), 0o644); err != nil {
 		return err
 	}
-	cmd := c.User.Command(ctx, c.Dir(), c.programs.install, "--no-defaults", "--datadir="+n.Dir(), "--tmpdir="+n.scratch,
+	cmd := c.User.Command(ctx, c.Dir, c.programs.install, "--no-defaults", "--datadir="+n.Dir(), "--tmpdir="+n.scratch,
 		"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve", "--extra-file="+file)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("mariadb-install-db: %w: %s", err, complaints(out))
+		said := strings.Join(complaint.FindAllString(string(out), 10), " | ")
+		return fmt.Errorf("mariadb-install-db: %w: %s", err, cmp.Or(said, cluster.LastLines(out)))
 	}
 	return os.Remove(file)
 }
 
-// complaints returns the lines of mariadb-install-db's output that say why it
-// failed; its last lines only say where to ask.
-func complaints(output []byte) string {
-	var lines []string
-	for line := range strings.Lines(string(output)) {
-		if l := strings.ToLower(line); strings.Contains(l, "error") || strings.Contains(l, "fail") || strings.Contains(l, "cannot") {
-			lines = append(lines, strings.TrimSpace(line))
-		}
-	}
-	if len(lines) == 0 {
-		return cluster.LastLines(output)
-	}
-	return strings.Join(lines[:min(len(lines), 10)], " | ")
-}
+// complaint is a line of mariadb-install-db's output that says why it failed; the last
+// lines only say where to ask.
+var complaint = regexp.MustCompile(`(?im)^.*(?:error|fail|cannot).*$`)
 
 // URL is the address of all nodes; a client's sessions begin with different ones.
 func (c *Cluster) URL() string {

@@ -40,7 +40,7 @@ func (n *node) galeraFlags() []string {
 	return []string{
 		"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
 		"--wsrep-on=ON", "--wsrep-provider=" + n.cluster.programs.provider,
-		"--wsrep-cluster-name=" + filepath.Base(n.cluster.Dir()),
+		"--wsrep-cluster-name=" + filepath.Base(n.cluster.Dir),
 		"--wsrep-cluster-address=gcomm://" + members,
 		"--wsrep-node-name=" + n.Name(), "--wsrep-node-address=" + n.group,
 		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address=" + n.sst,
@@ -114,7 +114,7 @@ func (c *Cluster) forms(ctx context.Context, n *node, own position) (bool, error
 	var newer error
 	for m, s := range others {
 		switch {
-		case s.status.primary(), s.status.connected && !own.ahead(s.position):
+		case s.primary(), s.connected && !own.ahead(s.position):
 			return false, nil
 		case s.position.ahead(own):
 			if s.left() {
@@ -132,28 +132,20 @@ func (c *Cluster) forms(ctx context.Context, n *node, own position) (bool, error
 	return true, nil
 }
 
-// sight is what is known of a node.
-type sight struct {
-	answers  bool
-	status   status // if it answers
-	position position
-}
-
 // left reports whether the node runs and has left its group, to which Galera does not
 // bring it back.
-func (s sight) left() bool { return s.answers && !s.status.connected }
+func (s status) left() bool { return s.answers && !s.connected }
 
 // survey looks at all nodes but one, those that are down included. The error
 // names those that cannot be seen; forming is held.
-func (c *Cluster) survey(ctx context.Context, except *node) (map[*node]sight, error) {
-	sights := map[*node]sight{}
+func (c *Cluster) survey(ctx context.Context, except *node) (map[*node]status, error) {
+	sights := map[*node]status{}
 	var unseen error
 	for _, m := range c.Others(except) {
-		var s sight
+		var s status
 		var err error
 		if m.Awake() {
-			s.status, err = m.status(ctx)
-			s.answers, s.position = err == nil, s.status.position
+			s, err = m.status(ctx)
 		}
 		if !s.answers {
 			s.position, err = m.stopped(ctx)
@@ -228,7 +220,7 @@ func (c *Cluster) regroup(ctx context.Context) error {
 	sights, err := c.survey(ctx, nil)
 	primary := false
 	for _, s := range sights {
-		primary = primary || s.status.primary()
+		primary = primary || s.primary()
 	}
 	if primary {
 		for m, s := range sights {
@@ -241,8 +233,8 @@ func (c *Cluster) regroup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	best := newest(sights, func(s sight) bool { return s.status.connected })
-	last := newest(sights, func(sight) bool { return true })
+	best := newest(sights, func(s status) bool { return s.connected })
+	last := newest(sights, func(status) bool { return true })
 	switch {
 	case last == nil:
 		return nil
@@ -257,7 +249,7 @@ func (c *Cluster) regroup(ctx context.Context) error {
 
 // newest returns the node with the newest data of those that count, nil if there
 // is none.
-func newest(sights map[*node]sight, counts func(sight) bool) (found *node) {
+func newest(sights map[*node]status, counts func(status) bool) (found *node) {
 	for m, s := range sights {
 		if counts(s) && !s.position.none() && (found == nil || s.position.ahead(sights[found].position)) {
 			found = m

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -25,9 +23,11 @@ const (
 // users are those of whom one runs the servers, which refuse root.
 var users = []string{"nobody", "mysql"}
 
-// Server is the one node of a cluster, as cluster.Alone describes it, with a database
-// named test. Its methods may be called from several goroutines.
-type Server struct{ *node }
+// Server is a server alone, with a database named test.
+type Server struct {
+	*cluster.Single
+	user cluster.User
+}
 
 // Bin returns the path of one of MariaDB's programs, such as mariadb, the
 // client. If there is none the error is a cluster.MissingError.
@@ -46,38 +46,15 @@ func Start(ctx context.Context, o cluster.Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{c.List()[0]}
+	single, err := cluster.NewSingle(c, "test")
+	if err != nil {
+		return nil, errors.Join(err, c.Stop())
+	}
+	s := &Server{single, c.User}
 	if _, err := s.SQL(ctx, "CREATE DATABASE test"); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
-}
-
-// Stop ends the server and removes all that was made for it.
-func (s *Server) Stop() error { return s.cluster.Stop() }
-
-// Restart shuts the server down in good order if it runs, and starts it again with the
-// same data.
-func (s *Server) Restart(ctx context.Context) error {
-	if err := s.Terminate(ctx); err != nil {
-		return err
-	}
-	return s.node.Restart(ctx)
-}
-
-// Port is the server's TCP port on 127.0.0.1.
-func (s *Server) Port() int { return int(netip.MustParseAddrPort(s.address).Port()) }
-
-// URL is the address of the database named test for the superuser.
-func (s *Server) URL() string { return s.URLFor(Superuser, "", "test") }
-
-// URLFor is the address of a database for a user; an empty password is left out.
-func (s *Server) URLFor(user, password, database string) string {
-	u := url.URL{Scheme: "mysql", User: url.User(user), Host: s.address, Path: "/" + database}
-	if password != "" {
-		u.User = url.UserPassword(user, password)
-	}
-	return u.String()
 }
 
 // SQL runs statements as the superuser by MariaDB's own client and returns what
@@ -87,7 +64,7 @@ func (s *Server) SQL(ctx context.Context, statements string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := s.cluster.User.Command(ctx, s.Dir(), program, "--no-defaults", "--batch", "--skip-column-names", "--protocol=tcp",
+	cmd := s.user.Command(ctx, s.Dir(), program, "--no-defaults", "--batch", "--skip-column-names", "--protocol=tcp",
 		"--host=127.0.0.1", "--port="+strconv.Itoa(s.Port()), "--user="+Superuser, "--execute="+statements)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -43,7 +43,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 		*address = endpoint.String()
 	}
 	program := cluster.Program{
-		Command: n.command, Ready: n.ready, Now: n.now, Clock: c.Options().Clock, FaultFS: c.Options().FaultFS,
+		Command: n.command, Ready: n.ready, Now: n.now, Clock: c.Options.Clock, FaultFS: c.Options.FaultFS,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
 	}
 	if c.galera() {

@@ -52,10 +52,11 @@ func (n *node) now(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(micros), nil
 }
 
-// status is what a Galera node says of itself
+// status is what is known of a Galera node, and what it says of itself if it answers
 // (https://galeracluster.com/library/documentation/galera-status-variables.html).
 type status struct {
 	name      string // of the node
+	answers   bool
 	ready     bool
 	connected bool   // to the group; false once it has left
 	component string // Primary, or what is none
@@ -97,7 +98,7 @@ func (n *node) status(ctx context.Context) (status, error) {
 		return fail(err)
 	}
 	s := status{
-		name: n.Name(), ready: values["wsrep_ready"] == "ON", connected: values["wsrep_connected"] == "ON", component: values["wsrep_cluster_status"],
+		name: n.Name(), answers: true, ready: values["wsrep_ready"] == "ON", connected: values["wsrep_connected"] == "ON", component: values["wsrep_cluster_status"],
 		state: values["wsrep_local_state_comment"], synchron: values["wsrep_local_state"] == stateSynced,
 	}
 	if s.size, err = strconv.Atoi(values["wsrep_cluster_size"]); err != nil {
@@ -126,14 +127,10 @@ func (s status) synced() error {
 	return fmt.Errorf("%s is not synchronized: it is %s in a component that is %s, ready: %t", s.name, s.state, s.component, s.ready)
 }
 
-// WaitHealthy returns when all nodes answer and, with Galera, are synchronized in one
+// checkHealthy is nil when all nodes answer and, with Galera, are synchronized in one
 // primary component, and each has committed all that any of them had when it was
 // asked: while nobody writes they are equal, and under load they never stand
 // still.
-func (c *Cluster) WaitHealthy(ctx context.Context) error {
-	return c.AwaitHealthy(ctx, func() error { return c.checkHealthy(ctx) })
-}
-
 func (c *Cluster) checkHealthy(ctx context.Context) error {
 	if err := c.Each(func(n *node) error {
 		if !n.Awake() {

@@ -34,40 +34,40 @@ type Options struct {
 // Pooler is a running PgBouncer. Its methods may be called from several goroutines.
 type Pooler struct {
 	*cluster.Server
-	user cluster.User
-	port int
+	address string
 }
 
 const patience = 5 * time.Second // for SIGTERM, which drops all connections
 
 // Start makes a pooler and returns when it answers. If it is not installed the error
 // is a cluster.MissingError.
-func Start(ctx context.Context, o Options) (p *Pooler, err error) {
+func Start(ctx context.Context, o Options) (*Pooler, error) {
 	program, err := cluster.Find("pgbouncer", "pgbouncer", "/usr/sbin")
 	if err != nil {
 		return nil, err
 	}
-	p = &Pooler{}
-	if p.user, err = cluster.UserFor("PgBouncer", "nobody"); err != nil {
+	user, err := cluster.UserFor("PgBouncer", "nobody")
+	if err != nil {
 		return nil, err
 	}
-	if p.port, err = cluster.FreePort(ctx); err != nil {
+	port, err := cluster.FreePort(ctx)
+	if err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "stroppy-pgbouncer-")
 	if err != nil {
 		return nil, err
 	}
+	p := &Pooler{address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+	config := filepath.Join(dir, "pgbouncer.ini")
 	p.Server = cluster.NewServer(0, nil, dir, filepath.Join(dir, "server.log"), cluster.Program{
 		Command: func(context.Context) (*exec.Cmd, error) {
-			return p.user.Command(context.Background(), dir, program, p.config()), nil
+			return user.Command(context.Background(), dir, program, config), nil
 		},
 		Ready: p.ready,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
 	})
-	if err = p.user.Give(dir); err == nil {
-		err = p.configure(&o)
-	}
+	err = errors.Join(os.WriteFile(config, []byte(o.text(port)), 0o644), user.Give(dir), user.Give(config))
 	if err == nil {
 		err = p.Restart(ctx)
 	}
@@ -77,32 +77,27 @@ func Start(ctx context.Context, o Options) (p *Pooler, err error) {
 	return p, nil
 }
 
-// Stop ends the pooler and removes its folder.
-func (p *Pooler) Stop() error { return p.Erase() }
-
-func (p *Pooler) config() string { return filepath.Join(p.Dir(), "pgbouncer.ini") }
-
-func (p *Pooler) configure(o *Options) error {
+// text is the configuration file.
+func (o Options) text(port int) string {
 	all := map[string]string{
-		"listen_addr": "127.0.0.1", "listen_port": strconv.Itoa(p.port), "unix_socket_dir": "",
+		"listen_addr": "127.0.0.1", "listen_port": strconv.Itoa(port), "unix_socket_dir": "",
 		"auth_type": "any", // the user's name is not asked for, for User is everybody's
 		// What clients of PostgreSQL send at their start and a pooler does not know.
 		"ignore_startup_parameters": "extra_float_digits",
 	}
 	maps.Copy(all, o.Settings)
-	text := fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\n", o.Server.Addr(), o.Server.Port(), o.User) +
+	return fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\n", o.Server.Addr(), o.Server.Port(), o.User) +
 		cluster.SettingLines(all, func(name, value string) string { return name + " = " + value })
-	if err := os.WriteFile(p.config(), []byte(text), 0o644); err != nil {
-		return err
-	}
-	return p.user.Give(p.config())
 }
+
+// Stop ends the pooler and removes its folder.
+func (p *Pooler) Stop() error { return p.Erase() }
 
 // ready returns nil once the pooler takes connections.
 func (p *Pooler) ready(ctx context.Context) error {
 	return cluster.Retry(ctx, func() error {
 		var dialer net.Dialer
-		conn, err := dialer.DialContext(ctx, "tcp", p.Address())
+		conn, err := dialer.DialContext(ctx, "tcp", p.address)
 		if err != nil {
 			return err
 		}
@@ -110,12 +105,9 @@ func (p *Pooler) ready(ctx context.Context) error {
 	})
 }
 
-// Address is where the pooler listens.
-func (p *Pooler) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port)) }
-
 // URL is the address of a database for a user. parameters may be empty.
 func (p *Pooler) URL(user, database, parameters string) string {
-	u := url.URL{Scheme: "postgres", User: url.User(user), Host: p.Address(), Path: "/" + database, RawQuery: "sslmode=disable"}
+	u := url.URL{Scheme: "postgres", User: url.User(user), Host: p.address, Path: "/" + database, RawQuery: "sslmode=disable"}
 	if parameters != "" {
 		u.RawQuery += "&" + parameters
 	}

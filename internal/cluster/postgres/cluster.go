@@ -81,7 +81,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 				Candidates: c.candidates, Farthest: c.farthest, Promote: c.replace, WhyWaiting: c.whyWaiting, Review: c.review,
 				NeedsRestart: func(n *node) bool { return n.stale || !n.Running() },
 				Next:         c.next, HandOver: c.handOver, Forgo: c.forgo,
-			}, c.newNode)
+			}, c.newNode, c.healthy)
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx) })

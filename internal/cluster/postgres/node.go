@@ -86,7 +86,7 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 		// SIGQUIT is the immediate shutdown, in which the postmaster takes its
 		// children along; SIGINT is the fast one.
 		Death: syscall.SIGQUIT, Shutdown: syscall.SIGINT, Patience: patience,
-		FaultFS: c.Options().FaultFS, Clock: c.Options().Clock, Now: n.now,
+		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock, Now: n.now,
 	}))
 	n.stale = n.Held == cluster.Joining
 	port := n.endpoint.Port()

@@ -65,13 +65,13 @@ func (c *Cluster) forgo(ctx context.Context, n *node) error {
 	return nil
 }
 
-// WaitHealthy returns when every node runs and answers over the network in its role,
+// healthy begins a wait until every node runs and answers over the network in its role,
 // every standby is connected to the primary and has replayed all that was in its
-// log when Whole asked first, and, with synchronous replication, a standby may be
+// log at the first look, and, with synchronous replication, a standby may be
 // promoted. The supervisor brings back all nodes that nobody holds down.
-func (c *Cluster) WaitHealthy(ctx context.Context) error {
+func (c *Cluster) healthy() func(context.Context) error {
 	var target int64
-	return c.AwaitHealthy(ctx, func() error { return c.checkHealthy(ctx, &target) })
+	return func(ctx context.Context) error { return c.checkHealthy(ctx, &target) }
 }
 
 func (c *Cluster) checkHealthy(ctx context.Context, target *int64) error {
@@ -114,12 +114,7 @@ func (c *Cluster) sound(ctx context.Context, n, p *node, v *view, target int64) 
 	case cut:
 		return fmt.Errorf("the receiver of %s is stopped", n.Name())
 	}
-	over, err := newSession(n.Host().Addr().String(), n.endpoint.Port(), "local", c.params.patience)
-	if err != nil {
-		return err
-	}
-	defer over.close()
-	recovering, err := one[bool](ctx, over, "SELECT pg_is_in_recovery()")
+	recovering, err := one[bool](ctx, n.over, "SELECT pg_is_in_recovery()")
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s does not answer over the network: %w", n.Name(), err)
@@ -155,10 +150,7 @@ func (c *Cluster) handOver(ctx context.Context, n *node) error {
 		return fmt.Errorf("%s does not follow %s closely", n.Name(), p.Name())
 	}
 	// The shutdown writes what is left since this checkpoint, which is little.
-	long, err := newSession(p.sockets, p.endpoint.Port(), "local", checkpointLimit)
-	if err != nil {
-		return err
-	}
+	long := &session{config: p.orders.config, limit: checkpointLimit}
 	err = long.ask(ctx, "CHECKPOINT")
 	long.close()
 	if err != nil {

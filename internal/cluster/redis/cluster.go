@@ -117,7 +117,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 				NeedsRestart: func(m *member) bool { return !m.Running() },
 				Next:         c.next, HandOver: c.handOver,
 				Forgo: func(context.Context, *member) error { return nil },
-			}, c.newMember)
+			}, c.newMember, c.healthy)
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx) })

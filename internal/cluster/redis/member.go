@@ -70,7 +70,7 @@ func (c *Cluster) newMember(ctx context.Context, number int, host *cluster.Host)
 	m.SupervisedNode = c.NewSupervisedNode(m, c.NewServer(number, host, data, filepath.Join(m.folder, "server.log"), cluster.Program{
 		Command: m.command, Ready: m.ready, Join: func(context.Context) error { return nil },
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience, Insist: insist,
-		FaultFS: c.Options().FaultFS,
+		FaultFS: c.Options.FaultFS,
 	}))
 	m.health, m.orders = newSession(m.address(), c.params.patience), newSession(m.address(), c.params.patience)
 	return m, nil

@@ -55,12 +55,12 @@ func (c *Cluster) expendable(m *member) error {
 	return nil
 }
 
-// WaitHealthy returns when every node runs and answers in its role, and every replica is
-// connected to the primary and has all that the primary had when Whole asked
-// first. The supervisor brings back all nodes that nobody holds down.
-func (c *Cluster) WaitHealthy(ctx context.Context) error {
+// healthy begins a wait until every node runs and answers in its role, and every replica
+// is connected to the primary and has all that the primary had at the first look. The
+// supervisor brings back all nodes that nobody holds down.
+func (c *Cluster) healthy() func(context.Context) error {
 	var goal view
-	return c.AwaitHealthy(ctx, func() error { return c.checkHealthy(ctx, &goal) })
+	return func(ctx context.Context) error { return c.checkHealthy(ctx, &goal) }
 }
 
 func (c *Cluster) checkHealthy(ctx context.Context, goal *view) error {

@@ -23,7 +23,7 @@ type Replica interface {
 	// held. While it is not done, it has to be seen again who leads.
 	StartReplica(ctx context.Context) (done bool, err error)
 
-	supervised() *SupervisedNode
+	Supervised() *SupervisedNode
 }
 
 // FailoverKind is what a kind of cluster knows of its lead. The functions are called
@@ -148,7 +148,7 @@ func (s *Failover[N]) step(ctx context.Context) {
 // for sure before anything else: a server that does not answer this program may
 // answer others yet, and go on.
 func (s *Failover[N]) failOver(ctx context.Context, p N) {
-	if err := p.supervised().Server.Kill(); err != nil {
+	if err := p.Supervised().Server.Kill(); err != nil {
 		s.noteWaiting(fmt.Sprintf("%s cannot be fenced, so nobody is promoted: %v", p.Name(), err))
 		return
 	}
@@ -205,7 +205,7 @@ func (s *Failover[N]) Yield(ctx context.Context, n N, then func() error) error {
 
 // watch asks a node all the time whether it lives.
 func (s *Failover[N]) watch(n N) {
-	w := n.supervised()
+	w := n.Supervised()
 	s.Tasks.Go(func() {
 		for Sleep(w.being, AskEvery) == nil {
 			if !n.Running() {
@@ -224,7 +224,7 @@ func (s *Failover[N]) Lost(n N) string {
 	switch {
 	case !n.Running():
 		return "its process is gone"
-	case n.supervised().Silence() >= s.kind.Timeout:
+	case n.Supervised().Silence() >= s.kind.Timeout:
 		return fmt.Sprintf("it has not answered for %v", s.kind.Timeout)
 	}
 	return ""
@@ -267,7 +267,7 @@ func (s *Failover[N]) AwaitPrimary(ctx context.Context, n N) error {
 // any more rejoin brings it back. A node of which free says no comes back on its
 // data.
 func (s *Failover[N]) ReplaceNode(ctx context.Context, n N, free, rejoin func(ctx context.Context) error) error {
-	w := n.supervised()
+	w := n.Supervised()
 	err := free(ctx)
 	if err == nil {
 		err = errors.Join(w.Kill(), Retry(ctx, func() error {
@@ -307,7 +307,7 @@ func (s *Failover[N]) Add(ctx context.Context) (int, error) {
 func (s *Failover[N]) Remove(ctx context.Context, number int) error {
 	var ended error // which keeps nobody from removing it
 	err := s.RemoveNode(ctx, number, func(ctx context.Context, n N) error {
-		w := n.supervised()
+		w := n.Supervised()
 		err := s.Yield(ctx, n, func() error {
 			err := s.kind.Forgo(ctx, n)
 			if err == nil {
@@ -344,7 +344,7 @@ func (s *Failover[N]) restore(ctx context.Context, n N) error {
 
 // CheckUp says what is wrong with a node that is to be up; nil if nothing is.
 func (s *Failover[N]) CheckUp(n N) error {
-	switch held := n.supervised().Holder(); {
+	switch held := n.Supervised().Holder(); {
 	case held != Unheld:
 		return fmt.Errorf("%s is %s", n.Name(), held)
 	case !n.Running():
@@ -359,7 +359,7 @@ const crashLimit = 2 * time.Minute
 // awaitReturn deals with a lost primary that nobody may replace: it is waited for, and
 // started on its own data if it ended by itself.
 func (s *Failover[N]) awaitReturn(ctx context.Context, p N) {
-	w := p.supervised()
+	w := p.Supervised()
 	s.Mu.Lock()
 	held, early := w.Held, time.Now().Before(w.retryAt)
 	s.Mu.Unlock()
@@ -390,7 +390,7 @@ func (s *Failover[N]) restartLost() {
 	s.Mu.Lock()
 	var down []N
 	for _, n := range s.nodes {
-		w := n.supervised()
+		w := n.Supervised()
 		if n != s.Primary && w.Idle() && now.After(w.retryAt) && s.kind.NeedsRestart(n) {
 			w.retryAt = now.Add(retryAfter)
 			down = append(down, n)
@@ -399,7 +399,7 @@ func (s *Failover[N]) restartLost() {
 	s.Mu.Unlock()
 	for _, n := range down {
 		s.Tasks.Go(func() {
-			w := n.supervised()
+			w := n.Supervised()
 			ctx, end, err := w.Begin(w.being, false)
 			if err != nil {
 				return

@@ -31,7 +31,7 @@ type Member interface {
 	// Erase ends the node for good and removes all that was made for it.
 	Erase() error
 
-	retire(why error)
+	Retire(why error)
 }
 
 // NodeSet is what a cluster of any kind stands on: a folder, hosts, the nodes on
@@ -312,7 +312,7 @@ func (f *NodeSet[N]) Drop(n N) error {
 	f.Mu.Lock()
 	f.nodes = slices.DeleteFunc(f.nodes, func(m N) bool { return m == n })
 	f.Mu.Unlock()
-	n.retire(ErrRemoved)
+	n.Retire(ErrRemoved)
 	return n.Erase()
 }
 

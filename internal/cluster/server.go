@@ -81,7 +81,8 @@ func (s *Server) Bound(ctx context.Context) (context.Context, context.CancelFunc
 	return bound(ctx, s.being)
 }
 
-func (s *Server) retire(why error) { s.end(why) }
+// Retire ends what is done to the node, because of why.
+func (s *Server) Retire(why error) { s.end(why) }
 
 // Number is the node's number in its cluster.
 func (s *Server) Number() int { return s.number }

@@ -47,7 +47,8 @@ type SupervisedNode struct {
 	restore func(ctx context.Context) error
 }
 
-func (w *SupervisedNode) supervised() *SupervisedNode { return w }
+// Supervised is the node as its supervisor has it.
+func (w *SupervisedNode) Supervised() *SupervisedNode { return w }
 
 // Asked notes that the node is asked over the network, as clients do, whether it lives.
 func (w *SupervisedNode) Asked() {

@@ -40,7 +40,7 @@ func Clear(ctx context.Context) ([]string, error) {
 			err = errors.Join(err, fmt.Errorf("clear what earlier runs left behind: %w", ctx.Err()))
 			break
 		}
-		lines, errOne := r.clear(r.Boot == boot)
+		lines, errOne := r.clear(boot)
 		cleared = append(cleared, lines...)
 		if errOne == nil {
 			errOne = os.Remove(r.path)
@@ -75,10 +75,10 @@ func lockRecords() (unlock func(), err error) {
 
 // clear removes what one record names. Nothing but folders outlives a restart of the
 // machine.
-func (i RecordInfo) clear(sameBoot bool) (cleared []string, err error) {
+func (i RecordInfo) clear(boot string) (cleared []string, err error) {
 	for _, kind := range clearOrder {
 		for _, l := range slices.Backward(i.Made) { // what was made last first
-			if l.Kind != kind || kind != LeftFolder && !sameBoot {
+			if l.Kind != kind || kind != LeftFolder && i.Boot != boot {
 				continue
 			}
 			was, errOne := l.clear()

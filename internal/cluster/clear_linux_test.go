@@ -111,7 +111,7 @@ func startOwner(t *testing.T, kind, parent string) (*exec.Cmd, owned) {
 
 func aliveNow(pid int) bool {
 	s, err := readStat(pid)
-	return err == nil && s.state != "Z"
+	return err == nil && s.state != 'Z'
 }
 
 // TestClear kills programs that made networks, on namespaces and on loopback. The

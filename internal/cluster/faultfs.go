@@ -42,39 +42,33 @@ type faultFS struct {
 }
 
 // newFaultFS puts a file system under a folder, which it makes if need be. What the
-// folder holds counts as synced.
-func newFaultFS(ctx context.Context, record *Record, point string) (*faultFS, error) {
-	l := &faultFS{point: point, store: filepath.Join(filepath.Dir(point), "."+filepath.Base(point)+".disk")}
-	err := l.prepare(record)
-	if err == nil {
-		if err = l.start(record); err == nil {
-			err = l.call(ctx, "Mount", FaultFSMount{Point: l.point, Store: l.store})
-		}
+// folder holds counts as synced: it is moved into the store.
+func newFaultFS(ctx context.Context, record *Record, point string) (l *faultFS, err error) {
+	defer func() {
 		if err != nil {
-			err = errors.Join(err, l.close())
+			err = fmt.Errorf("put a file system under %s: %w", point, err)
 		}
+	}()
+	l = &faultFS{point: point, store: filepath.Join(filepath.Dir(point), "."+filepath.Base(point)+".disk")}
+	if err := record.Add(MountLeftover(point)); err != nil {
+		return nil, fmt.Errorf("the nodes' data have to be in a temporary folder for that: %w", err)
+	}
+	if err := errors.Join(os.MkdirAll(point, 0o700), os.Mkdir(l.store, 0o700)); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(point, l.data()); err != nil {
+		return nil, errors.Join(err, os.Remove(l.store))
+	}
+	if err = os.Mkdir(point, 0o700); err == nil {
+		err = l.start(record)
+	}
+	if err == nil {
+		err = l.call(ctx, "Mount", FaultFSMount{Point: point, Store: l.store})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("put a file system under %s: %w", point, err)
+		return nil, errors.Join(err, l.close())
 	}
 	return l, nil
-}
-
-// prepare moves the folder into the store and makes an empty one in its place.
-func (l *faultFS) prepare(record *Record) error {
-	if err := record.Add(MountLeftover(l.point)); err != nil {
-		return fmt.Errorf("the nodes' data have to be in a temporary folder for that: %w", err)
-	}
-	if err := errors.Join(os.MkdirAll(l.point, 0o700), os.Mkdir(l.store, 0o700)); err != nil {
-		return err
-	}
-	if err := os.Rename(l.point, l.data()); err != nil {
-		return errors.Join(err, os.Remove(l.store))
-	}
-	if err := os.Mkdir(l.point, 0o700); err != nil {
-		return errors.Join(err, os.Rename(l.data(), l.point), os.Remove(l.store))
-	}
-	return nil
 }
 
 func (l *faultFS) data() string { return filepath.Join(l.store, "data") }
@@ -163,7 +157,7 @@ func (l *faultFS) close() error {
 	if errClear == nil {
 		errClear = os.Remove(l.point)
 	}
-	if errClear != nil {
+	if errClear != nil && !errors.Is(errClear, os.ErrNotExist) {
 		return errors.Join(err, errClear)
 	}
 	return errors.Join(err, os.Rename(l.data(), l.point), os.RemoveAll(l.store))

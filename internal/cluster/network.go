@@ -86,14 +86,8 @@ func (n *Network) makeNamespaces(ctx context.Context, hosts int) (err error) {
 		if err != nil {
 			return err
 		}
-		for _, way := range [][2]int{{Client, h.number}, {h.number, Client}} {
-			through, err := n.Reaches(ctx, way[0], way[1])
-			if err != nil {
-				return err
-			}
-			if !through {
-				return fmt.Errorf("no packet gets from %s to %s: look for a firewall on this machine", endpointName(way[0]), endpointName(way[1]))
-			}
+		if err := reaches(ctx, n, []Cut{{Client, h.number}, {h.number, Client}}, ": look for a firewall on this machine"); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -155,14 +149,6 @@ func (n *Network) Close() error {
 	n.closed = true
 	n.faults = nil
 	return n.record.Close()
-}
-
-// usable says why a fault cannot be done to these places; n.mu is held.
-func (n *Network) usable(places ...int) error {
-	if n.backend == nil {
-		return fmt.Errorf("the nodes share 127.0.0.1, where nothing can be cut or slowed: %s", n.loopback)
-	}
-	return n.known(places...)
 }
 
 // known says which of these places is not there; n.mu is held.

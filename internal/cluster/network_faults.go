@@ -64,21 +64,14 @@ type linkFault struct {
 // faults cut stays cut until the last of them is healed. heal may be called
 // again, and needs to be when it fails.
 func (n *Network) Cut(ctx context.Context, cuts []Cut) (heal func() error, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	err = ctx.Err()
+	var places []int
 	for _, c := range cuts {
-		if err == nil {
-			err = n.usable(c.From, c.To)
-		}
-		if err == nil && c.From == c.To {
+		places = append(places, c.From, c.To)
+		if c.From == c.To {
 			err = fmt.Errorf("%s cannot be cut off from itself", endpointName(c.From))
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cut the network: %w", err)
-	}
-	return n.inject("the network", "cut", &linkFault{cuts: slices.Clone(cuts)})
+	return n.inject(ctx, err, "the network", "cut", &linkFault{cuts: slices.Clone(cuts)}, places...)
 }
 
 // Shape makes the link of a host slow, lossy or narrow, in both directions.
@@ -86,30 +79,35 @@ func (n *Network) Cut(ctx context.Context, cuts []Cut) (heal func() error, err e
 // each other, the least bandwidth counts. heal may be called again, and needs to
 // be when it fails.
 func (n *Network) Shape(ctx context.Context, host int, l Link) (heal func() error, err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	err = errors.Join(ctx.Err(), l.check())
-	if err == nil {
-		err = n.usable(host)
-	}
-	if err == nil && host == Client {
+	err = l.check()
+	if host == Client {
 		err = errors.New("the client has no link of its own: shape the links of the hosts")
 	}
-	what := "the link of " + endpointName(host)
-	if err != nil {
-		return nil, fmt.Errorf("shape %s: %w", what, err)
-	}
-	return n.inject(what, "shape", &linkFault{host: host, link: &l})
+	return n.inject(ctx, err, "the link of "+endpointName(host), "shape", &linkFault{host: host, link: &l}, host)
 }
 
-// inject brings the backend to what all faults ask for, one more among them; mu is
-// held.
-func (n *Network) inject(what, verb string, fault *linkFault) (heal func() error, err error) {
+// inject brings the backend to what all faults ask for, one more among them, unless
+// something is wrong with it or with the places that it concerns.
+func (n *Network) inject(ctx context.Context, wrong error, what, verb string, fault *linkFault, places ...int) (heal func() error, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	err = errors.Join(ctx.Err(), wrong)
+	if n.backend == nil {
+		err = fmt.Errorf("the nodes share 127.0.0.1, where nothing can be cut or slowed: %s", n.loopback)
+	}
+	if err == nil {
+		err = n.known(places...)
+	}
 	remove := func() { n.faults = slices.DeleteFunc(n.faults, func(f *linkFault) bool { return f == fault }) }
-	n.faults = append(n.faults, fault)
-	if err := n.apply(fault); err != nil {
-		remove()
-		return nil, fmt.Errorf("%s %s: %w", verb, what, errors.Join(err, n.apply(fault)))
+	if err == nil {
+		n.faults = append(n.faults, fault)
+		if err = n.apply(fault); err != nil {
+			remove()
+			err = errors.Join(err, n.apply(fault))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", verb, what, err)
 	}
 	return func() error {
 		n.mu.Lock()
@@ -217,9 +215,9 @@ func partition(ctx context.Context, w wires, cuts []Cut) (Effect, error) {
 		if len(open) == 0 {
 			return "its ways are cut by another fault yet", nil
 		}
-		return ways(len(open)) + " open again", reaches(ctx, w, open, true)
+		return ways(len(open)) + " open again", reaches(ctx, w, open, " although the cut is healed")
 	})
-	return e, reaches(ctx, w, cuts, false)
+	return e, reaches(ctx, w, cuts, "")
 }
 
 func ways(n int) string {
@@ -229,8 +227,9 @@ func ways(n int) string {
 	return fmt.Sprintf("%d ways", n)
 }
 
-// reaches sees that all ways are open, or that all are cut.
-func reaches(ctx context.Context, w wires, cuts []Cut, open bool) error {
+// reaches sees that all ways are open, or else says unless, or with none that all are
+// cut.
+func reaches(ctx context.Context, w wires, cuts []Cut, unless string) error {
 	errs := make([]error, len(cuts))
 	var group sync.WaitGroup
 	for i, c := range cuts {
@@ -239,10 +238,10 @@ func reaches(ctx context.Context, w wires, cuts []Cut, open bool) error {
 			switch {
 			case err != nil:
 				errs[i] = err
-			case through && !open:
+			case through && unless == "":
 				errs[i] = fmt.Errorf("packets get from %s to %s although the way is cut", endpointName(c.From), endpointName(c.To))
-			case !through && open:
-				errs[i] = fmt.Errorf("no packet gets from %s to %s although the cut is healed", endpointName(c.From), endpointName(c.To))
+			case !through && unless != "":
+				errs[i] = fmt.Errorf("no packet gets from %s to %s%s", endpointName(c.From), endpointName(c.To), unless)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -62,58 +63,51 @@ func addressAt(offset uint32, addr netip.Addr) []expr.Any {
 	}
 }
 
-// shapedLink is what was done to one host's link.
-type shapedLink struct {
-	wire     *wire // holds packets back and drops them; nil while the link is as it was made
-	detached bool  // the port was taken off the bridge
-}
-
 // shape puts a wire of this program's own between a host's port and the bridge,
 // changes the one that is there, or takes it away. The kernel's netem is missing from
 // many kernels, and its jitter changes the order of packets. The packets of about a
 // millisecond are lost when a wire comes and when it goes.
 func (n *namespaces) shape(number int, link Link) error {
-	l := &n.links[number]
+	h := n.hosts[number]
 	switch {
 	case link == Link{}:
-		return errors.Join(l.cutWire(), n.reattach(number))
-	case l.wire != nil:
-		l.wire.set(link)
+		return errors.Join(h.cutWire(), n.reattach(h))
+	case h.wire != nil:
+		h.wire.set(link)
 		return nil
 	}
-	if err := n.newWire(number, link); err != nil {
-		return errors.Join(err, l.cutWire(), n.reattach(number))
+	if err := n.newWire(h, link); err != nil {
+		return errors.Join(err, h.cutWire(), n.reattach(h))
 	}
 	return nil
 }
 
 // newWire takes a host's port off the bridge and puts a wire between.
-func (n *namespaces) newWire(number int, link Link) error {
-	links := n.switchNS.links
-	port, err := links.LinkByName(portName(number))
+func (n *namespaces) newWire(h *hostSpace, link Link) error {
+	links, tapName := n.switchNS.links, "wire"+strconv.Itoa(h.number)
+	port, err := links.LinkByName(h.name)
 	if err != nil {
 		return fmt.Errorf("look at the host's link: %w", err)
 	}
-	w := &n.links[number].wire
 	err = n.within(n.switchNS.ns, func() (err error) {
-		*w, err = newWire(port.Attrs().Index, tapName(number), link)
+		h.wire, err = newWire(port.Attrs().Index, tapName, link)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := setUp(end{links, tapName(number)}); err != nil {
+	if err := setUp(end{links, tapName}); err != nil {
 		return err
 	}
-	tap, err := links.LinkByName(tapName(number))
+	tap, err := links.LinkByName(tapName)
 	if err != nil {
 		return fmt.Errorf("look at the wire's link: %w", err)
 	}
-	n.links[number].detached = true
+	h.detached = true
 	if err := links.LinkSetNoMaster(port); err != nil {
 		return fmt.Errorf("take the host's link off the bridge: %w", err)
 	}
-	if err := (*w).start(); err != nil {
+	if err := h.wire.start(); err != nil {
 		return err
 	}
 	if err := links.LinkSetMaster(tap, n.bridge); err != nil {
@@ -122,31 +116,27 @@ func (n *namespaces) newWire(number int, link Link) error {
 	return nil
 }
 
-// tapName is the wire's end at the switch.
-func tapName(number int) string { return fmt.Sprintf("wire%d", number) }
-
 // reattach puts a host's port on the bridge, unless it is there.
-func (n *namespaces) reattach(number int) error {
-	if !n.links[number].detached {
+func (n *namespaces) reattach(h *hostSpace) error {
+	if !h.detached {
 		return nil
 	}
-	port, err := n.switchNS.links.LinkByName(portName(number))
+	port, err := n.switchNS.links.LinkByName(h.name)
 	if err == nil {
 		err = n.switchNS.links.LinkSetMaster(port, n.bridge)
 	}
 	if err != nil {
 		return fmt.Errorf("put the host's link back on the bridge: %w", err)
 	}
-	n.links[number].detached = false
+	h.detached = false
 	return nil
 }
 
 // cutWire takes the wire away, if there is one.
-func (l *shapedLink) cutWire() error {
-	if l.wire == nil {
+func (h *hostSpace) cutWire() error {
+	w := h.wire
+	if h.wire = nil; w == nil {
 		return nil
 	}
-	w := l.wire
-	l.wire = nil
 	return w.close()
 }

@@ -34,15 +34,14 @@ type namespaces struct {
 	subnet netip.Prefix
 
 	mu     sync.RWMutex // held for reading by those that are inside
-	hosts  []namespace
+	hosts  []*hostSpace
 	closed bool
 
 	home     netns.NsHandle // this program's own
 	switchNS namespace      // the switch
 	bridge   netlink.Link
-	links    []shapedLink // one a host
-	homeLink bool         // this program's link was made
-	filtered bool         // there were rules
+	homeLink bool // this program's link was made
+	filtered bool // there were rules
 }
 
 // namespace is one network namespace.
@@ -53,6 +52,14 @@ type namespace struct {
 	keeper *keeper // nil where no process is started
 }
 
+// hostSpace is the namespace of a host, and what was done to its link.
+type hostSpace struct {
+	namespace
+	number   int
+	wire     *wire // holds packets back and drops them; nil while the link is as it was made
+	detached bool  // the port was taken off the bridge
+}
+
 const (
 	// clientLast ends the address of this program; hosts count up from 1.
 	clientLast = 254
@@ -60,9 +67,6 @@ const (
 	clientPort = "client"
 	bridgeName = "bridge"
 )
-
-// portName is a host's end at the switch.
-func portName(number int) string { return "n" + strconv.Itoa(number) }
 
 // newBackend makes the switch and this program's link to it.
 func newBackend() (backend, error) {
@@ -228,37 +232,27 @@ func (n *namespaces) addHost(number int) (netip.Addr, error) {
 	if number+1 >= clientLast {
 		return netip.Addr{}, fmt.Errorf("one network has room for %d hosts", clientLast-1)
 	}
-	p, err := n.newNamespace(portName(number), true)
+	p, err := n.newNamespace("n"+strconv.Itoa(number), true) // as its end at the switch is called
 	if err != nil {
 		return netip.Addr{}, err
 	}
-	addr, err := n.wire(p, number)
-	if err != nil {
-		return addr, errors.Join(err, p.close())
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.hosts = append(n.hosts, p)
-	n.links = append(n.links, shapedLink{})
-	return addr, nil
-}
-
-// wire gives a host its link and its address.
-func (n *namespaces) wire(p namespace, number int) (netip.Addr, error) {
+	var link netlink.Link
 	addr := n.addr(number)
-	if err := n.attach(portName(number), portIndex+number, hostLink, p.ns); err != nil {
-		return addr, err
+	if err = n.attach(p.name, portIndex+number, hostLink, p.ns); err == nil {
+		link, err = p.links.LinkByName(hostLink)
 	}
-	link, err := p.links.LinkByName(hostLink)
 	if err == nil {
 		err = p.links.AddrAdd(link, addressOf(addr, n.subnet))
 	}
 	if err == nil {
-		err = setUp(end{p.links, hostLink}, end{n.switchNS.links, portName(number)})
+		err = setUp(end{p.links, hostLink}, end{n.switchNS.links, p.name})
 	}
 	if err != nil {
-		return addr, fmt.Errorf("give the address %s to %s: %w", addr, p.name, err)
+		return addr, errors.Join(fmt.Errorf("give the address %s to %s: %w", addr, p.name, err), p.close())
 	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.hosts = append(n.hosts, &hostSpace{namespace: p, number: number})
 	return addr, nil
 }
 
@@ -312,11 +306,8 @@ func (n *namespaces) close() error {
 	defer n.mu.Unlock()
 	n.closed = true
 	var err error
-	for i := range n.links {
-		err = errors.Join(err, n.links[i].cutWire())
-	}
-	for i := range n.hosts {
-		err = errors.Join(err, n.hosts[i].close())
+	for _, h := range n.hosts {
+		err = errors.Join(err, h.cutWire(), h.close())
 	}
 	if n.homeLink {
 		// The port at the other end goes with it. The kernel would do it too, but

@@ -268,31 +268,27 @@ const undoLimit = 10 * time.Second
 // RemoveNode takes a node out of the cluster by leave, ends it and removes its data, in a
 // Change. The last one stays.
 func (f *NodeSet[N]) RemoveNode(ctx context.Context, number int, leave func(context.Context, N) error) error {
+	ctx, cancel := bound(ctx, f.Life)
+	defer cancel()
+	var n N
 	done, err := f.Change(ctx)
 	if err == nil {
 		defer done()
-		err = f.removeNode(ctx, number, leave)
+		n, err = f.Node(number)
+	}
+	if err == nil && len(f.List()) == 1 {
+		err = errors.New("it is the last one")
+	}
+	if err == nil {
+		err = leave(ctx, n)
+	}
+	if err == nil {
+		err = f.Drop(n)
 	}
 	if err != nil {
 		return fmt.Errorf("remove node %d of %s: %w", number, f.name, err)
 	}
 	return nil
-}
-
-func (f *NodeSet[N]) removeNode(ctx context.Context, number int, leave func(context.Context, N) error) error {
-	n, err := f.Node(number)
-	if err != nil {
-		return err
-	}
-	if len(f.List()) == 1 {
-		return errors.New("it is the last one")
-	}
-	ctx, cancel := bound(ctx, f.Life)
-	defer cancel()
-	if err := leave(ctx, n); err != nil {
-		return err
-	}
-	return f.Drop(n)
 }
 
 func (f *NodeSet[N]) enlist(ctx context.Context, host *Host) (N, error) {

@@ -81,6 +81,17 @@ func OnOff(to *bool) func(value string) error {
 	}
 }
 
+// OneOf takes some values.
+func OneOf(take func(value string), allowed ...string) func(value string) error {
+	return func(value string) error {
+		if !slices.Contains(allowed, value) {
+			return fmt.Errorf("it must be one of %s", strings.Join(allowed, ", "))
+		}
+		take(value)
+		return nil
+	}
+}
+
 // Between takes a time from least to most, such as the example.
 func Between(to *time.Duration, least, most time.Duration, example string) func(value string) error {
 	return func(value string) (err error) {

@@ -29,8 +29,7 @@ type Process struct {
 // thread is kept for as long as the process lives: see prctl(2),
 // PR_SET_PDEATHSIG.
 func StartProcess(cmd *exec.Cmd, death syscall.Signal) (*Process, error) {
-	nowhere := func() error { return nil }
-	return startProcess(cmd, death, func() (func() error, error) { return nowhere, nil })
+	return startProcess(cmd, death, func() (func() error, error) { return func() error { return nil }, nil })
 }
 
 // startProcess is StartProcess from a thread that enter has put in another
@@ -133,11 +132,8 @@ func killTree(id processID) (bool, error) {
 
 // id names the process; the zero value names none.
 func (p *Process) id() processID {
-	s, err := readStat(p.PID())
-	if err != nil {
-		return processID{}
-	}
-	return processID{pid: p.PID(), start: s.start}
+	s, _ := readStat(p.PID())
+	return s.processID
 }
 
 // seenWithin bounds the wait for an effect that comes by itself.
@@ -236,10 +232,10 @@ func (id processID) alive() bool { return id.state() != 0 }
 // state is that of proc(5), such as T where the process is stopped; 0: it has ended.
 func (id processID) state() byte {
 	s, err := readStat(id.pid)
-	if err != nil || s.start != id.start || s.state == "Z" || s.state == "X" {
+	if err != nil || s.start != id.start || s.state == 'Z' || s.state == 'X' {
 		return 0
 	}
-	return s.state[0]
+	return s.state
 }
 
 func (id processID) signal(signal syscall.Signal) error {
@@ -268,20 +264,17 @@ func childrenOf(parents []int) ([]processID, error) {
 			continue
 		}
 		s, err := readStat(pid)
-		if err != nil || s.state == "Z" {
-			continue // it has ended since
-		}
-		if slices.Contains(parents, s.parent) {
-			children = append(children, processID{pid: pid, start: s.start})
+		if err == nil && s.state != 'Z' && slices.Contains(parents, s.parent) { // else it has ended since
+			children = append(children, s.processID)
 		}
 	}
 	return children, nil
 }
 
 type stat struct {
-	state  string
+	processID
+	state  byte
 	parent int
-	start  string
 }
 
 // readStat reads /proc/PID/stat, see proc(5). The program's name, the second
@@ -299,7 +292,7 @@ func readStat(pid int) (stat, error) {
 	if err != nil {
 		return stat{}, fmt.Errorf("read the state of process %d: %w", pid, err)
 	}
-	return stat{state: string(fields[0]), parent: parent, start: string(fields[19])}, nil
+	return stat{processID{pid, string(fields[19])}, fields[0][0], parent}, nil
 }
 
 // outputGrace is how long the output of a command is read on that ended and left

@@ -1,9 +1,7 @@
 package disk
 
 import (
-	"cmp"
 	"errors"
-	"io"
 	"os"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -235,15 +233,11 @@ func (in *inode) mayGo() error {
 	if err := unix.Fstat(in.fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return err
 	}
-	folder, err := os.Open(in.path())
-	if err != nil {
-		return err
+	entries, err := os.ReadDir(in.path())
+	if err == nil && len(entries) > 0 {
+		err = unix.ENOTEMPTY
 	}
-	defer folder.Close()
-	if _, err = folder.ReadDir(1); errors.Is(err, io.EOF) {
-		return nil
-	}
-	return cmp.Or(err, error(unix.ENOTEMPTY))
+	return err
 }
 
 // Rename moves a name, over another one perhaps, or exchanges two.

@@ -1,8 +1,9 @@
 package disk
 
 import (
-	"bytes"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -62,21 +63,18 @@ func (v *volume) wait(cancel <-chan struct{}, caller *fuse.InHeader) {
 	}
 }
 
-// killed reports whether SIGKILL is pending for a thread; see proc(5), SigPnd.
+// pending finds the signals that are pending for a thread and for its process; see
+// proc(5), SigPnd.
+var pending = regexp.MustCompile(`(?m)^(?:Sig|Shd)Pnd:\s*([0-9a-f]+)$`)
+
+// killed reports whether SIGKILL is pending for a thread.
 func killed(thread uint32) bool {
 	text, err := os.ReadFile("/proc/" + strconv.FormatUint(uint64(thread), 10) + "/status")
 	if err != nil {
 		return true // it is gone
 	}
-	for line := range bytes.Lines(text) {
-		name, value, _ := bytes.Cut(line, []byte(":"))
-		if string(name) != "SigPnd" && string(name) != "ShdPnd" {
-			continue
-		}
-		pending, err := strconv.ParseUint(string(bytes.TrimSpace(value)), 16, 64)
-		if err == nil && pending&(1<<(unix.SIGKILL-1)) != 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pending.FindAllSubmatch(text, -1), func(found [][]byte) bool {
+		signals, err := strconv.ParseUint(string(found[1]), 16, 64)
+		return err == nil && signals&(1<<(unix.SIGKILL-1)) != 0
+	})
 }

@@ -90,17 +90,18 @@ func newVolume(store string) (v *volume, err error) {
 	if err := os.Mkdir(grave, 0o700); err != nil {
 		return nil, err
 	}
-	if v.grave, err = unix.Open(grave, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+	const folder = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
+	if v.grave, err = unix.Open(grave, folder, 0); err != nil {
 		return nil, fmt.Errorf("open %s: %w", grave, err)
 	}
+	var st unix.Stat_t
 	data := filepath.Join(store, "data")
-	fd, err := unix.Open(data, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(data, folder, 0)
+	if err == nil {
+		err = unix.Fstat(fd, &st)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", data, err)
-	}
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return nil, fmt.Errorf("look at %s: %w", data, err)
 	}
 	v.root = &inode{id: fuse.FUSE_ROOT_ID, key: keyOf(&st), fd: fd, refs: 1}
 	v.nodes[v.root.id], v.files[v.root.key] = v.root, v.root

@@ -122,23 +122,16 @@ func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 			if err != nil {
 				return err
 			}
-			n, err := c.at(info.Address)
-			if err == nil {
-				number = n.Number()
+			for _, n := range c.List() {
+				if n.address == info.Address {
+					number = n.Number()
+					return nil
+				}
 			}
-			return err
+			return fmt.Errorf("the leader is at %s, where no node is", info.Address)
 		})
 	})
 	return number, err
-}
-
-// at returns the node of an address.
-func (c *Cluster) at(address string) (*node, error) {
-	nodes := c.List()
-	if i := slices.IndexFunc(nodes, func(n *node) bool { return n.address == address }); i >= 0 {
-		return nodes[i], nil
-	}
-	return nil, fmt.Errorf("the leader is at %s, where no node is", address)
 }
 
 // MoveLeader gives the lead to a node that votes.

@@ -12,8 +12,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"stroppy/internal/cluster"
 )
@@ -81,22 +82,13 @@ func flagsOf(params url.Values) (flags []string, err error) {
 // error is that of the node that failed first.
 func (c *Cluster) start(ctx context.Context) error {
 	c.token = fmt.Sprintf("stroppy-%d-%s", os.Getpid(), c.List()[0].peer)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var (
-		once  sync.Once
-		first error
-	)
-	_ = c.Each(func(n *node) error {
-		err := n.Restart(ctx)
-		if err != nil {
-			once.Do(func() { first = err })
-			cancel()
-		}
-		return err
-	})
-	c.formed.Store(first == nil)
-	return first
+	group, ctx := errgroup.WithContext(ctx)
+	for _, n := range c.List() {
+		group.Go(func() error { return n.Restart(ctx) })
+	}
+	err := group.Wait()
+	c.formed.Store(err == nil)
+	return err
 }
 
 // Endpoints returns the client addresses, host:port, in the order of Nodes.

@@ -297,10 +297,9 @@ func (n *node) hasLeft(ctx context.Context) bool {
 const stateFile = "grastate.dat"
 
 var (
-	stateHistory = regexp.MustCompile(`(?m)^uuid:\s*([0-9a-f-]{36})\s*$`)
-	stateSeqno   = regexp.MustCompile(`(?m)^seqno:\s*(-?\d+)\s*$`)
-	stateSafe    = regexp.MustCompile(`(?m)^safe_to_bootstrap:.*$`)
-	recovered    = regexp.MustCompile(`WSREP: Recovered position: ([0-9a-f-]{36}):(-?\d+)`)
+	stateAt   = regexp.MustCompile(`(?m)^uuid:\s*([0-9a-f-]{36})\s*^seqno:\s*(-?\d+)\s*$`)
+	stateSafe = regexp.MustCompile(`(?m)^safe_to_bootstrap:.*$`)
+	recovered = regexp.MustCompile(`WSREP: Recovered position: ([0-9a-f-]{36}):(-?\d+)`)
 )
 
 // noHistory is the history of a node that has no data, or only some of those that
@@ -324,28 +323,24 @@ func (n *node) recover(ctx context.Context) (position, error) {
 	if err != nil {
 		return fail(err)
 	}
-	history, seqno := stateHistory.FindSubmatch(text), stateSeqno.FindSubmatch(text)
-	if history == nil || seqno == nil {
+	found := stateAt.FindSubmatch(text)
+	if found == nil {
 		return fail(fmt.Errorf("%s cannot be read: replace the node", stateFile))
 	}
-	if string(history[1]) == noHistory {
-		return position{}, nil
-	}
-	if string(seqno[1]) == "-1" {
+	if string(found[1]) != noHistory && string(found[2]) == "-1" {
 		out, err := n.Host().Run(ctx, n.server("--wsrep-recover"))
-		found := recovered.FindSubmatch([]byte(out))
-		if err == nil && found == nil {
+		if found = recovered.FindSubmatch([]byte(out)); err == nil && found == nil {
 			err = errors.New(cluster.LastLines([]byte(out)))
 		}
 		if err != nil {
 			return fail(err)
 		}
-		if history, seqno = found, found[1:]; string(history[1]) == noHistory {
-			return position{}, nil
-		}
 	}
-	p := position{history: string(history[1])}
-	if p.seqno, err = strconv.ParseInt(string(seqno[1]), 10, 64); err != nil {
+	if string(found[1]) == noHistory {
+		return position{}, nil
+	}
+	p := position{history: string(found[1])}
+	if p.seqno, err = strconv.ParseInt(string(found[2]), 10, 64); err != nil {
 		return fail(err)
 	}
 	return p, nil

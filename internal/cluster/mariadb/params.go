@@ -35,8 +35,8 @@ var ownSettings = []string{
 func parseParams(values url.Values, galera bool) (params, error) {
 	var p params
 	known := map[string]func(string) error{
-		"snapshot": p.oneOf("--innodb-snapshot-isolation=", "on", "off"),
-		"flush":    p.oneOf("--innodb-flush-log-at-trx-commit=", "0", "1", "2"),
+		"snapshot": cluster.OneOf(p.flag("innodb-snapshot-isolation"), "on", "off"),
+		"flush":    cluster.OneOf(p.flag("innodb-flush-log-at-trx-commit"), "0", "1", "2"),
 	}
 	if galera {
 		known["timeout"] = cluster.Between(&p.suspect, minSuspect, maxSuspect, "2s")
@@ -50,15 +50,9 @@ func parseParams(values url.Values, galera bool) (params, error) {
 	return p, err
 }
 
-// oneOf takes a value that a flag of MariaDB's gets.
-func (p *params) oneOf(flag string, allowed ...string) func(value string) error {
-	return func(value string) error {
-		if !slices.Contains(allowed, value) {
-			return fmt.Errorf("it must be one of %s", strings.Join(allowed, ", "))
-		}
-		p.flags = append(p.flags, flag+strings.ToUpper(value))
-		return nil
-	}
+// flag adds a flag of MariaDB's with a value.
+func (p *params) flag(name string) func(value string) {
+	return func(value string) { p.flags = append(p.flags, "--"+name+"="+strings.ToUpper(value)) }
 }
 
 var settingName = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)

@@ -40,16 +40,12 @@ type node struct {
 	waiter *session // the same, whose commits wait for the standby
 	over   *session // the network, as a client
 
-	state // guarded by the cluster's Mu
-}
-
-// state is what the cluster knows and wants of a node.
-type state struct {
+	// What the cluster knows and wants of it, guarded by the cluster's Mu.
 	stale     bool  // its data may hold what the primary never had: they must not be used again
 	cut       bool  // its receiver was stopped on purpose
 	following *node // whom its server is configured to follow; nil: nobody
 
-	// What the primary said of it as a standby.
+	// What the primary said of it as a standby, guarded likewise.
 	streamed *node     // the primary to which it was connected last
 	replayed int64     // the position up to which it has replayed, in bytes of the log
 	advanced time.Time // when it last moved or had everything
@@ -89,15 +85,12 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock, Now: n.now,
 	}))
 	n.stale = n.Held == cluster.Joining
+	var errs [3]error
 	port := n.endpoint.Port()
-	if n.orders, err = newSession(n.sockets, port, "local", orderLimit); err != nil {
-		return err
-	}
-	if n.waiter, err = newSession(n.sockets, port, "remote_apply", orderLimit); err != nil {
-		return err
-	}
-	n.over, err = newSession(host.Addr().String(), port, "local", c.params.patience)
-	return err
+	n.orders, errs[0] = newSession(n.sockets, port, "local", orderLimit)
+	n.waiter, errs[1] = newSession(n.sockets, port, "remote_apply", orderLimit)
+	n.over, errs[2] = newSession(host.Addr().String(), port, "local", c.params.patience)
+	return errors.Join(errs[:]...)
 }
 
 func (n *node) address() string { return n.endpoint.String() }

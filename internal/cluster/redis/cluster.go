@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
@@ -36,13 +35,7 @@ func parseParams(values url.Values, nodes int) (params, error) {
 	err := cluster.Params{
 		Kind: "a cluster of Redis",
 		Known: map[string]func(string) error{
-			fsync: func(value string) error {
-				if !slices.Contains([]string{"always", "everysec", "no"}, value) {
-					return fmt.Errorf("%q is none of always, everysec and no", value)
-				}
-				p.settings[fsync] = value
-				return nil
-			},
+			fsync: cluster.OneOf(func(value string) { p.settings[fsync] = value }, "always", "everysec", "no"),
 			"wait": func(value string) (err error) {
 				if p.wait, err = strconv.Atoi(value); err != nil || p.wait < 0 || p.wait >= nodes {
 					return fmt.Errorf("%q is no number of replicas from 0 to %d: more would let every commit wait in vain", value, nodes-1)

@@ -134,7 +134,7 @@ func TestParams(t *testing.T) {
 		"apendfsync=no":                     "the nearest is appendfsync",
 		"failovr=on":                        "the nearest is failover",
 		"waits=1":                           "the nearest is wait",
-		"appendfsync=on":                    "none of always",
+		"appendfsync=on":                    "one of always, everysec, no",
 		"failover=yes":                      "neither on nor off",
 		"wait=3":                            "from 0 to 2",
 		"wait=-1":                           "from 0 to 2",

@@ -41,12 +41,8 @@ type member struct {
 	orders *session // for all else
 
 	leading atomic.Bool // it is being started as the primary
-	state               // guarded by the cluster's Mu
-}
 
-// state is what the cluster knows of a node.
-type state struct {
-	// What is known of the server's present process.
+	// What is known of the server's present process, guarded by the cluster's Mu.
 	lives     int     // how many processes there were
 	seen      view    // what it said last
 	following *member // the primary all of whose data it has had, and then followed; nil: none

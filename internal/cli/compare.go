@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -94,11 +93,12 @@ func (a *app) compare(files []string, rounds int, out string) error {
 
 // report prints the comparison and makes its page.
 func (c *comparing) report() error {
-	if err := c.app.printComparison(c.sides); err != nil {
+	command := fmt.Sprintf("stroppy compare --repeat %d%s", c.rounds, quoted(c.files))
+	compared, err := c.app.printComparison(c.sides, c.dir, command)
+	if err != nil {
 		return err
 	}
-	command := fmt.Sprintf("stroppy compare --repeat %d%s", c.rounds, quoted(c.files))
-	if err := c.app.comparisonPage(c.sides, c.dir, command); err != nil {
+	if err := c.app.comparisonPage(compared, c.dir); err != nil {
 		return fmt.Errorf("%w: the runs are kept in %s, and `stroppy report` compares them", err, c.dir)
 	}
 	return nil
@@ -184,12 +184,12 @@ func (a *app) compareRuns(dirs []string, out string) error {
 		}
 		sides = append(sides, report.Side{Name: dir, Runs: []report.Recorded{recorded}})
 	}
-	if err := a.printComparison(sides); err != nil || out == "" {
+	compared, err := a.printComparison(sides, out, "stroppy report"+quoted(dirs))
+	if err != nil || out == "" {
 		return err
 	}
-	err := os.MkdirAll(out, 0o777)
-	if err == nil {
-		err = a.comparisonPage(sides, out, "stroppy report"+quoted(dirs))
+	if err = os.MkdirAll(out, 0o777); err == nil {
+		err = a.comparisonPage(compared, out)
 	}
 	if err != nil {
 		return run.Unusable(out, err)
@@ -197,19 +197,18 @@ func (a *app) compareRuns(dirs []string, out string) error {
 	return nil
 }
 
-func (a *app) printComparison(sides []report.Side) error {
-	err := report.Compare(a.stdout, sides)
-	var refused *report.CompareError
-	if errors.As(err, &refused) {
-		return &exitError{exitUsage, err}
+func (a *app) printComparison(sides []report.Side, dir, command string) (*report.ComparisonData, error) {
+	c, err := report.Compare(sides, dir, command)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
 	}
-	return err
+	return c, c.WriteText(a.stdout)
 }
 
 // comparisonPage makes the page of a comparison in its directory.
-func (a *app) comparisonPage(sides []report.Side, dir, command string) error {
+func (a *app) comparisonPage(c *report.ComparisonData, dir string) error {
 	d := run.Directory{Path: dir}
-	if err := d.WriteFrom(report.ComparisonPageName, func(w io.Writer) error { return report.ComparisonPage(w, sides, dir, command) }); err != nil {
+	if err := d.WriteFrom(report.ComparisonPageName, c.WritePage); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(a.stdout, "\n%s\n", filepath.Join(dir, report.ComparisonPageName))

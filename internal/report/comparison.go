@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -47,23 +48,9 @@ func ReadRecorded(dir string) (Recorded, error) {
 	return r, nil
 }
 
-// CompareError says why runs cannot be compared.
-type CompareError struct{ Reason string }
-
-func (e *CompareError) Error() string { return "compare the runs: " + e.Reason }
-
-// Compare writes a comparison as text: first the settings in which the sides differ,
-// then their measurements, then each side's ratio to the first with its interval. Runs
-// of different workloads, or without a load phase, are a *CompareError.
-func Compare(w io.Writer, sides []Side) error {
-	if err := sameKind(sides); err != nil {
-		return err
-	}
-	return NewComparisonData(sides, "", "").text(w)
-}
-
-// text writes what the page shows.
-func (d *ComparisonData) text(w io.Writer) error {
+// WriteText writes a comparison for a terminal: first the settings in which the sides
+// differ, then their measurements, then each side's ratio to the first with its interval.
+func (d *ComparisonData) WriteText(w io.Writer) error {
 	for _, side := range d.Facts {
 		fmt.Fprintf(w, "%s  %s\n", side.Name, side.Value)
 	}
@@ -96,18 +83,19 @@ func letter(i int) string {
 	return fmt.Sprint(i + 1)
 }
 
+// sameKind refuses sides whose measurements cannot be compared.
 func sameKind(sides []Side) error {
 	if len(sides) < 2 {
-		return &CompareError{"there is one only: name two or more"}
+		return errors.New("compare the runs: there is one only: name two or more")
 	}
 	first := sides[0].Runs[0]
 	for _, r := range allRuns(sides) {
 		switch {
 		case r.Result.Workload != first.Result.Workload:
-			return &CompareError{fmt.Sprintf("%s ran %s and %s ran %s, whose measurements mean different things",
-				first.Dir, first.Result.Workload, r.Dir, r.Result.Workload)}
+			return fmt.Errorf("compare the runs: %s ran %s and %s ran %s, whose measurements mean different things",
+				first.Dir, first.Result.Workload, r.Dir, r.Result.Workload)
 		case r.Result.Drive == nil:
-			return &CompareError{fmt.Sprintf("%s had no load phase: it has no measurements", r.Dir)}
+			return fmt.Errorf("compare the runs: %s had no load phase: it has no measurements", r.Dir)
 		}
 	}
 	return nil

@@ -59,24 +59,22 @@ type ComparisonLine struct {
 	TPS   []*float64 `json:"tps"` // null where the run had no load phase
 }
 
-// ComparisonPage writes a comparison as one HTML file that needs nothing else.
-// dir is where it will lie, from which the runs are linked. It refuses what
-// Compare refuses.
-func ComparisonPage(w io.Writer, sides []Side, dir, command string) error {
-	if err := sameKind(sides); err != nil {
-		return err
-	}
-	data := NewComparisonData(sides, dir, command)
-	sheet := Sheet{Title: data.Title, Data: data, Scripts: []string{"comparison.js"}}
-	if err := sheet.Write(w, data.text); err != nil {
+// WritePage writes a comparison as one HTML file that needs nothing else.
+func (d *ComparisonData) WritePage(w io.Writer) error {
+	sheet := Sheet{Title: d.Title, Data: d, Scripts: []string{"comparison.js"}}
+	if err := sheet.Write(w, d.WriteText); err != nil {
 		return fmt.Errorf("write the page of the comparison: %w", err)
 	}
 	return nil
 }
 
-// NewComparisonData puts a comparison that Compare does not refuse into the form
-// of the page.
-func NewComparisonData(sides []Side, dir, command string) *ComparisonData {
+// Compare compares sides. dir is where the page will lie, from which the runs are linked,
+// and command repeats the comparison. It refuses runs of different workloads, and those
+// without a load phase.
+func Compare(sides []Side, dir, command string) (*ComparisonData, error) {
+	if err := sameKind(sides); err != nil {
+		return nil, err
+	}
 	first := sides[0].Runs[0].Result
 	d := &ComparisonData{
 		Head:    NewHead(first.Workload, distinct(allRuns(sides), databaseOf), first.StartedAt, command, first.Stroppy),
@@ -104,7 +102,7 @@ func NewComparisonData(sides []Side, dir, command string) *ComparisonData {
 	for i := 1; i < len(sides); i++ {
 		d.against(i, stats.Compare(samples(&sides[0]), samples(&sides[i]), compareConfidence))
 	}
-	return d
+	return d, nil
 }
 
 // against adds the ratios of one side to the first.
@@ -183,37 +181,34 @@ func comparisonNotes(sides []Side) []PageNote {
 	return n.All()
 }
 
-// comparisonTimeline lays the runs over each other, from the start of each.
+// comparisonTimeline lays the runs over each other, from the start of each: the first of
+// every side, then the second of every side.
 func comparisonTimeline(sides []Side) ComparisonTimeline {
 	c := ComparisonTimeline{At: []float64{}, Lines: []ComparisonLine{}}
-	longest, left := 0, 0
-	for _, r := range allRuns(sides) {
+	longest, runs := 0, allRuns(sides)
+	for _, r := range runs {
 		longest = max(longest, drivenSeconds(r))
 	}
 	c.Bucket = max(1, (longest+mostPoints-1)/mostPoints)
 	for from := 0; from < longest; from += c.Bucket {
 		c.At = append(c.At, float64(from)+float64(c.Bucket-1)/2)
 	}
-	rounds := len(slices.MaxFunc(sides, func(a, b Side) int { return cmp.Compare(len(a.Runs), len(b.Runs)) }).Runs)
-	for round := range rounds {
+	for round := range runs {
 		for i, s := range sides {
-			switch {
-			case round >= len(s.Runs):
-			case len(c.Lines) == mostRuns:
-				left++
-			default:
-				label := letter(i)
-				if len(s.Runs) > 1 {
-					label += fmt.Sprintf(" %d", round+1)
-				}
-				c.Lines = append(c.Lines, ComparisonLine{Side: i, Label: label, TPS: bucketed(s.Runs[round], c.Bucket, len(c.At))})
+			if round >= len(s.Runs) || len(c.Lines) == mostRuns {
+				continue
 			}
+			label := letter(i)
+			if len(s.Runs) > 1 {
+				label += fmt.Sprintf(" %d", round+1)
+			}
+			c.Lines = append(c.Lines, ComparisonLine{Side: i, Label: label, TPS: bucketed(s.Runs[round], c.Bucket, len(c.At))})
 		}
 	}
 	if c.Bucket > 1 {
 		c.Note = fmt.Sprintf("Each point is the mean of %d seconds. ", c.Bucket)
 	}
-	if left > 0 {
+	if left := len(runs) - len(c.Lines); left > 0 {
 		c.Note += fmt.Sprintf("Only the first %d runs are drawn; %d more are in the table.", mostRuns, left)
 	}
 	return c

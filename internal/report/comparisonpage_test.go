@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -43,10 +42,19 @@ func comparisons() map[string][]Side {
 	}
 }
 
+func data(t *testing.T, sides []Side, command string) *ComparisonData {
+	t.Helper()
+	d, err := Compare(sides, "c", command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
 func comparisonPage(t *testing.T, sides []Side) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := ComparisonPage(&out, sides, "c", "stroppy compare --repeat 3 atomic.yaml locked.yaml"); err != nil {
+	if err := data(t, sides, "stroppy compare --repeat 3 atomic.yaml locked.yaml").WritePage(&out); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()
@@ -56,14 +64,14 @@ func comparisonPage(t *testing.T, sides []Side) []byte {
 func TestComparisonData(t *testing.T) {
 	for name, sides := range comparisons() {
 		if name != "hostile" {
-			golden(t, name+".comparison", NewComparisonData(sides, "c", "stroppy compare"))
+			golden(t, name+".comparison", data(t, sides, "stroppy compare"))
 		}
 	}
 }
 
 // TestComparisonPageSays: what is shown and what is not, and the worst verdict.
 func TestComparisonPageSays(t *testing.T) {
-	d := NewComparisonData(comparisons()["faster"], "c", "")
+	d := data(t, comparisons()["faster"], "")
 	if b, c := d.Figures[0], d.Figures[1]; b.Value != "1.503" || c.Value != "no difference shown" || d.Verdict != "valid" {
 		t.Errorf("the measurements are %+v and %+v, the verdict %s", b, c, d.Verdict)
 	}
@@ -75,19 +83,18 @@ func TestComparisonPageSays(t *testing.T) {
 	if len(d.Differs) != 2 || d.Differs[0].Name != "update" || d.Runs.Rows[0].Page != "./01-a/report.html" {
 		t.Errorf("not the same is %v; the first run is %+v", d.Differs, d.Runs.Rows[0])
 	}
-	bad := NewComparisonData(comparisons()["invalid"], "c", "")
+	bad := data(t, comparisons()["invalid"], "")
 	if bad.Verdict != "invalid" || bad.Notes[0].Kind != "warning" || !strings.Contains(bad.Reason, "02-b") || bad.Differs[0].Name != "verdict" {
 		t.Errorf("an invalid run makes the comparison %s: %s %v %v", bad.Verdict, bad.Reason, bad.Notes, bad.Differs)
 	}
 	if line := bad.Timeline.Lines[3]; line.Label != "B 2" || line.TPS[8] == nil || line.TPS[9] != nil {
 		t.Errorf("a run whose series ends early is drawn as %+v", line)
 	}
-	long := NewComparisonData(comparisons()["single"], "c", "").Timeline
+	long := data(t, comparisons()["single"], "").Timeline
 	if long.Bucket != 7 || len(long.At) > mostPoints || long.Note == "" {
 		t.Errorf("an hour is drawn in %d points of %d s: %q", len(long.At), long.Bucket, long.Note)
 	}
-	var refused *CompareError
-	if err := ComparisonPage(&bytes.Buffer{}, comparisons()["single"][:1], "c", ""); !errors.As(err, &refused) {
+	if _, err := Compare(comparisons()["single"][:1], "c", ""); err == nil {
 		t.Errorf("one side is compared: %v", err)
 	}
 }
@@ -116,7 +123,7 @@ func TestComparisonInABrowser(t *testing.T) {
 		if err := os.WriteFile(path, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		want := NewComparisonData(sides, "c", "")
+		want := data(t, sides, "")
 		for _, view := range []struct {
 			name, scheme string
 			width        int64

@@ -95,6 +95,14 @@ func (d *Drive) backlogText(c *Client) string {
 	return text + "."
 }
 
+func (d *Degradation) text() string {
+	less := "no"
+	if d.Loss() > 0 {
+		less = fmt.Sprintf("%.1f %%", 100*d.Loss())
+	}
+	return fmt.Sprintf("the throughput was %s less after the last heal than before the first fault: %s against %s per second", less, RateText(d.LastTPS), RateText(d.FirstTPS))
+}
+
 // bottleneck is why the client was it; empty where nothing says so.
 func (c *Client) bottleneck() string { return cmp.Or(c, &Client{}).Bottleneck }
 

@@ -68,8 +68,11 @@ func NewPageData(in Input) *PageData {
 	d := &PageData{
 		Head: NewHead(r.Workload, databaseOf(r), r.StartedAt, r.Command, r.Stroppy), Live: in.Live,
 		Timeline: timeline(in), Histogram: histogram(r.Drive),
-		Latency: latencyTables(r.Drive), Outcomes: outcomeTables(r.Drive), Checks: pageChecks(r.Checks),
+		Latency: []PageTable{}, Outcomes: []PageTable{}, Checks: pageChecks(r.Checks),
 		Faults: append(faultTables(r), eventTables(r)...), Cost: costTables(r), Study: studyTables(r), Details: detailTables(r),
+	}
+	if r.Drive != nil {
+		d.Latency, d.Outcomes = latencyTables(r.Drive), outcomeTables(r.Drive)
 	}
 	d.Verdict, d.Reason, d.Notes, d.Figures, d.Facts = r.Verdict, r.Reason, notes(r, in.Live), figures(r), facts(r)
 	if in.Live {
@@ -90,30 +93,24 @@ func (r *Result) claimText() string {
 
 // facts say what was run. All are there in every report, known or not.
 func facts(r *Result) []Setting {
-	cluster, expect, data := NotKnown+": stroppy did not start the database", "", "accounts"
+	d, load, claim := cmp.Or(r.Drive, &Drive{}), cmp.Or(r.Load, &Load{}), cmp.Or(r.Claim, &Claim{})
+	cluster, expect, phase := NotKnown+": stroppy did not start the database", claim.Expect, "there was no load phase"
 	if c := settingOf(r.Scenario, "cluster"); c != "" {
 		cluster = c + ", started on the client machine"
 	}
-	if c := r.Claim; c != nil {
-		if expect = c.Expect; c.Expect == c.Level {
-			expect += ", which is the claim"
-		}
+	if expect != "" && expect == claim.Level {
+		expect += ", which is the claim"
 	}
-	if r.Load != nil {
-		data = cmp.Or(r.Load.Things, data)
-	}
-	style, phase := "", "there was no load phase"
-	if d := r.Drive; d != nil {
-		style = joined(labelled("update ", d.Style["update"], "mode ", d.Style["mode"])...)
+	if r.Drive != nil {
 		phase = d.phaseText()
 	}
 	list := []Setting{
-		{"Workload", joined(r.Workload, style)},
+		{"Workload", joined(append([]string{r.Workload}, labelled("update ", d.Style["update"], "mode ", d.Style["mode"])...)...)},
 		{"Database", joined(databaseOf(r), r.DatabaseURL)},
 		{"Cluster", cluster},
 		{"Isolation", r.claimText()},
 		{"Checked against", expect},
-		{Capital(data), loadText(r.Load)},
+		{Capital(cmp.Or(load.Things, "accounts")), loadText(r.Load)},
 		{"Load phase", phase},
 		{"Faults", faultsText(r.Faults)},
 		{"Seed", SeedText(r.Seed)},

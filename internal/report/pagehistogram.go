@@ -36,13 +36,11 @@ func histogram(d *Drive) *PageHistogram {
 	if d == nil || d.Histogram == nil || len(d.Histogram.Buckets) == 0 {
 		return nil
 	}
-	due := bins(d.Histogram)
-	used := slices.Collect(maps.Keys(due))
-	var sent map[int]float64
+	due, sent := bins(d.Histogram), map[int]float64(nil)
 	if d.ServiceTimes != nil {
 		sent = bins(d.ServiceTimes)
-		used = slices.AppendSeq(used, maps.Keys(sent))
 	}
+	used := slices.AppendSeq(slices.Collect(maps.Keys(due)), maps.Keys(sent))
 	if len(used) == 0 {
 		return nil
 	}

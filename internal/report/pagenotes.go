@@ -40,8 +40,7 @@ func notes(r *Result, live bool) []PageNote {
 		}
 	}
 	if d := r.Degradation; d != nil && d.Loss() > 0 {
-		n.Note("After the last fault the throughput was %.1f %% less than before the first: %s against %s per second.",
-			100*d.Loss(), RateText(d.LastTPS), RateText(d.FirstTPS))
+		n.Note("%s", Sentence(d.text()))
 	}
 	return n.All()
 }

@@ -19,9 +19,6 @@ const pacingError = "pacing error"
 
 // latencyTables are the percentiles, from each of the clocks and by outcome.
 func latencyTables(d *Drive) []PageTable {
-	if d == nil {
-		return []PageTable{}
-	}
 	columns := []string{"ms", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "max"}
 	clocks := table("Percentiles", "Of committed transactions, in milliseconds. Since due is measured from the intended start time and includes the wait for a free client; since sent does not.", []int{0}, columns...)
 	clocks.Add(d.Latency.cells("since due", d.committedText)...)
@@ -52,40 +49,26 @@ func outcomeNames(by map[string]*Latency) []string {
 	return append(there, others...)
 }
 
-// outcome is how many transactions ended in one way.
-type outcome struct {
-	name string
-	n    uint64
-	what string
-}
+const errorsTitle = "Errors that the database reported"
 
-func outcomeRows(d *Drive) []outcome {
+// notSent names the outcome of work that was due and never sent.
+const notSent = "not sent"
+
+// outcomeTables count what became of the transactions, and what went wrong.
+func outcomeTables(d *Drive) []PageTable {
+	t := table("", "", []int{0, 3}, "outcome", "transactions", "share", "of these")
+	add := func(name string, n uint64, what string) { t.Add(name, group(n), share(n, d.ended()), what) }
 	aborted := fmt.Sprintf("given up; of all, conflicts %s and retries %s", group(d.Conflicts), group(d.Retries))
 	unknown := "in doubt to the end; reconnects " + group(d.Reconnects)
 	if d.Rebuilt {
 		aborted, unknown = "given up; tries beyond the first "+group(d.Retries), "in doubt to the end"
 	}
-	return []outcome{
-		{"committed", d.Committed, kinds(d.Kinds)},
-		{"rejected", d.Rejected.total(), d.Rejected.reasons()},
-		{"aborted", d.Aborted, aborted},
-		{"unknown", d.Unknown, unknown},
-	}
-}
-
-const errorsTitle = "Errors that the database reported"
-
-// outcomeTables count what became of the transactions, and what went wrong.
-func outcomeTables(d *Drive) []PageTable {
-	if d == nil {
-		return []PageTable{}
-	}
-	t, all := table("", "", []int{0, 3}, "outcome", "transactions", "share", "of these"), d.ended()
-	for _, o := range outcomeRows(d) {
-		t.Add(o.name, group(o.n), share(o.n, all), o.what)
-	}
+	add("committed", d.Committed, kinds(d.Kinds))
+	add("rejected", d.Rejected.total(), d.Rejected.reasons())
+	add("aborted", d.Aborted, aborted)
+	add("unknown", d.Unknown, unknown)
 	if open(d) {
-		t.Add("not sent", group(d.Backlog+d.Shed), none,
+		t.Add(notSent, group(d.Backlog+d.Shed), none,
 			fmt.Sprintf("waiting at the end %s · shed %s · most waiting %s", group(d.Backlog), group(d.Shed), group(max(d.MaxBacklog, d.Backlog))))
 	}
 	tables := []PageTable{t}
@@ -143,10 +126,7 @@ func faultRow(f Fault) PageRow {
 		below = append(below, fmt.Sprintf("in doubt %s: a look-up found %s applied and %s not applied", group(f.Unknown), group(f.FoundCommitted), group(f.FoundAborted)))
 	}
 	if f.Error != "" && f.OutageSeconds == nil || f.Skipped != "" {
-		for range 10 {
-			lead = append(lead, none)
-		}
-		return PageRow{Cells: lead, Below: below}
+		return PageRow{Cells: append(lead, slices.Repeat([]string{none}, 10)...), Below: below}
 	}
 	healed, back := NotKnown, NotKnown
 	switch {
@@ -324,11 +304,7 @@ func short4(x float64) string {
 	case x < 1e-6:
 		return "< 0.000001"
 	}
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
-	if err != nil {
-		return NotKnown
-	}
-	return strconv.FormatFloat(rounded, 'f', -1, 64)
+	return strconv.FormatFloat(Rounded(x, 4), 'f', -1, 64)
 }
 
 // detailTables are the configuration in full.

@@ -74,8 +74,7 @@ func (n num) MarshalJSON() ([]byte, error) {
 	if math.Abs(x) >= 1000 { // a second with its half
 		digits = 9
 	}
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
-	return strconv.AppendFloat(nil, rounded, 'f', -1, 64), err
+	return strconv.AppendFloat(nil, Rounded(x, digits), 'f', -1, 64), nil
 }
 
 // timeline is the run second by second; nil where no second is known.

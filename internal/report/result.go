@@ -410,22 +410,16 @@ func Parse(data []byte) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := known("verdict", r.Verdict); err != nil {
-		return nil, err
-	}
+	statuses := []Setting{{"verdict", r.Verdict}}
 	for _, c := range r.Checks {
-		if err := known("status of the check "+c.Name, c.Status); err != nil {
-			return nil, err
+		statuses = append(statuses, Setting{"status of the check " + c.Name, c.Status})
+	}
+	for _, s := range statuses {
+		if !slices.Contains([]string{"valid", "invalid", "unknown"}, s.Value) {
+			return nil, fmt.Errorf("the %s is %q, which is none of valid, invalid and unknown", s.Name, s.Value)
 		}
 	}
 	return r, nil
-}
-
-func known(what, status string) error {
-	if slices.Contains([]string{"valid", "invalid", "unknown"}, status) {
-		return nil
-	}
-	return fmt.Errorf("the %s is %q, which is none of valid, invalid and unknown", what, status)
 }
 
 // derive brings those measurements into line that are made of others: the client's largest

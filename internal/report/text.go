@@ -186,11 +186,14 @@ func (t *text) latencies(d *Drive) {
 
 func (t *text) outcomes(d *Drive) {
 	t.head("Outcomes")
-	for _, row := range outcomeRows(d) {
-		t.hang(fmt.Sprintf("  %-12s%13s   ", row.name, group(row.n)), 30, row.what)
+	count := func(name, n, what string) { t.hang(fmt.Sprintf("  %-12s%13s   ", name, n), 30, what) }
+	for _, row := range outcomeTables(d)[0].Rows {
+		if c := row.Cells; c[0] != notSent {
+			count(c[0], c[1], c[3])
+		}
 	}
 	if !d.Rebuilt && (d.Backlog > 0 || d.Shed > 0) {
-		t.hang(fmt.Sprintf("  %-12s%13s   ", "backlog", group(d.Backlog)), 30, d.backlogText(t.r.Client))
+		count("backlog", group(d.Backlog), d.backlogText(t.r.Client))
 	}
 	switch {
 	case d.Rebuilt:
@@ -224,11 +227,7 @@ func (t *text) faults() {
 		}
 	}
 	if d := t.r.Degradation; d != nil {
-		how := "none"
-		if d.Loss() >= 0 {
-			how = fmt.Sprintf("%.1f %% less", 100*d.Loss())
-		}
-		t.line("degradation", fmt.Sprintf("%s tps before the first fault, %s after the last heal: %s", RateText(d.FirstTPS), RateText(d.LastTPS), how))
+		t.line("degradation", d.text())
 	}
 }
 

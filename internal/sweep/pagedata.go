@@ -7,7 +7,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"stroppy/internal/report"
@@ -104,7 +103,11 @@ func NewPageData(b *Book, again string) (*PageData, error) {
 	d.Verdict, d.Reason = verdict(b, spec.Axis, points)
 	d.Title = fmt.Sprintf("%s: sweep of %s over %s", report.Capital(d.Verdict), report.OrNotKnown(b.Workload), spec.Axis)
 	for _, p := range points {
-		d.Steps = append(d.Steps, pageStep(p, spec.Axis))
+		d.Steps = append(d.Steps, PageStep{
+			Value: p.Value, Label: label(spec.Axis, p.Value), Verdict: p.Verdict, TPS: p.TPS, Low: p.Low, High: p.High,
+			P50: p.P50MS, P99: p.P99MS, P999: p.P999MS, Max: p.MaxMS,
+			Full: spec.Axis == Rate && p.Value == 0, Kept: spec.Axis != Rate || p.Value > 0 && !p.behind(),
+		})
 	}
 	if spec.Axis == Rate {
 		d.ofRate(points)
@@ -114,20 +117,8 @@ func NewPageData(b *Book, again string) (*PageData, error) {
 	return d, nil
 }
 
-func pageStep(p Point, axis Axis) PageStep {
-	s := PageStep{
-		Value: p.Value, Label: label(axis, p.Value), Verdict: p.Verdict, TPS: p.TPS,
-		P50: p.P50MS, P99: p.P99MS, P999: p.P999MS, Max: p.MaxMS,
-		Full: axis == Rate && p.Value == 0, Kept: axis != Rate || p.Value > 0 && !p.behind(),
-	}
-	if p.Low != nil && p.High != nil {
-		s.Low, s.High = p.Low, p.High
-	}
-	return s
-}
-
 // shown are the steps as the page has them: in the order of the axis, the maximum rate last,
-// and a latency that is not above 0 not known.
+// a latency that is not above 0 not known, and an interval of two ends or none.
 func shown(points []Point, axis Axis) []Point {
 	offered := func(p Point) float64 {
 		if axis == Rate && p.Value == 0 {
@@ -139,6 +130,9 @@ func shown(points []Point, axis Axis) []Point {
 	slices.SortStableFunc(points, func(x, y Point) int { return cmp.Compare(offered(x), offered(y)) })
 	for i := range points {
 		p := &points[i]
+		if p.Low == nil || p.High == nil {
+			p.Low, p.High = nil, nil
+		}
 		for _, ms := range []**float64{&p.P50MS, &p.P99MS, &p.P999MS, &p.MaxMS} {
 			if !above(*ms) {
 				*ms = nil
@@ -212,13 +206,7 @@ func law(points []Point, fit stats.Scaling) *PageLaw {
 }
 
 // digits keeps five of a number, which is finer than any screen.
-func digits(x float64) float64 {
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 5, 64), 64)
-	if err != nil {
-		return x
-	}
-	return rounded
-}
+func digits(x float64) float64 { return report.Rounded(x, 5) }
 
 // verdict is that of all steps together. An unfinished sweep is never valid.
 func verdict(b *Book, axis Axis, points []Point) (verdict, reason string) {

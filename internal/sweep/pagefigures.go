@@ -218,7 +218,7 @@ func verdictText(axis Axis, p Point) string {
 }
 
 func pageInterval(p Point) string {
-	if p.Low == nil || p.High == nil {
+	if p.Low == nil {
 		return report.NotKnown
 	}
 	return report.RateText(*p.Low) + " to " + report.RateText(*p.High)

@@ -2,8 +2,9 @@ package sweep
 
 import (
 	"cmp"
-	"math"
 	"slices"
+
+	"stroppy/internal/report"
 )
 
 // The profile of the rate, after VoltDB's "Three Nodes, Highly Available
@@ -78,6 +79,5 @@ func rounded(v float64) float64 {
 	if v <= 0 {
 		return 0
 	}
-	scale := math.Pow(10, math.Floor(math.Log10(v))-2)
-	return max(1, math.Round(v/scale)*scale)
+	return max(1, report.Rounded(v, 3))
 }

@@ -63,33 +63,28 @@ func Parse(text string) (Spec, error) {
 // values reads one part of the list.
 func (a Axis) values(part string) ([]float64, error) {
 	first, rest, isRange := strings.Cut(part, "..")
-	from, err := a.number(first)
-	if err != nil || !isRange {
-		return []float64{from}, err
-	}
 	last, by, stepped := strings.Cut(rest, " by ")
-	to, err := a.number(last)
+	from, err := a.number(first)
+	to, step := from, 0.0
+	if err == nil && isRange {
+		to, err = a.number(last)
+	}
+	if err == nil && to < from {
+		err = fmt.Errorf("%s goes down: name the smaller value first", part)
+	}
+	if err == nil && stepped {
+		step, err = a.number(by)
+	}
 	if err != nil {
 		return nil, err
-	}
-	if to < from {
-		return nil, fmt.Errorf("%s goes down: name the smaller value first", part)
-	}
-	step := 0.0
-	if stepped {
-		if step, err = a.number(by); err != nil {
-			return nil, err
-		}
 	}
 	var list []float64
 	for v := from; v < to; {
 		if list = append(list, v); len(list) > maxSteps {
 			return nil, fmt.Errorf("%s is more than %d steps: take larger ones", part, maxSteps)
 		}
-		if stepped {
+		if v *= 2; stepped {
 			v = from + float64(len(list))*step
-		} else {
-			v *= 2
 		}
 	}
 	return append(list, to), nil

@@ -55,23 +55,15 @@ func (l *line) injectWhenDue(ctx context.Context, e effect, record Injection, rn
 	if !l.sleep(ctx, due-askAhead) {
 		return false
 	}
-	asking, stop := context.WithCancel(ctx)
-	defer stop()
-	answers := l.watchLeader(asking)
-	if !l.sleep(ctx, due) {
-		return false
-	}
-	last, err := latest(ctx, answers, e.needsLeader() && l.state.leads)
-	stop()
+	c, err := l.askLeader(ctx, &record, e.needsLeader() && l.state.leads)
 	if err != nil {
 		l.end(record, err)
 		return ctx.Err() == nil
 	}
-	if late := time.Duration(l.clock()) - due; late > l.late {
-		record.Late = "it waited until a node led"
+	if ctx.Err() != nil {
+		return false
 	}
-	c := situation{rng: rng, drive: ctx}
-	c.leader, c.age = l.leads(ctx, last)
+	c.rng = rng
 	i, err := l.open(e, record, c)
 	switch {
 	case err != nil:
@@ -85,18 +77,53 @@ func (l *line) injectWhenDue(ctx context.Context, e effect, record Injection, rn
 	return l.close(ctx, i, e.heals())
 }
 
-// leads asks once more who leads, now that it matters. Where the answer does not
-// come in time it is the node that led last, and the age of that knowledge.
-func (l *line) leads(ctx context.Context, last answer) (leader int, age time.Duration) {
-	if last.leader < 0 {
-		return -1, 0
+// askLeader asks who leads until the injection is due, and then once more. Where that
+// last answer does not come in time it is the node that led before, and the age of that
+// knowledge. Where a leader is needed it waits for the first answer.
+func (l *line) askLeader(ctx context.Context, record *Injection, needed bool) (situation, error) {
+	c, due := situation{leader: -1, drive: ctx}, time.Duration(record.Scheduled)
+	if !l.state.leads {
+		l.sleep(ctx, due)
+		return c, nil
 	}
-	limited, cancel := context.WithTimeout(ctx, askAgain)
-	defer cancel()
-	if now, err := l.state.cluster.Leader(limited); err == nil {
-		return now, 0
+	var known int64
+	ask := func(limit time.Duration) bool {
+		limited, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		asked := l.clock()
+		leader, err := l.state.cluster.Leader(limited)
+		if err == nil {
+			c.leader, known = leader, asked
+		}
+		return err == nil
 	}
-	return last.leader, time.Duration(l.clock() - last.asked)
+	left := func() time.Duration {
+		end := due
+		if needed && c.leader < 0 {
+			end += awaitLeader
+		}
+		return end - time.Duration(l.clock())
+	}
+	for ctx.Err() == nil && left() > 0 {
+		ask(left())
+		_ = cluster.Sleep(ctx, min(askEvery, left())) // the loop sees the end
+	}
+	late := time.Duration(l.clock()) - due
+	switch {
+	case late < 0:
+	case c.leader >= 0:
+		if late > l.late {
+			record.Late = "it waited until a node led"
+		}
+		if !ask(askAgain) {
+			c.age = time.Duration(l.clock() - known)
+		}
+	case needed && ctx.Err() != nil:
+		return c, errors.New("no node led when it was due, and none did until the drive ended")
+	case needed:
+		return c, fmt.Errorf("no node led when it was due, and none within %s after", short(awaitLeader))
+	}
+	return c, nil
 }
 
 // open plans the injection and adds it to the state; it returns nil without an
@@ -193,57 +220,5 @@ func (l *line) unreached(record Injection) {
 	if !l.reported {
 		l.end(record, fmt.Errorf("the drive ended at %s, before its time, %s: drive for longer or inject it earlier",
 			short(time.Duration(l.clock()).Round(time.Millisecond)), short(time.Duration(record.Scheduled))))
-	}
-}
-
-// answer is which node led, -1 if none is known to, at some time since it was asked.
-type answer struct {
-	leader int
-	asked  int64 // of the run's clock
-}
-
-const askEvery = 100 * time.Millisecond
-
-// watchLeader asks who leads until ctx ends, so that an injection need not wait for it.
-// The channel has the latest answer, which is at most as old as one question and askEvery.
-func (l *line) watchLeader(ctx context.Context) <-chan answer {
-	answers := make(chan answer, 1)
-	if l.state.leads {
-		go func() {
-			for ctx.Err() == nil {
-				asked := l.clock()
-				if leader, err := l.state.cluster.Leader(ctx); err == nil {
-					select {
-					case <-answers:
-					default:
-					}
-					answers <- answer{leader, asked}
-				}
-				_ = cluster.Sleep(ctx, askEvery) // the loop sees the end
-			}
-		}()
-	}
-	return answers
-}
-
-// latest returns the latest answer, which may be none if it is not needed. Where it is
-// needed it waits for the first one.
-func latest(ctx context.Context, answers <-chan answer, needed bool) (answer, error) {
-	none := answer{leader: -1}
-	select {
-	case last := <-answers:
-		return last, nil
-	default:
-	}
-	if !needed {
-		return none, nil
-	}
-	select {
-	case last := <-answers:
-		return last, nil
-	case <-ctx.Done():
-		return none, errors.New("no node led when it was due, and none did until the drive ended")
-	case <-time.After(awaitLeader):
-		return none, fmt.Errorf("no node led when it was due, and none within %s after", short(awaitLeader))
 	}
 }

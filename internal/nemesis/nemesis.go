@@ -63,6 +63,7 @@ type Nemesis struct {
 const (
 	askAtStart  = 5 * time.Second        // the question, before anything begins, whether nodes lead
 	askAhead    = 500 * time.Millisecond // so long before an injection the cluster is asked who leads
+	askEvery    = 100 * time.Millisecond // after each answer
 	awaitLeader = 10 * time.Second       // an injection waits so long for a leader
 	askAgain    = 80 * time.Millisecond  // and so long for the answer, when it is due, whether it leads still; it is not late for that alone
 	injectLimit = 2 * time.Minute        // a rolling restart takes its time
@@ -85,7 +86,7 @@ func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 			s.grows = s.grows || e.word == add
 		}
 	}
-	if err := s.askLeader(needed); err != nil {
+	if err := s.learnLeads(needed); err != nil {
 		return nil, err
 	}
 	for _, f := range script {
@@ -98,8 +99,8 @@ func New(c Cluster, net Network, script Script, seed uint64) (*Nemesis, error) {
 	return &Nemesis{state: s, script: script, seed: seed, late: lateLimit}, nil
 }
 
-// askLeader learns whether the nodes of this cluster have a leader.
-func (s *state) askLeader(needed bool) error {
+// learnLeads learns whether the nodes of this cluster have a leader.
+func (s *state) learnLeads(needed bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), askAtStart)
 	defer cancel()
 	_, err := s.cluster.Leader(ctx)

@@ -59,11 +59,11 @@ const throughput = "throughput"
 // https://doi.org/10.1093/biomet/34.1-2.28), so that A to B and B to A say the same.
 // Runs are not paired: pairs would halve the few degrees of freedom.
 func Compare(a, b []Sample, confidence float64) Comparison {
-	c := Comparison{Latency: map[string]Ratio{}}
-	c.TPS = compareSides(throughputSide(a), throughputSide(b), throughput, confidence)
+	of := func(name string) Ratio { return compareSides(newSide(a, name), newSide(b, name), name, confidence) }
+	c := Comparison{TPS: of(throughput), Latency: map[string]Ratio{}}
 	for _, run := range slices.Concat(a, b) {
 		for name := range run.Latency {
-			c.Latency[name] = compareSides(latencySide(a, name), latencySide(b, name), name, confidence)
+			c.Latency[name] = of(name)
 		}
 	}
 	return c
@@ -85,30 +85,23 @@ type side struct {
 // latencyResolution is that of a histogram of three digits.
 const latencyResolution = 1e-3
 
-func throughputSide(samples []Sample) side {
-	s := side{missing: len(samples) == 0, known: len(samples) > 0}
-	for _, sample := range samples {
-		if len(sample.TPS) == 0 {
-			s.missing = true
-			continue
-		}
-		s.runs = append(s.runs, stat.Mean(sample.TPS, nil))
-		_, variance, freedom, ok := meanError(sample.TPS)
-		s.known = s.known && ok
-		s.within += variance / float64(len(samples))
-		s.freedom += freedom
+// newSide gathers the throughput of the runs, or their latency of that name.
+func newSide(samples []Sample, name string) side {
+	s := side{missing: len(samples) == 0, known: name == throughput, resolution: latencyResolution}
+	if s.known {
+		s.resolution = 0
 	}
-	return s
-}
-
-func latencySide(samples []Sample, name string) side {
-	s := side{missing: len(samples) == 0, resolution: latencyResolution}
 	for _, sample := range samples {
 		value, found := sample.Latency[name]
-		s.missing = s.missing || !found
-		if found {
-			s.runs = append(s.runs, value)
+		if name == throughput {
+			value, found = stat.Mean(sample.TPS, nil), len(sample.TPS) > 0
+			_, variance, freedom, ok := meanError(sample.TPS)
+			s.known = s.known && ok
+			s.within += variance / float64(len(samples))
+			s.freedom += freedom
 		}
+		s.missing = s.missing || !found
+		s.runs = append(s.runs, value)
 	}
 	return s
 }

@@ -21,9 +21,8 @@ const slots = 16
 // new one takes next to nothing and grows with the spread of its latencies, to
 // about 20 kB; see counts for why.
 type Recorder struct {
-	committed, aborted, unknown uint64
-	rejected, kinds             [slots]uint64
-	retries, clipped            uint64
+	rejected, kinds  [slots]uint64
+	retries, clipped uint64
 
 	// In a closed loop latency and service time nearly always fall into the same
 	// bucket; such pairs are counted once, in both.
@@ -69,32 +68,33 @@ func (r *Recorder) Record(tx *history.Transaction) {
 	if tx.Attempts > 1 {
 		r.retries += uint64(tx.Attempts - 1)
 	}
+	latency := tx.End - tx.Due
 	switch tx.Outcome {
 	case history.Committed:
-		r.committed++
 		r.kinds[slot(uint8(tx.Kind))]++
-		r.times[timesLatency].exact.add(tx.End - tx.Due)
-		r.times[timesService].exact.add(tx.End - tx.Sent)
-		latency := threeDigits.index(r.clip(tx.End - tx.Due))
-		service := threeDigits.index(r.clip(tx.End - tx.Sent))
-		if latency == service {
-			r.both.add(latency)
-		} else {
-			r.times[timesLatency].counts.add(latency)
-			r.times[timesService].counts.add(service)
-		}
-		if tx.Attempts > 1 {
-			r.times[timesRetried].record(tx.End-tx.Due, latency)
-		}
+		r.recordCommitted(latency, tx.End-tx.Sent, tx.Attempts > 1)
 	case history.Rejected:
 		r.rejected[slot(uint8(tx.Reason))]++
-		r.time(timesRejected, tx.End-tx.Due)
+		r.time(timesRejected, latency)
 	case history.Aborted:
-		r.aborted++
-		r.time(timesAborted, tx.End-tx.Due)
+		r.time(timesAborted, latency)
 	default:
-		r.unknown++
-		r.time(timesUnknown, tx.End-tx.Due)
+		r.time(timesUnknown, latency)
+	}
+}
+
+func (r *Recorder) recordCommitted(latency, service int64, retried bool) {
+	due, sent := threeDigits.index(r.clip(latency)), threeDigits.index(r.clip(service))
+	r.times[timesLatency].exact.add(latency)
+	r.times[timesService].exact.add(service)
+	if due == sent {
+		r.both.add(due)
+	} else {
+		r.times[timesLatency].counts.add(due)
+		r.times[timesService].counts.add(sent)
+	}
+	if retried {
+		r.times[timesRetried].record(latency, due)
 	}
 }
 
@@ -266,7 +266,6 @@ func Merge(recorders ...*Recorder) *Measurements {
 		if r == nil {
 			continue
 		}
-		f.Committed, f.Aborted, f.Unknown = f.Committed+r.committed, f.Aborted+r.aborted, f.Unknown+r.unknown
 		f.Retries, f.Clipped = f.Retries+r.retries, f.Clipped+r.clipped
 		for i := range slots {
 			if n := r.rejected[i]; n > 0 {
@@ -286,6 +285,7 @@ func Merge(recorders ...*Recorder) *Measurements {
 	for i, into := range [timeKinds]*Summary{&f.Latency, &f.Service, &f.LatencyRetried, &f.LatencyRejected, &f.LatencyAborted, &f.LatencyUnknown, &f.Pacing} {
 		*into = all[i].summary()
 	}
+	f.Committed, f.Aborted, f.Unknown = f.Latency.Count, f.LatencyAborted.Count, f.LatencyUnknown.Count
 	return f
 }
 

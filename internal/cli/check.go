@@ -16,6 +16,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/isolation"
+	"stroppy/internal/live"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/workload"
@@ -183,7 +184,7 @@ func (a *app) check(config *config, o run.Options, recorded history.Header) erro
 	if err != nil {
 		return err
 	}
-	s := a.begin()
+	s := a.begin(live.NewFeed())
 	defer s.stop()
 	made, left := o.Fresh || len(o.Runs) > 0, recordsLeft
 	if made {
@@ -212,7 +213,7 @@ func (a *app) check(config *config, o run.Options, recorded history.Header) erro
 		o.Dir = dir
 	}
 	o.Plan, o.DatabaseURL = config.Plan, scenario.Redact(config.DB)
-	o.Spec, o.Progress, o.Scrub, o.Stroppy = spec, s.progress, a.scrub, version()
+	o.Spec, o.Progress, o.Scrub, o.Stroppy = spec, s, a.scrub, version()
 	result, err := run.Check(s.ctx, o)
 	s.stop()
 	if errors.As(err, new(*run.ReloadedError)) {

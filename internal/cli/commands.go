@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/db"
+	"stroppy/internal/live"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
@@ -76,7 +77,8 @@ func (a *app) drive(command string, config *config, steps run.Steps) error {
 	if err != nil {
 		return err
 	}
-	s := a.watched(servers)
+	s := a.begin(servers.feed)
+	servers.open(s.note)
 	defer s.stop()
 	result, dir, err := a.conduct(s, command, config, steps)
 	s.stop()
@@ -96,7 +98,7 @@ func (a *app) drive(command string, config *config, steps run.Steps) error {
 // with one it says what could not be kept.
 func (a *app) conduct(s *session, command string, config *config, steps run.Steps) (result *report.Result, path string, err error) {
 	started := time.Now()
-	s.feed.Fresh()
+	s.Fresh()
 	own := *config
 	config = &own
 	cluster, err := a.openCluster(s, config)
@@ -296,7 +298,7 @@ func (a *app) popCommand() *cobra.Command {
 }
 
 func (a *app) pop(config *config) error {
-	s := a.begin()
+	s := a.begin(live.NewFeed())
 	defer s.stop()
 	database, err := openDatabase(s.ctx, config.DB)
 	if err != nil {

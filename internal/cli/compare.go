@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"stroppy/internal/live"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
@@ -137,7 +138,7 @@ func (c *comparing) add(file string) error {
 
 // run carries out all rounds.
 func (c *comparing) run() error {
-	s := c.app.begin()
+	s := c.app.begin(live.NewFeed())
 	defer s.stop()
 	s.note("directory of the comparison %s", c.dir)
 	for round := range c.rounds {

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"stroppy/internal/live"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
 )
@@ -78,12 +79,13 @@ func driveParts(s run.State, rate float64, faults []report.Fault, elapsed time.D
 	return parts
 }
 
-// faultText names the fault that is in effect, and how many others are.
+// faultText names the last fault of those in effect, and how many others are.
 func faultText(faults []report.Fault) string {
-	if len(faults) == 0 {
+	active := slices.DeleteFunc(slices.Clone(faults), func(f report.Fault) bool { return !live.Active(f) })
+	if len(active) == 0 {
 		return ""
 	}
-	last := faults[len(faults)-1]
+	last := active[len(active)-1]
 	what, _, _ := strings.Cut(last.Fault, " at ")
 	what, _, _ = strings.Cut(what, " every ")
 	text := strings.Map(func(r rune) rune {
@@ -92,7 +94,7 @@ func faultText(faults []report.Fault) string {
 		}
 		return r
 	}, "! "+what)
-	if more := len(faults) - 1; more > 0 {
+	if more := len(active) - 1; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"stroppy/internal/live"
 	"stroppy/internal/load"
 	"stroppy/internal/report"
 	"stroppy/internal/run"
@@ -23,6 +24,9 @@ func hurtState() run.State {
 		Drive:    load.New(load.Options{}),
 	}
 }
+
+// hurtNow is a snapshot of hurtState.
+func hurtNow() live.Snapshot { return live.Snapshot{Phase: "drive", Latest: hurtState()} }
 
 func TestLine(t *testing.T) {
 	fault := report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader at 4s for 3s", Target: "n0", AtSeconds: 4}}
@@ -44,8 +48,8 @@ func TestLine(t *testing.T) {
 		{"tiny", 5, hurtState(), nil, "drive"},
 		{"nothing", 0, hurtState(), nil, ""},
 	} {
-		p := &progress{terminal: true, phase: "drive", state: c.state, faults: c.faults}
-		got := p.line(time.Now(), c.width)
+		p := &progress{terminal: true}
+		got := p.line(&live.Snapshot{Phase: "drive", Latest: c.state, Faults: c.faults}, time.Now(), c.width)
 		if n := utf8.RuneCountInString(got); n > c.width {
 			t.Errorf("%s: %q has %d characters, and there is room for %d", c.name, got, n, c.width)
 		}
@@ -62,8 +66,8 @@ func TestLineFits(t *testing.T) {
 	for width := range 200 {
 		for _, faults := range [][]report.Fault{nil, {fault}, {{Injection: report.Injection{Fault: "kill n0\x1b[2J"}}, {Injection: report.Injection{Fault: "pause\nn1"}}}} {
 			for _, s := range []run.State{hurtState(), {}, {Done: 5, Total: 10}, {Drive: load.New(load.Options{})}} {
-				p := &progress{terminal: true, phase: "drive", state: s, faults: faults}
-				line := p.line(time.Now(), width)
+				p := &progress{terminal: true}
+				line := p.line(&live.Snapshot{Phase: "drive", Latest: s, Faults: faults}, time.Now(), width)
 				if n := utf8.RuneCountInString(line); n > width {
 					t.Fatalf("%d characters: %q", width, line)
 				}
@@ -82,7 +86,7 @@ func TestLineFits(t *testing.T) {
 // line that has not changed is not written at all.
 func TestDraw(t *testing.T) {
 	w := &writes{}
-	p := &progress{out: w, terminal: true, width: func() int { return 40 }, phase: "drive", state: hurtState()}
+	p := &progress{out: w, terminal: true, width: func() int { return 40 }, now: hurtNow}
 	now := time.Now()
 	p.draw(now)
 	p.draw(now)
@@ -111,9 +115,15 @@ func (w *writes) Write(p []byte) (int, error) {
 // TestPlainLine: where there is no terminal, lines say everything.
 func TestPlainLine(t *testing.T) {
 	var out bytes.Buffer
-	p := &progress{out: &out, phase: "drive", state: hurtState()}
-	p.last = sample{time.Now().Add(-10 * time.Second), 1_130_000}
-	p.Fault(report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader", Target: "n0"}})
+	feed := live.NewFeed()
+	p := &progress{out: &out, now: func() live.Snapshot {
+		now := hurtNow()
+		now.Faults = feed.Snapshot().Faults
+		return now
+	}}
+	p.last = sample{at: time.Now().Add(-10 * time.Second), done: 1_130_000}
+	s := &session{Feed: feed, progress: p}
+	s.Fault(report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader", Target: "n0"}})
 	p.draw(time.Now())
 	text := out.String()
 	for _, want := range []string{"48s left", "/s", "p50 0.81 p99 2.4 max 14 ms", "! kill leader", "3 of 16 clients reconnecting", "1.20k waiting", "40 shed", "1.23M committed", "4.32k rejected", "17 aborted", "2 unknown"} {
@@ -125,9 +135,11 @@ func TestPlainLine(t *testing.T) {
 		t.Errorf("%q is not plain", text)
 	}
 	healed := 5.0
-	p.Fault(report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader", Target: "n0", HealedSeconds: &healed}})
-	if len(p.faults) != 0 {
-		t.Errorf("a healed fault is in effect: %v", p.faults)
+	s.Fault(report.Fault{Injection: report.Injection{Number: 1, Fault: "kill leader", Target: "n0", HealedSeconds: &healed}})
+	out.Reset()
+	p.draw(time.Now())
+	if text := out.String(); strings.Contains(text, "kill") {
+		t.Errorf("a healed fault is in effect: %q", text)
 	}
 }
 
@@ -164,7 +176,7 @@ func TestWantedServers(t *testing.T) {
 	if _, err := (&app{}).openLive(&config{}); err != nil {
 		t.Error(err)
 	}
-	var none *liveServers
+	none := &liveServers{feed: live.NewFeed()}
 	none.end("nowhere")
 	none.fail("nothing")
 	none.close()

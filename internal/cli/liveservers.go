@@ -11,7 +11,7 @@ import (
 	"stroppy/internal/scenario"
 )
 
-// liveServers show runs to those who watch from outside. Nil shows nothing.
+// liveServers show the runs of a feed to those who watch from outside. There may be none.
 type liveServers struct {
 	feed    *live.Feed
 	servers []*live.Server
@@ -22,7 +22,7 @@ type liveServers struct {
 // is started, so that an address that cannot be had costs nothing.
 func (a *app) openLive(c *config) (*liveServers, error) {
 	wanted, err := wantedServers(c)
-	if err != nil || len(wanted) == 0 {
+	if err != nil {
 		return nil, err
 	}
 	l := &liveServers{feed: live.NewFeed()}
@@ -82,7 +82,7 @@ func (l *liveServers) open(note func(format string, args ...any)) {
 
 // end shows the report that the run in dir has left, and stops serving.
 func (l *liveServers) end(dir string, notes ...string) {
-	if l == nil {
+	if len(l.servers) == 0 {
 		return
 	}
 	if in, err := run.PageInput(dir); err != nil {
@@ -100,17 +100,12 @@ func (l *liveServers) end(dir string, notes ...string) {
 
 // fail shows why there is no report, and stops serving.
 func (l *liveServers) fail(why string) {
-	if l != nil {
-		l.feed.Break(why)
-		l.close()
-	}
+	l.feed.Break(why)
+	l.close()
 }
 
 // close stops serving.
 func (l *liveServers) close() {
-	if l == nil {
-		return
-	}
 	for _, s := range l.servers {
 		s.Close()
 	}

@@ -5,14 +5,12 @@ import (
 	"io"
 	"math"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/term"
 
 	"stroppy/internal/live"
-	"stroppy/internal/report"
 	"stroppy/internal/run"
 )
 
@@ -30,25 +28,23 @@ const usualWidth = 80
 type progress struct {
 	out      io.Writer
 	terminal bool
+	now      func() live.Snapshot
 	width    func() int // of the terminal, in characters
 	end      func()     // ends the drawing
 
-	mu     sync.Mutex
-	phase  string
-	began  time.Time // of the phase
-	state  run.State
-	last   sample         // at the last line
-	faults []report.Fault // that are in effect, in the order in which they were injected
-	drawn  string         // the line that stands on the terminal, unfinished
+	mu    sync.Mutex
+	last  sample // at the last line
+	drawn string // the line that stands on the terminal, unfinished
 }
 
+// sample is what a phase had done at one time.
 type sample struct {
-	at   time.Time
-	done uint64
+	phase, at time.Time // the phase by its beginning
+	done      uint64
 }
 
-func newProgress(out io.Writer, terminal bool) *progress {
-	p := &progress{out: out, terminal: terminal, width: func() int { return widthOf(out) }}
+func newProgress(out io.Writer, terminal bool, now func() live.Snapshot) *progress {
+	p := &progress{out: out, terminal: terminal, now: now, width: func() int { return widthOf(out) }}
 	every := lineEvery
 	if terminal {
 		every = redrawEvery
@@ -65,56 +61,6 @@ func widthOf(out io.Writer) int {
 		}
 	}
 	return usualWidth
-}
-
-// Begin names the phase that begins.
-func (p *progress) Begin(phase string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
-	p.phase, p.began, p.state, p.last = phase, now, run.State{}, sample{at: now}
-	if phase == "drive" {
-		p.faults = nil
-	}
-}
-
-// Show keeps the state for the next line.
-func (p *progress) Show(s run.State) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.state = s
-}
-
-// Fault shows a fault that was injected or healed, and keeps which are in effect.
-func (p *progress) Fault(f report.Fault) {
-	p.mu.Lock()
-	p.faults = slices.DeleteFunc(p.faults, func(other report.Fault) bool { return other.Number == f.Number })
-	if live.Active(f) {
-		p.faults = append(p.faults, f)
-	}
-	p.mu.Unlock()
-	switch {
-	case f.Error != "":
-		p.note("fault %d at %.1f s: %s was not injected: %s", f.Number, f.AtSeconds, f.Fault, f.Error)
-	case f.Skipped != "":
-		p.note("fault %d at %.1f s: %s was skipped: %s", f.Number, f.AtSeconds, f.Fault, f.Skipped)
-	case f.HealError != "":
-		p.note("fault %d: %s on %s was not healed: %s", f.Number, f.Fault, f.Target, f.HealError)
-	case f.HealedSeconds != nil:
-		p.note("fault %d at %.1f s: healed", f.Number, *f.HealedSeconds)
-	default:
-		p.note("fault %d at %.1f s: %s: %s", f.Number, f.AtSeconds, f.Fault, f.Target)
-	}
-}
-
-// Known has nothing to show.
-func (p *progress) Known(*report.Result) {}
-
-// current returns the phase.
-func (p *progress) current() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.phase
 }
 
 // note writes a line of its own, above the one that is redrawn.
@@ -151,15 +97,15 @@ func (p *progress) erase() {
 func (p *progress) draw(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.phase == "" {
+	s := p.now()
+	if s.Phase == "" {
 		return
 	}
 	width := math.MaxInt
 	if p.terminal {
 		width = p.width() - 1 // a full last column would make some terminals go on to the next line
 	}
-	line := p.line(now, width)
-	p.last = sample{now, counted(p.state)}
+	line := p.line(&s, now, width)
 	switch {
 	case !p.terminal:
 		fmt.Fprintln(p.out, line)
@@ -169,22 +115,31 @@ func (p *progress) draw(now time.Time) {
 	}
 }
 
-// line is what is known of the phase, in at most so many characters.
-func (p *progress) line(now time.Time, width int) string {
-	s, elapsed := p.state, now.Sub(p.began)
-	lead := fmt.Sprintf("%-9s", p.phase)
+// line is what is known of the phase, in at most so many characters. Its rate is what
+// was done since the line before.
+func (p *progress) line(of *live.Snapshot, now time.Time, width int) string {
+	s, elapsed := of.Latest, now.Sub(of.Since)
+	lead := fmt.Sprintf("%-9s", of.Phase)
 	if width <= usualWidth {
-		lead = p.phase
+		lead = of.Phase
+	}
+	if !p.last.phase.Equal(of.Since) {
+		p.last = sample{phase: of.Since, at: of.Since}
+	}
+	counted := s.Done
+	if s.Drive != nil {
+		counted = s.Counters.Committed
 	}
 	rate := 0.0
-	if took := now.Sub(p.last.at).Seconds(); took > 0 && counted(s) >= p.last.done {
-		rate = float64(counted(s)-p.last.done) / took
+	if took := now.Sub(p.last.at).Seconds(); took > 0 && counted >= p.last.done {
+		rate = float64(counted-p.last.done) / took
 	}
+	p.last.at, p.last.done = now, counted
 	if s.Drive != nil {
 		if s.Second != nil && p.terminal { // between two plain lines there were several
 			rate = float64(s.Second.Committed)
 		}
-		return fit(lead, driveParts(s, rate, p.faults, elapsed), width)
+		return fit(lead, driveParts(s, rate, of.Faults, elapsed), width)
 	}
 	done := elapsed.Round(time.Second / 10).String()
 	switch {
@@ -203,14 +158,6 @@ func (p *progress) line(now time.Time, width int) string {
 		parts = append(parts, part{text, text, 2})
 	}
 	return fit(lead, parts, width)
-}
-
-// counted is what the rate of a phase is of: in a load phase, what was committed.
-func counted(s run.State) uint64 {
-	if s.Drive != nil {
-		return s.Counters.Committed
-	}
-	return s.Done
 }
 
 // left is what is left of the phase's duration, or of its work at the pace so far.

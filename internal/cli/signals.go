@@ -11,7 +11,6 @@ import (
 
 	"stroppy/internal/live"
 	"stroppy/internal/report"
-	"stroppy/internal/run"
 )
 
 // errInterrupted is the cause of a call that a person ended.
@@ -34,60 +33,46 @@ type interruption struct {
 func (e *interruption) Error() string { return "interrupted: " + e.left }
 func (e *interruption) Unwrap() error { return e.err }
 
-// session is a call that a person can end while it runs. It is a run.Progress: it
-// passes on what it gets to the person and to those who watch from outside.
+// session is a call that a person can end while it runs. It is a run.Progress: what
+// its feed gets is shown to the person, and to those who watch from outside.
 type session struct {
 	ctx       context.Context
 	interrupt chan struct{} // closed by the first signal during the load phase
+	*live.Feed
 	*progress
-	feed *live.Feed // nil: nobody watches from outside
 	stop func()
 }
 
-// Begin names the phase that begins.
-func (s *session) Begin(phase string) {
-	s.progress.Begin(phase)
-	s.feed.Begin(phase)
-}
-
-// Show keeps how far the phase is.
-func (s *session) Show(state run.State) {
-	s.progress.Show(state)
-	s.feed.Show(state)
-}
-
 // Fault shows a fault that was injected, and again when it was healed.
-func (s *session) Fault(fault report.Fault) {
-	s.progress.Fault(fault)
-	s.feed.Fault(fault)
+func (s *session) Fault(f report.Fault) {
+	s.Feed.Fault(f)
+	switch {
+	case f.Error != "":
+		s.note("fault %d at %.1f s: %s was not injected: %s", f.Number, f.AtSeconds, f.Fault, f.Error)
+	case f.Skipped != "":
+		s.note("fault %d at %.1f s: %s was skipped: %s", f.Number, f.AtSeconds, f.Fault, f.Skipped)
+	case f.HealError != "":
+		s.note("fault %d: %s on %s was not healed: %s", f.Number, f.Fault, f.Target, f.HealError)
+	case f.HealedSeconds != nil:
+		s.note("fault %d at %.1f s: healed", f.Number, *f.HealedSeconds)
+	default:
+		s.note("fault %d at %.1f s: %s: %s", f.Number, f.AtSeconds, f.Fault, f.Target)
+	}
 }
-
-// Known keeps what is known of the run's result.
-func (s *session) Known(r *report.Result) { s.feed.Known(r) }
 
 // named shows in which directory the run is.
 func (s *session) named(dir string) {
 	s.note("run directory %s", dir)
-	s.feed.Named(filepath.Base(dir))
+	s.Named(filepath.Base(dir))
 }
 
-// watched is begin for what can be watched from outside.
-func (a *app) watched(l *liveServers) *session {
-	s := a.begin()
-	if l != nil {
-		s.feed = l.feed
-		l.open(s.note)
-	}
-	return s
-}
-
-// begin starts a session: the first SIGINT, SIGTERM or SIGHUP (a terminal that was
+// begin starts a session of a feed: the first SIGINT, SIGTERM or SIGHUP (a terminal that was
 // closed) during the load phase ends that phase and lets the check go on; any other
 // ends everything. That nobody reads what is printed any more is no reason to
 // leave a cluster behind, so that SIGPIPE ends nothing.
-func (a *app) begin() *session {
+func (a *app) begin(feed *live.Feed) *session {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	s := &session{ctx: ctx, interrupt: make(chan struct{}), progress: newProgress(a.stderr, a.terminal(a.stderr))}
+	s := &session{ctx: ctx, interrupt: make(chan struct{}), Feed: feed, progress: newProgress(a.stderr, a.terminal(a.stderr), feed.Snapshot)}
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	signal.Ignore(syscall.SIGPIPE)
@@ -101,7 +86,7 @@ func (a *app) begin() *session {
 	}
 	go func() {
 		came := next()
-		if came && s.current() == "drive" {
+		if came && s.Snapshot().Phase == live.PhaseDrive {
 			s.note("The load phase ends early and what it did is checked; once more ends everything.")
 			close(s.interrupt)
 			came = next()

@@ -88,7 +88,8 @@ func (a *app) sweep(config *config, spec sweep.Spec, arrival string) error {
 		return err
 	}
 	defer unlock()
-	s := a.watched(servers)
+	s := a.begin(servers.feed)
+	servers.open(s.note)
 	defer s.stop()
 	s.note("sweep directory %s", w.dir)
 	s.note("seed %d", config.Seed)

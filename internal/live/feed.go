@@ -19,12 +19,11 @@ const PhaseDrive = "drive"
 const changeEvery = time.Second
 
 // Feed is what is known of the current run. It is a run.Progress; all of its
-// methods may be called by any goroutine, and of a nil feed they do nothing.
+// methods may be called by any goroutine.
 type Feed struct {
 	mu      sync.Mutex
 	now     Snapshot
 	changed time.Time // when the progress of the phase last counted as a change
-	latest  run.State // of the load phase
 	next    int       // the second of the load phase that was not seen yet
 	warm    bool      // the warm-up is over
 }
@@ -35,8 +34,10 @@ type Snapshot struct {
 	Run     string // the name of the run's directory
 	Phase   string // what is being done; empty before the first phase
 	Phases  []string
+	Since   time.Time      // when the phase began
+	Latest  run.State      // of the phase
 	Began   time.Time      // the load phase; zero before it
-	State   run.State      // of the phase; of the load phase after it
+	State   run.State      // Latest, a second old at most in the load phase; that of the load phase after it
 	Result  *report.Result // as far as it is known; nil before that
 	Faults  []report.Fault // as they were injected, by their number
 	Seconds []stats.Second // of the load phase, the warm-up included
@@ -70,9 +71,6 @@ func (f *Feed) Snapshot() Snapshot {
 
 // update makes the next version.
 func (f *Feed) update(change func(now *Snapshot)) {
-	if f == nil {
-		return
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(&f.now)
@@ -83,7 +81,7 @@ func (f *Feed) update(change func(now *Snapshot)) {
 func (f *Feed) Fresh() {
 	f.update(func(now *Snapshot) {
 		*now = Snapshot{Version: now.Version}
-		f.changed, f.latest, f.next, f.warm = time.Time{}, run.State{}, 0, false
+		f.changed, f.next, f.warm = time.Time{}, 0, false
 	})
 }
 
@@ -93,14 +91,15 @@ func (f *Feed) Named(name string) { f.update(func(now *Snapshot) { now.Run = nam
 // Begin names the phase that begins.
 func (f *Feed) Begin(phase string) {
 	f.update(func(now *Snapshot) {
-		if now.Phase == PhaseDrive && f.latest.Drive != nil { // it is over
-			f.take(f.latest.Drive.Seconds(f.next))
+		if drive := now.Latest.Drive; drive != nil { // it is over
+			f.take(drive.Seconds(f.next))
 		}
+		now.Since, now.Latest = time.Now(), run.State{}
 		if now.Phase = phase; !slices.Contains(now.Phases, phase) {
 			now.Phases = append(slices.Clip(now.Phases), phase)
 		}
 		if phase == PhaseDrive {
-			now.Began = time.Now()
+			now.Began = now.Since
 		}
 		if now.State.Drive == nil { // the measurements of the load phase stay
 			now.State = run.State{}
@@ -125,13 +124,10 @@ func (f *Feed) Fault(fault report.Fault) {
 
 // Show keeps how far the phase is. The load phase is read once a second.
 func (f *Feed) Show(s run.State) {
-	if f == nil {
-		return
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.now.Latest = s
 	if s.Drive != nil {
-		f.latest = s
 		if fresh := s.Drive.Seconds(f.next); len(fresh) > 0 || f.now.State.Drive == nil {
 			f.take(fresh)
 			f.now.Version++
@@ -151,7 +147,7 @@ func (f *Feed) Show(s run.State) {
 // what the warm-up has done, which is known to a second.
 func (f *Feed) take(fresh []stats.Second) {
 	n := &f.now
-	n.State, n.Latencies = f.latest, f.latest.Drive.Latencies()
+	n.State, n.Latencies = n.Latest, n.Latest.Drive.Latencies()
 	if len(fresh) > 0 {
 		// Those who have an earlier snapshot see none of what is appended.
 		n.Seconds = append(n.Seconds, fresh...)

@@ -93,17 +93,8 @@ func steerable(program string) (library string, why error) {
 	if !slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		return "", fmt.Errorf("%s is linked statically, so that no library can come between it and the clock", program)
 	}
-	const name = "libfaketimeMT.so.1"
-	for _, pattern := range []string{"/usr/lib/*/faketime", "/usr/lib64/faketime", "/usr/lib/faketime", "/usr/local/lib/faketime"} {
-		found, err := filepath.Glob(filepath.Join(pattern, name))
-		if err != nil {
-			return "", fmt.Errorf("look for %s: %w", name, err)
-		}
-		if len(found) > 0 {
-			return found[0], nil
-		}
-	}
-	return "", MissingError{Program: name, Package: "faketime"}
+	return FindFile("libfaketimeMT.so.1", "faketime",
+		"/usr/lib/*/faketime", "/usr/lib64/faketime", "/usr/lib/faketime", "/usr/local/lib/faketime")
 }
 
 // forgetShared removes what libfaketime leaves in /dev/shm of a process that is

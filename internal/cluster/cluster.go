@@ -225,23 +225,30 @@ func (e MissingError) Error() string {
 // the patterns, which is where distributions keep several versions, or else on
 // PATH. If there is none the error is a MissingError that names debianPackage.
 func Find(program, debianPackage string, patterns ...string) (string, error) {
-	for _, pattern := range patterns {
-		found, err := filepath.Glob(filepath.Join(pattern, program))
-		if err != nil {
-			return "", fmt.Errorf("look for %s in %s: %w", program, pattern, err)
-		}
-		slices.SortFunc(found, compareVersions)
-		for _, path := range slices.Backward(found) {
-			if _, err := exec.LookPath(path); err == nil {
-				return path, nil
-			}
+	path, err := FindFile(program, debianPackage, patterns...)
+	if err == nil {
+		if _, err = exec.LookPath(path); err == nil {
+			return path, nil
 		}
 	}
-	path, err := exec.LookPath(program)
-	if err != nil {
+	if path, err = exec.LookPath(program); err != nil {
 		return "", MissingError{Program: program, Package: debianPackage}
 	}
 	return path, nil
+}
+
+// FindFile is Find for a file that is no program, and on no path.
+func FindFile(name, debianPackage string, patterns ...string) (string, error) {
+	for _, pattern := range patterns {
+		found, err := filepath.Glob(filepath.Join(pattern, name))
+		if err != nil {
+			return "", fmt.Errorf("look for %s in %s: %w", name, pattern, err)
+		}
+		if len(found) > 0 {
+			return slices.MaxFunc(found, compareVersions), nil
+		}
+	}
+	return "", MissingError{Program: name, Package: debianPackage}
 }
 
 // compareVersions orders paths that differ in a number, 9 before 15.

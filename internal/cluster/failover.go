@@ -267,8 +267,10 @@ func (s *Failover[N]) AwaitPrimary(ctx context.Context, n N) error {
 // any more rejoin brings it back. A node of which free says no comes back on its
 // data.
 func (s *Failover[N]) ReplaceNode(ctx context.Context, n N, free, rejoin func(ctx context.Context) error) error {
-	w := n.Supervised()
-	err := free(ctx)
+	w, err := n.Supervised(), errAlone
+	if len(s.List()) > 1 {
+		err = free(ctx)
+	}
 	if err == nil {
 		err = errors.Join(w.Kill(), Retry(ctx, func() error {
 			if s.Leading() == n {

@@ -56,8 +56,7 @@ type NodeSet[N Member] struct {
 	found   func(ctx context.Context, number int, host *Host) (N, error)
 	healthy func() func(ctx context.Context) error
 
-	folders []string // that Stop removes
-	record  *Record  // of what a later start clears if this program is killed
+	record  *Record // of what a later start clears if this program is killed
 	network *Network
 	given   map[netip.AddrPort]bool // to nodes
 	made    int                     // nodes so far, which is the next one's number
@@ -178,11 +177,7 @@ func TempDir(inMemory bool) string {
 
 // TempFolder makes a folder in parent that Stop removes.
 func (f *NodeSet[N]) TempFolder(parent string) (string, error) {
-	path, err := f.record.TempFolder(parent)
-	if err == nil {
-		f.folders = append(f.folders, path)
-	}
-	return path, err
+	return f.record.TempFolder(parent)
 }
 
 // Folder is the path for the folder of a node.
@@ -201,18 +196,19 @@ func (f *NodeSet[N]) MakeFolder(path string, number int, mode os.FileMode) error
 	return nil
 }
 
-// Endpoint returns an address of a host that no node has had.
-func (f *NodeSet[N]) Endpoint(ctx context.Context, host *Host, standard int) (netip.AddrPort, error) {
-	for {
-		port, err := host.Port(ctx, standard)
-		if err != nil {
-			return netip.AddrPort{}, err
+// TakeEndpoints sets addresses of a host, which no node has had, by their standard ports.
+func (f *NodeSet[N]) TakeEndpoints(ctx context.Context, host *Host, addresses map[int]*netip.AddrPort) error {
+	for standard, address := range addresses {
+		for !address.IsValid() || f.given[*address] {
+			port, err := host.Port(ctx, standard)
+			if err != nil {
+				return err
+			}
+			*address = netip.AddrPortFrom(host.Addr(), uint16(port))
 		}
-		if e := netip.AddrPortFrom(host.Addr(), uint16(port)); !f.given[e] {
-			f.given[e] = true
-			return e, nil
-		}
+		f.given[*address] = true
 	}
+	return nil
 }
 
 // NewServer describes the server of a node, as the function NewServer does. Its
@@ -437,9 +433,6 @@ func (f *NodeSet[N]) Stop() error {
 		errs = append(errs, f.Each(N.Erase))
 		if f.network != nil {
 			errs = append(errs, f.network.Close())
-		}
-		for _, folder := range f.folders {
-			errs = append(errs, os.RemoveAll(folder))
 		}
 		err := errors.Join(errs...)
 		if err == nil && f.record != nil {

@@ -76,8 +76,9 @@ func (l Leftover) check() error {
 // user's own. It is locked as long as its owner lives: the kernel ends the lock with
 // the process. Its methods may be called from several goroutines.
 type Record struct {
-	mu   sync.Mutex
-	file *os.File // nil once closed
+	mu      sync.Mutex
+	file    *os.File // nil once closed
+	folders []string // that Close removes
 }
 
 // entry is one line of a record. The first line has the owner.
@@ -157,7 +158,7 @@ func (r *Record) SetURL(address string) error {
 }
 
 // TempFolder records and makes an empty folder in parent, which any user may
-// enter.
+// enter, until Close.
 func (r *Record) TempFolder(parent string) (string, error) {
 	parent, err := filepath.Abs(parent)
 	if err != nil {
@@ -173,6 +174,9 @@ func (r *Record) TempFolder(parent string) (string, error) {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		return "", fmt.Errorf("make a temporary folder: %w", err)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.folders = append(r.folders, path)
 	return path, nil
 }
 
@@ -194,13 +198,18 @@ func (r *Record) write(e entry) error {
 	return nil
 }
 
-// Close removes the record, after all that it names was removed. It may be called
-// again.
+// Close removes the temporary folders and the record, after all else that it names was
+// removed. It may be called again.
 func (r *Record) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.file == nil {
 		return nil
+	}
+	for _, folder := range r.folders {
+		if err := os.RemoveAll(folder); err != nil {
+			return fmt.Errorf("remove a temporary folder: %w", err)
+		}
 	}
 	err := errors.Join(os.Remove(r.file.Name()), r.file.Close())
 	r.file = nil

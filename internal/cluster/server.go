@@ -392,6 +392,8 @@ func (s *Server) Awake() bool { return s.Running() && !s.Paused() }
 // Paused says that Pause was called and Resume was not.
 func (s *Server) Paused() bool { return s.stopped() != nil }
 
+var errAlone = errors.New("a cluster of one node has nobody to take its data from")
+
 // Replace kills the server, empties its data folder, and lets it join again, on a
 // disk that has no fault any more.
 func (s *Server) Replace(ctx context.Context) error {
@@ -400,7 +402,7 @@ func (s *Server) Replace(ctx context.Context) error {
 	s.life.Lock()
 	defer s.life.Unlock()
 	if s.program.Join == nil {
-		return fmt.Errorf("replace %s: a cluster of one node has nobody to take its data from", s.Name())
+		return fmt.Errorf("replace %s: %w", s.Name(), errAlone)
 	}
 	if err := s.kill(); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os/exec"
 	"strconv"
 	"syscall"
@@ -34,8 +35,8 @@ type node struct {
 
 // newNode makes the folder of a node and describes its server.
 func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
-	endpoint, err := c.Endpoint(ctx, host, 9000)
-	if err != nil {
+	var endpoint netip.AddrPort
+	if err := c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{9000: &endpoint}); err != nil {
 		return nil, err
 	}
 	n := &node{cluster: c, address: endpoint.String()}

@@ -19,7 +19,7 @@ const (
 // status is what the node says of itself.
 func (n *node) status(ctx context.Context) (*clientv3.StatusResponse, error) {
 	return ask(ctx, n, askTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
-		return c.Status(ctx, n.client)
+		return c.Status(ctx, n.client.String())
 	})
 }
 
@@ -48,7 +48,7 @@ func (n *node) read(ctx context.Context) error {
 func ask[T any](ctx context.Context, n *node, limit time.Duration, question func(context.Context, *clientv3.Client) (T, error)) (answer T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	c, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{n.client}, MaxUnaryRetries: 1, Logger: zap.NewNop()})
+	c, err := clientv3.New(clientv3.Config{Context: ctx, Endpoints: []string{n.client.String()}, MaxUnaryRetries: 1, Logger: zap.NewNop()})
 	if err != nil {
 		return answer, err
 	}

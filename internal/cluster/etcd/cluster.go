@@ -93,7 +93,7 @@ func (c *Cluster) start(ctx context.Context) error {
 
 // Endpoints returns the client addresses, host:port, in the order of Nodes.
 func (c *Cluster) Endpoints() []string {
-	return strings.Split(c.Addresses(func(n *node) string { return n.client }), ",")
+	return strings.Split(c.Addresses(func(n *node) string { return n.client.String() }), ",")
 }
 
 // URL returns the cluster as --db takes it: etcd://h1:p1,h2:p2. A client that
@@ -101,4 +101,4 @@ func (c *Cluster) Endpoints() []string {
 func (c *Cluster) URL() string { return "etcd://" + strings.Join(c.Endpoints(), ",") }
 
 // URL is the address of the node alone.
-func (n *node) URL() string { return "etcd://" + n.client }
+func (n *node) URL() string { return "etcd://" + n.client.String() }

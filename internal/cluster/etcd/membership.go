@@ -152,7 +152,7 @@ func (n *node) join(ctx context.Context) error {
 			return err
 		}
 		_, err := ask(ctx, via, changeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberAddResponse, error) {
-			return c.MemberAdd(ctx, []string{"http://" + n.peer})
+			return c.MemberAdd(ctx, []string{"http://" + n.peer.String()})
 		})
 		return err
 	})
@@ -194,7 +194,7 @@ func (n *node) expel(ctx context.Context, via *node) error {
 		return err
 	}
 	for _, m := range members.Members {
-		if m.Name != n.Name() && !slices.Contains(m.PeerURLs, "http://"+n.peer) {
+		if m.Name != n.Name() && !slices.Contains(m.PeerURLs, "http://"+n.peer.String()) {
 			continue
 		}
 		_, err := ask(ctx, via, changeTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.MemberRemoveResponse, error) {

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"os/exec"
 	"runtime"
 	"strings"
@@ -22,7 +23,7 @@ const patience = 15 * time.Second
 type node struct {
 	*cluster.Server
 	cluster      *Cluster
-	client, peer string        // host:port
+	client, peer netip.AddrPort
 	id           atomic.Uint64 // of the member, 0 before it has answered
 	joined       atomic.Bool   // the cluster has a member for the data that the folder holds or will hold
 }
@@ -30,12 +31,8 @@ type node struct {
 // newNode makes the folder of a node and describes its server.
 func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
 	n := &node{cluster: c}
-	for standard, address := range map[int]*string{2379: &n.client, 2380: &n.peer} {
-		endpoint, err := c.Endpoint(ctx, host, standard)
-		if err != nil {
-			return nil, err
-		}
-		*address = endpoint.String()
+	if err := c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{2379: &n.client, 2380: &n.peer}); err != nil {
+		return nil, err
 	}
 	dir := c.Folder(number)
 	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
@@ -63,15 +60,15 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 	// While a node joins, no other comes or goes, so the list is what etcd has.
 	var members []string
 	for _, m := range c.List() {
-		members = append(members, m.Name()+"=http://"+m.peer)
+		members = append(members, m.Name()+"=http://"+m.peer.String())
 	}
 	cmd := exec.Command(c.binary, append([]string{
 		"--name", n.Name(),
 		"--data-dir", n.Dir(),
-		"--listen-client-urls", "http://" + n.client,
-		"--advertise-client-urls", "http://" + n.client,
-		"--listen-peer-urls", "http://" + n.peer,
-		"--initial-advertise-peer-urls", "http://" + n.peer,
+		"--listen-client-urls", "http://" + n.client.String(),
+		"--advertise-client-urls", "http://" + n.client.String(),
+		"--listen-peer-urls", "http://" + n.peer.String(),
+		"--initial-advertise-peer-urls", "http://" + n.peer.String(),
 		"--initial-cluster", strings.Join(members, ","),
 		"--initial-cluster-state", state,
 		"--initial-cluster-token", c.token,

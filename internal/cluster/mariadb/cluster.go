@@ -52,18 +52,10 @@ func findPrograms(galera bool) (p programs, err error) {
 	if p.server, err = Bin("mariadbd"); err != nil || !galera {
 		return p, err
 	}
-	const library = "libgalera_smm.so"
-	for _, pattern := range []string{"/usr/lib/galera", "/usr/lib64/galera*", "/usr/lib/*/galera", "/usr/local/lib/galera"} {
-		found, err := filepath.Glob(filepath.Join(pattern, library))
-		if err != nil {
-			return p, fmt.Errorf("look for %s: %w", library, err)
-		}
-		if len(found) > 0 {
-			p.provider = found[0]
-		}
-	}
-	if p.provider == "" {
-		return p, cluster.MissingError{Program: library, Package: "galera-4"}
+	p.provider, err = cluster.FindFile("libgalera_smm.so", "galera-4",
+		"/usr/lib/galera", "/usr/lib64/galera*", "/usr/lib/*/galera", "/usr/local/lib/galera")
+	if err != nil {
+		return p, err
 	}
 	// Galera's script hands the data to a node that joins by rsync, and sees by
 	// one of the others whether rsync listens.
@@ -183,7 +175,7 @@ var complaint = regexp.MustCompile(`(?im)^.*(?:error|fail|cannot).*$`)
 
 // URL is the address of all nodes; a client's sessions begin with different ones.
 func (c *Cluster) URL() string {
-	u := urlOf(c.Addresses(func(n *node) string { return n.address }))
+	u := urlOf(c.Addresses(func(n *node) string { return n.address.String() }))
 	if len(c.List()) > 1 {
 		u.RawQuery = "spread=true"
 	}
@@ -191,7 +183,7 @@ func (c *Cluster) URL() string {
 }
 
 // URL is the address of the node alone.
-func (n *node) URL() string { return urlOf(n.address).String() }
+func (n *node) URL() string { return urlOf(n.address.String()).String() }
 
 func urlOf(host string) *url.URL {
 	return &url.URL{Scheme: "mysql", User: url.User(Superuser), Host: host, Path: "/" + Database}

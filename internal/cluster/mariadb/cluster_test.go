@@ -35,7 +35,7 @@ func kind(start func(context.Context, cluster.Options) (*Cluster, error), params
 		},
 		Teller: func(ctx context.Context, c cluster.Local, i, try int) (clustertest.Teller, error) {
 			nodes := c.(*Cluster).List()
-			db, err := open(nodes[try%len(nodes)].address, 3*time.Second)
+			db, err := open(nodes[try%len(nodes)].address.String(), 3*time.Second)
 			return teller{db}, err
 		},
 		Mend: func(ctx context.Context, c cluster.Local) error {
@@ -93,7 +93,7 @@ func TestOne(t *testing.T) {
 		if got := n.value(t, "SELECT CONCAT_WS(' ', @@innodb_snapshot_isolation, @@innodb_flush_log_at_trx_commit, @@sync_binlog)"); got != "ON 2 7" {
 			t.Errorf("the settings are %s", got)
 		}
-		if want := "mysql://root@" + n.address + "/stroppy"; c.URL() != want || c.NodeURL(0) != want {
+		if want := "mysql://root@" + n.address.String() + "/stroppy"; c.URL() != want || c.NodeURL(0) != want {
 			t.Errorf("the URL is %s, want %s", c.URL(), want)
 		}
 		if _, err := c.Leader(t.Context()); !errors.Is(err, cluster.ErrNoLeader) {
@@ -124,7 +124,7 @@ func TestClock(t *testing.T) {
 func TestGalera(t *testing.T) {
 	c := galera().Start(t, cluster.Options{Nodes: 3}).(*Cluster)
 	nodes := c.List()
-	if !strings.HasSuffix(c.URL(), ","+nodes[2].address+"/stroppy?spread=true") {
+	if !strings.HasSuffix(c.URL(), ","+nodes[2].address.String()+"/stroppy?spread=true") {
 		t.Errorf("the URL is %s", c.URL())
 	}
 	for i, n := range nodes {
@@ -261,7 +261,7 @@ func TestStopLeavesNothing(t *testing.T) {
 	c := galera().Start(t, cluster.Options{Nodes: 2, Dir: dir, Loopback: true})
 	n := c.Nodes()[0].(*node)
 	galera().Gone(t, c, dir)
-	for _, address := range []string{n.group, n.ist, n.sst} {
+	for _, address := range []string{n.group.String(), n.ist.String(), n.sst.String()} {
 		if conn, err := net.Dial("tcp", address); err == nil {
 			conn.Close()
 			t.Errorf("something still listens on %s", address)

@@ -30,9 +30,9 @@ func (p position) ahead(of position) bool {
 
 // galeraFlags are the flags that make a server a member of the group.
 func (n *node) galeraFlags() []string {
-	members := n.cluster.Addresses(func(m *node) string { return m.group })
+	members := n.cluster.Addresses(func(m *node) string { return m.group.String() })
 	options := append([]string{
-		"gmcast.listen_addr=tcp://" + n.group, "ist.recv_addr=" + n.ist, "gcache.size=64M",
+		"gmcast.listen_addr=tcp://" + n.group.String(), "ist.recv_addr=" + n.ist.String(), "gcache.size=64M",
 		// Who forms a group when none is left is decided here, from the data of
 		// all nodes, and not by the nodes' memory of an earlier group too.
 		"pc.recovery=FALSE",
@@ -42,8 +42,8 @@ func (n *node) galeraFlags() []string {
 		"--wsrep-on=ON", "--wsrep-provider=" + n.cluster.programs.provider,
 		"--wsrep-cluster-name=" + filepath.Base(n.cluster.Dir),
 		"--wsrep-cluster-address=gcomm://" + members,
-		"--wsrep-node-name=" + n.Name(), "--wsrep-node-address=" + n.group,
-		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address=" + n.sst,
+		"--wsrep-node-name=" + n.Name(), "--wsrep-node-address=" + n.group.String(),
+		"--wsrep-sst-method=rsync", "--wsrep-sst-receive-address=" + n.sst.String(),
 		"--wsrep-provider-options=" + strings.Join(options, ";"),
 	}
 }

@@ -22,9 +22,9 @@ const patience = 30 * time.Second
 type node struct {
 	*cluster.Server
 	cluster         *Cluster
-	address         string // host:port where it takes clients
-	group, ist, sst string // where it takes the other nodes: messages, missing transactions, whole data
-	scratch         string // its temporary tables
+	address         netip.AddrPort // where it takes clients
+	group, ist, sst netip.AddrPort // where it takes the other nodes: messages, missing transactions, whole data
+	scratch         string         // its temporary tables
 	db              *sql.DB
 
 	// Guarded by the cluster's Mu.
@@ -35,12 +35,9 @@ type node struct {
 // newNode makes the folders of a node and describes its server.
 func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (_ *node, err error) {
 	n := &node{cluster: c}
-	for standard, address := range map[int]*string{3306: &n.address, 4567: &n.group, 4568: &n.ist, 4444: &n.sst} {
-		endpoint, err := c.Endpoint(ctx, host, standard)
-		if err != nil {
-			return nil, err
-		}
-		*address = endpoint.String()
+	addresses := map[int]*netip.AddrPort{3306: &n.address, 4567: &n.group, 4568: &n.ist, 4444: &n.sst}
+	if err = c.TakeEndpoints(ctx, host, addresses); err != nil {
+		return nil, err
 	}
 	program := cluster.Program{
 		Command: n.command, Ready: n.ready, Now: n.now, Clock: c.Options.Clock, FaultFS: c.Options.FaultFS,
@@ -52,7 +49,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	dir := c.Folder(number)
 	n.scratch = dir + ".tmp"
 	n.Server = c.NewServer(number, host, dir, dir+".log", program)
-	if n.db, err = open(n.address, askLimit); err != nil {
+	if n.db, err = open(n.address.String(), askLimit); err != nil {
 		return nil, err
 	}
 	if err = c.MakeFolder(dir, number, 0o700); err == nil {
@@ -76,10 +73,9 @@ func (n *node) server(more ...string) *exec.Cmd {
 
 // flags are those that the server has at every start, the caller's after ours.
 func (n *node) flags() []string {
-	at := netip.MustParseAddrPort(n.address)
 	flags := []string{
 		"--no-defaults", "--datadir=" + n.Dir(), "--tmpdir=" + n.scratch,
-		"--bind-address=" + at.Addr().String(), "--port=" + strconv.Itoa(int(at.Port())),
+		"--bind-address=" + n.address.Addr().String(), "--port=" + strconv.Itoa(int(n.address.Port())),
 		"--socket=server.sock", // below datadir, where the server goes: a long path would not fit into a socket's name
 		"--pid-file=server.pid",
 		"--skip-name-resolve",

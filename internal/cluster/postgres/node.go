@@ -16,9 +16,6 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// standardPort is PostgreSQL's.
-const standardPort = 5432
-
 const (
 	// orderLimit bounds one question to a server by its Unix socket.
 	orderLimit = 500 * time.Millisecond
@@ -56,7 +53,7 @@ type node struct {
 // has no data yet.
 func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (_ *node, err error) {
 	n := &node{cluster: c, folder: c.Folder(number)}
-	if n.endpoint, err = c.Endpoint(ctx, host, standardPort); err != nil {
+	if err = c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{5432: &n.endpoint}); err != nil {
 		return nil, err
 	}
 	if err = c.MakeFolder(n.folder, number, 0o755); err != nil {

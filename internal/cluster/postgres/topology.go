@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"stroppy/internal/cluster"
@@ -36,8 +36,6 @@ func (c *Cluster) expendable(n *node) error {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	switch {
-	case len(others) == 0:
-		return errors.New("a cluster of one node has nobody to take its data from")
 	case c.Primary != n || c.registered:
 		return nil
 	case c.params.synchronous:
@@ -191,6 +189,9 @@ func (c *Cluster) demote(ctx context.Context, p *node) error {
 	return err
 }
 
+// controlData finds the last checkpoint of a server that was shut down in good order.
+var controlData = regexp.MustCompile(`(?s)Database cluster state: +shut down\n.*Latest checkpoint location: +(\S+)`)
+
 // drained returns when n has replayed the record with which p's log ends.
 func (p *node) drained(ctx context.Context, n *node) error {
 	ctx, cancel := context.WithTimeout(ctx, replayLimit)
@@ -199,15 +200,11 @@ func (p *node) drained(ctx context.Context, n *node) error {
 	if err != nil {
 		return err
 	}
-	facts := map[string]string{}
-	for line := range strings.Lines(out) {
-		name, value, _ := strings.Cut(line, ":")
-		facts[name] = strings.TrimSpace(value)
+	found := controlData.FindStringSubmatch(out)
+	if found == nil {
+		return fmt.Errorf("%s was not shut down in good order: %s", p.Name(), cluster.LastLines([]byte(out)))
 	}
-	end := facts["Latest checkpoint location"]
-	if facts["Database cluster state"] != "shut down" || end == "" {
-		return fmt.Errorf("%s was not shut down in good order: it is %q", p.Name(), facts["Database cluster state"])
-	}
+	end := found[1]
 	return cluster.Retry(ctx, func() error {
 		all, err := one[bool](ctx, n.orders, "SELECT pg_last_wal_replay_lsn() > '"+end+"'")
 		if err == nil && !all {

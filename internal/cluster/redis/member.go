@@ -17,9 +17,6 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// standardPort is Redis's.
-const standardPort = 6379
-
 // patience bounds a shutdown in good order, in which a primary lets replicas that
 // lag catch up for shutdown-timeout, 10 s if it is not set.
 const patience = 15 * time.Second
@@ -53,7 +50,7 @@ var errLeads = errors.New("it has come to lead meanwhile")
 // newMember makes the folder of a node and describes its server.
 func (c *Cluster) newMember(ctx context.Context, number int, host *cluster.Host) (_ *member, err error) {
 	m := &member{cluster: c, folder: c.Folder(number)}
-	if m.endpoint, err = c.Endpoint(ctx, host, standardPort); err != nil {
+	if err = c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{6379: &m.endpoint}); err != nil {
 		return nil, err
 	}
 	if err := c.MakeFolder(m.folder, number, 0o700); err != nil {

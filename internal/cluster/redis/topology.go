@@ -43,8 +43,6 @@ func (c *Cluster) expendable(m *member) error {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	switch {
-	case len(others) == 0:
-		return errors.New("a cluster of one node has nobody to take its data from")
 	case c.Primary != m:
 		return nil
 	case !slices.ContainsFunc(others, func(n *member) bool { return n.following == m }):

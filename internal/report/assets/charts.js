@@ -23,7 +23,7 @@ window.stroppy = {};
 	const some = (column) => column.some((x) => x !== null && x !== 0);
 	const known = (column) => column.some((x) => x !== null);
 
-	// value is what the legend tells under the cursor. Where two points stand for a
+	// value is what the legend shows under the cursor. Where two points stand for a
 	// bucket it is the lowest and the highest of it.
 	const value = (write, bucket) => (u, v, i, at) => {
 		if (at === null || at === undefined) return "";

@@ -33,7 +33,7 @@
 			el("p", { class: "unknown-value" }, "not known") : [specs.map(chart), el("figcaption")].flat());
 		if (!c) return names;
 		place.querySelector("figcaption").replaceChildren(
-			"Seconds since the run's start. ", c.warmup_s > 0 ? "Grey: the warm-up, which no figure counts. " : "",
+			"Seconds since the run's start. ", c.warmup_s > 0 ? "Grey: the warm-up, which no measurement includes. " : "",
 			c.bands.length > 0 ? "Shaded: a fault from its injection to its heal; broken line: the throughput was back. " : "",
 			c.note ? c.note + " " : "", ...gone.map((g) => g + " "),
 			el("span", { class: "screen" }, "Drag to zoom in, double-click to go back."));
@@ -63,7 +63,7 @@
 		section("what", "What was run", [data.facts, data.command], () => facts(data));
 		const drawn = [...timeline(data.timeline), ...latency(data)];
 		section("outcomes", "Outcomes", data.outcomes, tables);
-		section("checks", "Checks", data.checks.length > 0 ? data.checks : [data.live ? "They are made after the drive." : "None was made."],
+		section("checks", "Checks", data.checks.length > 0 ? data.checks : [data.live ? "They are made after the load phase." : "None was made."],
 			(list) => typeof list[0] === "string" ? el("p", {}, list[0]) : checks(list));
 		section("faults", "Faults", data.faults, tables);
 		section("study", "For a paper", data.study, tables);

@@ -118,8 +118,8 @@ func (a *app) checkRuns(config *config, paths []string, headers []history.Header
 			return usagef("run %d was promised %s and run %d %s: give the level that both are held to with --expect", one.Run, run.Promised(one), h.Run, run.Promised(h))
 		}
 	}
-	path, err := config.vacant(time.Now(), "check", "runs")
-	if err != nil {
+	path := config.newPath(time.Now(), "check", "runs")
+	if err := run.Vacant(path); err != nil {
 		return err
 	}
 	command := "stroppy check" + quoted(paths)
@@ -148,7 +148,7 @@ func mustBeDirectory(path string) error {
 
 // checkDatabase checks what a database holds, without any history.
 func (a *app) checkDatabase(config *config) error {
-	config.DB = config.stepDatabase()
+	config.DB = config.runDatabase("")
 	if err := config.mustExist(config.DB); err != nil {
 		return err
 	}
@@ -156,8 +156,8 @@ func (a *app) checkDatabase(config *config) error {
 	if err != nil {
 		return err
 	}
-	path, err := config.vacant(time.Now(), "check", kind.schemes[0])
-	if err != nil {
+	path := config.newPath(time.Now(), "check", kind.schemes[0])
+	if err := run.Vacant(path); err != nil {
 		return err
 	}
 	return a.check(config, run.Options{Dir: &run.Directory{Path: path}, Fresh: true}, history.Header{})
@@ -235,12 +235,7 @@ func (a *app) listCommand() *cobra.Command {
 	kinds := []string{"workloads", "databases", "clusters", "faults", "checks"}
 	return &cobra.Command{
 		Use: "list workloads|databases|clusters|faults|checks", Short: "List what this build knows", ValidArgs: kinds,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("`%s` takes one of workloads, databases, clusters, faults and checks", c.CommandPath())
-			}
-			return nil
-		},
+		Args: takes(1, 1, "takes one of workloads, databases, clusters, faults and checks"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			lines, err := list(args[0], kinds)
 			for _, line := range lines {

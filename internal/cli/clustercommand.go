@@ -37,12 +37,7 @@ func (a *app) clusterCommand() *cobra.Command {
 			return usagef("%q is no command of a cluster; the nearest is %s", args[0], scenario.Nearest(args[0], []string{"up", "status", "down"}))
 		},
 	}
-	one := func(c *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usagef("`%s` takes one cluster, such as postgres:2; `stroppy list clusters` shows all", c.CommandPath())
-		}
-		return nil
-	}
+	one := takes(1, 1, "takes one cluster, such as postgres:2; `stroppy list clusters` shows all")
 	c.AddCommand(
 		&cobra.Command{Use: "up KIND[:N]", Short: "Start a cluster and leave it running", Args: one,
 			RunE: func(_ *cobra.Command, args []string) error { return a.clusterUp(args[0]) }},
@@ -107,9 +102,6 @@ func startHolder(text string) (line string, err error) {
 	}
 	var complaints strings.Builder
 	cmd.Stderr = &complaints
-	why := func() string {
-		return strings.TrimSpace(strings.TrimPrefix(lastLine(complaints.String()), "stroppy: "))
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	if err := cmd.Start(); err != nil {
@@ -126,8 +118,10 @@ func startHolder(text string) (line string, err error) {
 		return line, nil
 	}
 	exit := cmd.Wait()
+	lines := strings.Split(strings.TrimSpace(complaints.String()), "\n")
+	said := strings.TrimSpace(strings.TrimPrefix(lines[len(lines)-1], "stroppy: "))
 	var code *exec.ExitError
-	switch said := why(); {
+	switch {
 	case interrupted && said != "":
 		return "", fmt.Errorf("interrupted; the program that was to hold it ended with: %s", said)
 	case interrupted:
@@ -136,11 +130,6 @@ func startHolder(text string) (line string, err error) {
 		return "", &exitError{code.ExitCode(), errors.New(said)}
 	}
 	return "", errors.New("the program that was to hold it ended without a word")
-}
-
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
 }
 
 // clusterHold starts a cluster, prints its URL, and stops it at a signal, or at

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -50,7 +52,7 @@ func (a *app) payCommand() *cobra.Command {
 			err = config.inSteps("pay")
 		}
 		if err == nil {
-			config.DB = config.stepDatabase()
+			config.DB = config.runDatabase("")
 			err = config.mustExist(config.DB)
 		}
 		if err != nil {
@@ -175,47 +177,34 @@ func discard(dir *run.Directory, worthless ...string) (removed bool, err error) 
 	return removed, err
 }
 
-// place opens the database and makes the run's directory, where SQLite's default file
-// is. What can be refused is refused before anything is made.
-func (a *app) place(ctx context.Context, config *config, started time.Time) (dir *run.Directory, database db.Database, err error) {
-	own := config.DB == "" && config.live == ""
+// place makes the run's directory, where SQLite's default file is, and opens the
+// database. Where one of them cannot be had, nothing is left of the other.
+func (a *app) place(ctx context.Context, config *config, started time.Time) (*run.Directory, db.Database, error) {
+	if config.NoLoad && len(config.ownFiles()) > 0 {
+		return nil, nil, usagef("--no-load drives what is loaded, and the default database is a new one: name one with --db")
+	}
+	if config.NoLoad {
+		if err := config.mustExist(config.DB); err != nil {
+			return nil, nil, err
+		}
+	}
 	scheme, _, _ := strings.Cut(config.runDatabase(""), ":")
-	path, err := config.vacant(started, config.Workload, scheme)
-	switch {
-	case err != nil:
-	case config.NoLoad && own:
-		err = usagef("--no-load drives what is loaded, and the default database is a new one: name one with --db")
-	case config.NoLoad:
-		err = config.mustExist(config.DB)
+	dir, err := run.NewDirectory(config.newPath(started, config.Workload, scheme))
+	if err != nil {
+		return nil, nil, err
 	}
-	if err == nil && own {
-		dir, err = run.NewDirectory(path)
+	database, err := openDatabase(ctx, config.runDatabase(dir.Path))
+	if err != nil {
+		_, failed := discard(dir, config.ownFiles()...)
+		return nil, nil, errors.Join(err, failed, dir.Close())
 	}
-	if err == nil {
-		database, err = openDatabase(ctx, config.runDatabase(path))
-	}
-	if err == nil && !own {
-		dir, err = run.NewDirectory(path)
-	}
-	switch {
-	case err == nil:
-		return dir, database, nil
-	case dir != nil:
-		err = errors.Join(err, dir.Close())
-	case database != nil:
-		err = errors.Join(err, database.Close())
-	}
-	return nil, nil, err
+	return dir, database, nil
 }
 
-// vacant is the path of the new directory that the configuration names, or of one
+// newPath is the path of the new directory that the configuration names, or of one
 // named after its start, what is done and the database.
-func (c *config) vacant(started time.Time, what, database string) (string, error) {
-	path := c.Out
-	if path == "" {
-		path = run.Unused(run.DefaultPath(runsRoot, started, what, database))
-	}
-	return path, run.Vacant(path)
+func (c *config) newPath(started time.Time, what, database string) string {
+	return cmp.Or(c.Out, run.Unused(run.DefaultPath(runsRoot, started, what, database)))
 }
 
 func isVolatile(database db.Database) bool {
@@ -291,7 +280,7 @@ func (a *app) popCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		config.DB = config.stepDatabase()
+		config.DB = config.runDatabase("")
 		return a.pop(&config)
 	}
 	return c
@@ -332,12 +321,7 @@ func (a *app) pop(config *config) error {
 func (a *app) reportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "report RUN_DIR…", Short: "Show the report of a run or a sweep again, and make its page again; compare several runs",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("`%s` shows a run, or compares several: name their directories", c.CommandPath())
-			}
-			return nil
-		},
+		Args: takes(1, math.MaxInt, "shows a run, or compares several: name their directories"),
 	}
 	asJSON := c.Flags().Bool("json", false, "print result.json instead")
 	out := c.Flags().String("out", "", "of several runs: put a page of their comparison into this `DIR`, which must not hold anything yet")

@@ -173,7 +173,8 @@ func (c *config) mustExist(url string) error {
 }
 
 // runDatabase returns the URL of the run's database: that of the cluster that
-// was started for it, the one that was named, or SQLite in the run's directory.
+// was started for it, the one that was named, or SQLite in the run's directory, which
+// is empty for the steps that have none in common.
 func (c *config) runDatabase(dir string) string {
 	switch {
 	case c.live != "":
@@ -182,14 +183,6 @@ func (c *config) runDatabase(dir string) string {
 		return c.DB
 	}
 	return ownScheme + ":" + filepath.Join(dir, c.defaultFile())
-}
-
-// stepDatabase is runDatabase for the steps that have no directory in common.
-func (c *config) stepDatabase() string {
-	if c.DB != "" {
-		return c.DB
-	}
-	return ownScheme + ":" + c.defaultFile()
 }
 
 // exitCode says how the program ends after an error.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,26 +28,19 @@ func (a *app) historyCommand() *cobra.Command {
 			"changed, what it saw there before, and where in the run's files it is recorded.\n" +
 			"With ids, such as the witnesses of a report, those transactions alone are shown, and after them\n" +
 			"their rows in the ledger of the end state. With --account, what touched that account is shown.",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("`%s` shows what a run recorded: name its directory", c.CommandPath())
-			}
-			return nil
-		},
+		Args: takes(1, math.MaxInt, "shows what a run recorded: name its directory"),
 	}
 	account := c.Flags().String("account", "", "show what touched the account `BIC/BAN`, and how it ended")
 	c.RunE = func(_ *cobra.Command, args []string) error {
 		if err := mustBeDirectory(args[0]); err != nil {
 			return err
 		}
-		l, err := newLookup(args[0], args[1:], *account)
-		if err != nil {
-			return err
+		l := &lookup{path: args[0], out: bufio.NewWriter(a.stdout), found: map[history.ID]bool{}}
+		err := l.open(args[1:], *account)
+		if err == nil {
+			err = l.show(a.stderr)
 		}
-		out := bufio.NewWriter(a.stdout)
-		l.out = out
-		err = l.show(a.stderr)
-		return errors.Join(err, out.Flush(), l.close())
+		return errors.Join(err, l.out.Flush(), l.close())
 	}
 	return c
 }
@@ -66,44 +60,46 @@ type lookup struct {
 	found   map[history.ID]bool
 }
 
-func newLookup(path string, ids []string, account string) (*lookup, error) {
-	l := &lookup{path: path, found: map[history.ID]bool{}}
+// open opens the recordings, and reads what is asked for.
+func (l *lookup) open(ids []string, account string) error {
 	for _, text := range ids {
 		id, err := parseID(text)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		l.wanted = append(l.wanted, id)
 	}
 	slices.Sort(l.wanted)
-	folder := (&run.Directory{Path: path}).History()
+	folder := (&run.Directory{Path: l.path}).History()
 	var err error
 	if l.recorded, err = history.Open(folder); errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("%s is no run's directory: there is no history in it", path)
+		return usagef("%s is no run's directory: there is no history in it", l.path)
 	} else if err != nil {
-		return nil, err
+		return err
 	}
 	l.header = l.recorded.Header()
 	spec, err := workloads().Find(l.header.Workload)
 	if err != nil {
-		return nil, errors.Join(err, l.close())
+		return err
 	}
-	l.objects, l.format = spec.Objects(l.recorded.Header()), spec.Format
+	l.objects, l.format = spec.Objects(l.header), spec.Format
 	if account != "" {
 		n, err := l.objects.Number(account)
 		if err != nil {
-			return nil, errors.Join(&exitError{exitUsage, err}, l.close())
+			return &exitError{exitUsage, err}
 		}
 		l.account = &n
 	}
-	if l.end, err = history.OpenEnd(folder); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.Join(err, l.close())
+	if l.end, err = history.OpenEnd(folder); errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	return l, nil
+	return err
 }
 
-func (l *lookup) close() error {
-	err := l.recorded.Close()
+func (l *lookup) close() (err error) {
+	if l.recorded != nil {
+		err = l.recorded.Close()
+	}
 	if l.end != nil {
 		err = errors.Join(err, l.end.Close())
 	}

@@ -150,6 +150,16 @@ func flagError(c *cobra.Command, err error) error {
 	return usagef("%s is no flag of `%s`; the nearest is --%s", given, c.CommandPath(), scenario.Nearest(name, names))
 }
 
+// takes refuses fewer or more arguments, and says what the command takes.
+func takes(least, most int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return usagef("`%s` %s", c.CommandPath(), what)
+		}
+		return nil
+	}
+}
+
 func noArguments(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return usagef("`%s` takes no argument, and was given %q", c.CommandPath(), args[0])

@@ -3,7 +3,6 @@ package live
 import (
 	"math"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -26,17 +25,9 @@ var edges = []float64{
 	0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100,
 }
 
-// labels are on everything that is said of a run.
-var labels = []string{"workload", "database", "run"}
-
 // metrics turns the feed's snapshots into metrics. It reads the snapshot alone, so
 // that how often it is asked costs the clients nothing.
-type metrics struct {
-	feed    *Feed
-	numbers []*prometheus.Desc
-
-	transactions, fault, phase, duration *prometheus.Desc
-}
+type metrics struct{ feed *Feed }
 
 // numbers are the load phase's metrics of a single number; counters end in _total.
 var numbers = []struct {
@@ -52,33 +43,16 @@ var numbers = []struct {
 	{"clients_reconnecting", "Clients that have lost the database and had no answer since.", func(s *run.State) uint64 { return uint64(s.Counters.Reconnecting) }},
 }
 
-func newMetrics(feed *Feed) *metrics {
-	desc := func(name, help string, own ...string) *prometheus.Desc {
-		return prometheus.NewDesc("stroppy_"+name, help, append(own, labels...), nil)
-	}
-	m := &metrics{
-		feed:         feed,
-		transactions: desc("transactions_total", "Transactions of the load phase that ended, the warm-up included, by outcome.", "outcome"),
-		fault:        desc("fault_active", "1 while a fault is in effect; 0 when it was healed.", "fault", "target"),
-		phase:        desc("phase", "1 for what the run does now; 0 for what it has done.", "phase"),
-		duration: desc("transaction_duration_seconds",
-			"Time from when a transaction was due until it was known to be committed. The sum is taken from the middle of narrow buckets and right to 1 %."),
-	}
-	for _, n := range numbers {
-		m.numbers = append(m.numbers, desc(n.name, n.help))
-	}
-	return m
+// describe describes a metric: labels of its own, and those of everything that is said of a run.
+func describe(name, help string, own ...string) *prometheus.Desc {
+	return prometheus.NewDesc("stroppy_"+name, help, append(own, "workload", "database", "run"), nil)
 }
 
-// Describe sends what Collect may collect.
-func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range slices.Concat(m.numbers, []*prometheus.Desc{m.transactions, m.fault, m.phase, m.duration}) {
-		to <- d
-	}
-}
+// Describe sends nothing: which metrics there are depends on how far the run is.
+func (metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect sends what is known of the run: nothing before its database is known.
-func (m *metrics) Collect(to chan<- prometheus.Metric) {
+func (m metrics) Collect(to chan<- prometheus.Metric) {
 	s := m.feed.Snapshot()
 	if s.Result == nil || s.Result.Database == "" || s.Run == "" {
 		return
@@ -87,8 +61,9 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, value uint64, own ...string) {
 		to <- prometheus.MustNewConstMetric(d, kind, float64(value), append(own, common...)...)
 	}
+	phases := describe("phase", "1 for what the run does now; 0 for what it has done.", "phase")
 	for _, phase := range s.Phases {
-		send(m.phase, prometheus.GaugeValue, truth(phase == s.Phase), phase)
+		send(phases, prometheus.GaugeValue, truth(phase == s.Phase), phase)
 	}
 	// A script may bring the same fault to the same nodes again and again.
 	active := map[[2]string]bool{}
@@ -97,24 +72,28 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 			active[of] = active[of] || Active(f)
 		}
 	}
+	faults := describe("fault_active", "1 while a fault is in effect; 0 when it was healed.", "fault", "target")
 	for of, now := range active {
-		send(m.fault, prometheus.GaugeValue, truth(now), of[0], of[1])
+		send(faults, prometheus.GaugeValue, truth(now), of[0], of[1])
 	}
 	if s.State.Drive == nil {
 		return
 	}
 	c := s.State.Counters
+	outcomes := describe("transactions_total", "Transactions of the load phase that ended, the warm-up included, by outcome.", "outcome")
 	for outcome, n := range map[string]uint64{"committed": c.Committed, "rejected": c.Rejected, "aborted": c.Aborted, "unknown": c.Unknown} {
-		send(m.transactions, prometheus.CounterValue, n, outcome)
+		send(outcomes, prometheus.CounterValue, n, outcome)
 	}
-	for i, n := range numbers {
+	for _, n := range numbers {
 		kind := prometheus.GaugeValue
 		if strings.HasSuffix(n.name, "_total") {
 			kind = prometheus.CounterValue
 		}
-		send(m.numbers[i], kind, n.value(&s.State))
+		send(describe(n.name, n.help), kind, n.value(&s.State))
 	}
-	to <- newHistogram(m.duration, s.Latencies, s.Began, common)
+	duration := describe("transaction_duration_seconds",
+		"Time from when a transaction was due until it was known to be committed. The sum is taken from the middle of narrow buckets and right to 1 %.")
+	to <- newHistogram(duration, s.Latencies, s.Began, common)
 }
 
 func truth(b bool) uint64 {
@@ -196,6 +175,6 @@ func registry(feed *Feed, version string) *prometheus.Registry {
 	})
 	build.Set(1)
 	r := prometheus.NewRegistry()
-	r.MustRegister(build, newMetrics(feed), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(build, metrics{feed}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }

@@ -104,7 +104,9 @@ func kinds() []kind {
 	anything := func(*state, []cluster.Node) error { return nil }
 	return []kind{
 		{word: kill, usage: "kill TARGET", about: "SIGKILL to all processes of the node at once; healed by a restart on its data",
-			able: both(kills, restarts), claims: partLife, inject: injectKill},
+			able: both(kills, restarts), claims: partLife, inject: func(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+				return down(ctx, n, n.(Killer).Kill)
+			}},
 		{word: stop, usage: "stop TARGET", about: "shut the node down in good order; healed by a restart",
 			able: both(stops, restarts), claims: partLife, inject: injectStop},
 		{word: pause, usage: "pause TARGET", about: "SIGSTOP: connections stay open and nothing answers; healed by SIGCONT",
@@ -128,7 +130,9 @@ func kinds() []kind {
 		{word: diskFull, usage: "disk-full TARGET", about: "writes to the node's data fail: no space left on device",
 			able: disk, claims: partDisk, lost: true, inject: injectFull},
 		{word: slowDisk, usage: "slow-disk TARGET [by T]", about: "each call to the node's data folder takes T longer, 100ms if it does not say",
-			read: readPerCall, able: disk, claims: partDisk, inject: injectSlowDisk},
+			read: readPerCall, able: disk, claims: partDisk, inject: func(ctx context.Context, e effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+				return n.(Disk).SlowDisk(ctx, e.by)
+			}},
 		{word: loseUnsynced, usage: "lose-unsynced TARGET", about: "cut the power: kill the node, and what it did not fsync is gone; healed by a restart",
 			able: disk, claims: partLife, inject: injectLoss},
 		{word: add, usage: "add node", about: "a new empty node joins; with `for` it leaves again",

@@ -84,11 +84,8 @@ func planRemove(e effect, s *state, c situation) (*injection, error) {
 	if len(s.cluster.Nodes()) < 2 {
 		return nil, skipError("it is the last node of the cluster")
 	}
-	nodes, err := e.target.choose(s, c)
+	nodes, err := s.available(e.target, c, partLife)
 	if err != nil {
-		return nil, err
-	}
-	if nodes, err = s.unclaimed(nodes, errDown, partLife); err != nil {
 		return nil, err
 	}
 	if err := s.keepMajority(e.target, numbers(nodes)); err != nil {
@@ -129,11 +126,8 @@ func planMove(e effect, s *state, c situation) (*injection, error) {
 	if e.target == "" {
 		e.target = follower
 	}
-	nodes, err := e.target.choose(s, c)
+	nodes, err := s.available(e.target, c, partLife, partPause)
 	if err != nil {
-		return nil, err
-	}
-	if nodes, err = s.unclaimed(nodes, errDown, partLife, partPause); err != nil {
 		return nil, err
 	}
 	to := nodes[0].Number()

@@ -14,11 +14,8 @@ import (
 func planNodes(e effect, s *state, c situation) (*injection, error) {
 	k := e.kind()
 	ends := k.claims == partLife || k.claims == partPause
-	nodes, err := e.target.choose(s, c)
+	nodes, err := s.available(e.target, c, blocking(k.claims)...)
 	if err != nil {
-		return nil, err
-	}
-	if nodes, err = s.unclaimed(nodes, errDown, blocking(k.claims)...); err != nil {
 		return nil, err
 	}
 	if nodes, err = s.unclaimed(nodes, errSamePart, k.claims); err != nil {
@@ -122,10 +119,6 @@ func hasLinks(s *state, _ []cluster.Node) error {
 	return nil
 }
 
-func injectKill(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-	return down(ctx, n, n.(Killer).Kill)
-}
-
 func injectStop(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
 	return down(ctx, n, func() error { return n.(Terminator).Terminate(ctx) })
 }
@@ -197,10 +190,6 @@ func injectPause(_ context.Context, _ effect, _ *state, n cluster.Node) (cluster
 			return n.Name() + " goes on", nil
 		},
 	}, p.Pause()
-}
-
-func injectSlowDisk(ctx context.Context, e effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-	return n.(Disk).SlowDisk(ctx, e.by)
 }
 
 func injectClock(ctx context.Context, e effect, _ *state, n cluster.Node) (cluster.Effect, error) {

@@ -140,6 +140,15 @@ func (s *state) keepMajority(t target, further []int) error {
 	return nil
 }
 
+// available returns the nodes of a target that no other fault keeps down or still.
+func (s *state) available(t target, c situation, parts ...part) ([]cluster.Node, error) {
+	nodes, err := t.choose(s, c)
+	if err != nil {
+		return nil, err
+	}
+	return s.unclaimed(nodes, errDown, parts...)
+}
+
 // unclaimed leaves out the nodes of which another fault has claimed one of the
 // parts; the error says that none remains.
 func (s *state) unclaimed(nodes []cluster.Node, why error, parts ...part) ([]cluster.Node, error) {

@@ -110,19 +110,25 @@ func batchMeans(values []float64, count int) []float64 {
 // neighbours estimates the correlation of neighbouring values: the usual
 // estimate, whose bias is -(1+3r)/n, with that added.
 func neighbours(values []float64) float64 {
+	r := autocorrelation(values, 1)
+	return r + (1+3*r)/float64(len(values))
+}
+
+// autocorrelation estimates the correlation of values that lag places lie between; 0 of
+// equal values.
+func autocorrelation(values []float64, lag int) float64 {
 	mean := stat.Mean(values, nil)
 	var products, squares float64
 	for i, v := range values {
 		squares += (v - mean) * (v - mean)
-		if i > 0 {
-			products += (v - mean) * (values[i-1] - mean)
+		if i >= lag {
+			products += (v - mean) * (values[i-lag] - mean)
 		}
 	}
 	if squares == 0 {
 		return 0
 	}
-	r := products / squares
-	return r + (1+3*r)/float64(len(values))
+	return products / squares
 }
 
 // quantileT returns how many standard errors a two-sided interval of the

@@ -46,7 +46,7 @@ const leastSizes = 4
 // coefficients are λ, σ, κ.
 type coefficients [3]float64
 
-const lambda, sigma, kappa = 0, 1, 2
+const none, lambda, sigma, kappa = -1, 0, 1, 2
 
 // at returns the throughput of n.
 func (c coefficients) at(n float64) float64 { return c[lambda] * n / c.divisor(n) }
@@ -104,7 +104,7 @@ func FitScaling(sizes []Size, confidence float64) (Scaling, error) {
 	for i, s := range sizes {
 		scaled[i] = Size{s.N, s.X / unit}
 	}
-	c, squares, ok := bestFit(scaled, [3]bool{}, firstGuess(scaled))
+	c, squares, ok := bestFit(scaled, none, firstGuess(scaled))
 	if !ok {
 		return Scaling{}, fmt.Errorf("fit the scalability law to %d measurements: no curve of that shape comes near them", len(sizes))
 	}
@@ -191,17 +191,18 @@ func residue(sizes []Size, c coefficients) (float64, bool) {
 }
 
 // bestFit returns the coefficients of the least sum of squares with σ, κ ≥ 0,
-// searched from start. Those that are held keep their value of start.
-func bestFit(sizes []Size, held [3]bool, start coefficients) (best coefficients, squares float64, ok bool) {
+// searched from start. The one that is held keeps its value of start.
+func bestFit(sizes []Size, held int, start coefficients) (best coefficients, squares float64, ok bool) {
 	// Where the minimum without bounds breaks one, the minimum lies on a bound.
 	for _, zero := range [][]int{{}, {sigma}, {kappa}, {sigma, kappa}} {
-		free, from := [3]bool{!held[lambda], !held[sigma], !held[kappa]}, start
-		if slices.ContainsFunc(zero, func(i int) bool { return held[i] }) {
+		if slices.Contains(zero, held) {
 			continue
 		}
+		from := start
 		for _, i := range zero {
-			free[i], from[i] = false, 0
+			from[i] = 0
 		}
+		free := slices.DeleteFunc([]int{lambda, sigma, kappa}, func(i int) bool { return i == held || slices.Contains(zero, i) })
 		c, left, fitted := levenberg(sizes, from, free)
 		if !fitted || c[sigma] < 0 || c[kappa] < 0 {
 			continue
@@ -229,15 +230,9 @@ func firstGuess(sizes []Size) coefficients {
 // levenberg finds a minimum of the sum of squares over the free coefficients by
 // the method of Levenberg and Marquardt, with steps scaled by each coefficient's
 // own curvature; J. J. Moré, 1978, https://doi.org/10.1007/BFb0067700
-func levenberg(sizes []Size, c coefficients, free [3]bool) (coefficients, float64, bool) {
+func levenberg(sizes []Size, c coefficients, free []int) (coefficients, float64, bool) {
 	squares, ok := residue(sizes, c)
-	var which []int
-	for i, f := range free {
-		if f {
-			which = append(which, i)
-		}
-	}
-	if !ok || len(which) == 0 {
+	if !ok || len(free) == 0 {
 		return c, squares, ok
 	}
 	const (
@@ -247,7 +242,7 @@ func levenberg(sizes []Size, c coefficients, free [3]bool) (coefficients, float6
 	)
 	damping := 1e-3
 	for range iterations {
-		next, solved := dampedStep(sizes, c, which, damping)
+		next, solved := dampedStep(sizes, c, free, damping)
 		left, valid := residue(sizes, next)
 		if !solved || !valid || left >= squares {
 			if damping *= 10; damping > stiffest {
@@ -302,9 +297,9 @@ func profile(sizes []Size, best coefficients, squares float64, which int, confid
 		return Interval{Value: value, Low: value, High: value, Confidence: confidence}
 	}
 	outside := func(v float64) bool {
-		at, held := best, [3]bool{}
-		at[which], held[which] = v, true
-		_, left, ok := bestFit(sizes, held, at)
+		at := best
+		at[which] = v
+		_, left, ok := bestFit(sizes, which, at)
 		return !ok || left > limit
 	}
 	i := Interval{Value: value}

@@ -208,18 +208,10 @@ func rankCorrection(y []float64) float64 {
 		free[i] = v - slope*float64(i)
 	}
 	ranks := ranked(free)
-	mean := stat.Mean(ranks, nil)
 	n := float64(len(y))
-	var squares, sum float64
-	for _, r := range ranks {
-		squares += (r - mean) * (r - mean)
-	}
+	var sum float64
 	for lag := 1; lag < len(y)-2; lag++ {
-		var products float64
-		for i := lag; i < len(y); i++ {
-			products += (ranks[i] - mean) * (ranks[i-lag] - mean)
-		}
-		if r := products / squares; math.Abs(r) > 1.96/math.Sqrt(n) {
+		if r := autocorrelation(ranks, lag); math.Abs(r) > 1.96/math.Sqrt(n) {
 			k := float64(lag)
 			sum += (n - k) * (n - k - 1) * (n - k - 2) * r
 		}

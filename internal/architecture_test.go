@@ -267,10 +267,6 @@ func TestWorkloadsNameNoDatabase(t *testing.T) {
 	})
 }
 
-// namesWorkload are the files that still name a workload besides its folder and the
-// registry.
-var namesWorkload = []string{"report/pagetables.go"}
-
 // TestWorkloadsAreNamedOnce holds that generic code knows no workload: its name is a
 // string in its own folder alone.
 func TestWorkloadsAreNamedOnce(t *testing.T) {
@@ -288,9 +284,6 @@ func TestWorkloadsAreNamedOnce(t *testing.T) {
 		t.Fatal("no folder below workload has a spec.go")
 	}
 	each(t, ".", func(path string, _ []byte, file *ast.File, set *token.FileSet) {
-		if slices.Contains(namesWorkload, path) {
-			return
-		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			text, ok := n.(*ast.BasicLit)
 			if ok && names[text.Value] && !strings.HasPrefix(path, "workload/"+strings.Trim(text.Value, `"`)+"/") {
@@ -308,7 +301,7 @@ func TestWorkloadsAreNoExamples(t *testing.T) {
 	name := regexp.MustCompile(`(?i)\b(bank|banks|tpcb)\b`)
 	own := regexp.MustCompile(`^(workload/(bank|tpcb)|cli|dbtest|db/sqltest)/`)
 	each(t, ".", func(path string, data []byte, _ *ast.File, _ *token.FileSet) {
-		if own.MatchString(path) || slices.Contains(namesWorkload, path) {
+		if own.MatchString(path) {
 			return
 		}
 		for i, line := range bytes.Split(data, []byte("\n")) {

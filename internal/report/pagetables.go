@@ -11,9 +11,6 @@ import (
 	"stroppy/internal/history"
 )
 
-// bank is the workload whose study has three tables of its own.
-const bank = "bank"
-
 // pacingError names the row of the tool's own delay.
 const pacingError = "pacing error"
 
@@ -222,10 +219,10 @@ func eventTables(r *Result) []PageTable {
 }
 
 // studyTables are the tables of the study that the workload comes from: those that
-// the workload adds, or of the bank the tables 1 to 3 of the Stroppy study.
+// the workload adds, or the tables 1 to 3 of the Stroppy study.
 func studyTables(r *Result) []PageTable {
 	tables := []PageTable{}
-	if r.Workload != bank && r.Workload != "" {
+	if !r.Study {
 		return ownTables(r)
 	}
 	vendor, d, load := OrNotKnown(r.Database), cmp.Or(r.Drive, &Drive{}), cmp.Or(r.Load, &Load{})
@@ -326,8 +323,7 @@ func detailTables(r *Result) []PageTable {
 	return tables
 }
 
-// transferred counts what was committed after the warm-up and wrote: of the bank, what
-// moved money.
+// transferred counts what was committed after the warm-up and wrote.
 func transferred(d *Drive) (n uint64) {
 	for kind, count := range d.Kinds {
 		if !history.KindReadOnly(kind) {

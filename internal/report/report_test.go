@@ -22,7 +22,7 @@ func number[N any](n N) *N { return &n }
 
 func base(verdict, reason string) *Result {
 	return &Result{
-		Schema: Schema, Verdict: verdict, Reason: reason, Workload: "bank",
+		Schema: Schema, Verdict: verdict, Reason: reason, Workload: "bank", Study: true,
 		Database: "PostgreSQL", DatabaseVersion: "15.13", Seed: 42, StartedAt: "2025-03-01T12:00:00Z",
 		Load:   &Load{Accounts: 10000, Seconds: number(0.081), RowsPerSecond: number(123456.7), Total: "1234567.89"},
 		Checks: []Check{}, Faults: []Fault{}, Settings: []Setting{{"fsync", "on"}, {"synchronous_commit", "on"}},

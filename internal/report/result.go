@@ -64,6 +64,7 @@ type Result struct {
 	Violations *Violations `json:"violations"` // null where no check found one
 
 	Tables []Table `json:"tables,omitempty"` // what the workload adds
+	Study  bool    `json:"study,omitempty"`  // the tables are those of the Stroppy study
 
 	Finished    bool      `json:"finished"`     // false: the run was cut off before its end
 	DatabaseURL string    `json:"database_url"` // without passwords

@@ -73,6 +73,7 @@ func (c *conductor) recheck(ctx context.Context) error {
 	if err := c.recall(ctx); err != nil {
 		return err
 	}
+	c.result.Study = c.o.Spec.Study
 	if c.expect == isolation.Unknown {
 		return fmt.Errorf("check %s: it does not say which level was promised: give it with --expect", c.o.Dir.Path)
 	}

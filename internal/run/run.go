@@ -166,7 +166,7 @@ func newConductor(o Options) *conductor {
 		log: o.Dir.logger(o.Scrub),
 		result: &report.Result{
 			Schema: report.Schema, Verdict: "unknown", Reason: "The run was cut off before its end.",
-			DatabaseURL: o.DatabaseURL, Seed: o.Plan.Seed,
+			DatabaseURL: o.DatabaseURL, Seed: o.Plan.Seed, Study: o.Spec.Study,
 			StartedAt: time.Now().UTC().Format(time.RFC3339),
 			Checks:    []report.Check{}, Faults: []report.Fault{}, Settings: []report.Setting{}, Phases: []report.Phase{}, Servers: []report.Server{},
 			Scenario: []report.Setting{}, Stroppy: o.Stroppy,

@@ -16,7 +16,7 @@ import (
 func Spec() workload.Spec {
 	return workload.Spec{
 		Name: Name, About: "transfers, payrolls and audits over accounts; every transfer is checked",
-		Data: "bank", Steps: true,
+		Data: "bank", Steps: true, Study: true,
 		Config: func() workload.Config {
 			c := DefaultConfig()
 			return &c

@@ -1,15 +1,16 @@
 package redis
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strconv"
 	"strings"
 	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"stroppy/internal/cluster"
 )
@@ -21,8 +22,9 @@ type session struct {
 	limit   time.Duration // of one question
 	turn    cluster.Lock
 
-	conn    net.Conn // nil while there is none
-	answers *bufio.Reader
+	conn   net.Conn // nil while there is none
+	client *goredis.Client
+	bound  *goredis.Conn // the client's only connection, which is conn
 }
 
 func newSession(address string, limit time.Duration) *session {
@@ -53,63 +55,54 @@ func (s *session) ask(ctx context.Context, words ...string) (string, error) {
 
 func (s *session) try(ctx context.Context, words []string) (string, error) {
 	if s.conn == nil {
-		var dialer net.Dialer
-		conn, err := dialer.DialContext(ctx, "tcp", s.address)
-		if err != nil {
+		if err := s.connect(ctx); err != nil {
 			return "", err
 		}
-		// The end of the connection takes back what was sent and not received, so that
-		// no command of ours arrives after a cut is healed, when it is wrong.
-		if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
-			return "", errors.Join(err, conn.Close())
-		}
-		s.conn, s.answers = conn, bufio.NewReader(conn)
 	}
 	// Whoever gives up does not wait for the limit.
 	conn := s.conn
 	release := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer release()
-	text, err := s.roundTrip(words)
+	command := make([]any, len(words))
+	for i, word := range words {
+		command[i] = word
+	}
+	text, err := s.bound.Do(ctx, command...).Text()
 	if err != nil && !refused(err) {
 		s.drop()
 	}
 	return text, err
 }
 
-// roundTrip sends a command and reads a reply that is no array
-// (https://redis.io/docs/latest/develop/reference/protocol-spec/).
-func (s *session) roundTrip(words []string) (string, error) {
-	command := fmt.Appendf(nil, "*%d\r\n", len(words))
-	for _, word := range words {
-		command = fmt.Appendf(command, "$%d\r\n%s\r\n", len(word), word)
-	}
-	if _, err := s.conn.Write(command); err != nil {
-		return "", err
-	}
-	line, err := s.answers.ReadString('\n')
+// connect makes the connection here and not in the library, which would log what goes
+// wrong and wait after it.
+func (s *session) connect(ctx context.Context) error {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", s.address)
 	if err != nil {
-		return "", err
+		return err
 	}
-	kind, text := line[0], strings.TrimSpace(line[1:])
-	switch kind {
-	case '+':
-		return text, nil
-	case '-':
-		return "", refusal(text)
-	case '$':
-		if size, err := strconv.Atoi(text); err == nil && size >= 0 {
-			bulk := make([]byte, size+2) // with the end of the line
-			_, err := io.ReadFull(s.answers, bulk)
-			return string(bulk[:size]), err
-		}
+	// The end of the connection takes back what was sent and not received, so that
+	// no command of ours arrives after a cut is healed, when it is wrong.
+	if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
+		return errors.Join(err, conn.Close())
 	}
-	return "", fmt.Errorf("the server's reply begins with %q", line)
+	s.conn = conn
+	s.client = goredis.NewClient(&goredis.Options{
+		Dialer:     func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+		MaxRetries: -1, DialerRetries: 1, PoolSize: 1, PipelinePoolSize: -1, ConnMaxIdleTime: -1,
+		ReadTimeout: s.limit, WriteTimeout: s.limit, ContextTimeoutEnabled: true,
+		// Nothing arrives unasked.
+		Protocol: 2, DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	s.bound = s.client.EphemeralConn()
+	return nil
 }
 
 // drop closes the connection; the turn is held.
 func (s *session) drop() {
 	if s.conn != nil {
-		_ = s.conn.Close() // what was answered is known
+		_ = errors.Join(s.bound.Close(), s.client.Close(), s.conn.Close()) // what was answered is known
 		s.conn = nil
 	}
 }
@@ -121,14 +114,9 @@ func (s *session) close() {
 	}
 }
 
-// refusal is an error that the server has answered.
-type refusal string
-
-func (r refusal) Error() string { return string(r) }
-
 // refused reports whether the server has answered, though with an error.
 func refused(err error) bool {
-	_, ok := errors.AsType[refusal](err)
+	_, ok := errors.AsType[goredis.Error](err)
 	return ok
 }
 

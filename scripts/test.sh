@@ -162,7 +162,7 @@ elif [ $tier = race ]; then
 	reruns=2
 	# SQLite's own code, translated from C, is neither watched nor has its pointers checked.
 	export CGO_ENABLED=1
-	tests "$racy $watched" -race -count 1 -short -p 2 -parallel 4 -skip "$sequential" \
+	tests "$racy $watched" -race -count 1 -short -p 1 -parallel 2 -skip "$sequential" \
 		-gcflags='modernc.org/...=-d=checkptr=0' -gcflags='modernc.org/sqlite/lib=-d=checkptr=0 -race=false' "$@"
 elif [ $# -gt 0 ]; then # somebody asks for other tests
 	echo "== go test"

@@ -44,7 +44,7 @@ func drive(t *testing.T, url string, args ...string) *driving {
 	}
 	d := &driving{dir: filepath.Join(t.TempDir(), "run"), ended: make(chan struct{})}
 	args = append([]string{"run", "--no-load", "--json", "--db", url, "--out", d.dir,
-		"--clients", "4", "--duration", "2s", "--rate", "400", "--audits", "10"}, args...)
+		"--clients", "4", "--duration", "6s", "--rate", "150", "--audits", "10"}, args...)
 	go func() {
 		defer close(d.ended)
 		d.code, d.stdout, d.stderr = stroppy(args...)

@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// runMore doubles how many tests run side by side: most of these wait for servers or
+// runMore has half as many more tests run side by side: most of these wait for servers or
 // for time, and processors would be idle.
 func runMore() error {
 	parallel := flag.Lookup("test.parallel")
@@ -71,7 +71,7 @@ func runMore() error {
 	if err != nil {
 		return err
 	}
-	return parallel.Value.Set(strconv.Itoa(2 * n))
+	return parallel.Value.Set(strconv.Itoa(n + n/2))
 }
 
 func (s *servers) stop() error {

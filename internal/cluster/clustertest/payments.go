@@ -114,6 +114,9 @@ func (p *Payments) count() int {
 	return len(p.acked)
 }
 
+// settled is how long nodes may differ once the cluster is whole.
+const settled = 20 * time.Second
+
 // End stops the clients, waits until the cluster is whole, and returns how many
 // acknowledged payments are lost. All nodes must hold the same.
 func (p *Payments) End(what string) (lost int) {
@@ -128,8 +131,26 @@ func (p *Payments) End(what string) (lost int) {
 	Must(p.t, p.c.WaitHealthy(ctx))
 	whole := time.Since(began)
 	leader, others := Leader(p.t, p.c)
-	there, err := p.k.Holds(ctx, p.c, leader.Number())
-	Must(p.t, err)
+	var there map[string]string
+	// A payment that its client had given up may commit while the nodes are read: only
+	// what stays different is different.
+	if err := cluster.Retry(Within(p.t, settled), func() (err error) {
+		if there, err = p.k.Holds(ctx, p.c, leader.Number()); err != nil {
+			return err
+		}
+		for _, n := range others {
+			held, err := p.k.Holds(ctx, p.c, n.Number())
+			if err != nil {
+				return err
+			}
+			if !maps.Equal(held, there) {
+				return fmt.Errorf("%s holds %d things, %s %d, and they differ", n.Name(), len(held), leader.Name(), len(there))
+			}
+		}
+		return nil
+	}); err != nil {
+		p.t.Errorf("%s: %v", what, err)
+	}
 	if p.k.Sound != nil {
 		if err := p.k.Sound(there); err != nil {
 			p.t.Errorf("%s: %v", what, err)
@@ -138,13 +159,6 @@ func (p *Payments) End(what string) (lost int) {
 	for id := range p.acked {
 		if _, ok := there[id]; !ok {
 			lost++
-		}
-	}
-	for _, n := range others {
-		held, err := p.k.Holds(ctx, p.c, n.Number())
-		Must(p.t, err)
-		if !maps.Equal(held, there) {
-			p.t.Errorf("%s: %s holds %d things, %s %d, and they differ", what, n.Name(), len(held), leader.Name(), len(there))
 		}
 	}
 	p.t.Logf("%s: %d acknowledged, %d lost, no success for %v, whole after %v", what, len(p.acked), lost,

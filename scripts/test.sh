@@ -128,15 +128,22 @@ flaky() {
 		}'
 }
 
+# race runs the short tests of what is concurrent, with the arguments of go test. SQLite's
+# own code, translated from C, is neither watched nor has its pointers checked.
+race() {
+	echo "== tests of what is concurrent, under the race detector"
+	export CGO_ENABLED=1
+	tests "$racy $watched" -race -count 1 -short -p 3 -parallel 4 -skip "$sequential" \
+		-gcflags='modernc.org/...=-d=checkptr=0' -gcflags='modernc.org/sqlite/lib=-d=checkptr=0 -race=false' "$@"
+}
+
 # Pure Go, as the program is built by default. What one checkout has compiled serves
 # another, because no path is in it. Programs are linked without what a debugger
 # needs, and collect garbage less often: both take time alone.
 export CGO_ENABLED=0 GOFLAGS="${GOFLAGS-} -trimpath -ldflags=-w" GOGC="${GOGC-400}"
 
 scratch=$(mktemp -d)
-race= # the process group of the tests under the race detector
-trap 'rm -rf "$scratch"; [ -z "$race" ] || kill -- "-$race"' EXIT
-trap 'exit 130' INT TERM
+trap 'rm -rf "$scratch"' EXIT
 touch "$scratch/all" "$scratch/flaky"
 status=0 reruns=0
 
@@ -158,34 +165,25 @@ if [ $tier = quick ]; then
 	# The clusters have few tests without a server.
 	tests "./internal/cli ./internal/dbtest $(go list ./... | grep -v /cluster | tr '\n' ' ')" -short -p 3 "$@"
 elif [ $tier = race ]; then
-	echo "== tests of what is concurrent, under the race detector"
-	reruns=2
-	# SQLite's own code, translated from C, is neither watched nor has its pointers checked.
-	export CGO_ENABLED=1
-	tests "$racy $watched" -race -count 1 -short -p 1 -parallel 2 -skip "$sequential" \
-		-gcflags='modernc.org/...=-d=checkptr=0' -gcflags='modernc.org/sqlite/lib=-d=checkptr=0 -race=false' "$@"
+	race "$@"
 elif [ $# -gt 0 ]; then # somebody asks for other tests
 	echo "== go test"
 	tests "./..." "$@"
 else
 	reruns=2
 	unwatched=./...
-	if command -v gcc >/dev/null && command -v setsid >/dev/null; then
+	if command -v gcc >/dev/null; then
 		# shellcheck disable=SC2086 # two lists
 		unwatched=$(go list ./... | grep -vxF "$(go list $watched)" | tr '\n' ' ')
-		# They calculate while the others wait for servers.
-		setsid ./scripts/test.sh race >"$scratch/race" 2>&1 &
-		race=$!
+	fi
+	echo "== all tests but those that the race detector watches below"
+	# The longest come first, so that no processor waits for them in the end. Tests
+	# that wait for servers leave processors idle, hence -p and -parallel.
+	tests "./internal/dbtest ./internal ./internal/cluster/mariadb ./internal/cluster/postgres ./internal/cli $unwatched" -count 1 -p 4 -parallel 4
+	if command -v gcc >/dev/null; then
+		race
 	else
 		echo "test.sh: no gcc, so the race detector is off" >&2
-	fi
-	echo "== all tests but those that the race detector watches at the same time"
-	# The longest come first, so that no processor waits for them in the end.
-	tests "./internal/dbtest ./internal ./internal/cluster/mariadb ./internal/cluster/postgres ./internal/cli $unwatched" -count 1 -p 3 -parallel 4
-	if [ -n "$race" ]; then
-		wait "$race" || status=1
-		race=
-		cat "$scratch/race"
 	fi
 fi
 

@@ -30,10 +30,11 @@ esac
 
 # What runs in several goroutines: the race detector watches its short tests, the
 # servers of other tests it would only slow down. All tests of the second list are
-# short, so that everything runs them under the race detector alone.
+# short, so that everything runs them under the race detector alone. The longest of
+# both come first.
 racy="./internal/dbtest ./internal/history ./internal/stats ./internal/db/etcd ./internal/db/memory ./internal/db/redis"
-watched="./internal/run ./internal/live ./internal/load ./internal/nemesis ./internal/cluster ./internal/resource ./internal/workload/...
-	./internal/db ./internal/db/address ./internal/db/dqlite ./internal/db/mysql ./internal/db/noop ./internal/db/optimistic ./internal/db/pgwire
+watched="./internal/db/mysql ./internal/db/pgwire ./internal/nemesis ./internal/cluster ./internal/run ./internal/live ./internal/load
+	./internal/resource ./internal/workload/... ./internal/db ./internal/db/address ./internal/db/dqlite ./internal/db/noop ./internal/db/optimistic
 	./internal/db/postgres ./internal/db/sqlite ./internal/db/wire"
 
 # Calculations in one goroutine, in which that detector can find nothing.
@@ -133,7 +134,7 @@ flaky() {
 race() {
 	echo "== tests of what is concurrent, under the race detector"
 	export CGO_ENABLED=1
-	tests "$racy $watched" -race -count 1 -short -p 3 -parallel 4 -skip "$sequential" \
+	tests "./internal/dbtest $watched $racy" -race -count 1 -short -p 3 -parallel 4 -skip "$sequential" \
 		-gcflags='modernc.org/...=-d=checkptr=0' -gcflags='modernc.org/sqlite/lib=-d=checkptr=0 -race=false' "$@"
 }
 

@@ -181,7 +181,7 @@ func leastDamage(mutant string, fired int) int {
 }
 
 func TestMutantsShowThemselves(t *testing.T) {
-	seeds := 5 // internal/dbtest has more, with the real checks
+	seeds := 2 // internal/dbtest has twenty, with the real checks
 	if testing.Short() {
 		seeds = 1
 	}

@@ -29,10 +29,6 @@ const (
 	maxBlock   = 64 << 10
 )
 
-func blockSize(clients int) int {
-	return min(max(fillBudget/max(clients, 1), minBlock), maxBlock)
-}
-
 // Writer writes the history of one run. Each client appends to its own
 // ClientWriter; full blocks go to one goroutine, which writes the file.
 type Writer struct {
@@ -103,7 +99,7 @@ func create(f file, path string, h Header, clients int) (*Writer, error) {
 	}
 	w := &Writer{
 		clients: make([]ClientWriter, clients),
-		size:    blockSize(clients),
+		size:    min(max(fillBudget/clients, minBlock), maxBlock),
 		stop:    make(chan struct{}),
 		done:    make(chan struct{}),
 		out:     out,

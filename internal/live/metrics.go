@@ -126,7 +126,8 @@ func newHistogram(d *prometheus.Desc, r *stats.Reading, began time.Time, values 
 	for _, b := range buckets {
 		reach(b.Upper.Seconds())
 		count += b.Count
-		native[nativeIndex(middle(b))] += int64(b.Count)
+		// A native bucket goes from 2^((index-1)/2^schema) to 2^(index/2^schema), its upper end included.
+		native[int(math.Ceil(math.Log2(middle(b))*(1<<schema)))] += int64(b.Count)
 	}
 	reach(math.Inf(1))
 	total := sum(buckets)
@@ -151,10 +152,6 @@ func (h *histogram) Write(to *dto.Metric) error {
 	to.Histogram.Bucket = classic.GetHistogram().GetBucket()
 	return nil
 }
-
-// nativeIndex is the bucket that x falls into, which goes from
-// 2^((index-1)/2^schema) to 2^(index/2^schema), its upper end included.
-func nativeIndex(x float64) int { return int(math.Ceil(math.Log2(x) * (1 << schema))) }
 
 // middle is that of a bucket in seconds.
 func middle(b stats.Bucket) float64 { return (b.Lower + b.Upper).Seconds() / 2 }

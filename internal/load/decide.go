@@ -27,16 +27,11 @@ func (w *worker) decide() {
 		if !w.again(err) {
 			return
 		}
-		forget(tx.Ops)
+		for i := range tx.Ops { // what a try that was not applied has observed
+			op := &tx.Ops[i]
+			op.Observed, op.Version, op.Value, op.Writer = false, 0, 0, 0
+		}
 		tx.Try = w.last
-	}
-}
-
-// forget drops what a try that was not applied has observed.
-func forget(ops []history.Op) {
-	for i := range ops {
-		op := &ops[i]
-		op.Observed, op.Version, op.Value, op.Writer = false, 0, 0, 0
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"stroppy/internal/history"
 	"stroppy/internal/stats"
 )
 
@@ -242,8 +243,9 @@ func (d *Driver) checkHealth(c *contact) {
 	var answers uint64
 	lost := int64(math.MaxInt64) // since when the first of those that wait has waited
 	for _, w := range d.workers[:len(d.options.Clients)] {
-		answers += w.counters.answers()
-		if since := w.counters.downSince.Load(); since > 0 {
+		n := &w.counters
+		answers += n.outcomes[history.Committed].Load() + n.outcomes[history.Rejected].Load() + n.conflicts.Load()
+		if since := n.downSince.Load(); since > 0 {
 			lost = min(lost, since)
 		}
 	}
@@ -286,7 +288,9 @@ func (d *Driver) result(ctx context.Context, cpu float64, finish int64) (*Result
 		known, cut = max(known, w.known), cut || w.cut
 		recorders = append(recorders, w.recorder)
 	}
-	d.sheds.waits(stopped, &r.Never)
+	for second, n := range d.sheds.bySecond { // they were due before its end, and would have waited since at least
+		r.Never.Add(time.Duration(stopped-int64(second+1)*int64(time.Second)), n)
+	}
 	r.Measurements = stats.Merge(recorders...)
 	r.Elapsed = max(0, time.Duration(known-d.begin)-d.options.Warmup)
 	r.Interrupted = cut && d.failure == nil && ctx.Err() != nil

@@ -101,9 +101,6 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// paced reports whether clients wait for the time at which work is due.
-func (o *Options) paced() bool { return !o.Plan.Closed() || o.Think > 0 }
-
 // room is how many transactions may be due and not sent at one client.
 func (o *Options) room(i int) int {
 	return int(max(part(uint64(cmp.Or(o.MaxBacklog, DefaultBacklog)), len(o.Clients), i), 1))

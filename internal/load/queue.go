@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"stroppy/internal/pace"
-	"stroppy/internal/stats"
 )
 
 // never is the clock of what does not come.
@@ -24,27 +23,17 @@ type source struct {
 func newSource(o *Options, client int, begin, end int64) source {
 	s := source{
 		arrivals: pace.NewArrivals(o.Plan, o.Arrival, len(o.Clients), client, o.Seed),
-		begin:    begin, end: end, left: o.share(client), next: never,
+		begin:    begin, end: end, left: o.share(client),
 	}
-	if s.left > 0 {
-		s.set(s.arrivals.Next())
-	}
+	s.set(s.arrivals.Next())
 	return s
 }
 
+// set sets when the next one is due, as the arrivals have it.
 func (s *source) set(due time.Duration, ok bool) {
-	if s.next = s.begin + int64(due); !ok || s.next >= s.end {
+	if s.next = s.begin + int64(due); !ok || s.left == 0 || s.next >= s.end {
 		s.next = never
 	}
-}
-
-// advance goes on to the arrival after next.
-func (s *source) advance() {
-	if s.left--; s.left == 0 {
-		s.next = never
-		return
-	}
-	s.set(s.arrivals.Next())
 }
 
 // skip passes over all that are due by now, and returns how many.
@@ -54,9 +43,7 @@ func (s *source) skip(now int64) uint64 {
 	}
 	more, due, ok := s.arrivals.Skip(time.Duration(min(now, s.end-1)+1-s.begin), s.left-1)
 	s.left -= 1 + more
-	if s.set(due, ok); s.left == 0 {
-		s.next = never
-	}
+	s.set(due, ok)
 	return 1 + more
 }
 
@@ -81,7 +68,8 @@ func (q *queue) admit(now int64) (shed uint64) {
 		}
 		q.due[(q.head+q.size)%len(q.due)] = q.next
 		q.size++
-		q.advance()
+		q.left--
+		q.set(q.arrivals.Next())
 	}
 	return 0
 }
@@ -120,14 +108,6 @@ func (s *sheds) add(now int64, n uint64) {
 	second := int(now / int64(time.Second))
 	s.bySecond = append(s.bySecond, make([]uint64, max(0, second+1-len(s.bySecond)))...)
 	s.bySecond[second] += n
-}
-
-// waits adds how long they would have waited at least: they were due before the
-// end of the second in which they were seen.
-func (s *sheds) waits(stopped int64, never *stats.Waits) {
-	for second, n := range s.bySecond {
-		never.Add(time.Duration(stopped-int64(second+1)*int64(time.Second)), n)
-	}
 }
 
 // unsent counts those that wait and were due before stopped into the second of

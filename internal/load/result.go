@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"stroppy/internal/db"
-	"stroppy/internal/history"
 	"stroppy/internal/stats"
 )
 
@@ -79,11 +78,6 @@ type counters struct {
 // an atomic addition.
 func add(c *atomic.Uint64) { c.Store(c.Load() + 1) }
 
-// answers grows whenever the database has answered.
-func (c *counters) answers() uint64 {
-	return c.outcomes[history.Committed].Load() + c.outcomes[history.Rejected].Load() + c.conflicts.Load()
-}
-
 // errorKind is what errors are counted by.
 type errorKind struct {
 	class    db.Class
@@ -114,12 +108,8 @@ func mergeErrors(all []*worker) []ErrorCount {
 	merged := map[errorKind]ErrorCount{}
 	for _, w := range all {
 		for kind, c := range w.errors {
-			sum := *c
-			if earlier, there := merged[kind]; there {
-				sum = earlier
-				sum.Count += c.Count
-			}
-			merged[kind] = sum
+			c.Count += merged[kind].Count
+			merged[kind] = *c
 		}
 	}
 	return slices.SortedFunc(maps.Values(merged), func(a, b ErrorCount) int {

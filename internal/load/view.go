@@ -20,7 +20,6 @@ type view struct {
 	started bool
 	stopped int64     // clock from which nothing arrives any more
 	arrived []arrived // by client of an open loop
-	room    []uint64
 
 	seconds []stats.Second // of the last hour, ascending
 	last    Counters       // at the end of the latest one
@@ -30,7 +29,7 @@ type view struct {
 // arrived counts the arrivals of one client.
 type arrived struct {
 	source
-	n uint64
+	n, room uint64
 }
 
 // begin is called when the load phase begins.
@@ -42,8 +41,7 @@ func (v *view) begin(d *Driver) {
 		return
 	}
 	for i := range d.options.Clients {
-		v.arrived = append(v.arrived, arrived{source: newSource(&d.options, i, d.begin, d.end)})
-		v.room = append(v.room, uint64(d.options.room(i)))
+		v.arrived = append(v.arrived, arrived{source: newSource(&d.options, i, d.begin, d.end), room: uint64(d.options.room(i))})
 	}
 }
 
@@ -65,11 +63,7 @@ func (v *view) queued(d *Driver) (backlog, shed uint64) {
 		a := &v.arrived[i]
 		a.n += a.skip(now)
 		waiting := max(a.n, lost+sent) - lost - sent
-		if waiting > v.room[i] {
-			lost += waiting - v.room[i]
-			waiting = v.room[i]
-		}
-		backlog, shed = backlog+waiting, shed+lost
+		backlog, shed = backlog+min(waiting, a.room), shed+lost+max(waiting, a.room)-a.room
 	}
 	return backlog, shed
 }

@@ -102,7 +102,7 @@ func (w *worker) run() {
 	defer w.flush()
 	w.timer = time.NewTimer(time.Hour)
 	defer w.timer.Stop()
-	if w.every == 0 && d.options.paced() && d.precise {
+	if o := &d.options; w.every == 0 && d.precise && (!o.Plan.Closed() || o.Think > 0) {
 		if w.alarm = newAlarm(); w.alarm != nil {
 			defer w.alarm.close()
 			defer context.AfterFunc(w.stopping, w.alarm.cancel)()

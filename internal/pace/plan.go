@@ -92,20 +92,15 @@ func parseStage(words []string) (s stage, err error) {
 
 func parseRate(text string) (float64, error) {
 	rate, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(rate) || math.IsInf(rate, 0) {
-		return 0, errForm
-	}
-	return math.Abs(rate), inRange(rate)
-}
-
-func inRange(rate float64) error {
 	switch {
+	case err != nil || math.IsNaN(rate) || math.IsInf(rate, 0):
+		return 0, errForm
 	case rate < 0:
-		return fmt.Errorf("a rate cannot be negative: take 0 to send as fast as answers come")
-	case math.IsNaN(rate) || rate > MaxRate:
-		return fmt.Errorf("a rate may be at most %.0f per second", MaxRate)
+		return 0, errors.New("a rate cannot be negative: take 0 to send as fast as answers come")
+	case rate > MaxRate:
+		return 0, fmt.Errorf("a rate may be at most %.0f per second", MaxRate)
 	}
-	return nil
+	return math.Abs(rate), nil // of -0
 }
 
 // build sets where the stages begin.
@@ -150,7 +145,7 @@ func (p Plan) String() string {
 			text += ".." + number(s.to)
 		}
 		if s.length > 0 {
-			text += " for " + brief(s.length)
+			text += " for " + briefly.Replace(s.length.String())
 		}
 		parts = append(parts, text)
 	}
@@ -242,8 +237,5 @@ func (s *stage) slope() float64 { return (s.to - s.from) / s.length.Seconds() }
 
 func number(rate float64) string { return strconv.FormatFloat(rate, 'f', -1, 64) }
 
-// brief writes a time without its parts that are zero: 1m and not 1m0s.
-func brief(d time.Duration) string {
-	short := strings.NewReplacer("h0m0s", "h", "m0s", "m")
-	return short.Replace(d.String())
-}
+// briefly takes the parts of a time that are zero away: 1m and not 1m0s.
+var briefly = strings.NewReplacer("h0m0s", "h", "m0s", "m")

@@ -218,10 +218,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// namesDatabase are the files that still name a database besides its folders and the
-// registry in cli: what a URL of one may show, and the examples of a help text or of a
-// message.
-var namesDatabase = []string{"cli/clustercommand.go", "cli/databases.go", "cli/sweep.go", "cluster/faultfs.go", "scenario/redact.go", "scenario/scenario.go", "scenario/settings.go"}
+// namesDatabase are the files that name a database besides its folders: the registry in
+// cli, and what a URL of one may show.
+var namesDatabase = []string{"cli/databases.go", "scenario/redact.go"}
 
 // TestDatabasesAreNamedOnce holds that generic code knows no database: the folders of
 // its driver and of its clusters name it, and the registry.

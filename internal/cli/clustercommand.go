@@ -37,7 +37,7 @@ func (a *app) clusterCommand() *cobra.Command {
 			return usagef("%q is no command of a cluster; the nearest is %s", args[0], scenario.Nearest(args[0], []string{"up", "status", "down"}))
 		},
 	}
-	one := takes(1, 1, "takes one cluster, such as postgres:2; `stroppy list clusters` shows all")
+	one := takes(1, 1, "takes one cluster, KIND or KIND:N; `stroppy list clusters` shows all")
 	c.AddCommand(
 		&cobra.Command{Use: "up KIND[:N]", Short: "Start a cluster and leave it running", Args: one,
 			RunE: func(_ *cobra.Command, args []string) error { return a.clusterUp(args[0]) }},

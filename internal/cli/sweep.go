@@ -169,7 +169,7 @@ func (w *sweeping) axis() error {
 	case sweep.Nodes:
 		kind, nodes, _ := clusterNodes(c.Cluster)
 		if kind == "" {
-			return usagef("a sweep over nodes starts a cluster of each size: name its kind with --cluster, such as --cluster etcd:5")
+			return usagef("a sweep over nodes starts a cluster of each size: name its kind with --cluster; `stroppy list clusters` shows all")
 		}
 		for n := range nodes {
 			w.fallback = append(w.fallback, float64(n+1))

@@ -164,7 +164,7 @@ func (l *faultFS) close() error {
 }
 
 // errNoFaultFS is what a node without a file system of ours says.
-var errNoFaultFS = errors.New("its cluster was started without one: start it with layer=on, as in postgres:1?layer=on")
+var errNoFaultFS = errors.New("its cluster was started without one: start it with layer=on, as in KIND:1?layer=on")
 
 // mountFaultFS puts the file system under the node's data, if there has to be one,
 // before the first start; life is held.

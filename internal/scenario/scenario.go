@@ -28,7 +28,7 @@ type Scenario struct {
 	Workload string
 	Config   workload.Config // the workload's own settings, which nobody changes
 
-	DB      string // the database's URL, its password included; empty is SQLite in the run's directory
+	DB      string // the database's URL, its password included; empty is the embedded one in the run's directory
 	NoLoad  bool
 	NoCheck bool
 	Expect  isolation.Level // unknown: what the database claims
@@ -158,7 +158,7 @@ func (s *Scenario) oneDatabase() error {
 	case s.Cluster != "" && s.NoLoad:
 		return fmt.Errorf("no-load drives what is loaded, and a new cluster is empty: leave one of no-load and cluster out")
 	case s.Cluster == "" && s.Nemesis != "":
-		return fmt.Errorf("nemesis hurts a cluster that stroppy has started: name one with cluster, such as --cluster etcd:3")
+		return fmt.Errorf("nemesis hurts a cluster that stroppy has started: name one with cluster, such as --cluster KIND:3; `stroppy list clusters` shows the kinds")
 	case s.Nemesis == "" && (s.MaxOutage > 0 || s.MaxDegradation > 0):
 		return fmt.Errorf("max-outage and max-degradation are limits on what faults do, and there is none: give some with nemesis")
 	}

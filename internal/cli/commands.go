@@ -258,7 +258,6 @@ func (a *app) print(result *report.Result, dir string, asJSON bool) error {
 	return err
 }
 
-// printJSON prints a value as indented JSON.
 func (a *app) printJSON(value any) error {
 	encoder := json.NewEncoder(a.stdout)
 	encoder.SetIndent("", "  ")

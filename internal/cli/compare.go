@@ -51,7 +51,6 @@ func (a *app) compareCommand() *cobra.Command {
 	return c
 }
 
-// comparing is one comparison on its way.
 type comparing struct {
 	app     *app
 	files   []string // the scenarios
@@ -92,7 +91,6 @@ func (a *app) compare(files []string, rounds int, out string) error {
 	return found.with(err, c.asked)
 }
 
-// report prints the comparison and makes its page.
 func (c *comparing) report() error {
 	command := fmt.Sprintf("stroppy compare --repeat %d%s", c.rounds, quoted(c.files))
 	compared, err := c.app.printComparison(c.sides, c.dir, command)
@@ -113,7 +111,6 @@ func quoted(words []string) (text string) {
 	return text
 }
 
-// add takes up a scenario.
 func (c *comparing) add(file string) error {
 	config, err := c.app.configure(nil, file)
 	switch {
@@ -136,7 +133,6 @@ func (c *comparing) add(file string) error {
 	return nil
 }
 
-// run carries out all rounds.
 func (c *comparing) run() error {
 	s := c.app.begin(live.NewFeed())
 	defer s.stop()

@@ -81,7 +81,6 @@ func (a *app) settings(c *cobra.Command, has func(scenario.Key) bool) func(args 
 	}
 }
 
-// addFlag adds the flag of a key.
 func addFlag(flags *pflag.FlagSet, key scenario.Key, help string) *keyFlag {
 	f := &keyFlag{key: key}
 	if key.Alias == nil {

@@ -185,7 +185,6 @@ func (c *config) runDatabase(dir string) string {
 	return ownScheme + ":" + filepath.Join(dir, c.defaultFile())
 }
 
-// exitCode says how the program ends after an error.
 func exitCode(err error) int {
 	var exit *exitError
 	switch {

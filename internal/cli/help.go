@@ -31,7 +31,6 @@ func groupedHelp(c *cobra.Command) {
 	})
 }
 
-// helpOf is the help of a command for a workload.
 func helpOf(c *cobra.Command, list scenario.Workloads, spec workload.Spec) string {
 	s, _, err := list.Merge([]scenario.Setting{{Key: "workload", Value: spec.Name}})
 	if err != nil {

@@ -206,7 +206,6 @@ func (l *lookup) showEnd() error {
 	return nil
 }
 
-// transaction is one line.
 func (l *lookup) transaction(r history.Record) string {
 	how := r.Outcome.String()
 	if r.Reason != 0 {

@@ -37,7 +37,6 @@ func (a *app) openLive(c *config) (*liveServers, error) {
 	return l, nil
 }
 
-// wantedServer is one that the configuration asks for.
 type wantedServer struct {
 	flag, address string
 	options       live.Options
@@ -104,7 +103,6 @@ func (l *liveServers) fail(why string) {
 	l.close()
 }
 
-// close stops serving.
 func (l *liveServers) close() {
 	for _, s := range l.servers {
 		s.Close()

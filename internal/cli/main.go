@@ -167,7 +167,6 @@ func noArguments(c *cobra.Command, args []string) error {
 	return nil
 }
 
-// exitError is an error with its exit code.
 type exitError struct {
 	code int
 	err  error

@@ -62,7 +62,6 @@ func (a *app) sweepCommand() *cobra.Command {
 	return c
 }
 
-// sweeping is one sweep on its way.
 type sweeping struct {
 	app      *app
 	config   *config
@@ -293,7 +292,6 @@ func (w *sweeping) shared() string {
 	return string(c.YAML())
 }
 
-// resized is the cluster's text with another number of nodes.
 func resized(text string, nodes int) string {
 	kind, _, params := clusterNodes(text)
 	return kind + ":" + strconv.Itoa(nodes) + params
@@ -327,7 +325,6 @@ func (w *sweeping) with(value float64) (config, error) {
 	return c, nil
 }
 
-// label is a step's value for people.
 func (w *sweeping) label(value float64) string {
 	if w.spec.Axis == sweep.Rate && value == 0 {
 		return "full"

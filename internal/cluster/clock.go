@@ -151,7 +151,6 @@ func (s *Server) Now(ctx context.Context) (time.Time, error) {
 	return s.program.Now(ctx)
 }
 
-// removeClock takes the file away.
 func (s *Server) removeClock() error {
 	if !s.program.Clock {
 		return nil

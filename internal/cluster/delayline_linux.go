@@ -60,7 +60,6 @@ func newWire(portIndex int, tapName string, link Link) (*wire, error) {
 	return &wire{index: portIndex, port: port, tap: tap, in: newDelayLine(port, link, 0), out: newDelayLine(tap, link, 1)}, nil
 }
 
-// start carries frames from now on.
 func (w *wire) start() error {
 	// close can stop a reader only where deadlines work.
 	err := errors.Join(w.port.SetReadDeadline(time.Time{}), w.tap.SetReadDeadline(time.Time{}))
@@ -116,7 +115,6 @@ func openPort() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "packet socket"), nil
 }
 
-// set changes what becomes of the frames that come from now on.
 func (w *wire) set(link Link) {
 	w.in.link.Store(&link)
 	w.out.link.Store(&link)

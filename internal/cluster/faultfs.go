@@ -112,7 +112,6 @@ func (p Pipes) Write(b []byte) (int, error) { return p.Out.Write(b) }
 // Close closes both.
 func (p Pipes) Close() error { return errors.Join(p.Out.Close(), p.ReadCloser.Close()) }
 
-// call asks the process for something.
 func (l *faultFS) call(ctx context.Context, what string, args any) error {
 	ctx, cancel := context.WithTimeout(ctx, faultFSLimit)
 	defer cancel()
@@ -248,7 +247,6 @@ func (s *Server) renewDisk(ctx context.Context) error {
 	return errors.Join(s.ask(ctx, what, "Fill", false), s.ask(ctx, what, "Slow", time.Duration(0)))
 }
 
-// removeFaultFS takes the file system away.
 func (s *Server) removeFaultFS() error {
 	if l := s.faultFS.Swap(nil); l != nil {
 		return l.close()

@@ -132,7 +132,6 @@ func (n *namespaces) reattach(h *hostSpace) error {
 	return nil
 }
 
-// cutWire takes the wire away, if there is one.
 func (h *hostSpace) cutWire() error {
 	w := h.wire
 	if h.wire = nil; w == nil {

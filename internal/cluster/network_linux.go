@@ -44,7 +44,6 @@ type namespaces struct {
 	filtered bool // there were rules
 }
 
-// namespace is one network namespace.
 type namespace struct {
 	name   string // in errors
 	ns     netns.NsHandle

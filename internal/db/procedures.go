@@ -216,7 +216,6 @@ func (c *SQLCaller) Call(ctx context.Context, procedure *Procedure, args []Value
 	return c.Result(result), nil
 }
 
-// call returns the statement that calls a procedure.
 func (d *Dialect) call(p *Procedure) *Statement {
 	return d.Statement(d.Procedures.Call+p.Name+Row(p.Params...), p.Columns...)
 }

@@ -81,7 +81,6 @@ func parseFooter(b []byte) (s sums, ok bool) {
 	return s, ok
 }
 
-// head is the head of one block.
 type head struct {
 	Magic, Client, Length, Records uint32
 
@@ -144,7 +143,6 @@ func startFile(f file, doing, path string, c contents, header any) (*blockFile, 
 	return b, b.write(start)
 }
 
-// block writes one sealed block.
 func (b *blockFile) block(block []byte, records uint32) error {
 	if err := b.write(block); err != nil {
 		return err

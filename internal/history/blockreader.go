@@ -92,7 +92,6 @@ func (s *blockSource) appended() (added, err error) {
 	return nil, nil
 }
 
-// open reads and verifies the preamble.
 func (s *blockSource) open(want contents) error {
 	start := make([]byte, min(preambleSize, s.size))
 	if err := s.read(start, 0); err != nil {
@@ -134,7 +133,6 @@ func (s *blockSource) open(want contents) error {
 	return nil
 }
 
-// unmarshal decodes the header.
 func (s *blockSource) unmarshal(header any) error {
 	if err := json.Unmarshal(s.header, header); err != nil {
 		return s.damaged(preambleSize, "its description cannot be understood ("+err.Error()+")")

@@ -118,7 +118,6 @@ func opFlags(op *Op, sum int64) byte {
 		bit(balances, opBalances) | bit(!balances && op.Amount != 0, opAmount) | byte(op.State)<<opState
 }
 
-// bit is a flag if it is set.
 func bit(set bool, flag byte) byte {
 	if set {
 		return flag

@@ -69,7 +69,6 @@ func (f *Feed) Snapshot() Snapshot {
 	return f.now
 }
 
-// update makes the next version.
 func (f *Feed) update(change func(now *Snapshot)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,7 +21,6 @@ func (s *Snapshot) input() report.Input {
 	return in
 }
 
-// data is what the page shows.
 func (s *Snapshot) data() *report.PageData {
 	d := report.NewPageData(s.input())
 	for _, text := range s.Notes {
@@ -114,7 +113,6 @@ func latency(r *stats.Reading) (*report.Latency, *report.Histogram) {
 	}, report.NewHistogram(r.Buckets())
 }
 
-// reason says what is being done.
 func (s *Snapshot) reason() string {
 	if finished(s.Result) {
 		return fmt.Sprintf("The run came to %s: %s What comes next is on its way.", strings.ToUpper(s.Result.Verdict), s.Result.Reason)
@@ -135,7 +133,6 @@ func (s *Snapshot) reason() string {
 	return text + " Nothing is decided before its end."
 }
 
-// warnings are what is wrong just now.
 func (s *Snapshot) warnings() []report.PageNote {
 	notes := []report.PageNote{}
 	warn := func(format string, args ...any) {

@@ -32,7 +32,6 @@ type arrived struct {
 	n, room uint64
 }
 
-// begin is called when the load phase begins.
 func (v *view) begin(d *Driver) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

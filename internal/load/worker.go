@@ -83,7 +83,6 @@ func (w *worker) pace() {
 
 func (w *worker) clock() int64 { return w.driver.clock() }
 
-// run is the goroutine of the worker.
 func (w *worker) run() {
 	d := w.driver
 	var cancel context.CancelFunc
@@ -162,7 +161,6 @@ func (w *worker) start() bool {
 	return true
 }
 
-// due is the clock when the next transaction is due.
 func (w *worker) due() int64 {
 	switch {
 	case w.every > 0 || w.pauses != nil:

@@ -198,7 +198,6 @@ func (e effect) needsLeader() bool {
 	return e.word == move || grouped || e.target.needsLeader()
 }
 
-// heals says whether something is to be undone.
 func (e effect) heals() healing {
 	if e.word == execute && e.heal == "" {
 		return healNever
@@ -242,7 +241,6 @@ func (f Fault) String() string {
 	return f.order + f.when.String() + ": " + strings.Join(texts, " | ")
 }
 
-// check refuses what contradicts itself.
 func (f Fault) check() error {
 	if err := f.when.check(); err != nil {
 		return err

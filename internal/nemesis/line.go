@@ -40,7 +40,6 @@ func (l *line) run(ctx context.Context) {
 	}
 }
 
-// choose takes the effect of the k-th injection.
 func (f Fault) choose(k int, rng *rand.Rand) effect {
 	if f.order == mix {
 		return f.effects[rng.IntN(len(f.effects))]

@@ -23,7 +23,6 @@ func (s *state) reshape(target string, stage stage, nodes ...cluster.Node) (*inj
 	return &injection{target: target, stage: stage, claims: claimEach(numbers(nodes), partLife, claim{anyNode, partMember})}, nil
 }
 
-// planAdd lets a new node join.
 func planAdd(_ effect, s *state, _ situation) (*injection, error) {
 	i, err := s.reshape("a new node", stageReshape)
 	if err != nil {
@@ -79,7 +78,6 @@ func readRemove(e *effect, r *reader) (err error) {
 	return err
 }
 
-// planRemove takes a node out of the cluster.
 func planRemove(e effect, s *state, c situation) (*injection, error) {
 	if len(s.cluster.Nodes()) < 2 {
 		return nil, skipError("it is the last node of the cluster")

@@ -116,7 +116,6 @@ func (s sides) cuts() (cuts []cluster.Cut) {
 	return cuts
 }
 
-// split chooses the sides.
 func (e effect) split(s *state, c situation) (sides, error) {
 	nodes := s.cluster.Nodes()
 	count := len(nodes)

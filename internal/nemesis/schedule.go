@@ -82,7 +82,6 @@ func (f Fault) Done(times int) time.Duration {
 	return time.Duration(times)*f.First() + f.when.jitter + f.when.lasts
 }
 
-// check refuses a schedule that contradicts itself.
 func (s schedule) check() error {
 	switch {
 	case s.at != 0 && s.every != 0:

@@ -167,7 +167,6 @@ func claimEach(nodes []int, p part, further ...claim) (claims []claim) {
 	return append(claims, further...)
 }
 
-// drop takes out an injection that is over.
 func (s *state) drop(i *injection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -166,7 +166,6 @@ func without(nodes []cluster.Node, so func(cluster.Node) bool) []cluster.Node {
 	return slices.DeleteFunc(slices.Clone(nodes), so)
 }
 
-// others returns the nodes that are not in the group.
 func others(nodes, group []cluster.Node) []cluster.Node {
 	return without(nodes, func(n cluster.Node) bool { return slices.Contains(numbers(group), n.Number()) })
 }

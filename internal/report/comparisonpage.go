@@ -143,7 +143,6 @@ func ratioRow(against, name string, r stats.Ratio) ComparisonRatio {
 	return row
 }
 
-// allRuns are those of all sides.
 func allRuns(sides []Side) (runs []Recorded) {
 	for _, s := range sides {
 		runs = append(runs, s.Runs...)

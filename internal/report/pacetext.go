@@ -30,7 +30,6 @@ func (d *Drive) phaseText() string {
 	return joined(d.lengthText(), d.loopText(), early)
 }
 
-// lengthText reports how many clients ran for how long.
 func (d *Drive) lengthText() string {
 	text := Counted(uint64(max(d.Clients, 0)), "client")
 	switch {
@@ -42,7 +41,6 @@ func (d *Drive) lengthText() string {
 	return text + " for " + seconds(d.Seconds)
 }
 
-// loopText reports how the load phase was paced.
 func (d *Drive) loopText() string {
 	text, poisson := "open loop at "+RateText(d.Rate)+"/s", ", Poisson arrivals"
 	switch {

@@ -190,7 +190,6 @@ func Capital(s string) string {
 // Sentence is a detail with a capital letter and an end.
 func Sentence(detail string) string { return Capital(withPeriod(detail)) }
 
-// withPeriod is a detail with an end.
 func withPeriod(s string) string { return strings.TrimSuffix(s, ".") + "." }
 
 // StartText writes a time in RFC 3339 for people.

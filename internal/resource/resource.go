@@ -58,7 +58,6 @@ type Meter struct {
 	totals []Total
 }
 
-// used is what one process has used.
 type used struct {
 	started          int64   // ms since the epoch: a number may be given to another process later
 	cpu              float64 // s
@@ -124,7 +123,6 @@ func another(before, now used) bool {
 	return now.cpu < before.cpu || now.started-before.started > clockSet || before.started-now.started > clockSet
 }
 
-// look reads one process.
 func look(pid int) (used, error) {
 	p := process.Process{Pid: int32(pid)}
 	started, err := p.CreateTime()

@@ -152,7 +152,6 @@ func (d *Directory) Write(name string, data []byte) error {
 	})
 }
 
-// writeJSON is Write for a value as indented JSON.
 func (d *Directory) writeJSON(name string, value any) error {
 	data, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {

@@ -86,7 +86,6 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // leastPhase is the shortest time of which a throughput is reported.
 const leastPhase = 100 * time.Millisecond
 
-// describe writes a measured effect into a fault.
 func describe(f *report.Fault, e *stats.Effect) {
 	f.OutageSeconds, f.LongestGap = new(e.Outage.Length().Seconds()), new(e.Longest.Length().Seconds())
 	f.NoiseSeconds, f.Uncompared = known(e.Noise.Seconds()), e.Uncompared

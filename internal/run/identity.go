@@ -72,7 +72,6 @@ type faultLine struct {
 	Identity *history.Identity `json:"identity"`
 }
 
-// faultLines is what faults.jsonl has of a run.
 type faultLines struct {
 	faults  []report.Fault // of each the last line about it, in the order of their times
 	owners  []history.Identity

@@ -83,7 +83,6 @@ func (c *conductor) compareNodes(ctx context.Context) error {
 	}
 }
 
-// keepNodes writes nodes.json.
 func (c *conductor) keepNodes(record *nodesRecord) error {
 	record.Identity, record.Faults, record.Error = c.result.Identity, c.faultCount, c.unwhole
 	return c.o.Dir.writeJSON(NodesFile, record)

@@ -336,7 +336,6 @@ func (c *conductor) tables(ctx context.Context) {
 	}
 }
 
-// save writes result.json.
 func (c *conductor) save() error {
 	data, err := c.result.JSON()
 	if err != nil {

@@ -151,7 +151,6 @@ func faultsOf(runs []*conductor) []check.Result {
 	return all
 }
 
-// numbered names runs by their numbers.
 func numbered(numbers []string) string {
 	if len(numbers) == 1 {
 		return "run " + numbers[0]

@@ -64,7 +64,6 @@ func (v *violations) add(found check.Violation) {
 	v.err = encoder.Encode(line)
 }
 
-// discard removes the hidden files.
 func (v *violations) discard() {
 	for _, s := range v.spools {
 		_ = s.file.Close()

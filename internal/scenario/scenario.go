@@ -83,7 +83,6 @@ func (w Workloads) Find(name string) (workload.Spec, error) {
 // Default returns the scenario that `stroppy run` alone runs.
 func (w Workloads) Default() Scenario { return w.of(w[0]) }
 
-// of returns the default scenario of a workload.
 func (w Workloads) of(spec workload.Spec) Scenario {
 	return Scenario{
 		Workload: spec.Name, Config: spec.Config(),

@@ -35,7 +35,6 @@ func Scrubber(raw string, others ...string) func(string) string {
 	return s.scrub
 }
 
-// scrubber takes secrets out of texts.
 type scrubber struct {
 	raw, shown  string
 	rawAnywhere bool

@@ -108,7 +108,6 @@ type counts struct {
 	carry  map[uint16]uint64 // by index: how often its byte went over
 }
 
-// add counts one value of the bucket.
 func (c *counts) add(index int) {
 	if c.page == nil {
 		c.addFew(index)
@@ -151,7 +150,6 @@ func (c *counts) newPage(n int) {
 	c.page[n] = uint16(c.pages)
 }
 
-// empty reports whether nothing was counted.
 func (c *counts) empty() bool { return len(c.few) == 0 && c.page == nil }
 
 // addTo adds all counts to dense, which has one for each of the size buckets.

@@ -20,7 +20,6 @@ func label(axis Axis, value float64) string {
 	return strconv.FormatFloat(value, 'f', -1, 64)
 }
 
-// step names one step.
 func step(axis Axis, value float64) string {
 	if axis == Rate && value == 0 {
 		return "maximum rate"

@@ -128,7 +128,6 @@ func (c *KVClient) attempt(ctx context.Context, tx *history.Transaction) error {
 	return nil
 }
 
-// reserve makes room for so many keys.
 func (c *KVClient) reserve(n int) {
 	for len(c.keys) < n {
 		c.keys, c.found = append(c.keys, nil), append(c.found, db.Entry{})

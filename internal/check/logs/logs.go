@@ -46,7 +46,6 @@ func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	return results, nil
 }
 
-// checker is the material of the checks.
 type checker struct {
 	check.Evidence
 	in     Input

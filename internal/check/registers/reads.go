@@ -132,7 +132,6 @@ func (k *checker) proveUnknown(g int) {
 	}
 }
 
-// judge says what is wrong with what an operation saw.
 func (k *checker) judge(r *reading, op *history.Op, who origin, w *write) {
 	n, by := op.Object, op.Writer
 	wrong := func(format string, args ...any) { k.find(wrongRead, n, []history.ID{r.ID}, format, args...) }

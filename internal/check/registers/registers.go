@@ -48,7 +48,6 @@ func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	return results, nil
 }
 
-// checker is the material of all checks.
 type checker struct {
 	check.Evidence
 	in      Input

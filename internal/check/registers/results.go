@@ -10,7 +10,6 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// kind is a kind of violations.
 type kind int
 
 const (
@@ -73,7 +72,6 @@ func (w writer) String() string {
 	return history.ID(w).String()
 }
 
-// results makes the results of all checks, in their order.
 func (k *checker) results(problem error) []check.Result {
 	// The verdict counts what the claim forbids, and where nobody knows what is claimed,
 	// what serializable forbids.

@@ -97,7 +97,6 @@ func newAccounts(ctx context.Context, in AccountsInput, early uint64) *balances 
 	}
 }
 
-// auditFacts are what the audits saw.
 type auditFacts struct {
 	whole, sampled int
 	runs           map[uint64]bool // that completed an audit

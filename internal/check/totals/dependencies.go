@@ -29,7 +29,6 @@ const (
 	nobodysRead = "read of a version that nobody made"
 )
 
-// oddRead is one such read.
 type oddRead struct {
 	reader  uint32
 	account uint64

@@ -65,7 +65,6 @@ type groups struct {
 	vague few[wrongAccount] // the same where a transaction of unknown outcome may explain it
 }
 
-// groupSums are what the end state adds up to.
 type groupSums struct {
 	end, opening []int64  // of each group
 	history      int64    // of the amounts of all rows of the history

@@ -111,7 +111,6 @@ func (b *balances) tornAudits() []history.ID {
 	return ids
 }
 
-// serializable is the check of that name.
 func (o *order) serializable(claim isolation.Level) check.Result {
 	r := check.Result{Name: check.Serializable, Required: true, Anomalies: o.anomalies}
 	if len(o.anomalies) > 0 {
@@ -124,7 +123,6 @@ func (o *order) serializable(claim isolation.Level) check.Result {
 		check.Plural(o.b.applied(), "committed transaction"), check.Plural(len(o.b.edges.To), "dependency")))
 }
 
-// strict is the check of that name.
 func (o *order) strict(claim isolation.Level) check.Result {
 	r := check.Result{Name: check.Strict, Required: claim >= isolation.StrictSerializable, Anomalies: o.realtime}
 	found, why := sentences(o.realtime), o.undecided

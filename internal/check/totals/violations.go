@@ -9,7 +9,6 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// reportForks reports all versions that two transfers made.
 func (b *balances) reportForks(check, anomaly string) {
 	for _, f := range b.chain.forks {
 		s, version := b.slotAt(f.pos)
@@ -30,7 +29,6 @@ func (b *balances) reportOdd(check, anomaly string, odd oddRead) {
 	}
 }
 
-// reportCycle reports every transaction of a cycle.
 func (o *order) reportCycle(check, anomaly string, steps []graph.Step) {
 	for _, s := range steps {
 		account := ""

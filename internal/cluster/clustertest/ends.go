@@ -121,7 +121,6 @@ func (k Kind) Gone(t *testing.T, c cluster.Local, dir string) {
 	}
 }
 
-// logs shows how the nodes' logs end.
 func logs(t testing.TB, c cluster.Local) {
 	for _, n := range cluster.LocalNodes(c) {
 		text, err := os.ReadFile(n.(interface{ Log() string }).Log())

@@ -196,7 +196,6 @@ func (s *scene) replace(n cluster.LocalNode) {
 	}
 }
 
-// all does something to all nodes at once.
 func (s *scene) all(do func(cluster.LocalNode) error) {
 	s.Helper()
 	nodes := cluster.LocalNodes(s.c)
@@ -218,7 +217,6 @@ func (s *scene) cut(place int, others ...int) {
 	heal()
 }
 
-// without lists the nodes but for one.
 func (s *scene) without(n cluster.LocalNode) (others []int) {
 	for _, m := range cluster.LocalNodes(s.c) {
 		if m != n {

@@ -104,7 +104,6 @@ func (v *volume) Open(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.Open
 	return v.onNode(cancel, &input.InHeader, func(in *inode) error { return v.opened(in, input.Flags, out) })
 }
 
-// opened makes the handle of a file.
 func (v *volume) opened(in *inode, flags uint32, out *fuse.OpenOut) error {
 	in.mu.Lock()
 	_, err := in.data()
@@ -272,7 +271,6 @@ func (v *volume) Fallocate(cancel <-chan struct{}, input *fuse.FallocateIn) fuse
 	})
 }
 
-// truncate changes the size of a file.
 func (v *volume) truncate(in *inode, size int64) error {
 	v.names.Lock()
 	defer v.names.Unlock()

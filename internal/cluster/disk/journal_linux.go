@@ -23,7 +23,6 @@ type change struct {
 	settle  func() error // when it is safe, as all earlier ones are; nil: nothing is to be done
 }
 
-// place is a name in a folder.
 type place struct {
 	parent *inode
 	name   string

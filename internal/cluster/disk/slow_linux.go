@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slowness makes every call take longer.
 type slowness struct {
 	perCall time.Duration
 	over    chan struct{} // closed when it ends

@@ -50,7 +50,6 @@ type volume struct {
 // fileKey distinguishes a file of the store from any other, as long as it is held open.
 type fileKey struct{ dev, ino uint64 }
 
-// inode is a file or folder.
 type inode struct {
 	id     uint64 // the kernel's name for it
 	key    fileKey
@@ -69,7 +68,6 @@ type inode struct {
 	dirty bool   // the store's file was written since it was synced
 }
 
-// handle is an open file or folder.
 type handle struct {
 	*inode
 	writes bool
@@ -156,7 +154,6 @@ func (v *volume) keep(in *inode) {
 	v.tab.Unlock()
 }
 
-// release takes references away.
 func (v *volume) release(in *inode, count int64) {
 	v.tab.Lock()
 	defer v.tab.Unlock()

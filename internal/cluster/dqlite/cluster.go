@@ -158,7 +158,6 @@ func (c *Cluster) MoveLeader(ctx context.Context, to int) error {
 // errNoMember is what memberAt gives where there is none.
 var errNoMember = errors.New("the cluster has no such member")
 
-// memberAt returns the member of the cluster that has an address.
 func memberAt(ctx context.Context, leader *client.Client, address string) (client.NodeInfo, error) {
 	members, err := leader.Cluster(ctx)
 	if err != nil {
@@ -217,7 +216,6 @@ func (c *Cluster) checkMembers(ctx context.Context, leader *client.Client) error
 // voters is how many nodes vote at most: an odd number from 3 on, as dqlite asks for.
 func (c *Cluster) voters() int { return max(3, (c.Options.Nodes-1)/2*2+1) }
 
-// addresses are those of nodes, with commas between.
 func addresses(nodes []*node) string {
 	var all []string
 	for _, n := range nodes {

@@ -16,7 +16,6 @@ const (
 	changeTimeout = 10 * time.Second // of a change of the membership, to which etcd gives 6 s
 )
 
-// status is what the node says of itself.
 func (n *node) status(ctx context.Context) (*clientv3.StatusResponse, error) {
 	return ask(ctx, n, askTimeout, func(ctx context.Context, c *clientv3.Client) (*clientv3.StatusResponse, error) {
 		return c.Status(ctx, n.client.String())

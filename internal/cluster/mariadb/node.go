@@ -88,7 +88,6 @@ func (n *node) flags() []string {
 	return append(flags, n.cluster.params.flags...)
 }
 
-// command makes the command that starts the server.
 func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 	if !n.cluster.galera() {
 		return n.server(), nil

@@ -31,7 +31,6 @@ func open(address string, limit time.Duration) (*sql.DB, error) {
 	return db, nil
 }
 
-// ping asks the node for an answer.
 func (n *node) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -41,7 +40,6 @@ func (n *node) ping(ctx context.Context) error {
 	return nil
 }
 
-// now asks the server what time it is.
 func (n *node) now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()

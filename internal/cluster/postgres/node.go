@@ -112,7 +112,6 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 		"-c", "config_file="+n.conf(), "-c", "hba_file="+n.hba()), nil
 }
 
-// now is the time that the server says it is.
 func (n *node) now(ctx context.Context) (time.Time, error) {
 	return one[time.Time](ctx, n.orders, "SELECT clock_timestamp()")
 }

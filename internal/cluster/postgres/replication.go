@@ -27,7 +27,6 @@ type view struct {
 	others     bool // somebody who is none of the nodes is counted as synchronous
 }
 
-// view asks the primary for its standbys.
 func (c *Cluster) view(ctx context.Context, p *node) (v *view, err error) {
 	err = p.orders.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		v = &view{standbys: map[string]standing{}}
@@ -90,7 +89,6 @@ func (c *Cluster) review(ctx context.Context, p *node) {
 	}
 }
 
-// observe notes how a standby stands.
 func (c *Cluster) observe(n, p *node, v *view, now time.Time) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()

@@ -133,7 +133,6 @@ type view struct {
 	syncing bool   // it is getting a copy of everything
 }
 
-// look asks a server for its view.
 func look(ctx context.Context, s *session) (view, error) {
 	text, err := s.ask(ctx, "INFO", "replication")
 	if err != nil {

@@ -25,7 +25,6 @@ const (
 	defaultDatabase = "stroppy"
 )
 
-// config is what a URL says.
 type config struct {
 	nodes    []string // host:port
 	database string
@@ -36,7 +35,6 @@ type config struct {
 // style is how a dqlite URL is written; 9000 is the port that dqlite's own programs take.
 var style = address.Style{Product: "dqlite", Server: "node", Port: "9000", Form: "dqlite://HOST:PORT,HOST:PORT"}
 
-// parseURL reads an address.
 func parseURL(text string) (config, error) {
 	c := config{timeout: defaultTimeout, database: defaultDatabase}
 	rest, ok := strings.CutPrefix(text, "dqlite://")

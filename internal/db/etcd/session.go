@@ -181,7 +181,6 @@ func (s *session) Commit(ctx context.Context) error {
 	return nil
 }
 
-// fail ends the transaction.
 func (s *session) fail(op string, err error, at optimistic.Phase) error {
 	return s.Lose(failure(op, s.link.node.address, err, at))
 }

@@ -13,7 +13,6 @@ import (
 // election takes one to two seconds (election-timeout 1000).
 const defaultTimeout = time.Second
 
-// config is what a URL says.
 type config struct {
 	nodes    []string // host:port
 	user     string

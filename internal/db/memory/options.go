@@ -10,7 +10,6 @@ import (
 	"stroppy/internal/db/address"
 )
 
-// options are the parameters of a URL.
 type options struct {
 	mutant         string // empty: healthy
 	rate           float64

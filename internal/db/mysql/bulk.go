@@ -58,7 +58,6 @@ func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, 
 	return 0, err
 }
 
-// has says whether the database has a table.
 func (c *control) has(table string) (bool, error) {
 	query := "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = "
 	row, err := c.row(string(appendLiteral([]byte(query), db.Text, &db.Value{Text: []byte(table)})))
@@ -144,7 +143,6 @@ func warned(op string, maker product, warning []string) error {
 	return err
 }
 
-// insert sends the rows in INSERTs.
 func (c *control) insert(load *db.BulkLoad, source *wire.Rows) (taken int64, err error) {
 	head := "INSERT INTO " + load.Table + " (" + strings.Join(load.Columns, ", ") + ") VALUES "
 	text := []byte(head)

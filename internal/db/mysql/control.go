@@ -66,7 +66,6 @@ func (d *Database) guard(ctx context.Context, host int) (context.Context, func()
 	return wire.Guard(ctx, d.limit, func(ctx context.Context) error { return d.probe(ctx, host) })
 }
 
-// probe makes a connection and ends it.
 func (d *Database) probe(ctx context.Context, host int) error {
 	l, err := d.dial(ctx, "probe", host)
 	if err == nil {
@@ -89,7 +88,6 @@ func (d *Database) first() int {
 	return int(d.host.Load())
 }
 
-// worked notes the host that answered.
 func (d *Database) worked(host int) {
 	if !d.address.spread {
 		d.host.Store(int64(host))

@@ -157,7 +157,6 @@ type packet struct {
 	refused         int         // the statement that the server refused: -1 the beginning, len(batch) COMMIT
 }
 
-// assemble makes the text.
 func (x *packet) assemble() {
 	x.text = x.text[:0]
 	if x.begins {

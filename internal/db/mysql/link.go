@@ -17,7 +17,6 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// link is one connection.
 type link struct {
 	*counted
 	conn     driver.Conn
@@ -120,7 +119,6 @@ func (d *Database) connect(ctx context.Context, op, isolation string, first int)
 	return nil, all
 }
 
-// dial makes a connection to one host.
 func (d *Database) dial(ctx context.Context, op string, host int) (*link, *db.Error) {
 	ctx, cancel := context.WithTimeout(ctx, d.address.connect)
 	defer cancel()

@@ -154,7 +154,6 @@ func (d *Database) Info(ctx context.Context) (info db.Info, err error) {
 	return info, err
 }
 
-// op says what is being done, to whom.
 func (d *Database) op(what string) string {
 	return what + ", " + d.server.product.String() + " at " + d.address.where()
 }

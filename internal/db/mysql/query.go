@@ -50,7 +50,6 @@ type unreadable struct{ err error }
 
 func (u unreadable) Error() string { return u.err.Error() }
 
-// rowBuffer holds rows that were read.
 type rowBuffer struct {
 	values  []db.Value     // row by row
 	bytes   []byte         // behind the values

@@ -23,7 +23,6 @@ func (p product) String() string {
 	return "MySQL"
 }
 
-// server is what a server says of itself.
 type server struct {
 	product   product
 	version   string
@@ -50,7 +49,6 @@ var needed = []string{"local_infile", "sql_require_primary_key", "innodb_force_p
 // statuses are those of a Galera node that are shown.
 var statuses = []string{"wsrep_provider_version", "wsrep_cluster_size", "wsrep_cluster_status", "wsrep_ready"}
 
-// ask asks a server what it is.
 func (c *control) ask() (*server, error) {
 	row, err := c.row("SELECT VERSION()")
 	if err != nil {
@@ -76,7 +74,6 @@ func (s *server) on(name string) bool {
 	return value == "ON" || value == "1"
 }
 
-// grouped says that MySQL's Group Replication is set up.
 func (s *server) grouped() bool { return s.variables["group_replication_group_name"] != "" }
 
 // replicates says that several servers take writes and certify each other's, so
@@ -120,7 +117,6 @@ func (s *server) check() error {
 	return nil
 }
 
-// info is what is shown of a server.
 func (s *server) info() db.Info {
 	info := db.Info{Name: s.product.String(), Version: s.version}
 	if s.galera {

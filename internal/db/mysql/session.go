@@ -106,7 +106,6 @@ func (s *session) drop() {
 	s.state = idle
 }
 
-// op says what the session does, and to whom.
 func (s *session) op(what string) string { return s.database.op(what) }
 
 // errBroken is the answer of a session that was not Reset.

@@ -54,7 +54,6 @@ func (p *prepared) text() string {
 	return b.String()
 }
 
-// bind returns the arguments of an execution.
 func (p *prepared) bind(args []db.Value) []driver.NamedValue {
 	for i, t := range p.statement.Params {
 		v := &args[i]

@@ -25,7 +25,6 @@ const (
 
 var style = addresses.Style{Product: "database", Server: "host", Port: "3306", Form: scheme + "USER:PASSWORD@HOST:PORT/DATABASE"}
 
-// address is what a URL says.
 type address struct {
 	hosts   []*client.Config // one a host, alike but for the address
 	connect time.Duration    // the limit of one attempt to connect

@@ -49,7 +49,6 @@ func (s *Set) Remove(key []byte) {
 	w.Value, w.Remove = nil, true
 }
 
-// write returns the write of key.
 func (s *Set) write(key []byte) *Write {
 	i, found := slices.BinarySearchFunc(s.order, key, func(place int, key []byte) int { return bytes.Compare(s.writes[place].Key, key) })
 	if !found {

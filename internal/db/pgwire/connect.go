@@ -11,7 +11,6 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// connect makes the connection of a session.
 func (d *Database) connect(ctx context.Context, isolation string) (*link, error) {
 	op := d.opConnect + " at " + d.where
 	conn, err := pgconn.ConnectConfig(ctx, d.config)

@@ -111,7 +111,6 @@ func (f *Flavor) other(x *exchange, message pgproto3.BackendMessage) error {
 	return nil
 }
 
-// row decodes one row of the result that arrives.
 func (s *session) row(x *exchange, row [][]byte) {
 	if x.next >= len(s.pending) || x.unreadable != nil {
 		return

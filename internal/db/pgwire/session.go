@@ -146,7 +146,6 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	return nil
 }
 
-// clear forgets the last transaction's results.
 func (s *session) clear() {
 	s.pending, s.results = s.pending[:0], s.results[:0]
 	s.values, s.text = s.values[:0], s.text[:0]

@@ -117,7 +117,6 @@ func rowsOf(ctx context.Context, c *pgwire.Control, load *db.BulkLoad) (*wire.Ro
 	}}, nil
 }
 
-// column says how the values of a column are written.
 type column struct {
 	name string
 	wire db.Type

@@ -193,7 +193,6 @@ func (s *session) Reset(ctx context.Context) error {
 	return nil
 }
 
-// drop closes the connection, if there is one.
 func (t *sharedConn) drop() {
 	if t.link != nil {
 		t.link.close()

@@ -15,7 +15,6 @@ const (
 	mostReplicas       = 100
 )
 
-// config is what a URL says.
 type config struct {
 	nodes    []string // host:port
 	user     string   // empty: Redis's user default

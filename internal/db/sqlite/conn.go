@@ -255,7 +255,6 @@ func (c *conn) checkpoint() error {
 	return err
 }
 
-// setCache sets the size of the connection's page cache.
 func (c *conn) setCache(kib int64) error {
 	return c.exec("PRAGMA cache_size=-" + strconv.FormatInt(kib, 10))
 }
@@ -290,7 +289,6 @@ func (c *conn) onProgress(*libc.TLS, uintptr) int32 {
 // closure. The caller keeps f alive; Go's heap does not move.
 func funcPointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
 
-// pointerAt reads a pointer from SQLite's memory.
 func pointerAt(p uintptr) uintptr {
 	return *(*uintptr)(unsafe.Pointer(&libc.GoBytes(p, int(pointerSize))[0]))
 }

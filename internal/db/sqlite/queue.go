@@ -48,7 +48,6 @@ func (q queue) enter(ctx context.Context, timer *time.Timer, timeout time.Durati
 // leave hands the write lock to the next in the queue.
 func (q queue) leave() { <-q }
 
-// stoppedTimer makes a timer for enter.
 func stoppedTimer() *time.Timer {
 	t := time.NewTimer(time.Hour)
 	t.Stop()

@@ -291,7 +291,6 @@ func (s *session) run(ctx context.Context, statement *db.Statement, args []db.Va
 	return nil
 }
 
-// keep copies a row to the results.
 func (s *session) keep(row []db.Value) error {
 	for _, v := range row {
 		s.values = append(s.values, copied(v, &s.texts))

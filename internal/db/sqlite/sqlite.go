@@ -147,7 +147,6 @@ func (d *Database) explain(err error) error {
 	return err
 }
 
-// configure sets what belongs to a connection.
 func (d *Database) configure(c *conn) error {
 	for _, pragma := range []string{
 		"PRAGMA synchronous=" + d.options.synchronous,

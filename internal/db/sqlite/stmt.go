@@ -114,10 +114,8 @@ func (s *stmt) grow(n int) bool {
 	return s.room != 0
 }
 
-// step runs the statement to its next row or its end.
 func (s *stmt) step() int32 { return sqlite3.Xsqlite3_step(s.c.tls, s.p) }
 
-// reset makes the statement ready for bind.
 func (s *stmt) reset() { sqlite3.Xsqlite3_reset(s.c.tls, s.p) }
 
 // column reads column i of the row at hand. Its text is SQLite's own memory,

@@ -80,7 +80,6 @@ func (b *Bank) ForNode(database db.Database) (workload.Workload, error) {
 	return other, other.Adopt(b.Set)
 }
 
-// facts are those of the bank that is asked for.
 func (b *Bank) facts(ctx context.Context) (map[string]string, error) {
 	f := newFormula(b.config.Seed)
 	total, err := f.total(ctx, b.config.Accounts)
@@ -150,7 +149,6 @@ func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress fu
 	})
 }
 
-// chooser makes the transactions of client i.
 func (b *Bank) chooser(i int) *chooser {
 	return newChooser(&b.config, b.formula, b.Size(), b.Run(), uint64(i))
 }

@@ -17,7 +17,6 @@ const (
 	keyMode   = "mode"
 )
 
-// checks makes all checks of recorded runs.
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	h := recorded.Header
 	f := newFormula(h.Seed)
@@ -32,7 +31,6 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 	return totals.Accounts(ctx, in)
 }
 
-// sentenceWords are the bank's in the sentences of the checks.
 func sentenceWords() check.Words {
 	return check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Format}
 }

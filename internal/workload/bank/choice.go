@@ -75,7 +75,6 @@ func (h *chooser) prepareJoint(tx *history.Transaction) {
 	h.payer, h.payee, h.transferred = payer, payee, true
 }
 
-// preparePayroll lets one company pay several people.
 func (h *chooser) preparePayroll(tx *history.Transaction) {
 	payer := h.account()
 	payer -= payer % corporateEvery
@@ -128,7 +127,6 @@ func (h *chooser) small(n uint64) int64 {
 	return 1 + int64(h.source.Below(uint64(h.formula.personal(n)/10)))
 }
 
-// account draws an account.
 func (h *chooser) account() uint64 { return h.choice.Draw(&h.source) }
 
 // redraws is how often a skewed choice is repeated before a uniform one takes

@@ -112,7 +112,6 @@ func (c *Config) checkAccounts(accounts uint64) error {
 	return nil
 }
 
-// auditSize returns how many of the accounts one audit reads.
 func (c *Config) auditSize(accounts uint64) uint64 {
 	switch {
 	case c.AuditSample > 0:
@@ -123,7 +122,6 @@ func (c *Config) auditSize(accounts uint64) uint64 {
 	return sampledAudit
 }
 
-// auditEvery returns the time between two audits.
 func (c *Config) auditEvery() time.Duration {
 	return time.Duration(math.Round(float64(time.Second) / c.Audits))
 }

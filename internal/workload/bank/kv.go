@@ -24,7 +24,6 @@ const (
 	banDigits = 11
 )
 
-// appendAccountKey appends the key of an account.
 func appendAccountKey(dst []byte, key uint64) []byte {
 	dst = appendBIC(append(dst, accountPrefix...), key)
 	return workload.AppendDecimal(append(dst, '/'), ban(key), banDigits)

@@ -58,7 +58,6 @@ func (a *appender) Next(tx *history.Transaction) {
 	tx.Ops = append(tx.Ops, history.Op{Object: stream, Write: true, Amount: int64(bytes)})
 }
 
-// begin begins a try.
 func (a *appender) begin(tx *history.Transaction) {
 	workload.Forget(tx)
 	if a.tried != 0 {

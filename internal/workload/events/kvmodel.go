@@ -12,7 +12,6 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// kvModel is the log on an ordered key-value store.
 type kvModel struct {
 	*dataset.KV
 	config *Config

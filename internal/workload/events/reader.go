@@ -44,7 +44,6 @@ type last struct {
 	writer history.ID
 }
 
-// add takes the next piece.
 func (r *reader) add(p piece) error {
 	r.seen++
 	if !r.begun || p.stream != r.first.stream || p.place != r.first.place {
@@ -120,7 +119,6 @@ func (r *reader) unexpected(format string, args ...any) error {
 	return r.end.Unexpected(fmt.Sprintf(format, args...))
 }
 
-// row takes the next row of a SQL database.
 func (r *reader) row(row []db.Value) error {
 	p := piece{
 		stream: uint64(row[0].Int), place: uint64(row[1].Int), number: uint64(row[2].Int),

@@ -95,7 +95,6 @@ const (
 	keyMode     = "mode"
 )
 
-// checks makes all checks of recorded runs.
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	h := recorded.Header
 	f, runs := newFormula(h.Seed), map[uint64]sent{}
@@ -138,7 +137,6 @@ func sentBy(h history.Header) (s sent, err error) {
 	return s, err
 }
 
-// sentenceWords are those of a log in the sentences of the checks.
 func sentenceWords() check.Words {
 	return check.Words{One: "append", Book: "log", Part: "event", Amount: func(n int64) string { return strconv.FormatInt(n, 10) }}
 }

@@ -17,7 +17,6 @@ import (
 // A body that is NULL is that of a tombstone, or of a stream's origin.
 const table = "stroppy_events"
 
-// sqlModel is the log on a SQL database.
 type sqlModel struct {
 	*dataset.SQL
 	config *Config

@@ -82,7 +82,6 @@ func (h *chooser) ofInsert(i uint64) uint64 {
 	return numberOf(h.run, (i*h.clients+h.client)&(MaxRecords-1))
 }
 
-// record chooses a record.
 func (h *chooser) record() uint64 {
 	if h.ranks == nil {
 		return h.choice.Draw(&h.source)

@@ -59,7 +59,6 @@ func (c *client) Attempt(ctx context.Context, tx *history.Transaction) error {
 
 func (c *client) setKey(n uint64) { c.formula.putKey(c.key, c.formula.place(n)) }
 
-// newValue makes the value that a transaction writes.
 func (c *client) newValue(tx *history.Transaction) []byte {
 	op := &tx.Ops[0]
 	c.value = c.formula.appendValue(c.value[:0], op.Object, tx.ID, op.Writer, int(op.Amount))
@@ -120,7 +119,6 @@ func (f *formula) observe(op *history.Op, found bool, value []byte) {
 	}
 }
 
-// own says that a record was last written by this transaction.
 func own(op *history.Op, id history.ID) bool { return op.State == history.Whole && op.Writer == id }
 
 // scanned takes the records that a scan brings. The first operation is where the scan
@@ -137,7 +135,6 @@ func (s *scanned) start(tx *history.Transaction) {
 	s.formula.observe(&tx.Ops[0], false, nil)
 }
 
-// add notes one record.
 func (s *scanned) add(key, value []byte) {
 	s.left--
 	n, ok := s.formula.number(key, s.scratch)

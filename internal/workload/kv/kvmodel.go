@@ -11,7 +11,6 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// kvModel is the workload on an ordered key-value store.
 type kvModel struct {
 	*dataset.KV
 	loading func() *formula                             // of what a load makes

@@ -154,7 +154,6 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 	return New(database, k)
 }
 
-// checks makes all checks of recorded runs.
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	f := formulaOf(recorded.Header)
 	in := registers.Input{Input: recorded.Input, Records: recorded.Header.Accounts, Place: f.place, At: f.places.Backward}

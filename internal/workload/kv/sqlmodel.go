@@ -20,7 +20,6 @@ const (
 	sortRows = 1 << 24
 )
 
-// sqlModel is the workload on a SQL database.
 type sqlModel struct {
 	*dataset.SQL
 	config *Config
@@ -178,7 +177,6 @@ func (s *sqlSession) beforeUpdate(ctx context.Context, c *client, tx *history.Tr
 	return writes, err
 }
 
-// do adds a statement to the transaction.
 func (s *sqlSession) do(ctx context.Context, statement *db.Statement, args ...db.Value) (result int, err error) {
 	s.args = append(s.args[:0], args...)
 	return s.Do(ctx, statement, s.args)

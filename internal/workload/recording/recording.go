@@ -120,7 +120,6 @@ func (r *runs) add(dir, workload string) error {
 	return err
 }
 
-// close closes the files.
 func (r *runs) close() {
 	for _, one := range r.list {
 		_ = one.Close()

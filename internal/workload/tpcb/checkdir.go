@@ -10,7 +10,6 @@ import (
 	"stroppy/internal/workload/recording"
 )
 
-// checks makes all checks of recorded runs.
 func checks(ctx context.Context, input recording.Input) ([]check.Result, error) {
 	f, err := recorded(input.Header)
 	if err != nil {
@@ -32,7 +31,6 @@ func checks(ctx context.Context, input recording.Input) ([]check.Result, error) 
 	return totals.Groups(ctx, in)
 }
 
-// sentenceWords are those of TPC-B in the sentences of the checks.
 func sentenceWords() check.Words {
 	return check.Words{One: "transaction", Book: "history", Part: "row", Amount: func(n int64) string { return strconv.FormatInt(n, 10) }}
 }

@@ -30,7 +30,6 @@ type endRows struct {
 	books  books
 }
 
-// row keeps one row of the three tables.
 func (e *endRows) row(k kind, id int64, s workload.State) error {
 	e.report.Row()
 	n, ok := e.size.number(k, id)
@@ -52,13 +51,11 @@ func (e *endRows) opening(n uint64, balance int64) error {
 	return e.end.Row(history.Row{Mark: history.Opening, Object: n, Amount: balance})
 }
 
-// bareRun keeps that a run kept no history.
 func (e *endRows) bareRun(run uint64) error {
 	e.books.bare++
 	return e.end.Row(history.Row{Transaction: history.NewID(run, 0, 0), Mark: history.Unkept})
 }
 
-// tombstone keeps that of a transaction.
 func (e *endRows) tombstone(id history.ID) error {
 	e.report.Row()
 	return e.end.Row(history.Row{Transaction: id, Mark: history.Tombstone})

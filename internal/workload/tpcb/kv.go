@@ -26,7 +26,6 @@ const (
 	rowDigits   = 13    // as many as maxRows has
 )
 
-// appendRowKey appends the key of a row.
 func appendRowKey(dst []byte, k kind, id uint64) []byte {
 	return workload.AppendDecimal(append(append(dst, rowPrefix...), kindLetters[k]), id, rowDigits)
 }

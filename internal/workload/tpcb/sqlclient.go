@@ -132,7 +132,6 @@ func (c *sqlClient) add(ctx context.Context, tx *history.Transaction) (err error
 	return err
 }
 
-// callProcedure runs the transaction as one call.
 func (c *sqlClient) callProcedure(ctx context.Context, tx *history.Transaction) error {
 	amount := tx.Ops[opAccount].Amount
 	c.args = append(c.args[:0], c.ids[opAccount], c.ids[opTeller], c.ids[opBranch], db.Value{Int: amount}, db.Value{Text: c.filler[:]})

@@ -12,7 +12,6 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// sqlModel is the workload on a SQL database.
 type sqlModel struct {
 	*dataset.SQL
 	config   *Config
@@ -130,7 +129,6 @@ func (m *sqlModel) downloadOpenings(ctx context.Context, s db.SQLSession, e *end
 	})
 }
 
-// keepPosting keeps a row of pgbench's history.
 func keepPosting(e *endRows, row []db.Value) error {
 	for i := range 4 {
 		if row[i].Null {
@@ -148,7 +146,6 @@ func keepPosting(e *endRows, row []db.Value) error {
 	return e.posting(p)
 }
 
-// keepVersioned keeps a row of the history of rows with versions.
 func keepVersioned(e *endRows, row []db.Value) error {
 	id := history.ID(row[4].Int)
 	if row[1].Null {

@@ -101,7 +101,6 @@ func (t *texts) table(k kind, name string) tableTexts {
 	return texts
 }
 
-// histories makes the statements on the history.
 func (t *texts) histories() {
 	const integer = db.Integer
 	d, insert, from := t.dialect, "INSERT INTO "+t.history, " FROM "+t.history
@@ -185,7 +184,6 @@ func (t *texts) addKey(k kind) []string {
 	return []string{"ALTER TABLE " + t.of[k].name + " ADD PRIMARY KEY (" + columns[k].id + ")"}
 }
 
-// createHistory makes the history of data of a size.
 func (t *texts) createHistory(s size) string {
 	list := []string{
 		"tid " + smallInteger, "bid " + smallInteger, "aid " + t.accountID(s[account]), "delta " + smallInteger,

@@ -80,7 +80,6 @@ func recorded(h history.Header) (facts, error) {
 	return factsOf(of, h.Accounts)
 }
 
-// wanted are the facts of the load that is asked for.
 func (t *TPCB) wanted() (facts, error) {
 	s, err := t.config.size()
 	return facts{size: s, scale: t.config.Scale, ratio: t.config.Ratio, versions: t.config.Versions}, err

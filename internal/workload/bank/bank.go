@@ -46,9 +46,6 @@ var _ workload.Workload = (*Bank)(nil)
 type model interface {
 	dataset.Store
 
-	// DefineProcedure makes the stored procedure that transfers are calls of, if they are.
-	DefineProcedure(ctx context.Context) error
-
 	client(ctx context.Context, h *chooser) (load.Client, error)
 	audits(ctx context.Context) (auditSession, error)
 	download(ctx context.Context, e *endRows) error
@@ -61,23 +58,13 @@ func New(database db.Database, c Config) (*Bank, error) {
 	}
 	b := &Bank{config: c}
 	var err error
-	b.model, b.Set, err = dataset.Bind(kind, database, dataset.Models[model]{
-		SQL: func(d db.SQL) (model, error) { return newSQLModel(d, &b.config) },
-		KV:  func(d db.KV) (model, error) { return newKVModel(d, &b.config) },
-	}, dataset.Expected{
-		Clients: c.Clients, Isolation: c.Isolation, Seed: c.Seed, Size: c.Accounts,
-		Facts: b.facts, Take: b.take, Prepare: func(ctx context.Context) error { return b.model.DefineProcedure(ctx) },
+	b.model, b.Set, err = dataset.Bind(kind, database, &b.config, newSQLModel, newKVModel, dataset.Expected{
+		Clients: c.Clients, Isolation: c.Isolation, Mode: c.Mode, Seed: c.Seed, Size: c.Accounts,
+		Facts: b.facts, Take: b.take,
+		Client:  func(ctx context.Context, i int) (load.Client, error) { return b.model.client(ctx, b.chooser(i)) },
+		Another: func(d db.Database) (dataset.Bound, error) { return New(d, b.config) },
 	})
 	return b, err
-}
-
-// ForNode implements workload.Workload.
-func (b *Bank) ForNode(database db.Database) (workload.Workload, error) {
-	other, err := New(database, b.config)
-	if err != nil {
-		return nil, err
-	}
-	return other, other.Adopt(b.Set)
 }
 
 func (b *Bank) facts(ctx context.Context) (map[string]string, error) {
@@ -112,14 +99,6 @@ func (b *Bank) Header() history.Header {
 			keyMode:   b.config.Mode,
 		},
 	})
-}
-
-// Client opens client i; valid after Attach.
-func (b *Bank) Client(ctx context.Context, i int) (load.Client, error) {
-	if err := b.CheckClient(i); err != nil {
-		return nil, err
-	}
-	return b.model.client(ctx, b.chooser(i))
 }
 
 // Background returns the auditor, if audits are asked for; valid after Attach.

@@ -112,13 +112,10 @@ type kvModel struct {
 }
 
 // newKVModel fills in what the configuration leaves to the data model.
-func newKVModel(database db.KV, c *Config) (*kvModel, error) {
-	if c.Update = cmp.Or(c.Update, RMW); c.Update != RMW {
+func newKVModel(database db.KV, c *Config) (model, error) {
+	c.Update, c.Mode = cmp.Or(c.Update, RMW), cmp.Or(c.Mode, workload.Pipelined)
+	if c.Update != RMW {
 		return nil, fmt.Errorf("update %s needs SQL: a key-value store reads, computes and writes, so take rmw", c.Update)
-	}
-	var err error
-	if c.Mode, err = dataset.KVMode(c.Mode); err != nil {
-		return nil, err
 	}
 	// A payroll writes its payer, its payees and its ledger entry.
 	if most := database.Limits().Writes; c.PayrollShare > 0 && c.PayrollLegs+2 > most {
@@ -141,18 +138,13 @@ func putAccounts(s db.KVSession, m dataset.Metadata, from, to uint64) {
 	}
 }
 
-func (m *kvModel) DefineProcedure(context.Context) error { return nil }
-
 func (m *kvModel) session(ctx context.Context) (db.KVSession, error) {
 	return m.Database.KVSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
 }
 
 func (m *kvModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.session(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return workload.NewKVClient(s, &kvLogic{h, m.Guarded}, ledgerPrefix), nil
+	return workload.NewKVClient(s, &kvLogic{h, m.Guarded}, ledgerPrefix), err
 }
 
 // maxKeys bounds the keys of one Read of an audit, unless the store asks for more.
@@ -160,12 +152,9 @@ const maxKeys = 500
 
 func (m *kvModel) audits(ctx context.Context) (auditSession, error) {
 	s, err := m.session(ctx)
-	if err != nil {
-		return nil, err
-	}
 	l := m.Database.Limits()
 	n := cmp.Or(l.Reads, min(l.Writes, maxKeys))
-	return &kvAudits{KVSession: s, keys: make([][]byte, n), found: make([]db.Entry, n)}, nil
+	return &kvAudits{KVSession: s, keys: make([][]byte, n), found: make([]db.Entry, n)}, err
 }
 
 // kvAudits reads accounts of a key-value store.

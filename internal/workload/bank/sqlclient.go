@@ -7,7 +7,6 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
-	"stroppy/internal/workload/dataset"
 )
 
 // sqlClient runs one client's transactions on a session of its own.
@@ -16,7 +15,7 @@ type sqlClient struct {
 	db.SQLSession
 	texts *texts
 	style string
-	call  dataset.Call // of the stored procedure; nil in the other modes
+	call  func(ctx context.Context, args []db.Value) (*db.Result, error) // of the stored procedure; nil in the other modes
 
 	keys    []sqlKey   // of the operations' accounts
 	args    []db.Value // of the statement being added

@@ -22,7 +22,7 @@ type sqlModel struct {
 }
 
 // newSQLModel fills in what the configuration leaves to the data model.
-func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
+func newSQLModel(database db.SQL, c *Config) (model, error) {
 	c.Update, c.Mode = cmp.Or(c.Update, Atomic), cmp.Or(c.Mode, workload.Pipelined)
 	claim, err := database.Claim(c.Isolation)
 	if err != nil {
@@ -41,10 +41,7 @@ func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
 
 func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
-	if err != nil {
-		return nil, err
-	}
-	return &sqlClient{chooser: h, SQLSession: s, texts: m.texts, style: m.config.Update, call: m.Caller(s)}, nil
+	return &sqlClient{chooser: h, SQLSession: s, texts: m.texts, style: m.config.Update, call: m.Caller(s)}, err
 }
 
 func (m *sqlModel) audits(ctx context.Context) (auditSession, error) {

@@ -8,10 +8,10 @@ package dataset
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
+	"strconv"
 	"time"
 
 	"stroppy/internal/db"
@@ -35,21 +35,30 @@ type Kind struct {
 }
 
 // Expected is what a run is asked for, and what its workload does when the data are
-// found. A nil function does nothing.
+// found.
 type Expected struct {
 	Clients    int
 	Isolation  string // as the database names it
+	Mode       string // in which statements travel
 	Seed, Size uint64 // zero where whatever the database holds is right
 	AnySize    bool   // Take compares the sizes
 
-	// Facts are what a load writes into the metadata besides what every load does.
+	// Facts are what a load writes into the metadata besides what every load does; nil: nothing.
 	Facts func(ctx context.Context) (map[string]string, error)
-	// Replace sees what the database holds before a load, or says why it must stay.
+	// Replace sees what the database holds before a load, or says why it must stay; it may be nil.
 	Replace func(m *Metadata) error
 	// Take takes over what was found, or says why it does not fit the run.
 	Take func(m *Metadata) error
-	// Prepare makes what the clients of this run need besides the data.
-	Prepare func(ctx context.Context) error
+	// Client opens client i of the data that were found.
+	Client func(ctx context.Context, i int) (load.Client, error)
+	// Another binds the same workload to another database.
+	Another func(database db.Database) (Bound, error)
+}
+
+// Bound is a workload that embeds the Set that it is bound to.
+type Bound interface {
+	workload.Workload
+	Adopt(other *Set) error
 }
 
 // Store is a database that holds the data and their metadata.
@@ -66,12 +75,15 @@ type Store interface {
 	Rows(ctx context.Context) (uint64, error)
 	// Fill makes the things that are not there yet.
 	Fill(ctx context.Context, m Metadata, progress func(done uint64)) error
-	// Finish writes that the data are loaded, if the metadata are still those of m's
-	// load; of another's it returns a *StateError and writes nothing.
-	Finish(ctx context.Context, m Metadata) error
-	// NextRun raises the run number from m.Run by one, if it is still that.
-	NextRun(ctx context.Context, m Metadata) error
+	// Set gives a name of the metadata a value, if the value of guard is still was; else
+	// it returns errChanged and writes nothing.
+	Set(ctx context.Context, name, value, guard, was string) error
+	// Prepare makes what the clients of a run need besides the data.
+	Prepare(ctx context.Context, run uint64) error
 }
+
+// errChanged says that another process has changed the metadata first.
+var errChanged = &db.Error{Class: db.Aborted, Op: "write the metadata", Err: errors.New("another process has changed them at the same time")}
 
 // Set is the data of one workload in one open database. A workload embeds it, and has
 // what is the same for all of them from it.
@@ -88,28 +100,30 @@ type Set struct {
 	doing string   // what is done with the data, in words; empty: whatever is there is reported
 }
 
-// Models are the constructors of a workload's logic, one for each data model that it is
-// written for.
-type Models[M Store] struct {
-	SQL func(database db.SQL) (M, error)
-	KV  func(database db.KV) (M, error)
-}
-
-// Bind makes the model that belongs to an open database, and the set of its data.
-func Bind[M Store](kind Kind, database db.Database, models Models[M], expected Expected) (model M, s *Set, err error) {
+// Bind makes the model that belongs to an open database, and the set of its data. Its
+// constructors, one for each data model, fill in what the configuration leaves to them.
+func Bind[M Store, C any](
+	kind Kind, database db.Database, config *C, ofSQL func(db.SQL, *C) (M, error), ofKV func(db.KV, *C) (M, error), expected Expected,
+) (model M, s *Set, err error) {
 	if _, err = database.Claim(expected.Isolation); err != nil {
 		return model, nil, err
 	}
 	switch d := database.(type) {
 	case db.SQL:
-		model, err = models.SQL(d)
+		model, err = ofSQL(d, config)
 	case db.KV:
-		model, err = models.KV(d)
+		if expected.Mode == workload.Procedure {
+			return model, nil, errors.New("mode procedure needs SQL: take pipelined or interactive")
+		}
+		model, err = ofKV(d, config)
 	default:
 		err = fmt.Errorf("the %s workload is written for SQL and for ordered key-value stores, and this database is neither", kind.Workload)
 	}
 	if err != nil {
 		return model, nil, err
+	}
+	if expected.Facts == nil {
+		expected.Facts = func(context.Context) (map[string]string, error) { return nil, nil }
 	}
 	s = &Set{kind: kind, store: model, expected: expected}
 	if v, ok := database.(db.Volatile); ok {
@@ -130,15 +144,15 @@ func (s *Set) Seed() uint64 { return s.found.Seed }
 // Run is the number of the run that Attach took, or that AttachReadOnly goes by; 0 before.
 func (s *Set) Run() uint64 { return s.run }
 
-// CheckClient refuses a client that does not exist, and all of them before Attach.
-func (s *Set) CheckClient(i int) error {
+// Client implements workload.Workload.
+func (s *Set) Client(ctx context.Context, i int) (load.Client, error) {
 	switch {
 	case s.run == 0:
-		return fmt.Errorf("open client %d of the %s: it is not attached yet", i, s.kind.Noun)
+		return nil, fmt.Errorf("open client %d of the %s: it is not attached yet", i, s.kind.Noun)
 	case i < 0 || i >= s.expected.Clients:
-		return fmt.Errorf("open client %d of the %s: it has clients 0 to %d", i, s.kind.Noun, s.expected.Clients-1)
+		return nil, fmt.Errorf("open client %d of the %s: it has clients 0 to %d", i, s.kind.Noun, s.expected.Clients-1)
 	}
-	return nil
+	return s.expected.Client(ctx, i)
 }
 
 // Background implements workload.Workload for those that run nothing besides the clients.
@@ -152,6 +166,15 @@ func (s *Set) Complete(h history.Header) history.Header {
 	h.Workload, h.LoadID, h.Run, h.Seed = s.kind.Workload, s.found.Load, s.run, s.found.Seed
 	h.Accounts, h.Clients = s.found.Size, s.expected.Clients
 	return h
+}
+
+// ForNode implements workload.Workload.
+func (s *Set) ForNode(database db.Database) (workload.Workload, error) {
+	node, err := s.expected.Another(database)
+	if err != nil {
+		return nil, err
+	}
+	return node, node.Adopt(s)
 }
 
 // Adopt takes over what another set has found, whatever the database holds: to
@@ -170,14 +193,6 @@ func (s *Set) loaded(m *Metadata) workload.Loaded {
 	return workload.Loaded{Accounts: m.Size, Things: cmp.Or(s.kind.Unit, s.kind.Things), Total: m.Facts[s.kind.Total]}
 }
 
-// facts are those of the load that is asked for.
-func (s *Set) facts(ctx context.Context) (map[string]string, error) {
-	if s.expected.Facts == nil {
-		return nil, nil
-	}
-	return s.expected.Facts(ctx)
-}
-
 // Load implements workload.Workload. Data of this program that are there already are
 // replaced, and an interrupted load of the same data is resumed. What somebody else made
 // is never touched.
@@ -186,7 +201,7 @@ func (s *Set) Load(ctx context.Context, progress func(done, total uint64)) (none
 	if w.Size == 0 || w.Seed == 0 {
 		return none, fmt.Errorf("load the %s: the number of %s and the seed must be given, and not be 0", s.kind.Noun, s.kind.Things)
 	}
-	facts, err := s.facts(ctx)
+	facts, err := w.Facts(ctx)
 	if err != nil {
 		return none, err
 	}
@@ -203,10 +218,7 @@ func (s *Set) Load(ctx context.Context, progress func(done, total uint64)) (none
 	}
 	if kept == 0 {
 		s.reportOverwrite(m)
-		m = Metadata{
-			Found: true, Schema: s.kind.Schema, Load: rand.Text(), State: stateLoading,
-			Seed: w.Seed, Size: w.Size, Facts: facts,
-		}
+		m = s.kind.NewLoad(w.Seed, w.Size, facts)
 		if err := s.store.Begin(ctx, m); err != nil {
 			return none, fmt.Errorf("begin the load: %w", err)
 		}
@@ -214,8 +226,8 @@ func (s *Set) Load(ctx context.Context, progress func(done, total uint64)) (none
 	report := Progress{Report: progress, Total: w.Size}
 	reached := kept
 	err = s.store.Fill(ctx, m, func(done uint64) { reached = done; report.Done(done) })
-	if err == nil {
-		err = s.store.Finish(ctx, m)
+	if err == nil && !s.volatile {
+		err = s.kind.Finish(ctx, s.store, m)
 	}
 	if errors.As(err, new(*StateError)) {
 		return none, err
@@ -247,7 +259,7 @@ func (e *StoppedError) Unwrap() error { return e.Err }
 // of the data that are asked for. The count that was committed with them is trusted only
 // if it is what is there.
 func (s *Set) resumable(ctx context.Context, m Metadata, facts map[string]string) (uint64, error) {
-	interrupted := m.Problem == nil && m.Schema == s.kind.Schema && m.State == stateLoading &&
+	interrupted := m.Problem == nil && m.Schema == s.kind.Schema && m.State == StateLoading &&
 		m.Seed == s.expected.Seed && m.Size == s.expected.Size && maps.Equal(m.Facts, facts)
 	if !interrupted || m.Rows == 0 || m.Rows > m.Size {
 		return 0, nil
@@ -316,11 +328,9 @@ func (s *Set) Attach(ctx context.Context) (workload.Loaded, error) {
 		if err != nil {
 			return workload.Loaded{}, err
 		}
-		if err = s.store.NextRun(ctx, m); err == nil {
-			if s.expected.Prepare == nil {
-				return s.attach(m, "driven"), nil
-			}
-			return s.attach(m, "driven"), s.expected.Prepare(ctx)
+		was := strconv.FormatUint(m.Run, 10)
+		if err = s.store.Set(ctx, nameRun, strconv.FormatUint(m.Run+1, 10), nameRun, was); err == nil {
+			return s.attach(m, "driven"), s.store.Prepare(ctx, m.Run+1)
 		}
 		// A number taken without knowing it is only skipped.
 		again := db.ClassOf(err) == db.Aborted || db.ClassOf(err) == db.Unknown
@@ -368,7 +378,7 @@ func (s *Set) attachVolatile(ctx context.Context) (workload.Loaded, error) {
 	if w.Size == 0 {
 		return workload.Loaded{}, fmt.Errorf("attach to the %s: this database keeps nothing, so the number of %s must be given", s.kind.Noun, s.kind.Things)
 	}
-	facts, err := s.facts(ctx)
+	facts, err := w.Facts(ctx)
 	if err != nil {
 		return workload.Loaded{}, err
 	}

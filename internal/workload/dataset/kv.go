@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"stroppy/internal/db"
-	"stroppy/internal/workload"
 )
 
 const (
@@ -71,14 +70,6 @@ func NewKV(kind Kind, database db.KV, keys Keys) (*KV, error) {
 		k.Guarded = true
 	}
 	return k, nil
-}
-
-// KVMode is the mode of transactions in a key-value store, or why there is none.
-func KVMode(mode string) (string, error) {
-	if mode == workload.Procedure {
-		return "", fmt.Errorf("mode procedure needs SQL: take pipelined or interactive")
-	}
-	return cmp.Or(mode, workload.Pipelined), nil
 }
 
 func (k *KV) key(name string) []byte { return []byte(k.kind.Prefix + name) }
@@ -209,23 +200,21 @@ func (k *KV) Begin(ctx context.Context, m Metadata) error {
 }
 
 // Retry repeats one transaction that may be repeated, whatever became of it
-// before: a load writes the same every time. A *StateError ends it.
+// before: what it writes is the same every time. errChanged ends it.
 func Retry(ctx context.Context, s db.KVSession, transaction func() error) error {
 	for try := 1; ; try++ {
 		err := transaction()
-		if err == nil || try == loadTries || ctx.Err() != nil || errors.As(err, new(*StateError)) {
+		if err == nil || try == loadTries || ctx.Err() != nil || err == errChanged {
 			return err
 		}
 		class := db.ClassOf(err)
 		if class == db.Fatal || class == db.Constraint {
 			return err
 		}
-		pause := time.NewTimer(time.Duration(try) * loadPause)
 		select {
 		case <-ctx.Done():
-			pause.Stop()
 			return err
-		case <-pause.C:
+		case <-time.After(time.Duration(try) * loadPause):
 		}
 		if class == db.Unknown || class == db.Unavailable {
 			// If it fails the next try fails too, and says why.
@@ -321,44 +310,21 @@ func (k *KV) fillPart(ctx context.Context, m Metadata, i int, made func(rows uin
 	})
 }
 
-// read reads one name of the metadata in the open transaction.
-func (k *KV) read(ctx context.Context, s db.KVSession, name string) (db.Entry, error) {
-	var found [1]db.Entry
-	err := s.Read(ctx, [][]byte{k.key(name)}, found[:])
-	return found[0], err
-}
-
-// Finish implements Store.
-func (k *KV) Finish(ctx context.Context, m Metadata) error {
+// Set implements Store.
+func (k *KV) Set(ctx context.Context, name, value, guard, was string) error {
 	return k.Change(ctx, func(s db.KVSession) error {
-		found, err := k.read(ctx, s, nameLoad)
-		switch {
-		case err != nil:
+		var found [1]db.Entry
+		if err := s.Read(ctx, [][]byte{k.key(guard)}, found[:]); err != nil {
 			return err
-		case found.Found && string(found.Value) != m.Load:
-			s.Rollback()
-			return k.kind.overtaken()
 		}
-		s.Set(k.key(nameState), []byte(stateLoaded))
+		if string(found[0].Value) != was {
+			s.Rollback()
+			return errChanged
+		}
+		s.Set(k.key(name), []byte(value))
 		return nil
 	})
 }
 
-// NextRun implements Store.
-func (k *KV) NextRun(ctx context.Context, m Metadata) error {
-	return k.With(ctx, func(s db.KVSession) error {
-		if err := s.Begin(ctx, false); err != nil {
-			return err
-		}
-		found, err := k.read(ctx, s, nameRun)
-		switch {
-		case err != nil:
-			return err
-		case string(found.Value) != strconv.FormatUint(m.Run, 10):
-			s.Rollback()
-			return errRunTaken
-		}
-		s.Set(k.key(nameRun), strconv.AppendUint(nil, m.Run+1, 10))
-		return s.Commit(ctx)
-	})
-}
+// Prepare implements Store.
+func (k *KV) Prepare(context.Context, uint64) error { return nil }

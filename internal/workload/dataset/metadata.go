@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"context"
+	"crypto/rand"
 	"fmt"
 	"maps"
 	"strconv"
@@ -18,7 +20,7 @@ const (
 
 // The states of the data.
 const (
-	stateLoading = "loading"
+	StateLoading = "loading"
 	stateLoaded  = "loaded"
 )
 
@@ -41,6 +43,21 @@ type Metadata struct {
 // Altered is the error of a fact that no load has written.
 func (k *Kind) Altered(name, value string) error {
 	return StateErrorf("the %s in this database says that its %s is %q, which no load has written: run `%s` to load it anew", k.Noun, name, value, k.Make)
+}
+
+// NewLoad returns the metadata of a load that starts.
+func (k *Kind) NewLoad(seed, size uint64, facts map[string]string) Metadata {
+	return Metadata{Found: true, Schema: k.Schema, Load: rand.Text(), State: StateLoading, Seed: seed, Size: size, Facts: facts}
+}
+
+// Finish writes that the data of m are loaded, if the metadata are still those of its
+// load; of another's it returns a *StateError.
+func (k *Kind) Finish(ctx context.Context, store Store, m Metadata) error {
+	err := store.Set(ctx, nameState, stateLoaded, nameLoad, m.Load)
+	if err == errChanged {
+		return k.overtaken()
+	}
+	return err
 }
 
 // overtaken is the error of a load that found the metadata of another in place of its own.
@@ -72,7 +89,7 @@ func (k *Kind) parse(values map[string]string) Metadata {
 	number(nameSeed, &n.Seed)
 	number(k.Things, &n.Size)
 	number(nameRun, &n.Run)
-	if n.State == stateLoading {
+	if n.State == StateLoading {
 		number(nameRows, &n.Rows)
 	}
 	n.Facts = maps.Clone(values)
@@ -92,7 +109,7 @@ func (k *Kind) starting(m Metadata) [][2]string {
 	number := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	list := [][2]string{
 		{nameSchema, number(m.Schema)}, {nameLoad, m.Load}, {nameState, m.State}, {nameSeed, number(m.Seed)},
-		{k.Things, number(m.Size)}, {nameRun, "0"}, {nameRows, "0"},
+		{k.Things, number(m.Size)}, {nameRun, number(m.Run)}, {nameRows, "0"},
 	}
 	for name, value := range m.Facts {
 		list = append(list, [2]string{name, value})

@@ -2,9 +2,7 @@ package dataset
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"stroppy/internal/db"
@@ -73,9 +71,6 @@ func (q *SQL) With(ctx context.Context, use func(s db.SQLSession) error) error {
 	return with(ctx, q.Database.Session, use)
 }
 
-// Call runs a procedure as one transaction.
-type Call func(ctx context.Context, args []db.Value) (*db.Result, error)
-
 // UseProcedure makes the transactions calls of a procedure.
 func (q *SQL) UseProcedure(p *db.Procedure) (err error) {
 	q.procedure = p
@@ -85,8 +80,8 @@ func (q *SQL) UseProcedure(p *db.Procedure) (err error) {
 	return nil
 }
 
-// DefineProcedure makes the procedure that is used, if there is one.
-func (q *SQL) DefineProcedure(ctx context.Context) error {
+// Prepare implements Store. It makes the procedure that is used, if there is one.
+func (q *SQL) Prepare(ctx context.Context, _ uint64) error {
 	if q.procedure == nil {
 		return nil
 	}
@@ -94,7 +89,7 @@ func (q *SQL) DefineProcedure(ctx context.Context) error {
 }
 
 // Caller calls the procedure that is used on a session; nil if there is none.
-func (q *SQL) Caller(s db.SQLSession) Call {
+func (q *SQL) Caller(s db.SQLSession) func(ctx context.Context, args []db.Value) (*db.Result, error) {
 	if q.procedure == nil {
 		return nil
 	}
@@ -260,44 +255,19 @@ func (q *SQL) insert(ctx context.Context, load db.BulkLoad) (rows int64, err err
 	return rows, q.Each(ctx, load.After...)
 }
 
-// Finish implements Store.
-func (q *SQL) Finish(ctx context.Context, m Metadata) error {
+// Set implements Store.
+func (q *SQL) Set(ctx context.Context, name, value, guard, was string) error {
 	return q.Change(ctx, func(s db.SQLSession) error {
-		// Written first, so that a load that begins meanwhile is waited for and seen.
-		_, err := s.Do(ctx, q.set, texts(stateLoaded, nameState))
-		note := 0
+		// The guard is written as it is, so that whoever changes it meanwhile is waited for and seen.
+		guarded, err := s.Do(ctx, q.compare, texts(was, guard, was))
 		if err == nil {
-			note, err = s.Do(ctx, q.read, nil)
+			_, err = s.Do(ctx, q.set, texts(value, name))
 		}
 		if err == nil {
 			err = s.Flush(ctx)
 		}
-		if err != nil {
-			return err
-		}
-		for i, rows := 0, s.Result(note); i < rows.Rows(); i++ {
-			if row := rows.Row(i); string(row[0].Text) == nameLoad && string(row[1].Text) != m.Load {
-				return q.kind.overtaken()
-			}
-		}
-		return nil
-	})
-}
-
-// errRunTaken says that another process took the run number first.
-var errRunTaken = &db.Error{Class: db.Aborted, Op: "take the next run number", Err: errors.New("another process took it at the same time")}
-
-// NextRun implements Store.
-func (q *SQL) NextRun(ctx context.Context, m Metadata) error {
-	return q.With(ctx, func(s db.SQLSession) error {
-		var result int
-		err := Transact(ctx, s, func() (err error) {
-			was, is := strconv.FormatUint(m.Run, 10), strconv.FormatUint(m.Run+1, 10)
-			result, err = s.Do(ctx, q.compare, texts(is, nameRun, was))
-			return err
-		})
-		if err == nil && s.Result(result).Affected != 1 {
-			err = errRunTaken
+		if err == nil && s.Result(guarded).Affected != 1 {
+			err = errChanged
 		}
 		return err
 	})

@@ -53,26 +53,18 @@ func New(database db.Database, c Config) (*Log, error) {
 	}
 	e := &Log{config: c}
 	var err error
-	e.model, e.Set, err = dataset.Bind(kind, database, dataset.Models[model]{
-		SQL: func(d db.SQL) (model, error) { return newSQLModel(d, &e.config) },
-		KV:  func(d db.KV) (model, error) { return newKVModel(d, &e.config) },
-	}, dataset.Expected{
+	e.model, e.Set, err = dataset.Bind(kind, database, &e.config, newSQLModel, newKVModel, dataset.Expected{
 		Clients: c.Clients, Isolation: c.Isolation, Seed: c.Seed, Size: c.Streams,
 		Take: func(m *dataset.Metadata) error {
 			e.formula = newFormula(m.Seed)
 			return nil
 		},
+		Client: func(ctx context.Context, i int) (load.Client, error) {
+			return e.model.client(ctx, newAppender(&e.config, e.formula, e.Size(), e.Run(), uint64(i)))
+		},
+		Another: func(d db.Database) (dataset.Bound, error) { return New(d, e.config) },
 	})
 	return e, err
-}
-
-// ForNode implements workload.Workload.
-func (e *Log) ForNode(database db.Database) (workload.Workload, error) {
-	other, err := New(database, e.config)
-	if err != nil {
-		return nil, err
-	}
-	return other, other.Adopt(e.Set)
 }
 
 // Header is what the history must keep for the checks; valid after Attach.
@@ -89,14 +81,6 @@ func (e *Log) Header() history.Header {
 			keyMode:     e.config.Mode,
 		},
 	})
-}
-
-// Client opens client i; valid after Attach.
-func (e *Log) Client(ctx context.Context, i int) (load.Client, error) {
-	if err := e.CheckClient(i); err != nil {
-		return nil, err
-	}
-	return e.model.client(ctx, newAppender(&e.config, e.formula, e.Size(), e.Run(), uint64(i)))
 }
 
 // EndState downloads the log and proves every value while it does, as dataset.Download

@@ -18,7 +18,7 @@ type kvModel struct {
 }
 
 // newKVModel fills in what the configuration leaves to the data model.
-func newKVModel(database db.KV, c *Config) (*kvModel, error) {
+func newKVModel(database db.KV, c *Config) (model, error) {
 	if err := c.limit(database, around); err != nil {
 		return nil, err
 	}
@@ -43,10 +43,7 @@ func putStreams(s db.KVSession, _ dataset.Metadata, from, to uint64) {
 
 func (m *kvModel) client(ctx context.Context, a *appender) (load.Client, error) {
 	s, err := m.Database.KVSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
-	if err != nil {
-		return nil, err
-	}
-	return newKVClient(a, s), nil
+	return newKVClient(a, s), err
 }
 
 // download reads the entries first and the streams' ends then.

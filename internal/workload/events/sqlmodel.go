@@ -31,7 +31,7 @@ type sqlModel struct {
 }
 
 // newSQLModel fills in what the configuration leaves to the data model.
-func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
+func newSQLModel(database db.SQL, c *Config) (model, error) {
 	if err := c.limit(database, 0); err != nil {
 		return nil, err
 	}
@@ -74,10 +74,7 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 
 func (m *sqlModel) client(ctx context.Context, a *appender) (load.Client, error) {
 	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
-	if err != nil {
-		return nil, err
-	}
-	return &sqlClient{appender: a, SQLSession: s, model: m, ends: make([]uint64, a.own)}, nil
+	return &sqlClient{appender: a, SQLSession: s, model: m, ends: make([]uint64, a.own)}, err
 }
 
 // download reads everything in one statement, so that it comes from one snapshot.

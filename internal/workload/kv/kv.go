@@ -50,24 +50,14 @@ func New(database db.Database, c Config) (*Workload, error) {
 	}
 	w := &Workload{config: c}
 	var err error
-	w.model, w.Set, err = dataset.Bind(kind, database, dataset.Models[model]{
-		SQL: func(d db.SQL) (model, error) { return newSQLModel(d, &w.config) },
-		KV:  func(d db.KV) (model, error) { return newKVModel(d, &w.config) },
-	}, dataset.Expected{
+	w.model, w.Set, err = dataset.Bind(kind, database, &w.config, newSQLModel, newKVModel, dataset.Expected{
 		Clients: c.Clients(), Isolation: c.Isolation, Seed: c.Seed, Size: c.Records,
-		Facts: func(context.Context) (map[string]string, error) { return factsOf(c.shape()), nil },
-		Take:  w.take,
+		Facts:   func(context.Context) (map[string]string, error) { return factsOf(c.shape()), nil },
+		Take:    w.take,
+		Client:  w.client,
+		Another: func(d db.Database) (dataset.Bound, error) { return New(d, w.config) },
 	})
 	return w, err
-}
-
-// ForNode implements workload.Workload.
-func (w *Workload) ForNode(database db.Database) (workload.Workload, error) {
-	other, err := New(database, w.config)
-	if err != nil {
-		return nil, err
-	}
-	return other, other.Adopt(w.Set)
 }
 
 // Header is what the history must keep for the checks; valid after Attach.
@@ -81,11 +71,7 @@ func (w *Workload) Header() history.Header {
 	})
 }
 
-// Client opens client i; valid after Attach.
-func (w *Workload) Client(ctx context.Context, i int) (load.Client, error) {
-	if err := w.CheckClient(i); err != nil {
-		return nil, err
-	}
+func (w *Workload) client(ctx context.Context, i int) (load.Client, error) {
 	s, err := w.model.session(ctx, w.formula)
 	if err != nil {
 		return nil, err

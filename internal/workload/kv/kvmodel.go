@@ -17,7 +17,7 @@ type kvModel struct {
 	next    func(context.Context) (db.KVSession, error) // opens the next client's session
 }
 
-func newKVModel(database db.KV, c *Config) (*kvModel, error) {
+func newKVModel(database db.KV, c *Config) (model, error) {
 	m := &kvModel{}
 	m.loading = sync.OnceValue(func() *formula { return newFormula(c.Seed, c.shape()) })
 	var err error

@@ -28,7 +28,7 @@ type sqlModel struct {
 	read, update, insert, scan, all *db.Statement
 }
 
-func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
+func newSQLModel(database db.SQL, c *Config) (model, error) {
 	next, err := sessions(c, database, database.Session)
 	if err != nil {
 		return nil, err

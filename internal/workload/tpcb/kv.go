@@ -1,6 +1,7 @@
 package tpcb
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -90,14 +91,11 @@ type kvModel struct {
 }
 
 // newKVModel fills in what the configuration leaves to the data model.
-func newKVModel(database db.KV, c *Config) (m *kvModel, err error) {
-	if c.Mode, err = dataset.KVMode(c.Mode); err != nil {
-		return nil, err
-	}
+func newKVModel(database db.KV, c *Config) (model, error) {
 	if most := database.Limits().Writes; most < operations+1 {
 		return nil, fmt.Errorf("a transaction of tpcb has %d writes, and one of this database at most %d", operations+1, most)
 	}
-	c.Versions, c.AnyRows = true, true
+	c.Mode, c.Versions, c.AnyRows = cmp.Or(c.Mode, workload.Pipelined), true, true
 	store, err := dataset.NewKV(dataKind, database, dataset.Keys{
 		Prefixes: []string{rowPrefix, historyPrefix, barePrefix}, Spaces: workload.StateSpace(rowPrefix, false), Facts: factCount, Put: putRows,
 	})
@@ -124,8 +122,8 @@ func (m *kvModel) replaces(*facts) {}
 
 func (m *kvModel) take(*facts) error { return nil }
 
-// prepare marks a run that keeps no history.
-func (m *kvModel) prepare(ctx context.Context, run uint64) error {
+// Prepare implements dataset.Store. It marks a run that keeps no history.
+func (m *kvModel) Prepare(ctx context.Context, run uint64) error {
 	if m.config.History {
 		return nil
 	}
@@ -137,13 +135,11 @@ func (m *kvModel) prepare(ctx context.Context, run uint64) error {
 
 func (m *kvModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.KVSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
-	if err != nil {
-		return nil, err
-	}
+	ledger := ""
 	if m.config.History {
-		return workload.NewKVClient(s, h, historyPrefix), nil
+		ledger = historyPrefix
 	}
-	return workload.NewKVClient(s, h, ""), nil
+	return workload.NewKVClient(s, h, ledger), err
 }
 
 func (m *kvModel) endState(ctx context.Context, e *endRows) error {

@@ -2,7 +2,6 @@ package tpcb
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,16 +10,12 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-// stateAdopting is the state of metadata that are being written, as of a load that is
-// not finished.
-const stateAdopting = "loading"
-
 // adopt writes the metadata of pgbench's tables that are there without: how many
 // rows they have, and what those held beyond what the history says. Tables of
 // another form stay without, and then there is nothing to attach to.
 func (m *sqlModel) adopt(ctx context.Context, seed uint64) error {
 	n, err := m.Read(ctx)
-	if again := n.State == stateAdopting && n.Facts[factAdopted] == "true"; err != nil || n.Found && !again {
+	if again := n.State == dataset.StateLoading && n.Facts[factAdopted] == "true"; err != nil || n.Found && !again {
 		return err
 	}
 	own := newTexts(m.Dialect, false)
@@ -34,7 +29,8 @@ func (m *sqlModel) adopt(ctx context.Context, seed uint64) error {
 	}
 	f := facts{size: s, unexpected: unexpected, adopted: true}
 	f.scale, f.ratio = s.ratioOf()
-	n = dataset.Metadata{Found: true, Schema: dataKind.Schema, Load: rand.Text(), State: stateAdopting, Seed: seed, Size: s.rows(), Facts: f.metadata()}
+	n = dataKind.NewLoad(seed, s.rows(), f.metadata())
+	n.Run = last // those whose rows are in the history must not come again
 	if err := m.Begin(ctx, n); err != nil {
 		return fmt.Errorf("write metadata beside the tables of pgbench: %w", err)
 	}
@@ -43,12 +39,7 @@ func (m *sqlModel) adopt(ctx context.Context, seed uint64) error {
 			return fmt.Errorf("write down what the rows of pgbench hold: %w", err)
 		}
 	}
-	for run := range last { // those whose rows are in the history must not come again
-		if err := m.NextRun(ctx, dataset.Metadata{Run: run}); err != nil {
-			return err
-		}
-	}
-	return m.Finish(ctx, n)
+	return dataKind.Finish(ctx, m, n)
 }
 
 // measure counts pgbench's rows. None at all are those that are not there or are

@@ -8,7 +8,6 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/load"
 	"stroppy/internal/workload"
-	"stroppy/internal/workload/dataset"
 )
 
 // fillerLength is that of an id as text: the letter s and sixteen hexadecimal
@@ -36,8 +35,8 @@ type sqlClient struct {
 	*chooser
 	db.SQLSession
 	texts *texts
-	keeps bool         // a history
-	call  dataset.Call // of the stored procedure; nil in the other modes
+	keeps bool                                                           // a history
+	call  func(ctx context.Context, args []db.Value) (*db.Result, error) // of the stored procedure; nil in the other modes
 
 	args    []db.Value // of the statement being added
 	ids     [operations]db.Value

@@ -21,7 +21,7 @@ type sqlModel struct {
 }
 
 // newSQLModel fills in what the configuration leaves to the data model.
-func newSQLModel(database db.SQL, c *Config) (*sqlModel, error) {
+func newSQLModel(database db.SQL, c *Config) (model, error) {
 	c.Mode = cmp.Or(c.Mode, workload.Pipelined)
 	m := &sqlModel{SQL: dataset.NewSQL(dataKind, database, ""), config: c}
 	m.use(newTexts(m.Dialect, c.Versions))
@@ -55,10 +55,10 @@ func (m *sqlModel) take(f *facts) error {
 	return nil
 }
 
-// prepare makes the stored procedure, which may be of an older program, and marks a
-// run that keeps no history.
-func (m *sqlModel) prepare(ctx context.Context, run uint64) error {
-	if err := m.DefineProcedure(ctx); err != nil || m.config.History {
+// Prepare implements dataset.Store. It makes the stored procedure, which may be of an
+// older program, and marks a run that keeps no history, for the checks of later ones.
+func (m *sqlModel) Prepare(ctx context.Context, run uint64) error {
+	if err := m.SQL.Prepare(ctx, run); err != nil || m.config.History {
 		return err
 	}
 	if err := m.Database.Exec(ctx, m.texts.createOpening()); err != nil {
@@ -72,10 +72,7 @@ func (m *sqlModel) prepare(ctx context.Context, run uint64) error {
 
 func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
-	if err != nil {
-		return nil, err
-	}
-	return &sqlClient{chooser: h, SQLSession: s, texts: m.texts, keeps: m.config.History, call: m.Caller(s)}, nil
+	return &sqlClient{chooser: h, SQLSession: s, texts: m.texts, keeps: m.config.History, call: m.Caller(s)}, err
 }
 
 // endState reads each table in one statement. Nothing runs on them at that time, so

@@ -34,9 +34,6 @@ type model interface {
 	replaces(was *facts)
 	// take takes over what was found.
 	take(f *facts) error
-	// prepare makes what the clients of this run need besides the data. A run that
-	// keeps no history says so in the database, for the checks of later ones.
-	prepare(ctx context.Context, run uint64) error
 
 	client(ctx context.Context, h *chooser) (load.Client, error)
 	endState(ctx context.Context, rows *endRows) error
@@ -49,13 +46,16 @@ func New(database db.Database, c Config) (*TPCB, error) {
 	}
 	t := &TPCB{config: c}
 	expected := dataset.Expected{
-		Clients: c.Clients, Isolation: c.Isolation, Seed: c.Seed, AnySize: true,
+		Clients: c.Clients, Isolation: c.Isolation, Mode: c.Mode, Seed: c.Seed, AnySize: true,
 		Facts: func(context.Context) (map[string]string, error) {
 			f, err := t.wanted()
 			return f.metadata(), err
 		},
 		Replace: t.replace, Take: t.take,
-		Prepare: func(ctx context.Context) error { return t.model.prepare(ctx, t.Run()) },
+		Client: func(ctx context.Context, i int) (load.Client, error) {
+			return t.model.client(ctx, newChooser(&t.config, t.facts.size, t.Seed(), t.Run(), uint64(i)))
+		},
+		Another: func(d db.Database) (dataset.Bound, error) { return New(d, t.config) },
 	}
 	if c.Scale != 0 {
 		s, err := c.size()
@@ -65,20 +65,8 @@ func New(database db.Database, c Config) (*TPCB, error) {
 		expected.Size = s.rows()
 	}
 	var err error
-	t.model, t.Set, err = dataset.Bind(dataKind, database, dataset.Models[model]{
-		SQL: func(d db.SQL) (model, error) { return newSQLModel(d, &t.config) },
-		KV:  func(d db.KV) (model, error) { return newKVModel(d, &t.config) },
-	}, expected)
+	t.model, t.Set, err = dataset.Bind(dataKind, database, &t.config, newSQLModel, newKVModel, expected)
 	return t, err
-}
-
-// ForNode implements workload.Workload.
-func (t *TPCB) ForNode(database db.Database) (workload.Workload, error) {
-	other, err := New(database, t.config)
-	if err != nil {
-		return nil, err
-	}
-	return other, other.Adopt(t.Set)
 }
 
 // What the header of a history keeps besides the facts of the data.
@@ -93,14 +81,6 @@ func (t *TPCB) Header() history.Header {
 	delete(keys, factAdopted)
 	keys[keyHistory], keys[keyMode] = strconv.FormatBool(t.config.History), t.config.Mode
 	return t.Complete(history.Header{Kinds: history.Kinds(history.Profile), Object: "row", Unit: "number", Keys: keys})
-}
-
-// Client opens client i; valid after Attach.
-func (t *TPCB) Client(ctx context.Context, i int) (load.Client, error) {
-	if err := t.CheckClient(i); err != nil {
-		return nil, err
-	}
-	return t.model.client(ctx, newChooser(&t.config, t.facts.size, t.Seed(), t.Run(), uint64(i)))
 }
 
 // EndState downloads all rows and the history, as dataset.Download does: the sums of the

@@ -366,7 +366,7 @@ func testRestart(t *testing.T, server *postgres.Server, url string) {
 		t.Errorf("%d reconnects, an outage of %+v, errors %+v", r.Drive.Reconnects, r.Drive.Outage, r.Drive.Errors)
 	}
 	code, stdout, stderr = call(t, "report", filepath.Join(p.dir, "run"))
-	if code != 0 || !strings.Contains(stdout, "without a commit, from second") || !strings.Contains(stdout, "Errors that the database reported") {
+	if code != 0 || !strings.Contains(stdout, "longest gap without a commit") || !strings.Contains(stdout, "Errors that the database reported") {
 		t.Errorf("the report does not show the outage: %d %s%s", code, stderr, stdout)
 	}
 }

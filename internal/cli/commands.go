@@ -386,7 +386,7 @@ func (a *app) pageAgain(dir string, asJSON bool) error {
 	case err != nil:
 		return err
 	case !asJSON:
-		fmt.Fprintf(a.stdout, "  %-16s%s\n", "page", path)
+		fmt.Fprintf(a.stdout, "  %-18s%s\n", "page", path)
 	}
 	return nil
 }

@@ -65,8 +65,8 @@ func TestPaceText(t *testing.T) {
 				"the rate of 1000 for 30s, 2000 for 30s: 1 was due and not started when the load phase ended, up to 1,000 waited at once, and 20,000 were never sent because the queue was full.",
 			}, "closed",
 		},
-		{Drive{Pacing: &Latency{P50: 0.05, P99: 0.4, Max: 12}, Latency: &Latency{}, Service: &Latency{}}, []string{"delay from due to sent: p50 0.050 ms, p99 0.400 ms, max 12.0 ms"}, "longer than an hour"},
-		{Drive{Clipped: 1, Latency: &Latency{}, Service: &Latency{}}, []string{"1 was longer than an hour"}, "delay"},
+		{Drive{Rate: 10, Pacing: &Latency{P50: 0.05, P99: 0.4, Max: 12}, Latency: &Latency{}, Service: &Latency{}}, []string{"pacing error 0.000 0.050 0.000 0.000 0.400 0.000 12.0"}, "longer than an hour"},
+		{Drive{Clipped: 1, Latency: &Latency{}, Service: &Latency{}}, []string{"1 was longer than an hour"}, "pacing error"},
 	} {
 		var out bytes.Buffer
 		if err := Text(&out, &Result{Verdict: "valid", Drive: &c.drive}, Options{}); err != nil {

@@ -114,7 +114,7 @@ func table(title, note string, text []int, columns ...string) PageTable {
 // Add adds a row.
 func (t *PageTable) Add(cells ...string) { t.Rows = append(t.Rows, PageRow{Cells: cells}) }
 
-// WriteText writes the columns and rows for a terminal.
+// WriteText writes the columns and rows for a terminal. A last column of text is wrapped.
 func (t *PageTable) WriteText(w io.Writer) error {
 	widths := make([]int, len(t.Columns))
 	rows := [][]string{t.Columns}
@@ -126,19 +126,26 @@ func (t *PageTable) WriteText(w io.Writer) error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(clean(cell)))
 		}
 	}
-	var out strings.Builder
+	var out text
 	for _, row := range rows {
 		line := ""
 		for i, cell := range row {
-			width := widths[i]
+			columns := widths[i]
 			if slices.Contains(t.Text, i) {
-				width = -width // at the left
+				columns = -columns // at the left
 			}
-			line += fmt.Sprintf("  %*s", width, clean(cell))
+			if line += "  "; columns < 0 && i == len(widths)-1 {
+				out.hang(line, utf8.RuneCountInString(line), cell)
+				line = ""
+				break
+			}
+			line += fmt.Sprintf("%*s", columns, clean(cell))
 		}
-		out.WriteString(strings.TrimRight(line, " ") + "\n")
+		if line != "" {
+			out.out.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
 	}
-	_, err := io.WriteString(w, out.String())
+	_, err := io.WriteString(w, out.out.String())
 	return err
 }
 

@@ -112,6 +112,7 @@ func facts(r *Result) []Setting {
 		{"Checked against", expect},
 		{Capital(cmp.Or(load.Things, "accounts")), loadText(r.Load)},
 		{"Load phase", phase},
+		{"Footprint", footprintText(r)},
 		{"Faults", faultsText(r.Faults)},
 		{"Seed", SeedText(r.Seed)},
 		{"Started", StartText(r.StartedAt)},
@@ -122,6 +123,15 @@ func facts(r *Result) []Setting {
 		list[i].Value = OrNotKnown(f.Value)
 	}
 	return list
+}
+
+// footprintText says what the database keeps.
+func footprintText(r *Result) string {
+	text := textOr("", r.FootprintBytes, bytesText)
+	if each, n := r.FootprintPerTransfer, r.FootprintTransfers; text != "" && each != nil && n != nil {
+		text += fmt.Sprintf(", %.0f bytes a committed transaction that wrote (%s of them)", *each, group(*n))
+	}
+	return text
 }
 
 func phasesText(phases []Phase) string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ const pacingError = "pacing error"
 // latencyTables are the percentiles, from each of the clocks and by outcome.
 func latencyTables(d *Drive) []PageTable {
 	columns := []string{"ms", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "max"}
-	clocks := table("Percentiles", "Of committed transactions, in milliseconds. Since due is measured from the intended start time and includes the wait for a free client; since sent does not.", []int{0}, columns...)
+	clocks := table("Latency percentiles", "Of committed transactions, in milliseconds. Since due is measured from the intended start time and includes the wait for a free client; since sent does not.", []int{0}, columns...)
 	clocks.Add(d.Latency.cells("since due", d.committedText)...)
 	clocks.Add(d.Service.cells("since sent", d.committedText)...)
 	if text := d.lackingText(); text != "" {
@@ -183,12 +184,20 @@ func (f *Fault) lateText() string {
 	return text
 }
 
+func cpuText(s float64) string { return fmt.Sprintf("%.2f s", s) }
+
 func atText(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 
 // costTables show what the load phase took from the machines.
 func costTables(r *Result) []PageTable {
 	client := cmp.Or(r.Client, &Client{})
 	t := table("", "Processor time is user and system time during the load phase.", []int{0}, "", "processor time", "largest memory")
+	if d := r.Drive; d != nil && client.CPUSeconds != nil && d.ended() > 0 && d.WarmupSeconds == 0 {
+		t.Note += fmt.Sprintf(" The client took %.1f µs a transaction.", *client.CPUSeconds/float64(d.ended())*1e6)
+	}
+	if client.Threads != nil {
+		t.Note += fmt.Sprintf(" It ran on %s.", Counted(uint64(math.Round(*client.Threads)), "thread"))
+	}
 	servers := r.Servers
 	if len(servers) == 0 {
 		servers = []Server{{Name: "servers"}}

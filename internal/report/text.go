@@ -4,11 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
-	"slices"
 	"strings"
-
-	"stroppy/internal/stats"
 )
 
 // width is the number of columns that the text fills.
@@ -20,30 +16,43 @@ type Options struct {
 	Dir   string // the run's directory, as the person named it
 }
 
-// Text writes the report of a run: the verdict first.
+// Text writes the report of a run, the verdict first: what its page shows, but for the
+// charts, the scenario, and the tables that are made for a paper.
 func Text(w io.Writer, r *Result, o Options) error {
-	t := &text{r: r, color: o.Color}
+	t, d := &text{r: r, color: o.Color}, NewPageData(Input{Result: r})
 	t.out.WriteString(t.status(r.Verdict, strings.ToUpper(r.Verdict)) + "  " +
 		t.paint(bold, clean(strings.TrimSpace(r.Workload+" on "+databaseOf(r)))) + "\n")
-	if r.Reason != "" {
-		t.hang("", 2, r.Reason)
+	if d.Reason != "" {
+		t.hang("", 2, d.Reason)
 	}
-	t.what()
+	for _, n := range d.Notes {
+		t.line(n.Kind, n.Text)
+	}
+	t.head("Run")
+	var settings []string
+	for _, s := range r.Settings {
+		settings = append(settings, s.Name+" = "+s.Value)
+	}
+	for _, f := range append(d.Facts, Setting{"Settings", OrNotKnown(joined(settings...))}) {
+		if !strings.HasPrefix(f.Value, NotKnown) {
+			t.line(f.Name, f.Value)
+		}
+	}
 	if r.Drive != nil {
-		t.throughput(r.Drive)
-		t.latencies(r.Drive)
-		t.outcomes(r.Drive)
+		t.head("Measurements")
 	}
-	for _, p := range ownTables(r) {
-		t.head(p.Title)
-		_ = p.WriteText(&t.out)
-		t.hang("", 2, p.Note)
+	for _, f := range d.Figures {
+		t.line(f.Name, joined(append([]string{f.Value + " " + f.Unit}, f.Below...)...))
 	}
+	t.tables("", d.Latency...)
+	t.tables("Outcomes", d.Outcomes...)
+	t.tables("", ownTables(r)...)
 	t.faults()
-	t.events()
+	t.tables("", eventTables(r)...)
 	t.checks()
-	t.errors()
-	t.cost()
+	if r.Drive != nil {
+		t.tables("Cost", d.Cost...)
+	}
 	t.files(o.Dir)
 	_, err := io.WriteString(w, t.out.String())
 	return err
@@ -80,30 +89,19 @@ func (t *text) head(title string) { t.out.WriteString("\n" + t.paint(bold, clean
 
 // line writes a name and its value, which is wrapped under itself.
 func (t *text) line(name, value string) {
-	const column = 16
-	if value != "" {
-		t.hang(fmt.Sprintf("  %-*s", column, name), column+2, value)
-	}
+	const column = 18
+	t.hang(fmt.Sprintf("  %-*s", column, name), column+2, value)
 }
 
-// section writes names and values below a title; nothing where no value is known.
-func (t *text) section(title string, lines [][2]string) {
-	lines = slices.DeleteFunc(lines, func(l [2]string) bool { return l[1] == "" })
-	if len(lines) > 0 {
-		t.head(title)
+// tables writes tables, the first below a title where it has none of its own.
+func (t *text) tables(title string, list ...PageTable) {
+	for _, p := range list {
+		t.head(cmp.Or(p.Title, title))
+		_ = p.WriteText(&t.out)
+		if p.Note != "" {
+			t.hang("", 2, p.Note)
+		}
 	}
-	for _, l := range lines {
-		t.line(l[0], l[1])
-	}
-}
-
-// row writes a name and right-aligned columns.
-func (t *text) row(cells ...string) {
-	line := fmt.Sprintf("  %-12s", cells[0])
-	for _, c := range cells[1:] {
-		line += fmt.Sprintf("%11s", c)
-	}
-	t.out.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 
 // hang writes lead and then detail, wrapped at the indent.
@@ -117,89 +115,6 @@ func (t *text) hang(lead string, indent int, detail string) {
 			lead = strings.Repeat(" ", indent)
 		}
 		t.out.WriteString(strings.TrimRight(lead+part, " ") + "\n")
-	}
-}
-
-func (t *text) what() {
-	r := t.r
-	var settings []string
-	for _, s := range r.Settings {
-		settings = append(settings, s.Name+" = "+s.Value)
-	}
-	expect, phase := "", ""
-	if c := r.Claim; c != nil && c.Expect != c.Level {
-		expect = c.Expect + ", which the verdict is about"
-	}
-	if d := r.Drive; d != nil {
-		phase = joined(d.phaseText(), d.Style["update"], d.Style["mode"])
-	}
-	t.section("Run", [][2]string{
-		{"started", r.StartedAt}, {"database", r.DatabaseURL}, {"settings", strings.Join(settings, " · ")},
-		{"isolation", r.claimText()}, {"expected", expect}, {"data", loadText(r.Load)}, {"load phase", phase},
-		{"seed", fmt.Sprint(r.Seed)}, {"machine", r.Machine}, {"times", phasesText(r.Phases)},
-	})
-}
-
-func (t *text) throughput(d *Drive) {
-	if d.TPS == nil {
-		return
-	}
-	t.head("Throughput, committed transactions per second")
-	t.row("", "mean", "median", "max")
-	t.row("", textOr(none, d.TPS.Mean, RateText), textOr(none, d.TPS.Median, RateText), textOr(none, d.TPS.Max, RateText))
-	if i := d.Interval; i != nil {
-		t.line("interval", fmt.Sprintf("%.0f %% confidence interval of the mean %s to %s; effective sample size %.0f",
-			100*i.Confidence, RateText(i.Low), RateText(i.High), i.Effective))
-	}
-	if s := d.Steady; s != nil && s.State != stats.SteadyUnknown {
-		t.line("steadiness", s.Detail)
-	}
-	if why := t.r.Client.bottleneck(); why != "" {
-		t.line("bottleneck", "the client: "+why)
-	}
-}
-
-func (t *text) latencies(d *Drive) {
-	if d.Latency == nil && d.Outcomes[allDue] == nil {
-		return
-	}
-	t.head("Latency of committed transactions, milliseconds")
-	t.row("", "mean", "p50", "p90", "p95", "p99", "p99.9", "max")
-	lacks := d.lackingText()
-	for _, p := range latencyTables(d) {
-		for _, row := range p.Rows {
-			name := row.Cells[0]
-			if row.Cells[1] != NotKnown && name != "committed" && name != pacingError && (name != "all due" || lacks != "") {
-				t.row(row.Cells...)
-			}
-		}
-	}
-	t.line(lacking, lacks)
-	if p := d.Pacing; p != nil {
-		t.line("pacing", fmt.Sprintf("the tool's own delay from due to sent: p50 %s ms, p99 %s ms, max %s ms", LatencyText(p.P50), LatencyText(p.P99), LatencyText(p.Max)))
-	}
-	t.line("clipped", d.clippedText())
-	if o := d.Outage; o != nil && o.Seconds >= 1 {
-		t.line("longest gap", fmt.Sprintf("%s without a commit, from second %.3g of the run", seconds(o.Seconds), o.AtSeconds))
-	}
-}
-
-func (t *text) outcomes(d *Drive) {
-	t.head("Outcomes")
-	count := func(name, n, what string) { t.hang(fmt.Sprintf("  %-12s%13s   ", name, n), 30, what) }
-	for _, row := range outcomeTables(d)[0].Rows {
-		if c := row.Cells; c[0] != notSent {
-			count(c[0], c[1], c[3])
-		}
-	}
-	if !d.Rebuilt && (d.Backlog > 0 || d.Shed > 0) {
-		count("backlog", group(d.Backlog), d.backlogText(t.r.Client))
-	}
-	switch {
-	case d.Rebuilt:
-		t.line("note", rebuiltText)
-	case d.Unmeasured():
-		t.line("note", unmeasuredText)
 	}
 }
 
@@ -225,20 +140,6 @@ func (t *text) faults() {
 				t.out.WriteString(strings.Repeat(" ", indent) + t.paint(faint, part) + "\n")
 			}
 		}
-	}
-	if d := t.r.Degradation; d != nil {
-		t.line("degradation", d.text())
-	}
-}
-
-// events reports what the cluster's supervisor did by itself.
-func (t *text) events() {
-	for _, p := range eventTables(t.r) {
-		t.head(p.Title)
-		for _, row := range p.Rows {
-			t.line(row.Cells[0]+" s", row.Cells[1])
-		}
-		t.line("", p.Note)
 	}
 }
 
@@ -275,57 +176,12 @@ func (t *text) check(c PageCheck) {
 	}
 }
 
-func (t *text) errors() {
-	if t.r.Drive == nil || len(t.r.Drive.Errors) == 0 {
-		return
-	}
-	t.head(errorsTitle)
-	for _, e := range t.r.Drive.Errors {
-		t.hang(fmt.Sprintf("  %12s  %-11s  %-10s  ", group(e.Count), clean(e.Class), clean(e.Code)), 40, e.Example)
-	}
-}
-
-// cost writes what the database keeps, and what client and servers took.
-func (t *text) cost() {
-	r, client := t.r, cmp.Or(t.r.Client, &Client{})
-	footprint := textOr("", r.FootprintBytes, bytesText)
-	if footprint != "" {
-		footprint += " in the database"
-		if each, n := r.FootprintPerTransfer, r.FootprintTransfers; each != nil && n != nil {
-			footprint += fmt.Sprintf(", %.0f bytes a committed transaction that wrote (%s of them)", *each, group(*n))
-		}
-	}
-	cpu := ""
-	if d := r.Drive; d != nil && client.CPUSeconds != nil {
-		cpu = cpuText(*client.CPUSeconds) + " in the load phase"
-		if done := d.ended(); done > 0 && d.WarmupSeconds == 0 {
-			cpu += fmt.Sprintf(", %.1f µs a transaction", *client.CPUSeconds/float64(done)*1e6)
-		}
-		if client.Threads != nil {
-			cpu += ", on " + Counted(uint64(math.Round(*client.Threads)), "thread")
-		}
-	}
-	mostText := func(n int64) string { return bytesText(n) + " at most" }
-	var serverCPU, serverMemory []string
-	for _, s := range r.Servers {
-		serverCPU = append(serverCPU, labelled(s.Name+" ", textOr("", s.CPUSeconds, cpuText))...)
-		serverMemory = append(serverMemory, labelled(s.Name+" ", textOr("", s.MaxRSSBytes, mostText))...)
-	}
-	t.section("Cost", [][2]string{
-		{"footprint", footprint}, {"client CPU", cpu}, {"client memory", textOr("", client.MaxRSSBytes, mostText)},
-		{"server CPU", strings.Join(serverCPU, " · ")}, {"server memory", strings.Join(serverMemory, " · ")},
-	})
-}
-
-func cpuText(s float64) string { return fmt.Sprintf("%.2f s", s) }
-
 func (t *text) files(dir string) {
 	t.head("Files")
-	t.line("directory", dir)
-	if t.r.Command != "" {
-		t.out.WriteString("  " + fmt.Sprintf("%-16s", "repeat with") + clean(t.r.Command) + "\n")
+	if dir != "" {
+		t.line("directory", dir)
 	}
-	if !t.r.Finished {
-		t.line("note", cutOffText)
+	if t.r.Command != "" {
+		t.out.WriteString("  " + fmt.Sprintf("%-18s", "repeat with") + clean(t.r.Command) + "\n")
 	}
 }

@@ -29,7 +29,7 @@ func DigestOf(end EndState) (Digest, error) {
 			return d, err
 		}
 		d.Accounts++
-		d.AccountHash += accountHash(a)
+		d.AccountHash += Mix(Mix(Mix(a.N+1)^uint64(a.Value)) ^ uint64(a.State)<<60 ^ Hash(a.Version, int64(a.Writer)))
 	}
 	for l, err := range end.Rows() {
 		if err != nil {
@@ -40,10 +40,6 @@ func DigestOf(end EndState) (Digest, error) {
 		d.LegHash += Mix(Mix(Mix(Mix(uint64(l.Transaction)+1)^uint64(l.Number)<<5^marks)^l.Object) ^ Hash(l.Version, l.Amount))
 	}
 	return d, nil
-}
-
-func accountHash(a history.Object) uint64 {
-	return Mix(Mix(Mix(a.N+1)^uint64(a.Value)) ^ uint64(a.State)<<60 ^ Hash(a.Version, int64(a.Writer)))
 }
 
 // Difference says how the end state of one node differs from another; empty where it does

@@ -200,7 +200,7 @@ func (d *Dialect) NewCaller(session SQLSession) *SQLCaller {
 func (c *SQLCaller) Call(ctx context.Context, procedure *Procedure, args []Value) (*Result, error) {
 	statement := c.calls[procedure]
 	if statement == nil {
-		statement = c.dialect.call(procedure)
+		statement = c.dialect.Statement(c.dialect.Procedures.Call+procedure.Name+Row(procedure.Params...), procedure.Columns...)
 		c.calls[procedure] = statement
 	}
 	if err := c.Begin(ctx, false); err != nil {
@@ -214,8 +214,4 @@ func (c *SQLCaller) Call(ctx context.Context, procedure *Procedure, args []Value
 		return nil, err
 	}
 	return c.Result(result), nil
-}
-
-func (d *Dialect) call(p *Procedure) *Statement {
-	return d.Statement(d.Procedures.Call+p.Name+Row(p.Params...), p.Columns...)
 }

@@ -27,7 +27,10 @@ func (l *line) run(ctx context.Context) {
 		if !ok {
 			return
 		}
-		effect := l.fault.choose(k, rng)
+		effect := l.fault.effects[k%len(l.fault.effects)]
+		if l.fault.order == mix {
+			effect = l.fault.effects[rng.IntN(len(l.fault.effects))]
+		}
 		record := Injection{Line: l.number, Fault: effect.String(), Scheduled: int64(due)}
 		if late := time.Duration(l.clock()) - due; k > 0 && late > l.late {
 			l.end(record, skipError(fmt.Sprintf("the one before it was not over until %s", short((due+late).Round(time.Millisecond)))))
@@ -38,13 +41,6 @@ func (l *line) run(ctx context.Context) {
 			return
 		}
 	}
-}
-
-func (f Fault) choose(k int, rng *rand.Rand) effect {
-	if f.order == mix {
-		return f.effects[rng.IntN(len(f.effects))]
-	}
-	return f.effects[k%len(f.effects)]
 }
 
 // injectWhenDue injects one effect when it is due and heals it when its time has come.

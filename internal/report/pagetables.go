@@ -119,7 +119,8 @@ func faultTables(r *Result) []PageTable {
 
 func faultRow(f Fault) PageRow {
 	lead := []string{fmt.Sprint(f.Number), f.Fault, atText(f.AtSeconds)}
-	below := append(labelled("", f.Target, "", f.lateText(), "seen: ", f.Verified), f.troubles()...)
+	below := labelled("", f.Target, "", f.lateText(), "seen: ", f.Verified,
+		"not injected: ", f.Error, "not healed: ", f.HealError, "skipped: ", f.Skipped)
 	if f.Unknown > 0 {
 		below = append(below, fmt.Sprintf("in doubt %s: a look-up found %s applied and %s not applied", group(f.Unknown), group(f.FoundCommitted), group(f.FoundAborted)))
 	}
@@ -152,11 +153,6 @@ func outageText(s float64) string {
 	return seconds(s)
 }
 
-// troubles are what did not come to be of a fault, and why.
-func (f *Fault) troubles() []string {
-	return labelled("not injected: ", f.Error, "not healed: ", f.HealError, "skipped: ", f.Skipped)
-}
-
 // backText says how long it took until the throughput was back.
 func (f *Fault) backText() string {
 	switch {
@@ -173,8 +169,8 @@ func (f *Fault) backText() string {
 // lateText says by how much a fault came later than scheduled; empty where it is
 // not worth a word.
 func (f *Fault) lateText() string {
-	late := f.LateSeconds()
-	if late < lateFrom || f.Skipped != "" {
+	late := f.AtSeconds - f.ScheduledSeconds
+	if f.ScheduledSeconds <= 0 || late < lateFrom || f.Skipped != "" { // without a time it was not injected, or the schedule is not known
 		return ""
 	}
 	text := fmt.Sprintf("late: it was due at %s and came %s after that", seconds(f.ScheduledSeconds), seconds(late))

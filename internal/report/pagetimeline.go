@@ -92,7 +92,10 @@ func timeline(in Input) *PageTimeline {
 	if n == 0 {
 		return nil
 	}
-	c := &PageTimeline{End: float64(n), Bucket: 1, At: make([]num, n), Columns: newColumns(n), Bands: []Band{}}
+	c := &PageTimeline{End: float64(n), Bucket: 1, At: make([]num, n), Bands: []Band{}}
+	for _, column := range c.Columns.all() {
+		*column = slices.Repeat([]num{num(math.NaN())}, n)
+	}
 	whole := n
 	if d := in.Result.Drive; d != nil {
 		c.Warmup, c.Open = d.WarmupSeconds, open(d)
@@ -118,13 +121,6 @@ func timeline(in Input) *PageTimeline {
 		c.decimate()
 	}
 	c.bands(in.Result.Faults)
-	return c
-}
-
-func newColumns(n int) (c Columns) {
-	for _, column := range c.all() {
-		*column = slices.Repeat([]num{num(math.NaN())}, n)
-	}
 	return c
 }
 

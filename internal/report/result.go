@@ -282,15 +282,6 @@ type Fault struct {
 	Uncompared       string   `json:"uncompared"`    // why recovered_s cannot be known
 }
 
-// LateSeconds is how much later than scheduled the fault came; 0 of one that was
-// not injected, or of which the schedule is not known.
-func (f *Injection) LateSeconds() float64 {
-	if f.ScheduledSeconds <= 0 {
-		return 0
-	}
-	return max(0, f.AtSeconds-f.ScheduledSeconds)
-}
-
 // lateFrom is from how many seconds on a fault is reported to have come late.
 const lateFrom = 0.1
 

@@ -147,7 +147,7 @@ func reason(results []check.Result, verdict check.Status, committed uint64, expe
 	case check.Invalid:
 		return fmt.Sprintf("%s found %s (claim: %s).", which, found, expect)
 	case check.Valid:
-		return fmt.Sprintf("%s over %s: the database kept what %s promises%s.", hold, transactions(committed), expect, beyond(results))
+		return fmt.Sprintf("%s over %s: the database kept what %s promises%s.", hold, check.Plural(committed, "committed transaction"), expect, beyond(results))
 	}
 	return fmt.Sprintf("%s could not be decided (claim: %s)%s.", which, expect, cause(results))
 }
@@ -194,13 +194,6 @@ func endedEarly(d *report.Drive) string {
 		return ""
 	}
 	return fmt.Sprintf("The user ended the run early, after %.3g s. ", d.WarmupSeconds+d.Seconds)
-}
-
-func transactions(committed uint64) string {
-	if committed == 1 {
-		return "1 committed transaction"
-	}
-	return fmt.Sprintf("%d committed transactions", committed)
 }
 
 // cause returns what all required checks that are undecided say of it, to stand

@@ -25,7 +25,8 @@ func (w Workloads) File(name string, data []byte) ([]Setting, error) {
 	case errors.Is(err, io.EOF):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("%s is not YAML: %s", name, strings.TrimPrefix(firstLine(err), "yaml: "))
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		return nil, fmt.Errorf("%s is not YAML: %s", name, strings.TrimPrefix(first, "yaml: "))
 	}
 	if err := decoder.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s holds more than one YAML document: a scenario is one", name)
@@ -85,11 +86,6 @@ func plain(value *yaml.Node, lines bool) (string, error) {
 		all = append(all, item.Value)
 	}
 	return strings.Join(all, "\n"), nil
-}
-
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
 }
 
 // YAML writes the scenario as a file that File reads back to the same settings,

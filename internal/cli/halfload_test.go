@@ -121,7 +121,7 @@ func testTwoLoads(t *testing.T, database db.Database, during bool, seed uint64) 
 		_, err = first.Attach(t.Context())
 	}
 	reported, ok := err.(*dataset.StateError)
-	if !ok || !strings.Contains(reported.Problem, "another load of this database began before this one was done") || strings.Contains(reported.Problem, "seed") {
+	if !ok || !strings.Contains(reported.Error(), "another load of this database began before this one was done") || strings.Contains(reported.Error(), "seed") {
 		t.Errorf("the first load: %v", err)
 	}
 	if loaded, err := second.Attach(t.Context()); err != nil || loaded.Accounts != 500 {

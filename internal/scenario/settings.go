@@ -18,7 +18,11 @@ var (
 
 // Settings returns all settings, bound to the scenario, in the order of files and help.
 func (s *Scenario) Settings() []setting.Setting {
-	return slices.Concat(s.general(), s.Config.Settings(), s.closing())
+	own := s.Config.Settings()
+	for i := range own {
+		own[i].Group = setting.Workload
+	}
+	return slices.Concat(s.general(), own, s.closing())
 }
 
 // Get returns the value of a setting; empty where the scenario does not have it.

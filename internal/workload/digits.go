@@ -1,5 +1,7 @@
 package workload
 
+import "strconv"
+
 // Digits write whole numbers in characters of so many bits each, the highest first.
 // Numbers of the same length are in the order of their texts.
 type Digits uint
@@ -33,31 +35,18 @@ func (d Digits) Append(b []byte, n uint64, digits int) []byte {
 
 // AppendDecimal appends n in so many decimal digits, at most 16.
 func AppendDecimal(b []byte, n uint64, digits int) []byte {
-	const pairs = "00010203040506070809101112131415161718192021222324252627282930313233343536373839" +
-		"40414243444546474849505152535455565758596061626364656667686970717273747576777879" +
-		"8081828384858687888990919293949596979899"
 	b = append(b, "0000000000000000"[:digits]...)
-	i := len(b) - 1
-	for ; n >= 10; i -= 2 {
-		pair := n % 100 * 2
-		b[i-1], b[i] = pairs[pair], pairs[pair+1]
-		n /= 100
-	}
-	if n > 0 {
-		b[i] += byte(n)
+	for i := len(b) - 1; n > 0; i-- {
+		b[i] += byte(n % 10)
+		n /= 10
 	}
 	return b
 }
 
-// ParseDecimal is the inverse of AppendDecimal; false of another character.
-func ParseDecimal(b []byte) (n int64, ok bool) {
-	for _, c := range b {
-		if c < '0' || c > '9' {
-			return 0, false
-		}
-		n = n*10 + int64(c-'0')
-	}
-	return n, true
+// ParseDecimal is the inverse of AppendDecimal; false of what it has not written.
+func ParseDecimal(b []byte) (int64, bool) {
+	n, err := strconv.ParseUint(string(b), 10, 63)
+	return int64(n), err == nil
 }
 
 // Parse is the inverse of Put; false of what it has not written.

@@ -30,26 +30,26 @@ func Ended(tx *history.Transaction, err error) error {
 	if err == nil {
 		return nil
 	}
-	reason := rejection(err)
-	if reason != 0 || err == load.ErrAlreadyApplied || db.ClassOf(err) != db.Unknown {
+	if err == load.ErrAlreadyApplied || db.ClassOf(err) != db.Unknown {
 		Forget(tx)
 	}
-	if reason != 0 {
-		tx.Outcome, tx.Reason = history.Rejected, reason
-		return nil
-	}
-	return err
-}
-
-// rejection is the rule that a constraint stands for; 0 if err is something else.
-func rejection(err error) history.Reason {
 	switch db.ConstraintOf(err) {
 	case db.CheckFailed:
-		return history.InsufficientFunds
+		Decide(tx, history.InsufficientFunds)
 	case db.NotNull, db.ForeignKey:
-		return history.NoSuchAccount
+		Decide(tx, history.NoSuchAccount)
+	default:
+		return err
 	}
-	return 0
+	return nil
+}
+
+// Decide ends a transaction: it is committed, or rejected for a reason.
+func Decide(tx *history.Transaction, reason history.Reason) {
+	tx.Outcome, tx.Reason = history.Committed, reason
+	if reason != 0 {
+		tx.Outcome = history.Rejected
+	}
 }
 
 // ResolvedWithoutLookUp says that a transaction changes nothing: whatever became of it,

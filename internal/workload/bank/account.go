@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/bits"
+	"strconv"
 	"strings"
 
 	"stroppy/internal/workload/sampling"
@@ -86,8 +87,8 @@ func (f *formula) total(ctx context.Context, accounts uint64) (int64, error) {
 	return sum, nil
 }
 
-// name returns account n as reports show it.
-func (f *formula) name(n uint64) string {
+// Name returns account n as reports show it.
+func (f *formula) Name(n uint64) string {
 	if n >= MaxAccounts {
 		return fmt.Sprintf("account %d, which no formula makes", n)
 	}
@@ -132,4 +133,27 @@ func keyOf(bic []byte, number int64) (uint64, bool) {
 		bank = bank<<3 | uint64(digit)
 	}
 	return bank<<banBits | uint64(number), true
+}
+
+// names are the accounts of a recorded bank as people know them.
+type names struct {
+	formula
+	accounts uint64
+}
+
+// Number is the inverse of Name. What stands after the BAN can be left out, and
+// so can its leading zeros.
+func (a *names) Number(name string) (uint64, error) {
+	text, _, _ := strings.Cut(name, " ")
+	bic, digits, ok := strings.Cut(text, "/")
+	number, err := strconv.ParseInt(digits, 10, 64)
+	key, known := keyOf([]byte(bic), number)
+	if !ok || err != nil || !known {
+		return 0, fmt.Errorf("%q is no account: one is written as BIC/BAN, such as %s", name, strings.Fields(a.Name(0))[0])
+	}
+	n := a.number(key)
+	if n >= a.accounts {
+		return 0, fmt.Errorf("%s is none of the %d accounts of this bank", text, a.accounts)
+	}
+	return n, nil
 }

@@ -148,11 +148,11 @@ func TestTotal(t *testing.T) {
 
 func TestName(t *testing.T) {
 	f := newFormula(1)
-	name := f.name(17)
+	name := f.Name(17)
 	if !strings.HasSuffix(name, " (account 17)") || name[8] != '/' || strings.IndexByte(name, ' ') != 20 {
 		t.Errorf("account 17 is called %q", name)
 	}
-	if name := f.name(math.MaxUint64); !strings.Contains(name, "no formula") {
+	if name := f.Name(math.MaxUint64); !strings.Contains(name, "no formula") {
 		t.Errorf("an impossible account is called %q", name)
 	}
 }

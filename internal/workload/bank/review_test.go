@@ -138,7 +138,7 @@ func downloaded(t *testing.T, s *lateKV) (map[string]check.Result, error) {
 	defer state.Close()
 	results := map[string]check.Result{}
 	made, err := totals.Accounts(t.Context(), totals.AccountsInput{
-		Input: check.Input{Expect: isolation.ReadCommitted, Name: s.formula.name, End: state},
+		Input: check.Input{Expect: isolation.ReadCommitted, Name: s.formula.Name, End: state},
 		Words: sentenceWords(), Accounts: b.Size(), Total: total, Opening: s.formula.opening,
 	})
 	if err != nil {

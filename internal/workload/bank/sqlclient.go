@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"cmp"
 	"context"
 
 	"stroppy/internal/db"
@@ -108,16 +109,12 @@ func (c *sqlClient) atomic(ctx context.Context, tx *history.Transaction) error {
 	if tx.Kind == history.Joint {
 		// What is read is what the decision rests on, so it is what the transaction has
 		// observed, whatever the updates find afterwards.
-		missing, err := c.readPair(ctx, tx, c.Flush)
+		reason, err := c.readPair(ctx, tx, c.Flush)
 		if err != nil {
 			return err
 		}
-		reason := history.NoSuchAccount
-		if !missing {
-			reason = c.formula.refusal(tx, true)
-		}
-		if reason != 0 {
-			return c.reject(ctx, tx, reason)
+		if reason = cmp.Or(reason, c.formula.refusal(tx, true)); reason != 0 {
+			return c.end(ctx, tx, reason)
 		}
 	}
 	if err := c.write(ctx, tx, c.addRelative); err != nil {
@@ -150,11 +147,7 @@ func (c *sqlClient) write(
 		}
 		leg++
 	}
-	if err := c.Commit(ctx); err != nil {
-		return err
-	}
-	tx.Outcome = history.Committed
-	return nil
+	return c.end(ctx, tx, 0)
 }
 
 // addRelative adds the statements of the leg of operation i.
@@ -181,8 +174,8 @@ func (c *sqlClient) addRelative(ctx context.Context, tx *history.Transaction, i 
 
 // readPair reads the accounts that are not credited, which are two, in one statement, so
 // that even an isolation that gives each statement its own snapshot shows them as they
-// were together. get makes the result available. missing says that one is not there.
-func (c *sqlClient) readPair(ctx context.Context, tx *history.Transaction, get func(context.Context) error) (missing bool, err error) {
+// were together. get makes the result available. The reason is that one is not there.
+func (c *sqlClient) readPair(ctx context.Context, tx *history.Transaction, get func(context.Context) error) (reason history.Reason, err error) {
 	for i := range tx.Ops {
 		if tx.Ops[i].Amount <= 0 {
 			c.addKey(i)
@@ -193,7 +186,7 @@ func (c *sqlClient) readPair(ctx context.Context, tx *history.Transaction, get f
 		err = get(ctx)
 	}
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	r := c.Result(result)
 	for i := range tx.Ops {
@@ -203,9 +196,11 @@ func (c *sqlClient) readPair(ctx context.Context, tx *history.Transaction, get f
 				workload.Observe(op, row[2].Int, row[3].Int, row[4].Int)
 			}
 		}
-		missing = missing || op.Amount <= 0 && !op.Observed
+		if op.Amount <= 0 && !op.Observed {
+			reason = history.NoSuchAccount
+		}
 	}
-	return missing, nil
+	return reason, nil
 }
 
 // readWrite reads all accounts, decides, and writes absolute values. Whether
@@ -223,13 +218,13 @@ func (c *sqlClient) readWrite(ctx context.Context, tx *history.Transaction, read
 	for i := range tx.Ops {
 		r := c.Result(c.results[i])
 		if r == nil || r.Rows() == 0 {
-			return c.reject(ctx, tx, history.NoSuchAccount)
+			return c.end(ctx, tx, history.NoSuchAccount)
 		}
 		before := r.Row(0)
 		workload.Observe(&tx.Ops[i], before[0].Int, before[1].Int, before[2].Int)
 	}
 	if reason := c.formula.refusal(tx, false); reason != 0 {
-		return c.reject(ctx, tx, reason)
+		return c.end(ctx, tx, reason)
 	}
 	return c.write(ctx, tx, c.addAbsolute)
 }
@@ -249,28 +244,22 @@ func (c *sqlClient) addAbsolute(ctx context.Context, tx *history.Transaction, i 
 	return err
 }
 
-// reject ends a transaction that the bank refuses after reading. It commits
-// rather than rolls back: what a transaction has read is sure only once it has
-// committed, and the refusal rests on it.
-func (c *sqlClient) reject(ctx context.Context, tx *history.Transaction, reason history.Reason) error {
-	if err := c.Commit(ctx); err != nil {
-		return err
+// end commits a transaction, also one that the bank refuses: what it has read is sure
+// only once it has committed, and the refusal rests on it.
+func (c *sqlClient) end(ctx context.Context, tx *history.Transaction, reason history.Reason) error {
+	err := c.Commit(ctx)
+	if err == nil {
+		workload.Decide(tx, reason)
 	}
-	tx.Outcome, tx.Reason = history.Rejected, reason
-	return nil
+	return err
 }
 
 func (c *sqlClient) inquire(ctx context.Context, tx *history.Transaction) error {
-	missing, err := c.readPair(ctx, tx, c.Commit)
-	switch {
-	case err != nil:
-		return err
-	case missing:
-		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
-	default:
-		tx.Outcome = history.Committed
+	reason, err := c.readPair(ctx, tx, c.Commit)
+	if err == nil {
+		workload.Decide(tx, reason)
 	}
-	return nil
+	return err
 }
 
 // ResolveUnknown implements load.Client.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
@@ -39,6 +40,31 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	return m, err
 }
 
+// Fill implements dataset.Store. It clears away what an earlier bank has left and makes
+// the accounts and an empty ledger.
+func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(done uint64)) error {
+	f := newFormula(n.Seed)
+	order := keyOrder{formula: &f, accounts: n.Size}
+	drawn := make(chan struct{})
+	go func() { // while the database makes the tables
+		defer close(drawn)
+		order.sort()
+	}()
+	defer func() { <-drawn }()
+	bic := make([]byte, 0, bicLength)
+	return m.Bulk(ctx, db.BulkLoad{
+		Before:  []string{"DROP TABLE IF EXISTS " + tableLedger, "DROP TABLE IF EXISTS " + tableAccount, m.texts.createBare},
+		Table:   tableAccount,
+		Columns: []string{"bic", "ban", "balance"},
+		Types:   []db.Type{db.Text, db.Integer, db.Decimal},
+		After:   append(slices.Clone(m.texts.completes), m.texts.createLedger),
+	}, n.Size, progress, func(_ uint64, row []db.Value) {
+		<-drawn
+		n, key, _ := order.take()
+		row[0].Text, row[1].Int, row[2].Int = appendBIC(bic, key), int64(ban(key)), f.opening(n)
+	})
+}
+
 func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
 	return &sqlClient{chooser: h, SQLSession: s, texts: m.texts, style: m.config.Update, call: m.Caller(s)}, err
@@ -53,7 +79,7 @@ func (m *sqlModel) audits(ctx context.Context) (auditSession, error) {
 // Nothing runs on the bank at that time, so that they need no common snapshot.
 func (m *sqlModel) download(ctx context.Context, e *endRows) error {
 	return m.With(ctx, func(s db.SQLSession) error {
-		legs, err := dataset.Number(ctx, s, dataset.CountRows(tableLedger))
+		legs, err := dataset.Count(ctx, s, tableLedger)
 		if err != nil {
 			return fmt.Errorf("count the ledger: %w", err)
 		}

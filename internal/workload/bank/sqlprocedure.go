@@ -12,13 +12,9 @@ import (
 	"stroppy/internal/workload"
 )
 
-// What a procedure answers: the transfer is done, or a rule of the bank refused
-// it and nothing was written.
-const (
-	verdictDone = iota
-	verdictInsufficient
-	verdictMissing
-)
+// verdicts are what a procedure answers: the transfer is done, or a rule of the bank
+// refused it and nothing was written.
+var verdicts = [...]history.Reason{0, history.InsufficientFunds, history.NoSuchAccount}
 
 //go:embed transfer.*.sql
 var transferTexts embed.FS
@@ -53,16 +49,11 @@ func (c *sqlClient) procedure(ctx context.Context, tx *history.Transaction) erro
 			workload.Observe(&tx.Ops[i], row[1].Int, row[2].Int, row[3].Int)
 		}
 	}
-	switch r.Row(0)[0].Int {
-	case verdictDone:
-		tx.Outcome = history.Committed
-	case verdictInsufficient:
-		tx.Outcome, tx.Reason = history.Rejected, history.InsufficientFunds
-	case verdictMissing:
-		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
-	default:
+	verdict := r.Row(0)[0].Int
+	if verdict < 0 || verdict >= int64(len(verdicts)) {
 		return errAnswer
 	}
+	workload.Decide(tx, verdicts[verdict])
 	return nil
 }
 

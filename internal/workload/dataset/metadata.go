@@ -128,22 +128,18 @@ func (s *Set) schemaError(m Metadata) error {
 
 // StateError says that what the database holds does not let the workload go on:
 // nothing, half a load, somebody else's tables.
-type StateError struct{ Problem string }
-
-func (e *StateError) Error() string { return e.Problem }
+type StateError struct{ error }
 
 // StateErrorf makes a *StateError.
 func StateErrorf(format string, args ...any) error {
-	return &StateError{Problem: fmt.Sprintf(format, args...)}
+	return &StateError{fmt.Errorf(format, args...)}
 }
 
 // MismatchError says that the configuration contradicts what the database holds,
 // such as another seed or another size.
-type MismatchError struct{ Problem string }
-
-func (e *MismatchError) Error() string { return e.Problem }
+type MismatchError struct{ error }
 
 // MismatchErrorf makes a *MismatchError.
 func MismatchErrorf(format string, args ...any) error {
-	return &MismatchError{Problem: fmt.Sprintf(format, args...)}
+	return &MismatchError{fmt.Errorf(format, args...)}
 }

@@ -40,13 +40,9 @@ func NewSQL(kind Kind, database db.SQL, table string) *SQL {
 	}
 }
 
-// CountRows is the statement that counts the rows of a table.
-func CountRows(table string) *db.Statement {
-	return &db.Statement{SQL: "SELECT COUNT(*) FROM " + table, Columns: []db.Type{db.Integer}}
-}
-
-// Number runs a statement that returns one whole number.
-func Number(ctx context.Context, s db.SQLSession, statement *db.Statement) (n uint64, err error) {
+// Count counts the rows of a table.
+func Count(ctx context.Context, s db.SQLSession, table string) (n uint64, err error) {
+	statement := &db.Statement{SQL: "SELECT COUNT(*) FROM " + table, Columns: []db.Type{db.Integer}}
 	err = s.Query(ctx, statement, nil, func(row []db.Value) error {
 		n = uint64(row[0].Int)
 		return nil
@@ -57,7 +53,7 @@ func Number(ctx context.Context, s db.SQLSession, statement *db.Statement) (n ui
 // Exists says whether the server has a table; it fails if that cannot be known.
 func (q *SQL) Exists(ctx context.Context, table string) (bool, error) {
 	err := q.With(ctx, func(s db.SQLSession) error {
-		_, err := Number(ctx, s, CountRows(table+" WHERE 1 = 0"))
+		_, err := Count(ctx, s, table+" WHERE 1 = 0")
 		return err
 	})
 	if db.ClassOf(err) == db.Fatal {

@@ -80,7 +80,7 @@ func (m *sqlModel) client(ctx context.Context, a *appender) (load.Client, error)
 // download reads everything in one statement, so that it comes from one snapshot.
 func (m *sqlModel) download(ctx context.Context, r *reader, report *dataset.Progress) error {
 	return m.With(ctx, func(s db.SQLSession) error {
-		pieces, err := dataset.Number(ctx, s, dataset.CountRows(table))
+		pieces, err := dataset.Count(ctx, s, table)
 		if err != nil {
 			return fmt.Errorf("count the events: %w", err)
 		}

@@ -21,11 +21,8 @@ import (
 func Spec() workload.Spec {
 	return workload.Spec{
 		Name: Name, About: "reads and writes of single records by key, and scans: YCSB's mixes, 90 % reads if none is named",
-		Data: "kv data",
-		Config: func() workload.Config {
-			c := DefaultConfig()
-			return &c
-		},
+		Data:    "kv data",
+		Config:  func() workload.Config { return new(DefaultConfig()) },
 		Loaded:  loaded,
 		Check:   recording.Checker(Name, checks),
 		Checks:  Checks,
@@ -107,7 +104,7 @@ func (c *Config) Settings() []setting.Setting {
 		Name: "zipfian", Help: "short for --distribution zipfian", Values: map[string]string{"true": Zipfian, "false": Uniform},
 		Says: "which keys are chosen",
 	}}
-	list := []setting.Setting{
+	return []setting.Setting{
 		preset,
 		setting.Whole(&c.Records, "records", "records that are loaded").OfData().Between(1, maxLoaded),
 		setting.Whole(&c.KeySize, "key-size", "bytes of a key").OfData().Between(float64(leastKey), mostKey),
@@ -132,10 +129,6 @@ func (c *Config) Settings() []setting.Setting {
 		}),
 		setting.Small(&c.InFlight, "in-flight", "transactions that one connection has under way at once").Between(1, maxInFlight),
 	}
-	for i := range list {
-		list[i].Group = setting.Workload
-	}
-	return list
 }
 
 // New implements workload.Config.

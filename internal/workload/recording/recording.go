@@ -34,29 +34,36 @@ func Checker(
 ) func(context.Context, []string, isolation.Level, func(check.Violation)) ([]check.Result, error) {
 	return func(ctx context.Context, dirs []string, expect isolation.Level, report func(check.Violation)) ([]check.Result, error) {
 		r, err := open(dirs, workload)
+		defer r.close()
 		if err != nil {
 			return nil, err
 		}
-		defer r.close()
 		in := Input{
 			Input:  check.Input{Expect: expect, OnViolation: report, History: r.sources()},
-			Header: r.list[0].Header(), Dir: dirs[0],
+			Header: r[0].Header(), Dir: dirs[0],
 		}
-		if in.End, in.Early, err = r.end(ctx); err != nil {
+		last, err := r.last(ctx)
+		if err != nil {
 			return nil, err
+		}
+		if last != nil {
+			in.End, in.Early = last.end, last.early
 		}
 		return decide(ctx, in)
 	}
 }
 
 // runs are runs' directories of one workload, open.
-type runs struct{ list []recording }
+type runs []recording
 
 // recording is one run's directory.
 type recording struct {
 	*history.Reader
 	dir string
-	end *history.End // nil: none was downloaded
+
+	end   *history.End // nil: none was downloaded
+	early []uint64     // the runs that are not known to have ended when it was
+	rows  uint64       // of its ledger, where there are several recordings
 }
 
 // folder is where a run's directory keeps the history and the end state.
@@ -64,23 +71,17 @@ const folder = "history"
 
 // open opens the recordings of a workload in runs' directories. A directory without
 // a readable history, and directories of different data, are errors; an end state
-// that is not there is not.
-func open(dirs []string, workload string) (r *runs, err error) {
-	r = new(runs)
-	defer func() {
-		if err != nil {
-			r.close()
-		}
-	}()
+// that is not there is not. What was opened is to be closed with an error, too.
+func open(dirs []string, workload string) (r runs, err error) {
 	var headers []history.Header
 	for _, dir := range dirs {
 		if err := r.add(dir, workload); err != nil {
 			return r, err
 		}
-		headers = append(headers, r.list[len(r.list)-1].Header())
+		headers = append(headers, r[len(r)-1].Header())
 	}
-	for i := range r.list {
-		if err := r.list[i].plausible(); err != nil {
+	for i := range r {
+		if err := r[i].plausible(); err != nil {
 			return r, err
 		}
 	}
@@ -95,9 +96,9 @@ const manyAccounts = 1 << 33
 
 // plausible refuses a header that claims many more accounts than the end state has
 // rows: the checks would ask for each of them.
-func (r *recording) plausible() error {
-	if n := r.Header().Accounts; r.end != nil && n > manyAccounts && r.end.Count() < n/2 {
-		return fmt.Errorf("check %s: its history says that there are %d accounts and its end state has %d rows: one of the two is damaged, restore it from a copy", r.dir, n, r.end.Count())
+func (s *recording) plausible() error {
+	if n := s.Header().Accounts; s.end != nil && n > manyAccounts && s.end.Count() < n/2 {
+		return fmt.Errorf("check %s: its history says that there are %d accounts and its end state has %d rows: one of the two is damaged, restore it from a copy", s.dir, n, s.end.Count())
 	}
 	return nil
 }
@@ -108,7 +109,7 @@ func (r *runs) add(dir, workload string) error {
 	if err != nil {
 		return err
 	}
-	r.list = append(r.list, recording{Reader: recorded, dir: dir})
+	*r = append(*r, recording{Reader: recorded, dir: dir})
 	if w := recorded.Header().Workload; w != workload {
 		return fmt.Errorf("check %s: its history is of the workload %q, not of %s", dir, w, workload)
 	}
@@ -116,12 +117,12 @@ func (r *runs) add(dir, workload string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	r.list[len(r.list)-1].end = end
+	(*r)[len(*r)-1].end = end
 	return err
 }
 
-func (r *runs) close() {
-	for _, one := range r.list {
+func (r runs) close() {
+	for _, one := range r {
 		_ = one.Close()
 		if one.end != nil {
 			_ = one.end.Close()
@@ -131,11 +132,11 @@ func (r *runs) close() {
 
 // sources are the recordings in which there is a run, or the only one. Among several,
 // places in their files are named with their directories.
-func (r *runs) sources() (list []check.Source) {
-	if len(r.list) == 1 {
-		return []check.Source{r.list[0].Reader}
+func (r runs) sources() (list []check.Source) {
+	if len(r) == 1 {
+		return []check.Source{r[0].Reader}
 	}
-	for _, one := range r.list {
+	for _, one := range r {
 		if check.Driven(one.Header()) {
 			list = append(list, placed{one.Reader, one.dir})
 		}
@@ -143,45 +144,34 @@ func (r *runs) sources() (list []check.Source) {
 	return list
 }
 
-// end picks the end state that was downloaded last; nil if there is none. early are
-// the runs that are not known to have ended when it was downloaded.
-func (r *runs) end(ctx context.Context) (end check.EndState, early []uint64, err error) {
-	var last *state
-	for _, one := range r.list {
+// last picks the recording whose end state was downloaded last; nil if there is none.
+func (r runs) last(ctx context.Context) (last *recording, err error) {
+	for i := range r {
+		one := &r[i]
 		if one.end == nil {
 			continue
 		}
-		s := &state{recording: one, early: r.early(one)}
-		if len(r.list) > 1 {
-			if s.rows, err = one.rows(ctx); err != nil {
-				return nil, nil, err
+		one.early = r.early(one)
+		if len(r) > 1 {
+			if err := one.count(ctx); err != nil {
+				return nil, err
 			}
 		}
-		if last == nil || s.after(last) {
-			last = s
+		if last == nil || one.after(last) {
+			last = one
 		}
 	}
-	if last == nil {
-		return nil, nil, nil
-	}
-	return last.end, last.early, nil
+	return last, nil
 }
 
-// state is an end state and what shows when it was downloaded.
-type state struct {
-	recording
-	early []uint64
-	rows  uint64
-}
-
-// after says that s was downloaded after other, as far as that is known. A check
+// after says that s has an end state that was downloaded after that of other, as far as that is known. A check
 // that downloads one names the runs that had ended before, and what it found is never
 // set aside for what they had found themselves: a database that has lost rows since is
 // to be checked against what it has now. Of states that say nothing of each other it is
 // the one that is later than all runs, then the one with the most rows, because a
 // ledger only grows. A wrong choice there, as among states of a database that loses
 // rows, shows in a run that it does not cover, and leaves the checks unknown.
-func (s *state) after(other *state) bool {
+func (s *recording) after(other *recording) bool {
 	if sees, seen := s.sees(other), other.sees(s); sees != seen {
 		return sees
 	}
@@ -201,20 +191,20 @@ func (s *state) after(other *state) bool {
 }
 
 // sees says that s is of a check before which the run of other had ended.
-func (s *state) sees(other *state) bool {
+func (s *recording) sees(other *recording) bool {
 	a, b := s.Header(), other.Header()
 	return !check.Driven(a) && check.Driven(b) && slices.Contains(check.Ended(a), b.Run)
 }
 
 // early returns the runs that are not known to have ended when this recording's
 // end state was downloaded. Its own run had.
-func (r *runs) early(one recording) []uint64 {
+func (r runs) early(one *recording) []uint64 {
 	ended := check.Ended(one.Header())
 	if check.Driven(one.Header()) {
 		ended = append(ended, one.Header().Run)
 	}
 	var runs []uint64
-	for _, other := range r.list {
+	for _, other := range r {
 		if h := other.Header(); check.Driven(h) && !slices.Contains(ended, h.Run) {
 			runs = append(runs, h.Run)
 		}
@@ -222,18 +212,18 @@ func (r *runs) early(one recording) []uint64 {
 	return runs
 }
 
-// rows counts the rows of a ledger. A damaged one counts as far as it can be read; the
+// count counts the rows of a ledger. A damaged one counts as far as it can be read; the
 // checks report the damage.
-func (r *recording) rows(ctx context.Context) (rows uint64, err error) {
-	for _, err := range r.end.Rows() {
+func (s *recording) count(ctx context.Context) error {
+	for _, err := range s.end.Rows() {
 		if err != nil {
 			break
 		}
-		if rows++; rows%4096 == 0 && ctx.Err() != nil {
-			return 0, fmt.Errorf("count the rows of the ledger: %w", context.Cause(ctx))
+		if s.rows++; s.rows%4096 == 0 && ctx.Err() != nil {
+			return fmt.Errorf("count the rows of the ledger: %w", context.Cause(ctx))
 		}
 	}
-	return rows, nil
+	return nil
 }
 
 // placed is a recording that names places in its files with its directory.

@@ -9,8 +9,8 @@ import (
 	"stroppy/internal/history"
 )
 
-// kept is the state that a recording with this header has.
-func kept(t *testing.T, h history.Header, early []uint64, rows uint64) *state {
+// kept is the recording with this header.
+func kept(t *testing.T, h history.Header, early []uint64, rows uint64) *recording {
 	t.Helper()
 	h.Workload = "bank"
 	dir := filepath.Join(t.TempDir(), folder)
@@ -26,7 +26,7 @@ func kept(t *testing.T, h history.Header, early []uint64, rows uint64) *state {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close() })
-	return &state{recording{Reader: r, dir: dir}, early, rows}
+	return &recording{Reader: r, dir: dir, early: early, rows: rows}
 }
 
 // TestAfter holds which of two end states was downloaded later; the second of each pair
@@ -38,7 +38,7 @@ func TestAfter(t *testing.T) {
 	driven := func(run uint64) history.Header { return history.Header{LoadID: "L", Run: run, Started: 100} }
 	for _, test := range []struct {
 		name          string
-		sooner, later *state
+		sooner, later *recording
 	}{
 		{"a run began between two checks, and the clock of the second one's machine is behind",
 			kept(t, bare("L", 2, 900, ""), nil, 9), kept(t, bare("L", 3, 500, ""), nil, 9)},
@@ -83,9 +83,7 @@ func TestClaims(t *testing.T) {
 			t.Fatal(err)
 		}
 		r, err := open([]string{dir}, "bank")
-		if err == nil {
-			r.close()
-		}
+		r.close()
 		if refused := err != nil && strings.Contains(err.Error(), "one of the two is damaged"); refused != test.refused || refused != (err != nil) {
 			t.Errorf("%d accounts and an empty end state: %v", test.accounts, err)
 		}

@@ -6,7 +6,7 @@ import "stroppy/internal/setting"
 // distribution.
 func Settings(zipfian *bool, exponent *float64) []setting.Setting {
 	return []setting.Setting{
-		setting.Switch(zipfian, "zipfian", "choose few accounts often instead of all alike").In(setting.Workload),
+		setting.Switch(zipfian, "zipfian", "choose few accounts often instead of all alike"),
 		Exponent(exponent, "how uneven --zipfian is", func() string {
 			if *zipfian {
 				return ""
@@ -18,5 +18,5 @@ func Settings(zipfian *bool, exponent *float64) []setting.Setting {
 
 // Exponent is the setting of a Zipf distribution's exponent; idle is Setting.Idle.
 func Exponent(to *float64, help string, idle func() string) setting.Setting {
-	return setting.Real(to, "zipf-exponent", help).In(setting.Workload).Between(0.01, 100).IdleIf(idle)
+	return setting.Real(to, "zipf-exponent", help).Between(0.01, 100).IdleIf(idle)
 }

@@ -50,7 +50,8 @@ func (s *size) number(k kind, id int64) (uint64, bool) {
 	return n, true
 }
 
-func (s *size) name(n uint64) string {
+// Name returns row n as reports show it, such as "account 17".
+func (s *size) Name(n uint64) string {
 	k, id := s.place(n)
 	if k == noKind {
 		return fmt.Sprintf("row %d, which no load makes", n)
@@ -92,24 +93,18 @@ func parseRatio(text string) (r [noKind]uint64, ok bool) {
 	return r, true
 }
 
-// Names are the rows of a recording as people know them.
-type Names struct{ size size }
-
-// Name returns row n as reports show it, such as "account 17".
-func (a *Names) Name(n uint64) string { return a.size.name(n) }
-
 // Number is the inverse of Name.
-func (a *Names) Number(name string) (uint64, error) {
+func (s *size) Number(name string) (uint64, error) {
 	word, digits, _ := strings.Cut(strings.TrimSpace(name), " ")
 	id, err := strconv.ParseInt(digits, 10, 64)
 	for k := branch; k < noKind; k++ {
 		if kindNames[k] != word || err != nil {
 			continue
 		}
-		if n, ok := a.size.number(k, id); ok {
+		if n, ok := s.number(k, id); ok {
 			return n, nil
 		}
-		return 0, fmt.Errorf("%s is none of the %d branches, %d tellers and %d accounts of this recording", name, a.size[branch], a.size[teller], a.size[account])
+		return 0, fmt.Errorf("%s is none of the %d branches, %d tellers and %d accounts of this recording", name, s[branch], s[teller], s[account])
 	}
 	return 0, fmt.Errorf("%q is no row: one is written such as account 17, teller 3 or branch 1", name)
 }

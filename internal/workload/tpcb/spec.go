@@ -1,10 +1,13 @@
 package tpcb
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strconv"
 
+	"stroppy/internal/check"
+	"stroppy/internal/check/totals"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/setting"
@@ -17,17 +20,14 @@ import (
 func Spec() workload.Spec {
 	return workload.Spec{
 		Name: Name, About: "the transaction of TPC-B on pgbench's own tables; the sums and every row are checked",
-		Data: "tpcb data",
-		Config: func() workload.Config {
-			c := DefaultConfig()
-			return &c
-		},
+		Data:   "tpcb data",
+		Config: func() workload.Config { return new(DefaultConfig()) },
 		Loaded: loaded,
 		Check:  recording.Checker(Name, checks),
 		Checks: Checks,
 		Objects: func(h history.Header) workload.Objects {
 			f, _ := recorded(h) // of a header that says nothing every row is unknown
-			return &Names{f.size}
+			return &f.size
 		},
 		Format: workload.FormatAmounts(func(n int64) string { return strconv.FormatInt(n, 10) }),
 	}
@@ -43,16 +43,12 @@ func loaded(h history.Header) map[string]string {
 
 // Settings implements workload.Config.
 func (c *Config) Settings() []setting.Setting {
-	list := []setting.Setting{
+	return append([]setting.Setting{
 		setting.Whole(&c.Scale, "scale", "how often the rows of --ratio are there").OfData().Between(1, 1_000_000),
 		c.ratio().OfData(),
 		setting.Switch(&c.History, "history", "each transaction adds a row to the history"),
 		setting.Switch(&c.Versions, "versions", "each row counts the transactions that touched it, so that their order can be checked; not what pgbench makes").OfData(),
-	}
-	for i := range list {
-		list[i].Group = setting.Workload
-	}
-	return append(list, sampling.Settings(&c.Zipfian, &c.ZipfExponent)...)
+	}, sampling.Settings(&c.Zipfian, &c.ZipfExponent)...)
 }
 
 func (c *Config) ratio() setting.Setting {
@@ -82,4 +78,42 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 		t.Scale, t.Ratio = 0, [noKind]uint64{}
 	}
 	return New(database, t)
+}
+
+func checks(ctx context.Context, input recording.Input) ([]check.Result, error) {
+	f, err := recorded(input.Header)
+	if err != nil {
+		return nil, fmt.Errorf("check %s: its header does not say how many branches, tellers and accounts there are: it is damaged", input.Dir)
+	}
+	in := totals.GroupsInput{
+		Input: input.Input, Words: sentenceWords(),
+		Versions: f.versions, Unexpected: f.unexpected,
+	}
+	for k, rows := range f.size {
+		in.Groups = append(in.Groups, totals.Group{Name: columns[k].table, Rows: rows})
+	}
+	in.Name = f.size.Name
+	for _, source := range in.History {
+		if header := source.Header(); check.Driven(header) && header.Keys[keyHistory] == strconv.FormatBool(false) {
+			in.Bare = append(in.Bare, header.Run)
+		}
+	}
+	return totals.Groups(ctx, in)
+}
+
+func sentenceWords() check.Words {
+	return check.Words{One: "transaction", Book: "history", Part: "row", Amount: func(n int64) string { return strconv.FormatInt(n, 10) }}
+}
+
+// Checks says in one line what each check holds, in the order in which they are reported.
+func Checks() [][2]string {
+	return [][2]string{
+		{check.Total, "the balances of accounts, of tellers and of branches grew by the same sum, that of all committed amounts"},
+		{check.Ledger, "opening + amounts of the history = end balance, for every account, teller and branch"},
+		{check.Durable, "every committed transaction is in the history"},
+		{check.NoGhost, "nothing aborted is in the history, and nothing there was never sent"},
+		{check.ExactlyOnce, "no transaction was applied twice"},
+		{check.Serializable, "one order of all transactions explains every balance that was read"},
+		{check.Strict, "one that agrees with real time does"},
+	}
 }

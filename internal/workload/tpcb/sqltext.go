@@ -2,6 +2,7 @@ package tpcb
 
 import (
 	"cmp"
+	"embed"
 	"fmt"
 	"math"
 	"strings"
@@ -209,4 +210,18 @@ func (t *texts) drops() []string {
 		list = append(list, "DROP TABLE IF EXISTS "+t.of[k].name)
 	}
 	return list
+}
+
+//go:embed profile.*.sql
+var profileTexts embed.FS
+
+// newProcedure returns the procedure that is the transaction, with its row of the
+// history or without.
+func newProcedure(d *db.Dialect, keeps bool) *db.Procedure {
+	variant := ""
+	if keeps {
+		variant = "history"
+	}
+	return db.ReadProcedure(profileTexts, "profile", "stroppy_tpcb", d, variant,
+		[]db.Type{db.Integer, db.Integer, db.Integer, db.Integer, db.Text}, []db.Type{db.Integer})
 }

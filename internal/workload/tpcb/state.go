@@ -80,11 +80,6 @@ func recorded(h history.Header) (facts, error) {
 	return factsOf(of, h.Accounts)
 }
 
-func (t *TPCB) wanted() (facts, error) {
-	s, err := t.config.size()
-	return facts{size: s, scale: t.config.Scale, ratio: t.config.Ratio, versions: t.config.Versions}, err
-}
-
 // replace sees what the database holds before a load: tables that somebody else made
 // stay.
 func (t *TPCB) replace(m *dataset.Metadata) error {
@@ -121,11 +116,11 @@ func (t *TPCB) take(m *dataset.Metadata) error {
 	if err != nil {
 		return err
 	}
-	c := &t.config
-	switch want, e := t.wanted(); {
-	case c.Scale != 0 && e == nil && f.size != want.size:
+	c, asked := &t.config, &t.asked
+	switch {
+	case *asked != size{} && f.size != *asked:
 		return dataset.MismatchErrorf("the tpcb data in this database have %d branches, %d tellers and %d accounts, and %d, %d and %d are asked for: leave scale and ratio out, or run `%s`",
-			f.size[branch], f.size[teller], f.size[account], want.size[branch], want.size[teller], want.size[account], dataKind.Make)
+			f.size[branch], f.size[teller], f.size[account], asked[branch], asked[teller], asked[account], dataKind.Make)
 	case !c.AnyRows && f.versions != c.Versions:
 		return dataset.MismatchErrorf("the tpcb data in this database were loaded with versions=%t, and versions=%t is asked for: leave versions out, or run `%s`", f.versions, c.Versions, dataKind.Make)
 	}

@@ -19,6 +19,7 @@ type TPCB struct {
 	*dataset.Set
 	config Config
 	model  model
+	asked  size  // all zero where whatever the database holds is right
 	facts  facts // that Attach or AttachReadOnly found
 }
 
@@ -45,27 +46,20 @@ func New(database db.Database, c Config) (*TPCB, error) {
 		return nil, err
 	}
 	t := &TPCB{config: c}
-	expected := dataset.Expected{
-		Clients: c.Clients, Isolation: c.Isolation, Mode: c.Mode, Seed: c.Seed, AnySize: true,
+	t.asked, _ = c.size() // which was checked, if there is any
+	var err error
+	t.model, t.Set, err = dataset.Bind(dataKind, database, &t.config, newSQLModel, newKVModel, dataset.Expected{
+		Clients: c.Clients, Isolation: c.Isolation, Mode: c.Mode, Seed: c.Seed, Size: t.asked.rows(), AnySize: true,
 		Facts: func(context.Context) (map[string]string, error) {
-			f, err := t.wanted()
-			return f.metadata(), err
+			f := facts{scale: t.config.Scale, ratio: t.config.Ratio, versions: t.config.Versions}
+			return f.metadata(), nil
 		},
 		Replace: t.replace, Take: t.take,
 		Client: func(ctx context.Context, i int) (load.Client, error) {
 			return t.model.client(ctx, newChooser(&t.config, t.facts.size, t.Seed(), t.Run(), uint64(i)))
 		},
 		Another: func(d db.Database) (dataset.Bound, error) { return New(d, t.config) },
-	}
-	if c.Scale != 0 {
-		s, err := c.size()
-		if err != nil {
-			return nil, err
-		}
-		expected.Size = s.rows()
-	}
-	var err error
-	t.model, t.Set, err = dataset.Bind(dataKind, database, &t.config, newSQLModel, newKVModel, expected)
+	})
 	return t, err
 }
 

@@ -141,7 +141,7 @@ func TestChoice(t *testing.T) {
 		}
 		for j, want := range [operations]kind{opAccount: account, opTeller: teller, opBranch: branch} {
 			if k, _ := s.place(x.Ops[j].Object); k != want {
-				t.Fatalf("operation %d is on %s", j, s.name(x.Ops[j].Object))
+				t.Fatalf("operation %d is on %s", j, s.Name(x.Ops[j].Object))
 			}
 		}
 		deltas[x.Ops[0].Amount]++
@@ -150,7 +150,7 @@ func TestChoice(t *testing.T) {
 		count := map[kind]uint64{branch: s[branch], teller: s[teller], account: s[account]}
 		k, _ := s.place(n)
 		if mean := draws / int(count[k]); seen[n] < mean*8/10 || seen[n] > mean*12/10 {
-			t.Errorf("%s was drawn %d times, and the mean is %d", s.name(n), seen[n], mean)
+			t.Errorf("%s was drawn %d times, and the mean is %d", s.Name(n), seen[n], mean)
 		}
 	}
 	for delta := range deltas {
@@ -165,7 +165,7 @@ func TestChoice(t *testing.T) {
 
 func TestSize(t *testing.T) {
 	s := size{2, 20, 200_000}
-	names := &Names{s}
+	names := &s
 	for n, name := range map[uint64]string{0: "branch 1", 1: "branch 2", 2: "teller 1", 21: "teller 20", 22: "account 1", 200_021: "account 200000"} {
 		if got := names.Name(n); got != name {
 			t.Errorf("row %d is %q, not %q", n, got, name)

@@ -104,7 +104,7 @@ func FitScaling(sizes []Size, confidence float64) (Scaling, error) {
 	for i, s := range sizes {
 		scaled[i] = Size{s.N, s.X / unit}
 	}
-	c, squares, ok := bestFit(scaled, none, firstGuess(scaled))
+	c, squares, ok := bestFit(scaled, firstGuess(scaled), none)
 	if !ok {
 		return Scaling{}, fmt.Errorf("fit the scalability law to %d measurements: no curve of that shape comes near them", len(sizes))
 	}
@@ -190,33 +190,6 @@ func residue(sizes []Size, c coefficients) (float64, bool) {
 	return sum, c[lambda] > 0 && !math.IsNaN(sum) && !math.IsInf(sum, 0)
 }
 
-// bestFit returns the coefficients of the least sum of squares with σ, κ ≥ 0,
-// searched from start. The one that is held keeps its value of start.
-func bestFit(sizes []Size, held int, start coefficients) (best coefficients, squares float64, ok bool) {
-	// Where the minimum without bounds breaks one, the minimum lies on a bound.
-	for _, zero := range [][]int{{}, {sigma}, {kappa}, {sigma, kappa}} {
-		if slices.Contains(zero, held) {
-			continue
-		}
-		from := start
-		for _, i := range zero {
-			from[i] = 0
-		}
-		free := slices.DeleteFunc([]int{lambda, sigma, kappa}, func(i int) bool { return i == held || slices.Contains(zero, i) })
-		c, left, fitted := levenberg(sizes, from, free)
-		if !fitted || c[sigma] < 0 || c[kappa] < 0 {
-			continue
-		}
-		if len(zero) == 0 {
-			return c, left, true
-		}
-		if !ok || left < squares {
-			best, squares, ok = c, left, true
-		}
-	}
-	return best, squares, ok
-}
-
 // firstGuess is the straight line through the best throughput per N, bent a
 // little.
 func firstGuess(sizes []Size) coefficients {
@@ -227,14 +200,12 @@ func firstGuess(sizes []Size) coefficients {
 	return coefficients{best, 0.1 / most, 0.1 / (most * most)}
 }
 
-// levenberg finds a minimum of the sum of squares over the free coefficients by
-// the method of Levenberg and Marquardt, with steps scaled by each coefficient's
-// own curvature; J. J. Moré, 1978, https://doi.org/10.1007/BFb0067700
-func levenberg(sizes []Size, c coefficients, free []int) (coefficients, float64, bool) {
+// bestFit searches from c for the coefficients of the least sum of squares with σ, κ ≥ 0,
+// by the method of Levenberg and Marquardt with steps scaled by each coefficient's own
+// curvature; J. J. Moré, 1978, https://doi.org/10.1007/BFb0067700. The one that is held
+// keeps its value.
+func bestFit(sizes []Size, c coefficients, held int) (coefficients, float64, bool) {
 	squares, ok := residue(sizes, c)
-	if !ok || len(free) == 0 {
-		return c, squares, ok
-	}
 	const (
 		iterations  = 500
 		stiffest    = 1e12
@@ -242,9 +213,9 @@ func levenberg(sizes []Size, c coefficients, free []int) (coefficients, float64,
 	)
 	damping := 1e-3
 	for range iterations {
-		next, solved := dampedStep(sizes, c, free, damping)
+		next := c.stepped(sizes, held, damping)
 		left, valid := residue(sizes, next)
-		if !solved || !valid || left >= squares {
+		if !valid || left >= squares {
 			if damping *= 10; damping > stiffest {
 				break
 			}
@@ -257,34 +228,42 @@ func levenberg(sizes []Size, c coefficients, free []int) (coefficients, float64,
 		}
 		damping = max(damping/10, 1e-12)
 	}
-	return c, squares, true
+	return c, squares, ok
 }
 
-// dampedStep returns the coefficients after one step of those in which.
-func dampedStep(sizes []Size, c coefficients, which []int, damping float64) (coefficients, bool) {
-	slopes, left := mat.NewDense(len(sizes), len(which), nil), mat.NewVecDense(len(sizes), nil)
-	for row, s := range sizes {
-		left.SetVec(row, s.X-c.at(s.N))
-		gradient := c.gradient(s.N)
-		for i, a := range which {
-			slopes.Set(row, i, gradient[a])
+// stepped returns the coefficients after one step; they are the same where there is none.
+func (c coefficients) stepped(sizes []Size, held int, damping float64) coefficients {
+	free := slices.DeleteFunc([]int{lambda, sigma, kappa}, func(i int) bool { return i == held })
+	for len(free) > 0 {
+		// Least squares of the residuals, and below them of the damped step itself.
+		slopes, left := mat.NewDense(len(sizes)+len(free), len(free), nil), mat.NewVecDense(len(sizes)+len(free), nil)
+		for row, s := range sizes {
+			left.SetVec(row, s.X-c.at(s.N))
+			gradient := c.gradient(s.N)
+			for column, i := range free {
+				slopes.Set(row, column, gradient[i])
+			}
 		}
+		for i := range free {
+			slopes.Set(len(sizes)+i, i, math.Sqrt(damping)*mat.Norm(slopes.ColView(i), 2))
+		}
+		var step mat.VecDense
+		if step.SolveVec(slopes, left) != nil {
+			return c
+		}
+		next, inside := c, free[:0:0]
+		for column, i := range free {
+			next[i] = max(0, c[i]+step.AtVec(column))
+			if c[i] > 0 || next[i] > 0 {
+				inside = append(inside, i)
+			}
+		}
+		if len(inside) == len(free) {
+			return next
+		}
+		free = inside // those that lie on their bound and would leave it stay there
 	}
-	var normal mat.SymDense
-	var right, step mat.VecDense
-	var cholesky mat.Cholesky
-	normal.SymOuterK(1, slopes.T())
-	right.MulVec(slopes.T(), left)
-	for i := range which {
-		normal.SetSym(i, i, normal.At(i, i)*(1+damping))
-	}
-	if !cholesky.Factorize(&normal) || cholesky.SolveVecTo(&step, &right) != nil {
-		return c, false
-	}
-	for i, a := range which {
-		c[a] += step.AtVec(i)
-	}
-	return c, true
+	return c
 }
 
 // profile returns the interval of one coefficient; see FitScaling.
@@ -299,7 +278,7 @@ func profile(sizes []Size, best coefficients, squares float64, which int, confid
 	outside := func(v float64) bool {
 		at := best
 		at[which] = v
-		_, left, ok := bestFit(sizes, which, at)
+		_, left, ok := bestFit(sizes, at, which)
 		return !ok || left > limit
 	}
 	i := Interval{Value: value}

@@ -74,7 +74,7 @@ func TestEventsOnNoop(t *testing.T) {
 			if v := check.Verdict(r.results); v == check.Valid {
 				t.Error("a log that nobody keeps is valid")
 			}
-			if n := r.driven.Measurements.Committed; n != 1000 {
+			if n := r.driven.Measurements.Latency.Count; n != 1000 {
 				t.Errorf("%d appends were committed", n)
 			}
 		})

@@ -404,7 +404,7 @@ func eventsCell(name string, count uint64, change func(c *events.Config)) cell {
 		change(&c)
 		r := runEvents(t, d, c, count)
 		r.wantAllValid(t)
-		if n := r.driven.Measurements.Committed; n != count {
+		if n := r.driven.Measurements.Latency.Count; n != count {
 			t.Errorf("%d of %d appends were committed on a healthy database", n, count)
 		}
 	}}

@@ -141,7 +141,7 @@ func TestTPCBOnNoop(t *testing.T) {
 	r := newTrial(t, noop.Open(), newTPCB(t, noop.Open(), c), "")
 	r.attach(t)
 	r.drive(t, 1000)
-	if n := r.driven.Measurements.Committed; n != 1000 {
+	if n := r.driven.Measurements.Latency.Count; n != 1000 {
 		t.Errorf("%d of 1000 transactions were committed", n)
 	}
 }

@@ -83,7 +83,7 @@ func (s *Snapshot) drive() *report.Drive {
 	}
 	from, to := int(d.WarmupSeconds+1-1e-9), int(s.State.Elapsed/time.Second)
 	if to > from {
-		_, median, most := stats.TPS(s.Seconds, from, to)
+		median, most := stats.TPS(s.Seconds, from, to)
 		d.TPS.Median, d.TPS.Max = &median, &most
 	}
 	for _, second := range s.Seconds {

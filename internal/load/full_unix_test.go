@@ -51,7 +51,7 @@ func TestFullDiskEndsTheDriveAndKeepsWhatIsThere(t *testing.T) {
 	}
 	recorded := d.read()
 	if len(recorded) < 1000 {
-		t.Errorf("%d transactions can be read of %d", len(recorded), r.Measurements.Committed)
+		t.Errorf("%d transactions can be read of %d", len(recorded), r.Measurements.Latency.Count)
 	}
 	for i, tx := range recorded {
 		if tx.ID.Sequence() != uint64(i)+1 {

@@ -47,7 +47,7 @@ func TestSecondsOfARunningDrive(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer recorded.Close()
-		line := stats.NewTimeline()
+		line := new(stats.Timeline)
 		err = line.Read(recorded.Transactions())
 		want := line.Series()
 		if err != nil {
@@ -74,8 +74,8 @@ func TestSecondsOfARunningDrive(t *testing.T) {
 			}
 		}
 		last, ok := d.driver.Second()
-		if total := d.driver.Latencies().Count(); !ok || total != r.Measurements.Committed || committed > total || total-committed > 200 || last.Second < 6 {
-			t.Errorf("%d latencies of %d committed, %d in seconds, the last %+v", total, r.Measurements.Committed, committed, last)
+		if total := d.driver.Latencies().Count(); !ok || total != r.Measurements.Latency.Count || committed > total || total-committed > 200 || last.Second < 6 {
+			t.Errorf("%d latencies of %d committed, %d in seconds, the last %+v", total, r.Measurements.Latency.Count, committed, last)
 		}
 	})
 }

@@ -64,7 +64,7 @@ func newWorker(d *Driver, number int, c Client, every time.Duration) *worker {
 	w := &worker{driver: d, client: c, number: number, every: every, random: random, share: math.MaxUint64, errors: errorCounts{}}
 	if every == 0 {
 		w.share = d.options.share(number)
-		w.recorder = stats.NewRecorder()
+		w.recorder = new(stats.Recorder)
 	}
 	return w
 }

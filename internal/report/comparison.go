@@ -185,7 +185,7 @@ func samples(s *Side) []stats.Sample {
 		d := r.Result.Drive
 		from := int(math.Ceil(d.WarmupSeconds))
 		to := int(math.Floor(d.WarmupSeconds + d.Seconds))
-		sample := stats.Sample{TPS: stats.Throughput(r.Series, from, to, nil), Latency: map[string]float64{}}
+		sample := stats.Sample{TPS: stats.Throughput(r.Series, from, to), Latency: map[string]float64{}}
 		for _, l := range comparedLatencies {
 			if v := d.Latency.of(l.key); v != nil {
 				sample.Latency[l.key] = *v

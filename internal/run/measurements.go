@@ -39,15 +39,16 @@ func warmed(asked, measured, took time.Duration) time.Duration {
 	return min(asked, took)
 }
 
-// drove is the load phase as far as it is recorded. Its counts are of
+// drove is the load phase as far as it was measured. Its counts are of
 // what was due after the warm-up; counted replaces them by what ended after it.
 func drove(l *load.Result, warmup time.Duration) *report.Drive {
 	f := l.Measurements
 	due := f.Due(&l.Never)
 	d := &report.Drive{
 		Seconds: l.Elapsed.Seconds(), WarmupSeconds: warmup.Seconds(),
-		Retries: f.Retries,
-		TPS:     &report.Throughput{}, Latency: latency(&f.Latency), Service: latency(&f.Service), Clipped: f.Clipped,
+		Committed: f.Latency.Count, Aborted: f.LatencyAborted.Count, Unknown: f.LatencyUnknown.Count, Retries: f.Retries,
+		Kinds: map[string]uint64{},
+		TPS:   &report.Throughput{}, Latency: latency(&f.Latency), Service: latency(&f.Service), Clipped: f.Clipped,
 		Errors: []report.ErrorCount{}, DueAtLeast: due.AtLeast, Outcomes: map[string]*report.Latency{},
 		Histogram: report.NewHistogram(f.Latency.Buckets()), ServiceTimes: report.NewHistogram(f.Service.Buckets()),
 	}
@@ -59,20 +60,18 @@ func drove(l *load.Result, warmup time.Duration) *report.Drive {
 			d.Outcomes[name] = latency(s)
 		}
 	}
-	counted(d, &f.Outcomes)
 	return d
 }
 
 // counted writes the outcomes, the committed ones by kind, and the mean throughput,
 // which steadyState may replace by that of the whole seconds.
-func counted(d *report.Drive, e *stats.Outcomes) {
+func counted(d *report.Drive, e *stats.Ended) {
 	d.Committed, d.Aborted, d.Unknown = e.Committed, e.Aborted, e.Unknown
 	d.Rejected = report.Rejected{InsufficientFunds: e.Rejected[history.InsufficientFunds], NoSuchAccount: e.Rejected[history.NoSuchAccount]}
-	d.Kinds = map[string]uint64{}
 	for kind, n := range e.ByKind {
 		d.Kinds[kind.String()] = n
 	}
-	if d.TPS.Mean = nil; d.Seconds > 0 {
+	if d.Seconds > 0 {
 		d.TPS.Mean = new(float64(e.Committed) / d.Seconds)
 	}
 }
@@ -127,11 +126,11 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 		return err
 	}
 	defer recorded.Close()
-	line, done, all := stats.NewTimeline(), stats.NewEnded(warmup), stats.NewEnded(0)
+	line, done, all := new(stats.Timeline), stats.NewEnded(warmup), stats.NewEnded(0)
 	if err := line.Read(recorded.Transactions(), done, all); err != nil {
 		return err
 	}
-	counted(c.result.Drive, &done.Outcomes)
+	counted(c.result.Drive, done)
 	c.result.FootprintTransfers = new(uint64(0)) // those that have left something behind
 	for kind, count := range all.ByKind {
 		if !kind.ReadOnly() {
@@ -158,7 +157,7 @@ func timeline(d *report.Drive, line *stats.Timeline, warmup time.Duration) []sta
 		}
 	}
 	if from, to := whole(warmup, d.Seconds); to > from {
-		_, median, most := stats.TPS(seconds, from, to)
+		median, most := stats.TPS(seconds, from, to)
 		d.TPS.Median, d.TPS.Max = &median, &most
 	}
 	end := time.Duration((d.WarmupSeconds + d.Seconds) * float64(time.Second))
@@ -177,11 +176,11 @@ const confidence = 0.95
 // becomes that of them, so that it is the middle of its interval.
 func (c *conductor) steadyState(timeline []stats.Second, fixed bool) {
 	d := c.result.Drive
-	if d.Rebuilt && d.WarmupSeconds > 0 && d.Seconds > 0 {
+	if d.Rebuilt && d.Seconds > 0 {
 		c.recount(d)
 	}
 	from, to := whole(seconds(d.WarmupSeconds), d.Seconds)
-	i := stats.MeanInterval(stats.Throughput(timeline, from, to, nil), confidence)
+	i := stats.MeanInterval(stats.Throughput(timeline, from, to), confidence)
 	if i.Known() {
 		d.TPS.Mean = &i.Value
 	}
@@ -201,7 +200,6 @@ func (c *conductor) steadyState(timeline []stats.Second, fixed bool) {
 func (c *conductor) recount(d *report.Drive) {
 	recorded, err := history.Open(c.o.Dir.History())
 	if err != nil {
-		d.TPS.Mean = nil
 		c.log.Warn("the throughput after the warm-up is not known: the recorded transactions could not be read again", "error", err)
 		return
 	}
@@ -210,7 +208,7 @@ func (c *conductor) recount(d *report.Drive) {
 	for rec := range readable(recorded) {
 		done.Add(rec.Transaction)
 	}
-	counted(d, &done.Outcomes)
+	counted(d, done)
 }
 
 // whole returns the whole measured seconds since the run's start: from to before to.

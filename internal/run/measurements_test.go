@@ -26,7 +26,7 @@ func overloaded(t *testing.T, end time.Duration) (*conductor, *load.Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	recorder := stats.NewRecorder()
+	recorder := new(stats.Recorder)
 	for n := int64(1); n <= int64(end/time.Millisecond); n++ {
 		due, at := n*5e5, n*1e6-1
 		tx := history.Transaction{
@@ -51,8 +51,8 @@ func TestOverloadAfterAWarmUp(t *testing.T) {
 	c, l := overloaded(t, 4*time.Second)
 	d := drove(l, warmup)
 	c.result.Drive = d
-	if l.Measurements.Committed > 1 {
-		t.Fatalf("%d that were due after the warm-up were done", l.Measurements.Committed)
+	if l.Measurements.Latency.Count > 1 {
+		t.Fatalf("%d that were due after the warm-up were done", l.Measurements.Latency.Count)
 	}
 	if err := c.series(warmup, nil); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,7 @@ func (c *conductor) rebuild() error {
 		return err
 	}
 	defer recorded.Close()
-	b := replay{recorder: stats.NewRecorder(), line: stats.NewTimeline()}
+	var b replay
 	for rec := range readable(recorded) {
 		if err := b.add(rec.Transaction); err != nil {
 			return err
@@ -70,7 +70,7 @@ func (c *conductor) rebuild() error {
 		delete(d.Style, ours)
 	}
 	c.result.Drive = d
-	c.timeline = timeline(d, b.line, seconds(d.WarmupSeconds))
+	c.timeline = timeline(d, &b.line, seconds(d.WarmupSeconds))
 	if err := c.effects(); err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func readable(recorded *history.Reader) iter.Seq2[history.Record, error] {
 
 // replay gathers the measurements of a recorded load phase.
 type replay struct {
-	recorder *stats.Recorder
-	line     *stats.Timeline
+	recorder stats.Recorder
+	line     stats.Timeline
 	any      bool
 	warm     time.Duration // when the last transaction of the warm-up was due
 	measured time.Duration // when the first one after it was due; 0 before
@@ -144,7 +144,7 @@ func (b *replay) drive(scenario []report.Setting) *report.Drive {
 	if whole := span("duration"); whole > 0 {
 		end = max(end, min(whole, b.ended))
 	}
-	f := stats.Merge(b.recorder)
+	f := stats.Merge(&b.recorder)
 	l := &load.Result{Elapsed: max(0, end-warmup), Measurements: f}
 	d := drove(l, warmed(warmup, l.Elapsed, b.ended))
 	d.Rebuilt, d.ThinkSeconds = true, max(span("think-time"), span("think")).Seconds()

@@ -189,15 +189,10 @@ func variation(a, b side) (variance, freedom float64, kind string) {
 		kind = "the interval allows for variation within the two runs only: what varies from run to run takes repeats"
 	}
 	va, vb = va/na, vb/nb
-	return va + vb, welch(va, fa, vb, fb), kind
-}
-
-// welch returns the degrees of freedom of the sum of two estimated variances.
-func welch(va, fa, vb, fb float64) float64 {
-	if va+vb == 0 {
-		return fa + fb
+	if freedom = fa + fb; va+vb > 0 {
+		freedom = (va + vb) * (va + vb) / (va*va/fa + vb*vb/fb) // Welch
 	}
-	return (va + vb) * (va + vb) / (va*va/fa + vb*vb/fb)
+	return va + vb, freedom, kind
 }
 
 // interval sets the interval from the variance of the logarithm of the ratio.

@@ -14,9 +14,8 @@ const (
 )
 
 const (
-	pageSize   = 64  // counts in a page: one cache line
-	chunkPages = 8   // pages that are made at a time
-	maxFew     = 512 // values, from which on they are counted in pages
+	pageSize   = 64 // counts in a page: one cache line
+	chunkPages = 8  // pages that are made at a time
 )
 
 // precision is a number of significant decimal digits, as HdrHistogram's magnitude
@@ -96,12 +95,9 @@ func rank(q float64, n uint64) uint64 {
 // A dense histogram over an hour with three digits takes 196 kB, and a recorder needs
 // several of them: 10,000 clients would take gigabytes. A client's latencies lie in
 // some thousands of neighbouring buckets, most of which it meets less than 256 times.
-// So the first values are only listed; then counts are single bytes, in pages made at
-// first use, and each 256th recording in one bucket is carried into a map. Once its
-// pages exist, recording allocates nothing.
+// So counts are single bytes, in pages made at first use, and each 256th recording in
+// one bucket is carried into a map. Once its pages exist, recording allocates nothing.
 type counts struct {
-	precision
-	few    []uint16 // the buckets of the first values, while there are no pages
 	page   []uint16 // by index/pageSize: the page's place in chunks from 1, or 0 for none
 	chunks []*[chunkPages * pageSize]uint8
 	pages  int
@@ -109,12 +105,8 @@ type counts struct {
 }
 
 func (c *counts) add(index int) {
-	if c.page == nil {
-		c.addFew(index)
-		return
-	}
 	n := index / pageSize
-	if c.page[n] == 0 {
+	if n >= len(c.page) || c.page[n] == 0 {
 		c.newPage(n)
 	}
 	at := int(c.page[n]-1)*pageSize + index%pageSize
@@ -128,21 +120,10 @@ func (c *counts) add(index int) {
 	}
 }
 
-// addFew lists one of the first values, or goes over to pages.
-func (c *counts) addFew(index int) {
-	if len(c.few) < maxFew {
-		c.few = append(c.few, uint16(index))
-		return
-	}
-	c.page = make([]uint16, c.size()/pageSize+1)
-	for _, earlier := range c.few {
-		c.add(int(earlier))
-	}
-	c.few = nil
-	c.add(index)
-}
-
 func (c *counts) newPage(n int) {
+	if more := n + 1 - len(c.page); more > 0 {
+		c.page = append(c.page, make([]uint16, more)...)
+	}
 	if c.pages%chunkPages == 0 {
 		c.chunks = append(c.chunks, new([chunkPages * pageSize]uint8))
 	}
@@ -150,13 +131,8 @@ func (c *counts) newPage(n int) {
 	c.page[n] = uint16(c.pages)
 }
 
-func (c *counts) empty() bool { return len(c.few) == 0 && c.page == nil }
-
 // addTo adds all counts to dense, which has one for each of the size buckets.
 func (c *counts) addTo(dense []uint64) {
-	for _, index := range c.few {
-		dense[index]++
-	}
 	for n, place := range c.page {
 		if place == 0 {
 			continue

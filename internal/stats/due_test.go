@@ -20,7 +20,7 @@ func ended(r *Recorder, n int, o history.Outcome, took time.Duration) {
 func TestDue(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
 	roughly := func(got, want time.Duration) bool { return got >= want && got <= want+want/500 }
-	r := NewRecorder()
+	r := new(Recorder)
 	ended(r, 900, history.Committed, ms)
 	ended(r, 60, history.Rejected, 2*ms)
 	ended(r, 20, history.Aborted, s)

@@ -98,15 +98,10 @@ type commitTimeline struct {
 	// As far as the faults have been gone through:
 	calm     []Phase         // the undisturbed times, in order
 	hurt     Phase           // the latest time without a fault in which the throughput was not back
-	base     baseline        // the latest
+	mean     float64         // commits a window in the latest time before a fault
+	slowest  uint64          // and in the slowest window of all undisturbed time
 	limits   []time.Duration // by fault: a gap no longer than this belongs to the next injection
 	lastHeal time.Duration
-}
-
-// baseline is the throughput of a time without a fault, in commits a window.
-type baseline struct {
-	mean    float64
-	slowest uint64
 }
 
 // MeasureEffects reads a recorded history twice and reports what each fault did.
@@ -119,7 +114,7 @@ func MeasureEffects(transactions func() iter.Seq2[history.Record, error], interv
 	if to >= maxSeconds*time.Second || from < 0 {
 		return Effects{}, fmt.Errorf("measure the effects of the faults: a load phase from %v to %v is none that was ever made", from, to)
 	}
-	c := &commitTimeline{from: from, to: to, gaps: commits{width: firstWidth}, steps: make([]uint32, to/step+2)}
+	c := &commitTimeline{from: from, to: to, steps: make([]uint32, to/step+2)}
 	for rec, err := range transactions() {
 		if err != nil {
 			return Effects{}, err
@@ -146,17 +141,13 @@ func (c *commitTimeline) add(tx *history.Transaction) {
 	}
 }
 
-// until is when the next fault comes, or the load phase ends.
-func (c *commitTimeline) until(i int, intervals []FaultInterval) time.Duration {
-	if i+1 < len(intervals) {
-		return intervals[i+1].At
-	}
-	return max(c.to, intervals[i].At)
-}
-
 // effect finds the times of one fault's effect. The faults before it are done.
 func (c *commitTimeline) effect(e *Effect, i int, intervals []FaultInterval) {
-	s, until := intervals[i], c.until(i, intervals)
+	s := intervals[i]
+	until := max(c.to, s.At)
+	if i+1 < len(intervals) {
+		until = intervals[i+1].At
+	}
 	c.lastHeal = max(c.lastHeal, s.Healed)
 	e.During = Phase{From: s.At, To: max(s.At, s.Healed)}
 	e.Before = c.before(s.At, c.calm[len(c.calm)-1])
@@ -213,11 +204,11 @@ func (c *commitTimeline) before(at time.Duration, last Phase) Phase {
 // time, as what the throughput is compared with.
 func (c *commitTimeline) compare(before Phase) {
 	first, end := c.whole(before.From, before.To)
-	c.base = baseline{mean: float64(c.total(first, end)) * float64(window) / float64(end-first), slowest: math.MaxUint64}
+	c.mean, c.slowest = float64(c.total(first, end))*float64(window)/float64(end-first), math.MaxUint64
 	for _, p := range c.calm {
 		first, end := c.whole(p.From, p.To)
 		for n := first; n+window <= end; n++ {
-			c.base.slowest = min(c.base.slowest, c.total(n, n+window))
+			c.slowest = min(c.slowest, c.total(n, n+window))
 		}
 	}
 }
@@ -262,10 +253,10 @@ func (c *commitTimeline) longest(i int, intervals []FaultInterval) (g Gap) {
 // -1 if it was not, and not known where it cannot be known.
 func (c *commitTimeline) recovered(at, until, noise time.Duration) (back time.Duration, known bool) {
 	first, end := c.whole(at, until)
-	if c.base.mean == 0 || end-first < window {
+	if c.mean == 0 || end-first < window {
 		return -1, false
 	}
-	floor, start := backAgain*float64(c.base.slowest), first
+	floor, start := backAgain*float64(c.slowest), first
 	for n := first; n+window <= end; n++ {
 		if float64(c.total(n, n+window)) < floor {
 			start = n + 1
@@ -275,7 +266,7 @@ func (c *commitTimeline) recovered(at, until, noise time.Duration) (back time.Du
 		return c.gaps.after(at, noise), true
 	}
 	for n := start; n+window <= end; n++ {
-		if float64(c.total(n, n+window)) >= backAgain*c.base.mean {
+		if float64(c.total(n, n+window)) >= backAgain*c.mean {
 			return c.gaps.after(max(time.Duration(n)*step, at), noise), true
 		}
 	}
@@ -298,9 +289,6 @@ func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transaction
 	slices.Sort(ends)
 	ends = slices.Compact(ends)
 	stretches := make([]counts, len(ends)) // latencies of what was committed from each end to the next one
-	for i := range stretches {
-		stretches[i].precision = threeDigits
-	}
 	for rec, err := range transactions {
 		if err != nil {
 			return err

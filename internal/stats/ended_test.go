@@ -21,8 +21,8 @@ func TestEndedGoesByTheEnd(t *testing.T) {
 		{Kind: history.Transfer, Outcome: history.Unknown, Due: 2 * s, End: 9 * s},
 		{Kind: history.Audit, Outcome: history.Committed, Due: 2 * s, End: 3 * s},
 	}
-	done, recorder := NewEnded(2*time.Second), NewRecorder()
-	line := NewTimeline()
+	done, recorder := NewEnded(2*time.Second), new(Recorder)
+	line := new(Timeline)
 	err := line.Read(func(yield func(history.Record, error) bool) {
 		for i := range list {
 			recorder.Record(&list[i])

@@ -26,9 +26,12 @@ const (
 // of a cell's width or more exactly, in whatever order the commits come, because it
 // lies between two cells (the linear-time maximum gap, Gonzalez 1975).
 type commits struct {
-	width int64 // ns, of a cell
-	cells []cell
+	cells   []cell
+	doubled uint // how often the width was
 }
+
+// width is that of a cell, in nanoseconds.
+func (c *commits) width() int64 { return firstWidth << c.doubled }
 
 // cell holds times within it: 0 is none, 1 the cell's first nanosecond. With
 // maxCells and runs of 60 days a width stays below 2^32 ns.
@@ -36,14 +39,14 @@ type cell struct{ first, last uint32 }
 
 // add takes one commit at t ≥ 0.
 func (c *commits) add(t int64) {
-	for t/c.width >= maxCells {
+	for t/c.width() >= maxCells {
 		c.widen()
 	}
-	n := int(t / c.width)
+	n := int(t / c.width())
 	if more := n + 1 - len(c.cells); more > 0 {
 		c.cells = slices.Grow(c.cells, more)[:n+1]
 	}
-	at := uint32(t-int64(n)*c.width) + 1
+	at := uint32(t-int64(n)*c.width()) + 1
 	cell := &c.cells[n]
 	if cell.first == 0 || at < cell.first {
 		cell.first = at
@@ -61,7 +64,7 @@ func (c *commits) widen() {
 		if half.first == 0 {
 			continue
 		}
-		joined, shift := &c.cells[i/2], uint32(c.width)
+		joined, shift := &c.cells[i/2], uint32(c.width())
 		if joined.first == 0 {
 			joined.first = half.first + shift
 		}
@@ -70,19 +73,7 @@ func (c *commits) widen() {
 	n := (len(c.cells) + 1) / 2
 	clear(c.cells[n:])
 	c.cells = c.cells[:n]
-	c.width *= 2
-}
-
-// longestWithin returns the longest time without a commit that overlaps [from,
-// until), as far as it lies before until. After the last commit of all it lasts
-// to end.
-func (c *commits) longestWithin(from, until, end time.Duration) (g Gap) {
-	for last, next := range c.between(end) {
-		if gap := (Gap{From: last, To: min(next, until)}); next > from && gap.Length() > g.Length() {
-			g = gap
-		}
-	}
-	return g
+	c.doubled++
 }
 
 // longestOf returns the length of the longest gap between two commits that lies
@@ -124,7 +115,7 @@ func (c *commits) between(end time.Duration) iter.Seq2[time.Duration, time.Durat
 			if cell.first == 0 {
 				continue
 			}
-			start := time.Duration(int64(i)*c.width - 1)
+			start := time.Duration(int64(i)*c.width() - 1)
 			if !yield(last, start+time.Duration(cell.first)) {
 				return
 			}

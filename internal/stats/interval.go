@@ -138,41 +138,26 @@ func quantileT(confidence, freedom float64) float64 {
 }
 
 // Throughput returns the committed transactions of each whole second from from
-// (included) to to (excluded), without the seconds that a fault interval touches. A
-// second that the series does not have counts as one in which nothing committed.
-func Throughput(series []Second, from, to int, without []FaultInterval) []float64 {
-	values, _ := quiet(series, from, to, without)
-	return values
-}
-
-// quiet is Throughput, with the number of each second.
-func quiet(series []Second, from, to int, without []FaultInterval) (values []float64, seconds []int) {
-	if to <= from {
-		return nil, nil
-	}
-	committed := make([]float64, to-from)
+// (included) to to (excluded). A second that the series does not have counts as one in
+// which nothing committed.
+func Throughput(series []Second, from, to int) []float64 {
+	committed := make([]float64, max(0, to-from))
 	for _, s := range series {
 		if s.Second >= from && s.Second < to {
 			committed[s.Second-from] += float64(s.Committed)
 		}
 	}
-	for i, v := range committed {
-		if !touched(from+i, without) {
-			values = append(values, v)
-			seconds = append(seconds, from+i)
+	return committed
+}
+
+// quiet is Throughput without the seconds that a fault touches, with the number of each
+// second. A fault without length still touches the second that it lies in.
+func quiet(series []Second, from, to int, faults []FaultInterval) (values []float64, seconds []int) {
+	for i, v := range Throughput(series, from, to) {
+		start, end := time.Duration(from+i)*time.Second, time.Duration(from+i+1)*time.Second
+		if !slices.ContainsFunc(faults, func(f FaultInterval) bool { return f.At < end && (f.Healed > start || f.At >= start) }) {
+			values, seconds = append(values, v), append(seconds, from+i)
 		}
 	}
 	return values, seconds
-}
-
-// touched reports whether a fault interval overlaps a second. One without length still
-// touches the second that it lies in.
-func touched(second int, intervals []FaultInterval) bool {
-	start, end := time.Duration(second)*time.Second, time.Duration(second+1)*time.Second
-	for _, s := range intervals {
-		if s.At < end && (s.Healed > start || s.At >= start) {
-			return true
-		}
-	}
-	return false
 }

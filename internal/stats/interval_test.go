@@ -188,8 +188,8 @@ func TestThroughput(t *testing.T) {
 		{0, 5, []FaultInterval{at(0, 1), at(3.9, 4.1)}, []float64{2, 0}},
 		{0, 5, []FaultInterval{at(0, 60)}, nil},
 	} {
-		if got := Throughput(series, c.from, c.to, c.without); !slices.Equal(got, c.want) {
-			t.Errorf("%d to %d without %v: %v, want %v", c.from, c.to, c.without, got, c.want)
+		if got, seconds := quiet(series, c.from, c.to, c.without); !slices.Equal(got, c.want) || len(seconds) != len(got) {
+			t.Errorf("%d to %d without %v: %v of %v, want %v", c.from, c.to, c.without, got, seconds, c.want)
 		}
 	}
 }

@@ -46,13 +46,16 @@ func FindKnee(steps []Step) Knee {
 	sorted := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return !(s.Offered > 0) || !(s.Latency > 0) })
 	slices.SortStableFunc(sorted, func(a, b Step) int { return cmp.Compare(a.Offered, b.Offered) })
 	if len(sorted) < leastSteps {
-		return Knee{Detail: fmt.Sprintf("the knee is not known: %s with a rate and a latency are too few, it takes %d", counted(len(sorted), "step"), leastSteps)}
+		return Knee{Detail: fmt.Sprintf("the knee is not known: it takes %d steps with a rate and a latency, not %d", leastSteps, len(sorted))}
 	}
 	if first := sorted[0]; first.Achieved < kept*first.Offered {
 		return Knee{Detail: fmt.Sprintf("the knee is not known: even the lowest rate of %s was not kept up with; begin with a lower one", rate(first.Offered))}
 	}
-	flat := flatLatency(sorted)
-	beyond := len(sorted)
+	var low []float64
+	for _, s := range sorted[:max(2, len(sorted)/3)] {
+		low = append(low, s.Latency)
+	}
+	flat, beyond := median(low), len(sorted)
 	for beyond > 0 && (sorted[beyond-1].Latency > bend*flat || sorted[beyond-1].Achieved < kept*sorted[beyond-1].Offered) {
 		beyond--
 	}
@@ -68,13 +71,4 @@ func FindKnee(steps []Step) Knee {
 			rate(k.Step.Offered), rate(sorted[beyond].Offered))
 	}
 	return k
-}
-
-// flatLatency returns the median latency of the steps with the lowest rates.
-func flatLatency(sorted []Step) float64 {
-	var low []float64
-	for _, s := range sorted[:max(2, len(sorted)/3)] {
-		low = append(low, s.Latency)
-	}
-	return median(low)
 }

@@ -34,9 +34,9 @@ func TestFindKnee(t *testing.T) {
 		{"straight to overload", followed(2, 2, 2, 2, 5000), 4000, ""},
 		{"no bend", followed(2, 2.1, 2.2, 2.4, 3), 0, "no knee up to 5000/s"},
 		{"late from the start", late, 0, "begin with a lower one"},
-		{"three steps", followed(2, 2, 9), 0, "3 steps with a rate"},
-		{"none", nil, 0, "0 steps"},
-		{"without latencies", followed(2, 0, 2, 0, 9), 0, "3 steps"},
+		{"three steps", followed(2, 2, 9), 0, "a latency, not 3"},
+		{"none", nil, 0, "not 0"},
+		{"without latencies", followed(2, 0, 2, 0, 9), 0, "not 3"},
 		{"fire-hose left out", append([]Step{{0, 9000, 70}}, followed(2, 2, 2, 9)...), 3000, ""},
 	} {
 		shuffled := append([]Step(nil), c.steps...)

@@ -135,7 +135,7 @@ func BenchmarkLive(b *testing.B) {
 func TestSummaryBuckets(t *testing.T) {
 	r := newRandom(23)
 	for range 20 {
-		rec := NewRecorder()
+		rec := new(Recorder)
 		var values []int64
 		for range r.IntN(3000) {
 			tx := randomTransaction(r)

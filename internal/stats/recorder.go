@@ -13,15 +13,10 @@ import (
 	"stroppy/internal/history"
 )
 
-// slots is the room for kinds and for reasons in a Recorder. One beyond it
-// counts in slot 0, as unknown.
-const slots = 16
-
-// Recorder takes the measurements of one client. One goroutine uses it at a time. A
-// new one takes next to nothing and grows with the spread of its latencies, to
-// about 20 kB; see counts for why.
+// Recorder takes the measurements of one client. One goroutine uses it at a time. The
+// zero Recorder has none, takes next to nothing and grows with the spread of its
+// latencies, to about 20 kB; see counts for why.
 type Recorder struct {
-	rejected, kinds  [slots]uint64
 	retries, clipped uint64
 
 	// In a closed loop latency and service time nearly always fall into the same
@@ -49,15 +44,6 @@ const (
 	timeKinds
 )
 
-// NewRecorder returns a Recorder with nothing in it.
-func NewRecorder() *Recorder {
-	r := &Recorder{both: counts{precision: threeDigits}}
-	for i := range r.times {
-		r.times[i].precision = threeDigits
-	}
-	return r
-}
-
 // Record counts tx, unless it belongs to the warm-up, which goes by when it was
 // due: the latencies are those of what was due in the measured part. It keeps
 // nothing of it. What was done in the measured part is reported by Ended instead.
@@ -71,10 +57,8 @@ func (r *Recorder) Record(tx *history.Transaction) {
 	latency := tx.End - tx.Due
 	switch tx.Outcome {
 	case history.Committed:
-		r.kinds[slot(uint8(tx.Kind))]++
 		r.recordCommitted(latency, tx.End-tx.Sent, tx.Attempts > 1)
 	case history.Rejected:
-		r.rejected[slot(uint8(tx.Reason))]++
 		r.time(timesRejected, latency)
 	case history.Aborted:
 		r.time(timesAborted, latency)
@@ -114,13 +98,6 @@ func (r *Recorder) time(what int, ns int64) {
 func (t *timed) record(ns int64, index int) {
 	t.exact.add(ns)
 	t.counts.add(index)
-}
-
-func slot(v uint8) uint8 {
-	if v < slots {
-		return v
-	}
-	return 0
 }
 
 // clip brings ns into the histograms' range, and counts where it had to.
@@ -166,31 +143,23 @@ func (e *exact) mean() time.Duration {
 	return time.Duration(mean)
 }
 
-// Outcomes counts transactions by what became of them.
-type Outcomes struct {
+// Ended counts the transactions that ended From or later, since the run's start,
+// whenever they were due, by what became of them. A throughput is made of it, as the seconds of a Series are,
+// and not of Measurements, whose transactions were due then: where more is due than is
+// done, those of the warm-up fill the measured part, and what was due in it may never
+// come to its turn. What ran in the background does not count.
+type Ended struct {
+	From                        time.Duration
 	Committed, Aborted, Unknown uint64
 	Rejected                    map[history.Reason]uint64
 	ByKind                      map[history.Kind]uint64 // committed ones
 }
 
-func noOutcomes() Outcomes {
-	return Outcomes{Rejected: make(map[history.Reason]uint64), ByKind: make(map[history.Kind]uint64)}
-}
-
-// Ended counts the transactions that ended From or later, since the run's start,
-// whenever they were due. A throughput is made of it, as the seconds of a Series are,
-// and not of Measurements, whose transactions were due then: where more is due than is
-// done, those of the warm-up fill the measured part, and what was due in it may never
-// come to its turn. What ran in the background does not count.
-type Ended struct {
-	From time.Duration
-	Outcomes
-}
-
 // NewEnded returns an Ended with nothing in it.
-func NewEnded(from time.Duration) *Ended { return &Ended{From: from, Outcomes: noOutcomes()} }
+func NewEnded(from time.Duration) *Ended {
+	return &Ended{From: from, Rejected: make(map[history.Reason]uint64), ByKind: make(map[history.Kind]uint64)}
+}
 
-// Add counts tx.
 func (e *Ended) Add(tx *history.Transaction) {
 	if tx.Kind.Background() || time.Duration(tx.End) < e.From {
 		return
@@ -211,7 +180,6 @@ func (e *Ended) Add(tx *history.Transaction) {
 // Measurements are those of all clients together, without the transactions that were
 // due in the warm-up.
 type Measurements struct {
-	Outcomes
 	Retries uint64 // attempts beyond the first, of all transactions
 
 	Latency         Summary // of committed ones, from when they were due
@@ -260,21 +228,13 @@ func (s *Summary) Buckets() []Bucket {
 // Merge adds up the recorders of a run, after their clients have ended. A nil
 // recorder counts nothing.
 func Merge(recorders ...*Recorder) *Measurements {
-	f := &Measurements{Outcomes: noOutcomes()}
+	f := new(Measurements)
 	var all [timeKinds]distribution
 	for _, r := range recorders {
 		if r == nil {
 			continue
 		}
 		f.Retries, f.Clipped = f.Retries+r.retries, f.Clipped+r.clipped
-		for i := range slots {
-			if n := r.rejected[i]; n > 0 {
-				f.Rejected[history.Reason(i)] += n
-			}
-			if n := r.kinds[i]; n > 0 {
-				f.ByKind[history.Kind(i)] += n
-			}
-		}
 		for i := range all {
 			all[i].merge(r.times[i].exact)
 			all[i].addCounts(&r.times[i].counts)
@@ -285,7 +245,6 @@ func Merge(recorders ...*Recorder) *Measurements {
 	for i, into := range [timeKinds]*Summary{&f.Latency, &f.Service, &f.LatencyRetried, &f.LatencyRejected, &f.LatencyAborted, &f.LatencyUnknown, &f.Pacing} {
 		*into = all[i].summary()
 	}
-	f.Committed, f.Aborted, f.Unknown = f.Latency.Count, f.LatencyAborted.Count, f.LatencyUnknown.Count
 	return f
 }
 
@@ -314,7 +273,7 @@ func (d *distribution) add(ns int64, n uint64) {
 }
 
 func (d *distribution) addCounts(c *counts) {
-	if !c.empty() {
+	if len(c.page) > 0 {
 		c.addTo(d.counting())
 	}
 }

@@ -10,7 +10,7 @@ import (
 // TestGapAtTheEndsOfTheDrive: a database that stops committing for good, or that
 // begins late, had its longest gap there.
 func TestGapAtTheEndsOfTheDrive(t *testing.T) {
-	line := NewTimeline()
+	line := new(Timeline)
 	for at := 2 * time.Second; at <= 10*time.Second; at += 10 * time.Millisecond {
 		tx := history.Transaction{Kind: history.Transfer, Outcome: history.Committed, Due: int64(at), End: int64(at)}
 		if err := line.Add(&tx); err != nil {
@@ -25,7 +25,7 @@ func TestGapAtTheEndsOfTheDrive(t *testing.T) {
 			t.Errorf("drive of %v: %+v, want %+v", end, got, want)
 		}
 	}
-	if got, want := NewTimeline().LongestGapUntil(time.Minute), (Gap{0, time.Minute}); got != want {
+	if got, want := new(Timeline).LongestGapUntil(time.Minute), (Gap{0, time.Minute}); got != want {
 		t.Errorf("nothing committed: %+v, want %+v", got, want)
 	}
 }

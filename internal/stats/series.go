@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"gonum.org/v1/gonum/stat"
-
 	"stroppy/internal/history"
 )
 
@@ -25,7 +23,8 @@ const maxSeconds = 60 * 24 * 60 * 60
 
 // Timeline gathers the course of a run from its transactions, in any order, in one
 // pass. It takes about 2 kB for each second of the run, and at most 16 MB for the gaps.
-// What ran in the background does not count; the warm-up does.
+// What ran in the background does not count; the warm-up does. The zero Timeline has
+// nothing in it.
 type Timeline struct {
 	seconds []*bin // nil where nothing ended
 	gaps    commits
@@ -38,9 +37,6 @@ type bin struct {
 	latency counts
 	max     int64
 }
-
-// NewTimeline returns a Timeline with nothing in it.
-func NewTimeline() *Timeline { return &Timeline{gaps: commits{width: firstWidth}} }
 
 // Add counts one transaction. One that did not end within 60 days after the
 // run's start is an error: no run does that.
@@ -56,10 +52,16 @@ func (t *Timeline) Add(tx *history.Transaction) error {
 	if n >= int64(len(t.seconds)) {
 		t.seconds = slices.Grow(t.seconds, int(n)+1-len(t.seconds))[:n+1]
 	}
-	t.wait(tx, n)
+	// It waits at the end of each second from the one in which it was due to the last
+	// one before it was sent.
+	sent := min(max(tx.Sent/int64(time.Second), 0), n)
+	if due := min(max(tx.Due/int64(time.Second), 0), sent); due < sent {
+		t.waitFrom(due, 1)
+		t.waitFrom(sent, -1)
+	}
 	b := t.seconds[n]
 	if b == nil {
-		b = &bin{latency: counts{precision: twoDigits}}
+		b = new(bin)
 		t.seconds[n] = b
 	}
 	switch tx.Outcome {
@@ -77,17 +79,6 @@ func (t *Timeline) Add(tx *history.Transaction) error {
 		b.Unknown++
 	}
 	return nil
-}
-
-// wait counts a transaction, which ended in second n, among those that wait at
-// the end of each second from the one in which it was due to the last one before
-// it was sent.
-func (t *Timeline) wait(tx *history.Transaction, n int64) {
-	sent := min(max(tx.Sent/int64(time.Second), 0), n)
-	if due := min(max(tx.Due/int64(time.Second), 0), sent); due < sent {
-		t.waitFrom(due, 1)
-		t.waitFrom(sent, -1)
-	}
 }
 
 // waitFrom changes by more how many wait at the ends of the seconds from n on.
@@ -145,7 +136,14 @@ func (t *Timeline) Series() []Second {
 
 // LongestGapUntil returns the longest time in which nothing committed; see Gap. The
 // run's start and the end of its load phase are ends of a gap as well.
-func (t *Timeline) LongestGapUntil(end time.Duration) Gap { return t.gaps.longestWithin(0, end, end) }
+func (t *Timeline) LongestGapUntil(end time.Duration) (g Gap) {
+	for from, to := range t.gaps.between(end) {
+		if gap := (Gap{From: from, To: min(to, end)}); gap.Length() > g.Length() {
+			g = gap
+		}
+	}
+	return g
+}
 
 // Read gathers all transactions of a recorded history, and adds them to the counts too.
 // After an error it holds what came before.
@@ -164,16 +162,13 @@ func (t *Timeline) Read(transactions iter.Seq2[history.Record, error], counts ..
 	return nil
 }
 
-// TPS returns the committed transactions a second over the whole seconds from
-// (included) to to (excluded): their mean, their median (the mean of the middle
-// two where they are even in number) and the most. A second that the series does
-// not have counts as one in which nothing committed. No seconds give zeros.
-func TPS(series []Second, from, to int) (mean, middle, most float64) {
-	committed := Throughput(series, from, to, nil)
+// TPS returns the median and the most of the Throughput; 0 of no seconds.
+func TPS(series []Second, from, to int) (middle, most float64) {
+	committed := Throughput(series, from, to)
 	if len(committed) == 0 {
-		return 0, 0, 0
+		return 0, 0
 	}
-	return stat.Mean(committed, nil), median(committed), slices.Max(committed)
+	return median(committed), slices.Max(committed)
 }
 
 // median returns the mean of the middle two of an even number of values; it sorts them.

@@ -306,10 +306,3 @@ func rate(v float64) string {
 	}
 	return fmt.Sprintf("%.0f/s", v)
 }
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

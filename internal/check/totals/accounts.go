@@ -143,7 +143,11 @@ func (b *balances) findEarly() {
 }
 
 func (b *balances) readTransactions() (problem error) {
-	b.slots.init(b.in.Accounts)
+	if b.in.Accounts <= denseAccounts {
+		b.slots.dense = make([]uint32, b.in.Accounts)
+	} else {
+		b.slots.sparse = map[uint64]uint32{}
+	}
 	for number, source := range b.Input.History {
 		b.AddSource(number, source)
 		for rec := range check.Each(&b.Watch, "the history", source.Transactions(), &problem) {

@@ -59,10 +59,10 @@ const mostWitnesses = 4 * check.Shown
 // fetch reads the transactions of the cycles from the history again, because
 // what they did to which account is not kept.
 func (o *order) fetch() {
-	o.records = map[uint32]*record{}
+	o.records = map[uint32]*history.Transaction{}
 	for _, steps := range o.cycles {
 		for _, s := range steps[:min(len(steps), mostWitnesses)] {
-			o.records[s.From] = &record{}
+			o.records[s.From] = nil
 		}
 	}
 	if len(o.records) == 0 {
@@ -71,9 +71,8 @@ func (o *order) fetch() {
 	// A reading error was reported by the first pass; what is missing here is
 	// reported in fewer words.
 	_ = o.b.Each(func(t uint32, tx *history.Transaction) {
-		if r := o.records[t]; r != nil {
-			r.Transaction, r.known = *tx, true
-			r.Ops = slices.Clone(tx.Ops)
+		if _, wanted := o.records[t]; wanted {
+			o.records[t] = &history.Transaction{Ops: slices.Clone(tx.Ops)}
 		}
 	})
 }
@@ -104,10 +103,7 @@ func (o *order) lostUpdates() {
 
 // isLostUpdate says that a cycle is two transfers that made the same version.
 func (o *order) isLostUpdate(steps []graph.Step) bool {
-	if len(steps) != 2 {
-		return false
-	}
-	return slices.ContainsFunc(o.b.chain.forks, func(f fork) bool {
+	return len(steps) == 2 && slices.ContainsFunc(o.b.chain.forks, func(f fork) bool {
 		return f.first == steps[0].From && f.second == steps[0].To || f.second == steps[0].From && f.first == steps[0].To
 	})
 }
@@ -211,7 +207,7 @@ func (o *order) meeting(s graph.Step) (account, version uint64, ok bool) {
 		reader, writer = s.From, s.To
 	}
 	r := o.records[reader]
-	if r == nil || !r.known {
+	if r == nil {
 		return 0, 0, false
 	}
 	if s.Kind == graph.Ww {
@@ -237,7 +233,7 @@ func (o *order) meeting(s graph.Step) (account, version uint64, ok bool) {
 
 // overwrote finds the account of which a transaction, recorded in r, made the
 // version after the one that an earlier transaction made, and that version.
-func (o *order) overwrote(r *record, earlier, later uint32) (account, version uint64, ok bool) {
+func (o *order) overwrote(r *history.Transaction, earlier, later uint32) (account, version uint64, ok bool) {
 	for i := range r.Ops {
 		sl := o.b.slots.find(r.Ops[i].Object)
 		if sl == nil || !r.Ops[i].Write {

@@ -38,10 +38,9 @@ type oddRead struct {
 	last    history.ID // the transfer that the reader saw as the last one
 }
 
-// relate finds the dependencies between all transactions that were applied or,
-// on what they had read, refused:
-// write-write from the chain of versions, the others from what was read. Where
-// the versions of an account fork, only what was read gives an order.
+// relate finds the dependencies between all transactions that were applied or, on what
+// they had read, refused: write-write from the chain of versions, the others from what
+// was read. Where the versions of an account fork, only what was read gives an order.
 func (b *balances) relate() error {
 	for _, f := range b.chain.forks {
 		s, _ := b.slotAt(f.pos)
@@ -53,18 +52,18 @@ func (b *balances) relate() error {
 			b.edges.Add(b.chain.writer[p], b.chain.writer[p+1], graph.Ww)
 		}
 	}
-	var lineage versionChains
+	var reads versionChains
 	err := b.Each(func(t uint32, tx *history.Transaction) {
 		if !b.Txns.List[t].Counts() {
 			return
 		}
 		for i := range tx.Ops {
 			if op := &tx.Ops[i]; op.Observed && op.Object < b.in.Accounts {
-				b.relateRead(t, op, &lineage)
+				b.relateRead(t, op, &reads)
 			}
 		}
 	})
-	lineage.relate(&b.edges, &b.Watch)
+	reads.relate(&b.edges, &b.Watch)
 	return err
 }
 
@@ -107,7 +106,7 @@ func (l versionChains) relate(e *graph.Edges, w *check.Watch) {
 	}
 }
 
-// relateRead adds the dependencies of one read, and holds it against the chain.
+// relateRead adds the dependencies of one read, and compares it with the chain.
 func (b *balances) relateRead(t uint32, op *history.Op, forks *versionChains) {
 	s := b.slots.find(op.Object)
 	if s == nil {
@@ -167,12 +166,7 @@ func (b *balances) next(s *slot, p uint32) uint32 {
 
 // forked says that id is the other of two transactions that made the version at p.
 func (b *balances) forked(p uint32, id history.ID) bool {
-	for _, f := range b.chain.forkAt[p] {
-		if b.IDOf(f.second) == id || b.IDOf(f.first) == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.chain.forkAt[p], func(f fork) bool { return b.IDOf(f.second) == id || b.IDOf(f.first) == id })
 }
 
 // explain says why a read does not fit the ledger. writer is the transaction

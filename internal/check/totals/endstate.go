@@ -29,7 +29,7 @@ type endFacts struct {
 // its end balance, or whose version is not the number of its legs.
 type wrongAccount struct {
 	account history.Object
-	want    int64 // cents by the ledger; meaningless if !known
+	want    int64 // cents by the ledger
 	legs    uint32
 }
 

@@ -13,17 +13,12 @@ import (
 // order is what the dependency graph says.
 type order struct {
 	b         *balances
-	undecided string             // why no order can be called valid; empty if it can
-	anomalies []check.Anomaly    // without real time, the weakest level's first
-	realtime  []check.Anomaly    // with real time only
-	torn      []history.ID       // audits that saw no consistent cut
-	cycles    [][]graph.Step     // found so far: each must come before the next, the last before the first
-	records   map[uint32]*record // what the transactions of the cycles did
-}
-
-type record struct {
-	history.Transaction
-	known bool
+	undecided string                          // why no order can be called valid; empty if it can
+	anomalies []check.Anomaly                 // without real time, the weakest level's first
+	realtime  []check.Anomaly                 // with real time only
+	torn      []history.ID                    // audits that saw no consistent cut
+	cycles    [][]graph.Step                  // found so far: each must come before the next, the last before the first
+	records   map[uint32]*history.Transaction // of the cycles; nil where it could not be read
 }
 
 // order builds the graph, decides each level, and finds instances.
@@ -119,8 +114,14 @@ func (o *order) serializable(claim isolation.Level) check.Result {
 	for _, a := range o.anomalies {
 		r.Required = r.Required || a.Forbidden <= claim
 	}
+	applied := 0
+	for i := range o.b.Txns.List {
+		if o.b.Txns.List[i].Applied() {
+			applied++
+		}
+	}
 	return sentences(o.anomalies).decide(r, o.undecided, fmt.Sprintf("%s, %s, no cycle.",
-		check.Plural(o.b.applied(), "committed transaction"), check.Plural(len(o.b.edges.To), "dependency")))
+		check.Plural(applied, "committed transaction"), check.Plural(len(o.b.edges.To), "dependency")))
 }
 
 func (o *order) strict(claim isolation.Level) check.Result {
@@ -135,16 +136,6 @@ func (o *order) strict(claim isolation.Level) check.Result {
 			"that were not compared, so whether a transaction of one run had ended before one of another began is not known", clocks)
 	}
 	return found.decide(r, why, "The order of all transactions agrees with real time.")
-}
-
-func (b *balances) applied() int {
-	n := 0
-	for i := range b.Txns.List {
-		if b.Txns.List[i].Applied() {
-			n++
-		}
-	}
-	return n
 }
 
 // sentences describes the anomalies, one paragraph each.

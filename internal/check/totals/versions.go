@@ -35,14 +35,6 @@ type slots struct {
 
 const denseAccounts = 1 << 27
 
-func (s *slots) init(accounts uint64) {
-	if accounts <= denseAccounts {
-		s.dense = make([]uint32, accounts)
-	} else {
-		s.sparse = map[uint64]uint32{}
-	}
-}
-
 // find returns the slot of account n, nil if it was never touched.
 func (s *slots) find(n uint64) *slot {
 	i := uint32(0)
@@ -96,14 +88,6 @@ type fork struct {
 	first, second uint32
 }
 
-func (c *chain) fork(f fork) {
-	if c.forkAt == nil {
-		c.forkAt = map[uint32][]fork{}
-	}
-	c.forks = append(c.forks, f)
-	c.forkAt[f.pos] = append(c.forkAt[f.pos], f)
-}
-
 // layOut gives every touched account its positions. The length of an account is
 // bounded by the writes to it that are known, so that a damaged version number
 // cannot ask for memory.
@@ -123,7 +107,7 @@ func (b *balances) layOut() error {
 	for i := range b.chain.writer {
 		b.chain.writer[i] = check.None
 	}
-	b.chain.balance = make([]int64, next+1)
+	b.chain.balance, b.chain.forkAt = make([]int64, next+1), map[uint32][]fork{}
 	return nil
 }
 
@@ -137,7 +121,8 @@ func (b *balances) place(s *slot, version uint64, amount int64, t uint32) {
 	p := s.base + uint32(version)
 	if w := b.chain.writer[p]; w != check.None {
 		if w != t {
-			b.chain.fork(fork{pos: p, first: w, second: t})
+			f := fork{pos: p, first: w, second: t}
+			b.chain.forks, b.chain.forkAt[p] = append(b.chain.forks, f), append(b.chain.forkAt[p], f)
 		}
 		s.broken = true
 		return

@@ -87,7 +87,7 @@ func (e *Log) Header() history.Header {
 // does: ends and entries must agree.
 func (e *Log) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
 	return dataset.Download(ctx, e.Set, end.Restart, func() (uint64, bool, error) {
-		r := &reader{formula: &e.formula, streams: e.Size(), end: end}
+		r := &reader{formula: &e.formula, streams: e.Size(), end: end, lasts: map[uint64]history.Object{}, origins: map[uint64]bool{}}
 		err := e.model.download(ctx, r, &dataset.Progress{Report: progress})
 		return r.seen, r.agrees, err
 	})

@@ -3,7 +3,6 @@ package events
 import (
 	"encoding/binary"
 
-	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/workload"
 )
@@ -19,9 +18,6 @@ const (
 	streamDigits = 5
 	placeDigits  = 14
 	pieceDigits  = 6
-
-	tailKeyLength  = len(tailPrefix) + streamDigits
-	entryKeyLength = len(entryPrefix) + streamDigits + 1 + placeDigits + 1 + pieceDigits
 )
 
 // The value of a stream's end is two signed 64-bit big-endian numbers: the place of
@@ -44,17 +40,6 @@ const (
 // around is how many bytes a piece takes beside its part of an event's value in one
 // commit: its key, its head and the store's own framing, amply.
 const around = 192
-
-// tailSpace declares the streams' ends to a store that enforces constraints.
-func tailSpace() []db.Keyspace {
-	return []db.Keyspace{{
-		Prefix: []byte(tailPrefix),
-		Columns: []db.Column{
-			{Name: "place", Offset: placeAt, Additive: true, NonNegative: true},
-			{Name: "writer", Offset: writerAt},
-		},
-	}}
-}
 
 func appendTailKey(b []byte, stream uint64) []byte {
 	return workload.Hex.Append(append(b, tailPrefix...), stream, streamDigits)

@@ -27,23 +27,26 @@ func newKVModel(database db.KV, c *Config) (model, error) {
 			c.Batch, c.pieces(), writes, most)
 	}
 	store, err := dataset.NewKV(kind, database, dataset.Keys{
-		Prefixes: []string{tailPrefix, entryPrefix}, Spaces: tailSpace(), Put: putStreams,
+		Prefixes: []string{tailPrefix, entryPrefix}, Put: putStreams,
+		Spaces: []db.Keyspace{{Prefix: []byte(tailPrefix), Columns: []db.Column{
+			{Name: "place", Offset: placeAt, Additive: true, NonNegative: true}, {Name: "writer", Offset: writerAt},
+		}}},
 	})
 	return &kvModel{store, c}, err
 }
 
 // putStreams sets the ends of streams that have no entry yet.
 func putStreams(s db.KVSession, _ dataset.Metadata, from, to uint64) {
-	var key [tailKeyLength]byte
-	var value [tailValue]byte
+	key, value := []byte(nil), make([]byte, tailValue)
 	for stream := from; stream < to; stream++ {
-		s.Set(appendTailKey(key[:0], stream), value[:])
+		key = appendTailKey(key[:0], stream)
+		s.Set(key, value)
 	}
 }
 
 func (m *kvModel) client(ctx context.Context, a *appender) (load.Client, error) {
 	s, err := m.Database.KVSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
-	return newKVClient(a, s), err
+	return &kvClient{appender: a, KVSession: s}, err
 }
 
 // download reads the entries first and the streams' ends then.
@@ -94,7 +97,7 @@ func (m *kvModel) download(ctx context.Context, r *reader, report *dataset.Progr
 	})
 }
 
-// kvClient appends on a session of its own. Its buffers are made once.
+// kvClient appends on a session of its own. Its buffers grow to what one append needs.
 type kvClient struct {
 	*appender
 	db.KVSession
@@ -107,14 +110,6 @@ type kvClient struct {
 }
 
 var _ load.Client = (*kvClient)(nil)
-
-func newKVClient(a *appender, s db.KVSession) *kvClient {
-	return &kvClient{
-		appender: a, KVSession: s,
-		tail: make([]byte, 0, tailKeyLength), at: make([]byte, 0, entryKeyLength), entry: make([]byte, 0, entryKeyLength),
-		end: make([]byte, 0, tailValue),
-	}
-}
 
 // Attempt implements load.Client.
 func (c *kvClient) Attempt(ctx context.Context, tx *history.Transaction) error {

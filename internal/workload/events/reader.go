@@ -32,16 +32,10 @@ type reader struct {
 	wrong string // what is wrong with the entry so far
 
 	scratch []byte
-	lasts   map[uint64]last // of each stream in which there is an entry or an origin
-	origins map[uint64]bool // the streams whose origin was found, in SQL
-	agrees  bool            // the streams' ends are where their entries end
-	seen    uint64          // the pieces, and the places of all ends, together: it only grows
-}
-
-// last is the last entry of a stream.
-type last struct {
-	place  uint64
-	writer history.ID
+	lasts   map[uint64]history.Object // by stream: its last entry, where there is one or an origin
+	origins map[uint64]bool           // the streams whose origin was found, in SQL
+	agrees  bool                      // the streams' ends are where their entries end
+	seen    uint64                    // the pieces, and the places of all ends, together: it only grows
 }
 
 func (r *reader) add(p piece) error {
@@ -106,11 +100,8 @@ func (r *reader) finish() error {
 }
 
 func (r *reader) note(stream, place uint64, writer history.ID) {
-	if r.lasts == nil {
-		r.lasts = map[uint64]last{}
-	}
-	if place >= r.lasts[stream].place {
-		r.lasts[stream] = last{place, writer}
+	if place >= r.lasts[stream].Version {
+		r.lasts[stream] = history.Object{N: stream, Version: place, Writer: writer}
 	}
 }
 
@@ -129,9 +120,6 @@ func (r *reader) row(row []db.Value) error {
 	case p.place > 0 && row[4].Int <= math.MaxUint32:
 		return r.add(p)
 	case p.place == 0 && p.number == 0 && p.writer == 0 && p.void:
-		if r.origins == nil {
-			r.origins = map[uint64]bool{}
-		}
 		r.origins[p.stream] = true
 		r.note(p.stream, 0, 0)
 		return nil
@@ -147,12 +135,10 @@ func (r *reader) closeRows() error {
 	}
 	r.agrees = true
 	for stream := range r.streams {
-		if !r.origins[stream] {
-			continue
-		}
-		l := r.lasts[stream]
-		if err := r.end.Object(history.Object{N: stream, Version: l.place, Writer: l.writer}); err != nil {
-			return err
+		if r.origins[stream] {
+			if err := r.end.Object(r.lasts[stream]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -161,7 +147,7 @@ func (r *reader) closeRows() error {
 // tail takes a stream's end as a key-value store has it, after all entries.
 func (r *reader) tail(stream, place uint64, writer history.ID) error {
 	r.seen += place
-	if r.lasts[stream].place != place {
+	if r.lasts[stream].Version != place {
 		r.agrees = false
 	}
 	return r.end.Object(history.Object{N: stream, Version: place, Writer: writer})

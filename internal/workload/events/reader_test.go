@@ -40,7 +40,7 @@ func read(t *testing.T, f *formula, pieces []piece) (legs []history.Row, unexpec
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &reader{formula: f, streams: 2, end: w}
+	r := &reader{formula: f, streams: 2, end: w, lasts: map[uint64]history.Object{}, origins: map[uint64]bool{}}
 	for _, p := range pieces {
 		if err := r.add(p); err != nil {
 			t.Fatal(err)
@@ -157,7 +157,7 @@ func TestReadingRowsThatNobodyWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &reader{formula: &f, streams: 1, end: w}
+		r := &reader{formula: &f, streams: 1, end: w, lasts: map[uint64]history.Object{}, origins: map[uint64]bool{}}
 		row := slices.Clone(origin)
 		change(row)
 		for _, row := range [][]db.Value{origin, row} {
@@ -186,7 +186,7 @@ func TestKeysComeBack(t *testing.T) {
 	last := ""
 	for _, p := range []piece{{}, {number: 1}, {place: 1}, {place: 1, number: 1 << 19}, {place: 1 << 50}, {stream: 1}, {stream: 15}, {stream: 16}, {stream: maxStreams, place: 9, number: 9}} {
 		key := string(appendEntryKey(nil, p.stream, p.place, p.number))
-		if key <= last || len(key) != entryKeyLength {
+		if key <= last || len(key) != len(entryPrefix)+streamDigits+1+placeDigits+1+pieceDigits {
 			t.Errorf("%q comes after %q", key, last)
 		}
 		last = key

@@ -94,7 +94,9 @@ const (
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	h := recorded.Header
 	f, runs := newFormula(h.Seed), map[uint64]sent{}
-	in := logs.Input{Input: recorded.Input, Words: sentenceWords(), Streams: h.Accounts}
+	in := logs.Input{Input: recorded.Input, Streams: h.Accounts, Words: check.Words{
+		One: "append", Book: "log", Part: "event", Amount: func(n int64) string { return strconv.FormatInt(n, 10) },
+	}}
 	in.Name = NamesOf(h).Name
 	for _, source := range in.History {
 		h := source.Header()
@@ -131,10 +133,6 @@ func sentBy(h history.Header) (s sent, err error) {
 		err = fmt.Errorf("the header of the history says that values have from %d to %d bytes", s.size.Low, s.size.High)
 	}
 	return s, err
-}
-
-func sentenceWords() check.Words {
-	return check.Words{One: "append", Book: "log", Part: "event", Amount: func(n int64) string { return strconv.FormatInt(n, 10) }}
 }
 
 // Checks says in one line what each check holds, in the order in which they are reported.

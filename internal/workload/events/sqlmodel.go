@@ -123,7 +123,7 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 	if err == nil {
 		return nil
 	}
-	c.lose(tx)
+	c.ends[c.slot(tx.Ops[0].Object)] = 0 // where the stream ends is not known any more
 	if db.ConstraintOf(err) == db.UniqueKey {
 		return errTaken
 	}
@@ -198,9 +198,6 @@ func wrote(r *db.Result, id history.ID) bool {
 
 // slot is where the end of one of its streams is kept.
 func (c *sqlClient) slot(stream uint64) uint64 { return (stream - c.first) / c.step }
-
-// lose forgets where the transaction's stream ends.
-func (c *sqlClient) lose(tx *history.Transaction) { c.ends[c.slot(tx.Ops[0].Object)] = 0 }
 
 // ResolveUnknown implements load.Client, as the package's comment says.
 func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {

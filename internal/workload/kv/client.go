@@ -32,11 +32,6 @@ type session interface {
 	Close() error
 }
 
-func newClient(h *chooser, s session) *client {
-	key := h.formula.newKey
-	return &client{chooser: h, session: s, key: key(), scanned: scanned{formula: h.formula, scratch: key()}}
-}
-
 // Attempt implements load.Client.
 func (c *client) Attempt(ctx context.Context, tx *history.Transaction) error {
 	forget(tx)

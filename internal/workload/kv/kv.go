@@ -76,7 +76,10 @@ func (w *Workload) client(ctx context.Context, i int) (load.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newClient(newChooser(&w.config, w.formula, w.Size(), w.Run(), uint64(i)), s), nil
+	return &client{
+		chooser: newChooser(&w.config, w.formula, w.Size(), w.Run(), uint64(i)), session: s,
+		key: w.formula.newKey(), scanned: scanned{formula: w.formula, scratch: w.formula.newKey()},
+	}, nil
 }
 
 // EndState downloads all records, what they say of themselves in place of their

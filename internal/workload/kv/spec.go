@@ -86,19 +86,18 @@ func presets() map[string]Mix {
 	}
 }
 
-func (c *Config) takePreset(name string) error {
-	mix, ok := presets()[name]
-	if !ok {
-		return errors.New("it must be ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f")
-	}
-	c.Preset, c.Mix = name, mix
-	return nil
-}
-
 // Settings implements workload.Config.
 func (c *Config) Settings() []setting.Setting {
 	preset := setting.Text(&c.Preset, "preset", "NAME", "a mix of YCSB: ycsb-a to ycsb-f; other settings of the mix change it")
-	preset.Set, preset.First = c.takePreset, true
+	preset.First = true
+	preset.Set = func(name string) error {
+		mix, ok := presets()[name]
+		if !ok {
+			return errors.New("it must be ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f")
+		}
+		c.Preset, c.Mix = name, mix
+		return nil
+	}
 	distribution := setting.Text(&c.Distribution, "distribution", "NAME", "which keys are chosen: uniform, zipfian or latest").OneOf(Uniform, Zipfian, Latest)
 	distribution.Aliases = []setting.Alias{{
 		Name: "zipfian", Help: "short for --distribution zipfian", Values: map[string]string{"true": Zipfian, "false": Uniform},

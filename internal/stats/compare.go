@@ -71,69 +71,59 @@ func Compare(a, b []Sample, confidence float64) Comparison {
 
 // side is one measurement of the runs of one side.
 type side struct {
-	runs    []float64 // the measurement of each run
-	missing bool      // there is no run, or one without the measurement
-	// within is the mean, over the runs, of the variance of a run's measurement that
-	// shows within the run, with its degrees of freedom; known is false where it
-	// is not.
-	within, freedom float64
-	known           bool
-	// resolution is how exactly a run's measurement is known, as a part of it.
-	resolution float64
+	runs float64  // how many
+	mean *float64 // over the runs; nil where there is none, or one without the measurement
+	// variance is that of a run's measurement, divided by the square of the mean, with
+	// its degrees of freedom; known is false where it is not known.
+	variance, freedom float64
+	known             bool
 }
 
-// latencyResolution is that of a histogram of three digits.
+// latencyResolution is that of a histogram of three digits, as a part of the latency.
 const latencyResolution = 1e-3
 
 // newSide gathers the throughput of the runs, or their latency of that name.
 func newSide(samples []Sample, name string) side {
-	s := side{missing: len(samples) == 0, known: name == throughput, resolution: latencyResolution}
-	if s.known {
-		s.resolution = 0
-	}
+	s := side{runs: float64(len(samples)), known: name == throughput}
+	var values []float64
+	var within float64 // the mean of the variances that show within the runs
 	for _, sample := range samples {
 		value, found := sample.Latency[name]
 		if name == throughput {
 			value, found = stat.Mean(sample.TPS, nil), len(sample.TPS) > 0
 			_, variance, freedom, ok := meanError(sample.TPS)
 			s.known = s.known && ok
-			s.within += variance / float64(len(samples))
 			s.freedom += freedom
+			within += variance / s.runs
 		}
-		s.missing = s.missing || !found
-		s.runs = append(s.runs, value)
+		if !found {
+			return side{}
+		}
+		values = append(values, value)
+	}
+	if len(values) == 0 {
+		return side{}
+	}
+	mean := stat.Mean(values, nil)
+	s.mean, s.variance = &mean, within/(mean*mean)
+	if len(values) > 1 {
+		between := stat.Variance(values, nil) / (mean * mean)
+		if !s.known { // nothing shows within the runs
+			s.variance = 0
+		}
+		s.variance, s.freedom = max(s.variance, between), s.runs-1
+		if name != throughput {
+			s.variance = max(s.variance, latencyResolution*latencyResolution)
+		}
+		// Runs that are equal to the last digit do not show that they never vary.
+		s.known = s.known || s.variance > 0
 	}
 	return s
 }
 
-// mean returns the mean over the runs, nil where a run lacks the measurement.
-func (s side) mean() *float64 {
-	if s.missing {
-		return nil
-	}
-	mean := stat.Mean(s.runs, nil)
-	return &mean
-}
-
-// relative returns the variance of a run's measurement, divided by the square of the
-// mean, and its degrees of freedom; ok is false where it is not known.
-func (s side) relative() (variance, freedom float64, ok bool) {
-	mean := stat.Mean(s.runs, nil)
-	if len(s.runs) == 1 {
-		return s.within / (mean * mean), s.freedom, s.known
-	}
-	between := stat.Variance(s.runs, nil)
-	if s.known {
-		between = max(between, s.within)
-	}
-	variance = max(between/(mean*mean), s.resolution*s.resolution)
-	// Runs that are equal to the last digit do not show that they never vary.
-	return variance, float64(len(s.runs) - 1), s.known || variance > 0
-}
-
 // compareSides compares one measurement of both sides.
 func compareSides(a, b side, name string, confidence float64) Ratio {
-	r := Ratio{A: a.mean(), B: b.mean()}
+	r := Ratio{A: a.mean, B: b.mean}
 	if r.A == nil || r.B == nil {
 		r.Detail = "the ratio is not known: not every run has the " + name
 		return r
@@ -163,34 +153,31 @@ func compareSides(a, b side, name string, confidence float64) Ratio {
 // variation returns the variance of the logarithm of the ratio of both sides'
 // means, its degrees of freedom, 0 where it is not known, and what it allows for.
 func variation(a, b side) (variance, freedom float64, kind string) {
-	na, nb := float64(len(a.runs)), float64(len(b.runs))
-	if (na == 1) != (nb == 1) {
+	if (a.runs == 1) != (b.runs == 1) {
 		single, several, names := a, b, [2]string{"A", "B"}
-		if nb == 1 {
+		if b.runs == 1 {
 			single, several, names = b, a, [2]string{"B", "A"}
 		}
-		variance, freedom, ok := several.relative()
-		if !ok {
+		if !several.known {
 			return 0, 0, ""
 		}
-		if within, _, ok := single.relative(); ok {
-			variance = max(variance, within)
+		variance = several.variance
+		if single.known {
+			variance = max(variance, single.variance)
 		}
-		return variance + variance/float64(len(several.runs)), freedom,
+		return variance + variance/several.runs, several.freedom,
 			fmt.Sprintf("the interval takes the one run of %s to vary as the runs of %s do", names[0], names[1])
 	}
-	va, fa, oka := a.relative()
-	vb, fb, okb := b.relative()
-	if !oka || !okb {
+	if !a.known || !b.known {
 		return 0, 0, ""
 	}
 	kind = "the interval allows for variation within runs and between them"
-	if na == 1 {
+	if a.runs == 1 {
 		kind = "the interval allows for variation within the two runs only: what varies from run to run takes repeats"
 	}
-	va, vb = va/na, vb/nb
-	if freedom = fa + fb; va+vb > 0 {
-		freedom = (va + vb) * (va + vb) / (va*va/fa + vb*vb/fb) // Welch
+	va, vb := a.variance/a.runs, b.variance/b.runs
+	if freedom = a.freedom + b.freedom; va+vb > 0 {
+		freedom = (va + vb) * (va + vb) / (va*va/a.freedom + vb*vb/b.freedom) // Welch
 	}
 	return va + vb, freedom, kind
 }

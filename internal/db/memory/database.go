@@ -58,7 +58,7 @@ func Open(url string) (*Database, error) {
 	if err != nil {
 		return nil, &db.Error{Class: db.Fatal, Code: "url", Op: "open the database in memory", Err: err}
 	}
-	s := newStore()
+	s := &store{records: make(map[string]*record)}
 	d := &Database{options: o, store: s, engine: s, random: rand.New(rand.NewPCG(o.seed, 0x9e3779b97f4a7c15))}
 	if o.mutant != "" {
 		d.engine = o.mutate(s, d.random)
@@ -139,8 +139,12 @@ func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Clai
 // Constrain declares the columns of values; it replaces what was declared before
 // and does not look at what is stored already.
 func (d *Database) Constrain(spaces []db.Keyspace) error {
-	if err := checkSpaces(spaces); err != nil {
-		return err
+	for _, space := range spaces {
+		for _, c := range space.Columns {
+			if c.Offset < 0 {
+				return db.Fatalf("constrain", "column %s of the keys %q begins at byte %d, before the value", c.Name, space.Prefix, c.Offset)
+			}
+		}
 	}
 	d.store.mu.Lock()
 	defer d.store.mu.Unlock()

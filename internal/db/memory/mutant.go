@@ -22,12 +22,12 @@ const crashMutant = "false-ack-on-crash"
 // Mutants returns all mutants, those that break isolation first.
 func Mutants() []Mutant {
 	return []Mutant{
-		{"lost-update", "two transactions change the same version, and one change is gone: TiDB 2.1.7 when it retried transactions by itself (Jepsen, 2019)", "serializable", lostUpdate},
+		{"lost-update", "two transactions change the same version, and one change is gone: TiDB 2.1.7 when it retried transactions by itself (Jepsen, 2019)", "serializable", shows(false, lostUpdate)},
 		{"dirty-read", "a reader sees what an aborted transaction wrote: VoltDB 6.3 under a partition (Jepsen, 2016)", "serializable", dirtyRead},
-		{"read-skew", "a reader sees one half of a transaction: MySQL 8.0.34 at REPEATABLE READ (Jepsen, 2023)", "serializable", readSkew},
-		{"write-skew", "two transactions each read what the other then changes: PostgreSQL 12.3 at SERIALIZABLE (Jepsen, 2020)", "serializable", writeSkew},
+		{"read-skew", "a reader sees one half of a transaction: MySQL 8.0.34 at REPEATABLE READ (Jepsen, 2023)", "serializable", shows(true, readSkew)},
+		{"write-skew", "two transactions each read what the other then changes: PostgreSQL 12.3 at SERIALIZABLE (Jepsen, 2020)", "serializable", shows(false, writeSkew)},
 		{"long-fork", "two readers see two independent writes in opposite orders: Amazon RDS for PostgreSQL 17.4, Multi-AZ cluster (Jepsen, 2025)", "serializable", longFork},
-		{"stale-read", "a reader gets an old snapshot although newer commits were acknowledged long before: VoltDB 6.3, from a replica cut off (Jepsen, 2016)", "strict", staleRead},
+		{"stale-read", "a reader gets an old snapshot although newer commits were acknowledged long before: VoltDB 6.3, from a replica cut off (Jepsen, 2016)", "strict", shows(true, staleRead)},
 		{"lost-ack", "a commit is acknowledged and never applied: MongoDB 2.4.3, which reported success upon a network error (Jepsen, 2013)", "durable", strikes(lostAck)},
 		{"ghost", "a commit is applied and reported as aborted", "no-ghost", ghost},
 		{"double-apply", "a commit is applied twice: MongoDB's retryable writes after a rollback (SERVER-55305)", "exactly-once", doubleApply},

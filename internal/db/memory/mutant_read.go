@@ -9,26 +9,34 @@ import (
 // The mutants here lie to transactions about what is stored. What is stored stays right,
 // but for what a writer makes of a lie.
 
-// lostUpdate gives a writer an old version of one key and does not validate it. A
-// transaction that does not write this key would be another anomaly than this one.
-func lostUpdate(m *mutation) {
-	m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
-		if tx.readOnly || m.armed == 0 {
-			return nil
-		}
-		for _, i := range m.random.Perm(len(keys)) {
-			key := string(keys[i])
-			if old, _, ok := m.change(key, 0); ok {
-				out[i], tx.reads[i].seen = old.entry(), old.commit
-				m.deceive(tx, func() bool {
-					m.accept(tx, func(k string) bool { return k == key })
-					return tx.has(key)
-				})
+// shows makes the mutant that shows something to transactions that may write, or to those
+// that only read, while a shot is armed.
+func shows(readOnly bool, show func(m *mutation, tx *transaction, keys [][]byte, out []db.Entry) error) func(*mutation) {
+	return func(m *mutation) {
+		m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
+			if tx.readOnly != readOnly || m.armed == 0 {
 				return nil
 			}
+			return show(m, tx, keys, out)
 		}
-		return nil
 	}
+}
+
+// lostUpdate gives a writer an old version of one key and does not validate it. A
+// transaction that does not write this key would be another anomaly than this one.
+func lostUpdate(m *mutation, tx *transaction, keys [][]byte, out []db.Entry) error {
+	for _, i := range m.random.Perm(len(keys)) {
+		key := string(keys[i])
+		if old, _, ok := m.change(key, 0); ok {
+			out[i], tx.reads[i].seen = old.entry(), old.commit
+			m.deceive(tx, func() bool {
+				m.accept(tx, func(k string) bool { return k == key })
+				return tx.has(key)
+			})
+			break
+		}
+	}
+	return nil
 }
 
 // leak is the writes of one aborted transaction.
@@ -118,56 +126,46 @@ func dirtyRead(m *mutation) {
 
 // readSkew shows a reader one half of a transaction: one of the keys as the transaction
 // left it, and another as it was before.
-func readSkew(m *mutation) {
-	m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
-		if !tx.readOnly || m.armed == 0 {
-			return nil
-		}
-		places := make(map[string]int, len(keys))
-		for i, key := range keys {
-			places[string(key)] = i
-		}
-		for i, key := range keys {
-			_, half, ok := m.change(string(key), 0)
-			if !ok {
-				continue
-			}
-			for _, other := range m.commits[half.commit].writes {
-				j, asked := places[other]
-				if old, _, ok := m.change(other, half.commit); ok && asked && j != i {
-					out[j] = old.entry()
-					m.fire()
-					return nil
-				}
-			}
-		}
-		return nil
+func readSkew(m *mutation, _ *transaction, keys [][]byte, out []db.Entry) error {
+	places := make(map[string]int, len(keys))
+	for i, key := range keys {
+		places[string(key)] = i
 	}
+	for i, key := range keys {
+		_, half, ok := m.change(string(key), 0)
+		if !ok {
+			continue
+		}
+		for _, other := range m.commits[half.commit].writes {
+			j, asked := places[other]
+			if old, _, ok := m.change(other, half.commit); ok && asked && j != i {
+				out[j] = old.entry()
+				m.fire()
+				return nil
+			}
+		}
+	}
+	return nil
 }
 
 // writeSkew gives a writer snapshot isolation in place of serializability: the snapshot
 // before an earlier writer, and validation of what it writes only. The earlier one read
 // what the later must write, and wrote what the later must not write.
-func writeSkew(m *mutation) {
-	m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
-		if tx.readOnly || m.armed == 0 {
-			return nil
-		}
-		newest, wrote := m.newest(keys)
-		earlier := m.commits[newest]
-		read := slices.DeleteFunc(slices.Clone(earlier.reads), func(k string) bool {
-			return slices.Contains(earlier.writes, k) || place(keys, k) < 0
-		})
-		if _, _, ok := m.change(wrote, 0); !ok || len(read) == 0 {
-			return nil
-		}
-		delete(m.commits, newest) // its one chance: after a conflict it would fail again
-		m.deceive(tx, func() bool {
-			m.accept(tx, func(key string) bool { return !tx.has(key) })
-			return !slices.ContainsFunc(earlier.writes, tx.has) && slices.ContainsFunc(read, tx.has)
-		})
-		return m.readBefore(newest, tx, keys, out)
+func writeSkew(m *mutation, tx *transaction, keys [][]byte, out []db.Entry) error {
+	newest, wrote := m.newest(keys)
+	earlier := m.commits[newest]
+	read := slices.DeleteFunc(slices.Clone(earlier.reads), func(k string) bool {
+		return slices.Contains(earlier.writes, k) || place(keys, k) < 0
+	})
+	if _, _, ok := m.change(wrote, 0); !ok || len(read) == 0 {
+		return nil
 	}
+	delete(m.commits, newest) // its one chance: after a conflict it would fail again
+	m.deceive(tx, func() bool {
+		m.accept(tx, func(key string) bool { return !tx.has(key) })
+		return !slices.ContainsFunc(earlier.writes, tx.has) && slices.ContainsFunc(read, tx.has)
+	})
+	return m.readBefore(newest, tx, keys, out)
 }
 
 // newest returns the newest commit that wrote one of the keys, and the key.
@@ -192,15 +190,13 @@ const staleAge = 200
 
 // staleRead shows a reader a consistent snapshot that is too old: the one just before the
 // newest change among the keys.
-func staleRead(m *mutation) {
-	m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
-		newest, key := m.newest(keys)
-		if _, _, shows := m.change(key, 0); !shows || !tx.readOnly || m.armed == 0 || m.store.commits-newest < staleAge {
-			return nil
-		}
-		m.fire()
-		return m.readBefore(newest, tx, keys, out)
+func staleRead(m *mutation, tx *transaction, keys [][]byte, out []db.Entry) error {
+	newest, key := m.newest(keys)
+	if _, _, ok := m.change(key, 0); !ok || m.store.commits-newest < staleAge {
+		return nil
 	}
+	m.fire()
+	return m.readBefore(newest, tx, keys, out)
 }
 
 // fork is two keys whose newest changes have nothing to do with each other. Its first

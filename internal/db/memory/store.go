@@ -81,8 +81,6 @@ func (tx *transaction) begin(readOnly bool) {
 	*tx = transaction{readOnly: readOnly, reads: tx.reads[:0], writes: tx.writes[:0]}
 }
 
-func newStore() *store { return &store{records: make(map[string]*record)} }
-
 // read reads the keys at the transaction's snapshot, which is taken at its first
 // read, when all acknowledged commits are in it.
 func (s *store) read(tx *transaction, keys [][]byte, out []db.Entry) error {
@@ -126,23 +124,15 @@ func (s *store) commit(tx *transaction) error {
 // forget is called when a transaction has ended without commit.
 func (s *store) forget(*transaction) {}
 
-// check says whether the transaction may be applied now.
+// check refuses a transaction that has read a key which another has changed since,
+// absent keys included, and one that violates a constraint.
 func (s *store) check(tx *transaction) error {
-	if err := s.validate(tx); err != nil {
-		return err
-	}
-	return s.constrain(tx)
-}
-
-// validate refuses a transaction that has read a key which another has changed
-// since, absent keys included.
-func (s *store) validate(tx *transaction) error {
 	for _, r := range tx.reads {
 		if s.latest(r.key).commit != r.seen {
 			return errConflict
 		}
 	}
-	return nil
+	return s.constrain(tx)
 }
 
 // constrain refuses a transaction that would make a NonNegative column negative.
@@ -251,16 +241,4 @@ func (v version) entry() db.Entry { return db.Entry{Value: v.value, Found: v.val
 // number returns a column of a value that is long enough to have it.
 func number(value []byte, c db.Column) int64 {
 	return int64(binary.BigEndian.Uint64(value[c.Offset:]))
-}
-
-// checkSpaces refuses keyspaces that describe nothing a value can have.
-func checkSpaces(spaces []db.Keyspace) error {
-	for _, space := range spaces {
-		for _, c := range space.Columns {
-			if c.Offset < 0 {
-				return db.Fatalf("constrain", "column %s of the keys %q begins at byte %d, before the value", c.Name, space.Prefix, c.Offset)
-			}
-		}
-	}
-	return nil
 }

@@ -72,9 +72,8 @@ type Database struct {
 }
 
 var (
-	_ db.KV          = (*Database)(nil)
-	_ db.Footprinter = (*Database)(nil)
-
+	_ db.KV                        = (*Database)(nil)
+	_ db.Footprinter               = (*Database)(nil)
 	_ db.Multiplexer[db.KVSession] = (*Database)(nil)
 )
 
@@ -170,24 +169,19 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 }
 
 // statuses asks every node; one that does not answer is left out.
-func (d *Database) statuses(ctx context.Context) []*pb.StatusResponse {
-	var all []*pb.StatusResponse
+func (d *Database) statuses(ctx context.Context) (all []*pb.StatusResponse) {
 	for _, n := range d.nodes {
-		if s, err := n.status(ctx); err == nil {
+		conn, err := n.connection()
+		if err != nil {
+			continue
+		}
+		limited, cancel := context.WithTimeout(ctx, min(probeTimeout, d.config.timeout))
+		if s, err := pb.NewMaintenanceClient(conn).Status(limited, &pb.StatusRequest{}); err == nil {
 			all = append(all, s)
 		}
+		cancel()
 	}
 	return all
-}
-
-func (n *node) status(ctx context.Context) (*pb.StatusResponse, error) {
-	conn, err := n.connection()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, n.config.timeout))
-	defer cancel()
-	return pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{})
 }
 
 // members are those that the cluster knows; a server that does not answer or a user

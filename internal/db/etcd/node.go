@@ -76,7 +76,7 @@ func (n *node) connect(ctx context.Context) (*link, error) {
 	l := &link{node: n, conn: conn, kv: pb.NewKVClient(conn)}
 	again, asked, leaderless := false, requireLeader(ctx), error(nil)
 	for {
-		answer, err := l.probe(asked)
+		answer, err := l.kv.Range(asked, &pb.RangeRequest{Key: []byte{0}, CountOnly: true}, grpc.WaitForReady(true))
 		text := rpctypes.ErrorDesc(err)
 		switch {
 		case err == nil:
@@ -124,11 +124,6 @@ func (n *node) unreachable(err error) *db.Error {
 	}
 	e.Err = db.MessageError{Text: text + ": " + db.CheckServer, Cause: err}
 	return e
-}
-
-// probe makes a linearizable read, and waits for the connection if it must.
-func (l *link) probe(ctx context.Context) (*pb.RangeResponse, error) {
-	return l.kv.Range(ctx, &pb.RangeRequest{Key: []byte{0}, CountOnly: true}, grpc.WaitForReady(true))
 }
 
 // sameCluster refuses a node of another cluster than the first that answered:

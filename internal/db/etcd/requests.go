@@ -12,13 +12,17 @@ import (
 // requests are a session's messages. gRPC has encoded a message when a call
 // returns, however it ended, so the next call may fill it anew.
 type requests struct {
-	readTxn  pb.TxnRequest
-	ranges   []*pb.RequestOp
-	writeTxn pb.TxnRequest
-	compares []*pb.Compare
-	puts     []*pb.RequestOp
-	deletes  []*pb.RequestOp
-	ops      []*pb.RequestOp
+	readTxn, writeTxn pb.TxnRequest
+	ranges, ops       []*pb.RequestOp
+	compares          []*pb.Compare
+	writes            []*writeOp
+}
+
+// writeOp is one of both.
+type writeOp struct {
+	op     pb.RequestOp
+	put    pb.RequestOp_RequestPut
+	remove pb.RequestOp_RequestDeleteRange
 }
 
 // read makes the request that reads keys; revision 0 is the newest.
@@ -27,7 +31,7 @@ func (r *requests) read(keys [][]byte, revision int64, local bool) *pb.TxnReques
 		op := slot(&r.ranges, i, func() *pb.RequestOp {
 			return &pb.RequestOp{Request: &pb.RequestOp_RequestRange{RequestRange: &pb.RangeRequest{}}}
 		})
-		get := op.Request.(*pb.RequestOp_RequestRange).RequestRange
+		get := op.GetRequestRange()
 		get.Key, get.Revision, get.Serializable = key, revision, local
 	}
 	r.readTxn.Success = r.ranges[:len(keys)]
@@ -55,24 +59,18 @@ func (r *requests) commit(s *session) (*pb.TxnRequest, error) {
 		return nil, db.Fatalf("commit", "%d keys to compare, and etcd takes %d in a transaction by default: let the transaction read less", compares, maxOperations)
 	}
 	r.ops = r.ops[:0]
-	puts, deletes := 0, 0
-	for _, w := range s.Writes.All() {
-		if w.Remove {
-			op := slot(&r.deletes, deletes, func() *pb.RequestOp {
-				return &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{}}}
-			})
-			op.Request.(*pb.RequestOp_RequestDeleteRange).RequestDeleteRange.Key = w.Key
-			r.ops = append(r.ops, op)
-			deletes++
-			continue
-		}
-		op := slot(&r.puts, puts, func() *pb.RequestOp {
-			return &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{}}}
+	for i, w := range s.Writes.All() {
+		to := slot(&r.writes, i, func() *writeOp {
+			return &writeOp{put: pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{}}, remove: pb.RequestOp_RequestDeleteRange{RequestDeleteRange: &pb.DeleteRangeRequest{}}}
 		})
-		put := op.Request.(*pb.RequestOp_RequestPut).RequestPut
-		put.Key, put.Value = w.Key, w.Value
-		r.ops = append(r.ops, op)
-		puts++
+		if w.Remove {
+			to.remove.RequestDeleteRange.Key = w.Key
+			to.op.Request = &to.remove
+		} else {
+			to.put.RequestPut.Key, to.put.RequestPut.Value = w.Key, w.Value
+			to.op.Request = &to.put
+		}
+		r.ops = append(r.ops, &to.op)
 	}
 	r.writeTxn.Compare, r.writeTxn.Success = r.compares[:compares], r.ops
 	return &r.writeTxn, nil

@@ -9,11 +9,11 @@ import (
 
 const many = 16 // writes of a transaction
 
-// TestLikeAMap holds the set against a map, through few writes and many, with
+// TestLikeAMap holds the writes against a map, through few writes and many, with
 // everything used again.
 func TestLikeAMap(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	var s Set
+	var s Writes
 	for round := range 200 {
 		s.Clear()
 		want := map[string]string{}
@@ -21,11 +21,11 @@ func TestLikeAMap(t *testing.T) {
 			key, value := fmt.Appendf(nil, "k%d", r.IntN(3*many)), fmt.Appendf(nil, "v%d", r.Uint32())
 			if want[string(key)] = "=" + string(value); r.IntN(4) == 0 {
 				want[string(key)] = "removed"
-				s.Remove(key)
+				s.Delete(key)
 			} else {
-				s.Put(key, value)
+				s.Set(key, value)
 			}
-			clear(key) // the set has copies
+			clear(key) // there are copies
 			clear(value)
 		}
 		got := map[string]string{}
@@ -44,7 +44,7 @@ func TestLikeAMap(t *testing.T) {
 }
 
 func TestNoAllocations(t *testing.T) {
-	var s Set
+	var s Writes
 	keys := make([][]byte, many/2)
 	for i := range keys {
 		keys[i] = fmt.Appendf(nil, "key %d", i)
@@ -52,7 +52,7 @@ func TestNoAllocations(t *testing.T) {
 	if got := testing.AllocsPerRun(100, func() {
 		s.Clear()
 		for _, k := range keys {
-			s.Put(k, k)
+			s.Set(k, k)
 		}
 	}); got != 0 {
 		t.Errorf("%d writes cost %v allocations", len(keys), got)

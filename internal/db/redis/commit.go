@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -23,10 +24,6 @@ var scanSource string
 // script is a Lua script and the digest under which the server keeps it.
 type script struct{ source, digest string }
 
-func newScript(source string) script {
-	return script{source: source, digest: goredis.NewScript(source).Hash()}
-}
-
 // Commit compares and writes in one step, once. A key that holds again what was
 // read has not changed in the sense of the comparison by script: the transaction
 // is as if all of it had happened now. WATCH counts that as a change.
@@ -42,8 +39,8 @@ func (s *session) Commit(ctx context.Context) error {
 	if s.db.config.any {
 		return db.Fatalf(op, "the URL says read=any, which is for reading only: take read=any out to write to the primary")
 	}
-	for i := range s.Writes.All() {
-		if key := string(s.Writes.All()[i].Key); key == indexKey || key == countKey {
+	for _, w := range s.Writes.All() {
+		if key := string(w.Key); key == indexKey || key == countKey {
 			return db.Fatalf(op, "the driver needs the key %s for itself", key)
 		}
 	}
@@ -65,12 +62,8 @@ func (s *session) phase() optimistic.Phase {
 // known reports whether key is in the index if the transaction's comparisons hold.
 func (s *session) known(key []byte) bool {
 	const few = 32
-	for i := range s.reads[:min(few, len(s.reads))] {
-		if r := &s.reads[i]; bytes.Equal(r.key, key) {
-			return r.found
-		}
-	}
-	return false
+	i := slices.IndexFunc(s.reads[:min(few, len(s.reads))], func(r readKey) bool { return bytes.Equal(r.key, key) })
+	return i >= 0 && s.reads[i].found
 }
 
 // commitScript commits by commit.lua, whose arguments it describes.
@@ -78,28 +71,28 @@ func (s *session) commitScript(ctx context.Context) error {
 	const op = "commit"
 	fill := func(w *words) {
 		w.all = append(w.all, 2+len(s.reads)+len(s.Writes.All()), indexKey, countKey)
-		for i := range s.reads {
-			w.add(s.reads[i].key)
+		for _, read := range s.reads {
+			w.add(read.key)
 		}
-		for i := range s.Writes.All() {
-			w.add(s.Writes.All()[i].Key)
+		for _, write := range s.Writes.All() {
+			w.add(write.Key)
 		}
 		w.all = append(w.all, len(s.reads))
-		for i := range s.reads {
-			if r := &s.reads[i]; r.found {
-				w.add(s.Writes.Copy(same, r.value))
+		for _, read := range s.reads {
+			if read.found {
+				w.add(s.Writes.Copy(same, read.value))
 			} else {
 				w.add(absent)
 			}
 		}
-		for i := range s.Writes.All() {
-			switch wr := &s.Writes.All()[i]; {
-			case wr.Remove:
+		for _, write := range s.Writes.All() {
+			switch {
+			case write.Remove:
 				w.add(absent)
-			case s.known(wr.Key):
-				w.add(s.Writes.Copy(same, wr.Value))
+			case s.known(write.Key):
+				w.add(s.Writes.Copy(same, write.Value))
 			default:
-				w.add(s.Writes.Copy(added, wr.Value))
+				w.add(s.Writes.Copy(added, write.Value))
 			}
 		}
 	}
@@ -209,15 +202,13 @@ func (s *session) torn(err error) error {
 
 // queue adds the commands of the transaction, of which the count is the first.
 func (s *session) queue(ctx context.Context, commands []goredis.Cmder) []goredis.Cmder {
-	add := func(c goredis.Cmder) { commands = append(commands, c) }
-	add(goredis.NewStatusCmd(ctx, "incr", countKey))
+	commands = append(commands, goredis.NewStatusCmd(ctx, "incr", countKey))
 	sets, adds, deletes, removes := &s.lists[0], &s.lists[1], &s.lists[2], &s.lists[3]
 	sets.reset("mset")
 	adds.reset("zadd", indexKey)
 	deletes.reset("del")
 	removes.reset("zrem", indexKey)
-	for i := range s.Writes.All() {
-		w := &s.Writes.All()[i]
+	for _, w := range s.Writes.All() {
 		if w.Remove {
 			deletes.add(w.Key)
 			removes.add(w.Key)
@@ -231,7 +222,7 @@ func (s *session) queue(ctx context.Context, commands []goredis.Cmder) []goredis
 	}
 	for i := range s.lists {
 		if w := &s.lists[i]; w.used > 0 {
-			add(goredis.NewStatusCmd(ctx, w.all...))
+			commands = append(commands, goredis.NewStatusCmd(ctx, w.all...))
 		}
 	}
 	return commands

@@ -64,7 +64,10 @@ func dial(ctx context.Context, c *config, node string) (*link, error) {
 		return nil, err
 	}
 	l := &link{node: node, wire: &watched{Conn: plain}}
-	handed := false
+	handed, limit := false, c.timeout
+	if c.wait > 0 {
+		limit += c.waitFor
+	}
 	l.client = goredis.NewClient(&goredis.Options{
 		Addr: node, Username: c.user, Password: c.password, DB: c.database,
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
@@ -81,8 +84,8 @@ func dial(ctx context.Context, c *config, node string) (*link, error) {
 		PoolSize:              1,
 		PipelinePoolSize:      -1,
 		ConnMaxIdleTime:       -1,
-		ReadTimeout:           c.callTimeout(),
-		WriteTimeout:          c.callTimeout(),
+		ReadTimeout:           limit,
+		WriteTimeout:          limit,
 		ContextTimeoutEnabled: true,
 		// RESP 2 and no notifications, so that nothing arrives unasked.
 		Protocol:                 2,
@@ -95,14 +98,6 @@ func dial(ctx context.Context, c *config, node string) (*link, error) {
 		return nil, err
 	}
 	return l, nil
-}
-
-// callTimeout is how long the server may take for one call.
-func (c *config) callTimeout() time.Duration {
-	if c.wait == 0 {
-		return c.timeout
-	}
-	return c.timeout + c.waitFor
 }
 
 // connection opens a connection, with TLS if the URL asks for it.

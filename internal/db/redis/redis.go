@@ -19,6 +19,8 @@ import (
 	"strings"
 	"sync"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"stroppy/internal/db"
 	"stroppy/internal/isolation"
 )
@@ -78,7 +80,7 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	if err != nil {
 		return nil, &db.Error{Class: db.Fatal, Op: "open Redis", Err: err}
 	}
-	d := &Database{config: c, commit: newScript(commitSource), scan: newScript(scanSource)}
+	d := &Database{config: c, commit: script{commitSource, goredis.NewScript(commitSource).Hash()}, scan: script{scanSource, goredis.NewScript(scanSource).Hash()}}
 	l, err := d.survey(ctx, nobody, nil)
 	if err != nil {
 		return nil, err

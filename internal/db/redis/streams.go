@@ -55,7 +55,9 @@ func (d *Database) open(ctx context.Context, n int, options db.SessionOptions) (
 		return nil, err
 	}
 	t := &sharedConn{db: d, link: made, sessions: n}
-	t.Multiplexer = wire.NewMultiplexer(t.takes, t.exchange)
+	// Every stream fits: the server reads on while nobody reads its answers, so that what
+	// is sent together has no bound but the number of streams.
+	t.Multiplexer = wire.NewMultiplexer(func(*session) bool { return true }, t.exchange)
 	var list []db.KVSession
 	for range n {
 		s := &session{db: d, link: made, page: firstPage, of: t}
@@ -96,10 +98,6 @@ func (r *reply) SetErr(err error) {
 
 // errGone is what a session gets whose connection has ended since it used it last.
 var errGone = errors.New("it ended under another transaction that shared it")
-
-// takes puts every stream into the batch: the server reads on while nobody reads its
-// answers, so that what is sent together has no bound but the number of streams.
-func (*sharedConn) takes(*session) bool { return true }
 
 // exchange sends the requests of the batch, and gives each command and question its
 // answer, or the error that kept it away.

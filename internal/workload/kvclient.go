@@ -116,16 +116,15 @@ func (c *KVClient) attempt(ctx context.Context, tx *history.Transaction) error {
 		// All reads come from one snapshot, so the refusal needs no commit.
 		c.Rollback()
 		if err == nil {
-			tx.Outcome, tx.Reason = history.Rejected, reason
+			Decide(tx, reason)
 		}
 		return err
 	}
 	c.write(tx, keys, logged)
-	if err := c.Commit(ctx); err != nil {
-		return err
+	if err = c.Commit(ctx); err == nil {
+		Decide(tx, 0)
 	}
-	tx.Outcome = history.Committed
-	return nil
+	return err
 }
 
 func (c *KVClient) reserve(n int) {

@@ -48,7 +48,7 @@ func (a *auditor) Next(tx *history.Transaction) {
 	if a.whole() {
 		return
 	}
-	start := a.source.Below(a.accounts - a.size + 1)
+	start := a.source.Uint64N(a.accounts - a.size + 1)
 	for i := range a.size {
 		tx.Ops = append(tx.Ops, history.Op{Object: start + i})
 	}

@@ -3,7 +3,9 @@ package bank
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
+	"time"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
@@ -114,7 +116,8 @@ func (b *Bank) Background(ctx context.Context) ([]load.Background, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []load.Background{{Client: newAuditor(b, s), Every: b.config.auditEvery()}}, nil
+	every := time.Duration(math.Round(float64(time.Second) / b.config.Audits))
+	return []load.Background{{Client: newAuditor(b, s), Every: every}}, nil
 }
 
 // EndState downloads all accounts and the ledger, as dataset.Download does: the versions

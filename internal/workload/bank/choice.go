@@ -2,6 +2,7 @@ package bank
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"slices"
 
 	"stroppy/internal/history"
@@ -15,9 +16,10 @@ type chooser struct {
 	config   *Config
 	formula  formula
 	accounts uint64
-	source   sampling.Source
+	source   *rand.Rand
 	choice   sampling.Choice // of the accounts
 	byKey    func(a, b history.Op) int
+	guarded  bool // the database refuses a balance below zero by itself
 
 	run, client, sequence uint64
 	payer, payee          uint64 // of the previous transfer
@@ -42,36 +44,31 @@ func (h *chooser) Next(tx *history.Transaction) {
 	h.sequence++
 	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Ops: tx.Ops[:0]}
 	c := h.config
-	switch u := h.source.Unit(); {
+	switch u := h.source.Float64(); {
 	case u < c.PayrollShare:
 		h.preparePayroll(tx)
 	case u < c.PayrollShare+c.JointShare:
-		h.prepareJoint(tx)
+		h.prepareTransfer(tx, history.Joint)
 	case u < c.PayrollShare+c.JointShare+c.InquiryShare:
 		h.prepareInquiry(tx)
 	default:
-		h.prepareTransfer(tx)
+		h.prepareTransfer(tx, history.Transfer)
 	}
 	h.order(tx.Ops)
 }
 
-func (h *chooser) prepareTransfer(tx *history.Transaction) {
-	payer := h.account()
-	payee := h.accountBut(payer, payer)
-	amount := h.amount(payer)
-	tx.Kind = history.Transfer
-	tx.Ops = append(tx.Ops, leg(payer, -amount), leg(payee, amount))
-	h.payer, h.payee, h.transferred = payer, payee, true
-}
-
-// prepareJoint makes a transfer that is allowed only if its payer and the
+// prepareTransfer moves an amount. A joint transfer is allowed only if its payer and the
 // payer's sibling together keep the floor. The payee is neither of them.
-func (h *chooser) prepareJoint(tx *history.Transaction) {
+func (h *chooser) prepareTransfer(tx *history.Transaction, kind history.Kind) {
 	payer := h.account()
-	payee := h.accountBut(payer, sibling(payer))
+	tx.Kind, tx.Ops = kind, append(tx.Ops, history.Op{Object: payer})
+	if kind == history.Joint {
+		tx.Ops = append(tx.Ops, history.Op{Object: sibling(payer)})
+	}
+	payee := h.accountBut(payer, tx.Ops[len(tx.Ops)-1].Object)
 	amount := h.amount(payer)
-	tx.Kind = history.Joint
-	tx.Ops = append(tx.Ops, leg(payer, -amount), history.Op{Object: sibling(payer)}, leg(payee, amount))
+	tx.Ops[0] = leg(payer, -amount)
+	tx.Ops = append(tx.Ops, leg(payee, amount))
 	h.payer, h.payee, h.transferred = payer, payee, true
 }
 
@@ -100,7 +97,7 @@ func (h *chooser) preparePayroll(tx *history.Transaction) {
 func (h *chooser) prepareInquiry(tx *history.Transaction) {
 	tx.Kind = history.Inquiry
 	a, b := h.payer, h.payee
-	if !h.transferred || h.source.Below(2) == 0 {
+	if !h.transferred || h.source.Uint64N(2) == 0 {
 		a = h.account()
 		b = sibling(a)
 	}
@@ -114,9 +111,9 @@ func leg(account uint64, amount int64) history.Op {
 // amount returns what a payer is asked for: mostly little, now and then once to
 // twice what it opened with, which it may not have.
 func (h *chooser) amount(payer uint64) int64 {
-	if large := h.config.LargeShare; large > 0 && h.source.Unit() < large {
+	if large := h.config.LargeShare; large > 0 && h.source.Float64() < large {
 		opening := h.formula.opening(payer)
-		return opening + int64(h.source.Below(uint64(opening)+1))
+		return opening + int64(h.source.Uint64N(uint64(opening)+1))
 	}
 	return h.small(payer)
 }
@@ -124,10 +121,10 @@ func (h *chooser) amount(payer uint64) int64 {
 // small returns 0.01 to a tenth of what the account opens with, taken as a
 // personal one.
 func (h *chooser) small(n uint64) int64 {
-	return 1 + int64(h.source.Below(uint64(h.formula.personal(n)/10)))
+	return 1 + int64(h.source.Uint64N(uint64(h.formula.personal(n)/10)))
 }
 
-func (h *chooser) account() uint64 { return h.choice.Draw(&h.source) }
+func (h *chooser) account() uint64 { return h.choice.Draw(h.source) }
 
 // redraws is how often a skewed choice is repeated before a uniform one takes
 // its place: with a large exponent nearly every draw is the same account.
@@ -141,7 +138,7 @@ func (h *chooser) accountBut(a, b uint64) uint64 {
 		}
 	}
 	for {
-		if n := h.source.Below(h.accounts); n != a && n != b {
+		if n := h.source.Uint64N(h.accounts); n != a && n != b {
 			return n
 		}
 	}
@@ -150,17 +147,9 @@ func (h *chooser) accountBut(a, b uint64) uint64 {
 // order puts operations in the order of their keys, so that two transactions
 // that lock as they go cannot deadlock; or at random, so that they can.
 func (h *chooser) order(ops []history.Op) {
-	switch {
-	case h.config.LockOrder == RandomOrder:
-		for i := len(ops) - 1; i > 0; i-- {
-			j := int(h.source.Below(uint64(i) + 1))
-			ops[i], ops[j] = ops[j], ops[i]
-		}
-	case len(ops) == 2:
-		if h.byKey(ops[0], ops[1]) > 0 {
-			ops[0], ops[1] = ops[1], ops[0]
-		}
-	default:
+	if h.config.LockOrder == RandomOrder {
+		h.source.Shuffle(len(ops), func(i, j int) { ops[i], ops[j] = ops[j], ops[i] })
+	} else {
 		slices.SortFunc(ops, h.byKey)
 	}
 }

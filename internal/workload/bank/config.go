@@ -2,8 +2,6 @@ package bank
 
 import (
 	"fmt"
-	"math"
-	"time"
 
 	"stroppy/internal/history"
 )
@@ -120,8 +118,4 @@ func (c *Config) auditSize(accounts uint64) uint64 {
 		return accounts
 	}
 	return sampledAudit
-}
-
-func (c *Config) auditEvery() time.Duration {
-	return time.Duration(math.Round(float64(time.Second) / c.Audits))
 }

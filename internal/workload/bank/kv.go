@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
@@ -78,24 +79,18 @@ func legAt(value []byte, i int) (key uint64, amount, version int64, ok bool) {
 	return key, int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint64(b[8:])), ok
 }
 
-// kvLogic is what transfers are in a key-value store.
-type kvLogic struct {
-	*chooser
-	guarded bool // the store refuses a balance below zero by itself
-}
-
 // AppendKey implements workload.KVLogic.
-func (l *kvLogic) AppendKey(dst []byte, n uint64) []byte {
-	return appendAccountKey(dst, l.formula.key(n))
+func (h *chooser) AppendKey(dst []byte, n uint64) []byte {
+	return appendAccountKey(dst, h.formula.key(n))
 }
 
 // Refusal implements workload.KVLogic.
-func (l *kvLogic) Refusal(tx *history.Transaction) history.Reason {
-	return l.formula.refusal(tx, l.guarded)
+func (h *chooser) Refusal(tx *history.Transaction) history.Reason {
+	return h.formula.refusal(tx, h.guarded)
 }
 
 // AppendEntry implements workload.KVLogic.
-func (l *kvLogic) AppendEntry(dst []byte, tx *history.Transaction, keys [][]byte) []byte {
+func (h *chooser) AppendEntry(dst []byte, tx *history.Transaction, keys [][]byte) []byte {
 	dst = append(dst, ledgerLegs)
 	for i := range tx.Ops {
 		if op := &tx.Ops[i]; op.Write {
@@ -144,7 +139,8 @@ func (m *kvModel) session(ctx context.Context) (db.KVSession, error) {
 
 func (m *kvModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.session(ctx)
-	return workload.NewKVClient(s, &kvLogic{h, m.Guarded}, ledgerPrefix), err
+	h.guarded = m.Guarded
+	return workload.NewKVClient(s, h, ledgerPrefix), err
 }
 
 // maxKeys bounds the keys of one Read of an audit, unless the store asks for more.
@@ -183,19 +179,19 @@ func (s *kvAudits) sample(ctx context.Context, a *auditor, tx *history.Transacti
 	if err := s.Begin(ctx, true); err != nil {
 		return err
 	}
-	for from := 0; from < len(tx.Ops); from += len(s.keys) {
-		n := min(len(s.keys), len(tx.Ops)-from)
-		for i := range n {
-			s.keys[i] = appendAccountKey(s.keys[i][:0], a.formula.key(tx.Ops[from+i].Object))
+	for ops := range slices.Chunk(tx.Ops, len(s.keys)) {
+		keys, found := s.keys[:len(ops)], s.found[:len(ops)]
+		for i := range ops {
+			keys[i] = a.AppendKey(keys[i][:0], ops[i].Object)
 		}
-		if err := s.Read(ctx, s.keys[:n], s.found[:n]); err != nil {
+		if err := s.Read(ctx, keys, found); err != nil {
 			return err
 		}
-		for i := range n {
-			if !s.found[i].Found {
+		for i, key := range keys {
+			if !found[i].Found {
 				continue
 			}
-			if err := s.entry(a, tx, s.keys[i][len(accountPrefix):], s.found[i].Value); err != nil {
+			if err := s.entry(a, tx, key[len(accountPrefix):], found[i].Value); err != nil {
 				s.Rollback()
 				return err
 			}

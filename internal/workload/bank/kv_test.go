@@ -53,7 +53,8 @@ func (s *standInKV) Close() error                { return nil }
 func rich() []byte { return workload.State{Balance: 1 << 40, Version: 5, Last: 77}.Append(nil) }
 
 func newKVClient(h *chooser, s db.KVSession, guarded bool) *workload.KVClient {
-	return workload.NewKVClient(s, &kvLogic{h, guarded}, ledgerPrefix)
+	h.guarded = guarded
+	return workload.NewKVClient(s, h, ledgerPrefix)
 }
 
 // legOf is a leg as it stands in a ledger's value.

@@ -3,6 +3,7 @@ package bank
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
@@ -35,8 +36,10 @@ func (k *sqlKey) set(key uint64) {
 	k.ban = int64(ban(key))
 }
 
-// values are the arguments that pick the account; valid until the next set.
-func (k *sqlKey) values() (bic, ban db.Value) { return db.Value{Text: k.bic[:]}, integer(k.ban) }
+// appendTo appends the arguments that pick the account; valid until the next set.
+func (k *sqlKey) appendTo(args []db.Value) []db.Value {
+	return append(args, db.Value{Text: k.bic[:]}, integer(k.ban))
+}
 
 func integer(n int64) db.Value { return db.Value{Int: n} }
 
@@ -89,10 +92,7 @@ func (c *sqlClient) addIntegers(values ...int64) {
 // the frames of its callers, which last while the database answers.
 //
 //go:noinline
-func (c *sqlClient) addKey(i int) {
-	bic, ban := c.keys[i].values()
-	c.args = append(c.args, bic, ban)
-}
+func (c *sqlClient) addKey(i int) { c.args = c.keys[i].appendTo(c.args) }
 
 // do adds a statement with the arguments appended since the last one.
 func (c *sqlClient) do(ctx context.Context, s *db.Statement) (result int, err error) {
@@ -306,12 +306,11 @@ func (s *sqlAudits) sample(ctx context.Context, a *auditor, tx *history.Transact
 		return err
 	}
 	s.results = s.results[:0]
-	for from := 0; from < len(tx.Ops); from += auditChunk {
+	for ops := range slices.Chunk(tx.Ops, auditChunk) {
 		s.args = s.args[:0]
 		for i := range s.keys {
-			s.keys[i].set(a.formula.key(tx.Ops[min(from+i, len(tx.Ops)-1)].Object))
-			bic, ban := s.keys[i].values()
-			s.args = append(s.args, bic, ban)
+			s.keys[i].set(a.formula.key(ops[min(i, len(ops)-1)].Object))
+			s.args = s.keys[i].appendTo(s.args)
 		}
 		result, err := s.Do(ctx, s.texts.readKeys, s.args)
 		if err != nil {

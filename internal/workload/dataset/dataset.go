@@ -274,7 +274,7 @@ func (s *Set) resumable(ctx context.Context, m Metadata, facts map[string]string
 // mayLoad refuses to touch what this program did not make.
 func (s *Set) mayLoad(ctx context.Context, m Metadata) error {
 	switch {
-	case m.Found && !s.readable(&m):
+	case m.Found && !s.kind.readable(m.Schema):
 		return s.schemaError(m)
 	case m.Found && s.expected.Replace != nil:
 		return s.expected.Replace(&m)
@@ -396,7 +396,7 @@ func (s *Set) fits(m *Metadata) error {
 		return StateErrorf("there is no %s in this database that its user can read (%v): run `%s` first", noun, m.Unread, remake)
 	case !m.Found:
 		return StateErrorf("there is no %s in this database: run `%s` first", noun, remake)
-	case !s.readable(m):
+	case !s.kind.readable(m.Schema):
 		return s.schemaError(*m)
 	case m.Problem != nil:
 		return m.Problem

@@ -90,10 +90,10 @@ func (k *KV) With(ctx context.Context, use func(s db.KVSession) error) error {
 	return with(ctx, k.Database.KVSession, use)
 }
 
-// Change carries out one transaction that writes, repeated as by Retry.
+// Change carries out one transaction as write does.
 func (k *KV) Change(ctx context.Context, change func(s db.KVSession) error) error {
 	return k.With(ctx, func(s db.KVSession) error {
-		return Write(ctx, s, func() error { return change(s) })
+		return write(ctx, s, func() error { return change(s) })
 	})
 }
 
@@ -106,19 +106,6 @@ func with[S interface{ Close() error }](
 		return err
 	}
 	return cmp.Or(use(s), s.Close())
-}
-
-// Write repeats one transaction that writes, as Retry does.
-func Write(ctx context.Context, s db.KVSession, change func() error) error {
-	return Retry(ctx, s, func() error {
-		if err := s.Begin(ctx, false); err != nil {
-			return err
-		}
-		if err := change(); err != nil {
-			return err
-		}
-		return s.Commit(ctx)
-	})
 }
 
 // Scan hands all entries with a prefix, which ends with a slash, to entry: their
@@ -183,7 +170,7 @@ func (k *KV) Foreign(ctx context.Context) (string, error) {
 // any later time leaves data that say so.
 func (k *KV) Begin(ctx context.Context, m Metadata) error {
 	return k.With(ctx, func(s db.KVSession) error {
-		err := Write(ctx, s, func() error {
+		err := write(ctx, s, func() error {
 			for _, row := range k.kind.starting(m) {
 				s.Set(k.key(row[0]), []byte(row[1]))
 			}
@@ -199,11 +186,17 @@ func (k *KV) Begin(ctx context.Context, m Metadata) error {
 	})
 }
 
-// Retry repeats one transaction that may be repeated, whatever became of it
+// write carries out one transaction, repeated while it may be, whatever became of it
 // before: what it writes is the same every time. errChanged ends it.
-func Retry(ctx context.Context, s db.KVSession, transaction func() error) error {
+func write(ctx context.Context, s db.KVSession, change func() error) error {
 	for try := 1; ; try++ {
-		err := transaction()
+		err := s.Begin(ctx, false)
+		if err == nil {
+			err = change()
+		}
+		if err == nil {
+			err = s.Commit(ctx)
+		}
 		if err == nil || try == loadTries || ctx.Err() != nil || err == errChanged {
 			return err
 		}
@@ -239,7 +232,7 @@ func (k *KV) clear(ctx context.Context, s db.KVSession, prefix string) error {
 			return scanned
 		}
 		for batch := range slices.Chunk(keys, min(k.Writes, maxBatch)) {
-			err := Write(ctx, s, func() error {
+			err := write(ctx, s, func() error {
 				for _, key := range batch {
 					s.Delete(key)
 				}
@@ -295,7 +288,7 @@ func (k *KV) fillPart(ctx context.Context, m Metadata, i int, made func(rows uin
 				return context.Cause(ctx)
 			}
 			next := min(at+batch, to)
-			err := Write(ctx, s, func() error {
+			err := write(ctx, s, func() error {
 				k.keys.Put(s, m, at, next)
 				s.Set(k.key(partName(i)), strconv.AppendUint(nil, next-from, 10))
 				return nil

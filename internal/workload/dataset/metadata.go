@@ -79,7 +79,7 @@ func (k *Kind) parse(values map[string]string) Metadata {
 		}
 	}
 	number(nameSchema, &n.Schema)
-	if n.Schema != k.Schema && (n.Schema != k.Plain || k.Plain == 0) {
+	if !k.readable(n.Schema) {
 		return n
 	}
 	if n.Load = values[nameLoad]; n.Load == "" && n.Schema != k.Plain {
@@ -117,9 +117,9 @@ func (k *Kind) starting(m Metadata) [][2]string {
 	return list
 }
 
-// readable says that this program understands what the data are made of.
-func (s *Set) readable(m *Metadata) bool {
-	return m.Schema == s.kind.Schema || s.kind.Plain != 0 && m.Schema == s.kind.Plain
+// readable says that this program understands data of a schema.
+func (k *Kind) readable(schema uint64) bool {
+	return schema == k.Schema || k.Plain != 0 && schema == k.Plain
 }
 
 func (s *Set) schemaError(m Metadata) error {

@@ -95,8 +95,8 @@ func (q *SQL) Caller(s db.SQLSession) func(ctx context.Context, args []db.Value)
 	}
 }
 
-// Transact runs add's statements as one transaction.
-func Transact(ctx context.Context, s db.SQLSession, add func() error) error {
+// transact runs add's statements as one transaction.
+func transact(ctx context.Context, s db.SQLSession, add func() error) error {
 	if err := s.Begin(ctx, false); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func Transact(ctx context.Context, s db.SQLSession, add func() error) error {
 // Change carries out one transaction.
 func (q *SQL) Change(ctx context.Context, add func(s db.SQLSession) error) error {
 	return q.With(ctx, func(s db.SQLSession) error {
-		return Transact(ctx, s, func() error { return add(s) })
+		return transact(ctx, s, func() error { return add(s) })
 	})
 }
 
@@ -239,7 +239,7 @@ func (q *SQL) insert(ctx context.Context, load db.BulkLoad) (rows int64, err err
 		}
 		for before := int64(-1); rows != before; {
 			before = rows
-			if err := Transact(ctx, s, batch); err != nil {
+			if err := transact(ctx, s, batch); err != nil {
 				return err
 			}
 		}

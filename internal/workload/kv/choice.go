@@ -1,6 +1,8 @@
 package kv
 
 import (
+	"math/rand/v2"
+
 	"stroppy/internal/history"
 	"stroppy/internal/workload/sampling"
 )
@@ -16,7 +18,7 @@ import (
 type chooser struct {
 	formula *formula
 	records uint64 // of the load
-	source  sampling.Source
+	source  *rand.Rand
 	choice  sampling.Choice
 	ranks   *sampling.Zipf // nil where not latest
 
@@ -56,7 +58,7 @@ func newChooser(c *Config, f *formula, records, run, client uint64) *chooser {
 func (h *chooser) Next(tx *history.Transaction) {
 	h.sequence++
 	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Ops: tx.Ops[:0]}
-	drawn, left := h.source.Unit(), h.mix
+	drawn, left := h.source.Float64(), h.mix
 	for len(left) > 1 && drawn >= left[0].sum {
 		left = left[1:]
 	}
@@ -72,7 +74,7 @@ func (h *chooser) Next(tx *history.Transaction) {
 	case op.Write:
 		op.Amount = int64(h.formula.size(op.Object, tx.ID))
 	case tx.Kind == history.Scan:
-		op.Amount = 1 + int64(h.source.Below(h.scanLength))
+		op.Amount = 1 + int64(h.source.Uint64N(h.scanLength))
 	}
 	tx.Ops = append(tx.Ops, op)
 }
@@ -84,9 +86,9 @@ func (h *chooser) ofInsert(i uint64) uint64 {
 
 func (h *chooser) record() uint64 {
 	if h.ranks == nil {
-		return h.choice.Draw(&h.source)
+		return h.choice.Draw(h.source)
 	}
-	back := h.ranks.Rank(&h.source) - 1
+	back := h.ranks.Rank(h.source) - 1
 	if back < h.inserted {
 		return h.ofInsert(h.inserted - 1 - back)
 	}

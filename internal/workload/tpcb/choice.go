@@ -1,6 +1,8 @@
 package tpcb
 
 import (
+	"math/rand/v2"
+
 	"stroppy/internal/history"
 	"stroppy/internal/workload/sampling"
 )
@@ -13,7 +15,7 @@ const maxDelta = 5000
 // allocates nothing once the slice of operations has its size.
 type chooser struct {
 	size                  size
-	source                sampling.Source
+	source                *rand.Rand
 	accounts              sampling.Choice
 	run, client, sequence uint64
 }
@@ -41,10 +43,10 @@ func newChooser(c *Config, s size, seed, run, client uint64) *chooser {
 func (h *chooser) Next(tx *history.Transaction) {
 	h.sequence++
 	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Kind: history.Profile, Ops: tx.Ops[:0]}
-	a := h.accounts.Draw(&h.source)
-	b := h.source.Below(h.size[branch])
-	t := h.source.Below(h.size[teller])
-	delta := int64(h.source.Below(2*maxDelta+1)) - maxDelta
+	a := h.accounts.Draw(h.source)
+	b := h.source.Uint64N(h.size[branch])
+	t := h.source.Uint64N(h.size[teller])
+	delta := int64(h.source.Uint64N(2*maxDelta+1)) - maxDelta
 	tx.Ops = append(tx.Ops,
 		history.Op{Object: h.size[branch] + h.size[teller] + a, Write: true, Amount: delta},
 		history.Op{Object: h.size[branch] + t, Write: true, Amount: delta},

@@ -54,19 +54,18 @@ func (m *sqlModel) measure(ctx context.Context, own *texts) (size, error) {
 					c.id, c.id, c.balance, own.of[k].name),
 				Columns: []db.Type{db.Integer, db.Integer, db.Integer, db.Integer},
 			}
-			var rows, first, last, balances int64
 			err := session.Query(ctx, count, nil, func(row []db.Value) error {
-				rows, first, last, balances = row[0].Int, row[1].Int, row[2].Int, row[3].Int
+				rows, first, last, balances := row[0].Int, row[1].Int, row[2].Int, row[3].Int
+				if rows < 1 || first != 1 || last != rows || balances != rows {
+					return dataset.StateErrorf("the table %s has %d rows with ids from %d to %d, of which %d have a balance: it is not as pgbench makes it, with ids that follow each other from 1",
+						own.of[k].name, rows, first, last, balances)
+				}
+				s[k] = uint64(rows)
 				return nil
 			})
 			if err != nil {
 				return err
 			}
-			if rows < 1 || first != 1 || last != rows || balances != rows {
-				return dataset.StateErrorf("the table %s has %d rows with ids from %d to %d, of which %d have a balance: it is not as pgbench makes it, with ids that follow each other from 1",
-					own.of[k].name, rows, first, last, balances)
-			}
-			s[k] = uint64(rows)
 		}
 		return nil
 	})

@@ -98,15 +98,9 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 func (m *sqlModel) row(row []db.Value, n uint64) {
 	k, id := m.size.place(n)
 	row[0].Int, row[1].Int = int64(id), 0
-	switch k {
-	case branch:
-		row[2].Null = true
-	case teller:
-		row[2].Null = true
-		row[3].Int = int64((id-1)/(m.size[teller]/m.scale()) + 1)
-	case account:
-		row[2].Text, row[2].Null = empty, false
-		row[3].Int = int64((id-1)/(m.size[account]/m.scale()) + 1)
+	row[2].Text, row[2].Null = empty, k != account
+	if k != branch {
+		row[3].Int = int64((id-1)/(m.size[k]/m.scale()) + 1)
 	}
 }
 

@@ -1,6 +1,42 @@
 package sampling
 
-import "math"
+import (
+	"math"
+	"math/bits"
+	"math/rand/v2"
+)
+
+// Choice chooses among n numbers: all alike, or with the probabilities of Zipf, the
+// popular ones scattered over all of them: which they are is a function of the seed.
+type Choice struct {
+	n       uint64
+	ranks   *Zipf // nil: all alike
+	scatter Permutation
+}
+
+// NewChoice chooses among the numbers below n.
+func NewChoice(n uint64, zipfian bool, exponent float64, seed uint64) Choice {
+	if !zipfian || n < 2 {
+		return Choice{n: n}
+	}
+	ranks := NewZipf(n, exponent)
+	return Choice{n: n, ranks: &ranks, scatter: NewPermutation(uint(bits.Len64(n-1)), Mix(^seed))}
+}
+
+// Draw chooses one number.
+func (c *Choice) Draw(source *rand.Rand) uint64 {
+	if c.ranks == nil {
+		return source.Uint64N(c.n)
+	}
+	n := c.ranks.Rank(source) - 1
+	for {
+		// The permutation is of a power of two; walking its cycle until it is
+		// below n makes it one of theirs.
+		if n = c.scatter.Forward(n); n < c.n {
+			return n
+		}
+	}
+}
 
 // Zipf draws ranks from 1 to n with probabilities proportional to
 // rank^-exponent, for any exponent above zero, in constant memory and constant
@@ -24,9 +60,9 @@ func NewZipf(n uint64, exponent float64) Zipf {
 }
 
 // Rank draws one rank.
-func (z *Zipf) Rank(source *Source) uint64 {
+func (z *Zipf) Rank(source *rand.Rand) uint64 {
 	for {
-		u := z.hn + source.Unit()*(z.hx1-z.hn)
+		u := z.hn + source.Float64()*(z.hx1-z.hn)
 		x := z.inverse(u)
 		k := min(max(math.Floor(x+0.5), 1), z.n)
 		if k-x <= z.s || u >= z.integral(k+0.5)-z.density(k) {

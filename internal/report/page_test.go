@@ -380,3 +380,14 @@ func FuzzPage(f *testing.F) {
 		}
 	})
 }
+
+// TestWideTable: what stands before the last column of text may be wider than a terminal.
+func TestWideTable(t *testing.T) {
+	long := strings.Repeat("x", 2*width)
+	table := PageTable{Columns: []string{"fault", "effect"}, Text: []int{0, 1}}
+	table.Add(long, "it was seen")
+	var out strings.Builder
+	if err := table.WriteText(&out); err != nil || !strings.Contains(out.String(), long+"  it was seen\n") {
+		t.Errorf("%v: %s", err, out.String())
+	}
+}

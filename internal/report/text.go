@@ -104,9 +104,10 @@ func (t *text) tables(title string, list ...PageTable) {
 	}
 }
 
-// hang writes lead and then detail, wrapped at the indent.
+// hang writes lead and then detail, wrapped at the indent. Beside a wide lead the detail
+// stands in a narrow column beyond the width.
 func (t *text) hang(lead string, indent int, detail string) {
-	parts := wrap(detail, width-indent)
+	parts := wrap(detail, max(width-indent, 20))
 	if len(parts) == 0 {
 		parts = []string{""}
 	}

@@ -47,12 +47,12 @@ const throughput = "throughput"
 
 // Compare compares two sides of one or more runs each, at the confidence.
 //
-// With repeats the run is the unit: the interval comes from how much the runs of
-// one side differ (T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable
-// time", ISMM 2013, https://doi.org/10.1145/2464157.2464160), and never from less than
-// MeanInterval finds within them, because two runs may be alike by chance. Of one run
-// of each side only what varies within it is known, and only of the throughput. A
-// single run of one side is taken to vary as the other side's runs do.
+// With repeats the run is the unit: the interval comes from how much the runs of a side
+// differ (T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time", ISMM 2013,
+// https://doi.org/10.1145/2464157.2464160), and never from less than MeanInterval finds
+// within them, because two may be alike by chance. Of one run of each side only what
+// varies within it is known, and only of the throughput. A single run of one side is
+// taken to vary as the other side's runs do.
 //
 // The interval is that of the logarithm of the ratio, by the delta method, with
 // Student's t and the degrees of freedom of B. L. Welch (Biometrika 34, 1947,

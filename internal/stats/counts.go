@@ -8,7 +8,6 @@ import (
 // The range of every histogram, in nanoseconds. Values below 2^unit share one count
 // (HdrHistogram's unit magnitude of a microsecond).
 const (
-	lowest  = 1_000             // a microsecond
 	highest = 3_600_000_000_000 // an hour
 	unit    = 9
 )
@@ -27,9 +26,8 @@ const (
 	threeDigits precision = 10
 )
 
-// index returns the bucket of v, which must be from 0 to highest, in the dense
-// histogram's order. It is HdrHistogram's getBucketIndex, getSubBucketIdx and
-// countsIndex in one.
+// index returns the bucket of v, from 0 to highest, in the dense histogram's order:
+// HdrHistogram's getBucketIndex, getSubBucketIdx and countsIndex in one.
 func (p precision) index(v int64) int {
 	half := uint(p)
 	mask := uint64(2<<half-1) << unit
@@ -46,11 +44,9 @@ func (p precision) value(index int) int64 {
 // size returns the number of buckets, those of the dense histogram up to highest.
 func (p precision) size() int { return p.index(highest) + 1 }
 
-// quantile returns the highest value of the bucket that holds the smallest of
-// total values which at least the share q of them does not exceed (the
-// nearest-rank definition; definition 1 of Hyndman and Fan, 1996); 0 of none.
-// HdrHistogram for Go rounds the rank instead, and so reports the sixth of seven
-// values as their 90th percentile, which is the seventh.
+// quantile returns the highest value of the bucket that holds the nearest-rank quantile
+// q of total values (definition 1 of Hyndman and Fan, 1996); 0 of none. HdrHistogram for
+// Go rounds the rank: it takes the sixth of seven values for their 90th percentile.
 func (p precision) quantile(dense []uint64, q float64, total uint64) int64 {
 	want := max(rank(q, total), 1)
 	var seen uint64
@@ -89,14 +85,12 @@ func rank(q float64, n uint64) uint64 {
 	return min(r, n)
 }
 
-// counts is a sparse form of an HdrHistogram with the same buckets, from which
-// the dense one is made without loss.
-//
-// A dense histogram over an hour with three digits takes 196 kB, and a recorder needs
-// several of them: 10,000 clients would take gigabytes. A client's latencies lie in
-// some thousands of neighbouring buckets, most of which it meets less than 256 times.
-// So counts are single bytes, in pages made at first use, and each 256th recording in
-// one bucket is carried into a map. Once its pages exist, recording allocates nothing.
+// counts is a sparse HdrHistogram, from which the dense one is made without loss. That
+// takes 196 kB for three digits over an hour, and a recorder needs several: 10,000
+// clients would take gigabytes. A client's latencies lie in some thousands of
+// neighbouring buckets, most of which it meets less than 256 times. So counts are single
+// bytes, in pages made at first use, and each 256th recording in one bucket is carried
+// into a map. Once its pages exist, recording allocates nothing.
 type counts struct {
 	page   []uint16 // by index/pageSize: the page's place in chunks from 1, or 0 for none
 	chunks []*[chunkPages * pageSize]uint8

@@ -38,17 +38,16 @@ func (p Phase) TPS() float64 {
 // phase. Undisturbed is the load phase before the first fault, and after a fault from
 // when it is healed and the throughput is back.
 type Effect struct {
-	// Before is the undisturbed time that ends with the injection, ten seconds of
-	// it at most; empty if that is less than a second, or nothing was committed in
-	// it. Where the throughput was not back from an earlier fault it is the time since
-	// the last heal, and nothing is compared with it. During is from the injection to
-	// the heal. After is the rest of the span from when all is healed and the
-	// throughput is back; where it is not back, from the heal.
+	// Before is the undisturbed time that ends with the injection, ten seconds at most;
+	// empty if it is less than a second or has no commit. Where the throughput was not
+	// back from an earlier fault it is the time since the last heal, and nothing is
+	// compared with it. During is from the injection to the heal. After is the rest of the
+	// span from when all is healed and, where it came back, the throughput is back.
 	Before, During, After Phase
 
-	// Longest is the longest time with no commit that began in the span, from the
-	// injection at the earliest and to its true end, or that of the load phase. One
-	// that the next injection finds no longer than the noise belongs to that fault.
+	// Longest is the longest time with no commit that began in the span, from the injection
+	// at the earliest and to its true end, or the load phase's. One that the next injection
+	// finds no longer than the noise belongs to that fault.
 	Longest Gap
 	// Noise is twice the longest time between two commits in the undisturbed time
 	// before the injection, and 50 ms at least; 0 where there is no such time.
@@ -273,9 +272,8 @@ func (c *commitTimeline) recovered(at, until, noise time.Duration) (back time.Du
 	return -1, true
 }
 
-// fill counts what the phases hold, in a second pass. Phases may overlap, so it
-// counts in the stretches between all their ends, of which each transaction is in
-// one at most, and then adds up those of each phase.
+// fill counts what the phases hold, in a second pass. Phases may overlap, so it counts in
+// the stretches between all their ends, and then adds up those of each phase.
 func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transactions iter.Seq2[history.Record, error]) error {
 	phases := []*Phase{&e.First, &e.Last}
 	for i := range e.Faults {

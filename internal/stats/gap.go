@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"time"
@@ -11,7 +12,7 @@ import (
 //
 // A Gap of at least the resolution is exact to the nanosecond; a shorter one says
 // that there is none as long as the resolution, which is a millisecond in a run of up
-// to 35 minutes, and twice that each time the run is twice as long.
+// to 17 minutes, and twice that each time the run is twice as long.
 type Gap struct{ From, To time.Duration }
 
 // Length returns how long the gap is.
@@ -19,7 +20,7 @@ func (g Gap) Length() time.Duration { return g.To - g.From }
 
 const (
 	firstWidth = int64(time.Millisecond)
-	maxCells   = 1 << 21
+	maxCells   = 1 << 20
 )
 
 // commits keeps the first and the last commit of each cell of time. This finds a gap
@@ -33,9 +34,8 @@ type commits struct {
 // width is that of a cell, in nanoseconds.
 func (c *commits) width() int64 { return firstWidth << c.doubled }
 
-// cell holds times within it: 0 is none, 1 the cell's first nanosecond. With
-// maxCells and runs of 60 days a width stays below 2^32 ns.
-type cell struct{ first, last uint32 }
+// cell holds times, of which 1 is the run's start and 0 is none.
+type cell struct{ first, last int64 }
 
 // add takes one commit at t ≥ 0.
 func (c *commits) add(t int64) {
@@ -46,12 +46,11 @@ func (c *commits) add(t int64) {
 	if more := n + 1 - len(c.cells); more > 0 {
 		c.cells = slices.Grow(c.cells, more)[:n+1]
 	}
-	at := uint32(t-int64(n)*c.width()) + 1
 	cell := &c.cells[n]
-	if cell.first == 0 || at < cell.first {
-		cell.first = at
+	if cell.first == 0 || t < cell.first {
+		cell.first = t + 1
 	}
-	cell.last = max(cell.last, at)
+	cell.last = max(cell.last, t+1)
 }
 
 // widen joins each two neighbouring cells.
@@ -61,14 +60,8 @@ func (c *commits) widen() {
 			c.cells[i/2] = half
 			continue
 		}
-		if half.first == 0 {
-			continue
-		}
-		joined, shift := &c.cells[i/2], uint32(c.width())
-		if joined.first == 0 {
-			joined.first = half.first + shift
-		}
-		joined.last = half.last + shift
+		joined := &c.cells[i/2]
+		joined.first, joined.last = cmp.Or(joined.first, half.first), cmp.Or(half.last, joined.last)
 	}
 	n := (len(c.cells) + 1) / 2
 	clear(c.cells[n:])
@@ -111,15 +104,14 @@ func (c *commits) after(t, noise time.Duration) time.Duration {
 func (c *commits) between(end time.Duration) iter.Seq2[time.Duration, time.Duration] {
 	return func(yield func(from, to time.Duration) bool) {
 		last := time.Duration(0)
-		for i, cell := range c.cells {
+		for _, cell := range c.cells {
 			if cell.first == 0 {
 				continue
 			}
-			start := time.Duration(int64(i)*c.width() - 1)
-			if !yield(last, start+time.Duration(cell.first)) {
+			if !yield(last, time.Duration(cell.first-1)) {
 				return
 			}
-			last = start + time.Duration(cell.last)
+			last = time.Duration(cell.last - 1)
 		}
 		if end > last {
 			yield(last, end)

@@ -38,20 +38,17 @@ const (
 	mostCorrelation           = 0.7 // bounds the correction, which grows without bound near 1
 )
 
-// MeanInterval returns the mean of a series of equal times, such as the commits
-// of each second, with a confidence interval that allows for neighbours being
-// alike. confidence is between 0 and 1. The interval is not known of less than
-// ten values, and of values that are no finite numbers.
+// MeanInterval returns the mean of a series of equal times, such as the commits of each
+// second, with an interval of a confidence between 0 and 1 that allows for neighbours
+// being alike. It is not known of less than ten values, and of such as are not finite.
 //
-// The method is that of batch means: the series is cut into batches of equal
-// length, long enough that neighbouring batches hardly know of each other, and
-// Student's t is taken over their means (A. M. Law, Simulation Modeling and
-// Analysis, 5th ed., 9.5.3). It needs no model of the correlation. It begins with 30
-// batches and makes them longer while neighbouring ones are correlated by more than
-// 0.2, down to eight of them. The estimate of that correlation is corrected for its
-// bias in short series (F. H. C. Marriott and J. A. Pope, Biometrika 41, 1954,
-// https://doi.org/10.1093/biomet/41.3-4.390). What is left of it widens the interval
-// as in a first-order autoregression.
+// The method is that of batch means: Student's t over the means of batches that are long
+// enough to hardly know of each other (A. M. Law, Simulation Modeling and Analysis, 5th
+// ed., 9.5.3), without a model of the correlation. It begins with 30 batches and makes
+// them longer while neighbouring ones are correlated by more than 0.2, down to eight. The
+// estimate of that is corrected for its bias in short series (F. H. C. Marriott and
+// J. A. Pope, Biometrika 41, 1954, https://doi.org/10.1093/biomet/41.3-4.390). What is
+// left of it widens the interval as in a first-order autoregression.
 //
 // TestMeanIntervalCoverage measures how often a 95 % interval holds the truth: 92 % to
 // 98.5 % where the effective sample size is 30 or more, and at least 84 % where it is

@@ -27,21 +27,18 @@ const (
 	leastSteps = 4    // in which a knee is looked for
 )
 
-// FindKnee names the knee of a throughput-latency curve by a stated rule: it is
-// the last step, in the order of the rate, before the latency is more than twice
-// that of the flat part, or the rate is not kept up with to 95 %, in every
-// further step. The flat part is the third of the steps with the lowest rates, two
-// at least, and its latency their median, so that one step with a hiccup moves
-// neither end.
+// FindKnee names the knee of a throughput-latency curve: the last step, in the order of
+// the rate, before the latency is more than twice that of the flat part, or the rate is
+// not kept up with to 95 %, in every further step. The flat part is the third of the
+// steps with the lowest rates, two at least, and its latency their median, so that one
+// step with a hiccup moves neither end.
 //
 // Twice the latency of an idle single queue is where it is at half its capacity
 // and its power, throughput by latency, is greatest (L. Kleinrock, ICC 1979). A rule
 // by curvature is not used: where a hyperbola bends most depends on how far beyond
 // saturation the sweep went. N. J. Gunther, MeasureIT 7.08, 2009,
 // https://www.cmg.org/2023/06/measureit-issue-7-08-mind-your-knees-and-queues/
-//
-// Steps without an offered rate, such as the fire-hose at the start of a sweep,
-// and without a latency are left out.
+// Steps without an offered rate, as the fire-hose at a sweep's start, or a latency are left out.
 func FindKnee(steps []Step) Knee {
 	sorted := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return !(s.Offered > 0) || !(s.Latency > 0) })
 	slices.SortStableFunc(sorted, func(a, b Step) int { return cmp.Compare(a.Offered, b.Offered) })

@@ -1,9 +1,7 @@
-// Package stats turns recorded transactions into measurements: latency
-// distributions, outcomes, and their course over time.
-//
-// Latency is End-Due, from when the work was due (no coordinated omission); service
-// time is End-Sent. The measurements are those of committed transactions unless they
-// say otherwise.
+// Package stats turns recorded transactions into measurements: latency distributions,
+// outcomes, and their course over time. Latency is End-Due, from when the work was due
+// (no coordinated omission); service time is End-Sent. The measurements are those of
+// committed transactions unless they say otherwise.
 package stats
 
 import (
@@ -44,9 +42,8 @@ const (
 	timeKinds
 )
 
-// Record counts tx, unless it belongs to the warm-up, which goes by when it was
-// due: the latencies are those of what was due in the measured part. It keeps
-// nothing of it. What was done in the measured part is reported by Ended instead.
+// Record counts tx, and keeps nothing of it, unless it was due in the warm-up. What was
+// done in the measured part, whenever it was due, is reported by Ended.
 func (r *Recorder) Record(tx *history.Transaction) {
 	if tx.Warmup {
 		return
@@ -144,10 +141,10 @@ func (e *exact) mean() time.Duration {
 }
 
 // Ended counts the transactions that ended From or later, since the run's start,
-// whenever they were due, by what became of them. A throughput is made of it, as the seconds of a Series are,
-// and not of Measurements, whose transactions were due then: where more is due than is
-// done, those of the warm-up fill the measured part, and what was due in it may never
-// come to its turn. What ran in the background does not count.
+// whenever they were due, by what became of them, without the background. A throughput is
+// made of it, as the seconds of a Series are, and not of Measurements: where more is due
+// than is done, the warm-up's fill the measured part, and what was due in that may never
+// come to its turn.
 type Ended struct {
 	From                        time.Duration
 	Committed, Aborted, Unknown uint64
@@ -189,9 +186,8 @@ type Measurements struct {
 	LatencyAborted  Summary
 	LatencyUnknown  Summary // until they were given up
 
-	// Pacing is from due to sent where the client was free when the transaction
-	// was due: the tool's own error, over all outcomes. It is empty in a closed loop
-	// without pauses.
+	// Pacing is from due to sent where the client was free when the transaction was due:
+	// the tool's own error, over all outcomes. In a closed loop without pauses it is empty.
 	Pacing Summary
 
 	// Clipped counts the values that lie outside the histograms' range of up to

@@ -15,6 +15,9 @@ import (
 	"stroppy/internal/history"
 )
 
+// lowest is what the buckets of the histograms begin with: a microsecond.
+const lowest = 1_000
+
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) }
 
 // randomNS is a duration of any magnitude up to an hour and now and then beyond.

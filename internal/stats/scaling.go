@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -80,9 +79,8 @@ func (s Scaling) At(n float64) float64 {
 	return coefficients{s.Lambda.Value, s.Sigma.Value, s.Kappa.Value}.at(n)
 }
 
-// FitScaling fits the law to the sizes by least squares of X, with σ and κ held
-// at 0 or above. It takes four different N: through three points three
-// coefficients pass exactly, so that nothing would show how good they are.
+// FitScaling fits the law to the sizes by least squares of X, with σ and κ at 0 or above.
+// It takes four different N, because three coefficients pass exactly through three points.
 //
 // An interval is where the sum of squares, with that coefficient held and the
 // others fitted again within their bounds, stays below the minimum times
@@ -99,25 +97,32 @@ func FitScaling(sizes []Size, confidence float64) (Scaling, error) {
 	}
 	// With the throughput as parts of the highest one, sums of squares are
 	// comparable to 1.
-	unit := slices.MaxFunc(sizes, func(a, b Size) int { return cmp.Compare(a.X, b.X) }).X
-	scaled := make([]Size, len(sizes))
-	for i, s := range sizes {
-		scaled[i] = Size{s.N, s.X / unit}
+	unit, most, each := 0.0, 0.0, 0.0 // the highest throughput, N, and throughput per N
+	for _, s := range sizes {
+		unit, most, each = max(unit, s.X), max(most, s.N), max(each, s.X/s.N)
 	}
-	c, squares, ok := bestFit(scaled, firstGuess(scaled), none)
+	scaled, x := make([]Size, len(sizes)), make([]float64, len(sizes))
+	for i, s := range sizes {
+		x[i] = s.X / unit
+		scaled[i] = Size{s.N, x[i]}
+	}
+	bent := coefficients{each / unit, 0.1 / most, 0.1 / (most * most)} // a little, from the straight line
+	c, squares, ok := bestFit(scaled, bent, none)
 	if !ok {
 		return Scaling{}, fmt.Errorf("fit the scalability law to %d measurements: no curve of that shape comes near them", len(sizes))
 	}
-	most := slices.MaxFunc(sizes, func(a, b Size) int { return cmp.Compare(a.N, b.N) }).N
 	c = c.without(most)
 	s := Scaling{
+		R2:     1,
 		Lambda: profile(scaled, c, squares, lambda, confidence),
 		Sigma:  profile(scaled, c, squares, sigma, confidence),
 		Kappa:  profile(scaled, c, squares, kappa, confidence),
 	}
 	s.Lambda.Value, s.Lambda.Low, s.Lambda.High = s.Lambda.Value*unit, s.Lambda.Low*unit, s.Lambda.High*unit
 	s.ResidualError = unit * math.Sqrt(squares/float64(len(sizes)-3))
-	s.R2 = explained(scaled, squares)
+	if total := stat.Variance(x, nil) * float64(len(x)-1); total > 0 {
+		s.R2 = 1 - squares/total
+	}
 	for _, size := range sizes {
 		s.Efficiency = append(s.Efficiency, size.X/(s.Lambda.Value*size.N))
 	}
@@ -164,19 +169,6 @@ func (s *Scaling) peak(most float64) {
 	s.Detail = "there is no peak, because σ and κ are 0: the throughput grows in proportion to N, or faster, as far as was measured"
 }
 
-// explained returns R².
-func explained(sizes []Size, squares float64) float64 {
-	x := make([]float64, len(sizes))
-	for i, s := range sizes {
-		x[i] = s.X
-	}
-	total := stat.Variance(x, nil) * float64(len(x)-1)
-	if total == 0 {
-		return 1
-	}
-	return 1 - squares/total
-}
-
 // residue returns the sum of squares that c leaves; false where c is no curve.
 func residue(sizes []Size, c coefficients) (float64, bool) {
 	var sum float64
@@ -188,16 +180,6 @@ func residue(sizes []Size, c coefficients) (float64, bool) {
 		sum += d * d
 	}
 	return sum, c[lambda] > 0 && !math.IsNaN(sum) && !math.IsInf(sum, 0)
-}
-
-// firstGuess is the straight line through the best throughput per N, bent a
-// little.
-func firstGuess(sizes []Size) coefficients {
-	best, most := 0.0, 0.0
-	for _, s := range sizes {
-		best, most = max(best, s.X/s.N), max(most, s.N)
-	}
-	return coefficients{best, 0.1 / most, 0.1 / (most * most)}
 }
 
 // bestFit searches from c for the coefficients of the least sum of squares with σ, κ ≥ 0,

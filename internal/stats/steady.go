@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sort"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -92,7 +93,7 @@ func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) St
 	level, at, length := strayLevel(rest)
 	_, left := bestStep(rest)
 	switch {
-	case trend(rest) != 0, length > 0 && left < stat.Variance(rest, nil)*float64(len(rest)-1)/2:
+	case trend(rest) != 0, length > 0 && left < 0.5:
 		return answer(Unsteady, "no steady state: the throughput %s", describe(rest, restSeconds))
 	case length > 0:
 		return answer(Unsteady, "no steady state: the throughput was %s from second %d to %d and %s over the run",
@@ -258,21 +259,14 @@ func strayLevel(values []float64) (level float64, at, length int) {
 // describe says how values changed, as what fits it better: a step or a slow change.
 func describe(values []float64, seconds []int) string {
 	n := len(values)
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = float64(i)
-	}
+	x := floats.Span(make([]float64, n), 0, float64(n-1))
 	intercept, slope := stat.LinearRegression(x, values, nil, false)
-	var line float64
-	for i, v := range values {
-		line += (v - intercept - slope*x[i]) * (v - intercept - slope*x[i])
-	}
-	at, step := bestStep(values)
+	at, left := bestStep(values)
 	word := "fell"
 	if slope > 0 {
 		word = "rose"
 	}
-	if step < line {
+	if left < 1-stat.RSquared(x, values, nil, intercept, slope) {
 		return fmt.Sprintf("%s at about second %d from %s to %s",
 			word, seconds[at], rate(stat.Mean(values[:at], nil)), rate(stat.Mean(values[at:], nil)))
 	}
@@ -280,8 +274,8 @@ func describe(values []float64, seconds []int) string {
 		word, rate(intercept), seconds[0], rate(max(0, intercept+slope*float64(n-1))), seconds[n-1])
 }
 
-// bestStep returns where one step fits the values best, and the sum of the
-// squares that it leaves.
+// bestStep returns where one step fits the values best, and the part of their variation
+// that it leaves.
 func bestStep(values []float64) (at int, left float64) {
 	var all, squares, before float64
 	for _, v := range values {
@@ -297,7 +291,7 @@ func bestStep(values []float64) (at int, left float64) {
 			at, left = i, rest
 		}
 	}
-	return at, left
+	return at, left / (stat.Variance(values, nil) * (n - 1))
 }
 
 func rate(v float64) string {

@@ -1,12 +1,11 @@
 // Package etcd speaks to an etcd cluster, version 3.4 or later, as an ordered
 // key-value store with optimistic transactions.
 //
-// etcd has no transactions of several steps. It has one atomic request: if these
-// comparisons hold, do these writes. A transaction of package db becomes: one
-// request that reads all keys at one revision, later reads at that revision, and
-// one request that compares and writes. This is the software transactional
-// memory of etcd's own client library (client/v3/concurrency/stm.go), and the
-// isolations carry its names.
+// etcd has one atomic request: if these comparisons hold, do these writes. A transaction
+// of package db becomes one request that reads all keys at one revision, later reads at
+// that revision, and one request that compares and writes: the software transactional
+// memory of etcd's own client library (client/v3/concurrency/stm.go), whose names the
+// isolations carry.
 package etcd
 
 import (
@@ -118,13 +117,12 @@ func (*Database) Limits() db.Limits {
 
 // Claim says what etcd promises.
 //
-// A commit whose reads are compared goes through consensus as one operation, so
-// the promise of strict serializability for all KV operations covers the whole
-// transaction; a transaction that only reads is one operation or reads at the
-// revision of its first. With reads=serializable the commits stay what they are,
-// but a transaction that only reads may see an older revision than it should: a
-// state that was whole and true once, so the order exists and real time is
-// broken: serializable, not strict. Commits that compare nothing lose updates.
+// A commit whose reads are compared goes through consensus as one operation, so the
+// promise of strict serializability for all KV operations covers the whole transaction; a
+// transaction that only reads is one operation or reads at the revision of its first.
+// With reads=serializable such a one may see an older revision than it should, which was
+// whole and true once: the order exists and real time is broken, serializable and not
+// strict. Commits that compare nothing lose updates.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	claim, err := isolations.Claim(name)
 	if err != nil {

@@ -24,12 +24,10 @@ var scanSource string
 // script is a Lua script and the digest under which the server keeps it.
 type script struct{ source, digest string }
 
-// Commit compares and writes in one step, once. A key that holds again what was
-// read has not changed in the sense of the comparison by script: the transaction
-// is as if all of it had happened now. WATCH counts that as a change.
-//
-// A transaction that wrote nothing has nothing to send: all it read is of one
-// moment within its time.
+// Commit compares and writes in one step, once. For a script a key that holds again what
+// was read has not changed, as if all of the transaction had happened now; WATCH counts
+// that as a change. A transaction that wrote nothing has nothing to send: all it read is
+// of one moment within its time.
 func (s *session) Commit(ctx context.Context) error {
 	const op = "commit"
 	writes := len(s.Writes.All())

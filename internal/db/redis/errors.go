@@ -26,15 +26,11 @@ const (
 	grant     = "give the user the rights ~* +@read +@write +@transaction +@scripting +@connection +role"
 )
 
-// refusals is the whole list of answers that are believed to mean "not applied".
-// Each is given before anything is executed: by processCommand of Redis's
-// src/server.c, which says it of EXEC as EXECABORT, or by scriptPrepareForRun of
-// src/script.c, versions 7.0 to 8.2, which says it of a script that declares its
-// flags; that is why ours do. commit.lua adds one of its own, and hands on what
-// its first write was refused with.
-//
-// UNKILLABLE and NOTBUSY are missing: they answer SCRIPT KILL, which nobody here
-// sends.
+// refusals is the whole list of answers that are believed to mean "not applied". Each is
+// given before anything is executed: by processCommand of Redis's src/server.c, which
+// says it of EXEC as EXECABORT, or by scriptPrepareForRun of src/script.c, versions 7.0
+// to 8.2, of a script that declares its flags; that is why ours do. commit.lua adds one of
+// its own, and hands on what its first write was refused with.
 var refusals = []refusal{
 	// The server is a replica, now or still: look for the primary.
 	{"READONLY ", db.Unavailable, ""},

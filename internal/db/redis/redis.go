@@ -1,15 +1,13 @@
 // Package redis speaks to Redis 7.0 or later, or to Valkey, as an ordered
 // key-value store with optimistic transactions.
 //
-// Redis executes one command after another, and a script or a MULTI … EXEC as
-// one of them. A transaction of package db becomes one MGET that reads, and one
-// script or EXEC that compares and writes: see commit.lua and commit.go.
+// Redis executes one command after another, and a script or a MULTI … EXEC as one of
+// them. A transaction of package db becomes one MGET that reads, and one script or EXEC
+// that compares and writes: see commit.lua and commit.go.
 //
-// The value of a key is the string of that name. Redis does not order its keys,
-// so a sorted set keeps them all, with equal scores, by which it orders them as
-// bytes are; it changes in the same script or EXEC as they do. Beside it a number
-// counts the commits: a scan of several pages whose count has changed was not of
-// one snapshot.
+// The value of a key is the string of that name. Redis does not order its keys, so a
+// sorted set keeps them all, with equal scores, and changes with them. Beside it a number
+// counts the commits: a scan of pages whose count has changed was not of one snapshot.
 package redis
 
 import (
@@ -67,14 +65,12 @@ var (
 //
 //	redis://[[user]:password@]h1[:6379],h2/DB[?commit=script|watch][&wait=N][&wait_timeout=1s][&timeout=5s][&read=any]
 //
-// and returns when all servers that answer have been asked what they are and one
-// of them is the primary. rediss:// is the same over TLS, with ca=FILE for the
-// certificates to trust. commit says how a transaction is committed. With wait a
-// commit is a success only when so many replicas have acknowledged it. timeout is
-// of each call, to which a commit adds wait_timeout. With read=any the one server
-// is read whatever its role is, which shows what a replica holds, and nothing is
-// written. A context that is cancelled is noticed before a call, its deadline also
-// during one.
+// and returns when all servers that answer have been asked what they are and one of them
+// is the primary. rediss:// is the same over TLS, with ca=FILE for the certificates to
+// trust. With wait a commit is a success only when so many replicas have acknowledged it.
+// timeout is of each call, to which a commit adds wait_timeout. With read=any the one
+// server is read whatever its role is, and nothing is written. A context that is
+// cancelled is noticed before a call, its deadline also during one.
 func Open(ctx context.Context, url string) (*Database, error) {
 	c, err := parseURL(url)
 	if err != nil {
@@ -103,16 +99,13 @@ func (d *Database) Limits() db.Limits { return db.Limits{Writes: maxWrites, Read
 
 // Claim says what Redis promises.
 //
-// One server executes scripts and EXECs one after another, and each does what it
-// does only if what the transaction had read is still so: the transaction is as
-// if all of it had happened at that moment, which lies within its time. What only
-// reads does it by one MGET, or by one script. So on one primary the order exists
-// and agrees with real time. Redis promises no more than that: its replication is
-// asynchronous, so a fail-over may lose what was acknowledged, with wait=N too;
-// and what a crash of the primary itself loses is a question of appendfsync.
-//
-// A replica executes what its primary did, in the same order and each as one, so
-// what is read there with read=any was true together, some time ago.
+// One server executes scripts and EXECs one after another, each only if what the
+// transaction had read is still so: as if all of it had happened at that moment, which
+// lies within its time. What only reads does it by one MGET, or by one script. So on one
+// primary the order exists and agrees with real time. Redis promises no more: a fail-over
+// may lose what was acknowledged, with wait=N too, and what a crash of the primary loses
+// is a question of appendfsync. A replica executes what its primary did, in the same
+// order and each as one, so what read=any reads was true together, some time ago.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	claim, err := isolations.Claim(name)
 	if err != nil {

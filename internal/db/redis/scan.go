@@ -21,15 +21,12 @@ const (
 	pageGrowth = 10
 )
 
-// Scan reads page by page, each at one moment. If a commit comes between two
-// pages they are not of one snapshot, and the scan ends with class Aborted; the
-// session's next one takes longer pages. So a scan beside writers needs a range
-// that fits into one page, and costs them the time in which the server reads it.
-// An empty from is the first key, an empty to the end of all keys. An error of
-// entry's own ends the scan and is returned as it is.
-//
-// A key of the index without a value, which was deleted or evicted behind the
-// driver's back, is no entry.
+// Scan reads page by page, each at one moment. If a commit comes between two pages they
+// are not of one snapshot, and the scan ends with class Aborted; the session's next one
+// takes longer pages. So beside writers a range should fit into one page, and costs them
+// the time in which the server reads it. An empty from is the first key, an empty to the
+// end of all keys. An error of entry's own is returned as it is. A key of the index
+// without a value, deleted or evicted behind the driver's back, is no entry.
 func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
 	const op = "scan"
 	if err := s.Usable(); err != nil {

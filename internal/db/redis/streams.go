@@ -13,16 +13,13 @@ import (
 
 var _ db.Multiplexer[db.KVSession] = (*Database)(nil)
 
-// Streams implements db.Multiplexer[db.KVSession]. What several streams have to send at the same time,
+// Streams implements db.Multiplexer. What several streams have to send at the same time,
 // reads, commits and pages of scans alike, is sent together by the first of them that
-// finds the connection free; it reads all the answers. So one system call carries
-// several transactions, and the server does one command after the other.
+// finds the connection free; it reads all the answers.
 //
-// Every commit is one script, which compares and writes as one, so that streams meet as
-// sessions with connections of their own do. What WATCH watches belongs to the
-// connection: the EXEC of one stream would be refused for the keys of another, and
-// forget them for it. Such a transaction would need the connection to itself until its
-// end, with none beside it, so that commit=watch is refused.
+// Every commit is one script, so that streams meet as sessions with connections of their
+// own do. commit=watch is refused: what is watched belongs to the connection, so the EXEC
+// of one stream would be refused for the keys of another, and forget them for it.
 //
 // The context of a call is noticed before it is sent, and not during it, for its end
 // would be the end of all that travels with it; a call is bounded by the time-out of
@@ -103,12 +100,11 @@ var errGone = errors.New("it ended under another transaction that shared it")
 // answer, or the error that kept it away.
 //
 // The questions are asked once for all, behind all commands. A ROLE that says that the
-// server is the primary says it of every read before it. WAIT waits for the replication
-// offset of the last write of its connection, whichever stream's it is, and so for all
-// before it: https://redis.io/docs/latest/commands/wait/. It holds up all that stands
-// behind it, of which there is nothing; one behind each commit would have every commit
-// wait for the replicas of those before it, one after the other. Where too few replicas
-// answer, it leaves every commit of the batch unknown, even one that they have.
+// server is the primary says it of every read before it. WAIT waits for the last write of
+// its connection, whichever stream's it is, and so for all before it
+// (https://redis.io/docs/latest/commands/wait/); one behind each commit would wait for the
+// replicas one after the other. Where too few replicas answer, it leaves every commit of
+// the batch unknown, even one that they have.
 func (t *sharedConn) exchange(batch []*session) {
 	ctx := context.Background()
 	if t.own {

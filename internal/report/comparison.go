@@ -14,9 +14,6 @@ import (
 	"stroppy/internal/stats"
 )
 
-// compareConfidence is that of the intervals of a comparison.
-const compareConfidence = 0.95
-
 // Side is one side of a comparison: a run, or repeated runs of one scenario.
 type Side struct {
 	Name string // for people

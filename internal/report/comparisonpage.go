@@ -100,7 +100,7 @@ func Compare(sides []Side, dir, command string) (*ComparisonData, error) {
 		d.Table.Add(cells...)
 	}
 	for i := 1; i < len(sides); i++ {
-		d.against(i, stats.Compare(samples(&sides[0]), samples(&sides[i]), compareConfidence))
+		d.against(i, stats.Compare(samples(&sides[0]), samples(&sides[i])))
 	}
 	return d, nil
 }

@@ -167,9 +167,6 @@ func timeline(d *report.Drive, line *stats.Timeline, warmup time.Duration) []sta
 	return seconds
 }
 
-// confidence is that of the interval of the mean throughput.
-const confidence = 0.95
-
 // steadyState estimates how exactly the mean throughput is known, over all seconds, and
 // whether it is in a steady state, without the seconds of faults. Of a rate that was
 // meant to change neither is asked. Where there are ten whole seconds or more, the mean
@@ -180,7 +177,7 @@ func (c *conductor) steadyState(timeline []stats.Second, fixed bool) {
 		c.recount(d)
 	}
 	from, to := whole(seconds(d.WarmupSeconds), d.Seconds)
-	i := stats.MeanInterval(stats.Throughput(timeline, from, to), confidence)
+	i := stats.MeanInterval(stats.Throughput(timeline, from, to))
 	if i.Known() {
 		d.TPS.Mean = &i.Value
 	}

@@ -45,7 +45,7 @@ type Comparison struct {
 
 const throughput = "throughput"
 
-// Compare compares two sides of one or more runs each, at the confidence.
+// Compare compares two sides of one or more runs each.
 //
 // With repeats the run is the unit: the interval comes from how much the runs of a side
 // differ (T. Kalibera and R. Jones, "Rigorous benchmarking in reasonable time", ISMM 2013,
@@ -58,8 +58,8 @@ const throughput = "throughput"
 // Student's t and the degrees of freedom of B. L. Welch (Biometrika 34, 1947,
 // https://doi.org/10.1093/biomet/34.1-2.28), so that A to B and B to A say the same.
 // Runs are not paired: pairs would halve the few degrees of freedom.
-func Compare(a, b []Sample, confidence float64) Comparison {
-	of := func(name string) Ratio { return compareSides(newSide(a, name), newSide(b, name), name, confidence) }
+func Compare(a, b []Sample) Comparison {
+	of := func(name string) Ratio { return compareSides(newSide(a, name), newSide(b, name), name) }
 	c := Comparison{TPS: of(throughput), Latency: map[string]Ratio{}}
 	for _, run := range slices.Concat(a, b) {
 		for name := range run.Latency {
@@ -122,7 +122,7 @@ func newSide(samples []Sample, name string) side {
 }
 
 // compareSides compares one measurement of both sides.
-func compareSides(a, b side, name string, confidence float64) Ratio {
+func compareSides(a, b side, name string) Ratio {
 	r := Ratio{A: a.mean, B: b.mean}
 	if r.A == nil || r.B == nil {
 		r.Detail = "the ratio is not known: not every run has the " + name
@@ -146,7 +146,21 @@ func compareSides(a, b side, name string, confidence float64) Ratio {
 		}
 		return r
 	}
-	r.interval(variance, freedom, confidence, kind)
+	reach := math.Exp(quantileT(freedom) * math.Sqrt(variance))
+	if math.IsInf(reach, 0) || math.IsNaN(reach) {
+		r.Detail = "there is no interval: the runs vary too much for one"
+		return r
+	}
+	r.Ratio.Low, r.Ratio.High, r.Ratio.Confidence = r.Ratio.Value/reach, r.Ratio.Value*reach, Confidence
+	r.Detail = kind
+	switch {
+	case r.Ratio.Holds(1):
+		r.Difference = DifferenceNone
+	case r.Ratio.Low > 1:
+		r.Difference = DifferenceHigher
+	default:
+		r.Difference = DifferenceLower
+	}
 	return r
 }
 
@@ -180,27 +194,4 @@ func variation(a, b side) (variance, freedom float64, kind string) {
 		freedom = (va + vb) * (va + vb) / (va*va/a.freedom + vb*vb/b.freedom) // Welch
 	}
 	return va + vb, freedom, kind
-}
-
-// interval sets the interval from the variance of the logarithm of the ratio.
-func (r *Ratio) interval(variance, freedom, confidence float64, kind string) {
-	if confidence <= 0 || confidence >= 1 {
-		r.Detail = fmt.Sprintf("there is no interval: a confidence of %g is none between 0 and 1", confidence)
-		return
-	}
-	reach := math.Exp(quantileT(confidence, freedom) * math.Sqrt(variance))
-	if math.IsInf(reach, 0) || math.IsNaN(reach) {
-		r.Detail = "there is no interval: the runs vary too much for one"
-		return
-	}
-	r.Ratio.Low, r.Ratio.High, r.Ratio.Confidence = r.Ratio.Value/reach, r.Ratio.Value*reach, confidence
-	r.Detail = kind
-	switch {
-	case r.Ratio.Holds(1):
-		r.Difference = DifferenceNone
-	case r.Ratio.Low > 1:
-		r.Difference = DifferenceHigher
-	default:
-		r.Difference = DifferenceLower
-	}
 }

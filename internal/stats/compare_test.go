@@ -42,7 +42,7 @@ func TestCompareCoverage(t *testing.T) {
 			r := rand.New(rand.NewPCG(21, math.Float64bits(truth)))
 			held, latency, repeats := 0, 0, 0
 			for range 1000 {
-				got := Compare(runsOf(r, c.a, 240, c.rho, 1000, c.between), runsOf(r, c.b, 240, c.rho, 1000*truth, c.between), 0.95)
+				got := Compare(runsOf(r, c.a, 240, c.rho, 1000, c.between), runsOf(r, c.b, 240, c.rho, 1000*truth, c.between))
 				if got.TPS.Ratio.Holds(truth) {
 					held++
 				}
@@ -72,7 +72,7 @@ func TestCompareShowsDifference(t *testing.T) {
 	for _, truth := range []float64{1, 1.2, 0.8} {
 		counts[truth] = map[Difference]int{}
 		for range 300 {
-			c := Compare(runsOf(r, 5, 120, 0.5, 1000, 0.03), runsOf(r, 5, 120, 0.5, 1000*truth, 0.03), 0.95)
+			c := Compare(runsOf(r, 5, 120, 0.5, 1000, 0.03), runsOf(r, 5, 120, 0.5, 1000*truth, 0.03))
 			counts[truth][c.TPS.Difference]++
 		}
 	}
@@ -87,7 +87,7 @@ func TestCompareTurnedAround(t *testing.T) {
 	for range 200 {
 		a := runsOf(r, 1+r.IntN(4), 30+r.IntN(100), 0.5, 1000, 0.05)
 		b := runsOf(r, 1+r.IntN(4), 30+r.IntN(100), 0.5, 1300, 0.05)
-		one, other := Compare(a, b, 0.9).TPS, Compare(b, a, 0.9).TPS
+		one, other := Compare(a, b).TPS, Compare(b, a).TPS
 		if math.Abs(one.Ratio.Low*other.Ratio.High-1) > 1e-9 || math.Abs(one.Ratio.High*other.Ratio.Low-1) > 1e-9 || *one.A != *other.B {
 			t.Fatalf("%+v and %+v", one, other)
 		}
@@ -125,29 +125,26 @@ func TestCompareSays(t *testing.T) {
 		{"A did nothing", still(0), still(2000), DifferenceUnknown, false, 0, "the throughput of A is 0"},
 		{"B did nothing", still(2000), still(0), DifferenceUnknown, false, 0, "the throughput of B is 0"},
 	} {
-		got := Compare(c.a, c.b, 0.95).TPS
+		got := Compare(c.a, c.b).TPS
 		if got.Difference != c.want || got.Ratio.Known() != c.known || c.value != 0 && got.Ratio.Value != c.value || !strings.Contains(got.Detail, c.says) {
 			t.Errorf("%s: %+v, want %v, known %v, %q", c.name, got, c.want, c.known, c.says)
 		}
 	}
-	single := Compare(run(1), run(1), 0.95).Latency["p99"]
+	single := Compare(run(1), run(1)).Latency["p99"]
 	if single.Ratio.Known() || single.Ratio.Value == 0 || single.Difference != DifferenceUnknown || !strings.Contains(single.Detail, "takes repeated runs") {
 		t.Errorf("p99 of one run of each: %+v", single)
 	}
 	lacking := run(2)
 	delete(lacking[1].Latency, "p99")
-	if got := Compare(run(2), lacking, 0.95).Latency["p99"]; got.Ratio.Value != 0 || got.B != nil || got.Difference != DifferenceUnknown {
+	if got := Compare(run(2), lacking).Latency["p99"]; got.Ratio.Value != 0 || got.B != nil || got.Difference != DifferenceUnknown {
 		t.Errorf("a run without a p99: %+v", got)
 	}
 	equal := func(p99 float64) []Sample {
 		one := Sample{Latency: map[string]float64{"p99": p99}}
 		return []Sample{one, one}
 	}
-	if got := Compare(equal(2), equal(2.004), 0.95).Latency["p99"]; got.Difference != DifferenceNone {
+	if got := Compare(equal(2), equal(2.004)).Latency["p99"]; got.Difference != DifferenceNone {
 		t.Errorf("repeats that differ by less than the histogram reports: %+v", got)
-	}
-	if got := Compare(run(2), run(2), 1.5).TPS; got.Ratio.Known() || got.Difference != DifferenceUnknown {
-		t.Errorf("confidence of 1.5: %+v", got)
 	}
 	if got := DifferenceNone; got != "no difference shown" {
 		t.Error(got)

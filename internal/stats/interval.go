@@ -15,11 +15,14 @@ type Interval struct {
 	Value      float64 `json:"-"` // the estimate itself
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
-	Confidence float64 `json:"confidence"` // such as 0.95; 0: not known
+	Confidence float64 `json:"confidence"` // 0: not known
 	// Effective is how many independent seconds would give the mean as exactly; 0 where
 	// the estimate is no mean of seconds.
 	Effective float64 `json:"effective_seconds"`
 }
+
+// Confidence is that of every interval which is known.
+const Confidence = 0.95
 
 // Known reports whether there is an interval.
 func (i Interval) Known() bool { return i.Confidence > 0 }
@@ -39,8 +42,7 @@ const (
 )
 
 // MeanInterval returns the mean of a series of equal times, such as the commits of each
-// second, with an interval of a confidence between 0 and 1 that allows for neighbours
-// being alike. It is not known of less than ten values, and of such as are not finite.
+// second, with an interval that allows for neighbours being alike. It is not known of less than ten values, and of such as are not finite.
 //
 // The method is that of batch means: Student's t over the means of batches that are long
 // enough to hardly know of each other (A. M. Law, Simulation Modeling and Analysis, 5th
@@ -53,13 +55,13 @@ const (
 // TestMeanIntervalCoverage measures how often a 95 % interval holds the truth: 92 % to
 // 98.5 % where the effective sample size is 30 or more, and at least 84 % where it is
 // three. Below, no method can know from the series alone how slowly it varies.
-func MeanInterval(values []float64, confidence float64) Interval {
+func MeanInterval(values []float64) Interval {
 	mean, variance, freedom, ok := meanError(values)
-	if !ok || confidence <= 0 || confidence >= 1 {
+	if !ok {
 		return Interval{}
 	}
-	half := quantileT(confidence, freedom) * math.Sqrt(variance)
-	i := Interval{Value: mean, Low: mean - half, High: mean + half, Confidence: confidence, Effective: float64(len(values))}
+	half := quantileT(freedom) * math.Sqrt(variance)
+	i := Interval{Value: mean, Low: mean - half, High: mean + half, Confidence: Confidence, Effective: float64(len(values))}
 	if variance > 0 {
 		i.Effective = min(i.Effective, stat.Variance(values, nil)/variance)
 	}
@@ -128,10 +130,9 @@ func autocorrelation(values []float64, lag int) float64 {
 	return products / squares
 }
 
-// quantileT returns how many standard errors a two-sided interval of the
-// confidence reaches to either side.
-func quantileT(confidence, freedom float64) float64 {
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile((1 + confidence) / 2)
+// quantileT returns how many standard errors an interval reaches to either side.
+func quantileT(freedom float64) float64 {
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}.Quantile((1 + Confidence) / 2)
 }
 
 // Throughput returns the committed transactions of each whole second from from

@@ -88,12 +88,9 @@ func (s Scaling) At(n float64) float64 {
 // degrees of freedom (profile likelihood; D. M. Bates and D. G. Watts, Nonlinear
 // Regression Analysis and Its Applications, Wiley 1988, ch. 6,
 // https://doi.org/10.1002/9780470316757). One without an upper end is not known.
-func FitScaling(sizes []Size, confidence float64) (Scaling, error) {
+func FitScaling(sizes []Size) (Scaling, error) {
 	if err := checkSizes(sizes); err != nil {
 		return Scaling{}, err
-	}
-	if confidence <= 0 || confidence >= 1 {
-		return Scaling{}, fmt.Errorf("fit the scalability law: a confidence of %g is none between 0 and 1", confidence)
 	}
 	// With the throughput as parts of the highest one, sums of squares are
 	// comparable to 1.
@@ -114,9 +111,9 @@ func FitScaling(sizes []Size, confidence float64) (Scaling, error) {
 	c = c.without(most)
 	s := Scaling{
 		R2:     1,
-		Lambda: profile(scaled, c, squares, lambda, confidence),
-		Sigma:  profile(scaled, c, squares, sigma, confidence),
-		Kappa:  profile(scaled, c, squares, kappa, confidence),
+		Lambda: profile(scaled, c, squares, lambda),
+		Sigma:  profile(scaled, c, squares, sigma),
+		Kappa:  profile(scaled, c, squares, kappa),
 	}
 	s.Lambda.Value, s.Lambda.Low, s.Lambda.High = s.Lambda.Value*unit, s.Lambda.Low*unit, s.Lambda.High*unit
 	s.ResidualError = unit * math.Sqrt(squares/float64(len(sizes)-3))
@@ -249,13 +246,13 @@ func (c coefficients) stepped(sizes []Size, held int, damping float64) coefficie
 }
 
 // profile returns the interval of one coefficient; see FitScaling.
-func profile(sizes []Size, best coefficients, squares float64, which int, confidence float64) Interval {
+func profile(sizes []Size, best coefficients, squares float64, which int) Interval {
 	value := best[which]
 	freedom := float64(len(sizes) - 3)
-	t := quantileT(confidence, freedom)
+	t := quantileT(freedom)
 	limit := squares * (1 + t*t/freedom)
 	if squares < 1e-20 { // of throughputs up to 1: the curve passes through every point
-		return Interval{Value: value, Low: value, High: value, Confidence: confidence}
+		return Interval{Value: value, Low: value, High: value, Confidence: Confidence}
 	}
 	outside := func(v float64) bool {
 		at := best
@@ -275,7 +272,7 @@ func profile(sizes []Size, best coefficients, squares float64, which int, confid
 		}
 	}
 	i.High = boundary(value, value+step, outside)
-	i.Confidence = confidence
+	i.Confidence = Confidence
 	return i
 }
 

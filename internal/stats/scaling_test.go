@@ -20,7 +20,7 @@ var (
 )
 
 func TestFitScalingPublished(t *testing.T) {
-	s, err := FitScaling(sparc, 0.95)
+	s, err := FitScaling(sparc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestFitScalingPublished(t *testing.T) {
 	if !within(s.PeakN, 96.52, 0.05) || s.Extrapolated || !s.Kappa.Known() || s.Kappa.Low <= 0 || !within(s.Efficiency[0], 0.7211, 1e-4) || !within(s.Efficiency[6], 0.0876, 1e-4) || !strings.Contains(s.Detail, "peaks at N = 96.5") {
 		t.Errorf("SPARCcenter: %+v", s)
 	}
-	s, err = FitScaling(tracer, 0.95)
+	s, err = FitScaling(tracer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestFitScalingCoverage(t *testing.T) {
 					points = append(points, Size{n, truth.at(n) + 0.02*truth.at(8)*r.NormFloat64()})
 				}
 			}
-			s, err := FitScaling(points, 0.95)
+			s, err := FitScaling(points)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -92,7 +92,7 @@ func TestFitScalingExact(t *testing.T) {
 		for n := 1.0; n <= 64; n *= 2 {
 			points = append(points, Size{n, truth.at(n)})
 		}
-		s, err := FitScaling(points, 0.95)
+		s, err := FitScaling(points)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -124,12 +124,9 @@ func TestFitScalingDegenerate(t *testing.T) {
 		"not a number":  {[]Size{{1, math.NaN()}, {2, 19}, {3, 20}, {4, 30}}, "NaN"},
 		"infinite":      {[]Size{{1, math.Inf(1)}, {2, 19}, {3, 20}, {4, 30}}, "Inf"},
 	} {
-		if _, err := FitScaling(c.sizes, 0.95); err == nil || !strings.Contains(err.Error(), c.says) {
+		if _, err := FitScaling(c.sizes); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
-	}
-	if _, err := FitScaling(tracer, 0); err == nil {
-		t.Error("a confidence of 0 was taken")
 	}
 	for name, c := range map[string]struct {
 		sizes []Size
@@ -142,7 +139,7 @@ func TestFitScalingDegenerate(t *testing.T) {
 		"peak beyond":      {[]Size{{1, 1000}, {2, 1980.0}, {4, 3870}, {8, 7300}, {16, 12800}}, "prediction"},
 		"noise, no N of 1": {[]Size{{8, 100}, {16, 130}, {32, 90}, {64, 120}}, ""},
 	} {
-		s, err := FitScaling(c.sizes, 0.95)
+		s, err := FitScaling(c.sizes)
 		if err != nil || !strings.Contains(s.Detail, c.says) {
 			t.Errorf("%s: %+v, %v; want %q", name, s, err, c.says)
 		}

@@ -102,7 +102,7 @@ func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) St
 		return answer(Unsteady, "steady state only from second %d on, after more than a third of the run: %s before, %s after; use a longer warm-up or run",
 			seconds[cut], rate(stat.Mean(values[:cut], nil)), rate(stat.Mean(values[cut:], nil)))
 	}
-	i := MeanInterval(rest, 0.95)
+	i := MeanInterval(rest)
 	if half := (i.High - i.Low) / 2 / whole; !i.Known() || half > mostUncertain {
 		return answer(SteadyUnknown, "steady state not assessed: the throughput varies much and slowly, so that its mean is known to ±%.0f %% only; use a longer run", 100*half)
 	}

@@ -10,9 +10,6 @@ import (
 	"stroppy/internal/stats"
 )
 
-// confidence is that of every interval of a sweep.
-const confidence = 0.95
-
 func label(axis Axis, value float64) string {
 	if axis == Rate && value == 0 {
 		return "maximum"
@@ -54,7 +51,7 @@ func scaling(points []Point) (stats.Scaling, error) {
 		}
 		sizes = append(sizes, stats.Size{N: p.Value, X: *p.TPS})
 	}
-	return stats.FitScaling(sizes, confidence)
+	return stats.FitScaling(sizes)
 }
 
 // notes are what the measurements must not be read without.

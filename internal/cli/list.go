@@ -30,7 +30,7 @@ func list(kind string, kinds []string) (lines []string, err error) {
 			if i > 0 {
 				lines = append(lines, "", "Of the workload "+w.Name+":")
 			}
-			lines = append(lines, about(w.Checks())...)
+			lines = append(lines, about(w.Checks)...)
 			if i == 0 {
 				lines = append(lines, about(run.Checks())...)
 			}

@@ -32,7 +32,7 @@ type Spec struct {
 	// that is not there leaves unknown what needs it.
 	Check func(ctx context.Context, dirs []string, expect isolation.Level, report func(check.Violation)) ([]check.Result, error)
 	// Checks says what each check holds, in the order in which they are reported.
-	Checks func() [][2]string
+	Checks [][2]string
 	// Study says that the report has the tables of the Stroppy study.
 	Study bool
 	// Tables are what it adds to the report of one run's directory; nil: nothing.

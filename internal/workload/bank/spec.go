@@ -24,8 +24,18 @@ func Spec() workload.Spec {
 		Loaded: func(h history.Header) map[string]string {
 			return map[string]string{"accounts": strconv.FormatUint(h.Accounts, 10)}
 		},
-		Check:   recording.Checker(Name, checks),
-		Checks:  Checks,
+		Check: recording.Checker(Name, checks),
+		Checks: [][2]string{
+			{check.Total, "the end balances, downloaded and summed, equal the canonical total"},
+			{check.NonNegative, "no balance is below zero"},
+			{check.Ledger, "opening balance + ledger legs = end balance, and version = number of legs, for every account"},
+			{check.Durable, "every committed transfer is in the ledger"},
+			{check.NoGhost, "nothing rejected or aborted is in the ledger, and nothing there was never sent"},
+			{check.ExactlyOnce, "no transfer was applied twice"},
+			{check.Serializable, "the dependency graph has no cycle"},
+			{check.Strict, "the dependency graph with real-time order added has no cycle"},
+			{check.Audits, "every audit saw exactly the total, and a consistent cut"},
+		},
 		Objects: func(h history.Header) workload.Objects { return &names{newFormula(h.Seed), h.Accounts} },
 		Format:  workload.FormatAmounts(money.Format),
 	}
@@ -83,19 +93,4 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 
 func sentenceWords() check.Words {
 	return check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Format}
-}
-
-// Checks says in one line what each check holds, in the order in which they are reported.
-func Checks() [][2]string {
-	return [][2]string{
-		{check.Total, "the end balances, downloaded and summed, equal the canonical total"},
-		{check.NonNegative, "no balance is below zero"},
-		{check.Ledger, "opening balance + ledger legs = end balance, and version = number of legs, for every account"},
-		{check.Durable, "every committed transfer is in the ledger"},
-		{check.NoGhost, "nothing rejected or aborted is in the ledger, and nothing there was never sent"},
-		{check.ExactlyOnce, "no transfer was applied twice"},
-		{check.Serializable, "the dependency graph has no cycle"},
-		{check.Strict, "the dependency graph with real-time order added has no cycle"},
-		{check.Audits, "every audit saw exactly the total, and a consistent cut"},
-	}
 }

@@ -24,8 +24,15 @@ func Spec() workload.Spec {
 		Loaded: func(h history.Header) map[string]string {
 			return map[string]string{"streams": strconv.FormatUint(h.Accounts, 10)}
 		},
-		Check:   recording.Checker(Name, checks),
-		Checks:  Checks,
+		Check: recording.Checker(Name, checks),
+		Checks: [][2]string{
+			{check.Durable, "every acknowledged event was read back, whole"},
+			{check.NoGhost, "nothing aborted is in the log, and nothing there was never sent"},
+			{check.ExactlyOnce, "no event is in the log twice"},
+			{logs.Whole, "every entry is byte for byte what its writer made, and every batch is there as a whole or not at all"},
+			{logs.Order, "batches stand together, at the acknowledged places, and in the order in which they were acknowledged"},
+			{logs.Continuous, "no stream has a hole before its end"},
+		},
 		Tables:  Tables,
 		Objects: func(h history.Header) workload.Objects { return NamesOf(h) },
 		Format: workload.Format{
@@ -133,18 +140,6 @@ func sentBy(h history.Header) (s sent, err error) {
 		err = fmt.Errorf("the header of the history says that values have from %d to %d bytes", s.size.Low, s.size.High)
 	}
 	return s, err
-}
-
-// Checks says in one line what each check holds, in the order in which they are reported.
-func Checks() [][2]string {
-	return [][2]string{
-		{check.Durable, "every acknowledged event was read back, whole"},
-		{check.NoGhost, "nothing aborted is in the log, and nothing there was never sent"},
-		{check.ExactlyOnce, "no event is in the log twice"},
-		{logs.Whole, "every entry is byte for byte what its writer made, and every batch is there as a whole or not at all"},
-		{logs.Order, "batches stand together, at the acknowledged places, and in the order in which they were acknowledged"},
-		{logs.Continuous, "no stream has a hole before its end"},
-	}
 }
 
 // Names are the streams of a recorded log as people know them.

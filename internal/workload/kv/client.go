@@ -2,7 +2,6 @@ package kv
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"stroppy/internal/db"
@@ -18,7 +17,10 @@ type client struct {
 	session
 
 	key, value []byte // of the record that is read or written
-	scanned    scanned
+
+	scans   *history.Transaction // the one that scans
+	left    int64                // records that it still asks for
+	scratch []byte               // for parsing their keys
 }
 
 var _ load.Client = (*client)(nil)
@@ -27,7 +29,7 @@ var _ load.Client = (*client)(nil)
 type session interface {
 	// transact carries out a transaction and commits it. The outcome is set where it is
 	// not committed.
-	transact(ctx context.Context, c *client, tx *history.Transaction) error
+	transact(ctx context.Context, tx *history.Transaction) error
 	Reset(ctx context.Context) error
 	Close() error
 }
@@ -36,7 +38,7 @@ type session interface {
 func (c *client) Attempt(ctx context.Context, tx *history.Transaction) error {
 	forget(tx)
 	c.setKey(tx.Ops[0].Object)
-	err := c.transact(ctx, c, tx)
+	err := c.transact(ctx, tx)
 	if err == nil {
 		if tx.Outcome == history.Unknown {
 			tx.Outcome = history.Committed
@@ -46,7 +48,7 @@ func (c *client) Attempt(ctx context.Context, tx *history.Transaction) error {
 	if db.ConstraintOf(err) == db.UniqueKey {
 		err = load.ErrAlreadyApplied // nobody else inserts this key
 	}
-	if errors.Is(err, load.ErrAlreadyApplied) || db.ClassOf(err) != db.Unknown {
+	if err == load.ErrAlreadyApplied || db.ClassOf(err) != db.Unknown {
 		forget(tx)
 	}
 	return err
@@ -87,7 +89,7 @@ func (c *client) ResolveUnknown(ctx context.Context, tx *history.Transaction) er
 	}
 	look := history.Transaction{Kind: history.Get, Ops: []history.Op{{Object: tx.Ops[0].Object}}}
 	c.setKey(look.Ops[0].Object)
-	if err := c.transact(ctx, c, &look); err != nil {
+	if err := c.transact(ctx, &look); err != nil {
 		return err
 	}
 	if own(&look.Ops[0], tx.ID) {
@@ -116,32 +118,26 @@ func (f *formula) observe(op *history.Op, found bool, value []byte) {
 
 func own(op *history.Op, id history.ID) bool { return op.State == history.Whole && op.Writer == id }
 
-// scanned takes the records that a scan brings. The first operation is where the scan
+// beginScan notes that nothing was found yet. The first operation is where the scan
 // starts: whether there is a record at that very key.
-type scanned struct {
-	formula *formula
-	tx      *history.Transaction
-	left    int64 // records that are still asked for
-	scratch []byte
+func (c *client) beginScan(tx *history.Transaction) {
+	c.scans, c.left = tx, tx.Ops[0].Amount
+	c.formula.observe(&tx.Ops[0], false, nil)
 }
 
-func (s *scanned) start(tx *history.Transaction) {
-	s.tx, s.left = tx, tx.Ops[0].Amount
-	s.formula.observe(&tx.Ops[0], false, nil)
-}
-
-func (s *scanned) add(key, value []byte) {
-	s.left--
-	n, ok := s.formula.number(key, s.scratch)
+// scanned takes a record that the scan has brought.
+func (c *client) scanned(key, value []byte) {
+	c.left--
+	tx := c.scans
+	n, ok := c.formula.number(key, c.scratch)
 	switch {
 	case !ok:
-		s.tx.Ops = append(s.tx.Ops, history.Op{Observed: true, State: history.Foreign, Value: int64(len(value))})
-	case len(s.tx.Ops) == 1 && s.tx.Ops[0].State == history.Absent && n == s.tx.Ops[0].Object:
-		s.formula.observe(&s.tx.Ops[0], true, value)
+		tx.Ops = append(tx.Ops, history.Op{Observed: true, State: history.Foreign, Value: int64(len(value))})
+	case len(tx.Ops) == 1 && tx.Ops[0].State == history.Absent && n == tx.Ops[0].Object:
+		c.formula.observe(&tx.Ops[0], true, value)
 	default:
-		op := history.Op{Object: n}
-		s.formula.observe(&op, true, value)
-		s.tx.Ops = append(s.tx.Ops, op)
+		tx.Ops = append(tx.Ops, history.Op{Object: n})
+		c.formula.observe(&tx.Ops[len(tx.Ops)-1], true, value)
 	}
 }
 

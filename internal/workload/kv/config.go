@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -46,15 +47,6 @@ type Mix struct {
 	Distribution string // empty is uniform
 }
 
-// DefaultConfig is what runs without being asked; Seed and Connections are the
-// caller's.
-func DefaultConfig() Config {
-	return Config{
-		Records: 100_000, KeySize: 32, ValueLow: 1024, ValueHigh: 1024,
-		Mix: Mix{Reads: 0.9, Updates: 0.1, Distribution: Uniform}, ScanLength: 100, ZipfExponent: 0.99, InFlight: 1,
-	}
-}
-
 // Clients is how many clients there are.
 func (c *Config) Clients() int { return c.Connections * max(c.InFlight, 1) }
 
@@ -73,13 +65,11 @@ const (
 // check says in one sentence what is wrong with a configuration, whatever the
 // database. The bounds of single settings are theirs.
 func (c *Config) check() error {
-	if c.Connections < 1 || c.InFlight < 0 || c.Connections > maxClients || c.InFlight > maxClients || c.Clients() > maxClients {
+	if n := c.Clients(); n < 1 || n > maxClients {
 		return fmt.Errorf("clients is %d and in-flight %d: multiplied they must be 1 to %d", c.Connections, c.InFlight, maxClients)
 	}
-	switch c.Mode {
-	case "", workload.Pipelined, workload.Interactive:
-	default:
-		return fmt.Errorf("mode %s is not one of this workload, whose transactions are of one statement or two: take pipelined or interactive", c.Mode)
+	if c.Mode == workload.Procedure {
+		return errors.New("mode procedure is not one of this workload, whose transactions are of one statement or two: take pipelined or interactive")
 	}
 	return c.Validate()
 }
@@ -104,17 +94,4 @@ func (c *Config) checkValues(database db.Database) error {
 		return fmt.Errorf("value-size is up to %d bytes, and this database takes values of at most %d here: take a smaller one", c.ValueHigh, most)
 	}
 	return nil
-}
-
-// entryBytes is what a store may add to a key and a value in a request.
-const entryBytes = 64
-
-// loadWrites returns how many writes a transaction of a load has: as many records as
-// fit into one commit, and how far the load has come.
-func (c *Config) loadWrites(l db.Limits) int {
-	if l.Commit == 0 {
-		return l.Writes
-	}
-	records := uint64(l.Commit) / (c.KeySize + c.ValueHigh + entryBytes)
-	return min(l.Writes, int(max(records, 2)))
 }

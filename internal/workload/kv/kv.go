@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -21,9 +22,7 @@ type Workload struct {
 	config Config
 	model  model
 
-	// What Attach found.
-	formula *formula
-	shape   shape
+	formula *formula // of what Attach found
 }
 
 var _ workload.Workload = (*Workload)(nil)
@@ -34,18 +33,16 @@ var kinds = []history.Kind{history.Get, history.Put, history.Insert, history.Sca
 // model is the workload written for one data model.
 type model interface {
 	dataset.Store
-	// session opens the next client's session. Those that share a connection are opened
-	// one after the other.
-	session(ctx context.Context, f *formula) (session, error)
-	endState(ctx context.Context, e *endRecords) error
+	// session opens a client's session. Those that share a connection are opened one
+	// after the other.
+	session(ctx context.Context, c *client) (session, error)
+	// endState hands over all records.
+	endState(ctx context.Context, record func(key, value []byte) error) error
 }
 
 // New binds the workload to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Workload, error) {
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	if err := c.checkValues(database); err != nil {
+	if err := cmp.Or(c.check(), c.checkValues(database)); err != nil {
 		return nil, err
 	}
 	w := &Workload{config: c}
@@ -67,50 +64,40 @@ func (w *Workload) Header() history.Header {
 		Reasons: history.Reasons(history.NoSuchAccount),
 		Object:  "record",
 		Unit:    "bytes",
-		Keys:    factsOf(w.shape),
+		Keys:    factsOf(w.formula.shape),
 	})
 }
 
 func (w *Workload) client(ctx context.Context, i int) (load.Client, error) {
-	s, err := w.model.session(ctx, w.formula)
-	if err != nil {
-		return nil, err
+	c := &client{
+		chooser: newChooser(&w.config, w.formula, w.Size(), w.Run(), uint64(i)),
+		key:     w.formula.newKey(), scratch: w.formula.newKey(),
 	}
-	return &client{
-		chooser: newChooser(&w.config, w.formula, w.Size(), w.Run(), uint64(i)), session: s,
-		key: w.formula.newKey(), scanned: scanned{formula: w.formula, scratch: w.formula.newKey()},
-	}, nil
+	var err error
+	c.session, err = w.model.session(ctx, c)
+	return c, err
 }
 
 // EndState downloads all records, what they say of themselves in place of their
 // values, as dataset.Download does: a record agrees with itself.
 func (w *Workload) EndState(ctx context.Context, end *history.EndWriter, progress func(done, total uint64)) error {
-	return dataset.Download(ctx, w.Set, end.Restart, func() (struct{}, bool, error) {
-		e := &endRecords{formula: w.formula, end: end, scratch: w.formula.newKey()}
-		e.progress = dataset.Progress{Report: progress, Total: w.Size()}
-		if err := w.model.endState(ctx, e); err != nil {
-			return struct{}{}, false, fmt.Errorf("download the records: %w", err)
+	return dataset.Download(ctx, w.Set, end.Restart, func() (none struct{}, agrees bool, err error) {
+		report := dataset.Progress{Report: progress, Total: w.Size()}
+		scratch := w.formula.newKey()
+		err = w.model.endState(ctx, func(key, value []byte) error {
+			report.Row()
+			n, ok := w.formula.number(key, scratch)
+			if !ok {
+				return end.Unexpected(fmt.Sprintf("a key %q with a value of %d bytes, which neither the load nor a transaction makes", key, len(value)))
+			}
+			writer, state := w.formula.parse(value, n)
+			return end.Object(history.Object{N: n, Value: int64(len(value)), State: state, Writer: writer})
+		})
+		if err != nil {
+			err = fmt.Errorf("download the records: %w", err)
 		}
-		return struct{}{}, true, nil
+		return none, true, err
 	})
-}
-
-// endRecords turns records into the end state.
-type endRecords struct {
-	formula  *formula
-	end      *history.EndWriter
-	progress dataset.Progress
-	scratch  []byte
-}
-
-func (e *endRecords) add(key, value []byte) error {
-	e.progress.Row()
-	n, ok := e.formula.number(key, e.scratch)
-	if !ok {
-		return e.end.Unexpected(fmt.Sprintf("a key %q with a value of %d bytes, which neither the load nor a transaction makes", key, len(value)))
-	}
-	writer, state := e.formula.parse(value, n)
-	return e.end.Object(history.Object{N: n, Value: int64(len(value)), State: state, Writer: writer})
 }
 
 // kind is what the records are to a database.
@@ -118,9 +105,6 @@ var kind = dataset.Kind{
 	Workload: Name, Noun: "record set", Things: "records", Make: "stroppy run kv", Schema: 1,
 	Table: "stroppy_kv_meta", Prefix: "stroppy-kv/meta/",
 }
-
-// facts is how many facts the metadata of the records keep besides what all metadata have.
-const facts = 3
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
@@ -158,6 +142,6 @@ func (w *Workload) take(m *dataset.Metadata) error {
 	case c.ValueHigh != 0 && (c.ValueLow != s.low || c.ValueHigh != s.high):
 		return dataset.MismatchErrorf("the %s in this database has values of %d..%d bytes, and %d..%d are asked for: leave the size out, or run `%s`", kind.Noun, s.low, s.high, c.ValueLow, c.ValueHigh, kind.Make)
 	}
-	w.shape, w.formula = s, newFormula(m.Seed, s)
+	w.formula = newFormula(m.Seed, s)
 	return nil
 }

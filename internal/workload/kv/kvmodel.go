@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"sync"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
@@ -13,36 +12,38 @@ import (
 
 type kvModel struct {
 	*dataset.KV
-	loading func() *formula                             // of what a load makes
+	formula *formula                                    // of what a load makes
 	next    func(context.Context) (db.KVSession, error) // opens the next client's session
 }
 
+// entryBytes is what a store may add to a key and a value in a request.
+const entryBytes = 64
+
 func newKVModel(database db.KV, c *Config) (model, error) {
-	m := &kvModel{}
-	m.loading = sync.OnceValue(func() *formula { return newFormula(c.Seed, c.shape()) })
-	var err error
-	if m.next, err = sessions(c, database, database.KVSession); err != nil {
+	next, err := sessions(c, database, database.KVSession)
+	if err != nil {
 		return nil, err
 	}
+	m := &kvModel{formula: newFormula(c.Seed, c.shape()), next: next}
+	// The last bytes of a record are named a column that means nothing, so that a store
+	// which makes values up makes them as long as these.
+	filler := db.Column{Name: "filler", Offset: int(max(c.ValueLow, leastValue)) - 8}
 	if m.KV, err = dataset.NewKV(kind, database, dataset.Keys{
-		Prefixes: []string{prefix}, Spaces: c.space(), Facts: facts, Put: m.put,
+		Prefixes: []string{prefix}, Facts: len(factsOf(shape{})), Put: m.put,
+		Spaces: []db.Keyspace{{Prefix: []byte(prefix), Columns: []db.Column{filler}}},
 	}); err != nil {
 		return nil, err
 	}
-	m.Writes = c.loadWrites(database.Limits())
+	if commit := uint64(database.Limits().Commit); commit > 0 {
+		// As many records as fit into one commit, and how far the load has come.
+		m.Writes = min(m.Writes, int(max(commit/(c.KeySize+c.ValueHigh+entryBytes), 2)))
+	}
 	return m, nil
-}
-
-// space describes the records. Their last bytes are named a column that means
-// nothing, so that a store which makes values up makes them as long as these.
-func (c *Config) space() []db.Keyspace {
-	length := int(max(c.ValueLow, leastValue))
-	return []db.Keyspace{{Prefix: []byte(prefix), Columns: []db.Column{{Name: "filler", Offset: length - 8}}}}
 }
 
 // put sets the keys of the records from ≤ n < to.
 func (m *kvModel) put(s db.KVSession, _ dataset.Metadata, from, to uint64) {
-	f := m.loading()
+	f := m.formula
 	key, value := f.newKey(), []byte(nil)
 	for n := from; n < to; n++ {
 		f.putKey(key, f.place(n))
@@ -51,45 +52,39 @@ func (m *kvModel) put(s db.KVSession, _ dataset.Metadata, from, to uint64) {
 	}
 }
 
-func (m *kvModel) session(ctx context.Context, f *formula) (session, error) {
+func (m *kvModel) session(ctx context.Context, c *client) (session, error) {
 	s, err := m.next(ctx)
-	if err != nil {
-		return nil, err
-	}
-	k := &kvSession{KVSession: s, from: f.newKey(), to: f.newKey()}
-	k.entry = k.add
-	return k, nil
+	return &kvSession{KVSession: s, client: c, entry: func(key, value []byte) error {
+		if c.scanned(key, value); c.left == 0 {
+			return errEnough
+		}
+		return nil
+	}}, err
 }
 
-func (m *kvModel) endState(ctx context.Context, e *endRecords) error {
-	return m.With(ctx, func(s db.KVSession) error {
-		key := append(make([]byte, 0, 2*mostKey), prefix...)
-		return dataset.Scan(ctx, s, prefix, func(rest, value []byte) error {
-			key = append(key[:len(prefix)], rest...)
-			return e.add(key, value)
-		})
-	})
+func (m *kvModel) endState(ctx context.Context, record func(key, value []byte) error) error {
+	return m.With(ctx, func(s db.KVSession) error { return s.Scan(ctx, []byte(prefix), []byte(behind), record) })
 }
 
 // kvSession is a client's session of an ordered key-value store.
 type kvSession struct {
 	db.KVSession
+	client *client
 
 	keys     [1][]byte
 	found    [1]db.Entry
 	from, to []byte                        // of a range
-	client   *client                       // whose transaction scans
-	entry    func(key, value []byte) error // takes a record of its scan
+	entry    func(key, value []byte) error // takes a record of a scan
 }
 
-func (s *kvSession) transact(ctx context.Context, c *client, tx *history.Transaction) error {
+func (s *kvSession) transact(ctx context.Context, tx *history.Transaction) error {
 	if tx.Kind == history.Scan {
-		return s.scan(ctx, c, tx)
+		return s.scan(ctx, tx)
 	}
 	if err := s.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
 		return err
 	}
-	op := &tx.Ops[0]
+	c, op := s.client, &tx.Ops[0]
 	if tx.Kind != history.Put {
 		s.keys[0] = c.key
 		if err := s.Read(ctx, s.keys[:], s.found[:]); err != nil {
@@ -113,51 +108,31 @@ var errEnough = errors.New("enough")
 // scan reads as many records as are asked for from a key on. It asks for a range
 // that holds them, as likely as not to one in a million, and goes on behind it if it
 // did not: a store that must collect a whole range collects no more than that.
-func (s *kvSession) scan(ctx context.Context, c *client, tx *history.Transaction) error {
-	place := c.formula.place(tx.Ops[0].Object)
-	s.client = c
-	c.scanned.start(tx)
-	for {
-		next, end := s.setRange(c, place)
+func (s *kvSession) scan(ctx context.Context, tx *history.Transaction) error {
+	c := s.client
+	c.beginScan(tx)
+	s.from = append(s.from[:0], c.key...)
+	for place := c.formula.place(tx.Ops[0].Object); ; {
+		// The places of the load's records are as if drawn at random, so that their
+		// number in a range is Poisson's: its mean is exceeded by five deviations.
+		wanted := float64(c.left)
+		wanted += 5*math.Sqrt(wanted) + 13
+		span := wanted * float64((1<<placeBits)/c.records)
+		last := span >= float64(uint64(1)<<placeBits-place)
+		if last {
+			s.to = append(s.to[:0], behind...)
+		} else {
+			place += uint64(span)
+			s.to = append(s.to[:0], c.key...)
+			c.formula.putKey(s.to, place)
+		}
 		err := s.Scan(ctx, s.from, s.to, s.entry)
 		switch {
 		case errors.Is(err, errEnough):
 			return nil
-		case err != nil || end:
+		case err != nil || last:
 			return err
 		}
-		place = next
+		s.from, s.to = s.to, s.from
 	}
-}
-
-// setRange sets from and to for the records that are still wanted, from a place on. It
-// returns the place where the next range begins, and whether there is none.
-func (s *kvSession) setRange(c *client, place uint64) (next uint64, end bool) {
-	setFirst := func(key []byte, place uint64) {
-		c.formula.putKey(key, place)
-		clear(key[keyHead:]) // the least of all keys at this place
-	}
-	setFirst(s.from, place)
-	// The places of the load's records are as if drawn at random, so that their
-	// number in a range is Poisson's: its mean is exceeded by five deviations.
-	wanted := float64(c.scanned.left)
-	wanted += 5*math.Sqrt(wanted) + 13
-	span := wanted * float64((1<<placeBits)/c.records)
-	if span >= float64(uint64(1)<<placeBits-place) {
-		s.to = append(s.to[:0], prefix...)
-		s.to[len(s.to)-1]++
-		return 0, true
-	}
-	next = place + uint64(span)
-	s.to = append(s.to[:0], s.from...)
-	setFirst(s.to, next)
-	return next, false
-}
-
-func (s *kvSession) add(key, value []byte) error {
-	s.client.scanned.add(key, value)
-	if s.client.scanned.left == 0 {
-		return errEnough
-	}
-	return nil
 }

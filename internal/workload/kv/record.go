@@ -24,6 +24,7 @@ const (
 // letters are in the same order for every collation of text.
 const (
 	prefix      = "kv/"
+	behind      = "kv0" // all keys
 	placeDigits = 13
 	keyHead     = len(prefix) + placeDigits
 	tailDigits  = 12 // of one 64-bit hash
@@ -51,12 +52,11 @@ const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-
 
 // formula makes records. Clients share it and do not change it.
 type formula struct {
-	seed      uint64
-	places    sampling.Permutation
-	keySize   int
-	low, span uint64 // a value has low to low+span bytes
-	filler    []byte
-	sums      *crc32.Table
+	seed uint64
+	shape
+	places sampling.Permutation
+	filler []byte
+	sums   *crc32.Table
 }
 
 // shape is how large keys and values are, in bytes.
@@ -64,10 +64,9 @@ type shape struct{ key, low, high uint64 }
 
 func newFormula(seed uint64, s shape) *formula {
 	f := &formula{
-		seed: seed, places: sampling.NewPermutation(placeBits, sampling.Mix(seed)),
-		keySize: int(s.key), low: s.low, span: s.high - s.low, sums: crc32.MakeTable(crc32.Castagnoli),
+		seed: seed, shape: s, places: sampling.NewPermutation(placeBits, sampling.Mix(seed)),
+		filler: make([]byte, fillerSize), sums: crc32.MakeTable(crc32.Castagnoli),
 	}
-	f.filler = make([]byte, fillerSize)
 	source := sampling.NewSource(seed, 0, 0)
 	for i := 0; i < fillerSize; i += 8 {
 		random := source.Uint64()
@@ -97,13 +96,13 @@ func (f *formula) putKey(key []byte, place uint64) {
 
 // newKey returns room for a key, with its prefix.
 func (f *formula) newKey() []byte {
-	return append(make([]byte, 0, f.keySize), prefix...)[:f.keySize]
+	return append(make([]byte, 0, f.key), prefix...)[:f.key]
 }
 
 // number returns which record a key is of; false if no formula makes it. scratch is
 // from newKey.
 func (f *formula) number(key, scratch []byte) (uint64, bool) {
-	if len(key) != f.keySize || string(key[:len(prefix)]) != prefix {
+	if len(key) != int(f.key) || string(key[:len(prefix)]) != prefix {
 		return 0, false
 	}
 	place, ok := workload.Base32.Parse(key[len(prefix):keyHead])
@@ -117,10 +116,10 @@ func (f *formula) number(key, scratch []byte) (uint64, bool) {
 // size returns how many bytes a value has that a transaction writes to record n;
 // those of the load have the writer 0.
 func (f *formula) size(n uint64, writer history.ID) int {
-	if f.span == 0 {
+	if f.low == f.high {
 		return int(f.low)
 	}
-	above, _ := bits.Mul64(sampling.Mix(f.seed^n^sampling.Mix(uint64(writer)+1)), f.span+1)
+	above, _ := bits.Mul64(sampling.Mix(f.seed^n^sampling.Mix(uint64(writer)+1)), f.high-f.low+1)
 	return int(f.low + above)
 }
 

@@ -21,69 +21,73 @@ import (
 func Spec() workload.Spec {
 	return workload.Spec{
 		Name: Name, About: "reads and writes of single records by key, and scans: YCSB's mixes, 90 % reads if none is named",
-		Data:    "kv data",
-		Config:  func() workload.Config { return new(DefaultConfig()) },
-		Loaded:  loaded,
-		Check:   recording.Checker(Name, checks),
-		Checks:  Checks,
+		Data: "kv data",
+		Config: func() workload.Config {
+			return &Config{
+				Records: 100_000, KeySize: 32, ValueLow: 1024, ValueHigh: 1024,
+				Mix: Mix{Reads: 0.9, Updates: 0.1, Distribution: Uniform}, ScanLength: 100, ZipfExponent: 0.99, InFlight: 1,
+			}
+		},
+		Loaded: func(h history.Header) map[string]string {
+			s, err := shapeOf(h.Keys)
+			if err != nil {
+				return nil
+			}
+			return map[string]string{"records": decimal(h.Accounts), "key-size": decimal(s.key), "value-size": setting.Range(s.low, s.high)}
+		},
+		Check: recording.Checker(Name, checks),
+		Checks: [][2]string{
+			{registers.Values, "every read returned, whole, what the load or a transaction that was not refused had written to that record"},
+			{registers.Fresh, "no read returned a value that an acknowledged write had replaced before the read began"},
+			{registers.NoLostUpdate, "no two transactions that read and write one record had read the same value of it"},
+			{registers.Scans, "every scan returned its records in order, and none was missing that was there"},
+			{registers.Linearizable, "the reads and writes of each record have an order that agrees with real time"},
+			{check.Durable, "every record of the load and of an acknowledged insert is there, with the value of the last acknowledged write, of one beside it or of an unknown one"},
+			{check.NoGhost, "nothing is there that no transaction wrote, or one that was refused"},
+		},
 		Tables:  Tables,
 		Objects: func(h history.Header) workload.Objects { return NamesOf(h) },
-		Format:  format(),
-	}
-}
-
-// loaded returns how many records a recording is of, and the sizes of their keys and
-// values.
-func loaded(h history.Header) map[string]string {
-	s, err := shapeOf(h.Keys)
-	if err != nil {
-		return nil
-	}
-	return map[string]string{"records": decimal(h.Accounts), "key-size": decimal(s.key), "value-size": setting.Range(s.low, s.high)}
-}
-
-// format is that of records of a key and a value. There are no rows.
-func format() workload.Format {
-	found := func(state history.State, bytes int64, last history.ID) string {
-		switch state {
-		case history.Absent:
-			return "no such record"
-		case history.Whole:
-			return fmt.Sprintf("%d bytes%s", bytes, workload.MadeBy(last))
-		case history.Broken:
-			return fmt.Sprintf("%d bytes that no writer wrote like this", bytes)
-		}
-		return fmt.Sprintf("%d bytes under a key that no formula makes", bytes)
-	}
-	return workload.Format{
-		Operation: func(op *history.Op) string {
-			var parts []string
-			if op.Write {
-				parts = append(parts, fmt.Sprintf("write %d bytes", op.Amount))
-			}
-			if op.Observed {
-				parts = append(parts, "saw "+found(op.State, op.Value, op.Writer))
-			}
-			return cmp.Or(strings.Join(parts, ", "), "not seen")
+		Format: workload.Format{ // there are no rows
+			Operation: func(op *history.Op) string {
+				var parts []string
+				if op.Write {
+					parts = append(parts, fmt.Sprintf("write %d bytes", op.Amount))
+				}
+				if op.Observed {
+					parts = append(parts, "saw "+found(op.State, op.Value, op.Writer))
+				}
+				return cmp.Or(strings.Join(parts, ", "), "not seen")
+			},
+			Row: func(history.Row) string { return "" },
+			End: func(a history.Object) string { return " " + found(a.State, a.Value, a.Writer) },
 		},
-		Row: func(history.Row) string { return "" },
-		End: func(a history.Object) string { return " " + found(a.State, a.Value, a.Writer) },
 	}
+}
+
+// found says what was found under a key.
+func found(state history.State, bytes int64, last history.ID) string {
+	switch state {
+	case history.Absent:
+		return "no such record"
+	case history.Whole:
+		return fmt.Sprintf("%d bytes%s", bytes, workload.MadeBy(last))
+	case history.Broken:
+		return fmt.Sprintf("%d bytes that no writer wrote like this", bytes)
+	}
+	return fmt.Sprintf("%d bytes under a key that no formula makes", bytes)
 }
 
 // presets are the mixes of YCSB's core workloads, as
 // https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads gives them, by their
 // properties: readproportion, updateproportion, insertproportion, scanproportion,
 // readmodifywriteproportion, requestdistribution.
-func presets() map[string]Mix {
-	return map[string]Mix{
-		"ycsb-a": {0.5, 0.5, 0, 0, 0, Zipfian},
-		"ycsb-b": {0.95, 0.05, 0, 0, 0, Zipfian},
-		"ycsb-c": {1, 0, 0, 0, 0, Zipfian},
-		"ycsb-d": {0.95, 0, 0.05, 0, 0, Latest},
-		"ycsb-e": {0, 0, 0.05, 0.95, 0, Zipfian},
-		"ycsb-f": {0.5, 0, 0, 0, 0.5, Zipfian},
-	}
+var presets = map[string]Mix{
+	"ycsb-a": {0.5, 0.5, 0, 0, 0, Zipfian},
+	"ycsb-b": {0.95, 0.05, 0, 0, 0, Zipfian},
+	"ycsb-c": {1, 0, 0, 0, 0, Zipfian},
+	"ycsb-d": {0.95, 0, 0.05, 0, 0, Latest},
+	"ycsb-e": {0, 0, 0.05, 0.95, 0, Zipfian},
+	"ycsb-f": {0.5, 0, 0, 0, 0.5, Zipfian},
 }
 
 // Settings implements workload.Config.
@@ -91,7 +95,7 @@ func (c *Config) Settings() []setting.Setting {
 	preset := setting.Text(&c.Preset, "preset", "NAME", "a mix of YCSB: ycsb-a to ycsb-f; other settings of the mix change it")
 	preset.First = true
 	preset.Set = func(name string) error {
-		mix, ok := presets()[name]
+		mix, ok := presets[name]
 		if !ok {
 			return errors.New("it must be ycsb-a, ycsb-b, ycsb-c, ycsb-d, ycsb-e or ycsb-f")
 		}
@@ -151,19 +155,6 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 	in := registers.Input{Input: recorded.Input, Records: recorded.Header.Accounts, Place: f.place, At: f.places.Backward}
 	in.Name = f.Name
 	return registers.Check(ctx, in)
-}
-
-// Checks says in one line what each check holds, in the order in which they are reported.
-func Checks() [][2]string {
-	return [][2]string{
-		{registers.Values, "every read returned, whole, what the load or a transaction that was not refused had written to that record"},
-		{registers.Fresh, "no read returned a value that an acknowledged write had replaced before the read began"},
-		{registers.NoLostUpdate, "no two transactions that read and write one record had read the same value of it"},
-		{registers.Scans, "every scan returned its records in order, and none was missing that was there"},
-		{registers.Linearizable, "the reads and writes of each record have an order that agrees with real time"},
-		{check.Durable, "every record of the load and of an acknowledged insert is there, with the value of the last acknowledged write, of one beside it or of an unknown one"},
-		{check.NoGhost, "nothing is there that no transaction wrote, or one that was refused"},
-	}
 }
 
 // Names are the records of a recording as people know them.

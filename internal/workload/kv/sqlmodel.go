@@ -1,8 +1,8 @@
 package kv
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -84,17 +84,14 @@ func (m *sqlModel) Fill(ctx context.Context, loaded dataset.Metadata, progress f
 	})
 }
 
-func (m *sqlModel) session(ctx context.Context, _ *formula) (session, error) {
+func (m *sqlModel) session(ctx context.Context, c *client) (session, error) {
 	s, err := m.next(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &sqlSession{SQLSession: s, model: m, args: make([]db.Value, 0, 2)}, nil
+	return &sqlSession{SQLSession: s, model: m, client: c, args: make([]db.Value, 0, 2)}, err
 }
 
-func (m *sqlModel) endState(ctx context.Context, e *endRecords) error {
+func (m *sqlModel) endState(ctx context.Context, record func(key, value []byte) error) error {
 	return m.With(ctx, func(s db.SQLSession) error {
-		return s.Query(ctx, m.all, nil, func(row []db.Value) error { return e.add(row[0].Text, row[1].Text) })
+		return s.Query(ctx, m.all, nil, func(row []db.Value) error { return record(row[0].Text, row[1].Text) })
 	})
 }
 
@@ -102,37 +99,49 @@ func (m *sqlModel) endState(ctx context.Context, e *endRecords) error {
 // for nothing before its end, so that it takes one round trip.
 type sqlSession struct {
 	db.SQLSession
-	model *sqlModel
-	args  []db.Value
+	model  *sqlModel
+	client *client
+	args   []db.Value
 }
 
-func (s *sqlSession) transact(ctx context.Context, c *client, tx *history.Transaction) error {
+func (s *sqlSession) transact(ctx context.Context, tx *history.Transaction) error {
 	if err := s.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
 		return err
 	}
-	op := &tx.Ops[0]
 	if tx.Kind == history.Modify {
-		if writes, err := s.beforeUpdate(ctx, c, tx); err != nil || !writes {
+		if writes, err := s.beforeUpdate(ctx, tx); err != nil || !writes {
 			return err
 		}
 	}
-	result, err := s.last(ctx, c, tx)
-	if err != nil {
-		return err
+	var result int
+	var err error
+	c, op, key := s.client, &tx.Ops[0], db.Value{Text: s.client.key}
+	switch tx.Kind {
+	case history.Get:
+		result, err = s.do(ctx, s.model.read, key)
+	case history.Insert:
+		result, err = s.do(ctx, s.model.insert, key, db.Value{Text: c.newValue(tx)})
+	case history.Scan:
+		result, err = s.do(ctx, s.model.scan, key, db.Value{Int: op.Amount})
+	default:
+		result, err = s.do(ctx, s.model.update, db.Value{Text: c.newValue(tx)}, key)
 	}
-	if err := s.Commit(ctx); err != nil {
+	if err == nil {
+		err = s.Commit(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	switch r := s.Result(result); {
 	case tx.Kind == history.Get:
-		s.take(c, op, result)
+		s.take(op, r)
+	case tx.Kind == history.Scan:
+		c.beginScan(tx)
+		for i := range r.Rows() {
+			c.scanned(r.Row(i)[0].Text, r.Row(i)[1].Text)
+		}
 	case tx.Kind == history.Insert:
 		c.formula.observe(op, false, nil)
-	case tx.Kind == history.Scan:
-		c.scanned.start(tx)
-		for i := range r.Rows() {
-			c.scanned.add(r.Row(i)[0].Text, r.Row(i)[1].Text)
-		}
 	case r == nil || r.Affected == 0: // an update of nothing
 		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
 		c.formula.observe(op, false, nil)
@@ -140,37 +149,22 @@ func (s *sqlSession) transact(ctx context.Context, c *client, tx *history.Transa
 	return nil
 }
 
-// last adds the last statement of a transaction, which of all but one kind is the only
-// one.
-func (s *sqlSession) last(ctx context.Context, c *client, tx *history.Transaction) (result int, err error) {
-	key := db.Value{Text: c.key}
-	switch tx.Kind {
-	case history.Get:
-		return s.do(ctx, s.model.read, key)
-	case history.Insert:
-		return s.do(ctx, s.model.insert, key, db.Value{Text: c.newValue(tx)})
-	case history.Scan:
-		return s.do(ctx, s.model.scan, key, db.Value{Int: tx.Ops[0].Amount})
-	}
-	return s.do(ctx, s.model.update, db.Value{Text: c.newValue(tx)}, key)
-}
-
 // beforeUpdate reads the record that is then written, without a lock: whether another
 // may write in between is for the isolation to say. Where there is no record it ends
 // the transaction.
-func (s *sqlSession) beforeUpdate(ctx context.Context, c *client, tx *history.Transaction) (writes bool, err error) {
-	result, err := s.do(ctx, s.model.read, db.Value{Text: c.key})
+func (s *sqlSession) beforeUpdate(ctx context.Context, tx *history.Transaction) (writes bool, err error) {
+	result, err := s.do(ctx, s.model.read, db.Value{Text: s.client.key})
 	if err != nil {
 		return false, err
 	}
 	if err := s.Flush(ctx); err != nil {
 		return false, err
 	}
-	s.take(c, &tx.Ops[0], result)
+	s.take(&tx.Ops[0], s.Result(result))
 	writes, err = mayWrite(tx)
 	switch {
 	case err != nil:
-		err = errors.Join(s.Rollback(ctx), err)
+		err = cmp.Or(s.Rollback(ctx), err)
 	case !writes:
 		err = s.Commit(ctx)
 	}
@@ -183,10 +177,10 @@ func (s *sqlSession) do(ctx context.Context, statement *db.Statement, args ...db
 }
 
 // take notes what the statement that reads one record has brought.
-func (s *sqlSession) take(c *client, op *history.Op, result int) {
-	if r := s.Result(result); r != nil && r.Rows() > 0 {
-		c.formula.observe(op, true, r.Row(0)[0].Text)
+func (s *sqlSession) take(op *history.Op, r *db.Result) {
+	if r != nil && r.Rows() > 0 {
+		s.client.formula.observe(op, true, r.Row(0)[0].Text)
 		return
 	}
-	c.formula.observe(op, false, nil)
+	s.client.formula.observe(op, false, nil)
 }

@@ -34,7 +34,7 @@ func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
 		return nil, err
 	}
 	defer recorded.Close()
-	keySize := uint64(formulaOf(recorded.Header()).keySize)
+	keySize := formulaOf(recorded.Header()).key
 	var of [history.Modify + 1]ofKind
 	begin, end := int64(-1), int64(0)
 	var problem error
@@ -103,9 +103,6 @@ func (k *ofKind) row(name string, seconds float64) []string {
 
 // figure writes a number with so many digits that matter, and no exponent.
 func figure(x float64, digits int) string {
-	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
-	if err != nil {
-		return fmt.Sprint(x)
-	}
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', digits, 64), 64)
 	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }

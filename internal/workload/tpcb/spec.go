@@ -24,7 +24,15 @@ func Spec() workload.Spec {
 		Config: func() workload.Config { return new(DefaultConfig()) },
 		Loaded: loaded,
 		Check:  recording.Checker(Name, checks),
-		Checks: Checks,
+		Checks: [][2]string{
+			{check.Total, "the balances of accounts, of tellers and of branches grew by the same sum, that of all committed amounts"},
+			{check.Ledger, "opening + amounts of the history = end balance, for every account, teller and branch"},
+			{check.Durable, "every committed transaction is in the history"},
+			{check.NoGhost, "nothing aborted is in the history, and nothing there was never sent"},
+			{check.ExactlyOnce, "no transaction was applied twice"},
+			{check.Serializable, "one order of all transactions explains every balance that was read"},
+			{check.Strict, "one that agrees with real time does"},
+		},
 		Objects: func(h history.Header) workload.Objects {
 			f, _ := recorded(h) // of a header that says nothing every row is unknown
 			return &f.size
@@ -103,17 +111,4 @@ func checks(ctx context.Context, input recording.Input) ([]check.Result, error) 
 
 func sentenceWords() check.Words {
 	return check.Words{One: "transaction", Book: "history", Part: "row", Amount: func(n int64) string { return strconv.FormatInt(n, 10) }}
-}
-
-// Checks says in one line what each check holds, in the order in which they are reported.
-func Checks() [][2]string {
-	return [][2]string{
-		{check.Total, "the balances of accounts, of tellers and of branches grew by the same sum, that of all committed amounts"},
-		{check.Ledger, "opening + amounts of the history = end balance, for every account, teller and branch"},
-		{check.Durable, "every committed transaction is in the history"},
-		{check.NoGhost, "nothing aborted is in the history, and nothing there was never sent"},
-		{check.ExactlyOnce, "no transaction was applied twice"},
-		{check.Serializable, "one order of all transactions explains every balance that was read"},
-		{check.Strict, "one that agrees with real time does"},
-	}
 }

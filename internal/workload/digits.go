@@ -1,6 +1,9 @@
 package workload
 
-import "strconv"
+import (
+	"hash/crc32"
+	"strconv"
+)
 
 // Digits write whole numbers in characters of so many bits each, the highest first.
 // Numbers of the same length are in the order of their texts.
@@ -64,4 +67,12 @@ func (d Digits) Parse(b []byte) (n uint64, ok bool) {
 		n = n<<d | uint64(digit)
 	}
 	return n, len(b) > 0
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Checksum is the CRC-32C (Castagnoli's polynomial) of a value without the bytes
+// from ≤ i < to, in which the checksum itself stands.
+func Checksum(value []byte, from, to int) uint32 {
+	return crc32.Update(crc32.Checksum(value[:from], castagnoli), castagnoli, value[to:])
 }

@@ -1,9 +1,6 @@
 package events
 
 import (
-	"errors"
-
-	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/workload"
 )
@@ -13,13 +10,10 @@ import (
 // which place is the database's. It allocates nothing once its buffer has the length
 // of the longest value.
 type appender struct {
-	formula  formula
-	size     Size
-	batch    int
-	fragment int
+	formula formula
+	config  *Config
 
 	run, client, sequence uint64
-	streams               uint64
 	first, step, own      uint64 // it appends to first, first+step …, which are own in number
 	shared                bool   // others append to its stream
 
@@ -33,9 +27,8 @@ type appender struct {
 func newAppender(c *Config, f formula, streams, run, client uint64) *appender {
 	clients := uint64(c.Clients)
 	a := &appender{
-		formula: f, size: c.Size, batch: c.Batch, fragment: int(c.Fragment),
-		run: run, client: client, streams: streams, first: client % streams, step: clients, own: 1,
-		shared: streams < clients,
+		formula: f, config: c, run: run, client: client,
+		first: client % streams, step: clients, own: 1, shared: streams < clients,
 	}
 	if !a.shared {
 		a.own = (streams - client + clients - 1) / clients
@@ -52,8 +45,8 @@ func (a *appender) Next(tx *history.Transaction) {
 	id := history.NewID(a.run, a.client, a.sequence)
 	*tx = history.Transaction{ID: id, Kind: history.Append, Ops: tx.Ops[:0]}
 	var bytes uint64
-	for i := range a.batch {
-		bytes += a.formula.length(a.size, id, uint32(i))
+	for i := range a.config.Batch {
+		bytes += a.formula.length(a.config.Size, id, uint32(i))
 	}
 	tx.Ops = append(tx.Ops, history.Op{Object: stream, Write: true, Amount: int64(bytes)})
 }
@@ -68,7 +61,7 @@ func (a *appender) begin(tx *history.Transaction) {
 
 // make returns the value of one event of the append; it is valid until the next.
 func (a *appender) make(id history.ID, member uint32) []byte {
-	a.value = a.formula.appendValue(a.value[:0], id, member, a.formula.length(a.size, id, member))
+	a.value = a.formula.appendValue(a.value[:0], id, member, a.formula.length(a.config.Size, id, member))
 	return a.value
 }
 
@@ -84,17 +77,4 @@ func (a *appender) unsent(tx *history.Transaction) bool {
 func done(tx *history.Transaction, end uint64) {
 	tx.Outcome = history.Committed
 	tx.Ops[0].Observed, tx.Ops[0].Version = true, end
-}
-
-// errTaken says that another client has appended at the place first.
-var errTaken = &db.Error{
-	Class: db.Aborted, Op: "append to a stream",
-	Err: errors.New("another client took the place at the same time"),
-}
-
-// errNobody says that a look-up found the place free although it had just been taken
-// with a tombstone.
-var errNobody = &db.Error{
-	Class: db.Unknown, Op: "look up an append by its place",
-	Err: errors.New("the place has neither an event nor the tombstone that was written there just now"),
 }

@@ -17,7 +17,7 @@ func TestEveryStreamIsSomebodys(t *testing.T) {
 	for _, shape := range []struct{ streams, clients uint64 }{{1, 1}, {8, 8}, {2, 8}, {19, 8}, {100, 7}, {3, 4}} {
 		owners := map[uint64][]uint64{}
 		for client := range shape.clients {
-			a := newAppender(&Config{Clients: int(shape.clients), Batch: 1, Size: Size{32, 32}}, newFormula(1), shape.streams, 1, client)
+			a := newAppender(&Config{Clients: int(shape.clients), Batch: 1, Size: Size{32, 32}}, formula{1}, shape.streams, 1, client)
 			mine := map[uint64]bool{}
 			for range 3 * shape.streams {
 				var tx history.Transaction
@@ -42,7 +42,7 @@ func TestEveryStreamIsSomebodys(t *testing.T) {
 
 func TestPrepareIsAFunctionOfTheSeed(t *testing.T) {
 	appends := func(seed uint64) (list []history.Transaction) {
-		a := newAppender(&Config{Clients: 2, Batch: 3, Size: Size{32, 1000}}, newFormula(seed), 5, 4, 1)
+		a := newAppender(&Config{Clients: 2, Batch: 3, Size: Size{32, 1000}}, formula{seed}, 5, 4, 1)
 		for range 20 {
 			var tx history.Transaction
 			a.Next(&tx)
@@ -108,7 +108,7 @@ func clientOf(t testing.TB, database db.Database) load.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := e.model.client(t.Context(), newAppender(&e.config, newFormula(1), 1, 1, 0))
+	c, err := e.model.client(t.Context(), newAppender(&e.config, formula{1}, 1, 1, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,14 +206,14 @@ func TestTablesSayWhatTheyDivideBy(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	names := NamesOf(history.Header{Accounts: 12})
-	for _, text := range []string{names.Name(11), "11", "stream 11"} {
-		if n, err := names.Number(text); err != nil || n != 11 {
+	list := names(12)
+	for _, text := range []string{list.Name(11), "11", "stream 11"} {
+		if n, err := list.Number(text); err != nil || n != 11 {
 			t.Errorf("%q is %d, %v", text, n, err)
 		}
 	}
 	for _, text := range []string{"12", "", "x", "-1"} {
-		if n, err := names.Number(text); err == nil {
+		if n, err := list.Number(text); err == nil {
 			t.Errorf("%q is stream %d", text, n)
 		}
 	}

@@ -32,18 +32,6 @@ const (
 	maxCommit = 256 << 20
 )
 
-// check says in one sentence what is wrong with a configuration, whatever the
-// database. The bounds of single settings are theirs.
-func (c *Config) check() error {
-	switch {
-	case c.Clients < 1:
-		return fmt.Errorf("the log of events has %d clients: at least one is needed", c.Clients)
-	case uint64(c.Batch)*c.Size.High > maxCommit:
-		return fmt.Errorf("a batch of %d events of up to %d bytes makes commits of more than %d bytes: take a smaller batch or a smaller value-size", c.Batch, c.Size.High, maxCommit)
-	}
-	return c.Validate()
-}
-
 // Validate implements workload.Config.
 func (c *Config) Validate() error {
 	if c.Fragment > 0 && c.Fragment < leastValue {

@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -45,18 +46,24 @@ type model interface {
 
 // New binds the log to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Log, error) {
-	if err := c.check(); err != nil {
+	c.Mode = cmp.Or(c.Mode, workload.Pipelined)
+	err := c.Validate()
+	switch {
+	case c.Clients < 1:
+		err = fmt.Errorf("the log of events has %d clients: at least one is needed", c.Clients)
+	case uint64(c.Batch)*c.Size.High > maxCommit:
+		err = fmt.Errorf("a batch of %d events of up to %d bytes makes commits of more than %d bytes: take a smaller batch or a smaller value-size", c.Batch, c.Size.High, maxCommit)
+	case c.Mode == workload.Procedure:
+		err = errors.New("mode procedure is not for events, whose values would go through the procedure's language: take pipelined or interactive")
+	}
+	if err != nil {
 		return nil, err
 	}
-	if c.Mode = cmp.Or(c.Mode, workload.Pipelined); c.Mode == workload.Procedure {
-		return nil, fmt.Errorf("mode procedure is not for events, whose values would go through the procedure's language: take pipelined or interactive")
-	}
 	e := &Log{config: c}
-	var err error
 	e.model, e.Set, err = dataset.Bind(kind, database, &e.config, newSQLModel, newKVModel, dataset.Expected{
 		Clients: c.Clients, Isolation: c.Isolation, Seed: c.Seed, Size: c.Streams,
 		Take: func(m *dataset.Metadata) error {
-			e.formula = newFormula(m.Seed)
+			e.formula = formula{m.Seed}
 			return nil
 		},
 		Client: func(ctx context.Context, i int) (load.Client, error) {

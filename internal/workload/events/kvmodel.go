@@ -49,50 +49,44 @@ func (m *kvModel) client(ctx context.Context, a *appender) (load.Client, error) 
 	return &kvClient{appender: a, KVSession: s}, err
 }
 
-// download reads the entries first and the streams' ends then.
+// download reads the streams' ends first and the entries then.
 func (m *kvModel) download(ctx context.Context, r *reader, report *dataset.Progress) error {
 	return m.With(ctx, func(s db.KVSession) error {
-		err := dataset.Scan(ctx, s, tailPrefix, func(_, value []byte) error {
-			if place, _, ok := parseTail(value); ok {
-				report.Total += place
+		ends := map[uint64]uint64{}
+		err := dataset.Scan(ctx, s, tailPrefix, func(key, value []byte) error {
+			stream, known := workload.Hex.Parse(key)
+			place, writer, ok := parseTail(value)
+			if !known || len(key) != streamDigits || !ok {
+				return r.unexpected("a key %q with %d bytes, which no client writes", tailPrefix+string(key), len(value))
 			}
-			return nil
+			ends[stream] = place
+			r.seen += place
+			report.Total += place
+			return r.end.Object(history.Object{N: stream, Version: place, Writer: writer})
 		})
 		if err != nil {
-			return fmt.Errorf("count the events: %w", err)
+			return fmt.Errorf("download the streams' ends: %w", err)
 		}
-		entries := uint64(0)
 		err = dataset.Scan(ctx, s, entryPrefix, func(key, value []byte) error {
 			p, ok := parsePiece(value)
 			if !ok || !parseEntryKey(key, &p) || p.place == 0 {
 				return r.unexpected("a key %q with %d bytes, which no client writes", entryPrefix+string(key), len(value))
 			}
 			if p.number == 0 {
-				if entries++; entries%progressRows == 0 {
-					report.Done(min(entries, report.Total))
-				}
+				report.Row()
 			}
 			return r.add(p)
 		})
+		if err == nil {
+			err = r.finish()
+		}
 		if err != nil {
 			return fmt.Errorf("download the events: %w", err)
 		}
-		if err := r.finish(); err != nil {
-			return err
-		}
 		r.agrees = true
-		err = dataset.Scan(ctx, s, tailPrefix, func(key, value []byte) error {
-			stream, known := workload.Hex.Parse(key)
-			place, writer, ok := parseTail(value)
-			if !known || len(key) != streamDigits || !ok {
-				return r.unexpected("a key %q with %d bytes, which no client writes", tailPrefix+string(key), len(value))
-			}
-			return r.tail(stream, place, writer)
-		})
-		if err != nil {
-			return fmt.Errorf("download the streams' ends: %w", err)
+		for stream, place := range ends {
+			r.agrees = r.agrees && r.lasts[stream].Version == place
 		}
-		report.Done(report.Total)
 		return nil
 	})
 }
@@ -102,11 +96,11 @@ type kvClient struct {
 	*appender
 	db.KVSession
 
-	tail, at, entry []byte    // keys: of the stream's end, of a place that is read, of a piece that is written
-	keys            [2][]byte // of one Read
-	found           [2]db.Entry
-	end             []byte // the value of the stream's end
-	part            []byte // the value of a piece
+	tail, entry []byte      // keys: of the stream's end, of a piece that is read or written
+	keys        [2][]byte   // of one Read
+	found       [2]db.Entry // the stream's end, and what is at the place that was read
+	end         []byte      // the value of the stream's end
+	part        []byte      // the value of a piece
 }
 
 var _ load.Client = (*kvClient)(nil)
@@ -118,25 +112,25 @@ func (c *kvClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 		return err
 	}
 	op := &tx.Ops[0]
-	end, there, err := c.look(ctx, op.Object, c.before)
+	end, err := c.look(ctx, op.Object, c.before)
 	if err != nil {
 		return err
 	}
-	if isEvent(there, tx.ID) {
+	if isEvent(c.found[1], tx.ID) {
 		c.Rollback()
 		return load.ErrAlreadyApplied
 	}
 	c.tried = end + 1
-	for member := range uint32(c.batch) {
+	for member := range uint32(c.config.Batch) {
 		n := uint64(0)
-		for body := range slices.Chunk(c.make(tx.ID, member), c.fragment) {
+		for body := range slices.Chunk(c.make(tx.ID, member), int(c.config.Fragment)) {
 			c.entry = appendEntryKey(c.entry[:0], op.Object, c.tried+uint64(member), n)
 			c.part = append(appendPiece(c.part[:0], kindEvent, tx.ID, member), body...)
 			c.Set(c.entry, c.part)
 			n++
 		}
 	}
-	c.setEnd(end+uint64(c.batch), tx.ID)
+	c.setEnd(end+uint64(c.config.Batch), tx.ID)
 	if err := c.Commit(ctx); err != nil {
 		return err
 	}
@@ -153,32 +147,23 @@ func isEvent(e db.Entry, id history.ID) bool {
 // look reads the end of a stream, and what is at one of its places; 0 is none. With
 // an error the transaction is given up. A stream whose end is not there has none of
 // its entries left, either: what comes now begins anew, and the checks report it.
-func (c *kvClient) look(ctx context.Context, stream, place uint64) (end uint64, there db.Entry, err error) {
+func (c *kvClient) look(ctx context.Context, stream, place uint64) (end uint64, err error) {
 	c.tail = appendTailKey(c.tail[:0], stream)
-	c.keys[0] = c.tail
-	n := 1
+	c.found[1] = db.Entry{}
+	keys := append(c.keys[:0], c.tail)
 	if place != 0 {
-		c.at = appendEntryKey(c.at[:0], stream, place, 0)
-		c.keys[1], n = c.at, 2
+		c.entry = appendEntryKey(c.entry[:0], stream, place, 0)
+		keys = append(keys, c.entry)
 	}
-	if err := c.Read(ctx, c.keys[:n], c.found[:n]); err != nil {
-		return 0, db.Entry{}, err
-	}
-	if n == 2 {
-		there = c.found[1]
-	}
-	if !c.found[0].Found {
-		return 0, there, nil
+	if err := c.Read(ctx, keys, c.found[:len(keys)]); err != nil || !c.found[0].Found {
+		return 0, err
 	}
 	end, _, ok := parseTail(c.found[0].Value)
 	if !ok {
 		c.Rollback()
-		return 0, db.Entry{}, &db.Error{
-			Class: db.Fatal, Op: fmt.Sprintf("read %s", c.tail),
-			Err: fmt.Errorf("its value has %d bytes or is negative, which no append writes", len(c.found[0].Value)),
-		}
+		return 0, db.Fatalf(fmt.Sprintf("read %s", c.tail), "its value has %d bytes or is negative, which no append writes", len(c.found[0].Value))
 	}
-	return end, there, nil
+	return end, nil
 }
 
 func (c *kvClient) setEnd(place uint64, writer history.ID) {
@@ -197,11 +182,11 @@ func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) 
 		return err
 	}
 	stream := tx.Ops[0].Object
-	end, there, err := c.look(ctx, stream, c.tried)
+	end, err := c.look(ctx, stream, c.tried)
 	if err != nil {
 		return err
 	}
-	if there.Found {
+	if there := c.found[1]; there.Found {
 		tx.Outcome = history.Aborted
 		if isEvent(there, tx.ID) {
 			done(tx, c.tried-1)
@@ -210,7 +195,7 @@ func (c *kvClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) 
 		return nil
 	}
 	c.part = appendPiece(c.part[:0], kindVoid, tx.ID, 0)
-	c.Set(c.at, c.part)
+	c.Set(c.entry, c.part)
 	last := tx.ID
 	if end >= c.tried { // somebody is behind a place that nobody has: the checks report it
 		_, last, _ = parseTail(c.found[0].Value)

@@ -25,8 +25,7 @@ type reader struct {
 	streams uint64
 	end     *history.EndWriter
 
-	begun bool // there is an entry, of which first is the first piece
-	first piece
+	first piece  // of the entry that was begun; at place 0: none was
 	next  uint64 // number of the piece that is expected
 	value []byte
 	wrong string // what is wrong with the entry so far
@@ -40,11 +39,11 @@ type reader struct {
 
 func (r *reader) add(p piece) error {
 	r.seen++
-	if !r.begun || p.stream != r.first.stream || p.place != r.first.place {
+	if p.stream != r.first.stream || p.place != r.first.place {
 		if err := r.finish(); err != nil {
 			return err
 		}
-		r.begun, r.first, r.next, r.value, r.wrong = true, p, 0, r.value[:0], ""
+		r.first, r.next, r.value, r.wrong = p, 0, r.value[:0], ""
 		r.first.body = nil // it is the caller's
 	}
 	switch {
@@ -75,11 +74,11 @@ func (p *piece) what() string {
 
 // finish ends the entry that was begun. One that is not whole has the length 0.
 func (r *reader) finish() error {
-	if !r.begun {
+	p := r.first
+	if p.place == 0 {
 		return nil
 	}
-	r.begun = false
-	p := &r.first
+	r.first = piece{}
 	r.note(p.stream, p.place, p.writer)
 	if r.wrong == "" && !p.void {
 		r.wrong, r.scratch = r.formula.fault(r.value, p.writer, p.member, r.scratch)
@@ -142,13 +141,4 @@ func (r *reader) closeRows() error {
 		}
 	}
 	return nil
-}
-
-// tail takes a stream's end as a key-value store has it, after all entries.
-func (r *reader) tail(stream, place uint64, writer history.ID) error {
-	r.seen += place
-	if r.lasts[stream].Version != place {
-		r.agrees = false
-	}
-	return r.end.Object(history.Object{N: stream, Version: place, Writer: writer})
 }

@@ -67,7 +67,7 @@ func read(t *testing.T, f *formula, pieces []piece) (legs []history.Row, unexpec
 }
 
 func TestReadingPutsPiecesTogether(t *testing.T) {
-	f := newFormula(5)
+	f := formula{5}
 	legs, unexpected := read(t, &f, written(&f))
 	if len(legs) != 12 || len(unexpected) != 0 {
 		t.Fatalf("%d entries and %q", len(legs), unexpected)
@@ -90,7 +90,7 @@ func TestReadingPutsPiecesTogether(t *testing.T) {
 // TestReadingRefuses spoils the pieces of one event in each way. The event is reported, it
 // has no length, and all others are as they were.
 func TestReadingRefuses(t *testing.T) {
-	f := newFormula(5)
+	f := formula{5}
 	const at = 3 // the first piece of the second event, which has four
 	for what, spoil := range map[string]func(list []piece) []piece{
 		"its piece 0 is missing":  func(list []piece) []piece { return slices.Delete(list, at, at+1) },
@@ -142,7 +142,7 @@ func TestReadingRefuses(t *testing.T) {
 }
 
 func TestReadingRowsThatNobodyWrites(t *testing.T) {
-	f := newFormula(5)
+	f := formula{5}
 	origin := []db.Value{{Int: 0}, {Int: 0}, {Int: 0}, {Int: 0}, {Int: 0}, {Null: true}}
 	for i, change := range []func(row []db.Value){
 		func(row []db.Value) { row[0].Int = -1 },

@@ -34,7 +34,7 @@ func Spec() workload.Spec {
 			{logs.Continuous, "no stream has a hole before its end"},
 		},
 		Tables:  Tables,
-		Objects: func(h history.Header) workload.Objects { return NamesOf(h) },
+		Objects: func(h history.Header) workload.Objects { return names(h.Accounts) },
 		Format: workload.Format{
 			Operation: func(op *history.Op) string {
 				text := fmt.Sprintf("append %d bytes", op.Amount)
@@ -100,11 +100,11 @@ const (
 
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	h := recorded.Header
-	f, runs := newFormula(h.Seed), map[uint64]sent{}
+	f, runs := formula{h.Seed}, map[uint64]sent{}
 	in := logs.Input{Input: recorded.Input, Streams: h.Accounts, Words: check.Words{
 		One: "append", Book: "log", Part: "event", Amount: func(n int64) string { return strconv.FormatInt(n, 10) },
 	}}
-	in.Name = NamesOf(h).Name
+	in.Name = names(h.Accounts).Name
 	for _, source := range in.History {
 		h := source.Header()
 		s, err := sentBy(h)
@@ -142,23 +142,20 @@ func sentBy(h history.Header) (s sent, err error) {
 	return s, err
 }
 
-// Names are the streams of a recorded log as people know them.
-type Names struct{ streams uint64 }
-
-// NamesOf returns the names of the streams of the log that a history is of.
-func NamesOf(h history.Header) *Names { return &Names{streams: h.Accounts} }
+// names are the streams of a log with so many as people know them.
+type names uint64
 
 // Name returns stream n as reports show it.
-func (a *Names) Name(n uint64) string { return "stream " + strconv.FormatUint(n, 10) }
+func (streams names) Name(n uint64) string { return "stream " + strconv.FormatUint(n, 10) }
 
 // Number is the inverse of Name; the word before the number can be left out.
-func (a *Names) Number(name string) (uint64, error) {
+func (streams names) Number(name string) (uint64, error) {
 	n, err := strconv.ParseUint(strings.TrimSpace(strings.TrimPrefix(name, "stream")), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%q is no stream: one is written as its number, such as 0", name)
 	}
-	if n >= a.streams {
-		return 0, fmt.Errorf("%q is none of the %d streams of this log, which have the numbers 0 to %d", name, a.streams, a.streams-1)
+	if n >= uint64(streams) {
+		return 0, fmt.Errorf("%q is none of the %d streams of this log, which have the numbers 0 to %d", name, streams, streams-1)
 	}
 	return n, nil
 }

@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -21,8 +22,6 @@ type sqlModel struct {
 	*dataset.SQL
 	config *Config
 
-	create string
-
 	end       *db.Statement // the last place of a stream
 	who       *db.Statement // the writer at a place, and whether it is void
 	insert    *db.Statement // one piece
@@ -35,20 +34,8 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	if err := c.limit(database, 0); err != nil {
 		return nil, err
 	}
-	longest := maxValue
-	if most := database.Limits().Value; most > 0 {
-		longest = min(longest, most)
-	}
 	d := database.Dialect()
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c}
-	m.create = "CREATE TABLE " + table + " (\n" +
-		"\tstream " + d.IntegerType + " NOT NULL,\n" +
-		"\tplace " + d.IntegerType + " NOT NULL,\n" +
-		"\tpiece " + d.IntegerType + " NOT NULL,\n" +
-		"\twriter " + d.IntegerType + " NOT NULL,\n" +
-		"\tmember " + d.IntegerType + " NOT NULL,\n" +
-		"\tbody " + d.TextType(longest) + ",\n" +
-		"\tPRIMARY KEY (stream, place, piece)\n)" + d.TableOptions
 	const into = "INSERT INTO " + table + " (stream, place, piece, writer, member, body) VALUES ("
 	m.end = d.Statement("SELECT MAX(place) FROM "+table+" WHERE stream = {integer}", db.Integer)
 	m.who = d.Statement("SELECT writer, CASE WHEN body IS NULL THEN 1 ELSE 0 END FROM "+table+
@@ -62,8 +49,14 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 
 // Fill implements dataset.Store. It makes the table and the streams' origins.
 func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(done uint64)) error {
+	create := "CREATE TABLE " + table + " (\n"
+	for _, column := range []string{"stream", "place", "piece", "writer", "member"} {
+		create += "\t" + column + " " + m.Dialect.IntegerType + " NOT NULL,\n"
+	}
+	longest := min(maxValue, cmp.Or(m.Database.Limits().Value, maxValue))
+	create += "\tbody " + m.Dialect.TextType(longest) + ",\n\tPRIMARY KEY (stream, place, piece)\n)" + m.Dialect.TableOptions
 	return m.Bulk(ctx, db.BulkLoad{
-		Before:  []string{"DROP TABLE IF EXISTS " + table, m.create},
+		Before:  []string{"DROP TABLE IF EXISTS " + table, create},
 		Table:   table,
 		Columns: []string{"stream", "place", "piece", "writer", "member", "body"},
 		Types:   []db.Type{db.Integer, db.Integer, db.Integer, db.Integer, db.Integer, db.Text},
@@ -85,11 +78,8 @@ func (m *sqlModel) download(ctx context.Context, r *reader, report *dataset.Prog
 			return fmt.Errorf("count the events: %w", err)
 		}
 		report.Total = pieces
-		rows := uint64(0)
 		err = s.Query(ctx, m.all, nil, func(row []db.Value) error {
-			if rows++; rows%progressRows == 0 || rows == report.Total {
-				report.Done(rows)
-			}
+			report.Row()
 			return r.row(row)
 		})
 		if err != nil {
@@ -98,9 +88,6 @@ func (m *sqlModel) download(ctx context.Context, r *reader, report *dataset.Prog
 		return r.closeRows()
 	})
 }
-
-// progressRows is how many rows pass between two looks at the clock.
-const progressRows = 1024
 
 // sqlClient appends on a session of its own.
 type sqlClient struct {
@@ -115,6 +102,17 @@ type sqlClient struct {
 }
 
 var _ load.Client = (*sqlClient)(nil)
+
+var (
+	// errTaken says that another client has appended at the place first.
+	errTaken = &db.Error{Class: db.Aborted, Op: "append to a stream", Err: errors.New("another client took the place at the same time")}
+	// errNobody says that a look-up found the place free although it had just been taken
+	// with a tombstone.
+	errNobody = &db.Error{
+		Class: db.Unknown, Op: "look up an append by its place",
+		Err: errors.New("the place has neither an event nor the tombstone that was written there just now"),
+	}
+)
 
 // Attempt implements load.Client.
 func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error {
@@ -144,9 +142,9 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 		end = found + 1
 	}
 	c.tried = end // the place behind the last one
-	for member := range c.batch {
+	for member := range c.config.Batch {
 		n := int64(0)
-		for body := range slices.Chunk(c.make(tx.ID, uint32(member)), c.fragment) {
+		for body := range slices.Chunk(c.make(tx.ID, uint32(member)), int(c.config.Fragment)) {
 			c.args = [...]db.Value{{Int: int64(op.Object)}, {Int: int64(c.tried) + int64(member)}, {Int: n}, {Int: int64(tx.ID)}, {Int: int64(member)}, {Text: body}}
 			if _, err := c.Do(ctx, c.model.insert, c.args[:]); err != nil {
 				return err
@@ -159,7 +157,7 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 	}
 	done(tx, c.tried-1)
 	if !c.shared {
-		c.ends[c.slot(op.Object)] = end + uint64(c.batch)
+		c.ends[c.slot(op.Object)] = end + uint64(c.config.Batch)
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package events
 import (
 	"encoding/binary"
 	"fmt"
-	"hash/crc32"
 	"math/bits"
 
 	"stroppy/internal/history"
@@ -12,8 +11,8 @@ import (
 )
 
 // A value begins with a head of four numbers in characters of six bits each, the
-// highest first: '0' is 0 and 'o' is 63. The checksum is the CRC-32C (Castagnoli's
-// polynomial) of the head before it and of the body behind it.
+// highest first: '0' is 0 and 'o' is 63. The checksum is of the head before it and of
+// the body behind it.
 const (
 	idDigits     = 11 // of the transaction's id
 	memberDigits = 2  // of the event's number within its batch, from 0
@@ -30,14 +29,7 @@ const (
 )
 
 // formula makes the values of a log.
-type formula struct {
-	seed  uint64
-	table *crc32.Table
-}
-
-func newFormula(seed uint64) formula {
-	return formula{seed: seed, table: crc32.MakeTable(crc32.Castagnoli)}
-}
+type formula struct{ seed uint64 }
 
 // base is where the words of an event begin.
 func (f *formula) base(id history.ID, member uint32) uint64 {
@@ -59,12 +51,8 @@ func (f *formula) appendValue(b []byte, id history.ID, member uint32, length uin
 	b = workload.Base64.Append(b, 0, sumDigits)
 	b = appendBody(b, f.base(id, member), length-headLength)
 	value := b[from:]
-	workload.Base64.Put(value[sumAt:headLength], uint64(f.sum(value)))
+	workload.Base64.Put(value[sumAt:headLength], uint64(workload.Checksum(value, sumAt, headLength)))
 	return b
-}
-
-func (f *formula) sum(value []byte) uint32 {
-	return crc32.Update(crc32.Update(0, f.table, value[:sumAt]), f.table, value[headLength:])
 }
 
 // words is the step of the counter from which appendBody makes words.
@@ -103,7 +91,7 @@ func (f *formula) fault(value []byte, id history.ID, member uint32, scratch []by
 		return fmt.Sprintf("its value is that of event %d of %v", number, history.ID(writer)), scratch
 	case length != uint64(len(value)):
 		return fmt.Sprintf("it has %d bytes, and %d were written", len(value), length), scratch
-	case uint32(sum) != f.sum(value):
+	case uint32(sum) != workload.Checksum(value, sumAt, headLength):
 		return "its checksum is wrong", scratch
 	}
 	scratch = f.appendValue(scratch[:0], id, member, length)

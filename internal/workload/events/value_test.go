@@ -12,7 +12,7 @@ import (
 )
 
 func TestValuesAreWholeAndSayWhoseTheyAre(t *testing.T) {
-	f := newFormula(7)
+	f := formula{7}
 	var scratch []byte
 	seen := map[string]bool{}
 	for id := history.ID(1); id < 200; id++ {
@@ -39,7 +39,7 @@ func TestValuesAreWholeAndSayWhoseTheyAre(t *testing.T) {
 }
 
 func TestValuesAreAFunctionOfTheSeed(t *testing.T) {
-	one, other := newFormula(1), newFormula(2)
+	one, other := formula{1}, formula{2}
 	a, b := one.appendValue(nil, 5, 1, 100), other.appendValue(nil, 5, 1, 100)
 	if !bytes.Equal(a, one.appendValue(nil, 5, 1, 100)) || bytes.Equal(a, b) {
 		t.Error("the seed does not decide the value")
@@ -52,7 +52,7 @@ func TestValuesAreAFunctionOfTheSeed(t *testing.T) {
 // TestValuesDoNotCompress: of each byte six bits are random, so that no more than a
 // quarter can be saved.
 func TestValuesDoNotCompress(t *testing.T) {
-	f := newFormula(1)
+	f := formula{1}
 	value := f.appendValue(nil, 1, 0, 1<<20)
 	var packed bytes.Buffer
 	w, err := flate.NewWriter(&packed, flate.BestCompression)
@@ -72,7 +72,7 @@ func TestValuesDoNotCompress(t *testing.T) {
 
 // TestEveryDamageOfAValueIsSeen changes one byte, cuts and joins.
 func TestEveryDamageOfAValueIsSeen(t *testing.T) {
-	f, random := newFormula(3), rand.New(rand.NewPCG(1, 1))
+	f, random := formula{3}, rand.New(rand.NewPCG(1, 1))
 	for range 2000 {
 		id, member, length := history.ID(1+random.Uint64N(1<<50)), random.Uint32N(10), leastValue+random.Uint64N(300)
 		value := f.appendValue(nil, id, member, length)
@@ -106,17 +106,17 @@ func TestEveryDamageOfAValueIsSeen(t *testing.T) {
 // TestAForgedChecksumDoesNotHelp: a value that is consistent in itself is still held
 // byte by byte.
 func TestAForgedChecksumDoesNotHelp(t *testing.T) {
-	f := newFormula(3)
+	f := formula{3}
 	value := f.appendValue(nil, 9, 0, 100)
 	value[50] ^= 1
-	workload.Base64.Put(value[sumAt:headLength], uint64(f.sum(value)))
+	workload.Base64.Put(value[sumAt:headLength], uint64(workload.Checksum(value, sumAt, headLength)))
 	if wrong, _ := f.fault(value, 9, 0, nil); !strings.Contains(wrong, "its bytes are not those") {
 		t.Errorf("it says %q", wrong)
 	}
 }
 
 func TestLengthsFillTheirRange(t *testing.T) {
-	f, size := newFormula(1), Size{100, 109}
+	f, size := formula{1}, Size{100, 109}
 	var counts [10]int
 	for id := range history.ID(10_000) {
 		length := f.length(size, id, 3)

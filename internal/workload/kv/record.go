@@ -2,7 +2,6 @@ package kv
 
 import (
 	"fmt"
-	"hash/crc32"
 	"math/bits"
 
 	"stroppy/internal/history"
@@ -56,7 +55,6 @@ type formula struct {
 	shape
 	places sampling.Permutation
 	filler []byte
-	sums   *crc32.Table
 }
 
 // shape is how large keys and values are, in bytes.
@@ -65,7 +63,7 @@ type shape struct{ key, low, high uint64 }
 func newFormula(seed uint64, s shape) *formula {
 	f := &formula{
 		seed: seed, shape: s, places: sampling.NewPermutation(placeBits, sampling.Mix(seed)),
-		filler: make([]byte, fillerSize), sums: crc32.MakeTable(crc32.Castagnoli),
+		filler: make([]byte, fillerSize),
 	}
 	source := sampling.NewSource(seed, 0, 0)
 	for i := 0; i < fillerSize; i += 8 {
@@ -140,12 +138,8 @@ func (f *formula) appendValue(b []byte, n uint64, writer, previous history.ID, s
 		left -= len(part)
 	}
 	whole := b[from:]
-	workload.Base32.Put(whole[sumAt:fillerAt], uint64(f.sum(whole)))
+	workload.Base32.Put(whole[sumAt:fillerAt], uint64(workload.Checksum(whole, sumAt, fillerAt)))
 	return b
-}
-
-func (f *formula) sum(v []byte) uint32 {
-	return crc32.Update(crc32.Checksum(v[:sumAt], f.sums), f.sums, v[fillerAt:])
 }
 
 // parse returns who wrote a value of record n. It is Whole if every byte is as it
@@ -161,7 +155,7 @@ func (f *formula) parse(v []byte, n uint64) (writer history.ID, state history.St
 	number, ok1 := workload.Base32.Parse(v[numberAt:lengthAt])
 	length, ok2 := workload.Base32.Parse(v[lengthAt:sumAt])
 	sum, ok3 := workload.Base32.Parse(v[sumAt:fillerAt])
-	if ok1 && ok2 && ok3 && number == n && length == uint64(len(v)) && sum == uint64(f.sum(v)) {
+	if ok1 && ok2 && ok3 && number == n && length == uint64(len(v)) && sum == uint64(workload.Checksum(v, sumAt, fillerAt)) {
 		return history.ID(id), history.Whole
 	}
 	return history.ID(id), history.Broken

@@ -149,7 +149,7 @@ func TestValuesDoNotShrink(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	h := history.Header{Seed: 7, Accounts: 100, Keys: factsOf(shape{32, 64, 64})}
-	names := NamesOf(h)
+	names := &names{formulaOf(h), h.Accounts}
 	for _, n := range []uint64{0, 99, numberOf(3, 17)} {
 		if got, err := names.Number(names.Name(n)); err != nil || got != n {
 			t.Errorf("the name %q gives %d, %v", names.Name(n), got, err)

@@ -46,7 +46,7 @@ func Spec() workload.Spec {
 			{check.NoGhost, "nothing is there that no transaction wrote, or one that was refused"},
 		},
 		Tables:  Tables,
-		Objects: func(h history.Header) workload.Objects { return NamesOf(h) },
+		Objects: func(h history.Header) workload.Objects { return &names{formulaOf(h), h.Accounts} },
 		Format: workload.Format{ // there are no rows
 			Operation: func(op *history.Op) string {
 				var parts []string
@@ -157,14 +157,11 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 	return registers.Check(ctx, in)
 }
 
-// Names are the records of a recording as people know them.
-type Names struct {
+// names are the records of a recording as people know them.
+type names struct {
 	*formula
 	records uint64
 }
-
-// NamesOf returns the names of the records that a history is of.
-func NamesOf(h history.Header) *Names { return &Names{formulaOf(h), h.Accounts} }
 
 // formulaOf returns the formula of the records that a history is of. Of a header that
 // says no sizes it still knows places.
@@ -177,7 +174,7 @@ func formulaOf(h history.Header) *formula {
 }
 
 // Number is the inverse of Name. What stands after the key can be left out.
-func (a *Names) Number(name string) (uint64, error) {
+func (a *names) Number(name string) (uint64, error) {
 	key, _, _ := strings.Cut(name, " ")
 	n, ok := a.number([]byte(key), a.newKey())
 	if !ok {

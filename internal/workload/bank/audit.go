@@ -14,8 +14,8 @@ import (
 type auditor struct {
 	*chooser
 	auditSession
-	size uint64
-	seen []uint64 // one bit an account: a whole audit has read it
+	size  uint64 // accounts that one audit reads
+	first uint64 // of the accounts of this audit
 }
 
 var _ load.Client = (*auditor)(nil)
@@ -30,82 +30,46 @@ type auditSession interface {
 	Close() error
 }
 
-func newAuditor(b *Bank, s auditSession) *auditor {
-	a := &auditor{chooser: b.chooser(b.config.Clients), auditSession: s, size: b.config.auditSize(b.Size())}
-	if a.whole() {
-		a.seen = make([]uint64, (a.accounts+63)/64)
-	}
-	return a
-}
-
-func (a *auditor) whole() bool { return a.size == a.accounts }
-
-// Next implements load.Client. The operations of a whole audit are what it
-// finds.
+// Next implements load.Client.
 func (a *auditor) Next(tx *history.Transaction) {
 	a.sequence++
+	a.first = a.source.Uint64N(a.accounts - a.size + 1)
 	*tx = history.Transaction{ID: history.NewID(a.run, a.client, a.sequence), Kind: history.Audit, Ops: tx.Ops[:0]}
-	if a.whole() {
-		return
-	}
-	start := a.source.Uint64N(a.accounts - a.size + 1)
-	for i := range a.size {
-		tx.Ops = append(tx.Ops, history.Op{Object: start + i})
-	}
 }
 
-// Attempt implements load.Client.
+// Attempt implements load.Client. An account that is not found is an operation without an
+// observation, so that a whole audit does not pass for a sample. An audit that fails has
+// seen nothing.
 func (a *auditor) Attempt(ctx context.Context, tx *history.Transaction) error {
-	a.start(tx)
+	tx.Outcome, tx.Ops = history.Unknown, tx.Ops[:0]
+	for i := range a.size {
+		tx.Ops = append(tx.Ops, history.Op{Object: a.first + i})
+	}
 	read := a.sample
-	if a.whole() {
+	if a.size == a.accounts {
 		read = a.all
 	}
 	if err := read(ctx, a, tx); err != nil {
-		a.start(tx)
+		tx.Ops = tx.Ops[:0]
 		return err
 	}
-	a.finish(tx)
+	tx.Outcome = history.Committed
 	return nil
 }
 
-// start forgets what an earlier try has seen.
-func (a *auditor) start(tx *history.Transaction) {
-	workload.Forget(tx)
-	if a.whole() {
-		tx.Ops = tx.Ops[:0]
-		clear(a.seen)
-	}
-}
-
-// add notes one account. One that no formula makes is left to the end state,
-// which shows it.
+// add notes one account; what is found a second time is an operation more. One that no
+// formula makes is left to the end state, which shows it.
 func (a *auditor) add(tx *history.Transaction, key uint64, s workload.State) {
 	n := a.formula.number(key)
-	switch {
-	case n >= a.accounts:
-	case a.whole():
-		tx.Ops = append(tx.Ops, history.Op{Object: n})
-		workload.Observe(&tx.Ops[len(tx.Ops)-1], s.Balance, s.Version, s.Last)
-		a.seen[n/64] |= 1 << (n % 64)
-	case len(tx.Ops) > 0 && n >= tx.Ops[0].Object && n-tx.Ops[0].Object < uint64(len(tx.Ops)):
-		workload.Observe(&tx.Ops[n-tx.Ops[0].Object], s.Balance, s.Version, s.Last)
-	}
-}
-
-// finish ends an audit that has seen all there is. An account that a whole one
-// did not find is an operation without an observation, so that the audit does
-// not pass for a sample.
-func (a *auditor) finish(tx *history.Transaction) {
-	tx.Outcome = history.Committed
-	if !a.whole() || uint64(len(tx.Ops)) == a.accounts {
+	if n < a.first || n-a.first >= a.size {
 		return
 	}
-	for n := range a.accounts {
-		if a.seen[n/64]&(1<<(n%64)) == 0 {
-			tx.Ops = append(tx.Ops, history.Op{Object: n})
-		}
+	op := &tx.Ops[n-a.first]
+	if op.Observed {
+		tx.Ops = append(tx.Ops, history.Op{Object: n})
+		op = &tx.Ops[len(tx.Ops)-1]
 	}
+	workload.Observe(op, s.Balance, s.Version, s.Last)
 }
 
 // ResolveUnknown implements load.Client.

@@ -117,7 +117,8 @@ func (b *Bank) Background(ctx context.Context) ([]load.Background, error) {
 		return nil, err
 	}
 	every := time.Duration(math.Round(float64(time.Second) / b.config.Audits))
-	return []load.Background{{Client: newAuditor(b, s), Every: every}}, nil
+	a := &auditor{chooser: b.chooser(b.config.Clients), auditSession: s, size: b.config.auditSize(b.Size())}
+	return []load.Background{{Client: a, Every: every}}, nil
 }
 
 // EndState downloads all accounts and the ledger, as dataset.Download does: the versions

@@ -126,9 +126,8 @@ func Bind[M Store, C any](
 		expected.Facts = func(context.Context) (map[string]string, error) { return nil, nil }
 	}
 	s = &Set{kind: kind, store: model, expected: expected}
-	if v, ok := database.(db.Volatile); ok {
-		s.volatile = v.Volatile()
-	}
+	v, ok := database.(db.Volatile)
+	s.volatile = ok && v.Volatile()
 	return model, s, nil
 }
 

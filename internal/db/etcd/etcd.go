@@ -90,10 +90,10 @@ func Open(ctx context.Context, url string) (*Database, error) {
 		return nil, &db.Error{Class: db.Fatal, Op: "open etcd", Err: err}
 	}
 	d := &Database{config: c}
-	for _, address := range c.nodes {
-		d.nodes = append(d.nodes, &node{address: address, config: &d.config, cluster: &d.cluster})
+	for i, address := range c.nodes {
+		d.nodes = append(d.nodes, &node{number: i, address: address, config: &d.config, cluster: &d.cluster})
 	}
-	if _, _, err := connectAny(ctx, d.nodes, 0); err != nil {
+	if _, err := connectAny(ctx, d.nodes, 0); err != nil {
 		_ = d.Close() // nothing was done over it
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 
 // Info asks every node that answers what it is.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
-	l, _, err := connectAny(ctx, d.nodes, 0)
+	l, err := connectAny(ctx, d.nodes, 0)
 	if err != nil {
 		return db.Info{}, err
 	}

@@ -19,7 +19,6 @@ type session struct {
 	optimistic.Session
 	db   *Database
 	mode mode
-	home int   // the node's number
 	link *link // to the last node that answered
 
 	revision int64 // of the snapshot; 0 before the first Read
@@ -52,14 +51,14 @@ func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions
 	if err != nil {
 		return nil, err
 	}
-	number := int(d.sessions.Add(1)-1) % len(d.nodes)
+	l, err := connectAny(ctx, d.nodes, int(d.sessions.Add(1)-1)%len(d.nodes))
+	if err != nil {
+		return nil, err
+	}
 	var list []db.KVSession
 	for range n {
-		s := &session{db: d, mode: modes[name]}
+		s := &session{db: d, mode: modes[name], link: l}
 		s.options = []grpc.CallOption{grpc.Peer(&s.peer)}
-		if s.link, s.home, err = connectAny(ctx, d.nodes, number); err != nil {
-			return nil, err
-		}
 		list = append(list, s)
 	}
 	return list, nil
@@ -196,12 +195,11 @@ func (s *session) Reset(ctx context.Context) error {
 	}
 	s.clear()
 	s.Broken = true
-	l, home, err := connectAny(ctx, s.db.nodes, (s.home+1)%len(s.db.nodes))
-	if err != nil {
-		return err
+	l, err := connectAny(ctx, s.db.nodes, s.link.node.number+1)
+	if err == nil {
+		s.link, s.Broken = l, false
 	}
-	s.link, s.home, s.Broken = l, home, false
-	return nil
+	return err
 }
 
 // Close ends the session; the connection stays with the Database.

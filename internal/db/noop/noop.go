@@ -30,9 +30,7 @@ type Database struct {
 }
 
 // space is a prefix whose keys are all found, with the same value.
-type space struct {
-	prefix, value []byte
-}
+type space struct{ prefix, value []byte }
 
 var _ db.Multiplexer[db.KVSession] = (*Database)(nil)
 
@@ -45,15 +43,11 @@ func Open() *Database {
 
 // Info describes it as what it is.
 func (*Database) Info(context.Context) (db.Info, error) {
-	return db.Info{Name: "noop", Version: "built in", Settings: []db.Setting{
-		{Name: "durability", Value: "none: nothing is kept"},
-	}}, nil
+	return db.Info{Name: "noop", Version: "built in", Settings: []db.Setting{{Name: "durability", Value: "none: nothing is kept"}}}, nil
 }
 
 // Claim promises nothing.
-func (*Database) Claim(name string) (db.Claim, error) {
-	return isolations.Claim(name)
-}
+func (*Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
 
 var isolations = db.Isolations{
 	Product: "noop", Source: "noop keeps nothing and so promises nothing",
@@ -69,10 +63,9 @@ func (*Database) Limits() db.Limits { return db.Limits{Writes: maxWrites} }
 // Close does nothing.
 func (*Database) Close() error { return nil }
 
-// Constrain makes every key of a space that has columns be found: the first
-// column holds a large positive number, the others zero. No constraint is ever
-// violated by that. It is for transactions that begin later, and takes the place
-// of an earlier call.
+// Constrain makes every key of a space that has columns be found: the first column holds
+// a large positive number, the others zero, which violates no constraint. It is for
+// transactions that begin later, and takes the place of an earlier call.
 func (d *Database) Constrain(spaces []db.Keyspace) error {
 	var list []space
 	for _, s := range spaces {

@@ -29,11 +29,10 @@ const opConnect = "connect"
 // the connection, and a library that silently took a new one would commit what
 // nobody compared.
 type link struct {
-	node    string
-	primary bool // it said so when the link was made, or it does not matter
-	client  *goredis.Client
-	conn    *goredis.Conn
-	wire    *watched
+	node   string
+	client *goredis.Client
+	conn   *goredis.Conn
+	wire   *watched
 }
 
 // watched is the connection under the library. It remembers whether anything was
@@ -52,7 +51,7 @@ func (w *watched) Write(b []byte) (int, error) {
 // errSecond is what the library gets that asks for another connection.
 var errSecond = errors.New("the connection is gone")
 
-// dial connects to a server and asks what it is.
+// dial connects to a server, which must be the primary unless any may be read.
 func dial(ctx context.Context, c *config, node string) (*link, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, unreachable(node, err)
@@ -151,8 +150,8 @@ func (l *link) inspect(ctx context.Context, c *config) error {
 	if err := role.Err(); err != nil {
 		return unreachable(l.node, err)
 	}
-	if l.primary = c.stays(role); !l.primary {
-		return nil
+	if !c.stays(role) {
+		return unavailable(opConnect, "the Redis server %s is a replica: promote it, or name its primary too", l.node)
 	}
 	for _, question := range questions[2:] {
 		if err := question.Err(); err != nil {

@@ -139,21 +139,11 @@ func (d *Database) primary(ctx context.Context) (*link, error) {
 	if closed {
 		return nil, db.Fatalf(opConnect, "the database is closed")
 	}
-	l, err := d.dialPrimary(ctx, d.config.nodes[current])
+	l, err := dial(ctx, &d.config, d.config.nodes[current])
 	if err == nil || db.ClassOf(err) == db.Fatal || len(d.config.nodes) == 1 {
 		return l, err
 	}
 	return d.survey(ctx, current, err)
-}
-
-// dialPrimary connects to a server, which must be the primary.
-func (d *Database) dialPrimary(ctx context.Context, node string) (*link, error) {
-	l, err := dial(ctx, &d.config, node)
-	if err != nil || l.primary {
-		return l, err
-	}
-	l.close()
-	return nil, unavailable(opConnect, "the Redis server %s is a replica: promote it, or name its primary too", node)
 }
 
 // nobody is no server's number.
@@ -168,7 +158,7 @@ func (d *Database) survey(ctx context.Context, except int, why error) (*link, er
 	var group sync.WaitGroup
 	for i, node := range d.config.nodes {
 		if errs[i] = why; i != except {
-			group.Go(func() { links[i], errs[i] = d.dialPrimary(ctx, node) })
+			group.Go(func() { links[i], errs[i] = dial(ctx, &d.config, node) })
 		}
 	}
 	group.Wait()

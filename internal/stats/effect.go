@@ -90,9 +90,10 @@ const (
 
 // commitTimeline is what the effects are read from: commits by time.
 type commitTimeline struct {
-	from, to time.Duration // the load phase, its warm-up left out
-	gaps     commits
-	steps    []uint32 // committed in each step since the run's start
+	faults []FaultInterval
+	end    time.Duration // of the load phase
+	gaps   commits
+	steps  []uint32 // committed in each step since the run's start
 
 	// As far as the faults have been gone through:
 	calm     []Phase         // the undisturbed times, in order
@@ -113,39 +114,41 @@ func MeasureEffects(transactions func() iter.Seq2[history.Record, error], interv
 	if to >= maxSeconds*time.Second || from < 0 {
 		return Effects{}, fmt.Errorf("measure the effects of the faults: a load phase from %v to %v is none that was ever made", from, to)
 	}
-	c := &commitTimeline{from: from, to: to, steps: make([]uint32, to/step+2)}
+	c := &commitTimeline{faults: intervals, end: to, steps: make([]uint32, to/step+2)}
 	for rec, err := range transactions() {
 		if err != nil {
 			return Effects{}, err
 		}
-		c.add(rec.Transaction)
+		tx := rec.Transaction
+		if tx.Kind.Background() || tx.Outcome != history.Committed || tx.End < 0 {
+			continue
+		}
+		c.gaps.add(tx.End)
+		if n := int(time.Duration(tx.End) / step); n < len(c.steps) {
+			c.steps[n]++
+		}
 	}
 	e := Effects{Faults: make([]Effect, len(intervals))}
 	e.First = Phase{From: from, To: max(from, intervals[0].At)}
 	c.calm = []Phase{e.First}
 	for i := range intervals {
-		c.effect(&e.Faults[i], i, intervals)
+		c.effect(&e.Faults[i], i)
 	}
 	e.Last = Phase{From: min(max(c.lastHeal, from), to), To: to}
-	return e, c.fill(&e, intervals, transactions())
+	return e, c.fill(&e, transactions())
 }
 
-func (c *commitTimeline) add(tx *history.Transaction) {
-	if tx.Kind.Background() || tx.Outcome != history.Committed || tx.End < 0 {
-		return
-	}
-	c.gaps.add(tx.End)
-	if n := int(time.Duration(tx.End) / step); n < len(c.steps) {
-		c.steps[n]++
-	}
+// latest returns the last fault that was injected by then; -1 if none was.
+func (c *commitTimeline) latest(then time.Duration) int {
+	return sort.Search(len(c.faults), func(i int) bool { return c.faults[i].At > then }) - 1
 }
 
 // effect finds the times of one fault's effect. The faults before it are done.
-func (c *commitTimeline) effect(e *Effect, i int, intervals []FaultInterval) {
-	s := intervals[i]
-	until := max(c.to, s.At)
-	if i+1 < len(intervals) {
-		until = intervals[i+1].At
+func (c *commitTimeline) effect(e *Effect, i int) {
+	s := c.faults[i]
+	until := max(c.end, s.At)
+	if i+1 < len(c.faults) {
+		until = c.faults[i+1].At
 	}
 	c.lastHeal = max(c.lastHeal, s.Healed)
 	e.During = Phase{From: s.At, To: max(s.At, s.Healed)}
@@ -160,7 +163,7 @@ func (c *commitTimeline) effect(e *Effect, i int, intervals []FaultInterval) {
 		e.Noise = max(noisy*longest, leastNoise)
 	}
 	c.limits = append(c.limits, max(e.Noise, step))
-	e.Longest = c.longest(i, intervals)
+	e.Longest = c.longest(i)
 	if e.Longest.Length() > e.Noise {
 		e.Outage = e.Longest
 	}
@@ -227,20 +230,21 @@ func (c *commitTimeline) total(first, end int) (sum uint64) {
 }
 
 // longest returns the longest gap that is fault i's; see Effect.Longest.
-func (c *commitTimeline) longest(i int, intervals []FaultInterval) (g Gap) {
-	for from, to := range c.gaps.between(c.to) {
-		if to <= intervals[i].At {
+func (c *commitTimeline) longest(i int) (g Gap) {
+	last := i+1 == len(c.faults)
+	for from, to := range c.gaps.between(c.end) {
+		if to <= c.faults[i].At {
 			continue
 		}
-		if i+1 < len(intervals) && from >= intervals[i+1].At {
+		if !last && from >= c.faults[i+1].At {
 			break
 		}
-		owner := max(0, sort.Search(len(intervals), func(j int) bool { return intervals[j].At > from })-1)
-		began := func() time.Duration { return max(from, intervals[owner].At) }
-		for owner < i && intervals[owner+1].At-began() <= c.limits[owner] {
+		owner := max(0, c.latest(from))
+		began := func() time.Duration { return max(from, c.faults[owner].At) }
+		for owner < i && c.faults[owner+1].At-began() <= c.limits[owner] {
 			owner++
 		}
-		next := i+1 < len(intervals) && intervals[i+1].At < to && intervals[i+1].At-began() <= c.limits[i]
+		next := !last && c.faults[i+1].At < to && c.faults[i+1].At-began() <= c.limits[i]
 		if own := (Gap{From: began(), To: to}); owner == i && !next && own.Length() > g.Length() {
 			g = own
 		}
@@ -274,7 +278,7 @@ func (c *commitTimeline) recovered(at, until, noise time.Duration) (back time.Du
 
 // fill counts what the phases hold, in a second pass. Phases may overlap, so it counts in
 // the stretches between all their ends, and then adds up those of each phase.
-func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transactions iter.Seq2[history.Record, error]) error {
+func (c *commitTimeline) fill(e *Effects, transactions iter.Seq2[history.Record, error]) error {
 	phases := []*Phase{&e.First, &e.Last}
 	for i := range e.Faults {
 		f := &e.Faults[i]
@@ -296,8 +300,17 @@ func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transaction
 			continue
 		}
 		at := time.Duration(tx.End)
+		// What its client had to ask for, or never learned, is the fault's in whose time it ended.
 		if tx.Outcome == history.Unknown || tx.LookedUp {
-			c.doubt(e.Faults, intervals, at, tx)
+			if i := c.latest(at); i >= 0 {
+				e.Faults[i].Unknown++
+				switch tx.Outcome {
+				case history.Committed:
+					e.Faults[i].FoundCommitted++
+				case history.Aborted:
+					e.Faults[i].FoundAborted++
+				}
+			}
 		}
 		if tx.Outcome != history.Committed {
 			continue
@@ -321,20 +334,4 @@ func (c *commitTimeline) fill(e *Effects, intervals []FaultInterval, transaction
 		}
 	}
 	return nil
-}
-
-// doubt counts a transaction whose outcome its client had to ask for, or never
-// learned, to the fault in whose time it ended.
-func (c *commitTimeline) doubt(faults []Effect, intervals []FaultInterval, at time.Duration, tx *history.Transaction) {
-	i := sort.Search(len(intervals), func(i int) bool { return intervals[i].At > at }) - 1
-	if i < 0 {
-		return
-	}
-	f := &faults[i]
-	switch f.Unknown++; tx.Outcome {
-	case history.Committed:
-		f.FoundCommitted++
-	case history.Aborted:
-		f.FoundAborted++
-	}
 }

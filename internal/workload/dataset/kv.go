@@ -58,7 +58,7 @@ var _ Store = (*KV)(nil)
 func NewKV(kind Kind, database db.KV, keys Keys) (*KV, error) {
 	// What the first transaction of a load writes: the metadata, and the progress of
 	// all parts.
-	least, most := len(kind.own())+keys.Facts+loaders, database.Limits().Writes
+	least, most := len(kind.starting(Metadata{}))+keys.Facts+loaders, database.Limits().Writes
 	if most < least {
 		return nil, fmt.Errorf("a transaction of this database has at most %d writes, and the %s needs %d", most, kind.Noun, least)
 	}

@@ -93,15 +93,10 @@ func (k *Kind) parse(values map[string]string) Metadata {
 		number(nameRows, &n.Rows)
 	}
 	n.Facts = maps.Clone(values)
-	for _, name := range k.own() {
-		delete(n.Facts, name)
+	for _, own := range k.starting(Metadata{}) {
+		delete(n.Facts, own[0])
 	}
 	return n
-}
-
-// own are the names that all metadata have.
-func (k *Kind) own() []string {
-	return []string{nameSchema, nameLoad, nameState, nameSeed, k.Things, nameRun, nameRows}
 }
 
 // starting returns names and values of the metadata of a load that starts.

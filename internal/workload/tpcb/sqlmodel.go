@@ -60,10 +60,7 @@ func (m *sqlModel) take(f *facts) error {
 // the rows and an empty history. Balances begin at zero, as with pgbench.
 func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(done uint64)) error {
 	f, err := factsOf(n.Facts, n.Size)
-	if err == nil {
-		err = m.take(&f)
-	}
-	if err != nil {
+	if err = cmp.Or(err, m.take(&f)); err != nil {
 		return err
 	}
 	t, from := m.texts, uint64(0)
@@ -100,16 +97,14 @@ func (m *sqlModel) row(row []db.Value, n uint64) {
 	row[0].Int, row[1].Int = int64(id), 0
 	row[2].Text, row[2].Null = empty, k != account
 	if k != branch {
-		row[3].Int = int64((id-1)/(m.size[k]/m.scale()) + 1)
+		// They are shared out to as many branches as there are, or fewer where there
+		// are fewer of them.
+		row[3].Int = int64((id-1)/(m.size[k]/slices.Min(m.size[:])) + 1)
 	}
 }
 
 // empty is text without a character, which is not NULL.
 var empty = []byte{}
-
-// scale is how many branches the tellers and the accounts are shared out to: as many
-// as there are, or fewer where there are fewer of them than branches.
-func (m *sqlModel) scale() uint64 { return slices.Min(m.size[:]) }
 
 // Prepare implements dataset.Store. It makes the stored procedure, which may be of an
 // older program, and marks a run that keeps no history, for the checks of later ones.

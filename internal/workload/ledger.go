@@ -90,8 +90,8 @@ var (
 		Err: errors.New("a look-up has closed the transaction's id"),
 	}
 	errNeither = &db.Error{
-		Class: db.Unknown, Op: "look up a transaction by its id",
-		Err: errors.New("the database has neither the transaction nor the tombstone that was written under its id just now"),
+		Class: db.Unknown, Op: "look up a transaction",
+		Err: errors.New("the database has neither the transaction nor the tombstone that was written in its place just now"),
 	}
 )
 
@@ -110,9 +110,6 @@ func ResolveByRow(ctx context.Context, s db.SQLSession, tx *history.Transaction,
 	r, err := TakeRow(ctx, s, tombstone, id, find, id)
 	if err != nil {
 		return err
-	}
-	if r.Rows() == 0 {
-		return errNeither
 	}
 	tx.Outcome = history.Committed
 	for i := range r.Rows() {
@@ -139,10 +136,11 @@ func TakeRow(
 	if err != nil {
 		return nil, err
 	}
-	if r := s.Result(result); r != nil {
-		return r, nil
+	r := s.Result(result)
+	if r == nil || r.Rows() == 0 {
+		return nil, errNeither
 	}
-	return new(db.Result), nil
+	return r, nil
 }
 
 // inTransaction runs a transaction of one statement.

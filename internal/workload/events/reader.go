@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -83,19 +84,19 @@ func (r *reader) finish() error {
 	if r.wrong == "" && !p.void {
 		r.wrong, r.scratch = r.formula.fault(r.value, p.writer, p.member, r.scratch)
 	}
-	leg := history.Row{Transaction: p.writer, Number: p.member, Object: p.stream, Version: p.place}
+	row := history.Row{Transaction: p.writer, Number: p.member, Object: p.stream, Version: p.place}
 	if p.void {
-		leg.Mark = history.Tombstone
+		row.Mark = history.Tombstone
 	}
-	if r.wrong != "" {
-		leg.State = history.Broken
-		if err := r.end.Unexpected(fmt.Sprintf("stream %d has at place %d what should be %s: %s", p.stream, p.place, p.what(), r.wrong)); err != nil {
-			return err
-		}
-	} else if !p.void {
-		leg.State, leg.Amount = history.Whole, int64(len(r.value))
+	var err error
+	switch {
+	case r.wrong != "":
+		row.State = history.Broken
+		err = r.unexpected("stream %d has at place %d what should be %s: %s", p.stream, p.place, p.what(), r.wrong)
+	case !p.void:
+		row.State, row.Amount = history.Whole, int64(len(r.value))
 	}
-	return r.end.Row(leg)
+	return cmp.Or(err, r.end.Row(row))
 }
 
 func (r *reader) note(stream, place uint64, writer history.ID) {

@@ -100,33 +100,28 @@ const (
 
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	h := recorded.Header
-	f, runs := formula{h.Seed}, map[uint64]sent{}
+	f, runs := formula{h.Seed}, map[uint64]Config{}
 	in := logs.Input{Input: recorded.Input, Streams: h.Accounts, Words: check.Words{
 		One: "append", Book: "log", Part: "event", Amount: func(n int64) string { return strconv.FormatInt(n, 10) },
 	}}
 	in.Name = names(h.Accounts).Name
 	for _, source := range in.History {
 		h := source.Header()
-		s, err := sentBy(h)
+		c, err := configOf(h)
 		if err != nil {
 			return nil, fmt.Errorf("check the recording of run %d: %w", h.Run, err)
 		}
-		runs[h.Run] = s
+		runs[h.Run] = c
 	}
-	in.Batch = func(id history.ID) uint32 { return runs[id.Run()].batch }
+	in.Batch = func(id history.ID) uint32 { return uint32(runs[id.Run()].Batch) }
 	in.Length = func(id history.ID, member uint32) int64 {
-		return int64(f.length(runs[id.Run()].size, id, member))
+		return int64(f.length(runs[id.Run()].Size, id, member))
 	}
 	return logs.Check(ctx, in)
 }
 
-// sent is what the appends of one run are like.
-type sent struct {
-	batch uint32
-	size  Size
-}
-
-func sentBy(h history.Header) (s sent, err error) {
+// configOf returns what the appends of one run are like: its batch and its sizes.
+func configOf(h history.Header) (c Config, err error) {
 	number := func(key string, least, most uint64) (n uint64) {
 		if n, e := strconv.ParseUint(h.Keys[key], 10, 64); e == nil && n >= least && n <= most {
 			return n
@@ -134,12 +129,12 @@ func sentBy(h history.Header) (s sent, err error) {
 		err = fmt.Errorf("the header of the history says that %s is %q, which no run has", key, h.Keys[key])
 		return 0
 	}
-	s.batch = uint32(number(keyBatch, 1, maxBatch))
-	s.size = Size{number(keyLow, leastValue, maxValue), number(keyHigh, leastValue, maxValue)}
-	if err == nil && s.size.Low > s.size.High {
-		err = fmt.Errorf("the header of the history says that values have from %d to %d bytes", s.size.Low, s.size.High)
+	c.Batch = int(number(keyBatch, 1, maxBatch))
+	c.Size = Size{number(keyLow, leastValue, maxValue), number(keyHigh, leastValue, maxValue)}
+	if err == nil && c.Size.Low > c.Size.High {
+		err = fmt.Errorf("the header of the history says that values have from %d to %d bytes", c.Size.Low, c.Size.High)
 	}
-	return s, err
+	return c, err
 }
 
 // names are the streams of a log with so many as people know them.

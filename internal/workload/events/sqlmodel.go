@@ -73,11 +73,10 @@ func (m *sqlModel) client(ctx context.Context, a *appender) (load.Client, error)
 // download reads everything in one statement, so that it comes from one snapshot.
 func (m *sqlModel) download(ctx context.Context, r *reader, report *dataset.Progress) error {
 	return m.With(ctx, func(s db.SQLSession) error {
-		pieces, err := dataset.Count(ctx, s, table)
-		if err != nil {
+		var err error
+		if report.Total, err = dataset.Count(ctx, s, table); err != nil {
 			return fmt.Errorf("count the events: %w", err)
 		}
-		report.Total = pieces
 		err = s.Query(ctx, m.all, nil, func(row []db.Value) error {
 			report.Row()
 			return r.row(row)
@@ -103,25 +102,16 @@ type sqlClient struct {
 
 var _ load.Client = (*sqlClient)(nil)
 
-var (
-	// errTaken says that another client has appended at the place first.
-	errTaken = &db.Error{Class: db.Aborted, Op: "append to a stream", Err: errors.New("another client took the place at the same time")}
-	// errNobody says that a look-up found the place free although it had just been taken
-	// with a tombstone.
-	errNobody = &db.Error{
-		Class: db.Unknown, Op: "look up an append by its place",
-		Err: errors.New("the place has neither an event nor the tombstone that was written there just now"),
-	}
-)
+// errTaken says that another client has appended at the place first.
+var errTaken = &db.Error{Class: db.Aborted, Op: "append to a stream", Err: errors.New("another client took the place at the same time")}
 
 // Attempt implements load.Client.
 func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 	c.begin(tx)
 	err := c.append(ctx, tx)
-	if err == nil {
-		return nil
+	if err != nil {
+		c.ends[c.slot(tx.Ops[0].Object)] = 0 // where the stream ends is not known any more
 	}
-	c.ends[c.slot(tx.Ops[0].Object)] = 0 // where the stream ends is not known any more
 	if db.ConstraintOf(err) == db.UniqueKey {
 		return errTaken
 	}
@@ -207,8 +197,6 @@ func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction)
 	switch {
 	case err != nil:
 		return err
-	case r.Rows() == 0:
-		return errNobody
 	case wrote(r, tx.ID):
 		done(tx, c.tried-1)
 	default:

@@ -16,7 +16,7 @@ import (
 type took struct {
 	commits, lookedUp uint64
 	sum, least, most  int64 // ns
-	bytes             int64
+	bytes             uint64
 	from, to          int64 // ns: the first was sent, the last was answered
 }
 
@@ -29,7 +29,7 @@ func (t *took) add(tx *history.Transaction) {
 	t.sum, t.least, t.most = t.sum+d, min(t.least, d), max(t.most, d)
 	t.from, t.to = min(t.from, tx.Sent), max(t.to, tx.End)
 	for i := range tx.Ops {
-		t.bytes += tx.Ops[i].Amount
+		t.bytes += uint64(tx.Ops[i].Amount)
 	}
 }
 
@@ -40,7 +40,7 @@ func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
 		return nil, err
 	}
 	defer recorded.Close()
-	run, err := sentBy(recorded.Header())
+	run, err := configOf(recorded.Header())
 	if err != nil {
 		return nil, err
 	}
@@ -53,46 +53,38 @@ func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
 	if err != nil || t.commits == 0 {
 		return nil, err
 	}
-	return []workload.Table{t.times(run), t.rates(run)}, nil
+	return t.tables(run.Batch), nil
 }
 
-// times are the measurements of one commit, and the same divided by the batch.
-func (t *took) times(run sent) workload.Table {
-	batch := float64(run.batch)
+// tables are the measurements of one commit with the same divided by the batch, and
+// those of all clients together.
+func (t *took) tables(batch int) []workload.Table {
+	events := t.commits * uint64(batch)
 	row := func(name string, count uint64, divisor float64) []string {
 		ms := func(ns float64) string { return strconv.FormatFloat(ns/1e6/divisor, 'f', 6, 64) }
-		return []string{name, strconv.FormatUint(count, 10),
-			ms(float64(t.sum) / float64(t.commits)), ms(float64(t.most)), ms(float64(t.least))}
+		return []string{name, fmt.Sprint(count), ms(float64(t.sum) / float64(t.commits)), ms(float64(t.most)), ms(float64(t.least))}
 	}
-	table := workload.Table{
+	times := workload.Table{
 		Title:   "Events: time of one event and of one commit",
 		Columns: []string{"", "count", "avg [ms]", "max [ms]", "min [ms]"},
-		Rows:    [][]string{row("event", t.commits*uint64(run.batch), batch), row("commit", t.commits, 1)},
+		Rows:    [][]string{row("event", events, float64(batch)), row("commit", t.commits, 1)},
 		Notes: []string{
 			"A commit's time is from when its first try was sent until its answer, all tries included.",
-			fmt.Sprintf("The average of a commit is the sum of the times of all %d commits divided by %d. All three values of an event are those of a commit divided by %d, the events of one commit.", t.commits, t.commits, run.batch),
+			fmt.Sprintf("The average of a commit is the sum of the times of all %d commits divided by %d. All three values of an event are those of a commit divided by %d, the events of one commit.", t.commits, t.commits, batch),
 			"Counted are the commits that were acknowledged after the warm-up, those of all clients: times of different clients overlap, so that they do not add up to the time of the run.",
 		},
 	}
 	if t.lookedUp > 0 {
-		table.Notes = append(table.Notes, fmt.Sprintf("Answers that were lost and found by a look-up: %d. The look-up counts as part of the commit's time.", t.lookedUp))
+		times.Notes = append(times.Notes, fmt.Sprintf("Answers that were lost and found by a look-up: %d. The look-up counts as part of the commit's time.", t.lookedUp))
 	}
-	return table
-}
-
-// rates are the measurements of all clients together.
-func (t *took) rates(run sent) workload.Table {
 	seconds := float64(max(t.to-t.from, 1)) / 1e9
-	rate := func(n float64) string { return strconv.FormatFloat(n/seconds, 'f', 1, 64) }
-	events := t.commits * uint64(run.batch)
-	return workload.Table{
+	rate := func(name string, n uint64) []string {
+		return []string{name, fmt.Sprint(n), strconv.FormatFloat(float64(n)/seconds, 'f', 1, 64)}
+	}
+	return []workload.Table{times, {
 		Title:   "Events: all clients together",
 		Columns: []string{"", "count", "per second"},
-		Rows: [][]string{
-			{"events", strconv.FormatUint(events, 10), rate(float64(events))},
-			{"commits", strconv.FormatUint(t.commits, 10), rate(float64(t.commits))},
-			{"bytes of values", strconv.FormatInt(t.bytes, 10), rate(float64(t.bytes))},
-		},
-		Notes: []string{fmt.Sprintf("Each is divided by %.6f s: from when the first of these commits was sent until the last was answered. Each value counts with its whole length, its head of %d bytes included.", seconds, headLength)},
-	}
+		Rows:    [][]string{rate("events", events), rate("commits", t.commits), rate("bytes of values", t.bytes)},
+		Notes:   []string{fmt.Sprintf("Each is divided by %.6f s: from when the first of these commits was sent until the last was answered. Each value counts with its whole length, its head of %d bytes included.", seconds, headLength)},
+	}}
 }

@@ -61,16 +61,11 @@ const words = 0x9e3779b97f4a7c15
 // appendBody appends random characters of six bits each.
 func appendBody(b []byte, base, length uint64) []byte {
 	const six, zeros = 0x3f3f3f3f3f3f3f3f, 0x0101010101010101 * '0'
-	for ; length >= 8; length -= 8 {
+	end := len(b) + int(length)
+	for ; len(b) < end; base += words {
 		b = binary.LittleEndian.AppendUint64(b, sampling.Mix(base)&six+zeros)
-		base += words
 	}
-	if length > 0 {
-		var last [8]byte
-		binary.LittleEndian.PutUint64(last[:], sampling.Mix(base)&six+zeros)
-		b = append(b, last[:length]...)
-	}
-	return b
+	return b[:end]
 }
 
 // fault says what is wrong with a value that stands where event member of

@@ -22,16 +22,10 @@ type chooser struct {
 	choice  sampling.Choice
 	ranks   *sampling.Zipf // nil where not latest
 
-	mix        []upTo // whose last takes what rounding leaves
+	mix        [5]float64 // the sum of the shares up to each of the kinds
 	scanLength uint64
 
 	run, client, clients, sequence, inserted uint64
-}
-
-// upTo is the kind of the draws that the kinds before it leave below its sum.
-type upTo struct {
-	sum  float64
-	kind history.Kind
 }
 
 // newChooser needs what was attached to.
@@ -40,12 +34,14 @@ func newChooser(c *Config, f *formula, records, run, client uint64) *chooser {
 		formula: f, records: records, source: sampling.NewSource(f.seed, run, client), scanLength: c.ScanLength,
 		run: run, client: client, clients: uint64(c.Clients()),
 	}
-	sum := 0.0
+	sum, last := 0.0, 0
 	for i, share := range [...]float64{c.Reads, c.Updates, c.Inserts, c.Scans, c.Modifies} {
 		if sum += share; share > 0 {
-			h.mix = append(h.mix, upTo{sum, kinds[i]})
+			last = i
 		}
+		h.mix[i] = sum
 	}
+	h.mix[last] = 1 // it takes what rounding leaves
 	h.choice = sampling.NewChoice(records, c.Distribution == Zipfian, c.ZipfExponent, f.seed)
 	if records > 1 && c.Distribution == Latest {
 		ranks := sampling.NewZipf(records, c.ZipfExponent)
@@ -58,11 +54,11 @@ func newChooser(c *Config, f *formula, records, run, client uint64) *chooser {
 func (h *chooser) Next(tx *history.Transaction) {
 	h.sequence++
 	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Ops: tx.Ops[:0]}
-	drawn, left := h.source.Float64(), h.mix
-	for len(left) > 1 && drawn >= left[0].sum {
-		left = left[1:]
+	kind, drawn := 0, h.source.Float64()
+	for drawn >= h.mix[kind] {
+		kind++
 	}
-	tx.Kind = left[0].kind
+	tx.Kind = kinds[kind]
 	op := history.Op{Write: !tx.Kind.ReadOnly()}
 	if tx.Kind == history.Insert { // each client has every so-manieth
 		op.Object = h.ofInsert(h.inserted)

@@ -83,8 +83,7 @@ func mayWrite(tx *history.Transaction) (bool, error) {
 // overwritten, or may still come. It stays unknown then, and the checks let it take
 // effect at any later time.
 func (c *client) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
-	if tx.Kind.ReadOnly() { // it changes nothing, so it may as well not have been
-		tx.Outcome = history.Aborted
+	if workload.ResolvedWithoutLookUp(tx) {
 		return nil
 	}
 	look := history.Transaction{Kind: history.Get, Ops: []history.Op{{Object: tx.Ops[0].Object}}}

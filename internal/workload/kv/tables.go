@@ -37,8 +37,7 @@ func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
 	keySize := formulaOf(recorded.Header()).key
 	var of [history.Modify + 1]ofKind
 	begin, end := int64(-1), int64(0)
-	var problem error
-	for rec := range check.Each(&check.Watch{Ctx: ctx}, "the history", recorded.Transactions(), &problem) {
+	for rec := range check.Each(&check.Watch{Ctx: ctx}, "the history", recorded.Transactions(), &err) {
 		if rec.Warmup || rec.Kind < history.Get || rec.Kind > history.Modify {
 			continue
 		}
@@ -50,8 +49,8 @@ func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
 			of[rec.Kind].add(rec.Transaction, keySize)
 		}
 	}
-	if problem != nil {
-		return nil, fmt.Errorf("add up the transactions of each kind: %w", problem)
+	if err != nil {
+		return nil, fmt.Errorf("add up the transactions of each kind: %w", err)
 	}
 	if end <= begin {
 		return nil, nil

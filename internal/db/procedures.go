@@ -196,7 +196,6 @@ func (d *Dialect) NewCaller(session SQLSession) *SQLCaller {
 	return &SQLCaller{SQLSession: session, dialect: d, calls: map[*Procedure]*Statement{}}
 }
 
-// Call implements Caller.
 func (c *SQLCaller) Call(ctx context.Context, procedure *Procedure, args []Value) (*Result, error) {
 	statement := c.calls[procedure]
 	if statement == nil {

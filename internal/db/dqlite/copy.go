@@ -60,7 +60,6 @@ func (n *nodeCopy) Dialect() *db.Dialect                { return dialect() }
 func (n *nodeCopy) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
 func (n *nodeCopy) Exec(context.Context, string) error  { return errReadOnly }
 
-// Info implements db.Database.
 func (n *nodeCopy) Info(context.Context) (db.Info, error) { return db.Info{Name: "dqlite"}, nil }
 
 // Close removes the copy.
@@ -79,7 +78,6 @@ func (n *nodeCopy) Session(ctx context.Context, options db.SessionOptions) (db.S
 
 type copySession struct{ db.SQLSession }
 
-// Begin implements db.SQLSession.
 func (s copySession) Begin(ctx context.Context, readOnly bool) error {
 	if !readOnly {
 		return errReadOnly

@@ -99,13 +99,11 @@ var isolations = db.Isolations{
 	Levels: []db.NamedLevel{{Name: "serializable", Level: isolation.Serializable}},
 }
 
-// Claim implements db.Database.
 func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
 
 // Limits implements db.Database: SQLite's own are beyond what any workload writes.
 func (d *Database) Limits() db.Limits { return db.Limits{} }
 
-// Session implements db.SQL.
 func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
 	if _, err := d.Claim(options.Isolation); err != nil {
 		return nil, err
@@ -113,7 +111,6 @@ func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.S
 	return d.sessions.Open(ctx, options.Mode)
 }
 
-// Info implements db.Database.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	info := db.Info{Name: "dqlite"}
 	s, err := d.sessions.Open(ctx, db.Interactive)

@@ -55,7 +55,6 @@ func (c *conn) exec(ctx context.Context, op, statement string, committing bool) 
 	return nil
 }
 
-// Commit implements sqlite.Conn.
 func (c *conn) Commit(ctx context.Context) error {
 	err := c.exec(ctx, "commit", "COMMIT", true)
 	c.open = err != nil
@@ -79,13 +78,11 @@ func (c *conn) Undo() bool {
 // Close implements sqlite.Conn. The server rolls an open transaction back.
 func (c *conn) Close() { _ = c.Conn.Close() } // its statements go with it
 
-// Reads implements sqlite.Conn.
 func (c *conn) Reads(_ context.Context, statement *db.Statement) (bool, error) {
 	first, _, _ := strings.Cut(strings.TrimSpace(statement.SQL), " ")
 	return strings.EqualFold(first, "SELECT") || strings.EqualFold(first, "VALUES") || strings.EqualFold(first, "WITH"), nil
 }
 
-// Run implements sqlite.Conn.
 func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) (affected int64, err error) {
 	op := "run " + db.Shorten(statement.SQL)
 	if err := ctx.Err(); err != nil {

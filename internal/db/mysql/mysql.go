@@ -121,7 +121,6 @@ func (d *Database) Close() error { return nil }
 // (https://dev.mysql.com/doc/refman/8.4/en/column-count-limit.html).
 const maxText = 65_000
 
-// Limits implements db.Database.
 func (*Database) Limits() db.Limits { return db.Limits{Value: maxText} }
 
 // Dialect is that of InnoDB. Text is compared byte by byte, as Stroppy's keys are

@@ -28,14 +28,12 @@ type counted struct {
 	broken error // the first error of the connection
 }
 
-// Read implements net.Conn.
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.socket.Read(p)
 	c.note(err)
 	return n, err
 }
 
-// Write implements net.Conn.
 func (c *counted) Write(p []byte) (int, error) {
 	n, err := c.socket.Write(p)
 	c.out += int64(n)

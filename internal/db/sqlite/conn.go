@@ -117,14 +117,12 @@ func (c *conn) Begin(ctx context.Context, readOnly bool) error {
 	return c.simple(ctx, opBegin, beginImmediate)
 }
 
-// Commit implements Conn.
 func (c *conn) Commit(ctx context.Context) error {
 	c.committing = true
 	defer func() { c.committing = false }()
 	return c.simple(ctx, opCommit, commit)
 }
 
-// Undo implements Conn.
 func (c *conn) Undo() bool {
 	if c.inTransaction() {
 		_ = c.simple(context.Background(), "roll back", rollback) // what counts is whether one is open
@@ -132,10 +130,8 @@ func (c *conn) Undo() bool {
 	return !c.inTransaction()
 }
 
-// Close implements Conn.
 func (c *conn) Close() { c.close() }
 
-// Reads implements Conn.
 func (c *conn) Reads(ctx context.Context, statement *db.Statement) (bool, error) {
 	c.ctx = ctx
 	p, err := c.ready(statement)
@@ -156,7 +152,6 @@ func (c *conn) ready(statement *db.Statement) (p *stmt, err error) {
 	return p, err
 }
 
-// Run implements Conn.
 func (c *conn) Run(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) (affected int64, err error) {
 	c.ctx = ctx
 	if err := ctx.Err(); err != nil {

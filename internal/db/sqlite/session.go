@@ -147,7 +147,6 @@ func (s *session) usable(op, statement string, open bool) error {
 	return e
 }
 
-// Begin implements db.SQLSession.
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	if err := s.usable(opBegin, "", false); err != nil {
 		return err
@@ -181,7 +180,6 @@ func (s *session) start(ctx context.Context) error {
 	return nil
 }
 
-// Do implements db.SQLSession.
 func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Value) (int, error) {
 	if err := s.usable("run ", statement.SQL, true); err != nil {
 		return 0, err
@@ -208,7 +206,6 @@ func copied(v db.Value, texts *[]byte) db.Value {
 	return v
 }
 
-// Flush implements db.SQLSession.
 func (s *session) Flush(ctx context.Context) error {
 	if err := s.usable("flush", "", true); err != nil || len(s.queued) == 0 {
 		return err
@@ -229,7 +226,6 @@ func (s *session) unqueue() {
 	s.queued, s.args, s.argTexts = s.queued[:0], s.args[:0], s.argTexts[:0]
 }
 
-// Result implements db.SQLSession.
 func (s *session) Result(i int) *db.Result {
 	if i < 0 || i >= s.done {
 		return &db.Result{}
@@ -237,7 +233,6 @@ func (s *session) Result(i int) *db.Result {
 	return &s.results[i]
 }
 
-// Commit implements db.SQLSession.
 func (s *session) Commit(ctx context.Context) error {
 	if err := s.usable(opCommit, "", true); err != nil {
 		return err
@@ -374,7 +369,6 @@ func (s *session) drop() {
 	}
 }
 
-// Reset implements db.SQLSession.
 func (s *session) Reset(ctx context.Context) error {
 	_ = s.Close()
 	c, err := s.of.connect(ctx)
@@ -384,7 +378,6 @@ func (s *session) Reset(ctx context.Context) error {
 	return err
 }
 
-// Close implements db.SQLSession.
 func (s *session) Close() error {
 	if s.c != nil && s.open {
 		s.abandon()

@@ -178,7 +178,6 @@ func (d *Database) connect(ctx context.Context) (*conn, error) {
 	return nil, err
 }
 
-// Dialect implements db.SQL.
 func (d *Database) Dialect() *db.Dialect { return Dialect() }
 
 // Dialect is SQLite's, which package dqlite shares.
@@ -218,7 +217,6 @@ var isolations = db.Isolations{
 // workload writes (https://www.sqlite.org/limits.html).
 func (d *Database) Limits() db.Limits { return db.Limits{} }
 
-// Session implements db.SQL.
 func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
 	if _, err := d.Claim(options.Isolation); err != nil {
 		return nil, err

@@ -68,7 +68,6 @@ func (t *transfer) attempt(fd uintptr) bool {
 	}
 }
 
-// Read implements net.Conn.
 func (d *direct) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -85,7 +84,6 @@ func (d *direct) Read(p []byte) (int, error) {
 	return d.in.done, nil
 }
 
-// Write implements net.Conn.
 func (d *direct) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {

@@ -50,7 +50,6 @@ func (r *Rows) Stop() {
 	r.opened, r.ended, r.buf, r.at = true, true, nil, 0
 }
 
-// Read implements io.Reader.
 func (r *Rows) Read(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

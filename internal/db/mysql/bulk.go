@@ -69,7 +69,7 @@ func (d *Database) run(ctx context.Context, c *control, statements ...string) er
 	for _, statement := range statements {
 		sent := c.out
 		if _, err := c.exec(statement); err != nil {
-			return c.failure(ctx, d.op("execute "+db.Shorten(statement)), err, before, sent)
+			return c.failure(ctx, d.op("execute "+db.Shorten(statement)), err, wire.Before, sent)
 		}
 	}
 	return nil
@@ -94,12 +94,12 @@ func (d *Database) fill(ctx context.Context, c *control, op string, load *db.Bul
 	case taken != source.Count:
 		return 0, db.Fatalf(op, "the server took %d of %d rows", taken, source.Count)
 	}
-	c.phase = committing
+	c.phase = wire.Committing
 	sent := c.out
 	if _, err := c.exec("COMMIT"); err != nil {
-		return 0, c.failure(ctx, op, err, committing, sent)
+		return 0, c.failure(ctx, op, err, wire.Committing, sent)
 	}
-	c.phase = before
+	c.phase = wire.Before
 	return taken, nil
 }
 
@@ -136,7 +136,7 @@ func warned(op string, maker product, warning []string) error {
 		return db.Fatalf(op, "the server warns: %s", strings.Join(warning, " "))
 	}
 	number, _ := strconv.ParseUint(warning[1], 10, 16) // 0 is in no table
-	err := reported(op, maker, &client.MySQLError{Number: uint16(number), Message: warning[2]}, before)
+	err := reported(op, maker, &client.MySQLError{Number: uint16(number), Message: warning[2]}, wire.Before)
 	if err.Class != db.Constraint {
 		err.Class = db.Fatal
 	}

@@ -15,7 +15,7 @@ import (
 // any time.
 type control struct {
 	*link
-	phase phase // how far the call has gone, for its errors
+	phase wire.Phase // how far the call has gone, for its errors
 }
 
 // control makes a connection, hands it to do, closes it, and turns the error into
@@ -27,11 +27,11 @@ func (d *Database) control(ctx context.Context, op string, do func(*control) err
 	}
 	defer l.end()
 	d.worked(l.host)
-	c := &control{link: l, phase: before}
+	c := &control{link: l, phase: wire.Before}
 	guarded, release := d.guard(ctx, l.host)
 	defer release()
 	if err := l.arm(guarded, false); err != nil {
-		return lost(op, err, before)
+		return wire.Lost(op, err, wire.Before)
 	}
 	out := l.out
 	if err := do(c); err != nil {

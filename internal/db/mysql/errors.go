@@ -12,6 +12,7 @@ import (
 	client "github.com/go-sql-driver/mysql"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 // meaning is what errors say about the transaction that they ended: before COMMIT was
@@ -108,17 +109,8 @@ var meanings = [...]meaning{
 	{before: db.Fatal, atCommit: db.Fatal, only: mySQL, numbers: []uint16{3159 /* ER_SECURE_TRANSPORT_REQUIRED */}},
 }
 
-// phase says how far the transaction had gone when an error came.
-type phase uint8
-
-const (
-	connecting phase = iota + 1
-	before           // in a session, and no commit was sent
-	committing       // COMMIT, or a packet that ends with it, was sent
-)
-
 // classify gives the meaning of an error that a server reported.
-func classify(p product, number uint16, state string, at phase) (db.Class, db.ConstraintKind) {
+func classify(p product, number uint16, state string, at wire.Phase) (db.Class, db.ConstraintKind) {
 	m := &meaning{before: db.Fatal, atCommit: db.Unknown}
 	for i := range meanings {
 		row := &meanings[i]
@@ -130,28 +122,11 @@ func classify(p product, number uint16, state string, at phase) (db.Class, db.Co
 			m = row
 		}
 	}
-	if at == committing {
+	if at == wire.Committing {
 		return m.atCommit, m.kind
 	}
 	return m.before, m.kind
 }
-
-// serverError is an error that the server reported, in its own words, and what
-// to do about it.
-type serverError struct {
-	*client.MySQLError
-	advice string
-}
-
-func (e serverError) Error() string {
-	text := strings.ReplaceAll(e.Message, "\n", " ")
-	if e.advice != "" {
-		text += ": " + e.advice
-	}
-	return text
-}
-
-func (e serverError) Unwrap() error { return e.MySQLError }
 
 // advice says what to do about errors of which something can be said in general.
 var advice = map[uint16]string{
@@ -171,19 +146,15 @@ const (
 	checkParameters = "check the parameters in the URL"
 )
 
-// reported is the error for something that the server reported.
-func reported(op string, p product, e *client.MySQLError, at phase) *db.Error {
+// reported is the error for something that the server reported, in its own words, and
+// what to do about it.
+func reported(op string, p product, e *client.MySQLError, at wire.Phase) *db.Error {
 	class, kind := classify(p, e.Number, string(e.SQLState[:]), at)
-	return &db.Error{Class: class, Constraint: kind, Code: strconv.Itoa(int(e.Number)), Op: op, Err: serverError{e, advice[e.Number]}}
-}
-
-// lost is the error for a connection that ended or did not answer.
-func lost(op string, err error, at phase) *db.Error {
-	class := db.Unavailable
-	if at == committing {
-		class = db.Unknown
+	text := strings.ReplaceAll(e.Message, "\n", " ")
+	if do := advice[e.Number]; do != "" {
+		text += ": " + do
 	}
-	return &db.Error{Class: class, Op: op, Err: err}
+	return &db.Error{Class: class, Constraint: kind, Code: strconv.Itoa(int(e.Number)), Op: op, Err: db.MessageError{Text: text, Cause: e}}
 }
 
 // unusable are the errors of the client library that say that it and the server
@@ -197,7 +168,7 @@ var unusable = []error{
 func connectError(ctx context.Context, op string, p product, err error) *db.Error {
 	var e *client.MySQLError
 	if errors.As(err, &e) {
-		return reported(op, p, e, connecting)
+		return reported(op, p, e, wire.Connecting)
 	}
 	for _, u := range unusable {
 		if errors.Is(err, u) {
@@ -217,5 +188,5 @@ func connectError(ctx context.Context, op string, p product, err error) *db.Erro
 	default:
 		err = db.MessageError{Text: err.Error() + ": " + db.CheckServer, Cause: err}
 	}
-	return lost(op, err, connecting)
+	return wire.Lost(op, err, wire.Connecting)
 }

@@ -8,6 +8,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/sqltest"
+	"stroppy/internal/db/wire"
 )
 
 func TestClassify(t *testing.T) {
@@ -57,12 +58,12 @@ func TestClassify(t *testing.T) {
 		{0, 0, "4", want{db.Fatal, db.Unknown}},
 	} {
 		var got want
-		got.before, _ = classify(tc.p, tc.number, tc.state, before)
-		got.atCommit, _ = classify(tc.p, tc.number, tc.state, committing)
+		got.before, _ = classify(tc.p, tc.number, tc.state, wire.Before)
+		got.atCommit, _ = classify(tc.p, tc.number, tc.state, wire.Committing)
 		if got != tc.want {
 			t.Errorf("%v %d %s: %v, want %v", tc.p, tc.number, tc.state, got, tc.want)
 		}
-		if at, _ := classify(tc.p, tc.number, tc.state, connecting); at != got.before {
+		if at, _ := classify(tc.p, tc.number, tc.state, wire.Connecting); at != got.before {
 			t.Errorf("%v %d %s while connecting: %v", tc.p, tc.number, tc.state, at)
 		}
 	}
@@ -87,7 +88,7 @@ func TestTable(t *testing.T) {
 		}
 	}
 	for number, kind := range map[uint16]db.ConstraintKind{4025: db.CheckFailed, 1048: db.NotNull, 1452: db.ForeignKey, 1062: db.UniqueKey} {
-		err := reported("commit", mariaDB, &client.MySQLError{Number: number, Message: "refused\nby the schema"}, committing)
+		err := reported("commit", mariaDB, &client.MySQLError{Number: number, Message: "refused\nby the schema"}, wire.Committing)
 		if db.ConstraintOf(err) != kind {
 			t.Errorf("%d: %v", number, db.ConstraintOf(err))
 		}

@@ -12,6 +12,7 @@ import (
 	client "github.com/go-sql-driver/mysql"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 // execute runs one statement alone, prepared if the protocol can: what CALL
@@ -20,13 +21,13 @@ func (s *session) execute(ctx context.Context, p *prepared, args []db.Value) *db
 	if p.call {
 		s.queue = p.append(s.queue[:0], args)
 		s.ends = append(s.ends[:0], len(s.queue))
-		return s.send(ctx, "execute a statement", before)
+		return s.send(ctx, "execute a statement", wire.Before)
 	}
 	if err := s.arm(ctx, true); err != nil {
-		return lost(s.op("execute a statement"), err, before)
+		return wire.Lost(s.op("execute a statement"), err, wire.Before)
 	}
 	start := len(s.values)
-	affected, err := s.one(ctx, "execute a statement", before, p, args, &s.rowBuffer, nil)
+	affected, err := s.one(ctx, "execute a statement", wire.Before, p, args, &s.rowBuffer, nil)
 	if err != nil {
 		return err
 	}
@@ -39,11 +40,11 @@ func (s *session) execute(ctx context.Context, p *prepared, args []db.Value) *db
 
 // one runs a prepared statement, which an error of class Fatal names. Its rows go to
 // the buffer as read says. The connection is armed.
-func (s *session) one(ctx context.Context, what string, at phase, p *prepared, args []db.Value, b *rowBuffer, row func([]db.Value) error) (int64, *db.Error) {
+func (s *session) one(ctx context.Context, what string, at wire.Phase, p *prepared, args []db.Value, b *rowBuffer, row func([]db.Value) error) (int64, *db.Error) {
 	sent := s.out
 	affected, err := int64(0), s.prepare(p)
 	if err != nil {
-		at = before
+		at = wire.Before
 	} else {
 		sent = s.out
 		affected, err = p.run(args, b, row)
@@ -114,13 +115,13 @@ const (
 // send sends everything that is queued as one packet, with the beginning before
 // it unless the server has it and with COMMIT after it if at is committing, and
 // reads the answers.
-func (s *session) send(ctx context.Context, what string, at phase) *db.Error {
+func (s *session) send(ctx context.Context, what string, at wire.Phase) *db.Error {
 	if err := s.arm(ctx, true); err != nil {
-		return lost(s.op(what), err, before)
+		return wire.Lost(s.op(what), err, wire.Before)
 	}
-	x := packet{session: s, batch: s.pending[s.ready:], begins: s.state == queued, commits: at == committing}
+	x := packet{session: s, batch: s.pending[s.ready:], begins: s.state == wire.Queued, commits: at == wire.Committing}
 	x.assemble()
-	s.state = open
+	s.state = wire.Open
 	sent := s.out
 	err := x.receive()
 	if err == nil {
@@ -130,7 +131,7 @@ func (s *session) send(ctx context.Context, what string, at phase) *db.Error {
 	}
 	if u, ok := err.(unreadable); ok {
 		if x.commits {
-			return lost(s.op(what), fmt.Errorf("the result of a statement cannot be read: %w", u.err), at)
+			return wire.Lost(s.op(what), fmt.Errorf("the result of a statement cannot be read: %w", u.err), at)
 		}
 		return db.Fatalf(s.op(what), "the result of a statement cannot be read: %w", u.err)
 	}
@@ -138,7 +139,7 @@ func (s *session) send(ctx context.Context, what string, at phase) *db.Error {
 	i := len(x.batch)
 	if errors.As(err, &refused) {
 		if i = x.refused; i < len(x.batch) {
-			at = before // the server has not come to COMMIT
+			at = wire.Before // the server has not come to COMMIT
 		}
 	}
 	own := s.failure(ctx, s.op(what), err, at, sent)

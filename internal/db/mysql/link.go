@@ -151,16 +151,16 @@ func (d *Database) dial(ctx context.Context, op string, host int) (*link, *db.Er
 // prepareLink makes a new connection fit for sessions.
 func (d *Database) prepareLink(ctx context.Context, op, isolation string, l *link) *db.Error {
 	if err := l.arm(ctx, true); err != nil {
-		return lost(op, err, before)
+		return wire.Lost(op, err, wire.Before)
 	}
 	if len(d.address.hosts) > 1 {
 		if err := l.takesWrites(d.server.galera); err != nil {
-			return l.failure(ctx, op, err, before, l.out)
+			return l.failure(ctx, op, err, wire.Before, l.out)
 		}
 	}
 	if isolation != "" {
 		if _, err := l.exec("SET SESSION TRANSACTION ISOLATION LEVEL " + strings.ToUpper(isolation)); err != nil {
-			return l.failure(ctx, op, err, before, l.out)
+			return l.failure(ctx, op, err, wire.Before, l.out)
 		}
 	}
 	return nil
@@ -258,19 +258,19 @@ func (l *link) table(text string) ([][]string, error) {
 // failure is the error for what a call of the library ended with. out is how many
 // bytes had been sent before the call: if no more were, nothing can have been
 // done.
-func (l *link) failure(ctx context.Context, op string, err error, at phase, out int64) *db.Error {
+func (l *link) failure(ctx context.Context, op string, err error, at wire.Phase, out int64) *db.Error {
 	var e *client.MySQLError
 	if errors.As(err, &e) {
 		return reported(op, l.product, e, at)
 	}
 	if l.out == out {
-		at = before
+		at = wire.Before
 	}
 	switch {
 	case errors.Is(err, client.ErrPktTooLarge):
 		return db.Fatalf(op, "the statements of the transaction are longer than max_allowed_packet: raise it, or take the interactive mode")
 	case errors.Is(err, errReadOnly), errors.Is(err, errNotReady), errors.Is(err, errUnanswered), errors.Is(err, errUnasked):
-		return lost(op, err, at)
+		return wire.Lost(op, err, at)
 	}
-	return lost(op, l.because(ctx, err), at)
+	return wire.Lost(op, l.because(ctx, err), at)
 }

@@ -63,6 +63,7 @@ import (
 	"time"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 // decimalType is how money is stored.
@@ -188,7 +189,7 @@ func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
 // Exec runs one statement on a connection of its own.
 func (d *Database) Exec(ctx context.Context, statement string) error {
 	return d.control(ctx, d.op("execute "+db.Shorten(statement)), func(c *control) error {
-		c.phase = committing
+		c.phase = wire.Committing
 		_, err := c.exec(statement)
 		return err
 	})

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 // Query streams the rows of one statement. The time between two rows is not
@@ -16,10 +17,8 @@ import (
 func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) error {
 	const what = "query"
 	switch {
-	case s.link == nil:
-		return &db.Error{Class: db.Unavailable, Op: s.op(what), Err: errBroken}
-	case s.state != idle:
-		return db.Fatalf(s.op(what), "a transaction is open in the session")
+	case s.link == nil || s.state != wire.Idle:
+		return s.misuse(what)
 	case len(args) != len(statement.Params):
 		return db.Fatalf(s.op(what), "%s has %d parameters, not %d", db.Shorten(statement.SQL), len(statement.Params), len(args))
 	}
@@ -33,9 +32,9 @@ func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.
 	guarded, release := s.database.guard(ctx, s.link.host)
 	defer release()
 	if err := s.arm(guarded, false); err != nil {
-		return s.fail(ctx, lost(s.op(what), err, before))
+		return s.fail(ctx, wire.Lost(s.op(what), err, wire.Before))
 	}
-	if _, err := s.one(guarded, what, committing, p, args, new(rowBuffer), row); err != nil {
+	if _, err := s.one(guarded, what, wire.Committing, p, args, new(rowBuffer), row); err != nil {
 		return s.fail(ctx, err)
 	}
 	s.Disarm()

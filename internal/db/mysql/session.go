@@ -5,15 +5,7 @@ import (
 	"errors"
 
 	"stroppy/internal/db"
-)
-
-// Where a session's transaction stands.
-type state uint8
-
-const (
-	idle   state = iota
-	queued       // begun for the caller, and the server knows nothing of it
-	open         // begun at the server
+	"stroppy/internal/db/wire"
 )
 
 // largeBatch is the length of queued statements from which they are sent without
@@ -26,9 +18,9 @@ type session struct {
 	options  db.SessionOptions
 	host     int // where its connections begin, with spread
 
-	*link          // nil while the session is broken
-	state    state // of the transaction
-	readOnly bool  // of the transaction
+	*link               // nil while the session is broken
+	state    wire.State // of the transaction
+	readOnly bool       // of the transaction
 
 	queue     []byte      // the texts of the statements that were not sent
 	ends      []int       // where each of them ends in queue
@@ -86,14 +78,14 @@ func (s *session) Reset(ctx context.Context) error {
 // Close ends the session.
 func (s *session) Close() error {
 	if s.link != nil {
-		if s.state == open {
+		if s.state == wire.Open {
 			s.link.drop() // which rolls back
 		} else {
 			s.end()
 		}
 		s.link = nil
 	}
-	s.state = idle
+	s.state = wire.Idle
 	return nil
 }
 
@@ -103,24 +95,18 @@ func (s *session) drop() {
 		s.link.drop()
 		s.link = nil
 	}
-	s.state = idle
+	s.state = wire.Idle
 }
 
 func (s *session) op(what string) string { return s.database.op(what) }
-
-// errBroken is the answer of a session that was not Reset.
-var errBroken = errors.New("the connection is gone: the session must be reset")
 
 // errEnded is the answer of a session whose connection the server had ended.
 var errEnded = errors.New("the server had ended the connection")
 
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	const what = "begin a transaction"
-	switch {
-	case s.link == nil:
-		return &db.Error{Class: db.Unavailable, Op: s.op(what), Err: errBroken}
-	case s.state != idle:
-		return db.Fatalf(s.op(what), "the session has a transaction already")
+	if s.link == nil || s.state != wire.Idle {
+		return s.misuse(what)
 	}
 	if err := s.wake(ctx, what, true); err != nil {
 		return err
@@ -129,9 +115,9 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	s.values, s.bytes = s.values[:0], s.bytes[:0]
 	s.queue, s.ends = s.queue[:0], s.ends[:0]
 	s.ready = 0
-	s.state, s.readOnly = queued, readOnly
+	s.state, s.readOnly = wire.Queued, readOnly
 	if s.options.Mode == db.Interactive {
-		return s.say(ctx, what, s.beginning(), before)
+		return s.say(ctx, what, s.beginning(), wire.Before)
 	}
 	return nil
 }
@@ -146,7 +132,7 @@ func (s *session) wake(ctx context.Context, what string, bounded bool) error {
 	if err == nil {
 		return nil
 	}
-	return s.fail(ctx, lost(s.op(what), err, before))
+	return s.fail(ctx, wire.Lost(s.op(what), err, wire.Before))
 }
 
 // beginning is the statement that begins the transaction. A snapshot that is
@@ -162,24 +148,24 @@ func (s *session) beginning() string {
 }
 
 // say sends a statement that returns nothing and belongs to nobody.
-func (s *session) say(ctx context.Context, what, text string, at phase) error {
+func (s *session) say(ctx context.Context, what, text string, at wire.Phase) error {
 	if err := s.arm(ctx, true); err != nil {
-		return s.fail(ctx, lost(s.op(what), err, before))
+		return s.fail(ctx, wire.Lost(s.op(what), err, wire.Before))
 	}
 	sent := s.out
-	s.state = open
+	s.state = wire.Open
 	if _, err := s.exec(text); err != nil {
 		return s.fail(ctx, s.failure(ctx, s.op(what), err, at, sent))
 	}
-	if at == committing {
-		s.state = idle
+	if at == wire.Committing {
+		s.state = wire.Idle
 	}
 	return nil
 }
 
 func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Value) (int, error) {
 	switch {
-	case s.state == idle:
+	case s.state == wire.Idle:
 		return 0, s.misuse("execute a statement")
 	case len(args) != len(statement.Params):
 		return 0, s.fail(ctx, db.Fatalf(s.op("execute "+db.Shorten(statement.SQL)), "it has %d parameters, not %d", len(statement.Params), len(args)))
@@ -218,22 +204,18 @@ func (s *session) known(statement *db.Statement) (*prepared, *db.Error) {
 	return p, nil
 }
 
-// misuse is the error for a call without a transaction.
 func (s *session) misuse(what string) error {
-	if s.link == nil {
-		return &db.Error{Class: db.Unavailable, Op: s.op(what), Err: errBroken}
-	}
-	return db.Fatalf(s.op(what), "the session has no transaction")
+	return wire.Misuse(s.op(what), s.link == nil, s.state)
 }
 
 func (s *session) Flush(ctx context.Context) error {
 	switch {
-	case s.state == idle:
+	case s.state == wire.Idle:
 		return s.misuse("execute a statement")
 	case s.ready == len(s.pending):
 		return nil
 	}
-	if err := s.send(ctx, "execute a statement", before); err != nil {
+	if err := s.send(ctx, "execute a statement", wire.Before); err != nil {
 		return s.fail(ctx, err)
 	}
 	return nil
@@ -244,24 +226,24 @@ func (s *session) Result(i int) *db.Result { return &s.results[i] }
 func (s *session) Commit(ctx context.Context) error {
 	const what = "commit"
 	switch {
-	case s.state == idle:
+	case s.state == wire.Idle:
 		return s.misuse(what)
-	case s.state == queued && len(s.pending) == 0:
-		s.state = idle
+	case s.state == wire.Queued && len(s.pending) == 0:
+		s.state = wire.Idle
 		return nil
 	case s.ready == len(s.pending):
-		return s.say(ctx, what, "COMMIT", committing)
+		return s.say(ctx, what, "COMMIT", wire.Committing)
 	}
-	if err := s.send(ctx, what, committing); err != nil {
+	if err := s.send(ctx, what, wire.Committing); err != nil {
 		return s.fail(ctx, err)
 	}
-	s.state = idle
+	s.state = wire.Idle
 	return nil
 }
 
 func (s *session) Rollback(ctx context.Context) error {
-	if s.state != open {
-		s.state = idle
+	if s.state != wire.Open {
+		s.state = wire.Idle
 		return nil
 	}
 	if err := s.undo(ctx); err != nil {
@@ -273,12 +255,12 @@ func (s *session) Rollback(ctx context.Context) error {
 
 // undo sends ROLLBACK.
 func (s *session) undo(ctx context.Context) *db.Error {
-	s.state = idle
+	s.state = wire.Idle
 	if err := s.arm(ctx, true); err != nil {
-		return lost(s.op("roll back"), err, before)
+		return wire.Lost(s.op("roll back"), err, wire.Before)
 	}
 	if _, err := s.exec("ROLLBACK"); err != nil {
-		return s.failure(ctx, s.op("roll back"), err, before, s.out)
+		return s.failure(ctx, s.op("roll back"), err, wire.Before, s.out)
 	}
 	return nil
 }
@@ -291,9 +273,9 @@ func (s *session) fail(ctx context.Context, err *db.Error) error {
 	switch {
 	case err.Class == db.Unknown || err.Class == db.Unavailable:
 		s.drop()
-	case s.state == open && s.undo(ctx) != nil:
+	case s.state == wire.Open && s.undo(ctx) != nil:
 		s.drop() // the transaction is over all the same, and Begin will say that the session is broken
 	}
-	s.state = idle
+	s.state = wire.Idle
 	return err
 }

@@ -15,7 +15,7 @@ func (d *Database) connect(ctx context.Context, isolation string) (*link, error)
 	op := d.opConnect + " at " + d.where
 	conn, err := pgconn.ConnectConfig(ctx, d.config)
 	if err != nil {
-		return nil, d.flavor.fromPgconn(ctx, op, err, connecting)
+		return nil, d.flavor.fromPgconn(ctx, op, err, wire.Connecting)
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
@@ -23,7 +23,7 @@ func (d *Database) connect(ctx context.Context, isolation string) (*link, error)
 		_ = conn.Close(ctx) // the error that led here says more
 		var own *db.Error
 		if !errors.As(err, &own) {
-			own = d.flavor.fromPgconn(ctx, op, err, before)
+			own = d.flavor.fromPgconn(ctx, op, err, wire.Before)
 		}
 		return nil, own
 	}

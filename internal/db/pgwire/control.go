@@ -19,17 +19,17 @@ import (
 type Control struct {
 	Conn    *pgconn.PgConn
 	flavor  *Flavor
-	phase   phase // how far the call has gone, for its errors
-	warning error // what took the success from a commit
+	phase   wire.Phase // how far the call has gone, for its errors
+	warning error      // what took the success from a commit
 }
 
 // Control makes a connection, hands it to do, closes it, and turns the error
 // into one of ours.
 func (d *Database) Control(ctx context.Context, op string, do func(context.Context, *Control) error) error {
-	c := &Control{flavor: d.flavor, phase: connecting}
+	c := &Control{flavor: d.flavor, phase: wire.Connecting}
 	config := d.config.Copy()
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
-		if c.phase != committing || d.flavor.Warning == nil {
+		if c.phase != wire.Committing || d.flavor.Warning == nil {
 			return
 		}
 		if err := d.flavor.Warning(n.Routine, n.Code, n.Message, n.Detail); err != nil {
@@ -38,9 +38,9 @@ func (d *Database) Control(ctx context.Context, op string, do func(context.Conte
 	}
 	var err error
 	if c.Conn, err = pgconn.ConnectConfig(ctx, config); err != nil {
-		return d.flavor.fromPgconn(ctx, op, err, connecting)
+		return d.flavor.fromPgconn(ctx, op, err, wire.Connecting)
 	}
-	c.phase = before
+	c.phase = wire.Before
 	remote := c.Conn.Conn().RemoteAddr()
 	guarded, release := d.guard(ctx, remote)
 	err = do(guarded, c)
@@ -90,7 +90,7 @@ func (c *Control) Run(ctx context.Context, statements ...string) error {
 
 // Commit commits; only COMMIT in the answer, without a warning, is a success.
 func (c *Control) Commit(ctx context.Context) error {
-	c.phase = committing
+	c.phase = wire.Committing
 	results, err := c.Conn.Exec(ctx, "COMMIT").ReadAll()
 	switch {
 	case err != nil:

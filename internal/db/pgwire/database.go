@@ -231,7 +231,7 @@ func (d *Database) Exec(ctx context.Context, statement string) error {
 		if err := d.EnableNotices(ctx, c.Conn); err != nil {
 			return err
 		}
-		c.phase = committing
+		c.phase = wire.Committing
 		_, err := c.Conn.Exec(ctx, statement).ReadAll()
 		if err == nil {
 			err = c.warning

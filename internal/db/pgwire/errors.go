@@ -11,15 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"stroppy/internal/db"
-)
-
-// phase says how far the transaction had gone when an error came.
-type phase uint8
-
-const (
-	connecting phase = iota + 1
-	before           // in a session, and no commit was sent
-	committing       // COMMIT, or a pipeline that commits at its end, was sent
+	"stroppy/internal/db/wire"
 )
 
 // classify gives the meaning of an error that the server reported. ended says
@@ -30,24 +22,24 @@ const (
 // when it comes from the commit itself: PostgreSQL cannot fail with less than a
 // PANIC once the commit record is written (src/backend/access/transam/xact.c,
 // RecordTransactionCommit is a critical section).
-func (f *Flavor) classify(code string, p phase, ended bool) Meaning {
+func (f *Flavor) classify(code string, p wire.Phase, ended bool) Meaning {
 	m, known := f.meaning(code)
 	if !known && len(code) == 5 {
 		m, known = f.meaning(code[:2])
 	}
 	switch {
-	case !known && p == committing:
+	case !known && p == wire.Committing:
 		return Meaning{Class: db.Unknown}
 	case !known:
 		m.Class = db.Fatal
 	}
-	if p == committing && (ended || m.Class == db.Unavailable) {
+	if p == wire.Committing && (ended || m.Class == db.Unavailable) {
 		return Meaning{Class: db.Unknown}
 	}
-	if p != committing && m.Class == db.Unknown {
+	if p != wire.Committing && m.Class == db.Unknown {
 		m.Class = db.Unavailable // the commit was not sent
 	}
-	if p == before && ended {
+	if p == wire.Before && ended {
 		return Meaning{Class: db.Unavailable}
 	}
 	return m
@@ -63,35 +55,17 @@ func (f *Flavor) meaning(code string) (Meaning, bool) {
 	return Meaning{}, false
 }
 
-// serverError is an error that the server reported, in its own words, and what
-// to do about it.
-type serverError struct {
-	*pgconn.PgError
-	advice string
-}
-
-func (e serverError) Error() string {
-	text := e.Message
-	if e.Detail != "" {
-		text += ": " + e.Detail
-	}
-	if e.advice != "" {
-		text += ": " + e.advice
-	}
-	return strings.ReplaceAll(text, "\n", " ")
-}
-
 // advice says what to do about an error of a code; empty where nothing can be
 // said in general.
-func advice(code string, p phase) string {
+func advice(code string, p wire.Phase) string {
 	switch {
-	case code == "28P01", code == "28000" && p == connecting:
+	case code == "28P01", code == "28000" && p == wire.Connecting:
 		return "check the user and the password in the URL"
-	case code == "3D000" && p == connecting:
+	case code == "3D000" && p == wire.Connecting:
 		return "make it, or name another in the URL"
 	case code == "42501":
 		return "give this user the right, or take another user"
-	case code == "42704" && p == connecting: // a parameter that libpq does not know goes to the server
+	case code == "42704" && p == wire.Connecting: // a parameter that libpq does not know goes to the server
 		return "check the parameters in the URL"
 	case code == "26000", code == "42P05":
 		return "behind a pooler that lends each transaction another session, write prepare=false in the URL"
@@ -101,8 +75,6 @@ func advice(code string, p phase) string {
 	return ""
 }
 
-func (e serverError) Unwrap() error { return e.PgError }
-
 func isFatal(e *pgconn.PgError) bool {
 	severity := e.SeverityUnlocalized // since PostgreSQL 9.6
 	if severity == "" {
@@ -111,24 +83,23 @@ func isFatal(e *pgconn.PgError) bool {
 	return severity == "FATAL" || severity == "PANIC"
 }
 
-// reported is the error for something that the server reported.
-func (f *Flavor) reported(op string, e *pgconn.PgError, p phase, ended bool) *db.Error {
+// reported is the error for something that the server reported, in its own words, and
+// what to do about it.
+func (f *Flavor) reported(op string, e *pgconn.PgError, p wire.Phase, ended bool) *db.Error {
 	m := f.classify(e.Code, p, ended || isFatal(e))
-	return &db.Error{Class: m.Class, Constraint: m.Constraint, Code: e.Code, Op: op, Err: serverError{e, advice(e.Code, p)}}
-}
-
-// lost is the error for a connection that ended or did not answer.
-func lost(op string, err error, p phase) *db.Error {
-	class := db.Unavailable
-	if p == committing {
-		class = db.Unknown
+	text := e.Message
+	for _, more := range []string{e.Detail, advice(e.Code, p)} {
+		if more != "" {
+			text += ": " + more
+		}
 	}
-	return &db.Error{Class: class, Op: op, Err: err}
+	return &db.Error{Class: m.Class, Constraint: m.Constraint, Code: e.Code, Op: op,
+		Err: db.MessageError{Text: strings.ReplaceAll(text, "\n", " "), Cause: e}}
 }
 
 // fromPgconn turns an error of package pgconn into one of ours.
-func (f *Flavor) fromPgconn(ctx context.Context, op string, err error, p phase) *db.Error {
-	if p == connecting {
+func (f *Flavor) fromPgconn(ctx context.Context, op string, err error, p wire.Phase) *db.Error {
+	if p == wire.Connecting {
 		return f.connectError(op, err, context.Cause(ctx))
 	}
 	var e *pgconn.PgError
@@ -138,7 +109,7 @@ func (f *Flavor) fromPgconn(ctx context.Context, op string, err error, p phase) 
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	return lost(op, err, p)
+	return wire.Lost(op, err, p)
 }
 
 // connectError is the error for a connection that was not made; cause is why the
@@ -153,7 +124,7 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	class, answer := f.judge(tries)
 	switch {
 	case answer != nil:
-		return f.reported(op, answer, connecting, false)
+		return f.reported(op, answer, wire.Connecting, false)
 	case cause != nil:
 		class, err, tries = db.Unavailable, cause, []error{cause}
 	}
@@ -208,7 +179,7 @@ func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {
 			if !refusedTLS(try) && !errors.As(try, &certificate) {
 				class = db.Unavailable
 			}
-		case f.classify(e.Code, connecting, isFatal(e)).Class != db.Fatal:
+		case f.classify(e.Code, wire.Connecting, isFatal(e)).Class != db.Fatal:
 			passing = cmp.Or(passing, e)
 		case e.Code == "28P01", e.Code == "3D000", e.Code == "42501":
 			deciding = cmp.Or(deciding, e)

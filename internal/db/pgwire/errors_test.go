@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 func TestClassify(t *testing.T) {
@@ -43,12 +44,12 @@ func TestClassify(t *testing.T) {
 		"":      {db.Fatal, db.Fatal, db.Unknown, db.Unknown},
 		"4":     {db.Fatal, db.Fatal, db.Unknown, db.Unknown},
 	} {
-		got := want{TestFlavor.classify(code, connecting, false).Class, TestFlavor.classify(code, before, false).Class,
-			TestFlavor.classify(code, committing, false).Class, TestFlavor.classify(code, committing, true).Class}
+		got := want{TestFlavor.classify(code, wire.Connecting, false).Class, TestFlavor.classify(code, wire.Before, false).Class,
+			TestFlavor.classify(code, wire.Committing, false).Class, TestFlavor.classify(code, wire.Committing, true).Class}
 		if got != w {
 			t.Errorf("%q: %v, want %v", code, got, w)
 		}
-		if got := TestFlavor.classify(code, before, true).Class; got != db.Unavailable {
+		if got := TestFlavor.classify(code, wire.Before, true).Class; got != db.Unavailable {
 			t.Errorf("%q at the end of a session: %v", code, got)
 		}
 	}
@@ -58,7 +59,7 @@ func TestEveryConstraintHasItsKind(t *testing.T) {
 	for code, kind := range map[string]db.ConstraintKind{
 		"23514": db.CheckFailed, "23502": db.NotNull, "23503": db.ForeignKey, "23001": db.ForeignKey, "23505": db.UniqueKey,
 	} {
-		err := TestFlavor.reported("commit", &pgconn.PgError{Code: code, Severity: "ERROR", Message: "refused"}, committing, false)
+		err := TestFlavor.reported("commit", &pgconn.PgError{Code: code, Severity: "ERROR", Message: "refused"}, wire.Committing, false)
 		if db.ConstraintOf(err) != kind {
 			t.Errorf("%s: %v", code, db.ConstraintOf(err))
 		}
@@ -117,7 +118,7 @@ func TestOnlyAllAttemptsTogetherAreFatal(t *testing.T) {
 			if order == "one" && len(tc.tries) > 1 {
 				continue
 			}
-			got := TestFlavor.fromPgconn(t.Context(), "connect to PostgreSQL at h", err, connecting)
+			got := TestFlavor.fromPgconn(t.Context(), "connect to PostgreSQL at h", err, wire.Connecting)
 			if got.Class != tc.class || got.Code != tc.code || !strings.Contains(got.Error(), tc.says) || strings.Contains(got.Error(), tc.not) {
 				t.Errorf("%s, %s: %v, code %q, %q; want %v, %q, saying %q and not %q", name, order, got.Class, got.Code, got, tc.class, tc.code, tc.says, tc.not)
 			}
@@ -128,7 +129,7 @@ func TestOnlyAllAttemptsTogetherAreFatal(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := TestFlavor.fromPgconn(ended, "connect", try("a", "tls error", refused), connecting); got.Class != db.Unavailable || !errors.Is(got, context.Canceled) {
+	if got := TestFlavor.fromPgconn(ended, "connect", try("a", "tls error", refused), wire.Connecting); got.Class != db.Unavailable || !errors.Is(got, context.Canceled) {
 		t.Errorf("a refusal after the end: %v, %v", got.Class, got)
 	}
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 // exchange is one round trip of a session: messages up to a Sync, and the
 // answers up to ReadyForQuery.
 type exchange struct {
 	op         string
-	phase      phase
+	phase      wire.Phase
 	begin, end bool // BEGIN comes first, COMMIT last
 	control    int  // answers awaited of statements that are not the caller's
 	want       byte // the state that ReadyForQuery must report; 0: any
@@ -37,11 +38,11 @@ type exchange struct {
 func (s *session) roundTrip(ctx context.Context, x *exchange, out []byte) *db.Error {
 	x.next, x.start = s.ready, len(s.values)
 	if err := s.arm(ctx, x.rows == nil); err != nil {
-		return lost(x.op, err, before) // nothing was sent
+		return wire.Lost(x.op, err, wire.Before) // nothing was sent
 	}
 	if n, err := s.request(out); err != nil {
 		if n == 0 {
-			x.phase = before
+			x.phase = wire.Before
 		}
 		return s.interrupted(ctx, x, err)
 	}
@@ -102,7 +103,7 @@ func (f *Flavor) other(x *exchange, message pgproto3.BackendMessage) error {
 			x.reported = pgconn.ErrorResponseToPgError(m)
 		}
 	case *pgproto3.NoticeResponse:
-		if x.phase == committing && x.warning == nil && f.Warning != nil {
+		if x.phase == wire.Committing && x.warning == nil && f.Warning != nil {
 			x.warning = f.Warning(m.Routine, m.Code, m.Message, m.Detail)
 		}
 	default:
@@ -165,7 +166,7 @@ func (s *session) interrupted(ctx context.Context, x *exchange, err error) *db.E
 	case x.reported != nil:
 		return s.database.flavor.reported(x.op, x.reported, x.phase, true)
 	}
-	return lost(x.op, s.Because(ctx, err), x.phase)
+	return wire.Lost(x.op, s.Because(ctx, err), x.phase)
 }
 
 // settle judges an exchange that ended with ReadyForQuery.
@@ -180,19 +181,19 @@ func (s *session) settle(x *exchange) *db.Error {
 		}
 		return err
 	case x.aside && x.want != 0 && s.status != x.want:
-		return lost(x.op, errors.New("the statement has left a transaction open"), x.phase)
+		return wire.Lost(x.op, errors.New("the statement has left a transaction open"), x.phase)
 	case x.aside:
 		return nil
-	case x.unreadable != nil && x.phase == committing:
-		return lost(x.op, fmt.Errorf("the result of a statement cannot be read: %w", x.unreadable), committing)
+	case x.unreadable != nil && x.phase == wire.Committing:
+		return wire.Lost(x.op, fmt.Errorf("the result of a statement cannot be read: %w", x.unreadable), wire.Committing)
 	case x.unreadable != nil:
 		return db.Fatalf(x.op, "the result of a statement cannot be read: %w", x.unreadable)
 	case x.next != len(s.pending) || x.control != 0:
-		return lost(x.op, errors.New("the server left statements unanswered"), x.phase)
+		return wire.Lost(x.op, errors.New("the server left statements unanswered"), x.phase)
 	case x.rolledBack && s.status == 'I':
 		return &db.Error{Class: db.Aborted, Op: x.op, Err: errRolledBack}
 	case x.rolledBack || s.status != x.want:
-		return lost(x.op, fmt.Errorf("the server is in the transaction state %q, not %q", s.status, x.want), x.phase)
+		return wire.Lost(x.op, fmt.Errorf("the server is in the transaction state %q, not %q", s.status, x.want), x.phase)
 	}
 	s.ready = len(s.pending)
 	return nil

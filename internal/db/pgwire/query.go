@@ -5,12 +5,13 @@ import (
 	"strconv"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
 )
 
 // prepare prepares a statement in a round trip of its own, once a session, or asks
 // for its columns alone where it is sent whole each time.
 func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepared, *db.Error) {
-	x := exchange{op: "prepare " + db.Shorten(statement.SQL), phase: before, aside: true}
+	x := exchange{op: "prepare " + db.Shorten(statement.SQL), phase: wire.Before, aside: true}
 	name := ""
 	if !s.database.stateless {
 		s.named++
@@ -36,10 +37,8 @@ func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepar
 // noticed.
 func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.Value, row func([]db.Value) error) error {
 	switch {
-	case s.link == nil:
-		return &db.Error{Class: db.Unavailable, Op: s.opQuery, Err: errBroken}
-	case s.state != idle:
-		return db.Fatalf(s.opQuery, "a transaction is open in the session")
+	case s.link == nil || s.state != wire.Idle:
+		return s.misuse(s.opQuery)
 	case len(args) != len(statement.Params):
 		return db.Fatalf(s.opQuery, "%s has %d parameters, not %d", db.Shorten(statement.SQL), len(statement.Params), len(args))
 	}
@@ -54,7 +53,7 @@ func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.
 	defer release()
 	var values []db.Value
 	var text []byte
-	x := exchange{op: s.opQuery, phase: committing, aside: true, want: 'I', rows: func(raw [][]byte) (err error) {
+	x := exchange{op: s.opQuery, phase: wire.Committing, aside: true, want: 'I', rows: func(raw [][]byte) (err error) {
 		if len(p.columns) == 0 {
 			return nil
 		}

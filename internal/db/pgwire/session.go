@@ -2,18 +2,9 @@ package pgwire
 
 import (
 	"context"
-	"errors"
 
 	"stroppy/internal/db"
-)
-
-// Where a session's transaction stands.
-type state uint8
-
-const (
-	idle   state = iota
-	queued       // begun for the caller, and the server knows nothing of it
-	open         // begun at the server with BEGIN
+	"stroppy/internal/db/wire"
 )
 
 // operations are what a session does, as its errors say it.
@@ -38,10 +29,10 @@ type session struct {
 	controls controls
 	implicit bool // what is committed in one round trip needs no BEGIN
 
-	*link            // nil while the session is broken
-	stream   *stream // nil where the connection is the session's own
-	state    state   // of the transaction
-	readOnly bool    // of the transaction
+	*link               // nil while the session is broken
+	stream   *stream    // nil where the connection is the session's own
+	state    wire.State // of the transaction
+	readOnly bool       // of the transaction
 
 	out     []byte      // messages to be sent, after a place for BEGIN
 	pending []*prepared // the statement of each result
@@ -117,7 +108,7 @@ func (s *session) Close() error {
 	case s.link != nil:
 		s.terminate()
 	}
-	s.link, s.state = nil, idle
+	s.link, s.state = nil, wire.Idle
 	return nil
 }
 
@@ -127,22 +118,16 @@ func (s *session) drop() {
 		s.close()
 		s.link = nil
 	}
-	s.state = idle
+	s.state = wire.Idle
 	s.release()
 }
 
-// errBroken is the answer of a session that was not Reset.
-var errBroken = errors.New("the connection is gone: the session must be reset")
-
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
-	switch {
-	case s.link == nil:
-		return &db.Error{Class: db.Unavailable, Op: s.opBegin, Err: errBroken}
-	case s.state != idle:
-		return db.Fatalf(s.opBegin, "the session has a transaction already")
+	if s.link == nil || s.state != wire.Idle {
+		return s.misuse(s.opBegin)
 	}
 	s.clear()
-	s.state, s.readOnly = queued, readOnly
+	s.state, s.readOnly = wire.Queued, readOnly
 	return nil
 }
 
@@ -155,7 +140,7 @@ func (s *session) clear() {
 
 func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Value) (int, error) {
 	switch {
-	case s.state == idle:
+	case s.state == wire.Idle:
 		return 0, s.misuse(s.opExecute)
 	case len(args) != len(statement.Params):
 		return 0, s.fail(ctx, db.Fatalf(s.opExecute, "%s has %d parameters, not %d", db.Shorten(statement.SQL), len(statement.Params), len(args)))
@@ -170,22 +155,16 @@ func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Val
 	s.pending = append(s.pending, p)
 	s.results = append(s.results, db.Result{})
 	if s.options.Mode == db.Interactive {
-		return i, s.run(ctx, exchange{op: s.opExecute, phase: before, begin: s.state == queued})
+		return i, s.run(ctx, exchange{op: s.opExecute, phase: wire.Before, begin: s.state == wire.Queued})
 	}
 	return i, nil
 }
 
-// misuse is the error for a call without a transaction.
-func (s *session) misuse(op string) error {
-	if s.link == nil {
-		return &db.Error{Class: db.Unavailable, Op: op, Err: errBroken}
-	}
-	return db.Fatalf(op, "the session has no transaction")
-}
+func (s *session) misuse(op string) error { return wire.Misuse(op, s.link == nil, s.state) }
 
 func (s *session) Flush(ctx context.Context) error {
 	switch {
-	case s.state == idle:
+	case s.state == wire.Idle:
 		return s.misuse(s.opExecute)
 	case s.ready == len(s.pending):
 		return nil
@@ -193,19 +172,19 @@ func (s *session) Flush(ctx context.Context) error {
 	if err := s.acquire(s.opExecute); err != nil {
 		return err
 	}
-	return s.run(ctx, exchange{op: s.opExecute, phase: before, begin: s.state == queued})
+	return s.run(ctx, exchange{op: s.opExecute, phase: wire.Before, begin: s.state == wire.Queued})
 }
 
 func (s *session) Result(i int) *db.Result { return &s.results[i] }
 
 func (s *session) Commit(ctx context.Context) error {
 	switch {
-	case s.state == idle:
+	case s.state == wire.Idle:
 		return s.misuse(s.opCommit)
-	case s.state == open:
-		return s.run(ctx, exchange{op: s.opCommit, phase: committing, end: true})
+	case s.state == wire.Open:
+		return s.run(ctx, exchange{op: s.opCommit, phase: wire.Committing, end: true})
 	case len(s.pending) == 0:
-		s.state = idle
+		s.state = wire.Idle
 		return nil
 	}
 	if s.stream != nil && s.implicit && len(s.out) < largeWrite/2 {
@@ -215,15 +194,15 @@ func (s *session) Commit(ctx context.Context) error {
 		return err
 	}
 	explicit := !s.implicit
-	return s.run(ctx, exchange{op: s.opCommit, phase: committing, begin: explicit, end: explicit})
+	return s.run(ctx, exchange{op: s.opCommit, phase: wire.Committing, begin: explicit, end: explicit})
 }
 
 func (s *session) Rollback(ctx context.Context) error {
-	if s.state != open {
-		s.state = idle
+	if s.state != wire.Open {
+		s.state = wire.Idle
 		return nil
 	}
-	s.state = idle
+	s.state = wire.Idle
 	err := s.undo(ctx)
 	if err == nil {
 		s.release()
@@ -238,7 +217,7 @@ func (s *session) undo(ctx context.Context) *db.Error {
 	s.pending = s.pending[:s.ready]
 	start := len(s.controls.begin)
 	s.out = append(append(s.out[:start], s.controls.rollback...), syncAll...)
-	x := exchange{op: s.opRollback, phase: before, control: 1, want: 'I'}
+	x := exchange{op: s.opRollback, phase: wire.Before, control: 1, want: 'I'}
 	err := s.roundTrip(ctx, &x, s.out[start:])
 	s.out = append(s.out[:0], s.controls.begin...)
 	return err
@@ -247,7 +226,7 @@ func (s *session) undo(ctx context.Context) *db.Error {
 // fail ends the transaction after an error: it is rolled back, or the connection
 // is dropped.
 func (s *session) fail(ctx context.Context, err *db.Error) error {
-	s.state = idle
+	s.state = wire.Idle
 	switch {
 	case !s.owns(): // no part of the transaction has reached the server
 	case err.Class == db.Unknown || err.Class == db.Unavailable:
@@ -277,7 +256,7 @@ func (s *session) run(ctx context.Context, x exchange) error {
 		s.out = append(s.out, s.controls.commit...)
 		x.control++
 	}
-	if x.phase == committing {
+	if x.phase == wire.Committing {
 		x.want = 'I'
 	}
 	s.out = append(s.out, syncAll...)
@@ -286,9 +265,9 @@ func (s *session) run(ctx context.Context, x exchange) error {
 	if err != nil {
 		return s.fail(ctx, err)
 	}
-	s.state = open
-	if x.phase == committing {
-		s.state = idle
+	s.state = wire.Open
+	if x.phase == wire.Committing {
+		s.state = wire.Idle
 		s.release()
 	}
 	return nil

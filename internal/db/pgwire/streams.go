@@ -79,9 +79,9 @@ func (s *session) acquire(op string) error {
 	}
 	s.stream.handle.Acquire()
 	if s.link == nil || s.link != s.stream.conn.link {
-		s.link, s.state = nil, idle
+		s.link, s.state = nil, wire.Idle
 		s.stream.handle.Release()
-		return &db.Error{Class: db.Unavailable, Op: op, Err: errBroken}
+		return wire.Broken(op)
 	}
 	s.stream.owned = true
 	return nil
@@ -90,7 +90,7 @@ func (s *session) acquire(op string) error {
 // release hands a shared connection on unless the server has a transaction of the
 // session open, with the link if there still is one.
 func (s *session) release() {
-	if t := s.stream; t != nil && t.owned && s.state != open {
+	if t := s.stream; t != nil && t.owned && s.state != wire.Open {
 		t.owned = false
 		if s.link == nil {
 			t.conn.link = nil
@@ -130,13 +130,13 @@ func (s *session) preparedFor(ctx context.Context, statement *db.Statement) (*pr
 // commitTogether commits a transaction of which the server knows nothing in one
 // exchange with those of other streams.
 func (s *session) commitTogether(ctx context.Context) error {
-	s.state = idle
+	s.state = wire.Idle
 	if ctx.Err() != nil {
 		return &db.Error{Class: db.Aborted, Op: s.opCommit, Err: context.Cause(ctx)}
 	}
 	s.out = append(s.out, syncAll...)
 	t := s.stream
-	t.message, t.x = s.out[len(s.controls.begin):], exchange{op: s.opCommit, phase: committing, want: 'I'}
+	t.message, t.x = s.out[len(s.controls.begin):], exchange{op: s.opCommit, phase: wire.Committing, want: 'I'}
 	t.handle.Send()
 	s.out = append(s.out[:0], s.controls.begin...)
 	err := t.err
@@ -155,7 +155,7 @@ func (s *session) commitTogether(ctx context.Context) error {
 func (t *sharedConn) takes(s *session) bool {
 	switch {
 	case s.link == nil || s.link != t.link:
-		s.stream.err = lost(s.opCommit, errBroken, before)
+		s.stream.err = wire.Broken(s.opCommit)
 	case len(t.out)+len(s.stream.message) < largeWrite:
 		t.out = append(t.out, s.stream.message...)
 	default:
@@ -176,12 +176,12 @@ func (t *sharedConn) exchange(batch []*session) {
 	if last < 0 {
 		return
 	}
-	at := before // nothing was sent
+	at := wire.Before // nothing was sent
 	cut := t.link.arm(t.context, true)
 	if cut == nil {
 		var n int
 		if n, cut = t.link.send(t.out); n > 0 || cut == nil {
-			at = committing
+			at = wire.Committing
 		}
 	}
 	for i, s := range batch {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 
 	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/stat"
@@ -93,7 +92,7 @@ func MeasureSteadiness(series []Second, from, to int, faults []FaultInterval) St
 	level, at, length := strayLevel(rest)
 	_, left := bestStep(rest)
 	switch {
-	case trend(rest) != 0, length > 0 && left < 0.5:
+	case hasTrend(rest), length > 0 && left < 0.5:
 		return answer(Unsteady, "no steady state: the throughput %s", describe(rest, restSeconds))
 	case length > 0:
 		return answer(Unsteady, "no steady state: the throughput was %s from second %d to %d and %s over the run",
@@ -134,31 +133,22 @@ func warming(values []float64) (cut int, late bool) {
 
 // mser returns how many batches at the start to leave out, half of them at most.
 func mser(batches []float64) (cut int) {
-	n := len(batches)
 	best := math.Inf(1)
-	var sum, squares float64
-	for d := n - 1; d >= 0; d-- {
-		v := batches[d] - batches[n-1] // so that large equal values do not cancel
-		sum += v
-		squares += v * v
-		if kept := float64(n - d); d <= n/2 {
-			if mark := (squares - sum*sum/kept) / (kept * kept); mark <= best {
-				best, cut = mark, d
-			}
+	for d := range len(batches)/2 + 1 {
+		rest := batches[d:]
+		if mark := stat.PopVariance(rest, nil) / float64(len(rest)); mark < best {
+			best, cut = mark, d
 		}
 	}
 	return cut
 }
 
-// trend returns the change over all values by Sen's slope, where there is a
-// trend that matters; otherwise 0. There are at least trendBatches values.
-func trend(values []float64) float64 {
+// hasTrend reports whether there is a trend that matters, over all of the values, of
+// which there are at least trendBatches.
+func hasTrend(values []float64) bool {
 	y := batchMeans(values, trendBatches)
 	change := senSlope(y) * float64(len(y)-1)
-	if math.Abs(change) < trendSize*stat.Mean(y, nil) || trendProbability(y) >= trendChance {
-		return 0
-	}
-	return change
+	return math.Abs(change) >= trendSize*stat.Mean(y, nil) && trendProbability(y) < trendChance
 }
 
 // senSlope returns the median of the slopes between all pairs of two or more.
@@ -222,12 +212,13 @@ func rankCorrection(y []float64) float64 {
 
 // ranked returns the rank of each value, equal ones sharing their mean rank.
 func ranked(y []float64) []float64 {
-	sorted := slices.Sorted(slices.Values(y))
 	ranks := make([]float64, len(y))
 	for i, v := range y {
-		below := sort.SearchFloat64s(sorted, v)
-		through := sort.Search(len(y), func(i int) bool { return sorted[i] > v })
-		ranks[i] = float64(below+through+1) / 2
+		twice := len(y) + 1 // the rank, with what lies below it less what lies above
+		for _, other := range y {
+			twice += cmp.Compare(v, other)
+		}
+		ranks[i] = float64(twice) / 2
 	}
 	return ranks
 }

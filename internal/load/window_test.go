@@ -145,7 +145,7 @@ func TestWhatWasNeverSentHasWaited(t *testing.T) {
 			if err != nil || r.Backlog+r.Shed != 499 {
 				t.Fatalf("%d left, %d shed, %v", r.Backlog, r.Shed, err)
 			}
-			due := r.Measurements.Due(&r.Never)
+			due := r.Measurements.Due(r.Never)
 			if due.Count != 1000 || slices.Contains(due.AtLeast, "p50") || !slices.Contains(due.AtLeast, "p90") || !slices.Contains(due.AtLeast, "p99") {
 				t.Errorf("room for %d: %+v", room, due)
 			}
@@ -174,7 +174,7 @@ func TestWhatWasNeverSentInTheWarmup(t *testing.T) {
 			if err != nil || r.Backlog+r.Shed != 400 || r.WarmupUnsent != 99 {
 				t.Errorf("room for %d: %d left, %d shed, %d of the warm-up, %v", room, r.Backlog, r.Shed, r.WarmupUnsent, err)
 			}
-			if due := r.Measurements.Due(&r.Never); due.Count != 400 {
+			if due := r.Measurements.Due(r.Never); due.Count != 400 {
 				t.Errorf("room for %d: %d were due", room, due.Count)
 			}
 		})

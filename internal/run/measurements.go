@@ -43,7 +43,7 @@ func warmed(asked, measured, took time.Duration) time.Duration {
 // what was due after the warm-up; counted replaces them by what ended after it.
 func drove(l *load.Result, warmup time.Duration) *report.Drive {
 	f := l.Measurements
-	due := f.Due(&l.Never)
+	due := f.Due(l.Never)
 	d := &report.Drive{
 		Seconds: l.Elapsed.Seconds(), WarmupSeconds: warmup.Seconds(),
 		Committed: f.Latency.Count, Aborted: f.LatencyAborted.Count, Unknown: f.LatencyUnknown.Count, Retries: f.Retries,

@@ -10,8 +10,7 @@ import (
 
 // Sample is what one run brings to a comparison.
 type Sample struct {
-	// TPS is the committed transactions of each second that counts; see
-	// Throughput.
+	// TPS is the committed transactions of each second that counts; see Throughput.
 	TPS []float64
 	// Latency is in any unit that both sides share, by name, such as "p99".
 	// What did not come to be is left out.

@@ -17,8 +17,7 @@ const (
 	chunkPages = 8  // pages that are made at a time
 )
 
-// precision is a number of significant decimal digits, as HdrHistogram's magnitude
-// of half the sub-buckets.
+// precision is in decimal digits, as HdrHistogram's magnitude of half the sub-buckets.
 type precision uint
 
 const (

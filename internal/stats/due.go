@@ -19,16 +19,14 @@ type Due struct {
 
 // Due returns the distribution of all that was due. A percentile is a lower bound
 // if it were more than a hundredth higher had those without an end never ended.
-func (f *Measurements) Due(never *Waits) Due {
+func (f *Measurements) Due(never Waits) Due {
 	var ended, all distribution
 	for _, s := range []*Summary{&f.Latency, &f.LatencyRejected, &f.LatencyAborted} {
 		ended.join(&s.all)
 	}
 	all.join(&ended)
 	all.join(&f.LatencyUnknown.all)
-	if never != nil {
-		all.join(&never.all)
-	}
+	all.join(&never.all)
 	d := Due{Summary: all.summary(), AtLeast: []string{}}
 	if all.count == ended.count {
 		return d

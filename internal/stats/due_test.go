@@ -25,13 +25,13 @@ func TestDue(t *testing.T) {
 	ended(r, 60, history.Rejected, 2*ms)
 	ended(r, 20, history.Aborted, s)
 	f := Merge(r)
-	d := f.Due(nil)
+	d := f.Due(Waits{})
 	if d.Count != 980 || len(d.AtLeast) > 0 || !roughly(d.P50, ms) || !roughly(d.P95, 2*ms) || !roughly(d.P99, s) || d.Max != s {
 		t.Errorf("all ended: %+v", d)
 	}
 	var never Waits
 	never.Add(3*s, 20) // 2 %
-	d = f.Due(&never)
+	d = f.Due(never)
 	if want := []string{"mean", "p99", "p999", "max"}; !slices.Equal(d.AtLeast, want) || d.Count != 1000 || !roughly(d.P99, 3*s) || d.Max != 3*s {
 		t.Errorf("2 %% were never sent: %+v", d)
 	}
@@ -41,14 +41,14 @@ func TestDue(t *testing.T) {
 	// Bounds below all that ended: the median of what is known is far from sure.
 	never = Waits{}
 	never.Add(0, 970)
-	if d = f.Due(&never); !slices.Contains(d.AtLeast, "p50") || d.Count != 1950 {
+	if d = f.Due(never); !slices.Contains(d.AtLeast, "p50") || d.Count != 1950 {
 		t.Errorf("half were never sent: %+v", d)
 	}
 	ended(r, 5, history.Unknown, 10*s)
-	if d = Merge(r).Due(&Waits{}); slices.Contains(d.AtLeast, "p99") || !slices.Contains(d.AtLeast, "p999") || d.Max != 10*s {
+	if d = Merge(r).Due(Waits{}); slices.Contains(d.AtLeast, "p99") || !slices.Contains(d.AtLeast, "p999") || d.Max != 10*s {
 		t.Errorf("some are in doubt: %+v", d)
 	}
-	if d = Merge().Due(nil); d.Count != 0 || len(d.AtLeast) > 0 {
+	if d = Merge().Due(Waits{}); d.Count != 0 || len(d.AtLeast) > 0 {
 		t.Errorf("nothing was due: %+v", d)
 	}
 }

@@ -65,8 +65,7 @@ type Effect struct {
 	// Uncompared says why the throughput could not be compared; empty if it was.
 	Uncompared string
 
-	// Unknown transactions ended in doubt within the fault's span; of them a
-	// look-up found some applied and some not.
+	// Unknown transactions ended in doubt within the span; look-ups decided some.
 	Unknown, FoundCommitted, FoundAborted uint64
 }
 
@@ -215,8 +214,7 @@ func (c *commitTimeline) compare(before Phase) {
 	}
 }
 
-// whole returns the steps that lie wholly between two times: from first to
-// before end.
+// whole returns the steps wholly between two times: from first to before end.
 func (c *commitTimeline) whole(from, to time.Duration) (first, end int) {
 	return int((from + step - 1) / step), min(int(to/step), len(c.steps))
 }

@@ -69,8 +69,7 @@ func (c *commits) widen() {
 	c.doubled++
 }
 
-// longestOf returns the length of the longest gap between two commits that lies
-// in one of the phases, which are in order.
+// longestOf returns the longest time between two commits of one of the phases, in order.
 func (c *commits) longestOf(phases []Phase) (longest time.Duration) {
 	first := true // the gap before the first commit
 	for from, to := range c.between(0) {
@@ -85,8 +84,7 @@ func (c *commits) longestOf(phases []Phase) (longest time.Duration) {
 	return longest
 }
 
-// after returns t, or the end of the gap in which t lies if that is longer than
-// noise.
+// after returns t, or the end of the gap longer than noise in which t lies.
 func (c *commits) after(t, noise time.Duration) time.Duration {
 	for from, to := range c.between(0) {
 		if from <= t && t < to && to-from > noise {

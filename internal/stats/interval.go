@@ -31,8 +31,7 @@ func (i Interval) Known() bool { return i.Confidence > 0 }
 func (i Interval) Holds(v float64) bool { return i.Known() && i.Low <= v && v <= i.High }
 
 const (
-	// leastSeconds is the shortest series that gets an interval: two seconds in
-	// each of five batches.
+	// leastSeconds is the shortest series with an interval: five batches of two seconds.
 	leastSeconds = 10
 	// More than 30 batches add next to nothing, fewer than eight cost much width.
 	// B. Schmeiser, Operations Research 30(3), 1982, https://doi.org/10.1287/opre.30.3.556
@@ -42,7 +41,8 @@ const (
 )
 
 // MeanInterval returns the mean of a series of equal times, such as the commits of each
-// second, with an interval that allows for neighbours being alike. It is not known of less than ten values, and of such as are not finite.
+// second, with an interval that allows for neighbours being alike. It is not known of
+// less than ten values, and of such as are not finite.
 //
 // The method is that of batch means: Student's t over the means of batches that are long
 // enough to hardly know of each other (A. M. Law, Simulation Modeling and Analysis, 5th
@@ -96,8 +96,7 @@ func meanError(values []float64) (mean, variance, freedom float64, ok bool) {
 	return mean, max(variance, single/float64(n)), float64(count - 1), true
 }
 
-// batchMeans cuts values into count batches, whose lengths differ by one at
-// most, and returns their means.
+// batchMeans returns the means of count batches, whose lengths differ by one at most.
 func batchMeans(values []float64, count int) []float64 {
 	means := make([]float64, count)
 	for i := range means {
@@ -113,8 +112,7 @@ func neighbours(values []float64) float64 {
 	return r + (1+3*r)/float64(len(values))
 }
 
-// autocorrelation estimates the correlation of values that lag places lie between; 0 of
-// equal values.
+// autocorrelation is that of values with lag places between; 0 of equal values.
 func autocorrelation(values []float64, lag int) float64 {
 	mean := stat.Mean(values, nil)
 	var products, squares float64

@@ -106,8 +106,7 @@ func (r *Recorder) clip(ns int64) int64 {
 	return min(max(ns, 0), highest)
 }
 
-// exact keeps what a histogram only knows roughly. The sum has 128 bits, so that
-// no run is too long for it.
+// exact keeps what a histogram knows roughly; 128 bits of sum last for any run.
 type exact struct {
 	count  uint64
 	max    int64 // ns
@@ -174,8 +173,7 @@ func (e *Ended) Add(tx *history.Transaction) {
 	}
 }
 
-// Measurements are those of all clients together, without the transactions that were
-// due in the warm-up.
+// Measurements are those of all clients together, without what was due in the warm-up.
 type Measurements struct {
 	Retries uint64 // attempts beyond the first, of all transactions
 
@@ -221,8 +219,7 @@ func (s *Summary) Buckets() []Bucket {
 	return twoDigits.buckets(coarse)
 }
 
-// Merge adds up the recorders of a run, after their clients have ended. A nil
-// recorder counts nothing.
+// Merge adds up recorders whose clients have ended; a nil one counts nothing.
 func Merge(recorders ...*Recorder) *Measurements {
 	f := new(Measurements)
 	var all [timeKinds]distribution

@@ -9,8 +9,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// Size is the throughput X that a system of N clients or nodes gave. Repeated
-// runs of one N are Sizes of their own.
+// Size is the throughput X of N clients or nodes; a repeated run is one of its own.
 type Size struct{ N, X float64 }
 
 // Scaling is the Universal Scalability Law fitted to measured throughput:
@@ -54,8 +53,7 @@ func (c coefficients) divisor(n float64) float64 {
 	return 1 + c[sigma]*(n-1) + c[kappa]*n*(n-1)
 }
 
-// without returns the coefficients with those set to 0 that change no measured
-// throughput by more than rounding does.
+// without sets those to 0 that change no measured throughput by more than rounding.
 func (c coefficients) without(most float64) coefficients {
 	const rounding = 1e-9
 	if c[sigma]*most < rounding {
@@ -92,8 +90,7 @@ func FitScaling(sizes []Size) (Scaling, error) {
 	if err := checkSizes(sizes); err != nil {
 		return Scaling{}, err
 	}
-	// With the throughput as parts of the highest one, sums of squares are
-	// comparable to 1.
+	// As parts of the highest throughput, sums of squares are comparable to 1.
 	unit, most, each := 0.0, 0.0, 0.0 // the highest throughput, N, and throughput per N
 	for _, s := range sizes {
 		unit, most, each = max(unit, s.X), max(most, s.N), max(each, s.X/s.N)
@@ -128,14 +125,12 @@ func FitScaling(sizes []Size) (Scaling, error) {
 }
 
 func checkSizes(sizes []Size) error {
-	var different []float64
+	different := map[float64]bool{}
 	for _, s := range sizes {
 		if !(s.N > 0) || !(s.X > 0) || math.IsInf(s.N, 0) || math.IsInf(s.X, 0) {
 			return fmt.Errorf("fit the scalability law: a throughput of %g at N = %g cannot be fitted: leave that step out", s.X, s.N)
 		}
-		if !slices.Contains(different, s.N) {
-			different = append(different, s.N)
-		}
+		different[s.N] = true
 	}
 	if len(different) < leastSizes {
 		return fmt.Errorf("fit the scalability law: %d different N are too few: its three coefficients pass exactly through three points, and only a fourth shows how good they are", len(different))

@@ -9,8 +9,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// Second is one second of a run: what ended in it, by outcome, and the latency
-// (End-Due) of what committed.
+// Second is one second of a run: what ended in it, and the latency of what committed.
 type Second struct {
 	Second                                int // whole seconds since the run's start: [Second, Second+1)
 	Committed, Rejected, Aborted, Unknown uint64
@@ -171,8 +170,7 @@ func TPS(series []Second, from, to int) (middle, most float64) {
 	return median(committed), slices.Max(committed)
 }
 
-// median returns the mean of the middle two of an even number of values; it sorts them.
-// There is one at least.
+// median sorts the values, one at least; of an even number it is the mean of the middle two.
 func median(values []float64) float64 {
 	slices.Sort(values)
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2

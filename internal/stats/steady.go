@@ -143,8 +143,7 @@ func mser(batches []float64) (cut int) {
 	return cut
 }
 
-// hasTrend reports whether there is a trend that matters, over all of the values, of
-// which there are at least trendBatches.
+// hasTrend reports whether there is a trend that matters over trendBatches values or more.
 func hasTrend(values []float64) bool {
 	y := batchMeans(values, trendBatches)
 	change := senSlope(y) * float64(len(y)-1)
@@ -265,8 +264,7 @@ func describe(values []float64, seconds []int) string {
 		word, rate(intercept), seconds[0], rate(max(0, intercept+slope*float64(n-1))), seconds[n-1])
 }
 
-// bestStep returns where one step fits the values best, and the part of their variation
-// that it leaves.
+// bestStep returns where one step fits best, and the part of the variation that it leaves.
 func bestStep(values []float64) (at int, left float64) {
 	var all, squares, before float64
 	for _, v := range values {

@@ -14,8 +14,7 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// refusal is an answer of etcd's that says for sure that the request was not
-// applied, and what to do about it.
+// refusal is an answer which says for sure that the request was not applied.
 type refusal struct {
 	err    error // of etcd's package rpctypes, which is api/v3rpc/rpctypes/error.go
 	class  db.Class

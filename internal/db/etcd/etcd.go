@@ -109,8 +109,7 @@ func (d *Database) Close() error {
 	return errors.Join(errs...)
 }
 
-// Limits implements db.Database. The number of writes is what every server takes that
-// has the default limits.
+// Limits are what a server takes that has its default limits.
 func (*Database) Limits() db.Limits {
 	return db.Limits{Value: maxRequest, Commit: maxRequest, Writes: maxWrites}
 }
@@ -182,8 +181,7 @@ func (d *Database) statuses(ctx context.Context) (all []*pb.StatusResponse) {
 	return all
 }
 
-// members are those that the cluster knows; a server that does not answer or a user
-// who may not ask gets none.
+// members are those that the cluster knows; none if it does not say.
 func (d *Database) members(ctx context.Context, l *link) (names []string) {
 	ctx, cancel := context.WithTimeout(ctx, d.config.timeout)
 	defer cancel()

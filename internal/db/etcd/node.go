@@ -62,8 +62,7 @@ type link struct {
 func (n *node) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(probeTimeout, n.config.timeout))
 	defer cancel()
-	// A plain connection shows at once that nobody listens; gRPC would wait for
-	// its own back-off.
+	// A plain connection shows at once that nobody listens; gRPC would back off.
 	dialer := net.Dialer{}
 	plain, err := dialer.DialContext(ctx, "tcp", n.address)
 	if err != nil {
@@ -127,8 +126,7 @@ func (n *node) unreachable(err error) *db.Error {
 	return e
 }
 
-// sameCluster refuses a node of another cluster than the first that answered:
-// half of the data would be there.
+// sameCluster refuses a node of another cluster than the first's: half of the data is there.
 func (n *node) sameCluster(id uint64) error {
 	if !n.cluster.CompareAndSwap(0, id) && n.cluster.Load() != id {
 		return db.Fatalf(opConnect, "etcd node %s belongs to the cluster %x, another node of the URL to the cluster %x: name the nodes of one cluster", n.address, id, n.cluster.Load())
@@ -157,8 +155,7 @@ func (n *node) connection() (*grpc.ClientConn, error) {
 		// own deadline (retry_interceptor.go, "its the callCtx deadline"): a
 		// commit that was applied would then be answered with a conflict.
 		MaxUnaryRetries: 1,
-		// A broken connection is noticed without traffic in 13 s. 10 s is the
-		// shortest that gRPC takes.
+		// A broken connection is noticed without traffic in 13 s; gRPC takes no less than 10.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
 		Logger:               zap.NewNop(),

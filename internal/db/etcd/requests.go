@@ -38,8 +38,7 @@ func (r *requests) read(keys [][]byte, revision int64, local bool) *pb.TxnReques
 	return &r.readTxn
 }
 
-// commit makes the request that commits s: the comparisons of its isolation and
-// its writes.
+// commit makes the request of the comparisons of s's isolation, and its writes.
 func (r *requests) commit(s *session) (*pb.TxnRequest, error) {
 	compares := 0
 	for _, read := range s.reads {
@@ -76,8 +75,7 @@ func (r *requests) commit(s *session) (*pb.TxnRequest, error) {
 	return &r.writeTxn, nil
 }
 
-// compare fills comparison i: the revision of the key's last change is equal to
-// revision, or less.
+// compare fills comparison i, of the key's last change with a revision.
 func (r *requests) compare(i int, key []byte, result pb.Compare_CompareResult, revision int64) {
 	c := slot(&r.compares, i, func() *pb.Compare {
 		return &pb.Compare{Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{}}

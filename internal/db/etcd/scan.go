@@ -15,8 +15,7 @@ const (
 	longestPage = 10_000
 	// pageBytes is the size that pages aim at after the first.
 	pageBytes = 4 << 20
-	// pagePatience is by how much a page may take longer than any other call, for
-	// it is up to a thousand times as long.
+	// pagePatience is how many times as long as another call a page may take.
 	pagePatience = 10
 )
 

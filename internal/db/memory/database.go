@@ -105,8 +105,7 @@ func (d *Database) Fired() int {
 	return 0
 }
 
-// Info says how the store was opened, so that no report of a mutant can be
-// taken for one of the reference.
+// Info says how the store was opened, so that a mutant is not taken for the reference.
 func (d *Database) Info(context.Context) (db.Info, error) {
 	o := d.options
 	info := db.Info{Name: "memory", Version: "1"}

@@ -40,8 +40,7 @@ func Mutants() []Mutant {
 	}
 }
 
-// mutation is a healthy store with one bug around it. Its fields are guarded by the
-// store's mutex.
+// mutation is a healthy store with one bug around it, guarded by the store's mutex.
 type mutation struct {
 	*store
 	random *rand.Rand
@@ -241,8 +240,7 @@ func money(space *db.Keyspace) (db.Column, bool) {
 	return db.Column{}, false
 }
 
-// fits reports whether a value is long enough for its columns: one that was there
-// before they were declared may not be.
+// fits reports whether a value is long enough for its columns; an older one may not be.
 func fits(space *db.Keyspace, value []byte) bool {
 	return !slices.ContainsFunc(columns(space), func(c db.Column) bool { return len(value) < c.Offset+8 })
 }

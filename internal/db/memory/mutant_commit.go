@@ -41,8 +41,7 @@ func torn(m *mutation, tx *transaction, updates []update) bool {
 	return true
 }
 
-// phantomMoney adds some cents to a written record. It only ever adds, so that no
-// two shots cancel each other in the total.
+// phantomMoney adds some cents to a written record; no shot cancels another in the total.
 func phantomMoney(m *mutation, tx *transaction, updates []update) bool {
 	u := updates[m.random.IntN(len(updates))]
 	c, ok := money(u.space)
@@ -91,8 +90,7 @@ func overdraft(m *mutation) {
 	}
 }
 
-// doubleApply moves every Additive column by twice its change, if no NonNegative
-// one becomes negative by it.
+// doubleApply moves Additive columns by twice their change, if that breaks no constraint.
 func doubleApply(m *mutation) {
 	m.apply = func(tx *transaction, updates []update) error {
 		late := m.keep(tx)
@@ -104,8 +102,7 @@ func doubleApply(m *mutation) {
 	}
 }
 
-// crash loses the last n acknowledged commits, none of them of a load, as a log that was
-// never synced.
+// crash loses the last n acknowledged commits, none of them of a load.
 func crash(m *mutation) {
 	var log []kept // the last n commits, newest last
 	m.apply = func(tx *transaction, updates []update) error {

@@ -9,8 +9,7 @@ import (
 // The mutants here lie to transactions about what is stored. What is stored stays right,
 // but for what a writer makes of a lie.
 
-// shows makes the mutant that shows something to transactions that may write, or to those
-// that only read, while a shot is armed.
+// shows makes the mutant that lies to writers, or to readers, while a shot is armed.
 func shows(readOnly bool, show func(m *mutation, tx *transaction, keys [][]byte, out []db.Entry) error) func(*mutation) {
 	return func(m *mutation) {
 		m.show = func(tx *transaction, keys [][]byte, out []db.Entry) error {
@@ -89,8 +88,7 @@ func dirtyRead(m *mutation) {
 				}
 			}
 			if l.seen != nil {
-				// Of a writer that writes nothing it saw dirty, the reads could be those of a
-				// later, honest try.
+				// A writer that writes nothing it saw dirty could be a later, honest try's reader.
 				stands := func() bool { return tx.readOnly || slices.ContainsFunc(l.seen, tx.has) }
 				tx.lie = &lie{stands, func() {
 					m.armed++
@@ -124,8 +122,7 @@ func dirtyRead(m *mutation) {
 	}
 }
 
-// readSkew shows a reader one half of a transaction: one of the keys as the transaction
-// left it, and another as it was before.
+// readSkew shows a reader one key as a transaction left it, and another as it was before.
 func readSkew(m *mutation, _ *transaction, keys [][]byte, out []db.Entry) error {
 	places := make(map[string]int, len(keys))
 	for i, key := range keys {
@@ -188,8 +185,7 @@ func (m *mutation) readBefore(commit uint64, tx *transaction, keys [][]byte, out
 // at least: enough for its client to have got the acknowledgement.
 const staleAge = 200
 
-// staleRead shows a reader a consistent snapshot that is too old: the one just before the
-// newest change among the keys.
+// staleRead shows a reader the snapshot just before the newest change among the keys.
 func staleRead(m *mutation, tx *transaction, keys [][]byte, out []db.Entry) error {
 	newest, key := m.newest(keys)
 	if _, _, ok := m.change(key, 0); !ok || m.store.commits-newest < staleAge {

@@ -85,8 +85,7 @@ func (s *session) Rollback() {
 	d.store.mu.Unlock()
 }
 
-// Scan collects what it hands out in one go under the mutex, and calls entry
-// without it.
+// Scan collects all under the mutex, and calls entry without it.
 func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
 	if err := s.Usable(); err != nil {
 		return err

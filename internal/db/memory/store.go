@@ -9,12 +9,10 @@ import (
 	"stroppy/internal/db"
 )
 
-// keptVersions is how many versions of a key are kept. A transaction that would
-// need an older one is aborted.
+// keptVersions of a key are kept; who would need an older one is aborted.
 const keptVersions = 8
 
-// What the reference answers when it refuses a transaction. They are made once,
-// so that a conflict allocates nothing.
+// What a refused transaction gets, made once so that a conflict allocates nothing.
 var (
 	errConflict = &db.Error{Class: db.Aborted, Code: "conflict", Op: "commit",
 		Err: errors.New("another transaction has changed a key that this one had read")}
@@ -44,8 +42,7 @@ type record struct {
 	dropped  bool // there were more versions than are kept
 }
 
-// version is what one commit left at a key. The zero value says that no commit
-// ever wrote it.
+// version is what one commit left at a key; the zero value, that none ever wrote it.
 type version struct {
 	value  []byte // never changed; nil where the commit deleted the key
 	commit uint64
@@ -62,8 +59,7 @@ type transaction struct {
 	lie      *lie   // a mutant's; the store has none
 }
 
-// read says which version a transaction has seen: the one of commit seen, and 0
-// where nobody had ever written the key.
+// read says of which commit a version was seen, 0 where nobody had written the key.
 type read struct {
 	key  string
 	seen uint64

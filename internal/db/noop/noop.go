@@ -1,6 +1,5 @@
-// Package noop is the database that answers at once and keeps nothing. A run on
-// it measures the tool itself: what is left of a transaction when the database
-// takes no time.
+// Package noop is the database that answers at once and keeps nothing. A run on it
+// measures the tool itself: what a transaction takes when the database takes no time.
 package noop
 
 import (
@@ -17,15 +16,13 @@ import (
 const (
 	// maxWrites is as good as none, and keeps a batch of a load countable.
 	maxWrites = 1 << 20
-	// plenty is what the first column of every value holds: a balance that no
-	// transfer overdraws.
+	// plenty is the first column of every value: a balance that no transfer overdraws.
 	plenty = 1 << 40
 )
 
 // Database satisfies db.KV, db.Volatile and db.Constrainer.
 type Database struct {
-	// spaces is replaced as a whole and never changed, so that sessions share it
-	// without a lock.
+	// spaces is replaced as a whole, so that sessions share it without a lock.
 	spaces atomic.Pointer[[]space]
 }
 

@@ -142,8 +142,7 @@ func (s *session) eval(ctx context.Context, sc script, fill func(*words), role, 
 	}
 }
 
-// commitWatched commits by MULTI … EXEC, which changes nothing if a key that
-// was read was written since it is watched.
+// commitWatched commits by MULTI … EXEC, which fails if a watched key was written.
 func (s *session) commitWatched(ctx context.Context) error {
 	const op = "commit"
 	q := s.ask(false, s.db.config.wait > 0)
@@ -159,8 +158,7 @@ func (s *session) commitWatched(ctx context.Context) error {
 		return s.fail(op, err, s.phase())
 	}
 	if err := q.commands[first].Err(); err != nil {
-		// No transaction was begun, so the server has executed what follows as it
-		// came.
+		// No transaction was begun, and the server has executed what follows.
 		return s.uncertain("MULTI", "it refused to begin the transaction: %w", err)
 	}
 	queued := q.commands[first+1 : len(q.commands)-1]

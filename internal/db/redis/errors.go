@@ -13,8 +13,7 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// refusal is an answer of Redis that says for sure that the command, script or
-// transaction it answers was not begun, and what to do about it.
+// refusal is an answer which says for sure that a command, script or transaction was not begun.
 type refusal struct {
 	begins string // of the answer
 	class  db.Class
@@ -80,9 +79,8 @@ const foreign = "another program uses the names " + indexKey + " and " + countKe
 // https://redis.io/docs/latest/develop/programmability/eval-intro/.
 const raised = "@user_script"
 
-// discarded begins what EXEC answers when a command was refused before it, or
-// EXEC itself: then nothing of the transaction is executed (multi.c,
-// execCommandAbort).
+// discarded begins what EXEC answers when a command before it was refused, or it was
+// itself: then nothing of the transaction is executed (multi.c, execCommandAbort).
 const discarded = "EXECABORT Transaction discarded because of: "
 
 // classify says what err means, for the transaction that it ended and for a
@@ -147,8 +145,7 @@ func unavailable(op, format string, args ...any) *db.Error {
 	return &db.Error{Class: db.Unavailable, Op: op, Err: fmt.Errorf(format, args...)}
 }
 
-// errMoved is what a later Read of a transaction gives. It is one value because it is
-// frequent and each would be allocated.
+// errMoved is one value because it is frequent and each would be allocated.
 var errMoved error = &db.Error{
 	Class: db.Aborted, Op: "read",
 	Err: errors.New("a key was changed by another transaction between two reads of this one"),

@@ -13,8 +13,7 @@ import (
 	"stroppy/internal/db/optimistic"
 )
 
-// configured are the server's settings that a reader must know, in the order in
-// which they are shown.
+// configured are the server's settings that a reader must know, as they are shown.
 var configured = []any{
 	"appendonly", "appendfsync", "save", "min-replicas-to-write", "min-replicas-max-lag", "maxmemory", "maxmemory-policy",
 }
@@ -108,8 +107,7 @@ func replicas(server map[string]string) string {
 	return fmt.Sprintf("%d: %s", count, strings.Join(names, ", "))
 }
 
-// Footprint returns the size of the append-only file, which has all data. Redis
-// does not report the size of a snapshot.
+// Footprint returns the size of the append-only file; Redis does not report a snapshot's.
 func (d *Database) Footprint(ctx context.Context) (int64, error) {
 	const op = "ask for the size on disk"
 	l, server, err := d.ask(ctx, op)

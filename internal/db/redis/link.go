@@ -19,15 +19,13 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// probeTimeout bounds the question what a server is, so that a frozen one costs
-// a fail-over no more than this.
+// probeTimeout is the most that a frozen server costs a fail-over.
 const probeTimeout = time.Second
 
 const opConnect = "connect"
 
-// link is one connection to one server, and never another: WATCH is a property of
-// the connection, and a library that silently took a new one would commit what
-// nobody compared.
+// link is one connection to one server, and never another: WATCH belongs to the
+// connection, and on a new one the library would commit what nobody compared.
 type link struct {
 	node   string
 	client *goredis.Client
@@ -183,8 +181,7 @@ func (l *link) suits(hello map[string]any) error {
 	return nil
 }
 
-// stays reports by an answer to ROLE, which begins with a word, whether the server may be
-// read yet.
+// stays reports by an answer to ROLE whether the server may be read yet.
 func (c *config) stays(role *goredis.Cmd) bool {
 	answer, _ := role.Val().([]any)
 	return c.any || len(answer) > 0 && answer[0] == "master"

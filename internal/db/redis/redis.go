@@ -33,8 +33,7 @@ const (
 	// maxWrites keeps a commit at about a millisecond of the server, and what
 	// commit.lua unpacks below Lua's 8000 values (LUAI_MAXCSTACK of luaconf.h).
 	maxWrites = 1000
-	// maxReads keeps one Read, for which the server does nothing else, at a few
-	// milliseconds.
+	// maxReads keeps one Read at a few milliseconds, in which the server does nothing else.
 	maxReads = 10_000
 )
 

@@ -16,8 +16,7 @@ const (
 	// longestPage is the most, about a second of the server; its own limit, from
 	// which on it lets others know that it is busy, is 5 s (busy-reply-threshold).
 	longestPage = 1_000_000
-	// pageGrowth is by how much the pages of a session's scans grow after one was
-	// torn by a commit.
+	// pageGrowth is how many times as long a session's pages become after a torn scan.
 	pageGrowth = 10
 )
 

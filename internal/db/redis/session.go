@@ -178,8 +178,7 @@ func (s *session) run(ctx context.Context) error {
 	return nil
 }
 
-// still refuses what was read unless the request was answered that the server may be
-// read yet.
+// still refuses what was read unless the answer says that the server may be read yet.
 func (s *session) still(op string) error {
 	if err := s.request.role.Err(); err != nil {
 		return s.fail(op, err, optimistic.Reading)
@@ -201,8 +200,7 @@ func (s *session) lose(e *db.Error) error {
 	return s.Lose(e)
 }
 
-// Rollback forgets the transaction; what is watched for it is forgotten with the
-// next Read.
+// Rollback forgets the transaction, and the next Read what is watched for it.
 func (s *session) Rollback() { s.clear() }
 
 // words are the words of one command. Those that are added are handed to the

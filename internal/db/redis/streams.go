@@ -31,8 +31,7 @@ func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions
 	return d.open(ctx, n, options)
 }
 
-// KVSession opens a session, which has a connection of its own to the primary.
-// options.Mode means nothing to Redis.
+// KVSession opens a session with a connection of its own; options.Mode means nothing.
 func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db.KVSession, error) {
 	list, err := d.open(ctx, 1, options)
 	if err != nil {
@@ -64,8 +63,7 @@ func (d *Database) open(ctx context.Context, n int, options db.SessionOptions) (
 	return list, nil
 }
 
-// sharedConn is the connection of sessions. Whoever owns it may use the rest, and
-// nobody else.
+// sharedConn is the connection of sessions, of which one at a time owns it and uses the rest.
 type sharedConn struct {
 	*wire.Multiplexer[*session]
 	db  *Database

@@ -31,8 +31,6 @@ type Log struct {
 	formula formula // of what Attach found
 }
 
-var _ workload.Workload = (*Log)(nil)
-
 // model is the log written for one data model.
 type model interface {
 	dataset.Store
@@ -81,11 +79,11 @@ func (e *Log) Header() history.Header {
 		Object: "stream",
 		Unit:   "bytes",
 		Keys: map[string]string{
-			keyBatch:    strconv.Itoa(e.config.Batch),
-			keyLow:      strconv.FormatUint(e.config.Size.Low, 10),
-			keyHigh:     strconv.FormatUint(e.config.Size.High, 10),
-			keyFragment: strconv.FormatUint(e.config.Fragment, 10),
-			keyMode:     e.config.Mode,
+			keyBatch:   strconv.Itoa(e.config.Batch),
+			keyLow:     strconv.FormatUint(e.config.Size.Low, 10),
+			keyHigh:    strconv.FormatUint(e.config.Size.High, 10),
+			"fragment": strconv.FormatUint(e.config.Fragment, 10),
+			"mode":     e.config.Mode,
 		},
 	})
 }

@@ -12,10 +12,7 @@ import (
 	"stroppy/internal/workload/dataset"
 )
 
-type kvModel struct {
-	*dataset.KV
-	config *Config
-}
+type kvModel struct{ *dataset.KV }
 
 // newKVModel fills in what the configuration leaves to the data model.
 func newKVModel(database db.KV, c *Config) (model, error) {
@@ -27,25 +24,23 @@ func newKVModel(database db.KV, c *Config) (model, error) {
 			c.Batch, c.pieces(), writes, most)
 	}
 	store, err := dataset.NewKV(kind, database, dataset.Keys{
-		Prefixes: []string{tailPrefix, entryPrefix}, Put: putStreams,
+		Prefixes: []string{tailPrefix, entryPrefix},
 		Spaces: []db.Keyspace{{Prefix: []byte(tailPrefix), Columns: []db.Column{
 			{Name: "place", Offset: placeAt, Additive: true, NonNegative: true}, {Name: "writer", Offset: writerAt},
 		}}},
+		Put: func(s db.KVSession, _ dataset.Metadata, from, to uint64) { // the ends of streams without an entry
+			key, value := []byte(nil), make([]byte, tailValue)
+			for stream := from; stream < to; stream++ {
+				key = appendTailKey(key[:0], stream)
+				s.Set(key, value)
+			}
+		},
 	})
-	return &kvModel{store, c}, err
-}
-
-// putStreams sets the ends of streams that have no entry yet.
-func putStreams(s db.KVSession, _ dataset.Metadata, from, to uint64) {
-	key, value := []byte(nil), make([]byte, tailValue)
-	for stream := from; stream < to; stream++ {
-		key = appendTailKey(key[:0], stream)
-		s.Set(key, value)
-	}
+	return &kvModel{store}, err
 }
 
 func (m *kvModel) client(ctx context.Context, a *appender) (load.Client, error) {
-	s, err := m.Database.KVSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	s, err := m.Database.KVSession(ctx, workload.SessionOptions(a.config.Isolation, a.config.Mode))
 	return &kvClient{appender: a, KVSession: s}, err
 }
 
@@ -102,8 +97,6 @@ type kvClient struct {
 	end         []byte      // the value of the stream's end
 	part        []byte      // the value of a piece
 }
-
-var _ load.Client = (*kvClient)(nil)
 
 // Attempt implements load.Client.
 func (c *kvClient) Attempt(ctx context.Context, tx *history.Transaction) error {

@@ -89,13 +89,11 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 	return New(database, e)
 }
 
-// What the header of a history keeps beside the run's numbers.
+// What the header of a history keeps for the checks.
 const (
-	keyBatch    = "batch"    // events in one commit
-	keyLow      = "size_low" // bytes of a value
-	keyHigh     = "size_high"
-	keyFragment = "fragment"
-	keyMode     = "mode"
+	keyBatch = "batch"    // events in one commit
+	keyLow   = "size_low" // bytes of a value
+	keyHigh  = "size_high"
 )
 
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {

@@ -20,7 +20,6 @@ const table = "stroppy_events"
 
 type sqlModel struct {
 	*dataset.SQL
-	config *Config
 
 	end       *db.Statement // the last place of a stream
 	who       *db.Statement // the writer at a place, and whether it is void
@@ -35,7 +34,7 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 		return nil, err
 	}
 	d := database.Dialect()
-	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c}
+	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table)}
 	const into = "INSERT INTO " + table + " (stream, place, piece, writer, member, body) VALUES ("
 	m.end = d.Statement("SELECT MAX(place) FROM "+table+" WHERE stream = {integer}", db.Integer)
 	m.who = d.Statement("SELECT writer, CASE WHEN body IS NULL THEN 1 ELSE 0 END FROM "+table+
@@ -66,7 +65,7 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 }
 
 func (m *sqlModel) client(ctx context.Context, a *appender) (load.Client, error) {
-	s, err := m.Database.Session(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+	s, err := m.Database.Session(ctx, workload.SessionOptions(a.config.Isolation, a.config.Mode))
 	return &sqlClient{appender: a, SQLSession: s, model: m, ends: make([]uint64, a.own)}, err
 }
 
@@ -99,8 +98,6 @@ type sqlClient struct {
 	// shared ones nothing is kept.
 	ends []uint64
 }
-
-var _ load.Client = (*sqlClient)(nil)
 
 // errTaken says that another client has appended at the place first.
 var errTaken = &db.Error{Class: db.Aborted, Op: "append to a stream", Err: errors.New("another client took the place at the same time")}

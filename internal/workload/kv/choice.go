@@ -17,7 +17,6 @@ import (
 // for them, and then what one client does would depend on when another was answered.
 type chooser struct {
 	formula *formula
-	records uint64 // of the load
 	source  *rand.Rand
 	choice  sampling.Choice
 	ranks   *sampling.Zipf // nil where not latest
@@ -29,9 +28,9 @@ type chooser struct {
 }
 
 // newChooser needs what was attached to.
-func newChooser(c *Config, f *formula, records, run, client uint64) *chooser {
+func newChooser(c *Config, f *formula, run, client uint64) *chooser {
 	h := &chooser{
-		formula: f, records: records, source: sampling.NewSource(f.seed, run, client), scanLength: c.ScanLength,
+		formula: f, source: sampling.NewSource(f.seed, run, client), scanLength: c.ScanLength,
 		run: run, client: client, clients: uint64(c.Clients()),
 	}
 	sum, last := 0.0, 0
@@ -42,9 +41,9 @@ func newChooser(c *Config, f *formula, records, run, client uint64) *chooser {
 		h.mix[i] = sum
 	}
 	h.mix[last] = 1 // it takes what rounding leaves
-	h.choice = sampling.NewChoice(records, c.Distribution == Zipfian, c.ZipfExponent, f.seed)
-	if records > 1 && c.Distribution == Latest {
-		ranks := sampling.NewZipf(records, c.ZipfExponent)
+	h.choice = sampling.NewChoice(f.records, c.Distribution == Zipfian, c.ZipfExponent, f.seed)
+	if f.records > 1 && c.Distribution == Latest {
+		ranks := sampling.NewZipf(f.records, c.ZipfExponent)
 		h.ranks = &ranks
 	}
 	return h
@@ -88,5 +87,5 @@ func (h *chooser) record() uint64 {
 	if back < h.inserted {
 		return h.ofInsert(h.inserted - 1 - back)
 	}
-	return h.records - 1 - (back - h.inserted)
+	return h.formula.records - 1 - (back - h.inserted)
 }

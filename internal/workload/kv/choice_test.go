@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/setting"
 )
@@ -20,7 +21,7 @@ func mixed() Config {
 
 // prepare makes so many transactions of one client.
 func prepare(c Config, run, client uint64, count int) []history.Transaction {
-	h := newChooser(&c, newFormula(c.Seed, c.shape()), c.Records, run, client)
+	h := newChooser(&c, newFormula(c.Seed, c.Records, c.shape()), run, client)
 	var list []history.Transaction
 	for range count {
 		var tx history.Transaction
@@ -177,7 +178,7 @@ func TestConfigIsHeldToSense(t *testing.T) {
 		"value-size is 50: it": func(c *Config) { c.ValueLow, c.ValueHigh = 50, 64 },
 	} {
 		c := mixed()
-		checked := func() error { return errors.Join(setting.Check(c.Settings()), c.check()) }
+		checked := func() error { return errors.Join(setting.Check(c.Settings()), c.check(db.Limits{})) }
 		if err := checked(); err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +200,7 @@ func TestPrepareAllocatesNothing(t *testing.T) {
 	for _, distribution := range []string{Uniform, Zipfian, Latest} {
 		c := mixed()
 		c.Distribution = distribution
-		h := newChooser(&c, newFormula(c.Seed, c.shape()), c.Records, 1, 0)
+		h := newChooser(&c, newFormula(c.Seed, c.Records, c.shape()), 1, 0)
 		tx := history.Transaction{Ops: slices.Grow([]history.Op(nil), 1)}
 		if n := testing.AllocsPerRun(1000, func() { h.Next(&tx) }); n != 0 {
 			t.Errorf("%s: Next allocates %v times", distribution, n)

@@ -23,8 +23,6 @@ type client struct {
 	scratch []byte               // for parsing their keys
 }
 
-var _ load.Client = (*client)(nil)
-
 // session is a session of either data model.
 type session interface {
 	// transact carries out a transaction and commits it. The outcome is set where it is

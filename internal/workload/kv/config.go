@@ -62,14 +62,20 @@ const (
 	maxClients  = 1<<history.ClientBits - 2
 )
 
-// check says in one sentence what is wrong with a configuration, whatever the
-// database. The bounds of single settings are theirs.
-func (c *Config) check() error {
-	if n := c.Clients(); n < 1 || n > maxClients {
-		return fmt.Errorf("clients is %d and in-flight %d: multiplied they must be 1 to %d", c.Connections, c.InFlight, maxClients)
+// check says in one sentence what is wrong with a configuration, for a database with
+// these limits. The bounds of single settings are theirs.
+func (c *Config) check(l db.Limits) error {
+	most := uint64(l.Value)
+	if commit := uint64(l.Commit); commit > c.KeySize {
+		most = min(most, commit-c.KeySize)
 	}
-	if c.Mode == workload.Procedure {
+	switch n := c.Clients(); {
+	case n < 1 || n > maxClients:
+		return fmt.Errorf("clients is %d and in-flight %d: multiplied they must be 1 to %d", c.Connections, c.InFlight, maxClients)
+	case c.Mode == workload.Procedure:
 		return errors.New("mode procedure is not one of this workload, whose transactions are of one statement or two: take pipelined or interactive")
+	case l.Value > 0 && c.ValueHigh > most:
+		return fmt.Errorf("value-size is up to %d bytes, and this database takes values of at most %d here: take a smaller one", c.ValueHigh, most)
 	}
 	return c.Validate()
 }
@@ -78,20 +84,6 @@ func (c *Config) check() error {
 func (c *Config) Validate() error {
 	if sum := c.Reads + c.Updates + c.Inserts + c.Scans + c.Modifies; math.Abs(sum-1) > 1e-9 {
 		return fmt.Errorf("read-share, update-share, insert-share, scan-share and modify-share are %.4g together: they are all transactions, so they must add up to 1", sum)
-	}
-	return nil
-}
-
-// checkValues says in one sentence whether a database cannot hold values as large as
-// asked for.
-func (c *Config) checkValues(database db.Database) error {
-	l := database.Limits()
-	most := uint64(l.Value)
-	if commit := uint64(l.Commit); commit > c.KeySize {
-		most = min(most, commit-c.KeySize)
-	}
-	if l.Value > 0 && c.ValueHigh > most {
-		return fmt.Errorf("value-size is up to %d bytes, and this database takes values of at most %d here: take a smaller one", c.ValueHigh, most)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -9,7 +8,6 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
-	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -24,8 +22,6 @@ type Workload struct {
 
 	formula *formula // of what Attach found
 }
-
-var _ workload.Workload = (*Workload)(nil)
 
 // kinds are those of all transactions, in the order of their shares.
 var kinds = []history.Kind{history.Get, history.Put, history.Insert, history.Scan, history.Modify}
@@ -42,7 +38,7 @@ type model interface {
 
 // New binds the workload to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Workload, error) {
-	if err := cmp.Or(c.check(), c.checkValues(database)); err != nil {
+	if err := c.check(database.Limits()); err != nil {
 		return nil, err
 	}
 	w := &Workload{config: c}
@@ -70,7 +66,7 @@ func (w *Workload) Header() history.Header {
 
 func (w *Workload) client(ctx context.Context, i int) (load.Client, error) {
 	c := &client{
-		chooser: newChooser(&w.config, w.formula, w.Size(), w.Run(), uint64(i)),
+		chooser: newChooser(&w.config, w.formula, w.Run(), uint64(i)),
 		key:     w.formula.newKey(), scratch: w.formula.newKey(),
 	}
 	var err error
@@ -142,6 +138,6 @@ func (w *Workload) take(m *dataset.Metadata) error {
 	case c.ValueHigh != 0 && (c.ValueLow != s.low || c.ValueHigh != s.high):
 		return dataset.MismatchErrorf("the %s in this database has values of %d..%d bytes, and %d..%d are asked for: leave the size out, or run `%s`", kind.Noun, s.low, s.high, c.ValueLow, c.ValueHigh, kind.Make)
 	}
-	w.formula = newFormula(m.Seed, s)
+	w.formula = newFormula(m.Seed, m.Size, s)
 	return nil
 }

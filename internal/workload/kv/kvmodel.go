@@ -12,8 +12,7 @@ import (
 
 type kvModel struct {
 	*dataset.KV
-	formula *formula                                    // of what a load makes
-	next    func(context.Context) (db.KVSession, error) // opens the next client's session
+	next func(context.Context) (db.KVSession, error) // opens the next client's session
 }
 
 // entryBytes is what a store may add to a key and a value in a request.
@@ -24,13 +23,21 @@ func newKVModel(database db.KV, c *Config) (model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &kvModel{formula: newFormula(c.Seed, c.shape()), next: next}
+	m, f := &kvModel{next: next}, newFormula(c.Seed, c.Records, c.shape())
 	// The last bytes of a record are named a column that means nothing, so that a store
 	// which makes values up makes them as long as these.
 	filler := db.Column{Name: "filler", Offset: int(max(c.ValueLow, leastValue)) - 8}
 	if m.KV, err = dataset.NewKV(kind, database, dataset.Keys{
-		Prefixes: []string{prefix}, Facts: len(factsOf(shape{})), Put: m.put,
+		Prefixes: []string{prefix}, Facts: len(factsOf(shape{})),
 		Spaces: []db.Keyspace{{Prefix: []byte(prefix), Columns: []db.Column{filler}}},
+		Put: func(s db.KVSession, _ dataset.Metadata, from, to uint64) {
+			key, value := f.newKey(), []byte(nil)
+			for n := from; n < to; n++ {
+				f.putKey(key, f.place(n))
+				value = f.appendValue(value[:0], n, 0, 0, f.size(n, 0))
+				s.Set(key, value)
+			}
+		},
 	}); err != nil {
 		return nil, err
 	}
@@ -39,17 +46,6 @@ func newKVModel(database db.KV, c *Config) (model, error) {
 		m.Writes = min(m.Writes, int(max(commit/(c.KeySize+c.ValueHigh+entryBytes), 2)))
 	}
 	return m, nil
-}
-
-// put sets the keys of the records from ≤ n < to.
-func (m *kvModel) put(s db.KVSession, _ dataset.Metadata, from, to uint64) {
-	f := m.formula
-	key, value := f.newKey(), []byte(nil)
-	for n := from; n < to; n++ {
-		f.putKey(key, f.place(n))
-		value = f.appendValue(value[:0], n, 0, 0, f.size(n, 0))
-		s.Set(key, value)
-	}
 }
 
 func (m *kvModel) session(ctx context.Context, c *client) (session, error) {
@@ -117,7 +113,7 @@ func (s *kvSession) scan(ctx context.Context, tx *history.Transaction) error {
 		// number in a range is Poisson's: its mean is exceeded by five deviations.
 		wanted := float64(c.left)
 		wanted += 5*math.Sqrt(wanted) + 13
-		span := wanted * float64((1<<placeBits)/c.records)
+		span := wanted * float64((1<<placeBits)/c.formula.records)
 		last := span >= float64(uint64(1)<<placeBits-place)
 		if last {
 			s.to = append(s.to[:0], behind...)

@@ -51,7 +51,7 @@ const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-
 
 // formula makes records. Clients share it and do not change it.
 type formula struct {
-	seed uint64
+	seed, records uint64 // of the load
 	shape
 	places sampling.Permutation
 	filler []byte
@@ -60,9 +60,9 @@ type formula struct {
 // shape is how large keys and values are, in bytes.
 type shape struct{ key, low, high uint64 }
 
-func newFormula(seed uint64, s shape) *formula {
+func newFormula(seed, records uint64, s shape) *formula {
 	f := &formula{
-		seed: seed, shape: s, places: sampling.NewPermutation(placeBits, sampling.Mix(seed)),
+		seed: seed, records: records, shape: s, places: sampling.NewPermutation(placeBits, sampling.Mix(seed)),
 		filler: make([]byte, fillerSize),
 	}
 	source := sampling.NewSource(seed, 0, 0)
@@ -114,9 +114,6 @@ func (f *formula) number(key, scratch []byte) (uint64, bool) {
 // size returns how many bytes a value has that a transaction writes to record n;
 // those of the load have the writer 0.
 func (f *formula) size(n uint64, writer history.ID) int {
-	if f.low == f.high {
-		return int(f.low)
-	}
 	above, _ := bits.Mul64(sampling.Mix(f.seed^n^sampling.Mix(uint64(writer)+1)), f.high-f.low+1)
 	return int(f.low + above)
 }

@@ -28,7 +28,7 @@ func numbers(rng *rand.Rand) []uint64 {
 func TestKeysAreABijection(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, s := range shapes() {
-		f := newFormula(rng.Uint64(), s)
+		f := newFormula(rng.Uint64(), 0, s)
 		scratch := f.newKey()
 		type record struct{ n, place uint64 }
 		var keys [][]byte
@@ -69,7 +69,7 @@ func TestKeysAreABijection(t *testing.T) {
 // TestNeighboursByNumberAreNoneByKey: records that follow each other by number are far
 // apart by key.
 func TestNeighboursByNumberAreNoneByKey(t *testing.T) {
-	f := newFormula(7, shapes()[2])
+	f := newFormula(7, 0, shapes()[2])
 	near := 0
 	for n := range uint64(10_000) {
 		if a, b := f.place(n), f.place(n+1); max(a, b)-min(a, b) < 1<<placeBits/1000 {
@@ -86,7 +86,7 @@ func TestNeighboursByNumberAreNoneByKey(t *testing.T) {
 func TestValuesTellTheirWriter(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, s := range shapes() {
-		f := newFormula(rng.Uint64(), s)
+		f := newFormula(rng.Uint64(), 0, s)
 		for _, n := range numbers(rng)[:20] {
 			writer := history.NewID(1+rng.Uint64N(9), rng.Uint64N(100), rng.Uint64N(1<<32))
 			if n%5 == 0 {
@@ -129,7 +129,7 @@ func TestValuesTellTheirWriter(t *testing.T) {
 // TestValuesDoNotShrink: a compressor takes off no more than the
 // two bits that printable text leaves unused.
 func TestValuesDoNotShrink(t *testing.T) {
-	f := newFormula(7, shape{32, 64, 30_000})
+	f := newFormula(7, 0, shape{32, 64, 30_000})
 	values := f.appendValue(nil, 3, history.NewID(1, 2, 3), 0, 30_000)
 	var packed bytes.Buffer
 	w, err := flate.NewWriter(&packed, flate.BestCompression)
@@ -149,7 +149,7 @@ func TestValuesDoNotShrink(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	h := history.Header{Seed: 7, Accounts: 100, Keys: factsOf(shape{32, 64, 64})}
-	names := &names{formulaOf(h), h.Accounts}
+	names := formulaOf(h)
 	for _, n := range []uint64{0, 99, numberOf(3, 17)} {
 		if got, err := names.Number(names.Name(n)); err != nil || got != n {
 			t.Errorf("the name %q gives %d, %v", names.Name(n), got, err)
@@ -163,7 +163,7 @@ func TestNames(t *testing.T) {
 }
 
 func BenchmarkValue(b *testing.B) {
-	f := newFormula(7, shape{32, 1024, 1024})
+	f := newFormula(7, 0, shape{32, 1024, 1024})
 	var v []byte
 	for i := range b.N {
 		v = f.appendValue(v[:0], uint64(i), history.NewID(1, 1, uint64(i+1)), 0, 1024)

@@ -46,7 +46,7 @@ func Spec() workload.Spec {
 			{check.NoGhost, "nothing is there that no transaction wrote, or one that was refused"},
 		},
 		Tables:  Tables,
-		Objects: func(h history.Header) workload.Objects { return &names{formulaOf(h), h.Accounts} },
+		Objects: func(h history.Header) workload.Objects { return formulaOf(h) },
 		Format: workload.Format{ // there are no rows
 			Operation: func(op *history.Op) string {
 				var parts []string
@@ -152,15 +152,9 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	f := formulaOf(recorded.Header)
-	in := registers.Input{Input: recorded.Input, Records: recorded.Header.Accounts, Place: f.place, At: f.places.Backward}
+	in := registers.Input{Input: recorded.Input, Records: f.records, Place: f.place, At: f.places.Backward}
 	in.Name = f.Name
 	return registers.Check(ctx, in)
-}
-
-// names are the records of a recording as people know them.
-type names struct {
-	*formula
-	records uint64
 }
 
 // formulaOf returns the formula of the records that a history is of. Of a header that
@@ -170,18 +164,18 @@ func formulaOf(h history.Header) *formula {
 	if err != nil {
 		s = shape{leastKey, leastValue, leastValue}
 	}
-	return newFormula(h.Seed, s)
+	return newFormula(h.Seed, h.Accounts, s)
 }
 
 // Number is the inverse of Name. What stands after the key can be left out.
-func (a *names) Number(name string) (uint64, error) {
+func (f *formula) Number(name string) (uint64, error) {
 	key, _, _ := strings.Cut(name, " ")
-	n, ok := a.number([]byte(key), a.newKey())
+	n, ok := f.number([]byte(key), f.newKey())
 	if !ok {
-		return 0, fmt.Errorf("%q is no key of these records: one looks like %s", name, strings.Fields(a.Name(0))[0])
+		return 0, fmt.Errorf("%q is no key of these records: one looks like %s", name, strings.Fields(f.Name(0))[0])
 	}
-	if n < MaxRecords && n >= a.records {
-		return 0, fmt.Errorf("%s is none of the %d records that were loaded", key, a.records)
+	if n < MaxRecords && n >= f.records {
+		return 0, fmt.Errorf("%s is none of the %d records that were loaded", key, f.records)
 	}
 	return n, nil
 }

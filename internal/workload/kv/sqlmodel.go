@@ -52,7 +52,7 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 // that neighbours by key are none on the disk, as after a long life.
 func (m *sqlModel) Fill(ctx context.Context, loaded dataset.Metadata, progress func(done uint64)) error {
 	shape, records := m.config.shape(), loaded.Size
-	f := newFormula(loaded.Seed, shape)
+	f := newFormula(loaded.Seed, records, shape)
 	var after []string
 	var places []uint64 // in order; nil: by number
 	keyed := ",\n\t" + primaryKey

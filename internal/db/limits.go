@@ -10,4 +10,7 @@ type Limits struct {
 	// where that costs far less than several Reads of few, or fails less often beside
 	// writers.
 	Reads int
+	// Connectionless says that the database has no connections, so that as many
+	// transactions as are wanted are under way without one that they share.
+	Connectionless bool
 }

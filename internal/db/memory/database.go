@@ -31,8 +31,6 @@ type Database struct {
 var (
 	_ db.KV          = (*Database)(nil)
 	_ db.Constrainer = (*Database)(nil)
-
-	_ db.Multiplexer[db.KVSession] = (*Database)(nil)
 )
 
 // engine is what sessions talk to: the store, or a mutant around it. Its methods
@@ -152,7 +150,7 @@ func (d *Database) Constrain(spaces []db.Keyspace) error {
 }
 
 // Limits implements db.Database.
-func (d *Database) Limits() db.Limits { return db.Limits{Writes: maxWrites} }
+func (d *Database) Limits() db.Limits { return db.Limits{Writes: maxWrites, Connectionless: true} }
 
 // KVSession implements db.KV.
 func (d *Database) KVSession(_ context.Context, o db.SessionOptions) (db.KVSession, error) {
@@ -160,11 +158,6 @@ func (d *Database) KVSession(_ context.Context, o db.SessionOptions) (db.KVSessi
 		return nil, err
 	}
 	return &session{database: d}, nil
-}
-
-// Streams implements db.Multiplexer: there is no connection that sessions could share.
-func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
-	return db.Separate(ctx, n, options, d.KVSession)
 }
 
 // Close does nothing: the store goes when nobody holds it.

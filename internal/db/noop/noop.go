@@ -29,8 +29,6 @@ type Database struct {
 // space is a prefix whose keys are all found, with the same value.
 type space struct{ prefix, value []byte }
 
-var _ db.Multiplexer[db.KVSession] = (*Database)(nil)
-
 // Open returns the database. There is nothing to reach and nothing that can fail.
 func Open() *Database {
 	d := new(Database)
@@ -55,7 +53,7 @@ var isolations = db.Isolations{
 func (*Database) Volatile() bool { return true }
 
 // Limits implements db.Database.
-func (*Database) Limits() db.Limits { return db.Limits{Writes: maxWrites} }
+func (*Database) Limits() db.Limits { return db.Limits{Writes: maxWrites, Connectionless: true} }
 
 // Close does nothing.
 func (*Database) Close() error { return nil }
@@ -91,11 +89,6 @@ func (d *Database) KVSession(_ context.Context, options db.SessionOptions) (db.K
 		return nil, err
 	}
 	return &session{database: d, spaces: d.spaces.Load()}, nil
-}
-
-// Streams implements db.Multiplexer: there is no connection that sessions could share.
-func (d *Database) Streams(ctx context.Context, n int, options db.SessionOptions) ([]db.KVSession, error) {
-	return db.Separate(ctx, n, options, d.KVSession)
 }
 
 // session holds nothing that another session changes.

@@ -142,7 +142,7 @@ func (c *client) scanned(key, value []byte) {
 // itself, or with in-flight several on one connection.
 func sessions[S any](c *Config, database db.Database, open func(context.Context, db.SessionOptions) (S, error)) (func(context.Context) (S, error), error) {
 	o := workload.SessionOptions(c.Isolation, c.Mode)
-	if c.InFlight <= 1 {
+	if c.InFlight <= 1 || database.Limits().Connectionless {
 		return func(ctx context.Context) (S, error) { return open(ctx, o) }, nil
 	}
 	shared, ok := database.(db.Multiplexer[S])

@@ -22,14 +22,10 @@ type Config struct {
 type Size struct{ Low, High uint64 }
 
 const (
-	// maxStreams is how many streams a log may have; each client may have one.
-	maxStreams = 1<<17 - 1
-	// maxBatch is how many events one commit may have.
-	maxBatch = 1000
-	// maxValue is the length of the longest value, in bytes.
-	maxValue = 16 << 20
-	// maxCommit bounds the bytes of one commit, which drivers keep until it is sent.
-	maxCommit = 256 << 20
+	maxStreams = 1<<17 - 1 // each client may have one
+	maxBatch   = 1000      // events of one commit
+	maxValue   = 16 << 20  // bytes
+	maxCommit  = 256 << 20 // bytes, which drivers keep until they are sent
 )
 
 // Validate implements workload.Config.

@@ -154,17 +154,15 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 func (c *sqlClient) look(ctx context.Context, id history.ID, stream uint64) (end uint64, err error) {
 	c.args[0] = db.Value{Int: int64(stream)}
 	last, err := c.Do(ctx, c.model.end, c.args[:1])
-	if err != nil {
-		return 0, err
-	}
 	who := -1
-	if c.before != 0 {
+	if err == nil && c.before != 0 {
 		c.args[1] = db.Value{Int: int64(c.before)}
-		if who, err = c.Do(ctx, c.model.who, c.args[:2]); err != nil {
-			return 0, err
-		}
+		who, err = c.Do(ctx, c.model.who, c.args[:2])
 	}
-	if err := c.Flush(ctx); err != nil {
+	if err == nil {
+		err = c.Flush(ctx)
+	}
+	if err != nil {
 		return 0, err
 	}
 	if who >= 0 && wrote(c.Result(who), id) {

@@ -55,14 +55,12 @@ func (f *formula) appendValue(b []byte, id history.ID, member uint32, length uin
 	return b
 }
 
-// words is the step of the counter from which appendBody makes words.
-const words = 0x9e3779b97f4a7c15
-
-// appendBody appends random characters of six bits each.
+// appendBody appends random characters of six bits each, made from a counter with the
+// step of SplitMix64.
 func appendBody(b []byte, base, length uint64) []byte {
 	const six, zeros = 0x3f3f3f3f3f3f3f3f, 0x0101010101010101 * '0'
 	end := len(b) + int(length)
-	for ; len(b) < end; base += words {
+	for ; len(b) < end; base += 0x9e3779b97f4a7c15 {
 		b = binary.LittleEndian.AppendUint64(b, sampling.Mix(base)&six+zeros)
 	}
 	return b[:end]

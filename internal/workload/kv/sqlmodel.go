@@ -154,10 +154,10 @@ func (s *sqlSession) transact(ctx context.Context, tx *history.Transaction) erro
 // the transaction.
 func (s *sqlSession) beforeUpdate(ctx context.Context, tx *history.Transaction) (writes bool, err error) {
 	result, err := s.do(ctx, s.model.read, db.Value{Text: s.client.key})
-	if err != nil {
-		return false, err
+	if err == nil {
+		err = s.Flush(ctx)
 	}
-	if err := s.Flush(ctx); err != nil {
+	if err != nil {
 		return false, err
 	}
 	s.take(&tx.Ops[0], s.Result(result))

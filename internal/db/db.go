@@ -88,12 +88,7 @@ const (
 
 var classNames = [...]string{"unknown", "aborted", "unavailable", "constraint", "fatal"}
 
-func (c Class) String() string {
-	if int(c) < len(classNames) {
-		return classNames[c]
-	}
-	return fmt.Sprintf("class %d", uint8(c))
-}
+func (c Class) String() string { return classNames[c] }
 
 // ConstraintKind is the kind of constraint that refused a transaction.
 type ConstraintKind uint8

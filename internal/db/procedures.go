@@ -114,26 +114,14 @@ func ProceduresOf(database Database, p *Procedure) (Procedures, error) {
 			procedures = sharedProcedures{sqlProcedures{sql}, several}
 		}
 	}
-	if ok {
-		if _, err := textOf(procedures, p); err == nil {
-			return procedures, nil
-		}
+	if ok && slices.ContainsFunc(procedures.Languages(), func(language Language) bool { return p.Texts[language] != "" }) {
+		return procedures, nil
 	}
 	var names []string
 	for _, language := range slices.Sorted(maps.Keys(p.Texts)) {
 		names = append(names, string(language))
 	}
 	return nil, fmt.Errorf("it needs stored procedures in %s, which this database does not have", strings.Join(names, " or "))
-}
-
-// textOf returns the text in the first of the database's languages that has one.
-func textOf(database Procedures, p *Procedure) (string, error) {
-	for _, language := range database.Languages() {
-		if text, ok := p.Texts[language]; ok {
-			return text, nil
-		}
-	}
-	return "", Fatalf("define the procedure "+p.Name, "it is written in none of the languages %v", database.Languages())
 }
 
 // ProcedureDialect is how a SQL database has stored procedures.
@@ -150,11 +138,7 @@ func (d sqlProcedures) Languages() []Language {
 }
 
 func (d sqlProcedures) Define(ctx context.Context, procedure *Procedure) error {
-	text, err := textOf(d, procedure)
-	if err != nil {
-		return err
-	}
-	return d.Exec(ctx, text)
+	return d.Exec(ctx, procedure.Texts[d.Dialect().Procedures.Language])
 }
 
 func (d sqlProcedures) ProcedureSession(ctx context.Context, options SessionOptions) (ProcedureSession, error) {

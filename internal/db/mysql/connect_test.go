@@ -24,6 +24,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
 	"stroppy/internal/db/sqltest"
+	"stroppy/internal/db/wire"
 )
 
 func TestURLs(t *testing.T) {
@@ -324,7 +325,7 @@ func TestTLSAndCompression(t *testing.T) {
 			if err := sqltest.Transact(t.Context(), s, false, false, bank.Touch(0, 1), bank.See(0)); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(2 * restTime)
+			time.Sleep(2 * wire.RestTime)
 			if err := sqltest.Transact(t.Context(), s, false, false, bank.Touch(0, 1), bank.See(0)); err != nil {
 				t.Fatal(err)
 			}

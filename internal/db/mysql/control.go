@@ -63,20 +63,17 @@ func (c *control) pairs(text string) (map[string]string, error) {
 // guard returns a context that ends when the server stops answering. It makes
 // another connection, of which any answer will do.
 func (d *Database) guard(ctx context.Context, host int) (context.Context, func()) {
-	return wire.Guard(ctx, d.limit, func(ctx context.Context) error { return d.probe(ctx, host) })
-}
-
-func (d *Database) probe(ctx context.Context, host int) error {
-	l, err := d.dial(ctx, "probe", host)
-	if err == nil {
-		l.end()
-		return nil
-	}
-	var answer *client.MySQLError
-	if errors.As(err, &answer) {
-		return nil
-	}
-	return err.Err
+	return wire.Guard(ctx, d.limit, func(ctx context.Context) error {
+		l, err := d.dial(ctx, "probe", host)
+		if err == nil {
+			l.end()
+			return nil
+		}
+		if _, answered := errors.AsType[*client.MySQLError](err); answered {
+			return nil
+		}
+		return err.Err
+	})
 }
 
 // first is the host that a connection begins with, which worked last or, with

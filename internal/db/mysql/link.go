@@ -59,16 +59,13 @@ func (l *link) query(text string) (driver.Rows, error) {
 }
 
 // alive says whether the server has not ended the connection while it rested.
-// What is sent on one that it had ended would be lost in the network, and its
-// outcome unknown without need. A connection that has just worked is not asked.
+// A connection that has just worked is not asked.
 func (l *link) alive() bool {
 	now := time.Now()
-	rested := now.Sub(l.used) > restTime
+	rested := now.Sub(l.used) > wire.RestTime
 	l.used = now
 	return !rested || l.conn.(driver.SessionResetter).ResetSession(never) == nil
 }
-
-const restTime = 10 * time.Millisecond
 
 // drop ends the connection without a word.
 func (l *link) drop() {

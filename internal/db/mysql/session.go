@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	"errors"
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/wire"
@@ -100,9 +99,6 @@ func (s *session) drop() {
 
 func (s *session) op(what string) string { return s.database.op(what) }
 
-// errEnded is the answer of a session whose connection the server had ended.
-var errEnded = errors.New("the server had ended the connection")
-
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	const what = "begin a transaction"
 	if s.link == nil || s.state != wire.Idle {
@@ -127,7 +123,7 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 func (s *session) wake(ctx context.Context, what string, bounded bool) error {
 	err := s.arm(ctx, bounded)
 	if err == nil && !s.alive() {
-		err = errEnded
+		err = wire.ErrEnded
 	}
 	if err == nil {
 		return nil

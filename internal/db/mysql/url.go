@@ -13,15 +13,10 @@ import (
 
 	"stroppy/internal/db"
 	addresses "stroppy/internal/db/address"
+	"stroppy/internal/db/wire"
 )
 
-const (
-	scheme         = "mysql://"
-	connectTimeout = 5 * time.Second // of a URL that names none
-	// answerTimeout is how long a transaction waits for an answer if the URL does
-	// not say, so that a frozen server does not hang a client for ever.
-	answerTimeout = 10 * time.Second
-)
+const scheme = "mysql://"
 
 var style = addresses.Style{Product: "database", Server: "host", Port: "3306", Form: scheme + "USER:PASSWORD@HOST:PORT/DATABASE"}
 
@@ -40,20 +35,13 @@ var parameters = []string{"allowCleartextPasswords", "compress", "tls"}
 // settings are the session variables that this driver's statements rely on, as
 // https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables
 // describes them. A URL may name others, and other values.
-// A further one is innodb_lock_wait_timeout: see lockWait.
+// A further one is innodb_lock_wait_timeout: see configure.
 var settings = map[string]string{
 	"autocommit":         "1",
 	"completion_type":    "'NO_CHAIN'",
 	"foreign_key_checks": "1",
 	"unique_checks":      "1",
 	"sql_mode":           "'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",
-}
-
-// lockWait is the seconds that a statement waits for a lock, of the time-out of its
-// answer: the wait shall end with the server's own error, which says that the
-// statement was surely not done, before this driver's deadline does.
-func lockWait(answer time.Duration) string {
-	return strconv.Itoa(max(1, int((answer * 4 / 5).Seconds())))
 }
 
 // variable is the name of a session variable.
@@ -91,7 +79,7 @@ func readURL(text string) (*address, error) {
 	case err != nil || u.Path == "" || strings.ContainsAny(u.Path, "/#"):
 		return nil, style.Errorf("%w", unescaped)
 	}
-	a := &address{connect: connectTimeout, answer: answerTimeout}
+	a := &address{connect: wire.ConnectTimeout, answer: wire.AnswerTimeout}
 	config, err := a.configure(query)
 	if err != nil {
 		return nil, err
@@ -133,7 +121,9 @@ func (a *address) configure(query string) (*client.Config, error) {
 		return nil, err
 	}
 	if _, given := variables["innodb_lock_wait_timeout"]; !given {
-		variables["innodb_lock_wait_timeout"] = lockWait(a.answer)
+		// The wait shall end with the server's own error, which says that the statement
+		// was surely not done, before this driver's deadline does.
+		variables["innodb_lock_wait_timeout"] = strconv.Itoa(max(1, int((a.answer * 4 / 5).Seconds())))
 	}
 	config, err := client.ParseDSN("/?" + library.Encode())
 	if err != nil {

@@ -19,27 +19,24 @@ func (d *Database) connect(ctx context.Context, isolation string) (*link, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	give := func(err error) (*link, error) {
-		_ = conn.Close(ctx) // the error that led here says more
-		var own *db.Error
-		if !errors.As(err, &own) {
-			own = d.flavor.fromPgconn(ctx, op, err, wire.Before)
-		}
-		return nil, own
-	}
 	err = d.EnableNotices(ctx, conn)
 	if err == nil && !d.stateless {
 		err = prepareSession(ctx, conn, isolation)
 	}
-	if err != nil {
-		return give(err)
+	if err == nil {
+		err = conn.SyncConn(ctx)
 	}
-	if err := conn.SyncConn(ctx); err != nil {
-		return give(err)
+	var h *pgconn.HijackedConn
+	if err == nil {
+		h, err = conn.Hijack()
 	}
-	h, err := conn.Hijack()
 	if err != nil {
-		return give(err)
+		_ = conn.Close(ctx) // the error that led here says more
+		own, ok := errors.AsType[*db.Error](err)
+		if !ok {
+			own = d.flavor.fromPgconn(ctx, op, err, wire.Before)
+		}
+		return nil, own
 	}
 	return &link{
 		connection: &connection{Deadlines: wire.Deadlines{Conn: h.Conn, Limit: d.timeout}, reader: reader{source: h.Conn}, aliveness: newAliveness(h.Conn)},

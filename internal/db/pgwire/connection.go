@@ -2,7 +2,6 @@ package pgwire
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"stroppy/internal/db/wire"
@@ -24,31 +23,24 @@ type connection struct {
 	writing chan error // of a large write under way
 }
 
-// restTime is how long a connection must have been at rest to be checked
-// before it is used. What is then sent on one that the server had ended before
-// would be lost in the network, and its outcome unknown without need.
-const restTime = 10 * time.Millisecond
-
-var errEnded = errors.New("the server had ended the connection")
-
 // arm makes the next answer end with ctx, or with the time-out if bounded.
 func (b *connection) arm(ctx context.Context, bounded bool) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	now := time.Now()
-	if now.Sub(b.last) > restTime && b.aliveness.ended() {
-		return errEnded
+	if now.Sub(b.last) > wire.RestTime && b.aliveness.ended() {
+		return wire.ErrEnded
 	}
 	b.last = now
 	return b.Arm(ctx, now, bounded)
 }
 
-// send writes messages and returns how many bytes went out at least. buf must
-// not change until sent has returned.
+// send writes messages, whose answers the caller alone reads next, and returns how many
+// bytes went out at least. buf must not change until sent has returned.
 func (b *connection) send(buf []byte) (int, error) {
 	if len(buf) < largeWrite {
-		return b.Conn.Write(buf)
+		return wire.RoundTrip(b.Conn, buf)
 	}
 	b.writing = make(chan error, 1)
 	go func() {
@@ -56,14 +48,6 @@ func (b *connection) send(buf []byte) (int, error) {
 		b.writing <- err
 	}()
 	return 0, nil
-}
-
-// request is send where the caller alone reads, and reads next.
-func (b *connection) request(buf []byte) (int, error) {
-	if len(buf) < largeWrite {
-		return wire.RoundTrip(b.Conn, buf)
-	}
-	return b.send(buf)
 }
 
 // sent waits for the end of a large write, which the server has answered.

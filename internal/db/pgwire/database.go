@@ -37,13 +37,6 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-const (
-	connectTimeout = 5 * time.Second // of a URL that names none
-	// answerTimeout is how long a transaction waits for an answer if the URL names
-	// no answer_timeout, so that a frozen server does not hang a client for ever.
-	answerTimeout = 10 * time.Second
-)
-
 // Flavor is what one database adds to the protocol: data, and functions over what a
 // server has said. It is made once and never changed.
 type Flavor struct {
@@ -160,10 +153,10 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 		return nil, db.Fatalf(op, "%w", unescaped) // written %40, or in the parameter host
 	}
 	if config.ConnectTimeout == 0 {
-		config.ConnectTimeout = connectTimeout
+		config.ConnectTimeout = wire.ConnectTimeout
 	}
 	config.DialFunc = wire.Dial
-	d := &Database{flavor: flavor, operations: operationsOn(flavor.Name), config: config, where: strings.Join(servers, ","), timeout: answerTimeout}
+	d := &Database{flavor: flavor, operations: operationsOn(flavor.Name), config: config, where: strings.Join(servers, ","), timeout: wire.AnswerTimeout}
 	ours := address.Options{
 		"answer_timeout": address.Time(&d.timeout, time.Millisecond),
 		"prepare":        address.Choice(&d.stateless, "true", "false"),

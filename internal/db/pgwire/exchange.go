@@ -40,7 +40,7 @@ func (s *session) roundTrip(ctx context.Context, x *exchange, out []byte) *db.Er
 	if err := s.arm(ctx, x.rows == nil); err != nil {
 		return wire.Lost(x.op, err, wire.Before) // nothing was sent
 	}
-	if n, err := s.request(out); err != nil {
+	if n, err := s.send(out); err != nil {
 		if n == 0 {
 			x.phase = wire.Before
 		}
@@ -92,8 +92,6 @@ func (s *session) receive(x *exchange, last bool) (judged *db.Error, cut error) 
 // other takes the messages that carry no result.
 func (f *Flavor) other(x *exchange, message pgproto3.BackendMessage) error {
 	switch m := message.(type) {
-	case *pgproto3.ParseComplete, *pgproto3.BindComplete, *pgproto3.ParameterStatus, *pgproto3.NotificationResponse:
-	case *pgproto3.ParameterDescription, *pgproto3.NoData:
 	case *pgproto3.RowDescription:
 		for _, f := range m.Fields {
 			x.types = append(x.types, f.DataTypeOID)

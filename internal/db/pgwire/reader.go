@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 )
@@ -22,7 +23,8 @@ const (
 )
 
 // reader takes the messages of a server apart (PostgreSQL documentation 55.7,
-// "Message Formats"). It knows those that a session without COPY gets after its start.
+// "Message Formats"). It knows those that a session without COPY gets after its start,
+// and passes over the unneeded ones.
 type reader struct {
 	source io.Reader
 	buf    []byte
@@ -34,28 +36,37 @@ type reader struct {
 	ready    pgproto3.ReadyForQuery
 }
 
+// unneeded are ParseComplete, BindComplete, NoData, ParameterDescription, ParameterStatus
+// and NotificationResponse.
+const unneeded = "12ntSA"
+
 // Receive returns the next message, which is valid until the next call. The error of
 // the source is returned as it is, and io.ErrUnexpectedEOF where a message is cut.
 func (r *reader) Receive() (pgproto3.BackendMessage, error) {
 	const header = 5
-	if err := r.need(header); err != nil {
-		return nil, err
+	for {
+		if err := r.need(header); err != nil {
+			return nil, err
+		}
+		kind, length := r.buf[r.from], int64(binary.BigEndian.Uint32(r.buf[r.from+1:]))
+		if length < 4 || length > longest {
+			return nil, fmt.Errorf("the server sent a message %q of %d bytes", kind, length)
+		}
+		whole := int(length) + 1
+		if err := r.need(whole); err != nil {
+			return nil, err
+		}
+		body := r.buf[r.from+header : r.from+whole : r.from+whole]
+		r.from += whole
+		if strings.IndexByte(unneeded, kind) >= 0 {
+			continue
+		}
+		m := r.message(kind, body)
+		if m == nil {
+			return nil, fmt.Errorf("the server sent an unexpected message %q", kind)
+		}
+		return m, m.Decode(body)
 	}
-	kind, length := r.buf[r.from], int64(binary.BigEndian.Uint32(r.buf[r.from+1:]))
-	if length < 4 || length > longest {
-		return nil, fmt.Errorf("the server sent a message %q of %d bytes", kind, length)
-	}
-	whole := int(length) + 1
-	if err := r.need(whole); err != nil {
-		return nil, err
-	}
-	body := r.buf[r.from+header : r.from+whole : r.from+whole]
-	r.from += whole
-	m := r.message(kind, body)
-	if m == nil {
-		return nil, fmt.Errorf("the server sent an unexpected message %q", kind)
-	}
-	return m, m.Decode(body)
 }
 
 // message is what a kind of message is decoded to.
@@ -70,14 +81,6 @@ func (r *reader) message(kind byte, body []byte) pgproto3.BackendMessage {
 		return &r.complete
 	case 'Z':
 		return &r.ready
-	case '1':
-		return &pgproto3.ParseComplete{}
-	case '2':
-		return &pgproto3.BindComplete{}
-	case 'n':
-		return &pgproto3.NoData{}
-	case 't':
-		return &pgproto3.ParameterDescription{}
 	case 'T':
 		return &pgproto3.RowDescription{}
 	case 'I':
@@ -86,10 +89,6 @@ func (r *reader) message(kind byte, body []byte) pgproto3.BackendMessage {
 		return &pgproto3.ErrorResponse{}
 	case 'N':
 		return &pgproto3.NoticeResponse{}
-	case 'S':
-		return &pgproto3.ParameterStatus{}
-	case 'A':
-		return &pgproto3.NotificationResponse{}
 	}
 	return nil
 }

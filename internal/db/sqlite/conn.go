@@ -52,7 +52,13 @@ const (
 func openConn(ctx context.Context, path string, flags int32, timeout time.Duration) (*conn, error) {
 	const op = "open the SQLite database"
 	c := &conn{tls: libc.NewTLS(), ctx: ctx, timeout: timeout, prepared: make(map[*db.Statement]*stmt)}
-	c.busy, c.progress = c.onBusy, c.onProgress
+	c.busy = c.onBusy
+	c.progress = func(*libc.TLS, uintptr) int32 { // anything but 0 ends the statement with SQLITE_INTERRUPT
+		if !c.committing && c.ctx.Err() != nil {
+			return 1
+		}
+		return 0
+	}
 	c.out = libc.Xcalloc(c.tls, 2, types.Size_t(pointerSize))
 	name, err := libc.CString(path)
 	if err != nil || c.out == 0 {
@@ -269,15 +275,6 @@ func (c *conn) onBusy(_ *libc.TLS, _ uintptr, n int32) int32 {
 	}
 	time.Sleep(min(time.Millisecond<<min(n, 4), 10*time.Millisecond, left))
 	return 1
-}
-
-// onProgress is SQLite's progress handler: anything but 0 ends the statement
-// with SQLITE_INTERRUPT.
-func (c *conn) onProgress(*libc.TLS, uintptr) int32 {
-	if !c.committing && c.ctx.Err() != nil {
-		return 1
-	}
-	return 0
 }
 
 // funcPointer returns f, a function, as SQLite takes it: the address of its

@@ -51,7 +51,12 @@ func (a *Sessions) Open(ctx context.Context, mode db.Mode) (db.SQLSession, error
 		return nil, err
 	}
 	s := &session{of: a, c: c, pipelined: mode == db.Pipelined, timer: stoppedTimer()}
-	s.row = s.keep
+	s.keep = func(row []db.Value) error {
+		for _, v := range row {
+			s.values = append(s.values, copied(v, &s.texts))
+		}
+		return nil
+	}
 	return s, nil
 }
 
@@ -110,7 +115,7 @@ type session struct {
 	done    int         // results that are available
 	values  []db.Value  // of the results' rows
 	texts   []byte
-	row     func([]db.Value) error // keep
+	keep    func(row []db.Value) error // adds a row to values
 }
 
 // call is a statement that waits for Flush or Commit.
@@ -275,7 +280,7 @@ func (s *session) run(ctx context.Context, statement *db.Statement, args []db.Va
 		}
 	}
 	first := len(s.values)
-	affected, err := s.c.Run(ctx, statement, args, s.row)
+	affected, err := s.c.Run(ctx, statement, args, s.keep)
 	if err != nil {
 		return s.fail(err)
 	}
@@ -283,13 +288,6 @@ func (s *session) run(ctx context.Context, statement *db.Statement, args []db.Va
 		Affected: affected, Columns: len(statement.Columns), Values: s.values[first:len(s.values):len(s.values)],
 	})
 	s.done++
-	return nil
-}
-
-func (s *session) keep(row []db.Value) error {
-	for _, v := range row {
-		s.values = append(s.values, copied(v, &s.texts))
-	}
 	return nil
 }
 

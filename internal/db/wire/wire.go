@@ -18,6 +18,19 @@ import (
 // time.
 const UserTimeout = 5 * time.Second
 
+// What a driver takes where its URL says nothing else.
+const (
+	ConnectTimeout = 5 * time.Second
+	AnswerTimeout  = 10 * time.Second // in a transaction, so that a frozen server does not hang a client for ever
+)
+
+// RestTime is how long a connection must have been at rest to be checked before it is
+// used. What is then sent on one that the server had ended before would be lost in the
+// network, and its outcome unknown without need: such a connection ends with ErrEnded.
+const RestTime = 10 * time.Millisecond
+
+var ErrEnded = errors.New("the server had ended the connection")
+
 // keepAlive asks a connection at rest, which has nothing to be acknowledged, so
 // that its silence is noticed in the same time.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: UserTimeout - 3*time.Second, Interval: time.Second, Count: 3}

@@ -20,34 +20,23 @@ type NamedLevel struct {
 	Level isolation.Level
 }
 
-// Name returns the one of the names that is meant: it may come in upper case and with
-// - or _ between its words. The empty name is the default.
+// Name returns the one of the names that is meant, as Claim finds it.
 func (i Isolations) Name(name string) (string, error) {
-	l, err := i.find(name)
-	return l.Name, err
+	c, err := i.Claim(name)
+	return c.Isolation, err
 }
 
-// Claim returns the promise at the isolation of this name.
+// Claim returns the promise at the isolation of this name: it may come in upper case and
+// with - or _ between its words. The empty name is the default.
 func (i Isolations) Claim(name string) (Claim, error) {
-	l, err := i.find(name)
-	if err != nil {
-		return Claim{}, err
-	}
-	return Claim{Isolation: l.Name, Level: l.Level, Source: i.Source}, nil
-}
-
-func (i Isolations) find(name string) (NamedLevel, error) {
-	if name == "" {
-		return i.Levels[0], nil
-	}
 	own := strings.NewReplacer("-", " ", "_", " ").Replace(strings.ToLower(name))
 	own = strings.Join(strings.Fields(own), " ")
-	names := make([]string, len(i.Levels))
-	for n, l := range i.Levels {
-		if l.Name == own {
-			return l, nil
+	var names []string
+	for _, l := range i.Levels {
+		if name == "" || l.Name == own {
+			return Claim{Isolation: l.Name, Level: l.Level, Source: i.Source}, nil
 		}
-		names[n] = l.Name
+		names = append(names, l.Name)
 	}
-	return NamedLevel{}, Fatalf("choose the isolation", "%s has no isolation %q: take one of %s", i.Product, name, strings.Join(names, ", "))
+	return Claim{}, Fatalf("choose the isolation", "%s has no isolation %q: take one of %s", i.Product, name, strings.Join(names, ", "))
 }

@@ -269,5 +269,8 @@ func (l *link) failure(ctx context.Context, op string, err error, at wire.Phase,
 	case errors.Is(err, errReadOnly), errors.Is(err, errNotReady), errors.Is(err, errUnanswered), errors.Is(err, errUnasked):
 		return wire.Lost(op, err, at)
 	}
-	return wire.Lost(op, l.because(ctx, err), at)
+	if l.broken != nil {
+		err = l.broken
+	}
+	return wire.Lost(op, l.Because(ctx, err), at)
 }

@@ -51,11 +51,3 @@ func (c *counted) note(err error) {
 func (c *counted) arm(ctx context.Context, bounded bool) error {
 	return c.Arm(ctx, time.Now(), bounded)
 }
-
-// because says why a connection gave no answer.
-func (c *counted) because(ctx context.Context, err error) error {
-	if c.broken != nil {
-		err = c.broken
-	}
-	return c.Because(ctx, err)
-}

@@ -68,9 +68,6 @@ const (
 	whereHidden    = " WHERE current_setting('client_min_messages', true) IN ('error', 'fatal', 'panic')"
 )
 
-// errNoticesHidden is why no session is opened in which nothing can be left.
-var errNoticesHidden = errors.New("it hides warnings, and one of them takes the success from a commit: set client_min_messages to warning for this user")
-
 // EnableNotices makes the server send its warnings on a connection, for there is one that
 // takes the success from a commit (see warning). A server that has not what this
 // needs is not PostgreSQL and has no such warning.
@@ -86,7 +83,7 @@ func (d *Database) EnableNotices(ctx context.Context, conn *pgconn.PgConn) error
 	case Refused(err):
 		return nil
 	case err == nil && d.stateless && len(results) == 1 && len(results[0].Rows) > 0:
-		return db.Fatalf(d.opConnect+" at "+d.where, "%w", errNoticesHidden)
+		return db.Fatalf(d.opConnect+" at "+d.where, "it hides warnings, and one of them takes the success from a commit: set client_min_messages to warning for this user")
 	}
 	return err
 }

@@ -120,7 +120,12 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 	if errors.As(err, &c) {
 		err = c.Unwrap()
 	}
-	tries := attempts(err)
+	// pgconn joins one error for each address, and under sslmode=prefer or allow two,
+	// with TLS and without.
+	tries := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		tries = joined.Unwrap()
+	}
 	class, answer := f.judge(tries)
 	switch {
 	case answer != nil:
@@ -152,15 +157,6 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 		text += ": " + advice
 	}
 	return &db.Error{Class: class, Op: op, Err: db.MessageError{Text: text, Cause: err}}
-}
-
-// attempts takes apart what pgconn joins: one error for each address, and under
-// sslmode=prefer or allow two, with TLS and without.
-func attempts(err error) []error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()
-	}
-	return []error{err}
 }
 
 // judge gives the class of a connection that no attempt made, and the server's

@@ -194,7 +194,7 @@ func (t *sharedConn) exchange(batch []*session) {
 			var judged *db.Error
 			judged, cut = s.receive(x, i == last)
 			if cut == nil && t.link.status != 'I' {
-				cut = errOpen // the next transaction would be part of this one
+				cut = errors.New("the server has left a transaction open") // the next transaction would be part of this one
 			}
 			if judged != nil {
 				s.stream.err = judged
@@ -211,9 +211,6 @@ func (t *sharedConn) exchange(batch []*session) {
 		t.link = nil
 	}
 }
-
-// errOpen is why a connection is given up that has been left in a transaction.
-var errOpen = errors.New("the server has left a transaction open")
 
 // leave takes a stream from its connection, which the last one closes.
 func (s *session) leave() {

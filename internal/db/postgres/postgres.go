@@ -40,13 +40,26 @@ const repeatableRead = "repeatable read"
 const maxText = 10_485_760
 
 // Flavor is PostgreSQL's. Of its isolations, read uncommitted behaves as read committed,
-// and repeatable read is snapshot isolation.
+// and repeatable read is snapshot isolation. Text is compared byte by byte, as Stroppy's
+// keys are made to be, which is also faster than a locale's rules.
 func Flavor() *pgwire.Flavor {
 	return &pgwire.Flavor{
 		Name:    "PostgreSQL",
 		Schemes: []string{"postgres", "postgresql"},
-		Dialect: dialect(),
-		Limits:  db.Limits{Value: maxText},
+		Dialect: &db.Dialect{
+			Placeholder:   func(i int) string { return fmt.Sprintf("$%d", i) },
+			IntegerType:   "BIGINT",
+			DecimalType:   "NUMERIC(20,2)",
+			TextType:      func(length int) string { return fmt.Sprintf(`VARCHAR(%d) COLLATE "C"`, length) },
+			ForUpdate:     " FOR UPDATE",
+			Returning:     true,
+			DoNothing:     " ON CONFLICT DO NOTHING",
+			Procedures:    &db.ProcedureDialect{Language: db.PLpgSQL, Call: "SELECT * FROM "},
+			Snapshot:      repeatableRead,
+			AddConstraint: true,
+			AddColumn:     true, // from version 11 on; before, the rows are written anew
+		},
+		Limits: db.Limits{Value: maxText},
 		Isolations: db.Isolations{
 			Product: "PostgreSQL", Source: "PostgreSQL documentation, 13.2 Transaction Isolation",
 			Levels: []db.NamedLevel{
@@ -61,24 +74,6 @@ func Flavor() *pgwire.Flavor {
 		Product: product,
 		Settings: []string{"fsync", "synchronous_commit", "full_page_writes", "synchronous_standby_names",
 			"default_transaction_isolation", "max_connections", "shared_buffers", "wal_level"},
-	}
-}
-
-// dialect is that of PostgreSQL. Text is compared byte by byte, as Stroppy's
-// keys are made to be, which is also faster than a locale's rules.
-func dialect() *db.Dialect {
-	return &db.Dialect{
-		Placeholder:   func(i int) string { return fmt.Sprintf("$%d", i) },
-		IntegerType:   "BIGINT",
-		DecimalType:   "NUMERIC(20,2)",
-		TextType:      func(length int) string { return fmt.Sprintf(`VARCHAR(%d) COLLATE "C"`, length) },
-		ForUpdate:     " FOR UPDATE",
-		Returning:     true,
-		DoNothing:     " ON CONFLICT DO NOTHING",
-		Procedures:    &db.ProcedureDialect{Language: db.PLpgSQL, Call: "SELECT * FROM "},
-		Snapshot:      repeatableRead,
-		AddConstraint: true,
-		AddColumn:     true, // from version 11 on; before, the rows are written anew
 	}
 }
 

@@ -10,12 +10,11 @@ import (
 	"stroppy/internal/db"
 )
 
-// meaning is what one result code says about the transaction that it ended.
+// meaning is what result codes say about the transaction that they ended.
 type meaning struct {
-	code             int32
-	name             string
 	before, atCommit db.Class
 	kind             db.ConstraintKind
+	codes            map[int32]string // with their names
 }
 
 // meanings is the table of SQLite's result codes, from
@@ -48,69 +47,56 @@ type meaning struct {
 // RESTRICT is reported as a trigger. DATATYPE, a value of a type that a STRICT
 // table does not take, is the fault of the statement, not of the data.
 var meanings = [...]meaning{
-	{sqlite3.SQLITE_BUSY, "SQLITE_BUSY", db.Aborted, db.Aborted, 0},
-	{sqlite3.SQLITE_BUSY_RECOVERY, "SQLITE_BUSY_RECOVERY", db.Aborted, db.Aborted, 0},
-	{sqlite3.SQLITE_BUSY_SNAPSHOT, "SQLITE_BUSY_SNAPSHOT", db.Aborted, db.Aborted, 0},
-	{sqlite3.SQLITE_BUSY_TIMEOUT, "SQLITE_BUSY_TIMEOUT", db.Aborted, db.Aborted, 0},
-	{sqlite3.SQLITE_LOCKED, "SQLITE_LOCKED", db.Aborted, db.Unknown, 0},
-	{sqlite3.SQLITE_LOCKED_SHAREDCACHE, "SQLITE_LOCKED_SHAREDCACHE", db.Aborted, db.Unknown, 0},
-	{sqlite3.SQLITE_PROTOCOL, "SQLITE_PROTOCOL", db.Aborted, db.Unknown, 0},
-	{sqlite3.SQLITE_SCHEMA, "SQLITE_SCHEMA", db.Aborted, db.Unknown, 0},
-	{sqlite3.SQLITE_INTERRUPT, "SQLITE_INTERRUPT", db.Aborted, db.Unknown, 0},
-
-	{sqlite3.SQLITE_CONSTRAINT, "SQLITE_CONSTRAINT", db.Constraint, db.Constraint, 0},
-	{sqlite3.SQLITE_CONSTRAINT_CHECK, "SQLITE_CONSTRAINT_CHECK", db.Constraint, db.Constraint, db.CheckFailed},
-	{sqlite3.SQLITE_CONSTRAINT_NOTNULL, "SQLITE_CONSTRAINT_NOTNULL", db.Constraint, db.Constraint, db.NotNull},
-	{sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY, "SQLITE_CONSTRAINT_FOREIGNKEY", db.Constraint, db.Constraint, db.ForeignKey},
-	{sqlite3.SQLITE_CONSTRAINT_UNIQUE, "SQLITE_CONSTRAINT_UNIQUE", db.Constraint, db.Constraint, db.UniqueKey},
-	{sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY, "SQLITE_CONSTRAINT_PRIMARYKEY", db.Constraint, db.Constraint, db.UniqueKey},
-	{sqlite3.SQLITE_CONSTRAINT_ROWID, "SQLITE_CONSTRAINT_ROWID", db.Constraint, db.Constraint, db.UniqueKey},
-	{sqlite3.SQLITE_CONSTRAINT_TRIGGER, "SQLITE_CONSTRAINT_TRIGGER", db.Constraint, db.Constraint, 0},
-	{sqlite3.SQLITE_CONSTRAINT_COMMITHOOK, "SQLITE_CONSTRAINT_COMMITHOOK", db.Constraint, db.Constraint, 0},
-	{sqlite3.SQLITE_CONSTRAINT_FUNCTION, "SQLITE_CONSTRAINT_FUNCTION", db.Constraint, db.Constraint, 0},
-	{sqlite3.SQLITE_CONSTRAINT_VTAB, "SQLITE_CONSTRAINT_VTAB", db.Constraint, db.Constraint, 0},
-	{sqlite3.SQLITE_CONSTRAINT_PINNED, "SQLITE_CONSTRAINT_PINNED", db.Constraint, db.Constraint, 0},
-	{sqlite3.SQLITE_CONSTRAINT_DATATYPE, "SQLITE_CONSTRAINT_DATATYPE", db.Fatal, db.Unknown, 0},
-
-	{sqlite3.SQLITE_FULL, "SQLITE_FULL", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_IOERR, "SQLITE_IOERR", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_IOERR_READ, "SQLITE_IOERR_READ", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_IOERR_SHORT_READ, "SQLITE_IOERR_SHORT_READ", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_IOERR_WRITE, "SQLITE_IOERR_WRITE", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_IOERR_FSYNC, "SQLITE_IOERR_FSYNC", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_IOERR_DIR_FSYNC, "SQLITE_IOERR_DIR_FSYNC", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_CORRUPT, "SQLITE_CORRUPT", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_NOTADB, "SQLITE_NOTADB", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_CANTOPEN, "SQLITE_CANTOPEN", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_READONLY, "SQLITE_READONLY", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_READONLY_DBMOVED, "SQLITE_READONLY_DBMOVED", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_READONLY_DIRECTORY, "SQLITE_READONLY_DIRECTORY", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_PERM, "SQLITE_PERM", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_AUTH, "SQLITE_AUTH", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_NOMEM, "SQLITE_NOMEM", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_TOOBIG, "SQLITE_TOOBIG", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_MISMATCH, "SQLITE_MISMATCH", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_RANGE, "SQLITE_RANGE", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_MISUSE, "SQLITE_MISUSE", db.Fatal, db.Unknown, 0},
-	{sqlite3.SQLITE_ERROR, "SQLITE_ERROR", db.Fatal, db.Unknown, 0},
+	{before: db.Aborted, atCommit: db.Aborted, codes: map[int32]string{
+		sqlite3.SQLITE_BUSY: "SQLITE_BUSY", sqlite3.SQLITE_BUSY_RECOVERY: "SQLITE_BUSY_RECOVERY",
+		sqlite3.SQLITE_BUSY_SNAPSHOT: "SQLITE_BUSY_SNAPSHOT", sqlite3.SQLITE_BUSY_TIMEOUT: "SQLITE_BUSY_TIMEOUT",
+	}},
+	{before: db.Aborted, atCommit: db.Unknown, codes: map[int32]string{
+		sqlite3.SQLITE_LOCKED: "SQLITE_LOCKED", sqlite3.SQLITE_LOCKED_SHAREDCACHE: "SQLITE_LOCKED_SHAREDCACHE",
+		sqlite3.SQLITE_PROTOCOL: "SQLITE_PROTOCOL", sqlite3.SQLITE_SCHEMA: "SQLITE_SCHEMA", sqlite3.SQLITE_INTERRUPT: "SQLITE_INTERRUPT",
+	}},
+	{before: db.Constraint, atCommit: db.Constraint, codes: map[int32]string{
+		sqlite3.SQLITE_CONSTRAINT: "SQLITE_CONSTRAINT", sqlite3.SQLITE_CONSTRAINT_TRIGGER: "SQLITE_CONSTRAINT_TRIGGER",
+		sqlite3.SQLITE_CONSTRAINT_COMMITHOOK: "SQLITE_CONSTRAINT_COMMITHOOK",
+		sqlite3.SQLITE_CONSTRAINT_FUNCTION:   "SQLITE_CONSTRAINT_FUNCTION", sqlite3.SQLITE_CONSTRAINT_VTAB: "SQLITE_CONSTRAINT_VTAB",
+		sqlite3.SQLITE_CONSTRAINT_PINNED: "SQLITE_CONSTRAINT_PINNED",
+	}},
+	{before: db.Constraint, atCommit: db.Constraint, kind: db.CheckFailed, codes: map[int32]string{sqlite3.SQLITE_CONSTRAINT_CHECK: "SQLITE_CONSTRAINT_CHECK"}},
+	{before: db.Constraint, atCommit: db.Constraint, kind: db.NotNull, codes: map[int32]string{sqlite3.SQLITE_CONSTRAINT_NOTNULL: "SQLITE_CONSTRAINT_NOTNULL"}},
+	{before: db.Constraint, atCommit: db.Constraint, kind: db.ForeignKey, codes: map[int32]string{sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY: "SQLITE_CONSTRAINT_FOREIGNKEY"}},
+	{before: db.Constraint, atCommit: db.Constraint, kind: db.UniqueKey, codes: map[int32]string{
+		sqlite3.SQLITE_CONSTRAINT_UNIQUE: "SQLITE_CONSTRAINT_UNIQUE", sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY: "SQLITE_CONSTRAINT_PRIMARYKEY",
+		sqlite3.SQLITE_CONSTRAINT_ROWID: "SQLITE_CONSTRAINT_ROWID",
+	}},
+	{before: db.Fatal, atCommit: db.Unknown, codes: map[int32]string{
+		sqlite3.SQLITE_CONSTRAINT_DATATYPE: "SQLITE_CONSTRAINT_DATATYPE", sqlite3.SQLITE_FULL: "SQLITE_FULL",
+		sqlite3.SQLITE_IOERR: "SQLITE_IOERR", sqlite3.SQLITE_IOERR_READ: "SQLITE_IOERR_READ",
+		sqlite3.SQLITE_IOERR_SHORT_READ: "SQLITE_IOERR_SHORT_READ", sqlite3.SQLITE_IOERR_WRITE: "SQLITE_IOERR_WRITE",
+		sqlite3.SQLITE_IOERR_FSYNC: "SQLITE_IOERR_FSYNC", sqlite3.SQLITE_IOERR_DIR_FSYNC: "SQLITE_IOERR_DIR_FSYNC",
+		sqlite3.SQLITE_CORRUPT: "SQLITE_CORRUPT", sqlite3.SQLITE_NOTADB: "SQLITE_NOTADB", sqlite3.SQLITE_CANTOPEN: "SQLITE_CANTOPEN",
+		sqlite3.SQLITE_READONLY: "SQLITE_READONLY", sqlite3.SQLITE_READONLY_DBMOVED: "SQLITE_READONLY_DBMOVED",
+		sqlite3.SQLITE_READONLY_DIRECTORY: "SQLITE_READONLY_DIRECTORY", sqlite3.SQLITE_PERM: "SQLITE_PERM",
+		sqlite3.SQLITE_AUTH: "SQLITE_AUTH", sqlite3.SQLITE_NOMEM: "SQLITE_NOMEM", sqlite3.SQLITE_TOOBIG: "SQLITE_TOOBIG",
+		sqlite3.SQLITE_MISMATCH: "SQLITE_MISMATCH", sqlite3.SQLITE_RANGE: "SQLITE_RANGE", sqlite3.SQLITE_MISUSE: "SQLITE_MISUSE",
+		sqlite3.SQLITE_ERROR: "SQLITE_ERROR",
+	}},
 }
 
 // ErrorOf makes the error of a transaction that SQLite ended with a result code, while
 // COMMIT was running or before; Op and Err are the caller's to add. Package dqlite
 // shares it.
 func ErrorOf(code int, committing bool) *db.Error {
-	found := meaning{name: fmt.Sprintf("SQLite %d", code), before: db.Fatal, atCommit: db.Unknown}
+	found, name := meaning{before: db.Fatal, atCommit: db.Unknown}, fmt.Sprintf("SQLite %d", code)
 	for _, m := range meanings {
-		if int(m.code) == code {
-			found = m
+		if exact, ok := m.codes[int32(code)]; ok {
+			found, name = m, exact
 			break
 		}
-		if int(m.code) == code&0xff {
-			found = m
-			found.name = fmt.Sprintf("%s (%d)", m.name, code)
+		if primary, ok := m.codes[int32(code&0xff)]; ok {
+			found, name = m, fmt.Sprintf("%s (%d)", primary, code)
 		}
 	}
-	e := &db.Error{Class: found.before, Constraint: found.kind, Code: found.name}
+	e := &db.Error{Class: found.before, Constraint: found.kind, Code: name}
 	if committing {
 		e.Class = found.atCommit
 	}

@@ -46,17 +46,19 @@ func TestMeanings(t *testing.T) {
 func TestCommitIsUnknownUnlessProved(t *testing.T) {
 	seen := map[int32]bool{}
 	for _, m := range meanings {
-		if seen[m.code] {
-			t.Errorf("%s is in the table twice", m.name)
-		}
-		seen[m.code] = true
-		primary := m.code & 0xff
-		proved := primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_CONSTRAINT && m.before == db.Constraint
-		if (m.atCommit != db.Unknown) != proved {
-			t.Errorf("%s at commit is %v", m.name, m.atCommit)
-		}
-		if m.before == db.Unknown {
-			t.Errorf("%s before commit is unknown, but nothing is applied then", m.name)
+		for code, name := range m.codes {
+			if seen[code] {
+				t.Errorf("%s is in the table twice", name)
+			}
+			seen[code] = true
+			primary := code & 0xff
+			proved := primary == sqlite3.SQLITE_BUSY || primary == sqlite3.SQLITE_CONSTRAINT && m.before == db.Constraint
+			if (m.atCommit != db.Unknown) != proved {
+				t.Errorf("%s at commit is %v", name, m.atCommit)
+			}
+			if m.before == db.Unknown {
+				t.Errorf("%s before commit is unknown, but nothing is applied then", name)
+			}
 		}
 	}
 }

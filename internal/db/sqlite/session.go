@@ -124,12 +124,6 @@ type call struct {
 	from, to  int // its arguments in session.args
 }
 
-var (
-	errBroken = errors.New("the session lost its connection: reset it")
-	errIdle   = errors.New("no transaction is open: begin one")
-	errOpen   = errors.New("a transaction is open: end it first")
-)
-
 const (
 	opBegin  = "begin a transaction"
 	opCommit = "commit"
@@ -141,15 +135,15 @@ func (s *session) usable(op, statement string, open bool) error {
 	if s.c != nil && s.open == open {
 		return nil
 	}
-	e := &db.Error{Class: db.Fatal, Op: op + db.Shorten(statement), Err: errIdle}
+	op += db.Shorten(statement)
 	switch {
 	case s.c == nil:
-		e.Class, e.Err = db.Unavailable, errBroken
+		return &db.Error{Class: db.Unavailable, Op: op, Err: errors.New("the session lost its connection: reset it")}
 	case s.open:
 		s.abandon()
-		e.Err = errOpen
+		return db.Fatalf(op, "a transaction is open: end it first")
 	}
-	return e
+	return db.Fatalf(op, "no transaction is open: begin one")
 }
 
 func (s *session) Begin(ctx context.Context, readOnly bool) error {

@@ -13,6 +13,7 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/db"
+	"stroppy/internal/history"
 	"stroppy/internal/isolation"
 	"stroppy/internal/load"
 	"stroppy/internal/report"
@@ -325,7 +326,12 @@ func (c *conductor) tables(ctx context.Context) {
 	if c.o.Spec.Tables == nil {
 		return
 	}
-	list, err := c.o.Spec.Tables(ctx, c.o.Dir.Path)
+	recorded, err := history.Open(c.o.Dir.History())
+	var list []workload.Table
+	if err == nil {
+		defer recorded.Close()
+		list, err = c.o.Spec.Tables(ctx, recorded)
+	}
 	if err != nil {
 		c.log.Warn("the workload's own tables could not be made", "error", err)
 		return

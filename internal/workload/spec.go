@@ -35,8 +35,8 @@ type Spec struct {
 	Checks [][2]string
 	// Study says that the report has the tables of the Stroppy study.
 	Study bool
-	// Tables are what it adds to the report of one run's directory; nil: nothing.
-	Tables func(ctx context.Context, dir string) ([]Table, error)
+	// Tables are what it adds to the report of one recorded run; nil: nothing.
+	Tables func(ctx context.Context, recorded *history.Reader) ([]Table, error)
 
 	// Objects names the objects that the transactions of a recording touch.
 	Objects func(h history.Header) Objects

@@ -185,19 +185,24 @@ func TestTablesSayWhatTheyDivideBy(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	tables, err := Tables(t.Context(), dir)
-	if err != nil || len(tables) != 2 {
-		t.Fatalf("%d tables, %v", len(tables), err)
+	recorded, err := history.Open(filepath.Join(dir, "history"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recorded.Close()
+	list, err := tables(t.Context(), recorded)
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%d tables, %v", len(list), err)
 	}
 	want := [][]string{
 		{"event", "12", "9.000000", "24.000000", "1.000000"}, {"commit", "3", "36.000000", "96.000000", "4.000000"},
 		{"events", "12", "12.0"}, {"commits", "3", "3.0"}, {"bytes of values", "1200", "1200.0"},
 	}
-	got := slices.Concat(tables[0].Rows, tables[1].Rows)
+	got := slices.Concat(list[0].Rows, list[1].Rows)
 	if !slices.EqualFunc(got, want, slices.Equal[[]string]) {
 		t.Errorf("the rows are %q", got)
 	}
-	notes := strings.Join(slices.Concat(tables[0].Notes, tables[1].Notes), " ")
+	notes := strings.Join(slices.Concat(list[0].Notes, list[1].Notes), " ")
 	for _, words := range []string{"divided by 3.", "divided by 4,", "divided by 1.000000 s", "found by a look-up: 1."} {
 		if !strings.Contains(notes, words) {
 			t.Errorf("no note says %q: %s", words, notes)

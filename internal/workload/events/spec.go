@@ -33,7 +33,7 @@ func Spec() workload.Spec {
 			{logs.Order, "batches stand together, at the acknowledged places, and in the order in which they were acknowledged"},
 			{logs.Continuous, "no stream has a hole before its end"},
 		},
-		Tables:  Tables,
+		Tables:  tables,
 		Objects: func(h history.Header) workload.Objects { return names(h.Accounts) },
 		Format: workload.Format{
 			Operation: func(op *history.Op) string {

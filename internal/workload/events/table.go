@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"path/filepath"
 	"strconv"
 
 	"stroppy/internal/check"
@@ -33,13 +32,8 @@ func (t *took) add(tx *history.Transaction) {
 	}
 }
 
-// Tables returns what the committed appends of the run in dir took, without its warm-up.
-func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
-	recorded, err := history.Open(filepath.Join(dir, "history"))
-	if err != nil {
-		return nil, err
-	}
-	defer recorded.Close()
+// tables returns what the committed appends of a recorded run took, without its warm-up.
+func tables(ctx context.Context, recorded *history.Reader) ([]workload.Table, error) {
 	run, err := configOf(recorded.Header())
 	if err != nil {
 		return nil, err

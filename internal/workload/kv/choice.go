@@ -43,8 +43,7 @@ func newChooser(c *Config, f *formula, run, client uint64) *chooser {
 	h.mix[last] = 1 // it takes what rounding leaves
 	h.choice = sampling.NewChoice(f.records, c.Distribution == Zipfian, c.ZipfExponent, f.seed)
 	if f.records > 1 && c.Distribution == Latest {
-		ranks := sampling.NewZipf(f.records, c.ZipfExponent)
-		h.ranks = &ranks
+		h.ranks = sampling.NewZipf(f.records, c.ZipfExponent)
 	}
 	return h
 }

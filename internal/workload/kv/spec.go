@@ -46,7 +46,7 @@ func Spec() workload.Spec {
 			{check.Durable, "every record of the load and of an acknowledged insert is there, with the value of the last acknowledged write, of one beside it or of an unknown one"},
 			{check.NoGhost, "nothing is there that no transaction wrote, or one that was refused"},
 		},
-		Tables:  Tables,
+		Tables:  tables,
 		Objects: func(h history.Header) workload.Objects { return formulaOf(h) },
 		Format: workload.Format{ // there are no rows
 			Operation: func(op *history.Op) string {

@@ -3,7 +3,6 @@ package kv
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -27,13 +26,9 @@ const (
 	digits      = 3 // of a histogram: an error of at most 0.1 %
 )
 
-// Tables are the measurements of each kind of transaction in the recorded run in dir.
-func Tables(ctx context.Context, dir string) ([]workload.Table, error) {
-	recorded, err := history.Open(filepath.Join(dir, "history"))
-	if err != nil {
-		return nil, err
-	}
-	defer recorded.Close()
+// tables are the measurements of each kind of transaction in a recorded run.
+func tables(ctx context.Context, recorded *history.Reader) ([]workload.Table, error) {
+	var err error
 	keySize := formulaOf(recorded.Header()).key
 	var of [history.Modify + 1]ofKind
 	begin, end := int64(-1), int64(0)

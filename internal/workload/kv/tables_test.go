@@ -40,15 +40,20 @@ func TestTables(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	tables, err := Tables(t.Context(), dir)
-	if err != nil || len(tables) != 1 {
-		t.Fatalf("%v, %v", tables, err)
+	recorded, err := history.Open(filepath.Join(dir, "history"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recorded.Close()
+	list, err := tables(t.Context(), recorded)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%v, %v", list, err)
 	}
 	want := [][]string{
 		{"read", "3", "1.5", "20", "20", "30", "30", "1", "0.98", "0"},
 		{"update", "1", "0.5", "1600", "1600", "1600", "1600", "0", "0", "0.5"},
 	}
-	if !slices.EqualFunc(tables[0].Rows, want, slices.Equal) {
-		t.Errorf("the rows are\n%q, not\n%q", tables[0].Rows, want)
+	if !slices.EqualFunc(list[0].Rows, want, slices.Equal) {
+		t.Errorf("the rows are\n%q, not\n%q", list[0].Rows, want)
 	}
 }

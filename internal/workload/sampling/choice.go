@@ -19,8 +19,7 @@ func NewChoice(n uint64, zipfian bool, exponent float64, seed uint64) Choice {
 	if !zipfian || n < 2 {
 		return Choice{n: n}
 	}
-	ranks := NewZipf(n, exponent)
-	return Choice{n: n, ranks: &ranks, scatter: NewPermutation(uint(bits.Len64(n-1)), Mix(^seed))}
+	return Choice{n: n, ranks: NewZipf(n, exponent), scatter: NewPermutation(uint(bits.Len64(n-1)), Mix(^seed))}
 }
 
 // Draw chooses one number.
@@ -51,8 +50,8 @@ type Zipf struct {
 }
 
 // NewZipf draws from n ranks, with an exponent above 0.
-func NewZipf(n uint64, exponent float64) Zipf {
-	z := Zipf{n: float64(n), exponent: exponent}
+func NewZipf(n uint64, exponent float64) *Zipf {
+	z := &Zipf{n: float64(n), exponent: exponent}
 	z.hx1 = z.integral(1.5) - 1
 	z.hn = z.integral(z.n + 0.5)
 	z.s = 2 - z.inverse(z.integral(2.5)-z.density(2))

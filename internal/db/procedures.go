@@ -28,19 +28,14 @@ type Procedures interface {
 	ProcedureSession(ctx context.Context, options SessionOptions) (ProcedureSession, error)
 }
 
-// Caller calls stored procedures.
-type Caller interface {
-	// Call runs the procedure as one transaction. Only a nil error means that it is
-	// committed. args are copied; the result is valid until the next Call. The errors
-	// are those of a transaction that ended.
-	Call(ctx context.Context, procedure *Procedure, args []Value) (*Result, error)
-}
-
 // ProcedureSession is one client of the Procedures model, used by one goroutine at a
 // time. Its errors are *Error. If the class is Unknown or Unavailable the session must
 // be Reset before anything else.
 type ProcedureSession interface {
-	Caller
+	// Call runs the procedure as one transaction. Only a nil error means that it is
+	// committed. args are copied; the result is valid until the next Call. The errors
+	// are those of a transaction that ended.
+	Call(ctx context.Context, procedure *Procedure, args []Value) (*Result, error)
 
 	// Reset drops the connection and opens a new one, once: the caller backs off and
 	// calls again.

@@ -22,9 +22,9 @@ import (
 type Database struct {
 	config config
 	driver *driver.Driver
-	// sessions are SQLite's: one of this process writes at a time, for dqlite refuses a
+	// The sessions are SQLite's: one of this process writes at a time, for dqlite refuses a
 	// second writer at once, and does not let it wait.
-	sessions *sqlite.Sessions
+	*sqlite.Sessions
 }
 
 var (
@@ -52,7 +52,7 @@ func Open(ctx context.Context, url string) (db.Database, error) {
 	}
 	quiet := func(client.LogLevel, string, ...any) {} // what it would log is in the errors
 	d := &Database{config: c}
-	d.sessions = sqlite.NewSessions(d.connect, math.MaxInt64)
+	d.Sessions = sqlite.NewSessions(isolations, d.connect, math.MaxInt64)
 	d.driver, err = driver.New(store, driver.WithLogFunc(quiet), driver.WithAttemptTimeout(max(c.timeout/3, time.Millisecond)),
 		driver.WithConnectionBackoffFactor(10*time.Millisecond), driver.WithConnectionBackoffCap(100*time.Millisecond))
 	if err != nil {
@@ -99,21 +99,9 @@ var isolations = db.Isolations{
 	Levels: []db.NamedLevel{{Name: "serializable", Level: isolation.Serializable}},
 }
 
-func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
-
-// Limits implements db.Database: SQLite's own are beyond what any workload writes.
-func (d *Database) Limits() db.Limits { return db.Limits{} }
-
-func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
-	if _, err := d.Claim(options.Isolation); err != nil {
-		return nil, err
-	}
-	return d.sessions.Open(ctx, options.Mode)
-}
-
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	info := db.Info{Name: "dqlite"}
-	s, err := d.sessions.Open(ctx, db.Interactive)
+	s, err := d.Session(ctx, db.SessionOptions{Mode: db.Interactive})
 	if err != nil {
 		return info, err
 	}
@@ -139,15 +127,10 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, nil
 }
 
-// Exec implements db.SQL. The statement is a transaction of its own.
-func (d *Database) Exec(ctx context.Context, statement string) error {
-	return d.sessions.Exec(ctx, statement)
-}
-
 // BulkLoad implements db.BulkLoader: one transaction, which dqlite replicates when it
 // commits, of statements with as many rows as the parameters of its protocol allow.
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
-	return d.sessions.Load(ctx, load, driver.MaxTupleParams, func(sqlite.Conn) error { return nil })
+	return d.Load(ctx, load, driver.MaxTupleParams, func(sqlite.Conn) error { return nil })
 }
 
 // Close implements db.Database. Sessions have connections of their own.

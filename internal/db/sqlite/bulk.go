@@ -18,7 +18,7 @@ const loadCacheKiB = 64 << 10
 // of six columns a second where this loads 376,000, because SQLite runs its
 // rows through a coroutine.
 func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (int64, error) {
-	rows, err := d.sessions.Load(ctx, load, len(load.Columns), func(c Conn) error {
+	rows, err := d.Load(ctx, load, len(load.Columns), func(c Conn) error {
 		return c.(*conn).setCache(max(loadCacheKiB, d.options.cacheKiB))
 	})
 	if err == nil {

@@ -29,20 +29,30 @@ type Conn interface {
 	Close()
 }
 
-// Sessions opens the sessions of one database, of which one writes at a time.
+// Sessions opens the sessions of one database, of which one writes at a time. Package
+// dqlite shares them.
 type Sessions struct {
+	db.Isolations
 	connect  func(context.Context) (Conn, error)
 	writers  queue
 	patience time.Duration // the longest wait in the queue of writers
 }
 
 // NewSessions returns the sessions of a database to which connect connects.
-func NewSessions(connect func(context.Context) (Conn, error), patience time.Duration) *Sessions {
-	return &Sessions{connect, newQueue(), patience}
+func NewSessions(isolations db.Isolations, connect func(context.Context) (Conn, error), patience time.Duration) *Sessions {
+	return &Sessions{isolations, connect, newQueue(), patience}
 }
 
-// Open opens a session whose statements travel as mode says.
-func (a *Sessions) Open(ctx context.Context, mode db.Mode) (db.SQLSession, error) {
+// Limits implements db.Database: a value may have 1,000,000,000 bytes, more than any
+// workload writes (https://www.sqlite.org/limits.html).
+func (a *Sessions) Limits() db.Limits { return db.Limits{} }
+
+// Session implements db.SQL.
+func (a *Sessions) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
+	if _, err := a.Claim(options.Isolation); err != nil {
+		return nil, err
+	}
+	mode := options.Mode
 	if mode != db.Pipelined && mode != db.Interactive {
 		return nil, db.Fatalf("open a session", "no mode has the number %d", mode)
 	}
@@ -62,7 +72,7 @@ func (a *Sessions) Open(ctx context.Context, mode db.Mode) (db.SQLSession, error
 
 // transact runs work in a write transaction on a session and connection of its own.
 func (a *Sessions) transact(ctx context.Context, work func(s db.SQLSession, c Conn) error) error {
-	s, err := a.Open(ctx, db.Interactive)
+	s, err := a.Session(ctx, db.SessionOptions{Mode: db.Interactive})
 	if err != nil {
 		return err
 	}

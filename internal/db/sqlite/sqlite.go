@@ -37,8 +37,8 @@ const checkpointPages = 1000
 // Database is an open SQLite database. It satisfies db.SQL, db.BulkLoader and
 // db.Footprinter.
 type Database struct {
-	options  options
-	sessions *Sessions
+	options options
+	*Sessions
 
 	mu    sync.Mutex // guards admin
 	admin *conn      // for Info and Exec; nil once closed
@@ -58,7 +58,7 @@ func Open(ctx context.Context, url string) (*Database, error) {
 		return nil, &db.Error{Class: db.Fatal, Op: "open SQLite", Err: err}
 	}
 	d := &Database{options: o}
-	d.sessions = NewSessions(func(ctx context.Context) (Conn, error) { return d.connect(ctx) }, o.busyTimeout)
+	d.Sessions = NewSessions(isolations, func(ctx context.Context) (Conn, error) { return d.connect(ctx) }, o.busyTimeout)
 	if err := checkPlace(o.path); err != nil {
 		return nil, &db.Error{Class: db.Fatal, Op: d.opOpen(), Err: err}
 	}
@@ -203,25 +203,9 @@ func Dialect() *db.Dialect {
 	}
 }
 
-// Claim implements db.Database: SQLite has one isolation.
-func (d *Database) Claim(name string) (db.Claim, error) {
-	return isolations.Claim(name)
-}
-
 var isolations = db.Isolations{
 	Product: "SQLite", Source: "Isolation In SQLite, https://www.sqlite.org/isolation.html",
 	Levels: []db.NamedLevel{{Name: "serializable", Level: isolation.Serializable}},
-}
-
-// Limits implements db.Database: a value may have 1,000,000,000 bytes, more than any
-// workload writes (https://www.sqlite.org/limits.html).
-func (d *Database) Limits() db.Limits { return db.Limits{} }
-
-func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
-	if _, err := d.Claim(options.Isolation); err != nil {
-		return nil, err
-	}
-	return d.sessions.Open(ctx, options.Mode)
 }
 
 // Info implements db.Database. The settings are what SQLite reports of a
@@ -259,10 +243,10 @@ func (d *Database) withAdmin(ctx context.Context, use func(*conn) error) error {
 
 // Exec implements db.SQL. The statement commits itself.
 func (d *Database) Exec(ctx context.Context, statement string) error {
-	if err := d.sessions.writers.enter(ctx, stoppedTimer(), d.options.busyTimeout); err != nil {
+	if err := d.writers.enter(ctx, stoppedTimer(), d.options.busyTimeout); err != nil {
 		return err
 	}
-	defer d.sessions.writers.leave()
+	defer d.writers.leave()
 	return d.withAdmin(ctx, func(c *conn) error { return c.exec(statement) })
 }
 

@@ -42,7 +42,6 @@ func (i *Info) Add(name, format string, args ...any) {
 	i.Settings = append(i.Settings, Setting{Name: name, Value: fmt.Sprintf(format, args...)})
 }
 
-// Setting is one setting of a server and its value.
 type Setting struct{ Name, Value string }
 
 // Claim is what a database promises at one isolation.

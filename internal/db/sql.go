@@ -111,7 +111,6 @@ type Result struct {
 	Values   []Value // row by row
 }
 
-// Rows returns the number of rows.
 func (r *Result) Rows() int {
 	if r.Columns == 0 {
 		return 0
@@ -119,7 +118,6 @@ func (r *Result) Rows() int {
 	return len(r.Values) / r.Columns
 }
 
-// Row returns row i.
 func (r *Result) Row(i int) []Value { return r.Values[i*r.Columns : (i+1)*r.Columns] }
 
 // Dialect is how one database spells SQL: data, never a decision of a workload.

@@ -62,7 +62,6 @@ func (n *nodeCopy) Exec(context.Context, string) error  { return errReadOnly }
 
 func (n *nodeCopy) Info(context.Context) (db.Info, error) { return db.Info{Name: "dqlite"}, nil }
 
-// Close removes the copy.
 func (n *nodeCopy) Close() error { return errors.Join(n.SQL.Close(), os.RemoveAll(n.dir)) }
 
 var errReadOnly = db.Fatalf("write to one node", "read=node in the address reads a copy: leave it out to write")

@@ -9,7 +9,6 @@ import (
 	"stroppy/internal/db"
 )
 
-// Must ends the test if err is one.
 func Must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -27,7 +26,6 @@ func Close(t testing.TB, c interface{ Close() error }) {
 	})
 }
 
-// Open opens a database until the test ends.
 func Open[D db.Database](t testing.TB, open func(context.Context, string) (D, error), url string) D {
 	t.Helper()
 	d, err := open(t.Context(), url)

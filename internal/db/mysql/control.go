@@ -35,8 +35,7 @@ func (d *Database) control(ctx context.Context, op string, do func(*control) err
 	}
 	out := l.out
 	if err := do(c); err != nil {
-		var own *db.Error
-		if errors.As(err, &own) {
+		if own, ok := errors.AsType[*db.Error](err); ok {
 			return own
 		}
 		return l.failure(guarded, op, err, c.phase, out)

@@ -166,18 +166,14 @@ var unusable = []error{
 
 // connectError is the error for a connection that was not made.
 func connectError(ctx context.Context, op string, p product, err error) *db.Error {
-	var e *client.MySQLError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*client.MySQLError](err); ok {
 		return reported(op, p, e, wire.Connecting)
 	}
-	for _, u := range unusable {
-		if errors.Is(err, u) {
-			return db.Fatalf(op, "%w", err)
-		}
-	}
-	var certificate *tls.CertificateVerificationError
+	_, distrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
-	case errors.As(err, &certificate):
+	case slices.ContainsFunc(unusable, func(u error) bool { return errors.Is(err, u) }):
+		return db.Fatalf(op, "%w", err)
+	case distrusted:
 		return db.Fatalf(op, "%w: check tls in the URL", err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = db.MessageError{Text: "no answer in time: " + db.CheckServer, Cause: context.Cause(ctx)}

@@ -150,15 +150,15 @@ func (d *Database) prepareLink(ctx context.Context, op, isolation string, l *lin
 	if err := l.arm(ctx, true); err != nil {
 		return wire.Lost(op, err, wire.Before)
 	}
+	var err error
 	if len(d.address.hosts) > 1 {
-		if err := l.takesWrites(d.server.galera); err != nil {
-			return l.failure(ctx, op, err, wire.Before, l.out)
-		}
+		err = l.takesWrites(d.server.galera)
 	}
-	if isolation != "" {
-		if _, err := l.exec("SET SESSION TRANSACTION ISOLATION LEVEL " + strings.ToUpper(isolation)); err != nil {
-			return l.failure(ctx, op, err, wire.Before, l.out)
-		}
+	if err == nil && isolation != "" {
+		_, err = l.exec("SET SESSION TRANSACTION ISOLATION LEVEL " + strings.ToUpper(isolation))
+	}
+	if err != nil {
+		return l.failure(ctx, op, err, wire.Before, l.out)
 	}
 	return nil
 }
@@ -256,8 +256,7 @@ func (l *link) table(text string) ([][]string, error) {
 // bytes had been sent before the call: if no more were, nothing can have been
 // done.
 func (l *link) failure(ctx context.Context, op string, err error, at wire.Phase, out int64) *db.Error {
-	var e *client.MySQLError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*client.MySQLError](err); ok {
 		return reported(op, l.product, e, at)
 	}
 	if l.out == out {

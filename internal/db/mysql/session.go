@@ -31,7 +31,6 @@ type session struct {
 	rowBuffer             // behind the results
 }
 
-// Session opens a connection and sets its isolation.
 func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
 	name := options.Isolation
 	if name == "" {
@@ -58,7 +57,6 @@ func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.S
 	return s, nil
 }
 
-// Reset drops the connection and opens a new one.
 func (s *session) Reset(ctx context.Context) error {
 	s.drop()
 	host := s.host
@@ -74,7 +72,6 @@ func (s *session) Reset(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the session.
 func (s *session) Close() error {
 	if s.link != nil {
 		if s.state == wire.Open {
@@ -249,7 +246,6 @@ func (s *session) Rollback(ctx context.Context) error {
 	return nil
 }
 
-// undo sends ROLLBACK.
 func (s *session) undo(ctx context.Context) *db.Error {
 	s.state = wire.Idle
 	if err := s.arm(ctx, true); err != nil {

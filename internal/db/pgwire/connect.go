@@ -90,8 +90,8 @@ func (d *Database) EnableNotices(ctx context.Context, conn *pgconn.PgConn) error
 
 // Refused says that the server has answered with an error and goes on.
 func Refused(err error) bool {
-	var e *pgconn.PgError
-	return errors.As(err, &e) && !isFatal(e)
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && !isFatal(e)
 }
 
 // keepsImplicit asks whether all statements up to one Sync, and no more, are one

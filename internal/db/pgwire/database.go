@@ -184,13 +184,10 @@ func serversOf(config *pgconn.Config) []string {
 // Close has nothing to close: sessions are closed by whoever opened them.
 func (d *Database) Close() error { return nil }
 
-// Limits are those of the flavor.
 func (d *Database) Limits() db.Limits { return d.flavor.Limits }
 
-// Dialect is that of the flavor.
 func (d *Database) Dialect() *db.Dialect { return d.flavor.Dialect }
 
-// Claim says what the flavor's documentation promises.
 func (d *Database) Claim(name string) (db.Claim, error) {
 	if name == "" {
 		name = d.isolation

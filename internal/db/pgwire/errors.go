@@ -102,8 +102,7 @@ func (f *Flavor) fromPgconn(ctx context.Context, op string, err error, p wire.Ph
 	if p == wire.Connecting {
 		return f.connectError(op, err, context.Cause(ctx))
 	}
-	var e *pgconn.PgError
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return f.reported(op, e, p, false)
 	}
 	if cause := context.Cause(ctx); cause != nil {
@@ -116,8 +115,7 @@ func (f *Flavor) fromPgconn(ctx context.Context, op string, err error, p wire.Ph
 // context ended, if it did. What pgconn says about the user and the database is
 // left out, for a mangled URL may carry a part of the password there.
 func (f *Flavor) connectError(op string, err, cause error) *db.Error {
-	var c *pgconn.ConnectError
-	if errors.As(err, &c) {
+	if c, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		err = c.Unwrap()
 	}
 	// pgconn joins one error for each address, and under sslmode=prefer or allow two,

@@ -50,7 +50,6 @@ type link struct {
 	status     byte // of the last ReadyForQuery: I idle, T in a transaction, E in a failed one
 }
 
-// Session opens a connection and sets its isolation.
 func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
 	if options.Isolation != "" {
 		own, err := d.flavor.Isolations.Name(options.Isolation)
@@ -212,7 +211,6 @@ func (s *session) Rollback(ctx context.Context) error {
 	return err
 }
 
-// undo sends ROLLBACK.
 func (s *session) undo(ctx context.Context) *db.Error {
 	s.pending = s.pending[:s.ready]
 	start := len(s.controls.begin)

@@ -14,7 +14,6 @@ import (
 	"stroppy/internal/db/drivertest"
 )
 
-// BIC is the first half of every account's key.
 var BIC = []byte("ABCDEFGH")
 
 // Opening is what each account of a Bank begins with, in cents.
@@ -40,17 +39,14 @@ func (b *Bank) Make(t testing.TB, d db.SQL, n int) {
 	Execute(t, d, "INSERT INTO accounts VALUES "+strings.Join(rows, ", "))
 }
 
-// Touch adds cents to an account.
 func (b *Bank) Touch(account, cents int64) Statement {
 	return Statement{b.Update, []db.Value{Number(cents), Number(1), {Text: BIC}, Number(account)}}
 }
 
-// See reads an account.
 func (b *Bank) See(account int64) Statement {
 	return Statement{b.Read, []db.Value{{Text: BIC}, Number(account)}}
 }
 
-// Balance returns the cents of an account.
 func (b *Bank) Balance(t testing.TB, s db.SQLSession, account int64) int64 {
 	t.Helper()
 	var cents int64 = -1
@@ -62,16 +58,13 @@ func (b *Bank) Balance(t testing.TB, s db.SQLSession, account int64) int64 {
 	return cents
 }
 
-// Statement is one statement of a transaction.
 type Statement struct {
 	S    *db.Statement
 	Args []db.Value
 }
 
-// With is a statement with its arguments.
 func With(s *db.Statement, args []db.Value) Statement { return Statement{S: s, Args: args} }
 
-// Number is a value.
 func Number(n int64) db.Value { return db.Value{Int: n} }
 
 // Transact runs statements in one transaction and commits it, with a Flush before
@@ -110,7 +103,6 @@ func Do(ctx context.Context, s db.SQLSession, x Statement) (*db.Result, error) {
 // Modes are those that every test is run in.
 var Modes = map[string]db.Mode{"pipelined": db.Pipelined, "interactive": db.Interactive}
 
-// EachMode runs a test in each of Modes.
 func EachMode(t *testing.T, test func(*testing.T, db.Mode)) {
 	for name, mode := range Modes {
 		t.Run(name, func(t *testing.T) { test(t, mode) })
@@ -134,7 +126,6 @@ func Session(t testing.TB, d db.SQL, mode db.Mode, isolation string) db.SQLSessi
 	return s
 }
 
-// Secret is the password of the tests.
 const Secret = "s3cr3t-w0rd"
 
 // WantError checks an error's class and code, that no part of Secret is in it, and

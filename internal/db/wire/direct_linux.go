@@ -133,8 +133,7 @@ func (d *direct) put(fd uintptr) bool {
 // poller said.
 func (d *direct) failed(t *transfer, waited error) error {
 	if waited != nil {
-		var own *net.OpError
-		if errors.As(waited, &own) {
+		if own, ok := errors.AsType[*net.OpError](waited); ok {
 			own.Op = t.op
 		}
 		return waited

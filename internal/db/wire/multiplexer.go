@@ -33,34 +33,29 @@ func NewMultiplexer[L any](fits func(L) bool, exchange func(batch []L)) *Multipl
 type Stream[L any] struct {
 	of     *Multiplexer[L]
 	stream L
-	turn   chan turn
+	// turn ends its waiting: true, the connection is its own; false, its request was part
+	// of an exchange.
+	turn chan bool
 }
-
-// turn is what a stream that waits receives.
-type turn uint8
-
-const (
-	served turn = iota // its request was part of an exchange
-	owner              // the connection is its own
-)
 
 // Stream returns the place of a stream.
 func (s *Multiplexer[L]) Stream(stream L) *Stream[L] {
-	return &Stream[L]{of: s, stream: stream, turn: make(chan turn, 1)}
+	return &Stream[L]{of: s, stream: stream, turn: make(chan bool, 1)}
 }
 
 // Acquire waits until the stream owns the connection.
 func (p *Stream[L]) Acquire() {
 	s := p.of
 	s.mu.Lock()
-	if s.owned {
+	wait := s.owned
+	if wait {
 		s.waiting = append(s.waiting, p)
-		s.mu.Unlock()
-		<-p.turn
-		return
 	}
 	s.owned = true
 	s.mu.Unlock()
+	if wait {
+		<-p.turn
+	}
 }
 
 // Release hands the connection, which the stream owns, on: to a stream that waits for it, or
@@ -73,9 +68,9 @@ func (p *Stream[L]) Release() {
 	case len(s.waiting) > 0:
 		next := s.waiting[0]
 		s.waiting = append(s.waiting[:0], s.waiting[1:]...)
-		next.turn <- owner
+		next.turn <- true
 	case len(s.queue) > 0:
-		s.queue[0].turn <- owner
+		s.queue[0].turn <- true
 	default:
 		s.owned = false
 	}
@@ -90,7 +85,7 @@ func (p *Stream[L]) Send() {
 	leads := !s.owned
 	s.owned = true
 	s.mu.Unlock()
-	if leads || <-p.turn == owner {
+	if leads || <-p.turn {
 		p.lead()
 	}
 }
@@ -121,7 +116,7 @@ func (p *Stream[L]) lead() {
 	s.exchange(s.streams)
 	for _, other := range s.handles {
 		if other != p {
-			other.turn <- served
+			other.turn <- false
 		}
 	}
 	p.Release()

@@ -13,9 +13,6 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Longest is the longest time that a parameter may be.
-const Longest = time.Hour
-
 // Option reads the value of a parameter. Its error continues the sentence "name=value".
 type Option func(value string) error
 
@@ -60,12 +57,13 @@ func Text(to *string) Option {
 	}
 }
 
-// Time is a time from least to Longest.
+// Time is a time from least to an hour.
 func Time(to *time.Duration, least time.Duration) Option {
+	const most = time.Hour
 	return func(value string) error {
 		d, err := time.ParseDuration(value)
-		if err != nil || d < least || d > Longest {
-			return fmt.Errorf("is no time from %v to %v, such as 3s", least, Longest)
+		if err != nil || d < least || d > most {
+			return fmt.Errorf("is no time from %v to %v, such as 3s", least, most)
 		}
 		*to = d
 		return nil

@@ -62,7 +62,7 @@ func Open(ctx context.Context, url string) (db.Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn.Close()
+	_ = conn.Close() // it has shown that there is a leader
 	return d, nil
 }
 

@@ -18,7 +18,8 @@ import (
 
 // conn is one connection to the leader, as package sqlite's sessions use it. Every
 // statement is a round trip, because a dqlite server takes one request of a connection
-// at a time.
+// at a time. When it is closed, its statements go with it, and the server rolls an open
+// transaction back.
 type conn struct {
 	*driver.Conn
 	timeout  time.Duration // of one call
@@ -74,9 +75,6 @@ func (c *conn) Undo() bool {
 	c.open = false
 	return !c.broken
 }
-
-// Close implements sqlite.Conn. The server rolls an open transaction back.
-func (c *conn) Close() { _ = c.Conn.Close() } // its statements go with it
 
 func (c *conn) Reads(_ context.Context, statement *db.Statement) (bool, error) {
 	first, _, _ := strings.Cut(strings.TrimSpace(statement.SQL), " ")

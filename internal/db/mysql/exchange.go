@@ -57,7 +57,7 @@ func (s *session) one(ctx context.Context, what string, at wire.Phase, p *prepar
 	case errors.As(err, &stopped): // the rest of the rows is not waited for, so that the connection ends
 		return 0, &db.Error{Class: db.Unknown, Op: s.op(what), Err: stopped.error}
 	case errors.As(err, &bad):
-		return 0, db.Fatalf(s.op("execute "+db.Shorten(p.statement.SQL)), "%w", bad.err)
+		return 0, db.Fatalf(s.op("execute "+db.Shorten(p.statement.SQL)), "%w", bad.error)
 	}
 	own := s.failure(ctx, s.op(what), err, at, sent)
 	if own.Class == db.Fatal {
@@ -131,9 +131,9 @@ func (s *session) send(ctx context.Context, what string, at wire.Phase) *db.Erro
 	}
 	if u, ok := err.(unreadable); ok {
 		if x.commits {
-			return wire.Lost(s.op(what), fmt.Errorf("the result of a statement cannot be read: %w", u.err), at)
+			return wire.Lost(s.op(what), fmt.Errorf("the result of a statement cannot be read: %w", u.error), at)
 		}
-		return db.Fatalf(s.op(what), "the result of a statement cannot be read: %w", u.err)
+		return db.Fatalf(s.op(what), "the result of a statement cannot be read: %w", u.error)
 	}
 	var refused *client.MySQLError
 	i := len(x.batch)

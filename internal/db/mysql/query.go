@@ -45,9 +45,7 @@ func (s *session) Query(ctx context.Context, statement *db.Statement, args []db.
 type rowError struct{ error }
 
 // unreadable is an answer of the server that this driver cannot read.
-type unreadable struct{ err error }
-
-func (u unreadable) Error() string { return u.err.Error() }
+type unreadable struct{ error }
 
 type rowBuffer struct {
 	values  []db.Value     // row by row

@@ -1,6 +1,8 @@
 package mysql
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,15 +82,13 @@ func (s *server) grouped() bool { return s.variables["group_replication_group_na
 // that another server's transaction can roll back one that is under way here.
 func (s *server) replicates() bool { return s.galera || s.grouped() }
 
-// isolation is the default isolation of its sessions, as SET TRANSACTION names
-// it.
+// isolation is the default isolation of its sessions, as SET TRANSACTION names it.
 func (s *server) isolation() (string, error) {
-	for _, name := range []string{"transaction_isolation", "tx_isolation"} {
-		if value := s.variables[name]; value != "" {
-			return isolations.Name(value)
-		}
+	value := cmp.Or(s.variables["transaction_isolation"], s.variables["tx_isolation"])
+	if value == "" {
+		return "", errors.New("it did not name its default isolation")
 	}
-	return "", fmt.Errorf("it did not name its default isolation")
+	return isolations.Name(value)
 }
 
 // keyless says that a table may be without a primary key until it is loaded. The

@@ -125,16 +125,12 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	if s.link == nil || s.state != wire.Idle {
 		return s.misuse(s.opBegin)
 	}
-	s.clear()
-	s.state, s.readOnly = wire.Queued, readOnly
-	return nil
-}
-
-func (s *session) clear() {
 	s.pending, s.results = s.pending[:0], s.results[:0]
 	s.values, s.text = s.values[:0], s.text[:0]
 	s.ready = 0
 	s.out = append(s.out[:0], s.controls.begin...)
+	s.state, s.readOnly = wire.Queued, readOnly
+	return nil
 }
 
 func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Value) (int, error) {

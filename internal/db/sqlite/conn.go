@@ -62,7 +62,7 @@ func openConn(ctx context.Context, path string, flags int32, timeout time.Durati
 	c.out = libc.Xcalloc(c.tls, 2, types.Size_t(pointerSize))
 	name, err := libc.CString(path)
 	if err != nil || c.out == 0 {
-		c.close()
+		c.Close()
 		return nil, failure(ctx, op, sqlite3.SQLITE_NOMEM, "out of memory", false)
 	}
 	flags |= sqlite3.SQLITE_OPEN_READWRITE | sqlite3.SQLITE_OPEN_NOMUTEX | sqlite3.SQLITE_OPEN_EXRESCODE
@@ -70,7 +70,7 @@ func openConn(ctx context.Context, path string, flags int32, timeout time.Durati
 	libc.Xfree(c.tls, name)
 	c.db = pointerAt(c.out)
 	if code != sqlite3.SQLITE_OK {
-		defer c.close()
+		defer c.Close()
 		return nil, c.failed(op, code)
 	}
 	sqlite3.Xsqlite3_busy_handler(c.tls, c.db, funcPointer(c.busy), 0)
@@ -78,16 +78,18 @@ func openConn(ctx context.Context, path string, flags int32, timeout time.Durati
 	return c, nil
 }
 
-// close ends the connection and with it the transaction that is open on it.
-// It returns SQLite's result code.
-func (c *conn) close() int32 {
+// Close ends the connection and with it the transaction that is open on it.
+func (c *conn) Close() error {
 	for _, s := range c.prepared {
 		s.close()
 	}
 	code := sqlite3.Xsqlite3_close_v2(c.tls, c.db) // of 0 too
 	libc.Xfree(c.tls, c.out)
 	c.tls.Close()
-	return code
+	if code != sqlite3.SQLITE_OK {
+		return failure(c.ctx, "close the SQLite database", code, "it could not be closed", false)
+	}
+	return nil
 }
 
 // The statements of the connection itself.
@@ -135,8 +137,6 @@ func (c *conn) Undo() bool {
 	}
 	return !c.inTransaction()
 }
-
-func (c *conn) Close() { c.close() }
 
 func (c *conn) Reads(ctx context.Context, statement *db.Statement) (bool, error) {
 	c.ctx = ctx

@@ -26,7 +26,7 @@ type Conn interface {
 	// has ended, and reports whether the connection is fit for another.
 	Undo() bool
 
-	Close()
+	Close() error
 }
 
 // Sessions opens the sessions of one database, of which one writes at a time. Package
@@ -366,7 +366,7 @@ func (s *session) finish() {
 // drop closes the connection; the session is broken until Reset.
 func (s *session) drop() {
 	if s.c != nil {
-		s.c.Close()
+		_ = s.c.Close() // of a connection that is given up
 		s.c = nil
 	}
 }

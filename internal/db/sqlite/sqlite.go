@@ -13,6 +13,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func (d *Database) openFirst(ctx context.Context) (*conn, error) {
 		_, err = c.text("SELECT count(*) FROM sqlite_schema")
 	}
 	if err != nil {
-		c.close()
+		c.Close()
 		return nil, err
 	}
 	return c, nil
@@ -169,7 +170,7 @@ func (d *Database) connect(ctx context.Context) (*conn, error) {
 		if err = d.configure(c); err == nil {
 			return c, nil
 		}
-		c.close()
+		c.Close()
 	}
 	err = d.explain(err)
 	if e, ok := errors.AsType[*db.Error](err); ok {
@@ -278,9 +279,5 @@ func (d *Database) Close() error {
 	c := d.admin
 	d.admin = nil
 	c.ctx, c.timeout = context.Background(), 0 // whoever is in the way is not waited for
-	err := c.checkpoint()
-	if code := c.close(); code != sqlite3.SQLITE_OK && err == nil {
-		err = failure(c.ctx, "close the SQLite database "+d.options.path, code, "it could not be closed", false)
-	}
-	return err
+	return cmp.Or(c.checkpoint(), c.Close())
 }

@@ -58,15 +58,6 @@ func (l *link) query(text string) (driver.Rows, error) {
 	return l.conn.(driver.QueryerContext).QueryContext(never, text, nil)
 }
 
-// alive says whether the server has not ended the connection while it rested.
-// A connection that has just worked is not asked.
-func (l *link) alive() bool {
-	now := time.Now()
-	rested := now.Sub(l.used) > wire.RestTime
-	l.used = now
-	return !rested || l.conn.(driver.SessionResetter).ResetSession(never) == nil
-}
-
 // drop ends the connection without a word.
 func (l *link) drop() {
 	_ = l.socket.Close() // an error of a connection that is given up changes nothing

@@ -2,6 +2,8 @@ package mysql
 
 import (
 	"context"
+	"database/sql/driver"
+	"time"
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/wire"
@@ -115,17 +117,19 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	return nil
 }
 
-// wake makes the connection ready for what begins now. A connection that rested
-// may have been ended by the server.
+// wake makes the connection ready for what begins now. One that rested may have been
+// ended by the server.
 func (s *session) wake(ctx context.Context, what string, bounded bool) error {
 	err := s.arm(ctx, bounded)
-	if err == nil && !s.alive() {
+	now := time.Now()
+	if err == nil && now.Sub(s.used) > wire.RestTime && s.conn.(driver.SessionResetter).ResetSession(never) != nil {
 		err = wire.ErrEnded
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		return s.fail(ctx, wire.Lost(s.op(what), err, wire.Before))
 	}
-	return s.fail(ctx, wire.Lost(s.op(what), err, wire.Before))
+	s.used = now
+	return nil
 }
 
 // beginning is the statement that begins the transaction. A snapshot that is

@@ -5,17 +5,10 @@ import (
 	"syscall"
 )
 
-// aliveness says, without waiting, whether the server has ended a connection.
-type aliveness struct {
-	raw   syscall.RawConn
-	check func(fd uintptr) bool
-	over  bool
-	first [1]byte
-}
-
-// newAliveness returns nil for a connection that cannot be checked, such as one
-// with TLS, whose first byte says nothing.
-func newAliveness(conn net.Conn) *aliveness {
+// endedCheck returns what says, without waiting, whether the server has closed a
+// connection or announced it. It is nil for a connection that cannot be checked, such as
+// one with TLS, whose first byte says nothing.
+func endedCheck(conn net.Conn) func() bool {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
 		return nil
@@ -24,17 +17,13 @@ func newAliveness(conn net.Conn) *aliveness {
 	if err != nil {
 		return nil
 	}
-	p := &aliveness{raw: raw}
-	p.check = func(fd uintptr) bool {
-		n, _, err := syscall.Recvfrom(int(fd), p.first[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	var first [1]byte
+	over := false
+	peek := func(fd uintptr) bool {
+		n, _, err := syscall.Recvfrom(int(fd), first[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 		// An ErrorResponse that nobody asked for announces the end of the session.
-		p.over = err == nil && (n == 0 || p.first[0] == 'E') || err == syscall.ECONNRESET
+		over = err == nil && (n == 0 || first[0] == 'E') || err == syscall.ECONNRESET
 		return true
 	}
-	return p
-}
-
-// ended says that the server has closed the connection or announced it.
-func (p *aliveness) ended() bool {
-	return p != nil && p.raw.Read(p.check) == nil && p.over
+	return func() bool { return raw.Read(peek) == nil && over }
 }

@@ -39,7 +39,7 @@ func (d *Database) connect(ctx context.Context, isolation string) (*link, error)
 		return nil, own
 	}
 	return &link{
-		connection: &connection{Deadlines: wire.Deadlines{Conn: h.Conn, Limit: d.timeout}, reader: reader{source: h.Conn}, aliveness: newAliveness(h.Conn)},
+		connection: &connection{Deadlines: wire.Deadlines{Conn: h.Conn, Limit: d.timeout}, reader: reader{source: h.Conn}, ended: endedCheck(h.Conn)},
 		statements: make(map[*db.Statement]*prepared),
 		status:     h.TxStatus,
 	}, nil

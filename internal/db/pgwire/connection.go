@@ -16,9 +16,9 @@ const largeWrite = 32 << 10
 // connection is a hijacked connection with its time limits.
 type connection struct {
 	wire.Deadlines
-	reader    reader
-	aliveness *aliveness
-	last      time.Time // when arm was called last
+	reader reader
+	ended  func() bool // nil, or whether the server has ended it
+	last   time.Time   // when arm was called last
 
 	writing chan error // of a large write under way
 }
@@ -29,7 +29,7 @@ func (b *connection) arm(ctx context.Context, bounded bool) error {
 		return context.Cause(ctx)
 	}
 	now := time.Now()
-	if now.Sub(b.last) > wire.RestTime && b.aliveness.ended() {
+	if now.Sub(b.last) > wire.RestTime && b.ended != nil && b.ended() {
 		return wire.ErrEnded
 	}
 	b.last = now

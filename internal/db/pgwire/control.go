@@ -108,28 +108,25 @@ func (c *Control) Commit(ctx context.Context) error {
 // password nor a session (PostgreSQL documentation 55.2.11, "SSL Session
 // Encryption").
 func (d *Database) guard(ctx context.Context, address net.Addr) (context.Context, func()) {
-	return wire.Guard(ctx, d.timeout, func(ctx context.Context) error { return probe(ctx, address, d.config.ConnectTimeout) })
-}
-
-// probe asks the server at that address for one byte.
-func probe(ctx context.Context, address net.Addr, limit time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	var dialer net.Dialer
-	conn, err := dialer.DialContext(ctx, address.Network(), address.String())
-	if err != nil {
+	return wire.Guard(ctx, d.timeout, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, d.config.ConnectTimeout)
+		defer cancel()
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(ctx, address.Network(), address.String())
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		deadline, _ := ctx.Deadline()
+		if err := conn.SetDeadline(deadline); err != nil {
+			return err
+		}
+		const sslRequest = 80877103
+		message := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 8), sslRequest)
+		if _, err := conn.Write(message); err != nil {
+			return err
+		}
+		_, err = io.ReadFull(conn, message[:1])
 		return err
-	}
-	defer conn.Close()
-	deadline, _ := ctx.Deadline()
-	if err := conn.SetDeadline(deadline); err != nil {
-		return err
-	}
-	const sslRequest = 80877103
-	message := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, 8), sslRequest)
-	if _, err := conn.Write(message); err != nil {
-		return err
-	}
-	_, err = io.ReadFull(conn, message[:1])
-	return err
+	})
 }

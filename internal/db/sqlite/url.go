@@ -10,12 +10,6 @@ import (
 	"stroppy/internal/db/address"
 )
 
-const (
-	defaultBusyTimeout = 10 * time.Second
-	defaultCacheKiB    = 8 << 10
-	maxCacheKiB        = 1 << 30
-)
-
 // options are what a URL asks for, every default filled in.
 type options struct {
 	path        string // absolute
@@ -34,7 +28,7 @@ var style = address.Style{Product: "SQLite"}
 // that a power loss right after a commit can undo it:
 // https://www.sqlite.org/pragma.html#pragma_synchronous
 func parseURL(text string) (options, error) {
-	o := options{journal: "wal", busyTimeout: defaultBusyTimeout, cacheKiB: defaultCacheKiB}
+	o := options{journal: "wal", busyTimeout: 10 * time.Second, cacheKiB: 8 << 10}
 	rest, ok := strings.CutPrefix(text, "sqlite:")
 	if !ok {
 		return o, fmt.Errorf("the address %q does not start with %q", text, "sqlite:")
@@ -47,7 +41,7 @@ func parseURL(text string) (options, error) {
 		"synchronous":  address.Word(&o.synchronous, "extra", "full", "normal", "off"),
 		"journal":      address.Word(&o.journal, "wal", "delete"),
 		"busy_timeout": address.Time(&o.busyTimeout, 0),
-		"cache_size":   address.Number(&o.cacheKiB, "number of KiB", 1, maxCacheKiB),
+		"cache_size":   address.Number(&o.cacheKiB, "number of KiB", 1, 1<<30),
 	})
 	if err != nil {
 		return o, err

@@ -62,9 +62,6 @@ type Procedure struct {
 	Texts   map[Language]string
 }
 
-// procedureName stands for the procedure's name in a text.
-const procedureName = "PROCEDURE_NAME"
-
 // NewProcedure gives a procedure its name, which is prefix and a digest of its texts,
 // so that it need never be replaced while another version of this program calls its
 // own. PROCEDURE_NAME in a text stands for it.
@@ -75,7 +72,7 @@ func NewProcedure(prefix string, params, columns []Type, texts map[Language]stri
 	}
 	p := &Procedure{Name: fmt.Sprintf("%s_%08x", prefix, digest.Sum32()), Params: params, Columns: columns, Texts: map[Language]string{}}
 	for language, text := range texts {
-		p.Texts[language] = strings.ReplaceAll(text, procedureName, p.Name)
+		p.Texts[language] = strings.ReplaceAll(text, "PROCEDURE_NAME", p.Name)
 	}
 	return p
 }

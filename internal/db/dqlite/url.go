@@ -18,17 +18,10 @@ import (
 	"stroppy/internal/db/address"
 )
 
-const (
-	// defaultTimeout bounds one call. A leader that is frozen or cut off keeps its
-	// clients waiting for as long.
-	defaultTimeout  = 3 * time.Second
-	defaultDatabase = "stroppy"
-)
-
 type config struct {
 	nodes    []string // host:port
 	database string
-	timeout  time.Duration // of one call
+	timeout  time.Duration // of one call, for which a frozen leader keeps its clients waiting
 	copy     bool          // read=node
 }
 
@@ -36,7 +29,7 @@ type config struct {
 var style = address.Style{Product: "dqlite", Server: "node", Port: "9000", Form: "dqlite://HOST:PORT,HOST:PORT"}
 
 func parseURL(text string) (config, error) {
-	c := config{timeout: defaultTimeout, database: defaultDatabase}
+	c := config{timeout: 3 * time.Second, database: "stroppy"}
 	rest, ok := strings.CutPrefix(text, "dqlite://")
 	if !ok {
 		return c, style.Errorf("it does not begin with dqlite://")

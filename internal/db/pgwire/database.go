@@ -148,7 +148,11 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 		}
 		return nil, db.Fatalf(op, "%s", reason)
 	}
-	servers := serversOf(config)
+	servers := []string{net.JoinHostPort(config.Host, fmt.Sprint(config.Port))}
+	for _, f := range config.Fallbacks {
+		servers = append(servers, net.JoinHostPort(f.Host, fmt.Sprint(f.Port)))
+	}
+	servers = slices.Compact(servers)
 	if slices.ContainsFunc(servers, func(host string) bool { return strings.LastIndexByte(host, '@') > 0 }) {
 		return nil, db.Fatalf(op, "%w", unescaped) // written %40, or in the parameter host
 	}
@@ -170,15 +174,6 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 		delete(config.RuntimeParams, name) // the others go to the server
 	}
 	return d, nil
-}
-
-// serversOf returns host:port of each server, in the order of the URL.
-func serversOf(config *pgconn.Config) []string {
-	names := []string{net.JoinHostPort(config.Host, fmt.Sprint(config.Port))}
-	for _, f := range config.Fallbacks {
-		names = append(names, net.JoinHostPort(f.Host, fmt.Sprint(f.Port)))
-	}
-	return slices.Compact(names)
 }
 
 // Close has nothing to close: sessions are closed by whoever opened them.

@@ -18,8 +18,6 @@ import (
 // 1,450–1,550 ms with the handler, for 3,100–4,100 and 2,500–2,600 transfers a second.
 type queue chan struct{}
 
-func newQueue() queue { return make(queue, 1) }
-
 // errQueue is what waiting in the queue longer than busy_timeout ends with: the
 // same that SQLite itself answers when the lock is not granted in time.
 var errQueue = errors.New("database is locked: the write lock was not free within busy_timeout")

@@ -13,7 +13,7 @@ import (
 
 func TestQueueIsFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
+		q := make(queue, 1)
 		if err := q.enter(t.Context(), stoppedTimer(), time.Second); err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +40,7 @@ func TestQueueIsFair(t *testing.T) {
 
 func TestQueueEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := newQueue()
+		q := make(queue, 1)
 		timer := stoppedTimer()
 		if err := q.enter(t.Context(), timer, time.Second); err != nil {
 			t.Fatal(err)

@@ -40,7 +40,7 @@ type Sessions struct {
 
 // NewSessions returns the sessions of a database to which connect connects.
 func NewSessions(isolations db.Isolations, connect func(context.Context) (Conn, error), patience time.Duration) *Sessions {
-	return &Sessions{isolations, connect, newQueue(), patience}
+	return &Sessions{isolations, connect, make(queue, 1), patience}
 }
 
 // Limits implements db.Database: a value may have 1,000,000,000 bytes, more than any

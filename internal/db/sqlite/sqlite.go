@@ -31,10 +31,6 @@ import (
 	"stroppy/internal/isolation"
 )
 
-// checkpointPages is PRAGMA wal_autocheckpoint: the pages that the WAL gathers
-// before whoever commits next writes them to the database. SQLite's own default.
-const checkpointPages = 1000
-
 // Database is an open SQLite database. It satisfies db.SQL, db.BulkLoader and
 // db.Footprinter.
 type Database struct {
@@ -152,7 +148,9 @@ func (d *Database) configure(c *conn) error {
 	for _, pragma := range []string{
 		"PRAGMA synchronous=" + d.options.synchronous,
 		"PRAGMA foreign_keys=ON",
-		"PRAGMA wal_autocheckpoint=" + strconv.Itoa(checkpointPages),
+		// The pages that the WAL gathers before whoever commits next writes them to the
+		// database: SQLite's own default.
+		"PRAGMA wal_autocheckpoint=1000",
 		// On macOS fsync leaves data in the drive's cache; elsewhere this does nothing.
 		"PRAGMA fullfsync=" + strconv.FormatBool(d.options.synchronous == "full" || d.options.synchronous == "extra"),
 	} {

@@ -7,9 +7,6 @@ import (
 	"stroppy/internal/db"
 )
 
-// rowsChunk is about how many bytes of rows are made at once.
-const rowsChunk = 64 << 10
-
 // Rows are the rows of a bulk load, which Read gives as a server takes them.
 type Rows struct {
 	Load            *db.BulkLoad
@@ -70,11 +67,12 @@ func (r *Rows) Read(p []byte) (int, error) {
 
 // fill makes the next chunk, which is empty at the end.
 func (r *Rows) fill() {
+	const enough = 64 << 10 // bytes
 	r.buf, r.at = r.buf[:0], 0
 	if !r.opened {
 		r.buf, r.opened = append(r.buf, r.Header...), true
 	}
-	for !r.ended && len(r.buf) < rowsChunk {
+	for !r.ended && len(r.buf) < enough {
 		row := r.Next()
 		if row == nil {
 			r.buf = append(r.buf, r.Trailer...)

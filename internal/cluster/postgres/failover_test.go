@@ -173,6 +173,7 @@ func TestKnownBad(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			primary, standby := roles(t, c)
 			p := kind().Pay(t, c)
+			clustertest.Must(t, c.WaitHealthy(ctx)) // the standby has the table of the payments
 			heal := part(t, primary, standby)
 			p.GoOn(200)
 			clustertest.Must(t, primary.Kill())

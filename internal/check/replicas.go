@@ -89,7 +89,7 @@ type Replica struct {
 // Replicas is the check of what each node held.
 const Replicas = "replicas"
 
-// SameReplicas checks what every node of a cluster checked against the end state that all
+// SameReplicas compares what every node of a cluster held with the end state that all
 // other checks use.
 func SameReplicas(whole Digest, nodes []Replica) Result {
 	r := Result{Name: Replicas, Required: true, Status: Valid}
@@ -100,7 +100,7 @@ func SameReplicas(whole Digest, nodes []Replica) Result {
 			unread = append(unread, fmt.Sprintf("%s could not be read: %s.", n.Node, n.Error))
 		case n.Digest != whole:
 			counts := fmt.Sprintf("%s and %s of another content, where the cluster has %d and %d",
-				Plural(n.Digest.Accounts, "row"), Plural(n.Digest.Legs, "ledger leg"), whole.Accounts, whole.Legs)
+				Plural(n.Digest.Accounts, "object"), Plural(n.Digest.Legs, "row"), whole.Accounts, whole.Legs)
 			wrong = append(wrong, fmt.Sprintf("%s holds another state: %s.", n.Node, cmp.Or(n.Difference, counts)))
 		}
 	}

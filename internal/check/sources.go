@@ -85,9 +85,9 @@ type Watch struct {
 // WatchEvery is after how many steps the context is asked.
 const WatchEvery = 1 << 12
 
-// Ended counts a step of the work and says whether the work is to end. What was
-// worked out until then is worth nothing: whoever sees it returns whatever is safe
-// to return, and Check returns the cause.
+// Ended counts a step of the work and says whether the context is done, which it asks at
+// every WatchEvery-th step. The work then ends, what it found until then is not used, and
+// Err has the cause.
 func (w *Watch) Ended() bool {
 	if w.steps++; w.steps%WatchEvery == 0 {
 		return w.Ask()

@@ -95,7 +95,7 @@ type found struct {
 	says   []string // texts of its detail; ACCOUNT and TRANSFER stand for those interfered with
 }
 
-// wantFound holds the checks of a result against what was done.
+// wantFound compares the checks of a result with what was done.
 func wantFound(t *testing.T, r *report.Result, want map[string]found, replace *strings.Replacer) {
 	t.Helper()
 	for name, f := range want {

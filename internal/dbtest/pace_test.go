@@ -132,7 +132,7 @@ func ended(o history.Outcome) func(*history.Transaction) bool {
 	return func(tx *history.Transaction) bool { return tx.Outcome == o }
 }
 
-// compare holds measurements against the sorted times that they are reported for. The
+// compare checks measurements by the sorted times that they are reported for. The
 // percentile of a share q of n times is the ceil(q·n)-th; three significant
 // digits are stated, and half a microsecond below a millisecond.
 func compare(t *testing.T, what string, got *report.Latency, times []float64) {

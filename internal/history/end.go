@@ -102,7 +102,7 @@ func (w *EndWriter) Object(a Object) error {
 }
 
 // Books returns the sum of the versions of all accounts kept so far and the
-// number of ledger legs, tombstones left out. They are the same of a database
+// number of rows, tombstones left out. They are the same of a database
 // that keeps its promises and that nobody changes.
 func (w *EndWriter) Books() (versions, legs uint64) { return w.versions, w.entries }
 

@@ -128,7 +128,7 @@ func TestSteadinessFalseAlarms(t *testing.T) {
 	}
 }
 
-// TestTrendChance holds the test of the trend against its meaning: without a
+// TestTrendChance compares the test of the trend with its meaning: without a
 // trend it finds one at 1 % in about 1 % of independent series, and in hardly more
 // where neighbours are alike.
 func TestTrendChance(t *testing.T) {

@@ -114,7 +114,7 @@ func render(t *testing.T, b *Book) []byte {
 	return out.Bytes()
 }
 
-// golden holds data against a file in testdata, which update writes again.
+// golden compares data with a file in testdata, which update writes again.
 func golden(t *testing.T, file string, data any) {
 	t.Helper()
 	got, err := json.MarshalIndent(data, "", " ")

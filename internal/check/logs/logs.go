@@ -1,4 +1,4 @@
-// Package logs holds the entries of append-only streams against what was sent and acknowledged.
+// Package logs compares the entries of append-only streams with what was sent and acknowledged.
 package logs
 
 import (
@@ -122,7 +122,7 @@ func (e *checker) readAppends() (problem error) {
 	return nil
 }
 
-// judgeAppends holds what every append came to against what is in the log of it.
+// judgeAppends compares what every append came to with what is in the log of it.
 func (e *checker) judgeAppends() error {
 	if e.in.End == nil {
 		return nil
@@ -177,7 +177,7 @@ func (e *checker) judge(i uint32) {
 	}
 }
 
-// readEnds holds the streams' ends against their entries.
+// readEnds compares the streams' ends with their entries.
 func (e *checker) readEnds() (problem error) {
 	if e.in.End == nil {
 		return nil

@@ -83,7 +83,7 @@ func (b *balances) readLedger() error {
 	return nil
 }
 
-// readAccounts holds every end balance against the formula and the ledger.
+// readAccounts compares every end balance with the formula and the ledger.
 func (b *balances) readAccounts() (problem error) {
 	if b.Input.End == nil {
 		return nil

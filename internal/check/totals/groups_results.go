@@ -10,7 +10,7 @@ import (
 	"stroppy/internal/history"
 )
 
-// readRows holds every end balance against what its row is to hold.
+// readRows compares every end balance with what its row is to hold.
 func (t *groups) readRows() (problem error) {
 	b := t.balances
 	if t.in.End == nil {

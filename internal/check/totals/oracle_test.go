@@ -104,7 +104,7 @@ func explained(w *world, real func(ended, began *history.Transaction) bool) bool
 	return search(0)
 }
 
-// TestOracle holds both graph checks against the definition, on thousands of
+// TestOracle compares both graph checks with the definition, on thousands of
 // small histories of which about half are wrong.
 func TestOracle(t *testing.T) {
 	var counts [2][2]int
@@ -130,7 +130,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// TestSnapshotOracle holds the decision about snapshot isolation against a
+// TestSnapshotOracle compares the decision about snapshot isolation with a
 // store that gives exactly that: whatever it does must not break the claim, and
 // some of it must break serializability.
 func TestSnapshotOracle(t *testing.T) {

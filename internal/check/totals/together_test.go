@@ -125,7 +125,7 @@ func TestViolationsTogether(t *testing.T) {
 	}
 }
 
-// TestOracleTogether holds the checks of two runs against the definition. Where
+// TestOracleTogether compares the checks of two runs with the definition. Where
 // the clocks are one, real time is that of all; else each run has its own.
 func TestOracleTogether(t *testing.T) {
 	counts := map[string]int{}

@@ -308,7 +308,7 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// TestIndex holds the index against a sorted slice.
+// TestIndex compares the index with a sorted slice.
 func TestIndex(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var x index

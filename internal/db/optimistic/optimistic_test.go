@@ -9,7 +9,7 @@ import (
 
 const many = 16 // writes of a transaction
 
-// TestLikeAMap holds the writes against a map, through few writes and many, with
+// TestLikeAMap compares the writes with a map, through few writes and many, with
 // everything used again.
 func TestLikeAMap(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))

@@ -185,7 +185,7 @@ func TestMisuse(t *testing.T) {
 	})
 }
 
-// TestManyWrites holds the store against a map, through transactions of any size
+// TestManyWrites compares the store with a map, through transactions of any size
 // up to the largest.
 func TestManyWrites(t *testing.T) {
 	ways(t, serverOptions{}, func(t *testing.T, c *servers, url string) {

@@ -18,8 +18,6 @@ type session struct {
 	tx       transaction
 }
 
-var _ db.KVSession = (*session)(nil)
-
 // Begin starts a transaction; one that is still open is given up.
 func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	if s.Open {

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"stroppy/internal/history"
-	"stroppy/internal/load"
 	"stroppy/internal/workload"
 )
 
@@ -17,8 +16,6 @@ type auditor struct {
 	size  uint64 // accounts that one audit reads
 	first uint64 // of the accounts of this audit
 }
-
-var _ load.Client = (*auditor)(nil)
 
 // auditSession reads accounts from one snapshot of a database and adds each to the
 // audit.

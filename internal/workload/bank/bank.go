@@ -11,7 +11,6 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/load"
 	"stroppy/internal/money"
-	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -41,8 +40,6 @@ type Bank struct {
 	formula formula
 	total   int64 // cents
 }
-
-var _ workload.Workload = (*Bank)(nil)
 
 // model is the bank written for one data model.
 type model interface {

@@ -22,8 +22,9 @@ type chooser struct {
 	guarded  bool // the database refuses a balance below zero by itself
 
 	run, client, sequence uint64
-	payer, payee          uint64 // of the previous transfer
-	transferred           bool   // there was one
+	payer, payee          uint64    // of the previous transfer
+	transferred           bool      // there was one
+	_                     [128]byte // nothing of another client on a cache line, nor on the one prefetched with it
 }
 
 // newChooser needs an attached bank's formula and number of accounts.

@@ -52,8 +52,6 @@ type KV struct {
 	keys     Keys
 }
 
-var _ Store = (*KV)(nil)
-
 // NewKV returns the store of a kind.
 func NewKV(kind Kind, database db.KV, keys Keys) (*KV, error) {
 	// What the first transaction of a load writes: the metadata, and the progress of

@@ -22,6 +22,8 @@ type appender struct {
 	// Of the append that is tried.
 	tried  uint64 // the place of its first event in the latest try; 0: that did not get so far
 	before uint64 // the same of the try before; 0: there was none
+
+	_ [128]byte // nothing of another client on a cache line, nor on the one prefetched with it
 }
 
 func newAppender(c *Config, f formula, streams, run, client uint64) *appender {

@@ -25,6 +25,8 @@ type chooser struct {
 	scanLength uint64
 
 	run, client, clients, sequence, inserted uint64
+
+	_ [128]byte // nothing of another client on a cache line, nor on the one prefetched with it
 }
 
 // newChooser needs what was attached to.

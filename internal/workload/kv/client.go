@@ -21,6 +21,7 @@ type client struct {
 	scans   *history.Transaction // the one that scans
 	left    int64                // records that it still asks for
 	scratch []byte               // for parsing their keys
+	_       [128]byte            // as the chooser has it
 }
 
 // session is a session of either data model.

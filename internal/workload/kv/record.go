@@ -92,9 +92,9 @@ func (f *formula) putKey(key []byte, place uint64) {
 	}
 }
 
-// newKey returns room for a key, with its prefix.
+// newKey returns room for a key, with its prefix. No other client's is on its cache line.
 func (f *formula) newKey() []byte {
-	return append(make([]byte, 0, f.key), prefix...)[:f.key]
+	return append(make([]byte, 0, max(f.key, 128)), prefix...)[:f.key]
 }
 
 // number returns which record a key is of; false if no formula makes it. scratch is

@@ -9,7 +9,13 @@ import "math/rand/v2"
 // arguments give streams that have nothing to do with each other.
 func NewSource(seed, run, client uint64) *rand.Rand {
 	high := Mix(seed ^ Mix(run<<17|client)) // a client's number has 17 bits
-	return rand.New(rand.NewPCG(high, Mix(high)))
+	s := &struct {
+		rand.Rand
+		state rand.PCG
+		_     [96]byte // 128 in all, so that no clients' states share a cache line
+	}{state: *rand.NewPCG(high, Mix(high))}
+	s.Rand = *rand.New(&s.state)
+	return &s.Rand
 }
 
 // Mix is the finalizer of SplitMix64 after one step of its counter (Steele,

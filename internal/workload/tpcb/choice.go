@@ -18,6 +18,7 @@ type chooser struct {
 	source                *rand.Rand
 	accounts              sampling.Choice
 	run, client, sequence uint64
+	_                     [128]byte // nothing of another client on a cache line, nor on the one prefetched with it
 }
 
 // The operations of a transaction in their order.

@@ -7,7 +7,6 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
-	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -22,8 +21,6 @@ type TPCB struct {
 	asked  size  // all zero where whatever the database holds is right
 	facts  facts // that Attach or AttachReadOnly found
 }
-
-var _ workload.Workload = (*TPCB)(nil)
 
 // model is the workload written for one data model.
 type model interface {

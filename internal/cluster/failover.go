@@ -53,8 +53,8 @@ type FailoverKind[N Replica] struct {
 	Next func(ctx context.Context, p N) (N, error)
 	// HandOver hands the lead over in good order, unless the node leads already.
 	HandOver func(ctx context.Context, to N) error
-	// Forgo notes that the data of a node that does not lead are taken away.
-	Forgo func(ctx context.Context, n N) error
+	// Discard notes that the data of a node that does not lead are taken away.
+	Discard func(ctx context.Context, n N) error
 }
 
 // Failover is a NodeSet with a primary, and a supervisor that sees to it that
@@ -311,7 +311,7 @@ func (s *Failover[N]) Remove(ctx context.Context, number int) error {
 	err := s.RemoveNode(ctx, number, func(ctx context.Context, n N) error {
 		w := n.Supervised()
 		err := s.Yield(ctx, n, func() error {
-			err := s.kind.Forgo(ctx, n)
+			err := s.kind.Discard(ctx, n)
 			if err == nil {
 				w.Hold(Stopped)
 			}

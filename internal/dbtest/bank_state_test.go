@@ -343,15 +343,15 @@ func TestAttachWithoutTheRightToRead(t *testing.T) {
 	t.Parallel()
 	database, url := openPostgres(t)
 	mustLoad(t, newBank(t, database, nil))
-	psql(t, url, "DROP ROLE IF EXISTS stranger; CREATE ROLE stranger LOGIN")
-	stranger := openPostgresURL(t, strings.Replace(url, "postgres@", "stranger@", 1))
-	_, err := newBank(t, stranger, nil).Attach(t.Context())
+	psql(t, url, "DROP ROLE IF EXISTS unprivileged; CREATE ROLE unprivileged LOGIN")
+	unprivileged := openPostgresURL(t, strings.Replace(url, "postgres@", "unprivileged@", 1))
+	_, err := newBank(t, unprivileged, nil).Attach(t.Context())
 	if e := wantError[*dataset.StateError](t, err); !strings.Contains(e.Error(), "permission denied") {
 		t.Errorf("without the right: %v", e)
 	}
-	_, err = newBank(t, stranger, nil).Load(t.Context(), nil)
+	_, err = newBank(t, unprivileged, nil).Load(t.Context(), nil)
 	if err == nil {
-		t.Error("a stranger may load")
+		t.Error("a unprivileged may load")
 	}
 	t.Log(err)
 }

@@ -15,9 +15,9 @@ import (
 	"stroppy/internal/report"
 )
 
-// troubled makes the directory of a finished run with two faults on a cluster of two
+// faultyRun makes the directory of a finished run with two faults on a cluster of two
 // nodes.
-func troubled(t *testing.T, number uint64) string {
+func faultyRun(t *testing.T, number uint64) string {
 	t.Helper()
 	dir := recording(t, number, 5, func(h *history.Header) {
 		h.Keys[keyNemesis], h.Keys[keyNodes] = "kill leader every 5s for 2s\npause n1 at 9s for 1s", "n0 n1"
@@ -69,11 +69,11 @@ func replaceFile(t *testing.T, path string, change func(text string) string) {
 // TestFilesOfAnotherRun: a file of another run is refused by its name, by check and by
 // report, and never checked against a healthy database.
 func TestFilesOfAnotherRun(t *testing.T) {
-	if dir := troubled(t, 2); !strings.HasPrefix(checked(t, dir), "valid: ") {
+	if dir := faultyRun(t, 2); !strings.HasPrefix(checked(t, dir), "valid: ") {
 		t.Fatalf("files of one run: %s", checked(t, dir))
 	}
 	for _, name := range []string{report.FileName, NodesFile, FaultsFile, HistoryDir} {
-		dir := troubled(t, 2)
+		dir := faultyRun(t, 2)
 		says := name + " is of run 3 of the workload bank, "
 		if name == HistoryDir {
 			says = "and the history beside it is of run 3"
@@ -81,7 +81,7 @@ func TestFilesOfAnotherRun(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Rename(filepath.Join(troubled(t, 3), name), filepath.Join(dir, name)); err != nil {
+		if err := os.Rename(filepath.Join(faultyRun(t, 3), name), filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
 		if got := checked(t, dir); !strings.Contains(got, says) || strings.Contains(got, "\n") {
@@ -127,13 +127,13 @@ func TestFaultsAndNodesAreAllThere(t *testing.T) {
 		{"a node is missing", NodesFile, func(text string) string { return strings.Replace(text, `"n0"`, `"n1"`, 1) }, "n0 could not be read: it is missing from nodes.json."},
 		{"another node", NodesFile, func(text string) string { return strings.Replace(text, `"n0"`, `"n7"`, 1) }, "n7 could not be read: it is no node of the cluster"},
 	} {
-		dir := troubled(t, 2)
+		dir := faultyRun(t, 2)
 		replaceFile(t, filepath.Join(dir, tc.file), tc.change)
 		if got := checked(t, dir); !strings.HasPrefix(got, "unknown: ") || !strings.Contains(got, tc.says) || !strings.Contains(got, "(claim: serializable)") {
 			t.Errorf("%s: %s", tc.name, got)
 		}
 	}
-	dir := troubled(t, 2)
+	dir := faultyRun(t, 2)
 	if err := os.Remove(filepath.Join(dir, NodesFile)); err != nil {
 		t.Fatal(err)
 	}

@@ -70,7 +70,7 @@ func (c *conductor) recheck(ctx context.Context) error {
 		}
 		c.result.Workload, c.result.Seed, c.result.Finished = c.o.Spec.Name, c.o.Workload.Header().Seed, true
 	}
-	if err := c.recall(ctx); err != nil {
+	if err := c.readRun(ctx); err != nil {
 		return err
 	}
 	c.result.Study = c.o.Spec.Study
@@ -152,9 +152,9 @@ func Header(dir string) (history.Header, error) {
 	return recorded.Header(), nil
 }
 
-// recall takes up the result of the run in the directory, and what its history says
+// readRun takes up the result of the run in the directory, and what its history says
 // about itself, which of a run that was cut off before it had a result is enough.
-func (c *conductor) recall(ctx context.Context) error {
+func (c *conductor) readRun(ctx context.Context) error {
 	before, err := report.Read(c.o.Dir.Path)
 	switch {
 	case err == nil:

@@ -74,7 +74,7 @@ func (c *conductor) readRuns(ctx context.Context) ([]*conductor, error) {
 	var runs []*conductor
 	for _, path := range c.o.Runs {
 		one := newConductor(Options{Dir: &Directory{Path: path}, Plan: c.o.Plan, Scrub: c.o.Scrub})
-		if err := one.recall(ctx); err != nil {
+		if err := one.readRun(ctx); err != nil {
 			return nil, err
 		}
 		if !one.facts.Driven {

@@ -121,14 +121,14 @@ func (e *checker) entry(leg history.Row) {
 	if t.Source == check.FromLedger {
 		return
 	}
-	e.hold(i, leg)
+	e.checkEntry(i, leg)
 	if begins && t.Outcome == history.Committed {
 		e.follow(i)
 	}
 }
 
-// hold checks an entry against what its client sent and saw.
-func (e *checker) hold(i uint32, leg history.Row) {
+// checkEntry checks an entry against what its client sent and saw.
+func (e *checker) checkEntry(i uint32, leg history.Row) {
 	t, p := &e.Txns.List[i], &e.places[i]
 	if batch := e.in.Batch(t.ID); leg.Number >= batch {
 		e.find(never, i, "has an event %d in the log, and was sent with %d", leg.Number, batch)

@@ -250,7 +250,7 @@ var kvLies = []struct {
 	{"another record twice in its place", func(s *store) { s.ObjectRows[3].N = 2 }, []string{check.Durable}},
 	{"a record twice", func(s *store) { s.ObjectRows = append(s.ObjectRows, s.ObjectRows[3]) }, []string{check.Durable}},
 	{"a damaged record", func(s *store) { s.at(0).State = history.Broken }, []string{check.Durable}},
-	{"a stranger", func(s *store) { s.UnexpectedRows = []string{"a key"} }, []string{check.NoGhost}},
+	{"an unexpected row", func(s *store) { s.UnexpectedRows = []string{"a key"} }, []string{check.NoGhost}},
 	{"a record that nobody inserted", func(s *store) {
 		s.ObjectRows = append(s.ObjectRows, history.Object{N: numberOfInsert(7), State: history.Whole, Writer: history.NewID(1, 0, 77)})
 	}, []string{check.NoGhost}},

@@ -35,7 +35,7 @@ func (o *order) explainAll() {
 			continue // reported already, with all its kind
 		}
 		name, forbidden := graph.Classify(steps)
-		a := check.Anomaly{Name: name, Forbidden: forbidden, Count: 1, Detail: o.story(steps)}
+		a := check.Anomaly{Name: name, Forbidden: forbidden, Count: 1, Detail: o.describe(steps)}
 		for _, s := range steps[:min(len(steps), mostWitnesses)] {
 			a.Witness = append(a.Witness, o.b.IDOf(s.From))
 		}
@@ -168,8 +168,8 @@ func (o *order) who(t uint32) string {
 	return fmt.Sprintf("%v %v", n.Kind, n.ID)
 }
 
-// story describes a cycle, a clause each step.
-func (o *order) story(steps []graph.Step) string {
+// describe says a cycle in words, a clause each step.
+func (o *order) describe(steps []graph.Step) string {
 	clauses := make([]string, 0, len(steps))
 	for i, s := range steps {
 		if i == 12 {

@@ -13,11 +13,11 @@ import (
 
 // Rows without versions do not say in which order they were written, but what each
 // transaction read of its account does, nearly: one that read the balance b and added
-// d leads from b to b+d, so the transactions of an account must form a trail from its
+// d leads from b to b+d, so the transactions of an account must form a path from its
 // opening that walks each of these edges once. A transaction reads nothing else, and
 // amounts that are added to tellers and branches may come in any order. So if every
-// account has such a trail, the trails one after the other are a serial order that
-// explains all that was read; and if every account's trail agrees with real time, some
+// account has such a path, the paths one after the other are a serial order that
+// explains all that was read; and if every account's path agrees with real time, some
 // order of all transactions does, because each of them reads one account alone
 // (locality: Herlihy and Wing, Linearizability, ACM TOPLAS 12(3), 1990).
 
@@ -34,7 +34,7 @@ type transition struct {
 
 // paths are what was found of the accounts.
 type paths struct {
-	broken  few[transition] // of the accounts without a trail, a transaction that shows it
+	broken  few[transition] // of the accounts without a path, a transaction that shows it
 	late    few[transition] // of those without one that agrees with real time
 	unsure  int             // accounts whose order could not be decided
 	unsureT int             // accounts whose real-time order could not be decided
@@ -109,7 +109,7 @@ func (t *groups) edges() []transition {
 	return list
 }
 
-// walk looks for a trail of every account.
+// walk looks for a path of every account.
 func (t *groups) walk() *paths {
 	list := t.edges()
 	found := &paths{count: len(list)}
@@ -125,7 +125,7 @@ func (t *groups) walk() *paths {
 	return found
 }
 
-// account looks for the trail of one account, whose transactions come in the order of
+// account looks for the path of one account, whose transactions come in the order of
 // their ends. loose says that another one may have been applied.
 func (f *paths) account(list []transition, opening int64, loose bool) {
 	if loose {

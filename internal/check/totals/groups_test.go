@@ -421,13 +421,13 @@ func TestTPCBStrangers(t *testing.T) {
 	}
 }
 
-// TestTrailsAgainstAllOrders compares the search for a trail with all permutations.
-func TestTrailsAgainstAllOrders(t *testing.T) {
+// TestPathsAgainstAllOrders compares the search for a path with all permutations.
+func TestPathsAgainstAllOrders(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	seen := map[string]int{}
 	for range 20000 {
 		list, opening := randomEdges(random)
-		trail, timely := allOrders(list, opening)
+		path, timely := allOrders(list, opening)
 		s := search{list: list, at: opening}
 		got := s.run()
 		if (got == searchFound) != timely {
@@ -439,17 +439,17 @@ func TestTrailsAgainstAllOrders(t *testing.T) {
 				list[i].begin = math.MinInt64
 			}
 			whenever := search{list: list, at: opening}
-			if (whenever.run() == searchFound) != trail {
-				t.Fatalf("without times the search did not find what is there: %v\n%+v from %d", trail, list, opening)
+			if (whenever.run() == searchFound) != path {
+				t.Fatalf("without times the search did not find what is there: %v\n%+v from %d", path, list, opening)
 			}
 			continue
 		}
-		if _, ok := eulerian(list, opening); ok != trail {
-			t.Fatalf("a trail is found: %v, and there is one: %v\n%+v from %d", ok, trail, list, opening)
+		if _, ok := eulerian(list, opening); ok != path {
+			t.Fatalf("a path is found: %v, and there is one: %v\n%+v from %d", ok, path, list, opening)
 		}
-		seen[fmt.Sprint("trail ", trail)]++
+		seen[fmt.Sprint("path ", path)]++
 	}
-	for _, what := range []string{"timely true", "timely false", "trail true", "trail false"} {
+	for _, what := range []string{"timely true", "timely false", "path true", "path false"} {
 		if seen[what] < 500 {
 			t.Errorf("%s was seen %d times of 20000, which tries too little", what, seen[what])
 		}
@@ -483,12 +483,12 @@ func randomEdges(random *rand.Rand) (list []transition, opening int64) {
 
 // allOrders tries every order: whether one explains what was read, and whether one does
 // that agrees with real time.
-func allOrders(list []transition, opening int64) (trail, timely bool) {
+func allOrders(list []transition, opening int64) (path, timely bool) {
 	used := make([]bool, len(list))
 	var walk func(balance int64, latest int64, inTime bool, left int)
 	walk = func(balance, latest int64, inTime bool, left int) {
 		if left == 0 {
-			trail, timely = true, timely || inTime
+			path, timely = true, timely || inTime
 			return
 		}
 		for i, e := range list {
@@ -501,5 +501,5 @@ func allOrders(list []transition, opening int64) (trail, timely bool) {
 		}
 	}
 	walk(opening, 0, true, len(list))
-	return trail, timely
+	return path, timely
 }

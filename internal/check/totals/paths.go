@@ -2,7 +2,7 @@ package totals
 
 import "slices"
 
-// What a search for a trail came to.
+// What a search for a path came to.
 type searched uint8
 
 const (
@@ -11,7 +11,7 @@ const (
 	searchFailed // there is none
 )
 
-// search looks for a trail through all edges of one account, in an order that agrees
+// search looks for a path through all edges of one account, in an order that agrees
 // with real time: an edge can be next only if none of those that are left had ended
 // before it began (Wing and Gong, Testing and Verifying Concurrent Objects, JPDC 17,
 // 1993). What is left is nearly always one edge or two. The edges are in the order of
@@ -103,7 +103,7 @@ func (s *search) back() int {
 	return tried
 }
 
-// eulerian says whether edges of which all were read form a trail from a balance: each
+// eulerian says whether edges of which all were read form a path from a balance: each
 // balance is left as often as it is reached, but for the first and the last one, and
 // every edge hangs together with the first balance. Where they do not, odd is an edge
 // that shows it.

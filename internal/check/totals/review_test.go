@@ -78,7 +78,7 @@ func TestForbiddenCycleInsideALargeComponent(t *testing.T) {
 		t.Errorf("serializable is %v, required %v: %s", r.Status, r.Required, r.Detail)
 	}
 	if len(r.Detail) > 2000 || len(r.Witness) > 100 {
-		t.Errorf("the story has %d letters and %d witnesses", len(r.Detail), len(r.Witness))
+		t.Errorf("the description has %d letters and %d witnesses", len(r.Detail), len(r.Witness))
 	}
 }
 

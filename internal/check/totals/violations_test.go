@@ -62,7 +62,7 @@ var violations = []violation{
 	{name: "below zero", check: check.NonNegative, says: "-1.00", make: func(w *world) {
 		w.transfer(0, 1, opening+100)
 	}},
-	{name: "stranger in the accounts", check: check.Ledger, says: "accounts that no load made", make: func(w *world) {
+	{name: "unexpected account", check: check.Ledger, says: "accounts that no load made", make: func(w *world) {
 		w.transfer(0, 1, 1)
 		w.LedgerRows[0].Object = 99
 	}, also: "serializable strict durable exactly-once"},

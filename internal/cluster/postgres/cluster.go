@@ -80,7 +80,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 				Replica: "standby", Timeout: params.patience, Every: glance,
 				Candidates: c.candidates, Farthest: c.farthest, Promote: c.replace, WhyWaiting: c.whyWaiting, Review: c.review,
 				NeedsRestart: func(n *node) bool { return n.stale || !n.Running() },
-				Next:         c.next, HandOver: c.handOver, Forgo: c.forgo,
+				Next:         c.next, HandOver: c.handOver, Discard: c.discard,
 			}, c.newNode, c.healthy)
 			return c
 		},

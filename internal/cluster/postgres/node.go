@@ -208,7 +208,7 @@ func (n *node) follow(ctx context.Context) error {
 // noted first, so that nobody relies on them.
 func (n *node) rejoin(ctx context.Context) error {
 	c := n.cluster
-	if err := c.WithRoles(ctx, func() error { return c.forgo(ctx, n) }); err != nil {
+	if err := c.WithRoles(ctx, func() error { return c.discard(ctx, n) }); err != nil {
 		return err
 	}
 	err := cluster.RetryEvery(ctx, 200*time.Millisecond, func() error {

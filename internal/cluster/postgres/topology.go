@@ -46,8 +46,8 @@ func (c *Cluster) expendable(n *node) error {
 	return nil
 }
 
-// forgo notes that the data of a node are taken away; the roles are held.
-func (c *Cluster) forgo(ctx context.Context, n *node) error {
+// discard notes that the data of a node are taken away; the roles are held.
+func (c *Cluster) discard(ctx context.Context, n *node) error {
 	c.Mu.Lock()
 	p, waited := c.Primary, c.standby == n
 	if p != n {

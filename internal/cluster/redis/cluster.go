@@ -109,7 +109,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 				Review:       func(context.Context, *member) {},
 				NeedsRestart: func(m *member) bool { return !m.Running() },
 				Next:         c.next, HandOver: c.handOver,
-				Forgo: func(context.Context, *member) error { return nil },
+				Discard: func(context.Context, *member) error { return nil },
 			}, c.newMember, c.healthy)
 			return c
 		},

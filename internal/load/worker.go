@@ -14,8 +14,6 @@ import (
 // worker is the loop of one client. All of it belongs to one goroutine, except
 // counters, which others read.
 type worker struct {
-	_ [128]byte // nothing of another worker on a cache line, nor on the one prefetched with it
-
 	driver   *Driver
 	client   Client
 	number   int // of the history client
@@ -56,7 +54,7 @@ type worker struct {
 
 	counters counters
 	live     stats.Live // latency of committed transactions
-	_        [128]byte
+	_        [128]byte  // nothing of another worker on a cache line, nor on the one prefetched with it
 }
 
 func newWorker(d *Driver, number int, c Client, every time.Duration) *worker {

@@ -15,6 +15,7 @@ const (
 const (
 	pageSize   = 64 // counts in a page: one cache line
 	chunkPages = 8  // pages that are made at a time
+	mostFew    = 16 // values that are listed before a page is made
 )
 
 // precision is in decimal digits, as HdrHistogram's magnitude of half the sub-buckets.
@@ -87,23 +88,28 @@ func rank(q float64, n uint64) uint64 {
 // counts is a sparse HdrHistogram, from which the dense one is made without loss. That
 // takes 196 kB for three digits over an hour, and a recorder needs several: 10,000
 // clients would take gigabytes. A client's latencies lie in some thousands of
-// neighbouring buckets, most of which it meets less than 256 times. So counts are single
-// bytes, in pages made at first use, and each 256th recording in one bucket is carried
-// into a map. Once its pages exist, recording allocates nothing.
+// neighbouring buckets, most of which it meets less than 256 times. So the first values
+// are only listed; then counts are single bytes, in pages made at first use, and each
+// 256th recording in one bucket is carried into a map. Once its pages exist, recording
+// allocates nothing.
 type counts struct {
-	page   []uint16 // by index/pageSize: the page's place in chunks from 1, or 0 for none
-	chunks []*[chunkPages * pageSize]uint8
-	pages  int
+	few    []uint16 // the buckets of the first values
+	place  []uint16 // by index/pageSize: the page's place in chunks; 0 is a page without counts
+	chunks []*[chunkPages][pageSize]uint8
+	pages  uint16            // made, without the one at place 0
 	carry  map[uint16]uint64 // by index: how often its byte went over
 }
 
 func (c *counts) add(index int) {
+	if len(c.few) < mostFew {
+		c.few = append(c.few, uint16(index))
+		return
+	}
 	n := index / pageSize
-	if n >= len(c.page) || c.page[n] == 0 {
+	if n >= len(c.place) || c.place[n] == 0 {
 		c.newPage(n)
 	}
-	at := int(c.page[n]-1)*pageSize + index%pageSize
-	count := &c.chunks[at/(chunkPages*pageSize)][at%(chunkPages*pageSize)]
+	count := &c.chunks[c.place[n]/chunkPages][c.place[n]%chunkPages][index%pageSize]
 	*count++
 	if *count == 0 {
 		if c.carry == nil {
@@ -114,25 +120,22 @@ func (c *counts) add(index int) {
 }
 
 func (c *counts) newPage(n int) {
-	if more := n + 1 - len(c.page); more > 0 {
-		c.page = append(c.page, make([]uint16, more)...)
+	if more := n + 1 - len(c.place); more > 0 {
+		c.place = append(c.place, make([]uint16, more)...)
 	}
-	if c.pages%chunkPages == 0 {
-		c.chunks = append(c.chunks, new([chunkPages * pageSize]uint8))
+	if c.pages++; int(c.pages/chunkPages) == len(c.chunks) {
+		c.chunks = append(c.chunks, new([chunkPages][pageSize]uint8))
 	}
-	c.pages++
-	c.page[n] = uint16(c.pages)
+	c.place[n] = c.pages
 }
 
 // addTo adds all counts to dense, which has one for each of the size buckets.
 func (c *counts) addTo(dense []uint64) {
-	for n, place := range c.page {
-		if place == 0 {
-			continue
-		}
-		at := int(place-1) * pageSize
-		page := c.chunks[at/(chunkPages*pageSize)][at%(chunkPages*pageSize):][:pageSize]
-		for i, count := range page {
+	for _, index := range c.few {
+		dense[index]++
+	}
+	for n, place := range c.place {
+		for i, count := range c.chunks[place/chunkPages][place%chunkPages] {
 			if count > 0 {
 				dense[n*pageSize+i] += uint64(count)
 			}

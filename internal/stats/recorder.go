@@ -266,7 +266,7 @@ func (d *distribution) add(ns int64, n uint64) {
 }
 
 func (d *distribution) addCounts(c *counts) {
-	if len(c.page) > 0 {
+	if len(c.few) > 0 {
 		c.addTo(d.counting())
 	}
 }

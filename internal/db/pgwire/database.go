@@ -28,6 +28,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -80,6 +81,10 @@ type Database struct {
 	implicit  bool   // all statements up to one Sync are one transaction
 	stateless bool   // nothing is left in a session: each statement is sent whole
 	timeout   time.Duration
+
+	// What is alike in all sessions of a stateless database.
+	whole     sync.Map // isolation → *controls
+	described sync.Map // *db.Statement → *prepared
 }
 
 var _ db.SQL = (*Database)(nil)

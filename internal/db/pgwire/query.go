@@ -8,25 +8,30 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-// prepare prepares a statement in a round trip of its own, once a session, or asks
-// for its columns alone where it is sent whole each time.
+// prepare prepares a statement in a round trip of its own, once a session. Where it is
+// sent whole each time it asks for its columns alone, once for all sessions.
 func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepared, *db.Error) {
-	x := exchange{op: "prepare " + db.Shorten(statement.SQL), phase: wire.Before, aside: true}
+	d := s.database
 	name := ""
-	if !s.database.stateless {
+	if !d.stateless {
 		s.named++
 		name = "s" + strconv.Itoa(s.named)
+	} else if known, ok := d.described.Load(statement); ok {
+		return known.(*prepared), nil
 	}
-	parse, describe := parseMessage(name, statement), framed('D', "S"+name+"\x00")
+	x := exchange{op: "prepare " + db.Shorten(statement.SQL), phase: wire.Before, aside: true}
+	parse := parseMessage(name, statement)
+	describe := framed('D', "S"+name+"\x00")
 	if err := s.roundTrip(ctx, &x, []byte(parse+describe+syncAll)); err != nil {
 		return nil, err
 	}
 	p, err := newPrepared(name, statement, x.types)
 	if err != nil {
-		return nil, db.Fatalf(x.op, "%w", err)
+		return nil, &db.Error{Class: db.Fatal, Op: x.op, Err: err}
 	}
-	if s.database.stateless {
+	if d.stateless {
 		p.parse = parse
+		d.described.Store(statement, p)
 	}
 	s.statements[statement] = p
 	return p, nil

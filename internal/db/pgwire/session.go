@@ -26,7 +26,7 @@ type session struct {
 	*operations
 	options db.SessionOptions
 
-	controls controls
+	controls *controls
 	implicit bool // what is committed in one round trip needs no BEGIN
 
 	*link               // nil while the session is broken
@@ -70,9 +70,13 @@ func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.S
 
 // session returns a session without a connection.
 func (d *Database) session(options db.SessionOptions) *session {
-	s := &session{database: d, operations: d.operations, options: options, controls: preparedControls, implicit: d.implicit}
+	s := &session{database: d, operations: d.operations, options: options, controls: &preparedControls, implicit: d.implicit}
 	if d.stateless {
-		s.controls = wholeControls(options.Isolation)
+		made, ok := d.whole.Load(options.Isolation)
+		if !ok {
+			made, _ = d.whole.LoadOrStore(options.Isolation, wholeControls(options.Isolation))
+		}
+		s.controls = made.(*controls)
 		s.implicit = d.implicit && options.Isolation == ""
 	}
 	return s

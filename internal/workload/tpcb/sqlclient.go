@@ -94,18 +94,11 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 }
 
 // add adds the statements of pgbench's tpcb-like transaction; with versions they also
-// count. Arguments are appended one list at a time, for copies of them would need a
-// larger stack for each of ten thousand clients.
+// count.
 func (c *sqlClient) add(ctx context.Context, tx *history.Transaction) (err error) {
-	delta := db.Value{Int: tx.Ops[opAccount].Amount}
 	for i := range c.ids {
 		t := &c.texts.of[kindOf(i)]
-		c.args = append(c.args[:0], delta)
-		if c.texts.versions {
-			c.args = append(c.args, db.Value{Int: int64(tx.ID)})
-		}
-		c.args = append(c.args, c.ids[i])
-		c.results[i], err = c.Do(ctx, t.update, c.args)
+		c.results[i], err = c.Do(ctx, t.update, c.updateArgs(tx, i))
 		if err == nil && t.read != nil {
 			c.args = append(c.args[:0], c.ids[i])
 			c.results[i], err = c.Do(ctx, t.read, c.args)
@@ -114,21 +107,37 @@ func (c *sqlClient) add(ctx context.Context, tx *history.Transaction) (err error
 			return err
 		}
 	}
-	if !c.texts.versions && !c.keeps {
-		return nil
+	if c.texts.versions || c.keeps {
+		_, err = c.Do(ctx, c.texts.insert, c.insertArgs(tx))
 	}
+	return err
+}
+
+// The arguments of add are made in functions of their own, because copies of them on the
+// stack that waits for the database would make it larger for each of 10,000 clients.
+//
+//go:noinline
+func (c *sqlClient) updateArgs(tx *history.Transaction, i int) []db.Value {
+	c.args = append(c.args[:0], db.Value{Int: tx.Ops[opAccount].Amount})
+	if c.texts.versions {
+		c.args = append(c.args, db.Value{Int: int64(tx.ID)})
+	}
+	c.args = append(c.args, c.ids[i])
+	return c.args
+}
+
+func (c *sqlClient) insertArgs(tx *history.Transaction) []db.Value {
 	c.args = c.args[:0]
 	if c.texts.versions {
 		c.args = append(c.args, db.Value{Int: int64(tx.ID)})
 	}
-	c.args = append(c.args, c.ids[opTeller], c.ids[opBranch], c.ids[opAccount], delta)
+	c.args = append(c.args, c.ids[opTeller], c.ids[opBranch], c.ids[opAccount], db.Value{Int: tx.Ops[opAccount].Amount})
 	if c.texts.versions {
 		c.args = append(c.args, c.ids[opAccount], c.ids[opTeller], c.ids[opBranch])
 	} else {
 		c.args = append(c.args, db.Value{Text: c.filler[:]})
 	}
-	_, err = c.Do(ctx, c.texts.insert, c.args)
-	return err
+	return c.args
 }
 
 func (c *sqlClient) callProcedure(ctx context.Context, tx *history.Transaction) error {

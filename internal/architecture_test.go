@@ -218,9 +218,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// namesDatabase are the files that name a database besides its folders: the registry in
-// cli, and what a URL of one may show.
-var namesDatabase = []string{"cli/databases.go", "scenario/redact.go"}
+// namesDatabase are the files that name a database besides its folders: the registry.
+var namesDatabase = []string{"cli/databases.go"}
 
 // TestDatabasesAreNamedOnce holds that generic code knows no database: the folders of
 // its driver and of its clusters name it, and the registry.

@@ -40,6 +40,7 @@ type database struct {
 	about    string
 	port     string // of a server whose address has none
 	embedded bool   // it runs in this process
+	file     bool   // its URL is the path of a file, which may be shown
 	open     func(ctx context.Context, url string) (db.Database, error)
 	clusters []clusterKind
 	servant  *cobra.Command // what this program is when a cluster starts it as a node
@@ -50,7 +51,7 @@ type database struct {
 func databases() []database {
 	return []database{
 		{schemes: []string{ownScheme}, about: "sqlite:PATH  embedded, durable; the default, in the run's own directory",
-			embedded: true, open: opener(sqlite.Open)},
+			embedded: true, file: true, open: opener(sqlite.Open)},
 		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
 			port: "5432", open: opener(postgres.Open), clusters: []clusterKind{
 				{"postgres", "postgres:N[?sync=off&fsync=off]  a PostgreSQL primary with synchronous standbys and automatic fail-over", 1, 5, starter(postgrescluster.StartCluster)},
@@ -77,6 +78,16 @@ func databases() []database {
 		{schemes: []string{"noop"}, about: "noop:  answers at once and keeps nothing; measures stroppy itself",
 			embedded: true, open: opener(openNoop)},
 	}
+}
+
+// fileSchemes are those of databases that are files.
+func fileSchemes() (schemes []string) {
+	for _, d := range databases() {
+		if d.file {
+			schemes = append(schemes, d.schemes...)
+		}
+	}
+	return schemes
 }
 
 // ownScheme is that of the embedded database in a run's directory.

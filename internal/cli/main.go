@@ -32,6 +32,7 @@ const (
 // and streams, and returns the exit code. Where that is not 0, the reason is the
 // last line on stderr.
 func Main(args, environ []string, _ io.Reader, stdout, stderr io.Writer) int {
+	scenario.ShowFiles(fileSchemes())
 	a := &app{environ: environ, stdout: stdout, stderr: stderr, scrub: scenario.Scrubber("")}
 	root := a.root()
 	root.SetArgs(args)

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode"
 )
 
@@ -64,12 +65,12 @@ type parameter struct {
 	secret bool
 }
 
-// paths are the schemes whose URL is a file rather than a server, and nameless
-// those behind which parameters alone may stand: what else stands there may be a password.
-var (
-	paths    = []string{"sqlite", "fdb"}
-	nameless = []string{"memory", "noop"}
-)
+// files are the schemes behind which stands the path of a file.
+var files atomic.Pointer[[]string]
+
+// ShowFiles declares them. What stands behind any other scheme without // is never shown,
+// because it may be a password.
+func ShowFiles(schemes []string) { files.Store(&schemes) }
 
 // parseAddress takes raw apart. When it fails the scheme alone may be shown; the
 // secrets are then all that could be one.
@@ -102,8 +103,8 @@ func (a *address) authority(text string) (rest string, ok bool) {
 	body, slashes := strings.CutPrefix(text, "//")
 	if !slashes {
 		path, _, _ := strings.Cut(text, "?")
-		ok = slices.Contains(paths, a.scheme) || path == "" && slices.Contains(nameless, a.scheme)
-		if !ok {
+		known := files.Load()
+		if ok = path == "" || known != nil && slices.Contains(*known, a.scheme); !ok {
 			a.secret(path)
 		}
 		return text, ok

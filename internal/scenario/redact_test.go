@@ -6,6 +6,11 @@ import (
 	"testing"
 )
 
+func TestMain(m *testing.M) {
+	ShowFiles([]string{"sqlite"})
+	m.Run()
+}
+
 func TestRedact(t *testing.T) {
 	for _, c := range []struct{ raw, shown, bare string }{
 		{"", "", ""},
@@ -17,6 +22,7 @@ func TestRedact(t *testing.T) {
 		{"memory:hunter2", "memory:xxxxx", ""},
 		{"memory:me:hunter2@h?mutant=torn", "memory:xxxxx", ""},
 		{"noop:hunter2", "noop:xxxxx", ""},
+		{"postgres:?password=hunter2&x=1", "postgres:?password=xxxxx&x=1", "postgres:?x=1"},
 		{"postgres://me@h/db", "postgres://me@h/db", "postgres://me@h/db"},
 		{"postgres://me:hunter2@h/db", "postgres://me:xxxxx@h/db", "postgres://me@h/db"},
 		{"postgres://me:@h/db", "postgres://me:xxxxx@h/db", "postgres://me@h/db"},

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -126,5 +127,18 @@ func logs(t testing.TB, c cluster.Local) {
 		text, err := os.ReadFile(n.(interface{ Log() string }).Log())
 		lines := strings.SplitAfter(string(text), "\n")
 		t.Logf("the log of %s ends, %v:\n%s", n.Name(), err, strings.Join(lines[max(0, len(lines)-40):], ""))
+	}
+}
+
+// Orphan runs the test that calls it as another process with a variable more, and
+// returns when that has killed itself. What is to be cleared after it is recorded
+// in a folder of the test's own.
+func Orphan(t *testing.T, variable string) {
+	t.Helper()
+	cmd := exec.CommandContext(Within(t, Patience), os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), variable, "XDG_RUNTIME_DIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != -1 {
+		t.Fatalf("the other process was not killed: %v: %s", err, out)
 	}
 }

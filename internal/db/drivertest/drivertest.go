@@ -4,9 +4,13 @@ package drivertest
 
 import (
 	"context"
+	"errors"
+	"net/url"
+	"strings"
 	"testing"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/address"
 )
 
 func Must(t testing.TB, err error) {
@@ -32,4 +36,42 @@ func Open[D db.Database](t testing.TB, open func(context.Context, string) (D, er
 	Must(t, err)
 	Close(t, d)
 	return d
+}
+
+// Account is what a driver has read of a URL that begins with Scheme and names Servers.
+type Account struct{ Servers, User, Password string }
+
+// Passwords holds of a driver that whatever two special characters a password has, its
+// URL is read right or refused, and neither the error nor the servers have a piece of it. URLs
+// end with each of ends after the servers. A password that has one of refused in it is
+// refused with the sentence that says how to write them.
+func Passwords(t *testing.T, scheme, servers string, ends []string, refused string, read func(url string) (Account, error)) {
+	t.Helper()
+	const special = "/?#@:%,&=;[] +'\"\\"
+	for _, first := range special {
+		for _, second := range special {
+			password := "s3cr3t" + string(first) + "w0rd" + string(second) + "x9y8"
+			for _, end := range ends {
+				a, err := read(scheme + "://u:" + password + "@" + servers + end)
+				shown := a.Servers
+				if err != nil {
+					shown = err.Error()
+				} else if decoded, err := url.PathUnescape(password); err != nil || a != (Account{servers, "u", decoded}) {
+					t.Errorf("%s: %+v, %v", password, a, err)
+				}
+				for _, piece := range []string{"s3cr3t", "w0rd", "x9y8"} {
+					if strings.Contains(shown, piece) {
+						t.Errorf("%s: %q has a piece of it", password, shown)
+					}
+				}
+				if !strings.ContainsAny(password, refused) {
+					continue
+				}
+				if unescaped := new(address.UnescapedError); !errors.As(err, &unescaped) || !strings.Contains(shown, "%2F") ||
+					strings.Contains(refused, "@") && !strings.Contains(shown, "%40") {
+					t.Errorf("%s gives %q, which does not say how to write it", password, shown)
+				}
+			}
+		}
+	}
 }

@@ -1,3 +1,10 @@
+// Package bank is the bank workload: accounts with exact money, transfers
+// between them in several styles, payrolls, joint transfers, inquiries, and
+// audits that run in the background. Its logic is written once for SQL and once for ordered
+// key-value stores; it names no database.
+//
+// Accounts are made by formula (account.go), transactions by a seeded choice
+// (choice.go); what a database is asked to do is in sql*.go and kv*.go.
 package bank
 
 import (
@@ -131,4 +138,39 @@ func (b *Bank) EndState(ctx context.Context, end *history.EndWriter, progress fu
 
 func (b *Bank) chooser(i int) *chooser {
 	return newChooser(&b.config, b.formula, b.Size(), b.Run(), uint64(i))
+}
+
+// jointOps returns the payer's and the sibling's operation of a joint transfer;
+// nil for one that it does not have.
+func jointOps(tx *history.Transaction) (payer, other *history.Op) {
+	for i := range tx.Ops {
+		switch op := &tx.Ops[i]; {
+		case !op.Write:
+			other = op
+		case op.Amount < 0:
+			payer = op
+		}
+	}
+	return payer, other
+}
+
+// refusal applies the bank's rules to what the transaction has read. With
+// guarded the database itself refuses a balance below zero, and only the rule
+// over two accounts is left.
+func (f *formula) refusal(tx *history.Transaction, guarded bool) history.Reason {
+	if !guarded {
+		for i := range tx.Ops {
+			if op := &tx.Ops[i]; op.Amount < 0 && op.Value+op.Amount < 0 {
+				return history.InsufficientFunds
+			}
+		}
+	}
+	if tx.Kind != history.Joint {
+		return 0
+	}
+	if payer, other := jointOps(tx); payer == nil || other == nil ||
+		payer.Value+other.Value+payer.Amount < f.floor(payer.Object) {
+		return history.InsufficientFunds
+	}
+	return 0
 }

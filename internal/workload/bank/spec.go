@@ -2,6 +2,7 @@ package bank
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 
 	"stroppy/internal/check"
@@ -93,4 +94,118 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 
 func sentenceWords() check.Words {
 	return check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Format}
+}
+
+// The styles of a transfer.
+const (
+	Atomic = "atomic" // guarded relative updates
+	Locked = "locked" // read for update, then write
+	RMW    = "rmw"    // read, compute, write the absolute value
+)
+
+// Config says what the bank is and what its clients do.
+type Config struct {
+	// Accounts and Seed make the bank. Zero is right only where an earlier load
+	// is attached to: whatever the database holds.
+	Accounts, Seed uint64
+
+	Clients   int
+	Update    string // a style; empty is the data model's own: atomic for SQL, rmw for key-value
+	Mode      string // a mode; empty is pipelined
+	Isolation string // as the database names it; empty is its own default
+
+	Zipfian      bool
+	ZipfExponent float64 // of rank^-exponent, above 0
+
+	// The shares of payrolls, joint transfers and inquiries among all
+	// transactions; the rest are plain transfers.
+	PayrollShare, JointShare, InquiryShare float64
+	// LargeShare is the share of transfers that ask for more than is likely there.
+	LargeShare  float64
+	PayrollLegs int // people paid by one payroll
+
+	Audits      float64 // a second; 0 for none
+	AuditSample uint64  // accounts an audit reads; 0 is all up to 100,000, and else 10,000
+
+	// LockOrder is the order in which a transaction takes its accounts. In a random
+	// one transactions can deadlock. Empty is the order of the keys.
+	LockOrder string
+}
+
+// The orders of a transaction's accounts.
+const (
+	KeyOrder    = "key"
+	RandomOrder = "random"
+)
+
+// DefaultConfig returns the bank that runs without being asked; Seed and Clients are
+// the caller's.
+func DefaultConfig() Config {
+	return Config{
+		Accounts:     10_000,
+		LockOrder:    KeyOrder,
+		ZipfExponent: 0.99,
+		PayrollShare: 0.01,
+		JointShare:   0.05,
+		InquiryShare: 0.05,
+		LargeShare:   0.01,
+		PayrollLegs:  10,
+		Audits:       1,
+	}
+}
+
+const (
+	minAccounts    = 4
+	maxPayrollLegs = 1000 // one transaction must stay one that databases are made for
+	wholeAudit     = 100_000
+	sampledAudit   = 10_000
+	maxAudits      = 1000 // a second
+)
+
+// check says in one sentence what is wrong with a configuration, whatever the
+// database. The bounds of single settings are theirs.
+func (c *Config) check() error {
+	if c.Clients < 1 || c.Clients >= 1<<history.ClientBits-1 {
+		return fmt.Errorf("clients is %d: take 1 to %d", c.Clients, 1<<history.ClientBits-2)
+	}
+	if c.Accounts != 0 {
+		if err := c.checkAccounts(c.Accounts); err != nil {
+			return err
+		}
+	}
+	return c.Validate()
+}
+
+// Validate implements workload.Config.
+func (c *Config) Validate() error {
+	if sum := c.PayrollShare + c.JointShare + c.InquiryShare; sum > 1+1e-9 {
+		return fmt.Errorf("payroll-share, two-account-share and read-only-share are %g together: they are parts of all transactions, so at most 1", sum)
+	}
+	return nil
+}
+
+// checkAccounts says whether the transactions fit a number of accounts, which
+// may be known only once the bank is attached to.
+func (c *Config) checkAccounts(accounts uint64) error {
+	switch {
+	case accounts < minAccounts || accounts > MaxAccounts:
+		return fmt.Errorf("accounts is %d: take %d to %d", accounts, minAccounts, uint64(MaxAccounts))
+	case accounts%2 != 0:
+		return fmt.Errorf("accounts is %d: take an even number, because accounts come in pairs of one owner", accounts)
+	case c.PayrollShare > 0 && uint64(c.PayrollLegs) >= accounts:
+		return fmt.Errorf("payroll-legs is %d, but of %d accounts one payroll can pay at most %d", c.PayrollLegs, accounts, accounts-1)
+	case c.AuditSample > accounts:
+		return fmt.Errorf("audit-sample is %d, but there are %d accounts: take at most those, or 0, which reads all of up to %d and %d of more", c.AuditSample, accounts, wholeAudit, sampledAudit)
+	}
+	return nil
+}
+
+func (c *Config) auditSize(accounts uint64) uint64 {
+	switch {
+	case c.AuditSample > 0:
+		return c.AuditSample
+	case accounts <= wholeAudit:
+		return accounts
+	}
+	return sampledAudit
 }

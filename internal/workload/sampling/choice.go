@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+
+	"stroppy/internal/setting"
 )
 
 // Choice chooses among n numbers: all alike, or with the probabilities of Zipf, the
@@ -102,4 +104,23 @@ func expm1Over(x float64) float64 {
 		return math.Expm1(x) / x
 	}
 	return 1 + x*0.5*(1+x/3*(1+0.25*x))
+}
+
+// Settings are those of a workload that chooses accounts uniformly or by a Zipf
+// distribution.
+func Settings(zipfian *bool, exponent *float64) []setting.Setting {
+	return []setting.Setting{
+		setting.Switch(zipfian, "zipfian", "choose few accounts often instead of all alike"),
+		Exponent(exponent, "how uneven --zipfian is", func() string {
+			if *zipfian {
+				return ""
+			}
+			return "zipfian is false, which chooses all accounts alike: give --zipfian"
+		}),
+	}
+}
+
+// Exponent is the setting of a Zipf distribution's exponent; idle is Setting.Idle.
+func Exponent(to *float64, help string, idle func() string) setting.Setting {
+	return setting.Real(to, "zipf-exponent", help).Between(0.01, 100).IdleIf(idle)
 }

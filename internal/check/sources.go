@@ -90,13 +90,13 @@ const WatchEvery = 1 << 12
 // Err has the cause.
 func (w *Watch) Ended() bool {
 	if w.steps++; w.steps%WatchEvery == 0 {
-		return w.Ask()
+		return w.Cancelled()
 	}
 	return w.Err != nil
 }
 
-// Ask is ended without waiting for the next step at which the context is asked.
-func (w *Watch) Ask() bool {
+// Cancelled says at once whether the context is done, and counts no step.
+func (w *Watch) Cancelled() bool {
 	if w.Err == nil && w.Ctx.Err() != nil {
 		w.Err = context.Cause(w.Ctx)
 	}

@@ -63,7 +63,7 @@ func (g *Graph) edges(yield func(Step) bool) {
 // New builds the rows by a counting sort: linear in nodes and edges.
 func New(nodes int, e Edges, w *check.Watch) *Graph {
 	g := &Graph{row: make([]uint32, nodes+1), w: w}
-	if w.Ask() {
+	if w.Cancelled() {
 		return g
 	}
 	g.to, g.kind = make([]uint32, len(e.To)), make([]uint8, len(e.To))

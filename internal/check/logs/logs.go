@@ -35,12 +35,12 @@ const (
 func Check(ctx context.Context, in Input) ([]check.Result, error) {
 	e := newChecker(ctx, in, 0)
 	results := e.results()
-	if !e.Watch.Ask() && e.Unended != 0 {
+	if !e.Watch.Cancelled() && e.Unended != 0 {
 		in.End = nil
 		e = newChecker(ctx, in, e.Unended)
 		results = e.results()
 	}
-	if e.Watch.Ask() {
+	if e.Watch.Cancelled() {
 		return nil, fmt.Errorf("check the history: %w", e.Watch.Err)
 	}
 	return results, nil
@@ -76,7 +76,7 @@ func newChecker(ctx context.Context, in Input, early uint64) *checker {
 // results makes the checks; they are worth nothing once the watch has ended.
 func (e *checker) results() []check.Result {
 	problem := e.readAll()
-	if e.Watch.Ask() || e.in.End != nil && e.Unended != 0 {
+	if e.Watch.Cancelled() || e.in.End != nil && e.Unended != 0 {
 		return nil
 	}
 	e.Damage = problem
@@ -91,7 +91,7 @@ func (e *checker) readAll() error {
 		if err := step(); err != nil {
 			return err
 		}
-		if e.Unended != 0 && e.in.End != nil || e.Watch.Ask() {
+		if e.Unended != 0 && e.in.End != nil || e.Watch.Cancelled() {
 			return nil
 		}
 	}

@@ -40,11 +40,11 @@ func Accounts(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 // run went on after it was downloaded.
 func decided(in check.Input, results func(in check.Input, early uint64) (*balances, []check.Result)) ([]check.Result, error) {
 	b, made := results(in, 0)
-	if !b.Watch.Ask() && b.Unended != 0 {
+	if !b.Watch.Cancelled() && b.Unended != 0 {
 		in.End = nil
 		b, made = results(in, b.Unended)
 	}
-	if b.Watch.Ask() {
+	if b.Watch.Cancelled() {
 		return nil, fmt.Errorf("check the history: %w", b.Watch.Err)
 	}
 	return made, nil
@@ -120,7 +120,7 @@ func (b *balances) read() error {
 }
 
 // ended says that the work is to end, or to begin again without the end state.
-func (b *balances) ended() bool { return b.Watch.Ask() || b.Unended != 0 && b.Input.End != nil }
+func (b *balances) ended() bool { return b.Watch.Cancelled() || b.Unended != 0 && b.Input.End != nil }
 
 // findEarly looks for a run that may have gone on after the end state was
 // downloaded: the ledger lacks one of its transfers that was applied, or may have

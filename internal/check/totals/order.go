@@ -35,7 +35,7 @@ func (b *balances) order() *order {
 	if len(o.cycles) == 0 {
 		o.cycles = graph.Contradictions(&b.Evidence, b.edges, b.reportGroup)
 	}
-	if !b.Watch.Ask() {
+	if !b.Watch.Cancelled() {
 		o.explainAll()
 	}
 	return o

@@ -24,8 +24,6 @@ const barrierDatabase = "stroppy-barrier"
 // what each node holds: what was committed before it is there too, because all nodes
 // apply one log.
 func (c *Cluster) catchUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
 	mark := rand.Text()
 	if err := c.write(ctx, mark); err != nil {
 		return fmt.Errorf("write a mark for all nodes to apply: %w", err)
@@ -39,6 +37,8 @@ func (c *Cluster) catchUp(ctx context.Context) error {
 }
 
 func (c *Cluster) write(ctx context.Context, mark string) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
 	store, err := c.store(ctx, func(*node) bool { return true })
 	if err != nil {
 		return err
@@ -66,6 +66,8 @@ func (c *Cluster) write(ctx context.Context, mark string) error {
 
 // applied waits until the node holds the mark.
 func (n *node) applied(ctx context.Context, mark string) error {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
 	conn, err := client.New(ctx, n.address)
 	if err != nil {
 		return fmt.Errorf("%s does not answer: %w", n.Name(), err)

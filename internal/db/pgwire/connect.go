@@ -20,7 +20,7 @@ func (d *Database) connect(ctx context.Context, isolation string) (*link, error)
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	err = d.EnableNotices(ctx, conn)
-	if err == nil && !d.stateless {
+	if err == nil && d.stateless == nil {
 		err = prepareSession(ctx, conn, isolation)
 	}
 	if err == nil {
@@ -75,14 +75,14 @@ const (
 // Where nothing can be left in a session, one that hides them is refused.
 func (d *Database) EnableNotices(ctx context.Context, conn *pgconn.PgConn) error {
 	sql := enableWarnings
-	if d.stateless {
+	if d.stateless != nil {
 		sql = hidingSession
 	}
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	switch {
 	case Refused(err):
 		return nil
-	case err == nil && d.stateless && len(results) == 1 && len(results[0].Rows) > 0:
+	case err == nil && d.stateless != nil && len(results) == 1 && len(results[0].Rows) > 0:
 		return db.Fatalf(d.opConnect+" at "+d.where, "it hides warnings, and one of them takes the success from a commit: set client_min_messages to warning for this user")
 	}
 	return err

@@ -41,7 +41,7 @@ func TestURLs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := d.config; c.ConnectTimeout != 5*time.Second || d.timeout != want || d.where != "h1:1,h2:2" || len(c.RuntimeParams) != 0 || d.stateless {
+		if c := d.config; c.ConnectTimeout != 5*time.Second || d.timeout != want || d.where != "h1:1,h2:2" || len(c.RuntimeParams) != 0 || d.stateless != nil {
 			t.Errorf("%q: %v %v %v %v %v", parameter, d.where, c.ConnectTimeout, d.timeout, c.RuntimeParams, d.stateless)
 		}
 	}
@@ -163,11 +163,11 @@ func TestNobodyListens(t *testing.T) {
 	}
 	defer l.Close()
 	_, err = openURL(t.Context(), fmt.Sprintf("postgres://u:%s@%s/d?connect_timeout=1&sslmode=disable", secret, l.Addr()))
-	sqltest.WantError(t, "silence", err, db.Unavailable, "")
+	sqltest.WantError(t, "no answer", err, db.Unavailable, "")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err = openURL(ctx, fmt.Sprintf("postgres://u:%s@%s/d?sslmode=disable", secret, l.Addr()))
-	sqltest.WantError(t, "silence until the context ends", err, db.Unavailable, "")
+	sqltest.WantError(t, "no answer until the context ends", err, db.Unavailable, "")
 }
 
 // refuser is a server that refuses TLS and then resets what comes without, as

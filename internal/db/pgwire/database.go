@@ -79,11 +79,14 @@ type Database struct {
 	where     string // the hosts, for errors
 	isolation string // default_transaction_isolation
 	implicit  bool   // all statements up to one Sync are one transaction
-	stateless bool   // nothing is left in a session: each statement is sent whole
 	timeout   time.Duration
+	stateless *stateless // nil where statements are left in a session
+}
 
-	// What is alike in all sessions of a stateless database.
-	whole     sync.Map // isolation → *controls
+// stateless is what all sessions have in common in which nothing is left, so that each
+// statement is sent whole. What is in it stays until the database is closed.
+type stateless struct {
+	controls  sync.Map // isolation → *controls
 	described sync.Map // *db.Statement → *prepared
 }
 
@@ -165,10 +168,11 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 		config.ConnectTimeout = wire.ConnectTimeout
 	}
 	config.DialFunc = wire.Dial
+	whole := false
 	d := &Database{flavor: flavor, operations: operationsOn(flavor.Name), config: config, where: strings.Join(servers, ","), timeout: wire.AnswerTimeout}
 	ours := address.Options{
 		"answer_timeout": address.Time(&d.timeout, time.Millisecond),
-		"prepare":        address.Choice(&d.stateless, "true", "false"),
+		"prepare":        address.Choice(&whole, "true", "false"),
 	}
 	for name, read := range ours {
 		if text, given := config.RuntimeParams[name]; given {
@@ -177,6 +181,9 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 			}
 		}
 		delete(config.RuntimeParams, name) // the others go to the server
+	}
+	if whole {
+		d.stateless = new(stateless)
 	}
 	return d, nil
 }

@@ -156,3 +156,23 @@ func TestPooledDeaf(t *testing.T) {
 	_, err := d.Session(t.Context(), db.SessionOptions{Mode: db.Pipelined})
 	sqltest.WantError(t, "a session that hides warnings", err, db.Fatal, "")
 }
+
+// TestDescribedOnce: where nothing is left in a session, the second one knows the columns
+// of what the first one asked for, and needs one round trip where that needed more.
+func TestDescribedOnce(t *testing.T) {
+	d := drivertest.Open(t, openURL, start(t, nil).URL()+"&prepare=false")
+	bank.Make(t, d, 2)
+	touch, see := bank.Touch(0, 1), bank.See(0)
+	var trips []int
+	for range 2 {
+		s := newSession(t, d, db.Pipelined, "")
+		r := record(s)
+		if err := sqltest.Transact(t.Context(), s, false, false, touch, see); err != nil {
+			t.Fatal(err)
+		}
+		trips = append(trips, len(r.lines))
+	}
+	if trips[0] != 3 || trips[1] != 1 {
+		t.Errorf("the sessions made %v round trips, want 3 and 1", trips)
+	}
+}

@@ -11,12 +11,11 @@ import (
 // prepare prepares a statement in a round trip of its own, once a session. Where it is
 // sent whole each time it asks for its columns alone, once for all sessions.
 func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepared, *db.Error) {
-	d := s.database
-	name := ""
-	if !d.stateless {
+	name, whole := "", s.database.stateless
+	if whole == nil {
 		s.named++
 		name = "s" + strconv.Itoa(s.named)
-	} else if known, ok := d.described.Load(statement); ok {
+	} else if known, ok := whole.described.Load(statement); ok {
 		return known.(*prepared), nil
 	}
 	x := exchange{op: "prepare " + db.Shorten(statement.SQL), phase: wire.Before, aside: true}
@@ -29,9 +28,9 @@ func (s *session) prepare(ctx context.Context, statement *db.Statement) (*prepar
 	if err != nil {
 		return nil, &db.Error{Class: db.Fatal, Op: x.op, Err: err}
 	}
-	if d.stateless {
+	if whole != nil {
 		p.parse = parse
-		d.described.Store(statement, p)
+		whole.described.Store(statement, p)
 	}
 	s.statements[statement] = p
 	return p, nil

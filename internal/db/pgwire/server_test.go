@@ -85,10 +85,9 @@ func eachWay(t *testing.T, test func(*testing.T, way)) {
 
 // on is the database as a session that goes this way sees it.
 func (w way) on(d *Database) *Database {
-	return &Database{
-		flavor: d.flavor, operations: d.operations, config: d.config, where: d.where, isolation: d.isolation,
-		implicit: w.implicit, stateless: d.stateless, timeout: d.timeout,
-	}
+	own := *d
+	own.implicit = w.implicit
+	return &own
 }
 
 func (w way) session(t testing.TB, d *Database, isolation string) *session {

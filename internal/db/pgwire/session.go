@@ -71,10 +71,10 @@ func (d *Database) Session(ctx context.Context, options db.SessionOptions) (db.S
 // session returns a session without a connection.
 func (d *Database) session(options db.SessionOptions) *session {
 	s := &session{database: d, operations: d.operations, options: options, controls: &preparedControls, implicit: d.implicit}
-	if d.stateless {
-		made, ok := d.whole.Load(options.Isolation)
+	if whole := d.stateless; whole != nil {
+		made, ok := whole.controls.Load(options.Isolation)
 		if !ok {
-			made, _ = d.whole.LoadOrStore(options.Isolation, wholeControls(options.Isolation))
+			made, _ = whole.controls.LoadOrStore(options.Isolation, wholeControls(options.Isolation))
 		}
 		s.controls = made.(*controls)
 		s.implicit = d.implicit && options.Isolation == ""

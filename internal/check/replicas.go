@@ -16,14 +16,14 @@ import (
 type Digest struct {
 	Accounts    uint64 `json:"accounts"`
 	Legs        uint64 `json:"legs"`
-	Strangers   int    `json:"strangers"`
+	Unexpected  int    `json:"unexpected"`
 	AccountHash uint64 `json:"account_hash"`
 	LegHash     uint64 `json:"leg_hash"`
 }
 
 // DigestOf reads a whole end state.
 func DigestOf(end EndState) (Digest, error) {
-	d := Digest{Strangers: len(end.Unexpected())}
+	d := Digest{Unexpected: len(end.Unexpected())}
 	for a, err := range end.Objects() {
 		if err != nil {
 			return d, err

@@ -107,7 +107,7 @@ func testPassword(t *testing.T, server *postgres.Server, name string) {
 	}
 	var code int
 	var stdout, stderr string
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); { // the server takes its rules anew when it comes to it
+	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); { // the server takes its rules anew when it comes to it
 		code, stdout, stderr = try("wrong-" + secret)
 		if code != 0 {
 			break
@@ -371,9 +371,9 @@ func testRestart(t *testing.T, server *postgres.Server, url string) {
 	}
 }
 
-// TestSilence: a host that takes no connection, or takes it and says nothing,
+// TestUnanswered: a host that takes no connection, or takes it and says nothing,
 // ends the call in bounded time.
-func TestSilence(t *testing.T) {
+func TestUnanswered(t *testing.T) {
 	mute, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

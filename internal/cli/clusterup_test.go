@@ -67,7 +67,7 @@ func TestClusterUpInterrupted(t *testing.T) {
 			}
 			left := of(t, state)
 			if c.signal == os.Kill { // the holder finds out by itself
-				for deadline := time.Now().Add(patience); len(left) > 0 && time.Now().Before(deadline); left = of(t, state) {
+				for deadline := time.Now().Add(waitLimit); len(left) > 0 && time.Now().Before(deadline); left = of(t, state) {
 					time.Sleep(20 * time.Millisecond)
 				}
 			}

@@ -87,7 +87,7 @@ func TestServe(t *testing.T) {
 	if page := fetch(at); !strings.HasPrefix(page, "<!DOCTYPE html>") || !strings.Contains(page, "connect-src 'self'") {
 		t.Errorf("the page is %.200s", page)
 	}
-	for deadline := time.Now().Add(patience); last.Live && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(waitLimit); last.Live && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		if d, ok := liveData(t, at); ok {
 			last = d
 		}
@@ -171,7 +171,7 @@ func TestServeSweep(t *testing.T) {
 	at := p.addresses(t, 1)["live report"]
 	clients := map[string]bool{}
 	var last report.PageData
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		d, ok := liveData(t, at)
 		if !ok {
 			break

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// patience bounds what a test waits for, so that what hangs is reported.
-const patience = 3 * time.Minute
+// waitLimit bounds what a test waits for, so that what hangs is reported.
+const waitLimit = 3 * time.Minute
 
 // process is a stroppy that runs as a process of its own.
 type process struct {
@@ -61,7 +61,7 @@ func (p *process) wait(t *testing.T) (code int, stdout, stderr string) {
 	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		t.Fatalf("%v does not end: %s", p.cmd.Args, read(t, p.stderr))
 	}
 	return p.cmd.ProcessState.ExitCode(), read(t, p.stdout), read(t, p.stderr)
@@ -77,7 +77,7 @@ func (p *process) signal(t *testing.T, s os.Signal) {
 // goesOn waits for a condition while the process runs.
 func (p *process) goesOn(t *testing.T, until func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(waitLimit); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		select {
 		case <-p.ended:
 			t.Fatalf("%v has ended already: %s", p.cmd.Args, read(t, p.stderr))

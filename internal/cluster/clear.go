@@ -107,9 +107,9 @@ func (l Leftover) clear() (was bool, err error) {
 	return was, nil
 }
 
-// endPatience bounds the wait for processes that were sent SIGKILL; one that is
+// endLimit bounds the wait for processes that were sent SIGKILL; one that is
 // in the middle of a disk's work ends when that is done.
-const endPatience = 10 * time.Second
+const endLimit = 10 * time.Second
 
 // removeFolder removes a folder with all that is in it, unless something is
 // still mounted there. Servers that are just being killed may write meanwhile.
@@ -130,7 +130,7 @@ func removeFolder(path string) (bool, error) {
 	if len(mounts) > 0 {
 		return false, fmt.Errorf("something is mounted at %s: unmount it", mounts[0])
 	}
-	return true, untilFor(context.Background(), endPatience, func() error { return os.RemoveAll(path) })
+	return true, untilFor(context.Background(), endLimit, func() error { return os.RemoveAll(path) })
 }
 
 // unmount removes a mount even while it is in use, and reports whether it was there.

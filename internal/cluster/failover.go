@@ -224,7 +224,7 @@ func (s *Failover[N]) Lost(n N) string {
 	switch {
 	case !n.Running():
 		return "its process is gone"
-	case n.Supervised().Silence() >= s.kind.Timeout:
+	case n.Supervised().Unanswered() >= s.kind.Timeout:
 		return fmt.Sprintf("it has not answered for %v", s.kind.Timeout)
 	}
 	return ""

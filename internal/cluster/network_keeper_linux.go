@@ -68,7 +68,7 @@ func (k *keeper) close() error {
 	select {
 	case <-k.done:
 		return nil
-	case <-time.After(endPatience):
-		return fmt.Errorf("process %d, which ends the others, has not ended within %v", k.cmd.Process.Pid, endPatience)
+	case <-time.After(endLimit):
+		return fmt.Errorf("process %d, which ends the others, has not ended within %v", k.cmd.Process.Pid, endLimit)
 	}
 }

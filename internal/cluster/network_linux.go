@@ -190,8 +190,8 @@ func (n *namespaces) attach(port string, index int, link string, ns netns.NsHand
 	return nil
 }
 
-// carrierPatience bounds the wait for the kernel to take notice of a carrier.
-const carrierPatience = 3 * time.Second
+// carrierLimit bounds the wait for the kernel to take notice of a carrier.
+const carrierLimit = 3 * time.Second
 
 // setUp sets links up, such as the two ends of one cable, and waits until the
 // kernel lets packets pass: also in the state unknown, see netif_oper_up.
@@ -205,7 +205,7 @@ func setUp(ends ...end) error {
 			return fmt.Errorf("set the link %s up: %w", e.name, err)
 		}
 	}
-	for limit := time.Now().Add(carrierPatience); len(ends) > 0; {
+	for limit := time.Now().Add(carrierLimit); len(ends) > 0; {
 		link, err := ends[0].links.LinkByName(ends[0].name)
 		switch {
 		case err != nil:
@@ -213,7 +213,7 @@ func setUp(ends ...end) error {
 		case link.Attrs().OperState == netlink.OperUp, link.Attrs().OperState == netlink.OperUnknown:
 			ends = ends[1:]
 		case time.Now().After(limit):
-			return fmt.Errorf("set the link %s up: it is still %v after %v", ends[0].name, link.Attrs().OperState, carrierPatience)
+			return fmt.Errorf("set the link %s up: it is still %v after %v", ends[0].name, link.Attrs().OperState, carrierLimit)
 		default:
 			time.Sleep(time.Millisecond)
 		}

@@ -21,14 +21,14 @@ const (
 	probePace = 20 * time.Millisecond
 	// A probe that has not come after this and the link's own delay is lost. A
 	// packet crosses a bridge in microseconds; the rest is for a busy machine.
-	probePatience = 200 * time.Millisecond
+	probeLimit = 200 * time.Millisecond
 	// roundTrips is of how many datagrams each way RoundTrip takes the median.
 	roundTrips = 5
 )
 
 // Reaches reports by effect whether packets get through from one place to another
 // in this direction, whatever the other direction does: it sends datagrams to a
-// socket of its own there until one has come or patience has ended.
+// socket of its own there until one has come or limit has ended.
 func (n *Network) Reaches(ctx context.Context, from, to int) (bool, error) {
 	took, err := n.send(ctx, "probe the network", from, to, datagrams{wanted: 1, most: math.MaxInt, burst: 1, pace: probePace})
 	return len(took) > 0, err
@@ -85,19 +85,19 @@ func (n *Network) send(ctx context.Context, what string, from, to int, d datagra
 }
 
 func (p *probe) run(ctx context.Context, d datagrams) (took []time.Duration, err error) {
-	patience := probePatience + p.delay
+	limit := probeLimit + p.delay
 	const nonceSize = 16
 	text, buffer := make([]byte, nonceSize), make([]byte, 64)
 	rand.Read(text)      // never fails, see crypto/rand
 	var sent []time.Time // zero: it has come
-	for end := time.Now().Add(patience); time.Now().Before(end) && len(took) < d.wanted; {
+	for end := time.Now().Add(limit); time.Now().Before(end) && len(took) < d.wanted; {
 		for burst := 0; burst < d.burst && len(sent) < d.most; burst++ {
 			sent = append(sent, time.Now())
 			if err := transmit(p.from, binary.BigEndian.AppendUint64(text, uint64(len(sent)-1)), p.to); err != nil {
 				return nil, err
 			}
 			if d.most < math.MaxInt {
-				end = time.Now().Add(patience)
+				end = time.Now().Add(limit)
 			}
 		}
 		for err = ctx.Err(); err == nil && len(took) < min(len(sent), d.wanted); {
@@ -140,9 +140,9 @@ func (n *Network) Throughput(ctx context.Context, from, to int, period time.Dura
 	}
 	defer listener.Close()
 	var out *net.TCPConn
-	const connectPatience = 5 * time.Second
+	const connectLimit = 5 * time.Second
 	err = n.at(from, func() error {
-		dialer := net.Dialer{Timeout: connectPatience, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(source, 0))}
+		dialer := net.Dialer{Timeout: connectLimit, LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(source, 0))}
 		conn, err := dialer.DialContext(ctx, "tcp4", listener.Addr().String())
 		if err == nil {
 			out = conn.(*net.TCPConn)

@@ -102,10 +102,10 @@ func Between(to *time.Duration, least, most time.Duration, example string) func(
 	}
 }
 
-// Silence takes how long a server that does not answer is waited for: a shorter
+// AnswerTimeout takes how long a server that does not answer is waited for: a shorter
 // time calls a busy machine dead, and a longer one is longer than the servers'
 // own time-outs.
-func Silence(to *time.Duration) func(value string) error {
+func AnswerTimeout(to *time.Duration) func(value string) error {
 	return Between(to, 200*time.Millisecond, time.Minute, "1s")
 }
 

@@ -29,10 +29,10 @@ type Program struct {
 	// Death is the signal that the kernel sends when this program ends, and
 	// Shutdown the one for an end in good order.
 	Death, Shutdown syscall.Signal
-	// Patience bounds the shutdown in good order, from the server's habits. Insist is
+	// ShutdownLimit bounds the shutdown in good order, from the server's habits. Insist is
 	// how often Shutdown is sent again meanwhile, to a server that may refuse it; 0:
 	// never.
-	Patience, Insist time.Duration
+	ShutdownLimit, Insist time.Duration
 	// FaultFS puts a file system of ours under the data at the first start; what
 	// they hold then counts as synced. Close takes it away.
 	FaultFS bool
@@ -290,7 +290,7 @@ func (s *Server) Erase() error {
 }
 
 // Terminate shuts the server down in good order; one that takes longer than its
-// patience is killed, and the error says so.
+// shutdownLimit is killed, and the error says so.
 func (s *Server) Terminate(ctx context.Context) error {
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -311,7 +311,7 @@ func (s *Server) Terminate(ctx context.Context) error {
 
 // shutdown asks a process to end, and waits for it.
 func (s *Server) shutdown(ctx context.Context, p *Process) error {
-	ctx, cancel := context.WithTimeout(ctx, s.program.Patience)
+	ctx, cancel := context.WithTimeout(ctx, s.program.ShutdownLimit)
 	defer cancel()
 	for {
 		if err := p.Signal(s.program.Shutdown); err != nil {
@@ -320,9 +320,9 @@ func (s *Server) shutdown(ctx context.Context, p *Process) error {
 		select {
 		case <-p.Done():
 			return nil
-		case <-time.After(cmp.Or(s.program.Insist, s.program.Patience)):
+		case <-time.After(cmp.Or(s.program.Insist, s.program.ShutdownLimit)):
 		case <-ctx.Done():
-			return fmt.Errorf("it did not end within %v of %v and was killed", s.program.Patience, s.program.Shutdown)
+			return fmt.Errorf("it did not end within %v of %v and was killed", s.program.ShutdownLimit, s.program.Shutdown)
 		}
 	}
 }

@@ -59,8 +59,8 @@ func (w *SupervisedNode) Asked() {
 // Answered notes that the node has answered.
 func (w *SupervisedNode) Answered() { w.unheard.Store(nil) }
 
-// Silence is how long the node has not answered, zero if it has.
-func (w *SupervisedNode) Silence() time.Duration {
+// Unanswered is how long the node has not answered, zero if it has.
+func (w *SupervisedNode) Unanswered() time.Duration {
 	if since := w.unheard.Load(); since != nil {
 		return time.Since(*since)
 	}

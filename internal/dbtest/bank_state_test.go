@@ -283,7 +283,7 @@ func wantOpeningBalances(t *testing.T, b *bank.Bank, accounts uint64) {
 		sum += a.Value
 	}
 	if uint64(len(seen)) != accounts || sum != b.Header().Total || len(end.Unexpected()) > 0 {
-		t.Errorf("%d accounts with %d cents in all, want %d with %d; strangers %v",
+		t.Errorf("%d accounts with %d cents in all, want %d with %d; unexpected %v",
 			len(seen), sum, accounts, b.Header().Total, end.Unexpected())
 	}
 	for leg := range end.Rows() {

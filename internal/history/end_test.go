@@ -70,7 +70,7 @@ func TestEndStateComesBack(t *testing.T) {
 	}
 }
 
-func TestManyStrangersAreCounted(t *testing.T) {
+func TestManyUnexpectedAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	var texts []string
 	for i := range maxUnexpected + 5 {

@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// ID names one transaction for ever: the run of pay against this database, the
+// ID names one transaction for ever: the run against this database, the
 // client in that run, and the client's own sequence number. It stays below 2^63,
 // so that every database's signed integer holds it. Zero is no transaction: an
 // account that was never touched carries it as its last one.

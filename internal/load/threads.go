@@ -12,7 +12,7 @@ const (
 	full       = 0.8 // of the threads' time; from there on there are too few
 	idle       = 0.6 // of half as many threads' time; below there are too many
 	calm       = 3   // intervals in a row that must be idle
-	patience   = 50  // intervals after a rise in which the number does not fall
+	cooldown   = 50  // intervals after a rise in which the number does not fall
 	trial      = 5   // last intervals of the window, in which the number only rises
 )
 
@@ -55,7 +55,7 @@ func (t *threads) next(busy float64) int {
 	switch {
 	case busy >= full*float64(t.now):
 		if t.now < t.most {
-			t.wait = patience
+			t.wait = cooldown
 		}
 		t.now, t.idle = min(2*t.now, t.most), 0
 	case half >= 1 && busy < idle*float64(half) && t.wait == 0 && !t.final:

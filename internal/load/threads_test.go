@@ -31,8 +31,8 @@ func TestThreads(t *testing.T) {
 		{"too few", 8, append(times(10*calm, 0.1), 0.9), 2},
 		{"too few, still", 8, append(times(10*calm, 0.1), 0.9, 1.8, 3.9), 8},
 		{"up to the most alone", 3, append(times(10*calm, 0.1), 0.9, 1.8), 3},
-		{"not taken back at once", 8, append(append(times(10*calm, 0.1), 0.9), times(patience-1, 0.1)...), 2},
-		{"taken back later", 8, append(append(times(10*calm, 0.1), 0.9), times(patience+calm, 0.1)...), 1},
+		{"not taken back at once", 8, append(append(times(10*calm, 0.1), 0.9), times(cooldown-1, 0.1)...), 2},
+		{"taken back later", 8, append(append(times(10*calm, 0.1), 0.9), times(cooldown+calm, 0.1)...), 1},
 	} {
 		n := threads{now: test.most, most: test.most}
 		for _, busy := range test.busy {

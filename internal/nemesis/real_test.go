@@ -155,11 +155,11 @@ func (s *shops) Add(ctx context.Context) (int, error) {
 			cmd.Env = append(os.Environ(), shopVariable+"="+n.address+" "+dir)
 			return cmd, nil
 		},
-		Ready:    n.ready,
-		Join:     func(context.Context) error { return stock("joined") },
-		Death:    syscall.SIGKILL,
-		Shutdown: syscall.SIGTERM,
-		Patience: 10 * time.Second,
+		Ready:         n.ready,
+		Join:          func(context.Context) error { return stock("joined") },
+		Death:         syscall.SIGKILL,
+		Shutdown:      syscall.SIGTERM,
+		ShutdownLimit: 10 * time.Second,
 	})
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return 0, err

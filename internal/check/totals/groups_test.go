@@ -385,9 +385,9 @@ func TestTPCBUndecided(t *testing.T) {
 	}
 }
 
-// TestTPCBStrangers: what somebody else wrote into the history explains balances, and
+// TestTPCBUnexpected: what somebody else wrote into the history explains balances, and
 // what the rows held before is their opening.
-func TestTPCBStrangers(t *testing.T) {
+func TestTPCBUnexpected(t *testing.T) {
 	c := newCounter(9)
 	for n := range testRows {
 		c.ObjectRows[n].Value = int64(100 * n)

@@ -247,7 +247,7 @@ func (e engine) crash(t *testing.T) {
 	e.start(t, "", nil) // skips without the engine
 	dir := filepath.Join(OpenDir(t), "server")
 	Orphan(t, marker+"="+dir)
-	ctx := Within(t, Patience)
+	ctx := Within(t, WaitLimit)
 	Must(t, cluster.Retry(ctx, func() error {
 		if left := processesIn(t, dir); len(left) > 0 {
 			return errors.New("the server outlived the process that started it")

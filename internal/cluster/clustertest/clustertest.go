@@ -13,8 +13,8 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Patience bounds one wait of a test, on a machine that is busy with others.
-const Patience = 2 * time.Minute
+// WaitLimit bounds one wait of a test, on a machine that is busy with others.
+const WaitLimit = 2 * time.Minute
 
 // Within returns a context that ends after a time, or with the test.
 func Within(t testing.TB, d time.Duration) context.Context {
@@ -90,7 +90,7 @@ func (k Kind) Start(t testing.TB, o cluster.Options) cluster.Local {
 		o.Params = k.Params
 	}
 	began := time.Now()
-	c, err := k.Launch(Within(t, Patience), o)
+	c, err := k.Launch(Within(t, WaitLimit), o)
 	Need(t, k.Engine, err)
 	t.Logf("%d nodes up in %v (loopback: %q)", o.Nodes, time.Since(began).Round(time.Millisecond), c.Network().Loopback())
 	t.Cleanup(func() {
@@ -114,7 +114,7 @@ func (k Kind) Start(t testing.TB, o cluster.Options) cluster.Local {
 func Leader(t testing.TB, c cluster.Local) (leader cluster.LocalNode, others []cluster.LocalNode) {
 	t.Helper()
 	nodes := cluster.LocalNodes(c)
-	number, err := c.Leader(Within(t, Patience))
+	number, err := c.Leader(Within(t, WaitLimit))
 	if errors.Is(err, cluster.ErrNoLeader) {
 		return nodes[0], nodes[1:]
 	}
@@ -132,7 +132,7 @@ func Leader(t testing.TB, c cluster.Local) (leader cluster.LocalNode, others []c
 // Succeeds waits until another node than n leads, unless all are equal.
 func Succeeds(t testing.TB, c cluster.Local, n cluster.LocalNode) cluster.LocalNode {
 	t.Helper()
-	ctx := Within(t, Patience)
+	ctx := Within(t, WaitLimit)
 	var leader cluster.LocalNode
 	Must(t, cluster.Retry(ctx, func() error {
 		if _, err := c.Leader(ctx); errors.Is(err, cluster.ErrNoLeader) {

@@ -20,7 +20,7 @@ import (
 func (k Kind) One(t *testing.T, check func(t *testing.T, c cluster.Local)) {
 	dir := OpenDir(t)
 	c := k.Start(t, cluster.Options{Nodes: 1, Dir: dir, Loopback: true, Params: k.Params})
-	n, ctx := cluster.LocalNodes(c)[0], Within(t, Patience)
+	n, ctx := cluster.LocalNodes(c)[0], Within(t, WaitLimit)
 	if n.Number() != 0 || n.Name() != "n0" || !strings.HasPrefix(n.Dir(), dir) || c.Network().Loopback() == "" || !strings.Contains(c.URL(), "127.0.0.1:") {
 		t.Errorf("%s is node %d in %s of %s", n.Name(), n.Number(), n.Dir(), c.URL())
 	}
@@ -42,14 +42,14 @@ func (k Kind) One(t *testing.T, check func(t *testing.T, c cluster.Local)) {
 	Must(t, n.Kill())
 	(&scene{TB: t, c: c, ctx: ctx}).down(n)
 	Must(t, n.Restart(ctx))
-	silence := 300 * time.Millisecond
+	pause := 300 * time.Millisecond
 	if k.Supervised {
 		p.GoOn(20)
 		crash(t, c, n)
-		silence = 3 * time.Second / 2
+		pause = 3 * time.Second / 2
 	}
 	Must(t, n.Pause())
-	Must(t, cluster.Sleep(ctx, silence))
+	Must(t, cluster.Sleep(ctx, pause))
 	if !n.Running() {
 		t.Error("the only node was ended because it was paused")
 	}
@@ -71,7 +71,7 @@ func crash(t *testing.T, c cluster.Local, n cluster.LocalNode) {
 			Must(t, err)
 		}
 	}
-	ctx := Within(t, Patience)
+	ctx := Within(t, WaitLimit)
 	Must(t, cluster.Retry(ctx, func() error {
 		if after := n.PIDs(); len(after) == 0 || after[0] == before[0] {
 			return fmt.Errorf("%s has the processes %v, and had %v when it crashed", n.Name(), after, before)
@@ -83,7 +83,7 @@ func crash(t *testing.T, c cluster.Local, n cluster.LocalNode) {
 // Gone stops a cluster in a folder, of whose nodes one is paused, and holds that
 // nothing is left of it.
 func (k Kind) Gone(t *testing.T, c cluster.Local, dir string) {
-	n, ctx := cluster.LocalNodes(c)[0], Within(t, Patience)
+	n, ctx := cluster.LocalNodes(c)[0], Within(t, WaitLimit)
 	var pids []int
 	for _, n := range cluster.LocalNodes(c) {
 		pids = append(pids, n.PIDs()...)
@@ -135,7 +135,7 @@ func logs(t testing.TB, c cluster.Local) {
 // in a folder of the test's own.
 func Orphan(t *testing.T, variable string) {
 	t.Helper()
-	cmd := exec.CommandContext(Within(t, Patience), os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd := exec.CommandContext(Within(t, WaitLimit), os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), variable, "XDG_RUNTIME_DIR="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != -1 {

@@ -118,14 +118,14 @@ const cutClients = "cut the clients off the leader"
 // Hurt does everything to one cluster, each time with clients that pay. Where all
 // nodes are equal, what is done to the first one stands for a follower too.
 func (k Kind) Hurt(t *testing.T, c cluster.Local) {
-	_, err := c.Leader(Within(t, Patience))
+	_, err := c.Leader(Within(t, WaitLimit))
 	equal := errors.Is(err, cluster.ErrNoLeader)
 	for _, i := range injections {
 		if equal && (strings.Contains(i.name, "a follower") || i.name == "move the lead") || k.LeaderOnly && i.name == cutClients {
 			continue
 		}
 		if !t.Run(i.name, func(t *testing.T) {
-			s := &scene{TB: t, c: c, p: k.Pay(t, c), ctx: Within(t, Patience)}
+			s := &scene{TB: t, c: c, p: k.Pay(t, c), ctx: Within(t, WaitLimit)}
 			s.leader, s.others = Leader(t, c)
 			i.do(s)
 			s.p.GoOn(20)
@@ -230,7 +230,7 @@ func (s *scene) without(n cluster.LocalNode) (others []int) {
 // must be in it.
 func (k Kind) Resize(t *testing.T, c cluster.Local) {
 	r := c.(cluster.Resizer)
-	ctx := Within(t, Patience)
+	ctx := Within(t, WaitLimit)
 	p := k.Pay(t, c)
 	before := cluster.LocalNodes(c)
 	count := len(before)

@@ -45,7 +45,7 @@ type Payments struct {
 func (k Kind) Pay(t testing.TB, c cluster.Local) *Payments {
 	t.Helper()
 	if k.Prepare != nil {
-		Must(t, k.Prepare(Within(t, Patience), c))
+		Must(t, k.Prepare(Within(t, WaitLimit), c))
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	p := &Payments{t: t, k: k, c: c, stop: stop, acked: map[string]bool{}, last: time.Now()}
@@ -100,7 +100,7 @@ func (p *Payments) client(ctx context.Context, i int) {
 func (p *Payments) GoOn(more int) {
 	p.t.Helper()
 	goal := p.count() + more
-	Must(p.t, cluster.Retry(Within(p.t, Patience), func() error {
+	Must(p.t, cluster.Retry(Within(p.t, WaitLimit), func() error {
 		if n := p.count(); n < goal {
 			return fmt.Errorf("%d payments are acknowledged, %d are waited for", n, goal)
 		}
@@ -123,7 +123,7 @@ func (p *Payments) End(what string) (lost int) {
 	p.t.Helper()
 	p.stop()
 	p.done.Wait()
-	ctx := Within(p.t, Patience)
+	ctx := Within(p.t, WaitLimit)
 	began := time.Now()
 	if p.k.Mend != nil {
 		Must(p.t, p.k.Mend(ctx, p.c))

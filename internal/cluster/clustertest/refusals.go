@@ -44,7 +44,7 @@ func (k Kind) Refuses(t *testing.T, packages []string, refusals ...Refusal) {
 		if r.Launch == nil {
 			r.Launch = k.Launch
 		}
-		c, err := r.Launch(Within(t, Patience), r.Options)
+		c, err := r.Launch(Within(t, WaitLimit), r.Options)
 		if err == nil {
 			Must(t, c.Stop())
 			t.Errorf("%s %+v was started, want %q", r.Query, r.Options, r.Says)

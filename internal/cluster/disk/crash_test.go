@@ -48,7 +48,7 @@ func own() error {
 			return exec.Command("sh", "-c", `while echo line; do sleep 0.01; done > "$0"`, filepath.Join(dir, "file")), nil
 		},
 		Ready: func(context.Context) error { return nil },
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: time.Second, FaultFS: true,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: time.Second, FaultFS: true,
 	})
 	if err := n.Restart(context.Background()); err != nil {
 		return err

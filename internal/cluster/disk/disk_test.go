@@ -84,7 +84,7 @@ func newNode(t testing.TB, parent string, command ...string) *cluster.Server {
 		Command: func(context.Context) (*exec.Cmd, error) { return exec.Command(command[0], command[1:]...), nil },
 		Ready:   func(context.Context) error { return nil },
 		Join:    func(context.Context) error { return nil },
-		Death:   syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: time.Second, FaultFS: true,
+		Death:   syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: time.Second, FaultFS: true,
 	})
 	t.Cleanup(func() {
 		silent(t, n)

@@ -93,14 +93,14 @@ func (v *volume) bury(p place, in *inode) (unbury, rot func() error, err error) 
 	return unbury, rot, nil
 }
 
-// openPatience bounds the wait for the kernel's word that the files of a process
+// openLimit bounds the wait for the kernel's word that the files of a process
 // that has just ended are closed.
-const openPatience = 5 * time.Second
+const openLimit = 5 * time.Second
 
 // lose takes the volume to what is safe. It fails while a process has a file open
 // for writing.
 func (v *volume) lose() error {
-	for limit := time.Now().Add(openPatience); ; time.Sleep(time.Millisecond) {
+	for limit := time.Now().Add(openLimit); ; time.Sleep(time.Millisecond) {
 		v.gate.Lock()
 		err := v.writable()
 		if err == nil {

@@ -21,8 +21,8 @@ const (
 	// handOverLimit bounds how long a node that ends waits for another one to take
 	// its lead and its vote.
 	handOverLimit = 10 * time.Second
-	// patience bounds the shutdown in good order.
-	patience = handOverLimit + 10*time.Second
+	// shutdownLimit bounds the shutdown in good order.
+	shutdownLimit = handOverLimit + 10*time.Second
 )
 
 // node is a member of the cluster: its folder and address stay, its process and its
@@ -43,7 +43,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	dir := c.Folder(number)
 	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience, Clock: c.Options.Clock,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: c.Options.Clock,
 	})
 	return n, c.MakeFolder(dir, number, 0o700)
 }

@@ -89,7 +89,7 @@ func TestCluster(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			test.run(t, c)
 			if !t.Failed() {
-				clustertest.Must(t, c.WaitHealthy(clustertest.Within(t, clustertest.Patience)))
+				clustertest.Must(t, c.WaitHealthy(clustertest.Within(t, clustertest.WaitLimit)))
 			}
 		})
 	}
@@ -101,23 +101,23 @@ func testLinearizable(t *testing.T, c *Cluster) {
 	old, followers := leaderOf(t, c)
 	heal := clustertest.Cut(t, c, old.Number(), followers[0].Number(), followers[1].Number())
 	clustertest.Succeeds(t, c, old)
-	if old.read(clustertest.Within(t, clustertest.Patience)) == nil {
+	if old.read(clustertest.Within(t, clustertest.WaitLimit)) == nil {
 		t.Error("a node that is cut off answers a linearizable read")
 	}
 	heal()
 	dead, _ := leaderOf(t, c)
 	clustertest.Must(t, dead.Kill())
-	if c.MoveLeader(clustertest.Within(t, clustertest.Patience), dead.Number()) == nil {
+	if c.MoveLeader(clustertest.Within(t, clustertest.WaitLimit), dead.Number()) == nil {
 		t.Error("a dead node leads")
 	}
-	clustertest.Must(t, dead.Restart(clustertest.Within(t, clustertest.Patience)))
+	clustertest.Must(t, dead.Restart(clustertest.Within(t, clustertest.WaitLimit)))
 }
 
 // testReplaceTwo replaces the leader and a follower at once, which must not take
 // the data of both away before one of them is back.
 func testReplaceTwo(t *testing.T, c *Cluster) {
 	p := kind().Pay(t, c)
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	leader, followers := leaderOf(t, c)
 	var wg sync.WaitGroup
 	for _, n := range []*node{leader, followers[0]} {
@@ -139,7 +139,7 @@ func testReplaceTwo(t *testing.T, c *Cluster) {
 // testMajority holds that no data are taken away that may be the only copy, and
 // that a node that lost its data in vain joins when it can.
 func testMajority(t *testing.T, c *Cluster) {
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	_, followers := leaderOf(t, c)
 	n, other := followers[0], followers[1]
 	p := kind().Pay(t, c)
@@ -166,7 +166,7 @@ func testMajority(t *testing.T, c *Cluster) {
 
 // testResizeAndReplace adds a node while another one is replaced.
 func testResizeAndReplace(t *testing.T, c *Cluster) {
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	_, followers := leaderOf(t, c)
 	p, replaced := kind().Pay(t, c), make(chan error, 1)
 	go func() { replaced <- followers[0].Replace(ctx) }()
@@ -203,7 +203,7 @@ func TestStopEndsWaiting(t *testing.T) {
 	}
 	waiting := make(chan error)
 	go func() { waiting <- nodes[0].Restart(t.Context()) }()
-	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.Patience), func() error {
+	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
 		if !nodes[0].Running() {
 			return errors.New("the node was not started")
 		}
@@ -246,7 +246,7 @@ func TestParentDeath(t *testing.T) {
 	clustertest.Orphan(t, marker+"="+dir)
 	endpoint, err := os.ReadFile(place(dir))
 	clustertest.Must(t, err)
-	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.Patience), func() error {
+	clustertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
 		conn, err := net.Dial("tcp", string(endpoint))
 		if err != nil {
 			return nil

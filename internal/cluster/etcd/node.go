@@ -14,9 +14,9 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// patience bounds the shutdown in good order, in which a leader hands its lead
+// shutdownLimit bounds the shutdown in good order, in which a leader hands its lead
 // over first.
-const patience = 15 * time.Second
+const shutdownLimit = 15 * time.Second
 
 // node is a member of the cluster: its folder and addresses stay, its process
 // and its member id come and go.
@@ -37,7 +37,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	dir := c.Folder(number)
 	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
 		Command: n.command, Ready: n.ready, Join: n.join,
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock,
 	})
 	return n, c.MakeFolder(dir, number, 0o700)

@@ -80,7 +80,7 @@ func galera() clustertest.Kind {
 // value asks a node for one value.
 func (n *node) value(t *testing.T, query string) (value string) {
 	t.Helper()
-	if err := n.db.QueryRowContext(clustertest.Within(t, clustertest.Patience), query).Scan(&value); err != nil {
+	if err := n.db.QueryRowContext(clustertest.Within(t, clustertest.WaitLimit), query).Scan(&value); err != nil {
 		t.Fatalf("%s: %s: %v", n.Name(), query, err)
 	}
 	return value
@@ -103,7 +103,7 @@ func TestOne(t *testing.T) {
 }
 
 func TestClock(t *testing.T) {
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	n := kind(StartCluster, nil).Start(t, cluster.Options{Nodes: 1, Clock: true}).Nodes()[0].(*node)
 	if why := n.Steered(); why != nil {
 		t.Skipf("skipped engine: faketime: install the Debian package faketime: %v", why)
@@ -155,7 +155,7 @@ func TestGaleraLeft(t *testing.T) {
 		c := galera().Start(t, cluster.Options{Nodes: nodes}).(*Cluster)
 		for name, test := range tests {
 			t.Run(fmt.Sprintf("of %d: %s", nodes, name), func(t *testing.T) {
-				p, ctx := galera().Pay(t, c), clustertest.Within(t, clustertest.Patience)
+				p, ctx := galera().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit)
 				to := func(do func(*node) error) func(int) {
 					return func(i int) { t.Helper(); clustertest.Must(t, do(c.List()[i])) }
 				}
@@ -201,7 +201,7 @@ func both(t *testing.T, c *Cluster, do func(*node) error) {
 // testReplaceTwo replaces two nodes at once, which must not take the data of all
 // away.
 func testReplaceTwo(t *testing.T, c *Cluster) {
-	p, ctx := galera().Pay(t, c), clustertest.Within(t, clustertest.Patience)
+	p, ctx := galera().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit)
 	both(t, c, func(n *node) error { return n.Replace(ctx) })
 	p.GoOn(20)
 	p.EndWell("replace two at once")
@@ -214,7 +214,7 @@ func testNewest(t *testing.T, c *Cluster) {
 	clustertest.Must(t, nodes[0].Kill())
 	p.GoOn(20) // which node 0 does not have
 	clustertest.Must(t, c.Each((*node).Kill))
-	short, cancel := context.WithCancel(clustertest.Within(t, clustertest.Patience))
+	short, cancel := context.WithCancel(clustertest.Within(t, clustertest.WaitLimit))
 	defer cancel()
 	go func() { // until it has looked at the others' data
 		defer cancel()
@@ -231,7 +231,7 @@ func testNewest(t *testing.T, c *Cluster) {
 	if err := nodes[0].Restart(short); err == nil || !strings.Contains(err.Error(), "as well") {
 		t.Errorf("a node with old data formed a group: %v", err)
 	}
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	clustertest.Must(t, c.Each(func(n *node) error { return n.Restart(ctx) }))
 	p.GoOn(20)
 	p.EndWell("kill one, then all, and restart")
@@ -240,7 +240,7 @@ func testNewest(t *testing.T, c *Cluster) {
 // testMajority kills two nodes of three: the third alone takes no writes until
 // they are restarted.
 func testMajority(t *testing.T, c *Cluster) {
-	p, ctx, nodes := galera().Pay(t, c), clustertest.Within(t, clustertest.Patience), c.List()
+	p, ctx, nodes := galera().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit), c.List()
 	both(t, c, (*node).Kill)
 	clustertest.Must(t, retry(ctx, func() error {
 		if s, err := nodes[2].status(ctx); err != nil || s.primary() {

@@ -14,8 +14,8 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// patience bounds the shutdown in good order, which writes all dirty pages.
-const patience = 30 * time.Second
+// shutdownLimit bounds the shutdown in good order, which writes all dirty pages.
+const shutdownLimit = 30 * time.Second
 
 // node is a server of the cluster: its folder and addresses stay, its process
 // comes and goes.
@@ -41,7 +41,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	}
 	program := cluster.Program{
 		Command: n.command, Ready: n.ready, Now: n.now, Clock: c.Options.Clock, FaultFS: c.Options.FaultFS,
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 	}
 	if c.galera() {
 		program.Join = func(context.Context) error { return nil } // a server without data asks the others for them

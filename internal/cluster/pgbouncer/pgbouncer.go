@@ -37,7 +37,7 @@ type Pooler struct {
 	address string
 }
 
-const patience = 5 * time.Second // for SIGTERM, which drops all connections
+const shutdownLimit = 5 * time.Second // for SIGTERM, which drops all connections
 
 // Start makes a pooler and returns when it answers. If it is not installed the error
 // is a cluster.MissingError.
@@ -65,7 +65,7 @@ func Start(ctx context.Context, o Options) (*Pooler, error) {
 			return user.Command(context.Background(), dir, program, config), nil
 		},
 		Ready: p.ready,
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 	})
 	err = errors.Join(os.WriteFile(config, []byte(o.text(port)), 0o644), user.Give(dir), user.Give(config))
 	if err == nil {

@@ -77,7 +77,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		func() *Cluster {
 			c := &Cluster{params: params, programs: programs}
 			c.Failover = cluster.NewFailover("the PostgreSQL cluster", cluster.FailoverKind[*node]{
-				Replica: "standby", Timeout: params.patience, Every: glance,
+				Replica: "standby", Timeout: params.timeout, Every: glance,
 				Candidates: c.candidates, Farthest: c.farthest, Promote: c.replace, WhyWaiting: c.whyWaiting, Review: c.review,
 				NeedsRestart: func(n *node) bool { return n.stale || !n.Running() },
 				Next:         c.next, HandOver: c.handOver, Discard: c.discard,

@@ -85,7 +85,7 @@ func execute(ctx context.Context, url, sql string) ([][]byte, error) {
 
 func mustExecute(t *testing.T, url, sql string) [][]byte {
 	t.Helper()
-	rows, err := execute(clustertest.Within(t, clustertest.Patience), url, sql)
+	rows, err := execute(clustertest.Within(t, clustertest.WaitLimit), url, sql)
 	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
@@ -105,7 +105,7 @@ func roles(t *testing.T, c *Cluster) (primary, standby *node) {
 // noted waits for an event after another.
 func noted(t *testing.T, c *Cluster, from int, part string) {
 	t.Helper()
-	err := cluster.Retry(clustertest.Within(t, clustertest.Patience), func() error {
+	err := cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error {
 		for _, e := range c.Events()[from:] {
 			if strings.Contains(e.Text, part) {
 				return nil
@@ -136,7 +136,7 @@ func TestParams(t *testing.T) {
 		"set.work_mem=8MB%0Aport=1":       "one line",
 	})
 	p, err := parseParams(url.Values{"sync": {"off"}, "set.Work_Mem": {"8MB"}, "fsync": {"off"}})
-	if err != nil || p.synchronous || p.settings["work_mem"] != "8MB" || p.settings["fsync"] != "off" || p.patience != time.Second {
+	if err != nil || p.synchronous || p.settings["work_mem"] != "8MB" || p.settings["fsync"] != "off" || p.timeout != time.Second {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 type params struct {
 	synchronous bool          // sync: the primary waits for a standby
 	strict      bool          // strict: it waits even when there is none
-	patience    time.Duration // timeout: how long a silent server is waited for
+	timeout     time.Duration // timeout: how long a silent server is waited for
 	settings    map[string]string
 }
 
@@ -30,7 +30,7 @@ var ownSettings = []string{
 
 // parseParams reads the parameters. The error is a *cluster.ParamError.
 func parseParams(values url.Values) (params, error) {
-	p := params{synchronous: true, patience: time.Second, settings: map[string]string{}}
+	p := params{synchronous: true, timeout: time.Second, settings: map[string]string{}}
 	var fsync bool
 	err := cluster.Params{
 		Kind: "PostgreSQL's cluster",
@@ -41,7 +41,7 @@ func parseParams(values url.Values) (params, error) {
 				p.settings["fsync"] = value
 				return cluster.OnOff(&fsync)(value)
 			},
-			"timeout": cluster.Silence(&p.patience),
+			"timeout": cluster.AnswerTimeout(&p.timeout),
 		},
 		Set: cluster.Settings(product, "_.", ownSettings, p.settings),
 	}.Read(values)

@@ -25,7 +25,7 @@ func TestPair(t *testing.T) {
 
 // testFence kills the primary, which comes back as a standby.
 func testFence(t *testing.T, c *Cluster) {
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	primary, standby := roles(t, c)
 	before := len(c.Events())
 	clustertest.Must(t, primary.Kill())
@@ -63,7 +63,7 @@ func testGiveUp(t *testing.T, c *Cluster) {
 
 // testDriver opens the URL of a cluster whose primary is dead.
 func testDriver(t *testing.T, c *Cluster) {
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	primary, _ := roles(t, c)
 	clustertest.Must(t, primary.Kill())
 	clustertest.Succeeds(t, c, primary)
@@ -79,7 +79,7 @@ func testDriver(t *testing.T, c *Cluster) {
 // replication: the standby receives nothing and the primary is killed.
 func TestStalledStandbyIsNotPromoted(t *testing.T) {
 	c := startCluster(t, 2, "")
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	primary, standby := roles(t, c)
 	p := kind().Pay(t, c)
 	clustertest.Must(t, c.StopReceiver(ctx, standby.Number()))
@@ -106,7 +106,7 @@ func TestStalledStandbyIsNotPromoted(t *testing.T) {
 // for it and it has what was acknowledged before.
 func TestRegistration(t *testing.T) {
 	c := startCluster(t, 2, "")
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	p, n := roles(t, c)
 	mustExecute(t, c.URL(), table)
 	clustertest.Must(t, c.Roles.Acquire(ctx)) // the supervisor rests
@@ -168,7 +168,7 @@ func TestRegistration(t *testing.T) {
 // TestKnownBad loses acknowledged payments without synchronous replication.
 func TestKnownBad(t *testing.T) {
 	c := startCluster(t, 2, "sync=off")
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	lose := func(name string, part func(t *testing.T, primary, standby *node) (heal func())) {
 		t.Run(name, func(t *testing.T) {
 			primary, standby := roles(t, c)
@@ -198,7 +198,7 @@ func TestKnownBad(t *testing.T) {
 // TestStrict holds commits back while there is no standby.
 func TestStrict(t *testing.T) {
 	c := startCluster(t, 2, "strict=on")
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	_, standby := roles(t, c)
 	mustExecute(t, c.URL(), table)
 	clustertest.Must(t, standby.Kill())
@@ -217,7 +217,7 @@ func TestStrict(t *testing.T) {
 // and go.
 func TestTriple(t *testing.T) {
 	c := startCluster(t, 3, "")
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	p := kind().Pay(t, c)
 	primary, _ := roles(t, c)
 	clustertest.Must(t, primary.Kill())
@@ -237,7 +237,7 @@ func TestTriple(t *testing.T) {
 // had.
 func TestDivergedStandby(t *testing.T) {
 	c := startCluster(t, 2, "sync=off")
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	primary, standby := roles(t, c)
 	mustExecute(t, c.URL(), table)
 	clustertest.Must(t, c.WaitHealthy(ctx)) // the standby has the table

@@ -19,9 +19,9 @@ import (
 const (
 	// orderLimit bounds one question to a server by its Unix socket.
 	orderLimit = 500 * time.Millisecond
-	// patience bounds a fast shutdown, which ends all sessions, writes a
+	// shutdownLimit bounds a fast shutdown, which ends all sessions, writes a
 	// checkpoint, and sends the rest of the log to the standbys.
-	patience = 10 * time.Second
+	shutdownLimit = 10 * time.Second
 )
 
 // node is one server of a Cluster: a place with a folder and a port, which stay
@@ -78,7 +78,7 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 		Command: n.command, Ready: n.ready, Join: n.join,
 		// SIGQUIT is the immediate shutdown, in which the postmaster takes its
 		// children along; SIGINT is the fast one.
-		Death: syscall.SIGQUIT, Shutdown: syscall.SIGINT, Patience: patience,
+		Death: syscall.SIGQUIT, Shutdown: syscall.SIGINT, ShutdownLimit: shutdownLimit,
 		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock, Now: n.now,
 	}))
 	n.stale = n.Held == cluster.Joining
@@ -86,7 +86,7 @@ func (n *node) describe(number int, host *cluster.Host) (err error) {
 	port := n.endpoint.Port()
 	n.orders, errs[0] = newSession(n.sockets, port, "local", orderLimit)
 	n.waiter, errs[1] = newSession(n.sockets, port, "remote_apply", orderLimit)
-	n.over, errs[2] = newSession(host.Addr().String(), port, "local", c.params.patience)
+	n.over, errs[2] = newSession(host.Addr().String(), port, "local", c.params.timeout)
 	return errors.Join(errs[:]...)
 }
 

@@ -114,7 +114,7 @@ func (c *Cluster) unfit(n *node, now time.Time) string {
 	}
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
-	limit := c.params.patience
+	limit := c.params.timeout
 	switch {
 	case n.stale:
 		return "its data are of no use"
@@ -191,7 +191,7 @@ func (c *Cluster) closely(n *node, v *view) bool {
 // fittest is the standby that has replayed most.
 func (c *Cluster) fittest(p *node, v *view, now time.Time) (best *node) {
 	for _, n := range c.List() {
-		if n == p || !c.closely(n, v) || n.Silence() >= cluster.AskEvery || c.unfit(n, now) != "" {
+		if n == p || !c.closely(n, v) || n.Unanswered() >= cluster.AskEvery || c.unfit(n, now) != "" {
 			continue
 		}
 		if best == nil || v.standbys[n.Name()].replayed > v.standbys[best.Name()].replayed {
@@ -299,13 +299,13 @@ func (c *Cluster) dismiss(ctx context.Context, p *node, why string) {
 // direct has a running standby follow the primary, and gives it new data if it
 // cannot.
 func (c *Cluster) direct(ctx context.Context, n, p *node) {
-	if c.Lost(n) != "" || n.Paused() || n.Silence() >= cluster.AskEvery {
+	if c.Lost(n) != "" || n.Paused() || n.Unanswered() >= cluster.AskEvery {
 		return
 	}
 	c.Mu.Lock()
 	current := n.following == c.source(n)
 	idle := n.Idle() && !n.cut && !n.stale
-	stuck := !n.parted.IsZero() && time.Since(n.parted) >= c.params.patience
+	stuck := !n.parted.IsZero() && time.Since(n.parted) >= c.params.timeout
 	c.Mu.Unlock()
 	if !current {
 		if n.reconfigure(ctx) == nil { // else it is tried again at the next review

@@ -29,7 +29,7 @@ func TestStorm(t *testing.T) {
 	t.Logf("STROPPY_TEST_STORM=%d,%d", length/time.Second, seed)
 	c := startCluster(t, 3, "")
 	p := kind().Pay(t, c)
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	var (
 		storms sync.WaitGroup
 		end    = time.Now().Add(length)

@@ -24,7 +24,7 @@ import (
 type params struct {
 	failOver bool          // failover: a lost primary is replaced
 	wait     int           // wait: for so many replicas the driver waits at each commit
-	patience time.Duration // timeout: how long a silent server is waited for
+	timeout  time.Duration // timeout: how long a silent server is waited for
 	settings map[string]string
 }
 
@@ -41,7 +41,7 @@ var ownSettings = []string{
 // *cluster.ParamError.
 func parseParams(values url.Values, nodes int) (params, error) {
 	const fsync = "appendfsync"
-	p := params{failOver: true, patience: time.Second, settings: map[string]string{fsync: "always"}}
+	p := params{failOver: true, timeout: time.Second, settings: map[string]string{fsync: "always"}}
 	err := cluster.Params{
 		Kind: "a cluster of Redis",
 		Known: map[string]func(string) error{
@@ -53,7 +53,7 @@ func parseParams(values url.Values, nodes int) (params, error) {
 				return nil
 			},
 			"failover": cluster.OnOff(&p.failOver),
-			"timeout":  cluster.Silence(&p.patience),
+			"timeout":  cluster.AnswerTimeout(&p.timeout),
 		},
 		Set: cluster.Settings("Redis", "-_.", ownSettings, p.settings),
 	}.Read(values)
@@ -101,7 +101,7 @@ func StartCluster(ctx context.Context, o cluster.Options) (*Cluster, error) {
 		func() *Cluster {
 			c := &Cluster{params: params, program: program}
 			c.Failover = cluster.NewFailover("the Redis cluster", cluster.FailoverKind[*member]{
-				Replica: "replica", Timeout: params.patience, Every: glance,
+				Replica: "replica", Timeout: params.timeout, Every: glance,
 				Candidates: func(p *member) []*member {
 					if !params.failOver {
 						return nil

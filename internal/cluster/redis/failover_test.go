@@ -34,7 +34,7 @@ func testCrash(t *testing.T, c *Cluster) {
 // testResumeLate holds that a paused primary that was ended stays down until its
 // resume, and one that was killed until its restart, as a replica.
 func testResumeLate(t *testing.T, c *Cluster) {
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	for _, by := range []struct{ end, bring func(*member) error }{
 		{(*member).Pause, (*member).Resume},
 		{(*member).Kill, func(m *member) error { return m.Restart(ctx) }},
@@ -59,7 +59,7 @@ func testReplaceDead(t *testing.T, c *Cluster) {
 	primary, _ := roles(t, c)
 	p := kind().Pay(t, c)
 	clustertest.Must(t, primary.Kill())
-	clustertest.Must(t, primary.Replace(clustertest.Within(t, clustertest.Patience)))
+	clustertest.Must(t, primary.Replace(clustertest.Within(t, clustertest.WaitLimit)))
 	p.GoOn(20)
 	p.End("kill the primary and replace it")
 }
@@ -68,7 +68,7 @@ func testReplaceDead(t *testing.T, c *Cluster) {
 func testMove(t *testing.T, c *Cluster) {
 	primary, replica := roles(t, c)
 	before := primary.PIDs()
-	clustertest.Must(t, c.MoveLeader(clustertest.Within(t, clustertest.Patience), replica.Number()))
+	clustertest.Must(t, c.MoveLeader(clustertest.Within(t, clustertest.WaitLimit), replica.Number()))
 	if after := primary.PIDs(); len(after) == 0 || !slices.Contains(before, after[0]) {
 		t.Errorf("a move in good order ended the process %v: %v", before, after)
 	}
@@ -109,7 +109,7 @@ func TestCutAndKill(t *testing.T) {
 // TestWithoutFailOver waits for a lost primary.
 func TestWithoutFailOver(t *testing.T) {
 	c := startCluster(t, 2, "failover=off")
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	primary, replica := roles(t, c)
 	p := kind().Pay(t, c)
 	clustertest.Must(t, primary.Kill())
@@ -131,7 +131,7 @@ func TestWithoutFailOver(t *testing.T) {
 // and go.
 func TestTriple(t *testing.T) {
 	c := startCluster(t, 3, "")
-	ctx := clustertest.Within(t, clustertest.Patience)
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	primary, behind := roles(t, c)
 	p := kind().Pay(t, c)
 	// Of two replicas the one that has more is promoted.

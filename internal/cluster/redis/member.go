@@ -17,9 +17,9 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// patience bounds a shutdown in good order, in which a primary lets replicas that
+// shutdownLimit bounds a shutdown in good order, in which a primary lets replicas that
 // lag catch up for shutdown-timeout, 10 s if it is not set.
-const patience = 15 * time.Second
+const shutdownLimit = 15 * time.Second
 
 // insist is how often a shutdown is asked for: Redis forgets the one that it is asked
 // for while it writes its first append-only file, as a replica does that has just
@@ -62,10 +62,10 @@ func (c *Cluster) newMember(ctx context.Context, number int, host *cluster.Host)
 	}
 	m.SupervisedNode = c.NewSupervisedNode(m, c.NewServer(number, host, data, filepath.Join(m.folder, "server.log"), cluster.Program{
 		Command: m.command, Ready: m.ready, Join: func(context.Context) error { return nil },
-		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, Patience: patience, Insist: insist,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Insist: insist,
 		FaultFS: c.Options.FaultFS,
 	}))
-	m.health, m.orders = newSession(m.address(), c.params.patience), newSession(m.address(), c.params.patience)
+	m.health, m.orders = newSession(m.address(), c.params.timeout), newSession(m.address(), c.params.timeout)
 	return m, nil
 }
 

@@ -86,7 +86,7 @@ func (c *Cluster) farthest(ctx context.Context, p *member) (best *member, ok boo
 	c.Mu.Lock()
 	history := p.seen.history
 	c.Mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, drainLimit+c.params.patience)
+	ctx, cancel := context.WithTimeout(ctx, drainLimit+c.params.timeout)
 	defer cancel()
 	candidates := c.candidates(p)
 	views, errs := make([]view, len(candidates)), make([]error, len(candidates))

@@ -50,7 +50,7 @@ func sql(text string, params ...db.Type) *db.Statement {
 // TestDriver holds the driver to what every driver of an SQL database has to do, on one
 // node.
 func TestDriver(t *testing.T) {
-	c, err := nodes.Start(clustertest.Within(t, clustertest.Patience), cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
+	c, err := nodes.Start(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
 	clustertest.Must(t, err)
 	t.Cleanup(func() { clustertest.Must(t, c.Stop()) })
 	opened, err := dqlite.Open(t.Context(), c.URL())
@@ -149,7 +149,7 @@ func load(t *testing.T, d db.SQL, c cluster.Local) {
 	if err != nil || loaded != rows {
 		t.Fatalf("BulkLoad: %d, %v", loaded, err)
 	}
-	clustertest.Must(t, c.WaitHealthy(clustertest.Within(t, clustertest.Patience)))
+	clustertest.Must(t, c.WaitHealthy(clustertest.Within(t, clustertest.WaitLimit)))
 	for _, url := range []string{c.URL(), c.NodeURL(0)} {
 		opened, err := dqlite.Open(t.Context(), url)
 		clustertest.Must(t, err)

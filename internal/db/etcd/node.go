@@ -28,9 +28,9 @@ import (
 const (
 	// probeTimeout bounds the question whether a node works.
 	probeTimeout = time.Second
-	// patience is how long one node may take to answer it before the next is asked
+	// waitLimit is how long one node may take to answer it before the next is asked
 	// as well, so that a frozen one costs a fail-over no more than this.
-	patience = 100 * time.Millisecond
+	waitLimit = 100 * time.Millisecond
 )
 
 // node is one member as the URL names it, with a client of its own: one client
@@ -194,7 +194,7 @@ func (n *node) close() error {
 
 // connectAny returns a link to the first node that answers. It begins with
 // number first, and asks the next in turn when one has failed or has not answered within
-// patience, each of them once. All that were asked and did not fail may still answer.
+// waitLimit, each of them once. All that were asked and did not fail may still answer.
 func connectAny(ctx context.Context, nodes []*node, first int) (*link, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -213,7 +213,7 @@ func connectAny(ctx context.Context, nodes []*node, first int) (*link, error) {
 		}()
 	}
 	ask()
-	late := time.NewTicker(patience)
+	late := time.NewTicker(waitLimit)
 	defer late.Stop()
 	for {
 		select {

@@ -15,8 +15,8 @@ const (
 	longestPage = 10_000
 	// pageBytes is the size that pages aim at after the first.
 	pageBytes = 4 << 20
-	// pagePatience is how many times as long as another call a page may take.
-	pagePatience = 10
+	// pageFactor is how many times as long as another call a page may take.
+	pageFactor = 10
 )
 
 // Scan reads page by page at the revision of the first, which is the newest even
@@ -36,7 +36,7 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 		request.RangeEnd = to
 	}
 	for {
-		limited, cancel := context.WithTimeout(ctx, pagePatience*s.db.config.timeout)
+		limited, cancel := context.WithTimeout(ctx, pageFactor*s.db.config.timeout)
 		if !request.Serializable {
 			limited = requireLeader(limited)
 		}

@@ -17,7 +17,7 @@ type config struct {
 	nodes    []string // host:port
 	user     string
 	password string
-	timeout  time.Duration // of one call; of a page of a scan pagePatience times that
+	timeout  time.Duration // of one call; of a page of a scan pageFactor times that
 	stale    bool          // reads=serializable
 }
 

@@ -33,14 +33,14 @@ type Conn interface {
 // dqlite shares them.
 type Sessions struct {
 	db.Isolations
-	connect  func(context.Context) (Conn, error)
-	writers  queue
-	patience time.Duration // the longest wait in the queue of writers
+	connect    func(context.Context) (Conn, error)
+	writers    queue
+	queueLimit time.Duration // the longest wait in the queue of writers
 }
 
 // NewSessions returns the sessions of a database to which connect connects.
-func NewSessions(isolations db.Isolations, connect func(context.Context) (Conn, error), patience time.Duration) *Sessions {
-	return &Sessions{isolations, connect, make(queue, 1), patience}
+func NewSessions(isolations db.Isolations, connect func(context.Context) (Conn, error), queueLimit time.Duration) *Sessions {
+	return &Sessions{isolations, connect, make(queue, 1), queueLimit}
 }
 
 // Limits implements db.Database: a value may have 1,000,000,000 bytes, more than any
@@ -177,7 +177,7 @@ func (s *session) start(ctx context.Context) error {
 		return s.fail(cancelled(opBegin, err))
 	}
 	if !s.readOnly {
-		if err := s.of.writers.enter(ctx, s.timer, s.of.patience); err != nil {
+		if err := s.of.writers.enter(ctx, s.timer, s.of.queueLimit); err != nil {
 			return s.fail(err)
 		}
 		s.writing = true

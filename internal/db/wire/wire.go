@@ -32,7 +32,7 @@ const RestTime = 10 * time.Millisecond
 var ErrEnded = errors.New("the server had ended the connection")
 
 // keepAlive asks a connection at rest, which has nothing to be acknowledged, so
-// that its silence is noticed in the same time.
+// that its end is noticed in the same time.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: UserTimeout - 3*time.Second, Interval: time.Second, Count: 3}
 
 // Dial makes a connection that ends when the other side is silent, and that one

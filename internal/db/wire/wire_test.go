@@ -53,7 +53,7 @@ func TestDeadlines(t *testing.T) {
 	}
 	p.Limit = 20 * time.Millisecond // a deadline that is set is not kept when it is too late
 	if err := wait(t.Context(), p, true); err == nil || err.Error() != "no answer within 20ms" {
-		t.Errorf("silence gives %v", err)
+		t.Errorf("no answer gives %v", err)
 	}
 
 	reason := errors.New("the run is over")

@@ -9,7 +9,7 @@ import (
 	"stroppy/internal/workload"
 )
 
-// shown is an audit session that finds these accounts, and then fails as it is told.
+// shown is an audit session that finds these accounts, and then fails as it is asked to.
 type shown struct {
 	accounts []uint64
 	err      error
@@ -43,7 +43,7 @@ func TestAuditor(t *testing.T) {
 		{"all", 4, shown{accounts: []uint64{3, 0, 2, 1}}, 4, 4},
 		{"one is missing", 4, shown{accounts: []uint64{3, 0, 1}}, 4, 3},
 		{"one comes twice", 4, shown{accounts: []uint64{3, 0, 2, 1, 2}}, 5, 5},
-		{"strangers", 4, shown{accounts: []uint64{3, 0, 2, 1, 4, 99}}, 4, 4},
+		{"unexpected", 4, shown{accounts: []uint64{3, 0, 2, 1, 4, 99}}, 4, 4},
 		{"a sample", 3, shown{accounts: []uint64{0, 1, 2, 3}}, 3, 3},
 		{"a failure", 4, shown{accounts: []uint64{0, 1}, err: errors.New("cut off")}, 0, 0},
 	} {

@@ -176,7 +176,7 @@ func TestReadingRowsThatNobodyWrites(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := len(end.Unexpected()); n != 1 {
-			t.Errorf("row %d: %d strangers", i, n)
+			t.Errorf("row %d: %d unexpected", i, n)
 		}
 		end.Close()
 	}

@@ -22,8 +22,8 @@ const (
 	factScale      = "scale"
 	factRatio      = "ratio"
 	factVersions   = "versions"
-	factUnexpected = "strangers" // rows of the history that were somebody else's when the metadata were written
-	factAdopted    = "adopted"   // somebody else made the tables
+	factUnexpected = "unexpected" // rows of the history that were somebody else's when the metadata were written
+	factAdopted    = "adopted"    // somebody else made the tables
 	factCount      = 5
 )
 

@@ -108,7 +108,7 @@ func create(f file, path string, h Header, clients int) (*Writer, error) {
 	// Every client has one buffer, and all may hand theirs over at once. Few
 	// clients get more, so that a disk may pause; they are made when needed. A client
 	// waits when the disk is so slow that the channel is full.
-	w.blocks = make(chan *block, max(2*clients+16, 2*fillBudget/w.size)-clients)
+	w.blocks = make(chan *block, max(2*clients+16, fillBudget/w.size)-clients)
 	w.free.New = func() any { return &block{data: make([]byte, 0, w.size)} }
 	for i := range w.clients {
 		w.clients[i].w, w.clients[i].number = w, uint32(i)

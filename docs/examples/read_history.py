@@ -16,7 +16,7 @@ import struct
 import sys
 
 MAGIC = b"stroppy\x1a"
-FORMAT = 2
+FORMAT = 3
 TRANSACTIONS, ACCOUNTS, LEDGER = 1, 2, 3
 OUTCOMES = ["unknown", "committed", "rejected", "aborted"]
 MASK = (1 << 64) - 1

@@ -33,6 +33,7 @@ type Input struct {
 type Words struct {
 	One, Book, Part, Before string
 	Amount                  func(int64) string
+	Kind                    func(history.Kind) string // nil: One is the name of every kind
 }
 
 // Evidence is what several checkers work on: the files of the runs, and the table of

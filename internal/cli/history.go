@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/history"
-	"stroppy/internal/money"
 	"stroppy/internal/run"
 	"stroppy/internal/workload"
 )
@@ -225,41 +224,20 @@ func (l *lookup) transaction(r history.Record) string {
 	if r.Warmup {
 		words = append(words, "warm-up")
 	}
-	switch {
-	case r.Kind == history.Audit && l.wanted == nil:
-		words = append(words, l.audit(r.Ops)...)
-	case r.Kind == history.Scan && l.wanted == nil && len(r.Ops) > 0:
-		words = append(words, fmt.Sprintf("from %s, %d records", l.objects.Name(r.Ops[0].Object), len(r.Ops)))
-	default:
-		for i := range r.Ops {
-			words = append(words, l.operation(&r.Ops[i]))
+	short := ""
+	if l.wanted == nil && l.format.Short != nil { // what is asked for by its id is shown whole
+		short = l.format.Short(r.Transaction, l.objects)
+	}
+	if short != "" {
+		words = append(words, short)
+	}
+	for i := range r.Ops {
+		if op := &r.Ops[i]; short == "" || l.account != nil && op.Object == *l.account {
+			words = append(words, l.objects.Name(op.Object)+" "+l.format.Operation(op))
 		}
 	}
 	words = append(words, "["+r.Ref.String()+"]")
 	return strings.Join(words, "  ") + "\n"
-}
-
-// audit is short, because an audit reads the whole bank: what it saw together, and
-// of the account that was asked for. Asked for by its id, an audit is shown whole.
-func (l *lookup) audit(ops []history.Op) []string {
-	var sum int64
-	seen := 0
-	var words []string
-	for i := range ops {
-		op := &ops[i]
-		if op.Observed {
-			sum += op.Value
-			seen++
-		}
-		if l.account != nil && op.Object == *l.account {
-			words = append(words, l.operation(op))
-		}
-	}
-	return append([]string{fmt.Sprintf("saw %s in %d accounts", money.Format(sum), seen)}, words...)
-}
-
-func (l *lookup) operation(op *history.Op) string {
-	return l.objects.Name(op.Object) + " " + l.format.Operation(op)
 }
 
 // since writes nanoseconds since the run's start in seconds.

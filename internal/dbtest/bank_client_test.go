@@ -3,6 +3,7 @@ package dbtest
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"stroppy/internal/db"
@@ -39,12 +40,40 @@ func eachWay(t *testing.T, test func(t *testing.T, b *bank.Bank, c load.Client))
 	}
 }
 
+// The kinds and reasons of the bank.
+const (
+	kindTransfer = 1 * history.Numbered
+	kindPayroll  = 2 * history.Numbered
+	kindJoint    = 3 * history.Numbered
+	kindInquiry  = 1*history.Numbered | history.ReadOnly
+	kindAudit    = 1*history.Numbered | history.ReadOnly | history.Background
+
+	noFunds   history.Reason = 1
+	noAccount history.Reason = 2
+)
+
+// TestDeclared: the header names every kind and reason.
+func TestDeclared(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b *bank.Bank, _ load.Client) {
+		h := b.Header()
+		got := []string{
+			h.KindName(kindTransfer), h.KindName(kindPayroll), h.KindName(kindJoint), h.KindName(kindInquiry), h.KindName(kindAudit),
+			h.ReasonName(noFunds), h.ReasonName(noAccount),
+		}
+		want := []string{"transfer", "payroll", "joint transfer", "inquiry", "audit", "insufficient funds", "no such account"}
+		if !slices.Equal(got, want) {
+			t.Errorf("the kinds and reasons are called %q, not %q", got, want)
+		}
+	})
+}
+
 // next prepares transactions until there is one of the kind that asks for little.
 func next(t *testing.T, c load.Client, kind history.Kind) *history.Transaction {
 	t.Helper()
 	tx := new(history.Transaction)
 	for range 10_000 {
-		if c.Next(tx); tx.Kind == kind && (kind == history.Payroll || total(tx) < 100_00) {
+		if c.Next(tx); tx.Kind == kind && (kind == kindPayroll || total(tx) < 100_00) {
 			return tx
 		}
 	}
@@ -110,7 +139,7 @@ func TestEachKindObservesWhatWasBefore(t *testing.T) {
 func TestSettleTellsAndCloses(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
-		for _, kind := range []history.Kind{history.Transfer, history.Payroll, history.Joint} {
+		for _, kind := range []history.Kind{kindTransfer, kindPayroll, kindJoint} {
 			done := next(t, c, kind)
 			attempt(t, c, done)
 			wantOutcome(t, done, history.Committed, 0)
@@ -146,13 +175,13 @@ func TestSettleTellsAndCloses(t *testing.T) {
 func TestRulesOfTheBank(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
-		for _, kind := range []history.Kind{history.Transfer, history.Payroll, history.Joint} {
+		for _, kind := range []history.Kind{kindTransfer, kindPayroll, kindJoint} {
 			poor := next(t, c, kind)
 			for i := range poor.Ops {
 				poor.Ops[i].Amount *= 1_000_000_000
 			}
 			attempt(t, c, poor)
-			wantOutcome(t, poor, history.Rejected, history.InsufficientFunds)
+			wantOutcome(t, poor, history.Rejected, noFunds)
 
 			nobody := next(t, c, kind)
 			for i := range nobody.Ops {
@@ -161,14 +190,14 @@ func TestRulesOfTheBank(t *testing.T) {
 				}
 			}
 			attempt(t, c, nobody)
-			wantOutcome(t, nobody, history.Rejected, history.NoSuchAccount)
+			wantOutcome(t, nobody, history.Rejected, noAccount)
 		}
-		inquiry := next(t, c, history.Inquiry)
+		inquiry := next(t, c, kindInquiry)
 		attempt(t, c, inquiry)
 		wantOutcome(t, inquiry, history.Committed, 0)
 		inquiry.Ops[0].Object = 1_000_000
 		attempt(t, c, inquiry)
-		wantOutcome(t, inquiry, history.Rejected, history.NoSuchAccount)
+		wantOutcome(t, inquiry, history.Rejected, noAccount)
 		wantOpeningBalances(t, b, 200)
 	})
 }
@@ -178,7 +207,7 @@ func TestRulesOfTheBank(t *testing.T) {
 // paid in one more.
 func richJoint(t *testing.T, c load.Client) (tx *history.Transaction, most int64) {
 	t.Helper()
-	tx = next(t, c, history.Joint)
+	tx = next(t, c, kindJoint)
 	tx.Ops = append(tx.Ops[:0],
 		history.Op{Object: 0, Write: true, Amount: -1}, history.Op{Object: 1}, history.Op{Object: 2, Write: true, Amount: 1})
 	attempt(t, c, tx)
@@ -200,7 +229,7 @@ func TestJointTransferKeepsTheFloor(t *testing.T) {
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
 		tx, most := richJoint(t, c)
 		pay := func(amount int64) *history.Transaction {
-			again := next(t, c, history.Joint)
+			again := next(t, c, kindJoint)
 			again.Ops = append(again.Ops[:0], tx.Ops...)
 			for i := range again.Ops {
 				switch op := &again.Ops[i]; {
@@ -213,7 +242,7 @@ func TestJointTransferKeepsTheFloor(t *testing.T) {
 			attempt(t, c, again)
 			return again
 		}
-		wantOutcome(t, pay(most+1), history.Rejected, history.InsufficientFunds)
+		wantOutcome(t, pay(most+1), history.Rejected, noFunds)
 		wantOutcome(t, pay(most), history.Committed, 0)
 	})
 }
@@ -223,7 +252,7 @@ func TestCancelledAttemptIsNoSuccess(t *testing.T) {
 	eachWay(t, func(t *testing.T, b *bank.Bank, c load.Client) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		tx := next(t, c, history.Transfer)
+		tx := next(t, c, kindTransfer)
 		if err := c.Attempt(ctx, tx); err == nil || tx.Outcome == history.Committed {
 			t.Fatalf("a cancelled attempt gives %v, %v", err, tx.Outcome)
 		}

@@ -50,14 +50,14 @@ func runBank(t *testing.T, database db.Database, c bank.Config, count uint64) *t
 				}
 			}
 		case history.Rejected:
-			if tx.Reason != history.InsufficientFunds {
+			if tx.Reason != noFunds {
 				t.Errorf("%v %v is rejected: %v", tx.Kind, tx.ID, tx.Reason)
 			}
 		case history.Unknown:
 			t.Errorf("%v %v is unknown on a healthy database", tx.Kind, tx.ID)
 		}
 	})
-	for _, kind := range []history.Kind{history.Transfer, history.Payroll, history.Joint, history.Inquiry, history.Audit} {
+	for _, kind := range []history.Kind{kindTransfer, kindPayroll, kindJoint, kindInquiry, kindAudit} {
 		if kinds[kind] == 0 {
 			t.Errorf("no %v was committed", kind)
 		}

@@ -82,7 +82,7 @@ func readPaced(t *testing.T, dir, text string) pacedRun {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if tx := *record.Transaction; tx.Kind != history.Audit {
+		if tx := *record.Transaction; !tx.Kind.Background() {
 			tx.Ops = nil
 			p.transactions = append(p.transactions, tx)
 		}

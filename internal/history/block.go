@@ -16,7 +16,7 @@ import (
 // footer, as docs/history-format.md describes it. All numbers are little-endian and
 // all checksums are CRC-32C (Castagnoli, RFC 3720 appendix B.4).
 const (
-	formatVersion = 2
+	formatVersion = 3
 
 	fileMagic   = "stroppy\x1a" // the last byte ends a text file on a terminal
 	blockMagic  = 0x6b636c62    // "blck"
@@ -40,7 +40,11 @@ const (
 )
 
 func (c contents) String() string {
-	return name([]string{"nothing known", "transactions", "accounts", "a ledger"}, int(c))
+	names := [...]string{"nothing known", "transactions", "accounts", "a ledger"}
+	if int(c) < len(names) {
+		return names[c]
+	}
+	return fmt.Sprintf("undefined %d", c)
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -215,7 +215,7 @@ func TestWhatOpenRefuses(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"a newer format":  {changed(8, formatVersion+1), "it is in format 3 and this Stroppy knows formats up to 2: use a newer Stroppy"},
+		"a newer format":  {changed(8, formatVersion+1), "it is in format 4 and this Stroppy knows formats up to 3: use a newer Stroppy"},
 		"another program": {[]byte("PK\x03\x04 and so on, longer than that"), "no file of Stroppy's"},
 		"empty":           {nil, "cut off before its first record"},
 		"a huge header":   {changed(16, 1<<32-1), "impossibly long"},

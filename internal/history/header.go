@@ -29,40 +29,25 @@ type Header struct {
 
 // Declared is a number of the records and what it stands for.
 type Declared struct {
-	Number   uint8  `json:"number"`
-	Name     string `json:"name"`
-	ReadOnly bool   `json:"read_only,omitempty"` // of a kind: it changes nothing
-}
-
-// Kinds declares kinds of transactions.
-func Kinds(kinds ...Kind) (list []Declared) {
-	for _, k := range kinds {
-		list = append(list, Declared{uint8(k), k.String(), k.ReadOnly()})
-	}
-	return list
-}
-
-// Reasons declares reasons of rejections.
-func Reasons(reasons ...Reason) (list []Declared) {
-	for _, r := range reasons {
-		list = append(list, Declared{Number: uint8(r), Name: r.String()})
-	}
-	return list
+	Number     uint8  `json:"number"`
+	Name       string `json:"name"`
+	ReadOnly   bool   `json:"read_only,omitempty"`  // of a kind: it changes nothing
+	Background bool   `json:"background,omitempty"` // of a kind: it is not measured
 }
 
 // KindName is what a kind is called in this history.
-func (h *Header) KindName(k Kind) string { return declared(h.Kinds, uint8(k), k.String()) }
+func (h *Header) KindName(k Kind) string { return declared(h.Kinds, "kind", uint8(k)) }
 
 // ReasonName is what a reason is called in this history.
-func (h *Header) ReasonName(r Reason) string { return declared(h.Reasons, uint8(r), r.String()) }
+func (h *Header) ReasonName(r Reason) string { return declared(h.Reasons, "reason", uint8(r)) }
 
-func declared(list []Declared, number uint8, other string) string {
+func declared(list []Declared, what string, number uint8) string {
 	for _, d := range list {
 		if d.Number == number {
 			return d.Name
 		}
 	}
-	return other
+	return fmt.Sprintf("undeclared %s %d", what, number)
 }
 
 // Identity names the history that another file of the run's directory belongs to.

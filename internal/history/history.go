@@ -6,10 +6,7 @@
 // since the run's start on one monotonic clock.
 package history
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // ID names one transaction for ever: the run against this database, the
 // client in that run, and the client's own sequence number. It stays below 2^63,
@@ -38,49 +35,28 @@ func (id ID) Sequence() uint64 { return uint64(id) & (1<<SequenceBits - 1) }
 // String returns the ID as reports show it, run-client-sequence, such as 1-7-312.
 func (id ID) String() string { return fmt.Sprintf("%d-%d-%d", id.Run(), id.Client(), id.Sequence()) }
 
-// Kind says what a transaction is.
+// Kind says what a transaction is: a number of the workload's own, from 1, times
+// Numbered, and what generic code must know of it. The header has the names. Zero is no
+// kind.
 type Kind uint8
 
-// The kinds of transaction; the zero value is none of them.
+// The parts of a Kind.
 const (
-	_        Kind = iota
-	Transfer      // two legs, payer to payee
-	Payroll       // one corporate payer, several payees
-	Joint         // a transfer allowed only by a rule over the payer's and a sibling's balance
-	Inquiry       // reads a few accounts, writes nothing
-	Audit         // reads all accounts, or a sample, from one snapshot
-	Profile       // TPC-B's one transaction: an account, a teller and a branch
-	Append        // events at the end of a stream
-	Fetch         // reads events back
-	Get           // reads one key
-	Put           // writes one key, whatever was there
-	Insert        // writes one key that was not there
-	Scan          // reads keys in their order
-	Modify        // reads one key and writes it
+	ReadOnly   Kind = 1 << iota // it changes nothing: whatever became of it, it is as if it had not been
+	Background                  // it runs besides the measured clients, and counts for the checks alone
+	Numbered                    // times the number; up to 3 take no byte more in the file
 )
 
-var kindNames = [...]string{
-	"?", "transfer", "payroll", "joint transfer", "inquiry", "audit", "TPC-B", "append", "fetch", "read", "update", "insert", "scan", "read-modify-write",
+// ReadOnly says that a transaction of this kind changes nothing.
+func (k Kind) ReadOnly() bool { return k&ReadOnly != 0 }
+
+// Background says that it is not measured.
+func (k Kind) Background() bool { return k&Background != 0 }
+
+// Named declares the kind.
+func (k Kind) Named(name string) Declared {
+	return Declared{uint8(k), name, k.ReadOnly(), k.Background()}
 }
-
-func (k Kind) String() string { return name(kindNames[:], int(k)) }
-
-// ReadOnly says that a transaction of this kind changes nothing, so that whatever
-// became of it, it is as if it had not been.
-func (k Kind) ReadOnly() bool {
-	switch k {
-	case Inquiry, Audit, Fetch, Get, Scan:
-		return true
-	}
-	return false
-}
-
-// Background says that transactions of this kind run besides the measured clients, and
-// count for the checks alone.
-func (k Kind) Background() bool { return k == Audit }
-
-// KindReadOnly says of the kind with this name whether it is read-only.
-func KindReadOnly(name string) bool { return Kind(max(0, slices.Index(kindNames[:], name))).ReadOnly() }
 
 // Outcome says how a transaction ended. The zero value is unknown.
 type Outcome uint8
@@ -94,27 +70,19 @@ const (
 
 var outcomeNames = [...]string{"unknown", "committed", "rejected", "aborted"}
 
-func (o Outcome) String() string { return name(outcomeNames[:], int(o)) }
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return fmt.Sprintf("undefined %d", o)
+}
 
-// Reason says which rule of the workload rejected a transaction.
+// Reason says which rule of the workload rejected a transaction: a number of the
+// workload's own, which the header names. Zero is none.
 type Reason uint8
 
-const (
-	_ Reason = iota
-	InsufficientFunds
-	NoSuchAccount
-)
-
-var reasonNames = [...]string{"", "insufficient funds", "no such account"}
-
-func (r Reason) String() string { return name(reasonNames[:], int(r)) }
-
-func name(names []string, i int) string {
-	if i < len(names) {
-		return names[i]
-	}
-	return fmt.Sprintf("undefined %d", i)
-}
+// Named declares the reason.
+func (r Reason) Named(name string) Declared { return Declared{Number: uint8(r), Name: name} }
 
 // Transaction is one transaction as its client saw it.
 //

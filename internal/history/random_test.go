@@ -21,7 +21,7 @@ func randomInt(r *rand.Rand) int64 {
 // randomTransaction has every field at random, whether that makes sense or not.
 func randomTransaction(r *rand.Rand, ops int) Transaction {
 	tx := Transaction{
-		ID: ID(randomInt(r)), Kind: Kind(r.IntN(6)), Outcome: Outcome(r.IntN(4)),
+		ID: ID(randomInt(r)), Kind: Kind(r.IntN(16)), Outcome: Outcome(r.IntN(4)),
 		LookedUp: r.IntN(4) == 0, Warmup: r.IntN(4) == 0, Attempts: 1,
 		Due: randomInt(r), Sent: randomInt(r), Try: randomInt(r), End: randomInt(r),
 	}
@@ -54,7 +54,7 @@ func bankTransfers(r *rand.Rand, client uint64, n int) []Transaction {
 		now = sent + 200_000 + int64(r.ExpFloat64()*800_000)
 		amount := int64(1 + r.IntN(50_000))
 		txs[i] = Transaction{
-			ID: NewID(1, client, uint64(i+1)), Kind: Transfer, Outcome: Committed, Attempts: 1,
+			ID: NewID(1, client, uint64(i+1)), Kind: Numbered, Outcome: Committed, Attempts: 1,
 			Due: sent, Sent: sent, Try: sent, End: now,
 		}
 		for leg := range 2 {

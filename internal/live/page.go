@@ -74,7 +74,7 @@ func (s *Snapshot) drive() *report.Drive {
 	d.Seconds = elapsed
 	d.Committed, d.Aborted, d.Unknown = c.Committed-w.Committed, c.Aborted-w.Aborted, c.Unknown-w.Unknown
 	// Which rule of the workload rejected them is known at the end.
-	d.Rejected.Unsplit = c.Rejected - w.Rejected
+	d.Rejected = report.Rejected{report.Unsplit: c.Rejected - w.Rejected}
 	d.Conflicts, d.Reconnects = c.Conflicts, c.Reconnects // retries are among the outcomes: what they took is not known yet
 	d.Outcomes = map[string]*report.Latency{}
 	d.TPS = &report.Throughput{}

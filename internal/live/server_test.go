@@ -257,14 +257,14 @@ func TestRejectionsUnsplit(t *testing.T) {
 	feed, _ := driven()
 	now := feed.Snapshot()
 	r := now.drive().Rejected
-	if r.Unsplit == 0 || r.InsufficientFunds != 0 || r.NoSuchAccount != 0 {
+	if r[report.Unsplit] == 0 || len(r) != 1 {
 		t.Errorf("of what was rejected it says %+v", r)
 	}
 	var below []string
 	for _, figure := range now.data().Figures {
 		below = append(below, figure.Below...)
 	}
-	if want := fmt.Sprint(r.Unsplit, " rejected"); !slices.Contains(below, want) {
+	if want := fmt.Sprint(r[report.Unsplit], " rejected"); !slices.Contains(below, want) {
 		t.Errorf("the measurements %q do not say %q", below, want)
 	}
 }

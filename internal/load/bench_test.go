@@ -19,7 +19,7 @@ type quick struct {
 func (c *quick) Next(tx *history.Transaction) {
 	c.made++
 	tx.ID = history.NewID(1, c.number, c.made)
-	tx.Kind = history.Transfer
+	tx.Kind = kindTransfer
 	h := c.made * 0x9e3779b97f4a7c15
 	tx.Ops = append(tx.Ops[:0],
 		history.Op{Object: h >> 44, Write: true, Amount: -int64(h & 0xffff)},

@@ -104,9 +104,9 @@ var lookedUpEndings = []ending{
 	{name: "final is not looked up", tries: []error{errFinal}, found: committed, errors: 1,
 		want: ended{outcome: unknown, attempts: 1}},
 
-	{name: "unknown inquiry", kind: history.Inquiry, tries: repeat(errUnknown, 1), found: committed, errors: 1,
+	{name: "unknown inquiry", kind: kindInquiry, tries: repeat(errUnknown, 1), found: committed, errors: 1,
 		want: ended{outcome: aborted, attempts: 1}},
-	{name: "final audit", kind: history.Audit, tries: repeat(errFinal, 1), found: committed, errors: 1,
+	{name: "final audit", kind: kindAudit, tries: repeat(errFinal, 1), found: committed, errors: 1,
 		want: ended{outcome: aborted, attempts: 1}},
 }
 

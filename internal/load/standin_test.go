@@ -31,7 +31,7 @@ func (c *standIn) Next(tx *history.Transaction) {
 	c.made++
 	tx.ID = history.NewID(1, c.number, c.made)
 	if tx.Kind = c.kind; c.kind == 0 {
-		tx.Kind = history.Transfer
+		tx.Kind = kindTransfer
 	}
 	payer := c.number*1000 + c.made%10*2
 	tx.Ops = append(tx.Ops[:0],
@@ -173,3 +173,12 @@ func constant(rate float64) pace.Plan {
 }
 
 func repeat(err error, n int) []error { return slices.Repeat([]error{err}, n) }
+
+// The kinds of the transactions of these tests.
+const (
+	kindTransfer = 1 * history.Numbered
+	kindInquiry  = 2*history.Numbered | history.ReadOnly
+	kindAudit    = 3*history.Numbered | history.ReadOnly | history.Background
+
+	noFunds history.Reason = 1
+)

@@ -22,7 +22,7 @@ func TestSecondsOfARunningDrive(t *testing.T) {
 					return takes(2*time.Second)(ctx, tx)
 				case n%10 == 0:
 					time.Sleep(3 * time.Millisecond)
-					tx.Outcome, tx.Reason = history.Rejected, history.InsufficientFunds
+					tx.Outcome, tx.Reason = history.Rejected, noFunds
 					return nil
 				}
 				return takes(3*time.Millisecond)(ctx, tx)

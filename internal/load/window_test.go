@@ -27,7 +27,7 @@ func hangs(after time.Duration) func(context.Context, *history.Transaction) erro
 // TestTheGraceIsNotMeasured: what this program gave up does not make the measured
 // part longer, whatever kind of transaction it was.
 func TestTheGraceIsNotMeasured(t *testing.T) {
-	for _, kind := range []history.Kind{history.Transfer, history.Inquiry} {
+	for _, kind := range []history.Kind{kindTransfer, kindInquiry} {
 		synctest.Test(t, func(t *testing.T) {
 			stuck := &standIn{kind: kind, attempt: hangs(3 * time.Second)}
 			r, list, err := newDrill(t, Options{Duration: 6 * time.Second}, stuck).run(t.Context())

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"stroppy/internal/history"
 )
 
 // pacingError names the row of the tool's own delay.
@@ -239,7 +237,7 @@ func studyTables(r *Result) []PageTable {
 		accounts = millions(load.Accounts)
 	}
 	if r.Drive != nil {
-		clients, transfers = group(uint64(max(d.Clients, 0))), millions(transferred(d))
+		clients, transfers = group(uint64(max(d.Clients, 0))), Perhaps(d.Writes, millions)
 	}
 	if d.Latency == nil {
 		latency[5], latency[7] = NotKnown, NotKnown
@@ -326,14 +324,4 @@ func detailTables(r *Result) []PageTable {
 		tables = append(tables, t)
 	}
 	return tables
-}
-
-// transferred counts what was committed after the warm-up and wrote.
-func transferred(d *Drive) (n uint64) {
-	for kind, count := range d.Kinds {
-		if !history.KindReadOnly(kind) {
-			n += count
-		}
-	}
-	return n
 }

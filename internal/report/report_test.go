@@ -40,7 +40,7 @@ func driven(r *Result) *Result {
 		Clients: 16, Seconds: 10, Committed: 123456, Rejected: Rejected{InsufficientFunds: 1200, NoSuchAccount: 3}, Aborted: 7, Unknown: 2, Retries: 345, Conflicts: 352,
 		TPS:     &Throughput{number(12345.6), number(12400.0), number(13001.0)},
 		Latency: &Latency{1.234, 1.1, 2.25, 3.5, 9.75, 45.6, 1234.5}, Service: &Latency{0.834, 0.7, 1.25, 2.5, 8.75, 44.6, 234.5},
-		Style: map[string]string{"update": "rmw", "mode": "pipelined", "audits": "1"}, Reconnects: 16, Kinds: map[string]uint64{"transfer": 110000, "payroll": 1234, "inquiry": 12222},
+		Style: map[string]string{"update": "rmw", "mode": "pipelined", "audits": "1"}, Reconnects: 16, Kinds: map[string]uint64{"transfer": 110000, "payroll": 1234, "inquiry": 12222}, Writes: number(uint64(111234)),
 		Outage: &Outage{4.2, 2.5},
 		Errors: []ErrorCount{
 			{"aborted", "40P01", "commit", 340, "commit: deadlock detected (code 40P01)"},
@@ -127,7 +127,7 @@ func cases() map[string]*Result {
 	}
 
 	nothing := base("unknown", "Nothing was committed, and a run in which nothing happened proves nothing.")
-	nothing.Drive = &Drive{Clients: 1, TPS: &Throughput{}}
+	nothing.Drive = &Drive{Clients: 1, TPS: &Throughput{}, Writes: number(uint64(0))}
 	return map[string]*Result{"valid": valid, "invalid": invalid, "unknown": unknown, "nothing": nothing, "hurt": hurt, "overload": overload, "empty": {Schema: Schema, Verdict: "unknown"}}
 }
 

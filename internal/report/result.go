@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"stroppy/internal/check"
@@ -125,7 +127,8 @@ type Drive struct {
 	Reconnects    uint64            `json:"reconnects"`
 	Style         map[string]string `json:"style"` // what the workload says of itself, such as update and mode in effect
 	Kinds         map[string]uint64 `json:"committed_by_kind"`
-	Outage        *Outage           `json:"longest_gap"` // the longest time in which nothing was committed
+	Writes        *uint64           `json:"committed_writes"` // those of committed that are not read-only
+	Outage        *Outage           `json:"longest_gap"`      // the longest time in which nothing was committed
 	Errors        []ErrorCount      `json:"errors"`
 
 	RatePlan     string              `json:"rate_plan"`               // the rate over time, as asked for; empty is a closed loop
@@ -164,26 +167,38 @@ func NewHistogram(buckets []stats.Bucket) *Histogram {
 	return h
 }
 
-// Rejected counts the transactions that a rule of the workload refused.
-type Rejected struct {
-	InsufficientFunds uint64 `json:"insufficient_funds"`
-	NoSuchAccount     uint64 `json:"no_such_account"`
-	Unsplit           uint64 `json:"-"` // while the load phase goes on: all, before it is known which rule refused them
-}
+// Rejected counts the transactions that a rule of the workload refused, by the rule's
+// name with _ for a space. The first two are always there.
+type Rejected map[string]uint64
+
+// The rules that every result has, and that of those whose rule is not known while the
+// load phase goes on.
+const (
+	InsufficientFunds = "insufficient_funds"
+	NoSuchAccount     = "no_such_account"
+	Unsplit           = ""
+)
 
 // total is how many were rejected by any rule.
-func (r Rejected) total() uint64 { return r.InsufficientFunds + r.NoSuchAccount + r.Unsplit }
+func (r Rejected) total() (n uint64) {
+	for _, count := range r {
+		n += count
+	}
+	return n
+}
 
 // ended counts the transactions by their outcomes.
 func (d *Drive) ended() uint64 { return d.Committed + d.Rejected.total() + d.Aborted + d.Unknown }
 
-// reasons are the rules of the workload that rejected some; empty where none did, as in
-// every other workload.
+// reasons are the rules of the workload that rejected some; empty where none did.
 func (r Rejected) reasons() string {
-	if r.total() == 0 {
-		return ""
+	var texts []string
+	for _, rule := range slices.Sorted(maps.Keys(r)) {
+		if rule != Unsplit && r[rule] > 0 {
+			texts = append(texts, strings.ReplaceAll(rule, "_", " ")+" "+group(r[rule]))
+		}
 	}
-	return fmt.Sprintf("insufficient funds %s · no such account %s", group(r.InsufficientFunds), group(r.NoSuchAccount))
+	return strings.Join(texts, " · ")
 }
 
 // Throughput is committed transactions per second; median and maximum are over

@@ -2,6 +2,7 @@ package run
 
 import (
 	"io"
+	"strings"
 	"time"
 
 	"stroppy/internal/history"
@@ -65,11 +66,14 @@ func drove(l *load.Result, warmup time.Duration) *report.Drive {
 
 // counted writes the outcomes, the committed ones by kind, and the mean throughput,
 // which steadyState may replace by that of the whole seconds.
-func counted(d *report.Drive, e *stats.Ended) {
-	d.Committed, d.Aborted, d.Unknown = e.Committed, e.Aborted, e.Unknown
-	d.Rejected = report.Rejected{InsufficientFunds: e.Rejected[history.InsufficientFunds], NoSuchAccount: e.Rejected[history.NoSuchAccount]}
+func counted(d *report.Drive, e *stats.Ended, h history.Header) {
+	d.Committed, d.Aborted, d.Unknown, d.Writes = e.Committed, e.Aborted, e.Unknown, &e.Writes
+	d.Rejected = report.Rejected{report.InsufficientFunds: 0, report.NoSuchAccount: 0}
+	for _, rule := range h.Reasons {
+		d.Rejected[strings.ReplaceAll(rule.Name, " ", "_")] = e.Rejected[history.Reason(rule.Number)]
+	}
 	for kind, n := range e.ByKind {
-		d.Kinds[kind.String()] = n
+		d.Kinds[h.KindName(kind)] = n
 	}
 	if d.Seconds > 0 {
 		d.TPS.Mean = new(float64(e.Committed) / d.Seconds)
@@ -130,13 +134,8 @@ func (c *conductor) series(warmup time.Duration, unsent []uint64) error {
 	if err := line.Read(recorded.Transactions(), done, all); err != nil {
 		return err
 	}
-	counted(c.result.Drive, done)
-	c.result.FootprintTransfers = new(uint64(0)) // those that have left something behind
-	for kind, count := range all.ByKind {
-		if !kind.ReadOnly() {
-			*c.result.FootprintTransfers += count
-		}
-	}
+	counted(c.result.Drive, done, recorded.Header())
+	c.result.FootprintTransfers = &all.Writes // those that have left something behind
 	if err := line.AddUnsent(unsent); err != nil {
 		return err
 	}
@@ -205,7 +204,7 @@ func (c *conductor) recount(d *report.Drive) {
 	for rec := range readable(recorded) {
 		done.Add(rec.Transaction)
 	}
-	counted(d, done)
+	counted(d, done, recorded.Header())
 }
 
 // whole returns the whole measured seconds since the run's start: from to before to.

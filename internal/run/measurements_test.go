@@ -22,7 +22,7 @@ func overloaded(t *testing.T, end time.Duration) (*conductor, *load.Result) {
 	t.Helper()
 	const warmup = 2 * time.Second
 	dir := t.TempDir()
-	w, err := history.Create(filepath.Join(dir, HistoryDir), history.Header{Workload: "bank", Run: 1, Seed: 4, Accounts: 10, Clients: 1}, 1)
+	w, err := history.Create(filepath.Join(dir, HistoryDir), history.Header{Workload: "bank", Run: 1, Seed: 4, Accounts: 10, Clients: 1, Kinds: []history.Declared{kindTransfer.Named("transfer")}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func overloaded(t *testing.T, end time.Duration) (*conductor, *load.Result) {
 	for n := int64(1); n <= int64(end/time.Millisecond); n++ {
 		due, at := n*5e5, n*1e6-1
 		tx := history.Transaction{
-			ID: history.NewID(1, 0, uint64(n)), Kind: history.Transfer, Outcome: history.Committed, Attempts: 1,
+			ID: history.NewID(1, 0, uint64(n)), Kind: kindTransfer, Outcome: history.Committed, Attempts: 1,
 			Warmup: due < int64(warmup), Due: due, Sent: at - 1e5, Try: at - 1e5, End: at,
 		}
 		recorder.Record(&tx)

@@ -42,7 +42,7 @@ func recording(t *testing.T, number uint64, committed int, bend func(h *history.
 		t.Fatal(err)
 	}
 	for i := range committed {
-		tx := history.Transaction{ID: history.NewID(number, 0, uint64(i+1)), Kind: history.Transfer, Outcome: history.Committed, Attempts: 1}
+		tx := history.Transaction{ID: history.NewID(number, 0, uint64(i+1)), Kind: kindTransfer, Outcome: history.Committed, Attempts: 1}
 		if err := w.Client(0).Append(&tx); err != nil {
 			t.Fatal(err)
 		}

@@ -31,12 +31,12 @@ func cutRun(t *testing.T, faults ...report.Fault) string {
 			continue
 		}
 		n++
-		tx := history.Transaction{ID: history.NewID(1, 0, n), Kind: history.Transfer, Outcome: history.Committed, Attempts: 1, Warmup: at < 1e9, Due: at, Sent: at, Try: at, End: at + 5e5}
+		tx := history.Transaction{ID: history.NewID(1, 0, n), Kind: kindTransfer, Outcome: history.Committed, Attempts: 1, Warmup: at < 1e9, Due: at, Sent: at, Try: at, End: at + 5e5}
 		if err := w.Client(0).Append(&tx); err != nil {
 			t.Fatal(err)
 		}
 	}
-	last := history.Transaction{ID: history.NewID(1, 0, n+1), Kind: history.Inquiry, Outcome: history.Aborted, Attempts: 1, Due: 10e9 - 1, Sent: 10e9, Try: 10e9, End: 20e9}
+	last := history.Transaction{ID: history.NewID(1, 0, n+1), Kind: kindInquiry, Outcome: history.Aborted, Attempts: 1, Due: 10e9 - 1, Sent: 10e9, Try: 10e9, End: 20e9}
 	if err := errors.Join(w.Client(0).Append(&last), w.Client(0).Flush(), w.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -187,3 +187,9 @@ func TestDegradationNeedsNoRecovery(t *testing.T) {
 		t.Errorf("less than a second after the heal: %+v, %v", r.Degradation, err)
 	}
 }
+
+// The kinds of the transactions of these tests.
+const (
+	kindTransfer = 1 * history.Numbered
+	kindInquiry  = 2*history.Numbered | history.ReadOnly
+)

@@ -11,7 +11,7 @@ import (
 // ended records n transactions of one outcome that took so long.
 func ended(r *Recorder, n int, o history.Outcome, took time.Duration) {
 	for range n {
-		r.Record(&history.Transaction{Kind: history.Transfer, Outcome: o, Attempts: 1, End: int64(took)})
+		r.Record(&history.Transaction{Kind: kindTransfer, Outcome: o, Attempts: 1, End: int64(took)})
 	}
 }
 

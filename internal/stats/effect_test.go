@@ -16,7 +16,7 @@ import (
 func steady(list []history.Transaction, from, to, interval, latency time.Duration) []history.Transaction {
 	for at := from; at < to; at += interval {
 		list = append(list, history.Transaction{
-			Kind: history.Transfer, Outcome: history.Committed, Due: int64(at - latency), End: int64(at),
+			Kind: kindTransfer, Outcome: history.Committed, Due: int64(at - latency), End: int64(at),
 		})
 	}
 	return list
@@ -49,10 +49,10 @@ func TestEffectOfOneFault(t *testing.T) {
 	list = steady(list, 12*time.Second, 15*time.Second, 40*time.Millisecond, 5*time.Millisecond)
 	list = steady(list, 15*time.Second, 30*time.Second, 10*time.Millisecond, time.Millisecond)
 	list = append(list,
-		history.Transaction{Kind: history.Transfer, Outcome: history.Unknown, End: int64(11 * time.Second)},
-		history.Transaction{Kind: history.Transfer, Outcome: history.Aborted, LookedUp: true, End: int64(12 * time.Second)},
-		history.Transaction{Kind: history.Transfer, Outcome: history.Committed, LookedUp: true, End: int64(13 * time.Second)},
-		history.Transaction{Kind: history.Audit, Outcome: history.Committed, End: int64(11 * time.Second)},
+		history.Transaction{Kind: kindTransfer, Outcome: history.Unknown, End: int64(11 * time.Second)},
+		history.Transaction{Kind: kindTransfer, Outcome: history.Aborted, LookedUp: true, End: int64(12 * time.Second)},
+		history.Transaction{Kind: kindTransfer, Outcome: history.Committed, LookedUp: true, End: int64(13 * time.Second)},
+		history.Transaction{Kind: kindAudit, Outcome: history.Committed, End: int64(11 * time.Second)},
 	)
 	slices.Reverse(list) // the order of the records does not matter
 	e := measure(t, list, []FaultInterval{{At: 10 * time.Second, Healed: 13 * time.Second}}, 2*time.Second, 30*time.Second)

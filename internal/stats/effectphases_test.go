@@ -17,7 +17,7 @@ func TestPhasesHoldWhatEndedInThem(t *testing.T) {
 		var list []history.Transaction
 		for range 4000 {
 			end := rng.Int64N(int64(40 * time.Second))
-			list = append(list, history.Transaction{Kind: history.Transfer, Outcome: history.Committed, Due: end - rng.Int64N(int64(time.Second)), End: end})
+			list = append(list, history.Transaction{Kind: kindTransfer, Outcome: history.Committed, Due: end - rng.Int64N(int64(time.Second)), End: end})
 		}
 		var intervals []FaultInterval
 		for range 1 + rng.IntN(8) {

@@ -13,13 +13,13 @@ import (
 func TestEndedGoesByTheEnd(t *testing.T) {
 	const s = int64(time.Second)
 	list := []history.Transaction{
-		{Kind: history.Transfer, Outcome: history.Committed, Warmup: true, Due: 0, End: 2*s - 1},
-		{Kind: history.Transfer, Outcome: history.Committed, Warmup: true, Due: 1, End: 2 * s},
-		{Kind: history.Inquiry, Outcome: history.Committed, Warmup: true, Due: 2, End: 3 * s},
-		{Kind: history.Transfer, Outcome: history.Rejected, Reason: history.InsufficientFunds, Warmup: true, Due: 3, End: 3 * s},
-		{Kind: history.Transfer, Outcome: history.Aborted, Due: 2 * s, End: 4 * s},
-		{Kind: history.Transfer, Outcome: history.Unknown, Due: 2 * s, End: 9 * s},
-		{Kind: history.Audit, Outcome: history.Committed, Due: 2 * s, End: 3 * s},
+		{Kind: kindTransfer, Outcome: history.Committed, Warmup: true, Due: 0, End: 2*s - 1},
+		{Kind: kindTransfer, Outcome: history.Committed, Warmup: true, Due: 1, End: 2 * s},
+		{Kind: kindInquiry, Outcome: history.Committed, Warmup: true, Due: 2, End: 3 * s},
+		{Kind: kindTransfer, Outcome: history.Rejected, Reason: noFunds, Warmup: true, Due: 3, End: 3 * s},
+		{Kind: kindTransfer, Outcome: history.Aborted, Due: 2 * s, End: 4 * s},
+		{Kind: kindTransfer, Outcome: history.Unknown, Due: 2 * s, End: 9 * s},
+		{Kind: kindAudit, Outcome: history.Committed, Due: 2 * s, End: 3 * s},
 	}
 	done, recorder := NewEnded(2*time.Second), new(Recorder)
 	line := new(Timeline)
@@ -35,11 +35,20 @@ func TestEndedGoesByTheEnd(t *testing.T) {
 	for _, s := range line.Series() {
 		passed += s.Committed + s.Rejected + s.Aborted + s.Unknown
 	}
-	if err != nil || passed != uint64(len(list)-1) || done.Committed != 2 || done.ByKind[history.Transfer] != 1 || done.ByKind[history.Inquiry] != 1 ||
-		done.Rejected[history.InsufficientFunds] != 1 || done.Aborted != 1 || done.Unknown != 1 {
+	if err != nil || passed != uint64(len(list)-1) || done.Committed != 2 || done.ByKind[kindTransfer] != 1 || done.ByKind[kindInquiry] != 1 ||
+		done.Rejected[noFunds] != 1 || done.Aborted != 1 || done.Unknown != 1 {
 		t.Errorf("%d in the series, %+v, %v", passed, done, err)
 	}
 	if f := Merge(recorder); f.Latency.Count != 1 || f.LatencyAborted.Count != 1 { // the audit, which the driver does not give it
 		t.Errorf("the latencies are of %d and %d", f.Latency.Count, f.LatencyAborted.Count)
 	}
 }
+
+// The kinds of the transactions of these tests.
+const (
+	kindTransfer = 1 * history.Numbered
+	kindInquiry  = 2*history.Numbered | history.ReadOnly
+	kindAudit    = 3*history.Numbered | history.ReadOnly | history.Background
+
+	noFunds history.Reason = 1
+)

@@ -149,6 +149,7 @@ type Ended struct {
 	Committed, Aborted, Unknown uint64
 	Rejected                    map[history.Reason]uint64
 	ByKind                      map[history.Kind]uint64 // committed ones
+	Writes                      uint64                  // those of them that are not read-only
 }
 
 // NewEnded returns an Ended with nothing in it.
@@ -164,6 +165,9 @@ func (e *Ended) Add(tx *history.Transaction) {
 	case history.Committed:
 		e.Committed++
 		e.ByKind[tx.Kind]++
+		if !tx.Kind.ReadOnly() {
+			e.Writes++
+		}
 	case history.Rejected:
 		e.Rejected[tx.Reason]++
 	case history.Aborted:

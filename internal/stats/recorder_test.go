@@ -238,7 +238,7 @@ func manyRecorders(r *rand.Rand, recorders, n int, openLoop bool) []*Recorder {
 	for i := range all {
 		all[i] = new(Recorder)
 		for k := range n {
-			tx := history.Transaction{Outcome: history.Committed, Kind: history.Transfer, Sent: int64(r.IntN(500))}
+			tx := history.Transaction{Outcome: history.Committed, Kind: kindTransfer, Sent: int64(r.IntN(500))}
 			if openLoop {
 				tx.Due = -int64(1e6 * r.ExpFloat64())
 			}
@@ -293,7 +293,7 @@ func BenchmarkRecord(b *testing.B) {
 	r := newRandom(4)
 	txs := make([]history.Transaction, 4096)
 	for i := range txs {
-		txs[i] = history.Transaction{Outcome: history.Committed, Kind: history.Transfer, Attempts: 1, End: int64(1e6 * r.ExpFloat64())}
+		txs[i] = history.Transaction{Outcome: history.Committed, Kind: kindTransfer, Attempts: 1, End: int64(1e6 * r.ExpFloat64())}
 	}
 	rec := new(Recorder)
 	b.ReportAllocs()

@@ -12,7 +12,7 @@ import (
 func TestGapAtTheEndsOfTheDrive(t *testing.T) {
 	line := new(Timeline)
 	for at := 2 * time.Second; at <= 10*time.Second; at += 10 * time.Millisecond {
-		tx := history.Transaction{Kind: history.Transfer, Outcome: history.Committed, Due: int64(at), End: int64(at)}
+		tx := history.Transaction{Kind: kindTransfer, Outcome: history.Committed, Due: int64(at), End: int64(at)}
 		if err := line.Add(&tx); err != nil {
 			t.Fatal(err)
 		}

@@ -61,7 +61,7 @@ func TestSeriesEqualsNaiveSeries(t *testing.T) {
 		latencies := make(map[int][]int64)
 		want := make(map[int]Second)
 		for _, tx := range txs {
-			if tx.Kind == history.Audit {
+			if tx.Kind.Background() {
 				continue
 			}
 			n := int(tx.End / 1e9)
@@ -161,7 +161,7 @@ func TestLongestGapEqualsNaiveGap(t *testing.T) {
 		txs := randomRun(r)
 		var ends []int64
 		for _, tx := range txs {
-			if tx.Outcome == history.Committed && tx.Kind != history.Audit {
+			if tx.Outcome == history.Committed && !tx.Kind.Background() {
 				ends = append(ends, tx.End)
 			}
 		}
@@ -277,7 +277,7 @@ func BenchmarkTimeline(b *testing.B) {
 	txs := make([]history.Transaction, 4096)
 	for i := range txs {
 		end := int64(i) * 1e7
-		txs[i] = history.Transaction{Outcome: history.Committed, Kind: history.Transfer, End: end, Due: end - int64(1e6*r.ExpFloat64())}
+		txs[i] = history.Transaction{Outcome: history.Committed, Kind: kindTransfer, End: end, Due: end - int64(1e6*r.ExpFloat64())}
 	}
 	line := new(Timeline)
 	b.ReportAllocs()

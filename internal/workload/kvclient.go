@@ -67,6 +67,7 @@ type KVLogic interface {
 type KVClient struct {
 	KVLogic
 	db.KVSession
+	rules  Rules
 	ledger string // the prefix of its keys; empty: none is kept
 
 	keys  [][]byte // of the operations' objects, and of the ledger's entry
@@ -76,14 +77,14 @@ type KVClient struct {
 
 // NewKVClient returns the client whose transactions have their ids under the ledger's
 // prefix; with an empty one no ledger is kept.
-func NewKVClient(s db.KVSession, logic KVLogic, ledger string) *KVClient {
-	return &KVClient{KVLogic: logic, KVSession: s, ledger: ledger}
+func NewKVClient(s db.KVSession, logic KVLogic, rules Rules, ledger string) *KVClient {
+	return &KVClient{KVLogic: logic, KVSession: s, rules: rules, ledger: ledger}
 }
 
 // Attempt implements load.Client.
 func (c *KVClient) Attempt(ctx context.Context, tx *history.Transaction) error {
 	Forget(tx)
-	return Ended(tx, c.attempt(ctx, tx))
+	return Ended(tx, c.attempt(ctx, tx), c.rules)
 }
 
 func (c *KVClient) attempt(ctx context.Context, tx *history.Transaction) error {
@@ -144,7 +145,7 @@ func (c *KVClient) observe(tx *history.Transaction) (reason history.Reason, err 
 	for i := range tx.Ops {
 		found := &c.found[i]
 		if !found.Found {
-			reason = history.NoSuchAccount
+			reason = c.rules.Missing
 			continue
 		}
 		s, ok := ParseState(found.Value)

@@ -23,24 +23,34 @@ func Observe(op *history.Op, value, version, writer int64) {
 	op.Observed, op.Value, op.Version, op.Writer = true, value, uint64(version), history.ID(writer)
 }
 
+// Rules are the reasons of a workload that constraints of its schema stand for; 0 where
+// it has none.
+type Rules struct {
+	CheckFailed history.Reason
+	Missing     history.Reason // an object that is not there
+}
+
 // Ended is what a client returns after a try that ended with err. A constraint of the
 // schema that stands for a rule of the workload rejects the transaction. Unless it may
 // have been applied, what it has seen is taken back.
-func Ended(tx *history.Transaction, err error) error {
+func Ended(tx *history.Transaction, err error, rules Rules) error {
 	if err == nil {
 		return nil
 	}
 	if err == load.ErrAlreadyApplied || db.ClassOf(err) != db.Unknown {
 		Forget(tx)
 	}
+	reason := history.Reason(0)
 	switch db.ConstraintOf(err) {
 	case db.CheckFailed:
-		Decide(tx, history.InsufficientFunds)
+		reason = rules.CheckFailed
 	case db.NotNull, db.ForeignKey:
-		Decide(tx, history.NoSuchAccount)
-	default:
+		reason = rules.Missing
+	}
+	if reason == 0 {
 		return err
 	}
+	Decide(tx, reason)
 	return nil
 }
 

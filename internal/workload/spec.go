@@ -85,8 +85,11 @@ type Objects interface {
 	Number(name string) (uint64, error)
 }
 
-// Format is how what is recorded of an object is written, each behind its name.
+// Format is how what is recorded is written: of an object each behind its name.
 type Format struct {
+	// Short says in few words what a transaction with many operations came to; empty:
+	// they are listed. It may be nil.
+	Short     func(tx *history.Transaction, o Objects) string
 	Operation func(op *history.Op) string   // what a transaction did and saw
 	Row       func(leg history.Row) string  // a row of the end state that is no tombstone
 	End       func(a history.Object) string // what the end state holds

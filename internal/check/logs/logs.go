@@ -102,8 +102,8 @@ func (e *checker) readAppends() (problem error) {
 	for number, source := range e.in.History {
 		e.AddSource(number, source)
 		for rec := range check.Each(&e.Watch, "the history", source.Transactions(), &problem) {
-			if len(rec.Ops) != 1 || rec.Kind != history.Append {
-				return fmt.Errorf("the history has transaction %v, which is a %v with %d operations and no append", rec.ID, rec.Kind, len(rec.Ops))
+			if len(rec.Ops) != 1 || rec.Kind.ReadOnly() {
+				return fmt.Errorf("the history has transaction %v, which has %d operations and is no %s", rec.ID, len(rec.Ops), e.Words.One)
 			}
 			if err := e.Txns.Add(rec.Transaction, number); err != nil {
 				return err

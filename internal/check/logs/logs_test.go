@@ -100,7 +100,7 @@ func appended(rng *rand.Rand, clients, streams, batch, count int) *diary {
 		sequences[c]++
 		stream := (c + rng.IntN(max(streams/clients, 1))*clients) % streams
 		tx := &history.Transaction{
-			ID: history.NewID(1, uint64(c), sequences[c]), Kind: history.Append, Outcome: history.Committed, Attempts: 1,
+			ID: history.NewID(1, uint64(c), sequences[c]), Kind: kindAppend, Outcome: history.Committed, Attempts: 1,
 			Try: max(clock-rng.Int64N(200), free[c]), Ops: []history.Op{{Object: uint64(stream), Write: true}},
 		}
 		tx.Sent, tx.Due = tx.Try, tx.Try
@@ -351,3 +351,8 @@ func TestEventsHeedTheContext(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// The kinds of the transactions of these tests.
+const (
+	kindAppend = 1 * history.Numbered
+)

@@ -30,9 +30,9 @@ func erratic(rng *rand.Rand, count int, honest float64) *store {
 	}
 	for i := range count {
 		n := records[rng.IntN(2)]
-		kinds := []history.Kind{history.Get, history.Get, history.Put, history.Modify}
+		kinds := []history.Kind{kindGet, kindGet, kindPut, kindModify}
 		if n != 0 && len(past[n]) == 1 {
-			kinds = append(kinds, history.Insert)
+			kinds = append(kinds, kindInsert)
 		}
 		at := int64(i*10) + rng.Int64N(25)
 		tx := history.Transaction{
@@ -40,17 +40,17 @@ func erratic(rng *rand.Rand, count int, honest float64) *store {
 			Sent: at - rng.Int64N(3), Try: at, End: at + rng.Int64N(40),
 		}
 		op := history.Op{Object: n}
-		if tx.Kind != history.Put {
+		if tx.Kind != kindPut {
 			v := draw(n)
-			if tx.Kind == history.Insert {
+			if tx.Kind == kindInsert {
 				v = past[n][0]
 			}
 			op.Observed, op.State, op.Writer = true, v.state, v.last
-			if tx.Kind == history.Modify && v.state == history.Absent {
-				tx.Kind = history.Get // there is nothing to modify
+			if tx.Kind == kindModify && v.state == history.Absent {
+				tx.Kind = kindGet // there is nothing to modify
 			}
 		}
-		if tx.Kind != history.Get {
+		if tx.Kind != kindGet {
 			op.Write = true
 			tx.Outcome = []history.Outcome{history.Committed, history.Committed, history.Committed, history.Unknown, history.Aborted}[rng.IntN(5)]
 			if tx.Outcome != history.Aborted || rng.IntN(4) == 0 {

@@ -56,7 +56,7 @@ func (k *checker) readGroup(g int) (problem error) {
 				k.observe(r, op)
 			}
 		}
-		if r.Kind == history.Scan && r.Outcome == history.Committed {
+		if r.Kind == k.in.Scan && r.Outcome == history.Committed {
 			k.scan(r)
 		}
 	}
@@ -142,7 +142,7 @@ func (k *checker) judge(r *reading, op *history.Op, who origin, w *write) {
 	case op.State == history.Broken:
 		wrong("%v read a value of %d bytes in %v that is not as anybody wrote it", r.ID, op.Value, k.name(n))
 	case op.State == history.Absent:
-		if k.loaded(n) && r.Kind != history.Scan { // a scan's are the check scans'
+		if k.loaded(n) && r.Kind != k.in.Scan { // a scan's are the check scans'
 			wrong("%v found no record %v, which the load had made", r.ID, k.name(n))
 		}
 	case who == nobody:

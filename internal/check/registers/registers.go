@@ -19,6 +19,10 @@ type Input struct {
 	Records uint64                    // that the load made: those with the numbers below it
 	Place   func(n uint64) uint64     // where record n stands in the order of the keys
 	At      func(place uint64) uint64 // the inverse of Place
+
+	// The kinds of the transactions that write a record which was not there, that read a
+	// record and write it, and that read records in their order.
+	Insert, Modify, Scan history.Kind
 }
 
 // The names of the checks of registers, beside Durable and NoGhost.

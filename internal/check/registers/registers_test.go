@@ -43,6 +43,7 @@ func (s *store) input() Input {
 			History: []check.Source{&s.History}, End: &s.End,
 		},
 		Records: s.loaded, Place: func(n uint64) uint64 { return n }, At: func(place uint64) uint64 { return place },
+		Insert: kindInsert, Modify: kindModify, Scan: kindScan,
 	}
 
 }
@@ -70,11 +71,11 @@ func (s *store) do(kind history.Kind, n uint64, limit int) *history.Transaction 
 		return history.Op{Object: n, Observed: true, State: history.Absent}
 	}
 	op := history.Op{Object: n}
-	if kind != history.Put {
+	if kind != kindPut {
 		op = see(n)
 	}
 	switch kind {
-	case history.Put, history.Modify, history.Insert:
+	case kindPut, kindModify, kindInsert:
 		op.Write, op.Amount = true, 64
 		if a := s.at(n); a != nil {
 			a.Writer = tx.ID
@@ -82,7 +83,7 @@ func (s *store) do(kind history.Kind, n uint64, limit int) *history.Transaction 
 			s.ObjectRows = append(s.ObjectRows, history.Object{N: n, Value: 64, State: history.Whole, Writer: tx.ID})
 		}
 		tx.Ops = []history.Op{op}
-	case history.Scan:
+	case kindScan:
 		op.Amount = int64(limit)
 		tx.Ops = []history.Op{op}
 		var rest []uint64
@@ -110,16 +111,16 @@ func busyStore() *store {
 	s := newStore(4)
 	insert := numberOfInsert(0)
 	for range 2 {
-		s.do(history.Get, 0, 0)
-		s.do(history.Put, 0, 0)
-		s.do(history.Get, 0, 0)
-		s.do(history.Modify, 1, 0)
-		s.do(history.Modify, 1, 0)
-		s.do(history.Get, insert, 0)
-		s.do(history.Insert, insert, 0)
-		s.do(history.Get, insert, 0)
-		s.do(history.Scan, 1, 3)
-		s.do(history.Scan, 3, 9)
+		s.do(kindGet, 0, 0)
+		s.do(kindPut, 0, 0)
+		s.do(kindGet, 0, 0)
+		s.do(kindModify, 1, 0)
+		s.do(kindModify, 1, 0)
+		s.do(kindGet, insert, 0)
+		s.do(kindInsert, insert, 0)
+		s.do(kindGet, insert, 0)
+		s.do(kindScan, 1, 3)
+		s.do(kindScan, 3, 9)
 		insert = numberOfInsert(1)
 	}
 	return s
@@ -179,70 +180,70 @@ var kvLies = []struct {
 	bend    func(s *store)
 	invalid []string
 }{
-	{"a broken value", func(s *store) { s.tx(history.Get, 0).Ops[0].State = history.Broken }, []string{Values}},
-	{"a value of nobody", func(s *store) { s.tx(history.Get, 0).Ops[0].Writer = history.NewID(1, 9, 9) }, []string{Values}},
-	{"a value of another record", func(s *store) { s.tx(history.Get, 0).Ops[0].Writer = s.tx(history.Modify, 0).ID }, []string{Values}},
+	{"a broken value", func(s *store) { s.tx(kindGet, 0).Ops[0].State = history.Broken }, []string{Values}},
+	{"a value of nobody", func(s *store) { s.tx(kindGet, 0).Ops[0].Writer = history.NewID(1, 9, 9) }, []string{Values}},
+	{"a value of another record", func(s *store) { s.tx(kindGet, 0).Ops[0].Writer = s.tx(kindModify, 0).ID }, []string{Values}},
 	{"no record of the load", func(s *store) {
-		op := &s.tx(history.Get, 0).Ops[0]
+		op := &s.tx(kindGet, 0).Ops[0]
 		op.State, op.Value = history.Absent, 0
 	}, []string{Values}},
 	{"a value of the load in an insert's record", func(s *store) {
-		op := &s.tx(history.Get, 2).Ops[0]
+		op := &s.tx(kindGet, 2).Ops[0]
 		op.State, op.Writer = history.Whole, 0
 	}, []string{Values}},
 	{"a dirty read", func(s *store) {
 		// A write that was refused, and read by another.
-		s.do(history.Put, 2, 0).Outcome = history.Aborted
-		s.do(history.Get, 2, 0)
+		s.do(kindPut, 2, 0).Outcome = history.Aborted
+		s.do(kindGet, 2, 0)
 		s.at(2).Writer = 0
 	}, []string{Values}},
 	{"a read of an earlier try", func(s *store) {
-		put := s.do(history.Put, 2, 0)
-		get := s.do(history.Get, 2, 0)
+		put := s.do(kindPut, 2, 0)
+		get := s.do(kindGet, 2, 0)
 		put.Try, put.End = get.End+100, get.End+200
 	}, []string{Values, Linearizable}},
 	{"a foreign key in a scan", func(s *store) {
-		tx := s.tx(history.Scan, 1)
+		tx := s.tx(kindScan, 1)
 		tx.Ops = append(tx.Ops, history.Op{Observed: true, State: history.Foreign})
 	}, []string{Values}},
-	{"a stale read", func(s *store) { s.tx(history.Get, 1).Ops[0].Writer = 0 }, []string{Fresh, Linearizable}},
+	{"a stale read", func(s *store) { s.tx(kindGet, 1).Ops[0].Writer = 0 }, []string{Fresh, Linearizable}},
 	{"an insert that is not seen", func(s *store) {
-		op := &s.tx(history.Get, 3).Ops[0]
+		op := &s.tx(kindGet, 3).Ops[0]
 		op.State, op.Writer, op.Value = history.Absent, 0, 0
 	}, []string{Fresh, Linearizable}},
-	{"a lost update", func(s *store) { s.tx(history.Modify, 1).Ops[0].Writer = 0 }, []string{NoLostUpdate, Fresh, Linearizable}},
+	{"a lost update", func(s *store) { s.tx(kindModify, 1).Ops[0].Writer = 0 }, []string{NoLostUpdate, Fresh, Linearizable}},
 	{"a write between a modify's read and its write", func(s *store) {
-		a := s.do(history.Put, 2, 0)
-		m := s.do(history.Modify, 2, 0)
-		p := s.do(history.Put, 2, 0)
-		g := s.do(history.Get, 2, 0) // sees p, and m comes after p and had read what was before it
-		last := s.do(history.Get, 2, 0)
+		a := s.do(kindPut, 2, 0)
+		m := s.do(kindModify, 2, 0)
+		p := s.do(kindPut, 2, 0)
+		g := s.do(kindGet, 2, 0) // sees p, and m comes after p and had read what was before it
+		last := s.do(kindGet, 2, 0)
 		last.Ops[0].Writer, s.at(2).Writer = m.ID, m.ID
 		m.End = last.End
 		_, _, _ = a, p, g
 	}, []string{Linearizable}},
 	{"a scan without a record of the load", func(s *store) {
-		tx := s.tx(history.Scan, 0)
+		tx := s.tx(kindScan, 0)
 		tx.Ops = slices.Delete(tx.Ops, 1, 2)
 	}, []string{Scans}},
 	{"a scan without its first record", func(s *store) {
-		op := &s.tx(history.Scan, 0).Ops[0]
+		op := &s.tx(kindScan, 0).Ops[0]
 		op.State, op.Writer, op.Value = history.Absent, 0, 0
 	}, []string{Scans}},
 	{"a scan without an insert", func(s *store) {
-		tx := s.tx(history.Scan, 1)
+		tx := s.tx(kindScan, 1)
 		tx.Ops = tx.Ops[:1]
 	}, []string{Scans}},
 	{"a scan out of order", func(s *store) {
-		ops := s.tx(history.Scan, 0).Ops
+		ops := s.tx(kindScan, 0).Ops
 		ops[1], ops[2] = ops[2], ops[1]
 	}, []string{Scans}},
-	{"a scan that brings too many", func(s *store) { s.tx(history.Scan, 0).Ops[0].Amount = 2 }, []string{Scans}},
+	{"a scan that brings too many", func(s *store) { s.tx(kindScan, 0).Ops[0].Amount = 2 }, []string{Scans}},
 	{"an acknowledged write that is gone", func(s *store) {
-		s.do(history.Put, 2, 0)
+		s.do(kindPut, 2, 0)
 		s.at(2).Writer = 0
 	}, []string{check.Durable}},
-	{"an acknowledged write replaced by the one before", func(s *store) { s.at(0).Writer = s.tx(history.Put, 0).ID }, []string{check.Durable}},
+	{"an acknowledged write replaced by the one before", func(s *store) { s.at(0).Writer = s.tx(kindPut, 0).ID }, []string{check.Durable}},
 	{"an acknowledged insert that is gone", func(s *store) {
 		s.ObjectRows = slices.DeleteFunc(s.ObjectRows, func(a history.Object) bool { return a.N == numberOfInsert(0) })
 	}, []string{check.Durable}},
@@ -255,8 +256,8 @@ var kvLies = []struct {
 		s.ObjectRows = append(s.ObjectRows, history.Object{N: numberOfInsert(7), State: history.Whole, Writer: history.NewID(1, 0, 77)})
 	}, []string{check.NoGhost}},
 	{"a value that nobody wrote", func(s *store) { s.at(3).Writer = history.NewID(1, 0, 77) }, []string{check.NoGhost}},
-	{"a write that was refused and is there", func(s *store) { s.do(history.Put, 2, 0).Outcome = history.Aborted }, []string{check.NoGhost}},
-	{"a refused insert that is there", func(s *store) { s.do(history.Insert, numberOfInsert(5), 0).Outcome = history.Aborted }, []string{check.NoGhost}},
+	{"a write that was refused and is there", func(s *store) { s.do(kindPut, 2, 0).Outcome = history.Aborted }, []string{check.NoGhost}},
+	{"a refused insert that is there", func(s *store) { s.do(kindInsert, numberOfInsert(5), 0).Outcome = history.Aborted }, []string{check.NoGhost}},
 }
 
 func TestKVFindsEachLie(t *testing.T) {
@@ -290,38 +291,38 @@ func TestKVAllows(t *testing.T) {
 	for name, bend := range map[string]func(s *store){
 		"an unknown write that never came": func(s *store) {
 			last := s.at(2).Writer
-			s.do(history.Put, 2, 0).Outcome = history.Unknown
+			s.do(kindPut, 2, 0).Outcome = history.Unknown
 			s.at(2).Writer = last
-			s.do(history.Get, 2, 0)
+			s.do(kindGet, 2, 0)
 		},
 		"an unknown write that comes late": func(s *store) {
-			s.do(history.Put, 2, 0).Outcome = history.Unknown
+			s.do(kindPut, 2, 0).Outcome = history.Unknown
 			s.at(2).Writer = 0
-			s.do(history.Get, 2, 0)
-			s.at(2).Writer = s.tx(history.Put, 2).ID
-			s.do(history.Get, 2, 0)
+			s.do(kindGet, 2, 0)
+			s.at(2).Writer = s.tx(kindPut, 2).ID
+			s.do(kindGet, 2, 0)
 		},
 		"an unknown write in place of an acknowledged one": func(s *store) {
-			u := s.do(history.Put, 2, 0)
+			u := s.do(kindPut, 2, 0)
 			u.Outcome = history.Unknown
 			id := u.ID
-			s.do(history.Put, 2, 0)
+			s.do(kindPut, 2, 0)
 			s.at(2).Writer = id
 		},
 		"one of two at the same time": func(s *store) {
-			a, id := s.do(history.Put, 2, 0), history.ID(0)
+			a, id := s.do(kindPut, 2, 0), history.ID(0)
 			id = a.ID
 			a.End += 5000
-			s.do(history.Put, 2, 0)
+			s.do(kindPut, 2, 0)
 			s.at(2).Writer = id
 		},
 		"an unknown insert": func(s *store) {
-			s.do(history.Insert, numberOfInsert(5), 0).Outcome = history.Unknown
+			s.do(kindInsert, numberOfInsert(5), 0).Outcome = history.Unknown
 			s.ObjectRows = s.ObjectRows[:len(s.ObjectRows)-1]
 		},
 		"a put that finds no record": func(s *store) {
-			tx := s.do(history.Put, numberOfInsert(5), 0)
-			tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+			tx := s.do(kindPut, numberOfInsert(5), 0)
+			tx.Outcome, tx.Reason = history.Rejected, noRecord
 			tx.Ops[0].Observed, tx.Ops[0].State = true, history.Absent
 			s.ObjectRows = s.ObjectRows[:len(s.ObjectRows)-1]
 		},
@@ -387,7 +388,7 @@ func TestKVUndecided(t *testing.T) {
 		{"no history", func(_ *store, in *Input) { in.History = nil }, all, "no history"},
 		{"a cut recording", func(s *store, _ *Input) { s.Incomplete = true }, all, "cut off"},
 		{"a damaged recording", func(s *store, _ *Input) { s.Err = errors.New("damage") }, all, "damage"},
-		{"a run that is not given", func(s *store, _ *Input) { s.tx(history.Get, 0).Ops[0].Writer = history.NewID(7, 0, 1) },
+		{"a run that is not given", func(s *store, _ *Input) { s.tx(kindGet, 0).Ops[0].Writer = history.NewID(7, 0, 1) },
 			[]string{Values, Fresh, NoLostUpdate, Linearizable, check.Durable, check.NoGhost}, "run 7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -421,16 +422,16 @@ func TestKVOfSeveralRuns(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			one := newStore(4)
-			put := one.do(history.Put, 0, 0).ID
-			one.do(history.Put, 1, 0)
+			put := one.do(kindPut, 0, 0).ID
+			one.do(kindPut, 1, 0)
 			two := &store{History: checktest.History{Run: 2}, End: one.End, loaded: 4, now: one.now + 10_000}
-			get := two.do(history.Get, 0, 0)
+			get := two.do(kindGet, 0, 0)
 			if c.late {
 				get.Ops[0].Writer = 0
 			} else if get.Ops[0].Writer != put {
 				t.Fatal("the second run does not see the first")
 			}
-			two.do(history.Modify, 1, 0)
+			two.do(kindModify, 1, 0)
 			one.Keys, two.Keys = map[string]string{check.KeyClock: c.clocks[0]}, map[string]string{check.KeyClock: c.clocks[1]}
 			in := one.input()
 			in.History, in.End = []check.Source{&one.History, &two.History}, &two.End
@@ -453,3 +454,14 @@ func TestKVEndsWithItsContext(t *testing.T) {
 		t.Errorf("%v, %v", results, err)
 	}
 }
+
+// The kinds of the transactions of these tests.
+const (
+	kindPut    = 1 * history.Numbered
+	kindInsert = 2 * history.Numbered
+	kindModify = 3 * history.Numbered
+	kindGet    = 1*history.Numbered | history.ReadOnly
+	kindScan   = 2*history.Numbered | history.ReadOnly
+
+	noRecord history.Reason = 1
+)

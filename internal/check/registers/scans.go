@@ -37,7 +37,7 @@ func (k *checker) newScanned() *scanned {
 		slices.Sort(p.loaded)
 	}
 	for i := range k.writes {
-		if w := &k.writes[i]; w.kind == history.Insert && w.outcome == history.Committed {
+		if w := &k.writes[i]; w.kind == k.in.Insert && w.outcome == history.Committed {
 			p.inserts = append(p.inserts, insertedPlace{k.in.Place(w.n), w})
 		}
 	}

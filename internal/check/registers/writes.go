@@ -49,7 +49,7 @@ func (k *checker) writeOf(source int, tx *history.Transaction) write {
 	switch tx.Outcome {
 	case history.Committed:
 		w.end = k.stop(source, tx.End)
-		if tx.Kind == history.Modify {
+		if tx.Kind == k.in.Modify {
 			k.updates++
 		}
 	case history.Aborted:
@@ -57,9 +57,9 @@ func (k *checker) writeOf(source int, tx *history.Transaction) write {
 	}
 	switch {
 	case !op.Observed || tx.Outcome == history.Rejected:
-	case tx.Kind == history.Modify && op.State == history.Whole:
+	case tx.Kind == k.in.Modify && op.State == history.Whole:
 		w.rmw, w.previous = true, op.Writer
-	case tx.Kind == history.Insert && op.State == history.Absent:
+	case tx.Kind == k.in.Insert && op.State == history.Absent:
 		w.rmw = true
 	}
 	return w
@@ -151,7 +151,7 @@ func (k *checker) findLostUpdates() {
 		updates = updates[:0]
 		list := k.of(&k.keys[i])
 		for j := range list {
-			if w := &list[j]; w.kind == history.Modify && w.rmw && w.outcome == history.Committed {
+			if w := &list[j]; w.kind == k.in.Modify && w.rmw && w.outcome == history.Committed {
 				updates = append(updates, w)
 			}
 		}

@@ -20,7 +20,8 @@ type AccountsInput struct {
 	Accounts uint64               // that the load made
 	Total    int64                // the canonical total, cents
 	Opening  func(n uint64) int64 // the opening balance of account n, cents
-	Audited  []uint64             // the runs in which audits were asked for
+	Audited  []uint64             // the runs in which audits were asked for: transactions of the background
+	Missing  history.Reason       // for which a transaction is rejected that did not find an account
 }
 
 // Accounts makes all checks of accounts that carry versions, and of the ledger of what
@@ -156,9 +157,9 @@ func (b *balances) readTransactions() (problem error) {
 			}
 			b.noteWrites(rec.Transaction)
 			switch {
-			case rec.Kind == history.Audit && rec.Outcome == history.Committed:
+			case rec.Kind.Background() && rec.Outcome == history.Committed:
 				b.noteAudit(rec.Transaction)
-			case rec.Outcome == history.Rejected && rec.Reason == history.NoSuchAccount:
+			case rec.Outcome == history.Rejected && rec.Reason == b.in.Missing && b.in.Missing != 0:
 				b.noteAbsence(rec.Transaction)
 			}
 		}

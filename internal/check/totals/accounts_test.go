@@ -26,7 +26,11 @@ type world struct {
 
 const opening = 10000
 
-var testWords = check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Format}
+var testWords = check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Format, Kind: testKinds.KindName}
+
+var testKinds = &history.Header{Kinds: []history.Declared{
+	kindTransfer.Named("transfer"), kindJoint.Named("joint transfer"), kindProfile.Named("TPC-B"), kindInquiry.Named("inquiry"), kindAudit.Named("audit"),
+}}
 
 // accountChecks are the names of the checks in their order.
 var accountChecks = []string{check.Total, check.NonNegative, check.Ledger, check.Durable, check.NoGhost, check.ExactlyOnce, check.Serializable, check.Strict, check.Audits}
@@ -69,14 +73,14 @@ func (w *world) leg(tx *history.Transaction, account uint64, amount int64) {
 
 // transfer moves amount and returns the transaction's index.
 func (w *world) transfer(from, to uint64, amount int64) int {
-	tx := w.begin(history.Transfer)
+	tx := w.begin(kindTransfer)
 	w.leg(tx, from, -amount)
 	w.leg(tx, to, amount)
 	return len(w.Txns) - 1
 }
 
 func (w *world) inquiry(accounts ...uint64) int {
-	tx := w.begin(history.Inquiry)
+	tx := w.begin(kindInquiry)
 	for _, n := range accounts {
 		w.see(tx, n)
 	}
@@ -90,6 +94,7 @@ func (w *world) input(expect isolation.Level) AccountsInput {
 		},
 		Words:    testWords,
 		Accounts: uint64(len(w.ObjectRows)), Total: opening * int64(len(w.ObjectRows)), Opening: func(uint64) int64 { return opening },
+		Missing: noAccount,
 	}
 
 }
@@ -132,12 +137,12 @@ func busy(seed uint64, accounts, count int) *world {
 		case 0:
 			w.inquiry(a, b)
 		case 1:
-			tx := w.begin(history.Audit)
+			tx := w.begin(kindAudit)
 			for n := range accounts {
 				w.see(tx, uint64(n))
 			}
 		case 2:
-			tx := w.begin(history.Joint)
+			tx := w.begin(kindJoint)
 			w.see(tx, a^1%uint64(accounts))
 			if a^1 == b || a == b {
 				continue
@@ -145,8 +150,8 @@ func busy(seed uint64, accounts, count int) *world {
 			w.leg(tx, a, -1)
 			w.leg(tx, b, 1)
 		case 3: // rejected
-			tx := w.begin(history.Transfer)
-			tx.Outcome, tx.Reason = history.Rejected, history.InsufficientFunds
+			tx := w.begin(kindTransfer)
+			tx.Outcome, tx.Reason = history.Rejected, noFunds
 			tx.Ops = []history.Op{{Object: a, Write: true, Amount: -1e6}, {Object: b, Write: true, Amount: 1e6}}
 		case 4: // unknown, applied, never settled
 			i := w.transfer(a, b, 2)
@@ -156,7 +161,7 @@ func busy(seed uint64, accounts, count int) *world {
 				tx.Ops[j] = history.Op{Object: tx.Ops[j].Object, Write: true, Amount: tx.Ops[j].Amount}
 			}
 		case 5: // settled as not applied
-			tx := w.begin(history.Transfer)
+			tx := w.begin(kindTransfer)
 			tx.Outcome, tx.LookedUp = history.Aborted, true
 			tx.Ops = []history.Op{{Object: a, Write: true, Amount: -1}, {Object: b, Write: true, Amount: 1}}
 			w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: tx.ID, Mark: history.Tombstone})
@@ -221,3 +226,15 @@ func TestVanishedAccusesNobodyOfOverdrafts(t *testing.T) {
 			r[check.Durable].Status, r[check.NonNegative].Status, r[check.NonNegative].Detail, r[check.Ledger].Status, r[check.Ledger].Detail, r[check.Total].Status)
 	}
 }
+
+// The kinds of the transactions of these tests, and the reasons for which they are rejected.
+const (
+	kindTransfer = 1 * history.Numbered
+	kindJoint    = 2 * history.Numbered
+	kindProfile  = 3 * history.Numbered
+	kindInquiry  = 1*history.Numbered | history.ReadOnly
+	kindAudit    = 1*history.Numbered | history.ReadOnly | history.Background
+
+	noFunds   history.Reason = 1
+	noAccount history.Reason = 2
+)

@@ -159,13 +159,13 @@ func (o *order) who(t uint32) string {
 		return "a " + o.b.Words.One + " that is not recorded"
 	}
 	n := &o.b.Txns.List[t]
-	if n.Source == check.FromLedger || n.Kind == history.Profile {
+	if n.Source == check.FromLedger || o.b.Words.Kind == nil {
 		return fmt.Sprintf("%s %v", o.b.Words.One, n.ID)
 	}
 	if n.Outcome == history.Rejected && !n.Applied() {
-		return fmt.Sprintf("refused %v %v", n.Kind, n.ID)
+		return fmt.Sprintf("refused %s %v", o.b.Words.Kind(n.Kind), n.ID)
 	}
-	return fmt.Sprintf("%v %v", n.Kind, n.ID)
+	return fmt.Sprintf("%s %v", o.b.Words.Kind(n.Kind), n.ID)
 }
 
 // describe says a cycle in words, a clause each step.

@@ -67,7 +67,7 @@ func (c *counter) step(outcome history.Outcome, applied, post bool) *history.Tra
 	c.now += 10
 	delta := int64(c.random.IntN(11)) - 5
 	tx := history.Transaction{
-		ID: history.NewID(c.Run, 0, uint64(len(c.Txns)+1)), Kind: history.Profile, Outcome: outcome, Attempts: 1,
+		ID: history.NewID(c.Run, 0, uint64(len(c.Txns)+1)), Kind: kindProfile, Outcome: outcome, Attempts: 1,
 		Due: c.now, Sent: c.now, Try: c.now, End: c.now + 5 + int64(c.random.IntN(30)),
 		Ops: []history.Op{
 			{Object: testBranches + testTellers + uint64(c.random.IntN(testAccounts)), Write: true, Amount: delta},

@@ -20,18 +20,18 @@ func weak(rng *rand.Rand, accounts, count int) *world {
 		past[n] = []history.Object{w.ObjectRows[n]}
 	}
 	for range count {
-		tx := w.begin([]history.Kind{history.Inquiry, history.Joint, history.Transfer}[rng.IntN(3)])
+		tx := w.begin([]history.Kind{kindInquiry, kindJoint, kindTransfer}[rng.IntN(3)])
 		tx.Try -= rng.Int64N(4000)
 		tx.Sent, tx.Due = tx.Try, tx.Try
 		order := rng.Perm(accounts)
-		if tx.Kind != history.Transfer {
+		if tx.Kind != kindTransfer {
 			for _, n := range order[2:min(accounts, 2+1+rng.IntN(2))] {
 				back := min(rng.IntN(3), len(past[n])-1)
 				a := past[n][len(past[n])-1-back]
 				tx.Ops = append(tx.Ops, history.Op{Object: a.N, Observed: true, Version: a.Version, Value: a.Value, Writer: a.Writer})
 			}
 		}
-		if tx.Kind != history.Inquiry {
+		if tx.Kind != kindInquiry {
 			amount := rng.Int64N(9) + 1
 			w.leg(tx, uint64(order[0]), -amount)
 			w.leg(tx, uint64(order[1]), amount)
@@ -161,7 +161,7 @@ func snapshotStore(rng *rand.Rand, accounts, count int) *world {
 	var running []open
 	for range count {
 		if len(running) < 3 {
-			w.begin(history.Joint)
+			w.begin(kindJoint)
 			running = append(running, open{len(w.Txns) - 1, append([]history.Object(nil), w.ObjectRows...)})
 			continue
 		}
@@ -276,7 +276,7 @@ func overwriting(rng *rand.Rand, accounts, count int) *world {
 	var running []open
 	for range count {
 		if len(running) < 4 && rng.IntN(2) == 0 || len(running) == 0 {
-			tx := w.begin(history.Transfer)
+			tx := w.begin(kindTransfer)
 			order := rng.Perm(accounts)
 			o := open{tx: len(w.Txns) - 1}
 			for i, n := range order[:2] {

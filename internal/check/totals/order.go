@@ -80,7 +80,7 @@ func (b *balances) whyUndecided() string {
 // Writes over writes stay: a dirty write is forbidden at every level.
 func (b *balances) tornAudits() []history.ID {
 	var e graph.Edges
-	audit := func(t uint32) bool { return b.Txns.List[t].Kind == history.Audit }
+	audit := func(t uint32) bool { return b.Txns.List[t].Kind.Background() }
 	for i, kind := range b.edges.Kind {
 		from, to := b.edges.From[i], b.edges.To[i]
 		if b.Watch.Ended() {

@@ -17,7 +17,7 @@ func TestRefusedTransferOverwritesNothing(t *testing.T) {
 	for _, outcome := range []history.Outcome{history.Rejected, history.Aborted, history.Unknown} {
 		w := newWorld(8)
 		zero, one := w.ObjectRows[0], w.ObjectRows[1]
-		refused := w.begin(history.Transfer)
+		refused := w.begin(kindTransfer)
 		refused.Outcome = outcome
 		for _, a := range []history.Object{zero, one} {
 			refused.Ops = append(refused.Ops, history.Op{Object: a.N, Write: true, Amount: -2 * opening, Observed: true, Value: a.Value})
@@ -25,7 +25,7 @@ func TestRefusedTransferOverwritesNothing(t *testing.T) {
 		id := refused.ID
 		// One reads what the refused one would have written, and overwrites what
 		// that one read.
-		joint := w.begin(history.Joint)
+		joint := w.begin(kindJoint)
 		w.see(joint, 0)
 		w.leg(joint, 1, -5)
 		w.leg(joint, 4, 5)
@@ -51,8 +51,8 @@ func TestRefusalIsHeldToTheClaim(t *testing.T) {
 	w := newWorld(8)
 	before := w.ObjectRows[1]
 	w.transfer(0, 1, 10)
-	tx := w.begin(history.Joint)
-	tx.Outcome, tx.Reason = history.Rejected, history.InsufficientFunds
+	tx := w.begin(kindJoint)
+	tx.Outcome, tx.Reason = history.Rejected, noFunds
 	w.see(tx, 0) // it saw the transfer on the one account and not on the other
 	tx.Ops = append(tx.Ops, history.Op{Object: 1, Observed: true, Version: before.Version, Value: before.Value, Writer: before.Writer})
 	refused := tx.ID

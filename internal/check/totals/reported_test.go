@@ -53,7 +53,7 @@ func TestNoViolationIsLeftOut(t *testing.T) {
 		w.ObjectRows[i].Value -= 20000 // so that each is below zero, and its books do not close
 	}
 	for i := range uint64(many) { // each overwrites the version that another has made
-		tx := w.begin(history.Transfer)
+		tx := w.begin(kindTransfer)
 		tx.Ops = append(tx.Ops,
 			history.Op{Object: 2 * i, Write: true, Amount: -2, Observed: true, Value: opening},
 			history.Op{Object: 2*i + 1, Write: true, Amount: 2, Observed: true, Value: opening})
@@ -62,11 +62,11 @@ func TestNoViolationIsLeftOut(t *testing.T) {
 		}
 	}
 	for range many { // reads of what nobody wrote
-		tx := w.begin(history.Inquiry)
+		tx := w.begin(kindInquiry)
 		tx.Ops = append(tx.Ops, history.Op{Object: 2 * many, Observed: true, Version: 7, Value: 3, Writer: history.NewID(1, 5, 5)})
 	}
 	for range many { // acknowledged, and not there
-		tx := w.begin(history.Transfer)
+		tx := w.begin(kindTransfer)
 		tx.Ops = append(tx.Ops, history.Op{Object: 1, Write: true, Amount: 3}, history.Op{Object: 2, Write: true, Amount: -3})
 	}
 	lines := map[[2]string]int{}

@@ -12,8 +12,8 @@ import (
 // skewPair makes a write skew of two joint transfers over accounts of their own,
 // from the account given on.
 func skewPair(w *world, first uint64) {
-	w.begin(history.Joint)
-	w.begin(history.Joint)
+	w.begin(kindJoint)
+	w.begin(kindJoint)
 	t1, t2 := &w.Txns[len(w.Txns)-2], &w.Txns[len(w.Txns)-1]
 	t1.End = t2.End
 	w.see(t1, first+1)
@@ -49,7 +49,7 @@ func TestForbiddenCycleInsideALargeComponent(t *testing.T) {
 	w := newWorld(2*length + 8)
 	// Each reads what the one before has written, and the last misses the first.
 	for i := range uint64(length) {
-		tx := w.begin(history.Joint)
+		tx := w.begin(kindJoint)
 		if i > 0 {
 			w.see(tx, i-1)
 		}
@@ -61,8 +61,8 @@ func TestForbiddenCycleInsideALargeComponent(t *testing.T) {
 	}
 	// Two more, which follow from the first and lead to the last, read each other.
 	const a, b = 2*length + 1, 2*length + 2
-	w.begin(history.Joint)
-	w.begin(history.Joint)
+	w.begin(kindJoint)
+	w.begin(kindJoint)
 	t1, t2 := &w.Txns[length], &w.Txns[length+1]
 	w.leg(t1, a, -1)
 	w.leg(t1, a+2, 1)
@@ -90,10 +90,10 @@ func TestVeryStaleRead(t *testing.T) {
 		for i := range uint64(300_000) {
 			w.transfer(i%40, (i+7)%40, 1)
 		}
-		tx := w.begin(history.Inquiry)
+		tx := w.begin(kindInquiry)
 		name := check.Strict
 		if writes {
-			tx.Kind, name = history.Joint, check.Serializable
+			tx.Kind, name = kindJoint, check.Serializable
 			w.leg(tx, 1, -1)
 			w.leg(tx, 2, 1)
 		}
@@ -132,7 +132,7 @@ func TestUnknownTransferOfOtherLegs(t *testing.T) {
 }
 
 func audit(w *world, accounts ...uint64) *history.Transaction {
-	tx := w.begin(history.Audit)
+	tx := w.begin(kindAudit)
 	for _, n := range accounts {
 		w.see(tx, n)
 	}
@@ -165,8 +165,8 @@ func TestAuditsThatMissOrRepeat(t *testing.T) {
 func TestLoadedAccountThatIsNotThere(t *testing.T) {
 	w := newWorld(4)
 	w.transfer(0, 1, 10)
-	tx := w.begin(history.Transfer)
-	tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+	tx := w.begin(kindTransfer)
+	tx.Outcome, tx.Reason = history.Rejected, noAccount
 	tx.Ops = []history.Op{{Object: 2, Write: true, Amount: -1}, {Object: 3, Write: true, Amount: 1}}
 	if results := checked(w.input(isolation.ReadCommitted)); check.Verdict(results) != check.Invalid {
 		t.Errorf("verdict %v, want invalid", check.Verdict(results))
@@ -176,8 +176,8 @@ func TestLoadedAccountThatIsNotThere(t *testing.T) {
 // TestRefusalOnWrongReads: a refusal rests on what was read, and is committed.
 func TestRefusalOnWrongReads(t *testing.T) {
 	reject := func(w *world) *history.Transaction {
-		tx := w.begin(history.Transfer)
-		tx.Outcome, tx.Reason = history.Rejected, history.InsufficientFunds
+		tx := w.begin(kindTransfer)
+		tx.Outcome, tx.Reason = history.Rejected, noFunds
 		w.see(tx, 0)
 		w.see(tx, 1)
 		for i, amount := range []int64{-opening, opening} {
@@ -236,8 +236,8 @@ func TestGapInTheVersions(t *testing.T) {
 // TestDirtyWriteBesideCircularReads: the weakest level that is broken decides.
 func TestDirtyWriteBesideCircularReads(t *testing.T) {
 	w := newWorld(8)
-	w.begin(history.Joint)
-	w.begin(history.Joint)
+	w.begin(kindJoint)
+	w.begin(kindJoint)
 	t1, t2 := &w.Txns[0], &w.Txns[1]
 	w.leg(t1, 0, -5)
 	w.leg(t2, 0, -5)
@@ -280,9 +280,9 @@ func TestAuditBesideADirtyRead(t *testing.T) {
 		}, check.Invalid},
 	} {
 		w := newWorld(4)
-		w.begin(history.Transfer)
-		w.begin(history.Joint)
-		w.begin(history.Audit)
+		w.begin(kindTransfer)
+		w.begin(kindJoint)
+		w.begin(kindAudit)
 		writer, reader, audit := &w.Txns[0], &w.Txns[1], &w.Txns[2]
 		w.see(audit, 0) // before the writer commits
 		w.see(audit, 1)

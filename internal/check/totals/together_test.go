@@ -73,7 +73,7 @@ func TestHealthyTogether(t *testing.T) {
 		w := busy(seed, 12, 300)
 		in := w.inputOf(isolation.StrictSerializable, split(w, 2+int(seed%3), rand.New(rand.NewPCG(seed, 2)), shared))
 		for _, tx := range w.Txns {
-			if run := tx.ID.Run(); tx.Kind == history.Audit && !slices.Contains(in.Audited, run) {
+			if run := tx.ID.Run(); tx.Kind == kindAudit && !slices.Contains(in.Audited, run) {
 				in.Audited = append(in.Audited, run)
 			}
 		}
@@ -184,7 +184,7 @@ func TestClocksOfSomeAccuracy(t *testing.T) {
 		w := newWorld(4)
 		w.transfer(0, 1, 10)
 		other := &checktest.History{Run: 2, Txns: []history.Transaction{{
-			ID: history.NewID(2, 0, 0), Kind: history.Inquiry, Outcome: history.Committed, Attempts: 1, Try: -7000, End: -6000,
+			ID: history.NewID(2, 0, 0), Kind: kindInquiry, Outcome: history.Committed, Attempts: 1, Try: -7000, End: -6000,
 			Ops: []history.Op{{Object: 0, Observed: true, Value: opening}},
 		}}}
 		w.Keys = map[string]string{check.KeyClock: check.Clock{ID: "boot", From: 0, To: 100}.String()}

@@ -20,8 +20,8 @@ type violation struct {
 
 // writeSkew lets two joint transfers each read what the other changes.
 func writeSkew(w *world) {
-	w.begin(history.Joint)
-	t2 := w.begin(history.Joint)
+	w.begin(kindJoint)
+	t2 := w.begin(kindJoint)
 	t1 := &w.Txns[len(w.Txns)-2]
 	t1.End = t2.End // they overlap
 	w.see(t1, 1)
@@ -68,7 +68,7 @@ var violations = []violation{
 	}, also: "serializable strict durable exactly-once"},
 	{name: "acknowledged and lost", check: check.Durable, says: "1-0-1", make: func(w *world) {
 		w.transfer(0, 1, 10)
-		tx := w.begin(history.Transfer)
+		tx := w.begin(kindTransfer)
 		w.see(tx, 2)
 		w.see(tx, 3)
 		for i, amount := range []int64{-5, 5} {
@@ -123,7 +123,7 @@ var violations = []violation{
 		i := w.transfer(0, 1, 10)
 		w.inquiry(0)
 		dirty := &w.Txns[i]
-		dirty.Outcome, dirty.Reason = history.Rejected, history.InsufficientFunds
+		dirty.Outcome, dirty.Reason = history.Rejected, noFunds
 		w.LedgerRows = nil
 		w.ObjectRows[0] = history.Object{N: 0, Value: opening}
 		w.ObjectRows[1] = history.Object{N: 1, Value: opening}
@@ -149,8 +149,8 @@ var violations = []violation{
 		expect: isolation.SnapshotIsolation, make: writeSkew, tolerated: true},
 	{name: "long fork", check: check.Serializable, says: "long fork", also: "strict", expect: isolation.SnapshotIsolation, make: longFork},
 	{name: "circular information flow", check: check.Serializable, says: "G1c", also: "strict", expect: isolation.ReadCommitted, make: func(w *world) {
-		w.begin(history.Joint)
-		w.begin(history.Joint)
+		w.begin(kindJoint)
+		w.begin(kindJoint)
 		t1, t2 := &w.Txns[0], &w.Txns[1]
 		w.leg(t1, 0, -5)
 		w.leg(t1, 1, 5)
@@ -160,8 +160,8 @@ var violations = []violation{
 		w.see(t1, 2)
 	}},
 	{name: "dirty write", check: check.Serializable, says: "G0", also: "strict", expect: isolation.ReadUncommitted, make: func(w *world) {
-		w.begin(history.Transfer)
-		w.begin(history.Transfer)
+		w.begin(kindTransfer)
+		w.begin(kindTransfer)
 		t1, t2 := &w.Txns[0], &w.Txns[1]
 		w.leg(t1, 0, -5)
 		w.leg(t2, 0, -5)
@@ -183,14 +183,14 @@ var violations = []violation{
 		}},
 	{name: "audit of another total", check: check.Audits, says: "saw another total", audited: true, also: "serializable strict", make: func(w *world) {
 		w.transfer(0, 1, 10)
-		tx := w.begin(history.Audit)
+		tx := w.begin(kindAudit)
 		for n := range w.ObjectRows {
 			w.see(tx, uint64(n))
 		}
 		tx.Ops[3].Value -= 4
 	}},
 	{name: "audit of no consistent cut", check: check.Audits, says: "no consistent cut", audited: true, also: "serializable strict", make: func(w *world) {
-		tx := w.begin(history.Audit)
+		tx := w.begin(kindAudit)
 		w.see(tx, 0)
 		w.transfer(0, 1, 10)
 		w.see(&w.Txns[0], 1)
@@ -199,7 +199,7 @@ var violations = []violation{
 		audited: true, expect: isolation.ReadCommitted, tolerated: true, make: func(w *world) {
 			inquiry := w.inquiry(2)
 			w.transfer(2, 3, 10)
-			audit := w.begin(history.Audit)
+			audit := w.begin(kindAudit)
 			for n := range w.ObjectRows {
 				w.see(audit, uint64(n))
 			}
@@ -208,8 +208,8 @@ var violations = []violation{
 		}},
 	{name: "dirty write names the account", check: check.Serializable, says: "overwrote version 1 of account #0", also: "strict",
 		expect: isolation.ReadUncommitted, make: func(w *world) {
-			w.begin(history.Transfer)
-			w.begin(history.Transfer)
+			w.begin(kindTransfer)
+			w.begin(kindTransfer)
 			t1, t2 := &w.Txns[0], &w.Txns[1]
 			w.leg(t1, 0, -5)
 			w.leg(t2, 0, -5)

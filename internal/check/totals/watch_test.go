@@ -25,7 +25,7 @@ func worlds() map[string]*world {
 	w = busy(6, 60, 1500)
 	stale := w.ObjectRows[0]
 	w.transfer(0, 1, 1)
-	tx := w.begin(history.Inquiry)
+	tx := w.begin(kindInquiry)
 	tx.Ops = append(tx.Ops, history.Op{Object: 0, Observed: true, Version: stale.Version, Value: stale.Value, Writer: stale.Writer})
 	list["stale"] = w
 	return list

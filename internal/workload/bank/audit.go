@@ -31,7 +31,7 @@ type auditSession interface {
 func (a *auditor) Next(tx *history.Transaction) {
 	a.sequence++
 	a.first = a.source.Uint64N(a.accounts - a.size + 1)
-	*tx = history.Transaction{ID: history.NewID(a.run, a.client, a.sequence), Kind: history.Audit, Ops: tx.Ops[:0]}
+	*tx = history.Transaction{ID: history.NewID(a.run, a.client, a.sequence), Kind: audit, Ops: tx.Ops[:0]}
 }
 
 // Attempt implements load.Client. An account that is not found is an operation without an

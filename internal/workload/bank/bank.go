@@ -18,6 +18,7 @@ import (
 	"stroppy/internal/history"
 	"stroppy/internal/load"
 	"stroppy/internal/money"
+	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -47,6 +48,28 @@ type Bank struct {
 	formula formula
 	total   int64 // cents
 }
+
+// The kinds of transactions.
+const (
+	transfer = (iota + 1) * history.Numbered // two legs, payer to payee
+	payroll                                  // one corporate payer, several payees
+	joint                                    // a transfer allowed only by a rule over the payer's and a sibling's balance
+
+	inquiry = 1*history.Numbered | history.ReadOnly                      // reads two accounts
+	audit   = 1*history.Numbered | history.ReadOnly | history.Background // reads all accounts, or a sample, from one snapshot
+)
+
+var kinds = []history.Declared{
+	transfer.Named("transfer"), payroll.Named("payroll"), joint.Named("joint transfer"), inquiry.Named("inquiry"), audit.Named("audit"),
+}
+
+// The rules that reject a transaction.
+const (
+	insufficientFunds history.Reason = iota + 1
+	noSuchAccount
+)
+
+var rules = workload.Rules{CheckFailed: insufficientFunds, Missing: noSuchAccount}
 
 // model is the bank written for one data model.
 type model interface {
@@ -94,8 +117,8 @@ func (b *Bank) take(m *dataset.Metadata) (err error) {
 // Header is what the history must keep for the checks; valid after Attach.
 func (b *Bank) Header() history.Header {
 	return b.Complete(history.Header{
-		Kinds:   history.Kinds(history.Transfer, history.Payroll, history.Joint, history.Inquiry, history.Audit),
-		Reasons: history.Reasons(history.InsufficientFunds, history.NoSuchAccount),
+		Kinds:   kinds,
+		Reasons: []history.Declared{insufficientFunds.Named("insufficient funds"), noSuchAccount.Named("no such account")},
 		Object:  "account",
 		Unit:    "cents",
 		Total:   b.total,
@@ -161,16 +184,16 @@ func (f *formula) refusal(tx *history.Transaction, guarded bool) history.Reason 
 	if !guarded {
 		for i := range tx.Ops {
 			if op := &tx.Ops[i]; op.Amount < 0 && op.Value+op.Amount < 0 {
-				return history.InsufficientFunds
+				return insufficientFunds
 			}
 		}
 	}
-	if tx.Kind != history.Joint {
+	if tx.Kind != joint {
 		return 0
 	}
 	if payer, other := jointOps(tx); payer == nil || other == nil ||
 		payer.Value+other.Value+payer.Amount < f.floor(payer.Object) {
-		return history.InsufficientFunds
+		return insufficientFunds
 	}
 	return 0
 }

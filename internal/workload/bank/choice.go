@@ -49,11 +49,11 @@ func (h *chooser) Next(tx *history.Transaction) {
 	case u < c.PayrollShare:
 		h.preparePayroll(tx)
 	case u < c.PayrollShare+c.JointShare:
-		h.prepareTransfer(tx, history.Joint)
+		h.prepareTransfer(tx, joint)
 	case u < c.PayrollShare+c.JointShare+c.InquiryShare:
 		h.prepareInquiry(tx)
 	default:
-		h.prepareTransfer(tx, history.Transfer)
+		h.prepareTransfer(tx, transfer)
 	}
 	h.order(tx.Ops)
 }
@@ -63,7 +63,7 @@ func (h *chooser) Next(tx *history.Transaction) {
 func (h *chooser) prepareTransfer(tx *history.Transaction, kind history.Kind) {
 	payer := h.account()
 	tx.Kind, tx.Ops = kind, append(tx.Ops, history.Op{Object: payer})
-	if kind == history.Joint {
+	if kind == joint {
 		tx.Ops = append(tx.Ops, history.Op{Object: sibling(payer)})
 	}
 	payee := h.accountBut(payer, tx.Ops[len(tx.Ops)-1].Object)
@@ -76,7 +76,7 @@ func (h *chooser) prepareTransfer(tx *history.Transaction, kind history.Kind) {
 func (h *chooser) preparePayroll(tx *history.Transaction) {
 	payer := h.account()
 	payer -= payer % corporateEvery
-	tx.Kind = history.Payroll
+	tx.Kind = payroll
 	tx.Ops = append(tx.Ops, leg(payer, 0))
 	var sum int64
 	for range h.config.PayrollLegs {
@@ -96,7 +96,7 @@ func (h *chooser) preparePayroll(tx *history.Transaction) {
 // prepareInquiry reads a pair, or both ends of the client's previous transfer,
 // which shows whether a client sees what was reported to it.
 func (h *chooser) prepareInquiry(tx *history.Transaction) {
-	tx.Kind = history.Inquiry
+	tx.Kind = inquiry
 	a, b := h.payer, h.payee
 	if !h.transferred || h.source.Uint64N(2) == 0 {
 		a = h.account()

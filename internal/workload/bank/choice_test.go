@@ -129,14 +129,14 @@ func TestPreparedTransactionsKeepTheRules(t *testing.T) {
 			for _, tx := range prepared(testChooser(c, 1), 5000) {
 				kinds[tx.Kind]++
 				checkPrepared(t, &f, &c, &tx)
-				if payer, _ := jointOps(&tx); tx.Kind == history.Transfer && -payer.Amount >= f.opening(payer.Object) {
+				if payer, _ := jointOps(&tx); tx.Kind == transfer && -payer.Amount >= f.opening(payer.Object) {
 					large++
 				}
 			}
 			if len(kinds) != 4 || large == 0 {
 				t.Errorf("%d accounts: kinds %v, %d large", accounts, kinds, large)
 			}
-			for _, kind := range []history.Kind{history.Payroll, history.Joint, history.Inquiry} {
+			for _, kind := range []history.Kind{payroll, joint, inquiry} {
 				if n := kinds[kind]; n < 800 || n > 1200 {
 					t.Errorf("%d of 5000 are %v, want about 1000", n, kind)
 				}
@@ -172,17 +172,17 @@ func checkPrepared(t *testing.T, f *formula, c *Config, tx *history.Transaction)
 		t.Fatalf("the legs of a %v sum to %d", tx.Kind, sum)
 	}
 	want := map[history.Kind][2]int{
-		history.Transfer: {2, 0}, history.Payroll: {c.PayrollLegs + 1, 0}, history.Joint: {2, 1}, history.Inquiry: {0, 2},
+		transfer: {2, 0}, payroll: {c.PayrollLegs + 1, 0}, joint: {2, 1}, inquiry: {0, 2},
 	}[tx.Kind]
 	if writes != want[0] || reads != want[1] {
 		t.Fatalf("a %v has %d writes and %d reads", tx.Kind, writes, reads)
 	}
 	switch payer, other := jointOps(tx); tx.Kind {
-	case history.Payroll:
+	case payroll:
 		if !corporate(payer.Object) {
 			t.Fatalf("account %d pays a payroll and is not corporate", payer.Object)
 		}
-	case history.Joint:
+	case joint:
 		if other.Object != sibling(payer.Object) {
 			t.Fatalf("a joint transfer of %d reads %d", payer.Object, other.Object)
 		}
@@ -210,7 +210,7 @@ func TestInquiriesFollowTheClientsOwnTransfers(t *testing.T) {
 	var last [2]uint64
 	for _, tx := range prepared(testChooser(c, 1), 5000) {
 		switch tx.Kind {
-		case history.Inquiry:
+		case inquiry:
 			a, b := tx.Ops[0].Object, tx.Ops[1].Object
 			switch {
 			case [2]uint64{min(a, b), max(a, b)} == last:
@@ -220,7 +220,7 @@ func TestInquiriesFollowTheClientsOwnTransfers(t *testing.T) {
 			default:
 				t.Fatalf("an inquiry reads %d and %d", a, b)
 			}
-		case history.Transfer, history.Joint:
+		case transfer, joint:
 			var ends []uint64
 			for _, op := range tx.Ops {
 				if op.Write {

@@ -140,7 +140,7 @@ func (m *kvModel) session(ctx context.Context) (db.KVSession, error) {
 func (m *kvModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	s, err := m.session(ctx)
 	h.guarded = m.Guarded
-	return workload.NewKVClient(s, h, ledgerPrefix), err
+	return workload.NewKVClient(s, h, rules, ledgerPrefix), err
 }
 
 // maxKeys bounds the keys of one Read of an audit, unless the store asks for more.

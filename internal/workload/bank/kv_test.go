@@ -54,7 +54,7 @@ func rich() []byte { return workload.State{Balance: 1 << 40, Version: 5, Last: 7
 
 func newKVClient(h *chooser, s db.KVSession, guarded bool) *workload.KVClient {
 	h.guarded = guarded
-	return workload.NewKVClient(s, h, ledgerPrefix)
+	return workload.NewKVClient(s, h, rules, ledgerPrefix)
 }
 
 // legOf is a leg as it stands in a ledger's value.
@@ -63,7 +63,7 @@ func legOf(dst []byte, key uint64, amount, version int64) []byte {
 }
 
 func transferTx(id history.ID, payer, payee uint64, amount int64) *history.Transaction {
-	return &history.Transaction{ID: id, Kind: history.Transfer, Ops: []history.Op{leg(payer, -amount), leg(payee, amount)}}
+	return &history.Transaction{ID: id, Kind: transfer, Ops: []history.Op{leg(payer, -amount), leg(payee, amount)}}
 }
 
 func TestKVTransferWritesAccountsAndLedger(t *testing.T) {
@@ -114,11 +114,11 @@ func TestKVOutcomes(t *testing.T) {
 		observed bool
 	}{
 		{name: "committed", session: standInKV{value: rich()}, outcome: history.Committed, observed: true},
-		{name: "poor", session: standInKV{value: poor}, outcome: history.Rejected, reason: history.InsufficientFunds, observed: true},
+		{name: "poor", session: standInKV{value: poor}, outcome: history.Rejected, reason: insufficientFunds, observed: true},
 		{name: "poor and guarded", session: standInKV{value: poor, commit: kind(db.CheckFailed)}, guarded: true,
-			outcome: history.Rejected, reason: history.InsufficientFunds},
+			outcome: history.Rejected, reason: insufficientFunds},
 		{name: "poor and the guard fails", session: standInKV{value: poor}, guarded: true, outcome: history.Committed, observed: true},
-		{name: "no account", session: standInKV{missing: true}, outcome: history.Rejected, reason: history.NoSuchAccount},
+		{name: "no account", session: standInKV{missing: true}, outcome: history.Rejected, reason: noSuchAccount},
 		{name: "conflict", session: standInKV{value: rich(), commit: class(db.Aborted)}, err: class(db.Aborted)},
 		{name: "unavailable", session: standInKV{value: rich(), commit: class(db.Unavailable)}, err: class(db.Unavailable)},
 		{name: "unknown", session: standInKV{value: rich(), commit: class(db.Unknown)}, err: class(db.Unknown), observed: true},

@@ -38,8 +38,28 @@ func Spec() workload.Spec {
 			{check.Audits, "every audit saw exactly the total, and a consistent cut"},
 		},
 		Objects: func(h history.Header) workload.Objects { return &names{newFormula(h.Seed), h.Accounts} },
-		Format:  workload.FormatAmounts(money.Format),
+		Format:  format(),
 	}
+}
+
+// format is that of amounts; of an audit, which reads the whole bank, it is short.
+func format() workload.Format {
+	f := workload.FormatAmounts(money.Format)
+	f.Short = func(tx *history.Transaction, _ workload.Objects) string {
+		if tx.Kind != audit {
+			return ""
+		}
+		var sum int64
+		seen := 0
+		for i := range tx.Ops {
+			if op := &tx.Ops[i]; op.Observed {
+				sum += op.Value
+				seen++
+			}
+		}
+		return fmt.Sprintf("saw %s in %d accounts", money.Format(sum), seen)
+	}
+	return f
 }
 
 // Settings implements workload.Config.
@@ -81,7 +101,7 @@ const (
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	h := recorded.Header
 	f := newFormula(h.Seed)
-	in := totals.AccountsInput{Input: recorded.Input, Words: sentenceWords(), Accounts: h.Accounts, Total: h.Total, Opening: f.opening}
+	in := totals.AccountsInput{Input: recorded.Input, Words: sentenceWords(), Accounts: h.Accounts, Total: h.Total, Opening: f.opening, Missing: noSuchAccount}
 	in.Name = f.Name
 	for _, source := range in.History {
 		audits, err := strconv.ParseFloat(source.Header().Keys[keyAudits], 64)
@@ -93,7 +113,7 @@ func checks(ctx context.Context, recorded recording.Input) ([]check.Result, erro
 }
 
 func sentenceWords() check.Words {
-	return check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Format}
+	return check.Words{One: "transfer", Book: "ledger", Part: "leg", Before: "account ", Amount: money.Format, Kind: (&history.Header{Kinds: kinds}).KindName}
 }
 
 // The styles of a transfer.

@@ -52,7 +52,7 @@ func (b *books) run(number uint64, transfers int, ended bool, keys map[string]st
 	for i := range transfers {
 		b.now += 10
 		tx := history.Transaction{
-			ID: history.NewID(number, 0, uint64(i+1)), Kind: history.Transfer, Outcome: history.Committed, Attempts: 1,
+			ID: history.NewID(number, 0, uint64(i+1)), Kind: transfer, Outcome: history.Committed, Attempts: 1,
 			Due: b.now, Sent: b.now, Try: b.now, End: b.now + 5,
 		}
 		for leg, amount := range []int64{-1, 1} {

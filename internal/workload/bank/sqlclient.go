@@ -52,7 +52,7 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 		// or a look-up has closed its id.
 		err = load.ErrAlreadyApplied
 	}
-	return workload.Ended(tx, err)
+	return workload.Ended(tx, err, rules)
 }
 
 func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error {
@@ -62,14 +62,14 @@ func (c *sqlClient) attempt(ctx context.Context, tx *history.Transaction) error 
 		key.set(c.formula.key(tx.Ops[i].Object))
 		c.keys, c.results = append(c.keys, key), append(c.results, 0)
 	}
-	if c.call != nil && tx.Kind != history.Inquiry {
+	if c.call != nil && tx.Kind != inquiry {
 		return c.procedure(ctx, tx)
 	}
-	if err := c.Begin(ctx, tx.Kind == history.Inquiry); err != nil {
+	if err := c.Begin(ctx, tx.Kind == inquiry); err != nil {
 		return err
 	}
 	switch {
-	case tx.Kind == history.Inquiry:
+	case tx.Kind == inquiry:
 		return c.inquire(ctx, tx)
 	case c.style == Atomic:
 		return c.atomic(ctx, tx)
@@ -106,7 +106,7 @@ func (c *sqlClient) do(ctx context.Context, s *db.Statement) (result int, err er
 // result before its end, so that it takes one round trip where statements can
 // be pipelined.
 func (c *sqlClient) atomic(ctx context.Context, tx *history.Transaction) error {
-	if tx.Kind == history.Joint {
+	if tx.Kind == joint {
 		// What is read is what the decision rests on, so it is what the transaction has
 		// observed, whatever the updates find afterwards.
 		reason, err := c.readPair(ctx, tx, c.Flush)
@@ -197,7 +197,7 @@ func (c *sqlClient) readPair(ctx context.Context, tx *history.Transaction, get f
 			}
 		}
 		if op.Amount <= 0 && !op.Observed {
-			reason = history.NoSuchAccount
+			reason = noSuchAccount
 		}
 	}
 	return reason, nil
@@ -218,7 +218,7 @@ func (c *sqlClient) readWrite(ctx context.Context, tx *history.Transaction, read
 	for i := range tx.Ops {
 		r := c.Result(c.results[i])
 		if r == nil || r.Rows() == 0 {
-			return c.end(ctx, tx, history.NoSuchAccount)
+			return c.end(ctx, tx, noSuchAccount)
 		}
 		before := r.Row(0)
 		workload.Observe(&tx.Ops[i], before[0].Int, before[1].Int, before[2].Int)

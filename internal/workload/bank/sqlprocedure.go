@@ -14,7 +14,7 @@ import (
 
 // verdicts are what a procedure answers: the transfer is done, or a rule of the bank
 // refused it and nothing was written.
-var verdicts = [...]history.Reason{0, history.InsufficientFunds, history.NoSuchAccount}
+var verdicts = [...]history.Reason{0, insufficientFunds, noSuchAccount}
 
 //go:embed transfer.*.sql
 var transferTexts embed.FS
@@ -76,7 +76,7 @@ func (c *sqlClient) callArgs(tx *history.Transaction) []db.Value {
 	list(func(dst []byte, i int) []byte { return strconv.AppendInt(dst, c.keys[i].ban, 10) })
 	list(func(dst []byte, i int) []byte { return money.Append(dst, tx.Ops[i].Amount) })
 	atLeast := int64(0)
-	if payer, _ := jointOps(tx); tx.Kind == history.Joint && payer != nil {
+	if payer, _ := jointOps(tx); tx.Kind == joint && payer != nil {
 		atLeast = c.formula.floor(payer.Object)
 	}
 	c.args = append(c.args, integer(atLeast))

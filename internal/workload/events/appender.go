@@ -45,7 +45,7 @@ func (a *appender) Next(tx *history.Transaction) {
 	a.sequence++
 	a.tried, a.before = 0, 0
 	id := history.NewID(a.run, a.client, a.sequence)
-	*tx = history.Transaction{ID: id, Kind: history.Append, Ops: tx.Ops[:0]}
+	*tx = history.Transaction{ID: id, Kind: appends, Ops: tx.Ops[:0]}
 	var bytes uint64
 	for i := range a.config.Batch {
 		bytes += a.formula.length(a.config.Size, id, uint32(i))

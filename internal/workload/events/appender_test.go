@@ -172,7 +172,7 @@ func TestTablesSayWhatTheyDivideBy(t *testing.T) {
 		{Outcome: history.Committed, Sent: 1900 * ms, End: 1904 * ms},
 		{Outcome: history.Committed, LookedUp: true, Sent: 1904 * ms, End: 2000 * ms},
 	} {
-		tx.ID, tx.Kind, tx.Attempts = history.NewID(1, 0, uint64(i+1)), history.Append, 1
+		tx.ID, tx.Kind, tx.Attempts = history.NewID(1, 0, uint64(i+1)), appends, 1
 		tx.Due, tx.Try = tx.Sent, tx.Sent
 		tx.Ops = []history.Op{{Write: true, Amount: 400}}
 		if err := w.Client(0).Append(&tx); err != nil {

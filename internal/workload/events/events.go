@@ -60,6 +60,9 @@ var kind = dataset.Kind{
 	Table: "stroppy_events_meta", Prefix: "stroppy-events/meta/",
 }
 
+// appends is the kind of all transactions: events at the end of a stream.
+const appends = 1 * history.Numbered
+
 // Log is the log of events on one open database.
 type Log struct {
 	*dataset.Set
@@ -112,7 +115,7 @@ func New(database db.Database, c Config) (*Log, error) {
 // Header is what the history must keep for the checks; valid after Attach.
 func (e *Log) Header() history.Header {
 	return e.Complete(history.Header{
-		Kinds:  history.Kinds(history.Append, history.Fetch),
+		Kinds:  []history.Declared{appends.Named("append")},
 		Object: "stream",
 		Unit:   "bytes",
 		Keys: map[string]string{

@@ -58,9 +58,9 @@ func (h *chooser) Next(tx *history.Transaction) {
 	for drawn >= h.mix[kind] {
 		kind++
 	}
-	tx.Kind = kinds[kind]
+	tx.Kind = history.Kind(kinds[kind].Number)
 	op := history.Op{Write: !tx.Kind.ReadOnly()}
-	if tx.Kind == history.Insert { // each client has every so-manieth
+	if tx.Kind == insert { // each client has every so-manieth
 		op.Object = h.ofInsert(h.inserted)
 		h.inserted++
 	} else {
@@ -69,7 +69,7 @@ func (h *chooser) Next(tx *history.Transaction) {
 	switch {
 	case op.Write:
 		op.Amount = int64(h.formula.size(op.Object, tx.ID))
-	case tx.Kind == history.Scan:
+	case tx.Kind == scan:
 		op.Amount = 1 + int64(h.source.Uint64N(h.scanLength))
 	}
 	tx.Ops = append(tx.Ops, op)

@@ -69,17 +69,17 @@ func TestSharesAreKept(t *testing.T) {
 		seen[tx.Kind]++
 		op := tx.Ops[0]
 		bounds := map[history.Kind][2]int64{
-			history.Get: {0, 0}, history.Scan: {1, 10}, history.Put: {64, 200}, history.Insert: {64, 200}, history.Modify: {64, 200},
+			get: {0, 0}, scan: {1, 10}, put: {64, 200}, insert: {64, 200}, modify: {64, 200},
 		}[tx.Kind]
 		if len(tx.Ops) != 1 || op.Write == tx.Kind.ReadOnly() || op.Amount < bounds[0] || op.Amount > bounds[1] {
 			t.Fatalf("%v has the operations %+v", tx.Kind, tx.Ops)
 		}
-		if loaded := op.Object < c.Records; loaded == (tx.Kind == history.Insert) {
+		if loaded := op.Object < c.Records; loaded == (tx.Kind == insert) {
 			t.Fatalf("%v is on record %d of %d that were loaded", tx.Kind, op.Object, c.Records)
 		}
 	}
 	for kind, share := range map[history.Kind]float64{
-		history.Get: c.Reads, history.Put: c.Updates, history.Insert: c.Inserts, history.Scan: c.Scans, history.Modify: c.Modifies,
+		get: c.Reads, put: c.Updates, insert: c.Inserts, scan: c.Scans, modify: c.Modifies,
 	} {
 		if got := float64(seen[kind]) / count; got < share-0.01 || got > share+0.01 {
 			t.Errorf("the share of %v is %.3f, not %.3f", kind, got, share)
@@ -90,7 +90,7 @@ func TestSharesAreKept(t *testing.T) {
 // TestPureMixes: a mix of one kind has no other, whatever rounding does.
 func TestPureMixes(t *testing.T) {
 	for kind, c := range map[history.Kind]Mix{
-		history.Get: {Reads: 1}, history.Put: {Updates: 1}, history.Insert: {Inserts: 1}, history.Scan: {Scans: 1}, history.Modify: {Modifies: 1},
+		get: {Reads: 1}, put: {Updates: 1}, insert: {Inserts: 1}, scan: {Scans: 1}, modify: {Modifies: 1},
 	} {
 		whole := mixed()
 		whole.Reads, whole.Updates, whole.Inserts, whole.Scans, whole.Modifies = c.Reads, c.Updates, c.Inserts, c.Scans, c.Modifies
@@ -109,7 +109,7 @@ func TestInsertsNeverMeet(t *testing.T) {
 	for run := range uint64(3) {
 		for client := range uint64(c.Clients()) {
 			for _, tx := range prepare(c, run+1, client, 2000) {
-				if tx.Kind == history.Insert {
+				if tx.Kind == insert {
 					if n := tx.Ops[0].Object; seen[n] {
 						t.Fatalf("record %d is inserted twice", n)
 					} else {
@@ -132,7 +132,7 @@ func TestDistributions(t *testing.T) {
 		c.Distribution = distribution
 		seen := map[uint64]int{}
 		for _, tx := range prepare(c, 1, 0, 20_000) {
-			if tx.Kind == history.Get {
+			if tx.Kind == get {
 				seen[tx.Ops[0].Object]++
 			}
 		}

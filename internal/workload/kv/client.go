@@ -66,12 +66,12 @@ func (c *client) newValue(tx *history.Transaction) []byte {
 func mayWrite(tx *history.Transaction) (bool, error) {
 	op := &tx.Ops[0]
 	switch {
-	case tx.Kind == history.Insert && op.State != history.Absent || own(op, tx.ID):
+	case tx.Kind == insert && op.State != history.Absent || own(op, tx.ID):
 		// A client's own value, or anything at a key that nobody else inserts, is of a
 		// try that was reported as not applied.
 		return false, load.ErrAlreadyApplied
-	case tx.Kind == history.Modify && op.State == history.Absent:
-		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+	case tx.Kind == modify && op.State == history.Absent:
+		tx.Outcome, tx.Reason = history.Rejected, noSuchRecord
 		return false, nil
 	}
 	return true, nil
@@ -85,7 +85,7 @@ func (c *client) ResolveUnknown(ctx context.Context, tx *history.Transaction) er
 	if workload.ResolvedWithoutLookUp(tx) {
 		return nil
 	}
-	look := history.Transaction{Kind: history.Get, Ops: []history.Op{{Object: tx.Ops[0].Object}}}
+	look := history.Transaction{Kind: get, Ops: []history.Op{{Object: tx.Ops[0].Object}}}
 	c.setKey(look.Ops[0].Object)
 	if err := c.transact(ctx, &look); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (c *client) ResolveUnknown(ctx context.Context, tx *history.Transaction) er
 
 // forget takes back what an earlier try has set.
 func forget(tx *history.Transaction) {
-	if tx.Kind == history.Scan {
+	if tx.Kind == scan {
 		tx.Ops = tx.Ops[:1]
 	}
 	workload.Forget(tx)

@@ -73,23 +73,23 @@ func TestEachKind(t *testing.T) {
 			t.Errorf("%s saw %+v, not the state %d of %v", what, op, state, last)
 		}
 	}
-	insert := numberOf(c.run, 0)
-	sees("a read of the load", c.try(t, history.Get, 5, 0).Ops[0], history.Whole, 0)
-	put := c.try(t, history.Put, 5, 64)
-	sees("a read after an update", c.try(t, history.Get, 5, 0).Ops[0], history.Whole, put.ID)
-	modify := c.try(t, history.Modify, 5, 100)
-	sees("a modify", modify.Ops[0], history.Whole, put.ID)
-	read := c.try(t, history.Get, 5, 0)
-	sees("a read after a modify", read.Ops[0], history.Whole, modify.ID)
+	fresh := numberOf(c.run, 0)
+	sees("a read of the load", c.try(t, get, 5, 0).Ops[0], history.Whole, 0)
+	written := c.try(t, put, 5, 64)
+	sees("a read after an update", c.try(t, get, 5, 0).Ops[0], history.Whole, written.ID)
+	modified := c.try(t, modify, 5, 100)
+	sees("a modify", modified.Ops[0], history.Whole, written.ID)
+	read := c.try(t, get, 5, 0)
+	sees("a read after a modify", read.Ops[0], history.Whole, modified.ID)
 	if read.Ops[0].Value != 100 {
 		t.Errorf("a value of 100 bytes was read as %d", read.Ops[0].Value)
 	}
-	sees("a read before an insert", c.try(t, history.Get, insert, 0).Ops[0], history.Absent, 0)
-	if tx := c.try(t, history.Modify, insert, 64); tx.Outcome != history.Rejected || tx.Reason != history.NoSuchAccount {
+	sees("a read before an insert", c.try(t, get, fresh, 0).Ops[0], history.Absent, 0)
+	if tx := c.try(t, modify, fresh, 64); tx.Outcome != history.Rejected || tx.Reason != noSuchRecord {
 		t.Errorf("a modify of nothing is %v: %v", tx.Outcome, tx.Reason)
 	}
-	added := c.try(t, history.Insert, insert, 64)
-	sees("a read after an insert", c.try(t, history.Get, insert, 0).Ops[0], history.Whole, added.ID)
+	added := c.try(t, insert, fresh, 64)
+	sees("a read after an insert", c.try(t, get, fresh, 0).Ops[0], history.Whole, added.ID)
 }
 
 // TestScansBringWhatFollows: from any record, as many as asked for, as sorting all keys
@@ -105,7 +105,7 @@ func TestScansBringWhatFollows(t *testing.T) {
 			order = append(order, n)
 		}
 		for i := range uint64(10) {
-			c.try(t, history.Insert, numberOf(c.run, i), 64)
+			c.try(t, insert, numberOf(c.run, i), 64)
 			order = append(order, numberOf(c.run, i))
 		}
 		slices.SortFunc(order, func(a, b uint64) int {
@@ -117,7 +117,7 @@ func TestScansBringWhatFollows(t *testing.T) {
 		rng := rand.New(rand.NewPCG(records, 1))
 		for range 200 {
 			at, limit := rng.IntN(len(order)), 1+rng.IntN(100)
-			tx := c.try(t, history.Scan, order[at], int64(limit))
+			tx := c.try(t, scan, order[at], int64(limit))
 			var got []uint64
 			for _, op := range tx.Ops {
 				if op.State != history.Whole {
@@ -137,7 +137,7 @@ func TestScansBringWhatFollows(t *testing.T) {
 			}
 			return 1
 		})
-		tx := c.try(t, history.Scan, nobody, 3)
+		tx := c.try(t, scan, nobody, 3)
 		if tx.Ops[0].State != history.Absent || len(tx.Ops)-1 != min(3, len(order)-after) {
 			t.Errorf("a scan from nowhere found %+v", tx.Ops)
 		}
@@ -147,16 +147,16 @@ func TestScansBringWhatFollows(t *testing.T) {
 // TestSettle: what an unknown write becomes, by what is there.
 func TestSettle(t *testing.T) {
 	c := clientOf(t, opened(t, openMemory(t, "memory:"), mixed()))
-	put := c.try(t, history.Put, 5, 64)
+	written := c.try(t, put, 5, 64)
 	for _, s := range []struct {
 		name string
 		tx   history.Transaction
 		want history.Outcome
 	}{
-		{"its value is there", history.Transaction{ID: put.ID, Kind: history.Put, Ops: put.Ops}, history.Committed},
-		{"another value is there", history.Transaction{ID: put.ID + 99, Kind: history.Put, Ops: put.Ops}, history.Unknown},
-		{"nothing is there", history.Transaction{ID: put.ID + 99, Kind: history.Insert, Ops: []history.Op{{Object: numberOf(1, 9), Write: true}}}, history.Unknown},
-		{"it only read", history.Transaction{ID: put.ID + 99, Kind: history.Get, Ops: []history.Op{{Object: 5}}}, history.Aborted},
+		{"its value is there", history.Transaction{ID: written.ID, Kind: put, Ops: written.Ops}, history.Committed},
+		{"another value is there", history.Transaction{ID: written.ID + 99, Kind: put, Ops: written.Ops}, history.Unknown},
+		{"nothing is there", history.Transaction{ID: written.ID + 99, Kind: insert, Ops: []history.Op{{Object: numberOf(1, 9), Write: true}}}, history.Unknown},
+		{"it only read", history.Transaction{ID: written.ID + 99, Kind: get, Ops: []history.Op{{Object: 5}}}, history.Aborted},
 	} {
 		if err := c.ResolveUnknown(t.Context(), &s.tx); err != nil || s.tx.Outcome != s.want {
 			t.Errorf("%s: %v, %v", s.name, s.tx.Outcome, err)
@@ -193,7 +193,7 @@ func TestBrokenValuesAreRecorded(t *testing.T) {
 		"zeros":         func(v []byte) []byte { clear(v); return v },
 	} {
 		store.KVSession = &bent{healthy, bend}
-		if tx := c.try(t, history.Get, 5, 0); tx.Outcome != history.Committed || tx.Ops[0].State != history.Broken {
+		if tx := c.try(t, get, 5, 0); tx.Outcome != history.Committed || tx.Ops[0].State != history.Broken {
 			t.Errorf("%s: %v saw %+v", name, tx.Outcome, tx.Ops[0])
 		}
 	}
@@ -255,7 +255,7 @@ func TestEndState(t *testing.T) {
 	d := openMemory(t, "memory:")
 	w := opened(t, d, mixed())
 	c := clientOf(t, w)
-	put := c.try(t, history.Put, 5, 64)
+	written := c.try(t, put, 5, 64)
 	s, err := d.KVSession(t.Context(), db.SessionOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -295,7 +295,7 @@ func TestEndState(t *testing.T) {
 		want := history.Object{N: a.N, Value: a.Value, State: history.Whole}
 		switch a.N {
 		case 5:
-			want.Writer, want.Value = put.ID, 64
+			want.Writer, want.Value = written.ID, 64
 		case 6:
 			want.State, want.Value = history.Broken, 300
 		}

@@ -31,8 +31,23 @@ type Workload struct {
 	formula *formula // of what Attach found
 }
 
+// The kinds of transactions.
+const (
+	put    = (iota + 1) * history.Numbered // writes a record, whatever was there
+	insert                                 // writes a record that was not there
+	modify                                 // reads a record and writes it
+
+	get  = 1*history.Numbered | history.ReadOnly // reads a record
+	scan = 2*history.Numbered | history.ReadOnly // reads records in the order of their keys
+)
+
 // kinds are those of all transactions, in the order of their shares.
-var kinds = []history.Kind{history.Get, history.Put, history.Insert, history.Scan, history.Modify}
+var kinds = [...]history.Declared{
+	get.Named("read"), put.Named("update"), insert.Named("insert"), scan.Named("scan"), modify.Named("read-modify-write"),
+}
+
+// noSuchRecord is why a transaction is rejected.
+const noSuchRecord history.Reason = 1
 
 // model is the workload written for one data model.
 type model interface {
@@ -64,8 +79,8 @@ func New(database db.Database, c Config) (*Workload, error) {
 // Header is what the history must keep for the checks; valid after Attach.
 func (w *Workload) Header() history.Header {
 	return w.Complete(history.Header{
-		Kinds:   history.Kinds(kinds...),
-		Reasons: history.Reasons(history.NoSuchAccount),
+		Kinds:   kinds[:],
+		Reasons: []history.Declared{noSuchRecord.Named("no such record")},
 		Object:  "record",
 		Unit:    "bytes",
 		Keys:    factsOf(w.formula.shape),

@@ -74,14 +74,14 @@ type kvSession struct {
 }
 
 func (s *kvSession) transact(ctx context.Context, tx *history.Transaction) error {
-	if tx.Kind == history.Scan {
+	if tx.Kind == scan {
 		return s.scan(ctx, tx)
 	}
 	if err := s.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
 		return err
 	}
 	c, op := s.client, &tx.Ops[0]
-	if tx.Kind != history.Put {
+	if tx.Kind != put {
 		s.keys[0] = c.key
 		if err := s.Read(ctx, s.keys[:], s.found[:]); err != nil {
 			return err

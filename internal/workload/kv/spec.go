@@ -59,6 +59,12 @@ func Spec() workload.Spec {
 				}
 				return cmp.Or(strings.Join(parts, ", "), "not seen")
 			},
+			Short: func(tx *history.Transaction, o workload.Objects) string {
+				if tx.Kind != scan || len(tx.Ops) == 0 {
+					return ""
+				}
+				return fmt.Sprintf("from %s, %d records", o.Name(tx.Ops[0].Object), len(tx.Ops))
+			},
 			Row: func(history.Row) string { return "" },
 			End: func(a history.Object) string { return " " + found(a.State, a.Value, a.Writer) },
 		},
@@ -231,7 +237,7 @@ func (c *Config) New(database db.Database, o workload.Options) (workload.Workloa
 
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	f := formulaOf(recorded.Header)
-	in := registers.Input{Input: recorded.Input, Records: f.records, Place: f.place, At: f.places.Backward}
+	in := registers.Input{Input: recorded.Input, Records: f.records, Place: f.place, At: f.places.Backward, Insert: insert, Modify: modify, Scan: scan}
 	in.Name = f.Name
 	return registers.Check(ctx, in)
 }

@@ -108,7 +108,7 @@ func (s *sqlSession) transact(ctx context.Context, tx *history.Transaction) erro
 	if err := s.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
 		return err
 	}
-	if tx.Kind == history.Modify {
+	if tx.Kind == modify {
 		if writes, err := s.beforeUpdate(ctx, tx); err != nil || !writes {
 			return err
 		}
@@ -117,11 +117,11 @@ func (s *sqlSession) transact(ctx context.Context, tx *history.Transaction) erro
 	var err error
 	c, op, key := s.client, &tx.Ops[0], db.Value{Text: s.client.key}
 	switch tx.Kind {
-	case history.Get:
+	case get:
 		result, err = s.do(ctx, s.model.read, key)
-	case history.Insert:
+	case insert:
 		result, err = s.do(ctx, s.model.insert, key, db.Value{Text: c.newValue(tx)})
-	case history.Scan:
+	case scan:
 		result, err = s.do(ctx, s.model.scan, key, db.Value{Int: op.Amount})
 	default:
 		result, err = s.do(ctx, s.model.update, db.Value{Text: c.newValue(tx)}, key)
@@ -133,17 +133,17 @@ func (s *sqlSession) transact(ctx context.Context, tx *history.Transaction) erro
 		return err
 	}
 	switch r := s.Result(result); {
-	case tx.Kind == history.Get:
+	case tx.Kind == get:
 		s.take(op, r)
-	case tx.Kind == history.Scan:
+	case tx.Kind == scan:
 		c.beginScan(tx)
 		for i := range r.Rows() {
 			c.scanned(r.Row(i)[0].Text, r.Row(i)[1].Text)
 		}
-	case tx.Kind == history.Insert:
+	case tx.Kind == insert:
 		c.formula.observe(op, false, nil)
 	case r == nil || r.Affected == 0: // an update of nothing
-		tx.Outcome, tx.Reason = history.Rejected, history.NoSuchAccount
+		tx.Outcome, tx.Reason = history.Rejected, noSuchRecord
 		c.formula.observe(op, false, nil)
 	}
 	return nil

@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -30,10 +31,11 @@ const (
 func tables(ctx context.Context, recorded *history.Reader) ([]workload.Table, error) {
 	var err error
 	keySize := formulaOf(recorded.Header()).key
-	var of [history.Modify + 1]ofKind
+	var of [len(kinds)]ofKind
 	begin, end := int64(-1), int64(0)
 	for rec := range check.Each(&check.Watch{Ctx: ctx}, "the history", recorded.Transactions(), &err) {
-		if rec.Warmup || rec.Kind < history.Get || rec.Kind > history.Modify {
+		number := slices.IndexFunc(kinds[:], func(d history.Declared) bool { return d.Number == uint8(rec.Kind) })
+		if rec.Warmup || number < 0 {
 			continue
 		}
 		if begin < 0 || rec.Due < begin {
@@ -41,7 +43,7 @@ func tables(ctx context.Context, recorded *history.Reader) ([]workload.Table, er
 		}
 		if rec.Outcome == history.Committed {
 			end = max(end, rec.End)
-			of[rec.Kind].add(rec.Transaction, keySize)
+			of[number].add(rec.Transaction, keySize)
 		}
 	}
 	if err != nil {
@@ -57,9 +59,9 @@ func tables(ctx context.Context, recorded *history.Reader) ([]workload.Table, er
 		Notes: []string{fmt.Sprintf("Per second of the %.4g s from when the first counted transaction was due to the last answer. "+
 			"Latency counts from when a transaction was due. Bytes are those of keys and values of committed transactions; 1 MB is 1,000,000 bytes.", seconds)},
 	}
-	for kind := range of { // the kinds before Get have none
-		if k := &of[kind]; k.count > 0 {
-			table.Rows = append(table.Rows, k.row(history.Kind(kind).String(), seconds))
+	for i := range of {
+		if k := &of[i]; k.count > 0 {
+			table.Rows = append(table.Rows, k.row(kinds[i].Name, seconds))
 		}
 	}
 	return []workload.Table{table}, nil
@@ -79,7 +81,7 @@ func (k *ofKind) add(tx *history.Transaction, keySize uint64) {
 		switch {
 		case op.Observed && op.State != history.Absent:
 			k.read += keySize + uint64(op.Value)
-		case op.Observed && i == 0 && len(tx.Ops) == 1 && tx.Kind != history.Insert:
+		case op.Observed && i == 0 && len(tx.Ops) == 1 && tx.Kind != insert:
 			k.nothing++
 		}
 	}

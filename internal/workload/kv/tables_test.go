@@ -28,12 +28,12 @@ func TestTables(t *testing.T) {
 		}
 	}
 	whole := history.Op{Object: 1, Observed: true, State: history.Whole, Value: 980_000 - 20}
-	add(history.Get, history.Committed, 0, 900, true, whole)
-	add(history.Get, history.Committed, 1000, 1010, false, whole)
-	add(history.Get, history.Committed, 1100, 1130, false, whole)
-	add(history.Get, history.Committed, 1200, 1220, false, history.Op{Object: 1, Observed: true, State: history.Absent})
-	add(history.Put, history.Aborted, 1300, 9000, false, history.Op{Object: 1, Write: true, Amount: 64})
-	add(history.Put, history.Committed, 1400, 3000, false, history.Op{Object: 1, Write: true, Amount: 1_000_000 - 20})
+	add(get, history.Committed, 0, 900, true, whole)
+	add(get, history.Committed, 1000, 1010, false, whole)
+	add(get, history.Committed, 1100, 1130, false, whole)
+	add(get, history.Committed, 1200, 1220, false, history.Op{Object: 1, Observed: true, State: history.Absent})
+	add(put, history.Aborted, 1300, 9000, false, history.Op{Object: 1, Write: true, Amount: 64})
+	add(put, history.Committed, 1400, 3000, false, history.Op{Object: 1, Write: true, Amount: 1_000_000 - 20})
 	if err := log.Flush(); err != nil {
 		t.Fatal(err)
 	}

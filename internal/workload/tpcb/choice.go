@@ -43,7 +43,7 @@ func newChooser(c *Config, s size, seed, run, client uint64) *chooser {
 // drawn each by itself, as pgbench does, so that a teller serves every branch.
 func (h *chooser) Next(tx *history.Transaction) {
 	h.sequence++
-	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Kind: history.Profile, Ops: tx.Ops[:0]}
+	*tx = history.Transaction{ID: history.NewID(h.run, h.client, h.sequence), Kind: profile, Ops: tx.Ops[:0]}
 	a := h.accounts.Draw(h.source)
 	b := h.source.Uint64N(h.size[branch])
 	t := h.source.Uint64N(h.size[teller])

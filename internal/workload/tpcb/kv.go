@@ -139,7 +139,7 @@ func (m *kvModel) client(ctx context.Context, h *chooser) (load.Client, error) {
 	if m.config.History {
 		ledger = historyPrefix
 	}
-	return workload.NewKVClient(s, h, ledger), err
+	return workload.NewKVClient(s, h, workload.Rules{Missing: noSuchRow}, ledger), err
 }
 
 func (m *kvModel) endState(ctx context.Context, e *endRows) error {

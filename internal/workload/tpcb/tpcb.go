@@ -45,6 +45,12 @@ import (
 // Name is the workload's name in commands, histories and results.
 const Name = "tpcb"
 
+// profile is the kind of all transactions, and noSuchRow why one is rejected.
+const (
+	profile                  = 1 * history.Numbered
+	noSuchRow history.Reason = 1
+)
+
 // TPCB is the workload on one open database.
 type TPCB struct {
 	*dataset.Set
@@ -103,7 +109,11 @@ func (t *TPCB) Header() history.Header {
 	keys := t.facts.metadata()
 	delete(keys, factAdopted)
 	keys[keyHistory], keys[keyMode] = strconv.FormatBool(t.config.History), t.config.Mode
-	return t.Complete(history.Header{Kinds: history.Kinds(history.Profile), Object: "row", Unit: "number", Keys: keys})
+	return t.Complete(history.Header{
+		Kinds:   []history.Declared{profile.Named("TPC-B")},
+		Reasons: []history.Declared{noSuchRow.Named("no such row")},
+		Object:  "row", Unit: "number", Keys: keys,
+	})
 }
 
 // EndState downloads all rows and the history, as dataset.Download does: the sums of the

@@ -82,7 +82,7 @@ func ways() map[string]load.Client {
 		"zipfian":   client(choose(true), 1, plain, true),
 		"versions":  client(choose(false), 3, versioned, true),
 		"procedure": calling,
-		"key-value": workload.NewKVClient(&nothingKV{nothing{found: workload.State{}.Append(nil)}}, choose(false), historyPrefix),
+		"key-value": workload.NewKVClient(&nothingKV{nothing{found: workload.State{}.Append(nil)}}, choose(false), workload.Rules{Missing: noSuchRow}, historyPrefix),
 	}
 }
 
@@ -127,7 +127,7 @@ func TestChoice(t *testing.T) {
 	for i := range draws {
 		a.Next(&x)
 		b.Next(&y)
-		if x.ID != history.NewID(1, 2, uint64(i+1)) || x.Kind != history.Profile || len(x.Ops) != operations {
+		if x.ID != history.NewID(1, 2, uint64(i+1)) || x.Kind != profile || len(x.Ops) != operations {
 			t.Fatalf("it made %+v", x)
 		}
 		for j := range x.Ops {

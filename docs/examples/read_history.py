@@ -141,7 +141,7 @@ def transactions(file):
 
 def transaction(p, last, end):
     first, more = p.byte(), 0
-    kind, outcome, reason, attempts = first & 15, first >> 4 & 7, 0, 1
+    kind, outcome, reason, attempts, limit = first & 15, first >> 4 & 7, 0, 1, 0
     if first & 0x80:
         more = p.byte()
         if more & 16:
@@ -150,6 +150,8 @@ def transaction(p, last, end):
             reason = p.byte()
         if more & 8:
             attempts = p.u()
+        if more & 32:
+            limit = p.u()
     number = last + 1 + p.s() & MASK
     sent = signed(end + p.s())
     due = signed(sent - p.s())
@@ -169,7 +171,7 @@ def transaction(p, last, end):
             op["last"] = p.id(parts(number))
         ops.append(op)
     return {"number": number, "id": parts(number), "kind": kind, "outcome": OUTCOMES[outcome], "reason": reason,
-            "looked_up": bool(more & 1), "warmup": bool(more & 2), "attempts": attempts,
+            "looked_up": bool(more & 1), "warmup": bool(more & 2), "attempts": attempts, "limit": limit,
             "due": due, "sent": sent, "try": tried, "end": end, "ops": ops}
 
 

@@ -17,6 +17,7 @@ const (
 	moreReason   = 0x04 // one byte follows
 	moreAttempts = 0x08 // a varint follows; else 1
 	moreEscape   = 0x10 // kind and outcome follow as one byte each
+	moreLimit    = 0x20 // a varint follows; else 0
 )
 
 // Bits of an operation's first byte.
@@ -32,7 +33,7 @@ const (
 // The most bytes that a transaction without operations, and one operation, can
 // take; the least bytes of a transaction and of an operation.
 const (
-	maxRecord = 2 + 3 + 5 + 10 + 4*10 + 10
+	maxRecord = 2 + 3 + 2*5 + 10 + 4*10 + 10
 	maxOp     = 1 + 5*10 + 3
 	minRecord = 7
 	minOp     = 2
@@ -128,7 +129,7 @@ func bit(set bool, flag byte) byte {
 // putKind writes everything of tx that is neither id, time nor operation.
 func putKind(b []byte, i int, tx *Transaction) int {
 	second := bit(tx.LookedUp, moreLookedUp) | bit(tx.Warmup, moreWarmup) | bit(tx.Reason != 0, moreReason) |
-		bit(tx.Attempts != 1, moreAttempts) | bit(tx.Kind > kindMask || tx.Outcome > outcomeMask, moreEscape)
+		bit(tx.Attempts != 1, moreAttempts) | bit(tx.Kind > kindMask || tx.Outcome > outcomeMask, moreEscape) | bit(tx.Limit != 0, moreLimit)
 	b[i] = byte(tx.Kind)&kindMask | byte(tx.Outcome)&outcomeMask<<outcomeShift
 	if second == 0 {
 		return i + 1
@@ -146,6 +147,9 @@ func putKind(b []byte, i int, tx *Transaction) int {
 	}
 	if second&moreAttempts != 0 {
 		i = put(b, i, uint64(tx.Attempts))
+	}
+	if second&moreLimit != 0 {
+		i = put(b, i, uint64(tx.Limit))
 	}
 	return i
 }
@@ -249,10 +253,19 @@ func (d *decoder) transaction(tx *Transaction, c *context) {
 	}
 }
 
+// unsigned32 fails on what has more than 32 bits.
+func (d *decoder) unsigned32() uint32 {
+	u := d.unsigned()
+	if u > 1<<32-1 {
+		u = d.fail()
+	}
+	return uint32(u)
+}
+
 func (d *decoder) kind(tx *Transaction) {
 	first := d.byte()
 	tx.Kind, tx.Outcome = Kind(first&kindMask), Outcome(first>>outcomeShift&outcomeMask)
-	tx.LookedUp, tx.Warmup, tx.Reason, tx.Attempts = false, false, 0, 1
+	tx.LookedUp, tx.Warmup, tx.Reason, tx.Attempts, tx.Limit = false, false, 0, 1, 0
 	if first&more == 0 {
 		return
 	}
@@ -265,10 +278,9 @@ func (d *decoder) kind(tx *Transaction) {
 		tx.Reason = Reason(d.byte())
 	}
 	if second&moreAttempts != 0 {
-		attempts := d.unsigned()
-		if attempts > 1<<32-1 {
-			attempts = d.fail()
-		}
-		tx.Attempts = uint32(attempts)
+		tx.Attempts = d.unsigned32()
+	}
+	if second&moreLimit != 0 {
+		tx.Limit = d.unsigned32()
 	}
 }

@@ -29,7 +29,7 @@ func randomTransaction(r *rand.Rand, ops int) Transaction {
 		tx.Kind, tx.Outcome = Kind(r.IntN(256)), Outcome(r.IntN(256))
 	}
 	if r.IntN(3) == 0 {
-		tx.Reason, tx.Attempts = Reason(r.IntN(256)), uint32(randomInt(r))
+		tx.Reason, tx.Attempts, tx.Limit = Reason(r.IntN(256)), uint32(randomInt(r)), uint32(randomInt(r))
 	}
 	for range ops {
 		op := Op{Object: uint64(randomInt(r)), Write: r.IntN(2) == 0, Observed: r.IntN(2) == 0, Amount: randomInt(r)}
@@ -81,7 +81,7 @@ func equal(a, b Transaction) bool {
 		return false
 	}
 	return a.ID == b.ID && a.Kind == b.Kind && a.Outcome == b.Outcome && a.Reason == b.Reason &&
-		a.LookedUp == b.LookedUp && a.Warmup == b.Warmup && a.Attempts == b.Attempts &&
+		a.LookedUp == b.LookedUp && a.Warmup == b.Warmup && a.Attempts == b.Attempts && a.Limit == b.Limit &&
 		a.Due == b.Due && a.Sent == b.Sent && a.Try == b.Try && a.End == b.End
 }
 

@@ -84,7 +84,7 @@ func (s *store) do(kind history.Kind, n uint64, limit int) *history.Transaction 
 		}
 		tx.Ops = []history.Op{op}
 	case kindScan:
-		op.Amount = int64(limit)
+		tx.Limit = uint32(limit)
 		tx.Ops = []history.Op{op}
 		var rest []uint64
 		for _, a := range s.ObjectRows {
@@ -238,7 +238,7 @@ var kvLies = []struct {
 		ops := s.tx(kindScan, 0).Ops
 		ops[1], ops[2] = ops[2], ops[1]
 	}, []string{Scans}},
-	{"a scan that brings too many", func(s *store) { s.tx(kindScan, 0).Ops[0].Amount = 2 }, []string{Scans}},
+	{"a scan that brings too many", func(s *store) { s.tx(kindScan, 0).Limit = 2 }, []string{Scans}},
 	{"an acknowledged write that is gone", func(s *store) {
 		s.do(kindPut, 2, 0)
 		s.at(2).Writer = 0

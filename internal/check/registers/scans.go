@@ -78,7 +78,7 @@ func (k *checker) scan(r *reading) {
 		}
 		last = place
 	}
-	switch limit := int(start.Amount); {
+	switch limit := int(r.Limit); {
 	case found > limit && r.judge:
 		k.find(hole, start.Object, []history.ID{r.ID}, "%v asked for %s and was given %d", r.ID, check.Plural(limit, "record"), found)
 	case found < limit:

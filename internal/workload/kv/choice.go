@@ -70,7 +70,7 @@ func (h *chooser) Next(tx *history.Transaction) {
 	case op.Write:
 		op.Amount = int64(h.formula.size(op.Object, tx.ID))
 	case tx.Kind == scan:
-		op.Amount = 1 + int64(h.source.Uint64N(h.scanLength))
+		tx.Limit = 1 + uint32(h.source.Uint64N(h.scanLength))
 	}
 	tx.Ops = append(tx.Ops, op)
 }

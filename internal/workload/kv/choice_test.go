@@ -69,9 +69,10 @@ func TestSharesAreKept(t *testing.T) {
 		seen[tx.Kind]++
 		op := tx.Ops[0]
 		bounds := map[history.Kind][2]int64{
-			get: {0, 0}, scan: {1, 10}, put: {64, 200}, insert: {64, 200}, modify: {64, 200},
+			get: {0, 0}, scan: {0, 0}, put: {64, 200}, insert: {64, 200}, modify: {64, 200},
 		}[tx.Kind]
-		if len(tx.Ops) != 1 || op.Write == tx.Kind.ReadOnly() || op.Amount < bounds[0] || op.Amount > bounds[1] {
+		if len(tx.Ops) != 1 || op.Write == tx.Kind.ReadOnly() || op.Amount < bounds[0] || op.Amount > bounds[1] ||
+			(tx.Kind == scan) != (tx.Limit >= 1) || tx.Limit > 10 {
 			t.Fatalf("%v has the operations %+v", tx.Kind, tx.Ops)
 		}
 		if loaded := op.Object < c.Records; loaded == (tx.Kind == insert) {

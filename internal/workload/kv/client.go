@@ -119,7 +119,7 @@ func own(op *history.Op, id history.ID) bool { return op.State == history.Whole 
 // beginScan notes that nothing was found yet. The first operation is where the scan
 // starts: whether there is a record at that very key.
 func (c *client) beginScan(tx *history.Transaction) {
-	c.scans, c.left = tx, tx.Ops[0].Amount
+	c.scans, c.left = tx, int64(tx.Limit)
 	c.formula.observe(&tx.Ops[0], false, nil)
 }
 

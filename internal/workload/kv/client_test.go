@@ -50,13 +50,17 @@ func clientOf(t testing.TB, w *Workload) *client {
 	return c.(*client)
 }
 
-// attempt tries one transaction of a kind on a record.
-func (c *client) try(t testing.TB, kind history.Kind, n uint64, amount int64) *history.Transaction {
+// try tries one transaction of a kind on a record: a write of so many bytes, or a scan
+// of at most so many records.
+func (c *client) try(t testing.TB, kind history.Kind, n uint64, size int64) *history.Transaction {
 	t.Helper()
 	c.sequence++
 	tx := &history.Transaction{
 		ID: history.NewID(c.run, c.client, c.sequence), Kind: kind,
-		Ops: []history.Op{{Object: n, Write: !kind.ReadOnly(), Amount: amount}},
+		Ops: []history.Op{{Object: n, Write: !kind.ReadOnly(), Amount: size}},
+	}
+	if kind == scan {
+		tx.Ops[0].Amount, tx.Limit = 0, uint32(size)
 	}
 	if err := c.Attempt(t.Context(), tx); err != nil {
 		t.Fatalf("%v of record %d: %v", kind, n, err)

@@ -122,7 +122,7 @@ func (s *sqlSession) transact(ctx context.Context, tx *history.Transaction) erro
 	case insert:
 		result, err = s.do(ctx, s.model.insert, key, db.Value{Text: c.newValue(tx)})
 	case scan:
-		result, err = s.do(ctx, s.model.scan, key, db.Value{Int: op.Amount})
+		result, err = s.do(ctx, s.model.scan, key, db.Value{Int: int64(tx.Limit)})
 	default:
 		result, err = s.do(ctx, s.model.update, db.Value{Text: c.newValue(tx)}, key)
 	}

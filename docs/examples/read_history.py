@@ -157,13 +157,13 @@ def transaction(p, last, end):
     due = signed(sent - p.s())
     tried = signed(sent + p.s())
     end = signed(tried + p.s())
-    ops, account, balance, total = [], 0, 0, 0
+    ops, object_, balance, total = [], 0, 0, 0
     for _ in range(p.u()):
         flags = p.byte()
-        account = account + p.s() & MASK
+        object_ = object_ + p.s() & MASK
         amount = p.s() if flags & 8 else -total if flags & 16 else 0
         total = signed(total + amount)
-        op = {"object": account, "write": bool(flags & 1), "observed": bool(flags & 2),
+        op = {"object": object_, "write": bool(flags & 1), "observed": bool(flags & 2),
               "amount": amount, "version": 0, "balance": 0, "last": None, "state": flags >> 5}
         if flags & 4:
             op["version"] = p.u()
@@ -175,7 +175,7 @@ def transaction(p, last, end):
             "due": due, "sent": sent, "try": tried, "end": end, "ops": ops}
 
 
-def accounts(file, unexpected):
+def objects(file, unexpected):
     for whose, n, p in file.blocks():
         number, balance, last = 0, 0, (0, 0, 0)
         for _ in range(n):
@@ -193,14 +193,14 @@ def accounts(file, unexpected):
 
 def legs(file):
     for _, n, p in file.blocks():
-        last, account = (0, 0, 0), 0
+        last, object_ = (0, 0, 0), 0
         for _ in range(n):
             number = p.u()
             transfer = p.id(last)
             last = transfer or (0, 0, 0)
-            account = account + p.s() & MASK
+            object_ = object_ + p.s() & MASK
             yield {"number": number >> 5, "state": number >> 2 & 7, "mark": number & 3,
-                   "transfer": transfer, "object": account, "amount": p.s(), "version": p.u()}
+                   "transfer": transfer, "object": object_, "amount": p.s(), "version": p.u()}
 
 
 def mix(x):
@@ -231,20 +231,20 @@ def summary(directory):
             amounts += sum(op["amount"] for op in tx["ops"] if op["write"])
     result = {"workload": header["workload"], "run": header["run"], "complete": recorded.complete,
               "transactions": dict(counts), "operations": operations, "amounts": amounts}
-    path = os.path.join(folder, "end-accounts.bin")
+    path = os.path.join(folder, "end-objects.bin")
     if not os.path.exists(path):
         return result
     held, book, unexpected = File(path, ACCOUNTS), File(os.path.join(folder, "end-ledger.bin"), LEDGER), []
     for file in (held, book):
         if file.header.get("header_checksum", recorded.checksum) != recorded.checksum:
             raise ValueError(f"{file.path}: it is of another run than the history beside it")
-    rows = list(accounts(held, unexpected))
+    rows = list(objects(held, unexpected))
     entries = [leg for leg in legs(book) if leg["mark"] == 0]
     expected = collections.Counter()
     for entry in entries:
         expected[entry["object"]] += entry["amount"]
     closed = sum(opening(header, r["object"]) + expected[r["object"]] == r["balance"] for r in rows)
-    result.update(closed=closed, accounts=len(rows), balances=sum(r["balance"] for r in rows), versions=sum(r["version"] for r in rows),
+    result.update(closed=closed, objects=len(rows), balances=sum(r["balance"] for r in rows), versions=sum(r["version"] for r in rows),
                   entries=len(entries), entry_amounts=sum(e["amount"] for e in entries), unexpected=len(unexpected))
     return result
 

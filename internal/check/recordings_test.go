@@ -8,7 +8,7 @@ import (
 
 // TestSameData: what is not of one data set is not checked together.
 func TestSameData(t *testing.T) {
-	one := history.Header{Workload: "bank", Run: 1, LoadID: "A", Seed: 5, Accounts: 10, Total: 7, Database: "SQLite"}
+	one := history.Header{Workload: "bank", Run: 1, LoadID: "A", Seed: 5, Objects: 10, Total: 7, Database: "SQLite"}
 	for name, tc := range map[string]struct {
 		bend func(h *history.Header)
 		says string
@@ -17,7 +17,7 @@ func TestSameData(t *testing.T) {
 		"end state":    {func(h *history.Header) { h.Run, h.Keys = 1, map[string]string{KeyDrive: DriveNone} }, ""},
 		"same run":     {func(h *history.Header) { h.Run = 1 }, "both of run 1"},
 		"seed":         {func(h *history.Header) { h.Seed = 6 }, "different data sets"},
-		"accounts":     {func(h *history.Header) { h.Accounts = 11 }, "different data sets"},
+		"accounts":     {func(h *history.Header) { h.Objects = 11 }, "different data sets"},
 		"load":         {func(h *history.Header) { h.LoadID = "B" }, "different loads"},
 		"older":        {func(h *history.Header) { h.LoadID = "" }, "different loads"},
 		"database":     {func(h *history.Header) { h.Database = "etcd" }, "recorded on SQLite"},

@@ -46,7 +46,7 @@ func TestDamagedRuns(t *testing.T) {
 	}{
 		{"a byte of the history", transactions, flip, 4, []string{transactions, "altered or damaged at offset"}},
 		{"a byte of the ledger", "history/end-ledger.bin", flip, 4, []string{"history/end-ledger.bin", "altered or damaged at offset"}},
-		{"a byte of the accounts", "history/end-accounts.bin", flip, 4, []string{"history/end-accounts.bin", "altered or damaged at offset"}},
+		{"a byte of the accounts", "history/end-objects.bin", flip, 4, []string{"history/end-objects.bin", "altered or damaged at offset"}},
 		{"half a history", transactions, func(data []byte) []byte { return data[:len(data)/2] }, 4, []string{"The run was cut off"}},
 		{"bytes added", transactions, func(data []byte) []byte { return append(data, "more"...) }, 4, []string{transactions, "altered or damaged at offset", "4 bytes were added behind its end"}},
 		{"another file", transactions, func([]byte) []byte { return []byte("This is no history, but text of some length.") }, 3, []string{transactions, "no file of Stroppy's"}},

@@ -35,12 +35,12 @@ type contents uint32
 
 const (
 	transactions contents = 1 + iota
-	accounts
+	objects
 	ledger
 )
 
 func (c contents) String() string {
-	names := [...]string{"nothing known", "transactions", "accounts", "a ledger"}
+	names := [...]string{"nothing known", "transactions", "objects", "a ledger"}
 	if int(c) < len(names) {
 		return names[c]
 	}

@@ -85,7 +85,7 @@ func appendTransaction(b []byte, tx *Transaction, c *context) []byte {
 	i = put(b, i, zigzag(tx.End-tx.Try))
 	i = put(b, i, uint64(len(tx.Ops)))
 	c.id, c.end = tx.ID, tx.End
-	var account uint64
+	var object uint64
 	var balance, sum int64
 	for k := range tx.Ops {
 		op := &tx.Ops[k]
@@ -95,8 +95,8 @@ func appendTransaction(b []byte, tx *Transaction, c *context) []byte {
 		}
 		flags := opFlags(op, sum)
 		b[i] = flags
-		i = put(b, i+1, zigzag(int64(op.Object-account)))
-		account = op.Object
+		i = put(b, i+1, zigzag(int64(op.Object-object)))
+		object = op.Object
 		if flags&opAmount != 0 {
 			i = put(b, i, zigzag(op.Amount))
 		}
@@ -230,12 +230,12 @@ func (d *decoder) transaction(tx *Transaction, c *context) {
 	}
 	c.id, c.end = tx.ID, tx.End
 	tx.Ops = tx.Ops[:0]
-	var account uint64
+	var object uint64
 	var balance, sum int64
 	for range n {
 		flags := d.byte()
-		account += uint64(d.signed())
-		op := Op{Object: account, Write: flags&opWrite != 0, Observed: flags&opObserved != 0, State: State(flags >> opState)}
+		object += uint64(d.signed())
+		op := Op{Object: object, Write: flags&opWrite != 0, Observed: flags&opObserved != 0, State: State(flags >> opState)}
 		switch {
 		case flags&opAmount != 0:
 			op.Amount = d.signed()

@@ -13,9 +13,9 @@ import (
 
 // The names of the files of an end state within the history folder.
 const (
-	accountsFile = "end-accounts.bin"
-	ledgerFile   = "end-ledger.bin"
-	partSuffix   = ".part" // while they are being written
+	objectsFile = "end-objects.bin"
+	ledgerFile  = "end-ledger.bin"
+	partSuffix  = ".part" // while they are being written
 )
 
 const keeping = "keep the end state"
@@ -45,9 +45,9 @@ const (
 // leaves none.
 type EndWriter struct {
 	dir        string
-	accounts   rowWriter
+	objects    rowWriter
 	legs       rowWriter
-	account    Object // the last one
+	object     Object // the last one
 	leg        Row
 	unexpected []string
 	more       int // unexpected rows beyond maxUnexpected
@@ -78,7 +78,7 @@ func CreateEnd(dir string) (*EndWriter, error) {
 		rows *rowWriter
 		name string
 		c    contents
-	}{{&w.accounts, accountsFile, accounts}, {&w.legs, ledgerFile, ledger}} {
+	}{{&w.objects, objectsFile, objects}, {&w.legs, ledgerFile, ledger}} {
 		path := filepath.Join(dir, part.name+partSuffix)
 		f, err := createFile(path, os.O_TRUNC)
 		if err != nil {
@@ -98,10 +98,10 @@ func CreateEnd(dir string) (*EndWriter, error) {
 // Object keeps one object, in any order.
 func (w *EndWriter) Object(a Object) error {
 	w.versions += a.Version
-	return addRow(&w.accounts, a, &w.account, putAccount)
+	return addRow(&w.objects, a, &w.object, putObject)
 }
 
-// Books returns the sum of the versions of all accounts kept so far and the
+// Books returns the sum of the versions of all objects kept so far and the
 // number of rows, tombstones left out. They are the same of a database
 // that keeps its promises and that nobody changes.
 func (w *EndWriter) Books() (versions, legs uint64) { return w.versions, w.entries }
@@ -129,7 +129,7 @@ func (w *EndWriter) Row(l Row) error {
 }
 
 // Unexpected keeps, in words, something found in the database that the workload
-// never put there, such as an account with a key that no number has. The first
+// never put there, such as an object with a key that no number has. The first
 // thousand are kept; of the others only how many they are.
 func (w *EndWriter) Unexpected(text string) error {
 	if len(w.unexpected) == maxUnexpected {
@@ -155,15 +155,15 @@ func (w *EndWriter) Close() error {
 		return err
 	}
 	w.closed = true
-	// The accounts come last and go first: while they are there, the ledger
+	// The objects come last and go first: while they are there, the ledger
 	// beside them belongs to them.
-	accounts, legs := filepath.Join(w.dir, accountsFile), filepath.Join(w.dir, ledgerFile)
-	err := os.Remove(accounts)
+	objects, legs := filepath.Join(w.dir, objectsFile), filepath.Join(w.dir, ledgerFile)
+	err := os.Remove(objects)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		err = os.Rename(legs+partSuffix, legs)
 	}
 	if err == nil {
-		err = os.Rename(accounts+partSuffix, accounts)
+		err = os.Rename(objects+partSuffix, objects)
 	}
 	if err != nil {
 		return explain(keeping, w.dir, err)
@@ -172,27 +172,27 @@ func (w *EndWriter) Close() error {
 }
 
 func (w *EndWriter) finish() error {
-	if err := w.accounts.flush(rowBlock); err != nil {
+	if err := w.objects.flush(rowBlock); err != nil {
 		return err
 	}
 	if w.more > 0 {
 		w.unexpected = append(w.unexpected, fmt.Sprintf("… and %d more", w.more))
 	}
 	for _, text := range w.unexpected {
-		if err := w.accounts.room(len(text)+binary.MaxVarintLen64, unexpectedBlock); err != nil {
+		if err := w.objects.room(len(text)+binary.MaxVarintLen64, unexpectedBlock); err != nil {
 			return err
 		}
-		w.accounts.data = binary.AppendUvarint(w.accounts.data, uint64(len(text)))
-		w.accounts.data = append(w.accounts.data, text...)
-		w.accounts.records++
+		w.objects.data = binary.AppendUvarint(w.objects.data, uint64(len(text)))
+		w.objects.data = append(w.objects.data, text...)
+		w.objects.records++
 	}
-	if err := w.accounts.flush(unexpectedBlock); err != nil {
+	if err := w.objects.flush(unexpectedBlock); err != nil {
 		return err
 	}
 	if err := w.legs.flush(rowBlock); err != nil {
 		return err
 	}
-	return errors.Join(w.accounts.out.finish(), w.legs.out.finish())
+	return errors.Join(w.objects.out.finish(), w.legs.out.finish())
 }
 
 // Abandon ends a download that failed: nothing of it stays, and an earlier end
@@ -203,7 +203,7 @@ func (w *EndWriter) Abandon() error {
 	}
 	w.closed = true
 	var errs []error
-	for _, rows := range []*rowWriter{&w.accounts, &w.legs} {
+	for _, rows := range []*rowWriter{&w.objects, &w.legs} {
 		if rows.out == nil {
 			continue
 		}
@@ -250,8 +250,8 @@ func (r *rowWriter) flush(kind uint32) error {
 // End is the end state that a database was found in. Its methods may be called
 // by several goroutines at once.
 type End struct {
-	accounts, legs *blockSource
-	unexpected     []string
+	objects, legs *blockSource
+	unexpected    []string
 }
 
 // OpenEnd opens the end state in dir, a run's history folder. Where none was
@@ -259,10 +259,10 @@ type End struct {
 func OpenEnd(dir string) (*End, error) {
 	e := new(End)
 	var err error
-	if e.accounts, err = openWhole(filepath.Join(dir, accountsFile), accounts); err == nil {
+	if e.objects, err = openWhole(filepath.Join(dir, objectsFile), objects); err == nil {
 		if e.legs, err = openWhole(filepath.Join(dir, ledgerFile), ledger); errors.Is(err, fs.ErrNotExist) {
-			// The accounts are there, so this is not "none was downloaded".
-			err = fmt.Errorf("%s: the ledger %s that belongs to the accounts is missing: download the end state again",
+			// The objects are there, so this is not "none was downloaded".
+			err = fmt.Errorf("%s: the ledger %s that belongs to the objects is missing: download the end state again",
 				readingEnd, filepath.Join(dir, ledgerFile))
 		}
 	}
@@ -285,18 +285,18 @@ func (e *End) belongs(dir string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", readingEnd, err)
 	}
-	var accounts, legs Identity
-	if err := errors.Join(e.accounts.unmarshal(&accounts), e.legs.unmarshal(&legs)); err != nil {
+	var objects, legs Identity
+	if err := errors.Join(e.objects.unmarshal(&objects), e.legs.unmarshal(&legs)); err != nil {
 		return err
 	}
 	mixed := func(s *blockSource, owner Identity, other string, of Identity) error {
 		return fmt.Errorf("%s in %s: it is of %s and the %s of %s: put the files of one run together", readingEnd, s.path, owner, other, of)
 	}
 	switch {
-	case legs != accounts:
-		return mixed(e.legs, legs, "accounts beside it are", accounts)
-	case run != Identity{} && accounts != run:
-		return mixed(e.accounts, accounts, "history beside it is", run)
+	case legs != objects:
+		return mixed(e.legs, legs, "objects beside it are", objects)
+	case run != Identity{} && objects != run:
+		return mixed(e.objects, objects, "history beside it is", run)
 	}
 	return nil
 }
@@ -319,14 +319,14 @@ func openWhole(path string, c contents) (*blockSource, error) {
 func (e *End) Unexpected() []string { return e.unexpected }
 
 // Count is how many objects were kept, and unexpected rows beside them.
-func (e *End) Count() uint64 { return e.accounts.footer.Records }
+func (e *End) Count() uint64 { return e.objects.footer.Records }
 
 // Close closes the files.
-func (e *End) Close() error { return errors.Join(e.accounts.close(), e.legs.close()) }
+func (e *End) Close() error { return errors.Join(e.objects.close(), e.legs.close()) }
 
 // Objects yields every object, in the order they were kept. At the first
 // damage it yields an error and ends. It may be ranged over several times.
-func (e *End) Objects() iter.Seq2[Object, error] { return rows(e.accounts, (*decoder).account) }
+func (e *End) Objects() iter.Seq2[Object, error] { return rows(e.objects, (*decoder).object) }
 
 // Rows yields every row of the ledger, in the order they were kept. At the first
 // damage it yields an error and ends. It may be ranged over several times.
@@ -351,17 +351,17 @@ func rows[T any](s *blockSource, take func(*decoder, T) T) iter.Seq2[T, error] {
 	}
 }
 
-// readUnexpected reads only those of the accounts' blocks that have unexpected rows.
+// readUnexpected reads only those of the objects' blocks that have unexpected rows.
 func (e *End) readUnexpected() error {
-	_, _, err := e.accounts.walk(func(b blockRead) error {
+	_, _, err := e.objects.walk(func(b blockRead) error {
 		if b.Client != unexpectedBlock {
 			return nil
 		}
 		b.payload = make([]byte, b.Length)
-		if err := e.accounts.readPayload(b); err != nil {
+		if err := e.objects.readPayload(b); err != nil {
 			return err
 		}
-		return e.accounts.records(b, func(d *decoder, _ int) bool {
+		return e.objects.records(b, func(d *decoder, _ int) bool {
 			e.unexpected = append(e.unexpected, d.text())
 			return true
 		})
@@ -369,7 +369,7 @@ func (e *End) readUnexpected() error {
 	return err
 }
 
-func putAccount(b []byte, i int, a, last Object) int {
+func putObject(b []byte, i int, a, last Object) int {
 	i = put(b, i, zigzag(int64(a.N-last.N-1)))
 	i = put(b, i, zigzag(a.Value-last.Value))
 	i = put(b, i, a.Version)
@@ -378,7 +378,7 @@ func putAccount(b []byte, i int, a, last Object) int {
 	return i + 1
 }
 
-func (d *decoder) account(last Object) (a Object) {
+func (d *decoder) object(last Object) (a Object) {
 	a.N = last.N + 1 + uint64(d.signed())
 	a.Value = last.Value + d.signed()
 	a.Version = d.unsigned()

@@ -136,11 +136,11 @@ func TestAFullDiskKeepsNoEndState(t *testing.T) {
 	dir := t.TempDir()
 	w, err := CreateEnd(dir)
 	must(t, err)
-	w.accounts.out.f = &fullDisk{file: w.accounts.out.f, left: 100_000, noRoom: syscall.ENOSPC}
+	w.objects.out.f = &fullDisk{file: w.objects.out.f, left: 100_000, noRoom: syscall.ENOSPC}
 	for i := 0; err == nil && i < 1_000_000; i++ {
 		err = w.Object(Object{N: uint64(i * i), Value: int64(i), Writer: ID(i)})
 	}
-	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "keep the end state in "+filepath.Join(dir, accountsFile)) {
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "keep the end state in "+filepath.Join(dir, objectsFile)) {
 		t.Fatalf("got %v", err)
 	}
 	if err := w.Close(); !errors.Is(err, syscall.ENOSPC) {
@@ -154,7 +154,7 @@ func TestAFullDiskKeepsNoEndState(t *testing.T) {
 // endOf writes a and l as the files of an end state and reads it.
 func endOf(t testing.TB, dir string, a, l []byte) (accounts []Object, legs []Row, err error) {
 	t.Helper()
-	must(t, os.WriteFile(filepath.Join(dir, accountsFile), a, 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, objectsFile), a, 0o644))
 	must(t, os.WriteFile(filepath.Join(dir, ledgerFile), l, 0o644))
 	e, err := OpenEnd(dir)
 	if err != nil {
@@ -170,7 +170,7 @@ func endOf(t testing.TB, dir string, a, l []byte) (accounts []Object, legs []Row
 func endFiles(t testing.TB) (accounts, legs []byte) {
 	dir := t.TempDir()
 	keep(t, dir, 6, "an unexpected row")
-	accounts, err := os.ReadFile(filepath.Join(dir, accountsFile))
+	accounts, err := os.ReadFile(filepath.Join(dir, objectsFile))
 	must(t, err)
 	legs, err = os.ReadFile(filepath.Join(dir, ledgerFile))
 	must(t, err)
@@ -222,7 +222,7 @@ func FuzzEndPayload(f *testing.F) {
 	f.Add([]byte{1, 'x'}, uint32(1), unexpectedBlock)
 	f.Fuzz(func(t *testing.T, payload []byte, records, kind uint32) {
 		var files [2][]byte
-		for i, c := range []contents{accounts, ledger} {
+		for i, c := range []contents{objects, ledger} {
 			file, sum := preamble(c, []byte("{}"))
 			sums := startSums(sum)
 			block := append(make([]byte, blockHeadSize), payload...)
@@ -251,7 +251,7 @@ func TestAnEndStateOfAnotherRunIsRefused(t *testing.T) {
 		must(t, err)
 		must(t, whole.Close())
 	}
-	for _, name := range []string{ledgerFile, accountsFile} {
+	for _, name := range []string{ledgerFile, objectsFile} {
 		file, err := os.ReadFile(filepath.Join(dirs[0], name))
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dirs[1], name), file, 0o644))

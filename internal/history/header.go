@@ -13,8 +13,8 @@ type Header struct {
 	LoadID   string            `json:"load_id,omitempty"` // of the load that was driven; empty where it has none
 	Run      uint64            `json:"run"`               // the run part of the IDs
 	Seed     uint64            `json:"seed"`
-	Accounts uint64            `json:"accounts"`
-	Total    int64             `json:"total_cents"` // the canonical total
+	Objects  uint64            `json:"objects"`
+	Total    int64             `json:"total"` // the canonical total, in the unit; 0 where nothing is added up
 	Clients  int               `json:"clients"`
 	Started  int64             `json:"started_unix_ns"` // wall clock at the run's start, for people; no time in the history depends on it
 	Database string            `json:"database"`
@@ -23,7 +23,7 @@ type Header struct {
 	// What the workload declares, so that a reader needs no table of its own.
 	Kinds   []Declared `json:"kinds,omitempty"`   // of its transactions
 	Reasons []Declared `json:"reasons,omitempty"` // for which it rejects one
-	Object  string     `json:"object,omitempty"`  // what an account is, in the singular: account, stream, record
+	Object  string     `json:"object,omitempty"`  // what an object is, in the singular: account, stream, record
 	Unit    string     `json:"unit,omitempty"`    // of amounts and balances: cents, bytes, or number
 }
 

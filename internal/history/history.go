@@ -11,7 +11,7 @@ import "fmt"
 // ID names one transaction for ever: the run against this database, the
 // client in that run, and the client's own sequence number. It stays below 2^63,
 // so that every database's signed integer holds it. Zero is no transaction: an
-// account that was never touched carries it as its last one.
+// object that was never touched carries it as its last one.
 type ID uint64
 
 // The widths of an ID's parts: 16 383 runs of 131 071 clients of 4 294 967 295

@@ -22,7 +22,7 @@ type summary struct {
 	Transactions map[string]int `json:"transactions"`
 	Operations   int            `json:"operations"`
 	Amounts      int64          `json:"amounts"`
-	Accounts     int            `json:"accounts"`
+	Objects      int            `json:"objects"`
 	Closed       int            `json:"closed"` // accounts whose opening balance and entries make the end balance
 	Balances     int64          `json:"balances"`
 	Versions     uint64         `json:"versions"`
@@ -65,8 +65,8 @@ func TestAnotherReaderReadsTheSame(t *testing.T) {
 				t.Errorf("the transactions are %v, not %v", got.Transactions, want.Transactions)
 			}
 			want.Closed = got.Closed
-			if (args[0] == "bank" || args[0] == "tpcb") && got.Closed != want.Accounts {
-				t.Errorf("of %d accounts only %d close", want.Accounts, got.Closed)
+			if (args[0] == "bank" || args[0] == "tpcb") && got.Closed != want.Objects {
+				t.Errorf("of %d accounts only %d close", want.Objects, got.Closed)
 			}
 			got.Transactions, want.Transactions = nil, nil
 			gotText, _ := json.Marshal(got)
@@ -74,7 +74,7 @@ func TestAnotherReaderReadsTheSame(t *testing.T) {
 			if !bytes.Equal(gotText, wantText) {
 				t.Errorf("it is\n%s, not\n%s", gotText, wantText)
 			}
-			if want.Accounts == 0 || want.Operations < 300 {
+			if want.Objects == 0 || want.Operations < 300 {
 				t.Errorf("too little was recorded: %s", wantText)
 			}
 		})
@@ -112,7 +112,7 @@ func counted(t *testing.T, dir string) summary {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Accounts++
+		s.Objects++
 		s.Balances += a.Value
 		s.Versions += a.Version
 	}

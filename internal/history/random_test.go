@@ -124,9 +124,9 @@ func TestEndCodecKeepsEveryField(t *testing.T) {
 		l = Row{Transaction: ID(randomInt(r)), Number: uint32(randomInt(r)), Mark: Mark(r.IntN(4)), State: State(r.IntN(5)),
 			Object: uint64(randomInt(r)), Amount: randomInt(r), Version: uint64(randomInt(r))}
 		b, legs := make([]byte, endRow), make([]byte, endRow)
-		b, legs = b[:putAccount(b, 0, a, lastA)], legs[:putLeg(legs, 0, l, lastL)]
+		b, legs = b[:putObject(b, 0, a, lastA)], legs[:putLeg(legs, 0, l, lastL)]
 		d := decoder{b: b}
-		if got := d.account(lastA); got != a || d.bad || d.left() > 0 {
+		if got := d.object(lastA); got != a || d.bad || d.left() > 0 {
 			t.Fatalf("got %+v, want %+v", got, a)
 		}
 		d = decoder{b: legs}

@@ -17,7 +17,7 @@ import (
 )
 
 var testHeader = Header{
-	Workload: "bank", Run: 3, Seed: 1<<64 - 1, Accounts: 1000, Total: -12345, Clients: 2,
+	Workload: "bank", Run: 3, Seed: 1<<64 - 1, Objects: 1000, Total: -12345, Clients: 2,
 	Started: 1_700_000_000_000_000_000, Database: "memory:", Keys: map[string]string{"legs": "2"},
 }
 

@@ -22,7 +22,7 @@ func overloaded(t *testing.T, end time.Duration) (*conductor, *load.Result) {
 	t.Helper()
 	const warmup = 2 * time.Second
 	dir := t.TempDir()
-	w, err := history.Create(filepath.Join(dir, HistoryDir), history.Header{Workload: "bank", Run: 1, Seed: 4, Accounts: 10, Clients: 1, Kinds: []history.Declared{kindTransfer.Named("transfer")}}, 1)
+	w, err := history.Create(filepath.Join(dir, HistoryDir), history.Header{Workload: "bank", Run: 1, Seed: 4, Objects: 10, Clients: 1, Kinds: []history.Declared{kindTransfer.Named("transfer")}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -229,9 +229,9 @@ func sameLoad(recorded, now history.Header) error {
 	const lost = "either it is another database than the one that was driven, and --db must name that one, or it was loaded anew since, and what was recorded is gone"
 	var problem string
 	switch last := now.Run - 1; {
-	case recorded.Seed != now.Seed || recorded.Accounts != now.Accounts:
+	case recorded.Seed != now.Seed || recorded.Objects != now.Objects:
 		problem = fmt.Sprintf(" of size %d and seed %d, and that in this database has %d and seed %d: %s",
-			recorded.Accounts, recorded.Seed, now.Accounts, now.Seed, lost)
+			recorded.Objects, recorded.Seed, now.Objects, now.Seed, lost)
 	case recorded.LoadID != now.LoadID:
 		problem = ", and that in this database, which has the same seed and size, is of another load: " + lost
 	case check.Driven(recorded) && recorded.Run > last:

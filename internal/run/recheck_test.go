@@ -31,7 +31,7 @@ func recording(t *testing.T, number uint64, committed int, bend func(h *history.
 	t.Helper()
 	dir := t.TempDir()
 	h := history.Header{
-		Workload: "bank", Run: number, Seed: 4, Accounts: 10, Clients: 1, Started: 1_700_000_000_000_000_000, Database: "none",
+		Workload: "bank", Run: number, Seed: 4, Objects: 10, Clients: 1, Started: 1_700_000_000_000_000_000, Database: "none",
 		Keys: map[string]string{keyExpect: isolation.Serializable.String()},
 	}
 	if bend != nil {

@@ -21,7 +21,7 @@ import (
 func cutRun(t *testing.T, faults ...report.Fault) string {
 	t.Helper()
 	dir := t.TempDir()
-	w, err := history.Create(filepath.Join(dir, HistoryDir), history.Header{Workload: "bank", Run: 1, Seed: 4, Accounts: 10, Clients: 1, Keys: map[string]string{keyExpect: "serializable"}}, 1)
+	w, err := history.Create(filepath.Join(dir, HistoryDir), history.Header{Workload: "bank", Run: 1, Seed: 4, Objects: 10, Clients: 1, Keys: map[string]string{keyExpect: "serializable"}}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

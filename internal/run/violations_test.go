@@ -117,7 +117,7 @@ func TestBeyondTheClaim(t *testing.T) {
 
 // TestSameLoad: a recording is checked against the load that it was made of.
 func TestSameLoad(t *testing.T) {
-	now := history.Header{LoadID: "A", Run: 5, Seed: 1, Accounts: 10} // four have been
+	now := history.Header{LoadID: "A", Run: 5, Seed: 1, Objects: 10} // four have been
 	for name, tc := range map[string]struct {
 		bend func(h *history.Header)
 		says string
@@ -126,7 +126,7 @@ func TestSameLoad(t *testing.T) {
 		"another load": {func(h *history.Header) { h.LoadID = "B" }, "another load"},
 		"older":        {func(h *history.Header) { h.LoadID = "" }, "another load"},
 		"seed":         {func(h *history.Header) { h.Seed = 2 }, "seed 2"},
-		"accounts":     {func(h *history.Header) { h.Accounts = 12 }, "size 12"},
+		"accounts":     {func(h *history.Header) { h.Objects = 12 }, "size 12"},
 		"run":          {func(h *history.Header) { h.Run = 5 }, "has had 4 so far"},
 	} {
 		h := now
@@ -137,8 +137,8 @@ func TestSameLoad(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	plain := history.Header{Run: 5, Seed: 1, Accounts: 10}
-	if err := sameLoad(history.Header{Run: 4, Seed: 1, Accounts: 10}, plain); err != nil {
+	plain := history.Header{Run: 5, Seed: 1, Objects: 10}
+	if err := sameLoad(history.Header{Run: 4, Seed: 1, Objects: 10}, plain); err != nil {
 		t.Errorf("two that have no id: %v", err)
 	}
 }

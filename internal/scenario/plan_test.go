@@ -51,7 +51,7 @@ func TestPlanIsNotChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	attached, err := p.Attached(spec, history.Header{Seed: 7, Accounts: 200})
+	attached, err := p.Attached(spec, history.Header{Seed: 7, Objects: 200})
 	if err != nil {
 		t.Fatal(err)
 	}

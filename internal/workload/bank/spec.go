@@ -23,7 +23,7 @@ func Spec() workload.Spec {
 		Data: "bank", Steps: true, Study: true,
 		Config: func() workload.Config { return new(DefaultConfig()) },
 		Loaded: func(h history.Header) map[string]string {
-			return map[string]string{"accounts": strconv.FormatUint(h.Accounts, 10)}
+			return map[string]string{"accounts": strconv.FormatUint(h.Objects, 10)}
 		},
 		Check: recording.Checker(Name, checks),
 		Checks: [][2]string{
@@ -37,7 +37,7 @@ func Spec() workload.Spec {
 			{check.Strict, "the dependency graph with real-time order added has no cycle"},
 			{check.Audits, "every audit saw exactly the total, and a consistent cut"},
 		},
-		Objects: func(h history.Header) workload.Objects { return &names{newFormula(h.Seed), h.Accounts} },
+		Objects: func(h history.Header) workload.Objects { return &names{newFormula(h.Seed), h.Objects} },
 		Format:  format(),
 	}
 }
@@ -101,7 +101,7 @@ const (
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	h := recorded.Header
 	f := newFormula(h.Seed)
-	in := totals.AccountsInput{Input: recorded.Input, Words: sentenceWords(), Accounts: h.Accounts, Total: h.Total, Opening: f.opening, Missing: noSuchAccount}
+	in := totals.AccountsInput{Input: recorded.Input, Words: sentenceWords(), Accounts: h.Objects, Total: h.Total, Opening: f.opening, Missing: noSuchAccount}
 	in.Name = f.Name
 	for _, source := range in.History {
 		audits, err := strconv.ParseFloat(source.Header().Keys[keyAudits], 64)

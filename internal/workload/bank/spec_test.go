@@ -44,7 +44,7 @@ func (b *books) run(number uint64, transfers int, ended bool, keys map[string]st
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	h := history.Header{Workload: Name, Run: number, Seed: 9, Accounts: heldAccounts, Total: total, Clients: 1, Database: "books", Keys: keys, Started: b.started}
+	h := history.Header{Workload: Name, Run: number, Seed: 9, Objects: heldAccounts, Total: total, Clients: 1, Database: "books", Keys: keys, Started: b.started}
 	w, err := history.Create(filepath.Join(dir, historyFolder), h, 1)
 	if err != nil {
 		b.t.Fatal(err)

@@ -163,7 +163,7 @@ func (s *Set) OnOverwrite(report func(what string)) { s.onOverwrite = report }
 // Complete adds to the header of a history what all workloads say of their data.
 func (s *Set) Complete(h history.Header) history.Header {
 	h.Workload, h.LoadID, h.Run, h.Seed = s.kind.Workload, s.found.Load, s.run, s.found.Seed
-	h.Accounts, h.Clients = s.found.Size, s.expected.Clients
+	h.Objects, h.Clients = s.found.Size, s.expected.Clients
 	return h
 }
 

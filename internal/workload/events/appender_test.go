@@ -159,7 +159,7 @@ func TestTablesSayWhatTheyDivideBy(t *testing.T) {
 	dir := t.TempDir()
 	e := &Log{Set: new(dataset.Set), config: Config{Clients: 1, Batch: 4, Size: Size{100, 100}, Fragment: 100}}
 	h := e.Header()
-	h.Workload, h.Run, h.Seed, h.Accounts, h.Clients = Name, 1, 1, 1, 1
+	h.Workload, h.Run, h.Seed, h.Objects, h.Clients = Name, 1, 1, 1, 1
 	w, err := history.Create(filepath.Join(dir, "history"), h, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func Spec() workload.Spec {
 		Data:   "events data",
 		Config: func() workload.Config { return &Config{Batch: 1, Size: Size{1024, 1024}} },
 		Loaded: func(h history.Header) map[string]string {
-			return map[string]string{"streams": strconv.FormatUint(h.Accounts, 10)}
+			return map[string]string{"streams": strconv.FormatUint(h.Objects, 10)}
 		},
 		Check: recording.Checker(Name, checks),
 		Checks: [][2]string{
@@ -34,7 +34,7 @@ func Spec() workload.Spec {
 			{logs.Continuous, "no stream has a hole before its end"},
 		},
 		Tables:  tables,
-		Objects: func(h history.Header) workload.Objects { return names(h.Accounts) },
+		Objects: func(h history.Header) workload.Objects { return names(h.Objects) },
 		Format: workload.Format{
 			Operation: func(op *history.Op) string {
 				text := fmt.Sprintf("append %d bytes", op.Amount)
@@ -154,10 +154,10 @@ const (
 func checks(ctx context.Context, recorded recording.Input) ([]check.Result, error) {
 	h := recorded.Header
 	f, runs := formula{h.Seed}, map[uint64]Config{}
-	in := logs.Input{Input: recorded.Input, Streams: h.Accounts, Words: check.Words{
+	in := logs.Input{Input: recorded.Input, Streams: h.Objects, Words: check.Words{
 		One: "append", Book: "log", Part: "event", Amount: func(n int64) string { return strconv.FormatInt(n, 10) },
 	}}
-	in.Name = names(h.Accounts).Name
+	in.Name = names(h.Objects).Name
 	for _, source := range in.History {
 		h := source.Header()
 		c, err := configOf(h)

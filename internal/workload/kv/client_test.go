@@ -235,7 +235,7 @@ func TestAttachRefusesOtherRecords(t *testing.T) {
 	if _, err := w.Attach(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if h := w.Header(); h.Seed != 7 || h.Accounts != 1000 || h.Run != 2 || h.Keys["value_high"] != "200" {
+	if h := w.Header(); h.Seed != 7 || h.Objects != 1000 || h.Run != 2 || h.Keys["value_high"] != "200" {
 		t.Errorf("attached to %+v", h)
 	}
 }

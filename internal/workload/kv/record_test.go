@@ -148,7 +148,7 @@ func TestValuesDoNotShrink(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
-	h := history.Header{Seed: 7, Accounts: 100, Keys: factsOf(shape{32, 64, 64})}
+	h := history.Header{Seed: 7, Objects: 100, Keys: factsOf(shape{32, 64, 64})}
 	names := formulaOf(h)
 	for _, n := range []uint64{0, 99, numberOf(3, 17)} {
 		if got, err := names.Number(names.Name(n)); err != nil || got != n {

@@ -34,7 +34,7 @@ func Spec() workload.Spec {
 			if err != nil {
 				return nil
 			}
-			return map[string]string{"records": decimal(h.Accounts), "key-size": decimal(s.key), "value-size": setting.Range(s.low, s.high)}
+			return map[string]string{"records": decimal(h.Objects), "key-size": decimal(s.key), "value-size": setting.Range(s.low, s.high)}
 		},
 		Check: recording.Checker(Name, checks),
 		Checks: [][2]string{
@@ -249,7 +249,7 @@ func formulaOf(h history.Header) *formula {
 	if err != nil {
 		s = shape{leastKey, leastValue, leastValue}
 	}
-	return newFormula(h.Seed, h.Accounts, s)
+	return newFormula(h.Seed, h.Objects, s)
 }
 
 // Number is the inverse of Name. What stands after the key can be left out.

@@ -97,7 +97,7 @@ const manyAccounts = 1 << 33
 // plausible refuses a header that claims many more accounts than the end state has
 // rows: the checks would ask for each of them.
 func (s *recording) plausible() error {
-	if n := s.Header().Accounts; s.end != nil && n > manyAccounts && s.end.Count() < n/2 {
+	if n := s.Header().Objects; s.end != nil && n > manyAccounts && s.end.Count() < n/2 {
 		return fmt.Errorf("check %s: its history says that there are %d accounts and its end state has %d rows: one of the two is damaged, restore it from a copy", s.dir, n, s.end.Count())
 	}
 	return nil

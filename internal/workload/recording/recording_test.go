@@ -68,7 +68,7 @@ func TestClaims(t *testing.T) {
 	}{{1 << 40, true}, {1000, false}} {
 		dir := t.TempDir()
 		recorded := filepath.Join(dir, folder)
-		w, err := history.Create(recorded, history.Header{Workload: "bank", Run: 1, Accounts: test.accounts}, 1)
+		w, err := history.Create(recorded, history.Header{Workload: "bank", Run: 1, Objects: test.accounts}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -77,7 +77,7 @@ func factsOf(of map[string]string, rows uint64) (f facts, err error) {
 func recorded(h history.Header) (facts, error) {
 	of := map[string]string{factAdopted: strconv.FormatBool(false)} // which no header has
 	maps.Copy(of, h.Keys)
-	return factsOf(of, h.Accounts)
+	return factsOf(of, h.Objects)
 }
 
 // replace sees what the database holds before a load: tables that somebody else made

@@ -325,7 +325,7 @@ func testInterrupts(t *testing.T, server *postgres.Server, url string) {
 
 	p = start(t, append(args, "twice")...)
 	p.drives(t, "twice")
-	if err := server.Pause(); err != nil { // so that the drive cannot end by itself
+	if err := server.Pause(t.Context()); err != nil { // so that the drive cannot end by itself
 		t.Fatal(err)
 	}
 	p.signal(t, syscall.SIGINT)
@@ -333,7 +333,7 @@ func testInterrupts(t *testing.T, server *postgres.Server, url string) {
 	p.signal(t, syscall.SIGINT)
 	code, _, stderr := p.wait(t)
 	refused(t, code, 3, stderr, "interrupted: what was recorded until then is kept")
-	if err := server.Resume(); err != nil {
+	if err := server.Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(p.dir, "twice")
@@ -350,7 +350,7 @@ func testRestart(t *testing.T, server *postgres.Server, url string) {
 	const away = 1200 * time.Millisecond
 	p := start(t, "run", "--db", url, "--accounts", "200", "--clients", "4", "--duration", "5s", "--audits", "5", "--json", "--out", "run")
 	p.drives(t, "run")
-	if err := server.Kill(); err != nil {
+	if err := server.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(away)

@@ -22,7 +22,7 @@ type immortal struct{}
 func (immortal) Number() int                         { return 0 }
 func (immortal) Name() string                        { return "n0" }
 func (immortal) Running() bool                       { return true }
-func (immortal) Kill() error                         { return nil }
+func (immortal) Kill(context.Context) error          { return nil }
 func (immortal) Restart(context.Context) error       { return nil }
 func (immortal) WaitHealthy(context.Context) error   { return nil }
 func (i immortal) Nodes() []cluster.Node             { return []cluster.Node{i} }

@@ -82,12 +82,12 @@ type LocalNode interface {
 	Dir() string // where its data are
 	PIDs() []int // of its processes; none when it is down
 
-	Kill() error                         // SIGKILL to all its processes at once; returns when they are gone
-	Terminate(ctx context.Context) error // the shutdown in good order that the server's manual names
-	Restart(ctx context.Context) error   // starts it on its own data; returns when it answers
-	Pause() error                        // SIGSTOP; returns when all its processes are stopped
-	StillPaused() error                  // says why it goes on although nobody has resumed it
-	Resume() error                       // SIGCONT; returns when none of its processes is stopped
+	Kill(ctx context.Context) error        // SIGKILL to all its processes at once, whatever ctx says; returns when they are gone
+	Terminate(ctx context.Context) error   // the shutdown in good order that the server's manual names
+	Restart(ctx context.Context) error     // starts it on its own data; returns when it answers
+	Pause(ctx context.Context) error       // SIGSTOP; returns when all its processes are stopped
+	StillPaused(ctx context.Context) error // says why it goes on although nobody has resumed it
+	Resume(ctx context.Context) error      // SIGCONT; returns when none of its processes is stopped
 	// Replace kills the node, takes its data away, and lets it join again
 	// empty, as an operator that lost a machine does. It returns when it answers.
 	Replace(ctx context.Context) error
@@ -97,8 +97,8 @@ type LocalNode interface {
 type Effect struct {
 	Seen string // how it was seen
 	// Still says why the effect is not there any more although nobody has healed
-	// it. It answers at once; nil: it is not known.
-	Still func() error
+	// it. Nil: it is not known.
+	Still func(ctx context.Context) error
 	// Heal undoes the fault, sees that its effect has ended, and says how. It may be
 	// called again when it fails. Nil: there is nothing to undo.
 	Heal func(ctx context.Context) (seen string, err error)

@@ -148,7 +148,7 @@ func (s *Failover[N]) step(ctx context.Context) {
 // for sure before anything else: a server that does not answer this program may
 // answer others yet, and go on.
 func (s *Failover[N]) failOver(ctx context.Context, p N) {
-	if err := p.Supervised().Server.Kill(); err != nil {
+	if err := p.Supervised().Server.Kill(ctx); err != nil {
 		s.noteWaiting(fmt.Sprintf("%s cannot be fenced, so nobody is promoted: %v", p.Name(), err))
 		return
 	}
@@ -272,7 +272,7 @@ func (s *Failover[N]) ReplaceNode(ctx context.Context, n N, free, rejoin func(ct
 		err = free(ctx)
 	}
 	if err == nil {
-		err = errors.Join(w.Kill(), Retry(ctx, func() error {
+		err = errors.Join(w.Kill(ctx), Retry(ctx, func() error {
 			if s.Leading() == n {
 				return fmt.Errorf("no %s could be promoted", s.kind.Replica)
 			}

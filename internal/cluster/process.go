@@ -90,17 +90,17 @@ func (p *Process) Signal(signal syscall.Signal) error {
 // Pause stops the process and its descendants where they are, and returns when
 // they were seen to be stopped. Connections stay open meanwhile.
 func (p *Process) Pause() error {
-	_, err := p.pause()
+	_, err := p.pause(context.Background())
 	return err
 }
 
-// pause is Pause; it returns what it has stopped.
-func (p *Process) pause() ([]processID, error) {
+// pause is Pause; it waits no longer than ctx lasts, and returns what it has stopped.
+func (p *Process) pause(ctx context.Context) ([]processID, error) {
 	tree, err := freeze(p.id())
 	if err != nil {
 		return nil, err
 	}
-	return tree, untilFor(context.Background(), stopsWithin, func() error { return allStopped(tree) })
+	return tree, untilFor(ctx, stopsWithin, func() error { return allStopped(tree) })
 }
 
 // Resume undoes Pause.
@@ -171,8 +171,8 @@ func allStopped(processes []processID) error {
 }
 
 // noneStopped returns when none of the processes is stopped any more.
-func noneStopped(processes []processID) error {
-	return until(context.Background(), func() error { return wrongState(processes, "is stopped yet", isStopped) })
+func noneStopped(ctx context.Context, processes []processID) error {
+	return until(ctx, func() error { return wrongState(processes, "is stopped yet", isStopped) })
 }
 
 func isStopped(state byte) bool { return state == 'T' || state == 't' }

@@ -255,8 +255,8 @@ func LastLines(text []byte) string {
 }
 
 // Kill ends the server and its descendants with SIGKILL and returns when they
-// are gone.
-func (s *Server) Kill() error {
+// are gone. The end of a context does not leave it half done.
+func (s *Server) Kill(context.Context) error {
 	s.life.Lock()
 	defer s.life.Unlock()
 	return s.kill()
@@ -299,7 +299,7 @@ func (s *Server) Terminate(ctx context.Context) error {
 		return nil
 	}
 	before := p.tree()
-	err := errors.Join(s.resume(p), s.shutdown(ctx, p))
+	err := errors.Join(s.resume(ctx, p), s.shutdown(ctx, p))
 	if err = errors.Join(err, s.kill()); err == nil {
 		err = gone(before)
 	}
@@ -329,12 +329,12 @@ func (s *Server) shutdown(ctx context.Context, p *Process) error {
 
 // Pause stops the server's processes where they are: connections stay open and
 // nothing answers. It returns when they were seen to be stopped.
-func (s *Server) Pause() error {
+func (s *Server) Pause(ctx context.Context) error {
 	p := s.current()
 	if p == nil {
 		return fmt.Errorf("pause %s: it is not running", s.Name())
 	}
-	frozen, err := p.pause()
+	frozen, err := p.pause(ctx)
 	if err == nil && !s.Running() {
 		err = errors.New("it ended when it was to be stopped where it is")
 	}
@@ -349,7 +349,7 @@ func (s *Server) Pause() error {
 
 // StillPaused says which of the processes that Pause has stopped goes on. One that
 // was ended meanwhile does not.
-func (s *Server) StillPaused() error {
+func (s *Server) StillPaused(context.Context) error {
 	if err := allStopped(s.stopped()); err != nil {
 		return fmt.Errorf("%s was paused and something else let it go on: %w", s.Name(), err)
 	}
@@ -364,21 +364,21 @@ func (s *Server) stopped() []processID {
 
 // Resume undoes Pause and returns when no process is seen to be stopped; a server
 // that ended meanwhile is no error.
-func (s *Server) Resume() error {
+func (s *Server) Resume(ctx context.Context) error {
 	if p := s.current(); p != nil {
-		return s.resume(p)
+		return s.resume(ctx, p)
 	}
 	return nil
 }
 
-func (s *Server) resume(p *Process) error {
+func (s *Server) resume(ctx context.Context, p *Process) error {
 	s.mu.Lock()
 	frozen := s.frozen
 	s.frozen = nil
 	s.mu.Unlock()
 	err := p.Resume()
 	if err == nil {
-		err = noneStopped(frozen)
+		err = noneStopped(ctx, frozen)
 	}
 	if err != nil {
 		return fmt.Errorf("resume %s: %w", s.Name(), err)

@@ -92,7 +92,7 @@ func TestSteerPostgres(t *testing.T) {
 		near(t, "after a jump", ahead(t, n), by)
 		near(t, "in a new session", aheadInSession(t, c, 300*time.Millisecond), by)
 		if by == time.Hour {
-			if err := errors.Join(n.Kill(), n.Restart(t.Context())); err != nil {
+			if err := errors.Join(n.Kill(t.Context()), n.Restart(t.Context())); err != nil {
 				t.Fatal(err)
 			}
 			near(t, "after a restart", ahead(t, n), by)
@@ -121,7 +121,7 @@ func TestSteerPostgres(t *testing.T) {
 		time.Sleep(700 * time.Millisecond)
 		drifted("in a drift", func() time.Duration { return ahead(t, n) })
 		drifted("in a new session", func() time.Duration { return aheadInSession(t, c, 0) })
-		if err := errors.Join(n.Kill(), n.Restart(t.Context())); err != nil {
+		if err := errors.Join(n.Kill(t.Context()), n.Restart(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		drifted("after a restart", func() time.Duration { return ahead(t, n) })

@@ -151,9 +151,9 @@ func (w *SupervisedNode) enter(ctx context.Context, release bool) (_ context.Con
 }
 
 // Kill ends the node with SIGKILL. It stays down until Restart.
-func (w *SupervisedNode) Kill() error {
+func (w *SupervisedNode) Kill(ctx context.Context) error {
 	w.Hold(Killed)
-	return w.Server.Kill()
+	return w.Server.Kill(ctx)
 }
 
 // Terminate shuts the node down in good order. It stays down until Restart.
@@ -165,9 +165,9 @@ func (w *SupervisedNode) Terminate(ctx context.Context) error {
 // Pause stops the node's processes where they are. A primary that is paused for
 // longer than the cluster's time-out is ended if another node may be promoted:
 // then it is down until Resume or Restart.
-func (w *SupervisedNode) Pause() error {
+func (w *SupervisedNode) Pause(ctx context.Context) error {
 	before := w.swap(Paused)
-	err := w.Server.Pause()
+	err := w.Server.Pause(ctx)
 	if err != nil {
 		w.swap(before)
 	}
@@ -176,12 +176,12 @@ func (w *SupervisedNode) Pause() error {
 
 // Resume undoes Pause. A node that was ended meanwhile joins again, and Resume
 // returns when it answers.
-func (w *SupervisedNode) Resume() error {
+func (w *SupervisedNode) Resume(ctx context.Context) error {
 	held := w.Holder()
-	if err := w.Server.Resume(); err != nil || held != Paused {
+	if err := w.Server.Resume(ctx); err != nil || held != Paused {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(w.being, resumeLimit)
+	ctx, cancel := context.WithTimeout(ctx, resumeLimit)
 	defer cancel()
 	return w.Restart(ctx)
 }
@@ -193,7 +193,7 @@ func (w *SupervisedNode) Restart(ctx context.Context) error {
 	ctx, end, err := w.Begin(ctx, true)
 	if err == nil {
 		defer end()
-		if err = w.Server.Resume(); err == nil {
+		if err = w.Server.Resume(ctx); err == nil {
 			err = w.restore(ctx)
 		}
 	}

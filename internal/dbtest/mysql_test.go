@@ -87,7 +87,7 @@ func (r *trial) wantSurvived(t *testing.T) {
 
 // mortal is what can be killed and started again.
 type mortal interface {
-	Kill() error
+	Kill(ctx context.Context) error
 	Restart(ctx context.Context) error
 }
 
@@ -106,7 +106,7 @@ func killAt(ctx context.Context, s mortal, count func() (string, error), legs ..
 				return fmt.Errorf("the bank was done with %d legs before the kill at %d", found, want)
 			}
 		}
-		if err := errors.Join(s.Kill(), s.Restart(ctx)); err != nil {
+		if err := errors.Join(s.Kill(ctx), s.Restart(ctx)); err != nil {
 			return err
 		}
 	}

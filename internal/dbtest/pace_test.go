@@ -256,13 +256,13 @@ func TestCoordinatedOmission(t *testing.T) {
 	var stopped, resumed time.Time
 	p := runPaced(t, func() {
 		time.Sleep(2 * time.Second)
-		if err := cluster.LocalNodes(s)[0].Pause(); err != nil {
+		if err := cluster.LocalNodes(s)[0].Pause(t.Context()); err != nil {
 			t.Error(err)
 		}
 		stopped = time.Now()
 		time.Sleep(2 * time.Second)
 		resumed = time.Now()
-		if err := cluster.LocalNodes(s)[0].Resume(); err != nil {
+		if err := cluster.LocalNodes(s)[0].Resume(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}, "--db", s.URL()+"?timeout=20s", "--rate", strconv.Itoa(rate), "--duration", "8s", "--clients", strconv.Itoa(clients))
@@ -317,7 +317,7 @@ func TestRateHoldsThroughARestart(t *testing.T) {
 	s := startRedis(t, 1, "always")
 	p := runPaced(t, func() {
 		time.Sleep(time.Second)
-		if err := cluster.LocalNodes(s)[0].Kill(); err != nil {
+		if err := cluster.LocalNodes(s)[0].Kill(t.Context()); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(2 * time.Second)

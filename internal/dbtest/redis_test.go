@@ -82,7 +82,7 @@ func TestBankOnKilledRedis(t *testing.T) {
 			r := startBank(t, openRedis(t, s.URL()+"?timeout=1s&commit="+way), c)
 			for range 3 {
 				r.more(t, 300)
-				if err := errors.Join(nodes[0].Kill(), nodes[0].Restart(ctx)); err != nil {
+				if err := errors.Join(nodes[0].Kill(ctx), nodes[0].Restart(ctx)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -128,11 +128,11 @@ func TestRedisLosesAcknowledgedTransfers(t *testing.T) {
 			nodes := cluster.LocalNodes(s)
 			r := startBank(t, openRedis(t, s.URL()+"?timeout=1s&commit="+way), small())
 			r.more(t, 300)
-			if err := errors.Join(nodes[1].Pause(), dropReplicas(ctx, s.NodeURL(0))); err != nil {
+			if err := errors.Join(nodes[1].Pause(ctx), dropReplicas(ctx, s.NodeURL(0))); err != nil {
 				t.Fatal(err)
 			}
 			r.more(t, 500)
-			if err := errors.Join(nodes[0].Kill(), nodes[1].Resume()); err != nil {
+			if err := errors.Join(nodes[0].Kill(ctx), nodes[1].Resume(ctx)); err != nil {
 				t.Fatal(err)
 			}
 			if leader, err := s.Leader(ctx); err != nil || leader != 1 {

@@ -26,7 +26,9 @@ type Cluster interface {
 // What a node may be able to suffer.
 type (
 	// Killer ends a node as a crash does.
-	Killer interface{ Kill() error }
+	Killer interface {
+		Kill(ctx context.Context) error
+	}
 	// Terminator shuts a node down in good order.
 	Terminator interface {
 		Terminate(ctx context.Context) error
@@ -43,9 +45,9 @@ type (
 	}
 	// Pauser stops a node where it is and lets it go on.
 	Pauser interface {
-		Pause() error
-		StillPaused() error // why it goes on although nobody has resumed it
-		Resume() error      // of a node that was ended meanwhile it is no error
+		Pause(ctx context.Context) error
+		StillPaused(ctx context.Context) error // why it goes on although nobody has resumed it
+		Resume(ctx context.Context) error      // of a node that was ended meanwhile it is no error
 	}
 )
 

@@ -199,15 +199,15 @@ func (n *Nemesis) finish() {
 // heal undoes an injection that nobody else heals, and reports that it is over. It
 // does not end with the drive, but has a bound of its own.
 func (n *Nemesis) heal(i *injection) {
+	ctx, cancel := context.WithTimeout(context.Background(), healLimit)
+	defer cancel()
 	r := &i.record
 	r.Healing = n.clock()
 	if i.effect.Still != nil && r.Err == "" {
-		if err := i.effect.Still(); err != nil {
+		if err := i.effect.Still(ctx); err != nil {
 			r.Err = err.Error()
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), healLimit)
-	defer cancel()
 	seen, err := i.effect.Heal(ctx)
 	if err != nil {
 		r.HealErr = err.Error()

@@ -75,12 +75,12 @@ func onEach(nodes []cluster.Node, inject func(cluster.Node) (cluster.Effect, err
 	})
 	return cluster.Effect{
 		Seen: seen,
-		Still: func() error {
+		Still: func(ctx context.Context) error {
 			for _, e := range effects {
 				if e.Still == nil {
 					continue
 				}
-				if err := e.Still(); err != nil {
+				if err := e.Still(ctx); err != nil {
 					return err
 				}
 			}
@@ -120,17 +120,19 @@ func hasLinks(s *state, _ []cluster.Node) error {
 }
 
 func injectStop(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
-	return down(ctx, n, func() error { return n.(Terminator).Terminate(ctx) })
+	return down(ctx, n, n.(Terminator).Terminate)
 }
 
 // down is the effect of a node that end has ended; its heal starts the node again.
-func down(ctx context.Context, n cluster.Node, end func() error) (cluster.Effect, error) {
+func down(ctx context.Context, n cluster.Node, end func(context.Context) error) (cluster.Effect, error) {
 	e := cluster.Effect{
-		Seen:  n.Name() + " down",
-		Still: check(n, false, "%s did not stay down: something else started it before its time"),
-		Heal:  func(ctx context.Context) (string, error) { return up(ctx, n, n.(Restarter).Restart, " up again") },
+		Seen: n.Name() + " down",
+		Still: func(context.Context) error {
+			return check(n, false, "%s did not stay down: something else started it before its time")()
+		},
+		Heal: func(ctx context.Context) (string, error) { return up(ctx, n, n.(Restarter).Restart, " up again") },
 	}
-	if err := end(); err != nil {
+	if err := end(ctx); err != nil {
 		return e, err
 	}
 	return e, until(ctx, seenWithin, check(n, false, "%s was ended and is running yet"))
@@ -175,13 +177,13 @@ func injectLoss(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluste
 	return e, nil
 }
 
-func injectPause(_ context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
+func injectPause(ctx context.Context, _ effect, _ *state, n cluster.Node) (cluster.Effect, error) {
 	p := n.(Pauser)
 	return cluster.Effect{
 		Seen:  n.Name() + " stopped where it is",
 		Still: p.StillPaused,
-		Heal: func(context.Context) (string, error) {
-			if err := p.Resume(); err != nil {
+		Heal: func(ctx context.Context) (string, error) {
+			if err := p.Resume(ctx); err != nil {
 				return "", err
 			}
 			if !n.Running() {
@@ -189,7 +191,7 @@ func injectPause(_ context.Context, _ effect, _ *state, n cluster.Node) (cluster
 			}
 			return n.Name() + " goes on", nil
 		},
-	}, p.Pause()
+	}, p.Pause(ctx)
 }
 
 func injectClock(ctx context.Context, e effect, _ *state, n cluster.Node) (cluster.Effect, error) {

@@ -161,7 +161,9 @@ func TestFailures(t *testing.T) {
 		{"a restart that fails", "kill n0 at 5s for 5s", func(c *standIns) { c.nodes[0].restartErr = errors.New("no such data") }, "", "no such data", false},
 		{"a restart that never ends", "kill all at 5s for 5s", func(c *standIns) { c.nodes[0].restartErr, c.nodes[1].restartErr = errors.New("a"), errors.New("b") }, "", "restart n2: context deadline exceeded", false},
 		{"a node that comes back by itself", "kill n0 at 5s for 5s", func(c *standIns) { time.AfterFunc(7*time.Second, func() { _ = c.nodes[0].start() }) }, "n0 did not stay down", "", true},
-		{"a node that goes on by itself", "pause n0 at 5s for 5s", func(c *standIns) { time.AfterFunc(7*time.Second, func() { _ = c.nodes[0].Resume() }) }, "something else let it go on", "", true},
+		{"a node that goes on by itself", "pause n0 at 5s for 5s", func(c *standIns) {
+			time.AfterFunc(7*time.Second, func() { _ = c.nodes[0].Resume(context.Background()) })
+		}, "something else let it go on", "", true},
 		{"a replace that keeps the data", "replace n0 at 5s for 5s", func(c *standIns) { c.nodes[0].replaceErr = errors.New("1 files are left") }, "", "1 files are left", false},
 		{"a cut that cannot be made", "partition n0 at 5s for 5s", func(c *standIns) { c.cutErr = errors.New("no nftables") }, "no nftables", "", true},
 		{"a cut that leaks", "partition n0 at 5s for 5s", func(c *standIns) { c.seenErr = errors.New("packets get through") }, "packets get through", "", true},
@@ -202,7 +204,7 @@ func TestFailures(t *testing.T) {
 func TestDeadByItself(t *testing.T) {
 	bubble(t, 3, func(t *testing.T, c *standIns) {
 		n := c.nemesis(1, "kill n0 at 5s for 5s", "pause all at 15s for 5s", "kill random at 25s for 5s")
-		time.AfterFunc(3*time.Second, func() { _ = c.nodes[0].Kill() })
+		time.AfterFunc(3*time.Second, func() { _ = c.nodes[0].Kill(context.Background()) })
 		over := c.continued(n, time.Minute)
 		if !strings.Contains(over[0].Skipped, "n0 is not running, and it was no fault of the script") {
 			t.Errorf("a kill of a node that is dead: %+v", over[0])

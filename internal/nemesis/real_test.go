@@ -176,13 +176,13 @@ func (s *shops) Add(ctx context.Context) (int, error) {
 	return number, nil
 }
 
-func (s *shops) Remove(_ context.Context, number int) error {
+func (s *shops) Remove(ctx context.Context, number int) error {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.nodes, func(n *shop) bool { return n.Number() == number })
 	n := s.nodes[i]
 	s.nodes = slices.Delete(slices.Clone(s.nodes), i, i+1)
 	s.mu.Unlock()
-	return n.Kill()
+	return n.Kill(ctx)
 }
 
 func (s *shops) list() []*shop {
@@ -238,7 +238,7 @@ func (s *shops) WaitHealthy(ctx context.Context) error {
 
 func (s *shops) Stop() (err error) {
 	for _, n := range s.list() {
-		if errKill := n.Kill(); errKill != nil {
+		if errKill := n.Kill(context.Background()); errKill != nil {
 			err = errKill
 		}
 	}

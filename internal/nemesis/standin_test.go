@@ -53,7 +53,7 @@ func (s *standIn) end(what string) error {
 	return nil
 }
 
-func (s *standIn) Kill() error                     { return s.end("kill") }
+func (s *standIn) Kill(context.Context) error      { return s.end("kill") }
 func (s *standIn) Terminate(context.Context) error { return s.end("stop") }
 
 // Restart returns, like that of a node of a quorum, when a majority runs.
@@ -83,7 +83,7 @@ func (s *standIn) Restart(ctx context.Context) error {
 	}
 }
 
-func (s *standIn) Pause() error {
+func (s *standIn) Pause(context.Context) error {
 	s.cluster.happened("pause %s", s.Name())
 	if s.awake {
 		return fmt.Errorf("a process of %s goes on", s.Name())
@@ -94,7 +94,7 @@ func (s *standIn) Pause() error {
 	return nil
 }
 
-func (s *standIn) StillPaused() error {
+func (s *standIn) StillPaused(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.up && s.resumed {
@@ -103,7 +103,7 @@ func (s *standIn) StillPaused() error {
 	return nil
 }
 
-func (s *standIn) Resume() error {
+func (s *standIn) Resume(context.Context) error {
 	s.cluster.happened("resume %s", s.Name())
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,9 +41,9 @@ func (s *steered) DriftClock(_ context.Context, rate float64) (cluster.Effect, e
 	return s.effect("drift at %v", rate)
 }
 
-func (s *steered) FillDisk(context.Context) (cluster.Effect, error) {
+func (s *steered) FillDisk(ctx context.Context) (cluster.Effect, error) {
 	if s.dies {
-		_ = s.Kill()
+		_ = s.Kill(ctx)
 	}
 	return s.effect("fill")
 }

@@ -22,10 +22,10 @@ import (
 type single interface {
 	Dir() string
 	Port() int
-	Kill() error
+	Kill(ctx context.Context) error
 	Restart(ctx context.Context) error
-	Pause() error
-	Resume() error
+	Pause(ctx context.Context) error
+	Resume(ctx context.Context) error
 	Stop() error
 }
 
@@ -161,7 +161,7 @@ func (e engine) life(t *testing.T) {
 	if len(processesIn(t, s.Dir())) == 0 {
 		t.Fatal("found no process: this test would prove nothing")
 	}
-	Must(t, s.Kill())
+	Must(t, s.Kill(t.Context()))
 	gone(t, "Kill", s)
 	Must(t, s.Restart(t.Context()))
 	Must(t, s.Restart(t.Context()))
@@ -177,7 +177,7 @@ func (e engine) life(t *testing.T) {
 
 func (e engine) pauseAndStop(t *testing.T) {
 	s := e.start(t, "", nil)
-	Must(t, s.Pause())
+	Must(t, s.Pause(t.Context()))
 	conn, err := net.Dial("tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port())))
 	Must(t, err)
 	defer conn.Close()
@@ -193,14 +193,14 @@ func (e engine) pauseAndStop(t *testing.T) {
 		t.Error("a paused server answered")
 	case <-time.After(50 * time.Millisecond):
 	}
-	Must(t, s.Resume())
+	Must(t, s.Resume(t.Context()))
 	if !<-answered {
 		t.Error("a resumed server did not answer")
 	}
-	Must(t, s.Pause())
+	Must(t, s.Pause(t.Context()))
 	Must(t, s.Stop())
 	gone(t, "Stop", s)
-	if s.Pause() == nil {
+	if s.Pause(t.Context()) == nil {
 		t.Error("a stopped server was paused")
 	}
 }

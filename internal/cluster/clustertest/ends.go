@@ -39,7 +39,7 @@ func (k Kind) One(t *testing.T, check func(t *testing.T, c cluster.Local)) {
 			t.Errorf("the only node was removed: %v", err)
 		}
 	}
-	Must(t, n.Kill())
+	Must(t, n.Kill(ctx))
 	(&scene{TB: t, c: c, ctx: ctx}).down(n)
 	Must(t, n.Restart(ctx))
 	pause := 300 * time.Millisecond
@@ -48,12 +48,12 @@ func (k Kind) One(t *testing.T, check func(t *testing.T, c cluster.Local)) {
 		crash(t, c, n)
 		pause = 3 * time.Second / 2
 	}
-	Must(t, n.Pause())
+	Must(t, n.Pause(ctx))
 	Must(t, cluster.Sleep(ctx, pause))
 	if !n.Running() {
 		t.Error("the only node was ended because it was paused")
 	}
-	Must(t, n.Resume())
+	Must(t, n.Resume(ctx))
 	Must(t, n.Terminate(ctx))
 	Must(t, n.Restart(ctx))
 	p.GoOn(20)
@@ -93,7 +93,7 @@ func (k Kind) Gone(t *testing.T, c cluster.Local, dir string) {
 	if len(pids) == 0 || u.Host == "" {
 		t.Fatalf("found the processes %v of %s: this test would prove nothing", pids, u.Redacted())
 	}
-	Must(t, n.Pause()) // a paused node must go too
+	Must(t, n.Pause(ctx)) // a paused node must go too
 	Must(t, c.Stop())
 	Must(t, c.Stop())
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

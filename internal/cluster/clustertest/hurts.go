@@ -61,24 +61,24 @@ type injection struct {
 
 var injections = []injection{
 	{"kill the leader", true, func(s *scene) {
-		Must(s, s.leader.Kill())
-		Must(s, s.leader.Kill()) // of a dead node
+		Must(s, s.leader.Kill(s.ctx))
+		Must(s, s.leader.Kill(s.ctx)) // of a dead node
 		s.goOn()
 		s.down(s.leader)
 		Must(s, s.leader.Restart(s.ctx))
 	}},
 	{"pause the leader", true, func(s *scene) {
-		Must(s, s.leader.Pause())
+		Must(s, s.leader.Pause(s.ctx))
 		s.goOn()
-		Must(s, s.leader.Resume())
+		Must(s, s.leader.Resume(s.ctx))
 		if !s.leader.Running() {
 			s.Error("a node that was resumed is down")
 		}
 	}},
 	{"pause the leader for a moment", false, func(s *scene) {
-		Must(s, s.leader.Pause())
+		Must(s, s.leader.Pause(s.ctx))
 		Must(s, cluster.Sleep(s.ctx, 300*time.Millisecond))
-		Must(s, s.leader.Resume())
+		Must(s, s.leader.Resume(s.ctx))
 	}},
 	{"stop the leader", true, func(s *scene) {
 		Must(s, s.leader.Terminate(s.ctx))
@@ -87,21 +87,21 @@ var injections = []injection{
 		Must(s, s.leader.Restart(s.ctx))
 	}},
 	{"kill a follower", false, func(s *scene) {
-		Must(s, s.others[0].Kill())
+		Must(s, s.others[0].Kill(s.ctx))
 		s.p.GoOn(20)
 		s.down(s.others[0])
 		Must(s, s.others[0].Restart(s.ctx))
 	}},
 	{"pause a follower", false, func(s *scene) {
-		Must(s, s.others[0].Pause())
+		Must(s, s.others[0].Pause(s.ctx))
 		s.p.GoOn(20)
-		Must(s, s.others[0].Resume())
+		Must(s, s.others[0].Resume(s.ctx))
 	}},
 	{"move the lead", true, (*scene).moveLead},
 	{"replace a follower", false, func(s *scene) { s.replace(s.others[0]) }},
 	{"replace the leader", true, func(s *scene) { s.replace(s.leader) }},
 	{"kill all and restart", false, func(s *scene) {
-		s.all(cluster.LocalNode.Kill)
+		s.all(func(n cluster.LocalNode) error { return n.Kill(s.ctx) })
 		s.all(func(n cluster.LocalNode) error { return n.Restart(s.ctx) })
 	}},
 	{"stop all and restart", false, func(s *scene) {
@@ -147,7 +147,7 @@ func (s *scene) down(n cluster.LocalNode) {
 	if n.Running() || len(n.PIDs()) > 0 {
 		s.Errorf("%s runs", n.Name())
 	}
-	if n.Pause() == nil {
+	if n.Pause(s.ctx) == nil {
 		s.Errorf("%s, which is dead, was paused", n.Name())
 	}
 	// A busy machine takes its time until it comes to the node.

@@ -131,7 +131,7 @@ func mountsIn(t testing.TB, folder string) (found []string) {
 // powerCut kills the node, loses what was not synced, and starts it again.
 func powerCut(t testing.TB, n *cluster.Server) {
 	t.Helper()
-	if err := errors.Join(n.Kill(), n.LoseUnsynced(), n.Restart(t.Context())); err != nil {
+	if err := errors.Join(n.Kill(t.Context()), n.LoseUnsynced(), n.Restart(t.Context())); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -180,7 +180,7 @@ func TestProcessEnds(t *testing.T) {
 		}
 	}
 	for what, err := range map[string]error{
-		"Layered": n.Layered(), "Sync": n.Sync(), "LoseUnsynced": errors.Join(n.Kill(), n.LoseUnsynced()), "Restart": n.Restart(t.Context()),
+		"Layered": n.Layered(), "Sync": n.Sync(), "LoseUnsynced": errors.Join(n.Kill(t.Context()), n.LoseUnsynced()), "Restart": n.Restart(t.Context()),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "is gone, for the process that serves it has ended") {
 			t.Errorf("%s: %v", what, err)
@@ -227,7 +227,7 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Kill(); err != nil {
+	if err := n.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.LoseUnsynced(); err == nil || !strings.Contains(err.Error(), "has open open for writing") {

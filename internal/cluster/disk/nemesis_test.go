@@ -97,7 +97,7 @@ func TestReplace(t *testing.T) {
 			if err := errors.Join(n.Replace(ctx), c.WaitHealthy(ctx)); err != nil {
 				t.Fatal(err)
 			}
-			if err := errors.Join(n.Kill(), n.LoseUnsynced(), n.Restart(ctx), c.WaitHealthy(ctx)); err != nil {
+			if err := errors.Join(n.Kill(ctx), n.LoseUnsynced(), n.Restart(ctx), c.WaitHealthy(ctx)); err != nil {
 				t.Errorf("a loss after it was replaced: %v", err)
 			}
 			resizer := c.(cluster.Resizer)

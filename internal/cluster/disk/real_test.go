@@ -155,7 +155,7 @@ func TestPostgres(t *testing.T) {
 				go connect(t, c).Exec(t.Context(), "CHECKPOINT") // which the loss comes into
 				time.Sleep(5 * time.Millisecond)
 			}
-			if err := n.Kill(); err != nil {
+			if err := n.Kill(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -179,7 +179,7 @@ func TestPostgresUnsafe(t *testing.T) {
 		t.Fatal(err)
 	}
 	ids := acknowledged(t, c, 0, func() {
-		if err := n.Kill(); err != nil {
+		if err := n.Kill(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -272,7 +272,7 @@ func TestEtcd(t *testing.T) {
 			})
 		}
 		time.Sleep(500 * time.Millisecond)
-		err := n.Kill()
+		err := n.Kill(ctx)
 		cancel()
 		group.Wait()
 		if err := errors.Join(err, n.LoseUnsynced(), n.Restart(t.Context())); err != nil {

@@ -106,7 +106,7 @@ func testLinearizable(t *testing.T, c *Cluster) {
 	}
 	heal()
 	dead, _ := leaderOf(t, c)
-	clustertest.Must(t, dead.Kill())
+	clustertest.Must(t, dead.Kill(t.Context()))
 	if c.MoveLeader(clustertest.Within(t, clustertest.WaitLimit), dead.Number()) == nil {
 		t.Error("a dead node leads")
 	}
@@ -143,7 +143,7 @@ func testMajority(t *testing.T, c *Cluster) {
 	_, followers := leaderOf(t, c)
 	n, other := followers[0], followers[1]
 	p := kind().Pay(t, c)
-	clustertest.Must(t, other.Kill())
+	clustertest.Must(t, other.Kill(ctx))
 	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
 	// Whether the third node answers in that time is the machine's doing.
@@ -157,7 +157,7 @@ func testMajority(t *testing.T, c *Cluster) {
 
 	// The data are gone, and the replacement stops there.
 	n.joined.Store(false)
-	clustertest.Must(t, n.Kill())
+	clustertest.Must(t, n.Kill(ctx))
 	clustertest.Must(t, os.RemoveAll(filepath.Join(n.Dir(), "member")))
 	clustertest.Must(t, n.Restart(ctx))
 	p.GoOn(20)
@@ -175,7 +175,7 @@ func testResizeAndReplace(t *testing.T, c *Cluster) {
 	clustertest.Must(t, c.Remove(ctx, followers[1].Number()))
 	dead, err := c.Node(number)
 	clustertest.Must(t, err)
-	clustertest.Must(t, dead.Kill())
+	clustertest.Must(t, dead.Kill(ctx))
 	clustertest.Must(t, c.Remove(ctx, number))
 	if number, err = c.Add(ctx); err != nil {
 		t.Errorf("no node was added in place of %d: %v", number, err)
@@ -199,7 +199,7 @@ func TestStopEndsWaiting(t *testing.T) {
 	c := kind().Start(t, cluster.Options{Nodes: 3, Loopback: true}).(*Cluster)
 	nodes, dir := c.List(), c.Dir
 	for _, n := range nodes {
-		clustertest.Must(t, n.Kill())
+		clustertest.Must(t, n.Kill(t.Context()))
 	}
 	waiting := make(chan error)
 	go func() { waiting <- nodes[0].Restart(t.Context()) }()

@@ -161,7 +161,7 @@ func TestGaleraLeft(t *testing.T) {
 				}
 				test(steps{
 					leave:   to(func(n *node) error { return n.leave(ctx) }),
-					kill:    to((*node).Kill),
+					kill:    to(func(n *node) error { return n.Kill(ctx) }),
 					restart: to(func(n *node) error { return n.Restart(ctx) }),
 				}, func() { p.GoOn(20) })
 				clustertest.Must(t, c.WaitHealthy(ctx))
@@ -211,9 +211,9 @@ func testReplaceTwo(t *testing.T, c *Cluster) {
 // group.
 func testNewest(t *testing.T, c *Cluster) {
 	p, nodes := galera().Pay(t, c), c.List()
-	clustertest.Must(t, nodes[0].Kill())
+	clustertest.Must(t, nodes[0].Kill(t.Context()))
 	p.GoOn(20) // which node 0 does not have
-	clustertest.Must(t, c.Each((*node).Kill))
+	clustertest.Must(t, c.Each(func(n *node) error { return n.Kill(t.Context()) }))
 	short, cancel := context.WithCancel(clustertest.Within(t, clustertest.WaitLimit))
 	defer cancel()
 	go func() { // until it has looked at the others' data
@@ -241,7 +241,7 @@ func testNewest(t *testing.T, c *Cluster) {
 // they are restarted.
 func testMajority(t *testing.T, c *Cluster) {
 	p, ctx, nodes := galera().Pay(t, c), clustertest.Within(t, clustertest.WaitLimit), c.List()
-	both(t, c, (*node).Kill)
+	both(t, c, func(n *node) error { return n.Kill(t.Context()) })
 	clustertest.Must(t, retry(ctx, func() error {
 		if s, err := nodes[2].status(ctx); err != nil || s.primary() {
 			return fmt.Errorf("one node of three is in a primary component: %w", err)

@@ -28,7 +28,7 @@ func testFence(t *testing.T, c *Cluster) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	primary, standby := roles(t, c)
 	before := len(c.Events())
-	clustertest.Must(t, primary.Kill())
+	clustertest.Must(t, primary.Kill(ctx))
 	if clustertest.Succeeds(t, c, primary) != standby {
 		t.Error("the standby does not lead")
 	}
@@ -65,7 +65,7 @@ func testGiveUp(t *testing.T, c *Cluster) {
 func testDriver(t *testing.T, c *Cluster) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	primary, _ := roles(t, c)
-	clustertest.Must(t, primary.Kill())
+	clustertest.Must(t, primary.Kill(ctx))
 	clustertest.Succeeds(t, c, primary)
 	d, err := driver.Open(ctx, c.URL())
 	clustertest.Must(t, err)
@@ -84,7 +84,7 @@ func TestStalledStandbyIsNotPromoted(t *testing.T) {
 	p := kind().Pay(t, c)
 	clustertest.Must(t, c.StopReceiver(ctx, standby.Number()))
 	p.GoOn(200)
-	clustertest.Must(t, primary.Kill())
+	clustertest.Must(t, primary.Kill(ctx))
 	noted(t, c, 0, "so "+primary.Name()+" is waited for")
 	clustertest.Must(t, cluster.Sleep(ctx, 1500*time.Millisecond))
 	if c.Leading() != primary {
@@ -176,7 +176,7 @@ func TestKnownBad(t *testing.T) {
 			clustertest.Must(t, c.WaitHealthy(ctx)) // the standby has the table of the payments
 			heal := part(t, primary, standby)
 			p.GoOn(200)
-			clustertest.Must(t, primary.Kill())
+			clustertest.Must(t, primary.Kill(ctx))
 			clustertest.Succeeds(t, c, primary)
 			p.GoOn(20)
 			heal()
@@ -201,7 +201,7 @@ func TestStrict(t *testing.T) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	_, standby := roles(t, c)
 	mustExecute(t, c.URL(), table)
-	clustertest.Must(t, standby.Kill())
+	clustertest.Must(t, standby.Kill(ctx))
 	noted(t, c, 0, "lets commits wait")
 	limited, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -220,11 +220,11 @@ func TestTriple(t *testing.T) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	p := kind().Pay(t, c)
 	primary, _ := roles(t, c)
-	clustertest.Must(t, primary.Kill())
+	clustertest.Must(t, primary.Kill(ctx))
 	second := clustertest.Succeeds(t, c, primary)
 	p.GoOn(20)
 	noted(t, c, 0, second.Name()+" waits for")
-	clustertest.Must(t, second.Kill())
+	clustertest.Must(t, second.Kill(ctx))
 	clustertest.Succeeds(t, c, second)
 	p.GoOn(20)
 	clustertest.Must(t, primary.Restart(ctx))
@@ -243,7 +243,7 @@ func TestDivergedStandby(t *testing.T) {
 	clustertest.Must(t, c.WaitHealthy(ctx)) // the standby has the table
 	clustertest.Must(t, c.StopReceiver(ctx, standby.Number()))
 	mustExecute(t, c.URL(), "INSERT INTO paid VALUES (1)")
-	clustertest.Must(t, primary.Kill())
+	clustertest.Must(t, primary.Kill(ctx))
 	clustertest.Succeeds(t, c, primary)
 	// As if nobody knew: it comes back as a standby on the data that it has.
 	c.Mu.Lock()

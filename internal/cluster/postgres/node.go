@@ -215,7 +215,7 @@ func (n *node) rejoin(ctx context.Context) error {
 		if err := c.AwaitPrimary(ctx, n); err != nil {
 			return err
 		}
-		if err := errors.Join(n.Server.Kill(), releaseMemory(n.Dir())); err != nil {
+		if err := errors.Join(n.Server.Kill(ctx), releaseMemory(n.Dir())); err != nil {
 			return err
 		}
 		return n.Server.Replace(ctx)

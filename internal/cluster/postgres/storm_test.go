@@ -81,15 +81,15 @@ func hurt(ctx context.Context, c *Cluster, n *node, rng *rand.Rand) (what string
 	c.Note("storm: next %s", n.Name())
 	switch rng.IntN(7) {
 	case 0, 1:
-		return "kill", do(n.Kill, func() error { return n.Restart(ctx) })
+		return "kill", do(func() error { return n.Kill(ctx) }, func() error { return n.Restart(ctx) })
 	case 2:
 		return "stop", do(func() error { return n.Terminate(ctx) }, func() error { return n.Restart(ctx) })
 	case 3:
-		if n.Pause() != nil {
+		if n.Pause(ctx) != nil {
 			return "nothing to pause", nil // it is down, fenced by the supervisor
 		}
 		wait()
-		return "pause", n.Resume()
+		return "pause", n.Resume(ctx)
 	case 4:
 		_ = n.Replace(ctx) // is refused while nobody else has its data
 		return "replace", n.Restart(ctx)

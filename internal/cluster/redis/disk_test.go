@@ -36,7 +36,7 @@ func TestPowerCut(t *testing.T) {
 			n, _ := roles(t, c)
 			p := kind().Pay(t, c)
 			p.GoOn(100)
-			clustertest.Must(t, n.Kill())
+			clustertest.Must(t, n.Kill(t.Context()))
 			clustertest.Must(t, n.LoseUnsynced())
 			clustertest.Must(t, n.Restart(t.Context()))
 			if lost := p.End("a power cut"); (lost > 0) != (fsync == "no") {

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ func TestPair(t *testing.T) {
 func testCrash(t *testing.T, c *Cluster) {
 	_, replica := roles(t, c)
 	p := kind().Pay(t, c)
-	clustertest.Must(t, replica.Server.Kill())
+	clustertest.Must(t, replica.Server.Kill(t.Context()))
 	p.GoOn(20)
 	p.EndWell("the replica crashes")
 }
@@ -35,18 +36,20 @@ func testCrash(t *testing.T, c *Cluster) {
 // resume, and one that was killed until its restart, as a replica.
 func testResumeLate(t *testing.T, c *Cluster) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
-	for _, by := range []struct{ end, bring func(*member) error }{
+	for _, by := range []struct {
+		end, bring func(*member, context.Context) error
+	}{
 		{(*member).Pause, (*member).Resume},
-		{(*member).Kill, func(m *member) error { return m.Restart(ctx) }},
+		{(*member).Kill, (*member).Restart},
 	} {
 		primary, _ := roles(t, c)
-		clustertest.Must(t, by.end(primary))
+		clustertest.Must(t, by.end(primary, ctx))
 		clustertest.Succeeds(t, c, primary)
 		clustertest.Must(t, cluster.Sleep(ctx, 1100*time.Millisecond)) // in which the supervisor would have tried
 		if primary.Running() {
 			t.Error("a node that somebody holds down was started")
 		}
-		clustertest.Must(t, by.bring(primary))
+		clustertest.Must(t, by.bring(primary, ctx))
 		if v, err := look(ctx, primary.orders); err != nil || v.primary {
 			t.Errorf("the former primary came back as a primary: %v", err)
 		}
@@ -58,7 +61,7 @@ func testResumeLate(t *testing.T, c *Cluster) {
 func testReplaceDead(t *testing.T, c *Cluster) {
 	primary, _ := roles(t, c)
 	p := kind().Pay(t, c)
-	clustertest.Must(t, primary.Kill())
+	clustertest.Must(t, primary.Kill(t.Context()))
 	clustertest.Must(t, primary.Replace(clustertest.Within(t, clustertest.WaitLimit)))
 	p.GoOn(20)
 	p.End("kill the primary and replace it")
@@ -89,7 +92,7 @@ func TestCutAndKill(t *testing.T) {
 			} else {
 				clustertest.Must(t, cluster.Sleep(t.Context(), time.Second))
 			}
-			clustertest.Must(t, primary.Kill())
+			clustertest.Must(t, primary.Kill(t.Context()))
 			if clustertest.Succeeds(t, c, primary) != replica {
 				t.Error("the replica does not lead")
 			}
@@ -112,7 +115,7 @@ func TestWithoutFailOver(t *testing.T) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	primary, replica := roles(t, c)
 	p := kind().Pay(t, c)
-	clustertest.Must(t, primary.Kill())
+	clustertest.Must(t, primary.Kill(ctx))
 	clustertest.Must(t, cluster.Sleep(ctx, time.Second))
 	if v, err := look(ctx, replica.orders); err != nil || v.primary || c.Leading() != primary {
 		t.Errorf("the replica was promoted: %v", err)
@@ -137,7 +140,7 @@ func TestTriple(t *testing.T) {
 	// Of two replicas the one that has more is promoted.
 	heal := clustertest.Cut(t, c, primary.Number(), behind.Number())
 	p.GoOn(50)
-	clustertest.Must(t, primary.Kill())
+	clustertest.Must(t, primary.Kill(ctx))
 	second := clustertest.Succeeds(t, c, primary).(*member)
 	if second == behind {
 		t.Error("the replica that had less was promoted")
@@ -145,7 +148,7 @@ func TestTriple(t *testing.T) {
 	p.GoOn(20)
 	heal()
 	clustertest.Must(t, cluster.Retry(ctx, func() error { return c.follows(behind, second) }))
-	clustertest.Must(t, second.Kill())
+	clustertest.Must(t, second.Kill(ctx))
 	if clustertest.Succeeds(t, c, second) != behind {
 		t.Error("the last node does not lead")
 	}

@@ -157,7 +157,7 @@ func (c *Cluster) handOver(ctx context.Context, m *member) error {
 		}
 	}
 	// Nobody knows whether m leads already. From here on it does.
-	err = p.Server.Kill()
+	err = p.Server.Kill(ctx)
 	if err == nil {
 		c.setPrimary(m)
 		err = m.assign(context.WithoutCancel(ctx))

@@ -68,7 +68,7 @@ func TestDriver(t *testing.T) {
 	if _, err := d.Claim("snapshot"); err == nil {
 		t.Error("an isolation that dqlite does not have is claimed")
 	}
-	clustertest.Must(t, cluster.LocalNodes(c)[0].Kill())
+	clustertest.Must(t, cluster.LocalNodes(c)[0].Kill(t.Context()))
 	_, err = dqlite.Open(t.Context(), c.URL()+"?timeout=300ms")
 	sqltest.WantError(t, "no node", err, db.Unavailable, "")
 }

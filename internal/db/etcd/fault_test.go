@@ -87,7 +87,7 @@ func testLeaderKilled(t *testing.T, c *cluster.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := servers.LocalNodes(c)[leader].Kill(); err != nil {
+	if err := servers.LocalNodes(c)[leader].Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	killed.Store(true)
@@ -111,7 +111,7 @@ func restart(t testing.TB, c *cluster.Cluster, i int) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	n := servers.LocalNodes(c)[i]
-	if err := errors.Join(n.Kill(), n.Restart(ctx)); err != nil {
+	if err := errors.Join(n.Kill(ctx), n.Restart(ctx)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -127,7 +127,7 @@ func testPaused(t *testing.T, c *cluster.Cluster) {
 	writer, reader := homedAt(t, c, "300ms", frozen), homedAt(t, c, "300ms", frozen)
 	kvtest.Begin(t, writer)
 	kvtest.ExpectRead(t, writer, "-", "pa/a")
-	if err := servers.LocalNodes(c)[frozen].Pause(); err != nil {
+	if err := servers.LocalNodes(c)[frozen].Pause(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	writer.Set([]byte("pa/a"), []byte("1"))
@@ -152,7 +152,7 @@ func testPaused(t *testing.T, c *cluster.Cluster) {
 	late := homedAt(t, c, "300ms", frozen)
 	kvtest.Begin(t, late)
 	kvtest.ExpectRead(t, late, "1", "pa/b")
-	if err := servers.LocalNodes(c)[frozen].Resume(); err != nil {
+	if err := servers.LocalNodes(c)[frozen].Resume(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -165,7 +165,7 @@ func testMajorityLost(t *testing.T, c *cluster.Cluster) {
 	s := homedAt(t, c, "1s", 0)
 	old := newSession(t, drivertest.Open(t, etcd.Open, c.URL()+"?reads=serializable"), "")
 	for _, i := range []int{1, 2} {
-		if err := servers.LocalNodes(c)[i].Kill(); err != nil {
+		if err := servers.LocalNodes(c)[i].Kill(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -241,7 +241,7 @@ func TestSeveralHosts(t *testing.T) {
 	if got := ask(t, d, "SELECT @@server_id"); got != "2" {
 		t.Errorf("a new connection goes to server %s", got)
 	}
-	if err := b.Kill(); err != nil {
+	if err := b.Kill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	err := s.Reset(t.Context())

@@ -163,7 +163,7 @@ func TestInterruptedCommits(t *testing.T) {
 					done := make(chan error, 1)
 					go func() { done <- s.Commit(t.Context()) }()
 					until(t, d, "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE LIKE '"+tc.state+"%'")
-					if err := m.Kill(); err != nil {
+					if err := m.Kill(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 					sqltest.WantError(t, "the commit", <-done, db.Unknown, "")

@@ -230,7 +230,7 @@ func TestInterruptedCommits(t *testing.T) {
 		{"cancel", signal("pg_cancel_backend"), true},
 		{"terminate", signal("pg_terminate_backend"), true},
 		{"kill", func(t *testing.T, _ *session, _ int64) {
-			if err := pg.Kill(); err != nil {
+			if err := pg.Kill(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}, false},

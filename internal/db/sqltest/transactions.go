@@ -177,10 +177,10 @@ func Deadlock(t *testing.T, d db.SQL, b *Bank, mode db.Mode, code string) {
 
 // Server is what a test does to the server's processes.
 type Server interface {
-	Kill() error
+	Kill(context.Context) error
 	Restart(context.Context) error
-	Pause() error
-	Resume() error
+	Pause(context.Context) error
+	Resume(context.Context) error
 }
 
 // Restarts: a transaction on a connection of the server before is surely not
@@ -191,7 +191,7 @@ func Restarts(t *testing.T, server Server, d db.SQL, b *Bank) {
 		s, ctx := Session(t, d, mode, ""), t.Context()
 		for _, down := range []func(context.Context) error{
 			server.Restart, // in good order: the session gets a message
-			func(ctx context.Context) error { return errors.Join(server.Kill(), server.Restart(ctx)) },
+			func(ctx context.Context) error { return errors.Join(server.Kill(ctx), server.Restart(ctx)) },
 		} {
 			drivertest.Must(t, Transact(ctx, s, false, false, b.Touch(0, 1)))
 			drivertest.Must(t, down(ctx))
@@ -203,7 +203,7 @@ func Restarts(t *testing.T, server Server, d db.SQL, b *Bank) {
 				t.Errorf("after Reset: %v", err)
 			}
 		}
-		drivertest.Must(t, server.Kill())
+		drivertest.Must(t, server.Kill(ctx))
 		WantError(t, "Reset without a server", s.Reset(ctx), db.Unavailable, "")
 		drivertest.Must(t, server.Restart(ctx))
 	})
@@ -228,7 +228,7 @@ func Frozen(t *testing.T, server Server, d db.SQL, b *Bank, impatient func(db.SQ
 	for _, s := range []db.SQLSession{nil, interactive, pipelined, flushed, querying} {
 		impatient(s, soon)
 	}
-	drivertest.Must(t, server.Pause())
+	drivertest.Must(t, server.Pause(ctx))
 	WantError(t, "interactive", Transact(ctx, interactive, false, false, touch), db.Unavailable, "")
 	WantError(t, "pipelined", Transact(ctx, pipelined, false, false, touch), db.Unknown, "")
 	WantError(t, "COMMIT", flushed.Commit(ctx), db.Unknown, "")
@@ -240,7 +240,7 @@ func Frozen(t *testing.T, server Server, d db.SQL, b *Bank, impatient func(db.SQ
 	time.AfterFunc(10*time.Millisecond, func() { cancel(errors.New("the run is over")) })
 	impatient(cancelled, time.Hour)
 	WantError(t, "cancelled", Transact(over, cancelled, false, false, touch), db.Unknown, "")
-	drivertest.Must(t, server.Resume())
+	drivertest.Must(t, server.Resume(ctx))
 	impatient(nil, time.Minute)
 	drivertest.Must(t, cancelled.Reset(ctx))
 	WantError(t, "a context that has ended", Transact(over, cancelled, false, false, touch), db.Unavailable, "")

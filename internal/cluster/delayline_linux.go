@@ -30,11 +30,9 @@ const (
 	virtioHeader = 10 // bytes
 	// maxFrame is the largest IPv4 packet, with its frame and header.
 	maxFrame = virtioHeader + 14 + 65535
-	// typeOffset is where a frame says what it holds.
-	typeOffset = virtioHeader + 12
-	// maxHeld bounds the bytes that one direction holds back. More are dropped, as
-	// a router drops what its memory does not hold.
-	maxHeld = 64 << 20
+	// maxHeld bounds the bytes that one direction holds back, and maxFrames the frames.
+	// More are dropped, as a router drops what its memory does not hold.
+	maxHeld, maxFrames = 64 << 20, 1 << 16
 	// queueShare is how long a frame may wait for its turn on a narrow link before it
 	// is dropped, unless no more bytes than minQueue wait.
 	queueShare = 5 // of a second, that is 200 ms
@@ -157,7 +155,7 @@ type frame struct {
 func newDelayLine(to *os.File, link Link, direction uint64) *delayLine {
 	d := &delayLine{
 		to: to, random: rand.New(rand.NewPCG(link.Seed, direction)),
-		frames: make(chan frame, 1<<16), flush: make(chan struct{}), written: make(chan struct{}),
+		frames: make(chan frame, maxFrames), flush: make(chan struct{}), written: make(chan struct{}),
 	}
 	d.link.Store(&link)
 	go d.let()
@@ -170,7 +168,7 @@ func (d *delayLine) carry(from *os.File) {
 	for {
 		size, err := from.Read(buffer)
 		switch {
-		case err == nil && size > typeOffset+1:
+		case err == nil && size > virtioHeader:
 			d.take(buffer[:size])
 		case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, os.ErrClosed):
 			return
@@ -180,14 +178,8 @@ func (d *delayLine) carry(from *os.File) {
 	}
 }
 
-// take sets when a frame is due, or drops it. Those of ARP, which ask for the address of
-// a neighbour's link, pass at once: between machines in different places, which a delay
-// stands for, there are none.
+// take sets when a frame is due, or drops it.
 func (d *delayLine) take(bytes []byte) {
-	if binary.BigEndian.Uint16(bytes[typeOffset:]) == unix.ETH_P_ARP {
-		d.write(bytes)
-		return
-	}
 	link, due := d.link.Load(), time.Now()
 	if link.Loss > 0 && d.random.Float64() < link.Loss {
 		return

@@ -4,9 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"io"
+	"math"
 	"math/rand/v2"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
 )
 
 func TestLoss(t *testing.T) {
@@ -155,6 +160,109 @@ func orderKept(t *testing.T, n *Network, from int) {
 			t.Fatalf("datagram %d came after %d", i, last)
 		} else {
 			last = i
+		}
+	}
+}
+
+// TestNetemValues holds what the kernel is told: times in microseconds, rounded up, and
+// losses in percent. What it cannot do as a wire does is left to a wire.
+func TestNetemValues(t *testing.T) {
+	for _, test := range []struct {
+		link    Link
+		latency uint32
+		loss    float32
+		same    bool
+	}{
+		{Link{}, 0, 0, true},
+		{Link{Delay: 30 * time.Millisecond, Seed: 7}, 30_000, 0, true},
+		{Link{Delay: time.Microsecond + 1}, 2, 0, true},
+		{Link{Delay: maxDelay}, 30_000_000, 0, true},
+		{Link{Loss: 0.125}, 0, 12.5, true},
+		{Link{Loss: 1}, 0, 100, true},
+		{Link{Delay: time.Second, Jitter: time.Millisecond}, 1_000_000, 0, false},
+		{Link{Bandwidth: 1 << 20}, 0, 0, false},
+	} {
+		got, same := test.link.netem()
+		want := netlink.NetemQdiscAttrs{Latency: test.latency, Loss: test.loss, Limit: 65536}
+		if got != want || same != test.same {
+			t.Errorf("%+v gives %+v, %t; want %+v, %t", test.link, got, same, want, test.same)
+		}
+	}
+	if ticks := netlink.TickInUsec(); ticks > 0 && ticks*float64(maxDelay/time.Microsecond) > math.MaxUint32 {
+		t.Errorf("the longest delay does not fit into netem's ticks, of which a microsecond has %v", ticks)
+	}
+}
+
+// TestMeans holds by what a link is shaped: the wire where the kernel has no netem, and for
+// what netem cannot do. Where the kernel refuses a netem that it is said to have, the link
+// stays as it was.
+func TestMeans(t *testing.T) {
+	n := newNamespaces(t, 1)
+	f := n.backend.(*namespaces)
+	var has bool
+	if err := f.within(f.switchNS.ns, func() error {
+		out, err := exec.Command("tc", "qdisc", "add", "dev", clientPort, "root", "netem").CombinedOutput()
+		if has = err == nil; has {
+			return exec.Command("tc", "qdisc", "del", "dev", clientPort, "root").Run()
+		}
+		t.Logf("tc: %v: %s", err, out)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath("tc"); err == nil && has != f.netem {
+		t.Errorf("tc says that the kernel has netem: %t, the network that it has: %t", has, f.netem)
+	}
+	const delay = 5 * time.Millisecond
+	for _, link := range []Link{{Delay: delay}, {Delay: delay, Jitter: 1}, {Bandwidth: minBandwidth << 10}} {
+		e, err := n.Degrade(t.Context(), []int{0}, link)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, want := f.hosts[0], "a delay line of our own"
+		if f.netem && link.Jitter == 0 && link.Bandwidth == 0 {
+			want = "the kernel's netem"
+		}
+		if !strings.HasSuffix(e.Seen, ", by "+want) || (h.wire == nil) != (len(h.netem) == 2) {
+			t.Errorf("%+v: %s; wire %v, netem %v", link, e.Seen, h.wire, h.netem)
+		}
+		seen, err := e.Heal(t.Context())
+		if err != nil || h.wire != nil || len(h.netem) > 0 || h.detached {
+			t.Errorf("%+v is not healed: %s, %v", link, seen, err)
+		}
+	}
+	if f.netem {
+		return
+	}
+	f.netem = true
+	if _, err := n.Shape(t.Context(), 0, Link{Delay: delay}); err == nil || !strings.Contains(err.Error(), "netem on the link eth0") {
+		t.Errorf("netem on a kernel without it: %v", err)
+	}
+	if h := f.hosts[0]; h.wire != nil || len(h.netem) > 0 || h.detached {
+		t.Errorf("after a refusal the link is not as it was: %+v", h)
+	}
+	expectCut(t, n, 1, nil)
+}
+
+// TestNoARP holds that nobody has to ask for a hardware address, of a host that came later
+// neither: over a slow link the answer would come too late.
+func TestNoARP(t *testing.T) {
+	n := newNamespaces(t, 1)
+	if _, err := n.Add(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f := n.backend.(*namespaces)
+	for number, e := range map[int]end{Client: f.homeEnd, 0: {f.hosts[0].links, hostLink}, 1: {f.hosts[1].links, hostLink}} {
+		link, err := e.links.LinkByName(e.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if link.Attrs().HardwareAddr.String() != hardwareAddr(number).String() {
+			t.Errorf("%s has the hardware address %v", endpointName(number), link.Attrs().HardwareAddr)
+		}
+		known, err := e.links.NeighList(link.Attrs().Index, netlink.FAMILY_V4)
+		if err != nil || len(known) != 2 || known[0].State != netlink.NUD_PERMANENT || known[1].State != netlink.NUD_PERMANENT {
+			t.Errorf("%s knows %v, %v", endpointName(number), known, err)
 		}
 	}
 }

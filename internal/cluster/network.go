@@ -27,8 +27,8 @@ type Network struct {
 	closed bool
 }
 
-// backend is what makes a network of namespaces. Network calls addHost, filter,
-// shape and close one at a time; inside may be called at any time.
+// backend is what makes a network of namespaces. Network calls all but inside
+// one at a time; inside may be called at any time.
 type backend interface {
 	addHost(number int) (netip.Addr, error)
 	// inside makes the calling thread, which is locked to its goroutine, one of
@@ -38,6 +38,8 @@ type backend interface {
 	filter(cuts []Cut) error
 	// shape sets what one host's link is like; the zero Link is as it was made.
 	shape(number int, link Link) error
+	// shapedBy names what does it.
+	shapedBy(number int) string
 	addr(number int) netip.Addr
 	close() error
 }

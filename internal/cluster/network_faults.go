@@ -199,9 +199,15 @@ func (n *Network) Partition(ctx context.Context, cuts []Cut) (Effect, error) {
 
 // Degrade is Shape of several hosts at once that measures the links from this
 // program, one after the other, when they are shaped and when they are healed. The
-// link asks for one of Delay, Loss and Bandwidth.
+// link asks for one of Delay, Loss and Bandwidth. The effect says what makes it.
 func (n *Network) Degrade(ctx context.Context, hosts []int, link Link) (Effect, error) {
-	return degrade(ctx, n, hosts, link)
+	e, err := degrade(ctx, n, hosts, link)
+	if err == nil && len(hosts) > 0 {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		e.Seen += ", by " + n.backend.shapedBy(hosts[0])
+	}
+	return e, err
 }
 
 func partition(ctx context.Context, w wires, cuts []Cut) (Effect, error) {

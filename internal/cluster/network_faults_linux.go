@@ -63,23 +63,47 @@ func addressAt(offset uint32, addr netip.Addr) []expr.Any {
 	}
 }
 
-// shape puts a wire of this program's own between a host's port and the bridge,
-// changes the one that is there, or takes it away. The kernel's netem is missing from
-// many kernels, and its jitter changes the order of packets. The packets of about a
-// millisecond are lost when a wire comes and when it goes.
+// shape has the kernel's netem delay and lose packets at both ends of a host's link where
+// the kernel has it. Else, and for what netem cannot do in the same way, it puts a wire of
+// this program's own between the host's port and the bridge, or changes the one that is
+// there. The packets of about a millisecond are lost when a wire comes and when it goes.
+// When a netem is changed or goes, those that it holds back are lost: if they were let out
+// at once later ones could overtake them.
+//
+// Netem has not been tried on a kernel that has it. Whoever shapes a link measures it.
 func (n *namespaces) shape(number int, link Link) error {
 	h := n.hosts[number]
-	switch {
-	case link == Link{}:
-		return errors.Join(h.cutWire(), n.reattach(h))
-	case h.wire != nil:
+	attrs, same := link.netem()
+	netem := n.netem && same
+	if h.wire != nil && !netem && link != (Link{}) {
 		h.wire.set(link)
 		return nil
 	}
-	if err := n.newWire(h, link); err != nil {
-		return errors.Join(err, h.cutWire(), n.reattach(h))
+	err := n.unshape(h)
+	switch {
+	case err != nil || link == Link{}:
+		return err
+	case netem:
+		err = n.addNetem(h, attrs)
+	default:
+		err = n.newWire(h, link)
 	}
-	return nil
+	if err != nil {
+		err = errors.Join(err, n.unshape(h))
+	}
+	return err
+}
+
+// unshape makes a host's link as it was made.
+func (n *namespaces) unshape(h *hostSpace) error {
+	return errors.Join(h.removeNetem(), h.cutWire(), n.reattach(h))
+}
+
+func (n *namespaces) shapedBy(number int) string {
+	if n.hosts[number].wire != nil {
+		return "a delay line of our own"
+	}
+	return "the kernel's netem"
 }
 
 // newWire takes a host's port off the bridge and puts a wire between.

@@ -40,8 +40,9 @@ type namespaces struct {
 	home     netns.NsHandle // this program's own
 	switchNS namespace      // the switch
 	bridge   netlink.Link
-	homeLink bool // this program's link was made
+	homeEnd  end  // this program's link; without a handle before it was made
 	filtered bool // there were rules
+	netem    bool // the kernel has it
 }
 
 type namespace struct {
@@ -55,8 +56,9 @@ type namespace struct {
 type hostSpace struct {
 	namespace
 	number   int
-	wire     *wire // holds packets back and drops them; nil while the link is as it was made
+	wire     *wire // holds packets back and drops them; nil while there is none
 	detached bool  // the port was taken off the bridge
+	netem    []end // on which the kernel does that
 }
 
 const (
@@ -96,27 +98,24 @@ func (n *namespaces) build() (err error) {
 	if err != nil {
 		return fmt.Errorf("make a bridge: %w", err)
 	}
-	if err := n.attach(clientPort, portIndex+clientLast, n.homeName(), n.home); err != nil {
-		return err
-	}
-	n.homeLink = true
 	home, err := netlink.NewHandleAt(n.home, unix.NETLINK_ROUTE)
 	if err != nil {
 		return fmt.Errorf("look at this program's network namespace: %w", err)
 	}
-	defer home.Close()
-	link, err := home.LinkByName(n.homeName())
+	n.homeEnd = end{home, ourPrefix + n.id} // in at most 15 characters
+	if err := n.attach(clientPort, Client, n.homeEnd.name, n.home); err != nil {
+		return err
+	}
+	link, err := home.LinkByName(n.homeEnd.name)
 	if err != nil {
-		return fmt.Errorf("make the link %s: %w", n.homeName(), err)
+		return fmt.Errorf("make the link %s: %w", n.homeEnd.name, err)
 	}
 	if n.subnet, err = takeSubnet(home, link); err != nil {
 		return err
 	}
-	return setUp(end{home, n.homeName()}, end{links, clientPort})
+	n.netem = end{links, clientPort}.hasNetem()
+	return setUp(n.homeEnd, end{links, clientPort})
 }
-
-// homeName is this program's own link, in at most 15 characters.
-func (n *namespaces) homeName() string { return ourPrefix + n.id }
 
 func named(name string) netlink.LinkAttrs {
 	attrs := netlink.NewLinkAttrs()
@@ -179,10 +178,10 @@ func (p *namespace) close() error {
 // the same (linkwatch_urgent_event), else within a second.
 const portIndex = 1 << 20
 
-// attach joins a new link of a namespace to a new port of the bridge.
-func (n *namespaces) attach(port string, index int, link string, ns netns.NsHandle) error {
-	veth := &netlink.Veth{LinkAttrs: named(port), PeerName: link, PeerNamespace: netlink.NsFd(ns)}
-	veth.Index = index
+// attach joins a new link of a host, or of this program, to a new port of the bridge.
+func (n *namespaces) attach(port string, number int, link string, ns netns.NsHandle) error {
+	veth := &netlink.Veth{LinkAttrs: named(port), PeerName: link, PeerNamespace: netlink.NsFd(ns), PeerHardwareAddr: hardwareAddr(number)}
+	veth.Index = portIndex + int(lastByte(number))
 	veth.MasterIndex = n.bridge.Attrs().Index
 	if err := n.switchNS.links.LinkAdd(veth); err != nil {
 		return fmt.Errorf("make the link %s: %w", link, err)
@@ -237,7 +236,7 @@ func (n *namespaces) addHost(number int) (netip.Addr, error) {
 	}
 	var link netlink.Link
 	addr := n.addr(number)
-	if err = n.attach(p.name, portIndex+number, hostLink, p.ns); err == nil {
+	if err = n.attach(p.name, number, hostLink, p.ns); err == nil {
 		link, err = p.links.LinkByName(hostLink)
 	}
 	if err == nil {
@@ -245,6 +244,9 @@ func (n *namespaces) addHost(number int) (netip.Addr, error) {
 	}
 	if err == nil {
 		err = setUp(end{p.links, hostLink}, end{n.switchNS.links, p.name})
+	}
+	if err == nil {
+		err = n.acquaint(number, end{p.links, hostLink})
 	}
 	if err != nil {
 		return addr, errors.Join(fmt.Errorf("give the address %s to %s: %w", addr, p.name, err), p.close())
@@ -259,14 +261,52 @@ func addressOf(addr netip.Addr, subnet netip.Prefix) *netlink.Addr {
 	return &netlink.Addr{IPNet: &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(subnet.Bits(), 32)}}
 }
 
+// acquaint lets a new host and all others know each other's hardware address for good,
+// so that none asks by ARP. A slow or lossy link would slow or lose the question, which
+// is given up after 3 s.
+func (n *namespaces) acquaint(number int, new end) error {
+	ends := map[int]end{Client: n.homeEnd}
+	for _, h := range n.hosts {
+		ends[h.number] = end{h.links, hostLink}
+	}
+	for other, e := range ends {
+		if err := errors.Join(n.know(new, other), n.know(e, number)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// know tells one end the hardware address of a host, or of this program.
+func (n *namespaces) know(at end, number int) error {
+	link, err := at.links.LinkByName(at.name)
+	if err != nil {
+		return err
+	}
+	return at.links.NeighSet(&netlink.Neigh{
+		LinkIndex: link.Attrs().Index, State: netlink.NUD_PERMANENT, IP: n.addr(number).AsSlice(), HardwareAddr: hardwareAddr(number),
+	})
+}
+
 // addr is the address of a host, or of this program, by number.
 func (n *namespaces) addr(number int) netip.Addr {
 	bytes := n.subnet.Addr().As4()
-	bytes[3] = byte(number + 1)
-	if number == Client {
-		bytes[3] = clientLast
-	}
+	bytes[3] = lastByte(number)
 	return netip.AddrFrom4(bytes)
+}
+
+// lastByte is that of a host's addresses, or of this program's.
+func lastByte(number int) byte {
+	if number == Client {
+		return clientLast
+	}
+	return byte(number + 1)
+}
+
+// hardwareAddr is a local address, which need not differ from those of other networks.
+// udev changes one that the kernel has chosen.
+func hardwareAddr(number int) net.HardwareAddr {
+	return net.HardwareAddr{2, 's', 't', 'r', 'o', lastByte(number)}
 }
 
 // inside keeps the namespaces from being closed until leave: so no process is
@@ -308,13 +348,14 @@ func (n *namespaces) close() error {
 	for _, h := range n.hosts {
 		err = errors.Join(err, h.cutWire(), h.close())
 	}
-	if n.homeLink {
+	if n.homeEnd.links != nil {
 		// The port at the other end goes with it. The kernel would do it too, but
 		// some time after the switch is closed.
-		if errLink := removeLink(n.homeName()); errLink != nil {
+		if errLink := n.homeEnd.remove(); errLink != nil {
 			return errors.Join(err, errLink)
 		}
-		n.homeLink = false
+		n.homeEnd.links.Close()
+		n.homeEnd.links = nil
 	}
 	err = errors.Join(err, n.switchNS.close())
 	if err == nil && n.home.IsOpen() {
@@ -323,17 +364,17 @@ func (n *namespaces) close() error {
 	return err
 }
 
-// removeLink removes a link with its other end, if it is there.
-func removeLink(name string) error {
-	link, err := netlink.LinkByName(name)
+// remove removes a link with its other end, if it is there.
+func (e end) remove() error {
+	link, err := e.links.LinkByName(e.name)
 	if err == nil {
-		err = netlink.LinkDel(link)
+		err = e.links.LinkDel(link)
 	}
 	if notFound := (netlink.LinkNotFoundError{}); errors.As(err, &notFound) || errors.Is(err, unix.ENODEV) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("remove the link %s: %w", name, err)
+		return fmt.Errorf("remove the link %s: %w", e.name, err)
 	}
 	return nil
 }

@@ -210,7 +210,7 @@ func TestNamespaces(t *testing.T) {
 		t.Errorf("three hosts have the addresses %v", addresses)
 	}
 	for range 20 { // no thread of this program has stayed inside
-		link := n.backend.(*namespaces).homeName()
+		link := n.backend.(*namespaces).homeEnd.name
 		if _, err := net.InterfaceByName(link); err != nil {
 			t.Fatalf("a thread does not see %s: %v", link, err)
 		}

@@ -206,7 +206,7 @@ func (s *sqlSession) falsify(ctx context.Context) {
 	}
 	wanted := []Fault{LostUpdate, WriteSkew}
 	if s.readOnly {
-		wanted = []Fault{StaleRead, ReadSkew}
+		wanted = []Fault{StaleRead, ReadSkew, LongFork}
 		for _, c := range s.calls[s.asked:] {
 			if c.reads() {
 				s.soil(ctx, c)
@@ -224,6 +224,12 @@ func (s *sqlSession) falsify(ctx context.Context) {
 		}
 	}
 	if len(reads) == 0 {
+		return
+	}
+	if fault == LongFork {
+		if seen, forked := s.d.fork.read(ctx, reads[0]); s.replace(reads[0], seen) && forked {
+			s.in.count(fault)
+		}
 		return
 	}
 	if !s.readOnly { // one of the reads is old

@@ -48,7 +48,7 @@ func (in *Injector) count(fault Fault) {
 func (in *Injector) Wrap(database db.Database) db.Database {
 	switch d := database.(type) {
 	case db.SQL:
-		own := &sqlDatabase{SQL: d, in: in, past: past{database: d}}
+		own := &sqlDatabase{SQL: d, in: in, past: past{database: d}, fork: newFork(d)}
 		if bulk, ok := database.(db.BulkLoader); ok {
 			return bulkDatabase{own, bulk}
 		}

@@ -37,6 +37,7 @@ const (
 	DirtyRead    Fault = "dirty-read"
 	StaleRead    Fault = "stale-read"
 	ReadSkew     Fault = "read-skew"
+	LongFork     Fault = "long-fork" // of SQL
 	LostUpdate   Fault = "lost-update"
 	WriteSkew    Fault = "write-skew"
 	Overdraft    Fault = "overdraft"          // of SQL
@@ -68,7 +69,7 @@ var places = map[Fault][]Step{
 
 	LostAck: {Commit}, Ghost: {Commit}, Torn: {Commit}, DoubleApply: {Commit}, PhantomMoney: {Commit}, Swap: {Commit},
 	Overdraft: {Commit}, UnknownLies: {Commit}, FalseAck: {Commit},
-	DirtyRead: {Commit}, LostUpdate: {Read}, WriteSkew: {Read}, StaleRead: {Read}, ReadSkew: {Read},
+	DirtyRead: {Commit}, LostUpdate: {Read}, WriteSkew: {Read}, StaleRead: {Read}, ReadSkew: {Read}, LongFork: {Read},
 }
 
 // Rule lets a fault happen at a step.

@@ -14,6 +14,7 @@ type sqlDatabase struct {
 	db.SQL
 	in    *Injector
 	past  past
+	fork  fork
 	dirty dirty
 	crash atomic.Int64 // commits yet to be lost
 }
@@ -21,6 +22,7 @@ type sqlDatabase struct {
 // Close closes the database inside too.
 func (d *sqlDatabase) Close() error {
 	d.past.close()
+	d.fork.close()
 	return d.SQL.Close()
 }
 
@@ -181,6 +183,10 @@ func (s *sqlSession) Commit(ctx context.Context) error {
 			s.late, s.early = slices.Clone(s.calls), s.random.IntN(2) == 0
 			return s.lost(ctx, Commit)
 		}
+	}
+	if s.writes() {
+		s.d.fork.begins(s)
+		defer s.d.fork.ended(s)
 	}
 	err := s.commit(ctx, func() error { return s.SQLSession.Commit(ctx) })
 	if db.ConstraintOf(err) == db.CheckFailed && s.draw(ctx, Commit, Overdraft) != "" {

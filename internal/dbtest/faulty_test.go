@@ -285,6 +285,7 @@ func TestSQLMutants(t *testing.T) {
 		{DirtyRead, Commit, bank.Atomic},
 		{StaleRead, Read, bank.Atomic},
 		{ReadSkew, Read, bank.Atomic},
+		{LongFork, Read, bank.Atomic},
 		{LostUpdate, Read, bank.RMW},
 		{WriteSkew, Read, bank.RMW},
 	}...) {
@@ -292,20 +293,23 @@ func TestSQLMutants(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/seed=%d", m.fault, seed), func(t *testing.T) {
 				t.Parallel()
 				rate := map[Step]float64{Commit: 0.05, Read: 0.2}[m.step]
-				if m.fault == Overdraft { // few transfers are refused
+				if m.fault == Overdraft || m.fault == LongFork { // few transfers are refused, and few readers meet
 					rate = 1
 				}
 				script := fmt.Sprintf("seed %d; %s %s %g", seed, m.fault, m.step, rate)
 				in, database, _ := wrapped(t, openSQLite(t), script)
-				c := small()
+				c, count := small(), uint64(2000)
 				c.Accounts, c.Update, c.Seed, c.Audits, c.InquiryShare, c.JointShare = 40, m.style, uint64(seed), 0, 0.3, 0.3
+				if m.fault == LongFork { // few commits at a time, few accounts a commit, few accounts to read
+					c.Accounts, c.Clients, c.PayrollShare, count = 10, 2, 0, 4000
+				}
 				w := newBank(t, database, func(own *bank.Config) { *own = c })
 				r := newTrial(t, database, w, "")
 				r.retries = 5 // what a mutant aborts for good is given up
 				r.load(t)
 				r.attach(t)
 				in.Enable(true)
-				r.drive(t, 2000)
+				r.drive(t, count)
 				in.Enable(false)
 				r.download(t)
 				r.check(t)
@@ -316,6 +320,9 @@ func TestSQLMutants(t *testing.T) {
 				t.Logf("%d times: %s", in.Fired(m.fault), r.status(name).Detail)
 				if result := r.status(name); result.Status != check.Invalid {
 					t.Errorf("%d times, and %s is %v: %s", in.Fired(m.fault), name, result.Status, result.Detail)
+				}
+				if detail := r.status(name).Detail; m.fault == LongFork && !strings.Contains(detail, "Long fork") {
+					t.Errorf("each reader saw a consistent snapshot, and the detail is %s", detail)
 				}
 				if v := check.Verdict(r.results); v != check.Invalid && r.status(name).Required {
 					t.Errorf("the verdict is %v", v)

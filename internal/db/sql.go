@@ -103,10 +103,16 @@ type Statement struct {
 	SQL     string
 	Params  []Type
 	Columns []Type // of the rows it returns; none for a statement that returns no rows
+	// Counted asks for Result.Affected. A Counted statement has no Columns and calls no
+	// procedure. It may cost a round trip beside statements that return rows.
+	Counted bool
 }
 
-// Result is what one statement brought: rows, or the number of rows affected.
+// Result is what one statement brought.
 type Result struct {
+	// Affected is how many rows a Counted statement has inserted or deleted, or has
+	// found to update, changed by that or not. Of other statements it is not known, and
+	// a driver may leave it 0.
 	Affected int64
 	Columns  int
 	Values   []Value // row by row
@@ -189,6 +195,13 @@ func (d *Dialect) Statement(sql string, columns ...Type) *Statement {
 		}
 		return d.Placeholder(len(s.Params))
 	})
+	return s
+}
+
+// Counted is Statement for one without columns whose affected rows are asked for.
+func (d *Dialect) Counted(sql string) *Statement {
+	s := d.Statement(sql)
+	s.Counted = true
 	return s
 }
 

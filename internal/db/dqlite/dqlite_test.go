@@ -89,7 +89,7 @@ func statements(t *testing.T, d db.SQL) {
 			{sqltest.With(sql("INSERT INTO things VALUES (1, 2, 3, 'x') ON CONFLICT DO NOTHING"), nil), 0},
 			{sqltest.With(sql("UPDATE accounts SET version = 0"), nil), 3},
 		} {
-			r, err := sqltest.Do(ctx, s, x.Statement)
+			r, err := sqltest.Do(ctx, s, sqltest.Counted(x.Statement))
 			if err != nil || r.Affected != x.affected {
 				t.Errorf("statement %d: %+v, %v, want %d affected", i, r, err, x.affected)
 			}

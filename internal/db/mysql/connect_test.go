@@ -18,8 +18,6 @@ import (
 	"testing"
 	"time"
 
-	client "github.com/go-sql-driver/mysql"
-
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
@@ -333,34 +331,6 @@ func TestTLSAndCompression(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-	}
-}
-
-// TestTally holds what newTally says of the client library.
-func TestTally(t *testing.T) {
-	d := openFresh(t)
-	bank.Make(t, d, 4)
-	s := newSession(t, d, db.Pipelined, "")
-	if s.tally.Type().Elem().Kind().String() != "int64" {
-		t.Errorf("the list holds %v", s.tally.Type())
-	}
-	rows, err := s.query("SELECT 1; UPDATE accounts SET version = 7 WHERE ban < 3; SELECT 2; DELETE FROM ledger; SELECT nothing; SELECT 3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var refused *client.MySQLError
-	for err == nil {
-		err = rows.(interface{ NextResultSet() error }).NextResultSet()
-	}
-	if !errors.As(err, &refused) || refused.Number != 1054 {
-		t.Fatal(err)
-	}
-	var got []int64
-	for i := range s.tally.Len() {
-		got = append(got, s.tally.Index(i).Int())
-	}
-	if fmt.Sprint(got) != "[0 3 0 0 0]" {
-		t.Errorf("the list is %v", got)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sort"
 
 	client "github.com/go-sql-driver/mysql"
 
@@ -19,8 +18,8 @@ import (
 // returns has no place in the answer to a prepared statement of this library.
 func (s *session) execute(ctx context.Context, p *prepared, args []db.Value) *db.Error {
 	if p.call {
-		s.queue = p.append(s.queue[:0], args)
-		s.ends = append(s.ends[:0], len(s.queue))
+		s.clear()
+		s.add(p, args)
 		return s.send(ctx, "execute a statement", wire.Before)
 	}
 	if err := s.arm(ctx, true); err != nil {
@@ -104,13 +103,39 @@ func (s *session) settle(r *db.Result, p *prepared, start int) {
 	}
 }
 
-// After a CALL, which may return any number of result sets, a packet that goes on
-// has a query whose result set says by its only column that there are no more of
-// them.
+// The marker is a query whose result set says by its only column that everything sent
+// before it was answered. A packet that has rows but does not end with them needs one,
+// because the library passes over answers without rows; so does a CALL with other
+// statements, because it may return any number of result sets.
 const (
-	ended = "stroppy_ended"
-	end   = ";SELECT 1 AS " + ended
+	ended  = "stroppy_ended"
+	marker = ";SELECT 1 AS " + ended
 )
+
+// queue is the statements that were not sent.
+type queue struct {
+	texts  []byte // with semicolons between them
+	rows   bool   // some may return rows
+	calls  bool   // one is a CALL
+	counts bool   // some are Counted
+}
+
+func (q *queue) clear() { *q = queue{texts: q.texts[:0]} }
+
+// fits says that a statement can travel with those in the queue: the library tells
+// affected rows only of a packet without rows, and the end of a CALL shows by the
+// marker or the packet's end.
+func (q *queue) fits(p *prepared) bool {
+	return !(p.rows && (q.counts || q.calls) || q.rows && p.statement.Counted)
+}
+
+func (q *queue) add(p *prepared, args []db.Value) {
+	if len(q.texts) > 0 {
+		q.texts = append(q.texts, ';')
+	}
+	q.texts = p.append(q.texts, args)
+	q.rows, q.calls, q.counts = q.rows || p.rows, q.calls || p.call, q.counts || p.statement.Counted
+}
 
 // send sends everything that is queued as one packet, with the beginning before
 // it unless the server has it and with COMMIT after it if at is committing, and
@@ -119,32 +144,30 @@ func (s *session) send(ctx context.Context, what string, at wire.Phase) *db.Erro
 	if err := s.arm(ctx, true); err != nil {
 		return wire.Lost(s.op(what), err, wire.Before)
 	}
-	x := packet{session: s, batch: s.pending[s.ready:], begins: s.state == wire.Queued, commits: at == wire.Committing}
-	x.assemble()
+	x := packet{session: s, batch: s.pending[s.ready:]}
+	x.assemble(s.state == wire.Queued, at == wire.Committing)
 	s.state = wire.Open
 	sent := s.out
 	err := x.receive()
 	if err == nil {
 		s.ready = len(s.pending)
-		s.queue, s.ends = s.queue[:0], s.ends[:0]
+		s.clear()
 		return nil
 	}
 	if u, ok := err.(unreadable); ok {
-		if x.commits {
-			return wire.Lost(s.op(what), fmt.Errorf("the result of a statement cannot be read: %w", u.error), at)
+		err = fmt.Errorf("the result of a statement cannot be read: %w", u.error)
+		if at == wire.Committing {
+			return wire.Lost(s.op(what), err, at)
 		}
-		return db.Fatalf(s.op(what), "the result of a statement cannot be read: %w", u.error)
+		return db.Fatalf(s.op(what), "%w", err)
 	}
-	var refused *client.MySQLError
-	i := len(x.batch)
-	if errors.As(err, &refused) {
-		if i = x.refused; i < len(x.batch) {
-			at = wire.Before // the server has not come to COMMIT
-		}
+	_, refused := errors.AsType[*client.MySQLError](err)
+	if refused && x.to <= len(x.batch) {
+		at = wire.Before // the server has not come to COMMIT
 	}
 	own := s.failure(ctx, s.op(what), err, at, sent)
-	if own.Class == db.Fatal && i >= 0 && i < len(x.batch) {
-		own.Op = s.op("execute " + db.Shorten(x.batch[i].statement.SQL))
+	if among := x.batch[x.from:min(x.to, len(x.batch))]; refused && own.Class == db.Fatal && len(among) == 1 {
+		own.Op = s.op("execute " + db.Shorten(among[0].statement.SQL))
 	}
 	return own
 }
@@ -152,35 +175,33 @@ func (s *session) send(ctx context.Context, what string, at wire.Phase) *db.Erro
 // packet is one exchange of several statements.
 type packet struct {
 	*session
-	batch           []*prepared
-	begins, commits bool
-	sets            driver.Rows // the answers that have rows; nil until the packet is sent
-	refused         int         // the statement that the server refused: -1 the beginning, len(batch) COMMIT
+	batch   []*prepared
+	first   int         // the place of the batch among all answers
+	answers int         // how many are due, without the marker's
+	marked  bool        // the marker is at the end, and was not answered
+	sets    driver.Rows // the answers that have rows; nil until the packet is sent
+	// The server is at one of the statements [from, to) of the batch, behind which
+	// COMMIT has a number.
+	from, to int
 }
 
-func (x *packet) assemble() {
-	x.text = x.text[:0]
-	if x.begins {
+func (x *packet) assemble(begins, commits bool) {
+	x.text, x.answers, x.to = x.text[:0], len(x.batch), len(x.batch)+1
+	if begins {
 		x.text = append(append(x.text, x.beginning()...), ';')
+		x.first = 1
+		x.answers++
 	}
-	from := 0
-	for i, p := range x.batch {
-		if i > 0 {
-			x.text = append(x.text, ';')
-		}
-		x.text = append(x.text, x.queue[from:x.ends[i]]...)
-		from = x.ends[i]
-		if p.call && !x.last(i) {
-			x.text = append(x.text, end...)
-		}
-	}
-	if x.commits {
+	x.text = append(x.text, x.texts...)
+	if commits {
 		x.text = append(x.text, ";COMMIT"...)
+		x.answers++
+	}
+	x.marked = x.rows && (commits || !x.batch[len(x.batch)-1].rows || x.calls && x.answers > 1)
+	if x.marked {
+		x.text = append(x.text, marker...)
 	}
 }
-
-// last says that nothing comes after a statement.
-func (x *packet) last(i int) bool { return i == len(x.batch)-1 && !x.commits }
 
 // Why an answer cannot belong to what was sent.
 var (
@@ -188,8 +209,43 @@ var (
 	errUnasked    = errors.New("the server answered what nobody asked")
 )
 
+// receive sends the packet and reads all answers to it.
+func (x *packet) receive() (err error) {
+	if !x.rows {
+		return x.count()
+	}
+	for i, p := range x.batch {
+		if p.rows && err == nil {
+			err = x.take(i, p)
+		}
+	}
+	if err == nil {
+		err = x.finish()
+	}
+	if x.sets != nil {
+		err = cmp.Or(err, x.sets.Close()) // which reads what is left
+	}
+	return err
+}
+
+// count sends a packet in which nothing returns rows, and keeps the affected rows.
+func (x *packet) count() error {
+	done, err := x.exec(string(x.text))
+	if err != nil {
+		return err
+	}
+	counts := done.(client.Result).AllRowsAffected()
+	if len(counts) != x.answers {
+		return errUnanswered
+	}
+	for i := range x.batch {
+		x.results[x.ready+i].Affected = counts[x.first+i]
+	}
+	return nil
+}
+
 // next sends the packet, and goes to the next answer with rows; errUnanswered if
-// there is none. The library passes over the answers without rows.
+// there is none.
 func (x *packet) next() (err error) {
 	if x.sets == nil {
 		if x.sets, err = x.query(string(x.text)); err == nil && len(x.sets.Columns()) == 0 {
@@ -203,111 +259,56 @@ func (x *packet) next() (err error) {
 	return err
 }
 
-// answered is how many answers have begun, of which each statement has one but
-// for a CALL, which may have more.
-func (x *packet) answered() int { return x.tally.Len() }
-
-// receive sends the packet and reads all answers to it.
-func (x *packet) receive() error {
-	place := 0 // of the next statement's answer among all
-	if x.begins {
-		place = 1
+// atMarker says whether the answer that next went to is that of the marker.
+func (x *packet) atMarker() bool {
+	columns := x.sets.Columns()
+	if x.marked && len(columns) == 1 && columns[0] == ended {
+		x.marked = false
+		return true
 	}
-	x.places = x.places[:0]
-	var bad, err error
-	for i, p := range x.batch {
-		x.places = append(x.places, place)
-		if !p.call && len(p.statement.Columns) == 0 {
-			place++
-			continue
-		}
-		err = x.take(p, place, x.last(i), &x.results[x.ready+i])
-		if u, ok := err.(unreadable); ok {
-			bad, err = cmp.Or(bad, error(u)), nil
-		}
-		if err != nil {
-			break
-		}
-		place++
-		if p.call {
-			place = x.answered()
-		}
-	}
-	taken := err == nil
-	if taken {
-		err = x.finish(place)
-	}
-	x.refused = sort.SearchInts(x.places, x.answered()) - 1
-	if taken && x.answered() > place {
-		x.refused = len(x.batch)
-	}
-	if x.sets != nil {
-		if e := x.sets.Close(); err == nil {
-			err = e
-		}
-	}
-	return cmp.Or(err, bad)
+	return false
 }
 
-// finish reads what comes after the last result that is wanted, and counts the
-// rows that statements without rows have affected.
-func (x *packet) finish(place int) error {
-	var err error
-	for err == nil {
-		if err = x.next(); err == nil && x.answered() > place {
-			err = errUnasked
+// take reads the rows of statement i.
+func (x *packet) take(i int, p *prepared) error {
+	start := len(x.values)
+	x.to = i + 1
+	if p.call {
+		x.to = len(x.batch) + 1
+	}
+	for more := true; more; more = p.call {
+		err := x.next()
+		if p.call && (err == nil && x.atMarker() || !x.marked && errors.Is(err, errUnanswered)) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		x.from = i
+		if len(p.statement.Columns) > 0 {
+			err = x.read(x.sets, p.statement.Columns, nil)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	if !errors.Is(err, errUnanswered) {
-		return err
-	}
-	if x.commits {
-		place++
-	}
-	if x.answered() != place {
-		return errUnanswered
-	}
-	for i, p := range x.batch {
-		if !p.call && len(p.statement.Columns) == 0 {
-			x.results[x.ready+i].Affected = x.tally.Index(x.places[i]).Int()
-		}
-	}
+	x.from = i + 1
+	x.settle(&x.results[x.ready+i], p, start)
 	return nil
 }
 
-// take reads the rows of one statement, whose answer has a place among all. Before
-// it may come rows that nobody wanted.
-func (x *packet) take(p *prepared, place int, last bool, r *db.Result) error {
-	start := len(x.values)
-	var bad error
-	for {
-		err := x.next()
-		if p.call && last && errors.Is(err, errUnanswered) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if x.answered() <= place {
-			continue
-		}
-		if p.call {
-			if columns := x.sets.Columns(); len(columns) == 1 && columns[0] == ended {
-				break
-			}
-			if len(p.statement.Columns) == 0 {
-				continue
-			}
-		}
-		err = x.read(x.sets, p.statement.Columns, nil)
-		if _, ok := err.(unreadable); err != nil && !ok {
-			return err
-		}
-		bad = cmp.Or(bad, err)
-		if !p.call {
-			break
-		}
+// finish sees to it that the rest of the packet was answered, and nothing else.
+func (x *packet) finish() error {
+	x.to = len(x.batch) + 1
+	err := x.next()
+	if err == nil && x.atMarker() {
+		err = x.next()
 	}
-	x.settle(r, p, start)
-	return bad
+	switch {
+	case err == nil:
+		return errUnasked
+	case errors.Is(err, errUnanswered) && !x.marked:
+		return nil
+	}
+	return err
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"reflect"
 	"strings"
 	"syscall"
 	"time"
@@ -25,24 +24,6 @@ type link struct {
 	product  product
 	used     time.Time // when it was last known to work
 	prepared map[*db.Statement]*prepared
-	tally    reflect.Value // see newTally
-}
-
-// newTally returns the list in which the library notes, for each answer to the
-// last packet, how many rows its statement affected: 0 for one with rows, and one
-// more for an error. The library shows it to those who want no rows
-// (mysql.Result.AllRowsAffected) and hides it from those who do; a query for the
-// count after each statement would cost the server a fifth of a transfer. A test
-// holds that this version of the library keeps the list as it is read here.
-func newTally(conn driver.Conn) (reflect.Value, error) {
-	if c := reflect.ValueOf(conn); c.Kind() == reflect.Pointer && c.Elem().Kind() == reflect.Struct {
-		if result := c.Elem().FieldByName("result"); result.Kind() == reflect.Struct {
-			if list := result.FieldByName("affectedRows"); list.Kind() == reflect.Slice && list.Type().Elem().Kind() == reflect.Int64 {
-				return list, nil
-			}
-		}
-	}
-	return reflect.Value{}, errors.New("this version of github.com/go-sql-driver/mysql does not keep the list of affected rows where it was: build with the version that go.mod names")
 }
 
 // never is the context of all calls of the library: the connection below it ends them.
@@ -129,12 +110,7 @@ func (d *Database) dial(ctx context.Context, op string, host int) (*link, *db.Er
 	if err != nil {
 		return nil, connectError(ctx, op, d.server.product, err)
 	}
-	l := &link{counted: w, conn: conn, host: host, product: d.server.product, used: time.Now(), prepared: make(map[*db.Statement]*prepared)}
-	if l.tally, err = newTally(conn); err != nil {
-		l.end()
-		return nil, db.Fatalf(op, "%w", err)
-	}
-	return l, nil
+	return &link{counted: w, conn: conn, host: host, product: d.server.product, used: time.Now(), prepared: make(map[*db.Statement]*prepared)}, nil
 }
 
 // prepareLink makes a new connection fit for sessions.

@@ -113,7 +113,11 @@ func TestKilledInATransaction(t *testing.T) {
 			err = killed(t, s, d, "KILL QUERY", func() error {
 				return sqltest.Transact(t.Context(), s, false, tc.flush, bank.Touch(0, 1), asleep, bank.Touch(0, 1))
 			})
-			sqltest.WantError(t, "KILL QUERY", err, db.Aborted, "1317")
+			if want = db.Aborted; tc.mode == db.Pipelined && !tc.flush {
+				want = db.Unknown // the server may have come to COMMIT
+				drivertest.Must(t, s.Reset(t.Context()))
+			}
+			sqltest.WantError(t, "KILL QUERY", err, want, "1317")
 			if cents := bank.Balance(t, s, 0); cents != 1000_00 {
 				t.Errorf("a transaction that was killed has left %d", cents)
 			}

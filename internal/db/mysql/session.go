@@ -23,10 +23,8 @@ type session struct {
 	state    wire.State // of the transaction
 	readOnly bool       // of the transaction
 
-	queue     []byte      // the texts of the statements that were not sent
-	ends      []int       // where each of them ends in queue
+	queue
 	text      []byte      // of the packet that is sent
-	places    []int       // of its statements' answers
 	pending   []*prepared // the statement of each result
 	ready     int         // results that are available
 	results   []db.Result // as many as pending
@@ -108,7 +106,7 @@ func (s *session) Begin(ctx context.Context, readOnly bool) error {
 	}
 	s.pending, s.results = s.pending[:0], s.results[:0]
 	s.values, s.bytes = s.values[:0], s.bytes[:0]
-	s.queue, s.ends = s.queue[:0], s.ends[:0]
+	s.clear()
 	s.ready = 0
 	s.state, s.readOnly = wire.Queued, readOnly
 	if s.options.Mode == db.Interactive {
@@ -171,6 +169,11 @@ func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Val
 	if err != nil {
 		return 0, s.fail(ctx, err)
 	}
+	if !s.fits(p) {
+		if err := s.Flush(ctx); err != nil {
+			return 0, err
+		}
+	}
 	i := len(s.pending)
 	s.pending = append(s.pending, p)
 	s.results = append(s.results, db.Result{})
@@ -180,9 +183,8 @@ func (s *session) Do(ctx context.Context, statement *db.Statement, args []db.Val
 		}
 		return i, nil
 	}
-	s.queue = p.append(s.queue, args)
-	s.ends = append(s.ends, len(s.queue))
-	if len(s.queue) > largeBatch {
+	s.add(p, args)
+	if len(s.texts) > largeBatch {
 		return i, s.Flush(ctx)
 	}
 	return i, nil

@@ -18,6 +18,7 @@ type prepared struct {
 	statement *db.Statement
 	parts     []string // of its text, around the parameters
 	call      bool     // it calls a procedure, which may return several result sets
+	rows      bool     // it may return rows
 	handle    driver.Stmt
 	args      []driver.NamedValue
 }
@@ -31,6 +32,7 @@ func newPrepared(s *db.Statement) (*prepared, error) {
 	}
 	first, _, _ := strings.Cut(strings.TrimSpace(s.SQL), " ")
 	p.call = strings.EqualFold(first, "CALL")
+	p.rows = p.call || len(s.Columns) > 0
 	p.args = make([]driver.NamedValue, len(s.Params))
 	for i := range p.args {
 		p.args[i].Ordinal = i + 1

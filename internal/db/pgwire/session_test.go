@@ -18,7 +18,7 @@ func TestResultsAreTheSame(t *testing.T) {
 	sqltest.Execute(t, d, "CREATE TABLE things (id BIGINT PRIMARY KEY, i BIGINT, m NUMERIC(20,2), s VARCHAR(40))")
 	insert := &db.Statement{
 		SQL:    "INSERT INTO things VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
-		Params: []db.Type{db.Integer, db.Integer, db.Decimal, db.Text},
+		Params: []db.Type{db.Integer, db.Integer, db.Decimal, db.Text}, Counted: true,
 	}
 	all := &db.Statement{SQL: "SELECT i, m, s FROM things ORDER BY id", Columns: []db.Type{db.Integer, db.Decimal, db.Text}}
 	other := &db.Statement{
@@ -27,15 +27,15 @@ func TestResultsAreTheSame(t *testing.T) {
 	}
 	ignored := &db.Statement{SQL: "SELECT generate_series(1, 3)"}
 	empty := &db.Statement{SQL: ""}
-	clean := &db.Statement{SQL: "DELETE FROM things"}
+	clean := &db.Statement{SQL: "DELETE FROM things", Counted: true}
 	const text = "a 'quoted' \\ text"
 	work := append(sqltest.Extremes(insert, text), []sqltest.Statement{
 		sqltest.With(insert, []db.Value{sqltest.Number(5), sqltest.Number(9), sqltest.Number(9), {Text: []byte("a key that is there")}}),
 		sqltest.With(all, nil), sqltest.With(other, nil), sqltest.With(ignored, nil), sqltest.With(empty, nil),
 		bank.See(0), bank.Touch(3, 0), bank.Touch(77, 0), sqltest.With(clean, nil),
 	}...)
-	want := sqltest.SameResults(t, d, work, func([]db.Result) {})
-	if explicit := sqltest.SameResults(t, way{}.on(d), work, func([]db.Result) {}); fmt.Sprint(explicit) != fmt.Sprint(want) {
+	want := sqltest.SameResults(t, d, work)
+	if explicit := sqltest.SameResults(t, way{}.on(d), work); fmt.Sprint(explicit) != fmt.Sprint(want) {
 		t.Errorf("with BEGIN and COMMIT %+v, want %+v", explicit, want)
 	}
 	sqltest.WantExtremes(t, want[7], text)

@@ -123,7 +123,8 @@ var (
 	leg = &db.Statement{
 		SQL: "INSERT INTO ledger (transfer, number, bic, ban, amount, version)" +
 			" SELECT ?1, ?2, bic, ban, ?5, version FROM account WHERE bic = ?3 AND ban = ?4",
-		Params: []db.Type{db.Integer, db.Integer, db.Text, db.Text, db.Decimal},
+		Params:  []db.Type{db.Integer, db.Integer, db.Text, db.Text, db.Decimal},
+		Counted: true,
 	}
 )
 
@@ -153,8 +154,8 @@ func (t *transfer) do(ctx context.Context, s db.SQLSession) error {
 		return err
 	}
 	for i := range 4 {
-		if s.Result(i).Affected != 1 {
-			return fmt.Errorf("statement %d affected %d rows", i, s.Result(i).Affected)
+		if r := s.Result(i); r.Rows() != 1 && r.Affected != 1 {
+			return fmt.Errorf("statement %d brought %+v", i, r)
 		}
 	}
 	return nil

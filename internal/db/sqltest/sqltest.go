@@ -65,6 +65,13 @@ type Statement struct {
 
 func With(s *db.Statement, args []db.Value) Statement { return Statement{S: s, Args: args} }
 
+// Counted is a statement whose affected rows are asked for.
+func Counted(x Statement) Statement {
+	s := *x.S
+	s.Counted = true
+	return Statement{&s, x.Args}
+}
+
 func Number(n int64) db.Value { return db.Value{Int: n} }
 
 // Transact runs statements in one transaction and commits it, with a Flush before

@@ -36,7 +36,7 @@ func NewSQL(kind Kind, database db.SQL, table string) *SQL {
 		clear:   d.Statement("DELETE FROM " + kind.Table),
 		write:   d.Statement("INSERT INTO " + kind.Table + " (name, value) VALUES ({text}, {text})"),
 		set:     d.Statement(update),
-		compare: d.Statement(update + " AND value = {text}"),
+		compare: d.Counted(update + " AND value = {text}"),
 	}
 }
 

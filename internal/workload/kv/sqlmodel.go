@@ -39,7 +39,7 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, table), config: c, next: next}
 	d := m.Dialect
 	m.read = d.Statement("SELECT record_value FROM stroppy_kv WHERE record_key = {text}", db.Text)
-	m.update = d.Statement("UPDATE stroppy_kv SET record_value = {text} WHERE record_key = {text}")
+	m.update = d.Counted("UPDATE stroppy_kv SET record_value = {text} WHERE record_key = {text}")
 	m.insert = d.Statement("INSERT INTO stroppy_kv (record_key, record_value) VALUES ({text}, {text})")
 	m.all = d.Statement("SELECT record_key, record_value FROM stroppy_kv", db.Text, db.Text)
 	m.scan = d.Statement(m.all.SQL+" WHERE record_key >= {text} ORDER BY record_key LIMIT {integer}", db.Text, db.Text)

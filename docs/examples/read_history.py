@@ -92,7 +92,7 @@ class File:
         with open(path, "rb") as f:
             self.data = f.read()
         self.path, self.complete = path, False
-        if self.data[:8] != MAGIC:
+        if self.data[:8] != MAGIC or len(self.data) < 24:
             raise ValueError(f"{path}: no file of Stroppy's")
         version, kind, length, checksum = struct.unpack_from("<IIII", self.data, 8)
         if version != FORMAT:
@@ -108,6 +108,8 @@ class File:
         running = crc32c(struct.pack("<I", self.checksum))
         while at < len(self.data):
             if self.data[at:at + 4] == b"end!":
+                if len(self.data) - at < 28:
+                    return  # cut off
                 footer = struct.unpack_from("<QQI", self.data, at + 4)
                 (checksum,) = struct.unpack_from("<I", self.data, at + 24)
                 if at + 28 != len(self.data) or crc32c(self.data[at:at + 24]) != checksum or footer != (count, records, running):
@@ -240,6 +242,9 @@ def summary(directory):
             raise ValueError(f"{file.path}: it is of another run than the history beside it")
     rows = list(objects(held, unexpected))
     entries = [leg for leg in legs(book) if leg["mark"] == 0]
+    for file in (held, book):
+        if not file.complete:
+            raise ValueError(f"{file.path}: it is not whole")
     expected = collections.Counter()
     for entry in entries:
         expected[entry["object"]] += entry["amount"]

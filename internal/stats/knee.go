@@ -52,7 +52,7 @@ func FindKnee(steps []Step) Knee {
 	for _, s := range sorted[:max(2, len(sorted)/3)] {
 		low = append(low, s.Latency)
 	}
-	flat, beyond := median(low), len(sorted)
+	flat, beyond := Median(low), len(sorted)
 	for beyond > 0 && (sorted[beyond-1].Latency > bend*flat || sorted[beyond-1].Achieved < kept*sorted[beyond-1].Offered) {
 		beyond--
 	}

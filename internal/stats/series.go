@@ -167,11 +167,11 @@ func TPS(series []Second, from, to int) (middle, most float64) {
 	if len(committed) == 0 {
 		return 0, 0
 	}
-	return median(committed), slices.Max(committed)
+	return Median(committed), slices.Max(committed)
 }
 
-// median sorts the values, one at least; of an even number it is the mean of the middle two.
-func median(values []float64) float64 {
+// Median sorts the values, one at least; of an even number it is the mean of the middle two.
+func Median(values []float64) float64 {
 	slices.Sort(values)
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }

@@ -159,7 +159,7 @@ func senSlope(y []float64) float64 {
 			slopes = append(slopes, (y[j]-y[i])/float64(j-i))
 		}
 	}
-	return median(slopes)
+	return Median(slopes)
 }
 
 // trendProbability returns how probable a Mann-Kendall statistic at least this

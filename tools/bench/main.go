@@ -42,13 +42,11 @@ type suite struct {
 	out     *tabwriter.Writer
 }
 
-// part is a group of measurements.
-type part struct {
+// parts are groups of measurements.
+var parts = []struct {
 	name    string
 	measure func(*suite) error
-}
-
-var parts = []part{
+}{
 	{"postgres", (*suite).bank}, {"tpcb", (*suite).tpcb}, {"kv", (*suite).kv},
 	{"harness", (*suite).harness}, {"memory", (*suite).memory}, {"connections", (*suite).connections},
 }

@@ -126,7 +126,7 @@ func (s *server) tpcbModes(medium string) error {
 	return nil
 }
 
-// tpcbLoad loads the tables anew, runs one transaction on them, and returns the seconds
+// tpcbLoad replaces the tables, runs one transaction on them, and returns the seconds
 // that the load took.
 func (s *server) tpcbLoad() (float64, error) {
 	r, err := s.runWorkload("tpcb", "--db="+s.URL(), tpcbClients, "--scale="+strconv.Itoa(tpcbScale), "--seed=1", "--count=1")
@@ -136,7 +136,7 @@ func (s *server) tpcbLoad() (float64, error) {
 	return r.Load.Seconds, nil
 }
 
-// tpcbFresh loads the tables anew, with what is to be written to the disk written.
+// tpcbFresh replaces the tables, with what is to be written to the disk written.
 func (s *server) tpcbFresh() error {
 	if _, err := s.tpcbLoad(); err != nil {
 		return err

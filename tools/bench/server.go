@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strconv"
 	"time"
 
 	"stroppy/internal/cluster"
 	"stroppy/internal/cluster/postgres"
+	"stroppy/internal/stats"
 )
 
 // server is a PostgreSQL server on which both sides are measured alternately.
@@ -37,7 +37,6 @@ func (s *suite) serve(options cluster.Options, measure func(*server) error) erro
 	return measure(&server{s, started, pgbench, psql})
 }
 
-// sql runs one statement.
 func (s *server) sql(statement string) error {
 	_, err := run(exec.CommandContext(s.ctx, s.psql, "-XAtq", "-c", statement, s.URL()))
 	return err
@@ -96,7 +95,6 @@ func (s *server) ours(name, workload string, args ...string) contender {
 	}}
 }
 
-// theirs runs pgbench.
 func (s *server) theirs(name string, args ...string) contender {
 	return contender{name, func() (speed, error) { return s.peer(args...) }}
 }
@@ -126,30 +124,22 @@ func (s *server) contest(turns int, all []contender, before, between func() erro
 	}
 	medians := map[string]speed{}
 	for _, c := range all {
-		medians[c.name] = speed{median(rates[c.name]), median(costs[c.name])}
+		medians[c.name] = speed{stats.Median(rates[c.name]), stats.Median(costs[c.name])}
 	}
 	return medians, nil
 }
 
 // loads measures both loads alternately, A B B A, because what a load finds of the one
-// before, such as recycled WAL, shall come to both alike. It returns the medians.
+// before, such as recycled WAL, must come to both alike. It returns the medians.
 func (s *server) loads(ours, theirs func() (seconds float64, err error)) (a, b float64, err error) {
-	sides := []func() (float64, error){theirs, ours}
-	times := make([][]float64, len(sides))
-	for turn := range s.repeats {
-		for i := range sides {
-			side := (i + turn) % len(sides)
-			if err := s.settle(); err != nil {
-				return 0, 0, err
-			}
-			seconds, err := sides[side]()
-			if err != nil {
-				return 0, 0, err
-			}
-			times[side] = append(times[side], seconds)
-		}
+	side := func(name string, load func() (float64, error)) contender {
+		return contender{name, func() (speed, error) {
+			seconds, err := load()
+			return speed{cost: seconds}, err
+		}}
 	}
-	return median(times[1]), median(times[0]), nil
+	reached, err := s.contest(s.repeats, []contender{side("theirs", theirs), side("ours", ours)}, s.settle, s.settle)
+	return reached["ours"].cost, reached["theirs"].cost, err
 }
 
 // timed returns the seconds that a command takes.
@@ -159,10 +149,4 @@ func (s *server) timed(name string, args ...string) func() (float64, error) {
 		_, err := run(exec.CommandContext(s.ctx, name, args...))
 		return time.Since(start).Seconds(), err
 	}
-}
-
-func median(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	return (values[(n-1)/2] + values[n/2]) / 2
 }

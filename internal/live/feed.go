@@ -43,17 +43,13 @@ type Snapshot struct {
 	Seconds []stats.Second // of the load phase, the warm-up included
 
 	Latencies *stats.Reading // of all committed transactions of the load phase; nil before it
-	Warmup    Warmup
+	// What was there when the warm-up ended, which is not measured; zero: there was none.
+	Warmup          run.State
+	WarmupLatencies *stats.Reading
 
 	Final  *report.Input // what the run's directory says of it; nil while it runs
 	Notes  []string      // further notes for the reader
 	Broken string        // why nothing more will come, where there is no result
-}
-
-// Warmup is what was there when the warm-up ended, which is not measured.
-type Warmup struct {
-	Committed, Rejected, Aborted, Unknown uint64
-	Latencies                             *stats.Reading
 }
 
 // Over says that nothing will change any more.
@@ -156,8 +152,8 @@ func (f *Feed) take(fresh []stats.Second) {
 		return
 	}
 	f.warm = true
-	if c := n.State.Counters; n.Result.Drive.WarmupSeconds > 0 {
-		n.Warmup = Warmup{c.Committed, c.Rejected, c.Aborted, c.Unknown, n.Latencies}
+	if n.Result.Drive.WarmupSeconds > 0 {
+		n.Warmup, n.WarmupLatencies = n.State, n.Latencies
 	}
 }
 

@@ -66,7 +66,7 @@ func (s *Snapshot) result() *report.Result {
 // drive is what the load phase has come to since its warm-up.
 func (s *Snapshot) drive() *report.Drive {
 	d := *s.Result.Drive
-	c, w := s.State.Counters, s.Warmup
+	c, w := s.State.Counters, s.Warmup.Counters
 	elapsed := s.State.Elapsed.Seconds() - d.WarmupSeconds
 	if elapsed < 0 {
 		return &d
@@ -95,10 +95,10 @@ func (s *Snapshot) drive() *report.Drive {
 
 // measured are the latencies since the warm-up.
 func (s *Snapshot) measured() *stats.Reading {
-	if s.Latencies == nil || s.Warmup.Latencies == nil {
+	if s.Latencies == nil || s.WarmupLatencies == nil {
 		return s.Latencies
 	}
-	return s.Latencies.Since(s.Warmup.Latencies)
+	return s.Latencies.Since(s.WarmupLatencies)
 }
 
 // latency is a reading as the report has it; nil of nothing.

@@ -25,16 +25,6 @@ import (
 	"stroppy/internal/report"
 )
 
-// The bounds of the server. Its readers come once a second or less often.
-const (
-	maxConnections = 128
-	maxHeader      = 16 << 10
-	headerTime     = 5 * time.Second
-	readTime       = 10 * time.Second
-	writeTime      = 30 * time.Second
-	idleTime       = time.Minute
-)
-
 // lingering is how long the end is shown to browsers, which ask each second.
 const lingering = 2500 * time.Millisecond
 
@@ -93,13 +83,14 @@ func Listen(feed *Feed, address string, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w: name another address", address, err)
 	}
-	s := &Server{feed: feed, Options: o, listener: netutil.LimitListener(listener, maxConnections), started: strconv.FormatInt(time.Now().UnixNano(), 36)}
+	s := &Server{feed: feed, Options: o, listener: netutil.LimitListener(listener, 128), started: strconv.FormatInt(time.Now().UnixNano(), 36)}
 	if host, _, err := net.SplitHostPort(address); err == nil && s.Loopback() {
 		s.named = host
 	}
+	// Readers come once a second or less often.
 	s.http = http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: headerTime, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: idleTime,
-		MaxHeaderBytes: maxHeader, ErrorLog: log.New(io.Discard, "", 0), // what a reader does wrong is no news of the run
+		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute,
+		MaxHeaderBytes: 16 << 10, ErrorLog: log.New(io.Discard, "", 0), // what a reader does wrong is no news of the run
 	}
 	return s, nil
 }
@@ -118,18 +109,18 @@ func (s *Server) Loopback() bool {
 
 // Close stops listening. Those who look at the page are shown the end before
 // that, if one has come; nobody else is waited for, and none of them for long.
-func (s *Server) Close() { s.close.Do(s.end) }
-
-func (s *Server) end() {
-	if now := s.feed.Snapshot(); now.Over() && time.Since(time.Unix(0, s.asked.Load())) < lingering {
-		time.Sleep(lingering)
-	}
-	limited, stop := context.WithTimeout(context.Background(), time.Second)
-	defer stop()
-	if s.http.Shutdown(limited) != nil {
-		_ = s.http.Close() // readers that are slow lose their connection
-	}
-	_ = s.listener.Close() // Serve may not have been called
+func (s *Server) Close() {
+	s.close.Do(func() {
+		if now := s.feed.Snapshot(); now.Over() && time.Since(time.Unix(0, s.asked.Load())) < lingering {
+			time.Sleep(lingering)
+		}
+		limited, stop := context.WithTimeout(context.Background(), time.Second)
+		defer stop()
+		if s.http.Shutdown(limited) != nil {
+			_ = s.http.Close() // readers that are slow lose their connection
+		}
+		_ = s.listener.Close() // Serve may not have been called
+	})
 }
 
 func (s *Server) handler() http.Handler {

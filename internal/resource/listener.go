@@ -15,28 +15,19 @@ import (
 // this machine's, nobody listens there, or the system does not report who: that
 // takes the same user, or root.
 func Listener(address string) (Group, bool) {
-	host, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return Group{}, false
-	}
+	host, text, _ := net.SplitHostPort(address) // both are empty after an error
 	port, err := strconv.Atoi(text)
 	if err != nil || !local(host) {
 		return Group{}, false
 	}
 	sockets, err := psnet.Connections("tcp")
-	if err != nil {
-		return Group{}, false
-	}
 	var first int32
-	for _, s := range sockets {
-		if s.Status != "LISTEN" || int(s.Laddr.Port) != port || s.Pid == 0 {
-			continue
-		}
-		if first == 0 || s.Pid < first { // children hold their parent's socket too
+	for _, s := range sockets { // children hold their parent's socket too
+		if s.Status == "LISTEN" && int(s.Laddr.Port) == port && s.Pid != 0 && (first == 0 || s.Pid < first) {
 			first = s.Pid
 		}
 	}
-	if first == 0 {
+	if err != nil || first == 0 {
 		return Group{}, false
 	}
 	return Group{Name: address, PIDs: (&family{root: first}).pids}, true

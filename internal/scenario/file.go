@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -46,7 +47,7 @@ func (w Workloads) settings(name string, document *yaml.Node) ([]Setting, error)
 		return nil, fmt.Errorf("%s line %d: a scenario is a list of lines of the form key: value", name, root.Line)
 	}
 	var list []Setting
-	first := map[string]int{}
+	keys, first := w.Keys(), map[string]int{}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
@@ -57,11 +58,11 @@ func (w Workloads) settings(name string, document *yaml.Node) ([]Setting, error)
 			return nil, fmt.Errorf("%s stands twice: line %d has it already", source, line)
 		}
 		first[key.Value] = key.Line
-		found, ok := w.known(key.Value)
-		if !ok {
+		found := slices.IndexFunc(keys, func(k Key) bool { return k.Name == key.Value })
+		if found < 0 {
 			return nil, w.Unknown(source, key.Value)
 		}
-		text, err := plain(value, found.Lines)
+		text, err := plain(value, keys[found].Lines)
 		if err != nil {
 			return nil, fmt.Errorf("%s %w", source, err)
 		}

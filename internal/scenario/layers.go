@@ -15,9 +15,6 @@ import (
 // Prefix begins the name of every environment variable that sets a key.
 const Prefix = "STROPPY_"
 
-// testPrefix begins the variables of the project's own tests, which are no keys.
-const testPrefix = Prefix + "TEST_"
-
 // FileVariable names the scenario file, as --scenario does.
 const FileVariable = Prefix + "SCENARIO"
 
@@ -266,6 +263,7 @@ func Nearest(name string, names []string) string {
 	})
 }
 
+// clip is a text as a sentence can hold it.
 func clip(s string) string {
 	if runes := []rune(s); len(runes) > 100 {
 		return string(runes[:100]) + "…"
@@ -280,7 +278,7 @@ func (w Workloads) Environment(environ []string) (settings []Setting, file strin
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		switch {
-		case !strings.HasPrefix(name, Prefix), strings.HasPrefix(name, testPrefix):
+		case !strings.HasPrefix(name, Prefix), strings.HasPrefix(name, Prefix+"TEST_"): // of the project's own tests
 		case name == FileVariable:
 			file = value
 		default:

@@ -129,25 +129,17 @@ func (s *Scenario) howFast() error {
 	length, bounded := s.Rate.Length()
 	switch {
 	case s.Think > 0 && !s.Rate.Closed():
-		return fmt.Errorf("rate is %s and think-time is %v: clients that come at a rate do not wait for answers, so give one of them", brief(s.Rate), s.Think)
+		return fmt.Errorf("rate is %s and think-time is %v: clients that come at a rate do not wait for answers, so give one of them", clip(s.Rate.String()), s.Think)
 	case s.Arrival != "" && s.Rate.Closed() && s.Think == 0:
 		return fmt.Errorf("arrival is %s and rate is 0, which sends as fast as answers come: give a rate, such as --rate 1000, or leave arrival out", s.Arrival)
 	case !s.Rate.Closed() && s.MaxBacklog < uint64(s.Clients):
 		return fmt.Errorf("max-backlog is %d and there are %d clients: each has a queue of its own, so it must be at least %d", s.MaxBacklog, s.Clients, s.Clients)
 	case bounded && s.Count > 0:
-		return fmt.Errorf("rate is %s, which ends after %v, and count is %d: leave out the last stage's time, so that the count is surely done", brief(s.Rate), length, s.Count)
+		return fmt.Errorf("rate is %s, which ends after %v, and count is %d: leave out the last stage's time, so that the count is surely done", clip(s.Rate.String()), length, s.Count)
 	case bounded && s.Duration > length:
-		return fmt.Errorf("rate is %s, which ends after %v, and duration is %v: nothing would be sent in the rest, so leave out duration, or the last stage's time", brief(s.Rate), length, s.Duration)
+		return fmt.Errorf("rate is %s, which ends after %v, and duration is %v: nothing would be sent in the rest, so leave out duration, or the last stage's time", clip(s.Rate.String()), length, s.Duration)
 	}
 	return nil
-}
-
-// brief is a plan as a sentence can hold it.
-func brief(p pace.Plan) string {
-	if text := []rune(p.String()); len(text) > 60 {
-		return string(text[:60]) + "…"
-	}
-	return p.String()
 }
 
 func (s *Scenario) oneDatabase() error {

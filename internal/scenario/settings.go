@@ -10,12 +10,6 @@ import (
 	"stroppy/internal/setting"
 )
 
-// The names that settings take.
-var (
-	modes    = []string{"pipelined", "interactive", "procedure"}
-	arrivals = []string{pace.Uniform.String(), pace.Poisson.String()}
-)
-
 // Settings returns all settings, bound to the scenario, in the order of files and help.
 func (s *Scenario) Settings() []setting.Setting {
 	own := s.Config.Settings()
@@ -77,7 +71,7 @@ func (s *Scenario) general() []setting.Setting {
 		setting.Of(&s.Rate, "rate", "RATE",
 			"transactions per second, all clients together, such as 1000 or '1000 for 30s, 1000..5000 for 1m'; 0 sends as fast as answers come",
 			pace.Parse, pace.Plan.String).In(setting.Load),
-		setting.Text(&s.Arrival, "arrival", "NAME", "how transactions lie within the rate: uniform (the default), or poisson (Poisson arrivals)").In(setting.Load).OneOf(arrivals...),
+		setting.Text(&s.Arrival, "arrival", "NAME", "how transactions lie within the rate: uniform (the default), or poisson (Poisson arrivals)").In(setting.Load).OneOf(pace.Uniform.String(), pace.Poisson.String()),
 		setting.Duration(&s.Think, "think-time", "a client's pause between two transactions where no rate is given; its mean with --arrival poisson").In(setting.Load).Formerly("think"),
 		setting.Whole(&s.MaxBacklog, "max-backlog", "transactions of a rate that may be due and not sent; more are shed and counted").In(setting.Load).Between(1, maxBacklog).IdleIf(func() string {
 			if !s.Rate.Closed() {
@@ -86,7 +80,7 @@ func (s *Scenario) general() []setting.Setting {
 			return "rate is 0, which leaves nothing waiting: give a rate, such as --rate 1000"
 		}),
 		setting.Text(&s.Isolation, "isolation", "NAME", "isolation level as the database names it; its own default if not given").In(setting.Database),
-		setting.Text(&s.Mode, "mode", "MODE", "how statements travel: pipelined, interactive or procedure").In(setting.Database).OneOf(modes...),
+		setting.Text(&s.Mode, "mode", "MODE", "how statements travel: pipelined, interactive or procedure").In(setting.Database).OneOf("pipelined", "interactive", "procedure"),
 		unlessZero(setting.Of(&s.Expect, "expect", "LEVEL", "the level that the verdict is about; what the database claims if not given",
 			parseLevel, isolation.Level.String), &s.Expect).In(setting.Proof),
 		setting.Small(&s.Retries, "retries", "new tries of a transaction that was aborted").In(setting.Load).Between(0, 1_000_000),
@@ -160,12 +154,3 @@ func (k *Key) Switch() bool { return k.Setting.Switch() || k.Alias != nil && k.A
 
 // Variable returns the environment variable of the key, such as STROPPY_PAYROLL_SHARE.
 func (k *Key) Variable() string { return setting.Variable(Prefix, k.Name) }
-
-func (w Workloads) known(name string) (Key, bool) {
-	keys := w.Keys()
-	i := slices.IndexFunc(keys, func(k Key) bool { return k.Name == name })
-	if i < 0 {
-		return Key{}, false
-	}
-	return keys[i], true
-}

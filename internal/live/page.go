@@ -134,47 +134,38 @@ func (s *Snapshot) reason() string {
 }
 
 func (s *Snapshot) warnings() []report.PageNote {
-	notes := []report.PageNote{}
-	warn := func(format string, args ...any) {
-		notes = append(notes, report.PageNote{Kind: "warning", Text: fmt.Sprintf(format, args...)})
-	}
+	n := &report.Notes{}
 	for _, f := range s.Faults {
 		if Active(f) {
-			warn("The fault %s is in effect on %s since %.1f s.", f.Fault, f.Target, f.AtSeconds)
+			n.Warn("The fault %s is in effect on %s since %.1f s.", f.Fault, f.Target, f.AtSeconds)
 		}
 	}
 	if !s.driving() {
-		return notes
+		return n.All()
 	}
 	c := s.State.Counters
 	if c.Reconnecting > 0 {
-		warn("%d of %d clients have lost the database and try to reach it again.", c.Reconnecting, s.State.Clients)
+		n.Warn("%d of %d clients have lost the database and try to reach it again.", c.Reconnecting, s.State.Clients)
 	}
 	if c.Backlog > 0 {
-		warn("%d transactions are due and not sent yet.", c.Backlog)
+		n.Warn("%d transactions are due and not sent yet.", c.Backlog)
 	}
 	if c.Shed > 0 {
-		warn("%d transactions came due while the queue of late work was full and are never sent. The latencies do not hold them.", c.Shed)
+		n.Warn("%d transactions came due while the queue of late work was full and are never sent. The latencies do not hold them.", c.Shed)
 	}
-	return notes
+	return n.All()
 }
 
 // outcomes count what became of the transactions, the warm-up included.
 func (s *Snapshot) outcomes() []report.PageTable {
 	c := s.State.Counters
-	row := func(name string, n uint64, format string, args ...any) report.PageRow {
-		return report.PageRow{Cells: []string{name, fmt.Sprint(n), fmt.Sprintf(format, args...)}}
-	}
-	return []report.PageTable{{
-		Note: "So far, the warm-up included.", Columns: []string{"outcome", "transactions", "of these"}, Text: []int{0, 2},
-		Rows: []report.PageRow{
-			row("committed", c.Committed, ""),
-			row("rejected", c.Rejected, "by a rule of the workload"),
-			row("aborted", c.Aborted, "given up; of all, conflicts %d and retries %d", c.Conflicts, c.Retries),
-			row("unknown", c.Unknown, "in doubt; reconnects %d", c.Reconnects),
-			row("not sent", c.Backlog+c.Shed, "waiting %d · shed %d", c.Backlog, c.Shed),
-		},
-	}}
+	t := report.NewPageTable("", "So far, the warm-up included.", []int{0, 2}, "outcome", "transactions", "of these")
+	t.Add("committed", fmt.Sprint(c.Committed), "")
+	t.Add("rejected", fmt.Sprint(c.Rejected), "by a rule of the workload")
+	t.Add("aborted", fmt.Sprint(c.Aborted), fmt.Sprintf("given up; of all, conflicts %d and retries %d", c.Conflicts, c.Retries))
+	t.Add("unknown", fmt.Sprint(c.Unknown), fmt.Sprintf("in doubt; reconnects %d", c.Reconnects))
+	t.Add("not sent", fmt.Sprint(c.Backlog+c.Shed), fmt.Sprintf("waiting %d · shed %d", c.Backlog, c.Shed))
+	return []report.PageTable{t}
 }
 
 // finished says that the verdict, such as it is, has been reached.

@@ -193,7 +193,6 @@ func samples(s *Side) []stats.Sample {
 	return list
 }
 
-// comparedFigures are those of the table.
 var comparedFigures = []struct {
 	name string
 	of   func(*Drive) *float64

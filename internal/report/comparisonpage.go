@@ -87,7 +87,7 @@ func Compare(sides []Side, dir, command string) (*ComparisonData, error) {
 	}
 	d.Verdict, d.Reason = Together("run", judged)
 	d.Title = fmt.Sprintf("%s: comparison of %d sides, %s", Capital(d.Verdict), len(sides), OrNotKnown(d.Workload))
-	d.Table = table("", "Means over the runs of each side.", []int{0}, "")
+	d.Table = NewPageTable("", "Means over the runs of each side.", []int{0}, "")
 	for i := range sides {
 		d.Table.Columns = append(d.Table.Columns, letter(i))
 		d.Facts = append(d.Facts, Setting{Name: letter(i), Value: describe(&sides[i])})
@@ -235,7 +235,7 @@ func bucketed(r Recorded, width, n int) []*float64 {
 }
 
 func runsTable(sides []Side, dir string) PageTable {
-	t := table("", "The first column leads to the report of the run.", []int{0, 1, 2}, "run", "side", "verdict", "TPS mean", "p50 ms", "p99 ms", "max ms")
+	t := NewPageTable("", "The first column leads to the report of the run.", []int{0, 1, 2}, "run", "side", "verdict", "TPS mean", "p50 ms", "p99 ms", "max ms")
 	for i, side := range sides {
 		for _, run := range side.Runs {
 			d, verdict := run.Result.Drive, run.Result.Verdict

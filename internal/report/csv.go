@@ -1,7 +1,6 @@
 package report
 
 import (
-	"bufio"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"stroppy/internal/stats"
@@ -148,18 +146,17 @@ func header[T any](columns []column[T]) (names []string) {
 }
 
 func writeRows[T any](w io.Writer, columns []column[T], rows []T) error {
-	out := bufio.NewWriter(w) // whose Flush returns every earlier error
-	_, _ = out.WriteString(strings.Join(header(columns), ",") + "\n")
+	out := csv.NewWriter(w)
+	cells := header(columns)
+	_ = out.Write(cells) // Error returns every earlier error
 	for i := range rows {
 		for n, c := range columns {
-			if n > 0 {
-				_ = out.WriteByte(',')
-			}
-			_, _ = out.WriteString(cellText(c.of(&rows[i])))
+			cells[n] = cellText(c.of(&rows[i]))
 		}
-		_ = out.WriteByte('\n')
+		_ = out.Write(cells)
 	}
-	return out.Flush()
+	out.Flush()
+	return out.Error()
 }
 
 // readRows reads a file of rows whose first line names the columns, the first needed

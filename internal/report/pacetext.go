@@ -11,34 +11,22 @@ import (
 // to any.
 const behindShare = 0.1
 
-// What the measurements must not be read without.
-const (
-	unmeasuredText = "Nothing was measured: all transactions ended within the warm-up, which no measurement includes."
-	rebuiltText    = "The run ended before it wrote its measurements; these are from the recorded transactions. Errors, conflicts, reconnects, what was never sent, and the cost of the load phase are not known."
-	cutOffText     = "The run was cut off before its end: this is what was recorded until then."
-)
-
 // Unmeasured says that the load phase has had a warm-up and nothing after it.
 func (d *Drive) Unmeasured() bool { return d.Seconds <= 0 && d.WarmupSeconds > 0 }
 
 // phaseText reports how many clients ran for how long, and how they were paced.
 func (d *Drive) phaseText() string {
-	early := ""
+	length, early := seconds(d.Seconds), ""
+	switch {
+	case d.Unmeasured():
+		length = seconds(d.WarmupSeconds) + " of warm-up, and nothing measured"
+	case d.WarmupSeconds > 0:
+		length += " after " + seconds(d.WarmupSeconds) + " of warm-up"
+	}
 	if d.Interrupted {
 		early = "ended early by the user"
 	}
-	return joined(d.lengthText(), d.loopText(), early)
-}
-
-func (d *Drive) lengthText() string {
-	text := Counted(uint64(max(d.Clients, 0)), "client")
-	switch {
-	case d.Unmeasured():
-		return text + " for " + seconds(d.WarmupSeconds) + " of warm-up, and nothing measured"
-	case d.WarmupSeconds > 0:
-		return text + " for " + seconds(d.Seconds) + " after " + seconds(d.WarmupSeconds) + " of warm-up"
-	}
-	return text + " for " + seconds(d.Seconds)
+	return joined(Counted(uint64(max(d.Clients, 0)), "client")+" for "+length, d.loopText(), early)
 }
 
 func (d *Drive) loopText() string {
@@ -93,14 +81,6 @@ func (d *Drive) backlogText(c *Client) string {
 	return text + "."
 }
 
-func (d *Degradation) text() string {
-	less := "no"
-	if d.Loss() > 0 {
-		less = fmt.Sprintf("%.1f %%", 100*d.Loss())
-	}
-	return fmt.Sprintf("the throughput was %s less after the last heal than before the first fault: %s against %s per second", less, RateText(d.LastTPS), RateText(d.FirstTPS))
-}
-
 // bottleneck is why the client was it; empty where nothing says so.
 func (c *Client) bottleneck() string { return cmp.Or(c, &Client{}).Bottleneck }
 
@@ -109,12 +89,4 @@ func wereCount(n uint64) string {
 		return "1 was"
 	}
 	return group(n) + " were"
-}
-
-// clippedText warns of times that the percentiles do not have as they are.
-func (d *Drive) clippedText() string {
-	if d.Clipped == 0 {
-		return ""
-	}
-	return wereCount(d.Clipped) + " longer than an hour, which the percentiles take for an hour; mean and max have the true time"
 }

@@ -106,12 +106,11 @@ type PageRow struct {
 	Mark  string   `json:"mark,omitempty"` // the icon before it: invalid, unknown or warning
 }
 
-// table makes a table; text are the indexes of the columns that are no numbers.
-func table(title, note string, text []int, columns ...string) PageTable {
+// NewPageTable makes a table without rows; text are the indexes of the columns that are no numbers.
+func NewPageTable(title, note string, text []int, columns ...string) PageTable {
 	return PageTable{Title: title, Note: note, Columns: columns, Text: text, Rows: []PageRow{}}
 }
 
-// Add adds a row.
 func (t *PageTable) Add(cells ...string) { t.Rows = append(t.Rows, PageRow{Cells: cells}) }
 
 // WriteText writes the columns and rows for a terminal. A last column of text is wrapped.

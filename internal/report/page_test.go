@@ -301,7 +301,7 @@ func TestHistogramKeepsCounts(t *testing.T) {
 
 // TestMarkdown holds that a cell cannot make a column.
 func TestMarkdown(t *testing.T) {
-	table := table("", "", []int{0}, "a|b", "c")
+	table := NewPageTable("", "", []int{0}, "a|b", "c")
 	table.Add("x|y\nz", `1\2`)
 	want := "| a\\|b | c |\n| :-- | --: |\n| x\\|y z | 1\\\\2 |\n"
 	if got := table.markdown(); got != want {

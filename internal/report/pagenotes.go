@@ -16,7 +16,7 @@ const pacingLimit = 1
 func notes(r *Result, live bool) []PageNote {
 	n := &Notes{}
 	if !r.Finished && !live {
-		n.Warn(cutOffText)
+		n.Warn("The run was cut off before its end: this is what was recorded until then.")
 	}
 	bottleneck := r.Client.bottleneck()
 	if bottleneck != "" {
@@ -25,7 +25,7 @@ func notes(r *Result, live bool) []PageNote {
 	switch d := r.Drive; {
 	case d != nil:
 		if d.Unmeasured() && !live {
-			n.Warn(unmeasuredText)
+			n.Warn("Nothing was measured: all transactions ended within the warm-up, which no measurement includes.")
 		}
 		n.loadPhase(d, r.Client)
 		if p := d.Pacing; p != nil && p.P99 > pacingLimit && bottleneck == "" {
@@ -40,7 +40,8 @@ func notes(r *Result, live bool) []PageNote {
 		}
 	}
 	if d := r.Degradation; d != nil && d.Loss() > 0 {
-		n.Note("%s", Sentence(d.text()))
+		n.Note("The throughput was %.1f %% less after the last heal than before the first fault: %s against %s per second.",
+			100*d.Loss(), RateText(d.LastTPS), RateText(d.FirstTPS))
 	}
 	return n.All()
 }
@@ -50,7 +51,7 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 		n.Warn("The user ended the run early.")
 	}
 	if d.Rebuilt {
-		n.Warn(rebuiltText)
+		n.Warn("The run ended before it wrote its measurements; these are from the recorded transactions. Errors, conflicts, reconnects, what was never sent, and the cost of the load phase are not known.")
 	}
 	switch s := d.Steady; {
 	case s == nil || s.State == stats.Steady:
@@ -72,8 +73,8 @@ func (n *Notes) loadPhase(d *Drive, c *Client) {
 	if d.Retries > 0 && d.Outcomes["retried"] == nil {
 		n.Note("Some transactions were tried again. What they took is in the latencies of what committed; by itself it is not known.")
 	}
-	if text := d.clippedText(); text != "" {
-		n.Note("%s.", text)
+	if d.Clipped > 0 {
+		n.Note("%s longer than an hour, which the percentiles take for an hour; mean and max have the true time.", wereCount(d.Clipped))
 	}
 }
 

@@ -10,25 +10,22 @@ import (
 	"strings"
 )
 
-// pacingError names the row of the tool's own delay.
-const pacingError = "pacing error"
-
 // latencyTables are the percentiles, from each of the clocks and by outcome.
 func latencyTables(d *Drive) []PageTable {
 	columns := []string{"ms", "mean", "50 %", "90 %", "95 %", "99 %", "99.9 %", "max"}
-	clocks := table("Latency percentiles", "Of committed transactions, in milliseconds. Since due is measured from the intended start time and includes the wait for a free client; since sent does not.", []int{0}, columns...)
+	clocks := NewPageTable("Latency percentiles", "Of committed transactions, in milliseconds. Since due is measured from the intended start time and includes the wait for a free client; since sent does not.", []int{0}, columns...)
 	clocks.Add(d.Latency.cells("since due", d.committedText)...)
 	clocks.Add(d.Service.cells("since sent", d.committedText)...)
 	if text := d.lackingText(); text != "" {
 		clocks.Note += " " + lacking + ": " + text
 	}
 	if open(d) {
-		clocks.Add(d.Pacing.cells(pacingError, measurement.text)...)
+		clocks.Add(d.Pacing.cells("pacing error", measurement.text)...)
 		clocks.Note += " The pacing error is how long after it was due a transaction was sent although its client was free."
 	}
 	tables := []PageTable{clocks}
 	if len(d.Outcomes) > 0 {
-		by := table("Latency by outcome", "Since due, in milliseconds. Retried transactions committed after a conflict.", []int{0}, columns...)
+		by := NewPageTable("Latency by outcome", "Since due, in milliseconds. Retried transactions committed after a conflict.", []int{0}, columns...)
 		for _, name := range outcomeNames(d.Outcomes) {
 			by.Add(d.outcomeCells(name)...)
 		}
@@ -45,14 +42,9 @@ func outcomeNames(by map[string]*Latency) []string {
 	return append(there, others...)
 }
 
-const errorsTitle = "Errors that the database reported"
-
-// notSent names the outcome of work that was due and never sent.
-const notSent = "not sent"
-
 // outcomeTables count what became of the transactions, and what went wrong.
 func outcomeTables(d *Drive) []PageTable {
-	t := table("", "", []int{0, 3}, "outcome", "transactions", "share", "of these")
+	t := NewPageTable("", "", []int{0, 3}, "outcome", "transactions", "share", "of these")
 	add := func(name string, n uint64, what string) { t.Add(name, group(n), share(n, d.ended()), what) }
 	aborted := fmt.Sprintf("given up; of all, conflicts %s and retries %s", group(d.Conflicts), group(d.Retries))
 	unknown := "in doubt to the end; reconnects " + group(d.Reconnects)
@@ -64,21 +56,19 @@ func outcomeTables(d *Drive) []PageTable {
 	add("aborted", d.Aborted, aborted)
 	add("unknown", d.Unknown, unknown)
 	if open(d) {
-		t.Add(notSent, group(d.Backlog+d.Shed), none,
+		t.Add("not sent", group(d.Backlog+d.Shed), none,
 			fmt.Sprintf("waiting at the end %s · shed %s · most waiting %s", group(d.Backlog), group(d.Shed), group(max(d.MaxBacklog, d.Backlog))))
 	}
 	tables := []PageTable{t}
 	if len(d.Errors) > 0 {
-		e := table(errorsTitle, "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
+		e := NewPageTable("Errors that the database reported", "", []int{0, 1, 2, 4}, "class", "code", "doing", "times", "example")
 		for _, x := range d.Errors {
-			e.Add(x.Class, orNone(x.Code), orNone(x.Op), group(x.Count), x.Example)
+			e.Add(x.Class, cmp.Or(x.Code, none), cmp.Or(x.Op, none), group(x.Count), x.Example)
 		}
 		tables = append(tables, e)
 	}
 	return tables
 }
-
-func orNone(s string) string { return cmp.Or(s, none) }
 
 func share(n, of uint64) string {
 	if of == 0 {
@@ -93,13 +83,12 @@ func share(n, of uint64) string {
 
 func kinds(by map[string]uint64) string {
 	var parts []string
-	for name, n := range by {
-		if n > 0 {
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		if n := by[name]; n > 0 {
 			parts = append(parts, name+" "+group(n))
 		}
 	}
-	slices.Sort(parts)
-	return strings.Join(parts, " · ")
+	return joined(parts...)
 }
 
 // faultTables show of each fault how the database took it.
@@ -107,7 +96,7 @@ func faultTables(r *Result) []PageTable {
 	if len(r.Faults) == 0 {
 		return []PageTable{}
 	}
-	t := table("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Outage is the longest time without a commit from the injection on, if it is longer than what the database does without a fault. Back is from the injection until 90 % of the throughput before was reached again for good.",
+	t := NewPageTable("", "Throughput is per second, 99 % is latency in milliseconds; – is where there was nothing to measure. Outage is the longest time without a commit from the injection on, if it is longer than what the database does without a fault. Back is from the injection until 90 % of the throughput before was reached again for good.",
 		[]int{1}, "№", "fault", "at", "healed", "outage", "back", "tps before", "during", "after", "99 % before", "during", "after", "in doubt")
 	for _, f := range r.Faults {
 		t.Rows = append(t.Rows, faultRow(f))
@@ -143,7 +132,6 @@ func faultRow(f Fault) PageRow {
 		textOr(none, f.P99Before, LatencyText), textOr(none, f.P99During, LatencyText), textOr(none, f.P99After, LatencyText), group(f.Unknown))}
 }
 
-// outageText writes an outage, of which there may be none.
 func outageText(s float64) string {
 	if s == 0 {
 		return "none"
@@ -178,14 +166,12 @@ func (f *Fault) lateText() string {
 	return text
 }
 
-func cpuText(s float64) string { return fmt.Sprintf("%.2f s", s) }
-
 func atText(s float64) string { return strconv.FormatFloat(s, 'f', 1, 64) + " s" }
 
 // costTables show what the load phase took from the machines.
 func costTables(r *Result) []PageTable {
 	client := cmp.Or(r.Client, &Client{})
-	t := table("", "Processor time is user and system time during the load phase.", []int{0}, "", "processor time", "largest memory")
+	t := NewPageTable("", "Processor time is user and system time during the load phase.", []int{0}, "", "processor time", "largest memory")
 	if d := r.Drive; d != nil && client.CPUSeconds != nil && d.ended() > 0 && d.WarmupSeconds == 0 {
 		t.Note += fmt.Sprintf(" The client took %.1f µs a transaction.", *client.CPUSeconds/float64(d.ended())*1e6)
 	}
@@ -197,7 +183,7 @@ func costTables(r *Result) []PageTable {
 		servers = []Server{{Name: "servers"}}
 	}
 	for _, s := range append([]Server{{"client (stroppy)", client.CPUSeconds, client.MaxRSSBytes}}, servers...) {
-		t.Add(s.Name, Perhaps(s.CPUSeconds, cpuText), Perhaps(s.MaxRSSBytes, bytesText))
+		t.Add(s.Name, Perhaps(s.CPUSeconds, func(s float64) string { return fmt.Sprintf("%.2f s", s) }), Perhaps(s.MaxRSSBytes, bytesText))
 	}
 	return []PageTable{t}
 }
@@ -210,7 +196,7 @@ func eventTables(r *Result) []PageTable {
 	if len(r.ClusterEvents) == 0 {
 		return nil
 	}
-	t := table("Cluster events", "", []int{1}, "second", "event")
+	t := NewPageTable("Cluster events", "", []int{1}, "second", "event")
 	for i, e := range r.ClusterEvents {
 		if i == mostEvents {
 			t.Note = fmt.Sprintf("And %d more, in %s.", len(r.ClusterEvents)-i, FileName)
@@ -257,7 +243,7 @@ func studyTables(r *Result) []PageTable {
 				{"bytes per transfer", Perhaps(r.FootprintPerTransfer, RateText)},
 			}},
 	} {
-		t := table(study.title, study.note, []int{0}, "vendor")
+		t := NewPageTable(study.title, study.note, []int{0}, "vendor")
 		row := PageRow{Cells: []string{vendor}}
 		for _, c := range study.cells {
 			t.Columns, row.Cells = append(t.Columns, c[0]), append(row.Cells, c[1])
@@ -269,11 +255,10 @@ func studyTables(r *Result) []PageTable {
 	return tables
 }
 
-// ownTables are those that the workload adds.
 func ownTables(r *Result) []PageTable {
 	tables := []PageTable{}
 	for _, own := range r.Tables {
-		t := table(own.Title, strings.Join(own.Notes, " "), []int{0}, own.Columns...)
+		t := NewPageTable(own.Title, strings.Join(own.Notes, " "), []int{0}, own.Columns...)
 		for _, row := range own.Rows {
 			t.Add(row...)
 		}
@@ -317,7 +302,7 @@ func detailTables(r *Result) []PageTable {
 		if len(s.list) == 0 {
 			continue
 		}
-		t := table(s.title, "", []int{0, 1}, "name", "value")
+		t := NewPageTable(s.title, "", []int{0, 1}, "name", "value")
 		for _, x := range s.list {
 			t.Add(x.Name, x.Value)
 		}

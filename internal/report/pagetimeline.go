@@ -216,8 +216,7 @@ func (c *PageTimeline) bands(faults []Fault) {
 			b.To, b.Healed = *f.HealedSeconds, true
 		}
 		if f.RecoveredSeconds != nil && *f.RecoveredSeconds > 0 {
-			back := f.AtSeconds + *f.RecoveredSeconds
-			b.Back = &back
+			b.Back = new(f.AtSeconds + *f.RecoveredSeconds)
 		}
 		c.Bands = append(c.Bands, b)
 	}

@@ -341,7 +341,6 @@ type Resource struct {
 	ServersRSS *int64   `json:"servers_rss"`
 }
 
-// Setting is one name and its value.
 type Setting struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -411,7 +410,6 @@ func Read(dir string) (*Result, error) {
 	return r, err
 }
 
-// Parse reads result.json.
 func Parse(data []byte) (*Result, error) {
 	r, err := Decode[Result](data, "result")
 	if err != nil {

@@ -138,32 +138,26 @@ func sizeFigures(axis Axis, points []Point, fit stats.Scaling) []report.PageFigu
 
 // lawTable is the scalability law with its coefficients.
 func lawTable(fit stats.Scaling) report.PageTable {
-	row := func(name, meaning string, i stats.Interval) report.PageRow {
+	note := fmt.Sprintf("Fitted by least squares. R² %.4f, residual standard error %s a second. N. J. Gunther, Guerrilla Capacity Planning, Springer 2007.", fit.R2, report.RateText(fit.ResidualError))
+	t := report.NewPageTable("Universal Scalability Law: X(N) = λN / (1 + σ(N−1) + κN(N−1))", note, []int{0, 4}, "", "value", "95 % from", "to", "meaning")
+	row := func(name, meaning string, i stats.Interval) {
 		low, high := report.NotKnown, report.NotKnown
 		if i.Known() {
 			low, high = fmt.Sprintf("%.4g", i.Low), fmt.Sprintf("%.4g", i.High)
 		}
-		return report.PageRow{Cells: []string{name, fmt.Sprintf("%.4g", i.Value), low, high, meaning}}
+		t.Add(name, fmt.Sprintf("%.4g", i.Value), low, high, meaning)
 	}
-	return report.PageTable{
-		Title: "Universal Scalability Law: X(N) = λN / (1 + σ(N−1) + κN(N−1))", Columns: []string{"", "value", "95 % from", "to", "meaning"}, Text: []int{0, 4},
-		Rows: []report.PageRow{
-			row("λ", "throughput of one, a second", fit.Lambda),
-			row("σ", "contention: the part that waits for what is shared", fit.Sigma),
-			row("κ", "coherence: what it costs each pair to agree", fit.Kappa),
-		},
-		Note: fmt.Sprintf("Fitted by least squares. R² %.4f, residual standard error %s a second. N. J. Gunther, Guerrilla Capacity Planning, Springer 2007.", fit.R2, report.RateText(fit.ResidualError)),
-	}
+	row("λ", "throughput of one, a second", fit.Lambda)
+	row("σ", "contention: the part that waits for what is shared", fit.Sigma)
+	row("κ", "coherence: what it costs each pair to agree", fit.Kappa)
+	return t
 }
 
 // stepTable has a row a step, each leading to its report. efficiency is by the
 // step's value; nil: there is none.
 func stepTable(axis Axis, points []Point, efficiency map[float64]float64) report.PageTable {
-	t := report.PageTable{
-		Columns: []string{map[Axis]string{Rate: "rate asked", Clients: "clients", Nodes: "nodes"}[axis], "verdict", "TPS", "95 % interval", "median", "best second"},
-		Text:    []int{1}, Rows: []report.PageRow{},
-		Note: "Latencies in milliseconds, of committed transactions from the intended start time. The first column leads to the report of the step.",
-	}
+	t := report.NewPageTable("", "Latencies in milliseconds, of committed transactions from the intended start time. The first column leads to the report of the step.",
+		[]int{1}, map[Axis]string{Rate: "rate asked", Clients: "clients", Nodes: "nodes"}[axis], "verdict", "TPS", "95 % interval", "median", "best second")
 	if efficiency != nil {
 		t.Columns = append(t.Columns, "efficiency")
 	}

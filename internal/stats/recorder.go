@@ -30,7 +30,6 @@ type timed struct {
 	exact
 }
 
-// What is timed.
 const (
 	timesLatency = iota // of committed transactions, from due to end
 	timesService        // of the same from sent to end
@@ -251,22 +250,11 @@ type distribution struct {
 	exact
 }
 
-// counting returns the counts by bucket.
 func (d *distribution) counting() []uint64 {
 	if d.dense == nil {
 		d.dense = make([]uint64, threeDigits.size())
 	}
 	return d.dense
-}
-
-// add counts a duration n times.
-func (d *distribution) add(ns int64, n uint64) {
-	if n == 0 {
-		return
-	}
-	d.counting()[threeDigits.index(min(ns, highest))] += n
-	hi, lo := bits.Mul64(uint64(ns), n)
-	d.merge(exact{count: n, max: ns, hi: hi, lo: lo})
 }
 
 func (d *distribution) addCounts(c *counts) {
@@ -299,7 +287,13 @@ func (d *distribution) summary() Summary {
 type Waits struct{ all distribution }
 
 // Add counts n of them that had waited as long or longer.
-func (w *Waits) Add(atLeast time.Duration, n uint64) { w.all.add(max(int64(atLeast), 0), n) }
+func (w *Waits) Add(atLeast time.Duration, n uint64) {
+	if ns := max(int64(atLeast), 0); n > 0 {
+		w.all.counting()[threeDigits.index(min(ns, highest))] += n
+		hi, lo := bits.Mul64(uint64(ns), n)
+		w.all.merge(exact{count: n, max: ns, hi: hi, lo: lo})
+	}
+}
 
 // Due is the distribution of all that was due, from when it was due until its end.
 // Unknown ones end when they were given up, and those that were never sent with the load

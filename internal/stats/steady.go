@@ -14,7 +14,6 @@ import (
 // SteadyState says whether a throughput is in a steady state, as a result holds it.
 type SteadyState string
 
-// The answers.
 const (
 	SteadyUnknown SteadyState = "unknown"
 	Steady        SteadyState = "steady"

@@ -16,20 +16,20 @@ var backOff = []float64{0.9, 0.8, 0.7, 0.35, 0.175, 0.0875}
 // of which the higher has more than bend times the other's 99th percentile.
 const (
 	bend       = 2
-	finest     = 0.02 // of the fastest rate: two neighbours nearer than that are not parted
+	finest     = 0.02 // of the fastest rate: two neighbours nearer than that get no rate between them
 	refineMost = 4
 )
 
 // profile returns the next rate.
 func profile(done []Point) (float64, bool) {
-	fire := slices.IndexFunc(done, func(p Point) bool { return p.Value == 0 })
-	if fire < 0 {
+	maximum := slices.IndexFunc(done, func(p Point) bool { return p.Value == 0 })
+	if maximum < 0 {
 		return 0, true
 	}
-	if !above(done[fire].TPS) {
+	if !above(done[maximum].TPS) {
 		return 0, false // it did nothing, or nobody knows what, and so has no curve
 	}
-	fastest := *done[fire].TPS
+	fastest := *done[maximum].TPS
 	planned := make([]float64, len(backOff))
 	for i, share := range backOff {
 		planned[i] = rounded(share * fastest)
@@ -40,19 +40,11 @@ func profile(done []Point) (float64, bool) {
 	return refine(done, planned, fastest)
 }
 
-// refine parts the two neighbours between which latency bends most.
+// refine returns the rate between the two neighbours whose latencies differ most.
 func refine(done []Point, planned []float64, fastest float64) (float64, bool) {
-	var open []Point
-	extra := 0
-	for _, p := range done {
-		if p.Value > 0 {
-			open = append(open, p)
-			if !slices.Contains(planned, p.Value) {
-				extra++
-			}
-		}
-	}
-	if extra >= refineMost {
+	open := slices.DeleteFunc(slices.Clone(done), func(p Point) bool { return p.Value <= 0 })
+	extra := slices.DeleteFunc(slices.Clone(open), func(p Point) bool { return slices.Contains(planned, p.Value) })
+	if len(extra) >= refineMost {
 		return 0, false
 	}
 	slices.SortFunc(open, func(a, b Point) int { return cmp.Compare(a.Value, b.Value) })

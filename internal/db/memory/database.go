@@ -149,10 +149,8 @@ func (d *Database) Constrain(spaces []db.Keyspace) error {
 	return nil
 }
 
-// Limits implements db.Database.
 func (d *Database) Limits() db.Limits { return db.Limits{Writes: maxWrites, Connectionless: true} }
 
-// KVSession implements db.KV.
 func (d *Database) KVSession(_ context.Context, o db.SessionOptions) (db.KVSession, error) {
 	if _, err := d.Claim(o.Isolation); err != nil {
 		return nil, err

@@ -46,9 +46,6 @@ func (w *watched) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// errSecond is what the library gets that asks for another connection.
-var errSecond = errors.New("the connection is gone")
-
 // dial connects to a server, which must be the primary unless any may be read.
 func dial(ctx context.Context, c *config, node string) (*link, error) {
 	if err := ctx.Err(); err != nil {
@@ -68,8 +65,8 @@ func dial(ctx context.Context, c *config, node string) (*link, error) {
 	l.client = goredis.NewClient(&goredis.Options{
 		Addr: node, Username: c.user, Password: c.password, DB: c.database,
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
-			if handed {
-				return nil, errSecond
+			if handed { // the library asks for another connection
+				return nil, errors.New("the connection is gone")
 			}
 			handed = true
 			return l.wire, nil

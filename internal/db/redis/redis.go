@@ -93,7 +93,6 @@ func (d *Database) Close() error {
 	return nil
 }
 
-// Limits implements db.Database.
 func (d *Database) Limits() db.Limits { return db.Limits{Writes: maxWrites, Reads: maxReads} }
 
 // Claim says what Redis promises.

@@ -91,9 +91,6 @@ func (r *reply) SetErr(err error) {
 	r.Cmder.SetErr(err)
 }
 
-// errGone is what a session gets whose connection has ended since it used it last.
-var errGone = errors.New("it ended under another transaction that shared it")
-
 // exchange sends the requests of the batch, and gives each command and question its
 // answer, or the error that kept it away.
 //
@@ -114,7 +111,7 @@ func (t *sharedConn) exchange(batch []*session) {
 	for _, s := range batch {
 		q := &s.request
 		if s.link != t.link {
-			q.err = errGone
+			q.err = errors.New("it ended under another transaction that shared it")
 			continue
 		}
 		for _, c := range q.commands {

@@ -47,7 +47,6 @@ func NewSessions(isolations db.Isolations, connect func(context.Context) (Conn, 
 // workload writes (https://www.sqlite.org/limits.html).
 func (a *Sessions) Limits() db.Limits { return db.Limits{} }
 
-// Session implements db.SQL.
 func (a *Sessions) Session(ctx context.Context, options db.SessionOptions) (db.SQLSession, error) {
 	if _, err := a.Claim(options.Isolation); err != nil {
 		return nil, err

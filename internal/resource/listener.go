@@ -53,7 +53,7 @@ func local(host string) bool {
 type family struct {
 	root int32
 	// parents has those of all processes of the machine that were there at the last
-	// look: to read each of them anew at every sample cost more than the samples.
+	// look: to read each of them again at every sample cost more than the samples.
 	parents map[int32]int32
 }
 

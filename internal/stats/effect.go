@@ -95,12 +95,12 @@ type commitTimeline struct {
 	steps  []uint32 // committed in each step since the run's start
 
 	// As far as the faults have been gone through:
-	calm     []Phase         // the undisturbed times, in order
-	hurt     Phase           // the latest time without a fault in which the throughput was not back
-	mean     float64         // commits a window in the latest time before a fault
-	slowest  uint64          // and in the slowest window of all undisturbed time
-	limits   []time.Duration // by fault: a gap no longer than this belongs to the next injection
-	lastHeal time.Duration
+	undisturbed []Phase         // in order
+	unrecovered Phase           // the latest time without a fault in which the throughput was not back
+	mean        float64         // commits a window in the latest time before a fault
+	slowest     uint64          // and in the slowest window of all undisturbed time
+	limits      []time.Duration // by fault: a gap no longer than this belongs to the next injection
+	lastHeal    time.Duration
 }
 
 // MeasureEffects reads a recorded history twice and reports what each fault did.
@@ -129,7 +129,7 @@ func MeasureEffects(transactions func() iter.Seq2[history.Record, error], interv
 	}
 	e := Effects{Faults: make([]Effect, len(intervals))}
 	e.First = Phase{From: from, To: max(from, intervals[0].At)}
-	c.calm = []Phase{e.First}
+	c.undisturbed = []Phase{e.First}
 	for i := range intervals {
 		c.effect(&e.Faults[i], i)
 	}
@@ -151,14 +151,14 @@ func (c *commitTimeline) effect(e *Effect, i int) {
 	}
 	c.lastHeal = max(c.lastHeal, s.Healed)
 	e.During = Phase{From: s.At, To: max(s.At, s.Healed)}
-	e.Before = c.before(s.At, c.calm[len(c.calm)-1])
-	calm := e.Before.To > e.Before.From
-	if calm {
+	e.Before = c.before(s.At, c.undisturbed[len(c.undisturbed)-1])
+	undisturbed := e.Before.To > e.Before.From
+	if undisturbed {
 		c.compare(e.Before)
 	} else {
-		e.Before = c.before(s.At, c.hurt)
+		e.Before = c.before(s.At, c.unrecovered)
 	}
-	if longest := c.gaps.longestOf(c.calm); longest > 0 {
+	if longest := c.gaps.longestOf(c.undisturbed); longest > 0 {
 		e.Noise = max(noisy*longest, leastNoise)
 	}
 	c.limits = append(c.limits, max(e.Noise, step))
@@ -171,7 +171,7 @@ func (c *commitTimeline) effect(e *Effect, i int) {
 	switch {
 	case e.Before.To == e.Before.From:
 		e.Uncompared = "there was no second without a fault before it"
-	case !calm:
+	case !undisturbed:
 		e.Uncompared = "the throughput was not back yet from an earlier fault"
 	case !known:
 		e.Uncompared = "there was less than a second until the next fault or the end"
@@ -184,9 +184,9 @@ func (c *commitTimeline) effect(e *Effect, i int) {
 	switch {
 	case e.After.To == e.After.From:
 	case settled >= 0 || !known:
-		c.calm = append(c.calm, e.After)
+		c.undisturbed = append(c.undisturbed, e.After)
 	default:
-		c.hurt = e.After
+		c.unrecovered = e.After
 	}
 }
 
@@ -206,7 +206,7 @@ func (c *commitTimeline) before(at time.Duration, last Phase) Phase {
 func (c *commitTimeline) compare(before Phase) {
 	first, end := c.whole(before.From, before.To)
 	c.mean, c.slowest = float64(c.total(first, end))*float64(window)/float64(end-first), math.MaxUint64
-	for _, p := range c.calm {
+	for _, p := range c.undisturbed {
 		first, end := c.whole(p.From, p.To)
 		for n := first; n+window <= end; n++ {
 			c.slowest = min(c.slowest, c.total(n, n+window))

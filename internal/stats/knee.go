@@ -38,7 +38,7 @@ const (
 // by curvature is not used: where a hyperbola bends most depends on how far beyond
 // saturation the sweep went. N. J. Gunther, MeasureIT 7.08, 2009,
 // https://www.cmg.org/2023/06/measureit-issue-7-08-mind-your-knees-and-queues/
-// Steps without an offered rate, as the fire-hose at a sweep's start, or a latency are left out.
+// Steps without an offered rate, as the first one of a sweep, or without a latency are left out.
 func FindKnee(steps []Step) Knee {
 	sorted := slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return !(s.Offered > 0) || !(s.Latency > 0) })
 	slices.SortStableFunc(sorted, func(a, b Step) int { return cmp.Compare(a.Offered, b.Offered) })

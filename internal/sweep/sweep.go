@@ -15,7 +15,6 @@ import (
 // Axis is what the steps differ in. The zero value is none.
 type Axis string
 
-// The axes.
 const (
 	Rate    Axis = "rate"    // transactions a second; 0 is a closed loop
 	Clients Axis = "clients" // that run at once
@@ -33,7 +32,7 @@ type Spec struct {
 
 // Parse reads the text of --over:
 //
-//	rate                     the profile: fire-hose first, then back off
+//	rate                     the profile: the maximum rate first, then back off
 //	clients=1,2,4,8          these
 //	clients=1..64            doubled from the first, the last included
 //	rate=1000..5000 by 500   in equal steps

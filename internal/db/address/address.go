@@ -28,7 +28,7 @@ func (s *Style) Errorf(format string, args ...any) error {
 
 // UnescapedError says that a special character stands in a URL as it is, so that
 // it is not known where a name or password ends. Nothing of the URL is in it, and
-// its placeholders are in capitals: whoever takes a password out of a text shall
+// its placeholders are in capitals: whoever takes a password out of a text must
 // not find it in these words.
 type UnescapedError struct {
 	Form string // what to write, such as etcd://HOST:PORT,HOST:PORT

@@ -10,7 +10,7 @@ import (
 )
 
 // requests are a session's messages. gRPC has encoded a message when a call
-// returns, however it ended, so the next call may fill it anew.
+// returns, however it ended, so the next call may fill it again.
 type requests struct {
 	readTxn, writeTxn pb.TxnRequest
 	ranges, ops       []*pb.RequestOp

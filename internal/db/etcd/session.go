@@ -188,7 +188,7 @@ func (s *session) fail(op string, err error, at optimistic.Phase) error {
 func (s *session) Rollback() { s.clear() }
 
 // Reset moves to the next node that answers, trying each once and its own last.
-// The connection it leaves is shared with other sessions and mends itself.
+// The connection it leaves is shared with other sessions and reconnects by itself.
 func (s *session) Reset(ctx context.Context) error {
 	if s.Closed {
 		return s.Usable()

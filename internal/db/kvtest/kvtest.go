@@ -55,7 +55,7 @@ func Commit(t testing.TB, s db.KVSession) {
 	drivertest.Must(t, s.Commit(t.Context()))
 }
 
-// Put writes keys and values, in turn, in a session of its own; the value "-"
+// Put writes keys and values, alternately, in a session of its own; the value "-"
 // removes the key.
 func Put(t testing.TB, d db.KV, pairs ...string) {
 	t.Helper()

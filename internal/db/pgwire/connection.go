@@ -9,7 +9,7 @@ import (
 
 // largeWrite is the size from which a write runs beside the reading: a server
 // that waits until its results are read does not read either, and then a client
-// that only writes would wait for ever. Below it, the buffers of the two sockets
+// that only writes would wait forever. Below it, the buffers of the two sockets
 // hold what is written.
 const largeWrite = 32 << 10
 

@@ -159,7 +159,7 @@ func (f *Flavor) connectError(op string, err, cause error) *db.Error {
 
 // judge gives the class of a connection that no attempt made, and the server's
 // answer that decides it, if one does. Only where every attempt failed for what
-// another try cannot mend is it Fatal: a server that restarts may refuse TLS or
+// another try cannot help is it Fatal: a server that restarts may refuse TLS or
 // the lack of it in one attempt and reset the other. What a server says of the
 // password, the database and the right to it holds for all of them.
 func (f *Flavor) judge(tries []error) (db.Class, *pgconn.PgError) {

@@ -57,7 +57,7 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 			return err
 		}
 		// The page is the count of commits, as text or nil before the first one; how many
-		// members of the index it has, and the last of them; and keys and their values, in turn.
+		// members of the index it has, and the last of them; and keys and their values, alternately.
 		page, _ := cmd.Val().([]any)
 		if len(page) < 3 || len(page)%2 == 0 {
 			return s.fail(op, errNoPage, optimistic.Reading)

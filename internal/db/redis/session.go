@@ -205,7 +205,7 @@ func (s *session) Rollback() { s.clear() }
 
 // words are the words of one command. Those that are added are handed to the
 // library by pointers that are used again, because a slice in an interface would
-// be allocated anew for each.
+// be allocated for each.
 type words struct {
 	all   []any
 	bytes []*word

@@ -46,7 +46,7 @@ func parseURL(text string) (config, error) {
 		"read":    address.Choice(&c.any, "primary", "any"),
 		"timeout": address.Time(&c.timeout, time.Millisecond),
 		"wait":    address.Number(&c.wait, "number of replicas", 0, mostReplicas),
-		// Redis counts WAIT's time in milliseconds, of which 0 means for ever.
+		// Redis counts WAIT's time in milliseconds, of which 0 means forever.
 		"wait_timeout": address.Time(&c.waitFor, time.Millisecond),
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ const UserTimeout = 5 * time.Second
 // What a driver takes where its URL says nothing else.
 const (
 	ConnectTimeout = 5 * time.Second
-	AnswerTimeout  = 10 * time.Second // in a transaction, so that a frozen server does not hang a client for ever
+	AnswerTimeout  = 10 * time.Second // in a transaction, so that a frozen server does not hang a client forever
 )
 
 // RestTime is how long a connection must have been at rest to be checked before it is
@@ -146,7 +146,7 @@ func (p *Deadlines) Because(ctx context.Context, err error) error {
 }
 
 // Guard returns a context that ends when a server stops answering: a statement may
-// take hours, but a frozen server shall not hang its client. Each time a period
+// take hours, but a frozen server must not hang its client. Each time a period
 // has passed it asks probe, which returns nil for any answer. The second result
 // ends the guard.
 func Guard(ctx context.Context, period time.Duration, probe func(context.Context) error) (context.Context, func()) {

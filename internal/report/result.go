@@ -39,6 +39,7 @@ type Result struct {
 
 	// Identity names the run's history; null before it was begun and of a check of several.
 	Identity *history.Identity `json:"identity"`
+	Files    map[string]string `json:"files"` // SHA-256, in hexadecimal, of the files of the directory that do not name their run themselves
 
 	StartedAt      string  `json:"started_at"` // RFC 3339
 	Load           *Load   `json:"load"`

@@ -122,7 +122,7 @@ func (c *conductor) judgeFaults(header history.Header) ([]check.Result, error) {
 		return nil, err
 	}
 	ended := c.result.Finished || c.judging
-	problems := append(recorded.damaged, unlikeScript(recorded.faults, header.Keys[keyNemesis], ended, nodes)...)
+	problems := append(recorded.damaged, unlikeScript(recorded, header.Keys[keyNemesis], ended, nodes)...)
 	if len(problems) > 0 || header.Keys[keyNemesis] != "" {
 		if nodes != nil && nodes.Error != "" {
 			problems = append(problems, "After the last heal the database did not become whole: "+nodes.Error+".")
@@ -180,7 +180,7 @@ func faultsDone(faults []report.Fault, problems []string, ended bool) check.Resu
 	failed = append(failed, problems...)
 	switch {
 	case len(failed) > 0:
-		r.Detail = strings.Join(failed, "\n")
+		r.Detail = "Not decided: " + strings.Join(failed, "\n")
 	case done == 0:
 		r.Detail = fmt.Sprintf("Not decided: of the script no fault was injected in this run, and so many were skipped: %d.", skipped)
 	case !ended:

@@ -2,10 +2,12 @@ package run
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,9 +36,46 @@ func ReadResult(dir string) (*report.Result, error) {
 	return r, SameRun(dir, r)
 }
 
-// SameRun returns an error that names a file of the directory which is of another run
-// than the history beside it. The result may be nil.
+// digests are the SHA-256 of the files in dir that have no identity of their own, as far
+// as they are there, by their names.
+func digests(dir string) (map[string]string, error) {
+	sums := map[string]string{}
+	for _, name := range []string{ScenarioFile, SeriesFile, ResourcesFile} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return nil, fmt.Errorf("read %s of the run in %s: %w", name, dir, err)
+		default:
+			sums[name] = fmt.Sprintf("%x", sha256.Sum256(data))
+		}
+	}
+	return sums, nil
+}
+
+// unchanged returns an error that names a file which is not the one that the run left. One
+// that is missing was removed by a person, who knows.
+func unchanged(dir string, r *report.Result) error {
+	found, err := digests(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if left := r.Files[name]; left != "" && left != found[name] {
+			return fmt.Errorf("read the run in %s: %s is not the one that the run left, by its SHA-256 in %s: restore it, or remove it", dir, name, report.FileName)
+		}
+	}
+	return nil
+}
+
+// SameRun returns an error that names a file of the directory which was changed, or is of
+// another run than the history beside it. The result may be nil.
 func SameRun(dir string, r *report.Result) error {
+	if r != nil {
+		if err := unchanged(dir, r); err != nil {
+			return err
+		}
+	}
 	run, err := history.IdentityIn((&Directory{Path: dir}).History())
 	if err != nil || run == (history.Identity{}) {
 		return err
@@ -76,6 +115,7 @@ type faultLines struct {
 	faults  []report.Fault // of each the last line about it, in the order of their times
 	owners  []history.Identity
 	damaged []string // a sentence for each line that is no fault
+	lines   int
 }
 
 // readFaults reads the faults of a recorded run; none where there is no file.
@@ -84,12 +124,11 @@ func readFaults(dir string) (read faultLines, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return read, fmt.Errorf("read the faults of the run: %w", err)
 	}
-	n := 0
 	damaged := func(how string) {
-		read.damaged = append(read.damaged, fmt.Sprintf("Line %d of %s %s.", n, FaultsFile, how))
+		read.damaged = append(read.damaged, fmt.Sprintf("Line %d of %s %s.", read.lines, FaultsFile, how))
 	}
 	for line := range bytes.Lines(data) {
-		n++
+		read.lines++
 		var one faultLine
 		switch err := json.Unmarshal(line, &one); {
 		case err != nil && !bytes.HasSuffix(line, []byte("\n")):
@@ -111,10 +150,10 @@ func readFaults(dir string) (read faultLines, err error) {
 
 // unlikeScript says in sentences what of the recorded faults the script, a line a
 // fault, does not have, and of a run that ended also which are missing.
-func unlikeScript(faults []report.Fault, script string, ended bool, nodes *nodesRecord) (problems []string) {
+func unlikeScript(read faultLines, script string, ended bool, nodes *nodesRecord) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	lines := strings.FieldsFunc(script, func(r rune) bool { return r == '\n' })
-	came := make([]bool, len(lines))
+	came, faults := make([]bool, len(lines)), read.faults
 	for _, f := range faults {
 		if f.Line < 1 || f.Line > len(lines) ||
 			!strings.Contains(lines[f.Line-1], f.Fault) && !scenario.Masked(lines[f.Line-1]) && !scenario.Masked(f.Fault) {
@@ -129,6 +168,9 @@ func unlikeScript(faults []report.Fault, script string, ended bool, nodes *nodes
 	if nodes == nil {
 		problem("%s is missing, so that how many faults there were is not known.", NodesFile)
 		return problems
+	}
+	if nodes.FaultLines != read.lines {
+		problem("%s has %d lines, and the run wrote %d.", FaultsFile, read.lines, nodes.FaultLines)
 	}
 	for n := range nodes.Faults {
 		if !slices.ContainsFunc(faults, func(f report.Fault) bool { return f.Number == n+1 }) {

@@ -210,7 +210,11 @@ func cause(results []check.Result) string {
 		}
 		said = why
 	}
-	return ": " + strings.TrimSuffix(said, ".")
+	first, _, more := strings.Cut(said, "\n")
+	if more {
+		return ": " + first + ".."
+	}
+	return ": " + strings.TrimSuffix(first, ".")
 }
 
 func sentence(names []string) string {

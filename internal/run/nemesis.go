@@ -63,6 +63,7 @@ func (l *faultLog) note(f report.Fault) {
 	c.faultCount = max(c.faultCount, f.Number)
 	line, err := json.Marshal(faultLine{f.Injection, c.result.Identity})
 	if err == nil {
+		c.faultLines++
 		err = c.o.Dir.Append(FaultsFile, append(line, '\n'))
 	}
 	if err != nil && l.err == nil {

@@ -27,11 +27,12 @@ type Node struct {
 
 // nodesRecord is nodes.json.
 type nodesRecord struct {
-	Identity *history.Identity `json:"identity"`
-	Faults   int               `json:"faults"` // how many there were, those included that were left out
-	Error    string            `json:"error"`  // why the database did not become whole; empty if it did
-	Whole    check.Digest      `json:"whole"`  // what was downloaded from the cluster as one
-	Nodes    []check.Replica   `json:"nodes"`
+	Identity   *history.Identity `json:"identity"`
+	Faults     int               `json:"faults"`      // how many there were, those included that were left out
+	FaultLines int               `json:"fault_lines"` // of faults.jsonl
+	Error      string            `json:"error"`       // why the database did not become whole; empty if it did
+	Whole      check.Digest      `json:"whole"`       // what was downloaded from the cluster as one
+	Nodes      []check.Replica   `json:"nodes"`
 }
 
 // readNodes returns nil of a run without a cluster.
@@ -84,7 +85,7 @@ func (c *conductor) compareNodes(ctx context.Context) error {
 }
 
 func (c *conductor) keepNodes(record *nodesRecord) error {
-	record.Identity, record.Faults, record.Error = c.result.Identity, c.faultCount, c.unwhole
+	record.Identity, record.Faults, record.FaultLines, record.Error = c.result.Identity, c.faultCount, c.faultLines, c.unwhole
 	return c.o.Dir.writeJSON(NodesFile, record)
 }
 

@@ -150,6 +150,7 @@ type conductor struct {
 	timeline   []stats.Second // of the drive
 	committed  uint64         // by the drive, its warm-up included
 	faultCount int            // that were noted
+	faultLines int            // that were written of them
 	unwhole    string         // why the database did not become whole after the last heal
 	unreadable string         // why the result of the run that is checked could not be read
 	unkept     error          // why the violations could not be written
@@ -342,7 +343,10 @@ func (c *conductor) tables(ctx context.Context) {
 	}
 }
 
-func (c *conductor) save() error {
+func (c *conductor) save() (err error) {
+	if c.result.Files, err = digests(c.o.Dir.Path); err != nil {
+		return err
+	}
 	data, err := c.result.JSON()
 	if err != nil {
 		return err

@@ -106,6 +106,7 @@ func TestFaultsAndNodesAreAllThere(t *testing.T) {
 		says       string
 	}{
 		{"garbage", FaultsFile, func(text string) string { return line(text, 0) + "nonsense\n" + line(text, 1) }, "Line 2 of faults.jsonl is no fault."},
+		{"a line twice", FaultsFile, func(text string) string { return text + line(text, 1) }, "faults.jsonl has 3 lines, and the run wrote 2."},
 		{"another shape", FaultsFile, func(text string) string { return text + "{}\n" }, "Line 3 of faults.jsonl is no fault."},
 		{"a fault is missing", FaultsFile, func(text string) string { return line(text, 0) }, `The fault "pause n1 at 9s for 1s" of the script is missing from faults.jsonl.`},
 		{"the number of one is missing", FaultsFile, func(text string) string { return line(text, 1) }, "Fault 1 of 2 is missing from faults.jsonl."},
@@ -139,6 +140,34 @@ func TestFaultsAndNodesAreAllThere(t *testing.T) {
 	}
 	if got := checked(t, dir); !strings.HasPrefix(got, "unknown: ") || !strings.Contains(got, "nodes.json is missing") {
 		t.Errorf("without nodes.json: %s", got)
+	}
+}
+
+// TestChangedFiles: a file without an identity of its own that was changed after the run is
+// refused by its name.
+func TestChangedFiles(t *testing.T) {
+	for _, name := range []string{ScenarioFile, SeriesFile, ResourcesFile} {
+		dir := faultyRun(t, 2)
+		c := newConductor(Options{Dir: &Directory{Path: dir}, Progress: silent{}})
+		r, err := ReadResult(dir)
+		if err == nil {
+			c.result = r
+			err = errors.Join(c.o.Dir.Write(name, []byte("what the run wrote\n")), c.save())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadResult(dir); err != nil {
+			t.Errorf("%s as the run left it: %v", name, err)
+		}
+		replaceFile(t, filepath.Join(dir, name), func(text string) string { return text + "and more\n" })
+		says := name + " is not the one that the run left"
+		if got := checked(t, dir); !strings.Contains(got, says) {
+			t.Errorf("%s was changed, checked: %s", name, got)
+		}
+		if _, err := PageInput(dir); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s was changed, reported: %v", name, err)
+		}
 	}
 }
 

@@ -253,6 +253,9 @@ func (w Workloads) Unknown(source, key string) error {
 	case strings.HasPrefix(source, "--"):
 		near = "--" + near
 	}
+	if levenshtein.ComputeDistance(clip(key), Nearest(key, names)) > max(2, len(key)/2) { // none is near
+		return fmt.Errorf("%s is no setting of stroppy: `stroppy run WORKLOAD --help` lists those of each workload", clip(source))
+	}
 	return fmt.Errorf("%s is no setting of stroppy; the nearest is %s", clip(source), near)
 }
 

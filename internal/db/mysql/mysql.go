@@ -40,9 +40,7 @@
 //
 // The library tells affected rows only of a text that returns no rows, and passes over
 // answers without rows in any other. Statements that are Counted are therefore sent
-// apart from those with rows, and a text that has rows but does not end with them gets
-// one more query, behind COMMIT, whose answer shows that everything was answered.
-// Which statement was refused is known only up to those between the last rows that came
+// apart from those with rows. Which statement was refused is known only up to those between the last rows that came
 // and the next: where COMMIT is among them, the error is one that came at COMMIT.
 //
 // On Galera that does not hold, so that Pipelined is Interactive there, and on

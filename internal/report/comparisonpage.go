@@ -81,11 +81,7 @@ func Compare(sides []Side, dir, command string) (*ComparisonData, error) {
 		Differs: differences(sides), Ratios: []ComparisonRatio{}, Timeline: comparisonTimeline(sides), Runs: runsTable(sides, dir),
 	}
 	d.Notes = comparisonNotes(sides)
-	var judged []Judged
-	for _, r := range allRuns(sides) {
-		judged = append(judged, Judged{filepath.Base(r.Dir), r.Result.Verdict})
-	}
-	d.Verdict, d.Reason = Together("run", judged)
+	d.Verdict, d.Reason = CombinedVerdict("run", allRuns(sides), func(r Recorded) (name, verdict string) { return filepath.Base(r.Dir), r.Result.Verdict })
 	d.Title = fmt.Sprintf("%s: comparison of %d sides, %s", Capital(d.Verdict), len(sides), OrNotKnown(d.Workload))
 	d.Table = NewPageTable("", "Means over the runs of each side.", []int{0}, "")
 	for i := range sides {

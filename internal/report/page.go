@@ -207,15 +207,14 @@ func StartText(text string) string {
 	return at.UTC().Format("2 January 2006, 15:04:05 UTC")
 }
 
-// Judged is a run and its verdict. A verdict that is none counts as unknown.
-type Judged struct{ Name, Verdict string }
-
-// Together is the worst verdict of several runs, which noun names.
-func Together(noun string, runs []Judged) (verdict, reason string) {
+// CombinedVerdict is the worst verdict of several runs, which noun names; judge returns the name and
+// the verdict of each. A verdict that is none counts as unknown.
+func CombinedVerdict[R any](noun string, runs []R, judge func(R) (name, verdict string)) (verdict, reason string) {
 	by := map[string][]string{}
 	for _, r := range runs {
-		mark := VerdictMark(r.Verdict)
-		by[mark] = append(by[mark], r.Name)
+		name, verdict := judge(r)
+		mark := VerdictMark(verdict)
+		by[mark] = append(by[mark], name)
 	}
 	of := Counted(uint64(len(runs)), noun)
 	if bad := by["invalid"]; len(bad) > 0 {

@@ -1,5 +1,5 @@
 // Package stats turns recorded transactions into measurements: latency distributions,
-// outcomes, and their course over time. Latency is End-Due, from when the work was due
+// outcomes, and their timeline. Latency is End-Due, from when the work was due
 // (no coordinated omission); service time is End-Sent. The measurements are those of
 // committed transactions unless they say otherwise.
 package stats

@@ -20,7 +20,7 @@ type Second struct {
 // maxSeconds is the longest run that a series is made of, 60 days.
 const maxSeconds = 60 * 24 * 60 * 60
 
-// Timeline gathers the course of a run from its transactions, in any order, in one
+// Timeline gathers a run second by second from its transactions, in any order, in one
 // pass. It takes about 2 kB for each second of the run, and at most 16 MB for the gaps.
 // What ran in the background does not count; the warm-up does. The zero Timeline has
 // nothing in it.

@@ -210,11 +210,8 @@ func digits(x float64) float64 { return report.Rounded(x, 5) }
 
 // verdict is that of all steps together. An unfinished sweep is never valid.
 func verdict(b *Book, axis Axis, points []Point) (verdict, reason string) {
-	var judged []report.Judged
-	for _, p := range points {
-		judged = append(judged, report.Judged{Name: step(axis, p.Value), Verdict: p.Verdict})
-	}
-	if verdict, reason = report.Together("step", judged); len(points) == 0 {
+	verdict, reason = report.CombinedVerdict("step", points, func(p Point) (name, verdict string) { return step(axis, p.Value), p.Verdict })
+	if len(points) == 0 {
 		verdict, reason = "unknown", "No step was run."
 	}
 	if !b.Finished {

@@ -148,7 +148,7 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 	if err == nil {
 		c.Plan, err = merged.Plan(given)
 	}
-	if err == nil && scenario.RobbedURL(c.DB) {
+	if err == nil && scenario.RedactedURL(c.DB) {
 		err = fmt.Errorf("%s is %s, with xxxxx where a password was taken out: put it back", database.Source, scenario.Redact(c.DB))
 	}
 	c.FromVariable = database.Source == scenario.DatabaseVariable

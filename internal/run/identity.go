@@ -27,13 +27,13 @@ func (c *conductor) identify() error {
 	return err
 }
 
-// ReadResult reads the result in dir, and refuses files of different runs.
+// ReadResult reads the result in dir, and refuses files that name different runs.
 func ReadResult(dir string) (*report.Result, error) {
 	r, err := report.Read(dir)
 	if err != nil {
 		return nil, err
 	}
-	return r, SameRun(dir, r)
+	return r, oneIdentity(dir, r)
 }
 
 // digests are the SHA-256 of the files in dir that have no identity of their own, as far
@@ -76,6 +76,11 @@ func SameRun(dir string, r *report.Result) error {
 			return err
 		}
 	}
+	return oneIdentity(dir, r)
+}
+
+// oneIdentity is SameRun for the files that name their run.
+func oneIdentity(dir string, r *report.Result) error {
 	run, err := history.IdentityIn((&Directory{Path: dir}).History())
 	if err != nil || run == (history.Identity{}) {
 		return err

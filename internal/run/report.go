@@ -35,8 +35,10 @@ func PageInput(dir string) (in report.Input, err error) {
 			return in, err
 		}
 	}
-	in.Resources, err = readFile(filepath.Join(dir, ResourcesFile), report.ReadResources)
-	return in, err
+	if in.Resources, err = readFile(filepath.Join(dir, ResourcesFile), report.ReadResources); err != nil {
+		return in, err
+	}
+	return in, unchanged(dir, in.Result)
 }
 
 // readFile reads rows from a file; of none that is not there.

@@ -114,7 +114,7 @@ func RedactScript(script string) (shown string, removed bool) {
 	return shown, shown != script
 }
 
-// Robbed says whether RedactScript took a secret of the fault that nobody put back.
-func Robbed(fault string) bool {
+// FaultRedacted says whether RedactScript took a secret of the fault that nobody put back.
+func FaultRedacted(fault string) bool {
 	return slices.ContainsFunc(plantedIn(fault), func(p planted) bool { return slices.Contains(p.values, hidden) })
 }

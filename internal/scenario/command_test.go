@@ -32,8 +32,8 @@ func TestRedactScript(t *testing.T) {
 		if shown != c.shown || removed != (c.shown != c.script) {
 			t.Errorf("%s is shown as %s (removed: %v), want %s", c.script, shown, removed, c.shown)
 		}
-		if Robbed(c.script) || Robbed(shown) != removed {
-			t.Errorf("%s is robbed: %v, and as shown: %v", c.script, Robbed(c.script), Robbed(shown))
+		if FaultRedacted(c.script) || FaultRedacted(shown) != removed {
+			t.Errorf("%s is redacted: %v, and as shown: %v", c.script, FaultRedacted(c.script), FaultRedacted(shown))
 		}
 		again, _ := RedactScript(shown)
 		if again != shown {

@@ -61,7 +61,7 @@ func parseScript(text string) (script nemesis.Script, err error) {
 			continue
 		}
 		shown, _ := RedactScript(line)
-		if Robbed(line) {
+		if FaultRedacted(line) {
 			return nil, fmt.Errorf("the fault %q has xxxxx where a secret was taken out: put it back, or name a variable there, as in PGPASSWORD=$PGPASSWORD", shown)
 		}
 		fault, err := nemesis.Parse(line)

@@ -42,8 +42,8 @@ func WithoutSecrets(raw string) (bare string, removed bool) {
 	return a.String(""), len(a.secrets) > 0
 }
 
-// RobbedURL says whether the mask of Redact stands for a secret of the URL.
-func RobbedURL(raw string) bool {
+// RedactedURL says whether the mask of Redact stands for a secret of the URL.
+func RedactedURL(raw string) bool {
 	a, _ := parseAddress(raw)
 	return slices.Contains(a.secrets, hidden)
 }

@@ -149,7 +149,7 @@ func (s *Scenario) oneDatabase() error {
 	case s.Cluster != "" && s.NoLoad:
 		return fmt.Errorf("no-load drives what is loaded, and a new cluster is empty: leave one of no-load and cluster out")
 	case s.Cluster == "" && s.Nemesis != "":
-		return fmt.Errorf("nemesis hurts a cluster that stroppy has started: name one with cluster, such as --cluster KIND:3; `stroppy list clusters` shows the kinds")
+		return fmt.Errorf("nemesis injects faults into a cluster that stroppy has started: name one with cluster, such as --cluster KIND:3; `stroppy list clusters` shows the kinds")
 	case s.Nemesis == "" && (s.MaxOutage > 0 || s.MaxDegradation > 0):
 		return fmt.Errorf("max-outage and max-degradation are limits on what faults do, and there is none: give some with nemesis")
 	}

@@ -130,7 +130,7 @@ func removeFolder(path string) (bool, error) {
 	if len(mounts) > 0 {
 		return false, fmt.Errorf("something is mounted at %s: unmount it", mounts[0])
 	}
-	return true, untilFor(context.Background(), endLimit, func() error { return os.RemoveAll(path) })
+	return true, Until(context.Background(), endLimit, func() error { return os.RemoveAll(path) })
 }
 
 // unmount removes a mount even while it is in use, and reports whether it was there.

@@ -68,7 +68,7 @@ func ownNetwork(text string) error {
 	}
 	if kind == "namespaces" {
 		made.Mount = filepath.Join(made.Folder, "n0", "data")
-		if err := r.Add(MountLeftover(made.Mount)); err != nil {
+		if err := r.Add(Leftover{Kind: LeftMount, Name: made.Mount}); err != nil {
 			return err
 		}
 		if err := unix.Mount("tmpfs", made.Mount, "tmpfs", 0, ""); err != nil {
@@ -299,7 +299,7 @@ func TestClearKnowsWhose(t *testing.T) {
 			t.Fatal(err)
 		}
 		var text []byte
-		made := []Leftover{FolderLeftover(folder), FolderLeftover(filepath.Dir(folder)), ProcessLeftover(sleeper)}
+		made := []Leftover{Leftover{Kind: LeftFolder, Name: folder}, Leftover{Kind: LeftFolder, Name: filepath.Dir(folder)}, ProcessLeftover(sleeper)}
 		for _, e := range []entry{{Owner: &c.owner, Kind: "test"}, {Made: &made[0]}, {Made: &made[1]}, {Made: &made[2]}} {
 			line, err := json.Marshal(e)
 			if err != nil {

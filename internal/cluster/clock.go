@@ -201,7 +201,7 @@ func driftClock(ctx context.Context, c clockwork, rate float64) (Effect, error) 
 	if err != nil {
 		return e, err
 	}
-	err = untilFor(ctx, driftWithin, func() error {
+	err = Until(ctx, driftWithin, func() error {
 		last, err := offsetOf(ctx, c)
 		if err != nil {
 			return err
@@ -228,7 +228,7 @@ func deviate(ctx context.Context, c clockwork, d deviation, least time.Duration)
 	if err != nil {
 		return e, before, after, err
 	}
-	e.Heal = healing(seenWithin, heal, func(ctx context.Context) (string, error) {
+	e.Heal = healing(SeenWithin, heal, func(ctx context.Context) (string, error) {
 		if !c.Awake() {
 			return "the server, which is down or paused, goes on with a right clock", nil
 		}

@@ -108,10 +108,10 @@ type Effect struct {
 // its effect has ended.
 func healing(limit time.Duration, heal func() error, ended func(context.Context) (string, error)) func(context.Context) (string, error) {
 	return func(ctx context.Context) (seen string, err error) {
-		if err := until(ctx, heal); err != nil {
+		if err := Until(ctx, SeenWithin, heal); err != nil {
 			return "", err
 		}
-		err = untilFor(ctx, limit, func() (err error) { seen, err = ended(ctx); return err })
+		err = Until(ctx, limit, func() (err error) { seen, err = ended(ctx); return err })
 		return seen, err
 	}
 }

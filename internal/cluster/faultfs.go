@@ -50,7 +50,7 @@ func newFaultFS(ctx context.Context, record *Record, point string) (l *faultFS, 
 		}
 	}()
 	l = &faultFS{point: point, store: filepath.Join(filepath.Dir(point), "."+filepath.Base(point)+".disk")}
-	if err := record.Add(MountLeftover(point)); err != nil {
+	if err := record.Add(Leftover{Kind: LeftMount, Name: point}); err != nil {
 		return nil, fmt.Errorf("the nodes' data have to be in a temporary folder for that: %w", err)
 	}
 	if err := errors.Join(os.MkdirAll(point, 0o700), os.Mkdir(l.store, 0o700)); err != nil {
@@ -152,7 +152,7 @@ func (l *faultFS) close() error {
 		_ = l.client.Close() // closed already where the process has ended
 		err = errors.Join(err, l.process.Kill())
 	}
-	_, errClear := MountLeftover(l.point).clear()
+	_, errClear := unmount(l.point)
 	if errClear == nil {
 		errClear = os.Remove(l.point)
 	}
@@ -288,7 +288,7 @@ func diskEffect(name, dir string, heal func() error, err error, faulty func(path
 		}
 		return seen, err
 	}
-	e := Effect{Heal: healing(seenWithin, heal, func(context.Context) (string, error) { return verify(false) })}
+	e := Effect{Heal: healing(SeenWithin, heal, func(context.Context) (string, error) { return verify(false) })}
 	e.Seen, err = verify(true)
 	return e, err
 }

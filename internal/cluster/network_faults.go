@@ -216,7 +216,7 @@ func partition(ctx context.Context, w wires, cuts []Cut) (Effect, error) {
 		return Effect{}, err
 	}
 	e := Effect{Seen: ways(len(cuts)) + " cut: no packet came through"}
-	e.Heal = healing(seenWithin, mend, func(ctx context.Context) (string, error) {
+	e.Heal = healing(SeenWithin, mend, func(ctx context.Context) (string, error) {
 		open := w.open(cuts)
 		if len(open) == 0 {
 			return "its ways are cut by another fault yet", nil

@@ -100,7 +100,7 @@ func (p *Process) pause(ctx context.Context) ([]processID, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tree, untilFor(ctx, stopsWithin, func() error { return allStopped(tree) })
+	return tree, Until(ctx, stopsWithin, func() error { return allStopped(tree) })
 }
 
 // Resume undoes Pause.
@@ -136,18 +136,16 @@ func (p *Process) id() processID {
 	return s.processID
 }
 
-// seenWithin bounds the wait for an effect that comes by itself.
-const seenWithin = 2 * time.Second
+// SeenWithin bounds the wait for an effect that comes by itself.
+const SeenWithin = 2 * time.Second
 
 // stopsWithin bounds the wait for a process to stop or to end that is in a call to a
 // slow disk, which no signal cuts short.
 const stopsWithin = 30 * time.Second
 
-// until calls seen until it returns nil, at most for seenWithin; the error is the
-// last that it returned.
-func until(ctx context.Context, seen func() error) error { return untilFor(ctx, seenWithin, seen) }
-
-func untilFor(ctx context.Context, limit time.Duration, seen func() error) error {
+// Until calls seen until it returns nil, at most for so long; the error is the last
+// that it returned.
+func Until(ctx context.Context, limit time.Duration, seen func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
@@ -160,7 +158,7 @@ func untilFor(ctx context.Context, limit time.Duration, seen func() error) error
 
 // gone returns when none of the processes is there any more.
 func gone(processes []processID) error {
-	return untilFor(context.Background(), stopsWithin, func() error {
+	return Until(context.Background(), stopsWithin, func() error {
 		return wrongState(processes, "is alive yet", func(byte) bool { return true })
 	})
 }
@@ -172,7 +170,7 @@ func allStopped(processes []processID) error {
 
 // noneStopped returns when none of the processes is stopped any more.
 func noneStopped(ctx context.Context, processes []processID) error {
-	return until(ctx, func() error { return wrongState(processes, "is stopped yet", isStopped) })
+	return Until(ctx, SeenWithin, func() error { return wrongState(processes, "is stopped yet", isStopped) })
 }
 
 func isStopped(state byte) bool { return state == 'T' || state == 't' }

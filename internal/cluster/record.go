@@ -23,8 +23,8 @@ type LeftoverKind string
 
 // What this program makes outside of itself.
 const (
-	LeftMount   LeftoverKind = "mount"   // a mounted file system
-	LeftFolder  LeftoverKind = "folder"  // a folder with all that is in it
+	LeftMount   LeftoverKind = "mount"   // a file system mounted below a folder whose name begins with stroppy-
+	LeftFolder  LeftoverKind = "folder"  // a folder whose own name begins with stroppy-, with all that is in it
 	LeftProcess LeftoverKind = "process" // a process with its descendants
 )
 
@@ -40,13 +40,6 @@ type Leftover struct {
 // ourPrefix begins the names of all that this program makes, so that a record
 // that was damaged or forged cannot have anything else removed.
 const ourPrefix = "stroppy"
-
-// FolderLeftover is a folder whose own name begins with stroppy-.
-func FolderLeftover(path string) Leftover { return Leftover{Kind: LeftFolder, Name: path} }
-
-// MountLeftover is a file system mounted on a path below a folder whose name
-// begins with stroppy-.
-func MountLeftover(path string) Leftover { return Leftover{Kind: LeftMount, Name: path} }
 
 // ProcessLeftover is a process that was started.
 func ProcessLeftover(p *Process) Leftover {
@@ -168,7 +161,7 @@ func (r *Record) TempFolder(parent string) (string, error) {
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("make a temporary folder: %s is there already, try again", path)
 	}
-	if err := r.Add(FolderLeftover(path)); err != nil {
+	if err := r.Add(Leftover{Kind: LeftFolder, Name: path}); err != nil {
 		return "", err
 	}
 	if err := os.Mkdir(path, 0o755); err != nil {

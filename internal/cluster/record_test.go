@@ -19,8 +19,8 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, bad := range []Leftover{
-		{}, {Kind: LeftFolder, Name: "/"}, FolderLeftover("stroppy-x"), FolderLeftover("/a/stroppy-x/../.."), FolderLeftover("/home/stroppy"),
-		MountLeftover("/mnt"), {Kind: LeftProcess, PID: 1}, {Kind: "disk", Name: "/stroppy-x"},
+		{}, {Kind: LeftFolder, Name: "/"}, Leftover{Kind: LeftFolder, Name: "stroppy-x"}, Leftover{Kind: LeftFolder, Name: "/a/stroppy-x/../.."}, Leftover{Kind: LeftFolder, Name: "/home/stroppy"},
+		Leftover{Kind: LeftMount, Name: "/mnt"}, {Kind: LeftProcess, PID: 1}, {Kind: "disk", Name: "/stroppy-x"},
 	} {
 		if err := r.Add(bad); err == nil {
 			t.Errorf("%v is taken", bad)
@@ -49,7 +49,7 @@ func TestRecord(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := r.Add(FolderLeftover("/stroppy-x")); err == nil {
+	if err := r.Add(Leftover{Kind: LeftFolder, Name: "/stroppy-x"}); err == nil {
 		t.Error("a closed record is written")
 	}
 	if records, err := Records(); err != nil || len(records) != 0 {

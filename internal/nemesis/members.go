@@ -103,7 +103,7 @@ func planRemove(e effect, s *state, c situation) (*injection, error) {
 			return seen, err
 		}
 		done.Seen += ", " + n.Name() + " down"
-		return done, until(ctx, seenWithin, check(n, false, "%s was removed and is running yet"))
+		return done, cluster.Until(ctx, cluster.SeenWithin, check(n, false, "%s was removed and is running yet"))
 	}
 	return i, nil
 }
@@ -136,7 +136,7 @@ func planMove(e effect, s *state, c situation) (*injection, error) {
 		if err := s.cluster.(cluster.Mover).MoveLeader(ctx, to); err != nil {
 			return cluster.Effect{}, err
 		}
-		return cluster.Effect{Seen: nodeName(to) + " leads"}, until(ctx, moveWithin, func() error {
+		return cluster.Effect{Seen: nodeName(to) + " leads"}, cluster.Until(ctx, moveWithin, func() error {
 			now, err := s.cluster.Leader(ctx)
 			if err == nil && now != to {
 				err = fmt.Errorf("the lead was handed to %s, and %s leads", nodeName(to), nodeName(now))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"stroppy/internal/cluster"
 )
@@ -135,7 +134,7 @@ func down(ctx context.Context, n cluster.Node, end func(context.Context) error) 
 	if err := end(ctx); err != nil {
 		return e, err
 	}
-	return e, until(ctx, seenWithin, check(n, false, "%s was ended and is running yet"))
+	return e, cluster.Until(ctx, cluster.SeenWithin, check(n, false, "%s was ended and is running yet"))
 }
 
 // up starts a node and sees that it runs.
@@ -143,7 +142,7 @@ func up(ctx context.Context, n cluster.Node, start func(context.Context) error, 
 	if err := start(ctx); err != nil {
 		return "", err
 	}
-	return n.Name() + seen, until(ctx, seenWithin, check(n, true, "%s was started and does not run"))
+	return n.Name() + seen, cluster.Until(ctx, cluster.SeenWithin, check(n, true, "%s was started and does not run"))
 }
 
 // check says what is wrong with a node unless it runs, or does not, as it should.
@@ -240,23 +239,4 @@ func planCommand(e effect, _ *state, _ situation) (*injection, error) {
 		done.Seen, err = run(ctx, e.inject)
 		return done, err
 	}}, nil
-}
-
-// How long and how often an effect is looked for that comes by itself.
-const (
-	seenWithin = 2 * time.Second
-	pollEvery  = 5 * time.Millisecond
-)
-
-// until calls seen until it returns nil, at most for so long; the error is the
-// last that it returned.
-func until(ctx context.Context, limit time.Duration, seen func() error) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	for {
-		err := seen()
-		if err == nil || cluster.Sleep(ctx, pollEvery) != nil {
-			return err
-		}
-	}
 }

@@ -119,14 +119,12 @@ func (v *volume) opened(in *inode, flags uint32, out *fuse.OpenOut) error {
 	return nil
 }
 
-// Release closes a file.
 func (v *volume) Release(_ <-chan struct{}, input *fuse.ReleaseIn) {
 	if h, ok := v.closed(input.Fh); ok {
 		v.release(h.inode, 1)
 	}
 }
 
-// Read reads from a file.
 func (v *volume) Read(cancel <-chan struct{}, input *fuse.ReadIn, buffer []byte) (result fuse.ReadResult, status fuse.Status) {
 	status = v.onHandle(cancel, &input.InHeader, input.Fh, func(h *handle) error {
 		n, err := unix.Pread(h.io, buffer, int64(input.Offset))
@@ -231,7 +229,6 @@ func (v *volume) syncFile(in *inode, dataOnly bool) error {
 // onlyData is set in fsync's flags for fdatasync; FUSE_FSYNC_FDATASYNC.
 const onlyData = 1
 
-// Fsync makes a file safe.
 func (v *volume) Fsync(cancel <-chan struct{}, input *fuse.FsyncIn) fuse.Status {
 	return v.onHandle(cancel, &input.InHeader, input.Fh, func(h *handle) error {
 		v.gate.RLock()

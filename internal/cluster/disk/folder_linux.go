@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenDir opens a folder.
 func (v *volume) OpenDir(cancel <-chan struct{}, input *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	return v.onNode(cancel, &input.InHeader, func(in *inode) error {
 		fd, err := unix.Openat(in.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -44,7 +43,6 @@ func (v *volume) ReadDir(cancel <-chan struct{}, input *fuse.ReadIn, out *fuse.D
 	})
 }
 
-// ReleaseDir closes a folder.
 func (v *volume) ReleaseDir(input *fuse.ReleaseIn) {
 	if h, ok := v.closed(input.Fh); ok {
 		unix.Close(h.folder)
@@ -52,7 +50,6 @@ func (v *volume) ReleaseDir(input *fuse.ReleaseIn) {
 	}
 }
 
-// FsyncDir makes a folder's names safe.
 func (v *volume) FsyncDir(cancel <-chan struct{}, input *fuse.FsyncIn) fuse.Status {
 	return v.onHandle(cancel, &input.InHeader, input.Fh, func(h *handle) error {
 		v.gate.RLock()

@@ -22,7 +22,6 @@ func (v *volume) Lookup(cancel <-chan struct{}, header *fuse.InHeader, name stri
 	})
 }
 
-// GetAttr answers the attributes of a file.
 func (v *volume) GetAttr(cancel <-chan struct{}, input *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	return v.onNode(cancel, &input.InHeader, func(in *inode) error {
 		out.SetTimeout(cached)
@@ -30,7 +29,6 @@ func (v *volume) GetAttr(cancel <-chan struct{}, input *fuse.GetAttrIn, out *fus
 	})
 }
 
-// SetAttr changes the size, the mode, the owner and the times of a file.
 func (v *volume) SetAttr(cancel <-chan struct{}, input *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	return v.onNode(cancel, &input.InHeader, func(in *inode) error {
 		v.gate.RLock()
@@ -129,7 +127,6 @@ func unlink(folder int, name string) error {
 	return err
 }
 
-// Create makes a file and opens it.
 func (v *volume) Create(cancel <-chan struct{}, input *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
 	return v.onNode(cancel, &input.InHeader, func(parent *inode) error {
 		in, err := v.make(parent, &input.InHeader, name, func(parent int) error {
@@ -148,19 +145,16 @@ func (v *volume) Create(cancel <-chan struct{}, input *fuse.CreateIn, name strin
 	})
 }
 
-// Mknod makes a file, a pipe or a socket.
 func (v *volume) Mknod(cancel <-chan struct{}, input *fuse.MknodIn, name string, out *fuse.EntryOut) fuse.Status {
 	return v.made(cancel, &input.InHeader, name, out, func(parent int) error {
 		return unix.Mknodat(parent, name, input.Mode, int(input.Rdev))
 	})
 }
 
-// Mkdir makes a folder.
 func (v *volume) Mkdir(cancel <-chan struct{}, input *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
 	return v.made(cancel, &input.InHeader, name, out, func(parent int) error { return unix.Mkdirat(parent, name, input.Mode&0o7777) })
 }
 
-// Symlink makes a symbolic link.
 func (v *volume) Symlink(cancel <-chan struct{}, header *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
 	return v.made(cancel, header, name, out, func(parent int) error { return unix.Symlinkat(target, parent, name) })
 }
@@ -177,7 +171,6 @@ func (v *volume) made(
 	})
 }
 
-// Link gives a file one more name.
 func (v *volume) Link(cancel <-chan struct{}, input *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
 	return v.onNode(cancel, &input.InHeader, func(parent *inode) error {
 		in, known := v.node(input.Oldnodeid)
@@ -198,12 +191,10 @@ func (v *volume) Link(cancel <-chan struct{}, input *fuse.LinkIn, name string, o
 	})
 }
 
-// Unlink takes a name of a file away.
 func (v *volume) Unlink(cancel <-chan struct{}, header *fuse.InHeader, name string) fuse.Status {
 	return v.onNode(cancel, header, func(parent *inode) error { return v.remove(parent, name) })
 }
 
-// Rmdir removes an empty folder.
 func (v *volume) Rmdir(cancel <-chan struct{}, header *fuse.InHeader, name string) fuse.Status {
 	return v.Unlink(cancel, header, name)
 }
@@ -298,7 +289,6 @@ func (v *volume) rename(from, to place, flags uint) error {
 	return nil
 }
 
-// Readlink answers where a symbolic link leads.
 func (v *volume) Readlink(cancel <-chan struct{}, header *fuse.InHeader) (target []byte, status fuse.Status) {
 	status = v.onNode(cancel, header, func(in *inode) error {
 		buffer := make([]byte, unix.PathMax)
@@ -309,7 +299,6 @@ func (v *volume) Readlink(cancel <-chan struct{}, header *fuse.InHeader) (target
 	return target, status
 }
 
-// StatFs answers how much room there is.
 func (v *volume) StatFs(cancel <-chan struct{}, header *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	v.wait(cancel, header)
 	var st unix.Statfs_t

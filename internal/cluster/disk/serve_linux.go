@@ -59,7 +59,6 @@ func Serve() error {
 	return s.Unmount(struct{}{}, nil)
 }
 
-// Mount mounts the file system.
 func (s *service) Mount(args cluster.FaultFSMount, _ *struct{}) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,18 +118,14 @@ func (s *service) mounted(ask func(v *volume) error) error {
 	return ask(v)
 }
 
-// Lose throws away what is not safe.
 func (s *service) Lose(struct{}, *struct{}) error { return s.mounted((*volume).lose) }
 
-// Sync makes all that is there safe.
 func (s *service) Sync(struct{}, *struct{}) error { return s.mounted((*volume).syncAll) }
 
-// Fill makes the disk full, or gives it room again.
 func (s *service) Fill(full bool, _ *struct{}) error {
 	return s.mounted(func(v *volume) error { v.full.Store(full); return nil })
 }
 
-// Slow makes each call take so much longer.
 func (s *service) Slow(perCall time.Duration, _ *struct{}) error {
 	return s.mounted(func(v *volume) error { v.setSlow(perCall); return nil })
 }

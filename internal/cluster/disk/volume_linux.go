@@ -16,7 +16,8 @@ import (
 // All changes go through it, and it is notified of what a loss changes.
 const cached = time.Hour
 
-// volume is the file system. Where several of its locks are held they were taken
+// volume is the file system. Its exported methods are the calls of a
+// fuse.RawFileSystem. Where several of its locks are held they were taken
 // in the order of the fields.
 type volume struct {
 	fuse.RawFileSystem // answers what is not here with ENOSYS
@@ -108,7 +109,6 @@ func newVolume(store string) (v *volume, err error) {
 
 func keyOf(st *unix.Stat_t) fileKey { return fileKey{uint64(st.Dev), st.Ino} }
 
-// String names the file system.
 func (v *volume) String() string { return "stroppy" }
 
 // Init is called when the kernel has mounted the file system.

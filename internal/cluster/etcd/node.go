@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"os/exec"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -58,10 +57,7 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 	}
 	n.joined.Store(true)
 	// While a node joins, no other comes or goes, so the list is what etcd has.
-	var members []string
-	for _, m := range c.List() {
-		members = append(members, m.Name()+"=http://"+m.peer.String())
-	}
+	members := c.Addresses(func(m *node) string { return m.Name() + "=http://" + m.peer.String() })
 	cmd := exec.Command(c.binary, append([]string{
 		"--name", n.Name(),
 		"--data-dir", n.Dir(),
@@ -69,7 +65,7 @@ func (n *node) command(ctx context.Context) (*exec.Cmd, error) {
 		"--advertise-client-urls", "http://" + n.client.String(),
 		"--listen-peer-urls", "http://" + n.peer.String(),
 		"--initial-advertise-peer-urls", "http://" + n.peer.String(),
-		"--initial-cluster", strings.Join(members, ","),
+		"--initial-cluster", members,
 		"--initial-cluster-state", state,
 		"--initial-cluster-token", c.token,
 		"--heartbeat-interval", "50",

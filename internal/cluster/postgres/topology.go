@@ -69,33 +69,31 @@ func (c *Cluster) discard(ctx context.Context, n *node) error {
 // promoted. The supervisor brings back all nodes that nobody holds down.
 func (c *Cluster) healthy() func(context.Context) error {
 	var target int64
-	return func(ctx context.Context) error { return c.checkHealthy(ctx, &target) }
-}
-
-func (c *Cluster) checkHealthy(ctx context.Context, target *int64) error {
-	p := c.Leading()
-	if err := p.CheckPrimary(ctx); err != nil {
-		return err
-	}
-	v, err := c.view(ctx, p)
-	if err != nil {
-		return err
-	}
-	if *target == 0 {
-		*target = v.flushed
-	}
-	nodes := c.List()
-	for _, n := range nodes {
-		if err := c.sound(ctx, n, p, v, *target); err != nil {
+	return func(ctx context.Context) error {
+		p := c.Leading()
+		if err := p.CheckPrimary(ctx); err != nil {
 			return err
 		}
+		v, err := c.view(ctx, p)
+		if err != nil {
+			return err
+		}
+		if target == 0 {
+			target = v.flushed
+		}
+		nodes := c.List()
+		for _, n := range nodes {
+			if err := c.sound(ctx, n, p, v, target); err != nil {
+				return err
+			}
+		}
+		c.Mu.Lock()
+		defer c.Mu.Unlock()
+		if c.params.synchronous && len(nodes) > 1 && !c.registered {
+			return fmt.Errorf("%s waits for no standby yet that has everything", p.Name())
+		}
+		return nil
 	}
-	c.Mu.Lock()
-	defer c.Mu.Unlock()
-	if c.params.synchronous && len(nodes) > 1 && !c.registered {
-		return fmt.Errorf("%s waits for no standby yet that has everything", p.Name())
-	}
-	return nil
 }
 
 // sound says what is wrong with a node; nil if nothing is.

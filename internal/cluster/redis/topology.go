@@ -58,24 +58,22 @@ func (c *Cluster) expendable(m *member) error {
 // supervisor brings back all nodes that nobody holds down.
 func (c *Cluster) healthy() func(context.Context) error {
 	var goal view
-	return func(ctx context.Context) error { return c.checkHealthy(ctx, &goal) }
-}
-
-func (c *Cluster) checkHealthy(ctx context.Context, goal *view) error {
-	p := c.Leading()
-	v, err := p.leads(ctx)
-	if err != nil {
-		return err
-	}
-	if goal.history != v.history { // of another primary, offsets say nothing of this one's
-		*goal = v
-	}
-	for _, m := range c.List() {
-		if err := c.sound(ctx, m, p, *goal); err != nil {
+	return func(ctx context.Context) error {
+		p := c.Leading()
+		v, err := p.leads(ctx)
+		if err != nil {
 			return err
 		}
+		if goal.history != v.history { // of another primary, offsets say nothing of this one's
+			goal = v
+		}
+		for _, m := range c.List() {
+			if err := c.sound(ctx, m, p, goal); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	return nil
 }
 
 // sound says what is wrong with a node; nil if nothing is.

@@ -84,20 +84,12 @@ func (s *Server) Bound(ctx context.Context) (context.Context, context.CancelFunc
 // Retire ends what is done to the node, because of why.
 func (s *Server) Retire(why error) { s.end(why) }
 
-// Number is the node's number in its cluster.
-func (s *Server) Number() int { return s.number }
-
-// Name is the node's name, such as n0.
+// What a Member says of itself.
+func (s *Server) Number() int  { return s.number }
 func (s *Server) Name() string { return s.name }
-
-// Host is where the node lives.
-func (s *Server) Host() *Host { return s.host }
-
-// Dir is where the node's data are.
-func (s *Server) Dir() string { return s.dir }
-
-// Log is the file with the server's output.
-func (s *Server) Log() string { return s.log }
+func (s *Server) Host() *Host  { return s.host }
+func (s *Server) Dir() string  { return s.dir }
+func (s *Server) Log() string  { return s.log }
 
 // Running says that the server's process is there, paused or not.
 func (s *Server) Running() bool { return s.current() != nil }

@@ -127,10 +127,8 @@ func startPooler(t *testing.T) *pgbouncer.Pooler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := pgbouncer.Start(t.Context(), pgbouncer.Options{
-		Server: netip.MustParseAddrPort(u.Host), User: postgrescluster.Superuser,
-		Settings: map[string]string{"pool_mode": "transaction", "default_pool_size": "3", "max_client_conn": "1000"},
-	})
+	p, err := pgbouncer.Start(t.Context(), netip.MustParseAddrPort(u.Host), postgrescluster.Superuser,
+		map[string]string{"default_pool_size": "3", "max_client_conn": "1000"})
 	return served(t, "pgbouncer", p, err)
 }
 

@@ -204,10 +204,9 @@ func (s *suite) kv() error {
 func (s *suite) connections() error {
 	return s.serve(cluster.Alone(nil), func(s *server) error {
 		const count = 10_000
-		pooler, err := pgbouncer.Start(s.ctx, pgbouncer.Options{
-			Server: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(s.Port())), User: postgres.Superuser,
-			Settings: map[string]string{"pool_mode": "transaction", "max_client_conn": strconv.Itoa(2 * count), "listen_backlog": "4096"},
-		})
+		address := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(s.Port()))
+		pooler, err := pgbouncer.Start(s.ctx, address, postgres.Superuser,
+			map[string]string{"max_client_conn": strconv.Itoa(2 * count), "listen_backlog": "4096"})
 		if err != nil {
 			return err
 		}

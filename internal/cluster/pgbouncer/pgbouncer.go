@@ -20,17 +20,6 @@ import (
 	"stroppy/internal/cluster"
 )
 
-// Options say how a pooler is made. The zero value of all but Server lends a client
-// a session for as long as it is connected, as PgBouncer itself does.
-type Options struct {
-	Server netip.AddrPort // the PostgreSQL server
-	User   string         // as whom all clients work there, without a password
-
-	// Settings go into the section [pgbouncer], as in {"pool_mode": "transaction"}
-	// (PgBouncer documentation, "Configuration").
-	Settings map[string]string
-}
-
 // Pooler is a running PgBouncer. Its methods may be called from several goroutines.
 type Pooler struct {
 	*cluster.Server
@@ -39,9 +28,11 @@ type Pooler struct {
 
 const shutdownLimit = 5 * time.Second // for SIGTERM, which drops all connections
 
-// Start makes a pooler and returns when it answers. If it is not installed the error
-// is a cluster.MissingError.
-func Start(ctx context.Context, o Options) (*Pooler, error) {
+// Start makes a pooler, which lends a session of a server for one transaction, and
+// returns when it answers. All clients work there as the user, without a password.
+// The settings go into the section [pgbouncer] (PgBouncer documentation,
+// "Configuration"). If it is not installed the error is a cluster.MissingError.
+func Start(ctx context.Context, server netip.AddrPort, as string, settings map[string]string) (*Pooler, error) {
 	program, err := cluster.Find("pgbouncer", "pgbouncer", "/usr/sbin")
 	if err != nil {
 		return nil, err
@@ -67,7 +58,7 @@ func Start(ctx context.Context, o Options) (*Pooler, error) {
 		Ready: p.ready,
 		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
 	})
-	err = errors.Join(os.WriteFile(config, []byte(o.text(port)), 0o644), user.Give(dir), user.Give(config))
+	err = errors.Join(os.WriteFile(config, []byte(text(port, server, as, settings)), 0o644), user.Give(dir), user.Give(config))
 	if err == nil {
 		err = p.Restart(ctx)
 	}
@@ -78,15 +69,16 @@ func Start(ctx context.Context, o Options) (*Pooler, error) {
 }
 
 // text is the configuration file.
-func (o Options) text(port int) string {
+func text(port int, server netip.AddrPort, as string, settings map[string]string) string {
 	all := map[string]string{
 		"listen_addr": "127.0.0.1", "listen_port": strconv.Itoa(port), "unix_socket_dir": "",
-		"auth_type": "any", // the user's name is not asked for, for User is everybody's
+		"auth_type": "any", // the user's name is not asked for, for as is everybody's
+		"pool_mode": "transaction",
 		// What clients of PostgreSQL send at their start and a pooler does not know.
 		"ignore_startup_parameters": "extra_float_digits",
 	}
-	maps.Copy(all, o.Settings)
-	return fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\n", o.Server.Addr(), o.Server.Port(), o.User) +
+	maps.Copy(all, settings)
+	return fmt.Sprintf("[databases]\n* = host=%s port=%d user=%s\n[pgbouncer]\n", server.Addr(), server.Port(), as) +
 		cluster.SettingLines(all, func(name, value string) string { return name + " = " + value })
 }
 

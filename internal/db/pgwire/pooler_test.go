@@ -19,10 +19,8 @@ import (
 // has size of them.
 func pool(t *testing.T, s *postgrescluster.Server, size string) *pgbouncer.Pooler {
 	t.Helper()
-	p, err := pgbouncer.Start(t.Context(), pgbouncer.Options{
-		Server: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(s.Port())), User: postgrescluster.Superuser,
-		Settings: map[string]string{"pool_mode": "transaction", "default_pool_size": size},
-	})
+	server := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(s.Port()))
+	p, err := pgbouncer.Start(t.Context(), server, postgrescluster.Superuser, map[string]string{"default_pool_size": size})
 	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
 		t.Skip("skipped engine: pgbouncer: install the Debian package " + missing.Package)
 	}

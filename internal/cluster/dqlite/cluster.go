@@ -28,7 +28,6 @@ type Cluster struct {
 }
 
 var (
-	_ cluster.Local = (*Cluster)(nil)
 	_ cluster.Mover = (*Cluster)(nil)
 )
 

@@ -35,7 +35,6 @@ type Cluster struct {
 }
 
 var (
-	_ cluster.Local     = (*Cluster)(nil)
 	_ cluster.LocalNode = (*node)(nil)
 )
 

@@ -71,7 +71,6 @@ type Cluster struct {
 }
 
 var (
-	_ cluster.Local     = (*Cluster)(nil)
 	_ cluster.Mover     = (*Cluster)(nil)
 	_ cluster.Resizer   = (*Cluster)(nil)
 	_ cluster.LocalNode = (*member)(nil)

@@ -90,8 +90,6 @@ type stateless struct {
 	described sync.Map // *db.Statement → *prepared
 }
 
-var _ db.SQL = (*Database)(nil)
-
 // Open connects to a URL such as postgres://user:password@host:5432/database,
 // with several hosts and all the parameters that libpq documents ("Connection
 // URIs"), asks for the default isolation, and sees whether statements that are sent

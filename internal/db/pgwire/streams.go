@@ -8,8 +8,6 @@ import (
 	"stroppy/internal/db/wire"
 )
 
-var _ db.Multiplexer[db.SQLSession] = (*Database)(nil)
-
 // Streams implements db.Multiplexer[db.SQLSession]. Transactions that ask for nothing before their
 // end are sent together, each with a Sync of its own, by the first stream that finds the
 // connection free; it reads all their answers. So one system call carries several of

@@ -211,10 +211,11 @@ func cause(results []check.Result) string {
 		said = why
 	}
 	first, _, more := strings.Cut(said, "\n")
+	first = strings.TrimSuffix(first, ".")
 	if more {
-		return ": " + first + ".."
+		first += " …"
 	}
-	return ": " + strings.TrimSuffix(first, ".")
+	return ": " + first
 }
 
 func sentence(names []string) string {

@@ -35,6 +35,11 @@ type node struct {
 	gone      atomic.Int64 // the id of a store that was taken away, until the cluster knows it; 0: none
 }
 
+// cacheSize is that of the cache of blocks, in which Pebble (20.1.5) also reserves 64 MiB
+// for each table in memory: with 64 MiB in all, the second one makes its cache look for room
+// for ever, and the node hangs after some ten megabytes of writes.
+const cacheSize = "256MiB"
+
 // newNode makes the folder of a node and describes its server.
 func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
 	n := &node{cluster: c}
@@ -58,7 +63,7 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 	args := []string{
 		"start", "--insecure", "--listen-addr=" + n.sql.String(), "--http-addr=" + n.http.String(),
 		"--join=" + c.Addresses(func(m *node) string { return m.sql.String() }),
-		"--store=" + n.Dir(), "--cache=64MiB", "--max-sql-memory=128MiB",
+		"--store=" + n.Dir(), "--cache=" + cacheSize, "--max-sql-memory=128MiB",
 	}
 	if c.params.maxOffset > 0 {
 		args = append(args, "--max-offset="+c.params.maxOffset.String())

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -27,6 +28,9 @@ const (
 	// splitRows is about how many rows of a table that is loaded in the order of its key
 	// come between two splits.
 	splitRows = 100_000
+	// dropLimit bounds the removal of a table whose load failed: a cluster that has lost a
+	// majority answers nothing.
+	dropLimit = 15 * time.Second
 )
 
 // BulkLoad loads rows with large INSERTs on several connections. No transaction holds all
@@ -58,7 +62,9 @@ func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, 
 		return rows, nil
 	}
 	if made {
-		if e := d.Exec(context.WithoutCancel(ctx), "DROP TABLE IF EXISTS "+load.Table); e != nil {
+		dropping, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropLimit)
+		defer cancel()
+		if e := d.Exec(dropping, "DROP TABLE IF EXISTS "+load.Table); e != nil {
 			err = errors.Join(err, e)
 		}
 	}

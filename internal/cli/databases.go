@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"stroppy/internal/cluster"
+	cockroachcluster "stroppy/internal/cluster/cockroach"
 	"stroppy/internal/cluster/disk"
 	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
@@ -21,6 +22,7 @@ import (
 	postgrescluster "stroppy/internal/cluster/postgres"
 	rediscluster "stroppy/internal/cluster/redis"
 	"stroppy/internal/db"
+	"stroppy/internal/db/cockroach"
 	"stroppy/internal/db/dqlite"
 	"stroppy/internal/db/etcd"
 	"stroppy/internal/db/memory"
@@ -55,6 +57,10 @@ func databases() []database {
 		{schemes: []string{"postgres", "postgresql"}, about: "postgres://USER:PASSWORD@HOST:PORT/DATABASE  PostgreSQL; several hosts with commas",
 			port: "5432", open: opener(postgres.Open), clusters: []clusterKind{
 				{"postgres", "postgres:N[?sync=off&fsync=off]  a PostgreSQL primary with synchronous standbys and automatic fail-over", 1, 5, starter(postgrescluster.StartCluster)},
+			}},
+		{schemes: []string{"cockroach", "cockroachdb"}, about: "cockroach://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  CockroachDB, its nodes with commas",
+			port: "26257", open: opener(cockroach.Open), clusters: []clusterKind{
+				{"cockroach", "cockroach:N[?election_ticks=6&max_offset=500ms]  CockroachDB, a majority of each range of which decides", 3, 9, starter(cockroachcluster.Start)},
 			}},
 		{schemes: []string{"etcd"}, about: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",
 			port: "2379", open: opener(etcd.Open), clusters: []clusterKind{

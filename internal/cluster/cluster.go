@@ -211,14 +211,22 @@ func (s *Single) URLFor(user, password, database string) string {
 }
 
 // MissingError says that a program that a server needs is not on this machine,
-// and which Debian package brings it.
+// and which Debian package brings it, if one does.
 type MissingError struct {
 	Program string // the file that was looked for, such as initdb
-	Package string // the Debian package, such as postgresql
+	Package string // the Debian package, such as postgresql; empty: no package has it
 }
 
 func (e MissingError) Error() string {
-	return fmt.Sprintf("the program %s is not on this machine: install the Debian package %s", e.Program, e.Package)
+	return fmt.Sprintf("the program %s is not on this machine: %s", e.Program, e.Advice())
+}
+
+// Advice says how the program gets there.
+func (e MissingError) Advice() string {
+	if e.Package == "" {
+		return "put " + e.Program + " on PATH, for no Debian package has it"
+	}
+	return "install the Debian package " + e.Package
 }
 
 // Find returns the path of a program: in the newest of the folders that match

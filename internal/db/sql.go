@@ -139,6 +139,8 @@ type Dialect struct {
 	TimestampType string
 	TableOptions  string // after the closing bracket of CREATE TABLE
 	ForUpdate     string // after a SELECT that locks what it reads, such as " FOR UPDATE"; empty where reading locks enough
+	// NoLockingRead: no SELECT can lock what it reads, and reading alone does not.
+	NoLockingRead bool
 	Returning     bool   // UPDATE … RETURNING exists
 	DoNothing     string // after an INSERT that must not fail on an existing key: " ON CONFLICT DO NOTHING"
 	// Procedures are the stored procedures; nil where there are none. What several

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,10 +13,13 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/registers"
+	"stroppy/internal/cluster"
+	cockroachcluster "stroppy/internal/cluster/cockroach"
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/cluster/pgbouncer"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	"stroppy/internal/db"
+	"stroppy/internal/db/cockroach"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
 	"stroppy/internal/workload/events"
@@ -46,7 +50,7 @@ type cell struct {
 func engines() []engine {
 	keys := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(false)}, kvOnMemory(), eventsCells(500))
 	hurt := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(true)}, kvOnMemory())
-	redis := slices.Concat(bankSamples(1000, 120), []cell{bankContention(), tpcbOnKeys(false), kvCell("", 4000)}, eventsCells(300))
+	redis := slices.Concat(bankSamples(1000, 120), []cell{bankContention(3000), tpcbOnKeys(false), kvCell("", 4000)}, eventsCells(300))
 	return []engine{
 		{"memory", true, false, onMemory("memory:"), keys},
 		{"memory with lost answers", true, false, onMemory("memory:?unknown=0.05&abort=0.05"), hurt},
@@ -65,6 +69,10 @@ func engines() []engine {
 			[]cell{kvCell("read committed", 3000), kvCell("repeatable read", 3000), kvCell("serializable", 3000)}, eventsCells(300))},
 		{"mariadb with snapshot isolation", false, true, onMariaDB("ON"),
 			bankCells(500, []string{"repeatable read"}, workload.Pipelined, workload.Interactive, workload.Procedure)},
+		{"cockroach", false, false, onCockroach, slices.Concat(
+			bankCells(400, []string{""}, workload.Pipelined, workload.Interactive),
+			[]cell{bankContention(300), tpcbCell(workload.Pipelined, workload.Interactive), kvCell("", 2000), kvCell("", 2000, "--mode", "interactive"), kvCell("", 2000, "--in-flight", "4")},
+			eventsCells(200))},
 		{"etcd", false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
 		{"redis by script", false, false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},
 		{"redis by watch", false, false, onRedis("watch"), redis},
@@ -160,6 +168,35 @@ func onEtcd(t *testing.T) opener {
 	return func(t *testing.T) (db.Database, string) { return openEtcd(t), shared.etcd.URL() }
 }
 
+// onCockroach takes a cluster of one node, or the one that STROPPY_TEST_COCKROACH names.
+func onCockroach(t *testing.T) opener {
+	needsTime(t)
+	server := os.Getenv("STROPPY_TEST_COCKROACH")
+	if server == "" {
+		c, err := cockroachcluster.Start(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
+		server = served(t, "cockroach", c, err).URL()
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := cockroach.Open(t.Context(), server)
+	opened(t, shared, err)
+	var databases atomic.Int64
+	return func(t *testing.T) (db.Database, string) {
+		name := fmt.Sprintf("stroppy_test_%d", databases.Add(1))
+		for _, statement := range []string{"DROP DATABASE IF EXISTS " + name + " CASCADE", "CREATE DATABASE " + name} {
+			if err := shared.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		own := *u
+		own.Path = "/" + name
+		d, err := cockroach.Open(t.Context(), own.String())
+		return opened(t, d, err), own.String()
+	}
+}
+
 func onRedis(way string) func(t *testing.T) opener {
 	return func(t *testing.T) opener {
 		address := startRedis(t, 1, "no").URL() + "?commit=" + way
@@ -186,8 +223,8 @@ func bankSamples(count, sample uint64) []cell {
 	}
 }
 
-func bankContention() cell {
-	return bankCell("under contention", 3000, func(c *bank.Config) { c.Accounts, c.Clients, c.Zipfian = 20, 16, true })
+func bankContention(count uint64) cell {
+	return bankCell("under contention", count, func(c *bank.Config) { c.Accounts, c.Clients, c.Zipfian = 20, 16, true })
 }
 
 func bankOnEtcd() []cell {

@@ -102,7 +102,7 @@ func served[S interface{ Stop() error }](t *testing.T, engine string, s S, err e
 func skipMissing(t *testing.T, engine string, err error) {
 	t.Helper()
 	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
-		t.Skip("skipped engine: " + engine + ": install the Debian package " + missing.Package)
+		t.Skip("skipped engine: " + engine + ": " + missing.Advice())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func Must(t testing.TB, err error) {
 func Need(t testing.TB, engine string, err error) {
 	t.Helper()
 	if missing, ok := errors.AsType[cluster.MissingError](err); ok {
-		t.Skip("skipped engine: " + engine + ": install the Debian package " + missing.Package)
+		t.Skip("skipped engine: " + engine + ": " + missing.Advice())
 	}
 	Must(t, err)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -13,7 +14,7 @@ import (
 
 func (d *Database) connect(ctx context.Context, isolation string) (*link, error) {
 	op := d.opConnect + " at " + d.where
-	conn, err := pgconn.ConnectConfig(ctx, d.config)
+	conn, err := pgconn.ConnectConfig(ctx, d.next())
 	if err != nil {
 		return nil, d.flavor.fromPgconn(ctx, op, err, wire.Connecting)
 	}
@@ -43,6 +44,27 @@ func (d *Database) connect(ctx context.Context, isolation string) (*link, error)
 		statements: make(map[*db.Statement]*prepared),
 		status:     h.TxStatus,
 	}, nil
+}
+
+// next is the configuration of the next connection, which the caller may change. Where
+// the servers are equal it begins with the next of them.
+func (d *Database) next() *pgconn.Config {
+	config := d.config.Copy()
+	if !d.flavor.Equal || len(config.Fallbacks) == 0 {
+		return config
+	}
+	tries := append([]*pgconn.FallbackConfig{{Host: config.Host, Port: config.Port, TLSConfig: config.TLSConfig}}, config.Fallbacks...)
+	var servers []int // where the tries of each begin: one with TLS may stand before one without
+	for i, t := range tries {
+		if i == 0 || t.Host != tries[i-1].Host || t.Port != tries[i-1].Port {
+			servers = append(servers, i)
+		}
+	}
+	at := servers[int(d.made.Add(1))%len(servers)]
+	first := tries[at]
+	config.Host, config.Port, config.TLSConfig = first.Host, first.Port, first.TLSConfig
+	config.Fallbacks = slices.Concat(tries[at+1:], tries[:at])
+	return config
 }
 
 // prepareSession leaves in the session what its transactions need.

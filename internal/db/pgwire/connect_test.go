@@ -90,6 +90,32 @@ func TestServers(t *testing.T) {
 	}
 }
 
+// TestEqualServers: a product has its own port, and each connection begins with the next
+// of its servers, with TLS and without.
+func TestEqualServers(t *testing.T) {
+	f := *TestFlavor
+	f.Port, f.Equal = "26257", true
+	for url, want := range map[string][]string{
+		"postgres://u:p@h1/d":                           {"h1:26257 h1:26257"},
+		"postgres://u:p@h1,[::1],h2:7/d?sslmode=prefer": {"::1:26257 ::1:26257 h2:7 h2:7 h1:26257 h1:26257", "h2:7 h2:7 h1:26257 h1:26257 ::1:26257 ::1:26257"},
+		"postgres://h1:1,h2?sslmode=disable":            {"h2:26257 h1:1", "h1:1 h2:26257", "h2:26257 h1:1"},
+		"postgres:///d?host=h3&port=9&sslmode=disable":  {"h3:9", "h3:9"},
+	} {
+		d, err := parseURL(url, &f)
+		drivertest.Must(t, err)
+		for _, want := range want {
+			config := d.next()
+			got := fmt.Sprintf("%s:%d", config.Host, config.Port)
+			for _, more := range config.Fallbacks {
+				got += fmt.Sprintf(" %s:%d", more.Host, more.Port)
+			}
+			if got != want {
+				t.Errorf("%s: %s, want %s", url, got, want)
+			}
+		}
+	}
+}
+
 func TestConnectionsThatFail(t *testing.T) {
 	pg := start(t, map[string]string{"max_connections": "20", "superuser_reserved_connections": "0", "max_wal_senders": "0"})
 	d := drivertest.Open(t, openURL, pg.URL())

@@ -27,7 +27,7 @@ type Control struct {
 // into one of ours.
 func (d *Database) Control(ctx context.Context, op string, do func(context.Context, *Control) error) error {
 	c := &Control{flavor: d.flavor, phase: wire.Connecting}
-	config := d.config.Copy()
+	config := d.next()
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) {
 		if c.phase != wire.Committing || d.flavor.Warning == nil {
 			return

@@ -29,6 +29,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -43,20 +44,34 @@ import (
 type Flavor struct {
 	Name    string   // of the product, for errors
 	Schemes []string // of its URLs, the usual one first
+	Port    string   // of a server whose address has none; empty: PostgreSQL's
 	Dialect *db.Dialect
 	Limits  db.Limits
 
-	// Isolations are what its documentation promises; the default is the server's
-	// default_transaction_isolation.
+	// Isolations are what its documentation promises; the default is the server's.
 	Isolations db.Isolations
 
 	// Codes are the SQLSTATE codes of each meaning, and the first two characters of those
-	// that are not among them.
-	Codes map[Meaning][]string
+	// that are not among them. OpenAtCommit are those after which a transaction may have
+	// been applied where the commit itself was under way; nil: an error that leaves the
+	// session alive has rolled it back.
+	Codes        map[Meaning][]string
+	OpenAtCommit []string
 
 	// Warning says whether a notice that came while a commit was under way takes its
 	// success away, and why; nil: none does.
 	Warning func(routine, code, message, detail string) error
+
+	// Refuses says why a server with this version() is none of this product, in words
+	// that follow the server's address; empty: it is one. A server that does not answer
+	// version() has the empty one. Nil: it is not asked.
+	Refuses func(version string) string
+
+	// Explicit: the statements up to one Sync are never taken for one transaction.
+	Explicit bool
+	// Equal: all servers of a URL take writes, so that connections begin with different
+	// ones.
+	Equal bool
 
 	// Product returns name and version for Info, of version() and server_version.
 	Product  func(version, serverVersion string) (name, number string)
@@ -77,10 +92,12 @@ type Database struct {
 	*operations
 	config    *pgconn.Config
 	where     string // the hosts, for errors
-	isolation string // default_transaction_isolation
+	version   string // what version() answers
+	isolation string // of a transaction that names none
 	implicit  bool   // all statements up to one Sync are one transaction
 	timeout   time.Duration
-	stateless *stateless // nil where statements are left in a session
+	made      *atomic.Uint32 // connections so far
+	stateless *stateless     // nil where statements are left in a session
 }
 
 // stateless is what all sessions have in common in which nothing is left, so that each
@@ -92,8 +109,8 @@ type stateless struct {
 
 // Open connects to a URL such as postgres://user:password@host:5432/database,
 // with several hosts and all the parameters that libpq documents ("Connection
-// URIs"), asks for the default isolation, and sees whether statements that are sent
-// together are one transaction. Two more parameters are
+// URIs"), asks for the version and the default isolation, and sees whether statements
+// that are sent together are one transaction. Two more parameters are
 //
 //	answer_timeout  how long a transaction waits for an answer, such as 10s, after
 //	                which its outcome is unknown if its commit was sent. What is no
@@ -107,11 +124,14 @@ func Open(ctx context.Context, url string, flavor *Flavor) (*Database, error) {
 		return nil, err
 	}
 	err = d.Control(ctx, "open "+d.Where(), func(ctx context.Context, c *Control) error {
-		row, err := c.Row(ctx, "SHOW default_transaction_isolation")
+		if err := d.recognize(ctx, c); err != nil {
+			return err
+		}
+		row, err := c.Row(ctx, "SHOW transaction_isolation")
 		if err != nil {
 			return err
 		}
-		if d.isolation, err = flavor.Isolations.Name(row[0]); err != nil {
+		if d.isolation, err = flavor.Isolations.Name(row[0]); err != nil || flavor.Explicit {
 			return err
 		}
 		d.implicit, err = c.keepsImplicit(ctx)
@@ -122,6 +142,28 @@ func Open(ctx context.Context, url string, flavor *Flavor) (*Database, error) {
 	}
 	return d, nil
 }
+
+// recognize asks the server what it is, and refuses another product.
+func (d *Database) recognize(ctx context.Context, c *Control) error {
+	if d.flavor.Refuses == nil {
+		return nil
+	}
+	row, err := c.Row(ctx, "SELECT version()")
+	switch {
+	case err == nil:
+		d.version = row[0]
+	case !Refused(err):
+		return err
+	}
+	if why := d.flavor.Refuses(d.version); why != "" {
+		return db.Fatalf("open "+d.flavor.Schemes[0]+"://"+d.where, "%s", why)
+	}
+	return nil
+}
+
+// Version is what the server answered to version() when it was opened; empty if it was not
+// asked.
+func (d *Database) Version() string { return d.version }
 
 // Where names the product and its servers, for errors.
 func (d *Database) Where() string { return d.flavor.Name + " at " + d.where }
@@ -143,7 +185,7 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 	if address.Unescaped(rest) || strings.Count(authority, "@") > 1 || end >= 0 && rest[end] == '#' {
 		return nil, db.Fatalf(op, "%w", unescaped)
 	}
-	config, err := pgconn.ParseConfig("postgres://" + rest)
+	config, err := pgconn.ParseConfig("postgres://" + flavor.withPorts(authority) + rest[len(authority):])
 	if err != nil {
 		reason := err.Error()
 		if i := strings.LastIndex(reason, "`: "); i >= 0 {
@@ -167,7 +209,7 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 	}
 	config.DialFunc = wire.Dial
 	whole := false
-	d := &Database{flavor: flavor, operations: operationsOn(flavor.Name), config: config, where: strings.Join(servers, ","), timeout: wire.AnswerTimeout}
+	d := &Database{flavor: flavor, operations: operationsOn(flavor.Name), config: config, where: strings.Join(servers, ","), timeout: wire.AnswerTimeout, made: new(atomic.Uint32)}
 	ours := address.Options{
 		"answer_timeout": address.Time(&d.timeout, time.Millisecond),
 		"prepare":        address.Choice(&whole, "true", "false"),
@@ -184,6 +226,21 @@ func parseURL(url string, flavor *Flavor) (*Database, error) {
 		d.stateless = new(stateless)
 	}
 	return d, nil
+}
+
+// withPorts gives the servers of a URL that have no port the product's own.
+func (f *Flavor) withPorts(authority string) string {
+	user := strings.LastIndexByte(authority, '@') + 1
+	if f.Port == "" || user == len(authority) {
+		return authority
+	}
+	servers := strings.Split(authority[user:], ",")
+	for i, s := range servers {
+		if !strings.Contains(s[strings.LastIndexByte(s, ']')+1:], ":") {
+			servers[i] += ":" + f.Port
+		}
+	}
+	return authority[:user] + strings.Join(servers, ",")
 }
 
 // Close has nothing to close: sessions are closed by whoever opened them.

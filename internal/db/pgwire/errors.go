@@ -21,7 +21,8 @@ import (
 // An error that leaves the session alive has rolled the transaction back, also
 // when it comes from the commit itself: PostgreSQL cannot fail with less than a
 // PANIC once the commit record is written (src/backend/access/transam/xact.c,
-// RecordTransactionCommit is a critical section).
+// RecordTransactionCommit is a critical section). A flavor for which this does not
+// hold lists the codes.
 func (f *Flavor) classify(code string, p wire.Phase, ended bool) Meaning {
 	m, known := f.meaning(code)
 	if !known && len(code) == 5 {
@@ -33,7 +34,7 @@ func (f *Flavor) classify(code string, p wire.Phase, ended bool) Meaning {
 	case !known:
 		m.Class = db.Fatal
 	}
-	if p == wire.Committing && (ended || m.Class == db.Unavailable) {
+	if p == wire.Committing && (ended || m.Class == db.Unavailable || f.openAtCommit(code)) {
 		return Meaning{Class: db.Unknown}
 	}
 	if p != wire.Committing && m.Class == db.Unknown {
@@ -43,6 +44,10 @@ func (f *Flavor) classify(code string, p wire.Phase, ended bool) Meaning {
 		return Meaning{Class: db.Unavailable}
 	}
 	return m
+}
+
+func (f *Flavor) openAtCommit(code string) bool {
+	return slices.ContainsFunc(f.OpenAtCommit, func(open string) bool { return strings.HasPrefix(code, open) })
 }
 
 // meaning finds a code, or the first two characters of one, in the flavor's table.

@@ -55,6 +55,24 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// TestOpenAtCommit: a product whose errors do not all roll back says which of them leave a
+// commit open.
+func TestOpenAtCommit(t *testing.T) {
+	f := *TestFlavor
+	f.OpenAtCommit = []string{"57", "XX"}
+	for code, want := range map[string]struct{ before, committing db.Class }{
+		"40001": {db.Aborted, db.Aborted},
+		"57014": {db.Aborted, db.Unknown},
+		"57P04": {db.Fatal, db.Unknown},
+		"XX001": {db.Fatal, db.Unknown},
+		"23505": {db.Constraint, db.Constraint},
+	} {
+		if before, committing := f.classify(code, wire.Before, false).Class, f.classify(code, wire.Committing, false).Class; before != want.before || committing != want.committing {
+			t.Errorf("%s: %v and %v, want %v", code, before, committing, want)
+		}
+	}
+}
+
 func TestEveryConstraintHasItsKind(t *testing.T) {
 	for code, kind := range map[string]db.ConstraintKind{
 		"23514": db.CheckFailed, "23502": db.NotNull, "23503": db.ForeignKey, "23001": db.ForeignKey, "23505": db.UniqueKey,

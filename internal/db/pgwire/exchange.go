@@ -173,7 +173,11 @@ func (s *session) settle(x *exchange) *db.Error {
 	case x.warning != nil:
 		return &db.Error{Class: db.Unknown, Final: true, Op: x.op, Err: x.warning}
 	case x.reported != nil:
-		err := s.database.flavor.reported(x.op, x.reported, x.phase, false)
+		phase, flavor := x.phase, s.database.flavor
+		if s.status == 'E' && flavor.OpenAtCommit != nil {
+			phase = wire.Before // a statement has failed, so that the COMMIT behind it was skipped
+		}
+		err := flavor.reported(x.op, x.reported, phase, false)
 		if err.Class == db.Fatal && !x.aside && x.next < len(s.pending) {
 			err.Op = "execute " + db.Shorten(s.pending[x.next].statement.SQL)
 		}

@@ -71,25 +71,23 @@ func Flavor() *pgwire.Flavor {
 		},
 		Codes:   codes,
 		Warning: warning,
-		Product: product,
+		Refuses: refuses,
+		Product: func(_, serverVersion string) (string, string) { return "PostgreSQL", serverVersion },
 		Settings: []string{"fsync", "synchronous_commit", "full_page_writes", "synchronous_standby_names",
 			"default_transaction_isolation", "max_connections", "shared_buffers", "wal_level"},
 	}
 }
 
-// product distinguishes a database that only speaks PostgreSQL's protocol by version(),
-// as in "CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu, …)".
-func product(version, serverVersion string) (string, string) {
-	rest, ok := strings.CutPrefix(version, "CockroachDB")
-	if !ok {
-		return "PostgreSQL", serverVersion
+// refuses names databases that only speak PostgreSQL's protocol, whose claims and errors
+// are others: "CockroachDB CCL v24.1.0 (…)", "PostgreSQL 11.2-YB-2.15.0.0-b0 on …".
+func refuses(version string) string {
+	switch {
+	case strings.HasPrefix(version, "CockroachDB"):
+		return "the server is CockroachDB: write cockroach:// in place of the scheme"
+	case strings.Contains(version, "-YB-"):
+		return "the server is YugabyteDB, whose claims and errors are not known here: take a PostgreSQL server"
 	}
-	for _, word := range strings.Fields(rest) {
-		if strings.HasPrefix(word, "v") {
-			return "CockroachDB", word
-		}
-	}
-	return "CockroachDB", strings.TrimSpace(rest)
+	return ""
 }
 
 // Footprint is the size of the database's files, indexes and dead rows included.

@@ -87,12 +87,16 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-func TestProduct(t *testing.T) {
-	if name, version := product("PostgreSQL 15.18 on x86_64", "15.18"); name != "PostgreSQL" || version != "15.18" {
-		t.Error(name, version)
-	}
-	if name, version := product("CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu, built 2024/05/15)", "13.0.0"); name != "CockroachDB" || version != "v24.1.0" {
-		t.Error(name, version)
+func TestRefuses(t *testing.T) {
+	for version, want := range map[string]string{
+		"PostgreSQL 15.18 on x86_64":                                               "",
+		"CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu, built 2024/05/15)":          "CockroachDB: write cockroach://",
+		"PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu, compiled by clang": "YugabyteDB",
+		"": "",
+	} {
+		if why := refuses(version); (why == "") != (want == "") || !strings.Contains(why, want) {
+			t.Errorf("%s: %q, want %q", version, why, want)
+		}
 	}
 }
 

@@ -30,6 +30,9 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 		return nil, err
 	}
 	d := database.Dialect()
+	if c.Update == Locked && d.NoLockingRead {
+		return nil, fmt.Errorf("update %s needs a SELECT that locks what it reads, which this version of the database does not have: take atomic or rmw", c.Update)
+	}
 	m := &sqlModel{SQL: dataset.NewSQL(kind, database, tableAccount), config: c, texts: newTexts(d), auditIsolation: c.Isolation}
 	if claim.Level < isolation.SnapshotIsolation && d.Snapshot != "" {
 		m.auditIsolation = d.Snapshot

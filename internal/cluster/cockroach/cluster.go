@@ -1,0 +1,225 @@
+// Package cockroach starts real CockroachDB clusters on this machine.
+//
+// It needs the program cockroach on PATH; 20.1.5 is the version that it was seen with.
+package cockroach
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"stroppy/internal/cluster"
+)
+
+// Cluster is a running CockroachDB cluster, whose nodes are equal. A Restart of one of its
+// nodes returns when the node answers a query, for which a majority must run: after the
+// loss of a majority, restart the nodes at once, not one after another.
+type Cluster struct {
+	*cluster.NodeSet[*node]
+	binary string
+	params params
+}
+
+var _ cluster.Local = (*Cluster)(nil)
+
+// replicas is how many of each range a cluster has that has so many nodes.
+const replicas = 3
+
+// Start starts a cluster and returns when every node answers and every range has all its
+// replicas. An error leaves nothing behind; it is a cluster.MissingError where there is no
+// cockroach on PATH, and a *cluster.ParamError for a parameter. The parameters are:
+//
+//	election_ticks=6   how many ticks of 200 ms a silent leader is waited for: leases
+//	                   last as long, and so does the outage of a killed node;
+//	                   CockroachDB's own is 15
+//	max_offset=500ms   how far clocks may be apart: CockroachDB's --max-offset
+//	set.NAME=VALUE     a cluster setting
+func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
+	params, err := parseParams(o.Params)
+	if err != nil {
+		return nil, err
+	}
+	binary, err := cluster.Find("cockroach", "")
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Launch(ctx, cluster.Kind{Name: "cockroach", PortTaken: "address already in use"}, o,
+		func() *Cluster {
+			c := &Cluster{binary: binary, params: params}
+			c.NodeSet = cluster.NewNodeSet("the CockroachDB cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
+			return c
+		},
+		func(c *Cluster) error { return c.start(ctx) })
+}
+
+// params are what stands behind the question mark.
+type params struct {
+	ticks     int // 0: CockroachDB's own number
+	maxOffset time.Duration
+	settings  map[string]string
+}
+
+// With fewer ticks nodes panic, because a heartbeat takes five.
+const minTicks, maxTicks = 6, 1000
+
+func parseParams(values url.Values) (params, error) {
+	p := params{settings: map[string]string{}}
+	err := cluster.Params{
+		Known: map[string]func(string) error{
+			"election_ticks": func(value string) (err error) {
+				if p.ticks, err = strconv.Atoi(value); err != nil || p.ticks < minTicks || p.ticks > maxTicks {
+					return fmt.Errorf("it must be a number from %d to %d", minTicks, maxTicks)
+				}
+				return nil
+			},
+			"max_offset": cluster.Between(&p.maxOffset, time.Millisecond, time.Minute, "500ms"),
+		},
+		Set:  cluster.Settings("CockroachDB", "._", nil, p.settings),
+		Kind: "a cluster of CockroachDB",
+	}.Read(values)
+	return p, err
+}
+
+// start starts all nodes at once, because none answers before they have become a cluster.
+func (c *Cluster) start(ctx context.Context) error {
+	group, starting := errgroup.WithContext(ctx)
+	for _, n := range c.List() {
+		group.Go(func() error { return n.Restart(starting) })
+	}
+	group.Go(func() error { return c.initialize(starting) })
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	first := c.List()[0]
+	for _, name := range slices.Sorted(maps.Keys(c.params.settings)) {
+		value := strings.ReplaceAll(c.params.settings[name], "'", "''")
+		if err := first.exec(ctx, "SET CLUSTER SETTING "+name+" = '"+value+"'"); err != nil {
+			return fmt.Errorf("set the cluster setting %s to %s: %w", name, c.params.settings[name], err)
+		}
+	}
+	return nil
+}
+
+// initialize makes the nodes a cluster, once the first of them runs.
+func (c *Cluster) initialize(ctx context.Context) error {
+	first := c.List()[0]
+	return cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
+		limited, cancel := context.WithTimeout(ctx, changeTimeout)
+		defer cancel()
+		out, err := exec.CommandContext(limited, c.binary, "init", "--insecure", "--host="+first.sql.String()).CombinedOutput()
+		if err != nil && !strings.Contains(string(out), "already been initialized") {
+			return fmt.Errorf("cockroach init: %w: %s", err, cluster.LastLines(out))
+		}
+		return nil
+	})
+}
+
+// checkHealthy is nil when every node answers, takes all nodes for alive, and finds that
+// every range has all its replicas, on these nodes alone.
+func (c *Cluster) checkHealthy(ctx context.Context) error {
+	nodes := c.List()
+	var ids []int64
+	for _, n := range nodes {
+		id, err := n.ask(ctx)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	for _, n := range nodes {
+		alive, err := n.alive(ctx)
+		if err != nil {
+			return err
+		}
+		for i, id := range ids {
+			if !slices.Contains(alive, id) {
+				return fmt.Errorf("%s takes %s for dead", n.Name(), nodes[i].Name())
+			}
+		}
+		ranges, err := n.ranges(ctx)
+		if err != nil {
+			return err
+		}
+		for _, r := range ranges {
+			if err := r.complete(ids); err != nil {
+				return fmt.Errorf("%s says that %w", n.Name(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// replicated is a range and the ids of the nodes that have its replicas.
+type replicated struct {
+	id       int64
+	replicas []int64
+}
+
+// complete is nil when the range has all its replicas, and none elsewhere.
+func (r replicated) complete(ids []int64) error {
+	if need := min(replicas, len(ids)); len(r.replicas) < need {
+		return fmt.Errorf("the range %d has %d replicas, and %d are needed", r.id, len(r.replicas), need)
+	}
+	for _, id := range r.replicas {
+		if !slices.Contains(ids, id) {
+			return fmt.Errorf("the range %d has a replica on the node with the id %d, which is no more", r.id, id)
+		}
+	}
+	return nil
+}
+
+// expendable is nil when every range has a majority of its replicas on running nodes other
+// than n, so that the data of n are of no need.
+func (c *Cluster) expendable(ctx context.Context, n *node) error {
+	awake := slices.DeleteFunc(c.Others(n), func(m *node) bool { return !m.Awake() })
+	if len(awake) == 0 {
+		return errors.New("no other node runs")
+	}
+	var ids []int64
+	for _, m := range awake {
+		id, err := m.ask(ctx)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+	}
+	ranges, err := awake[0].ranges(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range ranges {
+		held := len(slices.DeleteFunc(slices.Clone(r.replicas), func(id int64) bool { return !slices.Contains(ids, id) }))
+		if most := len(r.replicas)/2 + 1; held < most {
+			return fmt.Errorf("%d replicas of the range %d are on running nodes without it, and %d of %d are needed", held, r.id, most, len(r.replicas))
+		}
+	}
+	return nil
+}
+
+// URL names all nodes; a client's sessions begin with different ones.
+func (c *Cluster) URL() string {
+	return urlOf(c.Addresses(func(n *node) string { return n.sql.String() }))
+}
+
+// URL is the address of the node alone, by which the whole database is read.
+func (n *node) URL() string { return urlOf(n.sql.String()) }
+
+func urlOf(hosts string) string {
+	u := url.URL{Scheme: "cockroach", User: url.User("root"), Host: hosts, Path: "/" + database, RawQuery: "sslmode=disable&connect_timeout=1"}
+	return u.String()
+}
+
+// database is the one that every cluster has.
+const database = "defaultdb"
+
+// Leader is always cluster.ErrNoLeader.
+func (c *Cluster) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }

@@ -1,0 +1,230 @@
+package cockroach
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/pgwire"
+	"stroppy/internal/db/wire"
+	"stroppy/internal/money"
+)
+
+const (
+	// loaders is how many connections insert at once. Four were faster than one COPY
+	// by three times.
+	loaders = 4
+	// insertRows and insertBytes are about what one INSERT has: more rows cost less each,
+	// and a message has at most 16 MiB.
+	insertRows, insertBytes = 5000, 1 << 20
+	// splitRows is about how many rows of a table that is loaded in the order of its key
+	// come between two splits.
+	splitRows = 100_000
+	// dropLimit bounds the removal of a table whose load failed: a cluster that has lost a
+	// majority answers nothing.
+	dropLimit = 15 * time.Second
+)
+
+// BulkLoad loads rows with large INSERTs on several connections. No transaction holds all
+// of them, because one that large costs more than all of its parts, and none holds DDL
+// (https://www.cockroachlabs.com/docs/stable/online-schema-changes, "Limitations"). To keep
+// the promise of all or nothing, the table is dropped after a failure if it was not there
+// before. Only if this program or the cluster dies can it be left behind.
+func (d *Database) BulkLoad(ctx context.Context, load db.BulkLoad) (rows int64, err error) {
+	op := "load the table " + load.Table + " on " + d.Where()
+	if len(load.Columns) != len(load.Types) {
+		return 0, db.Fatalf(op, "%d columns but %d types", len(load.Columns), len(load.Types))
+	}
+	made := false
+	err = d.Control(ctx, op, func(ctx context.Context, c *pgwire.Control) error {
+		found, err := names(ctx, c, "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema() AND table_name = "+quoted(load.Table))
+		if err != nil {
+			return err
+		}
+		made = len(found) == 0
+		if err := c.Run(ctx, load.Before...); err != nil {
+			return err
+		}
+		if rows, err = d.fill(ctx, c, op, &load); err != nil {
+			return err
+		}
+		return c.Run(ctx, load.After...)
+	})
+	if err == nil {
+		return rows, nil
+	}
+	if made {
+		dropping, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropLimit)
+		defer cancel()
+		if e := d.Exec(dropping, "DROP TABLE IF EXISTS "+load.Table); e != nil {
+			err = errors.Join(err, e)
+		}
+	}
+	return 0, err
+}
+
+// fill inserts the rows, and returns how many the server took.
+func (d *Database) fill(ctx context.Context, c *pgwire.Control, op string, load *db.BulkLoad) (int64, error) {
+	s, err := newSplitter(ctx, c, load)
+	if err != nil {
+		return 0, err
+	}
+	source := &wire.Rows{Load: load}
+	statements := make(chan string)
+	var taken atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	for range loaders {
+		group.Go(func() error {
+			return d.Control(ctx, op, func(ctx context.Context, c *pgwire.Control) error {
+				for statement := range statements {
+					results, err := c.Conn.Exec(ctx, statement).ReadAll()
+					if err != nil {
+						return err
+					}
+					taken.Add(results[0].CommandTag.RowsAffected())
+				}
+				return nil
+			})
+		})
+	}
+	group.Go(func() error {
+		defer close(statements)
+		return inserts(load, source, func(first []db.Value, statement string) error {
+			if err := s.before(ctx, c, first); err != nil {
+				return err
+			}
+			select {
+			case statements <- statement:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+	})
+	if err := group.Wait(); err != nil {
+		return 0, err
+	}
+	if taken.Load() != source.Count {
+		return 0, db.Fatalf(op, "the server took %d of %d rows", taken.Load(), source.Count)
+	}
+	return source.Count, nil
+}
+
+// inserts writes the rows as INSERTs, each of which send gets with its first row.
+func inserts(load *db.BulkLoad, source *wire.Rows, send func(first []db.Value, statement string) error) error {
+	head := "INSERT INTO " + load.Table + " (" + strings.Join(load.Columns, ", ") + ") VALUES "
+	text, rows := []byte(head), 0
+	var first []db.Value
+	for row := source.Next(); row != nil; row = source.Next() {
+		if rows == 0 {
+			first = slices.Clone(row)
+			for i := range first {
+				first[i].Text = bytes.Clone(first[i].Text)
+			}
+		}
+		text = append(appendRow(append(text, '('), load.Types, row), "),"...)
+		if rows++; rows < insertRows && len(text) < insertBytes {
+			continue
+		}
+		if err := send(first, string(text[:len(text)-1])); err != nil {
+			return err
+		}
+		text, rows = append(text[:0], head...), 0
+	}
+	if rows == 0 {
+		return nil
+	}
+	return send(first, string(text[:len(text)-1]))
+}
+
+// appendRow appends the values of a row as SQL writes them.
+func appendRow(dst []byte, types []db.Type, row []db.Value) []byte {
+	for i, t := range types {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		switch v := &row[i]; {
+		case v.Null:
+			dst = append(dst, "NULL"...)
+		case t == db.Integer:
+			dst = strconv.AppendInt(dst, v.Int, 10)
+		case t == db.Decimal:
+			dst = money.Append(dst, v.Int)
+		default:
+			dst = append(dst, quoted(string(v.Text))...)
+		}
+	}
+	return dst
+}
+
+// quoted is a text as SQL writes it.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
+
+// names runs a query and returns the first column of its rows.
+func names(ctx context.Context, c *pgwire.Control, query string) (list []string, err error) {
+	results, err := c.Conn.Exec(ctx, query).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range results[0].Rows {
+		list = append(list, string(row[0]))
+	}
+	return list, nil
+}
+
+// splitter splits a table while it is loaded, so that its rows are in several ranges, which
+// several nodes can serve. The rows have to come in the order of the key.
+type splitter struct {
+	load  *db.BulkLoad
+	key   []int // the places of the key's columns in a row; none: no splits
+	types []db.Type
+	rows  int // that came since the last split, about
+}
+
+// newSplitter finds the primary key of the table.
+func newSplitter(ctx context.Context, c *pgwire.Control, load *db.BulkLoad) (*splitter, error) {
+	s := &splitter{load: load}
+	columns, err := names(ctx, c, `SELECT k.column_name FROM information_schema.key_column_usage k
+		JOIN information_schema.table_constraints t USING (table_schema, table_name, constraint_name)
+		WHERE t.constraint_type = 'PRIMARY KEY' AND t.table_schema = current_schema() AND t.table_name = `+quoted(load.Table)+`
+		ORDER BY k.ordinal_position`)
+	if err != nil && !pgwire.Refused(err) {
+		return nil, err
+	}
+	for _, column := range columns {
+		at := slices.Index(load.Columns, column)
+		if at < 0 {
+			s.key = nil
+			break
+		}
+		s.key, s.types = append(s.key, at), append(s.types, load.Types[at])
+	}
+	return s, nil
+}
+
+// before splits the table at the first row of an INSERT, where enough came since the last
+// split. A server that refuses it, for want of a right or because it merges ranges by
+// itself, is not asked again.
+func (s *splitter) before(ctx context.Context, c *pgwire.Control, first []db.Value) error {
+	if s.rows += insertRows; len(s.key) == 0 || s.rows <= splitRows {
+		return nil
+	}
+	s.rows = insertRows
+	var at []db.Value
+	for _, i := range s.key {
+		at = append(at, first[i])
+	}
+	_, err := c.Conn.Exec(ctx, "ALTER TABLE "+s.load.Table+" SPLIT AT VALUES ("+string(appendRow(nil, s.types, at))+")").ReadAll()
+	if pgwire.Refused(err) {
+		s.key, err = nil, nil
+	}
+	return err
+}

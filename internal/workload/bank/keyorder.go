@@ -42,7 +42,7 @@ const digitBits = 12
 // sort sorts the keys of the next window, the last digit first; false if there is none.
 func (o *keyOrder) sort() bool {
 	to := min(o.from+keyWindow, o.accounts)
-	keys, sorted := o.window[0][:0], slices.Grow(o.window[1][:0], int(to-o.from))[:to-o.from]
+	keys, sorted := slices.Grow(o.window[0][:0], int(to-o.from)), slices.Grow(o.window[1][:0], int(to-o.from))[:to-o.from]
 	for n := o.from; n < to; n++ {
 		keys = append(keys, banFirst(o.formula.key(n)))
 	}

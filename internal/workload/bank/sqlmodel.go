@@ -48,7 +48,7 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(done uint64)) error {
 	f := newFormula(n.Seed)
 	order := keyOrder{formula: &f, accounts: n.Size}
-	drawn := make(chan struct{})
+	drawn, ready := make(chan struct{}), false
 	go func() { // while the database makes the tables
 		defer close(drawn)
 		order.sort()
@@ -62,7 +62,10 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 		Types:   []db.Type{db.Text, db.Integer, db.Decimal},
 		After:   append(slices.Clone(m.texts.completes), m.texts.createLedger),
 	}, n.Size, progress, func(_ uint64, row []db.Value) {
-		<-drawn
+		if !ready {
+			<-drawn
+			ready = true
+		}
 		n, key, _ := order.take()
 		row[0].Text, row[1].Int, row[2].Int = appendBIC(bic, key), int64(ban(key)), f.opening(n)
 	})

@@ -179,7 +179,7 @@ func TestEnd(t *testing.T) {
 	if now := feed.Snapshot(); now.State.Counters.Committed != 15000 {
 		t.Errorf("within a second it looks again: %d", now.State.Counters.Committed)
 	}
-	feed.Begin("figures")
+	feed.Begin("measure")
 	if now := feed.Snapshot(); now.State.Counters.Committed != 15001 || now.Latencies.Count() != 15001 {
 		t.Errorf("the drive ended with %d, and %d latencies", now.State.Counters.Committed, now.Latencies.Count())
 	}

@@ -59,7 +59,7 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 		return err
 	}
 	c.measurements(&options, result, took)
-	c.enter("figures")
+	c.enter("measure")
 	defer c.leave()
 	if err = errors.Join(err, c.series(options.Warmup, result.Unsent), c.effects()); err != nil {
 		return err

@@ -164,7 +164,7 @@ func orderKept(t *testing.T, n *Network, from int) {
 	}
 }
 
-// TestNetemValues holds what the kernel is told: times in microseconds, rounded up, and
+// TestNetemValues holds what the kernel is given: times in microseconds, rounded up, and
 // losses in percent. What it cannot do as a wire does is left to a wire.
 func TestNetemValues(t *testing.T) {
 	for _, test := range []struct {

@@ -95,7 +95,7 @@ type Transaction struct {
 	Outcome  Outcome
 	Reason   Reason // of a rejected one
 	LookedUp bool   // the outcome was unknown and a look-up by id settled it
-	Warmup   bool   // it counts for the checks but not for the figures
+	Warmup   bool   // it counts for the checks but is not measured
 	Attempts uint32 // tries sent to the database, at least 1
 	Limit    uint32 // of one that reads objects in their order: the most that it asked for; else 0
 	Due      int64  // when the pacing wanted it sent

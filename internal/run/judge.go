@@ -213,7 +213,7 @@ func cause(results []check.Result) string {
 	first, _, more := strings.Cut(said, "\n")
 	first = strings.TrimSuffix(first, ".")
 	if more {
-		first += " …"
+		first += ", and more"
 	}
 	return ": " + first
 }

@@ -70,7 +70,7 @@ type place struct {
 
 func newChecker(ctx context.Context, in Input, early uint64) *checker {
 	ev := check.Evidence{Input: in.Input, Words: in.Words, Watch: check.Watch{Ctx: ctx}, Unended: early}
-	return &checker{Evidence: ev, in: in, last: map[uint64]uint64{}, odd: map[uint32]map[uint32]bool{}, found: noFindings()}
+	return &checker{Evidence: ev, in: in, last: map[uint64]uint64{}, odd: map[uint32]map[uint32]bool{}, found: noFindings(in.Words.One)}
 }
 
 // results makes the checks; they are worth nothing once the watch has ended.

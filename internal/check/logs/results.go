@@ -33,22 +33,22 @@ const (
 	kinds
 )
 
-func noFindings() [kinds]check.Findings {
+func noFindings(one string) [kinds]check.Findings {
 	return [kinds]check.Findings{
-		lost:        {Check: check.Durable, Noun: "append", Title: "%s acknowledged and lost"},
-		partly:      {Check: check.Durable, Noun: "append", Title: "%s acknowledged and lost in part"},
-		broken:      {Check: check.Durable, Noun: "append", Title: "%s acknowledged and spoilt"},
-		ghosts:      {Check: check.NoGhost, Noun: "append", Title: "%s reported as not applied, yet in the log"},
-		closed:      {Check: check.NoGhost, Noun: "append", Title: "%s closed by a look-up, yet applied later"},
-		never:       {Check: check.NoGhost, Noun: "append", Title: "%s in the log that no client ever sent"},
-		twice:       {Check: check.ExactlyOnce, Noun: "append", Title: "%s applied twice"},
+		lost:        {Check: check.Durable, Noun: one, Title: "%s acknowledged and lost"},
+		partly:      {Check: check.Durable, Noun: one, Title: "%s acknowledged and lost in part"},
+		broken:      {Check: check.Durable, Noun: one, Title: "%s acknowledged and spoilt"},
+		ghosts:      {Check: check.NoGhost, Noun: one, Title: "%s reported as not applied, yet in the log"},
+		closed:      {Check: check.NoGhost, Noun: one, Title: "%s closed by a look-up, yet applied later"},
+		never:       {Check: check.NoGhost, Noun: one, Title: "%s in the log that no client ever sent"},
+		twice:       {Check: check.ExactlyOnce, Noun: one, Title: "%s applied twice"},
 		strange:     {Check: Whole, Noun: "entry", Title: "%s not as anybody wrote it"},
-		lengths:     {Check: Whole, Noun: "append", Title: "%s with events of another length"},
-		torn:        {Check: Whole, Noun: "append", Title: "%s applied in part"},
-		elsewhere:   {Check: Order, Noun: "append", Title: "%s at another place than was acknowledged"},
-		apart:       {Check: Order, Noun: "append", Title: "%s whose events do not stand together in their order"},
-		behindOwn:   {Check: Order, Noun: "append", Title: "%s behind a later one of the same client"},
-		behindLater: {Check: Order, Noun: "append", Title: "%s behind one that began only after it was acknowledged"},
+		lengths:     {Check: Whole, Noun: one, Title: "%s with events of another length"},
+		torn:        {Check: Whole, Noun: one, Title: "%s applied in part"},
+		elsewhere:   {Check: Order, Noun: one, Title: "%s at another place than was acknowledged"},
+		apart:       {Check: Order, Noun: one, Title: "%s whose events do not stand together in their order"},
+		behindOwn:   {Check: Order, Noun: one, Title: "%s behind a later one of the same client"},
+		behindLater: {Check: Order, Noun: one, Title: "%s behind one that began only after it was acknowledged"},
 		holes:       {Check: Continuous, Noun: "hole", Title: "%s"},
 		shared:      {Check: Continuous, Noun: "place", Title: "%s with two entries"},
 		ends:        {Check: Continuous, Noun: "stream", Title: "%s whose end is not where it should be"},

@@ -80,6 +80,8 @@ type model interface {
 	download(ctx context.Context, e *endRows) error
 }
 
+var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel}
+
 // New binds the bank to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Bank, error) {
 	if err := c.check(); err != nil {
@@ -87,7 +89,7 @@ func New(database db.Database, c Config) (*Bank, error) {
 	}
 	b := &Bank{config: c}
 	var err error
-	b.model, b.Set, err = dataset.Bind(kind, database, &b.config, newSQLModel, newKVModel, dataset.Expected{
+	b.model, b.Set, err = dataset.Bind(kind, database, &b.config, models, dataset.Expected{
 		Clients: c.Clients, Isolation: c.Isolation, Mode: c.Mode, Seed: c.Seed, Size: c.Accounts,
 		Facts: b.facts, Take: b.take,
 		Client:  func(ctx context.Context, i int) (load.Client, error) { return b.model.client(ctx, b.chooser(i)) },

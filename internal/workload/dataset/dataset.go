@@ -100,22 +100,26 @@ type Set struct {
 	doing string   // what is done with the data, in words; empty: whatever is there is reported
 }
 
-// Bind makes the model that belongs to an open database, and the set of its data. Its
-// constructors, one for each data model, fill in what the configuration leaves to them.
-func Bind[M Store, C any](
-	kind Kind, database db.Database, config *C, ofSQL func(db.SQL, *C) (M, error), ofKV func(db.KV, *C) (M, error), expected Expected,
-) (model M, s *Set, err error) {
+// Models are the constructors of a workload's store, one for each data model of db that
+// the workload is written for. They fill in what the configuration C leaves to them.
+type Models[M Store, C any] struct {
+	SQL func(db.SQL, *C) (M, error)
+	KV  func(db.KV, *C) (M, error)
+}
+
+// Bind makes the store for the model that an open database speaks, and the set of its data.
+func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Models[M, C], expected Expected) (model M, s *Set, err error) {
 	if _, err = database.Claim(expected.Isolation); err != nil {
 		return model, nil, err
 	}
 	switch d := database.(type) {
 	case db.SQL:
-		model, err = ofSQL(d, config)
+		model, err = models.SQL(d, config)
 	case db.KV:
 		if expected.Mode == workload.Procedure {
 			return model, nil, errors.New("mode procedure needs SQL: take pipelined or interactive")
 		}
-		model, err = ofKV(d, config)
+		model, err = models.KV(d, config)
 	default:
 		err = fmt.Errorf("the %s workload is written for SQL and for ordered key-value stores, and this database is neither", kind.Workload)
 	}

@@ -82,6 +82,8 @@ type model interface {
 	download(ctx context.Context, r *reader, report *dataset.Progress) error
 }
 
+var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel}
+
 // New binds the log to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Log, error) {
 	c.Mode = cmp.Or(c.Mode, workload.Pipelined)
@@ -98,7 +100,7 @@ func New(database db.Database, c Config) (*Log, error) {
 		return nil, err
 	}
 	e := &Log{config: c}
-	e.model, e.Set, err = dataset.Bind(kind, database, &e.config, newSQLModel, newKVModel, dataset.Expected{
+	e.model, e.Set, err = dataset.Bind(kind, database, &e.config, models, dataset.Expected{
 		Clients: c.Clients, Isolation: c.Isolation, Seed: c.Seed, Size: c.Streams,
 		Take: func(m *dataset.Metadata) error {
 			e.formula = formula{m.Seed}

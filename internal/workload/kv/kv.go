@@ -59,6 +59,8 @@ type model interface {
 	endState(ctx context.Context, record func(key, value []byte) error) error
 }
 
+var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel}
+
 // New binds the workload to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Workload, error) {
 	if err := c.check(database.Limits()); err != nil {
@@ -66,7 +68,7 @@ func New(database db.Database, c Config) (*Workload, error) {
 	}
 	w := &Workload{config: c}
 	var err error
-	w.model, w.Set, err = dataset.Bind(kind, database, &w.config, newSQLModel, newKVModel, dataset.Expected{
+	w.model, w.Set, err = dataset.Bind(kind, database, &w.config, models, dataset.Expected{
 		Clients: c.Clients(), Isolation: c.Isolation, Seed: c.Seed, Size: c.Records,
 		Facts:   func(context.Context) (map[string]string, error) { return factsOf(c.shape()), nil },
 		Take:    w.take,

@@ -75,6 +75,8 @@ type model interface {
 	endState(ctx context.Context, rows *endRows) error
 }
 
+var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel}
+
 // New binds the workload to a database of any model that it is written for.
 func New(database db.Database, c Config) (*TPCB, error) {
 	if err := c.check(); err != nil {
@@ -83,7 +85,7 @@ func New(database db.Database, c Config) (*TPCB, error) {
 	t := &TPCB{config: c}
 	t.asked, _ = c.size() // which was checked, if there is any
 	var err error
-	t.model, t.Set, err = dataset.Bind(dataKind, database, &t.config, newSQLModel, newKVModel, dataset.Expected{
+	t.model, t.Set, err = dataset.Bind(dataKind, database, &t.config, models, dataset.Expected{
 		Clients: c.Clients, Isolation: c.Isolation, Mode: c.Mode, Seed: c.Seed, Size: t.asked.rows(), AnySize: true,
 		Facts: func(context.Context) (map[string]string, error) {
 			f := facts{scale: t.config.Scale, ratio: t.config.Ratio, versions: t.config.Versions}

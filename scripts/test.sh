@@ -8,6 +8,8 @@
 #                            which install nothing and start PostgreSQL alone
 #   scripts/test.sh race     the short tests of what is concurrent, under the race detector
 #   scripts/test.sh lint     the linters alone
+#   scripts/test.sh verified everything, and writes what was verified on which database
+#                            into docs/databases.md
 #
 # Further arguments go to go test, such as -run TestName. A server that cannot be
 # had is listed at the end as skipped. Without arguments, a test that fails is run
@@ -20,8 +22,12 @@ GOTESTSUM=gotest.tools/gotestsum@v1.13.0
 STATICCHECK=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK=golang.org/x/vuln/cmd/govulncheck@v1.9.0
 
-tier=full
+tier=full verified=
 case ${1-} in
+verified)
+	verified=yes
+	shift
+	;;
 quick | lint | race)
 	tier=$1
 	shift
@@ -194,4 +200,5 @@ skipped=$(grep -h 'skipped engine: ' "$scratch/all" | grep -v 'u003e' | sed 's/.
 echo "${skipped:-none}"
 echo "== flaky (failed, then passed)"
 if [ -s "$scratch/flaky" ]; then sort -u "$scratch/flaky"; else echo none; fi
+[ -z "$verified" ] || go run ./tools/verified "$scratch/all"
 exit $status

@@ -1,6 +1,7 @@
 package dbtest
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -30,6 +31,7 @@ import (
 type engine struct {
 	name  string
 	short bool // needs no server, so that all its cells are short tests
+	own   bool // is part of this program, so that it verifies nothing of a database
 	apart bool // each cell has a database of its own, so that they run side by side
 	start func(t *testing.T) opener
 	cells []cell
@@ -52,30 +54,30 @@ func engines() []engine {
 	hurt := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(true)}, kvOnMemory())
 	redis := slices.Concat(bankSamples(1000, 120), []cell{bankContention(3000), tpcbOnKeys(false), kvCell("", 4000)}, eventsCells(300))
 	return []engine{
-		{"memory", true, false, onMemory("memory:"), keys},
-		{"memory with lost answers", true, false, onMemory("memory:?unknown=0.05&abort=0.05"), hurt},
-		{"sqlite", true, true, onSQLite, slices.Concat(
+		{"memory", true, true, false, onMemory("memory:"), keys},
+		{"memory with lost answers", true, true, false, onMemory("memory:?unknown=0.05&abort=0.05"), hurt},
+		{"sqlite", true, false, true, onSQLite, slices.Concat(
 			bankCells(600, []string{""}, workload.Pipelined, workload.Interactive),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive), tpcbWithoutNote(), kvCell("", 3000)}, eventsCells(300))},
-		{"postgres", false, true, onPostgres, slices.Concat(
+		{"postgres", false, false, true, onPostgres, slices.Concat(
 			bankCells(500, []string{"read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbAt("repeatable read"), tpcbAt("serializable")},
 			kvOnPostgres(), eventsCells(300), eventsAt("read committed", "repeatable read", "serializable"))},
-		{"postgres behind pgbouncer", false, false, onPooler, slices.Concat(
+		{"postgres behind pgbouncer", false, false, false, onPooler, slices.Concat(
 			bankBehindPooler(), []cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure)})},
-		{"mariadb", false, true, onMariaDB("OFF"), slices.Concat(
+		{"mariadb", false, false, true, onMariaDB("OFF"), slices.Concat(
 			bankCells(500, []string{"read uncommitted", "read committed", "repeatable read", "serializable"}, workload.Pipelined, workload.Interactive, workload.Procedure),
 			[]cell{tpcbCell(workload.Pipelined, workload.Interactive, workload.Procedure), tpcbWithoutNote()},
 			[]cell{kvCell("read committed", 3000), kvCell("repeatable read", 3000), kvCell("serializable", 3000)}, eventsCells(300))},
-		{"mariadb with snapshot isolation", false, true, onMariaDB("ON"),
+		{"mariadb with snapshot isolation", false, false, true, onMariaDB("ON"),
 			bankCells(500, []string{"repeatable read"}, workload.Pipelined, workload.Interactive, workload.Procedure)},
-		{"cockroach", false, false, onCockroach, slices.Concat(
+		{"cockroach", false, false, false, onCockroach, slices.Concat(
 			bankCells(400, []string{""}, workload.Pipelined, workload.Interactive),
 			[]cell{bankContention(300), tpcbCell(workload.Pipelined, workload.Interactive), kvCell("", 2000), kvCell("", 2000, "--mode", "interactive"), kvCell("", 2000, "--in-flight", "4")},
 			eventsCells(200))},
-		{"etcd", false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
-		{"redis by script", false, false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},
-		{"redis by watch", false, false, onRedis("watch"), redis},
+		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
+		{"redis by script", false, false, false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},
+		{"redis by watch", false, false, false, onRedis("watch"), redis},
 	}
 }
 
@@ -98,11 +100,29 @@ func TestMatrix(t *testing.T) {
 					if e.apart {
 						t.Parallel()
 					}
-					c.run(t, open)
+					var on db.Info
+					c.run(t, func(t *testing.T) (database db.Database, address string) {
+						database, address = open(t)
+						on, _ = database.Info(t.Context()) // an error is seen by the run
+						return database, address
+					})
+					if workload, _, _ := strings.Cut(c.name, " "); on.Name != "" && !e.own && !t.Failed() {
+						verified(t, on.Name, on.Version, workload)
+					}
 				})
 			}
 		})
 	}
+}
+
+// verified reports to tools/verified, which counts it if the test passes.
+func verified(t *testing.T, database, version, workload string, faults ...string) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"database": database, "version": version, "workload": workload, "faults": faults})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("verified %s", text)
 }
 
 func onMemory(address string) func(t *testing.T) opener {

@@ -158,6 +158,13 @@ func (h hurtRun) run(t *testing.T) {
 			t.Errorf("the faults: %s", c.Detail)
 		}
 	}
+	if code == 0 && r.Verdict == "valid" {
+		var faults []string
+		for _, f := range r.Faults {
+			faults = append(faults, f.Fault)
+		}
+		verified(t, r.Database, r.DatabaseVersion, r.Workload, faults...)
+	}
 	if h.outage && !slices.ContainsFunc(r.Faults, stopped) {
 		t.Errorf("no fault has stopped the commits: %+v", r.Faults)
 	}

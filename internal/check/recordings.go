@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"stroppy/internal/history"
 )
@@ -20,6 +21,10 @@ const (
 	// KeyEnded are the runs that had ended before the end state in the directory
 	// was downloaded, their numbers with spaces between.
 	KeyEnded = "ended_runs"
+
+	// KeyAuditAge is how old at least the state is that audits were asked to read, as
+	// time.Duration writes it. In real time such an audit began before it was sent.
+	KeyAuditAge = "audit_age"
 
 	// KeyClock is the clock that the run's times are of, as Clock writes it. Runs
 	// on the same clock can be set in one order of real time.
@@ -44,6 +49,15 @@ func ClockOf(h history.Header) (Clock, bool) {
 	from, err := strconv.ParseInt(words[1], 10, 64)
 	to, wrong := strconv.ParseInt(words[2], 10, 64)
 	return Clock{words[0], from, to}, err == nil && wrong == nil && from <= to
+}
+
+// AuditAge reads KeyAuditAge; 0 where audits read the present.
+func AuditAge(h history.Header) time.Duration {
+	age, err := time.ParseDuration(h.Keys[KeyAuditAge])
+	if err != nil || age < 0 {
+		return 0
+	}
+	return age
 }
 
 // Driven says that there is a run in the recording of this header.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // SQL is the model of a database that runs SQL statements in transactions.
@@ -149,6 +150,10 @@ type Dialect struct {
 	// Snapshot is the weakest isolation, by the database's own name, in which all
 	// statements of one transaction read one snapshot; empty: every one does.
 	Snapshot string
+	// Past is what stands behind the table of a SELECT that reads the committed state of so
+	// long ago, and behind SET TRANSACTION for all of a transaction; nil where there is no
+	// such thing.
+	Past func(age time.Duration) string
 	// AddConstraint: ALTER TABLE can add a primary key after the load.
 	AddConstraint bool
 	// AddColumn: ALTER TABLE can add a column with a constant default after the load,

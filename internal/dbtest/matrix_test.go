@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/registers"
@@ -72,7 +73,7 @@ func engines() []engine {
 		{"mariadb with snapshot isolation", false, false, true, onMariaDB("ON"),
 			bankCells(500, []string{"repeatable read"}, workload.Pipelined, workload.Interactive, workload.Procedure)},
 		{"cockroach", false, false, false, onCockroach, slices.Concat(
-			bankCells(400, []string{""}, workload.Pipelined, workload.Interactive),
+			bankCells(400, []string{""}, workload.Pipelined, workload.Interactive), bankInThePast(),
 			[]cell{bankContention(300), tpcbCell(workload.Pipelined, workload.Interactive), kvCell("", 2000), kvCell("", 2000, "--mode", "interactive"), kvCell("", 2000, "--in-flight", "4")},
 			eventsCells(200))},
 		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
@@ -240,6 +241,15 @@ func bankSamples(count, sample uint64) []cell {
 	return []cell{
 		bankCell("audits of all", count, func(*bank.Config) {}),
 		bankCell("audits of a sample", count, func(c *bank.Config) { c.AuditSample = sample }),
+	}
+}
+
+// bankInThePast has audits that read what was there a while ago.
+func bankInThePast() []cell {
+	const age = 500 * time.Millisecond
+	return []cell{
+		bankCell("audits of all in the past", 1500, func(c *bank.Config) { c.AuditAge, c.Audits = age, 5 }),
+		bankCell("audits of a sample in the past", 1500, func(c *bank.Config) { c.AuditAge, c.Audits, c.AuditSample = age, 5, 50 }),
 	}
 }
 

@@ -42,6 +42,7 @@ type Client interface {
 type Background struct {
 	Client Client
 	Every  time.Duration
+	After  time.Duration // from the start of the load phase to the first one
 }
 
 // ErrAlreadyApplied is what Attempt returns, wrapped or not, when it finds the

@@ -65,6 +65,7 @@ func New(options Options) *Driver {
 	}
 	for i, b := range options.Background {
 		d.workers = append(d.workers, newWorker(d, len(options.Clients)+i, b.Client, b.Every))
+		d.workers[len(d.workers)-1].after = b.After
 	}
 	return d
 }

@@ -361,7 +361,7 @@ func TestBackgroundStopsWithTheCount(t *testing.T) {
 			<-ctx.Done()
 			return errUnknown
 		}}
-		o := Options{Count: 10, Background: []Background{{audit, time.Second}, {stuck, time.Second}}}
+		o := Options{Count: 10, Background: []Background{{Client: audit, Every: time.Second}, {Client: stuck, Every: time.Second}}}
 		d := newDrill(t, o, &standIn{attempt: takes(250 * time.Millisecond)})
 		r, list, err := d.run(t.Context())
 		if err != nil || r.Interrupted || audit.made < 3 || stuck.tries != 1 || len(list) != 10+3+1 {
@@ -378,7 +378,7 @@ func TestBackgroundStopsWithTheCount(t *testing.T) {
 func TestShortDriveHasItsAudit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		audit := &standIn{kind: kindAudit, number: 7, attempt: script(committed, repeat(errAborted, 8)...)}
-		o := Options{Count: 10, Retries: 10, Background: []Background{{audit, time.Second}}}
+		o := Options{Count: 10, Retries: 10, Background: []Background{{Client: audit, Every: time.Second}}}
 		d := newDrill(t, o, &standIn{attempt: takes(time.Microsecond)})
 		r, list, err := d.run(t.Context())
 		audits := 0

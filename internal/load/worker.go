@@ -18,6 +18,7 @@ type worker struct {
 	client   Client
 	number   int // of the history client
 	every    time.Duration
+	after    time.Duration // from the beginning to the first transaction of a background client
 	log      *history.ClientWriter
 	recorder *stats.Recorder // nil in the background
 	random   *rand.Rand
@@ -105,7 +106,7 @@ func (w *worker) run() {
 			defer context.AfterFunc(w.stopping, w.alarm.cancel)()
 		}
 	}
-	w.last, w.next = d.begin, d.begin
+	w.last, w.next = d.begin, d.begin+int64(w.after)
 	if w.every == 0 {
 		w.pace()
 	}

@@ -181,7 +181,11 @@ func add(rows []row, e evidence) []row {
 	if i < 0 {
 		rows, i = append(rows, row{Database: e.Database, Version: e.Version, StandIn: e.StandIn, Workloads: map[string][]string{}}), len(rows)
 	}
-	faults := append(slices.Clone(rows[i].Workloads[e.Workload]), e.Faults...)
+	faults := slices.Clone(rows[i].Workloads[e.Workload])
+	for _, fault := range e.Faults {
+		kind, _, _ := strings.Cut(fault, " ") // without its target
+		faults = append(faults, kind)
+	}
 	slices.Sort(faults)
 	rows[i].Workloads[e.Workload] = append([]string{}, slices.Compact(faults)...)
 	slices.SortFunc(rows, func(a, b row) int {

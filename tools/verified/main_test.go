@@ -28,7 +28,7 @@ func TestThePageIsTheRecord(t *testing.T) {
 // TestOfTests counts what tests report that have passed, and nothing else.
 func TestOfTests(t *testing.T) {
 	const log = `{"Action":"run","Package":"p","Test":"A"}
-{"Action":"output","Package":"p","Test":"A","Output":"    x_test.go:9: verified {\"database\":\"PostgreSQL\",\"version\":\"15.14 (Debian 15.14-0)\",\"workload\":\"bank\",\"faults\":[\"pause\",\"kill\"]}\n"}
+{"Action":"output","Package":"p","Test":"A","Output":"    x_test.go:9: verified {\"database\":\"PostgreSQL\",\"version\":\"15.14 (Debian 15.14-0)\",\"workload\":\"bank\",\"faults\":[\"pause n1\",\"kill leader\"]}\n"}
 {"Action":"output","Package":"p","Test":"B","Output":"    x_test.go:9: verified {\"database\":\"PostgreSQL\",\"version\":\"15.14\",\"workload\":\"kv\"}\n"}
 {"Action":"pass","Package":"p","Test":"A"}
 {"Action":"fail","Package":"p","Test":"B"}

@@ -151,9 +151,13 @@ func (b *balances) readTransactions() (problem error) {
 	}
 	for number, source := range b.Input.History {
 		b.AddSource(number, source)
+		age := int64(check.AuditAge(source.Header()))
 		for rec := range check.Each(&b.Watch, "the history", source.Transactions(), &problem) {
 			if err := b.Txns.Add(rec.Transaction, number); err != nil {
 				return err
+			}
+			if rec.Kind.Background() {
+				b.Txns.List[len(b.Txns.List)-1].Try -= age
 			}
 			b.noteWrites(rec.Transaction)
 			switch {

@@ -1,6 +1,7 @@
 package totals
 
 import (
+	"slices"
 	"testing"
 
 	"stroppy/internal/check"
@@ -101,6 +102,33 @@ func TestVeryStaleRead(t *testing.T) {
 		results := checked(w.input(isolation.StrictSerializable))
 		if r := checktest.ByName(results)[name]; r.Status != check.Invalid {
 			t.Errorf("a read that is 300,000 transactions old: %s is %v: %s", name, r.Status, r.Detail)
+		}
+	}
+}
+
+// TestAuditsOfThePast: an audit that was asked for an old state may read one that is as
+// old, and no older one.
+func TestAuditsOfThePast(t *testing.T) {
+	for age, want := range map[string]check.Status{"": check.Invalid, "3us": check.Invalid, "30us": check.Valid} {
+		w := newWorld(2)
+		w.transfer(0, 1, 5)
+		old := slices.Clone(w.ObjectRows)
+		for range 10 { // each takes 1 µs
+			w.transfer(0, 1, 1)
+		}
+		audit := w.begin(kindAudit)
+		for n, a := range old {
+			audit.Ops = append(audit.Ops, history.Op{Object: uint64(n), Observed: true, Version: a.Version, Value: a.Value, Writer: a.Writer})
+		}
+		w.Keys = map[string]string{check.KeyAuditAge: age}
+		in := w.input(isolation.StrictSerializable)
+		in.Audited = []uint64{1}
+		results := checktest.ByName(checked(in))
+		if r := results[check.Strict]; r.Status != want {
+			t.Errorf("audits of the age %q: strict is %v: %s", age, r.Status, r.Detail)
+		}
+		if r := results[check.Audits]; r.Status != check.Valid {
+			t.Errorf("audits of the age %q: audits is %v: %s", age, r.Status, r.Detail)
 		}
 	}
 }

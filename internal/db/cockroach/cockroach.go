@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/pgwire"
@@ -91,6 +92,7 @@ func Flavor() *pgwire.Flavor {
 			Returning:   true,
 			DoNothing:   " ON CONFLICT DO NOTHING",
 			Snapshot:    serializable,
+			Past:        func(age time.Duration) string { return fmt.Sprintf(" AS OF SYSTEM TIME '-%dms'", age.Milliseconds()) },
 		},
 		Limits: db.Limits{Value: maxText},
 		Isolations: db.Isolations{

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"time"
 
+	"stroppy/internal/check"
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
@@ -118,17 +119,21 @@ func (b *Bank) take(m *dataset.Metadata) (err error) {
 
 // Header is what the history must keep for the checks; valid after Attach.
 func (b *Bank) Header() history.Header {
+	keys := map[string]string{
+		keyAudits: strconv.FormatFloat(b.config.Audits, 'g', -1, 64),
+		keyUpdate: b.config.Update,
+		keyMode:   b.config.Mode,
+	}
+	if age := b.config.auditAge(); age > 0 {
+		keys[check.KeyAuditAge] = age.String()
+	}
 	return b.Complete(history.Header{
 		Kinds:   kinds,
 		Reasons: []history.Declared{insufficientFunds.Named("insufficient funds"), noSuchAccount.Named("no such account")},
 		Object:  "account",
 		Unit:    "cents",
 		Total:   b.total,
-		Keys: map[string]string{
-			keyAudits: strconv.FormatFloat(b.config.Audits, 'g', -1, 64),
-			keyUpdate: b.config.Update,
-			keyMode:   b.config.Mode,
-		},
+		Keys:    keys,
 	})
 }
 
@@ -147,7 +152,7 @@ func (b *Bank) Background(ctx context.Context) ([]load.Background, error) {
 	}
 	every := time.Duration(math.Round(float64(time.Second) / b.config.Audits))
 	a := &auditor{chooser: b.chooser(b.config.Clients), auditSession: s, size: b.config.auditSize(b.Size())}
-	return []load.Background{{Client: a, Every: every}}, nil
+	return []load.Background{{Client: a, Every: every, After: b.config.auditAge()}}, nil
 }
 
 // EndState downloads all accounts and the ledger, as dataset.Download does: the versions

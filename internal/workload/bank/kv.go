@@ -112,6 +112,9 @@ func newKVModel(database db.KV, c *Config) (model, error) {
 	if c.Update != RMW {
 		return nil, fmt.Errorf("update %s needs SQL: a key-value store reads, computes and writes, so take rmw", c.Update)
 	}
+	if c.AuditAge > 0 {
+		return nil, errNoPast
+	}
 	// A payroll writes its payer, its payees and its ledger entry.
 	if most := database.Limits().Writes; c.PayrollShare > 0 && c.PayrollLegs+2 > most {
 		return nil, fmt.Errorf("payroll-legs is %d, but a transaction of this database has at most %d writes: take at most %d", c.PayrollLegs, most, most-2)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/totals"
@@ -69,6 +70,7 @@ func (c *Config) Settings() []setting.Setting {
 		setting.Text(&c.Update, "update", "STYLE", "style of the transaction: atomic, locked or rmw").OneOf(Atomic, Locked, RMW),
 		setting.Real(&c.Audits, "audits", "audits per second that run beside the transfers").Between(0, maxAudits),
 		setting.Whole(&c.AuditSample, "audit-sample", "accounts that one audit reads; 0 reads all of up to 100,000, and 10,000 of more"),
+		setting.Duration(&c.AuditAge, "audit-age", "how old the state is that audits read, where the database can read the past; 0 reads the present"),
 		setting.Share(&c.PayrollShare, "payroll-share", "share of payrolls, 0 to 1"),
 		setting.Small(&c.PayrollLegs, "payroll-legs", "people that one payroll pays").Between(1, maxPayrollLegs),
 		setting.Share(&c.JointShare, "two-account-share", "share of transfers allowed by a rule over two accounts, 0 to 1").Formerly("joint-share"),
@@ -144,13 +146,27 @@ type Config struct {
 	LargeShare  float64
 	PayrollLegs int // people paid by one payroll
 
-	Audits      float64 // a second; 0 for none
-	AuditSample uint64  // accounts an audit reads; 0 is all up to 100,000, and else 10,000
+	Audits      float64       // a second; 0 for none
+	AuditSample uint64        // accounts an audit reads; 0 is all up to 100,000, and else 10,000
+	AuditAge    time.Duration // of the state that an audit reads; 0 is the present
 
 	// LockOrder is the order in which a transaction takes its accounts. In a random
 	// one transactions can deadlock. Empty is the order of the keys.
 	LockOrder string
 }
+
+// auditAge is how old the state can be that an audit reads, 0 where it reads the present.
+// Audits of the past begin when the data of the load are as old.
+func (c *Config) auditAge() time.Duration {
+	if c.AuditAge == 0 {
+		return 0
+	}
+	return c.AuditAge + clockError
+}
+
+// clockError is by how much the clocks of a database and of this machine may differ. It
+// bounds what real time says of an audit of the past, and nothing else.
+const clockError = time.Second
 
 // The orders of a transaction's accounts.
 const (

@@ -278,6 +278,7 @@ type sqlAudits struct {
 	args    []db.Value
 	keys    [auditChunk]sqlKey
 	results []int
+	past    *db.Statement // sets the transaction's time; nil where it reads the present
 }
 
 // all is one statement and thereby one snapshot at any isolation.
@@ -306,6 +307,11 @@ func (s *sqlAudits) sample(ctx context.Context, a *auditor, tx *history.Transact
 		return err
 	}
 	s.results = s.results[:0]
+	if s.past != nil {
+		if _, err := s.Do(ctx, s.past, nil); err != nil {
+			return err
+		}
+	}
 	for ops := range slices.Chunk(tx.Ops, auditChunk) {
 		s.args = s.args[:0]
 		for i := range s.keys {

@@ -3,6 +3,7 @@ package bank
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,6 +23,8 @@ type sqlModel struct {
 	auditIsolation string
 }
 
+var errNoPast = errors.New("audit-age needs a database that reads the past, such as by AS OF SYSTEM TIME, and this one does not: leave it out")
+
 // newSQLModel fills in what the configuration leaves to the data model.
 func newSQLModel(database db.SQL, c *Config) (model, error) {
 	c.Update, c.Mode = cmp.Or(c.Update, Atomic), cmp.Or(c.Mode, workload.Pipelined)
@@ -33,7 +36,14 @@ func newSQLModel(database db.SQL, c *Config) (model, error) {
 	if c.Update == Locked && d.NoLockingRead {
 		return nil, fmt.Errorf("update %s needs a SELECT that locks what it reads, which this version of the database does not have: take atomic or rmw", c.Update)
 	}
-	m := &sqlModel{SQL: dataset.NewSQL(kind, database, tableAccount), config: c, texts: newTexts(d), auditIsolation: c.Isolation}
+	past := ""
+	if c.AuditAge > 0 {
+		if d.Past == nil {
+			return nil, errNoPast
+		}
+		past = d.Past(c.AuditAge)
+	}
+	m := &sqlModel{SQL: dataset.NewSQL(kind, database, tableAccount), config: c, texts: newTexts(d, past), auditIsolation: c.Isolation}
 	if claim.Level < isolation.SnapshotIsolation && d.Snapshot != "" {
 		m.auditIsolation = d.Snapshot
 	}
@@ -78,7 +88,11 @@ func (m *sqlModel) client(ctx context.Context, h *chooser) (load.Client, error) 
 
 func (m *sqlModel) audits(ctx context.Context) (auditSession, error) {
 	s, err := m.Database.Session(ctx, workload.SessionOptions(m.auditIsolation, workload.Pipelined))
-	return &sqlAudits{SQLSession: s, texts: m.texts}, err
+	a := &sqlAudits{SQLSession: s, texts: m.texts}
+	if m.config.AuditAge > 0 {
+		a.past = m.Dialect.Statement("SET TRANSACTION" + m.Dialect.Past(m.config.AuditAge))
+	}
+	return a, err
 }
 
 // download takes the accounts and then the ledger, each in one statement.

@@ -57,7 +57,8 @@ const (
 	legOfKey = newLeg + "{integer}, {text}, {integer}, {decimal}, "
 )
 
-func newTexts(d *db.Dialect) *texts {
+// newTexts makes the statements; past stands behind the table that a whole audit reads.
+func newTexts(d *db.Dialect, past string) *texts {
 	t := &texts{
 		ledgerRelative: d.Statement(legOfKey + "(SELECT version FROM " + tableAccount + byKey + "))"),
 		ledgerAbsolute: d.Statement(legOfKey + "{integer})"),
@@ -72,7 +73,7 @@ func newTexts(d *db.Dialect) *texts {
 
 		readKeys:    readAccounts(d, auditChunk),
 		allAccounts: d.Statement(allRows, rowColumns...),
-		inKeyOrder:  d.Statement(allRows+" ORDER BY ban, bic", rowColumns...),
+		inKeyOrder:  d.Statement(allRows+past+" ORDER BY ban, bic", rowColumns...),
 		allLegs: d.Statement("SELECT transfer, leg, bic, ban, amount, version FROM "+tableLedger,
 			db.Integer, db.Integer, db.Text, db.Integer, db.Decimal, db.Integer),
 	}

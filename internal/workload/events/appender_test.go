@@ -115,13 +115,13 @@ func clientOf(t testing.TB, database db.Database) load.Client {
 	return c
 }
 
-var models = map[string]func() db.Database{
+var databasesOfModels = map[string]func() db.Database{
 	"SQL": func() db.Database { return stillSQL{&still{}} },
 	"KV":  func() db.Database { return stillKV{&still{}} },
 }
 
 func TestAppendingAllocatesNothing(t *testing.T) {
-	for name, open := range models {
+	for name, open := range databasesOfModels {
 		t.Run(name, func(t *testing.T) {
 			c, tx := clientOf(t, open()), new(history.Transaction)
 			allocated := testing.AllocsPerRun(100, func() {
@@ -138,7 +138,7 @@ func TestAppendingAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkAppend(b *testing.B) {
-	for name, open := range models {
+	for name, open := range databasesOfModels {
 		b.Run(name, func(b *testing.B) {
 			c, tx := clientOf(b, open()), new(history.Transaction)
 			b.ReportAllocs()

@@ -1,7 +1,8 @@
-// Command bench measures Stroppy beside its peer, pgbench, in one run on one
-// real PostgreSQL server that it starts itself, and prints the measurements with
-// their ratios and with what the project wants to reach. It judges nothing: it
-// exits 0 whenever everything could be measured.
+// Command bench measures Stroppy beside its peers in one run on real servers that it
+// starts itself: pgbench on PostgreSQL, and on other databases a bare loop that makes the
+// same calls. It prints the measurements with their ratios and with what the project
+// wants to reach. It judges nothing: it exits 0 whenever everything could be measured.
+// A server that is not there is skipped by name.
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -40,6 +42,7 @@ type suite struct {
 	seconds time.Duration // of each measurement
 	repeats int           // of each load
 	out     *tabwriter.Writer
+	number  atomic.Uint64 // of the latest transaction of a bare loop
 }
 
 // parts are groups of measurements.
@@ -49,6 +52,7 @@ var parts = []struct {
 }{
 	{"postgres", (*suite).bank}, {"tpcb", (*suite).tpcb}, {"kv", (*suite).kv},
 	{"harness", (*suite).harness}, {"memory", (*suite).memory}, {"connections", (*suite).connections},
+	{"cockroach", (*suite).cockroach},
 }
 
 func bench(ctx context.Context, args []string, out io.Writer) error {
@@ -83,7 +87,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	if _, err := run(build); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.out, "FIGURE\tSTROPPY\tPGBENCH\tRATIO\tWANTED")
+	fmt.Fprintln(s.out, "FIGURE\tSTROPPY\tPEER\tRATIO\tWANTED")
 	for _, p := range parts {
 		if *only != "" && *only != p.name {
 			continue

@@ -61,7 +61,7 @@ func (s *suite) bank() error {
 		for _, mode := range modes {
 			all = append(all, s.ours(mode, "bank", append(slices.Clone(transfersOnly), "--mode="+mode)...))
 		}
-		reached, err := s.contest(1, all, nil, nil)
+		reached, err := contest(1, all, nil, nil)
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (s *server) tpcbModes(medium string) error {
 	for _, mode := range tpcbModes {
 		all = append(all, s.ours(mode.name, "tpcb", tpcbClients, "--mode="+mode.name))
 	}
-	reached, err := s.contest(tpcbTurns, all, s.tpcbFresh, s.settle)
+	reached, err := contest(tpcbTurns, all, s.tpcbFresh, s.settle)
 	if err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (s *suite) kv() error {
 			return s.ours(name, "kv", "--read-share=1", "--update-share=0", "--clients=8", "--in-flight="+inFlight)
 		}
 		names := []string{"", ", 16 in flight on each"}
-		reached, err := s.contest(3, []contender{s.theirs("pgbench", "-S", "-c", "8", "-j", "2"), reads(names[0], "1"), reads(names[1], "16")}, nil, nil)
+		reached, err := contest(3, []contender{s.theirs("pgbench", "-S", "-c", "8", "-j", "2"), reads(names[0], "1"), reads(names[1], "16")}, nil, nil)
 		if err != nil {
 			return err
 		}

@@ -102,7 +102,7 @@ func (s *server) theirs(name string, args ...string) contender {
 // contest measures the contenders alternately and returns the medians of each. Who is
 // first is another one in each turn, because tables grow. before begins a turn and
 // between follows each measurement, unless they are nil.
-func (s *server) contest(turns int, all []contender, before, between func() error) (map[string]speed, error) {
+func contest(turns int, all []contender, before, between func() error) (map[string]speed, error) {
 	rates, costs := map[string][]float64{}, map[string][]float64{}
 	for turn := range turns {
 		if before != nil {
@@ -138,7 +138,7 @@ func (s *server) loads(ours, theirs func() (seconds float64, err error)) (a, b f
 			return speed{cost: seconds}, err
 		}}
 	}
-	reached, err := s.contest(s.repeats, []contender{side("theirs", theirs), side("ours", ours)}, s.settle, s.settle)
+	reached, err := contest(s.repeats, []contender{side("theirs", theirs), side("ours", ours)}, s.settle, s.settle)
 	return reached["ours"].cost, reached["theirs"].cost, err
 }
 

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/cockroach"
+)
+
+// cockroach measures transfers on one node of CockroachDB beside a bare loop over
+// pgconn, pipelined as ours.
+func (s *suite) cockroach() error {
+	c, err := cockroach.Start(s.ctx, cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
+	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+		fmt.Fprintln(os.Stderr, "bench: skipped engine: cockroach:", err)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	defer func() { _ = c.Stop() }()
+	return s.besideLoop("cockroach", c.URL(), []string{"--mode=pipelined"}, func(ctx context.Context, client int) (loop, error) {
+		return newPgconnLoop(ctx, "postgres"+c.URL()[len("cockroach"):], client)
+	})
+}
+
+// loopClients are those of both sides.
+const loopClients = 16
+
+// besideLoop loads a bank, and runs transfers of ours and a bare loop on it in turn.
+func (s *suite) besideLoop(database, url string, args []string, open func(ctx context.Context, client int) (loop, error)) error {
+	args = slices.Concat(args, transfersOnly, []string{"--db=" + url, "--accounts=" + strconv.Itoa(loopAccounts)})
+	if _, err := s.runWorkload("bank", slices.Concat(args, []string{"--count=1"})...); err != nil {
+		return err
+	}
+	reached, err := contest(3, []contender{
+		{"ours", func() (speed, error) {
+			r, err := s.drive("bank", slices.Concat(args, []string{"--no-load", "--no-check"})...)
+			if err != nil {
+				return speed{}, err
+			}
+			return r.speed(), nil
+		}},
+		{"loop", func() (speed, error) { return s.bare(loopClients, open) }},
+	}, nil, nil)
+	if err != nil {
+		return err
+	}
+	ours, bare := reached["ours"], reached["loop"]
+	s.row(database+": client CPU a transfer (a bare loop)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
+	s.row(database+": transfers a second (a bare loop)", "%.0f", ours.rate, bare.rate, "")
+	return nil
+}
+
+// loopAccounts are the accounts that both sides use.
+const loopAccounts = 10_000
+
+// pgconnLoop transfers a cent between two accounts of the bank, as the style atomic does
+// it: all statements and COMMIT in one pipeline. Its ids are of a run that no history has.
+type pgconnLoop struct {
+	conn   *pgconn.PgConn
+	source *rand.Rand
+	keys   []accountKey
+	args   []byte // of the statements
+}
+
+// accountKey is that of an account, as the server wrote it.
+type accountKey struct {
+	bic []byte
+	ban uint64
+}
+
+const (
+	loopUpdate = "UPDATE stroppy_account SET balance = balance + $1, version = version + 1, previous_transfer = last_transfer," +
+		" last_transfer = $2 WHERE bic = $3 AND ban = $4 RETURNING balance, version, previous_transfer"
+	loopLeg = "INSERT INTO stroppy_ledger (transfer, leg, bic, ban, amount, version) VALUES ($1, $2, $3, $4, $5," +
+		" (SELECT version FROM stroppy_account WHERE bic = $6 AND ban = $7))"
+	loopRun = 1 << 61 // added to the number of a transaction
+)
+
+func newPgconnLoop(ctx context.Context, url string, client int) (loop, error) {
+	conn, err := pgconn.Connect(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	l := &pgconnLoop{conn: conn, source: rand.New(rand.NewPCG(uint64(client), 1)), args: make([]byte, 0, 1024)}
+	rows, err := conn.Exec(ctx, "SELECT bic, ban FROM stroppy_account").ReadAll()
+	if err != nil || len(rows) != 1 || len(rows[0].Rows) < 2 {
+		return nil, errors.Join(fmt.Errorf("read the accounts of the bare loop"), err, conn.Close(ctx))
+	}
+	for _, row := range rows[0].Rows {
+		ban, err := strconv.ParseUint(string(row[1]), 10, 64)
+		if err != nil {
+			return nil, errors.Join(err, conn.Close(ctx))
+		}
+		l.keys = append(l.keys, accountKey{row[0], ban})
+	}
+	for name, sql := range map[string]string{"update": loopUpdate, "leg": loopLeg, "begin": "BEGIN", "commit": "COMMIT", "rollback": "ROLLBACK"} {
+		if _, err := conn.Prepare(ctx, name, sql, nil); err != nil {
+			return nil, errors.Join(err, conn.Close(ctx))
+		}
+	}
+	return l, nil
+}
+
+func (l *pgconnLoop) Close() error { return l.conn.Close(context.Background()) }
+
+// Once tries again what met another transaction (SQLSTATE 40001).
+func (l *pgconnLoop) Once(ctx context.Context, n uint64) error {
+	from := l.source.IntN(len(l.keys))
+	to := (from + 1 + l.source.IntN(len(l.keys)-1)) % len(l.keys)
+	for {
+		err := l.transfer(ctx, n+loopRun, min(from, to), max(from, to))
+		if e := (*pgconn.PgError)(nil); !errors.As(err, &e) || e.Code != "40001" {
+			return err
+		}
+		if _, err := l.conn.ExecPrepared(ctx, "rollback", nil, nil, nil).Close(); err != nil {
+			return err
+		}
+	}
+}
+
+func (l *pgconnLoop) number(n uint64) []byte {
+	start := len(l.args)
+	l.args = binary.BigEndian.AppendUint64(l.args, n)
+	return l.args[start:]
+}
+
+func (l *pgconnLoop) transfer(ctx context.Context, id uint64, accounts ...int) error {
+	l.args = l.args[:0]
+	p := l.conn.StartPipeline(ctx)
+	p.SendQueryPrepared("begin", nil, nil, nil)
+	for i, account := range accounts {
+		key, cents, ban := l.keys[account], []byte([]string{"-0.01", "0.01"}[i]), l.number(l.keys[account].ban)
+		p.SendQueryPrepared("update", [][]byte{cents, l.number(id), key.bic, ban}, []int16{0, 1, 0, 1}, []int16{0})
+		p.SendQueryPrepared("leg", [][]byte{l.number(id), l.number(uint64(i)), key.bic, ban, cents, key.bic, ban}, []int16{1, 1, 0, 1, 0, 0, 1}, []int16{0})
+	}
+	p.SendQueryPrepared("commit", nil, nil, nil)
+	if err := p.Sync(); err != nil {
+		return errors.Join(err, p.Close())
+	}
+	var failed error
+	for {
+		results, err := p.GetResults()
+		switch r := results.(type) {
+		case *pgconn.ResultReader:
+			for r.NextRow() {
+				_ = r.Values()
+			}
+			_, err = r.Close()
+		case *pgconn.PipelineSync:
+			return errors.Join(failed, p.Close())
+		}
+		if failed = errors.Join(failed, err); err != nil && l.conn.IsClosed() {
+			return failed
+		}
+	}
+}

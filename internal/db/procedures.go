@@ -20,8 +20,8 @@ type Procedures interface {
 	// Languages are those that it takes texts in, the preferred one first.
 	Languages() []Language
 
-	// Define makes the procedure, unless it is there.
-	Define(ctx context.Context, procedure *Procedure) error
+	// Define makes the procedures that are not there.
+	Define(ctx context.Context, procedures ...*Procedure) error
 
 	// ProcedureSession opens a session. Several calls are under way on one connection
 	// where the database also satisfies Multiplexer[ProcedureSession].
@@ -51,7 +51,21 @@ type Language string
 const (
 	PLpgSQL Language = "plpgsql" // of which the result is that of RETURNS TABLE or of one scalar
 	PSM     Language = "sql/psm" // ISO/IEC 9075-4; the result is what all its SELECTs without INTO return
+	VoltSQL Language = "voltdb"  // VoltDB's CREATE PROCEDURE without Java; the result is what all its SELECTs return
 )
+
+// ProcedureStore is the model of a database of procedures alone: clients call them, and
+// have no transactions of statements. What is done seldom is done by statements.
+type ProcedureStore interface {
+	Procedures
+	// Tables returns the names of the tables that are there, in lower case.
+	Tables(ctx context.Context) ([]string, error)
+	// Exec runs statements without parameters, such as DDL: all of them, or none.
+	Exec(ctx context.Context, statements ...string) error
+	// Query runs one statement as a transaction and hands each row to row, which must not
+	// keep it. A statement without rows gives one: how many it has changed.
+	Query(ctx context.Context, sql string, types []Type, args []Value, row func([]Value) error) error
+}
 
 // Procedure is a stored procedure. It is made by NewProcedure once and never changed:
 // a session may keep it prepared, keyed by its address.
@@ -129,8 +143,13 @@ func (d sqlProcedures) Languages() []Language {
 	return []Language{d.Dialect().Procedures.Language}
 }
 
-func (d sqlProcedures) Define(ctx context.Context, procedure *Procedure) error {
-	return d.Exec(ctx, procedure.Texts[d.Dialect().Procedures.Language])
+func (d sqlProcedures) Define(ctx context.Context, procedures ...*Procedure) error {
+	for _, p := range procedures {
+		if err := d.Exec(ctx, p.Texts[d.Dialect().Procedures.Language]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d sqlProcedures) ProcedureSession(ctx context.Context, options SessionOptions) (ProcedureSession, error) {

@@ -99,7 +99,8 @@ var (
 		Class: db.Aborted, Op: "apply a transaction",
 		Err: errors.New("a look-up has closed the transaction's id"),
 	}
-	errNeither = &db.Error{
+	// ErrNeither is the error of a look-up that found nothing where it had written.
+	ErrNeither = &db.Error{
 		Class: db.Unknown, Op: "look up a transaction",
 		Err: errors.New("the database has neither the transaction nor the tombstone that was written in its place just now"),
 	}
@@ -148,7 +149,7 @@ func TakeRow(
 	}
 	r := s.Result(result)
 	if r == nil || r.Rows() == 0 {
-		return nil, errNeither
+		return nil, ErrNeither
 	}
 	return r, nil
 }

@@ -81,7 +81,7 @@ type model interface {
 	download(ctx context.Context, e *endRows) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Procedures: newProcedureModel}
 
 // New binds the bank to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Bank, error) {

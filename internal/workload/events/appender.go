@@ -80,3 +80,26 @@ func done(tx *history.Transaction, end uint64) {
 	tx.Outcome = history.Committed
 	tx.Ops[0].Observed, tx.Ops[0].Version = true, end
 }
+
+// ends are where the streams of a client alone end: by stream of its own, its last place,
+// plus 1; 0 is not known. Of shared ones nothing is kept.
+type ends struct {
+	client *appender
+	after  []uint64
+}
+
+func newEnds(a *appender) ends { return ends{a, make([]uint64, a.own)} }
+
+func (e *ends) slot(stream uint64) *uint64 { return &e.after[(stream-e.client.first)/e.client.step] }
+
+func (e *ends) of(stream uint64) uint64 { return *e.slot(stream) }
+
+// set notes where a stream ends now.
+func (e *ends) set(stream, end uint64) {
+	if !e.client.shared {
+		*e.slot(stream) = end
+	}
+}
+
+// forget: where the stream of an append ends is not known any more.
+func (e *ends) forget(tx *history.Transaction) { *e.slot(tx.Ops[0].Object) = 0 }

@@ -38,16 +38,13 @@
 package events
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
 	"stroppy/internal/load"
-	"stroppy/internal/workload"
 	"stroppy/internal/workload/dataset"
 )
 
@@ -82,19 +79,16 @@ type model interface {
 	download(ctx context.Context, r *reader, report *dataset.Progress) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Procedures: newProcedureModel}
 
 // New binds the log to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Log, error) {
-	c.Mode = cmp.Or(c.Mode, workload.Pipelined)
 	err := c.Validate()
 	switch {
 	case c.Clients < 1:
 		err = fmt.Errorf("the log of events has %d clients: at least one is needed", c.Clients)
 	case uint64(c.Batch)*c.Size.High > maxCommit:
 		err = fmt.Errorf("a batch of %d events of up to %d bytes makes commits of more than %d bytes: take a smaller batch or a smaller value-size", c.Batch, c.Size.High, maxCommit)
-	case c.Mode == workload.Procedure:
-		err = errors.New("mode procedure is not for events, whose values would go through the procedure's language: take pipelined or interactive")
 	}
 	if err != nil {
 		return nil, err

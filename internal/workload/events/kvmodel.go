@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,6 +17,7 @@ type kvModel struct{ *dataset.KV }
 
 // newKVModel fills in what the configuration leaves to the data model.
 func newKVModel(database db.KV, c *Config) (model, error) {
+	c.Mode = cmp.Or(c.Mode, workload.Pipelined)
 	if err := c.limit(database, around); err != nil {
 		return nil, err
 	}

@@ -30,6 +30,10 @@ type sqlModel struct {
 
 // newSQLModel fills in what the configuration leaves to the data model.
 func newSQLModel(database db.SQL, c *Config) (model, error) {
+	c.Mode = cmp.Or(c.Mode, workload.Pipelined)
+	if c.Mode == workload.Procedure {
+		return nil, errors.New("mode procedure is not for events, whose values would go through the procedure's language: take pipelined or interactive")
+	}
 	if err := c.limit(database, 0); err != nil {
 		return nil, err
 	}
@@ -66,7 +70,7 @@ func (m *sqlModel) Fill(ctx context.Context, n dataset.Metadata, progress func(d
 
 func (m *sqlModel) client(ctx context.Context, a *appender) (load.Client, error) {
 	s, err := m.Database.Session(ctx, workload.SessionOptions(a.config.Isolation, a.config.Mode))
-	return &sqlClient{appender: a, SQLSession: s, model: m, ends: make([]uint64, a.own)}, err
+	return &sqlClient{appender: a, SQLSession: s, model: m, ends: newEnds(a)}, err
 }
 
 // download reads everything in one statement, so that it comes from one snapshot.
@@ -94,9 +98,7 @@ type sqlClient struct {
 	model *sqlModel
 	args  [6]db.Value
 
-	// ends are the last places of its own streams, plus 1; 0 is not known. Of
-	// shared ones nothing is kept.
-	ends []uint64
+	ends ends
 }
 
 // errTaken says that another client has appended at the place first.
@@ -107,7 +109,7 @@ func (c *sqlClient) Attempt(ctx context.Context, tx *history.Transaction) error 
 	c.begin(tx)
 	err := c.append(ctx, tx)
 	if err != nil {
-		c.ends[c.slot(tx.Ops[0].Object)] = 0 // where the stream ends is not known any more
+		c.ends.forget(tx)
 	}
 	if db.ConstraintOf(err) == db.UniqueKey {
 		return errTaken
@@ -120,7 +122,7 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 		return err
 	}
 	op := &tx.Ops[0]
-	end := c.ends[c.slot(op.Object)]
+	end := c.ends.of(op.Object)
 	if end == 0 || c.before != 0 {
 		found, err := c.look(ctx, tx.ID, op.Object)
 		if err != nil {
@@ -143,9 +145,7 @@ func (c *sqlClient) append(ctx context.Context, tx *history.Transaction) error {
 		return err
 	}
 	done(tx, c.tried-1)
-	if !c.shared {
-		c.ends[c.slot(op.Object)] = end + uint64(c.config.Batch)
-	}
+	c.ends.set(op.Object, end+uint64(c.config.Batch))
 	return nil
 }
 
@@ -178,9 +178,6 @@ func (c *sqlClient) look(ctx context.Context, id history.ID, stream uint64) (end
 func wrote(r *db.Result, id history.ID) bool {
 	return r != nil && r.Rows() > 0 && history.ID(r.Row(0)[0].Int) == id && r.Row(0)[1].Int == 0
 }
-
-// slot is where the end of one of its streams is kept.
-func (c *sqlClient) slot(stream uint64) uint64 { return (stream - c.first) / c.step }
 
 // ResolveUnknown implements load.Client, as the package's comment says.
 func (c *sqlClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {

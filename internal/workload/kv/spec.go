@@ -146,8 +146,6 @@ func (c *Config) check(l db.Limits) error {
 	switch n := c.Clients(); {
 	case n < 1 || n > maxClients:
 		return fmt.Errorf("clients is %d and in-flight %d: multiplied they must be 1 to %d", c.Connections, c.InFlight, maxClients)
-	case c.Mode == workload.Procedure:
-		return errors.New("mode procedure is not one of this workload, whose transactions are of one statement or two: take pipelined or interactive")
 	case l.Value > 0 && c.ValueHigh > most:
 		return fmt.Errorf("value-size is up to %d bytes, and this database takes values of at most %d here: take a smaller one", c.ValueHigh, most)
 	}

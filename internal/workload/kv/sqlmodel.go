@@ -3,6 +3,7 @@ package kv
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,6 +30,9 @@ type sqlModel struct {
 }
 
 func newSQLModel(database db.SQL, c *Config) (model, error) {
+	if c.Mode == workload.Procedure {
+		return nil, errors.New("mode procedure is not one of this workload, whose transactions are of one statement or two: take pipelined or interactive")
+	}
 	next, err := sessions(c, database, database.Session)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,78 @@
+package voltdb
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	"stroppy/internal/db"
+)
+
+// How a call that was no success ended: org.voltdb.client.ClientResponse of VoltDB 10.0,
+// and https://docs.voltdb.com/UsingVoltDB/DesignAppErrHandling.php.
+//
+// A node that ends, or that is no longer the one that decides of a partition, answers what
+// it had under way with RESPONSE_UNKNOWN: it may have been applied. So may what a node
+// says of no known status. The first two statuses are those of a transaction that was
+// rolled back.
+var classes = map[status]db.Class{
+	userAbort:          db.Aborted,
+	gracefulFailure:    db.Aborted,
+	unexpectedFailure:  db.Unknown,
+	connectionLost:     db.Unknown,
+	serverUnavailable:  db.Unavailable,
+	connectionTimeout:  db.Unknown,
+	responseUnknown:    db.Unknown,
+	txnRestart:         db.Unknown,
+	operationalFailure: db.Unknown,
+}
+
+var statusNames = map[status]string{
+	userAbort: "USER_ABORT", gracefulFailure: "GRACEFUL_FAILURE", unexpectedFailure: "UNEXPECTED_FAILURE",
+	connectionLost: "CONNECTION_LOST", serverUnavailable: "SERVER_UNAVAILABLE", connectionTimeout: "CONNECTION_TIMEOUT",
+	responseUnknown: "RESPONSE_UNKNOWN", txnRestart: "TXN_RESTART", operationalFailure: "OPERATIONAL_FAILURE",
+}
+
+// meaning is what a text of the server's says more exactly than the status.
+type meaning struct {
+	pattern    *regexp.Regexp
+	class      db.Class
+	constraint db.ConstraintKind
+}
+
+// meanings are of VoltDB 10.0, seen on the server; the first that fits counts.
+//
+// VoltDB has no CHECK and no foreign keys, so the texts of procedures say both by what
+// cannot be computed: a number that is out of its type's range is a check that failed, and
+// a division by the number of rows that were not found is a reference to nothing.
+var meanings = []meaning{
+	{regexp.MustCompile(`It is possible the transaction was committed|dropped during fault recovery`), db.Unknown, 0}, // ClientResponse.DROP_TXN_…
+	{regexp.MustCompile(`Constraint Type PRIMARY_KEY|Constraint Type UNIQUE`), db.Constraint, db.UniqueKey},
+	{regexp.MustCompile(`Constraint Type NOT_NULL`), db.Constraint, db.NotNull},
+	{regexp.MustCompile(`will overflow|out of range|overflow`), db.Constraint, db.CheckFailed},
+	{regexp.MustCompile(`(?i)divide .* by 0|division by zero`), db.Constraint, db.ForeignKey},
+}
+
+// failed is the error of a call that the server says is no success.
+func failed(op string, a *answer) *db.Error {
+	text := oneLine(string(a.text))
+	e := &db.Error{Class: classes[a.status], Code: statusNames[a.status], Op: op, Err: errors.New(text)}
+	for _, m := range meanings {
+		if m.pattern.MatchString(text) {
+			e.Class, e.Constraint = m.class, m.constraint
+			break
+		}
+	}
+	return e
+}
+
+// oneLine makes a sentence of a text of the server's, without the places in its program.
+func oneLine(text string) string {
+	text, _, _ = strings.Cut(text, "\n    at ")
+	text = strings.TrimPrefix(strings.Join(strings.Fields(text), " "), "VOLTDB ERROR: ")
+	const most = 400
+	if len(text) > most {
+		text = text[:most] + " …"
+	}
+	return text
+}

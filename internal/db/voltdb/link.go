@@ -1,0 +1,156 @@
+package voltdb
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
+)
+
+const opConnect = "connect"
+
+// link is one connection to one node, which has let us in.
+type link struct {
+	node    string
+	version string // of the server, as it says
+	conn    net.Conn
+	in      []byte // what was received and not yet read, from at on
+	at      int
+}
+
+// received is how much room a connection has for what it receives at once.
+const received = 16 << 10
+
+// dial connects to a node and logs in, within the time that the URL gives.
+func dial(ctx context.Context, c *config, node string) (*link, error) {
+	within, cancel := context.WithTimeout(ctx, c.connect)
+	defer cancel()
+	conn, err := wire.Dial(within, "tcp", node)
+	if err != nil {
+		return nil, unreachable(ctx, c, node, err)
+	}
+	l := &link{node: node, conn: conn, in: make([]byte, 0, received)}
+	stop := context.AfterFunc(within, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // a closed connection needs none
+	err = l.login(c)
+	if err == nil && !stop() {
+		err = os.ErrDeadlineExceeded
+	}
+	if err != nil {
+		stop()
+		conn.Close()
+		if own, ok := errors.AsType[*db.Error](err); ok {
+			return nil, own
+		}
+		return nil, unreachable(ctx, c, node, err)
+	}
+	return l, nil
+}
+
+// unreachable is the error of a node that does not let us in for now.
+func unreachable(ctx context.Context, c *config, node string, err error) *db.Error {
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	} else if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer within %v", c.connect)
+	}
+	return &db.Error{Class: db.Unavailable, Op: opConnect, Err: fmt.Errorf("the VoltDB node %s cannot be reached: %w: %s", node, err, db.CheckServer)}
+}
+
+// The codes with which a server answers a login: org.voltdb.ClientInterface of VoltDB 10.0.
+const (
+	loginDone      = 0
+	loginFull      = 1
+	loginTimeout   = 2
+	loginMalformed = 3
+	loginRefused   = -1
+)
+
+// login logs in. The server says what it is.
+func (l *link) login(c *config) error {
+	if _, err := wire.RoundTrip(l.conn, appendLogin(nil, c.user, c.password)); err != nil {
+		return l.noServer(err)
+	}
+	body, err := l.read()
+	if err != nil {
+		return l.noServer(err)
+	}
+	m := message{rest: body}
+	m.take(1) // the version of the protocol
+	switch code := m.number(1); code {
+	case loginDone:
+	case loginFull:
+		return fmt.Errorf("it has as many clients as it takes")
+	case loginTimeout:
+		return fmt.Errorf("it took the login for too slow")
+	case loginRefused:
+		who := "without a user"
+		if c.user != "" {
+			who = fmt.Sprintf("as user %q", c.user)
+		}
+		return db.Fatalf(opConnect, "the VoltDB node %s lets nobody in %s with this password: check user and password in the URL", l.node, who)
+	default:
+		return db.Fatalf(opConnect, "the VoltDB node %s refuses the login with the code %d", l.node, code)
+	}
+	m.take(4 + 8 + 8 + 4) // its number, the connection's, the start of the cluster, the leader's address
+	l.version = string(m.bytes())
+	if m.short {
+		return db.Fatalf(opConnect, "the server at %s is no VoltDB server: its answer to a login is of another protocol", l.node)
+	}
+	return nil
+}
+
+// noServer is the error of a login that ended with err. A server of another product sends
+// what is no message, or ends the connection; a VoltDB that is not ready does that too.
+func (l *link) noServer(err error) error {
+	switch {
+	case errors.Is(err, errFormat):
+		return db.Fatalf(opConnect, "the server at %s is no VoltDB server: its answer to a login is of another protocol", l.node)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	}
+	return fmt.Errorf("it ended the connection at the login (%w), as a server of another product does, or one that is not ready", err)
+}
+
+// read returns the next message behind its length; it is valid until the next read.
+func (l *link) read() ([]byte, error) {
+	for {
+		if got := l.in[l.at:]; len(got) >= headLength {
+			length := int(binary.BigEndian.Uint32(got))
+			if length < 1 || length > mostAnswer {
+				return nil, errFormat
+			}
+			if len(got) >= headLength+length {
+				l.at += headLength + length
+				return got[headLength : headLength+length], nil
+			}
+			l.room(headLength + length)
+		} else {
+			l.room(headLength)
+		}
+		n, err := l.conn.Read(l.in[len(l.in):cap(l.in)])
+		l.in = l.in[:len(l.in)+n]
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// room moves what was not yet read to the front, and makes room for a message of so many
+// bytes, and for something of the next ones.
+func (l *link) room(length int) {
+	rest := l.in[l.at:]
+	if l.at > 0 && cap(l.in) >= length {
+		l.in = append(l.in[:0], rest...)
+	} else if cap(l.in) < length {
+		l.in = append(make([]byte, 0, length+received), rest...)
+	}
+	l.at = 0
+}
+
+func (l *link) close() { _ = l.conn.Close() }

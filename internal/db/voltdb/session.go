@@ -1,0 +1,187 @@
+package voltdb
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
+)
+
+// session is one client. Its connection is its own, or shared with other sessions.
+type session struct {
+	db     *Database
+	shared *shared // nil: its own
+	stream int     // which of the shared ones it is
+
+	// Of a connection of its own.
+	link      *link
+	deadlines wire.Deadlines
+	handle    uint64
+
+	out    []byte // the message that is sent
+	result db.Result
+	node   int // where the next connection begins
+	broken bool
+	closed bool
+}
+
+// ProcedureSession implements db.Procedures.
+func (d *Database) ProcedureSession(ctx context.Context, options db.SessionOptions) (db.ProcedureSession, error) {
+	if _, err := d.Claim(options.Isolation); err != nil {
+		return nil, err
+	}
+	s, err := d.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (d *Database) session(ctx context.Context) (*session, error) {
+	s := &session{db: d, node: d.next()}
+	return s, s.open(ctx)
+}
+
+// open makes the session's own connection.
+func (s *session) open(ctx context.Context) error {
+	l, err := s.db.connect(ctx, s.node)
+	if err != nil {
+		return err
+	}
+	s.link, s.broken = l, false
+	s.deadlines = wire.Deadlines{Conn: l.conn, Limit: s.db.config.answer}
+	return nil
+}
+
+// Call implements db.ProcedureSession.
+func (s *session) Call(ctx context.Context, procedure *db.Procedure, args []db.Value) (*db.Result, error) {
+	return s.call(ctx, procedure.Name, procedure.Params, args)
+}
+
+// system calls a procedure of the system's with texts.
+func (s *session) system(ctx context.Context, procedure string, texts ...string) (*db.Result, error) {
+	var types []db.Type
+	var args []db.Value
+	for _, text := range texts {
+		types, args = append(types, db.Text), append(args, db.Value{Text: []byte(text)})
+	}
+	return s.call(ctx, procedure, types, args)
+}
+
+func (s *session) call(ctx context.Context, procedure string, types []db.Type, args []db.Value) (*db.Result, error) {
+	if s.broken || s.closed {
+		return nil, wire.Broken(s.op(procedure))
+	}
+	var body []byte
+	var err error
+	if s.shared != nil {
+		body, err = s.shared.roundTrip(ctx, s, procedure, types, args)
+	} else {
+		body, err = s.roundTrip(ctx, procedure, types, args)
+	}
+	if err == nil {
+		return s.take(procedure, body)
+	}
+	s.broken = true
+	phase := wire.Committing
+	if unsent, ok := errors.AsType[notSent](err); ok {
+		phase, err = wire.Before, unsent.error
+	}
+	return nil, wire.Lost(s.op(procedure), err, phase)
+}
+
+// notSent is the error of a call that the server has not got as a whole, so that it
+// cannot have run.
+type notSent struct{ error }
+
+func (s *session) op(procedure string) string { return "call " + procedure }
+
+// take reads the answer. What is no VoltDB answer may have been applied all the same.
+func (s *session) take(procedure string, body []byte) (*db.Result, error) {
+	a, err := parseAnswer(body)
+	if err == nil && a.status != success {
+		e := failed(s.op(procedure), &a)
+		s.broken = e.Class == db.Unknown || e.Class == db.Unavailable
+		return nil, e
+	}
+	if err == nil {
+		err = a.into(&s.result)
+	}
+	if err != nil {
+		s.broken = true
+		return nil, wire.Lost(s.op(procedure), err, wire.Committing)
+	}
+	return &s.result, nil
+}
+
+// roundTrip sends a call on the session's own connection and returns its answer.
+func (s *session) roundTrip(ctx context.Context, procedure string, types []db.Type, args []db.Value) ([]byte, error) {
+	if err := s.deadlines.Arm(ctx, time.Now(), true); err != nil {
+		return nil, notSent{err}
+	}
+	s.handle++
+	s.out = appendCall(s.out[:0], s.handle, procedure, types, args)
+	n, err := wire.RoundTrip(s.link.conn, s.out)
+	if err != nil {
+		err = s.deadlines.Because(ctx, err)
+		if n < len(s.out) {
+			err = notSent{err}
+		}
+		return nil, err
+	}
+	for {
+		body, err := s.link.read()
+		if err != nil {
+			return nil, s.deadlines.Because(ctx, err)
+		}
+		if handleOf(body) == s.handle {
+			return body, nil
+		}
+	}
+}
+
+// handleOf reads the handle of an answer.
+func handleOf(body []byte) uint64 {
+	m := message{rest: body}
+	m.take(1)
+	return uint64(m.number(8))
+}
+
+// Reset implements db.ProcedureSession. The new connection begins with the node after the
+// one that failed.
+func (s *session) Reset(ctx context.Context) error {
+	if s.closed {
+		return wire.Broken("reset the session")
+	}
+	s.broken = true
+	if s.shared != nil {
+		return s.shared.reset(ctx, s)
+	}
+	s.drop()
+	s.node++
+	return s.open(ctx)
+}
+
+func (s *session) drop() {
+	if s.link != nil {
+		s.deadlines.Disarm()
+		s.link.close()
+		s.link = nil
+	}
+}
+
+// Close implements db.ProcedureSession.
+func (s *session) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if s.shared != nil {
+		s.shared.leave()
+		return nil
+	}
+	s.drop()
+	return nil
+}

@@ -1,0 +1,241 @@
+// Package voltdb is VoltDB, a database of procedures: schema and procedures are made from
+// DDL, and each call is one transaction.
+//
+// It speaks the client wire protocol itself; docs/dependencies.md says why.
+package voltdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"stroppy/internal/db"
+	"stroppy/internal/isolation"
+)
+
+// Database is one VoltDB cluster. A session has a connection to one of its nodes, which
+// answers for all of them.
+type Database struct {
+	config  config
+	version string
+	opened  atomic.Uint64 // connections so far, so that they begin with different nodes
+}
+
+var (
+	_ db.ProcedureStore                   = (*Database)(nil)
+	_ db.Multiplexer[db.ProcedureSession] = (*Database)(nil)
+	_ db.Footprinter                      = (*Database)(nil)
+)
+
+// Open connects to one of the nodes of a URL, which lets us in.
+func Open(ctx context.Context, url string) (*Database, error) {
+	c, err := parseURL(url)
+	if err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: opConnect, Code: "url", Err: err}
+	}
+	d := &Database{config: c}
+	l, err := d.connect(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	d.version = l.version
+	l.close()
+	return d, nil
+}
+
+// connect connects to the first node that lets us in, beginning with one by its number.
+func (d *Database) connect(ctx context.Context, first int) (*link, error) {
+	var failed error
+	for i := range d.config.nodes {
+		l, err := dial(ctx, &d.config, d.config.nodes[(first+i)%len(d.config.nodes)])
+		if err == nil {
+			return l, nil
+		}
+		if db.ClassOf(err) == db.Fatal || failed == nil {
+			failed = err
+		}
+		if db.ClassOf(err) == db.Fatal || ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, failed
+}
+
+// next is the number of the node that the next connection begins with.
+func (d *Database) next() int { return int(d.opened.Add(1) - 1) }
+
+// Close implements db.Database; each session has a connection of its own.
+func (d *Database) Close() error { return nil }
+
+// Limits implements db.Database. A value is that of VARCHAR, in bytes.
+func (d *Database) Limits() db.Limits { return db.Limits{Value: mostText} }
+
+// mostText is VoltDB's bound of a VARCHAR, in bytes: https://docs.voltdb.com/UsingVoltDB/ddlref_createtable.php.
+const mostText = 1 << 20
+
+// isolations: every transaction is serializable. Since version 6.4 real-time order is
+// promised too (Jepsen, VoltDB 6.3, section 4: "VoltDB 6.4 … strict serializability").
+var isolations = db.Isolations{
+	Product: "VoltDB", Source: "VoltDB documentation, Using VoltDB, How VoltDB Works: serializable; of real-time order: VoltDB 6.4 release notes",
+	Levels: []db.NamedLevel{{Name: "serializable", Level: isolation.StrictSerializable}},
+}
+
+// Claim implements db.Database.
+func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
+
+// Languages implements db.Procedures.
+func (d *Database) Languages() []db.Language { return []db.Language{db.VoltSQL} }
+
+// with lends a session for something that is no client's transaction.
+func (d *Database) with(ctx context.Context, use func(s *session) error) error {
+	s, err := d.session(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return use(s)
+}
+
+// Info implements db.Database.
+func (d *Database) Info(ctx context.Context) (db.Info, error) {
+	info := db.Info{Name: "VoltDB", Version: d.version}
+	about := map[string]string{}
+	err := d.with(ctx, func(s *session) error {
+		for _, of := range []string{"OVERVIEW", "DEPLOYMENT"} {
+			r, err := s.system(ctx, "@SystemInformation", of)
+			if err != nil {
+				return err
+			}
+			for i := range r.Rows() {
+				row := r.Row(i)
+				about[strings.ToLower(string(row[len(row)-2].Text))] = string(row[len(row)-1].Text)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return info, err
+	}
+	if version := about["version"]; version != "" {
+		info.Version = version
+	}
+	for _, name := range []string{"hostcount", "kfactor", "sitesperhost", "commandlogenabled", "heartbeattimeout"} {
+		if value := about[name]; value != "" {
+			info.Add(name, "%s", value)
+		}
+	}
+	return info, nil
+}
+
+// Tables implements db.ProcedureStore.
+func (d *Database) Tables(ctx context.Context) (names []string, err error) {
+	err = d.with(ctx, func(s *session) error {
+		names, err = s.catalog(ctx, "TABLES")
+		return err
+	})
+	return names, err
+}
+
+// nameColumn is where @SystemCatalog has the name, of tables and of procedures.
+const nameColumn = 2
+
+func (s *session) catalog(ctx context.Context, of string) (names []string, err error) {
+	r, err := s.system(ctx, "@SystemCatalog", of)
+	if err != nil {
+		return nil, err
+	}
+	for i := range r.Rows() {
+		names = append(names, strings.ToLower(string(r.Row(i)[nameColumn].Text)))
+	}
+	return names, nil
+}
+
+// Exec implements db.ProcedureStore.
+func (d *Database) Exec(ctx context.Context, statements ...string) error {
+	if len(statements) == 0 {
+		return nil
+	}
+	return d.with(ctx, func(s *session) error {
+		_, err := s.system(ctx, "@AdHoc", strings.Join(statements, ";\n")+";")
+		return err
+	})
+}
+
+// Define implements db.Procedures. All that are not there are made in one change of the
+// schema, which takes the server some tenths of a second however many they are.
+func (d *Database) Define(ctx context.Context, procedures ...*db.Procedure) error {
+	there := map[string]bool{}
+	missing := func() (statements []string, err error) {
+		err = d.with(ctx, func(s *session) error {
+			names, err := s.catalog(ctx, "PROCEDURES")
+			for _, name := range names {
+				there[name] = true
+			}
+			return err
+		})
+		for _, p := range procedures {
+			if !there[strings.ToLower(p.Name)] {
+				statements = append(statements, p.Texts[db.VoltSQL])
+			}
+		}
+		return statements, err
+	}
+	statements, err := missing()
+	if err != nil {
+		return err
+	}
+	failed := d.Exec(ctx, statements...)
+	if failed == nil {
+		return nil
+	}
+	// Another process may have made them at the same time.
+	if statements, err = missing(); err == nil && len(statements) == 0 {
+		return nil
+	}
+	return failed
+}
+
+// Query implements db.ProcedureStore.
+func (d *Database) Query(ctx context.Context, sql string, types []db.Type, args []db.Value, row func([]db.Value) error) error {
+	return d.with(ctx, func(s *session) error {
+		r, err := s.call(ctx, "@AdHoc", append([]db.Type{db.Text}, types...), append([]db.Value{{Text: []byte(sql)}}, args...))
+		if err != nil {
+			return err
+		}
+		if r.Columns == 0 && row != nil {
+			return row([]db.Value{{Int: r.Affected}})
+		}
+		for i := range r.Rows() {
+			if err := row(r.Row(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Footprint implements db.Footprinter: the memory of all tables on all nodes, their
+// indexes included. VoltDB keeps its data in memory.
+func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
+	err = d.with(ctx, func(s *session) error {
+		for _, of := range []struct {
+			component string
+			column    int // of the kilobytes allocated
+		}{{"TABLE", 8}, {"INDEX", 11}} {
+			r, err := s.call(ctx, "@Statistics", []db.Type{db.Text, db.Integer}, []db.Value{{Text: []byte(of.component)}, {Int: 0}})
+			if err != nil {
+				return err
+			}
+			if r.Columns <= of.column {
+				return fmt.Errorf("read the statistics of VoltDB: %w", errors.New("their form is not known"))
+			}
+			for i := range r.Rows() {
+				bytes += r.Row(i)[of.column].Int << 10
+			}
+		}
+		return nil
+	})
+	return bytes, err
+}

@@ -31,6 +31,7 @@ import (
 	"stroppy/internal/db/postgres"
 	"stroppy/internal/db/redis"
 	"stroppy/internal/db/sqlite"
+	"stroppy/internal/db/voltdb"
 	"stroppy/internal/run"
 	"stroppy/internal/scenario"
 	"stroppy/internal/workload/dataset"
@@ -75,6 +76,8 @@ func databases() []database {
 				{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
 				{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
 			}},
+		{schemes: []string{"voltdb"}, about: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT  VoltDB, its nodes with commas",
+			port: "21212", open: opener(voltdb.Open)},
 		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N]  Redis 7 or later; a primary and its replicas with commas",
 			port: "6379", open: opener(redis.Open), clusters: []clusterKind{
 				{"redis", "redis:N[?appendfsync=always&wait=1]  a Redis primary with asynchronous replicas and automatic fail-over", 2, 5, starter(rediscluster.StartCluster)},

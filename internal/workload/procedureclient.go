@@ -135,8 +135,8 @@ func (p *StateProcedures) add(s shape) {
 		}
 	}
 	if s.floor {
-		statement(fmt.Sprintf("SELECT CAST(0 AS %s), 0, 0, 0, %s FROM %s WHERE (%s) OR (%s)",
-			amount, rule("SUM(balance) + "+amountOf+" < "+amountOf), p.Objects, one, one), just, just, key, key)
+		statement(fmt.Sprintf("SELECT SUM(balance), 0, 0, 0, %s FROM %s WHERE (%s) OR (%s)",
+			rule("SUM(balance) + "+amountOf+" < "+amountOf), p.Objects, one, one), just, just, key, key)
 	}
 	for leg := range s.legs {
 		statement(fmt.Sprintf("UPDATE %s SET balance = balance + %s, version = version + 1, last_transfer = ? WHERE ", p.Objects, amountOf)+one,

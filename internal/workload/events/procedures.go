@@ -27,7 +27,7 @@ type procedureModel struct {
 // mostPieces bounds the statements of a procedure.
 const mostPieces = 200
 
-var pieceColumns = []string{"stream", "place", "piece", "writer", "member", "body"}
+var pieceColumns = []string{"stream_id", "place", "piece", "writer", "member", "body"}
 
 // newProcedureModel fills in what the configuration leaves to the data model.
 func newProcedureModel(database db.ProcedureStore, c *Config) (model, error) {
@@ -40,11 +40,11 @@ func newProcedureModel(database db.ProcedureStore, c *Config) (model, error) {
 			c.Batch, c.pieces(), most, mostPieces)
 	}
 	m := &procedureModel{config: c, appends: make([]*db.Procedure, most+1)}
-	integer, in := db.Integer, table+" COLUMN stream"
+	integer, in := db.Integer, table+" COLUMN stream_id"
 	// What can be NULL in the second row is in no type of the first.
-	const writer = "writer, CASE WHEN body IS NULL THEN 1 ELSE 0 END FROM " + table + " WHERE stream = ? AND place = ? AND piece = 0"
+	const writer = "writer, CASE WHEN body IS NULL THEN 1 ELSE 0 END FROM " + table + " WHERE stream_id = ? AND place = ? AND piece = 0"
 	m.end = workload.NewProcedure(table+"_end", []db.Type{integer, integer, integer}, []db.Type{integer, integer}, in,
-		"BEGIN SELECT MAX(place), 0 FROM "+table+" WHERE stream = ?; SELECT "+writer+"; END")
+		"BEGIN SELECT MAX(place), 0 FROM "+table+" WHERE stream_id = ?; SELECT "+writer+"; END")
 	into := "INSERT INTO " + table + " (" + strings.Join(pieceColumns, ", ") + ") VALUES "
 	m.tombstone = workload.NewProcedure(table+"_tombstone", []db.Type{integer, integer, integer}, nil, in, into+"(?, ?, 0, ?, 0, NULL)")
 	all := []*db.Procedure{m.end, m.tombstone}
@@ -54,10 +54,10 @@ func newProcedureModel(database db.ProcedureStore, c *Config) (model, error) {
 		m.appends[n] = workload.NewProcedure(fmt.Sprintf("%s_append_%d", table, n), slices.Repeat(row, int(n)), nil, in, "BEGIN "+body+"END")
 		all = append(all, m.appends[n])
 	}
-	columns := "stream BIGINT NOT NULL, place BIGINT NOT NULL, piece BIGINT NOT NULL, writer BIGINT NOT NULL, member BIGINT NOT NULL," +
-		" body VARCHAR(1048576 BYTES), PRIMARY KEY (stream, place, piece)"
+	columns := "stream_id BIGINT NOT NULL, place BIGINT NOT NULL, piece BIGINT NOT NULL, writer BIGINT NOT NULL, member BIGINT NOT NULL," +
+		" body VARCHAR(1048576 BYTES), PRIMARY KEY (stream_id, place, piece)"
 	var err error
-	m.Procedures, err = dataset.NewProcedures(kind, database, &c.Mode, []dataset.ProcedureTable{{Name: table, Columns: columns, Key: "stream"}}, all)
+	m.Procedures, err = dataset.NewProcedures(kind, database, &c.Mode, []dataset.ProcedureTable{{Name: table, Columns: columns, Key: "stream_id"}}, all)
 	return m, err
 }
 

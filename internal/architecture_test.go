@@ -65,6 +65,7 @@ func importRules() []importRule {
 		{name: "internal/report", imports: []string{"internal/check", "internal/stats", "internal/history", "internal/isolation", "internal/money"}},
 		{name: "internal/nemesis", imports: []string{"internal/nemesis", "internal/cluster"}},
 		{name: "internal/cluster", imports: []string{"internal/cluster"}},
+		{name: "internal/cluster/voltdb", imports: []string{"internal/cluster", "internal/db/voltdb"}},
 		{name: "internal/live", imports: []string{"internal/run", "internal/report", "internal/stats"}},
 		{name: "internal/resource"},
 		{name: "internal/sweep", imports: []string{"internal/stats", "internal/report"}},
@@ -224,7 +225,7 @@ var namesDatabase = []string{"cli/databases.go"}
 // TestDatabasesAreNamedOnce holds that generic code knows no database: the folders of
 // its driver and of its clusters name it, and the registry.
 func TestDatabasesAreNamedOnce(t *testing.T) {
-	name := regexp.MustCompile(`(?i)postgres|sqlite|etcd|mysql|mariadb|galera|dqlite|redis|noop|pgbouncer|cockroach`)
+	name := regexp.MustCompile(`(?i)postgres|sqlite|etcd|mysql|mariadb|galera|dqlite|redis|noop|pgbouncer|cockroach|voltdb`)
 	own := regexp.MustCompile(`^(db|cluster)/[a-z]+/|^dbtest/`)
 	named := map[string]bool{}
 	each(t, ".", func(path string, _ []byte, file *ast.File, set *token.FileSet) {

@@ -152,7 +152,7 @@ func (a *app) clusterHold(text string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, record.Close()) }()
-	c, err := startCluster(ctx, kind, options)
+	c, err := startCluster(ctx, kind, options, a.environ)
 	if err != nil {
 		return err
 	}

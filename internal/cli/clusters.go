@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -73,8 +75,16 @@ func parseCluster(text string) (clusterKind, cluster.Options, error) {
 	return kind, o, nil
 }
 
-// startCluster starts a cluster. An unknown parameter is an error of usage.
-func startCluster(ctx context.Context, kind clusterKind, o cluster.Options) (cluster.Cluster, error) {
+// startCluster starts a cluster, with what variables of the environment say of its kind. An
+// unknown parameter is an error of usage.
+func startCluster(ctx context.Context, kind clusterKind, o cluster.Options, environ []string) (cluster.Cluster, error) {
+	for of, variable := range clusterFolders {
+		for _, entry := range environ {
+			if name, value, _ := strings.Cut(entry, "="); name == variable && of[0] == kind.name && !o.Params.Has(of[1]) {
+				o.Params.Set(of[1], value)
+			}
+		}
+	}
 	c, err := kind.start(ctx, o)
 	var param *cluster.ParamError
 	if errors.As(err, &param) {
@@ -84,6 +94,14 @@ func startCluster(ctx context.Context, kind clusterKind, o cluster.Options) (clu
 		return nil, fmt.Errorf("start the cluster: %w", err)
 	}
 	return c, nil
+}
+
+// settingsOf are the entries of an environment without those that are of clusters.
+func settingsOf(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.Contains(slices.Collect(maps.Values(clusterFolders)), name)
+	})
 }
 
 func clusterLines() (lines []string) {

@@ -48,7 +48,7 @@ func (a *app) openCluster(s *session, config *config) (*clusterSession, error) {
 	}
 	s.Begin("cluster")
 	began := time.Now()
-	c, err := startCluster(s.ctx, kind, options)
+	c, err := startCluster(s.ctx, kind, options, a.environ)
 	if err != nil {
 		return nil, err
 	}

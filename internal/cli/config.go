@@ -121,7 +121,7 @@ func (a *app) configure(flags []scenario.Setting, file string, idle ...string) (
 			err = &exitError{exitUsage, err}
 		}
 	}()
-	variables, named, err := workloads().Environment(a.environ)
+	variables, named, err := workloads().Environment(settingsOf(a.environ))
 	if err != nil {
 		return c, err
 	}

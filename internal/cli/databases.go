@@ -21,6 +21,7 @@ import (
 	"stroppy/internal/cluster/mariadb"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	rediscluster "stroppy/internal/cluster/redis"
+	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/db"
 	"stroppy/internal/db/cockroach"
 	"stroppy/internal/db/dqlite"
@@ -77,7 +78,9 @@ func databases() []database {
 				{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
 			}},
 		{schemes: []string{"voltdb"}, about: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT  VoltDB, its nodes with commas",
-			port: "21212", open: opener(voltdb.Open)},
+			port: "21212", open: opener(voltdb.Open), clusters: []clusterKind{
+				{"voltdb", "voltdb:N[?kfactor=1&sites=2&heartbeat=5s]  VoltDB, from the jars in the folder that STROPPY_VOLTDB names", 3, 9, starter(voltdbcluster.Start)},
+			}},
 		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N]  Redis 7 or later; a primary and its replicas with commas",
 			port: "6379", open: opener(redis.Open), clusters: []clusterKind{
 				{"redis", "redis:N[?appendfsync=always&wait=1]  a Redis primary with asynchronous replicas and automatic fail-over", 2, 5, starter(rediscluster.StartCluster)},
@@ -88,6 +91,10 @@ func databases() []database {
 			embedded: true, open: opener(openNoop)},
 	}
 }
+
+// clusterFolders are the parameters of clusters that a variable of the environment gives
+// where the command line does not: the variable by kind and parameter.
+var clusterFolders = map[[2]string]string{{"voltdb", "jars"}: voltdbcluster.Variable}
 
 // fileSchemes are those of databases that are files.
 func fileSchemes() (schemes []string) {

@@ -215,6 +215,7 @@ func (s *Single) URLFor(user, password, database string) string {
 type MissingError struct {
 	Program string // the file that was looked for, such as initdb
 	Package string // the Debian package, such as postgresql; empty: no package has it
+	Hint    string // what to do where neither a package nor PATH is the answer
 }
 
 func (e MissingError) Error() string {
@@ -223,7 +224,10 @@ func (e MissingError) Error() string {
 
 // Advice says how the program gets there.
 func (e MissingError) Advice() string {
-	if e.Package == "" {
+	switch {
+	case e.Hint != "":
+		return e.Hint
+	case e.Package == "":
 		return "put " + e.Program + " on PATH, for no Debian package has it"
 	}
 	return "install the Debian package " + e.Package

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"stroppy/internal/db"
@@ -97,8 +98,9 @@ func (l *link) login(c *config) error {
 	default:
 		return db.Fatalf(opConnect, "the VoltDB node %s refuses the login with the code %d", l.node, code)
 	}
-	m.take(4 + 8 + 8 + 4) // its number, the connection's, the start of the cluster, the leader's address
-	l.version = string(m.bytes())
+	m.take(4 + 8 + 8 + 4)      // its number, the connection's, the start of the cluster, the leader's address
+	build := string(m.bytes()) // such as 10.0_voltdb-10.0-0-g7d1c144-local
+	l.version, _, _ = strings.Cut(build, "_")
 	if m.short {
 		return db.Fatalf(opConnect, "the server at %s is no VoltDB server: its answer to a login is of another protocol", l.node)
 	}

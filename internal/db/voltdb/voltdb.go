@@ -101,32 +101,52 @@ func (d *Database) with(ctx context.Context, use func(s *session) error) error {
 // Info implements db.Database.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	info := db.Info{Name: "VoltDB", Version: d.version}
-	about := map[string]string{}
-	err := d.with(ctx, func(s *session) error {
-		for _, of := range []string{"OVERVIEW", "DEPLOYMENT"} {
-			r, err := s.system(ctx, "@SystemInformation", of)
-			if err != nil {
-				return err
-			}
-			for i := range r.Rows() {
-				row := r.Row(i)
-				about[strings.ToLower(string(row[len(row)-2].Text))] = string(row[len(row)-1].Text)
-			}
-		}
-		return nil
-	})
+	about, err := d.about(ctx, "DEPLOYMENT")
 	if err != nil {
 		return info, err
 	}
-	if version := about["version"]; version != "" {
-		info.Version = version
-	}
 	for _, name := range []string{"hostcount", "kfactor", "sitesperhost", "commandlogenabled", "heartbeattimeout"} {
-		if value := about[name]; value != "" {
+		if value := about[0][name]; value != "" {
 			info.Add(name, "%s", value)
 		}
 	}
 	return info, nil
+}
+
+// Hosts are the nodes that the cluster has now, and what @SystemInformation says of each,
+// by its names in lower case.
+func (d *Database) Hosts(ctx context.Context) ([]map[string]string, error) {
+	return d.about(ctx, "OVERVIEW")
+}
+
+// about asks @SystemInformation, whose rows end with a name and a value, and begin with a
+// node's number where they are of nodes.
+func (d *Database) about(ctx context.Context, what string) (of []map[string]string, err error) {
+	err = d.with(ctx, func(s *session) error {
+		r, err := s.system(ctx, "@SystemInformation", what)
+		if err != nil {
+			return err
+		}
+		places := map[int64]int{}
+		for i := range r.Rows() {
+			row := r.Row(i)
+			node := int64(0)
+			if len(row) > 2 {
+				node = row[0].Int
+			}
+			at, known := places[node]
+			if !known {
+				at = len(of)
+				places[node], of = at, append(of, map[string]string{})
+			}
+			of[at][strings.ToLower(string(row[len(row)-2].Text))] = string(row[len(row)-1].Text)
+		}
+		if len(of) == 0 {
+			return fmt.Errorf("ask VoltDB for its %s: %w", strings.ToLower(what), errors.New("it says nothing"))
+		}
+		return nil
+	})
+	return of, err
 }
 
 // Tables implements db.ProcedureStore.

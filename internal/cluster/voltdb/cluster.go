@@ -1,0 +1,208 @@
+// Package voltdb starts real VoltDB clusters on this machine.
+//
+// It needs java on PATH, and the jars of VoltDB 10.0 in a folder.
+package voltdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// Cluster is a running VoltDB cluster, whose nodes are equal. It keeps its data in memory:
+// when more nodes than kfactor are gone it is gone. Its nodes then start as a new and empty
+// cluster, all at once, not one after another.
+type Cluster struct {
+	*cluster.NodeSet[*node]
+	java, classes string
+	params        params
+}
+
+var _ cluster.Local = (*Cluster)(nil)
+
+// Start starts a cluster and returns when every node answers and every partition has all
+// its copies. An error leaves nothing behind; it is a cluster.MissingError where there is no
+// java on PATH or no folder of jars, and a *cluster.ParamError for a parameter. The
+// parameters are:
+//
+//	jars=DIR       the folder of the jars
+//	kfactor=1      how many nodes may be lost; 0 of one node
+//	sites=2        partitions that a node executes
+//	heartbeat=5s   how long a silent node is waited for, in whole seconds
+//	security=on    clients log in as the user that the URL has
+func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
+	params, err := parseParams(o.Params, o.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	if o.FaultFS {
+		return nil, &cluster.ParamError{Param: "layer", Reason: "the disk faults are not for VoltDB, which keeps its data in memory"}
+	}
+	java, err := cluster.Find("java", "openjdk-17-jre-headless")
+	if err != nil {
+		return nil, err
+	}
+	classes, err := classPath(params.jars)
+	if err != nil {
+		return nil, err
+	}
+	return cluster.Launch(ctx, cluster.Kind{Name: "voltdb", PortTaken: "Address already in use"}, o,
+		func() *Cluster {
+			c := &Cluster{java: java, classes: classes, params: params}
+			c.NodeSet = cluster.NewNodeSet("the VoltDB cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
+			return c
+		},
+		func(c *Cluster) error { return c.start(ctx) })
+}
+
+// params are what stands behind the question mark.
+type params struct {
+	jars      string
+	kfactor   int
+	sites     int
+	heartbeat time.Duration
+	security  bool
+}
+
+func parseParams(values url.Values, nodes int) (params, error) {
+	p := params{kfactor: min(1, max(nodes-1, 0)), sites: 2, heartbeat: 5 * time.Second}
+	number := func(to *int, least, most int) func(string) error {
+		return func(value string) (err error) {
+			if *to, err = strconv.Atoi(value); err != nil || *to < least || *to > most {
+				return fmt.Errorf("it must be a number from %d to %d", least, most)
+			}
+			return nil
+		}
+	}
+	err := cluster.Params{
+		Known: map[string]func(string) error{
+			"jars":      func(value string) error { p.jars = value; return nil },
+			"kfactor":   number(&p.kfactor, 0, max(nodes-1, 0)),
+			"sites":     number(&p.sites, 1, 24),
+			"heartbeat": cluster.Between(&p.heartbeat, time.Second, time.Hour, "5s"),
+			"security":  cluster.OnOff(&p.security),
+		},
+		Set:  func(string, string) error { return errors.New("a VoltDB cluster has no settings of this kind") },
+		Kind: "a cluster of VoltDB",
+	}.Read(values)
+	if err == nil && p.sites*nodes%(p.kfactor+1) != 0 {
+		err = &cluster.ParamError{Param: "sites", Reason: fmt.Sprintf("%d partitions on each of %d nodes cannot be %d copies of each: sites × nodes must be divisible by kfactor + 1", p.sites, nodes, p.kfactor+1)}
+	}
+	return p, err
+}
+
+// Of a cluster with security. It is no secret: the cluster is of this machine alone.
+const user, password = "stroppy", "stroppy"
+
+const logging = `<?xml version="1.0" encoding="UTF-8" ?>
+<!DOCTYPE log4j:configuration SYSTEM "log4j.dtd">
+<log4j:configuration xmlns:log4j="http://jakarta.apache.org/log4j/"><appender name="A" class="org.apache.log4j.ConsoleAppender"><layout class="org.apache.log4j.PatternLayout"><param name="ConversionPattern" value="%d %-5p [%t] %c: %m%n"/></layout></appender><root><priority value="info"/><appender-ref ref="A"/></root></log4j:configuration>
+`
+
+func (c *Cluster) deployment() string {
+	p, security := c.params, ""
+	if p.security {
+		security = fmt.Sprintf(`<security enabled="true"/><users><user name=%q password=%q roles="administrator"/></users>`, user, password)
+	}
+	return fmt.Sprintf(`<deployment><cluster sitesperhost="%d" kfactor="%d"/><heartbeat timeout="%d"/><httpd enabled="false"/>%s</deployment>`,
+		p.sites, p.kfactor, int(p.heartbeat/time.Second), security)
+}
+
+func (c *Cluster) loggingFile() string    { return filepath.Join(c.Dir, "log4j.xml") }
+func (c *Cluster) deploymentFile() string { return filepath.Join(c.Dir, "deployment.xml") }
+
+// start starts all nodes at once, because none answers before they have become a cluster.
+func (c *Cluster) start(ctx context.Context) error {
+	err := os.WriteFile(c.loggingFile(), []byte(logging), 0o644)
+	if err == nil {
+		err = os.WriteFile(c.deploymentFile(), []byte(c.deployment()), 0o644)
+	}
+	if err == nil {
+		err = c.Each(func(n *node) error { return n.Restart(ctx) })
+	}
+	if err == nil && !c.Options.Unsupervised {
+		c.Tasks.Go(c.supervise)
+	}
+	return err
+}
+
+// restartEvery is how often the supervisor looks for nodes that have ended by themselves.
+const restartEvery = 500 * time.Millisecond
+
+// supervise starts nodes again that nobody has ended on purpose: VoltDB ends a node that
+// the others have given up, and the service manager of a real one does this.
+func (c *Cluster) supervise() {
+	for cluster.Sleep(c.Life, restartEvery) == nil {
+		for _, n := range c.List() {
+			if n.wanted.Load() && !n.Running() {
+				// The next round tries again.
+				_ = n.Restart(c.Life)
+			}
+		}
+	}
+}
+
+// checkHealthy is nil when every node answers, sees all nodes, and finds that every
+// partition has all its copies.
+func (c *Cluster) checkHealthy(ctx context.Context) error {
+	nodes := c.List()
+	for _, n := range nodes {
+		hosts, err := n.ask(ctx)
+		if err != nil {
+			return err
+		}
+		if len(hosts) != len(nodes) {
+			return fmt.Errorf("%s sees %d of %d nodes", n.Name(), len(hosts), len(nodes))
+		}
+		for _, h := range hosts {
+			if h["clustersafety"] != "FULL" || h["clusterstate"] != "RUNNING" {
+				return fmt.Errorf("%s says that the cluster is %s and its safety %s", n.Name(), h["clusterstate"], h["clustersafety"])
+			}
+		}
+	}
+	return nil
+}
+
+// expendable is nil when every partition has all its copies, or one on other nodes at
+// least: with kfactor 0 the data of a node are the only ones.
+func (c *Cluster) expendable(ctx context.Context, n *node) error {
+	if c.params.kfactor == 0 {
+		return errors.New("with kfactor=0 no other node has its data")
+	}
+	for _, m := range c.Others(n) {
+		if !m.Awake() {
+			return fmt.Errorf("%s does not run, and without both the cluster would be lost", m.Name())
+		}
+		hosts, err := m.ask(ctx)
+		if err != nil {
+			return err
+		}
+		if n.Awake() && len(hosts) != len(c.List()) {
+			return fmt.Errorf("%s sees %d of %d nodes", m.Name(), len(hosts), len(c.List()))
+		}
+	}
+	return nil
+}
+
+// URL names all nodes; a client's sessions begin with different ones.
+func (c *Cluster) URL() string {
+	return c.urlOf(c.Addresses(func(n *node) string { return n.client.String() }))
+}
+
+func (c *Cluster) urlOf(hosts string) string {
+	u := url.URL{Scheme: "voltdb", Host: hosts, RawQuery: "connect_timeout=1s"}
+	if c.params.security {
+		u.User = url.UserPassword(user, password)
+	}
+	return u.String()
+}
+
+// Leader is always cluster.ErrNoLeader.
+func (c *Cluster) Leader(context.Context) (int, error) { return 0, cluster.ErrNoLeader }

@@ -3,6 +3,7 @@ module stroppy
 go 1.26.0
 
 require (
+	github.com/apple/foundationdb/bindings/go v0.0.0-20250501205732-f0ed69ea389a
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/agnivade/levenshtein v1.2.2
 	github.com/anishathalye/porcupine v1.3.1

@@ -18,6 +18,7 @@ import (
 	"stroppy/internal/cluster/disk"
 	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
+	foundationdbcluster "stroppy/internal/cluster/foundationdb"
 	"stroppy/internal/cluster/mariadb"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	rediscluster "stroppy/internal/cluster/redis"
@@ -26,6 +27,7 @@ import (
 	"stroppy/internal/db/cockroach"
 	"stroppy/internal/db/dqlite"
 	"stroppy/internal/db/etcd"
+	"stroppy/internal/db/foundationdb"
 	"stroppy/internal/db/memory"
 	"stroppy/internal/db/mysql"
 	"stroppy/internal/db/noop"
@@ -67,6 +69,10 @@ func databases() []database {
 		{schemes: []string{"etcd"}, about: "etcd://HOST:PORT,HOST:PORT  etcd, its nodes with commas",
 			port: "2379", open: opener(etcd.Open), clusters: []clusterKind{
 				{"etcd", "etcd:N  etcd, a majority of whose nodes decides", 3, 9, starter(etcdcluster.Start)},
+			}},
+		{schemes: []string{"fdb"}, about: "fdb:CLUSTER_FILE[?timeout=5s]  FoundationDB, by the file that its clients have; in a build with the tag fdb",
+			file: true, open: foundationdb.Open, clusters: []clusterKind{
+				{"fdb", "fdb:N[?redundancy=double&storage=ssd&knobs=test]  FoundationDB, whose data are on as many nodes as the redundancy says; in a build with the tag fdb", 3, 9, starter(foundationdbcluster.Start)},
 			}},
 		{schemes: []string{"dqlite"}, about: "dqlite://HOST:PORT,HOST:PORT[/DATABASE]  dqlite, SQLite replicated by Raft; in a build with the tag dqlite",
 			open: dqlite.Open, clusters: []clusterKind{

@@ -47,9 +47,10 @@ func (c *conductor) drive(ctx context.Context) (err error) {
 	options.Ended = func() { _ = endFaults() } // its error is asked for below
 	driver := load.New(options)
 	endMetering := c.resourceUsage(options.Start)
+	endStatus := c.sampleStatus(ctx, options.Start)
 	result, err := c.watch(ctx, driver, options)
 	took := time.Since(options.Start)
-	err = errors.Join(err, endMetering(), endFaults())
+	err = errors.Join(err, endMetering(), endStatus(), endFaults())
 	c.leave()
 	if closing := writer.Close(); closing != nil && !errors.Is(err, closing) {
 		err = errors.Join(err, closing)

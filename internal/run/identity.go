@@ -40,7 +40,7 @@ func ReadResult(dir string) (*report.Result, error) {
 // as they are there, by their names.
 func digests(dir string) (map[string]string, error) {
 	sums := map[string]string{}
-	for _, name := range []string{ScenarioFile, SeriesFile, ResourcesFile, ViolationsFile} {
+	for _, name := range []string{ScenarioFile, SeriesFile, ResourcesFile, StatusFile, ViolationsFile} {
 		data, err := os.ReadFile(filepath.Join(dir, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):

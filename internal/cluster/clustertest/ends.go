@@ -21,7 +21,7 @@ func (k Kind) One(t *testing.T, check func(t *testing.T, c cluster.Local)) {
 	dir := OpenDir(t)
 	c := k.Start(t, cluster.Options{Nodes: 1, Dir: dir, Loopback: true, Params: k.Params})
 	n, ctx := cluster.LocalNodes(c)[0], Within(t, WaitLimit)
-	if n.Number() != 0 || n.Name() != "n0" || !strings.HasPrefix(n.Dir(), dir) || c.Network().Loopback() == "" || !strings.Contains(c.URL(), "127.0.0.1:") {
+	if n.Number() != 0 || n.Name() != "n0" || !strings.HasPrefix(n.Dir(), dir) || c.Network().Loopback() == "" || !strings.HasPrefix(k.address(t, c), "127.0.0.1:") {
 		t.Errorf("%s is node %d in %s of %s", n.Name(), n.Number(), n.Dir(), c.URL())
 	}
 	if c.NodeURL(0) == "" || c.NodeURL(1) != "" {
@@ -80,6 +80,17 @@ func crash(t *testing.T, c cluster.Local, n cluster.LocalNode) {
 	}))
 }
 
+// address is the HOST:PORT of the first node.
+func (k Kind) address(t *testing.T, c cluster.Local) string {
+	t.Helper()
+	if k.Address != nil {
+		return k.Address(c)
+	}
+	u, err := url.Parse(c.NodeURL(0))
+	Must(t, err)
+	return u.Host
+}
+
 // Gone stops a cluster in a folder, of whose nodes one is paused, and holds that
 // nothing is left of it.
 func (k Kind) Gone(t *testing.T, c cluster.Local, dir string) {
@@ -88,10 +99,9 @@ func (k Kind) Gone(t *testing.T, c cluster.Local, dir string) {
 	for _, n := range cluster.LocalNodes(c) {
 		pids = append(pids, n.PIDs()...)
 	}
-	u, err := url.Parse(c.NodeURL(0))
-	Must(t, err)
-	if len(pids) == 0 || u.Host == "" {
-		t.Fatalf("found the processes %v of %s: this test would prove nothing", pids, u.Redacted())
+	address := k.address(t, c)
+	if len(pids) == 0 || address == "" {
+		t.Fatalf("found the processes %v at %q: this test would prove nothing", pids, address)
 	}
 	Must(t, n.Pause(ctx)) // a paused node must go too
 	Must(t, c.Stop())
@@ -108,7 +118,7 @@ func (k Kind) Gone(t *testing.T, c cluster.Local, dir string) {
 			return nil
 		}))
 	}
-	if conn, err := net.Dial("tcp", u.Host); err == nil {
+	if conn, err := net.Dial("tcp", address); err == nil {
 		conn.Close()
 		t.Error("something still listens on the node's port")
 	}

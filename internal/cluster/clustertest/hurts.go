@@ -37,6 +37,8 @@ type Kind struct {
 	// LeaderOnly says that clients speak to the leader alone, so that one that they do
 	// not reach serves nobody.
 	LeaderOnly bool
+	// Address is the HOST:PORT of the first node; nil: its URL has it.
+	Address func(c cluster.Local) string
 	// Supervised says that the lead moves when the leader is lost or handed it
 	// over, and at no other time.
 	Supervised bool

@@ -1,0 +1,246 @@
+//go:build fdb
+
+package foundationdb
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+const (
+	askTimeout    = 5 * time.Second  // of a question by fdbcli
+	changeTimeout = 30 * time.Second // of a change by fdbcli
+	// excludeTimeout bounds the wait until the data of a node are elsewhere.
+	excludeTimeout = 5 * time.Minute
+	// askAgain is the time between two questions, each of which starts a process.
+	askAgain      = 500 * time.Millisecond
+	shutdownLimit = 15 * time.Second
+)
+
+// node is one machine of the cluster: its folder and addresses stay, its processes and its
+// data come and go.
+type node struct {
+	*cluster.Server
+	cluster   *Cluster
+	endpoints []netip.AddrPort // of its processes
+}
+
+// newNode makes the folder of a node and describes its servers.
+func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
+	n := &node{cluster: c, endpoints: make([]netip.AddrPort, c.params.processes)}
+	taken := map[int]*netip.AddrPort{}
+	for i := range n.endpoints {
+		taken[4500+i] = &n.endpoints[i]
+	}
+	if err := c.TakeEndpoints(ctx, host, taken); err != nil {
+		return nil, err
+	}
+	dir := c.Folder(number)
+	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
+		Command: n.command, Ready: n.ready, Join: n.join,
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit, Clock: c.Options.Clock,
+	})
+	return n, c.MakeFolder(dir, number, 0o700)
+}
+
+// address is that of the node's first process, which is a coordinator if one is.
+func (n *node) address() string { return n.endpoints[0].String() }
+
+func (n *node) addresses() (list []string) {
+	for _, e := range n.endpoints {
+		list = append(list, e.String())
+	}
+	return list
+}
+
+// file is the node's own cluster file, which its servers rewrite when coordinators change.
+func (n *node) file() string { return filepath.Join(n.Dir(), "fdb.cluster") }
+
+// writeFile gives the node the connection string that the clients have now.
+func (n *node) writeFile() error {
+	text, err := os.ReadFile(n.cluster.file)
+	if err == nil {
+		err = os.WriteFile(n.file(), text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write the cluster file of %s: %w", n.Name(), err)
+	}
+	return nil
+}
+
+// command makes the command that starts the node's servers. Several end with the shell that
+// has started them.
+func (n *node) command(context.Context) (*exec.Cmd, error) {
+	if _, err := os.Stat(n.file()); err != nil {
+		if err := n.writeFile(); err != nil {
+			return nil, err
+		}
+	}
+	if len(n.endpoints) == 1 {
+		return exec.Command(n.cluster.server, n.arguments(n.address())...), nil
+	}
+	script := "trap 'kill $(jobs -p) 2>/dev/null; wait; exit 0' TERM\n"
+	for _, address := range n.addresses() {
+		script += `"$0" "$@" -p "` + address + `" -l "` + address + `" -d "` + n.data(address) + `" --parentpid $$ &` + "\n"
+	}
+	script += "wait\n"
+	return exec.Command("/bin/sh", append([]string{"-c", script, n.cluster.server}, n.shared()...)...), nil
+}
+
+func (n *node) data(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return filepath.Join(n.Dir(), port)
+}
+
+func (n *node) arguments(address string) []string {
+	return append(n.shared(), "-p", address, "-l", address, "-d", n.data(address))
+}
+
+// shared are the arguments of all servers of the node. What is not acknowledged as written
+// to the disk counts as lost with all of them, so that they are one zone.
+func (n *node) shared() []string {
+	args := []string{
+		"-C", n.file(), "-L", filepath.Join(n.Dir(), "trace"), "--logsize", "5MiB", "--maxlogssize", "30MiB",
+		"--memory", "1GiB", "--cache-memory", "64MiB", "--storage-memory", "256MiB",
+		"--locality-machineid", n.Name(), "--locality-zoneid", n.Name(),
+	}
+	for _, knob := range slices.Sorted(maps.Keys(n.cluster.params.knobs)) {
+		args = append(args, "--knob_"+knob+"="+n.cluster.params.knobs[knob])
+	}
+	return args
+}
+
+// ready returns when the node has joined; before there is a database, when its servers
+// listen.
+func (n *node) ready(ctx context.Context) error {
+	if !n.cluster.formed.Load() {
+		return cluster.RetryEvery(ctx, 50*time.Millisecond, func() error {
+			for _, address := range n.addresses() {
+				conn, err := net.DialTimeout("tcp", address, askTimeout)
+				if err != nil {
+					return err
+				}
+				conn.Close()
+			}
+			return nil
+		})
+	}
+	return cluster.RetryEvery(ctx, askAgain, func() error {
+		s, err := n.cluster.status(ctx)
+		if err == nil {
+			err = s.joined(n.addresses())
+		}
+		return err
+	})
+}
+
+// join prepares the start of a node whose data are gone. Its coordinator has forgotten what
+// it had promised, so it is none any more before it comes back.
+func (n *node) join(ctx context.Context) error {
+	others := slices.DeleteFunc(n.cluster.wanted(), func(address string) bool { return address == n.address() })
+	if len(others) < len(n.cluster.wanted()) {
+		if err := n.cluster.coordinate(ctx, others); err != nil {
+			return err
+		}
+	}
+	return n.writeFile()
+}
+
+// Replace kills the node, takes its data away, and starts it empty at the old addresses. The
+// data go when the others have all of them, not before. With exclude=on the others get them
+// first, as an operator does who has time to.
+func (n *node) Replace(ctx context.Context) error {
+	ctx, cancel := n.Bound(ctx)
+	defer cancel()
+	c := n.cluster
+	if c.spare() == 0 {
+		return fmt.Errorf("replace %s: its data are the only copy: take a cluster of %d nodes or more, with redundancy=double", n.Name(), nodesFor["double"])
+	}
+	return c.ReplaceWhen(ctx, n, func(ctx context.Context) error { return c.expendable(ctx, n) }, func(ctx context.Context) error {
+		if c.params.exclude {
+			if err := c.exclude(ctx, n); err != nil {
+				return err
+			}
+		}
+		if err := n.Server.Replace(ctx); err != nil {
+			return err
+		}
+		if c.params.exclude {
+			err := cluster.RetryEvery(ctx, askAgain, func() error {
+				return c.command(ctx, changeTimeout, append([]string{"include"}, n.addresses()...)...)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return c.coordinate(ctx, c.wanted())
+	})
+}
+
+// exclude returns when no data are on the node any more. A cluster that is not yet healthy
+// says to try again.
+func (c *Cluster) exclude(ctx context.Context, n *node) error {
+	return cluster.RetryEvery(ctx, askAgain, func() error {
+		return c.command(ctx, excludeTimeout, append([]string{"exclude"}, n.addresses()...)...)
+	})
+}
+
+// command has fdbcli carry out one command.
+func (c *Cluster) command(ctx context.Context, limit time.Duration, words ...string) error {
+	_, err := c.ask(ctx, limit, words...)
+	return err
+}
+
+func (c *Cluster) ask(ctx context.Context, limit time.Duration, words ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit+time.Second)
+	defer cancel()
+	line := strings.Join(words, " ")
+	cmd := exec.CommandContext(ctx, c.cli, "-C", c.file, "--timeout", strconv.Itoa(int(limit.Seconds())), "--exec", line)
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("fdbcli, %s: %w: %s", line, err, cluster.LastLines(append(out.Bytes(), complaints.Bytes()...)))
+	}
+	if text := out.String(); strings.Contains(text, "ERROR:") {
+		return nil, fmt.Errorf("fdbcli, %s: %s", line, cluster.LastLines(out.Bytes()))
+	}
+	return out.Bytes(), nil
+}
+
+// status asks the cluster for its status, or takes an answer to a question that somebody
+// else has begun to ask after this call began.
+func (c *Cluster) status(ctx context.Context) (status, error) {
+	asked := time.Now()
+	if err := c.seen.lock.Acquire(ctx); err != nil {
+		return status{}, err
+	}
+	defer c.seen.lock.Release()
+	if c.seen.at.After(asked) {
+		return c.seen.status, nil
+	}
+	began := time.Now()
+	text, err := c.ask(ctx, askTimeout, "status", "json")
+	if err != nil {
+		return status{}, err
+	}
+	s, err := parseStatus(text)
+	if err != nil {
+		return s, err
+	}
+	c.seen.at, c.seen.status = began, s
+	return s, nil
+}

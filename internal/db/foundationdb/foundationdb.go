@@ -1,0 +1,251 @@
+//go:build fdb
+
+package foundationdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/apple/foundationdb/bindings/go/src/fdb"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/optimistic"
+	"stroppy/internal/isolation"
+)
+
+const (
+	// maxValue is FoundationDB's limit for a value, and maxCommit leaves room below its
+	// 10,000,000 bytes of a transaction for what it adds to each key: its conflict range has
+	// the key twice (https://apple.github.io/foundationdb/known-limitations.html).
+	maxValue, maxCommit = 100_000, 8_000_000
+	maxWrites           = 10_000
+
+	// probeTimeout bounds the question whether the cluster answers.
+	probeTimeout = 5 * time.Second
+	// statusTimeout bounds a question for the status, which the cluster collects from all
+	// processes.
+	statusTimeout = 10 * time.Second
+)
+
+// snapshotReads is the isolation at which nothing that was read conflicts.
+const snapshotReads = "snapshot reads"
+
+// isolations are what FoundationDB's documentation calls them. A snapshot read adds no read
+// conflict range, so that two transactions which read and write one key both commit: the
+// reads come from one version, and updates are lost.
+var isolations = db.Isolations{
+	Product: "FoundationDB",
+	Source:  "https://apple.github.io/foundationdb/developer-guide.html (Transaction basics: strict serializability; Snapshot reads)",
+	Levels: []db.NamedLevel{
+		{Name: "serializable", Level: isolation.StrictSerializable},
+		{Name: snapshotReads, Level: isolation.ReadCommitted},
+	},
+}
+
+// Database is a FoundationDB cluster. It satisfies db.KV, db.Footprinter and
+// db.StatusReporter.
+type Database struct {
+	config   config
+	cluster  clusterFile
+	clients  []fdb.Database // one a thread of the library
+	sessions atomic.Uint32  // opened so far
+	closed   atomic.Bool
+}
+
+var (
+	_ db.KV             = (*Database)(nil)
+	_ db.Footprinter    = (*Database)(nil)
+	_ db.StatusReporter = (*Database)(nil)
+)
+
+// Open opens a cluster by its URL,
+//
+//	fdb:CLUSTER_FILE[?timeout=5s][&automatic_idempotency=on][&api_version=730]
+//	    [&tls_certificate=FILE&tls_key=FILE&tls_ca=FILE&tls_verify_peers=RULE]
+//	    [&external_client=FILE&external_clients=FOLDER&client_threads=N]
+//
+// and returns when it has given a read version. timeout is of each transaction.
+func Open(ctx context.Context, url string) (db.Database, error) {
+	c, err := parseURL(url)
+	if err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: "open FoundationDB", Err: err}
+	}
+	d := &Database{config: c}
+	if d.cluster, err = readClusterFile(c.file); err != nil {
+		return nil, err
+	}
+	if err := c.library.start(); err != nil {
+		return nil, err
+	}
+	for range c.library.threads {
+		client, err := d.client()
+		if err != nil {
+			return nil, db.Fatalf("open FoundationDB", "%w", said(err))
+		}
+		d.clients = append(d.clients, client)
+	}
+	if err := d.probe(ctx, d.clients[0], min(probeTimeout, c.timeout)); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// client opens the cluster once. By its connection string, and not by its file, because the
+// binding keeps what it has opened by a file for the life of the process, and frees it
+// twice when it is closed; the garbage collector takes one that was opened so. It follows
+// the cluster when its coordinators change, and leaves the file as it is.
+func (d *Database) client() (fdb.Database, error) {
+	client, err := fdb.OpenWithConnectionString(d.cluster.connection)
+	if err != nil {
+		return client, err
+	}
+	options := client.Options()
+	err = options.SetTransactionTimeout(d.config.timeout.Milliseconds())
+	if err == nil && d.config.idempotency {
+		err = options.SetTransactionAutomaticIdempotency()
+	}
+	return client, err
+}
+
+// probe returns when the cluster has given a read version.
+func (d *Database) probe(ctx context.Context, client fdb.Database, limit time.Duration) error {
+	tr, err := client.CreateTransaction()
+	if err == nil {
+		err = tr.Options().SetTimeout(limit.Milliseconds())
+	}
+	if err != nil {
+		return d.unreachable(ctx, err, limit)
+	}
+	defer context.AfterFunc(ctx, tr.Cancel)()
+	if _, err = tr.GetReadVersion().Get(); err != nil {
+		return d.unreachable(ctx, err, limit)
+	}
+	return nil
+}
+
+// dialTimeout bounds the look whether a coordinator's port is open.
+const dialTimeout = 500 * time.Millisecond
+
+// unreachable makes the error of a cluster that gave no read version within limit.
+func (d *Database) unreachable(ctx context.Context, err error, limit time.Duration) error {
+	const op = "ask FoundationDB for a read version"
+	if ctx.Err() != nil {
+		return optimistic.Cancelled(op, ctx.Err())
+	}
+	e, _ := failure(op, numberOf(err), said(err), optimistic.Reading)
+	if e.Class != db.Unavailable {
+		return e
+	}
+	open := 0
+	for _, coordinator := range d.cluster.coordinators {
+		if conn, err := net.DialTimeout("tcp", coordinator, dialTimeout/time.Duration(len(d.cluster.coordinators))); err == nil {
+			conn.Close()
+			open++
+		}
+	}
+	state := fmt.Sprintf("no answer within %v, and %d of its %d coordinators (%s) take connections", limit, open, len(d.cluster.coordinators), strings.Join(d.cluster.coordinators, ", "))
+	if open > len(d.cluster.coordinators)/2 {
+		state += ": the cluster is not available now, has another version than this client, or is not the one of " + d.config.file
+	} else {
+		state += ": check " + d.config.file + ", and whether the servers run"
+	}
+	e.Err = db.MessageError{Text: state, Cause: err}
+	return e
+}
+
+// Close refuses new sessions and resets from now on. The connections go when the last
+// session is forgotten.
+func (d *Database) Close() error {
+	d.closed.Store(true)
+	return nil
+}
+
+// pick returns the next client in turn, unless the database is closed.
+func (d *Database) pick() (fdb.Database, error) {
+	if d.closed.Load() {
+		return fdb.Database{}, db.Fatalf("use FoundationDB", "the database is closed")
+	}
+	return d.clients[int(d.sessions.Add(1)-1)%len(d.clients)], nil
+}
+
+// Limits are those that FoundationDB documents.
+func (*Database) Limits() db.Limits {
+	return db.Limits{Value: maxValue, Commit: maxCommit, Writes: maxWrites, Connectionless: true}
+}
+
+// Claim says what FoundationDB promises.
+func (*Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
+
+// statusKey is where a transaction reads the machine-readable status
+// (https://apple.github.io/foundationdb/mr-status.html).
+const statusKey = "\xff\xff/status/json"
+
+func (d *Database) status(ctx context.Context) (status, error) {
+	const op = "ask FoundationDB for its status"
+	client := d.clients[rand.IntN(len(d.clients))]
+	tr, err := client.CreateTransaction()
+	if err == nil {
+		err = tr.Options().SetTimeout(statusTimeout.Milliseconds())
+	}
+	var text []byte
+	if err == nil {
+		defer context.AfterFunc(ctx, tr.Cancel)()
+		text, err = tr.Get(fdb.Key(statusKey)).Get()
+	}
+	if ctx.Err() != nil {
+		return status{}, optimistic.Cancelled(op, ctx.Err())
+	}
+	if err != nil {
+		e, _ := failure(op, numberOf(err), said(err), optimistic.Reading)
+		return status{}, e
+	}
+	s, err := parseStatus(text)
+	if err != nil {
+		return s, &db.Error{Class: db.Unavailable, Op: op, Err: err}
+	}
+	return s, nil
+}
+
+// Info asks the cluster what it is.
+func (d *Database) Info(ctx context.Context) (db.Info, error) {
+	s, err := d.status(ctx)
+	if err != nil {
+		return db.Info{}, err
+	}
+	info := db.Info{Name: "FoundationDB"}
+	s.describe(&info)
+	info.Add("API version", "%d", d.config.library.api)
+	info.Add("timeout of a transaction", "%v", d.config.timeout)
+	info.Add("AUTOMATIC_IDEMPOTENCY", "%s", map[bool]string{false: "off", true: "on"}[d.config.idempotency])
+	if n := len(d.clients); n > 1 {
+		info.Add("threads of the client library", "%d", n)
+	}
+	info.Add("durability", "a commit is acknowledged when every transaction log that has to keep it has synced it; the storage servers write it to their files later")
+	return info, nil
+}
+
+// Status implements db.StatusReporter: roles, lag and recovery.
+func (d *Database) Status(ctx context.Context) ([]byte, error) {
+	s, err := d.status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.sample()
+}
+
+// Footprint returns the bytes of all keys and values, of one copy, as the data distributor
+// estimates them: the space on the disks also has the other copies, the logs, and what the
+// storage engine keeps free.
+func (d *Database) Footprint(ctx context.Context) (int64, error) {
+	s, err := d.status(ctx)
+	if err == nil && s.Cluster.Data.KVBytes == 0 {
+		err = &db.Error{Class: db.Unavailable, Op: "ask FoundationDB for the size of the data", Err: errors.New("its status does not have it now")}
+	}
+	return s.Cluster.Data.KVBytes, err
+}

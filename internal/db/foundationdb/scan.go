@@ -1,0 +1,172 @@
+//go:build fdb
+
+package foundationdb
+
+import (
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"time"
+
+	"github.com/apple/foundationdb/bindings/go/src/fdb"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/optimistic"
+)
+
+const (
+	// renewAfter is how long a scan reads at one version, which is good for five seconds.
+	renewAfter = 3 * time.Second
+	// pageTimeout bounds what is done with one transaction of a scan.
+	pageTimeout = 10 * time.Second
+	// pageEntries bounds a page: between two pages the age of the version is looked at.
+	pageEntries = 1000
+)
+
+// scan reads a range page by page.
+type scan struct {
+	tr      fdb.Transaction
+	version int64              // at which pages are read
+	since   time.Time          // when it was given
+	from    []byte             // of the whole range
+	at, to  []byte             // of what is not read yet
+	ahead   *fdb.RangeIterator // from at on; nil: none yet at this version
+}
+
+// Scan reads pages at one version while that is good. Then it takes a newer one, if nothing
+// of what it has read was changed in between, so that all it read stands at the newer
+// version too: a commit without writes says so, which conflicts with whatever was written
+// to that range since the older version. So a scan of any length is one snapshot, that of
+// its last version; where something was changed in what it had read, it is Aborted.
+//
+// An empty to is the end of all keys. An error of entry's own ends the scan and is returned
+// as it is.
+func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, value []byte) error) error {
+	const op = "scan"
+	if err := s.Usable(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return optimistic.Cancelled(op, err)
+	}
+	if len(to) == 0 {
+		to = []byte{0xff}
+	}
+	if string(from) >= string(to) {
+		return nil
+	}
+	tr, err := s.client.CreateTransaction()
+	if err != nil {
+		return s.fail(ctx, op, err, optimistic.Reading)
+	}
+	defer context.AfterFunc(ctx, tr.Cancel)()
+	c := &scan{tr: tr, from: from, at: append([]byte(nil), from...), to: to}
+	for more := true; more; {
+		var page []fdb.KeyValue
+		if err = c.renew(); err == nil {
+			page, more, err = c.page()
+		}
+		if err != nil {
+			return s.scanFailed(ctx, err)
+		}
+		for i := range page {
+			if err := entry(page[i].Key, page[i].Value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// scanFailed makes the error of a scan, which has no part in the session's transaction.
+func (s *session) scanFailed(ctx context.Context, err error) error {
+	const op = "scan"
+	if ended := ctx.Err(); ended != nil {
+		return optimistic.Cancelled(op, ended)
+	}
+	if numberOf(err) == conflict {
+		return &db.Error{Class: db.Aborted, Code: "1020", Op: op, Err: errMoved}
+	}
+	e, _ := failure(op, numberOf(err), said(err), optimistic.Reading)
+	return s.Lose(e)
+}
+
+var errMoved = db.MessageError{Text: "what was read was changed before all was read, and one version can be read for five seconds only: scan while nothing writes, or read a sample"}
+
+// renew gives the scan a version to read at, if it has none or has had it for long.
+func (c *scan) renew() error {
+	if c.version != 0 && time.Since(c.since) < renewAfter {
+		return nil
+	}
+	since := time.Now()
+	if c.version != 0 && string(c.at) > string(c.from) {
+		if err := c.verify(); err != nil {
+			return err
+		}
+	} else {
+		if err := c.reset(); err != nil {
+			return err
+		}
+		version, err := c.tr.GetReadVersion().Get()
+		if err != nil {
+			return err
+		}
+		c.version = version
+	}
+	c.since = since
+	return nil
+}
+
+// reset makes the transaction ready for a version.
+func (c *scan) reset() error {
+	c.ahead = nil
+	c.tr.Reset()
+	return c.tr.Options().SetTimeout(pageTimeout.Milliseconds())
+}
+
+// verify takes the version of a commit that fails if anything of what was read has changed
+// since the version before. The key to which its write conflict range belongs is nobody's.
+func (c *scan) verify() error {
+	if err := c.reset(); err != nil {
+		return err
+	}
+	c.tr.SetReadVersion(c.version)
+	nobody := binary.BigEndian.AppendUint64([]byte("\x00stroppy scan "), rand.Uint64())
+	err := c.tr.AddReadConflictRange(fdb.KeyRange{Begin: fdb.Key(c.from), End: fdb.Key(c.at)})
+	if err == nil {
+		err = c.tr.AddWriteConflictKey(fdb.Key(nobody))
+	}
+	if err == nil {
+		err = c.tr.Commit().Get()
+	}
+	if err != nil {
+		return err
+	}
+	if c.version, err = c.tr.GetCommittedVersion(); err != nil {
+		return err
+	}
+	if err = c.reset(); err == nil {
+		c.tr.SetReadVersion(c.version)
+	}
+	return err
+}
+
+// page reads what comes next, and says whether there may be more. The binding asks for the
+// next entries while the last of a page is handled.
+func (c *scan) page() (entries []fdb.KeyValue, more bool, err error) {
+	if c.ahead == nil {
+		c.ahead = c.tr.Snapshot().GetRange(fdb.KeyRange{Begin: fdb.Key(c.at), End: fdb.Key(c.to)}, fdb.RangeOptions{Mode: fdb.StreamingModeWantAll}).Iterator()
+	}
+	for len(entries) < pageEntries {
+		if !c.ahead.Advance() {
+			return entries, false, nil
+		}
+		entry, err := c.ahead.Get()
+		if err != nil {
+			return nil, false, err
+		}
+		entries = append(entries, entry)
+	}
+	c.at = append(append(c.at[:0], entries[len(entries)-1].Key...), 0)
+	return entries, true, nil
+}

@@ -23,7 +23,7 @@ const (
 	// maxValue is FoundationDB's limit for a value, and maxCommit leaves room below its
 	// 10,000,000 bytes of a transaction for what it adds to each key: its conflict range has
 	// the key twice (https://apple.github.io/foundationdb/known-limitations.html).
-	maxValue, maxCommit = 100_000, 8_000_000
+	maxValue, maxCommit = 100_000, 5_000_000
 	maxWrites           = 10_000
 
 	// probeTimeout bounds the question whether the cluster answers.
@@ -122,7 +122,7 @@ func (d *Database) probe(ctx context.Context, client fdb.Database, limit time.Du
 	if err != nil {
 		return d.unreachable(ctx, err, limit)
 	}
-	defer context.AfterFunc(ctx, tr.Cancel)()
+	defer whileUsed(ctx, tr)()
 	if _, err = tr.GetReadVersion().Get(); err != nil {
 		return d.unreachable(ctx, err, limit)
 	}
@@ -195,7 +195,7 @@ func (d *Database) status(ctx context.Context) (status, error) {
 	}
 	var text []byte
 	if err == nil {
-		defer context.AfterFunc(ctx, tr.Cancel)()
+		defer whileUsed(ctx, tr)()
 		text, err = tr.Get(fdb.Key(statusKey)).Get()
 	}
 	if ctx.Err() != nil {

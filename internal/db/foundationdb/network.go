@@ -3,8 +3,10 @@
 package foundationdb
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/apple/foundationdb/bindings/go/src/fdb"
@@ -78,4 +80,22 @@ func said(err error) error {
 		return fmt.Errorf("FoundationDB says %s", c.name)
 	}
 	return err
+}
+
+// canceller cancels a transaction. The binding frees one that nobody refers to any more,
+// even while it is in a call.
+func canceller(tr fdb.Transaction) func() {
+	return func() {
+		tr.Cancel()
+		runtime.KeepAlive(tr)
+	}
+}
+
+// whileUsed has a transaction cancelled when ctx ends, and keeps it until end is called.
+func whileUsed(ctx context.Context, tr fdb.Transaction) (end func()) {
+	stop := context.AfterFunc(ctx, canceller(tr))
+	return func() {
+		stop()
+		runtime.KeepAlive(tr)
+	}
 }

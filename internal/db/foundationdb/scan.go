@@ -20,7 +20,7 @@ const (
 	// pageTimeout bounds what is done with one transaction of a scan.
 	pageTimeout = 10 * time.Second
 	// pageEntries bounds a page: between two pages the age of the version is looked at.
-	pageEntries = 1000
+	pageEntries = 100
 )
 
 // scan reads a range page by page.
@@ -59,7 +59,7 @@ func (s *session) Scan(ctx context.Context, from, to []byte, entry func(key, val
 	if err != nil {
 		return s.fail(ctx, op, err, optimistic.Reading)
 	}
-	defer context.AfterFunc(ctx, tr.Cancel)()
+	defer whileUsed(ctx, tr)()
 	c := &scan{tr: tr, from: from, at: append([]byte(nil), from...), to: to}
 	for more := true; more; {
 		var page []fdb.KeyValue

@@ -114,7 +114,7 @@ func (s *session) watch(ctx context.Context) error {
 		return errEnded
 	}
 	if s.watched = done; done != nil {
-		s.release = context.AfterFunc(ctx, s.tr.Cancel)
+		s.release = context.AfterFunc(ctx, canceller(s.tr))
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ func (s *session) Reset(ctx context.Context) error {
 		return db.Fatalf("reset the session", "the database is closed")
 	}
 	if s.failed != 0 && s.forget() {
-		stop := context.AfterFunc(ctx, s.tr.Cancel)
+		stop := whileUsed(ctx, s.tr)
 		_ = s.tr.OnError(fdb.Error{Code: s.failed}).Get() // of the transaction that is given up
 		stop()
 	}

@@ -20,8 +20,10 @@ import (
 	"stroppy/internal/cluster/mariadb"
 	"stroppy/internal/cluster/pgbouncer"
 	postgrescluster "stroppy/internal/cluster/postgres"
+	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/db"
 	"stroppy/internal/db/cockroach"
+	"stroppy/internal/db/voltdb"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
 	"stroppy/internal/workload/events"
@@ -76,6 +78,9 @@ func engines() []engine {
 			bankCells(400, []string{""}, workload.Pipelined, workload.Interactive), bankInThePast(),
 			[]cell{bankContention(300), tpcbCell(workload.Pipelined, workload.Interactive), kvCell("", 2000), kvCell("", 2000, "--mode", "interactive"), kvCell("", 2000, "--in-flight", "4")},
 			eventsCells(200))},
+		{"voltdb", false, false, false, onVoltDB, slices.Concat(
+			bankSamples(1500, 50), []cell{tpcbOnKeys(false), kvCell("", 4000), kvCell("", 10_000, "--in-flight", "20"), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50")},
+			slices.DeleteFunc(eventsCells(200), func(c cell) bool { return c.name == "events interactive" }))}, // a procedure has no statements that travel
 		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
 		{"redis by script", false, false, false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},
 		{"redis by watch", false, false, false, onRedis("watch"), redis},
@@ -215,6 +220,20 @@ func onCockroach(t *testing.T) opener {
 		own.Path = "/" + name
 		d, err := cockroach.Open(t.Context(), own.String())
 		return opened(t, d, err), own.String()
+	}
+}
+
+// onVoltDB takes a cluster of one node, or the one that STROPPY_TEST_VOLTDB names.
+func onVoltDB(t *testing.T) opener {
+	needsTime(t)
+	server := os.Getenv("STROPPY_TEST_VOLTDB")
+	if server == "" {
+		c, err := voltdbcluster.Start(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: url.Values{"jars": {os.Getenv(voltdbcluster.Variable)}}})
+		server = served(t, "voltdb", c, err).URL()
+	}
+	return func(t *testing.T) (db.Database, string) {
+		d, err := voltdb.Open(t.Context(), server)
+		return opened(t, d, err), server
 	}
 }
 

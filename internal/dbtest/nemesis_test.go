@@ -3,12 +3,14 @@ package dbtest
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"stroppy/internal/cli"
+	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/report"
 )
 
@@ -41,6 +43,19 @@ func hurtRuns() []hurtRun {
 			name: "CockroachDB: kill, partition, replace", cluster: "cockroach:3?memory=on&election_ticks=6",
 			faults: []string{"kill random at 3s for 3s", "partition n1 at 16s for 4s", "replace n2 at 30s"},
 			args:   []string{"--duration", "40s"},
+		},
+		{
+			name: "VoltDB: kill, pause, partition, replace", cluster: "voltdb:3?memory=on&heartbeat=2s",
+			faults: []string{"kill random at 3s for 2s", "pause n0 at 22s for 4s", "partition n1 at 36s for 4s", "replace n2 at 52s"},
+			args:   []string{"--duration", "62s"},
+		},
+		{
+			// There is no command log, so that the memory of all nodes is all there is.
+			name: "VoltDB: all nodes killed at once", cluster: "voltdb:3?memory=on",
+			faults: []string{"kill all at 3s for 500ms"},
+			args:   []string{"--duration", "12s"},
+			code:   1, invalid: "durable",
+			outage: true,
 		},
 		{
 			name: "synchronous PostgreSQL: kill the primary, pause the standby, partition", cluster: "postgres:2?memory=on",
@@ -128,8 +143,12 @@ func (h hurtRun) run(t *testing.T) {
 	for _, f := range h.faults {
 		args = append(args, "--nemesis", f)
 	}
-	code := cli.Main(append(args, h.args...), nil, strings.NewReader(""), &out, &complaints)
-	if why := complaints.String(); code == 3 && (strings.Contains(why, "install the Debian package") || strings.Contains(why, "no Debian package has it")) {
+	var environ []string
+	if jars := os.Getenv(voltdbcluster.Variable); jars != "" {
+		environ = append(environ, voltdbcluster.Variable+"="+jars)
+	}
+	code := cli.Main(append(args, h.args...), environ, strings.NewReader(""), &out, &complaints)
+	if why := complaints.String(); code == 3 && (strings.Contains(why, "install the Debian package") || strings.Contains(why, "no Debian package has it") || strings.Contains(why, voltdbcluster.Variable)) {
 		kind, _, _ := strings.Cut(h.cluster, ":")
 		t.Skipf("skipped engine: %s: %s", kind, lastLine(why))
 	} else if code == 2 && strings.Contains(why, "run as root") {

@@ -128,25 +128,11 @@ func (c *Cluster) start(ctx context.Context) error {
 		err = c.Each(func(n *node) error { return n.Restart(ctx) })
 	}
 	if err == nil && !c.Options.Unsupervised {
-		c.Tasks.Go(c.supervise)
-	}
-	return err
-}
-
-// restartEvery is how often the supervisor looks for nodes that have ended by themselves.
-const restartEvery = 500 * time.Millisecond
-
-// supervise starts nodes again that nobody has ended on purpose: VoltDB ends a node that
-// the others have given up, and the service manager of a real one does this.
-func (c *Cluster) supervise() {
-	for cluster.Sleep(c.Life, restartEvery) == nil {
 		for _, n := range c.List() {
-			if n.wanted.Load() && !n.Running() {
-				// The next round tries again.
-				_ = n.Restart(c.Life)
-			}
+			c.Tasks.Go(n.supervise)
 		}
 	}
+	return err
 }
 
 // checkHealthy is nil when every node answers, sees all nodes, and finds that every

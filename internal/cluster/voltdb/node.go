@@ -139,6 +139,20 @@ func (n *node) Restart(ctx context.Context) error {
 	return err
 }
 
+// restartEvery is how often the supervisor looks for a node that has ended by itself.
+const restartEvery = 500 * time.Millisecond
+
+// supervise starts the node again when nobody has ended it on purpose: VoltDB ends a node
+// that the others have given up, and the service manager of a real one does this.
+func (n *node) supervise() {
+	life := n.cluster.Life
+	for cluster.Sleep(life, restartEvery) == nil {
+		if n.wanted.Load() && !n.Running() {
+			_ = n.Restart(life) // the next round tries again
+		}
+	}
+}
+
 // Resume lets the node go on. One that the others have given up meanwhile ends itself when
 // it finds out, and is started again.
 func (n *node) Resume(ctx context.Context) error {

@@ -46,11 +46,15 @@ type meaning struct {
 // cannot be computed: a number that is out of its type's range is a check that failed, and
 // a division by the number of rows that were not found is a reference to nothing.
 var meanings = []meaning{
-	{regexp.MustCompile(`It is possible the transaction was committed|dropped during fault recovery`), db.Unknown, 0}, // ClientResponse.DROP_TXN_…
-	{regexp.MustCompile(`Constraint Type PRIMARY_KEY|Constraint Type UNIQUE`), db.Constraint, db.UniqueKey},
-	{regexp.MustCompile(`Constraint Type NOT_NULL`), db.Constraint, db.NotNull},
-	{regexp.MustCompile(`will overflow|out of range|overflow`), db.Constraint, db.CheckFailed},
-	{regexp.MustCompile(`(?i)divide .* by 0|division by zero`), db.Constraint, db.ForeignKey},
+	{regexp.MustCompile(`It is possible the transaction was committed|dropped during fault recovery`), db.Unknown, 0}, // ClientResponse.DROP_TXN_MASTERSHIP, DROP_TXN_RECOVERY
+	{regexp.MustCompile(`^Constraint Type (PRIMARY_KEY|UNIQUE),`), db.Constraint, db.UniqueKey},
+	{regexp.MustCompile(`^Constraint Type NOT_NULL,`), db.Constraint, db.NotNull},
+	{regexp.MustCompile(`^SQL ERROR .* will overflow `), db.Constraint, db.CheckFailed},
+	{regexp.MustCompile(`^SQL ERROR Attempted to divide .* by 0`), db.Constraint, db.ForeignKey},
+	// A cluster that was lost begins anew without its schema: what a client then asks for
+	// is surely not applied, and is no mistake of its own.
+	{regexp.MustCompile(`^Procedure .* was not found$|object not found`), db.Aborted, 0},
+	{regexp.MustCompile(`while compiling query|^\[Ad Hoc DDL Input|^PROCEDURE .* EXPECTS|^Failed to plan|does not have .* permission`), db.Fatal, 0},
 }
 
 // failed is the error of a call that the server says is no success.
@@ -70,6 +74,10 @@ func failed(op string, a *answer) *db.Error {
 func oneLine(text string) string {
 	text, _, _ = strings.Cut(text, "\n    at ")
 	text = strings.TrimPrefix(strings.Join(strings.Fields(text), " "), "VOLTDB ERROR: ")
+	// Which rows violate a constraint is longer than a sentence, and data.
+	if violated, _, found := strings.Cut(text, " Relevant Tuples:"); found {
+		text = strings.TrimPrefix(violated, "CONSTRAINT VIOLATION Attempted violation of constraint ")
+	}
 	const most = 400
 	if len(text) > most {
 		text = text[:most] + " …"

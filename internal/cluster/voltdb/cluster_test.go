@@ -1,0 +1,143 @@
+package voltdb
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
+	"stroppy/internal/db"
+	"stroppy/internal/db/voltdb"
+)
+
+// pay is what tellers call.
+var pay = db.NewProcedure("pay", []db.Type{db.Integer}, nil, map[db.Language]string{
+	db.VoltSQL: "CREATE PROCEDURE PROCEDURE_NAME PARTITION ON TABLE paid COLUMN id AS INSERT INTO paid (id) VALUES (?)",
+})
+
+// prepare makes the table, also in a cluster that was lost and begins anew.
+func prepare(ctx context.Context, d *voltdb.Database) error {
+	names, err := d.Tables(ctx)
+	if err == nil && !slices.Contains(names, "paid") {
+		err = d.Exec(ctx, "CREATE TABLE paid (id BIGINT NOT NULL, PRIMARY KEY (id))", "PARTITION TABLE paid ON COLUMN id")
+	}
+	if err == nil {
+		err = d.Define(ctx, pay)
+	}
+	return err
+}
+
+// teller inserts numbers by one node, on a connection of its own.
+type teller struct{ db.ProcedureSession }
+
+func (t teller) Pay(ctx context.Context, id string) error {
+	n, err := strconv.ParseInt(id, 10, 64)
+	if err == nil {
+		_, err = t.Call(ctx, pay, []db.Value{{Int: n}})
+	}
+	return err
+}
+
+func (t teller) Close() { _ = t.ProcedureSession.Close() }
+
+func kind() clustertest.Kind {
+	return clustertest.Kind{
+		Engine: "voltdb",
+		Launch: clustertest.Launcher(Start),
+		Params: url.Values{"jars": {os.Getenv(Variable)}, "heartbeat": {"2s"}},
+		Loses:  []string{"kill all and restart", "stop all and restart"}, // there is no command log
+		Prepare: func(ctx context.Context, c cluster.Local) error {
+			d, err := voltdb.Open(ctx, c.URL())
+			if err == nil {
+				err = prepare(ctx, d)
+			}
+			return err
+		},
+		Teller: func(ctx context.Context, c cluster.Local, _, try int) (clustertest.Teller, error) {
+			nodes := c.(*Cluster).List()
+			n := nodes[try%len(nodes)]
+			if !n.Awake() {
+				return nil, errors.New("the node does not run")
+			}
+			d, err := voltdb.Open(ctx, n.URL()+"&answer_timeout=8s")
+			if err == nil && try > 0 {
+				err = prepare(ctx, d)
+			}
+			if err != nil {
+				return nil, err
+			}
+			s, err := d.ProcedureSession(ctx, db.SessionOptions{})
+			return teller{s}, err
+		},
+		Holds: func(ctx context.Context, c cluster.Local, number int) (map[string]string, error) {
+			d, err := voltdb.Open(ctx, c.NodeURL(number))
+			if err != nil {
+				return nil, err
+			}
+			held := map[string]string{}
+			return held, d.Query(ctx, "SELECT id FROM paid", nil, nil, func(row []db.Value) error {
+				held[strconv.FormatInt(row[0].Int, 10)] = ""
+				return nil
+			})
+		},
+	}
+}
+
+// TestCluster hurts one cluster in every way, in its own network where the user may have
+// one.
+func TestCluster(t *testing.T) {
+	k := kind()
+	c := k.Start(t, cluster.Options{Nodes: 3}).(*Cluster)
+	nodes := c.List()
+	if !strings.HasSuffix(c.URL(), ","+nodes[2].client.String()+"?connect_timeout=1s") || strings.Contains(c.NodeURL(2), ",") {
+		t.Errorf("the URLs are %s and %s", c.URL(), c.NodeURL(2))
+	}
+	if _, err := c.Leader(t.Context()); !errors.Is(err, cluster.ErrNoLeader) {
+		t.Errorf("the leader: %v", err)
+	}
+	k.Hurt(t, c)
+}
+
+func TestParams(t *testing.T) {
+	three := func(values url.Values) (params, error) { return parseParams(values, 3) }
+	clustertest.Params(t, three, map[string]string{
+		"":                                "",
+		"kfactor=0&sites=3&heartbeat=10s": "",
+		"kfactor=3":                       "from 0 to 2",
+		"sites=none":                      "from 1 to 24",
+		"heartbeat=1ms":                   "from 1s",
+		"security=yes":                    "neither on nor off",
+		"jar=x":                           "the nearest is jars",
+		"set.x=1":                         "no settings",
+	})
+}
+
+// TestJars: a folder that lacks jars is refused with their names, and so is none.
+func TestJars(t *testing.T) {
+	var missing cluster.MissingError
+	if _, err := classPath(""); !errors.As(err, &missing) || !strings.Contains(err.Error(), Variable) {
+		t.Errorf("without a folder: %v", err)
+	}
+	dir := t.TempDir()
+	for _, coordinates := range jars[2:] {
+		part := strings.Split(coordinates, ":")
+		clustertest.Must(t, os.WriteFile(filepath.Join(dir, part[1]+"-"+part[2]+".jar"), []byte("jar"), 0o600))
+	}
+	var param *cluster.ParamError
+	if _, err := classPath(dir); !errors.As(err, &param) || !strings.Contains(err.Error(), "lacks 2 of the 16 jars") || !strings.Contains(err.Error(), "org.voltdb:voltdb:10.0, log4j:log4j:1.2.17") {
+		t.Errorf("without two jars: %v", err)
+	}
+}
+
+func TestCopies(t *testing.T) {
+	if _, err := parseParams(url.Values{"sites": {"1"}}, 3); err == nil || !strings.Contains(err.Error(), "divisible by kfactor + 1") {
+		t.Errorf("three partitions of two copies each: %v", err)
+	}
+}

@@ -1,0 +1,122 @@
+package voltdb
+
+import (
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"stroppy/internal/db"
+)
+
+// TestDecimals: an amount is the same after it was written and read, and what is no whole
+// number of cents is refused.
+func TestDecimals(t *testing.T) {
+	amounts := []int64{0, 1, -1, 100, -100, math.MaxInt64, -math.MaxInt64}
+	for range 1000 {
+		amounts = append(amounts, int64(rand.Uint64()>>rand.IntN(64)), -int64(rand.Uint64()>>(1+rand.IntN(63))))
+	}
+	for _, cents := range amounts {
+		if cents == math.MinInt64 {
+			continue
+		}
+		b := appendDecimal(nil, cents)
+		if got, null, err := parseDecimal(b); got != cents || null || err != nil {
+			t.Fatalf("%d is read as %d, %t, %v", cents, got, null, err)
+		}
+	}
+	if _, null, err := parseDecimal(append([]byte{0x80}, make([]byte, 15)...)); !null || err != nil {
+		t.Errorf("NULL is read as %t, %v", null, err)
+	}
+	fraction := appendDecimal(nil, 7)
+	fraction[15]++
+	for _, wrong := range [][]byte{fraction, append([]byte{0x40}, make([]byte, 15)...), {0, 0, 0, 1, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}} {
+		if got, null, err := parseDecimal(wrong); err == nil || null {
+			t.Errorf("% x is read as %d", wrong, got)
+		}
+	}
+}
+
+// reply builds an answer of one table.
+func reply(s status, text string, names []string, types []byte, rows ...[]byte) []byte {
+	b := append(binary.BigEndian.AppendUint64([]byte{0}, 7), hasText, byte(s))
+	b = appendString(b, text)
+	b = append(b, 0x80, 0, 0, 0, 0)
+	b = binary.BigEndian.AppendUint16(b, 1)
+	table := binary.BigEndian.AppendUint16([]byte{0, 0, 0, 0, 0}, uint16(len(types)))
+	table = append(table, types...)
+	for _, name := range names {
+		table = appendString(table, name)
+	}
+	table = binary.BigEndian.AppendUint32(table, uint32(len(rows)))
+	for _, row := range rows {
+		table = append(binary.BigEndian.AppendUint32(table, uint32(len(row))), row...)
+	}
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(table))), table...)
+}
+
+// TestAnswers: an answer is read as it was written; one that is cut anywhere is an error and
+// never fewer rows.
+func TestAnswers(t *testing.T) {
+	row := appendString(binary.BigEndian.AppendUint64(nil, 5), "five")
+	empty := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(nil, 1<<63), math.MaxUint32)
+	whole := reply(success, "", []string{"n", "t"}, []byte{typeBigInt, typeString}, row, empty)
+	read := func(body []byte) (r db.Result, err error) {
+		a, err := parseAnswer(body)
+		if err == nil {
+			err = a.into(&r)
+		}
+		return r, err
+	}
+	r, err := read(whole)
+	if err != nil || r.Rows() != 2 || r.Row(0)[0].Int != 5 || string(r.Row(0)[1].Text) != "five" || !r.Row(1)[0].Null || !r.Row(1)[1].Null {
+		t.Fatalf("read as %+v, %v", r, err)
+	}
+	for n := range whole {
+		if r, err := read(whole[:n]); err == nil {
+			t.Fatalf("of %d bytes %d are read as %+v", len(whole), n, r)
+		}
+	}
+	changed, err := read(reply(success, "", []string{"modified_tuples"}, []byte{typeBigInt}, binary.BigEndian.AppendUint64(nil, 3)))
+	if err != nil || changed.Affected != 3 || changed.Rows() != 0 {
+		t.Errorf("changes are read as %+v, %v", changed, err)
+	}
+	for range 20_000 { // whatever stands there, nothing panics
+		damaged := append([]byte(nil), whole...)
+		for range 1 + rand.IntN(4) {
+			damaged[rand.IntN(len(damaged))] = byte(rand.Uint32())
+		}
+		_, _ = read(damaged)
+	}
+}
+
+// TestMeanings: texts as the server said them.
+func TestMeanings(t *testing.T) {
+	for _, test := range []struct {
+		status     status
+		text       string
+		class      db.Class
+		constraint db.ConstraintKind
+	}{
+		{gracefulFailure, "VOLTDB ERROR: CONSTRAINT VIOLATION\n  Attempted violation of constraint\n  Constraint Type UNIQUE, Table CatalogId LED\nRelevant Tuples:\nsecret", db.Constraint, db.UniqueKey},
+		{gracefulFailure, "VOLTDB ERROR: CONSTRAINT VIOLATION\n  Attempted violation of constraint\n  Constraint Type NOT_NULL, Table CatalogId ACC\nRelevant Tuples:\nsecret", db.Constraint, db.NotNull},
+		{gracefulFailure, "VOLTDB ERROR: SQL ERROR\n  Adding 9223372036854775807 and 1 will overflow BigInt storage\n    at x", db.Constraint, db.CheckFailed},
+		{gracefulFailure, "VOLTDB ERROR: SQL ERROR\n  Attempted to divide 1 by 0", db.Constraint, db.ForeignKey},
+		{unexpectedFailure, "Procedure x_1 was not found", db.Aborted, 0},
+		{unexpectedFailure, "something else", db.Unknown, 0},
+		{gracefulFailure, "PROCEDURE x EXPECTS 14 PARAMS, BUT RECEIVED 1", db.Fatal, 0},
+		{gracefulFailure, `SQL error while compiling query: SQL Syntax error in "SELEC" unexpected token: SELEC`, db.Fatal, 0},
+		{gracefulFailure, "what is not known", db.Aborted, 0},
+		{responseUnknown, "Transaction dropped due to change in mastership. It is possible the transaction was committed", db.Unknown, 0},
+		{gracefulFailure, "Transaction dropped due to change in mastership. It is possible the transaction was committed", db.Unknown, 0},
+		{serverUnavailable, "the server is paused", db.Unavailable, 0},
+		{txnRestart, "TRANSACTION RESTART", db.Unknown, 0},
+		{status(-77), "a status of a later version", db.Unknown, 0},
+	} {
+		err := failed("call x", &answer{status: test.status, text: []byte(test.text)})
+		if err.Class != test.class || err.Constraint != test.constraint || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q is %v of kind %d: %v", test.text, err.Class, err.Constraint, err)
+		}
+	}
+}

@@ -163,10 +163,11 @@ func (r importRule) forbids(imported string) string {
 }
 
 // TestConcreteThings holds that only cli, and the conformance suite, see
-// concrete databases and workloads. What several databases share is none.
+// concrete databases and workloads. What several databases share is none, and VoltDB's
+// protocol is shared by its driver and its cluster.
 func TestConcreteThings(t *testing.T) {
 	concrete := regexp.MustCompile(`^stroppy/internal/(db|workload)/`)
-	shared := []string{"stroppy/internal/db/address", "stroppy/internal/db/drivertest", "stroppy/internal/db/wire", "stroppy/internal/db/optimistic", "stroppy/internal/db/pgwire", "stroppy/internal/workload/dataset", "stroppy/internal/workload/recording", "stroppy/internal/workload/sampling"}
+	shared := []string{"stroppy/internal/db/address", "stroppy/internal/db/drivertest", "stroppy/internal/db/wire", "stroppy/internal/db/optimistic", "stroppy/internal/db/pgwire", "stroppy/internal/db/voltdb", "stroppy/internal/workload/dataset", "stroppy/internal/workload/recording", "stroppy/internal/workload/sampling"}
 	for _, p := range packages(t) {
 		path := strings.TrimPrefix(p.ImportPath, "stroppy/")
 		if path == "internal/cli" || strings.HasPrefix(path, "internal/dbtest") {

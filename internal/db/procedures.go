@@ -49,9 +49,9 @@ type Language string
 
 // The languages that databases have in common.
 const (
-	PLpgSQL Language = "plpgsql" // of which the result is that of RETURNS TABLE or of one scalar
-	PSM     Language = "sql/psm" // ISO/IEC 9075-4; the result is what all its SELECTs without INTO return
-	VoltSQL Language = "voltdb"  // VoltDB's CREATE PROCEDURE without Java; the result is what all its SELECTs return
+	PLpgSQL Language = "plpgsql"             // of which the result is that of RETURNS TABLE or of one scalar
+	PSM     Language = "sql/psm"             // ISO/IEC 9075-4; the result is what all its SELECTs without INTO return
+	VoltSQL Language = "multi-statement SQL" // VoltDB's CREATE PROCEDURE without Java; the result is what all its SELECTs return
 )
 
 // ProcedureStore is the model of a database of procedures alone: clients call them, and

@@ -51,7 +51,7 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 }
 
 // opened are the packages of Java that VoltDB 10.0 looks into, which Java 17 allows only
-// where it is told so.
+// where the command line opens them.
 var opened = []string{"java.lang", "sun.nio.ch", "java.net", "java.nio", "sun.net.www.protocol.http", "sun.net.www.protocol.https", "sun.net.www.protocol.file", "sun.net.www.protocol.ftp"}
 
 // run is VoltDB's program with arguments.

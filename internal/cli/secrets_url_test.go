@@ -15,7 +15,7 @@ func TestURLsThatTellNothing(t *testing.T) {
 		mysql    = "read the database URL: write mysql://USER:PASSWORD@HOST:PORT/DATABASE" + escape
 		redis    = "read the Redis URL: write redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB" + escape
 		etcd     = "read the etcd URL: write etcd://[USER:PASSWORD@]HOST:PORT,HOST:PORT" + escape
-		unknown  = "no database is known by the scheme fdb:, and the nearest scheme is "
+		unknown  = "no database is known by the scheme tdb:, and the nearest scheme is "
 	)
 	out := filepath.Join(t.TempDir(), "run")
 	for url, says := range map[string]string{
@@ -31,9 +31,9 @@ func TestURLsThatTellNothing(t *testing.T) {
 		"etcd://u:pass#secret99@127.0.0.1:2379":                etcd,
 		"etcd://u:1#secret99@127.0.0.1:2379":                   etcd,
 		"etcd://u:pass/secret99@127.0.0.1:2379,h2:2379":        etcd,
-		"fdb:u:secret99@x":                                     unknown,
-		"fdb://u:secret99@x":                                   unknown,
-		"fdb:u:super/secret99@x":                               unknown,
+		"tdb:u:secret99@x":                                     unknown,
+		"tdb://u:secret99@x":                                   unknown,
+		"tdb:u:super/secret99@x":                               unknown,
 		"u/secret99:super@x":                                   "the database's URL has no scheme: it begins with one of sqlite:",
 		"secret99":                                             "the database's URL has no scheme: it begins with one of sqlite:",
 		"noop:u:secret99@x":                                    "open noop: the address is noop: with nothing behind it",

@@ -173,7 +173,6 @@ func TestConfigIsHeldToSense(t *testing.T) {
 		"scan-length is 0":     func(c *Config) { c.ScanLength = 0 },
 		"zipf-exponent is 0":   func(c *Config) { c.Distribution, c.ZipfExponent = Zipfian, 0 },
 		`"pareto"`:             func(c *Config) { c.Distribution = "pareto" },
-		"mode procedure":       func(c *Config) { c.Mode = "procedure" },
 		"records is":           func(c *Config) { c.Records = MaxRecords + 1 },
 		"key-size is 15":       func(c *Config) { c.KeySize = 15 },
 		"value-size is 50: it": func(c *Config) { c.ValueLow, c.ValueHigh = 50, 64 },

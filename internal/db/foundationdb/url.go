@@ -57,7 +57,7 @@ func parseURL(text string) (config, error) {
 	c := config{timeout: defaultTimeout, library: library{api: headerVersion, threads: 1}}
 	rest, ok := strings.CutPrefix(text, "fdb:")
 	if !ok {
-		return c, errors.New("read the database URL: it does not begin with fdb:")
+		return c, errors.New("read the database URL: it does not begin with the scheme fdb")
 	}
 	path, query, _ := strings.Cut(rest, "?")
 	if c.file = path; path == "" {

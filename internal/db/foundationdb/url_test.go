@@ -34,7 +34,7 @@ func TestURL(t *testing.T) {
 		}
 	}
 	kvtest.Refuses(t, func(url string) error { _, err := parseURL(url); return err }, map[string]string{
-		"foundationdb:x":                  "does not begin with fdb:",
+		"foundationdb:x":                  "does not begin with the scheme fdb",
 		"fdb:x?timeout=3":                 "no time from 10ms",
 		"fdb:x?api_version=740":           "newer than the binding in this program, which knows the API up to version 730",
 		"fdb:x?api_version=630":           "too old",

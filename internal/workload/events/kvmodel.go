@@ -18,6 +18,9 @@ type kvModel struct{ *dataset.KV }
 // newKVModel fills in what the configuration leaves to the data model.
 func newKVModel(database db.KV, c *Config) (model, error) {
 	c.Mode = cmp.Or(c.Mode, workload.Pipelined)
+	if c.Mode == workload.Procedure {
+		return nil, errNoProcedure
+	}
 	if err := c.limit(database, around); err != nil {
 		return nil, err
 	}

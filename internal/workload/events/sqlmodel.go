@@ -28,11 +28,13 @@ type sqlModel struct {
 	all       *db.Statement // every piece, in order
 }
 
+var errNoProcedure = errors.New("mode procedure is not for events, whose values would go through the procedure's language: take pipelined or interactive")
+
 // newSQLModel fills in what the configuration leaves to the data model.
 func newSQLModel(database db.SQL, c *Config) (model, error) {
 	c.Mode = cmp.Or(c.Mode, workload.Pipelined)
 	if c.Mode == workload.Procedure {
-		return nil, errors.New("mode procedure is not for events, whose values would go through the procedure's language: take pipelined or interactive")
+		return nil, errNoProcedure
 	}
 	if err := c.limit(database, 0); err != nil {
 		return nil, err

@@ -3,10 +3,10 @@ module stroppy
 go 1.26.0
 
 require (
-	github.com/apple/foundationdb/bindings/go v0.0.0-20250501205732-f0ed69ea389a
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/agnivade/levenshtein v1.2.2
 	github.com/anishathalye/porcupine v1.3.1
+	github.com/apple/foundationdb/bindings/go v0.0.0-20250501205732-f0ed69ea389a
 	github.com/canonical/go-dqlite v1.11.5
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
@@ -43,7 +43,6 @@ require (
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
 	github.com/Rican7/retry v0.3.0 // indirect
-	github.com/VoltDB/voltdb-client-go v1.0.15 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/coreos/go-semver v0.3.1 // indirect

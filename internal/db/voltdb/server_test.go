@@ -106,17 +106,19 @@ func values(id, amount int64, word string) []db.Value {
 // TestServer asks everything of one real server.
 func TestServer(t *testing.T) {
 	s := start(t)
-	d := drivertest.Open(t, voltdb.Open, s.URL())
+	// A login takes more than the cluster's second where the machine has much else to do.
+	patient := strings.Replace(s.URL(), "connect_timeout=1s", "connect_timeout=20s", 1)
+	d := drivertest.Open(t, voltdb.Open, patient)
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	drivertest.Must(t, d.Exec(ctx, "CREATE TABLE driver_test (id BIGINT NOT NULL, amount DECIMAL NOT NULL, word VARCHAR(64 BYTES), PRIMARY KEY (id))", "PARTITION TABLE driver_test ON COLUMN id"))
 	drivertest.Must(t, d.Define(ctx, put, read, check))
 	drivertest.Must(t, d.Define(ctx, put, read, check)) // which are there
 	t.Run("outcomes", func(t *testing.T) { testOutcomes(t, d) })
 	t.Run("streams", func(t *testing.T) { testStreams(t, d) })
-	t.Run("cut", func(t *testing.T) { testCut(t, d, s.URL(), false) })
-	t.Run("cut a shared connection", func(t *testing.T) { testCut(t, d, s.URL(), true) })
+	t.Run("cut", func(t *testing.T) { testCut(t, d, patient, false) })
+	t.Run("cut a shared connection", func(t *testing.T) { testCut(t, d, patient, true) })
 	t.Run("refusals", func(t *testing.T) { testRefusals(t, s.URL()) })
-	t.Run("frozen", func(t *testing.T) { testFrozen(t, s) })
+	t.Run("frozen", func(t *testing.T) { testFrozen(t, s, patient) })
 }
 
 func session(t *testing.T, d *voltdb.Database) db.ProcedureSession {
@@ -267,8 +269,8 @@ func testRefusals(t *testing.T, address string) {
 
 // testFrozen: an answer that does not come leaves the outcome unknown within the time for
 // one, on a connection of its own and on a shared one, and a context ends a call.
-func testFrozen(t *testing.T, s *voltdbcluster.Cluster) {
-	d := drivertest.Open(t, voltdb.Open, s.URL()+"&answer_timeout=700ms")
+func testFrozen(t *testing.T, s *voltdbcluster.Cluster, address string) {
+	d := drivertest.Open(t, voltdb.Open, address+"&answer_timeout=700ms")
 	alone := session(t, d)
 	list, err := d.Streams(t.Context(), 2, db.SessionOptions{})
 	drivertest.Must(t, err)

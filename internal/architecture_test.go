@@ -226,7 +226,7 @@ var namesDatabase = []string{"cli/databases.go"}
 // TestDatabasesAreNamedOnce holds that generic code knows no database: the folders of
 // its driver and of its clusters name it, and the registry.
 func TestDatabasesAreNamedOnce(t *testing.T) {
-	name := regexp.MustCompile(`(?i)postgres|sqlite|etcd|mysql|mariadb|galera|dqlite|redis|noop|pgbouncer|cockroach|voltdb|foundationdb|\bfdb\b`)
+	name := regexp.MustCompile(`(?i)postgres|sqlite|etcd|mysql|mariadb|galera|dqlite|redis|noop|pgbouncer|cockroach|voltdb|foundationdb|\bfdb\b|mongo`)
 	own := regexp.MustCompile(`^(db|cluster)/[a-z]+/|^dbtest/`)
 	named := map[string]bool{}
 	each(t, ".", func(path string, _ []byte, file *ast.File, set *token.FileSet) {

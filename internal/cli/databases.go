@@ -20,6 +20,7 @@ import (
 	etcdcluster "stroppy/internal/cluster/etcd"
 	foundationdbcluster "stroppy/internal/cluster/foundationdb"
 	"stroppy/internal/cluster/mariadb"
+	mongodbcluster "stroppy/internal/cluster/mongodb"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	rediscluster "stroppy/internal/cluster/redis"
 	voltdbcluster "stroppy/internal/cluster/voltdb"
@@ -29,6 +30,7 @@ import (
 	"stroppy/internal/db/etcd"
 	"stroppy/internal/db/foundationdb"
 	"stroppy/internal/db/memory"
+	"stroppy/internal/db/mongodb"
 	"stroppy/internal/db/mysql"
 	"stroppy/internal/db/noop"
 	"stroppy/internal/db/postgres"
@@ -82,6 +84,10 @@ func databases() []database {
 			port: "3306", open: opener(mysql.Open), clusters: []clusterKind{
 				{"mariadb", "mariadb:1  one MariaDB server", 1, 1, starter(mariadb.StartCluster)},
 				{"galera", "galera:N[?snapshot=on]  MariaDB nodes with Galera, all of which take writes", 3, 5, starter(mariadb.StartGalera)},
+			}},
+		{schemes: []string{"mongodb"}, about: "mongodb://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  MongoDB, the members of a replica set with commas",
+			port: "27017", open: opener(mongodb.Open), clusters: []clusterKind{
+				{"mongodb", "mongodb:N[?election_timeout=1s]  a replica set of MongoDB, a majority of whose members decides", 1, 7, starter(mongodbcluster.Start)},
 			}},
 		{schemes: []string{"voltdb"}, about: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT  VoltDB, its nodes with commas",
 			port: "21212", open: opener(voltdb.Open), clusters: []clusterKind{

@@ -1,10 +1,11 @@
 // Package bank is the bank workload: accounts with exact money, transfers
 // between them in several styles, payrolls, joint transfers, inquiries, and
-// audits that run in the background. Its logic is written once for SQL and once for ordered
-// key-value stores; it names no database.
+// audits that run in the background. Its logic is written once for each data model; it
+// names no database.
 //
 // Accounts are made by formula (account.go), transactions by a seeded choice
-// (choice.go); what a database is asked to do is in sql*.go and kv*.go.
+// (choice.go); what a database is asked to do is in sql*.go, kv.go, documents.go
+// and procedures.go.
 package bank
 
 import (
@@ -81,7 +82,7 @@ type model interface {
 	download(ctx context.Context, e *endRows) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Procedures: newProcedureModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Documents: newDocumentModel, Procedures: newProcedureModel}
 
 // New binds the bank to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Bank, error) {

@@ -26,7 +26,12 @@ const (
 )
 
 func appendAccountKey(dst []byte, key uint64) []byte {
-	dst = appendBIC(append(dst, accountPrefix...), key)
+	return appendAccountText(append(dst, accountPrefix...), key)
+}
+
+// appendAccountText appends the key without its prefix.
+func appendAccountText(dst []byte, key uint64) []byte {
+	dst = appendBIC(dst, key)
 	return workload.AppendDecimal(append(dst, '/'), ban(key), banDigits)
 }
 

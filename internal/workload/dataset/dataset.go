@@ -105,6 +105,8 @@ type Set struct {
 type Models[M Store, C any] struct {
 	SQL func(db.SQL, *C) (M, error)
 	KV  func(db.KV, *C) (M, error)
+	// Documents is of a database of documents.
+	Documents func(db.Documents, *C) (M, error)
 	// Procedures is of a database of procedures alone.
 	Procedures func(db.ProcedureStore, *C) (M, error)
 }
@@ -122,10 +124,15 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 			return model, nil, errors.New("mode procedure needs SQL: take pipelined or interactive")
 		}
 		model, err = models.KV(d, config)
+	case db.Documents:
+		if expected.Mode == workload.Procedure {
+			return model, nil, errors.New("mode procedure needs SQL: leave it out, or take interactive")
+		}
+		model, err = models.Documents(d, config)
 	case db.ProcedureStore:
 		model, err = models.Procedures(d, config)
 	default:
-		err = fmt.Errorf("the %s workload is written for SQL, for ordered key-value stores and for stored procedures, and this database is none of them", kind.Workload)
+		err = fmt.Errorf("the %s workload is written for SQL, for ordered key-value stores, for documents and for stored procedures, and this database is none of them", kind.Workload)
 	}
 	if err != nil {
 		return model, nil, err

@@ -95,7 +95,7 @@ func (k *KV) Change(ctx context.Context, change func(s db.KVSession) error) erro
 	})
 }
 
-// with lends a session of either data model.
+// with lends a session of any data model.
 func with[S interface{ Close() error }](
 	ctx context.Context, open func(context.Context, db.SessionOptions) (S, error), use func(s S) error,
 ) error {
@@ -127,6 +127,11 @@ func (k *KV) Read(ctx context.Context) (Metadata, error) {
 	if err != nil {
 		return Metadata{}, err
 	}
+	return k.kind.parseParts(values), nil
+}
+
+// parseParts reads metadata of a load in parts.
+func (k *Kind) parseParts(values map[string]string) Metadata {
 	var rows uint64
 	var parts [loaders]uint64
 	for i := range parts {
@@ -135,9 +140,9 @@ func (k *KV) Read(ctx context.Context) (Metadata, error) {
 		delete(values, partName(i))
 	}
 	values[nameRows] = strconv.FormatUint(rows, 10)
-	m := k.kind.parse(values)
+	m := k.parse(values)
 	m.parts = parts
-	return m, nil
+	return m
 }
 
 // errFound ends a scan that has found as much as it was to find.
@@ -184,9 +189,16 @@ func (k *KV) Begin(ctx context.Context, m Metadata) error {
 	})
 }
 
+// transactor is a session of any model whose transactions are begun and committed.
+type transactor interface {
+	Begin(ctx context.Context, readOnly bool) error
+	Commit(ctx context.Context) error
+	Reset(ctx context.Context) error
+}
+
 // write carries out one transaction, repeated while it may be, whatever became of it
 // before: what it writes is the same every time. errChanged ends it.
-func write(ctx context.Context, s db.KVSession, change func() error) error {
+func write(ctx context.Context, s transactor, change func() error) error {
 	for try := 1; ; try++ {
 		err := s.Begin(ctx, false)
 		if err == nil {
@@ -259,12 +271,20 @@ func (k *KV) Rows(ctx context.Context) (rows uint64, err error) {
 
 // Fill implements Store. It loads all parts at once.
 func (k *KV) Fill(ctx context.Context, m Metadata, progress func(done uint64)) error {
+	return fillParts(ctx, m, progress, k.fillPart)
+}
+
+// fillParts has all parts made at once.
+func fillParts(
+	ctx context.Context, m Metadata, progress func(done uint64),
+	fill func(ctx context.Context, m Metadata, i int, made func(rows uint64)) error,
+) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var mu sync.Mutex
 	done := m.Rows
 	for i := range loaders {
 		group.Go(func() error {
-			return k.fillPart(ctx, m, i, func(rows uint64) {
+			return fill(ctx, m, i, func(rows uint64) {
 				mu.Lock()
 				defer mu.Unlock()
 				done += rows

@@ -1,6 +1,5 @@
 // Package events is the log of events: streams to whose ends clients append, and of
-// which everything is read back in the end. It is written once for SQL and once for
-// ordered key-value stores.
+// which everything is read back in the end. It is written once for each data model.
 //
 // # The log
 //
@@ -23,8 +22,8 @@
 //
 // To look whether its events are there is not enough: it may still be on its way. But it
 // can only be applied at the place that its client had tried, while that place is free:
-// by the primary key in SQL, and in a key-value store by the stream's end, which every
-// append reads and writes. So the look-up takes the place with a tombstone, and then reads
+// by the primary key in SQL, and in a key-value store and in one of documents by the
+// stream's end, which every append reads and writes. So the look-up takes the place with a tombstone, and then reads
 // who has it:
 //
 //   - the tombstone: the append can never be applied any more. It is aborted.
@@ -79,7 +78,7 @@ type model interface {
 	download(ctx context.Context, r *reader, report *dataset.Progress) error
 }
 
-var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Procedures: newProcedureModel}
+var models = dataset.Models[model, Config]{SQL: newSQLModel, KV: newKVModel, Documents: newDocumentModel, Procedures: newProcedureModel}
 
 // New binds the log to a database of any model that it is written for.
 func New(database db.Database, c Config) (*Log, error) {

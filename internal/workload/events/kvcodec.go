@@ -46,7 +46,12 @@ func appendTailKey(b []byte, stream uint64) []byte {
 }
 
 func appendEntryKey(b []byte, stream, place, piece uint64) []byte {
-	b = workload.Hex.Append(append(b, entryPrefix...), stream, streamDigits)
+	return appendEntryText(append(b, entryPrefix...), stream, place, piece)
+}
+
+// appendEntryText appends the key of a piece without its prefix.
+func appendEntryText(b []byte, stream, place, piece uint64) []byte {
+	b = workload.Hex.Append(b, stream, streamDigits)
 	b = workload.Hex.Append(append(b, '/'), place, placeDigits)
 	return workload.Hex.Append(append(b, '/'), piece, pieceDigits)
 }

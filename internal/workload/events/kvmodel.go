@@ -60,9 +60,7 @@ func (m *kvModel) download(ctx context.Context, r *reader, report *dataset.Progr
 				return r.unexpected("a key %q with %d bytes, which no client writes", tailPrefix+string(key), len(value))
 			}
 			ends[stream] = place
-			r.seen += place
-			report.Total += place
-			return r.end.Object(history.Object{N: stream, Version: place, Writer: writer})
+			return r.streamEnd(stream, place, writer, report)
 		})
 		if err != nil {
 			return fmt.Errorf("download the streams' ends: %w", err)
@@ -78,14 +76,10 @@ func (m *kvModel) download(ctx context.Context, r *reader, report *dataset.Progr
 			return r.add(p)
 		})
 		if err == nil {
-			err = r.finish()
+			err = r.closeEnds(ends)
 		}
 		if err != nil {
 			return fmt.Errorf("download the events: %w", err)
-		}
-		r.agrees = true
-		for stream, place := range ends {
-			r.agrees = r.agrees && r.lasts[stream].Version == place
 		}
 		return nil
 	})

@@ -8,6 +8,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/history"
+	"stroppy/internal/workload/dataset"
 )
 
 // piece is one row or key of an entry.
@@ -125,6 +126,25 @@ func (r *reader) row(row []db.Value) error {
 		return nil
 	}
 	return r.unexpected("a row of stream %d, place %d, piece %d, writer %d and member %d, which no client writes", row[0].Int, row[1].Int, row[2].Int, row[3].Int, row[4].Int)
+}
+
+// streamEnd keeps where a stream ends, where the database says so by itself.
+func (r *reader) streamEnd(stream, place uint64, writer history.ID, report *dataset.Progress) error {
+	r.seen += place
+	report.Total += place
+	return r.end.Object(history.Object{N: stream, Version: place, Writer: writer})
+}
+
+// closeEnds ends the entries of a database that says where the streams end.
+func (r *reader) closeEnds(ends map[uint64]uint64) error {
+	if err := r.finish(); err != nil {
+		return err
+	}
+	r.agrees = true
+	for stream, place := range ends {
+		r.agrees = r.agrees && r.lasts[stream].Version == place
+	}
+	return nil
 }
 
 // closeRows ends the entries of a SQL database, where a stream ends with its last

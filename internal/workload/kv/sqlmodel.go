@@ -29,9 +29,11 @@ type sqlModel struct {
 	read, update, insert, scan, all *db.Statement
 }
 
+var errNoProcedure = errors.New("mode procedure is not one of this workload, whose transactions are of one statement or two: take pipelined or interactive")
+
 func newSQLModel(database db.SQL, c *Config) (model, error) {
 	if c.Mode == workload.Procedure {
-		return nil, errors.New("mode procedure is not one of this workload, whose transactions are of one statement or two: take pipelined or interactive")
+		return nil, errNoProcedure
 	}
 	next, err := sessions(c, database, database.Session)
 	if err != nil {

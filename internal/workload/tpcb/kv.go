@@ -28,7 +28,12 @@ const (
 )
 
 func appendRowKey(dst []byte, k kind, id uint64) []byte {
-	return workload.AppendDecimal(append(append(dst, rowPrefix...), kindLetters[k]), id, rowDigits)
+	return appendRowText(append(dst, rowPrefix...), k, id)
+}
+
+// appendRowText appends a row's key without its prefix.
+func appendRowText(dst []byte, k kind, id uint64) []byte {
+	return workload.AppendDecimal(append(dst, kindLetters[k]), id, rowDigits)
 }
 
 // parseRowKey reads a row's key without its prefix.

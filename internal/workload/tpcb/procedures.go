@@ -117,7 +117,7 @@ func kindNamed(name []byte) kind {
 	return noKind
 }
 
-// legRow keeps one leg of a transaction; the branch's counts for the sum of the history.
+// legRow keeps one leg of a transaction.
 func (e *endRows) legRow(row []db.Value) error {
 	e.report.Row()
 	l := history.Row{Transaction: history.ID(row[1].Int), Number: uint32(row[2].Int), Amount: row[4].Int, Version: uint64(row[5].Int)}
@@ -126,9 +126,17 @@ func (e *endRows) legRow(row []db.Value) error {
 		return e.end.Row(l)
 	}
 	k := kindNamed(row[3].Text)
-	n, ok := e.size.number(k, row[0].Int)
-	if !ok {
+	if k == noKind {
 		return e.end.Unexpected(fmt.Sprintf("a leg of transaction %v on %s %d, which the load did not make", l.Transaction, row[3].Text, row[0].Int))
+	}
+	return e.leg(l, k, row[0].Int)
+}
+
+// leg keeps one leg on a row; the branch's counts for the sum of the history.
+func (e *endRows) leg(l history.Row, k kind, id int64) error {
+	n, ok := e.size.number(k, id)
+	if !ok {
+		return e.end.Unexpected(fmt.Sprintf("a leg of transaction %v on %s %d, which the load did not make", l.Transaction, kindNames[k], id))
 	}
 	if k == branch {
 		e.books.history += l.Amount

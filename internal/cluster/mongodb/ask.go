@@ -1,0 +1,169 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+)
+
+const (
+	askTimeout    = time.Second      // of a question to one node, which may hang
+	changeTimeout = 15 * time.Second // of a change of the set
+)
+
+// States of members, of src/mongo/db/repl/member_state.h.
+const statePrimary, stateSecondary = 1, 2
+
+// status is what a node answers to replSetGetStatus, as far as it is needed.
+type status struct {
+	State   int      `bson:"myState"`
+	Term    int64    `bson:"term"`
+	Members []member `bson:"members"`
+	Times   struct {
+		Committed opTime `bson:"lastCommittedOpTime"`
+		Applied   opTime `bson:"appliedOpTime"`
+	} `bson:"optimes"`
+}
+
+// member is how the node sees a member.
+type member struct {
+	Name  string `bson:"name"`
+	State int    `bson:"state"`
+	Text  string `bson:"stateStr"`
+}
+
+// opTime is a place in the log of the set.
+type opTime struct {
+	Time bson.Timestamp `bson:"ts"`
+	Term int64          `bson:"t"`
+}
+
+func (t opTime) before(u opTime) bool {
+	return t.Term < u.Term || t.Term == u.Term && t.Time.Compare(u.Time) < 0
+}
+
+// primary is the address of the one member that the node takes for primary; empty if there
+// is none, or more than one.
+func (s *status) primary() (host string) {
+	for _, m := range s.Members {
+		if m.State != statePrimary {
+			continue
+		}
+		if host != "" {
+			return ""
+		}
+		host = m.Name
+	}
+	return host
+}
+
+// states are the names of the members' states by their addresses.
+func (s *status) states() map[string]string {
+	states := map[string]string{}
+	for _, m := range s.Members {
+		states[m.Name] = m.Text
+	}
+	return states
+}
+
+func (n *node) status(ctx context.Context) (s status, err error) {
+	answer, err := n.run(ctx, askTimeout, bson.D{{Key: "replSetGetStatus", Value: 1}})
+	if err == nil {
+		err = bson.Unmarshal(answer, &s)
+	}
+	return s, err
+}
+
+// serves says whether the node is primary and takes writes or, unless only a primary will
+// do, secondary.
+func (n *node) serves(ctx context.Context, primary bool) (bool, error) {
+	answer, err := n.run(ctx, askTimeout, bson.D{{Key: "isMaster", Value: 1}})
+	if err != nil {
+		return false, err
+	}
+	writable, _ := answer.Lookup("ismaster").BooleanOK()
+	secondary, _ := answer.Lookup("secondary").BooleanOK()
+	return writable || secondary && !primary, nil
+}
+
+// config is that of the replica set. Members and settings have more fields than are named
+// here, which must stay.
+type config struct {
+	ID       string   `bson:"_id"`
+	Version  int      `bson:"version"`
+	Members  []bson.M `bson:"members"`
+	Settings bson.M   `bson:"settings"`
+	Protocol int64    `bson:"protocolVersion"`
+	Journal  bool     `bson:"writeConcernMajorityJournalDefault"`
+}
+
+func (c *config) member(n *node) int {
+	return slices.IndexFunc(c.Members, func(m bson.M) bool { return m["host"] == n.address.String() })
+}
+
+func (c *config) votes(member int) int {
+	votes, _ := c.Members[member]["votes"].(int32)
+	return int(votes)
+}
+
+func (n *node) config(ctx context.Context) (c config, err error) {
+	answer, err := n.run(ctx, askTimeout, bson.D{{Key: "replSetGetConfig", Value: 1}})
+	if err == nil {
+		err = answer.Lookup("config").Unmarshal(&c)
+	}
+	return c, err
+}
+
+// setVotes changes, over n, which must be primary, the votes of a member. Who has none
+// cannot be primary.
+func (n *node) setVotes(ctx context.Context, of *node, votes int) error {
+	c, err := n.config(ctx)
+	if err != nil {
+		return err
+	}
+	at := c.member(of)
+	if at < 0 {
+		return fmt.Errorf("%s is no member of the replica set", of.Name())
+	}
+	if c.votes(at) == votes {
+		return nil
+	}
+	c.Version++
+	c.Members[at]["votes"], c.Members[at]["priority"] = votes, votes
+	_, err = n.run(ctx, changeTimeout, bson.D{{Key: "replSetReconfig", Value: c}})
+	return err
+}
+
+// run runs a command of the database admin at the node.
+func (n *node) run(ctx context.Context, limit time.Duration, command bson.D) (answer bson.Raw, err error) {
+	err = n.with(ctx, limit, func(ctx context.Context, c *mongo.Client) (err error) {
+		answer, err = c.Database("admin").RunCommand(ctx, command).Raw()
+		return err
+	})
+	return answer, err
+}
+
+// with asks the node once, on connections of the question's own, so that none outlives the
+// process at its other end.
+func (n *node) with(ctx context.Context, limit time.Duration, question func(context.Context, *mongo.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	c, err := mongo.Connect(options.Client().SetHosts([]string{n.address.String()}).SetDirect(true).
+		SetReadPreference(readpref.Nearest()).SetServerSelectionTimeout(limit).SetConnectTimeout(limit))
+	if err == nil {
+		err = question(ctx, c)
+		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
+		defer cancel()
+		_ = c.Disconnect(closing) // the question is answered, and the server drops what is left
+	}
+	if err != nil {
+		return fmt.Errorf("ask %s: %w", n.Name(), err)
+	}
+	return nil
+}

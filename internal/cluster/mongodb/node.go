@@ -1,0 +1,131 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+const (
+	// shutdownLimit bounds the shutdown in good order, in which a primary steps down first
+	// and waits 10 s for a secondary that has all (src/mongo/db/mongod_main, 4.2).
+	shutdownLimit = 30 * time.Second
+	// oplogMB is the size of the log from which a node that was away takes what it missed:
+	// at 1,000 transfers a second, some minutes.
+	oplogMB = 256
+)
+
+// node is a member of the replica set: its folder and address stay, its process comes and
+// goes.
+type node struct {
+	*cluster.Server
+	cluster *Cluster
+	address netip.AddrPort
+	// mute says that the node's vote was taken because its data are gone, and not yet given
+	// back.
+	mute atomic.Bool
+}
+
+// newNode makes the folder of a node and describes its server.
+func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
+	n := &node{cluster: c}
+	if err := c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{27017: &n.address}); err != nil {
+		return nil, err
+	}
+	dir := c.Folder(number)
+	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
+		Command: n.command, Ready: n.ready, Join: func(ctx context.Context) error { return n.vote(ctx, 0) },
+		Death: syscall.SIGKILL, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
+		FaultFS: c.Options.FaultFS, Clock: c.Options.Clock,
+	})
+	return n, c.MakeFolder(dir, number, 0o700)
+}
+
+// command makes the command that starts mongod.
+func (n *node) command(context.Context) (*exec.Cmd, error) {
+	args := []string{
+		"--replSet", setName, "--dbpath", n.Dir(), "--nounixsocket", "--quiet",
+		"--bind_ip", n.address.Addr().String(), "--port", strconv.Itoa(int(n.address.Port())),
+		"--wiredTigerCacheSizeGB", "0.25", "--oplogSize", strconv.Itoa(oplogMB),
+		"--setParameter", "diagnosticDataCollectionEnabled=false",
+	}
+	for _, setting := range n.cluster.params.settings {
+		args = append(args, "--setParameter", setting)
+	}
+	return exec.Command(n.cluster.binary, args...), nil
+}
+
+// ready returns when the node answers and, once it is of a set, is primary or secondary: one
+// that was killed may go through a rollback first, and one without data copies all.
+func (n *node) ready(ctx context.Context) error {
+	return cluster.Retry(ctx, func() error {
+		serves, err := n.serves(ctx, false)
+		if err == nil && !serves && n.cluster.formed {
+			err = errors.New("it is neither primary nor secondary")
+		}
+		return err
+	})
+}
+
+// Restart starts the node on its own data, unless it runs, and returns when it is primary or
+// secondary. A node whose replacement failed gets its vote back.
+func (n *node) Restart(ctx context.Context) error {
+	ctx, cancel := n.Bound(ctx)
+	defer cancel()
+	if err := n.Server.Restart(ctx); err != nil || !n.mute.Load() {
+		return err
+	}
+	done, err := n.cluster.Change(ctx)
+	if err == nil {
+		defer done()
+		err = n.vote(ctx, 1)
+	}
+	if err != nil {
+		return fmt.Errorf("restart %s: %w", n.Name(), err)
+	}
+	return nil
+}
+
+// Replace kills the node, takes its data away, and lets it copy all from the others at the
+// old address. The data go when a majority answers without it and no other node is being
+// replaced. Until it has all data it has no vote: a node that has forgotten what it
+// acknowledged could elect one that never had it.
+func (n *node) Replace(ctx context.Context) error {
+	ctx, cancel := n.Bound(ctx)
+	defer cancel()
+	answers := func(ctx context.Context, m *node) bool {
+		serves, err := m.serves(ctx, false)
+		return m.Awake() && err == nil && serves
+	}
+	return n.cluster.ReplaceVoter(ctx, n, len(n.cluster.List()), answers, func(ctx context.Context) error {
+		n.mute.Store(true)
+		if err := n.Server.Replace(ctx); err != nil {
+			return err
+		}
+		return n.vote(ctx, 1)
+	})
+}
+
+// vote gives the node a vote, 1, or takes it away, 0, over whichever node is primary.
+func (n *node) vote(ctx context.Context, votes int) error {
+	err := cluster.Retry(ctx, func() error {
+		primary, err := n.cluster.primary(ctx)
+		if err != nil {
+			return err
+		}
+		return primary.setVotes(ctx, n, votes)
+	})
+	if err != nil {
+		return fmt.Errorf("change the vote of %s in the replica set: %w", n.Name(), err)
+	}
+	n.mute.Store(votes == 0)
+	return nil
+}

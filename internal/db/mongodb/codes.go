@@ -1,0 +1,78 @@
+package mongodb
+
+import "stroppy/internal/db"
+
+// Codes are MongoDB's, of src/mongo/base/error_codes.err (4.2 to 8.0).
+const (
+	codeBadValue            = 2
+	codeUnauthorized        = 13
+	codeAuthentication      = 18
+	codeIllegalOperation    = 20
+	codeNamespaceExists     = 48
+	codeDocumentValidation  = 121
+	codeWriteConflict       = 112
+	codeSnapshotUnavailable = 246
+	codeDuplicateKey        = 11000
+	codeMaxTimeMSExpired    = 50
+	codeNoSuchTransaction   = 251
+)
+
+// refusals say what an answer means before the commit was sent: nothing of the transaction
+// can have been applied. What is not in the table is Aborted.
+var refusals = map[int32]db.Class{
+	codeWriteConflict:       db.Aborted, // another transaction has written to the document: the server does not wait
+	codeSnapshotUnavailable: db.Aborted, // a collection is younger than the snapshot
+	239:                     db.Aborted, // SnapshotTooOld
+	24:                      db.Aborted, // LockTimeout: maxTransactionLockRequestTimeoutMillis
+	46:                      db.Aborted, // LockBusy
+	codeMaxTimeMSExpired:    db.Aborted, // the time-out of the URL, kept by the server
+	262:                     db.Aborted, // ExceededTimeLimit
+	codeNoSuchTransaction:   db.Aborted, // ended by the server: a fail-over, or transactionLifetimeLimitSeconds
+	267:                     db.Aborted, // PreparedTransactionInProgress
+	290:                     db.Aborted, // TransactionExceededLifetimeLimitSeconds
+	43:                      db.Aborted, // CursorNotFound
+	175:                     db.Aborted, // QueryPlanKilled: the collection was dropped meanwhile
+	13388:                   db.Aborted, // StaleConfig, of a shard that has moved
+	63:                      db.Aborted, // StaleShardVersion
+
+	codeDocumentValidation: db.Constraint,
+	codeDuplicateKey:       db.Constraint,
+
+	// What a member says that is no primary any more, or that ends.
+	6: db.Unavailable, 7: db.Unavailable, 89: db.Unavailable, 9001: db.Unavailable, // HostUnreachable, HostNotFound, NetworkTimeout, SocketException
+	91: db.Unavailable, 189: db.Unavailable, // ShutdownInProgress, PrimarySteppedDown
+	133: db.Unavailable, 134: db.Unavailable, // FailedToSatisfyReadPreference, ReadConcernMajorityNotAvailableYet
+	10107: db.Unavailable, 11600: db.Unavailable, 11602: db.Unavailable, // NotWritablePrimary, InterruptedAtShutdown, InterruptedDueToReplStateChange
+	13435: db.Unavailable, 13436: db.Unavailable, // NotPrimaryNoSecondaryOk, NotPrimaryOrSecondary: in a rollback or a recovery
+
+	codeBadValue: db.Fatal, 9: db.Fatal, 14: db.Fatal, 72: db.Fatal, // FailedToParse, TypeMismatch, InvalidOptions
+	codeUnauthorized: db.Fatal, codeAuthentication: db.Fatal, 11: db.Fatal, // UserNotFound
+	codeIllegalOperation: db.Fatal, 59: db.Fatal, 115: db.Fatal, 263: db.Fatal, // CommandNotFound, CommandNotSupported, OperationNotSupportedInTransaction
+	40415: db.Fatal,                  // an unknown field of a command: another product
+	10334: db.Fatal, 17280: db.Fatal, // BSONObjectTooLarge, KeyTooLong
+	14031: db.Fatal, // OutOfDiskSpace
+}
+
+// commitRefusals are the answers to a commit that say for sure that it was not applied:
+// they are given before anything of it is written (src/mongo/db/transaction_participant.cpp,
+// 4.2), and a second try of a commit that was applied is answered with success. Everything
+// else is Unknown, NoSuchTransaction too: the library asks again by itself when it has lost
+// an answer, and what the second server says need not be what became of the first try.
+var commitRefusals = map[int32]db.Class{
+	codeWriteConflict:       db.Aborted, // of a shard that could not prepare
+	codeSnapshotUnavailable: db.Aborted,
+	codeUnauthorized:        db.Fatal,
+	codeAuthentication:      db.Fatal,
+}
+
+var constraints = map[int32]db.ConstraintKind{
+	codeDocumentValidation: db.CheckFailed, // the collection's schema: a field that may not be negative
+	codeDuplicateKey:       db.UniqueKey,   // of the id
+}
+
+var advices = map[int32]string{
+	codeUnauthorized:     "the server asks for a user, or its user may not do this: write mongodb://USER:PASSWORD@…, and grant it readWrite",
+	codeAuthentication:   "check the user, the password and authSource in the URL",
+	codeIllegalOperation: "transactions need a replica set or mongos",
+	14031:                "free space on the server's disk",
+}

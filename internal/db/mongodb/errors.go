@@ -1,0 +1,128 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
+
+	"stroppy/internal/db"
+)
+
+// phase is what was under way when an error came. An error is classed by it and by the
+// server's code: labels are not enough, because most network errors at a commit have none.
+type phase uint8
+
+const (
+	before     phase = iota // no commit was sent
+	committing              // a commit was sent, or may have been
+)
+
+// failure makes the error of a call to the server.
+func (d *Database) failure(op string, err error, at phase) *db.Error {
+	e := &db.Error{Op: op, Err: db.MessageError{Text: "MongoDB " + d.config.name() + ": " + d.sentence(err), Cause: err}}
+	code, answered := codeOf(err)
+	if answered {
+		e.Code = strconv.Itoa(int(code))
+	}
+	switch {
+	case at == committing:
+		e.Class = commitRefusals[code] // of what is not there Unknown, the zero class
+	case answered:
+		e.Class = db.Aborted
+		if class, known := refusals[code]; known {
+			e.Class = class
+		}
+		e.Constraint = constraints[code]
+	default:
+		e.Class = db.Unavailable
+	}
+	return e
+}
+
+// codeOf returns the server's code; false of an error that is no answer of a server.
+func codeOf(err error) (int32, bool) {
+	if write, ok := errors.AsType[mongo.WriteException](err); ok {
+		for _, e := range write.WriteErrors {
+			return int32(e.Code), true
+		}
+		if write.WriteConcernError != nil {
+			return int32(write.WriteConcernError.Code), true
+		}
+		return 0, false
+	}
+	if command, ok := errors.AsType[mongo.CommandError](err); ok && command.Code != 0 {
+		return command.Code, true
+	}
+	if inner, ok := errors.AsType[driver.Error](err); ok && inner.Code != 0 { // of a handshake
+		return inner.Code, true
+	}
+	return 0, false
+}
+
+// sentence says in few words what went wrong.
+func (d *Database) sentence(err error) string {
+	code, answered := codeOf(err)
+	text := ""
+	if write, ok := errors.AsType[mongo.WriteException](err); ok && len(write.WriteErrors) > 0 {
+		text = write.WriteErrors[0].Message
+	} else if command, ok := errors.AsType[mongo.CommandError](err); ok && command.Code != 0 {
+		text = command.Message
+	} else if inner, ok := errors.AsType[driver.Error](err); ok && inner.Code != 0 {
+		text = inner.Message
+	}
+	if answered && text != "" {
+		if advice := advices[code]; advice != "" {
+			return text + ": " + advice
+		}
+		return text
+	}
+	if selection, ok := errors.AsType[topology.ServerSelectionError](err); ok {
+		return d.unselected(selection)
+	}
+	if errors.Is(err, context.DeadlineExceeded) || mongo.IsTimeout(err) {
+		return fmt.Sprintf("no answer within %v", d.config.timeout)
+	}
+	return err.Error()
+}
+
+// unselected says why no server can be asked.
+func (d *Database) unselected(err topology.ServerSelectionError) string {
+	var whys []string
+	members := 0
+	for _, server := range err.Desc.Servers {
+		if server.LastError == nil {
+			members++
+			continue
+		}
+		why := server.LastError.Error()
+		if at := strings.LastIndex(why, "dial tcp "); at >= 0 {
+			why = why[at+len("dial tcp "):]
+		}
+		if !slices.Contains(whys, why) {
+			whys = append(whys, why)
+		}
+	}
+	slices.Sort(whys)
+	if members > 0 {
+		return fmt.Sprintf("no primary within %v: %d members answer, and a majority of the replica set must run and reach each other%s",
+			d.config.timeout, members, parenthesis(whys))
+	}
+	return fmt.Sprintf("no server answers within %v%s: %s", d.config.timeout, parenthesis(whys), db.CheckServer)
+}
+
+func parenthesis(whys []string) string {
+	if len(whys) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(whys, "; ") + ")"
+}
+
+// name is who is spoken with, for errors.
+func (c *config) name() string { return strings.Join(c.servers, ",") }

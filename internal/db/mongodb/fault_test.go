@@ -1,0 +1,230 @@
+package mongodb
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
+	server "stroppy/internal/cluster/mongodb"
+	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+)
+
+// TestRefused: what another transaction or a rule of the collection forbids is surely not
+// applied, and the session goes on.
+func TestRefused(t *testing.T) {
+	d := open(t, freshURL(t))
+	ctx, s, other := t.Context(), session1(t, d, ""), session1(t, d, "")
+	drivertest.Must(t, other.Begin(ctx, false))
+	_, err := other.Update(ctx, move, ids("a"), []db.Value{num(1), num(1)})
+	drivertest.Must(t, err)
+	less, one := []db.Value{num(-2000), num(1)}, []db.Value{num(1), num(1)}
+	drivertest.Must(t, s.Begin(ctx, false))
+	_, err = s.Update(ctx, move, ids("a"), one)
+	wantError(t, "a conflict", err, db.Aborted, "112")
+	drivertest.Must(t, s.Begin(ctx, false))
+	_, err = s.FindAndUpdate(ctx, move, text("a"), one)
+	wantError(t, "a conflict of find and update", err, db.Aborted, "112")
+	drivertest.Must(t, other.Commit(ctx))
+
+	drivertest.Must(t, s.Begin(ctx, false))
+	_, err = s.Update(ctx, move, ids("a"), less)
+	wantError(t, "a negative balance", err, db.Constraint, "121")
+	if kind := db.ConstraintOf(err); kind != db.CheckFailed {
+		t.Errorf("a negative balance is the constraint %v", kind)
+	}
+	drivertest.Must(t, s.Begin(ctx, false))
+	_, err = s.FindAndUpdate(ctx, move, text("a"), less)
+	wantError(t, "a negative balance of find and update", err, db.Constraint, "121")
+	drivertest.Must(t, s.Begin(ctx, false))
+	err = s.Insert(ctx, accounts, []db.Value{text("a"), num(0), num(0), {Null: true}})
+	wantError(t, "an id that is there", err, db.Constraint, "11000")
+	if kind := db.ConstraintOf(err); kind != db.UniqueKey {
+		t.Errorf("an id that is there is the constraint %v", kind)
+	}
+	wantError(t, "without a transaction", s.Commit(ctx), db.Fatal, "")
+	want(t, "afterwards", find(t, s, "a"), "a 1001 1 null")
+}
+
+// failCommand has the server fail some commands, times of each kind.
+func failCommand(t *testing.T, d *Database, times int, data bson.D) {
+	t.Helper()
+	fail := func(mode any) error {
+		return d.client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode}, {Key: "data", Value: data}}).Err()
+	}
+	drivertest.Must(t, fail(bson.D{{Key: "times", Value: times}}))
+	t.Cleanup(func() {
+		if err := d.client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: "off"}}).Err(); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFailures has the server fail before and at the commit, and looks what became of the
+// transaction.
+func TestFailures(t *testing.T) {
+	if os.Getenv("STROPPY_TEST_MONGODB") != "" {
+		t.Skip("skipped engine: mongodb: fail points are of servers that this test starts")
+	}
+	d := open(t, freshURL(t))
+	ctx := t.Context()
+	const update, commit = "update", "commitTransaction"
+	for _, tc := range []struct {
+		what, command string
+		times         int
+		data          bson.D
+		class         db.Class
+		code          string
+		applied       bool
+	}{
+		{"connection closed before", update, 1, bson.D{{Key: "closeConnection", Value: true}}, db.Unavailable, "", false},
+		{"primary stepped down before", update, 1, bson.D{{Key: "errorCode", Value: 10107}}, db.Unavailable, "10107", false},
+		{"transaction gone before", update, 1, bson.D{{Key: "errorCode", Value: 251}}, db.Aborted, "251", false},
+		{"no right before", update, 1, bson.D{{Key: "errorCode", Value: 13}}, db.Fatal, "13", false},
+		{"connection closed at one commit", commit, 1, bson.D{{Key: "closeConnection", Value: true}}, db.Unknown, "none", true},
+		{"conflict at the commit", commit, 1, bson.D{{Key: "errorCode", Value: 112}}, db.Aborted, "112", false},
+		{"transaction gone at the commit", commit, 1, bson.D{{Key: "errorCode", Value: 251}}, db.Unknown, "251", false},
+		{"no right at the commit", commit, 1, bson.D{{Key: "errorCode", Value: 13}}, db.Fatal, "13", false},
+		{"not replicated", commit, 1, bson.D{{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "waiting for replication timed out"}}}}, db.Unknown, "64", true},
+	} {
+		t.Run(tc.what, func(t *testing.T) {
+			s := session1(t, d, "")
+			was := find(t, s, "a")
+			failCommand(t, d, tc.times, append(bson.D{{Key: "failCommands", Value: bson.A{tc.command}}}, tc.data...))
+			err := transact(ctx, s, func() error {
+				_, err := s.Update(ctx, move, ids("a"), []db.Value{num(1), num(1)})
+				return err
+			})
+			if tc.code == "none" {
+				drivertest.Must(t, err) // the library has asked again
+			} else {
+				wantError(t, tc.what, err, tc.class, tc.code)
+			}
+			if db.ClassOf(err) == db.Unknown && err != nil || db.ClassOf(err) == db.Unavailable {
+				wantError(t, "a broken session", s.Begin(ctx, false), db.Unavailable, "")
+				drivertest.Must(t, s.Reset(ctx))
+			}
+			// A later transaction of the session ends the one before it at the server.
+			drivertest.Must(t, transact(ctx, s, func() error {
+				_, err := s.Update(ctx, move, ids("a"), []db.Value{num(0), num(0)})
+				return err
+			}))
+			if now := find(t, s, "a"); (now != was) != tc.applied {
+				t.Errorf("it was %s and is %s", was, now)
+			}
+		})
+	}
+}
+
+// TestSilence: a server that does not answer in time leaves a transaction unapplied before
+// the commit, and unknown at it.
+func TestSilence(t *testing.T) {
+	c := servers.Start(t, nil)
+	d := open(t, at(t, c.URL(), "silence", "timeout=1s"))
+	ctx, s, node := t.Context(), session1(t, d, ""), cluster.LocalNodes(c)[0]
+	pay := func() error {
+		_, err := s.Update(ctx, move, ids("a"), []db.Value{num(1), num(1)})
+		return err
+	}
+	for what, class := range map[string]db.Class{"before the commit": db.Unavailable, "at the commit": db.Unknown} {
+		drivertest.Must(t, s.Begin(ctx, false))
+		do := pay
+		if class == db.Unknown {
+			drivertest.Must(t, pay())
+			do = func() error { return s.Commit(ctx) }
+		}
+		drivertest.Must(t, node.Pause(ctx))
+		began := time.Now()
+		err := do()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s: the answer took %v", what, took)
+		}
+		wantError(t, what, err, class, "")
+		drivertest.Must(t, node.Resume(ctx))
+		drivertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error { return s.Reset(ctx) }))
+	}
+	drivertest.Must(t, node.Kill(ctx))
+	wantError(t, "a dead server", func() error {
+		if err := s.Begin(ctx, false); err != nil {
+			return err
+		}
+		return pay()
+	}(), db.Unavailable, "")
+	drivertest.Must(t, node.Restart(ctx))
+}
+
+// TestFailOver kills the primary while clients count: no count that was acknowledged is
+// lost, and none is there that was neither acknowledged nor unknown.
+func TestFailOver(t *testing.T) {
+	c, err := server.Start(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 3, Loopback: true, InMemory: true})
+	clustertest.Need(t, "mongodb", err)
+	t.Cleanup(func() { drivertest.Must(t, c.Stop()) })
+	d := open(t, at(t, c.URL(), "failover"))
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
+	const clients = 4
+	type count struct{ acked, unknown int64 }
+	counts, stop := make(chan count, clients), make(chan struct{})
+	for i := range clients {
+		go func() {
+			var n count
+			defer func() { counts <- n }()
+			s, err := d.DocumentSession(ctx, db.SessionOptions{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer s.Close()
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				err := transact(ctx, s, func() error {
+					_, err := s.Update(ctx, move, ids([]string{"a", "b"}[i%2]), []db.Value{num(1), num(1)})
+					return err
+				})
+				switch class := db.ClassOf(err); {
+				case err == nil:
+					n.acked++
+				case class == db.Unknown:
+					n.unknown++
+					_ = s.Reset(ctx)
+				case class == db.Unavailable:
+					_ = s.Reset(ctx)
+				case class != db.Aborted:
+					t.Errorf("%v: %v", class, err)
+				}
+			}
+		}()
+	}
+	for range 2 {
+		drivertest.Must(t, cluster.Sleep(ctx, time.Second))
+		leader, _ := clustertest.Leader(t, c)
+		drivertest.Must(t, leader.Kill(ctx))
+		clustertest.Succeeds(t, c, leader)
+		drivertest.Must(t, errors.Join(cluster.Sleep(ctx, time.Second), leader.Restart(ctx)))
+	}
+	close(stop)
+	var all count
+	for range clients {
+		n := <-counts
+		all.acked, all.unknown = all.acked+n.acked, all.unknown+n.unknown
+	}
+	drivertest.Must(t, c.WaitHealthy(ctx))
+	s := session1(t, d, "")
+	var out [2]db.Document
+	drivertest.Must(t, s.Begin(ctx, true))
+	drivertest.Must(t, s.Find(ctx, accounts, []db.Value{text("a"), text("b")}, out[:]))
+	there := out[0].Values[2].Int + out[1].Values[2].Int
+	drivertest.Must(t, s.Commit(ctx))
+	t.Logf("%d acknowledged, %d unknown, %d there", all.acked, all.unknown, there)
+	if there < all.acked || there > all.acked+all.unknown || all.acked == 0 {
+		t.Errorf("%d acknowledged and %d unknown, and %d are there", all.acked, all.unknown, there)
+	}
+}

@@ -1,0 +1,213 @@
+// Package mongodb speaks to a replica set of MongoDB, 4.2 or later, or to the mongos of a
+// sharded cluster, as a database of documents with transactions.
+//
+// A transaction of package db is one of MongoDB's, at read concern snapshot and write
+// concern majority unless the URL says otherwise, on a causally consistent session. Its
+// commands are built in a buffer of the session and sent as they are.
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+
+	"stroppy/internal/db"
+	"stroppy/internal/isolation"
+)
+
+const (
+	// maxValue bounds a text, so that a document of it stays below 16 MiB, and maxCommit
+	// what one transaction writes, so that it does not live longer than the server lets it:
+	// one of 4.2 or later has as many entries of the log as it needs
+	// (https://www.mongodb.com/docs/v4.2/core/transactions-production-consideration/).
+	maxValue  = 15 << 20
+	maxCommit = 64 << 20
+	// openTimeout bounds Open, whatever the time-out of a call is.
+	openTimeout = 8 * time.Second
+	// abortTimeout bounds the abort of a transaction, which need not arrive.
+	abortTimeout = time.Second
+	// scanFactor: a scan may take so many times as long as a call.
+	scanFactor = 60
+)
+
+// The read concerns, which are the names of the isolations.
+const (
+	snapshot = "snapshot"
+	majority = "majority"
+	local    = "local"
+)
+
+var isolations = db.Isolations{
+	Product: "MongoDB",
+	Source: "https://www.mongodb.com/docs/v4.2/core/transactions/ (read concern of transactions that commit with write concern majority), " +
+		"https://www.mongodb.com/docs/v4.2/reference/read-concern-local/ (what is read may be rolled back)",
+	Levels: []db.NamedLevel{
+		{Name: snapshot, Level: isolation.SnapshotIsolation},
+		{Name: majority, Level: isolation.ReadCommitted},
+		{Name: local, Level: isolation.ReadUncommitted},
+	},
+}
+
+// Database is a replica set or a sharded cluster. It satisfies db.Documents and
+// db.Footprinter.
+type Database struct {
+	config config
+	client *mongo.Client
+	data   *mongo.Database // of the collections
+	// scanned is the same with the read concern and the read preference of reads outside a
+	// transaction, and readOptions have the preference.
+	scanned     *mongo.Database
+	readOptions *options.RunCmdOptionsBuilder
+	sharded     bool
+}
+
+var (
+	_ db.Documents   = (*Database)(nil)
+	_ db.Footprinter = (*Database)(nil)
+)
+
+// Open opens a replica set or a sharded cluster by its URL,
+//
+//	mongodb://[user:password@]h1[:27017],h2[/database][?name=value…]
+//
+// and returns when its primary, or a mongos, has answered with these credentials. A server
+// without transactions is refused. The parameters are, with their defaults:
+//
+//	timeout=5s                  of a commit, and of all other commands of a transaction together
+//	w=majority                  write concern: majority, or a number of members; 1 loses commits in a fail-over
+//	readConcernLevel=snapshot   of transactions at the default isolation: snapshot, majority or local
+//	readPreference=primary      secondary has what only reads ask a secondary, outside any transaction
+//	replicaSet=NAME, authSource=DATABASE, directConnection=true (one server alone, only to read),
+//	tls=true, tlsCAFile=PATH, tlsCertificateKeyFile=PATH, tlsInsecure=true
+func Open(ctx context.Context, url string) (*Database, error) {
+	c, err := parseURL(url)
+	var o *options.ClientOptions
+	if err == nil {
+		o, err = c.options()
+	}
+	if err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: "open MongoDB", Err: err}
+	}
+	d := &Database{config: c}
+	if d.client, err = mongo.Connect(o); err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: "open MongoDB", Err: err}
+	}
+	preference := d.preference()
+	d.readOptions = options.RunCmd().SetReadPreference(preference)
+	d.data = d.client.Database(c.database, options.Database().SetWriteConcern(c.writeConcern()))
+	d.scanned = d.client.Database(c.database, options.Database().SetReadPreference(preference).SetReadConcern(&readconcern.ReadConcern{Level: c.concern()}))
+	ctx, cancel := context.WithTimeout(ctx, min(openTimeout, c.timeout+connectTimeout))
+	defer cancel()
+	if err := d.check(ctx); err != nil {
+		_ = d.Close() // nothing was done over it
+		return nil, err
+	}
+	return d, nil
+}
+
+// preference is where what only reads is asked.
+func (d *Database) preference() *readpref.ReadPref {
+	switch {
+	case d.config.secondary:
+		return readpref.Secondary()
+	case d.config.direct:
+		return readpref.Nearest()
+	}
+	return readpref.Primary()
+}
+
+// check sees that transactions are to be had, with these credentials.
+func (d *Database) check(ctx context.Context) error {
+	const op = "open MongoDB"
+	admin := d.client.Database("admin")
+	build, err := admin.RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}, d.readOptions).Raw()
+	if err == nil && documentOf(build, "ferretdb") != nil {
+		return refused("%s is FerretDB %s, which has no transactions: give a replica set of MongoDB", d.config.name(), textAt(build, "ferretdb", "version"))
+	}
+	var hello bson.Raw
+	if err == nil {
+		hello, err = admin.RunCommand(ctx, bson.D{{Key: "isMaster", Value: 1}}, d.readOptions).Raw()
+	}
+	if err != nil {
+		return d.failure(op, err, before)
+	}
+	d.sharded = textAt(hello, "msg") == "isdbgrid"
+	switch {
+	case numberAt(hello, "maxWireVersion") < 8 && textAt(hello, "setName") != "":
+		return refused("%s is MongoDB %s: take 4.2 or later", d.config.name(), textAt(build, "version"))
+	case !d.sharded && textAt(hello, "setName") == "":
+		return refused("%s is a server alone, which has no transactions: start it with --replSet and initiate the set, one member is enough", d.config.name())
+	}
+	_, err = d.Collections(ctx) // for which a user is needed where users are
+	return err
+}
+
+func refused(format string, args ...any) error {
+	return &db.Error{Class: db.Fatal, Code: "product", Op: "open MongoDB", Err: fmt.Errorf(format, args...)}
+}
+
+// Close closes all connections; open sessions fail from then on.
+func (d *Database) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), abortTimeout)
+	defer cancel()
+	if err := d.client.Disconnect(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+// Limits are those of a document and of a transaction. Sessions share the library's pool
+// of connections.
+func (*Database) Limits() db.Limits {
+	return db.Limits{Value: maxValue, Commit: maxCommit, Connectionless: true}
+}
+
+// Claim says what MongoDB promises of transactions that commit with write concern majority.
+// The parameters of the URL change what is asked of the server and not what is claimed: a
+// weaker claim is asked for by the name of the isolation.
+func (*Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
+
+// Info asks the server what it is, and how it is set up.
+func (d *Database) Info(ctx context.Context) (db.Info, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.config.timeout)
+	defer cancel()
+	admin := d.client.Database("admin")
+	build, err := admin.RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}, d.readOptions).Raw()
+	if err != nil {
+		return db.Info{}, d.failure("ask MongoDB what it is", err, before)
+	}
+	info := db.Info{Name: "MongoDB", Version: textAt(build, "version")}
+	if config, err := admin.RunCommand(ctx, bson.D{{Key: "replSetGetConfig", Value: 1}}, d.readOptions).Raw(); err == nil {
+		info.Add("replica set", "%s, %d members", textAt(config, "config", "_id"), elements(documentOf(config, "config", "members")))
+		info.Add("electionTimeoutMillis", "%d", numberAt(config, "config", "settings", "electionTimeoutMillis"))
+	}
+	if shards, err := admin.RunCommand(ctx, bson.D{{Key: "listShards", Value: 1}}, d.readOptions).Raw(); d.sharded && err == nil {
+		info.Add("shards", "%d", elements(documentOf(shards, "shards")))
+	}
+	info.Add("write concern", "%s", d.config.w)
+	info.Add("read concern", "%s", d.config.readConcern)
+	if d.config.secondary {
+		info.Add("read preference", "secondary: what only reads is outside any transaction and may be old")
+	}
+	info.Add("timeout of a call", "%v", d.config.timeout)
+	return info, nil
+}
+
+// Footprint returns the bytes of the collections and of their indexes on disk, of one copy
+// of the data.
+func (d *Database) Footprint(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.config.timeout)
+	defer cancel()
+	stats, err := d.data.RunCommand(ctx, bson.D{{Key: "dbStats", Value: 1}}, d.readOptions).Raw()
+	if err != nil {
+		return 0, d.failure("ask for the size of the database", err, before)
+	}
+	return numberAt(stats, "storageSize") + numberAt(stats, "indexSize"), nil
+}

@@ -1,0 +1,354 @@
+package mongodb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"stroppy/internal/db"
+)
+
+// session is a db.DocumentSession over the library's session, which stays the same as long
+// as this one: the server gives up what an earlier transaction of it has left open when a
+// later one begins, so that a lost commit does not keep its documents for a minute.
+// Commands go over whichever connection of the library's pool is free.
+type session struct {
+	db      *Database
+	library *mongo.Session
+	outside bool // the transaction only reads, and is no transaction of the server's
+
+	open, readOnly bool // the transaction
+	broken, closed bool
+	ctx            context.Context // of the open transaction, with its time-out and the library's session
+	cancel         context.CancelFunc
+
+	command command
+	values  []db.Value // that Find and FindAndUpdate have handed out since Begin
+	row     []db.Value // that Scan hands out
+}
+
+// DocumentSession implements db.Documents. options.Mode means nothing here: every command
+// waits for its answer.
+func (d *Database) DocumentSession(_ context.Context, o db.SessionOptions) (db.DocumentSession, error) {
+	name, err := isolations.Name(o.Isolation)
+	if err != nil {
+		return nil, err
+	}
+	if o.Isolation == "" {
+		name = d.config.readConcern
+	}
+	library, err := d.client.StartSession(d.config.sessionOptions(name))
+	if err != nil {
+		return nil, d.failure("open a session", err, before)
+	}
+	return &session{db: d, library: library}, nil
+}
+
+// Errors that are frequent are one value, because each would be allocated.
+var (
+	errBroken error = &db.Error{
+		Class: db.Unavailable, Op: "use the session", Err: errors.New("its server did not answer the last call: reset the session first"),
+	}
+	errClosed = db.Fatalf("use the session", "it is closed: open a new one")
+	errNone   = db.Fatalf("use the session", "no transaction is open: begin one first")
+)
+
+func (s *session) usable() error {
+	switch {
+	case s.closed:
+		return errClosed
+	case s.broken:
+		return errBroken
+	}
+	return nil
+}
+
+// Begin starts a transaction; nothing is sent. With readPreference=secondary one that only
+// reads is none: no transaction can ask a secondary.
+func (s *session) Begin(ctx context.Context, readOnly bool) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return &db.Error{Class: db.Aborted, Code: "cancelled", Op: "begin", Err: err}
+	}
+	s.values = s.values[:0]
+	s.open, s.readOnly = true, readOnly
+	s.outside = readOnly && s.db.config.secondary
+	if !s.outside {
+		if err := s.library.StartTransaction(); err != nil {
+			s.open = false
+			return db.Fatalf("begin", "%w", err)
+		}
+	}
+	s.begin(ctx)
+	return nil
+}
+
+// begin makes the context of what is asked from here on. One time-out is for all commands
+// of a transaction but its commit, because each of its own costs more than its command.
+func (s *session) begin(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, s.db.config.timeout)
+	s.ctx, s.cancel = mongo.NewSessionContext(limited, s.library), cancel
+}
+
+// ready refuses a command for which no transaction is open.
+func (s *session) ready() error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if !s.open {
+		return errNone
+	}
+	return nil
+}
+
+// run sends a command in the open transaction and returns the answer.
+func (s *session) run(op string, command []byte) ([]byte, error) {
+	var answer bson.Raw
+	var err error
+	if s.outside {
+		answer, err = s.db.data.RunCommand(s.ctx, bson.Raw(command), s.db.readOptions).Raw()
+	} else {
+		answer, err = s.db.data.RunCommand(s.ctx, bson.Raw(command)).Raw()
+	}
+	if err != nil {
+		return nil, s.lose(s.db.failure(op, err, before))
+	}
+	return answer, nil
+}
+
+// lose ends the transaction because of e, and the session if it must be Reset.
+func (s *session) lose(e *db.Error) error {
+	s.broken = e.Class == db.Unknown || e.Class == db.Unavailable
+	s.abort()
+	return e
+}
+
+// abort gives up the open transaction. What the server still has of it would keep its
+// documents from others, so it hears of it, in a time of its own.
+func (s *session) abort() {
+	if !s.open {
+		return
+	}
+	s.open = false
+	s.cancel()
+	if s.outside {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), min(abortTimeout, s.db.config.timeout))
+	defer cancel()
+	_ = s.library.AbortTransaction(ctx) // a server that does not hear it gives up by itself
+}
+
+// Find implements db.DocumentSession.
+func (s *session) Find(_ context.Context, c *db.Collection, ids []db.Value, out []db.Document) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	const op = "find documents"
+	command := s.command.find(c, ids)
+	if s.outside {
+		command = s.command.concerned(s.db.config.concern())
+	}
+	answer, err := s.run(op, command)
+	if err != nil {
+		return err
+	}
+	cursor := documentOf(answer, "cursor")
+	if numberAt(cursor, "id") != 0 {
+		return s.lose(db.Fatalf(op, "%d documents are more than one answer holds: ask for fewer", len(ids)))
+	}
+	for i := range out {
+		out[i] = db.Document{}
+	}
+	err = each(documentOf(cursor, "firstBatch"), func(_ []byte, _ bsoncore.Type, raw []byte) error {
+		values, err := s.take(c, raw)
+		if err != nil {
+			return err
+		}
+		for i := range ids {
+			if ids[i].Int == values[db.ID].Int && bytes.Equal(ids[i].Text, values[db.ID].Text) {
+				out[i] = db.Document{Found: true, Values: values}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return s.lose(db.Fatalf(op, "%w", err))
+	}
+	return nil
+}
+
+// take decodes a document, whose values last until the next Begin: where the list of them
+// grows, earlier ones stay where they are.
+func (s *session) take(c *db.Collection, raw []byte) ([]db.Value, error) {
+	start := len(s.values)
+	values, err := decode(s.values, c, raw)
+	if err != nil {
+		return nil, err
+	}
+	s.values = values
+	return values[start:len(values):len(values)], nil
+}
+
+// Insert implements db.DocumentSession.
+func (s *session) Insert(_ context.Context, c *db.Collection, documents ...[]db.Value) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	command, err := s.command.insert(c, documents)
+	if err != nil {
+		return s.lose(db.Fatalf("insert into "+c.Name, "%w", err))
+	}
+	_, err = s.run("insert", command)
+	return err
+}
+
+// Update implements db.DocumentSession.
+func (s *session) Update(_ context.Context, u *db.Update, ids, args []db.Value) (int, error) {
+	if err := s.ready(); err != nil {
+		return 0, err
+	}
+	if len(args) != len(ids)*u.Arguments() {
+		return 0, s.lose(db.Fatalf("update "+u.Collection.Name, "%d documents and %d arguments", len(ids), len(args)))
+	}
+	answer, err := s.run("update", s.command.update(u, ids, args))
+	return int(numberAt(answer, "n")), err
+}
+
+// FindAndUpdate implements db.DocumentSession.
+func (s *session) FindAndUpdate(_ context.Context, u *db.Update, id db.Value, args []db.Value) (before db.Document, err error) {
+	if err := s.ready(); err != nil {
+		return before, err
+	}
+	if len(args) != u.Arguments() {
+		return before, s.lose(db.Fatalf("update "+u.Collection.Name, "%d arguments", len(args)))
+	}
+	answer, err := s.run("find and update", s.command.findAndUpdate(u, id, args))
+	if err != nil {
+		return before, err
+	}
+	raw := documentOf(answer, "value")
+	if raw == nil {
+		return before, nil
+	}
+	if before.Values, err = s.take(u.Collection, raw); err != nil {
+		return db.Document{}, s.lose(db.Fatalf("update "+u.Collection.Name, "%w", err))
+	}
+	before.Found = true
+	return before, nil
+}
+
+// Commit implements db.DocumentSession. Until its time-out the library repeats a commit
+// whose answer was lost, with write concern majority whatever was asked for, as its
+// specification says (https://github.com/mongodb/specifications, transactions). What is
+// not known then is Unknown.
+func (s *session) Commit(ctx context.Context) error {
+	if err := s.ready(); err != nil {
+		return err
+	}
+	s.open = false
+	s.cancel()
+	if s.outside {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(ctx, s.db.config.timeout)
+	defer cancel()
+	err := s.library.CommitTransaction(limited)
+	if err == nil {
+		return nil
+	}
+	e := s.db.failure("commit", err, committing)
+	if s.readOnly && e.Class == db.Unknown {
+		e = s.db.failure("commit", err, before) // nothing was to be applied
+	}
+	s.broken = e.Class == db.Unknown || e.Class == db.Unavailable
+	// After a time-out the library has the transaction for open yet. An abort could come
+	// before the commit at one shard and behind it at another, so none is sent: one whose
+	// time is over before it begins tells the library alone.
+	ended, cancel := context.WithTimeout(context.Background(), -1)
+	defer cancel()
+	_ = s.library.AbortTransaction(ended)
+	return e
+}
+
+// Rollback implements db.DocumentSession.
+func (s *session) Rollback(context.Context) error {
+	s.abort()
+	return nil
+}
+
+// Scan implements db.DocumentSession.
+func (s *session) Scan(ctx context.Context, c *db.Collection, from db.Value, limit int, document func([]db.Value) error) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	op := "read " + c.Name
+	limited, cancel := context.WithTimeout(ctx, scanFactor*s.db.config.timeout)
+	defer cancel()
+	collection := s.db.scanned
+	if s.open && !s.outside {
+		collection = s.db.data
+	}
+	s.command.b = s.command.filter(c, from)
+	find := options.Find().SetSort(sortByID).SetLimit(int64(limit))
+	if limit > 0 {
+		find.SetBatchSize(int32(limit) + 1) // of which the server closes the cursor with its first answer
+	}
+	cursor, err := collection.Collection(c.Name).Find(mongo.NewSessionContext(limited, s.library), bson.Raw(s.command.b), find)
+	if err != nil {
+		return s.lose(s.db.failure(op, err, before))
+	}
+	var stopped error
+	for stopped == nil && cursor.Next(limited) {
+		if s.row, stopped = decode(s.row[:0], c, cursor.Current); stopped == nil {
+			stopped = document(s.row)
+		} else {
+			stopped = db.Fatalf(op, "%w", stopped)
+		}
+	}
+	err = cursor.Err()
+	if closed := cursor.Close(limited); err == nil && stopped == nil {
+		err = closed
+	}
+	switch {
+	case stopped != nil:
+		s.abort()
+		return stopped
+	case err != nil:
+		return s.lose(s.db.failure(op, err, before))
+	}
+	return nil
+}
+
+// Reset implements db.DocumentSession: it sees that a server can be asked.
+func (s *session) Reset(ctx context.Context) error {
+	if s.closed {
+		return errClosed
+	}
+	s.abort()
+	s.broken = true
+	limited, cancel := context.WithTimeout(ctx, s.db.config.timeout)
+	defer cancel()
+	if err := s.db.client.Ping(limited, s.db.preference()); err != nil {
+		return s.db.failure("reset the session", err, before)
+	}
+	s.broken = false
+	return nil
+}
+
+// Close implements db.DocumentSession.
+func (s *session) Close() error {
+	s.abort()
+	if !s.closed {
+		s.closed = true
+		s.library.EndSession(context.Background())
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package mongodb
+
+import (
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"stroppy/internal/db/address"
+)
+
+const (
+	// defaultTimeout is longer than an election of a replica set whose election time-out is
+	// short, so that most commits which it interrupts are answered by the next primary.
+	defaultTimeout = 5 * time.Second
+	// defaultDatabase is where a URL that names no database has its collections.
+	defaultDatabase = "stroppy"
+	// maxW is the most members of a replica set with a vote
+	// (https://www.mongodb.com/docs/v4.2/reference/limits/).
+	maxW = 7
+	// heartbeat is how often each server is asked what it is. The library's own time, 10 s,
+	// would be the outage that a silent server makes.
+	heartbeat = time.Second
+	// connectTimeout bounds a connection and each heartbeat.
+	connectTimeout = 2 * time.Second
+)
+
+type config struct {
+	servers        []string // host:port
+	user, password string
+	database       string
+	authSource     string
+	replicaSet     string
+	direct         bool // the server that is named alone, whatever it is
+	timeout        time.Duration
+	w              string // of a commit: majority, or a number of members
+	readConcern    string // of a transaction at the default isolation
+	secondary      bool   // readPreference=secondary: what only reads asks a secondary, outside any transaction
+	tls            url.Values
+}
+
+// style is how a MongoDB URL is written; 27017 is mongod's and mongos's port.
+var style = address.Style{Product: "MongoDB", Server: "server", Port: "27017", Form: "mongodb://[USER:PASSWORD@]HOST:PORT,HOST:PORT[/DATABASE]"}
+
+// parseURL reads mongodb://[user:password@]h1[:27017],h2[/database][?…]. No error repeats
+// the password.
+func parseURL(text string) (config, error) {
+	c := config{database: defaultDatabase, timeout: defaultTimeout, w: "majority", readConcern: snapshot, tls: url.Values{}}
+	rest, ok := strings.CutPrefix(text, "mongodb://")
+	if !ok {
+		return c, errors.New("read the database URL: it does not begin with mongodb://")
+	}
+	keep := func(name string) address.Option {
+		return func(value string) error {
+			c.tls.Set(name, value)
+			return nil
+		}
+	}
+	u, err := style.Parse(rest, address.Options{
+		"authSource": address.Text(&c.authSource), "replicaSet": address.Text(&c.replicaSet),
+		"directConnection": address.Choice(&c.direct, "false", "true"),
+		"timeout":          address.Time(&c.timeout, time.Millisecond),
+		"w":                readW(&c.w),
+		"readConcernLevel": address.Word(&c.readConcern, snapshot, majority, local),
+		"readPreference":   address.Choice(&c.secondary, "primary", "secondary"),
+		"tls":              keep("tls"), "tlsCAFile": keep("tlsCAFile"), "tlsCertificateKeyFile": keep("tlsCertificateKeyFile"), "tlsInsecure": keep("tlsInsecure"),
+	})
+	c.servers, c.user, c.password = u.Servers, u.User, u.Password
+	if u.Path != "" {
+		c.database = u.Path
+	}
+	switch {
+	case err != nil:
+		return c, err
+	case u.Account && (c.user == "" || c.password == ""):
+		return c, style.Errorf("before the @ stand a user and a password, user:password@")
+	case strings.ContainsAny(c.database, `/\. "$*<>:|?`):
+		return c, style.Errorf("%q is no name of a database", c.database)
+	case c.direct && len(c.servers) > 1:
+		return c, style.Errorf("directConnection=true is for one server, and %d are named", len(c.servers))
+	}
+	return c, nil
+}
+
+func readW(to *string) address.Option {
+	return func(value string) error {
+		if *to = value; value == "majority" {
+			return nil
+		}
+		if n, err := strconv.Atoi(value); err != nil || n < 1 || n > maxW {
+			return errors.New("is neither majority, the default, nor a number of members from 1 to 7")
+		}
+		return nil
+	}
+}
+
+// options are the library's. Commands outside a transaction that read carry the read
+// concern of the client, and those that write its write concern.
+func (c *config) options() (*options.ClientOptions, error) {
+	o := options.Client()
+	if len(c.tls) > 0 { // of which the library reads the files
+		o.ApplyURI("mongodb://unused/?" + c.tls.Encode())
+	}
+	o.SetHosts(c.servers).SetDirect(c.direct).SetAppName("stroppy").
+		SetConnectTimeout(connectTimeout).SetHeartbeatInterval(heartbeat).SetServerSelectionTimeout(c.timeout).
+		SetMaxPoolSize(0).SetMaxConnecting(16).SetRetryReads(false)
+	if c.replicaSet != "" {
+		o.SetReplicaSet(c.replicaSet)
+	}
+	if c.user != "" {
+		o.SetAuth(options.Credential{Username: c.user, Password: c.password, AuthSource: c.authSource})
+	}
+	if err := o.Validate(); err != nil {
+		return nil, style.Errorf("%w", err)
+	}
+	return o, nil
+}
+
+func (c *config) writeConcern() *writeconcern.WriteConcern {
+	if n, err := strconv.Atoi(c.w); err == nil {
+		return &writeconcern.WriteConcern{W: n}
+	}
+	return writeconcern.Majority()
+}
+
+// concern is what a read outside a transaction is to have: from there snapshot is not known
+// to servers before 5.0.
+func (c *config) concern() string {
+	if c.readConcern == snapshot {
+		return majority
+	}
+	return c.readConcern
+}
+
+// sessionOptions are those of a session whose transactions have a read concern.
+func (c *config) sessionOptions(readConcern string) *options.SessionOptionsBuilder {
+	return options.Session().SetCausalConsistency(true).SetDefaultTransactionOptions(
+		options.Transaction().SetReadConcern(&readconcern.ReadConcern{Level: readConcern}).SetWriteConcern(c.writeConcern()))
+}

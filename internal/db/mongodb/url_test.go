@@ -1,0 +1,65 @@
+package mongodb
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/drivertest"
+)
+
+func TestParseURL(t *testing.T) {
+	c, err := parseURL("mongodb://u:p%40@h1,h2:99/bank?timeout=3s&w=2&readConcernLevel=majority&readPreference=secondary&replicaSet=rs&authSource=admin")
+	got := fmt.Sprintln(c.servers, c.user, c.password, c.database, c.timeout, c.w, c.readConcern, c.secondary, c.replicaSet, c.authSource, c.direct)
+	if want := "[h1:27017 h2:99] u p@ bank 3s 2 majority true rs admin false\n"; err != nil || got != want {
+		t.Errorf("read as %s, %v, want %s", got, err, want)
+	}
+	if c, err = parseURL("mongodb://h"); err != nil || c.database != "stroppy" || c.w != majority || c.readConcern != snapshot || c.timeout != defaultTimeout {
+		t.Errorf("read as %+v, %v", c, err)
+	}
+	for text, says := range map[string]string{
+		"mongo://h":                             "does not begin with mongodb://",
+		"mongodb://h,h":                         "named twice",
+		"mongodb://:p@h":                        "stand a user and a password",
+		"mongodb://u@h":                         "stand a user and a password",
+		"mongodb://h/a.b":                       "no name of a database",
+		"mongodb://h?timeout=no":                "is no time",
+		"mongodb://h?timeuot=3s":                "timeout",
+		"mongodb://h?w=0":                       "neither majority",
+		"mongodb://h?w=8":                       "neither majority",
+		"mongodb://h?readConcernLevel=strong":   "snapshot",
+		"mongodb://h1,h2?directConnection=true": "is for one server",
+	} {
+		if _, err := parseURL(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %q", text, err, says)
+		}
+	}
+}
+
+func TestPasswords(t *testing.T) {
+	drivertest.Passwords(t, "mongodb", "h1:98,h2:99", []string{"", "/bank", "/bank?timeout=3s"}, "/?#", func(text string) (drivertest.Account, error) {
+		c, err := parseURL(text)
+		return drivertest.Account{User: c.user, Password: c.password, Servers: strings.Join(c.servers, ",")}, err
+	})
+}
+
+// TestUnreachable: whoever cannot be reached is one sentence within ten seconds.
+func TestUnreachable(t *testing.T) {
+	for text, says := range map[string]string{
+		"mongodb://127.0.0.1:1":                          "connection refused",
+		"mongodb://u:s3cr3t@127.0.0.1:1":                 "no server answers within 5s",
+		"mongodb://h.invalid":                            "no server answers",
+		"mongodb://h?tls=true&tlsCAFile=/nonexistent/ca": "/nonexistent/ca",
+	} {
+		began := time.Now()
+		_, err := Open(t.Context(), text)
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "s3cr3t") || strings.Contains(err.Error(), "\n") || took > 10*time.Second {
+			t.Errorf("%s: %v after %v, want %q", text, err, took, says)
+		}
+		if class := db.ClassOf(err); class != db.Unavailable && class != db.Fatal {
+			t.Errorf("%s is of class %v", text, class)
+		}
+	}
+}

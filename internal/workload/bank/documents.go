@@ -1,0 +1,164 @@
+package bank
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/dataset"
+)
+
+// documentStyles are the styles of the transaction. One that is locked writes each account
+// before it decides, which is what keeps other transactions from it.
+var documentStyles = map[string]workload.DocumentStyle{
+	Atomic: workload.DocumentsAdd, Locked: workload.DocumentsLock, RMW: workload.DocumentsWrite,
+}
+
+// documentModel is the bank on a database of documents. An account's id is what its key is
+// in a key-value store, without the prefix.
+type documentModel struct {
+	*dataset.Documents
+	config    *Config
+	documents *workload.StateDocuments
+}
+
+// newDocumentModel fills in what the configuration leaves to the data model.
+func newDocumentModel(database db.Documents, c *Config) (model, error) {
+	c.Update, c.Mode = cmp.Or(c.Update, Atomic), cmp.Or(c.Mode, workload.Interactive)
+	if c.AuditAge > 0 {
+		return nil, errNoPast
+	}
+	m := &documentModel{config: c, documents: workload.NewStateDocuments(tableAccount, tableLedger, db.Decimal, true)}
+	m.Documents = dataset.NewDocuments(kind, database, dataset.Contents{
+		Things: []*db.Collection{m.documents.Objects}, Others: []*db.Collection{m.documents.Ledger}, Put: m.put,
+	})
+	return m, nil
+}
+
+// put inserts the accounts from ≤ n < to.
+func (m *documentModel) put(ctx context.Context, s db.DocumentSession, n dataset.Metadata, from, to uint64) error {
+	f, accounts := newFormula(n.Seed), make([][]db.Value, 0, to-from)
+	for i := from; i < to; i++ {
+		accounts = append(accounts, workload.ObjectValues(appendAccountText(nil, f.key(i)), workload.State{Balance: f.opening(i)}))
+	}
+	return s.Insert(ctx, m.documents.Objects, accounts...)
+}
+
+// AppendID implements workload.DocumentLogic.
+func (h *chooser) AppendID(dst []byte, n uint64) []byte {
+	return appendAccountText(dst, h.formula.key(n))
+}
+
+func (m *documentModel) session(ctx context.Context) (db.DocumentSession, error) {
+	return m.Database.DocumentSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
+}
+
+func (m *documentModel) client(ctx context.Context, h *chooser) (load.Client, error) {
+	s, err := m.session(ctx)
+	style := documentStyles[m.config.Update]
+	h.guarded = style == workload.DocumentsAdd
+	return workload.NewDocumentClient(s, h, m.documents, rules, style), err
+}
+
+func (m *documentModel) audits(ctx context.Context) (auditSession, error) {
+	s, err := m.session(ctx)
+	return &documentAudits{DocumentSession: s, accounts: m.documents.Objects}, err
+}
+
+// documentAudits reads accounts of a database of documents, in one transaction an audit.
+type documentAudits struct {
+	db.DocumentSession
+	accounts *db.Collection
+
+	ids   [maxKeys]db.Value // of one Find
+	found [maxKeys]db.Document
+}
+
+func (s *documentAudits) all(ctx context.Context, a *auditor, tx *history.Transaction) error {
+	if err := s.Begin(ctx, true); err != nil {
+		return err
+	}
+	err := s.Scan(ctx, s.accounts, db.Value{Null: true}, 0, func(account []db.Value) error { return addDocument(a, tx, account) })
+	if err != nil {
+		return err
+	}
+	return s.Commit(ctx)
+}
+
+// addDocument adds an account to an audit.
+func addDocument(a *auditor, tx *history.Transaction, account []db.Value) error {
+	state, ok := workload.StateOf(account)
+	if !ok {
+		return db.Fatalf("read "+string(account[db.ID].Text), "one of its fields is missing, which no transaction takes away")
+	}
+	if key, ok := accountOf(account[db.ID].Text); ok {
+		a.add(tx, key, state)
+	}
+	return nil
+}
+
+func (s *documentAudits) sample(ctx context.Context, a *auditor, tx *history.Transaction) error {
+	if err := s.Begin(ctx, true); err != nil {
+		return err
+	}
+	for ops := range slices.Chunk(tx.Ops, maxKeys) {
+		ids, found := s.ids[:len(ops)], s.found[:len(ops)]
+		for i := range ops {
+			ids[i].Text = a.AppendID(ids[i].Text[:0], ops[i].Object)
+		}
+		if err := s.Find(ctx, s.accounts, ids, found); err != nil {
+			return err
+		}
+		for i := range found {
+			if !found[i].Found {
+				continue
+			}
+			if err := addDocument(a, tx, found[i].Values); err != nil {
+				return cmp.Or(s.Rollback(ctx), err)
+			}
+		}
+	}
+	return s.Commit(ctx)
+}
+
+func (m *documentModel) download(ctx context.Context, e *endRows) error {
+	return m.With(ctx, func(s db.DocumentSession) error {
+		err := s.Scan(ctx, m.documents.Objects, db.Value{Null: true}, 0, func(account []db.Value) error {
+			key, known := accountOf(account[db.ID].Text)
+			state, whole := workload.StateOf(account)
+			if made, err := e.account(key, known && whole, state); made {
+				return err
+			}
+			return e.end.Unexpected(fmt.Sprintf("an account %q, which the load did not make", account[db.ID].Text))
+		})
+		if err != nil {
+			return fmt.Errorf("download the accounts: %w", err)
+		}
+		err = s.Scan(ctx, m.documents.Ledger, db.Value{Null: true}, 0, func(transfer []db.Value) error {
+			e.report.Row()
+			return m.documents.Legs(transfer, e.documentLeg)
+		})
+		if err != nil {
+			return fmt.Errorf("download the ledger: %w", err)
+		}
+		return nil
+	})
+}
+
+// documentLeg keeps a leg of a transfer.
+func (e *endRows) documentLeg(l workload.Leg) error {
+	if l.Row.Mark == history.Tombstone {
+		return e.end.Row(l.Row)
+	}
+	key, known := accountOf(l.Object)
+	if !known || !l.Whole {
+		return e.end.Unexpected(fmt.Sprintf("a leg of transfer %v on %q, an account that no formula makes, or without an amount or a version", l.Row.Transaction, l.Object))
+	}
+	l.Row.Object = e.formula.number(key)
+	return e.end.Row(l.Row)
+}

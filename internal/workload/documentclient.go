@@ -1,0 +1,448 @@
+package workload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+)
+
+// StateDocuments are the collections of objects that transactions add amounts to, and of
+// their ledger, in a database of documents. The ledger has a document a transaction, whose
+// id is the transaction's and whose legs are a list in the order of the operations. A
+// tombstone has no legs.
+type StateDocuments struct {
+	Objects *db.Collection
+	Ledger  *db.Collection // nil: none is kept
+
+	debit  *db.Update // adds an amount if at least so much is there
+	credit *db.Update // adds an amount whatever is there
+	lock   *db.Update // writes the transaction's id, so that nobody else writes the object
+	write  *db.Update // writes a whole state
+}
+
+// The places of the fields among the values of an object.
+const (
+	placeBalance = 1 + iota
+	placeVersion
+	placeLast
+)
+
+// The places of the fields of a leg.
+const (
+	legObject = iota
+	legAmount
+	legVersion
+	legFields
+)
+
+// NewStateDocuments makes the collections. With an empty name no ledger is kept.
+func NewStateDocuments(objects, ledger string, amount db.Type, nonNegative bool) *StateDocuments {
+	d := &StateDocuments{Objects: &db.Collection{Name: objects, ID: db.Text, Fields: []db.Field{
+		{Name: "balance", Type: amount, NonNegative: nonNegative}, {Name: "version", Type: db.Integer}, {Name: "last_transfer", Type: db.Integer},
+	}}}
+	if ledger != "" {
+		d.Ledger = &db.Collection{Name: ledger, ID: db.Integer, List: "legs", Items: []db.Field{
+			{Name: "object", Type: db.Text}, {Name: "amount", Type: amount}, {Name: "version", Type: db.Integer},
+		}}
+	}
+	added, last := []int{placeBalance, placeVersion}, []int{placeLast}
+	d.credit = &db.Update{Collection: d.Objects, Add: added, Set: last}
+	d.debit = d.credit
+	if nonNegative {
+		d.debit = &db.Update{Collection: d.Objects, AtLeast: placeBalance, Add: added, Set: last}
+	}
+	d.lock = &db.Update{Collection: d.Objects, Set: last}
+	d.write = &db.Update{Collection: d.Objects, Set: []int{placeBalance, placeVersion, placeLast}}
+	return d
+}
+
+// ObjectValues are the values of the document of an object with an id.
+func ObjectValues(id []byte, s State) []db.Value {
+	return []db.Value{{Text: id}, {Int: s.Balance}, {Int: s.Version}, {Int: s.Last}}
+}
+
+// StateOf reads the values of an object; false if one is not there.
+func StateOf(values []db.Value) (s State, ok bool) {
+	for _, v := range values {
+		if v.Null {
+			return State{}, false
+		}
+	}
+	return State{Balance: values[placeBalance].Int, Version: values[placeVersion].Int, Last: values[placeLast].Int}, true
+}
+
+// Leg is one leg of a document of the ledger.
+type Leg struct {
+	Row    history.Row // without its object
+	Object []byte      // the id of the object; valid as long as the values are
+	Whole  bool        // no field is missing
+}
+
+// Legs hands each leg of a document of the ledger to leg. Of a tombstone it is one without
+// an object whose row is marked.
+func (d *StateDocuments) Legs(values []db.Value, leg func(l Leg) error) error {
+	id, rest := history.ID(values[db.ID].Int), values[d.Ledger.Width():]
+	if len(rest) == 0 {
+		return leg(Leg{Row: history.Row{Transaction: id, Mark: history.Tombstone}, Whole: true})
+	}
+	for n := uint32(0); len(rest) > 0; n++ {
+		item := rest[:legFields]
+		rest = rest[legFields:]
+		err := leg(Leg{
+			Row:    history.Row{Transaction: id, Number: n, Amount: item[legAmount].Int, Version: uint64(item[legVersion].Int)},
+			Object: item[legObject].Text, Whole: !item[legObject].Null && !item[legAmount].Null && !item[legVersion].Null,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DocumentLogic is what a workload's transactions are on StateDocuments.
+type DocumentLogic interface {
+	Next(tx *history.Transaction)
+	// AppendID appends the id of an object's document.
+	AppendID(dst []byte, object uint64) []byte
+	// Refusal is the reason for which what was read forbids the transaction; 0: none. In
+	// the style DocumentsAdd a debit is refused by its own condition besides.
+	Refusal(tx *history.Transaction) history.Reason
+}
+
+// DocumentStyle is how a DocumentClient changes its objects.
+type DocumentStyle uint8
+
+// The styles.
+const (
+	DocumentsAdd   DocumentStyle = iota // adds to each, which returns what it was before
+	DocumentsLock                       // locks each by a write, then writes all states
+	DocumentsWrite                      // reads all, then writes all states
+)
+
+// DocumentClient runs one client's transactions on a session of its own. Its buffers grow
+// to the longest transaction and are then used again.
+type DocumentClient struct {
+	DocumentLogic
+	db.DocumentSession
+	documents *StateDocuments
+	rules     Rules
+	style     DocumentStyle
+
+	keys  [][]byte   // the ids of the operations' objects
+	made  []int64    // the versions that the operations make
+	ids   []db.Value // of the documents of one call
+	args  []db.Value
+	entry [1][]db.Value // of the ledger
+	found []db.Document
+}
+
+// NewDocumentClient returns the client of a session.
+func NewDocumentClient(s db.DocumentSession, logic DocumentLogic, documents *StateDocuments, rules Rules, style DocumentStyle) *DocumentClient {
+	return &DocumentClient{DocumentSession: s, DocumentLogic: logic, documents: documents, rules: rules, style: style}
+}
+
+// errMeanwhile says that what one command found is not what the next one found.
+var errMeanwhile = &db.Error{
+	Class: db.Aborted, Op: "change the objects of a transaction",
+	Err: errors.New("another client has changed one of them since it was read"),
+}
+
+// Attempt implements load.Client.
+func (c *DocumentClient) Attempt(ctx context.Context, tx *history.Transaction) error {
+	Forget(tx)
+	err := c.attempt(ctx, tx)
+	if db.ConstraintOf(err) == db.UniqueKey {
+		// Only the ledger's id can be there already: the transaction is applied, or a
+		// look-up has closed its id.
+		err = load.ErrAlreadyApplied
+	}
+	return Ended(tx, err, c.rules)
+}
+
+func (c *DocumentClient) attempt(ctx context.Context, tx *history.Transaction) error {
+	for len(c.keys) < len(tx.Ops) {
+		c.keys, c.made = append(c.keys, nil), append(c.made, 0)
+	}
+	for i := range tx.Ops {
+		c.keys[i] = c.AppendID(c.keys[i][:0], tx.Ops[i].Object)
+	}
+	readOnly := tx.Kind.ReadOnly()
+	if err := c.Begin(ctx, readOnly); err != nil {
+		return err
+	}
+	switch {
+	case readOnly:
+		reason, err := c.read(ctx, tx, every)
+		return c.end(ctx, tx, reason, err)
+	case c.style == DocumentsAdd:
+		return c.add(ctx, tx)
+	}
+	var reason history.Reason
+	var err error
+	if c.style == DocumentsLock {
+		reason, err = c.lock(ctx, tx)
+	} else {
+		reason, err = c.read(ctx, tx, every)
+	}
+	if err == nil && reason == 0 {
+		reason = c.Refusal(tx)
+	}
+	if err == nil && (reason == 0 || c.style == DocumentsLock) {
+		err = c.write(ctx, tx, reason == 0)
+	}
+	if err == nil && reason == 0 {
+		err = c.log(ctx, tx)
+	}
+	return c.end(ctx, tx, reason, err)
+}
+
+// end commits a transaction, also one that is refused: what it has read is sure only once
+// it has committed, and the refusal rests on it.
+func (c *DocumentClient) end(ctx context.Context, tx *history.Transaction, reason history.Reason, err error) error {
+	if err == nil {
+		err = c.Commit(ctx)
+	}
+	if err == nil {
+		Decide(tx, reason)
+	}
+	return err
+}
+
+// refuse gives up a transaction that has changed objects, and what it has seen with it.
+func (c *DocumentClient) refuse(ctx context.Context, tx *history.Transaction, reason history.Reason) error {
+	err := c.Rollback(ctx)
+	if err == nil {
+		Forget(tx)
+		Decide(tx, reason)
+	}
+	return err
+}
+
+func every(*history.Op) bool { return true }
+
+// uncredited are the objects that a rule of the workload is about.
+func uncredited(op *history.Op) bool { return op.Amount <= 0 }
+
+// read finds the objects of the operations that are wanted in one round trip, and notes
+// them. The reason is that one is not there.
+func (c *DocumentClient) read(ctx context.Context, tx *history.Transaction, wanted func(*history.Op) bool) (reason history.Reason, err error) {
+	c.ids = c.ids[:0]
+	for i := range tx.Ops {
+		if wanted(&tx.Ops[i]) {
+			c.ids = append(c.ids, db.Value{Text: c.keys[i]})
+		}
+	}
+	if len(c.ids) == 0 {
+		return 0, nil
+	}
+	for len(c.found) < len(c.ids) {
+		c.found = append(c.found, db.Document{})
+	}
+	found := c.found[:len(c.ids)]
+	if err := c.Find(ctx, c.documents.Objects, c.ids, found); err != nil {
+		return 0, err
+	}
+	for i := range tx.Ops {
+		if !wanted(&tx.Ops[i]) {
+			continue
+		}
+		there, err := c.observe(ctx, tx, i, found[0])
+		if err != nil {
+			return 0, err
+		}
+		if !there {
+			reason = c.rules.Missing
+		}
+		found = found[1:]
+	}
+	return reason, nil
+}
+
+// observe notes what was found of the object of operation i; false if it is not there.
+// With an error the transaction is given up.
+func (c *DocumentClient) observe(ctx context.Context, tx *history.Transaction, i int, d db.Document) (there bool, err error) {
+	if !d.Found {
+		return false, nil
+	}
+	s, ok := StateOf(d.Values)
+	if !ok {
+		return false, cmp.Or(c.Rollback(ctx), error(db.Fatalf("read "+string(c.keys[i]), "one of its fields is missing, which no transaction takes away")))
+	}
+	Observe(&tx.Ops[i], s.Balance, s.Version, s.Last)
+	return true, nil
+}
+
+// add changes each object by its amount, which returns what it was before, the debits first:
+// as long as nothing is changed a refusal can be committed. Where the rule is over an object
+// that is only read, what it rests on is read first, and is what the transaction has
+// observed, whatever the changes find afterwards.
+func (c *DocumentClient) add(ctx context.Context, tx *history.Transaction) error {
+	if slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return !op.Write }) {
+		reason, err := c.read(ctx, tx, uncredited)
+		if err == nil && reason == 0 {
+			reason = c.Refusal(tx)
+		}
+		if err != nil || reason != 0 {
+			return c.end(ctx, tx, reason, err)
+		}
+	}
+	changed := false
+	for _, debits := range [...]bool{true, false} {
+		for i := range tx.Ops {
+			op := &tx.Ops[i]
+			if !op.Write || op.Amount < 0 != debits {
+				continue
+			}
+			reason, err := c.addTo(ctx, tx, i)
+			switch {
+			case err != nil:
+				return err
+			case reason != 0 && changed:
+				return c.refuse(ctx, tx, reason)
+			case reason != 0:
+				return c.end(ctx, tx, reason, nil)
+			}
+			changed = true
+		}
+	}
+	return c.end(ctx, tx, 0, c.log(ctx, tx))
+}
+
+// addTo changes the object of operation i. Where there is none that takes the change it
+// looks why.
+func (c *DocumentClient) addTo(ctx context.Context, tx *history.Transaction, i int) (reason history.Reason, err error) {
+	op, update := &tx.Ops[i], c.documents.credit
+	c.args = c.args[:0]
+	if op.Amount < 0 {
+		if update = c.documents.debit; update.AtLeast != 0 {
+			c.args = append(c.args, db.Value{Int: -op.Amount})
+		}
+	}
+	c.args = append(c.args, db.Value{Int: op.Amount}, db.Value{Int: 1}, db.Value{Int: int64(tx.ID)})
+	before, err := c.FindAndUpdate(ctx, update, db.Value{Text: c.keys[i]}, c.args)
+	if err != nil {
+		return 0, err
+	}
+	read := *op
+	if there, err := c.observe(ctx, tx, i, before); there || err != nil {
+		if c.made[i] = int64(op.Version) + 1; read.Observed {
+			*op = read
+		}
+		return 0, err
+	}
+	if update.AtLeast == 0 {
+		return c.rules.Missing, nil
+	}
+	reason, err = c.read(ctx, tx, func(o *history.Op) bool { return o == op })
+	switch {
+	case err != nil || reason != 0:
+		return reason, err
+	case op.Value+op.Amount >= 0:
+		return 0, cmp.Or(c.Rollback(ctx), error(errMeanwhile))
+	}
+	return c.rules.CheckFailed, nil
+}
+
+// lock writes each object, so that no other transaction changes it, and notes what it was
+// before. write puts the right state in the place of what was written.
+func (c *DocumentClient) lock(ctx context.Context, tx *history.Transaction) (reason history.Reason, err error) {
+	for i := range tx.Ops {
+		c.args = append(c.args[:0], db.Value{Int: int64(tx.ID)})
+		before, err := c.FindAndUpdate(ctx, c.documents.lock, db.Value{Text: c.keys[i]}, c.args)
+		if err != nil {
+			return 0, err
+		}
+		there, err := c.observe(ctx, tx, i, before)
+		if err != nil {
+			return 0, err
+		}
+		if !there {
+			reason = c.rules.Missing
+		}
+	}
+	return reason, nil
+}
+
+// write writes the states of the objects that were read, in one round trip: the new ones
+// if the transaction applies. What was locked and does not change gets what it had.
+func (c *DocumentClient) write(ctx context.Context, tx *history.Transaction, applies bool) error {
+	c.ids, c.args = c.ids[:0], c.args[:0]
+	for i := range tx.Ops {
+		op := &tx.Ops[i]
+		changes := applies && op.Write
+		if !op.Observed || !changes && c.style != DocumentsLock {
+			continue
+		}
+		s := State{op.Value, int64(op.Version), int64(op.Writer)}
+		if changes {
+			s = State{op.Value + op.Amount, int64(op.Version) + 1, int64(tx.ID)}
+			c.made[i] = s.Version
+		}
+		c.ids = append(c.ids, db.Value{Text: c.keys[i]})
+		c.args = append(c.args, db.Value{Int: s.Balance}, db.Value{Int: s.Version}, db.Value{Int: s.Last})
+	}
+	if len(c.ids) == 0 {
+		return nil
+	}
+	found, err := c.Update(ctx, c.documents.write, c.ids, c.args)
+	if err == nil && found != len(c.ids) {
+		err = cmp.Or(c.Rollback(ctx), error(errMeanwhile))
+	}
+	return err
+}
+
+// log inserts the transaction's document into the ledger.
+func (c *DocumentClient) log(ctx context.Context, tx *history.Transaction) error {
+	if c.documents.Ledger == nil {
+		return nil
+	}
+	c.args = append(c.args[:0], db.Value{Int: int64(tx.ID)})
+	for i := range tx.Ops {
+		if op := &tx.Ops[i]; op.Write {
+			c.args = append(c.args, db.Value{Text: c.keys[i]}, db.Value{Int: op.Amount}, db.Value{Int: c.made[i]})
+		}
+	}
+	c.entry[0] = c.args
+	return c.Insert(ctx, c.documents.Ledger, c.entry[:]...)
+}
+
+// ResolveUnknown implements load.Client. The tombstone takes the transaction's id in the
+// ledger, so that only one of the two can be there. Without a ledger the outcome stays
+// unknown. What is found counts only once it is committed: until then a server that is no
+// longer the primary could have shown it.
+func (c *DocumentClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
+	ledger := c.documents.Ledger
+	if ResolvedWithoutLookUp(tx) || ledger == nil {
+		return nil
+	}
+	if err := c.Begin(ctx, false); err != nil {
+		return err
+	}
+	var found [1]db.Document
+	id := []db.Value{{Int: int64(tx.ID)}}
+	if err := c.Find(ctx, ledger, id, found[:]); err != nil {
+		return err
+	}
+	applied := found[0].Found && len(found[0].Values) > ledger.Width()
+	if !found[0].Found {
+		if err := c.Insert(ctx, ledger, id); err != nil {
+			if db.ConstraintOf(err) == db.UniqueKey { // the next look-up finds it
+				err = errMeanwhile
+			}
+			return err
+		}
+	}
+	if err := c.Commit(ctx); err != nil {
+		return err
+	}
+	tx.Outcome = history.Aborted
+	if applied {
+		tx.Outcome = history.Committed
+	}
+	return nil
+}

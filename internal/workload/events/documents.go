@@ -1,0 +1,313 @@
+package events
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/load"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/dataset"
+)
+
+// documentModel is the log on a database of documents. A stream has a document that says
+// where it ends, and every piece of an entry one, whose id is what its key is in a
+// key-value store, without the prefix. A tombstone has no body.
+type documentModel struct {
+	*dataset.Documents
+	streams, pieces *db.Collection
+	advance         *db.Update // moves a stream's end on
+	setEnd          *db.Update
+}
+
+// The places of the fields among the values of a stream's end.
+const (
+	endPlace = 1 + iota
+	endWriter
+)
+
+// The places of the fields among the values of a piece.
+const (
+	pieceWriter = 1 + iota
+	pieceMember
+	pieceBody
+	pieceWidth
+)
+
+// newDocumentModel fills in what the configuration leaves to the data model.
+func newDocumentModel(database db.Documents, c *Config) (model, error) {
+	c.Mode = cmp.Or(c.Mode, workload.Interactive)
+	if c.Mode == workload.Procedure {
+		return nil, errNoProcedure
+	}
+	if err := c.limit(database, around); err != nil {
+		return nil, err
+	}
+	m := &documentModel{
+		streams: &db.Collection{Name: table + "_stream", ID: db.Integer, Fields: []db.Field{
+			{Name: "place", Type: db.Integer, NonNegative: true}, {Name: "writer", Type: db.Integer},
+		}},
+		pieces: &db.Collection{Name: table, ID: db.Text, Fields: []db.Field{
+			{Name: "writer", Type: db.Integer}, {Name: "member", Type: db.Integer}, {Name: "body", Type: db.Text},
+		}},
+	}
+	m.advance = &db.Update{Collection: m.streams, Add: []int{endPlace}, Set: []int{endWriter}}
+	m.setEnd = &db.Update{Collection: m.streams, Set: []int{endPlace, endWriter}}
+	m.Documents = dataset.NewDocuments(kind, database, dataset.Contents{
+		Things: []*db.Collection{m.streams}, Others: []*db.Collection{m.pieces},
+		Put: func(ctx context.Context, s db.DocumentSession, _ dataset.Metadata, from, to uint64) error { // streams without an entry
+			ends := make([][]db.Value, 0, to-from)
+			for stream := from; stream < to; stream++ {
+				ends = append(ends, endValues(stream, 0, 0))
+			}
+			return s.Insert(ctx, m.streams, ends...)
+		},
+	})
+	return m, nil
+}
+
+// endValues are the values of a stream's end.
+func endValues(stream, place uint64, writer history.ID) []db.Value {
+	return []db.Value{{Int: int64(stream)}, {Int: int64(place)}, {Int: int64(writer)}}
+}
+
+func (m *documentModel) client(ctx context.Context, a *appender) (load.Client, error) {
+	s, err := m.Database.DocumentSession(ctx, workload.SessionOptions(a.config.Isolation, a.config.Mode))
+	return &documentClient{appender: a, DocumentSession: s, model: m}, err
+}
+
+// download reads the streams' ends first and the entries then.
+func (m *documentModel) download(ctx context.Context, r *reader, report *dataset.Progress) error {
+	return m.With(ctx, func(s db.DocumentSession) error {
+		ends := map[uint64]uint64{}
+		err := s.Scan(ctx, m.streams, db.Value{Null: true}, 0, func(end []db.Value) error {
+			if slices.ContainsFunc(end, unwritten) {
+				return r.unexpected("an end of stream %d, which no client writes", end[db.ID].Int)
+			}
+			stream, place := uint64(end[db.ID].Int), uint64(end[endPlace].Int)
+			ends[stream] = place
+			return r.streamEnd(stream, place, history.ID(end[endWriter].Int), report)
+		})
+		if err != nil {
+			return fmt.Errorf("download the streams' ends: %w", err)
+		}
+		err = s.Scan(ctx, m.pieces, db.Value{Null: true}, 0, func(values []db.Value) error {
+			p, ok := pieceOf(values)
+			if !ok {
+				return r.unexpected("a piece %q, which no client writes", values[db.ID].Text)
+			}
+			if p.number == 0 {
+				report.Row()
+			}
+			return r.add(p)
+		})
+		if err == nil {
+			err = r.closeEnds(ends)
+		}
+		if err != nil {
+			return fmt.Errorf("download the events: %w", err)
+		}
+		return nil
+	})
+}
+
+// unwritten says that a number is one that no client writes.
+func unwritten(v db.Value) bool { return v.Null || v.Int < 0 }
+
+// pieceOf reads the values of a piece; false of what nobody writes.
+func pieceOf(values []db.Value) (p piece, ok bool) {
+	writer, member, body := values[pieceWriter], values[pieceMember], values[pieceBody]
+	if unwritten(writer) || unwritten(member) || member.Int > math.MaxUint32 {
+		return p, false
+	}
+	p.writer, p.member, p.void, p.body = history.ID(writer.Int), uint32(member.Int), body.Null, body.Text
+	return p, parseEntryKey(values[db.ID].Text, &p) && p.place > 0
+}
+
+// documentClient appends on a session of its own. Its buffers grow to what one append needs.
+type documentClient struct {
+	*appender
+	db.DocumentSession
+	model *documentModel
+
+	id      [1]db.Value
+	args    [2]db.Value
+	key     []byte
+	found   [1]db.Document
+	inserts [][]db.Value // the pieces of the append
+	values  []byte       // of all its events
+	keys    []byte       // the ids of all pieces
+}
+
+// Attempt implements load.Client.
+func (c *documentClient) Attempt(ctx context.Context, tx *history.Transaction) error {
+	c.begin(tx)
+	err := c.append(ctx, tx)
+	if db.ConstraintOf(err) == db.UniqueKey {
+		return errTaken
+	}
+	return err
+}
+
+func (c *documentClient) append(ctx context.Context, tx *history.Transaction) error {
+	if err := c.Begin(ctx, false); err != nil {
+		return err
+	}
+	stream := tx.Ops[0].Object
+	if c.before != 0 {
+		there, err := c.look(ctx, stream, c.before)
+		switch {
+		case err != nil:
+			return err
+		case isAppend(there, tx.ID):
+			return cmp.Or(c.Rollback(ctx), load.ErrAlreadyApplied)
+		}
+	}
+	end, err := c.move(ctx, stream, tx.ID)
+	if err != nil {
+		return err
+	}
+	c.tried = end + 1
+	if err := c.Insert(ctx, c.model.pieces, c.pieces(tx.ID, stream)...); err != nil {
+		return err
+	}
+	if err := c.Commit(ctx); err != nil {
+		return err
+	}
+	done(tx, end)
+	return nil
+}
+
+// move moves the end of a stream on by the batch, and returns where it was. From then on
+// no other append to the stream goes on before this one has ended. A stream whose end is
+// not there begins anew, and the checks report it.
+func (c *documentClient) move(ctx context.Context, stream uint64, writer history.ID) (end uint64, err error) {
+	batch := uint64(c.config.Batch)
+	c.args = [...]db.Value{{Int: int64(batch)}, {Int: int64(writer)}}
+	before, err := c.FindAndUpdate(ctx, c.model.advance, db.Value{Int: int64(stream)}, c.args[:])
+	switch {
+	case err != nil:
+		return 0, err
+	case !before.Found:
+		return 0, c.Insert(ctx, c.model.streams, endValues(stream, batch, writer))
+	}
+	return c.endOf(ctx, stream, before.Values)
+}
+
+// endOf reads a stream's end. With an error the transaction is given up.
+func (c *documentClient) endOf(ctx context.Context, stream uint64, values []db.Value) (end uint64, err error) {
+	if unwritten(values[endPlace]) {
+		err = db.Fatalf(fmt.Sprintf("read the end of stream %d", stream), "its place is missing or negative, which no append writes")
+		return 0, cmp.Or(c.Rollback(ctx), err)
+	}
+	return uint64(values[endPlace].Int), nil
+}
+
+// pieces are the documents of an append from the place that is tried on. They are valid
+// until the next.
+func (c *documentClient) pieces(id history.ID, stream uint64) [][]db.Value {
+	c.values, c.keys = c.values[:0], c.keys[:0]
+	n := 0
+	for member := range uint32(c.config.Batch) {
+		// Should the values or the ids move later, a piece keeps what it had.
+		from := len(c.values)
+		c.values = append(c.values, c.make(id, member)...)
+		number := uint64(0)
+		for body := range slices.Chunk(c.values[from:], int(c.config.Fragment)) {
+			if n == len(c.inserts) {
+				c.inserts = append(c.inserts, make([]db.Value, pieceWidth))
+			}
+			key := len(c.keys)
+			c.keys = appendEntryText(c.keys, stream, c.tried+uint64(member), number)
+			p := c.inserts[n]
+			p[db.ID].Text, p[pieceWriter].Int, p[pieceMember].Int, p[pieceBody].Text = c.keys[key:], int64(id), int64(member), body
+			n++
+			number++
+		}
+	}
+	return c.inserts[:n]
+}
+
+// look reads the first piece of what is at a place of a stream.
+func (c *documentClient) look(ctx context.Context, stream, place uint64) (there db.Document, err error) {
+	c.key = appendEntryText(c.key[:0], stream, place, 0)
+	c.id[0] = db.Value{Text: c.key}
+	err = c.Find(ctx, c.model.pieces, c.id[:], c.found[:])
+	return c.found[0], err
+}
+
+// isAppend says that what was found at a place is an event of a transaction.
+func isAppend(there db.Document, id history.ID) bool {
+	if !there.Found {
+		return false
+	}
+	p, ok := pieceOf(there.Values)
+	return ok && p.writer == id && !p.void
+}
+
+// ResolveUnknown implements load.Client, as the package's comment says. The tombstone always
+// writes the stream's end, which every try of the append has written: only one of the
+// two can commit. What is found counts only once it is committed: until then a server that
+// is no longer the primary could have shown it.
+func (c *documentClient) ResolveUnknown(ctx context.Context, tx *history.Transaction) error {
+	if c.unsent(tx) {
+		return nil
+	}
+	if err := c.Begin(ctx, false); err != nil {
+		return err
+	}
+	there, err := c.look(ctx, tx.Ops[0].Object, c.tried)
+	if err != nil {
+		return err
+	}
+	applied := isAppend(there, tx.ID)
+	if !there.Found {
+		if err := c.close(ctx, tx); err != nil {
+			if db.ConstraintOf(err) == db.UniqueKey { // the next look-up finds it
+				err = errTaken
+			}
+			return err
+		}
+	}
+	if err := c.Commit(ctx); err != nil {
+		return err
+	}
+	tx.Outcome = history.Aborted
+	if applied {
+		done(tx, c.tried-1)
+	}
+	return nil
+}
+
+// close writes a tombstone at the place that was tried, and the stream's end.
+func (c *documentClient) close(ctx context.Context, tx *history.Transaction) error {
+	stream := tx.Ops[0].Object
+	id := []db.Value{{Int: int64(stream)}}
+	if err := c.Find(ctx, c.model.streams, id, c.found[:]); err != nil {
+		return err
+	}
+	tombstone := []db.Value{c.id[0], {Int: int64(tx.ID)}, {Int: 0}, {Null: true}}
+	if !c.found[0].Found {
+		if err := c.Insert(ctx, c.model.streams, endValues(stream, c.tried, tx.ID)); err != nil {
+			return err
+		}
+		return c.Insert(ctx, c.model.pieces, tombstone)
+	}
+	end, err := c.endOf(ctx, stream, c.found[0].Values)
+	if err != nil {
+		return err
+	}
+	last := tx.ID
+	if end >= c.tried { // somebody is behind a place that nobody has: the checks report it
+		last = history.ID(c.found[0].Values[endWriter].Int)
+	}
+	c.args = [...]db.Value{{Int: int64(max(end, c.tried))}, {Int: int64(last)}}
+	if _, err := c.Update(ctx, c.model.setEnd, id, c.args[:]); err != nil {
+		return err
+	}
+	return c.Insert(ctx, c.model.pieces, tombstone)
+}

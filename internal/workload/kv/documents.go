@@ -1,0 +1,147 @@
+package kv
+
+import (
+	"cmp"
+	"context"
+
+	"stroppy/internal/db"
+	"stroppy/internal/history"
+	"stroppy/internal/workload"
+	"stroppy/internal/workload/dataset"
+)
+
+// documentModel is the workload on a database of documents: the key of a record is the id
+// of its document.
+type documentModel struct {
+	*dataset.Documents
+	records *db.Collection
+	replace *db.Update                                        // of a value
+	next    func(context.Context) (db.DocumentSession, error) // opens the next client's session
+}
+
+// loadBytes bounds what one transaction of a load inserts, unless the database does.
+const loadBytes = 4 << 20
+
+func newDocumentModel(database db.Documents, c *Config) (model, error) {
+	if c.Mode == workload.Procedure {
+		return nil, errNoProcedure
+	}
+	next, err := sessions(c, database, database.DocumentSession)
+	if err != nil {
+		return nil, err
+	}
+	m := &documentModel{next: next, records: &db.Collection{Name: table, ID: db.Text, Fields: []db.Field{{Name: "record_value", Type: db.Text}}}}
+	m.replace = &db.Update{Collection: m.records, Set: []int{1}}
+	f := newFormula(c.Seed, c.Records, c.shape())
+	most := cmp.Or(uint64(database.Limits().Commit), loadBytes)
+	m.Documents = dataset.NewDocuments(kind, database, dataset.Contents{
+		Things: []*db.Collection{m.records},
+		Batch:  int(max(most/(c.KeySize+c.ValueHigh+entryBytes), 1)),
+		Put: func(ctx context.Context, s db.DocumentSession, _ dataset.Metadata, from, to uint64) error {
+			records := make([][]db.Value, 0, to-from)
+			for n := from; n < to; n++ {
+				key := f.newKey()
+				f.putKey(key, f.place(n))
+				records = append(records, []db.Value{{Text: key}, {Text: f.appendValue(nil, n, 0, 0, f.size(n, 0))}})
+			}
+			return s.Insert(ctx, m.records, records...)
+		},
+	})
+	return m, nil
+}
+
+func (m *documentModel) session(ctx context.Context, c *client) (session, error) {
+	s, err := m.next(ctx)
+	return &documentSession{DocumentSession: s, model: m, client: c, record: func(record []db.Value) error {
+		c.scanned(record[db.ID].Text, record[1].Text)
+		return nil
+	}}, err
+}
+
+func (m *documentModel) endState(ctx context.Context, record func(key, value []byte) error) error {
+	return m.With(ctx, func(s db.DocumentSession) error {
+		return s.Scan(ctx, m.records, db.Value{Null: true}, 0, func(values []db.Value) error {
+			return record(values[db.ID].Text, values[1].Text)
+		})
+	})
+}
+
+// documentSession is a client's session of a database of documents.
+type documentSession struct {
+	db.DocumentSession
+	model  *documentModel
+	client *client
+
+	id     [1]db.Value
+	args   [2]db.Value
+	entry  [1][]db.Value // that is inserted
+	found  [1]db.Document
+	record func(record []db.Value) error // takes a record of a scan
+}
+
+func (s *documentSession) transact(ctx context.Context, tx *history.Transaction) error {
+	if err := s.Begin(ctx, tx.Kind.ReadOnly()); err != nil {
+		return err
+	}
+	c, op := s.client, &tx.Ops[0]
+	s.id[0].Text = c.key
+	var err error
+	switch tx.Kind {
+	case get:
+		err = s.observe(ctx, op)
+	case scan:
+		c.beginScan(tx)
+		err = s.Scan(ctx, s.model.records, s.id[0], int(tx.Limit), s.record)
+	case insert:
+		s.args = [...]db.Value{{Text: c.key}, {Text: c.newValue(tx)}}
+		s.entry[0] = s.args[:]
+		err = s.Insert(ctx, s.model.records, s.entry[:]...)
+	default:
+		var there bool
+		there, err = s.update(ctx, tx)
+		if err == nil && !there {
+			tx.Outcome, tx.Reason = history.Rejected, noSuchRecord
+			c.formula.observe(op, false, nil)
+		}
+	}
+	if err == nil {
+		err = s.Commit(ctx)
+	}
+	if err == nil && tx.Kind == insert {
+		c.formula.observe(op, false, nil)
+	}
+	return err
+}
+
+// update replaces the value of the client's record, which a read-modify-write reads
+// before; false if there is none.
+func (s *documentSession) update(ctx context.Context, tx *history.Transaction) (there bool, err error) {
+	if tx.Kind == modify {
+		if err := s.observe(ctx, &tx.Ops[0]); err != nil {
+			return false, err
+		}
+		if writes, err := mayWrite(tx); err != nil || !writes {
+			if err != nil {
+				err = cmp.Or(s.Rollback(ctx), err)
+			}
+			return false, err
+		}
+	}
+	s.args[0] = db.Value{Text: s.client.newValue(tx)}
+	n, err := s.Update(ctx, s.model.replace, s.id[:], s.args[:1])
+	return n > 0, err
+}
+
+// observe reads the client's record.
+func (s *documentSession) observe(ctx context.Context, op *history.Op) error {
+	err := s.Find(ctx, s.model.records, s.id[:], s.found[:])
+	if err != nil {
+		return err
+	}
+	var value []byte
+	if s.found[0].Found {
+		value = s.found[0].Values[1].Text
+	}
+	s.client.formula.observe(op, s.found[0].Found, value)
+	return nil
+}

@@ -348,6 +348,31 @@ func (f *NodeSet[N]) NodeURL(number int) string {
 	return n.URL()
 }
 
+// Named asks all nodes at once whom each takes for leader, and in which term, and returns
+// the one that more than half of them name alike and that is says to be it; the zero value
+// if there is none. A node that does not answer, or knows no leader, names the zero value
+// of L. Named waits for no more answers than it needs.
+func Named[N Member, L comparable](ctx context.Context, nodes []N, ask func(context.Context, N) L, is func(N, L) bool) (leader N) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan L, len(nodes))
+	for _, n := range nodes {
+		go func() { answers <- ask(ctx, n) }()
+	}
+	var nobody L
+	votes := map[L]int{}
+	for range nodes {
+		l := <-answers
+		if votes[l]++; l == nobody || votes[l] <= len(nodes)/2 {
+			continue
+		}
+		if at := slices.IndexFunc(nodes, func(n N) bool { return is(n, l) }); at >= 0 {
+			return nodes[at]
+		}
+	}
+	return leader
+}
+
 // Move hands the lead over to a node by move.
 func (f *NodeSet[N]) Move(to int, move func(N) error) error {
 	n, err := f.Node(to)

@@ -30,35 +30,17 @@ func (c *Cluster) Leader(ctx context.Context) (number int, err error) {
 	return number, nil
 }
 
-// named asks all nodes once, and waits for no more answers than it needs.
+// named is the node that a majority names as the leader of one term, and that runs; nil if
+// there is none.
 func (c *Cluster) named(ctx context.Context) *node {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	nodes := c.List()
 	type lead struct{ member, term uint64 }
-	answers := make(chan lead, len(nodes))
-	for _, n := range nodes {
-		go func() {
-			if s, err := n.status(ctx); err == nil {
-				answers <- lead{s.Leader, s.RaftTerm}
-			} else {
-				answers <- lead{}
-			}
-		}()
-	}
-	votes := map[lead]int{}
-	for range nodes {
-		l := <-answers
-		if votes[l]++; l.member == 0 || votes[l] <= len(nodes)/2 {
-			continue
+	return cluster.Named(ctx, c.List(), func(ctx context.Context, n *node) lead {
+		s, err := n.status(ctx)
+		if err != nil || s.Leader == 0 {
+			return lead{}
 		}
-		for _, n := range nodes {
-			if n.id.Load() == l.member && n.Awake() {
-				return n
-			}
-		}
-	}
-	return nil
+		return lead{s.Leader, s.RaftTerm}
+	}, func(n *node, l lead) bool { return n.id.Load() == l.member && n.Awake() })
 }
 
 // MoveLeader hands the lead over to a node, unless it leads already.

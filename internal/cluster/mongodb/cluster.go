@@ -131,38 +131,20 @@ func (c *Cluster) primary(ctx context.Context) (primary *node, err error) {
 	return primary, err
 }
 
-// named asks all nodes once, and waits for no more answers than it needs.
+// named is the node that a majority names as the primary of one term, and that runs; nil if
+// there is none.
 func (c *Cluster) named(ctx context.Context) *node {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	nodes := c.List()
 	type lead struct {
 		host string
 		term int64
 	}
-	answers := make(chan lead, len(nodes))
-	for _, n := range nodes {
-		go func() {
-			s, err := n.status(ctx)
-			if err != nil {
-				s = status{}
-			}
-			answers <- lead{s.primary(), s.Term}
-		}()
-	}
-	votes := map[lead]int{}
-	for range nodes {
-		l := <-answers
-		if votes[l]++; l.host == "" || votes[l] <= len(nodes)/2 {
-			continue
+	return cluster.Named(ctx, c.List(), func(ctx context.Context, n *node) lead {
+		s, err := n.status(ctx)
+		if host := s.primary(); err == nil && host != "" {
+			return lead{host, s.Term}
 		}
-		for _, n := range nodes {
-			if n.address.String() == l.host && n.Awake() {
-				return n
-			}
-		}
-	}
-	return nil
+		return lead{}
+	}, func(n *node, l lead) bool { return n.address.String() == l.host && n.Awake() })
 }
 
 // MoveLeader makes a node stand for election, unless it is primary already, until it takes

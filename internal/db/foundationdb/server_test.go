@@ -415,57 +415,8 @@ func testContexts(t *testing.T, d *Database) {
 	t.Logf("unknown %d, aborted %d, committed %d", counts[db.Unknown], counts[db.Aborted], counts[255])
 }
 
-// testConcurrent moves money among ten accounts from sixteen sessions.
 func testConcurrent(t *testing.T, d *Database) {
-	const accounts, sessions, transfers = 10, 16, 25
-	number := func(i uint64) []byte { return binary.BigEndian.AppendUint64(nil, i) }
-	account := func(i int) []byte { return fmt.Appendf(nil, at+"cc/%d", i%accounts) }
-	setup := newSession(t, d, "")
-	kvtest.Begin(t, setup)
-	for i := range accounts {
-		setup.Set(account(i), number(1000))
-	}
-	kvtest.Commit(t, setup)
-	var wg sync.WaitGroup
-	for client := range sessions {
-		s := newSession(t, d, "")
-		wg.Go(func() {
-			out := make([]db.Entry, 2)
-			for done := 0; done < transfers; {
-				pair := [][]byte{account(client + done), account(client + done*7 + 1)}
-				if bytes.Equal(pair[0], pair[1]) {
-					pair[1] = account(client + done + 1)
-				}
-				err := s.Begin(t.Context(), false)
-				if err == nil {
-					err = s.Read(t.Context(), pair, out)
-				}
-				if err == nil {
-					s.Set(pair[0], number(binary.BigEndian.Uint64(out[0].Value)-1))
-					s.Set(pair[1], number(binary.BigEndian.Uint64(out[1].Value)+1))
-					err = s.Commit(t.Context())
-				}
-				switch {
-				case err == nil:
-					done++
-				case db.ClassOf(err) == db.Unavailable:
-					kvtest.ResetUntil(t, s)
-				case db.ClassOf(err) != db.Aborted:
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	var total uint64
-	err := setup.Scan(t.Context(), []byte(at+"cc/"), []byte(at+"cc0"), func(_, value []byte) error {
-		total += binary.BigEndian.Uint64(value)
-		return nil
-	})
-	if err != nil || total != accounts*1000 {
-		t.Errorf("the total is %d after %d transfers, %v", total, sessions*transfers, err)
-	}
+	kvtest.Transfers(t, at+"cc/", func() db.KVSession { return newSession(t, d, "") })
 }
 
 func testDescription(t *testing.T, d *Database) {

@@ -3,8 +3,12 @@
 package kvtest
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -95,6 +99,59 @@ func ResetUntil(t testing.TB, s db.KVSession) {
 			t.Fatalf("no server answers for 30 s: %v", err)
 		}
 		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// Transfers moves money among ten accounts, which are keys below prefix, from sixteen
+// sessions at once. The sum must stay. A prefix ends with a slash.
+func Transfers(t *testing.T, prefix string, open func() db.KVSession) {
+	const accounts, sessions, transfers, opening = 10, 16, 25, 1000
+	number := func(i uint64) []byte { return binary.BigEndian.AppendUint64(nil, i) }
+	account := func(i int) []byte { return fmt.Appendf(nil, "%s%d", prefix, i%accounts) }
+	setup := open()
+	Begin(t, setup)
+	for i := range accounts {
+		setup.Set(account(i), number(opening))
+	}
+	Commit(t, setup)
+	var wg sync.WaitGroup
+	for client := range sessions {
+		s := open()
+		wg.Go(func() {
+			out := make([]db.Entry, 2)
+			for done := 0; done < transfers; {
+				pair := [][]byte{account(client + done), account(client*3 + done*7 + 1)}
+				if bytes.Equal(pair[0], pair[1]) {
+					pair[1] = account(client + done + 1)
+				}
+				err := s.Begin(t.Context(), false)
+				if err == nil {
+					err = s.Read(t.Context(), pair, out)
+				}
+				if err == nil {
+					s.Set(pair[0], number(binary.BigEndian.Uint64(out[0].Value)-1))
+					s.Set(pair[1], number(binary.BigEndian.Uint64(out[1].Value)+1))
+					err = s.Commit(t.Context())
+				}
+				switch {
+				case err == nil:
+					done++
+				case db.ClassOf(err) != db.Aborted:
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	var total uint64
+	end := strings.TrimSuffix(prefix, "/") + "0"
+	err := setup.Scan(t.Context(), []byte(prefix), []byte(end), func(_, value []byte) error {
+		total += binary.BigEndian.Uint64(value)
+		return nil
+	})
+	if err != nil || total != accounts*opening {
+		t.Errorf("the total is %d after %d transfers, %v", total, sessions*transfers, err)
 	}
 }
 

@@ -111,7 +111,7 @@ func (d *Database) unselected(err topology.ServerSelectionError) string {
 	}
 	slices.Sort(whys)
 	if members > 0 {
-		return fmt.Sprintf("no primary within %v: %d members answer, and a majority of the replica set must run and reach each other%s",
+		return fmt.Sprintf("no primary within %v (members that answer: %d): a majority of the replica set must run and reach each other%s",
 			d.config.timeout, members, parenthesis(whys))
 	}
 	return fmt.Sprintf("no server answers within %v%s: %s", d.config.timeout, parenthesis(whys), db.CheckServer)

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { servers.Main(m) }
 
-// servers are each the only member of a replica set, with its data in memory, which can be
-// told to fail.
+// servers are each the only member of a replica set, with its data in memory, which has
+// the command that makes it fail.
 var servers = drivertest.Servers[*server.Cluster]{
 	Launch: func(ctx context.Context, settings map[string]string) (*server.Cluster, error) {
 		o := cluster.Alone(settings)

@@ -225,7 +225,7 @@ func testCut(t *testing.T, direct *voltdb.Database, address string, shared bool)
 	}
 }
 
-// testRefusals: whom no VoltDB lets in is told in one sentence, soon.
+// testRefusals: whom no VoltDB lets in gets one sentence, soon.
 func testRefusals(t *testing.T, address string) {
 	u, err := url.Parse(address)
 	drivertest.Must(t, err)

@@ -18,7 +18,8 @@ import (
 	"stroppy/internal/workload/kv"
 )
 
-// documents is a database of documents in memory. A transaction sees what is committed and
+// documents is a stand-in for a database of documents, in memory; nothing counts as
+// verified on it. A transaction sees what is committed and
 // its own writes, and commits if nothing that it has seen has changed since: it is strictly
 // serializable.
 type documents struct {

@@ -15,14 +15,17 @@ import (
 
 	"stroppy/internal/check"
 	"stroppy/internal/check/registers"
-	"stroppy/internal/cluster"
 	cockroachcluster "stroppy/internal/cluster/cockroach"
+	foundationdbcluster "stroppy/internal/cluster/foundationdb"
 	"stroppy/internal/cluster/mariadb"
+	mongodbcluster "stroppy/internal/cluster/mongodb"
 	"stroppy/internal/cluster/pgbouncer"
 	postgrescluster "stroppy/internal/cluster/postgres"
 	voltdbcluster "stroppy/internal/cluster/voltdb"
 	"stroppy/internal/db"
 	"stroppy/internal/db/cockroach"
+	"stroppy/internal/db/foundationdb"
+	"stroppy/internal/db/mongodb"
 	"stroppy/internal/db/voltdb"
 	"stroppy/internal/workload"
 	"stroppy/internal/workload/bank"
@@ -56,6 +59,7 @@ func engines() []engine {
 	keys := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(false)}, kvOnMemory(), eventsCells(500))
 	hurt := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(true)}, kvOnMemory())
 	redis := slices.Concat(bankSamples(1000, 120), []cell{bankContention(3000), tpcbOnKeys(false), kvCell("", 4000)}, eventsCells(300))
+	jars := url.Values{"jars": {os.Getenv(voltdbcluster.Variable)}}
 	return []engine{
 		{"memory", true, true, false, onMemory("memory:"), keys},
 		{"memory with lost answers", true, true, false, onMemory("memory:?unknown=0.05&abort=0.05"), hurt},
@@ -78,9 +82,14 @@ func engines() []engine {
 			bankCells(400, []string{""}, workload.Pipelined, workload.Interactive), bankInThePast(),
 			[]cell{bankContention(300), tpcbCell(workload.Pipelined, workload.Interactive), kvCell("", 2000), kvCell("", 2000, "--mode", "interactive"), kvCell("", 2000, "--in-flight", "4")},
 			eventsCells(200))},
-		{"voltdb", false, false, false, onVoltDB, slices.Concat(
+		{"voltdb", false, false, false, onNode("voltdb", "STROPPY_TEST_VOLTDB", voltdbcluster.Start, jars, voltdb.Open), slices.Concat(
 			bankSamples(1500, 50), []cell{tpcbOnKeys(false), kvCell("", 4000), kvCell("", 10_000, "--in-flight", "20"), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50")},
 			slices.DeleteFunc(eventsCells(200), func(c cell) bool { return c.name == "events interactive" }))}, // a procedure has no statements that travel
+		{"mongodb", false, false, false, onNode("mongodb", "STROPPY_TEST_MONGODB", mongodbcluster.Start, nil, mongodb.Open), slices.Concat(
+			bankCells(400, []string{"", "majority"}, workload.Interactive), bankSamples(400, 50),
+			[]cell{bankContention(300), tpcbOnKeys(false), kvCell("", 2000), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50")}, eventsCells(200))},
+		{"foundationdb", false, false, false, onNode("foundationdb", "STROPPY_TEST_FDB", foundationdbcluster.Start, nil, foundationdb.Open), slices.Concat(
+			bankSamples(500, 50), []cell{bankContention(300), tpcbOnKeys(false), kvCell("", 2000), kvCell("", 2000, "--in-flight", "20")}, eventsCells(200))},
 		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
 		{"redis by script", false, false, false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},
 		{"redis by watch", false, false, false, onRedis("watch"), redis},
@@ -196,12 +205,7 @@ func onEtcd(t *testing.T) opener {
 
 // onCockroach takes a cluster of one node, or the one that STROPPY_TEST_COCKROACH names.
 func onCockroach(t *testing.T) opener {
-	needsTime(t)
-	server := os.Getenv("STROPPY_TEST_COCKROACH")
-	if server == "" {
-		c, err := cockroachcluster.Start(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
-		server = served(t, "cockroach", c, err).URL()
-	}
+	server := namedOrStarted(t, "cockroach", "STROPPY_TEST_COCKROACH", cockroachcluster.Start, nil)
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatal(err)
@@ -220,20 +224,6 @@ func onCockroach(t *testing.T) opener {
 		own.Path = "/" + name
 		d, err := cockroach.Open(t.Context(), own.String())
 		return opened(t, d, err), own.String()
-	}
-}
-
-// onVoltDB takes a cluster of one node, or the one that STROPPY_TEST_VOLTDB names.
-func onVoltDB(t *testing.T) opener {
-	needsTime(t)
-	server := os.Getenv("STROPPY_TEST_VOLTDB")
-	if server == "" {
-		c, err := voltdbcluster.Start(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: url.Values{"jars": {os.Getenv(voltdbcluster.Variable)}}})
-		server = served(t, "voltdb", c, err).URL()
-	}
-	return func(t *testing.T) (db.Database, string) {
-		d, err := voltdb.Open(t.Context(), server)
-		return opened(t, d, err), server
 	}
 }
 

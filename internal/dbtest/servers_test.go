@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 	"stroppy/internal/cluster/disk"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	postgrescluster "stroppy/internal/cluster/postgres"
+	"stroppy/internal/db"
 	"stroppy/internal/db/etcd"
 	"stroppy/internal/db/postgres"
 )
@@ -95,6 +97,37 @@ func served[S interface{ Stop() error }](t *testing.T, engine string, s S, err e
 		}
 	})
 	return s
+}
+
+// startedCluster is a cluster of any kind.
+type startedCluster interface {
+	URL() string
+	Stop() error
+}
+
+// namedOrStarted is the address of the server that a variable of the environment names, or
+// that of a cluster of one node which ends with the test.
+func namedOrStarted[C startedCluster](t *testing.T, engine, variable string, start func(context.Context, cluster.Options) (C, error), params url.Values) string {
+	t.Helper()
+	needsTime(t)
+	if server := os.Getenv(variable); server != "" {
+		return server
+	}
+	c, err := start(t.Context(), cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: params})
+	return served(t, engine, c, err).URL()
+}
+
+// onNode takes a cluster of one node, or what a variable of the environment names.
+func onNode[C startedCluster, D db.Database](engine, variable string,
+	start func(context.Context, cluster.Options) (C, error), params url.Values, open func(context.Context, string) (D, error),
+) func(t *testing.T) opener {
+	return func(t *testing.T) opener {
+		server := namedOrStarted(t, engine, variable, start, params)
+		return func(t *testing.T) (db.Database, string) {
+			d, err := open(t.Context(), server)
+			return opened(t, d, err), server
+		}
+	}
 }
 
 // skipMissing skips the test where an engine could not be started for want of its

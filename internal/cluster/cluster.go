@@ -213,12 +213,15 @@ func (s *Single) URLFor(user, password, database string) string {
 // MissingError says that a program that a server needs is not on this machine,
 // and which Debian package brings it, if one does.
 type MissingError struct {
-	Program string // the file that was looked for, such as initdb
+	Program string // the file that was looked for, such as initdb; empty: this build has no such cluster
 	Package string // the Debian package, such as postgresql; empty: no package has it
 	Hint    string // what to do where neither a package nor PATH is the answer
 }
 
 func (e MissingError) Error() string {
+	if e.Program == "" {
+		return e.Hint
+	}
 	return fmt.Sprintf("the program %s is not on this machine: %s", e.Program, e.Advice())
 }
 

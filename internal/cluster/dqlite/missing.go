@@ -4,13 +4,12 @@ package dqlite
 
 import (
 	"context"
-	"errors"
 
 	"stroppy/internal/cluster"
 )
 
-var errMissing = errors.New("this stroppy was built without dqlite: install the Debian packages libdqlite-dev and libsqlite3-dev, " +
-	"and build with CGO_LDFLAGS_ALLOW=-Wl,-z,now go build -tags 'dqlite libsqlite3' ./cmd/stroppy")
+var errMissing = cluster.MissingError{Hint: "this stroppy was built without dqlite: install the Debian packages libdqlite-dev and libsqlite3-dev, " +
+	"and build with CGO_LDFLAGS_ALLOW=-Wl,-z,now go build -tags 'dqlite libsqlite3' ./cmd/stroppy"}
 
 // Start says what is missing.
 func Start(context.Context, cluster.Options) (cluster.Cluster, error) { return nil, errMissing }

@@ -4,13 +4,12 @@ package foundationdb
 
 import (
 	"context"
-	"errors"
 
 	"stroppy/internal/cluster"
 )
 
-var errMissing = errors.New("this stroppy was built without FoundationDB: install the packages foundationdb-clients and foundationdb-server, " +
-	"and build with CGO_ENABLED=1 go build -tags fdb ./cmd/stroppy")
+var errMissing = cluster.MissingError{Hint: "this stroppy was built without FoundationDB: install the packages foundationdb-clients and foundationdb-server, " +
+	"and build with CGO_ENABLED=1 go build -tags fdb ./cmd/stroppy"}
 
 // Start checks the parameters and says what is missing.
 func Start(_ context.Context, o cluster.Options) (cluster.Cluster, error) {

@@ -26,11 +26,15 @@ const (
 
 func (a *app) compareCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "compare SCENARIO SCENARIO…", Short: "Run scenarios in turn, several times, and compare them",
+		Use: "compare SCENARIO…", Short: "Run scenarios in turn, several times, and compare them",
 		Long: "The runs go A B A B, so that what drifts on the machine comes to all alike, and the variation\n" +
 			"between the rounds is what the intervals are made of. Every run has a verdict and a folder of its own.\n" +
-			"The runs of one round share a seed: the first scenario's, and one more each round.",
+			"The runs of one round share a seed: the first scenario's, and one more each round.\n" +
+			"With --db or --cluster, each as often as there are databases, every scenario runs on each of them.",
 	}
+	var databases []scenario.Setting
+	c.Flags().Var(&repeated{"db", &databases}, "db", "run the scenarios on the database at `URL`")
+	c.Flags().Var(&repeated{"cluster", &databases}, "cluster", "run the scenarios on a cluster of this `KIND[:N]`, started on this machine for each run")
 	repeat := c.Flags().String("repeat", "3", "how many `ROUNDS`")
 	out := c.Flags().String("out", "", "the comparison's `DIR`, which must not hold anything yet")
 	c.RunE = func(_ *cobra.Command, args []string) error {
@@ -39,21 +43,49 @@ func (a *app) compareCommand() *cobra.Command {
 		}
 		rounds, err := strconv.Atoi(*repeat)
 		switch {
-		case len(args) < 2:
-			return usagef("`%s` compares two or more scenarios and was given %d: name their YAML files, such as scenario.yaml of earlier runs", c.CommandPath(), len(args))
-		case len(args) > mostSides:
-			return usagef("`%s` compares %d scenarios at most and was given %d", c.CommandPath(), mostSides, len(args))
+		case len(args) == 0, len(args) == 1 && len(databases) < 2:
+			return usagef("`%s` compares two or more scenarios and was given %d: name their YAML files, such as scenario.yaml of earlier runs, or one file and two databases by --db or --cluster", c.CommandPath(), len(args))
+		case len(args)*max(len(databases), 1) > mostSides:
+			return usagef("`%s` compares %d sides at most and was given %d", c.CommandPath(), mostSides, len(args)*max(len(databases), 1))
 		case err != nil || rounds < 1 || rounds > mostRepeats:
 			return usagef("--repeat %q is no number of rounds from 1 to %d", *repeat, mostRepeats)
 		}
-		return a.compare(args, rounds, *out)
+		return a.compare(args, databases, rounds, *out)
 	}
 	return c
 }
 
+// repeated is a flag that adds a setting each time that it is given.
+type repeated struct {
+	key  string
+	list *[]scenario.Setting
+}
+
+func (r *repeated) String() string {
+	if r.list == nil || len(*r.list) == 0 {
+		return ""
+	}
+	return (*r.list)[len(*r.list)-1].Value
+}
+
+func (r *repeated) Type() string { return "text" }
+
+func (r *repeated) Set(value string) error {
+	*r.list = append(*r.list, scenario.Setting{Key: r.key, Value: value, Source: "--" + r.key})
+	return nil
+}
+
+// shown is the database of a flag as it may be shown.
+func shown(database scenario.Setting) string {
+	if database.Key == "db" {
+		return scenario.Redact(database.Value)
+	}
+	return database.Value
+}
+
 type comparing struct {
 	app     *app
-	files   []string // the scenarios
+	command string // that repeats it
 	configs []config
 	sides   []report.Side
 	rounds  int
@@ -61,11 +93,22 @@ type comparing struct {
 	asked   bool // for a verdict, by every scenario
 }
 
-func (a *app) compare(files []string, rounds int, out string) error {
-	c := &comparing{app: a, files: files, rounds: rounds, asked: true}
+func (a *app) compare(files []string, databases []scenario.Setting, rounds int, out string) error {
+	c := &comparing{app: a, rounds: rounds, asked: true, command: fmt.Sprintf("stroppy compare --repeat %d", rounds)}
+	for _, d := range databases {
+		c.command += " --" + d.Key + quoted([]string{shown(d)})
+	}
+	c.command += quoted(files)
 	for _, file := range files {
-		if err := c.add(file); err != nil {
-			return err
+		if len(databases) == 0 {
+			if err := c.add(file); err != nil {
+				return err
+			}
+		}
+		for _, d := range databases {
+			if err := c.add(file, d); err != nil {
+				return err
+			}
 		}
 	}
 	if c.dir = out; out == "" {
@@ -92,8 +135,7 @@ func (a *app) compare(files []string, rounds int, out string) error {
 }
 
 func (c *comparing) report() error {
-	command := fmt.Sprintf("stroppy compare --repeat %d%s", c.rounds, quoted(c.files))
-	compared, err := c.app.printComparison(c.sides, c.dir, command)
+	compared, err := c.app.printComparison(c.sides, c.dir, c.command)
 	if err != nil {
 		return err
 	}
@@ -111,14 +153,15 @@ func quoted(words []string) (text string) {
 	return text
 }
 
-func (c *comparing) add(file string) error {
-	config, err := c.app.configure(nil, file)
+// add takes a scenario, on the database that is named if one is.
+func (c *comparing) add(file string, database ...scenario.Setting) error {
+	config, err := c.app.configure(database, file)
 	switch {
 	case err != nil:
 		return err
 	case len(c.configs) > 0 && config.Workload != c.configs[0].Workload:
 		return usagef("compare the runs: %s runs %s and %s runs %s, whose measurements mean different things",
-			c.files[0], c.configs[0].Workload, file, config.Workload)
+			c.sides[0].Name, c.configs[0].Workload, file, config.Workload)
 	case config.NoLoad:
 		return usagef("%s drives what is loaded, and what one run leaves is not what the other began with: take no-load out", file)
 	case config.Serve != "" || config.Metrics != "":
@@ -129,7 +172,11 @@ func (c *comparing) add(file string) error {
 	}
 	config.JSON = false
 	c.asked = c.asked && !config.NoCheck
-	c.configs, c.sides = append(c.configs, config), append(c.sides, report.Side{Name: file})
+	name := file
+	for _, d := range database {
+		name += " on " + shown(d)
+	}
+	c.configs, c.sides = append(c.configs, config), append(c.sides, report.Side{Name: name})
 	return nil
 }
 
@@ -139,7 +186,7 @@ func (c *comparing) run() error {
 	s.note("directory of the comparison %s", c.dir)
 	for round := range c.rounds {
 		for i, config := range c.configs {
-			s.note("round %d of %d: %s", round+1, c.rounds, c.files[i])
+			s.note("round %d of %d: %s", round+1, c.rounds, c.sides[i].Name)
 			config.Seed = c.configs[0].Seed + uint64(round)
 			config.Out = filepath.Join(c.dir, fmt.Sprintf("%02d-%c", round+1, 'a'+rune(i)))
 			_, path, err := c.app.next(s, &config)

@@ -46,7 +46,8 @@ func ReadRecorded(dir string) (Recorded, error) {
 }
 
 // WriteText writes a comparison for a terminal: first the settings in which the sides
-// differ, then their measurements, then each side's ratio to the first with its interval.
+// differ, then their measurements and the workload's own tables, then each side's ratio to
+// the first with its interval.
 func (d *ComparisonData) WriteText(w io.Writer) error {
 	for _, side := range d.Facts {
 		fmt.Fprintf(w, "%s  %s\n", side.Name, side.Value)
@@ -60,6 +61,12 @@ func (d *ComparisonData) WriteText(w io.Writer) error {
 	fmt.Fprintln(w)
 	if err := d.Table.WriteText(w); err != nil {
 		return err
+	}
+	for _, t := range d.Tables {
+		fmt.Fprintf(w, "\n%s\n", t.Title)
+		if err := t.WriteText(w); err != nil {
+			return err
+		}
 	}
 	against := ""
 	for _, r := range d.Ratios {
@@ -194,23 +201,24 @@ func samples(s *Side) []stats.Sample {
 }
 
 var comparedFigures = []struct {
-	name string
-	of   func(*Drive) *float64
+	name  string
+	count bool
+	of    func(*Drive) *float64
 }{
-	{"TPS mean", func(d *Drive) *float64 { return d.throughput().Mean }},
-	{"TPS median", func(d *Drive) *float64 { return d.throughput().Median }},
-	{"TPS best second", func(d *Drive) *float64 { return d.throughput().Max }},
-	{"latency mean ms", func(d *Drive) *float64 { return d.Latency.of("mean") }},
-	{"latency p50 ms", func(d *Drive) *float64 { return d.Latency.of("p50") }},
-	{"latency p99 ms", func(d *Drive) *float64 { return d.Latency.of("p99") }},
-	{"latency p99.9 ms", func(d *Drive) *float64 { return d.Latency.of("p999") }},
-	{"latency max ms", func(d *Drive) *float64 { return d.Latency.of("max") }},
-	{"committed", func(d *Drive) *float64 { return new(float64(d.Committed)) }},
-	{"aborted or unknown", func(d *Drive) *float64 { return new(float64(d.Aborted + d.Unknown)) }},
-	{"due and never sent", func(d *Drive) *float64 { return new(float64(d.Backlog + d.Shed)) }},
+	{"TPS mean", false, func(d *Drive) *float64 { return d.throughput().Mean }},
+	{"TPS median", false, func(d *Drive) *float64 { return d.throughput().Median }},
+	{"TPS best second", false, func(d *Drive) *float64 { return d.throughput().Max }},
+	{"latency mean ms", false, func(d *Drive) *float64 { return d.Latency.of("mean") }},
+	{"latency p50 ms", false, func(d *Drive) *float64 { return d.Latency.of("p50") }},
+	{"latency p99 ms", false, func(d *Drive) *float64 { return d.Latency.of("p99") }},
+	{"latency p99.9 ms", false, func(d *Drive) *float64 { return d.Latency.of("p999") }},
+	{"latency max ms", false, func(d *Drive) *float64 { return d.Latency.of("max") }},
+	{"committed", true, func(d *Drive) *float64 { return new(float64(d.Committed)) }},
+	{"aborted or unknown", true, func(d *Drive) *float64 { return new(float64(d.Aborted + d.Unknown)) }},
+	{"due and never sent", true, func(d *Drive) *float64 { return new(float64(d.Backlog + d.Shed)) }},
 	// Of everything that was due, what never ended with at least the time that it waited:
 	// a side that does less of its work is not faster.
-	{"all due: p99 ms", func(d *Drive) *float64 { return d.Outcomes[allDue].of("p99") }},
+	{"all due: p99 ms", false, func(d *Drive) *float64 { return d.Outcomes[allDue].of("p99") }},
 }
 
 // throughput has nothing known where there is none.
@@ -222,8 +230,8 @@ func (d *Drive) throughput() Throughput {
 }
 
 // meanOf is the mean over the runs of a side; it is not known unless it is known
-// of each.
-func meanOf(s *Side, of func(*Drive) *float64) string {
+// of each. A count that is the same in all has no decimals.
+func meanOf(s *Side, count bool, of func(*Drive) *float64) string {
 	sum := 0.0
 	for _, r := range s.Runs {
 		v := of(r.Result.Drive)
@@ -233,8 +241,11 @@ func meanOf(s *Side, of func(*Drive) *float64) string {
 		sum += *v
 	}
 	mean := sum / float64(len(s.Runs))
-	if mean >= 1000 {
+	switch {
+	case mean >= 1000, count && mean == math.Trunc(mean):
 		return group(uint64(math.Round(mean)))
+	case count:
+		return fmt.Sprintf("%.1f", mean)
 	}
 	return fmt.Sprintf("%.3f", mean)
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -72,6 +73,30 @@ func TestCompareRepeats(t *testing.T) {
 	text := compared(t, side("a", a...), side("b", b...))
 	if !strings.Contains(text, "4 runs") || strings.Contains(text, "takes repeated runs") {
 		t.Errorf("four runs of each:\n%s", text)
+	}
+}
+
+// TestCompareTables: what a workload adds to the report of a run stands side by side, row by
+// row, and what a file lacks is left out.
+func TestCompareTables(t *testing.T) {
+	run := func(dir, avg string) Recorded {
+		r := recorded(dir, "events", "valid", about(1000)...)
+		r.Result.Tables = []Table{
+			{Title: "Times", Columns: []string{"", "avg [ms]"}, Rows: [][]string{{"event", avg}, {"commit", "5" + avg}, {}}},
+			{Title: "Empty"},
+		}
+		return r
+	}
+	text := compared(t, side("a", run("1a", "1.1"), run("2a", "1.2")), side("b", run("b", "1.3")), side("c", recorded("c", "events", "valid", about(1000)...)))
+	_, times, found := strings.Cut(text, "\nTimes\n")
+	times, _, _ = strings.Cut(times, "\n\n")
+	var rows []string
+	for line := range strings.Lines(times) {
+		rows = append(rows, strings.Join(strings.Fields(line), " "))
+	}
+	want := []string{"run avg [ms]", "event A 1 1.1", "event A 2 1.2", "event B 1.3", "commit A 1 51.1", "commit A 2 51.2", "commit B 51.3"}
+	if !found || !slices.Equal(rows, want) || strings.Contains(text, "Empty") {
+		t.Errorf("the rows are %q, not %q:\n%s", rows, want, text)
 	}
 }
 

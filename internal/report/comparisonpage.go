@@ -26,6 +26,7 @@ type ComparisonData struct {
 	Head
 	Differs  []Setting          `json:"differs"` // what the sides do not have in common
 	Table    PageTable          `json:"table"`
+	Tables   []PageTable        `json:"tables"` // the workload's own, the sides below each other
 	Ratios   []ComparisonRatio  `json:"ratios"`
 	Timeline ComparisonTimeline `json:"timeline"`
 	Runs     PageTable          `json:"runs"`
@@ -91,14 +92,57 @@ func Compare(sides []Side, dir, command string) (*ComparisonData, error) {
 	for _, f := range comparedFigures {
 		cells := []string{f.name}
 		for i := range sides {
-			cells = append(cells, meanOf(&sides[i], f.of))
+			cells = append(cells, meanOf(&sides[i], f.count, f.of))
 		}
 		d.Table.Add(cells...)
 	}
+	d.Tables = comparedTables(sides)
 	for i := 1; i < len(sides); i++ {
 		d.against(i, stats.Compare(samples(&sides[0]), samples(&sides[i])))
 	}
 	return d, nil
+}
+
+// comparedTables are the tables that the workload adds to the report of each run, with a
+// row of each run for every row of one. Tables of the same title and columns are one.
+func comparedTables(sides []Side) []PageTable {
+	tables := []PageTable{}
+	var order [][]string // of the names of the rows of each table
+	for i := range sides {
+		for round, run := range sides[i].Runs {
+			who := letter(i)
+			if len(sides[i].Runs) > 1 {
+				who += fmt.Sprintf(" %d", round+1)
+			}
+			for _, own := range run.Result.Tables {
+				if len(own.Columns) == 0 {
+					continue
+				}
+				columns := append([]string{"", "run"}, own.Columns[1:]...)
+				at := slices.IndexFunc(tables, func(t PageTable) bool { return t.Title == own.Title && slices.Equal(t.Columns, columns) })
+				if at < 0 {
+					at = len(tables)
+					tables = append(tables, NewPageTable(own.Title, "One row a run. Its report says how each was measured.", []int{0, 1}, columns...))
+					order = append(order, nil)
+				}
+				for _, row := range own.Rows {
+					if len(row) == 0 {
+						continue
+					}
+					tables[at].Add(append([]string{row[0], who}, row[1:]...)...)
+					if !slices.Contains(order[at], row[0]) {
+						order[at] = append(order[at], row[0])
+					}
+				}
+			}
+		}
+	}
+	for i := range tables {
+		slices.SortStableFunc(tables[i].Rows, func(a, b PageRow) int {
+			return cmp.Compare(slices.Index(order[i], a.Cells[0]), slices.Index(order[i], b.Cells[0]))
+		})
+	}
+	return tables
 }
 
 // against adds the ratios of one side to the first.

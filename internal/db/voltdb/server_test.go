@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,61 +31,6 @@ func start(t *testing.T) *voltdbcluster.Cluster {
 	clustertest.Need(t, "voltdb", err)
 	t.Cleanup(func() { drivertest.Must(t, c.Stop()) })
 	return c
-}
-
-// When a cutter ends the connections that go through it.
-const (
-	never         int32 = iota
-	beforeRequest       // with the next request of a client, which the server does not get
-	withRequest         // right after the server got the next request
-	beforeAnswer        // with the next answer of the server, which the client does not get
-)
-
-// cutter stands between clients and a server.
-type cutter struct{ when atomic.Int32 }
-
-// stand returns the URL at which the cutter passes on to the server at a URL.
-func (c *cutter) stand(t *testing.T, server string) string {
-	t.Helper()
-	u, err := url.Parse(server)
-	drivertest.Must(t, err)
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	drivertest.Must(t, err)
-	t.Cleanup(func() { l.Close() })
-	host := u.Host
-	u.Host = l.Addr().String()
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			backend, err := net.Dial("tcp4", host)
-			if err != nil {
-				client.Close()
-				return
-			}
-			go c.pass(client, backend, beforeRequest, withRequest)
-			go c.pass(backend, client, beforeAnswer, -1)
-		}
-	}()
-	return u.String()
-}
-
-// pass passes on what one side says, until it is cut.
-func (c *cutter) pass(from, to net.Conn, before, after int32) {
-	defer from.Close()
-	defer to.Close()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := from.Read(buf)
-		if err != nil || c.when.Load() == before {
-			return
-		}
-		if _, err := to.Write(buf[:n]); err != nil || c.when.Load() == after {
-			return
-		}
-	}
 }
 
 func procedure(name, body string, params ...db.Type) *db.Procedure {
@@ -190,15 +135,14 @@ func testStreams(t *testing.T, d *voltdb.Database) {
 // testCut: a connection that ends while a call is under way leaves the outcome unknown,
 // whether the server got it or not.
 func testCut(t *testing.T, direct *voltdb.Database, address string, shared bool) {
-	var c cutter
-	d := drivertest.Open(t, voltdb.Open, c.stand(t, address))
+	var c drivertest.Cutter
+	d := drivertest.Open(t, voltdb.Open, c.Stand(t, address))
 	observer := session(t, direct)
 	id := int64(10)
 	if shared {
 		id = 20
 	}
-	for when, applied := range map[int32]int{beforeRequest: 0, withRequest: -1, beforeAnswer: 1} {
-		c.when.Store(never)
+	for when, applied := range map[drivertest.Moment]int{drivertest.BeforeRequest: 0, drivertest.WithRequest: -1, drivertest.BeforeAnswer: 1} {
 		var s db.ProcedureSession
 		if shared {
 			list, err := d.Streams(t.Context(), 1, db.SessionOptions{})
@@ -208,10 +152,10 @@ func testCut(t *testing.T, direct *voltdb.Database, address string, shared bool)
 			s = session(t, d)
 		}
 		id++
-		c.when.Store(when)
+		c.Cut(when, math.MaxInt)
 		called(t, s, db.Unknown, 0, put, values(id, 1, "cut")...)
 		called(t, s, db.Unavailable, 0, put, values(id, 1, "before the reset")...)
-		c.when.Store(never)
+		c.Rest()
 		drivertest.Must(t, s.Reset(t.Context()))
 		if _, err := s.Call(t.Context(), read, []db.Value{{Int: id}}); err != nil {
 			t.Errorf("after the reset: %v", err)

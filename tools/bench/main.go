@@ -53,6 +53,7 @@ var parts = []struct {
 	{"postgres", (*suite).bank}, {"tpcb", (*suite).tpcb}, {"kv", (*suite).kv},
 	{"harness", (*suite).harness}, {"memory", (*suite).memory}, {"connections", (*suite).connections},
 	{"cockroach", (*suite).cockroach}, {"voltdb", (*suite).voltdb},
+	{"mongodb", (*suite).mongodb},
 }
 
 func bench(ctx context.Context, args []string, out io.Writer) error {

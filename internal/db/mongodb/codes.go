@@ -56,13 +56,12 @@ var refusals = map[int32]db.Class{
 // commitRefusals are the answers to a commit that say for sure that it was not applied:
 // they are given before anything of it is written (src/mongo/db/transaction_participant.cpp,
 // 4.2), and a second try of a commit that was applied is answered with success. Everything
-// else is Unknown, NoSuchTransaction too: the library asks again by itself when it has lost
-// an answer, and what the second server says need not be what became of the first try.
+// else is Unknown, NoSuchTransaction and Unauthorized too: the library asks again by itself
+// when it has lost an answer, and what the second server says need not be what became of
+// the first try.
 var commitRefusals = map[int32]db.Class{
 	codeWriteConflict:       db.Aborted, // of a shard that could not prepare
 	codeSnapshotUnavailable: db.Aborted,
-	codeUnauthorized:        db.Fatal,
-	codeAuthentication:      db.Fatal,
 }
 
 var constraints = map[int32]db.ConstraintKind{

@@ -202,11 +202,15 @@ func (c *command) assign(operator string, u *db.Update, places []int, args []db.
 	c.end(at)
 }
 
-// concerned adds a read concern to a command that was built.
-func (c *command) concerned(level string) []byte {
+// concerned adds a read concern to a command that was built, and the time of the server
+// that it must have reached; nil: none.
+func (c *command) concerned(level string, after *bson.Timestamp) []byte {
 	c.b = c.b[:len(c.b)-1] // without its end
 	at := c.open("readConcern")
 	c.text("level", level)
+	if after != nil {
+		c.b = bsoncore.AppendTimestampElement(c.b, "afterClusterTime", after.T, after.I)
+	}
 	c.end(at)
 	return c.raw()
 }

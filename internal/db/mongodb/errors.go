@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
 	"stroppy/internal/db"
@@ -78,6 +81,8 @@ func (d *Database) sentence(err error) string {
 		text = inner.Message
 	}
 	if answered && text != "" {
+		text, _, _ = strings.Cut(text, " to execute command") // which repeats the command
+		text = strings.TrimSuffix(text, ".")
 		if advice := advices[code]; advice != "" {
 			return text + ": " + advice
 		}
@@ -95,26 +100,47 @@ func (d *Database) sentence(err error) string {
 // unselected says why no server can be asked.
 func (d *Database) unselected(err topology.ServerSelectionError) string {
 	var whys []string
-	members := 0
+	members, ghosts := 0, 0
 	for _, server := range err.Desc.Servers {
-		if server.LastError == nil {
+		switch {
+		case server.Kind == description.ServerKindRSGhost:
+			ghosts++
+		case server.LastError == nil:
 			members++
-			continue
-		}
-		why := server.LastError.Error()
-		if at := strings.LastIndex(why, "dial tcp "); at >= 0 {
-			why = why[at+len("dial tcp "):]
-		}
-		if !slices.Contains(whys, why) {
-			whys = append(whys, why)
+		default:
+			if why := unanswered(server.LastError); !slices.Contains(whys, why) {
+				whys = append(whys, why)
+			}
 		}
 	}
 	slices.Sort(whys)
-	if members > 0 {
+	switch {
+	case members > 0:
 		return fmt.Sprintf("no primary within %v (members that answer: %d): a majority of the replica set must run and reach each other%s",
 			d.config.timeout, members, parenthesis(whys))
+	case ghosts > 0:
+		return "it is of a replica set that was not initiated, or that does not have it any more: call replSetInitiate once, or name other members"
+	case len(err.Desc.Servers) == 0: // those that answered were given up
+		return fmt.Sprintf("no member of the replica set %s answers within %v: check its name, and the addresses", d.config.replicaSet, d.config.timeout)
 	}
 	return fmt.Sprintf("no server answers within %v%s: %s", d.config.timeout, parenthesis(whys), db.CheckServer)
+}
+
+// unanswered says in few words why a server has not answered.
+func unanswered(err error) string {
+	text := err.Error()
+	if at := strings.LastIndex(text, "dial tcp "); at >= 0 {
+		return text[at+len("dial tcp "):]
+	}
+	switch {
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET):
+		return "it ends the connection"
+	case errors.Is(err, context.DeadlineExceeded) || mongo.IsTimeout(err):
+		return "it says nothing"
+	case strings.Contains(text, "malformed message length") || strings.Contains(text, "length of read message too large"):
+		return "it does not speak MongoDB's protocol"
+	}
+	return text
 }
 
 func parenthesis(whys []string) string {

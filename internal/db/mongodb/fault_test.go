@@ -85,11 +85,16 @@ func TestFailures(t *testing.T) {
 		{"connection closed before", update, 1, bson.D{{Key: "closeConnection", Value: true}}, db.Unavailable, "", false},
 		{"primary stepped down before", update, 1, bson.D{{Key: "errorCode", Value: 10107}}, db.Unavailable, "10107", false},
 		{"transaction gone before", update, 1, bson.D{{Key: "errorCode", Value: 251}}, db.Aborted, "251", false},
+		{"no lock before", update, 1, bson.D{{Key: "errorCode", Value: 24}}, db.Aborted, "24", false},
+		{"time over before", update, 1, bson.D{{Key: "errorCode", Value: 50}}, db.Aborted, "50", false},
 		{"no right before", update, 1, bson.D{{Key: "errorCode", Value: 13}}, db.Fatal, "13", false},
 		{"connection closed at one commit", commit, 1, bson.D{{Key: "closeConnection", Value: true}}, db.Unknown, "none", true},
 		{"conflict at the commit", commit, 1, bson.D{{Key: "errorCode", Value: 112}}, db.Aborted, "112", false},
 		{"transaction gone at the commit", commit, 1, bson.D{{Key: "errorCode", Value: 251}}, db.Unknown, "251", false},
-		{"no right at the commit", commit, 1, bson.D{{Key: "errorCode", Value: 13}}, db.Fatal, "13", false},
+		{"no right at the commit", commit, 1, bson.D{{Key: "errorCode", Value: 13}}, db.Unknown, "13", false},
+		{"primary stepped down at one commit", commit, 1, bson.D{{Key: "errorCode", Value: 10107}}, db.Unknown, "none", true},
+		{"time over at the commit", commit, 1, bson.D{{Key: "errorCode", Value: 50}}, db.Unknown, "50", false},
+		{"too old at the commit", commit, 1, bson.D{{Key: "errorCode", Value: 290}}, db.Unknown, "290", false},
 		{"not replicated", commit, 1, bson.D{{Key: "writeConcernError", Value: bson.D{{Key: "code", Value: 64}, {Key: "errmsg", Value: "waiting for replication timed out"}}}}, db.Unknown, "64", true},
 	} {
 		t.Run(tc.what, func(t *testing.T) {

@@ -7,6 +7,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,7 +96,12 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	if err != nil {
 		return nil, &db.Error{Class: db.Fatal, Op: "open MongoDB", Err: err}
 	}
-	d := &Database{config: c}
+	return connect(ctx, c, o)
+}
+
+// connect connects with the library's options of a configuration.
+func connect(ctx context.Context, c config, o *options.ClientOptions) (d *Database, err error) {
+	d = &Database{config: c}
 	if d.client, err = mongo.Connect(o); err != nil {
 		return nil, &db.Error{Class: db.Fatal, Op: "open MongoDB", Err: err}
 	}
@@ -128,8 +134,8 @@ func (d *Database) check(ctx context.Context) error {
 	const op = "open MongoDB"
 	admin := d.client.Database("admin")
 	build, err := admin.RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}, d.readOptions).Raw()
-	if err == nil && documentOf(build, "ferretdb") != nil {
-		return refused("%s is FerretDB %s, which has no transactions: give a replica set of MongoDB", d.config.name(), textAt(build, "ferretdb", "version"))
+	if ferret := cmp.Or(textAt(build, "ferretdbVersion"), textAt(build, "ferretdb", "version")); ferret != "" { // of 1 and of 2
+		return refused("%s is FerretDB %s, which has no transactions: give a replica set of MongoDB", d.config.name(), ferret)
 	}
 	var hello bson.Raw
 	if err == nil {
@@ -139,11 +145,11 @@ func (d *Database) check(ctx context.Context) error {
 		return d.failure(op, err, before)
 	}
 	d.sharded = textAt(hello, "msg") == "isdbgrid"
-	switch {
-	case numberAt(hello, "maxWireVersion") < 8 && textAt(hello, "setName") != "":
-		return refused("%s is MongoDB %s: take 4.2 or later", d.config.name(), textAt(build, "version"))
-	case !d.sharded && textAt(hello, "setName") == "":
+	if !d.sharded && textAt(hello, "setName") == "" {
 		return refused("%s is a server alone, which has no transactions: start it with --replSet and initiate the set, one member is enough", d.config.name())
+	}
+	if members := elements(documentOf(hello, "hosts")) + elements(documentOf(hello, "passives")); !d.sharded && d.config.members() > members {
+		return refused("w=%s, and the replica set has %d members with data: no commit would be acknowledged", d.config.w, members)
 	}
 	_, err = d.Collections(ctx) // for which a user is needed where users are
 	return err
@@ -163,11 +169,10 @@ func (d *Database) Close() error {
 	return nil
 }
 
-// Limits are those of a document and of a transaction. Sessions share the library's pool
-// of connections.
-func (*Database) Limits() db.Limits {
-	return db.Limits{Value: maxValue, Commit: maxCommit, Connectionless: true}
-}
+// Limits are those of a document and of a transaction. A connection has one command under
+// way (https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/), so that as
+// many sessions as are used at once take as many connections of the library's pool.
+func (*Database) Limits() db.Limits { return db.Limits{Value: maxValue, Commit: maxCommit} }
 
 // Claim says what MongoDB promises of transactions that commit with write concern majority.
 // The parameters of the URL change what is asked of the server and not what is claimed: a

@@ -153,8 +153,8 @@ func (s *session) Find(_ context.Context, c *db.Collection, ids []db.Value, out 
 	}
 	const op = "find documents"
 	command := s.command.find(c, ids)
-	if s.outside {
-		command = s.command.concerned(s.db.config.concern())
+	if s.outside { // the library completes only the first command of a transaction
+		command = s.command.concerned(s.db.config.concern(), s.library.OperationTime())
 	}
 	answer, err := s.run(op, command)
 	if err != nil {

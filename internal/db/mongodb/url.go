@@ -121,8 +121,17 @@ func (c *config) options() (*options.ClientOptions, error) {
 	return o, nil
 }
 
+// members is how many members of the replica set a commit waits for; 0: the majority.
+func (c *config) members() int {
+	n, err := strconv.Atoi(c.w)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 func (c *config) writeConcern() *writeconcern.WriteConcern {
-	if n, err := strconv.Atoi(c.w); err == nil {
+	if n := c.members(); n > 0 {
 		return &writeconcern.WriteConcern{W: n}
 	}
 	return writeconcern.Majority()

@@ -8,9 +8,9 @@ import (
 
 // Step is one step of a sweep over the rate.
 type Step struct {
-	Offered  float64 // transactions a second asked for; 0 where as many were sent as could be
-	Achieved float64 // committed transactions a second
-	Latency  float64 // of a high percentile, such as the 99th, in any unit; 0: not known
+	Offered float64 // transactions a second asked for; 0 where as many were sent as could be
+	Kept    bool    // the step is known to have done what was due
+	Latency float64 // of a high percentile, such as the 99th, in any unit; 0: not known
 }
 
 // Knee is where the latency of a throughput-latency curve bends up.
@@ -22,14 +22,13 @@ type Knee struct {
 }
 
 const (
-	bend       = 2    // the latency beyond the knee is more than so many times the flat one
-	kept       = 0.95 // the part of the offered rate below which a step did not keep up
-	leastSteps = 4    // in which a knee is looked for
+	bend       = 2 // the latency beyond the knee is more than so many times the flat one
+	leastSteps = 4 // in which a knee is looked for
 )
 
 // FindKnee names the knee of a throughput-latency curve: the last step, in the order of
 // the rate, before the latency is more than twice that of the flat part, or the rate is
-// not kept up with to 95 %, in every further step. The flat part is the third of the
+// not kept, in every further step. The flat part is the third of the
 // steps with the lowest rates, two at least, and its latency their median, so that one
 // step with a hiccup moves neither end.
 //
@@ -45,7 +44,7 @@ func FindKnee(steps []Step) Knee {
 	if len(sorted) < leastSteps {
 		return Knee{Detail: fmt.Sprintf("the knee is not known: it takes %d steps with a rate and a latency, not %d", leastSteps, len(sorted))}
 	}
-	if first := sorted[0]; first.Achieved < kept*first.Offered {
+	if first := sorted[0]; !first.Kept {
 		return Knee{Detail: fmt.Sprintf("the knee is not known: even the lowest rate of %s was not kept up with; begin with a lower one", rate(first.Offered))}
 	}
 	var low []float64
@@ -53,7 +52,7 @@ func FindKnee(steps []Step) Knee {
 		low = append(low, s.Latency)
 	}
 	flat, beyond := Median(low), len(sorted)
-	for beyond > 0 && (sorted[beyond-1].Latency > bend*flat || sorted[beyond-1].Achieved < kept*sorted[beyond-1].Offered) {
+	for beyond > 0 && (sorted[beyond-1].Latency > bend*flat || !sorted[beyond-1].Kept) {
 		beyond--
 	}
 	k := Knee{Flat: flat}

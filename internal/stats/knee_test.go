@@ -11,15 +11,15 @@ func TestFindKnee(t *testing.T) {
 		var steps []Step
 		for i, l := range latencies {
 			rate := 1000 * float64(i+1)
-			steps = append(steps, Step{Offered: rate, Achieved: rate, Latency: l})
+			steps = append(steps, Step{Offered: rate, Kept: true, Latency: l})
 		}
 		return steps
 	}
 	saturated := followed(2, 2, 2, 2.1, 2.2, 3)
-	saturated = append(saturated, Step{7000, 6200, 3}, Step{8000, 6200, 3})
+	saturated = append(saturated, Step{7000, false, 3}, Step{8000, false, 3})
 	late := followed(900, 950, 1000, 1100)
 	for i := range late {
-		late[i].Achieved = 500
+		late[i].Kept = false
 	}
 	for _, c := range []struct {
 		name  string
@@ -37,7 +37,7 @@ func TestFindKnee(t *testing.T) {
 		{"three steps", followed(2, 2, 9), 0, "a latency, not 3"},
 		{"none", nil, 0, "not 0"},
 		{"without latencies", followed(2, 0, 2, 0, 9), 0, "not 3"},
-		{"fire-hose left out", append([]Step{{0, 9000, 70}}, followed(2, 2, 2, 9)...), 3000, ""},
+		{"fire-hose left out", append([]Step{{0, false, 70}}, followed(2, 2, 2, 9)...), 3000, ""},
 	} {
 		shuffled := append([]Step(nil), c.steps...)
 		rand.New(rand.NewPCG(1, 1)).Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
@@ -53,9 +53,9 @@ func TestFindKnee(t *testing.T) {
 func TestKneeOfAQueue(t *testing.T) {
 	for _, last := range []float64{0.7, 0.9, 0.99} {
 		for _, unit := range []float64{1, 1000} {
-			steps := []Step{{10, 10, unit}, {20, 20, unit * 1.001}, {30, 30, unit * 1.002}}
+			steps := []Step{{10, true, unit}, {20, true, unit * 1.001}, {30, true, unit * 1.002}}
 			for load := 0.1; load <= last; load += 0.05 {
-				steps = append(steps, Step{1000 * load, 1000 * load, unit / (1 - load)})
+				steps = append(steps, Step{1000 * load, true, unit / (1 - load)})
 			}
 			if got := FindKnee(steps); !got.Found || got.Step.Offered < 400 || got.Step.Offered > 560 {
 				t.Errorf("up to %v: %+v", last, got)

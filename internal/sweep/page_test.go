@@ -183,7 +183,7 @@ func TestPageVerdict(t *testing.T) {
 func TestPageOfRates(t *testing.T) {
 	b := books()["rate"]
 	d, k := data(t, b), knee(b.Points)
-	if d.Knee == nil || d.Knee.TPS != k.Step.Achieved || d.Knee.P99 != k.Step.Latency || d.Findings[0] != report.Sentence(k.Detail) {
+	if d.Knee == nil || d.Knee.TPS != k.Step.Offered || d.Knee.P99 != k.Step.Latency || d.Findings[0] != report.Sentence(k.Detail) {
 		t.Errorf("the knee is %+v, want %+v", d.Knee, k)
 	}
 	last := len(d.Steps) - 1
@@ -192,6 +192,29 @@ func TestPageOfRates(t *testing.T) {
 	}
 	if row := d.Table.Rows[last-1]; row.Mark != "warning" || !strings.Contains(row.Cells[1], "rate not kept") {
 		t.Errorf("the row of a rate that was not kept is %+v", row)
+	}
+}
+
+// TestKneeIsKept: a step that the table marks as one whose rate was not kept is not named
+// as the knee, however little it left.
+func TestKneeIsKept(t *testing.T) {
+	b := books()["rate"]
+	b.Points = nil
+	for _, rate := range []float64{1000, 2000, 3000, 4000, 5000} {
+		p := atRate(50_000, rate)
+		if rate > 3000 {
+			p.Left = 2 * mostLeft
+		}
+		b.Points = append(b.Points, p)
+	}
+	d := data(t, b)
+	if k := knee(b.Points); !k.Found || k.Step.Offered != 3000 || !strings.Contains(d.Findings[0], "The knee is at 3000/s: from 4000/s on") {
+		t.Errorf("the knee is %+v: %v", k, d.Findings)
+	}
+	for _, row := range d.Table.Rows {
+		if behind := row.Cells[0] == "4000" || row.Cells[0] == "5000"; strings.Contains(row.Cells[1], "rate not kept") != behind {
+			t.Errorf("there is the row %+v", row)
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
 func knee(points []Point) stats.Knee {
 	var steps []stats.Step
 	for _, p := range points {
-		step := stats.Step{Offered: p.Value, Achieved: p.Value * (1 - p.Left)}
+		step := stats.Step{Offered: p.Value, Kept: p.Kept()}
 		switch {
 		case above(p.P99MS):
 			step.Latency = *p.P99MS

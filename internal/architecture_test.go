@@ -65,7 +65,6 @@ func importRules() []importRule {
 		{name: "internal/report", imports: []string{"internal/check", "internal/stats", "internal/history", "internal/isolation", "internal/money"}},
 		{name: "internal/nemesis", imports: []string{"internal/nemesis", "internal/cluster"}},
 		{name: "internal/cluster", imports: []string{"internal/cluster"}},
-		{name: "internal/cluster/voltdb", imports: []string{"internal/cluster", "internal/db/voltdb"}},
 		{name: "internal/live", imports: []string{"internal/run", "internal/report", "internal/stats"}},
 		{name: "internal/resource"},
 		{name: "internal/sweep", imports: []string{"internal/stats", "internal/report"}},
@@ -163,11 +162,10 @@ func (r importRule) forbids(imported string) string {
 }
 
 // TestConcreteThings holds that only cli, and the conformance suite, see
-// concrete databases and workloads. What several databases share is none, and VoltDB's
-// protocol is shared by its driver and its cluster.
+// concrete databases and workloads. What several databases share is none.
 func TestConcreteThings(t *testing.T) {
 	concrete := regexp.MustCompile(`^stroppy/internal/(db|workload)/`)
-	shared := []string{"stroppy/internal/db/address", "stroppy/internal/db/drivertest", "stroppy/internal/db/wire", "stroppy/internal/db/optimistic", "stroppy/internal/db/pgwire", "stroppy/internal/db/voltdb", "stroppy/internal/workload/dataset", "stroppy/internal/workload/recording", "stroppy/internal/workload/sampling"}
+	shared := []string{"stroppy/internal/db/address", "stroppy/internal/db/drivertest", "stroppy/internal/db/wire", "stroppy/internal/db/optimistic", "stroppy/internal/db/pgwire", "stroppy/internal/workload/dataset", "stroppy/internal/workload/recording", "stroppy/internal/workload/sampling"}
 	for _, p := range packages(t) {
 		path := strings.TrimPrefix(p.ImportPath, "stroppy/")
 		if path == "internal/cli" || strings.HasPrefix(path, "internal/dbtest") {

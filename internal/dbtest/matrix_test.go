@@ -82,7 +82,7 @@ func engines() []engine {
 			bankCells(400, []string{""}, workload.Pipelined, workload.Interactive), bankInThePast(),
 			[]cell{bankContention(300), tpcbCell(workload.Pipelined, workload.Interactive), kvCell("", 2000), kvCell("", 2000, "--mode", "interactive"), kvCell("", 2000, "--in-flight", "4")},
 			eventsCells(200))},
-		{"voltdb", false, false, false, onNode("voltdb", "STROPPY_TEST_VOLTDB", voltdbcluster.Start, jars, voltdb.Open), slices.Concat(
+		{"voltdb", false, false, false, onNode("voltdb", "STROPPY_TEST_VOLTDB", voltdbcluster.Starter(voltdb.Hosts), jars, voltdb.Open), slices.Concat(
 			bankSamples(1500, 50), []cell{tpcbOnKeys(false), kvCell("", 4000), kvCell("", 10_000, "--in-flight", "20"), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50")},
 			slices.DeleteFunc(eventsCells(200), func(c cell) bool { return c.name == "events interactive" }))}, // a procedure has no statements that travel
 		{"mongodb", false, false, false, onNode("mongodb", "STROPPY_TEST_MONGODB", mongodbcluster.Start, nil, mongodb.Open), slices.Concat(

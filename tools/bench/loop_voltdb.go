@@ -14,14 +14,15 @@ import (
 	"github.com/VoltDB/voltdb-client-go/voltdbclient"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/voltdb"
+	voltdbcluster "stroppy/internal/cluster/voltdb"
+	"stroppy/internal/db/voltdb"
 )
 
 // voltdb measures one node of VoltDB beside bare loops over its own client library:
 // transfers one at a time on a connection, and the key-value profile with many calls under
 // way on one.
 func (s *suite) voltdb() error {
-	c, err := voltdb.Start(s.ctx, cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: url.Values{"jars": {os.Getenv(voltdb.Variable)}}})
+	c, err := voltdbcluster.Starter(voltdb.Hosts)(s.ctx, cluster.Options{Nodes: 1, InMemory: true, Loopback: true, Params: url.Values{"jars": {os.Getenv(voltdbcluster.Variable)}}})
 	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
 		fmt.Fprintln(os.Stderr, "bench: skipped engine: voltdb:", err)
 		return nil

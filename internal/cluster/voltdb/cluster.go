@@ -23,11 +23,21 @@ type Cluster struct {
 	*cluster.NodeSet[*node]
 	java, classes string
 	params        params
+	hosts         Hosts
 }
 
 var _ cluster.Local = (*Cluster)(nil)
 
-// Start starts a cluster and returns when every node answers and every partition has all
+// Hosts asks the node at a URL what @SystemInformation says of each node that the cluster
+// has now, by its names in lower case. It fails until the node lets clients in.
+type Hosts func(ctx context.Context, url string) ([]map[string]string, error)
+
+// Starter returns the function that starts clusters whose nodes are asked by hosts.
+func Starter(hosts Hosts) func(context.Context, cluster.Options) (*Cluster, error) {
+	return func(ctx context.Context, o cluster.Options) (*Cluster, error) { return launch(ctx, o, hosts) }
+}
+
+// launch starts a cluster and returns when every node answers and every partition has all
 // its copies. An error leaves nothing behind; it is a cluster.MissingError where there is no
 // java on PATH or no folder of jars, and a *cluster.ParamError for a parameter. The
 // parameters are:
@@ -37,7 +47,7 @@ var _ cluster.Local = (*Cluster)(nil)
 //	sites=2        partitions that a node executes
 //	heartbeat=5s   how long a silent node is waited for, in whole seconds
 //	security=on    clients log in as the user that the URL has
-func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
+func launch(ctx context.Context, o cluster.Options, hosts Hosts) (*Cluster, error) {
 	params, err := parseParams(o.Params, o.Nodes)
 	if err != nil {
 		return nil, err
@@ -55,7 +65,7 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	}
 	return cluster.Launch(ctx, cluster.Kind{Name: "voltdb", PortTaken: "Address already in use"}, o,
 		func() *Cluster {
-			c := &Cluster{java: java, classes: classes, params: params}
+			c := &Cluster{java: java, classes: classes, params: params, hosts: hosts}
 			c.NodeSet = cluster.NewNodeSet("the VoltDB cluster", c.newNode, func() func(context.Context) error { return c.checkHealthy })
 			return c
 		},

@@ -50,7 +50,7 @@ func (t teller) Close() { _ = t.ProcedureSession.Close() }
 func kind() clustertest.Kind {
 	return clustertest.Kind{
 		Engine: "voltdb",
-		Launch: clustertest.Launcher(Start),
+		Launch: clustertest.Launcher(Starter(voltdb.Hosts)),
 		Params: url.Values{"jars": {os.Getenv(Variable)}, "heartbeat": {"2s"}},
 		Loses:  []string{"kill all and restart", "stop all and restart"}, // there is no command log
 		Prepare: func(ctx context.Context, c cluster.Local) error {

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/db/voltdb"
 )
 
 const (
@@ -105,11 +104,7 @@ func (n *node) ready(ctx context.Context) error {
 func (n *node) ask(ctx context.Context) ([]map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	d, err := voltdb.Open(ctx, n.URL())
-	var hosts []map[string]string
-	if err == nil {
-		hosts, err = d.Hosts(ctx)
-	}
+	hosts, err := n.cluster.hosts(ctx, n.URL())
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", n.Name(), err)
 	}

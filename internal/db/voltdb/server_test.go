@@ -24,7 +24,7 @@ import (
 // start starts a VoltDB alone, with security.
 func start(t *testing.T) *voltdbcluster.Cluster {
 	t.Helper()
-	c, err := voltdbcluster.Start(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{
+	c, err := voltdbcluster.Starter(voltdb.Hosts)(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{
 		Nodes: 1, InMemory: true, Loopback: true, Unsupervised: true,
 		Params: url.Values{"jars": {os.Getenv(voltdbcluster.Variable)}, "security": {"on"}},
 	})

@@ -113,9 +113,13 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	return info, nil
 }
 
-// Hosts are the nodes that the cluster has now, and what @SystemInformation says of each,
-// by its names in lower case.
-func (d *Database) Hosts(ctx context.Context) ([]map[string]string, error) {
+// Hosts asks a node by its URL which nodes the cluster has now, and what
+// @SystemInformation says of each, by its names in lower case.
+func Hosts(ctx context.Context, url string) ([]map[string]string, error) {
+	d, err := Open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
 	return d.about(ctx, "OVERVIEW")
 }
 

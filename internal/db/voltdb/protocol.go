@@ -232,13 +232,21 @@ func parseAnswer(body []byte) (a answer, err error) {
 // statements without rows say they have changed.
 func (a *answer) into(r *db.Result) error {
 	r.Affected, r.Columns, r.Values = 0, 0, r.Values[:0]
-	m := &a.tables
 	for range a.count {
-		if err := m.table(r); err != nil {
+		t, err := a.tables.table()
+		if err == nil {
+			err = t.into(r)
+		}
+		if err != nil {
 			return err
 		}
 	}
-	if m.short {
+	return a.ended()
+}
+
+// ended is the error of an answer in which more was read than there is.
+func (a *answer) ended() error {
+	if a.tables.short {
 		return errFormat
 	}
 	return nil
@@ -247,45 +255,66 @@ func (a *answer) into(r *db.Result) error {
 // mostColumns is VoltDB's own bound of the columns of a table.
 const mostColumns = 1024
 
-// table reads one table.
-func (m *message) table(r *db.Result) error {
-	table := message{rest: m.take(int(m.number(4)))}
-	table.take(4) // the length of the head
-	table.take(1) // a status of the application's
-	columns := int(table.number(2))
+// table is one table of an answer: its rows are what is not yet read of it.
+type table struct {
+	message
+	types []byte  // of its columns
+	names message // of its columns
+	rows  int
+}
+
+// table reads the head of the next table.
+func (m *message) table() (t table, err error) {
+	t.rest = m.take(int(m.number(4)))
+	t.take(4) // the length of the head
+	t.take(1) // a status of the application's
+	columns := int(t.number(2))
 	if columns < 0 || columns > mostColumns {
-		return errFormat
+		return t, errFormat
 	}
-	types := table.take(columns)
-	changes := false
+	t.types = t.take(columns)
+	t.names.rest = t.rest
 	for range columns {
-		name := table.bytes()
-		changes = columns == 1 && string(name) == "modified_tuples"
+		t.bytes()
 	}
-	rows := int(table.number(4))
-	if table.short {
-		return errFormat
+	t.rows = int(t.number(4))
+	if t.short {
+		return t, errFormat
 	}
+	return t, nil
+}
+
+// into appends the rows to those of r, or adds up what they say was changed.
+func (t *table) into(r *db.Result) error {
+	columns := len(t.types)
+	changes := columns == 1 && string(t.names.bytes()) == "modified_tuples"
 	if !changes {
 		if r.Columns != 0 && r.Columns != columns {
 			return errors.New("its statements return rows of different lengths")
 		}
 		r.Columns = columns
 	}
-	for range rows {
-		row := message{rest: table.take(int(table.number(4)))}
-		for _, kind := range types {
+	return t.each(func(_ int, v db.Value) {
+		if changes {
+			r.Affected += v.Int
+		} else {
+			r.Values = append(r.Values, v)
+		}
+	})
+}
+
+// each hands over the values of all rows, each with the number of its column.
+func (t *table) each(take func(column int, v db.Value)) error {
+	for range t.rows {
+		row := message{rest: t.take(int(t.number(4)))}
+		for column, kind := range t.types {
 			v, err := row.value(kind)
 			if err != nil {
 				return err
 			}
-			if changes {
-				r.Affected += v.Int
-			} else {
-				r.Values = append(r.Values, v)
-			}
+			take(column, v)
 		}
-		if row.short || table.short {
+		if row.short || t.short {
 			return errFormat
 		}
 	}

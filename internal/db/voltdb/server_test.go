@@ -2,6 +2,7 @@ package voltdb_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -34,14 +35,14 @@ func start(t *testing.T) *voltdbcluster.Cluster {
 }
 
 func procedure(name, body string, params ...db.Type) *db.Procedure {
-	return db.NewProcedure(name, params, nil, map[db.Language]string{db.VoltSQL: "CREATE PROCEDURE PROCEDURE_NAME AS " + body})
+	return db.NewProcedure(name, params, nil, map[db.Language]string{db.VoltSQL: "CREATE PROCEDURE PROCEDURE_NAME " + body})
 }
 
 // What the tests call. The sum must stay within BIGINT, and the row that is asked for be there.
 var (
-	put   = procedure("put", "INSERT INTO driver_test (id, amount, word) VALUES (?, ?, ?)", db.Integer, db.Decimal, db.Text)
-	read  = procedure("read", "SELECT id, amount, word FROM driver_test WHERE id = ?", db.Integer)
-	check = procedure("check", "BEGIN SELECT 9223372036854775807 + ? FROM driver_test WHERE id = 1; SELECT 1 / COUNT(*) FROM driver_test WHERE id = ?; END", db.Integer, db.Integer)
+	put   = procedure("put", "AS INSERT INTO driver_test (id, amount, word) VALUES (?, ?, ?)", db.Integer, db.Decimal, db.Text)
+	read  = procedure("read", "AS SELECT id, amount, word FROM driver_test WHERE id = ?", db.Integer)
+	check = procedure("check", "AS BEGIN SELECT 9223372036854775807 + ? FROM driver_test WHERE id = 1; SELECT 1 / COUNT(*) FROM driver_test WHERE id = ?; END", db.Integer, db.Integer)
 )
 
 func values(id, amount int64, word string) []db.Value {
@@ -96,7 +97,7 @@ func testOutcomes(t *testing.T, d *voltdb.Database) {
 	called(t, s, db.Constraint, db.CheckFailed, check, db.Value{Int: 1}, db.Value{Int: 1})
 	called(t, s, db.Constraint, db.ForeignKey, check, db.Value{Int: 0}, db.Value{Int: 99})
 	called(t, s, db.Fatal, 0, read)
-	called(t, s, db.Aborted, 0, procedure("absent", "SELECT 1", db.Integer), db.Value{Int: 1})
+	called(t, s, db.Aborted, 0, procedure("absent", "AS SELECT 1", db.Integer), db.Value{Int: 1})
 	info, err := d.Info(t.Context())
 	if err != nil || info.Name != "VoltDB" || !strings.HasPrefix(info.Version, "10.") {
 		t.Errorf("it is %+v, %v", info, err)
@@ -104,9 +105,27 @@ func testOutcomes(t *testing.T, d *voltdb.Database) {
 	if bytes, err := d.Footprint(t.Context()); err != nil || bytes <= 0 {
 		t.Errorf("its footprint is %d, %v", bytes, err)
 	}
+	testStatus(t, d)
 	if _, err := d.Claim("repeatable read"); err == nil {
 		t.Error("it has more than one isolation")
 	}
+}
+
+// testStatus: a sample says what each node does.
+func testStatus(t *testing.T, d *voltdb.Database) {
+	text, err := d.Status(t.Context())
+	drivertest.Must(t, err)
+	var status map[string][]map[string]any
+	drivertest.Must(t, json.Unmarshal(text, &status))
+	for part, column := range map[string]string{"nodes": "clustersafety", "memory": "rss", "cpu": "percent_used", "latency": "p99", "procedureprofile": "invocations", "topo": "leader"} {
+		if rows := status[part]; len(rows) == 0 || rows[0][column] == nil {
+			t.Errorf("of %s it says %v", part, rows)
+		}
+	}
+	if len(text) > 8<<10 {
+		t.Errorf("a sample of one node has %d bytes", len(text))
+	}
+	t.Logf("%s", text)
 }
 
 // testStreams: many sessions on one connection get each its own answers.

@@ -71,8 +71,21 @@ func (s *session) system(ctx context.Context, procedure string, texts ...string)
 }
 
 func (s *session) call(ctx context.Context, procedure string, types []db.Type, args []db.Value) (*db.Result, error) {
+	a, err := s.ask(ctx, procedure, types, args)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.into(&s.result); err != nil {
+		return nil, s.lost(procedure, err)
+	}
+	return &s.result, nil
+}
+
+// ask calls a procedure and returns the answer that it has succeeded, which is valid until
+// the next one.
+func (s *session) ask(ctx context.Context, procedure string, types []db.Type, args []db.Value) (answer, error) {
 	if s.broken || s.closed {
-		return nil, wire.Broken(s.op(procedure))
+		return answer{}, wire.Broken(s.op(procedure))
 	}
 	var body []byte
 	var err error
@@ -81,15 +94,30 @@ func (s *session) call(ctx context.Context, procedure string, types []db.Type, a
 	} else {
 		body, err = s.roundTrip(ctx, procedure, types, args)
 	}
-	if err == nil {
-		return s.take(procedure, body)
+	if err != nil {
+		if unsent, ok := errors.AsType[notSent](err); ok {
+			s.broken = true
+			return answer{}, wire.Lost(s.op(procedure), unsent.error, wire.Before)
+		}
+		return answer{}, s.lost(procedure, err)
 	}
+	a, err := parseAnswer(body)
+	if err != nil {
+		return answer{}, s.lost(procedure, err)
+	}
+	if a.status != success {
+		e := failed(s.op(procedure), &a)
+		s.broken = e.Class == db.Unknown || e.Class == db.Unavailable
+		return answer{}, e
+	}
+	return a, nil
+}
+
+// lost is the error of a call that was sent and whose answer did not come, or is none of
+// VoltDB's: it may have been applied.
+func (s *session) lost(procedure string, err error) error {
 	s.broken = true
-	phase := wire.Committing
-	if unsent, ok := errors.AsType[notSent](err); ok {
-		phase, err = wire.Before, unsent.error
-	}
-	return nil, wire.Lost(s.op(procedure), err, phase)
+	return wire.Lost(s.op(procedure), err, wire.Committing)
 }
 
 // notSent is the error of a call that the server has not got as a whole, so that it
@@ -97,24 +125,6 @@ func (s *session) call(ctx context.Context, procedure string, types []db.Type, a
 type notSent struct{ error }
 
 func (s *session) op(procedure string) string { return "call " + procedure }
-
-// take reads the answer. What is no VoltDB answer may have been applied all the same.
-func (s *session) take(procedure string, body []byte) (*db.Result, error) {
-	a, err := parseAnswer(body)
-	if err == nil && a.status != success {
-		e := failed(s.op(procedure), &a)
-		s.broken = e.Class == db.Unknown || e.Class == db.Unavailable
-		return nil, e
-	}
-	if err == nil {
-		err = a.into(&s.result)
-	}
-	if err != nil {
-		s.broken = true
-		return nil, wire.Lost(s.op(procedure), err, wire.Committing)
-	}
-	return &s.result, nil
-}
 
 // roundTrip sends a call on the session's own connection and returns its answer.
 func (s *session) roundTrip(ctx context.Context, procedure string, types []db.Type, args []db.Value) ([]byte, error) {

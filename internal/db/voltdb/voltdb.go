@@ -6,8 +6,6 @@ package voltdb
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -27,6 +25,7 @@ var (
 	_ db.ProcedureStore                   = (*Database)(nil)
 	_ db.Multiplexer[db.ProcedureSession] = (*Database)(nil)
 	_ db.Footprinter                      = (*Database)(nil)
+	_ db.StatusReporter                   = (*Database)(nil)
 )
 
 // Open connects to one of the nodes of a URL, which lets us in.
@@ -111,46 +110,6 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 		}
 	}
 	return info, nil
-}
-
-// Hosts asks a node by its URL which nodes the cluster has now, and what
-// @SystemInformation says of each, by its names in lower case.
-func Hosts(ctx context.Context, url string) ([]map[string]string, error) {
-	d, err := Open(ctx, url)
-	if err != nil {
-		return nil, err
-	}
-	return d.about(ctx, "OVERVIEW")
-}
-
-// about asks @SystemInformation, whose rows end with a name and a value, and begin with a
-// node's number where they are of nodes.
-func (d *Database) about(ctx context.Context, what string) (of []map[string]string, err error) {
-	err = d.with(ctx, func(s *session) error {
-		r, err := s.system(ctx, "@SystemInformation", what)
-		if err != nil {
-			return err
-		}
-		places := map[int64]int{}
-		for i := range r.Rows() {
-			row := r.Row(i)
-			node := int64(0)
-			if len(row) > 2 {
-				node = row[0].Int
-			}
-			at, known := places[node]
-			if !known {
-				at = len(of)
-				places[node], of = at, append(of, map[string]string{})
-			}
-			of[at][strings.ToLower(string(row[len(row)-2].Text))] = string(row[len(row)-1].Text)
-		}
-		if len(of) == 0 {
-			return fmt.Errorf("ask VoltDB for its %s: %w", strings.ToLower(what), errors.New("it says nothing"))
-		}
-		return nil
-	})
-	return of, err
 }
 
 // Tables implements db.ProcedureStore.
@@ -238,28 +197,4 @@ func (d *Database) Query(ctx context.Context, sql string, types []db.Type, args 
 		}
 		return nil
 	})
-}
-
-// Footprint implements db.Footprinter: the memory of all tables on all nodes, their
-// indexes included. VoltDB keeps its data in memory.
-func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
-	err = d.with(ctx, func(s *session) error {
-		for _, of := range []struct {
-			component string
-			column    int // of the kilobytes allocated
-		}{{"TABLE", 8}, {"INDEX", 11}} {
-			r, err := s.call(ctx, "@Statistics", []db.Type{db.Text, db.Integer}, []db.Value{{Text: []byte(of.component)}, {Int: 0}})
-			if err != nil {
-				return err
-			}
-			if r.Columns <= of.column {
-				return fmt.Errorf("read the statistics of VoltDB: %w", errors.New("their form is not known"))
-			}
-			for i := range r.Rows() {
-				bytes += r.Row(i)[of.column].Int << 10
-			}
-		}
-		return nil
-	})
-	return bytes, err
 }

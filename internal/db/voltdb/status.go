@@ -1,0 +1,159 @@
+package voltdb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"stroppy/internal/db"
+)
+
+// Hosts asks a node by its URL which nodes the cluster has now, and what
+// @SystemInformation says of each, by its names in lower case.
+func Hosts(ctx context.Context, url string) ([]map[string]string, error) {
+	d, err := Open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	return d.about(ctx, "OVERVIEW")
+}
+
+// about asks @SystemInformation, whose rows end with a name and a value, and begin with a
+// node's number where they are of nodes.
+func (d *Database) about(ctx context.Context, what string) (of []map[string]string, err error) {
+	err = d.with(ctx, func(s *session) error {
+		r, err := s.system(ctx, "@SystemInformation", what)
+		if err != nil {
+			return err
+		}
+		places := map[int64]int{}
+		for i := range r.Rows() {
+			row := r.Row(i)
+			node := int64(0)
+			if len(row) > 2 {
+				node = row[0].Int
+			}
+			at, known := places[node]
+			if !known {
+				at = len(of)
+				places[node], of = at, append(of, map[string]string{})
+			}
+			of[at][strings.ToLower(string(row[len(row)-2].Text))] = string(row[len(row)-1].Text)
+		}
+		if len(of) == 0 {
+			return fmt.Errorf("ask VoltDB for its %s: %w", strings.ToLower(what), errors.New("it says nothing"))
+		}
+		return nil
+	})
+	return of, err
+}
+
+// Status implements db.StatusReporter: the nodes, and of each what @Statistics says of its
+// memory, its processor, its latencies and the calls that it has begun; who leads which
+// partition.
+func (d *Database) Status(ctx context.Context) ([]byte, error) {
+	nodes, err := d.about(ctx, "OVERVIEW")
+	if err != nil {
+		return nil, err
+	}
+	status := map[string]any{}
+	var short []map[string]string
+	for _, n := range nodes {
+		kept := map[string]string{}
+		for _, name := range []string{"hostname", "ipaddress", "clusterstate", "clustersafety", "uptime"} {
+			kept[name] = n[name]
+		}
+		short = append(short, kept)
+	}
+	status["nodes"] = short
+	err = d.with(ctx, func(s *session) error {
+		for _, component := range sampled {
+			rows, err := s.statistics(ctx, component)
+			if err != nil {
+				return err
+			}
+			status[strings.ToLower(component)] = rows
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(status)
+}
+
+// sampled are the components of @Statistics that a sample has:
+// https://docs.voltdb.com/UsingVoltDB/sysprocstatistics.php.
+var sampled = []string{"MEMORY", "CPU", "LATENCY", "PROCEDUREPROFILE", "TOPO"}
+
+// statistics asks @Statistics for a component, a row an object, its columns' names in lower
+// case. What began with the server and not with the last question is counted.
+func (s *session) statistics(ctx context.Context, component string) (rows []map[string]any, err error) {
+	a, err := s.ask(ctx, "@Statistics", []db.Type{db.Text, db.Integer}, []db.Value{{Text: []byte(component)}, {Int: 0}})
+	for i := 0; err == nil && i < a.count; i++ {
+		var t table
+		if t, err = a.tables.table(); err == nil {
+			rows, err = t.objects(rows)
+		}
+	}
+	if err == nil {
+		err = a.ended()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask VoltDB for its statistics of %s: %w", component, err)
+	}
+	return rows, nil
+}
+
+// objects appends the rows as objects, by the columns' names in lower case. A table that holds
+// bytes, as the hash ring of the partitions, is left out: it says nothing to a person.
+func (t *table) objects(rows []map[string]any) ([]map[string]any, error) {
+	names := make([]string, len(t.types))
+	for i := range names {
+		names[i] = strings.ToLower(string(t.names.bytes()))
+	}
+	if slices.Contains(t.types, typeVarbinary) {
+		return rows, nil
+	}
+	var row map[string]any
+	err := t.each(func(column int, v db.Value) {
+		if column == 0 {
+			row = map[string]any{}
+			rows = append(rows, row)
+		}
+		switch {
+		case v.Null:
+			row[names[column]] = nil
+		case v.Text != nil:
+			row[names[column]] = string(v.Text)
+		default:
+			row[names[column]] = v.Int
+		}
+	})
+	return rows, err
+}
+
+// Footprint implements db.Footprinter: the memory of all tables on all nodes, their
+// indexes included. VoltDB keeps its data in memory.
+func (d *Database) Footprint(ctx context.Context) (bytes int64, err error) {
+	err = d.with(ctx, func(s *session) error {
+		for component, column := range map[string]string{"TABLE": "tuple_allocated_memory", "INDEX": "memory_estimate"} { // in kilobytes
+			rows, err := s.statistics(ctx, component)
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				kilobytes, known := row[column].(int64)
+				if !known {
+					return fmt.Errorf("read VoltDB's statistics of %s: %w", component, errors.New("their form is not known"))
+				}
+				bytes += kilobytes << 10
+			}
+		}
+		return nil
+	})
+	return bytes, err
+}

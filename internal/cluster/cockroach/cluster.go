@@ -29,7 +29,10 @@ type Cluster struct {
 	params params
 }
 
-var _ cluster.Local = (*Cluster)(nil)
+var (
+	_ cluster.Local   = (*Cluster)(nil)
+	_ cluster.Resizer = (*Cluster)(nil)
+)
 
 // replicas is how many of each range a cluster has that has so many nodes.
 const replicas = 3

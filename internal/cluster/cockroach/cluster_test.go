@@ -97,6 +97,22 @@ func testMajority(t *testing.T, c *Cluster) {
 	p.EndWell("replace a node after another came back")
 }
 
+// TestResize: a node that comes gets replicas, and one that goes gives all of them away. The
+// last three stay.
+func TestResize(t *testing.T) {
+	k := kind()
+	k.Params = url.Values{"election_ticks": {"6"}}
+	c := k.Start(t, cluster.Options{Nodes: 4, InMemory: true}).(*Cluster)
+	k.Resize(t, c) // to 5, 3, and 4 again
+	ctx := clustertest.Within(t, clustertest.WaitLimit)
+	nodes := c.List()
+	clustertest.Must(t, c.Remove(ctx, nodes[0].Number()))
+	clustertest.Must(t, c.WaitHealthy(ctx))
+	if err := c.Remove(ctx, nodes[1].Number()); err == nil || !strings.Contains(err.Error(), "add a node first") || !nodes[1].Running() {
+		t.Errorf("one of the last three was removed: %v", err)
+	}
+}
+
 func TestOne(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"max_offset": {"400ms"}, "set.server.time_until_store_dead": {"2m"}}

@@ -107,32 +107,10 @@ func (n *node) Replace(ctx context.Context) error {
 		}
 		err := n.Server.Replace(ctx)
 		if err == nil {
-			err = n.decommission(ctx)
+			err = n.forget(ctx)
 		}
 		return err
 	})
-}
-
-// decommission takes the id of the store that was taken away out of the cluster.
-func (n *node) decommission(ctx context.Context) error {
-	id := n.gone.Load()
-	if id == 0 {
-		return nil
-	}
-	err := cluster.RetryEvery(ctx, 100*time.Millisecond, func() error {
-		limited, cancel := context.WithTimeout(ctx, changeTimeout)
-		defer cancel()
-		out, err := exec.CommandContext(limited, n.cluster.binary, "node", "decommission", strconv.FormatInt(id, 10),
-			"--wait=none", "--insecure", "--host="+n.sql.String()).CombinedOutput()
-		if err != nil {
-			return fmt.Errorf("cockroach node decommission: %w: %s", err, cluster.LastLines(out))
-		}
-		return nil
-	})
-	if err == nil {
-		n.gone.Store(0)
-	}
-	return err
 }
 
 // with connects to the node for one question, so that no connection outlives the process

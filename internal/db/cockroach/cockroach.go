@@ -106,7 +106,7 @@ func Flavor() *pgwire.Flavor {
 			},
 		},
 		Codes: codes, OpenAtCommit: openAtCommit,
-		Refuses:  refuses,
+		Asked:    true,
 		Explicit: true, // statements outside of BEGIN and COMMIT commit one by one
 		Equal:    true,
 		Product:  func(version, _ string) (string, string) { return "CockroachDB", number(version) },
@@ -117,20 +117,6 @@ func Flavor() *pgwire.Flavor {
 // maxText is half of what one message of a client may have
 // (sql.conn.max_read_buffer_message_size, 16 MiB).
 const maxText = 8 << 20
-
-// refuses says why a server is none of CockroachDB by its version(), as in
-// "CockroachDB OSS v20.1.5 (x86_64-unknown-linux-gnu, built 2020/08/24 19:52:08, go1.13.9)".
-func refuses(version string) string {
-	switch {
-	case strings.HasPrefix(version, "CockroachDB"):
-		return ""
-	case strings.Contains(version, "-YB-"):
-		return "the server is YugabyteDB, whose claims and errors are not known here: take a CockroachDB cluster"
-	case strings.HasPrefix(version, "PostgreSQL"):
-		return "the server is PostgreSQL: write postgres:// in place of the scheme"
-	}
-	return "the server does not say that it is CockroachDB: take the address of a CockroachDB cluster"
-}
 
 // number is the version's number in version(); empty if it has none.
 func number(version string) string { return versionNumber.FindString(version) }

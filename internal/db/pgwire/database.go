@@ -62,10 +62,8 @@ type Flavor struct {
 	// success away, and why; nil: none does.
 	Warning func(routine, code, message, detail string) error
 
-	// Refuses says why a server with this version() is none of this product, in words
-	// that follow the server's address; empty: it is one. A server that does not answer
-	// version() has the empty one. Nil: it is not asked.
-	Refuses func(version string) string
+	// Asked: a server is asked for its version(), and refused where it is of another product.
+	Asked bool
 
 	// Explicit: the statements up to one Sync are never taken for one transaction.
 	Explicit bool
@@ -145,18 +143,18 @@ func Open(ctx context.Context, url string, flavor *Flavor) (*Database, error) {
 
 // recognize asks the server what it is, and refuses another product.
 func (d *Database) recognize(ctx context.Context, c *Control) error {
-	if d.flavor.Refuses == nil {
+	if !d.flavor.Asked {
 		return nil
 	}
+	op := "open " + d.flavor.Schemes[0] + "://" + d.where
 	row, err := c.Row(ctx, "SELECT version()")
-	switch {
-	case err == nil:
+	if err == nil {
 		d.version = row[0]
-	case !Refused(err):
+	} else if d.flavor.fromPgconn(ctx, op, err, wire.Before).Class != db.Fatal {
 		return err
 	}
-	if why := d.flavor.Refuses(d.version); why != "" {
-		return db.Fatalf("open "+d.flavor.Schemes[0]+"://"+d.where, "%s", why)
+	if why := refuses(d.flavor.Name, d.version); why != "" {
+		return db.Fatalf(op, "%s", why)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/pgwire"
@@ -71,23 +70,11 @@ func Flavor() *pgwire.Flavor {
 		},
 		Codes:   codes,
 		Warning: warning,
-		Refuses: refuses,
+		Asked:   true,
 		Product: func(_, serverVersion string) (string, string) { return "PostgreSQL", serverVersion },
 		Settings: []string{"fsync", "synchronous_commit", "full_page_writes", "synchronous_standby_names",
 			"default_transaction_isolation", "max_connections", "shared_buffers", "wal_level"},
 	}
-}
-
-// refuses names databases that only speak PostgreSQL's protocol, whose claims and errors
-// are others: "CockroachDB CCL v24.1.0 (…)", "PostgreSQL 11.2-YB-2.15.0.0-b0 on …".
-func refuses(version string) string {
-	switch {
-	case strings.HasPrefix(version, "CockroachDB"):
-		return "the server is CockroachDB: write cockroach:// in place of the scheme"
-	case strings.Contains(version, "-YB-"):
-		return "the server is YugabyteDB, whose claims and errors are not known here: take a PostgreSQL server"
-	}
-	return ""
 }
 
 // Footprint is the size of the database's files, indexes and dead rows included.

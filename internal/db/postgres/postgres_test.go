@@ -87,19 +87,6 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-func TestRefuses(t *testing.T) {
-	for version, want := range map[string]string{
-		"PostgreSQL 15.18 on x86_64":                                               "",
-		"CockroachDB CCL v24.1.0 (x86_64-pc-linux-gnu, built 2024/05/15)":          "CockroachDB: write cockroach://",
-		"PostgreSQL 11.2-YB-2.20.1.0-b0 on x86_64-pc-linux-gnu, compiled by clang": "YugabyteDB",
-		"": "",
-	} {
-		if why := refuses(version); (why == "") != (want == "") || !strings.Contains(why, want) {
-			t.Errorf("%s: %q, want %q", version, why, want)
-		}
-	}
-}
-
 func TestWarning(t *testing.T) {
 	for name, tc := range map[string]struct {
 		routine, code, message, detail string

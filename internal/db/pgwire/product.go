@@ -1,0 +1,45 @@
+package pgwire
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// products are servers that speak the protocol, by what their version() says, as in
+// "PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu, compiled by …",
+// "CockroachDB OSS v20.1.5 (x86_64-unknown-linux-gnu, built …)" or "PostgreSQL
+// 11.2-YB-2.20.1.0-b0 on …". The first that fits counts: many begin with the name of
+// PostgreSQL, whose claims and errors are not theirs.
+var products = []struct {
+	says   *regexp.Regexp
+	name   string
+	scheme string // of its driver here; empty: there is none
+}{
+	{regexp.MustCompile(`^CockroachDB`), "CockroachDB", "cockroach"},
+	{regexp.MustCompile(`-YB-`), "YugabyteDB", ""},
+	{regexp.MustCompile(`Redshift`), "Amazon Redshift", ""},
+	{regexp.MustCompile(`Greenplum`), "Greenplum", ""},
+	{regexp.MustCompile(`Materialize`), "Materialize", ""},
+	{regexp.MustCompile(`RisingWave`), "RisingWave", ""},
+	{regexp.MustCompile(`QuestDB`), "QuestDB", ""},
+	{regexp.MustCompile(`openGauss`), "openGauss", ""},
+	{regexp.MustCompile(`^PostgreSQL \d`), "PostgreSQL", "postgres"},
+}
+
+// refuses says why a server with this version() is none of the product, in words that
+// follow its address; empty: it is one. A server that does not answer version() has the
+// empty one.
+func refuses(product, version string) string {
+	for _, p := range products {
+		switch {
+		case !p.says.MatchString(version):
+			continue
+		case p.name == product:
+			return ""
+		case p.scheme != "":
+			return fmt.Sprintf("the server is %s: write %s:// in place of the scheme", p.name, p.scheme)
+		}
+		return fmt.Sprintf("the server is %s, whose claims and errors are not known here: take a %s server", p.name, product)
+	}
+	return fmt.Sprintf("the server does not say that it is %s: take the address of a %s server", product, product)
+}

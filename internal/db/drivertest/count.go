@@ -1,0 +1,80 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"stroppy/internal/db"
+)
+
+// Counter is a client each of whose transactions adds one to something.
+type Counter interface {
+	Count(ctx context.Context) error
+	Reset(ctx context.Context) error
+	Close() error
+}
+
+// Counted is how the transactions of some counters ended.
+type Counted struct {
+	Acknowledged, Unknown int64
+	Codes                 map[string]int64 // of errors, behind their class
+}
+
+// Count lets clients count while their servers are hurt, and until that is over.
+func Count(t *testing.T, clients int, open func(ctx context.Context, client int) (Counter, error), hurt func()) Counted {
+	t.Helper()
+	all := Counted{Codes: map[string]int64{}}
+	var mu sync.Mutex // of all
+	var group sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range clients {
+		c, err := open(t.Context(), i)
+		Must(t, err)
+		Close(t, c)
+		group.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				err := c.Count(t.Context())
+				class := db.ClassOf(err)
+				mu.Lock()
+				switch {
+				case err == nil:
+					all.Acknowledged++
+				case class == db.Unknown:
+					all.Unknown++
+				case class != db.Aborted && class != db.Unavailable:
+					t.Errorf("a count ended with class %v: %v", class, err)
+				}
+				if e, ok := errors.AsType[*db.Error](err); ok {
+					all.Codes[class.String()+" "+e.Code]++
+				}
+				mu.Unlock()
+				if err != nil && class != db.Aborted {
+					_ = c.Reset(t.Context()) // the next count says why it failed
+				}
+			}
+		})
+	}
+	func() {
+		defer close(stop) // also if it ends the test
+		hurt()
+	}()
+	group.Wait()
+	return all
+}
+
+// Hold holds that what is there is all that was acknowledged, and no more than that and
+// what is unknown; some must be.
+func (c Counted) Hold(t *testing.T, there int64) {
+	t.Helper()
+	t.Logf("%d acknowledged, %d unknown, %d there; %v", c.Acknowledged, c.Unknown, there, c.Codes)
+	if there < c.Acknowledged || there > c.Acknowledged+c.Unknown || c.Acknowledged == 0 || c.Unknown == 0 {
+		t.Errorf("%d acknowledged and %d unknown, and %d are there", c.Acknowledged, c.Unknown, there)
+	}
+}

@@ -58,6 +58,18 @@ func hurtRuns() []hurtRun {
 			outage: true,
 		},
 		{
+			name: "MongoDB: kill, partition, pause, replace", cluster: "mongodb:3?memory=on",
+			faults: []string{"cycle every 9s for 3s: kill leader | partition leader | pause leader | replace random"},
+			args:   []string{"--duration", "42s"},
+			outage: true,
+		},
+		{
+			name: "MongoDB acknowledges by the primary alone, which is cut off", cluster: "mongodb:3?memory=on&w=1",
+			faults: []string{"partition leader at 3s for 6s"},
+			args:   []string{"--duration", "14s"},
+			code:   1, invalid: "durable",
+		},
+		{
 			name: "synchronous PostgreSQL: kill the primary, pause the standby, partition", cluster: "postgres:2?memory=on",
 			faults: []string{"kill primary at 3s for 4s", "pause standby at 12s for 3s", "partition standby at 18s for 3s"},
 			args:   []string{"--duration", "25s", "--isolation", "repeatable read"},

@@ -7,10 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
-	"strings"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
@@ -37,9 +34,13 @@ const setName = "stroppy"
 //
 //	election_timeout=1s   how long a silent primary is waited for, MongoDB's
 //	                      settings.electionTimeoutMillis; its own is 10s
+//	cache=0.25            gigabytes of memory in which each node keeps data,
+//	                      --wiredTigerCacheSizeGB
+//	w=majority, readConcernLevel=snapshot, readPreference=primary, timeout=5s
+//	                      what the URL asks of the driver; see there
 //	set.NAME=VALUE        --setParameter NAME=VALUE of every node
 func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
-	params, err := parseParams(o.Params)
+	params, err := parseParams(o.Params, o.Nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -54,30 +55,6 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 			return c
 		},
 		func(c *Cluster) error { return c.start(ctx) })
-}
-
-// params are what stands behind the question mark.
-type params struct {
-	electionTimeout time.Duration
-	settings        []string // NAME=VALUE
-}
-
-func parseParams(values url.Values) (params, error) {
-	p := params{electionTimeout: time.Second}
-	err := cluster.Params{
-		Known: map[string]func(string) error{
-			"election_timeout": cluster.Between(&p.electionTimeout, 200*time.Millisecond, time.Minute, "1s"),
-		},
-		Set: func(name, value string) error {
-			if name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789._") != "" {
-				return fmt.Errorf("%q is no name of a parameter of MongoDB", name)
-			}
-			p.settings = append(p.settings, name+"="+value)
-			return nil
-		},
-		Kind: "a cluster of MongoDB",
-	}.Read(values)
-	return p, err
 }
 
 // start starts all nodes and makes them a replica set.
@@ -104,7 +81,7 @@ func (c *Cluster) start(ctx context.Context) error {
 
 // URL names all nodes as --db takes them.
 func (c *Cluster) URL() string {
-	return "mongodb://" + c.Addresses(func(n *node) string { return n.address.String() }) + "/?replicaSet=" + setName
+	return "mongodb://" + c.Addresses(func(n *node) string { return n.address.String() }) + "/?replicaSet=" + setName + c.params.ofClient()
 }
 
 // URL is the address of the node alone, which is only to be read.

@@ -122,14 +122,23 @@ func TestOne(t *testing.T) {
 }
 
 func TestParams(t *testing.T) {
-	clustertest.Params(t, parseParams, map[string]string{
-		"":                         "",
-		"election_timeout=10s":     "",
-		"election_timeout=1":       "from 200ms",
-		"election_timeout=100ms":   "from 200ms",
-		"set.enableTestCommands=1": "",
-		"set.Bad Name=1":           "no name of a parameter",
-		"electiontimeout=1s":       "the nearest is election_timeout",
+	three := func(values url.Values) (params, error) { return parseParams(values, 3) }
+	clustertest.Params(t, three, map[string]string{
+		"":                       "",
+		"election_timeout=10s":   "",
+		"election_timeout=1":     "from 200ms",
+		"election_timeout=100ms": "from 200ms",
+		"cache=0.5&w=1&readConcernLevel=local&readPreference=secondary&timeout=2s": "",
+		"cache=0.1":                     "from 0.25",
+		"w=majority":                    "",
+		"w=4":                           "from 1 to 3",
+		"w=0":                           "from 1 to 3",
+		"readConcernLevel=linearizable": "one of snapshot",
+		"readPreference=nearest":        "one of primary",
+		"timeout=no":                    "must be a time",
+		"set.enableTestCommands=1":      "",
+		"set.Bad Name=1":                "no name of a parameter",
+		"electiontimeout=1s":            "the nearest is election_timeout",
 		"election_timeout=1s&election_timeout=2s": "give it once",
 	})
 }

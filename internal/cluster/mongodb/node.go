@@ -54,7 +54,7 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 	args := []string{
 		"--replSet", setName, "--dbpath", n.Dir(), "--nounixsocket", "--quiet",
 		"--bind_ip", n.address.Addr().String(), "--port", strconv.Itoa(int(n.address.Port())),
-		"--wiredTigerCacheSizeGB", "0.25", "--oplogSize", strconv.Itoa(oplogMB),
+		"--wiredTigerCacheSizeGB", n.cluster.params.cache, "--oplogSize", strconv.Itoa(oplogMB),
 		"--setParameter", "diagnosticDataCollectionEnabled=false",
 	}
 	for _, setting := range n.cluster.params.settings {

@@ -174,10 +174,27 @@ func (d *Database) Close() error {
 // many sessions as are used at once take as many connections of the library's pool.
 func (*Database) Limits() db.Limits { return db.Limits{Value: maxValue, Commit: maxCommit} }
 
-// Claim says what MongoDB promises of transactions that commit with write concern majority.
-// The parameters of the URL change what is asked of the server and not what is claimed: a
-// weaker claim is asked for by the name of the isolation.
-func (*Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
+// Claim says what MongoDB promises at an isolation, by default at the read concern of the
+// URL. What other parameters of the URL weaken is in the claim too.
+func (d *Database) Claim(name string) (db.Claim, error) {
+	if name == "" {
+		name = d.config.readConcern
+	}
+	claim, err := isolations.Claim(name)
+	if err != nil {
+		return claim, err
+	}
+	if d.config.w != wMajority {
+		claim.Source += fmt.Sprintf("; asked for is write concern %s, with which a fail-over takes back what was acknowledged, "+
+			"https://www.mongodb.com/docs/v4.2/core/replica-set-rollbacks/", d.config.w)
+	}
+	if d.config.secondary {
+		claim.Level = min(claim.Level, isolation.ReadCommitted)
+		claim.Source += "; what only reads asks a secondary, outside any transaction, and is not of one moment, " +
+			"https://www.mongodb.com/docs/v4.2/core/transactions/ (read preference)"
+	}
+	return claim, nil
+}
 
 // Info asks the server what it is, and how it is set up.
 func (d *Database) Info(ctx context.Context) (db.Info, error) {

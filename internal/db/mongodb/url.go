@@ -20,6 +20,8 @@ const (
 	defaultTimeout = 5 * time.Second
 	// defaultDatabase is where a URL that names no database has its collections.
 	defaultDatabase = "stroppy"
+	// wMajority is the write concern that no fail-over takes back.
+	wMajority = "majority"
 	// maxW is the most members of a replica set with a vote
 	// (https://www.mongodb.com/docs/v4.2/reference/limits/).
 	maxW = 7
@@ -50,7 +52,7 @@ var style = address.Style{Product: "MongoDB", Server: "server", Port: "27017", F
 // parseURL reads mongodb://[user:password@]h1[:27017],h2[/database][?…]. No error repeats
 // the password.
 func parseURL(text string) (config, error) {
-	c := config{database: defaultDatabase, timeout: defaultTimeout, w: "majority", readConcern: snapshot, tls: url.Values{}}
+	c := config{database: defaultDatabase, timeout: defaultTimeout, w: wMajority, readConcern: snapshot, tls: url.Values{}}
 	rest, ok := strings.CutPrefix(text, "mongodb://")
 	if !ok {
 		return c, errors.New("read the database URL: it does not begin with mongodb://")
@@ -89,7 +91,7 @@ func parseURL(text string) (config, error) {
 
 func readW(to *string) address.Option {
 	return func(value string) error {
-		if *to = value; value == "majority" {
+		if *to = value; value == wMajority {
 			return nil
 		}
 		if n, err := strconv.Atoi(value); err != nil || n < 1 || n > maxW {

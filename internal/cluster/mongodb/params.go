@@ -1,0 +1,72 @@
+package mongodb
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+// params are what stands behind the question mark.
+type params struct {
+	electionTimeout time.Duration
+	cache           string     // --wiredTigerCacheSizeGB
+	client          url.Values // of the URL
+	settings        []string   // NAME=VALUE
+}
+
+// minCache and maxCache bound the cache of a node, in gigabytes: mongod takes no less, and
+// several nodes share the machine.
+const minCache, maxCache = 0.25, 64
+
+// parseParams reads the parameters of replica sets of so many nodes.
+func parseParams(values url.Values, nodes int) (params, error) {
+	p := params{electionTimeout: time.Second, cache: strconv.FormatFloat(minCache, 'f', -1, 64), client: url.Values{}}
+	var timeout time.Duration
+	forClient := func(name string) func(string) { return func(value string) { p.client.Set(name, value) } }
+	err := cluster.Params{
+		Known: map[string]func(string) error{
+			"election_timeout": cluster.Between(&p.electionTimeout, 200*time.Millisecond, time.Minute, "1s"),
+			"cache": func(value string) error {
+				if size, err := strconv.ParseFloat(value, 64); err != nil || !(size >= minCache && size <= maxCache) {
+					return fmt.Errorf("it must be a number of gigabytes from %v to %v", minCache, maxCache)
+				}
+				p.cache = value
+				return nil
+			},
+			"w": func(value string) error {
+				if n, err := strconv.Atoi(value); value != "majority" && (err != nil || n < 1 || n > nodes) {
+					return fmt.Errorf("it must be majority or a number of members from 1 to %d", nodes)
+				}
+				p.client.Set("w", value)
+				return nil
+			},
+			"readConcernLevel": cluster.OneOf(forClient("readConcernLevel"), "snapshot", "majority", "local"),
+			"readPreference":   cluster.OneOf(forClient("readPreference"), "primary", "secondary"),
+			"timeout": func(value string) error {
+				p.client.Set("timeout", value)
+				return cluster.Between(&timeout, time.Millisecond, time.Hour, "5s")(value)
+			},
+		},
+		Set: func(name, value string) error {
+			if name == "" || strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789._") != "" {
+				return fmt.Errorf("%q is no name of a parameter of MongoDB", name)
+			}
+			p.settings = append(p.settings, name+"="+value)
+			return nil
+		},
+		Kind: "a cluster of MongoDB",
+	}.Read(values)
+	return p, err
+}
+
+// ofClient is the end of the URL, which has a parameter before it.
+func (p params) ofClient() string {
+	if len(p.client) == 0 {
+		return ""
+	}
+	return "&" + p.client.Encode()
+}

@@ -20,8 +20,8 @@ func TestMain(m *testing.M) { servers.Main(m) }
 
 // servers are each the only member of a replica set, with its data in memory, which has
 // the command that makes it fail.
-var servers = drivertest.Servers[*server.Cluster]{
-	Launch: func(ctx context.Context, settings map[string]string) (*server.Cluster, error) {
+var servers = drivertest.Servers[cluster.Local]{
+	Launch: func(ctx context.Context, settings map[string]string) (cluster.Local, error) {
 		o := cluster.Alone(settings)
 		o.InMemory = true
 		o.Params.Set("set.enableTestCommands", "1")

@@ -140,9 +140,13 @@ func (c *config) writeConcern() *writeconcern.WriteConcern {
 }
 
 // concern is what a read outside a transaction is to have: from there snapshot is not known
-// to servers before 5.0.
+// to servers before 5.0. What a write concern below majority has acknowledged, a majority
+// need not have yet, so that it is read where it is.
 func (c *config) concern() string {
-	if c.readConcern == snapshot {
+	switch {
+	case c.w != wMajority:
+		return local
+	case c.readConcern == snapshot:
 		return majority
 	}
 	return c.readConcern

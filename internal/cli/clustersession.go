@@ -101,7 +101,7 @@ func (r *clusterSession) complete(o *run.Options, config *config, w workload.Wor
 		}
 	}
 	o.Nemesis = faultRunner{r.nemesis}
-	if len(r.cluster.Nodes()) > 1 {
+	if nodes := r.cluster.Nodes(); len(nodes) > 1 && r.cluster.NodeURL(nodes[0].Number()) != "" {
 		o.Nodes = func() []run.Node { return r.nodes(w) }
 	}
 }

@@ -87,7 +87,7 @@ func databases() []database {
 			}},
 		{schemes: []string{"mongodb"}, about: "mongodb://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE  MongoDB, the members of a replica set with commas",
 			port: "27017", open: opener(mongodb.Open), clusters: []clusterKind{
-				{"mongodb", "mongodb:N[?election_timeout=1s]  a replica set of MongoDB, a majority of whose members decides", 1, 7, starter(mongodbcluster.Start)},
+				{"mongodb", "mongodb:N[?shards=2&w=1]  a replica set of MongoDB, a majority of whose members decides; with shards a mongos before so many of them", 1, 7, starter(mongodbcluster.Start)},
 			}},
 		{schemes: []string{"voltdb"}, about: "voltdb://[USER:PASSWORD@]HOST:PORT,HOST:PORT  VoltDB, its nodes with commas",
 			port: "21212", open: opener(voltdb.Open), clusters: []clusterKind{

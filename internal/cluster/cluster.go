@@ -28,7 +28,8 @@ import (
 type Cluster interface {
 	// URL is the address of the whole cluster as --db takes it.
 	URL() string
-	// NodeURL is the address of node i alone, to read what it holds.
+	// NodeURL is the address of node i alone, to read what it holds; empty where there
+	// is none, or no node holds everything.
 	NodeURL(i int) string
 	// Nodes are the nodes that belong to the cluster now, dead ones included.
 	Nodes() []Node

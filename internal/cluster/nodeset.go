@@ -87,6 +87,7 @@ const startAttempts = 3
 type Kind struct {
 	Name      string   // as in --cluster NAME:N
 	PortTaken string   // what a server says when somebody else has its port
+	Further   int      // servers beside the nodes asked for, such as a router
 	Users     []string // of whom the first that exists runs servers that refuse root; none: the caller does
 	Product   string   // the servers' name where there are Users
 }
@@ -155,10 +156,10 @@ func (f *NodeSet[N]) Open(ctx context.Context, k Kind, o Options) (err error) {
 	if err = f.User.enters(f.Folder(0)); err != nil {
 		return err
 	}
-	if f.network, err = NewNetwork(ctx, o.Nodes, o.Loopback); err != nil {
+	if f.network, err = NewNetwork(ctx, o.Nodes+k.Further, o.Loopback); err != nil {
 		return err
 	}
-	for i := range o.Nodes {
+	for i := range o.Nodes + k.Further {
 		if _, err = f.enlist(ctx, f.network.Host(i)); err != nil {
 			return err
 		}
@@ -402,7 +403,7 @@ func (f *NodeSet[N]) ReplaceWhen(ctx context.Context, n N, expendable, replace f
 // ReplaceVoter is ReplaceWhen for a node that a majority of voters has to take in
 // again, as answers says of each.
 func (f *NodeSet[N]) ReplaceVoter(ctx context.Context, n N, voters int, answers func(context.Context, N) bool, replace func(ctx context.Context) error) error {
-	if nodes := len(f.List()); nodes < 3 {
+	if nodes := min(voters, len(f.List())); nodes < 3 {
 		return fmt.Errorf("replace %s: a cluster of %d has no majority without it to take it in again: take 3 nodes or more", n.Name(), nodes)
 	}
 	return f.ReplaceWhen(ctx, n, func(ctx context.Context) error {

@@ -112,6 +112,35 @@ func (c *config) votes(member int) int {
 	return int(votes)
 }
 
+// vote changes the votes of the node, which is made a member where it is none. Who has none
+// cannot be primary.
+func (c *config) vote(n *node, votes int) (changed bool) {
+	at := c.member(n)
+	if at < 0 {
+		at = len(c.Members)
+		id := int32(0)
+		for _, m := range c.Members {
+			other, _ := m["_id"].(int32)
+			id = max(id, other+1)
+		}
+		c.Members = append(c.Members, bson.M{"_id": id, "host": n.address.String(), "votes": int32(1 - votes)})
+	}
+	if c.votes(at) == votes {
+		return false
+	}
+	c.Members[at]["votes"], c.Members[at]["priority"] = int32(votes), int32(votes)
+	return true
+}
+
+// expel takes the node out of the members.
+func (c *config) expel(n *node) (changed bool) {
+	at := c.member(n)
+	if at >= 0 {
+		c.Members = slices.Delete(c.Members, at, at+1)
+	}
+	return at >= 0
+}
+
 func (n *node) config(ctx context.Context) (c config, err error) {
 	answer, err := n.run(ctx, askTimeout, bson.D{{Key: "replSetGetConfig", Value: 1}})
 	if err == nil {
@@ -120,22 +149,14 @@ func (n *node) config(ctx context.Context) (c config, err error) {
 	return c, err
 }
 
-// setVotes changes, over n, which must be primary, the votes of a member. Who has none
-// cannot be primary.
-func (n *node) setVotes(ctx context.Context, of *node, votes int) error {
+// reconfigure changes the configuration of the set over n, which must be primary. change
+// says whether there is something to change.
+func (n *node) reconfigure(ctx context.Context, change func(*config) bool) error {
 	c, err := n.config(ctx)
-	if err != nil {
+	if err != nil || !change(&c) {
 		return err
 	}
-	at := c.member(of)
-	if at < 0 {
-		return fmt.Errorf("%s is no member of the replica set", of.Name())
-	}
-	if c.votes(at) == votes {
-		return nil
-	}
 	c.Version++
-	c.Members[at]["votes"], c.Members[at]["priority"] = votes, votes
 	_, err = n.run(ctx, changeTimeout, bson.D{{Key: "replSetReconfig", Value: c}})
 	return err
 }

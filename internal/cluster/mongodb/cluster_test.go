@@ -37,7 +37,7 @@ func (t teller) Close() {
 func kind() clustertest.Kind {
 	return clustertest.Kind{
 		Engine:     "mongodb",
-		Launch:     clustertest.Launcher(Start),
+		Launch:     Start,
 		LeaderOnly: true,
 		Teller: func(_ context.Context, c cluster.Local, _, _ int) (clustertest.Teller, error) {
 			o := options.Client().ApplyURI(c.URL() + "&w=majority&retryWrites=false&heartbeatFrequencyMS=500&connectTimeoutMS=500")
@@ -45,24 +45,11 @@ func kind() clustertest.Kind {
 			return teller{client}, err
 		},
 		Holds: func(ctx context.Context, c cluster.Local, number int) (map[string]string, error) {
-			n, err := c.(*Cluster).Node(number)
+			n, err := c.(*ReplicaSet).Node(number)
 			if err != nil {
 				return nil, err
 			}
-			held := map[string]string{}
-			return held, n.with(ctx, 10*time.Second, func(ctx context.Context, c *mongo.Client) error {
-				var documents []struct {
-					ID string `bson:"_id"`
-				}
-				cursor, err := c.Database(paid).Collection(paid).Find(ctx, bson.D{})
-				if err == nil {
-					err = cursor.All(ctx, &documents)
-				}
-				for _, d := range documents {
-					held[d.ID] = ""
-				}
-				return err
-			})
+			return n.payments(ctx)
 		},
 	}
 }
@@ -72,18 +59,19 @@ func kind() clustertest.Kind {
 func TestCluster(t *testing.T) {
 	k := kind()
 	k.Params = url.Values{"election_timeout": {"2s"}}
-	c := k.Start(t, cluster.Options{Nodes: 3}).(*Cluster)
+	c := k.Start(t, cluster.Options{Nodes: 3}).(*ReplicaSet)
 	nodes := c.List()
 	if !strings.HasSuffix(c.URL(), ","+nodes[2].address.String()+"/?replicaSet=stroppy") || strings.Contains(c.NodeURL(2), ",") {
 		t.Errorf("the URLs are %s and %s", c.URL(), c.NodeURL(2))
 	}
 	kind().Hurt(t, c)
 	t.Run("majority", func(t *testing.T) { testMajority(t, c) })
+	t.Run("resize", func(t *testing.T) { k.Resize(t, c) })
 }
 
 // testMajority holds that no data are taken away that may be the only copy, and that a node
 // that lost its data in vain gets its vote when it can.
-func testMajority(t *testing.T, c *Cluster) {
+func testMajority(t *testing.T, c *ReplicaSet) {
 	ctx := clustertest.Within(t, clustertest.WaitLimit)
 	_, others := clustertest.Leader(t, c)
 	n, other := others[0].(*node), others[1].(*node)
@@ -97,9 +85,9 @@ func testMajority(t *testing.T, c *Cluster) {
 	clustertest.Must(t, other.Restart(ctx))
 
 	clustertest.Must(t, n.vote(ctx, 0))
-	primary, err := c.primary(ctx)
+	primary, err := c.sets[0].primary(ctx)
 	clustertest.Must(t, err)
-	if err := c.allVote(ctx, primary); err == nil || !strings.Contains(err.Error(), n.Name()+" has no vote") {
+	if err := c.sets[0].allVote(ctx, primary); err == nil || !strings.Contains(err.Error(), n.Name()+" has no vote") {
 		t.Errorf("with a node without a vote: %v", err)
 	}
 	clustertest.Must(t, n.Kill(ctx))
@@ -129,6 +117,8 @@ func TestParams(t *testing.T) {
 		"election_timeout=1":     "from 200ms",
 		"election_timeout=100ms": "from 200ms",
 		"cache=0.5&w=1&readConcernLevel=local&readPreference=secondary&timeout=2s": "",
+		"shards=0":                      "from 1 to 4",
+		"shards=2":                      "",
 		"cache=0.1":                     "from 0.25",
 		"w=majority":                    "",
 		"w=4":                           "from 1 to 3",
@@ -167,7 +157,7 @@ func TestPrimary(t *testing.T) {
 
 // TestStopEndsWaiting stops a cluster while somebody waits for a primary that never comes.
 func TestStopEndsWaiting(t *testing.T) {
-	c := kind().Start(t, cluster.Options{Nodes: 3, Loopback: true}).(*Cluster)
+	c := kind().Start(t, cluster.Options{Nodes: 3, Loopback: true}).(*ReplicaSet)
 	nodes, dir := c.List(), c.Dir
 	for _, n := range nodes {
 		clustertest.Must(t, n.Kill(t.Context()))

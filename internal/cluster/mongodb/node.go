@@ -23,23 +23,25 @@ const (
 	oplogMB = 256
 )
 
-// node is a member of the replica set: its folder and address stay, its process comes and
-// goes.
+// node is a member of a replica set, or a mongos: its folder and address stay, its process
+// comes and goes.
 type node struct {
 	*cluster.Server
-	cluster *Cluster
+	servers *servers
+	set     *set // nil: a mongos
 	address netip.AddrPort
-	// mute says that the node's vote was taken because its data are gone, and not yet given
-	// back.
+	// mute says that the node has no vote: it was taken because its data are gone, and not
+	// yet given back, or the node is new.
 	mute atomic.Bool
 }
 
 // newNode makes the folder of a node and describes its server.
-func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
-	n := &node{cluster: c}
+func (c *servers) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
+	n := &node{servers: c, set: c.place(number)}
 	if err := c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{27017: &n.address}); err != nil {
 		return nil, err
 	}
+	n.mute.Store(n.set != nil && n.set.formed.Load())
 	dir := c.Folder(number)
 	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
 		Command: n.command, Ready: n.ready, Join: func(ctx context.Context) error { return n.vote(ctx, 0) },
@@ -49,18 +51,25 @@ func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (
 	return n, c.MakeFolder(dir, number, 0o700)
 }
 
-// command makes the command that starts mongod.
+// command makes the command that starts mongod, or mongos.
 func (n *node) command(context.Context) (*exec.Cmd, error) {
 	args := []string{
-		"--replSet", setName, "--dbpath", n.Dir(), "--nounixsocket", "--quiet",
-		"--bind_ip", n.address.Addr().String(), "--port", strconv.Itoa(int(n.address.Port())),
-		"--wiredTigerCacheSizeGB", n.cluster.params.cache, "--oplogSize", strconv.Itoa(oplogMB),
-		"--setParameter", "diagnosticDataCollectionEnabled=false",
+		"--nounixsocket", "--quiet", "--bind_ip", n.address.Addr().String(), "--port", strconv.Itoa(int(n.address.Port())),
 	}
-	for _, setting := range n.cluster.params.settings {
+	if n.set == nil {
+		config := n.servers.sets[len(n.servers.sets)-1]
+		return exec.Command(n.servers.mongos, append(args, "--configdb", config.members())...), nil
+	}
+	args = append(args, "--replSet", n.set.name, "--dbpath", n.Dir(),
+		"--wiredTigerCacheSizeGB", n.servers.params.cache, "--oplogSize", strconv.Itoa(oplogMB),
+		"--setParameter", "diagnosticDataCollectionEnabled=false")
+	if n.set.role != "" {
+		args = append(args, n.set.role)
+	}
+	for _, setting := range n.servers.params.settings {
 		args = append(args, "--setParameter", setting)
 	}
-	return exec.Command(n.cluster.binary, args...), nil
+	return exec.Command(n.servers.mongod, args...), nil
 }
 
 // ready returns when the node answers and, once it is of a set, is primary or secondary: one
@@ -68,8 +77,8 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 func (n *node) ready(ctx context.Context) error {
 	return cluster.Retry(ctx, func() error {
 		serves, err := n.serves(ctx, false)
-		if err == nil && !serves && n.cluster.formed {
-			err = errors.New("it is neither primary nor secondary")
+		if err == nil && !serves && (n.set == nil || n.set.formed.Load()) {
+			err = errors.New("it is neither primary nor secondary, nor a mongos")
 		}
 		return err
 	})
@@ -83,7 +92,7 @@ func (n *node) Restart(ctx context.Context) error {
 	if err := n.Server.Restart(ctx); err != nil || !n.mute.Load() {
 		return err
 	}
-	done, err := n.cluster.Change(ctx)
+	done, err := n.servers.Change(ctx)
 	if err == nil {
 		defer done()
 		err = n.vote(ctx, 1)
@@ -103,9 +112,9 @@ func (n *node) Replace(ctx context.Context) error {
 	defer cancel()
 	answers := func(ctx context.Context, m *node) bool {
 		serves, err := m.serves(ctx, false)
-		return m.Awake() && err == nil && serves
+		return m.set == n.set && m.Awake() && err == nil && serves
 	}
-	return n.cluster.ReplaceVoter(ctx, n, len(n.cluster.List()), answers, func(ctx context.Context) error {
+	return n.servers.ReplaceVoter(ctx, n, len(n.set.nodes()), answers, func(ctx context.Context) error {
 		n.mute.Store(true)
 		if err := n.Server.Replace(ctx); err != nil {
 			return err
@@ -114,17 +123,18 @@ func (n *node) Replace(ctx context.Context) error {
 	})
 }
 
-// vote gives the node a vote, 1, or takes it away, 0, over whichever node is primary.
+// vote gives the node a vote, 1, or takes it away, 0, over whichever node is primary. One that
+// is no member becomes one.
 func (n *node) vote(ctx context.Context, votes int) error {
 	err := cluster.Retry(ctx, func() error {
-		primary, err := n.cluster.primary(ctx)
+		primary, err := n.set.primary(ctx)
 		if err != nil {
 			return err
 		}
-		return primary.setVotes(ctx, n, votes)
+		return primary.reconfigure(ctx, func(c *config) bool { return c.vote(n, votes) })
 	})
 	if err != nil {
-		return fmt.Errorf("change the vote of %s in the replica set: %w", n.Name(), err)
+		return fmt.Errorf("change the vote of %s in the replica set %s: %w", n.Name(), n.set.name, err)
 	}
 	n.mute.Store(votes == 0)
 	return nil

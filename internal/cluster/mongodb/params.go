@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 // params are what stands behind the question mark.
 type params struct {
+	shards          int // 0: no sharded cluster
 	electionTimeout time.Duration
 	cache           string     // --wiredTigerCacheSizeGB
 	client          url.Values // of the URL
@@ -22,6 +24,9 @@ type params struct {
 // several nodes share the machine.
 const minCache, maxCache = 0.25, 64
 
+// maxShards is how many shards make sense on one machine.
+const maxShards = 4
+
 // parseParams reads the parameters of replica sets of so many nodes.
 func parseParams(values url.Values, nodes int) (params, error) {
 	p := params{electionTimeout: time.Second, cache: strconv.FormatFloat(minCache, 'f', -1, 64), client: url.Values{}}
@@ -30,6 +35,12 @@ func parseParams(values url.Values, nodes int) (params, error) {
 	err := cluster.Params{
 		Known: map[string]func(string) error{
 			"election_timeout": cluster.Between(&p.electionTimeout, 200*time.Millisecond, time.Minute, "1s"),
+			"shards": func(value string) (err error) {
+				if p.shards, err = strconv.Atoi(value); err != nil || p.shards < 1 || p.shards > maxShards {
+					return fmt.Errorf("it must be a number from 1 to %d", maxShards)
+				}
+				return nil
+			},
 			"cache": func(value string) error {
 				if size, err := strconv.ParseFloat(value, 64); err != nil || !(size >= minCache && size <= maxCache) {
 					return fmt.Errorf("it must be a number of gigabytes from %v to %v", minCache, maxCache)
@@ -63,10 +74,9 @@ func parseParams(values url.Values, nodes int) (params, error) {
 	return p, err
 }
 
-// ofClient is the end of the URL, which has a parameter before it.
-func (p params) ofClient() string {
-	if len(p.client) == 0 {
-		return ""
-	}
-	return "&" + p.client.Encode()
+// query is the query of the URL: one parameter, and what the client was asked for.
+func (p params) query(name, value string) string {
+	query := maps.Clone(p.client)
+	query.Set(name, value)
+	return query.Encode()
 }

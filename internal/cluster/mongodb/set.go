@@ -1,0 +1,214 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"golang.org/x/sync/errgroup"
+
+	"stroppy/internal/cluster"
+)
+
+// set is a replica set of some of the servers.
+type set struct {
+	servers *servers
+	name    string
+	role    string      // the option that its servers have more: --shardsvr or --configsvr
+	formed  atomic.Bool // it was initiated
+}
+
+// nodes are those of the set.
+func (s *set) nodes() []*node {
+	return slices.DeleteFunc(s.servers.List(), func(n *node) bool { return n.set != s })
+}
+
+// members names the set and its nodes, as a config server and a mongos take them.
+func (s *set) members() string {
+	var hosts []string
+	for _, n := range s.nodes() {
+		hosts = append(hosts, n.address.String())
+	}
+	return s.name + "/" + strings.Join(hosts, ",")
+}
+
+// start starts the nodes and makes them a replica set.
+func (s *set) start(ctx context.Context) error {
+	group, starting := errgroup.WithContext(ctx)
+	for _, n := range s.nodes() {
+		group.Go(func() error { return n.Restart(starting) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return s.initiate(ctx)
+}
+
+// initiate makes the nodes, which run, a replica set, and returns when it is healthy.
+func (s *set) initiate(ctx context.Context) error {
+	members := bson.A{}
+	for i, n := range s.nodes() {
+		members = append(members, bson.D{{Key: "_id", Value: i}, {Key: "host", Value: n.address.String()}})
+	}
+	config := bson.D{
+		{Key: "_id", Value: s.name}, {Key: "protocolVersion", Value: 1}, {Key: "members", Value: members},
+		{Key: "settings", Value: bson.D{
+			{Key: "electionTimeoutMillis", Value: s.servers.params.electionTimeout.Milliseconds()},
+		}},
+	}
+	if s.role == configServer {
+		config = append(config, bson.E{Key: "configsvr", Value: true})
+	}
+	if _, err := s.nodes()[0].run(ctx, changeTimeout, bson.D{{Key: "replSetInitiate", Value: config}}); err != nil {
+		return fmt.Errorf("initiate the replica set %s: %w", s.name, err)
+	}
+	s.formed.Store(true)
+	if err := cluster.Retry(ctx, func() error { return s.checkHealthy(ctx) }); err != nil {
+		return fmt.Errorf("wait until the replica set %s is healthy: %w", s.name, err)
+	}
+	return nil
+}
+
+// primary waits until there is one.
+func (s *set) primary(ctx context.Context) (primary *node, err error) {
+	err = cluster.Retry(ctx, func() error {
+		if primary = s.named(ctx); primary == nil {
+			return errors.New("no running node is primary")
+		}
+		return nil
+	})
+	return primary, err
+}
+
+// named is the node that a majority of those with a vote names as the primary of one term, and that runs; nil if
+// there is none.
+func (s *set) named(ctx context.Context) *node {
+	type lead struct {
+		host string
+		term int64
+	}
+	voters := slices.DeleteFunc(s.nodes(), func(n *node) bool { return n.mute.Load() })
+	return cluster.Named(ctx, voters, func(ctx context.Context, n *node) lead {
+		status, err := n.status(ctx)
+		if host := status.primary(); err == nil && host != "" {
+			return lead{host, status.Term}
+		}
+		return lead{}
+	}, func(n *node, l lead) bool { return n.address.String() == l.host && n.Awake() })
+}
+
+// move makes a node stand for election, unless it is primary already, until it takes writes:
+// one that has just been elected first applies what it has, for about two seconds, in which
+// another may be elected in its place.
+func (s *set) move(ctx context.Context, target *node) error {
+	if !target.Awake() {
+		return fmt.Errorf("%s does not run", target.Name())
+	}
+	return cluster.Retry(ctx, func() error {
+		primary := s.named(ctx)
+		if primary == nil {
+			return errors.New("no running node is primary")
+		}
+		if primary == target {
+			if writable, err := target.serves(ctx, true); err != nil || !writable {
+				return errors.Join(fmt.Errorf("%s takes no writes yet", target.Name()), err)
+			}
+			return nil
+		}
+		_, err := target.run(ctx, changeTimeout, bson.D{{Key: "replSetStepUp", Value: 1}})
+		return errors.Join(fmt.Errorf("%s is primary", primary.Name()), err)
+	})
+}
+
+// join starts a node that is new and lets it copy all before it has a vote.
+func (s *set) join(ctx context.Context, n *node) error {
+	err := n.vote(ctx, 0)
+	if err == nil {
+		err = n.Server.Restart(ctx)
+	}
+	if err == nil {
+		err = n.vote(ctx, 1)
+	}
+	return err
+}
+
+// leave takes a node out of the set; a primary steps down before.
+func (s *set) leave(ctx context.Context, n *node) error {
+	return cluster.Retry(ctx, func() error {
+		primary := s.named(ctx)
+		switch primary {
+		case nil:
+			return errors.New("no running node is primary")
+		case n:
+			_, err := n.run(ctx, changeTimeout, bson.D{{Key: "replSetStepDown", Value: 60}})
+			return errors.Join(fmt.Errorf("%s is primary", n.Name()), err)
+		}
+		return primary.reconfigure(ctx, func(c *config) bool { return c.expel(n) })
+	})
+}
+
+// checkHealthy is nil when all nodes name the same primary, which takes writes and has
+// committed in its term; each has a vote, is primary or secondary, and has applied all that
+// the primary had at the beginning.
+func (s *set) checkHealthy(ctx context.Context) error {
+	nodes := s.nodes()
+	statuses := make([]status, len(nodes))
+	for i, n := range nodes {
+		var err error
+		if statuses[i], err = n.status(ctx); err != nil {
+			return err
+		}
+	}
+	at := slices.IndexFunc(statuses, func(at status) bool { return at.State == statePrimary })
+	if at < 0 {
+		return errors.New("no node is primary")
+	}
+	primary, first := nodes[at], statuses[at]
+	if writable, err := primary.serves(ctx, true); err != nil || !writable {
+		return errors.Join(fmt.Errorf("the primary %s takes no writes yet", primary.Name()), err)
+	}
+	if first.Times.Committed.Term != first.Term {
+		return fmt.Errorf("%s has committed nothing as primary", primary.Name())
+	}
+	for i, n := range nodes {
+		now, err := n.status(ctx)
+		switch {
+		case err != nil:
+			return err
+		case now.State != statePrimary && now.State != stateSecondary:
+			return fmt.Errorf("%s is %s", n.Name(), now.states()[n.address.String()])
+		case now.primary() != primary.address.String() || now.Term != first.Term:
+			return fmt.Errorf("%s names the primary %q, and %s is", n.Name(), now.primary(), primary.address)
+		case now.Times.Applied.before(first.Times.Applied):
+			return fmt.Errorf("%s is behind %s", n.Name(), primary.Name())
+		}
+		for _, m := range first.Members {
+			if m.Name == nodes[i].address.String() && m.State != statePrimary && m.State != stateSecondary {
+				return fmt.Errorf("%s takes %s for %s", primary.Name(), n.Name(), m.Text)
+			}
+		}
+	}
+	return s.allVote(ctx, primary)
+}
+
+// allVote is nil when the set is of these nodes and each has a vote.
+func (s *set) allVote(ctx context.Context, primary *node) error {
+	config, err := primary.config(ctx)
+	if err != nil {
+		return err
+	}
+	nodes := s.nodes()
+	if len(config.Members) != len(nodes) {
+		return fmt.Errorf("the replica set has %d members, and %d nodes are here", len(config.Members), len(nodes))
+	}
+	for _, n := range nodes {
+		if at := config.member(n); at < 0 || config.votes(at) != 1 {
+			return fmt.Errorf("%s has no vote", n.Name())
+		}
+	}
+	return nil
+}

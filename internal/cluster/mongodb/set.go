@@ -14,6 +14,12 @@ import (
 	"stroppy/internal/cluster"
 )
 
+// heartbeats are how many a member sends in an election time-out: as many as by MongoDB's own
+// settings, of 10 s and 2 s. With fewer than one a member that loses its source of the log,
+// as all do when the primary moves, does not hear of the new primary in time, and stands for
+// election itself (src/mongo/db/repl/topology_coordinator.cpp, 4.2).
+const heartbeats = 5
+
 // set is a replica set of some of the servers.
 type set struct {
 	servers *servers
@@ -58,6 +64,7 @@ func (s *set) initiate(ctx context.Context) error {
 		{Key: "_id", Value: s.name}, {Key: "protocolVersion", Value: 1}, {Key: "members", Value: members},
 		{Key: "settings", Value: bson.D{
 			{Key: "electionTimeoutMillis", Value: s.servers.params.electionTimeout.Milliseconds()},
+			{Key: "heartbeatIntervalMillis", Value: (s.servers.params.electionTimeout / heartbeats).Milliseconds()},
 		}},
 	}
 	if s.role == configServer {

@@ -10,7 +10,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -156,7 +155,7 @@ func (d *Database) check(ctx context.Context) error {
 }
 
 func refused(format string, args ...any) error {
-	return &db.Error{Class: db.Fatal, Code: "product", Op: "open MongoDB", Err: fmt.Errorf(format, args...)}
+	return db.Fatalf("open MongoDB", format, args...)
 }
 
 // Close closes all connections; open sessions fail from then on.

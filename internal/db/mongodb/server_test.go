@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/clustertest"
 	server "stroppy/internal/cluster/mongodb"
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
@@ -222,6 +225,34 @@ func TestDescription(t *testing.T) {
 	if _, err := d.DocumentSession(t.Context(), db.SessionOptions{Isolation: "serializable"}); err == nil {
 		t.Error("there is a session at serializable")
 	}
+}
+
+// TestClose: nothing of a database goes on when it is closed, not even with a session open,
+// and nothing of one that was refused.
+func TestClose(t *testing.T) {
+	address := freshURL(t)
+	open(t, address)
+	before := runtime.NumGoroutine()
+	for _, url := range []string{address, address + "&w=7", "mongodb://127.0.0.1:1?timeout=500ms"} {
+		d, err := Open(t.Context(), url)
+		if err != nil {
+			continue
+		}
+		s, err := d.DocumentSession(t.Context(), db.SessionOptions{})
+		drivertest.Must(t, err)
+		drivertest.Must(t, s.Begin(t.Context(), false))
+		_, err = s.Update(t.Context(), move, ids("a"), []db.Value{num(1), num(1)})
+		drivertest.Must(t, err)
+		drivertest.Must(t, d.Close())
+		wantError(t, "after the database was closed", s.Commit(t.Context()), db.Unknown, "")
+		drivertest.Must(t, s.Close())
+	}
+	drivertest.Must(t, cluster.Retry(clustertest.Within(t, 20*time.Second), func() error {
+		if now := runtime.NumGoroutine(); now > before {
+			return fmt.Errorf("%d goroutines before, and %d now", before, now)
+		}
+		return nil
+	}))
 }
 
 // TestSnapshot: a transaction reads from one moment, and does not write over what was

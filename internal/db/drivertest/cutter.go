@@ -14,8 +14,8 @@ type Moment uint8
 const (
 	_             Moment = iota
 	BeforeRequest        // with a request of a client, which the server does not get
-	WithRequest          // right after the server got a request
-	BeforeAnswer         // with the answer to a request, which the client does not get
+	WithRequest          // right after the server got a request, which it may not answer any more
+	BeforeAnswer         // with the answer to a request; the client gets it with neither
 )
 
 // Cutter stands between clients and a server, and ends connections that go through it.
@@ -69,10 +69,10 @@ func (c *Cutter) Stand(t testing.TB, server string) string {
 				client.Close()
 				return
 			}
-			var ended atomic.Bool // the next answer is not passed on
+			var ended atomic.Bool // no answer is passed on
 			go pass(client, backend, func(request []byte) Moment {
 				at := c.next(request)
-				if at == BeforeAnswer {
+				if at == WithRequest || at == BeforeAnswer {
 					ended.Store(true)
 				}
 				return at

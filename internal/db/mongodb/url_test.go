@@ -8,6 +8,7 @@ import (
 
 	"stroppy/internal/db"
 	"stroppy/internal/db/drivertest"
+	"stroppy/internal/isolation"
 )
 
 func TestParseURL(t *testing.T) {
@@ -60,6 +61,30 @@ func TestUnreachable(t *testing.T) {
 		}
 		if class := db.ClassOf(err); class != db.Unavailable && class != db.Fatal {
 			t.Errorf("%s is of class %v", text, class)
+		}
+	}
+}
+
+// TestClaims: the claim follows from what the URL asks for, unless an isolation is named.
+func TestClaims(t *testing.T) {
+	for _, tc := range []struct {
+		params, isolation string
+		level             isolation.Level
+		says              string
+	}{
+		{"", "", isolation.SnapshotIsolation, ""},
+		{"readConcernLevel=local", "", isolation.ReadUncommitted, ""},
+		{"readConcernLevel=local", "Snapshot", isolation.SnapshotIsolation, ""},
+		{"readConcernLevel=majority", "", isolation.ReadCommitted, ""},
+		{"w=1", "", isolation.SnapshotIsolation, "write concern 1"},
+		{"readPreference=secondary", "", isolation.ReadCommitted, "secondary"},
+		{"readPreference=secondary", local, isolation.ReadUncommitted, "secondary"},
+	} {
+		c, err := parseURL("mongodb://h?" + tc.params)
+		drivertest.Must(t, err)
+		claim, err := (&Database{config: c}).Claim(tc.isolation)
+		if err != nil || claim.Level != tc.level || !strings.Contains(claim.Source, tc.says) {
+			t.Errorf("%s at %q claims %+v, %v, want %v", tc.params, tc.isolation, claim, err, tc.level)
 		}
 	}
 }

@@ -141,7 +141,7 @@ func TestSecondary(t *testing.T) {
 	s.take()
 	want(t, "another session, of a secondary that is behind", find(t, other, "a"), "a 1000 0 null")
 	got, from := s.take()
-	want(t, "of another session", strings.Join(got, ", "), "find at majority from secondary")
+	want(t, "of another session", strings.Join(got, ", "), "find at local from secondary")
 	primary := hostOf(leader)
 	if len(from) != 1 || from[0] == primary {
 		t.Errorf("the secondaries' answers are of %v, and the primary is %s", from, primary)
@@ -153,7 +153,7 @@ func TestSecondary(t *testing.T) {
 		t.Errorf("the writer's own session: %s, %v (%v), want that it waits in vain for the secondary", show(out[0]), err, class)
 	}
 	got, _ = s.take()
-	want(t, "of the writer's own session", strings.Join(got, ", "), "find at majority after from secondary")
+	want(t, "of the writer's own session", strings.Join(got, ", "), "find at local after from secondary")
 	applying("off")
 	drivertest.Must(t, cluster.Retry(clustertest.Within(t, clustertest.WaitLimit), func() error { return writer.Reset(ctx) }))
 	want(t, "the writer's own session, once the secondary goes on", find(t, writer, "a"), "a 1001 1 null")

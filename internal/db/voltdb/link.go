@@ -63,13 +63,13 @@ func unreachable(ctx context.Context, c *config, node string, err error) *db.Err
 	return &db.Error{Class: db.Unavailable, Op: opConnect, Err: fmt.Errorf("the VoltDB node %s cannot be reached: %w: %s", node, err, db.CheckServer)}
 }
 
-// The codes with which a server answers a login: org.voltdb.ClientInterface of VoltDB 10.0.
+// The codes with which a server answers a login: org.voltdb.common.Constants of VoltDB 10.0.
 const (
 	loginDone      = 0
-	loginFull      = 1
-	loginTimeout   = 2
-	loginMalformed = 3
-	loginRefused   = -1
+	loginFull      = 1  // MAX_CONNECTIONS_LIMIT_ERROR
+	loginTimeout   = 2  // WIRE_PROTOCOL_TIMEOUT_ERROR
+	loginRejoining = 4  // AUTHENTICATION_FAILURE_DUE_TO_REJOIN
+	loginRefused   = -1 // AUTHENTICATION_FAILURE
 )
 
 // login logs in. The server says what it is.
@@ -89,6 +89,8 @@ func (l *link) login(c *config) error {
 		return fmt.Errorf("it has as many clients as it takes")
 	case loginTimeout:
 		return fmt.Errorf("it took the login for too slow")
+	case loginRejoining:
+		return fmt.Errorf("it is on its way back into its cluster")
 	case loginRefused:
 		who := "without a user"
 		if c.user != "" {

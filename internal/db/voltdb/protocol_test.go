@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"testing"
 
@@ -88,6 +89,41 @@ func TestAnswers(t *testing.T) {
 			damaged[rand.IntN(len(damaged))] = byte(rand.Uint32())
 		}
 		_, _ = read(damaged)
+	}
+}
+
+// TestLogins: a node that lets nobody in for now is another thing than one that refuses the
+// user.
+func TestLogins(t *testing.T) {
+	for code, want := range map[int8]struct {
+		class db.Class
+		says  string
+	}{
+		loginFull:      {db.Unavailable, "as many clients as it takes"},
+		loginTimeout:   {db.Unavailable, "too slow"},
+		loginRejoining: {db.Unavailable, "on its way back into its cluster"},
+		loginRefused:   {db.Fatal, "check user and password"},
+		3:              {db.Fatal, "refuses the login with the code 3"},
+	} {
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			if _, err := conn.Read(make([]byte, 1024)); err == nil {
+				_, _ = conn.Write([]byte{0, 0, 0, 2, 1, byte(code)})
+			}
+		}()
+		_, err = Open(t.Context(), "voltdb://"+l.Addr().String())
+		l.Close()
+		if err == nil || db.ClassOf(err) != want.class || !strings.Contains(err.Error(), want.says) {
+			t.Errorf("the code %d is %v: %v", code, db.ClassOf(err), err)
+		}
 	}
 }
 

@@ -153,6 +153,7 @@ func reported(i nemesis.Injection) report.Fault {
 		InEffectSeconds: when(i.InEffect > 0, i.InEffect), HealingSeconds: when(i.Healing > 0, i.Healing),
 		HealedSeconds: when(i.Over && !i.Failed() && i.Skipped == "", max(i.Healed, i.InEffect, i.Injected)),
 		Verified:      i.Verified, Error: i.Err, HealError: i.HealErr, Skipped: i.Skipped, Late: i.Late,
+		Joined: i.Joined, Left: i.Left,
 	}}
 }
 

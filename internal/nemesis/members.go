@@ -29,10 +29,10 @@ func planAdd(_ effect, s *state, _ situation) (*injection, error) {
 		return nil, err
 	}
 	i.inject = func(ctx context.Context) (e cluster.Effect, err error) {
-		number, seen, err := s.add(ctx)
+		number, seen, err := s.add(ctx, &i.record)
 		if number >= 0 {
 			i.record.Target = nodeName(number)
-			e.Heal = func(ctx context.Context) (string, error) { return s.remove(ctx, number) }
+			e.Heal = func(ctx context.Context) (string, error) { return s.remove(ctx, &i.record, number) }
 		}
 		e.Seen = seen
 		return e, err
@@ -42,11 +42,12 @@ func planAdd(_ effect, s *state, _ situation) (*injection, error) {
 
 // add lets a node join and sees that it belongs to the cluster and runs. The number is
 // -1 if none was added.
-func (s *state) add(ctx context.Context) (number int, seen string, err error) {
+func (s *state) add(ctx context.Context, r *Injection) (number int, seen string, err error) {
 	number, err = s.cluster.(cluster.Resizer).Add(ctx)
 	if err != nil {
 		return -1, "", err
 	}
+	r.Joined = append(r.Joined, nodeName(number))
 	for _, n := range s.cluster.Nodes() {
 		switch {
 		case n.Number() != number:
@@ -60,10 +61,11 @@ func (s *state) add(ctx context.Context) (number int, seen string, err error) {
 }
 
 // remove takes a node out and sees that it does not belong to the cluster any more.
-func (s *state) remove(ctx context.Context, number int) (seen string, err error) {
+func (s *state) remove(ctx context.Context, r *Injection, number int) (seen string, err error) {
 	if err := s.cluster.(cluster.Resizer).Remove(ctx, number); err != nil {
 		return "", err
 	}
+	r.Left = append(r.Left, nodeName(number))
 	if slices.Contains(numbers(s.cluster.Nodes()), number) {
 		return "", fmt.Errorf("%s was removed, but the cluster has it yet", nodeName(number))
 	}
@@ -95,11 +97,11 @@ func planRemove(e effect, s *state, c situation) (*injection, error) {
 	}
 	i.inject = func(ctx context.Context) (done cluster.Effect, err error) {
 		n := nodes[0]
-		if done.Seen, err = s.remove(ctx, n.Number()); err != nil {
+		if done.Seen, err = s.remove(ctx, &i.record, n.Number()); err != nil {
 			return done, err
 		}
 		done.Heal = func(ctx context.Context) (string, error) {
-			_, seen, err := s.add(ctx)
+			_, seen, err := s.add(ctx, &i.record)
 			return seen, err
 		}
 		done.Seen += ", " + n.Name() + " down"

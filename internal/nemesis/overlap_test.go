@@ -38,6 +38,8 @@ func TestOverlap(t *testing.T) {
 		{"shape twice", 3, []string{"slow n0 by 1s at 5s for 10s", "lossy n0 by 5% at 8s for 3s"}, []string{"ok", "skipped another fault of the same sort"}},
 		{"rolling restart with a dead node", 3, []string{"kill n0 at 5s for 10s", "rolling-restart at 8s"}, []string{"ok", "skipped n0 is not up"}},
 		{"two changes of the members", 3, []string{"add node at 5s for 10s", "remove n0 at 8s"}, []string{"ok", "skipped another change"}},
+		{"a node that comes and goes", 3, []string{"add node at 2s for 2s"}, []string{"ok n3 joined [n3] left [n3]"}},
+		{"a node that goes and another that comes", 3, []string{"remove n0 at 8s for 5s"}, []string{"ok n0 (leader) joined [n3] left [n0]"}},
 		{"hurt what was removed", 3, []string{"remove n0 at 5s", "kill n0 at 8s"}, []string{"ok", "error the cluster has no node n0 any more; it has n1, n2"}},
 		{"hurt what was added", 3, []string{"add node at 5s", "kill n3 at 8s"}, []string{"ok", "ok n3"}},
 
@@ -63,6 +65,9 @@ func TestOverlap(t *testing.T) {
 				}
 				for k, i := range over {
 					got := "ok " + i.Target
+					if len(i.Joined)+len(i.Left) > 0 {
+						got += fmt.Sprintf(" joined %v left %v", i.Joined, i.Left)
+					}
 					switch {
 					case i.Failed():
 						got = "error " + i.Err + i.HealErr

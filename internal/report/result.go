@@ -270,11 +270,13 @@ type Injection struct {
 	InEffectSeconds  *float64 `json:"in_effect_s"` // when its effect had been seen
 	HealingSeconds   *float64 `json:"healing_s"`   // when its heal was begun
 	HealedSeconds    *float64 `json:"healed_s"`
-	Verified         string   `json:"verified"`   // by which effect the injection was seen
-	Late             string   `json:"late"`       // why it came later than scheduled, where that is known
-	Error            string   `json:"error"`      // why it could not be injected, or its effect was not seen
-	HealError        string   `json:"heal_error"` // why it could not be healed
-	Skipped          string   `json:"skipped"`    // why it was left out, as the script allows
+	Verified         string   `json:"verified"`         // by which effect the injection was seen
+	Late             string   `json:"late"`             // why it came later than scheduled, where that is known
+	Error            string   `json:"error"`            // why it could not be injected, or its effect was not seen
+	HealError        string   `json:"heal_error"`       // why it could not be healed
+	Skipped          string   `json:"skipped"`          // why it was left out, as the script allows
+	Joined           []string `json:"joined,omitempty"` // nodes that it let join the cluster, by fault or heal
+	Left             []string `json:"left,omitempty"`   // nodes that it took out
 }
 
 // Fault is an injection and how the database took it, which is measured when the

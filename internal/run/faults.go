@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -132,7 +133,7 @@ func (c *conductor) judgeFaults(header history.Header) ([]check.Result, error) {
 	if nodes == nil {
 		nodes = new(nodesRecord)
 	}
-	if names := strings.Fields(header.Keys[keyNodes]); len(names)+len(nodes.Nodes) > 0 {
+	if names := members(strings.Fields(header.Keys[keyNodes]), recorded.faults); len(names)+len(nodes.Nodes) > 0 {
 		results = append(results, check.SameReplicas(nodes.Whole, nodes.allNodes(names)))
 	}
 	if text := header.Keys[keyMaxOutage]; text != "" {
@@ -150,6 +151,16 @@ func (c *conductor) judgeFaults(header history.Header) ([]check.Result, error) {
 		results = append(results, degradation(c.result.Degradation, most))
 	}
 	return results, nil
+}
+
+// members are the nodes that a cluster had at the end, of those at the start: a fault may
+// have let some join and taken some out, and no name is given twice.
+func members(names []string, faults []report.Fault) []string {
+	var left []string
+	for _, f := range faults {
+		names, left = append(names, f.Joined...), append(left, f.Left...)
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(left, name) })
 }
 
 // faultsDone leaves the verdict open where a fault was not injected, not seen or not

@@ -143,6 +143,41 @@ func TestFaultsAndNodesAreAllThere(t *testing.T) {
 	}
 }
 
+// TestNodesThatComeAndGo: the nodes that are read at the end are those that faults have left
+// in the cluster.
+func TestNodesThatComeAndGo(t *testing.T) {
+	for names, says := range map[string]string{
+		"n1 n2":    "",
+		"n0 n1":    "n0 could not be read: it is no node of the cluster",
+		"n1":       "n2 could not be read: it is missing from nodes.json",
+		"n1 n2 n3": "n3 could not be read: it is no node of the cluster",
+	} {
+		dir := faultyRun(t, 2)
+		replaceFile(t, filepath.Join(dir, FaultsFile), func(text string) string {
+			return strings.Replace(text, `"skipped":""`, `"skipped":"","joined":["n2","n3"],"left":["n0","n3"]`, 1)
+		})
+		replaceFile(t, filepath.Join(dir, NodesFile), func(text string) string {
+			var record map[string]any
+			if err := json.Unmarshal([]byte(text), &record); err != nil {
+				t.Fatal(err)
+			}
+			var nodes []check.Replica
+			for name := range strings.FieldsSeq(names) {
+				nodes = append(nodes, check.Replica{Node: name})
+			}
+			record["nodes"] = nodes
+			changed, err := json.Marshal(record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(changed)
+		})
+		if got := checked(t, dir); strings.HasPrefix(got, "unknown: ") != (says != "") || !strings.Contains(got, says) {
+			t.Errorf("%s: %s", names, got)
+		}
+	}
+}
+
 // TestChangedFiles: a file without an identity of its own that was changed after the run is
 // refused by its name.
 func TestChangedFiles(t *testing.T) {

@@ -88,6 +88,8 @@ func engines() []engine {
 		{"mongodb", false, false, false, onNode("mongodb", "STROPPY_TEST_MONGODB", mongodbcluster.Start, nil, mongodb.Open), slices.Concat(
 			bankCells(400, []string{"", "majority"}, workload.Interactive), bankSamples(400, 50),
 			[]cell{bankContention(300), tpcbOnKeys(false), kvCell("", 2000), kvCell("", 2000, "--preset", "ycsb-f", "--records", "50")}, eventsCells(200))},
+		{"mongodb behind mongos", false, false, false, onNode("mongodb", "STROPPY_TEST_MONGOS", mongodbcluster.Start, url.Values{"shards": {"2"}}, mongodb.Open), slices.Concat(
+			bankSamples(300, 50), []cell{bankContention(200), tpcbOnKeys(false), kvCell("", 1000)}, eventsCells(100))},
 		{"foundationdb", false, false, false, onNode("foundationdb", "STROPPY_TEST_FDB", foundationdbcluster.Start, nil, foundationdb.Open), slices.Concat(
 			bankSamples(500, 50), []cell{bankContention(300), tpcbOnKeys(false), kvCell("", 2000), kvCell("", 2000, "--in-flight", "20")}, eventsCells(200))},
 		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},

@@ -74,6 +74,17 @@ func hurtRuns() []hurtRun {
 			code:   1, invalid: "durable",
 		},
 		{
+			name: "two shards of MongoDB: kill, partition, replace", cluster: "mongodb:3?memory=on&shards=2",
+			faults: []string{"kill leader at 4s for 4s", "partition n3 at 18s for 4s", "replace n1 at 30s"},
+			args:   []string{"--duration", "42s", "--rate", "40"},
+		},
+		{
+			// Each shard is read at a moment of its own.
+			name: "two shards of MongoDB read without a snapshot", cluster: "mongodb:1?memory=on&shards=2&readConcernLevel=local",
+			args: []string{"--duration", "10s", "--rate", "0", "--audits", "10", "--expect", "snapshot-isolation"},
+			code: 1, invalid: "audits",
+		},
+		{
 			name: "synchronous PostgreSQL: kill the primary, pause the standby, partition", cluster: "postgres:2?memory=on",
 			faults: []string{"kill primary at 3s for 4s", "pause standby at 12s for 3s", "partition standby at 18s for 3s"},
 			args:   []string{"--duration", "25s", "--isolation", "repeatable read"},

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -69,4 +72,67 @@ func processorTime() time.Duration {
 		return 0 // which gives a cost that nobody believes
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// loopClients are those of both sides, unless a part has others.
+const loopClients = 16
+
+// besideLoop loads a bank, and runs transfers of ours and a bare loop on it in turn.
+func (s *suite) besideLoop(database, url string, args []string, open func(ctx context.Context, client int) (loop, error)) error {
+	return s.besideClients(database, url, loopClients, "", args, open)
+}
+
+// besideClients is besideLoop with so many clients on both sides; rate is what is wanted of
+// the transfers a second.
+func (s *suite) besideClients(
+	name, url string, clients int, rate string, args []string, open func(ctx context.Context, client int) (loop, error),
+) error {
+	args = slices.Concat(args, transfersOnly, []string{"--db=" + url, "--accounts=" + strconv.Itoa(loopAccounts), "--clients=" + strconv.Itoa(clients)})
+	if _, err := s.runWorkload("bank", slices.Concat(args, []string{"--count=1"})...); err != nil {
+		return err
+	}
+	reached, err := contest(3, []contender{
+		{"ours", func() (speed, error) {
+			r, err := s.drive("bank", slices.Concat(args, []string{"--no-load", "--no-check"})...)
+			if err != nil {
+				return speed{}, err
+			}
+			return r.speed(), nil
+		}},
+		{"loop", func() (speed, error) { return s.bare(clients, open) }},
+	}, nil, nil)
+	if err != nil {
+		return err
+	}
+	ours, bare := reached["ours"], reached["loop"]
+	s.row(name+": client CPU a transfer (a bare loop)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
+	s.row(name+": transfers a second (a bare loop)", "%.0f", ours.rate, bare.rate, rate)
+	return nil
+}
+
+// besideReads loads records, and runs nine reads to one write of ours and so many bare
+// loops on them in turn. peer is what the loops are.
+func (s *suite) besideReads(
+	name, peer string, loops int, args []string, open func(ctx context.Context, client int) (loop, error),
+) error {
+	if _, err := s.runWorkload("kv", slices.Concat(args, []string{"--count=1"})...); err != nil {
+		return err
+	}
+	reached, err := contest(3, []contender{
+		{"ours", func() (speed, error) {
+			r, err := s.runWorkload("kv", slices.Concat(args, []string{"--no-load", "--no-check", "--warmup=" + (s.seconds / 10).String(), "--duration=" + s.seconds.String()})...)
+			if err != nil {
+				return speed{}, err
+			}
+			return r.speed(), nil
+		}},
+		{"loop", func() (speed, error) { return s.bare(loops, open) }},
+	}, nil, nil)
+	if err != nil {
+		return err
+	}
+	ours, bare := reached["ours"], reached["loop"]
+	s.row(fmt.Sprintf("%s: kv 90/10, operations a second (%s)", name, peer), "%.0f", ours.rate, bare.rate, "≥ 0.90")
+	s.row(name+": kv 90/10, client CPU an operation (the same)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -30,34 +29,6 @@ func (s *suite) cockroach() error {
 	return s.besideLoop("cockroach", c.URL(), []string{"--mode=pipelined"}, func(ctx context.Context, client int) (loop, error) {
 		return newPgconnLoop(ctx, "postgres"+c.URL()[len("cockroach"):], client)
 	})
-}
-
-// loopClients are those of both sides.
-const loopClients = 16
-
-// besideLoop loads a bank, and runs transfers of ours and a bare loop on it in turn.
-func (s *suite) besideLoop(database, url string, args []string, open func(ctx context.Context, client int) (loop, error)) error {
-	args = slices.Concat(args, transfersOnly, []string{"--db=" + url, "--accounts=" + strconv.Itoa(loopAccounts)})
-	if _, err := s.runWorkload("bank", slices.Concat(args, []string{"--count=1"})...); err != nil {
-		return err
-	}
-	reached, err := contest(3, []contender{
-		{"ours", func() (speed, error) {
-			r, err := s.drive("bank", slices.Concat(args, []string{"--no-load", "--no-check"})...)
-			if err != nil {
-				return speed{}, err
-			}
-			return r.speed(), nil
-		}},
-		{"loop", func() (speed, error) { return s.bare(loopClients, open) }},
-	}, nil, nil)
-	if err != nil {
-		return err
-	}
-	ours, bare := reached["ours"], reached["loop"]
-	s.row(database+": client CPU a transfer (a bare loop)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
-	s.row(database+": transfers a second (a bare loop)", "%.0f", ours.rate, bare.rate, "")
-	return nil
 }
 
 // loopAccounts are the accounts that both sides use.

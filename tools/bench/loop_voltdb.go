@@ -44,28 +44,7 @@ const outstanding = 200
 
 func (s *suite) voltdbKV(url, address string) error {
 	args := []string{"--db=" + url, "--clients=1", fmt.Sprintf("--in-flight=%d", outstanding)}
-	if _, err := s.runWorkload("kv", slices.Concat(args, []string{"--count=1"})...); err != nil {
-		return err
-	}
-	reached, err := contest(3, []contender{
-		{"ours", func() (speed, error) {
-			r, err := s.runWorkload("kv", slices.Concat(args, []string{"--no-load", "--no-check", "--warmup=" + (s.seconds / 10).String(), "--duration=" + s.seconds.String()})...)
-			if err != nil {
-				return speed{}, err
-			}
-			return r.speed(), nil
-		}},
-		{"loop", func() (speed, error) {
-			return s.bare(1, func(context.Context, int) (loop, error) { return newVoltReads(address) })
-		}},
-	}, nil, nil)
-	if err != nil {
-		return err
-	}
-	ours, bare := reached["ours"], reached["loop"]
-	s.row("voltdb: kv 90/10, operations a second (the library's asynchronous loop)", "%.0f", ours.rate, bare.rate, "≥ 0.90")
-	s.row("voltdb: kv 90/10, client CPU an operation (the same)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
-	return nil
+	return s.besideReads("voltdb", "the library's asynchronous loop", 1, args, func(context.Context, int) (loop, error) { return newVoltReads(address) })
 }
 
 // voltRows calls a procedure and returns its rows. The library reports a call that failed

@@ -53,7 +53,7 @@ var parts = []struct {
 	{"postgres", (*suite).bank}, {"tpcb", (*suite).tpcb}, {"kv", (*suite).kv},
 	{"harness", (*suite).harness}, {"memory", (*suite).memory}, {"connections", (*suite).connections},
 	{"cockroach", (*suite).cockroach}, {"voltdb", (*suite).voltdb},
-	{"mongodb", (*suite).mongodb},
+	{"mongodb", (*suite).mongodb}, {"foundationdb", (*suite).foundationdb},
 }
 
 func bench(ctx context.Context, args []string, out io.Writer) error {
@@ -83,8 +83,8 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 		ctx: ctx, stroppy: filepath.Join(dir, "stroppy"), dir: dir, seconds: *seconds, repeats: *repeats,
 		out: tabwriter.NewWriter(out, 0, 4, 2, ' ', 0),
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", s.stroppy, "./cmd/stroppy")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags="+tags, "-o", s.stroppy, "./cmd/stroppy")
+	build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	if _, err := run(build); err != nil {
 		return err
 	}

@@ -1,0 +1,16 @@
+//go:build !fdb
+
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+// tags and cgo are those of the stroppy that is measured.
+const tags, cgo = "", "0"
+
+func (*suite) foundationdb() error {
+	fmt.Fprintln(os.Stderr, "bench: skipped engine: foundationdb: it is measured by CGO_ENABLED=1 go run -tags fdb ./tools/bench")
+	return nil
+}

@@ -25,7 +25,7 @@ type code struct {
 // transaction_timed_out and cluster_version_changed as well, was seen on real clusters under
 // kills and pauses.
 var codes = []code{
-	{1007, "transaction_too_old", db.Aborted, db.Aborted, true, ""},
+	{1007, "transaction_too_old", db.Aborted, db.Aborted, true, "a transaction can read and commit for five seconds after its first read"},
 	{1009, "future_version", db.Aborted, db.Aborted, true, ""},
 	{1020, "not_committed", db.Aborted, db.Aborted, true, ""},
 	{1037, "process_behind", db.Aborted, db.Aborted, true, ""},
@@ -42,7 +42,7 @@ var codes = []code{
 	{1021, "commit_unknown_result", db.Unavailable, db.Unknown, true, ""},
 	{1022, "commit_unknown_result_fatal", db.Unavailable, db.Unknown, false, ""},
 	{1025, "transaction_cancelled", db.Unavailable, db.Unknown, false, ""},
-	{1031, "transaction_timed_out", db.Unavailable, db.Unknown, false, ""},
+	{1031, "transaction_timed_out", db.Unavailable, db.Unknown, false, "it took longer than timeout in the URL"},
 	{1039, "cluster_version_changed", db.Unavailable, db.Unknown, true, ""},
 	{1101, "operation_cancelled", db.Unavailable, db.Unknown, false, ""},
 

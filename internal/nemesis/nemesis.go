@@ -67,7 +67,7 @@ const (
 	awaitLeader = 10 * time.Second       // an injection waits so long for a leader
 	askAgain    = 80 * time.Millisecond  // and so long for the answer, when it is due, whether it leads still; it is not late for that alone
 	injectLimit = 2 * time.Minute        // a rolling restart takes its time
-	healLimit   = 2 * time.Minute        // so does a server that replays its log
+	healLimit   = 5 * time.Minute        // so does a server that replays its log, and a node whose data the others have to copy first
 	lateLimit   = 100 * time.Millisecond // an injection that cannot begin within this of its time is left out
 )
 

@@ -22,7 +22,11 @@ import (
 )
 
 const (
-	askTimeout    = 5 * time.Second  // of a question by fdbcli
+	dialTimeout = time.Second // of the look whether a server listens
+	// askTimeout bounds a question by fdbcli. The status waits up to five seconds for each
+	// thing that does not answer (fdbserver/Status.actor.cpp, 7.3), so that it takes longest
+	// when something is wrong.
+	askTimeout    = 20 * time.Second
 	changeTimeout = 30 * time.Second // of a change by fdbcli
 	// excludeTimeout bounds the wait until the data of a node are elsewhere.
 	excludeTimeout = 5 * time.Minute
@@ -90,6 +94,11 @@ func (n *node) command(context.Context) (*exec.Cmd, error) {
 			return nil, err
 		}
 	}
+	// Without it a server complains once a second for as long as it runs, and keeps in its
+	// memory what it would have written.
+	if err := os.MkdirAll(n.trace(), 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder for the trace files of %s: %w", n.Name(), err)
+	}
 	if len(n.endpoints) == 1 {
 		return exec.Command(n.cluster.server, n.arguments(n.address())...), nil
 	}
@@ -106,6 +115,9 @@ func (n *node) data(address string) string {
 	return filepath.Join(n.Dir(), port)
 }
 
+// trace is the folder of the servers' trace files, which they do not make.
+func (n *node) trace() string { return filepath.Join(n.Dir(), "trace") }
+
 func (n *node) arguments(address string) []string {
 	return append(n.shared(), "-p", address, "-l", address, "-d", n.data(address))
 }
@@ -114,7 +126,7 @@ func (n *node) arguments(address string) []string {
 // to the disk counts as lost with all of them, so that they are one zone.
 func (n *node) shared() []string {
 	args := []string{
-		"-C", n.file(), "-L", filepath.Join(n.Dir(), "trace"), "--logsize", "5MiB", "--maxlogssize", "30MiB",
+		"-C", n.file(), "-L", n.trace(), "--logsize", "5MiB", "--maxlogssize", "30MiB",
 		"--memory", "1GiB", "--cache-memory", "64MiB", "--storage-memory", "256MiB",
 		"--locality-machineid", n.Name(), "--locality-zoneid", n.Name(),
 	}
@@ -130,7 +142,7 @@ func (n *node) ready(ctx context.Context) error {
 	if !n.cluster.formed.Load() {
 		return cluster.RetryEvery(ctx, 50*time.Millisecond, func() error {
 			for _, address := range n.addresses() {
-				conn, err := net.DialTimeout("tcp", address, askTimeout)
+				conn, err := net.DialTimeout("tcp", address, dialTimeout)
 				if err != nil {
 					return err
 				}

@@ -151,7 +151,7 @@ func (d *Database) unreachable(ctx context.Context, err error, limit time.Durati
 	}
 	state := fmt.Sprintf("no answer within %v, and %d of its %d coordinators (%s) take connections", limit, open, len(d.cluster.coordinators), strings.Join(d.cluster.coordinators, ", "))
 	if open > len(d.cluster.coordinators)/2 {
-		state += ": the cluster is not available now, has another version than this client, or is not the one of " + d.config.file
+		state += ": the cluster is not available now, has another version than this client, or what listens there is not the FoundationDB of " + d.config.file
 	} else {
 		state += ": check " + d.config.file + ", and whether the servers run"
 	}

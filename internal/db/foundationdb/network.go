@@ -32,6 +32,9 @@ func (l library) start() error {
 		}
 		return nil
 	}
+	if err := l.checkFiles(); err != nil {
+		return db.Fatalf(openLibrary, "%w", err)
+	}
 	if err := fdb.APIVersion(l.api); err != nil {
 		return db.Fatalf(openLibrary, "ask for version %d of its API: %w: install foundationdb-clients of version 7.3, or lower api_version", l.api, err)
 	}

@@ -95,6 +95,23 @@ func (l *library) readVersion(value string) error {
 	return nil
 }
 
+// checkFiles says which of the files is not there. Of most of them the library says nothing,
+// and then nobody answers.
+func (l *library) checkFiles() error {
+	for _, f := range []struct{ name, path string }{
+		{"tls_certificate", l.certificate}, {"tls_key", l.key}, {"tls_ca", l.ca},
+		{"external_client", l.externalClient}, {"external_clients", l.clientsDir},
+	} {
+		if f.path == "" {
+			continue
+		}
+		if _, err := os.Stat(f.path); err != nil {
+			return fmt.Errorf("%s=%s: %w", f.name, f.path, errors.Unwrap(err))
+		}
+	}
+	return nil
+}
+
 // clusterFile is what a cluster file says
 // (https://apple.github.io/foundationdb/administration.html#cluster-file-format).
 type clusterFile struct {

@@ -46,6 +46,23 @@ func TestURL(t *testing.T) {
 	})
 }
 
+// TestFiles: a file of the URL that is not there is named.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	for url, says := range map[string]string{
+		"fdb:x": "", "fdb:x?tls_ca=" + dir: "", "fdb:x?tls_ca=/no/ca": "tls_ca=/no/ca: no such file", "fdb:x?tls_key=/no/k": "tls_key=/no/k: ",
+		"fdb:x?tls_certificate=/no/c": "tls_certificate=/no/c: ", "fdb:x?external_client=/no/l.so": "external_client=/no/l.so: ", "fdb:x?external_clients=/no/d": "external_clients=/no/d: ",
+	} {
+		c, err := parseURL(url)
+		if err == nil {
+			err = c.library.checkFiles()
+		}
+		if (says == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
 func TestClusterFile(t *testing.T) {
 	for text, want := range map[string]clusterFile{
 		"a_1:b2@10.0.0.1:4500": {"a_1:b2@10.0.0.1:4500", []string{"10.0.0.1:4500"}},

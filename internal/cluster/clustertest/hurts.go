@@ -34,8 +34,8 @@ type Kind struct {
 	Mend func(ctx context.Context, c cluster.Local) error
 	// Loses names the hurts that may lose what was acknowledged.
 	Loses []string
-	// LeaderOnly says that clients speak to the leader alone, so that one that they do
-	// not reach serves nobody.
+	// LeaderOnly says that clients need the leader, so that one that they do not reach,
+	// and the other nodes do, serves nobody.
 	LeaderOnly bool
 	// Address is the HOST:PORT of the first node; nil: its URL has it.
 	Address func(c cluster.Local) string

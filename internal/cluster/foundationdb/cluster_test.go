@@ -46,7 +46,10 @@ func open(ctx context.Context, url string) (teller, error) {
 func kind() clustertest.Kind {
 	return clustertest.Kind{
 		Engine: "foundationdb", Launch: clustertest.Launcher(Start), Params: url.Values{"knobs": {"test"}},
-		Address: func(c cluster.Local) string { return c.(*Cluster).List()[0].address() },
+		// Roles that every client needs, such as the only proxy that gives read versions, stay
+		// on a node that the other nodes reach.
+		LeaderOnly: true,
+		Address:    func(c cluster.Local) string { return c.(*Cluster).List()[0].address() },
 		Teller: func(ctx context.Context, c cluster.Local, i, try int) (clustertest.Teller, error) {
 			t, err := open(ctx, c.URL()+"?timeout=3s")
 			return t, err

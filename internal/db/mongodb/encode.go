@@ -13,15 +13,15 @@ import (
 // command builds one command in a buffer that is used again by the next.
 type command struct{ b []byte }
 
+// MarshalBSON implements bson.Marshaler, so that the library takes the command as it is.
+func (c *command) MarshalBSON() ([]byte, error) { return c.b, nil }
+
 const idName = "_id"
 
 func (c *command) begin(name, value string) {
 	_, c.b = bsoncore.AppendDocumentStart(c.b[:0])
 	c.b = bsoncore.AppendStringElement(c.b, name, value)
 }
-
-// raw ends the command and returns it, valid until the next begin.
-func (c *command) raw() []byte { return c.end(0) }
 
 func (c *command) open(name string) (at int32) {
 	at, c.b = bsoncore.AppendDocumentElementStart(c.b, name)
@@ -33,11 +33,10 @@ func (c *command) openArray(name string) (at int32) {
 	return at
 }
 
-// end ends the document or array that begins at a place.
-func (c *command) end(at int32) []byte {
+// end ends the document or array that begins at a place: the command at 0.
+func (c *command) end(at int32) {
 	c.b = append(c.b, 0)
 	c.b = bsoncore.UpdateLength(c.b, at, int32(len(c.b))-at)
-	return c.b
 }
 
 func (c *command) int(name string, n int) { c.b = bsoncore.AppendInt32Element(c.b, name, int32(n)) }
@@ -122,7 +121,7 @@ func (c *command) fields(id string, t db.Type, fields []db.Field, values []db.Va
 }
 
 // find builds a find of the documents with these ids, of which the answer is to have all.
-func (c *command) find(of *db.Collection, ids []db.Value) []byte {
+func (c *command) find(of *db.Collection, ids []db.Value) {
 	c.begin("find", of.Name)
 	filter := c.open("filter")
 	if len(ids) == 1 {
@@ -138,23 +137,24 @@ func (c *command) find(of *db.Collection, ids []db.Value) []byte {
 	}
 	c.end(filter)
 	c.int("batchSize", len(ids)+1)
-	return c.raw()
+	c.end(0)
 }
 
-func (c *command) insert(into *db.Collection, documents [][]db.Value) ([]byte, error) {
+func (c *command) insert(into *db.Collection, documents [][]db.Value) error {
 	c.begin("insert", into.Name)
 	list := c.openArray("documents")
 	for i, values := range documents {
 		if err := c.document(number(i), into, values); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	c.end(list)
-	return c.raw(), nil
+	c.end(0)
+	return nil
 }
 
 // update builds an update of several documents, whose arguments follow each other.
-func (c *command) update(u *db.Update, ids, args []db.Value) []byte {
+func (c *command) update(u *db.Update, ids, args []db.Value) {
 	c.begin("update", u.Collection.Name)
 	list, each := c.openArray("updates"), u.Arguments()
 	for i, id := range ids {
@@ -163,13 +163,13 @@ func (c *command) update(u *db.Update, ids, args []db.Value) []byte {
 		c.end(at)
 	}
 	c.end(list)
-	return c.raw()
+	c.end(0)
 }
 
-func (c *command) findAndUpdate(u *db.Update, id db.Value, args []db.Value) []byte {
+func (c *command) findAndUpdate(u *db.Update, id db.Value, args []db.Value) {
 	c.begin("findAndModify", u.Collection.Name)
 	c.change("query", "update", u, id, args)
-	return c.raw()
+	c.end(0)
 }
 
 // change appends which document is changed, and how.
@@ -204,7 +204,7 @@ func (c *command) assign(operator string, u *db.Update, places []int, args []db.
 
 // concerned adds a read concern to a command that was built, and the time of the server
 // that it must have reached; nil: none.
-func (c *command) concerned(level string, after *bson.Timestamp) []byte {
+func (c *command) concerned(level string, after *bson.Timestamp) {
 	c.b = c.b[:len(c.b)-1] // without its end
 	at := c.open("readConcern")
 	c.text("level", level)
@@ -212,18 +212,18 @@ func (c *command) concerned(level string, after *bson.Timestamp) []byte {
 		c.b = bsoncore.AppendTimestampElement(c.b, "afterClusterTime", after.T, after.I)
 	}
 	c.end(at)
-	return c.raw()
+	c.end(0)
 }
 
 // filter builds the condition of a scan.
-func (c *command) filter(of *db.Collection, from db.Value) []byte {
+func (c *command) filter(of *db.Collection, from db.Value) {
 	_, c.b = bsoncore.AppendDocumentStart(c.b[:0])
 	if !from.Null {
 		at := c.open(idName)
 		c.value("$gte", of.ID, from)
 		c.end(at)
 	}
-	return c.raw()
+	c.end(0)
 }
 
 // sortByID is {_id: 1}.

@@ -108,14 +108,14 @@ func (s *session) ready() error {
 	return nil
 }
 
-// run sends a command in the open transaction and returns the answer.
-func (s *session) run(op string, command []byte) ([]byte, error) {
+// run sends the command that was built in the open transaction and returns the answer.
+func (s *session) run(op string) ([]byte, error) {
 	var answer bson.Raw
 	var err error
 	if s.outside {
-		answer, err = s.db.data.RunCommand(s.ctx, bson.Raw(command), s.db.readOptions).Raw()
+		answer, err = s.db.data.RunCommand(s.ctx, &s.command, s.db.readOptions).Raw()
 	} else {
-		answer, err = s.db.data.RunCommand(s.ctx, bson.Raw(command)).Raw()
+		answer, err = s.db.data.RunCommand(s.ctx, &s.command).Raw()
 	}
 	if err != nil {
 		return nil, s.lose(s.db.failure(op, err, before))
@@ -152,11 +152,11 @@ func (s *session) Find(_ context.Context, c *db.Collection, ids []db.Value, out 
 		return err
 	}
 	const op = "find documents"
-	command := s.command.find(c, ids)
+	s.command.find(c, ids)
 	if s.outside { // the library completes only the first command of a transaction
-		command = s.command.concerned(s.db.config.concern(), s.library.OperationTime())
+		s.command.concerned(s.db.config.concern(), s.library.OperationTime())
 	}
-	answer, err := s.run(op, command)
+	answer, err := s.run(op)
 	if err != nil {
 		return err
 	}
@@ -202,11 +202,10 @@ func (s *session) Insert(_ context.Context, c *db.Collection, documents ...[]db.
 	if err := s.ready(); err != nil {
 		return err
 	}
-	command, err := s.command.insert(c, documents)
-	if err != nil {
+	if err := s.command.insert(c, documents); err != nil {
 		return s.lose(db.Fatalf("insert into "+c.Name, "%w", err))
 	}
-	_, err = s.run("insert", command)
+	_, err := s.run("insert")
 	return err
 }
 
@@ -218,7 +217,8 @@ func (s *session) Update(_ context.Context, u *db.Update, ids, args []db.Value) 
 	if len(args) != len(ids)*u.Arguments() {
 		return 0, s.lose(db.Fatalf("update "+u.Collection.Name, "%d documents and %d arguments", len(ids), len(args)))
 	}
-	answer, err := s.run("update", s.command.update(u, ids, args))
+	s.command.update(u, ids, args)
+	answer, err := s.run("update")
 	return int(numberAt(answer, "n")), err
 }
 
@@ -230,7 +230,8 @@ func (s *session) FindAndUpdate(_ context.Context, u *db.Update, id db.Value, ar
 	if len(args) != u.Arguments() {
 		return before, s.lose(db.Fatalf("update "+u.Collection.Name, "%d arguments", len(args)))
 	}
-	answer, err := s.run("find and update", s.command.findAndUpdate(u, id, args))
+	s.command.findAndUpdate(u, id, args)
+	answer, err := s.run("find and update")
 	if err != nil {
 		return before, err
 	}
@@ -296,12 +297,12 @@ func (s *session) Scan(ctx context.Context, c *db.Collection, from db.Value, lim
 	if s.open && !s.outside {
 		collection = s.db.data
 	}
-	s.command.b = s.command.filter(c, from)
+	s.command.filter(c, from)
 	find := options.Find().SetSort(sortByID).SetLimit(int64(limit))
 	if limit > 0 {
 		find.SetBatchSize(int32(limit) + 1) // of which the server closes the cursor with its first answer
 	}
-	cursor, err := collection.Collection(c.Name).Find(mongo.NewSessionContext(limited, s.library), bson.Raw(s.command.b), find)
+	cursor, err := collection.Collection(c.Name).Find(mongo.NewSessionContext(limited, s.library), &s.command, find)
 	if err != nil {
 		return s.lose(s.db.failure(op, err, before))
 	}

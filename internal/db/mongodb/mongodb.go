@@ -62,11 +62,12 @@ type Database struct {
 	config config
 	client *mongo.Client
 	data   *mongo.Database // of the collections
-	// scanned is the same with the read concern and the read preference of reads outside a
-	// transaction, and readOptions have the preference.
-	scanned     *mongo.Database
-	readOptions *options.RunCmdOptionsBuilder
-	sharded     bool
+	// scanned is the same with the read concern of reads without a transaction, and
+	// readOptions have where those are asked. outside and outsideOptions are of transactions
+	// that only read, where they ask a secondary.
+	scanned, outside            *mongo.Database
+	readOptions, outsideOptions *options.RunCmdOptionsBuilder
+	sharded                     bool
 }
 
 var (
@@ -84,7 +85,7 @@ var (
 //	timeout=5s                  of a commit, and of all other commands of a transaction together
 //	w=majority                  write concern: majority, or a number of members; 1 loses commits in a fail-over
 //	readConcernLevel=snapshot   of transactions at the default isolation: snapshot, majority or local
-//	readPreference=primary      secondary has what only reads ask a secondary, outside any transaction
+//	readPreference=primary      secondary has transactions that only read ask a secondary, outside any of its transactions
 //	replicaSet=NAME, authSource=DATABASE, directConnection=true (one server alone, only to read),
 //	tls=true, tlsCAFile=PATH, tlsCertificateKeyFile=PATH, tlsInsecure=true
 func Open(ctx context.Context, url string) (*Database, error) {
@@ -105,10 +106,13 @@ func connect(ctx context.Context, c config, o *options.ClientOptions) (d *Databa
 	if d.client, err = mongo.Connect(o); err != nil {
 		return nil, &db.Error{Class: db.Fatal, Op: "open MongoDB", Err: err}
 	}
-	preference := d.preference()
-	d.readOptions = options.RunCmd().SetReadPreference(preference)
+	from := func(p *readpref.ReadPref) (*mongo.Database, *options.RunCmdOptionsBuilder) {
+		o := options.Database().SetReadPreference(p).SetReadConcern(&readconcern.ReadConcern{Level: c.concern()})
+		return d.client.Database(c.database, o), options.RunCmd().SetReadPreference(p)
+	}
 	d.data = d.client.Database(c.database, options.Database().SetWriteConcern(c.writeConcern()))
-	d.scanned = d.client.Database(c.database, options.Database().SetReadPreference(preference).SetReadConcern(&readconcern.ReadConcern{Level: c.concern()}))
+	d.scanned, d.readOptions = from(d.preference())
+	d.outside, d.outsideOptions = from(readpref.Secondary())
 	ctx, cancel := context.WithTimeout(ctx, min(openTimeout, c.timeout+connectTimeout))
 	defer cancel()
 	if err := d.check(ctx); err != nil {
@@ -118,12 +122,10 @@ func connect(ctx context.Context, c config, o *options.ClientOptions) (d *Databa
 	return d, nil
 }
 
-// preference is where what only reads is asked.
+// preference is where is asked what is in no transaction: what was loaded and what is there
+// in the end are not to be read where they may be old, whatever the URL says.
 func (d *Database) preference() *readpref.ReadPref {
-	switch {
-	case d.config.secondary:
-		return readpref.Secondary()
-	case d.config.direct:
+	if d.config.direct {
 		return readpref.Nearest()
 	}
 	return readpref.Primary()

@@ -113,7 +113,7 @@ func (s *session) run(op string) ([]byte, error) {
 	var answer bson.Raw
 	var err error
 	if s.outside {
-		answer, err = s.db.data.RunCommand(s.ctx, &s.command, s.db.readOptions).Raw()
+		answer, err = s.db.data.RunCommand(s.ctx, &s.command, s.db.outsideOptions).Raw()
 	} else {
 		answer, err = s.db.data.RunCommand(s.ctx, &s.command).Raw()
 	}
@@ -294,7 +294,10 @@ func (s *session) Scan(ctx context.Context, c *db.Collection, from db.Value, lim
 	limited, cancel := context.WithTimeout(ctx, scanFactor*s.db.config.timeout)
 	defer cancel()
 	collection := s.db.scanned
-	if s.open && !s.outside {
+	switch {
+	case s.open && s.outside:
+		collection = s.db.outside
+	case s.open:
 		collection = s.db.data
 	}
 	s.command.filter(c, from)

@@ -42,7 +42,7 @@ type config struct {
 	timeout        time.Duration
 	w              string // of a commit: majority, or a number of members
 	readConcern    string // of a transaction at the default isolation
-	secondary      bool   // readPreference=secondary: what only reads asks a secondary, outside any transaction
+	secondary      bool   // readPreference=secondary: transactions that only read ask a secondary
 	tls            url.Values
 }
 

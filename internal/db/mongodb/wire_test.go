@@ -146,6 +146,18 @@ func TestSecondary(t *testing.T) {
 	if len(from) != 1 || from[0] == primary {
 		t.Errorf("the secondaries' answers are of %v, and the primary is %s", from, primary)
 	}
+	scan := func() (got string) {
+		drivertest.Must(t, other.Scan(ctx, accounts, db.Value{Null: true}, 1, func(values []db.Value) error {
+			got = show(db.Document{Found: true, Values: values})
+			return nil
+		}))
+		return got
+	}
+	drivertest.Must(t, other.Begin(ctx, true))
+	want(t, "a scan in a transaction that only reads", scan(), "a 1000 0 null")
+	drivertest.Must(t, other.Commit(ctx))
+	want(t, "a scan without a transaction, of the primary", scan(), "a 1001 1 null")
+	s.take()
 	var out [1]db.Document
 	drivertest.Must(t, writer.Begin(ctx, true))
 	err = writer.Find(ctx, accounts, ids("a"), out[:])

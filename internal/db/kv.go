@@ -60,8 +60,29 @@ type Entry struct {
 	Found bool
 }
 
+// Adder is satisfied by a key-value store that adds to a number without reading it.
+type Adder interface {
+	// AddSession opens a session as KVSession does.
+	AddSession(ctx context.Context, options SessionOptions) (AddSession, error)
+}
+
+// AddSession is a KVSession that adds.
+type AddSession interface {
+	KVSession
+
+	// Add is remembered for Commit as Set is, and counts as one write. The commit adds
+	// delta to what the key holds at that moment: eight bytes, a little-endian number in
+	// two's complement, which wraps when it overflows. A key that is not there counts as
+	// zero and is made; a shorter value is extended with zero bytes, a longer one is cut.
+	//
+	// It is no read: two transactions that add to one key do not conflict. It is a write
+	// to those that have read the key. Writes of one transaction to one key apply in the
+	// order of their calls, and no Read of it sees them.
+	Add(key []byte, delta int64)
+}
+
 // Keyspace describes the values of all keys with one prefix: fixed columns of
-// signed 64-bit big-endian numbers.
+// signed 64-bit numbers.
 type Keyspace struct {
 	Prefix  []byte
 	Columns []Column
@@ -69,10 +90,11 @@ type Keyspace struct {
 
 // Column is one number in every value of a keyspace.
 type Column struct {
-	Name        string
-	Offset      int  // of its first byte in the value
-	Additive    bool // a quantity that transactions add to, such as a balance or a counter
-	NonNegative bool // a commit that makes it negative is refused: class Constraint, CheckFailed
+	Name         string
+	Offset       int  // of its first byte in the value
+	LittleEndian bool // as AddSession.Add has it; else big-endian
+	Additive     bool // a quantity that transactions add to, such as a balance or a counter
+	NonNegative  bool // a commit that makes it negative is refused: class Constraint, CheckFailed
 }
 
 // Constrainer is satisfied by a key-value store that enforces constraints

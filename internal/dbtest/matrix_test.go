@@ -56,8 +56,8 @@ type cell struct {
 
 // engines are all rows of the matrix.
 func engines() []engine {
-	keys := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(false)}, kvOnMemory(), eventsCells(500))
-	hurt := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(true)}, kvOnMemory())
+	keys := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(false), tpcbByAdds(false)}, kvOnMemory(), eventsCells(500))
+	hurt := slices.Concat(bankSamples(1500, 50), []cell{tpcbOnKeys(true), tpcbByAdds(true)}, kvOnMemory())
 	redis := slices.Concat(bankSamples(1000, 120), []cell{bankContention(3000), tpcbOnKeys(false), kvCell("", 4000)}, eventsCells(300))
 	jars := url.Values{"jars": {os.Getenv(voltdbcluster.Variable)}}
 	return []engine{
@@ -91,7 +91,7 @@ func engines() []engine {
 		{"mongodb behind mongos", false, false, false, onNode("mongodb", "STROPPY_TEST_MONGOS", mongodbcluster.Start, url.Values{"shards": {"2"}}, mongodb.Open), slices.Concat(
 			bankSamples(300, 50), []cell{bankContention(200), tpcbOnKeys(false), kvCell("", 1000)}, eventsCells(100))},
 		{"foundationdb", false, false, false, onNode("foundationdb", "STROPPY_TEST_FDB", foundationdbcluster.Start, nil, foundationdb.Open), slices.Concat(
-			bankSamples(500, 50), []cell{bankContention(300), tpcbOnKeys(false), kvCell("", 2000), kvCell("", 2000, "--in-flight", "20")}, eventsCells(200))},
+			bankSamples(500, 50), []cell{bankContention(300), tpcbOnKeys(false), tpcbByAdds(false), kvCell("", 2000), kvCell("", 2000, "--in-flight", "20")}, eventsCells(200))},
 		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
 		{"redis by script", false, false, false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},
 		{"redis by watch", false, false, false, onRedis("watch"), redis},
@@ -364,12 +364,17 @@ func tpcbWithoutNote() cell {
 
 // tpcbOnKeys runs TPC-B on a store of keys, with and without its history. Where
 // answers are lost, only the history reports what was applied.
-func tpcbOnKeys(losesAnswers bool) cell {
-	return cell{name: "tpcb", run: func(t *testing.T, open opener) {
+func tpcbOnKeys(losesAnswers bool) cell { return tpcbKept("tpcb", losesAnswers, false) }
+
+// tpcbByAdds is the same on rows without versions.
+func tpcbByAdds(losesAnswers bool) cell { return tpcbKept("tpcb by adds", losesAnswers, true) }
+
+func tpcbKept(name string, losesAnswers, plain bool) cell {
+	return cell{name: name, run: func(t *testing.T, open opener) {
 		d, _ := open(t)
 		for _, keeps := range []bool{true, false} {
 			c := smallTPCB()
-			c.History = keeps
+			c.History, c.Plain = keeps, plain
 			o := runTPCB(t, d, c, 800, true)
 			switch {
 			case keeps:

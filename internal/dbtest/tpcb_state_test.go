@@ -24,11 +24,12 @@ func TestTPCBRepeatsALoad(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) db.Database{
 		"sql":          func(t *testing.T) db.Database { return noBulk{openSQLite(t)} },
 		"sql add keys": func(t *testing.T) db.Database { d, _ := openPostgres(t); return noBulk{d} },
-		"key-value":    func(t *testing.T) db.Database { return openMemory(t, "memory:") },
+		"keys":         func(t *testing.T) db.Database { return openMemory(t, "memory:") },
+		"keys by adds": func(t *testing.T) db.Database { return openMemory(t, "memory:") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			database, c := open(t), smallTPCB()
-			c.Ratio[2] = 3000
+			c.Ratio[2], c.Plain = 3000, name == "keys by adds"
 			ctx, cancel := context.WithCancel(t.Context())
 			_, err := newTPCB(t, database, c).Load(ctx, func(done, total uint64) { cancel() })
 			if err == nil || !strings.Contains(err.Error(), "again to finish it") {
@@ -40,7 +41,7 @@ func TestTPCBRepeatsALoad(t *testing.T) {
 			}
 			w := newTPCB(t, database, c)
 			loaded, err := w.Load(t.Context(), nil)
-			if err != nil || (loaded.Resumed > 0) != (name == "key-value") || loaded.Accounts != 30030 {
+			if err != nil || (loaded.Resumed > 0) != strings.HasPrefix(name, "keys") || loaded.Accounts != 30030 {
 				t.Fatalf("the load that goes on came to %+v, %v", loaded, err)
 			}
 			o := runTPCB(t, database, c, 200, false)
@@ -120,6 +121,34 @@ func TestTPCBChangesItsRows(t *testing.T) {
 	}
 }
 
+// TestTPCBChangesItsKeys: the same in a key-value store, where rows have versions unless
+// none are asked for.
+func TestTPCBChangesItsKeys(t *testing.T) {
+	t.Parallel()
+	database, c := openMemory(t, "memory:"), smallTPCB()
+	for _, plain := range []bool{false, true, false} {
+		c.Plain = plain
+		o := runTPCB(t, database, c, 100, true)
+		o.wantTPCB(t, tpcbChecks...)
+		other := c
+		other.Plain, other.Versions = !plain, plain
+		_, err := newTPCB(t, database, other).Attach(t.Context())
+		wantError[*dataset.MismatchError](t, err)
+		other.AnyRows = true
+		again := runTPCB(t, database, other, 100, false, o.dir)
+		again.wantTPCB(t, tpcbChecks...)
+	}
+	s, err := database.KVSession(t.Context(), db.SessionOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = dataset.Scan(t.Context(), s, "stroppy-tpcb/balance/", func(key, _ []byte) error { return fmt.Errorf("%s", key) })
+	if err != nil {
+		t.Errorf("a load with versions has left a row without: %v", err)
+	}
+}
+
 // TestTPCBLeavesForeignTables: tables of pgbench's names that are not as pgbench makes
 // them are neither driven nor replaced.
 func TestTPCBLeavesForeignTables(t *testing.T) {
@@ -151,17 +180,34 @@ func TestTPCBMutants(t *testing.T) {
 		"lost-update": check.Serializable, "dirty-read": check.Serializable, "lost-ack": check.Durable, "ghost": check.NoGhost,
 		"double-apply": check.ExactlyOnce, "torn": check.Total, "false-ack-on-crash": check.Durable, "unknown-lies": check.NoGhost,
 	} {
-		for _, seed := range seeds(2) {
-			t.Run(fmt.Sprintf("%s/seed=%d", mutant, seed), func(t *testing.T) {
-				t.Parallel()
-				code, r, why := tpcbProgram(t, "--db", fmt.Sprintf("memory:?mutant=%s&rate=0.001&seed=%d", mutant, seed), "--clients", "32",
-					"--count", "10000", "--scale", "10", "--ratio", "1:10:100", "--seed", fmt.Sprint(seed))
-				found := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == name && c.Status == "invalid" })
-				if code != 1 || r.Verdict != "invalid" || found < 0 {
-					t.Errorf("exit code %d, verdict %s: %+v\n%s", code, r.Verdict, r.Checks, why)
-				}
-			})
-		}
+		killsTPCB(t, mutant, name, true)
+	}
+}
+
+// TestTPCBMutantsOfAdds: the same on rows without versions, where a torn commit has lost an
+// add, and one that is applied twice has doubled its adds.
+func TestTPCBMutantsOfAdds(t *testing.T) {
+	t.Parallel()
+	for mutant, name := range map[string]string{
+		"lost-update": check.Serializable, "dirty-read": check.Serializable, "lost-ack": check.Durable, "ghost": check.NoGhost,
+		"double-apply": check.Ledger, "torn": check.Total, "false-ack-on-crash": check.Durable, "unknown-lies": check.NoGhost,
+	} {
+		killsTPCB(t, mutant, name, false)
+	}
+}
+
+// killsTPCB holds that a check finds a mutant.
+func killsTPCB(t *testing.T, mutant, name string, versions bool) {
+	for _, seed := range seeds(2) {
+		t.Run(fmt.Sprintf("%s/seed=%d", mutant, seed), func(t *testing.T) {
+			t.Parallel()
+			code, r, why := tpcbProgram(t, "--db", fmt.Sprintf("memory:?mutant=%s&rate=0.001&seed=%d", mutant, seed), "--clients", "32",
+				"--count", "10000", "--scale", "10", "--ratio", "1:10:100", "--seed", fmt.Sprint(seed), fmt.Sprintf("--versions=%t", versions))
+			found := slices.IndexFunc(r.Checks, func(c report.Check) bool { return c.Name == name && c.Status == "invalid" })
+			if code != 1 || r.Verdict != "invalid" || found < 0 {
+				t.Errorf("exit code %d, verdict %s: %+v\n%s", code, r.Verdict, r.Checks, why)
+			}
+		})
 	}
 }
 

@@ -48,8 +48,8 @@ var isolations = db.Isolations{
 	},
 }
 
-// Database is a FoundationDB cluster. It satisfies db.KV, db.Footprinter and
-// db.StatusReporter.
+// Database is a FoundationDB cluster. It satisfies db.KV, db.Adder,
+// db.Footprinter and db.StatusReporter.
 type Database struct {
 	config   config
 	cluster  clusterFile
@@ -60,6 +60,7 @@ type Database struct {
 
 var (
 	_ db.KV             = (*Database)(nil)
+	_ db.Adder          = (*Database)(nil)
 	_ db.Footprinter    = (*Database)(nil)
 	_ db.StatusReporter = (*Database)(nil)
 )

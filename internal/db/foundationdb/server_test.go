@@ -85,7 +85,7 @@ func TestFoundationDB(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *Database){
 		"round trip": testRoundTrip, "conflict": testConflict, "absent key": testAbsentKey, "snapshot": testSnapshot,
 		"snapshot reads": testSnapshotReads, "limits": testLimits, "scan": testScan, "long scan": testLongScan,
-		"misuse": testMisuse, "too old": testTooOld, "contexts": testContexts, "concurrent": testConcurrent, "description": testDescription,
+		"misuse": testMisuse, "too old": testTooOld, "contexts": testContexts, "concurrent": testConcurrent, "adds": testAdds, "description": testDescription,
 	} {
 		t.Run(name, func(t *testing.T) {
 			wipe(t, d)
@@ -417,6 +417,10 @@ func testContexts(t *testing.T, d *Database) {
 
 func testConcurrent(t *testing.T, d *Database) {
 	kvtest.Transfers(t, at+"cc/", func() db.KVSession { return newSession(t, d, "") })
+}
+
+func testAdds(t *testing.T, d *Database) {
+	kvtest.Adds(t, at+"adds/", func() db.AddSession { return newSession(t, d, "") })
 }
 
 func testDescription(t *testing.T, d *Database) {

@@ -4,6 +4,7 @@ package foundationdb
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 
 	"github.com/apple/foundationdb/bindings/go/src/fdb"
@@ -25,6 +26,7 @@ type session struct {
 	used     bool // the transaction has to be reset before the next begins
 	failed   int  // the error that onError waits for before the next; 0: none
 	writes   int
+	delta    [8]byte // of an Add, on its way to the library
 
 	// The end of a context cancels the library's transaction. Watching costs an allocation
 	// and a lock, so a context that is the last one again is not watched anew.
@@ -38,8 +40,13 @@ type session struct {
 // keyRef is a key as the binding takes it, without an allocation for each.
 type keyRef struct{ fdb.Key }
 
-// KVSession implements db.KV. options.Mode means nothing to FoundationDB.
+// KVSession implements db.KV.
 func (d *Database) KVSession(ctx context.Context, options db.SessionOptions) (db.KVSession, error) {
+	return d.AddSession(ctx, options)
+}
+
+// AddSession implements db.Adder. options.Mode means nothing to FoundationDB.
+func (d *Database) AddSession(_ context.Context, options db.SessionOptions) (db.AddSession, error) {
 	name, err := isolations.Name(options.Isolation)
 	if err != nil {
 		return nil, err
@@ -168,6 +175,14 @@ func (s *session) Set(key, value []byte) {
 func (s *session) Delete(key []byte) {
 	s.key.Key = key
 	s.tr.Clear(&s.key)
+	s.writes, s.used = s.writes+1, true
+}
+
+// Add is FoundationDB's mutation ADD, which has no read conflict range.
+func (s *session) Add(key []byte, delta int64) {
+	s.key.Key = key
+	binary.LittleEndian.PutUint64(s.delta[:], uint64(delta))
+	s.tr.Add(&s.key, s.delta[:])
 	s.writes, s.used = s.writes+1, true
 }
 

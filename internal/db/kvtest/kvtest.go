@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -153,6 +154,111 @@ func Transfers(t *testing.T, prefix string, open func() db.KVSession) {
 	if err != nil || total != accounts*opening {
 		t.Errorf("the total is %d after %d transfers, %v", total, sessions*transfers, err)
 	}
+}
+
+// Adds holds AddSession.Add to its contract, on keys below prefix.
+func Adds(t *testing.T, prefix string, open func() db.AddSession) {
+	a := adds{open(), []byte(prefix + "n")}
+	a.alone(t)
+	a.twoAtOnce(t, open(), []byte(prefix+"marker"))
+	a.manyAtOnce(t, open)
+}
+
+// adds is a session and the key to which it adds.
+type adds struct {
+	db.AddSession
+	key []byte
+}
+
+func littleEndian(n int64) string { return string(binary.LittleEndian.AppendUint64(nil, uint64(n))) }
+
+func (a adds) holds(t *testing.T, what, want string) {
+	t.Helper()
+	Begin(t, a)
+	if got := Values(t, a, string(a.key))[0]; got != want {
+		t.Errorf("%s: the key holds %q, want %q", what, got, want)
+	}
+	a.Rollback()
+}
+
+// alone leaves 2.
+func (a adds) alone(t *testing.T) {
+	number := littleEndian
+	for _, step := range []struct {
+		what string
+		do   func()
+		want string
+	}{
+		{"an add that was rolled back", func() { a.Add(a.key, 7); a.Rollback(); Begin(t, a) }, "-"},
+		{"an add to a key that is not there", func() { a.Add(a.key, 5) }, number(5)},
+		{"a negative amount", func() { a.Add(a.key, -12) }, number(-7)},
+		{"nothing", func() { a.Add(a.key, 0) }, number(-7)},
+		{"two adds, which the transaction does not see", func() {
+			a.Add(a.key, 3)
+			ExpectRead(t, a, number(-7), string(a.key))
+			a.Add(a.key, 4)
+		}, number(0)},
+		{"an add after a write", func() { a.Set(a.key, []byte(number(100))); a.Add(a.key, 1) }, number(101)},
+		{"a write after an add", func() { a.Add(a.key, 1); a.Set(a.key, []byte(number(9))) }, number(9)},
+		{"an add after a removal", func() { a.Delete(a.key); a.Add(a.key, 2) }, number(2)},
+		{"an overflow", func() { a.Set(a.key, []byte(number(math.MaxInt64))); a.Add(a.key, 1) }, number(math.MinInt64)},
+		{"a short value", func() { a.Set(a.key, []byte{255}); a.Add(a.key, 1) }, number(256)},
+		{"a long value", func() { a.Set(a.key, []byte(number(1)+"more")); a.Add(a.key, 1) }, number(2)},
+	} {
+		Begin(t, a)
+		step.do()
+		Commit(t, a)
+		a.holds(t, step.what, step.want)
+	}
+	drivertest.Must(t, a.Begin(t.Context(), true))
+	a.Add(a.key, 1)
+	if err := a.Commit(t.Context()); db.ClassOf(err) != db.Fatal {
+		t.Errorf("an add in a transaction that only reads ended with %v", err)
+	}
+}
+
+// twoAtOnce leaves 33.
+func (a adds) twoAtOnce(t *testing.T, other db.AddSession, marker []byte) {
+	Begin(t, a)
+	Begin(t, other)
+	Values(t, a, string(marker)) // both have their snapshots before either commits
+	Values(t, other, string(marker))
+	a.Add(a.key, 10)
+	other.Add(a.key, 20)
+	Commit(t, other)
+	Commit(t, a)
+	a.holds(t, "two adds at once", littleEndian(32))
+	Begin(t, a)
+	Values(t, a, string(a.key))
+	Begin(t, other)
+	other.Add(a.key, 1)
+	Commit(t, other)
+	a.Set(marker, nil)
+	if err := a.Commit(t.Context()); db.ClassOf(err) != db.Aborted {
+		t.Errorf("a transaction that had read a key, to which another added, ended with %v", err)
+	}
+}
+
+func (a adds) manyAtOnce(t *testing.T, open func() db.AddSession) {
+	const sessions, each = 16, 25
+	var wg sync.WaitGroup
+	for range sessions {
+		s := open()
+		wg.Go(func() {
+			for i := range int64(each) {
+				err := s.Begin(t.Context(), false)
+				if err == nil {
+					s.Add(a.key, 3-i%2*2) // 3 and 1
+					err = s.Commit(t.Context())
+				}
+				if err != nil { // a conflict too
+					t.Errorf("an add beside others ended with %v", err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	a.holds(t, "concurrent adds", littleEndian(33+sessions*(each*2+1)))
 }
 
 // Refuses holds that parse refuses each URL with an error that says what stands

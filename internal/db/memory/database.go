@@ -19,7 +19,7 @@ import (
 // Isolation is what the reference calls its only isolation.
 const Isolation = "strict serializable"
 
-// Database is one store. It satisfies db.KV and db.Constrainer. What it holds
+// Database is one store. It satisfies db.KV, db.Adder and db.Constrainer. What it holds
 // lives as long as it does, and every Open makes a new one.
 type Database struct {
 	options options
@@ -30,6 +30,7 @@ type Database struct {
 
 var (
 	_ db.KV          = (*Database)(nil)
+	_ db.Adder       = (*Database)(nil)
 	_ db.Constrainer = (*Database)(nil)
 )
 
@@ -75,6 +76,7 @@ var (
 // another try commits, and lose their answers. It breaks no promise: whether a
 // transaction whose answer is lost was applied never changes afterwards.
 func (d *Database) commit(tx *transaction) error {
+	d.store.addUp(tx)
 	if len(tx.writes) == 0 || d.options.unknown+d.options.abort == 0 {
 		return d.engine.commit(tx)
 	}
@@ -151,7 +153,12 @@ func (d *Database) Constrain(spaces []db.Keyspace) error {
 
 func (d *Database) Limits() db.Limits { return db.Limits{Writes: maxWrites, Connectionless: true} }
 
-func (d *Database) KVSession(_ context.Context, o db.SessionOptions) (db.KVSession, error) {
+func (d *Database) KVSession(ctx context.Context, o db.SessionOptions) (db.KVSession, error) {
+	return d.AddSession(ctx, o)
+}
+
+// AddSession implements db.Adder.
+func (d *Database) AddSession(_ context.Context, o db.SessionOptions) (db.AddSession, error) {
 	if _, err := d.Claim(o.Isolation); err != nil {
 		return nil, err
 	}

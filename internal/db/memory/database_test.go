@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"stroppy/internal/db"
+	"stroppy/internal/db/kvtest"
 	"stroppy/internal/isolation"
 )
 
@@ -166,6 +167,12 @@ func TestSessionMisuse(t *testing.T) {
 
 // TestUnknownStaysTrue: what an unanswered commit left never changes, and the
 // session asks for a reset.
+func TestAdds(t *testing.T) {
+	d, err := Open("memory:")
+	must(t, err)
+	kvtest.Adds(t, "adds/", func() db.AddSession { return &session{database: d} })
+}
+
 func TestUnknownStaysTrue(t *testing.T) {
 	d, err := Open("memory:?unknown=1")
 	must(t, err)

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 
@@ -246,7 +245,7 @@ func fits(space *db.Keyspace, value []byte) bool {
 }
 
 func add(value []byte, c db.Column, n int64) {
-	binary.BigEndian.PutUint64(value[c.Offset:], uint64(number(value, c)+n))
+	order(c).PutUint64(value[c.Offset:], uint64(number(value, c)+n))
 }
 
 // place returns where key is in keys; -1 if nowhere.

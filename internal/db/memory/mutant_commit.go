@@ -119,7 +119,7 @@ func crash(m *mutation) {
 		var undo transaction
 		for _, k := range slices.Backward(log) {
 			for i, w := range k.writes {
-				undo.writes = append(undo.writes, write{w.key, k.before[i]})
+				undo.writes = append(undo.writes, write{key: w.key, value: k.before[i]})
 			}
 		}
 		m.store.apply(&undo)

@@ -53,12 +53,19 @@ func (s *session) Read(ctx context.Context, keys [][]byte, out []db.Entry) error
 	return err
 }
 
-func (s *session) Set(key, value []byte) { s.write(key, append([]byte{}, value...)) }
-func (s *session) Delete(key []byte)     { s.write(key, nil) }
+func (s *session) Set(key, value []byte) {
+	s.write(write{key: string(key), value: append([]byte{}, value...)})
+}
 
-func (s *session) write(key, value []byte) {
+func (s *session) Delete(key []byte) { s.write(write{key: string(key)}) }
+
+func (s *session) Add(key []byte, delta int64) {
+	s.write(write{key: string(key), adds: true, delta: delta})
+}
+
+func (s *session) write(w write) {
 	if s.Open {
-		s.tx.writes = append(s.tx.writes, write{string(key), value})
+		s.tx.writes = append(s.tx.writes, w)
 	}
 }
 

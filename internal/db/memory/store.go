@@ -65,10 +65,13 @@ type read struct {
 	seen uint64
 }
 
-// write is a new value, which the store may keep; nil deletes.
+// write is a new value, which the store may keep; nil deletes. One that adds has its
+// value once addUp has been called.
 type write struct {
 	key   string
 	value []byte
+	adds  bool
+	delta int64
 }
 
 func (tx *transaction) begin(readOnly bool) {
@@ -115,6 +118,26 @@ func (s *store) commit(tx *transaction) error {
 	}
 	s.apply(tx)
 	return nil
+}
+
+// addUp gives the writes that add their values: delta more than what the key holds now,
+// or than what an earlier write of the transaction makes of it.
+func (s *store) addUp(tx *transaction) {
+	for i := range tx.writes {
+		w := &tx.writes[i]
+		if !w.adds {
+			continue
+		}
+		before := s.latest(w.key).value
+		for _, earlier := range tx.writes[:i] {
+			if earlier.key == w.key {
+				before = earlier.value
+			}
+		}
+		w.value = make([]byte, 8)
+		copy(w.value, before)
+		binary.LittleEndian.PutUint64(w.value, binary.LittleEndian.Uint64(w.value)+uint64(w.delta))
+	}
 }
 
 // forget is called when a transaction has ended without commit.
@@ -236,5 +259,12 @@ func (v version) entry() db.Entry { return db.Entry{Value: v.value, Found: v.val
 
 // number returns a column of a value that is long enough to have it.
 func number(value []byte, c db.Column) int64 {
-	return int64(binary.BigEndian.Uint64(value[c.Offset:]))
+	return int64(order(c).Uint64(value[c.Offset:]))
+}
+
+func order(c db.Column) binary.ByteOrder {
+	if c.LittleEndian {
+		return binary.LittleEndian
+	}
+	return binary.BigEndian
 }

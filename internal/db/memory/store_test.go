@@ -363,7 +363,7 @@ func benchmarkTransfers(b *testing.B, url string) {
 	keys := make([][]byte, accounts)
 	for n := range accounts {
 		keys[n] = accountKey(n)
-		tx.writes = append(tx.writes, write{string(keys[n]), account{balance: opening}.encode()})
+		tx.writes = append(tx.writes, write{key: string(keys[n]), value: account{balance: opening}.encode()})
 	}
 	d.store.apply(tx)
 	var clients atomic.Int64

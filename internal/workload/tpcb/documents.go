@@ -27,6 +27,9 @@ type documentModel struct {
 
 // newDocumentModel fills in what the configuration leaves to the data model.
 func newDocumentModel(database db.Documents, c *Config) (model, error) {
+	if c.Plain {
+		return nil, errVersionsAlways
+	}
 	c.Mode, c.Versions, c.AnyRows = cmp.Or(c.Mode, workload.Interactive), true, true
 	m := &documentModel{config: c, bare: &db.Collection{Name: tableBare, ID: db.Integer}}
 	m.history = workload.NewStateDocuments(tableRow, tableEntry, db.Integer, false)

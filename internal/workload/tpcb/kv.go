@@ -17,7 +17,7 @@ import (
 // The keys in an ordered key-value store: a row's is the prefix, the letter of its
 // kind and its id in thirteen digits; a transaction's in the history is the prefix and its
 // id in sixteen hexadecimal digits, and so is the one that marks a run without a
-// history. A row's value is a workload.State.
+// history. A row's value is a workload.State, unless it has no version.
 const (
 	rowPrefix     = "stroppy-tpcb/row/"
 	historyPrefix = "stroppy-tpcb/history/"
@@ -47,22 +47,27 @@ func parseRowKey(text []byte) (k kind, id int64, ok bool) {
 }
 
 // An entry of the history is one byte that says what it is, and for a transaction
-// seven big-endian numbers: the ids of account, teller and branch, the amount, and
-// the versions that it made of the three.
+// big-endian numbers: the ids of account, teller and branch, the amount, and where rows
+// have versions those that it made of the three.
 const (
 	entryApplied = 'T'
-	entryNumbers = 7
+	entryNumbers = operations + 1 // without versions
 )
 
-func parseEntry(id history.ID, b []byte) (posting, bool) {
-	if len(b) != 1+8*entryNumbers || b[0] != entryApplied {
-		return posting{}, false
+func parseEntry(id history.ID, b []byte, versions bool) (p posting, ok bool) {
+	numbers := entryNumbers
+	if versions {
+		numbers += operations
+	}
+	if len(b) != 1+8*numbers || b[0] != entryApplied {
+		return p, false
 	}
 	number := func(i int) int64 { return int64(binary.BigEndian.Uint64(b[1+8*i:])) }
-	return posting{
-		id: id, rows: [operations]int64{number(0), number(1), number(2)}, delta: number(3),
-		versions: [operations]int64{number(4), number(5), number(6)},
-	}, true
+	p = posting{id: id, rows: [operations]int64{number(0), number(1), number(2)}, delta: number(3)}
+	for i := entryNumbers; i < numbers; i++ {
+		p.versions[i-entryNumbers] = number(i)
+	}
+	return p, true
 }
 
 // AppendKey implements workload.KVLogic.
@@ -74,25 +79,32 @@ func (h *chooser) AppendKey(dst []byte, n uint64) []byte {
 // Refusal implements workload.KVLogic: nothing is refused.
 func (h *chooser) Refusal(*history.Transaction) history.Reason { return 0 }
 
-// AppendEntry implements workload.KVLogic.
-func (h *chooser) AppendEntry(dst []byte, tx *history.Transaction, _ [][]byte) []byte {
+// appendPosting appends an entry without versions.
+func (h *chooser) appendPosting(dst []byte, tx *history.Transaction) []byte {
 	dst = append(dst, entryApplied)
 	for i := range tx.Ops {
 		_, id := h.size.place(tx.Ops[i].Object)
 		dst = binary.BigEndian.AppendUint64(dst, id)
 	}
-	dst = binary.BigEndian.AppendUint64(dst, uint64(tx.Ops[opAccount].Amount))
+	return binary.BigEndian.AppendUint64(dst, uint64(tx.Ops[opAccount].Amount))
+}
+
+// AppendEntry implements workload.KVLogic.
+func (h *chooser) AppendEntry(dst []byte, tx *history.Transaction, _ [][]byte) []byte {
+	dst = h.appendPosting(dst, tx)
 	for i := range tx.Ops {
 		dst = binary.BigEndian.AppendUint64(dst, tx.Ops[i].Version+1)
 	}
 	return dst
 }
 
-// kvModel is the workload on an ordered key-value store. Its rows always have
-// versions: they are part of a value that is written as a whole anyway.
+// kvModel is the workload on an ordered key-value store. Its rows have versions unless
+// none are asked for: they are part of a value that is written as a whole anyway.
 type kvModel struct {
 	*dataset.KV
-	config *Config
+	config   *Config
+	versions bool     // of the rows that were found
+	adder    db.Adder // nil: the store cannot do without versions
 }
 
 // newKVModel fills in what the configuration leaves to the data model.
@@ -100,11 +112,20 @@ func newKVModel(database db.KV, c *Config) (model, error) {
 	if most := database.Limits().Writes; most < operations+1 {
 		return nil, fmt.Errorf("a transaction of tpcb has %d writes, and one of this database at most %d", operations+1, most)
 	}
-	c.Mode, c.Versions, c.AnyRows = cmp.Or(c.Mode, workload.Pipelined), true, true
+	adder, _ := database.(db.Adder)
+	if c.Plain && adder == nil {
+		return nil, errVersionsAlways
+	}
+	c.AnyRows = c.AnyRows || !c.Versions && !c.Plain
+	c.Mode, c.Versions = cmp.Or(c.Mode, workload.Pipelined), !c.Plain
+	prefixes := []string{rowPrefix, balancePrefix, historyPrefix, barePrefix}
+	if c.Plain {
+		prefixes[0], prefixes[1] = balancePrefix, rowPrefix
+	}
 	store, err := dataset.NewKV(dataKind, database, dataset.Keys{
-		Prefixes: []string{rowPrefix, historyPrefix, barePrefix}, Spaces: workload.StateSpace(rowPrefix, false), Facts: factCount, Put: putRows,
+		Prefixes: prefixes, Spaces: append(workload.StateSpace(rowPrefix, false), balanceSpace()), Facts: factCount, Put: putRows,
 	})
-	return &kvModel{store, c}, err
+	return &kvModel{KV: store, config: c, adder: adder}, err
 }
 
 // putRows sets the keys of the rows from ≤ n < to.
@@ -113,9 +134,13 @@ func putRows(s db.KVSession, m dataset.Metadata, from, to uint64) {
 	if err != nil {
 		return // Load has made the metadata from what was asked for: they are right
 	}
-	h, key, value := chooser{size: f.size}, []byte(nil), workload.State{}.Append(nil)
+	prefix, key, value := rowPrefix, []byte(nil), workload.State{}.Append(nil)
+	if !f.versions {
+		prefix, value = balancePrefix, appendBalance(nil, 0)
+	}
 	for n := from; n < to; n++ {
-		key = h.AppendKey(key[:0], n)
+		k, id := f.size.place(n)
+		key = appendRowText(append(key[:0], prefix...), k, id)
 		s.Set(key, value)
 	}
 }
@@ -125,7 +150,13 @@ func (m *kvModel) adopt(context.Context, uint64) error { return nil }
 
 func (m *kvModel) replaces(*facts) {}
 
-func (m *kvModel) take(*facts) error { return nil }
+func (m *kvModel) take(f *facts) error {
+	if !f.versions && m.adder == nil {
+		return errVersionsAlways
+	}
+	m.versions = f.versions
+	return nil
+}
 
 // Prepare implements dataset.Store. It marks a run that keeps no history.
 func (m *kvModel) Prepare(ctx context.Context, run uint64) error {
@@ -139,21 +170,29 @@ func (m *kvModel) Prepare(ctx context.Context, run uint64) error {
 }
 
 func (m *kvModel) client(ctx context.Context, h *chooser) (load.Client, error) {
-	s, err := m.Database.KVSession(ctx, workload.SessionOptions(m.config.Isolation, m.config.Mode))
-	ledger := ""
+	options, ledger, rules := workload.SessionOptions(m.config.Isolation, m.config.Mode), "", workload.Rules{Missing: noSuchRow}
 	if m.config.History {
 		ledger = historyPrefix
 	}
-	return workload.NewKVClient(s, h, workload.Rules{Missing: noSuchRow}, ledger), err
+	if m.versions {
+		s, err := m.Database.KVSession(ctx, options)
+		return workload.NewKVClient(s, h, rules, ledger), err
+	}
+	s, err := m.adder.AddSession(ctx, options)
+	return &addClient{KVClient: workload.NewKVClient(s, h, rules, ledger), adds: s, chooser: h, keeps: m.config.History}, err
 }
 
 func (m *kvModel) endState(ctx context.Context, e *endRows) error {
+	prefix, row, entry := rowPrefix, e.rowEntry, func(key, value []byte) error { return e.historyEntry(key, value, m.versions) }
+	if !m.versions {
+		prefix, row = balancePrefix, e.balanceEntry
+	}
 	return m.With(ctx, func(s db.KVSession) error {
 		for _, part := range []struct {
 			prefix, things string
 			entry          func(key, value []byte) error
 		}{
-			{rowPrefix, "rows", e.rowEntry}, {barePrefix, "marks of runs", e.bareEntry}, {historyPrefix, "history", e.historyEntry},
+			{prefix, "rows", row}, {barePrefix, "marks of runs", e.bareEntry}, {historyPrefix, "history", entry},
 		} {
 			if err := dataset.Scan(ctx, s, part.prefix, part.entry); err != nil {
 				return fmt.Errorf("download the %s: %w", part.things, err)
@@ -164,8 +203,17 @@ func (m *kvModel) endState(ctx context.Context, e *endRows) error {
 }
 
 func (e *endRows) rowEntry(key, value []byte) error {
-	k, id, known := parseRowKey(key)
 	s, whole := workload.ParseState(value)
+	return e.rowState(key, value, s, whole)
+}
+
+func (e *endRows) balanceEntry(key, value []byte) error {
+	balance, whole := parseBalance(value)
+	return e.rowState(key, value, workload.State{Balance: balance}, whole)
+}
+
+func (e *endRows) rowState(key, value []byte, s workload.State, whole bool) error {
+	k, id, known := parseRowKey(key)
 	if !known || !whole {
 		return e.end.Unexpected(fmt.Sprintf("a row %q with a value of %d bytes, which the load did not make", key, len(value)))
 	}
@@ -180,12 +228,12 @@ func (e *endRows) bareEntry(key, _ []byte) error {
 	return e.bareRun(uint64(run))
 }
 
-func (e *endRows) historyEntry(key, value []byte) error {
+func (e *endRows) historyEntry(key, value []byte, versions bool) error {
 	id, ok := workload.ParseID(key)
 	if ok && workload.IsTombstone(value) {
 		return e.tombstone(id)
 	}
-	p, whole := parseEntry(id, value)
+	p, whole := parseEntry(id, value, versions)
 	if !ok || !whole {
 		return e.end.Unexpected(fmt.Sprintf("an entry of the history %q with a value of %d bytes, which no transaction writes", key, len(value)))
 	}

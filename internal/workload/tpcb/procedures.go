@@ -31,6 +31,9 @@ type procedureModel struct {
 }
 
 func newProcedureModel(database db.ProcedureStore, c *Config) (model, error) {
+	if c.Plain {
+		return nil, errVersionsAlways
+	}
 	c.Versions, c.AnyRows = true, true
 	m := &procedureModel{config: c, tables: workload.StateTables{Objects: tableRow, Number: "id", Text: "kind", Ledger: tableLeg, Amount: db.Integer}}
 	legs := m.tables.LedgerColumns()

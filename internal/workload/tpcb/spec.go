@@ -56,8 +56,26 @@ func (c *Config) Settings() []setting.Setting {
 		setting.Whole(&c.Scale, "scale", "how often the rows of --ratio are there").OfData().Between(1, 1_000_000),
 		c.ratio().OfData(),
 		setting.Switch(&c.History, "history", "each transaction adds a row to the history"),
-		setting.Switch(&c.Versions, "versions", "each row counts the transactions that touched it, so that their order can be checked; not what pgbench makes").OfData(),
+		c.versions().OfData(),
 	}, sampling.Settings(&c.Zipfian, &c.ZipfExponent)...)
+}
+
+// versions is a switch with a third state, nobody's choice, which is the data model's.
+func (c *Config) versions() setting.Setting {
+	s := setting.Switch(&c.Versions, "versions", "each row counts the transactions that touched it, so that their order can be checked; not what pgbench makes (on SQL off by default, else on)")
+	set, get := s.Set, s.Get
+	s.Set = func(t string) error {
+		err := set(t)
+		c.Plain = err == nil && !c.Versions
+		return err
+	}
+	s.Get = func() string {
+		if !c.Versions && !c.Plain {
+			return ""
+		}
+		return get()
+	}
+	return s
 }
 
 func (c *Config) ratio() setting.Setting {
@@ -128,8 +146,10 @@ type Config struct {
 	History   bool   // each transaction adds its row to the history
 
 	// Versions lets each row count the transactions that touched it, in tables that
-	// are not pgbench's. A key-value store does so always.
+	// are not pgbench's. Where there is no SQL they do so unless Plain is set.
 	Versions bool
+	// Plain asks for rows without versions on any database.
+	Plain bool
 	// AnyRows takes rows with or without versions, as an earlier load has made them.
 	AnyRows bool
 
@@ -164,6 +184,7 @@ func (c *Config) check() error {
 
 var (
 	errVersionsProcedure = fmt.Errorf("the procedure is written for pgbench's own rows: take pipelined or interactive with --versions")
+	errVersionsAlways    = fmt.Errorf("the rows of tpcb always have versions on this database: leave out --versions=false")
 	errVersionsHistory   = fmt.Errorf("versions come from the rows of the history: leave out --history=false or --versions")
 )
 

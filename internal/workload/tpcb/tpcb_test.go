@@ -39,15 +39,16 @@ type nothingKV struct{ nothing }
 func (s *nothingKV) Read(_ context.Context, keys [][]byte, out []db.Entry) error {
 	for i, key := range keys {
 		out[i] = db.Entry{}
-		if bytes.HasPrefix(key, []byte(rowPrefix)) {
+		if bytes.HasPrefix(key, []byte(rowPrefix)) || bytes.HasPrefix(key, []byte(balancePrefix)) {
 			out[i] = db.Entry{Value: s.found, Found: true}
 		}
 	}
 	return nil
 }
-func (s *nothingKV) Set(_, _ []byte) {}
-func (s *nothingKV) Delete([]byte)   {}
-func (s *nothingKV) Rollback()       {}
+func (s *nothingKV) Set(_, _ []byte)   {}
+func (s *nothingKV) Add([]byte, int64) {}
+func (s *nothingKV) Delete([]byte)     {}
+func (s *nothingKV) Rollback()         {}
 func (s *nothingKV) Scan(context.Context, []byte, []byte, func(key, value []byte) error) error {
 	return nil
 }
@@ -70,6 +71,7 @@ func ways() map[string]load.Client {
 	choose := func(zipfian bool) *chooser {
 		return newChooser(&Config{Zipfian: zipfian, ZipfExponent: 0.99}, s, 1, 1, 0)
 	}
+	adds, added := &nothingKV{nothing{found: appendBalance(nil, 0)}}, choose(false)
 	plain, versioned := newTexts(d, false), newTexts(d, true)
 	calling, procedure := client(choose(false), 1, plain, true), newProcedure(d, true)
 	caller := d.NewCaller(calling.SQLSession)
@@ -83,6 +85,9 @@ func ways() map[string]load.Client {
 		"versions":  client(choose(false), 3, versioned, true),
 		"procedure": calling,
 		"key-value": workload.NewKVClient(&nothingKV{nothing{found: workload.State{}.Append(nil)}}, choose(false), workload.Rules{Missing: noSuchRow}, historyPrefix),
+		"key-value adds": &addClient{
+			KVClient: workload.NewKVClient(adds, added, workload.Rules{}, historyPrefix), adds: adds, chooser: added, keeps: true,
+		},
 	}
 }
 
@@ -264,10 +269,23 @@ func TestKeyValueCodec(t *testing.T) {
 	p := posting{id: 9, rows: [operations]int64{1, 2, 3}, delta: -4, versions: [operations]int64{5, 6, 7}}
 	h := &chooser{size: size{5, 5, 5}}
 	tx := history.Transaction{Ops: []history.Op{{Object: 10, Amount: -4, Version: 4}, {Object: 6, Version: 5}, {Object: 2, Version: 6}}}
-	if got, ok := parseEntry(9, h.AppendEntry(nil, &tx, nil)); !ok || got != p {
+	if got, ok := parseEntry(9, h.AppendEntry(nil, &tx, nil), true); !ok || got != p {
 		t.Errorf("%v came back as %v", p, got)
 	}
-	if _, ok := parseEntry(9, []byte{workload.Tombstone}); ok || !workload.IsTombstone([]byte{workload.Tombstone}) {
+	p.versions = [operations]int64{}
+	if got, ok := parseEntry(9, h.appendPosting(nil, &tx), false); !ok || got != p {
+		t.Errorf("%v came back as %v", p, got)
+	}
+	if _, ok := parseEntry(9, h.appendPosting(nil, &tx), true); ok {
+		t.Error("an entry without versions passes for one with them")
+	}
+	if balance, ok := parseBalance(appendBalance(nil, -5)); !ok || balance != -5 {
+		t.Errorf("the balance -5 came back as %d", balance)
+	}
+	if _, ok := parseBalance(v.Append(nil)); ok {
+		t.Error("a state is a balance")
+	}
+	if _, ok := parseEntry(9, []byte{workload.Tombstone}, true); ok || !workload.IsTombstone([]byte{workload.Tombstone}) {
 		t.Error("a tombstone is an entry")
 	}
 }

@@ -103,6 +103,9 @@ func TestCluster(t *testing.T) {
 		t.Errorf("the leader: %v", err)
 	}
 	k.Hurt(t, c)
+	if left, err := filepath.Glob("voltdb_crash*"); err != nil || len(left) > 0 {
+		t.Errorf("the nodes that have ended themselves left %v, %v", left, err)
+	}
 }
 
 func TestParams(t *testing.T) {

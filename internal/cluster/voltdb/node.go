@@ -64,7 +64,7 @@ func (n *node) run(args ...string) *exec.Cmd {
 		all = append(all, "--add-opens", "java.base/"+name+"=ALL-UNNAMED")
 	}
 	cmd := exec.Command(c.java, append(append(all, "-cp", c.classes, "org.voltdb.VoltDB"), args...)...)
-	cmd.Env = append(os.Environ(), "HOME="+n.Dir())
+	cmd.Dir, cmd.Env = n.Dir(), append(os.Environ(), "HOME="+n.Dir()) // a node that ends itself writes why into the folder where it runs
 	return cmd
 }
 

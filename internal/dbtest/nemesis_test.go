@@ -67,7 +67,7 @@ func hurtRuns() []hurtRun {
 			outage: true,
 		},
 		{
-			name: "MongoDB: kill, partition, pause, replace", cluster: "mongodb:3?memory=on",
+			name: "MongoDB: kill, partition, pause, replace", cluster: "mongodb:3?memory=on&election_timeout=2s",
 			faults: []string{"cycle every 9s for 3s: kill leader | partition leader | pause leader | replace random"},
 			args:   []string{"--duration", "42s"},
 			outage: true,
@@ -79,7 +79,7 @@ func hurtRuns() []hurtRun {
 			code:   1, invalid: "durable",
 		},
 		{
-			name: "two shards of MongoDB: kill, partition, replace", cluster: "mongodb:3?memory=on&shards=2",
+			name: "two shards of MongoDB: kill, partition, replace", cluster: "mongodb:3?memory=on&shards=2&election_timeout=2s",
 			faults: []string{"kill leader at 4s for 4s", "partition n3 at 18s for 4s", "replace n1 at 30s"},
 			args:   []string{"--duration", "42s", "--rate", "40"},
 		},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +65,9 @@ func TestCut(t *testing.T) {
 				drivertest.Must(t, err)
 			} else {
 				wantError(t, tc.request, err, tc.class, "")
+				if text := err.Error(); !strings.HasSuffix(text, ": the connection ended") && !strings.HasSuffix(text, ": no answer within 2s") {
+					t.Errorf("the error says %q", text)
+				}
 				wantError(t, "a broken session", s.Begin(ctx, false), db.Unavailable, "")
 			}
 			if took := time.Since(began); took > 2*patience {

@@ -91,10 +91,21 @@ func (d *Database) sentence(err error) string {
 	if selection, ok := errors.AsType[topology.ServerSelectionError](err); ok {
 		return d.unselected(selection)
 	}
-	if errors.Is(err, context.DeadlineExceeded) || mongo.IsTimeout(err) {
+	cleared := driver.RetryablePoolError(nil)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) || mongo.IsTimeout(err):
 		return fmt.Sprintf("no answer within %v", d.config.timeout)
+	case ended(err):
+		return "the connection ended"
+	case errors.As(err, &cleared): // by the library, which then looks for the primary again
+		return "the connections were given up after another call had failed"
 	}
 	return err.Error()
+}
+
+// ended says whether the other side has ended the connection.
+func ended(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // unselected says why no server can be asked.
@@ -133,7 +144,7 @@ func unanswered(err error) string {
 		return text[at+len("dial tcp "):]
 	}
 	switch {
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET):
+	case ended(err):
 		return "it ends the connection"
 	case errors.Is(err, context.DeadlineExceeded) || mongo.IsTimeout(err):
 		return "it says nothing"

@@ -233,7 +233,7 @@ func TestClose(t *testing.T) {
 	address := freshURL(t)
 	open(t, address)
 	before := runtime.NumGoroutine()
-	for _, url := range []string{address, address + "&w=7", "mongodb://127.0.0.1:1?timeout=500ms"} {
+	for account, url := range map[string]string{"a": address, "b": address + "&w=7", "": "mongodb://127.0.0.1:1?timeout=500ms"} {
 		d, err := Open(t.Context(), url)
 		if err != nil {
 			continue
@@ -241,7 +241,7 @@ func TestClose(t *testing.T) {
 		s, err := d.DocumentSession(t.Context(), db.SessionOptions{})
 		drivertest.Must(t, err)
 		drivertest.Must(t, s.Begin(t.Context(), false))
-		_, err = s.Update(t.Context(), move, ids("a"), []db.Value{num(1), num(1)})
+		_, err = s.Update(t.Context(), move, ids(account), []db.Value{num(1), num(1)})
 		drivertest.Must(t, err)
 		drivertest.Must(t, d.Close())
 		wantError(t, "after the database was closed", s.Commit(t.Context()), db.Unknown, "")

@@ -213,7 +213,7 @@ func testLimits(t *testing.T, d *Database) {
 	} {
 		err := attempt(test.writes, test.key, test.size)
 		e, failed := errors.AsType[*db.Error](err)
-		if (test.code == "") != (err == nil) || failed && (e.Class != db.Fatal || e.Code != test.code) {
+		if (test.code == "") != (err == nil) || failed && (e.Class != db.Fatal || e.Code != test.code || !strings.Contains(e.Error(), " at most")) {
 			t.Errorf("%d writes of %d bytes with %d bytes of key: %v, want code %q", test.writes, test.size, len(test.key), err, test.code)
 		}
 	}
@@ -344,7 +344,7 @@ func testTooOld(t *testing.T, d *Database) {
 	}
 	time.Sleep(7 * time.Second)
 	err := reader.Read(t.Context(), kvtest.Keys(at+"other"), make([]db.Entry, 1))
-	if e, ok := errors.AsType[*db.Error](err); !ok || e.Class != db.Aborted || e.Code != "1007" {
+	if e, ok := errors.AsType[*db.Error](err); !ok || e.Class != db.Aborted || e.Code != "1007" || !strings.Contains(e.Error(), "five seconds") {
 		t.Errorf("a read after seven seconds: %v", err)
 	}
 	writer.Set([]byte(at+"old"), nil)

@@ -199,8 +199,12 @@ type transactor interface {
 // write carries out one transaction, repeated while it may be, whatever became of it
 // before: what it writes is the same every time. errChanged ends it.
 func write(ctx context.Context, s transactor, change func() error) error {
+	var lost error // why the session could not be reset
 	for try := 1; ; try++ {
-		err := s.Begin(ctx, false)
+		err := lost
+		if err == nil {
+			err = s.Begin(ctx, false)
+		}
 		if err == nil {
 			err = change()
 		}
@@ -219,9 +223,8 @@ func write(ctx context.Context, s transactor, change func() error) error {
 			return err
 		case <-time.After(time.Duration(try) * loadPause):
 		}
-		if class == db.Unknown || class == db.Unavailable {
-			// If it fails the next try fails too, and says why.
-			_ = s.Reset(ctx)
+		if lost = nil; class == db.Unknown || class == db.Unavailable {
+			lost = s.Reset(ctx)
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (s *suite) foundationdb() error {
 		}); err != nil {
 			return err
 		}
-		args := []string{"--db=" + c.URL(), "--clients=" + strconv.Itoa(clients)}
+		args := []string{"--db=" + c.URL(), "--clients=" + strconv.Itoa(clients), "--records=10000"}
 		if err := s.besideReads(name, "a bare loop", clients, args, func(_ context.Context, client int) (_ loop, err error) {
 			if client == 0 {
 				keys, err = fdbEntries(database, "kv/", 2000)

@@ -123,11 +123,13 @@ func (n *node) arguments(address string) []string {
 }
 
 // shared are the arguments of all servers of the node. What is not acknowledged as written
-// to the disk counts as lost with all of them, so that they are one zone.
+// to the disk counts as lost with all of them, so that they are one zone. A server that
+// takes more than --memory ends itself; it slows its clients down only when 1 GB wait to be
+// stored (TARGET_BYTES_PER_STORAGE_SERVER, fdbclient/ServerKnobs.cpp, 7.3).
 func (n *node) shared() []string {
 	args := []string{
 		"-C", n.file(), "-L", n.trace(), "--logsize", "5MiB", "--maxlogssize", "30MiB",
-		"--memory", "1GiB", "--cache-memory", "64MiB", "--storage-memory", "256MiB",
+		"--memory", "4GiB", "--cache-memory", "64MiB", "--storage-memory", "256MiB",
 		"--locality-machineid", n.Name(), "--locality-zoneid", n.Name(),
 	}
 	for _, knob := range slices.Sorted(maps.Keys(n.cluster.params.knobs)) {

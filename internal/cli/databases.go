@@ -29,6 +29,7 @@ import (
 	"stroppy/internal/db/dqlite"
 	"stroppy/internal/db/etcd"
 	"stroppy/internal/db/foundationdb"
+	"stroppy/internal/db/infinisql"
 	"stroppy/internal/db/memory"
 	"stroppy/internal/db/mongodb"
 	"stroppy/internal/db/mysql"
@@ -93,6 +94,8 @@ func databases() []database {
 			port: "21212", open: opener(voltdb.Open), clusters: []clusterKind{
 				{"voltdb", "voltdb:N[?kfactor=1&sites=2&heartbeat=5s]  VoltDB, from the jars in the folder that STROPPY_VOLTDB names", 3, 9, starter(voltdbcluster.Starter(voltdb.Hosts))},
 			}},
+		{schemes: []string{"infinisql"}, about: "infinisql://USER:PASSWORD@HOST:PORT/DOMAIN  InfiniSQL 0.1.2, for the workload tpcb",
+			port: "15432", open: opener(infinisql.Open)},
 		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N]  Redis 7 or later; a primary and its replicas with commas",
 			port: "6379", open: opener(redis.Open), clusters: []clusterKind{
 				{"redis", "redis:N[?appendfsync=always&wait=1]  a Redis primary with asynchronous replicas and automatic fail-over", 2, 5, starter(rediscluster.StartCluster)},

@@ -109,6 +109,8 @@ type Models[M Store, C any] struct {
 	Documents func(db.Documents, *C) (M, error)
 	// Procedures is of a database of procedures alone.
 	Procedures func(db.ProcedureStore, *C) (M, error)
+	// Tables is of a database of tables without free SQL; nil: its SQL is too little.
+	Tables func(db.TableStore, *C) (M, error)
 }
 
 // Bind makes the store for the model that an open database speaks, and the set of its data.
@@ -131,8 +133,13 @@ func Bind[M Store, C any](kind Kind, database db.Database, config *C, models Mod
 		model, err = models.Documents(d, config)
 	case db.ProcedureStore:
 		model, err = models.Procedures(d, config)
+	case db.TableStore:
+		if models.Tables == nil {
+			return model, nil, fmt.Errorf("the %s workload needs conditions on several columns, which the SQL of this database does not have: take another workload or another database", kind.Workload)
+		}
+		model, err = models.Tables(d, config)
 	default:
-		err = fmt.Errorf("the %s workload is written for SQL, for ordered key-value stores, for documents and for stored procedures, and this database is none of them", kind.Workload)
+		err = fmt.Errorf("the %s workload is written for SQL, for ordered key-value stores, for documents, for stored procedures and for tables, and this database is none of them", kind.Workload)
 	}
 	if err != nil {
 		return model, nil, err

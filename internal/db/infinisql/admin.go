@@ -1,0 +1,143 @@
+package infinisql
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"stroppy/internal/db"
+)
+
+// admin is a connection to the administration port, by which alone users, tables and
+// procedures are made. A request is the length of the rest in eight bytes, big-endian, the
+// length of the operation's name in one, the name, and its arguments, a msgpack array of
+// texts. An answer is its length, these eight bytes included, a status of eight bytes, of
+// which 0 is a success, and a msgpack array of texts. (scripts/infinisql.plib and
+// TransactionAgent::sendResponse of InfiniSQL 0.1.2.)
+type admin struct {
+	conn  net.Conn
+	limit time.Duration // of an answer
+}
+
+// errRefused says that the server has answered, and not done what it was asked.
+var errRefused = errors.New("the server refuses it without a reason")
+
+// errNoAdmin says what a server that ends the connection may be.
+var errNoAdmin = errors.New("it ended the connection: check that admin_port in the URL is the administration port of InfiniSQL")
+
+// administer opens a connection, on which nobody is logged in yet.
+func (c *config) administer(ctx context.Context) (*admin, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.connect)
+	defer cancel()
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", c.admin)
+	if err != nil {
+		return nil, &db.Error{Class: db.Unavailable, Op: "connect to the administration port of InfiniSQL at " + c.admin, Err: db.MessageError{Text: reason(err) + ": " + db.CheckServer, Cause: err}}
+	}
+	return &admin{conn: conn, limit: c.answer}, nil
+}
+
+// login opens a connection for a user of a domain. A user or a password that is not known is
+// errRefused.
+func (c *config) login(ctx context.Context, domain, user string) (*admin, error) {
+	a, err := c.administer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.call(ctx, "login", domain, user, c.password); err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *admin) close() { _ = a.conn.Close() } // nothing is on its way any more
+
+// call does an operation and returns what the server says of it.
+func (a *admin) call(ctx context.Context, operation string, args ...string) ([]string, error) {
+	said, err := a.exchange(ctx, operation, args)
+	if err != nil && !errors.Is(err, errRefused) {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		err = &db.Error{Class: db.Unavailable, Op: operation + " by the administration port of InfiniSQL", Err: err}
+	}
+	return said, err
+}
+
+func (a *admin) exchange(ctx context.Context, operation string, args []string) ([]string, error) {
+	deadline := time.Now().Add(a.limit)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	if err := a.conn.SetDeadline(deadline); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = a.conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	request, err := appendRequest(nil, operation, args)
+	if err == nil {
+		_, err = a.conn.Write(request)
+	}
+	if err != nil {
+		return nil, err
+	}
+	said, err := readAnswer(a.conn)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errNoAdmin
+	}
+	return said, err
+}
+
+func appendRequest(dst []byte, operation string, args []string) ([]byte, error) {
+	packed, err := msgpack.Marshal(args)
+	if err != nil {
+		return nil, err
+	}
+	dst = binary.BigEndian.AppendUint64(dst, uint64(len(operation)+1+len(packed)))
+	dst = append(append(dst, byte(len(operation))), operation...)
+	return append(dst, packed...), nil
+}
+
+const (
+	answerHeader = 16
+	// mostAnswer bounds an answer, whose texts are a name or a number.
+	mostAnswer = 1 << 16
+)
+
+// readAnswer reads one answer. One without success is errRefused.
+func readAnswer(r io.Reader) ([]string, error) {
+	var header [answerHeader]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return nil, err
+	}
+	length, status := binary.BigEndian.Uint64(header[:]), binary.BigEndian.Uint64(header[8:])
+	if length < answerHeader || length > mostAnswer {
+		return nil, errNoAdmin
+	}
+	packed := make([]byte, length-answerHeader)
+	if _, err := io.ReadFull(r, packed); err != nil {
+		return nil, err
+	}
+	if status != 0 {
+		return nil, errRefused
+	}
+	var said []string
+	if err := msgpack.Unmarshal(packed, &said); err != nil {
+		return nil, fmt.Errorf("its answer is no list of texts: %w", err)
+	}
+	return said, nil
+}
+
+// reason is the end of an error of the network, without the addresses in it.
+func reason(err error) string {
+	text := err.Error()
+	return text[strings.LastIndex(text, ": ")+1:]
+}

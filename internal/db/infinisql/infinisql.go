@@ -1,0 +1,125 @@
+// Package infinisql is InfiniSQL 0.1.2-alpha, the research prototype of one of the studies:
+// tables in memory, spoken to by simple queries of the PostgreSQL protocol, and made by an
+// administration port of its own.
+//
+// It has the model of tables alone, for it has no free SQL. What was seen on the server
+// decides what this package does:
+//
+//   - A transaction that reads a row and then updates it answers UPDATE 1, commits, and the
+//     write is lost. The model forbids it.
+//   - A condition with AND finds nothing, nor does one on a column without an index; and a
+//     query of a whole table gives some of its rows, or ends the server, unless the first
+//     column is the key. The model has one key, and it is the first column.
+//   - DELETE of a row that the same transaction has inserted ends the server, and so does BEGIN
+//     in a domain without a schema. The model has no DELETE, and a domain gets its schema before
+//     its user.
+//   - Tables cannot be dropped. MakeTables makes the domain anew.
+//   - SQL compares a password with that of the last log-in by the administration port, whoever
+//     that was. So the global administrator has the user's password, and no other.
+//   - Everything is in memory, users and schema too.
+package infinisql
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
+	"stroppy/internal/isolation"
+)
+
+// Database is one InfiniSQL server. It holds no connection: each session has its own.
+type Database struct {
+	config config
+	pg     *pgconn.Config
+}
+
+var _ db.TableStore = (*Database)(nil)
+
+// Open connects to the server of a URL such as
+// infinisql://USER:PASSWORD@HOST:15432/DOMAIN, where PASSWORD is the global administrator's
+// too. A domain that is not there is made, with an empty schema and the user. The parameters are
+//
+//	admin_port       of the administration port; 11521 if it is not given
+//	procedures       the folder on the server that has the libraries of its procedures
+//	connect_timeout  how long a connection may take to be made
+//	answer_timeout   how long a transaction waits for an answer
+func Open(ctx context.Context, url string) (*Database, error) {
+	c, err := parseURL(url)
+	if err != nil {
+		return nil, &db.Error{Class: db.Fatal, Op: "open InfiniSQL", Code: "url", Err: err}
+	}
+	d := &Database{config: c}
+	if d.pg, err = c.postgres(); err != nil {
+		return nil, db.Fatalf("open InfiniSQL", "%w", err)
+	}
+	if err := c.ensureDomain(ctx); err != nil {
+		return nil, err
+	}
+	conn, err := d.connect(ctx)
+	var e *db.Error
+	switch {
+	case errors.As(err, &e) && e.Code != "":
+		e.Class = db.Fatal
+		return nil, e
+	case err != nil:
+		return nil, err
+	}
+	return d, conn.Close(ctx)
+}
+
+// postgres is how package pgconn connects: without TLS, because the server leaves the question
+// for it without an answer, and without what the environment says.
+func (c *config) postgres() (*pgconn.Config, error) {
+	p, err := pgconn.ParseConfig("host=localhost user=u password=p dbname=d sslmode=disable")
+	if err != nil {
+		return nil, err
+	}
+	host, port, err := net.SplitHostPort(c.sql)
+	if err != nil {
+		return nil, err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	p.Host, p.Port, p.User, p.Password, p.Database = host, uint16(number), c.user, c.password, c.domain
+	p.Fallbacks, p.RuntimeParams = nil, map[string]string{}
+	p.ConnectTimeout, p.DialFunc = c.connect, wire.Dial
+	return p, err
+}
+
+// Close implements db.Database.
+func (d *Database) Close() error { return nil }
+
+// Limits implements db.Database. A text is as long as its column.
+func (d *Database) Limits() db.Limits { return db.Limits{} }
+
+// isolations: nothing that InfiniSQL says of itself promises a level. What its program does
+// keeps locks of rows from the first write to the end, so that no transaction reads what another
+// has not committed; it is held to that.
+var isolations = db.Isolations{
+	Product: "InfiniSQL", Source: "no document of InfiniSQL names a level; of its source (Transaction.cc): locks of rows are kept until the end. It promises no durability: a restart loses everything",
+	Levels: []db.NamedLevel{{Name: "row locks", Level: isolation.ReadCommitted}},
+}
+
+// Claim implements db.Database.
+func (d *Database) Claim(name string) (db.Claim, error) { return isolations.Claim(name) }
+
+// Info implements db.Database. The server does not tell its own version, but the one of
+// PostgreSQL whose protocol it speaks.
+func (d *Database) Info(ctx context.Context) (db.Info, error) {
+	conn, err := d.connect(ctx)
+	if err != nil {
+		return db.Info{}, err
+	}
+	info := db.Info{Name: "InfiniSQL", Version: "unknown, as PostgreSQL " + conn.ParameterStatus("server_version")}
+	info.Add("durability", "none: all is in memory, and a restart loses data, schema and users")
+	return info, conn.Close(ctx)
+}
+
+var dialect = &db.Dialect{Placeholder: func(i int) string { return "$" + strconv.Itoa(i) }}
+
+// Dialect implements db.TableStore.
+func (d *Database) Dialect() *db.Dialect { return dialect }

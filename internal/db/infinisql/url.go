@@ -1,0 +1,60 @@
+package infinisql
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"time"
+
+	"stroppy/internal/db/address"
+	"stroppy/internal/db/wire"
+)
+
+type config struct {
+	sql, admin     string // host:port
+	user, password string
+	domain         string // InfiniSQL's name for a database
+	procedures     string // the folder of the libraries on the server; empty: none is known
+	connect        time.Duration
+	answer         time.Duration
+}
+
+var style = address.Style{Product: "InfiniSQL", Server: "node", Port: "15432", Form: "infinisql://USER:PASSWORD@HOST:PORT/DOMAIN"}
+
+// plain is what the names of domains and users may have: they stand in messages of both
+// protocols, of which neither quotes them.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_]{1,32}$`)
+
+// parseURL reads infinisql://USER:PASSWORD@HOST[:15432]/DOMAIN[?…]. No error repeats the
+// password.
+func parseURL(text string) (config, error) {
+	c := config{connect: wire.ConnectTimeout, answer: wire.AnswerTimeout}
+	rest, ok := strings.CutPrefix(text, "infinisql://")
+	if !ok {
+		return c, errors.New("read the database URL: it does not begin with infinisql://")
+	}
+	port := 11521
+	u, err := style.Parse(rest, address.Options{
+		"admin_port":      address.Number(&port, "port", 1, 65535),
+		"procedures":      address.Text(&c.procedures),
+		"connect_timeout": address.Time(&c.connect, time.Millisecond),
+		"answer_timeout":  address.Time(&c.answer, time.Millisecond),
+	})
+	if err != nil {
+		return c, err
+	}
+	c.user, c.password, c.domain, c.sql = u.User, u.Password, u.Path, u.Servers[0]
+	switch {
+	case len(u.Servers) > 1:
+		return c, style.Errorf("%d nodes are named, and one is enough: each has all data", len(u.Servers))
+	case !plain.MatchString(c.domain) || c.domain == globalDomain:
+		return c, style.Errorf("behind the node stands a domain of letters, digits and _: write %s", style.Form)
+	case !plain.MatchString(c.user) || c.password == "" || strings.ContainsRune(c.password, 0):
+		return c, style.Errorf("before the @ stand a user of letters, digits and _ and a password: write %s", style.Form)
+	}
+	host, _, err := net.SplitHostPort(c.sql)
+	c.admin = net.JoinHostPort(host, fmt.Sprint(port))
+	return c, err
+}

@@ -224,7 +224,7 @@ var namesDatabase = []string{"cli/databases.go"}
 // TestDatabasesAreNamedOnce holds that generic code knows no database: the folders of
 // its driver and of its clusters name it, and the registry.
 func TestDatabasesAreNamedOnce(t *testing.T) {
-	name := regexp.MustCompile(`(?i)postgres|sqlite|etcd|mysql|mariadb|galera|dqlite|redis|noop|pgbouncer|cockroach|voltdb|foundationdb|\bfdb\b|mongo`)
+	name := regexp.MustCompile(`(?i)postgres|sqlite|etcd|mysql|mariadb|galera|dqlite|redis|noop|pgbouncer|cockroach|voltdb|infinisql|foundationdb|\bfdb\b|mongo`)
 	own := regexp.MustCompile(`^(db|cluster)/[a-z]+/|^dbtest/`)
 	named := map[string]bool{}
 	each(t, ".", func(path string, _ []byte, file *ast.File, set *token.FileSet) {
@@ -255,7 +255,7 @@ func TestDatabasesAreNamedOnce(t *testing.T) {
 // TestWorkloadsNameNoDatabase holds that the source of a workload is for all
 // databases of its model.
 func TestWorkloadsNameNoDatabase(t *testing.T) {
-	name := regexp.MustCompile(`(?i)postgres|sqlite|etcd|mysql|mariadb|cockroach|foundationdb|mongo|voltdb|dqlite|oracle database`)
+	name := regexp.MustCompile(`(?i)postgres|sqlite|etcd|mysql|mariadb|cockroach|foundationdb|mongo|voltdb|infinisql|dqlite|oracle database`)
 	each(t, "workload", func(path string, data []byte, _ *ast.File, _ *token.FileSet) {
 		for i, line := range bytes.Split(data, []byte("\n")) {
 			if found := name.Find(line); found != nil {

@@ -19,6 +19,7 @@ import (
 	dqlitecluster "stroppy/internal/cluster/dqlite"
 	etcdcluster "stroppy/internal/cluster/etcd"
 	foundationdbcluster "stroppy/internal/cluster/foundationdb"
+	infinisqlcluster "stroppy/internal/cluster/infinisql"
 	"stroppy/internal/cluster/mariadb"
 	mongodbcluster "stroppy/internal/cluster/mongodb"
 	postgrescluster "stroppy/internal/cluster/postgres"
@@ -95,7 +96,9 @@ func databases() []database {
 				{"voltdb", "voltdb:N[?kfactor=1&sites=2&heartbeat=5s]  VoltDB, from the jars in the folder that STROPPY_VOLTDB names", 3, 9, starter(voltdbcluster.Starter(voltdb.Hosts))},
 			}},
 		{schemes: []string{"infinisql"}, about: "infinisql://USER:PASSWORD@HOST:PORT/DOMAIN  InfiniSQL 0.1.2, for the workload tpcb",
-			port: "15432", open: opener(infinisql.Open)},
+			port: "15432", open: opener(infinisql.Open), clusters: []clusterKind{
+				{"infinisql", "infinisql:1[?procedures=DIR]  one InfiniSQL server, from infinisqld and infinisqlmgr.py on PATH", 1, 9, starter(infinisqlcluster.Start)},
+			}},
 		{schemes: []string{"redis", "rediss"}, about: "redis://[USER:PASSWORD@]HOST:PORT,HOST:PORT/DB[?commit=script|watch&wait=N]  Redis 7 or later; a primary and its replicas with commas",
 			port: "6379", open: opener(redis.Open), clusters: []clusterKind{
 				{"redis", "redis:N[?appendfsync=always&wait=1]  a Redis primary with asynchronous replicas and automatic fail-over", 2, 5, starter(rediscluster.StartCluster)},

@@ -97,6 +97,9 @@ func (a *admin) exchange(ctx context.Context, operation string, args []string) (
 }
 
 func appendRequest(dst []byte, operation string, args []string) ([]byte, error) {
+	if args == nil {
+		args = []string{} // what is no list ends the server
+	}
 	packed, err := msgpack.Marshal(args)
 	if err != nil {
 		return nil, err
@@ -139,5 +142,5 @@ func readAnswer(r io.Reader) ([]string, error) {
 // reason is the end of an error of the network, without the addresses in it.
 func reason(err error) string {
 	text := err.Error()
-	return text[strings.LastIndex(text, ": ")+1:]
+	return strings.TrimSpace(text[strings.LastIndexByte(text, ':')+1:])
 }

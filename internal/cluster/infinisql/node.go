@@ -1,0 +1,84 @@
+package infinisql
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"text/template"
+	"time"
+
+	"stroppy/internal/cluster"
+)
+
+const (
+	askTimeout    = 3 * time.Second // of a question, which may hang
+	shutdownLimit = 10 * time.Second
+)
+
+// serve is a program for python3 that starts the server and stays its parent, and
+// configuration what the manager reads.
+var (
+	//go:embed serve.py
+	serve string
+	//go:embed node.conf
+	configuration string
+)
+
+var configurationTemplate = template.Must(template.New("node.conf").Parse(configuration))
+
+// node is the server.
+type node struct {
+	*cluster.Server
+	cluster                         *Cluster
+	sql, admin, management, gateway netip.AddrPort
+}
+
+// newNode makes the folder of a node and describes its server.
+func (c *Cluster) newNode(ctx context.Context, number int, host *cluster.Host) (*node, error) {
+	n := &node{cluster: c}
+	if err := c.TakeEndpoints(ctx, host, map[int]*netip.AddrPort{15432: &n.sql, 11521: &n.admin, 11520: &n.management, 11530: &n.gateway}); err != nil {
+		return nil, err
+	}
+	dir := c.Folder(number)
+	n.Server = c.NewServer(number, host, dir, dir+".log", cluster.Program{
+		Command: n.command, Ready: n.ready,
+		Death: syscall.SIGTERM, Shutdown: syscall.SIGTERM, ShutdownLimit: shutdownLimit,
+	})
+	return n, c.MakeFolder(dir, number, 0o700)
+}
+
+// command makes the command that starts the server, which begins empty.
+func (n *node) command(context.Context) (*exec.Cmd, error) {
+	p, file := n.cluster.programs, filepath.Join(n.Dir(), "node.conf")
+	var text bytes.Buffer
+	err := configurationTemplate.Execute(&text, map[string]any{
+		"Server": p.server, "Log": filepath.Join(n.Dir(), "infinisqld.log"), "Password": password,
+		"Management": n.management, "Admin": n.admin, "Gateway": n.gateway, "SQL": n.sql,
+	})
+	if err == nil {
+		err = os.WriteFile(file, text.Bytes(), 0o600)
+	}
+	if err == nil {
+		err = os.RemoveAll(n.readyFile())
+	}
+	cmd := exec.Command(p.python, "-c", serve, p.manager, file, n.readyFile())
+	cmd.Dir = n.Dir()
+	return cmd, err
+}
+
+func (n *node) readyFile() string { return filepath.Join(n.Dir(), "ready") }
+
+// ready returns when the manager has done its work and the server has the user.
+func (n *node) ready(ctx context.Context) error {
+	return cluster.RetryEvery(ctx, 50*time.Millisecond, func() error {
+		if _, err := os.Stat(n.readyFile()); err != nil {
+			return err
+		}
+		return n.ask(ctx)
+	})
+}

@@ -51,7 +51,7 @@ func (c *config) login(ctx context.Context, domain, user string) (*admin, error)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := a.call(ctx, "login", domain, user, c.password); err != nil {
+	if _, err := a.call(context.WithoutCancel(ctx), "login", domain, user, c.password); err != nil {
 		a.close()
 		return nil, err
 	}
@@ -62,26 +62,21 @@ func (a *admin) close() { _ = a.conn.Close() } // nothing is on its way any more
 
 // call does an operation and returns what the server says of it.
 func (a *admin) call(ctx context.Context, operation string, args ...string) ([]string, error) {
-	said, err := a.exchange(ctx, operation, args)
+	if ctx.Err() != nil {
+		return nil, &db.Error{Class: db.Unavailable, Op: operation, Err: context.Cause(ctx)}
+	}
+	said, err := a.exchange(operation, args)
 	if err != nil && !errors.Is(err, errRefused) {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
 		err = &db.Error{Class: db.Unavailable, Op: operation + " by the administration port of InfiniSQL", Err: err}
 	}
 	return said, err
 }
 
-func (a *admin) exchange(ctx context.Context, operation string, args []string) ([]string, error) {
-	deadline := time.Now().Add(a.limit)
-	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
-		deadline = d
-	}
-	if err := a.conn.SetDeadline(deadline); err != nil {
+// exchange ends with the limit alone: see the package.
+func (a *admin) exchange(operation string, args []string) ([]string, error) {
+	if err := a.conn.SetDeadline(time.Now().Add(a.limit)); err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = a.conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
 	request, err := appendRequest(nil, operation, args)
 	if err == nil {
 		_, err = a.conn.Write(request)

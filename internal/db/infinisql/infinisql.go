@@ -16,6 +16,9 @@
 //   - Tables cannot be dropped. MakeTables makes the domain anew.
 //   - SQL compares a password with that of the last log-in by the administration port, whoever
 //     that was. So the global administrator has the user's password, and no other.
+//   - A connection to the administration port that ends before its answer is there takes the
+//     port from everybody, for ever. So nothing is asked there that SQL can tell, and an
+//     operation is not cut short.
 //   - Everything is in memory, users and schema too.
 package infinisql
 
@@ -57,19 +60,27 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	if d.pg, err = c.postgres(); err != nil {
 		return nil, db.Fatalf("open InfiniSQL", "%w", err)
 	}
-	if err := c.ensureDomain(ctx); err != nil {
-		return nil, err
-	}
 	conn, err := d.connect(ctx)
+	if refused(err) {
+		if err = c.ensureDomain(ctx); err == nil {
+			conn, err = d.connect(ctx)
+		}
+	}
 	var e *db.Error
 	switch {
-	case errors.As(err, &e) && e.Code != "":
+	case refused(err) && errors.As(err, &e):
 		e.Class = db.Fatal
 		return nil, e
 	case err != nil:
 		return nil, err
 	}
 	return d, conn.Close(ctx)
+}
+
+// refused says that the server lets nobody in as this user with this password.
+func refused(err error) bool {
+	e, ok := errors.AsType[*db.Error](err)
+	return ok && e.Code == "28P01"
 }
 
 // postgres is how package pgconn connects: without TLS, because the server leaves the question

@@ -48,23 +48,23 @@ func (c *config) makeDomain(ctx context.Context, anew bool) error {
 	}
 	for _, step := range steps {
 		if _, err := global.call(ctx, step[0], step[1:]...); err != nil {
-			return refused(op, step[0], err)
+			return refusedStep(op, step[0], err)
 		}
 	}
 	schema, err := c.login(ctx, c.domain, schemaUser)
 	if err != nil {
-		return refused(op, "login", err)
+		return refusedStep(op, "login", err)
 	}
 	defer schema.close()
 	if _, err := schema.call(ctx, "createschema"); err != nil {
-		return refused(op, "createschema", err)
+		return refusedStep(op, "createschema", err)
 	}
 	_, err = global.call(ctx, "createuser", c.domain, c.user, c.password)
-	return refused(op, "createuser", err)
+	return refusedStep(op, "createuser", err)
 }
 
-// refused is the error of a step that the server refused, and any other as it is.
-func refused(op, step string, err error) error {
+// refusedStep is the error of a step that the server refused, and any other as it is.
+func refusedStep(op, step string, err error) error {
 	if errors.Is(err, errRefused) {
 		return db.Fatalf(op, "%s: %w", step, err)
 	}
@@ -105,12 +105,12 @@ func (d *Database) MakeTables(ctx context.Context, tables ...*db.Table) error {
 	}
 	a, err := d.config.login(ctx, d.config.domain, d.config.user)
 	if err != nil {
-		return refused("make tables on InfiniSQL", "login", err)
+		return refusedStep("make tables on InfiniSQL", "login", err)
 	}
 	defer a.close()
 	for _, t := range tables {
 		if err := a.makeTable(ctx, t); err != nil {
-			return refused("make the table "+t.Name+" on InfiniSQL", "createtable", err)
+			return refusedStep("make the table "+t.Name+" on InfiniSQL", "createtable", err)
 		}
 	}
 	return nil
@@ -149,17 +149,17 @@ func (d *Database) Define(ctx context.Context, p *db.OwnProcedure) error {
 	}
 	a, err := d.config.login(ctx, d.config.domain, d.config.user)
 	if err != nil {
-		return refused(op, "login", err)
+		return refusedStep(op, "login", err)
 	}
 	defer a.close()
 	for _, s := range p.Statements {
 		if _, err := a.call(ctx, "compile", s[0], s[1]); err != nil {
-			return refused(op, "compile "+s[0], err)
+			return refusedStep(op, "compile "+s[0], err)
 		}
 	}
 	file := path.Join(d.config.procedures, library(p))
 	if _, err = a.call(ctx, "loadprocedure", file, p.Name); err != nil {
-		return refused(op, "loadprocedure", err)
+		return refusedStep(op, "loadprocedure", err)
 	}
 	return d.waitFor(ctx, op, file, p)
 }

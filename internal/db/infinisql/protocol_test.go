@@ -1,0 +1,120 @@
+package infinisql
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"slices"
+	"testing"
+
+	"stroppy/internal/db"
+	"stroppy/internal/db/wire"
+)
+
+// TestRequest holds requests to what was seen to work on the server, whose own client
+// (scripts/infinisql.plib) packs them alike.
+func TestRequest(t *testing.T) {
+	for want, args := range map[string][]string{
+		"\x00\x00\x00\x00\x00\x00\x00\x0c\x0acreateuser\x90":      nil, // never what is no list, which ends the server
+		"\x00\x00\x00\x00\x00\x00\x00\x0e\x0acreateuser\x91\xa1t": {"t"},
+	} {
+		if got, err := appendRequest(nil, "createuser", args); err != nil || string(got) != want {
+			t.Errorf("%q gives %q, %v, want %q", args, got, err, want)
+		}
+	}
+}
+
+// answer is one as the server gives it.
+func answer(length, status uint64, packed string) []byte {
+	return append(binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, length), status), packed...)
+}
+
+func TestAnswers(t *testing.T) {
+	if said, err := readAnswer(bytes.NewReader(answer(22, 0, "\x92\xa11\xa2ab"))); err != nil || !slices.Equal(said, []string{"1", "ab"}) {
+		t.Errorf("reads %q, %v", said, err)
+	}
+	for name, c := range map[string]struct {
+		given []byte
+		want  error
+	}{
+		"refused":               {answer(17, 1, "\x90"), errRefused},
+		"short":                 {answer(17, 0, "\x90")[:10], io.ErrUnexpectedEOF},
+		"cut":                   {answer(30, 0, "\x90"), io.ErrUnexpectedEOF},
+		"too long":              {answer(1<<40, 0, "\x90"), errNoAdmin},
+		"another":               {[]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), errNoAdmin},
+		"shorter than a header": {answer(3, 0, ""), errNoAdmin},
+	} {
+		if _, err := readAnswer(bytes.NewReader(c.given)); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if _, err := readAnswer(bytes.NewReader(answer(17, 0, "\xc0\x01"))); err != nil {
+		t.Errorf("nothing for a list: %v", err)
+	}
+	if _, err := readAnswer(bytes.NewReader(answer(17, 0, "\x05"))); err == nil {
+		t.Error("a number is taken for a list")
+	}
+}
+
+// FuzzAnswer: whatever a server says, it is read or refused, in bounded memory.
+func FuzzAnswer(f *testing.F) {
+	f.Add(answer(22, 0, "\x92\xa11\xa2ab"))
+	f.Add(answer(17, 1, "\x90"))
+	f.Add(answer(21, 0, "\xdd\xff\xff\xff\xff"))
+	f.Fuzz(func(t *testing.T, given []byte) {
+		said, err := readAnswer(bytes.NewReader(given))
+		total := 0
+		for _, text := range said {
+			total += len(text)
+		}
+		if err == nil && total > len(given) {
+			t.Errorf("%d bytes of texts came from %d", total, len(given))
+		}
+	})
+}
+
+func TestStatements(t *testing.T) {
+	s := &db.Statement{SQL: "INSERT INTO t VALUES ($3, $1, $2)", Params: []db.Type{db.Integer, db.Decimal, db.Text}}
+	got, err := appendStatement(nil, s, []db.Value{{Int: -1}, {Int: 1 << 60}, {Text: []byte("s0f")}})
+	if want := "INSERT INTO t VALUES ('s0f', -1, 1152921504606846976)"; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	for _, text := range []string{"it's", "\\", "\x00", "ä"} {
+		if _, err := appendStatement(nil, s, []db.Value{{}, {}, {Text: []byte(text)}}); db.ClassOf(err) != db.Fatal || err == nil {
+			t.Errorf("the text %q: %v", text, err)
+		}
+	}
+}
+
+func TestRows(t *testing.T) {
+	columns := []db.Type{db.Integer, db.Text}
+	row, err := appendRow(nil, columns, [][]byte{[]byte("-7"), []byte("run   ")})
+	if err != nil || row[0].Int != -7 || string(row[1].Text) != "run" {
+		t.Errorf("reads %+v, %v", row, err)
+	}
+	if row, err := appendRow(nil, columns, [][]byte{nil, nil}); err != nil || !row[0].Null || !row[1].Null {
+		t.Errorf("reads %+v, %v", row, err)
+	}
+	for _, wrong := range [][][]byte{{[]byte("1")}, {[]byte("1.5"), nil}, {[]byte("9223372036854775808"), nil}} {
+		if row, err := appendRow(nil, columns, wrong); err == nil {
+			t.Errorf("%q is read as %+v", wrong, row)
+		}
+	}
+	for tag, want := range map[string]int64{"UPDATE 1": 1, "INSERT 0 3": 3, "COMMIT": 0, "": 0} {
+		if got := affected(tag); got != want {
+			t.Errorf("%q: %d", tag, got)
+		}
+	}
+}
+
+func TestCodes(t *testing.T) {
+	for code, want := range map[string]db.Class{"55P03": db.Aborted, "42000": db.Aborted, "42601": db.Fatal, "28P01": db.Unavailable, "XX000": db.Fatal} {
+		if got := classify(code, wire.Before); got != want {
+			t.Errorf("%s is %v", code, got)
+		}
+	}
+	if got := classify("XX000", wire.Committing); got != db.Unknown {
+		t.Errorf("a code that nobody knows is %v in a procedure", got)
+	}
+}

@@ -17,6 +17,7 @@ import (
 	"stroppy/internal/check/registers"
 	cockroachcluster "stroppy/internal/cluster/cockroach"
 	foundationdbcluster "stroppy/internal/cluster/foundationdb"
+	infinisqlcluster "stroppy/internal/cluster/infinisql"
 	"stroppy/internal/cluster/mariadb"
 	mongodbcluster "stroppy/internal/cluster/mongodb"
 	"stroppy/internal/cluster/pgbouncer"
@@ -25,6 +26,7 @@ import (
 	"stroppy/internal/db"
 	"stroppy/internal/db/cockroach"
 	"stroppy/internal/db/foundationdb"
+	"stroppy/internal/db/infinisql"
 	"stroppy/internal/db/mongodb"
 	"stroppy/internal/db/voltdb"
 	"stroppy/internal/workload"
@@ -92,6 +94,7 @@ func engines() []engine {
 			bankSamples(300, 50), []cell{bankContention(200), tpcbOnKeys(false), kvCell("", 1000)}, eventsCells(100))},
 		{"foundationdb", false, false, false, onNode("foundationdb", "STROPPY_TEST_FDB", foundationdbcluster.Start, nil, foundationdb.Open), slices.Concat(
 			bankSamples(500, 50), []cell{bankContention(300), tpcbOnKeys(false), tpcbByAdds(false), kvCell("", 2000), kvCell("", 2000, "--in-flight", "20")}, eventsCells(200))},
+		{"infinisql", false, false, false, onNode("InfiniSQL", "STROPPY_TEST_INFINISQL", infinisqlcluster.Start, nil, infinisql.Open), tpcbOnTables()},
 		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
 		{"redis by script", false, false, false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},
 		{"redis by watch", false, false, false, onRedis("watch"), redis},
@@ -386,6 +389,34 @@ func tpcbKept(name string, losesAnswers, plain bool) cell {
 			}
 		}
 	}}
+}
+
+// tpcbOnTables runs TPC-B on a database of tables without free SQL: by statements, with its
+// history and without, by its procedure where a folder has one, and then without a load.
+func tpcbOnTables() (list []cell) {
+	for _, mode := range []string{workload.Interactive, workload.Procedure} {
+		for _, keeps := range []bool{true, false} {
+			if keeps && mode == workload.Procedure {
+				continue // it leaves no id there
+			}
+			list = append(list, cell{name: fmt.Sprintf("tpcb %s history %v", mode, keeps), run: func(t *testing.T, open opener) {
+				d, address := open(t)
+				if mode == workload.Procedure && !strings.Contains(address, "procedures=") {
+					t.Skip("skipped engine: procedures of InfiniSQL: name their folder in STROPPY_TEST_INFINISQL by procedures=")
+				}
+				c := smallTPCB()
+				c.Mode, c.History, c.AnyRows = mode, keeps, true
+				names := []string{check.Total, check.Ledger, check.Serializable}
+				if keeps {
+					names = tpcbChecks
+				}
+				o := runTPCB(t, d, c, 800, true)
+				o.wantTPCB(t, names...)
+				runTPCB(t, d, c, 200, false, o.dir).wantTPCB(t, names...)
+			}})
+		}
+	}
+	return list
 }
 
 // kvCell runs kv by the whole program; further arguments are appended.

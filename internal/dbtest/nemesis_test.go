@@ -2,6 +2,7 @@ package dbtest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -18,13 +19,14 @@ import (
 // closed loop would take all that the machine has for as long as a fault lasts, so
 // that the clients follow a rate unless the arguments say otherwise.
 type hurtRun struct {
-	name    string
-	cluster string
-	faults  []string
-	args    []string
-	outage  bool // one of the faults stops all commits for a while
-	code    int
-	invalid string // the check that must find a violation
+	name     string
+	cluster  string
+	workload string // empty: bank
+	faults   []string
+	args     []string
+	outage   bool // one of the faults stops all commits for a while
+	code     int
+	invalid  string // the check that must find a violation
 }
 
 // hurtRate is enough for a fault to meet many transactions.
@@ -88,6 +90,14 @@ func hurtRuns() []hurtRun {
 			name: "two shards of MongoDB read without a snapshot", cluster: "mongodb:1?memory=on&shards=2&readConcernLevel=local",
 			args: []string{"--duration", "10s", "--rate", "0", "--audits", "10", "--expect", "snapshot-isolation"},
 			code: 1, invalid: "audits",
+		},
+		{
+			// Everything is in memory, users and schema too.
+			name: "InfiniSQL: kill -9 and restart", cluster: "infinisql:1?memory=on", workload: "tpcb",
+			faults: []string{"kill n0 at 3s for 500ms"},
+			args:   []string{"--duration", "8s", "--scale", "1", "--ratio", "100:100:1000"},
+			code:   1, invalid: "durable",
+			outage: true,
 		},
 		{
 			name: "synchronous PostgreSQL: kill the primary, pause the standby, partition", cluster: "postgres:2?memory=on",
@@ -171,7 +181,10 @@ func TestNemesis(t *testing.T) {
 
 func (h hurtRun) run(t *testing.T) {
 	var out, complaints bytes.Buffer
-	args := []string{"run", "bank", "--json", "--cluster", h.cluster, "--accounts", "500", "--clients", "8", "--seed", "7", "--rate", hurtRate, "--out", filepath.Join(t.TempDir(), "run")}
+	args := []string{"run", cmp.Or(h.workload, "bank"), "--json", "--cluster", h.cluster, "--clients", "8", "--seed", "7", "--rate", hurtRate, "--out", filepath.Join(t.TempDir(), "run")}
+	if h.workload == "" {
+		args = append(args, "--accounts", "500")
+	}
 	for _, f := range h.faults {
 		args = append(args, "--nemesis", f)
 	}
@@ -180,7 +193,7 @@ func (h hurtRun) run(t *testing.T) {
 		environ = append(environ, voltdbcluster.Variable+"="+jars)
 	}
 	code := cli.Main(append(args, h.args...), environ, strings.NewReader(""), &out, &complaints)
-	if why := complaints.String(); code == 3 && (strings.Contains(why, "install the Debian package") || strings.Contains(why, "no Debian package has it") || strings.Contains(why, voltdbcluster.Variable) || strings.Contains(why, "-tags ")) {
+	if why := complaints.String(); code == 3 && (strings.Contains(why, "install the Debian package") || strings.Contains(why, "no Debian package has") || strings.Contains(why, voltdbcluster.Variable) || strings.Contains(why, "-tags ")) {
 		kind, _, _ := strings.Cut(h.cluster, ":")
 		t.Skipf("skipped engine: %s: %s", kind, lastLine(why))
 	} else if code == 2 && strings.Contains(why, "run as root") {

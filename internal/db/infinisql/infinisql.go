@@ -13,6 +13,8 @@
 //   - DELETE of a row that the same transaction has inserted ends the server, and so does BEGIN
 //     in a domain without a schema. The model has no DELETE, and a domain gets its schema before
 //     its user.
+//   - A statement of a procedure that is compiled once more does its work twice from then on.
+//     Define compiles only what cannot be called.
 //   - Tables cannot be dropped. MakeTables makes the domain anew.
 //   - SQL compares a password with that of the last log-in by the administration port, whoever
 //     that was. So the global administrator has the user's password, and no other.

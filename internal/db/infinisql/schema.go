@@ -140,13 +140,41 @@ func (a *admin) makeTable(ctx context.Context, t *db.Table) error {
 	return nil
 }
 
-// Define implements db.TableStore: it compiles the statements and loads the library that has
-// the procedure, NAMEProc.so.
+// Define implements db.TableStore: unless the procedure can be called already, it compiles the
+// statements and loads the library that has it, NAMEProc.so.
 func (d *Database) Define(ctx context.Context, p *db.OwnProcedure) error {
 	op := "load the procedure " + p.Name + " into InfiniSQL"
+	s, err := d.session(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	zeros := make([]db.Value, len(p.Params))
+	if _, err := s.Call(ctx, p, zeros); db.ClassOf(err) != db.Aborted || err == nil {
+		return err
+	}
 	if d.config.procedures == "" {
 		return db.Fatalf(op, "name the folder on the server that has %s by procedures=FOLDER in the URL", library(p))
 	}
+	file := path.Join(d.config.procedures, library(p))
+	if err := d.load(ctx, op, file, p); err != nil {
+		return err
+	}
+	// The server answers before it has loaded the library, and says nothing of one that it
+	// cannot load.
+	for limit := time.Now().Add(loadLimit); ; time.Sleep(10 * time.Millisecond) {
+		_, err := s.Call(ctx, p, zeros)
+		switch {
+		case err == nil || db.ClassOf(err) != db.Aborted:
+			return err
+		case time.Now().After(limit):
+			return db.Fatalf(op, "the server cannot load %s: check the folder, and whether the library was made for the domain %s, and load the data anew", file, d.config.domain)
+		}
+	}
+}
+
+// load compiles the statements of a procedure and has its library loaded.
+func (d *Database) load(ctx context.Context, op, file string, p *db.OwnProcedure) error {
 	a, err := d.config.login(ctx, d.config.domain, d.config.user)
 	if err != nil {
 		return refusedStep(op, "login", err)
@@ -157,30 +185,8 @@ func (d *Database) Define(ctx context.Context, p *db.OwnProcedure) error {
 			return refusedStep(op, "compile "+s[0], err)
 		}
 	}
-	file := path.Join(d.config.procedures, library(p))
-	if _, err = a.call(ctx, "loadprocedure", file, p.Name); err != nil {
-		return refusedStep(op, "loadprocedure", err)
-	}
-	return d.waitFor(ctx, op, file, p)
-}
-
-// waitFor returns when a procedure can be called. The server answers before it has loaded the
-// library, and says nothing of one that it cannot load.
-func (d *Database) waitFor(ctx context.Context, op, file string, p *db.OwnProcedure) error {
-	s, err := d.session(ctx, "")
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	for limit := time.Now().Add(loadLimit); ; time.Sleep(10 * time.Millisecond) {
-		_, err := s.Call(ctx, p, make([]db.Value, len(p.Params)))
-		switch {
-		case err == nil || db.ClassOf(err) != db.Aborted:
-			return err
-		case time.Now().After(limit):
-			return db.Fatalf(op, "the server cannot load %s: check the folder, and whether the library was made for the domain %s", file, d.config.domain)
-		}
-	}
+	_, err = a.call(ctx, "loadprocedure", file, p.Name)
+	return refusedStep(op, "loadprocedure", err)
 }
 
 // loadLimit bounds the wait for a library.

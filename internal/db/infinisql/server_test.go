@@ -217,13 +217,13 @@ func testCut(t *testing.T, direct *infinisql.Database, address string) {
 	d := drivertest.Open(t, infinisql.Open, c.Stand(t, address))
 	observer, ctx := session(t, direct), t.Context()
 	transact(t, observer, put, db.Value{Int: 7}, db.Value{Int: 0}, db.Value{Text: []byte("w")})
-	for when, moved := range map[int32][]int64{drivertest.BeforeRequest: {0}, drivertest.WithRequest: {0, 1}, drivertest.BeforeAnswer: {1}} {
+	for when, moved := range map[drivertest.Moment][]int64{drivertest.BeforeRequest: {0}, drivertest.WithRequest: {0, 1}, drivertest.BeforeAnswer: {1}} {
 		s, before := session(t, d), amount(t, observer, 7)
 		drivertest.Must(t, s.Begin(ctx, false))
 		do(t, s, add, numbers(1, 7)...)
-		c.When.Store(when)
+		c.Cut(when, 1)
 		err := s.Commit(ctx)
-		c.When.Store(drivertest.Never)
+		c.Rest()
 		wants(t, "COMMIT", err, db.Unknown, "")
 		wants(t, "a broken session", s.Begin(ctx, false), db.Unavailable, "")
 		after := seen(t, observer, 7) - before
@@ -236,9 +236,9 @@ func testCut(t *testing.T, direct *infinisql.Database, address string) {
 	s, before := session(t, d), amount(t, observer, 7)
 	drivertest.Must(t, s.Begin(ctx, false))
 	do(t, s, add, numbers(1, 7)...)
-	c.When.Store(drivertest.BeforeAnswer)
+	c.Cut(drivertest.BeforeAnswer, 1)
 	_, err := s.Do(ctx, read, numbers(7))
-	c.When.Store(drivertest.Never)
+	c.Rest()
 	wants(t, "a statement", err, db.Unavailable, "")
 	if after := seen(t, observer, 7); after != before {
 		t.Errorf("cut before COMMIT: the amount was %d and is %d", before, after)

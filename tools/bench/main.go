@@ -53,7 +53,7 @@ var parts = []struct {
 	{"postgres", (*suite).bank}, {"tpcb", (*suite).tpcb}, {"kv", (*suite).kv},
 	{"harness", (*suite).harness}, {"memory", (*suite).memory}, {"connections", (*suite).connections},
 	{"cockroach", (*suite).cockroach}, {"voltdb", (*suite).voltdb},
-	{"mongodb", (*suite).mongodb}, {"foundationdb", (*suite).foundationdb},
+	{"mongodb", (*suite).mongodb}, {"foundationdb", (*suite).foundationdb}, {"infinisql", (*suite).infinisql},
 }
 
 func bench(ctx context.Context, args []string, out io.Writer) error {

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"slices"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"stroppy/internal/cluster"
+	"stroppy/internal/cluster/infinisql"
+)
+
+// infinisql measures the transaction of tpcb on InfiniSQL beside a bare loop over pgconn that
+// sends the same simple queries: by statements, and by the procedure.
+func (s *suite) infinisql() error {
+	c, err := infinisql.Start(s.ctx, cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
+	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
+		fmt.Fprintln(os.Stderr, "bench: skipped engine: InfiniSQL:", err)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	defer func() { _ = c.Stop() }()
+	for mode, args := range map[string][]string{"interactive": nil, "procedure": {"--history=false"}} {
+		if err := s.infinisqlMode(c.URL(), mode, args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// infinisqlRows are the rows of each of the three tables, so many that few transactions meet.
+const infinisqlRows = 10_000
+
+func (s *suite) infinisqlMode(address, mode string, more []string) error {
+	args := slices.Concat([]string{"--db=" + address, "--mode=" + mode}, more)
+	load := slices.Concat(args, []string{"--scale=1", fmt.Sprintf("--ratio=%[1]d:%[1]d:%[1]d", infinisqlRows), "--count=1"})
+	if _, err := s.runWorkload("tpcb", load...); err != nil {
+		return err
+	}
+	reached, err := contest(3, []contender{
+		{"ours", func() (speed, error) {
+			r, err := s.drive("tpcb", slices.Concat(args, []string{"--no-load", "--no-check", fmt.Sprintf("--clients=%d", loopClients)})...)
+			if err != nil {
+				return speed{}, err
+			}
+			return r.speed(), nil
+		}},
+		{"loop", func() (speed, error) {
+			return s.bare(loopClients, func(ctx context.Context, client int) (loop, error) {
+				return newSimpleLoop(ctx, address, client, mode == "procedure")
+			})
+		}},
+	}, nil, nil)
+	if err != nil {
+		return err
+	}
+	ours, bare := reached["ours"], reached["loop"]
+	s.row("infinisql "+mode+": client CPU a transaction (a bare loop)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
+	s.row("infinisql "+mode+": transactions a second (a bare loop)", "%.0f", ours.rate, bare.rate, "")
+	return nil
+}
+
+// simpleLoop makes the transaction of tpcb by simple queries.
+type simpleLoop struct {
+	conn      *pgconn.PgConn
+	source    *rand.Rand
+	procedure bool
+}
+
+func newSimpleLoop(ctx context.Context, address string, client int, procedure bool) (loop, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	u.Scheme, u.RawQuery = "postgres", "sslmode=disable"
+	conn, err := pgconn.Connect(ctx, u.String())
+	if err != nil {
+		return nil, err
+	}
+	return &simpleLoop{conn: conn, source: rand.New(rand.NewPCG(uint64(client), 1)), procedure: procedure}, nil
+}
+
+func (l *simpleLoop) Close() error { return l.conn.Close(context.Background()) }
+
+// Once tries again what met another transaction.
+func (l *simpleLoop) Once(_ context.Context, n uint64) error {
+	account, teller, branch := 1+l.source.IntN(infinisqlRows), 1+l.source.IntN(infinisqlRows), 1+l.source.IntN(infinisqlRows)
+	delta := l.source.IntN(10_001) - 5000
+	statements := []string{
+		"BEGIN",
+		fmt.Sprintf("UPDATE pgbench_accounts SET abalance = abalance + %d WHERE aid = %d", delta, account),
+		fmt.Sprintf("SELECT abalance FROM pgbench_accounts WHERE aid = %d", account),
+		fmt.Sprintf("UPDATE pgbench_tellers SET tbalance = tbalance + %d WHERE tid = %d", delta, teller),
+		fmt.Sprintf("UPDATE pgbench_branches SET bbalance = bbalance + %d WHERE bid = %d", delta, branch),
+		fmt.Sprintf("INSERT INTO pgbench_history VALUES ('b%016x', %d, %d, %d, %d)", n, teller, branch, account, delta),
+		"COMMIT",
+	}
+	if l.procedure {
+		statements = []string{fmt.Sprintf("SELECT PgbenchNoinsert (%d, %d, %d, %d)", delta, account, teller, branch)}
+	}
+	for {
+		err := l.all(statements)
+		if e := (*pgconn.PgError)(nil); !errors.As(err, &e) || e.Code != "42000" && e.Code != "55P03" && e.Code != "23000" {
+			return err
+		}
+		if !l.procedure {
+			if err := l.all([]string{"ROLLBACK"}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (l *simpleLoop) all(statements []string) error {
+	for _, sql := range statements {
+		answers := l.conn.Exec(context.Background(), sql)
+		for answers.NextResult() {
+			for rows := answers.ResultReader(); rows.NextRow(); {
+				_ = rows.Values()
+			}
+		}
+		if err := answers.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

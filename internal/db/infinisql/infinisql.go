@@ -127,7 +127,8 @@ func (d *Database) Info(ctx context.Context) (db.Info, error) {
 	if err != nil {
 		return db.Info{}, err
 	}
-	info := db.Info{Name: "InfiniSQL", Version: "unknown, as PostgreSQL " + conn.ParameterStatus("server_version")}
+	info := db.Info{Name: "InfiniSQL", Version: "(it tells no version)"}
+	info.Add("protocol", "that of PostgreSQL %s", conn.ParameterStatus("server_version"))
 	info.Add("durability", "none: all is in memory, and a restart loses data, schema and users")
 	return info, conn.Close(ctx)
 }

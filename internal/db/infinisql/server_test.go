@@ -191,7 +191,7 @@ func testTables(t *testing.T, d *infinisql.Database) {
 		t.Errorf("a library that is not there: %v", err)
 	}
 	info, err := d.Info(ctx)
-	if err != nil || info.Name != "InfiniSQL" || len(info.Settings) != 1 {
+	if err != nil || info.Name != "InfiniSQL" || len(info.Settings) != 2 {
 		t.Errorf("it is %+v, %v", info, err)
 	}
 	if _, err := d.Claim("serializable"); err == nil {

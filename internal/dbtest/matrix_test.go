@@ -94,7 +94,7 @@ func engines() []engine {
 			bankSamples(300, 50), []cell{bankContention(200), tpcbOnKeys(false), kvCell("", 1000)}, eventsCells(100))},
 		{"foundationdb", false, false, false, onNode("foundationdb", "STROPPY_TEST_FDB", foundationdbcluster.Start, nil, foundationdb.Open), slices.Concat(
 			bankSamples(500, 50), []cell{bankContention(300), tpcbOnKeys(false), tpcbByAdds(false), kvCell("", 2000), kvCell("", 2000, "--in-flight", "20")}, eventsCells(200))},
-		{"infinisql", false, false, false, onNode("InfiniSQL", "STROPPY_TEST_INFINISQL", infinisqlcluster.Start, nil, infinisql.Open), tpcbOnTables()},
+		{"infinisql", false, false, false, onNode("InfiniSQL", "STROPPY_TEST_INFINISQL", infinisqlcluster.Starter(infinisql.Prepare), nil, infinisql.Open), tpcbOnTables()},
 		{"etcd", false, false, false, onEtcd, slices.Concat(bankOnEtcd(), []cell{tpcbOnKeys(false)}, kvOnEtcd(), eventsCells(200))},
 		{"redis by script", false, false, false, onRedis("script"), slices.Concat(redis, kvOnSharedRedisConnections())},
 		{"redis by watch", false, false, false, onRedis("watch"), redis},

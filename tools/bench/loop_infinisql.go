@@ -12,13 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/cluster/infinisql"
+	infinisqlcluster "stroppy/internal/cluster/infinisql"
+	"stroppy/internal/db/infinisql"
 )
 
 // infinisql measures the transaction of tpcb on InfiniSQL beside a bare loop over pgconn that
 // sends the same simple queries: by statements, and by the procedure.
 func (s *suite) infinisql() error {
-	c, err := infinisql.Start(s.ctx, cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
+	c, err := infinisqlcluster.Starter(infinisql.Prepare)(s.ctx, cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
 	if missing := (cluster.MissingError{}); errors.As(err, &missing) {
 		fmt.Fprintln(os.Stderr, "bench: skipped engine: InfiniSQL:", err)
 		return nil

@@ -12,7 +12,6 @@ import (
 	"strconv"
 
 	"stroppy/internal/cluster"
-	"stroppy/internal/db/infinisql"
 )
 
 // Cluster is one running InfiniSQL server. It keeps everything in memory: a Restart brings it
@@ -21,6 +20,15 @@ type Cluster struct {
 	*cluster.NodeSet[*node]
 	programs   programs
 	procedures string // the folder of the libraries
+	prepare    Prepare
+}
+
+// Prepare asks the server at a URL for the user's domain, and makes it if it is not there.
+type Prepare func(ctx context.Context, url string) error
+
+// Starter returns the function that starts servers, which prepare is asked about.
+func Starter(prepare Prepare) func(context.Context, cluster.Options) (*Cluster, error) {
+	return func(ctx context.Context, o cluster.Options) (*Cluster, error) { return launch(ctx, o, prepare) }
 }
 
 var _ cluster.Local = (*Cluster)(nil)
@@ -39,13 +47,13 @@ func findPrograms() (p programs, err error) {
 	return p, err
 }
 
-// Start starts a server and returns when it answers. An error leaves nothing behind; it is a
+// launch starts a server and returns when it answers. An error leaves nothing behind; it is a
 // cluster.MissingError where a program is missing, and a *cluster.ParamError for a parameter.
 // The one parameter is
 //
 //	procedures=DIR   the folder of the libraries with procedures; procs beside the folder
 //	                 of infinisqld if it is not given
-func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
+func launch(ctx context.Context, o cluster.Options, prepare Prepare) (*Cluster, error) {
 	c := &Cluster{}
 	err := cluster.Params{
 		Known: map[string]func(string) error{"procedures": func(value string) (err error) {
@@ -71,7 +79,7 @@ func Start(ctx context.Context, o cluster.Options) (*Cluster, error) {
 	}
 	return cluster.Launch(ctx, cluster.Kind{Name: "infinisql", PortTaken: "Address already in use"}, o,
 		func() *Cluster {
-			own := &Cluster{programs: c.programs, procedures: c.procedures}
+			own := &Cluster{programs: c.programs, procedures: c.procedures, prepare: prepare}
 			own.NodeSet = cluster.NewNodeSet("the InfiniSQL server", own.newNode, func() func(context.Context) error { return own.checkHealthy })
 			return own
 		},
@@ -98,15 +106,11 @@ func (n *node) URL() string {
 	return u.String()
 }
 
-// ask opens the database as a client does, which makes its domain, if it is not there.
+// ask sees that the server answers, and has the domain made, if it is not there.
 func (n *node) ask(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	d, err := infinisql.Open(ctx, n.URL())
-	if err == nil {
-		err = d.Close()
-	}
-	return err
+	return n.cluster.prepare(ctx, n.URL())
 }
 
 // Leader is always cluster.ErrNoLeader.

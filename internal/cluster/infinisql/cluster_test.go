@@ -17,7 +17,7 @@ import (
 var paid = &db.Table{Name: "paid", Columns: []db.TableColumn{{Name: "id", Type: db.Integer}}}
 
 func kind() clustertest.Kind {
-	return clustertest.Kind{Engine: "InfiniSQL", Launch: clustertest.Launcher(Start)}
+	return clustertest.Kind{Engine: "InfiniSQL", Launch: clustertest.Launcher(Starter(infinisql.Prepare))}
 }
 
 // TestOne hurts the one node in every way that it has.
@@ -66,13 +66,13 @@ func TestRefusals(t *testing.T) {
 		"has no settings":  {Nodes: 1, Params: url.Values{"set.x": {"1"}}},
 	} {
 		var param *cluster.ParamError
-		if _, err := Start(t.Context(), o); !errors.As(err, &param) || !strings.Contains(err.Error(), says) {
+		if _, err := Starter(infinisql.Prepare)(t.Context(), o); !errors.As(err, &param) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v, want %q", err, says)
 		}
 	}
 	t.Setenv("PATH", t.TempDir())
 	var missing cluster.MissingError
-	if _, err := Start(t.Context(), cluster.Options{Nodes: 1}); !errors.As(err, &missing) || !strings.Contains(err.Error(), "infinisqlmgr.py on PATH") {
+	if _, err := Starter(infinisql.Prepare)(t.Context(), cluster.Options{Nodes: 1}); !errors.As(err, &missing) || !strings.Contains(err.Error(), "infinisqlmgr.py on PATH") {
 		t.Errorf("without the programs: %v", err)
 	}
 }

@@ -79,6 +79,15 @@ func Open(ctx context.Context, url string) (*Database, error) {
 	return d, conn.Close(ctx)
 }
 
+// Prepare opens the database at a URL, which makes its domain, and closes it.
+func Prepare(ctx context.Context, url string) error {
+	d, err := Open(ctx, url)
+	if err != nil {
+		return err
+	}
+	return d.Close()
+}
+
 // refused says that the server lets nobody in as this user with this password.
 func refused(err error) bool {
 	e, ok := errors.AsType[*db.Error](err)

@@ -30,7 +30,7 @@ var (
 
 // TestServer asks everything of one real server.
 func TestServer(t *testing.T) {
-	c, err := infinisqlcluster.Start(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
+	c, err := infinisqlcluster.Starter(infinisql.Prepare)(clustertest.Within(t, clustertest.WaitLimit), cluster.Options{Nodes: 1, InMemory: true, Loopback: true})
 	clustertest.Need(t, "InfiniSQL", err)
 	t.Cleanup(func() { drivertest.Must(t, c.Stop()) })
 	d := drivertest.Open(t, infinisql.Open, c.URL())

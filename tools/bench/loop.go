@@ -20,6 +20,9 @@ type loop interface {
 	Close() error
 }
 
+// warmup is the flag by which ours warms up for as long as a bare loop does.
+func (s *suite) warmup() string { return "--warmup=" + (s.seconds / 10).String() }
+
 // bare runs a loop with so many clients in this process for as long as a measurement
 // takes. A tenth of the time before it warms up.
 func (s *suite) bare(clients int, open func(ctx context.Context, client int) (loop, error)) (reached speed, err error) {
@@ -93,7 +96,7 @@ func (s *suite) besideClients(
 	}
 	reached, err := contest(3, []contender{
 		{"ours", func() (speed, error) {
-			r, err := s.drive("bank", slices.Concat(args, []string{"--no-load", "--no-check"})...)
+			r, err := s.drive("bank", slices.Concat(args, []string{"--no-load", "--no-check", s.warmup()})...)
 			if err != nil {
 				return speed{}, err
 			}
@@ -120,7 +123,7 @@ func (s *suite) besideReads(
 	}
 	reached, err := contest(3, []contender{
 		{"ours", func() (speed, error) {
-			r, err := s.runWorkload("kv", slices.Concat(args, []string{"--no-load", "--no-check", "--warmup=" + (s.seconds / 10).String(), "--duration=" + s.seconds.String()})...)
+			r, err := s.runWorkload("kv", slices.Concat(args, []string{"--no-load", "--no-check", s.warmup(), "--duration=" + s.seconds.String()})...)
 			if err != nil {
 				return speed{}, err
 			}

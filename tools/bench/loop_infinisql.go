@@ -46,7 +46,7 @@ func (s *suite) infinisqlMode(address, mode string, more []string) error {
 	}
 	reached, err := contest(3, []contender{
 		{"ours", func() (speed, error) {
-			r, err := s.drive("tpcb", slices.Concat(args, []string{"--no-load", "--no-check", fmt.Sprintf("--clients=%d", loopClients)})...)
+			r, err := s.drive("tpcb", slices.Concat(args, []string{"--no-load", "--no-check", s.warmup(), fmt.Sprintf("--clients=%d", loopClients)})...)
 			if err != nil {
 				return speed{}, err
 			}

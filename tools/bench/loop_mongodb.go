@@ -51,7 +51,7 @@ func (s *suite) mongodbKV(url string, data *mongo.Database) error {
 	}
 	reached, err := contest(3, []contender{
 		{"ours", func() (speed, error) {
-			r, err := s.drive("kv", slices.Concat(args, []string{"--no-load"})...)
+			r, err := s.drive("kv", slices.Concat(args, []string{"--no-load", s.warmup()})...)
 			if err != nil {
 				return speed{}, err
 			}

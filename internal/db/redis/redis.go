@@ -33,8 +33,10 @@ const (
 	// maxWrites keeps a commit at about a millisecond of the server, and what
 	// commit.lua unpacks below Lua's 8000 values (LUAI_MAXCSTACK of luaconf.h).
 	maxWrites = 1000
-	// maxReads keeps one Read at a few milliseconds, in which the server does nothing else.
-	maxReads = 10_000
+	// maxReads and, of keys to be watched, maxWatched keep one Read at a few milliseconds, in
+	// which the server does nothing else: it compares each key that it is to watch with all
+	// that the connection watches already (watchForKey of multi.c, 7.0).
+	maxReads, maxWatched = 10_000, 1000
 )
 
 // isolations has the only one there is. Its name is not Redis's own word,
@@ -93,7 +95,12 @@ func (d *Database) Close() error {
 	return nil
 }
 
-func (d *Database) Limits() db.Limits { return db.Limits{Writes: maxWrites, Reads: maxReads} }
+func (d *Database) Limits() db.Limits {
+	if d.config.watch {
+		return db.Limits{Writes: maxWrites, Reads: maxWatched}
+	}
+	return db.Limits{Writes: maxWrites, Reads: maxReads}
+}
 
 // Claim says what Redis promises.
 //

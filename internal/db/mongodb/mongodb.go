@@ -187,7 +187,7 @@ func (d *Database) Claim(name string) (db.Claim, error) {
 		return claim, err
 	}
 	if d.config.w != wMajority {
-		claim.Source += fmt.Sprintf("; asked for is write concern %s, with which a fail-over takes back what was acknowledged, "+
+		claim.Source += fmt.Sprintf("; asked for is write concern %s, and a fail-over takes back what less than a majority has, "+
 			"https://www.mongodb.com/docs/v4.2/core/replica-set-rollbacks/", d.config.w)
 	}
 	if d.config.secondary {

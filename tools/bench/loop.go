@@ -94,23 +94,31 @@ func (s *suite) besideClients(
 	if _, err := s.runWorkload("bank", slices.Concat(args, []string{"--count=1"})...); err != nil {
 		return err
 	}
+	ours, bare, err := s.inTurn("bank", args, clients, open)
+	if err != nil {
+		return err
+	}
+	s.row(name+": client CPU a transfer (a bare loop)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
+	s.row(name+": transfers a second (a bare loop)", "%.0f", ours.rate, bare.rate, rate)
+	return nil
+}
+
+// inTurn measures a workload of ours on what is loaded, and so many bare loops, three times
+// each.
+func (s *suite) inTurn(
+	workload string, args []string, loops int, open func(ctx context.Context, client int) (loop, error),
+) (ours, bare speed, err error) {
 	reached, err := contest(3, []contender{
 		{"ours", func() (speed, error) {
-			r, err := s.drive("bank", slices.Concat(args, []string{"--no-load", "--no-check", s.warmup()})...)
+			r, err := s.drive(workload, slices.Concat(args, []string{"--no-load", s.warmup()})...)
 			if err != nil {
 				return speed{}, err
 			}
 			return r.speed(), nil
 		}},
-		{"loop", func() (speed, error) { return s.bare(clients, open) }},
+		{"loop", func() (speed, error) { return s.bare(loops, open) }},
 	}, nil, nil)
-	if err != nil {
-		return err
-	}
-	ours, bare := reached["ours"], reached["loop"]
-	s.row(name+": client CPU a transfer (a bare loop)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
-	s.row(name+": transfers a second (a bare loop)", "%.0f", ours.rate, bare.rate, rate)
-	return nil
+	return reached["ours"], reached["loop"], err
 }
 
 // besideReads loads records, and runs nine reads to one write of ours and so many bare
@@ -121,20 +129,10 @@ func (s *suite) besideReads(
 	if _, err := s.runWorkload("kv", slices.Concat(args, []string{"--count=1"})...); err != nil {
 		return err
 	}
-	reached, err := contest(3, []contender{
-		{"ours", func() (speed, error) {
-			r, err := s.runWorkload("kv", slices.Concat(args, []string{"--no-load", "--no-check", s.warmup(), "--duration=" + s.seconds.String()})...)
-			if err != nil {
-				return speed{}, err
-			}
-			return r.speed(), nil
-		}},
-		{"loop", func() (speed, error) { return s.bare(loops, open) }},
-	}, nil, nil)
+	ours, bare, err := s.inTurn("kv", args, loops, open)
 	if err != nil {
 		return err
 	}
-	ours, bare := reached["ours"], reached["loop"]
 	s.row(fmt.Sprintf("%s: kv 90/10, operations a second (%s)", name, peer), "%.0f", ours.rate, bare.rate, "≥ 0.90")
 	s.row(name+": kv 90/10, client CPU an operation (the same)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
 	return nil

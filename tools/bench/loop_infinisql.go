@@ -44,24 +44,12 @@ func (s *suite) infinisqlMode(address, mode string, more []string) error {
 	if _, err := s.runWorkload("tpcb", load...); err != nil {
 		return err
 	}
-	reached, err := contest(3, []contender{
-		{"ours", func() (speed, error) {
-			r, err := s.drive("tpcb", slices.Concat(args, []string{"--no-load", "--no-check", s.warmup(), fmt.Sprintf("--clients=%d", loopClients)})...)
-			if err != nil {
-				return speed{}, err
-			}
-			return r.speed(), nil
-		}},
-		{"loop", func() (speed, error) {
-			return s.bare(loopClients, func(ctx context.Context, client int) (loop, error) {
-				return newSimpleLoop(ctx, address, client, mode == "procedure")
-			})
-		}},
-	}, nil, nil)
+	ours, bare, err := s.inTurn("tpcb", append(args, fmt.Sprintf("--clients=%d", loopClients)), loopClients, func(ctx context.Context, client int) (loop, error) {
+		return newSimpleLoop(ctx, address, client, mode == "procedure")
+	})
 	if err != nil {
 		return err
 	}
-	ours, bare := reached["ours"], reached["loop"]
 	s.row("infinisql "+mode+": client CPU a transaction (a bare loop)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
 	s.row("infinisql "+mode+": transactions a second (a bare loop)", "%.0f", ours.rate, bare.rate, "")
 	return nil

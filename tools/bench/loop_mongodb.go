@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -41,33 +40,10 @@ func (s *suite) mongodb() error {
 	}); err != nil {
 		return err
 	}
-	return s.mongodbKV(c.URL(), data)
-}
-
-func (s *suite) mongodbKV(url string, data *mongo.Database) error {
-	args := []string{"--db=" + url, fmt.Sprintf("--clients=%d", loopClients)}
-	if _, err := s.runWorkload("kv", slices.Concat(args, []string{"--count=1"})...); err != nil {
-		return err
-	}
-	reached, err := contest(3, []contender{
-		{"ours", func() (speed, error) {
-			r, err := s.drive("kv", slices.Concat(args, []string{"--no-load", s.warmup()})...)
-			if err != nil {
-				return speed{}, err
-			}
-			return r.speed(), nil
-		}},
-		{"loop", func() (speed, error) {
-			return s.bare(loopClients, func(ctx context.Context, client int) (loop, error) { return newMongoReads(ctx, data, client) })
-		}},
-	}, nil, nil)
-	if err != nil {
-		return err
-	}
-	ours, bare := reached["ours"], reached["loop"]
-	s.row("mongodb: kv 90/10, client CPU an operation (a bare loop)", "%.1f µs", ours.cost, bare.cost, "≤ 1.30")
-	s.row("mongodb: kv 90/10, operations a second (a bare loop)", "%.0f", ours.rate, bare.rate, "")
-	return nil
+	args := []string{"--db=" + c.URL(), fmt.Sprintf("--clients=%d", loopClients)}
+	return s.besideReads("mongodb", "a bare loop", loopClients, args, func(ctx context.Context, client int) (loop, error) {
+		return newMongoReads(ctx, data, client)
+	})
 }
 
 // mongoSession is one client of a bare loop: a session of the library whose transactions

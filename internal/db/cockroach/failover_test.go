@@ -49,4 +49,7 @@ func TestFailOver(t *testing.T) {
 	})
 	s := sqltest.Session(t, d, db.Pipelined, "")
 	counted.Hold(t, bank.Balance(t, s, 0)+bank.Balance(t, s, 1)-2*sqltest.Opening)
+	if counted.Unknown == 0 {
+		t.Error("no outcome was unknown")
+	}
 }

@@ -23,19 +23,9 @@ type fake struct {
 // serve returns the URL at which the fake answers.
 func (f *fake) serve(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	drivertest.Must(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go (&fakeSession{fake: f, Backend: pgproto3.NewBackend(conn, conn), conn: conn, status: 'I', prepared: map[string]string{}, level: "serializable"}).run()
-		}
-	}()
-	return "cockroach://root@" + l.Addr().String() + "/defaultdb?sslmode=disable"
+	return "cockroach://root@" + drivertest.Serve(t, func(conn net.Conn) {
+		(&fakeSession{fake: f, Backend: pgproto3.NewBackend(conn, conn), conn: conn, status: 'I', prepared: map[string]string{}, level: "serializable"}).run()
+	}) + "/defaultdb?sslmode=disable"
 }
 
 type fakeSession struct {

@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"net"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -51,41 +50,22 @@ func (c *Cutter) next(request []byte) Moment {
 // Stand returns the URL at which the cutter passes on to the server at a URL.
 func (c *Cutter) Stand(t testing.TB, server string) string {
 	t.Helper()
-	u, err := url.Parse(server)
-	Must(t, err)
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	Must(t, err)
-	t.Cleanup(func() { l.Close() })
-	host := u.Host
-	u.Host = l.Addr().String()
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
+	return Relay(t, server, func(client, backend net.Conn) {
+		var ended atomic.Bool // no answer is passed on
+		go pass(client, backend, func(request []byte) Moment {
+			at := c.next(request)
+			if at == WithRequest || at == BeforeAnswer {
+				ended.Store(true)
 			}
-			backend, err := net.Dial("tcp4", host)
-			if err != nil {
-				client.Close()
-				return
+			return at
+		})
+		pass(backend, client, func([]byte) Moment {
+			if ended.Load() {
+				return BeforeRequest
 			}
-			var ended atomic.Bool // no answer is passed on
-			go pass(client, backend, func(request []byte) Moment {
-				at := c.next(request)
-				if at == WithRequest || at == BeforeAnswer {
-					ended.Store(true)
-				}
-				return at
-			})
-			go pass(backend, client, func([]byte) Moment {
-				if ended.Load() {
-					return BeforeRequest
-				}
-				return 0
-			})
-		}
-	}()
-	return u.String()
+			return 0
+		})
+	})
 }
 
 // pass passes on what one side says, until cut says that it ends before or after that.

@@ -258,20 +258,8 @@ func seen(t *testing.T, s db.TableSession, id int64) int64 {
 func testRefusals(t *testing.T, address string) {
 	u, err := url.Parse(address)
 	drivertest.Must(t, err)
-	other, err := net.Listen("tcp4", "127.0.0.1:0")
-	drivertest.Must(t, err)
-	defer other.Close()
-	go func() {
-		for {
-			conn, err := other.Accept()
-			if err != nil {
-				return
-			}
-			fmt.Fprint(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
-			conn.Close()
-		}
-	}()
-	_, port, _ := net.SplitHostPort(other.Addr().String())
+	other := drivertest.Serve(t, func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 400 Bad Request\r\n\r\n") })
+	_, port, _ := net.SplitHostPort(other)
 	admin := "?admin_port=" + u.Query().Get("admin_port")
 	for _, test := range []struct {
 		url, says string

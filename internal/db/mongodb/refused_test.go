@@ -153,8 +153,8 @@ func TestOthers(t *testing.T) {
 	silent, err := net.Listen("tcp4", "127.0.0.1:0")
 	drivertest.Must(t, err)
 	t.Cleanup(func() { silent.Close() })
-	closing := listener(t, func(net.Conn) {})
-	talking := listener(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "220 mail.example.org ESMTP\r\n") })
+	closing := drivertest.Serve(t, func(net.Conn) {})
+	talking := drivertest.Serve(t, func(conn net.Conn) { _, _ = io.WriteString(conn, "220 mail.example.org ESMTP\r\n") })
 	for says, address := range map[string]string{
 		"it says nothing": silent.Addr().String(), "it ends the connection": closing, "it does not speak MongoDB's protocol": talking, "(": web.Listener.Addr().String(),
 	} {
@@ -180,34 +180,13 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// listener serves each connection until serve returns.
-func listener(t *testing.T, serve func(net.Conn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	drivertest.Must(t, err)
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				serve(conn)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
 // standIn is the primary of a replica set, as far as it says so, and answers nothing else
 // (https://www.mongodb.com/docs/manual/reference/mongodb-wire-protocol/).
 func standIn(t *testing.T, wire int, build bson.D) string {
 	t.Helper()
 	built, err := bson.Marshal(append(build, bson.E{Key: "ok", Value: 1.0}))
 	drivertest.Must(t, err)
-	return listener(t, func(conn net.Conn) {
+	return drivertest.Serve(t, func(conn net.Conn) {
 		hello, err := bson.Marshal(bson.D{
 			{Key: "ismaster", Value: true}, {Key: "setName", Value: "rs"}, {Key: "hosts", Value: bson.A{conn.LocalAddr().String()}},
 			{Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: wire}, {Key: "logicalSessionTimeoutMinutes", Value: 30},

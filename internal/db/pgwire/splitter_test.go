@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
-	"net/url"
 	"testing"
 
 	"stroppy/internal/db"
@@ -18,30 +17,11 @@ import (
 // for one transaction outlast it. It returns the URL at which it answers.
 func split(t *testing.T, server string, lasting bool) string {
 	t.Helper()
-	u, err := url.Parse(server)
-	drivertest.Must(t, err)
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	drivertest.Must(t, err)
-	t.Cleanup(func() { l.Close() })
-	host := u.Host
-	u.Host = l.Addr().String()
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			backend, err := net.Dial("tcp4", host)
-			if err != nil {
-				client.Close()
-				return
-			}
-			asked := make(chan bool, 1000) // for each ReadyForQuery to come, whether the client has asked for it
-			go toBackend(client, backend, asked, lasting)
-			go toClient(client, backend, asked)
-		}
-	}()
-	return u.String()
+	return drivertest.Relay(t, server, func(client, backend net.Conn) {
+		asked := make(chan bool, 1000) // for each ReadyForQuery to come, whether the client has asked for it
+		go toBackend(client, backend, asked, lasting)
+		toClient(client, backend, asked)
+	})
 }
 
 // message reads one message after a type of so many bytes: 0 in a session's first.

@@ -62,4 +62,7 @@ func TestFailOver(t *testing.T) {
 	var there int64
 	drivertest.Must(t, d.Query(ctx, "SELECT SUM(n) FROM tally", nil, nil, func(row []db.Value) error { there = row[0].Int; return nil }))
 	counted.Hold(t, there)
+	if counted.Unknown == 0 {
+		t.Error("no outcome was unknown")
+	}
 }

@@ -196,26 +196,14 @@ func testRefusals(t *testing.T, address string) {
 	silent, err := net.Listen("tcp4", "127.0.0.1:0")
 	drivertest.Must(t, err)
 	defer silent.Close()
-	other, err := net.Listen("tcp4", "127.0.0.1:0")
-	drivertest.Must(t, err)
-	defer other.Close()
-	go func() {
-		for {
-			conn, err := other.Accept()
-			if err != nil {
-				return
-			}
-			fmt.Fprint(conn, "HTTP/1.1 400 Bad Request\r\n\r\n")
-			conn.Close()
-		}
-	}()
+	other := drivertest.Serve(t, func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 400 Bad Request\r\n\r\n") })
 	for _, test := range []struct {
 		url, says string
 		class     db.Class
 	}{
 		{"voltdb://stroppy:s3cr3t@" + good, `lets nobody in as user "stroppy" with this password`, db.Fatal},
 		{"voltdb://" + good, "lets nobody in without a user", db.Fatal},
-		{"voltdb://" + other.Addr().String(), "is no VoltDB server", db.Fatal},
+		{"voltdb://" + other, "is no VoltDB server", db.Fatal},
 		{"voltdb://" + silent.Addr().String() + "?connect_timeout=300ms", "no answer within 300ms", db.Unavailable},
 		{"voltdb://127.0.0.1:1", "connection refused", db.Unavailable},
 	} {

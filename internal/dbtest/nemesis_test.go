@@ -56,9 +56,9 @@ func hurtRuns() []hurtRun {
 			// on which nodes would give each other up that nobody has hurt; the pause is
 			// shorter than it; a rejoin has its time before the next node goes; and none is
 			// chosen while another one is lost.
-			name: "VoltDB: kill, pause, partition, replace", cluster: "voltdb:3?memory=on&heartbeat=8s",
-			faults: []string{"kill random at 3s for 2s", "pause random at 25s for 3s", "partition random at 45s for 12s", "replace random at 85s"},
-			args:   []string{"--duration", "95s"},
+			name: "VoltDB: kill, pause, partition, replace", cluster: "voltdb:3?memory=on&heartbeat=12s",
+			faults: []string{"kill random at 3s for 2s", "pause random at 25s for 3s", "partition random at 45s for 16s", "replace random at 95s"},
+			args:   []string{"--duration", "105s"},
 		},
 		{
 			// There is no command log, so that the memory of all nodes is all there is.

@@ -145,29 +145,23 @@ func (c *Cluster) start(ctx context.Context) error {
 	return err
 }
 
-// checkHealthy is nil when every node answers, sees all nodes, and finds that every
-// partition has all its copies.
+// checkHealthy is nil when every node answers, and to every one the cluster is whole.
 func (c *Cluster) checkHealthy(ctx context.Context) error {
-	nodes := c.List()
-	for _, n := range nodes {
+	for _, n := range c.List() {
 		hosts, err := n.ask(ctx)
+		if err == nil {
+			err = c.whole(n, hosts)
+		}
 		if err != nil {
 			return err
-		}
-		if len(hosts) != len(nodes) {
-			return fmt.Errorf("%s sees %d of %d nodes", n.Name(), len(hosts), len(nodes))
-		}
-		for _, h := range hosts {
-			if h["clustersafety"] != "FULL" || h["clusterstate"] != "RUNNING" {
-				return fmt.Errorf("%s says that the cluster is %s and its safety %s", n.Name(), h["clusterstate"], h["clustersafety"])
-			}
 		}
 	}
 	return nil
 }
 
-// expendable is nil when every partition has all its copies, or one on other nodes at
-// least: with kfactor 0 the data of a node are the only ones.
+// expendable is nil when every partition has all its copies, or, without the node, when the
+// others answer, which a node does that has all its copies. With kfactor 0 the data of a node
+// are the only ones.
 func (c *Cluster) expendable(ctx context.Context, n *node) error {
 	if c.params.kfactor == 0 {
 		return errors.New("with kfactor=0 no other node has its data")
@@ -180,8 +174,23 @@ func (c *Cluster) expendable(ctx context.Context, n *node) error {
 		if err != nil {
 			return err
 		}
-		if n.Awake() && len(hosts) != len(c.List()) {
-			return fmt.Errorf("%s sees %d of %d nodes", m.Name(), len(hosts), len(c.List()))
+		if n.Awake() {
+			if err := c.whole(m, hosts); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// whole is nil when a node sees all nodes, and finds that every partition has all its copies.
+func (c *Cluster) whole(n *node, hosts []map[string]string) error {
+	if count := len(c.List()); len(hosts) != count {
+		return fmt.Errorf("%s sees %d of %d nodes", n.Name(), len(hosts), count)
+	}
+	for _, h := range hosts {
+		if h["clustersafety"] != "FULL" || h["clusterstate"] != "RUNNING" {
+			return fmt.Errorf("%s says that the cluster is %s and its safety %s", n.Name(), h["clusterstate"], h["clustersafety"])
 		}
 	}
 	return nil

@@ -62,7 +62,6 @@ install() {
 	need rsync rsync
 	need prometheus prometheus
 	need chromium chromium
-	need java openjdk-17-jre-headless
 	[ -e /usr/lib/galera/libgalera_smm.so ] || missing="$missing galera-4"
 	[ -e /usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1 ] || [ "$(uname -m)" != x86_64 ] || missing="$missing faketime"
 	if [ -n "$missing" ]; then
@@ -89,17 +88,6 @@ need() { # program package
 		[ ! -x "$place" ] || return 0
 	done
 	missing="$missing $2"
-}
-
-# voltdb has the jars of VoltDB fetched, unless their folder is named. Where Maven Central
-# does not answer nobody waits for longer than two minutes.
-voltdb() {
-	[ -z "${STROPPY_VOLTDB-}" ] && command -v java >/dev/null || return 0
-	if jars=$(timeout 120 scripts/voltdb.sh); then
-		export STROPPY_VOLTDB="$jars"
-	else
-		echo "test.sh: the jars of VoltDB could not be fetched; what needs them is skipped" >&2
-	fi
 }
 
 # lint runs what takes longer than gofmt and go vet.
@@ -166,7 +154,7 @@ trap 'rm -rf "$scratch"' EXIT
 touch "$scratch/all" "$scratch/flaky"
 status=0 reruns=0
 
-[ $tier != full ] || { install; voltdb; }
+[ $tier != full ] || install
 if [ $tier != race ]; then
 	echo "== gofmt"
 	unformatted=$(gofmt -l cmd internal tools)
@@ -198,7 +186,7 @@ else
 	echo "== all tests but those that the race detector watches below"
 	# The longest come first, so that no processor waits for them in the end. Tests
 	# that wait for servers leave processors idle, hence -p and -parallel.
-	tests "./internal/dbtest ./internal ./internal/cluster/mariadb ./internal/cluster/postgres ./internal/cluster/voltdb ./internal/cli $unwatched" -count 1 -p 4 -parallel 4
+	tests "./internal/dbtest ./internal ./internal/cluster/mariadb ./internal/cluster/postgres ./internal/cli $unwatched" -count 1 -p 4 -parallel 4
 	if command -v gcc >/dev/null; then
 		race
 	else

@@ -37,7 +37,7 @@ elif [ -n "$missing" ] && command -v curl >/dev/null; then
 		artifact=${jar#*:} version=${jar##*:}
 		artifact=${artifact%:*}
 		path=$(echo "${jar%%:*}" | tr . /)/$artifact/$version/$artifact-$version.jar
-		curl -fsSL --connect-timeout 20 -o "$folder/part" "https://repo1.maven.org/maven2/$path" >&2
+		curl -fsSL -o "$folder/part" "https://repo1.maven.org/maven2/$path" >&2
 		mv "$folder/part" "$folder/$artifact-$version.jar"
 	done
 elif [ -n "$missing" ]; then

@@ -62,6 +62,8 @@ type Anomaly struct {
 	Count     int             // how often it was found, as far as the search went
 	Detail    string          // one instance in words
 	Witness   []history.ID
+	Cycle     []Edge // of the instance: the last edge leads back to the first; nil where it is no cycle
+	Spans     []Span // of the instance: who takes part, in the order of their beginnings
 }
 
 // Violation is one transaction that shows a violation. Of some there is no

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"stroppy/internal/check"
+	"stroppy/internal/check/chains"
 	"stroppy/internal/check/graph"
 	"stroppy/internal/history"
 	"stroppy/internal/money"
@@ -21,6 +22,7 @@ type AccountsInput struct {
 	Total    int64                // the canonical total, cents
 	Opening  func(n uint64) int64 // the opening balance of account n, cents
 	Audited  []uint64             // the runs in which audits were asked for: transactions of the background
+	Floor    int64                // below which the database lets no balance be, cents
 	Missing  history.Reason       // for which a transaction is rejected that did not find an account
 }
 
@@ -30,6 +32,14 @@ type AccountsInput struct {
 // that could not be decided without it; the check's detail says so. The
 // only error that Accounts returns wraps the cause for which the context ended.
 func Accounts(ctx context.Context, in AccountsInput) ([]check.Result, error) {
+	if results, err := prove(ctx, in); results != nil || err != nil {
+		return results, err
+	}
+	return examine(ctx, in)
+}
+
+// examine makes the checks from a look at everything.
+func examine(ctx context.Context, in AccountsInput) ([]check.Result, error) {
 	return decided(in.Input, func(input check.Input, early uint64) (*balances, []check.Result) {
 		in.Input = input
 		b := newAccounts(ctx, in, early)
@@ -57,16 +67,20 @@ func (b *balances) results() []check.Result {
 	if b.ended() {
 		return nil
 	}
-	results := []check.Result{
-		decide(b.NeedEndAlone, check.Total, b.total), decide(b.NeedEndAlone, check.NonNegative, b.nonNegative),
-		decide(b.NeedEndAlone, check.Ledger, b.ledger), decide(b.NeedEnd, check.Durable, b.durable),
-		decide(b.NeedEnd, check.NoGhost, b.noGhost), decide(b.NeedEnd, check.ExactlyOnce, b.exactlyOnce),
-	}
-	order := b.order()
-	results = append(results, order.serializable(b.Input.Expect), order.strict(b.Input.Expect), b.audits(order))
+	results := b.decideAll(b.order())
 	b.Settle(results, problem)
 	check.Locate(b.Input.History, &b.Watch, results)
 	return results
+}
+
+// decideAll makes the checks from what was found.
+func (b *balances) decideAll(order *order) []check.Result {
+	return []check.Result{
+		decide(b.NeedEndAlone, check.Total, b.total), decide(b.NeedEndAlone, check.NonNegative, b.nonNegative),
+		decide(b.NeedEndAlone, check.Ledger, b.ledger), decide(b.NeedEnd, check.Durable, b.durable),
+		decide(b.NeedEnd, check.NoGhost, b.noGhost), decide(b.NeedEnd, check.ExactlyOnce, b.exactlyOnce),
+		order.serializable(b.Input.Expect), order.strict(b.Input.Expect), b.audits(order),
+	}
 }
 
 // decide makes a check, if there is what it needs.
@@ -89,6 +103,7 @@ type balances struct {
 	absent few[history.ID] // refused because an account of the load was not found
 	reads  readFacts
 	edges  graph.Edges
+	proof  *chains.Proof // nil: there is none, and the other fields have everything
 }
 
 func newAccounts(ctx context.Context, in AccountsInput, early uint64) *balances {

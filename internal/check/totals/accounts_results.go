@@ -255,6 +255,9 @@ func (b *balances) durable(r check.Result) check.Result {
 		}
 		committed++
 	}
+	if b.proof != nil {
+		committed = b.proof.Acknowledged
+	}
 	var found verdict
 	b.addFindings(&found, missing, partly, other)
 	if absent := &b.absent; absent.count > 0 {

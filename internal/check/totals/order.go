@@ -114,14 +114,17 @@ func (o *order) serializable(claim isolation.Level) check.Result {
 	for _, a := range o.anomalies {
 		r.Required = r.Required || a.Forbidden <= claim
 	}
-	applied := 0
+	applied, dependencies := 0, len(o.b.edges.To)
 	for i := range o.b.Txns.List {
 		if o.b.Txns.List[i].Applied() {
 			applied++
 		}
 	}
+	if p := o.b.proof; p != nil {
+		applied, dependencies = p.Applied, p.Dependencies
+	}
 	return sentences(o.anomalies).decide(r, o.undecided, fmt.Sprintf("%s, %s, no cycle.",
-		check.Plural(applied, "committed transaction"), check.Plural(len(o.b.edges.To), "dependency")))
+		check.Plural(applied, "committed transaction"), check.Plural(dependencies, "dependency")))
 }
 
 func (o *order) strict(claim isolation.Level) check.Result {

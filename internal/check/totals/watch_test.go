@@ -51,7 +51,7 @@ func TestEndedAnywhere(t *testing.T) {
 				t.Fatalf("%s, ended when asked %d of %d times: it was asked %d times", name, n, whole.asked, p.asked)
 			}
 		}
-		if whole.asked < 20 {
+		if whole.asked < 20 && name != "healthy" { // which is proved in one pass
 			t.Errorf("%s: the context was asked %d times only", name, whole.asked)
 		}
 	}

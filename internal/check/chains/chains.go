@@ -1,0 +1,203 @@
+// Package chains proves in one pass that recorded transactions have a serial order, and
+// that the end state is what this order leaves.
+//
+// Each transaction says which version of each object it read and by whom it was made, and
+// which it made, so the versions of an object are a chain. A transaction is placed when
+// every version that it read is the last one of its chain; then it makes its own ones. The
+// sequence of these placements is a serial order that explains every read:
+//
+//	object 7   load ── v1 (T1) ── v2 (T4)          T4 read v1 of 7 and v3 of 9: it is placed
+//	object 9   load ── v1 ── v2 ── v3 (T2)         when v1 and v3 are the last ones
+//
+// An object takes 32 bytes. Transactions are kept from when their client began them until
+// they are placed, so memory does not grow with the length of a history.
+//
+// What is not placed, a balance that does not follow, a row of the ledger too many: each
+// ends the proof without an answer. Who asked must then look at the whole history, which
+// takes longer and says what is wrong.
+package chains
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// Input is what a proof is about: one closed recording, and the end state that was
+// downloaded after it.
+type Input struct {
+	Objects uint64               // that the load made: their numbers are below it
+	Opening func(n uint64) int64 // what the load put into object n; called by several goroutines
+	Floor   int64                // no value is ever below it
+	History check.Source
+	End     check.EndState
+
+	// Look begins a pass, of which there may be two. What it returns is called for every
+	// transaction of the background and every rejected one, by one goroutine at a time and
+	// in no order. An error ends the proof without an answer.
+	Look func() func(tx *history.Transaction) error
+}
+
+// MostObjects is for how many objects a proof has room: 4 GiB.
+const MostObjects = 1 << 27
+
+// Proof is what the serial order that was found consists of.
+type Proof struct {
+	Applied      int       // transactions that were applied
+	Acknowledged int       // of them, those that wrote and were acknowledged
+	Dependencies int       // between two transactions, as the dependency graph counts them
+	Sum          check.Sum // of the values in the end
+}
+
+// errOpen is within every error for which a proof was not found. It accuses nobody.
+var errOpen = errors.New("not proved")
+
+func unproved(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", errOpen, fmt.Sprintf(format, args...))
+}
+
+// Open says of an error of Prove that the proof was not found.
+func Open(err error) bool { return errors.Is(err, errOpen) }
+
+// Prove looks for a serial order of all transactions that agrees with real time. An error
+// is a cause for which the context ended, or one of which Open is true: a file that cannot
+// be read, too.
+func Prove(ctx context.Context, in Input) (Proof, error) {
+	if in.Objects > MostObjects {
+		return Proof{}, unproved("there are %d objects", in.Objects)
+	}
+	if len(in.End.Unexpected()) > 0 {
+		return Proof{}, unproved("the end state has unexpected rows")
+	}
+	p := &prover{in: in, watch: check.Watch{Ctx: ctx}}
+	err := p.run()
+	if p.watch.Err != nil {
+		return Proof{}, p.watch.Err
+	}
+	return p.proof, err
+}
+
+// prover is one proof under way.
+type prover struct {
+	in    Input
+	watch check.Watch
+	proof Proof
+	books books
+	order *placement
+}
+
+func (p *prover) run() error {
+	err := p.place(nil)
+	if lost, ok := errors.AsType[*unseen](err); ok {
+		// Of some transactions it is the ledger alone that knows which versions they made.
+		if err = p.books.read(&p.watch, p.in.End, lost.ids(&p.watch, p.in.History)); err != nil {
+			return err
+		}
+		err = p.place(p.books.wanted)
+	} else if err == nil {
+		err = p.books.read(&p.watch, p.in.End, nil)
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.order.agrees(&p.books); err != nil {
+		return err
+	}
+	return p.compare()
+}
+
+// place finds the serial order. legs has the rows of the ledger of transactions whose
+// clients did not see what they made.
+func (p *prover) place(legs map[history.ID][]history.Row) error {
+	p.order = newPlacement(p.in)
+	f, err := newFeed(&p.watch, p.in, legs)
+	if err != nil {
+		return err
+	}
+	m := newMerger(f)
+	for {
+		event, err := m.next()
+		if err != nil {
+			return err
+		}
+		if event.t == nil || p.watch.Ended() {
+			break
+		}
+		if event.began {
+			p.order.begin(event.t)
+		} else {
+			p.order.end(event.t)
+		}
+		if p.order.err != nil {
+			return p.order.err
+		}
+	}
+	p.proof = f.counted
+	p.order.finish()
+	p.proof.Dependencies = p.order.dependencies
+	p.proof.Applied += p.order.unknown
+	p.order.lookedUp, p.order.legs = f.lookedUp, f.sum
+	return p.order.err
+}
+
+// compare reads the objects of the end state and compares them with the ends of the chains.
+func (p *prover) compare() (problem error) {
+	count, identity := uint64(0), uint64(0)
+	for a := range check.Each(&p.watch, "the end state's objects", p.in.End.Objects(), &problem) {
+		if a.N >= p.in.Objects {
+			return unproved("the end state has an object %d", a.N)
+		}
+		o := &p.order.objects[a.N]
+		if a.Version != uint64(o.version) || a.Value != o.value || a.Writer != o.writer {
+			return unproved("object %d ends at version %d and not at %d", a.N, a.Version, o.version)
+		}
+		count++
+		identity += check.Mix(a.N + 1)
+		p.proof.Sum.Add(a.Value)
+	}
+	for n := range p.in.Objects {
+		identity -= check.Mix(n + 1)
+	}
+	switch {
+	case problem != nil:
+		return unproved("%v", problem)
+	case count != p.in.Objects || identity != 0:
+		return unproved("the end state has %d objects of %d", count, p.in.Objects)
+	}
+	return nil
+}
+
+// unseen is the error for which the ledger is to be asked: there are transactions that may
+// have been applied, and whose clients did not see which versions they made.
+type unseen struct{}
+
+func (*unseen) Error() string { return "the versions of a transaction are not recorded" }
+
+// ids finds all transactions of which the ledger is to be asked. One that cannot be read
+// is found missing later.
+func (*unseen) ids(w *check.Watch, source check.Source) map[history.ID][]history.Row {
+	var problem error
+	list := map[history.ID][]history.Row{}
+	for rec := range check.Each(w, "the history", source.Transactions(), &problem) {
+		if blind(rec.Transaction) {
+			list[rec.ID] = nil
+		}
+	}
+	return list
+}
+
+// blind says that a transaction may have been applied, and that its client did not see
+// every version that it made.
+func blind(tx *history.Transaction) bool {
+	switch tx.Outcome {
+	case history.Unknown:
+		return slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return op.Write })
+	case history.Committed:
+		return slices.ContainsFunc(tx.Ops, func(op history.Op) bool { return op.Write && !op.Observed })
+	}
+	return false
+}

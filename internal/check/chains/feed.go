@@ -1,0 +1,279 @@
+package chains
+
+import (
+	"math"
+	"slices"
+	"sync"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// transaction is one that counts: it was applied, or refused for what it had read.
+type transaction struct {
+	id        history.ID
+	try, end  int64 // ns; end is the largest number where nobody knows an upper bound
+	ops       []operation
+	lacking   int32 // reads of versions that are not there yet
+	state     state
+	reader    bool // it writes nothing
+	unknown   bool // applied by the ledger alone
+	demanded  bool // of an unknown one: somebody read what it made
+	postponed bool // it is in a heap
+	batch     *batch
+}
+
+// operation is a read, or a write and what was read before it. It takes 40 bytes.
+type operation struct {
+	value   int64
+	writer  history.ID
+	amount  int64
+	object  uint32
+	version uint32
+	write   bool
+	seen    bool // value and writer were read
+}
+
+// batch is decoded transactions of one client, in its order, with their memory. The
+// memory is used again when each of them is placed and its end has been passed.
+type batch struct {
+	client uint64
+	list   []transaction
+	ops    []operation
+	next   int // of the list, that was not handed over
+	live   int // what must still be done with the transactions
+	legs   fingerprint
+	counts counts
+	err    error
+	ready  chan struct{} // has an element when the batch is decoded
+	pool   *sync.Pool
+}
+
+// counts are what is known of a client's records, also of those that do not count.
+type counts struct {
+	records               int
+	applied, acknowledged int
+	first, last           history.ID
+	try, end              int64        // of the first and of the last one
+	lookedUp              []history.ID // not applied, and the ledger may have a tombstone
+}
+
+func (b *batch) done() {
+	if b.live--; b.live == 0 {
+		b.pool.Put(b)
+	}
+}
+
+// feed hands over batches in the order of the file, which several goroutines decode.
+type feed struct {
+	in    Input
+	legs  map[history.ID][]history.Row
+	run   uint64
+	mutex sync.Mutex // of look
+	look  func(tx *history.Transaction) error
+	pool  sync.Pool
+	order chan *batch
+	left  map[uint64]int // batches of each client that were not handed over
+
+	last     map[uint64]counts // of each client, of the batches that were
+	counted  Proof
+	sum      fingerprint
+	lookedUp map[history.ID]bool
+}
+
+// batchSize is how many records of a source without blocks are in one batch.
+const batchSize = 512
+
+func newFeed(w *check.Watch, in Input, legs map[history.ID][]history.Row) (*feed, error) {
+	f := &feed{
+		in: in, look: in.Look(), legs: legs, run: in.History.Header().Run, left: map[uint64]int{},
+		last: map[uint64]counts{}, lookedUp: map[history.ID]bool{},
+	}
+	f.pool.New = func() any { return &batch{ready: make(chan struct{}, 1), pool: &f.pool} }
+	return f, f.gather(w)
+}
+
+// gather decodes a source without blocks, all of it before the first batch is handed over.
+func (f *feed) gather(w *check.Watch) (problem error) {
+	open := map[uint64]*batch{}
+	var list []*batch
+	for rec := range check.Each(w, "the history", f.in.History.Transactions(), &problem) {
+		b := open[rec.ID.Client()]
+		if b == nil || b.counts.records == batchSize {
+			b = f.pool.Get().(*batch)
+			b.reset(rec.ID.Client())
+			b.ready <- struct{}{}
+			f.left[b.client]++
+			open[b.client], list = b, append(list, b)
+		}
+		if b.err == nil {
+			b.err = f.add(b, rec.Transaction)
+		}
+	}
+	f.order = make(chan *batch, len(list))
+	for _, b := range list {
+		f.order <- b
+	}
+	if problem != nil {
+		return unproved("%v", problem)
+	}
+	return nil
+}
+
+// next returns the next batch. There is one while left has any.
+func (f *feed) next() (*batch, error) {
+	b := <-f.order
+	<-b.ready
+	if b.err != nil {
+		return nil, b.err
+	}
+	f.left[b.client]--
+	c := b.counts
+	if before, ok := f.last[b.client]; ok && c.records > 0 && (c.first != before.last+1 || c.try < before.end) {
+		return nil, unproved("%v does not follow %v", c.first, before.last)
+	}
+	if c.records > 0 {
+		f.last[b.client] = c
+	}
+	f.counted.Applied += c.applied
+	f.counted.Acknowledged += c.acknowledged
+	f.sum.join(b.legs)
+	for _, id := range c.lookedUp {
+		f.lookedUp[id] = true
+	}
+	return b, nil
+}
+
+func (b *batch) reset(client uint64) {
+	*b = batch{client: client, list: b.list[:0], ops: b.ops[:0], ready: b.ready, pool: b.pool}
+}
+
+// add appends a transaction, if it counts.
+func (f *feed) add(b *batch, tx *history.Transaction) error {
+	c := &b.counts
+	switch {
+	case tx.ID.Run() != f.run || tx.ID.Client() != b.client:
+		return unproved("%v is in the records of client %d of run %d", tx.ID, b.client, f.run)
+	case c.records == 0:
+		c.first, c.try = tx.ID, tx.Try
+	case tx.ID != c.last+1 || tx.Try < c.end:
+		return unproved("%v does not follow %v", tx.ID, c.last)
+	}
+	if tx.End < tx.Try {
+		return unproved("%v ended before it began", tx.ID)
+	}
+	c.records++
+	c.last, c.end = tx.ID, tx.End
+	if tx.Outcome == history.Rejected || tx.Kind.Background() {
+		f.mutex.Lock()
+		err := f.look(tx)
+		f.mutex.Unlock()
+		if err != nil {
+			return unproved("%v", err)
+		}
+	}
+	t := transaction{id: tx.ID, try: tx.Try, end: tx.End, reader: true, batch: b}
+	first := len(b.ops)
+	var err error
+	switch {
+	case tx.Outcome == history.Aborted:
+		if tx.LookedUp {
+			c.lookedUp = append(c.lookedUp, tx.ID)
+		}
+		return nil
+	case blind(tx):
+		var applied bool
+		if applied, err = f.resolve(b, &t, tx); !applied {
+			return err
+		}
+	case tx.Outcome == history.Unknown: // it wrote nothing
+		return nil
+	default:
+		err = f.observed(b, &t, tx)
+	}
+	if tx.Outcome == history.Committed {
+		c.applied++
+		if !t.reader {
+			c.acknowledged++
+		}
+	}
+	if len(b.ops) == first {
+		return err
+	}
+	t.ops = b.ops[first:]
+	b.list = append(b.list, t)
+	b.live += 2
+	return err
+}
+
+// observed adds the operations of a transaction whose client saw what it wrote. One that
+// was refused has read, and wrote nothing.
+func (f *feed) observed(b *batch, t *transaction, tx *history.Transaction) error {
+	refused := tx.Outcome == history.Rejected
+	for i := range tx.Ops {
+		op := &tx.Ops[i]
+		write := op.Write && !refused
+		switch {
+		case op.Object >= f.in.Objects && write:
+			return unproved("%v wrote an object that no load made", tx.ID)
+		case op.Object >= f.in.Objects || !op.Observed:
+			continue
+		case op.Version >= most:
+			return unproved("%v read an impossible version", tx.ID)
+		}
+		b.ops = append(b.ops, operation{op.Value, op.Writer, op.Amount, uint32(op.Object), uint32(op.Version), write, true})
+		if write {
+			t.reader = false
+			b.legs.add(tx.ID, op.Object, op.Amount, op.Version+1)
+		}
+	}
+	return nil
+}
+
+// most bounds the versions of an object.
+const most = math.MaxUint32 - 1
+
+// resolve adds the operations of a transaction whose client did not see what it made, as
+// the ledger has it. It returns false of one that was not applied.
+func (f *feed) resolve(b *batch, t *transaction, tx *history.Transaction) (applied bool, err error) {
+	if f.legs == nil {
+		return false, &unseen{}
+	}
+	rows := slices.Clone(f.legs[tx.ID])
+	switch {
+	case len(rows) > 0:
+	case tx.Outcome == history.Committed:
+		return false, unproved("%v was acknowledged and is not in the ledger", tx.ID)
+	default:
+		b.counts.lookedUp = append(b.counts.lookedUp, tx.ID)
+		return false, nil
+	}
+	t.unknown = tx.Outcome == history.Unknown
+	for i := range tx.Ops {
+		op := &tx.Ops[i]
+		o := operation{op.Value, op.Writer, op.Amount, uint32(op.Object), uint32(op.Version), op.Write, op.Observed}
+		switch {
+		case op.Object >= f.in.Objects:
+			return false, unproved("%v is about an object that no load made", tx.ID)
+		case !op.Write && !op.Observed:
+			continue
+		case op.Write:
+			n := slices.IndexFunc(rows, func(r history.Row) bool { return r.Object == op.Object && r.Amount == op.Amount })
+			if n < 0 || rows[n].Version == 0 || rows[n].Version > most || op.Observed && op.Version+1 != rows[n].Version {
+				return false, unproved("the ledger has %v otherwise than it was sent", tx.ID)
+			}
+			o.version = uint32(rows[n].Version - 1)
+			b.legs.add(tx.ID, op.Object, op.Amount, rows[n].Version)
+			rows = slices.Delete(rows, n, n+1)
+			t.reader = false
+		}
+		b.ops = append(b.ops, o)
+	}
+	if len(rows) > 0 {
+		return false, unproved("the ledger has more of %v than was sent", tx.ID)
+	}
+	if t.unknown {
+		b.live++ // its memory is never used again: it may wait until the end
+	}
+	return true, nil
+}

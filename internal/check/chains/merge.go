@@ -1,0 +1,130 @@
+package chains
+
+// event is the beginning or the end of a transaction; the zero one stands behind the last.
+type event struct {
+	t     *transaction
+	began bool
+}
+
+// merger puts the transactions of all clients in the order of their ends. Each is handed
+// over twice: when nothing of its client stands before it any more, and when it is its
+// turn. A client does one transaction after another, so that between the two stands the end
+// of every transaction during which it may have run.
+type merger struct {
+	feed    *feed
+	clients map[uint64]*client
+	heap    []*client // those that have a transaction; the one that ended first is on top
+	lacking int       // clients without one that have more in the file
+	begun   []*transaction
+	top     *client // whose transaction was handed over last
+}
+
+// client is what of a client is decoded and not handed over.
+type client struct {
+	batches []*batch
+	head    *transaction
+}
+
+func newMerger(f *feed) *merger {
+	m := &merger{feed: f, clients: map[uint64]*client{}, lacking: len(f.left)}
+	for number := range f.left {
+		m.clients[number] = &client{}
+	}
+	return m
+}
+
+func (m *merger) next() (event, error) {
+	if c := m.top; c != nil {
+		m.top = nil
+		if m.advance(c); c.head != nil {
+			m.down(0)
+		} else {
+			last := len(m.heap) - 1
+			m.heap[0] = m.heap[last]
+			m.heap = m.heap[:last]
+			m.down(0)
+		}
+	}
+	for m.lacking > 0 {
+		if err := m.fetch(); err != nil {
+			return event{}, err
+		}
+	}
+	if n := len(m.begun); n > 0 {
+		t := m.begun[n-1]
+		m.begun = m.begun[:n-1]
+		return event{t, true}, nil
+	}
+	if len(m.heap) == 0 {
+		return event{}, nil
+	}
+	m.top = m.heap[0]
+	return event{t: m.top.head}, nil
+}
+
+// fetch takes the next batch from the file.
+func (m *merger) fetch() error {
+	b, err := m.feed.next()
+	if err != nil {
+		return err
+	}
+	c := m.clients[b.client]
+	had := c.head != nil
+	c.batches = append(c.batches, b)
+	if had {
+		return nil
+	}
+	m.lacking--
+	if m.advance(c); c.head != nil {
+		m.heap = append(m.heap, c)
+		m.up(len(m.heap) - 1)
+	}
+	return nil
+}
+
+// advance moves on to the client's next transaction, if it is decoded; if not and there is
+// one in the file, the client is lacking.
+func (m *merger) advance(c *client) {
+	c.head = nil
+	for len(c.batches) > 0 {
+		b := c.batches[0]
+		if b.next < len(b.list) {
+			c.head = &b.list[b.next]
+			b.next++
+			m.begun = append(m.begun, c.head)
+			return
+		}
+		c.batches = c.batches[1:]
+		if len(c.batches) == 0 && m.feed.left[b.client] > 0 {
+			m.lacking++
+		}
+	}
+}
+
+func (m *merger) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if m.heap[parent].head.end <= m.heap[i].head.end {
+			return
+		}
+		m.heap[parent], m.heap[i] = m.heap[i], m.heap[parent]
+		i = parent
+	}
+}
+
+func (m *merger) down(i int) {
+	for {
+		least := 2*i + 1
+		if least >= len(m.heap) {
+			return
+		}
+		if right := least + 1; right < len(m.heap) && m.heap[right].head.end < m.heap[least].head.end {
+			least = right
+		}
+		if m.heap[i].head.end <= m.heap[least].head.end {
+			return
+		}
+		m.heap[i], m.heap[least] = m.heap[least], m.heap[i]
+		i = least
+	}
+}

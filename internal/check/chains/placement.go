@@ -1,0 +1,399 @@
+package chains
+
+import (
+	"container/heap"
+	"slices"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+)
+
+// object is the last version of one chain. It takes 32 bytes.
+type object struct {
+	value   int64
+	writer  history.ID // of the version; 0 for the load
+	version uint32
+	pins    uint32 // transactions that read this version and are not placed: it is not overwritten before
+	reads   uint32 // placed transactions that read this version and did not overwrite it
+	waited  bool   // somebody waits at this object
+}
+
+// state says how far a transaction is.
+type state uint8
+
+const (
+	begun  state = iota // its client has sent it
+	ended               // its client had the answer: nobody who did not see it began before
+	placed              // it has its place in the order
+)
+
+// placement makes the serial order. It is given the beginnings and the ends of all
+// transactions in the order of time; in it stand
+//
+//   - the maker of a version before its readers (wr) and before the next maker (ww);
+//   - the readers of a version before the next maker (rw): an overwriter is placed when its
+//     client had the answer, and every reader that could have seen what it overwrites
+//     began before that;
+//   - what had ended before what began after that (real time).
+type placement struct {
+	in      Input
+	objects []object
+	waiters map[version][]waiter
+	makers  map[version]*transaction // of unknown outcome, by what they are to make
+	ready   []*transaction           // to be tried again
+	queue   []*transaction           // ended and perhaps not placed, in the order of their ends
+	first   int                      // of queue, that is not placed
+	now     int64                    // when the last of them ended
+	late    byTry                    // held back by real time
+	unsure  []*transaction           // of unknown outcome, and ended
+	open    int                      // begun and not placed
+	err     error
+
+	dependencies int
+	unknown      int                 // applied, of unknown outcome
+	lookedUp     map[history.ID]bool // and not applied
+	legs         fingerprint
+}
+
+// version is one version of an object.
+type version struct{ object, number uint32 }
+
+// waiter waits for a version that it read, or to overwrite one: then op is overwriter.
+type waiter struct {
+	t  *transaction
+	op int32 // of t.ops
+}
+
+const overwriter = -1
+
+// pinned is the key of who waits for the pins of an object to go: no transaction reads such
+// a version number.
+const pinned = ^uint32(0)
+
+func newPlacement(in Input) *placement {
+	p := &placement{
+		in: in, objects: make([]object, in.Objects),
+		waiters: map[version][]waiter{}, makers: map[version]*transaction{},
+	}
+	for n := range p.objects {
+		p.objects[n].value = in.Opening(uint64(n))
+	}
+	return p
+}
+
+func (p *placement) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = unproved(format, args...)
+	}
+}
+
+// begin takes up a transaction. What it read and does not overwrite stays as it is until
+// it is placed.
+func (p *placement) begin(t *transaction) {
+	p.open++
+	for i := range t.ops {
+		op := &t.ops[i]
+		if op.write {
+			continue
+		}
+		switch o := &p.objects[op.object]; {
+		case o.version == op.version:
+			p.pin(t, op, o)
+		case o.version < op.version:
+			t.lacking++
+			p.wait(t, int32(i), version{op.object, op.version})
+		default:
+			p.fail("%v read version %d of object %d after it was overwritten", t.id, op.version, op.object)
+		}
+	}
+	if len(t.ops) > manyReads && t.reader && t.lacking == 0 {
+		p.postpone(t)
+	}
+}
+
+// manyReads is from how many reads on a transaction that only reads is placed before its
+// client had the answer, so that it does not hold back so many writers for so long.
+const manyReads = 64
+
+// end takes note that the client of a transaction had its answer.
+func (p *placement) end(t *transaction) {
+	p.now = t.end
+	if t.state == placed {
+		t.batch.done()
+		p.settle()
+		return
+	}
+	t.state = ended
+	if !t.unknown {
+		p.queue = append(p.queue, t)
+		p.demandReads(t)
+		p.try(t)
+		p.settle()
+		return
+	}
+	p.unsure = append(p.unsure, t)
+	for i := range t.ops {
+		if op := &t.ops[i]; op.write {
+			made := version{op.object, op.version + 1}
+			if p.makers[made] != nil {
+				p.fail("%v and %v made version %d of object %d", t.id, p.makers[made].id, made.number, made.object)
+			}
+			p.makers[made] = t
+			if slices.ContainsFunc(p.waiters[made], func(w waiter) bool { return w.t.demands() }) {
+				p.demand(t)
+			}
+		}
+	}
+	p.settle()
+}
+
+// demands says that t is to be placed as soon as it can be, and with it what stands before
+// it. A transaction of unknown outcome may have had its effect at any time after it began:
+// it is placed when somebody whose client had the answer read what it made, because no one
+// who did not see its effect began after that.
+func (t *transaction) demands() bool {
+	return t.state == ended && (!t.unknown || t.demanded)
+}
+
+// demand has a transaction of unknown outcome placed.
+func (p *placement) demand(t *transaction) {
+	if !t.demanded {
+		t.demanded = true
+		p.ready = append(p.ready, t)
+		p.demandReads(t)
+	}
+}
+
+// demandReads demands who made the versions that t waits to be there.
+func (p *placement) demandReads(t *transaction) {
+	for i := range t.ops {
+		if op := &t.ops[i]; t.lacking > 0 && !op.write && p.objects[op.object].version < op.version {
+			p.demandMaker(version{op.object, op.version})
+		}
+	}
+}
+
+func (p *placement) demandMaker(v version) {
+	if maker := p.makers[v]; maker != nil {
+		p.demand(maker)
+	}
+}
+
+// finish places those of unknown outcome that nobody has asked for, and says what could not
+// be placed.
+func (p *placement) finish() {
+	for _, t := range p.unsure {
+		if t.state != placed {
+			p.demand(t)
+			p.settle()
+		}
+	}
+	if p.open > 0 {
+		p.fail("%d transactions found no place", p.open)
+	}
+}
+
+// settle tries again whatever has become possible, until nothing has.
+func (p *placement) settle() {
+	for p.err == nil {
+		for len(p.ready) > 0 && p.err == nil {
+			t := p.ready[len(p.ready)-1]
+			p.ready = p.ready[:len(p.ready)-1]
+			if t.state != placed {
+				p.try(t)
+			}
+		}
+		p.advance()
+		if len(p.late) == 0 || p.held(p.late[0]) {
+			return
+		}
+		t := heap.Pop(&p.late).(*transaction)
+		if t.postponed = false; t.state != placed {
+			p.ready = append(p.ready, t)
+		}
+		t.batch.done()
+	}
+}
+
+// postpone has t tried again when all that ended before it began is placed.
+func (p *placement) postpone(t *transaction) {
+	if !t.postponed {
+		t.postponed = true
+		t.batch.live++
+		heap.Push(&p.late, t)
+	}
+}
+
+// advance moves on to the first in the queue that is not placed.
+func (p *placement) advance() {
+	for p.first < len(p.queue) && p.queue[p.first].state == placed {
+		p.queue[p.first].batch.done()
+		p.queue[p.first] = nil
+		p.first++
+	}
+	if p.first > 1024 && p.first > len(p.queue)/2 {
+		p.queue = p.queue[:copy(p.queue, p.queue[p.first:])]
+		p.first = 0
+	}
+}
+
+// try places a transaction if nothing stands before it that is not placed; else it waits
+// for one such thing.
+func (p *placement) try(t *transaction) {
+	switch {
+	case t.lacking > 0, t.state != ended && !t.reader, t.unknown && !t.demanded:
+		return
+	case p.held(t):
+		p.postpone(t)
+		return
+	}
+	for i := range t.ops {
+		op := &t.ops[i]
+		if !op.write {
+			continue
+		}
+		switch o := &p.objects[op.object]; {
+		case o.version < op.version:
+			p.wait(t, overwriter, version{op.object, op.version})
+			return
+		case o.version > op.version:
+			p.fail("%v and %v made version %d of object %d", t.id, o.writer, op.version+1, op.object)
+			return
+		case o.pins > 0:
+			p.wait(t, overwriter, version{op.object, pinned})
+			return
+		}
+	}
+	p.place(t)
+}
+
+// held says that a transaction had ended before t began, and is not placed or not known yet.
+func (p *placement) held(t *transaction) bool {
+	p.advance()
+	return t.try > p.now || p.first < len(p.queue) && p.queue[p.first] != t && p.queue[p.first].end < t.try
+}
+
+func (p *placement) place(t *transaction) {
+	t.state = placed
+	p.open--
+	if t.unknown {
+		p.unknown++
+	}
+	for i := range t.ops {
+		op := &t.ops[i]
+		o := &p.objects[op.object]
+		if op.write {
+			p.write(t, op, o)
+			continue
+		}
+		if o.reads++; o.writer != 0 {
+			p.dependencies++
+		}
+		if o.pins--; o.pins == 0 && o.waited {
+			p.wake(version{op.object, pinned})
+		}
+	}
+	t.batch.done()
+}
+
+// write makes the next version of an object.
+func (p *placement) write(t *transaction, op *operation, o *object) {
+	if op.seen && (op.value != o.value || op.writer != o.writer) {
+		p.fail("%v read something else than version %d of object %d", t.id, op.version, op.object)
+		return
+	}
+	if p.dependencies += int(o.reads); o.writer != 0 {
+		p.dependencies++
+	}
+	o.reads = 0
+	o.value += op.amount
+	o.writer = t.id
+	o.version++
+	if o.value < p.in.Floor {
+		p.fail("object %d fell to %d", op.object, o.value)
+	}
+	if t.unknown {
+		delete(p.makers, version{op.object, o.version})
+	}
+	if !o.waited {
+		return
+	}
+	made := version{op.object, o.version}
+	for _, w := range p.waiters[made] {
+		if w.op == overwriter {
+			p.ready = append(p.ready, w.t)
+			continue
+		}
+		p.pin(w.t, &w.t.ops[w.op], o)
+		if w.t.lacking--; w.t.lacking == 0 {
+			p.ready = append(p.ready, w.t)
+		}
+	}
+	delete(p.waiters, made)
+}
+
+// pin keeps a version from being overwritten before t, which read it, is placed.
+func (p *placement) pin(t *transaction, op *operation, o *object) {
+	if op.value != o.value || op.writer != o.writer {
+		p.fail("%v read something else than version %d of object %d", t.id, op.version, op.object)
+	}
+	o.pins++
+}
+
+// wait has t tried again when a version is there.
+func (p *placement) wait(t *transaction, op int32, v version) {
+	p.objects[v.object].waited = true
+	p.waiters[v] = append(p.waiters[v], waiter{t, op})
+	if t.demands() {
+		p.demandMaker(v)
+	}
+}
+
+func (p *placement) wake(v version) {
+	for _, w := range p.waiters[v] {
+		p.ready = append(p.ready, w.t)
+	}
+	delete(p.waiters, v)
+}
+
+// agrees compares the ledger with what was placed.
+func (p *placement) agrees(b *books) error {
+	if p.legs != b.legs {
+		return unproved("the ledger does not have what was committed, or has something else")
+	}
+	for _, id := range b.tombstones {
+		if !p.lookedUp[id] {
+			return unproved("the ledger has a tombstone of %v", id)
+		}
+	}
+	return nil
+}
+
+// byTry is a heap: what began first is on top.
+type byTry []*transaction
+
+func (h byTry) Len() int           { return len(h) }
+func (h byTry) Less(i, j int) bool { return h[i].try < h[j].try }
+func (h byTry) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *byTry) Push(x any)        { *h = append(*h, x.(*transaction)) }
+func (h *byTry) Pop() any {
+	old := *h
+	t := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return t
+}
+
+// fingerprint is of a set of legs, in which one may be several times: the sum of their
+// hashes and the sum of the squares of these. Two different sets have the same one with a
+// probability of about 2^-64.
+type fingerprint struct{ sum, squares uint64 }
+
+func (f *fingerprint) add(id history.ID, object uint64, amount int64, version uint64) {
+	h := check.Mix(uint64(id) + 0x9e3779b97f4a7c15)
+	h = check.Mix(h ^ (object<<32 + version))
+	h = check.Mix(h ^ uint64(amount))
+	f.sum += h
+	f.squares += h * h
+}
+
+func (f *fingerprint) join(g fingerprint) { f.sum += g.sum; f.squares += g.squares }

@@ -1,0 +1,292 @@
+package totals
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"stroppy/internal/check/chains"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// parallel is a history of several clients on a database that commits one transaction
+// after another. Each has its effect at a moment between its beginning and its end; a few
+// are of unknown outcome, refused, looked up, or read all accounts.
+func parallel(rng *rand.Rand, accounts, clients, count int) *world {
+	w := newWorld(accounts)
+	type open struct {
+		tx   history.Transaction
+		at   int64
+		work func(tx *history.Transaction)
+	}
+	sequence, free := make([]uint64, clients), make([]int64, clients)
+	var list []open
+	for range count {
+		c := rng.IntN(clients)
+		sequence[c]++
+		o := open{tx: history.Transaction{ID: history.NewID(1, uint64(c), sequence[c]), Outcome: history.Committed, Attempts: 1}}
+		try := free[c] + rng.Int64N(100)
+		o.at = try + rng.Int64N(1000)
+		end := o.at + rng.Int64N(1000)
+		o.tx.Due, o.tx.Sent, o.tx.Try, o.tx.End, free[c] = try, try, try, end, end
+		o.work = w.parallelWork(rng, &o.tx, &o.at)
+		list = append(list, o)
+	}
+	slices.SortFunc(list, func(a, b open) int { return int(a.at - b.at) })
+	for _, o := range list {
+		w.Txns = append(w.Txns, o.tx)
+		o.work(&w.Txns[len(w.Txns)-1])
+	}
+	slices.SortFunc(w.Txns, func(a, b history.Transaction) int { return int(a.End - b.End) })
+	return w
+}
+
+// parallelWork draws what a transaction does at its moment.
+func (w *world) parallelWork(rng *rand.Rand, tx *history.Transaction, at *int64) func(tx *history.Transaction) {
+	accounts := len(w.ObjectRows)
+	order := rng.Perm(accounts)
+	transfer := func(tx *history.Transaction) {
+		for i, n := range order[:2] {
+			w.leg(tx, uint64(n), int64(2*i-1))
+		}
+	}
+	blind := func(tx *history.Transaction) {
+		for i := range tx.Ops {
+			tx.Ops[i] = history.Op{Object: tx.Ops[i].Object, Write: true, Amount: tx.Ops[i].Amount}
+		}
+	}
+	tx.Kind = kindTransfer
+	switch rng.IntN(20) {
+	case 0, 1:
+		tx.Kind = kindInquiry
+		return func(tx *history.Transaction) { w.see(tx, uint64(order[0])); w.see(tx, uint64(order[1])) }
+	case 2:
+		tx.Kind = kindAudit
+		return func(tx *history.Transaction) {
+			for n := range accounts {
+				w.see(tx, uint64(n))
+			}
+		}
+	case 3:
+		tx.Outcome, tx.Reason = history.Rejected, noFunds
+		return func(tx *history.Transaction) {
+			for i, n := range order[:2] {
+				op := w.see(tx, uint64(n))
+				op.Write, op.Amount = true, int64(2*i-1)*1e9
+			}
+		}
+	case 4: // its client gave up before it had its effect
+		tx.Outcome = history.Unknown
+		*at += rng.Int64N(3000)
+		return func(tx *history.Transaction) { transfer(tx); blind(tx) }
+	case 5:
+		tx.LookedUp = true
+		return func(tx *history.Transaction) { transfer(tx); blind(tx) }
+	case 6:
+		tx.Outcome, tx.LookedUp = history.Aborted, true
+		return func(tx *history.Transaction) {
+			tx.Ops = []history.Op{{Object: uint64(order[0]), Write: true, Amount: 1}}
+			w.LedgerRows = append(w.LedgerRows, history.Row{Transaction: tx.ID, Mark: history.Tombstone})
+		}
+	case 7, 8:
+		tx.Kind = kindJoint
+		return func(tx *history.Transaction) { w.see(tx, uint64(order[2])); transfer(tx) }
+	}
+	return transfer
+}
+
+// sameAsExamined fails where a proof and a look at everything disagree, and says whether
+// there was a proof.
+func sameAsExamined(t *testing.T, in AccountsInput, seed uint64) (proved bool) {
+	t.Helper()
+	quick, err := prove(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if quick == nil {
+		return false
+	}
+	whole, err := examine(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(quick, whole) {
+		t.Fatalf("seed %d: proved\n%+v\nexamined\n%+v", seed, quick, whole)
+	}
+	return true
+}
+
+// TestProof: every history of a database that commits one after another is proved, and the
+// results are those of a look at everything.
+func TestProof(t *testing.T) {
+	for seed := range uint64(2000) {
+		rng := rand.New(rand.NewPCG(seed, 21))
+		w := parallel(rng, 3+rng.IntN(20), 1+rng.IntN(12), rng.IntN(80))
+		in := w.input(isolation.StrictSerializable)
+		in.Audited = []uint64{1}
+		if slices.ContainsFunc(w.Txns, func(tx history.Transaction) bool { return tx.Kind == kindAudit }) == false {
+			in.Audited = nil
+		}
+		if !sameAsExamined(t, in, seed) {
+			t.Fatalf("seed %d: no proof was found: %v", seed, unproved(t, w))
+		}
+	}
+}
+
+// TestNoFalseProof: nothing is proved of which a look at everything finds that it is not so,
+// whatever is changed in a healthy history or its end state.
+func TestNoFalseProof(t *testing.T) {
+	proved, refused := 0, 0
+	for seed := range uint64(6000) {
+		rng := rand.New(rand.NewPCG(seed, 22))
+		w := parallel(rng, 3+rng.IntN(6), 1+rng.IntN(6), 4+rng.IntN(20))
+		bend(rng, w)
+		in := w.input(isolation.StrictSerializable)
+		if sameAsExamined(t, in, seed) {
+			proved++
+		} else {
+			refused++
+		}
+	}
+	if refused < 4000 || proved < 100 {
+		t.Errorf("%d were proved and %d not: too few of one kind to prove anything", proved, refused)
+	}
+}
+
+// bend changes one thing.
+func bend(rng *rand.Rand, w *world) {
+	tx := &w.Txns[rng.IntN(len(w.Txns))]
+	switch n := rng.IntN(12); {
+	case n == 0 && len(w.LedgerRows) > 0:
+		i := rng.IntN(len(w.LedgerRows))
+		w.LedgerRows = slices.Delete(w.LedgerRows, i, i+1)
+	case n == 1 && len(w.LedgerRows) > 0:
+		w.LedgerRows = append(w.LedgerRows, w.LedgerRows[rng.IntN(len(w.LedgerRows))])
+	case n == 2 && len(w.LedgerRows) > 0:
+		r := &w.LedgerRows[rng.IntN(len(w.LedgerRows))]
+		switch rng.IntN(4) {
+		case 0:
+			r.Amount++
+		case 1:
+			r.Version++
+		case 2:
+			r.Object = (r.Object + 1) % uint64(len(w.ObjectRows))
+		case 3:
+			r.Transaction++
+		}
+	case n == 3:
+		a := &w.ObjectRows[rng.IntN(len(w.ObjectRows))]
+		switch rng.IntN(3) {
+		case 0:
+			a.Value++
+		case 1:
+			a.Version++
+		case 2:
+			a.Writer++
+		}
+	case n == 4:
+		tx.Outcome = history.Outcome(rng.IntN(4))
+	case n == 5: // real time
+		tx.Try += 1500
+		tx.End += 1500
+		for i := range w.Txns {
+			if other := &w.Txns[i]; other.ID.Client() == tx.ID.Client() && other.ID > tx.ID {
+				other.Try += 1500
+				other.End += 1500
+			}
+		}
+	case n == 6:
+		i := rng.IntN(len(w.Txns))
+		w.Txns = slices.Delete(w.Txns, i, i+1)
+	default:
+		if len(tx.Ops) == 0 {
+			return
+		}
+		op := &tx.Ops[rng.IntN(len(tx.Ops))]
+		switch n {
+		case 7:
+			op.Value++
+		case 8:
+			op.Version = uint64(max(0, int(op.Version)-1+2*rng.IntN(2)))
+		case 9:
+			op.Writer = w.Txns[rng.IntN(len(w.Txns))].ID
+		case 10:
+			op.Amount++
+		case 11: // as it was before
+			for i := range w.Txns {
+				for _, other := range w.Txns[i].Ops {
+					if other.Object == op.Object && other.Observed && other.Version < op.Version {
+						op.Version, op.Value, op.Writer = other.Version, other.Value, other.Writer
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestProofOracle: of histories of a store whose reads may be old, exactly those are proved
+// that the definition calls strictly serializable.
+func TestProofOracle(t *testing.T) {
+	var counts [2]int
+	for seed := range uint64(4000) {
+		rng := rand.New(rand.NewPCG(seed, 23))
+		w := weak(rng, 3+rng.IntN(3), 2+rng.IntN(6))
+		for i := range w.Txns { // each by a client of its own
+			own := history.NewID(1, uint64(i)+1, 1)
+			rename(w, w.Txns[i].ID, own)
+		}
+		results, err := prove(t.Context(), w.input(isolation.StrictSerializable))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := possible(w, true)
+		if results == nil && want {
+			t.Logf("seed %d: %v", seed, unproved(t, w))
+		}
+		if got := results != nil; got != want {
+			t.Fatalf("seed %d: proved %v, the oracle says %v", seed, got, want)
+		}
+		if want {
+			counts[1]++
+		} else {
+			counts[0]++
+		}
+	}
+	if counts[0] < 200 || counts[1] < 200 {
+		t.Errorf("%v are too few of one kind", counts)
+	}
+}
+
+// rename gives a transaction another id.
+func rename(w *world, id, own history.ID) {
+	for i := range w.Txns {
+		if w.Txns[i].ID == id {
+			w.Txns[i].ID = own
+		}
+		for j := range w.Txns[i].Ops {
+			if op := &w.Txns[i].Ops[j]; op.Writer == id {
+				op.Writer = own
+			}
+		}
+	}
+	for i := range w.LedgerRows {
+		if w.LedgerRows[i].Transaction == id {
+			w.LedgerRows[i].Transaction = own
+		}
+	}
+	for i := range w.ObjectRows {
+		if w.ObjectRows[i].Writer == id {
+			w.ObjectRows[i].Writer = own
+		}
+	}
+}
+
+// unproved is why a history was not proved.
+func unproved(t *testing.T, w *world) error {
+	in := w.input(isolation.StrictSerializable)
+	b := newAccounts(t.Context(), in, 0)
+	_, err := chains.Prove(t.Context(), chains.Input{Objects: in.Accounts, Opening: in.Opening, History: &w.History, End: &w.End, Look: b.lookAnew})
+	return err
+}

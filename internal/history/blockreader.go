@@ -59,18 +59,23 @@ func newSource(doing, path string, r io.ReaderAt, size int64, want contents) (*b
 	if err := s.open(want); err != nil {
 		return nil, err
 	}
-	if tail := make([]byte, footerSize); size-s.first >= footerSize {
-		err := s.read(tail, size-footerSize)
-		if err != nil {
-			return nil, err
-		}
-		if s.footer, s.complete = parseFooter(tail); !s.complete {
-			if s.added, err = s.appended(); err != nil {
-				return nil, err
-			}
-		}
+	return s, s.readFooter()
+}
+
+// readFooter looks for the footer, which a file that is still being written has not.
+func (s *blockSource) readFooter() error {
+	if s.size-s.first < footerSize {
+		return nil
 	}
-	return s, nil
+	tail := make([]byte, footerSize)
+	err := s.read(tail, s.size-footerSize)
+	if err != nil {
+		return err
+	}
+	if s.footer, s.complete = parseFooter(tail); !s.complete {
+		s.added, err = s.appended()
+	}
+	return err
 }
 
 // mostAppended is how far from the end of a file its footer is looked for.
@@ -218,14 +223,14 @@ func (s *blockSource) end() place {
 	if s.complete {
 		return atFooter
 	}
-	p, _, _ := s.walk(func(blockRead) error { return nil })
+	p, _, _ := s.walk(s.first, func(blockRead) error { return nil })
 	return p
 }
 
-// walk hands over every whole block without its payload, until the first error, and
-// says how and where the walk ended.
-func (s *blockSource) walk(do func(b blockRead) error) (p place, offset int64, err error) {
-	for offset = s.first; ; {
+// walk hands over every whole block from the given one on without its payload, until the
+// first error, and says how and where the walk ended.
+func (s *blockSource) walk(from int64, do func(b blockRead) error) (p place, offset int64, err error) {
+	for offset = from; ; {
 		p, h, err := s.at(offset)
 		if err == nil && p == atBlock {
 			err = do(blockRead{head: h, offset: offset})
@@ -261,8 +266,7 @@ var errEnough = errors.New("the reader has enough")
 // hold what its footer says.
 func (s *blockSource) each(do func(b blockRead) error) (offset int64, err error) {
 	var payload []byte
-	seen := startSums(s.preamble)
-	p, offset, err := s.walk(func(b blockRead) error {
+	return s.heads(func(b blockRead) error {
 		if int(b.Length) > cap(payload) {
 			payload = make([]byte, b.Length)
 		}
@@ -270,14 +274,30 @@ func (s *blockSource) each(do func(b blockRead) error) (offset int64, err error)
 		if err := s.readPayload(b); err != nil {
 			return err
 		}
+		return do(b)
+	})
+}
+
+// heads is each without the payloads.
+func (s *blockSource) heads(do func(b blockRead) error) (offset int64, err error) {
+	seen := startSums(s.preamble)
+	p, offset, err := s.walk(s.first, func(b blockRead) error {
 		seen.add(b.Check, b.Records)
 		return do(b)
 	})
-	if err == nil && p == atFooter && seen != s.footer {
-		err = s.damaged(offset, fmt.Sprintf("it holds %d records in %d blocks, and not the %d records in %d blocks that were written",
-			seen.Records, seen.Blocks, s.footer.Records, s.footer.Blocks))
+	if err == nil && p == atFooter {
+		err = s.holds(seen, offset)
 	}
 	return offset, err
+}
+
+// holds compares the blocks of a complete file with its footer, which stands at offset.
+func (s *blockSource) holds(seen sums, offset int64) error {
+	if seen == s.footer {
+		return nil
+	}
+	return s.damaged(offset, fmt.Sprintf("it holds %d records in %d blocks, and not the %d records in %d blocks that were written",
+		seen.Records, seen.Blocks, s.footer.Records, s.footer.Blocks))
 }
 
 // records has every record of a block taken from its payload, until take returns false.
@@ -285,13 +305,21 @@ func (s *blockSource) records(b blockRead, take func(d *decoder, record int) boo
 	d := decoder{b: b.payload}
 	for i := range int(b.Records) {
 		if more := take(&d, i); d.bad {
-			return s.damaged(b.offset, fmt.Sprintf("record %d of the block's %d cannot be understood", i, b.Records))
+			return s.senseless(b.offset, i, b.Records)
 		} else if !more {
 			return errEnough
 		}
 	}
 	if d.left() > 0 {
-		return s.damaged(b.offset, fmt.Sprintf("the block holds more than its %d records", b.Records))
+		return s.overfull(b.offset, b.Records)
 	}
 	return nil
+}
+
+func (s *blockSource) senseless(offset int64, record int, records uint32) error {
+	return s.damaged(offset, fmt.Sprintf("record %d of the block's %d cannot be understood", record, records))
+}
+
+func (s *blockSource) overfull(offset int64, records uint32) error {
+	return s.damaged(offset, fmt.Sprintf("the block holds more than its %d records", records))
 }

@@ -178,31 +178,35 @@ func (d *decoder) byte() byte {
 }
 
 // unsigned takes a varint.
-func (d *decoder) unsigned() (v uint64) {
-	b, i := d.b, d.i
-	for shift := uint(0); i < len(b) && shift < 64; shift += 7 {
-		c := b[i]
-		i++
-		v |= uint64(c&0x7f) << (shift & 63)
-		if c < 0x80 {
-			if shift == 63 && c > 1 {
-				break // beyond 64 bits
-			}
-			d.i = i
-			return v
-		}
+func (d *decoder) unsigned() uint64 {
+	v, i := varint(d.b, d.i)
+	if i > len(d.b) {
+		return d.fail()
 	}
-	return d.fail()
+	d.i = i
+	return v
 }
 
 func (d *decoder) signed() int64 { return unzigzag(d.unsigned()) }
 
 func (d *decoder) id(base ID) ID {
-	run := d.unsigned()
-	if run == 0 {
-		return 0
+	id, i := takeID(d.b, d.i, base)
+	if i > len(d.b) {
+		return ID(d.fail())
 	}
-	return NewID(base.Run()+uint64(unzigzag(run-1)), d.unsigned(), base.Sequence()+uint64(d.signed()))
+	d.i = i
+	return id
+}
+
+// takeID takes an ID as varint takes a number.
+func takeID(b []byte, i int, base ID) (ID, int) {
+	run, i := short(b, i)
+	if run == 0 {
+		return 0, i
+	}
+	client, i := short(b, i)
+	sequence, i := varint(b, i)
+	return NewID(base.Run()+uint64(unzigzag(run-1)), client, base.Sequence()+uint64(unzigzag(sequence))), i
 }
 
 // text takes a length and so many bytes.
@@ -218,39 +222,65 @@ func (d *decoder) text() string {
 // transaction takes one transaction into tx, reusing its Ops.
 func (d *decoder) transaction(tx *Transaction, c *context) {
 	d.kind(tx)
-	tx.ID = c.id + 1 + ID(d.signed())
-	tx.Sent = c.end + d.signed()
-	tx.Due = tx.Sent - d.signed()
-	tx.Try = tx.Sent + d.signed()
-	tx.End = tx.Try + d.signed()
-	n := d.unsigned()
-	if n > uint64(d.left()/minOp) {
+	b, i := d.b, d.i
+	id, i := short(b, i)
+	sent, i := varint(b, i)
+	due, i := short(b, i)
+	try, i := short(b, i)
+	end, i := varint(b, i)
+	n, i := short(b, i)
+	if i > len(b) || n > uint64((len(b)-i)/minOp) {
 		d.fail()
-		n = 0
+		return
 	}
+	tx.ID = c.id + 1 + ID(unzigzag(id))
+	tx.Sent = c.end + unzigzag(sent)
+	tx.Due = tx.Sent - unzigzag(due)
+	tx.Try = tx.Sent + unzigzag(try)
+	tx.End = tx.Try + unzigzag(end)
 	c.id, c.end = tx.ID, tx.End
-	tx.Ops = tx.Ops[:0]
-	var object uint64
+	if d.i = d.ops(tx, i, int(n)); d.i > len(b) {
+		d.fail()
+	}
+}
+
+// ops takes n operations from i on, and returns the place behind them as varint does.
+func (d *decoder) ops(tx *Transaction, i, n int) int {
+	b, ops := d.b, tx.Ops[:0]
+	var object, v uint64
 	var balance, sum int64
 	for range n {
-		flags := d.byte()
-		object += uint64(d.signed())
-		op := Op{Object: object, Write: flags&opWrite != 0, Observed: flags&opObserved != 0, State: State(flags >> opState)}
+		if i >= len(b) {
+			i = len(b) + 1
+			break
+		}
+		if len(ops) == cap(ops) {
+			ops = slices.Grow(ops, 1)
+		}
+		ops = ops[:len(ops)+1]
+		op := &ops[len(ops)-1]
+		flags := b[i]
+		v, i = varint(b, i+1)
+		object += uint64(unzigzag(v))
+		*op = Op{Object: object, Write: flags&opWrite != 0, Observed: flags&opObserved != 0, State: State(flags >> opState)}
 		switch {
 		case flags&opAmount != 0:
-			op.Amount = d.signed()
+			v, i = varint(b, i)
+			op.Amount = unzigzag(v)
 		case flags&opBalances != 0:
 			op.Amount = -sum
 		}
 		sum += op.Amount
 		if flags&opValues != 0 {
-			op.Version = d.unsigned()
-			balance += d.signed()
+			op.Version, i = varint(b, i)
+			v, i = varint(b, i)
+			balance += unzigzag(v)
 			op.Value = balance
-			op.Writer = d.id(tx.ID)
+			op.Writer, i = takeID(b, i, tx.ID)
 		}
-		tx.Ops = append(tx.Ops, op)
 	}
+	tx.Ops = ops
+	return i
 }
 
 // unsigned32 fails on what has more than 32 bits.

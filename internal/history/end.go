@@ -353,7 +353,7 @@ func rows[T any](s *blockSource, take func(*decoder, T) T) iter.Seq2[T, error] {
 
 // readUnexpected reads only those of the objects' blocks that have unexpected rows.
 func (e *End) readUnexpected() error {
-	_, _, err := e.objects.walk(func(b blockRead) error {
+	_, _, err := e.objects.walk(e.objects.first, func(b blockRead) error {
 		if b.Client != unexpectedBlock {
 			return nil
 		}

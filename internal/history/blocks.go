@@ -1,0 +1,237 @@
+package history
+
+import (
+	"iter"
+	"path/filepath"
+	"sync"
+)
+
+// Block is one block of a file as its head describes it. It can be read without the
+// others, by any goroutine.
+type Block struct {
+	Client  uint32 // whose transactions a history's block holds
+	Records uint32
+	Length  uint32 // of the payload, in bytes
+	Offset  int64  // of the block in the file, in bytes
+
+	sum uint32 // of the payload
+}
+
+func (b blockRead) block() Block {
+	return Block{Client: b.Client, Records: b.Records, Length: b.Length, Offset: b.offset, sum: b.Sum}
+}
+
+// Blocks yields every whole block in the order of the file, and reads their heads alone.
+// At the first damage of a head, and where the file does not hold what its footer says,
+// it yields an error and ends. Damage within a block shows when the block is read.
+func (r *Reader) Blocks() iter.Seq2[Block, error] { return r.source.blocks }
+
+func (s *blockSource) blocks(yield func(Block, error) bool) {
+	_, err := s.heads(func(b blockRead) error {
+		if !yield(b.block(), nil) {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && err != errEnough {
+		yield(Block{}, err)
+	}
+}
+
+// payload reads one block into buffer, which grows as needed, and verifies it.
+func (s *blockSource) payload(b Block, buffer []byte) ([]byte, error) {
+	if int(b.Length) > cap(buffer) {
+		buffer = make([]byte, b.Length)
+	}
+	read := blockRead{head: head{Length: b.Length, Sum: b.sum}, offset: b.Offset, payload: buffer[:b.Length]}
+	return read.payload, s.readPayload(read)
+}
+
+// Cursor reads the transactions of one block after another. One goroutine uses it at a
+// time; several may each have one on the same file. It allocates nothing once its buffers
+// have grown to the largest block and the largest transaction.
+type Cursor struct {
+	Transaction Transaction // the one that Next read; Next uses it and its Ops again
+	Block       Block       // that is being read
+	Record      int         // of Transaction within Block, from 0
+
+	source  *blockSource
+	buffer  []byte
+	decoder decoder
+	context context
+	err     error
+}
+
+// Cursor returns a new one, which stands in no block.
+func (r *Reader) Cursor() *Cursor { return &Cursor{source: r.source} }
+
+// Open makes the cursor stand before the first transaction of b. A block that is damaged
+// has none, and Err then says so.
+func (c *Cursor) Open(b Block) {
+	c.Block, c.Record, c.context = b, -1, context{}
+	c.buffer, c.err = c.source.payload(b, c.buffer)
+	c.decoder = decoder{b: c.buffer}
+	if c.err != nil {
+		c.Block.Records = 0
+	}
+}
+
+// Next reads the next transaction of the block. It is false at the end of the block and
+// at the first damage in it.
+func (c *Cursor) Next() bool {
+	if c.Record+1 >= int(c.Block.Records) {
+		if c.err == nil && c.decoder.left() > 0 {
+			c.err = c.source.overfull(c.Block.Offset, c.Block.Records)
+		}
+		return false
+	}
+	if c.err != nil {
+		return false
+	}
+	c.Record++
+	c.decoder.transaction(&c.Transaction, &c.context)
+	if c.decoder.bad {
+		c.err = c.source.senseless(c.Block.Offset, c.Record, c.Block.Records)
+		return false
+	}
+	return true
+}
+
+// Err returns the damage that ended the block's transactions too early.
+func (c *Cursor) Err() error { return c.err }
+
+// Ref says where Transaction is recorded.
+func (c *Cursor) Ref() Ref {
+	return Ref{File: filepath.ToSlash(filepath.Join(folder, transactionsFile)), Offset: c.Block.Offset, Record: c.Record}
+}
+
+// EachBlock has every block of the history read by one of so many workers: do is called
+// with the worker's number, from 0, and its cursor, opened, and takes what it wants of the
+// block with Next. Blocks are dealt in the order of the file, and are done in any.
+//
+// The error is the first one in the order of the file, of the file's damage and of what do
+// returned alike. Of the blocks before it all were done, of those behind it some.
+func (r *Reader) EachBlock(workers int, do func(worker int, c *Cursor) error) error {
+	return r.each(r.Blocks(), workers, do)
+}
+
+func (r *Reader) each(blocks iter.Seq2[Block, error], workers int, do func(worker int, c *Cursor) error) error {
+	cursors := make([]*Cursor, workers)
+	return deal(blocks, workers, func(worker int, b Block) error {
+		c := cursors[worker]
+		if c == nil {
+			c = r.Cursor()
+			cursors[worker] = c
+		}
+		c.Open(b)
+		if c.err != nil {
+			return c.err
+		}
+		if err := do(worker, c); err != nil {
+			return err
+		}
+		return c.err
+	})
+}
+
+// deal hands the blocks to the workers in the order of the file, until the first error
+// and never one that stands behind an error known by then. Its own error is the one
+// that stands first in the file.
+func deal(blocks iter.Seq2[Block, error], workers int, do func(worker int, b Block) error) error {
+	next, stop := iter.Pull2(blocks)
+	defer stop()
+	var (
+		lock  sync.Mutex
+		ended bool
+		first error
+		at    int64
+		wait  sync.WaitGroup
+	)
+	take := func() (b Block, ok bool) {
+		lock.Lock()
+		defer lock.Unlock()
+		if ended {
+			return b, false
+		}
+		b, err, ok := next()
+		if err != nil && first == nil { // it stands behind all blocks
+			first, at = err, 1<<63-1
+		}
+		ended = !ok || err != nil
+		return b, !ended
+	}
+	fail := func(b Block, err error) {
+		lock.Lock()
+		defer lock.Unlock()
+		if ended = true; first == nil || b.Offset < at {
+			first, at = err, b.Offset
+		}
+	}
+	for worker := range workers {
+		wait.Go(func() {
+			for b, ok := take(); ok; b, ok = take() {
+				if err := do(worker, b); err != nil {
+					fail(b, err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	return first
+}
+
+// batch is how many rows of an end state are handed over together: what stays in a
+// processor's nearest cache.
+const batch = 256
+
+// EachObject has every object read by one of so many workers: do is called with the
+// worker's number, from 0, and some objects, which are valid until it returns. The error
+// is as EachBlock's.
+func (e *End) EachObject(workers int, do func(worker int, objects []Object) error) error {
+	return eachRow(e.objects, workers, (*decoder).object, do)
+}
+
+// EachRow has every row of the ledger read likewise.
+func (e *End) EachRow(workers int, do func(worker int, rows []Row) error) error {
+	return eachRow(e.legs, workers, (*decoder).leg, do)
+}
+
+func eachRow[T any](s *blockSource, workers int, take func(*decoder, T) T, do func(worker int, rows []T) error) error {
+	type scratch struct {
+		buffer []byte
+		rows   []T
+	}
+	scratches := make([]scratch, workers)
+	return deal(s.blocks, workers, func(worker int, b Block) (err error) {
+		if b.Client != rowBlock {
+			return nil
+		}
+		own := &scratches[worker]
+		if own.rows == nil {
+			own.rows = make([]T, 0, batch)
+		}
+		if own.buffer, err = s.payload(b, own.buffer); err != nil {
+			return err
+		}
+		rows := own.rows
+		var row T
+		var refused error
+		err = s.records(blockRead{head: head{Records: b.Records}, offset: b.Offset, payload: own.buffer}, func(d *decoder, i int) bool {
+			if row = take(d, row); d.bad {
+				return true
+			}
+			if rows = append(rows, row); len(rows) == batch {
+				refused = do(worker, rows)
+				rows = rows[:0]
+			}
+			return refused == nil
+		})
+		if refused == nil && len(rows) > 0 {
+			refused = do(worker, rows)
+		}
+		if refused != nil {
+			return refused
+		}
+		return err
+	})
+}

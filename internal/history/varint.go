@@ -1,0 +1,51 @@
+package history
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// varint returns the varint at i of b and the place behind it. Where there is none, or
+// one of more than 64 bits, it returns 0 and a place beyond b's end; from such a place it
+// does so again, so that several may be taken before one look at the place.
+//
+// Eight bytes are taken at once, and no branch depends on how many belong to the number.
+func varint(b []byte, i int) (uint64, int) {
+	if len(b)-i < 8 {
+		return slowVarint(b, i)
+	}
+	x := binary.LittleEndian.Uint64(b[i:])
+	last := ^x & 0x8080808080808080 // the top bit of each byte that ends a number
+	if last == 0 {
+		return slowVarint(b, i)
+	}
+	next := i + bits.TrailingZeros64(last)>>3 + 1
+	x &= last ^ (last - 1) // the bytes up to the first of those
+	x = x&0x007f007f007f007f | x&0x7f007f007f007f00>>1
+	x = x&0x00003fff00003fff | x&0x3fff00003fff0000>>2
+	return x&0x0fffffff | x&0x0fffffff00000000>>4, next
+}
+
+// slowVarint does the same byte by byte.
+func slowVarint(b []byte, i int) (v uint64, next int) {
+	for shift := uint(0); i < len(b) && shift < 64; shift += 7 {
+		c := b[i]
+		i++
+		v |= uint64(c&0x7f) << (shift & 63)
+		if c < 0x80 {
+			if shift == 63 && c > 1 {
+				break // beyond 64 bits
+			}
+			return v, i
+		}
+	}
+	return 0, len(b) + 1
+}
+
+// short does the same too, and faster where one byte is the rule.
+func short(b []byte, i int) (uint64, int) {
+	if i < len(b) && b[i] < 0x80 {
+		return uint64(b[i]), i + 1
+	}
+	return varint(b, i)
+}

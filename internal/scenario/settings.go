@@ -1,9 +1,9 @@
 package scenario
 
 import (
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"stroppy/internal/isolation"
 	"stroppy/internal/pace"
@@ -91,7 +91,7 @@ func (s *Scenario) general() []setting.Setting {
 func parseLevel(text string) (isolation.Level, error) {
 	level, err := isolation.Parse(text)
 	if err != nil {
-		err = errors.New("it must be read-uncommitted, read-committed, snapshot-isolation, serializable or strict-serializable")
+		err = fmt.Errorf("it must be one of %s", strings.Trim(fmt.Sprint(isolation.Levels()), "[]"))
 	}
 	return level, err
 }

@@ -75,9 +75,9 @@ func (w writer) String() string {
 func (k *checker) results(problem error) []check.Result {
 	// The verdict counts what the claim forbids, and where nobody knows what is claimed,
 	// what serializable forbids.
-	strict := k.in.Expect >= isolation.StrictSerializable
+	strict := k.in.Expect == isolation.StrictSerializable
 	promised := func(level isolation.Level) bool {
-		return k.in.Expect >= level || k.in.Expect == isolation.Unknown
+		return k.in.Expect.Includes(level) || k.in.Expect == isolation.Unknown
 	}
 	only := func(weak, other kind) bool { return k.found[weak].Count > 0 && k.found[other].Count == 0 }
 	updates, scans := "No transaction both read and wrote a record.", "No scan was made."

@@ -109,10 +109,10 @@ func (b *balances) tornAudits() []history.ID {
 func (o *order) serializable(claim isolation.Level) check.Result {
 	r := check.Result{Name: check.Serializable, Required: true, Anomalies: o.anomalies}
 	if len(o.anomalies) > 0 {
-		r.Required = claim >= isolation.Serializable || claim == isolation.Unknown
+		r.Required = claim.Includes(isolation.Serializable) || claim == isolation.Unknown
 	}
 	for _, a := range o.anomalies {
-		r.Required = r.Required || a.Forbidden <= claim
+		r.Required = r.Required || claim.Includes(a.Forbidden)
 	}
 	applied, dependencies := 0, len(o.b.edges.To)
 	for i := range o.b.Txns.List {
@@ -128,7 +128,7 @@ func (o *order) serializable(claim isolation.Level) check.Result {
 }
 
 func (o *order) strict(claim isolation.Level) check.Result {
-	r := check.Result{Name: check.Strict, Required: claim >= isolation.StrictSerializable, Anomalies: o.realtime}
+	r := check.Result{Name: check.Strict, Required: claim == isolation.StrictSerializable, Anomalies: o.realtime}
 	found, why := sentences(o.realtime), o.undecided
 	if len(o.anomalies) > 0 {
 		found = sentences(o.anomalies)

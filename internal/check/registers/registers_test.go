@@ -360,12 +360,12 @@ func TestKVRequired(t *testing.T) {
 		{"an acknowledged write that is gone", check.Durable, isolation.ReadUncommitted},
 		{"a write that was refused and is there", check.NoGhost, isolation.ReadUncommitted},
 	} {
-		for level := isolation.ReadUncommitted; level <= isolation.StrictSerializable; level++ {
+		for _, level := range isolation.Levels() {
 			s := busyStore()
 			bend[c.lie](s)
 			in := s.input()
 			in.Expect = level
-			if r := checkKV(t, in)[c.check]; r.Status != check.Invalid || r.Required != (level >= c.from) {
+			if r := checkKV(t, in)[c.check]; r.Status != check.Invalid || r.Required != level.Includes(c.from) {
 				t.Errorf("%s at %v: %s is %v, required %v", c.lie, level, c.check, r.Status, r.Required)
 			}
 		}

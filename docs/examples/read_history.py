@@ -16,7 +16,7 @@ import struct
 import sys
 
 MAGIC = b"stroppy\x1a"
-FORMAT = 3
+FORMATS = (3, 4)  # format 3 has no elements
 TRANSACTIONS, ACCOUNTS, LEDGER = 1, 2, 3
 OUTCOMES = ["unknown", "committed", "rejected", "aborted"]
 MASK = (1 << 64) - 1
@@ -95,8 +95,8 @@ class File:
         if self.data[:8] != MAGIC or len(self.data) < 24:
             raise ValueError(f"{path}: no file of Stroppy's")
         version, kind, length, checksum = struct.unpack_from("<IIII", self.data, 8)
-        if version != FORMAT:
-            raise ValueError(f"{path}: format {version}, and this reads format {FORMAT}")
+        if version not in FORMATS:
+            raise ValueError(f"{path}: format {version}, and this reads formats {FORMATS}")
         text = self.data[24:24 + length]
         if crc32c(self.data[:20] + text) != checksum or kind != contents:
             raise ValueError(f"{path}: its description is damaged, or another file's")
@@ -134,14 +134,14 @@ class File:
 
 def transactions(file):
     for _, n, p in file.blocks():
-        last, end = 0, 0
+        last, end, lists = 0, 0, {}
         for _ in range(n):
-            tx = transaction(p, last, end)
+            tx = transaction(p, last, end, lists)
             last, end = tx["number"], tx["end"]
             yield tx
 
 
-def transaction(p, last, end):
+def transaction(p, last, end, lists):
     first, more = p.byte(), 0
     kind, outcome, reason, attempts, limit = first & 15, first >> 4 & 7, 0, 1, 0
     if first & 0x80:
@@ -172,9 +172,39 @@ def transaction(p, last, end):
             balance = op["balance"] = signed(balance + p.s())
             op["last"] = p.id(parts(number))
         ops.append(op)
+    loose = elements(p, ops, lists) if more & 64 else []
     return {"number": number, "id": parts(number), "kind": kind, "outcome": OUTCOMES[outcome], "reason": reason,
             "looked_up": bool(more & 1), "warmup": bool(more & 2), "attempts": attempts, "limit": limit,
-            "due": due, "sent": sent, "try": tried, "end": end, "ops": ops}
+            "due": due, "sent": sent, "try": tried, "end": end, "ops": ops, "loose": loose}
+
+
+def elements(p, ops, lists):
+    """Gives each operation that read a list its elements, and returns what is left over.
+
+    lists holds what the block's records have read last of the lists that are remembered."""
+    left, last = p.u(), 0
+
+    def take(n):
+        nonlocal last
+        taken = []
+        for _ in range(n):
+            last = last + p.s() & MASK
+            taken.append(last)
+        return taken
+
+    for op in ops:
+        n = min(op["balance"], left)
+        if op["write"] or not op["observed"] or n <= 0:
+            continue
+        known = lists.get(op["object"] % 64)
+        before = known[1] if known and known[0] == op["object"] else []
+        same = before[:p.u()]
+        if same:
+            last = same[-1]
+        op["elements"] = same + take(n - len(same))
+        lists[op["object"] % 64] = op["object"], op["elements"][:32]
+        left -= n
+    return take(left)
 
 
 def objects(file, unexpected):
@@ -225,14 +255,17 @@ def summary(directory):
     recorded = File(os.path.join(folder, "transactions.bin"), TRANSACTIONS)
     header = recorded.header
     names = {k["number"]: k["name"] for k in header.get("kinds", [])}
-    counts, operations, amounts = collections.Counter(), 0, 0
+    counts, operations, amounts, read, read_sum = collections.Counter(), 0, 0, 0, 0
     for tx in transactions(recorded):
         counts[names.get(tx["kind"], str(tx["kind"])) + " " + tx["outcome"]] += 1
         operations += len(tx["ops"])
+        for listed in [op.get("elements", []) for op in tx["ops"]] + [tx["loose"]]:
+            read, read_sum = read + len(listed), read_sum + sum(listed) & MASK
         if tx["outcome"] == "committed":
             amounts += sum(op["amount"] for op in tx["ops"] if op["write"])
     result = {"workload": header["workload"], "run": header["run"], "complete": recorded.complete,
-              "transactions": dict(counts), "operations": operations, "amounts": amounts}
+              "transactions": dict(counts), "operations": operations, "amounts": amounts,
+              "elements": read, "element_sum": read_sum}
     path = os.path.join(folder, "end-objects.bin")
     if not os.path.exists(path):
         return result

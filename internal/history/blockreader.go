@@ -109,7 +109,7 @@ func (s *blockSource) open(want contents) error {
 		switch v := binary.LittleEndian.Uint32(start[8:]); {
 		case v > formatVersion:
 			return fmt.Errorf("%s in %s: it is in format %d and this Stroppy knows formats up to %d: use a newer Stroppy", s.doing, s.path, v, formatVersion)
-		case v < formatVersion:
+		case v < oldestVersion:
 			return fmt.Errorf("%s in %s: it is in format %d, which this Stroppy does not read: use the Stroppy that recorded it", s.doing, s.path, v)
 		}
 	}

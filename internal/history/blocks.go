@@ -51,7 +51,7 @@ func (s *blockSource) payload(b Block, buffer []byte) ([]byte, error) {
 // time; several may each have one on the same file. It allocates nothing once its buffers
 // have grown to the largest block and the largest transaction.
 type Cursor struct {
-	Transaction Transaction // the one that Next read; Next uses it and its Ops again
+	Transaction Transaction // the one that Next read; Next uses it, its Ops and its Elements again
 	Block       Block       // that is being read
 	Record      int         // of Transaction within Block, from 0
 
@@ -68,7 +68,8 @@ func (r *Reader) Cursor() *Cursor { return &Cursor{source: r.source} }
 // Open makes the cursor stand before the first transaction of b. A block that is damaged
 // has none, and Err then says so.
 func (c *Cursor) Open(b Block) {
-	c.Block, c.Record, c.context = b, -1, context{}
+	c.Block, c.Record = b, -1
+	c.context.startBlock()
 	c.buffer, c.err = c.source.payload(b, c.buffer)
 	c.decoder = decoder{b: c.buffer}
 	if c.err != nil {

@@ -18,6 +18,7 @@ const (
 	moreAttempts = 0x08 // a varint follows; else 1
 	moreEscape   = 0x10 // kind and outcome follow as one byte each
 	moreLimit    = 0x20 // a varint follows; else 0
+	moreElements = 0x40 // they follow the operations; else there are none
 )
 
 // Bits of an operation's first byte.
@@ -33,7 +34,7 @@ const (
 // The most bytes that a transaction without operations, and one operation, can
 // take; the least bytes of a transaction and of an operation.
 const (
-	maxRecord = 2 + 3 + 2*5 + 10 + 4*10 + 10
+	maxRecord = 2 + 3 + 2*5 + 10 + 4*10 + 10 + 10
 	maxOp     = 1 + 5*10 + 3
 	minRecord = 7
 	minOp     = 2
@@ -42,8 +43,9 @@ const (
 // context is what records are written relative to. Each block starts with the
 // zero context, so that it can be read alone.
 type context struct {
-	id  ID
-	end int64
+	id   ID
+	end  int64
+	read *readLists // nil until a record has elements
 }
 
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
@@ -108,6 +110,11 @@ func appendTransaction(b []byte, tx *Transaction, c *context) []byte {
 			i = putID(b, i, op.Writer, tx.ID)
 		}
 	}
+	if len(tx.Elements) > 0 {
+		b = slices.Grow(b[:i], 10+maxElement*len(tx.Elements))
+		b = b[:cap(b)]
+		i = putElements(b, i, tx, c)
+	}
 	return b[:i]
 }
 
@@ -129,7 +136,8 @@ func bit(set bool, flag byte) byte {
 // putKind writes everything of tx that is neither id, time nor operation.
 func putKind(b []byte, i int, tx *Transaction) int {
 	second := bit(tx.LookedUp, moreLookedUp) | bit(tx.Warmup, moreWarmup) | bit(tx.Reason != 0, moreReason) |
-		bit(tx.Attempts != 1, moreAttempts) | bit(tx.Kind > kindMask || tx.Outcome > outcomeMask, moreEscape) | bit(tx.Limit != 0, moreLimit)
+		bit(tx.Attempts != 1, moreAttempts) | bit(tx.Kind > kindMask || tx.Outcome > outcomeMask, moreEscape) |
+		bit(tx.Limit != 0, moreLimit) | bit(len(tx.Elements) > 0, moreElements)
 	b[i] = byte(tx.Kind)&kindMask | byte(tx.Outcome)&outcomeMask<<outcomeShift
 	if second == 0 {
 		return i + 1
@@ -219,9 +227,9 @@ func (d *decoder) text() string {
 	return string(d.b[d.i-int(n) : d.i])
 }
 
-// transaction takes one transaction into tx, reusing its Ops.
+// transaction takes one transaction into tx, reusing its Ops and Elements.
 func (d *decoder) transaction(tx *Transaction, c *context) {
-	d.kind(tx)
+	second := d.kind(tx)
 	b, i := d.b, d.i
 	id, i := short(b, i)
 	sent, i := varint(b, i)
@@ -239,8 +247,11 @@ func (d *decoder) transaction(tx *Transaction, c *context) {
 	tx.Try = tx.Sent + unzigzag(try)
 	tx.End = tx.Try + unzigzag(end)
 	c.id, c.end = tx.ID, tx.End
+	tx.Elements = tx.Elements[:0]
 	if d.i = d.ops(tx, i, int(n)); d.i > len(b) {
 		d.fail()
+	} else if second&moreElements != 0 {
+		d.elements(tx, c)
 	}
 }
 
@@ -292,14 +303,15 @@ func (d *decoder) unsigned32() uint32 {
 	return uint32(u)
 }
 
-func (d *decoder) kind(tx *Transaction) {
+// kind takes everything of tx that is neither id, time nor operation, and returns the second byte.
+func (d *decoder) kind(tx *Transaction) (second byte) {
 	first := d.byte()
 	tx.Kind, tx.Outcome = Kind(first&kindMask), Outcome(first>>outcomeShift&outcomeMask)
 	tx.LookedUp, tx.Warmup, tx.Reason, tx.Attempts, tx.Limit = false, false, 0, 1, 0
 	if first&more == 0 {
-		return
+		return 0
 	}
-	second := d.byte()
+	second = d.byte()
 	tx.LookedUp, tx.Warmup = second&moreLookedUp != 0, second&moreWarmup != 0
 	if second&moreEscape != 0 {
 		tx.Kind, tx.Outcome = Kind(d.byte()), Outcome(d.byte())
@@ -313,4 +325,5 @@ func (d *decoder) kind(tx *Transaction) {
 	if second&moreLimit != 0 {
 		tx.Limit = d.unsigned32()
 	}
+	return second
 }

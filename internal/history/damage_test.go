@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -215,7 +217,7 @@ func TestWhatOpenRefuses(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"a newer format":  {changed(8, formatVersion+1), "it is in format 4 and this Stroppy knows formats up to 3: use a newer Stroppy"},
+		"a newer format":  {changed(8, formatVersion+1), "it is in format 5 and this Stroppy knows formats up to 4: use a newer Stroppy"},
 		"another program": {[]byte("PK\x03\x04 and so on, longer than that"), "no file of Stroppy's"},
 		"empty":           {nil, "cut off before its first record"},
 		"a huge header":   {changed(16, 1<<32-1), "impossibly long"},
@@ -229,6 +231,29 @@ func TestWhatOpenRefuses(t *testing.T) {
 	}
 	if _, err := Open(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no history: %v", err)
+	}
+}
+
+// TestTheFormatBeforeIsRead: format 3 is format 4 without elements.
+func TestTheFormatBeforeIsRead(t *testing.T) {
+	want := bankTransfers(newRandom(15), 3, 10)
+	var payload []byte
+	var c context
+	for i := range want {
+		payload = appendTransaction(payload, &want[i], &c)
+	}
+	file := forge(payload, uint32(len(want)))
+	length := binary.LittleEndian.Uint32(file[16:])
+	b := binary.LittleEndian.AppendUint32(bytes.Clone(file[:8]), oldestVersion)
+	b = append(b, file[12:20]...)
+	sum := crc32.Update(checksum(b), castagnoli, file[preambleSize:preambleSize+length])
+	b = append(binary.LittleEndian.AppendUint32(b, sum), file[preambleSize:len(file)-footerSize]...)
+	h, err := openBytes(b) // no footer: the history is as of a run that was cut off
+	must(t, err)
+	got, _, err := read(h)
+	must(t, err)
+	if !slices.EqualFunc(got, want, equal) {
+		t.Errorf("%d transactions of format 3 came back as %d others", len(want), len(got))
 	}
 }
 
@@ -264,6 +289,14 @@ func FuzzPayload(f *testing.F) {
 	var c context
 	tx := randomTransaction(newRandom(12), 3)
 	f.Add(appendTransaction(nil, &tx, &c), uint32(1))
+	var lists []byte
+	c = context{}
+	for range 3 {
+		tx = randomTransaction(newRandom(13), 4)
+		randomElements(newRandom(14), &tx)
+		lists = appendTransaction(lists, &tx, &c)
+	}
+	f.Add(lists, uint32(3))
 	f.Fuzz(func(t *testing.T, payload []byte, records uint32) {
 		h, err := openBytes(forge(payload, records))
 		must(t, err)

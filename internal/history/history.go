@@ -103,10 +103,15 @@ type Transaction struct {
 	Try      int64  // when the deciding try began
 	End      int64  // when the outcome was known to the client
 	Ops      []Op   // in the order they were done
+
+	// Elements are those of the lists that the transaction has read, where objects are
+	// lists: each observed Op that is no write takes the next ones, as many as its Value says.
+	Elements []uint64
 }
 
 // Op is what a transaction did to one object, such as an account or a record, and what
-// it saw there before. A transaction has at most one Op an object.
+// it saw there before. A transaction has at most one Op an object, except where objects
+// are lists.
 type Op struct {
 	Object   uint64 // its number by the workload's formula
 	Write    bool   // it changed the object

@@ -22,6 +22,8 @@ type summary struct {
 	Transactions map[string]int `json:"transactions"`
 	Operations   int            `json:"operations"`
 	Amounts      int64          `json:"amounts"`
+	Elements     int            `json:"elements"`    // of lists that were read
+	ElementSum   uint64         `json:"element_sum"` // modulo 2^64
 	Objects      int            `json:"objects"`
 	Closed       int            `json:"closed"` // accounts whose opening balance and entries make the end balance
 	Balances     int64          `json:"balances"`
@@ -97,6 +99,10 @@ func counted(t *testing.T, dir string) summary {
 		}
 		s.Transactions[h.KindName(tx.Kind)+" "+tx.Outcome.String()]++
 		s.Operations += len(tx.Ops)
+		s.Elements += len(tx.Elements)
+		for _, e := range tx.Elements {
+			s.ElementSum += e
+		}
 		for _, op := range tx.Ops {
 			if op.Write && tx.Outcome == history.Committed {
 				s.Amounts += op.Amount

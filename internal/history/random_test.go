@@ -41,7 +41,32 @@ func randomTransaction(r *rand.Rand, ops int) Transaction {
 		}
 		tx.Ops = append(tx.Ops, op)
 	}
+	if r.IntN(4) == 0 {
+		randomElements(r, &tx)
+	}
 	return tx
+}
+
+// randomElements makes some operations reads of a few lists, most of which have grown since
+// they were read before, and adds elements that no operation has read.
+func randomElements(r *rand.Rand, tx *Transaction) {
+	for k := range tx.Ops {
+		op := &tx.Ops[k]
+		if r.IntN(4) == 0 {
+			continue // of any length, and a write perhaps
+		}
+		*op = Op{Object: r.Uint64N(4) * listSlots * 3 / 2, Observed: true, Value: r.Int64N(2 * mostShared)}
+		for i := range op.Value {
+			e := op.Object + uint64(i)*1e9
+			if r.IntN(100) == 0 {
+				e = uint64(randomInt(r))
+			}
+			tx.Elements = append(tx.Elements, e)
+		}
+	}
+	for range r.IntN(3) {
+		tx.Elements = append(tx.Elements, uint64(randomInt(r)))
+	}
 }
 
 // bankTransfers returns n transfers of two legs as a busy client makes them: one
@@ -72,12 +97,12 @@ func bankTransfers(r *rand.Rand, client uint64, n int) []Transaction {
 // clone copies what an iterator uses again.
 func clone(tx *Transaction) Transaction {
 	c := *tx
-	c.Ops = slices.Clone(tx.Ops)
+	c.Ops, c.Elements = slices.Clone(tx.Ops), slices.Clone(tx.Elements)
 	return c
 }
 
 func equal(a, b Transaction) bool {
-	if !slices.Equal(a.Ops, b.Ops) {
+	if !slices.Equal(a.Ops, b.Ops) || !slices.Equal(a.Elements, b.Elements) {
 		return false
 	}
 	return a.ID == b.ID && a.Kind == b.Kind && a.Outcome == b.Outcome && a.Reason == b.Reason &&
@@ -97,7 +122,7 @@ func TestCodecKeepsEveryField(t *testing.T) {
 			tx := randomTransaction(r, r.IntN(6))
 			before := len(b)
 			b = appendTransaction(b, &tx, &c)
-			if n, most := len(b)-before, maxRecord+maxOp*len(tx.Ops); n > most || n < minRecord+minOp*len(tx.Ops) {
+			if n, most := len(b)-before, maxRecord+maxOp*len(tx.Ops)+maxElement*len(tx.Elements); n > most || n < minRecord+minOp*len(tx.Ops) {
 				t.Fatalf("round %d: %d bytes for %d operations, outside the bounds", round, n, len(tx.Ops))
 			}
 			want = append(want, tx)
@@ -135,6 +160,43 @@ func TestEndCodecKeepsEveryField(t *testing.T) {
 		}
 		lastA, lastL = a, l
 	}
+}
+
+func TestListsThatGrowTakeFewBytes(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		list func(i int) []uint64
+		most float64 // bytes an element
+	}{
+		{"the same again", func(int) []uint64 { return run(16) }, 1.5},
+		{"one longer each time", func(i int) []uint64 { return run(i % 16) }, 3.3},
+		{"never the same", func(i int) []uint64 { return []uint64{uint64(i) << 23, uint64(i)<<23 + 1} }, 17},
+	} {
+		var b []byte
+		var ctx context
+		elements := 0
+		for i := range 10_000 {
+			list := c.list(i)
+			elements += len(list)
+			b = appendTransaction(b, &Transaction{
+				ID: NewID(1, 7, uint64(i+1)), Kind: Numbered, Outcome: Committed, Attempts: 1, Due: int64(i) * 1e6, Sent: int64(i) * 1e6, Try: int64(i) * 1e6, End: int64(i)*1e6 + 9e5,
+				Ops: []Op{{Object: 5, Observed: true, Value: int64(len(list))}}, Elements: list,
+			}, &ctx)
+		}
+		each := float64(len(b)) / float64(elements)
+		t.Logf("%s: %.1f bytes an element", c.name, each)
+		if each > c.most {
+			t.Errorf("%s: an element takes %.1f bytes, more than %.1f", c.name, each, c.most)
+		}
+	}
+}
+
+// run is a list as several clients have appended to it.
+func run(n int) (list []uint64) {
+	for i := range uint64(n) {
+		list = append(list, (100+i*3)<<23|i*37%64<<6)
+	}
+	return list
 }
 
 func TestTransferTakesFewBytes(t *testing.T) {

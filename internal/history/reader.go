@@ -62,9 +62,10 @@ func (r *Reader) Close() error { return r.source.close() }
 func (r *Reader) Transactions() iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		var tx Transaction
+		var c context
 		ref := Ref{File: filepath.ToSlash(filepath.Join(folder, transactionsFile))}
 		offset, err := r.source.each(func(b blockRead) error {
-			var c context
+			c.startBlock()
 			ref.Offset = b.offset
 			return r.source.records(b, func(d *decoder, i int) bool {
 				ref.Record = i

@@ -210,7 +210,7 @@ func (c *ClientWriter) Append(tx *Transaction) error {
 	if err := c.w.failure.get(); err != nil {
 		return err
 	}
-	most := maxRecord + maxOp*len(tx.Ops)
+	most := maxRecord + maxOp*len(tx.Ops) + maxElement*len(tx.Elements)
 	if most > c.w.size-blockHeadSize {
 		return c.appendLarge(tx)
 	}
@@ -238,7 +238,7 @@ func (c *ClientWriter) begin(tx *Transaction) {
 	}
 	c.block.data = c.block.data[:blockHeadSize]
 	c.block.client, c.block.records = c.number, 0
-	c.context = context{}
+	c.context.startBlock()
 	c.first = tx.End
 	c.holds.Store(true)
 }
@@ -246,7 +246,8 @@ func (c *ClientWriter) begin(tx *Transaction) {
 // appendLarge records a transaction that may not fit a block: where it does fit
 // after all it goes into one, else it gets a block of its own size.
 func (c *ClientWriter) appendLarge(tx *Transaction) error {
-	var alone context
+	alone := c.context
+	alone.startBlock()
 	c.scratch = appendTransaction(append(c.scratch[:0], make([]byte, blockHeadSize)...), tx, &alone)
 	if len(c.scratch)-blockHeadSize > maxPayload {
 		err := fmt.Errorf("%s in %s: transaction %s with %d operations takes %d bytes, and a block holds %d: audit a smaller sample",

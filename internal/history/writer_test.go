@@ -332,6 +332,12 @@ func TestAppendAllocatesNothing(t *testing.T) {
 	must(t, err)
 	c := w.Client(0)
 	txs := bankTransfers(newRandom(8), 0, 1000)
+	for i := range txs { // some read lists
+		if i%3 == 0 {
+			txs[i].Ops = append(txs[i].Ops, Op{Object: uint64(i % 100), Observed: true, Value: int64(i % 16)})
+			txs[i].Elements = run(i % 16)
+		}
+	}
 	n := 0
 	round := func() {
 		for range 1000 {

@@ -15,8 +15,9 @@ import (
 // goroutine at a time, and allocates nothing per transaction.
 type Client interface {
 	// Next chooses the client's next transaction and fills in ID, Kind and
-	// Ops (Account, Write, Amount). It is a function of the seed, the client's
-	// number and how often it was called: outcomes never change the choice.
+	// Ops (Object, Write, Amount); it uses the memory of Ops and Elements again. It is a
+	// function of the seed, the client's number and how often it was called: outcomes never
+	// change the choice.
 	Next(tx *history.Transaction)
 
 	// Attempt tries it once. With nil it has set Outcome to Committed or to

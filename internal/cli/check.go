@@ -29,11 +29,16 @@ func (a *app) checkCommand() *cobra.Command {
 			"With --db as well, as after pay, the end state is downloaded into it first.\n" +
 			"With several directories, runs against one load are checked together. The end state is the\n" +
 			"last one in them, or with --db the one of now. The verdict goes into a directory of its own.\n" +
-			"Without a directory, only what the database holds is checked.\n\n" +
+			"Without a directory, only what the database holds is checked.\n" +
+			"With --format, a history that another program recorded is checked.\n\n" +
 			"With a directory, --db and --out are the flags alone: no variable and no file stands for them.",
 	}
 	read := a.settings(c, keys("db", "isolation", "expect", "out", "json"))
+	format := formatFlag(c)
 	c.RunE = func(_ *cobra.Command, args []string) error {
+		if c.Flags().Changed("format") {
+			return a.checkFormat(c, *format, args)
+		}
 		config, err := read(nil)
 		if err != nil {
 			return err
@@ -232,10 +237,10 @@ func (a *app) check(config *config, o run.Options, recorded history.Header) erro
 }
 
 func (a *app) listCommand() *cobra.Command {
-	kinds := []string{"workloads", "databases", "clusters", "faults", "checks"}
+	kinds := []string{"workloads", "databases", "clusters", "faults", "checks", "formats"}
 	return &cobra.Command{
-		Use: "list workloads|databases|clusters|faults|checks", Short: "List what this build knows", ValidArgs: kinds,
-		Args: takes(1, 1, "takes one of workloads, databases, clusters, faults and checks"),
+		Use: "list workloads|databases|clusters|faults|checks|formats", Short: "List what this build knows", ValidArgs: kinds,
+		Args: takes(1, 1, "takes one of workloads, databases, clusters, faults, checks and formats"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			lines, err := list(args[0], kinds)
 			for _, line := range lines {

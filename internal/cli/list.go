@@ -35,6 +35,10 @@ func list(kind string, kinds []string) (lines []string, err error) {
 				lines = append(lines, about(run.Checks())...)
 			}
 		}
+	case "formats":
+		for _, f := range formats() {
+			lines = append(lines, fmt.Sprintf("%-15s %s", f.Name, f.About))
+		}
 	default:
 		err = usagef("%q cannot be listed; the nearest is %s", kind, scenario.Nearest(kind, kinds))
 	}

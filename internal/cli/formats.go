@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"stroppy/internal/check"
+	"stroppy/internal/exchange"
+	"stroppy/internal/history"
+	"stroppy/internal/live"
+	"stroppy/internal/run"
+)
+
+// formats is the registry: a form of histories is a folder in internal/exchange and an
+// entry here.
+func formats() exchange.Formats {
+	return exchange.Formats{}
+}
+
+// formatFlag adds to check the form of a history of another program.
+func formatFlag(c *cobra.Command) *string {
+	return c.Flags().String("format", "", "check a history of another program: `FORM` says how its FILE is written; 'stroppy list formats' shows the forms")
+}
+
+// checkFormat checks a history of another program. What it is held to is said by the
+// flags alone, so that it is judged the same wherever it is.
+func (a *app) checkFormat(c *cobra.Command, name string, args []string) error {
+	form, err := formats().Find(name)
+	switch {
+	case err != nil:
+		return &exitError{exitUsage, err}
+	case form.Check == nil:
+		return usagef("the form %s is written and not read", name)
+	case len(args) != 1:
+		return usagef("`%s --format %s` checks one file, and was given %d", c.CommandPath(), name, len(args))
+	}
+	for _, other := range []string{"db", "isolation", "out", "scenario"} {
+		if c.Flags().Changed(other) {
+			return usagef("--%s is for what stroppy recorded itself: leave it out beside --format", other)
+		}
+	}
+	expect, err := form.Level(c.Flags().Lookup("expect").Value.String())
+	if err != nil {
+		return usagef("--expect: %w", err)
+	}
+	asJSON, err := strconv.ParseBool(c.Flags().Lookup("json").Value.String())
+	if err != nil {
+		return usagef("--json is %q: it must be true or false", c.Flags().Lookup("json").Value)
+	}
+	path := args[0]
+	if err := mustBeFile(path); err != nil {
+		return err
+	}
+	s := a.begin(live.NewFeed())
+	defer s.stop()
+	checked, err := form.Check(s.ctx, path, expect)
+	s.stop()
+	if err != nil {
+		return s.cause(inFile("check", path, err), nothingLeft)
+	}
+	result := exchange.NewResult(form, path, expect, checked, version())
+	write := result.WriteText
+	if asJSON {
+		write = result.WriteJSON
+	}
+	if err := write(a.stdout); err != nil {
+		return err
+	}
+	switch result.Verdict {
+	case check.Valid.String():
+		return nil
+	case check.Invalid.String():
+		return &exitError{exitInvalid, fmt.Errorf("invalid: %s", result.Reason)}
+	}
+	return &exitError{exitUnknown, fmt.Errorf("unknown: %s", result.Reason)}
+}
+
+// inFile says of which file an error is. What is wrong with its content is one of usage.
+func inFile(what, path string, err error) error {
+	err = fmt.Errorf("%s %s: %w", what, path, err)
+	if errors.As(err, new(*exchange.InputError)) {
+		return &exitError{exitUsage, err}
+	}
+	return err
+}
+
+// mustBeFile refuses what cannot be a history in a file.
+func mustBeFile(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usagef("%s does not exist: name the file of a history", path)
+	case err != nil:
+		return fmt.Errorf("open the history: %w", err)
+	case info.IsDir():
+		return usagef("%s is a directory: name the file of a history", path)
+	}
+	return nil
+}
+
+func (a *app) exportCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "export --format FORM RUN_DIR", Short: "Write a recorded run's history in a form that other programs check",
+		Long: "What the run recorded is written as a history in one of the forms that programs for checking\n" +
+			"histories share. What the form has no words for is refused, or left out and said.",
+		Args: takes(1, 1, "writes the history of one run: name its directory"),
+	}
+	name := c.Flags().String("format", "", "the `FORM`; 'stroppy list formats' shows them")
+	out := c.Flags().StringP("out", "o", "", "write into this new `FILE`; to standard output if not given")
+	c.RunE = func(_ *cobra.Command, args []string) error {
+		if err := noneEmpty(c); err != nil {
+			return err
+		}
+		if *name == "" {
+			return usagef("`%s` needs a form: give --format FORM; 'stroppy list formats' shows them", c.CommandPath())
+		}
+		form, err := formats().Find(*name)
+		switch {
+		case err != nil:
+			return &exitError{exitUsage, err}
+		case form.Export == nil:
+			return usagef("the form %s is read and not written", *name)
+		}
+		return a.export(form, args[0], *out)
+	}
+	return c
+}
+
+// export writes the history of the run in dir.
+func (a *app) export(form *exchange.Format, dir, out string) (err error) {
+	if err := mustBeDirectory(dir); err != nil {
+		return err
+	}
+	recorded, err := history.Open((&run.Directory{Path: dir}).History())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usagef("%s is no run's directory: there is no history in it", dir)
+	case err != nil:
+		return err
+	}
+	defer recorded.Close()
+	to, written := a.stdout, exchange.Written{}
+	if out != "" {
+		file, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			return usagef("%s exists already: remove it, or name another file with --out", out)
+		}
+		if err != nil {
+			return err
+		}
+		defer func() {
+			if err = errors.Join(err, file.Close()); err != nil {
+				_ = os.Remove(out) // half a history is worth nothing
+			}
+		}()
+		to = file
+	}
+	buffered := bufio.NewWriterSize(to, 1<<16)
+	if written, err = form.Export(recorded, buffered); err == nil {
+		err = buffered.Flush()
+	}
+	if err != nil {
+		return inFile("export", dir, err)
+	}
+	for _, left := range written.Left {
+		fmt.Fprintln(a.stderr, left)
+	}
+	if !recorded.Complete() {
+		fmt.Fprintln(a.stderr, "the run was cut off: what its clients did last is not recorded")
+	}
+	fmt.Fprintf(a.stderr, "%s of %s in %s\n", check.Plural(written.Operations, "operation"), check.Plural(written.Transactions, "transaction"), check.Plural(written.Sessions, "session"))
+	return nil
+}

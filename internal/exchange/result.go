@@ -1,0 +1,156 @@
+package exchange
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"stroppy/internal/check"
+	"stroppy/internal/history"
+	"stroppy/internal/isolation"
+)
+
+// Schema is the version of the result's JSON. Keys may be added within a schema, never
+// changed.
+const Schema = 1
+
+// Result is what the check of a history came to, as JSON.
+type Result struct {
+	Schema       int     `json:"schema"`
+	Verdict      string  `json:"verdict"` // valid, invalid or unknown
+	Reason       string  `json:"reason"`  // the verdict's, in one sentence
+	Format       string  `json:"format"`
+	File         string  `json:"file"`
+	Expect       string  `json:"expect"`    // the level that the history is held to
+	Strongest    *string `json:"strongest"` // the strongest level that was seen to hold; null where none was
+	Sessions     int     `json:"sessions"`
+	Transactions int     `json:"transactions"`
+	Operations   int     `json:"operations"`
+	Objects      int     `json:"objects"`
+	Aborted      int     `json:"aborted_operations"`
+	Checks       []Check `json:"checks"`
+	Stroppy      string  `json:"stroppy_version"`
+}
+
+// Check is what was found of one level.
+type Check struct {
+	Name      string    `json:"name"`
+	Status    string    `json:"status"` // valid, invalid or unknown
+	Required  bool      `json:"required"`
+	Detail    string    `json:"detail"`
+	Witness   []string  `json:"witness"` // transactions as the file calls them
+	Anomalies []Anomaly `json:"anomalies"`
+}
+
+// Anomaly is one way in which a level is broken.
+type Anomaly struct {
+	Name      string   `json:"name"`
+	Forbidden string   `json:"forbidden_from"` // the weakest level that forbids it
+	Count     int      `json:"count"`
+	Detail    string   `json:"detail"`
+	Witness   []string `json:"witness"`
+	Cycle     []Edge   `json:"cycle"` // empty where it is no cycle
+}
+
+// Edge is one edge of a cycle.
+type Edge struct {
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Kind   string `json:"kind"` // ww, wr, rw, process or real time
+	Object string `json:"object"`
+	Text   string `json:"text"`
+}
+
+// NewResult holds what was found of the file to a level.
+func NewResult(f *Format, path string, expect isolation.Level, c *Checked, version string) *Result {
+	expect = cmp.Or(expect, f.Default)
+	r := &Result{
+		Schema: Schema, Format: f.Name, File: path, Expect: expect.String(), Stroppy: version,
+		Sessions: c.Sessions, Transactions: c.Transactions, Operations: c.Operations, Objects: c.Objects, Aborted: c.Aborted,
+		Verdict: check.Verdict(c.Results).String(), Checks: []Check{},
+	}
+	held := true
+	for i := range c.Results {
+		one := newCheck(&c.Results[i], c.Name)
+		r.Checks = append(r.Checks, one)
+		if held = held && c.Results[i].Status == check.Valid; held {
+			r.Strongest = &one.Name
+		}
+	}
+	r.Reason = r.reason()
+	return r
+}
+
+// reason is the verdict in a sentence: what the weakest broken level says, or the
+// weakest that is not decided.
+func (r *Result) reason() string {
+	for _, c := range r.Checks {
+		if c.Required && c.Status == r.Verdict && r.Verdict != check.Valid.String() {
+			first, _, _ := strings.Cut(c.Detail, "\n")
+			return c.Name + ": " + first
+		}
+	}
+	return fmt.Sprintf("The history satisfies %s.", r.Expect)
+}
+
+func newCheck(r *check.Result, name func(history.ID) string) Check {
+	c := Check{Name: r.Name, Status: r.Status.String(), Required: r.Required, Detail: r.Detail, Witness: named(r.Witness, name), Anomalies: []Anomaly{}}
+	for i := range r.Anomalies {
+		a := &r.Anomalies[i]
+		one := Anomaly{Name: a.Name, Forbidden: a.Forbidden.String(), Count: a.Count, Detail: a.Detail, Witness: named(a.Witness, name), Cycle: []Edge{}}
+		for _, e := range a.Cycle {
+			one.Cycle = append(one.Cycle, Edge{name(e.From), name(e.To), e.Kind.String(), e.Object, e.Text})
+		}
+		c.Anomalies = append(c.Anomalies, one)
+	}
+	return c
+}
+
+func named(ids []history.ID, name func(history.ID) string) []string {
+	list := []string{}
+	for _, id := range ids {
+		list = append(list, name(id))
+	}
+	return list
+}
+
+// WriteJSON writes the result as JSON.
+func (r *Result) WriteJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(r)
+}
+
+// WriteText writes the result for people, the verdict first, then what each level is
+// and why, the edges of a cycle one a line.
+func (r *Result) WriteText(w io.Writer) error {
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s  %s, held to %s\n  %s\n\n", strings.ToUpper(r.Verdict), r.File, r.Expect, r.Reason)
+	fmt.Fprintf(&out, "History\n  %s, %s, %s, %s\n", check.Plural(r.Sessions, "session"), check.Plural(r.Transactions, "transaction"), check.Plural(r.Operations, "operation"), check.Plural(r.Objects, "key"))
+	if r.Aborted > 0 {
+		fmt.Fprintf(&out, "  %s of aborted transactions\n", check.Plural(r.Aborted, "operation"))
+	}
+	out.WriteString("\nChecks\n")
+	for i := range r.Checks {
+		r.Checks[i].writeText(&out)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func (c *Check) writeText(out *strings.Builder) {
+	for i, line := range strings.Split(c.Detail, "\n") {
+		name, status := c.Name, c.Status
+		if i > 0 {
+			name, status = "", ""
+		}
+		fmt.Fprintf(out, "  %-21s %-8s %s\n", name, status, line)
+	}
+	for _, a := range c.Anomalies {
+		for i, e := range a.Cycle {
+			fmt.Fprintf(out, "  %-30s  %d. %s\n", "", i+1, e.Text)
+		}
+	}
+}

@@ -41,8 +41,11 @@ type suite struct {
 	dir     string
 	seconds time.Duration // of each measurement
 	repeats int           // of each load
-	out     *tabwriter.Writer
-	number  atomic.Uint64 // of the latest transaction of a bare loop
+
+	transactions int // of each recording that is checked
+
+	out    *tabwriter.Writer
+	number atomic.Uint64 // of the latest transaction of a bare loop
 }
 
 // parts are groups of measurements.
@@ -52,6 +55,7 @@ var parts = []struct {
 }{
 	{"postgres", (*suite).bank}, {"tpcb", (*suite).tpcb}, {"kv", (*suite).kv},
 	{"harness", (*suite).harness}, {"memory", (*suite).memory}, {"connections", (*suite).connections},
+	{"check", (*suite).checks},
 	{"cockroach", (*suite).cockroach}, {"voltdb", (*suite).voltdb},
 	{"mongodb", (*suite).mongodb}, {"foundationdb", (*suite).foundationdb}, {"infinisql", (*suite).infinisql},
 }
@@ -64,6 +68,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	seconds := flags.Duration("duration", 10*time.Second, "how long each measurement takes")
 	repeats := flags.Int("repeats", 5, "how often each load is repeated; the median is printed")
+	transactions := flags.Int("transactions", 5_000_000, "how many transactions the recordings have that are checked")
 	only := flags.String("only", "", "measure this part alone: "+strings.Join(names, ", "))
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -80,7 +85,7 @@ func bench(ctx context.Context, args []string, out io.Writer) error {
 	}
 	defer os.RemoveAll(dir)
 	s := &suite{
-		ctx: ctx, stroppy: filepath.Join(dir, "stroppy"), dir: dir, seconds: *seconds, repeats: *repeats,
+		ctx: ctx, stroppy: filepath.Join(dir, "stroppy"), dir: dir, seconds: *seconds, repeats: *repeats, transactions: *transactions,
 		out: tabwriter.NewWriter(out, 0, 4, 2, ' ', 0),
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags="+tags, "-o", s.stroppy, "./cmd/stroppy")

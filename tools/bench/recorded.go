@@ -1,0 +1,208 @@
+package main
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"stroppy/internal/history"
+)
+
+// recording is a history that the bench makes by itself, as a database records it that
+// commits one transfer after another: a file of any length takes no database.
+type recording struct {
+	clients, count int
+	hot            uint64 // half of all picks are among so many accounts; 0: all are uniform
+}
+
+// transfer is one that its client has begun.
+type transfer struct {
+	client, sequence   uint64
+	try, commit, after int64 // ns; after the commit its client waits so long for the answer
+}
+
+// byCommit is a heap: what commits first is on top.
+type byCommit []transfer
+
+func (h byCommit) Len() int           { return len(h) }
+func (h byCommit) Less(i, j int) bool { return h[i].commit < h[j].commit }
+func (h byCommit) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *byCommit) Push(x any)        { *h = append(*h, x.(transfer)) }
+func (h *byCommit) Pop() any {
+	old := *h
+	t := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return t
+}
+
+// record writes the recording into dir, over the accounts that a run recorded in sample,
+// which a seed has made the same way. It is a pure function of both.
+func (r recording) record(sample, dir string) error {
+	header, accounts, err := loaded(filepath.Join(sample, "history"))
+	if err != nil {
+		return err
+	}
+	header.Clients = r.clients
+	folder := filepath.Join(dir, "history")
+	out, err := history.Create(folder, header, r.clients)
+	if err != nil {
+		return err
+	}
+	end, err := history.CreateEnd(folder)
+	if err != nil {
+		return err
+	}
+	if err := r.drive(out, end, accounts); err != nil {
+		return err
+	}
+	for i := range r.clients {
+		if err := out.Client(i).Flush(); err != nil {
+			return err
+		}
+	}
+	for _, a := range accounts {
+		if err := end.Object(a); err != nil {
+			return err
+		}
+	}
+	if err := end.Close(); err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+// drive has every client do one transfer after another.
+func (r recording) drive(out *history.Writer, end *history.EndWriter, accounts []history.Object) error {
+	rng := rand.New(rand.NewPCG(1, uint64(r.count)))
+	// What a database does in a second does not depend on how many clients ask for it.
+	service := 10_000 * int64(r.clients)
+	next := func(client, sequence uint64, from int64) transfer {
+		try := from + 1000 + rng.Int64N(1000)
+		return transfer{client, sequence, try, try + 1 + rng.Int64N(service), 1 + rng.Int64N(service)}
+	}
+	var begun byCommit
+	for c := range uint64(r.clients) {
+		begun = append(begun, next(c, 1, rng.Int64N(service)))
+	}
+	heap.Init(&begun)
+	tx := history.Transaction{Kind: 1 * history.Numbered, Outcome: history.Committed, Attempts: 1, Ops: make([]history.Op, 2)}
+	for range r.count {
+		t := begun[0]
+		tx.ID = history.NewID(1, t.client, t.sequence)
+		tx.Due, tx.Sent, tx.Try, tx.End = t.try, t.try, t.try, t.commit+t.after
+		from, to := r.pick(rng, accounts), r.pick(rng, accounts)
+		for from == to {
+			to = r.pick(rng, accounts)
+		}
+		amount := min(1+rng.Int64N(10_000), accounts[from].Value)
+		for i, n := range [2]uint64{from, to} {
+			a := &accounts[n]
+			op := history.Op{Object: n, Write: true, Observed: true, Amount: amount, Version: a.Version, Value: a.Value, Writer: a.Writer}
+			if i == 0 {
+				op.Amount = -amount
+			}
+			tx.Ops[i] = op
+			a.Value, a.Version, a.Writer = a.Value+op.Amount, a.Version+1, tx.ID
+			if err := end.Row(history.Row{Transaction: tx.ID, Number: uint32(i), Object: n, Amount: op.Amount, Version: a.Version}); err != nil {
+				return err
+			}
+		}
+		if err := out.Client(int(t.client)).Append(&tx); err != nil {
+			return err
+		}
+		begun[0] = next(t.client, t.sequence+1, tx.End)
+		heap.Fix(&begun, 0)
+	}
+	return nil
+}
+
+func (r recording) pick(rng *rand.Rand, accounts []history.Object) uint64 {
+	if r.hot > 0 && rng.IntN(2) == 0 {
+		return rng.Uint64N(r.hot)
+	}
+	return rng.Uint64N(uint64(len(accounts)))
+}
+
+// loaded returns the header of a recorded run and the accounts as its load made them.
+func loaded(folder string) (history.Header, []history.Object, error) {
+	in, err := history.Open(folder)
+	if err != nil {
+		return history.Header{}, nil, err
+	}
+	defer in.Close()
+	end, err := history.OpenEnd(folder)
+	if err != nil {
+		return history.Header{}, nil, err
+	}
+	defer end.Close()
+	header := in.Header()
+	header.Keys["audits"] = "0"
+	accounts := make([]history.Object, header.Objects)
+	for a, err := range end.Objects() {
+		if err != nil {
+			return header, nil, err
+		}
+		accounts[a.N] = history.Object{N: a.N, Value: a.Value}
+	}
+	for row, err := range end.Rows() {
+		if err != nil {
+			return header, nil, err
+		}
+		accounts[row.Object].Value -= row.Amount
+	}
+	if len(accounts) < 2 {
+		return header, nil, fmt.Errorf("the sample in %s has too few accounts", folder)
+	}
+	return header, accounts, nil
+}
+
+// checks measures how fast recorded transfers are checked, and in how much memory.
+func (s *suite) checks() error {
+	sample := filepath.Join(s.dir, "sample")
+	defer os.RemoveAll(sample)
+	if _, err := run(exec.CommandContext(s.ctx, s.stroppy, "run", "bank", "--db=memory:", "--seed=1", "--accounts=1000000", "--count=1", "--audits=0",
+		"--warmup=0s", "--out="+sample)); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		name string
+		recording
+		wanted string
+	}{
+		{"uniform, 16 clients", recording{16, s.transactions, 0}, "≥ 3000000"},
+		{"half on 100 accounts, 4,096 clients", recording{4096, s.transactions, 100}, "≥ 1000000"},
+	} {
+		if err := s.checkRecorded(sample, "check bank: 1,000,000 accounts, "+c.name, c.recording, c.wanted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *suite) checkRecorded(sample, name string, r recording, wanted string) error {
+	dir := filepath.Join(s.dir, "recorded")
+	defer os.RemoveAll(dir)
+	if err := r.record(sample, dir); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(s.ctx, s.stroppy, "check", dir)
+	began := time.Now()
+	if _, err := run(cmd); err != nil {
+		return err
+	}
+	wall := time.Since(began).Seconds()
+	used, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return fmt.Errorf("this system does not say how much memory a process took")
+	}
+	cpu := (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+	s.row(name+": transactions per CPU-second", "%.0f", float64(r.count)/cpu, 0, wanted)
+	s.row(name+": transactions a second", "%.0f", float64(r.count)/wall, 0, "")
+	s.row(name+": memory", "%.0f MB", float64(used.Maxrss)/1e3, 0, "< 1 GB")
+	return nil
+}
